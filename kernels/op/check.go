@@ -1,0 +1,128 @@
+package op
+
+import "github.com/cistern-ml/cistern/tensor/dtype"
+
+// Check compares a call with the specification of its operation: the number of views, their types, their shapes, and the
+// scalars that shapes depend on. It returns nil or an *Error matching ErrCall. It cannot see whether memory is large
+// enough or whether views overlap. Package kernels calls it before each launch in builds with the invariants tag; callers
+// are otherwise trusted, because package tensor has validated what its users wrote.
+func Check(c *Call) error {
+	if !c.Op.Valid() {
+		return Errorf(c.Op, ErrCall, "no such operation")
+	}
+	if c.Stream == nil {
+		return Errorf(c.Op, ErrCall, "no stream")
+	}
+	s := &specs[c.Op]
+	if err := checkViews(c); err != nil {
+		return err
+	}
+	if s.rule == sgdStep || s.rule == adamStep {
+		return checkGroups(c, s)
+	}
+	if err := checkTypes(c, s); err != nil {
+		return err
+	}
+	return checkShapes(c, s)
+}
+
+// checkViews looks at each view for itself.
+func checkViews(c *Call) error {
+	each := func(kind string, views []View) error {
+		for i := range views {
+			v := &views[i]
+			if !v.DType.Valid() || v.NDim < 0 || v.NDim > MaxDims {
+				return Errorf(c.Op, ErrCall, "%s %d has type %s and %d dimensions", kind, i, v.DType, v.NDim)
+			}
+			for d, n := range v.Shape[:v.NDim] {
+				if n < 0 {
+					return Errorf(c.Op, ErrCall, "%s %d has shape %v", kind, i, v.Shape[:v.NDim])
+				}
+				if kind == "output" && n > 1 && v.Strides[d] == 0 {
+					return Errorf(c.Op, ErrCall, "output %d has stride 0 in dimension %d of %v", i, d, v.Shape[:v.NDim])
+				}
+			}
+			if v.Ptr == 0 && v.Len() > 0 {
+				return Errorf(c.Op, ErrCall, "%s %d of shape %v has no memory", kind, i, v.Shape[:v.NDim])
+			}
+		}
+		return nil
+	}
+	if err := each("output", c.Out); err != nil {
+		return err
+	}
+	return each("input", c.In)
+}
+
+// checkTypes compares number and types of the views with the letters of the spec.
+func checkTypes(c *Call, s *spec) error {
+	in := s.in
+	if s.rule == matMul && c.F[1] == 0 && len(c.In) == 2 {
+		in = in[:2]
+	}
+	if len(c.Out) != len(s.out) || len(c.In) != len(in) {
+		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs, want %d and %d", len(c.Out), len(c.In), len(s.out), len(in))
+	}
+	key := c.Key()
+	if !s.types.has(key) {
+		return Errorf(c.Op, ErrCall, "not defined for %s", key)
+	}
+	for i := range c.Out {
+		if want := letterType(s.out[i], key); want != c.Out[i].DType && s.out[i] != 'x' {
+			return Errorf(c.Op, ErrCall, "output is %s, want %s", c.Out[i].DType, want)
+		}
+	}
+	for i := range c.In {
+		if want := letterType(in[i], key); want != c.In[i].DType {
+			return Errorf(c.Op, ErrCall, "input %d is %s, want %s", i, c.In[i].DType, want)
+		}
+	}
+	return nil
+}
+
+func letterType(letter byte, key dtype.DType) dtype.DType {
+	switch letter {
+	case 'k':
+		return key
+	case 'b':
+		return dtype.Bool
+	case 'i':
+		return dtype.Int64
+	case 's':
+		return SumType(key)
+	}
+	return dtype.Invalid
+}
+
+// SumType is the type that Sum and Prod of elements of type d give: Int64 for integers and Bool, else d itself.
+func SumType(d dtype.DType) dtype.DType {
+	if d.IsInteger() || d == dtype.Bool {
+		return dtype.Int64
+	}
+	return d
+}
+
+// checkGroups checks the calls of the optimizers.
+func checkGroups(c *Call, s *spec) error {
+	n, groups := int(c.I[0]), 3
+	if s.rule == sgdStep {
+		groups = 1
+		if c.F[1] != 0 {
+			groups = 2
+		}
+	}
+	if n < 0 || len(c.Out) != groups*n || len(c.In) != n {
+		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs for %d tensors, want %d and %d", len(c.Out), len(c.In), n, groups*n, n)
+	}
+	for i := range c.Out {
+		v, g := &c.Out[i], &c.In[i%n]
+		if !floats.has(v.DType) || v.DType != c.Out[0].DType || g.DType != v.DType {
+			return Errorf(c.Op, ErrCall, "tensor %d is %s, its gradient %s, the first parameter %s", i%n, v.DType, g.DType, c.Out[0].DType)
+		}
+		if v.Len() != g.Len() || !v.Contiguous() || !g.Contiguous() {
+			return Errorf(c.Op, ErrCall, "tensor %d: %v and its gradient %v must be contiguous and of one size", i%n,
+				v.Shape[:v.NDim], g.Shape[:g.NDim])
+		}
+	}
+	return nil
+}

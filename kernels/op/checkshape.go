@@ -1,0 +1,103 @@
+package op
+
+import "slices"
+
+// checkShapes applies the rule of the operation to views whose number and types are right.
+func checkShapes(c *Call, s *spec) error {
+	switch s.rule {
+	case elementwise:
+		return checkSame(c, c.Out[0].dims())
+	case sequence:
+		if c.Out[0].NDim != 1 {
+			return Errorf(c.Op, ErrCall, "output has shape %v, want one dimension", c.Out[0].dims())
+		}
+	case contiguous:
+		if !c.Out[0].Contiguous() {
+			return Errorf(c.Op, ErrCall, "output of shape %v is not contiguous", c.Out[0].dims())
+		}
+	case reduction, argReduction:
+		return checkReduction(c, s.rule == argReduction)
+	case matMul:
+		return checkMatMul(c)
+	case rows:
+		if c.Out[0].NDim == 0 {
+			return Errorf(c.Op, ErrCall, "a scalar has no last dimension")
+		}
+		return checkSame(c, c.Out[0].dims())
+	case nll:
+		return checkNLL(c, &c.In[0], &c.Out[0])
+	case nllGrad:
+		return checkNLL(c, &c.Out[0], &c.In[0])
+	case indexSelect:
+		return checkIndex(c, &c.Out[0], &c.In[0])
+	case indexAdd:
+		return checkIndex(c, &c.In[0], &c.Out[0])
+	}
+	return nil
+}
+
+func (v *View) dims() []int { return v.Shape[:v.NDim] }
+
+func checkSame(c *Call, want []int) error {
+	for i := range c.In {
+		if !slices.Equal(c.In[i].dims(), want) {
+			return Errorf(c.Op, ErrCall, "input %d has shape %v, the output %v", i, c.In[i].dims(), want)
+		}
+	}
+	return nil
+}
+
+func checkReduction(c *Call, one bool) error {
+	a, dst := c.In[0].dims(), c.Out[0].dims()
+	if len(a) != len(dst) {
+		return Errorf(c.Op, ErrCall, "input has shape %v, the output %v", a, dst)
+	}
+	for d := range a {
+		reduced := dst[d] == 1 && (!one || d == int(c.I[0]))
+		if !reduced && a[d] != dst[d] {
+			return Errorf(c.Op, ErrCall, "input has shape %v, the output %v", a, dst)
+		}
+	}
+	if one && (c.I[0] < 0 || c.I[0] >= int64(len(a)) || dst[c.I[0]] != 1) {
+		return Errorf(c.Op, ErrCall, "dimension %d is not a reduced one: input %v, output %v", c.I[0], a, dst)
+	}
+	return nil
+}
+
+func checkMatMul(c *Call) error {
+	dst, a, b := c.Out[0].dims(), c.In[0].dims(), c.In[1].dims()
+	n := len(dst)
+	fits := n >= 2 && len(a) == n && len(b) == n && slices.Equal(a[:n-2], dst[:n-2]) && slices.Equal(b[:n-2], dst[:n-2]) &&
+		a[n-2] == dst[n-2] && b[n-1] == dst[n-1] && a[n-1] == b[n-2]
+	if !fits {
+		return Errorf(c.Op, ErrCall, "shapes %v and %v do not give %v", a, b, dst)
+	}
+	if len(c.In) == 3 && !slices.Equal(c.In[2].dims(), dst) {
+		return Errorf(c.Op, ErrCall, "c has shape %v, the output %v", c.In[2].dims(), dst)
+	}
+	return nil
+}
+
+// checkNLL takes the view of shape [N, C] and the one of shape [N].
+func checkNLL(c *Call, full, row *View) error {
+	f, r, classes := full.dims(), row.dims(), c.In[1].dims()
+	if len(f) != 2 || len(r) != 1 || len(classes) != 1 || f[0] != r[0] || f[0] != classes[0] {
+		return Errorf(c.Op, ErrCall, "shapes %v, %v and classes %v, want [N C], [N] and [N]", f, r, classes)
+	}
+	return nil
+}
+
+// checkIndex takes the view that has one slice for each index, and the one that is indexed.
+func checkIndex(c *Call, picked, indexed *View) error {
+	p, x, b := picked.dims(), indexed.dims(), c.In[1].dims()
+	d := int(c.I[0])
+	if len(p) != len(x) || d < 0 || d >= len(p) || len(b) != 1 || p[d] != b[0] {
+		return Errorf(c.Op, ErrCall, "%v does not index dimension %d of %v with %v", b, c.I[0], x, p)
+	}
+	for i := range p {
+		if i != d && p[i] != x[i] {
+			return Errorf(c.Op, ErrCall, "shapes %v and %v differ outside dimension %d", p, x, d)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package op
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// types is a set of element types, one bit for each.
+type types uint16
+
+const (
+	floats   types = 1<<dtype.Float32 | 1<<dtype.Float64 | 1<<dtype.Float16 | 1<<dtype.BFloat16
+	integers types = 1<<dtype.Int64 | 1<<dtype.Int32 | 1<<dtype.Uint8
+	boolean  types = 1 << dtype.Bool
+	numbers        = floats | integers
+	anything       = numbers | boolean
+)
+
+func (t types) has(d dtype.DType) bool { return d.Valid() && t&(1<<d) != 0 }
+
+// rule is how the shapes of a call's views belong together; see check.go.
+type rule uint8
+
+const (
+	elementwise rule = iota
+	sequence         // one dimension
+	contiguous       // random numbers
+	reduction
+	argReduction // reduction of the one dimension I[0]
+	matMul
+	rows // element-wise shapes, at least one dimension
+	nll
+	nllGrad
+	indexSelect
+	indexAdd
+	sgdStep
+	adamStep
+)
+
+// spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
+// type, b Bool, i Int64, s the type that sums of the key type have, x any type, and * groups of the key type.
+type spec struct {
+	name    string
+	out, in string
+	types   types // of the key view
+	rule    rule
+}
+
+var specs = [Count]spec{
+	Fill:      {"fill", "k", "", anything, elementwise},
+	Copy:      {"copy", "k", "k", anything, elementwise},
+	Cast:      {"cast", "x", "k", anything, elementwise},
+	Arange:    {"arange", "k", "", numbers, sequence},
+	Uniform:   {"uniform", "k", "", floats, contiguous},
+	Normal:    {"normal", "k", "", floats, contiguous},
+	Bernoulli: {"bernoulli", "k", "", floats | boolean, contiguous},
+
+	Neg:        {"neg", "k", "k", numbers, elementwise},
+	Abs:        {"abs", "k", "k", numbers, elementwise},
+	Sign:       {"sign", "k", "k", numbers, elementwise},
+	Exp:        {"exp", "k", "k", floats, elementwise},
+	Log:        {"log", "k", "k", floats, elementwise},
+	Sqrt:       {"sqrt", "k", "k", floats, elementwise},
+	Rsqrt:      {"rsqrt", "k", "k", floats, elementwise},
+	Reciprocal: {"reciprocal", "k", "k", floats, elementwise},
+	Sin:        {"sin", "k", "k", floats, elementwise},
+	Cos:        {"cos", "k", "k", floats, elementwise},
+	Tanh:       {"tanh", "k", "k", floats, elementwise},
+	Sigmoid:    {"sigmoid", "k", "k", floats, elementwise},
+	ReLU:       {"relu", "k", "k", numbers, elementwise},
+	LeakyReLU:  {"leaky_relu", "k", "k", floats, elementwise},
+	GELU:       {"gelu", "k", "k", floats, elementwise},
+	GELUTanh:   {"gelu_tanh", "k", "k", floats, elementwise},
+	SiLU:       {"silu", "k", "k", floats, elementwise},
+	Softplus:   {"softplus", "k", "k", floats, elementwise},
+	Not:        {"logical_not", "b", "k", anything, elementwise},
+	AddScalar:  {"add_scalar", "k", "k", numbers, elementwise},
+	MulScalar:  {"mul_scalar", "k", "k", numbers, elementwise},
+	PowScalar:  {"pow_scalar", "k", "k", floats, elementwise},
+	Clamp:      {"clamp", "k", "k", numbers, elementwise},
+
+	ReLUGrad:      {"relu_backward", "k", "kk", floats, elementwise},
+	LeakyReLUGrad: {"leaky_relu_backward", "k", "kk", floats, elementwise},
+	SigmoidGrad:   {"sigmoid_backward", "k", "kk", floats, elementwise},
+	TanhGrad:      {"tanh_backward", "k", "kk", floats, elementwise},
+	GELUGrad:      {"gelu_backward", "k", "kk", floats, elementwise},
+	GELUTanhGrad:  {"gelu_tanh_backward", "k", "kk", floats, elementwise},
+	SiLUGrad:      {"silu_backward", "k", "kk", floats, elementwise},
+	SoftplusGrad:  {"softplus_backward", "k", "kk", floats, elementwise},
+
+	Add:     {"add", "k", "kk", numbers, elementwise},
+	Sub:     {"sub", "k", "kk", numbers, elementwise},
+	Mul:     {"mul", "k", "kk", anything, elementwise},
+	Div:     {"div", "k", "kk", floats, elementwise},
+	Pow:     {"pow", "k", "kk", floats, elementwise},
+	Maximum: {"maximum", "k", "kk", numbers, elementwise},
+	Minimum: {"minimum", "k", "kk", numbers, elementwise},
+	Eq:      {"eq", "b", "kk", anything, elementwise},
+	Ne:      {"ne", "b", "kk", anything, elementwise},
+	Lt:      {"lt", "b", "kk", anything, elementwise},
+	Le:      {"le", "b", "kk", anything, elementwise},
+	Gt:      {"gt", "b", "kk", anything, elementwise},
+	Ge:      {"ge", "b", "kk", anything, elementwise},
+	And:     {"logical_and", "k", "kk", boolean, elementwise},
+	Or:      {"logical_or", "k", "kk", boolean, elementwise},
+	Where:   {"where", "k", "bkk", anything, elementwise},
+
+	Sum:    {"sum", "s", "k", anything, reduction},
+	Mean:   {"mean", "k", "k", floats, reduction},
+	Prod:   {"prod", "s", "k", numbers, reduction},
+	Max:    {"amax", "k", "k", numbers, reduction},
+	Min:    {"amin", "k", "k", numbers, reduction},
+	ArgMax: {"argmax", "i", "k", numbers, argReduction},
+	ArgMin: {"argmin", "i", "k", numbers, argReduction},
+	Any:    {"any", "k", "k", boolean, reduction},
+	All:    {"all", "k", "k", boolean, reduction},
+
+	MatMul: {"matmul", "k", "kkk", floats, matMul},
+
+	Softmax:        {"softmax", "k", "k", floats, rows},
+	SoftmaxGrad:    {"softmax_backward", "k", "kk", floats, rows},
+	LogSoftmax:     {"log_softmax", "k", "k", floats, rows},
+	LogSoftmaxGrad: {"log_softmax_backward", "k", "kk", floats, rows},
+	NLL:            {"nll_loss", "k", "ki", floats, nll},
+	NLLGrad:        {"nll_loss_backward", "k", "ki", floats, nllGrad},
+
+	IndexSelect: {"index_select", "k", "ki", anything, indexSelect},
+	IndexAdd:    {"index_add", "k", "ki", floats, indexAdd},
+
+	SGDStep:  {"sgd_step", "*", "*", floats, sgdStep},
+	AdamStep: {"adam_step", "*", "*", floats, adamStep},
+}
+
+// String is the operation's name in PyTorch's manner: "add", "relu_backward".
+func (id ID) String() string {
+	if !id.Valid() {
+		return fmt.Sprintf("op(%d)", uint16(id))
+	}
+	return specs[id].name
+}
+
+// Valid reports whether id is one of the operations of this package.
+func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
+
+// Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
+// third input is optional (in is then the largest number), and SGDStep and AdamStep take groups (out and in are 0).
+func (id ID) Arity() (out, in int, variable bool) {
+	if !id.Valid() {
+		return 0, 0, false
+	}
+	s := &specs[id]
+	if s.out == "*" {
+		return 0, 0, true
+	}
+	return len(s.out), len(s.in), s.rule == matMul
+}
+
+// Types lists the types of the key view for which the specification asks for a kernel.
+func (id ID) Types() []dtype.DType {
+	if !id.Valid() {
+		return nil
+	}
+	t := specs[id].types
+	list := make([]dtype.DType, 0, bits.OnesCount16(uint16(t)))
+	for _, d := range dtype.All() {
+		if t.has(d) {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// Elementwise reports whether the operation computes each element of its output from the elements of its inputs in the same
+// place, so that the output may be the memory of an input.
+func (id ID) Elementwise() bool {
+	return id.Valid() && specs[id].rule == elementwise
+}
+
+// Key is the type that selects the kernel: that of the first output where the outputs have the type of the computation,
+// else (Cast, Not, comparisons, reductions) that of the first input. It is Invalid for a call without that view.
+func (c *Call) Key() dtype.DType {
+	if !c.Op.Valid() {
+		return dtype.Invalid
+	}
+	views := c.Out
+	if !specs[c.Op].keyIsOut() {
+		views = c.In
+	}
+	if len(views) == 0 {
+		return dtype.Invalid
+	}
+	return views[0].DType
+}
+
+func (s *spec) keyIsOut() bool { return strings.HasPrefix(s.out, "k") || s.out == "*" }

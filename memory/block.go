@@ -1,0 +1,66 @@
+package memory
+
+import (
+	"github.com/cistern-ml/cistern/device"
+)
+
+// blockState is where a block stands. See doc.go for the legal moves.
+type blockState uint8
+
+const (
+	stateSpare     blockState = iota // not part of any segment: the object waits to be used again
+	stateAllocated                   // held by a caller
+	statePending                     // freed, but work on other streams may still use it
+	stateCached                      // free, in its pool's index
+	stateUnmapped                    // address range of an expandable segment without memory behind it
+)
+
+func (s blockState) String() string {
+	return [...]string{"spare", "allocated", "pending", "cached", "unmapped"}[s]
+}
+
+// segment is one piece of memory got from the driver. Its blocks are linked by prev and next from head on.
+// Guarded by the lock of its shard; the list of segments by Caching.mu.
+type segment struct {
+	shard *shard
+	kind  poolKind
+	ptr   device.Ptr
+	size  uint64
+	reg   uint64 // registration number: how many segments the allocator took before
+	place int    // index in Caching.segments
+	head  *block
+}
+
+// block is a piece of a segment. Its object belongs to one shard for ever: when the block is merged away, the object waits
+// in the shard's spare list, so allocation from cache makes no Go heap allocation and a stale handle always finds the
+// right lock.
+//
+// All fields but shard are guarded by the shard's lock. While a block is allocated, its holder may read ptr and size, which
+// the handle also carries.
+type block struct {
+	shard *shard // never changes
+
+	// The free index reads these together.
+	size        uint64
+	reg         uint64 // the segment's
+	ptr         device.Ptr
+	left, right *block // in the index
+	prio        uint32
+
+	kind  poolKind
+	state blockState
+
+	seg        *segment
+	prev, next *block // neighbours in the segment, by address
+	requested  uint64
+	gcBase     uint64 // value of the pool's search counter when the block was put into the index
+	turn       uint64 // moves on at each free, so stale handles are known
+	events     int32  // events of other streams that have not completed
+	users      []device.Stream
+}
+
+// whole reports whether the block is its entire segment: only then can it go back to the driver.
+func (b *block) whole() bool { return b.prev == nil && b.next == nil }
+
+// mergeable reports whether a freed neighbour may take b in.
+func (b *block) mergeable() bool { return b.state == stateCached }

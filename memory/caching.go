@@ -1,0 +1,362 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Caching is PyTorch's caching allocator for one device. See the package comment for how it works.
+type Caching struct {
+	driver Driver
+	id     device.ID
+	policy atomic.Pointer[policy]
+	config Config // guarded by mu
+
+	limit    atomic.Uint64            // most bytes that may be reserved; unlimited if there is no limit
+	searches [poolKinds]atomic.Uint64 // searches of all indices of a kind: the clock of garbage collection
+	chores   atomic.Int64             // outstanding events and queued frees: Alloc looks after them if there are any
+	syncs    atomic.Int64             // NumSyncAllStreams
+	closed   atomic.Bool
+
+	direct [16]atomic.Pointer[shard] // shards of the streams with small numbers
+	shards atomic.Pointer[[]*shard]  // all shards by stream number; replaced, never changed, under mu and peaks.mu
+
+	mu            sync.Mutex // the driver's turn: segments, and everything that looks at several streams. Taken first
+	segments      []*segment
+	registrations uint64
+	dev           Stats // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
+	callbacks     []func() bool
+
+	peaks    peaks
+	events   events
+	later    later
+	oversize struct {
+		mu   sync.Mutex // taken last
+		stat Stat
+	}
+}
+
+// request is one Alloc on its way to the driver.
+type request struct {
+	policy    *policy
+	shard     *shard
+	kind      poolKind
+	bytes     uint64 // asked for
+	size      uint64 // rounded: the block's size
+	overLimit bool   // the last attempt failed because of the limit
+}
+
+// New makes a caching allocator for a device. Most programs use For, which keeps one for each device. The error is a
+// *ConfigError.
+func New(d Driver, c Config) (*Caching, error) {
+	a := &Caching{driver: d, id: d.ID()}
+	a.shards.Store(new([]*shard))
+	a.limit.Store(unlimited)
+	if err := a.SetConfig(c); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Config returns the settings in force.
+func (a *Caching) Config() Config {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.config
+}
+
+// SetConfig changes the settings. Blocks in use and cached stay valid; later calls follow the new settings.
+func (a *Caching) SetConfig(c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.MemoryFraction != nil {
+		if err := a.setFraction(*c.MemoryFraction); err != nil {
+			return err
+		}
+	}
+	a.config = c
+	a.policy.Store(newPolicy(c))
+	return nil
+}
+
+// Device is the device whose memory this is.
+func (a *Caching) Device() device.ID { return a.id }
+
+// Alloc implements Allocator. Served from cache it takes one lock, that of the stream, and makes no Go heap allocation.
+func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if bytes == 0 {
+		return Block{}, nil
+	}
+	if a.chores.Load() != 0 {
+		a.doChores()
+	}
+	if bytes >= maxRequest {
+		return Block{}, a.tooLarge(bytes)
+	}
+	p := a.policy.Load()
+	size := p.blockSize(bytes)
+	kind := poolFor(size)
+	sh := a.shardOf(s)
+	if p.gcThreshold > 0 && a.limit.Load() != unlimited {
+		a.searches[kind].Add(1)
+	}
+	sh.mu.Lock()
+	b := sh.take(p, kind, size)
+	if b == nil {
+		sh.mu.Unlock()
+		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size})
+	}
+	return sh.finish(p, b, size, bytes), nil
+}
+
+// finish hands b out and returns its handle. It is called with sh.mu held and releases it.
+func (sh *shard) finish(p *policy, b *block, size, bytes uint64) Block {
+	b = sh.handOut(p, b, size, bytes)
+	h := Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size}
+	over := sh.tally.over
+	sh.mu.Unlock()
+	if over {
+		sh.owner.settlePeaks(sh)
+	}
+	if h.size >= p.maxSplit {
+		sh.owner.countOversize(1)
+	}
+	return h
+}
+
+func (a *Caching) countOversize(n int64) {
+	a.oversize.mu.Lock()
+	defer a.oversize.mu.Unlock()
+	if n > 0 {
+		a.oversize.stat.increase(n)
+	} else {
+		a.oversize.stat.decrease(-n)
+	}
+}
+
+// allocSlow serves a request that found nothing cached.
+func (a *Caching) allocSlow(r *request) (Block, error) {
+	a.mu.Lock()
+	b, err := a.grow(r)
+	if err != nil {
+		a.mu.Unlock()
+		return Block{}, err
+	}
+	r.shard.mu.Lock()
+	h := r.shard.finish(r.policy, b, r.size, r.bytes)
+	a.mu.Unlock()
+	return h, nil
+}
+
+// grow climbs the ladder from the driver to the out-of-memory error and returns a block in no index. Caller holds a.mu.
+func (a *Caching) grow(r *request) (*block, error) {
+	if a.closed.Load() {
+		return nil, &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
+	}
+	// While we waited for a.mu another goroutine may have freed a block, or had the driver make one.
+	if b := r.search(); b != nil {
+		return b, nil
+	}
+	if a.runCallbacks() {
+		if b := r.search(); b != nil {
+			return b, nil
+		}
+	}
+	if r.policy.gcThreshold > 0 && a.limit.Load() != unlimited {
+		if err := a.collectGarbage(r.policy); err != nil {
+			return nil, err
+		}
+	}
+	if b, err := a.attempt(r); b != nil || err != nil {
+		return b, err
+	}
+	enough, err := a.releaseOversize(r)
+	if err != nil {
+		return nil, err
+	}
+	if enough {
+		if b, err := a.attempt(r); b != nil || err != nil {
+			return b, err
+		}
+	}
+	if err := a.releaseAll(); err != nil {
+		return nil, err
+	}
+	a.dev.NumAllocRetries++
+	if b, err := a.attempt(r); b != nil || err != nil {
+		return b, err
+	}
+	return nil, a.outOfMemory(r)
+}
+
+// search looks once more for a cached block. Caller holds no shard.
+func (r *request) search() *block {
+	r.shard.mu.Lock()
+	defer r.shard.mu.Unlock()
+	return r.shard.take(r.policy, r.kind, r.size)
+}
+
+// Free implements Allocator.
+func (a *Caching) Free(h Block) error {
+	b := h.b
+	if b == nil {
+		return nil
+	}
+	sh := b.shard
+	if sh == nil || sh.owner != a {
+		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
+	}
+	sh.mu.Lock()
+	if b.turn != h.turn || b.state != stateAllocated {
+		sh.mu.Unlock()
+		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrDoubleFree}
+	}
+	sh.release(b)
+	users := b.users
+	if len(users) == 0 {
+		sh.complete(b)
+	} else {
+		b.state = statePending
+		b.events = int32(len(users))
+	}
+	over := sh.tally.over
+	sh.mu.Unlock()
+	if len(users) != 0 {
+		a.park(b, users)
+	}
+	if over {
+		a.settlePeaks(sh)
+	}
+	if p := a.policy.Load(); h.size >= p.maxSplit {
+		a.countOversize(-1)
+	}
+	return nil
+}
+
+// RecordStream implements Allocator.
+func (a *Caching) RecordStream(h Block, s device.Stream) error {
+	b := h.b
+	if b == nil {
+		return nil
+	}
+	sh := b.shard
+	if sh == nil || sh.owner != a {
+		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
+	}
+	if s.ID() == sh.id {
+		return nil
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if b.turn != h.turn || b.state != stateAllocated {
+		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrUseAfterFree}
+	}
+	if !slices.ContainsFunc(b.users, func(u device.Stream) bool { return u.ID() == s.ID() }) {
+		b.users = append(b.users, s)
+	}
+	return nil
+}
+
+// shardOf returns the shard of a stream and makes it at the first use.
+func (a *Caching) shardOf(s device.Stream) *shard {
+	id := s.ID()
+	if id < device.StreamID(len(a.direct)) {
+		if sh := a.direct[id].Load(); sh != nil {
+			return sh
+		}
+	} else if sh := findShard(*a.shards.Load(), id); sh != nil {
+		return sh
+	}
+	return a.addShard(s)
+}
+
+func findShard(shards []*shard, id device.StreamID) *shard {
+	i, ok := slices.BinarySearchFunc(shards, id, compareShard)
+	if !ok {
+		return nil
+	}
+	return shards[i]
+}
+
+func compareShard(sh *shard, id device.StreamID) int {
+	switch {
+	case sh.id < id:
+		return -1
+	case sh.id > id:
+		return 1
+	}
+	return 0
+}
+
+func (a *Caching) addShard(s device.Stream) *shard {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.peaks.mu.Lock()
+	defer a.peaks.mu.Unlock()
+	old := *a.shards.Load()
+	id := s.ID()
+	i, ok := slices.BinarySearchFunc(old, id, compareShard)
+	if ok {
+		return old[i]
+	}
+	sh := &shard{owner: a, stream: s, id: id}
+	shards := slices.Insert(slices.Clone(old), i, sh)
+	a.shards.Store(&shards)
+	if id < device.StreamID(len(a.direct)) {
+		a.direct[id].Store(sh)
+	}
+	return sh
+}
+
+// lockShards locks all shards, in the order of their streams. Caller holds peaks.mu or mu, so that none is added meanwhile.
+func (a *Caching) lockShards() []*shard {
+	shards := *a.shards.Load()
+	for _, sh := range shards {
+		sh.mu.Lock()
+	}
+	return shards
+}
+
+func unlockShards(shards []*shard) {
+	for _, sh := range shards {
+		sh.mu.Unlock()
+	}
+}
+
+// OnLowMemory registers a callback for the moment before the driver is asked for more memory. It returns whether it freed
+// blocks of this allocator; if any callback did, the cache is searched again. Callbacks run one after the other, in the
+// order of registration, and must not allocate.
+func (a *Caching) OnLowMemory(f func() (freed bool)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.callbacks = append(a.callbacks, f)
+}
+
+func (a *Caching) runCallbacks() bool {
+	freed := false
+	for _, f := range a.callbacks {
+		if f() {
+			freed = true
+		}
+	}
+	return freed
+}
+
+// Close gives everything back to the driver, blocks in use included: their handles become stale without notice, so it is
+// for the end of a program or test. It returns a *LeakError if blocks were in use, joined with the errors of the driver.
+func (a *Caching) Close() error {
+	if a.closed.Swap(true) {
+		return nil
+	}
+	return a.close()
+}
+
+// String names the allocator and its device.
+func (a *Caching) String() string { return fmt.Sprintf("caching allocator of %s", a.id) }

@@ -1,0 +1,232 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// check proves the invariants of doc.go, or says which one does not hold. Unit tests call it after each step, fuzzing after
+// each operation, and builds with the tag "invariants" after each public call. No lock is held.
+func (a *Caching) check() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.events.mu.Lock()
+	defer a.events.mu.Unlock()
+	a.peaks.mu.Lock()
+	defer a.peaks.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+
+	var c checker
+	for _, seg := range a.segments {
+		c.segment(seg)
+	}
+	c.eventCounts(a)
+	for _, sh := range shards {
+		c.indices(sh)
+	}
+	c.sums(a, shards)
+	return c.err
+}
+
+// checker collects what the walk over all segments finds, and keeps the first contradiction.
+type checker struct {
+	err     error
+	cached  map[*block]bool
+	pending map[*block]int32
+	bytes   [poolKinds][5]int64 // by state
+	count   [poolKinds][5]int64
+	splits  [poolKinds]struct{ n, bytes int64 }
+	asked   [poolKinds]int64
+	total   [poolKinds]int64
+}
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("memory: invariant broken: "+format, args...)
+	}
+}
+
+// segment: its blocks follow each other without gap or overlap and fill it, and no two neighbours are both cached.
+func (c *checker) segment(seg *segment) {
+	if c.cached == nil {
+		c.cached, c.pending = map[*block]bool{}, map[*block]int32{}
+	}
+	at := seg.ptr
+	var prev *block
+	for b := seg.head; b != nil; prev, b = b, b.next {
+		switch {
+		case b.prev != prev:
+			c.fail("block %#x: prev is not the block before it", b.ptr)
+		case b.ptr != at:
+			c.fail("segment %#x: block at %#x, expected %#x", seg.ptr, b.ptr, at)
+		case b.size == 0 || b.size%minBlock != 0:
+			c.fail("block %#x: size %d", b.ptr, b.size)
+		case b.seg != seg || b.shard != seg.shard || b.kind != seg.kind || b.reg != seg.reg:
+			c.fail("block %#x: does not belong to its segment", b.ptr)
+		case prev != nil && prev.state == stateCached && b.state == stateCached:
+			c.fail("blocks %#x and %#x: neighbours, both cached", prev.ptr, b.ptr)
+		}
+		if c.err != nil {
+			return
+		}
+		c.block(b)
+		at = at.Add(b.size)
+	}
+	if at != seg.ptr.Add(seg.size) {
+		c.fail("segment %#x of %d bytes: its blocks end at %#x", seg.ptr, seg.size, at)
+	}
+	c.total[seg.kind] += int64(seg.size)
+}
+
+func (c *checker) block(b *block) {
+	c.bytes[b.kind][b.state] += int64(b.size)
+	c.count[b.kind][b.state]++
+	switch b.state {
+	case stateCached:
+		c.cached[b] = true
+		if !b.whole() {
+			c.splits[b.kind].n++
+			c.splits[b.kind].bytes += int64(b.size)
+		}
+		if b.events != 0 || len(b.users) != 0 || b.requested != 0 {
+			c.fail("cached block %#x: %d events, %d users, %d requested", b.ptr, b.events, len(b.users), b.requested)
+		}
+	case statePending:
+		c.pending[b] = b.events
+		c.asked[b.kind] += int64(b.requested)
+	case stateAllocated:
+		c.asked[b.kind] += int64(b.requested)
+		if b.requested > b.size || b.events != 0 {
+			c.fail("allocated block %#x: %d bytes requested of %d, %d events", b.ptr, b.requested, b.size, b.events)
+		}
+	default:
+		c.fail("block %#x: state %s inside a segment", b.ptr, b.state)
+	}
+}
+
+// eventCounts: a pending block waits for exactly the entries that the queues have for it.
+func (c *checker) eventCounts(a *Caching) {
+	entries := map[*block]int32{}
+	for _, q := range a.events.queues {
+		for _, o := range q.entries[q.head:] {
+			entries[o.block]++
+		}
+	}
+	for b, n := range c.pending {
+		// Between the two halves of Free another goroutine may see the block before its events: then there are none.
+		if entries[b] != n && entries[b] != 0 {
+			c.fail("pending block %#x: waits for %d events, %d are queued", b.ptr, n, entries[b])
+		}
+		delete(entries, b)
+	}
+	for b := range entries {
+		c.fail("block %#x: events are queued, but it is not pending", b.ptr)
+	}
+}
+
+// indices: they hold exactly the cached blocks, in order, under truthful bitmaps.
+func (c *checker) indices(sh *shard) {
+	for k := range poolKinds {
+		x := &sh.pools[k]
+		var last *block
+		n, bytes := 0, uint64(0)
+		for b := range x.all {
+			if !c.cached[b] || b.shard != sh || b.kind != k {
+				c.fail("stream %d: %s index holds block %#x, which is not a cached block of it", sh.id, k, b.ptr)
+			}
+			if last != nil && !before(last, b) {
+				c.fail("stream %d: %s index out of order at block %#x", sh.id, k, b.ptr)
+			}
+			delete(c.cached, b)
+			last = b
+			n, bytes = n+1, bytes+b.size
+		}
+		if n != x.count || bytes != x.bytes || x.last() != last {
+			c.fail("stream %d: %s index counts %d blocks and %d bytes, holds %d and %d", sh.id, k, x.count, x.bytes, n, bytes)
+		}
+		for bin, root := range x.roots {
+			if set := x.words[bin/64]>>(bin%64)&1 != 0; set != (root != nil) {
+				c.fail("stream %d: %s index: bit %d is %v", sh.id, k, bin, set)
+			}
+		}
+	}
+}
+
+// sums: the statistics are what the blocks add up to, and the leases on peaks hold.
+func (c *checker) sums(a *Caching, shards []*shard) {
+	for b := range c.cached {
+		c.fail("cached block %#x is in no index", b.ptr)
+	}
+	var s Stats
+	a.addHot(&s, shards)
+	for k := range poolKinds {
+		held, pending := c.bytes[k][stateAllocated], c.bytes[k][statePending]
+		for _, want := range []struct {
+			name string
+			arr  *StatArray
+			sum  int64
+		}{
+			{"allocated_bytes", &s.AllocatedBytes, held},
+			{"active_bytes", &s.ActiveBytes, held + pending},
+			{"allocation", &s.Allocation, c.count[k][stateAllocated]},
+			{"active", &s.Active, c.count[k][stateAllocated] + c.count[k][statePending]},
+			{"requested_bytes", &s.RequestedBytes, c.asked[k]},
+			{"inactive_split", &s.InactiveSplit, c.splits[k].n},
+			{"inactive_split_bytes", &s.InactiveSplitBytes, c.splits[k].bytes},
+			{"reserved_bytes", &a.dev.ReservedBytes, c.total[k]},
+		} {
+			if got := want.arr.pool(k).Current; got != want.sum {
+				c.fail("%s of the %s pool is %d, the blocks add up to %d", want.name, k, got, want.sum)
+			}
+		}
+		if held+pending+c.bytes[k][stateCached] != c.total[k] {
+			c.fail("%s pool: allocated %d + pending %d + cached %d != reserved %d", k, held, pending, c.bytes[k][stateCached], c.total[k])
+		}
+	}
+	for i := range numHot {
+		var lease int64
+		settled := true
+		for _, sh := range shards {
+			settled = settled && !sh.tally.over
+			lease += sh.tally.lease[i]
+		}
+		if settled && lease > a.peaks.all[i] {
+			c.fail("leases of statistic %d add up to %d, above the peak %d", i, lease, a.peaks.all[i])
+		}
+	}
+}
+
+// picture draws the segments, oldest first: the form of doc.go, of the scripted tests, and of bug reports.
+func (a *Caching) picture() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	segments := slices.Clone(a.segments)
+	slices.SortFunc(segments, func(x, y *segment) int { return int(int64(x.reg) - int64(y.reg)) })
+	var s strings.Builder
+	for _, seg := range segments {
+		fmt.Fprintf(&s, "segment %d  %s  %s pool  stream %d\n", seg.reg, pictureBytes(seg.size), seg.kind, seg.shard.id)
+		for b := seg.head; b != nil; b = b.next {
+			fmt.Fprintf(&s, "| %s %s ", pictureBytes(b.size), b.state)
+			if b.state == statePending {
+				fmt.Fprintf(&s, "(%d events) ", b.events)
+			}
+		}
+		s.WriteString("|\n")
+	}
+	return s.String()
+}
+
+// pictureBytes writes a size exactly, in the largest unit that divides it.
+func pictureBytes(n uint64) string {
+	switch {
+	case n%(512*kib) == 0 && n >= mib:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/mib), ".0") + " MiB"
+	case n%minBlock == 0 && n >= kib:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/kib), ".0") + " KiB"
+	}
+	return fmt.Sprintf("%d B", n)
+}

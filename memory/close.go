@@ -1,0 +1,63 @@
+package memory
+
+import "errors"
+
+// close frees every segment. The first thing is to let pending frees complete, so that only real leaks are reported.
+func (a *Caching) close() error {
+	a.drainLater()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	errs := []error{a.releaseAll()}
+	leak := &LeakError{Device: a.id}
+	for _, sh := range *a.shards.Load() {
+		sh.mu.Lock()
+		for k := range sh.tally.pool {
+			leak.Blocks += sh.tally.pool[k].current[hotAllocation]
+			leak.Bytes += uint64(sh.tally.pool[k].current[hotAllocatedBytes])
+		}
+		sh.mu.Unlock()
+	}
+	if leak.Blocks > 0 {
+		errs = append(errs, leak)
+	}
+	for len(a.segments) > 0 {
+		seg := a.segments[len(a.segments)-1]
+		errs = append(errs, a.driver.Free(seg.ptr))
+		seg.shard.abandon(seg)
+		a.dropSegment(seg)
+	}
+	a.events.mu.Lock()
+	defer a.events.mu.Unlock()
+	for _, e := range a.events.pool {
+		errs = append(errs, e.Close())
+	}
+	a.events.pool, a.events.queues = nil, nil
+	return errors.Join(errs...)
+}
+
+// abandon forgets the blocks of a segment that still has users: their handles become stale.
+func (sh *shard) abandon(seg *segment) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for b := seg.head; b != nil; {
+		next := b.next
+		switch b.state {
+		case stateCached:
+			sh.pools[b.kind].remove(b)
+		case stateAllocated:
+			sh.release(b)
+			sh.dropActive(b)
+		case statePending:
+			sh.dropActive(b)
+		}
+		sh.retire(b)
+		b = next
+	}
+}
+
+// dropActive takes a block off the counts of active memory.
+func (sh *shard) dropActive(b *block) {
+	sh.tally.decrease(b.kind, hotActive, 1)
+	sh.tally.decrease(b.kind, hotActiveBytes, int64(b.size))
+	sh.tally.decrease(b.kind, hotRequestedBytes, int64(b.requested))
+}

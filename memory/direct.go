@@ -1,0 +1,237 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Direct asks the driver for every block and gives it back at once: what programs do without a caching allocator. It is the
+// baseline of the benchmarks, and what memory debuggers want to see. Sizes are not rounded, and statistics are only kept in
+// their All fields. A Free waits for the streams that use the block.
+type Direct struct {
+	driver Driver
+	id     device.ID
+
+	mu     sync.Mutex
+	live   map[*block]device.Stream
+	stats  Stats
+	later  []Block
+	closed bool
+}
+
+// NewDirect makes an allocator without a cache.
+func NewDirect(d Driver) *Direct {
+	return &Direct{driver: d, id: d.ID(), live: map[*block]device.Stream{}}
+}
+
+// Device is the device whose memory this is.
+func (a *Direct) Device() device.ID { return a.id }
+
+// Alloc implements Allocator.
+func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	a.drainLater()
+	if bytes == 0 {
+		return Block{}, nil
+	}
+	if bytes >= maxRequest {
+		return Block{}, a.fail(bytes, 0)
+	}
+	a.mu.Lock()
+	closed := a.closed
+	a.mu.Unlock()
+	if closed {
+		return Block{}, &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
+	}
+	ptr, err := a.driver.Malloc(bytes)
+	if errors.Is(err, device.ErrOutOfMemory) {
+		return Block{}, a.fail(bytes, bytes)
+	}
+	if err != nil {
+		return Block{}, err
+	}
+	b := &block{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.live[b] = s
+	a.stats.NumDeviceAlloc++
+	for _, st := range a.moving() {
+		st.count.All.increase(st.of(bytes))
+	}
+	return Block{b: b, ptr: ptr, size: bytes}, nil
+}
+
+type movingStat struct {
+	count *StatArray
+	ones  bool
+}
+
+func (m movingStat) of(bytes uint64) int64 {
+	if m.ones {
+		return 1
+	}
+	return int64(bytes)
+}
+
+// moving lists the statistics that follow each block. Caller holds a.mu.
+func (a *Direct) moving() []movingStat {
+	s := &a.stats
+	return []movingStat{{&s.Allocation, true}, {&s.Active, true}, {&s.Segment, true}, {&s.AllocatedBytes, false},
+		{&s.ActiveBytes, false}, {&s.ReservedBytes, false}, {&s.RequestedBytes, false}}
+}
+
+func (a *Direct) fail(bytes, tried uint64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stats.NumOOMs++
+	n := uint64(a.stats.AllocatedBytes.All.Current)
+	e := &OOMError{Device: a.id, Requested: bytes, Tried: tried, Allocated: n, Reserved: n}
+	if info, err := a.driver.MemInfo(); err == nil {
+		e.DeviceFree, e.DeviceTotal = info.Free, info.Total
+	}
+	return e
+}
+
+// Free implements Allocator. Unlike the caching allocator's it blocks: work that uses the block must be done before the
+// driver may have it.
+func (a *Direct) Free(h Block) error {
+	b := h.b
+	if b == nil {
+		return nil
+	}
+	a.mu.Lock()
+	own, ok := a.live[b]
+	if !ok {
+		a.mu.Unlock()
+		sentinel := ErrDoubleFree
+		if b.shard != nil {
+			sentinel = ErrForeignBlock
+		}
+		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}
+	}
+	delete(a.live, b) // from here on a second Free is a double free
+	users := b.users
+	a.mu.Unlock()
+
+	err := errors.Join(waitFor(own), waitForAll(users))
+	if freeErr := a.driver.Free(b.ptr); freeErr != nil {
+		a.mu.Lock()
+		a.live[b] = own
+		a.mu.Unlock()
+		return errors.Join(err, freeErr)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stats.NumDeviceFree++
+	for _, st := range a.moving() {
+		st.count.All.decrease(st.of(b.size))
+	}
+	return err
+}
+
+func waitFor(s device.Stream) error {
+	err := s.Synchronize(context.Background())
+	if errors.Is(err, device.ErrClosed) { // closing waited
+		return nil
+	}
+	return err
+}
+
+func waitForAll(streams []device.Stream) error {
+	var errs []error
+	for _, s := range streams {
+		errs = append(errs, waitFor(s))
+	}
+	return errors.Join(errs...)
+}
+
+// FreeLater implements Allocator.
+func (a *Direct) FreeLater(h Block) {
+	if h.b == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.later = append(a.later, h)
+	a.stats.NumDeferredFrees++
+}
+
+func (a *Direct) drainLater() {
+	a.mu.Lock()
+	blocks := a.later
+	a.later = nil
+	a.mu.Unlock()
+	for _, h := range blocks {
+		_ = a.Free(h) // nobody is there to be told
+	}
+}
+
+// RecordStream implements Allocator.
+func (a *Direct) RecordStream(h Block, s device.Stream) error {
+	b := h.b
+	if b == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	own, ok := a.live[b]
+	if !ok {
+		sentinel := ErrUseAfterFree
+		if b.shard != nil {
+			sentinel = ErrForeignBlock
+		}
+		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}
+	}
+	known := func(u device.Stream) bool { return u.ID() == s.ID() }
+	if s.ID() != own.ID() && !slices.ContainsFunc(b.users, known) {
+		b.users = append(b.users, s)
+	}
+	return nil
+}
+
+// EmptyCache frees what FreeLater queued; there is no cache.
+func (a *Direct) EmptyCache() error {
+	a.drainLater()
+	return nil
+}
+
+// Stats implements Allocator.
+func (a *Direct) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.stats
+	s.MaxSplitSize = -1
+	return s
+}
+
+// Close implements Allocator.
+func (a *Direct) Close() error {
+	a.drainLater()
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.closed = true
+	leak := &LeakError{Device: a.id, Blocks: int64(len(a.live)), Bytes: uint64(a.stats.AllocatedBytes.All.Current)}
+	var left []Block
+	for b := range a.live {
+		left = append(left, Block{b: b, ptr: b.ptr, size: b.size})
+	}
+	a.mu.Unlock()
+	var errs []error
+	if leak.Blocks > 0 {
+		errs = append(errs, leak)
+	}
+	for _, h := range left {
+		errs = append(errs, a.Free(h))
+	}
+	return errors.Join(errs...)
+}
+
+// String names the allocator and its device.
+func (a *Direct) String() string { return fmt.Sprintf("direct allocator of %s", a.id) }

@@ -1,0 +1,2 @@
+// Package memory hands out a device's memory.
+package memory

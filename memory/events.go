@@ -1,0 +1,164 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// events delays the reuse of freed blocks that other streams have used. When such a block is freed, an event is recorded on
+// each of those streams; the block stays active until all have completed. They are looked at by every Alloc, stream by
+// stream, in order: a stream that runs for long holds up only the blocks that wait for it.
+type events struct {
+	mu     sync.Mutex // after Caching.mu, before the locks of shards
+	queues []*eventQueue
+	pool   []device.Event // to use again
+}
+
+// eventQueue holds the outstanding events of one stream in the order in which they were recorded.
+type eventQueue struct {
+	stream  device.Stream
+	id      device.StreamID
+	entries []outstanding
+	head    int // entries before it are done
+}
+
+// outstanding is one block waiting for one stream. Without an event (it could not be made), the whole stream is waited for.
+type outstanding struct {
+	event device.Event
+	block *block
+}
+
+// park records an event for b on each stream that used it. b is pending, and this goroutine's alone. No lock is held.
+// If the device makes no event, the block waits for all work on the stream instead: it is never lost, and never early.
+func (a *Caching) park(b *block, users []device.Stream) {
+	a.events.mu.Lock()
+	defer a.events.mu.Unlock()
+	for _, s := range users {
+		q := a.events.queue(s)
+		e := a.events.take(a.driver)
+		if e != nil && s.Record(e) != nil {
+			a.events.pool = append(a.events.pool, e)
+			e = nil
+		}
+		q.entries = append(q.entries, outstanding{e, b})
+		a.chores.Add(1)
+	}
+}
+
+func (ev *events) take(d Driver) device.Event {
+	if n := len(ev.pool); n > 0 {
+		e := ev.pool[n-1]
+		ev.pool = ev.pool[:n-1]
+		return e
+	}
+	e, err := d.NewEvent()
+	if err != nil {
+		return nil
+	}
+	return e
+}
+
+func (ev *events) queue(s device.Stream) *eventQueue {
+	id := s.ID()
+	i, ok := slices.BinarySearchFunc(ev.queues, id, func(q *eventQueue, id device.StreamID) int {
+		return int(int64(q.id) - int64(id))
+	})
+	if !ok {
+		ev.queues = slices.Insert(ev.queues, i, &eventQueue{stream: s, id: id})
+	}
+	return ev.queues[i]
+}
+
+// pollEvents completes the frees of blocks whose events have completed. It does not block. An event that cannot be asked
+// counts as not completed: its error is for those who wait for the stream. No lock is held.
+func (a *Caching) pollEvents() {
+	a.events.mu.Lock()
+	defer a.events.mu.Unlock()
+	for _, q := range a.events.queues {
+		for q.head < len(q.entries) {
+			if done, _ := q.done(q.entries[q.head]); !done {
+				break
+			}
+			a.pop(q)
+		}
+	}
+}
+
+// done reports whether an entry has completed. A closed stream has: closing waits for its work.
+func (q *eventQueue) done(o outstanding) (bool, error) {
+	var done bool
+	var err error
+	if o.event != nil {
+		done, err = o.event.Done()
+	} else {
+		done, err = q.stream.Done()
+	}
+	if errors.Is(err, device.ErrClosed) {
+		return true, nil
+	}
+	return done, err
+}
+
+// syncEvents waits for all outstanding events and completes the frees that waited for them. Caller may hold a.mu.
+func (a *Caching) syncEvents() error {
+	a.syncs.Add(1)
+	a.events.mu.Lock()
+	defer a.events.mu.Unlock()
+	var errs []error
+	for _, q := range a.events.queues {
+		for q.head < len(q.entries) {
+			if err := q.wait(q.entries[q.head]); err != nil {
+				errs = append(errs, err)
+				break
+			}
+			a.pop(q)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (q *eventQueue) wait(o outstanding) error {
+	var err error
+	if o.event != nil {
+		err = o.event.Synchronize(context.Background())
+	} else {
+		err = q.stream.Synchronize(context.Background())
+	}
+	if errors.Is(err, device.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// pop takes the first entry off a queue and completes its block's free if it was the last that the block waited for.
+// Caller holds events.mu.
+func (a *Caching) pop(q *eventQueue) {
+	o := q.entries[q.head]
+	q.entries[q.head] = outstanding{}
+	q.head++
+	if q.head == len(q.entries) {
+		q.entries, q.head = q.entries[:0], 0
+	} else if q.head > 1024 && q.head > len(q.entries)/2 {
+		q.entries = append(q.entries[:0], q.entries[q.head:]...)
+		q.head = 0
+	}
+	a.chores.Add(-1)
+	if o.event != nil {
+		a.events.pool = append(a.events.pool, o.event)
+	}
+	b, sh := o.block, o.block.shard
+	sh.mu.Lock()
+	if b.events--; b.events == 0 {
+		b.users = b.users[:0]
+		sh.complete(b)
+	}
+	over := sh.tally.over
+	sh.mu.Unlock()
+	if over {
+		a.settlePeaks(sh)
+	}
+}

@@ -1,0 +1,41 @@
+package memory
+
+import "sync"
+
+// later is the queue of FreeLater: frees from runtime cleanups, which must not block.
+type later struct {
+	mu     sync.Mutex // taken last
+	blocks []Block
+	total  int64
+}
+
+// FreeLater implements Allocator.
+func (a *Caching) FreeLater(h Block) {
+	if h.b == nil {
+		return
+	}
+	a.later.mu.Lock()
+	a.later.blocks = append(a.later.blocks, h)
+	a.later.total++
+	a.later.mu.Unlock()
+	a.chores.Add(1)
+}
+
+// drainLater frees what FreeLater queued. No lock is held.
+func (a *Caching) drainLater() {
+	a.later.mu.Lock()
+	blocks := a.later.blocks
+	a.later.blocks = nil
+	a.later.mu.Unlock()
+	for _, h := range blocks {
+		a.chores.Add(-1)
+		// A block that was also freed by hand is a double free: the explicit one has won, and this one has nobody to tell.
+		_ = a.Free(h)
+	}
+}
+
+// doChores is what Alloc does first if there is anything outstanding.
+func (a *Caching) doChores() {
+	a.drainLater()
+	a.pollEvents()
+}

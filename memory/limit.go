@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// SetMemoryFraction limits the bytes that the allocator may reserve to a fraction, from 0 to 1, of the device's total
+// memory; 1 lifts the limit. Lowering it below what is reserved frees nothing, but nothing more is taken from the driver
+// until enough has been given back. It does not see memory that other libraries or processes hold.
+func (a *Caching) SetMemoryFraction(fraction float64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.setFraction(fraction)
+}
+
+func (a *Caching) setFraction(fraction float64) error {
+	if !(fraction >= 0 && fraction <= 1) {
+		return configError(keyFraction, floatText(fraction), "set it in [0.0, 1.0]")
+	}
+	if fraction == 1 {
+		a.limit.Store(unlimited)
+		return nil
+	}
+	info, err := a.driver.MemInfo()
+	if err != nil {
+		return err
+	}
+	a.limit.Store(uint64(math.Round(fraction * float64(info.Total))))
+	return nil
+}
+
+// MemoryFraction returns the limit as a fraction of the device's memory: 1 if there is none.
+func (a *Caching) MemoryFraction() (float64, error) {
+	limit := a.limit.Load()
+	if limit == unlimited {
+		return 1, nil
+	}
+	info, err := a.driver.MemInfo()
+	if err != nil {
+		return 0, err
+	}
+	return float64(limit) / float64(info.Total), nil
+}
+
+// SetMemoryLimit limits the bytes that the allocator may reserve; 0 lifts the limit. It replaces a memory fraction.
+func (a *Caching) SetMemoryLimit(bytes uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if bytes == 0 {
+		bytes = unlimited
+	}
+	a.limit.Store(bytes)
+}
+
+// MemInfo returns the driver's figures for the whole device, all processes included.
+func (a *Caching) MemInfo() (device.MemInfo, error) { return a.driver.MemInfo() }
+
+// formatBytes writes a size as PyTorch's out-of-memory message does: the unit grows past 1024 of the smaller one, and the
+// limits themselves still print in the smaller unit.
+func formatBytes(n uint64) string {
+	switch {
+	case n <= 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n <= 1<<20:
+		return fmt.Sprintf("%.2f KiB", float64(n)/(1<<10))
+	case n <= 1<<30:
+		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+}

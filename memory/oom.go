@@ -1,0 +1,138 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// OOMError says why memory could not be had, with the figures at that moment. All sizes are bytes. The allocator is intact:
+// after freeing something the program may go on.
+type OOMError struct {
+	Device device.ID
+	Stream device.StreamID
+
+	Requested uint64 // what the caller asked for
+	Tried     uint64 // what the driver was last asked for on its behalf; 0 if the request is beyond all sense
+
+	Allocated    uint64 // held by callers
+	Pending      uint64 // freed, but waiting for work on other streams
+	Cached       uint64 // free in segments that could not be given back, all streams
+	CachedOthers uint64 // the part of Cached that belongs to other streams
+	LargestFree  uint64 // the largest cached block of the request's stream
+	Reserved     uint64 // held by the allocator in all: Allocated + Pending + Cached
+
+	DeviceFree  uint64 // as the driver says; 0 if it could not be asked
+	DeviceTotal uint64
+	Limit       uint64 // the allocator's limit; 0 if there is none
+	LimitHit    bool   // the limit was the reason, not the device
+
+	Hint string // what would have helped; may be empty
+}
+
+// Is makes errors.Is(err, ErrOutOfMemory) hold, and either ErrLimit or ErrDeviceFull.
+func (e *OOMError) Is(target error) bool {
+	return target == ErrOutOfMemory || target == ErrLimit && e.LimitHit || target == ErrDeviceFull && !e.LimitHit
+}
+
+// Error tells the story in one line, in the words of PyTorch's message, with what that leaves out added.
+func (e *OOMError) Error() string {
+	if e.Tried == 0 {
+		return fmt.Sprintf("%s out of memory. Tried to allocate more than 1EB memory.", deviceWord(e.Device))
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s out of memory. Tried to allocate %s. %s has a total capacity of %s of which %s is free. ",
+		deviceWord(e.Device), formatBytes(e.Tried), deviceName(e.Device), formatBytes(e.DeviceTotal), formatBytes(e.DeviceFree))
+	if other := e.DeviceTotal - e.DeviceFree; e.DeviceTotal > e.DeviceFree && other > e.Reserved {
+		fmt.Fprintf(&s, "%s is in use outside this allocator. ", formatBytes(other-e.Reserved))
+	}
+	if e.Limit != 0 {
+		fmt.Fprintf(&s, "%s allowed; ", formatBytes(e.Limit))
+	}
+	fmt.Fprintf(&s, "Of the allocated memory %s is allocated by Cistern, and %s is reserved by Cistern but unallocated.",
+		formatBytes(e.Allocated), formatBytes(e.Reserved-e.Allocated))
+	fmt.Fprintf(&s, " The largest free block of stream %d is %s", e.Stream, formatBytes(e.LargestFree))
+	if e.CachedOthers > 0 {
+		fmt.Fprintf(&s, "; %s is cached for other streams", formatBytes(e.CachedOthers))
+	}
+	if e.Pending > 0 {
+		fmt.Fprintf(&s, "; %s is freed but in use by other streams", formatBytes(e.Pending))
+	}
+	s.WriteString(".")
+	if e.Hint != "" {
+		s.WriteString(" " + e.Hint)
+	}
+	return s.String()
+}
+
+func deviceWord(id device.ID) string {
+	switch id.Kind {
+	case device.CUDA:
+		return "CUDA"
+	case device.Host:
+		return "Host"
+	}
+	return "Simulated device"
+}
+
+func deviceName(id device.ID) string {
+	if id.Kind == device.CUDA {
+		return fmt.Sprintf("GPU %d", id.Index)
+	}
+	return fmt.Sprintf("Device %s", id)
+}
+
+// outOfMemory counts a failed request and explains it. Caller holds a.mu.
+func (a *Caching) outOfMemory(r *request) error {
+	a.dev.NumOOMs++
+	e := &OOMError{
+		Device: a.id, Stream: r.shard.id, Requested: r.bytes, Tried: r.policy.segmentSize(r.size),
+		Reserved: uint64(a.dev.ReservedBytes.All.Current), LimitHit: r.overLimit,
+	}
+	if limit := a.limit.Load(); limit != unlimited {
+		e.Limit = limit
+	}
+	if info, err := a.driver.MemInfo(); err == nil {
+		e.DeviceFree, e.DeviceTotal = info.Free, info.Total
+	}
+	for _, sh := range *a.shards.Load() {
+		sh.mu.Lock()
+		for k := range poolKinds {
+			t := &sh.tally.pool[k]
+			e.Allocated += uint64(t.current[hotAllocatedBytes])
+			e.Pending += uint64(t.current[hotActiveBytes] - t.current[hotAllocatedBytes])
+			e.Cached += sh.pools[k].bytes
+			if sh != r.shard {
+				e.CachedOthers += sh.pools[k].bytes
+			} else if b := sh.pools[k].last(); b != nil {
+				e.LargestFree = max(e.LargestFree, b.size)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	e.Hint = e.hint(r)
+	return e
+}
+
+// hint names the setting or call that would have made the request succeed, as far as the figures tell.
+func (e *OOMError) hint(r *request) string {
+	switch {
+	case e.LimitHit && e.DeviceFree >= e.Tried:
+		return fmt.Sprintf("The device has the memory: a limit of %s would have been enough (per_process_memory_fraction).",
+			formatBytes(e.Reserved+e.Tried))
+	case e.Cached >= e.Tried && !r.policy.expandable:
+		return "Enough is reserved but in pieces: expandable_segments:True or max_split_size_mb would have avoided the fragmentation."
+	case e.CachedOthers+e.DeviceFree >= e.Tried:
+		return "Blocks are reused on their own stream only: fewer streams, or freeing the other streams' memory first, would have helped."
+	}
+	return ""
+}
+
+// tooLarge is the answer to requests that no device could serve.
+func (a *Caching) tooLarge(bytes uint64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.dev.NumOOMs++
+	return &OOMError{Device: a.id, Requested: bytes}
+}

@@ -1,0 +1,62 @@
+package memory
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// registry keeps the allocator of each device in use.
+var registry struct {
+	mu   sync.Mutex
+	byID map[device.Device]Allocator
+}
+
+// For returns the allocator of a device, made at the first call: a Caching one with the settings of the environment (see
+// EnvConfig), or a Direct one if CISTERN_NO_MEMORY_CACHING or PYTORCH_NO_CUDA_MEMORY_CACHING is "1". It fails if the
+// settings in the environment are wrong, with a *ConfigError.
+func For(dev device.Device) (Allocator, error) {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if a := registry.byID[dev]; a != nil {
+		return a, nil
+	}
+	a, err := newFor(dev)
+	if err != nil {
+		return nil, err
+	}
+	if registry.byID == nil {
+		registry.byID = map[device.Device]Allocator{}
+	}
+	registry.byID[dev] = a
+	return a, nil
+}
+
+func newFor(dev device.Device) (Allocator, error) {
+	if cachingOff() {
+		return NewDirect(dev), nil
+	}
+	c, err := EnvConfig()
+	if err != nil {
+		return nil, err
+	}
+	return New(dev, c)
+}
+
+func lookup(dev device.Device) Allocator {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	return registry.byID[dev]
+}
+
+// Drop closes the allocator of a device, if it has one, and forgets it; For then makes a new one. Close devices after it.
+func Drop(dev device.Device) error {
+	registry.mu.Lock()
+	a := registry.byID[dev]
+	delete(registry.byID, dev)
+	registry.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	return a.Close()
+}

@@ -1,0 +1,83 @@
+package memory
+
+import "github.com/cistern-ml/cistern/device"
+
+// Stats implements Allocator: all figures are of one moment.
+func (a *Caching) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.peaks.mu.Lock()
+	defer a.peaks.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+
+	s := a.dev
+	if len(shards) > 0 {
+		a.settleLocked(shards, shards[0])
+	}
+	a.addHot(&s, shards)
+	a.oversize.mu.Lock()
+	s.OversizeAllocations = a.oversize.stat
+	a.oversize.mu.Unlock()
+	a.later.mu.Lock()
+	s.NumDeferredFrees = a.later.total
+	a.later.mu.Unlock()
+	s.NumSyncAllStreams = a.syncs.Load()
+	s.MaxSplitSize = int64(a.policy.Load().maxSplit) // unlimited becomes -1, as in PyTorch
+	return s
+}
+
+// ResetPeakStats sets every Peak to its Current.
+func (a *Caching) ResetPeakStats() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.peaks.mu.Lock()
+	defer a.peaks.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	a.resetPeaksLocked(shards)
+	a.oversize.mu.Lock()
+	defer a.oversize.mu.Unlock()
+	a.oversize.stat.resetPeak()
+	a.dev.OversizeSegments.resetPeak()
+	for _, arr := range a.dev.arrays() {
+		arr.each((*Stat).resetPeak)
+	}
+}
+
+// ResetAccumulatedStats sets every Allocated and Freed and the counters of calls to 0.
+func (a *Caching) ResetAccumulatedStats() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.peaks.mu.Lock()
+	defer a.peaks.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	for _, sh := range shards {
+		for k := range sh.tally.pool {
+			t := &sh.tally.pool[k]
+			t.allocated, t.base = hotValues{}, t.current
+		}
+	}
+	a.oversize.mu.Lock()
+	defer a.oversize.mu.Unlock()
+	a.oversize.stat.resetAccumulated()
+	a.dev.OversizeSegments.resetAccumulated()
+	for _, arr := range a.dev.arrays() {
+		arr.each((*Stat).resetAccumulated)
+	}
+	a.dev.NumAllocRetries, a.dev.NumOOMs, a.dev.NumDeviceAlloc, a.dev.NumDeviceFree = 0, 0, 0, 0
+	a.syncs.Store(0)
+	a.later.mu.Lock()
+	defer a.later.mu.Unlock()
+	a.later.total = 0
+}
+
+// Summary returns PyTorch's table of the device's statistics, "" if the device has no allocator yet.
+func Summary(dev device.Device) string {
+	a := lookup(dev)
+	if a == nil {
+		return ""
+	}
+	return a.Stats().Summary(a.Device(), false)
+}

@@ -1,0 +1,175 @@
+package memory
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// shard is the part of the allocator that serves one stream: its two pools of cached blocks, and all segments made for it.
+// A block never leaves its shard, as memory is reused on its own stream only; so one lock per stream is enough for
+// everything but the driver, and streams do not wait for each other.
+type shard struct {
+	owner  *Caching
+	stream device.Stream
+	id     device.StreamID
+
+	mu    sync.Mutex
+	pools [poolKinds]index
+	tally tallies
+	spare *block // objects to use again, linked by next
+	_     [64]byte
+}
+
+// take finds the best cached block for a request of the given rounded size and removes it from the index, or returns nil.
+// Caller holds sh.mu.
+func (sh *shard) take(p *policy, kind poolKind, size uint64) *block {
+	x := &sh.pools[kind]
+	b := x.atLeast(size)
+	if b == nil {
+		return nil
+	}
+	if p.maxSplit != unlimited {
+		if size < p.maxSplit && b.size >= p.maxSplit {
+			return nil // an oversize block is for oversize requests; all later ones are larger still
+		}
+		if size >= p.maxSplit && b.size >= size+p.maxNonSplit {
+			return nil // too much of it would be wasted, as it may not be split
+		}
+	}
+	x.remove(b)
+	return b
+}
+
+// handOut makes b, which is in no index, the caller's: it splits what is too much off and counts the rest as allocated.
+// Caller holds sh.mu.
+func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
+	wasSplit := !b.whole()
+	k := b.kind
+	t := &sh.tally
+	if rest := b.size - size; p.splits(k, size, rest) {
+		b = sh.splitFront(b, size)
+		if wasSplit {
+			t.decrease(k, hotInactiveSplitBytes, int64(size))
+		} else {
+			t.increase(k, hotInactiveSplitBytes, int64(rest))
+			t.increase(k, hotInactiveSplit, 1)
+		}
+	} else if wasSplit {
+		t.decrease(k, hotInactiveSplitBytes, int64(b.size))
+		t.decrease(k, hotInactiveSplit, 1)
+	}
+	b.state = stateAllocated
+	b.requested = requested
+	t.increase(k, hotAllocation, 1)
+	t.increase(k, hotAllocatedBytes, int64(b.size))
+	t.increase(k, hotActive, 1)
+	t.increase(k, hotActiveBytes, int64(b.size))
+	t.increase(k, hotRequestedBytes, int64(requested))
+	return b
+}
+
+// splitFront cuts size bytes off the front of b and returns them as a new block; the rest stays b and goes into the index.
+func (sh *shard) splitFront(b *block, size uint64) *block {
+	front := sh.newBlock()
+	front.size, front.ptr, front.reg = size, b.ptr, b.reg
+	front.kind, front.seg = b.kind, b.seg
+	front.prev, front.next = b.prev, b
+	if b.prev != nil {
+		b.prev.next = front
+	} else {
+		b.seg.head = front
+	}
+	b.prev = front
+	b.ptr = b.ptr.Add(size)
+	b.size -= size
+	sh.cache(b)
+	return front
+}
+
+// cache puts a free block into the index.
+func (sh *shard) cache(b *block) {
+	b.state = stateCached
+	b.gcBase = sh.owner.searches[b.kind].Load()
+	sh.pools[b.kind].insert(b)
+}
+
+// release is the first half of a free: the block is no longer the caller's. Its handle becomes stale.
+func (sh *shard) release(b *block) {
+	b.turn++
+	sh.tally.decrease(b.kind, hotAllocation, 1)
+	sh.tally.decrease(b.kind, hotAllocatedBytes, int64(b.size))
+}
+
+// complete is the second half: nobody uses the memory any more. The block merges with its free neighbours and enters the
+// index. Caller holds sh.mu.
+func (sh *shard) complete(b *block) {
+	k := b.kind
+	sh.dropActive(b)
+	b.requested = 0
+
+	// The pieces merged in were inactive splits; the result is one, unless it is the whole segment. PyTorch counts the net.
+	var count, bytes int64
+	if prev := b.prev; prev != nil && prev.mergeable() {
+		count, bytes = count-1, bytes-int64(prev.size)
+		sh.absorbPrev(b, prev)
+	}
+	if next := b.next; next != nil && next.mergeable() {
+		count, bytes = count-1, bytes-int64(next.size)
+		sh.absorbNext(b, next)
+	}
+	if !b.whole() {
+		count, bytes = count+1, bytes+int64(b.size)
+	}
+	sh.adjust(k, hotInactiveSplit, count)
+	sh.adjust(k, hotInactiveSplitBytes, bytes)
+	sh.cache(b)
+}
+
+func (sh *shard) adjust(k poolKind, i int, n int64) {
+	if n > 0 {
+		sh.tally.increase(k, i, n)
+	} else if n < 0 {
+		sh.tally.decrease(k, i, -n)
+	}
+}
+
+func (sh *shard) absorbPrev(b, prev *block) {
+	sh.pools[b.kind].remove(prev)
+	b.ptr = prev.ptr
+	b.size += prev.size
+	b.prev = prev.prev
+	if b.prev != nil {
+		b.prev.next = b
+	} else {
+		b.seg.head = b
+	}
+	sh.retire(prev)
+}
+
+func (sh *shard) absorbNext(b, next *block) {
+	sh.pools[b.kind].remove(next)
+	b.size += next.size
+	b.next = next.next
+	if b.next != nil {
+		b.next.prev = b
+	}
+	sh.retire(next)
+}
+
+// newBlock returns a block object, a used one if there is one.
+func (sh *shard) newBlock() *block {
+	b := sh.spare
+	if b == nil {
+		return &block{shard: sh}
+	}
+	sh.spare = b.next
+	b.next = nil
+	return b
+}
+
+// retire puts the object of a block that no longer exists aside. Its turn is kept, so that stale handles stay stale.
+func (sh *shard) retire(b *block) {
+	*b = block{shard: sh, turn: b.turn, users: b.users[:0], next: sh.spare}
+	sh.spare = b
+}
