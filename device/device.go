@@ -95,6 +95,7 @@ type Device interface {
 	// This is slow and may synchronise the device: programs take their memory from package memory instead.
 	Malloc(bytes uint64) (Ptr, error)
 	// Free gives back what Malloc returned. An address that Malloc did not return, or that was freed, is an ErrInvalidValue.
+	// Work that is on a stream already may still use the memory: Free waits for it where it must.
 	Free(p Ptr) error
 	MemInfo() (MemInfo, error)
 
@@ -161,7 +162,7 @@ const (
 type Executor interface {
 	Stream
 	Mode() ExecMode
-	// Submit puts fn on the stream under the operation's name, which goes into the error of a wait if fn fails.
-	// With ExecInline the error of fn is returned at once.
+	// Submit puts fn on the stream under the operation's name, which goes into the error of a wait if fn fails or panics: a
+	// LaunchError. With ExecInline that error is returned at once. fn must not wait for its own stream, nor free memory.
 	Submit(operation string, fn func() error) error
 }

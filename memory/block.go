@@ -29,6 +29,7 @@ type segment struct {
 	reg   uint64 // registration number: how many segments the allocator took before
 	place int    // index in Caching.segments
 	head  *block
+	vm    *virtualRange // nil for a plain segment
 }
 
 // block is a piece of a segment. Its object belongs to one shard for ever: when the block is merged away, the object waits
@@ -62,5 +63,8 @@ type block struct {
 // whole reports whether the block is its entire segment: only then can it go back to the driver.
 func (b *block) whole() bool { return b.prev == nil && b.next == nil }
 
-// mergeable reports whether a freed neighbour may take b in.
-func (b *block) mergeable() bool { return b.state == stateCached }
+// expandable reports whether the block is part of an expandable segment.
+func (b *block) expandable() bool { return b.seg.vm != nil }
+
+// plainWhole reports whether the block is an entire segment that is not expandable.
+func (b *block) plainWhole() bool { return b.whole() && !b.expandable() }

@@ -32,14 +32,15 @@ func (a *Caching) check() error {
 
 // checker collects what the walk over all segments finds, and keeps the first contradiction.
 type checker struct {
-	err     error
-	cached  map[*block]bool
-	pending map[*block]int32
-	bytes   [poolKinds][5]int64 // by state
-	count   [poolKinds][5]int64
-	splits  [poolKinds]struct{ n, bytes int64 }
-	asked   [poolKinds]int64
-	total   [poolKinds]int64
+	err      error
+	cached   map[*block]bool
+	unmapped map[*block]bool
+	pending  map[*block]int32
+	bytes    [poolKinds][5]int64 // by state
+	count    [poolKinds][5]int64
+	splits   [poolKinds]struct{ n, bytes int64 }
+	asked    [poolKinds]int64
+	total    [poolKinds]int64
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -51,7 +52,7 @@ func (c *checker) fail(format string, args ...any) {
 // segment: its blocks follow each other without gap or overlap and fill it, and no two neighbours are both cached.
 func (c *checker) segment(seg *segment) {
 	if c.cached == nil {
-		c.cached, c.pending = map[*block]bool{}, map[*block]int32{}
+		c.cached, c.unmapped, c.pending = map[*block]bool{}, map[*block]bool{}, map[*block]int32{}
 	}
 	at := seg.ptr
 	var prev *block
@@ -65,8 +66,8 @@ func (c *checker) segment(seg *segment) {
 			c.fail("block %#x: size %d", b.ptr, b.size)
 		case b.seg != seg || b.shard != seg.shard || b.kind != seg.kind || b.reg != seg.reg:
 			c.fail("block %#x: does not belong to its segment", b.ptr)
-		case prev != nil && prev.state == stateCached && b.state == stateCached:
-			c.fail("blocks %#x and %#x: neighbours, both cached", prev.ptr, b.ptr)
+		case prev != nil && prev.state == b.state && (b.state == stateCached || b.state == stateUnmapped):
+			c.fail("blocks %#x and %#x: neighbours, both %s", prev.ptr, b.ptr, b.state)
 		}
 		if c.err != nil {
 			return
@@ -77,16 +78,21 @@ func (c *checker) segment(seg *segment) {
 	if at != seg.ptr.Add(seg.size) {
 		c.fail("segment %#x of %d bytes: its blocks end at %#x", seg.ptr, seg.size, at)
 	}
-	c.total[seg.kind] += int64(seg.size)
+	if seg.vm == nil {
+		c.total[seg.kind] += int64(seg.size)
+	}
 }
 
 func (c *checker) block(b *block) {
 	c.bytes[b.kind][b.state] += int64(b.size)
 	c.count[b.kind][b.state]++
+	if b.expandable() && b.state != stateUnmapped {
+		c.total[b.kind] += int64(b.size)
+	}
 	switch b.state {
 	case stateCached:
 		c.cached[b] = true
-		if !b.whole() {
+		if !b.whole() && !b.expandable() {
 			c.splits[b.kind].n++
 			c.splits[b.kind].bytes += int64(b.size)
 		}
@@ -101,6 +107,9 @@ func (c *checker) block(b *block) {
 		if b.requested > b.size || b.events != 0 {
 			c.fail("allocated block %#x: %d bytes requested of %d, %d events", b.ptr, b.requested, b.size, b.events)
 		}
+	case stateUnmapped:
+		c.unmapped[b] = true
+		return
 	default:
 		c.fail("block %#x: state %s inside a segment", b.ptr, b.state)
 	}
@@ -146,6 +155,12 @@ func (c *checker) indices(sh *shard) {
 		if n != x.count || bytes != x.bytes || x.last() != last {
 			c.fail("stream %d: %s index counts %d blocks and %d bytes, holds %d and %d", sh.id, k, x.count, x.bytes, n, bytes)
 		}
+		for _, b := range sh.unmapped[k] {
+			if !c.unmapped[b] || b.shard != sh || b.kind != k {
+				c.fail("stream %d: block %#x is listed as unmapped and is not", sh.id, b.ptr)
+			}
+			delete(c.unmapped, b)
+		}
 		for bin, root := range x.roots {
 			if set := x.words[bin/64]>>(bin%64)&1 != 0; set != (root != nil) {
 				c.fail("stream %d: %s index: bit %d is %v", sh.id, k, bin, set)
@@ -158,6 +173,9 @@ func (c *checker) indices(sh *shard) {
 func (c *checker) sums(a *Caching, shards []*shard) {
 	for b := range c.cached {
 		c.fail("cached block %#x is in no index", b.ptr)
+	}
+	for b := range c.unmapped {
+		c.fail("unmapped block %#x is in no list", b.ptr)
 	}
 	var s Stats
 	a.addHot(&s, shards)

@@ -22,9 +22,7 @@ func (a *Caching) close() error {
 	}
 	for len(a.segments) > 0 {
 		seg := a.segments[len(a.segments)-1]
-		errs = append(errs, a.driver.Free(seg.ptr))
-		seg.shard.abandon(seg)
-		a.dropSegment(seg)
+		errs = append(errs, a.surrender(seg))
 	}
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
@@ -32,6 +30,37 @@ func (a *Caching) close() error {
 		errs = append(errs, e.Close())
 	}
 	a.events.pool, a.events.queues = nil, nil
+	return errors.Join(errs...)
+}
+
+// surrender gives a segment back to the driver whatever its blocks are used for. It is off the books even if the driver
+// refuses. Caller holds a.mu.
+func (a *Caching) surrender(seg *segment) error {
+	if seg.vm == nil {
+		seg.shard.abandon(seg)
+		a.dropSegment(seg)
+		return a.driver.Free(seg.ptr)
+	}
+	var errs []error
+	mapped := uint64(0)
+	seg.shard.mu.Lock()
+	for b := seg.head; b != nil; b = b.next {
+		if b.state == stateUnmapped {
+			continue
+		}
+		run := b
+		for b.next != nil && b.next.state != stateUnmapped {
+			b = b.next
+		}
+		size := uint64(b.ptr.Add(b.size) - run.ptr)
+		errs = append(errs, seg.vm.driver.Unmap(run.ptr, size))
+		mapped += size
+	}
+	seg.shard.mu.Unlock()
+	seg.shard.abandon(seg)
+	a.forgetSegment(seg)
+	a.countReserved(seg.kind, -int64(mapped))
+	errs = append(errs, seg.vm.driver.Unreserve(seg.ptr))
 	return errors.Join(errs...)
 }
 
@@ -44,6 +73,8 @@ func (sh *shard) abandon(seg *segment) {
 		switch b.state {
 		case stateCached:
 			sh.pools[b.kind].remove(b)
+		case stateUnmapped:
+			sh.forgetUnmapped(b)
 		case stateAllocated:
 			sh.release(b)
 			sh.dropActive(b)

@@ -1,2 +1,84 @@
-// Package memory hands out a device's memory.
+// Package memory hands out a device's memory: fast, without a driver call in the steady state, and with PyTorch's policy to
+// the byte. Given the same requests and settings as PyTorch's CUDA caching allocator, Caching places every block where
+// that would, makes the same driver calls in the same order, and reports the same statistics.
+//
+// Callers need four calls:
+//
+//	a, err := memory.For(dev)          // the device's allocator, settings from the environment
+//	b, err := a.Alloc(bytes, stream)   // a block for use on that stream
+//	err = a.RecordStream(b, other)     // another stream uses it too
+//	err = a.Free(b)                    // at once, without waiting for the device
+//
+// # The parts
+//
+// A segment is one piece of memory got from the driver. A block is a piece of a segment; blocks follow each other without
+// gap, linked by prev and next, and fill it. Every stream has a shard, and every shard two pools of free blocks: small, for
+// blocks up to 1 MiB, and large. A pool's index orders its blocks by size, then age of the segment, then address, and finds
+// the best fit in a few bit scans.
+//
+//	segment 7  20 MiB  large pool  stream 2
+//	| 4 MiB allocated | 1.5 MiB cached | 6 MiB pending (2 events) | 8.5 MiB cached |
+//	  head, prev = nil                                              next = nil
+//
+// The small pool takes segments of 2 MiB from the driver, the large pool segments of 20 MiB, and blocks of 10 MiB and more
+// get a segment made to measure, rounded up to 2 MiB. So almost every request is served by cutting up what is there.
+//
+// # The walk of an Alloc
+//
+//  1. If frees wait for events or were queued by FreeLater, look after them (events.go, later.go).
+//  2. Round the size up to 512 bytes, or as roundup_power2_divisions says (size.go). Up to 1 MiB is small.
+//  3. Take the smallest block of the stream's pool that is large enough (index.go). If it is much larger, cut off the rest,
+//     which stays in the pool (shard.go). This is the usual end: one lock, no Go heap allocation.
+//  4. Nothing fits: lock the driver's side (caching.go: grow) and climb the ladder. Run the callbacks of OnLowMemory; free
+//     old segments if the garbage collection threshold is passed (reclaim.go); ask the driver (driver.go), or map pages
+//     into an expandable segment (expandable.go); give back just enough oversize blocks and ask again; wait for all
+//     events, give the whole cache back, and ask once more.
+//  5. An *OOMError with the figures and what would have helped (oom.go).
+//
+// # The walk of a Free
+//
+//  1. The handle is checked: stale and foreign ones are errors, not corruption.
+//  2. If other streams were recorded, an event is put on each, and the block is pending until all have completed.
+//  3. The block merges with its free neighbours and enters the pool. Memory goes back to the driver only by the ladder and
+//     by EmptyCache, and only whole segments do, or whole pages of expandable ones.
+//
+// Reuse without waiting is safe because it is ordered: memory freed on a stream is only ever given to the same stream, where
+// the work that used it comes before the work that will.
+//
+// # States of a block
+//
+//	          Alloc                     Free, no other stream
+//	cached ----------> allocated ------------------------------> cached
+//	  ^                    |  Free, other streams recorded
+//	  |   events complete  v
+//	  +---------------- pending
+//
+//	cached    -> merged into a neighbour, or split; given back to the driver if it is the whole segment
+//	unmapped <-> cached, in expandable segments: pages are mapped by the ladder, unmapped by EmptyCache
+//
+// # Invariants
+//
+//   - reserved is the sum of the segments, mapped pages only for expandable ones
+//   - a segment is exactly its blocks
+//   - allocated + pending + cached = reserved
+//   - no two neighbours are both cached, or both unmapped
+//   - an index holds exactly the cached blocks of its stream and pool, in order
+//   - a pending block waits for exactly as many events as are queued for it
+//
+// They are checked by the function check: after each step of the unit tests, after each operation when fuzzing.
+//
+// # Locks
+//
+// In this order, each optional: Caching.mu (the driver's side: segments, limits, everything that looks at several streams),
+// events.mu, peaks.mu, the shards' locks in the order of their streams, and then the small ones (oversize.mu, later.mu).
+// The driver is called under Caching.mu, so streams that are served from their caches never wait for it; the exceptions
+// are the virtual-memory calls of expandable segments, for which the shard stays locked (see expand), and recording and
+// asking events, which is done under events.mu.
+//
+// Statistics are counted by shard; exact peaks over all shards come from leases (tally.go).
+//
+// # Limits
+//
+// A stream's free memory never serves another stream. One live block keeps its segment from the driver. Events are looked
+// at by Alloc only: without one, pending memory stays pending. All three are PyTorch's behaviour.
 package memory

@@ -23,6 +23,9 @@ func (a *Caching) attempt(r *request) (*block, error) {
 		r.overLimit = true
 		return nil, nil
 	}
+	if d, ok := a.expands(r.policy); ok {
+		return a.expand(d, r)
+	}
 	ptr, err := a.driver.Malloc(size)
 	if errors.Is(err, device.ErrOutOfMemory) {
 		r.overLimit = false
@@ -36,9 +39,7 @@ func (a *Caching) attempt(r *request) (*block, error) {
 
 // addSegment books a new segment, which is one block. Caller holds a.mu.
 func (a *Caching) addSegment(r *request, ptr device.Ptr, size uint64) *block {
-	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments)}
-	a.registrations++
-	a.segments = append(a.segments, seg)
+	seg := a.newSegment(r, ptr, size)
 	a.countReserved(r.kind, int64(size))
 	a.dev.NumDeviceAlloc++
 	a.dev.Segment.All.increase(1)
@@ -46,13 +47,26 @@ func (a *Caching) addSegment(r *request, ptr device.Ptr, size uint64) *block {
 	if size >= r.policy.maxSplit {
 		a.dev.OversizeSegments.increase(1)
 	}
-	sh := r.shard
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	b := sh.newBlock()
-	b.size, b.ptr, b.reg, b.kind, b.seg = size, ptr, seg.reg, r.kind, seg
-	seg.head = b
-	return b
+	r.shard.mu.Lock()
+	defer r.shard.mu.Unlock()
+	return r.shard.firstBlock(seg)
+}
+
+// newSegment registers a segment for the stream and pool of r.
+func (a *Caching) newSegment(r *request, ptr device.Ptr, size uint64) *segment {
+	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments)}
+	a.registrations++
+	a.segments = append(a.segments, seg)
+	return seg
+}
+
+// forgetSegment is the opposite of newSegment.
+func (a *Caching) forgetSegment(seg *segment) {
+	last := len(a.segments) - 1
+	a.segments[seg.place] = a.segments[last]
+	a.segments[seg.place].place = seg.place
+	a.segments[last] = nil
+	a.segments = a.segments[:last]
 }
 
 func (a *Caching) countReserved(k poolKind, n int64) {
@@ -90,13 +104,9 @@ func (a *Caching) releaseSegment(b *block) error {
 	return nil
 }
 
-// dropSegment takes a segment that the driver has back off the books. Caller holds a.mu.
+// dropSegment takes a plain segment that the driver has back off the books. Caller holds a.mu.
 func (a *Caching) dropSegment(seg *segment) {
-	last := len(a.segments) - 1
-	a.segments[seg.place] = a.segments[last]
-	a.segments[seg.place].place = seg.place
-	a.segments[last] = nil
-	a.segments = a.segments[:last]
+	a.forgetSegment(seg)
 	a.countReserved(seg.kind, -int64(seg.size))
 	a.dev.NumDeviceFree++
 	a.dev.Segment.All.decrease(1)
@@ -106,14 +116,14 @@ func (a *Caching) dropSegment(seg *segment) {
 	}
 }
 
-// wholeBlocks lists the blocks of one pool kind that can go back to the driver, in PyTorch's order: by stream, size, age of
-// the segment and address. Caller holds a.mu and no shard.
-func (a *Caching) wholeBlocks(k poolKind) []*block {
+// freeBlocks lists the cached blocks of one pool kind that want says, in PyTorch's order: by stream, size, age of the segment
+// and address. Caller holds a.mu and no shard.
+func (a *Caching) freeBlocks(k poolKind, want func(*block) bool) []*block {
 	var found []*block
 	for _, sh := range *a.shards.Load() {
 		sh.mu.Lock()
 		for b := range sh.pools[k].all {
-			if b.whole() {
+			if want(b) {
 				found = append(found, b)
 			}
 		}

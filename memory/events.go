@@ -13,8 +13,8 @@ import (
 // each of those streams; the block stays active until all have completed. They are looked at by every Alloc, stream by
 // stream, in order: a stream that runs for long holds up only the blocks that wait for it.
 type events struct {
-	mu     sync.Mutex // after Caching.mu, before the locks of shards
-	queues []*eventQueue
+	mu     sync.Mutex     // after Caching.mu, before the locks of shards
+	queues []*eventQueue  // by stream, the highest number first: PyTorch's hash map walks them so
 	pool   []device.Event // to use again
 }
 
@@ -65,7 +65,7 @@ func (ev *events) take(d Driver) device.Event {
 func (ev *events) queue(s device.Stream) *eventQueue {
 	id := s.ID()
 	i, ok := slices.BinarySearchFunc(ev.queues, id, func(q *eventQueue, id device.StreamID) int {
-		return int(int64(q.id) - int64(id))
+		return int(int64(id) - int64(q.id))
 	})
 	if !ok {
 		ev.queues = slices.Insert(ev.queues, i, &eventQueue{stream: s, id: id})

@@ -18,8 +18,11 @@ func (a *Caching) EmptyCache() error {
 func (a *Caching) releaseAll() error {
 	errs := []error{a.syncEvents()}
 	for _, k := range [...]poolKind{largePool, smallPool} {
-		for _, b := range a.wholeBlocks(k) {
+		for _, b := range a.freeBlocks(k, (*block).plainWhole) {
 			errs = append(errs, a.releaseSegment(b))
+		}
+		for _, b := range a.freeBlocks(k, (*block).expandable) {
+			errs = append(errs, a.trim(b))
 		}
 	}
 	return errors.Join(errs...)
@@ -35,7 +38,7 @@ func (a *Caching) collectGarbage(p *policy) error {
 	}
 	target, reclaimed := reserved-limit, uint64(0)
 	now := a.searches[largePool].Load()
-	blocks := a.wholeBlocks(largePool)
+	blocks := a.freeBlocks(largePool, (*block).whole)
 	var totalAge uint64
 	for _, b := range blocks {
 		totalAge += now - b.gcBase
@@ -46,7 +49,7 @@ func (a *Caching) collectGarbage(p *policy) error {
 		kept := blocks[:0]
 		for _, b := range blocks {
 			age := now - b.gcBase
-			if float64(age) < average {
+			if float64(age) < average || b.expandable() { // expandable ones count, but are never freed here
 				kept = append(kept, b)
 				continue
 			}
@@ -76,11 +79,17 @@ func (a *Caching) releaseOversize(r *request) (bool, error) {
 	r.shard.mu.Lock()
 	x := &r.shard.pools[r.kind]
 	var sum uint64
-	if b := x.atLeast(key); b != nil && b.whole() {
+	b := x.atLeast(key)
+	if b != nil && b.plainWhole() {
 		victims, sum = append(victims, b), b.size
 	} else {
-		for b := x.last(); b != nil && b.size >= r.policy.maxSplit && sum < key; b = x.previous(b) {
-			if b.whole() {
+		if b == nil {
+			b = x.last()
+		} else {
+			b = x.previous(b)
+		}
+		for ; b != nil && b.size >= r.policy.maxSplit && sum < key; b = x.previous(b) {
+			if b.plainWhole() {
 				victims, sum = append(victims, b), sum+b.size
 			}
 		}

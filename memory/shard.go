@@ -18,7 +18,31 @@ type shard struct {
 	pools [poolKinds]index
 	tally tallies
 	spare *block // objects to use again, linked by next
-	_     [64]byte
+
+	unmapped [poolKinds][]*block // of expandable segments, by address
+}
+
+// preferPlain is the search's rule for expandable segments; b, in one of them, is the first block that is large enough. For
+// the purpose of best fit a block counts with the unmapped range behind it, so that the one at the growing end is used last.
+// If the setting was switched off since, blocks of expandable segments are passed over.
+func (x *index) preferPlain(p *policy, b *block) *block {
+	if !p.expandable {
+		for b != nil && b.seg.vm != nil {
+			b = x.after(b)
+		}
+		return b
+	}
+	for next := x.after(b); b.seg.vm != nil && next != nil && growable(next) < growable(b); next = x.after(b) {
+		b = next
+	}
+	return b
+}
+
+func growable(b *block) uint64 {
+	if b.next != nil && b.next.state == stateUnmapped {
+		return b.size + b.next.size
+	}
+	return b.size
 }
 
 // take finds the best cached block for a request of the given rounded size and removes it from the index, or returns nil.
@@ -26,6 +50,9 @@ type shard struct {
 func (sh *shard) take(p *policy, kind poolKind, size uint64) *block {
 	x := &sh.pools[kind]
 	b := x.atLeast(size)
+	if b != nil && b.seg.vm != nil {
+		b = x.preferPlain(p, b)
+	}
 	if b == nil {
 		return nil
 	}
@@ -47,15 +74,16 @@ func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
 	wasSplit := !b.whole()
 	k := b.kind
 	t := &sh.tally
+	plain := b.seg.vm == nil // pieces of expandable segments can go back to the driver, so they are not counted
 	if rest := b.size - size; p.splits(k, size, rest) {
 		b = sh.splitFront(b, size)
-		if wasSplit {
+		if plain && wasSplit {
 			t.decrease(k, hotInactiveSplitBytes, int64(size))
-		} else {
+		} else if plain {
 			t.increase(k, hotInactiveSplitBytes, int64(rest))
 			t.increase(k, hotInactiveSplit, 1)
 		}
-	} else if wasSplit {
+	} else if plain && wasSplit {
 		t.decrease(k, hotInactiveSplitBytes, int64(b.size))
 		t.decrease(k, hotInactiveSplit, 1)
 	}
@@ -109,20 +137,14 @@ func (sh *shard) complete(b *block) {
 	b.requested = 0
 
 	// The pieces merged in were inactive splits; the result is one, unless it is the whole segment. PyTorch counts the net.
-	var count, bytes int64
-	if prev := b.prev; prev != nil && prev.mergeable() {
-		count, bytes = count-1, bytes-int64(prev.size)
-		sh.absorbPrev(b, prev)
-	}
-	if next := b.next; next != nil && next.mergeable() {
-		count, bytes = count-1, bytes-int64(next.size)
-		sh.absorbNext(b, next)
-	}
+	count, bytes := sh.absorbFree(b)
 	if !b.whole() {
 		count, bytes = count+1, bytes+int64(b.size)
 	}
-	sh.adjust(k, hotInactiveSplit, count)
-	sh.adjust(k, hotInactiveSplitBytes, bytes)
+	if b.seg.vm == nil {
+		sh.adjust(k, hotInactiveSplit, count)
+		sh.adjust(k, hotInactiveSplitBytes, bytes)
+	}
 	sh.cache(b)
 }
 
@@ -134,8 +156,24 @@ func (sh *shard) adjust(k poolKind, i int, n int64) {
 	}
 }
 
-func (sh *shard) absorbPrev(b, prev *block) {
-	sh.pools[b.kind].remove(prev)
+// absorbFree merges the free neighbours of b, which is in no index, into it. It returns the change that makes to the number
+// and bytes of free blocks, b not counted.
+func (sh *shard) absorbFree(b *block) (count, bytes int64) {
+	if prev := b.prev; prev != nil && prev.state == stateCached {
+		count, bytes = count-1, bytes-int64(prev.size)
+		sh.pools[b.kind].remove(prev)
+		sh.joinPrev(b, prev)
+	}
+	if next := b.next; next != nil && next.state == stateCached {
+		count, bytes = count-1, bytes-int64(next.size)
+		sh.pools[b.kind].remove(next)
+		sh.joinNext(b, next)
+	}
+	return count, bytes
+}
+
+// joinPrev extends b over the block before it, which ceases to exist.
+func (sh *shard) joinPrev(b, prev *block) {
 	b.ptr = prev.ptr
 	b.size += prev.size
 	b.prev = prev.prev
@@ -147,14 +185,35 @@ func (sh *shard) absorbPrev(b, prev *block) {
 	sh.retire(prev)
 }
 
-func (sh *shard) absorbNext(b, next *block) {
-	sh.pools[b.kind].remove(next)
+// joinNext extends b over the block after it, which ceases to exist.
+func (sh *shard) joinNext(b, next *block) {
 	b.size += next.size
 	b.next = next.next
 	if b.next != nil {
 		b.next.prev = b
 	}
 	sh.retire(next)
+}
+
+// splitBack cuts b, which is in no index, after size bytes and returns the rest as a new block in no index.
+func (sh *shard) splitBack(b *block, size uint64) *block {
+	rest := sh.newBlock()
+	rest.size, rest.ptr, rest.reg = b.size-size, b.ptr.Add(size), b.reg
+	rest.kind, rest.seg, rest.state = b.kind, b.seg, b.state
+	rest.prev, rest.next = b, b.next
+	if b.next != nil {
+		b.next.prev = rest
+	}
+	b.next, b.size = rest, size
+	return rest
+}
+
+// firstBlock makes the one block of a new segment.
+func (sh *shard) firstBlock(seg *segment) *block {
+	b := sh.newBlock()
+	b.size, b.ptr, b.reg, b.kind, b.seg = seg.size, seg.ptr, seg.reg, seg.kind, seg
+	seg.head = b
+	return b
 }
 
 // newBlock returns a block object, a used one if there is one.

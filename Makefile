@@ -1,0 +1,12 @@
+# Everything here is one step of .ci/run, so that what passes here passes there. "make ci" runs them all, in CI's order.
+
+STEPS := test lint race invariants cross fuzz-short mod generate-check mnist bench
+
+.DEFAULT_GOAL := test
+.PHONY: ci $(STEPS)
+
+ci:
+	@.ci/run
+
+$(STEPS):
+	@.ci/run $@

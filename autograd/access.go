@@ -1,0 +1,72 @@
+package autograd
+
+import (
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Tensor returns the value, which stays the graph's: it is valid until the scope that made it ends, until backward passes
+// it, or until the graph is released, and must not be released by the caller. Take and Clone outlive the graph.
+func (v *Variable) Tensor() (*tensor.Tensor, error) {
+	if err := v.check("Tensor"); err != nil {
+		return nil, err
+	}
+	return v.tensor(), nil
+}
+
+// Take takes the value out of the graph: the caller owns it and releases it, with the garbage collector as the safety net.
+// Operations on the variable are errors afterwards. What nodes have saved of it is not disturbed, and shares its memory.
+func (v *Variable) Take() (*tensor.Tensor, error) {
+	if err := v.check("Take"); err != nil {
+		return nil, err
+	}
+	t := v.tensor().On(unowned(v.g.exec))
+	v.release(Taken)
+	return t, nil
+}
+
+// Item waits for the value and returns its only element.
+func (v *Variable) Item() (float64, error) {
+	if err := v.check("Item"); err != nil {
+		return 0, err
+	}
+	return v.tensor().Item()
+}
+
+// Float64s waits for the value and returns its elements in row-major order, converted.
+func (v *Variable) Float64s() ([]float64, error) {
+	if err := v.check("Float64s"); err != nil {
+		return nil, err
+	}
+	return v.tensor().Float64s()
+}
+
+// Values waits for the value and returns its elements in row-major order. T must be the Go type of v's elements.
+func Values[T tensor.Element](v *Variable) ([]T, error) {
+	if err := v.check("Values"); err != nil {
+		return nil, err
+	}
+	return tensor.ToSlice[T](v.tensor())
+}
+
+// Grad returns the gradient that Backward left: of leaves made with RequiresGrad, of parameters, and of variables with
+// RetainGrad. It is nil before. It stays the graph's (or the parameter's): Retain it to keep it longer.
+func (v *Variable) Grad() *tensor.Tensor {
+	if v.param != nil {
+		return v.param.Grad()
+	}
+	if v.grad == nil || v.g.released {
+		return nil
+	}
+	return v.grad.t
+}
+
+// Detach returns a variable with the same value, in the same memory, through which no gradients flow.
+func (v *Variable) Detach() *Variable {
+	if v == nil {
+		return nil
+	}
+	if err := v.check("detach"); err != nil {
+		return v.g.fail(err)
+	}
+	return v.g.newVariable(v.tensor().Retain())
+}

@@ -1,0 +1,93 @@
+package autograd
+
+import "github.com/cistern-ml/cistern/tensor"
+
+// deliver adds t, which it takes over, to the incoming gradient of v. A leaf that has got all its gradients of this pass
+// passes the sum on to its owner.
+func (b *backward) deliver(v *Variable, t *tensor.Tensor) error {
+	if err := b.g.sum(&v.buf, t); err != nil {
+		return err
+	}
+	if v.node != nil {
+		return nil
+	}
+	if v.pending--; v.pending > 0 {
+		return nil
+	}
+	total := b.g.ledger.surrender(v.buf)
+	v.buf = nil
+	if v.param != nil {
+		return v.param.accumulate(total)
+	}
+	return v.keepGrad(total)
+}
+
+// keepGrad adds t, which it takes over, to the gradient that the graph keeps for v.
+func (v *Variable) keepGrad(t *tensor.Tensor) error { return v.g.sum(&v.grad, t) }
+
+// sum adds t, which it takes over also when it fails, to *into. The first one is stored as it is. Later ones are added in
+// place if either side belongs to nobody else, because a gradient that is passed through (by an addition, a view) may be in
+// use at several places; a+b and b+a are the same number.
+func (g *Graph) sum(into **value, t *tensor.Tensor) error {
+	have := *into
+	if have == nil {
+		*into = g.ledger.add(t)
+		return nil
+	}
+	if writable(have.t) && have.holders == 1 {
+		defer t.Release()
+		return have.t.AddInPlace(t, 1)
+	}
+	total, err := t, error(nil)
+	if writable(t) {
+		err = t.AddInPlace(have.t, 1)
+	} else {
+		total, err = t.Add(have.t)
+		t.Release()
+	}
+	if err != nil {
+		t.Release()
+		return err
+	}
+	g.ledger.drop(have)
+	*into = g.ledger.add(total)
+	return nil
+}
+
+// writable reports whether t may be overwritten: no other handle is on its storage, and no two elements share an address.
+func writable(t *tensor.Tensor) bool { return t.Exclusive() && t.IsContiguous() }
+
+// stealable reports whether t may become a parameter's gradient as it is: nobody else has it, optimizers can walk it in
+// one run, and it does not hold on to much more memory than it needs, as a small part of a large storage would.
+func stealable(t *tensor.Tensor) bool {
+	bytes := uint64(t.Len()) * uint64(t.DType().Size())
+	return writable(t) && t.StorageBytes() <= 2*bytes+minBlock
+}
+
+// minBlock is the smallest block that allocators hand out, in bytes.
+const minBlock = 512
+
+// accumulate adds t, which it takes over, to the parameter's gradient. A first gradient is stolen if possible. The addition
+// runs under t's Exec, the graph's: package streams.go orders it with the parameter's stream.
+func (p *Parameter) accumulate(t *tensor.Tensor) error {
+	defer t.Release()
+	if p.value == nil {
+		return &ParameterError{Name: p.name, Shape: p.shape}
+	}
+	if p.grad != nil {
+		h := p.grad.On(t.Exec())
+		defer h.Release()
+		return h.AddInPlace(t, 1)
+	}
+	if stealable(t) {
+		p.grad = t.On(p.value.Exec())
+		return nil
+	}
+	c, err := t.Clone()
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	p.grad = c.On(p.value.Exec())
+	return nil
+}

@@ -1,0 +1,74 @@
+package autograd
+
+import "github.com/cistern-ml/cistern/tensor"
+
+// Helpers for forward functions and rules that take several steps: they make sure that every temporary is released, also
+// when a step fails.
+
+// after applies f to t and releases t.
+func after(t *tensor.Tensor, f func(*tensor.Tensor) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
+	defer t.Release()
+	return f(t)
+}
+
+// work is a computation with temporaries. A step that fails gives a nil tensor, which makes the steps that use it fail as
+// well; the first error is the one that counts. Each computation ends with result, which releases the temporaries.
+type work struct {
+	temps []*tensor.Tensor
+	err   error
+}
+
+// do takes over the result of a step.
+func (w *work) do(t *tensor.Tensor, err error) *tensor.Tensor {
+	if err != nil {
+		w.fail(err)
+		return nil
+	}
+	w.temps = append(w.temps, t)
+	return t
+}
+
+// fail notes the first error.
+func (w *work) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// result releases the temporaries and passes the last step's result on, or the first error.
+func (w *work) result(t *tensor.Tensor, err error) (*tensor.Tensor, error) {
+	for _, tmp := range w.temps {
+		tmp.Release()
+	}
+	if err != nil {
+		w.fail(err)
+	}
+	if w.err != nil {
+		t.Release()
+		return nil, w.err
+	}
+	return t, nil
+}
+
+// zero is a scalar 0 of t's type, which broadcasts to anything.
+func zero(t *tensor.Tensor) (*tensor.Tensor, error) { return tensor.Scalar(t.Exec(), 0, t.DType()) }
+
+// keepWhere is t where mask holds, and 0 elsewhere, also where t is infinite or NaN.
+func keepWhere(mask, t *tensor.Tensor) (*tensor.Tensor, error) {
+	z, err := zero(t)
+	if err != nil {
+		return nil, err
+	}
+	defer z.Release()
+	return tensor.Where(mask, t, z)
+}
+
+// zeroWhere is 0 where mask holds, and t elsewhere.
+func zeroWhere(mask, t *tensor.Tensor) (*tensor.Tensor, error) {
+	z, err := zero(t)
+	if err != nil {
+		return nil, err
+	}
+	defer z.Release()
+	return tensor.Where(mask, z, t)
+}

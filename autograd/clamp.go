@@ -1,0 +1,23 @@
+package autograd
+
+import "github.com/cistern-ml/cistern/tensor"
+
+// Clamp is v brought into lo..hi; an infinity leaves its side open. The gradient passes where v lies in the range, its ends
+// included. Saves v.
+func (v *Variable) Clamp(lo, hi float64) *Variable { return clamp.apply(bounds{lo, hi}, v) }
+
+type bounds struct{ lo, hi float64 }
+
+var clamp = define("clamp", clampForward, rule{uses: input(0), grad: clampGrad})
+
+func clampForward(n *node) (*tensor.Tensor, error) {
+	b := n.arg.(bounds)
+	return n.tensor(0).Clamp(b.lo, b.hi)
+}
+
+func clampGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	var w work
+	b, v := n.arg.(bounds), n.savedInput(0)
+	inside := w.do(w.do(v.GeScalar(b.lo)).And(w.do(v.LeScalar(b.hi))))
+	return w.result(keepWhere(inside, g))
+}

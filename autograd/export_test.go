@@ -1,0 +1,27 @@
+package autograd
+
+import (
+	"maps"
+	"slices"
+)
+
+// Observe makes f be called after each forward and each gradient rule of g.
+func (g *Graph) Observe(f func(op string, backward bool)) { g.observer = f }
+
+// Operations lists the names of all operations.
+func Operations() []string { return slices.Sorted(maps.Keys(table)) }
+
+// Differentiable reports whether any input of an operation has a rule, and lists what is said of the others.
+func Differentiable(name string) (some bool, reasons []string) {
+	for _, r := range table[name].rules {
+		if r.grad != nil {
+			some = true
+		} else {
+			reasons = append(reasons, r.none)
+		}
+	}
+	return some, reasons
+}
+
+// Owned is how many tensors g holds.
+func (g *Graph) Owned() int { return len(g.ledger.values) }

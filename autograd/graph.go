@@ -1,0 +1,124 @@
+package autograd
+
+import (
+	"runtime"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Graph records operations on variables and owns every tensor that they make. It is made for one pass over the data: a
+// training step makes one, calls Backward, and releases it. See the package comment for the rules of lifetime.
+//
+// A Graph and its variables are for one goroutine at a time.
+type Graph struct {
+	exec    tensor.Exec // Owned: the graph promises to release what is made under it
+	dev     device.Device
+	ledger  *ledger
+	cleanup runtime.Cleanup
+
+	err      error // the first one
+	released bool
+	noGrad   bool
+	anomaly  bool
+
+	scope   *scope // the innermost open scope; nil outside of all
+	nodes   uint64 // how many nodes were recorded: the next node's number
+	passes  uint64 // how many backward passes were begun
+	params  map[*Parameter]*Variable
+	memo    map[any]*Variable
+	foreign []device.Stream // streams other than the graph's on which leaves live
+
+	gen     *tensor.Generator
+	caster  Caster
+	casting bool // the caster is at work; its own operations are not cast
+
+	poison   *Variable                      // the result of operations after an error
+	observer func(op string, backward bool) // called after each forward and each rule; only tests set it
+}
+
+// NewGraph makes a graph on dev. It does not fail: what is wrong with the device or the options is the graph's first error.
+func NewGraph(dev device.Device, opts ...Option) *Graph {
+	var c config
+	for _, o := range opts {
+		o(&c)
+	}
+	g := &Graph{
+		dev: dev, ledger: new(ledger), noGrad: c.noGrad, anomaly: c.anomaly, gen: c.gen, caster: c.caster,
+	}
+	g.poison = &Variable{g: g}
+	exec, err := tensor.On(dev, c.exec...)
+	if err != nil {
+		g.Fail(err)
+		return g
+	}
+	g.exec = exec.Owned()
+	g.guard()
+	return g
+}
+
+// Device is where the graph's tensors are.
+func (g *Graph) Device() device.Device { return g.dev }
+
+// Exec is what the graph's operations run under. Tensors made under it are not freed by the garbage collector: give them to
+// the graph (New), or release them.
+func (g *Graph) Exec() tensor.Exec { return g.exec }
+
+// GradEnabled reports whether operations record how to compute gradients.
+func (g *Graph) GradEnabled() bool { return !g.noGrad }
+
+// Err returns the first error of the graph: the operation, the shapes and the place. After an error, operations do nothing
+// and return a variable without a value, so that a chain of them needs to be checked only once, at its end.
+func (g *Graph) Err() error { return g.err }
+
+// Fail makes err the graph's error, unless it has one, and nil is ignored. Modules use it for mistakes that they find.
+func (g *Graph) Fail(err error) {
+	if g.err == nil && err != nil {
+		g.err = err
+	}
+}
+
+// fail is Fail for functions that return a variable.
+func (g *Graph) fail(err error) *Variable {
+	g.Fail(err)
+	return g.poison
+}
+
+// ready reports whether operations may run. Using a released graph is an error of its own.
+func (g *Graph) ready(use string) bool {
+	if g.released {
+		g.Fail(&ReleasedError{Use: use, Reason: GraphReleased})
+	}
+	return g.err == nil
+}
+
+// Release frees everything that the graph still holds. Afterwards the allocator counts exactly what the leaves hold:
+// parameters, their gradients, optimizer state, inputs. Any later use of one of the graph's variables is an error that says
+// so. Releasing again does nothing. It may be called at any time, also inside a scope and after an error; memory is safe to
+// reuse at once, because it is reused in the order of the stream.
+func (g *Graph) Release() {
+	if g == nil || g.released {
+		return
+	}
+	g.released = true
+	g.cleanup.Stop()
+	g.ledger.releaseAll()
+	g.params, g.memo, g.scope, g.foreign = nil, nil, nil, nil
+	runtime.KeepAlive(g)
+}
+
+// Generator is what the graph's random operations draw from.
+func (g *Graph) Generator() *tensor.Generator {
+	if g.gen == nil {
+		g.gen = FreshGenerator()
+	}
+	return g.gen
+}
+
+// SetCaster replaces the caster for the operations that follow and returns the one before, so that a region can put it
+// back. Nil switches casting off.
+func (g *Graph) SetCaster(c Caster) Caster {
+	old := g.caster
+	g.caster = c
+	return old
+}

@@ -1,0 +1,41 @@
+package autograd
+
+import "github.com/cistern-ml/cistern/tensor"
+
+// IndexSelect takes the elements of v along dim that index names: one dimension of type int64. Saves index.
+func (v *Variable) IndexSelect(dim int, index *Variable) *Variable {
+	return indexSelect.apply(dim, v, index)
+}
+
+var indexSelect = define("index_select", indexSelectForward,
+	rule{uses: input(1), grad: indexSelectGrad},
+	notDifferentiable("an index is a number, not a quantity"))
+
+func indexSelectForward(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).IndexSelect(n.arg.(int), n.tensor(1))
+}
+
+// indexSelectGrad adds each part of g to where it was taken from, among zeros.
+func indexSelectGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	full, err := tensor.Zeros(g.Exec(), g.DType(), n.in[0].Shape()...)
+	if err != nil {
+		return nil, err
+	}
+	if err := full.IndexAdd(n.arg.(int), n.savedInput(1), g); err != nil {
+		full.Release()
+		return nil, err
+	}
+	return full, nil
+}
+
+// Embedding takes row index[...] of v, [rows, width], for each element of index, of type int64 and any shape: the result has
+// the shape of index, and width. Saves index.
+func (v *Variable) Embedding(index *Variable) *Variable {
+	if v == nil || index == nil || index.NDim() == 1 || !index.Alive() {
+		return v.IndexSelect(0, index)
+	}
+	return v.g.Scope(func() *Variable {
+		rows := v.IndexSelect(0, index.Reshape(index.Len()))
+		return rows.Reshape(append(index.Shape().Clone(), v.Dim(-1))...)
+	})
+}

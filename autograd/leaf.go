@@ -1,0 +1,87 @@
+package autograd
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// LeafOption changes what Input makes.
+type LeafOption func(*Variable)
+
+// RequiresGrad makes a leaf whose gradient Backward leaves in Variable.Grad.
+func RequiresGrad() LeafOption { return func(v *Variable) { v.requires = true } }
+
+// Input makes a leaf of t. The tensor stays its owner's: the graph takes another handle on it, which it releases with the
+// scope around or with the graph, so t may be released as soon as Input returns. t must be on the graph's device.
+func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
+	if !g.ready("Input") {
+		return g.poison
+	}
+	h, err := g.adopt("Input", t)
+	if err != nil {
+		return g.fail(err)
+	}
+	v := g.newVariable(h)
+	for _, o := range opts {
+		o(v)
+	}
+	if v.requires && !v.dtype.IsFloat() {
+		return g.fail(&GradError{Detail: "only floating-point tensors can require gradients, not " + v.dtype.String()})
+	}
+	v.requires = v.requires && !g.noGrad
+	return v
+}
+
+// New makes a leaf of a tensor that f makes under the graph's Exec. The graph owns it.
+//
+//	h := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float32, batch, hidden) })
+func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
+	if !g.ready("New") {
+		return g.poison
+	}
+	t, err := f(g.exec)
+	if err != nil {
+		return g.fail(&OpError{Op: "new", Site: callSite(), Err: err})
+	}
+	return g.newVariable(t)
+}
+
+// Param returns p's leaf in this graph. There is one per graph, however often the parameter is used; it belongs to no scope.
+func (g *Graph) Param(p *Parameter) *Variable {
+	if !g.ready("Param") {
+		return g.poison
+	}
+	if v, ok := g.params[p]; ok {
+		return v
+	}
+	if p.Tensor() == nil {
+		return g.fail(&OpError{Op: "param", Site: callSite(), Err: &ParameterError{Name: p.name, Shape: p.shape}})
+	}
+	h, err := g.adopt("parameter "+p.name, p.Tensor())
+	if err != nil {
+		return g.fail(err)
+	}
+	v := g.Outside(func() *Variable { return g.newVariable(h) })
+	v.param, v.requires, v.keep = p, p.requiresGrad && !g.noGrad, true
+	if g.params == nil {
+		g.params = make(map[*Parameter]*Variable)
+	}
+	g.params[p] = v
+	return v
+}
+
+// adopt takes a handle on a user's tensor that works under the graph's Exec, and makes the graph's stream wait for what was
+// put so far on the tensor's.
+func (g *Graph) adopt(name string, t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t == nil || t.Released() {
+		return nil, &OpError{Op: name, Site: callSite(), Err: &tensor.ReleasedError{Op: name}}
+	}
+	if have, want := t.Device().ID(), g.dev.ID(); have != want {
+		return nil, &OpError{Op: name, Operands: []Operand{{t.DType(), t.Shape()}}, Site: callSite(), Err: &tensor.DeviceError{
+			Op: name, Devices: []device.ID{have, want}, Detail: "the tensor is not on the graph's device"}}
+	}
+	if err := g.follow(t.Exec().Stream()); err != nil {
+		return nil, err
+	}
+	return t.On(g.exec), nil
+}

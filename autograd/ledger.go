@@ -1,0 +1,89 @@
+package autograd
+
+import (
+	"runtime"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// value is a tensor handle that a graph owns. Holders are the variable whose value it is and the nodes that saved it:
+// sharing one handle between them is what makes "freed unless saved" fall out of the counting. A graph is used by one
+// goroutine at a time, so that the count is a plain integer.
+type value struct {
+	t       *tensor.Tensor
+	holders int
+	place   int // index in ledger.values, -1 once it left
+}
+
+// ledger lists what a graph owns. It is an object of its own because it outlives the graph: if a graph is dropped without
+// Release, the runtime hands the ledger to the cleanup, which frees what is left. For that the ledger, and everything that
+// can be reached from it, must not point back to the graph: tensors do not.
+//
+// Invariant: values holds exactly the values with holders > 0, each at its place.
+type ledger struct {
+	values []*value
+}
+
+// add takes over a handle, with one holder.
+func (l *ledger) add(t *tensor.Tensor) *value {
+	v := &value{t: t, holders: 1, place: len(l.values)}
+	l.values = append(l.values, v)
+	return v
+}
+
+// hold adds a holder.
+func (v *value) hold() *value {
+	v.holders++
+	return v
+}
+
+// drop takes a holder away. With the last one the handle is released; the storage goes back to its allocator if no other
+// handle is left on it.
+func (l *ledger) drop(v *value) {
+	if v == nil || v.holders == 0 {
+		return
+	}
+	if v.holders--; v.holders == 0 {
+		l.remove(v)
+		v.t.Release()
+	}
+}
+
+// surrender is drop for the only holder, who keeps the handle: it leaves the graph.
+func (l *ledger) surrender(v *value) *tensor.Tensor {
+	v.holders = 0
+	l.remove(v)
+	return v.t
+}
+
+func (l *ledger) remove(v *value) {
+	last := len(l.values) - 1
+	l.values[v.place] = l.values[last]
+	l.values[v.place].place = v.place
+	l.values[last] = nil
+	l.values = l.values[:last]
+	v.place = -1
+}
+
+// releaseAll releases everything, newest first.
+func (l *ledger) releaseAll() {
+	for i := len(l.values) - 1; i >= 0; i-- {
+		v := l.values[i]
+		v.holders, v.place = 0, -1
+		v.t.Release()
+	}
+	l.values = nil
+}
+
+// abandon is releaseAll on the goroutine of runtime cleanups, which must not wait for the allocator's lock or the device.
+func (l *ledger) abandon() {
+	for _, v := range l.values {
+		v.t.ReleaseLater()
+	}
+	l.values = nil
+}
+
+// guard arms the safety net of a graph: called once, when the graph is made.
+func (g *Graph) guard() {
+	g.cleanup = runtime.AddCleanup(g, (*ledger).abandon, g.ledger)
+}

@@ -1,0 +1,136 @@
+package autograd
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// op is one differentiable operation: a row of the table that all its runs share. The forward function and the gradient
+// rules stand beside each other in the operation's file.
+type op struct {
+	name     string // PyTorch's name; autocast policies and errors use it
+	forward  func(n *node) (*tensor.Tensor, error)
+	rules    []rule // one per input
+	variadic bool   // any number of inputs; rules[0] serves them all
+}
+
+// rule says how to compute the gradient of one input. grad returns a new handle, which the engine takes over, from the
+// gradient of the result and from what uses names. The engine sums broadcast dimensions away and converts to the input's
+// type afterwards, so rules do neither.
+type rule struct {
+	uses uses
+	grad func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
+	none string // instead of grad: why the input has no gradient
+}
+
+// uses says what of the forward pass a rule reads: it is saved if, and only if, the gradient of the rule's input is needed.
+type uses uint64
+
+// output is the result of the operation.
+const output uses = 1 << 63
+
+// input is the operation's input i.
+func input(i int) uses { return 1 << i }
+
+// stash is what the forward function handed to node.stash.
+const stash uses = 1 << 62
+
+// notDifferentiable is the rule of an input without a gradient.
+func notDifferentiable(why string) rule { return rule{none: why} }
+
+// table lists the operations by name. It is filled by the package's variable declarations and not changed afterwards.
+var table = map[string]*op{}
+
+// define adds an operation to the table.
+func define(name string, forward func(n *node) (*tensor.Tensor, error), rules ...rule) *op {
+	if table[name] != nil {
+		panic("autograd: operation defined twice: " + name)
+	}
+	o := &op{name: name, forward: forward, rules: rules}
+	table[name] = o
+	return o
+}
+
+// rule is the rule of input i.
+func (o *op) rule(i int) *rule {
+	if o.variadic {
+		return &o.rules[0]
+	}
+	return &o.rules[i]
+}
+
+// apply runs the operation on inputs of one graph. Every operation of every graph passes here. arg is what the operation
+// has besides its inputs. After an error it does nothing and returns the graph's poison.
+func (o *op) apply(arg any, in ...*Variable) *Variable {
+	g := graphOf(in)
+	if g == nil {
+		return nil
+	}
+	if !g.ready(o.name) {
+		return g.poison
+	}
+	n := &node{op: o, g: g, in: in, arg: arg}
+	out, err := n.run()
+	if err != nil {
+		return g.fail(&OpError{Op: o.name, Operands: operands(in), Site: callSite(), Err: err})
+	}
+	if g.observer != nil {
+		g.observer(o.name, false)
+	}
+	return out
+}
+
+// graphOf is the graph of the first input that is not nil. There is none if all are nil: then there is nothing to keep the
+// error in, and the nil is passed on until Backward, or an accessor, returns it as an error.
+func graphOf(in []*Variable) *Graph {
+	for _, v := range in {
+		if v != nil {
+			return v.g
+		}
+	}
+	return nil
+}
+
+func operands(in []*Variable) []Operand {
+	ops := make([]Operand, len(in))
+	for i, v := range in {
+		ops[i] = v.operand()
+	}
+	return ops
+}
+
+// checkInputs refuses inputs that are nil, of another graph, or without a value.
+func (n *node) checkInputs() error {
+	for i, v := range n.in {
+		if v != nil && v.g != n.g {
+			return fmt.Errorf("%w: input %d", ErrOtherGraph, i)
+		}
+		if err := v.check(fmt.Sprintf("input %d", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cast lets the graph's caster replace the inputs.
+func (n *node) cast() error {
+	g := n.g
+	if g.caster == nil || g.casting {
+		return nil
+	}
+	g.casting = true
+	in, err := g.caster.Cast(n.op.name, n.in)
+	g.casting = false
+	if err == nil {
+		err = g.err
+	}
+	if err != nil {
+		return err
+	}
+	if len(in) != len(n.in) {
+		return fmt.Errorf("the caster returned %d inputs for %d", len(in), len(n.in))
+	}
+	n.in = in
+	return n.checkInputs()
+}

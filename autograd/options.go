@@ -1,0 +1,54 @@
+package autograd
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Option changes how a graph works.
+type Option func(*config)
+
+type config struct {
+	exec    []tensor.ExecOption
+	noGrad  bool
+	anomaly bool
+	gen     *tensor.Generator
+	caster  Caster
+}
+
+// NoGrad makes a graph for inference: nothing requires a gradient, nothing is saved, and each temporary dies when its scope
+// ends.
+func NoGrad() Option { return func(c *config) { c.noGrad = true } }
+
+// OnStream runs the graph's operations on s, not on the device's default stream. Leaves that live on other streams are
+// waited for, and their streams wait for the gradients at the end of Backward.
+func OnStream(s device.Stream) Option {
+	return func(c *config) { c.exec = append(c.exec, tensor.WithStream(s)) }
+}
+
+// WithAllocator takes the memory of the graph's tensors from a, not from memory.For(dev).
+func WithAllocator(a memory.Allocator) Option {
+	return func(c *config) { c.exec = append(c.exec, tensor.WithAllocator(a)) }
+}
+
+// WithGenerator makes the random operations of the graph (dropout) draw from gen. Without it the graph makes itself a
+// generator with a fresh seed when one is first needed.
+func WithGenerator(gen *tensor.Generator) Option { return func(c *config) { c.gen = gen } }
+
+// WithCaster lets c replace the inputs of operations: this is how package amp does autocasting.
+func WithCaster(c Caster) Option { return func(cfg *config) { cfg.caster = c } }
+
+// DetectAnomaly is for finding out where wrong gradients come from, as torch.autograd.detect_anomaly: each operation
+// remembers where it was called, and backward fails at the first rule that makes a NaN. It waits for the device after each
+// rule, so it is slow.
+func DetectAnomaly() Option { return func(c *config) { c.anomaly = true } }
+
+// Caster replaces the inputs of operations before they run: autocasting to a lower precision is one. Every operation of a
+// graph calls it at one place, with the operation's name and inputs. It returns the inputs to use, which may be in itself,
+// changed or not: the slice belongs to this one run of the operation. It makes new variables with ordinary operations on
+// the old ones (Variable.To), during which it is not called again, and keeps what shall serve several times with
+// Graph.Memo. An error becomes the error of the operation.
+type Caster interface {
+	Cast(op string, in []*Variable) ([]*Variable, error)
+}

@@ -1,0 +1,134 @@
+package autograd
+
+import (
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Initializer makes the first value of a parameter.
+type Initializer func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error)
+
+// Parameter is a leaf that outlives graphs: a weight that is trained. It belongs to the user, like its gradient. It is for
+// one goroutine at a time.
+type Parameter struct {
+	name         string
+	shape        tensor.Shape
+	init         Initializer // nil for parameters made of a tensor
+	value        *tensor.Tensor
+	grad         *tensor.Tensor
+	requiresGrad bool
+}
+
+// NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it.
+func NewParameter(name string, t *tensor.Tensor) *Parameter {
+	return &Parameter{name: name, shape: t.Shape().Clone(), value: t, requiresGrad: true}
+}
+
+// DeclareParameter makes a parameter without a tensor. Materialize gives it one.
+func DeclareParameter(name string, init Initializer, shape ...int) *Parameter {
+	return &Parameter{name: name, shape: tensor.Shape(shape).Clone(), init: init, requiresGrad: true}
+}
+
+// Name is the parameter's name within its module, as in "weight".
+func (p *Parameter) Name() string { return p.name }
+
+// Shape is the number of elements along each dimension, also before the parameter has a tensor.
+func (p *Parameter) Shape() tensor.Shape { return p.shape }
+
+// Len is the number of elements.
+func (p *Parameter) Len() int { return p.shape.Len() }
+
+// Tensor is the value, nil before Materialize and after Release. It stays the parameter's. Changing it in place between a
+// forward pass that used it and its backward pass is a *ModifiedError there.
+func (p *Parameter) Tensor() *tensor.Tensor {
+	if p.value == nil || p.value.Released() {
+		return nil
+	}
+	return p.value
+}
+
+// Grad is the sum of the gradients of the backward passes since the last ZeroGrad, nil if there was none. It stays the
+// parameter's.
+func (p *Parameter) Grad() *tensor.Tensor { return p.grad }
+
+// SetGrad replaces the gradient by t, which it takes over; nil is ZeroGrad.
+func (p *Parameter) SetGrad(t *tensor.Tensor) {
+	if t != p.grad {
+		p.ZeroGrad()
+		p.grad = t
+	}
+}
+
+// ZeroGrad releases the gradient. As in PyTorch, "no gradient" is not the same as a gradient of zeros: optimizers skip
+// parameters without one.
+func (p *Parameter) ZeroGrad() {
+	if p.grad != nil {
+		p.grad.Release()
+		p.grad = nil
+	}
+}
+
+// RequiresGrad reports whether graphs compute gradients for the parameter.
+func (p *Parameter) RequiresGrad() bool { return p.requiresGrad }
+
+// SetRequiresGrad freezes the parameter (false) or unfreezes it, for graphs that use it from now on.
+func (p *Parameter) SetRequiresGrad(on bool) { p.requiresGrad = on }
+
+// Release releases value and gradient. A declared parameter can be materialized again.
+func (p *Parameter) Release() {
+	p.ZeroGrad()
+	if p.value != nil {
+		p.value.Release()
+		p.value = nil
+	}
+}
+
+// Materialize gives the parameter its first value, by its initializer. It does nothing if it has one.
+func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.DType) error {
+	if p.Tensor() != nil {
+		return nil
+	}
+	if p.init == nil {
+		return &ParameterError{Name: p.name, Shape: p.shape}
+	}
+	t, err := p.init(e, gen, dt, p.shape...)
+	if err != nil {
+		return err
+	}
+	p.value = t
+	return nil
+}
+
+// To moves value and gradient to e's device, stream and allocator, and converts them to dt, or leaves their type if dt is
+// zero. It does nothing where nothing changes. If it fails, the parameter is as it was.
+func (p *Parameter) To(e tensor.Exec, dt tensor.DType) error {
+	if p.Tensor() == nil {
+		return &ParameterError{Name: p.name, Shape: p.shape}
+	}
+	value, err := move(p.value, e, dt)
+	if err != nil {
+		return err
+	}
+	if p.grad != nil {
+		grad, err := move(p.grad, e, dt)
+		if err != nil {
+			value.Release()
+			return err
+		}
+		p.SetGrad(grad)
+	}
+	p.value.Release()
+	p.value = value
+	return nil
+}
+
+// move returns a handle on t's elements under e, with type dt; only what differs is copied.
+func move(t *tensor.Tensor, e tensor.Exec, dt tensor.DType) (*tensor.Tensor, error) {
+	if dt == 0 {
+		dt = t.DType()
+	}
+	c, err := t.To(dt)
+	if err != nil || c.Exec() == e {
+		return c, err
+	}
+	return after(c, func(c *tensor.Tensor) (*tensor.Tensor, error) { return c.ToDevice(e) })
+}

@@ -1,0 +1,83 @@
+package autograd
+
+import "slices"
+
+// scope lists the variables that were made while it was the innermost one, and returned by scopes inside it. Variables
+// made outside of all scopes are on no list: the ledger has them.
+type scope struct {
+	outer *scope
+	made  []*Variable
+}
+
+// track puts a new variable on the list of the innermost scope.
+func (g *Graph) track(v *Variable) *Variable {
+	if g.scope != nil {
+		g.scope.made = append(g.scope.made, v)
+	}
+	return v
+}
+
+// Scope runs f. When f returns, the values of all variables made in it are released, except that of the one it returns,
+// which passes to the scope around. What a node has saved for backward stays until backward, but only for the node: using
+// a variable of an ended scope is an error. Scopes nest. It returns what f returns.
+func (g *Graph) Scope(f func() *Variable) *Variable {
+	var result [1]*Variable
+	defer g.endScope(g.beginScope(), result[:])
+	result[0] = f()
+	return result[0]
+}
+
+// Scopes is Scope for functions with several results. It keeps all of them.
+func (g *Graph) Scopes(f func() []*Variable) (results []*Variable) {
+	s := g.beginScope()
+	defer func() { g.endScope(s, results) }()
+	results = f()
+	return results
+}
+
+func (g *Graph) beginScope() *scope {
+	s := &scope{outer: g.scope}
+	g.scope = s
+	return s
+}
+
+// endScope also runs when f panics, with no results: so a program that recovers finds the scopes as they were.
+func (g *Graph) endScope(s *scope, results []*Variable) {
+	if g.released {
+		return
+	}
+	g.scope = s.outer
+	for _, v := range s.made {
+		if slices.Contains(results, v) {
+			g.track(v)
+		} else {
+			v.release(ScopeEnded)
+		}
+	}
+}
+
+// Outside runs f outside of all scopes: what it makes lives until backward passes it or the graph is released. Caches that
+// shall serve the whole graph are filled with it.
+func (g *Graph) Outside(f func() *Variable) *Variable {
+	defer func(s *scope) { g.scope = s }(g.scope)
+	g.scope = nil
+	return f()
+}
+
+// Memo returns the variable that was kept under key, and makes it with f, outside of all scopes, if there is none. It is
+// kept until the graph is released: backward does not release its value. Keys are compared as in a map; use a type of your
+// own. It returns what f returned without keeping it if f failed.
+func (g *Graph) Memo(key any, f func() *Variable) *Variable {
+	if v, ok := g.memo[key]; ok {
+		return v
+	}
+	v := g.Outside(f)
+	if v == nil || v.g != g || !v.Alive() {
+		return v
+	}
+	if g.memo == nil {
+		g.memo = make(map[any]*Variable)
+	}
+	g.memo[key] = v.Keep()
+	return v
+}

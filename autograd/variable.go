@@ -1,0 +1,131 @@
+package autograd
+
+import "github.com/cistern-ml/cistern/tensor"
+
+// Variable is a tensor in a graph. Operations are its methods: they return new variables of the same graph, and do nothing
+// once the graph has an error. Shape, type and the like stay readable when the value is gone.
+type Variable struct {
+	g     *Graph
+	val   *value // nil when the value is gone
+	gone  Reason // why it is gone
+	dtype tensor.DType
+	ndim  int
+	dims  [tensor.MaxDims]int // a copy: a slice of the tensor's would keep its memory reachable
+
+	requires bool // gradients flow through it
+	keep     bool // backward does not release the value
+	retain   bool // backward leaves a copy of the gradient in grad
+
+	node  *node      // the operation that made it, if gradients flow through it; nil for leaves
+	param *Parameter // for the leaf of a parameter
+
+	buf     *value // during a backward pass: the sum of the gradients that have arrived
+	pending int    // during a backward pass, for leaves: gradients that have not arrived
+	grad    *value // of leaves without a parameter, and after RetainGrad
+}
+
+// newVariable makes a variable that takes over t.
+func (g *Graph) newVariable(t *tensor.Tensor) *Variable {
+	v := &Variable{g: g, val: g.ledger.add(t), dtype: t.DType(), ndim: t.NDim()}
+	copy(v.dims[:], t.Shape())
+	return g.track(v)
+}
+
+// Graph is the graph that the variable belongs to.
+func (v *Variable) Graph() *Graph { return v.g }
+
+// Shape is the number of elements along each dimension, without dimensions after an error. It is only for reading.
+func (v *Variable) Shape() tensor.Shape { return v.dims[:v.ndim:v.ndim] }
+
+// Dim is the number of elements along dimension i, counted from the end if i is negative, and 0 if there is no such
+// dimension.
+func (v *Variable) Dim(i int) int {
+	if i < 0 {
+		i += v.ndim
+	}
+	if i < 0 || i >= v.ndim {
+		return 0
+	}
+	return v.dims[i]
+}
+
+// NDim is the number of dimensions.
+func (v *Variable) NDim() int { return v.ndim }
+
+// Len is the number of elements.
+func (v *Variable) Len() int { return v.Shape().Len() }
+
+// DType is the type of the elements, invalid after an error.
+func (v *Variable) DType() tensor.DType { return v.dtype }
+
+// RequiresGrad reports whether gradients flow through the variable.
+func (v *Variable) RequiresGrad() bool { return v.requires }
+
+// IsLeaf reports whether no recorded operation made the variable.
+func (v *Variable) IsLeaf() bool { return v.node == nil }
+
+// Parameter is the parameter whose leaf this is, or nil.
+func (v *Variable) Parameter() *Parameter { return v.param }
+
+// Alive reports whether the value is there.
+func (v *Variable) Alive() bool { return v.val != nil && !v.g.released }
+
+// Keep makes the value survive Backward, which otherwise releases each intermediate result when it has passed it. The graph's
+// Release still frees it. It returns v.
+func (v *Variable) Keep() *Variable {
+	v.keep = true
+	return v
+}
+
+// RetainGrad makes Backward leave the variable's gradient in Grad. Leaves do so anyway. It returns v.
+func (v *Variable) RetainGrad() *Variable {
+	if v.g.err == nil && !v.requires {
+		v.g.Fail(&GradError{Detail: "RetainGrad of a variable that does not require a gradient"})
+	}
+	v.retain = true
+	return v
+}
+
+// operand is what errors keep of v.
+func (v *Variable) operand() Operand {
+	if v == nil {
+		return Operand{}
+	}
+	return Operand{DType: v.dtype, Shape: v.Shape()}
+}
+
+// check says why the value cannot be used, in the order in which it matters: the graph's error, then what became of it.
+func (v *Variable) check(use string) error {
+	switch {
+	case v == nil:
+		return ErrNilVariable
+	case v.g.released:
+		err := &ReleasedError{Use: use, Operand: v.operand(), Reason: GraphReleased}
+		v.g.Fail(err)
+		return err
+	case v.g.err != nil:
+		return v.g.err
+	case v.val == nil:
+		return &ReleasedError{Use: use, Operand: v.operand(), Reason: v.gone}
+	}
+	return nil
+}
+
+// tensor is the value, of a variable that passed check.
+func (v *Variable) tensor() *tensor.Tensor { return v.val.t }
+
+// release drops the variable's hold on its value.
+func (v *Variable) release(why Reason) {
+	if v.val == nil {
+		return
+	}
+	v.g.ledger.drop(v.val)
+	v.val, v.gone = nil, why
+}
+
+// Release gives the value back before its scope or the graph ends. What nodes have saved of it stays until backward.
+func (v *Variable) Release() {
+	if v != nil && !v.g.released {
+		v.release(ReleasedEarly)
+	}
+}

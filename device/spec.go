@@ -1,0 +1,85 @@
+package device
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Spec names a device to open: what ParseSpec reads from a flag or a configuration.
+type Spec struct {
+	Kind     Kind
+	Index    int    // of a CUDA device; 0 for others
+	Capacity uint64 // bytes of a host or sim device; 0 means its default
+}
+
+const allowedSpecs = `"host", "host:4GiB", "sim", "sim:80GiB", "cuda" or "cuda:0"`
+
+// ParseSpec reads a specification: "host" and "sim", with or without a capacity that has a unit ("host:4GiB"), and "cuda",
+// with or without an index ("cuda:1"). Anything else is a *ParseError.
+func ParseSpec(s string) (Spec, error) {
+	name, rest, more := strings.Cut(s, ":")
+	fail := func(why string) (Spec, error) {
+		return Spec{}, &ParseError{What: "device", Value: s, Allowed: allowedSpecs, Reason: why}
+	}
+	spec := Spec{}
+	switch name {
+	case "host":
+		spec.Kind = Host
+	case "sim":
+		spec.Kind = Sim
+	case "cuda":
+		spec.Kind = CUDA
+	default:
+		return fail("")
+	}
+	if !more {
+		return spec, nil
+	}
+	if spec.Kind == CUDA {
+		index, err := strconv.ParseUint(rest, 10, 31)
+		if err != nil {
+			return fail("the index must be a small whole number")
+		}
+		spec.Index = int(index)
+		return spec, nil
+	}
+	// "sim:1" is refused because it is also how the second simulated device of a process is called.
+	capacity, unit, err := parseBytes(rest)
+	if err != nil || !unit || capacity == 0 {
+		return fail("the capacity must be more than 0 and have a unit")
+	}
+	spec.Capacity = capacity
+	return spec, nil
+}
+
+// String returns the specification that ParseSpec reads as s.
+func (s Spec) String() string {
+	switch {
+	case s.Kind == CUDA:
+		return fmt.Sprintf("cuda:%d", s.Index)
+	case s.Capacity > 0:
+		return s.Kind.String() + ":" + exactBytes(s.Capacity)
+	}
+	return s.Kind.String()
+}
+
+// ParseError is text that does not name a device or a number of bytes. It matches ErrInvalidValue.
+type ParseError struct {
+	What    string // what was to be read, as in "device"
+	Value   string // the text
+	Allowed string // what may be written
+	Reason  string // what is wrong with it; may be empty
+}
+
+// Error names the text and what is allowed.
+func (e *ParseError) Error() string {
+	reason := ""
+	if e.Reason != "" {
+		reason = e.Reason + "; "
+	}
+	return fmt.Sprintf("%q is not a %s: %sallowed: %s", e.Value, e.What, reason, e.Allowed)
+}
+
+// Unwrap returns ErrInvalidValue.
+func (e *ParseError) Unwrap() error { return ErrInvalidValue }

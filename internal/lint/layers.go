@@ -1,0 +1,183 @@
+package lint
+
+import (
+	"strconv"
+	"strings"
+)
+
+// layer says what the packages of one part of the module may import of the module.
+//
+// A pattern is a package's folder, or "x/..." for x and everything below it, as for the go command. "own" stands for the
+// importing package's first two folders and everything below: kernels/cuda/gen may import what lies in kernels/cuda.
+type layer struct {
+	packages string
+	may      []string
+	tests    []string // what test files and packages of test helpers may import besides
+}
+
+// layers is the design's picture, from the bottom to the top. For each package the longest pattern that matches counts.
+// Tests may reach further down, and sideways to the package that they try things with, but never up.
+//
+//	device
+//	  |    \
+//	memory  kernels     siblings: memory speaks bytes, kernels never allocate
+//	  |    /
+//	tensor
+//	  |
+//	autograd            autograd/nn and autograd/optim on top, siblings
+//	  |
+//	amp                 never imports optim: it declares the interfaces that it needs
+//	  |
+//	examples, benchmarks
+var layers = []layer{
+	{packages: "internal/...", may: leaves},
+	{packages: "tensor/dtype"},
+	{packages: "device"},
+	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/..."), tests: []string{"device/..."}},
+
+	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},
+	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/internal/..."), tests: underMemory},
+
+	{packages: "kernels/op", may: []string{"device", "tensor/dtype"}, tests: []string{"device/..."}},
+	{packages: "kernels/cpu/...", may: with(underKernels, "own"), tests: []string{"kernels/kerneltest"}},
+	{packages: "kernels/cuda/...", may: with(underKernels, "own"), tests: []string{"kernels/kerneltest", "kernels/cpu"}},
+	{packages: "kernels/...", may: with(underKernels, "own", "kernels/cpu")},
+	{packages: "kernels", may: with(underKernels, "kernels/cpu", "kernels/cuda"), tests: []string{"kernels/..."}},
+
+	{packages: "tensor", may: with(underTensor, "tensor/internal/..."), tests: with(below, "tensor/...")},
+	{packages: "tensor/...", may: with(underTensor, "own", "tensor", "tensor/internal/..."), tests: with(below, "tensor/...")},
+
+	{packages: "autograd", may: with(underAutograd, "autograd/internal/..."), tests: with(below, "tensor/...", "autograd/internal/...")},
+	{packages: "autograd/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
+	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
+
+	{packages: "examples/...", may: with(below, "own", "tensor/...", "autograd/...", "amp/...")},
+	{packages: "benchmarks/...", may: with(below, "own", "tensor/...", "autograd/...", "amp/...")},
+}
+
+// What several layers may import.
+var (
+	leaves        = []string{"internal/...", "tensor/dtype"}
+	underMemory   = []string{"device/...", "memory/..."}
+	underKernels  = with(leaves, "kernels/op", "kernels/internal/...", "device/...")
+	underTensor   = with(leaves, "memory", "kernels", "kernels/op", "device/...")
+	underAutograd = with(underTensor, "tensor/...")
+	onAutograd    = with(underAutograd, "own", "autograd", "autograd/internal/...")
+	below         = with(leaves, "device/...", "memory/...", "kernels/...") // for tests of tensor and above: all there is
+)
+
+func with(base []string, more ...string) []string {
+	return append(base[:len(base):len(base)], more...)
+}
+
+// dependencies are the modules that code may import. More of them make "go get" slower and less certain for all, so each
+// has its reason here.
+var dependencies = []string{
+	"github.com/chewxy/math32",           // float32 functions
+	"github.com/ebitengine/purego",       // calls the GPU's driver without cgo
+	"github.com/pkg/errors",              // errors that know their place
+	"github.com/stretchr/testify",        // tests only
+	"github.com/x448/float16",            // float16 conversions
+	"go4.org/unsafe/assume-no-moving-gc", // not called: gorgonia.org/tensor needs a newer version of it than it asks for
+	"golang.org/x/sys",                   // memory from the operating system
+	"gorgonia.org/tensor",                // host tensors: how data enters and leaves
+}
+
+// checkImports compares the imports of every file with layers and dependencies.
+func checkImports(m *Module) (problems []Problem) {
+	for _, f := range m.Files {
+		if _, ok := layerOf(f.pkg()); !ok {
+			problems = append(problems, f.problem(f.AST.Name, "give it a line in the table of internal/lint/layers.go",
+				"package %s belongs to no layer", f.pkg()))
+			continue
+		}
+		for _, spec := range f.AST.Imports {
+			target, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				continue // the parser accepts no such file
+			}
+			if what, remedy := judge(m.Path, f, target); what != "" {
+				problems = append(problems, f.problem(spec, remedy, "%s", what))
+			}
+		}
+	}
+	return problems
+}
+
+// judge returns what is wrong with one import, and the remedy, or "".
+func judge(module string, f *File, target string) (what, remedy string) {
+	inside, ok := strings.CutPrefix(target, module+"/")
+	if ok {
+		return judgeInside(f, inside)
+	}
+	switch first, _, _ := strings.Cut(target, "/"); {
+	case target == "C":
+		return "imports C", "use purego in device/cuda, plain Go elsewhere: the module builds without a C compiler"
+	case !strings.Contains(first, "."):
+		return "", "" // the standard library
+	case matches("github.com/stretchr/testify/...", target) && !f.Test:
+		return f.pkg() + " imports testify outside tests",
+			`move the code to a _test.go file or to a package whose name ends in "test"`
+	}
+	for _, d := range dependencies {
+		if matches(d+"/...", target) {
+			return "", ""
+		}
+	}
+	return "imports " + target + ", which is not among the module's dependencies",
+		"use the standard library or what is there; a new dependency is a decision: add it to internal/lint/layers.go with its reason"
+}
+
+// judgeInside does the same for an import of this module, given by its folder.
+func judgeInside(f *File, target string) (what, remedy string) {
+	rule, _ := layerOf(f.pkg())
+	may := rule.may
+	if f.Test {
+		may = with(with(may, rule.tests...), f.pkg()) // an external test imports the package that it tests
+	}
+	for _, pattern := range may {
+		if pattern == "own" {
+			pattern = own(f.pkg())
+		}
+		if matches(pattern, target) {
+			return "", ""
+		}
+	}
+	allowed := strings.Join(may, ", ")
+	if allowed == "" {
+		allowed = "nothing"
+	}
+	return f.pkg() + " imports " + target + ", but of this module it may import " + allowed,
+		"declare the small interface that it needs where it is used, or move the code up to a layer that may see both; " +
+			"the table is in internal/lint/layers.go"
+}
+
+// layerOf returns the layer whose pattern matches the package most closely.
+func layerOf(pkg string) (best layer, ok bool) {
+	for _, l := range layers {
+		if matches(l.packages, pkg) && (!ok || closer(l.packages, best.packages)) {
+			best, ok = l, true
+		}
+	}
+	return best, ok
+}
+
+// closer reports whether pattern a, which matches the same package as b, says more: the longer folder, and of equal ones
+// the one without "/...".
+func closer(a, b string) bool {
+	folderA, treeA := strings.CutSuffix(a, "/...")
+	folderB, _ := strings.CutSuffix(b, "/...")
+	return len(folderA) > len(folderB) || len(folderA) == len(folderB) && !treeA
+}
+
+// own is the pattern of what lies below the first two folders of a package.
+func own(pkg string) string {
+	parts := strings.SplitN(pkg, "/", 3)
+	return strings.Join(parts[:min(2, len(parts))], "/") + "/..."
+}
+
+// matches reports whether a path is what the pattern names: x itself, or with "x/..." also something below it.
+func matches(pattern, path string) bool {
+	folder, tree := strings.CutSuffix(pattern, "/...")
+	return path == folder || tree && strings.HasPrefix(path, folder+"/")
+}

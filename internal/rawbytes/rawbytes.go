@@ -1,0 +1,18 @@
+// Package rawbytes looks at the memory of Go slices of numbers as bytes, in the machine's order: how data enters and leaves
+// a device without a copy of its own.
+package rawbytes
+
+import "unsafe"
+
+// Number lists the element types whose every bit pattern is a value. Bool is not among them: a Go bool is 0 or 1.
+type Number interface {
+	~float32 | ~float64 | ~int64 | ~int32 | ~uint8 | ~uint16
+}
+
+// Of returns the memory of s. It stays valid as long as the slice is used; writing to it changes s.
+func Of[T Number](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
+}

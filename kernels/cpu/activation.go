@@ -1,0 +1,148 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Kernels of one input, and their gradients, that need transcendental functions. Each formula is written once, in float64,
+// over the few functions that come in two accuracies (math.go): narrow ones for float32 results, and package math's.
+
+const (
+	inverseSqrt2Pi = 0.39894228040143267793994605993438 // 1/sqrt(2*pi): the normal density is this times exp(-x*x/2)
+	geluScale      = 0.79788456080286535587989211986876 // sqrt(2/pi)
+	geluCubic      = 0.044715
+)
+
+// mapped makes a kernel of a function of float64.
+func mapped[T float](f func(float64) float64) kernel1[T, T] {
+	return func(dst, a []T, _ *op.Call) {
+		a = a[:len(dst)]
+		for i := range dst {
+			dst[i] = T(f(float64(a[i])))
+		}
+	}
+}
+
+// mappedGrad makes a kernel of a derivative: dst = a * f(b).
+func mappedGrad[T float](f func(float64) float64) kernel2[T, T, T] {
+	return func(dst, a, b []T, _ *op.Call) {
+		a, b = a[:len(dst)], b[:len(dst)]
+		for i := range dst {
+			dst[i] = T(float64(a[i]) * f(float64(b[i])))
+		}
+	}
+}
+
+func pow[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Pow(float64(a[i]), float64(b[i])))
+	}
+}
+
+func powScalar[T float](dst, a []T, c *op.Call) {
+	a = a[:len(dst)]
+	switch e := c.F[0]; e {
+	case 2:
+		for i := range dst {
+			dst[i] = a[i] * a[i]
+		}
+	case 3:
+		for i := range dst {
+			v := float64(a[i])
+			dst[i] = T(v * v * v)
+		}
+	default:
+		for i := range dst {
+			dst[i] = T(math.Pow(float64(a[i]), e))
+		}
+	}
+}
+
+func gelu32(x float64) float64 {
+	cdf, _ := normalNarrow(x)
+	return x * cdf
+}
+
+func gelu64(x float64) float64 {
+	cdf, _ := normal64(x)
+	return x * cdf
+}
+
+func geluDerivative32(x float64) float64 {
+	cdf, gauss := normalNarrow(x)
+	return cdf + x*gauss*inverseSqrt2Pi
+}
+
+func geluDerivative64(x float64) float64 {
+	cdf, gauss := normal64(x)
+	return cdf + x*gauss*inverseSqrt2Pi
+}
+
+// The tanh approximation is 0.5*x*(1+tanh(u)) with u = sqrt(2/pi)*(x + 0.044715*x*x*x), and 0.5*(1+tanh(u)) is
+// sigmoid(2*u), which does not cancel for negative u.
+
+func geluTanh32(x float64) float64 {
+	return x * sigmoidNarrow(2*geluScale*x*(1+geluCubic*x*x))
+}
+
+func geluTanh64(x float64) float64 {
+	return x * sigmoid64(2*geluScale*x*(1+geluCubic*x*x))
+}
+
+func geluTanhDerivative32(x float64) float64 {
+	return geluTanhDerivative(x, sigmoidNarrow(2*geluScale*x*(1+geluCubic*x*x)))
+}
+
+func geluTanhDerivative64(x float64) float64 {
+	return geluTanhDerivative(x, sigmoid64(2*geluScale*x*(1+geluCubic*x*x)))
+}
+
+func geluTanhDerivative(x, s float64) float64 {
+	slope := s * (1 - s)
+	if slope == 0 {
+		return s // far from 0, where x*x may have overflowed
+	}
+	return s + 2*x*slope*geluScale*(1+3*geluCubic*x*x)
+}
+
+func silu32(x float64) float64 { return x * sigmoidNarrow(x) }
+func silu64(x float64) float64 { return x * sigmoid64(x) }
+
+func siluDerivative32(x float64) float64 { return siluDerivative(x, sigmoidNarrow(x)) }
+func siluDerivative64(x float64) float64 { return siluDerivative(x, sigmoid64(x)) }
+
+func siluDerivative(x, s float64) float64 {
+	slope := s * (1 - s)
+	if slope == 0 {
+		return s
+	}
+	return s + x*slope
+}
+
+// softplus is log(1+exp(beta*a))/beta with beta = F[0], and a where beta*a > F[1].
+func softplus[T float](dst, a []T, c *op.Call) {
+	a = a[:len(dst)]
+	beta, threshold := c.F[0], c.F[1]
+	for i := range dst {
+		v := float64(a[i])
+		if z := beta * v; !(z > threshold) {
+			v = math.Log1p(math.Exp(z)) / beta
+		}
+		dst[i] = T(v)
+	}
+}
+
+func softplusGrad[T float](dst, a, b []T, c *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	beta, threshold := c.F[0], c.F[1]
+	for i := range dst {
+		g := float64(a[i])
+		if z := beta * float64(b[i]); !(z > threshold) {
+			g *= sigmoid64(z)
+		}
+		dst[i] = T(g)
+	}
+}

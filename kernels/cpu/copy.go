@@ -1,0 +1,84 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Fill, Arange and Copy. Copy only moves bits, so there is one for each element size.
+
+func fill[T number](dst []T, c *op.Call) {
+	fillSlice(dst, scalar[T](c.F[0], c.I[0]))
+}
+
+// arange fills one dimension; it is not an element-wise kernel, because the value depends on the place.
+func arange[T number](l lane[T]) op.Func {
+	return func(c *op.Call) error {
+		dst := &c.Out[0]
+		s := takeScratch()
+		defer scratches.Put(s)
+		for i := 0; i < dst.Shape[0]; i += chunk {
+			buf := laneBuffer[T](s, 0, min(chunk, dst.Shape[0]-i))
+			progression(buf, i, c)
+			l.store(offset(dst.Ptr, i*dst.Strides[0], l.size), dst.Strides[0], buf)
+		}
+		return nil
+	}
+}
+
+// progression fills buf with the elements first, first+1, ... of the Arange; for floats in float64, rounded once.
+func progression[T number](buf []T, first int, c *op.Call) {
+	if isFloat[T]() {
+		for i := range buf {
+			buf[i] = T(c.F[0] + float64(first+i)*c.F[1])
+		}
+		return
+	}
+	for i := range buf {
+		buf[i] = T(c.I[0] + int64(first+i)*c.I[1])
+	}
+}
+
+// mover is one Copy in work. It is a job over the loop's elements.
+type mover[T any] struct{ loop }
+
+// move makes the Copy of elements that have the size of T.
+func move[T any]() op.Func {
+	pool := &sync.Pool{New: func() any { return new(mover[T]) }}
+	return func(c *op.Call) error {
+		m := pool.Get().(*mover[T])
+		m.set(&c.Out[0], c.In)
+		split(m.total, elementGrain, m)
+		pool.Put(m)
+		return nil
+	}
+}
+
+func (m *mover[T]) run(lo, hi int) {
+	var w walk
+	w.seek(&m.loop, lo)
+	for lo < hi {
+		n := min(hi-lo, w.inner()-w.col)
+		dst, to := w.at(0)
+		src, from := w.at(1)
+		moveRow[T](dst, to, src, from, n)
+		w.skip(n)
+		lo += n
+	}
+}
+
+func moveRow[T any](dst device.Ptr, to int, src device.Ptr, from, n int) {
+	if to == 1 {
+		loadStrided(slice[T](dst, n), src, from)
+		return
+	}
+	in, j := span[T](src, from, n)
+	out, i := span[T](dst, to, n)
+	for range n {
+		out[i] = in[j]
+		i += to
+		j += from
+	}
+}

@@ -1,0 +1,166 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// The element-wise driver. A kernel is a function on slices of equal length, contiguous and in the type of computation; the
+// driver cuts a call into such slices. Operands that lie straight in memory, in the type of computation, are passed as they
+// are; all others (strided, broadcast, half precision) go through a chunk of scratch memory. The same driver serves
+// operations of none, one, two and three inputs: what is not there has an empty lane.
+
+// elementGrain is the least number of elements that is worth another goroutine.
+const elementGrain = 32 << 10
+
+// shortRow is the row length below which a chunk takes several rows, so that kernels are not called for a few elements.
+const shortRow = 64
+
+type (
+	kernel0[D any]          func(dst []D, c *op.Call)
+	kernel1[D, A any]       func(dst []D, a []A, c *op.Call)
+	kernel2[D, A, B any]    func(dst []D, a []A, b []B, c *op.Call)
+	kernel3[D, A, B, C any] func(dst []D, a []A, b []B, c []C, call *op.Call)
+)
+
+// elements is one element-wise call in work. It is a job over the loop's elements.
+type elements[D, A, B, C any] struct {
+	loop
+	call *op.Call
+	dst  lane[D]
+	a    lane[A]
+	b    lane[B]
+	c    lane[C]
+	f    kernel3[D, A, B, C]
+	// plain: all operands are direct with rows that lie straight, so that no scratch memory is needed.
+	plain bool
+}
+
+// none stands for the type of an input that is not there.
+type none = struct{}
+
+// elementwise makes a Func of a kernel. The lanes carry the types in memory.
+func elementwise[D, A, B, C any](dst lane[D], a lane[A], b lane[B], c lane[C], f kernel3[D, A, B, C]) op.Func {
+	direct := dst.direct && a.direct && b.direct && c.direct
+	pool := &sync.Pool{New: func() any {
+		return &elements[D, A, B, C]{dst: dst, a: a, b: b, c: c, f: f}
+	}}
+	return func(call *op.Call) error {
+		e := pool.Get().(*elements[D, A, B, C])
+		e.set(&call.Out[0], call.In)
+		if e.total > 0 {
+			e.call = call
+			e.plain = direct && e.rowsStraight()
+			split(e.total, elementGrain, e)
+			e.call = nil
+		}
+		pool.Put(e)
+		return nil
+	}
+}
+
+// rowsStraight reports whether all operands have rows without gaps that are long enough to be passed one by one.
+func (l *loop) rowsStraight() bool {
+	for k := range l.n {
+		if l.ops[k].stride[l.ndim-1] != 1 {
+			return false
+		}
+	}
+	return l.ndim == 1 || l.inner() >= shortRow
+}
+
+func (e *elements[D, A, B, C]) run(lo, hi int) {
+	var w walk
+	w.seek(&e.loop, lo)
+	var s *scratch
+	if !e.plain {
+		s = takeScratch()
+		defer scratches.Put(s)
+	}
+	for lo < hi {
+		n := e.step(&w, hi-lo)
+		a := read(&e.a, &w, 1, n, s)
+		b := read(&e.b, &w, 2, n, s)
+		c := read(&e.c, &w, 3, n, s)
+		if e.dst.direct && w.straight(0, n) {
+			p, _ := w.at(0)
+			e.f(slice[D](p, n), a, b, c, e.call)
+		} else {
+			dst := laneBuffer[D](s, 0, n)
+			e.f(dst, a, b, c, e.call)
+			write(&e.dst, &w, n, dst)
+		}
+		w.skip(n)
+		lo += n
+	}
+}
+
+// step is how many of the next elements are processed at once.
+func (e *elements[D, A, B, C]) step(w *walk, left int) int {
+	if e.plain {
+		return min(left, w.inner()-w.col)
+	}
+	if w.inner() < shortRow {
+		return min(left, chunk)
+	}
+	return min(left, chunk, w.inner()-w.col)
+}
+
+// read gives the next n elements of input k: memory itself, or a copy in lane k of the scratch.
+func read[T any](l *lane[T], w *walk, k, n int, s *scratch) []T {
+	if k >= w.n {
+		return nil
+	}
+	p, stride := w.at(k)
+	if l.direct && w.straight(k, n) {
+		return slice[T](p, n)
+	}
+	buf := laneBuffer[T](s, k, n)
+	switch {
+	case w.straight(k, n):
+		l.load(buf, p, 1)
+	case w.col+n <= w.inner() && stride == 0:
+		if c := &s.constant[k]; c.at != p || c.n < n {
+			l.load(buf, p, 0)
+			c.at, c.n = p, n
+		}
+		return buf
+	case w.col+n <= w.inner():
+		l.load(buf, p, stride)
+	default:
+		w.pieces(k, n, func(at, n int, p device.Ptr, stride int) { l.load(buf[at:at+n], p, stride) })
+	}
+	s.constant[k].n = 0
+	return buf
+}
+
+// write puts the next n elements of the output into memory.
+func write[T any](l *lane[T], w *walk, n int, src []T) {
+	p, stride := w.at(0)
+	switch {
+	case w.straight(0, n):
+		l.store(p, 1, src)
+	case w.col+n <= w.inner():
+		l.store(p, stride, src)
+	default:
+		w.pieces(0, n, func(at, n int, p device.Ptr, stride int) { l.store(p, stride, src[at:at+n]) })
+	}
+}
+
+// nullary, unary and binary make Funcs of kernels with fewer inputs.
+
+func nullary[D any](d lane[D], f kernel0[D]) op.Func {
+	return elementwise(d, absent, absent, absent, func(dst []D, _, _, _ []none, c *op.Call) { f(dst, c) })
+}
+
+func unary[D, A any](d lane[D], a lane[A], f kernel1[D, A]) op.Func {
+	return elementwise(d, a, absent, absent, func(dst []D, a []A, _, _ []none, c *op.Call) { f(dst, a, c) })
+}
+
+func binary[D, A, B any](d lane[D], a lane[A], b lane[B], f kernel2[D, A, B]) op.Func {
+	return elementwise(d, a, b, absent, func(dst []D, a []A, b []B, _ []none, c *op.Call) { f(dst, a, b, c) })
+}
+
+var absent = lane[none]{direct: true}

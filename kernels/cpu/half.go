@@ -1,0 +1,49 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+)
+
+// Float16 and BFloat16 are stored as uint16 and computed in float32. The functions here convert slices.
+
+// fromHalf converts Float16 to float32, which is exact.
+func fromHalf(dst []float32, src []uint16) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = float16.Frombits(src[i]).Float32()
+	}
+}
+
+// toHalf rounds float32 to Float16, to nearest even; what is too large becomes infinite, NaN stays NaN.
+func toHalf(dst []uint16, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = float16.Fromfloat32(src[i]).Bits()
+	}
+}
+
+// fromBrain converts BFloat16 to float32, which is exact: a BFloat16 is the upper half of a float32.
+func fromBrain(dst []float32, src []uint16) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = math.Float32frombits(uint32(src[i]) << 16)
+	}
+}
+
+// toBrain rounds float32 to BFloat16, to nearest even; NaN stays NaN.
+func toBrain(dst []uint16, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = brainBits(src[i])
+	}
+}
+
+func brainBits(f float32) uint16 {
+	b := math.Float32bits(f)
+	if b&0x7fffffff > 0x7f800000 {
+		return uint16(b>>16) | 0x40 // a quiet NaN; the bit also keeps a payload in the lower half from turning into infinity
+	}
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}

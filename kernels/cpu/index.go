@@ -1,0 +1,152 @@
+package cpu
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// IndexSelect and IndexAdd. A slice below is what is left of a tensor when the indexed dimension is fixed.
+
+// sliceAt is slice i of v along dimension dim, with that dimension of one element.
+func sliceAt(v *op.View, dim, i int) op.View {
+	s := *v
+	s.Ptr = offset(v.Ptr, i*v.Strides[dim], v.DType.Size())
+	s.Shape[dim] = 1
+	return s
+}
+
+// checkIndices refuses an index outside 0..size-1.
+func checkIndices(c *op.Call, size int) error {
+	for i := range c.In[1].Shape[0] {
+		if x := int64At(&c.In[1], i); x < 0 || x >= int64(size) {
+			return op.Errorf(c.Op, op.ErrIndex, "index %d at %d is not in 0..%d", x, i, size-1)
+		}
+	}
+	return nil
+}
+
+// selection is one IndexSelect in work. It is a job over indices.
+type selection[T any] struct {
+	mover[T] // operands: slice 0 of the output, slice 0 of the input
+	call     *op.Call
+	dim      int
+}
+
+// indexSelect makes the IndexSelect of elements that have the size of T.
+func indexSelect[T any]() op.Func {
+	pool := &sync.Pool{New: func() any { return new(selection[T]) }}
+	return func(c *op.Call) error {
+		dim := int(c.I[0])
+		if err := checkIndices(c, c.In[0].Shape[dim]); err != nil {
+			return err
+		}
+		s := pool.Get().(*selection[T])
+		s.call, s.dim = c, dim
+		split(c.In[1].Shape[0], max(1, elementGrain*c.In[1].Shape[0]/max(1, c.Out[0].Len())), s)
+		s.call = nil
+		pool.Put(s)
+		return nil
+	}
+}
+
+func (s *selection[T]) run(lo, hi int) {
+	var m mover[T]
+	for i := lo; i < hi; i++ {
+		dst := sliceAt(&s.call.Out[0], s.dim, i)
+		src := [1]op.View{sliceAt(&s.call.In[0], s.dim, int(int64At(&s.call.In[1], i)))}
+		m.set(&dst, src[:])
+		if m.total > 0 {
+			m.run(0, m.total)
+		}
+	}
+}
+
+// accumulation is one IndexAdd in work. It is a job over places: an output slice, and the input slices that are added to it.
+// Each output slice belongs to one worker, which adds in the order of the indices and, for half precision, rounds once.
+type accumulation[T float] struct {
+	lane  lane[T]
+	call  *op.Call
+	dim   int
+	order []int64 // index*count + place among the indices, sorted
+	count int64
+	first []int // where in order the runs of one index begin
+}
+
+func indexAdd[T float](l lane[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &accumulation[T]{lane: l} }}
+	return func(c *op.Call) error {
+		dim := int(c.I[0])
+		if err := checkIndices(c, c.Out[0].Shape[dim]); err != nil {
+			return err
+		}
+		a := pool.Get().(*accumulation[T])
+		a.call, a.dim = c, dim
+		a.sortIndices(&c.In[1])
+		if c.In[0].Len() > 0 {
+			split(len(a.first), max(1, elementGrain*len(a.first)/c.In[0].Len()), a)
+		}
+		a.call = nil
+		pool.Put(a)
+		return nil
+	}
+}
+
+// sortIndices groups the indices by their value, in the order in which they stand.
+func (a *accumulation[T]) sortIndices(indices *op.View) {
+	a.count = int64(indices.Shape[0])
+	a.order, a.first = a.order[:0], a.first[:0]
+	for i := range indices.Shape[0] {
+		a.order = append(a.order, int64At(indices, i)*a.count+int64(i))
+	}
+	slices.Sort(a.order)
+	for i, o := range a.order {
+		if i == 0 || o/a.count != a.order[i-1]/a.count {
+			a.first = append(a.first, i)
+		}
+	}
+}
+
+func (a *accumulation[T]) run(lo, hi int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	var l loop
+	for ; lo < hi; lo++ {
+		end := len(a.order)
+		if lo+1 < len(a.first) {
+			end = a.first[lo+1]
+		}
+		group := a.order[a.first[lo]:end]
+		dst := sliceAt(&a.call.Out[0], a.dim, int(group[0]/a.count))
+		src := [1]op.View{sliceAt(&a.call.In[0], a.dim, 0)}
+		l.set(&dst, src[:])
+		a.addGroup(&l, group, s)
+	}
+}
+
+// addGroup adds the input slices of group to the output slice; l is the loop over it and input slice 0.
+func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
+	if l.total == 0 {
+		return
+	}
+	step := a.call.In[0].Strides[a.dim]
+	var w walk
+	w.seek(l, 0)
+	for done := 0; done < l.total; {
+		n := min(w.inner()-w.col, chunk)
+		out, to := w.at(0)
+		in, from := w.at(1)
+		sum, v := laneBuffer[T](s, 0, n), laneBuffer[T](s, 1, n)
+		a.lane.load(sum, out, to)
+		for _, o := range group {
+			a.lane.load(v, offset(in, int(o%a.count)*step, a.lane.size), from)
+			for i := range sum {
+				sum[i] += v[i]
+			}
+		}
+		a.lane.store(out, to, sum)
+		w.skip(n)
+		done += n
+	}
+}

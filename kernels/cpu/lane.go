@@ -1,0 +1,137 @@
+package cpu
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// lane is how a driver reads and writes an operand that it computes with as T: float32 for Float16 and BFloat16, uint8 for
+// Bool, else the type in memory.
+type lane[T any] struct {
+	size   int  // of an element in memory, in bytes
+	direct bool // memory holds T itself, so that contiguous elements need no copy
+
+	// load gathers len(dst) elements, the first at p, with a distance of stride elements (0 repeats one element).
+	load func(dst []T, p device.Ptr, stride int)
+	// store scatters likewise; stride is not 0 unless src has one element.
+	store func(p device.Ptr, stride int, src []T)
+}
+
+// laneOf is the lane for computing on elements of type d as T.
+func laneOf[T any](d dtype.DType) lane[T] {
+	switch d {
+	case dtype.Float16:
+		return convertedLane[T](loadHalf, storeHalf)
+	case dtype.BFloat16:
+		return convertedLane[T](loadBrain, storeBrain)
+	}
+	return wordLane[T]()
+}
+
+// wordLane is the lane for operations that only move elements of the size of T.
+func wordLane[T any]() lane[T] {
+	var e T
+	return lane[T]{size: sizeOf(e), direct: true, load: loadStrided[T], store: storeStrided[T]}
+}
+
+func convertedLane[T any](load func([]float32, device.Ptr, int), store func(device.Ptr, int, []float32)) lane[T] {
+	return lane[T]{
+		size:  2,
+		load:  any(load).(func([]T, device.Ptr, int)),
+		store: any(store).(func(device.Ptr, int, []T)),
+	}
+}
+
+// span is the memory that n elements with this stride lie in, and the index of the first of them in it.
+func span[T any](p device.Ptr, stride, n int) (mem []T, first int) {
+	if n == 0 {
+		return nil, 0
+	}
+	reach := (n - 1) * stride
+	if reach >= 0 {
+		return slice[T](p, reach+1), 0
+	}
+	var e T
+	return slice[T](offset(p, reach, sizeOf(e)), 1-reach), -reach
+}
+
+// offset is the address n elements of the given size after p; n may be negative.
+func offset(p device.Ptr, n, size int) device.Ptr { return p + device.Ptr(n*size) }
+
+func loadStrided[T any](dst []T, p device.Ptr, stride int) {
+	mem, at := span[T](p, stride, len(dst))
+	switch stride {
+	case 0:
+		fillSlice(dst, mem[0])
+	case 1:
+		copy(dst, mem)
+	default:
+		for i := range dst {
+			dst[i] = mem[at]
+			at += stride
+		}
+	}
+}
+
+func fillSlice[T any](dst []T, v T) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
+func storeStrided[T any](p device.Ptr, stride int, src []T) {
+	mem, at := span[T](p, stride, len(src))
+	if stride == 1 {
+		copy(mem, src)
+		return
+	}
+	for _, v := range src {
+		mem[at] = v
+		at += stride
+	}
+}
+
+func loadHalf(dst []float32, p device.Ptr, stride int)  { loadVia(dst, p, stride, fromHalf) }
+func loadBrain(dst []float32, p device.Ptr, stride int) { loadVia(dst, p, stride, fromBrain) }
+
+func storeHalf(p device.Ptr, stride int, src []float32)  { storeVia(p, stride, src, toHalf) }
+func storeBrain(p device.Ptr, stride int, src []float32) { storeVia(p, stride, src, toBrain) }
+
+// group is the number of two-byte elements gathered on the stack between memory and conversion.
+const group = 128
+
+func loadVia(dst []float32, p device.Ptr, stride int, convert func([]float32, []uint16)) {
+	switch stride {
+	case 0:
+		if len(dst) > 0 {
+			convert(dst[:1], slice[uint16](p, 1))
+			fillSlice(dst, dst[0])
+		}
+	case 1:
+		convert(dst, slice[uint16](p, len(dst)))
+	default:
+		var raw [group]uint16
+		for len(dst) > 0 {
+			n := min(len(dst), group)
+			loadStrided(raw[:n], p, stride)
+			convert(dst[:n], raw[:n])
+			dst = dst[n:]
+			p = offset(p, n*stride, 2)
+		}
+	}
+}
+
+func storeVia(p device.Ptr, stride int, src []float32, convert func([]uint16, []float32)) {
+	if stride == 1 {
+		convert(slice[uint16](p, len(src)), src)
+		return
+	}
+	var raw [group]uint16
+	for len(src) > 0 {
+		n := min(len(src), group)
+		convert(raw[:n], src[:n])
+		storeStrided(p, stride, raw[:n])
+		src = src[n:]
+		p = offset(p, n*stride, 2)
+	}
+}

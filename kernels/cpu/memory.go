@@ -1,0 +1,53 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// All unsafe code of this package is in this file: the step from an address in a device's memory, and from scratch memory,
+// to a typed slice. What keeps it sound: views come from checked calls, their memory stays allocated until the stream has
+// passed the call, and scratch memory is held by its owner while slices of it are in use.
+
+// slice is the memory of n elements of type T at address p, which lies outside the Go heap or is kept alive by the caller.
+// For n = 0 the address may be 0.
+func slice[T any](p device.Ptr, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice(*(**T)(unsafe.Pointer(&p)), n)
+}
+
+// chunk is the number of elements that drivers process at a time when they must gather or convert them: small enough for
+// the first-level cache, large enough to make the cost of a call disappear.
+const chunk = 1024
+
+// scratch is the memory for the chunks of one call's operands. Its type makes it aligned for every element type.
+type scratch struct {
+	lane [4][chunk]uint64
+	// constant[k] says that lane k is filled with a broadcast value: the first n elements, from the address at.
+	constant [4]struct {
+		at device.Ptr
+		n  int
+	}
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func takeScratch() *scratch {
+	s := scratches.Get().(*scratch)
+	for k := range s.constant {
+		s.constant[k].n = 0
+	}
+	return s
+}
+
+// laneBuffer is lane k of the scratch as n elements of type T.
+func laneBuffer[T any](s *scratch, k, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(&s.lane[k])), chunk)[:n]
+}
+
+// sizeOf is the size of T in memory.
+func sizeOf[T any](v T) int { return int(unsafe.Sizeof(v)) }

@@ -1,0 +1,94 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Random numbers. philox.go has the layout: which words an element uses, and what becomes of them.
+
+// randomizer is one call in work. It is a job over blocks of four elements.
+type randomizer[T float] struct {
+	call  *op.Call
+	out   lane[T]
+	shape func(u []T, c *op.Call) // turns uniform numbers, whole blocks of them, into what the operation wants
+}
+
+// random makes the Func of an operation that turns uniform numbers into others.
+func random[T float](out lane[T], shape func(u []T, c *op.Call)) op.Func {
+	return func(c *op.Call) error {
+		r := randomizer[T]{call: c, out: out, shape: shape}
+		split((c.Out[0].Len()+3)/4, elementGrain/16, &r)
+		return nil
+	}
+}
+
+func (r *randomizer[T]) run(lo, hi int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	dst := &r.call.Out[0]
+	total := dst.Len()
+	for lo < hi {
+		n := min(hi-lo, chunk/4)
+		u := laneBuffer[T](s, 0, 4*n)
+		uniforms(u, uint64(r.call.I[0]), uint64(r.call.I[1])+uint64(lo))
+		r.shape(u, r.call)
+		r.out.store(offset(dst.Ptr, 4*lo, r.out.size), 1, u[:min(4*n, total-4*lo)])
+		lo += n
+	}
+}
+
+// uniforms fills u, whole blocks of it, with the numbers u of the layout, beginning with block first.
+func uniforms[T float](u []T, key, first uint64) {
+	switch u := any(u).(type) {
+	case []float32:
+		for i := 0; i+4 <= len(u); i += 4 {
+			w := philoxBlock(key, first+uint64(i/4), 0)
+			for j := range w {
+				u[i+j] = uniform24(w[j])
+			}
+		}
+	case []float64:
+		for i := 0; i+4 <= len(u); i += 4 {
+			w, v := philoxBlock(key, first+uint64(i/4), 0), philoxBlock(key, first+uint64(i/4), 1)
+			for j := range w {
+				u[i+j] = uniform53(w[j], v[j])
+			}
+		}
+	}
+}
+
+func uniform[T float](u []T, c *op.Call) {
+	from, width := T(c.F[0]), T(c.F[1]-c.F[0])
+	for i := range u {
+		u[i] = from + T(u[i]*width)
+	}
+}
+
+// normal is the method of Box and Muller: 1-u is exact, and in (0, 1].
+func normal[T float](u []T, c *op.Call) {
+	for i := 0; i+2 <= len(u); i += 2 {
+		r := math.Sqrt(-2 * math.Log(1-float64(u[i])))
+		sin, cos := math.Sincos(2 * math.Pi * float64(u[i+1]))
+		u[i] = T(c.F[0] + c.F[1]*r*cos)
+		u[i+1] = T(c.F[0] + c.F[1]*r*sin)
+	}
+}
+
+func bernoulli[T float](u []T, c *op.Call) {
+	for i := range u {
+		u[i] = T(truth(float64(u[i]) < c.F[0]))
+	}
+}
+
+// boolLane stores the zeros and ones of Bernoulli as Bool.
+func boolLane() lane[float32] {
+	return lane[float32]{size: 1, store: func(p device.Ptr, _ int, src []float32) {
+		dst := slice[uint8](p, len(src))
+		for i, v := range src {
+			dst[i] = uint8(v)
+		}
+	}}
+}

@@ -1,0 +1,113 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// The reduction driver. It splits the input's dimensions into kept and reduced ones, simplifies both, and then reduces
+// either run by run (reduceinner.go: each output folds slices of neighbouring elements) or row by row (reduceouter.go: a
+// tile of neighbouring outputs takes in one row after the other). In both the reduced elements are cut into blocks of a
+// size that depends only on the call; block results are joined in order. So neither the number of workers nor their timing
+// can change a result, and long sums are summed in two levels.
+
+// reducer is an operation: T is the type of computation, A the accumulator, D the result.
+type reducer[T, A, D any] struct {
+	start  A
+	fold   func(acc A, v []T) A     // takes in a slice
+	merge  func(acc []A, row []T)   // acc[i] takes in row[i]
+	join   func(a, b A) A           // a stands for earlier elements than b
+	finish func(acc A, count int) D // count is the number of elements reduced
+}
+
+// reduction is one call in work.
+type reduction[T, A, D any] struct {
+	reducer[T, A, D]
+	in   lane[T]
+	out  lane[D]
+	kept loop // operands: output, input
+	cut  loop // the reduced dimensions of the input; addresses are relative to the kept position
+
+	byRows bool
+	block  int // reduced elements of a block
+	blocks int
+	tile   int // outputs of a tile, by rows
+	part   []A // results of blocks, where several workers share an output
+}
+
+// reduce makes the Func of a reduction.
+func reduce[T, A, D any](in lane[T], out lane[D], r reducer[T, A, D]) op.Func {
+	pool := &sync.Pool{New: func() any { return &reduction[T, A, D]{reducer: r, in: in, out: out} }}
+	return func(c *op.Call) error {
+		r := pool.Get().(*reduction[T, A, D])
+		r.set(&c.Out[0], &c.In[0])
+		if r.kept.total > 0 {
+			if r.byRows {
+				r.runRows()
+			} else {
+				r.runRuns()
+			}
+		}
+		pool.Put(r)
+		return nil
+	}
+}
+
+func (r *reduction[T, A, D]) set(dst, a *op.View) {
+	separate(&r.kept, &r.cut, dst, a)
+	columns := r.kept.inner()
+	near := r.kept.ops[1].stride[r.kept.ndim-1]
+	step := r.cut.ops[0].stride[r.cut.ndim-1]
+	r.byRows = columns >= 8 && r.cut.total > 0 && (r.cut.inner() < 16 || abs(near) <= abs(step))
+	if r.byRows {
+		r.tile = min(columns, 512)
+		r.block = max(64, (128<<10)/r.tile)
+	} else {
+		r.block = 8 << 10
+	}
+	r.blocks = max(1, (r.cut.total+r.block-1)/r.block)
+}
+
+// separate sets kept to the loop over dst and the elements of a with all reduced indices 0, and cut to the loop over the
+// reduced dimensions alone.
+func separate(kept, cut *loop, dst, a *op.View) {
+	k := op.View{Ptr: dst.Ptr, DType: dst.DType}
+	in := [1]op.View{{Ptr: a.Ptr, DType: a.DType}}
+	x := op.View{DType: a.DType}
+	for d := range a.NDim {
+		if dst.Shape[d] == 1 && a.Shape[d] != 1 {
+			x.Shape[x.NDim], x.Strides[x.NDim] = a.Shape[d], a.Strides[d]
+			x.NDim++
+			continue
+		}
+		k.Shape[k.NDim], k.Strides[k.NDim] = dst.Shape[d], dst.Strides[d]
+		in[0].Shape[k.NDim], in[0].Strides[k.NDim] = dst.Shape[d], a.Strides[d]
+		k.NDim++
+	}
+	in[0].NDim = k.NDim
+	kept.set(&k, in[:])
+	cut.set(&x, nil)
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// blockRange is the range of reduced elements of block b.
+func (r *reduction[T, A, D]) blockRange(b int) (lo, hi int) {
+	return b * r.block, min((b+1)*r.block, r.cut.total)
+}
+
+// partials gives memory for n block results. It is kept for later calls, within reason.
+func (r *reduction[T, A, D]) partials(n int) []A {
+	if cap(r.part) < n {
+		r.part = make([]A, n)
+	}
+	return r.part[:n]
+}
+
+// put writes one result.
+func (r *reduction[T, A, D]) put(p device.Ptr, acc A) {
+	d := [1]D{r.finish(acc, r.cut.total)}
+	r.out.store(p, 1, d[:])
+}

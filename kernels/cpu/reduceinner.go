@@ -1,0 +1,92 @@
+package cpu
+
+import "github.com/cistern-ml/cistern/device"
+
+// Reduction run by run: the reduced dimensions hold neighbouring elements, or there are few outputs.
+
+// runRuns reduces each output by folding slices. With few outputs of many blocks, workers share an output.
+func (r *reduction[T, A, D]) runRuns() {
+	outputs := r.kept.total
+	if r.blocks == 1 || outputs >= 256 {
+		grain := max(1, elementGrain/max(1, r.cut.total))
+		split(outputs, grain, (*wholeRuns[T, A, D])(r))
+		return
+	}
+	part := r.partials(outputs * r.blocks)
+	r.part = part
+	split(len(part), elementGrain/r.block, (*blockRuns[T, A, D])(r))
+	var w walk
+	w.seek(&r.kept, 0)
+	for i := range outputs {
+		acc := part[i*r.blocks]
+		for _, p := range part[i*r.blocks+1 : (i+1)*r.blocks] {
+			acc = r.join(acc, p)
+		}
+		p, _ := w.at(0)
+		r.put(p, acc)
+		w.skip(1)
+	}
+}
+
+// wholeRuns is the job over outputs.
+type wholeRuns[T, A, D any] reduction[T, A, D]
+
+func (j *wholeRuns[T, A, D]) run(lo, hi int) {
+	r := (*reduction[T, A, D])(j)
+	s := takeScratch()
+	defer scratches.Put(s)
+	var w walk
+	w.seek(&r.kept, lo)
+	for ; lo < hi; lo++ {
+		in, _ := w.at(1)
+		acc := r.foldBlock(in, 0, s)
+		for b := 1; b < r.blocks; b++ {
+			acc = r.join(acc, r.foldBlock(in, b, s))
+		}
+		out, _ := w.at(0)
+		r.put(out, acc)
+		w.skip(1)
+	}
+}
+
+// blockRuns is the job over blocks: those of output 0, then those of output 1 and so on.
+type blockRuns[T, A, D any] reduction[T, A, D]
+
+func (j *blockRuns[T, A, D]) run(lo, hi int) {
+	r := (*reduction[T, A, D])(j)
+	s := takeScratch()
+	defer scratches.Put(s)
+	for ; lo < hi; lo++ {
+		var w walk
+		w.seek(&r.kept, lo/r.blocks)
+		in, _ := w.at(1)
+		r.part[lo] = r.foldBlock(in, lo%r.blocks, s)
+	}
+}
+
+// foldBlock folds block b of the output whose input elements start at in.
+func (r *reduction[T, A, D]) foldBlock(in device.Ptr, b int, s *scratch) A {
+	lo, hi := r.blockRange(b)
+	acc := r.start
+	if lo >= hi {
+		return acc
+	}
+	var w walk
+	w.seek(&r.cut, lo)
+	for lo < hi {
+		n := min(hi-lo, w.inner()-w.col)
+		p, stride := w.at(0)
+		p += in
+		if r.in.direct && stride == 1 {
+			acc = r.fold(acc, slice[T](p, n))
+		} else {
+			n = min(n, chunk)
+			buf := laneBuffer[T](s, 0, n)
+			r.in.load(buf, p, stride)
+			acc = r.fold(acc, buf)
+		}
+		w.skip(n)
+		lo += n
+	}
+	return acc
+}

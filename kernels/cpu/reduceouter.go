@@ -1,0 +1,110 @@
+package cpu
+
+import "github.com/cistern-ml/cistern/device"
+
+// Reduction row by row: neighbouring outputs have neighbouring inputs, as in column sums. A tile of outputs takes in the
+// rows one after the other, so that memory is read in the order in which it lies.
+
+// tiles is the number of tiles in a kept row, and in all.
+func (r *reduction[T, A, D]) tiles() (perRow, total int) {
+	perRow = (r.kept.inner() + r.tile - 1) / r.tile
+	return perRow, perRow * (r.kept.total / r.kept.inner())
+}
+
+func (r *reduction[T, A, D]) runRows() {
+	_, tiles := r.tiles()
+	if r.blocks == 1 || tiles >= 256 {
+		r.part = r.partials(0)
+		split(tiles, max(1, elementGrain/(r.tile*r.cut.total)), (*tileRows[T, A, D])(r))
+		return
+	}
+	r.part = r.partials(tiles * r.blocks * r.tile)
+	split(tiles*r.blocks, 1, (*blockRows[T, A, D])(r))
+	for t := range tiles {
+		acc := r.part[t*r.blocks*r.tile:]
+		for b := 1; b < r.blocks; b++ {
+			r.joinRow(acc[:r.tile], acc[b*r.tile:])
+		}
+		r.putTile(t, acc[:r.tile])
+	}
+}
+
+func (r *reduction[T, A, D]) joinRow(acc, later []A) {
+	for i := range acc {
+		acc[i] = r.join(acc[i], later[i])
+	}
+}
+
+// tileRows is the job over tiles.
+type tileRows[T, A, D any] reduction[T, A, D]
+
+func (j *tileRows[T, A, D]) run(lo, hi int) {
+	r := (*reduction[T, A, D])(j)
+	s := takeScratch()
+	defer scratches.Put(s)
+	acc, later := laneBuffer[A](s, 1, r.tile), laneBuffer[A](s, 2, r.tile)
+	for ; lo < hi; lo++ {
+		r.mergeBlock(acc, lo, 0, s)
+		for b := 1; b < r.blocks; b++ {
+			r.mergeBlock(later, lo, b, s)
+			r.joinRow(acc, later)
+		}
+		r.putTile(lo, acc)
+	}
+}
+
+// blockRows is the job over blocks: those of tile 0, then those of tile 1 and so on.
+type blockRows[T, A, D any] reduction[T, A, D]
+
+func (j *blockRows[T, A, D]) run(lo, hi int) {
+	r := (*reduction[T, A, D])(j)
+	s := takeScratch()
+	defer scratches.Put(s)
+	for ; lo < hi; lo++ {
+		r.mergeBlock(r.part[lo*r.tile:(lo+1)*r.tile], lo/r.blocks, lo%r.blocks, s)
+	}
+}
+
+// place is where tile t starts, and how many outputs it has.
+func (r *reduction[T, A, D]) place(t int) (w walk, n int) {
+	perRow, _ := r.tiles()
+	first := t % perRow * r.tile
+	w.seek(&r.kept, t/perRow*r.kept.inner()+first)
+	return w, min(r.tile, r.kept.inner()-first)
+}
+
+// mergeBlock sets acc to the result of block b of tile t.
+func (r *reduction[T, A, D]) mergeBlock(acc []A, t, b int, s *scratch) {
+	at, n := r.place(t)
+	in, stride := at.at(1)
+	acc = acc[:n]
+	for i := range acc {
+		acc[i] = r.start
+	}
+	lo, hi := r.blockRange(b)
+	var w walk
+	w.seek(&r.cut, lo)
+	for ; lo < hi; lo++ {
+		p, _ := w.at(0)
+		r.merge(acc, r.row(in+p, stride, n, s))
+		w.skip(1)
+	}
+}
+
+// row is the n elements at p as a slice.
+func (r *reduction[T, A, D]) row(p device.Ptr, stride, n int, s *scratch) []T {
+	if r.in.direct && stride == 1 {
+		return slice[T](p, n)
+	}
+	buf := laneBuffer[T](s, 0, n)
+	r.in.load(buf, p, stride)
+	return buf
+}
+
+func (r *reduction[T, A, D]) putTile(t int, acc []A) {
+	at, n := r.place(t)
+	p, stride := at.at(0)
+	for i := range n {
+		r.put(offset(p, i*stride, r.out.size), acc[i])
+	}
+}

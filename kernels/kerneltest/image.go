@@ -1,0 +1,163 @@
+package kerneltest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// testCase is one call and what must come of it.
+type testCase struct {
+	call op.Call // operation and scalars; views come from the tensors
+	out  []*tensor
+	in   []*tensor
+	// alias: output 0 is the memory of input alias-1; 0 is no aliasing. The optimizers update in place: their output tensors
+	// have values too.
+	alias   int
+	inPlace bool
+	bits    bool       // results must equal the wanted values bit by bit
+	want    [][]result // for each output, in the order of its values
+	fails   error      // the call must fail with this
+	ulps    float64    // tolerated ulps of the scale
+}
+
+// result is a wanted element.
+type result struct {
+	value
+	scale float64 // see the package comment; 0 stands for the value itself
+	any   bool    // the specification leaves it open
+}
+
+// guard is the number of bytes of pattern around each tensor, and alignment that of places in the image.
+const (
+	guard     = 64
+	alignment = 64
+)
+
+// rig runs cases on one stream of a device. Its device memory is kept between cases.
+type rig struct {
+	stream   device.Stream
+	slack    float64
+	memory   device.Ptr
+	capacity uint64
+}
+
+func (r *rig) close() error {
+	if r.memory == 0 {
+		return nil
+	}
+	return r.stream.Device().Free(r.memory)
+}
+
+// reserve makes the device memory at least n bytes.
+func (r *rig) reserve(n uint64) error {
+	if n <= r.capacity {
+		return nil
+	}
+	if err := r.close(); err != nil {
+		return err
+	}
+	n = max(n, 1<<20)
+	p, err := r.stream.Device().Malloc(n)
+	if err != nil {
+		r.memory, r.capacity = 0, 0
+		return err
+	}
+	r.memory, r.capacity = p, n
+	return nil
+}
+
+// run carries out a case and returns what is wrong with it.
+func (r *rig) run(c *testCase) error {
+	image := c.layOut()
+	if err := r.reserve(uint64(len(image))); err != nil {
+		return err
+	}
+	call := c.call
+	call.Stream = r.stream
+	for _, t := range c.out {
+		call.Out = append(call.Out, t.view(r.memory))
+	}
+	for _, t := range c.in {
+		call.In = append(call.In, t.view(r.memory))
+	}
+	work := len(image)
+	if n := kernels.Workspace(&call); n > 0 {
+		if err := r.reserve(uint64(work) + n); err != nil {
+			return err
+		}
+		for i, t := range c.out {
+			call.Out[i] = t.view(r.memory)
+		}
+		for i, t := range c.in {
+			call.In[i] = t.view(r.memory)
+		}
+		call.Work = op.View{Ptr: r.memory.Add(uint64(work)), DType: dtype.Uint8, NDim: 1, Strides: [op.MaxDims]int{1}}
+		call.Work.Shape[0] = int(n)
+	}
+	if err := op.Check(&call); err != nil {
+		return fmt.Errorf("the suite made a malformed call: %w", err)
+	}
+	if err := r.stream.CopyToDevice(r.memory, image); err != nil {
+		return err
+	}
+	after := make([]byte, len(image))
+	err := kernels.Launch(&call)
+	if err == nil {
+		err = r.stream.Synchronize(context.Background())
+	}
+	if c.fails != nil {
+		return wantError(err, c.fails)
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.stream.CopyToHost(after, r.memory); err != nil {
+		return err
+	}
+	return c.compare(image, after, r.slack)
+}
+
+// layOut gives the tensors their places and makes the image.
+func (c *testCase) layOut() []byte {
+	size := guard
+	put := func(t *tensor) {
+		size = (size + alignment - 1) / alignment * alignment
+		size += t.dtype.Size() * (len(t.shape) % 3) // an odd start, but for one in three
+		t.place = size
+		size += t.span*t.dtype.Size() + guard
+	}
+	for _, t := range c.in {
+		put(t)
+	}
+	for i, t := range c.out {
+		if i == 0 && c.alias > 0 {
+			t.place = c.in[c.alias-1].place
+		} else {
+			put(t)
+		}
+	}
+	image := make([]byte, size)
+	for i := range image {
+		image[i] = byte(i*7 + 0xA5)
+	}
+	for _, t := range c.in {
+		t.writeTo(image)
+	}
+	if c.inPlace {
+		for _, t := range c.out {
+			t.writeTo(image)
+		}
+	}
+	return image
+}
+
+func (t *tensor) writeTo(image []byte) {
+	each(t.shape, func(p int, index []int) {
+		encode(image[t.address(index):][:0], t.dtype, t.values[p])
+	})
+}

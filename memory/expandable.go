@@ -1,0 +1,242 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Expandable segments (setting expandable_segments) use the driver's virtual memory. Instead of many segments of fixed size
+// a stream has, for each pool, one range of addresses, larger than the device's memory, and pages are mapped behind its end
+// as it grows. Freed neighbours then always merge, whatever the size of the requests that follow.
+//
+// The range is one segment whose blocks are free, held or unmapped. Nothing is unmapped on a free; EmptyCache unmaps the
+// whole pages inside free blocks.
+
+// VirtualDriver is a Driver with virtual memory, see device.VirtualMemory. Without it the setting has no effect on where
+// memory comes from.
+type VirtualDriver interface {
+	Driver
+	Granularity() uint64
+	Reserve(bytes uint64) (device.Ptr, error)
+	Unreserve(p device.Ptr) error
+	Map(p device.Ptr, bytes, page uint64) error
+	Unmap(p device.Ptr, bytes uint64) error
+}
+
+// virtualRange is what a segment has more if it is expandable.
+type virtualRange struct {
+	driver VirtualDriver
+	page   uint64
+}
+
+// expands reports whether new memory for a request comes from an expandable segment.
+func (a *Caching) expands(p *policy) (VirtualDriver, bool) {
+	if !p.expandable {
+		return nil, false
+	}
+	d, ok := a.driver.(VirtualDriver)
+	return d, ok
+}
+
+// expand serves r by mapping pages behind free or unmapped blocks of its stream. It returns a block in no index, or nil if
+// the device is full; what was mapped before that stays cached. Caller holds a.mu.
+//
+// The shard stays locked over the driver calls: a free block next to the pages being mapped must not be handed out, nor
+// merged, before they are there.
+func (a *Caching) expand(d VirtualDriver, r *request) (*block, error) {
+	sh := r.shard
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	b := sh.findExpandable(r.kind, r.size)
+	if b == nil {
+		var err error
+		if b, err = a.addRange(d, r); b == nil || err != nil {
+			return nil, err
+		}
+	}
+	if b.state == stateUnmapped {
+		if ok, err := a.mapBlock(r, b, min(b.size, r.size)); !ok {
+			return nil, err
+		}
+	}
+	for b.size < r.size {
+		next := b.next
+		if ok, err := a.mapBlock(r, next, min(next.size, r.size-b.size)); !ok {
+			return nil, err
+		}
+		b = next // it has taken b in
+	}
+	sh.pools[b.kind].remove(b)
+	return b, nil
+}
+
+// findExpandable returns the first block, by address, at which enough free and unmapped bytes follow each other: an unmapped
+// block, or the free one before it.
+func (sh *shard) findExpandable(k poolKind, size uint64) *block {
+	for _, b := range sh.unmapped[k] {
+		if b.prev != nil && b.prev.state == stateCached {
+			b = b.prev
+		}
+		room := uint64(0)
+		for n := b; n != nil && room < size && (n.state == stateCached || n.state == stateUnmapped); n = n.next {
+			room += n.size
+		}
+		if room >= size {
+			return b
+		}
+	}
+	return nil
+}
+
+// addRange reserves a range of 9/8 of the device's memory, as one unmapped block. It returns nil if that is too small for r.
+func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
+	info, err := a.driver.MemInfo()
+	if err != nil {
+		return nil, err
+	}
+	page := roundUp(smallSegment, d.Granularity())
+	if r.kind == largePool {
+		page = roundUp(r.policy.largeSegment, d.Granularity())
+	}
+	size := roundUp(info.Total+info.Total/8, page)
+	if size < r.size {
+		return nil, nil
+	}
+	ptr, err := d.Reserve(size)
+	if err != nil {
+		return nil, err
+	}
+	seg := a.newSegment(r, ptr, size)
+	seg.vm = &virtualRange{driver: d, page: page}
+	b := r.shard.firstBlock(seg)
+	r.shard.unmap(b)
+	return b, nil
+}
+
+// mapBlock puts memory behind the first size bytes of b, an unmapped block, rounded up to whole pages, and makes them a free
+// block, merged with its free neighbours, in the index: that is b then, and what is left stays unmapped behind it. It reports
+// false if the device is full. Caller holds a.mu and the shard.
+func (a *Caching) mapBlock(r *request, b *block, size uint64) (bool, error) {
+	vm, sh := b.seg.vm, b.shard
+	size = min(roundUp(size, vm.page), b.size)
+	err := vm.driver.Map(b.ptr, size, vm.page)
+	if errors.Is(err, device.ErrOutOfMemory) {
+		r.overLimit = false
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	sh.forgetUnmapped(b)
+	if size < b.size {
+		sh.unmap(sh.splitBack(b, size))
+	}
+	b.state = stateCached
+	sh.absorbFree(b)
+	sh.cache(b)
+	a.countReserved(b.kind, int64(size))
+	a.dev.NumDeviceAlloc++
+	return true, nil
+}
+
+// trim unmaps the whole pages inside b, a free block of an expandable segment; their addresses merge with unmapped ones
+// around them, and the ends that share a page with other blocks stay free. A range without pages goes back to the driver.
+// Caller holds a.mu and no shard.
+func (a *Caching) trim(b *block) error {
+	sh := b.shard
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if b.state != stateCached || b.seg == nil || b.seg.vm == nil {
+		return nil // somebody took it since it was found
+	}
+	vm, start := b.seg.vm, b.seg.ptr
+	from := start.Add(roundUp(uint64(b.ptr-start), vm.page))
+	end := b.ptr.Add(b.size)
+	to := start.Add(uint64(end-start) / vm.page * vm.page)
+	if from >= to {
+		return nil
+	}
+	// Work on the stream may still use the memory: it is free for that stream only.
+	if err := ignoreClosed(sh.stream.Synchronize(context.Background())); err != nil {
+		return err
+	}
+	if err := vm.driver.Unmap(from, uint64(to-from)); err != nil {
+		return err
+	}
+	sh.pools[b.kind].remove(b)
+	if from > b.ptr {
+		rest := sh.splitBack(b, uint64(from-b.ptr))
+		sh.cache(b)
+		b = rest
+	}
+	if to < end {
+		sh.cache(sh.splitBack(b, uint64(to-from)))
+	}
+	sh.absorbUnmapped(b)
+	sh.unmap(b)
+	a.countReserved(b.kind, -int64(to-from))
+	a.dev.NumDeviceFree++
+	if b.whole() {
+		return a.dropRange(b)
+	}
+	return nil
+}
+
+// dropRange gives the addresses of a range without pages back. Caller holds a.mu and the shard.
+func (a *Caching) dropRange(b *block) error {
+	seg, sh := b.seg, b.shard
+	if err := seg.vm.driver.Unreserve(seg.ptr); err != nil {
+		return err
+	}
+	sh.forgetUnmapped(b)
+	sh.retire(b)
+	a.forgetSegment(seg)
+	return nil
+}
+
+// unmap notes b as an unmapped block.
+func (sh *shard) unmap(b *block) {
+	b.state = stateUnmapped
+	list := &sh.unmapped[b.kind]
+	i, _ := slices.BinarySearchFunc(*list, b, compareAddress)
+	*list = slices.Insert(*list, i, b)
+}
+
+func (sh *shard) forgetUnmapped(b *block) {
+	list := &sh.unmapped[b.kind]
+	if i, ok := slices.BinarySearchFunc(*list, b, compareAddress); ok {
+		*list = slices.Delete(*list, i, i+1)
+	}
+}
+
+func compareAddress(x, y *block) int {
+	switch {
+	case x.ptr < y.ptr:
+		return -1
+	case x.ptr > y.ptr:
+		return 1
+	}
+	return 0
+}
+
+// absorbUnmapped merges the unmapped neighbours of b into it. b is in no list.
+func (sh *shard) absorbUnmapped(b *block) {
+	if prev := b.prev; prev != nil && prev.state == stateUnmapped {
+		sh.forgetUnmapped(prev)
+		sh.joinPrev(b, prev)
+	}
+	if next := b.next; next != nil && next.state == stateUnmapped {
+		sh.forgetUnmapped(next)
+		sh.joinNext(b, next)
+	}
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, device.ErrClosed) { // closing has waited
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package tensor
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Add is t + u, broadcast, in the promoted type. For bool it is "or".
+func (t *Tensor) Add(u *Tensor) (*Tensor, error) { return t.addScaled("Add", u, 1) }
+
+// AddScaled is t + alpha*u, broadcast, in the promoted type. For integer types alpha must be an integer; for bool, 1.
+func (t *Tensor) AddScaled(u *Tensor, alpha float64) (*Tensor, error) {
+	return t.addScaled("AddScaled", u, alpha)
+}
+
+func (t *Tensor) addScaled(name string, u *Tensor, alpha float64) (*Tensor, error) {
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := Promote(t.dtype, u.dtype)
+	if err := checkAlpha(name, dt, alpha); err != nil {
+		return nil, err
+	}
+	if dt == Bool {
+		return binary(name, op.Or, t, u, dt, dt, scalars{})
+	}
+	return binary(name, op.Add, t, u, dt, dt, numbers(dt, alpha))
+}
+
+func checkAlpha(name string, dt DType, alpha float64) error {
+	if dt == Bool && alpha != 1 {
+		return valueErr(name, "alpha is %v; for bool it must be 1", alpha)
+	}
+	if !dt.IsFloat() && !integral(alpha) {
+		return valueErr(name, "alpha is %v; for %s it must be an integer", alpha, dt)
+	}
+	return nil
+}
+
+// Sub is t - u, broadcast, in the promoted type. As in PyTorch it is not defined for two bools.
+func (t *Tensor) Sub(u *Tensor) (*Tensor, error) {
+	const name = "Sub"
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := Promote(t.dtype, u.dtype)
+	if dt == Bool {
+		return nil, dtypeErr(name, "not defined for bool; use Ne", t.dtype, u.dtype)
+	}
+	return binary(name, op.Sub, t, u, dt, dt, scalars{})
+}
+
+// Mul is t * u, broadcast, in the promoted type. For bool it is "and".
+func (t *Tensor) Mul(u *Tensor) (*Tensor, error) {
+	const name = "Mul"
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := Promote(t.dtype, u.dtype)
+	return binary(name, op.Mul, t, u, dt, dt, scalars{})
+}
+
+// Div is t / u, broadcast: true division, which gives float32 for two integer or bool types.
+func (t *Tensor) Div(u *Tensor) (*Tensor, error) {
+	const name = "Div"
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := floating(Promote(t.dtype, u.dtype))
+	return binary(name, op.Div, t, u, dt, dt, scalars{})
+}
+
+// Pow is t to the power of u, broadcast, in the promoted type. Integer powers are computed in float64: they are exact below
+// 2^53, and truncated for negative exponents. Two bools are refused.
+func (t *Tensor) Pow(u *Tensor) (*Tensor, error) {
+	const name = "Pow"
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := Promote(t.dtype, u.dtype)
+	if dt == Bool {
+		return nil, dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
+	}
+	if dt.IsFloat() {
+		return binary(name, op.Pow, t, u, dt, dt, scalars{})
+	}
+	r, err := binary(name, op.Pow, t, u, Float64, Float64, scalars{})
+	return converted(name, r, err, dt, t.exec)
+}
+
+// converted turns the temporary r, made under e, into a result of type dt.
+func converted(name string, r *Tensor, err error, dt DType, e Exec) (*Tensor, error) {
+	if err != nil || r.dtype == dt {
+		return r, err
+	}
+	defer r.Release()
+	return r.convert(name, dt, e)
+}
+
+// Maximum is the greater of t and u, broadcast, in the promoted type, and NaN if either is.
+func (t *Tensor) Maximum(u *Tensor) (*Tensor, error) {
+	return t.extremum("Maximum", op.Maximum, op.Or, u)
+}
+
+// Minimum is the lesser of t and u, broadcast, in the promoted type, and NaN if either is.
+func (t *Tensor) Minimum(u *Tensor) (*Tensor, error) {
+	return t.extremum("Minimum", op.Minimum, op.And, u)
+}
+
+func (t *Tensor) extremum(name string, id, forBool op.ID, u *Tensor) (*Tensor, error) {
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := Promote(t.dtype, u.dtype)
+	if dt == Bool {
+		id = forBool
+	}
+	return binary(name, id, t, u, dt, dt, scalars{})
+}
+
+// AddScalar is t + v. The number does not widen t's type, but lifts it to its category: an integer tensor plus 2 is of
+// integers, plus 2.5 of float32. Likewise for the other functions of a tensor and a number.
+func (t *Tensor) AddScalar(v float64) (*Tensor, error) {
+	return t.withScalar("AddScalar", op.AddScalar, v)
+}
+
+// SubScalar is t - v.
+func (t *Tensor) SubScalar(v float64) (*Tensor, error) {
+	return t.withScalar("SubScalar", op.AddScalar, -v)
+}
+
+// MulScalar is t * v.
+func (t *Tensor) MulScalar(v float64) (*Tensor, error) {
+	return t.withScalar("MulScalar", op.MulScalar, v)
+}
+
+// DivScalar is t / v, true division. It multiplies by 1/v, as PyTorch does on a GPU, which may differ from the quotient in
+// the last bit.
+func (t *Tensor) DivScalar(v float64) (*Tensor, error) {
+	const name = "DivScalar"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	dt := floating(t.dtype)
+	return unary(name, op.MulScalar, t, dt, dt, numbers(dt, 1/v))
+}
+
+func (t *Tensor) withScalar(name string, id op.ID, v float64) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	dt := withNumbers(t.dtype, v)
+	return unary(name, id, t, dt, dt, numbers(dt, v))
+}
+
+// PowScalar is t to the power of v. An integer tensor to the power of an integer stays one; the exponent must then not be
+// negative, and the result is exact below 2^53.
+func (t *Tensor) PowScalar(v float64) (*Tensor, error) {
+	const name = "PowScalar"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	dt := withNumbers(t.dtype, v)
+	if dt.IsFloat() {
+		return unary(name, op.PowScalar, t, dt, dt, numbers(dt, v))
+	}
+	if v < 0 {
+		return nil, valueErr(name, "exponent is %v; integers have no negative powers", v)
+	}
+	r, err := unary(name, op.PowScalar, t, Float64, Float64, numbers(Float64, v))
+	return converted(name, r, err, dt, t.exec)
+}
+
+// Clamp limits the elements to lo..hi; where lo > hi they become hi. An infinite bound is no bound. NaN stays NaN.
+func (t *Tensor) Clamp(lo, hi float64) (*Tensor, error) {
+	const name = "Clamp"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if math.IsNaN(lo) || math.IsNaN(hi) {
+		return nil, valueErr(name, "bounds are %v and %v; NaN is not allowed", lo, hi)
+	}
+	dt := t.dtype
+	for _, bound := range []float64{lo, hi} {
+		if !math.IsInf(bound, 0) {
+			dt = withNumbers(dt, bound)
+		}
+	}
+	if dt == Bool {
+		dt = Int64
+	}
+	s := scalars{f: [2]float64{lo, hi}, i: [2]int64{saturate(lo), saturate(hi)}}
+	return unary(name, op.Clamp, t, dt, dt, s)
+}
+
+// saturate is v as an int64, the nearest there is.
+func saturate(v float64) int64 {
+	switch {
+	case v >= math.MaxInt64:
+		return math.MaxInt64
+	case v <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(v)
+}

@@ -1,0 +1,137 @@
+package tensor
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Contiguous returns another handle on t if its elements lie in row-major order without gaps, else a copy that does.
+func (t *Tensor) Contiguous() (*Tensor, error) {
+	const name = "Contiguous"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if t.layout.contiguous() {
+		return t.Retain(), nil
+	}
+	return t.convert(name, t.dtype, t.exec)
+}
+
+// Clone copies t into storage of its own, contiguous.
+func (t *Tensor) Clone() (*Tensor, error) {
+	const name = "Clone"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	return t.convert(name, t.dtype, t.exec)
+}
+
+// To converts to another type: float to integer truncates toward zero, anything to bool is "not 0". With t's own type it
+// returns another handle on t, without a copy.
+func (t *Tensor) To(dt DType) (*Tensor, error) {
+	const name = "To"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if dt == t.dtype {
+		return t.Retain(), nil
+	}
+	return t.convert(name, dt, t.exec)
+}
+
+// ToDevice brings t to e's device. On the same device it is On(e), without a copy; else the bytes go through host memory,
+// in pieces, and the call returns when they have been read from t's device.
+func (t *Tensor) ToDevice(e Exec) (*Tensor, error) {
+	const name = "ToDevice"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if err := e.valid(name); err != nil {
+		return nil, err
+	}
+	if t.exec.sameDevice(e) {
+		return t.On(e), nil
+	}
+	return t.transfer(name, e)
+}
+
+// stagingBytes is the size of the pieces in which a tensor goes from one device to another.
+const stagingBytes = 4 << 20
+
+// transfer copies t to another device.
+func (t *Tensor) transfer(name string, e Exec) (*Tensor, error) {
+	src, err := t.packedCopy(name)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(src, t)
+	r, err := alloc(name, e, t.dtype, &t.layout)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.receive(src); err != nil {
+		r.Release()
+		return nil, wrap(name, err)
+	}
+	return r, nil
+}
+
+// receive fills r, which is new, with the bytes of src, which is contiguous and on another device.
+func (r *Tensor) receive(src *Tensor) error {
+	total := uint64(r.Len()) * uint64(r.dtype.Size())
+	if total == 0 {
+		return nil
+	}
+	staging := make([]byte, min(total, stagingBytes))
+	for done := uint64(0); done < total; {
+		piece := staging[:min(total-done, stagingBytes)]
+		if err := src.exec.stream.CopyToHost(piece, src.ptr(&src.layout).Add(done)); err != nil {
+			return err
+		}
+		if err := r.exec.stream.CopyToDevice(r.ptr(&r.layout).Add(done), piece); err != nil {
+			return err
+		}
+		done += uint64(len(piece))
+	}
+	runtime.KeepAlive(src)
+	return nil
+}
+
+// packedCopy returns t itself if it is contiguous, else a contiguous temporary, which the caller gives back with drop(x, t).
+func (t *Tensor) packedCopy(name string) (*Tensor, error) {
+	if t.layout.contiguous() {
+		return t, nil
+	}
+	return t.convert(name, t.dtype, t.exec.Owned())
+}
+
+// ptr is the address of the first element under a layout of t's storage. The tensor is not empty.
+func (t *Tensor) ptr(l *layout) device.Ptr {
+	return t.storage.block.Ptr().Add(uint64(l.offset) * uint64(t.dtype.Size()))
+}
+
+// copyBytes copies n bytes between contiguous layouts on one device, on t's stream.
+func (t *Tensor) copyBytes(to *layout, src *Tensor, from *layout, n int) error {
+	id := t.exec.stream.ID()
+	if err := t.storage.usedOn(id, t.exec); err != nil {
+		return err
+	}
+	if err := src.storage.usedOn(id, t.exec); err != nil {
+		return err
+	}
+	err := t.exec.stream.Copy(t.ptr(to), src.ptr(from), uint64(n))
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(src)
+	return err
+}
+
+// Synchronize waits until the work on t's stream is done, and returns the first error among it that nobody was told yet.
+func (t *Tensor) Synchronize(ctx context.Context) error {
+	const name = "Synchronize"
+	if err := usable(name, t); err != nil {
+		return err
+	}
+	return wrap(name, t.exec.stream.Synchronize(ctx))
+}

@@ -1,0 +1,141 @@
+package tensor
+
+import (
+	"math"
+	"runtime"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Empty makes a contiguous tensor with undefined content. The caller owns the result, here and in every function that
+// makes a tensor, and releases it.
+func Empty(e Exec, dt DType, shape ...int) (*Tensor, error) {
+	const name = "Empty"
+	l, err := newLayout(name, shape)
+	if err != nil {
+		return nil, err
+	}
+	return alloc(name, e, dt, &l)
+}
+
+// Zeros makes a tensor of zeros.
+func Zeros(e Exec, dt DType, shape ...int) (*Tensor, error) {
+	return filled("Zeros", e, 0, dt, shape)
+}
+
+// Ones makes a tensor of ones.
+func Ones(e Exec, dt DType, shape ...int) (*Tensor, error) {
+	return filled("Ones", e, 1, dt, shape)
+}
+
+// Full makes a tensor of copies of value. Integer types take its integral part, bool takes "not 0".
+func Full(e Exec, value float64, dt DType, shape ...int) (*Tensor, error) {
+	return filled("Full", e, value, dt, shape)
+}
+
+// Scalar makes a tensor without dimensions.
+func Scalar(e Exec, value float64, dt DType) (*Tensor, error) {
+	return full("Scalar", e, value, dt, &layout{})
+}
+
+func filled(name string, e Exec, value float64, dt DType, shape []int) (*Tensor, error) {
+	l, err := newLayout(name, shape)
+	if err != nil {
+		return nil, err
+	}
+	return full(name, e, value, dt, &l)
+}
+
+func full(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, error) {
+	t, err := alloc(name, e, dt, l)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.fill(name, value, &t.layout); err != nil {
+		t.Release()
+		return nil, err
+	}
+	return t, nil
+}
+
+// fill sets the elements that l selects.
+func (t *Tensor) fill(name string, value float64, l *layout) error {
+	n := l.len()
+	if n == 0 {
+		return nil
+	}
+	if value == 0 && !math.Signbit(value) && l.contiguous() {
+		if err := t.storage.usedOn(t.exec.stream.ID(), t.exec); err != nil {
+			return wrap(name, err)
+		}
+		size := t.dtype.Size()
+		p := t.storage.block.Ptr().Add(uint64(l.offset * size))
+		err := t.exec.stream.Fill(p, 0, uint64(n*size))
+		runtime.KeepAlive(t) // the work is on the stream now; see launch
+		return wrap(name, err)
+	}
+	if t.dtype == Bool && value != 0 {
+		value = 1
+	}
+	c := begin(op.Fill, t.exec)
+	c.scalars(numbers(t.dtype, value))
+	c.out(t, l)
+	return c.run(name)
+}
+
+// Arange makes a tensor of one dimension: start, start+step, ... up to but not including end. For integer types all three
+// are integers.
+func Arange(e Exec, start, end, step float64, dt DType) (*Tensor, error) {
+	const name = "Arange"
+	n, err := arangeLen(name, start, end, step, dt)
+	if err != nil {
+		return nil, err
+	}
+	t, err := Empty(e, dt, n)
+	if err != nil || n == 0 {
+		return t, err
+	}
+	c := begin(op.Arange, e)
+	c.scalars(numbers(dt, start, step))
+	c.out(t, &t.layout)
+	if err := c.run(name); err != nil {
+		t.Release()
+		return nil, err
+	}
+	return t, nil
+}
+
+func arangeLen(name string, start, end, step float64, dt DType) (int, error) {
+	if dt == Bool {
+		return 0, dtypeErr(name, "not defined for bool", dt)
+	}
+	for _, v := range []float64{start, end, step} {
+		if math.IsNaN(v) || math.IsInf(v, 0) || dt.IsInteger() && !integral(v) {
+			return 0, valueErr(name, "start %v, end %v, step %v: not numbers of type %s", start, end, step, dt)
+		}
+	}
+	if step == 0 || step > 0 && start > end || step < 0 && start < end {
+		return 0, valueErr(name, "start %v, end %v: step is %v, which does not lead there", start, end, step)
+	}
+	n := math.Ceil((end - start) / step)
+	if n > math.MaxInt32*1024 {
+		return 0, valueErr(name, "start %v, end %v, step %v: too many elements", start, end, step)
+	}
+	return int(n), nil
+}
+
+// Eye makes the n by n identity matrix.
+func Eye(e Exec, dt DType, n int) (*Tensor, error) {
+	const name = "Eye"
+	t, err := filled(name, e, 0, dt, []int{n, n})
+	if err != nil || n == 0 {
+		return t, err
+	}
+	diagonal := layout{ndim: 1}
+	diagonal.shape[0], diagonal.strides[0] = n, n+1
+	if err := t.fill(name, 1, &diagonal); err != nil {
+		t.Release()
+		return nil, err
+	}
+	return t, nil
+}

@@ -1,0 +1,57 @@
+// Package tensor is arrays in a device's memory, and the operations on them. There are no gradients here: package autograd
+// adds them. The words, the defaults, broadcasting, type promotion and numerics are PyTorch's.
+//
+//	e, err := tensor.On(device.Default())
+//	a, err := tensor.FromSlice(e, []float32{1, 2, 3, 4}, 2, 2)
+//	defer a.Release()
+//	b, err := a.MatMul(a)
+//	defer b.Release()
+//	fmt.Println(b)
+//
+// # The parts
+//
+// A Tensor is a handle: a counted storage, a layout (shape, strides, offset) in it, the type of the elements, and an Exec,
+// which says on which stream operations run and which allocator their results come from. A view is another handle with
+// another layout on the same storage. An operation, in the order in which it does it:
+//
+//  1. checks its operands (released, devices, types, shapes) and fails with a typed error before anything happened;
+//  2. converts operands to the promoted type, in temporaries;
+//  3. takes the result from the allocator;
+//  4. records storage that was allocated on another stream, and puts one kernel on the stream (launch.go);
+//  5. gives temporaries back. If anything failed, the result too: an operation that returns an error has kept no memory.
+//
+// Operations return when the work is on the stream. Errors of the work itself (an index outside its dimension) are told by
+// the next call that waits: ToSlice, Item, Synchronize. Results are contiguous, but for views. What an operation
+// allocates depends on shapes and types only, never on the data or the kind of device.
+//
+// # Lifetime
+//
+// Who makes a tensor owns it, and calls Release. The storage counts its handles; when the last is released, the block goes
+// back to its allocator at once. That is safe while work is in flight, because the allocator hands memory out again in
+// stream order: to later work on the same stream, or after the events of other streams that it was told of. A handle may be
+// released once; more do nothing. Using it afterwards is a *ReleasedError.
+//
+//	base ──► storage ◄── view     refs = 2; Release of either leaves the other whole
+//	          │ block ──► allocator
+//
+// The safety net: unless the Exec is Owned, runtime.AddCleanup watches the storage. When neither base nor views are reachable
+// any more and the block was not freed, the block is queued to the allocator (FreeLater). The garbage collector does
+// not see device memory, so this comes late: it is for mistakes, not for programs.
+//
+// # Streams
+//
+// An operation runs on the stream of its receiver's Exec (of the first tensor argument, if there is no receiver). If an
+// operand's storage was allocated on another stream, the use is recorded with the allocator, so that freeing the operand
+// stays safe. Waiting for the other stream's work, so that the data is there, is the caller's business (device.Event).
+//
+// # Concurrency
+//
+// Handles do not change, and may be used by several goroutines. Counting and version counters are atomic. A goroutine
+// must not release a handle that another is still using: each takes its own with Retain. Operations InPlace change the
+// content like any other memory: ordering them is the caller's.
+//
+// # Errors
+//
+// *ShapeError, *DTypeError, *DeviceError, *ValueError and *ReleasedError are mistakes of the caller. What comes from below is
+// wrapped with the operation's name: errors.As reaches *memory.OOMError and *device.Error.
+package tensor

@@ -1,0 +1,100 @@
+package tensor
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// pointwise launches an element-wise operation over inputs broadcast together, into a new contiguous tensor of type dt
+// under e. The inputs are usable, on one device, and already of the types that the kernel wants.
+func pointwise(name string, id op.ID, e Exec, dt DType, s scalars, ins ...*Tensor) (*Tensor, error) {
+	l, err := broadcastLayout(name, ins...)
+	if err != nil {
+		return nil, err
+	}
+	r, err := alloc(name, e, dt, &l)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.pointwiseInto(name, id, s, ins...); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// pointwiseInto launches an element-wise operation over inputs that broadcast to r's shape, into r, on the stream of r.
+func (r *Tensor) pointwiseInto(name string, id op.ID, s scalars, ins ...*Tensor) error {
+	if r.Len() == 0 {
+		return nil
+	}
+	c := begin(id, r.exec)
+	c.scalars(s)
+	c.out(r, &r.layout)
+	for _, t := range ins {
+		if t.layout.sameAs(&r.layout) {
+			c.in(t, &t.layout)
+			continue
+		}
+		l, _ := t.layout.expanded(&r.layout)
+		c.in(t, &l)
+	}
+	return c.run(name)
+}
+
+// unary runs an operation of one input in type in.
+func unary(name string, id op.ID, t *Tensor, in, out DType, s scalars) (*Tensor, error) {
+	x, err := t.as(name, in, t.exec)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(x, t)
+	return pointwise(name, id, t.exec, out, s, x)
+}
+
+// unaryNumeric is unary for operations on floating-point and integer types.
+func unaryNumeric(name string, id op.ID, t *Tensor) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if t.dtype == Bool {
+		return nil, dtypeErr(name, "not defined for bool", t.dtype)
+	}
+	return unary(name, id, t, t.dtype, t.dtype, scalars{})
+}
+
+// unaryFloat is unary for mathematical functions, which make float32 of other types, as in PyTorch.
+func unaryFloat(name string, id op.ID, t *Tensor) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	dt := floating(t.dtype)
+	return unary(name, id, t, dt, dt, scalars{})
+}
+
+// activation is unary for functions that, as in PyTorch, only take floating-point types.
+func activation(name string, id op.ID, t *Tensor, v ...float64) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if !t.dtype.IsFloat() {
+		return nil, dtypeErr(name, needsFloat, t.dtype)
+	}
+	return unary(name, id, t, t.dtype, t.dtype, numbers(t.dtype, v...))
+}
+
+const needsFloat = "needs a floating-point type"
+
+// binary runs an operation of two inputs, both converted to type in, broadcast together.
+func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Tensor, error) {
+	x, err := a.as(name, in, a.exec)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(x, a)
+	y, err := b.as(name, in, a.exec)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(y, b)
+	return pointwise(name, id, a.exec, out, s, x, y)
+}

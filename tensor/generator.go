@@ -1,0 +1,91 @@
+package tensor
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// Generator is a source of random numbers that does not depend on the device: Philox4x32-10 (Salmon et al., "Parallel
+// random numbers: as easy as 1, 2, 3", 2011), whose blocks of four 32-bit words are a function of a key, the seed, and of
+// the block's number. Each use takes the blocks that it needs and moves the offset past them, so that uses in the same
+// order give the same numbers. It is safe for concurrent use; then the order is that of the calls.
+type Generator struct {
+	mu    sync.Mutex
+	state GeneratorState
+}
+
+// GeneratorState is all that a Generator is: saved with a checkpoint, it continues the sequence.
+type GeneratorState struct {
+	Seed   uint64 `json:"seed"`
+	Offset uint64 `json:"offset"` // blocks of four words used so far
+}
+
+// NewGenerator starts the sequence of a seed.
+func NewGenerator(seed uint64) *Generator {
+	return &Generator{state: GeneratorState{Seed: seed}}
+}
+
+// State returns the state.
+func (g *Generator) State() GeneratorState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state
+}
+
+// SetState goes to a state.
+func (g *Generator) SetState(s GeneratorState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.state = s
+}
+
+// take reserves the blocks for n words: block offset+i/4 holds word i.
+func (g *Generator) take(n int) (seed, offset uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.state
+	g.state.Offset += uint64(n+3) / 4
+	return s.Seed, s.Offset
+}
+
+// RandPerm is a random permutation of 0..n-1, on the host: the order in which to read a data set. A negative n gives none.
+func RandPerm(gen *Generator, n int) []int64 {
+	perm := make([]int64, max(n, 0))
+	if n <= 0 {
+		return perm
+	}
+	seed, offset := gen.take(2 * n)
+	var block [4]uint32
+	for i := range perm {
+		// Fisher-Yates. Two words make a 64-bit number, and the upper half of its product with i+1 is uniform on 0..i, but
+		// for a bias below i/2^64.
+		if i%2 == 0 {
+			block = philox(seed, offset+uint64(i/2))
+		}
+		word := uint64(block[i%2*2])<<32 | uint64(block[i%2*2+1])
+		j, _ := bits.Mul64(word, uint64(i+1))
+		perm[i] = perm[j]
+		perm[j] = int64(i)
+	}
+	return perm
+}
+
+// philox is block number counter of the sequence of a key.
+func philox(key, counter uint64) [4]uint32 {
+	const (
+		multiplier0 = 0xD2511F53
+		multiplier1 = 0xCD9E8D57
+		weyl0       = 0x9E3779B9
+		weyl1       = 0xBB67AE85
+	)
+	c := [4]uint32{uint32(counter), uint32(counter >> 32)}
+	k0, k1 := uint32(key), uint32(key>>32)
+	for range 10 {
+		hi0, lo0 := bits.Mul32(multiplier0, c[0])
+		hi1, lo1 := bits.Mul32(multiplier1, c[2])
+		c = [4]uint32{hi1 ^ c[1] ^ k0, lo1, hi0 ^ c[3] ^ k1, lo0}
+		k0 += weyl0
+		k1 += weyl1
+	}
+	return c
+}

@@ -1,0 +1,66 @@
+package tensor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	gorgonia "gorgonia.org/tensor"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// DType is the type of a tensor's elements.
+type DType = dtype.DType
+
+// The element types.
+const (
+	Float32  = dtype.Float32
+	Float64  = dtype.Float64
+	Float16  = dtype.Float16
+	BFloat16 = dtype.BFloat16
+	Int64    = dtype.Int64
+	Int32    = dtype.Int32
+	Uint8    = dtype.Uint8
+	Bool     = dtype.Bool
+)
+
+// MaxDims is the largest number of dimensions of a tensor.
+const MaxDims = op.MaxDims
+
+// Shape is the number of elements along each dimension. A shape without dimensions is a scalar's, of one element; a
+// dimension of 0 makes an empty tensor.
+type Shape []int
+
+// Len is the number of elements of a tensor of this shape.
+func (s Shape) Len() int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}
+
+// Equal reports whether both shapes have the same dimensions.
+func (s Shape) Equal(t Shape) bool { return slices.Equal(s, t) }
+
+// Clone returns a copy that may be kept and changed.
+func (s Shape) Clone() Shape { return append(make(Shape, 0, len(s)), s...) }
+
+// String is PyTorch's form, as in "[2, 3]".
+func (s Shape) String() string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, d := range s {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(d))
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+// Gorgonia returns a copy as the shape type of gorgonia.org/tensor.
+func (s Shape) Gorgonia() gorgonia.Shape { return gorgonia.Shape(s.Clone()) }

@@ -1,0 +1,88 @@
+package tensor
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/memory"
+)
+
+// storage is a counted piece of device memory, shared by a tensor and its views. See doc.go for the rules.
+//
+// Invariants: refs is the number of handles that were not released. While refs > 0 the block is ours. The goroutine that
+// takes refs to 0 frees the block, and nobody takes refs up from 0 again (acquire refuses), so the block is freed once.
+// All fields but the atomics and cleanup are set before the first handle is handed out and do not change.
+type storage struct {
+	alloc   memory.Allocator
+	block   memory.Block
+	home    device.StreamID // the stream that the block was allocated on
+	refs    atomic.Int32
+	version atomic.Uint32 // moves at each change in place
+	guarded atomic.Bool   // the safety net is attached, or being attached by a holder of a reference
+	cleanup runtime.Cleanup
+}
+
+// owner is what a tensor with new storage is made of. One allocation holds both, and a view's pointer to the storage keeps
+// both reachable: so "unreachable" means that neither the tensor nor any view of it can be used any more.
+type owner struct {
+	handle  Tensor
+	storage storage
+}
+
+// leaked is what the safety net needs to free a block. It must not point to the owner, which would then stay reachable.
+type leaked struct {
+	alloc memory.Allocator
+	block memory.Block
+}
+
+// guard attaches the safety net, once: when no handle is reachable any more and the block was not freed, the runtime
+// queues the block to its allocator. The caller holds a reference.
+func (s *storage) guard() {
+	if s.block.IsZero() || !s.guarded.CompareAndSwap(false, true) {
+		return
+	}
+	s.cleanup = runtime.AddCleanup(s, func(l leaked) { l.alloc.FreeLater(l.block) }, leaked{s.alloc, s.block})
+}
+
+// acquire takes a reference, unless the last one is gone.
+func (s *storage) acquire() bool {
+	for {
+		n := s.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if s.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// release drops a reference. The last one frees the block: work that was put on streams before is not disturbed, because
+// the allocator hands memory out again in stream order. With later, freeing is left to the next allocation.
+func (s *storage) release(later bool) {
+	n := s.refs.Add(-1)
+	if invariants.Enabled && n < 0 {
+		panic("tensor: a storage was released more often than it was held")
+	}
+	if n != 0 || s.block.IsZero() {
+		return
+	}
+	// The write of cleanup happened before the writer's own release, hence before n became 0. Stop is only certain while
+	// the object is reachable, which KeepAlive sees to; without it the block might be freed a second time.
+	if s.guarded.Load() {
+		s.cleanup.Stop()
+	}
+	if later {
+		s.alloc.FreeLater(s.block)
+	} else if err := s.alloc.Free(s.block); invariants.Enabled && err != nil {
+		// Free refuses blocks that are not its own or already free, which counting rules out. What else can fail is the
+		// device, and then the next operation on it says so.
+		panic("tensor: freeing a storage: " + err.Error())
+	}
+	runtime.KeepAlive(s)
+}
+
+// changed notes a change in place.
+func (s *storage) changed() { s.version.Add(1) }
