@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,13 +23,18 @@ type Caching struct {
 	syncs    atomic.Int64             // NumSyncAllStreams
 	closed   atomic.Bool
 
-	direct [16]atomic.Pointer[shard] // shards of the streams with small numbers
-	shards atomic.Pointer[[]*shard]  // all shards by stream number; replaced, never changed, under mu and peaks.mu
+	direct [16]atomic.Pointer[shard] // the default pools' shards of the streams with small numbers
+	shards atomic.Pointer[[]*shard]  // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
+	routes atomic.Pointer[[]route]   // requests that go to private pools, innermost last; replaced, never changed, under mu
 
 	mu            sync.Mutex // the driver's turn: segments, and everything that looks at several streams. Taken first
 	segments      []*segment
 	registrations uint64
-	dev           Stats // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
+	dev           Stats                // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
+	gone          tallies              // what shards counted that no longer exist
+	pools         []*Pool              // private pools that are alive or still hold segments, by id
+	deadPools     map[PoolID]StatArray // reserved bytes of pools that are no more
+	lastPool      PoolID               // the highest numbers given to private pools
 	callbacks     []func() bool
 
 	peaks    peaks
@@ -97,14 +103,21 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.chores.Load() != 0 {
 		a.doChores()
 	}
+	if a.routes.Load() != nil {
+		return a.allocRouted(bytes, s)
+	}
+	return a.allocIn(a.shardOf(s), bytes)
+}
+
+// allocIn serves a request from the pools of one shard.
+func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	if bytes >= maxRequest {
 		return Block{}, a.tooLarge(bytes)
 	}
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
 	kind := poolFor(size)
-	sh := a.shardOf(s)
-	if p.gcThreshold > 0 && a.limit.Load() != unlimited {
+	if p.gcThreshold > 0 && sh.pool == nil && a.limit.Load() != unlimited {
 		a.searches[kind].Add(1)
 	}
 	sh.mu.Lock()
@@ -149,8 +162,8 @@ func (a *Caching) allocSlow(r *request) (Block, error) {
 		a.mu.Unlock()
 		return Block{}, err
 	}
-	r.shard.mu.Lock()
-	h := r.shard.finish(r.policy, b, r.size, r.bytes)
+	b.shard.mu.Lock() // r's, or that of a pool that helps out
+	h := b.shard.finish(r.policy, b, r.size, r.bytes)
 	a.mu.Unlock()
 	return h, nil
 }
@@ -176,6 +189,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 	}
 	if b, err := a.attempt(r); b != nil || err != nil {
 		return b, err
+	}
+	if b := a.borrow(r); b != nil {
+		return b, nil
 	}
 	enough, err := a.releaseOversize(r)
 	if err != nil {
@@ -271,51 +287,51 @@ func (a *Caching) shardOf(s device.Stream) *shard {
 		if sh := a.direct[id].Load(); sh != nil {
 			return sh
 		}
-	} else if sh := findShard(*a.shards.Load(), id); sh != nil {
+	} else if sh := findShard(*a.shards.Load(), nil, id); sh != nil {
 		return sh
 	}
-	return a.addShard(s)
-}
-
-func findShard(shards []*shard, id device.StreamID) *shard {
-	i, ok := slices.BinarySearchFunc(shards, id, compareShard)
-	if !ok {
-		return nil
-	}
-	return shards[i]
-}
-
-func compareShard(sh *shard, id device.StreamID) int {
-	switch {
-	case sh.id < id:
-		return -1
-	case sh.id > id:
-		return 1
-	}
-	return 0
-}
-
-func (a *Caching) addShard(s device.Stream) *shard {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.addShard(nil, s)
+}
+
+// findShard looks for the shard of a pool, nil for the default ones, and a stream.
+func findShard(shards []*shard, pool *Pool, id device.StreamID) *shard {
+	if i, ok := slices.BinarySearchFunc(shards, shardKey{pool, id}, compareShard); ok {
+		return shards[i]
+	}
+	return nil
+}
+
+type shardKey struct {
+	pool *Pool
+	id   device.StreamID
+}
+
+func compareShard(sh *shard, key shardKey) int {
+	return cmp.Or(comparePools(sh.pool, key.pool), cmp.Compare(sh.id, key.id))
+}
+
+// addShard makes the shard of a pool and a stream unless it is there. Caller holds a.mu.
+func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 	a.peaks.mu.Lock()
 	defer a.peaks.mu.Unlock()
 	old := *a.shards.Load()
-	id := s.ID()
-	i, ok := slices.BinarySearchFunc(old, id, compareShard)
+	key := shardKey{pool, s.ID()}
+	i, ok := slices.BinarySearchFunc(old, key, compareShard)
 	if ok {
 		return old[i]
 	}
-	sh := &shard{owner: a, stream: s, id: id}
+	sh := &shard{owner: a, pool: pool, stream: s, id: key.id}
 	shards := slices.Insert(slices.Clone(old), i, sh)
 	a.shards.Store(&shards)
-	if id < device.StreamID(len(a.direct)) {
-		a.direct[id].Store(sh)
+	if pool == nil && key.id < device.StreamID(len(a.direct)) {
+		a.direct[key.id].Store(sh)
 	}
 	return sh
 }
 
-// lockShards locks all shards, in the order of their streams. Caller holds peaks.mu or mu, so that none is added meanwhile.
+// lockShards locks all shards, in their order. Caller holds peaks.mu or mu, so that none is added meanwhile.
 func (a *Caching) lockShards() []*shard {
 	shards := *a.shards.Load()
 	for _, sh := range shards {

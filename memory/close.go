@@ -39,7 +39,7 @@ func (a *Caching) surrender(seg *segment) error {
 	if seg.vm == nil {
 		seg.shard.abandon(seg)
 		a.dropSegment(seg)
-		return a.driver.Free(seg.ptr)
+		return seg.shard.source().Free(seg.ptr)
 	}
 	var errs []error
 	mapped := uint64(0)
@@ -59,7 +59,7 @@ func (a *Caching) surrender(seg *segment) error {
 	seg.shard.mu.Unlock()
 	seg.shard.abandon(seg)
 	a.forgetSegment(seg)
-	a.countReserved(seg.kind, -int64(mapped))
+	a.countReserved(seg.shard, seg.kind, -int64(mapped))
 	errs = append(errs, seg.vm.driver.Unreserve(seg.ptr))
 	return errors.Join(errs...)
 }

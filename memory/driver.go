@@ -19,14 +19,18 @@ type Driver interface {
 // because of the limit (the driver is not asked then), or because the device is full. Caller holds a.mu.
 func (a *Caching) attempt(r *request) (*block, error) {
 	size := r.policy.segmentSize(r.size)
+	if pool := r.shard.pool; pool != nil && pool.overLimit(size) {
+		r.overLimit = true
+		return nil, nil
+	}
 	if limit := a.limit.Load(); uint64(a.dev.ReservedBytes.All.Current)+size > limit {
 		r.overLimit = true
 		return nil, nil
 	}
-	if d, ok := a.expands(r.policy); ok {
+	if d, ok := a.expands(r); ok {
 		return a.expand(d, r)
 	}
-	ptr, err := a.driver.Malloc(size)
+	ptr, err := r.shard.source().Malloc(size)
 	if errors.Is(err, device.ErrOutOfMemory) {
 		r.overLimit = false
 		return nil, nil
@@ -40,7 +44,7 @@ func (a *Caching) attempt(r *request) (*block, error) {
 // addSegment books a new segment, which is one block. Caller holds a.mu.
 func (a *Caching) addSegment(r *request, ptr device.Ptr, size uint64) *block {
 	seg := a.newSegment(r, ptr, size)
-	a.countReserved(r.kind, int64(size))
+	a.countReserved(r.shard, r.kind, int64(size))
 	a.dev.NumDeviceAlloc++
 	a.dev.Segment.All.increase(1)
 	a.dev.Segment.pool(r.kind).increase(1)
@@ -69,13 +73,11 @@ func (a *Caching) forgetSegment(seg *segment) {
 	a.segments = a.segments[:last]
 }
 
-func (a *Caching) countReserved(k poolKind, n int64) {
-	for _, s := range []*Stat{&a.dev.ReservedBytes.All, a.dev.ReservedBytes.pool(k)} {
-		if n > 0 {
-			s.increase(n)
-		} else {
-			s.decrease(-n)
-		}
+// countReserved books n bytes taken from the driver for a shard, or given back if n is negative. Caller holds a.mu.
+func (a *Caching) countReserved(sh *shard, k poolKind, n int64) {
+	a.dev.ReservedBytes.move(k, n)
+	if sh.pool != nil {
+		sh.pool.reserved.move(k, n)
 	}
 }
 
@@ -91,7 +93,7 @@ func (a *Caching) releaseSegment(b *block) error {
 	sh.pools[b.kind].remove(b)
 	sh.mu.Unlock()
 
-	err := a.driver.Free(seg.ptr)
+	err := sh.source().Free(seg.ptr)
 
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -107,7 +109,7 @@ func (a *Caching) releaseSegment(b *block) error {
 // dropSegment takes a plain segment that the driver has back off the books. Caller holds a.mu.
 func (a *Caching) dropSegment(seg *segment) {
 	a.forgetSegment(seg)
-	a.countReserved(seg.kind, -int64(seg.size))
+	a.countReserved(seg.shard, seg.kind, -int64(seg.size))
 	a.dev.NumDeviceFree++
 	a.dev.Segment.All.decrease(1)
 	a.dev.Segment.pool(seg.kind).decrease(1)
@@ -117,10 +119,13 @@ func (a *Caching) dropSegment(seg *segment) {
 }
 
 // freeBlocks lists the cached blocks of one pool kind that want says, in PyTorch's order: by stream, size, age of the segment
-// and address. Caller holds a.mu and no shard.
-func (a *Caching) freeBlocks(k poolKind, want func(*block) bool) []*block {
+// and address; of the default pools, or of a private one. Caller holds a.mu and no shard.
+func (a *Caching) freeBlocks(pool *Pool, k poolKind, want func(*block) bool) []*block {
 	var found []*block
 	for _, sh := range *a.shards.Load() {
+		if sh.pool != pool {
+			continue
+		}
 		sh.mu.Lock()
 		for b := range sh.pools[k].all {
 			if want(b) {

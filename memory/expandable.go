@@ -33,8 +33,8 @@ type virtualRange struct {
 }
 
 // expands reports whether new memory for a request comes from an expandable segment.
-func (a *Caching) expands(p *policy) (VirtualDriver, bool) {
-	if !p.expandable {
+func (a *Caching) expands(r *request) (VirtualDriver, bool) {
+	if !r.policy.expandable || r.shard.pool != nil && r.shard.pool.source != nil {
 		return nil, false
 	}
 	d, ok := a.driver.(VirtualDriver)
@@ -137,7 +137,7 @@ func (a *Caching) mapBlock(r *request, b *block, size uint64) (bool, error) {
 	b.state = stateCached
 	sh.absorbFree(b)
 	sh.cache(b)
-	a.countReserved(b.kind, int64(size))
+	a.countReserved(sh, b.kind, int64(size))
 	a.dev.NumDeviceAlloc++
 	return true, nil
 }
@@ -177,7 +177,7 @@ func (a *Caching) trim(b *block) error {
 	}
 	sh.absorbUnmapped(b)
 	sh.unmap(b)
-	a.countReserved(b.kind, -int64(to-from))
+	a.countReserved(sh, b.kind, -int64(to-from))
 	a.dev.NumDeviceFree++
 	if b.whole() {
 		return a.dropRange(b)

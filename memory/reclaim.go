@@ -1,6 +1,9 @@
 package memory
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // This file gives cached memory back to the driver: everything (EmptyCache), what is old (garbage collection), or just
 // enough of what may not be split.
@@ -14,14 +17,26 @@ func (a *Caching) EmptyCache() error {
 	return a.releaseAll()
 }
 
-// releaseAll is EmptyCache under a.mu.
+// releaseAll is EmptyCache under a.mu. The default pools come first, then the private pools that nobody uses any more.
 func (a *Caching) releaseAll() error {
-	errs := []error{a.syncEvents()}
+	errs := []error{a.syncEvents(), a.releasePool(nil)}
+	for _, p := range slices.Clone(a.pools) {
+		if p.uses == 0 {
+			errs = append(errs, a.releasePool(p))
+			a.forgetPool(p)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// releasePool gives the cached memory of a private pool, or the default ones, back to the driver. Caller holds a.mu.
+func (a *Caching) releasePool(p *Pool) error {
+	var errs []error
 	for _, k := range [...]poolKind{largePool, smallPool} {
-		for _, b := range a.freeBlocks(k, (*block).plainWhole) {
+		for _, b := range a.freeBlocks(p, k, (*block).plainWhole) {
 			errs = append(errs, a.releaseSegment(b))
 		}
-		for _, b := range a.freeBlocks(k, (*block).expandable) {
+		for _, b := range a.freeBlocks(p, k, (*block).expandable) {
 			errs = append(errs, a.trim(b))
 		}
 	}
@@ -38,7 +53,7 @@ func (a *Caching) collectGarbage(p *policy) error {
 	}
 	target, reclaimed := reserved-limit, uint64(0)
 	now := a.searches[largePool].Load()
-	blocks := a.freeBlocks(largePool, (*block).whole)
+	blocks := a.freeBlocks(nil, largePool, (*block).whole)
 	var totalAge uint64
 	for _, b := range blocks {
 		totalAge += now - b.gcBase

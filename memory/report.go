@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/cistern-ml/cistern/device"
+import (
+	"maps"
+
+	"github.com/cistern-ml/cistern/device"
+)
 
 // Stats implements Allocator: all figures are of one moment.
 func (a *Caching) Stats() Stats {
@@ -22,6 +26,13 @@ func (a *Caching) Stats() Stats {
 	a.later.mu.Lock()
 	s.NumDeferredFrees = a.later.total
 	a.later.mu.Unlock()
+	s.ReservedBytesByPrivatePools = maps.Clone(a.deadPools)
+	for _, p := range a.pools {
+		if s.ReservedBytesByPrivatePools == nil {
+			s.ReservedBytesByPrivatePools = map[PoolID]StatArray{}
+		}
+		s.ReservedBytesByPrivatePools[p.id] = p.reserved
+	}
 	s.NumSyncAllStreams = a.syncs.Load()
 	s.MaxSplitSize = int64(a.policy.Load().maxSplit) // unlimited becomes -1, as in PyTorch
 	return s
@@ -63,6 +74,7 @@ func (a *Caching) ResetAccumulatedStats() {
 	defer a.oversize.mu.Unlock()
 	a.oversize.stat.resetAccumulated()
 	a.dev.OversizeSegments.resetAccumulated()
+	a.gone = tallies{}
 	for _, arr := range a.dev.arrays() {
 		arr.each((*Stat).resetAccumulated)
 	}

@@ -6,11 +6,12 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// shard is the part of the allocator that serves one stream: its two pools of cached blocks, and all segments made for it.
-// A block never leaves its shard, as memory is reused on its own stream only; so one lock per stream is enough for
-// everything but the driver, and streams do not wait for each other.
+// shard is the part of the allocator that serves one stream: its small and its large pool of cached blocks, and all segments
+// made for it. A block never leaves its shard, as memory is reused on its own stream only; so one lock per stream is
+// enough for everything but the driver, and streams do not wait for each other. A private pool has shards of its own.
 type shard struct {
 	owner  *Caching
+	pool   *Pool // nil for the default pools
 	stream device.Stream
 	id     device.StreamID
 
@@ -75,7 +76,7 @@ func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
 	k := b.kind
 	t := &sh.tally
 	plain := b.seg.vm == nil // pieces of expandable segments can go back to the driver, so they are not counted
-	if rest := b.size - size; p.splits(k, size, rest) {
+	if rest := b.size - size; p.splits(k, size, rest) && !sh.noSplit() {
 		b = sh.splitFront(b, size)
 		if plain && wasSplit {
 			t.decrease(k, hotInactiveSplitBytes, int64(size))

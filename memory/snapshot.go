@@ -22,7 +22,7 @@ type SegmentInfo struct {
 	RequestedSize uint64          `json:"requested_size"` // what callers asked for, of the active blocks
 	Stream        device.StreamID `json:"stream"`
 	Type          string          `json:"segment_type"` // "small" or "large"
-	PoolID        [2]int          `json:"segment_pool_id"`
+	PoolID        [2]uint64       `json:"segment_pool_id"`
 	Expandable    bool            `json:"is_expandable"`
 	Blocks        []BlockInfo     `json:"blocks"` // by address; their sizes add up to TotalSize
 }
@@ -46,14 +46,19 @@ const (
 )
 
 // Snapshot returns the segments and their blocks.
-func (a *Caching) Snapshot() Snapshot {
+func (a *Caching) Snapshot() Snapshot { return a.snapshot(nil) }
+
+// snapshot is Snapshot of one private pool, or of everything.
+func (a *Caching) snapshot(want *Pool) Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	var s Snapshot
 	for _, seg := range a.segments {
-		s.Segments = append(s.Segments, a.segmentInfos(seg)...)
+		if want == nil || seg.shard.pool == want {
+			s.Segments = append(s.Segments, a.segmentInfos(seg)...)
+		}
 	}
 	slices.SortFunc(s.Segments, func(x, y SegmentInfo) int { return cmp.Compare(x.Address, y.Address) })
 	return s
@@ -70,7 +75,7 @@ func (a *Caching) segmentInfos(seg *segment) []SegmentInfo {
 		}
 		if cur == nil {
 			infos = append(infos, SegmentInfo{Device: a.id.Index, Address: b.ptr, Stream: seg.shard.id, Type: seg.kind.String(),
-				Expandable: seg.vm != nil})
+				PoolID: seg.shard.poolID(), Expandable: seg.vm != nil})
 			cur = &infos[len(infos)-1]
 		}
 		cur.add(b)

@@ -38,6 +38,17 @@ func (s *StatArray) pool(k poolKind) *Stat {
 	return &s.LargePool
 }
 
+// move changes the statistic of a pool, and that of all, by n.
+func (s *StatArray) move(k poolKind, n int64) {
+	for _, st := range [...]*Stat{&s.All, s.pool(k)} {
+		if n > 0 {
+			st.increase(n)
+		} else {
+			st.decrease(-n)
+		}
+	}
+}
+
 func (s *StatArray) each(f func(*Stat)) {
 	f(&s.All)
 	f(&s.SmallPool)
@@ -65,6 +76,9 @@ type Stats struct {
 	NumDeviceAlloc    int64 `json:"num_device_alloc"`     // driver allocations, and mappings of expandable segments
 	NumDeviceFree     int64 `json:"num_device_free"`      // driver frees, and unmappings
 	MaxSplitSize      int64 `json:"max_split_size"`       // the setting in bytes; -1 is unlimited
+
+	// ReservedBytesByPrivatePools is ReservedBytes for each private pool that ever existed.
+	ReservedBytesByPrivatePools map[PoolID]StatArray `json:"reserved_bytes_by_private_pools,omitempty"`
 
 	// NumDeferredFrees counts blocks freed by FreeLater: memory that the garbage collector had to find because nobody
 	// released it. PyTorch has no such figure.

@@ -131,6 +131,8 @@ func (a *Caching) addHot(s *Stats, shards []*shard) {
 		arr := s.hot(i)
 		for k := range poolKinds {
 			st := arr.pool(k)
+			st.Allocated = a.gone.pool[k].allocated[i]
+			st.Freed = st.Allocated + a.gone.pool[k].base[i]
 			for _, sh := range shards {
 				t := &sh.tally.pool[k]
 				st.Current += t.current[i]

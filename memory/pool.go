@@ -1,0 +1,265 @@
+package memory
+
+import (
+	"cmp"
+	stderrors "errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/pkg/errors"
+)
+
+// PoolID names a private pool. The default pools are {0, 0}; pools that callers make are {0, n}, and pools that a graph
+// capture makes for itself {n, 0}.
+type PoolID [2]uint64
+
+// MarshalText writes the id as it stands in the keys of torch.cuda.memory_stats, such as "0_1".
+func (id PoolID) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%d_%d", id[0], id[1]), nil
+}
+
+// Pool is a private pool: memory of a device set apart. Blocks from it come from segments of its own, which serve nobody
+// else while the pool lives. It is for captured graphs, whose addresses must stay theirs, and for giving a tenant memory
+// of its own, with a limit if wanted.
+//
+// A Pool is an Allocator: give it to whoever shall use it. It begins with one use. Retain and Release change the count of
+// uses; when it is 0, memory that no block uses goes back to the driver with the next EmptyCache, or sooner under pressure,
+// and the pool is gone when its last segment is.
+type Pool struct {
+	a  *Caching
+	id PoolID
+
+	// Set before the pool is used.
+	source  Source
+	limit   uint64
+	whole   bool // no splitting
+	helpOut bool
+
+	released atomic.Bool // no use is left: no more memory from here
+
+	// Guarded by a.mu.
+	uses     int
+	reserved StatArray
+}
+
+// Source is where the segments of a pool come from, instead of the driver.
+type Source interface {
+	Malloc(bytes uint64) (device.Ptr, error)
+	Free(p device.Ptr) error
+}
+
+// PoolOption changes what NewPool makes.
+type PoolOption func(*Pool)
+
+// PoolLimit is the most that the pool may reserve, in bytes; more is an *OOMError with LimitHit.
+func PoolLimit(bytes uint64) PoolOption { return func(p *Pool) { p.limit = bytes } }
+
+// PoolSource makes the pool take its segments from s. Expandable segments are not used then.
+func PoolSource(s Source) PoolOption { return func(p *Pool) { p.source = s } }
+
+// PoolNoSplit makes the pool hand out whole segments.
+func PoolNoSplit() PoolOption { return func(p *Pool) { p.whole = true } }
+
+// PoolUseOnOOM lets free blocks of the pool serve requests of the default pools when the device is full, before caches are
+// given back.
+func PoolUseOnOOM() PoolOption { return func(p *Pool) { p.helpOut = true } }
+
+// ErrPoolReleased: the pool has no use left.
+var ErrPoolReleased = errors.New("private pool was released")
+
+// NewPool makes a private pool.
+func (a *Caching) NewPool(opts ...PoolOption) *Pool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lastPool[1]++
+	return a.newPool(PoolID{0, a.lastPool[1]}, opts)
+}
+
+// newPool makes a pool with one use. Caller holds a.mu.
+func (a *Caching) newPool(id PoolID, opts []PoolOption) *Pool {
+	p := &Pool{a: a, id: id, limit: unlimited, uses: 1}
+	for _, o := range opts {
+		o(p)
+	}
+	i, _ := slices.BinarySearchFunc(a.pools, p, comparePools)
+	a.pools = slices.Insert(a.pools, i, p)
+	return p
+}
+
+// comparePools orders pools by id; nil, the default pools, comes first.
+func comparePools(p, q *Pool) int {
+	var x, y PoolID
+	if p != nil {
+		x = p.id
+	}
+	if q != nil {
+		y = q.id
+	}
+	return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
+}
+
+// ID names the pool in statistics and snapshots.
+func (p *Pool) ID() PoolID { return p.id }
+
+// Uses is the count of uses.
+func (p *Pool) Uses() int {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	return p.uses
+}
+
+// Retain adds a use. It fails with ErrPoolReleased if none is left.
+func (p *Pool) Retain() error {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	if p.uses == 0 {
+		return errors.Wrapf(ErrPoolReleased, "memory: Retain of pool %v", p.id)
+	}
+	p.uses++
+	return nil
+}
+
+// Release drops a use. It fails with ErrPoolReleased if none is left.
+func (p *Pool) Release() error {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	if p.uses == 0 {
+		return errors.Wrapf(ErrPoolReleased, "memory: Release of pool %v", p.id)
+	}
+	p.uses--
+	p.released.Store(p.uses == 0)
+	return nil
+}
+
+// Alloc implements Allocator with memory of the pool.
+func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if bytes == 0 {
+		return Block{}, nil
+	}
+	if p.a.chores.Load() != 0 {
+		p.a.doChores()
+	}
+	if p.released.Load() {
+		return Block{}, errors.Wrapf(ErrPoolReleased, "memory: Alloc from pool %v", p.id)
+	}
+	sh := findShard(*p.a.shards.Load(), p, s.ID())
+	if sh == nil {
+		p.a.mu.Lock()
+		sh = p.a.addShard(p, s)
+		p.a.mu.Unlock()
+	}
+	return p.a.allocIn(sh, bytes)
+}
+
+// Free implements Allocator. It takes any block of the device's allocator.
+func (p *Pool) Free(b Block) error { return p.a.Free(b) }
+
+// FreeLater implements Allocator.
+func (p *Pool) FreeLater(b Block) { p.a.FreeLater(b) }
+
+// RecordStream implements Allocator.
+func (p *Pool) RecordStream(b Block, s device.Stream) error { return p.a.RecordStream(b, s) }
+
+// EmptyCache gives the pool's memory that no block uses back to the driver, whatever its count of uses: for pools that are
+// not part of a captured graph.
+func (p *Pool) EmptyCache() error {
+	p.a.drainLater()
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	return errors.WithMessage(stderrors.Join(p.a.syncEvents(), p.a.releasePool(p)), "memory: EmptyCache of a pool")
+}
+
+// Stats implements Allocator. It returns the statistics of the whole device; ReservedBytesByPrivatePools has the pool's.
+func (p *Pool) Stats() Stats { return p.a.Stats() }
+
+// Snapshot returns the pool's segments.
+func (p *Pool) Snapshot() Snapshot { return p.a.snapshot(p) }
+
+// Device is the device whose memory this is.
+func (p *Pool) Device() device.ID { return p.a.id }
+
+// Close releases one use and gives what is free back.
+func (p *Pool) Close() error {
+	if err := p.Release(); err != nil {
+		return err
+	}
+	return p.EmptyCache()
+}
+
+// String names the pool and its device.
+func (p *Pool) String() string { return fmt.Sprintf("private pool %v of %s", p.id, p.a.id) }
+
+// overLimit reports whether size more bytes are too many for the pool. Caller holds a.mu.
+func (p *Pool) overLimit(size uint64) bool {
+	return uint64(p.reserved.All.Current)+size > p.limit
+}
+
+// source is where the shard's segments come from.
+func (sh *shard) source() Source {
+	if sh.pool != nil && sh.pool.source != nil {
+		return sh.pool.source
+	}
+	return sh.owner.driver
+}
+
+func (sh *shard) noSplit() bool { return sh.pool != nil && sh.pool.whole }
+
+func (sh *shard) poolID() PoolID {
+	if sh.pool == nil {
+		return PoolID{}
+	}
+	return sh.pool.id
+}
+
+// borrow serves a request of the default pools from a private pool that opted in, on the same stream. Caller holds a.mu.
+func (a *Caching) borrow(r *request) *block {
+	if r.shard.pool != nil {
+		return nil
+	}
+	for _, p := range a.pools {
+		if !p.helpOut || p.uses == 0 {
+			continue
+		}
+		if sh := findShard(*a.shards.Load(), p, r.shard.id); sh != nil {
+			sh.mu.Lock()
+			b := sh.take(r.policy, r.kind, r.size)
+			sh.mu.Unlock()
+			if b != nil {
+				return b
+			}
+		}
+	}
+	return nil
+}
+
+// forgetPool drops a pool without uses when its last segment is gone. What its shards counted is kept. Caller holds a.mu.
+func (a *Caching) forgetPool(p *Pool) {
+	if slices.ContainsFunc(a.segments, func(seg *segment) bool { return seg.shard.pool == p }) {
+		return
+	}
+	a.peaks.mu.Lock()
+	defer a.peaks.mu.Unlock()
+	var kept []*shard
+	for _, sh := range *a.shards.Load() {
+		if sh.pool != p {
+			kept = append(kept, sh)
+			continue
+		}
+		sh.mu.Lock()
+		for k := range sh.tally.pool {
+			for i := range numHot {
+				a.gone.pool[k].allocated[i] += sh.tally.pool[k].allocated[i]
+				a.gone.pool[k].base[i] += sh.tally.pool[k].base[i]
+			}
+		}
+		sh.mu.Unlock()
+	}
+	a.shards.Store(&kept)
+	a.pools = slices.DeleteFunc(a.pools, func(q *Pool) bool { return q == p })
+	if a.deadPools == nil {
+		a.deadPools = map[PoolID]StatArray{}
+	}
+	a.deadPools[p.id] = p.reserved
+}
