@@ -30,6 +30,7 @@ type Caching struct {
 	mu            sync.Mutex // the driver's turn: segments, and everything that looks at several streams. Taken first
 	segments      []*segment
 	registrations uint64
+	underway      uint64 // bytes being asked of the driver without the lock
 	dev           Stats                // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
 	gone          tallies              // what shards counted that no longer exist
 	pools         []*Pool              // private pools that are alive or still hold segments, by id
@@ -186,6 +187,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 		if err := a.collectGarbage(r.policy); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.rejectEarly(r); err != nil {
+		return nil, err
 	}
 	if b, err := a.attempt(r); b != nil || err != nil {
 		return b, err

@@ -30,6 +30,63 @@ type Config struct {
 	// MemoryFraction limits the reserved bytes to this fraction of the device's memory. Nil is no limit; else from 0 to 1.
 	// Text: per_process_memory_fraction.
 	MemoryFraction *float64
+	// RejectOverFraction refuses a request that would pass MemoryFraction at once, without giving the cache back first.
+	// Text: throw_on_cudamalloc_oom.
+	RejectOverFraction bool
+	// ExpandableReserve is the size of the address range that an expandable segment reserves: a fraction of the device's
+	// memory, or bytes. The zero Reserve is 9/8 of the memory, which is also the most. Text: expandable_segments_reserve.
+	ExpandableReserve Reserve
+	// ReuseInCapture lets memory freed during a graph capture serve the same capture again although other captured streams
+	// used it, once the capture has joined them. Text: graph_capture_record_stream_reuse.
+	ReuseInCapture bool
+	// Backend chooses between this allocator (BackendNative) and the driver's stream-ordered one (BackendAsync). It is read
+	// by For. Text: backend.
+	Backend Backend
+
+	// The settings of the pinned host allocator; see Pinned. Text: the same words, pinned_..., sizes in MiB.
+	PinnedUseHostRegister        bool   // take ordinary memory and register it with the driver
+	PinnedNumRegisterThreads     int    // goroutines that touch the pages first; a power of two up to 128, 0 means 1
+	PinnedUseBackgroundThreads   bool   // look at events in the background, not in Alloc
+	PinnedReserveSegmentBytes    uint64 // take so much at once and cut pieces off it; 0 is off
+	PinnedMaxRoundThresholdBytes uint64 // larger requests are not rounded up to a power of two; 0 is no limit
+	PinnedMaxCachedBytes         uint64 // larger blocks are neither rounded nor cached; 0 is no limit
+	PinnedFreeCatchAll           bool   // errors of the driver when freeing are ignored, for shutdown
+}
+
+// Backend is where device memory comes from.
+type Backend uint8
+
+// The backends.
+const (
+	BackendNative Backend = iota // the caching allocator of this package
+	BackendAsync                 // the driver's stream-ordered allocator: cudaMallocAsync
+)
+
+// String is the name in settings.
+func (b Backend) String() string {
+	if b == BackendAsync {
+		return "cudaMallocAsync"
+	}
+	return "native"
+}
+
+// Reserve is the size of an address range: Bytes if that is not 0, else Fraction of the device's memory, and 9/8 of it if
+// both are 0.
+type Reserve struct {
+	Fraction float64
+	Bytes    uint64
+}
+
+// of returns the size for a device with total bytes: never more than 9/8 of it.
+func (r Reserve) of(total uint64) uint64 {
+	most := total + total/8
+	switch {
+	case r.Bytes != 0:
+		return min(r.Bytes, most)
+	case r.Fraction != 0:
+		return uint64(min(r.Fraction*float64(total), float64(most)))
+	}
+	return most
 }
 
 // policy is a Config as the allocator reads it: defaults filled in, immutable.
@@ -42,13 +99,18 @@ type policy struct {
 	roundup      bool // some division is more than 1
 	expandable   bool
 	releaseLock  bool
+	reserve      Reserve
+	rejectAbove  float64 // fraction above which requests are refused at once; 1 is never
 }
 
 func newPolicy(c Config) *policy {
 	p := &policy{
 		maxSplit: c.MaxSplitBytes, maxNonSplit: c.MaxNonSplitRoundingBytes, largeSegment: c.LargeSegmentBytes,
 		gcThreshold: c.GarbageCollectionThreshold, divisions: c.RoundupDivisions,
-		expandable: c.ExpandableSegments, releaseLock: c.ReleaseLockOnMalloc,
+		expandable: c.ExpandableSegments, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, rejectAbove: 1,
+	}
+	if c.RejectOverFraction && c.MemoryFraction != nil {
+		p.rejectAbove = *c.MemoryFraction
 	}
 	if p.largeSegment == 0 {
 		p.largeSegment = defaultLargeSegment
@@ -71,6 +133,7 @@ func (c Config) Validate() error {
 	if large == 0 {
 		large = defaultLargeSegment
 	}
+	gc, threads := c.GarbageCollectionThreshold, uint64(c.PinnedNumRegisterThreads)
 	switch {
 	case large <= largeThreshold:
 		return configError(keyLargeSegment, mbText(large), "must be > 10 MB")
@@ -78,13 +141,21 @@ func (c Config) Validate() error {
 		return configError(keyMaxSplit, mbText(c.MaxSplitBytes), "too small, must be >= "+mbText(large))
 	case c.MaxNonSplitRoundingBytes != 0 && c.MaxNonSplitRoundingBytes < large:
 		return configError(keyMaxNonSplit, mbText(c.MaxNonSplitRoundingBytes), "too small, must be >= "+mbText(large))
-	case c.GarbageCollectionThreshold < 0 || c.GarbageCollectionThreshold >= 1 || math.IsNaN(c.GarbageCollectionThreshold):
-		return configError(keyGC, floatText(c.GarbageCollectionThreshold), "set it in (0.0, 1.0)")
+	case !(gc >= 0 && gc < 1):
+		return configError(keyGC, floatText(gc), wantGC)
 	case c.MemoryFraction != nil && !(*c.MemoryFraction >= 0 && *c.MemoryFraction <= 1):
-		return configError(keyFraction, floatText(*c.MemoryFraction), "set it in [0.0, 1.0]")
+		return configError(keyFraction, floatText(*c.MemoryFraction), wantFraction)
+	case !(c.ExpandableReserve.Fraction >= 0 && c.ExpandableReserve.Fraction <= math.MaxFloat64):
+		return configError(keyReserve, floatText(c.ExpandableReserve.Fraction), wantReserve)
+	case threads != 0 && !isPowerOfTwo(threads):
+		return configError(keyRegisterThreads, uintText(threads), "number of register threads has to be a power of 2")
+	case threads > 128:
+		return configError(keyRegisterThreads, uintText(threads), "number of register threads should be less than or equal to 128")
+	case c.Backend > BackendAsync:
+		return configError(keyBackend, uintText(uint64(c.Backend)), wantBackend)
 	}
 	for _, d := range c.RoundupDivisions {
-		if d&(d-1) != 0 {
+		if d != 0 && !isPowerOfTwo(uint64(d)) {
 			return configError(keyRoundup, uintText(uint64(d)), "the divisions have to be powers of 2, or 0 to disable rounding")
 		}
 	}

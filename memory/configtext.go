@@ -4,20 +4,9 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-)
-
-// The keys of the text form of a Config, in the order in which String writes them.
-const (
-	keyLargeSegment = "large_segment_size_mb"
-	keyMaxSplit     = "max_split_size_mb"
-	keyMaxNonSplit  = "max_non_split_rounding_mb"
-	keyGC           = "garbage_collection_threshold"
-	keyRoundup      = "roundup_power2_divisions"
-	keyExpandable   = "expandable_segments"
-	keyReleaseLock  = "release_lock_on_cudamalloc"
-	keyFraction     = "per_process_memory_fraction"
 )
 
 // ConfigError is a setting that cannot be: which one, the value given, and what is allowed.
@@ -42,7 +31,6 @@ func configError(key, value, want string) error {
 func mbText(n uint64) string     { return strconv.FormatUint(n/mib, 10) }
 func uintText(n uint64) string   { return strconv.FormatUint(n, 10) }
 func floatText(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-func boolText(b bool) string     { return map[bool]string{true: "True", false: "False"}[b] }
 func isPowerOfTwo(n uint64) bool { return n != 0 && n&(n-1) == 0 }
 
 // ParseConfig reads settings in PyTorch's grammar: "key:value,key:[a:b,c:d],...", white space ignored, booleans written True
@@ -90,133 +78,86 @@ func cutValue(s string) (value, rest, problem string) {
 	return value, rest, ""
 }
 
-func (c *Config) set(key, value string) (err error) {
-	switch key {
-	case keyLargeSegment:
-		c.LargeSegmentBytes, err = parseMB(key, value)
-	case keyMaxSplit:
-		c.MaxSplitBytes, err = parseMB(key, value)
-	case keyMaxNonSplit:
-		c.MaxNonSplitRoundingBytes, err = parseMB(key, value)
-	case keyGC:
-		c.GarbageCollectionThreshold, err = parseFloat(key, value, "set it in (0.0, 1.0)")
-		if err == nil && c.GarbageCollectionThreshold <= 0 {
-			err = configError(key, value, "set it in (0.0, 1.0)")
+func (c *Config) set(key, value string) error {
+	for i := range settings {
+		if s := &settings[i]; s.key == key || slices.Contains(s.aliases, key) {
+			return s.parse(c, value)
 		}
-	case keyRoundup:
-		c.RoundupDivisions, err = parseRoundup(value)
-	case keyExpandable:
-		c.ExpandableSegments, err = parseBool(key, value)
-	case keyReleaseLock:
-		c.ReleaseLockOnMalloc, err = parseBool(key, value)
-	case keyFraction:
-		var f float64
-		f, err = parseFloat(key, value, "set it in [0.0, 1.0]")
-		c.MemoryFraction = &f
-	default:
-		err = configError(key, value, "unrecognized key; known are "+strings.Join(configKeys(), ", "))
 	}
-	return err
+	return configError(key, value, "unrecognized key; known are "+strings.Join(configKeys(), ", "))
 }
 
 func configKeys() []string {
-	return []string{keyLargeSegment, keyMaxSplit, keyMaxNonSplit, keyGC, keyRoundup, keyExpandable, keyReleaseLock, keyFraction}
-}
-
-func parseMB(key, value string) (uint64, error) {
-	n, err := strconv.ParseUint(value, 10, 44)
-	if err != nil || n == 0 {
-		return 0, configError(key, value, "want a positive number of MiB")
+	keys := make([]string, len(settings))
+	for i := range settings {
+		keys[i] = settings[i].key
 	}
-	return n * mib, nil
-}
-
-func parseFloat(key, value, want string) (float64, error) {
-	f, err := strconv.ParseFloat(value, 64)
-	if err != nil {
-		return 0, configError(key, value, want)
-	}
-	return f, nil
-}
-
-func parseBool(key, value string) (bool, error) {
-	switch value {
-	case "True":
-		return true, nil
-	case "False":
-		return false, nil
-	}
-	return false, configError(key, value, "want True or False")
+	return keys
 }
 
 // parseRoundup reads the scalar form "4" and the list form "[256:1,512:2,>:8]". In a list each boundary sets the octave that
 // starts there, the first one also all lower octaves, and ">" all octaves after the last one named.
-func parseRoundup(value string) (d [roundupIntervals]uint, err error) {
+func parseRoundup(c *Config, value string) error {
+	var d [roundupIntervals]uint
 	if !strings.HasPrefix(value, "[") {
-		n, perr := strconv.ParseUint(value, 10, 32)
-		if perr != nil || !isPowerOfTwo(n) {
-			return d, configError(keyRoundup, value, "the divisions have to be a power of 2")
+		n, err := strconv.ParseUint(value, 10, 32)
+		if err != nil || !isPowerOfTwo(n) {
+			return configError(keyRoundup, value, "the divisions have to be a power of 2")
 		}
 		for i := range d {
 			d[i] = uint(n)
 		}
-		return d, nil
+		c.RoundupDivisions = d
+		return nil
 	}
 	last := 0
 	for i, item := range strings.Split(strings.Trim(value, "[]"), ",") {
-		bound, divText, ok := strings.Cut(item, ":")
-		n, perr := strconv.ParseUint(divText, 10, 32)
-		if !ok || perr != nil || (n != 0 && !isPowerOfTwo(n)) {
-			return d, configError(keyRoundup, value, "the divisions have to be powers of 2, or 0 to disable rounding")
+		bound, text, ok := strings.Cut(item, ":")
+		n, err := strconv.ParseUint(text, 10, 32)
+		if !ok || err != nil || (n != 0 && !isPowerOfTwo(n)) {
+			return configError(keyRoundup, value, "the divisions have to be powers of 2, or 0 to disable rounding")
 		}
-		if bound == ">" {
-			for j := last + 1; j < len(d); j++ {
-				d[j] = uint(n)
+		from, to := last+1, len(d)-1
+		if bound != ">" {
+			mb, err := strconv.ParseUint(bound, 10, 44)
+			if err != nil || !isPowerOfTwo(mb) {
+				return configError(keyRoundup, value, "the intervals have to be powers of 2")
 			}
-			continue
-		}
-		mb, perr := strconv.ParseUint(bound, 10, 44)
-		if perr != nil || !isPowerOfTwo(mb) {
-			return d, configError(keyRoundup, value, "the intervals have to be powers of 2")
-		}
-		at := min(bits.Len64(mb)-1, roundupIntervals-1)
-		if i == 0 {
-			for j := 0; j < at; j++ {
-				d[j] = uint(n)
+			to = min(bits.Len64(mb)-1, roundupIntervals-1)
+			from, last = to, to
+			if i == 0 {
+				from = 0
 			}
 		}
-		d[at], last = uint(n), at
+		for ; from <= to; from++ {
+			d[from] = uint(n)
+		}
 	}
-	return d, nil
+	c.RoundupDivisions = d
+	return nil
 }
 
 // String writes the settings that differ from the defaults in the form that ParseConfig reads; the zero Config is "".
 func (c Config) String() string {
 	var items []string
-	add := func(set bool, key, value string) {
-		if set {
-			items = append(items, key+":"+value)
+	for i := range settings {
+		if text := settings[i].text(&c); text != "" {
+			items = append(items, settings[i].key+":"+text)
 		}
-	}
-	add(c.LargeSegmentBytes != 0, keyLargeSegment, mbText(c.LargeSegmentBytes))
-	add(c.MaxSplitBytes != 0, keyMaxSplit, mbText(c.MaxSplitBytes))
-	add(c.MaxNonSplitRoundingBytes != 0, keyMaxNonSplit, mbText(c.MaxNonSplitRoundingBytes))
-	add(c.GarbageCollectionThreshold != 0, keyGC, floatText(c.GarbageCollectionThreshold))
-	add(c.RoundupDivisions != [roundupIntervals]uint{}, keyRoundup, roundupText(c.RoundupDivisions))
-	add(c.ExpandableSegments, keyExpandable, boolText(true))
-	add(c.ReleaseLockOnMalloc, keyReleaseLock, boolText(true))
-	if c.MemoryFraction != nil {
-		add(true, keyFraction, floatText(*c.MemoryFraction))
 	}
 	return strings.Join(items, ",")
 }
 
-func roundupText(d [roundupIntervals]uint) string {
+func roundupText(c *Config) string {
+	d := c.RoundupDivisions
 	same := true
 	for _, v := range d {
 		same = same && v == d[0]
 	}
-	if same {
+	switch {
+	case same && d[0] == 0:
+		return ""
+	case same:
 		return uintText(uint64(d[0]))
 	}
 	items := make([]string, len(d))

@@ -23,14 +23,14 @@ func (a *Caching) attempt(r *request) (*block, error) {
 		r.overLimit = true
 		return nil, nil
 	}
-	if limit := a.limit.Load(); uint64(a.dev.ReservedBytes.All.Current)+size > limit {
+	if limit := a.limit.Load(); uint64(a.dev.ReservedBytes.All.Current)+a.underway+size > limit {
 		r.overLimit = true
 		return nil, nil
 	}
 	if d, ok := a.expands(r); ok {
 		return a.expand(d, r)
 	}
-	ptr, err := r.shard.source().Malloc(size)
+	ptr, err := a.malloc(r, size)
 	if errors.Is(err, device.ErrOutOfMemory) {
 		r.overLimit = false
 		return nil, nil
@@ -39,6 +39,20 @@ func (a *Caching) attempt(r *request) (*block, error) {
 		return nil, err
 	}
 	return a.addSegment(r, ptr, size), nil
+}
+
+// malloc is the driver call of attempt. With release_lock_on_cudamalloc other requests may have their turn meanwhile; the
+// bytes count against the limit from before the call, so that together they do not pass it. Caller holds a.mu.
+func (a *Caching) malloc(r *request, size uint64) (device.Ptr, error) {
+	if !r.policy.releaseLock {
+		return r.shard.source().Malloc(size)
+	}
+	a.underway += size
+	a.mu.Unlock()
+	ptr, err := r.shard.source().Malloc(size)
+	a.mu.Lock()
+	a.underway -= size
+	return ptr, err
 }
 
 // addSegment books a new segment, which is one block. Caller holds a.mu.

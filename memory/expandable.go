@@ -91,7 +91,7 @@ func (sh *shard) findExpandable(k poolKind, size uint64) *block {
 	return nil
 }
 
-// addRange reserves a range of 9/8 of the device's memory, as one unmapped block. It returns nil if that is too small for r.
+// addRange reserves a range, by default of 9/8 of the device's memory, as one unmapped block. It returns nil if that is too small for r.
 func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 	info, err := a.driver.MemInfo()
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 	if r.kind == largePool {
 		page = roundUp(r.policy.largeSegment, d.Granularity())
 	}
-	size := roundUp(info.Total+info.Total/8, page)
+	size := roundUp(r.policy.reserve.of(info.Total), page)
 	if size < r.size {
 		return nil, nil
 	}

@@ -18,7 +18,7 @@ func (a *Caching) SetMemoryFraction(fraction float64) error {
 
 func (a *Caching) setFraction(fraction float64) error {
 	if !(fraction >= 0 && fraction <= 1) {
-		return configError(keyFraction, floatText(fraction), "set it in [0.0, 1.0]")
+		return configError(keyFraction, floatText(fraction), wantFraction)
 	}
 	if fraction == 1 {
 		a.limit.Store(unlimited)

@@ -27,6 +27,7 @@ type OOMError struct {
 	DeviceTotal uint64
 	Limit       uint64 // the allocator's limit; 0 if there is none
 	LimitHit    bool   // the limit was the reason, not the device
+	Rejected    bool   // refused before anything was tried (throw_on_cudamalloc_oom)
 
 	Hint string // what would have helped; may be empty
 }
@@ -40,6 +41,10 @@ func (e *OOMError) Is(target error) bool {
 func (e *OOMError) Error() string {
 	if e.Tried == 0 {
 		return fmt.Sprintf("%s out of memory. Tried to allocate more than 1EB memory.", deviceWord(e.Device))
+	}
+	if e.Rejected {
+		return fmt.Sprintf("%s out of memory. An allocation of %s on %s was pre-emptively rejected because it would exceed the "+
+			"per_process_memory_fraction limit of %s.", deviceWord(e.Device), formatBytes(e.Requested), deviceName(e.Device), formatBytes(e.Limit))
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s out of memory. Tried to allocate %s. %s has a total capacity of %s of which %s is free. ",
@@ -127,6 +132,26 @@ func (e *OOMError) hint(r *request) string {
 		return "Blocks are reused on their own stream only: fewer streams, or freeing the other streams' memory first, would have helped."
 	}
 	return ""
+}
+
+// rejectEarly refuses a request that would pass the configured fraction of the device's memory, if the settings say so:
+// before the driver is asked and without giving anything back. It is no OOM in the statistics. Caller holds a.mu.
+func (a *Caching) rejectEarly(r *request) error {
+	if r.policy.rejectAbove == 1 {
+		return nil
+	}
+	info, err := a.driver.MemInfo()
+	if err != nil {
+		return err
+	}
+	limit := uint64(r.policy.rejectAbove * float64(info.Total))
+	size := r.policy.segmentSize(r.size)
+	if uint64(a.dev.ReservedBytes.All.Current)+size <= limit {
+		return nil
+	}
+	a.dev.NumOOMRejections++
+	return &OOMError{Device: a.id, Stream: r.shard.id, Requested: r.bytes, Tried: size, Rejected: true, LimitHit: true, Limit: limit,
+		Reserved: uint64(a.dev.ReservedBytes.All.Current), DeviceFree: info.Free, DeviceTotal: info.Total}
 }
 
 // tooLarge is the answer to requests that no device could serve.

@@ -78,7 +78,7 @@ func (a *Caching) ResetAccumulatedStats() {
 	for _, arr := range a.dev.arrays() {
 		arr.each((*Stat).resetAccumulated)
 	}
-	a.dev.NumAllocRetries, a.dev.NumOOMs, a.dev.NumDeviceAlloc, a.dev.NumDeviceFree = 0, 0, 0, 0
+	a.dev.NumAllocRetries, a.dev.NumOOMs, a.dev.NumOOMRejections, a.dev.NumDeviceAlloc, a.dev.NumDeviceFree = 0, 0, 0, 0, 0
 	a.syncs.Store(0)
 	a.later.mu.Lock()
 	defer a.later.mu.Unlock()

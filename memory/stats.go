@@ -72,6 +72,7 @@ type Stats struct {
 
 	NumAllocRetries   int64 `json:"num_alloc_retries"`    // driver attempts after the whole cache was given back
 	NumOOMs           int64 `json:"num_ooms"`             // out-of-memory errors returned
+	NumOOMRejections  int64 `json:"num_oom_rejections"`   // requests refused before anything was tried
 	NumSyncAllStreams int64 `json:"num_sync_all_streams"` // times all outstanding events were waited for
 	NumDeviceAlloc    int64 `json:"num_device_alloc"`     // driver allocations, and mappings of expandable segments
 	NumDeviceFree     int64 `json:"num_device_free"`      // driver frees, and unmappings

@@ -1,0 +1,82 @@
+package memory
+
+import (
+	"errors"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Reserve takes at least bytes from the device ahead of use and keeps them cached for a stream: how a program holds its
+// share of a GPU that others use too. What is cached for the stream already counts. The bytes come in segments that later
+// requests can share: one, or, with max_split_size_mb, several just below it. If the device or the limit does not allow it
+// all, it fails with an *OOMError and has taken nothing.
+func (a *Caching) Reserve(bytes uint64, s device.Stream) error {
+	sh := a.shardOf(s)
+	sh.mu.Lock()
+	cached := sh.pools[largePool].bytes
+	sh.mu.Unlock()
+	piece := a.policy.Load().maxSplit
+	if piece != unlimited {
+		piece = (piece - 1) / largeRounding * largeRounding
+	}
+	// Each piece is taken as a block, so that the pieces before are not found cached, and all are freed at the end.
+	var taken []Block
+	var err error
+	for cached < bytes && err == nil {
+		var b Block
+		n := max(min(bytes-cached, piece), smallLimit+minBlock)
+		if b, err = a.takeSegment(sh, n); err == nil {
+			taken = append(taken, b)
+			cached += b.Size()
+		}
+	}
+	errs := []error{err}
+	for _, b := range taken {
+		errs = append(errs, a.Free(b))
+	}
+	if err != nil && len(taken) > 0 {
+		errs = append(errs, a.EmptyCache())
+	}
+	return errors.Join(errs...)
+}
+
+// takeSegment allocates a block that is a new segment, whatever is cached.
+func (a *Caching) takeSegment(sh *shard, bytes uint64) (Block, error) {
+	p := a.policy.Load()
+	r := &request{policy: p, shard: sh, kind: largePool, bytes: bytes, size: roundUp(max(bytes, largeThreshold), largeRounding)}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.attempt(r)
+	if err != nil {
+		return Block{}, err
+	}
+	if b == nil {
+		return Block{}, a.outOfMemory(r)
+	}
+	b.shard.mu.Lock()
+	return b.shard.finish(p, b, b.size, bytes), nil
+}
+
+// Usage divides a device's memory by who holds it, in bytes: Total = Free + Reserved + Other.
+type Usage struct {
+	Total     uint64
+	Free      uint64 // nobody's
+	Reserved  uint64 // this allocator's
+	Allocated uint64 // the part of Reserved that blocks use, or wait to give back
+	Other     uint64 // the rest: other processes, the device's context, libraries
+}
+
+// Usage asks the driver and compares with the allocator's books.
+func (a *Caching) Usage() (Usage, error) {
+	info, err := a.driver.MemInfo()
+	if err != nil {
+		return Usage{}, err
+	}
+	s := a.Stats()
+	u := Usage{Total: info.Total, Free: info.Free, Reserved: uint64(s.ReservedBytes.All.Current), Allocated: uint64(s.ActiveBytes.All.Current)}
+	// The two figures are not of the same moment: while other goroutines allocate, the sum may be off for a moment.
+	if held := u.Free + u.Reserved; held < u.Total {
+		u.Other = u.Total - held
+	}
+	return u, nil
+}
