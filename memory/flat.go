@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"iter"
@@ -31,7 +32,9 @@ func (s Stats) flatten() []flatStat {
 		return nil // cannot be: the type has only numbers, and keys that marshal
 	}
 	var tree map[string]any
-	if err := json.Unmarshal(raw, &tree); err != nil {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // totals of bytes pass 2^53
+	if err := d.Decode(&tree); err != nil {
 		return nil // cannot be: it is what was just written
 	}
 	list := walkStats(nil, "", tree)
@@ -44,8 +47,9 @@ func walkStats(list []flatStat, prefix string, tree map[string]any) []flatStat {
 		switch v := v.(type) {
 		case map[string]any:
 			list = walkStats(list, prefix+k+".", v)
-		case float64:
-			list = append(list, flatStat{prefix + k, int64(v)})
+		case json.Number:
+			n, _ := v.Int64()
+			list = append(list, flatStat{prefix + k, n})
 		}
 	}
 	return list

@@ -38,16 +38,16 @@ func checkAlpha(name string, dt DType, alpha float64) error {
 	return nil
 }
 
-// Sub is t - u, broadcast, in the promoted type. As in PyTorch it is not defined for two bools.
+// Sub is t - u, broadcast, in the promoted type. As in PyTorch it is not defined for bool operands.
 func (t *Tensor) Sub(u *Tensor) (*Tensor, error) {
 	const name = "Sub"
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, u.dtype)
-	if dt == Bool {
-		return nil, dtypeErr(name, "not defined for bool; use Ne", t.dtype, u.dtype)
+	if t.dtype == Bool || u.dtype == Bool {
+		return nil, dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
 	}
+	dt := Promote(t.dtype, u.dtype)
 	return binary(name, op.Sub, t, u, dt, dt, scalars{})
 }
 
@@ -125,9 +125,13 @@ func (t *Tensor) AddScalar(v float64) (*Tensor, error) {
 	return t.withScalar("AddScalar", op.AddScalar, v)
 }
 
-// SubScalar is t - v.
+// SubScalar is t - v. Not defined for bool.
 func (t *Tensor) SubScalar(v float64) (*Tensor, error) {
-	return t.withScalar("SubScalar", op.AddScalar, -v)
+	const name = "SubScalar"
+	if t != nil && t.dtype == Bool {
+		return nil, dtypeErr(name, "not defined for bool", Bool)
+	}
+	return t.withScalar(name, op.AddScalar, -v)
 }
 
 // MulScalar is t * v.

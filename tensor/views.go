@@ -88,7 +88,7 @@ func (t *Tensor) Slice(dim, start, end, step int) (*Tensor, error) {
 		l.shape[i] = (end-start-1)/step + 1
 	}
 	l.offset += start * l.strides[i]
-	l.strides[i] *= min(step, max(n, 1)) // a longer step selects one element: its stride does not matter
+	l.strides[i] *= step // may wrap around, but only where one element is left, whose stride does not matter
 	return t.handle(&l, t.exec), nil
 }
 

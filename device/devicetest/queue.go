@@ -23,7 +23,9 @@ var queueTests = []test{
 	{"LaterErrorIsToldByALaterWait", testTwoErrors},
 	{"StreamWaitLeavesTheErrorToItsStream", testErrorAcrossStreams},
 	{"FunctionThatEndsItsGoroutineFailsAlone", testGoexit},
+	{"DeviceSynchronizeTellsTheErrorOfOneStreamAtATime", testErrorsOfTwoStreams},
 	{"FreeWaitsForWorkThatUsesTheMemory", testFreeWaits},
+	{"UnmapWaitsForWorkThatUsesThePages", testUnmapWaits},
 	{"StreamCloseFinishesWaitingWorkAndTellsErrors", testStreamCloseFinishes},
 	{"DeviceCloseFinishesWaitingWork", testDeviceCloseFinishes},
 }
@@ -178,22 +180,50 @@ func testGoexit(_ *suite, t *testing.T, dev device.Device) {
 	require.Equal(t, 2, ran)
 }
 
+func testErrorsOfTwoStreams(_ *suite, t *testing.T, dev device.Device) {
+	first, second := queued(t, dev), queued(t, dev)
+	require.NoError(t, second.Submit("gather", func() error { return errKernel }))
+	require.NoError(t, first.Submit("scatter", func() error { return errKernel }))
+	require.ErrorContains(t, dev.Synchronize(context.Background()), "scatter")
+	require.ErrorContains(t, dev.Synchronize(context.Background()), "gather")
+	require.NoError(t, dev.Synchronize(context.Background()))
+}
+
 func testFreeWaits(_ *suite, t *testing.T, dev device.Device) {
 	queued(t, dev) // or skip
 	synctest.Test(t, func(t *testing.T) {
-		x, g := queued(t, dev), make(gate)
 		p, err := dev.Malloc(1 << 20)
 		require.NoError(t, err)
-		require.NoError(t, x.Submit("gate", g.wait))
-		require.NoError(t, x.Fill(p, 1, 1<<20))
-		freed := make(chan error, 1)
-		go func() { freed <- dev.Free(p) }()
-		synctest.Wait()
-		require.Empty(t, freed, "the memory is in use")
-		g.open()
-		require.NoError(t, <-freed)
-		require.NoError(t, x.Synchronize(context.Background()))
+		requireWaits(t, dev, p, 1<<20, func() error { return dev.Free(p) })
 	})
+}
+
+func testUnmapWaits(_ *suite, t *testing.T, dev device.Device) {
+	queued(t, dev) // or skip
+	v := virtual(t, dev)
+	g := v.Granularity()
+	synctest.Test(t, func(t *testing.T) {
+		p, err := v.Reserve(2 * g)
+		require.NoError(t, err)
+		require.NoError(t, v.Map(p, 2*g, g))
+		requireWaits(t, dev, p, 2*g, func() error { return v.Unmap(p, 2*g) })
+		require.NoError(t, v.Unreserve(p))
+	})
+}
+
+// requireWaits asserts that release waits for work that uses n bytes at p. It runs in a bubble of synctest.
+func requireWaits(t *testing.T, dev device.Device, p device.Ptr, n uint64, release func() error) {
+	t.Helper()
+	x, g := queued(t, dev), make(gate)
+	require.NoError(t, x.Submit("gate", g.wait))
+	require.NoError(t, x.Fill(p, 1, n))
+	released := make(chan error, 1)
+	go func() { released <- release() }()
+	synctest.Wait()
+	require.Empty(t, released, "the memory is in use")
+	g.open()
+	require.NoError(t, <-released)
+	require.NoError(t, x.Synchronize(context.Background()))
 }
 
 func testStreamCloseFinishes(_ *suite, t *testing.T, dev device.Device) {

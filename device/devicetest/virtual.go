@@ -106,9 +106,9 @@ func testVirtualInvalid(_ *suite, t *testing.T, dev device.Device) {
 	requireError(t, dev, err, device.ErrInvalidValue)
 	_, err = v.Reserve(g + 1)
 	requireError(t, dev, err, device.ErrInvalidValue)
+	block := malloc(t, dev, 4*g)
 	p, err := v.Reserve(8 * g)
 	require.NoError(t, err)
-	block := malloc(t, dev, 4*g)
 	for name, err := range map[string]error{
 		"map no bytes":              v.Map(p, 0, g),
 		"map pages of no size":      v.Map(p, g, 0),
@@ -138,6 +138,9 @@ func testVirtualInvalid(_ *suite, t *testing.T, dev device.Device) {
 		require.ErrorIs(t, err, device.ErrInvalidValue, name)
 	}
 	require.NoError(t, v.Unmap(p.Add(2*g), 4*g))
+	require.NoError(t, v.Map(p, g, g))
+	requireError(t, dev, dev.Free(p), device.ErrInvalidValue) // a page, though it has the address of the range
+	require.NoError(t, v.Unmap(p, g))
 	require.NoError(t, v.Unreserve(p))
 }
 

@@ -38,7 +38,7 @@ func checkViews(c *Call) error {
 				if n < 0 {
 					return Errorf(c.Op, ErrCall, "%s %d has shape %v", kind, i, v.Shape[:v.NDim])
 				}
-				if kind == "output" && n > 1 && v.Strides[d] == 0 {
+				if kind == "output" && n > 1 && v.Strides[d] == 0 && v.Len() > 0 {
 					return Errorf(c.Op, ErrCall, "output %d has stride 0 in dimension %d of %v", i, d, v.Shape[:v.NDim])
 				}
 			}

@@ -1,0 +1,211 @@
+package autograd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/gradcheck"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+type vars = []*autograd.Variable
+
+// gradientCase is one use of an operation, on inputs of the given shapes, random unless made by inputs.
+type gradientCase struct {
+	op     string
+	note   string
+	f      gradcheck.Func
+	shapes [][]int
+	inputs func(r *rig) []*tensor.Tensor // instead of shapes
+	prep   func(x []float64)             // changes the random numbers, to keep away from where there is no derivative
+}
+
+func positive(x []float64) {
+	for i, v := range x {
+		x[i] = 0.5 + v*v
+	}
+}
+
+// apart moves numbers away from 0.
+func apart(x []float64) {
+	for i, v := range x {
+		x[i] = v + 0.1
+		if v < 0 {
+			x[i] = v - 0.1
+		}
+	}
+}
+
+var gradientCases = []gradientCase{
+	{op: "add", f: func(v vars) *autograd.Variable { return v[0].Add(v[1]) }, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "add", note: "broadcast", f: func(v vars) *autograd.Variable { return v[0].Add(v[1]) }, shapes: [][]int{{2, 1, 3}, {4, 1}}},
+	{op: "add", note: "itself", f: func(v vars) *autograd.Variable { return v[0].Add(v[0]) }, shapes: [][]int{{3}}},
+	{op: "sub", f: func(v vars) *autograd.Variable { return v[0].Sub(v[1]) }, shapes: [][]int{{2, 3}, {3}}},
+	{op: "neg", f: func(v vars) *autograd.Variable { return v[0].Neg() }, shapes: [][]int{{2, 3}}},
+	{op: "mul", f: func(v vars) *autograd.Variable { return v[0].Mul(v[1]) }, shapes: [][]int{{2, 3}, {2, 1}}},
+	{op: "mul", note: "itself", f: func(v vars) *autograd.Variable { return v[0].Mul(v[0]) }, shapes: [][]int{{3}}},
+	{op: "div", f: func(v vars) *autograd.Variable { return v[0].Div(v[1]) }, shapes: [][]int{{2, 3}, {3}}, prep: positive},
+	{op: "add_scalar", f: func(v vars) *autograd.Variable { return v[0].AddScalar(3) }, shapes: [][]int{{4}}},
+	{op: "sub_scalar", f: func(v vars) *autograd.Variable { return v[0].SubScalar(3) }, shapes: [][]int{{4}}},
+	{op: "mul_scalar", f: func(v vars) *autograd.Variable { return v[0].MulScalar(-3) }, shapes: [][]int{{4}}},
+	{op: "div_scalar", f: func(v vars) *autograd.Variable { return v[0].DivScalar(3) }, shapes: [][]int{{4}}},
+	{op: "pow_scalar", f: func(v vars) *autograd.Variable { return v[0].PowScalar(3) }, shapes: [][]int{{4}}},
+	{op: "pow_scalar", note: "fraction", f: func(v vars) *autograd.Variable { return v[0].PowScalar(-0.5) }, shapes: [][]int{{4}}, prep: positive},
+	{op: "pow_scalar", note: "zero", f: func(v vars) *autograd.Variable { return v[0].PowScalar(0) }, shapes: [][]int{{4}}},
+	{op: "pow", f: func(v vars) *autograd.Variable { return v[0].Pow(v[1]) }, shapes: [][]int{{2, 3}, {3}}, prep: positive},
+	{op: "exp", f: func(v vars) *autograd.Variable { return v[0].Exp() }, shapes: [][]int{{4}}},
+	{op: "log", f: func(v vars) *autograd.Variable { return v[0].Log() }, shapes: [][]int{{4}}, prep: positive},
+	{op: "sqrt", f: func(v vars) *autograd.Variable { return v[0].Sqrt() }, shapes: [][]int{{4}}, prep: positive},
+	{op: "rsqrt", f: func(v vars) *autograd.Variable { return v[0].Rsqrt() }, shapes: [][]int{{4}}, prep: positive},
+	{op: "reciprocal", f: func(v vars) *autograd.Variable { return v[0].Reciprocal() }, shapes: [][]int{{4}}, prep: positive},
+	{op: "sin", f: func(v vars) *autograd.Variable { return v[0].Sin() }, shapes: [][]int{{4}}},
+	{op: "cos", f: func(v vars) *autograd.Variable { return v[0].Cos() }, shapes: [][]int{{4}}},
+	{op: "abs", f: func(v vars) *autograd.Variable { return v[0].Abs() }, shapes: [][]int{{6}}, prep: apart},
+	{op: "clamp", f: func(v vars) *autograd.Variable { return v[0].Clamp(-0.5, 0.5) }, shapes: [][]int{{8}}},
+	{op: "relu", f: func(v vars) *autograd.Variable { return v[0].ReLU() }, shapes: [][]int{{8}}, prep: apart},
+	{op: "leaky_relu", f: func(v vars) *autograd.Variable { return v[0].LeakyReLU(0.1) }, shapes: [][]int{{8}}, prep: apart},
+	{op: "sigmoid", f: func(v vars) *autograd.Variable { return v[0].Sigmoid() }, shapes: [][]int{{8}}},
+	{op: "tanh", f: func(v vars) *autograd.Variable { return v[0].Tanh() }, shapes: [][]int{{8}}},
+	{op: "gelu", f: func(v vars) *autograd.Variable { return v[0].GELU() }, shapes: [][]int{{8}}},
+	{op: "gelu_tanh", f: func(v vars) *autograd.Variable { return v[0].GELUTanh() }, shapes: [][]int{{8}}},
+	{op: "silu", f: func(v vars) *autograd.Variable { return v[0].SiLU() }, shapes: [][]int{{8}}},
+	{op: "softplus", f: func(v vars) *autograd.Variable { return v[0].Softplus(2, 20) }, shapes: [][]int{{8}}},
+	{op: "softplus", note: "linear part", f: func(v vars) *autograd.Variable { return v[0].Softplus(2, -1000) }, shapes: [][]int{{8}}},
+	{op: "maximum", f: func(v vars) *autograd.Variable { return v[0].Maximum(v[1]) }, shapes: [][]int{{2, 4}, {4}}},
+	{op: "minimum", f: func(v vars) *autograd.Variable { return v[0].Minimum(v[1]) }, shapes: [][]int{{2, 4}, {4}}},
+	{op: "where", f: func(v vars) *autograd.Variable { return autograd.Where(v[2].Gt(v[3]), v[0], v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3), r.random(2, 1, 3), r.ints([]int64{1, 2, 3}), r.ints([]int64{2, 1, 2})}
+	}},
+	{op: "sum", f: func(v vars) *autograd.Variable { return v[0].Sum(nil, false) }, shapes: [][]int{{2, 3}}},
+	{op: "sum", note: "dims", f: func(v vars) *autograd.Variable { return v[0].Sum([]int{0, -1}, false) }, shapes: [][]int{{2, 3, 4}}},
+	{op: "sum", note: "keep", f: func(v vars) *autograd.Variable { return v[0].Sum([]int{1}, true) }, shapes: [][]int{{2, 3, 4}}},
+	{op: "mean", f: func(v vars) *autograd.Variable { return v[0].Mean(nil, false) }, shapes: [][]int{{2, 3}}},
+	{op: "mean", note: "dims", f: func(v vars) *autograd.Variable { return v[0].Mean([]int{-2}, false) }, shapes: [][]int{{2, 3, 4}}},
+	{op: "var", f: func(v vars) *autograd.Variable { return v[0].Var(nil, 1, false) }, shapes: [][]int{{2, 3}}},
+	{op: "var", note: "dims", f: func(v vars) *autograd.Variable { return v[0].Var([]int{1}, 0, true) }, shapes: [][]int{{2, 3, 2}}},
+	{op: "std", f: func(v vars) *autograd.Variable { return v[0].Std([]int{0}, 1, false) }, shapes: [][]int{{3, 2}}},
+	{op: "amax", f: func(v vars) *autograd.Variable { return v[0].Max(nil, false) }, shapes: [][]int{{2, 3}}},
+	{op: "amax", note: "dims", f: func(v vars) *autograd.Variable { return v[0].Max([]int{0, 2}, false) }, shapes: [][]int{{2, 3, 4}}},
+	{op: "amin", f: func(v vars) *autograd.Variable { return v[0].Min([]int{1}, true) }, shapes: [][]int{{2, 3, 4}}},
+	{op: "matmul", note: "dot", f: matMul, shapes: [][]int{{3}, {3}}},
+	{op: "matmul", note: "matrix vector", f: matMul, shapes: [][]int{{2, 3}, {3}}},
+	{op: "matmul", note: "vector matrix", f: matMul, shapes: [][]int{{3}, {3, 2}}},
+	{op: "matmul", note: "matrices", f: matMul, shapes: [][]int{{2, 3}, {3, 4}}},
+	{op: "matmul", note: "batch matrix", f: matMul, shapes: [][]int{{2, 2, 3}, {3, 4}}},
+	{op: "matmul", note: "matrix batch", f: matMul, shapes: [][]int{{2, 3}, {2, 3, 4}}},
+	{op: "matmul", note: "batches broadcast", f: matMul, shapes: [][]int{{2, 1, 2, 3}, {3, 3, 2}}},
+	{op: "matmul", note: "batch vector", f: matMul, shapes: [][]int{{2, 2, 2, 3}, {3}}},
+	{op: "matmul", note: "vector batch", f: matMul, shapes: [][]int{{3}, {2, 2, 3, 2}}},
+	{op: "linear", f: func(v vars) *autograd.Variable { return v[0].Linear(v[1], nil) }, shapes: [][]int{{2, 3}, {4, 3}}},
+	{op: "linear", note: "vector", f: func(v vars) *autograd.Variable { return v[0].Linear(v[1], nil) }, shapes: [][]int{{3}, {4, 3}}},
+	{op: "linear_bias", f: func(v vars) *autograd.Variable { return v[0].Linear(v[1], v[2]) }, shapes: [][]int{{2, 3}, {4, 3}, {4}}},
+	{op: "linear_bias", note: "batch", f: func(v vars) *autograd.Variable { return v[0].Linear(v[1], v[2]) }, shapes: [][]int{{2, 2, 3}, {4, 3}, {4}}},
+	{op: "softmax", f: func(v vars) *autograd.Variable { return v[0].Softmax(-1) }, shapes: [][]int{{2, 3}}},
+	{op: "softmax", note: "first dim", f: func(v vars) *autograd.Variable { return v[0].Softmax(0) }, shapes: [][]int{{3, 2}}},
+	{op: "log_softmax", f: func(v vars) *autograd.Variable { return v[0].LogSoftmax(1) }, shapes: [][]int{{2, 3, 2}}},
+	{op: "cross_entropy", f: crossEntropy(), inputs: classes(-100)},
+	{op: "cross_entropy", note: "ignored, mean", f: crossEntropy(autograd.IgnoreIndex(2)), inputs: classes(2)},
+	{op: "cross_entropy", note: "sum", f: crossEntropy(autograd.Reduce(autograd.SumReduction)), inputs: classes(-100)},
+	{op: "cross_entropy", note: "none", f: crossEntropy(autograd.Reduce(autograd.NoReduction)), inputs: classes(-100)},
+	{op: "cross_entropy", note: "one row", f: crossEntropy(), inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 3), r.ints([]int64{1}, []int{}...)}
+	}},
+	{op: "cross_entropy", note: "pixels", f: crossEntropy(autograd.Reduce(autograd.NoReduction)), inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3, 2), r.ints([]int64{0, 1, 2, -100}, 2, 2)}
+	}},
+	{op: "nll_loss", f: func(v vars) *autograd.Variable { return v[0].NLLLoss(v[1]) }, inputs: classes(-100)},
+	{op: "nll_loss", note: "sum", f: func(v vars) *autograd.Variable {
+		return v[0].NLLLoss(v[1], autograd.Reduce(autograd.SumReduction), autograd.IgnoreIndex(0))
+	}, inputs: classes(0)},
+	{op: "mse_loss", f: func(v vars) *autograd.Variable { return v[0].MSELoss(v[1], autograd.MeanReduction) }, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "mse_loss", note: "none", f: func(v vars) *autograd.Variable { return v[0].MSELoss(v[1], autograd.NoReduction) }, shapes: [][]int{{2, 3}, {3}}},
+	{op: "l1_loss", f: func(v vars) *autograd.Variable { return v[0].L1Loss(v[1], autograd.MeanReduction) }, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "l1_loss", note: "sum", f: func(v vars) *autograd.Variable { return v[0].L1Loss(v[1], autograd.SumReduction) }, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "binary_cross_entropy_with_logits", f: func(v vars) *autograd.Variable {
+		return v[0].BCEWithLogitsLoss(v[1].Sigmoid(), autograd.MeanReduction)
+	}, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "binary_cross_entropy_with_logits", note: "none", f: func(v vars) *autograd.Variable {
+		return v[0].BCEWithLogitsLoss(v[1], autograd.NoReduction)
+	}, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "reshape", f: func(v vars) *autograd.Variable { return v[0].Reshape(3, -1) }, shapes: [][]int{{2, 3}}},
+	{op: "reshape", note: "copy", f: func(v vars) *autograd.Variable { return v[0].Transpose(0, 1).Reshape(6) }, shapes: [][]int{{2, 3}}},
+	{op: "view", f: func(v vars) *autograd.Variable { return v[0].View(3, 2) }, shapes: [][]int{{2, 3}}},
+	{op: "flatten", f: func(v vars) *autograd.Variable { return v[0].Flatten(1, -1) }, shapes: [][]int{{2, 3, 2}}},
+	{op: "squeeze", f: func(v vars) *autograd.Variable { return v[0].Squeeze(1) }, shapes: [][]int{{2, 1, 3, 1}}},
+	{op: "unsqueeze", f: func(v vars) *autograd.Variable { return v[0].Unsqueeze(-1) }, shapes: [][]int{{2, 3}}},
+	{op: "transpose", f: func(v vars) *autograd.Variable { return v[0].Transpose(0, -1) }, shapes: [][]int{{2, 3, 4}}},
+	{op: "t", f: func(v vars) *autograd.Variable { return v[0].T() }, shapes: [][]int{{2, 3}}},
+	{op: "permute", f: func(v vars) *autograd.Variable { return v[0].Permute(2, 0, -2) }, shapes: [][]int{{2, 3, 4}}},
+	{op: "expand", f: func(v vars) *autograd.Variable { return v[0].Expand(2, -1, 4) }, shapes: [][]int{{3, 1}}},
+	{op: "slice", f: func(v vars) *autograd.Variable { return v[0].Slice(1, 1, tensor.End, 2) }, shapes: [][]int{{2, 6}}},
+	{op: "narrow", f: func(v vars) *autograd.Variable { return v[0].Narrow(0, 1, 2) }, shapes: [][]int{{4, 2}}},
+	{op: "select", f: func(v vars) *autograd.Variable { return v[0].Select(1, -1) }, shapes: [][]int{{2, 3}}},
+	{op: "cat", f: func(v vars) *autograd.Variable { return autograd.Cat(v, -1) }, shapes: [][]int{{2, 3}, {2, 1}, {2, 2}}},
+	{op: "stack", f: func(v vars) *autograd.Variable { return autograd.Stack(v, -1) }, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "index_select", f: func(v vars) *autograd.Variable { return v[0].IndexSelect(1, v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3), r.ints([]int64{2, 0, 2, 2})}
+	}},
+	{op: "index_select", note: "embedding", f: func(v vars) *autograd.Variable { return v[0].Embedding(v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 4, 3), r.ints([]int64{2, 0, 2, 3}, 2, 2)}
+	}},
+	{op: "dropout", f: func(v vars) *autograd.Variable { return v[0].Dropout(0.4) }, shapes: [][]int{{4, 5}}},
+	{op: "to", f: func(v vars) *autograd.Variable { return v[0].To(tensor.Float64) }, shapes: [][]int{{2, 3}}},
+	{op: "contiguous", f: func(v vars) *autograd.Variable { return v[0].T().Contiguous() }, shapes: [][]int{{2, 3}}},
+}
+
+func matMul(v vars) *autograd.Variable { return v[0].MatMul(v[1]) }
+
+func crossEntropy(opts ...autograd.ClassLossOption) gradcheck.Func {
+	return func(v vars) *autograd.Variable { return v[0].CrossEntropy(v[1], opts...) }
+}
+
+// classes are logits [4, 3] and classes of which the last is class.
+func classes(class int64) func(r *rig) []*tensor.Tensor {
+	return func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 4, 3), r.ints([]int64{1, 0, 2, class})}
+	}
+}
+
+func (c gradientCase) make(r *rig) []*tensor.Tensor {
+	if c.inputs != nil {
+		return c.inputs(r)
+	}
+	ts := make([]*tensor.Tensor, len(c.shapes))
+	for i, shape := range c.shapes {
+		x := values(r.t, r.random(uint64(10+i), shape...))
+		if c.prep != nil {
+			c.prep(x)
+		}
+		ts[i] = r.tensor(x, shape...)
+	}
+	return ts
+}
+
+func TestGradients_AgreeWithFiniteDifferences(t *testing.T) {
+	for _, c := range gradientCases {
+		t.Run(strings.TrimSpace(c.op+" "+c.note), func(t *testing.T) {
+			r := onHost(t)
+			options := func() []autograd.Option {
+				return []autograd.Option{autograd.WithAllocator(r.alloc), autograd.WithGenerator(tensor.NewGenerator(7))}
+			}
+			require.NoError(t, gradcheck.Check(r.dev, c.f, c.make(r), gradcheck.Graph(options)))
+		})
+	}
+}
+
+func TestEveryOperation_HasRulesThatAreChecked_OrSaysWhyNot(t *testing.T) {
+	checked := map[string]bool{}
+	for _, c := range gradientCases {
+		checked[c.op] = true
+	}
+	for _, name := range autograd.Operations() {
+		some, reasons := autograd.Differentiable(name)
+		require.Equal(t, some, checked[name], "%s has rules: %v; is in gradientCases: %v", name, some, checked[name])
+		for _, reason := range reasons {
+			require.NotEmpty(t, reason, "%s has an input without a rule and without a reason", name)
+		}
+	}
+}

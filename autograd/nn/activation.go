@@ -1,0 +1,99 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// FuncModule is a module without parameters: a function.
+type FuncModule struct {
+	Base
+	text string
+	f    func(x *autograd.Variable) *autograd.Variable
+}
+
+// Func makes a module of a function. text is what String returns.
+func Func(text string, f func(x *autograd.Variable) *autograd.Variable) *FuncModule {
+	return &FuncModule{text: text, f: f}
+}
+
+// Forward implements Module.
+func (m *FuncModule) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(*autograd.Graph) *autograd.Variable { return m.f(x) })
+}
+
+// String is PyTorch's description.
+func (m *FuncModule) String() string { return m.text }
+
+// Identity returns its input.
+func Identity() *FuncModule {
+	return Func("Identity()", func(x *autograd.Variable) *autograd.Variable { return x })
+}
+
+// Flatten joins all dimensions but the first, the batch.
+func Flatten() *FuncModule {
+	return Func("Flatten(start_dim=1, end_dim=-1)", func(x *autograd.Variable) *autograd.Variable { return x.Flatten(1, -1) })
+}
+
+// ReLU is max(x, 0).
+func ReLU() *FuncModule { return Func("ReLU()", (*autograd.Variable).ReLU) }
+
+// LeakyReLU is x where x > 0, else slope*x. PyTorch's default slope is 0.01.
+func LeakyReLU(slope float64) *FuncModule {
+	return Func(fmt.Sprintf("LeakyReLU(negative_slope=%v)", slope),
+		func(x *autograd.Variable) *autograd.Variable { return x.LeakyReLU(slope) })
+}
+
+// Sigmoid is 1/(1+exp(-x)).
+func Sigmoid() *FuncModule { return Func("Sigmoid()", (*autograd.Variable).Sigmoid) }
+
+// Tanh is the hyperbolic tangent.
+func Tanh() *FuncModule { return Func("Tanh()", (*autograd.Variable).Tanh) }
+
+// GELU is x times the normal distribution function at x.
+func GELU() *FuncModule { return Func("GELU(approximate='none')", (*autograd.Variable).GELU) }
+
+// GELUTanh is the tanh approximation of GELU.
+func GELUTanh() *FuncModule { return Func("GELU(approximate='tanh')", (*autograd.Variable).GELUTanh) }
+
+// SiLU is x*sigmoid(x).
+func SiLU() *FuncModule { return Func("SiLU()", (*autograd.Variable).SiLU) }
+
+// Softplus is log(1+exp(beta*x))/beta, and x itself where beta*x > threshold. PyTorch's defaults are 1 and 20.
+func Softplus(beta, threshold float64) *FuncModule {
+	return Func(fmt.Sprintf("Softplus(beta=%v, threshold=%v)", beta, threshold),
+		func(x *autograd.Variable) *autograd.Variable { return x.Softplus(beta, threshold) })
+}
+
+// Softmax is the softmax along dim.
+func Softmax(dim int) *FuncModule {
+	return Func(fmt.Sprintf("Softmax(dim=%d)", dim), func(x *autograd.Variable) *autograd.Variable { return x.Softmax(dim) })
+}
+
+// LogSoftmax is the logarithm of the softmax along dim.
+func LogSoftmax(dim int) *FuncModule {
+	return Func(fmt.Sprintf("LogSoftmax(dim=%d)", dim), func(x *autograd.Variable) *autograd.Variable { return x.LogSoftmax(dim) })
+}
+
+// DropoutLayer sets elements to 0 at random, in training only.
+type DropoutLayer struct {
+	Base
+	P float64 // the probability of an element to become 0
+}
+
+// Dropout makes a layer that in training sets each element to 0 with probability p and divides the others by 1-p, drawing
+// from the graph's generator. After Eval it returns its input. It goes by the mode alone, not by whether the graph computes
+// gradients.
+func Dropout(p float64) *DropoutLayer { return &DropoutLayer{P: p} }
+
+// Forward implements Module.
+func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	if !d.Training() {
+		return x
+	}
+	return scope(x, func(*autograd.Graph) *autograd.Variable { return x.Dropout(d.P) })
+}
+
+// String is PyTorch's description.
+func (d *DropoutLayer) String() string { return fmt.Sprintf("Dropout(p=%v, inplace=False)", d.P) }

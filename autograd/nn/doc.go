@@ -1,0 +1,38 @@
+// Package nn has the layers that models are made of, under PyTorch's names and with its defaults.
+//
+//	model := nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
+//	if err := model.To(dev, nn.Seed(1)); err != nil { ... }
+//	defer model.Release()
+//
+// # Life of a model
+//
+// A constructor takes no memory and returns no error: it declares parameters, each with its shape and how it is initialized.
+// To gives them memory on a device and their first values; on a model that has values it moves them to another device or
+// type. Release gives the memory back. Using a model before To is an error of the graph that used it.
+//
+// # Memory
+//
+// The Forward of every layer is a scope of the graph: what it makes on the way, and neither returns nor saves for backward,
+// is freed when it returns. Sequential nests them, so that without gradients a layer's input is freed as soon as the layer
+// has run: the memory of inference is that of the two largest neighbours, however deep the model is.
+//
+// # Own modules
+//
+// Embed Base, register what the module has, and write Forward:
+//
+//	type Net struct {
+//		nn.Base
+//		fc1, fc2 *nn.LinearLayer
+//	}
+//
+//	func NewNet() *Net {
+//		n := &Net{fc1: nn.Linear(8, 16), fc2: nn.Linear(16, 1)}
+//		n.Register("fc1", n.fc1)
+//		n.Register("fc2", n.fc2)
+//		return n
+//	}
+//
+//	func (n *Net) Forward(x *autograd.Variable) *autograd.Variable {
+//		return x.Graph().Scope(func() *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
+//	}
+package nn

@@ -1,0 +1,80 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// LinearLayer is x @ Weightᵀ + Bias.
+type LinearLayer struct {
+	Base
+	Weight *autograd.Parameter // [out, in]
+	Bias   *autograd.Parameter // [out], or nil
+}
+
+// LayerOption changes how a layer with parameters is made.
+type LayerOption func(*layer)
+
+type layer struct {
+	noBias       bool
+	weight, bias autograd.Initializer
+}
+
+// NoBias makes a layer without a bias.
+func NoBias() LayerOption { return func(l *layer) { l.noBias = true } }
+
+// WeightInit initializes the weight by init, not by the layer's default.
+func WeightInit(init autograd.Initializer) LayerOption { return func(l *layer) { l.weight = init } }
+
+// BiasInit initializes the bias by init, not by the layer's default.
+func BiasInit(init autograd.Initializer) LayerOption { return func(l *layer) { l.bias = init } }
+
+// Linear makes a layer from [..., in] to [..., out]. Weight and bias start uniform in ±1/sqrt(in), as in PyTorch, which
+// writes it as KaimingUniform with a gain of 1/sqrt 3.
+func Linear(in, out int, opts ...LayerOption) *LinearLayer {
+	bound := 0.0
+	if in > 0 {
+		bound = 1 / math.Sqrt(float64(in))
+	}
+	c := layer{weight: Uniform(-bound, bound), bias: Uniform(-bound, bound)}
+	for _, o := range opts {
+		o(&c)
+	}
+	l := new(LinearLayer)
+	l.Weight = l.RegisterParameter(autograd.DeclareParameter("weight", c.weight, out, in))
+	if !c.noBias {
+		l.Bias = l.RegisterParameter(autograd.DeclareParameter("bias", c.bias, out))
+	}
+	return l
+}
+
+// Forward implements Module.
+func (l *LinearLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		var bias *autograd.Variable
+		if l.Bias != nil {
+			bias = g.Param(l.Bias)
+		}
+		return x.Linear(g.Param(l.Weight), bias)
+	})
+}
+
+// String is PyTorch's description.
+func (l *LinearLayer) String() string {
+	bias := "True"
+	if l.Bias == nil {
+		bias = "False"
+	}
+	return fmt.Sprintf("Linear(in_features=%d, out_features=%d, bias=%s)", l.Weight.Shape()[1], l.Weight.Shape()[0], bias)
+}
+
+// scope runs f in a scope of x's graph.
+func scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.Variable) *autograd.Variable {
+	if x == nil {
+		return nil
+	}
+	g := x.Graph()
+	return g.Scope(func() *autograd.Variable { return f(g) })
+}

@@ -1,0 +1,46 @@
+package nn
+
+import "github.com/cistern-ml/cistern/autograd"
+
+// Loss compares a prediction with a target. The results of the constructors below are the mean over the batch, unless
+// another reduction is chosen.
+type Loss func(prediction, target *autograd.Variable) *autograd.Variable
+
+// CrossEntropyLoss is the loss of logits [N, C] against classes [N] of type int64; see autograd.Variable.CrossEntropy.
+func CrossEntropyLoss(opts ...autograd.ClassLossOption) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.CrossEntropy(t, opts...) })
+}
+
+// NLLLoss is the loss of logarithms of probabilities [N, C] against classes [N] of type int64.
+func NLLLoss(opts ...autograd.ClassLossOption) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.NLLLoss(t, opts...) })
+}
+
+// MSELoss is the squared difference.
+func MSELoss(r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.MSELoss(t, chosen(r)) })
+}
+
+// L1Loss is the absolute difference.
+func L1Loss(r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.L1Loss(t, chosen(r)) })
+}
+
+// BCEWithLogitsLoss is the binary cross-entropy of logits against probabilities.
+func BCEWithLogitsLoss(r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.BCEWithLogitsLoss(t, chosen(r)) })
+}
+
+// chosen is the last of the given reductions, or the default.
+func chosen(r []autograd.Reduction) autograd.Reduction {
+	if len(r) == 0 {
+		return autograd.MeanReduction
+	}
+	return r[len(r)-1]
+}
+
+func scoped(loss Loss) Loss {
+	return func(p, t *autograd.Variable) *autograd.Variable {
+		return scope(p, func(*autograd.Graph) *autograd.Variable { return loss(p, t) })
+	}
+}

@@ -1,0 +1,87 @@
+package nn
+
+import (
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Option changes what To does.
+type Option func(*placement)
+
+type placement struct {
+	exec  []tensor.ExecOption
+	gen   *tensor.Generator
+	dtype tensor.DType
+}
+
+// Generator makes initializers draw from gen.
+func Generator(gen *tensor.Generator) Option { return func(p *placement) { p.gen = gen } }
+
+// Seed makes initializers draw from a new generator with this seed, so that the model starts the same every time.
+func Seed(seed uint64) Option { return Generator(tensor.NewGenerator(seed)) }
+
+// DType is the type of the parameters: of new ones instead of float32, and existing ones are converted to it.
+func DType(dt tensor.DType) Option { return func(p *placement) { p.dtype = dt } }
+
+// OnStream puts the parameters on s, not on the device's default stream.
+func OnStream(s device.Stream) Option {
+	return func(p *placement) { p.exec = append(p.exec, tensor.WithStream(s)) }
+}
+
+// WithAllocator takes the parameters' memory from a, not from memory.For(dev).
+func WithAllocator(a memory.Allocator) Option {
+	return func(p *placement) { p.exec = append(p.exec, tensor.WithAllocator(a)) }
+}
+
+// processGenerator is what initializers draw from when To is given none. Its seed is new in each process.
+var processGenerator = sync.OnceValue(autograd.FreshGenerator)
+
+// place materializes parameters that have no value and moves those that have. If it fails, parameters that were
+// materialized by this call have no value again; those that were moved stay where they are now, and calling it again goes on.
+func place(params []*autograd.Parameter, dev device.Device, opts []Option) (err error) {
+	var p placement
+	for _, o := range opts {
+		o(&p)
+	}
+	e, err := tensor.On(dev, p.exec...)
+	if err != nil {
+		return err
+	}
+	var made []*autograd.Parameter
+	defer func() {
+		if err != nil {
+			for _, q := range made {
+				q.Release()
+			}
+		}
+	}()
+	for _, q := range params {
+		if q.Tensor() != nil {
+			err = q.To(e, p.dtype)
+		} else {
+			made = append(made, q)
+			err = p.materialize(q, e)
+		}
+		if err != nil {
+			return errors.WithMessagef(err, "nn: parameter %s %s", q.Name(), q.Shape())
+		}
+	}
+	return nil
+}
+
+func (p *placement) materialize(q *autograd.Parameter, e tensor.Exec) error {
+	gen, dt := p.gen, p.dtype
+	if gen == nil {
+		gen = processGenerator()
+	}
+	if dt == 0 {
+		dt = tensor.Float32
+	}
+	return q.Materialize(e, gen, dt)
+}

@@ -1,0 +1,44 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Adam is torch.optim.Adam. Options: LR, Betas, Eps, WeightDecay (added to the gradient), Maximize. It keeps two tensors for
+// each parameter.
+func Adam(params []*autograd.Parameter, opts ...Option) *Optimizer {
+	return newOptimizer("Adam", adam{}, adamDefaults(0), params, opts)
+}
+
+// AdamW is torch.optim.AdamW: Adam with weight decay that acts on the parameters directly, 0.01 by default. Options and state
+// are Adam's.
+func AdamW(params []*autograd.Parameter, opts ...Option) *Optimizer {
+	return newOptimizer("AdamW", adam{decoupled: true}, adamDefaults(0.01), params, opts)
+}
+
+func adamDefaults(weightDecay float64) Settings {
+	return Settings{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: weightDecay}
+}
+
+type adam struct{ decoupled bool }
+
+func (adam) check(s *Settings) error {
+	for i, beta := range []float64{s.Beta1, s.Beta2} {
+		if !(beta >= 0 && beta < 1) {
+			return fmt.Errorf("beta %d is %v; it must be in [0, 1)", i+1, beta)
+		}
+	}
+	return nil
+}
+
+func (adam) buffers(*Settings) int { return 2 }
+
+func (a adam) step(s *Settings, b *batch) error {
+	return tensor.AdamStep(b.params, b.grads, b.buffers[0], b.buffers[1], tensor.AdamConfig{
+		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, Eps: s.Eps, WeightDecay: s.WeightDecay,
+		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize,
+	})
+}

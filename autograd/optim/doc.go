@@ -1,0 +1,19 @@
+// Package optim has the optimizers, with PyTorch's names, defaults and numbers.
+//
+//	opt := optim.AdamW(model.Parameters(), optim.LR(1e-3))
+//	defer opt.Release()
+//	...
+//	loss.Backward(); opt.Step(); opt.ZeroGrad()
+//
+// # State
+//
+// What an optimizer keeps for a parameter (momentum, moments) has the parameter's shape, type, device and stream. It is made
+// at the first step at which the parameter has a gradient, belongs to the optimizer, and stays until Release: StateBytes
+// says how much it is. Parameters without a gradient are skipped: neither they nor their state change, and weight decay does
+// not act on them.
+//
+// # Launches
+//
+// Step updates all parameters of a group that share type, stream and number of steps taken in one launch, in place, without
+// temporaries.
+package optim

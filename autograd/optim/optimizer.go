@@ -1,0 +1,252 @@
+package optim
+
+import (
+	stderrors "errors"
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// ErrInvalid is what every *ConfigError matches with errors.Is.
+var ErrInvalid = stderrors.New("invalid optimizer settings")
+
+// ConfigError says that a setting of an optimizer is not allowed. Constructors keep it; Err and Step return it.
+type ConfigError struct {
+	Optimizer string
+	Detail    string // the setting, its value, and what is allowed
+}
+
+func (e *ConfigError) Error() string { return "optim: " + e.Optimizer + ": " + e.Detail }
+
+// Unwrap returns ErrInvalid.
+func (e *ConfigError) Unwrap() error { return ErrInvalid }
+
+// Optimizer changes parameters by their gradients. SGD, Adam and AdamW make one. It is for one goroutine at a time.
+type Optimizer struct {
+	name   string
+	method method
+	base   Settings // what groups start from
+	groups []*group
+	states map[*autograd.Parameter]*state
+	err    error
+}
+
+// method is what optimizers differ in.
+type method interface {
+	// check refuses settings.
+	check(s *Settings) error
+	// buffers is how many state tensors a parameter has under these settings.
+	buffers(s *Settings) int
+	// step updates a batch: parameters of one group that have taken steps-1 steps each.
+	step(s *Settings, b *batch) error
+}
+
+type group struct {
+	params   []*autograd.Parameter
+	settings Settings
+}
+
+// state is what the optimizer keeps for a parameter.
+type state struct {
+	buffers []*tensor.Tensor
+	steps   int
+}
+
+// batch is what one launch updates: lists of the same length.
+type batch struct {
+	steps   int // the number of this step for all of them, 1 for the first
+	params  []*tensor.Tensor
+	grads   []*tensor.Tensor
+	buffers [2][]*tensor.Tensor
+	states  []*state
+}
+
+func newOptimizer(name string, m method, base Settings, params []*autograd.Parameter, opts []Option) *Optimizer {
+	o := &Optimizer{name: name, method: m, base: base, states: map[*autograd.Parameter]*state{}}
+	for _, opt := range opts {
+		opt(&o.base)
+	}
+	return o.AddGroup(params)
+}
+
+// AddGroup adds parameters that are updated with settings of their own: those of the constructor, changed by opts. It returns
+// the optimizer. A parameter can be in one group only.
+func (o *Optimizer) AddGroup(params []*autograd.Parameter, opts ...Option) *Optimizer {
+	s := o.base
+	for _, opt := range opts {
+		opt(&s)
+	}
+	if err := s.check(o.name); err != nil {
+		o.fail(err)
+	}
+	if err := o.method.check(&s); err != nil {
+		o.fail(&ConfigError{o.name, err.Error()})
+	}
+	for _, p := range params {
+		if _, twice := o.states[p]; twice {
+			o.fail(&ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", p.Name())})
+		}
+		o.states[p] = nil
+	}
+	o.groups = append(o.groups, &group{append([]*autograd.Parameter(nil), params...), s})
+	return o
+}
+
+func (o *Optimizer) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// Err returns what is wrong with the settings, if anything.
+func (o *Optimizer) Err() error { return o.err }
+
+// Parameters lists the parameters of all groups.
+func (o *Optimizer) Parameters() []*autograd.Parameter {
+	var all []*autograd.Parameter
+	for _, g := range o.groups {
+		all = append(all, g.params...)
+	}
+	return all
+}
+
+// Step updates every parameter that has a gradient. The work is put on the parameters' streams. If it fails because memory
+// for state is missing, parameters that were to be updated in a later launch are not.
+func (o *Optimizer) Step() error {
+	if o.err != nil {
+		return o.err
+	}
+	for _, g := range o.groups {
+		batches, err := o.batches(g)
+		if err != nil {
+			return err
+		}
+		for _, b := range batches {
+			if err := o.method.step(&g.settings, b); err != nil {
+				return fmt.Errorf("optim: %s: %w", o.name, err)
+			}
+			for _, s := range b.states {
+				s.steps = b.steps
+			}
+		}
+	}
+	return nil
+}
+
+// batches sorts the parameters with gradients by the steps that they have taken: usually they are all in one.
+func (o *Optimizer) batches(g *group) ([]*batch, error) {
+	var all []*batch
+	for _, p := range g.params {
+		if p.Grad() == nil || p.Tensor() == nil {
+			continue
+		}
+		s, err := o.stateOf(p, o.method.buffers(&g.settings))
+		if err != nil {
+			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, p.Name(), err)
+		}
+		b := find(&all, s.steps+1)
+		b.params = append(b.params, p.Tensor())
+		b.grads = append(b.grads, p.Grad())
+		for i, t := range s.buffers {
+			b.buffers[i] = append(b.buffers[i], t)
+		}
+		b.states = append(b.states, s)
+	}
+	return all, nil
+}
+
+// find returns the batch of a step number, and adds it if there is none.
+func find(all *[]*batch, steps int) *batch {
+	for _, b := range *all {
+		if b.steps == steps {
+			return b
+		}
+	}
+	b := &batch{steps: steps}
+	*all = append(*all, b)
+	return b
+}
+
+// stateOf returns the state of a parameter with n buffers of zeros, and makes what is missing.
+func (o *Optimizer) stateOf(p *autograd.Parameter, n int) (*state, error) {
+	s := o.states[p]
+	if s == nil {
+		s = new(state)
+		o.states[p] = s
+	}
+	for len(s.buffers) < n {
+		t := p.Tensor()
+		z, err := tensor.Zeros(t.Exec(), t.DType(), t.Shape()...)
+		if err != nil {
+			return nil, err
+		}
+		s.buffers = append(s.buffers, z)
+	}
+	return s, nil
+}
+
+// ZeroGrad releases the gradients of all parameters.
+func (o *Optimizer) ZeroGrad() {
+	for _, g := range o.groups {
+		for _, p := range g.params {
+			p.ZeroGrad()
+		}
+	}
+}
+
+// StateBytes is the device memory of the state: what the allocators' statistics count for it, in bytes.
+func (o *Optimizer) StateBytes() uint64 {
+	total := uint64(0)
+	for _, s := range o.states {
+		if s == nil {
+			continue
+		}
+		for _, t := range s.buffers {
+			total += t.StorageBytes()
+		}
+	}
+	return total
+}
+
+// Release releases the state, and forgets the steps taken: the next Step is a first one. Parameters and gradients are not the
+// optimizer's.
+func (o *Optimizer) Release() {
+	for p, s := range o.states {
+		if s == nil {
+			continue
+		}
+		for _, t := range s.buffers {
+			t.Release()
+		}
+		o.states[p] = nil
+	}
+}
+
+// Groups is the number of groups.
+func (o *Optimizer) Groups() int { return len(o.groups) }
+
+// LR returns the learning rate of a group, 0 if there is no such group.
+func (o *Optimizer) LR(group int) float64 {
+	if group < 0 || group >= len(o.groups) {
+		return 0
+	}
+	return o.groups[group].settings.LR
+}
+
+// SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given.
+func (o *Optimizer) SetLR(lr float64, groups ...int) {
+	for i, g := range o.groups {
+		if len(groups) == 0 {
+			g.settings.LR = lr
+		}
+		for _, j := range groups {
+			if i == j {
+				g.settings.LR = lr
+			}
+		}
+	}
+	if !(lr >= 0) {
+		o.fail(&ConfigError{o.name, fmt.Sprintf("learning rate %v; it must not be negative", lr)})
+	}
+}

@@ -1,0 +1,37 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// SGD is stochastic gradient descent, with momentum if asked for (torch.optim.SGD). Options: LR, Momentum, Dampening,
+// WeightDecay, Nesterov, Maximize. With momentum it keeps one tensor for each parameter, else none.
+func SGD(params []*autograd.Parameter, opts ...Option) *Optimizer {
+	return newOptimizer("SGD", sgd{}, Settings{LR: 1e-3}, params, opts)
+}
+
+type sgd struct{}
+
+func (sgd) check(s *Settings) error {
+	if s.Nesterov && (s.Momentum <= 0 || s.Dampening != 0) {
+		return fmt.Errorf("Nesterov with momentum %v and dampening %v; it needs a momentum and no dampening", s.Momentum, s.Dampening)
+	}
+	return nil
+}
+
+func (sgd) buffers(s *Settings) int {
+	if s.Momentum != 0 {
+		return 1
+	}
+	return 0
+}
+
+func (sgd) step(s *Settings, b *batch) error {
+	return tensor.SGDStep(b.params, b.grads, b.buffers[0], tensor.SGDConfig{
+		LR: s.LR, Momentum: s.Momentum, Dampening: s.Dampening, WeightDecay: s.WeightDecay,
+		Nesterov: s.Nesterov, Maximize: s.Maximize, First: b.steps == 1,
+	})
+}

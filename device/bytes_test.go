@@ -1,0 +1,72 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseBytes_ReadsUnitsAndPlainNumbers(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"0":                    0,
+		"4096":                 4096,
+		"512B":                 512,
+		"20MiB":                20 << 20,
+		"80GiB":                80 << 30,
+		"80 gib":               80 << 30,
+		" 3KiB ":               3 << 10,
+		"2TiB":                 2 << 40,
+		"1.5GiB":               3 << 29,
+		"0.1KiB":               102, // rounded down
+		"18446744073709551615": 1<<64 - 1,
+		"16777215TiB":          16777215 << 40,
+	} {
+		got, err := ParseBytes(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestParseBytes_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
+	for _, text := range []string{
+		"", "GiB", "B", "-1", "-1GiB", "+1GiB", "1e3KiB", "1.5", "1..5GiB", "0x10", "10MB", "10M", "1_000", "NaN GiB", "Inf B",
+		"16777216TiB", "18446744073709551616", "99999999999999999999GiB", "16777216.5TiB", "1GiB2",
+	} {
+		_, err := ParseBytes(text)
+		require.ErrorIs(t, err, ErrInvalidValue, text)
+		var parse *ParseError
+		require.ErrorAs(t, err, &parse)
+		require.Equal(t, text, parse.Value)
+		require.Contains(t, err.Error(), "KiB, MiB, GiB or TiB")
+	}
+}
+
+func TestFormatBytes_IsShort(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0:            "0B",
+		513:          "513B",
+		1024:         "1KiB",
+		20 << 20:     "20MiB",
+		3 << 29:      "1.5GiB",
+		85899345920:  "80GiB",
+		85899345921:  "80GiB",
+		1<<64 - 1:    "16777216TiB",
+		986_000_000:  "940.32MiB",
+		1000*KiB + 1: "1000KiB",
+	} {
+		require.Equal(t, want, FormatBytes(n))
+	}
+}
+
+func FuzzParseBytes_NeverPanicsAndExactTextRoundTrips(f *testing.F) {
+	f.Add("80GiB", uint64(80<<30))
+	f.Add("1.5 MiB", uint64(12345))
+	f.Fuzz(func(t *testing.T, text string, n uint64) {
+		if _, err := ParseBytes(text); err != nil {
+			require.ErrorIs(t, err, ErrInvalidValue)
+		}
+		got, err := ParseBytes(exactBytes(n))
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	})
+}

@@ -1,0 +1,184 @@
+package host
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+func TestInlineWait_BlocksUntilTheOtherStreamHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New()
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		e, err := d.NewEvent()
+		require.NoError(t, err)
+		open := make(chan struct{})
+		value := 0
+		require.NoError(t, s.(device.Executor).Submit("gate", func() error { <-open; value = 1; return nil }))
+		require.NoError(t, s.Record(e))
+		seen := make(chan int, 1)
+		go func() {
+			_ = d.DefaultStream().Wait(e)
+			seen <- value
+		}()
+		synctest.Wait()
+		require.Empty(t, seen)
+		close(open)
+		require.Equal(t, 1, <-seen)
+		require.NoError(t, d.Close())
+	})
+}
+
+func TestQueue_HasAGoroutineOnlyWhileThereIsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left at the end
+		d := New()
+		for range 3 {
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			require.NoError(t, s.(device.Executor).Submit("nothing", func() error { return nil }))
+			require.NoError(t, s.Synchronize(context.Background()))
+		}
+		synctest.Wait()
+	})
+}
+
+func TestQueue_ForgetsWhoStoppedWaiting(t *testing.T) {
+	d := New()
+	defer d.Close()
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	open := make(chan struct{})
+	require.NoError(t, s.(device.Executor).Submit("gate", func() error { <-open; return nil }))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, s.Synchronize(ctx), context.Canceled)
+	q := s.(*queue)
+	q.mu.Lock()
+	require.Empty(t, q.mu.waiting)
+	q.mu.Unlock()
+	close(open)
+}
+
+func TestQueue_KeepsNoReferenceToFinishedWork(t *testing.T) {
+	d := New()
+	defer d.Close()
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	q := s.(*queue)
+	for range 10 {
+		require.NoError(t, q.Submit("nothing", func() error { return nil }))
+	}
+	require.NoError(t, q.Synchronize(context.Background()))
+	idle := func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return !q.mu.serving
+	}
+	for !idle() { // the goroutine ends right after the last work
+		runtime.Gosched()
+	}
+	for _, w := range append(q.mu.spare[:cap(q.mu.spare)], q.mu.pending[:cap(q.mu.pending)]...) {
+		require.Nil(t, w.fn)
+	}
+	require.Empty(t, q.mu.waiting)
+}
+
+// TestQueues_KeepEveryOrderThatEventsMake runs random work on several streams from one goroutine and checks, when a piece of
+// work runs, that all that must come before it has run: what was put on its stream earlier, and what its stream waited for.
+func TestQueues_KeepEveryOrderThatEventsMake(t *testing.T) {
+	const streams, steps = 4, 3000
+	random := rand.New(rand.NewPCG(1, 2))
+	d := New()
+	defer d.Close()
+	type point struct{ stream, at int }
+	var (
+		queues [streams]device.Executor
+		events [3]device.Event
+		marked [3]point              // what each event stands for
+		put    [streams]int          // pieces of work put on each stream
+		needs  [streams][streams]int // for each stream, how far each other must have come
+		ran    [streams]chan struct{}
+	)
+	for i := range queues {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		queues[i], ran[i] = s.(device.Executor), make(chan struct{}, steps)
+	}
+	for i := range events {
+		e, err := d.NewEvent()
+		require.NoError(t, err)
+		events[i] = e
+	}
+	for range steps {
+		i, e := random.IntN(streams), random.IntN(len(events))
+		switch random.IntN(3) {
+		case 0:
+			require.NoError(t, queues[i].Record(events[e]))
+			marked[e] = point{i, put[i]}
+		case 1:
+			require.NoError(t, queues[i].Wait(events[e]))
+			needs[i][marked[e].stream] = max(needs[i][marked[e].stream], marked[e].at)
+		case 2:
+			need := needs[i]
+			need[i] = put[i]
+			put[i]++
+			require.NoError(t, queues[i].Submit("check", func() error {
+				for other, count := range need {
+					if len(ran[other]) < count {
+						t.Errorf("work on stream %d ran when stream %d had done %d of %d", i, other, len(ran[other]), count)
+					}
+				}
+				ran[i] <- struct{}{}
+				return nil
+			}))
+		}
+	}
+	require.NoError(t, d.Synchronize(context.Background()))
+	for i := range queues {
+		require.Len(t, ran[i], put[i])
+	}
+}
+
+func BenchmarkQueue_SubmitAndRun(b *testing.B) {
+	d := New()
+	defer d.Close()
+	s, err := d.NewStream()
+	require.NoError(b, err)
+	f := func() error { return nil }
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = s.(device.Executor).Submit("nothing", f)
+	}
+	_ = s.Synchronize(context.Background())
+}
+
+func BenchmarkInline_RecordAndQuery(b *testing.B) {
+	d := New()
+	defer d.Close()
+	e, err := d.NewEvent()
+	require.NoError(b, err)
+	s := d.DefaultStream()
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = s.Record(e)
+		_, _ = e.Done()
+	}
+}
+
+func BenchmarkMalloc_AndFirstTouch64MiB(b *testing.B) {
+	d := New()
+	defer d.Close()
+	for b.Loop() {
+		p, err := d.Malloc(64 << 20)
+		require.NoError(b, err)
+		_ = d.DefaultStream().Fill(p, 1, 64<<20)
+		_ = d.Free(p)
+	}
+}

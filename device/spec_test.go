@@ -1,0 +1,50 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseSpec_ReadsEachKind(t *testing.T) {
+	for text, want := range map[string]Spec{
+		"host":        {Kind: Host},
+		"host:4GiB":   {Kind: Host, Capacity: 4 << 30},
+		"sim":         {Kind: Sim},
+		"sim:80GiB":   {Kind: Sim, Capacity: 80 << 30},
+		"sim:1.5MiB":  {Kind: Sim, Capacity: 3 << 19},
+		"sim:4096B":   {Kind: Sim, Capacity: 4096},
+		"cuda":        {Kind: CUDA},
+		"cuda:0":      {Kind: CUDA},
+		"cuda:3":      {Kind: CUDA, Index: 3},
+		"cuda:100000": {Kind: CUDA, Index: 100000},
+	} {
+		got, err := ParseSpec(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+		again, err := ParseSpec(got.String())
+		require.NoError(t, err, "String gives a specification")
+		require.Equal(t, got, again)
+	}
+}
+
+func TestParseSpec_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
+	for _, text := range []string{
+		"", "gpu", "CUDA:0", "cpu", "host:", "host:0GiB", "host:1", "sim:1", "sim:-1GiB", "sim:80GB", "cuda:", "cuda:-1",
+		"cuda:x", "cuda:4GiB", "cuda:0:1", "cuda:99999999999", "sim:1GiB:2",
+	} {
+		_, err := ParseSpec(text)
+		require.ErrorIs(t, err, ErrInvalidValue, text)
+		var parse *ParseError
+		require.ErrorAs(t, err, &parse)
+		require.Equal(t, text, parse.Value)
+		require.Contains(t, err.Error(), `"sim:80GiB"`)
+	}
+}
+
+func TestKindAndID_AreNamedAsInSpecifications(t *testing.T) {
+	require.Equal(t, "host", ID{Kind: Host}.String())
+	require.Equal(t, "sim:2", ID{Kind: Sim, Index: 2}.String())
+	require.Equal(t, "cuda:0", ID{Kind: CUDA}.String())
+	require.Equal(t, "Kind(9)", Kind(9).String())
+}

@@ -1,0 +1,81 @@
+package kerneltest
+
+import (
+	"iter"
+	"math"
+)
+
+// matMulSizes are M, N and K: what is smaller than any tile, tails of tiles, vectors, and what needs several blocks.
+var matMulSizes = [][3]int{
+	{1, 1, 1}, {2, 3, 4}, {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 100, 50}, {100, 1, 50}, {1, 1, 300}, {5, 7, 1}, {6, 16, 8}, {7, 17, 9}, {12, 32, 33},
+	{33, 10, 64}, {31, 65, 70}, {64, 64, 64}, {100, 90, 80}, {3, 300, 40}, {130, 20, 600}, {1, 700, 530}, {97, 193, 31},
+}
+
+// matMuls are the cases of MatMul.
+func (m *maker) matMuls() iter.Seq[*testCase] {
+	plain := []layout{contiguous, transposed, gapped, backwards}
+	return list(func(emit func(*testCase)) {
+		for n, s := range matMulSizes {
+			for k, out := range plain {
+				a, b := layout((n+k)%int(layouts)), layout((n*3+k*5)%int(layouts))
+				emit(m.matMul(s, nil, [4]layout{out, a, b}, 1, 0, 0))
+				emit(m.matMul(s, nil, [4]layout{out, plain[(k+n)%4], plain[k], outer}, 0.5, -2, 0))
+			}
+			emit(m.matMul(s, nil, [4]layout{contiguous, contiguous, transposed, outer}, 1, 1, 0))
+			emit(m.matMul(s, nil, [4]layout{contiguous, contiguous, contiguous, contiguous}, 2, 0.5, 3))
+			emit(m.matMul(s, nil, [4]layout{transposed, transposed, contiguous, transposed}, 1, 1, 3))
+		}
+		for _, batch := range [][]int{{0}, {1}, {3}, {2, 3}, {5, 1, 2}} {
+			for n, s := range [][3]int{{4, 5, 6}, {1, 30, 20}, {17, 10, 33}, {40, 40, 40}, {2, 2, 0}} {
+				for l := contiguous; l < layouts; l++ {
+					emit(m.matMul(s, batch, [4]layout{plain[n%4], l, plain[(n+1)%4], constant}, 1, 1, 0))
+					emit(m.matMul(s, batch, [4]layout{plain[(n+2)%4], plain[n%4], l, inner}, -1, 0, 0))
+				}
+			}
+		}
+	})
+}
+
+// matMul makes a case: sizes M, N, K, batch dimensions, layouts of dst, a, b and c.
+func (m *maker) matMul(s [3]int, batch []int, l [4]layout, alpha, beta float64, alias int) *testCase {
+	c := m.newCase()
+	c.call.F = floats8(alpha, beta)
+	c.alias = alias
+	shape := func(rows, columns int) []int { return append(append([]int(nil), batch...), rows, columns) }
+	dst := newTensor(m.d, l[0], shape(s[0], s[1])...)
+	a, b := newTensor(m.d, l[1], shape(s[0], s[2])...), newTensor(m.d, l[2], shape(s[2], s[1])...)
+	a.fill(m.tame(m.d))
+	b.fill(m.tame(m.d))
+	c.out, c.in = []*tensor{dst}, []*tensor{a, b}
+	if beta != 0 {
+		bias := newTensor(m.d, l[3], shape(s[0], s[1])...)
+		bias.fill(m.tame(m.d))
+		c.in = append(c.in, bias)
+	}
+	c.ulps = 2
+	c.want = [][]result{make([]result, len(dst.values))}
+	each(dst.shape, func(p int, index []int) {
+		c.want[0][p] = product(c, index, s[2], alpha, beta)
+	})
+	return c
+}
+
+// product is one element of a matrix product; its scale allows a rounding at each addition of a long sum.
+func product(c *testCase, index []int, k int, alpha, beta float64) result {
+	last := len(index) - 1
+	x, y := append([]int(nil), index...), append([]int(nil), index...)
+	var sum, size float64
+	for i := range k {
+		x[last], y[last-1] = i, i
+		t := c.in[0].at(x...).f * c.in[1].at(y...).f
+		sum += t
+		size += math.Abs(t)
+	}
+	r := result{value: floatValue(alpha * sum), scale: math.Abs(alpha) * size * (1 + math.Sqrt(float64(k))/4)}
+	if beta != 0 {
+		t := beta * c.in[2].at(index...).f
+		r.f += t
+		r.scale += math.Abs(t)
+	}
+	return r
+}

@@ -1,0 +1,228 @@
+package kerneltest
+
+import (
+	"iter"
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// reduceShapes are shapes and the dimensions reduced.
+var reduceShapes = []struct {
+	shape []int
+	dims  []int
+}{
+	{[]int{}, nil}, {[]int{1}, []int{0}}, {[]int{7}, []int{0}}, {[]int{1000}, []int{0}}, {[]int{100_001}, []int{0}},
+	{[]int{3, 5}, []int{0}}, {[]int{3, 5}, []int{1}}, {[]int{3, 5}, []int{0, 1}}, {[]int{3, 5}, nil},
+	{[]int{70, 300}, []int{0}}, {[]int{70, 300}, []int{1}}, {[]int{3000, 10}, []int{0}}, {[]int{3000, 3}, []int{0}}, {[]int{600, 200}, []int{0}},
+	{[]int{2, 40_000}, []int{1}}, {[]int{20, 1, 30}, []int{1}}, {[]int{4, 9, 30}, []int{0, 2}}, {[]int{4, 9, 30}, []int{1}}, {[]int{300, 9, 4}, []int{2}},
+	{[]int{2, 3, 4, 5}, []int{1, 3}}, {[]int{2, 3, 4, 5}, []int{0, 2}}, {[]int{2, 3, 2, 3, 2}, []int{0, 2, 4}}, {[]int{2, 3, 2, 3, 2}, []int{1, 2, 3}},
+	{[]int{3, 700, 40}, []int{0, 2}},
+}
+
+// emptyShapes are reductions over nothing, and of nothing.
+var emptyShapes = []struct {
+	shape []int
+	dims  []int
+}{
+	{[]int{0}, []int{0}}, {[]int{4, 0}, []int{1}}, {[]int{0, 12}, []int{0}}, {[]int{4, 0}, []int{0}},
+}
+
+// reductions are the cases of all reductions but ArgMax and ArgMin.
+func (m *maker) reductions() iter.Seq[*testCase] {
+	return list(func(emit func(*testCase)) {
+		for _, s := range reduceShapes {
+			for in := contiguous; in < layouts; in++ {
+				for _, out := range []layout{contiguous, transposed, gapped} {
+					emit(m.reduction(s.shape, s.dims, in, out, m.reduceNumbers()))
+				}
+			}
+			if m.id == op.Prod && m.d.IsFloat() {
+				continue // the product of wild numbers depends on their order
+			}
+			emit(m.reduction(s.shape, s.dims, contiguous, contiguous, m.wild(m.d)))
+			emit(m.reduction(s.shape, s.dims, transposed, contiguous, m.wild(m.d)))
+		}
+		if m.id != op.Max && m.id != op.Min {
+			for _, s := range emptyShapes {
+				emit(m.reduction(s.shape, s.dims, contiguous, contiguous, m.tame(m.d)))
+			}
+		}
+	})
+}
+
+// reduceNumbers gives numbers for which results neither overflow nor vanish.
+func (m *maker) reduceNumbers() func() value {
+	switch {
+	case m.id == op.Prod && m.d.IsFloat():
+		return m.within(m.d, 0.98, 1.02)
+	case m.id == op.Any || m.id == op.All: // mostly neutral
+		return func() value { return intValue(b2i((m.rng.IntN(20) == 0) == (m.id == op.Any))) }
+	}
+	return m.tame(m.d)
+}
+
+func (m *maker) reduction(shape, dims []int, in, out layout, next func() value) *testCase {
+	c := m.newCase()
+	reduced := append([]int(nil), shape...)
+	for _, d := range dims {
+		reduced[d] = 1
+	}
+	a := newTensor(m.d, in, shape...)
+	a.fill(next)
+	d := m.d
+	if m.id == op.Sum || m.id == op.Prod {
+		d = op.SumType(m.d)
+	}
+	dst := newTensor(d, out, reduced...)
+	c.in, c.out = []*tensor{a}, []*tensor{dst}
+	sums := make([]accumulator, len(dst.values))
+	each(shape, func(p int, index []int) {
+		for k, i := range index {
+			reduced[k] = min(i, dst.shape[k]-1)
+		}
+		sums[dst.position(reduced...)].add(m, a.values[p])
+	})
+	c.ulps = 2
+	c.want = [][]result{make([]result, len(sums))}
+	for i := range sums {
+		c.want[0][i] = sums[i].result(m)
+	}
+	return c
+}
+
+// accumulator takes in elements one after the other. Its sum is compensated (Neumaier), so that it is exact enough for float64.
+type accumulator struct {
+	count     int
+	sum, rest float64
+	size      float64 // of what was rounded
+	i         int64
+	best      value
+}
+
+func (a *accumulator) add(m *maker, v value) {
+	a.count++
+	first := a.count == 1
+	switch m.id {
+	case op.Sum, op.Mean:
+		t := a.sum + v.f
+		if math.Abs(a.sum) >= math.Abs(v.f) {
+			a.rest += (a.sum - t) + v.f
+		} else {
+			a.rest += (v.f - t) + a.sum
+		}
+		a.sum = t
+		a.size += math.Abs(v.f)
+		a.i += v.i
+	case op.Prod:
+		if first {
+			a.sum, a.i = 1, 1
+		}
+		a.sum *= v.f
+		a.i *= v.i
+		a.size = math.Abs(a.sum)
+	case op.Max, op.Any:
+		if first || v.i > a.best.i || !(v.f <= a.best.f) && !math.IsNaN(a.best.f) {
+			a.best = v
+		}
+	case op.Min, op.All:
+		if first || v.i < a.best.i || !(v.f >= a.best.f) && !math.IsNaN(a.best.f) {
+			a.best = v
+		}
+	}
+}
+
+// result is the wanted element. Float sums may round at every addition: the scale grows with the logarithm of the count, as
+// for sums in blocks or pairs.
+func (a *accumulator) result(m *maker) result {
+	r := result{value: a.best}
+	spread := a.size * (1 + math.Log2(float64(a.count+1)))
+	switch m.id {
+	case op.All:
+		if a.count == 0 {
+			r.i = 1
+		}
+	case op.Prod:
+		if a.count == 0 {
+			a.sum, a.i = 1, 1
+		}
+		r = result{value: value{f: a.sum, i: a.i}, scale: spread}
+	case op.Sum, op.Mean:
+		if !math.IsInf(a.sum, 0) && !math.IsNaN(a.sum) {
+			a.sum += a.rest
+		}
+		r = result{value: value{f: a.sum, i: a.i}, scale: spread}
+		if m.id == op.Mean {
+			r.f /= float64(a.count)
+			r.scale /= float64(a.count)
+		}
+	}
+	if m.overflows(r) {
+		r.any = true
+	}
+	return r
+}
+
+// overflows reports whether the result of wild numbers depends on the order, or on the range of the accumulator: sums of
+// numbers near the largest.
+func (m *maker) overflows(r result) bool {
+	computed := m.d
+	if m.d == dtype.Float16 || m.d == dtype.BFloat16 {
+		computed = dtype.Float32
+	}
+	return m.d.IsFloat() && r.scale > largest(computed)/4 && !math.IsNaN(r.f)
+}
+
+// argReductions are the cases of ArgMax and ArgMin.
+func (m *maker) argReductions() iter.Seq[*testCase] {
+	return list(func(emit func(*testCase)) {
+		for _, s := range reduceShapes {
+			if len(s.dims) != 1 {
+				continue
+			}
+			for in := contiguous; in < layouts; in++ {
+				for _, out := range []layout{contiguous, gapped} {
+					emit(m.argReduction(s.shape, s.dims[0], in, out, m.tame(m.d)))
+				}
+			}
+			emit(m.argReduction(s.shape, s.dims[0], contiguous, contiguous, m.wild(m.d)))
+			emit(m.argReduction(s.shape, s.dims[0], transposed, contiguous, m.wild(m.d)))
+		}
+	})
+}
+
+func (m *maker) argReduction(shape []int, dim int, in, out layout, next func() value) *testCase {
+	c := m.newCase()
+	c.call.I[0] = int64(dim)
+	a := newTensor(m.d, in, shape...)
+	a.fill(next)
+	reduced := append([]int(nil), shape...)
+	reduced[dim] = 1
+	dst := newTensor(dtype.Int64, out, reduced...)
+	c.in, c.out, c.want = []*tensor{a}, []*tensor{dst}, [][]result{make([]result, count(reduced))}
+	each(dst.shape, func(p int, index []int) {
+		at := append([]int(nil), index...)
+		var best value
+		for i := range shape[dim] {
+			at[dim] = i
+			v := a.at(at...)
+			if i == 0 || m.beats(v, best) {
+				best = v
+				c.want[0][p] = result{value: intValue(int64(i))}
+			}
+		}
+	})
+	return c
+}
+
+// beats reports whether v displaces best, which stands before it.
+func (m *maker) beats(v, best value) bool {
+	if math.IsNaN(best.f) || math.IsNaN(v.f) {
+		return !math.IsNaN(best.f)
+	}
+	if m.id == op.ArgMin {
+		v, best = best, v
+	}
+	return v.f > best.f || v.i > best.i
+}

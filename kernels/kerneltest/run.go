@@ -1,0 +1,73 @@
+package kerneltest
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/stretchr/testify/require"
+)
+
+// Option changes how the suite runs.
+type Option func(*options)
+
+type options struct {
+	slack  float64
+	stream device.Stream
+}
+
+// Slack multiplies the tolerated ulps of each operation: 1 if not given. Devices with approximate functions need more.
+func Slack(factor float64) Option { return func(o *options) { o.slack = factor } }
+
+// OnStream runs the suite on this stream instead of the default one.
+func OnStream(s device.Stream) Option { return func(o *options) { o.stream = s } }
+
+// Run tests every operation, each in a subtest of its name.
+func Run(t *testing.T, dev device.Device, opts ...Option) {
+	for id := op.Invalid + 1; id.Valid(); id++ {
+		t.Run(id.String(), func(t *testing.T) { TestOp(t, dev, id, opts...) })
+	}
+}
+
+// TestOp tests one operation for all types that the specification asks for, each in a subtest of its name. A type for which
+// the device has no kernel is skipped: that it may not be missing is for the test of known holes in package kernels.
+func TestOp(t *testing.T, dev device.Device, id op.ID, opts ...Option) {
+	o := options{slack: 1, stream: dev.DefaultStream()}
+	for _, set := range opts {
+		set(&o)
+	}
+	for _, d := range id.Types() {
+		t.Run(d.String(), func(t *testing.T) {
+			if _, ok := kernels.Lookup(dev.ID().Kind, id, d); !ok {
+				t.Skipf("no kernel for %s of %s on %s", id, d, dev.ID())
+			}
+			r := &rig{stream: o.stream, slack: o.slack}
+			defer func() { require.NoError(t, r.close()) }()
+			ran := 0
+			for c := range newMaker(id, d).cases() {
+				require.NoError(t, r.run(c))
+				ran++
+			}
+			require.Positive(t, ran, "no cases")
+		})
+	}
+}
+
+// maker makes the cases of one operation on one type. Its random numbers depend on nothing else.
+type maker struct {
+	id  op.ID
+	d   dtype.DType
+	rng *rand.Rand
+}
+
+func newMaker(id op.ID, d dtype.DType) *maker {
+	h := fnv.New64a()
+	h.Write([]byte(id.String() + d.String()))
+	return &maker{id: id, d: d, rng: rand.New(rand.NewPCG(h.Sum64(), 1))}
+}
+
+func (m *maker) newCase() *testCase { return &testCase{call: op.Call{Op: m.id}, ulps: 1} }
