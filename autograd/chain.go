@@ -12,7 +12,8 @@ func after(t *tensor.Tensor, f func(*tensor.Tensor) (*tensor.Tensor, error)) (*t
 }
 
 // work is a computation with temporaries. A step that fails gives a nil tensor, which makes the steps that use it fail as
-// well; the first error is the one that counts. Each computation ends with result, which releases the temporaries.
+// well: operations of package tensor refuse nil, and so do the functions of this package that are used as steps. The first
+// error is the one that counts. Each computation ends with result, which releases the temporaries.
 type work struct {
 	temps []*tensor.Tensor
 	err   error
@@ -51,7 +52,12 @@ func (w *work) result(t *tensor.Tensor, err error) (*tensor.Tensor, error) {
 }
 
 // zero is a scalar 0 of t's type, which broadcasts to anything.
-func zero(t *tensor.Tensor) (*tensor.Tensor, error) { return tensor.Scalar(t.Exec(), 0, t.DType()) }
+func zero(t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t == nil {
+		return nil, tensor.ErrReleased
+	}
+	return tensor.Scalar(t.Exec(), 0, t.DType())
+}
 
 // keepWhere is t where mask holds, and 0 elsewhere, also where t is infinite or NaN.
 func keepWhere(mask, t *tensor.Tensor) (*tensor.Tensor, error) {

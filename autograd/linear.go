@@ -44,6 +44,9 @@ func linearGradWeight(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) 
 
 // asRows joins all dimensions of t but the last into one. It is a view, unless t's strides do not allow it.
 func asRows(t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t == nil {
+		return nil, tensor.ErrReleased
+	}
 	last := t.NDim() - 1
 	return t.Reshape(t.Shape()[:last].Len(), t.Dim(last))
 }

@@ -33,23 +33,21 @@ func matMulGradB(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a, b := n.savedInput(0), n.in[1]
 	g = w.do(asMatrix(g, n))
 	switch {
-	case w.err != nil:
-		return w.result(nil, nil)
 	case a.NDim() == 1: // [K, 1] @ [..., 1, N]
 		a = w.do(a.Unsqueeze(-1))
-		return w.result(dropColumn(&w, b, w.do(a.Mul(g))))
+		return w.result(dropColumn(b, w.do(a.Mul(g))))
 	case a.NDim() > 2 && b.NDim() <= 2:
 		// One product over all rows of the batch, not a batch of products that would have to be stored and summed.
 		a = w.do(asRows(a))
 		g = w.do(asRows(g))
 	}
-	return w.result(dropColumn(&w, b, w.do(w.do(a.Transpose(-2, -1)).MatMul(g))))
+	return w.result(dropColumn(b, w.do(w.do(a.Transpose(-2, -1)).MatMul(g))))
 }
 
 // dropColumn turns the gradient of a vector that served as a matrix of one column back into that of a vector.
-func dropColumn(w *work, b *Variable, t *tensor.Tensor) (*tensor.Tensor, error) {
-	if w.err != nil {
-		return nil, w.err
+func dropColumn(b *Variable, t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t == nil {
+		return nil, tensor.ErrReleased
 	}
 	if b.NDim() == 1 {
 		return t.Squeeze(-1)

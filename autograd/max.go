@@ -32,8 +32,5 @@ func extremeGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	mask := w.do(v.Eq(extreme))
 	count := w.do(mask.Sum(r.dims, true))
 	share := w.do(w.do(r.restore(g, v.Shape())).Div(w.do(count.To(g.DType()))))
-	if w.err != nil {
-		return w.result(nil, nil)
-	}
 	return w.result(keepWhere(mask, share))
 }

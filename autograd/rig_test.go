@@ -98,3 +98,21 @@ func valuesOf(t *testing.T, v *autograd.Variable) []float64 {
 	require.NoError(t, err)
 	return f
 }
+
+// resetPeak starts measuring the peak anew.
+func (r *rig) resetPeak() {
+	r.t.Helper()
+	a, ok := r.alloc.(interface{ ResetPeakStats() })
+	require.True(r.t, ok, "the allocator cannot reset its peaks")
+	a.ResetPeakStats()
+}
+
+func (r *rig) peak() int64 { return r.alloc.Stats().AllocatedBytes.All.Peak }
+
+// must is for tensors whose shape and device are known to be good.
+func must(x *tensor.Tensor, err error) *tensor.Tensor {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}

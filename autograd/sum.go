@@ -67,6 +67,9 @@ func (r reduction) count(shape tensor.Shape) int {
 
 // restore is a view of t, which has the shape of the result, with the reduced dimensions put back, of one element each.
 func (r reduction) restore(t *tensor.Tensor, shape tensor.Shape) (*tensor.Tensor, error) {
+	if t == nil {
+		return nil, tensor.ErrReleased
+	}
 	if r.keep {
 		return t.Retain(), nil
 	}

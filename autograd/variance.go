@@ -43,9 +43,6 @@ func stdGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	out := n.savedOutput()
 	d := w.do(g.Div(w.do(out.MulScalar(2))))
 	d = w.do(zeroWhere(w.do(out.EqScalar(0)), d))
-	if w.err != nil {
-		return w.result(nil, nil)
-	}
 	return w.result(n.arg.(moment).grad(n.savedInput(0), d))
 }
 
@@ -55,9 +52,6 @@ func (m moment) grad(v, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	shape := v.Shape()
 	scaled := w.do(g.MulScalar(2 / float64(m.count(shape)-m.correction)))
-	if w.err != nil {
-		return w.result(nil, nil)
-	}
 	scaled = w.do(m.restore(scaled, shape))
 	distance := w.do(v.Sub(w.do(v.Mean(m.dims, true))))
 	return w.result(distance.Mul(scaled))

@@ -6,6 +6,10 @@
 // device is honest about what it has: what only some devices can do (virtual memory, pinned host memory, running Go
 // code in stream order) is an interface of its own, found by type assertion.
 //
+// Open gives the device that a specification such as "sim:80GiB" names, Default the one to use when nobody chose. Packages
+// that implement a kind of device register it when they are linked into the program. devicetest is the suite of tests that
+// says in code what this package says in words.
+//
 // # Streams and events
 //
 // A Stream is an ordered queue of work. Work on one stream runs in the order in which it was put there; work on

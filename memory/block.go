@@ -36,11 +36,14 @@ type segment struct {
 // in the shard's spare list, so allocation from cache makes no Go heap allocation and a stale handle always finds the
 // right lock.
 //
-// All fields but shard are guarded by the shard's lock. While a block is allocated, its holder may read ptr and size, which
-// the handle also carries.
+// While a block is allocated, its holder may read ptr and size, which the handle also carries.
 type block struct {
-	shard *shard // never changes
+	shard *shard // never written again, so that whoever holds a handle, a stale one too, finds the lock without holding it
+	guarded
+}
 
+// guarded is what the shard's lock guards of a block.
+type guarded struct {
 	// The free index reads these together.
 	size        uint64
 	reg         uint64 // the segment's

@@ -26,6 +26,13 @@ func (a *Caching) close() error {
 	}
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
+	for _, q := range a.events.queues { // those that could not be waited for
+		for _, o := range q.entries[q.head:] {
+			if o.event != nil {
+				a.events.pool = append(a.events.pool, o.event)
+			}
+		}
+	}
 	for _, e := range a.events.pool {
 		errs = append(errs, e.Close())
 	}
@@ -52,9 +59,10 @@ func (a *Caching) surrender(seg *segment) error {
 		for b.next != nil && b.next.state != stateUnmapped {
 			b = b.next
 		}
-		size := uint64(b.ptr.Add(b.size) - run.ptr)
-		errs = append(errs, seg.vm.driver.Unmap(run.ptr, size))
-		mapped += size
+		end := b.ptr.Add(b.size)
+		_, err := seg.vm.unmap(run.ptr, end)
+		errs = append(errs, err)
+		mapped += uint64(end - run.ptr)
 	}
 	seg.shard.mu.Unlock()
 	seg.shard.abandon(seg)

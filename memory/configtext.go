@@ -111,7 +111,7 @@ func parseRoundup(c *Config, value string) error {
 		return nil
 	}
 	last := 0
-	for i, item := range strings.Split(strings.Trim(value, "[]"), ",") {
+	for i, item := range strings.Split(value[1:len(value)-1], ",") {
 		bound, text, ok := strings.Cut(item, ":")
 		n, err := strconv.ParseUint(text, 10, 32)
 		if !ok || err != nil || (n != 0 && !isPowerOfTwo(n)) {

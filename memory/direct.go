@@ -54,7 +54,7 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if err != nil {
 		return Block{}, err
 	}
-	b := &block{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}
+	b := &block{guarded: guarded{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live[b] = s

@@ -27,12 +27,12 @@ func (a *Caching) attempt(r *request) (*block, error) {
 		r.overLimit = true
 		return nil, nil
 	}
+	r.overLimit = false
 	if d, ok := a.expands(r); ok {
 		return a.expand(d, r)
 	}
 	ptr, err := a.malloc(r, size)
 	if errors.Is(err, device.ErrOutOfMemory) {
-		r.overLimit = false
 		return nil, nil
 	}
 	if err != nil {
@@ -95,15 +95,17 @@ func (a *Caching) countReserved(sh *shard, k poolKind, n int64) {
 	}
 }
 
-// releaseSegment gives the segment of b, a whole cached block, back to the driver. If the driver refuses, the block is
-// cached again and nothing has changed. Caller holds a.mu and no shard.
-func (a *Caching) releaseSegment(b *block) error {
-	sh, seg := b.shard, b.seg
+// releaseSegment gives the segment of b, a whole cached block, back to the driver, and returns its size: 0 if somebody took
+// the block since it was found. If the driver refuses, the block is cached again and nothing has changed. Caller holds a.mu
+// and no shard.
+func (a *Caching) releaseSegment(b *block) (uint64, error) {
+	sh := b.shard
 	sh.mu.Lock()
-	if b.state != stateCached || !b.whole() { // somebody took it since it was found
+	if b.state != stateCached || !b.plainWhole() {
 		sh.mu.Unlock()
-		return nil
+		return 0, nil
 	}
+	seg := b.seg
 	sh.pools[b.kind].remove(b)
 	sh.mu.Unlock()
 
@@ -113,11 +115,11 @@ func (a *Caching) releaseSegment(b *block) error {
 	defer sh.mu.Unlock()
 	if err != nil {
 		sh.pools[b.kind].insert(b)
-		return err
+		return 0, err
 	}
 	sh.retire(b)
 	a.dropSegment(seg)
-	return nil
+	return seg.size, nil
 }
 
 // dropSegment takes a plain segment that the driver has back off the books. Caller holds a.mu.
@@ -136,17 +138,24 @@ func (a *Caching) dropSegment(seg *segment) {
 // and address; of the default pools, or of a private one. Caller holds a.mu and no shard.
 func (a *Caching) freeBlocks(pool *Pool, k poolKind, want func(*block) bool) []*block {
 	var found []*block
+	a.eachFree(pool, k, func(b *block) {
+		if want(b) {
+			found = append(found, b)
+		}
+	})
+	return found
+}
+
+// eachFree calls see for the blocks of freeBlocks, under the lock of each one's shard. Afterwards others may take them.
+func (a *Caching) eachFree(pool *Pool, k poolKind, see func(*block)) {
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != pool {
 			continue
 		}
 		sh.mu.Lock()
 		for b := range sh.pools[k].all {
-			if want(b) {
-				found = append(found, b)
-			}
+			see(b)
 		}
 		sh.mu.Unlock()
 	}
-	return found
 }

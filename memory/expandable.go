@@ -58,18 +58,19 @@ func (a *Caching) expand(d VirtualDriver, r *request) (*block, error) {
 		}
 	}
 	if b.state == stateUnmapped {
-		if ok, err := a.mapBlock(r, b, min(b.size, r.size)); !ok {
+		if ok, err := a.mapBlock(b, min(b.size, r.size)); !ok {
 			return nil, err
 		}
 	}
 	for b.size < r.size {
 		next := b.next
-		if ok, err := a.mapBlock(r, next, min(next.size, r.size-b.size)); !ok {
+		if ok, err := a.mapBlock(next, min(next.size, r.size-b.size)); !ok {
 			return nil, err
 		}
 		b = next // it has taken b in
 	}
 	sh.pools[b.kind].remove(b)
+	b.state = stateAllocated // as in take
 	return b, nil
 }
 
@@ -106,6 +107,9 @@ func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 		return nil, nil
 	}
 	ptr, err := d.Reserve(size)
+	if errors.Is(err, device.ErrOutOfMemory) { // no addresses left
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +123,11 @@ func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 // mapBlock puts memory behind the first size bytes of b, an unmapped block, rounded up to whole pages, and makes them a free
 // block, merged with its free neighbours, in the index: that is b then, and what is left stays unmapped behind it. It reports
 // false if the device is full. Caller holds a.mu and the shard.
-func (a *Caching) mapBlock(r *request, b *block, size uint64) (bool, error) {
+func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 	vm, sh := b.seg.vm, b.shard
 	size = min(roundUp(size, vm.page), b.size)
 	err := vm.driver.Map(b.ptr, size, vm.page)
 	if errors.Is(err, device.ErrOutOfMemory) {
-		r.overLimit = false
 		return false, nil
 	}
 	if err != nil {
@@ -163,8 +166,9 @@ func (a *Caching) trim(b *block) error {
 	if err := ignoreClosed(sh.stream.Synchronize(context.Background())); err != nil {
 		return err
 	}
-	if err := vm.driver.Unmap(from, uint64(to-from)); err != nil {
-		return err
+	to, failed := vm.unmap(from, to)
+	if from == to {
+		return failed
 	}
 	sh.pools[b.kind].remove(b)
 	if from > b.ptr {
@@ -180,9 +184,20 @@ func (a *Caching) trim(b *block) error {
 	a.countReserved(sh, b.kind, -int64(to-from))
 	a.dev.NumDeviceFree++
 	if b.whole() {
-		return a.dropRange(b)
+		return errors.Join(failed, a.dropRange(b))
 	}
-	return nil
+	return failed
+}
+
+// unmap gives the pages from one address to another back, one by one: so it is known how far it came when the driver
+// refuses one. It returns where the pages begin that are still there.
+func (vm *virtualRange) unmap(from, to device.Ptr) (device.Ptr, error) {
+	for ; from < to; from = from.Add(vm.page) {
+		if err := vm.driver.Unmap(from, vm.page); err != nil {
+			return from, err
+		}
+	}
+	return to, nil
 }
 
 // dropRange gives the addresses of a range without pages back. Caller holds a.mu and the shard.

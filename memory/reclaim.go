@@ -34,7 +34,8 @@ func (a *Caching) releasePool(p *Pool) error {
 	var errs []error
 	for _, k := range [...]poolKind{largePool, smallPool} {
 		for _, b := range a.freeBlocks(p, k, (*block).plainWhole) {
-			errs = append(errs, a.releaseSegment(b))
+			_, err := a.releaseSegment(b)
+			errs = append(errs, err)
 		}
 		for _, b := range a.freeBlocks(p, k, (*block).expandable) {
 			errs = append(errs, a.trim(b))
@@ -52,34 +53,46 @@ func (a *Caching) collectGarbage(p *policy) error {
 		return nil
 	}
 	target, reclaimed := reserved-limit, uint64(0)
-	now := a.searches[largePool].Load()
-	blocks := a.freeBlocks(nil, largePool, (*block).whole)
-	var totalAge uint64
-	for _, b := range blocks {
-		totalAge += now - b.gcBase
-	}
+	blocks, totalAge := a.agedBlocks()
 	for freed := true; freed && reclaimed < target && len(blocks) > 0; {
 		freed = false
 		average := float64(totalAge) / float64(len(blocks))
 		kept := blocks[:0]
 		for _, b := range blocks {
-			age := now - b.gcBase
-			if float64(age) < average || b.expandable() { // expandable ones count, but are never freed here
+			if float64(b.age) < average || b.expandable { // expandable ones count, but are never freed here
 				kept = append(kept, b)
 				continue
 			}
-			size := b.size
-			if err := a.releaseSegment(b); err != nil {
+			size, err := a.releaseSegment(b.block)
+			if err != nil {
 				return err
 			}
 			freed = true
 			reclaimed += size
-			totalAge -= age
+			totalAge -= b.age
 			// PyTorch takes the average once per pass, but counts down as it goes.
 		}
 		blocks = kept
 	}
 	return nil
+}
+
+// agedBlock is a whole cached block and how many searches ago it was cached.
+type agedBlock struct {
+	block      *block
+	age        uint64
+	expandable bool
+}
+
+// agedBlocks lists the candidates of collectGarbage and the sum of their ages. Caller holds a.mu.
+func (a *Caching) agedBlocks() (blocks []agedBlock, total uint64) {
+	a.eachFree(nil, largePool, func(b *block) {
+		if b.whole() {
+			age := a.searches[largePool].Load() - b.gcBase
+			blocks, total = append(blocks, agedBlock{b, age, b.expandable()}), total+age
+		}
+	})
+	return blocks, total
 }
 
 // releaseOversize frees just enough cached oversize blocks of the request's stream and pool to make room: one that is large
@@ -93,27 +106,29 @@ func (a *Caching) releaseOversize(r *request) (bool, error) {
 	var victims []*block
 	r.shard.mu.Lock()
 	x := &r.shard.pools[r.kind]
-	var sum uint64
 	b := x.atLeast(key)
 	if b != nil && b.plainWhole() {
-		victims, sum = append(victims, b), b.size
+		victims = append(victims, b)
 	} else {
 		if b == nil {
 			b = x.last()
 		} else {
 			b = x.previous(b)
 		}
-		for ; b != nil && b.size >= r.policy.maxSplit && sum < key; b = x.previous(b) {
+		for sum := uint64(0); b != nil && b.size >= r.policy.maxSplit && sum < key; b = x.previous(b) {
 			if b.plainWhole() {
 				victims, sum = append(victims, b), sum+b.size
 			}
 		}
 	}
 	r.shard.mu.Unlock()
+	var released uint64
 	for _, b := range victims {
-		if err := a.releaseSegment(b); err != nil {
+		size, err := a.releaseSegment(b)
+		if err != nil {
 			return false, err
 		}
+		released += size
 	}
-	return sum >= key, nil
+	return released >= key, nil
 }

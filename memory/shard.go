@@ -47,7 +47,7 @@ func growable(b *block) uint64 {
 }
 
 // take finds the best cached block for a request of the given rounded size and removes it from the index, or returns nil.
-// Caller holds sh.mu.
+// The block is nobody's until handOut. Caller holds sh.mu.
 func (sh *shard) take(p *policy, kind poolKind, size uint64) *block {
 	x := &sh.pools[kind]
 	b := x.atLeast(size)
@@ -66,6 +66,7 @@ func (sh *shard) take(p *policy, kind poolKind, size uint64) *block {
 		}
 	}
 	x.remove(b)
+	b.state = stateAllocated // before the lock is released: a neighbour that is freed must not merge with it
 	return b
 }
 
@@ -230,6 +231,6 @@ func (sh *shard) newBlock() *block {
 
 // retire puts the object of a block that no longer exists aside. Its turn is kept, so that stale handles stay stale.
 func (sh *shard) retire(b *block) {
-	*b = block{shard: sh, turn: b.turn, users: b.users[:0], next: sh.spare}
+	b.guarded = guarded{turn: b.turn, users: b.users[:0], next: sh.spare}
 	sh.spare = b
 }

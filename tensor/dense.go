@@ -3,6 +3,8 @@ package tensor
 import (
 	"fmt"
 
+	"github.com/pkg/errors"
+
 	// gorgonia.org/tensor refuses to start on a Go runtime newer than the version of this package that it was released with.
 	// Naming it here keeps the newer version, which knows no such limit, in go.mod.
 	_ "go4.org/unsafe/assume-no-moving-gc"
@@ -60,20 +62,32 @@ func denseData[T any](d *gorgonia.Dense) ([]T, error) {
 	if v, ok := d.Data().(T); ok { // Data of a scalar is the value itself
 		return []T{v}, nil
 	}
-	backing := d.Data().([]T)
-	if !d.RequiresIterator() && !d.DataOrder().IsColMajor() && len(backing) == d.Shape().TotalSize() {
-		return backing, nil
+	shape, strides := d.Shape(), d.Strides()
+	if len(strides) != len(shape) {
+		return nil, errors.Errorf("a Dense of shape %v with strides %v is not understood", shape, strides)
 	}
-	data := make([]T, 0, d.Shape().TotalSize())
-	it := d.Iterator()
-	for i, err := it.Start(); ; i, err = it.Next() {
-		if _, done := err.(gorgonia.NoOpError); done {
-			return data, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		data = append(data, backing[i])
+	l, err := newLayout("FromDense", shape)
+	if err != nil {
+		return nil, err
+	}
+	copy(l.strides[:], strides)
+	backing := d.Data().([]T)
+	if l.contiguous() {
+		return backing[:l.len()], nil
+	}
+	data := make([]T, 0, l.len())
+	l.walk(0, 0, func(at int) { data = append(data, backing[at]) })
+	return data, nil
+}
+
+// walk calls visit with the place of each element, from dimension dim on, in row-major order.
+func (l *layout) walk(dim, at int, visit func(at int)) {
+	if dim == l.ndim {
+		visit(at)
+		return
+	}
+	for i := range l.shape[dim] {
+		l.walk(dim+1, at+i*l.strides[dim], visit)
 	}
 }
 

@@ -20,6 +20,9 @@ func (t *Tensor) IndexSelect(dim int, idx *Tensor) (*Tensor, error) {
 		return nil, err
 	}
 	defer drop(wide, idx)
+	if t.NDim() == 0 && at.len() != 1 {
+		return nil, shapeErr(name, []Shape{t.Shape(), idx.Shape()}, "a scalar takes one index")
+	}
 	src := t.layout
 	if src.ndim == 0 {
 		src.insert(0, 1, 1)
@@ -29,9 +32,6 @@ func (t *Tensor) IndexSelect(dim int, idx *Tensor) (*Tensor, error) {
 	l, err := newLayout(name, shape[:src.ndim])
 	if err != nil {
 		return nil, err
-	}
-	if t.NDim() == 0 && l.len() != 1 {
-		return nil, shapeErr(name, []Shape{t.Shape(), idx.Shape()}, "a scalar takes one index")
 	}
 	r, err := alloc(name, t.exec, t.dtype, &l)
 	if err != nil {
@@ -89,17 +89,8 @@ func indexed(name string, id op.ID, dst, a *Tensor, la *layout, idx *Tensor, at 
 // floating-point type, and src has t's shape but for dim, where it has as many as there are indices.
 func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) error {
 	const name = "IndexAdd"
-	if err := together(name, t, idx, src); err != nil {
-		return err
-	}
-	if t.dtype != src.dtype || !t.dtype.IsFloat() {
-		return dtypeErr(name, "destination and source must have one floating-point type", t.dtype, src.dtype)
-	}
-	axis, err := t.layout.axis(name, dim)
+	axis, err := indexAddAxis(name, t, dim, idx, src)
 	if err != nil {
-		return err
-	}
-	if err := t.writable(name); err != nil {
 		return err
 	}
 	wide, at, err := indices(name, t, idx)
@@ -116,14 +107,28 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) error {
 	if !to.dims().Equal(from.dims()) {
 		return shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "the source does not fit destination and indices")
 	}
-	x, err := src.apart(name, t)
-	if err != nil {
-		return err
-	}
-	defer drop(x, src)
-	if x != src {
-		from = x.layout
+	x := src
+	if src.overlaps(t) { // unlike element-wise operations, not even the very same elements are safe
+		if x, err = src.convert(name, src.dtype, t.exec.Owned()); err != nil {
+			return err
+		}
+		defer x.Release()
+		from = from.packed()
 	}
 	t.storage.changed()
 	return indexed(name, op.IndexAdd, t, x, &from, wide, &at, axis)
+}
+
+// indexAddAxis checks all of IndexAdd's operands but their shapes, and resolves the dimension.
+func indexAddAxis(name string, t *Tensor, dim int, idx, src *Tensor) (int, error) {
+	if err := together(name, t, idx, src); err != nil {
+		return 0, err
+	}
+	if t.dtype != src.dtype || !t.dtype.IsFloat() {
+		return 0, dtypeErr(name, "destination and source must have one floating-point type", t.dtype, src.dtype)
+	}
+	if err := t.writable(name); err != nil {
+		return 0, err
+	}
+	return t.layout.axis(name, dim)
 }

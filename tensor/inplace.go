@@ -133,18 +133,24 @@ func (t *Tensor) writable(name string) error {
 	return nil
 }
 
-// apart returns src itself if writing to t while reading src is safe: they share no memory, or are the very same elements.
-// Else it returns a temporary copy, which the caller gives back with drop(x, src).
+// apart returns src itself if an element-wise operation may write t while reading src: they share no memory, or are the very
+// same elements. Else it returns a temporary copy, which the caller gives back with drop(x, src).
 func (src *Tensor) apart(name string, t *Tensor) (*Tensor, error) {
-	if src.storage != t.storage || src.layout.sameAs(&t.layout) {
-		return src, nil
-	}
-	from, to := src.layout.extent()
-	first, end := t.layout.extent()
-	if to <= first || end <= from {
+	if !src.overlaps(t) || src.layout.sameAs(&t.layout) {
 		return src, nil
 	}
 	return src.convert(name, src.dtype, t.exec.Owned())
+}
+
+// overlaps reports whether some address may belong to both tensors. It compares what lies between their first and last
+// elements, so tensors that interleave count as overlapping.
+func (t *Tensor) overlaps(u *Tensor) bool {
+	if t.storage != u.storage {
+		return false
+	}
+	first, end := t.layout.extent()
+	from, to := u.layout.extent()
+	return first < to && from < end
 }
 
 // write copies the elements of src that from selects into those of t that to selects, converting the type. The shapes are

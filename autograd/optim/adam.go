@@ -9,13 +9,13 @@ import (
 
 // Adam is torch.optim.Adam. Options: LR, Betas, Eps, WeightDecay (added to the gradient), Maximize. It keeps two tensors for
 // each parameter.
-func Adam(params []*autograd.Parameter, opts ...Option) *Optimizer {
+func Adam(params []*autograd.Parameter, opts ...Option) *Grouped {
 	return newOptimizer("Adam", adam{}, adamDefaults(0), params, opts)
 }
 
 // AdamW is torch.optim.AdamW: Adam with weight decay that acts on the parameters directly, 0.01 by default. Options and state
 // are Adam's.
-func AdamW(params []*autograd.Parameter, opts ...Option) *Optimizer {
+func AdamW(params []*autograd.Parameter, opts ...Option) *Grouped {
 	return newOptimizer("AdamW", adam{decoupled: true}, adamDefaults(0.01), params, opts)
 }
 

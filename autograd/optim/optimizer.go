@@ -22,8 +22,26 @@ func (e *ConfigError) Error() string { return "optim: " + e.Optimizer + ": " + e
 // Unwrap returns ErrInvalid.
 func (e *ConfigError) Unwrap() error { return ErrInvalid }
 
-// Optimizer changes parameters by their gradients. SGD, Adam and AdamW make one. It is for one goroutine at a time.
-type Optimizer struct {
+// Optimizer changes parameters by their gradients. An Optimizer is for one goroutine at a time.
+type Optimizer interface {
+	// Step updates every parameter that has a gradient.
+	Step() error
+	// ZeroGrad releases the gradients.
+	ZeroGrad()
+	// Parameters lists what is updated.
+	Parameters() []*autograd.Parameter
+	// SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given.
+	SetLR(lr float64, groups ...int)
+	// StateBytes is the device memory of the optimizer's state.
+	StateBytes() uint64
+	// Release releases the state.
+	Release()
+}
+
+var _ Optimizer = (*Grouped)(nil)
+
+// Grouped is an Optimizer of parameters in groups, each with its settings. SGD, Adam and AdamW make one.
+type Grouped struct {
 	name   string
 	method method
 	base   Settings // what groups start from
@@ -47,12 +65,6 @@ type group struct {
 	settings Settings
 }
 
-// state is what the optimizer keeps for a parameter.
-type state struct {
-	buffers []*tensor.Tensor
-	steps   int
-}
-
 // batch is what one launch updates: lists of the same length.
 type batch struct {
 	steps   int // the number of this step for all of them, 1 for the first
@@ -62,8 +74,8 @@ type batch struct {
 	states  []*state
 }
 
-func newOptimizer(name string, m method, base Settings, params []*autograd.Parameter, opts []Option) *Optimizer {
-	o := &Optimizer{name: name, method: m, base: base, states: map[*autograd.Parameter]*state{}}
+func newOptimizer(name string, m method, base Settings, params []*autograd.Parameter, opts []Option) *Grouped {
+	o := &Grouped{name: name, method: m, base: base, states: map[*autograd.Parameter]*state{}}
 	for _, opt := range opts {
 		opt(&o.base)
 	}
@@ -72,7 +84,7 @@ func newOptimizer(name string, m method, base Settings, params []*autograd.Param
 
 // AddGroup adds parameters that are updated with settings of their own: those of the constructor, changed by opts. It returns
 // the optimizer. A parameter can be in one group only.
-func (o *Optimizer) AddGroup(params []*autograd.Parameter, opts ...Option) *Optimizer {
+func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Grouped {
 	s := o.base
 	for _, opt := range opts {
 		opt(&s)
@@ -93,17 +105,17 @@ func (o *Optimizer) AddGroup(params []*autograd.Parameter, opts ...Option) *Opti
 	return o
 }
 
-func (o *Optimizer) fail(err error) {
+func (o *Grouped) fail(err error) {
 	if o.err == nil {
 		o.err = err
 	}
 }
 
 // Err returns what is wrong with the settings, if anything.
-func (o *Optimizer) Err() error { return o.err }
+func (o *Grouped) Err() error { return o.err }
 
 // Parameters lists the parameters of all groups.
-func (o *Optimizer) Parameters() []*autograd.Parameter {
+func (o *Grouped) Parameters() []*autograd.Parameter {
 	var all []*autograd.Parameter
 	for _, g := range o.groups {
 		all = append(all, g.params...)
@@ -113,7 +125,7 @@ func (o *Optimizer) Parameters() []*autograd.Parameter {
 
 // Step updates every parameter that has a gradient. The work is put on the parameters' streams. If it fails because memory
 // for state is missing, parameters that were to be updated in a later launch are not.
-func (o *Optimizer) Step() error {
+func (o *Grouped) Step() error {
 	if o.err != nil {
 		return o.err
 	}
@@ -135,7 +147,7 @@ func (o *Optimizer) Step() error {
 }
 
 // batches sorts the parameters with gradients by the steps that they have taken: usually they are all in one.
-func (o *Optimizer) batches(g *group) ([]*batch, error) {
+func (o *Grouped) batches(g *group) ([]*batch, error) {
 	var all []*batch
 	for _, p := range g.params {
 		if p.Grad() == nil || p.Tensor() == nil {
@@ -168,26 +180,8 @@ func find(all *[]*batch, steps int) *batch {
 	return b
 }
 
-// stateOf returns the state of a parameter with n buffers of zeros, and makes what is missing.
-func (o *Optimizer) stateOf(p *autograd.Parameter, n int) (*state, error) {
-	s := o.states[p]
-	if s == nil {
-		s = new(state)
-		o.states[p] = s
-	}
-	for len(s.buffers) < n {
-		t := p.Tensor()
-		z, err := tensor.Zeros(t.Exec(), t.DType(), t.Shape()...)
-		if err != nil {
-			return nil, err
-		}
-		s.buffers = append(s.buffers, z)
-	}
-	return s, nil
-}
-
 // ZeroGrad releases the gradients of all parameters.
-func (o *Optimizer) ZeroGrad() {
+func (o *Grouped) ZeroGrad() {
 	for _, g := range o.groups {
 		for _, p := range g.params {
 			p.ZeroGrad()
@@ -195,39 +189,11 @@ func (o *Optimizer) ZeroGrad() {
 	}
 }
 
-// StateBytes is the device memory of the state: what the allocators' statistics count for it, in bytes.
-func (o *Optimizer) StateBytes() uint64 {
-	total := uint64(0)
-	for _, s := range o.states {
-		if s == nil {
-			continue
-		}
-		for _, t := range s.buffers {
-			total += t.StorageBytes()
-		}
-	}
-	return total
-}
-
-// Release releases the state, and forgets the steps taken: the next Step is a first one. Parameters and gradients are not the
-// optimizer's.
-func (o *Optimizer) Release() {
-	for p, s := range o.states {
-		if s == nil {
-			continue
-		}
-		for _, t := range s.buffers {
-			t.Release()
-		}
-		o.states[p] = nil
-	}
-}
-
 // Groups is the number of groups.
-func (o *Optimizer) Groups() int { return len(o.groups) }
+func (o *Grouped) Groups() int { return len(o.groups) }
 
 // LR returns the learning rate of a group, 0 if there is no such group.
-func (o *Optimizer) LR(group int) float64 {
+func (o *Grouped) LR(group int) float64 {
 	if group < 0 || group >= len(o.groups) {
 		return 0
 	}
@@ -235,7 +201,7 @@ func (o *Optimizer) LR(group int) float64 {
 }
 
 // SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given.
-func (o *Optimizer) SetLR(lr float64, groups ...int) {
+func (o *Grouped) SetLR(lr float64, groups ...int) {
 	for i, g := range o.groups {
 		if len(groups) == 0 {
 			g.settings.LR = lr

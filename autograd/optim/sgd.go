@@ -9,7 +9,7 @@ import (
 
 // SGD is stochastic gradient descent, with momentum if asked for (torch.optim.SGD). Options: LR, Momentum, Dampening,
 // WeightDecay, Nesterov, Maximize. With momentum it keeps one tensor for each parameter, else none.
-func SGD(params []*autograd.Parameter, opts ...Option) *Optimizer {
+func SGD(params []*autograd.Parameter, opts ...Option) *Grouped {
 	return newOptimizer("SGD", sgd{}, Settings{LR: 1e-3}, params, opts)
 }
 

@@ -47,7 +47,7 @@ func testGoroutines(s *suite, t *testing.T, dev device.Device) {
 		return stream.Close()
 	})
 	require.NoError(t, dev.Synchronize(context.Background()))
-	require.Equal(t, before, freeBytes(t, dev))
+	s.requireFree(t, dev, before)
 }
 
 func testSharedStream(s *suite, t *testing.T, dev device.Device) {
@@ -62,7 +62,7 @@ func testSharedStream(s *suite, t *testing.T, dev device.Device) {
 			return nil
 		})
 	}
-	require.Equal(t, before, freeBytes(t, dev))
+	s.requireFree(t, dev, before)
 }
 
 // visit takes memory, passes a value through it, and gives it back.

@@ -14,6 +14,7 @@ var virtualTests = []test{
 	{"UnmappedPagesCanBeMappedAgain", testMapAgain},
 	{"MapAtCapacityMapsNothing", testMapCapacity},
 	{"WrongRangesAreInvalid", testVirtualInvalid},
+	{"WrongPagesAreInvalid", testPagesInvalid},
 	{"RangeWithPagesCannotBeGivenBack", testUnreserveWithPages},
 }
 
@@ -28,21 +29,14 @@ func virtual(t *testing.T, dev device.Device) device.VirtualMemory {
 	return v
 }
 
-func freeBytes(t *testing.T, dev device.Device) uint64 {
-	t.Helper()
-	info, err := dev.MemInfo()
-	require.NoError(t, err)
-	return info.Free
-}
-
-func testReserve(_ *suite, t *testing.T, dev device.Device) {
+func testReserve(s *suite, t *testing.T, dev device.Device) {
 	v := virtual(t, dev)
 	before := freeBytes(t, dev)
 	bytes := (dev.Properties().TotalMemory + 8*v.Granularity()) &^ (v.Granularity() - 1) // more than there is memory
 	p, err := v.Reserve(bytes)
 	require.NoError(t, err)
 	require.Zero(t, uint64(p)%v.Granularity())
-	require.Equal(t, before, freeBytes(t, dev))
+	s.requireFree(t, dev, before)
 	require.NoError(t, v.Unreserve(p))
 	requireError(t, dev, v.Unreserve(p), device.ErrInvalidValue)
 }
@@ -55,7 +49,7 @@ func testMapped(s *suite, t *testing.T, dev device.Device) {
 	before := freeBytes(t, dev)
 	require.NoError(t, v.Map(p.Add(page), page, page))
 	require.NoError(t, v.Map(p.Add(2*page), 2*page, page))
-	require.Equal(t, before-3*page, freeBytes(t, dev))
+	s.requireFree(t, dev, before-3*page)
 	stream := dev.DefaultStream()
 	in := pattern(8, int(2*page)) // over the borders of pages and of calls
 	require.NoError(t, stream.CopyToDevice(p.Add(page+page/2), in))
@@ -65,7 +59,7 @@ func testMapped(s *suite, t *testing.T, dev device.Device) {
 	s.requireBytes(t, stream, p.Add(3*page), in[3*page/2:])
 	require.NoError(t, v.Unmap(p.Add(page), page))
 	require.NoError(t, v.Unmap(p.Add(3*page), page))
-	require.Equal(t, before, freeBytes(t, dev))
+	s.requireFree(t, dev, before)
 	require.NoError(t, v.Unreserve(p))
 }
 
@@ -84,7 +78,7 @@ func testMapAgain(s *suite, t *testing.T, dev device.Device) {
 	require.NoError(t, v.Unreserve(p))
 }
 
-func testMapCapacity(_ *suite, t *testing.T, dev device.Device) {
+func testMapCapacity(s *suite, t *testing.T, dev device.Device) {
 	v := virtual(t, dev)
 	page := max(v.Granularity(), 2<<20)
 	info, err := dev.MemInfo()
@@ -93,7 +87,7 @@ func testMapCapacity(_ *suite, t *testing.T, dev device.Device) {
 	p, err := v.Reserve(pages * page)
 	require.NoError(t, err)
 	requireError(t, dev, v.Map(p, pages*page, page), device.ErrOutOfMemory)
-	require.Equal(t, info.Free, freeBytes(t, dev), "a Map that fails takes nothing")
+	s.requireFree(t, dev, info.Free) // a Map that fails takes nothing
 	require.NoError(t, v.Map(p.Add(page), 2*page, page), "and leaves the range as it was")
 	require.NoError(t, v.Unmap(p.Add(page), 2*page))
 	require.NoError(t, v.Unreserve(p))
@@ -125,6 +119,14 @@ func testVirtualInvalid(_ *suite, t *testing.T, dev device.Device) {
 	} {
 		require.ErrorIs(t, err, device.ErrInvalidValue, name)
 	}
+	require.NoError(t, v.Unreserve(p))
+}
+
+func testPagesInvalid(_ *suite, t *testing.T, dev device.Device) {
+	v := virtual(t, dev)
+	g := v.Granularity()
+	p, err := v.Reserve(8 * g)
+	require.NoError(t, err)
 	require.NoError(t, v.Map(p.Add(2*g), 4*g, 2*g))
 	for name, err := range map[string]error{
 		"map what is mapped":   v.Map(p.Add(4*g), 4*g, 2*g),

@@ -26,6 +26,6 @@
 //
 // A function on a queue must not wait for its own stream, free memory, or close anything: those wait for the function.
 //
-// Locks: a stream's lock and an event's lock are never held together with another lock; the device's lock may be held while
-// a stream's is taken. No lock is held while work runs or while anybody waits.
+// Locks: a device, a queue and an event have one each. No two are ever held together, and none while work runs or anybody
+// waits.
 package host

@@ -93,57 +93,72 @@ func TestQueue_KeepsNoReferenceToFinishedWork(t *testing.T) {
 // TestQueues_KeepEveryOrderThatEventsMake runs random work on several streams from one goroutine and checks, when a piece of
 // work runs, that all that must come before it has run: what was put on its stream earlier, and what its stream waited for.
 func TestQueues_KeepEveryOrderThatEventsMake(t *testing.T) {
-	const streams, steps = 4, 3000
+	const steps = 3000
 	random := rand.New(rand.NewPCG(1, 2))
 	d := New()
 	defer d.Close()
-	type point struct{ stream, at int }
-	var (
-		queues [streams]device.Executor
-		events [3]device.Event
-		marked [3]point              // what each event stands for
-		put    [streams]int          // pieces of work put on each stream
-		needs  [streams][streams]int // for each stream, how far each other must have come
-		ran    [streams]chan struct{}
-	)
-	for i := range queues {
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		queues[i], ran[i] = s.(device.Executor), make(chan struct{}, steps)
-	}
-	for i := range events {
-		e, err := d.NewEvent()
-		require.NoError(t, err)
-		events[i] = e
-	}
+	o := newOrder(t, d, steps)
 	for range steps {
-		i, e := random.IntN(streams), random.IntN(len(events))
+		i, e := random.IntN(len(o.queues)), random.IntN(len(o.events))
 		switch random.IntN(3) {
 		case 0:
-			require.NoError(t, queues[i].Record(events[e]))
-			marked[e] = point{i, put[i]}
+			require.NoError(t, o.queues[i].Record(o.events[e]))
+			o.marked[e].stream, o.marked[e].at = i, o.put[i]
 		case 1:
-			require.NoError(t, queues[i].Wait(events[e]))
-			needs[i][marked[e].stream] = max(needs[i][marked[e].stream], marked[e].at)
+			require.NoError(t, o.queues[i].Wait(o.events[e]))
+			need := &o.needs[i][o.marked[e].stream]
+			*need = max(*need, o.marked[e].at)
 		case 2:
-			need := needs[i]
-			need[i] = put[i]
-			put[i]++
-			require.NoError(t, queues[i].Submit("check", func() error {
-				for other, count := range need {
-					if len(ran[other]) < count {
-						t.Errorf("work on stream %d ran when stream %d had done %d of %d", i, other, len(ran[other]), count)
-					}
-				}
-				ran[i] <- struct{}{}
-				return nil
-			}))
+			o.submit(t, i)
 		}
 	}
 	require.NoError(t, d.Synchronize(context.Background()))
-	for i := range queues {
-		require.Len(t, ran[i], put[i])
+	for i := range o.queues {
+		require.Len(t, o.ran[i], o.put[i])
 	}
+}
+
+// order is what the test above knows about the work that it put on the streams.
+type order struct {
+	queues [4]device.Executor
+	events [3]device.Event
+	marked [3]struct{ stream, at int } // what each event stands for
+	put    [4]int                      // pieces of work put on each stream
+	needs  [4][4]int                   // for each stream, how far each other must have come
+	ran    [4]chan struct{}            // holds one value for each piece of work that ran
+}
+
+func newOrder(t *testing.T, d *Device, steps int) *order {
+	t.Helper()
+	o := &order{}
+	for i := range o.queues {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		o.queues[i], o.ran[i] = s.(device.Executor), make(chan struct{}, steps)
+	}
+	for i := range o.events {
+		e, err := d.NewEvent()
+		require.NoError(t, err)
+		o.events[i] = e
+	}
+	return o
+}
+
+// submit puts work on stream i that checks what must have run before it.
+func (o *order) submit(t *testing.T, i int) {
+	t.Helper()
+	need := o.needs[i]
+	need[i] = o.put[i]
+	o.put[i]++
+	require.NoError(t, o.queues[i].Submit("check", func() error {
+		for other, count := range need {
+			if len(o.ran[other]) < count {
+				t.Errorf("work on stream %d ran when stream %d had done %d of %d", i, other, len(o.ran[other]), count)
+			}
+		}
+		o.ran[i] <- struct{}{}
+		return nil
+	}))
 }
 
 func BenchmarkQueue_SubmitAndRun(b *testing.B) {

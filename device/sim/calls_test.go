@@ -177,7 +177,6 @@ func walk(t *testing.T, d *Device) (failures int) {
 	var s device.Stream
 	var e device.Event
 	var b []byte
-	ctx := context.Background()
 	again(func() (err error) { p, err = d.Malloc(1000); return err })
 	again(func() (err error) { r, err = d.Reserve(16 << 20); return err })
 	again(func() error { return d.Map(r.Add(2<<20), 6<<20, 2<<20) })
@@ -185,18 +184,9 @@ func walk(t *testing.T, d *Device) (failures int) {
 	again(func() (err error) { s, err = d.NewStream(); return err })
 	again(func() (err error) { e, err = d.NewEvent(); return err })
 	again(func() (err error) { b, err = d.AllocPinned(10); return err })
-	again(func() error { return s.CopyToDevice(p, b) })
-	again(func() error { return s.Copy(r.Add(2<<20), p, 1000) })
-	again(func() error { return s.Fill(p, 1, 1000) })
-	again(func() error { return s.(device.Executor).Submit("matmul", nil) })
-	again(func() error { return s.Record(e) })
-	again(func() error { return d.DefaultStream().Wait(e) })
-	again(func() (err error) { _, err = e.Done(); return err })
-	again(func() error { return e.Synchronize(ctx) })
-	again(func() (err error) { _, err = s.Done(); return err })
-	again(func() error { return s.CopyToHost(b, p) })
-	again(func() error { return s.Synchronize(ctx) })
-	again(func() error { return d.Synchronize(ctx) })
+	for _, call := range streamCalls(d, s, e, p, r.Add(2<<20), b) {
+		again(call)
+	}
 	for at := uint64(2 << 20); at < 8<<20; at += 2 << 20 {
 		again(func() error { return d.Unmap(r.Add(at), 2<<20) })
 	}
@@ -206,6 +196,25 @@ func walk(t *testing.T, d *Device) (failures int) {
 	again(func() error { return e.Close() })
 	again(func() error { return s.Close() })
 	return failures
+}
+
+// streamCalls are the calls that put work on a stream or wait for it. p and q are memory.
+func streamCalls(d *Device, s device.Stream, e device.Event, p, q device.Ptr, b []byte) []func() error {
+	ctx := context.Background()
+	return []func() error{
+		func() error { return s.CopyToDevice(p, b) },
+		func() error { return s.Copy(q, p, 1000) },
+		func() error { return s.Fill(p, 1, 1000) },
+		func() error { return s.(device.Executor).Submit("matmul", nil) },
+		func() error { return s.Record(e) },
+		func() error { return d.DefaultStream().Wait(e) },
+		func() error { _, err := e.Done(); return err },
+		func() error { return e.Synchronize(ctx) },
+		func() error { _, err := s.Done(); return err },
+		func() error { return s.CopyToHost(b, p) },
+		func() error { return s.Synchronize(ctx) },
+		func() error { return d.Synchronize(ctx) },
+	}
 }
 
 func TestMap_ThatFailsHalfwayUnmapsWhatItMapped(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package trace reads allocation traces: every request that a program made of its device-memory allocator, in order.
+// Package trace reads and writes allocation traces: every request that a program made of its device-memory allocator, in
+// order.
 //
 // A trace is text, plain or gzipped. Lines starting with # are its header. Then one event a line:
 //
@@ -8,16 +9,15 @@
 //	c <stream>                everything put on stream so far has finished
 //	e                         empty the cache
 //	m <label>                 a mark, such as the beginning of a training step; not counted as an event
+//
+// Empty lines mean nothing. An allocation may have failed in the program that replays the trace: its later f and s lines are
+// then without effect there.
 package trace
 
 import (
 	"bufio"
-	"compress/gzip"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
-	"strings"
 )
 
 // Kind is the kind of an event: the letter that its line begins with.
@@ -33,20 +33,54 @@ const (
 	Mark     Kind = 'm'
 )
 
+// String returns the letter.
+func (k Kind) String() string { return string(rune(k)) }
+
 // Event is one line of a trace.
 type Event struct {
 	Kind   Kind
+	Line   int    // in the file, from 1; 0 for an event that was not read
 	ID     int    // Alloc, Free, Record
 	Bytes  uint64 // Alloc
 	Stream uint64 // Alloc, Record, Complete
 	Label  string // Mark
 }
 
+// String returns the event's line without the newline.
+func (e Event) String() string {
+	switch e.Kind {
+	case Alloc:
+		return fmt.Sprintf("a %d %d %d", e.ID, e.Bytes, e.Stream)
+	case Free:
+		return fmt.Sprintf("f %d", e.ID)
+	case Record:
+		return fmt.Sprintf("s %d %d", e.ID, e.Stream)
+	case Complete:
+		return fmt.Sprintf("c %d", e.Stream)
+	case Mark:
+		return "m " + e.Label
+	}
+	return e.Kind.String()
+}
+
 // Trace is a whole recording.
 type Trace struct {
+	Name   string   // of the file it was read from, as given to Open or Read
 	Header []string // without the #
 	Events []Event
 	Allocs int // number of Alloc events, and so of ids
+}
+
+// Write writes the trace as text that Read reads.
+func (t *Trace) Write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, h := range t.Header {
+		fmt.Fprintln(b, "#", h)
+	}
+	for _, e := range t.Events {
+		fmt.Fprintln(b, e)
+	}
+	return b.Flush() // a bufio.Writer keeps the first error of any write
 }
 
 // Error is a line that cannot be read.
@@ -54,6 +88,7 @@ type Error struct {
 	Name string // of the file, may be empty
 	Line int    // from 1; 0 if the file as a whole is at fault
 	What string
+	Err  error // what reading or unpacking the file failed with; nil if the text is wrong
 }
 
 // Error names the file, the line and what is wrong with it.
@@ -64,105 +99,5 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("trace %s: line %d: %s", e.Name, e.Line, e.What)
 }
 
-// Open reads the trace in a file.
-func Open(name string) (*Trace, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return Read(name, f)
-}
-
-// Read reads a trace, plain or gzipped; name is for errors.
-func Read(name string, r io.Reader) (*Trace, error) {
-	br := bufio.NewReader(r)
-	if head, _ := br.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
-		z, err := gzip.NewReader(br)
-		if err != nil {
-			return nil, &Error{Name: name, What: err.Error()}
-		}
-		br = bufio.NewReader(z)
-	}
-	p := parser{name: name, trace: &Trace{}}
-	lines := bufio.NewScanner(br)
-	for lines.Scan() {
-		p.line++
-		if err := p.parse(lines.Text()); err != nil {
-			return nil, err
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, &Error{Name: name, Line: p.line + 1, What: err.Error()}
-	}
-	return p.trace, nil
-}
-
-type parser struct {
-	name  string
-	line  int
-	trace *Trace
-	freed []bool // by id
-}
-
-func (p *parser) fail(format string, args ...any) error {
-	return &Error{Name: p.name, Line: p.line, What: fmt.Sprintf(format, args...)}
-}
-
-func (p *parser) parse(text string) error {
-	switch {
-	case text == "":
-		return nil
-	case text[0] == '#':
-		p.trace.Header = append(p.trace.Header, strings.TrimSpace(text[1:]))
-		return nil
-	}
-	kind, rest, _ := strings.Cut(text, " ")
-	if kind == string(Mark) {
-		p.trace.Events = append(p.trace.Events, Event{Kind: Mark, Label: rest})
-		return nil
-	}
-	want := map[string]int{"a": 3, "f": 1, "s": 2, "c": 1, "e": 0}
-	n, ok := want[kind]
-	if !ok {
-		return p.fail("unknown event %q", kind)
-	}
-	fields := strings.Fields(rest)
-	if len(fields) != n {
-		return p.fail("event %s takes %d numbers, found %d in %q", kind, n, len(fields), text)
-	}
-	var v [3]uint64
-	for i, f := range fields {
-		var err error
-		if v[i], err = strconv.ParseUint(f, 10, 63); err != nil {
-			return p.fail("%q is not a number", f)
-		}
-	}
-	return p.event(Kind(kind[0]), v)
-}
-
-func (p *parser) event(k Kind, v [3]uint64) error {
-	e := Event{Kind: k}
-	switch k {
-	case Alloc:
-		if v[0] != uint64(len(p.freed)) {
-			return p.fail("allocation has id %d, expected %d", v[0], len(p.freed))
-		}
-		p.freed = append(p.freed, false)
-		p.trace.Allocs++
-		e.ID, e.Bytes, e.Stream = int(v[0]), v[1], v[2]
-	case Free, Record:
-		if v[0] >= uint64(len(p.freed)) {
-			return p.fail("id %d was never allocated", v[0])
-		}
-		if p.freed[v[0]] {
-			return p.fail("id %d was freed before", v[0])
-		}
-		p.freed[v[0]] = k == Free
-		e.ID, e.Stream = int(v[0]), v[1]
-	case Complete:
-		e.Stream = v[0]
-	}
-	p.trace.Events = append(p.trace.Events, e)
-	return nil
-}
+// Unwrap returns the cause, if there is one.
+func (e *Error) Unwrap() error { return e.Err }

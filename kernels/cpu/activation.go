@@ -84,24 +84,23 @@ func geluDerivative64(x float64) float64 {
 // The tanh approximation is 0.5*x*(1+tanh(u)) with u = sqrt(2/pi)*(x + 0.044715*x*x*x), and 0.5*(1+tanh(u)) is
 // sigmoid(2*u), which does not cancel for negative u.
 
-func geluTanh32(x float64) float64 {
-	return x * sigmoidNarrow(2*geluScale*x*(1+geluCubic*x*x))
-}
+func geluTanhArgument(x float64) float64 { return 2 * geluScale * x * (1 + geluCubic*x*x) }
 
-func geluTanh64(x float64) float64 {
-	return x * sigmoid64(2*geluScale*x*(1+geluCubic*x*x))
-}
+func geluTanh32(x float64) float64 { return x * sigmoidNarrow(geluTanhArgument(x)) }
+func geluTanh64(x float64) float64 { return x * sigmoid64(geluTanhArgument(x)) }
 
 func geluTanhDerivative32(x float64) float64 {
-	return geluTanhDerivative(x, sigmoidNarrow(2*geluScale*x*(1+geluCubic*x*x)))
+	z := geluTanhArgument(x)
+	return geluTanhDerivative(x, z, expNarrow(-math.Abs(z)))
 }
 
 func geluTanhDerivative64(x float64) float64 {
-	return geluTanhDerivative(x, sigmoid64(2*geluScale*x*(1+geluCubic*x*x)))
+	z := geluTanhArgument(x)
+	return geluTanhDerivative(x, z, math.Exp(-math.Abs(z)))
 }
 
-func geluTanhDerivative(x, s float64) float64 {
-	slope := s * (1 - s)
+func geluTanhDerivative(x, z, e float64) float64 {
+	s, slope := sigmoidOf(z, e)
 	if slope == 0 {
 		return s // far from 0, where x*x may have overflowed
 	}
@@ -111,15 +110,25 @@ func geluTanhDerivative(x, s float64) float64 {
 func silu32(x float64) float64 { return x * sigmoidNarrow(x) }
 func silu64(x float64) float64 { return x * sigmoid64(x) }
 
-func siluDerivative32(x float64) float64 { return siluDerivative(x, sigmoidNarrow(x)) }
-func siluDerivative64(x float64) float64 { return siluDerivative(x, sigmoid64(x)) }
+func siluDerivative32(x float64) float64 { return siluDerivative(x, expNarrow(-math.Abs(x))) }
+func siluDerivative64(x float64) float64 { return siluDerivative(x, math.Exp(-math.Abs(x))) }
 
-func siluDerivative(x, s float64) float64 {
-	slope := s * (1 - s)
+func siluDerivative(x, e float64) float64 {
+	s, slope := sigmoidOf(x, e)
 	if slope == 0 {
 		return s
 	}
 	return s + x*slope
+}
+
+// sigmoidOf gives sigmoid(z) and its derivative, s*(1-s) without the cancellation, from e = exp(-|z|).
+func sigmoidOf(z, e float64) (s, slope float64) {
+	s = 1 / (1 + e)
+	slope = e * s * s
+	if z < 0 {
+		s *= e
+	}
+	return s, slope
 }
 
 // softplus is log(1+exp(beta*a))/beta with beta = F[0], and a where beta*a > F[1].

@@ -14,8 +14,8 @@ var exp2Table = func() (t [32]uint64) {
 	return t
 }()
 
-// expNarrow is exp(x) with a relative error below 2^-32, for use in float32 results: 0 or more than float32 can hold
-// stands for what lies beyond -700 and 700. The method is that of ARM's optimized routines (expf): exp(x) =
+// expNarrow is exp(x) with a relative error below 2^-32, for use in float32 results; beyond 700 it is
+// infinite or 0. The method is that of ARM's optimized routines (expf): exp(x) =
 // 2^(k/32) * 2^r with |r| <= 1/64, the first factor from a table, the second a cubic.
 func expNarrow(x float64) float64 {
 	const (
@@ -26,9 +26,9 @@ func expNarrow(x float64) float64 {
 		c2    = 0x1.62e42ff0c52d6p-1 / 32
 	)
 	if x > 700 {
-		x = 700
+		return math.Inf(1)
 	} else if x < -700 {
-		x = -700
+		return 0
 	}
 	z := x * scale
 	k := z + shift

@@ -42,7 +42,7 @@ func (j *tileRows[T, A, D]) run(lo, hi int) {
 	r := (*reduction[T, A, D])(j)
 	s := takeScratch()
 	defer scratches.Put(s)
-	acc, later := laneBuffer[A](s, 1, r.tile), laneBuffer[A](s, 2, r.tile)
+	acc, later := laneBuffer[A](s, 2, r.tile), laneBuffer[A](s, 3, r.tile)
 	for ; lo < hi; lo++ {
 		r.mergeBlock(acc, lo, 0, s)
 		for b := 1; b < r.blocks; b++ {
@@ -73,21 +73,27 @@ func (r *reduction[T, A, D]) place(t int) (w walk, n int) {
 	return w, min(r.tile, r.kept.inner()-first)
 }
 
+// rowGroup is the number of rows that are merged one by one; groups are joined, so that long sums have three levels.
+const rowGroup = 64
+
 // mergeBlock sets acc to the result of block b of tile t.
 func (r *reduction[T, A, D]) mergeBlock(acc []A, t, b int, s *scratch) {
 	at, n := r.place(t)
 	in, stride := at.at(1)
-	acc = acc[:n]
-	for i := range acc {
-		acc[i] = r.start
-	}
+	acc, few := acc[:n], laneBuffer[A](s, 1, n)
+	fillSlice(acc, r.start)
 	lo, hi := r.blockRange(b)
 	var w walk
 	w.seek(&r.cut, lo)
-	for ; lo < hi; lo++ {
-		p, _ := w.at(0)
-		r.merge(acc, r.row(in+p, stride, n, s))
-		w.skip(1)
+	for lo < hi {
+		fillSlice(few, r.start)
+		for range min(hi-lo, rowGroup) {
+			p, _ := w.at(0)
+			r.merge(few, r.row(in+p, stride, n, s))
+			w.skip(1)
+			lo++
+		}
+		r.joinRow(acc, few)
 	}
 }
 

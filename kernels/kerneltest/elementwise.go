@@ -14,7 +14,7 @@ var shapes = [][]int{
 }
 
 // large are shapes for which an implementation may work in parallel, or on a whole grid.
-var large = [][]int{{100_003}, {70, 1030}, {1200, 3, 31}}
+var large = [][]int{{70_003}, {40, 1030}, {800, 3, 15}}
 
 // plans are layouts for the output and the inputs.
 var plans = [][4]layout{
@@ -63,7 +63,7 @@ func (m *maker) elementwise() iter.Seq[*testCase] {
 				continue
 			}
 			for i, shape := range large {
-				for j := 0; j < len(plans); j += 3 {
+				for j := 0; j < len(plans); j += 5 {
 					if !yield(m.place(e, s, 0, shape, plans[(i+j)%len(plans)])) {
 						return
 					}

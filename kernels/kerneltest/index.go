@@ -119,7 +119,7 @@ func (m *maker) additions() iter.Seq[*testCase] {
 			if at[dim] >= 0 && at[dim] < shape[dim] {
 				w := &c.want[0][dst.position(at...)]
 				w.f += a.values[p].f
-				w.scale += math.Abs(a.values[p].f)
+				w.scale += math.Abs(w.f) // a rounding at each addition
 			}
 		})
 		return c

@@ -15,7 +15,7 @@ var reduceShapes = []struct {
 }{
 	{[]int{}, nil}, {[]int{1}, []int{0}}, {[]int{7}, []int{0}}, {[]int{1000}, []int{0}}, {[]int{100_001}, []int{0}},
 	{[]int{3, 5}, []int{0}}, {[]int{3, 5}, []int{1}}, {[]int{3, 5}, []int{0, 1}}, {[]int{3, 5}, nil},
-	{[]int{70, 300}, []int{0}}, {[]int{70, 300}, []int{1}}, {[]int{3000, 10}, []int{0}}, {[]int{3000, 3}, []int{0}}, {[]int{600, 200}, []int{0}},
+	{[]int{70, 300}, []int{0}}, {[]int{70, 300}, []int{1}}, {[]int{3000, 10}, []int{0}}, {[]int{3000, 3}, []int{0}}, {[]int{300, 200}, []int{0}},
 	{[]int{2, 40_000}, []int{1}}, {[]int{20, 1, 30}, []int{1}}, {[]int{4, 9, 30}, []int{0, 2}}, {[]int{4, 9, 30}, []int{1}}, {[]int{300, 9, 4}, []int{2}},
 	{[]int{2, 3, 4, 5}, []int{1, 3}}, {[]int{2, 3, 4, 5}, []int{0, 2}}, {[]int{2, 3, 2, 3, 2}, []int{0, 2, 4}}, {[]int{2, 3, 2, 3, 2}, []int{1, 2, 3}},
 	{[]int{3, 700, 40}, []int{0, 2}},
@@ -35,6 +35,9 @@ func (m *maker) reductions() iter.Seq[*testCase] {
 		for _, s := range reduceShapes {
 			for in := contiguous; in < layouts; in++ {
 				for _, out := range []layout{contiguous, transposed, gapped} {
+					if count(s.shape) > 20_000 && out != contiguous {
+						continue
+					}
 					emit(m.reduction(s.shape, s.dims, in, out, m.reduceNumbers()))
 				}
 			}
@@ -78,11 +81,12 @@ func (m *maker) reduction(shape, dims []int, in, out layout, next func() value) 
 	dst := newTensor(d, out, reduced...)
 	c.in, c.out = []*tensor{a}, []*tensor{dst}
 	sums := make([]accumulator, len(dst.values))
+	at := make([]int, len(shape))
 	each(shape, func(p int, index []int) {
 		for k, i := range index {
-			reduced[k] = min(i, dst.shape[k]-1)
+			at[k] = min(i, dst.shape[k]-1)
 		}
-		sums[dst.position(reduced...)].add(m, a.values[p])
+		sums[dst.position(at...)].add(m, a.values[p])
 	})
 	c.ulps = 2
 	c.want = [][]result{make([]result, len(sums))}
@@ -113,7 +117,9 @@ func (a *accumulator) add(m *maker, v value) {
 			a.rest += (v.f - t) + a.sum
 		}
 		a.sum = t
-		a.size += math.Abs(v.f)
+		if !math.IsInf(v.f, 0) {
+			a.size += math.Abs(v.f)
+		}
 		a.i += v.i
 	case op.Prod:
 		if first {
@@ -133,11 +139,10 @@ func (a *accumulator) add(m *maker, v value) {
 	}
 }
 
-// result is the wanted element. Float sums may round at every addition: the scale grows with the logarithm of the count, as
-// for sums in blocks or pairs.
+// result is the wanted element. Float sums may round at every addition: the scale grows as it does for sums in blocks.
 func (a *accumulator) result(m *maker) result {
 	r := result{value: a.best}
-	spread := a.size * (1 + math.Log2(float64(a.count+1)))
+	spread := a.size * (1 + math.Log2(float64(a.count+1)) + math.Sqrt(float64(a.count))/8)
 	switch m.id {
 	case op.All:
 		if a.count == 0 {
@@ -158,20 +163,18 @@ func (a *accumulator) result(m *maker) result {
 			r.scale /= float64(a.count)
 		}
 	}
-	if m.overflows(r) {
-		r.any = true
-	}
+	r.any = m.overflows(a.size)
 	return r
 }
 
-// overflows reports whether the result of wild numbers depends on the order, or on the range of the accumulator: sums of
-// numbers near the largest.
-func (m *maker) overflows(r result) bool {
+// overflows reports whether a sum of numbers of this size depends on the order of additions, because sums on the way may be
+// too large.
+func (m *maker) overflows(size float64) bool {
 	computed := m.d
 	if m.d == dtype.Float16 || m.d == dtype.BFloat16 {
 		computed = dtype.Float32
 	}
-	return m.d.IsFloat() && r.scale > largest(computed)/4 && !math.IsNaN(r.f)
+	return m.d.IsFloat() && size > largest(computed)/4
 }
 
 // argReductions are the cases of ArgMax and ArgMin.

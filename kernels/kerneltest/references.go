@@ -50,8 +50,8 @@ var references = map[op.ID]reference{
 	op.Cos:        limited(math.Cos),
 	op.Tanh:       float1(math.Tanh),
 	op.Sigmoid:    float1(sigmoid),
-	op.GELU:       float1(func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }),
-	op.GELUTanh:   float1(func(x float64) float64 { return x * sigmoid(2*geluArgument(x)) }),
+	op.GELU:       summed(func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }),
+	op.GELUTanh:   summed(func(x float64) float64 { return x * sigmoid(2*geluArgument(x)) }),
 	op.SiLU:       float1(func(x float64) float64 { return x * sigmoid(x) }),
 	op.LeakyReLU: {in: "k", out: "k", ulps: 1, params: []scalars{{f: floats8(0.25)}},
 		float: func(x []float64, f [8]float64) result {
@@ -122,11 +122,10 @@ var references = map[op.ID]reference{
 	}),
 	op.GELUTanhGrad: gradient(-12, 12, func(x float64) float64 {
 		s := sigmoid(2 * geluArgument(x))
-		return s + x*s*(1-s)*2*math.Sqrt(2/math.Pi)*(1+3*0.044715*x*x)
+		return s + x*sigmoidSlope(2*geluArgument(x))*2*math.Sqrt(2/math.Pi)*(1+3*0.044715*x*x)
 	}),
 	op.SiLUGrad: gradient(-30, 30, func(x float64) float64 {
-		s := sigmoid(x)
-		return s * (1 + x*(1-s))
+		return sigmoid(x) + x*sigmoidSlope(x)
 	}),
 	op.SoftplusGrad: {in: "kk", out: "k", ulps: 3, params: []scalars{{f: floats8(1, 20)}, {f: floats8(2, 5)}}, values: (*maker).moderate,
 		float: func(x []float64, f [8]float64) result {
@@ -171,10 +170,23 @@ func b2i(b bool) int64 {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
+// sigmoidSlope is the derivative of sigmoid: sigmoid(x)*sigmoid(-x).
+func sigmoidSlope(x float64) float64 {
+	e := math.Exp(-math.Abs(x))
+	return e / ((1 + e) * (1 + e))
+}
+
 func geluArgument(x float64) float64 { return math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x) }
 
 func float1(f func(float64) float64) reference {
 	return reference{in: "k", out: "k", ulps: 2, float: func(x []float64, _ [8]float64) result { return exact(f(x[0])) }}
+}
+
+// summed is float1 for formulas x*(1+f(x)), whose sum may cancel.
+func summed(f func(float64) float64) reference {
+	r := float1(f)
+	r.float = func(x []float64, _ [8]float64) result { return scaled(f(x[0]), x[0]) }
+	return r
 }
 
 // limited is float1 for arguments of moderate size.
@@ -215,7 +227,8 @@ func compared(f func(a, b float64) bool, i func(a, b int64) bool) reference {
 		integer: func(x []int64, _ [8]int64) int64 { return truth(i(x[0], x[1])).i }}
 }
 
-// gradient is a derivative times the incoming gradient, for saved values of a range and tame gradients.
+// gradient is a derivative times the incoming gradient, for saved values of a range and tame gradients. Derivatives are sums
+// of terms of size 1 or so.
 func gradient(lo, hi float64, f func(float64) float64) reference {
 	return reference{in: "kk", out: "k", ulps: 3,
 		values: func(m *maker, k int, d dtype.DType) func() value {
@@ -224,5 +237,5 @@ func gradient(lo, hi float64, f func(float64) float64) reference {
 			}
 			return m.within(d, lo, hi)
 		},
-		float: func(x []float64, _ [8]float64) result { return scaled(x[0]*f(x[1]), x[0]) }}
+		float: func(x []float64, _ [8]float64) result { return scaled(x[0]*f(x[1]), 4*x[0]) }}
 }

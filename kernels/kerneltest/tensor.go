@@ -129,26 +129,33 @@ func (t *tensor) position(index ...int) int {
 // at is the element at an index.
 func (t *tensor) at(index ...int) value { return t.values[t.position(index...)] }
 
-// address is where the element at an index lies in the image.
-func (t *tensor) address(index []int) int {
+// element is where the element at an index lies, in elements from the lowest one.
+func (t *tensor) element(index []int) int {
 	e := t.first
 	for d, i := range index {
 		e += i * t.strides[d]
 	}
-	return t.place + e*t.dtype.Size()
+	return e
 }
+
+// address is where the element at an index lies in the image.
+func (t *tensor) address(index []int) int { return t.place + t.element(index)*t.dtype.Size() }
 
 // fill sets the values with next. Indices that share an element get one value.
 func (t *tensor) fill(next func() value) {
-	known := map[int]value{}
-	each(t.shape, func(p int, index []int) {
-		a := t.address(index)
-		v, ok := known[a]
-		if !ok {
-			v = next()
-			known[a] = v
+	if !t.layout.broadcasts() {
+		for p := range t.values {
+			t.values[p] = next()
 		}
-		t.values[p] = v
+		return
+	}
+	memory, known := make([]value, t.span), make([]bool, t.span)
+	each(t.shape, func(p int, index []int) {
+		e := t.element(index)
+		if !known[e] {
+			memory[e], known[e] = next(), true
+		}
+		t.values[p] = memory[e]
 	})
 }
 

@@ -320,7 +320,7 @@ def optimizers():
     cases = [("SGD", dict(lr=0.1)), ("SGD", dict(lr=0.1, momentum=0.9)), ("SGD", dict(lr=0.1, momentum=0.9, nesterov=True)),
              ("SGD", dict(lr=0.1, momentum=0.5, dampening=0.3, weight_decay=0.1)), ("SGD", dict(lr=0.1, maximize=True)),
              ("Adam", dict(lr=0.01)), ("Adam", dict(lr=0.01, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1)),
-             ("AdamW", dict(lr=0.01, weight_decay=0.1)), ("AdamW", dict(lr=0.01, maximize=True))]
+             ("AdamW", dict(lr=0.01, weight_decay=0.1)), ("AdamW", dict(lr=0.01, weight_decay=0.2, maximize=True))]
     for name, config in cases:
         params = [torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64), torch.tensor([[0.5]], dtype=torch.float64)]
         grads = [torch.tensor([0.3, 0.2, -0.1], dtype=torch.float64), torch.tensor([[1.5]], dtype=torch.float64)]

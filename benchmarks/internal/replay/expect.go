@@ -7,76 +7,115 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
-	"sort"
+	"slices"
 	"strings"
+
+	"github.com/cistern-ml/cistern/memory"
 )
 
-// Expected is a file of recorded figures.
+// Expected is a file of figures that PyTorch's allocator gave for a trace.
 type Expected struct {
-	Trace  string `json:"trace"`
-	Config struct {
-		Name      string   `json:"name"`
-		AllocConf string   `json:"alloc_conf"`
-		Capacity  uint64   `json:"capacity"`
-		Fraction  *float64 `json:"memory_fraction"`
-	} `json:"config"`
+	Trace   string // file name
+	Config  Config
 	figures map[string]any
 }
 
-// OpenExpected reads a file of recorded figures, plain or gzipped.
+// rowFigures are lists of rows in the order of events; figures are all others that are compared.
+var (
+	rowFigures = []string{"ooms", "series", "marks"}
+	figures    = []string{"hash", "events", "allocs", "frees", "record_streams", "requested_bytes", "live_peak", "driver", "stats", "final"}
+)
+
+// OpenExpected reads a file of recorded figures, plain or gzipped. One that lacks a figure that is compared, or is no such
+// file at all, is an error.
 func OpenExpected(name string) (*Expected, error) {
-	raw, err := os.ReadFile(name)
+	raw, err := readFile(name)
 	if err != nil {
 		return nil, err
 	}
-	if bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(bytes.NewReader(raw))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+	e := &Expected{}
+	if e.figures, err = decode(raw); err != nil {
+		return nil, fmt.Errorf("%s is no file of recorded figures: %w", name, err)
+	}
+	if err := json.Unmarshal(raw, e); err != nil {
+		return nil, fmt.Errorf("%s is no file of recorded figures: %w", name, err)
+	}
+	for _, key := range slices.Concat([]string{"trace", "config"}, figures, rowFigures) {
+		if e.figures[key] == nil {
+			return nil, fmt.Errorf("%s is no file of recorded figures: it has no %q", name, key)
 		}
-		if raw, err = io.ReadAll(z); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
 	}
-	var e Expected
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := json.Unmarshal(raw, &e.figures); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return &e, nil
+	return e, nil
 }
 
-// compared are the figures of a replay that recorded files have too.
-var compared = []string{"events", "allocs", "frees", "record_streams", "ooms", "series", "marks", "requested_bytes", "live_peak",
-	"driver", "stats", "final", "hash"}
+func readFile(name string) ([]byte, error) {
+	raw, err := os.ReadFile(name)
+	if err != nil || !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
+		return raw, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if raw, err = io.ReadAll(z); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return raw, nil
+}
 
-// Differences lists the figures in which r differs from the recorded ones, the samples first, so that the first line
-// says where to look.
-func (e *Expected) Differences(r *Result) ([]string, error) {
+// decode keeps numbers as they are written: all of them are compared to the last digit.
+func decode(raw []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("something follows the first JSON object")
+	}
+	return m, nil
+}
+
+// Options are those of the recording: capacity, settings and memory fraction. The error is that of memory.ParseConfig.
+func (e *Expected) Options() (Options, error) {
+	c, err := memory.ParseConfig(e.Config.AllocConf)
+	if err != nil {
+		return Options{}, err
+	}
+	return Options{Capacity: e.Config.Capacity, Config: c, Fraction: e.Config.Fraction}, nil
+}
+
+// Differences lists the figures in which r differs from the recorded ones, in the order in which a reader wants them: what
+// is known to have happened first comes first, then totals. Of each list of samples the first that differs stands for the
+// ones after it.
+func (e *Expected) Differences(r *Result) ([]Difference, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	var got map[string]any
-	if err := json.Unmarshal(raw, &got); err != nil {
+	got, err := decode(raw)
+	if err != nil {
 		return nil, err
 	}
-	var d []string
-	for _, key := range compared {
-		d = append(d, difference(key, e.figures[key], got[key])...)
+	var c comparison
+	for _, key := range rowFigures {
+		names, _ := e.figures[key+"_columns"].([]any)
+		c.rows(key, names, e.figures[key], got[key])
 	}
-	if e.hashOrderMatters() {
-		d = dropUnordered(d)
+	slices.SortStableFunc(c.found, func(x, y Difference) int { return x.Event - y.Event })
+	for _, key := range figures {
+		c.value(key, e.figures[key], got[key])
 	}
-	return d, nil
+	if e.orderUndefined() {
+		c.found = slices.DeleteFunc(c.found, Difference.unordered)
+	}
+	return c.found, nil
 }
 
-// hashOrderMatters: in these recordings PyTorch walked a hash map of streams in an order that nothing prescribes, on which
-// the history of inactive splits depends.
-func (e *Expected) hashOrderMatters() bool {
+// orderUndefined: in these recordings PyTorch walked a hash map of streams in an order that nothing prescribes, on which the
+// history of inactive splits depends.
+func (e *Expected) orderUndefined() bool {
 	switch e.Config.Name {
 	case "tight", "tight_maxsplit32", "oom", "frac_oom":
 		return strings.HasPrefix(e.Trace, "syn_pingpong")
@@ -84,49 +123,7 @@ func (e *Expected) hashOrderMatters() bool {
 	return false
 }
 
-func dropUnordered(d []string) []string {
-	var kept []string
-	for _, s := range d {
-		if strings.HasPrefix(s, "stats.inactive_split") && !strings.Contains(s, ".current") {
-			continue
-		}
-		kept = append(kept, s)
-	}
-	return kept
-}
-
-// difference compares a recorded value with ours. Keys that only we have are not differences.
-func difference(path string, want, got any) []string {
-	switch w := want.(type) {
-	case map[string]any:
-		g, _ := got.(map[string]any)
-		keys := make([]string, 0, len(w))
-		for k := range w {
-			keys = append(keys, k)
-		}
-		sort.Strings(keys)
-		var d []string
-		for _, k := range keys {
-			d = append(d, difference(path+"."+k, w[k], g[k])...)
-		}
-		return d
-	case []any:
-		g, _ := got.([]any)
-		for i := range w {
-			if i >= len(g) {
-				return []string{fmt.Sprintf("%s: %d entries, recorded are %d", path, len(g), len(w))}
-			}
-			if !reflect.DeepEqual(w[i], g[i]) {
-				return []string{fmt.Sprintf("%s[%d]: %v, recorded is %v", path, i, g[i], w[i])}
-			}
-		}
-		if len(g) > len(w) {
-			return []string{fmt.Sprintf("%s: %d entries, recorded are %d", path, len(g), len(w))}
-		}
-		return nil
-	}
-	if !reflect.DeepEqual(want, got) {
-		return []string{fmt.Sprintf("%s: %v, recorded is %v", path, got, want)}
-	}
-	return nil
+// unordered: the figure depends on that order.
+func (d Difference) unordered() bool {
+	return strings.HasPrefix(d.Path, "stats.inactive_split") && !strings.HasSuffix(d.Path, ".current")
 }

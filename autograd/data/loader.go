@@ -1,0 +1,112 @@
+package data
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Loader iterates over a data set in batches. It is for one goroutine, and one loop, at a time.
+type Loader struct {
+	set      Dataset
+	batch    int
+	exec     tensor.Exec
+	gen      *tensor.Generator // nil for the data set's order
+	dropLast bool
+	options  []tensor.ExecOption
+	invalid  error // what is wrong with the loader itself
+	err      error // of the last loop
+}
+
+// Option changes how a Loader works.
+type Option func(*Loader)
+
+// Shuffle reads the examples in a new random order in each loop, drawn from gen.
+func Shuffle(gen *tensor.Generator) Option { return func(l *Loader) { l.gen = gen } }
+
+// DropLast leaves out the last batch if it is not full.
+func DropLast() Option { return func(l *Loader) { l.dropLast = true } }
+
+// OnStream makes the batches on s, not on the device's default stream.
+func OnStream(s device.Stream) Option {
+	return func(l *Loader) { l.options = append(l.options, tensor.WithStream(s)) }
+}
+
+// WithAllocator takes the batches' memory from a, not from memory.For(dev).
+func WithAllocator(a memory.Allocator) Option {
+	return func(l *Loader) { l.options = append(l.options, tensor.WithAllocator(a)) }
+}
+
+// NewLoader makes a loader that puts batches of batch examples on dev. It does not fail: what is wrong is returned by Err
+// after a loop, which then runs zero times.
+func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loader {
+	l := &Loader{set: set, batch: batch}
+	for _, o := range opts {
+		o(l)
+	}
+	if batch < 1 {
+		l.invalid = fmt.Errorf("data: batches of %d examples", batch)
+		return l
+	}
+	l.exec, l.invalid = tensor.On(dev, l.options...)
+	return l
+}
+
+// Len is the number of batches in a loop.
+func (l *Loader) Len() int {
+	if l.batch < 1 {
+		return 0
+	}
+	n := l.set.Len()
+	if l.dropLast {
+		return n / l.batch
+	}
+	return (n + l.batch - 1) / l.batch
+}
+
+// Err returns the error that ended the last loop early, nil if it ran to its end or was left.
+func (l *Loader) Err() error { return l.err }
+
+// Batches reads the data set once: the first value has the inputs of a batch, the second the targets. They are released when
+// the next batch is taken and when the loop ends. After the loop, check Err.
+func (l *Loader) Batches() iter.Seq2[*tensor.Tensor, *tensor.Tensor] {
+	return func(yield func(x, y *tensor.Tensor) bool) {
+		if l.err = l.invalid; l.err != nil {
+			return
+		}
+		order := l.order()
+		for i := range l.Len() {
+			index := order[i*l.batch : min((i+1)*l.batch, len(order))]
+			more, err := l.pass(index, yield)
+			if l.err = err; err != nil || !more {
+				return
+			}
+		}
+	}
+}
+
+// pass makes one batch, lends it to the loop, and releases it, also if the loop panics.
+func (l *Loader) pass(index []int64, yield func(x, y *tensor.Tensor) bool) (bool, error) {
+	x, y, err := l.set.Batch(l.exec, index)
+	if err != nil {
+		return false, err
+	}
+	defer x.Release()
+	defer y.Release()
+	return yield(x, y), nil
+}
+
+// order is the numbers of the examples as they will be read.
+func (l *Loader) order() []int64 {
+	if l.gen != nil {
+		return tensor.RandPerm(l.gen, l.set.Len())
+	}
+	order := make([]int64, l.set.Len())
+	for i := range order {
+		order[i] = int64(i)
+	}
+	return order
+}

@@ -1,0 +1,74 @@
+// Package autograd records operations on tensors, computes gradients, and decides when memory is given back. It is the
+// layer that makes the lifetime of device memory a matter of structure: the garbage collector, which sees a handle of a few
+// bytes where megabytes of a device hang, is only the safety net.
+//
+//	g := autograd.NewGraph(dev)
+//	logits := model.Forward(g.Input(images))
+//	loss := logits.CrossEntropy(g.Input(labels))
+//	err := loss.Backward() // the first error of the whole chain
+//	g.Release()            // device memory is back in the pool
+//
+// A Graph is made for one pass over the data. A Variable is a tensor in a graph; operations are its methods. A Parameter is a
+// leaf that outlives graphs. Values, names and defaults are PyTorch's.
+//
+// # The rules of lifetime
+//
+//  1. A graph owns every tensor that its operations make. Nobody else releases them, and nothing waits for the garbage
+//     collector.
+//
+//  2. Leaves belong to the user. Input, Param and New make variables of tensors; for Input and Param the graph takes a handle
+//     of its own on them, so they may even be released while it works. Parameters own their value and their gradient.
+//
+//  3. A variable lives until the end of the innermost scope (Graph.Scope) in which it was made. The results of a scope pass to
+//     the scope around it. Outside of all scopes variables live until rule 6 or 8.
+//
+//  4. An operation saves what its gradient rules will read, and only for those of its inputs that need a gradient: an input, its
+//     result, or a tensor of its own. What it saves is said where it is documented. Saved tensors are shared, not copied, and
+//     stay when their variable is gone: the variable is then unusable, the memory is not free.
+//
+//  5. Backward runs the nodes in the opposite order of their creation. When a node has run, it frees what the node had saved and
+//     the gradient that had come in: memory falls node by node, not at the end. A second Backward over such nodes is an error.
+//     RetainGraph keeps everything instead.
+//
+//  6. When backward comes to a node, nobody will read its result any more, so the variable is released first; the variable that
+//     Backward was called on, leaves and variables with Keep stay. Read or Keep what is wanted after Backward.
+//
+//  7. A parameter's first gradient is stolen if nobody else holds it, later ones are added in place. ZeroGrad releases it.
+//
+//  8. Graph.Release frees the rest. The allocator then counts exactly what the leaves hold. Using a variable afterwards is an
+//     error that says so.
+//
+//  9. Variable.Take takes a value out of the graph; then it is its new owner's to release.
+//
+//  10. A graph that is dropped without Release is found by the garbage collector some time, and its memory goes back at the next
+//     allocation. Statistics count that (NumDeferredFrees), so that it is seen.
+//
+// With NoGrad nothing is saved and rules 4 to 7 fall away: each temporary dies with its scope.
+//
+// # Errors
+//
+// Operations return no errors. The graph keeps the first one, with the operation, the shapes and the line of the program, and
+// operations after it do nothing, as in bufio.Writer: Graph.Err and Backward return it. A user's mistake is never a panic.
+// Errors of memory, of shapes and of the device stay reachable for errors.As: *memory.OOMError, *tensor.ShapeError, ...
+//
+// A tensor that was saved and then changed in place (by an optimizer between forward and backward, say) would give wrong
+// gradients: each storage counts its changes, and Backward refuses what is not as it was saved (*ModifiedError).
+//
+// # How it is built
+//
+// Each operation has a file (op.go says what a row is): the forward function, beside it the rule of each input. Every run of
+// every operation goes through op.apply, where inputs are checked and cast (Caster), and node.run, where the result is put in
+// the ledger and what the rules use is saved. Rules are written with the operations of package tensor; they sum nothing for
+// broadcasting and convert nothing: the engine (backward.go) brings each gradient to the shape and type of its input, adds
+// gradients up, in place where it can, and frees. The ledger (ledger.go) lists what a graph owns, apart from it, so that
+// it can be freed when the graph is lost.
+//
+// # Streams
+//
+// A graph works on one stream (OnStream). It waits for the streams of its leaves when they come in, and they wait for it when
+// backward has left their gradients: leaves and optimizers may work on other streams without further care.
+//
+// # Goroutines
+//
+// A graph with its variables, and a parameter, are for one goroutine at a time. Different graphs are independent of each other.
+package autograd

@@ -1,0 +1,58 @@
+package optim
+
+import (
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// state is what the optimizer keeps for a parameter.
+type state struct {
+	buffers []*tensor.Tensor
+	steps   int
+}
+
+// stateOf returns the state of a parameter with n buffers of zeros, and makes what is missing.
+func (o *Grouped) stateOf(p *autograd.Parameter, n int) (*state, error) {
+	s := o.states[p]
+	if s == nil {
+		s = new(state)
+		o.states[p] = s
+	}
+	for len(s.buffers) < n {
+		t := p.Tensor()
+		z, err := tensor.Zeros(t.Exec(), t.DType(), t.Shape()...)
+		if err != nil {
+			return nil, err
+		}
+		s.buffers = append(s.buffers, z)
+	}
+	return s, nil
+}
+
+// StateBytes is the device memory of the state: what the allocators' statistics count for it, in bytes.
+func (o *Grouped) StateBytes() uint64 {
+	total := uint64(0)
+	for _, s := range o.states {
+		if s == nil {
+			continue
+		}
+		for _, t := range s.buffers {
+			total += t.StorageBytes()
+		}
+	}
+	return total
+}
+
+// Release releases the state, and forgets the steps taken: the next Step is a first one. Parameters and gradients are not the
+// optimizer's.
+func (o *Grouped) Release() {
+	for p, s := range o.states {
+		if s == nil {
+			continue
+		}
+		for _, t := range s.buffers {
+			t.Release()
+		}
+		o.states[p] = nil
+	}
+}

@@ -1,0 +1,189 @@
+package memory
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// PinnedBlock is a caller's handle on a piece of pinned host memory, from Alloc until Free. Like Block it is a value, and a
+// handle that outlives its Free is recognised. The zero PinnedBlock is what Alloc returns for zero bytes.
+type PinnedBlock struct {
+	b    *pinnedBlock
+	turn uint64 // b.turn at hand-out; b.turn moves on at each Free
+	mem  []byte
+}
+
+// Bytes is the memory, as long as it was asked for. It must not be touched after Free, nor while a device writes it.
+func (h PinnedBlock) Bytes() []byte { return h.mem }
+
+// Size is the block's size in bytes after rounding: what the statistics count as active.
+func (h PinnedBlock) Size() uint64 {
+	if h.b == nil {
+		return 0
+	}
+	return h.b.size
+}
+
+// IsZero reports whether h is the zero PinnedBlock.
+func (h PinnedBlock) IsZero() bool { return h.b == nil }
+
+// valid reports whether the holder of h may use the block. Caller holds the bucket's lock.
+func (h PinnedBlock) valid() bool { return h.b.turn == h.turn && h.b.state == pinnedAllocated }
+
+// pinnedState is where a block stands. See Pinned for the legal moves.
+type pinnedState uint8
+
+const (
+	pinnedAllocated pinnedState = iota // held by a caller
+	pinnedPending                      // freed, but work on streams may still use it, or a capture holds it
+	pinnedCached                       // in its bucket's list of free blocks
+	pinnedReleasing                    // on its way to the driver: of the goroutine that brings it there alone
+	pinnedSpare                        // no more: the driver has the memory
+)
+
+// pinnedOrigin is where a block's memory came from.
+type pinnedOrigin uint8
+
+const (
+	fromDriver   pinnedOrigin = iota // AllocPinned
+	registered                       // ordinary memory, registered
+	fromSegment                      // cut from the reserve segment: it never goes back
+)
+
+// pinnedBlock is a piece of pinned memory and its state. Its object is not used again for other memory, so a stale handle
+// always finds the right lock and a turn that has moved on.
+type pinnedBlock struct {
+	// These never change.
+	bucket *bucket
+	mem    []byte
+	size   uint64
+	origin pinnedOrigin
+
+	// Guarded by bucket.mu.
+	state pinnedState
+	turn  uint64
+	place int             // index in bucket.all
+	users []device.Stream // streams whose work uses the block
+	holds int             // captures that hold the block
+	waits int             // of a pending block: events and captures that it waits for
+
+	next *pinnedBlock // in a list of blocks that are releasing
+}
+
+// addUser notes a stream, once. Caller holds the bucket's lock.
+func (b *pinnedBlock) addUser(s device.Stream) {
+	if !slices.ContainsFunc(b.users, func(u device.Stream) bool { return sameStream(u, s) }) {
+		b.users = append(b.users, s)
+	}
+}
+
+// sameStream compares streams of possibly different devices.
+func sameStream(a, b device.Stream) bool {
+	return a.ID() == b.ID() && a.Device().ID() == b.Device().ID()
+}
+
+const numBuckets = 64
+
+// bucketIndex is the binary logarithm of a size, rounded up.
+func bucketIndex(size uint64) int { return bits.Len64(size - 1) }
+
+func (p *Pinned) bucket(size uint64) *bucket { return &p.buckets[bucketIndex(size)] }
+
+// bucket has the blocks of one power of two.
+type bucket struct {
+	owner *Pinned
+
+	mu    sync.Mutex
+	free  []*pinnedBlock // cached ones; the last was freed last
+	all   []*pinnedBlock // all but spare ones
+	tally struct {       // since the accumulated statistics were reset
+		requested, requestedBytes, returned, returnedBytes int64
+	}
+
+	_ [24]byte // two cache lines each, so that buckets do not share one
+}
+
+// reuse hands out the last free block that is large enough. A bucket of rounded blocks only has no others, so this is the
+// last one.
+func (k *bucket) reuse(bytes uint64) (PinnedBlock, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := len(k.free) - 1; i >= 0; i-- {
+		if b := k.free[i]; b.size >= bytes {
+			k.free = slices.Delete(k.free, i, i+1)
+			return k.handOut(b, bytes), true
+		}
+	}
+	return PinnedBlock{}, false
+}
+
+// handOut makes b, which is in no list of free blocks, the caller's. Caller holds k.mu.
+func (k *bucket) handOut(b *pinnedBlock, bytes uint64) PinnedBlock {
+	b.state = pinnedAllocated
+	k.tally.requested++
+	k.tally.requestedBytes += int64(b.size)
+	k.owner.requests.rise(1)
+	k.owner.bytes.rise(int64(b.size))
+	return PinnedBlock{b: b, turn: b.turn, mem: b.mem[:bytes:bytes]}
+}
+
+// complete ends the use of a block: it is cached, or releasing if it is too large to be kept, and then the caller has to
+// release it. Caller holds k.mu.
+func (k *bucket) complete(b *pinnedBlock, policy *pinnedPolicy) {
+	k.endUse(b)
+	if b.size > policy.maxCached && b.origin != fromSegment {
+		b.state = pinnedReleasing
+		return
+	}
+	k.cache(b)
+}
+
+// endUse takes a block off the counts of active memory. Caller holds k.mu.
+func (k *bucket) endUse(b *pinnedBlock) {
+	clear(b.users) // do not keep closed streams alive
+	b.users = b.users[:0]
+	k.tally.returned++
+	k.tally.returnedBytes += int64(b.size)
+	k.owner.requests.fall(1)
+	k.owner.bytes.fall(int64(b.size))
+}
+
+// cache puts a block into the list of free blocks. Caller holds k.mu.
+func (k *bucket) cache(b *pinnedBlock) {
+	b.state = pinnedCached
+	k.free = append(k.free, b)
+}
+
+// arrive tells a pending block that one of the things it waits for is over. It reports whether the block is to be released.
+// No lock of a bucket is held.
+func (p *Pinned) arrive(b *pinnedBlock, policy *pinnedPolicy) (release bool) {
+	k := b.bucket
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if b.state != pinnedPending { // the allocator was closed meanwhile
+		return false
+	}
+	if b.waits--; b.waits == 0 {
+		k.complete(b, policy)
+	}
+	return b.state == pinnedReleasing
+}
+
+// enroll adds a new block to the bucket. Caller holds k.mu.
+func (k *bucket) enroll(b *pinnedBlock) {
+	b.place = len(k.all)
+	k.all = append(k.all, b)
+}
+
+// strike takes a block out of the bucket for good. Caller holds k.mu.
+func (k *bucket) strike(b *pinnedBlock) {
+	b.state = pinnedSpare
+	last := len(k.all) - 1
+	k.all[b.place] = k.all[last]
+	k.all[b.place].place = b.place
+	k.all[last] = nil
+	k.all = k.all[:last]
+}

@@ -1,0 +1,117 @@
+package memory
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// PinnedCapture holds the pinned blocks that a graph capture uses. A captured graph has their addresses in it and uses them
+// again with each replay, so they must not be handed out to anybody else while the graph lives, although the program that was
+// captured frees them. Blocks that were allocated during the capture but never used on a captured stream are free as ever.
+type PinnedCapture struct {
+	set       *captureSet
+	capturing func(device.Stream) bool
+
+	mu     sync.Mutex // after the locks of buckets
+	ended  bool       // no more blocks
+	blocks []*pinnedBlock
+}
+
+// captureSet has the captures that are going on, in the order in which they began; nil is none. Replaced, never changed,
+// under mu.
+type captureSet struct {
+	mu  sync.Mutex
+	now atomic.Pointer[[]*PinnedCapture]
+}
+
+// BeginCapture begins to hold blocks: those of which RecordStream says that work uses them on a stream for which capturing
+// returns true. If several captures claim a stream, the latest has it. capturing is called by RecordStream, by several
+// goroutines at once. Call Release when the graph is gone.
+func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) *PinnedCapture {
+	c := &PinnedCapture{set: &p.captures, capturing: capturing}
+	c.set.mu.Lock()
+	defer c.set.mu.Unlock()
+	list := append(slices.Clone(c.set.list()), c)
+	c.set.now.Store(&list)
+	return c
+}
+
+// End says that the capture is over: no more blocks are held, those that are stay so. Ending twice is harmless.
+func (c *PinnedCapture) End() {
+	c.set.mu.Lock()
+	list := slices.DeleteFunc(slices.Clone(c.set.list()), func(d *PinnedCapture) bool { return d == c })
+	if len(list) == 0 {
+		c.set.now.Store(nil)
+	} else {
+		c.set.now.Store(&list)
+	}
+	c.set.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// Release lets go of the blocks: the graph is gone, and its work done. Those that were freed meanwhile can be handed out
+// again. It ends the capture if that goes on, and releasing twice is harmless. Errors are those of Free for blocks larger than
+// PinnedMaxCachedBytes.
+func (c *PinnedCapture) Release() error {
+	c.End()
+	c.mu.Lock()
+	blocks := c.blocks
+	c.blocks = nil
+	c.mu.Unlock()
+	if len(blocks) == 0 {
+		return nil
+	}
+	p := blocks[0].bucket.owner
+	policy := p.policy.Load()
+	var back *pinnedBlock
+	for _, b := range blocks {
+		b.bucket.mu.Lock()
+		b.holds--
+		b.bucket.mu.Unlock()
+		if p.arrive(b, policy) {
+			b.next, back = back, b
+		}
+	}
+	err := p.releaseList(back)
+	if policy.catchAll {
+		return nil
+	}
+	return err
+}
+
+// of returns the capture that claims s, or nil.
+func (set *captureSet) of(s device.Stream) *PinnedCapture {
+	for _, c := range slices.Backward(set.list()) {
+		if c.capturing(s) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (set *captureSet) list() []*PinnedCapture {
+	if list := set.now.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// hold makes the capture hold b, once. It reports false if the capture has ended meanwhile. Caller holds the lock of b's
+// bucket.
+func (c *PinnedCapture) hold(b *pinnedBlock) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	if !slices.Contains(c.blocks, b) {
+		c.blocks = append(c.blocks, b)
+		b.holds++
+	}
+	return true
+}

@@ -1,0 +1,155 @@
+package memory
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// EmptyCache gives all cached blocks back to the driver, except those cut from the reserve segment. Blocks that wait for
+// events stay. If the driver refuses some, they stay cached, and its errors are returned, joined.
+func (p *Pinned) EmptyCache() error {
+	p.pollEvents()
+	return p.releaseCached()
+}
+
+// releaseCached gives what is cached back to the driver, bucket by bucket, the block freed first going first. Driver calls are
+// made without a lock: a block on its way is in no list of free blocks.
+func (p *Pinned) releaseCached() error {
+	var errs []error
+	for i := range p.buckets {
+		errs = append(errs, p.releaseList(p.buckets[i].takeReleasable()))
+	}
+	return errors.Join(errs...)
+}
+
+// takeReleasable takes all free blocks that the driver can have back, as a list linked by next.
+func (k *bucket) takeReleasable() (first *pinnedBlock) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	last := &first
+	kept := k.free[:0]
+	for _, b := range k.free {
+		if b.origin == fromSegment {
+			kept = append(kept, b)
+			continue
+		}
+		b.state = pinnedReleasing
+		*last = b
+		last = &b.next
+	}
+	clear(k.free[len(kept):])
+	k.free = kept
+	return first
+}
+
+// reclaim is the last resort before an out-of-memory error: it waits for all outstanding events and empties the cache. It
+// returns the errors of the work that it waited for; what the driver does not take back does not matter here.
+func (p *Pinned) reclaim() error {
+	err := p.waitEvents()
+	_ = p.releaseCached()
+	return err
+}
+
+// Close waits for the outstanding events and gives everything back to the driver, blocks in use and held by captures included:
+// their handles become stale. It is the last call; Alloc after it fails with device.ErrClosed. It returns a *LeakError if
+// blocks were in use, joined with the errors of streams and driver. Closing twice is harmless.
+func (p *Pinned) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	p.worker.end()
+	errs := []error{p.waitEvents()}
+	leak := &LeakError{Device: p.id}
+	for i := range p.buckets {
+		for _, b := range p.buckets[i].abandon(leak) {
+			if b.origin != fromSegment {
+				errs = append(errs, p.unpin(b.mem, b.origin))
+			}
+		}
+	}
+	if leak.Blocks > 0 {
+		errs = append(errs, leak)
+	}
+	r := &p.reserve
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.segment != nil {
+		errs = append(errs, p.unpin(r.segment, r.origin))
+		r.segment, r.rest = nil, nil
+	}
+	return errors.Join(append(errs, p.closeEvents())...)
+}
+
+// abandon takes all blocks off the books, whatever they are used for, and returns them. It adds to leak those that were not
+// free.
+func (k *bucket) abandon(leak *LeakError) []*pinnedBlock {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	blocks := k.all
+	k.all, k.free = nil, nil
+	for _, b := range blocks {
+		if b.state == pinnedAllocated || b.state == pinnedPending {
+			leak.Blocks++
+			leak.Bytes += b.size
+			b.users = nil
+			k.endUse(b)
+		}
+		b.state = pinnedSpare
+		b.turn++
+		k.owner.books.countBlock(-int64(b.size))
+	}
+	return blocks
+}
+
+func (p *Pinned) errClosed() error {
+	return &device.Error{Device: p.id, Call: "memory.Pinned.Alloc", Err: device.ErrClosed}
+}
+
+// pinnedRegistry keeps the pinned allocator of each device in use.
+var pinnedRegistry struct {
+	mu       sync.Mutex
+	byDevice map[device.Device]*Pinned
+}
+
+// PinnedFor returns the allocator of pinned host memory of a device, made at the first call with the settings of the
+// environment (see EnvConfig). It fails with a *ConfigError if those are wrong, and with device.ErrUnavailable if the device
+// has no pinned memory. Drop closes it.
+func PinnedFor(dev device.Device) (*Pinned, error) {
+	driver, ok := dev.(PinnedDriver)
+	if !ok {
+		return nil, &device.Error{Device: dev.ID(), Call: "memory.PinnedFor", Detail: "it has no pinned host memory",
+			Err: device.ErrUnavailable}
+	}
+	pinnedRegistry.mu.Lock()
+	defer pinnedRegistry.mu.Unlock()
+	if p := pinnedRegistry.byDevice[dev]; p != nil {
+		return p, nil
+	}
+	c, err := EnvConfig()
+	if err != nil {
+		return nil, err
+	}
+	p, err := NewPinned(driver, c)
+	if err != nil {
+		return nil, err
+	}
+	if pinnedRegistry.byDevice == nil {
+		pinnedRegistry.byDevice = map[device.Device]*Pinned{}
+	}
+	pinnedRegistry.byDevice[dev] = p
+	return p, nil
+}
+
+// dropPinned closes the pinned allocator of a device, if it has one, and forgets it.
+func dropPinned(dev device.Device) error {
+	pinnedRegistry.mu.Lock()
+	p := pinnedRegistry.byDevice[dev]
+	delete(pinnedRegistry.byDevice, dev)
+	pinnedRegistry.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.Close()
+}

@@ -1,0 +1,185 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/pages"
+)
+
+// pinnedStep is the alignment of blocks in the reserve segment, and the page size by which memory is touched: 4 KiB.
+const pinnedStep = 4 * kib
+
+// pinnedReserve is the reserve segment: memory taken from the driver once and cut up from front to back. Pieces never go back
+// to it; they become blocks that stay cached.
+type pinnedReserve struct {
+	mu      sync.Mutex
+	settled bool   // the setting was read, and the segment taken if it asks for one
+	segment []byte // nil if there is none
+	origin  pinnedOrigin
+	rest    []byte // not cut up yet
+}
+
+// obtain makes a new block, from the reserve segment or else by the driver. It belongs to the caller and is in no bucket.
+// No lock is held.
+func (p *Pinned) obtain(policy *pinnedPolicy, size uint64) (*pinnedBlock, error) {
+	mem, err := p.cutReserve(policy, size)
+	if err != nil {
+		return nil, err
+	}
+	origin := fromSegment
+	if mem == nil {
+		if mem, origin, err = p.pin(policy, size); err != nil {
+			return nil, err
+		}
+	}
+	return &pinnedBlock{bucket: p.bucket(size), mem: mem, size: size, origin: origin}, nil
+}
+
+// cutReserve cuts a block off the reserve segment, which the first call takes. It returns nil if there is none or too little
+// is left. If the driver refuses the segment, the next call asks again.
+func (p *Pinned) cutReserve(policy *pinnedPolicy, size uint64) ([]byte, error) {
+	r := &p.reserve
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.settled {
+		if policy.reserve != 0 {
+			mem, origin, err := p.pin(policy, policy.reserve)
+			if err != nil {
+				return nil, err
+			}
+			r.segment, r.origin, r.rest = mem, origin, mem
+		}
+		r.settled = true
+	}
+	if uint64(len(r.rest)) < size {
+		return nil, nil
+	}
+	mem := r.rest[:size:size]
+	step := (size + pinnedStep - 1) / pinnedStep * pinnedStep
+	r.rest = r.rest[min(step, uint64(len(r.rest))):]
+	return mem, nil
+}
+
+// pin takes pinned memory from the driver, or registers ordinary memory if the settings say so and driver and system can.
+func (p *Pinned) pin(policy *pinnedPolicy, size uint64) (mem []byte, origin pinnedOrigin, err error) {
+	start := time.Now()
+	if policy.register && p.registrar != nil && pages.Supported {
+		mem, err = p.register(size, policy.threads)
+		origin = registered
+	} else {
+		mem, err = p.driver.AllocPinned(size)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	p.books.countPin(time.Since(start))
+	return mem, origin, nil
+}
+
+// register takes ordinary memory, touches its pages, because several goroutines do that faster than the driver would, and
+// registers it.
+func (p *Pinned) register(size uint64, threads int) ([]byte, error) {
+	if size > math.MaxInt {
+		return nil, p.noPages(size, errors.ErrUnsupported)
+	}
+	mem, err := pages.Alloc(int(size))
+	if err != nil {
+		return nil, p.noPages(size, err)
+	}
+	touch(mem, threads)
+	if err := p.registrar.RegisterPinned(mem); err != nil {
+		return nil, errors.Join(err, pages.Free(mem))
+	}
+	return mem, nil
+}
+
+func (p *Pinned) noPages(size uint64, cause error) error {
+	return &device.Error{Device: p.id, Call: "RegisterPinned", Err: device.ErrOutOfMemory,
+		Detail: fmt.Sprintf("%d bytes wanted, refused by the operating system: %v", size, cause)}
+}
+
+// touch writes a byte to each page of fresh memory, so that there is physical memory behind it.
+func touch(mem []byte, threads int) {
+	pageCount := (len(mem) + pinnedStep - 1) / pinnedStep
+	share := (pageCount + threads - 1) / threads * pinnedStep
+	var wg sync.WaitGroup
+	for from := 0; from < len(mem); from += share {
+		part := mem[from:min(from+share, len(mem))]
+		wg.Go(func() {
+			for i := 0; i < len(part); i += pinnedStep {
+				part[i] = 0
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// unpin is the opposite of pin. If the driver refuses, the memory is as it was.
+func (p *Pinned) unpin(mem []byte, origin pinnedOrigin) error {
+	start := time.Now()
+	if origin == registered {
+		if err := p.registrar.UnregisterPinned(mem); err != nil {
+			return err
+		}
+		// Of memory that is not pinned any more no block can be made, so an error here, which only a bug of ours can cause,
+		// does not make the release fail.
+		_ = pages.Free(mem)
+	} else if err := p.driver.FreePinned(mem); err != nil {
+		return err
+	}
+	p.books.countUnpin(time.Since(start))
+	return nil
+}
+
+// admit puts a new block on the books and hands it out. No lock is held.
+func (p *Pinned) admit(b *pinnedBlock, bytes uint64) (PinnedBlock, error) {
+	k := b.bucket
+	k.mu.Lock()
+	if p.closed.Load() { // Close has been, or is about to be, at this bucket
+		k.mu.Unlock()
+		err := p.errClosed()
+		if b.origin != fromSegment {
+			err = errors.Join(err, p.unpin(b.mem, b.origin))
+		}
+		return PinnedBlock{}, err
+	}
+	defer k.mu.Unlock()
+	k.enroll(b)
+	p.books.countBlock(int64(b.size))
+	return k.handOut(b, bytes), nil
+}
+
+// release gives a releasing block back to the driver. If the driver refuses, the block is cached. No lock is held.
+func (p *Pinned) release(b *pinnedBlock) error {
+	err := p.unpin(b.mem, b.origin)
+	k := b.bucket
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		p.books.countFreeError()
+		k.cache(b)
+		return err
+	}
+	k.strike(b)
+	p.books.countBlock(-int64(b.size))
+	return nil
+}
+
+// releaseList releases the blocks of a list linked by next.
+func (p *Pinned) releaseList(b *pinnedBlock) error {
+	var errs []error
+	for b != nil {
+		next := b.next
+		b.next = nil
+		if err := p.release(b); err != nil {
+			errs = append(errs, err)
+		}
+		b = next
+	}
+	return errors.Join(errs...)
+}

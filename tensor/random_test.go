@@ -1,0 +1,133 @@
+package tensor_test
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+func TestGenerator_TheSameStateGivesTheSameNumbers(t *testing.T) {
+	for _, set := range settings {
+		t.Run(set.name, func(t *testing.T) {
+			b := set.bench(t)
+			gen := tensor.NewGenerator(42)
+			first := values(t, must(t)(tensor.RandN(b.Exec, gen, tensor.Float32, 10)))
+			state := gen.State()
+			require.Equal(t, tensor.GeneratorState{Seed: 42, Offset: 3}, state, "10 words are 3 blocks of 4")
+			second := values(t, must(t)(tensor.RandN(b.Exec, gen, tensor.Float32, 10)))
+			require.NotEqual(t, first, second)
+			gen.SetState(state)
+			require.Equal(t, second, values(t, must(t)(tensor.RandN(b.Exec, gen, tensor.Float32, 10))))
+			again := tensor.NewGenerator(42)
+			require.Equal(t, first, values(t, must(t)(tensor.RandN(b.Exec, again, tensor.Float32, 2, 5))))
+			other := tensor.NewGenerator(43)
+			require.NotEqual(t, first, values(t, must(t)(tensor.RandN(b.Exec, other, tensor.Float32, 10))))
+		})
+	}
+}
+
+func TestGenerator_UsesByGoroutinesDoNotShareBlocks(t *testing.T) {
+	b := onHost(t)
+	gen := tensor.NewGenerator(1)
+	var wg sync.WaitGroup
+	parts := make(tensors, 8)
+	for i := range parts {
+		wg.Go(func() { parts[i], _ = tensor.Rand(b.Exec, gen, tensor.Float64, 101) })
+	}
+	wg.Wait()
+	var all []float64
+	for _, p := range parts {
+		all = append(all, values(t, must(t)(p, nil))...)
+	}
+	require.EqualValues(t, 8*26, gen.State().Offset)
+	slices.Sort(all)
+	require.Len(t, slices.Compact(all), 8*101, "a number was drawn twice")
+}
+
+// moments are mean and standard deviation.
+func moments(v []float64) (mean, std float64) {
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for _, x := range v {
+		std += (x - mean) * (x - mean) / float64(len(v))
+	}
+	return mean, math.Sqrt(std)
+}
+
+func TestRandom_HasTheRightDistribution(t *testing.T) {
+	b := onHost(t)
+	gen := tensor.NewGenerator(5)
+	const n = 20000
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
+		u := values(t, must(t)(tensor.Uniform(b.Exec, gen, -1, 3, dt, n)))
+		mean, std := moments(u)
+		require.InDelta(t, 1, mean, 0.05)
+		require.InDelta(t, 4/math.Sqrt(12), std, 0.05)
+		require.GreaterOrEqual(t, slices.Min(u), -1.0)
+		mean, std = moments(values(t, must(t)(tensor.Normal(b.Exec, gen, 2, 0.5, dt, n))))
+		require.InDelta(t, 2, mean, 0.02)
+		require.InDelta(t, 0.5, std, 0.02)
+		mean, _ = moments(values(t, must(t)(tensor.Bernoulli(b.Exec, gen, 0.3, dt, n))))
+		require.InDelta(t, 0.3, mean, 0.02)
+		u = values(t, must(t)(tensor.Rand(b.Exec, gen, dt, n)))
+		require.Less(t, slices.Max(u), 1.0+1e-9)
+		mean, std = moments(values(t, must(t)(tensor.RandN(b.Exec, gen, dt, n))))
+		require.InDelta(t, 0, mean, 0.03)
+		require.InDelta(t, 1, std, 0.03)
+	}
+	mean, _ := moments(values(t, must(t)(tensor.Bernoulli(b.Exec, gen, 0.3, tensor.Bool, n))))
+	require.InDelta(t, 0.3, mean, 0.02)
+	require.Equal(t, []float64{1, 1, 1}, values(t, must(t)(tensor.Bernoulli(b.Exec, gen, 1, tensor.Bool, 3))))
+}
+
+func TestRandom_RefusesWrongArguments(t *testing.T) {
+	b := onHost(t)
+	gen := tensor.NewGenerator(1)
+	var value *tensor.ValueError
+	var dtype *tensor.DTypeError
+	_, err := tensor.Rand(b.Exec, nil, tensor.Float32, 2)
+	require.ErrorAs(t, err, &value)
+	_, err = tensor.Uniform(b.Exec, gen, 2, 1, tensor.Float32, 2)
+	require.ErrorAs(t, err, &value)
+	_, err = tensor.Normal(b.Exec, gen, 0, math.NaN(), tensor.Float32, 2)
+	require.ErrorAs(t, err, &value)
+	_, err = tensor.Bernoulli(b.Exec, gen, 1.5, tensor.Float32, 2)
+	require.ErrorAs(t, err, &value)
+	_, err = tensor.Rand(b.Exec, gen, tensor.Int64, 2)
+	require.ErrorAs(t, err, &dtype)
+	_, err = tensor.RandN(b.Exec, gen, tensor.Bool, 2)
+	require.ErrorAs(t, err, &dtype)
+	require.Zero(t, gen.State().Offset, "a refused call consumes nothing")
+}
+
+func TestRandPerm_IsAPermutationOfTheGenerator(t *testing.T) {
+	gen := tensor.NewGenerator(9)
+	p := tensor.RandPerm(gen, 1000)
+	require.EqualValues(t, 500, gen.State().Offset)
+	q := tensor.RandPerm(gen, 1000)
+	require.NotEqual(t, p, q)
+	require.Equal(t, p, tensor.RandPerm(tensor.NewGenerator(9), 1000))
+	slices.Sort(q)
+	for i, v := range q {
+		require.EqualValues(t, i, v)
+	}
+	require.Empty(t, tensor.RandPerm(gen, 0))
+	require.Equal(t, []int64{0}, tensor.RandPerm(gen, 1))
+
+	// Each of the six orders of three appears equally often.
+	counts := map[[3]int64]int{}
+	for range 6000 {
+		v := tensor.RandPerm(gen, 3)
+		counts[[3]int64(v)]++
+	}
+	require.Len(t, counts, 6)
+	for order, n := range counts {
+		require.InDelta(t, 1000, n, 150, "%v", order)
+	}
+}
