@@ -161,12 +161,32 @@ func (c *checker) indices(sh *shard) {
 			}
 			delete(c.unmapped, b)
 		}
-		for bin, root := range x.roots {
-			if set := x.words[bin/64]>>(bin%64)&1 != 0; set != (root != nil) {
-				c.fail("stream %d: %s index: bit %d is %v", sh.id, k, bin, set)
+		for n, root := range x.trie.roots {
+			if x.trie.used>>n&1 != 0 && !x.trie.full(root, n-1) {
+				c.fail("stream %d: the %s index has an empty node or slot among the keys of %d digits", sh.id, k, n)
 			}
 		}
 	}
+}
+
+// full reports whether every node below one, and every slot that is marked, holds something.
+func (t *trie) full(at int32, level int) bool {
+	if level == 0 {
+		l := t.leaves[at]
+		for d, slot := range l.slots {
+			if l.bits>>d&1 != 0 && slot == nil || l.bits>>d&1 == 0 && slot != nil {
+				return false
+			}
+		}
+		return l.bits != 0
+	}
+	b := &t.branches[at]
+	for d, kid := range b.kids {
+		if b.bits>>d&1 != 0 && !t.full(kid, level-1) {
+			return false
+		}
+	}
+	return b.bits != 0
 }
 
 // sums: the statistics are what the blocks add up to, and the leases on peaks hold.

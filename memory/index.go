@@ -5,37 +5,19 @@ import "math/bits"
 // index holds the cached blocks of one pool of one stream, ordered by size, then by the age of the segment (its
 // registration number), then by address: PyTorch's order. Best fit is the first block that is large enough.
 //
-// It is an array of bins by size, each a treap in that order, under a two-level bitmap of the bins in use. Sizes below
-// exactLimit have a bin each, so the usual search is two bit scans and one look at a root; above, an octave has binsPerOctave
-// bins. Everything is intrusive: nodes are the blocks, and no operation allocates.
+// Sizes are counted in units of 512 bytes and written in base 64; the digits lead through a trie (trie.go) to a slot for
+// each size, which holds the blocks of that size as a treap in the order of age and address. Almost always a slot has one
+// block. Blocks up to 2 MiB take two steps, up to 128 MiB three; finding the next larger size is a bit scan per step, however
+// many blocks there are. The blocks are their own treap nodes, and trie nodes are used again, so in the steady state no
+// operation allocates.
 type index struct {
-	summary [(numBins + 4095) / 4096]uint64 // bit w: words[w] != 0
-	words   [(numBins + 63) / 64]uint64     // bit b: roots[b] != nil
-	roots   [numBins]*block
-	count   int
-	bytes   uint64
-	seed    uint32
+	trie  trie
+	count int
+	bytes uint64
+	seed  uint32 // of the treaps' priorities
 }
 
-const (
-	exactBits     = 21                    // sizes below 2 MiB ...
-	exactLimit    = 1 << exactBits        // ...
-	exactBins     = exactLimit / minBlock // ... have bins of one size
-	octaveBits    = 6                     // above, 64 bins per octave
-	binsPerOctave = 1 << octaveBits
-	octaves       = 62 - exactBits // up to 2^62 bytes
-	numBins       = exactBins + octaves*binsPerOctave
-)
-
-// binOf is the bin of a size; bins are in the order of sizes.
-func binOf(size uint64) int {
-	if size < exactLimit {
-		return int(size / minBlock)
-	}
-	top := bits.Len64(size) - 1
-	sub := int(size>>(top-octaveBits)) & (binsPerOctave - 1)
-	return exactBins + (top-exactBits)*binsPerOctave + sub
-}
+func keyOf(b *block) uint64 { return b.size / minBlock }
 
 // before is the order of the index.
 func before(a, b *block) bool {
@@ -52,13 +34,10 @@ func before(a, b *block) bool {
 func (x *index) insert(b *block) {
 	x.count++
 	x.bytes += b.size
-	bin := binOf(b.size)
-	root := &x.roots[bin]
 	b.left, b.right = nil, nil
-	if *root == nil {
-		*root = b
-		x.words[bin/64] |= 1 << (bin % 64)
-		x.summary[bin/4096] |= 1 << (bin / 64 % 64)
+	slot := x.trie.slot(keyOf(b))
+	if *slot == nil {
+		*slot = b
 		return
 	}
 	// xorshift: priorities only have to look random for the treap to stay shallow.
@@ -67,7 +46,7 @@ func (x *index) insert(b *block) {
 	s ^= s >> 17
 	s ^= s << 5
 	x.seed, b.prio = s, s
-	link := root
+	link := slot
 	for *link != nil && (*link).prio >= b.prio {
 		if before(b, *link) {
 			link = &(*link).left
@@ -100,8 +79,9 @@ func splitTreap(t, b *block) {
 func (x *index) remove(b *block) {
 	x.count--
 	x.bytes -= b.size
-	bin := binOf(b.size)
-	link := &x.roots[bin]
+	var path triePath
+	slot := x.trie.find(keyOf(b), &path)
+	link := slot
 	for *link != b {
 		if before(b, *link) {
 			link = &(*link).left
@@ -111,11 +91,8 @@ func (x *index) remove(b *block) {
 	}
 	*link = mergeTreap(b.left, b.right)
 	b.left, b.right = nil, nil
-	if x.roots[bin] == nil {
-		x.words[bin/64] &^= 1 << (bin % 64)
-		if x.words[bin/64] == 0 {
-			x.summary[bin/4096] &^= 1 << (bin / 64 % 64)
-		}
+	if *slot == nil {
+		x.trie.clear(&path)
 	}
 }
 
@@ -142,65 +119,29 @@ func mergeTreap(a, b *block) *block {
 	return root
 }
 
-// atLeast returns the first block of size or more, or nil.
-func (x *index) atLeast(size uint64) *block {
-	bin := binOf(size)
-	if size >= exactLimit { // the bin also holds smaller blocks
-		var best *block
-		for t := x.roots[bin]; t != nil; {
-			if t.size < size {
-				t = t.right
-			} else {
-				best, t = t, t.left
-			}
-		}
-		if best != nil {
-			return best
-		}
-		bin++
-	}
-	return x.firstFrom(bin)
-}
-
-// firstFrom returns the first block of the first used bin from bin on, or nil.
-func (x *index) firstFrom(bin int) *block {
-	if bin = x.nextBin(bin); bin < 0 {
-		return nil
-	}
-	t := x.roots[bin]
-	for t.left != nil {
+func leftmost(t *block) *block {
+	for t != nil && t.left != nil {
 		t = t.left
 	}
 	return t
 }
 
-// nextBin returns the first used bin from bin on, or -1.
-func (x *index) nextBin(bin int) int {
-	if bin >= numBins {
-		return -1
+func rightmost(t *block) *block {
+	for t != nil && t.right != nil {
+		t = t.right
 	}
-	w := bin / 64
-	if rest := x.words[w] >> (bin % 64); rest != 0 {
-		return bin + bits.TrailingZeros64(rest)
-	}
-	w++
-	for s := w / 64; s < len(x.summary); s++ {
-		rest := x.summary[s]
-		if s == w/64 {
-			rest &= ^uint64(0) << (w % 64)
-		}
-		if rest != 0 {
-			w = s*64 + bits.TrailingZeros64(rest)
-			return w*64 + bits.TrailingZeros64(x.words[w])
-		}
-	}
-	return -1
+	return t
+}
+
+// atLeast returns the first block of size or more, or nil.
+func (x *index) atLeast(size uint64) *block {
+	return leftmost(x.trie.from((size + minBlock - 1) / minBlock))
 }
 
 // after returns the block that follows b, which is in the index, or nil.
 func (x *index) after(b *block) *block {
 	var next *block
-	for t := x.roots[binOf(b.size)]; t != nil; {
+	for t := x.trie.from(keyOf(b)); t != nil; { // the slot of b's size
 		if before(b, t) {
 			next, t = t, t.left
 		} else {
@@ -210,25 +151,30 @@ func (x *index) after(b *block) *block {
 	if next != nil {
 		return next
 	}
-	return x.firstFrom(binOf(b.size) + 1)
+	return leftmost(x.trie.from(keyOf(b) + 1))
+}
+
+// previous returns the block before b, which is in the index, or nil.
+func (x *index) previous(b *block) *block {
+	var prev *block
+	for t := x.trie.from(keyOf(b)); t != nil; {
+		if before(t, b) {
+			prev, t = t, t.right
+		} else {
+			t = t.left
+		}
+	}
+	if prev != nil {
+		return prev
+	}
+	return rightmost(x.trie.upTo(keyOf(b) - 1))
 }
 
 // first returns the smallest block, or nil.
-func (x *index) first() *block { return x.firstFrom(0) }
+func (x *index) first() *block { return leftmost(x.trie.from(1)) }
 
 // last returns the block before which all others are, or nil.
-func (x *index) last() *block {
-	for w := len(x.words) - 1; w >= 0; w-- {
-		if x.words[w] != 0 {
-			t := x.roots[w*64+bits.Len64(x.words[w])-1]
-			for t.right != nil {
-				t = t.right
-			}
-			return t
-		}
-	}
-	return nil
-}
+func (x *index) last() *block { return rightmost(x.trie.upTo(1<<(digitBits*maxDigits) - 1)) }
 
 // all calls yield for each block in order. yield may remove the block that it is given, and no other.
 func (x *index) all(yield func(*block) bool) {
@@ -241,25 +187,14 @@ func (x *index) all(yield func(*block) bool) {
 	}
 }
 
-// previous returns the block before b, which is in the index, or nil.
-func (x *index) previous(b *block) *block {
-	bin := binOf(b.size)
-	var prev *block
-	for t := x.roots[bin]; t != nil; {
-		if before(t, b) {
-			prev, t = t, t.right
-		} else {
-			t = t.left
-		}
-	}
-	for prev == nil && bin > 0 {
-		bin--
-		if t := x.roots[bin]; t != nil {
-			for t.right != nil {
-				t = t.right
-			}
-			prev = t
-		}
-	}
-	return prev
-}
+const (
+	digitBits = 6
+	fanout    = 1 << digitBits
+	maxDigits = 9 // sizes up to 2^62 bytes
+)
+
+// digits is the length of a key in base 64.
+func digits(key uint64) int { return (bits.Len64(key) + digitBits - 1) / digitBits }
+
+// digit is the digit of a key at a level, 0 being the last.
+func digit(key uint64, level int) uint { return uint(key>>(level*digitBits)) % fanout }

@@ -127,16 +127,34 @@ func indexSize(bits uint64) uint64 {
 	return size &^ (minBlock - 1)
 }
 
-// Bins are monotonic and inside the array for every size that a request can have.
-func TestBinOf_IsMonotonic(t *testing.T) {
-	last := 0
-	for size := uint64(minBlock); size <= maxRequest; size += max(minBlock, size/1000&^(minBlock-1)) {
-		bin := binOf(size)
-		require.GreaterOrEqual(t, bin, last)
-		require.Less(t, bin, numBins)
-		last = bin
+// Each size that a request can have finds itself, and what is next to it on either side.
+func TestTrie_FindsNeighboursOfEverySize(t *testing.T) {
+	var sizes []uint64
+	for size := uint64(minBlock); size <= maxRequest; size += max(minBlock, size/50&^(minBlock-1)) {
+		sizes = append(sizes, size)
 	}
-	require.Equal(t, binOf(exactLimit-minBlock)+1, binOf(exactLimit), "no bin is left out at the border")
+	var x index
+	for _, size := range sizes {
+		x.insert(&block{guarded: guarded{size: size}})
+	}
+	for i, size := range sizes {
+		b := x.atLeast(size)
+		require.Equal(t, size, b.size)
+		if i > 0 {
+			require.Equal(t, sizes[i-1], x.previous(b).size)
+			require.Equal(t, size, x.atLeast(sizes[i-1]+1).size)
+		}
+		if i < len(sizes)-1 {
+			require.Equal(t, sizes[i+1], x.after(b).size)
+		}
+	}
+	for _, size := range sizes {
+		x.remove(x.atLeast(size))
+	}
+	require.Zero(t, x.trie.used)
+	require.Nil(t, x.first())
+	require.Len(t, x.trie.spare[0], len(x.trie.leaves)-1, "every leaf can be used again")
+	require.Len(t, x.trie.spare[1], len(x.trie.branches)-1, "every branch can be used again")
 }
 
 func TestIndex_MayLoseTheBlockUnderAWalk(t *testing.T) {

@@ -61,7 +61,7 @@ func TestRun_TakesTheSameMemoryOnASimulatedDevice(t *testing.T) {
 
 func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 	empty, broken := t.TempDir(), t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(broken, "train-images-idx3-ubyte"), []byte("no image"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(broken, "train-labels-idx1-ubyte"), []byte("no image"), 0o666))
 	for name, c := range map[string]struct {
 		args []string
 		code int

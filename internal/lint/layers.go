@@ -52,7 +52,7 @@ var layers = []layer{
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "tensor/...", "autograd/...", "amp/...")},
-	{packages: "benchmarks/...", may: with(below, "own", "tensor/...", "autograd/...", "amp/...")},
+	{packages: "benchmarks/...", may: with(below, "own", "benchmarks/internal/...", "tensor/...", "autograd/...", "amp/...")},
 }
 
 // What several layers may import.
@@ -80,8 +80,13 @@ var dependencies = []string{
 	"github.com/x448/float16",            // float16 conversions
 	"go4.org/unsafe/assume-no-moving-gc", // not called: gorgonia.org/tensor needs a newer version of it than it asks for
 	"golang.org/x/sys",                   // memory from the operating system
+	"gonum.org/v1/plot",                  // plots of benchmarks/replay; see onlyBenchmarks
 	"gorgonia.org/tensor",                // host tensors: how data enters and leaves
 }
+
+// onlyBenchmarks are those of the dependencies that programs which use this module must not pay for: nothing outside
+// benchmarks imports them, so they are in no build but that of a benchmark.
+var onlyBenchmarks = []string{"gonum.org/v1/plot"}
 
 // checkImports compares the imports of every file with layers and dependencies.
 func checkImports(m *Module) (problems []Problem) {
@@ -118,6 +123,11 @@ func judge(module string, f *File, target string) (what, remedy string) {
 	case matches("github.com/stretchr/testify/...", target) && !f.Test:
 		return f.pkg() + " imports testify outside tests",
 			`move the code to a _test.go file or to a package whose name ends in "test"`
+	}
+	for _, d := range onlyBenchmarks {
+		if matches(d+"/...", target) && !matches("benchmarks/...", f.pkg()) {
+			return f.pkg() + " imports " + target + ", which is for benchmarks only", "move the code to benchmarks/..."
+		}
 	}
 	for _, d := range dependencies {
 		if matches(d+"/...", target) {

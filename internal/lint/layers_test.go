@@ -53,6 +53,7 @@ func TestImports_FollowTheDesign(t *testing.T) {
 		{"amp/a_test.go", "autograd/optim autograd/nn", "examples/mnist"},
 		{"examples/mnist/a.go", "device/cuda memory kernels/cpu tensor autograd/nn amp examples/mnist/dataset", "benchmarks/x examples/xor"},
 		{"benchmarks/x/a.go", "device/sim memory kernels tensor autograd/optim amp benchmarks/x/y", "examples/mnist benchmarks/z"},
+		{"benchmarks/x/a_test.go", "benchmarks/internal/replay", "benchmarks/z"},
 		{"internal/testutil/a.go", "tensor/dtype internal/invariants", "device memory kernels/op tensor"},
 	}
 	for _, c := range cases {
@@ -110,6 +111,15 @@ func TestImports_RefuseOtherModulesAndC(t *testing.T) {
 	}
 	require.Empty(t, imports(t, "tensor/a_test.go", "github.com/stretchr/testify/require"))
 	require.Empty(t, imports(t, "memory/memtest/a.go", "github.com/stretchr/testify/require"))
+}
+
+func TestImports_KeepPlotsInBenchmarks(t *testing.T) {
+	for _, target := range []string{"gonum.org/v1/plot", "gonum.org/v1/plot/vg/vgsvg"} {
+		require.Empty(t, imports(t, "benchmarks/replay/a.go", target))
+		problems := imports(t, "memory/a_test.go", target)
+		require.Len(t, problems, 1)
+		require.Contains(t, problems[0].What, "memory imports "+target)
+	}
 }
 
 func TestLayerOf_TakesTheClosestPattern(t *testing.T) {

@@ -23,7 +23,8 @@ type Expected struct {
 // rowFigures are lists of rows in the order of events; figures are all others that are compared.
 var (
 	rowFigures = []string{"ooms", "series", "marks"}
-	figures    = []string{"hash", "events", "allocs", "frees", "record_streams", "requested_bytes", "live_peak", "driver", "stats", "final"}
+	figures    = []string{"hash", "events", "allocs", "frees", "record_streams", "requested_bytes", "live_peak", "driver", "stats",
+		"final"}
 )
 
 // OpenExpected reads a file of recorded figures, plain or gzipped. One that lacks a figure that is compared, or is no such

@@ -112,7 +112,7 @@ func TestDifferences_LooksAtEveryRecordedFigure(t *testing.T) {
 	for _, key := range figures {
 		visit(e.figures, key)
 	}
-	require.Greater(t, leaves, 150)
+	require.Greater(t, leaves, 140)
 	requireEqual(t, e, r)
 }
 
