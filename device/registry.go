@@ -27,6 +27,7 @@ func Register(kind Kind, opener Opener) {
 	registry.Lock()
 	defer registry.Unlock()
 	if registry.openers[kind] != nil {
+		// invariant: each kind has one package, whose init runs once
 		panic(fmt.Sprintf("device: Register called twice for %s", kind))
 	}
 	if registry.openers == nil {

@@ -46,11 +46,7 @@ func broadcastLayout(name string, ts ...*Tensor) (layout, error) {
 			return l, shapeErr(name, shapesOf(ts), "shapes do not broadcast")
 		}
 	}
-	if len(ts) > 1 {
-		return newLayout(name, l.dims()) // the product of two legal shapes may have too many elements
-	}
-	l.pack()
-	return l, nil
+	return newLayout(name, l.dims()) // two legal shapes may broadcast to one of too many elements
 }
 
 func shapesOf(ts []*Tensor) []Shape {

@@ -8,32 +8,9 @@ func Cat(ts []*Tensor, dim int) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := ts[0]
-	for _, t := range ts {
-		if t.NDim() == 0 {
-			return nil, shapeErr(name, shapesOf(ts), "scalars have no dimension to join along; use Stack")
-		}
-		if !nothing(t) {
-			model = t
-			break
-		}
-	}
-	axis, err := model.layout.axis(name, dim)
+	l, axis, err := catLayout(name, ts, dim)
 	if err != nil {
 		return nil, err
-	}
-	l := model.layout
-	l.shape[axis] = 0
-	for _, t := range ts {
-		if t != model && nothing(t) && model.NDim() != 1 {
-			continue
-		}
-		shape := t.layout
-		shape.shape[axis] = l.shape[axis]
-		if t.NDim() != l.ndim || !shape.dims().Equal(l.dims()) {
-			return nil, shapeErr(name, shapesOf(ts), "shapes differ in more than dimension %d", dim)
-		}
-		l.shape[axis] += t.layout.shape[axis]
 	}
 	return join(name, ts, dt, &l, func(at *layout, done int, t *Tensor) int {
 		at.offset = done * at.strides[axis]
@@ -43,6 +20,37 @@ func Cat(ts []*Tensor, dim int) (*Tensor, error) {
 		}
 		return done + at.shape[axis]
 	})
+}
+
+// catLayout is the shape of what Cat makes, as a layout whose strides do not count, and the dimension to join along.
+func catLayout(name string, ts []*Tensor, dim int) (layout, int, error) {
+	model := ts[0] // the first that is not of shape [0]
+	for _, t := range ts {
+		if t.NDim() == 0 {
+			return layout{}, 0, shapeErr(name, shapesOf(ts), "scalars have no dimension to join along; use Stack")
+		}
+		if nothing(model) {
+			model = t
+		}
+	}
+	axis, err := model.layout.axis(name, dim)
+	if err != nil {
+		return layout{}, 0, err
+	}
+	l := model.layout
+	l.shape[axis] = 0
+	for _, t := range ts {
+		if nothing(t) {
+			continue
+		}
+		shape := t.layout
+		shape.shape[axis] = l.shape[axis]
+		if !shape.dims().Equal(l.dims()) {
+			return layout{}, 0, shapeErr(name, shapesOf(ts), "shapes differ in more than dimension %d", dim)
+		}
+		l.shape[axis] += t.layout.shape[axis]
+	}
+	return l, axis, nil
 }
 
 // nothing reports whether t has shape [0].
@@ -62,15 +70,9 @@ func Stack(ts []*Tensor, dim int) (*Tensor, error) {
 			return nil, shapeErr(name, shapesOf(ts), "shapes differ")
 		}
 	}
-	if l.ndim == MaxDims {
-		return nil, shapeErr(name, shapesOf(ts), "at most %d dimensions are allowed", MaxDims)
-	}
-	if dim < -(l.ndim+1) || dim > l.ndim {
-		return nil, shapeErr(name, shapesOf(ts), "dimension %d is not in %d..%d", dim, -(l.ndim + 1), l.ndim)
-	}
-	axis := dim
-	if axis < 0 {
-		axis += l.ndim + 1
+	axis, err := l.newAxis(name, dim)
+	if err != nil {
+		return nil, err
 	}
 	l.insert(axis, len(ts), 0)
 	return join(name, ts, dt, &l, func(at *layout, done int, t *Tensor) int {

@@ -97,6 +97,10 @@ func Where(cond, a, b *Tensor) (*Tensor, error) {
 	if cond.dtype != Bool {
 		return nil, dtypeErr(name, "the condition must be bool", cond.dtype, a.dtype, b.dtype)
 	}
+	l, err := broadcastLayout(name, cond, a, b)
+	if err != nil {
+		return nil, err
+	}
 	dt := Promote(a.dtype, b.dtype)
 	x, err := a.as(name, dt, cond.exec)
 	if err != nil {
@@ -108,5 +112,5 @@ func Where(cond, a, b *Tensor) (*Tensor, error) {
 		return nil, err
 	}
 	defer drop(y, b)
-	return pointwise(name, op.Where, cond.exec, dt, scalars{}, cond, x, y)
+	return pointwise(name, op.Where, cond.exec, dt, &l, scalars{}, cond, x, y)
 }

@@ -28,7 +28,7 @@ func Ones(e Exec, dt DType, shape ...int) (*Tensor, error) {
 	return filled("Ones", e, 1, dt, shape)
 }
 
-// Full makes a tensor of copies of value. Integer types take its integral part, bool takes "not 0".
+// Full makes a tensor of copies of value. Integer types take its integral part, which int64 must hold; bool takes "not 0".
 func Full(e Exec, value float64, dt DType, shape ...int) (*Tensor, error) {
 	return filled("Full", e, value, dt, shape)
 }
@@ -47,6 +47,9 @@ func filled(name string, e Exec, value float64, dt DType, shape []int) (*Tensor,
 }
 
 func full(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, error) {
+	if err := fillable(name, dt, value); err != nil {
+		return nil, err
+	}
 	t, err := alloc(name, e, dt, l)
 	if err != nil {
 		return nil, err
@@ -56,6 +59,14 @@ func full(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, err
 		return nil, err
 	}
 	return t, nil
+}
+
+// fillable refuses values of which integers can hold no part: NaN, infinities, and what is beyond int64.
+func fillable(name string, dt DType, value float64) error {
+	if dt.IsInteger() && !integral(math.Trunc(value)) {
+		return valueErr(name, "value is %v; %s cannot hold it", value, dt)
+	}
+	return nil
 }
 
 // fill sets the elements that l selects.
@@ -91,7 +102,11 @@ func Arange(e Exec, start, end, step float64, dt DType) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := Empty(e, dt, n)
+	l, err := newLayout(name, []int{n})
+	if err != nil {
+		return nil, err
+	}
+	t, err := alloc(name, e, dt, &l)
 	if err != nil || n == 0 {
 		return t, err
 	}

@@ -4,14 +4,10 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// pointwise launches an element-wise operation over inputs broadcast together, into a new contiguous tensor of type dt
-// under e. The inputs are usable, on one device, and already of the types that the kernel wants.
-func pointwise(name string, id op.ID, e Exec, dt DType, s scalars, ins ...*Tensor) (*Tensor, error) {
-	l, err := broadcastLayout(name, ins...)
-	if err != nil {
-		return nil, err
-	}
-	r, err := alloc(name, e, dt, &l)
+// pointwise launches an element-wise operation into a new contiguous tensor of type dt and layout l under e. The inputs are
+// usable, on one device, already of the types that the kernel wants, and broadcast to l.
+func pointwise(name string, id op.ID, e Exec, dt DType, l *layout, s scalars, ins ...*Tensor) (*Tensor, error) {
+	r, err := alloc(name, e, dt, l)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +44,7 @@ func unary(name string, id op.ID, t *Tensor, in, out DType, s scalars) (*Tensor,
 		return nil, err
 	}
 	defer drop(x, t)
-	return pointwise(name, id, t.exec, out, s, x)
+	return pointwise(name, id, t.exec, out, &t.layout, s, x)
 }
 
 // unaryNumeric is unary for operations on floating-point and integer types.
@@ -86,6 +82,10 @@ const needsFloat = "needs a floating-point type"
 
 // binary runs an operation of two inputs, both converted to type in, broadcast together.
 func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Tensor, error) {
+	l, err := broadcastLayout(name, a, b)
+	if err != nil {
+		return nil, err
+	}
 	x, err := a.as(name, in, a.exec)
 	if err != nil {
 		return nil, err
@@ -96,5 +96,5 @@ func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Ten
 		return nil, err
 	}
 	defer drop(y, b)
-	return pointwise(name, id, a.exec, out, s, x, y)
+	return pointwise(name, id, a.exec, out, &l, s, x, y)
 }

@@ -112,7 +112,7 @@ func gradient(name string, id op.ID, grad, saved *Tensor, v ...float64) (*Tensor
 	if !grad.Shape().Equal(saved.Shape()) {
 		return nil, shapeErr(name, []Shape{grad.Shape(), saved.Shape()}, "shapes differ")
 	}
-	return pointwise(name, id, grad.exec, grad.dtype, numbers(grad.dtype, v...), grad, saved)
+	return pointwise(name, id, grad.exec, grad.dtype, &grad.layout, numbers(grad.dtype, v...), grad, saved)
 }
 
 // sameFloat refuses operands that are not usable, not on one device, or not of one floating-point type.

@@ -143,9 +143,10 @@ func runProgram(p program, inputs []*tensor.Tensor) (*tensor.Tensor, error) {
 func TestPrograms_GiveWhatPyTorchGives(t *testing.T) {
 	var programs []program
 	readGolden(t, "programs.json", &programs)
+	b := onHost(t)
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
-			b := onHost(t)
+			require.Zero(t, b.allocated(), "the program before kept memory")
 			var inputs []*tensor.Tensor
 			for _, in := range p.Inputs {
 				inputs = append(inputs, in.tensor(t, b.Exec))

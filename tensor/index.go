@@ -15,29 +15,20 @@ func (t *Tensor) IndexSelect(dim int, idx *Tensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	wide, at, err := indices(name, t, idx)
+	src, l, err := selectLayout(name, t, axis, idx)
+	if err != nil {
+		return nil, err
+	}
+	wide, err := idx.as(name, Int64, t.exec)
 	if err != nil {
 		return nil, err
 	}
 	defer drop(wide, idx)
-	if t.NDim() == 0 && at.len() != 1 {
-		return nil, shapeErr(name, []Shape{t.Shape(), idx.Shape()}, "a scalar takes one index")
-	}
-	src := t.layout
-	if src.ndim == 0 {
-		src.insert(0, 1, 1)
-	}
-	shape := src.shape
-	shape[axis] = at.shape[0]
-	l, err := newLayout(name, shape[:src.ndim])
-	if err != nil {
-		return nil, err
-	}
 	r, err := alloc(name, t.exec, t.dtype, &l)
 	if err != nil {
 		return nil, err
 	}
-	if err := indexed(name, op.IndexSelect, r, t, &src, wide, &at, axis); err != nil {
+	if err := indexed(name, op.IndexSelect, r, t, &src, wide, axis); err != nil {
 		r.Release()
 		return nil, err
 	}
@@ -47,41 +38,55 @@ func (t *Tensor) IndexSelect(dim int, idx *Tensor) (*Tensor, error) {
 	return r, nil
 }
 
-// indices gives idx the type and the layout that the kernels want: int64, one dimension.
-func indices(name string, t, idx *Tensor) (*Tensor, layout, error) {
-	if idx.dtype != Int64 && idx.dtype != Int32 {
-		return nil, layout{}, dtypeErr(name, "indices are int64 or int32", t.dtype, idx.dtype)
+// selectLayout is the layout of t, of one dimension if it is a scalar, and that of what IndexSelect takes from it.
+func selectLayout(name string, t *Tensor, axis int, idx *Tensor) (src, out layout, err error) {
+	if err := checkIndices(name, t, idx); err != nil {
+		return src, out, err
 	}
-	if idx.NDim() > 1 {
-		return nil, layout{}, shapeErr(name, []Shape{t.Shape(), idx.Shape()}, "indices have one dimension")
+	src = t.layout
+	if src.ndim == 0 {
+		src.insert(0, 1, 1)
 	}
-	wide, err := idx.as(name, Int64, t.exec)
-	if err != nil {
-		return nil, layout{}, err
+	switch shapes := []Shape{t.Shape(), idx.Shape()}; {
+	case t.NDim() == 0 && idx.Len() != 1:
+		return src, out, shapeErr(name, shapes, "a scalar takes one index")
+	case src.shape[axis] == 0 && idx.Len() > 0:
+		return src, out, shapeErr(name, shapes, "there is nothing to index")
 	}
-	at := wide.layout
-	if at.ndim == 0 {
-		at.insert(0, 1, 1)
-	}
-	return wide, at, nil
+	shape := src.shape
+	shape[axis] = idx.Len()
+	out, err = newLayout(name, shape[:src.ndim])
+	return src, out, err
 }
 
-func indexed(name string, id op.ID, dst, a *Tensor, la *layout, idx *Tensor, at *layout, axis int) error {
-	if la.len() == 0 && dst.Len() > 0 && at.len() > 0 {
-		return shapeErr(name, []Shape{la.dims(), idx.Shape()}, "there is nothing to index")
+// checkIndices refuses what cannot be the indices of an operation on t.
+func checkIndices(name string, t, idx *Tensor) error {
+	if idx.dtype != Int64 && idx.dtype != Int32 {
+		return dtypeErr(name, "indices are int64 or int32", t.dtype, idx.dtype)
 	}
+	if idx.NDim() > 1 {
+		return shapeErr(name, []Shape{t.Shape(), idx.Shape()}, "indices have one dimension")
+	}
+	return nil
+}
+
+// indexed launches an operation of dst, a under layout la, and int64 indices. Scalars are given one dimension.
+func indexed(name string, id op.ID, dst, a *Tensor, la *layout, idx *Tensor, axis int) error {
 	if dst.Len() == 0 || la.len() == 0 {
 		return nil
 	}
-	out := dst.layout
+	out, at := dst.layout, idx.layout
 	if out.ndim == 0 {
 		out.insert(0, 1, 1)
+	}
+	if at.ndim == 0 {
+		at.insert(0, 1, 1)
 	}
 	c := begin(id, dst.exec)
 	c.call.I[0] = int64(axis)
 	c.out(dst, &out)
 	c.in(a, la)
-	c.in(idx, at)
+	c.in(idx, &at)
 	return c.run(name)
 }
 
@@ -93,20 +98,20 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) error {
 	if err != nil {
 		return err
 	}
-	wide, at, err := indices(name, t, idx)
-	if err != nil {
-		return err
-	}
-	defer drop(wide, idx)
 	to, from := t.layout, src.layout
 	if to.ndim == 0 && from.ndim == 0 {
 		to.insert(0, 1, 1)
 		from.insert(0, 1, 1)
 	}
-	to.shape[axis] = at.shape[0]
+	to.shape[axis] = idx.Len()
 	if !to.dims().Equal(from.dims()) {
 		return shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "the source does not fit destination and indices")
 	}
+	wide, err := idx.as(name, Int64, t.exec)
+	if err != nil {
+		return err
+	}
+	defer drop(wide, idx)
 	x := src
 	if src.overlaps(t) { // unlike element-wise operations, not even the very same elements are safe
 		if x, err = src.convert(name, src.dtype, t.exec.Owned()); err != nil {
@@ -116,7 +121,7 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) error {
 		from = from.packed()
 	}
 	t.storage.changed()
-	return indexed(name, op.IndexAdd, t, x, &from, wide, &at, axis)
+	return indexed(name, op.IndexAdd, t, x, &from, wide, axis)
 }
 
 // indexAddAxis checks all of IndexAdd's operands but their shapes, and resolves the dimension.
@@ -128,6 +133,9 @@ func indexAddAxis(name string, t *Tensor, dim int, idx, src *Tensor) (int, error
 		return 0, dtypeErr(name, "destination and source must have one floating-point type", t.dtype, src.dtype)
 	}
 	if err := t.writable(name); err != nil {
+		return 0, err
+	}
+	if err := checkIndices(name, t, idx); err != nil {
 		return 0, err
 	}
 	return t.layout.axis(name, dim)

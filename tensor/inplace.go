@@ -14,6 +14,9 @@ func (t *Tensor) fillInPlace(name string, v float64) error {
 	if err := usable(name, t); err != nil {
 		return err
 	}
+	if err := fillable(name, t.dtype, v); err != nil {
+		return err
+	}
 	// An expanded tensor may be filled: what shares an address gets the same value.
 	l := t.layout
 	for i := 0; i < l.ndim; i++ {

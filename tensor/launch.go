@@ -1,9 +1,11 @@
 package tensor
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
@@ -41,6 +43,9 @@ func (l *launch) scalars(s scalars) {
 
 // out adds an output, under a layout of its storage that may differ from the handle's.
 func (l *launch) out(t *Tensor, as *layout) {
+	if invariants.Enabled {
+		t.mustHold(as)
+	}
 	l.call.Out = append(l.call.Out, op.View{})
 	t.view(&l.call.Out[len(l.call.Out)-1], as)
 	l.held = append(l.held, t)
@@ -48,10 +53,16 @@ func (l *launch) out(t *Tensor, as *layout) {
 
 // in adds an input.
 func (l *launch) in(t *Tensor, as *layout) {
+	if invariants.Enabled {
+		t.mustHold(as)
+	}
 	l.call.In = append(l.call.In, op.View{})
 	t.view(&l.call.In[len(l.call.In)-1], as)
 	l.held = append(l.held, t)
 }
+
+// workspace is kernels.Workspace, but for tests: kernels for the processor need none.
+var workspace = kernels.Workspace
 
 // run puts the call on the stream and gives l back to the pool. Storage from another stream is recorded first, so that its
 // memory is not reused before this call has run. The workspace is freed at once: that, too, is stream ordered.
@@ -60,7 +71,7 @@ func (l *launch) run(name string) error {
 	if err := l.record(); err != nil {
 		return wrap(name, err)
 	}
-	bytes := kernels.Workspace(&l.call)
+	bytes := workspace(&l.call)
 	if bytes == 0 {
 		return wrap(name, kernels.Launch(&l.call))
 	}
@@ -87,11 +98,13 @@ func (l *launch) record() error {
 	return nil
 }
 
+// recycle forgets everything but the memory of the slices.
 func (l *launch) recycle() {
-	out, in, held := l.call.Out[:0], l.call.In[:0], l.held[:0]
 	clear(l.held)
-	*l = launch{held: held}
-	l.call.Out, l.call.In = out, in
+	l.held, l.exec = l.held[:0], Exec{}
+	c := &l.call
+	c.Out, c.In, c.Stream = c.Out[:0], c.In[:0], nil
+	c.F, c.I, c.Work = [8]float64{}, [8]int64{}, op.View{}
 	launches.Put(l)
 }
 
@@ -102,4 +115,19 @@ func (s *storage) usedOn(id device.StreamID, e Exec) error {
 		return nil
 	}
 	return s.alloc.RecordStream(s.block, e.stream)
+}
+
+// mustHold panics if a layout reaches outside t's storage, or if the storage is not ours any more. It is the check of
+// invariants builds before each launch.
+func (t *Tensor) mustHold(l *layout) {
+	first, end := l.extent()
+	size := t.dtype.Size()
+	if first < 0 || end*size > int(t.storage.block.Size()) && end > first {
+		// invariant: views stay inside their storage
+		panic(fmt.Sprintf("tensor: elements %d..%d of %s are outside %d bytes", first, end, t.dtype, t.storage.block.Size()))
+	}
+	if t.storage.refs.Load() <= 0 {
+		// invariant: launch.held keeps a reference until the call is on the stream
+		panic("tensor: a kernel was given a storage that has been freed")
+	}
 }

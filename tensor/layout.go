@@ -134,6 +134,21 @@ func (l *layout) axis(name string, dim int) (int, error) {
 	return dim, nil
 }
 
+// newAxis resolves the place of a dimension that is to be put in, which may count from the end of the result.
+func (l *layout) newAxis(name string, dim int) (int, error) {
+	if l.ndim == op.MaxDims {
+		return 0, shapeErr(name, []Shape{l.dims()}, "at most %d dimensions are allowed", op.MaxDims)
+	}
+	n := l.ndim + 1
+	if dim < -n || dim >= n {
+		return 0, shapeErr(name, []Shape{l.dims()}, "dimension %d is not in %d..%d", dim, -n, n-1)
+	}
+	if dim < 0 {
+		dim += n
+	}
+	return dim, nil
+}
+
 // drop removes dimension i, which the caller has reduced to one element. A scalar stays as it is.
 func (l *layout) drop(i int) {
 	if l.ndim == 0 {

@@ -171,7 +171,9 @@ var operations = map[string]operation{
 	"MulScalarInPlace": inPlace(func(t *tensor.Tensor, _ tensors, a args) error { return t.MulScalarInPlace(a.float(0)) }),
 }
 
-func gradOfOutput(f func(*tensor.Tensor) (*tensor.Tensor, error), g func(t, u *tensor.Tensor) (*tensor.Tensor, error)) operation {
+func gradOfOutput(
+	f func(*tensor.Tensor) (*tensor.Tensor, error), g func(t, u *tensor.Tensor) (*tensor.Tensor, error),
+) operation {
 	return func(in tensors, _ args) (*tensor.Tensor, error) {
 		out, err := f(in[1])
 		if err != nil {
@@ -182,7 +184,9 @@ func gradOfOutput(f func(*tensor.Tensor) (*tensor.Tensor, error), g func(t, u *t
 	}
 }
 
-func gradAlong(f func(*tensor.Tensor, int) (*tensor.Tensor, error), g func(t, u *tensor.Tensor, dim int) (*tensor.Tensor, error)) operation {
+func gradAlong(
+	f func(*tensor.Tensor, int) (*tensor.Tensor, error), g func(t, u *tensor.Tensor, dim int) (*tensor.Tensor, error),
+) operation {
 	return func(in tensors, a args) (*tensor.Tensor, error) {
 		out, err := f(in[1], a.int(0))
 		if err != nil {

@@ -4,8 +4,7 @@ import "slices"
 
 // reshapeTo resolves one -1 among the dimensions of shape and checks that it has t's number of elements.
 func (t *Tensor) reshapeTo(name string, shape []int) (layout, error) {
-	n := t.Len()
-	hole, rest := -1, 1
+	n, hole := t.Len(), -1
 	var dims [MaxDims]int
 	if len(shape) > MaxDims {
 		return newLayout(name, shape)
@@ -24,7 +23,7 @@ func (t *Tensor) reshapeTo(name string, shape []int) (layout, error) {
 	if err != nil {
 		return l, err
 	}
-	rest = l.len()
+	rest := l.len()
 	if hole >= 0 && rest > 0 && n%rest == 0 {
 		l.shape[hole] = n / rest
 		l.pack()
@@ -97,6 +96,10 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
+	return t.reshape(name, shape)
+}
+
+func (t *Tensor) reshape(name string, shape []int) (*Tensor, error) {
 	to, err := t.reshapeTo(name, shape)
 	if err != nil {
 		return nil, err
@@ -131,10 +134,9 @@ func (t *Tensor) Flatten(from, to int) (*Tensor, error) {
 		return nil, shapeErr(name, []Shape{t.Shape()}, "dimension %d comes after %d", from, to)
 	}
 	if t.NDim() == 0 {
-		return t.Reshape(1)
+		return t.reshape(name, []int{1})
 	}
 	dims := t.layout.shape
 	joined := Shape(dims[first : last+1]).Len()
-	shape := slices.Replace(dims[:t.NDim()], first, last+1, joined)
-	return t.Reshape(shape...)
+	return t.reshape(name, slices.Replace(dims[:t.NDim()], first, last+1, joined))
 }

@@ -60,7 +60,8 @@ var samples = []sample{
 	{"Sum", "~float32[2 3]", args{false, 0.0}}, {"Sum", "int32[2 3]", args{true}}, {"Mean", "bfloat16[2 3]", args{false, 1.0}},
 	{"Max", "float32[2 3]", args{false, 0.0}}, {"Min", "bool[2 3]", args{false}}, {"Any", "float32[2 3]", args{false, 0.0}},
 	{"All", "bool[2 3]", args{true, 0.0}}, {"Prod", "bool[2 3]", nil}, {"Var", "float16[2 3]", args{1.0, false, 1.0}},
-	{"Std", "float32[2 3]", args{1.0, true}}, {"ArgMax", "float32[2 3]", args{1.0, false}}, {"ArgMin", "float32[]", args{0.0, false}},
+	{"Std", "float32[2 3]", args{1.0, true}}, {"ArgMax", "float32[2 3]", args{1.0, false}},
+	{"ArgMin", "float32[]", args{0.0, false}},
 
 	{"MatMul", "float32[2 3] ~float32[4 3]", nil}, {"MatMul", "float32[3] float32[5 3 2]", nil},
 	{"Linear", "float32[5 2 3] float32[4 3] float32[4]", nil}, {"Linear", "~float32[3 2] float32[4 3]", nil},

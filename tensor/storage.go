@@ -40,7 +40,7 @@ type leaked struct {
 // guard attaches the safety net, once: when no handle is reachable any more and the block was not freed, the runtime
 // queues the block to its allocator. The caller holds a reference.
 func (s *storage) guard() {
-	if s.block.IsZero() || !s.guarded.CompareAndSwap(false, true) {
+	if s.block.IsZero() || s.guarded.Load() || !s.guarded.CompareAndSwap(false, true) {
 		return
 	}
 	s.cleanup = runtime.AddCleanup(s, func(l leaked) { l.alloc.FreeLater(l.block) }, leaked{s.alloc, s.block})
@@ -64,6 +64,7 @@ func (s *storage) acquire() bool {
 func (s *storage) release(later bool) {
 	n := s.refs.Add(-1)
 	if invariants.Enabled && n < 0 {
+		// invariant: each handle releases once
 		panic("tensor: a storage was released more often than it was held")
 	}
 	if n != 0 || s.block.IsZero() {
@@ -79,6 +80,7 @@ func (s *storage) release(later bool) {
 	} else if err := s.alloc.Free(s.block); invariants.Enabled && err != nil {
 		// Free refuses blocks that are not its own or already free, which counting rules out. What else can fail is the
 		// device, and then the next operation on it says so.
+		// invariant: the block is ours, and freed once
 		panic("tensor: freeing a storage: " + err.Error())
 	}
 	runtime.KeepAlive(s)

@@ -28,6 +28,7 @@ func newBench(t testing.TB, dev device.Device, alloc memory.Allocator, opts ...t
 	b := bench{Exec: e, alloc: alloc}
 	t.Cleanup(func() {
 		require.Zero(t, b.allocated(), "bytes still allocated at the end of the test")
+		require.NoError(t, alloc.EmptyCache())
 	})
 	return b
 }

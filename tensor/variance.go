@@ -72,7 +72,7 @@ func (x *Tensor) squares(name string, set axes, e Exec) (*Tensor, error) {
 		return nil, err
 	}
 	defer mean.Release()
-	distance, err := pointwise(name, op.Sub, e.Owned(), x.dtype, scalars{}, x, mean)
+	distance, err := pointwise(name, op.Sub, e.Owned(), x.dtype, &x.layout, scalars{}, x, mean)
 	if err != nil {
 		return nil, err
 	}

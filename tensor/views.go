@@ -181,20 +181,15 @@ func (t *Tensor) Unsqueeze(dim int) (*Tensor, error) {
 		return nil, err
 	}
 	l := t.layout
-	if l.ndim == MaxDims {
-		return nil, shapeErr(name, []Shape{t.Shape()}, "at most %d dimensions are allowed", MaxDims)
-	}
-	if dim < -(l.ndim+1) || dim > l.ndim {
-		return nil, shapeErr(name, []Shape{t.Shape()}, "dimension %d is not in %d..%d", dim, -(l.ndim + 1), l.ndim)
-	}
-	if dim < 0 {
-		dim += l.ndim + 1
+	axis, err := l.newAxis(name, dim)
+	if err != nil {
+		return nil, err
 	}
 	stride := 1
-	if dim < l.ndim {
-		stride = l.strides[dim] * l.shape[dim]
+	if axis < l.ndim {
+		stride = l.strides[axis] * l.shape[axis]
 	}
-	l.insert(dim, 1, stride)
+	l.insert(axis, 1, stride)
 	return t.handle(&l, t.exec), nil
 }
 

@@ -28,6 +28,9 @@ func checkDocs(f *File) (problems []Problem) {
 	return problems
 }
 
+// selfEvident are methods whose name is their contract.
+var selfEvident = map[string]bool{"Error": true, "Unwrap": true, "String": true}
+
 // exportedFunc returns the name of a function or method that users can see, else "".
 func exportedFunc(d *ast.FuncDecl) string {
 	if !d.Name.IsExported() {
@@ -37,7 +40,7 @@ func exportedFunc(d *ast.FuncDecl) string {
 		return d.Name.Name
 	}
 	receiver := receiverType(d.Recv.List[0].Type)
-	if !ast.IsExported(receiver) {
+	if !ast.IsExported(receiver) || selfEvident[d.Name.Name] {
 		return ""
 	}
 	return receiver + "." + d.Name.Name

@@ -32,22 +32,22 @@ type layer struct {
 var layers = []layer{
 	{packages: "internal/...", may: leaves},
 	{packages: "tensor/dtype"},
-	{packages: "device"},
+	{packages: "device", tests: []string{"device/..."}},
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/..."), tests: []string{"device/..."}},
 
 	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},
 	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/internal/..."), tests: underMemory},
 
 	{packages: "kernels/op", may: []string{"device", "tensor/dtype"}, tests: []string{"device/..."}},
-	{packages: "kernels/cpu/...", may: with(underKernels, "own"), tests: []string{"kernels/kerneltest"}},
-	{packages: "kernels/cuda/...", may: with(underKernels, "own"), tests: []string{"kernels/kerneltest", "kernels/cpu"}},
-	{packages: "kernels/...", may: with(underKernels, "own", "kernels/cpu")},
+	{packages: "kernels/cpu/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest"}},
+	{packages: "kernels/cuda/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest", "kernels/cpu"}},
+	{packages: "kernels/...", may: with(underKernels, "own", "kernels/cpu"), tests: []string{"kernels"}},
 	{packages: "kernels", may: with(underKernels, "kernels/cpu", "kernels/cuda"), tests: []string{"kernels/..."}},
 
 	{packages: "tensor", may: with(underTensor, "tensor/internal/..."), tests: with(below, "tensor/...")},
 	{packages: "tensor/...", may: with(underTensor, "own", "tensor", "tensor/internal/..."), tests: with(below, "tensor/...")},
 
-	{packages: "autograd", may: with(underAutograd, "autograd/internal/..."), tests: with(below, "tensor/...", "autograd/internal/...")},
+	{packages: "autograd", may: with(underAutograd, "autograd/internal/..."), tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
@@ -76,17 +76,18 @@ var dependencies = []string{
 	"github.com/chewxy/math32",           // float32 functions
 	"github.com/ebitengine/purego",       // calls the GPU's driver without cgo
 	"github.com/pkg/errors",              // errors that know their place
+	"github.com/schollz/progressbar/v3",  // progress of examples; see onlyPrograms
 	"github.com/stretchr/testify",        // tests only
 	"github.com/x448/float16",            // float16 conversions
 	"go4.org/unsafe/assume-no-moving-gc", // not called: gorgonia.org/tensor needs a newer version of it than it asks for
 	"golang.org/x/sys",                   // memory from the operating system
-	"gonum.org/v1/plot",                  // plots of benchmarks/replay; see onlyBenchmarks
+	"gonum.org/v1/plot",                  // plots of benchmarks/replay; see onlyPrograms
 	"gorgonia.org/tensor",                // host tensors: how data enters and leaves
 }
 
-// onlyBenchmarks are those of the dependencies that programs which use this module must not pay for: nothing outside
-// benchmarks imports them, so they are in no build but that of a benchmark.
-var onlyBenchmarks = []string{"gonum.org/v1/plot"}
+// onlyPrograms are those of the dependencies that programs which use this module must not pay for: nothing outside examples
+// and benchmarks imports them, so they are in no build but that of one of ours.
+var onlyPrograms = []string{"github.com/schollz/progressbar/v3", "gonum.org/v1/plot"}
 
 // checkImports compares the imports of every file with layers and dependencies.
 func checkImports(m *Module) (problems []Problem) {
@@ -124,9 +125,9 @@ func judge(module string, f *File, target string) (what, remedy string) {
 		return f.pkg() + " imports testify outside tests",
 			`move the code to a _test.go file or to a package whose name ends in "test"`
 	}
-	for _, d := range onlyBenchmarks {
-		if matches(d+"/...", target) && !matches("benchmarks/...", f.pkg()) {
-			return f.pkg() + " imports " + target + ", which is for benchmarks only", "move the code to benchmarks/..."
+	for _, d := range onlyPrograms {
+		if matches(d+"/...", target) && !matches("benchmarks/...", f.pkg()) && !matches("examples/...", f.pkg()) {
+			return f.pkg() + " imports " + target + ", which is for our programs only", "move the code to examples/... or benchmarks/..."
 		}
 	}
 	for _, d := range dependencies {

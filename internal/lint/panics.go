@@ -8,7 +8,7 @@ import (
 // checkPanics finds panics outside tests that do not say which invariant of our own they defend. The comment
 // "// invariant: why this cannot happen" is on the line of the panic or ends on the line before it.
 func checkPanics(f *File) (problems []Problem) {
-	if isTestFile(f) {
+	if f.Test { // tests, and packages of test helpers
 		return nil
 	}
 	explained := f.invariantLines()

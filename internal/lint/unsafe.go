@@ -9,7 +9,7 @@ import (
 
 // unsafePlaces are where package unsafe may be used at all: where an address becomes memory. One file of each package
 // does it for all others; the folders of devices, which call the system, may have several.
-var unsafePlaces = []string{"device/...", "kernels/cpu/...", "kernels/cuda/...", "tensor"}
+var unsafePlaces = []string{"device/...", "kernels/cpu/...", "kernels/cuda/...", "internal/rawbytes", "internal/fpstack", "tensor"}
 
 //go:embed unsafe_files.txt
 var unsafeList string

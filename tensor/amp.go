@@ -1,0 +1,149 @@
+package tensor
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// What a gradient scaler needs of the device: nothing here waits for it.
+
+// AmpUnscale multiplies the elements of grads, in place, by the element of inv, and sets found, which has one element too, to
+// 1 if any of them was infinite or NaN before (torch._amp_foreach_non_finite_check_and_unscale_). It never clears found.
+// inv and found are float32, grads have floating-point types; nil ones are skipped. Everything runs under found's Exec, all
+// gradients of one type in one launch; gradients that are not contiguous go through temporaries. If it fails, no gradient
+// was changed, unless the launch itself failed.
+func AmpUnscale(grads []*Tensor, found, inv *Tensor) error {
+	const name = "AmpUnscale"
+	if err := singles(name, Float32, found, inv); err != nil {
+		return err
+	}
+	var types []DType
+	members := map[DType][]*Tensor{}
+	for _, g := range grads {
+		if g == nil {
+			continue
+		}
+		if err := together(name, found, g); err != nil {
+			return err
+		}
+		if !g.dtype.IsFloat() {
+			return dtypeErr(name, needsFloat, g.dtype)
+		}
+		if err := g.writable(name); err != nil {
+			return err
+		}
+		if members[g.dtype] == nil {
+			types = append(types, g.dtype)
+		}
+		members[g.dtype] = append(members[g.dtype], g)
+	}
+	groups := make([]unscaleGroup, len(types))
+	defer func() {
+		for i := range groups {
+			groups[i].drop()
+		}
+	}()
+	for i, dt := range types {
+		if err := groups[i].pack(name, members[dt], found.exec); err != nil {
+			return err
+		}
+	}
+	for i := range groups {
+		if err := groups[i].run(name, found, inv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unscaleGroup is the gradients of one type, and beside each what the kernel works on: itself, or a contiguous copy.
+type unscaleGroup struct {
+	grads  []*Tensor
+	packed []*Tensor
+}
+
+func (u *unscaleGroup) pack(name string, grads []*Tensor, e Exec) error {
+	u.grads = grads
+	for _, g := range grads {
+		p, err := g.packedAs(name, g.dtype, e)
+		if err != nil {
+			return err
+		}
+		u.packed = append(u.packed, p)
+	}
+	return nil
+}
+
+func (u *unscaleGroup) drop() {
+	for i, p := range u.packed {
+		drop(p, u.grads[i])
+	}
+}
+
+// run launches the kernel and writes copies back.
+func (u *unscaleGroup) run(name string, found, inv *Tensor) error {
+	c := begin(op.AmpUnscale, found.exec)
+	c.call.I[0] = int64(len(u.grads))
+	for i, p := range u.packed {
+		u.grads[i].storage.changed()
+		c.out(p, &p.layout)
+	}
+	found.storage.changed()
+	c.out(found, &found.layout)
+	c.in(inv, &inv.layout)
+	if err := c.run(name); err != nil {
+		return err
+	}
+	for i, p := range u.packed {
+		g := u.grads[i]
+		if p == g {
+			continue
+		}
+		h := g.On(found.exec)
+		err := h.write(name, &h.layout, p, &p.layout)
+		h.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AmpUpdateScale changes the scale of a gradient scaler and its growth tracker in place (torch._amp_update_scale_): if found
+// is not 0, scale *= backoff and tracker = 0; else tracker += 1, and at interval scale *= growth, unless that is infinite,
+// and tracker = 0. All have one element; scale and found are float32, tracker is int32. It runs under scale's Exec.
+func AmpUpdateScale(scale, tracker, found *Tensor, growth, backoff float64, interval int) error {
+	const name = "AmpUpdateScale"
+	if err := singles(name, Float32, scale, found); err != nil {
+		return err
+	}
+	if err := singles(name, Int32, tracker); err != nil {
+		return err
+	}
+	if err := together(name, scale, tracker); err != nil {
+		return err
+	}
+	c := begin(op.AmpUpdateScale, scale.exec)
+	c.call.F[0], c.call.F[1], c.call.I[0] = growth, backoff, int64(interval)
+	c.out(scale, &scale.layout)
+	c.out(tracker, &tracker.layout)
+	c.in(found, &found.layout)
+	scale.storage.changed()
+	tracker.storage.changed()
+	return c.run(name)
+}
+
+// singles refuses tensors that are not on one device, not of type dt, or do not have exactly one element.
+func singles(name string, dt DType, ts ...*Tensor) error {
+	if err := together(name, ts...); err != nil {
+		return err
+	}
+	for _, t := range ts {
+		if t.dtype != dt {
+			return dtypeErr(name, "needs "+dt.String(), t.dtype)
+		}
+		if t.Len() != 1 {
+			return shapeErr(name, []Shape{t.Shape()}, "needs one element")
+		}
+	}
+	return nil
+}

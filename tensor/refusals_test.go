@@ -1,0 +1,109 @@
+package tensor_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// refusal is the kind of an error: that of the typed error that the operation must return.
+type refusal string
+
+func kindOf(err error) refusal {
+	var shape *tensor.ShapeError
+	var dtype *tensor.DTypeError
+	var value *tensor.ValueError
+	switch {
+	case errors.As(err, &shape):
+		return "shape"
+	case errors.As(err, &dtype):
+		return "dtype"
+	case errors.As(err, &value):
+		return "value"
+	}
+	return refusal(fmt.Sprintf("%v", err))
+}
+
+// refusals are uses that an operation must refuse, and with which error.
+var refusals = []struct {
+	sample
+	want refusal
+}{
+	{sample{"FillInPlace", "int32[2]", args{math.NaN()}}, "value"}, {sample{"FillInPlace", "uint8[2]", args{1e19}}, "value"},
+	{sample{"Neg", "bool[2]", nil}, "dtype"}, {sample{"Abs", "bool[2]", nil}, "dtype"},
+	{sample{"ReLU", "bool[2]", nil}, "dtype"}, {sample{"GELU", "int32[2]", nil}, "dtype"},
+	{sample{"Softplus", "int64[2]", args{1.0, 20.0}}, "dtype"}, {sample{"SubScalar", "bool[2]", args{1.0}}, "dtype"},
+	{sample{"Sub", "bool[2] int32[2]", nil}, "dtype"}, {sample{"Pow", "bool[2] bool[2]", nil}, "dtype"},
+	{sample{"PowScalar", "int32[2]", args{-1.0}}, "value"}, {sample{"AddScaled", "bool[2] bool[2]", args{2.0}}, "value"},
+	{sample{"AddScaled", "int32[2] int32[2]", args{0.5}}, "value"},
+	{sample{"Clamp", "float32[2]", args{math.NaN(), 1.0}}, "value"},
+	{sample{"Clamp", "float32[2]", args{1.0, math.NaN()}}, "value"},
+	{sample{"Where", "int32[2] float32[2] float32[2]", nil}, "dtype"},
+	{sample{"Where", "bool[3] float32[2] float32[2]", nil}, "shape"},
+	{sample{"ReLUGrad", "float32[2] float64[2]", nil}, "dtype"}, {sample{"GELUGrad", "int32[2] int32[2]", nil}, "dtype"},
+	{sample{"SiLUGrad", "float32[2] float32[1]", nil}, "shape"},
+	{sample{"SoftmaxGrad", "float32[2] float32[2 1]", args{0.0}}, "shape"},
+	{sample{"Softmax", "float32[2]", args{1.0}}, "shape"}, {sample{"LogSoftmax", "int64[2]", args{0.0}}, "dtype"},
+	{sample{"Sum", "float32[2]", args{false, 1.0}}, "shape"},
+	{sample{"Max", "float32[2]", args{false, 0.0, 0.0}}, "shape"}, {sample{"Min", "float32[0]", args{false}}, "shape"},
+	{sample{"ArgMax", "bool[2]", args{0.0, false}}, "dtype"}, {sample{"ArgMin", "float32[0]", args{0.0, false}}, "shape"},
+	{sample{"Var", "int32[2]", args{1.0, false}}, "dtype"}, {sample{"Std", "float32[2]", args{1.0, false, 2.0}}, "shape"},
+	{sample{"Mean", "bool[2]", args{false}}, "dtype"},
+	{sample{"AddMM", "float32[2] float32[2] float32[2 2]", args{1.0, 1.0}}, "shape"},
+	{sample{"AddMM", "float32[2] float32[2 3] float32[2 2]", args{1.0, 1.0}}, "shape"},
+	{sample{"MatMul", "int32[2 2] int32[2 2]", nil}, "dtype"}, {sample{"Linear", "float32[] float32[2 2]", nil}, "shape"},
+	{sample{"Linear", "float32[2 2] float32[3 2] float32[2]", nil}, "shape"},
+	{sample{"NLL", "float32[2 3] int32[2]", args{-1.0}}, "dtype"},
+	{sample{"NLL", "float32[2] int64[2]", args{-1.0}}, "shape"},
+	{sample{"NLLGrad", "int64[2] int64[2]", args{3.0, -1.0}}, "dtype"},
+	{sample{"NLLGrad", "float32[2] int64[3]", args{3.0, -1.0}}, "shape"},
+	{sample{"NLLGrad", "float32[2] int64[2]", args{-3.0, -1.0}}, "shape"},
+	{sample{"IndexSelect", "float32[2] int64[2]", args{1.0}}, "shape"},
+	{sample{"IndexSelect", "float32[] int64[2]", args{0.0}}, "shape"},
+	{sample{"IndexSelect", "float32[0 2] int64[2]", args{0.0}}, "shape"},
+	{sample{"IndexSelect", "float32[2] uint8[2]", args{0.0}}, "dtype"},
+	{sample{"IndexAdd", "int32[2] int64[1] int32[1]", args{0.0}}, "dtype"},
+	{sample{"IndexAdd", "float32[2] int64[1] float64[1]", args{0.0}}, "dtype"},
+	{sample{"IndexAdd", "float32[2] int64[1] float32[1]", args{3.0}}, "shape"},
+	{sample{"IndexAdd", "float32[2] int64[1 1] float32[1]", args{0.0}}, "shape"},
+	{sample{"Cat", "float32[] float32[]", args{0.0}}, "shape"},
+	{sample{"Cat", "float32[2] float32[2 2]", args{0.0}}, "shape"}, {sample{"Cat", "float32[2]", args{1.0}}, "shape"},
+	{sample{"Stack", "float32[2]", args{2.0}}, "shape"}, {sample{"T", "float32[2 2 2]", nil}, "shape"},
+	{sample{"Permute", "float32[2 2]", args{0.0}}, "shape"}, {sample{"Permute", "float32[2 2]", args{0.0, 0.0}}, "shape"},
+	{sample{"Permute", "float32[2 2]", args{0.0, 2.0}}, "shape"},
+	{sample{"Transpose", "float32[2 2]", args{0.0, 2.0}}, "shape"},
+	{sample{"Flatten", "float32[2 2]", args{1.0, 0.0}}, "shape"},
+	{sample{"Slice", "float32[]", args{0.0, 0.0, 1.0, 1.0}}, "shape"},
+	{sample{"Select", "float32[2]", args{0.0, 2.0}}, "shape"},
+	{sample{"Narrow", "float32[2]", args{0.0, 1.0, 2.0}}, "shape"}, {sample{"Squeeze", "float32[1]", args{1.0}}, "shape"},
+	{sample{"View", "float32[6]", args{-1.0, -1.0}}, "shape"}, {sample{"View", "~float32[2 3]", args{6.0}}, "shape"},
+	{sample{"Reshape", "float32[0]", args{0.0, -1.0}}, "shape"},
+	{sample{"Expand", "float32[2]", args{-1.0, 2.0}}, "shape"}, {sample{"Expand", "float32[2 2]", args{2.0}}, "shape"},
+	{sample{"CopyFrom", "float32[2] float32[3]", nil}, "shape"}, {sample{"Add", "int32[2] float32[3]", nil}, "shape"},
+	{sample{"Lt", "int32[2] float32[3]", nil}, "shape"}, {sample{"And", "int32[2] float32[3]", nil}, "shape"},
+	{sample{"Where", "bool[3] int32[2] float32[2]", nil}, "shape"},
+	{sample{"IndexAdd", "float32[2] int32[2] float32[1]", args{0.0}}, "shape"},
+}
+
+func TestOperations_RefuseWhatTheyCannotDo(t *testing.T) {
+	for _, c := range refusals {
+		b, _ := onSim(t)
+		in := c.inputs(t, b.Exec)
+		before := b.alloc.Stats().Allocation.All.Allocated
+		_, err := c.run(in)
+		require.Error(t, err, "%v", c.sample)
+		require.Equal(t, c.want, kindOf(err), "%v: %v", c.sample, err)
+		require.Contains(t, err.Error(), "tensor: "+c.op+": ", "%v", c.sample)
+		clones := int64(0) // the test runs operations in place on a clone, and gradients of outputs on an output
+		switch c.op {
+		case "CopyFrom", "IndexAdd", "FillInPlace", "ReLUGrad", "SoftmaxGrad":
+			clones = 1
+		}
+		require.Equal(t, before+clones, b.alloc.Stats().Allocation.All.Allocated, "%v: a refusal comes before any allocation", c.sample)
+	}
+}
