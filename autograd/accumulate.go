@@ -1,6 +1,9 @@
 package autograd
 
-import "github.com/cistern-ml/cistern/tensor"
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor"
+)
 
 // deliver adds t, which it takes over, to the incoming gradient of v. A leaf that has got all its gradients of this pass
 // passes the sum on to its owner.
@@ -71,8 +74,12 @@ const minBlock = 512
 // runs under t's Exec, the graph's: package streams.go orders it with the parameter's stream.
 func (p *Parameter) accumulate(t *tensor.Tensor) error {
 	defer t.Release()
-	if p.value == nil {
+	if p.Tensor() == nil {
 		return &ParameterError{Name: p.name, Shape: p.shape}
+	}
+	if here, there := t.Device().ID(), p.value.Device().ID(); here != there {
+		return &tensor.DeviceError{Op: "gradient of parameter " + p.name, Devices: []device.ID{here, there},
+			Detail: "the parameter was moved between forward and backward"}
 	}
 	if p.grad != nil {
 		h := p.grad.On(t.Exec())

@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -60,7 +61,7 @@ func (v *Variable) Backward(opts ...BackwardOption) error {
 func (b *backward) prepare() error {
 	v := b.root
 	switch {
-	case b.g.noGrad:
+	case b.g.inference:
 		return &GradError{Detail: "Backward in a graph made with NoGrad"}
 	case !v.requires:
 		return &GradError{Detail: "Backward of a variable that depends on no leaf that requires a gradient"}
@@ -90,12 +91,7 @@ func (b *backward) collect() {
 			}
 		}
 	}
-	slices.SortFunc(b.nodes, func(m, n *node) int {
-		if m.number > n.number {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(b.nodes, func(m, n *node) int { return cmp.Compare(n.number, m.number) })
 	b.count()
 }
 
@@ -164,17 +160,8 @@ func (b *backward) step(n *node) error {
 			return err
 		}
 	}
-	for i, v := range n.in {
-		if !n.flows(i) {
-			continue
-		}
-		t, err := n.gradient(i, out.buf.t)
-		if err != nil {
-			return err
-		}
-		if err := b.deliver(v, t); err != nil {
-			return err
-		}
+	if err := b.rules(n, out.buf.t); err != nil {
+		return err
 	}
 	if !b.retain && len(n.saved) > 0 {
 		n.free()
@@ -186,22 +173,6 @@ func (b *backward) step(n *node) error {
 		b.g.observer(n.op.name, true)
 	}
 	return nil
-}
-
-// gradient runs the rule of input i and brings its result to the input's shape and type.
-func (n *node) gradient(i int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	v := n.in[i]
-	t, err := n.op.rule(i).grad(n, i, g)
-	if err == nil && !t.Shape().Equal(v.Shape()) {
-		t, err = after(t, func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.SumTo(v.Shape()...) })
-	}
-	if err == nil && t.DType() != v.dtype {
-		t, err = after(t, func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.To(v.dtype) })
-	}
-	if err == nil && n.g.anomaly {
-		t, err = finite(t)
-	}
-	return t, err
 }
 
 // abort drops the gradients that were under way when a pass failed.

@@ -127,8 +127,8 @@ func byRows(o *op, c classLoss, v, classes *Variable) *Variable {
 			}
 			rows = v.Permute(append(order, 1)...)
 		}
-		n := rows.Shape()[:rows.NDim()-1].Len()
-		loss := o.apply(c, rows.Reshape(n, rows.Dim(-1)), classes.Reshape(classes.Len()))
+		width := v.Dim(min(1, v.NDim()-1))
+		loss := o.apply(c, rows.Reshape(v.Len()/max(width, 1), width), classes.Reshape(classes.Len()))
 		if c.reduction == NoReduction {
 			loss = loss.Reshape(classes.Shape()...)
 		}

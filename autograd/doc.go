@@ -43,7 +43,8 @@
 //  10. A graph that is dropped without Release is found by the garbage collector some time, and its memory goes back at the next
 //     allocation. Statistics count that (NumDeferredFrees), so that it is seen.
 //
-// With NoGrad nothing is saved and rules 4 to 7 fall away: each temporary dies with its scope.
+// With NoGrad nothing is saved and rules 4 to 7 fall away: each temporary dies with its scope. With Checkpoint only the inputs
+// of a part of the model are saved, and backward computes the part again.
 //
 // # Errors
 //

@@ -10,7 +10,7 @@ import (
 
 // Sentinels for errors.Is. Each has a typed error, for errors.As, with the values.
 var (
-	ErrReleased        = stderrors.New("use of a value that was released")     // *ReleasedError
+	ErrReleased        = stderrors.New("value was released")                   // *ReleasedError
 	ErrSecondBackward  = stderrors.New("second backward over freed nodes")     // *SecondBackwardError
 	ErrModified        = stderrors.New("saved tensor was modified in place")   // *ModifiedError
 	ErrNoGrad          = stderrors.New("variable does not require a gradient") // *GradError
@@ -106,7 +106,10 @@ type ReleasedError struct {
 
 // Error is one line that says what was used, and why it is gone.
 func (e *ReleasedError) Error() string {
-	return fmt.Sprintf("%s: %v %s: %s", e.Use, ErrReleased, e.Operand, e.Reason)
+	if e.Operand.DType == 0 {
+		return fmt.Sprintf("%s: %v: %s", e.Use, ErrReleased, e.Reason)
+	}
+	return fmt.Sprintf("%s: value of %s was released: %s", e.Use, e.Operand, e.Reason)
 }
 
 // Unwrap returns ErrReleased.

@@ -42,6 +42,29 @@ func TestGraph_KeepsTheFirstErrorOfAChain(t *testing.T) {
 	require.Zero(t, bad.NDim())
 }
 
+func TestOperations_DoNothingAfterAnError(t *testing.T) {
+	first := errors.New("the first error")
+	for _, c := range gradientCases {
+		r := onHost(t)
+		g := r.graph()
+		defer g.Release()
+		var alive, poison vars
+		inputs := c.make(r)
+		for _, x := range inputs {
+			alive = append(alive, g.Input(x))
+		}
+		g.Fail(first)
+		for _, x := range inputs {
+			poison = append(poison, g.Input(x))
+		}
+		base := r.allocated()
+		for name, in := range map[string]vars{"before": alive, "after": poison} {
+			require.Same(t, first, c.f(in).Backward(), "%s %s: inputs from %s", c.op, c.note, name)
+		}
+		require.Equal(t, base, r.allocated())
+	}
+}
+
 func TestGraph_WithoutADevice_ReportsItAtTheEnd(t *testing.T) {
 	g := autograd.NewGraph(nil)
 	defer g.Release()

@@ -1,18 +1,13 @@
 package autograd
 
-import (
-	"maps"
-	"slices"
-)
-
 // Observe makes f be called after each forward and each gradient rule of g.
 func (g *Graph) Observe(f func(op string, backward bool)) { g.observer = f }
 
-// Operations lists the names of all operations.
-func Operations() []string { return slices.Sorted(maps.Keys(table)) }
-
 // Differentiable reports whether any input of an operation has a rule, and lists what is said of the others.
 func Differentiable(name string) (some bool, reasons []string) {
+	if table[name].joint != nil {
+		return true, nil
+	}
 	for _, r := range table[name].rules {
 		if r.grad != nil {
 			some = true

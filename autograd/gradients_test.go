@@ -152,6 +152,9 @@ var gradientCases = []gradientCase{
 		return []*tensor.Tensor{r.random(1, 4, 3), r.ints([]int64{2, 0, 2, 3}, 2, 2)}
 	}},
 	{op: "dropout", f: func(v vars) *autograd.Variable { return v[0].Dropout(0.4) }, shapes: [][]int{{4, 5}}},
+	{op: "checkpoint", f: func(v vars) *autograd.Variable {
+		return autograd.Checkpoint(func(in vars) *autograd.Variable { return in[0].Mul(in[1]).Dropout(0.3).Tanh() }, v...)
+	}, shapes: [][]int{{2, 3}, {3}}},
 	{op: "to", f: func(v vars) *autograd.Variable { return v[0].To(tensor.Float64) }, shapes: [][]int{{2, 3}}},
 	{op: "contiguous", f: func(v vars) *autograd.Variable { return v[0].T().Contiguous() }, shapes: [][]int{{2, 3}}},
 }

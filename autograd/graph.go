@@ -17,10 +17,11 @@ type Graph struct {
 	ledger  *ledger
 	cleanup runtime.Cleanup
 
-	err      error // the first one
-	released bool
-	noGrad   bool
-	anomaly  bool
+	err       error // the first one
+	released  bool
+	inference bool // made with NoGrad: leaves require no gradients
+	noGrad    bool // operations record nothing: always in inference, else inside NoGrad
+	anomaly   bool
 
 	scope   *scope // the innermost open scope; nil outside of all
 	nodes   uint64 // how many nodes were recorded: the next node's number
@@ -44,7 +45,7 @@ func NewGraph(dev device.Device, opts ...Option) *Graph {
 		o(&c)
 	}
 	g := &Graph{
-		dev: dev, ledger: new(ledger), noGrad: c.noGrad, anomaly: c.anomaly, gen: c.gen, caster: c.caster,
+		dev: dev, ledger: new(ledger), inference: c.noGrad, noGrad: c.noGrad, anomaly: c.anomaly, gen: c.gen, caster: c.caster,
 	}
 	g.poison = &Variable{g: g}
 	exec, err := tensor.On(dev, c.exec...)
@@ -66,6 +67,14 @@ func (g *Graph) Exec() tensor.Exec { return g.exec }
 
 // GradEnabled reports whether operations record how to compute gradients.
 func (g *Graph) GradEnabled() bool { return !g.noGrad }
+
+// NoGrad runs f without recording: what it makes requires no gradient, and saves nothing. Leaves made inside are as outside.
+// It returns what f returns.
+func (g *Graph) NoGrad(f func() *Variable) *Variable {
+	defer func(before bool) { g.noGrad = before }(g.noGrad)
+	g.noGrad = true
+	return f()
+}
 
 // Err returns the first error of the graph: the operation, the shapes and the place. After an error, operations do nothing
 // and return a variable without a value, so that a chain of them needs to be checked only once, at its end.

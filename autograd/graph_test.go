@@ -309,3 +309,74 @@ func TestGraph_DroppedWithoutRelease_IsFreedByTheSafetyNet(t *testing.T) {
 	require.EqualValues(t, 2, r.alloc.Stats().NumDeferredFrees)
 	require.Equal(t, base, r.allocated())
 }
+
+func TestNoGrad_RecordsNothingInside(t *testing.T) {
+	r := onHost(t)
+	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{2})))
+	defer w.Release()
+	g := r.graph()
+	defer g.Release()
+	frozen := g.NoGrad(func() *autograd.Variable { return g.Param(w).Exp() })
+	require.False(t, frozen.RequiresGrad())
+	require.True(t, g.GradEnabled())
+	require.NoError(t, g.Param(w).MulScalar(3).Add(frozen).Backward(), "the parameter's leaf is as if made outside")
+	require.Equal(t, []float64{3}, values(t, w.Grad()))
+}
+
+func TestNew_BringsTensorsOfOtherExecsUnderTheGraphs(t *testing.T) {
+	r, other := onHost(t), onHost(t)
+	g := r.graph()
+	defer g.Release()
+	v := g.New(func(tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(r.exec, tensor.Float64, 1) })
+	require.Equal(t, g.Exec(), must2(v.Tensor()).Exec())
+	g.New(func(tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(other.exec, tensor.Float64, 1) })
+	var wrong *tensor.DeviceError
+	require.ErrorAs(t, g.Err(), &wrong)
+}
+
+func TestParameter_OfIntegersRequiresNoGradient(t *testing.T) {
+	r := onHost(t)
+	p := autograd.NewParameter("steps", must(tensor.FromSlice(r.exec, []int64{2})))
+	defer p.Release()
+	require.False(t, p.RequiresGrad())
+	p.SetRequiresGrad(true)
+	g := r.graph()
+	defer g.Release()
+	g.Param(p)
+	require.ErrorIs(t, g.Err(), autograd.ErrNoGrad)
+}
+
+func TestParameter_MovedBetweenForwardAndBackward_IsAnError(t *testing.T) {
+	r, other := onHost(t), onHost(t)
+	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{2})))
+	defer w.Release()
+	g := r.graph()
+	defer g.Release()
+	loss := g.Param(w).MulScalar(3)
+	require.NoError(t, w.To(other.exec, 0))
+	require.ErrorContains(t, loss.Backward(), "moved between forward and backward")
+	require.Nil(t, w.Grad())
+}
+
+func TestParameter_ReleasedBetweenForwardAndBackward_IsAnError(t *testing.T) {
+	r := onHost(t)
+	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{2})))
+	g := r.graph()
+	defer g.Release()
+	loss := g.Param(w).Exp()
+	w.Release()
+	require.ErrorIs(t, loss.Backward(), autograd.ErrNotMaterialized)
+	require.ErrorContains(t, g.Err(), `parameter "w" [1] has no tensor`)
+}
+
+func TestParam_MakesANewLeafIfItsWasReleased(t *testing.T) {
+	r := onHost(t)
+	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{2})))
+	defer w.Release()
+	g := r.graph()
+	defer g.Release()
+	first := g.Param(w).MulScalar(3)
+	g.Param(w).Release()
+	require.NoError(t, first.Add(g.Param(w)).Backward())
+	require.Equal(t, []float64{4}, values(t, w.Grad()))
+}

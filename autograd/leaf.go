@@ -26,9 +26,9 @@ func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
 		o(v)
 	}
 	if v.requires && !v.dtype.IsFloat() {
-		return g.fail(&GradError{Detail: "only floating-point tensors can require gradients, not " + v.dtype.String()})
+		return g.fail(notFloat("Input", v.dtype))
 	}
-	v.requires = v.requires && !g.noGrad
+	v.requires = v.requires && !g.inference
 	return v
 }
 
@@ -43,15 +43,24 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 	if err != nil {
 		return g.fail(&OpError{Op: "new", Site: callSite(), Err: err})
 	}
+	if t.Exec() != g.exec {
+		h, err := g.adopt("New", t)
+		t.Release()
+		if err != nil {
+			return g.fail(err)
+		}
+		t = h
+	}
 	return g.newVariable(t)
 }
 
-// Param returns p's leaf in this graph. There is one per graph, however often the parameter is used; it belongs to no scope.
+// Param returns p's leaf in this graph. There is one per graph, however often the parameter is used, unless that was released;
+// it belongs to no scope.
 func (g *Graph) Param(p *Parameter) *Variable {
 	if !g.ready("Param") {
 		return g.poison
 	}
-	if v, ok := g.params[p]; ok {
+	if v, ok := g.params[p]; ok && v.Alive() {
 		return v
 	}
 	if p.Tensor() == nil {
@@ -62,12 +71,20 @@ func (g *Graph) Param(p *Parameter) *Variable {
 		return g.fail(err)
 	}
 	v := g.Outside(func() *Variable { return g.newVariable(h) })
-	v.param, v.requires, v.keep = p, p.requiresGrad && !g.noGrad, true
+	v.param, v.keep = p, true
+	if p.requiresGrad && !v.dtype.IsFloat() {
+		return g.fail(notFloat("parameter "+p.name, v.dtype))
+	}
+	v.requires = p.requiresGrad && !g.inference
 	if g.params == nil {
 		g.params = make(map[*Parameter]*Variable)
 	}
 	g.params[p] = v
 	return v
+}
+
+func notFloat(what string, dt tensor.DType) error {
+	return &GradError{Detail: what + ": only floating-point tensors can require gradients, not " + dt.String()}
 }
 
 // adopt takes a handle on a user's tensor that works under the graph's Exec, and makes the graph's stream wait for what was
@@ -77,7 +94,7 @@ func (g *Graph) adopt(name string, t *tensor.Tensor) (*tensor.Tensor, error) {
 		return nil, &OpError{Op: name, Site: callSite(), Err: &tensor.ReleasedError{Op: name}}
 	}
 	if have, want := t.Device().ID(), g.dev.ID(); have != want {
-		return nil, &OpError{Op: name, Operands: []Operand{{t.DType(), t.Shape()}}, Site: callSite(), Err: &tensor.DeviceError{
+		return nil, &OpError{Op: name, Operands: []Operand{{t.DType(), t.Shape().Clone()}}, Site: callSite(), Err: &tensor.DeviceError{
 			Op: name, Devices: []device.ID{have, want}, Detail: "the tensor is not on the graph's device"}}
 	}
 	if err := g.follow(t.Exec().Stream()); err != nil {

@@ -49,7 +49,9 @@ func (n *node) run() (*Variable, error) {
 	if err := n.checkInputs(); err != nil {
 		return nil, err
 	}
-	if err := n.cast(); err != nil {
+	casts, err := n.cast()
+	defer casts.release()
+	if err != nil {
 		return nil, err
 	}
 	if !n.op.variadic && len(n.in) != len(n.op.rules) {
@@ -73,13 +75,13 @@ func (n *node) run() (*Variable, error) {
 func (n *node) tensor(i int) *tensor.Tensor { return n.in[i].tensor() }
 
 // flows reports whether input i gets a gradient.
-func (n *node) flows(i int) bool { return n.in[i].requires && n.op.rule(i).grad != nil }
+func (n *node) flows(i int) bool { return n.in[i].requires && n.op.flows(i) }
 
 // differentiable reports whether any input gets a gradient: forward functions ask it before computing what only the rules
 // need.
 func (n *node) differentiable() bool {
-	if n.g.noGrad {
-		return false
+	if n.g.noGrad || n.op.joint != nil {
+		return !n.g.noGrad
 	}
 	for i := range n.in {
 		if n.flows(i) {
@@ -93,7 +95,7 @@ func (n *node) differentiable() bool {
 func (n *node) record(out *Variable) {
 	var need uses
 	for i := range n.in {
-		if n.flows(i) {
+		if n.flows(i) || n.op.joint != nil {
 			need |= n.op.rule(i).uses
 		}
 	}

@@ -2,6 +2,8 @@ package autograd
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -13,6 +15,10 @@ type op struct {
 	forward  func(n *node) (*tensor.Tensor, error)
 	rules    []rule // one per input
 	variadic bool   // any number of inputs; rules[0] serves them all
+
+	// joint, if set, computes the gradients of all inputs at once, in place of the rules' grad. It returns one for each input;
+	// those of inputs without a gradient may be nil. A joint operation is recorded whether or not an input needs a gradient.
+	joint func(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error)
 }
 
 // rule says how to compute the gradient of one input. grad returns a new handle, which the engine takes over, from the
@@ -30,8 +36,10 @@ type uses uint64
 // output is the result of the operation.
 const output uses = 1 << 63
 
-// input is the operation's input i.
+// input is the operation's input i, and inputs are all of them. Only the first 62 inputs of an operation can be saved.
 func input(i int) uses { return 1 << i }
+
+const inputs uses = stash - 1
 
 // stash is what the forward function handed to node.stash.
 const stash uses = 1 << 62
@@ -52,6 +60,9 @@ func define(name string, forward func(n *node) (*tensor.Tensor, error), rules ..
 	return o
 }
 
+// Operations lists the names of all operations: what a Caster is asked about, in alphabetical order.
+func Operations() []string { return slices.Sorted(maps.Keys(table)) }
+
 // rule is the rule of input i.
 func (o *op) rule(i int) *rule {
 	if o.variadic {
@@ -59,6 +70,9 @@ func (o *op) rule(i int) *rule {
 	}
 	return &o.rules[i]
 }
+
+// flows reports whether input i can have a gradient.
+func (o *op) flows(i int) bool { return o.joint != nil || o.rule(i).grad != nil }
 
 // apply runs the operation on inputs of one graph. Every operation of every graph passes here. arg is what the operation
 // has besides its inputs. After an error it does nothing and returns the graph's poison.
@@ -103,34 +117,39 @@ func operands(in []*Variable) []Operand {
 // checkInputs refuses inputs that are nil, of another graph, or without a value.
 func (n *node) checkInputs() error {
 	for i, v := range n.in {
-		if v != nil && v.g != n.g {
+		switch {
+		case v != nil && v.g == n.g && v.Alive():
+		case v != nil && v.g != n.g:
 			return fmt.Errorf("%w: input %d", ErrOtherGraph, i)
-		}
-		if err := v.check(fmt.Sprintf("input %d", i)); err != nil {
-			return err
+		default:
+			return v.check(fmt.Sprintf("input %d", i))
 		}
 	}
 	return nil
 }
 
-// cast lets the graph's caster replace the inputs.
-func (n *node) cast() error {
+// cast lets the graph's caster replace the inputs. It returns what the caster made for this run alone, which the caller
+// releases after the run: what backward reads of it has been saved by then.
+func (n *node) cast() (*scope, error) {
 	g := n.g
 	if g.caster == nil || g.casting {
-		return nil
+		return nil, nil
 	}
-	g.casting = true
-	in, err := g.caster.Cast(n.op.name, n.in)
-	g.casting = false
+	made := g.beginScope()
+	in, err := func() ([]*Variable, error) {
+		defer func() { g.casting, g.scope = false, made.outer }()
+		g.casting = true
+		return g.caster.Cast(n.op.name, n.in)
+	}()
 	if err == nil {
 		err = g.err
 	}
 	if err != nil {
-		return err
+		return made, err
 	}
 	if len(in) != len(n.in) {
-		return fmt.Errorf("the caster returned %d inputs for %d", len(in), len(n.in))
+		return made, fmt.Errorf("the caster returned %d inputs for %d", len(in), len(n.in))
 	}
 	n.in = in
-	return n.checkInputs()
+	return made, n.checkInputs()
 }

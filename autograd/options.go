@@ -45,10 +45,11 @@ func WithCaster(c Caster) Option { return func(cfg *config) { cfg.caster = c } }
 func DetectAnomaly() Option { return func(c *config) { c.anomaly = true } }
 
 // Caster replaces the inputs of operations before they run: autocasting to a lower precision is one. Every operation of a
-// graph calls it at one place, with the operation's name and inputs. It returns the inputs to use, which may be in itself,
-// changed or not: the slice belongs to this one run of the operation. It makes new variables with ordinary operations on
-// the old ones (Variable.To), during which it is not called again, and keeps what shall serve several times with
-// Graph.Memo. An error becomes the error of the operation.
+// graph calls it at one place, with the operation's name (Operations lists them) and inputs. It returns the inputs to use,
+// which may be in itself, changed or not: the slice belongs to this one run of the operation. It makes new variables with
+// ordinary operations on the old ones (Variable.To), during which it is not called again. They serve this run only: their
+// values are released after it, but for what the operation saves. What shall serve several times is made with Graph.Memo. An
+// error becomes the error of the operation.
 type Caster interface {
 	Cast(op string, in []*Variable) ([]*Variable, error)
 }

@@ -18,9 +18,10 @@ type Parameter struct {
 	requiresGrad bool
 }
 
-// NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it.
+// NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
+// a floating-point type.
 func NewParameter(name string, t *tensor.Tensor) *Parameter {
-	return &Parameter{name: name, shape: t.Shape().Clone(), value: t, requiresGrad: true}
+	return &Parameter{name: name, shape: t.Shape().Clone(), value: t, requiresGrad: t.DType().IsFloat()}
 }
 
 // DeclareParameter makes a parameter without a tensor. Materialize gives it one.

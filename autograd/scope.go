@@ -56,6 +56,16 @@ func (g *Graph) endScope(s *scope, results []*Variable) {
 	}
 }
 
+// release releases the values of everything on the list of a scope that nobody else knows. A nil scope has none.
+func (s *scope) release() {
+	if s == nil {
+		return
+	}
+	for _, v := range s.made {
+		v.release(ScopeEnded)
+	}
+}
+
 // Outside runs f outside of all scopes: what it makes lives until backward passes it or the graph is released. Caches that
 // shall serve the whole graph are filled with it.
 func (g *Graph) Outside(f func() *Variable) *Variable {
@@ -66,11 +76,14 @@ func (g *Graph) Outside(f func() *Variable) *Variable {
 
 // Memo returns the variable that was kept under key, and makes it with f, outside of all scopes, if there is none. It is
 // kept until the graph is released: backward does not release its value. Keys are compared as in a map; use a type of your
-// own. It returns what f returned without keeping it if f failed.
+// own. It returns what f returned without keeping it if f failed. f runs as outside of NoGrad, because what is kept may be used
+// outside later.
 func (g *Graph) Memo(key any, f func() *Variable) *Variable {
-	if v, ok := g.memo[key]; ok {
+	if v, ok := g.memo[key]; ok && v.Alive() {
 		return v
 	}
+	defer func(before bool) { g.noGrad = before }(g.noGrad)
+	g.noGrad = g.inference
 	v := g.Outside(f)
 	if v == nil || v.g != g || !v.Alive() {
 		return v

@@ -86,12 +86,12 @@ func (v *Variable) RetainGrad() *Variable {
 	return v
 }
 
-// operand is what errors keep of v.
+// operand is what errors keep of v: copies, because an error may outlive the graph.
 func (v *Variable) operand() Operand {
 	if v == nil {
 		return Operand{}
 	}
-	return Operand{DType: v.dtype, Shape: v.Shape()}
+	return Operand{DType: v.dtype, Shape: v.Shape().Clone()}
 }
 
 // check says why the value cannot be used, in the order in which it matters: the graph's error, then what became of it.

@@ -126,18 +126,22 @@ func NamedParameters(m Module) []Named {
 }
 
 func walk(m Module, prefix string, visit func(name string, p *autograd.Parameter)) {
-	own := m.Parameters
-	if o, ok := m.(interface {
-		OwnParameters() []*autograd.Parameter
-	}); ok {
-		own = o.OwnParameters
-	}
-	for _, p := range own() {
+	for _, p := range ownOf(m) {
 		visit(prefix+p.Name(), p)
 	}
 	for _, part := range partsOf(m) {
 		walk(part.Module, prefix+part.Name+".", visit)
 	}
+}
+
+// ownOf lists the parameters of m itself, or all that it has if it does not tell them apart.
+func ownOf(m Module) []*autograd.Parameter {
+	if o, ok := m.(interface {
+		OwnParameters() []*autograd.Parameter
+	}); ok {
+		return o.OwnParameters()
+	}
+	return m.Parameters()
 }
 
 // SequentialModule runs modules one after the other.

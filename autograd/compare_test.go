@@ -1,0 +1,34 @@
+package autograd_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+func TestComparisons_HaveTheirResultsAndNoGradient(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{1, 2, 3}), autograd.RequiresGrad())
+	y := g.Input(r.tensor([]float64{2, 2, 2}))
+	for name, c := range map[string]struct {
+		got  *autograd.Variable
+		want []float64
+	}{
+		"eq": {x.Eq(y), []float64{0, 1, 0}}, "ne": {x.Ne(y), []float64{1, 0, 1}},
+		"lt": {x.Lt(y), []float64{1, 0, 0}}, "le": {x.Le(y), []float64{1, 1, 0}},
+		"gt": {x.Gt(y), []float64{0, 0, 1}}, "ge": {x.Ge(y), []float64{0, 1, 1}},
+	} {
+		require.Equal(t, tensor.Bool, c.got.DType(), name)
+		require.Equal(t, c.want, valuesOf(t, c.got), name)
+		require.False(t, c.got.RequiresGrad(), name)
+		require.True(t, c.got.IsLeaf(), name)
+	}
+	require.Equal(t, []float64{2}, valuesOf(t, x.ArgMax(0, true)))
+	require.Equal(t, []float64{0}, valuesOf(t, x.ArgMin(0, false)))
+	require.False(t, x.ArgMax(0, false).RequiresGrad())
+}

@@ -1,0 +1,53 @@
+"""Writes steps.json: parameters after each of six steps of PyTorch's optimizers, for gradients that follow a fixed formula.
+Run: python3 steps.py"""
+
+import json
+
+import torch
+
+cases = []
+
+
+def gradient(step, i, n, dtype):
+    """The gradient of parameter i at a step: numbers of either sign and different sizes. steps_test.go has the same."""
+    k = torch.arange(n, dtype=torch.float64)
+    return (torch.remainder(k * 7 + step * 5 + i * 3, 11) / 4 - 1.25).to(dtype)
+
+
+def case(name, make, skip=(), lrs=None):
+    for dtype in (torch.float32, torch.float64):
+        sizes = (3, 5)
+        params = [(torch.arange(n, dtype=torch.float64) / 2 - 0.75 + i).to(dtype).requires_grad_() for i, n in enumerate(sizes)]
+        opt = make(params)
+        after = []
+        for step in range(1, 7):
+            if lrs and step in lrs:
+                for g in opt.param_groups:
+                    g["lr"] = lrs[step]
+            for i, p in enumerate(params):
+                p.grad = None if (step, i) in skip else gradient(step, i, sizes[i], dtype)
+            opt.step()
+            after.append([p.detach().double().tolist() for p in params])
+        cases.append(dict(name=name, dtype=str(dtype).split(".")[1], after=after))
+
+
+SGD, Adam, AdamW = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW
+case("sgd", lambda p: SGD(p, lr=0.1))
+case("sgd decay", lambda p: SGD(p, lr=0.1, weight_decay=0.2))
+case("sgd momentum", lambda p: SGD(p, lr=0.1, momentum=0.9))
+case("sgd momentum dampening decay", lambda p: SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.2))
+case("sgd nesterov", lambda p: SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01))
+case("sgd maximize", lambda p: SGD(p, lr=0.1, momentum=0.5, maximize=True, weight_decay=0.1))
+case("sgd skipped", lambda p: SGD(p, lr=0.1, momentum=0.9, dampening=0.5), skip={(1, 1), (2, 1), (4, 0)})
+case("adam", lambda p: Adam(p))
+case("adam settings", lambda p: Adam(p, lr=0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1))
+case("adam maximize", lambda p: Adam(p, lr=0.05, maximize=True))
+case("adam skipped", lambda p: Adam(p, lr=0.05), skip={(1, 1), (2, 1), (4, 0)})
+case("adam lr changed", lambda p: Adam(p, lr=0.05), lrs={3: 0.01, 5: 0.2})
+case("adamw", lambda p: AdamW(p))
+case("adamw settings", lambda p: AdamW(p, lr=0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.3))
+case("adamw maximize", lambda p: AdamW(p, lr=0.05, maximize=True))
+case("adamw groups", lambda p: AdamW([dict(params=p[:1]), dict(params=p[1:], lr=0.2, weight_decay=0.0)], lr=0.05))
+
+with open("steps.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
