@@ -7,10 +7,16 @@ import (
 )
 
 // check proves the invariants of doc.go, or says which one does not hold. Unit tests call it after each step, fuzzing after
-// each operation, and builds with the tag "invariants" after each public call. No lock is held.
+// each operation, and builds with the tag "invariants" after public calls. No lock is held.
 func (a *Caching) check() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	_, err := a.checkLocked()
+	return err
+}
+
+// checkLocked is check for callers that hold a.mu and no other lock. It also returns how many blocks there are.
+func (a *Caching) checkLocked() (blocks int64, err error) {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
 	a.peaks.mu.Lock()
@@ -27,7 +33,12 @@ func (a *Caching) check() error {
 		c.indices(sh)
 	}
 	c.sums(a, shards)
-	return c.err
+	for k := range c.count {
+		for _, n := range c.count[k] {
+			blocks += n
+		}
+	}
+	return blocks, c.err
 }
 
 // checker collects what the walk over all segments finds, and keeps the first contradiction.
@@ -161,29 +172,53 @@ func (c *checker) indices(sh *shard) {
 			}
 			delete(c.unmapped, b)
 		}
-		for n, root := range x.trie.roots {
-			if x.trie.used>>n&1 != 0 && !x.trie.full(root, n-1) {
-				c.fail("stream %d: the %s index has an empty node or slot among the keys of %d digits", sh.id, k, n)
-			}
+		if flaw := x.flaw(); flaw != "" {
+			c.fail("stream %d: %s index: %s", sh.id, k, flaw)
 		}
 	}
 }
 
-// full reports whether every node below one, and every slot that is marked, holds something.
-func (t *trie) full(at int32, level int) bool {
-	if level == 0 {
-		l := t.leaves[at]
-		for d, slot := range l.slots {
-			if l.bits>>d&1 != 0 && slot == nil || l.bits>>d&1 == 0 && slot != nil {
-				return false
-			}
+// flaw says which bit of an index does not tell the truth, if any.
+func (x *index) flaw() string {
+	for i, l := range x.short {
+		if set := x.summary[i/64]>>(i%64)&1 != 0; set != (l != nil && l.bits != 0) {
+			return fmt.Sprintf("bit %d of the summary is %v", i, set)
 		}
-		return l.bits != 0
+		if l != nil && !l.truthful() {
+			return fmt.Sprintf("leaf %d", i)
+		}
 	}
-	b := &t.branches[at]
-	for d, kid := range b.kids {
-		if b.bits>>d&1 != 0 && !t.full(kid, level-1) {
+	for n, root := range x.long.roots {
+		if holds := root != 0 && x.long.holds(root, n-1); holds != (x.long.used>>n&1 != 0) {
+			return fmt.Sprintf("keys of %d digits: %v", n, !holds)
+		}
+	}
+	if x.long.broken {
+		return "a branch of the trie"
+	}
+	return ""
+}
+
+// truthful reports whether the bits are those of the slots that hold something.
+func (l *leaf) truthful() bool {
+	for d, slot := range l.slots {
+		if (l.bits>>d&1 != 0) != (slot != nil) {
 			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether there is something below a node; broken is set if its bits do not say so.
+func (t *trie) holds(at int32, level int) bool {
+	if level == 0 {
+		t.broken = t.broken || !t.leaves[at].truthful()
+		return t.leaves[at].bits != 0
+	}
+	b := t.branches[at]
+	for d, kid := range b.kids {
+		if (b.bits>>d&1 != 0) != (kid != 0 && t.holds(kid, level-1)) {
+			t.broken = true
 		}
 	}
 	return b.bits != 0

@@ -5,17 +5,24 @@ import "math/bits"
 // index holds the cached blocks of one pool of one stream, ordered by size, then by the age of the segment (its
 // registration number), then by address: PyTorch's order. Best fit is the first block that is large enough.
 //
-// Sizes are counted in units of 512 bytes and written in base 64; the digits lead through a trie (trie.go) to a slot for
-// each size, which holds the blocks of that size as a treap in the order of age and address. Almost always a slot has one
-// block. Blocks up to 2 MiB take two steps, up to 128 MiB three; finding the next larger size is a bit scan per step, however
-// many blocks there are. The blocks are their own treap nodes, and trie nodes are used again, so in the steady state no
-// operation allocates.
+// Sizes are counted in units of 512 bytes. Each size has a slot, which holds the blocks of that size as a treap in the order
+// of age and address; almost always that is one block. Below 4 MiB, where most searches are, the slots are an array under
+// two levels of bit sets; above, the size's digits in base 64 lead through a trie (trie.go). So finding the best fit is a few
+// bit scans, however many blocks there are. The blocks are their own treap nodes, and trie nodes are used again: in the
+// steady state no operation allocates.
 type index struct {
-	trie  trie
-	count int
-	bytes uint64
-	seed  uint32 // of the treaps' priorities
+	summary [shortLeaves / 64]uint64 // bit l: leaf l holds something
+	short   [shortLeaves]*leaf       // made when first needed, then kept
+	long    trie
+	count   int
+	bytes   uint64
+	seed    uint32 // of the treaps' priorities
 }
+
+const (
+	shortKeys   = 4 << 20 / minBlock // keys below have their slot in index.short
+	shortLeaves = shortKeys / fanout
+)
 
 func keyOf(b *block) uint64 { return b.size / minBlock }
 
@@ -35,7 +42,7 @@ func (x *index) insert(b *block) {
 	x.count++
 	x.bytes += b.size
 	b.left, b.right = nil, nil
-	slot := x.trie.slot(keyOf(b))
+	slot := x.slot(keyOf(b))
 	if *slot == nil {
 		*slot = b
 		return
@@ -79,8 +86,25 @@ func splitTreap(t, b *block) {
 func (x *index) remove(b *block) {
 	x.count--
 	x.bytes -= b.size
-	var path triePath
-	slot := x.trie.find(keyOf(b), &path)
+	key := keyOf(b)
+	if key >= shortKeys {
+		var path triePath
+		if slot := x.long.find(key, &path); unlink(slot, b) {
+			x.long.clear(&path)
+		}
+		return
+	}
+	l, d := key/fanout, key%fanout
+	if !unlink(&x.short[l].slots[d], b) {
+		return
+	}
+	if x.short[l].bits &^= 1 << d; x.short[l].bits == 0 {
+		x.summary[l/64] &^= 1 << (l % 64)
+	}
+}
+
+// unlink takes b out of the treap in slot and reports whether that is empty then.
+func unlink(slot **block, b *block) bool {
 	link := slot
 	for *link != b {
 		if before(b, *link) {
@@ -91,9 +115,66 @@ func (x *index) remove(b *block) {
 	}
 	*link = mergeTreap(b.left, b.right)
 	b.left, b.right = nil, nil
-	if *slot == nil {
-		x.trie.clear(&path)
+	return *slot == nil
+}
+
+// slot returns the slot of a key and marks it as not empty: the caller puts something there if there is nothing.
+func (x *index) slot(key uint64) **block {
+	if key >= shortKeys {
+		return x.long.slot(key)
 	}
+	l, d := key/fanout, key%fanout
+	at := x.short[l]
+	if at == nil {
+		at = new(leaf)
+		x.short[l] = at
+	}
+	at.bits |= 1 << d
+	x.summary[l/64] |= 1 << (l % 64)
+	return &at.slots[d]
+}
+
+// from returns the treap of the first key that is there and not less than key, or nil.
+func (x *index) from(key uint64) *block {
+	if key >= shortKeys {
+		return x.long.from(key)
+	}
+	l := key / fanout
+	if at := x.short[l]; at != nil {
+		if more := at.bits >> (key % fanout); more != 0 {
+			return at.slots[(key+uint64(bits.TrailingZeros64(more)))%fanout]
+		}
+	}
+	for l++; l < shortLeaves; l = (l | 63) + 1 {
+		if more := x.summary[l/64] >> (l % 64); more != 0 {
+			at := x.short[l+uint64(bits.TrailingZeros64(more))]
+			return at.slots[bits.TrailingZeros64(at.bits)%fanout]
+		}
+	}
+	return x.long.from(shortKeys)
+}
+
+// upTo returns the treap of the last key that is there and not greater than key, or nil.
+func (x *index) upTo(key uint64) *block {
+	if key >= shortKeys {
+		if t := x.long.upTo(key); t != nil {
+			return t
+		}
+		key = shortKeys - 1
+	}
+	l := key / fanout
+	if at := x.short[l]; at != nil {
+		if less := at.bits << (fanout - 1 - key%fanout); less != 0 {
+			return at.slots[(key-uint64(bits.LeadingZeros64(less)))%fanout]
+		}
+	}
+	for l > 0 {
+		l--
+		if at := x.short[l]; at != nil && at.bits != 0 {
+			return at.slots[(bits.Len64(at.bits)-1)%fanout]
+		}
+	}
+	return nil
 }
 
 // mergeTreap joins two treaps of which all of a is before all of b.
@@ -135,13 +216,13 @@ func rightmost(t *block) *block {
 
 // atLeast returns the first block of size or more, or nil.
 func (x *index) atLeast(size uint64) *block {
-	return leftmost(x.trie.from((size + minBlock - 1) / minBlock))
+	return leftmost(x.from((size + minBlock - 1) / minBlock))
 }
 
 // after returns the block that follows b, which is in the index, or nil.
 func (x *index) after(b *block) *block {
 	var next *block
-	for t := x.trie.from(keyOf(b)); t != nil; { // the slot of b's size
+	for t := x.from(keyOf(b)); t != nil; { // the slot of b's size
 		if before(b, t) {
 			next, t = t, t.left
 		} else {
@@ -151,13 +232,13 @@ func (x *index) after(b *block) *block {
 	if next != nil {
 		return next
 	}
-	return leftmost(x.trie.from(keyOf(b) + 1))
+	return leftmost(x.from(keyOf(b) + 1))
 }
 
 // previous returns the block before b, which is in the index, or nil.
 func (x *index) previous(b *block) *block {
 	var prev *block
-	for t := x.trie.from(keyOf(b)); t != nil; {
+	for t := x.from(keyOf(b)); t != nil; {
 		if before(t, b) {
 			prev, t = t, t.right
 		} else {
@@ -167,14 +248,14 @@ func (x *index) previous(b *block) *block {
 	if prev != nil {
 		return prev
 	}
-	return rightmost(x.trie.upTo(keyOf(b) - 1))
+	return rightmost(x.upTo(keyOf(b) - 1))
 }
 
 // first returns the smallest block, or nil.
-func (x *index) first() *block { return leftmost(x.trie.from(1)) }
+func (x *index) first() *block { return leftmost(x.from(1)) }
 
 // last returns the block before which all others are, or nil.
-func (x *index) last() *block { return rightmost(x.trie.upTo(1<<(digitBits*maxDigits) - 1)) }
+func (x *index) last() *block { return rightmost(x.upTo(1<<(digitBits*maxDigits) - 1)) }
 
 // all calls yield for each block in order. yield may remove the block that it is given, and no other.
 func (x *index) all(yield func(*block) bool) {

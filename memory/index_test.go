@@ -151,10 +151,32 @@ func TestTrie_FindsNeighboursOfEverySize(t *testing.T) {
 	for _, size := range sizes {
 		x.remove(x.atLeast(size))
 	}
-	require.Zero(t, x.trie.used)
+	require.Empty(t, x.flaw())
+	require.Zero(t, x.long.used)
 	require.Nil(t, x.first())
-	require.Len(t, x.trie.spare[0], len(x.trie.leaves)-1, "every leaf can be used again")
-	require.Len(t, x.trie.spare[1], len(x.trie.branches)-1, "every branch can be used again")
+	require.Nil(t, x.last())
+}
+
+// Empty leaves stay in place for the next block of their sizes, but not without limit.
+func TestTrie_TakesEmptyLeavesOutWhenThereAreMany(t *testing.T) {
+	var x index
+	var blocks []*block
+	for i := range uint64(4 * maxIdle) {
+		blocks = append(blocks, &block{guarded: guarded{size: 4<<20 + i*fanout*minBlock}})
+	}
+	for range 3 {
+		for _, b := range blocks {
+			x.insert(b)
+		}
+		require.Zero(t, x.long.idle)
+		for _, b := range blocks {
+			x.remove(b)
+		}
+		require.Equal(t, maxIdle, x.long.idle)
+		require.Len(t, x.long.spare[0], len(x.long.leaves)-1-maxIdle, "the others can be used for any size")
+		require.Empty(t, x.flaw())
+	}
+	require.Len(t, x.long.leaves, 1+4*maxIdle, "no new ones were made")
 }
 
 func TestIndex_MayLoseTheBlockUnderAWalk(t *testing.T) {

@@ -2,17 +2,23 @@ package memory
 
 import "math/bits"
 
-// trie maps keys, which are at least 1, to slots. Keys with different numbers of digits have roots of their own, so short
+// trie maps keys, which are at least 64, to slots. Keys with different numbers of digits have roots of their own, so short
 // keys have short paths; a key with more digits is greater. Branches hold no pointers: the collector does not look at them.
 type trie struct {
-	roots    [maxDigits + 1]int32 // by number of digits: the branch, or for one digit the leaf, where the path begins
+	roots    [maxDigits + 1]int32 // by number of digits: the branch where the path begins
 	used     uint32               // bit n: there are keys of n digits
 	branches []branch             // the first is not used, so that 0 is no branch
 	leaves   []*leaf              // likewise
-	spare    [2][]int32           // branches and leaves to use again
+	spare    [2][]int32           // leaves and branches to use again
+	idle     int                  // leaves that are empty and still in their place
+	broken   bool                 // check found bits that do not tell the truth
 }
 
-// branch is an inner node. bits says which of the kids there are; the others are undefined.
+// maxIdle is how many empty leaves stay where they are. Programs free and take the same few sizes all the time; taking the
+// leaf out and putting it back would be most of the work.
+const maxIdle = 256
+
+// branch is an inner node. bits says which of the kids hold something. The others are empty, or 0 if they do not exist.
 type branch struct {
 	bits uint64
 	kids [fanout]int32 // branches, or, above the last digit, leaves
@@ -35,28 +41,34 @@ type triePath struct {
 // valid until the slot is cleared.
 func (t *trie) slot(key uint64) **block {
 	n := digits(key)
-	if t.used>>n&1 == 0 {
+	if t.roots[n] == 0 {
 		t.roots[n] = t.newNode(n - 1)
-		t.used |= 1 << n
 	}
+	t.used |= 1 << n
 	at := t.roots[n]
 	for level := n - 1; level > 0; level-- {
 		d := digit(key, level)
-		if t.branches[at].bits>>d&1 == 0 {
+		if t.branches[at].kids[d] == 0 {
 			kid := t.newNode(level - 1) // may move the branches
-			b := &t.branches[at]
-			b.bits |= 1 << d
-			b.kids[d] = kid
+			t.branches[at].kids[d] = kid
 		}
-		at = t.branches[at].kids[d]
+		b := &t.branches[at]
+		b.bits |= 1 << d
+		at = b.kids[d]
 	}
 	l, d := t.leaves[at], digit(key, 0)
+	if l.bits == 0 {
+		t.idle--
+	}
 	l.bits |= 1 << d
 	return &l.slots[d]
 }
 
-// newNode returns an empty leaf for level 0, else an empty branch.
+// newNode returns an empty leaf for level 0, else an empty branch. A new leaf counts as idle until something is in it.
 func (t *trie) newNode(level int) int32 {
+	if level == 0 {
+		t.idle++
+	}
 	kind := min(level, 1)
 	if s := t.spare[kind]; len(s) > 0 {
 		t.spare[kind] = s[:len(s)-1]
@@ -89,23 +101,37 @@ func (t *trie) find(key uint64, p *triePath) **block {
 	return &t.leaves[at].slots[digit(key, 0)]
 }
 
-// clear marks the slot that find returned as empty, and takes nodes that are empty then out.
+// clear marks the slot that find returned as empty. A leaf that is empty then stays in its place, unless too many do: then
+// it is taken out, and with it the branches that hold nothing else.
 func (t *trie) clear(p *triePath) {
-	for level := range p.digits {
-		at := p.nodes[level]
-		var set *uint64
-		if level == 0 {
-			set = &t.leaves[at].bits
-		} else {
-			set = &t.branches[at].bits
+	l := t.leaves[p.nodes[0]]
+	if l.bits &^= 1 << digit(p.key, 0); l.bits != 0 {
+		return
+	}
+	t.idle++
+	remove := t.idle > maxIdle
+	if remove {
+		t.idle--
+		t.spare[0] = append(t.spare[0], p.nodes[0])
+	}
+	for level := 1; level < p.digits; level++ {
+		b, d := &t.branches[p.nodes[level]], digit(p.key, level)
+		b.bits &^= 1 << d
+		if remove {
+			b.kids[d] = 0
+			remove = b.kids == [fanout]int32{}
+			if remove {
+				t.spare[1] = append(t.spare[1], p.nodes[level])
+			}
 		}
-		if *set &^= 1 << digit(p.key, level); *set != 0 {
+		if b.bits != 0 {
 			return
 		}
-		kind := min(level, 1)
-		t.spare[kind] = append(t.spare[kind], at)
 	}
 	t.used &^= 1 << p.digits
+	if remove {
+		t.roots[p.digits] = 0
+	}
 }
 
 // from returns the slot's content of the first key that is there and not less than key, or nil.
