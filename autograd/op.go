@@ -53,6 +53,7 @@ var table = map[string]*op{}
 // define adds an operation to the table.
 func define(name string, forward func(n *node) (*tensor.Tensor, error), rules ...rule) *op {
 	if table[name] != nil {
+		// invariant: the table is filled once, by the declarations of this package
 		panic("autograd: operation defined twice: " + name)
 	}
 	o := &op{name: name, forward: forward, rules: rules}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/invariants"
 )
 
 // Caching is PyTorch's caching allocator for one device. See the package comment for how it works.
@@ -22,6 +23,7 @@ type Caching struct {
 	chores   atomic.Int64             // outstanding events and queued frees: Alloc looks after them if there are any
 	syncs    atomic.Int64             // NumSyncAllStreams
 	closed   atomic.Bool
+	auditor  auditor // counts the checks of builds with the tag "invariants"
 
 	direct [16]atomic.Pointer[shard] // the default pools' shards of the streams with small numbers
 	shards atomic.Pointer[[]*shard]  // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
@@ -30,7 +32,7 @@ type Caching struct {
 	mu            sync.Mutex // the driver's turn: segments, and everything that looks at several streams. Taken first
 	segments      []*segment
 	registrations uint64
-	underway      uint64 // bytes being asked of the driver without the lock
+	underway      uint64               // bytes being asked of the driver without the lock
 	dev           Stats                // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
 	gone          tallies              // what shards counted that no longer exist
 	pools         []*Pool              // private pools that are alive or still hold segments, by id
@@ -98,6 +100,9 @@ func (a *Caching) Device() device.ID { return a.id }
 
 // Alloc implements Allocator. Served from cache it takes one lock, that of the stream, and makes no Go heap allocation.
 func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if invariants.Enabled {
+		defer a.audit("Alloc")
+	}
 	if bytes == 0 {
 		return Block{}, nil
 	}
@@ -225,6 +230,9 @@ func (r *request) search() *block {
 
 // Free implements Allocator.
 func (a *Caching) Free(h Block) error {
+	if invariants.Enabled {
+		defer a.audit("Free")
+	}
 	b := h.b
 	if b == nil {
 		return nil
@@ -262,6 +270,9 @@ func (a *Caching) Free(h Block) error {
 
 // RecordStream implements Allocator.
 func (a *Caching) RecordStream(h Block, s device.Stream) error {
+	if invariants.Enabled {
+		defer a.audit("RecordStream")
+	}
 	b := h.b
 	if b == nil {
 		return nil

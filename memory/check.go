@@ -52,6 +52,8 @@ type checker struct {
 	splits   [poolKinds]struct{ n, bytes int64 }
 	asked    [poolKinds]int64
 	total    [poolKinds]int64
+	plain    [poolKinds]int64 // segments that are not expandable
+	private  map[*Pool]int64  // bytes reserved by private pools
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -63,7 +65,7 @@ func (c *checker) fail(format string, args ...any) {
 // segment: its blocks follow each other without gap or overlap and fill it, and no two neighbours are both cached.
 func (c *checker) segment(seg *segment) {
 	if c.cached == nil {
-		c.cached, c.unmapped, c.pending = map[*block]bool{}, map[*block]bool{}, map[*block]int32{}
+		c.cached, c.unmapped, c.pending, c.private = map[*block]bool{}, map[*block]bool{}, map[*block]int32{}, map[*Pool]int64{}
 	}
 	at := seg.ptr
 	var prev *block
@@ -90,15 +92,22 @@ func (c *checker) segment(seg *segment) {
 		c.fail("segment %#x of %d bytes: its blocks end at %#x", seg.ptr, seg.size, at)
 	}
 	if seg.vm == nil {
-		c.total[seg.kind] += int64(seg.size)
+		c.reserve(seg, seg.size)
+		c.plain[seg.kind]++
 	}
+}
+
+// reserve adds up what the driver gave.
+func (c *checker) reserve(seg *segment, bytes uint64) {
+	c.total[seg.kind] += int64(bytes)
+	c.private[seg.shard.pool] += int64(bytes)
 }
 
 func (c *checker) block(b *block) {
 	c.bytes[b.kind][b.state] += int64(b.size)
 	c.count[b.kind][b.state]++
 	if b.expandable() && b.state != stateUnmapped {
-		c.total[b.kind] += int64(b.size)
+		c.reserve(b.seg, b.size)
 	}
 	switch b.state {
 	case stateCached:
@@ -249,6 +258,7 @@ func (c *checker) sums(a *Caching, shards []*shard) {
 			{"inactive_split", &s.InactiveSplit, c.splits[k].n},
 			{"inactive_split_bytes", &s.InactiveSplitBytes, c.splits[k].bytes},
 			{"reserved_bytes", &a.dev.ReservedBytes, c.total[k]},
+			{"segment", &a.dev.Segment, c.plain[k]},
 		} {
 			if got := want.arr.pool(k).Current; got != want.sum {
 				c.fail("%s of the %s pool is %d, the blocks add up to %d", want.name, k, got, want.sum)
@@ -256,6 +266,11 @@ func (c *checker) sums(a *Caching, shards []*shard) {
 		}
 		if held+pending+c.bytes[k][stateCached] != c.total[k] {
 			c.fail("%s pool: allocated %d + pending %d + cached %d != reserved %d", k, held, pending, c.bytes[k][stateCached], c.total[k])
+		}
+	}
+	for _, p := range a.pools {
+		if got := p.reserved.All.Current; got != c.private[p] {
+			c.fail("pool %v reserves %d bytes, its segments add up to %d", p.id, got, c.private[p])
 		}
 	}
 	for i := range numHot {

@@ -81,6 +81,10 @@ func (sh *shard) abandon(seg *segment) {
 		switch b.state {
 		case stateCached:
 			sh.pools[b.kind].remove(b)
+			if seg.vm == nil && !b.whole() {
+				sh.tally.decrease(b.kind, hotInactiveSplit, 1)
+				sh.tally.decrease(b.kind, hotInactiveSplitBytes, int64(b.size))
+			}
 		case stateUnmapped:
 			sh.forgetUnmapped(b)
 		case stateAllocated:

@@ -154,10 +154,10 @@ func TestParseConfig_RefusesWithKeyValueAndWhatIsAllowed(t *testing.T) {
 
 func TestParseConfig_RefusesPunctuationOutOfPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"foo":                                     `expected key:value at "foo"`,
-		":1":                                      `expected key:value at ":1"`,
-		",max_split_size_mb:128":                  "unrecognized key",
-		"max_split_size_mb:":                      "the value is missing after max_split_size_mb",
+		"foo":                    `expected key:value at "foo"`,
+		":1":                     `expected key:value at ":1"`,
+		",max_split_size_mb:128": "unrecognized key",
+		"max_split_size_mb:":     "the value is missing after max_split_size_mb",
 		"max_split_size_mb:,expandable_segments:": "the value is missing after max_split_size_mb",
 		"max_split_size_mb:128,x":                 `expected key:value at "x"`,
 		"roundup_power2_divisions:[256:1":         "a list without ] after roundup_power2_divisions",

@@ -16,6 +16,7 @@ import (
 type Direct struct {
 	driver Driver
 	id     device.ID
+	mark   *shard // stands in each of its blocks, and in no other's
 
 	mu     sync.Mutex
 	live   map[*block]device.Stream
@@ -26,7 +27,7 @@ type Direct struct {
 
 // NewDirect makes an allocator without a cache.
 func NewDirect(d Driver) *Direct {
-	return &Direct{driver: d, id: d.ID(), live: map[*block]device.Stream{}}
+	return &Direct{driver: d, id: d.ID(), mark: &shard{}, live: map[*block]device.Stream{}}
 }
 
 // Device is the device whose memory this is.
@@ -54,7 +55,7 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if err != nil {
 		return Block{}, err
 	}
-	b := &block{guarded: guarded{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}}
+	b := &block{shard: a.mark, guarded: guarded{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live[b] = s
@@ -108,7 +109,7 @@ func (a *Direct) Free(h Block) error {
 	if !ok {
 		a.mu.Unlock()
 		sentinel := ErrDoubleFree
-		if b.shard != nil {
+		if b.shard != a.mark {
 			sentinel = ErrForeignBlock
 		}
 		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}
@@ -166,7 +167,12 @@ func (a *Direct) drainLater() {
 	a.later = nil
 	a.mu.Unlock()
 	for _, h := range blocks {
-		_ = a.Free(h) // nobody is there to be told
+		// Nobody is there to be told of an error; a block that the driver refused waits for the next time.
+		if err := a.Free(h); err != nil && !errors.Is(err, ErrDoubleFree) && !errors.Is(err, ErrForeignBlock) {
+			a.mu.Lock()
+			a.later = append(a.later, h)
+			a.mu.Unlock()
+		}
 	}
 }
 
@@ -181,7 +187,7 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 	own, ok := a.live[b]
 	if !ok {
 		sentinel := ErrUseAfterFree
-		if b.shard != nil {
+		if b.shard != a.mark {
 			sentinel = ErrForeignBlock
 		}
 		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}

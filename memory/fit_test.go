@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/internal/invariants"
 )
 
 const gib = 1 << 30
@@ -200,12 +202,14 @@ func TestFree_LeavesABlockAloneThatIsBeingHandedOut(t *testing.T) {
 	r.free(a)
 	sh := r.a.shardOf(r.stream(0))
 	p := r.a.policy.Load()
+	r.a.mu.Lock() // as on the slow path
 	sh.mu.Lock()
 	found := sh.take(p, largePool, 4*mib)
 	sh.mu.Unlock()
 	require.NoError(t, r.a.Free(b))
 	sh.mu.Lock()
 	h := sh.finish(p, found, 4*mib, 4*mib)
+	r.a.mu.Unlock()
 	require.EqualValues(t, 4*mib, h.Size())
 	r.check()
 	r.requirePicture(
@@ -224,6 +228,8 @@ func TestAlloc_ServedFromCacheAsksNoDriverAndAllocatesNothing(t *testing.T) {
 		_ = r.a.Free(a)
 		_ = r.a.Free(b)
 	})
-	require.Zero(t, allocs)
+	if !invariants.Enabled { // else each call is followed by a check
+		require.Zero(t, allocs)
+	}
 	require.Empty(t, r.calls)
 }

@@ -98,6 +98,10 @@ func (a *Caching) outOfMemory(r *request) error {
 	if limit := a.limit.Load(); limit != unlimited {
 		e.Limit = limit
 	}
+	pool := r.shard.pool
+	if pool != nil && r.overLimit && pool.overLimit(e.Tried) {
+		e.Limit = pool.limit
+	}
 	if info, err := a.driver.MemInfo(); err == nil {
 		e.DeviceFree, e.DeviceTotal = info.Free, info.Total
 	}
@@ -122,7 +126,11 @@ func (a *Caching) outOfMemory(r *request) error {
 
 // hint names the setting or call that would have made the request succeed, as far as the figures tell.
 func (e *OOMError) hint(r *request) string {
+	pool := r.shard.pool
 	switch {
+	case e.LimitHit && pool != nil && e.Limit == pool.limit:
+		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough.",
+			formatBytes(uint64(pool.reserved.All.Current)+e.Tried))
 	case e.LimitHit && e.DeviceFree >= e.Tried:
 		return fmt.Sprintf("The device has the memory: a limit of %s would have been enough (per_process_memory_fraction).",
 			formatBytes(e.Reserved+e.Tried))

@@ -22,7 +22,8 @@ import (
 // A block's size is the request rounded up to a power of two, or the request itself above PinnedMaxRoundThresholdBytes and
 // above PinnedMaxCachedBytes. Blocks are neither split nor merged. There are 64 buckets; bucket k has the blocks of more than
 // 2^(k-1) and up to 2^k bytes. A request takes the block of its bucket that was freed last and is large enough: unrounded
-// blocks of different sizes share a bucket. Only if there is none is the driver asked (pinnedsource.go).
+// blocks of different sizes share a bucket. Only if there is none is the driver asked (pinnedsource.go). A freed block larger
+// than PinnedMaxCachedBytes is not kept, be it by request or by rounding.
 //
 //	bucket 16   free: | 64 KiB | 64 KiB | 50 KiB |  <- the next 40 KiB take the last one, the next 64 KiB the second
 //
@@ -62,8 +63,8 @@ import (
 //
 // In this order, each optional: pinnedEvents.mu, the buckets' locks by number, and then the small ones (captureSet.mu,
 // PinnedCapture.mu, pinnedBooks.mu). pinnedReserve.mu comes before pinnedBooks.mu and meets no other; pinnedWorker.mu meets
-// none. Driver calls are made without a lock, with two exceptions: recording and asking events, which is done under
-// pinnedEvents.mu, and taking the reserve segment, for which pinnedReserve.mu makes the others wait.
+// none. Driver calls are made without a lock, with two exceptions: recording, asking and closing events, which is done under
+// pinnedEvents.mu, and taking the reserve segment and giving it back, for which pinnedReserve.mu makes the others wait.
 type Pinned struct {
 	driver    PinnedDriver
 	registrar HostRegistrar // nil if the driver registers no memory
@@ -80,6 +81,8 @@ type Pinned struct {
 	reserve  pinnedReserve
 	books    pinnedBooks
 	worker   pinnedWorker
+
+	unverified atomic.Int64 // calls until the next check of builds with the tag "invariants"
 }
 
 // PinnedDriver is what Pinned needs of a device. Every device.PinnedMemory is one.
@@ -91,7 +94,7 @@ type PinnedDriver interface {
 
 // HostRegistrar is a PinnedDriver that can also pin memory it did not make. RegisterPinned pins b, after which the device uses
 // it at the same address as the program; if the hardware cannot do that, it fails. UnregisterPinned undoes it, for the same
-// slice. The memory belongs to the caller throughout.
+// slice. The memory belongs to the caller throughout. PinnedUseHostRegister has no effect without one, nor on Windows.
 type HostRegistrar interface {
 	RegisterPinned(b []byte) error
 	UnregisterPinned(b []byte) error
@@ -159,9 +162,16 @@ func (p *Pinned) SetConfig(c Config) error {
 func (p *Pinned) Device() device.ID { return p.id }
 
 // Alloc returns a block of at least bytes bytes; zero bytes give the zero PinnedBlock. The content is undefined. Served from
-// cache it takes one lock, that of the bucket, and makes no Go heap allocation. It fails with a *PinnedOOMError (errors.Is
-// ErrOutOfMemory) when the memory cannot be had; only before that does it wait for the device.
+// cache it takes the lock of the bucket, before that the one of the events if some are outstanding, and makes no Go heap
+// allocation. It fails with a *PinnedOOMError (errors.Is ErrOutOfMemory) when the memory cannot be had; only before that does
+// it wait for the device.
 func (p *Pinned) Alloc(bytes uint64) (PinnedBlock, error) {
+	h, err := p.alloc(bytes)
+	p.verify()
+	return h, err
+}
+
+func (p *Pinned) alloc(bytes uint64) (PinnedBlock, error) {
 	if bytes == 0 {
 		return PinnedBlock{}, nil
 	}
@@ -235,6 +245,12 @@ func (p *Pinned) RecordStream(h PinnedBlock, s device.Stream) error {
 // device. If the driver refuses, its error is returned (nil with PinnedFreeCatchAll) and counted in HostStats.NumFreeErrors;
 // the block is freed all the same: it is cached, and EmptyCache tries again.
 func (p *Pinned) Free(h PinnedBlock) error {
+	err := p.free(h)
+	p.verify()
+	return err
+}
+
+func (p *Pinned) free(h PinnedBlock) error {
 	b := h.b
 	if b == nil {
 		return nil
@@ -251,7 +267,7 @@ func (p *Pinned) Free(h PinnedBlock) error {
 	}
 	b.turn++
 	users := b.users
-	b.waits = len(users) + b.holds
+	b.waits = len(users) + len(b.holders)
 	if b.waits > 0 {
 		b.state = pinnedPending
 		k.mu.Unlock()

@@ -48,9 +48,9 @@ const (
 type pinnedOrigin uint8
 
 const (
-	fromDriver   pinnedOrigin = iota // AllocPinned
-	registered                       // ordinary memory, registered
-	fromSegment                      // cut from the reserve segment: it never goes back
+	fromDriver  pinnedOrigin = iota // AllocPinned
+	registered                      // ordinary memory, registered
+	fromSegment                     // cut from the reserve segment: it never goes back
 )
 
 // pinnedBlock is a piece of pinned memory and its state. Its object is not used again for other memory, so a stale handle
@@ -63,12 +63,12 @@ type pinnedBlock struct {
 	origin pinnedOrigin
 
 	// Guarded by bucket.mu.
-	state pinnedState
-	turn  uint64
-	place int             // index in bucket.all
-	users []device.Stream // streams whose work uses the block
-	holds int             // captures that hold the block
-	waits int             // of a pending block: events and captures that it waits for
+	state   pinnedState
+	turn    uint64
+	place   int              // index in bucket.all
+	users   []device.Stream  // streams whose work uses the block
+	holders []*PinnedCapture // captures that hold the block
+	waits   int              // of a pending block: events and captures that it waits for
 
 	next *pinnedBlock // in a list of blocks that are releasing
 }
@@ -103,7 +103,7 @@ type bucket struct {
 		requested, requestedBytes, returned, returnedBytes int64
 	}
 
-	_ [24]byte // two cache lines each, so that buckets do not share one
+	_ [64]byte // so that no cache line has data of two buckets
 }
 
 // reuse hands out the last free block that is large enough. A bucket of rounded blocks only has no others, so this is the
@@ -158,14 +158,8 @@ func (k *bucket) cache(b *pinnedBlock) {
 }
 
 // arrive tells a pending block that one of the things it waits for is over. It reports whether the block is to be released.
-// No lock of a bucket is held.
-func (p *Pinned) arrive(b *pinnedBlock, policy *pinnedPolicy) (release bool) {
-	k := b.bucket
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if b.state != pinnedPending { // the allocator was closed meanwhile
-		return false
-	}
+// Caller holds k.mu.
+func (k *bucket) arrive(b *pinnedBlock, policy *pinnedPolicy) (release bool) {
 	if b.waits--; b.waits == 0 {
 		k.complete(b, policy)
 	}

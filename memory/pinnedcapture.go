@@ -70,14 +70,12 @@ func (c *PinnedCapture) Release() error {
 	policy := p.policy.Load()
 	var back *pinnedBlock
 	for _, b := range blocks {
-		b.bucket.mu.Lock()
-		b.holds--
-		b.bucket.mu.Unlock()
-		if p.arrive(b, policy) {
+		if c.letGo(b, policy) {
 			b.next, back = back, b
 		}
 	}
 	err := p.releaseList(back)
+	p.verify()
 	if policy.catchAll {
 		return nil
 	}
@@ -109,9 +107,18 @@ func (c *PinnedCapture) hold(b *pinnedBlock) bool {
 	if c.ended {
 		return false
 	}
-	if !slices.Contains(c.blocks, b) {
+	if !slices.Contains(b.holders, c) {
+		b.holders = append(b.holders, c)
 		c.blocks = append(c.blocks, b)
-		b.holds++
 	}
 	return true
+}
+
+// letGo is the opposite of hold. It reports whether the block is to be released.
+func (c *PinnedCapture) letGo(b *pinnedBlock, policy *pinnedPolicy) (release bool) {
+	k := b.bucket
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b.holders = slices.DeleteFunc(b.holders, func(d *PinnedCapture) bool { return d == c })
+	return b.state == pinnedPending && k.arrive(b, policy)
 }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/cistern-ml/cistern/device"
 )
@@ -11,7 +10,9 @@ import (
 // events stay. If the driver refuses some, they stay cached, and its errors are returned, joined.
 func (p *Pinned) EmptyCache() error {
 	p.pollEvents()
-	return p.releaseCached()
+	err := p.releaseCached()
+	p.verify()
+	return err
 }
 
 // releaseCached gives what is cached back to the driver, bucket by bucket, the block freed first going first. Driver calls are
@@ -83,73 +84,30 @@ func (p *Pinned) Close() error {
 }
 
 // abandon takes all blocks off the books, whatever they are used for, and returns them. It adds to leak those that were not
-// free.
-func (k *bucket) abandon(leak *LeakError) []*pinnedBlock {
+// free. Releasing ones are left to the goroutine that has them.
+func (k *bucket) abandon(leak *LeakError) (gone []*pinnedBlock) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	blocks := k.all
-	k.all, k.free = nil, nil
-	for _, b := range blocks {
-		if b.state == pinnedAllocated || b.state == pinnedPending {
+	k.free = nil
+	for i := len(k.all) - 1; i >= 0; i-- { // strike moves the last to i
+		b := k.all[i]
+		switch b.state {
+		case pinnedReleasing:
+			continue
+		case pinnedAllocated, pinnedPending:
 			leak.Blocks++
 			leak.Bytes += b.size
 			b.users = nil
 			k.endUse(b)
 		}
-		b.state = pinnedSpare
 		b.turn++
+		k.strike(b)
 		k.owner.books.countBlock(-int64(b.size))
+		gone = append(gone, b)
 	}
-	return blocks
+	return gone
 }
 
 func (p *Pinned) errClosed() error {
 	return &device.Error{Device: p.id, Call: "memory.Pinned.Alloc", Err: device.ErrClosed}
-}
-
-// pinnedRegistry keeps the pinned allocator of each device in use.
-var pinnedRegistry struct {
-	mu       sync.Mutex
-	byDevice map[device.Device]*Pinned
-}
-
-// PinnedFor returns the allocator of pinned host memory of a device, made at the first call with the settings of the
-// environment (see EnvConfig). It fails with a *ConfigError if those are wrong, and with device.ErrUnavailable if the device
-// has no pinned memory. Drop closes it.
-func PinnedFor(dev device.Device) (*Pinned, error) {
-	driver, ok := dev.(PinnedDriver)
-	if !ok {
-		return nil, &device.Error{Device: dev.ID(), Call: "memory.PinnedFor", Detail: "it has no pinned host memory",
-			Err: device.ErrUnavailable}
-	}
-	pinnedRegistry.mu.Lock()
-	defer pinnedRegistry.mu.Unlock()
-	if p := pinnedRegistry.byDevice[dev]; p != nil {
-		return p, nil
-	}
-	c, err := EnvConfig()
-	if err != nil {
-		return nil, err
-	}
-	p, err := NewPinned(driver, c)
-	if err != nil {
-		return nil, err
-	}
-	if pinnedRegistry.byDevice == nil {
-		pinnedRegistry.byDevice = map[device.Device]*Pinned{}
-	}
-	pinnedRegistry.byDevice[dev] = p
-	return p, nil
-}
-
-// dropPinned closes the pinned allocator of a device, if it has one, and forgets it.
-func dropPinned(dev device.Device) error {
-	pinnedRegistry.mu.Lock()
-	p := pinnedRegistry.byDevice[dev]
-	delete(pinnedRegistry.byDevice, dev)
-	pinnedRegistry.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	return p.Close()
 }

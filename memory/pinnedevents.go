@@ -140,7 +140,7 @@ func (p *Pinned) pollEvents() {
 			continue
 		}
 		ev.pop(i)
-		if p.arrive(w.block, policy) {
+		if w.arrive(policy) {
 			w.block.next, back = back, w.block
 		}
 	}
@@ -170,6 +170,17 @@ func (w pinnedWait) done(s device.Stream) bool {
 		done, err = s.Done()
 	}
 	return done || errors.Is(err, device.ErrClosed)
+}
+
+// arrive tells the block that the stream has come so far, and reports whether the block is to be released.
+func (w pinnedWait) arrive(policy *pinnedPolicy) (release bool) {
+	k := w.block.bucket
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w.block.state != pinnedPending { // the allocator was closed meanwhile
+		return false
+	}
+	return k.arrive(w.block, policy)
 }
 
 // pop takes the first entry off queue i, and the queue away if it was the last. Caller holds ev.mu.

@@ -46,6 +46,9 @@ func (p *Pinned) cutReserve(policy *pinnedPolicy, size uint64) ([]byte, error) {
 	r := &p.reserve
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if p.closed.Load() { // Close has been here, or is about to be
+		return nil, p.errClosed()
+	}
 	if !r.settled {
 		if policy.reserve != 0 {
 			mem, origin, err := p.pin(policy, policy.reserve)

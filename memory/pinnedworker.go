@@ -51,13 +51,11 @@ func (w *pinnedWorker) run(p *Pinned) {
 	defer ticker.Stop()
 	for {
 		if p.events.outstanding.Load() == 0 {
-			ticker.Stop()
-			select {
+			select { // a ticker that nobody listens to costs nothing
 			case <-w.stop:
 				return
 			case <-w.wake:
 			}
-			ticker.Reset(pinnedInterval)
 		}
 		select {
 		case <-w.stop:

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/pkg/errors"
 )
 
@@ -135,6 +136,9 @@ func (p *Pool) Release() error {
 
 // Alloc implements Allocator with memory of the pool.
 func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if invariants.Enabled {
+		defer p.a.audit("Alloc")
+	}
 	if bytes == 0 {
 		return Block{}, nil
 	}

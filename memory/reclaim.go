@@ -3,6 +3,8 @@ package memory
 import (
 	"errors"
 	"slices"
+
+	"github.com/cistern-ml/cistern/internal/invariants"
 )
 
 // This file gives cached memory back to the driver: everything (EmptyCache), what is old (garbage collection), or just
@@ -11,6 +13,9 @@ import (
 // EmptyCache gives all memory that no block uses back to the driver, after waiting for the events of freed blocks. It
 // goes on after an error, and returns all of them joined.
 func (a *Caching) EmptyCache() error {
+	if invariants.Enabled {
+		defer a.audit("EmptyCache")
+	}
 	a.drainLater()
 	a.mu.Lock()
 	defer a.mu.Unlock()

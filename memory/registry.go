@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -49,14 +50,16 @@ func lookup(dev device.Device) Allocator {
 	return registry.byID[dev]
 }
 
-// Drop closes the allocator of a device, if it has one, and forgets it; For then makes a new one. Close devices after it.
+// Drop closes the allocators of a device, also that of pinned memory, if it has them, and forgets them; For and PinnedFor then
+// make new ones. Close devices after it.
 func Drop(dev device.Device) error {
 	registry.mu.Lock()
 	a := registry.byID[dev]
 	delete(registry.byID, dev)
 	registry.mu.Unlock()
+	err := dropPinned(dev)
 	if a == nil {
-		return nil
+		return err
 	}
-	return a.Close()
+	return errors.Join(a.Close(), err)
 }

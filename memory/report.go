@@ -54,6 +54,18 @@ func (a *Caching) ResetPeakStats() {
 	for _, arr := range a.dev.arrays() {
 		arr.each((*Stat).resetPeak)
 	}
+	a.eachPoolStat((*Stat).resetPeak)
+}
+
+// eachPoolStat changes the statistics of private pools, those that are gone too. Caller holds a.mu.
+func (a *Caching) eachPoolStat(f func(*Stat)) {
+	for _, p := range a.pools {
+		p.reserved.each(f)
+	}
+	for id, arr := range a.deadPools {
+		arr.each(f)
+		a.deadPools[id] = arr
+	}
 }
 
 // ResetAccumulatedStats sets every Allocated and Freed and the counters of calls to 0.
@@ -78,6 +90,7 @@ func (a *Caching) ResetAccumulatedStats() {
 	for _, arr := range a.dev.arrays() {
 		arr.each((*Stat).resetAccumulated)
 	}
+	a.eachPoolStat((*Stat).resetAccumulated)
 	a.dev.NumAllocRetries, a.dev.NumOOMs, a.dev.NumOOMRejections, a.dev.NumDeviceAlloc, a.dev.NumDeviceFree = 0, 0, 0, 0, 0
 	a.syncs.Store(0)
 	a.later.mu.Lock()

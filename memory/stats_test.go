@@ -68,7 +68,7 @@ func TestStats_PoolIsThatOfTheSegment(t *testing.T) {
 
 func TestStats_OversizeBlocksAreCountedApart(t *testing.T) {
 	r := newRig(t, gib, "max_split_size_mb:100")
-	a, b := r.alloc(99*mib, 0), r.alloc(100*mib, 0) // the segment of a has 100 MiB too
+	a, b := r.alloc(98*mib+512*kib, 0), r.alloc(100*mib, 0) // the segment of a has 100 MiB too
 	s := r.a.Stats()
 	require.Equal(t, Stat{Current: 1, Peak: 1, Allocated: 1}, s.OversizeAllocations)
 	require.Equal(t, Stat{Current: 2, Peak: 2, Allocated: 2}, s.OversizeSegments)

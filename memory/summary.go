@@ -17,7 +17,7 @@ func (s Stats) Summary(id device.ID, abbreviated bool) string {
 	rule := func(c string) { line(strings.Repeat(c, summaryWidth)) }
 
 	rule("=")
-	line(fmt.Sprintf("%-17s%s%-17s ", "", summaryTitle(id), fmt.Sprint(id.Index)))
+	line(fmt.Sprintf("%-17s%-57s ", "", summaryTitle(id)))
 	rule("-")
 	line(fmt.Sprintf("  %9s CUDA OOMs: %-12d | %6s cudaMalloc retries: %-8d  ", "", s.NumOOMs, "", s.NumAllocRetries))
 	rule("=")
@@ -42,13 +42,13 @@ func (s Stats) Summary(id device.ID, abbreviated bool) string {
 	return t.String()
 }
 
-// summaryTitle is the middle of the title line, in a width of 40, so that all tables align.
+// summaryTitle is the middle of the title line.
 func summaryTitle(id device.ID) string {
 	name := "CUDA"
 	if id.Kind != device.CUDA {
 		name = strings.ToUpper(id.Kind.String())
 	}
-	return fmt.Sprintf(" PyTorch %s memory summary, device ID ", name)
+	return fmt.Sprintf(" PyTorch %s memory summary, device ID %d", name, id.Index)
 }
 
 type summaryMetric struct {

@@ -73,7 +73,7 @@ func gelu64(x float64) float64 {
 
 func geluDerivative32(x float64) float64 {
 	cdf, gauss := normalNarrow(x)
-	return cdf + x*gauss*inverseSqrt2Pi
+	return cdf + float64(x*gauss*inverseSqrt2Pi)
 }
 
 func geluDerivative64(x float64) float64 {
@@ -84,7 +84,7 @@ func geluDerivative64(x float64) float64 {
 // The tanh approximation is 0.5*x*(1+tanh(u)) with u = sqrt(2/pi)*(x + 0.044715*x*x*x), and 0.5*(1+tanh(u)) is
 // sigmoid(2*u), which does not cancel for negative u.
 
-func geluTanhArgument(x float64) float64 { return 2 * geluScale * x * (1 + geluCubic*x*x) }
+func geluTanhArgument(x float64) float64 { return 2 * geluScale * x * (1 + float64(geluCubic*x*x)) }
 
 func geluTanh32(x float64) float64 { return x * sigmoidNarrow(geluTanhArgument(x)) }
 func geluTanh64(x float64) float64 { return x * sigmoid64(geluTanhArgument(x)) }
@@ -104,7 +104,7 @@ func geluTanhDerivative(x, z, e float64) float64 {
 	if slope == 0 {
 		return s // far from 0, where x*x may have overflowed
 	}
-	return s + 2*x*slope*geluScale*(1+3*geluCubic*x*x)
+	return s + float64(2*x*slope*geluScale*(1+float64(3*geluCubic*x*x)))
 }
 
 func silu32(x float64) float64 { return x * sigmoidNarrow(x) }
@@ -118,7 +118,7 @@ func siluDerivative(x, e float64) float64 {
 	if slope == 0 {
 		return s
 	}
-	return s + x*slope
+	return s + float64(x*slope)
 }
 
 // sigmoidOf gives sigmoid(z) and its derivative, s*(1-s) without the cancellation, from e = exp(-|z|).

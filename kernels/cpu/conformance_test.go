@@ -19,5 +19,5 @@ func TestConformance_OnAnAsynchronousStream(t *testing.T) {
 	defer func() { require.NoError(t, dev.Close()) }()
 	s, err := dev.NewStream()
 	require.NoError(t, err)
-	kerneltest.Run(t, dev, kerneltest.OnStream(s))
+	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(9))
 }

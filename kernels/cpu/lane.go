@@ -91,45 +91,63 @@ func storeStrided[T any](p device.Ptr, stride int, src []T) {
 	}
 }
 
-func loadHalf(dst []float32, p device.Ptr, stride int)  { loadVia(dst, p, stride, fromHalf) }
-func loadBrain(dst []float32, p device.Ptr, stride int) { loadVia(dst, p, stride, fromBrain) }
+func loadHalf(dst []float32, p device.Ptr, stride int)  { loadVia(dst, p, stride, dtype.Float16) }
+func loadBrain(dst []float32, p device.Ptr, stride int) { loadVia(dst, p, stride, dtype.BFloat16) }
 
-func storeHalf(p device.Ptr, stride int, src []float32)  { storeVia(p, stride, src, toHalf) }
-func storeBrain(p device.Ptr, stride int, src []float32) { storeVia(p, stride, src, toBrain) }
+func storeHalf(p device.Ptr, stride int, src []float32)  { storeVia(p, stride, src, dtype.Float16) }
+func storeBrain(p device.Ptr, stride int, src []float32) { storeVia(p, stride, src, dtype.BFloat16) }
+
+// widen and narrowTo convert by type. They name the functions, where a function variable would move its arguments to the heap.
+
+func widen(dst []float32, src []uint16, d dtype.DType) {
+	if d == dtype.BFloat16 {
+		fromBrain(dst, src)
+	} else {
+		fromHalf(dst, src)
+	}
+}
+
+func narrowTo(dst []uint16, src []float32, d dtype.DType) {
+	if d == dtype.BFloat16 {
+		toBrain(dst, src)
+	} else {
+		toHalf(dst, src)
+	}
+}
 
 // group is the number of two-byte elements gathered on the stack between memory and conversion.
 const group = 128
 
-func loadVia(dst []float32, p device.Ptr, stride int, convert func([]float32, []uint16)) {
+func loadVia(dst []float32, p device.Ptr, stride int, d dtype.DType) {
 	switch stride {
 	case 0:
 		if len(dst) > 0 {
-			convert(dst[:1], slice[uint16](p, 1))
+			widen(dst[:1], slice[uint16](p, 1), d)
 			fillSlice(dst, dst[0])
 		}
 	case 1:
-		convert(dst, slice[uint16](p, len(dst)))
+		widen(dst, slice[uint16](p, len(dst)), d)
 	default:
 		var raw [group]uint16
 		for len(dst) > 0 {
 			n := min(len(dst), group)
 			loadStrided(raw[:n], p, stride)
-			convert(dst[:n], raw[:n])
+			widen(dst[:n], raw[:n], d)
 			dst = dst[n:]
 			p = offset(p, n*stride, 2)
 		}
 	}
 }
 
-func storeVia(p device.Ptr, stride int, src []float32, convert func([]uint16, []float32)) {
+func storeVia(p device.Ptr, stride int, src []float32, d dtype.DType) {
 	if stride == 1 {
-		convert(slice[uint16](p, len(src)), src)
+		narrowTo(slice[uint16](p, len(src)), src, d)
 		return
 	}
 	var raw [group]uint16
 	for len(src) > 0 {
 		n := min(len(src), group)
-		convert(raw[:n], src[:n])
+		narrowTo(raw[:n], src[:n], d)
 		storeStrided(p, stride, raw[:n])
 		src = src[n:]
 		p = offset(p, n*stride, 2)

@@ -1,51 +1,163 @@
 package cpu
 
 import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
+// MatMul: from a call to products of single matrices. gemm.go has the general product, gemv.go those of few rows.
+
+// matrix is an operand of a product: the address of its first element and the distances of rows and columns in elements.
+type matrix struct {
+	ptr       device.Ptr
+	row, step int
+}
+
+// transposed is the same memory with rows and columns exchanged.
+func (a matrix) transposed() matrix { return matrix{a.ptr, a.step, a.row} }
+
+// at is the matrix that begins at row i and column j of a.
+func (a matrix) at(i, j, size int) matrix {
+	a.ptr = offset(a.ptr, i*a.row+j*a.step, size)
+	return a
+}
+
+// product is one matrix product: dst = alpha*a@b + beta*c, with dst m by n and k the length of the sums. Operands are
+// computed with as T.
+type product[T float] struct {
+	m, n, k      int
+	alpha, beta  T
+	dst, a, b, c matrix // c is not read if beta is 0
+}
+
+// matMulCall is one call in work. It is a job over batches.
+type matMulCall[T float] struct {
+	lane    lane[T]
+	product product[T] // of the first batch
+	dims    int        // batch dimensions, of shape and strides
+	shape   [op.MaxDims]int
+	stride  [4][op.MaxDims]int // of dst, a, b and c
+	batches int
+	serial  bool // each product on one goroutine, because there are many
+	gemms   *sync.Pool
+}
+
+// serialFlops is the size of a product (2*m*n*k) below which several goroutines are not worth it.
+const serialFlops = 1 << 20
+
 // matMul makes the Func of MatMul.
 func matMul[T float](l lane[T]) op.Func {
+	gemms := &sync.Pool{New: func() any { return &gemm[T]{lane: l, all: matMulKernelsOf[T]()} }}
+	pool := &sync.Pool{New: func() any { return &matMulCall[T]{lane: l, gemms: gemms} }}
 	return func(c *op.Call) error {
-		dst, a, b := &c.Out[0], &c.In[0], &c.In[1]
-		n := dst.NDim
-		batches := 1
-		for _, d := range dst.Shape[:n-2] {
-			batches *= d
-		}
-		one := func(v *op.View, at int) float64 {
-			var x [1]T
-			l.load(x[:], offset(v.Ptr, at, l.size), 1)
-			return float64(x[0])
-		}
-		for q := range batches {
-			var oa, ob, oc, od int
-			rest := q
-			for d := n - 3; d >= 0; d-- {
-				i := rest % dst.Shape[d]
-				rest /= dst.Shape[d]
-				oa += i * a.Strides[d]
-				ob += i * b.Strides[d]
-				od += i * dst.Strides[d]
-				if c.F[1] != 0 {
-					oc += i * c.In[2].Strides[d]
-				}
-			}
-			for i := range dst.Shape[n-2] {
-				for j := range dst.Shape[n-1] {
-					var sum float64
-					for k := range a.Shape[n-1] {
-						sum += one(a, oa+i*a.Strides[n-2]+k*a.Strides[n-1]) * one(b, ob+k*b.Strides[n-2]+j*b.Strides[n-1])
-					}
-					sum *= c.F[0]
-					if c.F[1] != 0 {
-						cv := &c.In[2]
-						sum += c.F[1] * one(cv, oc+i*cv.Strides[n-2]+j*cv.Strides[n-1])
-					}
-					l.store(offset(dst.Ptr, od+i*dst.Strides[n-2]+j*dst.Strides[n-1], l.size), 1, []T{T(sum)})
-				}
+		m := pool.Get().(*matMulCall[T])
+		m.set(c)
+		p := &m.product
+		flops := 2 * p.m * p.n * p.k
+		if p.m > 0 && p.n > 0 {
+			m.serial = m.batches > 1 && (flops < 16*serialFlops || m.batches >= 16)
+			if m.serial {
+				split(m.batches, max(1, serialFlops/max(1, flops)), m)
+			} else {
+				m.serial = flops < serialFlops
+				m.run(0, m.batches)
 			}
 		}
+		pool.Put(m)
 		return nil
 	}
+}
+
+func (m *matMulCall[T]) set(c *op.Call) {
+	views := [4]*op.View{&c.Out[0], &c.In[0], &c.In[1]}
+	operands := [4]*matrix{&m.product.dst, &m.product.a, &m.product.b, &m.product.c}
+	p := &m.product
+	*p = product[T]{alpha: T(c.F[0]), beta: T(c.F[1])}
+	if p.beta != 0 {
+		views[3] = &c.In[2]
+	}
+	m.dims = c.Out[0].NDim - 2
+	copy(m.shape[:], c.Out[0].Shape[:m.dims])
+	for i, v := range views {
+		if v == nil {
+			m.stride[i] = [op.MaxDims]int{}
+			continue
+		}
+		*operands[i] = matrix{v.Ptr, v.Strides[m.dims], v.Strides[m.dims+1]}
+		m.stride[i] = v.Strides
+	}
+	p.m, p.n = c.Out[0].Shape[m.dims], c.Out[0].Shape[m.dims+1]
+	p.k = c.In[0].Shape[m.dims+1]
+	m.foldBatch()
+	m.batches = 1
+	for _, d := range m.shape[:m.dims] {
+		m.batches *= d
+	}
+}
+
+// foldBatch makes batch dimensions rows where the matrix b is the same for all of them and the others just go on.
+func (m *matMulCall[T]) foldBatch() {
+	p := &m.product
+	for ; m.dims > 0; m.dims-- {
+		d := m.dims - 1
+		if m.shape[d] == 1 {
+			continue
+		}
+		if p.m == 1 { // one row each: batch strides are row strides
+			p.dst.row, p.a.row, p.c.row = m.stride[0][d], m.stride[1][d], m.stride[3][d]
+		}
+		goesOn := func(i int, a matrix) bool { return m.stride[i][d] == a.row*p.m }
+		if m.stride[2][d] != 0 || !goesOn(0, p.dst) || !goesOn(1, p.a) || p.beta != 0 && !goesOn(3, p.c) {
+			return
+		}
+		p.m *= m.shape[d]
+	}
+}
+
+// run computes the products lo..hi-1 of the batch.
+func (m *matMulCall[T]) run(lo, hi int) {
+	size := m.lane.size
+	for ; lo < hi; lo++ {
+		p := m.product
+		rest := lo
+		for d := m.dims - 1; d >= 0; d-- {
+			i := rest % m.shape[d]
+			rest /= m.shape[d]
+			p.dst.ptr = offset(p.dst.ptr, i*m.stride[0][d], size)
+			p.a.ptr = offset(p.a.ptr, i*m.stride[1][d], size)
+			p.b.ptr = offset(p.b.ptr, i*m.stride[2][d], size)
+			p.c.ptr = offset(p.c.ptr, i*m.stride[3][d], size)
+		}
+		m.multiply(p)
+	}
+}
+
+// multiply chooses how to compute one product. It looks at nothing but its sizes and strides, so that results are the same
+// everywhere.
+func (m *matMulCall[T]) multiply(p product[T]) {
+	if m.lane.direct && p.k > 0 {
+		if q := p.transposed(); q.m < p.m && isFewRows(&q) {
+			p = q
+		}
+		if isFewRows(&p) {
+			multiplyFew(m.lane, &p, m.serial)
+			return
+		}
+	}
+	if p.dst.step != 1 && p.dst.row == 1 {
+		p = p.transposed()
+	}
+	g := m.gemms.Get().(*gemm[T])
+	g.multiply(&p, m.serial)
+	m.gemms.Put(g)
+}
+
+// transposed is the product of the transposed operands in reverse order, whose result is the same memory.
+func (p product[T]) transposed() product[T] {
+	p.m, p.n = p.n, p.m
+	p.a, p.b = p.b.transposed(), p.a.transposed()
+	p.dst, p.c = p.dst.transposed(), p.c.transposed()
+	return p
 }

@@ -51,3 +51,6 @@ func laneBuffer[T any](s *scratch, k, n int) []T {
 
 // sizeOf is the size of T in memory.
 func sizeOf[T any](v T) int { return int(unsafe.Sizeof(v)) }
+
+// elementsAt is the n elements that begin at p.
+func elementsAt[T any](p *T, n int) []T { return unsafe.Slice(p, n) }

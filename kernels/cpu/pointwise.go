@@ -43,7 +43,11 @@ func sign[T number](dst, a []T, _ *op.Call) {
 func relu[T number](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = max(a[i], 0)
+		v := a[i]
+		if v <= 0 { // not NaN
+			v = 0
+		}
+		dst[i] = v
 	}
 }
 

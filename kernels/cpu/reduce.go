@@ -106,8 +106,11 @@ func (r *reduction[T, A, D]) partials(n int) []A {
 	return r.part[:n]
 }
 
-// put writes one result.
-func (r *reduction[T, A, D]) put(p device.Ptr, acc A) {
-	d := [1]D{r.finish(acc, r.cut.total)}
-	r.out.store(p, 1, d[:])
+// put writes the results of outputs that lie side by side in the kept dimensions.
+func (r *reduction[T, A, D]) put(p device.Ptr, stride int, acc []A, s *scratch) {
+	results := laneBuffer[D](s, 0, len(acc))
+	for i, a := range acc {
+		results[i] = r.finish(a, r.cut.total)
+	}
+	r.out.store(p, stride, results)
 }

@@ -15,15 +15,18 @@ func (r *reduction[T, A, D]) runRuns() {
 	part := r.partials(outputs * r.blocks)
 	r.part = part
 	split(len(part), elementGrain/r.block, (*blockRuns[T, A, D])(r))
+	s := takeScratch()
+	defer scratches.Put(s)
+	acc := laneBuffer[A](s, 1, 1)
 	var w walk
 	w.seek(&r.kept, 0)
 	for i := range outputs {
-		acc := part[i*r.blocks]
+		acc[0] = part[i*r.blocks]
 		for _, p := range part[i*r.blocks+1 : (i+1)*r.blocks] {
-			acc = r.join(acc, p)
+			acc[0] = r.join(acc[0], p)
 		}
 		p, _ := w.at(0)
-		r.put(p, acc)
+		r.put(p, 1, acc, s)
 		w.skip(1)
 	}
 }
@@ -37,15 +40,21 @@ func (j *wholeRuns[T, A, D]) run(lo, hi int) {
 	defer scratches.Put(s)
 	var w walk
 	w.seek(&r.kept, lo)
-	for ; lo < hi; lo++ {
-		in, _ := w.at(1)
-		acc := r.foldBlock(in, 0, s)
-		for b := 1; b < r.blocks; b++ {
-			acc = r.join(acc, r.foldBlock(in, b, s))
+	for lo < hi {
+		n := min(hi-lo, w.inner()-w.col, chunk)
+		acc := laneBuffer[A](s, 1, n)
+		in, step := w.at(1)
+		for i := range acc {
+			acc[i] = r.foldBlock(in, 0, s)
+			for b := 1; b < r.blocks; b++ {
+				acc[i] = r.join(acc[i], r.foldBlock(in, b, s))
+			}
+			in = offset(in, step, r.in.size)
 		}
-		out, _ := w.at(0)
-		r.put(out, acc)
-		w.skip(1)
+		out, stride := w.at(0)
+		r.put(out, stride, acc, s)
+		w.skip(n)
+		lo += n
 	}
 }
 

@@ -20,12 +20,14 @@ func (r *reduction[T, A, D]) runRows() {
 	}
 	r.part = r.partials(tiles * r.blocks * r.tile)
 	split(tiles*r.blocks, 1, (*blockRows[T, A, D])(r))
+	s := takeScratch()
+	defer scratches.Put(s)
 	for t := range tiles {
 		acc := r.part[t*r.blocks*r.tile:]
 		for b := 1; b < r.blocks; b++ {
 			r.joinRow(acc[:r.tile], acc[b*r.tile:])
 		}
-		r.putTile(t, acc[:r.tile])
+		r.putTile(t, acc, s)
 	}
 }
 
@@ -49,7 +51,7 @@ func (j *tileRows[T, A, D]) run(lo, hi int) {
 			r.mergeBlock(later, lo, b, s)
 			r.joinRow(acc, later)
 		}
-		r.putTile(lo, acc)
+		r.putTile(lo, acc, s)
 	}
 }
 
@@ -107,10 +109,8 @@ func (r *reduction[T, A, D]) row(p device.Ptr, stride, n int, s *scratch) []T {
 	return buf
 }
 
-func (r *reduction[T, A, D]) putTile(t int, acc []A) {
+func (r *reduction[T, A, D]) putTile(t int, acc []A, s *scratch) {
 	at, n := r.place(t)
 	p, stride := at.at(0)
-	for i := range n {
-		r.put(offset(p, i*stride, r.out.size), acc[i])
-	}
+	r.put(p, stride, acc[:n], s)
 }

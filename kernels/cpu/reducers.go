@@ -6,7 +6,7 @@ import "math"
 
 func sumReducer[T float]() reducer[T, float64, T] {
 	return reducer[T, float64, T]{
-		fold: foldSum[T], merge: mergeSum[T, float64],
+		fold: foldSum[T], merge: mergeFloats[T],
 		join:   func(a, b float64) float64 { return a + b },
 		finish: func(acc float64, _ int) T { return T(acc) },
 	}
@@ -32,20 +32,51 @@ func intSumReducer[T integer]() reducer[T, int64, int64] {
 	}
 }
 
-// foldSum keeps four sums, so that additions need not wait for each other.
+// foldSum sums groups of 512 elements and then their sums; in a group it keeps eight sums, so that additions need not wait
+// for each other.
 func foldSum[T float](acc float64, v []T) float64 {
-	var s0, s1, s2, s3 float64
-	for len(v) >= 4 {
+	for len(v) > 0 {
+		n := min(len(v), 512)
+		acc += sumGroup(v[:n])
+		v = v[n:]
+	}
+	return acc
+}
+
+func sumGroup[T float](v []T) float64 {
+	if f, ok := any(v).([]float32); ok && vector.sum != nil && len(f) >= 8 {
+		n := len(f) &^ 7
+		s := vector.sum(n, &f[0])
+		for _, x := range f[n:] {
+			s += float64(x)
+		}
+		return s
+	}
+	var s0, s1, s2, s3, s4, s5, s6, s7 float64
+	for ; len(v) >= 8; v = v[8:] {
 		s0 += float64(v[0])
 		s1 += float64(v[1])
 		s2 += float64(v[2])
 		s3 += float64(v[3])
-		v = v[4:]
+		s4 += float64(v[4])
+		s5 += float64(v[5])
+		s6 += float64(v[6])
+		s7 += float64(v[7])
 	}
+	s := ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 	for _, x := range v {
-		s0 += float64(x)
+		s += float64(x)
 	}
-	return acc + ((s0 + s1) + (s2 + s3))
+	return s
+}
+
+func mergeFloats[T float](acc []float64, row []T) {
+	if f, ok := any(row).([]float32); ok && vector.mergeSum != nil && len(acc) >= 8 {
+		n := len(acc) &^ 7
+		vector.mergeSum(n, &acc[0], &f[0])
+		acc, row = acc[n:], row[n:]
+	}
+	mergeSum(acc, row)
 }
 
 func mergeSum[T number, A float64 | int64](acc []A, row []T) {
@@ -75,21 +106,19 @@ func prodReducer[T number, A float64 | int64, D number]() reducer[T, A, D] {
 	}
 }
 
-// maxReducer and minReducer: Go's max and min give NaN if either argument is NaN.
+// maxReducer and minReducer give NaN if there is one. Their folds compare so that NaN leaves the loop, which takes no time
+// for numbers.
 
 func maxReducer[T number]() reducer[T, T, T] {
 	return reducer[T, T, T]{
 		start: lowest[T](),
-		fold: func(acc T, v []T) T {
-			for _, x := range v {
-				acc = max(acc, x)
-			}
-			return acc
-		},
+		fold:  func(acc T, v []T) T { return max(acc, maxOf(acc, v)) },
 		merge: func(acc []T, row []T) {
 			row = row[:len(acc)]
 			for i := range acc {
-				acc[i] = max(acc[i], row[i])
+				if !(row[i] <= acc[i]) && acc[i] == acc[i] {
+					acc[i] = row[i]
+				}
 			}
 		},
 		join:   func(a, b T) T { return max(a, b) },
@@ -100,21 +129,60 @@ func maxReducer[T number]() reducer[T, T, T] {
 func minReducer[T number]() reducer[T, T, T] {
 	return reducer[T, T, T]{
 		start: highest[T](),
-		fold: func(acc T, v []T) T {
-			for _, x := range v {
-				acc = min(acc, x)
-			}
-			return acc
-		},
+		fold:  func(acc T, v []T) T { return min(acc, minOf(acc, v)) },
 		merge: func(acc []T, row []T) {
 			row = row[:len(acc)]
 			for i := range acc {
-				acc[i] = min(acc[i], row[i])
+				if !(row[i] >= acc[i]) && acc[i] == acc[i] {
+					acc[i] = row[i]
+				}
 			}
 		},
 		join:   func(a, b T) T { return min(a, b) },
 		finish: func(acc T, _ int) T { return acc },
 	}
+}
+
+// maxOf is the largest of m and v, or NaN.
+func maxOf[T number](m T, v []T) T {
+	if f, ok := any(v).([]float32); ok && vector.max != nil && len(f) >= 8 {
+		n := len(f) &^ 7
+		m = max(m, T(vector.max(n, &f[0])))
+		v = v[n:]
+	}
+	if m != m {
+		return m
+	}
+	for _, x := range v {
+		if !(x <= m) {
+			m = x
+			if x != x {
+				break
+			}
+		}
+	}
+	return m
+}
+
+// minOf is the least of m and v, or NaN.
+func minOf[T number](m T, v []T) T {
+	if f, ok := any(v).([]float32); ok && vector.min != nil && len(f) >= 8 {
+		n := len(f) &^ 7
+		m = min(m, T(vector.min(n, &f[0])))
+		v = v[n:]
+	}
+	if m != m {
+		return m
+	}
+	for _, x := range v {
+		if !(x >= m) {
+			m = x
+			if x != x {
+				break
+			}
+		}
+	}
+	return m
 }
 
 // Any and All of Bool are the largest and the least of 0 and 1, with the neutral elements 0 and 1.

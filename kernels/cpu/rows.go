@@ -10,7 +10,7 @@ import (
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that
 // does not stand here does not exist.
 func Rows() []op.Row {
-	lists := [][]op.Row{fillRows(), unaryRows(), gradRows(), binaryRows(), compareRows(), reduceRows(), structuredRows()}
+	lists := [][]op.Row{fillRows(), unaryRows(), gradRows(), binaryRows(), compareRows(), reduceRows(), structuredRows(), ampRows()}
 	var all []op.Row
 	for _, l := range lists {
 		all = append(all, l...)
@@ -131,23 +131,23 @@ func unaryRows() []op.Row {
 		number(op.Neg, neg[float32], neg[float64], neg[int64], neg[int32], neg[uint8]),
 		number(op.Abs, absolute[float32], absolute[float64], absolute[int64], absolute[int32], absolute[uint8]),
 		number(op.Sign, sign[float32], sign[float64], sign[int64], sign[int32], sign[uint8]),
-		number(op.ReLU, relu[float32], relu[float64], relu[int64], relu[int32], relu[uint8]),
-		number(op.AddScalar, addScalar[float32], addScalar[float64], addScalar[int64], addScalar[int32], addScalar[uint8]),
-		number(op.MulScalar, mulScalar[float32], mulScalar[float64], mulScalar[int64], mulScalar[int32], mulScalar[uint8]),
+		number(op.ReLU, vectorOne(vector.relu, 8, relu[float32]), relu[float64], relu[int64], relu[int32], relu[uint8]),
+		number(op.AddScalar, vectorScalar(vector.addScalar, addScalar[float32]), addScalar[float64], addScalar[int64], addScalar[int32], addScalar[uint8]),
+		number(op.MulScalar, vectorScalar(vector.mulScalar, mulScalar[float32]), mulScalar[float64], mulScalar[int64], mulScalar[int32], mulScalar[uint8]),
 		number(op.Clamp, clamp[float32], clamp[float64], clamp[int64], clamp[int32], clamp[uint8]),
-		floatOne(op.Exp, mapped[float32](expNarrow), mapped[float64](math.Exp)),
+		floatOne(op.Exp, vectorOne(vector.exp, 4, mapped[float32](expNarrow)), mapped[float64](math.Exp)),
 		floatOne(op.Log, mapped[float32](math.Log), mapped[float64](math.Log)),
 		floatOne(op.Sqrt, sqrt[float32], sqrt[float64]),
 		floatOne(op.Rsqrt, rsqrt[float32], rsqrt[float64]),
 		floatOne(op.Reciprocal, reciprocal[float32], reciprocal[float64]),
 		floatOne(op.Sin, mapped[float32](math.Sin), mapped[float64](math.Sin)),
 		floatOne(op.Cos, mapped[float32](math.Cos), mapped[float64](math.Cos)),
-		floatOne(op.Tanh, mapped[float32](tanhNarrow), mapped[float64](math.Tanh)),
-		floatOne(op.Sigmoid, mapped[float32](sigmoidNarrow), mapped[float64](sigmoid64)),
+		floatOne(op.Tanh, vectorOne(vector.tanh, 4, mapped[float32](tanhNarrow)), mapped[float64](math.Tanh)),
+		floatOne(op.Sigmoid, vectorOne(vector.sigmoid, 4, mapped[float32](sigmoidNarrow)), mapped[float64](sigmoid64)),
 		floatOne(op.LeakyReLU, leakyReLU[float32], leakyReLU[float64]),
-		floatOne(op.GELU, mapped[float32](gelu32), mapped[float64](gelu64)),
-		floatOne(op.GELUTanh, mapped[float32](geluTanh32), mapped[float64](geluTanh64)),
-		floatOne(op.SiLU, mapped[float32](silu32), mapped[float64](silu64)),
+		floatOne(op.GELU, vectorOne(vector.gelu, 4, mapped[float32](gelu32)), mapped[float64](gelu64)),
+		floatOne(op.GELUTanh, vectorOne(vector.geluTanh, 4, mapped[float32](geluTanh32)), mapped[float64](geluTanh64)),
+		floatOne(op.SiLU, vectorOne(vector.silu, 4, mapped[float32](silu32)), mapped[float64](silu64)),
 		floatOne(op.Softplus, softplus[float32], softplus[float64]),
 		floatOne(op.PowScalar, powScalar[float32], powScalar[float64]),
 		row(op.Not, floats(one8(not[float32]), one8(not[float64])),
@@ -157,13 +157,13 @@ func unaryRows() []op.Row {
 
 func gradRows() []op.Row {
 	return []op.Row{
-		floatTwo(op.ReLUGrad, reluGrad[float32], reluGrad[float64]),
+		floatTwo(op.ReLUGrad, vectorTwo(vector.reluGrad, 8, reluGrad[float32]), reluGrad[float64]),
 		floatTwo(op.LeakyReLUGrad, leakyReLUGrad[float32], leakyReLUGrad[float64]),
 		floatTwo(op.SigmoidGrad, sigmoidGrad[float32], sigmoidGrad[float64]),
 		floatTwo(op.TanhGrad, tanhGrad[float32], tanhGrad[float64]),
-		floatTwo(op.GELUGrad, mappedGrad[float32](geluDerivative32), mappedGrad[float64](geluDerivative64)),
-		floatTwo(op.GELUTanhGrad, mappedGrad[float32](geluTanhDerivative32), mappedGrad[float64](geluTanhDerivative64)),
-		floatTwo(op.SiLUGrad, mappedGrad[float32](siluDerivative32), mappedGrad[float64](siluDerivative64)),
+		floatTwo(op.GELUGrad, vectorTwo(vector.geluGrad, 4, mappedGrad[float32](geluDerivative32)), mappedGrad[float64](geluDerivative64)),
+		floatTwo(op.GELUTanhGrad, vectorTwo(vector.geluTanhGrad, 4, mappedGrad[float32](geluTanhDerivative32)), mappedGrad[float64](geluTanhDerivative64)),
+		floatTwo(op.SiLUGrad, vectorTwo(vector.siluGrad, 4, mappedGrad[float32](siluDerivative32)), mappedGrad[float64](siluDerivative64)),
 		floatTwo(op.SoftplusGrad, softplusGrad[float32], softplusGrad[float64]),
 	}
 }
@@ -173,15 +173,15 @@ func binaryRows() []op.Row {
 		l kernel2[int64, int64, int64], i kernel2[int32, int32, int32], u kernel2[uint8, uint8, uint8]) op.Row {
 		return row(id, floats(two(f), two(g)), integers(two(l), two(i), two(u)))
 	}
-	product := number(op.Mul, mul[float32], mul[float64], mul[int64], mul[int32], mul[uint8])
+	product := number(op.Mul, vectorTwo(vector.mul, 8, mul[float32]), mul[float64], mul[int64], mul[int32], mul[uint8])
 	product.Funcs[dtype.Bool] = two(and)(laneOf[uint8](dtype.Bool))
 	return []op.Row{
-		number(op.Add, add[float32], add[float64], add[int64], add[int32], add[uint8]),
-		number(op.Sub, sub[float32], sub[float64], sub[int64], sub[int32], sub[uint8]),
+		number(op.Add, add32(vector.add), add[float64], add[int64], add[int32], add[uint8]),
+		number(op.Sub, vectorTwo(vector.sub, 8, sub[float32]), sub[float64], sub[int64], sub[int32], sub[uint8]),
 		product,
 		number(op.Maximum, maximum[float32], maximum[float64], maximum[int64], maximum[int32], maximum[uint8]),
 		number(op.Minimum, minimum[float32], minimum[float64], minimum[int64], minimum[int32], minimum[uint8]),
-		floatTwo(op.Div, div[float32], div[float64]),
+		floatTwo(op.Div, vectorTwo(vector.div, 8, div[float32]), div[float64]),
 		floatTwo(op.Pow, pow[float32], pow[float64]),
 		row(op.And, boolean(two(and))),
 		row(op.Or, boolean(two(or))),

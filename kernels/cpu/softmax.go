@@ -9,8 +9,8 @@ import (
 
 // The softmax family: operations on rows, which lie along the last dimension.
 
-// rowKernel computes one row; b is nil for operations of one input.
-type rowKernel[T float] func(dst, a, b []T)
+// rowKernel computes one row; b is nil for operations of one input, and tmp has room for rowGroup elements.
+type rowKernel[T float] func(dst, a, b, tmp []T)
 
 // rowJob is one call in work. It is a job over rows.
 type rowJob[T float] struct {
@@ -54,6 +54,9 @@ func (j *rowJob[T]) run(lo, hi int) {
 	w.seek(&j.loop, lo)
 	rows := j.rowMemory()
 	defer j.memory.Put(rows)
+	s := takeScratch()
+	defer scratches.Put(s)
+	tmp := laneBuffer[T](s, 0, rowGroup)
 	for ; lo < hi; lo++ {
 		var r [3][]T
 		for k := range j.n {
@@ -67,7 +70,7 @@ func (j *rowJob[T]) run(lo, hi int) {
 				j.lane.load(r[k], p, j.stride[k])
 			}
 		}
-		j.f(r[0], r[1], r[2])
+		j.f(r[0], r[1], r[2], tmp)
 		if p, _ := w.at(0); !j.lane.direct || j.stride[0] != 1 {
 			j.lane.store(p, j.stride[0], r[0])
 		}
@@ -97,31 +100,29 @@ func (j *rowJob[T]) straight() bool {
 	return j.lane.direct
 }
 
-func softmax[T float](dst, a, _ []T) {
-	sum := expSum(dst, a, rowMax(a))
+func softmax[T float](dst, a, _, _ []T) {
+	scale := 1 / expSum(dst, a, maxOf(a[0], a))
 	for i := range dst {
-		dst[i] = T(float64(dst[i]) / sum)
+		dst[i] = T(float64(dst[i]) * scale)
 	}
 }
 
-func softmaxGrad[T float](dst, a, b []T) {
+func softmaxGrad[T float](dst, a, b, _ []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	var dot float64
-	for i := range a {
-		dot += float64(a[i]) * float64(b[i])
-	}
+	dot := dotProduct(a, b)
 	for i := range dst {
 		dst[i] = T(float64(b[i]) * (float64(a[i]) - dot))
 	}
 }
 
 // logSoftmax leaves dst alone in its first pass: it may be the memory of a.
-func logSoftmax[T float](dst, a, _ []T) {
+func logSoftmax[T float](dst, a, _, tmp []T) {
 	a = a[:len(dst)]
-	m := rowMax(a)
+	m := maxOf(a[0], a)
 	var sum float64
-	for _, v := range a {
-		sum += expOf(v - m)
+	for i := 0; i < len(a); i += rowGroup {
+		n := min(rowGroup, len(a)-i)
+		sum += expSumGroup(tmp[:n], a[i:i+n], float64(m))
 	}
 	shift := float64(m) + math.Log(sum)
 	for i := range dst {
@@ -129,38 +130,65 @@ func logSoftmax[T float](dst, a, _ []T) {
 	}
 }
 
-func logSoftmaxGrad[T float](dst, a, b []T) {
+func logSoftmaxGrad[T float](dst, a, b, _ []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	sum := foldSum(0, a)
 	for i := range dst {
-		dst[i] = T(float64(a[i]) - expOf(b[i])*sum)
+		dst[i] = T(float64(a[i]) - expOf[T](float64(b[i]))*sum)
 	}
 }
 
-func rowMax[T float](a []T) T {
-	m := a[0]
-	for _, v := range a {
-		m = max(m, v)
-	}
-	return m
-}
-
-// expSum sets dst to exp(a-m) and returns the sum.
+// expSum sets dst to exp(a-m) and returns the sum, summed in groups. In a group it keeps four sums, as the vector loop does.
 func expSum[T float](dst, a []T, m T) float64 {
 	a = a[:len(dst)]
 	var sum float64
-	for i := range dst {
-		e := expOf(a[i] - m)
-		dst[i] = T(e)
+	for i := 0; i < len(dst); i += rowGroup {
+		n := min(rowGroup, len(dst)-i)
+		sum += expSumGroup(dst[i:i+n], a[i:i+n], float64(m))
+	}
+	return sum
+}
+
+func expSumGroup[T float](dst, a []T, m float64) float64 {
+	n := len(dst) &^ 3
+	var sum float64
+	if d, ok := any(dst).([]float32); ok && vector.expSum != nil && n > 0 {
+		sum = vector.expSum(n, &d[0], &any(a).([]float32)[0], m)
+	} else {
+		var s [4]float64
+		for k := range n {
+			e := expOf[T](float64(a[k]) - m)
+			dst[k] = T(e)
+			s[k%4] += e
+		}
+		sum = (s[0] + s[2]) + (s[1] + s[3])
+	}
+	for k := n; k < len(dst); k++ {
+		e := expOf[T](float64(a[k]) - m)
+		dst[k] = T(e)
 		sum += e
 	}
 	return sum
 }
 
-// expOf is exp(x) with the accuracy that results of type T need.
-func expOf[T float](x T) float64 {
-	if _, ok := any(x).(float32); ok {
-		return expNarrow(float64(x))
+// dotProduct is the sum of a[i]*b[i], summed in groups.
+func dotProduct[T float](a, b []T) float64 {
+	b = b[:len(a)]
+	var sum float64
+	for i := 0; i < len(a); i += rowGroup {
+		var s float64
+		for k := i; k < min(i+rowGroup, len(a)); k++ {
+			s += float64(a[k]) * float64(b[k])
+		}
+		sum += s
 	}
-	return math.Exp(float64(x))
+	return sum
+}
+
+// expOf is exp(x) with the accuracy that results of type T need.
+func expOf[T float](x float64) float64 {
+	if sizeOf(T(0)) == 4 {
+		return expNarrow(x)
+	}
+	return math.Exp(x)
 }

@@ -22,6 +22,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.NLL: m.nlls, op.NLLGrad: m.nlls,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,
 		op.SGDStep: m.steps, op.AdamStep: m.steps,
+		op.AmpUnscale: m.unscales, op.AmpUpdateScale: m.scaleUpdates,
 	}
 	if f, ok := makers[m.id]; ok {
 		return f()

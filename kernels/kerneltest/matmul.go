@@ -60,18 +60,22 @@ func (m *maker) matMul(s [3]int, batch []int, l [4]layout, alpha, beta float64, 
 	return c
 }
 
-// product is one element of a matrix product; its scale allows a rounding at each addition of a long sum.
+// product is one element of a matrix product; its scale allows a rounding at each addition.
 func product(c *testCase, index []int, k int, alpha, beta float64) result {
 	last := len(index) - 1
-	x, y := append([]int(nil), index...), append([]int(nil), index...)
+	a, b := c.in[0], c.in[1]
+	at := append([]int(nil), index...)
+	at[last] = 0
+	x := a.position(at...)
+	at[last-1], at[last] = 0, index[last]
+	y := b.position(at...)
 	var sum, size float64
 	for i := range k {
-		x[last], y[last-1] = i, i
-		t := c.in[0].at(x...).f * c.in[1].at(y...).f
+		t := a.values[x+i].f * b.values[y+i*b.shape[last]].f
 		sum += t
 		size += math.Abs(t)
 	}
-	r := result{value: floatValue(alpha * sum), scale: math.Abs(alpha) * size * (1 + math.Sqrt(float64(k))/4)}
+	r := result{value: floatValue(alpha * sum), scale: math.Abs(alpha) * size * (1 + float64(k)/2)}
 	if beta != 0 {
 		t := beta * c.in[2].at(index...).f
 		r.f += t

@@ -39,6 +39,9 @@ func (m *maker) randoms() iter.Seq[*testCase] {
 		for _, shape := range [][]int{{}, {0}, {1}, {3}, {4}, {5}, {2, 3}, {1023}, {1026}, {60_001}, {100, 700}} {
 			for _, seed := range []int64{0, 42, -1, math.MaxInt64 - 5} {
 				for _, offset := range []int64{0, 7, 1<<32 - 2, -2} {
+					if count(shape) > 10_000 && (seed != 42 || offset != 7) {
+						continue
+					}
 					emit(m.random(seed, offset, shape))
 				}
 			}

@@ -21,7 +21,7 @@ func intValue(i int64) value     { return value{i: i} }
 // largest normal number.
 type format struct{ mantissa, least, most int }
 
-var formats = map[dtype.DType]format{
+var formats = [dtype.Count]format{
 	dtype.Float64:  {52, -1022, 1023},
 	dtype.Float32:  {23, -126, 127},
 	dtype.Float16:  {10, -14, 15},
@@ -35,7 +35,15 @@ func ulp(d dtype.DType, v float64) float64 {
 	if v != 0 && !math.IsInf(v, 0) {
 		exponent = min(max(math.Ilogb(v), f.least), f.most)
 	}
-	return math.Ldexp(1, exponent-f.mantissa)
+	return power(exponent - f.mantissa)
+}
+
+// power is 2 to the power e.
+func power(e int) float64 {
+	if e < -1022 {
+		return math.Ldexp(1, e)
+	}
+	return math.Float64frombits(uint64(e+1023) << 52)
 }
 
 // round gives the number of type d that is nearest to v, to even in a tie, infinite if v is too large.
@@ -46,7 +54,7 @@ func round(d dtype.DType, v float64) float64 {
 	f := formats[d]
 	u := ulp(d, v)
 	r := math.RoundToEven(v/u) * u // both exact: u is a power of two
-	if math.Abs(r) >= math.Ldexp(1, f.most+1) {
+	if math.Abs(r) >= power(f.most+1) {
 		return math.Inf(int(math.Copysign(1, v)))
 	}
 	return r

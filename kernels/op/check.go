@@ -20,6 +20,9 @@ func Check(c *Call) error {
 	if s.rule == sgdStep || s.rule == adamStep {
 		return checkGroups(c, s)
 	}
+	if s.rule == ampUnscale {
+		return checkUnscale(c)
+	}
 	if err := checkTypes(c, s); err != nil {
 		return err
 	}
@@ -88,6 +91,8 @@ func letterType(letter byte, key dtype.DType) dtype.DType {
 		return dtype.Bool
 	case 'i':
 		return dtype.Int64
+	case 'j':
+		return dtype.Int32
 	case 's':
 		return SumType(key)
 	}
@@ -122,6 +127,27 @@ func checkGroups(c *Call, s *spec) error {
 		if v.Len() != g.Len() || !v.Contiguous() || !g.Contiguous() {
 			return Errorf(c.Op, ErrCall, "tensor %d: %v and its gradient %v must be contiguous and of one size", i%n,
 				v.Shape[:v.NDim], g.Shape[:g.NDim])
+		}
+	}
+	return nil
+}
+
+// checkUnscale checks a call of AmpUnscale.
+func checkUnscale(c *Call) error {
+	n := int(c.I[0])
+	if n < 0 || len(c.Out) != n+1 || len(c.In) != 1 {
+		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs for %d gradients, want %d and 1", len(c.Out), len(c.In), n, n+1)
+	}
+	for i := range n {
+		g := &c.Out[i]
+		if !floats.has(g.DType) || g.DType != c.Out[0].DType || !g.Contiguous() {
+			return Errorf(c.Op, ErrCall, "gradient %d is %s and has shape %v, the first is %s; they must be contiguous and of one type",
+				i, g.DType, g.dims(), c.Out[0].DType)
+		}
+	}
+	for _, v := range []*View{&c.Out[n], &c.In[0]} {
+		if v.DType != dtype.Float32 || v.Len() != 1 {
+			return Errorf(c.Op, ErrCall, "scale or flag is %s of shape %v, want one float32", v.DType, v.dims())
 		}
 	}
 	return nil

@@ -32,6 +32,20 @@ func checkShapes(c *Call, s *spec) error {
 		return checkIndex(c, &c.Out[0], &c.In[0])
 	case indexAdd:
 		return checkIndex(c, &c.In[0], &c.Out[0])
+	case single:
+		return checkSingle(c)
+	}
+	return nil
+}
+
+// checkSingle wants one element in every view.
+func checkSingle(c *Call) error {
+	for _, views := range [][]View{c.Out, c.In} {
+		for i := range views {
+			if n := views[i].Len(); n != 1 {
+				return Errorf(c.Op, ErrCall, "view %d has %d elements, want 1", i, n)
+			}
+		}
 	}
 	return nil
 }

@@ -38,10 +38,12 @@ const (
 	indexAdd
 	sgdStep
 	adamStep
+	ampUnscale
+	single // views of one element
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
-// type, b Bool, i Int64, s the type that sums of the key type have, x any type, and * groups of the key type.
+// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, x any type, and * groups of the key type.
 type spec struct {
 	name    string
 	out, in string
@@ -132,6 +134,9 @@ var specs = [Count]spec{
 
 	SGDStep:  {"sgd_step", "*", "*", floats, sgdStep},
 	AdamStep: {"adam_step", "*", "*", floats, adamStep},
+
+	AmpUnscale:     {"amp_unscale", "*", "k", floats, ampUnscale},
+	AmpUpdateScale: {"amp_update_scale", "kj", "k", 1 << dtype.Float32, single},
 }
 
 // String is the operation's name in PyTorch's manner: "add", "relu_backward".
@@ -146,7 +151,8 @@ func (id ID) String() string {
 func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
-// third input is optional (in is then the largest number), and SGDStep and AdamStep take groups (out and in are 0).
+// third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
+// 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false

@@ -157,6 +157,18 @@ const (
 	// param -= lr/(1-beta1^t) * m / (sqrt(v)/sqrt(1-beta2^t) + eps).
 	AdamStep
 
+	// ---- mixed precision: what a gradient scaler does on the device; see package amp ---------------------------------
+
+	// AmpUnscale: Out = n gradients, contiguous views of one float type that are updated in place, then found (Float32, one
+	// element); In = inv (Float32, one element); n = I[0]. If any element of a gradient is infinite or NaN, found is set to 1,
+	// else it stays as it is: it is never cleared. Every element is then multiplied by inv, unless inv is 1. Float types.
+	AmpUnscale
+	// AmpUpdateScale: Out = scale (Float32, one element) and tracker (Int32, one element), updated in place; In = found (Float32,
+	// one element). If found is not 0: scale *= F[1] (backoff) and tracker = 0. Else tracker += 1, and when it is I[0] (growth
+	// interval): scale *= F[0] (growth), unless that is infinite, and tracker = 0. The products are computed in double
+	// precision and rounded once.
+	AmpUpdateScale
+
 	count
 )
 

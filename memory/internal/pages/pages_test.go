@@ -18,8 +18,10 @@ func TestAlloc_GivesZeroedMemoryThatCanBeGivenBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, make([]byte, n), b)
 	b[0], b[n-1] = 1, 2
+	require.EqualValues(t, n, Live())
 	require.NoError(t, Free(b))
 	require.Error(t, Free(b), "only once")
 	_, err = Alloc(0)
 	require.Error(t, err)
+	require.Zero(t, Live())
 }

@@ -1,0 +1,390 @@
+package amp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/amp"
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// waits are the calls of the driver that block the host.
+func waits(d *sim.Device) (n uint64) {
+	c := d.Calls().Count
+	for _, kind := range []sim.CallKind{sim.CallCopyToHost, sim.CallStreamSync, sim.CallDeviceSync, sim.CallEventSync} {
+		n += c[kind]
+	}
+	return n
+}
+
+func TestScaling_WaitsForTheDeviceOnlyToDecideAStep(t *testing.T) {
+	dev := sim.New(1 << 30)
+	r := newRig(t, dev)
+	ps := []*autograd.Parameter{r.param(1, 64, 64), r.param(1, 64)}
+	opt := optim.SGD(ps)
+	s := amp.NewGradScaler()
+	defer s.Release()
+	for range 3 {
+		g := r.graph(amp.Autocast(tensor.Float16))
+		x := g.Input(r.full(1, tensor.Float32, 64, 64))
+		require.NoError(t, s.Backward(x.Linear(g.Param(ps[0]), g.Param(ps[1])).Sum(nil, false)))
+		g.Release()
+		require.NoError(t, s.Unscale(opt))
+		before := waits(dev)
+		require.NoError(t, s.Step(opt))
+		require.Equal(t, before+1, waits(dev), "the decision")
+		require.NoError(t, s.Update())
+		opt.ZeroGrad()
+		require.Equal(t, before+1, waits(dev))
+	}
+	require.EqualValues(t, 3, waits(dev))
+}
+
+func TestUnscale_IsOneLaunchForAllGradientsOfAType(t *testing.T) {
+	dev := sim.New(1 << 30)
+	r := newRig(t, dev)
+	opt := &counter{}
+	for range 50 {
+		opt.params = append(opt.params, r.with(r.param(0, 2), tensor.Float32, 1, 2))
+	}
+	s := r.scaled()
+	before := dev.Calls().Count[sim.CallSubmit]
+	require.NoError(t, s.Unscale(opt))
+	require.EqualValues(t, 3+1, dev.Calls().Count[sim.CallSubmit]-before, "three launches for 1/scale, one for 50 gradients")
+}
+
+func TestScaling_OnSeveralDevices(t *testing.T) {
+	a, b := onHost(t), onHost(t)
+	s := amp.NewGradScaler(amp.InitScale(8), amp.GrowthInterval(1))
+	defer s.Release()
+	opt := &counter{params: []*autograd.Parameter{a.param(1, 1), b.param(1, 1)}}
+	backward := func(overflow float64) {
+		for i, r := range []*rig{a, b} {
+			opt.params[i].ZeroGrad()
+			g := r.graph()
+			require.NoError(t, s.Backward(g.Param(opt.params[i]).MulScalar(3).Sum(nil, false)))
+			g.Release()
+		}
+		if overflow != 0 {
+			a.with(opt.params[0], tensor.Float32, 1)
+			b.with(opt.params[1], tensor.Float32, overflow)
+		}
+	}
+	backward(0)
+	require.Equal(t, 24.0, item(t, opt.params[1].Grad()))
+	require.NoError(t, s.Unscale(opt))
+	found := s.FoundInf(opt)
+	require.Len(t, found, 2, "one flag for each device")
+	require.Equal(t, a.dev.ID(), found[0].Device().ID())
+	require.Equal(t, b.dev.ID(), found[1].Device().ID())
+	require.Equal(t, 3.0, item(t, opt.params[0].Grad()))
+	require.Equal(t, 3.0, item(t, opt.params[1].Grad()))
+	require.NoError(t, s.Step(opt))
+	require.NoError(t, s.Update())
+	require.Equal(t, 16.0, scaleOf(t, s))
+
+	backward(math.Inf(1))
+	require.NoError(t, s.Step(opt))
+	require.True(t, s.Skipped(opt), "the gradient of the other device overflowed")
+	require.Equal(t, []float64{0, 1}, []float64{item(t, s.FoundInf(opt)[0]), item(t, s.FoundInf(opt)[1])})
+	require.NoError(t, s.Update())
+	require.Equal(t, 8.0, scaleOf(t, s))
+	require.Equal(t, 1, opt.steps)
+}
+
+// ordering is what a simulated device was asked to do on several streams: launches, records and waits, with the stream's number.
+func ordering(calls []sim.Call) (log []string) {
+	names := map[sim.CallKind]string{
+		sim.CallSubmit: "launch", sim.CallEventRecord: "record", sim.CallStreamWait: "wait", sim.CallCopyToHost: "read",
+	}
+	for _, c := range calls {
+		if name := names[c.Kind]; name != "" {
+			log = append(log, fmt.Sprint(name, " ", c.Stream))
+		}
+	}
+	return log
+}
+
+// The scaler lives on stream 1, the graph on 2, the parameters on 3: everything that reads or writes what another stream has
+// written or read waits for it.
+func TestScaling_OrdersTheStreams(t *testing.T) {
+	var calls []sim.Call
+	dev := sim.New(1<<30, sim.OnCall(func(c sim.Call) { calls = append(calls, c) }))
+	r := newRig(t, dev)
+	on := func(s device.Stream) tensor.Exec {
+		e, err := tensor.On(dev, tensor.WithStream(s), tensor.WithAllocator(r.alloc))
+		require.NoError(t, err)
+		return e
+	}
+	step := func(f func() error) []string {
+		t.Helper()
+		calls = nil
+		require.NoError(t, f())
+		return ordering(calls)
+	}
+	home, graphs, params := on(r.newStream()), on(r.newStream()), on(r.newStream())
+	s := amp.NewGradScaler()
+	defer s.Release()
+	x := r.keep(tensor.Ones(home, tensor.Float32))
+	r.keep(s.ScaleTensor(x))
+	y := r.keep(tensor.Ones(graphs, tensor.Float32))
+	require.Equal(t, []string{"record 1", "wait 2", "launch 2", "record 2", "wait 1"}, step(func() error {
+		scaled, err := s.ScaleTensor(y)
+		scaled.Release()
+		return err
+	}))
+
+	w, err := tensor.Ones(params, tensor.Float32)
+	require.NoError(t, err)
+	p := autograd.NewParameter("w", w)
+	defer p.Release()
+	g := r.graph(autograd.OnStream(graphs.Stream()))
+	loss := g.Param(p).MulScalar(1)
+	require.Equal(t, []string{"record 1", "wait 2", "launch 2", "record 2", "wait 1"}, step(func() error {
+		loss = s.Scale(loss)
+		return g.Err()
+	}))
+	done := step(func() error { return loss.Backward() })
+	require.ElementsMatch(t, []string{"record 2", "wait 3", "record 2", "wait 1"}, done[len(done)-4:], "at the end of backward")
+	g.Release()
+
+	opt := optim.SGD([]*autograd.Parameter{p})
+	require.Equal(t, []string{"launch 1", "launch 1", "launch 1", "record 3", "wait 1", "launch 1", "record 1", "wait 3"},
+		step(func() error { return s.Unscale(opt) }))
+	require.Equal(t, []string{"read 1", "launch 3"}, step(func() error { return s.Step(opt) }))
+	require.Equal(t, []string{"launch 1"}, step(func() error { return s.Update() }))
+
+	f := &blind{counter{params: []*autograd.Parameter{p}}}
+	require.Equal(t, []string{"launch 1", "record 3", "wait 1", "launch 1", "record 1", "wait 3", "record 1", "wait 3"},
+		step(func() error { return s.Step(f) }))
+	other := r.keep(tensor.Ones(graphs, tensor.Float32))
+	require.Equal(t, []string{"record 2", "wait 1", "record 1", "wait 2"},
+		step(func() error { return s.Update(amp.NewScaleTensor(other)) }))
+}
+
+// newStream makes a stream that is closed before its device.
+func (r *rig) newStream() device.Stream {
+	r.t.Helper()
+	s, err := r.dev.NewStream()
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { require.NoError(r.t, s.Close()) })
+	return s
+}
+
+// Graphs, parameters and scaler on three asynchronous streams give the numbers of one inline stream.
+func TestScaling_OnSeveralStreamsGivesTheSameNumbers(t *testing.T) {
+	train := func(r *rig, graphs, params device.Stream) (w, scale []float64) {
+		m := nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+		require.NoError(t, m.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.OnStream(params)))
+		defer m.Release()
+		opt := optim.SGD(m.Parameters(), optim.LR(0.05))
+		s := amp.NewGradScaler(amp.GrowthInterval(3), amp.InitScale(1<<15))
+		defer s.Release()
+		x, err := s.ScaleTensor(r.full(1, tensor.Float32)) // the scaler's stream is the default one
+		require.NoError(t, err)
+		x.Release()
+		in := r.random(7, tensor.Float32, 8, 16)
+		for range 12 {
+			g := r.graph(amp.Autocast(tensor.Float16), autograd.OnStream(graphs))
+			y := m.Forward(g.Input(in))
+			require.NoError(t, s.Backward(y.MSELoss(g.Input(r.full(1, tensor.Float32, 8, 1)), autograd.MeanReduction)))
+			g.Release()
+			require.NoError(t, s.Unscale(opt))
+			require.NoError(t, s.Step(opt))
+			require.NoError(t, s.Update())
+			opt.ZeroGrad()
+			scale = append(scale, scaleOf(t, s))
+		}
+		require.NoError(t, r.dev.Synchronize(context.Background()))
+		for _, p := range m.Parameters() {
+			w = append(w, values(t, p.Tensor())...)
+		}
+		return w, scale
+	}
+	r := onHost(t)
+	w, scales := train(r, r.dev.DefaultStream(), r.dev.DefaultStream())
+	require.Contains(t, scales, 1.0*(1<<15))
+	for range 5 {
+		r := onHost(t)
+		v, others := train(r, r.newStream(), r.newStream())
+		require.Equal(t, w, v)
+		require.Equal(t, scales, others)
+	}
+}
+
+// fused is an optimizer, p -= gradient, that unscales and decides on the device. preset is a factor of its own.
+type fused struct {
+	counter
+	t      *testing.T
+	preset float64
+	scales []*float64 // what it was given, nil for none
+}
+
+func (f *fused) StepScaled(gradScale, foundInf *tensor.Tensor) error {
+	f.scales = append(f.scales, nil)
+	divide := 1.0
+	if gradScale != nil {
+		divide = item(f.t, gradScale)
+		f.scales[len(f.scales)-1] = &divide
+	}
+	apply := 1 - math.Min(item(f.t, foundInf), 1)
+	for _, p := range f.params {
+		if p.Grad() == nil || apply == 0 {
+			continue
+		}
+		if err := p.Tensor().AddInPlace(p.Grad(), -f.preset/divide); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestStep_OfAFusedOptimizerEqualsThatOfAnother(t *testing.T) {
+	for name, separate := range map[string]bool{"at once": false, "after Unscale": true} {
+		t.Run(name, func(t *testing.T) {
+			r := onHost(t)
+			plain, other := r.param(1, 2), r.param(1, 2)
+			sgd := optim.SGD([]*autograd.Parameter{plain}, optim.LR(1))
+			f := &fused{counter: counter{params: []*autograd.Parameter{other}}, t: t, preset: 1}
+			s := r.scaled(amp.InitScale(128), amp.GrowthInterval(1))
+			for i, gradient := range []float64{64, 32, math.Inf(1), 128} {
+				r.with(plain, tensor.Float32, gradient, 1)
+				r.with(other, tensor.Float32, gradient, 1)
+				if separate {
+					require.NoError(t, s.Unscale(f))
+				}
+				before := scaleOf(t, s)
+				require.NoError(t, s.Step(f))
+				require.NoError(t, s.Step(sgd))
+				require.NoError(t, s.Update())
+				require.Equal(t, values(t, plain.Tensor()), values(t, other.Tensor()), "iteration %d", i)
+				if separate {
+					require.Nil(t, f.scales[i], "the gradients are unscaled already")
+				} else {
+					require.Equal(t, before, *f.scales[i])
+					require.Equal(t, []float64{gradient, 1}, values(t, other.Grad()), "the scaler only looked at them")
+				}
+			}
+			require.Equal(t, 128*math.Pow(2, 3)*0.5, scaleOf(t, s))
+			require.Zero(t, f.steps, "Step itself is not called")
+		})
+	}
+}
+
+// PyTorch's test_grad_scaler_with_preset_grad_scale: 15 is divided by the user's 3 and by the scale 5.
+func TestStep_OfAFusedOptimizerWithAFactorOfItsOwn(t *testing.T) {
+	for name, separate := range map[string]bool{"at once": false, "after Unscale": true} {
+		t.Run(name, func(t *testing.T) {
+			r := onHost(t)
+			p := r.with(r.param(0, 1), tensor.Float32, 15)
+			f := &fused{counter: counter{params: []*autograd.Parameter{p}}, t: t, preset: 1.0 / 3}
+			s := r.scaled(amp.InitScale(5))
+			if separate {
+				require.NoError(t, s.Unscale(f))
+			}
+			require.NoError(t, s.Step(f))
+			require.InDelta(t, -1, item(t, p.Tensor()), 1e-6)
+		})
+	}
+}
+
+func TestStep_OfAFusedOptimizerDoesNotWait(t *testing.T) {
+	dev := sim.New(1 << 30)
+	r := newRig(t, dev)
+	p := r.with(r.param(0, 2), tensor.Float16, 1, 1) // never written, so float16 is allowed
+	s := r.scaled()
+	f := &blind{counter{params: []*autograd.Parameter{p}}}
+	require.NoError(t, s.Step(f))
+	require.ErrorIs(t, s.Step(f), amp.SteppedTwice)
+	require.NoError(t, s.Update())
+	require.Equal(t, 1, f.steps)
+	require.Zero(t, waits(dev))
+	empty := &blind{counter{params: []*autograd.Parameter{r.param(0, 2)}}}
+	require.ErrorIs(t, s.Step(empty), amp.NothingChecked)
+}
+
+// blind is a fused optimizer that looks at nothing.
+type blind struct{ counter }
+
+func (b *blind) StepScaled(_, _ *tensor.Tensor) error { return b.Step() }
+
+func TestStep_OfAFusedOptimizerThatFailsCanBeCalledAgain(t *testing.T) {
+	r := onHost(t)
+	p := r.with(r.param(0, 1), tensor.Float32, 1)
+	f := &blind{counter{params: []*autograd.Parameter{p}, err: errors.New("not now")}}
+	s := r.scaled()
+	base := r.allocated()
+	for range 3 {
+		require.Equal(t, f.err, s.Step(f))
+		require.EqualValues(t, block, r.allocated()-base, "one flag")
+	}
+	f.err = nil
+	require.NoError(t, s.Step(f))
+	require.NoError(t, s.Update())
+	require.Equal(t, base, r.allocated())
+}
+
+func TestScaling_WithoutMemoryReturnsTheErrorAndLosesNothing(t *testing.T) {
+	dev := sim.New(1 << 30)
+	alloc := memory.NewDirect(dev)
+	e, err := tensor.On(dev, tensor.WithAllocator(alloc))
+	require.NoError(t, err)
+	bytes := func() int64 { return alloc.Stats().AllocatedBytes.All.Current }
+	var params []*autograd.Parameter
+	left := int64(0)
+	for range 2 {
+		w, err := tensor.Ones(e, tensor.Float32, 8, 8)
+		require.NoError(t, err)
+		params = append(params, autograd.NewParameter("w", w))
+		left += int64(w.StorageBytes())
+	}
+	opt := optim.SGD(params)
+	s := amp.NewGradScaler()
+
+	// iteration fails at the first error, and lets go of what it had.
+	iteration := func() error {
+		g := autograd.NewGraph(dev, autograd.WithAllocator(alloc), amp.Autocast(tensor.Float16))
+		defer g.Release()
+		if err := s.Backward(g.Param(params[0]).MatMul(g.Param(params[1])).Sum(nil, false)); err != nil {
+			return err
+		}
+		gaps, err := params[1].Grad().T() // a gradient that is unscaled in a copy
+		if err != nil {
+			return err
+		}
+		params[1].SetGrad(gaps)
+		if err := s.Step(opt); err != nil {
+			return err
+		}
+		return s.Update()
+	}
+	failed := 0
+	for nth := 1; ; nth++ {
+		dev.FailNext(sim.CallMalloc, nth, device.ErrOutOfMemory)
+		err := iteration()
+		opt.ZeroGrad()
+		s.Release()
+		require.Equal(t, left, bytes(), "the parameters are left")
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, memory.ErrOutOfMemory)
+		failed++
+	}
+	require.Greater(t, failed, 15)
+	for _, p := range params {
+		p.Release()
+	}
+	require.NoError(t, dev.Close())
+}

@@ -1,0 +1,199 @@
+package amp
+
+import (
+	"reflect"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Stepper changes parameters by their gradients.
+type Stepper interface {
+	Step() error
+}
+
+// Optimizer is a Stepper that says which parameters it changes: what GradScaler needs of an optimizer. Those of autograd/optim
+// are. Optimizers are told apart by identity, so they are pointers.
+type Optimizer interface {
+	Stepper
+	Parameters() []*autograd.Parameter
+}
+
+// FusedStepper is an Optimizer that unscales and skips by itself, on the device (_step_supports_amp_scaling in PyTorch). With
+// it GradScaler.Step does not wait for the device.
+type FusedStepper interface {
+	Optimizer
+	// StepScaled is Step for gradients that are multiplied by gradScale, or that are not if it is nil. If foundInf is not 0,
+	// nothing may change. Both have one element of type float32 and stay the caller's.
+	StepScaled(gradScale, foundInf *tensor.Tensor) error
+}
+
+// GradScaler keeps small gradients from vanishing in float16: it multiplies the loss by a scale, so that the gradients are
+// larger by it, divides the gradients by it before the optimizer's step, leaves a step out if any gradient overflowed, and adapts
+// the scale. The package comment has the whole story; names, defaults and numbers are those of torch.amp.GradScaler.
+//
+// The scale and its growth tracker are on the device of what is scaled first, on its stream, and from its allocator. A
+// GradScaler is for one goroutine at a time.
+type GradScaler struct {
+	enabled        bool
+	growthFactor   float64
+	backoffFactor  float64
+	growthInterval int
+	initScale      float64
+	initTracker    int32
+	err            error // a setting that is not allowed
+
+	scale      *tensor.Tensor // one float32; nil until something is scaled
+	tracker    *tensor.Tensor // one int32: steps without overflow since the scale was changed
+	optimizers []*progress    // those seen since the last Update
+}
+
+// ScalerOption changes a setting of NewGradScaler.
+type ScalerOption interface{ applyToScaler(*GradScaler) }
+
+type scalerOption func(*GradScaler)
+
+func (o scalerOption) applyToScaler(s *GradScaler) { o(s) }
+
+func (on Enabled) applyToScaler(s *GradScaler) { s.enabled = bool(on) }
+
+// InitScale is the first scale; the default is 65536.
+func InitScale(v float64) ScalerOption { return scalerOption(func(s *GradScaler) { s.initScale = v }) }
+
+// GrowthFactor is what the scale is multiplied by after GrowthInterval steps without overflow; the default is 2. It must be
+// more than 1.
+func GrowthFactor(v float64) ScalerOption {
+	return scalerOption(func(s *GradScaler) { s.growthFactor = v })
+}
+
+// BackoffFactor is what the scale is multiplied by after an overflow; the default is 0.5. It must be less than 1.
+func BackoffFactor(v float64) ScalerOption {
+	return scalerOption(func(s *GradScaler) { s.backoffFactor = v })
+}
+
+// GrowthInterval is how many steps without overflow make the scale grow; the default is 2000.
+func GrowthInterval(n int) ScalerOption {
+	return scalerOption(func(s *GradScaler) { s.growthInterval = n })
+}
+
+// NewGradScaler makes a GradScaler. It takes no memory. A setting that is not allowed is the error of Err and of all its methods.
+//
+// With Enabled(false) it does nothing: Scale returns what it is given, Unscale and Update do nothing, and Step is the optimizer's.
+// So a program can switch between float16, which needs scaling, and other types, which do not, in one place.
+func NewGradScaler(opts ...ScalerOption) *GradScaler {
+	s := &GradScaler{enabled: true, initScale: 65536, growthFactor: 2, backoffFactor: 0.5, growthInterval: 2000}
+	for _, o := range opts {
+		o.applyToScaler(s)
+	}
+	switch {
+	case !s.enabled:
+	case !(s.growthFactor > 1):
+		s.err = &ScalerError{Method: "NewGradScaler", Misuse: BadGrowth, Detail: detail(s.growthFactor)}
+	case !(s.backoffFactor < 1):
+		s.err = &ScalerError{Method: "NewGradScaler", Misuse: BadBackoff, Detail: detail(s.backoffFactor)}
+	}
+	return s
+}
+
+// Err returns what is wrong with the settings, if anything.
+func (s *GradScaler) Err() error { return s.err }
+
+// IsEnabled reports whether the GradScaler does anything.
+func (s *GradScaler) IsEnabled() bool { return s.enabled }
+
+// GrowthFactor is the setting of that name.
+func (s *GradScaler) GrowthFactor() float64 { return s.growthFactor }
+
+// SetGrowthFactor changes it from the next Update on.
+func (s *GradScaler) SetGrowthFactor(v float64) { s.growthFactor = v }
+
+// BackoffFactor is the setting of that name.
+func (s *GradScaler) BackoffFactor() float64 { return s.backoffFactor }
+
+// SetBackoffFactor changes it from the next Update on.
+func (s *GradScaler) SetBackoffFactor(v float64) { s.backoffFactor = v }
+
+// GrowthInterval is the setting of that name.
+func (s *GradScaler) GrowthInterval() int { return s.growthInterval }
+
+// SetGrowthInterval changes it from the next Update on.
+func (s *GradScaler) SetGrowthInterval(n int) { s.growthInterval = n }
+
+// GetScale waits for the device and returns the scale: 1 if the GradScaler is disabled, the first one before anything was
+// scaled.
+func (s *GradScaler) GetScale() (float64, error) {
+	switch {
+	case !s.enabled:
+		return 1, nil
+	case s.scale == nil:
+		return s.initScale, nil
+	}
+	return s.scale.Item()
+}
+
+// Release gives the device memory back. Without a State that was taken before, and is loaded afterwards, the next Scale begins
+// anew with the first scale.
+func (s *GradScaler) Release() {
+	s.forget()
+	s.scale.Release()
+	s.tracker.Release()
+	s.scale, s.tracker = nil, nil
+}
+
+// stage is how far an optimizer has come since the last Update.
+type stage uint8
+
+const (
+	ready    stage = iota
+	unscaled       // its gradients are divided by the scale
+	stepped        // Step was called
+)
+
+// progress is an optimizer that was used since the last Update.
+type progress struct {
+	opt     Optimizer
+	stage   stage
+	skipped bool             // the Step was left out
+	found   []*tensor.Tensor // one for each device with gradients, of one float32: not 0 if any was infinite or NaN
+}
+
+// of returns the progress of an optimizer, beginning it if need be.
+func (s *GradScaler) of(method string, opt Optimizer) (*progress, error) {
+	if opt == nil || !reflect.ValueOf(opt).Comparable() {
+		return nil, &ScalerError{Method: method, Misuse: BadOptimizer}
+	}
+	for _, p := range s.optimizers {
+		if p.opt == opt {
+			return p, nil
+		}
+	}
+	p := &progress{opt: opt}
+	s.optimizers = append(s.optimizers, p)
+	return p, nil
+}
+
+// usable refuses methods that make sense only after something was scaled.
+func (s *GradScaler) usable(method string) error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.scale == nil {
+		return &ScalerError{Method: method, Misuse: NotScaled}
+	}
+	return nil
+}
+
+// forget ends the iteration of all optimizers.
+func (s *GradScaler) forget() {
+	for _, p := range s.optimizers {
+		p.drop()
+	}
+	s.optimizers = nil
+}
+
+func (p *progress) drop() {
+	for _, t := range p.found {
+		t.Release()
+	}
+	p.found = nil
+}

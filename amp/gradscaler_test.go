@@ -1,0 +1,472 @@
+package amp_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/amp"
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// counter is an optimizer that counts its steps.
+type counter struct {
+	params []*autograd.Parameter
+	steps  int
+	err    error
+}
+
+func (c *counter) Parameters() []*autograd.Parameter { return c.params }
+func (c *counter) Step() error {
+	if c.err == nil {
+		c.steps++
+	}
+	return c.err
+}
+
+// scaled is a scaler that has scaled something, and is released at the end of the test.
+func (r *rig) scaled(opts ...amp.ScalerOption) *amp.GradScaler {
+	r.t.Helper()
+	s := amp.NewGradScaler(opts...)
+	r.t.Cleanup(s.Release)
+	x, err := s.ScaleTensor(r.full(1, tensor.Float32))
+	require.NoError(r.t, err)
+	x.Release()
+	return s
+}
+
+// with gives p a gradient.
+func (r *rig) with(p *autograd.Parameter, dt tensor.DType, values ...float64) *autograd.Parameter {
+	r.t.Helper()
+	wide, err := tensor.FromSlice(r.exec, values, p.Shape()...)
+	require.NoError(r.t, err)
+	defer wide.Release()
+	g, err := wide.To(dt)
+	require.NoError(r.t, err)
+	p.SetGrad(g)
+	return p
+}
+
+func scaleOf(t testing.TB, s *amp.GradScaler) float64 {
+	t.Helper()
+	v, err := s.GetScale()
+	require.NoError(t, err)
+	return v
+}
+
+func trackerOf(t testing.TB, s *amp.GradScaler) int {
+	t.Helper()
+	st, err := s.State()
+	require.NoError(t, err)
+	return st.GrowthTracker
+}
+
+func TestNewGradScaler_HasPyTorchsDefaults(t *testing.T) {
+	s := amp.NewGradScaler()
+	require.True(t, s.IsEnabled())
+	require.Equal(t, 65536.0, scaleOf(t, s))
+	require.Equal(t, []float64{2, 0.5, 2000}, []float64{s.GrowthFactor(), s.BackoffFactor(), float64(s.GrowthInterval())})
+	s.SetGrowthFactor(3)
+	s.SetBackoffFactor(0.25)
+	s.SetGrowthInterval(7)
+	st, err := s.State()
+	require.NoError(t, err)
+	require.Equal(t, amp.State{Scale: 65536, GrowthFactor: 3, BackoffFactor: 0.25, GrowthInterval: 7}, st)
+}
+
+func TestNewGradScaler_RefusesFactorsThatLeadNowhere(t *testing.T) {
+	r := onHost(t)
+	p := r.param(1, 1)
+	for _, c := range []struct {
+		opt  amp.ScalerOption
+		want amp.Misuse
+		text string
+	}{
+		{amp.GrowthFactor(1), amp.BadGrowth, "The growth factor must be > 1.0."},
+		{amp.GrowthFactor(math.NaN()), amp.BadGrowth, "The growth factor must be > 1.0."},
+		{amp.BackoffFactor(1), amp.BadBackoff, "The backoff factor must be < 1.0."},
+		{amp.BackoffFactor(math.NaN()), amp.BadBackoff, "The backoff factor must be < 1.0."},
+	} {
+		s := amp.NewGradScaler(c.opt)
+		require.ErrorContains(t, s.Err(), c.text)
+		opt := &counter{params: []*autograd.Parameter{p}}
+		g := r.graph()
+		loss := g.Param(p).Sum(nil, false)
+		_, stateErr := s.State()
+		_, scaleErr := s.ScaleTensor(p.Tensor())
+		for _, err := range []error{s.Backward(loss), s.Unscale(opt), s.Step(opt), s.Update(), stateErr, scaleErr} {
+			require.ErrorIs(t, err, c.want)
+		}
+		require.NoError(t, g.Err())
+		require.Equal(t, loss, s.Scale(loss))
+		require.ErrorIs(t, g.Err(), c.want, "Scale leaves it in the graph")
+		require.Zero(t, opt.steps)
+		require.NoError(t, amp.NewGradScaler(c.opt, amp.Enabled(false)).Err(), "what is off is not looked at")
+	}
+}
+
+func TestScale_MultipliesVariablesAndTensors(t *testing.T) {
+	r := onHost(t)
+	s := amp.NewGradScaler(amp.InitScale(2))
+	defer s.Release()
+	for dt, want := range map[tensor.DType]tensor.DType{
+		tensor.Float32: tensor.Float32, tensor.Float64: tensor.Float64, tensor.Float16: tensor.Float32, tensor.BFloat16: tensor.Float32,
+	} {
+		x, err := s.ScaleTensor(r.full(4, dt, 3))
+		require.NoError(t, err)
+		require.Equal(t, want, x.DType(), "the scale of %s is float32", dt)
+		require.Equal(t, []float64{8, 8, 8}, values(t, x))
+		x.Release()
+	}
+	g := r.graph()
+	v := g.Input(r.full(4, tensor.Float32), autograd.RequiresGrad())
+	outs := s.ScaleAll(v, v.MulScalar(2))
+	require.Equal(t, 8.0, item(t, valueOf(t, outs[0])))
+	require.Equal(t, 16.0, item(t, valueOf(t, outs[1])))
+	require.NoError(t, outs[1].Backward())
+	require.Equal(t, 4.0, item(t, v.Grad()), "the derivative is scaled too")
+
+	_, err := s.ScaleTensor(nil)
+	require.ErrorIs(t, err, tensor.ErrReleased)
+	require.Nil(t, s.Scale(nil))
+	require.ErrorIs(t, s.Backward(nil), autograd.ErrNilVariable)
+	lost := g.Scope(func() *autograd.Variable { v.Neg(); return nil })
+	require.Nil(t, s.Scale(lost))
+}
+
+func TestScale_PassesTheErrorOfTheGraphOn(t *testing.T) {
+	r := onHost(t)
+	s := amp.NewGradScaler()
+	g := r.graph()
+	bad := g.Input(r.full(1, tensor.Float32, 2)).MatMul(g.Input(r.full(1, tensor.Float32, 3)))
+	var shape *tensor.ShapeError
+	require.ErrorAs(t, s.Backward(bad), &shape)
+	require.Equal(t, 65536.0, scaleOf(t, s))
+	scale, _ := s.Tensors()
+	require.Nil(t, scale, "nothing was scaled")
+}
+
+func TestScale_IsMadeOnceBesideWhatIsScaledFirst(t *testing.T) {
+	r, other := onHost(t), onHost(t)
+	s := amp.NewGradScaler(amp.InitScale(4))
+	base := r.allocated()
+	x, err := s.ScaleTensor(r.full(1, tensor.Float32))
+	require.NoError(t, err)
+	x.Release()
+	require.EqualValues(t, 2*block, r.allocated()-base-block, "scale and tracker, beside the tensor")
+	scale, tracker := s.Tensors()
+	require.Equal(t, r.dev.ID(), scale.Device().ID())
+	require.Equal(t, []tensor.DType{tensor.Float32, tensor.Int32}, []tensor.DType{scale.DType(), tracker.DType()})
+	require.Equal(t, []int{0, 0}, []int{scale.NDim(), tracker.NDim()})
+
+	y, err := s.ScaleTensor(other.full(3, tensor.Float32))
+	require.NoError(t, err)
+	require.Equal(t, other.dev.ID(), y.Device().ID())
+	require.Equal(t, 12.0, item(t, y))
+	y.Release()
+	s.Release()
+	require.EqualValues(t, block, r.allocated()-base)
+	require.Equal(t, 4.0, scaleOf(t, s))
+	s.Release()
+}
+
+func TestUnscale_DividesAndFindsWhatOverflowed(t *testing.T) {
+	r := onHost(t)
+	a, b, none := r.param(0, 2), r.param(0, 2), r.param(0, 2)
+	opt := &counter{params: []*autograd.Parameter{a, none, b}}
+	for _, c := range []struct {
+		dt       tensor.DType
+		gradient float64
+		found    float64
+	}{
+		{tensor.Float32, 8, 0}, {tensor.BFloat16, 8, 0}, {tensor.Float64, 8, 0},
+		{tensor.Float32, math.Inf(1), 1}, {tensor.BFloat16, math.NaN(), 1}, {tensor.Float64, math.Inf(-1), 1},
+	} {
+		s := r.scaled(amp.InitScale(4))
+		r.with(a, tensor.Float32, 4, -4)
+		r.with(b, c.dt, 8, c.gradient)
+		require.NoError(t, s.Unscale(opt))
+		require.Equal(t, []float64{1, -1}, values(t, a.Grad()))
+		require.Equal(t, 2.0, values(t, b.Grad())[0])
+		require.Equal(t, c.dt, b.Grad().DType())
+		found := s.FoundInf(opt)
+		require.Len(t, found, 1)
+		require.Equal(t, c.found, item(t, found[0]))
+		require.NoError(t, s.Step(opt))
+		require.Equal(t, c.found == 1, s.Skipped(opt))
+		require.NoError(t, s.Update())
+		require.Equal(t, map[float64]float64{0: 4, 1: 2}[c.found], scaleOf(t, s))
+	}
+	require.Equal(t, 3, opt.steps)
+}
+
+func TestUnscale_RefusesFloat16BeforeAnythingHasChanged(t *testing.T) {
+	r := onHost(t)
+	a, half := r.param(0, 1), r.param(0, 1)
+	r.with(a, tensor.Float32, 8)
+	r.with(half, tensor.Float16, 8)
+	opt := &counter{params: []*autograd.Parameter{a, half}}
+	s := r.scaled(amp.InitScale(4))
+	for _, err := range []error{s.Unscale(opt), s.Step(opt)} {
+		require.ErrorIs(t, err, amp.Float16Gradient)
+		require.ErrorContains(t, err, "Attempting to unscale FP16 gradients.")
+		require.ErrorContains(t, err, `parameter "p"`)
+	}
+	require.Equal(t, 8.0, item(t, a.Grad()))
+	require.NoError(t, s.UnscaleHalf(opt), "the flag for sharded training allows it")
+	require.Equal(t, 2.0, item(t, half.Grad()))
+	require.Equal(t, 2.0, item(t, a.Grad()))
+}
+
+func TestStep_IsRefusedWhereItMakesNoSense(t *testing.T) {
+	r := onHost(t)
+	p := r.with(r.param(0, 1), tensor.Float32, 4)
+	opt := &counter{params: []*autograd.Parameter{p}}
+	empty := &counter{params: []*autograd.Parameter{r.param(0, 1)}}
+	fails := func(err error, want amp.Misuse, text string) {
+		t.Helper()
+		var typed *amp.ScalerError
+		require.ErrorAs(t, err, &typed)
+		require.ErrorIs(t, err, want)
+		require.Equal(t, "amp: GradScaler."+typed.Method+": "+text, err.Error())
+	}
+	const unscaled = "  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+	fresh := amp.NewGradScaler()
+	fails(fresh.Unscale(opt), amp.NotScaled, "Attempted unscale_ but _scale is None."+unscaled)
+	fails(fresh.Step(opt), amp.NotScaled, "Attempted step but _scale is None."+unscaled)
+	fails(fresh.Update(), amp.NotScaled, "Attempted update but _scale is None."+unscaled)
+
+	s := r.scaled(amp.InitScale(4))
+	fails(s.Update(), amp.NothingToUpdate, "No inf checks were recorded prior to update.")
+	fails(s.Step(empty), amp.NothingChecked, "No inf checks were recorded for this optimizer.")
+	require.NoError(t, s.Unscale(opt))
+	fails(s.Unscale(opt), amp.UnscaledTwice, "unscale_() has already been called on this optimizer since the last update().")
+	require.NoError(t, s.Step(opt))
+	fails(s.Step(opt), amp.SteppedTwice, "step() has already been called since the last update().")
+	fails(s.Unscale(opt), amp.UnscaledTooLate, "unscale_() is being called after step().")
+	require.NoError(t, s.Update())
+	require.NoError(t, s.Step(opt))
+	require.Equal(t, 2, opt.steps)
+
+	fails(s.Step(nil), amp.BadOptimizer, "the optimizer must be comparable and not nil: pass a pointer.")
+	fails(s.Unscale(incomparable{}), amp.BadOptimizer, "the optimizer must be comparable and not nil: pass a pointer.")
+	fails(s.Update(amp.NewScaleTensor(nil)), amp.BadNewScale, "new_scale should be a float or a 1-element float32 tensor.")
+	fails(s.LoadState(amp.State{}), amp.EmptyState,
+		"The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.")
+	require.Equal(t, "Misuse(99)", amp.Misuse(99).Error())
+}
+
+// incomparable is an optimizer that Go cannot compare.
+type incomparable struct{ params []*autograd.Parameter }
+
+func (o incomparable) Parameters() []*autograd.Parameter { return o.params }
+func (o incomparable) Step() error                       { return nil }
+
+func TestStep_ThatFailsCanBeCalledAgain(t *testing.T) {
+	r := onHost(t)
+	p := r.with(r.param(0, 1), tensor.Float32, 4)
+	cause := errors.New("no memory for state")
+	opt := &counter{params: []*autograd.Parameter{p}, err: cause}
+	s := r.scaled(amp.InitScale(4))
+	require.Equal(t, cause, s.Step(opt), "the optimizer's error as it is")
+	require.Equal(t, cause, s.Step(opt))
+	opt.err = nil
+	require.NoError(t, s.Step(opt))
+	require.Equal(t, 1.0, item(t, p.Grad()), "unscaled once")
+	require.Equal(t, 1, opt.steps)
+}
+
+func TestUpdate_GrowsAtTheIntervalAndBacksOffAtOnce(t *testing.T) {
+	r := onHost(t)
+	p := r.param(0, 1)
+	opt := &counter{params: []*autograd.Parameter{p}}
+	s := r.scaled(amp.InitScale(4), amp.GrowthFactor(2), amp.BackoffFactor(0.25), amp.GrowthInterval(2))
+	for i, c := range []struct {
+		gradient, scale float64
+		tracker         int
+	}{{1, 4, 1}, {1, 8, 0}, {1, 8, 1}, {math.NaN(), 2, 0}, {math.Inf(1), 0.5, 0}, {1, 0.5, 1}, {1, 1, 0}} {
+		r.with(p, tensor.Float32, c.gradient)
+		require.NoError(t, s.Step(opt))
+		require.NoError(t, s.Update())
+		require.Equal(t, c.scale, scaleOf(t, s), "iteration %d", i)
+		require.Equal(t, c.tracker, trackerOf(t, s), "iteration %d", i)
+	}
+	s.SetGrowthFactor(16)
+	s.SetGrowthInterval(1)
+	r.with(p, tensor.Float32, 1)
+	require.NoError(t, s.Step(opt))
+	require.NoError(t, s.Update())
+	require.Equal(t, 16.0, scaleOf(t, s), "settings can be changed on the way")
+}
+
+func TestUpdate_SumsWhatEveryOptimizerFound(t *testing.T) {
+	r := onHost(t)
+	good := &counter{params: []*autograd.Parameter{r.param(0, 1)}}
+	bad := &counter{params: []*autograd.Parameter{r.param(0, 1)}}
+	worse := &counter{params: []*autograd.Parameter{r.param(0, 1)}}
+	s := r.scaled(amp.InitScale(8), amp.GrowthInterval(1))
+	base := r.allocated()
+	r.with(good.params[0], tensor.Float32, 1)
+	r.with(bad.params[0], tensor.Float32, math.Inf(1))
+	r.with(worse.params[0], tensor.Float32, math.NaN())
+	for _, opt := range []*counter{bad, good, worse} {
+		require.NoError(t, s.Step(opt))
+	}
+	require.EqualValues(t, 3*block+3*block, r.allocated()-base, "three gradients and three flags")
+	require.Equal(t, []int{1, 0, 0}, []int{good.steps, bad.steps, worse.steps})
+	require.NoError(t, s.Update())
+	require.Equal(t, 4.0, scaleOf(t, s), "it backs off once")
+	require.EqualValues(t, 3*block, r.allocated()-base, "the flags are gone")
+}
+
+func TestUpdate_WillNotGrowBeyondFloat32(t *testing.T) {
+	r := onHost(t)
+	p := r.with(r.param(0, 1), tensor.Float32, 1)
+	opt := &counter{params: []*autograd.Parameter{p}}
+	s := r.scaled(amp.InitScale(1e38), amp.GrowthFactor(4), amp.GrowthInterval(1))
+	require.NoError(t, s.Step(opt))
+	require.NoError(t, s.Update())
+	require.Equal(t, float64(float32(1e38)), scaleOf(t, s))
+}
+
+func TestUpdate_TakesANewScale(t *testing.T) {
+	r, other := onHost(t), onHost(t)
+	p := r.with(r.param(0, 1), tensor.Float32, 1)
+	opt := &counter{params: []*autograd.Parameter{p}}
+	s := r.scaled(amp.InitScale(8), amp.GrowthInterval(3))
+	require.NoError(t, s.Step(opt))
+	require.NoError(t, s.Update())
+	require.NoError(t, s.Step(opt))
+	require.NoError(t, s.Update(amp.NewScale(5)))
+	require.Equal(t, 5.0, scaleOf(t, s))
+	require.Equal(t, 1, trackerOf(t, s), "the tracker stays")
+	require.NoError(t, s.Step(opt), "the iteration has ended")
+	require.NoError(t, s.Update(amp.NewScaleTensor(r.full(7, tensor.Float32, 1))))
+	require.Equal(t, 7.0, scaleOf(t, s))
+	require.NoError(t, s.Update(amp.NewScaleTensor(other.full(9, tensor.Float32))), "also without a Step")
+	require.Equal(t, 9.0, scaleOf(t, s))
+	for _, wrong := range []*tensor.Tensor{r.full(1, tensor.Float64), r.full(1, tensor.Float32, 2), nil} {
+		require.ErrorIs(t, s.Update(amp.NewScaleTensor(wrong)), amp.BadNewScale)
+	}
+	require.Equal(t, 9.0, scaleOf(t, s))
+}
+
+func TestState_IsRestoredOverOtherValuesBeforeAndAfterTheScaleIsMade(t *testing.T) {
+	r := onHost(t)
+	saved := amp.NewGradScaler(amp.InitScale(3), amp.GrowthFactor(4), amp.BackoffFactor(0.5), amp.GrowthInterval(2))
+	st, err := saved.State()
+	require.NoError(t, err)
+	require.Equal(t, amp.State{Scale: 3, GrowthFactor: 4, BackoffFactor: 0.5, GrowthInterval: 2}, st)
+
+	for _, made := range []bool{false, true} {
+		s := amp.NewGradScaler(amp.InitScale(6), amp.GrowthFactor(7), amp.BackoffFactor(0.8), amp.GrowthInterval(1))
+		scale := func() {
+			x, err := s.ScaleTensor(r.full(4, tensor.Float32))
+			require.NoError(t, err)
+			x.Release()
+		}
+		if made {
+			scale()
+		}
+		require.NoError(t, s.LoadState(st))
+		got, err := s.State()
+		require.NoError(t, err)
+		require.Equal(t, st, got)
+		require.Equal(t, 3.0, scaleOf(t, s))
+
+		// A tracker that is not 0 is gone on from.
+		p := r.with(r.param(0, 1), tensor.Float32, 1)
+		scale()
+		require.NoError(t, s.Step(&counter{params: []*autograd.Parameter{p}}))
+		require.NoError(t, s.Update())
+		got, err = s.State()
+		require.NoError(t, err)
+		require.Equal(t, 1, got.GrowthTracker)
+		if made {
+			require.NoError(t, s.LoadState(st))
+			require.Zero(t, trackerOf(t, s))
+		} else {
+			s.Release()
+		}
+		require.NoError(t, s.LoadState(got))
+		scale()
+		require.NoError(t, s.Step(&counter{params: []*autograd.Parameter{p}}))
+		require.NoError(t, s.Update())
+		require.Equal(t, 12.0, scaleOf(t, s), "the second step of two: it grows")
+		s.Release()
+	}
+}
+
+func TestDisabled_DoesNothing(t *testing.T) {
+	r := onHost(t)
+	p := r.with(r.param(1, 1), tensor.Float32, math.Inf(1))
+	opt := &counter{params: []*autograd.Parameter{p}}
+	s := amp.NewGradScaler(amp.Enabled(false))
+	require.False(t, s.IsEnabled())
+	base := r.allocated()
+	x := r.full(3, tensor.Float32)
+	same, err := s.ScaleTensor(x)
+	require.NoError(t, err)
+	require.True(t, same.SharesStorage(x))
+	same.Release()
+	g := r.graph()
+	v := g.Input(x)
+	require.Same(t, v, s.Scale(v))
+	require.NoError(t, s.Unscale(opt))
+	require.NoError(t, s.Step(opt))
+	require.NoError(t, s.Step(opt), "as often as the program likes")
+	require.NoError(t, s.Update())
+	require.ErrorIs(t, s.Step(nil), amp.BadOptimizer)
+	require.Equal(t, 2, opt.steps)
+	require.Equal(t, 1.0, scaleOf(t, s))
+	st, err := s.State()
+	require.NoError(t, err)
+	require.Equal(t, amp.State{}, st)
+	require.NoError(t, s.LoadState(amp.State{}))
+	require.EqualValues(t, block, r.allocated()-base, "the tensor of this test")
+
+	p.ZeroGrad()
+	require.NoError(t, s.Backward(g.Param(p).Sum(nil, false)))
+	require.Equal(t, 1.0, item(t, p.Grad()))
+}
+
+// The scale is changed between forward and backward: the derivative would be of another loss than the one that was computed.
+func TestScale_ChangedBeforeBackwardIsAnError(t *testing.T) {
+	r := onHost(t)
+	p := r.param(1, 1)
+	s := amp.NewGradScaler(amp.InitScale(2))
+	defer s.Release()
+	g := r.graph()
+	loss := s.Scale(g.Param(p).Sum(nil, false))
+	require.NoError(t, s.Update(amp.NewScale(4)))
+	require.ErrorIs(t, loss.Backward(), autograd.ErrModified)
+}
+
+// PyTorch's test_graph_grad_scaling, without the capture: float16 overflows in the backward pass.
+func TestScaling_FollowsWhatOverflowsInFloat16(t *testing.T) {
+	r := onHost(t)
+	w := r.param(1, 100)
+	opt := optim.SGD([]*autograd.Parameter{w}, optim.LR(0.1))
+	s := amp.NewGradScaler(amp.InitScale(4))
+	defer s.Release()
+	for i, c := range []struct {
+		input, scale, gradient float64
+		tracker                int
+	}{{5, 4, 5 * 4, 1}, {20000, 2, math.Inf(1), 0}, {5, 2, 5 * 2, 1}, {40000, 1, math.Inf(1), 0}} {
+		g := r.graph()
+		x := g.Input(r.full(c.input, tensor.Float32, 100))
+		require.NoError(t, s.Backward(g.Param(w).To(tensor.Float16).Mul(x).Sum(nil, false)))
+		require.Equal(t, c.gradient, values(t, w.Grad())[99])
+		g.Release()
+		require.NoError(t, s.Step(opt))
+		require.NoError(t, s.Update())
+		opt.ZeroGrad()
+		require.Equal(t, c.scale, scaleOf(t, s), "iteration %d", i)
+		require.Equal(t, c.tracker, trackerOf(t, s), "iteration %d", i)
+	}
+	require.InDelta(t, 1-0.1*5-0.1*5, values(t, w.Tensor())[0], 1e-6)
+}

@@ -1,0 +1,241 @@
+package amp_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/amp"
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+func TestPolicy_HasAClassForEveryOperationOfAutogradAndForNoOther(t *testing.T) {
+	require.Equal(t, autograd.Operations(), amp.PolicyNames())
+	for _, op := range autograd.Operations() {
+		_, known := amp.ClassOf(op)
+		require.True(t, known, op)
+	}
+	_, known := amp.ClassOf("fft")
+	require.False(t, known)
+}
+
+func TestPolicy_NamesNoOperationTwice(t *testing.T) {
+	names := append(amp.PolicyNames(), amp.PeerNames()...)
+	slices.Sort(names)
+	require.Len(t, slices.Compact(slices.Clone(names)), len(names))
+}
+
+// vars are the inputs of a run.
+type vars = []*autograd.Variable
+
+// runs calls each operation of autograd on arguments of one type of shape [4, 4]; classes and mask are made by the run.
+var runs = map[string]func(r *rig, in vars) *autograd.Variable{
+	"abs":          one((*autograd.Variable).Abs),
+	"add_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.AddScalar(1.5) }),
+	"amax":         one(func(v *autograd.Variable) *autograd.Variable { return v.Max([]int{-1}, false) }),
+	"amin":         one(func(v *autograd.Variable) *autograd.Variable { return v.Min([]int{-1}, false) }),
+	"argmax":       one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMax(-1, false) }),
+	"argmin":       one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMin(-1, false) }),
+	"clamp":        one(func(v *autograd.Variable) *autograd.Variable { return v.Clamp(-1, 1) }),
+	"contiguous":   one((*autograd.Variable).Contiguous),
+	"cos":          one((*autograd.Variable).Cos),
+	"div_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.DivScalar(1.5) }),
+	"dropout":      one(func(v *autograd.Variable) *autograd.Variable { return v.Dropout(0.5) }),
+	"exp":          one((*autograd.Variable).Exp),
+	"expand":       one(func(v *autograd.Variable) *autograd.Variable { return v.Expand(2, 4, 4) }),
+	"flatten":      one(func(v *autograd.Variable) *autograd.Variable { return v.Flatten(0, -1) }),
+	"gelu":         one((*autograd.Variable).GELU),
+	"gelu_tanh":    one((*autograd.Variable).GELUTanh),
+	"leaky_relu":   one(func(v *autograd.Variable) *autograd.Variable { return v.LeakyReLU(0.01) }),
+	"log":          one((*autograd.Variable).Log),
+	"log_softmax":  one(func(v *autograd.Variable) *autograd.Variable { return v.LogSoftmax(-1) }),
+	"mean":         one(func(v *autograd.Variable) *autograd.Variable { return v.Mean(nil, false) }),
+	"mul_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.MulScalar(1.5) }),
+	"narrow":       one(func(v *autograd.Variable) *autograd.Variable { return v.Narrow(0, 1, 2) }),
+	"neg":          one((*autograd.Variable).Neg),
+	"permute":      one(func(v *autograd.Variable) *autograd.Variable { return v.Permute(1, 0) }),
+	"pow_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.PowScalar(3) }),
+	"reciprocal":   one((*autograd.Variable).Reciprocal),
+	"relu":         one((*autograd.Variable).ReLU),
+	"reshape":      one(func(v *autograd.Variable) *autograd.Variable { return v.Reshape(2, 8) }),
+	"rsqrt":        one((*autograd.Variable).Rsqrt),
+	"select":       one(func(v *autograd.Variable) *autograd.Variable { return v.Select(0, 1) }),
+	"sigmoid":      one((*autograd.Variable).Sigmoid),
+	"silu":         one((*autograd.Variable).SiLU),
+	"sin":          one((*autograd.Variable).Sin),
+	"slice":        one(func(v *autograd.Variable) *autograd.Variable { return v.Slice(0, 0, 2, 1) }),
+	"softmax":      one(func(v *autograd.Variable) *autograd.Variable { return v.Softmax(-1) }),
+	"softplus":     one(func(v *autograd.Variable) *autograd.Variable { return v.Softplus(1, 20) }),
+	"sqrt":         one((*autograd.Variable).Sqrt),
+	"squeeze":      one(func(v *autograd.Variable) *autograd.Variable { return v.Squeeze() }),
+	"std":          one(func(v *autograd.Variable) *autograd.Variable { return v.Std(nil, 1, false) }),
+	"sub_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.SubScalar(1.5) }),
+	"sum":          one(func(v *autograd.Variable) *autograd.Variable { return v.Sum(nil, false) }),
+	"t":            one((*autograd.Variable).T),
+	"tanh":         one((*autograd.Variable).Tanh),
+	"to":           one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Float64) }),
+	"transpose":    one(func(v *autograd.Variable) *autograd.Variable { return v.Transpose(0, 1) }),
+	"unsqueeze":    one(func(v *autograd.Variable) *autograd.Variable { return v.Unsqueeze(0) }),
+	"var":          one(func(v *autograd.Variable) *autograd.Variable { return v.Var(nil, 1, false) }),
+	"view":         one(func(v *autograd.Variable) *autograd.Variable { return v.View(16) }),
+	"add":          two((*autograd.Variable).Add),
+	"div":          two((*autograd.Variable).Div),
+	"eq":           two((*autograd.Variable).Eq),
+	"ge":           two((*autograd.Variable).Ge),
+	"gt":           two((*autograd.Variable).Gt),
+	"le":           two((*autograd.Variable).Le),
+	"lt":           two((*autograd.Variable).Lt),
+	"ne":           two((*autograd.Variable).Ne),
+	"matmul":       two((*autograd.Variable).MatMul),
+	"maximum":      two((*autograd.Variable).Maximum),
+	"minimum":      two((*autograd.Variable).Minimum),
+	"mul":          two((*autograd.Variable).Mul),
+	"pow":          two((*autograd.Variable).Pow),
+	"sub":          two((*autograd.Variable).Sub),
+	"cat":          func(_ *rig, in vars) *autograd.Variable { return autograd.Cat(in, 0) },
+	"stack":        func(_ *rig, in vars) *autograd.Variable { return autograd.Stack(in, 0) },
+	"linear":       func(_ *rig, in vars) *autograd.Variable { return in[0].Linear(in[1], nil) },
+	"linear_bias":  func(_ *rig, in vars) *autograd.Variable { return in[0].Linear(in[1], in[2].Select(0, 0)) },
+	"l1_loss":      loss((*autograd.Variable).L1Loss),
+	"mse_loss":     loss((*autograd.Variable).MSELoss),
+	"checkpoint":   func(_ *rig, in vars) *autograd.Variable { return autograd.Checkpoint(first, in...) },
+	"index_select": func(r *rig, in vars) *autograd.Variable { return in[0].IndexSelect(0, r.classes(in[0])) },
+	"nll_loss":     func(r *rig, in vars) *autograd.Variable { return in[0].NLLLoss(r.classes(in[0])) },
+	"cross_entropy": func(r *rig, in vars) *autograd.Variable {
+		return in[0].CrossEntropy(r.classes(in[0]))
+	},
+	"binary_cross_entropy_with_logits": loss((*autograd.Variable).BCEWithLogitsLoss),
+	"where": func(r *rig, in vars) *autograd.Variable {
+		mask := r.keep(tensor.FromSlice(r.exec, []bool{true, false, false, true}))
+		return autograd.Where(in[0].Graph().Input(mask), in[0], in[1])
+	},
+}
+
+func first(in vars) *autograd.Variable { return in[0].Neg() }
+
+func one(f func(*autograd.Variable) *autograd.Variable) func(*rig, vars) *autograd.Variable {
+	return func(_ *rig, in vars) *autograd.Variable { return f(in[0]) }
+}
+
+func two(f func(a, b *autograd.Variable) *autograd.Variable) func(*rig, vars) *autograd.Variable {
+	return func(_ *rig, in vars) *autograd.Variable { return f(in[0], in[1]) }
+}
+
+func loss(f func(a, b *autograd.Variable, r autograd.Reduction) *autograd.Variable) func(*rig, vars) *autograd.Variable {
+	return func(_ *rig, in vars) *autograd.Variable { return f(in[0], in[1], autograd.MeanReduction) }
+}
+
+func (r *rig) classes(v *autograd.Variable) *autograd.Variable {
+	return v.Graph().Input(r.keep(tensor.FromSlice(r.exec, []int64{0, 3, 1, 2})))
+}
+
+func TestRuns_CoverEveryOperation(t *testing.T) {
+	for _, op := range autograd.Operations() {
+		require.Contains(t, runs, op)
+	}
+}
+
+// letters are the types in testdata/autocast.json.
+var letters = map[byte]tensor.DType{
+	'f': tensor.Float32, 'h': tensor.Float16, 'b': tensor.BFloat16, 'd': tensor.Float64, 'i': tensor.Int64, '?': tensor.Bool,
+}
+
+// autocastRow has the types that PyTorch gives.
+type autocastRow struct {
+	Op      string
+	Region  string
+	Results map[string]string // types of the arguments, and of the result
+}
+
+func (row autocastRow) dtype() tensor.DType {
+	if row.Region == "bfloat16" {
+		return tensor.BFloat16
+	}
+	return tensor.Float16
+}
+
+func TestAutocast_GivesTheTypesThatPyTorchGives(t *testing.T) {
+	var golden []autocastRow
+	readGolden(t, "autocast.json", &golden)
+	tested := map[string]bool{}
+	for _, row := range golden {
+		run, ok := runs[row.Op]
+		if !ok {
+			continue // TestCast_OfOperationsThatAutogradDoesNotHave
+		}
+		tested[row.Op] = true
+		t.Run(row.Op+" "+row.Region, func(t *testing.T) {
+			r := onHost(t)
+			for types, want := range row.Results {
+				g := r.graph(amp.Autocast(row.dtype()))
+				var in vars
+				for i := range types {
+					in = append(in, g.Input(r.full(0.5, letters[types[i]], 4, 4)))
+				}
+				got := run(r, in)
+				require.NoError(t, g.Err(), types)
+				require.Equal(t, letters[want[0]].String(), got.DType().String(), types)
+				g.Release()
+			}
+		})
+	}
+	for _, op := range autograd.Operations() {
+		require.True(t, tested[op] || op == "checkpoint", op)
+	}
+}
+
+// The operations of PyTorch's other lists that autograd does not have are asked of the caster alone.
+func TestCast_OfOperationsThatAutogradDoesNotHave(t *testing.T) {
+	var golden []autocastRow
+	readGolden(t, "autocast.json", &golden)
+	r := onHost(t)
+	seen := map[amp.Class]bool{}
+	for _, row := range golden {
+		if runs[row.Op] != nil {
+			continue
+		}
+		class, known := amp.ClassOf(row.Op)
+		require.True(t, known, row.Op)
+		seen[class] = true
+		for types, want := range row.Results {
+			g := r.graph(amp.Autocast(row.dtype()))
+			caster := g.SetCaster(nil)
+			var in vars
+			for i := range types {
+				in = append(in, g.Input(r.full(0.5, letters[types[i]], 4, 4)))
+			}
+			cast, err := caster.Cast(row.Op, in)
+			if want == "!" {
+				var promote *amp.PromoteError
+				require.ErrorAs(t, err, &promote, "%s %s", row.Op, types)
+				require.ErrorContains(t, err, "Unexpected floating ScalarType in at::autocast::prioritize")
+				continue
+			}
+			require.NoError(t, err, "%s %s", row.Op, types)
+			require.Equal(t, letters[want[0]], tensor.Promote(cast[0].DType(), cast[1].DType()), "%s %s", row.Op, types)
+			g.Release()
+		}
+	}
+	require.Equal(t, map[amp.Class]bool{amp.WidestInput: true, amp.Float32: true, amp.LowerPrecision: true}, seen)
+}
+
+func TestCast_RefusesBannedOperations(t *testing.T) {
+	r := onHost(t)
+	g := r.graph(amp.Autocast(tensor.Float16))
+	caster := g.SetCaster(nil)
+	_, err := caster.Cast("binary_cross_entropy", vars{g.Input(r.full(0.5, tensor.Float16, 2))})
+	var banned *amp.BannedError
+	require.ErrorAs(t, err, &banned)
+	require.ErrorContains(t, err, "binary_cross_entropy is unsafe to autocast")
+	require.ErrorContains(t, err, "binary_cross_entropy_with_logits")
+}
+
+func TestClass_HasAName(t *testing.T) {
+	for c := amp.Untouched; c <= amp.Banned; c++ {
+		require.False(t, strings.HasPrefix(c.String(), "Class"), c)
+	}
+	require.Equal(t, "Class(77)", amp.Class(77).String())
+}

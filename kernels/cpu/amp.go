@@ -1,0 +1,114 @@
+package cpu
+
+import (
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// The two kernels of a gradient scaler.
+
+// unscaleJob is one call of AmpUnscale in work. It is a job over the elements of all gradients, as an optimizer's step.
+type unscaleJob[T float] struct {
+	lane  lane[T]
+	grads []op.View
+	inv   T
+	found atomic.Bool
+}
+
+// ampUnscale makes the Func of AmpUnscale.
+func ampUnscale[T float](l lane[T]) op.Func {
+	return func(c *op.Call) error {
+		n := int(c.I[0])
+		inv := slice[float32](c.In[0].Ptr, 1)[0]
+		j := unscaleJob[T]{lane: l, grads: c.Out[:n], inv: T(inv)}
+		total := 0
+		for i := range j.grads {
+			total += j.grads[i].Len()
+		}
+		split(total, stepGrain, &j)
+		if j.found.Load() {
+			slice[float32](c.Out[n].Ptr, 1)[0] = 1
+		}
+		return nil
+	}
+}
+
+func (j *unscaleJob[T]) run(lo, hi int) {
+	finite := true
+	for i := 0; i < len(j.grads) && hi > 0; i++ {
+		n := j.grads[i].Len()
+		if lo < n && !j.gradient(&j.grads[i], max(lo, 0), min(hi, n)) {
+			finite = false
+		}
+		lo -= n
+		hi -= n
+	}
+	if !finite {
+		j.found.Store(true)
+	}
+}
+
+// gradient unscales elements lo..hi-1 of one gradient and reports whether all of them were finite.
+func (j *unscaleJob[T]) gradient(g *op.View, lo, hi int) bool {
+	if j.lane.direct {
+		return unscale(slice[T](offset(g.Ptr, lo, j.lane.size), hi-lo), j.inv)
+	}
+	s := takeScratch()
+	defer scratches.Put(s)
+	finite := true
+	for ; lo < hi; lo += chunk {
+		p := offset(g.Ptr, lo, j.lane.size)
+		buf := laneBuffer[T](s, 0, min(chunk, hi-lo))
+		j.lane.load(buf, p, 1)
+		if !unscale(buf, j.inv) {
+			finite = false
+		}
+		if j.inv != 1 {
+			j.lane.store(p, 1, buf)
+		}
+	}
+	return finite
+}
+
+// unscale multiplies v by inv and reports whether all of v was finite before. v - v is 0 for a finite number and NaN for any
+// other, and a sum with a NaN in it is a NaN: so there is no branch for each element.
+func unscale[T float](v []T, inv T) bool {
+	var rest T
+	if inv == 1 {
+		for _, x := range v {
+			rest += x - x
+		}
+		return rest == 0
+	}
+	for i, x := range v {
+		rest += x - x
+		v[i] = x * inv
+	}
+	return rest == 0
+}
+
+// ampUpdateScale is AmpUpdateScale.
+func ampUpdateScale(c *op.Call) error {
+	scale, tracker := &slice[float32](c.Out[0].Ptr, 1)[0], &slice[int32](c.Out[1].Ptr, 1)[0]
+	if found := slice[float32](c.In[0].Ptr, 1)[0]; found != 0 {
+		*scale = float32(float64(*scale) * c.F[1])
+		*tracker = 0
+		return nil
+	}
+	if *tracker++; int64(*tracker) != c.I[0] {
+		return nil
+	}
+	if grown := float32(float64(*scale) * c.F[0]); grown-grown == 0 { // finite
+		*scale = grown
+	}
+	*tracker = 0
+	return nil
+}
+
+func ampRows() []op.Row {
+	update := op.Row{Op: op.AmpUpdateScale}
+	update.Funcs[dtype.Float32] = ampUpdateScale
+	return []op.Row{row(op.AmpUnscale, floats(ampUnscale[float32], ampUnscale[float64])), update}
+}

@@ -1,0 +1,91 @@
+package cpu
+
+import "golang.org/x/sys/cpu"
+
+// The inner loops of matrix products on amd64: gemm_avx2_amd64.s, gemm_avx512_amd64.s and gemv_avx2_amd64.s. Their
+// specifications are the loops in microkernel.go and gemv.go, which they follow but for products that are fused into sums.
+
+//go:noescape
+func tile6x16AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
+
+//go:noescape
+func tile6x8AVX2(k int, a, b, c *float64, ld int, alpha float64, add bool)
+
+//go:noescape
+func tile14x32AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
+
+//go:noescape
+func tile14x16AVX512(k int, a, b, c *float64, ld int, alpha float64, add bool)
+
+// axpy4AVX2 is axpy4 for n elements, a multiple of 16.
+//
+//go:noescape
+func axpy4AVX2(n int, y, a, x0, x1, x2, x3 *float32)
+
+// dotAVX2 is dot for n elements, a multiple of 32.
+//
+//go:noescape
+func dotAVX2(n int, a, b *float32) float32
+
+// dot4AVX2 sets sums to the dot products of b and four rows of a, which are ld apart, for n elements, a multiple of 16.
+//
+//go:noescape
+func dot4AVX2(n int, a *float32, ld int, b *float32, sums *[fewGroup]float32)
+
+// pack4AVX places four rows side by side: element l of row i goes to dst[l*width+i], for n elements, a multiple of 4.
+//
+//go:noescape
+func pack4AVX(n int, dst *float32, width int, r0, r1, r2, r3 *float32)
+
+func init() {
+	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
+		return
+	}
+	kernels32.narrow = microkernel[float32]{"6x16 AVX2", 6, 16, tile6x16AVX2}
+	kernels64.narrow = microkernel[float64]{"6x8 AVX2", 6, 8, tile6x8AVX2}
+	kernels32.wide, kernels64.wide = kernels32.narrow, kernels64.narrow
+	if cpu.X86.HasAVX512F {
+		kernels32.wide = microkernel[float32]{"14x32 AVX-512", 14, 32, tile14x32AVX512}
+		kernels64.wide = microkernel[float64]{"14x16 AVX-512", 14, 16, tile14x16AVX512}
+	}
+	kernels32.few = fewKernels[float32]{axpy4Vector, dotsVector}
+	kernels32.pack = packVector
+}
+
+func axpy4Vector(y, a, x0, x1, x2, x3 []float32) {
+	n := len(y) &^ 15
+	if n > 0 {
+		axpy4AVX2(n, &y[0], &a[0], &x0[0], &x1[0], &x2[0], &x3[0])
+	}
+	axpy4(y[n:], a, x0[n:], x1[n:], x2[n:], x3[n:])
+}
+
+func dotsVector(sums *[fewGroup]float32, count int, a []float32, ld int, b []float32) {
+	n := len(b) &^ 31
+	if count == fewGroup && len(b) >= 16 {
+		n = len(b) &^ 15
+		dot4AVX2(n, &a[0], ld, &b[0], sums)
+	} else {
+		for r := range count {
+			sums[r] = 0
+			if n > 0 {
+				sums[r] = dotAVX2(n, &a[r*ld], &b[0])
+			}
+		}
+	}
+	for r := 0; r < count && n < len(b); r++ {
+		sums[r] += dot(a[r*ld:][n:len(b)], b[n:])
+	}
+}
+
+func packVector(dst []float32, rows [][]float32, width int) (done int) {
+	n := len(rows[0]) &^ 3
+	for ; done+4 <= len(rows) && n > 0; done += 4 {
+		r := rows[done : done+4]
+		pack4AVX(n, &dst[done], width, &r[0][0], &r[1][0], &r[2][0], &r[3][0])
+		for i := 0; i < len(r) && n < len(r[i]); i++ {
+			placeRow(dst[n*width+done+i:], r[i][n:], width)
+		}
+	}
+	return done
+}

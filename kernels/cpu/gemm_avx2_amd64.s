@@ -1,0 +1,224 @@
+#include "textflag.h"
+
+// Micro-kernels of 6 rows for AVX2 with FMA. STEP takes one step of the sum: two registers of b times each of six elements of
+// a. PUT and ADD write one row of the tile and move on by the distance of rows.
+
+#define STEPPS(A, B) \
+	VMOVUPS B(BX), Y12; \
+	VMOVUPS B+32(BX), Y13; \
+	VBROADCASTSS A+0(AX), Y14; \
+	VFMADD231PS Y12, Y14, Y0; \
+	VFMADD231PS Y13, Y14, Y1; \
+	VBROADCASTSS A+4(AX), Y15; \
+	VFMADD231PS Y12, Y15, Y2; \
+	VFMADD231PS Y13, Y15, Y3; \
+	VBROADCASTSS A+8(AX), Y14; \
+	VFMADD231PS Y12, Y14, Y4; \
+	VFMADD231PS Y13, Y14, Y5; \
+	VBROADCASTSS A+12(AX), Y15; \
+	VFMADD231PS Y12, Y15, Y6; \
+	VFMADD231PS Y13, Y15, Y7; \
+	VBROADCASTSS A+16(AX), Y14; \
+	VFMADD231PS Y12, Y14, Y8; \
+	VFMADD231PS Y13, Y14, Y9; \
+	VBROADCASTSS A+20(AX), Y15; \
+	VFMADD231PS Y12, Y15, Y10; \
+	VFMADD231PS Y13, Y15, Y11
+
+#define PUTPS(LO, HI) \
+	VMULPS Y15, LO, LO; \
+	VMULPS Y15, HI, HI; \
+	VMOVUPS LO, (DX); \
+	VMOVUPS HI, 32(DX); \
+	ADDQ SI, DX
+
+#define ADDPS(LO, HI) \
+	VMULPS Y15, LO, LO; \
+	VMULPS Y15, HI, HI; \
+	VADDPS (DX), LO, LO; \
+	VADDPS 32(DX), HI, HI; \
+	VMOVUPS LO, (DX); \
+	VMOVUPS HI, 32(DX); \
+	ADDQ SI, DX
+
+// func tile6x16AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
+// Registers: Y0-Y11 the tile, two for each row; Y12, Y13 a step of b; Y14, Y15 elements of a.
+TEXT ·tile6x16AVX2(SB), NOSPLIT, $0-45
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), AX
+	MOVQ b+16(FP), BX
+	MOVQ c+24(FP), DX
+	MOVQ ld+32(FP), SI
+	SHLQ $2, SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ CX, R8
+	SHRQ $2, R8
+	ANDQ $3, CX
+	TESTQ R8, R8
+	JZ   rest
+
+loop:
+	STEPPS(0, 0)
+	STEPPS(24, 64)
+	STEPPS(48, 128)
+	STEPPS(72, 192)
+	ADDQ $96, AX
+	ADDQ $256, BX
+	DECQ R8
+	JNZ  loop
+
+rest:
+	TESTQ CX, CX
+	JZ    store
+
+one:
+	STEPPS(0, 0)
+	ADDQ $24, AX
+	ADDQ $64, BX
+	DECQ CX
+	JNZ  one
+
+store:
+	VBROADCASTSS alpha+40(FP), Y15
+	MOVBLZX add+44(FP), R8
+	TESTL   R8, R8
+	JNZ     add
+	PUTPS(Y0, Y1)
+	PUTPS(Y2, Y3)
+	PUTPS(Y4, Y5)
+	PUTPS(Y6, Y7)
+	PUTPS(Y8, Y9)
+	PUTPS(Y10, Y11)
+	VZEROUPPER
+	RET
+
+add:
+	ADDPS(Y0, Y1)
+	ADDPS(Y2, Y3)
+	ADDPS(Y4, Y5)
+	ADDPS(Y6, Y7)
+	ADDPS(Y8, Y9)
+	ADDPS(Y10, Y11)
+	VZEROUPPER
+	RET
+
+#define STEPPD(A, B) \
+	VMOVUPD B(BX), Y12; \
+	VMOVUPD B+32(BX), Y13; \
+	VBROADCASTSD A+0(AX), Y14; \
+	VFMADD231PD Y12, Y14, Y0; \
+	VFMADD231PD Y13, Y14, Y1; \
+	VBROADCASTSD A+8(AX), Y15; \
+	VFMADD231PD Y12, Y15, Y2; \
+	VFMADD231PD Y13, Y15, Y3; \
+	VBROADCASTSD A+16(AX), Y14; \
+	VFMADD231PD Y12, Y14, Y4; \
+	VFMADD231PD Y13, Y14, Y5; \
+	VBROADCASTSD A+24(AX), Y15; \
+	VFMADD231PD Y12, Y15, Y6; \
+	VFMADD231PD Y13, Y15, Y7; \
+	VBROADCASTSD A+32(AX), Y14; \
+	VFMADD231PD Y12, Y14, Y8; \
+	VFMADD231PD Y13, Y14, Y9; \
+	VBROADCASTSD A+40(AX), Y15; \
+	VFMADD231PD Y12, Y15, Y10; \
+	VFMADD231PD Y13, Y15, Y11
+
+#define PUTPD(LO, HI) \
+	VMULPD Y15, LO, LO; \
+	VMULPD Y15, HI, HI; \
+	VMOVUPD LO, (DX); \
+	VMOVUPD HI, 32(DX); \
+	ADDQ SI, DX
+
+#define ADDPD(LO, HI) \
+	VMULPD Y15, LO, LO; \
+	VMULPD Y15, HI, HI; \
+	VADDPD (DX), LO, LO; \
+	VADDPD 32(DX), HI, HI; \
+	VMOVUPD LO, (DX); \
+	VMOVUPD HI, 32(DX); \
+	ADDQ SI, DX
+
+// func tile6x8AVX2(k int, a, b, c *float64, ld int, alpha float64, add bool)
+// Registers: Y0-Y11 the tile, two for each row; Y12, Y13 a step of b; Y14, Y15 elements of a.
+TEXT ·tile6x8AVX2(SB), NOSPLIT, $0-49
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), AX
+	MOVQ b+16(FP), BX
+	MOVQ c+24(FP), DX
+	MOVQ ld+32(FP), SI
+	SHLQ $3, SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ CX, R8
+	SHRQ $2, R8
+	ANDQ $3, CX
+	TESTQ R8, R8
+	JZ   rest
+
+loop:
+	STEPPD(0, 0)
+	STEPPD(48, 64)
+	STEPPD(96, 128)
+	STEPPD(144, 192)
+	ADDQ $192, AX
+	ADDQ $256, BX
+	DECQ R8
+	JNZ  loop
+
+rest:
+	TESTQ CX, CX
+	JZ    store
+
+one:
+	STEPPD(0, 0)
+	ADDQ $48, AX
+	ADDQ $64, BX
+	DECQ CX
+	JNZ  one
+
+store:
+	VBROADCASTSD alpha+40(FP), Y15
+	MOVBLZX add+48(FP), R8
+	TESTL   R8, R8
+	JNZ     add
+	PUTPD(Y0, Y1)
+	PUTPD(Y2, Y3)
+	PUTPD(Y4, Y5)
+	PUTPD(Y6, Y7)
+	PUTPD(Y8, Y9)
+	PUTPD(Y10, Y11)
+	VZEROUPPER
+	RET
+
+add:
+	ADDPD(Y0, Y1)
+	ADDPD(Y2, Y3)
+	ADDPD(Y4, Y5)
+	ADDPD(Y6, Y7)
+	ADDPD(Y8, Y9)
+	ADDPD(Y10, Y11)
+	VZEROUPPER
+	RET

@@ -1,0 +1,173 @@
+package cpu
+
+import "sync"
+
+// Products of few rows. Packing would cost more than it saves, because each element of b is used only a few times: they are
+// computed on b as it lies. Where rows of b lie side by side, rows are scaled and added (axpy); where columns do, results are
+// dot products.
+
+const (
+	maxFewRows = 16 // of a: with more, packing is faster
+	fewGroup   = 4  // rows of a that are computed together
+
+	fewColumns = 512 // of a piece: few enough to stay in the first-level cache with four rows of b
+)
+
+// isFewRows reports whether multiplyFew is the way to compute p.
+func isFewRows[T float](p *product[T]) bool {
+	return p.m <= maxFewRows && (p.b.step == 1 || p.b.row == 1)
+}
+
+// fewJob is one product of few rows in work. It is a job over pieces of columns.
+type fewJob[T float] struct {
+	lane lane[T]
+	*product[T]
+	kernels *fewKernels[T]
+	a       []T // rows of a, times alpha
+}
+
+var fewPools = struct{ narrow, wide sync.Pool }{
+	sync.Pool{New: func() any { return new(fewJob[float32]) }},
+	sync.Pool{New: func() any { return new(fewJob[float64]) }},
+}
+
+func multiplyFew[T float](l lane[T], p *product[T], serial bool) {
+	pool := &fewPools.narrow
+	if l.size == 8 {
+		pool = &fewPools.wide
+	}
+	j := pool.Get().(*fewJob[T])
+	j.lane, j.product, j.kernels = l, p, &matMulKernelsOf[T]().few
+	j.a = sized(j.a, p.m*p.k)
+	for i := range p.m {
+		row := j.a[i*p.k:][:p.k]
+		l.load(row, offset(p.a.ptr, i*p.a.row, l.size), p.a.step)
+		for x := range row {
+			row[x] *= p.alpha
+		}
+	}
+	pieces := panels(p.n, fewColumns)
+	if serial {
+		j.run(0, pieces)
+	} else {
+		split(pieces, max(1, elementGrain/(fewColumns*p.k)), j)
+	}
+	j.product = nil
+	pool.Put(j)
+}
+
+func (j *fewJob[T]) run(lo, hi int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	for ; lo < hi; lo++ {
+		c := lo * fewColumns
+		n := min(fewColumns, j.n-c)
+		for i := 0; i < j.m; i += fewGroup {
+			j.piece(i, min(fewGroup, j.m-i), c, n, s)
+		}
+	}
+}
+
+// piece computes rows i..i+m-1 and columns c..c+n-1.
+func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
+	var sums [fewGroup][]T
+	for r := range m {
+		sums[r] = laneBuffer[T](s, r, n)
+	}
+	if j.b.step == 1 {
+		j.addRows(sums[:m], i, c, n)
+	} else {
+		j.dotColumns(sums[:m], i, c, n, s)
+	}
+	for r, sum := range sums[:m] {
+		if j.beta != 0 {
+			// The second half of the lane is free: fewColumns is at most half a chunk.
+			add := laneBuffer[T](s, r, chunk)[chunk-n:]
+			j.lane.load(add, offset(j.c.ptr, (i+r)*j.c.row+c*j.c.step, j.lane.size), j.c.step)
+			for x := range sum {
+				sum[x] += T(j.beta * add[x])
+			}
+		}
+		j.lane.store(offset(j.dst.ptr, (i+r)*j.dst.row+c*j.dst.step, j.lane.size), j.dst.step, sum)
+	}
+}
+
+// addRows takes four rows of b at a time, for all rows of a, while they are in the cache.
+func (j *fewJob[T]) addRows(sums [][]T, i, c, n int) {
+	for _, sum := range sums {
+		clear(sum)
+	}
+	for l := 0; l < j.k; l += 4 {
+		var b [4][]T
+		steps := min(4, j.k-l)
+		for x := range steps {
+			b[x] = slice[T](offset(j.b.ptr, (l+x)*j.b.row+c, j.lane.size), n)
+		}
+		for r, sum := range sums {
+			a := j.a[(i+r)*j.k+l:][:steps]
+			if steps == 4 {
+				j.kernels.axpy4(sum, a, b[0], b[1], b[2], b[3])
+				continue
+			}
+			for x := range steps {
+				axpy(sum, a[x], b[x])
+			}
+		}
+	}
+}
+
+// dotColumns takes a column of b at a time, for all rows of a.
+func (j *fewJob[T]) dotColumns(sums [][]T, i, c, n int, s *scratch) {
+	out := (*[fewGroup]T)(laneBuffer[T](s, 0, chunk)[fewColumns:])
+	for x := range n {
+		b := slice[T](offset(j.b.ptr, (c+x)*j.b.step, j.lane.size), j.k)
+		j.kernels.dots(out, len(sums), j.a[i*j.k:], j.k, b)
+		for r, sum := range sums {
+			sum[x] = out[r]
+		}
+	}
+}
+
+// axpy is y += a*x.
+func axpy[T float](y []T, a T, x []T) {
+	x = x[:len(y)]
+	for i := range y {
+		y[i] += T(a * x[i])
+	}
+}
+
+// axpy4 is y += a[0]*x0 + ... + a[3]*x3, in this order.
+func axpy4[T float](y, a, x0, x1, x2, x3 []T) {
+	x0, x1, x2, x3 = x0[:len(y)], x1[:len(y)], x2[:len(y)], x3[:len(y)]
+	a0, a1, a2, a3 := a[0], a[1], a[2], a[3]
+	for i := range y {
+		y[i] = y[i] + a0*x0[i] + a1*x1[i] + a2*x2[i] + a3*x3[i]
+	}
+}
+
+// dots sets sums[r] to the dot product of row r of a and b, for count rows, which are ld apart.
+func dots[T float](sums *[fewGroup]T, count int, a []T, ld int, b []T) {
+	for r := range count {
+		sums[r] = dot(a[r*ld:][:len(b)], b)
+	}
+}
+
+// dot is the sum of a[i]*b[i], in eight sums.
+func dot[T float](a, b []T) T {
+	var s [8]T
+	b = b[:len(a)]
+	for ; len(a) >= 8; a, b = a[8:], b[8:] {
+		s[0] += a[0] * b[0]
+		s[1] += a[1] * b[1]
+		s[2] += a[2] * b[2]
+		s[3] += a[3] * b[3]
+		s[4] += a[4] * b[4]
+		s[5] += a[5] * b[5]
+		s[6] += a[6] * b[6]
+		s[7] += a[7] * b[7]
+	}
+	for i := range a {
+		s[0] += a[i] * b[i]
+	}
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}

@@ -1,0 +1,158 @@
+#include "textflag.h"
+
+// Loops on vectors of float32, for AVX2 with FMA: products of few rows, and packing.
+
+// func axpy4AVX2(n int, y, a, x0, x1, x2, x3 *float32)
+// Registers: Y0-Y3 the four factors; Y4, Y5 16 elements of y.
+TEXT ·axpy4AVX2(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), DI
+	MOVQ a+16(FP), AX
+	MOVQ x0+24(FP), R8
+	MOVQ x1+32(FP), R9
+	MOVQ x2+40(FP), R10
+	MOVQ x3+48(FP), R11
+	VBROADCASTSS 0(AX), Y0
+	VBROADCASTSS 4(AX), Y1
+	VBROADCASTSS 8(AX), Y2
+	VBROADCASTSS 12(AX), Y3
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (DI)(BX*4), Y4
+	VMOVUPS 32(DI)(BX*4), Y5
+	VFMADD231PS (R8)(BX*4), Y0, Y4
+	VFMADD231PS 32(R8)(BX*4), Y0, Y5
+	VFMADD231PS (R9)(BX*4), Y1, Y4
+	VFMADD231PS 32(R9)(BX*4), Y1, Y5
+	VFMADD231PS (R10)(BX*4), Y2, Y4
+	VFMADD231PS 32(R10)(BX*4), Y2, Y5
+	VFMADD231PS (R11)(BX*4), Y3, Y4
+	VFMADD231PS 32(R11)(BX*4), Y3, Y5
+	VMOVUPS Y4, (DI)(BX*4)
+	VMOVUPS Y5, 32(DI)(BX*4)
+	ADDQ $16, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func dotAVX2(n int, a, b *float32) float32
+// Registers: Y0-Y3 32 sums, which are added up in pairs at the end.
+TEXT ·dotAVX2(SB), NOSPLIT, $0-28
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y4
+	VMOVUPS 32(SI)(BX*4), Y5
+	VMOVUPS 64(SI)(BX*4), Y6
+	VMOVUPS 96(SI)(BX*4), Y7
+	VFMADD231PS (DI)(BX*4), Y4, Y0
+	VFMADD231PS 32(DI)(BX*4), Y5, Y1
+	VFMADD231PS 64(DI)(BX*4), Y6, Y2
+	VFMADD231PS 96(DI)(BX*4), Y7, Y3
+	ADDQ $32, BX
+	CMPQ BX, CX
+	JLT  loop
+	VADDPS Y1, Y0, Y0
+	VADDPS Y3, Y2, Y2
+	VADDPS Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VHADDPS X0, X0, X0
+	VHADDPS X0, X0, X0
+	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func dot4AVX2(n int, a *float32, ld int, b *float32, sums *[4]float32)
+// Registers: Y0-Y7 16 sums for each row, two registers a row; Y8, Y9 16 elements of b.
+TEXT ·dot4AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), R8
+	MOVQ ld+16(FP), DX
+	MOVQ b+24(FP), DI
+	MOVQ sums+32(FP), R12
+	LEAQ (R8)(DX*4), R9
+	LEAQ (R9)(DX*4), R10
+	LEAQ (R10)(DX*4), R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (DI)(BX*4), Y8
+	VMOVUPS 32(DI)(BX*4), Y9
+	VFMADD231PS (R8)(BX*4), Y8, Y0
+	VFMADD231PS 32(R8)(BX*4), Y9, Y1
+	VFMADD231PS (R9)(BX*4), Y8, Y2
+	VFMADD231PS 32(R9)(BX*4), Y9, Y3
+	VFMADD231PS (R10)(BX*4), Y8, Y4
+	VFMADD231PS 32(R10)(BX*4), Y9, Y5
+	VFMADD231PS (R11)(BX*4), Y8, Y6
+	VFMADD231PS 32(R11)(BX*4), Y9, Y7
+	ADDQ $16, BX
+	CMPQ BX, CX
+	JLT  loop
+	VADDPS Y1, Y0, Y0
+	VADDPS Y3, Y2, Y2
+	VADDPS Y5, Y4, Y4
+	VADDPS Y7, Y6, Y6
+	VHADDPS Y2, Y0, Y0
+	VHADDPS Y6, Y4, Y4
+	VHADDPS Y4, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (R12)
+	VZEROUPPER
+	RET
+
+// func pack4AVX(n int, dst *float32, width int, r0, r1, r2, r3 *float32)
+// Four elements of each row at a time: a transposition of 4x4.
+TEXT ·pack4AVX(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ width+16(FP), DX
+	MOVQ r0+24(FP), R8
+	MOVQ r1+32(FP), R9
+	MOVQ r2+40(FP), R10
+	MOVQ r3+48(FP), R11
+	SHLQ $2, DX
+	LEAQ (DX)(DX*2), R12
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (R8)(BX*4), X0
+	VMOVUPS (R9)(BX*4), X1
+	VMOVUPS (R10)(BX*4), X2
+	VMOVUPS (R11)(BX*4), X3
+	VUNPCKLPS X1, X0, X4
+	VUNPCKHPS X1, X0, X5
+	VUNPCKLPS X3, X2, X6
+	VUNPCKHPS X3, X2, X7
+	VUNPCKLPD X6, X4, X0
+	VUNPCKHPD X6, X4, X1
+	VUNPCKLPD X7, X5, X2
+	VUNPCKHPD X7, X5, X3
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, (DI)(DX*1)
+	VMOVUPS X2, (DI)(DX*2)
+	VMOVUPS X3, (DI)(R12*1)
+	LEAQ (DI)(DX*4), DI
+	ADDQ $4, BX
+	CMPQ BX, CX
+	JLT  loop
+	RET

@@ -1,0 +1,83 @@
+package cpu
+
+import "github.com/cistern-ml/cistern/kernels/op"
+
+// vectorLoops are loops on slices of float32 for which a processor has vector instructions; nil where it has none. They take
+// as many elements as the comments of the groups say, at least one such group.
+type vectorLoops struct {
+	// multiples of 8 elements
+	add, sub, mul, div   func(n int, dst, a, b *float32)
+	addScalar, mulScalar func(n int, dst, a *float32, s float32)
+	relu                 func(n int, dst, a *float32)
+	reluGrad             func(n int, dst, a, b *float32)
+	sum                  func(n int, v *float32) float64
+	mergeSum             func(n int, acc *float64, row *float32)
+	max, min             func(n int, v *float32) float32
+
+	// multiples of 4 elements
+	exp, sigmoid, tanh, silu, gelu, geluTanh func(n int, dst, a *float32)
+	siluGrad, geluGrad, geluTanhGrad         func(n int, dst, a, b *float32)
+	expSum                                   func(n int, dst, a *float32, m float64) float64
+}
+
+// vector are the loops of this processor, set when the package starts.
+var vector vectorLoops
+
+// vectorOne makes a kernel of a vector loop, which takes multiples of width elements, and a Go kernel for the rest.
+func vectorOne(loop func(n int, dst, a *float32), width int, rest kernel1[float32, float32]) kernel1[float32, float32] {
+	if loop == nil {
+		return rest
+	}
+	return func(dst, a []float32, c *op.Call) {
+		n := len(dst) / width * width
+		if n > 0 {
+			loop(n, &dst[0], &a[0])
+		}
+		if n < len(dst) {
+			rest(dst[n:], a[n:], c)
+		}
+	}
+}
+
+func vectorTwo(loop func(n int, dst, a, b *float32), width int, rest kernel2[float32, float32, float32]) kernel2[float32, float32, float32] {
+	if loop == nil {
+		return rest
+	}
+	return func(dst, a, b []float32, c *op.Call) {
+		n := len(dst) / width * width
+		if n > 0 {
+			loop(n, &dst[0], &a[0], &b[0])
+		}
+		if n < len(dst) {
+			rest(dst[n:], a[n:], b[n:], c)
+		}
+	}
+}
+
+// vectorScalar is for loops with the scalar F[0].
+func vectorScalar(loop func(n int, dst, a *float32, s float32), rest kernel1[float32, float32]) kernel1[float32, float32] {
+	if loop == nil {
+		return rest
+	}
+	return func(dst, a []float32, c *op.Call) {
+		n := len(dst) &^ 7
+		if n > 0 {
+			loop(n, &dst[0], &a[0], float32(c.F[0]))
+		}
+		if n < len(dst) {
+			rest(dst[n:], a[n:], c)
+		}
+	}
+}
+
+// add32 is the Add of float32: the vector loop knows only F[0] = 1.
+func add32(loop func(n int, dst, a, b *float32)) kernel2[float32, float32, float32] {
+	plain := vectorTwo(loop, 8, add[float32])
+	return func(dst, a, b []float32, c *op.Call) {
+		if c.F[0] == 1 {
+			plain(dst, a, b, c)
+		} else {
+			add(dst, a, b, c)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+#include "textflag.h"
+
+// Arithmetic and reductions of float32 on AVX2, for n elements, a multiple of 8 that is not 0. Results are the same bits as
+// those of the loops in arithmetic.go, pointwise.go and reducers.go.
+
+// BINARY is the body of dst = OP(a, b).
+#define BINARY(OP) \
+	MOVQ n+0(FP), CX; \
+	MOVQ dst+8(FP), DI; \
+	MOVQ a+16(FP), SI; \
+	MOVQ b+24(FP), DX; \
+	XORQ BX, BX; \
+loop: \
+	VMOVUPS (SI)(BX*4), Y0; \
+	OP (DX)(BX*4), Y0, Y0; \
+	VMOVUPS Y0, (DI)(BX*4); \
+	ADDQ $8, BX; \
+	CMPQ BX, CX; \
+	JLT  loop; \
+	VZEROUPPER; \
+	RET
+
+// SCALAR is the body of dst = OP(a, s).
+#define SCALAR(OP) \
+	MOVQ n+0(FP), CX; \
+	MOVQ dst+8(FP), DI; \
+	MOVQ a+16(FP), SI; \
+	VBROADCASTSS s+24(FP), Y1; \
+	XORQ BX, BX; \
+loop: \
+	OP (SI)(BX*4), Y1, Y0; \
+	VMOVUPS Y0, (DI)(BX*4); \
+	ADDQ $8, BX; \
+	CMPQ BX, CX; \
+	JLT  loop; \
+	VZEROUPPER; \
+	RET
+
+// func addAVX2(n int, dst, a, b *float32)
+TEXT ·addAVX2(SB), NOSPLIT, $0-32
+	BINARY(VADDPS)
+
+// func subAVX2(n int, dst, a, b *float32)
+TEXT ·subAVX2(SB), NOSPLIT, $0-32
+	BINARY(VSUBPS)
+
+// func mulAVX2(n int, dst, a, b *float32)
+TEXT ·mulAVX2(SB), NOSPLIT, $0-32
+	BINARY(VMULPS)
+
+// func divAVX2(n int, dst, a, b *float32)
+TEXT ·divAVX2(SB), NOSPLIT, $0-32
+	BINARY(VDIVPS)
+
+// func addScalarAVX2(n int, dst, a *float32, s float32)
+TEXT ·addScalarAVX2(SB), NOSPLIT, $0-28
+	SCALAR(VADDPS)
+
+// func mulScalarAVX2(n int, dst, a *float32, s float32)
+TEXT ·mulScalarAVX2(SB), NOSPLIT, $0-28
+	SCALAR(VMULPS)
+
+// func reluAVX2(n int, dst, a *float32)
+// An element is kept where it is not less than or equal to 0: where it is greater, or NaN.
+TEXT ·reluAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	VXORPS Y2, Y2, Y2
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y0
+	VCMPPS $0x16, Y2, Y0, Y1
+	VANDPS Y0, Y1, Y0
+	VMOVUPS Y0, (DI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func reluGradAVX2(n int, dst, a, b *float32)
+// An element of a is kept where that of b is greater than 0.
+TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	VXORPS Y2, Y2, Y2
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (DX)(BX*4), Y1
+	VCMPPS $0x1e, Y2, Y1, Y1
+	VANDPS (SI)(BX*4), Y1, Y0
+	VMOVUPS Y0, (DI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func sumAVX2(n int, v *float32) float64
+// Registers: Y0, Y1 eight sums in float64.
+TEXT ·sumAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ v+8(FP), SI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	XORQ BX, BX
+
+loop:
+	VCVTPS2PD (SI)(BX*4), Y2
+	VCVTPS2PD 16(SI)(BX*4), Y3
+	VADDPD Y2, Y0, Y0
+	VADDPD Y3, Y1, Y1
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VADDPD Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPD X1, X0, X0
+	VHADDPD X0, X0, X0
+	VMOVSD X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func mergeSumAVX2(n int, acc *float64, row *float32)
+TEXT ·mergeSumAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ acc+8(FP), DI
+	MOVQ row+16(FP), SI
+	XORQ BX, BX
+
+loop:
+	VCVTPS2PD (SI)(BX*4), Y0
+	VCVTPS2PD 16(SI)(BX*4), Y1
+	VADDPD (DI)(BX*8), Y0, Y0
+	VADDPD 32(DI)(BX*8), Y1, Y1
+	VMOVUPD Y0, (DI)(BX*8)
+	VMOVUPD Y1, 32(DI)(BX*8)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func maxAVX2(n int, v *float32) float32
+// NaN if there is one, else the largest element. Registers: Y0 the largest of each place, Y1 all ones where there was a NaN.
+TEXT ·maxAVX2(SB), NOSPLIT, $0-20
+	MOVQ n+0(FP), CX
+	MOVQ v+8(FP), SI
+	VMOVUPS (SI), Y0
+	VXORPS Y1, Y1, Y1
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y2
+	VCMPPS $3, Y2, Y2, Y3
+	VORPS Y3, Y1, Y1
+	VMAXPS Y2, Y0, Y0
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VEXTRACTF128 $1, Y0, X2
+	VMAXPS X2, X0, X0
+	VPERMILPS $0x4e, X0, X2
+	VMAXPS X2, X0, X0
+	VPERMILPS $0xb1, X0, X2
+	VMAXPS X2, X0, X0
+	VMOVMSKPS Y1, AX
+	TESTL AX, AX
+	JZ    done
+	VPCMPEQD X0, X0, X0 // all ones is a NaN
+
+done:
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func minAVX2(n int, v *float32) float32
+// NaN if there is one, else the least element. Registers: Y0 the least of each place, Y1 all ones where there was a NaN.
+TEXT ·minAVX2(SB), NOSPLIT, $0-20
+	MOVQ n+0(FP), CX
+	MOVQ v+8(FP), SI
+	VMOVUPS (SI), Y0
+	VXORPS Y1, Y1, Y1
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y2
+	VCMPPS $3, Y2, Y2, Y3
+	VORPS Y3, Y1, Y1
+	VMINPS Y2, Y0, Y0
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VEXTRACTF128 $1, Y0, X2
+	VMINPS X2, X0, X0
+	VPERMILPS $0x4e, X0, X2
+	VMINPS X2, X0, X0
+	VPERMILPS $0xb1, X0, X2
+	VMINPS X2, X0, X0
+	VMOVMSKPS Y1, AX
+	TESTL AX, AX
+	JZ    done
+	VPCMPEQD X0, X0, X0 // all ones is a NaN
+
+done:
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET

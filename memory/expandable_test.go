@@ -1,0 +1,294 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
+)
+
+const expandable = "expandable_segments:True"
+
+func TestExpandable_RangeGrowsPageByPage(t *testing.T) {
+	r := newRig(t, 200*mib, expandable)
+	a := r.alloc(5*mib, 0)
+	require.Equal(t, []string{"R 0 251658240", "P 0 0 20971520"}, r.takeLog(), "9/8 of the device in whole pages; one page of 20 MiB")
+	b := r.alloc(30*mib, 0)
+	require.Equal(t, []string{"P 0 20971520 20971520"}, r.takeLog(), "the free end of the page before counts")
+	require.Equal(t, place{0, 5 * mib}, r.place(b))
+	r.requirePicture(
+		"segment 0  240 MiB  large pool  stream 0",
+		"| 5 MiB allocated | 30 MiB allocated | 5 MiB cached | 200 MiB unmapped |")
+	s := r.a.Stats()
+	require.EqualValues(t, 40*mib, s.ReservedBytes.All.Current)
+	require.Zero(t, s.Segment.All.Allocated, "ranges are not counted as segments")
+	require.Zero(t, s.InactiveSplit.All.Allocated, "nor their pieces as splits")
+	require.EqualValues(t, 2, s.NumDeviceAlloc)
+	r.free(a, b)
+	require.EqualValues(t, 40*mib, r.reserved(), "a free unmaps nothing")
+}
+
+func TestExpandable_PoolsAndStreamsHaveRangesOfTheirOwn(t *testing.T) {
+	r := newRig(t, 200*mib, expandable)
+	r.alloc(512, 0)
+	require.Equal(t, []string{"R 0 236978176", "P 0 0 2097152"}, r.takeLog(), "small ones have pages of 2 MiB")
+	r.alloc(2*mib, 0)
+	r.alloc(512, 1)
+	r.requirePicture(
+		"segment 0  226 MiB  small pool  stream 0",
+		"| 512 B allocated | 2047.5 KiB cached | 224 MiB unmapped |",
+		"segment 1  240 MiB  large pool  stream 0",
+		"| 2 MiB allocated | 18 MiB cached | 220 MiB unmapped |",
+		"segment 2  226 MiB  small pool  stream 1",
+		"| 512 B allocated | 2047.5 KiB cached | 224 MiB unmapped |")
+}
+
+// What plain segments cannot do: freed neighbours merge and serve a larger request, whatever their sizes were.
+func TestExpandable_FreedNeighboursServeLargerRequests(t *testing.T) {
+	r := newRig(t, 200*mib, expandable)
+	a, b, c := r.alloc(40*mib, 0), r.alloc(60*mib, 0), r.alloc(20*mib, 0)
+	r.free(a, b)
+	r.calls = nil
+	require.Equal(t, place{0, 0}, r.place(r.alloc(95*mib, 0)))
+	require.Empty(t, r.takeLog())
+	r.free(c)
+}
+
+// A free block that touches the growing end is used last: best fit counts the unmapped range behind it.
+func TestExpandable_TheGrowingEndIsUsedLast(t *testing.T) {
+	r := newRig(t, 400*mib, expandable)
+	a, b := r.alloc(24*mib, 0), r.alloc(6*mib, 0) // 10 MiB cached at the end
+	r.free(a)
+	r.requirePicture(
+		"segment 0  460 MiB  large pool  stream 0",
+		"| 24 MiB cached | 6 MiB allocated | 10 MiB cached | 420 MiB unmapped |")
+	c := r.alloc(8*mib, 0)
+	require.Equal(t, place{0, 0}, r.place(c), "24 MiB is the smaller one: 10 MiB could grow by 420")
+	r.free(b, c)
+}
+
+// The rule moves on only to a strictly smaller one.
+func TestExpandable_OfEqualSizesTheFirstIsUsed(t *testing.T) {
+	r := newRig(t, 400*mib, expandable)
+	blocks := []Block{r.alloc(8*mib, 0), r.alloc(2*mib, 0), r.alloc(8*mib, 0), r.alloc(2*mib, 0)}
+	r.free(blocks[2], blocks[0])
+	require.Equal(t, r.place(blocks[0]), r.place(r.alloc(8*mib, 0)))
+}
+
+func TestExpandable_TrimKeepsPartialPages(t *testing.T) {
+	r := newRig(t, 200*mib, expandable)
+	a := r.alloc(30*mib, 0) // pages 0 and 1
+	b := r.alloc(50*mib, 0) // to 80 MiB, pages 1 to 3
+	c := r.alloc(25*mib, 0) // to 105 MiB, pages 4 and 5, of which 15 MiB stay cached
+	r.free(b)
+	r.takeLog()
+	r.empty()
+	require.Equal(t, []string{"U 0 41943040 20971520", "U 0 62914560 20971520"}, r.takeLog(),
+		"pages 2 and 3 are wholly free; page 1 is shared with a, page 5 with c")
+	r.requirePicture(
+		"segment 0  240 MiB  large pool  stream 0",
+		"| 30 MiB allocated | 10 MiB cached | 40 MiB unmapped | 25 MiB allocated | 15 MiB cached | 120 MiB unmapped |")
+	require.EqualValues(t, 80*mib, r.reserved())
+	require.EqualValues(t, 1, r.a.Stats().NumDeviceFree, "one unmapping, of two pages")
+
+	// The hole is filled again: 10 MiB are still there, and the addresses are the old ones.
+	d := r.alloc(45*mib, 0)
+	require.Equal(t, place{0, 30 * mib}, r.place(d))
+	require.Equal(t, []string{"P 0 41943040 20971520", "P 0 62914560 20971520"}, r.takeLog())
+	r.free(a, c, d)
+	r.empty()
+	require.Equal(t, []string{"U 0 0 20971520", "U 0 20971520 20971520", "U 0 41943040 20971520", "U 0 62914560 20971520",
+		"U 0 83886080 20971520", "U 0 104857600 20971520", "r 0 251658240"}, r.takeLog(), "an empty range is given back")
+	r.requirePicture()
+}
+
+func TestExpandable_TrimWaitsForTheWorkOnItsStream(t *testing.T) {
+	r := newRig(t, 200*mib, expandable)
+	b := r.alloc(20*mib, 1)
+	require.NoError(t, r.stream(1).Fill(b.Ptr(), 0, b.Size()))
+	r.free(b)
+	r.calls = nil
+	r.empty()
+	require.Equal(t, 1, r.takeCalls(sim.CallStreamSync))
+	done, err := r.stream(1).Done()
+	require.NoError(t, err)
+	require.True(t, done)
+}
+
+// brokenRange is a range of four pages: unmapped, cached, unmapped, held.
+func brokenRange(r *rig) {
+	blocks := []Block{r.alloc(20*mib, 0), r.alloc(20*mib, 0), r.alloc(20*mib, 0), r.alloc(20*mib, 0)}
+	r.free(blocks[0], blocks[2])
+	r.empty()
+	r.free(blocks[1])
+	r.requirePicture(
+		"segment 0  120 MiB  large pool  stream 0",
+		"| 20 MiB unmapped | 20 MiB cached | 20 MiB unmapped | 20 MiB allocated | 40 MiB unmapped |")
+	r.takeLog()
+}
+
+// When mapping ends midway, what was mapped before stays cached.
+func TestExpandable_ErrorMidwayKeepsWhatWasMapped(t *testing.T) {
+	r := newRig(t, 100*mib, expandable)
+	brokenRange(r)
+	r.dev.FailNext(sim.CallPageCreate, 2, errInjected)
+	_, err := r.tryAlloc(55*mib, 0)
+	require.ErrorIs(t, err, errInjected)
+	r.requirePicture(
+		"segment 0  120 MiB  large pool  stream 0",
+		"| 40 MiB cached | 20 MiB unmapped | 20 MiB allocated | 40 MiB unmapped |")
+	r.takeLog()
+	require.Equal(t, place{0, 0}, r.place(r.alloc(55*mib, 0)))
+	require.Equal(t, []string{"P 0 41943040 20971520"}, r.takeLog())
+}
+
+// Likewise when the device is full; the ladder then gives those pages back too, and tries once more.
+func TestExpandable_OutOfMemoryMidway(t *testing.T) {
+	r := newRig(t, 100*mib, expandable)
+	brokenRange(r)
+	r.dev.Occupy(40 * mib)
+	_, err := r.tryAlloc(55*mib, 0)
+	requireOOM(t, err, ErrDeviceFull)
+	require.Equal(t, []string{"P 0 0 20971520", "x 20971520", "U 0 0 20971520", "U 0 20971520 20971520", "x 20971520"}, r.takeLog())
+	r.requirePicture(
+		"segment 0  120 MiB  large pool  stream 0",
+		"| 60 MiB unmapped | 20 MiB allocated | 40 MiB unmapped |")
+	r.dev.Occupy(0)
+	require.Equal(t, place{0, 0}, r.place(r.alloc(55*mib, 0)))
+}
+
+func TestExpandable_ARequestBeyondTheRangeIsOutOfMemory(t *testing.T) {
+	r := newRig(t, 80*mib, expandable+",expandable_segments_reserve:0.5")
+	r.alloc(40*mib, 0)
+	_, err := r.tryAlloc(60*mib, 1)
+	requireOOM(t, err, ErrDeviceFull)
+	require.Equal(t, []string{"R 0 41943040", "P 0 0 20971520", "P 0 20971520 20971520"}, r.takeLog(), "no range is reserved in vain")
+}
+
+func TestExpandable_NoAddressesLeftIsOutOfMemory(t *testing.T) {
+	r := newRig(t, 80*mib, expandable)
+	r.dev.Inject(func(c sim.Call) error {
+		if c.Kind == sim.CallReserve {
+			return device.ErrOutOfMemory
+		}
+		return nil
+	})
+	_, err := r.tryAlloc(20*mib, 0)
+	requireOOM(t, err, ErrDeviceFull)
+	r.dev.Inject(nil)
+	r.alloc(20*mib, 0)
+}
+
+// A page that the driver does not take back stays cached with those after it; the ones before it are gone.
+func TestExpandable_UnmapThatFailsMidwayIsBooked(t *testing.T) {
+	r := newRig(t, 100*mib, expandable)
+	b := r.alloc(80*mib, 0)
+	r.free(b)
+	r.dev.FailNext(sim.CallPageUnmap, 3, errInjected)
+	require.ErrorIs(t, r.a.EmptyCache(), errInjected)
+	r.check()
+	r.requirePicture(
+		"segment 0  120 MiB  large pool  stream 0",
+		"| 40 MiB unmapped | 40 MiB cached | 40 MiB unmapped |")
+	require.EqualValues(t, 40*mib, r.reserved())
+	b = r.alloc(40*mib, 0)
+	require.NoError(t, r.stream(0).Fill(b.Ptr(), 0, b.Size()), "there is memory behind all of it")
+	b = r.alloc(40*mib, 0)
+	require.NoError(t, r.stream(0).Fill(b.Ptr(), 0, b.Size()))
+}
+
+func TestExpandable_RangeThatCannotBeGivenBackIsUsedAgain(t *testing.T) {
+	r := newRig(t, 100*mib, expandable)
+	r.free(r.alloc(80*mib, 0))
+	r.dev.FailNext(sim.CallUnreserve, 1, errInjected)
+	require.ErrorIs(t, r.a.EmptyCache(), errInjected)
+	r.check()
+	require.Zero(t, r.reserved())
+	require.Equal(t, place{0, 0}, r.place(r.alloc(40*mib, 0)))
+}
+
+// test_max_split_expandable: a budget of 120 MiB; blocks of 40 MiB of both kinds; the fourth does not fit; when all are freed
+// one request of 120 MiB does.
+func TestExpandable_MixedWithMaxSplit(t *testing.T) {
+	r := newRig(t, 400*mib, "")
+	r.a.SetMemoryLimit(120 * mib)
+	toggle := func(on bool) {
+		if on {
+			r.conf(expandable + ",max_split_size_mb:40")
+		} else {
+			r.conf("max_split_size_mb:40")
+		}
+	}
+	toggle(true)
+	a := r.alloc(40*mib, 0)
+	toggle(false)
+	b := r.alloc(40*mib, 0)
+	toggle(true)
+	c := r.alloc(40*mib, 0)
+	_, err := r.tryAlloc(40*mib, 0)
+	requireOOM(t, err, ErrLimit)
+	r.free(a, b, c)
+	toggle(false)
+	_, err = r.tryAlloc(120*mib, 0)
+	require.NoError(t, err, "everything was given back for it, pages too")
+}
+
+// test_garbage_collect_expandable: the threshold with both kinds of segments; the plain ones are collected.
+func TestExpandable_MixedWithGarbageCollection(t *testing.T) {
+	r := newRig(t, 400*mib, "")
+	r.a.SetMemoryLimit(120 * mib)
+	toggle := func(on bool) {
+		if on {
+			r.conf(expandable + ",garbage_collection_threshold:0.5")
+		} else {
+			r.conf("garbage_collection_threshold:0.5")
+		}
+	}
+	toggle(true)
+	a := r.alloc(40*mib, 0)
+	toggle(false)
+	b := r.alloc(40*mib, 0)
+	r.free(a, b)
+	toggle(true)
+	r.takeLog()
+	c := r.alloc(80*mib, 0)
+	require.Equal(t, []string{"F 1", "P 0 41943040 20971520", "P 0 62914560 20971520"}, r.takeLog(),
+		"the plain segment goes, the pages stay")
+	r.free(c)
+}
+
+// Blocks of expandable segments are passed over while the setting is off.
+func TestExpandable_SwitchedOffLeavesItsBlocksAside(t *testing.T) {
+	r := newRig(t, 400*mib, expandable)
+	a := r.alloc(40*mib, 0)
+	r.free(a)
+	r.conf("")
+	b := r.alloc(40*mib, 0)
+	require.Equal(t, place{1, 0}, r.place(b))
+	r.conf(expandable)
+	require.Equal(t, place{0, 0}, r.place(r.alloc(40*mib, 0)))
+	r.free(b)
+}
+
+// plainDriver hides the virtual memory of a device.
+type plainDriver struct{ Driver }
+
+func TestExpandable_WithoutVirtualMemoryOnlyTheSplitRuleChanges(t *testing.T) {
+	r := buildRig(t, 400*mib, expandable, func(d *sim.Device) Driver { return plainDriver{d} })
+	r.alloc(19*mib, 0)
+	r.requirePicture(
+		"segment 0  20 MiB  large pool  stream 0",
+		"| 19 MiB allocated | 1 MiB cached |")
+}
+
+// A page is a large segment: the setting counts when the range is made.
+func TestExpandable_PageSizeFollowsLargeSegmentSize(t *testing.T) {
+	r := newRig(t, 400*mib, expandable+",large_segment_size_mb:33")
+	r.alloc(5*mib, 0)
+	require.Equal(t, []string{"R 0 499122176", "P 0 0 35651584"}, r.takeLog(), "33 MiB rounded up to the device's granularity")
+	r.conf(expandable)
+	r.alloc(40*mib, 0)
+	require.Equal(t, []string{"P 0 35651584 35651584"}, r.takeLog(), "a range keeps its pages")
+}

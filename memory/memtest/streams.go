@@ -1,0 +1,114 @@
+package memtest
+
+import (
+	"context"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+var streamTests = []test{
+	{"RecordStreamDelaysReuseUntilTheWorkIsDone", testRecordDelays},
+	{"RecordStreamWaitsForEachOfSeveralStreams", testRecordSeveral},
+	{"TheOwnStreamHasNoEffect", testOwnStream},
+	{"RecordingTwiceIsRecordingOnce", testRecordTwice},
+	{"ReuseStaysOnTheStream", testReuseStays},
+}
+
+// commanded skips a test that needs streams which finish when told to.
+func (f *fixture) commanded() {
+	if f.sim == nil {
+		f.t.Skip("the test needs a simulated device")
+	}
+}
+
+// finished reports whether all work on a stream is done.
+func (f *fixture) finished(s device.Stream) bool {
+	f.t.Helper()
+	done, err := s.Done()
+	require.NoError(f.t, err)
+	return done
+}
+
+// use puts work that touches a block on a stream, and records it.
+func (f *fixture) use(h *held, s device.Stream) {
+	f.t.Helper()
+	require.NoError(f.t, s.Fill(h.block.Ptr(), 0, h.block.Size()))
+	require.NoError(f.t, f.alloc.RecordStream(h.block, s))
+}
+
+// reused reports whether the memory of a freed block is handed out to its own stream.
+func (f *fixture) reused(h *held) bool {
+	f.t.Helper()
+	next := f.take(h.bytes, h.stream)
+	defer f.give(next)
+	return next.block.Ptr() == h.block.Ptr()
+}
+
+func testRecordDelays(f *fixture) {
+	f.commanded()
+	own, other := f.streams[1], f.streams[2]
+	h := f.take(12*device.MiB, own)
+	f.use(h, other)
+	f.give(h)
+	require.False(f.t, f.reused(h) && !f.finished(other), "reused while the work of another stream is under way")
+	f.sim.Complete(other.ID())
+	if f.caches {
+		require.True(f.t, f.reused(h), "reused once that is done")
+	}
+}
+
+func testRecordSeveral(f *fixture) {
+	f.commanded()
+	h := f.take(12*device.MiB, f.streams[0])
+	for _, s := range f.streams[1:] {
+		f.use(h, s)
+	}
+	f.give(h)
+	for _, s := range f.streams[1:] {
+		allDone := true
+		for _, other := range f.streams[1:] {
+			allDone = allDone && f.finished(other)
+		}
+		require.False(f.t, f.reused(h) && !allDone)
+		f.sim.Complete(s.ID())
+	}
+	if f.caches {
+		require.True(f.t, f.reused(h))
+	}
+}
+
+func testOwnStream(f *fixture) {
+	h := f.take(12*device.MiB, f.streams[1])
+	require.NoError(f.t, f.alloc.RecordStream(h.block, f.streams[1]))
+	f.give(h)
+	if f.caches {
+		require.Zero(f.t, f.alloc.Stats().Active.All.Current, "nothing to wait for")
+		require.True(f.t, f.reused(h))
+	}
+}
+
+func testRecordTwice(f *fixture) {
+	f.commanded()
+	h := f.take(12*device.MiB, f.streams[0])
+	for range 3 {
+		f.use(h, f.streams[1])
+	}
+	f.give(h)
+	f.sim.Complete(f.streams[1].ID())
+	f.give(f.take(512, f.streams[0]))
+	require.Zero(f.t, f.alloc.Stats().Active.All.Current)
+}
+
+// testReuseStays: without RecordStream nothing orders the streams, so memory freed on one is not for another, unless all
+// work is done.
+func testReuseStays(f *fixture) {
+	f.commanded()
+	h := f.take(12*device.MiB, f.streams[1])
+	f.give(h)
+	next := f.take(12*device.MiB, f.streams[2])
+	require.False(f.t, next.block.Ptr() == h.block.Ptr() && !f.finished(f.streams[1]))
+	f.give(next)
+	require.NoError(f.t, f.dev.Synchronize(context.Background()))
+}

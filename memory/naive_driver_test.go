@@ -1,0 +1,295 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// This file is the side of naive that speaks to the device: events, new segments, expandable segments, giving back.
+
+func (n *naive) logf(format string, args ...any) { n.log = append(n.log, fmt.Sprintf(format, args...)) }
+
+// poll completes frees from the front of each queue up to the first event that has not completed. Streams are walked from
+// the highest number.
+func (n *naive) poll() {
+	for _, s := range n.queuedStreams() {
+		for len(n.queues[s]) > 0 && n.queues[s][0].at <= n.done[s] {
+			n.pop(s)
+		}
+	}
+}
+
+func (n *naive) queuedStreams() []int {
+	var streams []int
+	for s := range n.queues {
+		streams = append(streams, s)
+	}
+	slices.SortFunc(streams, func(x, y int) int { return cmp.Compare(y, x) })
+	return streams
+}
+
+func (n *naive) pop(stream int) {
+	e := n.queues[stream][0]
+	n.queues[stream] = n.queues[stream][1:]
+	if e.block.events--; e.block.events == 0 {
+		n.complete(e.block)
+	}
+}
+
+// sync waits for all events: each wait finishes the work before it.
+func (n *naive) sync() {
+	n.stats.NumSyncAllStreams++
+	for _, s := range n.queuedStreams() {
+		for len(n.queues[s]) > 0 {
+			n.done[s] = max(n.done[s], n.queues[s][0].at)
+			n.pop(s)
+		}
+	}
+}
+
+// completeStream finishes the work on a stream.
+func (n *naive) completeStream(s int) { n.done[s] = n.put[s] }
+
+// attempt asks the device for a segment.
+func (n *naive) attempt(stream int, large bool, size uint64) *naiveBlock {
+	bytes := n.segmentSize(size)
+	if n.limit != 0 && uint64(n.stats.ReservedBytes.All.Current)+bytes > n.limit {
+		return nil
+	}
+	if n.conf.ExpandableSegments {
+		return n.expand(stream, large, size)
+	}
+	if n.used+bytes > n.capacity {
+		n.logf("X %d", bytes)
+		return nil
+	}
+	n.used += bytes
+	seg := n.addSegment(stream, large, bytes, 0)
+	n.logf("M %d %d", seg.number, bytes)
+	bump(&n.stats.ReservedBytes, large, int64(bytes))
+	bump(&n.stats.Segment, large, 1)
+	n.stats.NumDeviceAlloc++
+	if bytes >= n.conf.MaxSplitBytes {
+		bumpOne(&n.stats.OversizeSegments, 1)
+	}
+	return seg.blocks[0]
+}
+
+func (n *naive) addSegment(stream int, large bool, size, page uint64) *naiveSegment {
+	seg := &naiveSegment{number: n.numbers, stream: stream, large: large, size: size, page: page}
+	seg.blocks = []*naiveBlock{{seg: seg, size: size}}
+	n.numbers++
+	n.segments = append(n.segments, seg)
+	return seg
+}
+
+func (n *naive) dropSegment(seg *naiveSegment) {
+	n.segments = slices.DeleteFunc(n.segments, func(s *naiveSegment) bool { return s == seg })
+}
+
+// release gives a plain segment back.
+func (n *naive) release(b *naiveBlock) {
+	seg := b.seg
+	n.dropSegment(seg)
+	n.used -= seg.size
+	n.logf("F %d", seg.number)
+	bump(&n.stats.ReservedBytes, seg.large, -int64(seg.size))
+	bump(&n.stats.Segment, seg.large, -1)
+	n.stats.NumDeviceFree++
+	if seg.size >= n.conf.MaxSplitBytes {
+		bumpOne(&n.stats.OversizeSegments, -1)
+	}
+}
+
+// allCached lists the free blocks of a pool on all streams.
+func (n *naive) allCached(large bool) []*naiveBlock {
+	var streams []int
+	for _, seg := range n.segments {
+		streams = append(streams, seg.stream)
+	}
+	slices.Sort(streams)
+	var list []*naiveBlock
+	for _, s := range slices.Compact(streams) {
+		list = append(list, n.cached(s, large)...)
+	}
+	return list
+}
+
+func (n *naive) releaseAll() {
+	n.sync()
+	for _, large := range []bool{true, false} {
+		for _, b := range n.allCached(large) {
+			if b.seg.page == 0 && b.whole() {
+				n.release(b)
+			}
+		}
+		for _, b := range n.allCached(large) {
+			if b.seg.page != 0 {
+				n.trim(b)
+			}
+		}
+	}
+}
+
+// collect is garbage collection.
+func (n *naive) collect() {
+	reserved := uint64(n.stats.ReservedBytes.All.Current)
+	threshold := uint64(n.conf.GarbageCollectionThreshold * float64(n.limit))
+	if n.limit == 0 || n.conf.GarbageCollectionThreshold == 0 || reserved <= threshold {
+		return
+	}
+	age := func(b *naiveBlock) uint64 { return n.searches[true] - b.gcBase }
+	var sum, reclaimed uint64
+	blocks := slices.DeleteFunc(n.allCached(true), func(b *naiveBlock) bool { return !b.whole() })
+	for _, b := range blocks {
+		sum += age(b)
+	}
+	for freed := true; freed && reclaimed < reserved-threshold && len(blocks) > 0; {
+		freed = false
+		average := float64(sum) / float64(len(blocks))
+		for _, b := range slices.Clone(blocks) {
+			if b.seg.page == 0 && float64(age(b)) >= average {
+				n.release(b)
+				freed, reclaimed, sum = true, reclaimed+b.size, sum-age(b)
+				blocks = slices.DeleteFunc(blocks, func(x *naiveBlock) bool { return x == b })
+			}
+		}
+	}
+}
+
+// releaseOversize gives just enough oversize blocks of one pool back.
+func (n *naive) releaseOversize(stream int, large bool, size uint64) bool {
+	if n.conf.MaxSplitBytes == unlimited {
+		return false
+	}
+	key := max(size, n.conf.MaxSplitBytes)
+	list := n.cached(stream, large)
+	i := slices.IndexFunc(list, func(b *naiveBlock) bool { return b.size >= key })
+	if i >= 0 && list[i].seg.page == 0 && list[i].whole() {
+		n.release(list[i])
+		return true
+	}
+	if i < 0 {
+		i = len(list)
+	}
+	var sum uint64
+	for i--; i >= 0 && sum < key && list[i].size >= n.conf.MaxSplitBytes; i-- {
+		if list[i].seg.page == 0 && list[i].whole() {
+			n.release(list[i])
+			sum += list[i].size
+		}
+	}
+	return sum >= key
+}
+
+// expand maps pages behind the first run of free and unmapped blocks that is long enough, or into a new range.
+func (n *naive) expand(stream int, large bool, size uint64) *naiveBlock {
+	b := n.room(stream, large, size)
+	if b == nil {
+		page := uint64(2 * mib)
+		if large {
+			page = (n.conf.LargeSegmentBytes + 2*mib - 1) / (2 * mib) * (2 * mib)
+		}
+		bytes := (n.capacity + n.capacity/8 + page - 1) / page * page
+		if bytes < size {
+			return nil
+		}
+		seg := n.addSegment(stream, large, bytes, page)
+		seg.blocks[0].state = stateUnmapped
+		n.logf("R %d %d", seg.number, bytes)
+		b = seg.blocks[0]
+	}
+	if b.state == stateUnmapped && !n.mapPages(b, size) {
+		return nil
+	}
+	for b.size < size {
+		next := b.neighbour(1)
+		if !n.mapPages(next, size-b.size) {
+			return nil
+		}
+		b = next // it has absorbed b
+	}
+	return b
+}
+
+func (n *naive) room(stream int, large bool, size uint64) *naiveBlock {
+	for _, seg := range n.segments {
+		if seg.stream != stream || seg.large != large || seg.page == 0 {
+			continue
+		}
+		for i, b := range seg.blocks {
+			if b.state != stateUnmapped {
+				continue
+			}
+			if i > 0 && seg.blocks[i-1].state == stateCached {
+				i--
+			}
+			var sum uint64
+			for _, c := range seg.blocks[i:] {
+				if c.state != stateCached && c.state != stateUnmapped {
+					break
+				}
+				sum += c.size
+			}
+			if sum >= size {
+				return seg.blocks[i]
+			}
+		}
+	}
+	return nil
+}
+
+// mapPages puts memory behind the front of an unmapped block. It takes all pages before it maps the first.
+func (n *naive) mapPages(b *naiveBlock, want uint64) bool {
+	page := b.seg.page
+	size := min((want+page-1)/page*page, b.size)
+	for taken := page; taken <= size; taken += page {
+		if n.used+taken > n.capacity {
+			n.logf("x %d", page)
+			return false
+		}
+	}
+	n.used += size
+	for at := b.offset; at < b.offset+size; at += page {
+		n.logf("P %d %d %d", b.seg.number, at, page)
+	}
+	if size < b.size {
+		b.cut(size)
+	}
+	n.merge(b, stateCached)
+	n.cache(b)
+	bump(&n.stats.ReservedBytes, b.seg.large, int64(size))
+	n.stats.NumDeviceAlloc++
+	return true
+}
+
+// trim unmaps the whole pages inside a free block, after the work on its stream.
+func (n *naive) trim(b *naiveBlock) {
+	seg, page := b.seg, b.seg.page
+	from, to := (b.offset+page-1)/page*page, (b.offset+b.size)/page*page
+	if from >= to {
+		return
+	}
+	n.completeStream(seg.stream)
+	for at := from; at < to; at += page {
+		n.logf("U %d %d %d", seg.number, at, page)
+	}
+	n.used -= to - from
+	if from > b.offset {
+		rest := b.cut(from - b.offset)
+		n.cache(b)
+		b = rest
+	}
+	if b.offset+b.size > to {
+		n.cache(b.cut(to - b.offset))
+	}
+	b.state = stateUnmapped
+	n.merge(b, stateUnmapped)
+	bump(&n.stats.ReservedBytes, seg.large, -int64(to-from))
+	n.stats.NumDeviceFree++
+	if b.whole() {
+		n.logf("r %d %d", seg.number, seg.size)
+		n.dropSegment(seg)
+	}
+}

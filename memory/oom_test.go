@@ -1,0 +1,153 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
+)
+
+func TestFormatBytes_LimitsPrintInTheSmallerUnit(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0:            "0 bytes",
+		1:            "1 bytes",
+		1024:         "1024 bytes",
+		1025:         "1.00 KiB",
+		1536:         "1.50 KiB",
+		mib:          "1024.00 KiB",
+		mib + 1:      "1.00 MiB",
+		20 * mib:     "20.00 MiB",
+		gib:          "1024.00 MiB",
+		gib + 1:      "1.00 GiB",
+		1 << 50:      "1048576.00 GiB",
+		gib + gib/50: "1.02 GiB",
+	} {
+		require.Equal(t, want, formatBytes(n), "%d", n)
+	}
+}
+
+// test_out_of_memory: the beginning is PyTorch's to the letter, as programs search for it.
+func TestOOMError_TextBeginsAsPyTorchs(t *testing.T) {
+	r := newCUDARig(t, 80*gib, "")
+	_, err := r.tryAlloc(800000000*gib, 0)
+	requireOOM(t, err, ErrDeviceFull)
+	require.ErrorContains(t, err, "CUDA out of memory. Tried to allocate 800000000.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 80.00 GiB is free. ")
+	_, err = r.tryAlloc(1<<60, 0)
+	oom := requireOOM(t, err, ErrDeviceFull)
+	require.EqualError(t, err, "CUDA out of memory. Tried to allocate more than 1EB memory.")
+	require.Zero(t, oom.Tried)
+	_, err = r.tryAlloc(^uint64(0), 0)
+	require.EqualError(t, err, "CUDA out of memory. Tried to allocate more than 1EB memory.")
+	require.EqualValues(t, 3, r.a.Stats().NumOOMs)
+	r.alloc(gib, 0) // the allocator works on
+}
+
+// Every part of the text, with the figures that it is made of.
+func TestOOMError_HasAllTheFigures(t *testing.T) {
+	r := newCUDARig(t, 100*mib, "")
+	r.dev.Occupy(10 * mib)
+	r.alloc(30*mib, 0)
+	r.alloc(16*mib, 0)
+	hole := r.alloc(2*mib, 0) // a segment of 20 MiB: 18 MiB stay cached behind it
+	other := r.alloc(4*mib, 1)
+	r.free(r.alloc(3*mib, 1))
+	_, err := r.tryAlloc(25*mib, 0)
+	oom := requireOOM(t, err, ErrDeviceFull)
+	require.Equal(t, OOMError{
+		Device: device.ID{Kind: device.CUDA}, Stream: 0, Requested: 25 * mib, Tried: 26 * mib,
+		Allocated: 30*mib + 16*mib + 2*mib + 4*mib, Cached: 18*mib + 16*mib, CachedOthers: 16 * mib, LargestFree: 18 * mib,
+		Reserved: 86 * mib, DeviceFree: 4 * mib, DeviceTotal: 100 * mib,
+		Hint: "Enough is reserved but in pieces: expandable_segments:True or max_split_size_mb would have avoided the fragmentation.",
+	}, *oom)
+	require.EqualError(t, err, "CUDA out of memory. Tried to allocate 26.00 MiB. GPU 0 has a total capacity of 100.00 MiB of which "+
+		"4.00 MiB is free. 10.00 MiB is in use outside this allocator. Of the allocated memory 52.00 MiB is allocated by Cistern, "+
+		"and 34.00 MiB is reserved by Cistern but unallocated. The largest free block of stream 0 is 18.00 MiB; 16.00 MiB is cached "+
+		"for other streams. Enough is reserved but in pieces: expandable_segments:True or max_split_size_mb would have avoided the "+
+		"fragmentation.")
+	r.free(hole, other)
+
+	// Freed by another goroutine since the events were waited for.
+	oom.Allocated, oom.Pending, oom.Hint = oom.Allocated-2*mib, 2*mib, ""
+	require.ErrorContains(t, oom, "50.00 MiB is allocated by Cistern, and 36.00 MiB is reserved by Cistern but unallocated. ")
+	require.ErrorContains(t, oom, "is cached for other streams; 2.00 MiB is freed but in use by other streams.")
+}
+
+func TestOOMError_TellsTheLimit(t *testing.T) {
+	r := newCUDARig(t, 100*mib, "per_process_memory_fraction:0.5")
+	r.alloc(40*mib, 0)
+	_, err := r.tryAlloc(20*mib, 0)
+	requireOOM(t, err, ErrLimit)
+	require.EqualError(t, err, "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 100.00 MiB of which "+
+		"60.00 MiB is free. 50.00 MiB allowed; Of the allocated memory 40.00 MiB is allocated by Cistern, and 0 bytes is reserved by "+
+		"Cistern but unallocated. The largest free block of stream 0 is 0 bytes. The device has the memory: a limit of 60.00 MiB would "+
+		"have been enough (per_process_memory_fraction).")
+}
+
+func TestOOMError_HintsAtOtherStreams(t *testing.T) {
+	r := newRig(t, 100*mib, "expandable_segments:True")
+	for s := range 4 {
+		r.alloc(10*mib, s) // 20 MiB mapped for each stream
+	}
+	_, err := r.tryAlloc(40*mib, 0)
+	require.Contains(t, requireOOM(t, err, ErrDeviceFull).Hint, "Blocks are reused on their own stream only")
+	_, err = r.tryAlloc(90*mib, 0)
+	require.Empty(t, requireOOM(t, err, ErrDeviceFull).Hint, "nothing would have helped")
+}
+
+// A rejected request has PyTorch's other text, with the size that was asked for.
+func TestOOMError_TextOfARejection(t *testing.T) {
+	r := newCUDARig(t, 100*mib, "per_process_memory_fraction:0.5,throw_on_cudamalloc_oom:True")
+	_, err := r.tryAlloc(51*mib, 0)
+	requireOOM(t, err, ErrLimit)
+	require.EqualError(t, err, "CUDA out of memory. An allocation of 51.00 MiB on GPU 0 was pre-emptively rejected because it would "+
+		"exceed the per_process_memory_fraction limit of 50.00 MiB.")
+}
+
+func TestOOMError_NamesOtherKindsOfDevices(t *testing.T) {
+	for kind, want := range map[device.Kind]string{
+		device.Host: "Host out of memory. Tried to allocate 2.00 MiB. Device host:1 has",
+		device.Sim:  "Simulated device out of memory. Tried to allocate 2.00 MiB. Device sim:1 has",
+		device.CUDA: "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 1 has",
+	} {
+		e := &OOMError{Device: device.ID{Kind: kind, Index: 1}, Tried: 2 * mib}
+		require.Contains(t, e.Error(), want)
+	}
+}
+
+// A driver that does not answer does not hide the error.
+func TestOOMError_WithoutFiguresOfTheDriver(t *testing.T) {
+	r := newRig(t, 10*mib, "")
+	r.dev.FailNext(sim.CallMemInfo, 1, errInjected)
+	_, err := r.tryAlloc(20*mib, 0)
+	oom := requireOOM(t, err, ErrDeviceFull)
+	require.Zero(t, oom.DeviceTotal)
+	require.ErrorContains(t, err, "has a total capacity of 0 bytes of which 0 bytes is free. Of the allocated memory")
+}
+
+// test_out_of_memory_retry: with half of the memory in use a second such request fails; after the first is freed its
+// segment is given back for it.
+func TestOOM_SucceedsAfterSomethingIsFreed(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	a := r.alloc(60*mib, 0)
+	_, err := r.tryAlloc(61*mib, 1)
+	requireOOM(t, err, ErrDeviceFull)
+	r.free(a)
+	r.alloc(61*mib, 1)
+}
+
+// test_raises_oom, also with a max_split_size.
+func TestOOM_LeavesBlocksInUseAlone(t *testing.T) {
+	for _, conf := range []string{"", "max_split_size_mb:20", "expandable_segments:True"} {
+		t.Run(conf, func(t *testing.T) {
+			r := newRig(t, 200*mib, conf)
+			a, b := r.alloc(30*mib, 0), r.alloc(512, 1)
+			before := r.a.picture()
+			_, err := r.tryAlloc(gib, 0)
+			requireOOM(t, err, ErrDeviceFull)
+			require.Equal(t, before, r.a.picture())
+			r.free(a, b)
+		})
+	}
+}

@@ -1,0 +1,307 @@
+package memory
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
+)
+
+// allocIn allocates from a private pool; it must succeed.
+func (r *rig) allocIn(p *Pool, bytes uint64, stream int) Block {
+	r.t.Helper()
+	b, err := p.Alloc(bytes, r.stream(stream))
+	require.NoError(r.t, err)
+	r.check()
+	return b
+}
+
+// test_mempool_id.
+func TestPool_IDsCountUp(t *testing.T) {
+	r := newRig(t, gib, "")
+	p, q := r.a.NewPool(), r.a.NewPool()
+	require.Equal(t, PoolID{0, 1}, p.ID())
+	require.Equal(t, PoolID{0, 2}, q.ID())
+	text, err := p.ID().MarshalText()
+	require.NoError(t, err)
+	require.Equal(t, "0_1", string(text))
+	require.Equal(t, "private pool [0 1] of "+r.a.Device().String(), p.String())
+	require.Equal(t, r.a.Device(), p.Device())
+}
+
+// test_mempool_with_allocator: two small blocks share a segment of 2 MiB, apart from everybody else's.
+func TestPool_HasSegmentsOfItsOwn(t *testing.T) {
+	r := newRig(t, gib, "")
+	p, q := r.a.NewPool(), r.a.NewPool()
+	a, b := r.allocIn(p, mib, 0), r.allocIn(p, mib, 0)
+	require.Equal(t, r.place(a).segment, r.place(b).segment)
+	others := []Block{r.allocIn(q, mib, 0), r.alloc(mib, 0)}
+	require.Equal(t, 1, r.place(others[0]).segment)
+	require.Equal(t, 2, r.place(others[1]).segment)
+	r.free(a, b)
+	r.calls = nil
+	r.allocIn(q, mib, 0)
+	r.alloc(mib, 0)
+	c := r.allocIn(p, 2*mib, 0)
+	require.Equal(t, []string{"M 3 20971520"}, r.takeLog(), "nobody took the free 2 MiB of p, which are small")
+	require.NoError(t, p.Free(c))
+	require.Equal(t, r.place(a), r.place(r.allocIn(p, mib, 0)))
+}
+
+func TestPool_UsesAreCounted(t *testing.T) {
+	r := newRig(t, gib, "")
+	p := r.a.NewPool()
+	require.Equal(t, 1, p.Uses())
+	require.NoError(t, p.Retain())
+	require.Equal(t, 2, p.Uses())
+	require.NoError(t, p.Release())
+	r.allocIn(p, 512, 0)
+	require.NoError(t, p.Release())
+	_, err := p.Alloc(512, r.stream(0))
+	require.ErrorIs(t, err, ErrPoolReleased)
+	require.ErrorIs(t, p.Release(), ErrPoolReleased)
+	require.ErrorIs(t, p.Retain(), ErrPoolReleased)
+	require.ErrorIs(t, p.Close(), ErrPoolReleased)
+	require.ErrorIs(t, r.a.BeginRoute(p, nil), ErrPoolReleased)
+	zero, err := p.Alloc(0, r.stream(0))
+	require.NoError(t, err)
+	require.True(t, zero.IsZero())
+}
+
+// test_mempool_empty_cache: graphs keep the addresses of a live pool, so its memory stays although nobody uses it.
+func TestPool_KeepsItsMemoryWhileItLives(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	p := r.a.NewPool()
+	r.free(r.allocIn(p, 40*mib, 0))
+	r.empty()
+	require.EqualValues(t, 40*mib, r.reserved())
+	_, err := r.tryAlloc(70*mib, 0)
+	requireOOM(t, err, ErrDeviceFull)
+	require.EqualValues(t, 40*mib, r.reserved(), "not under pressure either")
+	require.NoError(t, p.EmptyCache())
+	require.Zero(t, r.reserved(), "its owner may")
+	r.alloc(70*mib, 0)
+}
+
+func TestPool_ReleasedOnesAreEmptiedUnderPressure(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	p := r.a.NewPool()
+	held := r.allocIn(p, 20*mib, 0)
+	r.free(r.allocIn(p, 40*mib, 0))
+	require.NoError(t, p.Release())
+	r.alloc(70*mib, 0)
+	require.EqualValues(t, 90*mib, r.reserved())
+	require.Contains(t, r.a.Stats().ReservedBytesByPrivatePools, p.ID())
+	r.free(held) // blocks in use stay valid
+	r.empty()
+	require.EqualValues(t, 70*mib, r.reserved())
+	s := r.a.Stats()
+	require.Equal(t, Stat{Peak: 60 * mib, Allocated: 60 * mib, Freed: 60 * mib}, s.ReservedBytesByPrivatePools[p.ID()].All,
+		"the entry of a pool that is gone stays")
+	require.EqualValues(t, 3, s.Allocation.All.Allocated, "as does what its shards counted")
+	require.EqualValues(t, 2, s.Allocation.All.Freed)
+	r.check()
+}
+
+// test_mempool_no_split.
+func TestPool_NoSplitHandsOutWholeSegments(t *testing.T) {
+	r := newRig(t, gib, "")
+	p := r.a.NewPool(PoolNoSplit())
+	a, b := r.allocIn(p, 512, 0), r.allocIn(p, 3*mib, 0)
+	require.EqualValues(t, 2*mib, a.Size())
+	require.EqualValues(t, 20*mib, b.Size())
+	require.EqualValues(t, 512, r.alloc(512, 0).Size(), "others are not affected")
+}
+
+// test_mempool_limited_memory_with_allocator.
+func TestPool_LimitCountsThePoolOnly(t *testing.T) {
+	r := newRig(t, gib, "")
+	r.alloc(100*mib, 0)
+	p := r.a.NewPool(PoolLimit(50 * mib))
+	r.allocIn(p, 40*mib, 0)
+	_, err := p.Alloc(20*mib, r.stream(0))
+	oom := requireOOM(t, err, ErrLimit)
+	require.True(t, oom.LimitHit)
+	require.EqualValues(t, 50*mib, oom.Limit, "the limit that was hit")
+	require.Equal(t, "The pool has a limit of its own: a PoolLimit of 60.00 MiB would have been enough.", oom.Hint)
+	r.alloc(20*mib, 0)
+}
+
+// A pool gives to the default pools only if it opted in, only when the device is full, and only on the same stream.
+func TestPool_UseOnOOM(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	selfish, generous := r.a.NewPool(), r.a.NewPool(PoolUseOnOOM())
+	r.free(r.allocIn(selfish, 30*mib, 0))
+	lent := r.allocIn(generous, 40*mib, 0)
+	r.free(lent)
+	r.alloc(20*mib, 0)
+	require.NotEqual(t, lent.Ptr(), r.alloc(10*mib, 0).Ptr(), "the device had it")
+	_, err := r.tryAlloc(35*mib, 1)
+	requireOOM(t, err, ErrDeviceFull)
+	b := r.alloc(35*mib, 0)
+	require.Equal(t, lent.Ptr(), b.Ptr())
+	r.free(b)
+	require.Equal(t, lent.Ptr(), r.allocIn(generous, 40*mib, 0).Ptr(), "it went back to its pool")
+	r.check()
+}
+
+func TestPool_ReleasedOnesDoNotHelpOut(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	p := r.a.NewPool(PoolUseOnOOM())
+	held := r.allocIn(p, 5*mib, 0) // keeps its segment
+	r.free(r.allocIn(p, 8*mib, 0))
+	require.NoError(t, p.Release())
+	_, err := r.tryAlloc(90*mib, 0)
+	requireOOM(t, err, ErrDeviceFull)
+	b := r.alloc(8*mib, 0)
+	require.NotEqual(t, r.place(held).segment, r.place(b).segment)
+}
+
+// recordingSource is a device's memory that counts what is asked of it.
+type recordingSource struct {
+	*sim.Device
+	calls []string
+}
+
+func (s *recordingSource) Malloc(n uint64) (device.Ptr, error) {
+	s.calls = append(s.calls, "malloc")
+	return s.Device.Malloc(n)
+}
+
+func (s *recordingSource) Free(p device.Ptr) error {
+	s.calls = append(s.calls, "free")
+	return s.Device.Free(p)
+}
+
+// test_mempool_with_allocator.
+func TestPool_SourceIsUsedInsteadOfTheDriver(t *testing.T) {
+	r := newRig(t, gib, expandable)
+	s := &recordingSource{Device: r.dev}
+	p := r.a.NewPool(PoolSource(s))
+	b := r.allocIn(p, 40*mib, 0)
+	require.Equal(t, []string{"malloc"}, s.calls, "and no expandable segment")
+	r.alloc(40*mib, 0)
+	require.Len(t, s.calls, 1)
+	r.free(b)
+	require.NoError(t, p.Close())
+	require.Equal(t, []string{"malloc", "free"}, s.calls)
+	left := r.a.NewPool(PoolSource(s))
+	r.allocIn(left, 30*mib, 0)
+	require.ErrorIs(t, r.a.Close(), ErrLeak)
+	require.Equal(t, []string{"malloc", "free", "malloc", "free"}, s.calls, "closing gives it back to where it came from")
+}
+
+func TestPool_SnapshotHasItsSegmentsOnly(t *testing.T) {
+	r := newRig(t, gib, "")
+	p := r.a.NewPool()
+	r.alloc(512, 0)
+	b := r.allocIn(p, 3*mib, 1)
+	s := p.Snapshot()
+	require.Len(t, s.Segments, 1)
+	require.Equal(t, b.Ptr(), s.Segments[0].Address)
+	require.Equal(t, [2]uint64{0, 1}, s.Segments[0].PoolID)
+	require.Len(t, r.a.Snapshot().Segments, 2)
+}
+
+// test_reserved_bytes_by_private_pools.
+func TestPool_StatisticsByPool(t *testing.T) {
+	r := newRig(t, gib, "")
+	p, q := r.a.NewPool(), r.a.NewPool()
+	r.allocIn(p, 512, 0)
+	b := r.allocIn(q, 40*mib, 0)
+	s := r.a.Stats()
+	require.EqualValues(t, 2*mib, s.ReservedBytesByPrivatePools[p.ID()].SmallPool.Current)
+	require.EqualValues(t, 40*mib, s.ReservedBytesByPrivatePools[q.ID()].LargePool.Current)
+	require.EqualValues(t, 42*mib, s.ReservedBytes.All.Current)
+	require.Equal(t, s.ReservedBytesByPrivatePools, p.Stats().ReservedBytesByPrivatePools)
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"reserved_bytes_by_private_pools":{"0_1":{"all":{"current":2097152`)
+
+	r.free(b)
+	require.NoError(t, q.EmptyCache())
+	r.a.ResetPeakStats()
+	r.a.ResetAccumulatedStats()
+	s = r.a.Stats()
+	require.Equal(t, Stat{}, s.ReservedBytesByPrivatePools[q.ID()].All, "resets reach the pools")
+	require.Equal(t, Stat{Current: 2 * mib, Peak: 2 * mib}, s.ReservedBytesByPrivatePools[p.ID()].All)
+}
+
+func TestPool_FreesThroughEitherSide(t *testing.T) {
+	r := newRig(t, gib, "")
+	p := r.a.NewPool()
+	a, b, c := r.allocIn(p, 512, 0), r.allocIn(p, 512, 0), r.alloc(512, 0)
+	require.NoError(t, p.RecordStream(a, r.stream(1)))
+	require.NoError(t, p.Free(a))
+	p.FreeLater(b)
+	require.NoError(t, p.Free(c))
+	require.ErrorIs(t, p.Free(c), ErrDoubleFree)
+	r.complete(1)
+	r.allocIn(p, 512, 0)
+	require.EqualValues(t, 1, r.a.Stats().Active.All.Current)
+}
+
+func TestPool_GrowsARangeOfItsOwn(t *testing.T) {
+	r := newRig(t, 200*mib, expandable)
+	p := r.a.NewPool()
+	a, b := r.allocIn(p, 30*mib, 0), r.alloc(30*mib, 0)
+	require.Equal(t, 0, r.place(a).segment)
+	require.Equal(t, 1, r.place(b).segment)
+	r.free(a)
+	require.NoError(t, p.Close())
+	require.EqualValues(t, 40*mib, r.reserved())
+	r.empty()
+	require.Equal(t, 1, r.dev.Live().Ranges)
+}
+
+// test_nested_mempool: a request goes to the innermost route that takes its stream.
+func TestRoute_InnermostCounts(t *testing.T) {
+	r := newRig(t, gib, "")
+	p, q := r.a.NewPool(), r.a.NewPool()
+	on := func(ids ...device.StreamID) func(device.Stream) bool {
+		return func(s device.Stream) bool {
+			for _, id := range ids {
+				if s.ID() == id {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	poolOf := func(stream int) PoolID {
+		b := r.alloc(12*mib, stream)
+		for _, seg := range r.a.Snapshot().Segments {
+			if seg.Address == b.Ptr() {
+				return seg.PoolID
+			}
+		}
+		return PoolID{9, 9}
+	}
+	require.NoError(t, r.a.BeginRoute(p, on(1, 2)))
+	require.Equal(t, 2, p.Uses())
+	require.ErrorContains(t, r.a.BeginRoute(p, on(1)), "already recording to pool")
+	require.NoError(t, r.a.BeginRoute(q, on(2, 3)))
+	require.Equal(t, []PoolID{{}, {0, 1}, {0, 2}, {0, 2}}, []PoolID{poolOf(0), poolOf(1), poolOf(2), poolOf(3)})
+	require.NoError(t, r.a.EndRoute(q))
+	require.Equal(t, []PoolID{{0, 1}, {}}, []PoolID{poolOf(2), poolOf(3)})
+	require.NoError(t, r.a.EndRoute(p))
+	require.Equal(t, 1, p.Uses())
+	require.Equal(t, PoolID{}, poolOf(1))
+	require.ErrorContains(t, r.a.EndRoute(p), "is on no route")
+
+	other := newRig(t, gib, "")
+	require.ErrorContains(t, other.a.BeginRoute(p, on(1)), "of another allocator")
+}
+
+func TestClose_TakesPrivatePoolsToo(t *testing.T) {
+	r := newRig(t, gib, "")
+	p := r.a.NewPool()
+	r.free(r.allocIn(p, 40*mib, 0), r.allocIn(r.a.NewPool(), 512, 1))
+	require.NoError(t, r.a.Close())
+	r.requireAllBack()
+	_, err := p.Alloc(512, r.stream(0))
+	require.ErrorIs(t, err, device.ErrClosed)
+}
