@@ -2,6 +2,7 @@ package memory
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fpstack"
 )
 
 // blockState is where a block stands. See doc.go for the legal moves.
@@ -30,6 +31,7 @@ type segment struct {
 	place int    // index in Caching.segments
 	head  *block
 	vm    *virtualRange // nil for a plain segment
+	stack fpstack.ID    // where it was got, if history is recorded
 }
 
 // block is a piece of a segment. Its object belongs to one shard for ever: when the block is merged away, the object waits
@@ -51,17 +53,23 @@ type guarded struct {
 	left, right *block // in the index
 	prio        uint32
 
-	kind  poolKind
-	state blockState
+	kind     poolKind
+	state    blockState
+	deferred bool // being freed by drainLater; only known while history is recorded
 
 	seg        *segment
 	prev, next *block // neighbours in the segment, by address
 	requested  uint64
-	gcBase     uint64 // value of the pool's search counter when the block was put into the index
-	turn       uint64 // moves on at each free, so stale handles are known
-	events     int32  // events of other streams that have not completed
+	gcBase     uint64     // value of the pool's search counter when the block was put into the index
+	turn       uint64     // moves on at each free, so stale handles are known
+	events     int32      // events of other streams that have not completed
+	stack      fpstack.ID // where the block was allocated, if history is recorded
+	freed      freedBlock // the last one that this object stood for
 	users      []device.Stream
 }
+
+// freedBlock is what is known about a block that was freed, for the errors of its handles.
+type freedBlock struct{ alloc, free fpstack.ID }
 
 // whole reports whether the block is its entire segment: only then can it go back to the driver.
 func (b *block) whole() bool { return b.prev == nil && b.next == nil }
@@ -71,3 +79,11 @@ func (b *block) expandable() bool { return b.seg.vm != nil }
 
 // plainWhole reports whether the block is an entire segment that is not expandable.
 func (b *block) plainWhole() bool { return b.whole() && !b.expandable() }
+
+// freedAs returns what is known of the block that h stood for: it must have been the last one freed in this object.
+func (b *block) freedAs(h Block) freedBlock {
+	if b.turn != h.turn+1 {
+		return freedBlock{}
+	}
+	return b.freed
+}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
 )
 
@@ -40,6 +41,12 @@ type Caching struct {
 	lastPool      PoolID               // the highest numbers given to private pools
 	callbacks     []func() bool
 
+	history   atomic.Pointer[recorder]      // nil if none is recorded; replaced under mu and the locks of all shards
+	stacks    atomic.Pointer[fpstack.Table] // nil until history is recorded for the first time
+	log       logbook                       // guarded by mu; for what concerns no stream
+	behalf    moment                        // guarded by mu: the call that has the driver's turn
+	observers []func(*OOMError)             // guarded by mu
+
 	peaks    peaks
 	events   events
 	later    later
@@ -56,6 +63,7 @@ type request struct {
 	kind      poolKind
 	bytes     uint64 // asked for
 	size      uint64 // rounded: the block's size
+	moment    moment // of the call, for the history
 	overLimit bool   // the last attempt failed because of the limit
 }
 
@@ -120,6 +128,7 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	if bytes >= maxRequest {
 		return Block{}, a.tooLarge(bytes)
 	}
+	m := a.momentOfAlloc()
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
 	kind := poolFor(size)
@@ -130,14 +139,18 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	b := sh.take(p, kind, size)
 	if b == nil {
 		sh.mu.Unlock()
-		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size})
+		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, moment: m})
 	}
-	return sh.finish(p, b, size, bytes), nil
+	return sh.finish(p, b, size, bytes, m), nil
 }
 
 // finish hands b out and returns its handle. It is called with sh.mu held and releases it.
-func (sh *shard) finish(p *policy, b *block, size, bytes uint64) Block {
+func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m moment) Block {
 	b = sh.handOut(p, b, size, bytes)
+	b.stack = m.stack
+	if sh.log.rec != nil {
+		sh.noteAlloc(b, m)
+	}
 	h := Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size}
 	over := sh.tally.over
 	sh.mu.Unlock()
@@ -163,13 +176,15 @@ func (a *Caching) countOversize(n int64) {
 // allocSlow serves a request that found nothing cached.
 func (a *Caching) allocSlow(r *request) (Block, error) {
 	a.mu.Lock()
+	a.behalf = r.moment
 	b, err := a.grow(r)
 	if err != nil {
 		a.mu.Unlock()
+		a.tellObservers(err)
 		return Block{}, err
 	}
 	b.shard.mu.Lock() // r's, or that of a pool that helps out
-	h := b.shard.finish(r.policy, b, r.size, r.bytes)
+	h := b.shard.finish(r.policy, b, r.size, r.bytes, r.moment)
 	a.mu.Unlock()
 	return h, nil
 }
@@ -233,6 +248,7 @@ func (a *Caching) Free(h Block) error {
 	if invariants.Enabled {
 		defer a.audit("Free")
 	}
+	m := a.momentOfFree()
 	b := h.b
 	if b == nil {
 		return nil
@@ -243,11 +259,15 @@ func (a *Caching) Free(h Block) error {
 	}
 	sh.mu.Lock()
 	if b.turn != h.turn || b.state != stateAllocated {
+		freed := b.freedAs(h)
 		sh.mu.Unlock()
-		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrDoubleFree}
+		return a.staleBlock("Free", h, freed, ErrDoubleFree)
 	}
 	sh.release(b)
 	users := b.users
+	if sh.log.rec != nil {
+		sh.noteFree(b, m, len(users) == 0)
+	}
 	if len(users) == 0 {
 		sh.complete(b)
 	} else {
@@ -287,7 +307,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if b.turn != h.turn || b.state != stateAllocated {
-		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrUseAfterFree}
+		return a.staleBlock("RecordStream", h, b.freedAs(h), ErrUseAfterFree)
 	}
 	if !slices.ContainsFunc(b.users, func(u device.Stream) bool { return u.ID() == s.ID() }) {
 		b.users = append(b.users, s)
@@ -338,6 +358,7 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 		return old[i]
 	}
 	sh := &shard{owner: a, pool: pool, stream: s, id: key.id}
+	sh.log = logbook{rec: a.log.rec, stream: sh.id, pool: sh.poolID()}
 	shards := slices.Insert(slices.Clone(old), i, sh)
 	a.shards.Store(&shards)
 	if pool == nil && key.id < device.StreamID(len(a.direct)) {

@@ -2,8 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 )
 
 // check proves the invariants of doc.go, or says which one does not hold. Unit tests call it after each step, fuzzing after
@@ -284,37 +282,4 @@ func (c *checker) sums(a *Caching, shards []*shard) {
 			c.fail("leases of statistic %d add up to %d, above the peak %d", i, lease, a.peaks.all[i])
 		}
 	}
-}
-
-// picture draws the segments, oldest first: the form of doc.go, of the scripted tests, and of bug reports.
-func (a *Caching) picture() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	shards := a.lockShards()
-	defer unlockShards(shards)
-	segments := slices.Clone(a.segments)
-	slices.SortFunc(segments, func(x, y *segment) int { return int(int64(x.reg) - int64(y.reg)) })
-	var s strings.Builder
-	for _, seg := range segments {
-		fmt.Fprintf(&s, "segment %d  %s  %s pool  stream %d\n", seg.reg, pictureBytes(seg.size), seg.kind, seg.shard.id)
-		for b := seg.head; b != nil; b = b.next {
-			fmt.Fprintf(&s, "| %s %s ", pictureBytes(b.size), b.state)
-			if b.state == statePending {
-				fmt.Fprintf(&s, "(%d events) ", b.events)
-			}
-		}
-		s.WriteString("|\n")
-	}
-	return s.String()
-}
-
-// pictureBytes writes a size exactly, in the largest unit that divides it.
-func pictureBytes(n uint64) string {
-	switch {
-	case n%(512*kib) == 0 && n >= mib:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/mib), ".0") + " MiB"
-	case n%minBlock == 0 && n >= kib:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/kib), ".0") + " KiB"
-	}
-	return fmt.Sprintf("%d B", n)
 }

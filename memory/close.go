@@ -5,8 +5,10 @@ import "errors"
 // close frees every segment. The first thing is to let pending frees complete, so that only real leaks are reported.
 func (a *Caching) close() error {
 	a.drainLater()
+	m := a.momentOfFree()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.behalf = m
 	errs := []error{a.releaseAll()}
 	leak := &LeakError{Device: a.id}
 	for _, sh := range *a.shards.Load() {
@@ -43,9 +45,12 @@ func (a *Caching) close() error {
 // surrender gives a segment back to the driver whatever its blocks are used for. It is off the books even if the driver
 // refuses. Caller holds a.mu.
 func (a *Caching) surrender(seg *segment) error {
+	seg.shard.noteAbandon(seg, a.behalf)
 	if seg.vm == nil {
 		seg.shard.abandon(seg)
+		seg.shard.mu.Lock()
 		a.dropSegment(seg)
+		seg.shard.mu.Unlock()
 		return seg.shard.source().Free(seg.ptr)
 	}
 	var errs []error
@@ -63,6 +68,7 @@ func (a *Caching) surrender(seg *segment) error {
 		_, err := seg.vm.unmap(run.ptr, end)
 		errs = append(errs, err)
 		mapped += uint64(end - run.ptr)
+		seg.shard.noteSegment(actSegmentUnmap, seg, run.ptr, uint64(end-run.ptr), a.behalf)
 	}
 	seg.shard.mu.Unlock()
 	seg.shard.abandon(seg)

@@ -52,6 +52,7 @@ func (a *Caching) malloc(r *request, size uint64) (device.Ptr, error) {
 	ptr, err := r.shard.source().Malloc(size)
 	a.mu.Lock()
 	a.underway -= size
+	a.behalf = r.moment
 	return ptr, err
 }
 
@@ -67,12 +68,13 @@ func (a *Caching) addSegment(r *request, ptr device.Ptr, size uint64) *block {
 	}
 	r.shard.mu.Lock()
 	defer r.shard.mu.Unlock()
+	r.shard.noteSegment(actSegmentAlloc, seg, ptr, size, r.moment)
 	return r.shard.firstBlock(seg)
 }
 
 // newSegment registers a segment for the stream and pool of r.
 func (a *Caching) newSegment(r *request, ptr device.Ptr, size uint64) *segment {
-	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments)}
+	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments), stack: r.moment.stack}
 	a.registrations++
 	a.segments = append(a.segments, seg)
 	return seg
@@ -122,8 +124,9 @@ func (a *Caching) releaseSegment(b *block) (uint64, error) {
 	return seg.size, nil
 }
 
-// dropSegment takes a plain segment that the driver has back off the books. Caller holds a.mu.
+// dropSegment takes a plain segment that the driver has back off the books. Caller holds a.mu and the shard.
 func (a *Caching) dropSegment(seg *segment) {
+	seg.shard.noteSegment(actSegmentFree, seg, seg.ptr, seg.size, a.behalf)
 	a.forgetSegment(seg)
 	a.countReserved(seg.shard, seg.kind, -int64(seg.size))
 	a.dev.NumDeviceFree++

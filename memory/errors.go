@@ -3,6 +3,8 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/cistern-ml/cistern/device"
 )
@@ -33,11 +35,38 @@ type BlockError struct {
 	Ptr    device.Ptr // the block's address
 	Size   uint64     // its size in bytes
 	Err    error      // ErrDoubleFree, ErrUseAfterFree or ErrForeignBlock
+
+	// Where the block was allocated, and where it was freed before, innermost first: for double frees and uses after free,
+	// if history was being recorded then and its context has such stacks (RecordHistory), and if the block's object has not
+	// been in use again and freed since. Otherwise empty.
+	Allocated, Freed []Frame
 }
 
-// Error names the call, the device, the block and what is wrong with it.
+// Error names the call, the device, the block, what is wrong with it, and the innermost frames of the two places if known.
 func (e *BlockError) Error() string {
-	return fmt.Sprintf("memory: %s on %s: %v: block of %d bytes at %#x", e.Op, e.Device, e.Err, e.Size, uintptr(e.Ptr))
+	return fmt.Sprintf("memory: %s on %s: %v: block of %d bytes at %#x%s%s", e.Op, e.Device, e.Err, e.Size, uintptr(e.Ptr),
+		placeText(", allocated at ", e.Allocated), placeText(", freed at ", e.Freed))
+}
+
+// placeText writes up to three frames of a stack, "" if there are none.
+func placeText(intro string, frames []Frame) string {
+	var s strings.Builder
+	for i, f := range frames[:min(len(frames), 3)] {
+		if i == 0 {
+			s.WriteString(intro)
+		} else {
+			s.WriteString(" < ")
+		}
+		fmt.Fprintf(&s, "%s (%s:%d)", path.Base(f.Name), path.Base(f.Filename), f.Line)
+	}
+	return s.String()
+}
+
+// staleBlock is the error for a handle whose block was freed; freed is what is known of that.
+func (a *Caching) staleBlock(op string, h Block, freed freedBlock, err error) error {
+	syms := symbols{stacks: a.stacks.Load()}
+	return &BlockError{Op: op, Device: a.id, Ptr: h.ptr, Size: h.size, Err: err,
+		Allocated: syms.frames(freed.alloc), Freed: syms.frames(freed.free)}
 }
 
 // Unwrap returns the sentinel.

@@ -154,6 +154,9 @@ func (a *Caching) pop(q *eventQueue) {
 	sh.mu.Lock()
 	if b.events--; b.events == 0 {
 		b.users = b.users[:0]
+		if sh.log.rec != nil {
+			sh.noteCompleted(b)
+		}
 		sh.complete(b)
 	}
 	over := sh.tally.over

@@ -126,7 +126,8 @@ func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 	vm, sh := b.seg.vm, b.shard
 	size = min(roundUp(size, vm.page), b.size)
-	err := vm.driver.Map(b.ptr, size, vm.page)
+	at := b.ptr
+	err := vm.driver.Map(at, size, vm.page)
 	if errors.Is(err, device.ErrOutOfMemory) {
 		return false, nil
 	}
@@ -141,6 +142,7 @@ func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 	sh.absorbFree(b)
 	sh.cache(b)
 	a.countReserved(sh, b.kind, int64(size))
+	sh.noteSegment(actSegmentMap, b.seg, at, size, a.behalf)
 	a.dev.NumDeviceAlloc++
 	return true, nil
 }
@@ -182,6 +184,7 @@ func (a *Caching) trim(b *block) error {
 	sh.absorbUnmapped(b)
 	sh.unmap(b)
 	a.countReserved(sh, b.kind, -int64(to-from))
+	sh.noteSegment(actSegmentUnmap, b.seg, from, uint64(to-from), a.behalf)
 	a.dev.NumDeviceFree++
 	if b.whole() {
 		return errors.Join(failed, a.dropRange(b))

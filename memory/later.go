@@ -30,6 +30,7 @@ func (a *Caching) drainLater() {
 	for _, h := range blocks {
 		a.chores.Add(-1)
 		// A block that was also freed by hand is a double free: the explicit one has won, and this one has nobody to tell.
+		a.noteDeferred(h)
 		_ = a.Free(h)
 	}
 }

@@ -105,6 +105,7 @@ func (a *Caching) outOfMemory(r *request) error {
 	if info, err := a.driver.MemInfo(); err == nil {
 		e.DeviceFree, e.DeviceTotal = info.Free, info.Total
 	}
+	a.noteOOM(r, e.DeviceFree)
 	for _, sh := range *a.shards.Load() {
 		sh.mu.Lock()
 		for k := range poolKinds {
@@ -165,7 +166,9 @@ func (a *Caching) rejectEarly(r *request) error {
 // tooLarge is the answer to requests that no device could serve.
 func (a *Caching) tooLarge(bytes uint64) error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.dev.NumOOMs++
-	return &OOMError{Device: a.id, Requested: bytes}
+	a.mu.Unlock()
+	e := &OOMError{Device: a.id, Requested: bytes}
+	a.tellObservers(e)
+	return e
 }

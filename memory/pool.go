@@ -170,8 +170,10 @@ func (p *Pool) RecordStream(b Block, s device.Stream) error { return p.a.RecordS
 // not part of a captured graph.
 func (p *Pool) EmptyCache() error {
 	p.a.drainLater()
+	m := p.a.momentOfFree()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
+	p.a.behalf = m
 	return errors.WithMessage(stderrors.Join(p.a.syncEvents(), p.a.releasePool(p)), "memory: EmptyCache of a pool")
 }
 
@@ -252,6 +254,7 @@ func (a *Caching) forgetPool(p *Pool) {
 			continue
 		}
 		sh.mu.Lock()
+		sh.log.close()
 		for k := range sh.tally.pool {
 			for i := range numHot {
 				a.gone.pool[k].allocated[i] += sh.tally.pool[k].allocated[i]

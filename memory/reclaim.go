@@ -17,8 +17,10 @@ func (a *Caching) EmptyCache() error {
 		defer a.audit("EmptyCache")
 	}
 	a.drainLater()
+	m := a.momentOfFree()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.behalf = m
 	return a.releaseAll()
 }
 

@@ -30,6 +30,7 @@ func (a *Caching) Reserve(bytes uint64, s device.Stream) error {
 			cached += b.Size()
 		}
 	}
+	a.tellObservers(err)
 	errs := []error{err}
 	for _, b := range taken {
 		errs = append(errs, a.Free(b))
@@ -43,9 +44,10 @@ func (a *Caching) Reserve(bytes uint64, s device.Stream) error {
 // takeSegment allocates a block that is a new segment, whatever is cached.
 func (a *Caching) takeSegment(sh *shard, bytes uint64) (Block, error) {
 	p := a.policy.Load()
-	r := &request{policy: p, shard: sh, kind: largePool, bytes: bytes, size: roundUp(max(bytes, largeThreshold), largeRounding)}
+	r := &request{policy: p, shard: sh, kind: largePool, bytes: bytes, size: roundUp(max(bytes, largeThreshold), largeRounding), moment: a.momentOfAlloc()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.behalf = r.moment
 	b, err := a.attempt(r)
 	if err != nil {
 		return Block{}, err
@@ -54,7 +56,7 @@ func (a *Caching) takeSegment(sh *shard, bytes uint64) (Block, error) {
 		return Block{}, a.outOfMemory(r)
 	}
 	b.shard.mu.Lock()
-	return b.shard.finish(p, b, b.size, bytes), nil
+	return b.shard.finish(p, b, b.size, bytes, r.moment), nil
 }
 
 // Usage divides a device's memory by who holds it, in bytes: Total = Free + Reserved + Other.

@@ -16,6 +16,7 @@ type shard struct {
 	id     device.StreamID
 
 	mu    sync.Mutex
+	log   logbook // of the history
 	pools [poolKinds]index
 	tally tallies
 	spare *block // objects to use again, linked by next
@@ -127,6 +128,7 @@ func (sh *shard) cache(b *block) {
 // release is the first half of a free: the block is no longer the caller's. Its handle becomes stale.
 func (sh *shard) release(b *block) {
 	b.turn++
+	b.freed = freedBlock{}
 	sh.tally.decrease(b.kind, hotAllocation, 1)
 	sh.tally.decrease(b.kind, hotAllocatedBytes, int64(b.size))
 }
@@ -231,6 +233,8 @@ func (sh *shard) newBlock() *block {
 
 // retire puts the object of a block that no longer exists aside. Its turn is kept, so that stale handles stay stale.
 func (sh *shard) retire(b *block) {
-	b.guarded = guarded{turn: b.turn, users: b.users[:0], next: sh.spare}
+	turn, freed, users := b.turn, b.freed, b.users[:0]
+	b.guarded = guarded{}
+	b.turn, b.freed, b.users, b.next = turn, freed, users, sh.spare
 	sh.spare = b
 }

@@ -3,16 +3,31 @@ package memory
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fpstack"
 )
 
-// Snapshot is the state of an allocator at one moment.
+// Snapshot is the state of an allocator at one moment and, if RecordHistory is on, how it came about. It has the form of
+// torch.cuda.memory._snapshot(); WriteJSON and WritePickle make files that PyTorch's memory viewer opens.
+//
+// State and trace are of the same moment: undoing the entries from the last to the first takes the segments and blocks back
+// to what they were before the first.
 type Snapshot struct {
-	Segments []SegmentInfo `json:"segments"` // by address
+	Segments     []SegmentInfo  `json:"segments"`           // by address
+	DeviceTraces [][]TraceEntry `json:"device_traces"`      // by index of the device; empty for all but this one
+	Settings     Settings       `json:"allocator_settings"` // in force
+
+	DroppedEntries int64 `json:"dropped_entries"` // entries recorded before those in the trace
+	DroppedStacks  int64 `json:"dropped_stacks"`  // call stacks for which there was no room
+
+	device device.ID
+	layout []segmentLayout
 }
 
-// SegmentInfo is one segment: a piece of memory got from the driver.
+// SegmentInfo is one segment: a piece of memory got from the driver. An expandable segment has an entry for each run of pages
+// with memory behind them.
 type SegmentInfo struct {
 	Device        int             `json:"device"`
 	Address       device.Ptr      `json:"address"`
@@ -24,6 +39,7 @@ type SegmentInfo struct {
 	Type          string          `json:"segment_type"` // "small" or "large"
 	PoolID        [2]uint64       `json:"segment_pool_id"`
 	Expandable    bool            `json:"is_expandable"`
+	Frames        []Frame         `json:"frames"` // where it was got
 	Blocks        []BlockInfo     `json:"blocks"` // by address; their sizes add up to TotalSize
 }
 
@@ -33,6 +49,7 @@ type BlockInfo struct {
 	Size          uint64     `json:"size"`
 	RequestedSize uint64     `json:"requested_size"` // 0 when inactive
 	State         BlockState `json:"state"`
+	Frames        []Frame    `json:"frames"` // where it was allocated; of an active block. Blocks from the same place share it
 }
 
 // BlockState is where a block stands, in PyTorch's words.
@@ -45,49 +62,106 @@ const (
 	Inactive          BlockState = "inactive"            // cached
 )
 
-// Snapshot returns the segments and their blocks.
+// Settings are the settings of an allocator as PyTorch's snapshots have them. Sizes are bytes, and -1 is no limit.
+type Settings struct {
+	Conf                     string          `json:"PYTORCH_CUDA_ALLOC_CONF"` // Config.String
+	MaxSplitSize             int64           `json:"max_split_size"`
+	GCThreshold              float64         `json:"garbage_collection_threshold"`
+	ExpandableSegments       bool            `json:"expandable_segments"`
+	PinnedNumRegisterThreads int             `json:"pinned_num_register_threads"`
+	ReleaseLockOnMalloc      bool            `json:"release_lock_on_cudamalloc"`
+	PinnedUseHostRegister    bool            `json:"pinned_use_cuda_host_register"`
+	ReuseInCapture           bool            `json:"graph_capture_record_stream_reuse"`
+	MaxRoundThreshold        int64           `json:"max_round_threshold"` // of the pinned allocator
+	MaxCachedSize            int64           `json:"max_cached_size"`     // of the pinned allocator
+	RoundupDivisions         map[string]uint `json:"roundup_power2_divisions"`
+}
+
+// Snapshot returns the state and the trace. The locks are held for a copy only, some milliseconds for 100,000 entries; call
+// stacks are written out afterwards.
 func (a *Caching) Snapshot() Snapshot { return a.snapshot(nil) }
+
+// String draws the segments, as in the package comment. It is empty if the snapshot is not from an allocator.
+func (s Snapshot) String() string { return drawSegments(s.layout) }
 
 // snapshot is Snapshot of one private pool, or of everything.
 func (a *Caching) snapshot(want *Pool) Snapshot {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	shards := a.lockShards()
-	defer unlockShards(shards)
-	var s Snapshot
-	for _, seg := range a.segments {
-		if want == nil || seg.shard.pool == want {
-			s.Segments = append(s.Segments, a.segmentInfos(seg)...)
-		}
+	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1)}
+	syms := &symbols{stacks: a.stacks.Load()}
+	w, c := a.copyState(&s, want)
+	s.Settings = c.settings()
+	for i := range s.DeviceTraces {
+		s.DeviceTraces[i] = []TraceEntry{}
+	}
+	s.DeviceTraces[a.id.Index] = w.entries(syms, want)
+	s.DroppedEntries = int64(w.floor)
+	if syms.stacks != nil {
+		s.DroppedStacks = syms.stacks.Dropped()
+	}
+	for i := range s.layout {
+		s.Segments = append(s.Segments, s.layout[i].infos(a.id.Index, syms)...)
 	}
 	slices.SortFunc(s.Segments, func(x, y SegmentInfo) int { return cmp.Compare(x.Address, y.Address) })
 	return s
 }
 
-// segmentInfos describes a segment; an expandable one has an entry for each run of mapped blocks.
-func (a *Caching) segmentInfos(seg *segment) []SegmentInfo {
-	var infos []SegmentInfo
+// copyState takes what a snapshot is made of, all at one moment, and notes that it did.
+func (a *Caching) copyState(s *Snapshot, want *Pool) (w window, c Config) {
+	m := a.momentOfFree()
+	if rec := a.history.Load(); rec != nil {
+		w = rec.journal.prepare(len(*a.shards.Load()) + 1)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	s.layout = a.layout(want)
+	if rec := a.log.rec; rec != nil {
+		logs := []*logbook{&a.log}
+		for _, sh := range shards {
+			logs = append(logs, &sh.log)
+		}
+		rec.journal.copy(&w, logs)
+		a.log.write(actSnapshot, 0, activeBytes(shards), m)
+	}
+	return w, a.config
+}
+
+// activeBytes is the sum of the active blocks. Callers hold all shards.
+func activeBytes(shards []*shard) (sum uint64) {
+	for _, sh := range shards {
+		for k := range poolKinds {
+			sum += uint64(sh.tally.pool[k].current[hotActiveBytes])
+		}
+	}
+	return sum
+}
+
+// infos describes a segment; an expandable one has an entry for each run of mapped blocks.
+func (l *segmentLayout) infos(index int, syms *symbols) (infos []SegmentInfo) {
 	var cur *SegmentInfo
-	for b := seg.head; b != nil; b = b.next {
+	for i := range l.blocks {
+		b := &l.blocks[i]
 		if b.state == stateUnmapped {
 			cur = nil
 			continue
 		}
 		if cur == nil {
-			infos = append(infos, SegmentInfo{Device: a.id.Index, Address: b.ptr, Stream: seg.shard.id, Type: seg.kind.String(),
-				PoolID: seg.shard.poolID(), Expandable: seg.vm != nil})
+			infos = append(infos, SegmentInfo{Device: index, Address: b.ptr, Stream: l.stream, Type: l.kind.String(), PoolID: l.pool,
+				Expandable: l.expandable, Frames: syms.frames(l.stack)})
 			cur = &infos[len(infos)-1]
 		}
-		cur.add(b)
+		cur.add(b, syms)
 	}
 	return infos
 }
 
-func (s *SegmentInfo) add(b *block) {
+func (s *SegmentInfo) add(b *blockLayout, syms *symbols) {
 	info := BlockInfo{Address: b.ptr, Size: b.size, State: Inactive}
+	var stack fpstack.ID
 	s.TotalSize += b.size
 	if b.state != stateCached {
-		info.RequestedSize, info.State = b.requested, ActivePendingFree
+		info.RequestedSize, info.State, stack = b.requested, ActivePendingFree, b.stack
 		s.ActiveSize += b.size
 		s.RequestedSize += b.requested
 	}
@@ -95,5 +169,29 @@ func (s *SegmentInfo) add(b *block) {
 		info.State = ActiveAllocated
 		s.AllocatedSize += b.size
 	}
+	info.Frames = syms.frames(stack)
 	s.Blocks = append(s.Blocks, info)
+}
+
+// settings are a Config in PyTorch's words.
+func (c *Config) settings() Settings {
+	s := Settings{
+		Conf: c.String(), MaxSplitSize: orUnlimited(c.MaxSplitBytes), GCThreshold: c.GarbageCollectionThreshold,
+		ExpandableSegments: c.ExpandableSegments, PinnedNumRegisterThreads: max(c.PinnedNumRegisterThreads, 1),
+		ReleaseLockOnMalloc: c.ReleaseLockOnMalloc, PinnedUseHostRegister: c.PinnedUseHostRegister, ReuseInCapture: c.ReuseInCapture,
+		MaxRoundThreshold: orUnlimited(c.PinnedMaxRoundThresholdBytes), MaxCachedSize: orUnlimited(c.PinnedMaxCachedBytes),
+		RoundupDivisions: map[string]uint{},
+	}
+	for i, d := range c.RoundupDivisions {
+		s.RoundupDivisions[strconv.Itoa(1<<i)] = d
+	}
+	return s
+}
+
+// orUnlimited is a limit of which 0 is none.
+func orUnlimited(n uint64) int64 {
+	if n == 0 {
+		return -1
+	}
+	return int64(n)
 }

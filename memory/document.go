@@ -1,0 +1,247 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/pkg/errors"
+)
+
+// document is what a snapshot is written to. A list's items are each begun with item, a dict's values with key. It keeps the
+// first error of its writer for close.
+type document interface {
+	beginDict()
+	key(name string)
+	endDict()
+	beginList()
+	item()
+	endList()
+	text(s string)
+	integer(n int64)
+	unsigned(n uint64)
+	number(f float64)
+	boolean(b bool)
+	pair(a, b uint64)
+	frames(list []Frame) // a list of dicts; lists that share their memory need to be written once only
+	close() error
+}
+
+// WriteJSON writes the snapshot as JSON. PyTorch's memory viewer opens it, and json.Unmarshal reads it. Every entry repeats
+// its call stack: for large traces the pickle is much smaller.
+func (s Snapshot) WriteJSON(w io.Writer) error {
+	d := newJSONDocument(w)
+	s.write(d)
+	return errors.Wrap(d.close(), "memory: writing a snapshot as JSON")
+}
+
+// MarshalJSON is WriteJSON for package encoding/json.
+func (s Snapshot) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	err := s.WriteJSON(&b)
+	return b.Bytes(), err
+}
+
+// WritePickle writes the snapshot as a Python pickle, such as torch.cuda.memory._dump_snapshot makes. Each call stack is
+// in it once.
+func (s Snapshot) WritePickle(w io.Writer) error {
+	d := newPickleDocument(w)
+	s.write(d)
+	return errors.Wrap(d.close(), "memory: writing a snapshot as a pickle")
+}
+
+// SnapshotFormat is a form of a snapshot in a file; the value is also the ending of the file's name.
+type SnapshotFormat string
+
+// The formats.
+const (
+	FormatJSON   SnapshotFormat = ".json"
+	FormatPickle SnapshotFormat = ".pickle"
+)
+
+// Write writes the snapshot in a format.
+func (s Snapshot) Write(w io.Writer, format SnapshotFormat) error {
+	switch format {
+	case FormatJSON:
+		return s.WriteJSON(w)
+	case FormatPickle:
+		return s.WritePickle(w)
+	}
+	return errors.Errorf("memory: snapshot format %q: want %s or %s", format, FormatPickle, FormatJSON)
+}
+
+// WriteSnapshot writes a snapshot of a device's allocator. It fails if the device has none yet, or one without snapshots.
+func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error {
+	a, ok := lookup(dev).(interface{ Snapshot() Snapshot })
+	if !ok {
+		return errors.Errorf("memory: no snapshot of %s: it has no caching allocator", dev.ID())
+	}
+	return a.Snapshot().Write(w, format)
+}
+
+// DumpSnapshot writes a snapshot of a device's allocator into a file, in the format that the ending of its name says: .pickle
+// or .json. A file that cannot be written completely is removed.
+func DumpSnapshot(dev device.Device, filename string) (err error) {
+	format := SnapshotFormat(filepath.Ext(filename))
+	if format != FormatJSON && format != FormatPickle {
+		return errors.Errorf("memory: snapshot file %s: the name must end in %s or %s", filename, FormatPickle, FormatJSON)
+	}
+	f, err := os.Create(filename)
+	if err != nil {
+		return errors.Wrap(err, "memory: DumpSnapshot")
+	}
+	if err = WriteSnapshot(f, dev, format); err != nil {
+		_ = f.Close()
+	} else {
+		err = errors.Wrap(f.Close(), "memory: DumpSnapshot")
+	}
+	if err != nil {
+		_ = os.Remove(filename)
+	}
+	return err
+}
+
+// write is the form of a snapshot, whatever the document. The keys are PyTorch's, besides those that begin with dropped.
+func (s *Snapshot) write(d document) {
+	d.beginDict()
+	d.key("segments")
+	list(d, s.Segments, (*SegmentInfo).write)
+	d.key("device_traces")
+	list(d, s.DeviceTraces, func(trace *[]TraceEntry, d document) { list(d, *trace, (*TraceEntry).write) })
+	d.key("allocator_settings")
+	s.Settings.write(d)
+	d.key("external_annotations")
+	d.beginList()
+	d.endList()
+	d.key("dropped_entries")
+	d.integer(s.DroppedEntries)
+	d.key("dropped_stacks")
+	d.integer(s.DroppedStacks)
+	d.endDict()
+}
+
+// list writes a list with a function for its items.
+func list[T any](d document, items []T, write func(*T, document)) {
+	d.beginList()
+	for i := range items {
+		d.item()
+		write(&items[i], d)
+	}
+	d.endList()
+}
+
+func (s *SegmentInfo) write(d document) {
+	d.beginDict()
+	d.key("device")
+	d.integer(int64(s.Device))
+	writeUnsigned(d, "address", uint64(s.Address))
+	writeUnsigned(d, "total_size", s.TotalSize)
+	writeUnsigned(d, "allocated_size", s.AllocatedSize)
+	writeUnsigned(d, "active_size", s.ActiveSize)
+	writeUnsigned(d, "requested_size", s.RequestedSize)
+	writeUnsigned(d, "stream", uint64(s.Stream))
+	d.key("segment_type")
+	d.text(s.Type)
+	writePoolID(d, "segment_pool_id", s.PoolID)
+	d.key("is_expandable")
+	d.boolean(s.Expandable)
+	d.key("frames")
+	d.frames(s.Frames)
+	d.key("blocks")
+	list(d, s.Blocks, (*BlockInfo).write)
+	d.endDict()
+}
+
+func (b *BlockInfo) write(d document) {
+	d.beginDict()
+	writeUnsigned(d, "address", uint64(b.Address))
+	writeUnsigned(d, "size", b.Size)
+	writeUnsigned(d, "requested_size", b.RequestedSize)
+	d.key("state")
+	d.text(string(b.State))
+	d.key("frames")
+	d.frames(b.Frames)
+	d.endDict()
+}
+
+// write has the two texts that PyTorch's entries have and ours never use: readers of its pickles may ask for them.
+func (e *TraceEntry) write(d document) {
+	d.beginDict()
+	d.key("action")
+	d.text(string(e.Action))
+	if e.Action == ActionOOM {
+		writeUnsigned(d, "device_free", e.DeviceFree)
+	} else {
+		writeUnsigned(d, "addr", uint64(e.Addr))
+	}
+	writeUnsigned(d, "size", e.Size)
+	writeUnsigned(d, "stream", uint64(e.Stream))
+	d.key("time_us")
+	d.integer(e.TimeUS)
+	d.key("compile_context")
+	d.text("N/A")
+	d.key("user_metadata")
+	d.text("")
+	writePoolID(d, "pool_id", e.PoolID)
+	d.key("frames")
+	d.frames(e.Frames)
+	d.endDict()
+}
+
+func (s *Settings) write(d document) {
+	d.beginDict()
+	d.key("PYTORCH_CUDA_ALLOC_CONF")
+	d.text(s.Conf)
+	d.key("max_split_size")
+	d.integer(s.MaxSplitSize)
+	d.key("garbage_collection_threshold")
+	d.number(s.GCThreshold)
+	d.key("expandable_segments")
+	d.boolean(s.ExpandableSegments)
+	d.key("pinned_num_register_threads")
+	d.integer(int64(s.PinnedNumRegisterThreads))
+	d.key("release_lock_on_cudamalloc")
+	d.boolean(s.ReleaseLockOnMalloc)
+	d.key("pinned_use_cuda_host_register")
+	d.boolean(s.PinnedUseHostRegister)
+	d.key("graph_capture_record_stream_reuse")
+	d.boolean(s.ReuseInCapture)
+	d.key("max_round_threshold")
+	d.integer(s.MaxRoundThreshold)
+	d.key("max_cached_size")
+	d.integer(s.MaxCachedSize)
+	d.key("roundup_power2_divisions")
+	d.beginDict()
+	byNumber := func(x, y string) int { return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)) }
+	for _, k := range slices.SortedFunc(maps.Keys(s.RoundupDivisions), byNumber) {
+		writeUnsigned(d, k, uint64(s.RoundupDivisions[k]))
+	}
+	d.endDict()
+	d.endDict()
+}
+
+func (f *Frame) write(d document) {
+	d.beginDict()
+	d.key("filename")
+	d.text(f.Filename)
+	d.key("line")
+	d.integer(int64(f.Line))
+	d.key("name")
+	d.text(f.Name)
+	d.endDict()
+}
+
+func writeUnsigned(d document, key string, n uint64) {
+	d.key(key)
+	d.unsigned(n)
+}
+
+func writePoolID(d document, key string, id [2]uint64) {
+	d.key(key)
+	d.pair(id[0], id[1])
+}

@@ -1,0 +1,125 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cistern-ml/cistern/internal/fpstack"
+)
+
+// HistoryOptions say what RecordHistory keeps. The zero value is PyTorch's _record_memory_history(), but for the limit on
+// entries, which PyTorch does not have: the trace, and call stacks everywhere.
+type HistoryOptions struct {
+	Enabled HistoryMode
+	Context HistoryContext
+	// MaxEntries is how many entries of the trace are kept at most, the newest ones. 0 is DefaultHistoryEntries. An entry
+	// takes 40 bytes; memory for them is taken as they come.
+	MaxEntries int
+	// SkipActions are left out of the trace, and do not count. PyTorch's viewer needs allocations and frees to be complete.
+	SkipActions []Action
+	// Clear forgets what was recorded before. It only matters if history is being recorded: otherwise there is nothing.
+	Clear bool
+}
+
+// DefaultHistoryEntries is the usual HistoryOptions.MaxEntries.
+const DefaultHistoryEntries = 100_000
+
+// maxStacks is how many different call stacks an allocator keeps. A program has as many as it has ways to reach Alloc and
+// Free: some hundreds.
+const maxStacks = 1 << 15
+
+// HistoryMode is whether the trace is recorded.
+type HistoryMode uint8
+
+// What to record.
+const (
+	HistoryAll   HistoryMode = iota // the trace, and where the blocks in use were allocated
+	HistoryState                    // only where the blocks in use were allocated
+)
+
+// HistoryContext is where call stacks are kept. Each value includes those after it.
+type HistoryContext uint8
+
+// Where to keep call stacks.
+const (
+	ContextAll   HistoryContext = iota // also of frees, and of what gives segments back
+	ContextAlloc                       // also in the trace's entries for allocations, segments and out-of-memory errors
+	ContextState                       // with the blocks and segments there are
+	ContextNone                        // nowhere
+)
+
+// RecordHistory begins to record what the allocator does, for Snapshot, and where, for BlockErrors. Called again, it changes
+// the options and keeps what was recorded, as far as the new limit allows. The error is a *ConfigError.
+//
+// See recorder for how it works; doc.go says what it costs.
+func (a *Caching) RecordHistory(o HistoryOptions) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if o.MaxEntries == 0 {
+		o.MaxEntries = DefaultHistoryEntries
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	if a.stacks.Load() == nil {
+		a.stacks.Store(fpstack.NewTable(maxStacks))
+	}
+	rec := newRecorder(o, a.stacks.Load())
+	if old := a.history.Load(); old != nil && !o.Clear {
+		rec.journal = old.journal
+		rec.journal.resize(o.MaxEntries)
+	} else {
+		a.log.chunk = nil
+		for _, sh := range shards {
+			sh.log.chunk = nil
+		}
+	}
+	a.setRecorder(rec, shards)
+	return nil
+}
+
+// StopHistory ends the recording and forgets the trace: take the snapshot before. The stacks of the blocks in use stay.
+func (a *Caching) StopHistory() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	a.log.chunk = nil
+	for _, sh := range shards {
+		sh.log.chunk = nil
+	}
+	a.setRecorder(nil, shards)
+}
+
+// setRecorder makes rec the recorder of all shards. Because all are locked, the trace begins at one moment for all of them.
+func (a *Caching) setRecorder(rec *recorder, shards []*shard) {
+	a.history.Store(rec)
+	a.log.rec = rec
+	for _, sh := range shards {
+		sh.log.rec = rec
+	}
+}
+
+// HistoryEnabled reports whether history is being recorded.
+func (a *Caching) HistoryEnabled() bool { return a.history.Load() != nil }
+
+func (o *HistoryOptions) validate() error {
+	switch {
+	case o.Enabled > HistoryState:
+		return configError("history enabled", strconv.Itoa(int(o.Enabled)), "expected HistoryAll or HistoryState")
+	case o.Context > ContextNone:
+		return configError("history context", strconv.Itoa(int(o.Context)),
+			"expected ContextAll, ContextAlloc, ContextState or ContextNone")
+	case o.MaxEntries < 0:
+		return configError("history max_entries", strconv.Itoa(o.MaxEntries), "expected a positive number, or 0 for the default")
+	}
+	for _, act := range o.SkipActions {
+		if !slices.Contains(actionNames[:], act) {
+			return configError("history skip_actions", string(act), fmt.Sprintf("expected some of %v", actionNames))
+		}
+	}
+	return nil
+}

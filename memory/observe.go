@@ -1,0 +1,26 @@
+package memory
+
+import "errors"
+
+// OnOOM registers a function to be told of every *OOMError that a request ends with: to log, to take a snapshot, to dump it. It
+// is called by the goroutine whose request failed, before that returns, in the order of registration and without a lock, so
+// it may use the allocator.
+func (a *Caching) OnOOM(f func(*OOMError)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.observers = append(a.observers, f)
+}
+
+// tellObservers calls what OnOOM registered if err is an *OOMError. No lock is held.
+func (a *Caching) tellObservers(err error) {
+	var oom *OOMError
+	if !errors.As(err, &oom) {
+		return
+	}
+	a.mu.Lock()
+	observers := a.observers[:len(a.observers):len(a.observers)]
+	a.mu.Unlock()
+	for _, f := range observers {
+		f(oom)
+	}
+}
