@@ -60,7 +60,8 @@ func TestAutocast_EqualsTheManuallyCastCallBitForBit(t *testing.T) {
 				// Arguments in the type that the operation is not to run in.
 				from := map[bool]tensor.DType{true: lower, false: tensor.Float32}[to == tensor.Float32]
 				args := []*tensor.Tensor{r.random(1, from, 4, 4), r.random(2, from, 4, 4), r.random(3, from, 4, 4)}
-				compute := func(g *autograd.Graph, prepare func(*autograd.Variable) *autograd.Variable) (leaves vars, out *autograd.Variable) {
+				type prepare func(*autograd.Variable) *autograd.Variable
+				compute := func(g *autograd.Graph, prepare prepare) (leaves vars, out *autograd.Variable) {
 					var in vars
 					for _, a := range args {
 						leaf := g.Input(a, autograd.RequiresGrad())
@@ -239,7 +240,8 @@ func TestCastInputs_RunsInTheGivenTypeWithoutAutocast(t *testing.T) {
 	}, ints, nil)
 
 	off := r.graph()
-	same := amp.CastInputs(tensor.Float16, double, off.Input(r.full(2, tensor.Float32, 2, 2)), off.Input(r.full(2, tensor.Float32, 2, 2)))
+	x := off.Input(r.full(2, tensor.Float32, 2, 2))
+	same := amp.CastInputs(tensor.Float16, double, x, x)
 	require.Equal(t, tensor.Float32, same.DType(), "where autocast is off, inputs stay as they are")
 	require.Nil(t, amp.CastInputs(tensor.Float16, func(vars) *autograd.Variable { return nil }, nil))
 }

@@ -81,7 +81,7 @@ func TestCast_OfAnActivationLivesNoLongerThanItsOperationUnlessItIsSaved(t *test
 		require.EqualValues(t, base+unit/2, r.allocated(), "the result")
 		y.Release()
 		y = in.Linear(g.Param(w), nil)
-		require.EqualValues(t, base+unit/2+unit/2+unit/2, r.allocated(), "the result, the weight's cast, the input's: backward needs it")
+		require.EqualValues(t, base+unit/2+unit/2+unit/2, r.allocated(), "the result, the casts of weight and input")
 		y.Release()
 		require.EqualValues(t, base+unit/2+unit/2, r.allocated())
 		in.Sum(nil, false)
@@ -100,16 +100,20 @@ func TestCache_KeepsOnlyCastsOfTrainedFloat32Leaves(t *testing.T) {
 	r := onSim(t)
 	trained, frozen := r.param(1, 64, 64), r.param(1, 64, 64)
 	frozen.SetRequiresGrad(false)
-	wide := r.full(1, tensor.Float32, 64, 64)
+	wide, brain := r.full(1, tensor.Float32, 64, 64), r.full(1, tensor.BFloat16, 64, 64)
 	for name, c := range map[string]struct {
 		weight func(g *autograd.Graph) *autograd.Variable
 		opts   []amp.Option
 		kept   int64
 	}{
-		"parameter":        {weight: func(g *autograd.Graph) *autograd.Variable { return g.Param(trained) }, kept: unit / 2},
-		"leaf":             {weight: func(g *autograd.Graph) *autograd.Variable { return g.Input(wide, autograd.RequiresGrad()) }, kept: unit / 2},
+		"parameter": {weight: func(g *autograd.Graph) *autograd.Variable { return g.Param(trained) }, kept: unit / 2},
+		"leaf": {
+			weight: func(g *autograd.Graph) *autograd.Variable { return g.Input(wide, autograd.RequiresGrad()) },
+			kept:   unit / 2,
+		},
 		"frozen parameter": {weight: func(g *autograd.Graph) *autograd.Variable { return g.Param(frozen) }},
 		"input":            {weight: func(g *autograd.Graph) *autograd.Variable { return g.Input(wide) }},
+		"bfloat16 leaf":    {weight: func(g *autograd.Graph) *autograd.Variable { return g.Input(brain, autograd.RequiresGrad()) }},
 		"view of a leaf":   {weight: func(g *autograd.Graph) *autograd.Variable { return g.Param(trained).T() }},
 		"cache off": {
 			weight: func(g *autograd.Graph) *autograd.Variable { return g.Param(trained) },

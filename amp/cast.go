@@ -74,7 +74,7 @@ func isWeight(v *autograd.Variable) bool {
 		return false
 	}
 	p := v.Parameter()
-	return p == p
+	return v.RequiresGrad() || p != nil && p.RequiresGrad()
 }
 
 // castKey is what a cast is kept under. The version makes a weight that was changed in place a new one, in whatever view it was

@@ -5,11 +5,14 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// Func is a computation on variables of one graph.
+type Func func(in []*autograd.Variable) *autograd.Variable
+
 // CastInputs runs f, a computation that needs all of its inputs in one type, as torch.amp.custom_fwd(cast_inputs=dt) does: where
 // autocast is on, eligible inputs (floating-point, not float64) are converted to dt, and f runs with autocast off. Where it
 // is off, f runs on the inputs as they are. Its gradients need no counterpart of custom_bwd: gradient rules are never cast. in
 // has at least one variable; nil and failed ones are passed on.
-func CastInputs(dt tensor.DType, f func(in []*autograd.Variable) *autograd.Variable, in ...*autograd.Variable) *autograd.Variable {
+func CastInputs(dt tensor.DType, f Func, in ...*autograd.Variable) *autograd.Variable {
 	var g *autograd.Graph
 	for _, v := range in {
 		if v != nil && g == nil {

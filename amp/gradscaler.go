@@ -78,8 +78,8 @@ func GrowthInterval(n int) ScalerOption {
 
 // NewGradScaler makes a GradScaler. It takes no memory. A setting that is not allowed is the error of Err and of all its methods.
 //
-// With Enabled(false) it does nothing: Scale returns what it is given, Unscale and Update do nothing, and Step is the optimizer's.
-// So a program can switch between float16, which needs scaling, and other types, which do not, in one place.
+// With Enabled(false) it does nothing: Scale returns what it is given, Unscale and Update do nothing, and Step is the
+// optimizer's. So a program can switch between float16, which needs scaling, and other types, which do not, in one place.
 func NewGradScaler(opts ...ScalerOption) *GradScaler {
 	s := &GradScaler{enabled: true, initScale: 65536, growthFactor: 2, backoffFactor: 0.5, growthInterval: 2000}
 	for _, o := range opts {

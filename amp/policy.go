@@ -10,7 +10,7 @@ const (
 	Untouched      Class = iota // runs in the types of its arguments
 	LowerPrecision              // eligible arguments are converted to the region's type
 	Float32                     // eligible arguments are converted to float32
-	Float32Result               // like Float32; PyTorch asks the operation for a float32 result instead, which gives the same numbers
+	Float32Result               // like Float32; PyTorch asks for a float32 result instead, with the same numbers
 	WidestInput                 // eligible arguments are converted to float32 if one of them is, else to the region's type
 	Banned                      // refused: its result cannot be trusted in lower precision
 )

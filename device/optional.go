@@ -7,7 +7,8 @@ package device
 // Page sizes, offsets and sizes of ranges are multiples of Granularity; else the call is an ErrInvalidValue.
 type VirtualMemory interface {
 	Device
-	// Granularity is the smallest page, in bytes: a power of two.
+	// Granularity is the smallest page, in bytes: a power of two. It is 0 if this device, unlike others of its kind, has no
+	// virtual memory; then Reserve is an ErrUnavailable.
 	Granularity() uint64
 	// Reserve takes a range of addresses. It holds no memory.
 	Reserve(bytes uint64) (Ptr, error)
@@ -31,4 +32,38 @@ type PinnedMemory interface {
 	// FreePinned gives back what AllocPinned returned; any slice that starts at its first byte will do. A slice that
 	// AllocPinned did not return, or that was freed, is an ErrInvalidValue. The memory must not be touched afterwards.
 	FreePinned(b []byte) error
+}
+
+// AsyncCopier is a Stream that copies between the device and pinned memory without waiting: the calls return before the copy
+// is done. Until then src must not change, dst must not be read, and neither may be freed. Memory that is not pinned (see
+// PinnedMemory) is an ErrInvalidValue.
+type AsyncCopier interface {
+	Stream
+	CopyToDeviceAsync(dst Ptr, src []byte) error
+	CopyToHostAsync(dst []byte, src Ptr) error
+}
+
+// StreamOrdered is a Device whose driver has an allocator of its own in which memory is taken and given back in stream order,
+// with a pool behind it: what cudaMallocAsync is. Package memory uses it as a backend.
+type StreamOrdered interface {
+	Device
+	// StreamOrdered reports whether this device, and not only others of its kind, has it. Else the methods below are an
+	// ErrUnavailable.
+	StreamOrdered() bool
+	// AllocAsync takes memory that work put on s from now on may use. Work on other streams may use it when it is ordered
+	// behind that. The pool keeps what is freed until TrimPool.
+	AllocAsync(bytes uint64, s Stream) (Ptr, error)
+	// FreeAsync gives it back behind the work on s.
+	FreeAsync(p Ptr, s Stream) error
+	// TrimPool gives memory of the pool that nobody uses back to the device, down to keep bytes.
+	TrimPool(keep uint64) error
+	PoolUsage() (PoolUsage, error)
+	// ResetPoolPeaks sets the peaks of PoolUsage to the current figures.
+	ResetPoolPeaks() error
+}
+
+// PoolUsage is the state of a StreamOrdered device's pool, in bytes.
+type PoolUsage struct {
+	Used, UsedPeak         uint64 // held by callers
+	Reserved, ReservedPeak uint64 // taken from the device
 }

@@ -51,12 +51,16 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		{"a size that is no multiple", func(r *checkRig) { r.held.size++ }, "size 4194305"},
 		{"a broken link", func(r *checkRig) { r.pending.prev = nil }, "prev is not the block before it"},
 		{"a block of another segment", func(r *checkRig) { r.held.reg++ }, "does not belong to its segment"},
-		{"neighbours that should have merged", func(r *checkRig) { r.cached.prev.state, r.cached.prev.requested = stateCached, 0 }, "neighbours, both cached"},
+		{"neighbours that should have merged", func(r *checkRig) {
+			r.cached.prev.state, r.cached.prev.requested = stateCached, 0
+		}, "neighbours, both cached"},
 		{"a spare block in a segment", func(r *checkRig) { r.held.state = stateSpare }, "state spare inside a segment"},
 		{"a cached block with a request", func(r *checkRig) { r.cached.requested = 7 }, "7 requested"},
 		{"a block smaller than its request", func(r *checkRig) { r.held.requested = 5 * mib }, "5242880 bytes requested of 4194304"},
 		{"an event too many", func(r *checkRig) { r.pending.events++ }, "waits for 2 events, 1 are queued"},
-		{"an event for a block in use", func(r *checkRig) { r.pending.state, r.pending.events = stateAllocated, 0 }, "events are queued, but it is not pending"},
+		{"an event for a block in use", func(r *checkRig) {
+			r.pending.state, r.pending.events = stateAllocated, 0
+		}, "events are queued, but it is not pending"},
 		{"a block in use in the index", func(r *checkRig) { r.cached.state = stateAllocated }, "which is not a cached block of it"},
 		{"a cached block outside the index", func(r *checkRig) { r.cached.shard.pools[largePool].remove(r.cached) }, "is in no index"},
 		{"a count of the index", func(r *checkRig) { r.cached.shard.pools[largePool].count++ }, "large index counts"},
@@ -64,10 +68,14 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		{"a mapped block in that list", func(r *checkRig) {
 			r.page.shard.unmapped[largePool] = append(r.page.shard.unmapped[largePool], r.page)
 		}, "is listed as unmapped and is not"},
-		{"a statistic of a shard", func(r *checkRig) { r.held.shard.tally.pool[largePool].current[hotActive]-- }, "active of the large pool is 3, the blocks add up to 4"},
+		{"a statistic of a shard", func(r *checkRig) {
+			r.held.shard.tally.pool[largePool].current[hotActive]--
+		}, "active of the large pool is 3, the blocks add up to 4"},
 		{"reserved bytes", func(r *checkRig) { r.a.dev.ReservedBytes.LargePool.Current++ }, "reserved_bytes of the large pool"},
 		{"the number of segments", func(r *checkRig) { r.a.dev.Segment.SmallPool.Current++ }, "segment of the small pool is 2"},
-		{"the bytes of a private pool", func(r *checkRig) { r.pool.reserved.All.Current = 0 }, "pool [0 1] reserves 0 bytes, its segments add up to 2097152"},
+		{"the bytes of a private pool", func(r *checkRig) {
+			r.pool.reserved.All.Current = 0
+		}, "pool [0 1] reserves 0 bytes, its segments add up to 2097152"},
 		{"a lease above the peak", func(r *checkRig) { r.held.shard.tally.lease[hotActive] += 100 }, "above the peak"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

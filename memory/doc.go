@@ -65,7 +65,8 @@
 //   - an index holds exactly the cached blocks of its stream and pool, in order
 //   - a pending block waits for exactly as many events as are queued for it
 //
-// They are checked by the function check: after each step of the unit tests, after each operation when fuzzing.
+// They are checked by the function check: after each step of the unit tests, after each operation when fuzzing, and after
+// public calls in builds with the tag "invariants" (invariants_on.go).
 //
 // # Locks
 //

@@ -38,7 +38,7 @@ func (a *Caching) expands(r *request) (VirtualDriver, bool) {
 		return nil, false
 	}
 	d, ok := a.driver.(VirtualDriver)
-	return d, ok
+	return d, ok && d.Granularity() != 0 // some devices of a kind that has virtual memory do not
 }
 
 // expand serves r by mapping pages behind free or unmapped blocks of its stream. It returns a block in no index, or nil if

@@ -14,7 +14,7 @@ const expandable = "expandable_segments:True"
 func TestExpandable_RangeGrowsPageByPage(t *testing.T) {
 	r := newRig(t, 200*mib, expandable)
 	a := r.alloc(5*mib, 0)
-	require.Equal(t, []string{"R 0 251658240", "P 0 0 20971520"}, r.takeLog(), "9/8 of the device in whole pages; one page of 20 MiB")
+	require.Equal(t, []string{"R 0 251658240", "P 0 0 20971520"}, r.takeLog(), "9/8 of the device; one page of 20 MiB")
 	b := r.alloc(30*mib, 0)
 	require.Equal(t, []string{"P 0 20971520 20971520"}, r.takeLog(), "the free end of the page before counts")
 	require.Equal(t, place{0, 5 * mib}, r.place(b))
@@ -115,6 +115,10 @@ func TestExpandable_TrimWaitsForTheWorkOnItsStream(t *testing.T) {
 	done, err := r.stream(1).Done()
 	require.NoError(t, err)
 	require.True(t, done)
+	r.alloc(10*mib, 1)
+	r.calls = nil
+	r.empty()
+	require.Zero(t, r.takeCalls(sim.CallStreamSync), "there is no whole page to unmap, and nothing to wait for")
 }
 
 // brokenRange is a range of four pages: unmapped, cached, unmapped, held.
@@ -164,7 +168,8 @@ func TestExpandable_ARequestBeyondTheRangeIsOutOfMemory(t *testing.T) {
 	r.alloc(40*mib, 0)
 	_, err := r.tryAlloc(60*mib, 1)
 	requireOOM(t, err, ErrDeviceFull)
-	require.Equal(t, []string{"R 0 41943040", "P 0 0 20971520", "P 0 20971520 20971520"}, r.takeLog(), "no range is reserved in vain")
+	log := r.takeLog()
+	require.Equal(t, []string{"R 0 41943040", "P 0 0 20971520", "P 0 20971520 20971520"}, log, "no range is reserved in vain")
 }
 
 func TestExpandable_NoAddressesLeftIsOutOfMemory(t *testing.T) {
@@ -207,88 +212,4 @@ func TestExpandable_RangeThatCannotBeGivenBackIsUsedAgain(t *testing.T) {
 	r.check()
 	require.Zero(t, r.reserved())
 	require.Equal(t, place{0, 0}, r.place(r.alloc(40*mib, 0)))
-}
-
-// test_max_split_expandable: a budget of 120 MiB; blocks of 40 MiB of both kinds; the fourth does not fit; when all are freed
-// one request of 120 MiB does.
-func TestExpandable_MixedWithMaxSplit(t *testing.T) {
-	r := newRig(t, 400*mib, "")
-	r.a.SetMemoryLimit(120 * mib)
-	toggle := func(on bool) {
-		if on {
-			r.conf(expandable + ",max_split_size_mb:40")
-		} else {
-			r.conf("max_split_size_mb:40")
-		}
-	}
-	toggle(true)
-	a := r.alloc(40*mib, 0)
-	toggle(false)
-	b := r.alloc(40*mib, 0)
-	toggle(true)
-	c := r.alloc(40*mib, 0)
-	_, err := r.tryAlloc(40*mib, 0)
-	requireOOM(t, err, ErrLimit)
-	r.free(a, b, c)
-	toggle(false)
-	_, err = r.tryAlloc(120*mib, 0)
-	require.NoError(t, err, "everything was given back for it, pages too")
-}
-
-// test_garbage_collect_expandable: the threshold with both kinds of segments; the plain ones are collected.
-func TestExpandable_MixedWithGarbageCollection(t *testing.T) {
-	r := newRig(t, 400*mib, "")
-	r.a.SetMemoryLimit(120 * mib)
-	toggle := func(on bool) {
-		if on {
-			r.conf(expandable + ",garbage_collection_threshold:0.5")
-		} else {
-			r.conf("garbage_collection_threshold:0.5")
-		}
-	}
-	toggle(true)
-	a := r.alloc(40*mib, 0)
-	toggle(false)
-	b := r.alloc(40*mib, 0)
-	r.free(a, b)
-	toggle(true)
-	r.takeLog()
-	c := r.alloc(80*mib, 0)
-	require.Equal(t, []string{"F 1", "P 0 41943040 20971520", "P 0 62914560 20971520"}, r.takeLog(),
-		"the plain segment goes, the pages stay")
-	r.free(c)
-}
-
-// Blocks of expandable segments are passed over while the setting is off.
-func TestExpandable_SwitchedOffLeavesItsBlocksAside(t *testing.T) {
-	r := newRig(t, 400*mib, expandable)
-	a := r.alloc(40*mib, 0)
-	r.free(a)
-	r.conf("")
-	b := r.alloc(40*mib, 0)
-	require.Equal(t, place{1, 0}, r.place(b))
-	r.conf(expandable)
-	require.Equal(t, place{0, 0}, r.place(r.alloc(40*mib, 0)))
-	r.free(b)
-}
-
-// plainDriver hides the virtual memory of a device.
-type plainDriver struct{ Driver }
-
-func TestExpandable_WithoutVirtualMemoryOnlyTheSplitRuleChanges(t *testing.T) {
-	r := buildRig(t, 400*mib, expandable, func(d *sim.Device) Driver { return plainDriver{d} })
-	r.alloc(19*mib, 0)
-	r.requirePicture(
-		"segment 0  20 MiB  large pool  stream 0",
-		"| 19 MiB allocated | 1 MiB cached |")
-}
-
-// A page is a large segment: the setting counts when the range is made.
-func TestExpandable_PageSizeFollowsLargeSegmentSize(t *testing.T) {
-	r := newRig(t, 400*mib, expandable+",large_segment_size_mb:33")
-	r.alloc(5*mib, 0)
-	require.Equal(t, []string{"R 0 499122176", "P 0 0 35651584"}, r.takeLog(), "33 MiB rounded up to the device's granularity")
-	r.conf(expandable)
-	r.alloc(40*mib, 0)
-	require.Equal(t, []string{"P 0 35651584 35651584"}, r.takeLog(), "a range keeps its pages")
 }

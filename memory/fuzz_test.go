@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -148,8 +149,21 @@ func (f *fuzzer) finish() {
 	f.check()
 }
 
+// randomBytes are operations for a fuzz target's seeds: long histories, so that plain test runs go deep as well.
+func randomBytes(seed uint64, n int) []byte {
+	rng := rand.New(rand.NewPCG(seed, 13))
+	ops := make([]byte, n)
+	for i := range ops {
+		ops[i] = byte(rng.Uint32())
+	}
+	return ops
+}
+
 // Each three bytes are one operation, see fuzzer.step.
 func FuzzCaching(f *testing.F) {
+	for seed := range uint64(10) {
+		f.Add(randomBytes(seed, 900))
+	}
 	f.Add([]byte("\x00\x05\x11\x00\x02\x05\xa5\x01\x01\x6e\x00\x01\xc8\x00\x01\x00\x05\x11"))
 	f.Add([]byte("\xe4\x06\x00\x00\x05\x12\x00\x0b\x13\xf2\x07\x01\x6e\x00\x01\xd8\x00\x00\x00\x0f\x13"))
 	f.Add([]byte("\x5a\x05\x11\x5b\x05\x11\x6e\x00\x01\xdc\x01\x00\xe0\x00\x00\x00\x0f\x14"))

@@ -136,6 +136,9 @@ func (f *hostFuzzer) finish() {
 
 // Each three bytes are one operation, see hostFuzzer.step.
 func FuzzCachingHost(f *testing.F) {
+	for seed := range uint64(len(pairConfigs)) {
+		f.Add(byte(seed), randomBytes(seed, 450))
+	}
 	f.Add(byte(0), []byte("\x00\x05\x01\x00\x02\x02\xb5\x00\x02\x7e\x00\x01\x00\x05\x01\xb6\x00\x01\x7f\x01\x00\xff\x00\x02"))
 	f.Add(byte(6), []byte("\x00\x0f\x0f\x01\x0f\x10\xb5\x01\x02\x7e\x00\x01\xe8\x00\x00\x00\x0f\x11\xf0\x00\x00\x00\x05\x01"))
 	f.Fuzz(func(t *testing.T, conf byte, ops []byte) {

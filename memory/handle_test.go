@@ -28,7 +28,8 @@ func TestFree_TwiceIsAnErrorThatNamesTheBlock(t *testing.T) {
 	var be *BlockError
 	require.ErrorAs(t, err, &be)
 	require.Equal(t, BlockError{Op: "Free", Device: r.a.Device(), Ptr: b.Ptr(), Size: 1024, Err: ErrDoubleFree}, *be)
-	require.EqualError(t, err, fmt.Sprintf("memory: Free on %s: double free: block of 1024 bytes at %#x", r.a.Device(), uintptr(b.Ptr())))
+	require.EqualError(t, err,
+		fmt.Sprintf("memory: Free on %s: double free: block of 1024 bytes at %#x", r.a.Device(), uintptr(b.Ptr())))
 	r.check()
 }
 

@@ -39,6 +39,7 @@ type journal struct {
 	mu      sync.Mutex // taken last
 	entries uint64     // how many to keep
 	queue   []*chunk   // full ones, the first queued first
+	spare   []*chunk   // dropped ones, to be filled again
 	floor   uint64     // the highest number dropped
 }
 
@@ -55,6 +56,7 @@ func (j *journal) resize(entries int) {
 	defer j.mu.Unlock()
 	j.entries = uint64(entries)
 	j.trim()
+	j.spare = nil
 }
 
 // next takes the full chunk of a log, if it has one, and returns an empty one.
@@ -64,27 +66,33 @@ func (j *journal) next(l *logbook) *chunk {
 	if l.chunk != nil {
 		j.queue = append(j.queue, l.chunk)
 	}
-	c := j.trim()
-	if c == nil || cap(c.records) != j.size() {
-		c = &chunk{records: make([]record, 0, j.size())}
+	j.trim()
+	var c *chunk
+	if n := len(j.spare); n > 0 {
+		c, j.spare = j.spare[n-1], j.spare[:n-1]
+	} else {
+		c = &chunk{}
+	}
+	if cap(c.records) != j.size() {
+		c.records = make([]record, 0, j.size())
 	}
 	c.stream, c.pool, c.records = l.stream, l.pool, c.records[:0]
 	return c
 }
 
-// trim drops the chunks that are not needed and returns the last of them, or nil. Caller holds j.mu.
-func (j *journal) trim() (dropped *chunk) {
+// trim drops the chunks that are not needed. Caller holds j.mu.
+func (j *journal) trim() {
 	for len(j.queue) > 0 {
 		first := j.queue[0]
 		floor := max(j.floor, first.records[len(first.records)-1].number)
 		if j.last.Load()-floor < j.entries {
 			break
 		}
-		j.floor, dropped = floor, first
+		j.floor = floor
+		j.spare = append(j.spare, first)
 		copy(j.queue, j.queue[1:])
 		j.queue = j.queue[:len(j.queue)-1]
 	}
-	return dropped
 }
 
 // retire queues what a log that will write no more has, full or not.

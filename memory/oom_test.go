@@ -33,7 +33,8 @@ func TestOOMError_TextBeginsAsPyTorchs(t *testing.T) {
 	r := newCUDARig(t, 80*gib, "")
 	_, err := r.tryAlloc(800000000*gib, 0)
 	requireOOM(t, err, ErrDeviceFull)
-	require.ErrorContains(t, err, "CUDA out of memory. Tried to allocate 800000000.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 80.00 GiB is free. ")
+	require.ErrorContains(t, err, "CUDA out of memory. Tried to allocate 800000000.00 GiB. GPU 0 has a total capacity of 80.00 GiB "+
+		"of which 80.00 GiB is free. ")
 	_, err = r.tryAlloc(1<<60, 0)
 	oom := requireOOM(t, err, ErrDeviceFull)
 	require.EqualError(t, err, "CUDA out of memory. Tried to allocate more than 1EB memory.")
@@ -150,4 +151,25 @@ func TestOOM_LeavesBlocksInUseAlone(t *testing.T) {
 			r.free(a, b)
 		})
 	}
+}
+
+// test_notifies_oom: observers run on every out-of-memory error, and on nothing else. They may use the allocator.
+func TestOnOOM_RunsExactlyOnOutOfMemory(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	var told []*OOMError
+	r.a.OnOOM(func(e *OOMError) { told = append(told, e) })
+	r.a.OnOOM(func(*OOMError) { require.NotEmpty(t, r.a.Snapshot().Segments) })
+	b := r.alloc(60*mib, 0)
+	r.free(b)
+	r.alloc(60*mib, 0)
+	require.Empty(t, told)
+	for _, bytes := range []uint64{50 * mib, 1 << 60} {
+		_, err := r.tryAlloc(bytes, 0)
+		require.Same(t, err, told[len(told)-1])
+	}
+	require.Len(t, told, 2)
+	r.dev.FailNext(sim.CallMalloc, 1, errInjected)
+	_, err := r.tryAlloc(12*mib, 0)
+	require.ErrorIs(t, err, errInjected)
+	require.Len(t, told, 2, "other errors are none of theirs")
 }

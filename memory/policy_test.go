@@ -129,7 +129,9 @@ func (p *pair) step(op, x, y, z byte) {
 
 // pairSize is a request of any magnitude, often at a border between two rules.
 func pairSize(x, z byte) uint64 {
-	base := []uint64{1, 512, 4096, 300 * kib, mib, mib + 512, 3 * mib, 10*mib - 512, 10 * mib, 19 * mib, 20 * mib, 24 * mib, 41 * mib}
+	base := []uint64{
+		1, 512, 4096, 300 * kib, mib, mib + 512, 3 * mib, 10*mib - 512, 10 * mib, 19 * mib, 20 * mib, 24 * mib, 41 * mib,
+	}
 	return base[int(x)%len(base)] + uint64(z)*[]uint64{0, 1, 512, 5000, 20000}[int(x/16)%5]
 }
 
@@ -160,14 +162,14 @@ func TestPolicy_EqualsTheNaiveModel(t *testing.T) {
 
 // Peaks over several streams are kept by leases and settled late; they are exact all the same.
 func TestPeaks_AreExactOverStreams(t *testing.T) {
-	seeds := uint64(6)
+	seeds, steps := uint64(6), 1500
 	if testing.Short() {
-		seeds = 2
+		seeds, steps = 2, 600
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		p := newPair(t, 64*gib, "")
-		for range 1500 {
+		for range steps {
 			n := len(p.live)
 			switch op := rng.IntN(100); {
 			case op < 50 || n == 0:
@@ -192,9 +194,11 @@ func TestPeaks_AreExactOverStreams(t *testing.T) {
 
 // Each four bytes are one operation, see pair.step.
 func FuzzPolicy(f *testing.F) {
+	f.Add(byte(3), randomBytes(3, 400))
 	f.Add(byte(0), []byte("\x00\x01\x00\x00\x00\x04\x01\x00\x80\x00\x00\x00\x00\x06\x01\x07"))
 	f.Add(byte(6), []byte("\x00\x0c\x00\x00\x00\x0b\x00\x10\x80\x00\x00\x00\xf0\x00\x00\x00\x00\x08\x00\x00"))
-	f.Add(byte(1), []byte("\x00\x0c\x00\x00\x00\x0c\x00\x00\x80\x00\x00\x00\x80\x00\x00\x00\x00\x0b\x00\x10\xf5\x04\x00\x00\x00\x0c\x01\x00"))
+	f.Add(byte(1), []byte("\x00\x0c\x00\x00\x00\x0c\x00\x00\x80\x00\x00\x00\x80\x00\x00\x00"+
+		"\x00\x0b\x00\x10\xf5\x04\x00\x00\x00\x0c\x01\x00"))
 	f.Fuzz(func(t *testing.T, conf byte, ops []byte) {
 		p := newPair(t, 130*mib, pairConfigs[int(conf)%len(pairConfigs)])
 		for ; len(ops) >= 4; ops = ops[4:] {

@@ -71,41 +71,6 @@ func TestPool_UsesAreCounted(t *testing.T) {
 	require.True(t, zero.IsZero())
 }
 
-// test_mempool_empty_cache: graphs keep the addresses of a live pool, so its memory stays although nobody uses it.
-func TestPool_KeepsItsMemoryWhileItLives(t *testing.T) {
-	r := newRig(t, 100*mib, "")
-	p := r.a.NewPool()
-	r.free(r.allocIn(p, 40*mib, 0))
-	r.empty()
-	require.EqualValues(t, 40*mib, r.reserved())
-	_, err := r.tryAlloc(70*mib, 0)
-	requireOOM(t, err, ErrDeviceFull)
-	require.EqualValues(t, 40*mib, r.reserved(), "not under pressure either")
-	require.NoError(t, p.EmptyCache())
-	require.Zero(t, r.reserved(), "its owner may")
-	r.alloc(70*mib, 0)
-}
-
-func TestPool_ReleasedOnesAreEmptiedUnderPressure(t *testing.T) {
-	r := newRig(t, 100*mib, "")
-	p := r.a.NewPool()
-	held := r.allocIn(p, 20*mib, 0)
-	r.free(r.allocIn(p, 40*mib, 0))
-	require.NoError(t, p.Release())
-	r.alloc(70*mib, 0)
-	require.EqualValues(t, 90*mib, r.reserved())
-	require.Contains(t, r.a.Stats().ReservedBytesByPrivatePools, p.ID())
-	r.free(held) // blocks in use stay valid
-	r.empty()
-	require.EqualValues(t, 70*mib, r.reserved())
-	s := r.a.Stats()
-	require.Equal(t, Stat{Peak: 60 * mib, Allocated: 60 * mib, Freed: 60 * mib}, s.ReservedBytesByPrivatePools[p.ID()].All,
-		"the entry of a pool that is gone stays")
-	require.EqualValues(t, 3, s.Allocation.All.Allocated, "as does what its shards counted")
-	require.EqualValues(t, 2, s.Allocation.All.Freed)
-	r.check()
-}
-
 // test_mempool_no_split.
 func TestPool_NoSplitHandsOutWholeSegments(t *testing.T) {
 	r := newRig(t, gib, "")
@@ -114,50 +79,6 @@ func TestPool_NoSplitHandsOutWholeSegments(t *testing.T) {
 	require.EqualValues(t, 2*mib, a.Size())
 	require.EqualValues(t, 20*mib, b.Size())
 	require.EqualValues(t, 512, r.alloc(512, 0).Size(), "others are not affected")
-}
-
-// test_mempool_limited_memory_with_allocator.
-func TestPool_LimitCountsThePoolOnly(t *testing.T) {
-	r := newRig(t, gib, "")
-	r.alloc(100*mib, 0)
-	p := r.a.NewPool(PoolLimit(50 * mib))
-	r.allocIn(p, 40*mib, 0)
-	_, err := p.Alloc(20*mib, r.stream(0))
-	oom := requireOOM(t, err, ErrLimit)
-	require.True(t, oom.LimitHit)
-	require.EqualValues(t, 50*mib, oom.Limit, "the limit that was hit")
-	require.Equal(t, "The pool has a limit of its own: a PoolLimit of 60.00 MiB would have been enough.", oom.Hint)
-	r.alloc(20*mib, 0)
-}
-
-// A pool gives to the default pools only if it opted in, only when the device is full, and only on the same stream.
-func TestPool_UseOnOOM(t *testing.T) {
-	r := newRig(t, 100*mib, "")
-	selfish, generous := r.a.NewPool(), r.a.NewPool(PoolUseOnOOM())
-	r.free(r.allocIn(selfish, 30*mib, 0))
-	lent := r.allocIn(generous, 40*mib, 0)
-	r.free(lent)
-	r.alloc(20*mib, 0)
-	require.NotEqual(t, lent.Ptr(), r.alloc(10*mib, 0).Ptr(), "the device had it")
-	_, err := r.tryAlloc(35*mib, 1)
-	requireOOM(t, err, ErrDeviceFull)
-	b := r.alloc(35*mib, 0)
-	require.Equal(t, lent.Ptr(), b.Ptr())
-	r.free(b)
-	require.Equal(t, lent.Ptr(), r.allocIn(generous, 40*mib, 0).Ptr(), "it went back to its pool")
-	r.check()
-}
-
-func TestPool_ReleasedOnesDoNotHelpOut(t *testing.T) {
-	r := newRig(t, 100*mib, "")
-	p := r.a.NewPool(PoolUseOnOOM())
-	held := r.allocIn(p, 5*mib, 0) // keeps its segment
-	r.free(r.allocIn(p, 8*mib, 0))
-	require.NoError(t, p.Release())
-	_, err := r.tryAlloc(90*mib, 0)
-	requireOOM(t, err, ErrDeviceFull)
-	b := r.alloc(8*mib, 0)
-	require.NotEqual(t, r.place(held).segment, r.place(b).segment)
 }
 
 // recordingSource is a device's memory that counts what is asked of it.
@@ -255,45 +176,6 @@ func TestPool_GrowsARangeOfItsOwn(t *testing.T) {
 	require.EqualValues(t, 40*mib, r.reserved())
 	r.empty()
 	require.Equal(t, 1, r.dev.Live().Ranges)
-}
-
-// test_nested_mempool: a request goes to the innermost route that takes its stream.
-func TestRoute_InnermostCounts(t *testing.T) {
-	r := newRig(t, gib, "")
-	p, q := r.a.NewPool(), r.a.NewPool()
-	on := func(ids ...device.StreamID) func(device.Stream) bool {
-		return func(s device.Stream) bool {
-			for _, id := range ids {
-				if s.ID() == id {
-					return true
-				}
-			}
-			return false
-		}
-	}
-	poolOf := func(stream int) PoolID {
-		b := r.alloc(12*mib, stream)
-		for _, seg := range r.a.Snapshot().Segments {
-			if seg.Address == b.Ptr() {
-				return seg.PoolID
-			}
-		}
-		return PoolID{9, 9}
-	}
-	require.NoError(t, r.a.BeginRoute(p, on(1, 2)))
-	require.Equal(t, 2, p.Uses())
-	require.ErrorContains(t, r.a.BeginRoute(p, on(1)), "already recording to pool")
-	require.NoError(t, r.a.BeginRoute(q, on(2, 3)))
-	require.Equal(t, []PoolID{{}, {0, 1}, {0, 2}, {0, 2}}, []PoolID{poolOf(0), poolOf(1), poolOf(2), poolOf(3)})
-	require.NoError(t, r.a.EndRoute(q))
-	require.Equal(t, []PoolID{{0, 1}, {}}, []PoolID{poolOf(2), poolOf(3)})
-	require.NoError(t, r.a.EndRoute(p))
-	require.Equal(t, 1, p.Uses())
-	require.Equal(t, PoolID{}, poolOf(1))
-	require.ErrorContains(t, r.a.EndRoute(p), "is on no route")
-
-	other := newRig(t, gib, "")
-	require.ErrorContains(t, other.a.BeginRoute(p, on(1)), "of another allocator")
 }
 
 func TestClose_TakesPrivatePoolsToo(t *testing.T) {

@@ -14,8 +14,9 @@ var registry struct {
 }
 
 // For returns the allocator of a device, made at the first call: a Caching one with the settings of the environment (see
-// EnvConfig), or a Direct one if CISTERN_NO_MEMORY_CACHING or PYTORCH_NO_CUDA_MEMORY_CACHING is "1". It fails if the
-// settings in the environment are wrong, with a *ConfigError.
+// EnvConfig), an Async one if they say backend:cudaMallocAsync, or a Direct one if CISTERN_NO_MEMORY_CACHING or
+// PYTORCH_NO_CUDA_MEMORY_CACHING is "1". It fails if the settings in the environment are wrong, or ask for a backend that the
+// device does not have, with a *ConfigError.
 func For(dev device.Device) (Allocator, error) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -40,6 +41,9 @@ func newFor(dev device.Device) (Allocator, error) {
 	c, err := EnvConfig()
 	if err != nil {
 		return nil, err
+	}
+	if c.Backend == BackendAsync {
+		return NewAsync(dev, c)
 	}
 	return New(dev, c)
 }

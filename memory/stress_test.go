@@ -121,7 +121,8 @@ func stressObserver(t *testing.T, a *Caching) {
 		}
 		s := a.Stats()
 		if s.AllocatedBytes.All.Current > s.ActiveBytes.All.Current || s.ActiveBytes.All.Current > s.ReservedBytes.All.Current {
-			t.Errorf("allocated %d, active %d, reserved %d", s.AllocatedBytes.All.Current, s.ActiveBytes.All.Current, s.ReservedBytes.All.Current)
+			t.Errorf("allocated %d, active %d, reserved %d", s.AllocatedBytes.All.Current, s.ActiveBytes.All.Current,
+				s.ReservedBytes.All.Current)
 		}
 		a.Snapshot()
 		if i%20 == 0 {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/kernels/op"
@@ -19,18 +20,22 @@ type unscaleJob[T float] struct {
 
 // ampUnscale makes the Func of AmpUnscale.
 func ampUnscale[T float](l lane[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &unscaleJob[T]{lane: l} }}
 	return func(c *op.Call) error {
 		n := int(c.I[0])
-		inv := slice[float32](c.In[0].Ptr, 1)[0]
-		j := unscaleJob[T]{lane: l, grads: c.Out[:n], inv: T(inv)}
+		j := pool.Get().(*unscaleJob[T])
+		j.grads, j.inv = c.Out[:n], T(slice[float32](c.In[0].Ptr, 1)[0])
+		j.found.Store(false)
 		total := 0
 		for i := range j.grads {
 			total += j.grads[i].Len()
 		}
-		split(total, stepGrain, &j)
+		split(total, stepGrain, j)
 		if j.found.Load() {
 			slice[float32](c.Out[n].Ptr, 1)[0] = 1
 		}
+		j.grads = nil
+		pool.Put(j)
 		return nil
 	}
 }

@@ -56,9 +56,12 @@ func move[T any]() op.Func {
 	}
 }
 
-func (m *mover[T]) run(lo, hi int) {
+func (m *mover[T]) run(lo, hi int) { moveRange[T](&m.loop, lo, hi) }
+
+// moveRange copies elements lo..hi-1 of a loop over an output and an input.
+func moveRange[T any](l *loop, lo, hi int) {
 	var w walk
-	w.seek(&m.loop, lo)
+	w.seek(l, lo)
 	for lo < hi {
 		n := min(hi-lo, w.inner()-w.col)
 		dst, to := w.at(0)

@@ -44,12 +44,18 @@ type none = struct{}
 // elementwise makes a Func of a kernel. The lanes carry the types in memory.
 func elementwise[D, A, B, C any](dst lane[D], a lane[A], b lane[B], c lane[C], f kernel3[D, A, B, C]) op.Func {
 	direct := dst.direct && a.direct && b.direct && c.direct
+	inputs := 0
+	for _, there := range []bool{a.load != nil, b.load != nil, c.load != nil} {
+		if there {
+			inputs++
+		}
+	}
 	pool := &sync.Pool{New: func() any {
 		return &elements[D, A, B, C]{dst: dst, a: a, b: b, c: c, f: f}
 	}}
 	return func(call *op.Call) error {
 		e := pool.Get().(*elements[D, A, B, C])
-		e.set(&call.Out[0], call.In)
+		e.set(&call.Out[0], call.In[:inputs])
 		if e.total > 0 {
 			e.call = call
 			e.plain = direct && e.rowsStraight()

@@ -31,7 +31,7 @@ type gemm[T float] struct {
 	kernel *microkernel[T] // the one for this product
 	serial bool
 
-	*product[T]
+	product[T]
 	packedA, packedB []T
 	block            []T // results, where dst cannot hold sums on the way: half precision, or elements apart
 
@@ -43,14 +43,14 @@ type gemm[T float] struct {
 }
 
 func (g *gemm[T]) multiply(p *product[T], serial bool) {
-	g.product, g.serial, g.kernel = p, serial, g.all.choose(p.m, p.n)
+	g.product, g.serial, g.kernel = *p, serial, g.all.choose(p.m, p.n)
 	for g.i = 0; g.i < p.m; g.i += blockM {
 		for g.j = 0; g.j < p.n; g.j += blockN {
 			g.m, g.n = min(blockM, p.m-g.i), min(blockN, p.n-g.j)
 			g.multiplyBlock()
 		}
 	}
-	g.product, g.out = nil, nil
+	g.out = nil
 }
 
 func (g *gemm[T]) multiplyBlock() {
@@ -135,7 +135,7 @@ func (j *finishJob[T]) run(lo, hi int) {
 // packJobs is the number of packing jobs for a and for b.
 func (g *gemm[T]) packJobs() (a, b int) {
 	right := g.b.transposed()
-	return packJobs(&g.a, g.lane.direct, g.m, g.kernel.mr, g.k), packJobs(&right, g.lane.direct, g.n, g.kernel.nr, g.k)
+	return packJobs(&g.a, g.m, g.kernel.mr, g.k), packJobs(&right, g.n, g.kernel.nr, g.k)
 }
 
 // packJob does packing jobs: those for a, then those for b.
@@ -146,11 +146,13 @@ func (j *packJob[T]) run(lo, hi int) {
 	jobsA, _ := g.packJobs()
 	a := g.a.at(g.i, g.l, g.lane.size)
 	b := g.b.at(g.l, g.j, g.lane.size).transposed()
+	s := takeScratch()
+	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
 		if lo < jobsA {
-			pack(&g.lane, g.packedA, a, lo, g.m, g.kernel.mr, g.k, g.all.pack)
+			pack(&g.lane, g.packedA, a, lo, g.m, g.kernel.mr, g.k, g.all.pack, s)
 		} else {
-			pack(&g.lane, g.packedB, b, lo-jobsA, g.n, g.kernel.nr, g.k, g.all.pack)
+			pack(&g.lane, g.packedB, b, lo-jobsA, g.n, g.kernel.nr, g.k, g.all.pack, s)
 		}
 	}
 }

@@ -32,10 +32,10 @@ func dotAVX2(n int, a, b *float32) float32
 //go:noescape
 func dot4AVX2(n int, a *float32, ld int, b *float32, sums *[fewGroup]float32)
 
-// pack4AVX places four rows side by side: element l of row i goes to dst[l*width+i], for n elements, a multiple of 4.
+// pack4AVX is a packFour.
 //
 //go:noescape
-func pack4AVX(n int, dst *float32, width int, r0, r1, r2, r3 *float32)
+func pack4AVX(steps int, dst *float32, width int, src *float32, ld int)
 
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
@@ -49,7 +49,7 @@ func init() {
 		kernels64.wide = microkernel[float64]{"14x16 AVX-512", 14, 16, tile14x16AVX512}
 	}
 	kernels32.few = fewKernels[float32]{axpy4Vector, dotsVector}
-	kernels32.pack = packVector
+	kernels32.pack = pack4AVX
 }
 
 func axpy4Vector(y, a, x0, x1, x2, x3 []float32) {
@@ -76,16 +76,4 @@ func dotsVector(sums *[fewGroup]float32, count int, a []float32, ld int, b []flo
 	for r := 0; r < count && n < len(b); r++ {
 		sums[r] += dot(a[r*ld:][n:len(b)], b[n:])
 	}
-}
-
-func packVector(dst []float32, rows [][]float32, width int) (done int) {
-	n := len(rows[0]) &^ 3
-	for ; done+4 <= len(rows) && n > 0; done += 4 {
-		r := rows[done : done+4]
-		pack4AVX(n, &dst[done], width, &r[0][0], &r[1][0], &r[2][0], &r[3][0])
-		for i := 0; i < len(r) && n < len(r[i]); i++ {
-			placeRow(dst[n*width+done+i:], r[i][n:], width)
-		}
-	}
-	return done
 }

@@ -10,7 +10,7 @@ const (
 	maxFewRows = 16 // of a: with more, packing is faster
 	fewGroup   = 4  // rows of a that are computed together
 
-	fewColumns = 512 // of a piece: few enough to stay in the first-level cache with four rows of b
+	fewColumns = chunk / 2 // of a piece: few enough to stay in the first-level cache with four rows of b
 )
 
 // isFewRows reports whether multiplyFew is the way to compute p.
@@ -21,7 +21,7 @@ func isFewRows[T float](p *product[T]) bool {
 // fewJob is one product of few rows in work. It is a job over pieces of columns.
 type fewJob[T float] struct {
 	lane lane[T]
-	*product[T]
+	product[T]
 	kernels *fewKernels[T]
 	a       []T // rows of a, times alpha
 }
@@ -37,7 +37,7 @@ func multiplyFew[T float](l lane[T], p *product[T], serial bool) {
 		pool = &fewPools.wide
 	}
 	j := pool.Get().(*fewJob[T])
-	j.lane, j.product, j.kernels = l, p, &matMulKernelsOf[T]().few
+	j.lane, j.product, j.kernels = l, *p, &matMulKernelsOf[T]().few
 	j.a = sized(j.a, p.m*p.k)
 	for i := range p.m {
 		row := j.a[i*p.k:][:p.k]
@@ -52,7 +52,6 @@ func multiplyFew[T float](l lane[T], p *product[T], serial bool) {
 	} else {
 		split(pieces, max(1, elementGrain/(fewColumns*p.k)), j)
 	}
-	j.product = nil
 	pool.Put(j)
 }
 
@@ -75,7 +74,7 @@ func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 		sums[r] = laneBuffer[T](s, r, n)
 	}
 	if j.b.step == 1 {
-		j.addRows(sums[:m], i, c, n)
+		j.addRows(sums[:m], i, c, n, s)
 	} else {
 		j.dotColumns(sums[:m], i, c, n, s)
 	}
@@ -92,8 +91,20 @@ func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 	}
 }
 
+// along gives n elements of b from row l and column c on, along rows or columns, converted into the upper half of lane k if need
+// be: the lower halves hold sums.
+func (j *fewJob[T]) along(step, l, c, n, k int, s *scratch) []T {
+	p := offset(j.b.ptr, l*j.b.row+c*j.b.step, j.lane.size)
+	if j.lane.direct {
+		return slice[T](p, n)
+	}
+	buf := laneBuffer[T](s, k, chunk)[fewColumns:][:n]
+	j.lane.load(buf, p, step)
+	return buf
+}
+
 // addRows takes four rows of b at a time, for all rows of a, while they are in the cache.
-func (j *fewJob[T]) addRows(sums [][]T, i, c, n int) {
+func (j *fewJob[T]) addRows(sums [][]T, i, c, n int, s *scratch) {
 	for _, sum := range sums {
 		clear(sum)
 	}
@@ -101,7 +112,7 @@ func (j *fewJob[T]) addRows(sums [][]T, i, c, n int) {
 		var b [4][]T
 		steps := min(4, j.k-l)
 		for x := range steps {
-			b[x] = slice[T](offset(j.b.ptr, (l+x)*j.b.row+c, j.lane.size), n)
+			b[x] = j.along(j.b.step, l+x, c, n, x, s)
 		}
 		for r, sum := range sums {
 			a := j.a[(i+r)*j.k+l:][:steps]
@@ -116,14 +127,24 @@ func (j *fewJob[T]) addRows(sums [][]T, i, c, n int) {
 	}
 }
 
-// dotColumns takes a column of b at a time, for all rows of a.
+// dotColumns takes a column of b at a time, for all rows of a. Columns to be converted are taken in pieces.
 func (j *fewJob[T]) dotColumns(sums [][]T, i, c, n int, s *scratch) {
-	out := (*[fewGroup]T)(laneBuffer[T](s, 0, chunk)[fewColumns:])
+	out := (*[fewGroup]T)(laneBuffer[T](s, 3, chunk)[fewColumns:])
+	length := j.k
+	if !j.lane.direct {
+		length = min(j.k, fewColumns)
+	}
 	for x := range n {
-		b := slice[T](offset(j.b.ptr, (c+x)*j.b.step, j.lane.size), j.k)
-		j.kernels.dots(out, len(sums), j.a[i*j.k:], j.k, b)
-		for r, sum := range sums {
-			sum[x] = out[r]
+		for l := 0; l < j.k; l += length {
+			b := j.along(j.b.row, l, c+x, min(length, j.k-l), 0, s)
+			j.kernels.dots(out, len(sums), j.a[i*j.k+l:], j.k, b)
+			for r, sum := range sums {
+				if l == 0 {
+					sum[x] = out[r]
+				} else {
+					sum[x] += out[r]
+				}
+			}
 		}
 	}
 }

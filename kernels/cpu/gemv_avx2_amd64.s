@@ -120,16 +120,17 @@ loop:
 	VZEROUPPER
 	RET
 
-// func pack4AVX(n int, dst *float32, width int, r0, r1, r2, r3 *float32)
+// func pack4AVX(steps int, dst *float32, width int, src *float32, ld int)
 // Four elements of each row at a time: a transposition of 4x4.
-TEXT ·pack4AVX(SB), NOSPLIT, $0-56
-	MOVQ n+0(FP), CX
+TEXT ·pack4AVX(SB), NOSPLIT, $0-40
+	MOVQ steps+0(FP), CX
 	MOVQ dst+8(FP), DI
 	MOVQ width+16(FP), DX
-	MOVQ r0+24(FP), R8
-	MOVQ r1+32(FP), R9
-	MOVQ r2+40(FP), R10
-	MOVQ r3+48(FP), R11
+	MOVQ src+24(FP), R8
+	MOVQ ld+32(FP), AX
+	LEAQ (R8)(AX*4), R9
+	LEAQ (R9)(AX*4), R10
+	LEAQ (R10)(AX*4), R11
 	SHLQ $2, DX
 	LEAQ (DX)(DX*2), R12
 	XORQ BX, BX

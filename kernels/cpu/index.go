@@ -29,9 +29,8 @@ func checkIndices(c *op.Call, size int) error {
 
 // selection is one IndexSelect in work. It is a job over indices.
 type selection[T any] struct {
-	mover[T] // operands: slice 0 of the output, slice 0 of the input
-	call     *op.Call
-	dim      int
+	call *op.Call
+	dim  int
 }
 
 // indexSelect makes the IndexSelect of elements that have the size of T.
@@ -52,14 +51,13 @@ func indexSelect[T any]() op.Func {
 }
 
 func (s *selection[T]) run(lo, hi int) {
-	var m mover[T]
+	tmp := takeScratch()
+	defer scratches.Put(tmp)
 	for i := lo; i < hi; i++ {
 		dst := sliceAt(&s.call.Out[0], s.dim, i)
 		src := [1]op.View{sliceAt(&s.call.In[0], s.dim, int(int64At(&s.call.In[1], i)))}
-		m.set(&dst, src[:])
-		if m.total > 0 {
-			m.run(0, m.total)
-		}
+		tmp.loop.set(&dst, src[:])
+		moveRange[T](&tmp.loop, 0, tmp.loop.total)
 	}
 }
 
@@ -111,7 +109,6 @@ func (a *accumulation[T]) sortIndices(indices *op.View) {
 func (a *accumulation[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
-	var l loop
 	for ; lo < hi; lo++ {
 		end := len(a.order)
 		if lo+1 < len(a.first) {
@@ -120,8 +117,8 @@ func (a *accumulation[T]) run(lo, hi int) {
 		group := a.order[a.first[lo]:end]
 		dst := sliceAt(&a.call.Out[0], a.dim, int(group[0]/a.count))
 		src := [1]op.View{sliceAt(&a.call.In[0], a.dim, 0)}
-		l.set(&dst, src[:])
-		a.addGroup(&l, group, s)
+		s.loop.set(&dst, src[:])
+		a.addGroup(&s.loop, group, s)
 	}
 }
 

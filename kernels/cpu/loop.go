@@ -138,6 +138,9 @@ type walk struct {
 // seek moves to element pos of the loop.
 func (w *walk) seek(l *loop, pos int) {
 	w.loop = l
+	if l.total == 0 {
+		return
+	}
 	w.col = pos % l.inner()
 	row := pos / l.inner()
 	for d := l.ndim - 2; d >= 0; d-- {

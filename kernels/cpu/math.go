@@ -52,21 +52,21 @@ func tanhNarrow(x float64) float64 {
 func normalNarrow(x float64) (cdf, gauss float64) {
 	z := math.Abs(x)
 	t := 1 / (1 + float64(0.33*z))
-	p := -0.012115298089478648
-	p = float64(p*t) + 0.08432695100429169
-	p = float64(p*t) - 0.24479869757047804
-	p = float64(p*t) + 0.3697350840434413
+	p := -0.012115298089478642
+	p = float64(p*t) + 0.08432695100429166
+	p = float64(p*t) - 0.24479869757047798
+	p = float64(p*t) + 0.36973508404344124
 	p = float64(p*t) - 0.29102966584349915
-	p = float64(p*t) + 0.11510709964405506
-	p = float64(p*t) - 0.061058152357172914
-	p = float64(p*t) + 0.021507168141219803
+	p = float64(p*t) + 0.11510709964405509
+	p = float64(p*t) - 0.06105815235717292
+	p = float64(p*t) + 0.021507168141219817
 	p = float64(p*t) + 0.04896289449743425
 	p = float64(p*t) + 0.08875117453456417
 	p = float64(p*t) + 0.11730945837597177
 	p = float64(p*t) + 0.13165103134882583
 	p = float64(p*t) + 0.13165095231314905
 	gauss = expNarrow(-0.5 * z * z)
-	cdf = gauss * t * p
+	cdf = float64(gauss * t * p)
 	if x > 0 {
 		cdf = 1 - cdf
 	}

@@ -88,38 +88,38 @@ DATA constants<>+640(SB)/8, $0x3fd51eb851eb851f // third: the normal distributio
 DATA constants<>+648(SB)/8, $0x3fd51eb851eb851f
 DATA constants<>+656(SB)/8, $0x3fd51eb851eb851f
 DATA constants<>+664(SB)/8, $0x3fd51eb851eb851f
-DATA constants<>+672(SB)/8, $0xbf88cfe7c89ad543 // n12
-DATA constants<>+680(SB)/8, $0xbf88cfe7c89ad543
-DATA constants<>+688(SB)/8, $0xbf88cfe7c89ad543
-DATA constants<>+696(SB)/8, $0xbf88cfe7c89ad543
-DATA constants<>+704(SB)/8, $0x3fb5967378bc1da2 // n11
-DATA constants<>+712(SB)/8, $0x3fb5967378bc1da2
-DATA constants<>+720(SB)/8, $0x3fb5967378bc1da2
-DATA constants<>+728(SB)/8, $0x3fb5967378bc1da2
-DATA constants<>+736(SB)/8, $0xbfcf55905015949d // n10
-DATA constants<>+744(SB)/8, $0xbfcf55905015949d
-DATA constants<>+752(SB)/8, $0xbfcf55905015949d
-DATA constants<>+760(SB)/8, $0xbfcf55905015949d
-DATA constants<>+768(SB)/8, $0x3fd7a9bd5789a005 // n9
-DATA constants<>+776(SB)/8, $0x3fd7a9bd5789a005
-DATA constants<>+784(SB)/8, $0x3fd7a9bd5789a005
-DATA constants<>+792(SB)/8, $0x3fd7a9bd5789a005
+DATA constants<>+672(SB)/8, $0xbf88cfe7c89ad53f // n12
+DATA constants<>+680(SB)/8, $0xbf88cfe7c89ad53f
+DATA constants<>+688(SB)/8, $0xbf88cfe7c89ad53f
+DATA constants<>+696(SB)/8, $0xbf88cfe7c89ad53f
+DATA constants<>+704(SB)/8, $0x3fb5967378bc1da0 // n11
+DATA constants<>+712(SB)/8, $0x3fb5967378bc1da0
+DATA constants<>+720(SB)/8, $0x3fb5967378bc1da0
+DATA constants<>+728(SB)/8, $0x3fb5967378bc1da0
+DATA constants<>+736(SB)/8, $0xbfcf55905015949b // n10
+DATA constants<>+744(SB)/8, $0xbfcf55905015949b
+DATA constants<>+752(SB)/8, $0xbfcf55905015949b
+DATA constants<>+760(SB)/8, $0xbfcf55905015949b
+DATA constants<>+768(SB)/8, $0x3fd7a9bd5789a004 // n9
+DATA constants<>+776(SB)/8, $0x3fd7a9bd5789a004
+DATA constants<>+784(SB)/8, $0x3fd7a9bd5789a004
+DATA constants<>+792(SB)/8, $0x3fd7a9bd5789a004
 DATA constants<>+800(SB)/8, $0xbfd2a03ae43dac3b // n8
 DATA constants<>+808(SB)/8, $0xbfd2a03ae43dac3b
 DATA constants<>+816(SB)/8, $0xbfd2a03ae43dac3b
 DATA constants<>+824(SB)/8, $0xbfd2a03ae43dac3b
-DATA constants<>+832(SB)/8, $0x3fbd77a8ac82358f // n7
-DATA constants<>+840(SB)/8, $0x3fbd77a8ac82358f
-DATA constants<>+848(SB)/8, $0x3fbd77a8ac82358f
-DATA constants<>+856(SB)/8, $0x3fbd77a8ac82358f
-DATA constants<>+864(SB)/8, $0xbfaf43039f0e75dd // n6
-DATA constants<>+872(SB)/8, $0xbfaf43039f0e75dd
-DATA constants<>+880(SB)/8, $0xbfaf43039f0e75dd
-DATA constants<>+888(SB)/8, $0xbfaf43039f0e75dd
-DATA constants<>+896(SB)/8, $0x3f9605f99f2f3807 // n5
-DATA constants<>+904(SB)/8, $0x3f9605f99f2f3807
-DATA constants<>+912(SB)/8, $0x3f9605f99f2f3807
-DATA constants<>+920(SB)/8, $0x3f9605f99f2f3807
+DATA constants<>+832(SB)/8, $0x3fbd77a8ac823591 // n7
+DATA constants<>+840(SB)/8, $0x3fbd77a8ac823591
+DATA constants<>+848(SB)/8, $0x3fbd77a8ac823591
+DATA constants<>+856(SB)/8, $0x3fbd77a8ac823591
+DATA constants<>+864(SB)/8, $0xbfaf43039f0e75de // n6
+DATA constants<>+872(SB)/8, $0xbfaf43039f0e75de
+DATA constants<>+880(SB)/8, $0xbfaf43039f0e75de
+DATA constants<>+888(SB)/8, $0xbfaf43039f0e75de
+DATA constants<>+896(SB)/8, $0x3f9605f99f2f380b // n5
+DATA constants<>+904(SB)/8, $0x3f9605f99f2f380b
+DATA constants<>+912(SB)/8, $0x3f9605f99f2f380b
+DATA constants<>+920(SB)/8, $0x3f9605f99f2f380b
 DATA constants<>+928(SB)/8, $0x3fa911aa1d2aff3a // n4
 DATA constants<>+936(SB)/8, $0x3fa911aa1d2aff3a
 DATA constants<>+944(SB)/8, $0x3fa911aa1d2aff3a

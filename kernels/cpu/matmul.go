@@ -137,7 +137,7 @@ func (m *matMulCall[T]) run(lo, hi int) {
 // multiply chooses how to compute one product. It looks at nothing but its sizes and strides, so that results are the same
 // everywhere.
 func (m *matMulCall[T]) multiply(p product[T]) {
-	if m.lane.direct && p.k > 0 {
+	if p.k > 0 {
 		if q := p.transposed(); q.m < p.m && isFewRows(&q) {
 			p = q
 		}

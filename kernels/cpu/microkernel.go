@@ -4,7 +4,7 @@ package cpu
 type matMulKernels[T float] struct {
 	wide, narrow microkernel[T] // of many, and of few results; both may be the same
 	few          fewKernels[T]
-	pack         func(dst []T, rows [][]T, width int) (done int) // see packRows
+	pack         packFour[T]
 }
 
 // microkernel multiplies a panel of mr rows with a panel of nr columns.
@@ -37,7 +37,7 @@ var (
 
 func goKernels[T float]() matMulKernels[T] {
 	m := microkernel[T]{"4x4 Go", 4, 4, tileGo[T]}
-	return matMulKernels[T]{wide: m, narrow: m, few: fewKernels[T]{axpy4[T], dots[T]}, pack: packNone[T]}
+	return matMulKernels[T]{wide: m, narrow: m, few: fewKernels[T]{axpy4[T], dots[T]}}
 }
 
 func matMulKernelsOf[T float]() *matMulKernels[T] {

@@ -14,13 +14,16 @@ func nll[T float](l lane[T]) op.Func {
 		if err := checkClasses(c, a.Shape[1]); err != nil {
 			return err
 		}
+		s := takeScratch()
+		defer scratches.Put(s)
+		v := laneBuffer[T](s, 0, 1)
 		for n := range dst.Shape[0] {
-			var v [1]T
+			v[0] = 0
 			if class := int64At(classes, n); class != c.I[0] {
-				l.load(v[:], offset(a.Ptr, n*a.Strides[0]+int(class)*a.Strides[1], l.size), 1)
+				l.load(v, offset(a.Ptr, n*a.Strides[0]+int(class)*a.Strides[1], l.size), 1)
 				v[0] = -v[0]
 			}
-			l.store(offset(dst.Ptr, n*dst.Strides[0], l.size), 1, v[:])
+			l.store(offset(dst.Ptr, n*dst.Strides[0], l.size), 1, v)
 		}
 		return nil
 	}
@@ -28,24 +31,26 @@ func nll[T float](l lane[T]) op.Func {
 
 // nllGrad makes the Func of NLLGrad.
 func nllGrad[T float](l lane[T]) op.Func {
-	zero := nullary(l, fill[T])
+	zero := nullary(l, func(dst []T, _ *op.Call) { clear(dst) })
 	return func(c *op.Call) error {
 		dst, a, classes := &c.Out[0], &c.In[0], &c.In[1]
 		if err := checkClasses(c, dst.Shape[1]); err != nil {
 			return err
 		}
-		if err := zero(&op.Call{Op: op.Fill, Stream: c.Stream, Out: c.Out}); err != nil {
+		if err := zero(c); err != nil {
 			return err
 		}
+		s := takeScratch()
+		defer scratches.Put(s)
+		v := laneBuffer[T](s, 0, 1)
 		for n := range dst.Shape[0] {
 			class := int64At(classes, n)
 			if class == c.I[0] {
 				continue
 			}
-			var v [1]T
-			l.load(v[:], offset(a.Ptr, n*a.Strides[0], l.size), 1)
+			l.load(v, offset(a.Ptr, n*a.Strides[0], l.size), 1)
 			v[0] = -v[0]
-			l.store(offset(dst.Ptr, n*dst.Strides[0]+int(class)*dst.Strides[1], l.size), 1, v[:])
+			l.store(offset(dst.Ptr, n*dst.Strides[0]+int(class)*dst.Strides[1], l.size), 1, v)
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"sync"
 
 	"github.com/cistern-ml/cistern/kernels/op"
 )
@@ -25,13 +26,17 @@ type stepJob[T float] struct {
 
 // optimizer makes the Func of an optimizer's step.
 func optimizer[T float](l lane[T], f stepKernel[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &stepJob[T]{lane: l, f: f} }}
 	return func(c *op.Call) error {
-		j := stepJob[T]{lane: l, f: f, call: c, n: int(c.I[0])}
+		j := pool.Get().(*stepJob[T])
+		j.call, j.n = c, int(c.I[0])
 		total := 0
 		for i := range j.n {
 			total += c.Out[i].Len()
 		}
-		split(total, stepGrain, &j)
+		split(total, stepGrain, j)
+		j.call = nil
+		pool.Put(j)
 		return nil
 	}
 }

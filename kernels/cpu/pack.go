@@ -4,83 +4,107 @@ package cpu
 // Rows beyond the last are filled with zeros, so that micro-kernels need not know about ends. For the right operand of a
 // product, "rows" are columns: it is packed transposed.
 
-// maxPanel is the largest width of a panel, packSteps the number of steps packed together, of several panels or rows.
-const (
-	maxPanel  = 32
-	packSteps = 16
-)
+// packSteps is the number of steps packed together, of several panels or rows.
+const packSteps = 16
 
 // packJobs is how many jobs the packing of count rows and k steps makes: one for a panel, or, where the elements of a step
 // lie side by side, one for some steps of all panels, so that memory is read in the order in which it lies.
-func packJobs(a *matrix, direct bool, count, width, k int) int {
-	if direct && a.row == 1 {
+func packJobs(a *matrix, count, width, k int) int {
+	if a.row == 1 {
 		return panels(k, packSteps)
 	}
 	return panels(count, width)
 }
 
 // pack does one of the jobs. The last panel of dst is as large as the others.
-func pack[T float](l *lane[T], dst []T, a matrix, job, count, width, k int, rows func([]T, [][]T, int) int) {
-	if l.direct && a.row == 1 {
+func pack[T float](l *lane[T], dst []T, a matrix, job, count, width, k int, four packFour[T], s *scratch) {
+	if a.row == 1 {
 		first := job * packSteps
-		packStepsOf(l, dst, a, first, min(first+packSteps, k), count, width, k)
+		packStepsOf(l, dst, a, first, min(first+packSteps, k), count, width, k, s)
 		return
 	}
 	i := job * width
 	n := min(width, count-i)
 	panel, from := dst[i*k:][:width*k], a.at(i, 0, l.size)
 	if l.direct && a.step == 1 {
-		packRows(panel, from, n, width, k, l.size, rows)
+		packRows(panel, from, n, width, k, l.size, four)
 	} else {
-		packConverted(l, panel, from, n, width, k)
+		packConverted(l, panel, from, n, width, k, s)
 	}
 	if n < width {
-		for s := range k {
-			clear(panel[s*width+n : (s+1)*width])
+		for x := range k {
+			clear(panel[x*width+n : (x+1)*width])
 		}
 	}
 }
 
-// packStepsOf packs steps s..end-1 of all panels.
-func packStepsOf[T float](l *lane[T], dst []T, a matrix, s, end, count, width, k int) {
+// packStepsOf packs steps first..end-1 of all panels.
+func packStepsOf[T float](l *lane[T], dst []T, a matrix, first, end, count, width, k int, s *scratch) {
+	if !l.direct {
+		for x := first; x < end; x++ {
+			packStep(l, dst, a, x, count, width, k, s)
+		}
+		return
+	}
 	var step [packSteps][]T
-	for x := s; x < end; x++ {
-		step[x-s] = slice[T](offset(a.ptr, x*a.step, l.size), count)
+	for x := first; x < end; x++ {
+		step[x-first] = slice[T](offset(a.ptr, x*a.step, l.size), count)
 	}
 	for i := 0; i < count; i += width {
 		n := min(width, count-i)
-		for x, from := range step[:end-s] {
-			to := dst[i*k+(s+x)*width:][:width]
+		for x, from := range step[:end-first] {
+			to := dst[i*k+(first+x)*width:][:width]
 			copy(to, from[i:i+n])
 			clear(to[n:])
 		}
 	}
 }
 
-// packRows packs a panel of n rows whose elements lie side by side. The processor's function does as many as it can.
-func packRows[T float](dst []T, a matrix, n, width, k, size int, vector func([]T, [][]T, int) int) {
-	var rows [maxPanel][]T
-	for s := 0; s < k; s += packSteps {
-		steps := min(packSteps, k-s)
-		for i := range n {
-			rows[i] = slice[T](offset(a.ptr, i*a.row+s, size), steps)
-		}
-		to := dst[s*width:]
-		for i := vector(to, rows[:n], width); i < n; i++ {
-			placeRow(to[i:], rows[i], width)
+// packStep packs one step of all panels, converting as many panels together as fit into a lane.
+func packStep[T float](l *lane[T], dst []T, a matrix, x, count, width, k int, s *scratch) {
+	for i := 0; i < count; {
+		buf := laneBuffer[T](s, 0, min(chunk/width*width, count-i))
+		l.load(buf, offset(a.ptr, i+x*a.step, l.size), 1)
+		for len(buf) > 0 {
+			to := dst[i*k+x*width:][:width]
+			n := copy(to, buf)
+			clear(to[n:])
+			buf = buf[n:]
+			i += n
 		}
 	}
 }
 
-// packNone is the function of processors without one: it leaves all rows to Go.
-func packNone[T float]([]T, [][]T, int) int { return 0 }
+// packFour packs steps elements, a multiple of 4, of four rows that begin at src and are ld apart: element l of row i goes to
+// dst + l*width + i. It is nil where the processor has no instructions for it.
+type packFour[T float] func(steps int, dst *T, width int, src *T, ld int)
+
+// packRows packs a panel of n rows whose elements lie side by side, some steps of all rows at a time: the places that they go
+// to then stay in the first-level cache.
+func packRows[T float](dst []T, a matrix, n, width, k, size int, four packFour[T]) {
+	for x := 0; x < k; x += packSteps {
+		steps := min(packSteps, k-x)
+		to := dst[x*width:]
+		i, done := 0, steps&^3
+		for ; four != nil && done > 0 && i+4 <= n; i += 4 {
+			row := slice[T](offset(a.ptr, i*a.row+x, size), 1)
+			four(done, &to[i], width, &row[0], a.row)
+			for r := i; r < i+4 && done < steps; r++ {
+				placeRow(to[done*width+r:], slice[T](offset(a.ptr, r*a.row+x+done, size), steps-done), width)
+			}
+		}
+		for ; i < n; i++ {
+			placeRow(to[i:], slice[T](offset(a.ptr, i*a.row+x, size), steps), width)
+		}
+	}
+}
 
 // packConverted packs a panel of n rows that are strided or converted: each is gathered first.
-func packConverted[T float](l *lane[T], dst []T, a matrix, n, width, k int) {
-	var row [blockK]T
+func packConverted[T float](l *lane[T], dst []T, a matrix, n, width, k int, s *scratch) {
+	row := laneBuffer[T](s, 0, k)
 	for i := range n {
-		l.load(row[:k], offset(a.ptr, i*a.row, l.size), a.step)
-		placeRow(dst[i:], row[:k], width)
+		l.load(row, offset(a.ptr, i*a.row, l.size), a.step)
+		placeRow(dst[i:], row, width)
 	}
 }
 

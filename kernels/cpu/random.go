@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"sync"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels/op"
@@ -18,9 +19,13 @@ type randomizer[T float] struct {
 
 // random makes the Func of an operation that turns uniform numbers into others.
 func random[T float](out lane[T], shape func(u []T, c *op.Call)) op.Func {
+	pool := &sync.Pool{New: func() any { return &randomizer[T]{out: out, shape: shape} }}
 	return func(c *op.Call) error {
-		r := randomizer[T]{call: c, out: out, shape: shape}
-		split((c.Out[0].Len()+3)/4, elementGrain/16, &r)
+		r := pool.Get().(*randomizer[T])
+		r.call = c
+		split((c.Out[0].Len()+3)/4, elementGrain/16, r)
+		r.call = nil
+		pool.Put(r)
 		return nil
 	}
 }

@@ -1,0 +1,71 @@
+// Package amp trains in mixed precision, with PyTorch's rules, names and defaults (torch.amp): each operation runs in the
+// precision that suits it, and small gradients are kept from vanishing.
+//
+//	scaler := amp.NewGradScaler()
+//	for images, labels := range batches {
+//		g := autograd.NewGraph(dev, amp.Autocast(tensor.Float16))
+//		loss := model.Forward(g.Input(images)).CrossEntropy(g.Input(labels))
+//		err := scaler.Backward(loss)   // gradients of the scaled loss
+//		g.Release()
+//		...
+//		err = scaler.Step(opt)         // unscales, and leaves the step out if a gradient overflowed
+//		opt.ZeroGrad()
+//		err = scaler.Update()          // adapts the scale
+//	}
+//
+// The two parts, autocast and GradScaler, know nothing of each other. Float16 needs both; bfloat16 has the range of float32 and
+// needs no scaler, but has only 8 bits of precision.
+//
+// # Autocast
+//
+// A graph made with Autocast asks the policy (policy.go) for the class of each operation before it runs, and converts the
+// operation's inputs accordingly:
+//
+//	lower precision   matmul, linear                        inputs become float16 or bfloat16
+//	float32           exp, log, pow, losses, softmax, sum   inputs become float32, and so the result
+//	widest input      addcmul, dot (none of autograd yet)   float32 if an input is, else the lower precision
+//	untouched         everything else                       as without autocast
+//	banned            binary_cross_entropy                  an error that names the safe form
+//
+// Only eligible inputs are converted: floating-point, but not float64. A product of a float64 with anything else therefore fails
+// as it does without autocast. The policy is that of PyTorch for CUDA devices, on every device: the same program computes
+// in the same precision, and takes the same memory, wherever it runs.
+//
+// Conversions are operations of the graph. Gradients come back through them, so that each leaf gets a gradient in its own
+// type: parameters stay in float32, and so do their gradients and what an optimizer keeps. Gradient rules themselves are never
+// cast: they run in the types of their forward operation.
+//
+// Region changes autocast for a part of a program, and nests.
+//
+// # Memory
+//
+// What is converted for one operation is freed when that operation has run, except what it saves for backward. Weights are used
+// again, by other layers and other steps of a sequence, so their casts are kept: one 16-bit copy of each float32 leaf that
+// requires a gradient, for each lower precision, from its first use until Graph.Release. CacheEnabled(false) trades
+// that memory for a conversion at each use. A weight that is changed in place is cast anew.
+//
+// # GradScaler
+//
+// Float16 has no numbers between 0 and 6e-8, and gradients are often smaller. GradScaler multiplies the loss by a scale, so
+// the gradients are larger by it. If the scale is too large, some gradient becomes infinite or NaN: then the step is left out
+// and the scale is halved. If that has not happened for 2000 steps, the scale is doubled. So it stays just below what
+// the gradients allow. One iteration, and what an optimizer may do in it:
+//
+//	Scale, Backward   any number of times; gradients accumulate, all with one scale
+//	Unscale           once for each optimizer, if gradients are looked at or clipped
+//	Step              once for each optimizer; unscales if Unscale did not
+//	Update            once; all optimizers begin anew
+//
+//	ready --Unscale--> unscaled --Step--> stepped --Update--> ready
+//	  \---------------Step--------------/
+//
+// Everything else is a *ScalerError with PyTorch's text. Several optimizers share one scaler: each skips by itself, and the scale
+// backs off if any of them had to.
+//
+// # The device decides
+//
+// Scale, growth tracker and the flag "a gradient overflowed" are tensors. Unscale is one launch for all gradients of a type,
+// which divides and searches at the same time; Update is one launch that reads the flags. The host waits once in an
+// iteration, in Step, to learn whether to call the optimizer; an optimizer that reads the flag itself (FusedStepper) spares that
+// too. Streams are ordered by events: graph, parameters and scaler may each be on their own, and gradients on several devices.
+package amp

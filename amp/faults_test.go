@@ -1,0 +1,132 @@
+package amp_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/amp"
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// faultRig runs iterations on a simulated device without a cache, so that each allocation is a call of the driver. Graph,
+// parameters and scaler are on three streams.
+type faultRig struct {
+	t      *testing.T
+	dev    *sim.Device
+	alloc  memory.Allocator
+	graphs device.Stream
+	params []*autograd.Parameter
+	opt    *optim.Grouped
+	scaler *amp.GradScaler
+}
+
+func newFaultRig(t *testing.T) *faultRig {
+	r := &faultRig{t: t, dev: sim.New(1 << 30), scaler: amp.NewGradScaler()}
+	r.alloc = memory.NewDirect(r.dev)
+	graphs, err := r.dev.NewStream()
+	require.NoError(t, err)
+	other, err := r.dev.NewStream()
+	require.NoError(t, err)
+	r.graphs = graphs
+	e, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc), tensor.WithStream(other))
+	require.NoError(t, err)
+	for range 2 {
+		w, err := tensor.Ones(e, tensor.Float32, 8, 8)
+		require.NoError(t, err)
+		r.params = append(r.params, autograd.NewParameter("w", w))
+	}
+	r.opt = optim.SGD(r.params)
+	t.Cleanup(func() {
+		for _, p := range r.params {
+			p.Release()
+		}
+		require.NoError(t, r.dev.Close())
+	})
+	return r
+}
+
+func (r *faultRig) allocated() int64 { return r.alloc.Stats().AllocatedBytes.All.Current }
+
+// iteration stops at the first error, and lets go of what it had.
+func (r *faultRig) iteration() error {
+	home, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc))
+	if err != nil {
+		return err
+	}
+	one, err := tensor.Ones(home, tensor.Float32)
+	if err != nil {
+		return err
+	}
+	defer one.Release()
+	first, err := r.scaler.ScaleTensor(one) // puts the scaler on the default stream
+	if err != nil {
+		return err
+	}
+	first.Release()
+	if err := r.backward(); err != nil {
+		return err
+	}
+	gaps, err := r.params[1].Grad().T() // a gradient that is unscaled in a copy
+	if err != nil {
+		return err
+	}
+	r.params[1].SetGrad(gaps)
+	if err := r.scaler.Step(r.opt); err != nil {
+		return err
+	}
+	if err := r.scaler.Update(); err != nil {
+		return err
+	}
+	if _, err := r.scaler.State(); err != nil {
+		return err
+	}
+	if err := r.scaler.Update(amp.NewScaleTensor(one)); err != nil {
+		return err
+	}
+	return r.scaler.LoadState(amp.State{Scale: 2, GrowthFactor: 2, BackoffFactor: 0.5, GrowthInterval: 1})
+}
+
+func (r *faultRig) backward() error {
+	g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.OnStream(r.graphs), amp.Autocast(tensor.Float16))
+	defer g.Release()
+	return r.scaler.Backward(g.Param(r.params[0]).MatMul(g.Param(r.params[1])).Sum(nil, false))
+}
+
+// Every call of the driver fails once, in every place where an iteration makes it: the error comes out, and no memory stays.
+func TestScaling_ReturnsEveryErrorOfTheDriverAndLosesNothing(t *testing.T) {
+	for kind, least := range map[sim.CallKind]int{
+		sim.CallMalloc: 15, sim.CallSubmit: 15, sim.CallFill: 1, sim.CallCopyToHost: 3,
+		sim.CallEventCreate: 8, sim.CallEventRecord: 8, sim.CallStreamWait: 8, sim.CallEventClose: 8,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			r := newFaultRig(t)
+			base := r.allocated()
+			cause := errors.New("injected")
+			want := cause
+			if kind == sim.CallMalloc {
+				cause, want = device.ErrOutOfMemory, memory.ErrOutOfMemory
+			}
+			failed := 0
+			for nth := 1; ; nth++ {
+				r.dev.FailNext(kind, nth, cause)
+				err := r.iteration()
+				r.opt.ZeroGrad()
+				r.scaler.Release()
+				require.Equal(t, base, r.allocated(), "the parameters are left")
+				if err == nil {
+					break
+				}
+				require.ErrorIs(t, err, want)
+				failed++
+			}
+			require.GreaterOrEqual(t, failed, least)
+		})
+	}
+}

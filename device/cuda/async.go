@@ -1,0 +1,162 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
+)
+
+// The driver's own stream-ordered allocator, cudaMallocAsync in the runtime's words. The device's default pool is used.
+
+// StreamOrdered reports whether the device has such memory: a driver of CUDA 11.2 or newer that supports it.
+func (d *Device) StreamOrdered() bool { return d.pools }
+
+// AllocAsync takes memory for work on s, behind what is on it. It is not freed by Free but by FreeAsync.
+func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
+	const call = "AllocAsync"
+	own, err := d.ownStream(call, s)
+	if err != nil {
+		return 0, err
+	}
+	if bytes == 0 {
+		return 0, d.fail(call, device.ErrInvalidValue, "0 bytes")
+	}
+	if _, err := d.defaultPool(); err != nil {
+		return 0, err
+	}
+	b, err := own.begin(call)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Release()
+	b.Add(driver.MemAllocAsync, b.Out(0), uintptr(bytes), own.handle)
+	if f, r := b.Run(); r != driver.Success {
+		return 0, d.failed(f, r, "%d bytes wanted, stream %d", bytes, own.id)
+	}
+	p := device.Ptr(b.Value(0))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.async[p] = bytes
+	return p, nil
+}
+
+// FreeAsync gives memory back when the work that is on s is done.
+func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
+	const call = "FreeAsync"
+	own, err := d.ownStream(call, s)
+	if err != nil {
+		return err
+	}
+	b, err := own.begin(call)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	d.mu.Lock()
+	bytes, ok := d.mu.async[p]
+	delete(d.mu.async, p)
+	d.mu.Unlock()
+	if !ok {
+		return d.fail(call, device.ErrInvalidValue, "address %#x was not returned by AllocAsync or is freed", uintptr(p))
+	}
+	b.Add(driver.MemFreeAsync, uintptr(p), own.handle)
+	if f, r := b.Run(); r != driver.Success {
+		d.mu.Lock()
+		d.mu.async[p] = bytes
+		d.mu.Unlock()
+		return d.failed(f, r, "address %#x, stream %d", uintptr(p), own.id)
+	}
+	return nil
+}
+
+// TrimPool gives memory of the pool that nobody uses back, down to keep bytes.
+func (d *Device) TrimPool(keep uint64) error {
+	pool, err := d.defaultPool()
+	if err != nil {
+		return err
+	}
+	return d.call("TrimPool", driver.MemPoolTrimTo, pool, uintptr(keep))
+}
+
+// PoolUsage returns the pool's figures.
+func (d *Device) PoolUsage() (u device.PoolUsage, err error) {
+	for _, want := range []struct {
+		attribute uintptr
+		to        *uint64
+	}{
+		{driver.PoolUsedCurrent, &u.Used}, {driver.PoolUsedHigh, &u.UsedPeak},
+		{driver.PoolReservedCurrent, &u.Reserved}, {driver.PoolReservedHigh, &u.ReservedPeak},
+	} {
+		if err := d.poolAttribute("PoolUsage", driver.MemPoolGetAttribute, want.attribute, want.to); err != nil {
+			return device.PoolUsage{}, err
+		}
+	}
+	return u, nil
+}
+
+// ResetPoolPeaks sets the peaks to the current figures.
+func (d *Device) ResetPoolPeaks() error {
+	for _, attribute := range []uintptr{driver.PoolUsedHigh, driver.PoolReservedHigh} {
+		if err := d.poolAttribute("ResetPoolPeaks", driver.MemPoolSetAttribute, attribute, new(uint64)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Device) poolAttribute(call string, f driver.Func, attribute uintptr, value *uint64) error {
+	pool, err := d.defaultPool()
+	if err != nil {
+		return err
+	}
+	b, err := d.begin(call)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	b.Add(f, pool, attribute, driver.Keep(b, value))
+	if f, r := b.Run(); r != driver.Success {
+		return d.failed(f, r, "attribute %d", attribute)
+	}
+	return nil
+}
+
+// defaultPool returns the device's pool. The first call tells the driver to keep what is freed: by default it gives all
+// memory back whenever somebody synchronises.
+func (d *Device) defaultPool() (uintptr, error) {
+	if pool := d.pool.Load(); pool != 0 {
+		return pool, nil
+	}
+	const call = "StreamOrdered"
+	if !d.pools {
+		return 0, d.fail(call, device.ErrUnavailable, "the device or its driver has no stream-ordered memory")
+	}
+	b, err := d.begin(call)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Release()
+	b.Add(driver.DeviceGetDefaultMemPool, b.Out(0), d.ordinal)
+	if f, r := b.Run(); r != driver.Success {
+		return 0, d.failed(f, r, "")
+	}
+	pool, everything := uintptr(b.Value(0)), uint64(math.MaxUint64)
+	b.Reset()
+	b.Add(driver.CtxSetCurrent, d.context.Load())
+	b.Add(driver.MemPoolSetAttribute, pool, driver.PoolReleaseThreshold, driver.Keep(b, &everything))
+	if f, r := b.Run(); r != driver.Success {
+		return 0, d.failed(f, r, "")
+	}
+	d.pool.Store(pool)
+	return pool, nil
+}
+
+// ownStream returns s as a stream of this device.
+func (d *Device) ownStream(call string, s device.Stream) (*Stream, error) {
+	own, ok := s.(*Stream)
+	if !ok || own == nil || own.device != d {
+		return nil, d.wrongDevice(call, "stream")
+	}
+	return own, nil
+}

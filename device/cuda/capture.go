@@ -1,0 +1,112 @@
+package cuda
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
+)
+
+// capture is a graph capture that goes on: the streams that are part of it. The driver knows that too, but asking it costs a
+// call, and a wrong question ends the capture.
+//
+// Captures are of the relaxed kind. The others forbid some calls to the thread that captures, or to all others, and must
+// be ended on the thread where they began; goroutines have no such thread. What could harm a capture is refused here,
+// before the driver sees it.
+type capture struct {
+	origin *Stream
+	mu     sync.Mutex
+	ended  bool
+	parts  []*Stream
+}
+
+// join makes s part of the capture.
+func (c *capture) join(s *Stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended && !slices.Contains(c.parts, s) {
+		c.parts = append(c.parts, s)
+		s.capture.Store(c)
+		s.device.captures.Add(1)
+	}
+}
+
+// end lets the streams go.
+func (c *capture) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for _, s := range c.parts {
+		s.capture.Store(nil)
+		s.device.captures.Add(-1)
+	}
+}
+
+// Capturing reports whether the stream is part of a capture.
+func (s *Stream) Capturing() bool { return s.capture.Load() != nil }
+
+// notCapturing refuses what would end a capture.
+func (s *Stream) notCapturing(call string) error {
+	if s.Capturing() {
+		return s.device.fail(call, device.ErrInvalidValue, "stream %d is being captured: its work does not run", s.id)
+	}
+	return nil
+}
+
+func (d *Device) notCapturing(call string) error {
+	if d.captures.Load() != 0 {
+		return d.fail(call, device.ErrInvalidValue, "a stream of the device is being captured: its work does not run")
+	}
+	return nil
+}
+
+// BeginCapture begins to put the stream's work into a graph. The default stream cannot be captured.
+func (s *Stream) BeginCapture() error {
+	const call = "BeginCapture"
+	d := s.device
+	b, err := s.begin(call)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	switch {
+	case s.handle == 0:
+		return d.fail(call, device.ErrInvalidValue, "the default stream cannot be captured")
+	case s.Capturing():
+		return d.fail(call, device.ErrInvalidValue, "stream %d is being captured already", s.id)
+	case !d.library.Has(driver.StreamBeginCapture, driver.StreamEndCapture, driver.GraphInstantiateWithFlags,
+		driver.GraphLaunch, driver.GraphExecDestroy, driver.GraphDestroy):
+		return d.fail(call, device.ErrUnavailable, "graphs need a driver of CUDA 11.4 or newer")
+	}
+	b.Add(driver.StreamBeginCapture, s.handle, driver.CaptureRelaxed)
+	if f, r := b.Run(); r != driver.Success {
+		return d.failed(f, r, "stream %d", s.id)
+	}
+	c := &capture{origin: s}
+	c.join(s)
+	return nil
+}
+
+// EndCapture ends the capture that BeginCapture began on this stream.
+func (s *Stream) EndCapture() (device.Graph, error) {
+	const call = "EndCapture"
+	d := s.device
+	b, err := s.begin(call)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	c := s.capture.Load()
+	if c == nil || c.origin != s {
+		return nil, d.fail(call, device.ErrInvalidValue, "no capture began on stream %d", s.id)
+	}
+	c.end()
+	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
+	f, r := b.Run()
+	handle := uintptr(b.Value(0))
+	if r != driver.Success {
+		return nil, d.failed(f, r, "stream %d; the capture is over", s.id)
+	}
+	return &Graph{device: d, handle: handle}, nil
+}

@@ -1,0 +1,209 @@
+package cuda
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
+	"github.com/cistern-ml/cistern/device/internal/extent"
+)
+
+// Device is one GPU.
+type Device struct {
+	system      *system
+	library     *driver.Library
+	id          device.ID
+	ordinal     uintptr // the driver's number
+	properties  device.Properties
+	granularity uint64 // smallest page; 0 if the device has no virtual memory
+	pools       bool   // it has stream-ordered memory
+	shared      bool   // Close leaves it open
+
+	retaining sync.Mutex     // held while the context is being made
+	context   atomic.Uintptr // 0 until it is needed
+	pool      atomic.Uintptr // of stream-ordered memory; 0 until it is needed
+	closed    atomic.Bool
+	broken    atomic.Pointer[device.Error] // the sticky error
+	captures  atomic.Int32                 // that are going on
+	stream    Stream                       // the default one
+
+	// mapping is read-locked by Map, and locked by what changes the peers, so that each page is open to each peer. Taken first.
+	mapping sync.RWMutex
+
+	// mu guards what the device has handed out. No driver call that may block on the device's work is made under it.
+	mu struct {
+		sync.Mutex
+		lastStream device.StreamID
+		open       map[*Stream]struct{}
+		events     map[*Event]struct{}   // not closed
+		memory     map[device.Ptr]uint64 // sizes of what Malloc returned
+		async      map[device.Ptr]uint64 // sizes of what AllocAsync returned
+		ranges     map[uint64]uint64     // sizes of reserved ranges
+		pages      extent.Set            // mapped; the owner is the range, the tag the driver's handle
+		orphans    []page                // that the driver refused to take back
+		peers      []*Device             // that may use this device's memory
+	}
+}
+
+var (
+	_ device.Device        = (*Device)(nil)
+	_ device.VirtualMemory = (*Device)(nil)
+	_ device.PinnedMemory  = (*Device)(nil)
+	_ device.PeerCopier    = (*Device)(nil)
+	_ device.Launcher      = (*Device)(nil)
+	_ device.StreamOrdered = (*Device)(nil)
+	_ device.Stream        = (*Stream)(nil)
+	_ device.AsyncCopier   = (*Stream)(nil)
+	_ device.Capturer      = (*Stream)(nil)
+)
+
+// ID returns the device's name in this process.
+func (d *Device) ID() device.ID { return d.id }
+
+// Properties returns the facts.
+func (d *Device) Properties() device.Properties { return d.properties }
+
+// DefaultStream returns stream 0, the driver's legacy stream.
+func (d *Device) DefaultStream() device.Stream { return &d.stream }
+
+// begin starts a batch of driver calls; the first of them makes the device's context current. The caller releases the batch.
+// It makes the context if there is none yet. call is the method, for the error.
+func (d *Device) begin(call string) (*driver.Batch, error) {
+	if d.closed.Load() {
+		return nil, d.fail(call, device.ErrClosed, "")
+	}
+	if first := d.broken.Load(); first != nil {
+		return nil, d.unusable(call, first)
+	}
+	handle := d.context.Load()
+	if handle == 0 {
+		var err error
+		if handle, err = d.retain(); err != nil {
+			return nil, err
+		}
+	}
+	b := d.library.Batch()
+	b.Add(driver.CtxSetCurrent, handle)
+	return b, nil
+}
+
+// retain takes the primary context.
+func (d *Device) retain() (uintptr, error) {
+	d.retaining.Lock()
+	defer d.retaining.Unlock()
+	if handle := d.context.Load(); handle != 0 {
+		return handle, nil
+	}
+	b := d.library.Batch()
+	defer b.Release()
+	b.Add(driver.DevicePrimaryCtxRetain, b.Out(0), d.ordinal)
+	if f, r := b.Run(); r != driver.Success {
+		return 0, d.failed(f, r, "")
+	}
+	handle := uintptr(b.Value(0))
+	d.context.Store(handle)
+	return handle, nil
+}
+
+// streams lists the open streams, the default one included.
+func (d *Device) streams() []*Stream {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.mu.open))
+}
+
+// Synchronize waits for all work of the context, that of other libraries included.
+func (d *Device) Synchronize(ctx context.Context) error {
+	const call = "Synchronize"
+	if err := d.notCapturing(call); err != nil {
+		return err
+	}
+	streams := d.streams()
+	at := make([]uint64, len(streams))
+	for i, s := range streams {
+		at[i] = s.work.position()
+	}
+	err := d.await(ctx, call, nil, d.idle, func() error {
+		return d.call(call, driver.CtxSynchronize)
+	})
+	if err != nil {
+		return err
+	}
+	for i, s := range streams {
+		s.work.settle(at[i])
+	}
+	return nil
+}
+
+// idle reports whether no stream of this package has work.
+func (d *Device) idle() (bool, error) {
+	for _, s := range d.streams() {
+		if done, err := s.Done(); !done || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// call makes one driver call in the device's context.
+func (d *Device) call(call string, f driver.Func, args ...uintptr) error {
+	b, err := d.begin(call)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	b.Add(f, args...)
+	if f, r := b.Run(); r != driver.Success {
+		return d.failed(f, r, "")
+	}
+	return nil
+}
+
+// await runs block, which blocks until some work is done, or returns an error of ctx before that. If ctx can end, block runs
+// in a goroutine, counted in group, that goes on when ctx has ended: the driver knows no way to stop waiting. done says
+// whether the work is done already, so that an ended context does not matter then.
+func (d *Device) await(ctx context.Context, call string, group *sync.WaitGroup, done func() (bool, error), block func() error) error {
+	if ctx.Done() == nil {
+		return block()
+	}
+	if finished, err := done(); finished || err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return d.fail(call, ctx.Err(), "")
+	}
+	result := make(chan error, 1)
+	wait := func() { result <- block() }
+	if group != nil {
+		group.Go(wait)
+	} else {
+		go wait()
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return d.fail(call, ctx.Err(), "")
+	}
+}
+
+// Close waits for the device's work. A device of Open stays as it is; see there.
+func (d *Device) Close() error {
+	if d.shared {
+		return d.Synchronize(context.Background())
+	}
+	if d.closed.Load() {
+		return nil
+	}
+	var err error
+	if d.context.Load() != 0 {
+		err = d.Synchronize(context.Background())
+		err = join(err, d.releaseAll())
+	}
+	d.closed.Store(true)
+	return err
+}

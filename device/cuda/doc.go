@@ -1,0 +1,33 @@
+// Package cuda is the device for NVIDIA GPUs. It speaks to the driver (libcuda.so.1, nvcuda.dll), which comes with the GPU's
+// driver package, and needs neither cgo nor the CUDA toolkit. A program that imports it for its effect can open "cuda:0":
+//
+//	import _ "github.com/cistern-ml/cistern/device/cuda"
+//
+// Without a driver or a GPU everything builds and runs, device.Count(device.CUDA) is 0, and Unavailable says why.
+//
+// # Contexts and threads
+//
+// A device uses its primary context, the one that the CUDA runtime and the libraries on top of it use. It is made by the first
+// call that needs it, because it costs some hundred megabytes and part of a second; looking at Properties does not make it.
+// The context is set anew in each crossing to the driver, together with the calls that need it (package internal/driver), so
+// any goroutine may call anything, on any thread.
+//
+// # Streams
+//
+// The default stream is the driver's legacy stream, 0. The others are non-blocking: they do not wait for the default stream
+// nor it for them, other than through events.
+//
+// CopyToDevice lets its caller change the source at once. So the bytes first go to pinned memory of the stream's, two pieces
+// of a megabyte that take turns. CopyToHost waits anyway and leaves the staging to the driver. The copies of
+// device.AsyncCopier, from and to pinned memory, do neither.
+//
+// # Errors
+//
+// Each error is a *device.Error with the name of the driver's function that failed; errors.As finds its Result. Errors of work
+// on the device show when somebody waits. The driver says only that something went wrong, so each stream remembers the names
+// of the operations put on it since it was last seen without error, and the error names them. With CUDA_LAUNCH_BLOCKING=1,
+// which the driver reads, the list has one entry.
+//
+// After some errors (an illegal address, for one) the context is lost. The device then refuses everything with the first
+// such error, and only a new process helps.
+package cuda

@@ -1,0 +1,106 @@
+package cuda
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
+)
+
+// Graph is captured work.
+type Graph struct {
+	device *Device
+	handle uintptr
+	closed atomic.Bool
+}
+
+// GraphExec is a graph that can be launched.
+type GraphExec struct {
+	device *Device
+	handle uintptr
+	closed atomic.Bool
+	mu     sync.Mutex // the driver does not want two launches of one graph at the same moment
+}
+
+// Nodes returns how many operations the graph has.
+func (g *Graph) Nodes() (int, error) {
+	b, err := g.begin("Graph.Nodes")
+	if err != nil {
+		return 0, err
+	}
+	defer b.Release()
+	b.Add(driver.GraphGetNodes, g.handle, 0, b.Out(0))
+	if f, r := b.Run(); r != driver.Success {
+		return 0, g.device.failed(f, r, "")
+	}
+	return int(b.Value(0)), nil
+}
+
+func (g *Graph) begin(call string) (*driver.Batch, error) {
+	b, err := g.device.begin(call)
+	if err != nil {
+		return nil, err
+	}
+	if g.closed.Load() {
+		b.Release()
+		return nil, g.device.fail(call, device.ErrClosed, "the graph is closed")
+	}
+	return b, nil
+}
+
+// Instantiate makes a GraphExec.
+func (g *Graph) Instantiate() (device.GraphExec, error) {
+	b, err := g.begin("Graph.Instantiate")
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	b.Add(driver.GraphInstantiateWithFlags, b.Out(0), g.handle, 0)
+	if f, r := b.Run(); r != driver.Success {
+		return nil, g.device.failed(f, r, "")
+	}
+	return &GraphExec{device: g.device, handle: uintptr(b.Value(0))}, nil
+}
+
+// Close ends the graph. What was made of it stays.
+func (g *Graph) Close() error {
+	return g.device.closeGraph("Graph.Close", &g.closed, driver.GraphDestroy, g.handle)
+}
+
+// closeGraph is Close of both: once, and again only if the driver refused.
+func (d *Device) closeGraph(call string, closed *atomic.Bool, f driver.Func, handle uintptr) error {
+	if d.closed.Load() || closed.Swap(true) {
+		return nil
+	}
+	if err := d.call(call, f, handle); err != nil {
+		closed.Store(!d.usable())
+		return err
+	}
+	return nil
+}
+
+// Launch puts the graph on a stream of its device. It makes no Go heap allocation.
+func (x *GraphExec) Launch(s device.Stream) error {
+	const call = "Graph.Launch"
+	own, ok := s.(*Stream)
+	if !ok || own == nil || own.device != x.device {
+		return x.device.wrongDevice(call, "stream")
+	}
+	b, err := own.begin(call)
+	if err != nil {
+		return err
+	}
+	if x.closed.Load() {
+		b.Release()
+		return x.device.fail(call, device.ErrClosed, "the graph is closed")
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return own.enqueue(b, call, driver.GraphLaunch, x.handle, own.handle)
+}
+
+// Close ends the graph. Launches on a stream still run.
+func (x *GraphExec) Close() error {
+	return x.device.closeGraph("GraphExec.Close", &x.closed, driver.GraphExecDestroy, x.handle)
+}

@@ -1,0 +1,73 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// remembered is how many operations of a stream an error can name.
+const remembered = 16
+
+// inflight has the names of the operations on a stream of which nobody knows yet whether they succeeded. The driver reports
+// that some work failed and not which, so these are the suspects.
+//
+// Positions count operations; the first has position 1. An operation is noted before it is put on the stream, so that a wait
+// by another goroutine cannot miss it.
+type inflight struct {
+	mu    sync.Mutex
+	put   uint64 // position of the last operation
+	good  uint64 // all up to here are known to have succeeded
+	names [remembered]string
+}
+
+// note remembers an operation.
+func (w *inflight) note(operation string) {
+	w.mu.Lock()
+	w.names[w.put%remembered] = operation
+	w.put++
+	w.mu.Unlock()
+}
+
+// position is that of the last operation noted.
+func (w *inflight) position() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.put
+}
+
+// settle says that everything up to a position succeeded.
+func (w *inflight) settle(position uint64) {
+	w.mu.Lock()
+	w.good = max(w.good, position)
+	w.mu.Unlock()
+}
+
+// unknown lists the operations that may have failed, oldest first. Repetitions count as one.
+func (w *inflight) unknown() (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := w.good
+	if w.put > remembered && first < w.put-remembered {
+		names = append(names, fmt.Sprintf("%d earlier ones", w.put-remembered-first))
+		first = w.put - remembered
+	}
+	for i := first; i < w.put; i++ {
+		if name := w.names[i%remembered]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// suspects lists the operations on all streams that may have failed.
+func (d *Device) suspects() (names []string) {
+	for _, s := range d.streams() {
+		for _, name := range s.work.unknown() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,36 @@
+//go:build linux || darwin
+
+package driver
+
+import (
+	"runtime"
+
+	"github.com/ebitengine/purego"
+)
+
+// libraryName is the driver's name, and "" where NVIDIA makes none.
+var libraryName = map[string]string{"linux": "libcuda.so.1"}[runtime.GOOS]
+
+var libraryFolders = []string{
+	"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+	"/usr/lib/wsl/lib",                  // Windows Subsystem for Linux
+	"/run/opengl-driver/lib",            // NixOS
+	"/usr/local/nvidia/lib64",           // container platforms
+	"/usr/lib/nvidia/current",           // Debian's alternatives
+	"/usr/lib64/nvidia",                 // Fedora derivatives
+	"/usr/lib/aarch64-linux-gnu/nvidia", // Jetson
+}
+
+// openLibrary opens a library for the rest of the process: the driver does not survive being closed.
+func openLibrary(name string) (uintptr, error) {
+	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+}
+
+// symbol is the address of a function, 0 if the library has none of that name.
+func symbol(handle uintptr, name string) uintptr {
+	address, err := purego.Dlsym(handle, name)
+	if err != nil {
+		return 0
+	}
+	return address
+}

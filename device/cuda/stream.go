@@ -1,0 +1,233 @@
+package cuda
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
+)
+
+// Stream is a queue of work on a Device. Its methods make no Go heap allocation unless they fail.
+type Stream struct {
+	device  *Device
+	id      device.StreamID
+	handle  uintptr // the driver's; 0 for the default stream
+	closed  atomic.Bool
+	waiters sync.WaitGroup // goroutines that outlived their context
+	work    inflight
+	staging staging
+	capture atomic.Pointer[capture] // that the stream is part of
+}
+
+// NewStream returns a new stream of normal priority.
+func (d *Device) NewStream() (device.Stream, error) {
+	s, err := d.NewStreamWithPriority(0)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// NewStreamWithPriority returns a new stream. Lower numbers have precedence, as with the driver; a number outside of what
+// PriorityRange returns counts as the nearest inside. Waiting blocks of a stream with precedence start first; running blocks
+// go on.
+func (d *Device) NewStreamWithPriority(priority int) (*Stream, error) {
+	b, err := d.begin("NewStream")
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	b.Add(driver.StreamCreateWithPriority, b.Out(0), driver.StreamNonBlocking, uintptr(uint32(int32(priority))))
+	if f, r := b.Run(); r != driver.Success {
+		return nil, d.failed(f, r, "")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.lastStream++
+	s := &Stream{device: d, id: d.mu.lastStream, handle: uintptr(b.Value(0))}
+	d.mu.open[s] = struct{}{}
+	return s, nil
+}
+
+// PriorityRange returns the priorities that streams can have, as in 0, -5: from the least precedence to the most.
+func (d *Device) PriorityRange() (least, greatest int, err error) {
+	b, err := d.begin("PriorityRange")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer b.Release()
+	b.Add(driver.CtxGetStreamPriorityRange, b.Out(0), b.Out(1))
+	if f, r := b.Run(); r != driver.Success {
+		return 0, 0, d.failed(f, r, "")
+	}
+	return int(int32(b.Value(0))), int(int32(b.Value(1))), nil
+}
+
+// ID is 0 for the default stream, and otherwise how many streams the device had made with this one.
+func (s *Stream) ID() device.StreamID { return s.id }
+
+// Device returns the *Device.
+func (s *Stream) Device() device.Device { return s.device }
+
+// Handle is the driver's CUstream, for libraries that put work on it. Note names that work in errors.
+func (s *Stream) Handle() uintptr { return s.handle }
+
+// Note remembers an operation that somebody else is about to put on the stream under its Handle, so that an error can name it.
+func (s *Stream) Note(operation string) { s.work.note(operation) }
+
+// begin is Device.begin for calls that concern the stream.
+func (s *Stream) begin(call string) (*driver.Batch, error) {
+	b, err := s.device.begin(call)
+	if err != nil {
+		return nil, err
+	}
+	if s.closed.Load() {
+		b.Release()
+		return nil, s.device.fail(call, device.ErrClosed, "stream %d", s.id)
+	}
+	return b, nil
+}
+
+// enqueue makes a call that puts an operation on the stream. It releases the batch.
+func (s *Stream) enqueue(b *driver.Batch, operation string, f driver.Func, args ...uintptr) error {
+	defer b.Release()
+	s.work.note(operation)
+	b.Add(f, args...)
+	if f, r := b.Run(); r != driver.Success {
+		return s.device.failed(f, r, "stream %d", s.id)
+	}
+	return nil
+}
+
+// Copy copies within the device.
+func (s *Stream) Copy(dst, src device.Ptr, n uint64) error {
+	const call = "Copy"
+	d := s.device
+	b, err := s.begin(call)
+	if err != nil {
+		return err
+	}
+	if err = d.checkCopy(call, dst, src, n); err != nil || n == 0 {
+		b.Release()
+		return err
+	}
+	return s.enqueue(b, call, driver.MemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), s.handle)
+}
+
+// checkCopy is check for the two ranges of a copy within the device, which must not overlap.
+func (d *Device) checkCopy(call string, dst, src device.Ptr, n uint64) error {
+	if err := d.check(call, dst, n); err != nil {
+		return err
+	}
+	if err := d.check(call, src, n); err != nil {
+		return err
+	}
+	if dst < src.Add(n) && src < dst.Add(n) && n > 0 {
+		return d.fail(call, device.ErrInvalidValue, "%d bytes from address %#x to %#x overlap", n, uintptr(src), uintptr(dst))
+	}
+	return nil
+}
+
+// Fill sets bytes.
+func (s *Stream) Fill(dst device.Ptr, value byte, n uint64) error {
+	const call = "Fill"
+	b, err := s.begin(call)
+	if err != nil {
+		return err
+	}
+	if err = s.device.check(call, dst, n); err != nil || n == 0 {
+		b.Release()
+		return err
+	}
+	return s.enqueue(b, call, driver.MemsetD8Async, uintptr(dst), uintptr(value), uintptr(n), s.handle)
+}
+
+// Done asks the driver.
+func (s *Stream) Done() (bool, error) {
+	const call = "Stream.Done"
+	if err := s.notCapturing(call); err != nil {
+		return false, err
+	}
+	b, err := s.begin(call)
+	if err != nil {
+		return false, err
+	}
+	defer b.Release()
+	at := s.work.position()
+	b.Add(driver.StreamQuery, s.handle)
+	f, r := b.Run()
+	switch {
+	case r == driver.NotReady:
+		return false, nil
+	case r != driver.Success:
+		return false, s.device.failed(f, r, "stream %d", s.id)
+	}
+	s.work.settle(at)
+	return true, nil
+}
+
+// Synchronize waits for the work put here so far. If ctx ends before that, the wait goes on in the background, and Close will
+// wait for it.
+func (s *Stream) Synchronize(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return s.synchronize()
+	}
+	return s.device.await(ctx, "Stream.Synchronize", &s.waiters, s.Done, s.synchronize)
+}
+
+func (s *Stream) synchronize() error {
+	const call = "Stream.Synchronize"
+	if err := s.notCapturing(call); err != nil {
+		return err
+	}
+	b, err := s.begin(call)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	at := s.work.position()
+	b.Add(driver.StreamSynchronize, s.handle)
+	if f, r := b.Run(); r != driver.Success {
+		return s.device.failed(f, r, "stream %d", s.id)
+	}
+	s.work.settle(at)
+	return nil
+}
+
+// Close lets the work finish and ends the stream. If the driver refuses, the stream is as it was, unless the device is lost.
+func (s *Stream) Close() error {
+	if s == &s.device.stream {
+		return s.device.fail("Stream.Close", device.ErrInvalidValue, "the default stream is not the caller's to close")
+	}
+	if s.closed.Load() || s.device.closed.Load() {
+		return nil
+	}
+	if err := s.Synchronize(context.Background()); err != nil && s.device.usable() {
+		return err
+	} else if err != nil {
+		s.closed.Store(true)
+		return err
+	}
+	return s.dispose()
+}
+
+// dispose ends a stream whose work is done.
+func (s *Stream) dispose() error {
+	d := s.device
+	s.waiters.Wait()
+	if err := s.staging.release(d); err != nil {
+		return err
+	}
+	if s.handle != 0 {
+		if err := d.call("Stream.Close", driver.StreamDestroy, s.handle); err != nil {
+			return err
+		}
+	}
+	s.closed.Store(true)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.mu.open, s)
+	return nil
+}

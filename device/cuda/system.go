@@ -1,0 +1,147 @@
+package cuda
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
+	"github.com/cistern-ml/cistern/device/internal/extent"
+)
+
+func init() { device.Register(device.CUDA, opener{}) }
+
+// system is the driver and its devices. Programs have one; tests make others.
+type system struct {
+	library *driver.Library
+	count   int
+
+	mu     sync.Mutex
+	shared []*Device // by ordinal; those that Open gave out
+
+	pinnedMu sync.Mutex
+	pinned   extent.Set // host memory that copies can use directly. The owner is 1 for memory that was registered
+}
+
+// theSystem is what Open uses. The driver is loaded, once, when somebody asks for a device or their number.
+var theSystem = sync.OnceValues(func() (*system, error) {
+	library, err := driver.Load()
+	if err != nil {
+		return nil, err
+	}
+	return newSystem(library)
+})
+
+func newSystem(library *driver.Library) (*system, error) {
+	b := library.Batch()
+	defer b.Release()
+	b.Add(driver.DeviceGetCount, b.Out(0))
+	f, r := b.Run()
+	n := int(int32(b.Value(0)))
+	if r == driver.Success && n == 0 {
+		r = driver.NoDevice
+	}
+	if r != driver.Success {
+		return nil, &driver.InitError{Path: library.Path(), Func: f, Result: r}
+	}
+	return &system{library: library, count: n, shared: make([]*Device, n)}, nil
+}
+
+// Unavailable returns nil if there are CUDA devices, and otherwise the reason why there are none, as an ErrUnavailable: no
+// driver library, with the list of what was tried, or what the driver said and what can be done about it.
+func Unavailable() error {
+	_, err := theSystem()
+	if err == nil {
+		return nil
+	}
+	return unavailable(0, err)
+}
+
+// unavailable makes the error of Open.
+func unavailable(index int, reason error) error {
+	return &device.Error{
+		Device: device.ID{Kind: device.CUDA, Index: index}, Call: "Open", Detail: reason.Error(), Err: device.ErrUnavailable,
+	}
+}
+
+// DriverVersion returns the newest CUDA version that the driver supports, as in 12, 2. Both are 0 if there are no devices.
+func DriverVersion() (major, minor int) {
+	s, err := theSystem()
+	if err != nil {
+		return 0, 0
+	}
+	return s.library.Version() / 1000, s.library.Version() % 1000 / 10
+}
+
+// opener gives package device this kind of device.
+type opener struct{}
+
+// Open returns the device with the specification's index, one per process.
+func (opener) Open(spec device.Spec) (device.Device, error) { return Open(spec.Index) }
+
+// Count is the number of GPUs.
+func (opener) Count() int {
+	s, err := theSystem()
+	if err != nil {
+		return 0
+	}
+	return s.count
+}
+
+// Open returns the device with an index, from 0. It is one per process: opening it again returns the same Device, and since
+// nobody owns it, its Close waits for its work and otherwise leaves it as it is. It fails with an ErrUnavailable.
+func Open(index int) (*Device, error) {
+	s, err := theSystem()
+	if err != nil {
+		return nil, unavailable(index, err)
+	}
+	return s.open(index)
+}
+
+// open returns the shared device with an index.
+func (s *system) open(index int) (*Device, error) {
+	if err := s.check(index); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.shared[index]; d != nil {
+		return d, nil
+	}
+	d, err := s.newDevice(index)
+	if err != nil {
+		return nil, err
+	}
+	d.shared = true
+	s.shared[index] = d
+	return d, nil
+}
+
+func (s *system) check(index int) error {
+	if index >= 0 && index < s.count {
+		return nil
+	}
+	return &device.Error{
+		Device: device.ID{Kind: device.CUDA, Index: index}, Call: "Open", Err: device.ErrUnavailable,
+		Detail: "the indices of the machine's CUDA devices are below " + itoa(s.count),
+	}
+}
+
+// OpenLibrary opens all devices of a driver library that the caller names, apart from those of Open: they belong to the
+// caller, who closes them. It is for tests with a library that is no driver, and fails with an ErrUnavailable.
+func OpenLibrary(path string) ([]*Device, error) {
+	library, err := driver.LoadFile(path)
+	if err != nil {
+		return nil, unavailable(0, err)
+	}
+	s, err := newSystem(library)
+	if err != nil {
+		return nil, unavailable(0, err)
+	}
+	devices := make([]*Device, s.count)
+	for i := range devices {
+		if devices[i], err = s.newDevice(i); err != nil {
+			return nil, err
+		}
+	}
+	return devices, nil
+}

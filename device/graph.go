@@ -1,0 +1,32 @@
+package device
+
+// Capturer is a Stream whose work can be captured: put into a Graph instead of being run, to be run as a whole later, many
+// times, for less than it costs to put each operation on a stream.
+//
+// A capture goes on from BeginCapture to EndCapture on one stream, and spreads to those that Wait for an event recorded in
+// it; they must be joined again, by an event the other way, before its end. What is captured does not run, so nothing may
+// wait for it: Synchronize, Done and CopyToHost on such a stream, Done and Synchronize of an event recorded there, and
+// Device.Synchronize are an ErrInvalidValue and do the capture no harm. The addresses of memory become part of the graph.
+type Capturer interface {
+	Stream
+	BeginCapture() error
+	// EndCapture returns what was captured since BeginCapture. After an error the capture is over too.
+	EndCapture() (Graph, error)
+	// Capturing reports whether work put on the stream now goes into a graph.
+	Capturing() bool
+}
+
+// Graph is captured work.
+type Graph interface {
+	// Instantiate makes the graph runnable.
+	Instantiate() (GraphExec, error)
+	Close() error
+}
+
+// GraphExec is a graph that can be run. It does not need the Graph it was made of.
+type GraphExec interface {
+	// Launch puts the whole graph on a stream. Launches of one GraphExec run one after the other.
+	Launch(s Stream) error
+	// Close ends it; launches that are on a stream still run.
+	Close() error
+}

@@ -1,0 +1,19 @@
+package fakecuda
+
+import (
+	"os"
+	"syscall"
+)
+
+// lockFile waits until this process alone holds the lock of that name.
+func lockFile(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}

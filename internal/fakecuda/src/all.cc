@@ -1,0 +1,26 @@
+// All of the library as one translation unit: the standard headers are read once, which is most of the time it takes.
+#include "errors.cc"
+#include "call.cc"
+#include "guard.cc"
+#include "knobs.cc"
+#include "context.cc"
+#include "stream.cc"
+#include "event.cc"
+#include "memory.cc"
+#include "copy.cc"
+#include "host.cc"
+#include "vmm.cc"
+#include "pool.cc"
+#include "peer.cc"
+#include "info.cc"
+#include "graph.cc"
+#include "ptx.cc"
+#include "module.cc"
+#include "launch.cc"
+
+// Last, when all other variables have their values: the environment is read when the library is loaded.
+static const bool environment_was_read = [] {
+    fake::Lock lock(g.mu);
+    fake::read_environment();
+    return true;
+}();

@@ -1,0 +1,340 @@
+// Stream-ordered allocation: cuMemAllocAsync and the pools behind it.
+//
+// An allocation of a pool is closed (cannot be touched) until its stream has got to the call that made it, and closed again
+// when the stream has got to the call that freed it: use outside of that order faults. Addresses are never used twice, so
+// that only the count of bytes goes through the pool: reserved is what it holds of the device, used is what callers have,
+// idle is the difference. Idle bytes serve a new allocation if they were freed on the same stream, or if the stream where
+// they were freed has got there; else the pool grows, by whole units, or the new allocation waits for that stream.
+#include <string.h>
+
+#include <algorithm>
+
+#include "fake.h"
+
+namespace fake {
+
+enum { POOL_UNIT = 2 << 20, POOL_GRANULE = 512 };
+
+struct Idle {
+    uint64_t bytes;
+    Point freed;  // where in which stream; no stream: usable by all
+};
+
+struct Pool : Object {
+    CUmemoryPool handle = nullptr;
+    int device = 0;
+    bool is_default = false, destroyed = false;
+    uint64_t max_size = 0, threshold = 0, reserved = 0, reserved_high = 0, used = 0, used_high = 0;
+    int reuse[3] = {1, 1, 1};  // follow event dependencies, opportunistic, internal dependencies
+    std::map<int, int> access;
+    std::vector<Idle> idle;
+};
+using PoolRef = std::shared_ptr<Pool>;
+
+static uint64_t pool_bytes(uint64_t size) { return (size + POOL_GRANULE - 1) / POOL_GRANULE * POOL_GRANULE; }
+
+// release gives idle bytes back to the device until at most keep are reserved. Only what was reached can go.
+static void release(Pool* p, uint64_t keep) {
+    for (Idle& i : p->idle) {
+        if (p->reserved <= keep) break;
+        if (!i.freed.reached()) continue;
+        const uint64_t n = std::min(i.bytes, p->reserved - keep);
+        i.bytes -= n;
+        p->reserved -= n;
+        g.devices[p->device].used -= n;
+    }
+    p->idle.erase(std::remove_if(p->idle.begin(), p->idle.end(), [](const Idle& i) { return i.bytes == 0; }), p->idle.end());
+}
+
+// release_idle_pools is what synchronisation does: pools go down to their release threshold.
+void release_idle_pools(int device) {
+    for (auto& e : g.pools.live)
+        if (e.second->device == device && e.second->reserved > e.second->threshold) release(e.second.get(), e.second->threshold);
+}
+
+// trim_pools_for frees idle bytes of all pools of a device that is full.
+void trim_pools_for(int device, uint64_t bytes) {
+    for (auto& e : g.pools.live) {
+        Pool* p = e.second.get();
+        if (p->device != device || bytes == 0) continue;
+        const uint64_t before = p->reserved;
+        release(p, before > bytes ? before - bytes : 0);
+        bytes -= std::min(bytes, before - p->reserved);
+    }
+}
+
+// take_idle takes up to want bytes that a stream may use now. With waiting, also those that it may use after a wait, whose
+// points are added to after.
+static uint64_t take_idle(Pool* p, const StreamRef& s, uint64_t want, bool waiting, std::vector<Point>* after) {
+    uint64_t got = 0;
+    for (Idle& i : p->idle) {
+        if (got == want) break;
+        const bool now = !i.freed.stream || i.freed.stream == s || (p->reuse[1] && i.freed.reached());
+        if (!now && !waiting) continue;
+        const uint64_t n = std::min(i.bytes, want - got);
+        if (!now) after->push_back(i.freed);
+        i.bytes -= n;
+        got += n;
+    }
+    p->idle.erase(std::remove_if(p->idle.begin(), p->idle.end(), [](const Idle& i) { return i.bytes == 0; }), p->idle.end());
+    return got;
+}
+
+static bool grow(Pool* p, uint64_t missing) {
+    const uint64_t n = (missing + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT;
+    if (p->max_size && p->reserved + n > p->max_size) return false;
+    if (!charge(p->device, n)) return false;
+    p->reserved += n;
+    p->reserved_high = std::max(p->reserved_high, p->reserved);
+    if (n > missing) p->idle.push_back({n - missing, Point()});
+    return true;
+}
+
+// take_bytes gets the bytes for one allocation: idle ones, then new ones, then idle ones of other streams.
+static bool take_bytes(Pool* p, const StreamRef& s, uint64_t want, std::vector<Point>* after) {
+    uint64_t got = take_idle(p, s, want, false, after);
+    if (got < want && grow(p, want - got)) got = want;
+    if (got < want && p->reuse[2]) got += take_idle(p, s, want - got, true, after);
+    if (got == want) return true;
+    if (got) p->idle.push_back({got, Point()});
+    return false;
+}
+
+static CUresult alloc_pooled(Call& call, CUdeviceptr* out, size_t size, const PoolRef& p, CUstream stream) {
+    StreamRef s;
+    if (CUresult r = find_stream(call, stream, &s)) return r;
+    if (!out || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (s->capture) {
+        invalidate(s->capture);
+        return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocation inside a graph is not emulated");
+    }
+    std::vector<Point> after;
+    const uint64_t bytes = pool_bytes(size);
+    if (bytes < size || !take_bytes(p.get(), s, bytes, &after)) return CUDA_ERROR_OUT_OF_MEMORY;
+    AllocationRef a = allocate(size, p->device, POOLED, call);
+    if (!a) return p->idle.push_back({bytes, Point()}), CUDA_ERROR_OUT_OF_MEMORY;
+    a->pool = p;
+    Work open;
+    open.what = call.made_by();
+    open.run = [a] {
+        Lock lock(g.mu);
+        if (a->closed) {
+            note("freed on another stream before its own had come to the allocation: " + describe(*a));
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        }
+        return open_pages(a.get()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    };
+    enqueue(s, open, after);
+    p->used += bytes;
+    p->used_high = std::max(p->used_high, p->used);
+    *out = a->base;
+    return CUDA_SUCCESS;
+}
+
+// free_pooled gives the bytes back at once and closes the pages in stream order. Without a stream the device is idle.
+CUresult free_pooled(Call& call, const AllocationRef& a, const StreamRef& s) {
+    const PoolRef p = a->pool;
+    const uint64_t bytes = pool_bytes(a->size);
+    a->freed = true;
+    a->freed_by = call.made_by();
+    a->pool = nullptr;
+    Point freed;
+    if (s) {
+        Work close;
+        close.what = call.made_by();
+        close.run = [a] {
+            Lock lock(g.mu);
+            const std::string why = check_canaries(*a);
+            if (!why.empty()) note(why);
+            close_pages(a.get());
+            a->closed = true;
+            return CUDA_SUCCESS;
+        };
+        freed = enqueue(s, close);
+    } else {
+        close_pages(a.get());
+    }
+    p->used -= bytes;
+    p->idle.push_back({bytes, freed});
+    if (!s) release(p.get(), p->threshold);
+    return CUDA_SUCCESS;
+}
+
+// forget_pooled counts an allocation as given back, at the end of its context.
+void forget_pooled(const Allocation& a) {
+    const uint64_t bytes = pool_bytes(a.size);
+    a.pool->used -= bytes;
+    a.pool->idle.push_back({bytes, Point()});
+    release(a.pool.get(), a.pool->threshold);
+}
+
+static PoolRef make_pool(int device) {
+    PoolRef p = std::make_shared<Pool>();
+    p->device = device;
+    p->access[device] = CU_MEM_ACCESS_READWRITE;
+    p->handle = (CUmemoryPool)g.pools.put(p);
+    return p;
+}
+
+static PoolRef default_pool(int device) {
+    Device& d = g.devices[device];
+    if (!d.default_pool) {
+        d.default_pool = make_pool(device);
+        d.default_pool->is_default = true;
+    }
+    return d.default_pool;
+}
+
+static PoolRef current_pool(int device) {
+    Device& d = g.devices[device];
+    return d.current_pool ? d.current_pool : default_pool(device);
+}
+
+std::string pool_leak(const Pool& p) { return p.is_default ? "" : "memory pool made by " + p.made_by + "\n"; }
+
+static CUresult find_pool(Call& call, CUmemoryPool h, PoolRef* out) {
+    *out = g.pools.get(h);
+    return *out ? CUDA_SUCCESS : call.fail(CUDA_ERROR_INVALID_VALUE, "this memory pool does not exist (any more)");
+}
+
+}  // namespace fake
+
+using fake::PoolRef;
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr* out, size_t size, CUstream stream) {
+    API(CONTEXT);
+    return fake::alloc_pooled(call, out, size, fake::current_pool(call.ctx->device), stream);
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t size, CUmemoryPool h, CUstream stream) {
+    API(CONTEXT);
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    return fake::alloc_pooled(call, out, size, p, stream);
+}
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
+    API(CONTEXT);
+    fake::StreamRef s;
+    if (CUresult r = fake::find_stream(call, stream, &s)) return r;
+    AllocationRef a = fake::find_allocation(ptr);
+    if (!a || a->base != ptr || a->place != fake::POOLED)
+        return call.fail(CUDA_ERROR_INVALID_VALUE, "not the start of pool memory: " + fake::describe(ptr));
+    if (a->freed) return call.fail(CUDA_ERROR_INVALID_VALUE, "freed twice: " + fake::describe(*a));
+    if (s->capture) {
+        fake::invalidate(s->capture);
+        return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "freeing inside a graph is not emulated");
+    }
+    return fake::free_pooled(call, a, s);
+}
+
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
+    API(INIT);
+    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult r = check_device(call, props->location.id)) return r;
+    PoolRef p = fake::make_pool(props->location.id);
+    p->made_by = call.made_by();
+    p->max_size = props->maxSize;
+    *out = p->handle;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolDestroy(CUmemoryPool h) {
+    API(INIT);
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    if (p->is_default) return call.fail(CUDA_ERROR_INVALID_VALUE, "a default pool cannot be destroyed");
+    if (p->used) call.fail(CUDA_ERROR_INVALID_VALUE, format("a pool is destroyed while %llu bytes of it are in use", (unsigned long long)p->used));
+    for (auto& i : p->idle) i.freed = fake::Point();
+    fake::release(p.get(), 0);
+    fake::Device& d = g.devices[p->device];
+    if (d.current_pool == p) d.current_pool = nullptr;
+    g.pools.live.erase((uintptr_t)h);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool h, size_t keep) {
+    API(INIT);
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    fake::release(p.get(), keep);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool h, int attribute, void* out) {
+    API(INIT);
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    if (!out || attribute < 1 || attribute > 8) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t values[] = {p->threshold, p->reserved, p->reserved_high, p->used, p->used_high};
+    if (attribute <= 3) *(int*)out = p->reuse[attribute - 1];
+    else *(uint64_t*)out = values[attribute - 4];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool h, int attribute, void* value) {
+    API(INIT);
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t v = attribute >= 4 ? *(uint64_t*)value : 0;
+    switch (attribute) {
+        case 1: case 2: case 3: p->reuse[attribute - 1] = *(int*)value; return CUDA_SUCCESS;
+        case 4: p->threshold = v; return CUDA_SUCCESS;
+        case 6: case 8:  // high-water marks can only be reset
+            if (v != 0) return CUDA_ERROR_INVALID_VALUE;
+            (attribute == 6 ? p->reserved_high : p->used_high) = attribute == 6 ? p->reserved : p->used;
+            return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool h, const CUmemAccessDesc* desc, size_t count) {
+    API(INIT);
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    for (size_t i = 0; i < count; i++) {
+        if (!desc || desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+        if (CUresult r = check_device(call, desc[i].location.id)) return r;
+        if (desc[i].location.id == p->device && desc[i].flags != CU_MEM_ACCESS_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+        if (desc[i].location.id != p->device && !g.knobs.peer) return CUDA_ERROR_INVALID_DEVICE;
+        p->access[desc[i].location.id] = desc[i].flags;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAccess(int* out, CUmemoryPool h, CUmemLocation* location) {
+    API(INIT);
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    if (!out || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    auto i = p->access.find(location->id);
+    *out = i == p->access.end() ? CU_MEM_ACCESS_NONE : i->second;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice d) {
+    API(INIT);
+    if (CUresult r = check_device(call, d)) return r;
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    *out = fake::default_pool(d)->handle;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice d) {
+    API(INIT);
+    if (CUresult r = check_device(call, d)) return r;
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    *out = fake::current_pool(d)->handle;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceSetMemPool(CUdevice d, CUmemoryPool h) {
+    API(INIT);
+    if (CUresult r = check_device(call, d)) return r;
+    PoolRef p;
+    if (CUresult r = fake::find_pool(call, h, &p)) return r;
+    if (p->device != d) return CUDA_ERROR_INVALID_VALUE;
+    g.devices[d].current_pool = p;
+    return CUDA_SUCCESS;
+}

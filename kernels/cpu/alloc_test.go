@@ -1,0 +1,54 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/stretchr/testify/require"
+)
+
+// TestKernels_DoNotAllocate: what runs on the caller's goroutine takes its memory from pools.
+func TestKernels_DoNotAllocate(t *testing.T) {
+	table := map[op.ID]op.Row{}
+	for _, r := range Rows() {
+		table[r.Op] = r
+	}
+	x, h, idx := make([]float32, 3*64*64), make([]uint16, 3*64*64), make([]int64, 64)
+	v := func(i int) op.View { return viewOf(t, dtype.Float32, x[i*4096:], 64, 64) }
+	half := func(i int) op.View { return viewOf(t, dtype.Float16, h[i*4096:], 64, 64) }
+	one := func(o op.View) []op.View { return []op.View{o} }
+	for name, c := range map[string]*op.Call{
+		"add":          {Op: op.Add, Out: one(v(0)), In: []op.View{v(1), v(2)}, F: [8]float64{1}},
+		"add strided":  {Op: op.Add, Out: one(turned(v(0))), In: []op.View{v(1), v(2)}, F: [8]float64{1}},
+		"add half":     {Op: op.Add, Out: one(turned(half(0))), In: []op.View{half(1), half(2)}, F: [8]float64{1}},
+		"copy":         {Op: op.Copy, Out: one(v(0)), In: one(turned(v(1)))},
+		"cast":         {Op: op.Cast, Out: one(half(0)), In: one(v(1))},
+		"gelu":         {Op: op.GELU, Out: one(v(0)), In: one(v(1))},
+		"sum rows":     {Op: op.Sum, Out: one(viewOf(t, dtype.Float32, x, 64, 1)), In: one(v(1))},
+		"sum columns":  {Op: op.Sum, Out: one(viewOf(t, dtype.Float32, x, 1, 64)), In: one(v(1))},
+		"argmax":       {Op: op.ArgMax, Out: one(viewOf(t, dtype.Int64, idx, 64, 1)), In: one(v(1)), I: [8]int64{1}},
+		"softmax":      {Op: op.Softmax, Out: one(v(0)), In: one(v(1))},
+		"softmax half": {Op: op.Softmax, Out: one(half(0)), In: one(half(1))},
+		"matmul":       {Op: op.MatMul, Out: one(v(0)), In: []op.View{v(1), turned(v(2))}, F: [8]float64{1}},
+		"matmul half":  {Op: op.MatMul, Out: one(half(0)), In: []op.View{half(1), half(2)}, F: [8]float64{1}},
+		"nll":          {Op: op.NLL, Out: one(viewOf(t, dtype.Float32, x, 64)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
+		"nll grad":     {Op: op.NLLGrad, Out: one(v(0)), In: []op.View{viewOf(t, dtype.Float32, x[4096:], 64), viewOf(t, dtype.Int64, idx, 64)}},
+		"index select": {Op: op.IndexSelect, Out: one(v(0)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
+		"index add":    {Op: op.IndexAdd, Out: one(v(0)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
+		"normal":       {Op: op.Normal, Out: one(v(0)), F: [8]float64{0, 1}},
+		"bernoulli":    {Op: op.Bernoulli, Out: one(half(0)), F: [8]float64{0.5}},
+		"sgd":          {Op: op.SGDStep, Out: one(v(0)), In: one(v(1)), F: [8]float64{0.1}, I: [8]int64{1}},
+		"amp unscale": {Op: op.AmpUnscale, Out: []op.View{half(0), viewOf(t, dtype.Float32, x)}, In: one(viewOf(t, dtype.Float32, x[1:])),
+			I: [8]int64{1}},
+		"arange": {Op: op.Arange, Out: one(viewOf(t, dtype.Float32, x, 4096)), F: [8]float64{0, 1}},
+	} {
+		f := table[c.Op].Funcs[c.Key()]
+		got := testing.AllocsPerRun(50, func() {
+			if err := f(c); err != nil {
+				t.Fatal(err)
+			}
+		})
+		require.Zero(t, got, name)
+	}
+}

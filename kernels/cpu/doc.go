@@ -1,0 +1,51 @@
+// Package cpu has the kernels for host and simulated devices: all operations of package op, for all types, in Go and a
+// little assembly. It needs no cgo, and is the specification that kernels for GPUs are compared with.
+//
+// # From a row to a loop
+//
+// Rows (rows.go) is the list of all kernels. A kernel is a function on slices: add(dst, a, b). It knows nothing of strides,
+// of half precision, or of threads. Drivers turn such functions into what a Row holds:
+//
+//	elementwise.go   element-wise operations, of up to three inputs
+//	copy.go          those that only move bits
+//	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go)
+//	softmax.go       operations on rows
+//	matmul.go        matrix products: gemm.go in general, gemv.go for few rows
+//	index.go, nll.go, random.go, optimize.go, argreduce.go   the others
+//
+// All drivers stand on the same three ideas:
+//
+//   - A loop (loop.go) is the iteration over all elements of a call's views, after simplification: dimensions are turned,
+//     sorted and joined, so that what lies straight in memory is one long dimension however the views were shaped.
+//   - A lane (lane.go) is how an operand is read and written as the type of computation. Contiguous memory of that type is
+//     used as it is; everything else goes through a chunk of 1024 elements in scratch memory, which stays in the
+//     first-level cache. Float16 and BFloat16 are computed in float32 this way and rounded once.
+//   - A job (parallel.go) is a range of work that may be cut anywhere. Small work runs on the caller's goroutine and
+//     allocates nothing; large work is cut into pieces for up to GOMAXPROCS goroutines.
+//
+// # Reproducible results
+//
+// A result depends on the call alone: not on the number of processors, nor on which worker did what, nor on where in
+// memory the operands lie. Sums are cut into blocks whose sizes come from the shape, and block sums are added in order. A
+// vector loop gives the same bits as the Go loop that finishes its last elements. Random numbers are a function of key,
+// offset and place (philox.go). Between processors of different kinds only matrix products differ, where products are
+// fused into sums; transcendental functions of float32 do not, because they avoid that (math.go). Those of float64 are
+// package math's.
+//
+// # Accuracy
+//
+// Functions of float32 are computed in float64 and rounded once: within one ulp. Sums of floats accumulate in float64.
+// Matrix products accumulate in their own type (half precision in float32).
+//
+// # Assembly
+//
+// The files *_amd64.s replace loops by vector instructions where a processor has them: AVX2 (with FMA and F16C, which come
+// with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
+// on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
+// matMulKernels) that are set when the package starts.
+//
+// # Memory
+//
+// Kernels never allocate device memory. Packed matrices and block sums come from pools of Go memory. Device memory is seen
+// as Go slices by memory.go, the only file with unsafe code.
+package cpu

@@ -1,0 +1,72 @@
+package cpu
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ranges records the pieces of a split.
+type ranges struct {
+	sync.Mutex
+	seen   []int // how often each element was visited
+	pieces [][2]int
+}
+
+func (r *ranges) run(lo, hi int) {
+	r.Lock()
+	defer r.Unlock()
+	r.pieces = append(r.pieces, [2]int{lo, hi})
+	for i := lo; i < hi; i++ {
+		r.seen[i]++
+	}
+}
+
+func TestSplit_VisitsEachElementOnceInPiecesOfAtLeastTheGrain(t *testing.T) {
+	for _, procs := range []int{1, 2, 5} {
+		for _, n := range []int{0, 1, 10, 99, 100, 101, 1000, 12345} {
+			for _, grain := range []int{1, 7, 100} {
+				r := &ranges{seen: make([]int, n)}
+				workers(procs, func() { split(n, grain, r) })
+				for i, s := range r.seen {
+					require.Equal(t, 1, s, "element %d of %d", i, n)
+				}
+				for _, p := range r.pieces {
+					require.True(t, p[1]-p[0] >= grain || p[1] == n, "piece %v of %d with grain %d", p, n, grain)
+				}
+			}
+		}
+	}
+}
+
+func TestSplit_SmallWorkStaysOnTheCaller(t *testing.T) {
+	r := &ranges{seen: make([]int, 100)}
+	workers(8, func() { split(100, 100, r) })
+	require.Equal(t, [][2]int{{0, 100}}, r.pieces)
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		r.pieces = r.pieces[:0]
+		split(100, 100, r)
+	}))
+}
+
+func TestSplit_JobsMaySplitAgain(t *testing.T) {
+	outer := make([]*ranges, 20)
+	for i := range outer {
+		outer[i] = &ranges{seen: make([]int, 50)}
+	}
+	workers(4, func() { split(len(outer), 1, nested(outer)) })
+	for _, r := range outer {
+		for _, s := range r.seen {
+			require.Equal(t, 1, s)
+		}
+	}
+}
+
+type nested []*ranges
+
+func (n nested) run(lo, hi int) {
+	for _, r := range n[lo:hi] {
+		split(len(r.seen), 5, r)
+	}
+}

@@ -1,0 +1,151 @@
+// What all kernels share: element types, their conversions, 16-byte vectors, and walks over strided views.
+//
+// Everything here compiles for the device (clang, no CUDA headers) and, under the emulation header gk.h, for the processor.
+// Rules that keep the two equal bit by bit: no contraction of a*b+c (the compilers are told), fma only where written, and
+// no library functions.
+#pragma once
+
+#include "gk.h"
+
+#define FN GK_METHOD
+#define KERNEL GK_KERNEL GK_LAUNCH_BOUNDS(THREADS) void
+
+using f32 = float;
+using f64 = double;
+using i64 = long long;
+using i32 = int;
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+struct b8 { u8 bits; }; // Bool: 0 or 1
+
+template <class A, class B> struct Same { static constexpr bool value = false; };
+template <class A> struct Same<A, A> { static constexpr bool value = true; };
+template <class T> constexpr bool is_float = Same<T, f32>::value || Same<T, f64>::value;
+template <class T> constexpr bool is_half = Same<T, f16>::value || Same<T, bf16>::value;
+
+FN u32 bits_of(f32 v) { return __builtin_bit_cast(u32, v); }
+FN u64 bits_of(f64 v) { return __builtin_bit_cast(u64, v); }
+FN f32 float_of(u32 b) { return __builtin_bit_cast(f32, b); }
+FN f64 double_of(u64 b) { return __builtin_bit_cast(f64, b); }
+
+// The type that elements of type T are computed with.
+template <class T> struct ComputeOf { using type = T; };
+template <> struct ComputeOf<f16> { using type = f32; };
+template <> struct ComputeOf<bf16> { using type = f32; };
+template <> struct ComputeOf<b8> { using type = u8; };
+template <class T> using Compute = typename ComputeOf<T>::type;
+
+// get reads an element into the type of computation; put<T> rounds a result back.
+template <class T> FN T get(T v) { return v; }
+FN f32 get(f16 v) { return (f32)v; }
+FN f32 get(bf16 v) { return (f32)v; }
+FN u8 get(b8 v) { return v.bits; }
+
+template <class T> struct Put {
+    template <class C> static FN T from(C v) { return (T)v; }
+};
+template <> struct Put<b8> { static FN b8 from(u8 v) { return b8{v}; } };
+template <class T, class C> FN T put(C v) { return Put<T>::from(v); }
+
+// Vectors of elements are loaded and stored at once.
+template <class T, int N> FN vec<T, N> load(const T* p) { return *(const vec<T, N>*)p; }
+template <class T, int N> FN void store(T* p, const vec<T, N>& v) { *(vec<T, N>*)p = v; }
+
+constexpr int larger(int a, int b) { return a > b ? a : b; }
+
+// Threads of a block, in all kernels but the matrix products.
+constexpr u32 THREADS = 256;
+
+// division by a constant that the host prepared, for numbers below 2^31.
+struct Div { u32 size, mul, shift; };
+
+FN u32 mul_high(u32 a, u32 b) { return (u32)((u64)a * b >> 32); }
+FN u32 quotient(const Div& d, u32 n) { return (mul_high(n, d.mul) + n) >> d.shift; }
+
+constexpr int DIMS = 8;
+
+// The loop over elements 0..total-1 of N operands of one shape. Dimension 0 is the innermost. Strides are in elements.
+template <int N> struct Walk {
+    u32 total, ndim;
+    Div dim[DIMS];
+    i64 stride[N][DIMS];
+};
+
+// The places of element i, relative to each operand's first.
+template <int N> FN void seek(const Walk<N>& w, u32 i, i64 (&at)[N]) {
+    for (int k = 0; k < N; k++) at[k] = 0;
+    GK_UNROLL
+    for (int d = 0; d < DIMS; d++) {
+        if ((u32)d >= w.ndim) break;
+        u32 q = quotient(w.dim[d], i), r = i - q * w.dim[d].size;
+        for (int k = 0; k < N; k++) at[k] += (i64)r * w.stride[k][d];
+        i = q;
+    }
+}
+
+// How an input of an element-wise kernel lies relative to the output, which is contiguous.
+struct Lane {
+    u32 mode;
+    Div period;
+};
+enum { FULL = 0, ROW = 1, COLUMN = 2 }; // index i, i % period (a row for all), i / period (a column for all; or one element)
+
+// V neighbouring elements of an input, of output element i on.
+template <int V, class T> FN vec<T, V> gather(const T* p, const Lane& l, u32 i) {
+    if (l.mode == FULL) return load<T, V>(p + i);
+    u32 q = quotient(l.period, i);
+    if (l.mode == ROW) return load<T, V>(p + (i - q * l.period.size));
+    vec<T, V> v;
+    T one = p[q];
+    for (int k = 0; k < V; k++) v.v[k] = one;
+    return v;
+}
+
+template <class T> FN T element(const T* p, const Lane& l, u32 i) {
+    if (l.mode == FULL) return p[i];
+    u32 q = quotient(l.period, i);
+    return l.mode == ROW ? p[i - q * l.period.size] : p[q];
+}
+
+// Exact conversions on the way to a half type: the float is rounded to odd, so that rounding it once more to the half type
+// gives what one rounding would.
+FN f32 odd_float(f64 v) {
+    f32 f = (f32)v;
+    u32 b = bits_of(f);
+    if ((f64)f == v || f != f || ((b & 1) && (b & 0x7fffffff) != 0x7f800000)) return f;
+    b += ((f64)f > v) == (v > 0) ? ~0u : 1u;
+    return float_of(b);
+}
+
+FN f32 odd_int(i64 v) {
+    u64 m = v < 0 ? 0 - (u64)v : (u64)v;
+    u64 rest = m >> 24;
+    int drop = 0;
+    while (rest) { // at most 40 bits: integers beyond 2^24 are rare
+        rest >>= 1;
+        drop++;
+    }
+    u64 kept = m >> drop;
+    if (kept << drop != m) kept |= 1;
+    f32 f = (f32)(u32)kept * float_of((u32)(127 + drop) << 23);
+    return v < 0 ? -f : f;
+}
+
+// A double as an element of a float type, rounded once.
+template <class T> FN T round_to(f64 v) { return (T)v; }
+template <> FN f16 round_to<f16>(f64 v) { return put<f16>(odd_float(v)); }
+template <> FN bf16 round_to<bf16>(f64 v) { return put<bf16>(odd_float(v)); }
+
+FN bool finite(f32 v) { return v - v == 0; }
+FN bool finite(f64 v) { return v - v == 0; }
+
+// Out of range: the first thread that finds an index outside of 0..size-1 leaves a note: {1, index, place}.
+FN void complain(u64* note, i64 index, u32 place) {
+    if (atomicCAS(note, 0ull, 1ull) == 0) {
+        note[1] = (u64)index;
+        note[2] = place;
+    }
+}

@@ -1,0 +1,5 @@
+// Element-wise operations of one type; see elementwise.h.
+#include "elementwise.h"
+
+MAPS_ANY(i32, i32)
+MAPS_NUMBER(i32, i32)

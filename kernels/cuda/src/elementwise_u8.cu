@@ -1,0 +1,5 @@
+// Element-wise operations of one type; see elementwise.h.
+#include "elementwise.h"
+
+MAPS_ANY(u8, u8)
+MAPS_NUMBER(u8, u8)

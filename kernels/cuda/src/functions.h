@@ -1,0 +1,105 @@
+// What element-wise kernels do at one place. Each function is a struct with a call operator over the type of computation C;
+// s and t are the scalars of the call. The Go loops in kernels/cpu (pointwise.go, activation.go, arithmetic.go) are their
+// specification.
+#pragma once
+
+#include "math.h"
+
+// Wrapping arithmetic of integers.
+template <class C> FN C plus(C a, C b) {
+    if constexpr (is_float<C>) return a + b;
+    else return (C)((u64)a + (u64)b);
+}
+template <class C> FN C minus(C a, C b) {
+    if constexpr (is_float<C>) return a - b;
+    else return (C)((u64)a - (u64)b);
+}
+template <class C> FN C times(C a, C b) {
+    if constexpr (is_float<C>) return a * b;
+    else return (C)((u64)a * (u64)b);
+}
+template <class C> FN bool nan(C a) { return a != a; }
+template <class C> FN C most(C a, C b) { return nan(a) || a > b ? a : b; }
+template <class C> FN C least(C a, C b) { return nan(a) || a < b ? a : b; }
+
+#define UNARY(NAME, BODY)                                                                                             \
+    struct NAME {                                                                                                     \
+        template <class C, class S> FN static C of(C a, S s, S t) { BODY }                                            \
+    };
+#define BINARY(NAME, BODY)                                                                                            \
+    struct NAME {                                                                                                     \
+        template <class C, class S> FN static C of(C a, C b, S s, S t) { BODY }                                       \
+    };
+#define COMPARE(NAME, EXPR)                                                                                           \
+    struct NAME {                                                                                                     \
+        template <class C, class S> FN static u8 of(C a, C b, S s, S t) { return EXPR; }                              \
+    };
+
+UNARY(Neg, return minus<C>(0, a); )
+UNARY(Abs, return a <= 0 ? minus<C>(0, a) : a; )
+UNARY(Sign, return (C)(a > 0) - (C)(a < 0); )
+UNARY(ReLU, return a <= 0 ? (C)0 : a; )
+UNARY(AddScalar, return plus<C>(a, s); )
+UNARY(MulScalar, return times<C>(a, s); )
+UNARY(Clamp, return least<C>(most<C>(a, s), t); )
+UNARY(Exp, return exp_(a); )
+UNARY(Log, return log_(a); )
+UNARY(Sqrt, return root(a); )
+UNARY(Rsqrt, return 1 / root(a); )
+UNARY(Reciprocal, return 1 / a; )
+UNARY(Sin, f64 x; f64 y; sincos_((f64)a, x, y); return (C)x; )
+UNARY(Cos, f64 x; f64 y; sincos_((f64)a, x, y); return (C)y; )
+UNARY(Tanh, return tanh_(a); )
+UNARY(Sigmoid, return sigmoid_(a); )
+UNARY(SiLU, return silu_(a); )
+UNARY(LeakyReLU, return a > 0 ? a : a * s; )
+UNARY(PowScalar, if (s == 2) return a * a; return (C)pow_((f64)a, s); )
+UNARY(Softplus, f64 z = s * (f64)a; return z > t ? a : (C)(log1p_(exp_(z)) / s); )
+struct Not {
+    template <class C, class S> FN static u8 of(C a, S, S) { return a == 0; }
+};
+
+// The distribution function of the normal distribution at x, and exp(-x*x/2).
+FN f32 normal_cdf(f32 x) { return fma(0.5f, erf_(x * 0.70710678f), 0.5f); }
+FN f64 normal_cdf(f64 x) { return 0.5 * erfc_(-x / 1.4142135623730951); }
+UNARY(GELU, return a * normal_cdf(a); )
+
+template <class C> constexpr C ROOT_2_PI = (C)0.79788456080286535587989211986876; // sqrt(2/pi)
+template <class C> constexpr C CUBIC = (C)0.044715;
+
+// 0.5*(1+tanh(u)) is sigmoid(2*u), which does not cancel for negative u.
+template <class C> FN C gelu_argument(C x) { return 2 * ROOT_2_PI<C> * x * (1 + CUBIC<C> * x * x); }
+UNARY(GELUTanh, return a * sigmoid_(gelu_argument(a)); )
+
+// sigmoid(z), and its derivative without cancellation.
+template <class C> FN C sigmoid_slope(C z, C& slope) {
+    C e = exp_(-size_of(z)), s = 1 / (1 + e);
+    slope = e * s * s;
+    return z < 0 ? s * e : s;
+}
+
+BINARY(ReLUGrad, return b > 0 ? a : (C)0; )
+BINARY(LeakyReLUGrad, return b > 0 ? a : a * s; )
+BINARY(SigmoidGrad, return a * b * (1 - b); )
+BINARY(TanhGrad, return a * (1 - b * b); )
+BINARY(GELUGrad, return a * (normal_cdf(b) + b * exp_((C)-0.5 * b * b) * (C)0.39894228040143267793994605993438); )
+BINARY(GELUTanhGrad, C k; C g = sigmoid_slope(gelu_argument(b), k);
+       if (k != 0) g += 2 * b * k * ROOT_2_PI<C> * (1 + 3 * CUBIC<C> * b * b); return a * g; )
+BINARY(SiLUGrad, C k; C g = sigmoid_slope(b, k); if (k != 0) g += b * k; return a * g; )
+BINARY(SoftplusGrad, C z = s * b; return z > t ? a : a * sigmoid_(z); )
+
+BINARY(Add, if (s == 1) return plus<C>(a, b); return plus<C>(a, times<C>(s, b)); )
+BINARY(Sub, return minus<C>(a, b); )
+BINARY(Mul, return times<C>(a, b); )
+BINARY(Div_, return a / b; )
+BINARY(Pow, return (C)pow_((f64)a, (f64)b); )
+BINARY(Maximum, return most<C>(nan(b) ? b : a, b); )
+BINARY(Minimum, return least<C>(nan(b) ? b : a, b); )
+BINARY(And, return a & b; )
+BINARY(Or, return a | b; )
+COMPARE(Eq, a == b)
+COMPARE(Ne, a != b)
+COMPARE(Lt, a < b)
+COMPARE(Le, a <= b)
+COMPARE(Gt, a > b)
+COMPARE(Ge, a >= b)

@@ -1,0 +1,403 @@
+// Elementary functions. Single-precision ones are polynomials in float, for operations that memory bandwidth should limit;
+// errors are in ulps, measured by math_test.go. Double-precision ones serve float64 and the few operations on narrower
+// types whose speed does not matter. Sources: the polynomials for float are Norbert Juffa's; those for double are FreeBSD's
+// msun (exp, log, erf, sin, cos) and Cephes (tanh).
+#pragma once
+
+#include "base.h"
+
+FN f32 fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+FN f64 fma(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
+FN f32 root(f32 v) { return __builtin_sqrtf(v); }
+FN f64 root(f64 v) { return __builtin_sqrt(v); }
+FN f32 size_of(f32 v) { return float_of(bits_of(v) & 0x7fffffff); }
+FN f64 size_of(f64 v) { return double_of(bits_of(v) & 0x7fffffffffffffff); }
+FN f32 with_sign(f32 v, f32 s) { return float_of((bits_of(v) & 0x7fffffff) | (bits_of(s) & 0x80000000)); }
+
+// ---- float ------------------------------------------------------------------------------------------------------------
+
+// exp(v): within 1 ulp. v = j*log(2) + f; the power of 2 is applied in two steps, so that denormal results are rounded once.
+FN f32 exp_(f32 v) {
+    if (v > 89.0f) return __builtin_inff();
+    if (v < -104.5f) return 0.0f;
+    const f32 shift = 12582912.0f; // 1.5 * 2^23: the low bits of the sum are the integer
+    f32 sum = fma(1.442695f, v, shift);
+    f32 j = sum - shift;
+    f32 f = fma(j, -6.93145752e-1f, v);
+    f = fma(j, -1.42860677e-6f, f);
+    f32 p = 1.37805939e-3f;
+    p = fma(p, f, 8.37312452e-3f);
+    p = fma(p, f, 4.16695364e-2f);
+    p = fma(p, f, 1.66664720e-1f);
+    p = fma(p, f, 4.99999851e-1f);
+    p = fma(p, f, 1.0f);
+    p = fma(p, f, 1.0f);
+    if (v != v) return v;
+    i32 k = (i32)bits_of(sum) - (i32)bits_of(shift), half = k >> 1;
+    return p * float_of((u32)(127 + half) << 23) * float_of((u32)(127 + k - half) << 23);
+}
+
+// log(v): within 1 ulp.
+FN f32 log_(f32 a) {
+    if (a != a || a == __builtin_inff()) return a;
+    if (a <= 0.0f) return a == 0.0f ? -__builtin_inff() : __builtin_nanf("");
+    f32 i = 0.0f;
+    if (a < 1.17549435e-38f) {
+        a *= 8388608.0f;
+        i = -23.0f;
+    }
+    i32 e = (i32)((bits_of(a) - 0x3f2aaaab) & 0xff800000);
+    f32 m = float_of(bits_of(a) - (u32)e);
+    i = fma((f32)e, 1.19209290e-7f, i);
+    f32 f = m - 1.0f, s = f * f;
+    f32 r = fma(-0.130310059f, f, 0.140869141f), t = fma(-0.121483326f, f, 0.139814854f);
+    r = fma(r, s, t);
+    r = fma(r, f, -0.166846052f);
+    r = fma(r, f, 0.200120345f);
+    r = fma(r, f, -0.249996200f);
+    r = fma(r, f, 0.333331972f);
+    r = fma(r, f, -0.500000000f);
+    r = fma(r, s, f);
+    return fma(i, 0.693147182f, r);
+}
+
+// 1/(1+exp(-v)), relative to its own size on both sides.
+FN f32 sigmoid_(f32 v) {
+    f32 e = exp_(-size_of(v));
+    return v < 0.0f ? e / (1.0f + e) : 1.0f / (1.0f + e);
+}
+
+// v*sigmoid(v). Far below 0 the exponential is denormal while the product is not: it is scaled there.
+FN f32 silu_(f32 v) {
+    if (v < -80.0f && v > -120.0f) return v * exp_(v + 64.0f) * 1.60381089e-28f; // exp(-64)
+    return v * sigmoid_(v);
+}
+
+FN f32 tanh_(f32 v) {
+    f32 t = size_of(v);
+    if (t >= 0.55f) return with_sign(1.0f - 2.0f / (exp_(2.0f * t) + 1.0f), v);
+    f32 s = v * v;
+    f32 r = 1.57394409e-2f;
+    r = fma(r, s, -5.23025580e-2f);
+    r = fma(r, s, 1.33152470e-1f);
+    r = fma(r, s, -3.33327681e-1f);
+    return fma(r * s, v, v);
+}
+
+FN f32 erf_(f32 v) {
+    f32 t = size_of(v), s = v * v, r;
+    if (t > 0.927734375f) {
+        r = fma(-1.72853470e-5f, t, 3.83197126e-4f);
+        f32 u = fma(-3.88396438e-3f, t, 2.42546219e-2f);
+        r = fma(r, s, u);
+        r = fma(r, t, -1.06777877e-1f);
+        r = fma(r, t, -6.34846687e-1f);
+        r = fma(r, t, -1.28717512e-1f);
+        r = fma(r, t, -t);
+        return t > 4.0f ? with_sign(1.0f, v) : with_sign(1.0f - exp_(r), v); // beyond 4 the polynomial is no good
+    }
+    r = -5.96761703e-4f;
+    r = fma(r, s, 4.99119423e-3f);
+    r = fma(r, s, -2.67681349e-2f);
+    r = fma(r, s, 1.12819925e-1f);
+    r = fma(r, s, -3.76125336e-1f);
+    r = fma(r, s, 1.28379166e-1f);
+    return fma(r, v, v);
+}
+
+// ---- double -----------------------------------------------------------------------------------------------------------
+
+// exp(v + rest), for a small rest.
+FN f64 exp_(f64 v, f64 rest) {
+    if (v != v) return v;
+    if (v > 709.8) return __builtin_inf();
+    if (v < -746.0) return 0.0;
+    const f64 shift = 6755399441055744.0; // 1.5 * 2^52
+    f64 sum = fma(1.4426950408889634, v, shift);
+    f64 j = sum - shift;
+    f64 hi = fma(j, -6.93147180369123816490e-01, v), lo = fma(j, 1.90821492927058770002e-10, -rest);
+    f64 r = hi - lo, t = r * r;
+    f64 c = r - t * (1.66666666666666657415e-01 + t * (-2.77777777770155933842e-03 + t * (6.61375632143793436117e-05 +
+            t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08))));
+    f64 y = 1.0 - ((lo - (r * c) / (2.0 - c)) - hi);
+    i64 k = (i64)bits_of(sum) - (i64)bits_of(shift), half = k >> 1;
+    return y * double_of((u64)(1023 + half) << 52) * double_of((u64)(1023 + k - half) << 52);
+}
+FN f64 exp_(f64 v) { return exp_(v, 0.0); }
+
+// v = m * 2^e with m in [sqrt(1/2), sqrt(2)), for positive finite v.
+FN f64 mantissa(f64 v, f64& e) {
+    i64 extra = 0;
+    if (v < 2.2250738585072014e-308) {
+        v *= 18014398509481984.0;
+        extra = -54;
+    }
+    i64 k = (i64)((bits_of(v) - 0x3fe6a09e667f3bcd) & 0xfff0000000000000);
+    e = (f64)((k >> 52) + extra);
+    return double_of(bits_of(v) - (u64)k);
+}
+
+FN f64 log_(f64 v) {
+    if (v != v || v == __builtin_inf()) return v;
+    if (v <= 0.0) return v == 0.0 ? -__builtin_inf() : __builtin_nan("");
+    f64 k;
+    f64 f = mantissa(v, k) - 1.0;
+    f64 s = f / (2.0 + f), s2 = s * s, s4 = s2 * s2;
+    f64 t1 = s2 * (6.666666666666735130e-01 + s4 * (2.857142874366239149e-01 + s4 * (1.818357216161805012e-01 + s4 * 1.479819860511658591e-01)));
+    f64 t2 = s4 * (3.999999999940941908e-01 + s4 * (2.222219843214978396e-01 + s4 * 1.531383769920937332e-01));
+    f64 r = t1 + t2, square = 0.5 * f * f;
+    return k * 6.93147180369123816490e-01 - ((square - (s * (square + r) + k * 1.90821492927058770002e-10)) - f);
+}
+
+// log(1+v) for v >= 0.
+FN f64 log1p_(f64 v) {
+    f64 u = 1.0 + v;
+    if (!(u < __builtin_inf())) return u;
+    return log_(u) - ((u - 1.0) - v) / u;
+}
+
+FN f64 sigmoid_(f64 v) { return 1.0 / (1.0 + exp_(-v)); }
+FN f64 silu_(f64 v) { return v * sigmoid_(v); }
+
+FN f64 tanh_(f64 v) {
+    f64 t = size_of(v);
+    if (t > 354.0) return v > 0.0 ? 1.0 : -1.0; // half of the logarithm of the largest number
+    if (t >= 0.625) {
+        f64 y = 1.0 - 2.0 / (exp_(2.0 * t) + 1.0);
+        return v < 0.0 ? -y : y;
+    }
+    f64 s = v * v;
+    f64 p = (-9.64399179425052238628e-1 * s - 9.92877231001918586564e1) * s - 1.61468768441708447952e3;
+    f64 q = ((s + 1.12811678491632931402e2) * s + 2.23548839060100448583e3) * s + 4.84406305325125486048e3;
+    return v + v * s * p / q;
+}
+
+// 1 - erf(v), relative to its own size.
+FN f64 erfc_(f64 v) {
+    const f64 erx = 8.45062911510467529297e-01;
+    const f64 pp0 = 1.28379167095512558561e-01;
+    const f64 pp1 = -3.25042107247001499370e-01;
+    const f64 pp2 = -2.84817495755985104766e-02;
+    const f64 pp3 = -5.77027029648944159157e-03;
+    const f64 pp4 = -2.37630166566501626084e-05;
+    const f64 qq1 = 3.97917223959155352819e-01;
+    const f64 qq2 = 6.50222499887672944485e-02;
+    const f64 qq3 = 5.08130628187576562776e-03;
+    const f64 qq4 = 1.32494738004321644526e-04;
+    const f64 qq5 = -3.96022827877536812320e-06;
+    const f64 pa0 = -2.36211856075265944077e-03;
+    const f64 pa1 = 4.14856118683748331666e-01;
+    const f64 pa2 = -3.72207876035701323847e-01;
+    const f64 pa3 = 3.18346619901161753674e-01;
+    const f64 pa4 = -1.10894694282396677476e-01;
+    const f64 pa5 = 3.54783043256182359371e-02;
+    const f64 pa6 = -2.16637559486879084300e-03;
+    const f64 qa1 = 1.06420880400844228286e-01;
+    const f64 qa2 = 5.40397917702171048937e-01;
+    const f64 qa3 = 7.18286544141962662868e-02;
+    const f64 qa4 = 1.26171219808761642112e-01;
+    const f64 qa5 = 1.36370839120290507362e-02;
+    const f64 qa6 = 1.19844998467991074170e-02;
+    const f64 ra0 = -9.86494403484714822705e-03;
+    const f64 ra1 = -6.93858572707181764372e-01;
+    const f64 ra2 = -1.05586262253232909814e+01;
+    const f64 ra3 = -6.23753324503260060396e+01;
+    const f64 ra4 = -1.62396669462573470355e+02;
+    const f64 ra5 = -1.84605092906711035994e+02;
+    const f64 ra6 = -8.12874355063065934246e+01;
+    const f64 ra7 = -9.81432934416914548592e+00;
+    const f64 sa1 = 1.96512716674392571292e+01;
+    const f64 sa2 = 1.37657754143519042600e+02;
+    const f64 sa3 = 4.34565877475229228821e+02;
+    const f64 sa4 = 6.45387271733267880336e+02;
+    const f64 sa5 = 4.29008140027567833386e+02;
+    const f64 sa6 = 1.08635005541779435134e+02;
+    const f64 sa7 = 6.57024977031928170135e+00;
+    const f64 sa8 = -6.04244152148580987438e-02;
+    const f64 rb0 = -9.86494292470009928597e-03;
+    const f64 rb1 = -7.99283237680523006574e-01;
+    const f64 rb2 = -1.77579549177547519889e+01;
+    const f64 rb3 = -1.60636384855821916062e+02;
+    const f64 rb4 = -6.37566443368389627722e+02;
+    const f64 rb5 = -1.02509513161107724954e+03;
+    const f64 rb6 = -4.83519191608651397019e+02;
+    const f64 sb1 = 3.03380607434824582924e+01;
+    const f64 sb2 = 3.25792512996573918826e+02;
+    const f64 sb3 = 1.53672958608443695994e+03;
+    const f64 sb4 = 3.19985821950859553908e+03;
+    const f64 sb5 = 2.55305040643316442583e+03;
+    const f64 sb6 = 4.74528541206955367215e+02;
+    const f64 sb7 = -2.24409524465858183362e+01;
+    if (v != v) return v;
+    bool sign = v < 0.0;
+    f64 x = size_of(v);
+    if (x < 0.84375) {
+        f64 temp = x;
+        if (x >= 0x1p-56) {
+            f64 z = x * x;
+            f64 r = pp0 + z * (pp1 + z * (pp2 + z * (pp3 + z * pp4)));
+            f64 s = 1.0 + z * (qq1 + z * (qq2 + z * (qq3 + z * (qq4 + z * qq5))));
+            f64 y = r / s;
+            temp = x < 0.25 ? x + x * y : 0.5 + (x * y + (x - 0.5));
+        }
+        return sign ? 1.0 + temp : 1.0 - temp;
+    }
+    if (x < 1.25) {
+        f64 s = x - 1.0;
+        f64 p = pa0 + s * (pa1 + s * (pa2 + s * (pa3 + s * (pa4 + s * (pa5 + s * pa6)))));
+        f64 q = 1.0 + s * (qa1 + s * (qa2 + s * (qa3 + s * (qa4 + s * (qa5 + s * qa6)))));
+        return sign ? 1.0 + erx + p / q : 1.0 - erx - p / q;
+    }
+    if (!(x < 28.0) || (sign && x > 6.0)) return sign ? 2.0 : 0.0;
+    f64 s = 1.0 / (x * x), r, q;
+    if (x < 1.0 / 0.35) {
+        r = ra0 + s * (ra1 + s * (ra2 + s * (ra3 + s * (ra4 + s * (ra5 + s * (ra6 + s * ra7))))));
+        q = 1.0 + s * (sa1 + s * (sa2 + s * (sa3 + s * (sa4 + s * (sa5 + s * (sa6 + s * (sa7 + s * sa8)))))));
+    } else {
+        r = rb0 + s * (rb1 + s * (rb2 + s * (rb3 + s * (rb4 + s * (rb5 + s * rb6)))));
+        q = 1.0 + s * (sb1 + s * (sb2 + s * (sb3 + s * (sb4 + s * (sb5 + s * (sb6 + s * sb7))))));
+    }
+    f64 z = double_of(bits_of(x) & 0xffffffff00000000);
+    f64 e = exp_(-z * z - 0.5625) * exp_((z - x) * (z + x) + r / q) / x;
+    return sign ? 2.0 - e : e;
+}
+
+// The remainder of v by pi/2, in [-pi/4, pi/4], and the quotient modulo 4.
+FN f64 reduce_angle(f64 v, i32& quadrant) {
+    f64 x = size_of(v), r;
+    if (x < 0x1p29) {
+        f64 k = __builtin_rint(x * 0.63661977236758138);
+        r = fma(-k, 1.5707963267948966, x);
+        r = fma(-k, 6.123233995736766e-17, r);
+        quadrant = (i32)((i64)k & 3);
+    } else { // Payne and Hanek: the bits of 4/pi that matter, times the mantissa
+        const u64 digits[20] = {
+            0x0000000000000001,
+            0x45f306dc9c882a53,
+            0xf84eafa3ea69bb81,
+            0xb6c52b3278872083,
+            0xfca2c757bd778ac3,
+            0x6e48dc74849ba5c0,
+            0x0c925dd413a32439,
+            0xfc3bd63962534e7d,
+            0xd1046bea5d768909,
+            0xd338e04d68befc82,
+            0x7323ac7306a673e9,
+            0x3908bf177bf25076,
+            0x3ff12fffbc0b301f,
+            0xde5e2316b414da3e,
+            0xda6cfd9e4f96136e,
+            0x9e8c7ecd3cbfd45a,
+            0xea4f758fd7cbe2f6,
+            0x7a0e73ef14a525d4,
+            0xd7f6bf623f1aba10,
+            0xac06608df8f6d757,
+        };
+        i32 e = (i32)(bits_of(x) >> 52) - 1075 + 61;
+        u64 m = (bits_of(x) & 0xfffffffffffff) | 1ull << 52;
+        u32 at = (u32)e / 64, by = (u32)e % 64;
+        u64 d[4], z[3];
+        for (u32 i = 0; i < 20; i++) // a table that is never indexed by a variable needs no memory
+            for (u32 k = 0; k < 4; k++)
+                if (i == at + k) d[k] = digits[i];
+        for (int k = 0; k < 3; k++) z[k] = by ? d[k] << by | d[k + 1] >> (64 - by) : d[k];
+        unsigned __int128 p2 = (unsigned __int128)z[2] * m, p1 = (unsigned __int128)z[1] * m;
+        u64 lo = (u64)p1 + (u64)(p2 >> 64);
+        u64 hi = z[0] * m + (u64)(p1 >> 64) + (lo < (u64)p1);
+        i32 j = (i32)(hi >> 61); // octant
+        u64 part = hi << 3 | lo >> 61, next = lo << 3;
+        f64 f = (f64)part * 0x1p-64 + (f64)next * 0x1p-128;
+        if (j & 1) {
+            j++;
+            f = -((f64)(~part) * 0x1p-64 + (f64)(~next) * 0x1p-128);
+        }
+        quadrant = j >> 1 & 3;
+        r = f * 0.78539816339744831;
+    }
+    return r;
+}
+
+FN f64 sin_poly(f64 r) {
+    f64 z = r * r;
+    f64 p = 8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04 + z * (2.75573137070700676789e-06 +
+            z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)));
+    return r + z * r * (-1.66666666666666324348e-01 + z * p);
+}
+
+FN f64 cos_poly(f64 r) {
+    f64 z = r * r;
+    f64 p = z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05 +
+            z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)))));
+    f64 half = 0.5 * z, w = 1.0 - half;
+    return w + (((1.0 - w) - half) + z * p);
+}
+
+FN void sincos_(f64 v, f64& sin, f64& cos) {
+    if (!finite(v)) {
+        sin = cos = v - v;
+        return;
+    }
+    i32 q;
+    f64 r = reduce_angle(v, q);
+    f64 s = sin_poly(r), c = cos_poly(r);
+    sin = q & 1 ? c : s;
+    cos = q & 1 ? s : c;
+    if (q & 2) sin = -sin;
+    if (q == 1 || q == 2) cos = -cos;
+    if (v < 0.0) sin = -sin;
+}
+
+// log(v) as a sum of two doubles, for positive finite v: log(v) = e*log(2) + 2*s*(1 + s^2/3 + s^4/5 + ...).
+FN f64 log_pair(f64 v, f64& low) {
+    f64 e;
+    f64 f = mantissa(v, e) - 1.0;
+    f64 den = 2.0 + f, den_low = f - (den - 2.0);
+    f64 s = f / den, s_low = (fma(-s, den, f) - s * den_low) / den;
+    f64 z = s * s, z_low = fma(s, s, -z) + 2.0 * s * s_low;
+    f64 p = 1.0 / 27;
+    p = fma(p, z, 1.0 / 25);
+    p = fma(p, z, 1.0 / 23);
+    p = fma(p, z, 1.0 / 21);
+    p = fma(p, z, 1.0 / 19);
+    p = fma(p, z, 1.0 / 17);
+    p = fma(p, z, 1.0 / 15);
+    p = fma(p, z, 1.0 / 13);
+    p = fma(p, z, 1.0 / 11);
+    p = fma(p, z, 1.0 / 9);
+    p = fma(p, z, 1.0 / 7);
+    p = fma(p, z, 1.0 / 5);
+    p *= z;
+    const f64 third = 1.0 / 3, third_low = 1.8503717077085941e-17;
+    f64 q = third + p, q_low = ((third - q) + p) + third_low;
+    f64 t = z * q, t_low = fma(z, q, -t) + (z * q_low + z_low * q);
+    f64 u = 1.0 + t, u_low = ((1.0 - u) + t) + t_low;
+    f64 l = s * u, l_low = fma(s, u, -l) + (s * u_low + s_low * u);
+    l *= 2.0;
+    l_low *= 2.0;
+    f64 a = e * 0x1.62e42fefa3800p-1; // exact: the constant has 11 zero bits
+    f64 sum = a + l;
+    f64 rest = e == 0.0 ? 0.0 : (a - sum) + l;
+    low = rest + (l_low + e * 0x1.ef35793c76730p-45);
+    return sum;
+}
+
+FN f64 pow_(f64 x, f64 y) {
+    if (y == 0.0 || x == 1.0) return 1.0;
+    if (x != x || y != y) return x + y;
+    f64 ax = size_of(x), ay = size_of(y);
+    bool whole = ay >= 0x1p53 || __builtin_rint(y) == y;
+    bool odd = ay < 0x1p53 && whole && ((i64)y & 1);
+    f64 r;
+    if (ay == __builtin_inf()) return ax == 1.0 ? 1.0 : (ax < 1.0) == (y > 0.0) ? 0.0 : ay;
+    if (ax == 0.0 || ax == __builtin_inf()) {
+        r = (ax == 0.0) == (y > 0.0) ? 0.0 : __builtin_inf();
+    } else if (x < 0.0 && !whole) {
+        return __builtin_nan("");
+    } else {
+        f64 low, l = log_pair(ax, low);
+        f64 e = y * l;
+        r = ay > 0x1p70 ? ((e > 0.0) ? __builtin_inf() : 0.0) : exp_(e, fma(y, l, -e) + y * low);
+        if (ax == 1.0) r = 1.0;
+    }
+    return odd && bits_of(x) >> 63 ? -r : r;
+}

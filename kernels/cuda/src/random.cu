@@ -1,0 +1,97 @@
+// Random numbers and Arange: what is made from nothing. The layout of random words is that of kernels/cpu/philox.go, so that
+// the numbers are the processor's; Normal is computed in double as there, because it is for initial values, not for loops.
+#include "math.h"
+
+struct Words { u32 w[4]; };
+
+// Philox4x32-10 of Salmon, Moraes, Dror and Shaw (SC 2011).
+FN Words philox(u64 key, u64 n, u32 s) {
+    u32 c0 = (u32)n, c1 = (u32)(n >> 32), c2 = s, c3 = 0, k0 = (u32)key, k1 = (u32)(key >> 32);
+GK_UNROLL
+    for (int i = 0; i < 10; i++) {
+        u64 p0 = (u64)0xD2511F53 * c0, p1 = (u64)0xCD9E8D57 * c2;
+        c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (u32)p1;
+        c2 = (u32)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (u32)p0;
+        k0 += 0x9E3779B9;
+        k1 += 0xBB67AE85;
+    }
+    return Words{{c0, c1, c2, c3}};
+}
+
+// The four uniform numbers of block n, in [0, 1).
+FN void uniforms(f32 (&u)[4], u64 key, u64 n) {
+    Words w = philox(key, n, 0);
+    for (int j = 0; j < 4; j++) u[j] = (f32)(w.w[j] >> 8) * 0x1p-24f;
+}
+FN void uniforms(f64 (&u)[4], u64 key, u64 n) {
+    Words w = philox(key, n, 0), v = philox(key, n, 1);
+    for (int j = 0; j < 4; j++) u[j] = (f64)(((u64)w.w[j] << 32 | v.w[j]) >> 11) * 0x1p-53;
+}
+
+template <class C> FN void uniform(C (&u)[4], f64 from, f64 to) {
+    C start = (C)from, width = (C)(to - from);
+    for (int j = 0; j < 4; j++) u[j] = start + u[j] * width;
+}
+
+// The method of Box and Muller. 1-u is exact, and in (0, 1].
+template <class T, class C> FN void normal(T (&r)[4], const C (&u)[4], f64 mean, f64 deviation) {
+    for (int j = 0; j < 4; j += 2) {
+        f64 size = root(-2.0 * log_(1.0 - (f64)u[j])), sin, cos;
+        sincos_(6.283185307179586 * (f64)u[j + 1], sin, cos);
+        r[j] = round_to<T>(mean + deviation * size * cos);
+        r[j + 1] = round_to<T>(mean + deviation * size * sin);
+    }
+}
+
+enum { UNIFORM, NORMAL, BERNOULLI };
+
+// Each thread makes the four elements of one block.
+template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b) {
+    u64 block = (u64)blockIdx.x * THREADS + threadIdx.x;
+    if (block * 4 >= n) return;
+    C u[4];
+    uniforms(u, key, first + block);
+    T r[4];
+    if constexpr (KIND == UNIFORM) {
+        uniform(u, a, b);
+        for (int j = 0; j < 4; j++) r[j] = put<T>(u[j]);
+    } else if constexpr (KIND == NORMAL) {
+        normal(r, u, a, b);
+    } else {
+        for (int j = 0; j < 4; j++) r[j] = put<T>((Compute<T>)((f64)u[j] < a ? 1 : 0));
+    }
+GK_UNROLL
+    for (int j = 0; j < 4; j++)
+        if (block * 4 + j < n) dst[block * 4 + j] = r[j];
+}
+
+#define RANDOM(KIND, NAME, T, C)                                                                                      \
+    KERNEL NAME##_##T(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b) {                              \
+        random<KIND, T, C>(n, dst, key, first, a, b);                                                                 \
+    }
+#define RANDOMS(T, C) RANDOM(UNIFORM, uniform, T, C) RANDOM(NORMAL, normal, T, C) RANDOM(BERNOULLI, bernoulli, T, C)
+
+RANDOMS(f32, f32)
+RANDOMS(f64, f64)
+RANDOMS(f16, f32)
+RANDOMS(bf16, f32)
+RANDOM(BERNOULLI, bernoulli, b8, f32)
+
+template <class T> FN T progression(u64 i, f64 start, f64 step) { return round_to<T>(start + (f64)i * step); }
+template <class T> FN T progression(u64 i, i64 start, i64 step) { return (T)((u64)start + i * (u64)step); }
+
+#define ARANGE(T, S)                                                                                                  \
+    KERNEL arange_##T(u64 n, T* dst, i64 stride, S start, S step) {                                   \
+        u64 i = (u64)blockIdx.x * THREADS + threadIdx.x;                                                              \
+        if (i < n) dst[(i64)i * stride] = progression<T>(i, start, step);                                             \
+    }
+
+ARANGE(f32, f64)
+ARANGE(f64, f64)
+ARANGE(f16, f64)
+ARANGE(bf16, f64)
+ARANGE(i64, i64)
+ARANGE(i32, i64)
+ARANGE(u8, i64)

@@ -1,0 +1,234 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// AsyncDriver is a Driver with a stream-ordered allocator of its own; see device.StreamOrdered.
+type AsyncDriver interface {
+	Driver
+	NewStream() (device.Stream, error)
+	Synchronize(ctx context.Context) error
+	StreamOrdered() bool
+	AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error)
+	FreeAsync(p device.Ptr, s device.Stream) error
+	TrimPool(keep uint64) error
+	PoolUsage() (device.PoolUsage, error)
+}
+
+// Async hands out memory of the driver's stream-ordered allocator: PyTorch's backend cudaMallocAsync. It splits nothing and
+// caches nothing; the driver's pool does that, and keeps what is freed until EmptyCache. It asks for multiples of 512 bytes,
+// as the driver rounds anyway, so that blocks are aligned like those of the caching allocator; that is not counted. Of the
+// settings only the memory fraction counts, and it limits the bytes in use.
+//
+// A block that only its own stream used is freed there. If others used it (RecordStream), a stream of the allocator's waits
+// for all of them and frees it.
+//
+// During a graph capture of a stream, blocks that are allocated on it become part of the graph, and those freed in the same
+// capture are reused within it. The free of a block from before the capture waits until the capture is over: the graph would
+// free it with each replay.
+//
+// Statistics are kept in their All fields only: blocks and bytes as callers asked for them, and as reserved bytes those of
+// the pool. Snapshots, private pools and callbacks are the caching allocator's.
+type Async struct {
+	driver AsyncDriver
+	id     device.ID
+	mark   *shard // stands in each of its blocks, and in no other's
+
+	mu       sync.Mutex // also held over driver calls: the driver's allocator takes one call at a time anyway
+	live     map[*block]*asyncUse
+	limit    uint64         // most bytes in use; unlimited if there is no limit
+	releaser device.Stream  // frees what several streams used; made when it is needed
+	events   []device.Event // to use again
+	deferred []*block       // to be freed when no capture goes on
+	later    []Block
+	stats    Stats
+	closed   bool
+}
+
+// asyncUse is what the allocator knows of a block in use.
+type asyncUse struct {
+	stream   device.Stream
+	users    []device.Stream
+	captured bool // allocated in a capture
+}
+
+// NewAsync makes an allocator on the driver's own. It fails with a *ConfigError if the device has none, or if the settings
+// are wrong.
+func NewAsync(d Driver, c Config) (*Async, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	driver, ok := d.(AsyncDriver)
+	if !ok || !driver.StreamOrdered() {
+		return nil, configError(keyBackend, BackendAsync.String(), fmt.Sprintf("device %s has no stream-ordered allocator: use native", d.ID()))
+	}
+	a := &Async{driver: driver, id: d.ID(), mark: &shard{}, live: map[*block]*asyncUse{}, limit: unlimited}
+	if c.MemoryFraction != nil {
+		return a, a.SetMemoryFraction(*c.MemoryFraction)
+	}
+	return a, nil
+}
+
+// Device is the device whose memory this is.
+func (a *Async) Device() device.ID { return a.id }
+
+// SetMemoryFraction limits the bytes in use to a fraction, from 0 to 1, of the device's memory; 1 lifts the limit.
+func (a *Async) SetMemoryFraction(fraction float64) error {
+	if !(fraction >= 0 && fraction <= 1) {
+		return configError(keyFraction, floatText(fraction), wantFraction)
+	}
+	limit := unlimited
+	if fraction < 1 {
+		info, err := a.driver.MemInfo()
+		if err != nil {
+			return err
+		}
+		limit = uint64(math.Round(fraction * float64(info.Total)))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.limit = limit
+	return nil
+}
+
+// Alloc implements Allocator. When the driver has no memory, its pool gives back what it can, and it is asked once more;
+// not so in a capture, where nothing may wait.
+func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	a.drainLater()
+	if bytes == 0 {
+		return Block{}, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return Block{}, &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
+	}
+	a.freeDeferred()
+	if bytes >= maxRequest {
+		return Block{}, a.fail(bytes, 0, s, false)
+	}
+	if used := uint64(a.stats.AllocatedBytes.All.Current); a.limit != unlimited && used+bytes > a.limit {
+		return Block{}, a.fail(bytes, bytes, s, true)
+	}
+	ptr, err := a.take(bytes, s)
+	if errors.Is(err, device.ErrOutOfMemory) {
+		return Block{}, a.fail(bytes, bytes, s, false)
+	}
+	if err != nil {
+		return Block{}, err
+	}
+	b := &block{shard: a.mark, guarded: guarded{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}}
+	a.live[b] = &asyncUse{stream: s, captured: capturing(s)}
+	a.stats.NumDeviceAlloc++
+	a.count(int64(bytes))
+	return Block{b: b, ptr: ptr, size: bytes}, nil
+}
+
+// take asks the driver, twice if need be. Caller holds a.mu.
+func (a *Async) take(bytes uint64, s device.Stream) (device.Ptr, error) {
+	bytes = roundUp(bytes, minBlock)
+	ptr, err := a.driver.AllocAsync(bytes, s)
+	if !errors.Is(err, device.ErrOutOfMemory) || capturing(s) {
+		return ptr, err
+	}
+	a.stats.NumAllocRetries++
+	if err := s.Synchronize(context.Background()); err != nil {
+		return 0, err
+	}
+	if err := a.driver.TrimPool(0); err != nil {
+		return 0, err
+	}
+	return a.driver.AllocAsync(bytes, s)
+}
+
+// capturing reports whether work on s goes into a graph.
+func capturing(s device.Stream) bool {
+	c, ok := s.(device.Capturer)
+	return ok && c.Capturing()
+}
+
+// count moves the statistics by a block of n bytes, or a free one if n is negative. Caller holds a.mu.
+func (a *Async) count(n int64) {
+	for _, s := range []*StatArray{&a.stats.AllocatedBytes, &a.stats.ActiveBytes, &a.stats.RequestedBytes} {
+		if n > 0 {
+			s.All.increase(n)
+		} else {
+			s.All.decrease(-n)
+		}
+	}
+	for _, s := range []*StatArray{&a.stats.Allocation, &a.stats.Active} {
+		if n > 0 {
+			s.All.increase(1)
+		} else {
+			s.All.decrease(1)
+		}
+	}
+}
+
+// fail makes the out-of-memory error. Caller holds a.mu.
+func (a *Async) fail(bytes, tried uint64, s device.Stream, limit bool) error {
+	a.stats.NumOOMs++
+	used := uint64(a.stats.AllocatedBytes.All.Current)
+	e := &OOMError{Device: a.id, Stream: s.ID(), Requested: bytes, Tried: tried, Allocated: used, Reserved: used, LimitHit: limit}
+	if u, err := a.driver.PoolUsage(); err == nil {
+		e.Reserved = max(used, u.Reserved)
+		e.Cached = e.Reserved - used
+	}
+	if a.limit != unlimited {
+		e.Limit = a.limit
+	}
+	if info, err := a.driver.MemInfo(); err == nil {
+		e.DeviceFree, e.DeviceTotal = info.Free, info.Total
+	}
+	return e
+}
+
+// RecordStream implements Allocator.
+func (a *Async) RecordStream(h Block, s device.Stream) error {
+	if h.b == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	use, ok := a.live[h.b]
+	if !ok {
+		return a.stale("RecordStream", h, ErrUseAfterFree)
+	}
+	known := func(u device.Stream) bool { return u.ID() == s.ID() }
+	if s.ID() != use.stream.ID() && !slices.ContainsFunc(use.users, known) {
+		use.users = append(use.users, s)
+	}
+	return nil
+}
+
+// stale is the error for a block that is not in use.
+func (a *Async) stale(op string, h Block, sentinel error) error {
+	if h.b.shard != a.mark {
+		sentinel = ErrForeignBlock
+	}
+	return &BlockError{Op: op, Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}
+}
+
+// Stats implements Allocator.
+func (a *Async) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.stats
+	s.MaxSplitSize = -1
+	if u, err := a.driver.PoolUsage(); err == nil {
+		now := max(int64(u.Reserved), s.ActiveBytes.All.Current)
+		s.ReservedBytes.All = Stat{Current: now, Peak: max(now, int64(u.ReservedPeak)), Allocated: now}
+	}
+	return s
+}
+
+// String names the allocator and its device.
+func (a *Async) String() string { return fmt.Sprintf("stream-ordered allocator of %s", a.id) }

@@ -1,0 +1,167 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Free implements Allocator. If the driver refuses, the block is in use as before.
+func (a *Async) Free(h Block) error {
+	if h.b == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	use, ok := a.live[h.b]
+	if !ok || h.b.state != stateAllocated {
+		return a.stale("Free", h, ErrDoubleFree)
+	}
+	if !use.captured && use.inCapture() {
+		h.b.state = statePending // what it waits for is the end of the capture
+		a.deferred = append(a.deferred, h.b)
+		return nil
+	}
+	return a.give(h.b, use)
+}
+
+// inCapture reports whether a stream that used the block is part of a capture.
+func (u *asyncUse) inCapture() bool {
+	return capturing(u.stream) || slices.ContainsFunc(u.users, capturing)
+}
+
+// give lets the driver have a block, behind the work of all streams that used it. Caller holds a.mu.
+func (a *Async) give(b *block, use *asyncUse) error {
+	var err error
+	if len(use.users) == 0 {
+		err = a.driver.FreeAsync(b.ptr, use.stream)
+		if errors.Is(err, device.ErrClosed) { // closing has waited for the work
+			err = a.giveAfter(b, nil)
+		}
+	} else {
+		err = a.giveAfter(b, append(use.users, use.stream))
+	}
+	if err != nil {
+		return err
+	}
+	delete(a.live, b)
+	a.stats.NumDeviceFree++
+	a.count(-int64(b.size))
+	return nil
+}
+
+// giveAfter frees a block on the allocator's own stream when all the others have done what is on them now.
+func (a *Async) giveAfter(b *block, streams []device.Stream) error {
+	if a.releaser == nil {
+		s, err := a.driver.NewStream()
+		if err != nil {
+			return err
+		}
+		a.releaser = s
+	}
+	for _, s := range streams {
+		if err := a.order(s); err != nil {
+			return err
+		}
+	}
+	return a.driver.FreeAsync(b.ptr, a.releaser)
+}
+
+// order makes the allocator's stream wait for another. The event may be used again at once: a wait is for what the event stood
+// for when it was called.
+func (a *Async) order(s device.Stream) error {
+	if len(a.events) == 0 {
+		e, err := a.driver.NewEvent()
+		if err != nil {
+			return err
+		}
+		a.events = append(a.events, e)
+	}
+	err := s.Record(a.events[0])
+	if errors.Is(err, device.ErrClosed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.releaser.Wait(a.events[0])
+}
+
+// freeDeferred frees the blocks whose frees waited for the end of a capture, if it is over. A block that the driver refuses
+// waits for the next time. Caller holds a.mu.
+func (a *Async) freeDeferred() {
+	if len(a.deferred) == 0 {
+		return
+	}
+	a.deferred = slices.DeleteFunc(a.deferred, func(b *block) bool {
+		use := a.live[b]
+		return !use.inCapture() && a.give(b, use) == nil
+	})
+}
+
+// FreeLater implements Allocator.
+func (a *Async) FreeLater(h Block) {
+	if h.b == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.later = append(a.later, h)
+	a.stats.NumDeferredFrees++
+}
+
+func (a *Async) drainLater() {
+	a.mu.Lock()
+	blocks := a.later
+	a.later = nil
+	a.mu.Unlock()
+	for _, h := range blocks {
+		// Nobody is there to be told of an error; a block that the driver refused waits for the next time.
+		if err := a.Free(h); err != nil && !errors.Is(err, ErrDoubleFree) && !errors.Is(err, ErrForeignBlock) {
+			a.mu.Lock()
+			a.later = append(a.later, h)
+			a.mu.Unlock()
+		}
+	}
+}
+
+// EmptyCache implements Allocator: it waits for the device, and the pool gives back what nobody uses.
+func (a *Async) EmptyCache() error {
+	a.drainLater()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.freeDeferred()
+	if err := a.driver.Synchronize(context.Background()); err != nil {
+		return err
+	}
+	return a.driver.TrimPool(0)
+}
+
+// Close implements Allocator.
+func (a *Async) Close() error {
+	a.drainLater()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	a.closed = true
+	a.freeDeferred()
+	var errs []error
+	if n := len(a.live); n > 0 {
+		errs = append(errs, &LeakError{Device: a.id, Blocks: int64(n), Bytes: uint64(a.stats.AllocatedBytes.All.Current)})
+	}
+	for b, use := range a.live {
+		errs = append(errs, a.give(b, use))
+	}
+	if a.releaser != nil {
+		errs = append(errs, a.releaser.Close())
+	}
+	for _, e := range a.events {
+		errs = append(errs, e.Close())
+	}
+	errs = append(errs, a.driver.Synchronize(context.Background()), a.driver.TrimPool(0))
+	return errors.Join(errs...)
+}

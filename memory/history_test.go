@@ -1,0 +1,449 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/invariants"
+)
+
+// traceRig is a rig that records history.
+func traceRig(t testing.TB, capacity uint64, o HistoryOptions) *rig {
+	r := newRig(t, capacity, "")
+	require.NoError(t, r.a.RecordHistory(o))
+	return r
+}
+
+func (r *rig) trace() []TraceEntry {
+	s := r.a.Snapshot()
+	return s.DeviceTraces[s.device.Index]
+}
+
+// traceLines are the entries in the form "alloc 20m+512 1000 s1": action, MiB and bytes from the first address, size, stream.
+func (r *rig) traceLines() (lines []string) {
+	trace := r.trace()
+	for _, e := range trace {
+		from := e.Addr - trace[0].Addr
+		at := fmt.Sprintf("%dm+%d", from/mib, from%mib)
+		switch e.Action {
+		case ActionOOM:
+			at = fmt.Sprintf("free=%d", e.DeviceFree)
+		case ActionSnapshot:
+			at = "-"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %d s%d", e.Action, at, e.Size, e.Stream))
+	}
+	return lines
+}
+
+func TestHistory_IsOffAtFirst(t *testing.T) {
+	r := newRig(t, gib, "")
+	r.free(r.alloc(1000, 0))
+	require.False(t, r.a.HistoryEnabled())
+	s := r.a.Snapshot()
+	require.Len(t, s.DeviceTraces, s.device.Index+1)
+	require.Empty(t, s.DeviceTraces[s.device.Index])
+	require.Zero(t, s.DroppedEntries)
+}
+
+func TestHistory_ListsWhatBlocksAndSegmentsDo(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{})
+	a := r.alloc(1000, 0)
+	b := r.alloc(500, 0)
+	c := r.alloc(3*mib, 1)
+	r.record(c, 2)
+	r.free(a, c)
+	r.complete(2)
+	r.free(b)
+	r.empty()
+	r.alloc(700, 0)
+	require.Equal(t, []string{
+		"segment_alloc 0m+0 2097152 s0",
+		"alloc 0m+0 1000 s0",
+		"alloc 0m+1024 500 s0",
+		"segment_alloc 2m+0 20971520 s1",
+		"alloc 2m+0 3145728 s1",
+		"free_requested 0m+0 1000 s0",
+		"free_completed 0m+0 1000 s0",
+		"free_requested 2m+0 3145728 s1",
+		"free_requested 0m+1024 500 s0",
+		"free_completed 0m+1024 500 s0",
+		"free_completed 2m+0 3145728 s1",
+		"segment_free 2m+0 20971520 s1",
+		"segment_free 0m+0 2097152 s0",
+		"segment_alloc 22m+0 2097152 s0",
+		"alloc 22m+0 700 s0",
+	}, r.traceLines())
+	lines := r.traceLines()
+	require.Equal(t, "snapshot - 1024 s0", lines[len(lines)-1], "the one before, with the active bytes")
+}
+
+func TestHistory_OfExpandableSegmentsListsPages(t *testing.T) {
+	r := newRig(t, gib, "expandable_segments:True")
+	require.NoError(t, r.a.RecordHistory(HistoryOptions{}))
+	a := r.alloc(1*mib, 0)
+	b := r.alloc(3*mib, 0)
+	c := r.alloc(38*mib, 0)
+	r.free(c)
+	r.empty()
+	r.free(a, b)
+	r.empty()
+	require.Equal(t, []string{ // the first range has addresses for 9/8 of the memory, 1152 MiB
+		"segment_map 0m+0 2097152 s0",
+		"alloc 0m+0 1048576 s0",
+		"segment_map 1152m+0 20971520 s0",
+		"alloc 1152m+0 3145728 s0",
+		"segment_map 1172m+0 41943040 s0",
+		"alloc 1155m+0 39845888 s0",
+		"free_requested 1155m+0 39845888 s0",
+		"free_completed 1155m+0 39845888 s0",
+		"segment_unmap 1172m+0 41943040 s0",
+		"free_requested 0m+0 1048576 s0",
+		"free_completed 0m+0 1048576 s0",
+		"free_requested 1152m+0 3145728 s0",
+		"free_completed 1152m+0 3145728 s0",
+		"segment_unmap 1152m+0 20971520 s0",
+		"segment_unmap 0m+0 2097152 s0",
+	}, r.traceLines())
+}
+
+func TestHistory_ListsOOMWithWhatTheDeviceHadFree(t *testing.T) {
+	r := traceRig(t, 64*mib, HistoryOptions{})
+	r.alloc(20*mib, 0)
+	_, err := r.tryAlloc(50*mib+1, 1)
+	requireOOM(t, err, ErrDeviceFull)
+	lines := r.traceLines()
+	require.Equal(t, fmt.Sprintf("oom free=%d %d s1", 44*mib, 50*mib+512), lines[len(lines)-1])
+}
+
+func TestHistory_SkipsActions(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{SkipActions: []Action{ActionFreeRequested, ActionSegmentAlloc, ActionSnapshot}})
+	r.free(r.alloc(1000, 0))
+	want := []string{"alloc 0m+0 1000 s0", "free_completed 0m+0 1000 s0"}
+	require.Equal(t, want, r.traceLines())
+	require.Equal(t, want, r.traceLines())
+	require.Zero(t, r.a.Snapshot().DroppedEntries)
+}
+
+func TestHistory_RefusesWrongOptions(t *testing.T) {
+	r := newRig(t, gib, "")
+	for text, o := range map[string]HistoryOptions{
+		"history enabled":      {Enabled: HistoryState + 1},
+		"history context":      {Context: ContextNone + 1},
+		"history max_entries":  {MaxEntries: -1},
+		"history skip_actions": {SkipActions: []Action{ActionAlloc, "frees"}},
+	} {
+		err := r.a.RecordHistory(o)
+		var ce *ConfigError
+		require.ErrorAs(t, err, &ce)
+		require.Equal(t, text, ce.Key)
+		require.False(t, r.a.HistoryEnabled())
+	}
+}
+
+func TestHistory_KeepsExactlyTheNewestEntries(t *testing.T) {
+	for _, most := range []int{1, 4, 17, 300, 5000} {
+		r := newRig(t, gib, "")
+		a := r.a
+		require.NoError(t, a.RecordHistory(HistoryOptions{MaxEntries: most, Context: ContextNone}))
+		for i := range 3000 {
+			b, err := a.Alloc(uint64(i+1), r.stream(i%3))
+			require.NoError(t, err)
+			require.NoError(t, a.Free(b))
+		}
+		s := a.Snapshot()
+		trace := s.DeviceTraces[s.device.Index]
+		total := 3000*3 + 3 // and the segments
+		require.Len(t, trace, min(most, total))
+		require.EqualValues(t, total-len(trace), s.DroppedEntries)
+		require.Equal(t, ActionFreeCompleted, trace[len(trace)-1].Action)
+		for i := range len(trace) / 3 {
+			require.EqualValues(t, 3000-i, trace[len(trace)-1-3*i].Size)
+		}
+	}
+}
+
+func TestHistory_TakesBoundedMemoryAndNoneInTheSteadyState(t *testing.T) {
+	a := benchAllocator(t)
+	const most = 10_000
+	require.NoError(t, a.RecordHistory(HistoryOptions{MaxEntries: most}))
+	streams := []*fakeStream{{id: 1}, {id: 2}, {id: 3}, {id: 4}}
+	pairs := func(n int) {
+		for i := range n {
+			b, _ := a.Alloc(4096, streams[i/10%4])
+			_ = a.Free(b)
+		}
+	}
+	pairs(most)
+	if !invariants.Enabled {
+		require.Zero(t, testing.AllocsPerRun(20, func() { pairs(500) }))
+	}
+	held := journalCapacity(a)
+	for _, sh := range *a.shards.Load() {
+		if sh.log.chunk != nil {
+			held += cap(sh.log.chunk.records)
+		}
+	}
+	require.GreaterOrEqual(t, held, most)
+	require.LessOrEqual(t, held, most+(2*len(streams)+1)*chunkSize)
+}
+
+// Many pools come and go, and each leaves a few entries behind.
+func TestHistory_OfPrivatePoolsOutlivesThemInBoundedMemory(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{MaxEntries: 100})
+	for range 200 {
+		p := r.a.NewPool()
+		b, err := p.Alloc(1000, r.stream(0))
+		require.NoError(t, err)
+		require.NoError(t, p.Free(b))
+		require.NoError(t, p.Release())
+		r.empty()
+	}
+	s := r.a.Snapshot()
+	trace := s.DeviceTraces[s.device.Index]
+	require.Len(t, trace, 100)
+	require.EqualValues(t, 200*5-100, s.DroppedEntries)
+	require.Equal(t, [2]uint64{0, 200}, trace[99].PoolID)
+	require.Equal(t, [2]uint64{0, 181}, trace[0].PoolID)
+	require.LessOrEqual(t, journalCapacity(r.a), 120)
+}
+
+// journalCapacity is how many entries there is room for, without the chunks being filled.
+func journalCapacity(a *Caching) (n int) {
+	j := a.history.Load().journal
+	for _, c := range append(j.spare, j.queue...) {
+		n += cap(c.records)
+	}
+	return n
+}
+
+func TestSnapshot_OfAPoolHasItsPartOfTheTrace(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{})
+	p := r.a.NewPool()
+	b, err := p.Alloc(1000, r.stream(0))
+	require.NoError(t, err)
+	r.alloc(2000, 0)
+	s := p.Snapshot()
+	require.Len(t, s.Segments, 1)
+	require.Equal(t, [2]uint64{0, 1}, s.Segments[0].PoolID)
+	trace := s.DeviceTraces[s.device.Index]
+	require.Len(t, trace, 2)
+	require.Equal(t, ActionSegmentAlloc, trace[0].Action)
+	require.Equal(t, ActionAlloc, trace[1].Action)
+	require.Equal(t, b.Ptr(), trace[1].Addr)
+	require.Len(t, r.a.Snapshot().Segments, 2)
+}
+
+func TestHistory_StoppedForgetsTheTraceAndKeepsTheStacksOfBlocks(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{})
+	b := r.alloc(1000, 0)
+	r.a.StopHistory()
+	require.Empty(t, r.trace())
+	require.Equal(t, "memory.TestHistory_StoppedForgetsTheTraceAndKeepsTheStacksOfBlocks", top(r.a.Snapshot().Segments[0].Blocks[0].Frames))
+	r.free(b)
+	r.alloc(1000, 0)
+	require.Empty(t, r.a.Snapshot().Segments[0].Blocks[0].Frames, "this one was not recorded")
+	r.history(HistoryOptions{})
+	require.Empty(t, r.trace())
+}
+
+func (r *rig) history(o HistoryOptions) {
+	r.t.Helper()
+	require.NoError(r.t, r.a.RecordHistory(o))
+}
+
+func TestRecordHistory_AgainKeepsEntriesUnlessToldToClear(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{MaxEntries: 1000})
+	for range 100 {
+		r.free(r.alloc(1000, 0))
+	}
+	r.history(HistoryOptions{MaxEntries: 50, SkipActions: []Action{ActionSnapshot}})
+	require.Len(t, r.trace(), 50)
+	require.EqualValues(t, 251, r.a.Snapshot().DroppedEntries)
+	r.history(HistoryOptions{MaxEntries: 2000})
+	r.free(r.alloc(1000, 0))
+	s := r.a.Snapshot()
+	kept := len(s.DeviceTraces[s.device.Index])
+	require.GreaterOrEqual(t, kept, 53)
+	require.EqualValues(t, 301+3, int(s.DroppedEntries)+kept, "what was dropped before does not come back")
+	r.history(HistoryOptions{Clear: true})
+	require.Empty(t, r.trace())
+	require.Zero(t, r.a.Snapshot().DroppedEntries)
+}
+
+// top is the name of a stack's innermost function, with the last part of its package.
+func top(frames []Frame) string {
+	if len(frames) == 0 {
+		return ""
+	}
+	return path.Base(frames[0].Name)
+}
+
+//go:noinline
+func allocHere(r *rig, bytes uint64) Block {
+	b, err := r.a.Alloc(bytes, r.stream(0))
+	require.NoError(r.t, err)
+	return b
+}
+
+//go:noinline
+func freeHere(r *rig, b Block) { require.NoError(r.t, r.a.Free(b)) }
+
+//go:noinline
+func emptyHere(r *rig) { require.NoError(r.t, r.a.EmptyCache()) }
+
+func TestHistory_KeepsStacksAsTheContextSays(t *testing.T) {
+	const a, f, e = "memory.allocHere", "memory.freeHere", "memory.emptyHere"
+	for _, c := range []struct {
+		context               HistoryContext
+		block, alloc          string // of the block and the segment; of their entries
+		free, completed, gone string // of the entries
+	}{
+		{ContextNone, "", "", "", "", ""},
+		{ContextState, a, "", "", "", ""},
+		{ContextAlloc, a, a, a, a, a}, // as in PyTorch: entries for the end have the stack of the beginning
+		{ContextAll, a, a, f, f, e},
+	} {
+		for _, mode := range []HistoryMode{HistoryAll, HistoryState} {
+			r := traceRig(t, gib, HistoryOptions{Enabled: mode, Context: c.context})
+			b := allocHere(r, 1000)
+			seg := r.a.Snapshot().Segments[0]
+			require.Equal(t, c.block, top(seg.Frames))
+			require.Equal(t, c.block, top(seg.Blocks[0].Frames))
+			require.Empty(t, seg.Blocks[1].Frames)
+			freeHere(r, b)
+			emptyHere(r)
+			if mode == HistoryState {
+				require.Empty(t, r.trace())
+				continue
+			}
+			var tops []string
+			for _, e := range r.trace() {
+				if e.Action != ActionSnapshot {
+					tops = append(tops, top(e.Frames))
+				}
+			}
+			require.Equal(t, []string{c.alloc, c.alloc, c.free, c.completed, c.gone}, tops)
+		}
+	}
+}
+
+func TestHistory_OfADeferredFreeHasTheStackOfTheAllocation(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{})
+	b := allocHere(r, 1000)
+	r.a.FreeLater(b)
+	r.alloc(3*mib, 0)
+	e := r.trace()[2]
+	require.Equal(t, ActionFreeRequested, e.Action)
+	require.Equal(t, "memory.allocHere", top(e.Frames))
+}
+
+func TestFrames_HaveFileLineAndCallers(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{})
+	allocHere(r, 1000)
+	frames := r.a.Snapshot().Segments[0].Blocks[0].Frames
+	require.Equal(t, "github.com/cistern-ml/cistern/memory.allocHere", frames[0].Name)
+	require.Equal(t, "history_test.go", path.Base(frames[0].Filename))
+	require.Positive(t, frames[0].Line)
+	require.Equal(t, "memory.TestFrames_HaveFileLineAndCallers", top(frames[1:]))
+}
+
+func TestBlockError_NamesBothPlacesIfTheyAreKnown(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{})
+	b := allocHere(r, 1000)
+	freeHere(r, b)
+	var holders []Block
+	for len(holders) == 0 || holders[len(holders)-1].b != b.b { // until the object that stood for it has another block
+		holders = append(holders, r.alloc(1000, 0))
+	}
+	for _, c := range []struct {
+		err  error
+		what string
+	}{{r.a.Free(b), "double free"}, {r.a.RecordStream(b, r.stream(1)), "use after free"}} {
+		var be *BlockError
+		require.ErrorAs(t, c.err, &be)
+		require.Equal(t, "memory.allocHere", top(be.Allocated))
+		require.Equal(t, "memory.freeHere", top(be.Freed))
+		require.ErrorContains(t, c.err, fmt.Sprintf("%s: block of 1024 bytes at %#x, allocated at memory.allocHere (history_test.go:%d) < "+
+			"memory.TestBlockError_NamesBothPlacesIfTheyAreKnown (", c.what, uintptr(b.Ptr()), be.Allocated[0].Line))
+		require.ErrorContains(t, c.err, fmt.Sprintf(", freed at memory.freeHere (history_test.go:%d) < ", be.Freed[0].Line))
+	}
+	r.free(holders...)
+	var be *BlockError
+	require.ErrorAs(t, r.a.Free(b), &be)
+	require.Empty(t, be.Allocated, "the object has forgotten")
+	require.Empty(t, be.Freed)
+	require.False(t, strings.Contains(be.Error(), "allocated at"))
+}
+
+func TestBlockError_OfAFreeThatWasNotRecordedNamesNothing(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{})
+	b := r.alloc(1000, 0)
+	r.free(b)
+	c := r.alloc(1000, 0)
+	r.a.StopHistory()
+	r.free(c)
+	var be *BlockError
+	require.ErrorAs(t, r.a.Free(c), &be)
+	require.Empty(t, be.Allocated)
+	require.Empty(t, be.Freed)
+}
+
+func TestOnOOM_IsToldWithoutLocks(t *testing.T) {
+	r := traceRig(t, 64*mib, HistoryOptions{})
+	var told []*OOMError
+	r.a.OnOOM(func(e *OOMError) {
+		told = append(told, e)
+		require.NotEmpty(t, r.a.Snapshot().DeviceTraces)
+		require.NoError(t, r.a.Free(r.alloc(1000, 0)), "it may use the allocator")
+	})
+	order := 0
+	r.a.OnOOM(func(*OOMError) { order = len(told) })
+	r.alloc(1000, 0)
+	require.Empty(t, told)
+
+	_, err := r.tryAlloc(100*mib, 0)
+	require.Len(t, told, 1)
+	require.Equal(t, 1, order, "in the order of registration")
+	require.Same(t, told[0], requireOOM(t, err, ErrDeviceFull))
+
+	_, err = r.tryAlloc(maxRequest, 0)
+	require.Len(t, told, 2)
+	require.Same(t, told[1], requireOOM(t, err, ErrDeviceFull))
+
+	require.Error(t, r.a.Reserve(100*mib, r.stream(0)))
+	require.Len(t, told, 3)
+
+	r.dev.Inject(func(sim.Call) error { return errBroken })
+	_, err = r.tryAlloc(30*mib, 0)
+	require.ErrorIs(t, err, errBroken)
+	require.Len(t, told, 3, "other errors are not for it")
+}
+
+var errBroken = errors.New("broken")
+
+// The recording begins and ends while streams are at work: it does so for all of them at once.
+func TestHistory_SwitchedWhileStreamsAreAtWork(t *testing.T) {
+	r := newRig(t, 2*gib, "")
+	var group sync.WaitGroup
+	for id := range 2 {
+		group.Go(func() { streamWork(t, r.a, r.stream(id), r.stream(2), uint64(id)) })
+	}
+	for i := range 60 {
+		context := HistoryContext(i % 4)
+		require.NoError(t, r.a.RecordHistory(HistoryOptions{Context: context, MaxEntries: 100 * (i%3 + 1), Clear: i%5 == 0}))
+		requireUndo(t, r.a.Snapshot(), nil)
+		if i%7 == 6 {
+			r.a.StopHistory()
+		}
+	}
+	group.Wait()
+	r.check()
+}

@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// test_mempool_empty_cache: graphs keep the addresses of a live pool, so its memory stays although nobody uses it.
+func TestPool_KeepsItsMemoryWhileItLives(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	p := r.a.NewPool()
+	r.free(r.allocIn(p, 40*mib, 0))
+	r.empty()
+	require.EqualValues(t, 40*mib, r.reserved())
+	_, err := r.tryAlloc(70*mib, 0)
+	requireOOM(t, err, ErrDeviceFull)
+	require.EqualValues(t, 40*mib, r.reserved(), "not under pressure either")
+	require.NoError(t, p.EmptyCache())
+	require.Zero(t, r.reserved(), "its owner may")
+	r.alloc(70*mib, 0)
+}
+
+func TestPool_ReleasedOnesAreEmptiedUnderPressure(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	p := r.a.NewPool()
+	held := r.allocIn(p, 20*mib, 0)
+	r.free(r.allocIn(p, 40*mib, 0))
+	require.NoError(t, p.Release())
+	r.alloc(70*mib, 0)
+	require.EqualValues(t, 90*mib, r.reserved())
+	require.Contains(t, r.a.Stats().ReservedBytesByPrivatePools, p.ID())
+	r.free(held) // blocks in use stay valid
+	r.empty()
+	require.EqualValues(t, 70*mib, r.reserved())
+	s := r.a.Stats()
+	require.Equal(t, Stat{Peak: 60 * mib, Allocated: 60 * mib, Freed: 60 * mib}, s.ReservedBytesByPrivatePools[p.ID()].All,
+		"the entry of a pool that is gone stays")
+	require.EqualValues(t, 3, s.Allocation.All.Allocated, "as does what its shards counted")
+	require.EqualValues(t, 2, s.Allocation.All.Freed)
+	r.check()
+}
+
+// test_mempool_limited_memory_with_allocator.
+func TestPool_LimitCountsThePoolOnly(t *testing.T) {
+	r := newRig(t, gib, "")
+	r.alloc(100*mib, 0)
+	p := r.a.NewPool(PoolLimit(50 * mib))
+	r.allocIn(p, 40*mib, 0)
+	_, err := p.Alloc(20*mib, r.stream(0))
+	oom := requireOOM(t, err, ErrLimit)
+	require.True(t, oom.LimitHit)
+	require.EqualValues(t, 50*mib, oom.Limit, "the limit that was hit")
+	require.Equal(t, "The pool has a limit of its own: a PoolLimit of 60.00 MiB would have been enough.", oom.Hint)
+	r.alloc(20*mib, 0)
+}
+
+// A pool gives to the default pools only if it opted in, only when the device is full, and only on the same stream.
+func TestPool_UseOnOOM(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	selfish, generous := r.a.NewPool(), r.a.NewPool(PoolUseOnOOM())
+	r.free(r.allocIn(selfish, 30*mib, 0))
+	lent := r.allocIn(generous, 40*mib, 0)
+	r.free(lent)
+	r.alloc(20*mib, 0)
+	require.NotEqual(t, lent.Ptr(), r.alloc(10*mib, 0).Ptr(), "the device had it")
+	_, err := r.tryAlloc(35*mib, 1)
+	requireOOM(t, err, ErrDeviceFull)
+	b := r.alloc(35*mib, 0)
+	require.Equal(t, lent.Ptr(), b.Ptr())
+	r.free(b)
+	require.Equal(t, lent.Ptr(), r.allocIn(generous, 40*mib, 0).Ptr(), "it went back to its pool")
+	r.check()
+}
+
+func TestPool_ReleasedOnesDoNotHelpOut(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	p := r.a.NewPool(PoolUseOnOOM())
+	held := r.allocIn(p, 5*mib, 0) // keeps its segment
+	r.free(r.allocIn(p, 8*mib, 0))
+	require.NoError(t, p.Release())
+	r.alloc(80*mib, 0)
+	_, err := r.tryAlloc(8*mib, 0)
+	requireOOM(t, err, ErrDeviceFull)
+	r.free(held)
+}
