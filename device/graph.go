@@ -12,8 +12,9 @@ type Capturer interface {
 	BeginCapture() error
 	// EndCapture returns what was captured since BeginCapture. After an error the capture is over too.
 	EndCapture() (Graph, error)
-	// Capturing reports whether work put on the stream now goes into a graph.
-	Capturing() bool
+	// CaptureID is the number of the capture into which work put on the stream now goes, and 0 if it runs. All streams of one
+	// capture have the same; no two captures of the process do.
+	CaptureID() uint64
 }
 
 // Graph is captured work.

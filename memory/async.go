@@ -152,7 +152,7 @@ func (a *Async) take(bytes uint64, s device.Stream) (device.Ptr, error) {
 // capturing reports whether work on s goes into a graph.
 func capturing(s device.Stream) bool {
 	c, ok := s.(device.Capturer)
-	return ok && c.Capturing()
+	return ok && c.CaptureID() != 0
 }
 
 // count moves the statistics by a block of n bytes, or a free one if n is negative. Caller holds a.mu.

@@ -226,6 +226,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 			return b, err
 		}
 	}
+	if a.inCapture() { // giving the cache back waits for work
+		return nil, a.outOfMemory(r)
+	}
 	if err := a.releaseAll(); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,9 @@ func (a *Caching) park(b *block, users []device.Stream) {
 	for _, s := range users {
 		q := a.events.queue(s)
 		e := a.events.take(a.driver)
-		if e != nil && s.Record(e) != nil {
+		// An event recorded in a graph capture stands for nothing that will ever be done. Without one, the block waits until the
+		// stream is out of the capture and idle.
+		if e != nil && (capturing(s) || s.Record(e) != nil) {
 			a.events.pool = append(a.events.pool, e)
 			e = nil
 		}
@@ -103,8 +105,12 @@ func (q *eventQueue) done(o outstanding) (bool, error) {
 	return done, err
 }
 
-// syncEvents waits for all outstanding events and completes the frees that waited for them. Caller may hold a.mu.
+// syncEvents waits for all outstanding events and completes the frees that waited for them, except during a graph capture,
+// where nothing may wait. Caller may hold a.mu.
 func (a *Caching) syncEvents() error {
+	if a.inCapture() {
+		return nil
+	}
 	a.syncs.Add(1)
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()

@@ -157,6 +157,9 @@ func (a *Caching) trim(b *block) error {
 	if b.state != stateCached || b.seg == nil || b.seg.vm == nil {
 		return nil // somebody took it since it was found
 	}
+	if a.inCapture() {
+		return nil // pages are unmapped when work is done, and nothing may wait now
+	}
 	vm, start := b.seg.vm, b.seg.ptr
 	from := start.Add(roundUp(uint64(b.ptr-start), vm.page))
 	end := b.ptr.Add(b.size)

@@ -172,6 +172,16 @@ func TestExpandable_ARequestBeyondTheRangeIsOutOfMemory(t *testing.T) {
 	require.Equal(t, []string{"R 0 41943040", "P 0 0 20971520", "P 0 20971520 20971520"}, log, "no range is reserved in vain")
 }
 
+func TestExpandable_ReserveIsAFractionOrANumberOfBytes(t *testing.T) {
+	for setting, want := range map[string]string{
+		"0.5": "R 0 536870912", "0.25G": "R 0 268435456", "0.7": "R 0 754974720", "4": "R 0 1207959552", "10G": "R 0 1207959552",
+	} {
+		r := newRig(t, gib, expandable+",expandable_segments_reserve:"+setting)
+		r.alloc(512, 0)
+		require.Equal(t, []string{want, "P 0 0 2097152"}, r.takeLog(), "%s, at most 9/8 of the device", setting)
+	}
+}
+
 func TestExpandable_NoAddressesLeftIsOutOfMemory(t *testing.T) {
 	r := newRig(t, 80*mib, expandable)
 	r.dev.Inject(func(c sim.Call) error {

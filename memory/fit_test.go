@@ -55,6 +55,18 @@ func TestBestFit_StaysOnItsStream(t *testing.T) {
 	require.Equal(t, h, r.place(r.alloc(12*mib, 1)))
 }
 
+// Streams with small numbers are found in an array, the others by search.
+func TestBestFit_WorksForStreamsOfAnyNumber(t *testing.T) {
+	r := newRig(t, 64*gib, "")
+	places := map[int]place{}
+	for _, stream := range []int{1 << 40, 15, 16, 1000, 17, 0} {
+		places[stream] = r.hole(12*mib, stream)
+	}
+	for stream, want := range places {
+		require.Equal(t, want, r.place(r.alloc(12*mib, stream)), "stream %d", stream)
+	}
+}
+
 func TestBestFit_PoolsAreApart(t *testing.T) {
 	r := newRig(t, gib, "")
 	large := r.hole(2*mib, 0) // a free segment of 20 MiB

@@ -143,7 +143,8 @@ func TestPool_StatisticsByPool(t *testing.T) {
 	require.Contains(t, string(raw), `"reserved_bytes_by_private_pools":{"0_1":{"all":{"current":2097152`)
 
 	r.free(b)
-	require.NoError(t, q.EmptyCache())
+	require.NoError(t, q.Close())
+	r.empty() // the pool is gone
 	r.a.ResetPeakStats()
 	r.a.ResetAccumulatedStats()
 	s = r.a.Stats()

@@ -1,7 +1,10 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -46,6 +49,16 @@ func newFor(dev device.Device) (Allocator, error) {
 		return NewAsync(dev, c)
 	}
 	return New(dev, c)
+}
+
+// Allocators returns the allocators that For has made and Drop has not closed, by kind and index of their devices.
+func Allocators() []Allocator {
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	return slices.SortedFunc(maps.Values(registry.byID), func(a, b Allocator) int {
+		x, y := a.Device(), b.Device()
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Index, y.Index))
+	})
 }
 
 func lookup(dev device.Device) Allocator {

@@ -10,7 +10,10 @@ import (
 
 // ClipGradNorm scales the gradients of all parameters together, in place, so that the norm of all their elements is at most
 // maxNorm, and returns the norm before (torch.nn.utils.clip_grad_norm_, with the 2-norm). Parameters without a gradient are
-// skipped. It waits for the device. If the norm is not finite it is an error, and the gradients are left alone.
+// skipped. It waits for the device.
+//
+// As in PyTorch, a norm that is not finite is no error: it is what a GradScaler looks for, which then skips the step. Without
+// one, check the result: the gradients are not usable, and are left as they are.
 func ClipGradNorm(params []*autograd.Parameter, maxNorm float64) (float64, error) {
 	if !(maxNorm >= 0) {
 		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm %v; it must not be negative", maxNorm)}
@@ -28,7 +31,7 @@ func ClipGradNorm(params []*autograd.Parameter, maxNorm float64) (float64, error
 	}
 	norm := math.Sqrt(total)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return norm, fmt.Errorf("optim: ClipGradNorm: the norm of the gradients is %v", norm)
+		return norm, nil
 	}
 	factor := maxNorm / (norm + 1e-6)
 	if factor >= 1 {

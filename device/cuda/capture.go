@@ -3,6 +3,7 @@ package cuda
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
@@ -15,11 +16,15 @@ import (
 // be ended on the thread where they began; goroutines have no such thread. What could harm a capture is refused here,
 // before the driver sees it.
 type capture struct {
+	id     uint64
 	origin *Stream
 	mu     sync.Mutex
 	ended  bool
 	parts  []*Stream
 }
+
+// lastCapture numbers captures.
+var lastCapture atomic.Uint64
 
 // join makes s part of the capture.
 func (c *capture) join(s *Stream) {
@@ -45,6 +50,17 @@ func (c *capture) end() {
 
 // Capturing reports whether the stream is part of a capture.
 func (s *Stream) Capturing() bool { return s.capture.Load() != nil }
+
+// CaptureID is the number of the capture that the stream is part of, or 0.
+func (s *Stream) CaptureID() uint64 {
+	if c := s.capture.Load(); c != nil {
+		return c.id
+	}
+	return 0
+}
+
+// Capturing reports whether any stream of the device is part of a capture.
+func (d *Device) Capturing() bool { return d.captures.Load() != 0 }
 
 // notCapturing refuses what would end a capture.
 func (s *Stream) notCapturing(call string) error {
@@ -83,7 +99,7 @@ func (s *Stream) BeginCapture() error {
 	if f, r := b.Run(); r != driver.Success {
 		return d.failed(f, r, "stream %d", s.id)
 	}
-	c := &capture{origin: s}
+	c := &capture{id: lastCapture.Add(1), origin: s}
 	c.join(s)
 	return nil
 }

@@ -113,6 +113,7 @@ func TestKernel_RefusesWhatCannotBeRight(t *testing.T) {
 		params.Int32(0)
 	}
 	require.ErrorContains(t, combine.Launch(r.Stream(d), device.LaunchShape{}, &params), "more than 64 parameters")
+	r.Expect("CUDA_ERROR_INVALID_IMAGE")
 	_, err := d.LoadModule(nil)
 	require.ErrorIs(t, err, device.ErrInvalidValue)
 	_, err = d.LoadModule([]byte("no PTX at all"))

@@ -17,20 +17,26 @@ func tile14x32AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
 //go:noescape
 func tile14x16AVX512(k int, a, b, c *float64, ld int, alpha float64, add bool)
 
-// axpy4AVX2 is axpy4 for n elements, a multiple of 16.
-//
+// axpy4AVX2 is axpy4 for n elements, a multiple of 16, dotAVX2 is dot for a multiple of 32, and dot4AVX2 sets sums to the dot
+// products of b and four rows of a, which are ld apart, for a multiple of 16. Those of float64 take multiples of half as many.
+
 //go:noescape
 func axpy4AVX2(n int, y, a, x0, x1, x2, x3 *float32)
 
-// dotAVX2 is dot for n elements, a multiple of 32.
-//
 //go:noescape
 func dotAVX2(n int, a, b *float32) float32
 
-// dot4AVX2 sets sums to the dot products of b and four rows of a, which are ld apart, for n elements, a multiple of 16.
-//
 //go:noescape
 func dot4AVX2(n int, a *float32, ld int, b *float32, sums *[fewGroup]float32)
+
+//go:noescape
+func axpy4DoubleAVX2(n int, y, a, x0, x1, x2, x3 *float64)
+
+//go:noescape
+func dotDoubleAVX2(n int, a, b *float64) float64
+
+//go:noescape
+func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[fewGroup]float64)
 
 // pack4AVX is a packFour.
 //
@@ -48,32 +54,43 @@ func init() {
 		kernels32.wide = microkernel[float32]{"14x32 AVX-512", 14, 32, tile14x32AVX512}
 		kernels64.wide = microkernel[float64]{"14x16 AVX-512", 14, 16, tile14x16AVX512}
 	}
-	kernels32.few = fewKernels[float32]{axpy4Vector, dotsVector}
+	kernels32.few = fewKernels[float32]{axpy4Vector(axpy4AVX2, 16), dotsVector(dotAVX2, dot4AVX2, 16)}
+	kernels64.few = fewKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
 	kernels32.pack = pack4AVX
 }
 
-func axpy4Vector(y, a, x0, x1, x2, x3 []float32) {
-	n := len(y) &^ 15
-	if n > 0 {
-		axpy4AVX2(n, &y[0], &a[0], &x0[0], &x1[0], &x2[0], &x3[0])
-	}
-	axpy4(y[n:], a, x0[n:], x1[n:], x2[n:], x3[n:])
-}
-
-func dotsVector(sums *[fewGroup]float32, count int, a []float32, ld int, b []float32) {
-	n := len(b) &^ 31
-	if count == fewGroup && len(b) >= 16 {
-		n = len(b) &^ 15
-		dot4AVX2(n, &a[0], ld, &b[0], sums)
-	} else {
-		for r := range count {
-			sums[r] = 0
-			if n > 0 {
-				sums[r] = dotAVX2(n, &a[r*ld], &b[0])
-			}
+// axpy4Vector is axpy4 by a loop that takes multiples of width elements.
+func axpy4Vector[T float](loop func(n int, y, a, x0, x1, x2, x3 *T), width int) func(y, a, x0, x1, x2, x3 []T) {
+	return func(y, a, x0, x1, x2, x3 []T) {
+		n := len(y) / width * width
+		if n > 0 {
+			loop(n, &y[0], &a[0], &x0[0], &x1[0], &x2[0], &x3[0])
+		}
+		if n < len(y) {
+			axpy4(y[n:], a, x0[n:], x1[n:], x2[n:], x3[n:])
 		}
 	}
-	for r := 0; r < count && n < len(b); r++ {
-		sums[r] += dot(a[r*ld:][n:len(b)], b[n:])
+}
+
+// dotsVector is dots by loops for one row, which takes multiples of 2*width elements, and for four rows, which takes
+// multiples of width.
+func dotsVector[T float](one func(n int, a, b *T) T, four func(n int, a *T, ld int, b *T, sums *[fewGroup]T), width int,
+) func(sums *[fewGroup]T, count int, a []T, ld int, b []T) {
+	return func(sums *[fewGroup]T, count int, a []T, ld int, b []T) {
+		n := len(b) / (2 * width) * 2 * width
+		if count == fewGroup && len(b) >= width {
+			n = len(b) / width * width
+			four(n, &a[0], ld, &b[0], sums)
+		} else {
+			for r := range count {
+				sums[r] = 0
+				if n > 0 {
+					sums[r] = one(n, &a[r*ld], &b[0])
+				}
+			}
+		}
+		for r := 0; r < count && n < len(b); r++ {
+			sums[r] += dot(a[r*ld:][n:len(b)], b[n:])
+		}
 	}
 }

@@ -28,4 +28,5 @@ struct gk_kernel {
 // What the library exports:
 //   int gk_abi(void)                              the value of GK_ABI
 //   const gk_kernel* gk_kernels(int* count)       the kernels
-//   size_t gk_where(char* out, size_t n)          names the block and thread that the calling OS thread was running
+//   size_t gk_where(uint64_t address, char* out, size_t n)  names the block and thread that the calling OS thread was
+//                                                           running, and the shared memory that the address belongs to

@@ -1,71 +1,71 @@
 // Asynchronous copies and tensor cores for PTX (sm_80). emu_mma.h says what each does.
 #pragma once
 
-GK_DEVICE uint32_t gk_shared_address(const void* p) { return (uint32_t)(uintptr_t)(__attribute__((address_space(3))) const void*)p; }
+GK_FN uint32_t gk_shared_address(const void* p) { return (uint32_t)(uintptr_t)(__attribute__((address_space(3))) const void*)p; }
 
 // A size of 16 goes around L1. Bytes is how many are read; the rest of the destination becomes zero.
 template <int SIZE>
-GK_DEVICE void gk_cp_async(void* to, const void* from, int bytes = SIZE) {
+GK_FN void gk_cp_async(void* to, const void* from, int bytes = SIZE) {
     static_assert(SIZE == 4 || SIZE == 8 || SIZE == 16, "cp.async copies 4, 8 or 16 bytes");
     if constexpr (SIZE == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(gk_shared_address(to)), "l"(from), "r"(bytes) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(gk_shared_address(to)), "l"(from), "n"(SIZE), "r"(bytes) : "memory");
 }
-GK_DEVICE void gk_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+GK_FN void gk_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
-GK_DEVICE void gk_cp_async_wait() {
+GK_FN void gk_cp_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-GK_DEVICE void gk_ldmatrix_x1(uint32_t (&r)[1], const void* row) {
+GK_FN void gk_ldmatrix_x1(uint32_t (&r)[1], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(gk_shared_address(row)) : "memory");
 }
-GK_DEVICE void gk_ldmatrix_x2(uint32_t (&r)[2], const void* row) {
+GK_FN void gk_ldmatrix_x2(uint32_t (&r)[2], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(gk_shared_address(row)) : "memory");
 }
-GK_DEVICE void gk_ldmatrix_x4(uint32_t (&r)[4], const void* row) {
+GK_FN void gk_ldmatrix_x4(uint32_t (&r)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(gk_shared_address(row))
                  : "memory");
 }
-GK_DEVICE void gk_ldmatrix_x1_trans(uint32_t (&r)[1], const void* row) {
+GK_FN void gk_ldmatrix_x1_trans(uint32_t (&r)[1], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(gk_shared_address(row)) : "memory");
 }
-GK_DEVICE void gk_ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) {
+GK_FN void gk_ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(gk_shared_address(row)) : "memory");
 }
-GK_DEVICE void gk_ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) {
+GK_FN void gk_ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(gk_shared_address(row))
                  : "memory");
 }
 
-GK_DEVICE void gk_mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+GK_FN void gk_mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-GK_DEVICE void gk_mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+GK_FN void gk_mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-GK_DEVICE void gk_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+GK_FN void gk_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 // gk_tf32 rounds a float to the 10 bits of mantissa that the tensor core reads.
-GK_DEVICE uint32_t gk_tf32(float x) {
+GK_FN uint32_t gk_tf32(float x) {
     uint32_t r;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
     return r;
 }
 
 // One mma by type of the operands.
-GK_DEVICE void gk_mma(f16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_f16(d, a, b); }
-GK_DEVICE void gk_mma(bf16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_bf16(d, a, b); }
+GK_FN void gk_mma(gk::f16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_f16(d, a, b); }
+GK_FN void gk_mma(gk::bf16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_bf16(d, a, b); }

@@ -7,12 +7,10 @@
 #define __constant__ __attribute__((constant))
 #define __forceinline__ __attribute__((always_inline)) inline
 
-#define GK_KERNEL extern "C" __attribute__((global))
-#define GK_LAUNCH_BOUNDS(threads) __attribute__((launch_bounds(threads)))
-#define GK_DEVICE static inline __attribute__((device, always_inline))
+#define GK_KERNEL(threads) extern "C" __attribute__((global, launch_bounds(threads)))
+#define GK_DEVICE __attribute__((device))
+#define GK_FN static inline __attribute__((device, always_inline))
 #define GK_METHOD inline __attribute__((device, always_inline))
-#define GK_UNROLL _Pragma("unroll")
-#define GK_RESTRICT __restrict__
 
 #define GK_SHARED_ARR(T, name, dims) __attribute__((shared, aligned(16))) T name dims
 #define GK_DYN_SHARED(T, name)                                                   \

@@ -6,15 +6,13 @@
 #define __forceinline__ inline
 
 #ifdef GK_LIST  // the pass that lists a source's kernels: see internal/fakecuda
-#define GK_KERNEL gk_kernel_here
+#define GK_KERNEL(threads) gk_kernel_here
 #else
-#define GK_KERNEL extern "C" __attribute__((visibility("hidden")))
+#define GK_KERNEL(threads) extern "C" __attribute__((visibility("hidden")))
 #endif
-#define GK_LAUNCH_BOUNDS(threads)
-#define GK_DEVICE static inline __attribute__((always_inline))
+#define GK_DEVICE
+#define GK_FN static inline __attribute__((always_inline))
 #define GK_METHOD inline __attribute__((always_inline))
-#define GK_UNROLL
-#define GK_RESTRICT __restrict__
 
 // A shared array is a reference to memory that the block owns. The address of a static variable is its key: one for each
 // declaration, and for each instance of a template.

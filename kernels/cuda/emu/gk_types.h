@@ -5,15 +5,15 @@
 #pragma once
 
 template <class To, class From>
-GK_DEVICE To gk_bits(From x) {
+GK_FN To gk_bits(From x) {
     return __builtin_bit_cast(To, x);
 }
 
 #if defined(__CUDA__)
 
-GK_DEVICE uint16_t gk_f16_bits(float x) { return gk_bits<uint16_t>((_Float16)x); }
-GK_DEVICE float gk_f16_value(uint16_t b) { return (float)gk_bits<_Float16>(b); }
-GK_DEVICE uint16_t gk_bf16_bits(float x) {
+GK_FN uint16_t gk_f16_bits(float x) { return gk_bits<uint16_t>((_Float16)x); }
+GK_FN float gk_f16_value(uint16_t b) { return (float)gk_bits<_Float16>(b); }
+GK_FN uint16_t gk_bf16_bits(float x) {
     uint16_t r;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
     return r;
@@ -22,7 +22,7 @@ GK_DEVICE uint16_t gk_bf16_bits(float x) {
 #else
 
 // The magic of adding: the sum's last bit is that of a half, so the addition rounds where the conversion must.
-GK_DEVICE uint16_t gk_f16_bits(float x) {
+GK_FN uint16_t gk_f16_bits(float x) {
     const uint32_t b = gk_bits<uint32_t>(x), sign = b >> 16 & 0x8000, mag = b & 0x7fffffff;
     if (mag > 0x7f800000) return 0x7fff;
     if (mag >= 0x477ff000) return sign | 0x7c00;  // 65520 and more
@@ -32,7 +32,7 @@ GK_DEVICE uint16_t gk_f16_bits(float x) {
     }
     return sign | ((mag - 0x38000000 + 0xfff + (mag >> 13 & 1)) >> 13);
 }
-GK_DEVICE float gk_f16_value(uint16_t b) {
+GK_FN float gk_f16_value(uint16_t b) {
     const uint32_t sign = (uint32_t)(b & 0x8000) << 16, mag = b & 0x7fff;
     if (mag >= 0x7c00) return gk_bits<float>(sign | 0x7f800000 | (mag & 0x3ff) << 13);
     if (mag < 0x400) {
@@ -41,7 +41,7 @@ GK_DEVICE float gk_f16_value(uint16_t b) {
     }
     return gk_bits<float>(sign | ((mag << 13) + 0x38000000));
 }
-GK_DEVICE uint16_t gk_bf16_bits(float x) {
+GK_FN uint16_t gk_bf16_bits(float x) {
     const uint32_t b = gk_bits<uint32_t>(x);
     if ((b & 0x7fffffff) > 0x7f800000) return 0x7fff;
     return (b + 0x7fff + (b >> 16 & 1)) >> 16;
@@ -49,7 +49,9 @@ GK_DEVICE uint16_t gk_bf16_bits(float x) {
 
 #endif
 
-GK_DEVICE float gk_bf16_value(uint16_t b) { return gk_bits<float>((uint32_t)b << 16); }
+GK_FN float gk_bf16_value(uint16_t b) { return gk_bits<float>((uint32_t)b << 16); }
+
+namespace gk {
 
 struct f16 {
     uint16_t bits;
@@ -74,8 +76,10 @@ struct alignas(sizeof(T) * N) vec {
     GK_METHOD const T& operator[](int i) const { return v[i]; }
 };
 
+}  // namespace gk
+
 // gk_pack2 puts two halves into one register, the first in the low half, as mma wants them.
 template <class T>
-GK_DEVICE uint32_t gk_pack2(T lo, T hi) {
+GK_FN uint32_t gk_pack2(T lo, T hi) {
     return (uint32_t)lo.bits | (uint32_t)hi.bits << 16;
 }

@@ -36,10 +36,8 @@ func TestBatch_PassesUpTo24Arguments(t *testing.T) {
 		b := l.Batch()
 		buffer := make([]byte, 200)
 		list := []uintptr{b.Bytes(buffer), uintptr(len(buffer)), b.Bytes([]byte(text[:4*args-1] + "\x00"))}
-		want := ""
 		for i := range args {
 			list = append(list, uintptr(i+1))
-			want += string(rune('0'+(i+1)/10)) + string(rune('0'+(i+1)%10)) + " "
 		}
 		b.Add(format, list...)
 		f, r := b.Run()
@@ -49,7 +47,6 @@ func TestBatch_PassesUpTo24Arguments(t *testing.T) {
 		for i, field := range fields(got) {
 			require.Equal(t, i+1, field, got)
 		}
-		require.NotEmpty(t, want)
 		b.Release()
 	}
 }

@@ -1,0 +1,122 @@
+#include "textflag.h"
+
+// Loops on vectors of float64, for AVX2 with FMA: those of gemv_avx2_amd64.s with half as many elements in a register.
+
+// func axpy4DoubleAVX2(n int, y, a, x0, x1, x2, x3 *float64)
+// Registers: Y0-Y3 the four factors; Y4, Y5 8 elements of y.
+TEXT ·axpy4DoubleAVX2(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), DI
+	MOVQ a+16(FP), AX
+	MOVQ x0+24(FP), R8
+	MOVQ x1+32(FP), R9
+	MOVQ x2+40(FP), R10
+	MOVQ x3+48(FP), R11
+	VBROADCASTSD 0(AX), Y0
+	VBROADCASTSD 8(AX), Y1
+	VBROADCASTSD 16(AX), Y2
+	VBROADCASTSD 24(AX), Y3
+	XORQ BX, BX
+
+loop:
+	VMOVUPD (DI)(BX*8), Y4
+	VMOVUPD 32(DI)(BX*8), Y5
+	VFMADD231PD (R8)(BX*8), Y0, Y4
+	VFMADD231PD 32(R8)(BX*8), Y0, Y5
+	VFMADD231PD (R9)(BX*8), Y1, Y4
+	VFMADD231PD 32(R9)(BX*8), Y1, Y5
+	VFMADD231PD (R10)(BX*8), Y2, Y4
+	VFMADD231PD 32(R10)(BX*8), Y2, Y5
+	VFMADD231PD (R11)(BX*8), Y3, Y4
+	VFMADD231PD 32(R11)(BX*8), Y3, Y5
+	VMOVUPD Y4, (DI)(BX*8)
+	VMOVUPD Y5, 32(DI)(BX*8)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func dotDoubleAVX2(n int, a, b *float64) float64
+// Registers: Y0-Y3 16 sums, which are added up in pairs at the end.
+TEXT ·dotDoubleAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	XORQ BX, BX
+
+loop:
+	VMOVUPD (SI)(BX*8), Y4
+	VMOVUPD 32(SI)(BX*8), Y5
+	VMOVUPD 64(SI)(BX*8), Y6
+	VMOVUPD 96(SI)(BX*8), Y7
+	VFMADD231PD (DI)(BX*8), Y4, Y0
+	VFMADD231PD 32(DI)(BX*8), Y5, Y1
+	VFMADD231PD 64(DI)(BX*8), Y6, Y2
+	VFMADD231PD 96(DI)(BX*8), Y7, Y3
+	ADDQ $16, BX
+	CMPQ BX, CX
+	JLT  loop
+	VADDPD Y1, Y0, Y0
+	VADDPD Y3, Y2, Y2
+	VADDPD Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPD X1, X0, X0
+	VHADDPD X0, X0, X0
+	VMOVSD X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[4]float64)
+// Registers: Y0-Y7 8 sums for each row, two registers a row; Y8, Y9 8 elements of b.
+TEXT ·dot4DoubleAVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ a+8(FP), R8
+	MOVQ ld+16(FP), DX
+	MOVQ b+24(FP), DI
+	MOVQ sums+32(FP), R12
+	LEAQ (R8)(DX*8), R9
+	LEAQ (R9)(DX*8), R10
+	LEAQ (R10)(DX*8), R11
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	XORQ BX, BX
+
+loop:
+	VMOVUPD (DI)(BX*8), Y8
+	VMOVUPD 32(DI)(BX*8), Y9
+	VFMADD231PD (R8)(BX*8), Y8, Y0
+	VFMADD231PD 32(R8)(BX*8), Y9, Y1
+	VFMADD231PD (R9)(BX*8), Y8, Y2
+	VFMADD231PD 32(R9)(BX*8), Y9, Y3
+	VFMADD231PD (R10)(BX*8), Y8, Y4
+	VFMADD231PD 32(R10)(BX*8), Y9, Y5
+	VFMADD231PD (R11)(BX*8), Y8, Y6
+	VFMADD231PD 32(R11)(BX*8), Y9, Y7
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VADDPD Y1, Y0, Y0
+	VADDPD Y3, Y2, Y2
+	VADDPD Y5, Y4, Y4
+	VADDPD Y7, Y6, Y6
+	VHADDPD Y2, Y0, Y0
+	VHADDPD Y6, Y4, Y4
+	VEXTRACTF128 $1, Y0, X1
+	VEXTRACTF128 $1, Y4, X5
+	VADDPD X1, X0, X0
+	VADDPD X5, X4, X4
+	VMOVUPD X0, (R12)
+	VMOVUPD X4, 16(R12)
+	VZEROUPPER
+	RET

@@ -1,0 +1,52 @@
+// Asynchronous copies and tensor cores for the processor. Definitions are in emu_mma.cc.
+#pragma once
+
+namespace gk {
+
+// An asynchronous copy happens when its group is waited for, not before: a kernel that forgets the wait, or the barrier
+// behind it, reads poison.
+void cp_async(void* to, const void* from, int size, int bytes);
+void cp_async_commit();
+void cp_async_wait(int groups);
+
+// load_matrices is ldmatrix: lane i brings the address of row i%8 of matrix i/8, 16 bytes each. Register m of lane i gets the
+// elements 2*(i%4) and 2*(i%4)+1 of row i/4 of matrix m or, transposed, of column i/4.
+void load_matrices(unsigned* r, int count, bool transposed, const void* row);
+
+// multiply is mma.sync with fp32 accumulators: D = A*B + D, by warp. Sums are exact and rounded once, which no GPU does: results
+// of a GPU differ in the last bits.
+enum Format { F16, BF16, TF32 };
+void multiply(Format format, float* d, const unsigned* a, const unsigned* b);
+
+}  // namespace gk
+
+template <int SIZE>
+inline void gk_cp_async(void* to, const void* from, int bytes = SIZE) {
+    static_assert(SIZE == 4 || SIZE == 8 || SIZE == 16, "cp.async copies 4, 8 or 16 bytes");
+    gk::cp_async(to, from, SIZE, bytes);
+}
+inline void gk_cp_async_commit() { gk::cp_async_commit(); }
+template <int N>
+inline void gk_cp_async_wait() {
+    gk::cp_async_wait(N);
+}
+
+inline void gk_ldmatrix_x1(uint32_t (&r)[1], const void* row) { gk::load_matrices(r, 1, false, row); }
+inline void gk_ldmatrix_x2(uint32_t (&r)[2], const void* row) { gk::load_matrices(r, 2, false, row); }
+inline void gk_ldmatrix_x4(uint32_t (&r)[4], const void* row) { gk::load_matrices(r, 4, false, row); }
+inline void gk_ldmatrix_x1_trans(uint32_t (&r)[1], const void* row) { gk::load_matrices(r, 1, true, row); }
+inline void gk_ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) { gk::load_matrices(r, 2, true, row); }
+inline void gk_ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) { gk::load_matrices(r, 4, true, row); }
+
+inline void gk_mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk::multiply(gk::F16, d, a, b); }
+inline void gk_mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk::multiply(gk::BF16, d, a, b); }
+inline void gk_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk::multiply(gk::TF32, d, a, b); }
+
+// To nearest, ties away from zero, 10 bits of mantissa.
+inline uint32_t gk_tf32(float x) {
+    const uint32_t b = gk_bits<uint32_t>(x);
+    return (b & 0x7f800000) == 0x7f800000 ? b & 0xffffe000 : (b + 0x1000) & 0xffffe000;
+}
+
+inline void gk_mma(gk::f16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_f16(d, a, b); }
+inline void gk_mma(gk::bf16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_bf16(d, a, b); }

@@ -1,0 +1,163 @@
+package memory
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	pkgerrors "github.com/pkg/errors"
+)
+
+// Graph is captured work together with its memory: PyTorch's CUDAGraph. The addresses that the work uses are part of it, so
+// what was allocated during the capture came from a private pool, which serves nobody else until the graph is closed.
+// Replays of one graph, and of graphs that share a pool, must run one after the other; those that share a pool, in the order
+// in which they were captured.
+type Graph struct {
+	exec   device.GraphExec
+	pool   *Pool
+	pinned []*PinnedCapture
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// CaptureOption changes what CaptureGraph does.
+type CaptureOption func(*captureOptions)
+
+type captureOptions struct {
+	pool   *Pool
+	pinned []*Pinned
+}
+
+// CapturePool makes the capture take its memory from p, of the same allocator, which other graphs may use too.
+func CapturePool(p *Pool) CaptureOption { return func(o *captureOptions) { o.pool = p } }
+
+// CapturePinned also keeps the pinned blocks that the captured work uses, as RecordStream tells p, until the graph is closed.
+func CapturePinned(p *Pinned) CaptureOption {
+	return func(o *captureOptions) { o.pinned = append(o.pinned, p) }
+}
+
+// CaptureGraph captures the work that work puts on s, and on streams that join the capture, as a Graph. None of it runs.
+// Meanwhile requests for memory on these streams are served by a private pool, and the rules of a capture hold: work must not
+// wait for these streams, memory freed while other streams use it is not reused before the end, and a request for which the
+// device has no memory fails at once, without giving the cache back first, because that waits. Requests on other streams go
+// on as ever, except for that last point.
+//
+// Blocks that work allocates and does not free stay the caller's; freeing them later returns them to the graph's pool. It
+// fails with device.ErrUnavailable if s cannot be captured, with work's error, or with the driver's; the capture is over then
+// and its memory can be given back by EmptyCache.
+func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...CaptureOption) (*Graph, error) {
+	stream, ok := s.(device.Capturer)
+	if !ok {
+		return nil, &device.Error{Device: a.id, Call: "CaptureGraph", Detail: "its streams have no graphs", Err: device.ErrUnavailable}
+	}
+	var o captureOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	g := &Graph{pool: o.pool}
+	if g.pool == nil {
+		g.pool = a.capturePool()
+	} else if err := g.pool.Retain(); err != nil {
+		return nil, err
+	}
+	if err := a.capture(g, stream, work, o.pinned); err != nil {
+		return nil, errors.Join(err, g.release())
+	}
+	return g, nil
+}
+
+// capturePool makes a pool for a capture, with one use.
+func (a *Caching) capturePool() *Pool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lastPool[0]++
+	return a.newPool(PoolID{a.lastPool[0], 0}, nil)
+}
+
+// capture sets g.exec. However it ends, the capture is over and no request is routed any more.
+func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, pinned []*Pinned) error {
+	if err := s.BeginCapture(); err != nil {
+		return err
+	}
+	id, open := s.CaptureID(), true
+	end := func() (device.Graph, error) {
+		open = false
+		return s.EndCapture()
+	}
+	defer func() {
+		if open { // work failed, or panicked
+			if graph, err := end(); err == nil {
+				_ = graph.Close() // the error that is told is the first one
+			}
+		}
+	}()
+	part := func(x device.Stream) bool {
+		c, ok := x.(device.Capturer)
+		return ok && c.CaptureID() == id
+	}
+	if err := a.BeginRoute(g.pool, part); err != nil {
+		return err
+	}
+	defer func() { _ = a.EndRoute(g.pool) }() // cannot fail: it was begun, and nobody else knows of it
+	for _, p := range pinned {
+		g.pinned = append(g.pinned, p.BeginCapture(part))
+	}
+	defer func() {
+		for _, c := range g.pinned {
+			c.End()
+		}
+	}()
+	if err := work(); err != nil {
+		return err
+	}
+	graph, err := end()
+	if err != nil {
+		return err
+	}
+	g.exec, err = graph.Instantiate()
+	return errors.Join(err, graph.Close())
+}
+
+// inCapture reports whether any stream of the device is being captured. Then the allocator waits for nothing.
+func (a *Caching) inCapture() bool {
+	d, ok := a.driver.(interface{ Capturing() bool })
+	return ok && d.Capturing()
+}
+
+// Pool is where the graph's memory comes from, to give to other captures.
+func (g *Graph) Pool() *Pool { return g.pool }
+
+// Replay puts the captured work on a stream.
+func (g *Graph) Replay(s device.Stream) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return pkgerrors.WithStack(&device.Error{Device: g.pool.a.id, Call: "Replay", Detail: "the graph is closed", Err: device.ErrClosed})
+	}
+	return g.exec.Launch(s)
+}
+
+// Close ends the graph; its replays must be done. Its memory, as far as no block holds it and no other graph shares the pool,
+// goes back to the device with the next EmptyCache, or sooner under pressure. Closing twice is harmless.
+func (g *Graph) Close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	if err := g.exec.Close(); err != nil {
+		return err
+	}
+	g.closed = true
+	return g.release()
+}
+
+// release lets go of the memory.
+func (g *Graph) release() error {
+	var errs []error
+	for _, c := range g.pinned {
+		errs = append(errs, c.Release())
+	}
+	return errors.Join(append(errs, g.pool.Release())...)
+}

@@ -1,0 +1,366 @@
+package memprof_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"expvar"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/memprof"
+)
+
+// open gives a device whose allocator memory.For has made.
+func open(t *testing.T) (*sim.Device, *memory.Caching) {
+	t.Helper()
+	dev := sim.New(device.GiB)
+	a, err := memory.For(dev)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = memory.Drop(dev) })
+	return dev, a.(*memory.Caching)
+}
+
+//go:noinline
+func weights(t *testing.T, a memory.Allocator, bytes uint64, s device.Stream) memory.Block {
+	b, err := a.Alloc(bytes, s)
+	require.NoError(t, err)
+	return b
+}
+
+//go:noinline
+func activations(t *testing.T, a memory.Allocator, bytes uint64, s device.Stream) memory.Block {
+	b, err := a.Alloc(bytes, s)
+	require.NoError(t, err)
+	return b
+}
+
+// field is one field of a protocol buffer message.
+type field struct {
+	number int
+	n      uint64
+	bytes  []byte
+}
+
+func parse(t *testing.T, b []byte) (fields []field) {
+	t.Helper()
+	for len(b) > 0 {
+		key, k := binary.Uvarint(b)
+		require.Positive(t, k)
+		f := field{number: int(key >> 3)}
+		n, l := binary.Uvarint(b[k:])
+		require.Positive(t, l)
+		b = b[k+l:]
+		switch key & 7 {
+		case 0:
+			f.n = n
+		case 2:
+			require.LessOrEqual(t, n, uint64(len(b)))
+			f.bytes, b = b[:n], b[n:]
+		default:
+			t.Fatalf("wire type %d", key&7)
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+func numbers(b []byte) (list []int64) {
+	for len(b) > 0 {
+		n, k := binary.Uvarint(b)
+		list, b = append(list, int64(n)), b[k:]
+	}
+	return list
+}
+
+func numberOf(fields []field, number int) (n int64) {
+	for _, f := range fields {
+		if f.number == number {
+			n = int64(f.n)
+		}
+	}
+	return n
+}
+
+// decoded is what a test wants to know of a profile.
+type decoded struct {
+	types   []string
+	samples []decodedSample
+	preset  string
+}
+
+type decodedSample struct {
+	values []int64
+	stack  []string // names of functions, innermost first
+	labels string
+}
+
+// decode reads a gzipped profile. It has a reader of its own, so that the module needs no other for its tests.
+func decode(t *testing.T, data []byte) (d decoded) {
+	t.Helper()
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	raw, err := io.ReadAll(zip)
+	require.NoError(t, err)
+	top := parse(t, raw)
+	var texts []string
+	functions, locations := map[int64]string{}, map[int64]string{}
+	for _, f := range top {
+		if f.number == 6 {
+			texts = append(texts, string(f.bytes))
+		}
+	}
+	require.Empty(t, texts[0])
+	for _, f := range top {
+		if f.number == 5 {
+			m := parse(t, f.bytes)
+			functions[numberOf(m, 1)] = texts[numberOf(m, 2)]
+		}
+	}
+	for _, f := range top {
+		if f.number == 4 {
+			m := parse(t, f.bytes)
+			for _, line := range m {
+				if line.number == 4 {
+					l := parse(t, line.bytes)
+					locations[numberOf(m, 1)] = fmt.Sprintf("%s:%d", functions[numberOf(l, 1)], numberOf(l, 2))
+				}
+			}
+			require.Equal(t, int64(1), numberOf(m, 2), "the mapping")
+		}
+	}
+	for _, f := range top {
+		switch f.number {
+		case 1:
+			m := parse(t, f.bytes)
+			d.types = append(d.types, texts[numberOf(m, 1)]+"/"+texts[numberOf(m, 2)])
+		case 2:
+			d.samples = append(d.samples, decodeSample(t, f.bytes, texts, locations))
+		case 14:
+			d.preset = texts[f.n]
+		}
+	}
+	return d
+}
+
+func decodeSample(t *testing.T, b []byte, texts []string, locations map[int64]string) (s decodedSample) {
+	for _, f := range parse(t, b) {
+		switch f.number {
+		case 1:
+			for _, id := range numbers(f.bytes) {
+				require.Contains(t, locations, id)
+				s.stack = append(s.stack, locations[id])
+			}
+		case 2:
+			s.values = numbers(f.bytes)
+		case 3:
+			m := parse(t, f.bytes)
+			s.labels += fmt.Sprintf(" %s=%s%d", texts[numberOf(m, 1)], texts[numberOf(m, 2)], numberOf(m, 3))
+		}
+	}
+	return s
+}
+
+// profileOf is the profile of a device, now.
+func profileOf(t *testing.T, dev device.Device) decoded {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, memprof.WriteProfile(&b, dev))
+	return decode(t, b.Bytes())
+}
+
+const here = "github.com/cistern-ml/cistern/memory/memprof_test."
+
+func TestWriteProfile_AddsUpBlocksByPlace(t *testing.T) {
+	dev, a := open(t)
+	require.NoError(t, a.RecordHistory(memory.HistoryOptions{Enabled: memory.HistoryState, Context: memory.ContextState}))
+	s := dev.DefaultStream()
+	for range 3 {
+		weights(t, a, 3*device.MiB, s)
+	}
+	b := activations(t, a, 1000, s)
+	p := profileOf(t, dev)
+	require.Equal(t, []string{"inuse_objects/count", "inuse_space/bytes", "requested_space/bytes", "cached_space/bytes"}, p.types)
+	require.Equal(t, "inuse_space", p.preset)
+	require.Len(t, p.samples, 4)
+
+	cached := p.samples[0]
+	require.Equal(t, []int64{0, 0, 0, 11 << 20}, cached.values, "the rest of the large segment")
+	require.Contains(t, cached.stack[0], here+"weights:")
+	require.Equal(t, " pool=large0 stream=0", cached.labels)
+
+	large := p.samples[1]
+	require.Equal(t, []int64{3, 9 << 20, 9 << 20, 0}, large.values)
+	require.Contains(t, large.stack[0], here+"weights:")
+	require.Contains(t, large.stack[1], here+"TestWriteProfile_AddsUpBlocksByPlace:")
+	require.Equal(t, " state=active_allocated0 pool=large0 stream=0", large.labels)
+
+	small := p.samples[3]
+	require.Equal(t, []int64{1, 1024, 1000, 0}, small.values)
+	require.Contains(t, small.stack[0], here+"activations:")
+	require.NoError(t, a.Free(b))
+	require.Len(t, profileOf(t, dev).samples, 3)
+}
+
+func TestWriteProfile_AddsUpToWhatIsReserved(t *testing.T) {
+	dev, a := open(t)
+	s, other := dev.DefaultStream(), dev.Stream(3)
+	weights(t, a, 3*device.MiB, s) // of an unknown place
+	require.NoError(t, a.RecordHistory(memory.HistoryOptions{}))
+	for i := range 100 {
+		b := weights(t, a, uint64(i+1)*30*device.KiB, s)
+		if i%3 == 0 {
+			require.NoError(t, a.Free(b))
+		}
+	}
+	pool := a.NewPool()
+	weights(t, pool, 100, other)
+	var sum [4]int64
+	stacks := ""
+	for _, row := range profileOf(t, dev).samples {
+		for i, v := range row.values {
+			sum[i] += v
+		}
+		stacks += fmt.Sprintln(row.stack, row.labels)
+	}
+	stats := a.Stats()
+	require.Equal(t, [4]int64{stats.Active.All.Current, stats.ActiveBytes.All.Current, stats.RequestedBytes.All.Current,
+		stats.ReservedBytes.All.Current - stats.ActiveBytes.All.Current}, sum)
+	require.Contains(t, stacks, "[(allocated before RecordHistory):0]")
+	require.Contains(t, stacks, " pool_id=0_10 stream=3")
+}
+
+func TestWriteProfile_NeedsACachingAllocator(t *testing.T) {
+	dev := sim.New(device.GiB)
+	require.ErrorContains(t, memprof.WriteProfile(io.Discard, dev), fmt.Sprintf("%s has no caching allocator", dev.ID()))
+	t.Setenv("CISTERN_NO_MEMORY_CACHING", "1")
+	_, err := memory.For(dev)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, memory.Drop(dev)) })
+	require.ErrorContains(t, memprof.WriteProfile(io.Discard, dev), "has no caching allocator")
+	require.Equal(t, http.StatusNotFound, get(t, memprof.Handler(), "/debug/memory/profile").Code)
+	require.Equal(t, http.StatusNotFound, get(t, memprof.Handler(), "/debug/memory/profile?seconds=1").Code)
+	require.Equal(t, http.StatusOK, get(t, memprof.Handler(), "/debug/memory/summary").Code)
+}
+
+func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+	return w
+}
+
+func TestHandler_ServesEveryForm(t *testing.T) {
+	_, first := open(t)
+	dev, a := open(t)
+	require.NoError(t, a.RecordHistory(memory.HistoryOptions{}))
+	weights(t, a, 3*device.MiB, dev.DefaultStream())
+	h := memprof.Handler()
+	query := "?device=" + dev.ID().String()
+
+	w := get(t, h, "/debug/memory/summary"+query)
+	require.Equal(t, a.Stats().Summary(dev.ID(), false), w.Body.String())
+	require.Equal(t, first.Stats().Summary(first.Device(), false), get(t, h, "/debug/memory/summary").Body.String())
+
+	var stats memory.Stats
+	require.NoError(t, json.Unmarshal(get(t, h, "/debug/memory/stats"+query).Body.Bytes(), &stats))
+	require.Equal(t, a.Stats().AllocatedBytes, stats.AllocatedBytes)
+
+	var s memory.Snapshot
+	w = get(t, h, "/debug/memory/snapshot.json"+query)
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &s))
+	require.Len(t, s.Segments, 1)
+	require.Len(t, s.DeviceTraces[dev.ID().Index], 2)
+
+	w = get(t, h, "/debug/memory/snapshot.pickle"+query)
+	require.Equal(t, `attachment; filename="snapshot.pickle"`, w.Header().Get("Content-Disposition"))
+	require.True(t, bytes.HasPrefix(w.Body.Bytes(), []byte{0x80, 4, '}', '('}))
+
+	require.Len(t, decode(t, get(t, h, "/debug/memory/profile"+query).Body.Bytes()).samples, 2)
+
+	page := get(t, h, "/debug/memory/").Body.String()
+	require.Contains(t, page, `<a href="snapshot.pickle?device=`)
+	require.Contains(t, page, "Cur Usage")
+	require.Equal(t, 2, strings.Count(page, "<h2>"))
+}
+
+func TestHandler_RefusesWhatItCannotServe(t *testing.T) {
+	h := memprof.Handler()
+	require.Contains(t, get(t, h, "/debug/memory/").Body.String(), "No device has an allocator yet.")
+	require.Equal(t, http.StatusNotFound, get(t, h, "/debug/memory/stats").Code)
+	open(t)
+	require.Equal(t, http.StatusNotFound, get(t, h, "/debug/memory/summary?device=cuda:7").Code)
+	for _, s := range []string{"0", "x", "601", "-1"} {
+		w := get(t, h, "/debug/memory/snapshot.json?seconds="+s)
+		require.Equal(t, http.StatusBadRequest, w.Code)
+		require.Contains(t, w.Body.String(), "want a number from 1 to 600")
+	}
+}
+
+func TestHandler_RecordsForSomeSeconds(t *testing.T) {
+	dev, a := open(t)
+	h := memprof.Handler()
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan *httptest.ResponseRecorder)
+		ask := func() { answers <- get(t, h, "/debug/memory/snapshot.json?seconds=10") }
+		go ask()
+		synctest.Wait()
+		require.True(t, a.HistoryEnabled())
+		b := weights(t, a, 3*device.MiB, dev.DefaultStream())
+		require.Equal(t, http.StatusConflict, get(t, h, "/debug/memory/snapshot.json?seconds=1").Code)
+		w := <-answers
+		require.False(t, a.HistoryEnabled(), "it was begun for the request")
+		var s memory.Snapshot
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &s))
+		require.Len(t, s.DeviceTraces[dev.ID().Index], 2)
+
+		require.NoError(t, a.RecordHistory(memory.HistoryOptions{}))
+		go ask()
+		<-answers
+		require.True(t, a.HistoryEnabled(), "it was not")
+		a.StopHistory()
+		require.NoError(t, a.Free(b))
+	})
+}
+
+func TestHandler_StopsRecordingWhenTheClientIsGone(t *testing.T) {
+	_, a := open(t)
+	h := memprof.Handler()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/debug/memory/snapshot.json?seconds=10", nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		synctest.Wait()
+		require.True(t, a.HistoryEnabled())
+		cancel()
+		<-done
+		require.False(t, a.HistoryEnabled())
+	})
+}
+
+func TestPublish_ShowsTheStatisticsOfAllDevices(t *testing.T) {
+	dev, a := open(t)
+	weights(t, a, 1000, dev.DefaultStream())
+	memprof.Publish()
+	memprof.Publish()
+	var all map[string]memory.Stats
+	require.NoError(t, json.Unmarshal([]byte(expvar.Get("cistern_memory").String()), &all))
+	require.Equal(t, a.Stats().AllocatedBytes, all[dev.ID().String()].AllocatedBytes)
+}

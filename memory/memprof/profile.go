@@ -1,0 +1,146 @@
+package memprof
+
+import (
+	"cmp"
+	"compress/gzip"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/pkg/errors"
+)
+
+// sampleTypes are the figures of a profile, as go tool pprof -sample_index chooses them. The bytes of the second and fourth add
+// up to what the allocator has reserved.
+var sampleTypes = []valueType{
+	{"inuse_objects", "count"},   // active blocks: held by callers, or freed and waiting for other streams
+	{"inuse_space", "bytes"},     // their sizes
+	{"requested_space", "bytes"}, // what was asked for
+	{"cached_space", "bytes"},    // free memory in segments, by who caused the segment to be got from the driver
+}
+
+const (
+	inuseObjects = iota
+	inuseSpace
+	requestedSpace
+	cachedSpace
+	numSampleTypes
+)
+
+// unknownPlace stands for what was allocated while no history was recorded.
+var unknownPlace = []memory.Frame{{Name: "(allocated before RecordHistory)"}}
+
+// Snapshotter is an allocator that WriteProfile can look into: memory.Caching, and memory.Pool for its part.
+type Snapshotter interface {
+	Snapshot() memory.Snapshot
+}
+
+// WriteProfile writes what a device's memory is used for now, by Go call stack, in the gzipped format of pprof. It fails if
+// the device has no caching allocator.
+func WriteProfile(w io.Writer, dev device.Device) error {
+	for _, a := range memory.Allocators() {
+		if s, ok := a.(Snapshotter); ok && a.Device() == dev.ID() {
+			return Encode(w, s.Snapshot())
+		}
+	}
+	return errors.Errorf("memprof: %s has no caching allocator", dev.ID())
+}
+
+// Encode writes the profile of a snapshot. Samples have the labels state (active_allocated or active_pending_free), pool (small
+// or large), stream, and pool_id for private pools.
+func Encode(w io.Writer, s memory.Snapshot) error {
+	zip := gzip.NewWriter(w)
+	if _, err := zip.Write(newProfile(s, time.Now()).encode()); err != nil {
+		return errors.Wrap(err, "memprof: writing a profile")
+	}
+	return errors.Wrap(zip.Close(), "memprof: writing a profile")
+}
+
+// sample is a row of the profile: all blocks with the same stack and labels.
+type sample struct {
+	frames []memory.Frame
+	labels labels
+	values [numSampleTypes]int64
+}
+
+type labels struct {
+	state, pool, poolID string
+	stream              int64
+}
+
+// sampleKey tells rows apart. Stacks of one snapshot share their memory, so that the first frame's address stands for them.
+type sampleKey struct {
+	stack  *memory.Frame
+	labels labels
+}
+
+func newProfile(s memory.Snapshot, now time.Time) *profile {
+	rows := map[sampleKey]*sample{}
+	row := func(frames []memory.Frame, l labels) *sample {
+		if len(frames) == 0 {
+			frames = unknownPlace
+		}
+		key := sampleKey{&frames[0], l}
+		if rows[key] == nil {
+			rows[key] = &sample{frames: frames, labels: l}
+		}
+		return rows[key]
+	}
+	for _, seg := range s.Segments {
+		l := labels{pool: seg.Type, stream: int64(seg.Stream)}
+		if seg.PoolID != [2]uint64{} {
+			l.poolID = strconv.FormatUint(seg.PoolID[0], 10) + "_" + strconv.FormatUint(seg.PoolID[1], 10)
+		}
+		if cached := seg.TotalSize - seg.ActiveSize; cached > 0 {
+			row(seg.Frames, l).values[cachedSpace] += int64(cached)
+		}
+		for _, b := range seg.Blocks {
+			if b.State == memory.Inactive {
+				continue
+			}
+			l.state = string(b.State)
+			values := &row(b.Frames, l).values
+			values[inuseObjects]++
+			values[inuseSpace] += int64(b.Size)
+			values[requestedSpace] += int64(b.RequestedSize)
+		}
+	}
+	p := newEncoder(now)
+	for _, r := range sorted(rows) {
+		p.add(r)
+	}
+	return p
+}
+
+// sorted puts the largest first, and otherwise makes the order depend on nothing but the content.
+func sorted(rows map[sampleKey]*sample) []*sample {
+	list := make([]*sample, 0, len(rows))
+	for _, r := range rows {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(x, y *sample) int {
+		return cmp.Or(
+			cmp.Compare(y.values[inuseSpace]+y.values[cachedSpace], x.values[inuseSpace]+x.values[cachedSpace]),
+			slices.CompareFunc(x.frames, y.frames, compareFrames),
+			cmp.Compare(x.labels.state, y.labels.state), cmp.Compare(x.labels.pool, y.labels.pool),
+			cmp.Compare(x.labels.poolID, y.labels.poolID), cmp.Compare(x.labels.stream, y.labels.stream))
+	})
+	return list
+}
+
+func compareFrames(x, y memory.Frame) int {
+	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Line, y.Line))
+}
+
+// programName is what the profile is of.
+func programName() string {
+	name, err := os.Executable()
+	if err != nil {
+		return "program"
+	}
+	return name
+}
