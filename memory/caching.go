@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/pkg/errors"
+
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
@@ -132,9 +134,7 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
 	kind := poolFor(size)
-	if p.gcThreshold > 0 && sh.pool == nil && a.limit.Load() != unlimited {
-		a.searches[kind].Add(1)
-	}
+	a.tick(p, sh, kind)
 	sh.mu.Lock()
 	b := sh.take(p, kind, size)
 	if b == nil {
@@ -142,6 +142,13 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, moment: m})
 	}
 	return sh.finish(p, b, size, bytes, m), nil
+}
+
+// tick moves the clock of garbage collection on: once for each search of the default pools.
+func (a *Caching) tick(p *policy, sh *shard, kind poolKind) {
+	if p.gcThreshold > 0 && sh.pool == nil && a.limit.Load() != unlimited {
+		a.searches[kind].Add(1)
+	}
 }
 
 // finish hands b out and returns its handle. It is called with sh.mu held and releases it.
@@ -194,11 +201,15 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if a.closed.Load() {
 		return nil, &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
 	}
+	if p := r.shard.pool; p != nil && p.uses == 0 { // released since Alloc looked; the shard may be gone
+		return nil, errors.Wrapf(ErrPoolReleased, "memory: Alloc from pool %v", p.id)
+	}
 	// While we waited for a.mu another goroutine may have freed a block, or had the driver make one.
 	if b := r.search(); b != nil {
 		return b, nil
 	}
 	if a.runCallbacks() {
+		a.tick(r.policy, r.shard, r.kind)
 		if b := r.search(); b != nil {
 			return b, nil
 		}

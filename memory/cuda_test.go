@@ -12,13 +12,17 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memtest"
 )
 
-// onCUDA runs a suite on the emulated driver.
+// onCUDA runs a suite on the emulated driver. It poisons little of its memory, because that takes most of the time of tests
+// that fill the device and look at no content.
 func onCUDA() memtest.Option {
-	return memtest.On("cuda", func(t testing.TB) device.Device { return cudatest.New(t, 1).Devices[0] })
+	return memtest.On("cuda", func(t testing.TB) device.Device {
+		return cudatest.New(t, 1, func(l *fakecuda.Library) { l.Set("poison_bytes", "4096") }).Devices[0]
+	})
 }
 
 func TestCaching_ConformanceOnCUDA(t *testing.T) {

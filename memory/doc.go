@@ -71,12 +71,22 @@
 // # Locks
 //
 // In this order, each optional: Caching.mu (the driver's side: segments, limits, everything that looks at several streams),
-// events.mu, peaks.mu, the shards' locks in the order of their streams, and then the small ones (oversize.mu, later.mu).
+// events.mu, peaks.mu, the shards' locks in the order of their streams, and then the small ones (oversize.mu, later.mu,
+// journal.mu, that of the table of stacks).
 // The driver is called under Caching.mu, so streams that are served from their caches never wait for it; the exceptions
 // are the virtual-memory calls of expandable segments, for which the shard stays locked (see expand), and recording and
 // asking events, which is done under events.mu.
 //
 // Statistics are counted by shard; exact peaks over all shards come from leases (tally.go).
+//
+// # History
+//
+// RecordHistory keeps what the allocator does, with Go call stacks (history.go, recorder.go, journal.go). A Snapshot then has,
+// besides the state, how it came about; DumpSnapshot makes a file of it that PyTorch's memory viewer opens; BlockErrors
+// name the places of the allocation and of the first free; package memprof makes pprof profiles. OnOOM is the moment to
+// take a snapshot. Off, it costs two loads and branches a call. On, a pair of Alloc and Free takes 80 to 200 ns more,
+// depending on the context, and the newest entries are kept, 40 bytes each. A Snapshot holds the locks for a copy, about
+// a millisecond for 100,000 entries.
 //
 // # Limits
 //

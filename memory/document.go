@@ -1,16 +1,9 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
-	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-
-	"github.com/cistern-ml/cistern/device"
-	"github.com/pkg/errors"
 )
 
 // document is what a snapshot is written to. A list's items are each begun with item, a dict's values with key. It keeps the
@@ -30,80 +23,6 @@ type document interface {
 	pair(a, b uint64)
 	frames(list []Frame) // a list of dicts; lists that share their memory need to be written once only
 	close() error
-}
-
-// WriteJSON writes the snapshot as JSON. PyTorch's memory viewer opens it, and json.Unmarshal reads it. Every entry repeats
-// its call stack: for large traces the pickle is much smaller.
-func (s Snapshot) WriteJSON(w io.Writer) error {
-	d := newJSONDocument(w)
-	s.write(d)
-	return errors.Wrap(d.close(), "memory: writing a snapshot as JSON")
-}
-
-// MarshalJSON is WriteJSON for package encoding/json.
-func (s Snapshot) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	err := s.WriteJSON(&b)
-	return b.Bytes(), err
-}
-
-// WritePickle writes the snapshot as a Python pickle, such as torch.cuda.memory._dump_snapshot makes. Each call stack is
-// in it once.
-func (s Snapshot) WritePickle(w io.Writer) error {
-	d := newPickleDocument(w)
-	s.write(d)
-	return errors.Wrap(d.close(), "memory: writing a snapshot as a pickle")
-}
-
-// SnapshotFormat is a form of a snapshot in a file; the value is also the ending of the file's name.
-type SnapshotFormat string
-
-// The formats.
-const (
-	FormatJSON   SnapshotFormat = ".json"
-	FormatPickle SnapshotFormat = ".pickle"
-)
-
-// Write writes the snapshot in a format.
-func (s Snapshot) Write(w io.Writer, format SnapshotFormat) error {
-	switch format {
-	case FormatJSON:
-		return s.WriteJSON(w)
-	case FormatPickle:
-		return s.WritePickle(w)
-	}
-	return errors.Errorf("memory: snapshot format %q: want %s or %s", format, FormatPickle, FormatJSON)
-}
-
-// WriteSnapshot writes a snapshot of a device's allocator. It fails if the device has none yet, or one without snapshots.
-func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error {
-	a, ok := lookup(dev).(interface{ Snapshot() Snapshot })
-	if !ok {
-		return errors.Errorf("memory: no snapshot of %s: it has no caching allocator", dev.ID())
-	}
-	return a.Snapshot().Write(w, format)
-}
-
-// DumpSnapshot writes a snapshot of a device's allocator into a file, in the format that the ending of its name says: .pickle
-// or .json. A file that cannot be written completely is removed.
-func DumpSnapshot(dev device.Device, filename string) (err error) {
-	format := SnapshotFormat(filepath.Ext(filename))
-	if format != FormatJSON && format != FormatPickle {
-		return errors.Errorf("memory: snapshot file %s: the name must end in %s or %s", filename, FormatPickle, FormatJSON)
-	}
-	f, err := os.Create(filename)
-	if err != nil {
-		return errors.Wrap(err, "memory: DumpSnapshot")
-	}
-	if err = WriteSnapshot(f, dev, format); err != nil {
-		_ = f.Close()
-	} else {
-		err = errors.Wrap(f.Close(), "memory: DumpSnapshot")
-	}
-	if err != nil {
-		_ = os.Remove(filename)
-	}
-	return err
 }
 
 // write is the form of a snapshot, whatever the document. The keys are PyTorch's, besides those that begin with dropped.

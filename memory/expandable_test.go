@@ -174,7 +174,7 @@ func TestExpandable_ARequestBeyondTheRangeIsOutOfMemory(t *testing.T) {
 
 func TestExpandable_ReserveIsAFractionOrANumberOfBytes(t *testing.T) {
 	for setting, want := range map[string]string{
-		"0.5": "R 0 536870912", "0.25G": "R 0 268435456", "0.7": "R 0 754974720", "4": "R 0 1207959552", "10G": "R 0 1207959552",
+		"0.5": "R 0 536870912", "0.25G": "R 0 268435456", "0.7": "R 0 752877568", "4": "R 0 1207959552", "10G": "R 0 1207959552",
 	} {
 		r := newRig(t, gib, expandable+",expandable_segments_reserve:"+setting)
 		r.alloc(512, 0)

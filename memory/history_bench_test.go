@@ -1,9 +1,13 @@
 package memory
 
 import (
+	"io"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
 )
 
 // What history costs a pair of Alloc and Free, by context.
@@ -58,4 +62,59 @@ func nested(n int, f func()) int {
 		return 0
 	}
 	return nested(n-1, f) + 1 // no tail call
+}
+
+// A snapshot of a full trace and a thousand blocks: the part under the locks, all of it, and writing it.
+func BenchmarkSnapshot100kEntries(b *testing.B) {
+	a := benchAllocator(b)
+	require.NoError(b, a.RecordHistory(HistoryOptions{}))
+	s := &fakeStream{}
+	nested(15, func() {
+		for range 1000 {
+			_, _ = a.Alloc(4096, s)
+		}
+		for range DefaultHistoryEntries {
+			h, _ := a.Alloc(4096, s)
+			_ = a.Free(h)
+		}
+	})
+	b.Run("copy", func(b *testing.B) {
+		for b.Loop() {
+			var s Snapshot
+			a.copyState(&s, nil)
+		}
+	})
+	b.Run("whole", func(b *testing.B) {
+		for b.Loop() {
+			a.Snapshot()
+		}
+	})
+	snapshot := a.Snapshot()
+	b.Run("pickle", func(b *testing.B) {
+		for b.Loop() {
+			_ = snapshot.WritePickle(io.Discard)
+		}
+	})
+	b.Run("json", func(b *testing.B) {
+		for b.Loop() {
+			_ = snapshot.WriteJSON(io.Discard)
+		}
+	})
+}
+
+// Two streams at work with everything recorded: what they share is a counter, and now and then the queue of chunks.
+func BenchmarkHistory_TwoStreams(b *testing.B) {
+	a := benchAllocator(b)
+	require.NoError(b, a.RecordHistory(HistoryOptions{}))
+	var group sync.WaitGroup
+	for id := range 2 {
+		s := &fakeStream{id: device.StreamID(id + 1)}
+		group.Go(func() {
+			for range b.N {
+				h, _ := a.Alloc(4096, s)
+				_ = a.Free(h)
+			}
+		})
+	}
+	group.Wait()
 }

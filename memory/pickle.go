@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bufio"
 	"encoding/binary"
 	"io"
 	"math"
@@ -38,8 +37,10 @@ const pickleBatch = 1000
 
 // pickleDocument writes a pickle. Texts, frames and lists of frames are written once, and after that named by number.
 type pickleDocument struct {
-	w      *bufio.Writer
-	open   []int // of each open list, the items since its last mark
+	w      io.Writer
+	err    error  // the first of w
+	buf    []byte // not yet written
+	open   []int  // of each open list, the items since its last mark
 	memo   uint32
 	texts  map[string]uint32
 	frame  map[Frame]uint32
@@ -47,17 +48,34 @@ type pickleDocument struct {
 }
 
 func newPickleDocument(w io.Writer) *pickleDocument {
-	d := &pickleDocument{w: bufio.NewWriter(w), texts: map[string]uint32{}, frame: map[Frame]uint32{}, stacks: map[*Frame]uint32{}}
+	d := &pickleDocument{w: w, texts: map[string]uint32{}, frame: map[Frame]uint32{}, stacks: map[*Frame]uint32{}}
 	d.bytes(opProto, 4)
 	return d
 }
 
-// bytes writes bytes; the writer keeps its first error until close.
-func (d *pickleDocument) bytes(b ...byte) { _, _ = d.w.Write(b) }
+func (d *pickleDocument) bytes(b ...byte) {
+	d.buf = append(d.buf, b...)
+	if len(d.buf) >= 1<<15 {
+		d.flush()
+	}
+}
+
+// four writes an opcode with an argument of four bytes.
+func (d *pickleDocument) four(op byte, n uint32) {
+	d.bytes(op, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+}
+
+func (d *pickleDocument) flush() {
+	if d.err == nil {
+		_, d.err = d.w.Write(d.buf)
+	}
+	d.buf = d.buf[:0]
+}
 
 func (d *pickleDocument) close() error {
 	d.bytes(opStop)
-	return d.w.Flush()
+	d.flush()
+	return d.err
 }
 
 func (d *pickleDocument) beginDict()      { d.bytes(opEmptyDict, opMark) }
@@ -85,12 +103,10 @@ func (d *pickleDocument) endList() {
 
 // get writes the number of something that is there already, if ok.
 func (d *pickleDocument) get(n uint32, ok bool) bool {
-	switch {
-	case !ok:
-	case n < 1<<8:
+	if ok && n < 1<<8 {
 		d.bytes(opBinGet, byte(n))
-	default:
-		d.bytes(binary.LittleEndian.AppendUint32([]byte{opLongBinGet}, n)...)
+	} else if ok {
+		d.four(opLongBinGet, n)
 	}
 	return ok
 }
@@ -109,9 +125,9 @@ func (d *pickleDocument) text(s string) {
 	if len(s) < 1<<8 {
 		d.bytes(opShortBinUnicode, byte(len(s)))
 	} else {
-		d.bytes(binary.LittleEndian.AppendUint32([]byte{opBinUnicode}, uint32(len(s)))...)
+		d.four(opBinUnicode, uint32(len(s)))
 	}
-	_, _ = d.w.WriteString(s)
+	d.buf = append(d.buf, s...)
 	d.texts[s] = d.memoize()
 }
 
@@ -143,11 +159,14 @@ func (d *pickleDocument) unsigned(n uint64) {
 	case n < 1<<16:
 		d.bytes(opBinInt2, byte(n), byte(n>>8))
 	case n < 1<<31:
-		d.bytes(binary.LittleEndian.AppendUint32([]byte{opBinInt}, uint32(n))...)
+		d.four(opBinInt, uint32(n))
 	default: // as few bytes as hold it with a sign bit, which is 0
 		size := bits.Len64(n)/8 + 1
-		b := binary.LittleEndian.AppendUint64([]byte{opLong1, byte(size)}, n)
-		d.bytes(append(b, 0)[:2+size]...)
+		d.bytes(opLong1, byte(size))
+		for range size {
+			d.bytes(byte(n))
+			n >>= 8
+		}
 	}
 }
 
@@ -156,9 +175,10 @@ func (d *pickleDocument) integer(n int64) {
 	case n >= 0:
 		d.unsigned(uint64(n))
 	case n >= math.MinInt32:
-		d.bytes(binary.LittleEndian.AppendUint32([]byte{opBinInt}, uint32(n))...)
+		d.four(opBinInt, uint32(n))
 	default:
-		d.bytes(binary.LittleEndian.AppendUint64([]byte{opLong1, 8}, uint64(n))...)
+		d.bytes(opLong1, 8)
+		d.buf = binary.LittleEndian.AppendUint64(d.buf, uint64(n))
 	}
 }
 
@@ -169,7 +189,8 @@ func (d *pickleDocument) pair(a, b uint64) {
 }
 
 func (d *pickleDocument) number(f float64) {
-	d.bytes(binary.BigEndian.AppendUint64([]byte{opBinFloat}, math.Float64bits(f))...)
+	d.bytes(opBinFloat)
+	d.buf = binary.BigEndian.AppendUint64(d.buf, math.Float64bits(f))
 }
 
 func (d *pickleDocument) boolean(b bool) {

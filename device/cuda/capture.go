@@ -121,8 +121,35 @@ func (s *Stream) EndCapture() (device.Graph, error) {
 	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
 	f, r := b.Run()
 	handle := uintptr(b.Value(0))
-	if r != driver.Success {
-		return nil, d.failed(f, r, "stream %d; the capture is over", s.id)
+	if r == driver.Success {
+		return &Graph{device: d, handle: handle}, nil
 	}
-	return &Graph{device: d, handle: handle}, nil
+	if !r.CaptureViolation() && !r.Sticky() { // the call did not get as far as ending the capture
+		d.abandon(s)
+	}
+	return nil, d.failed(f, r, "stream %d; the capture is over", s.id)
+}
+
+// abandon ends a capture of which nobody wants the graph. There is nobody to tell of an error.
+func (d *Device) abandon(s *Stream) {
+	b, err := s.begin("EndCapture")
+	if err != nil {
+		return
+	}
+	defer b.Release()
+	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
+	b.Run()
+	if handle := uintptr(b.Value(0)); handle != 0 {
+		_ = d.call("EndCapture", driver.GraphDestroy, handle)
+	}
+}
+
+// endCaptures ends the captures that began on the device's streams.
+func (d *Device) endCaptures() {
+	for _, s := range d.streams() {
+		if c := s.capture.Load(); c != nil && c.origin == s {
+			c.end()
+			d.abandon(s)
+		}
+	}
 }

@@ -164,16 +164,16 @@ func (d *Device) call(call string, f driver.Func, args ...uintptr) error {
 }
 
 // await runs block, which blocks until some work is done, or returns an error of ctx before that. If ctx can end, block runs
-// in a goroutine, counted in group, that goes on when ctx has ended: the driver knows no way to stop waiting. done says
-// whether the work is done already, so that an ended context does not matter then.
+// in a goroutine, counted in group, that goes on when ctx has ended: the driver knows no way to stop waiting. If ctx has
+// ended already, done says whether that matters.
 func (d *Device) await(ctx context.Context, call string, group *sync.WaitGroup, done func() (bool, error), block func() error) error {
 	if ctx.Done() == nil {
 		return block()
 	}
-	if finished, err := done(); finished || err != nil {
-		return err
-	}
-	if err := context.Cause(ctx); err != nil {
+	if ctx.Err() != nil {
+		if finished, err := done(); finished || err != nil {
+			return err
+		}
 		return d.fail(call, ctx.Err(), "")
 	}
 	result := make(chan error, 1)
@@ -201,6 +201,7 @@ func (d *Device) Close() error {
 	}
 	var err error
 	if d.context.Load() != 0 {
+		d.endCaptures()
 		err = d.Synchronize(context.Background())
 		err = join(err, d.releaseAll())
 	}

@@ -128,6 +128,16 @@ func TestCapture_ErrorsEndIt(t *testing.T) {
 	require.NoError(t, d.Synchronize(background))
 }
 
+func TestClose_EndsCaptures(t *testing.T) {
+	r := cudatest.New(t, 1)
+	d := r.Devices[0]
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	require.NoError(t, s.(*cuda.Stream).BeginCapture())
+	require.NoError(t, s.Fill(r.Malloc(d, 10), 1, 10))
+	require.NoError(t, d.Close())
+}
+
 func TestGraph_ClosedIsRefused(t *testing.T) {
 	r := cudatest.New(t, 2)
 	d := r.Devices[0]

@@ -1,10 +1,10 @@
 package fakecuda
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -85,36 +85,63 @@ func treeHash(t testing.TB, tree fs.FS) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// cached returns the path of the file called name that belongs to key. If it is not there, make builds it: in a folder of its
-// own, under a lock that other processes respect, so that packages tested at the same time do not build it twice.
+// fileHash is a hash of one file's content.
+func fileHash(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatalf("fakecuda: %v", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// cached is cachedFile for a file that make builds or ends the test.
 func cached(t testing.TB, name string, key []string, make func(dir, out string)) string {
 	t.Helper()
+	path, err := cachedFile(name, key, func(dir, out string) error {
+		make(dir, out)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("fakecuda: %v", err)
+	}
+	return path
+}
+
+// cachedFile returns the path of the file called name that belongs to key. If it is not there, make builds it: with a folder
+// of its own for what it needs, under a lock that other processes respect, so that packages tested at the same time do not
+// build it twice.
+func cachedFile(name string, key []string, make func(dir, out string) error) (path string, err error) {
 	h := sha256.New()
 	for _, k := range key {
 		fmt.Fprintf(h, "%d %s\n", len(k), k)
 	}
 	folder := filepath.Join(cacheRoot(), hex.EncodeToString(h.Sum(nil))[:24])
-	path := filepath.Join(folder, name)
+	path = filepath.Join(folder, name)
 	if _, err := os.Stat(path); err == nil {
-		return path
+		return path, nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatalf("fakecuda: %v", err)
+		return "", err
 	}
 	unlock, err := lockFile(filepath.Join(folder, "lock"))
 	if err != nil {
-		t.Fatalf("fakecuda: %v", err)
+		return "", err
 	}
 	defer unlock()
 	if _, err := os.Stat(path); err == nil {
-		return path
+		return path, nil
 	}
-	dir := t.TempDir()
-	make(dir, filepath.Join(folder, "new"))
-	if err := os.Rename(filepath.Join(folder, "new"), path); err != nil {
-		t.Fatalf("fakecuda: %v", err)
+	dir, err := os.MkdirTemp("", "fakecuda")
+	if err != nil {
+		return "", err
 	}
-	return path
+	defer os.RemoveAll(dir)
+	if err := make(dir, filepath.Join(folder, "new")); err != nil {
+		return "", err
+	}
+	return path, os.Rename(filepath.Join(folder, "new"), path)
 }
 
 // cacheRoot is the user's cache folder, or the one for temporary files where there is none.
@@ -129,10 +156,23 @@ func cacheRoot() string {
 // run ends the test if the compiler fails: the sources are ours.
 func run(t testing.TB, name string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(name, args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("fakecuda: %s: %v\n%s", name, err, out.String())
+	if err := execute(name, args...); err != nil {
+		t.Fatalf("fakecuda: %v", err)
 	}
+}
+
+// execute runs a program. Its error has what the program printed.
+func execute(name string, args ...string) error {
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+func stderrOf(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return string(exit.Stderr)
+	}
+	return ""
 }

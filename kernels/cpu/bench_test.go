@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/op"
@@ -87,8 +86,6 @@ func BenchmarkMatMul(b *testing.B) {
 		}
 	}
 }
-
-var _ device.Ptr
 
 func BenchmarkElementwise(b *testing.B) {
 	for _, id := range []op.ID{op.Add, op.Mul, op.Copy, op.ReLU, op.Exp, op.Log, op.Tanh, op.Sigmoid, op.GELU, op.GELUTanh, op.SiLU, op.Sin} {

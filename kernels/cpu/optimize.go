@@ -98,60 +98,114 @@ func (j *stepJob[T]) open(m *op.View, k, lo, n int, s *scratch) []T {
 	return buf
 }
 
+// sgdScalars are the scalars of SGDStep as T. The order is known to optimize_avx2_amd64.s.
+type sgdScalars[T float] struct {
+	sign                      T // of the gradient: -1 to maximize
+	lr, momentum, decay, keep T
+	first, nesterov           bool
+}
+
+func sgdScalarsOf[T float](c *op.Call) sgdScalars[T] {
+	s := sgdScalars[T]{1, T(c.F[0]), T(c.F[1]), T(c.F[2]), T(1 - c.F[3]), c.I[1] != 0, c.I[3] != 0}
+	if c.I[2] != 0 {
+		s.sign = -1
+	}
+	return s
+}
+
 // sgd is the step of SGDStep; buf is empty without momentum.
 func sgd[T float](p, buf, _, g []T, c *op.Call) {
-	lr, momentum, decay, keep := T(c.F[0]), T(c.F[1]), T(c.F[2]), T(1-c.F[3])
-	first, maximize, nesterov := c.I[1] != 0, c.I[2] != 0, c.I[3] != 0
+	s := sgdScalarsOf[T](c)
+	if s.momentum == 0 {
+		buf = nil
+	}
+	n := sgdVector(p, buf, g, &s)
 	g = g[:len(p)]
-	for i := range p {
-		d := g[i]
-		if maximize {
-			d = -d
+	for i := n; i < len(p); i++ {
+		d := s.sign * g[i]
+		if s.decay != 0 {
+			d += T(s.decay * p[i])
 		}
-		if decay != 0 {
-			d += T(decay * p[i])
-		}
-		if momentum != 0 {
+		if buf != nil {
 			m := d
-			if !first {
-				m = T(momentum*buf[i]) + T(keep*d)
+			if !s.first {
+				m = T(s.momentum*buf[i]) + T(s.keep*d)
 			}
 			buf[i] = m
-			if nesterov {
-				d += T(momentum * m)
+			if s.nesterov {
+				d += T(s.momentum * m)
 			} else {
 				d = m
 			}
 		}
-		p[i] -= T(lr * d)
+		p[i] -= T(s.lr * d)
 	}
+}
+
+// adamScalars are the scalars of AdamStep as T. The order is known to optimize_avx2_amd64.s.
+type adamScalars[T float] struct {
+	sign, shrink, decay T // of the gradient; of the parameter, if decoupled; else the weight decay
+	beta1, keep1        T
+	beta2, keep2        T
+	size, root, eps     T // lr/(1-beta1^t) and sqrt(1-beta2^t)
+}
+
+func adamScalarsOf[T float](c *op.Call) adamScalars[T] {
+	lr, beta1, beta2, eps, decay, step := c.F[0], c.F[1], c.F[2], c.F[3], c.F[4], c.F[5]
+	s := adamScalars[T]{
+		sign: 1, shrink: 1, decay: T(decay),
+		beta1: T(beta1), keep1: T(1 - beta1), beta2: T(beta2), keep2: T(1 - beta2),
+		size: T(lr / (1 - math.Pow(beta1, step))), root: T(math.Sqrt(1 - math.Pow(beta2, step))), eps: T(eps),
+	}
+	if decoupled := c.I[1] != 0; decoupled {
+		s.shrink, s.decay = T(1-lr*decay), 0
+	}
+	if c.I[2] != 0 {
+		s.sign = -1
+	}
+	return s
 }
 
 // adam is the step of AdamStep.
 func adam[T float](p, m, v, g []T, c *op.Call) {
-	lr, beta1, beta2, eps, decay, step := c.F[0], c.F[1], c.F[2], c.F[3], c.F[4], c.F[5]
-	size := T(lr / (1 - math.Pow(beta1, step)))
-	root := T(math.Sqrt(1 - math.Pow(beta2, step)))
-	shrink, l2 := T(1-lr*decay), T(decay)
-	if decoupled := c.I[1] != 0; decoupled {
-		l2 = 0
-	} else {
-		shrink = 1
-	}
-	maximize := c.I[2] != 0
-	b1, k1, b2, k2, e := T(beta1), T(1-beta1), T(beta2), T(1-beta2), T(eps)
+	s := adamScalarsOf[T](c)
+	n := adamVector(p, m, v, g, &s)
 	m, v, g = m[:len(p)], v[:len(p)], g[:len(p)]
-	for i := range p {
-		d := g[i]
-		if maximize {
-			d = -d
+	for i := n; i < len(p); i++ {
+		d, w := s.sign*g[i], s.shrink*p[i]
+		if s.decay != 0 {
+			d += T(s.decay * w)
 		}
-		w := p[i] * shrink
-		if l2 != 0 {
-			d += T(l2 * w)
-		}
-		m[i] = T(b1*m[i]) + T(k1*d)
-		v[i] = T(b2*v[i]) + T(T(k2*d)*d)
-		p[i] = w - T(size*m[i])/(T(math.Sqrt(float64(v[i])))/root+e)
+		m[i] = T(s.beta1*m[i]) + T(s.keep1*d)
+		v[i] = T(s.beta2*v[i]) + T(T(s.keep2*d)*d)
+		p[i] = w - T(s.size*m[i])/(T(math.Sqrt(float64(v[i])))/s.root+s.eps)
 	}
+}
+
+// sgdVector and adamVector do as many elements as the processor's vector loops can, and return how many.
+
+func sgdVector[T float](p, buf, g []T, s *sgdScalars[T]) int {
+	n := len(p) &^ 7
+	c, ok := any(s).(*sgdScalars[float32])
+	if !ok || vector.sgd == nil || n == 0 {
+		return 0
+	}
+	x, b, y := any(p).([]float32), any(buf).([]float32), any(g).([]float32)
+	var first *float32
+	if b != nil {
+		first = &b[:n][0]
+	}
+	vector.sgd(n, &x[0], first, &y[:n][0], c)
+	return n
+}
+
+func adamVector[T float](p, m, v, g []T, s *adamScalars[T]) int {
+	n := len(p) &^ 7
+	c, ok := any(s).(*adamScalars[float32])
+	if !ok || vector.adam == nil || n == 0 {
+		return 0
+	}
+	x, y := any(p).([]float32), any(g).([]float32)
+	vector.adam(n, &x[0], &any(m).([]float32)[:n][0], &any(v).([]float32)[:n][0], &y[:n][0], c)
+	return n
 }

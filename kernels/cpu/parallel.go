@@ -69,16 +69,3 @@ func (s *section) work() {
 		s.job.run(lo, min(lo+s.piece, s.n))
 	}
 }
-
-// each runs f for 0..n-1 in parallel; one piece is at least grain calls.
-func each(n, grain int, f func(i int)) {
-	split(n, grain, eachJob(f))
-}
-
-type eachJob func(i int)
-
-func (f eachJob) run(lo, hi int) {
-	for i := lo; i < hi; i++ {
-		f(i)
-	}
-}

@@ -13,6 +13,8 @@ type vectorLoops struct {
 	sum                  func(n int, v *float32) float64
 	mergeSum             func(n int, acc *float64, row *float32)
 	max, min             func(n int, v *float32) float32
+	sgd                  func(n int, p, buf, g *float32, c *sgdScalars[float32])
+	adam                 func(n int, p, m, v, g *float32, c *adamScalars[float32])
 
 	// multiples of 4 elements
 	exp, sigmoid, tanh, silu, gelu, geluTanh func(n int, dst, a *float32)

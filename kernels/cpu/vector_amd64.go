@@ -2,8 +2,9 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// Loops on slices of float32 on amd64: vector_avx2_amd64.s has arithmetic and reductions, for multiples of 8 elements,
-// math_avx2_amd64.s transcendental functions, for multiples of 4. None is called for 0 elements. All give the same bits as the
+// Loops on slices of float32 on amd64: vector_avx2_amd64.s has arithmetic and reductions, and
+// optimize_avx2_amd64.s steps of optimizers, for multiples of 8 elements; math_avx2_amd64.s has transcendental functions, for
+// multiples of 4. None is called for 0 elements. All give the same bits as the
 // Go loops that they replace, so that it does not matter which elements are left to those.
 
 //go:noescape
@@ -72,6 +73,12 @@ func geluTanhGradAVX2(n int, dst, a, b *float32)
 //go:noescape
 func expSumAVX2(n int, dst, a *float32, m float64) float64
 
+//go:noescape
+func sgdAVX2(n int, p, buf, g *float32, c *sgdScalars[float32])
+
+//go:noescape
+func adamAVX2(n int, p, m, v, g *float32, c *adamScalars[float32])
+
 func init() {
 	if !cpu.X86.HasAVX2 {
 		return
@@ -81,6 +88,7 @@ func init() {
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
+		sgd: sgdAVX2, adam: adamAVX2,
 		exp: expAVX2, sigmoid: sigmoidAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2,
 		siluGrad: siluGradAVX2, geluGrad: geluGradAVX2, geluTanhGrad: geluTanhGradAVX2,
 		expSum: expSumAVX2,

@@ -38,6 +38,9 @@ func (m *maker) matMuls() iter.Seq[*testCase] {
 
 // matMul makes a case: sizes M, N, K, batch dimensions, layouts of dst, a, b and c.
 func (m *maker) matMul(s [3]int, batch []int, l [4]layout, alpha, beta float64, alias int) *testCase {
+	if !m.due() {
+		return nil
+	}
 	c := m.newCase()
 	c.call.F = floats8(alpha, beta)
 	c.alias = alias

@@ -50,6 +50,9 @@ func (m *maker) randoms() iter.Seq[*testCase] {
 }
 
 func (m *maker) random(key, first int64, shape []int) *testCase {
+	if !m.due() {
+		return nil
+	}
 	c := m.newCase()
 	c.call.I = ints8(key, first)
 	c.call.F = floats8(-1, 3)

@@ -55,29 +55,36 @@ func TestOp(t *testing.T, dev device.Device, id op.ID, opts ...Option) {
 			}
 			r := &rig{stream: o.stream, slack: o.slack}
 			defer func() { require.NoError(t, r.close()) }()
-			n := 0
-			for c := range newMaker(id, d).cases() {
-				if n%o.every == 0 {
-					require.NoError(t, r.run(c))
-				}
-				n++
+			m, ran := newMaker(id, d), 0
+			m.every = o.every
+			for c := range m.cases() {
+				require.NoError(t, r.run(c))
+				ran++
 			}
-			require.Positive(t, n, "no cases")
+			require.Positive(t, ran, "no cases")
 		})
 	}
 }
 
 // maker makes the cases of one operation on one type. Its random numbers depend on nothing else.
 type maker struct {
-	id  op.ID
-	d   dtype.DType
-	rng *rand.Rand
+	id    op.ID
+	d     dtype.DType
+	rng   *rand.Rand
+	every int // one in so many cases is made
+	count int // cases so far, made or not
 }
 
 func newMaker(id op.ID, d dtype.DType) *maker {
 	h := fnv.New64a()
 	h.Write([]byte(id.String() + d.String()))
-	return &maker{id: id, d: d, rng: rand.New(rand.NewPCG(h.Sum64(), 1))}
+	return &maker{id: id, d: d, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), every: 1}
+}
+
+// due reports whether the next case is one to be made. Functions that make a large case ask it first, and return nil if not.
+func (m *maker) due() bool {
+	m.count++
+	return (m.count-1)%m.every == 0
 }
 
 func (m *maker) newCase() *testCase { return &testCase{call: op.Call{Op: m.id}, ulps: 1} }

@@ -314,7 +314,7 @@ struct Fault700 {
     bool write = false, misaligned = false;
 };
 bool guarded(const std::function<void()>& f, Fault700* fault);
-CUresult guarded_work(const std::string& what, const std::function<void()>& f, const std::function<std::string()>& where = nullptr);
+CUresult guarded_work(const std::string& what, const std::function<void()>& f, const std::function<std::string(uint64_t)>& where = nullptr);
 
 // ---- memory.cc
 AllocationRef allocate(size_t size, int device, Place place, const Call& call);

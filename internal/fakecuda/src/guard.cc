@@ -95,10 +95,10 @@ bool guarded(const std::function<void()>& f, Fault700* fault) {
 }
 
 // guarded_work turns a fault into a result and a message that names the memory. where says what was running, if it knows.
-CUresult guarded_work(const std::string& what, const std::function<void()>& f, const std::function<std::string()>& where) {
+CUresult guarded_work(const std::string& what, const std::function<void()>& f, const std::function<std::string(uint64_t)>& where) {
     Fault700 fault;
     if (guarded(f, &fault)) return CUDA_SUCCESS;
-    const std::string place = where ? where() : "";
+    const std::string place = where ? where(fault.address) : "";
     Lock lock(g.mu);
     if (fault.signal == SIGFPE || fault.signal == SIGILL) {
         note(what + place + (fault.signal == SIGFPE ? ": integer division by zero" : ": trap"));

@@ -12,7 +12,7 @@ namespace fake {
 
 // KernelFile is one loaded library of kernels. It stays loaded: launches may be on their way.
 struct KernelFile {
-    size_t (*where)(char*, size_t);
+    size_t (*where)(uint64_t address, char*, size_t);
 };
 
 struct Kernel {
@@ -38,7 +38,7 @@ CUresult load_kernels(const std::string& list, std::string* why) {
         }
         auto abi = (int (*)())dlsym(h, "gk_abi");
         auto table = (const gk_kernel* (*)(int*))dlsym(h, "gk_kernels");
-        KernelFile* file = new KernelFile{(size_t (*)(char*, size_t))dlsym(h, "gk_where")};
+        KernelFile* file = new KernelFile{(size_t (*)(uint64_t, char*, size_t))dlsym(h, "gk_where")};
         if (!abi || !table || !file->where || abi() != GK_ABI) {
             note(*why = path + " has no kernels of this ABI");
             return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
@@ -73,9 +73,9 @@ static CUresult run_blocks(const LaunchJob& job, uint64_t first, uint64_t last) 
     l.message_size = sizeof message;
     int r = 0;
     const KernelFile* file = job.kernel.file;
-    const CUresult fault = guarded_work(job.what, [&] { r = job.kernel.k->run(&l); }, [file] {
+    const CUresult fault = guarded_work(job.what, [&] { r = job.kernel.k->run(&l); }, [file](uint64_t address) {
         char at[256] = "";
-        file->where(at, sizeof at);
+        file->where(address, at, sizeof at);
         return std::string(at);
     });
     if (fault != CUDA_SUCCESS || r == 0) return fault;

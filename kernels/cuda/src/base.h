@@ -8,7 +8,11 @@
 #include "gk.h"
 
 #define FN GK_METHOD
-#define KERNEL GK_KERNEL GK_LAUNCH_BOUNDS(THREADS) void
+#define KERNEL GK_KERNEL(THREADS) void
+
+using gk::bf16;
+using gk::f16;
+using gk::vec;
 
 using f32 = float;
 using f64 = double;
@@ -77,7 +81,7 @@ template <int N> struct Walk {
 // The places of element i, relative to each operand's first.
 template <int N> FN void seek(const Walk<N>& w, u32 i, i64 (&at)[N]) {
     for (int k = 0; k < N; k++) at[k] = 0;
-    GK_UNROLL
+    #pragma unroll
     for (int d = 0; d < DIMS; d++) {
         if ((u32)d >= w.ndim) break;
         u32 q = quotient(w.dim[d], i), r = i - q * w.dim[d].size;

@@ -16,7 +16,7 @@ FN void map1_v(u32 n, D* dst, const A* a, const Lane& la, S s, S t) {
     if (i + V <= n) {
         vec<A, V> x = gather<V>(a, la, i);
         vec<D, V> r;
-GK_UNROLL
+#pragma unroll
         for (int k = 0; k < V; k++) r.v[k] = put<D>(F::template of<Compute<A>, S>(get(x.v[k]), s, t));
         store<D, V>(dst + i, r);
         return;
@@ -41,7 +41,7 @@ FN void map2_v(u32 n, D* dst, const A* a, const A* b, const Lane& la, const Lane
     if (i + V <= n) {
         vec<A, V> x = gather<V>(a, la, i), y = gather<V>(b, lb, i);
         vec<D, V> r;
-GK_UNROLL
+#pragma unroll
         for (int k = 0; k < V; k++) r.v[k] = put<D>(F::template of<Compute<A>, S>(get(x.v[k]), get(y.v[k]), s, t));
         store<D, V>(dst + i, r);
         return;

@@ -20,7 +20,7 @@ constexpr u32 LOADS = TILE * DEPTH / THREADS;
 // Loads from the tile that begins at k0 and side0; places outside of the matrix count as 0.
 template <class T, class C>
 FN void fetch(C (&r)[LOADS], const Loader& l, const T* p, i64 side_step, i64 k_step, u32 side0, u32 sides, u32 k0, u32 k) {
-GK_UNROLL
+#pragma unroll
     for (u32 e = 0; e < LOADS; e++) {
         u32 s = side0 + l.side(e), d = k0 + l.depth(e);
         r[e] = s < sides && d < k ? (C)get(p[s * side_step + d * k_step]) : (C)0;
@@ -28,7 +28,7 @@ GK_UNROLL
 }
 
 template <class C> FN void place(C* sh, const C (&r)[LOADS], const Loader& l) {
-GK_UNROLL
+#pragma unroll
     for (u32 e = 0; e < LOADS; e++) sh[l.depth(e) * PITCH + l.side(e)] = r[e];
 }
 
@@ -46,24 +46,24 @@ template <class T, class C> FN void product(const Product<C>& p, T* dst, const T
             fetch<T>(ra, la, a, p.a.row, p.a.column, i0, p.m, k0 + DEPTH, p.k);
             fetch<T>(rb, lb, b, p.b.column, p.b.row, j0, p.n, k0 + DEPTH, p.k);
         }
-GK_UNROLL
+#pragma unroll
         for (u32 d = 0; d < DEPTH; d++) {
             C u[4], v[4];
-GK_UNROLL
+#pragma unroll
             for (u32 e = 0; e < 4; e++) {
                 u[e] = as[d * PITCH + y * 4 + e];
                 v[e] = bs[d * PITCH + x * 4 + e];
             }
-GK_UNROLL
+#pragma unroll
             for (u32 e = 0; e < 4; e++)
-GK_UNROLL
+#pragma unroll
                 for (u32 f = 0; f < 4; f++) sum[e][f] = fma(u[e], v[f], sum[e][f]);
         }
         __syncthreads();
     }
-GK_UNROLL
+#pragma unroll
     for (u32 e = 0; e < 4; e++)
-GK_UNROLL
+#pragma unroll
         for (u32 f = 0; f < 4; f++) finish(p, dst, c, i0 + y * 4 + e, j0 + x * 4 + f, sum[e][f]);
 }
 

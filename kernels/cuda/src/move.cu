@@ -29,7 +29,7 @@ template <class T> FN void where_v(u32 n, T* dst, const u8* a, const T* b, const
     if (i + V <= n) {
         vec<u8, V> x = gather<V>(a, la, i);
         vec<T, V> y = gather<V>(b, lb, i), z = gather<V>(c, lc, i);
-GK_UNROLL
+#pragma unroll
         for (int k = 0; k < V; k++) y.v[k] = x.v[k] ? y.v[k] : z.v[k];
         store<T, V>(dst + i, y);
         return;

@@ -7,7 +7,7 @@ struct Words { u32 w[4]; };
 // Philox4x32-10 of Salmon, Moraes, Dror and Shaw (SC 2011).
 FN Words philox(u64 key, u64 n, u32 s) {
     u32 c0 = (u32)n, c1 = (u32)(n >> 32), c2 = s, c3 = 0, k0 = (u32)key, k1 = (u32)(key >> 32);
-GK_UNROLL
+#pragma unroll
     for (int i = 0; i < 10; i++) {
         u64 p0 = (u64)0xD2511F53 * c0, p1 = (u64)0xCD9E8D57 * c2;
         c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
@@ -23,20 +23,24 @@ GK_UNROLL
 // The four uniform numbers of block n, in [0, 1).
 FN void uniforms(f32 (&u)[4], u64 key, u64 n) {
     Words w = philox(key, n, 0);
+    #pragma unroll
     for (int j = 0; j < 4; j++) u[j] = (f32)(w.w[j] >> 8) * 0x1p-24f;
 }
 FN void uniforms(f64 (&u)[4], u64 key, u64 n) {
     Words w = philox(key, n, 0), v = philox(key, n, 1);
+    #pragma unroll
     for (int j = 0; j < 4; j++) u[j] = (f64)(((u64)w.w[j] << 32 | v.w[j]) >> 11) * 0x1p-53;
 }
 
 template <class C> FN void uniform(C (&u)[4], f64 from, f64 to) {
     C start = (C)from, width = (C)(to - from);
+    #pragma unroll
     for (int j = 0; j < 4; j++) u[j] = start + u[j] * width;
 }
 
 // The method of Box and Muller. 1-u is exact, and in (0, 1].
 template <class T, class C> FN void normal(T (&r)[4], const C (&u)[4], f64 mean, f64 deviation) {
+    #pragma unroll
     for (int j = 0; j < 4; j += 2) {
         f64 size = root(-2.0 * log_(1.0 - (f64)u[j])), sin, cos;
         sincos_(6.283185307179586 * (f64)u[j + 1], sin, cos);
@@ -56,13 +60,15 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
     T r[4];
     if constexpr (KIND == UNIFORM) {
         uniform(u, a, b);
+        #pragma unroll
         for (int j = 0; j < 4; j++) r[j] = put<T>(u[j]);
     } else if constexpr (KIND == NORMAL) {
         normal(r, u, a, b);
     } else {
+        #pragma unroll
         for (int j = 0; j < 4; j++) r[j] = put<T>((Compute<T>)((f64)u[j] < a ? 1 : 0));
     }
-GK_UNROLL
+#pragma unroll
     for (int j = 0; j < 4; j++)
         if (block * 4 + j < n) dst[block * 4 + j] = r[j];
 }

@@ -20,16 +20,16 @@ struct Plan {
 template <class R, class T> FN typename R::A reduce_part(const Walk<1>& cut, const T* in, u32 from, u32 to, u32 step) {
     using C = Compute<T>;
     typename R::A a[4];
-GK_UNROLL
+#pragma unroll
     for (int k = 0; k < 4; k++) a[k] = R::start();
     u32 j = from;
     if (cut.ndim <= 1) {
         i64 stride = cut.stride[0][0];
         for (; j < to && to - j > 3 * step; j += 4 * step) { // four loads on their way at a time
             C v[4];
-GK_UNROLL
+#pragma unroll
             for (int k = 0; k < 4; k++) v[k] = get(in[(i64)(j + k * step) * stride]);
-GK_UNROLL
+#pragma unroll
             for (int k = 0; k < 4; k++) R::fold(a[k], v[k], j + k * step);
         }
         for (; j < to; j += step) R::fold(a[0], (C)get(in[(i64)j * stride]), j);

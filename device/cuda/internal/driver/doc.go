@@ -19,5 +19,6 @@
 // and keep what was given to Keep and Bytes alive and in one place until Release: a call makes no Go heap allocation.
 //
 // On amd64, Linux and macOS, the crossing is a routine of some fifty instructions that walks the batch, called as cgo calls
-// C functions. Elsewhere each call is purego's SyscallN on a goroutine that is tied to its thread for the batch.
+// C functions. Elsewhere, and with the build tag portablecalls, each call is purego's SyscallN on a goroutine that is tied to its thread for
+// the batch.
 package driver

@@ -1,0 +1,35 @@
+// Package cuda has the kernels for NVIDIA GPUs. Like kernels/cpu it exports one list, Rows; package kernels puts it in its
+// table. It knows no driver: a device that can launch compiled kernels (device.Launcher) is all that it needs.
+//
+// # From source to launch
+//
+//	src/*.cu          CUDA C++, one file for each module; headers are shared. emu/gk.h is the language
+//	gen               go generate ./kernels/cuda: clang compiles each source to PTX, without the CUDA SDK
+//	ptx/*.ptx.gz      what came out, committed and embedded: users need no compiler
+//	modules.go        written by gen: the modules and their kernels
+//	library.go        a module is loaded into a device when one of its kernels is first launched there
+//	params.go, ...    a call becomes parameters and a grid; no allocation on the Go heap
+//
+// The driver compiles PTX for its GPU at the first load, and caches that. Modules are cut by family and type so that a program
+// waits only for what it uses. The PTX is for compute capability 8.0 and newer.
+//
+// # What kernels promise
+//
+// The specification is package op, and the kernels of package cpu are its text in Go. Every kernel here is also compiled for
+// the processor, under an emulation of blocks, warps and barriers, and run through kernels/kerneltest, so that a machine
+// without a GPU tests all of this package. Results do not depend on timing: there are no atomic additions, reductions are
+// planned from the call alone, and IndexAdd sorts. float32 kernels compute in float32, half precision too; both round as the
+// processor's within the tolerance of kerneltest.
+//
+// # Memory
+//
+// Reductions of few outputs, IndexAdd, and the operations that check indices need workspace; Row.Workspace says how much.
+//
+// # Errors
+//
+// An index or class out of range is noted by the kernel in its workspace, and read back: NLL, NLLGrad, IndexSelect and
+// IndexAdd therefore wait for the stream. While a graph is captured nothing can be read back; a bad index is then skipped
+// without an error. Unlike on the processor, outputs may be partly written when such an operation fails.
+package cuda
+
+//go:generate go run ./gen

@@ -1,0 +1,178 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// twins are the two kernels of an element-wise operation: on contiguous memory by vectors, and on any strides.
+type twins struct{ vector, strided *kernel }
+
+func twinsOf(module, name string) twins {
+	return twins{named(module, name+"_v"), named(module, name+"_s")}
+}
+
+// elementwise makes the Func of an operation. scalars appends the kernel's scalars.
+func elementwise(k twins, scalars func(*device.Params, *op.Call)) op.Func {
+	var f op.Func
+	f = func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		l := &t.loop
+		l.set(&c.Out[0], c.In)
+		if l.total == 0 {
+			return nil
+		}
+		if l.total >= maxLoop {
+			return halves(c, f)
+		}
+		p := &t.params
+		var lanes [3]lane
+		width := l.vectors(&lanes)
+		if width > 0 {
+			p.Int32(int32(l.total))
+		} else {
+			l.walk(p)
+		}
+		for i := range l.n {
+			p.Ptr(l.ptr[i])
+		}
+		if width > 0 {
+			for i := range l.n - 1 {
+				lanes[i].add(p)
+			}
+		}
+		scalars(p, c)
+		if width > 0 {
+			return t.launch(c, k.vector, blocks(l.total, threads*width))
+		}
+		return t.launch(c, k.strided, blocks(l.total, threads*steps))
+	}
+	return f
+}
+
+// lane is how an input lies relative to a contiguous output; Lane in src/base.h.
+type lane struct {
+	mode   uint32
+	period int
+}
+
+const (
+	laneFull   = iota // element i
+	laneRow           // i % period
+	laneColumn        // i / period
+)
+
+func (a lane) add(p *device.Params) {
+	d := divisor(a.period)
+	p.Words(pair(a.mode, d[0]), pair(d[1], d[2]))
+}
+
+// vectors returns the number of elements of a vector, 16 bytes of the widest operand, and the lanes of the inputs. It is 0 if
+// the vector kernel cannot be used: the output must be contiguous, every input a lane, and addresses aligned to vectors.
+func (l *loop) vectors(lanes *[3]lane) int {
+	if l.ndim > 2 || !l.full(0) {
+		return 0
+	}
+	widest := 1
+	for k := range l.n {
+		widest = max(widest, l.size[k])
+	}
+	width := 16 / widest
+	inner, _ := l.inner(0)
+	for k := range l.n {
+		a, ok := l.lane(k)
+		if !ok || a.mode != laneColumn && uint64(l.ptr[k])%uint64(width*l.size[k]) != 0 {
+			return 0
+		}
+		if a.mode != laneFull && l.ndim == 2 && inner%width != 0 {
+			return 0
+		}
+		if k > 0 {
+			lanes[k-1] = a
+		}
+	}
+	return width
+}
+
+// lane is operand k as a lane.
+func (l *loop) lane(k int) (lane, bool) {
+	s := &l.stride[k]
+	switch {
+	case l.full(k):
+		return lane{laneFull, 1}, true
+	case l.ndim == 1 && s[0] == 0, l.ndim == 2 && s[0] == 0 && s[1] == 0:
+		return lane{laneColumn, l.total}, true
+	case l.ndim == 2 && s[0] == 0 && s[1] == 1:
+		return lane{laneRow, l.shape[1]}, true
+	case l.ndim == 2 && s[0] == 1 && s[1] == 0:
+		return lane{laneColumn, l.shape[1]}, true
+	}
+	return lane{}, false
+}
+
+// Scalars of kernels: two, of the type of computation or of double.
+
+func narrowScalars(p *device.Params, c *op.Call) {
+	p.Float32(float32(c.F[0])).Float32(float32(c.F[1]))
+}
+
+func wideScalars(p *device.Params, c *op.Call) { p.Float64(c.F[0]).Float64(c.F[1]) }
+
+// wholeScalars are for all integer types: the kernel reads as many low bytes as it has, which wraps.
+func wholeScalars(p *device.Params, c *op.Call) { p.Int64(c.I[0]).Int64(c.I[1]) }
+
+// boundScalars replace an integer outside of the type by the nearest one inside.
+func boundScalars(low, high int64) func(*device.Params, *op.Call) {
+	return func(p *device.Params, c *op.Call) {
+		p.Int64(min(max(c.I[0], low), high)).Int64(min(max(c.I[1], low), high))
+	}
+}
+
+// noScalars are for kernels that ignore theirs.
+func noScalars(p *device.Params, _ *op.Call) { p.Int64(0).Int64(0) }
+
+// scalarsOf chooses for an operation and its key type.
+func scalarsOf(id op.ID, d dtype.DType) func(*device.Params, *op.Call) {
+	switch {
+	case d == dtype.Float64, d.IsFloat() && (id == op.Softplus || id == op.PowScalar):
+		return wideScalars
+	case d.IsFloat():
+		return narrowScalars
+	case id == op.Clamp && d == dtype.Int32:
+		return boundScalars(math.MinInt32, math.MaxInt32)
+	case id == op.Clamp && d == dtype.Uint8:
+		return boundScalars(0, math.MaxUint8)
+	}
+	return wholeScalars
+}
+
+// elementwiseIDs are the operations of src/elementwise.h.
+var elementwiseIDs = []op.ID{
+	op.Neg, op.Abs, op.Sign, op.Exp, op.Log, op.Sqrt, op.Rsqrt, op.Reciprocal, op.Sin, op.Cos, op.Tanh, op.Sigmoid, op.ReLU,
+	op.LeakyReLU, op.GELU, op.GELUTanh, op.SiLU, op.Softplus, op.Not, op.AddScalar, op.MulScalar, op.PowScalar, op.Clamp,
+	op.ReLUGrad, op.LeakyReLUGrad, op.SigmoidGrad, op.TanhGrad, op.GELUGrad, op.GELUTanhGrad, op.SiLUGrad, op.SoftplusGrad,
+	op.Add, op.Sub, op.Mul, op.Div, op.Pow, op.Maximum, op.Minimum, op.Eq, op.Ne, op.Lt, op.Le, op.Gt, op.Ge, op.And, op.Or,
+}
+
+func elementwiseRows() []op.Row {
+	rows := make([]op.Row, 0, len(elementwiseIDs))
+	for _, id := range elementwiseIDs {
+		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
+			return elementwise(twinsOf("elementwise_"+suffixes[d], id.String()+"_"+suffixes[d]), scalarsOf(id, d))
+		}))
+	}
+	return rows
+}
+
+// typedRow makes a row with a Func for each type of the specification.
+func typedRow(id op.ID, f func(dtype.DType) op.Func) op.Row {
+	r := op.Row{Op: id}
+	for _, d := range id.Types() {
+		r.Funcs[d] = f(d)
+	}
+	return r
+}

@@ -1,0 +1,110 @@
+package cuda
+
+import (
+	"math/bits"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// IndexSelect and IndexAdd.
+
+func indexRows() []op.Row {
+	selection := sized(op.IndexSelect, indexSelect)
+	selection.Workspace = noteSpace
+	addition := typedRow(op.IndexAdd, indexAdd)
+	addition.Workspace = sortSpace
+	return []op.Row{selection, addition}
+}
+
+// indexSelect makes the Func of IndexSelect: a thread for each element of the output. For the walk, the input has no extent
+// along the indexed dimension, and the indices have none along the others.
+func indexSelect(suffix string) op.Func {
+	k := named("move", "index_select_"+suffix)
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		dst, a, index := c.Out[0], c.In[0], op.View{Ptr: c.In[1].Ptr, DType: dtype.Int64, NDim: c.Out[0].NDim}
+		dim := int(c.I[0])
+		size, step := a.Shape[dim], a.Strides[dim]
+		a.Strides[dim] = 0
+		index.Strides[dim] = c.In[1].Strides[0]
+		t.loop.begin(&dst)
+		t.loop.add(&a)
+		t.loop.add(&index)
+		t.loop.finish(&dst)
+		total := t.loop.total
+		if total == 0 {
+			return nil // nothing is moved, and no index is looked at
+		}
+		if total >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", total)
+		}
+		t.loop.walk(&t.params)
+		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2]).Int64(int64(size)).Int64(int64(step)).Ptr(c.Work.Ptr)
+		if err := clearNote(c, c.Work.Ptr); err != nil {
+			return err
+		}
+		if err := t.launch(c, k, blocks(total, threads*steps)); err != nil {
+			return err
+		}
+		return readNote(c, c.Work.Ptr, "index", size)
+	}
+}
+
+// The workspace of IndexAdd: the note, padded, and two lists of entries; see src/index.cu.
+const (
+	entryBytes = 8
+	sortOffset = 32
+)
+
+func sortSpace(c *op.Call) uint64 {
+	return sortOffset + 2*entryBytes*uint64(c.In[1].Shape[0])
+}
+
+// indexAdd makes the Func of IndexAdd: the indices are sorted, then each run of equal ones is added up.
+func indexAdd(d dtype.DType) op.Func {
+	k := named("index", "index_add_"+suffixes[d])
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		dst, a := c.Out[0], c.In[0]
+		dim := int(c.I[0])
+		n, size := c.In[1].Shape[0], dst.Shape[dim]
+		to, from := dst.Strides[dim], a.Strides[dim]
+		dst.Shape[dim], a.Shape[dim] = 1, 1
+		t.loop.begin(&dst)
+		t.loop.add(&a)
+		t.loop.finish(&dst)
+		if t.loop.total == 0 || n == 0 || size == 0 {
+			return nil
+		}
+		if t.loop.total >= maxLoop || n >= maxLoop || size >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d slices of %d elements to %d are too many", n, t.loop.total, size)
+		}
+		sorted := c.Work.Ptr.Add(sortOffset)
+		other := sorted.Add(entryBytes * uint64(n))
+		passes := (bits.Len(uint(size-1)) + 3) / 4
+		if err := clearNote(c, c.Work.Ptr); err != nil {
+			return err
+		}
+		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(int64(c.In[1].Strides[0])).Int64(int64(size)).Int32(int32(passes))
+		t.params.Ptr(sorted).Ptr(other).Ptr(c.Work.Ptr)
+		if err := t.launch(c, indexSort, blocks(1, 1)); err != nil {
+			return err
+		}
+		if passes%2 == 1 {
+			sorted = other
+		}
+		t.loop.walk(&t.params)
+		t.params.Int32(int32(n)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(sorted).Int64(int64(to)).Int64(int64(from))
+		grid := blocks(t.loop.total, threads)
+		grid.Y = uint32(min(n, 1<<16-1))
+		if err := t.launch(c, k, grid); err != nil {
+			return err
+		}
+		return readNote(c, c.Work.Ptr, "index", size)
+	}
+}
+
+var indexSort = named("index", "index_sort")

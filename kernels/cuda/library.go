@@ -1,0 +1,136 @@
+package cuda
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/pkg/errors"
+)
+
+//go:embed ptx/*.ptx.gz
+var images embed.FS
+
+// kernel is one kernel of a module, on any device.
+type kernel struct {
+	module, name string
+	id           int // its place in kernels
+}
+
+// kernels are all that the rows use. It does not change after start.
+var kernels []*kernel
+
+// named makes a kernel.
+func named(module, name string) *kernel {
+	k := &kernel{module: module, name: name, id: len(kernels)}
+	kernels = append(kernels, k)
+	return k
+}
+
+// library is what has been loaded into one device.
+type library struct {
+	device  device.Launcher
+	handles []atomic.Pointer[handle] // by kernel.id; nil until it is needed
+
+	mu      sync.Mutex
+	modules map[string]device.Module
+}
+
+type handle struct{ device.Kernel }
+
+// libraries has a *library for each device.Device. recent is the one that was used last: most programs have one device.
+var (
+	libraries sync.Map
+	recent    atomic.Pointer[library]
+)
+
+func libraryOf(dev device.Device) (*library, error) {
+	if l := recent.Load(); l != nil && l.device == dev {
+		return l, nil
+	}
+	if l, ok := libraries.Load(dev); ok {
+		recent.Store(l.(*library))
+		return l.(*library), nil
+	}
+	launcher, ok := dev.(device.Launcher)
+	if !ok {
+		return nil, &device.Error{Device: dev.ID(), Call: "Launch", Err: device.ErrUnavailable, Detail: "the device launches no compiled kernels"}
+	}
+	l, _ := libraries.LoadOrStore(dev, &library{
+		device: launcher, handles: make([]atomic.Pointer[handle], len(kernels)), modules: map[string]device.Module{},
+	})
+	recent.Store(l.(*library))
+	return l.(*library), nil
+}
+
+// Unload removes from a device all that this package has loaded into it, and forgets the device. No kernel may be running or
+// be launched meanwhile. A program that closes a device while it goes on itself calls this first.
+func Unload(dev device.Device) error {
+	v, ok := libraries.LoadAndDelete(dev)
+	if !ok {
+		return nil
+	}
+	l := v.(*library)
+	recent.CompareAndSwap(l, nil)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var first error
+	for _, m := range l.modules {
+		if err := m.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// on is the kernel on a device, loaded if need be.
+func (k *kernel) on(dev device.Device) (device.Kernel, error) {
+	l, err := libraryOf(dev)
+	if err != nil {
+		return nil, err
+	}
+	if h := l.handles[k.id].Load(); h != nil {
+		return h.Kernel, nil
+	}
+	return l.load(k)
+}
+
+func (l *library) load(k *kernel) (device.Kernel, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m, ok := l.modules[k.module]
+	if !ok {
+		image, err := imageOf(k.module)
+		if err != nil {
+			return nil, err
+		}
+		if m, err = l.device.LoadModule(image); err != nil {
+			return nil, errors.Wrapf(err, "loading kernels %s", k.module)
+		}
+		l.modules[k.module] = m
+	}
+	h, err := m.Kernel(k.name)
+	if err != nil {
+		return nil, err
+	}
+	l.handles[k.id].Store(&handle{h})
+	return h, nil
+}
+
+// imageOf is the PTX of a module.
+func imageOf(module string) ([]byte, error) {
+	packed, err := images.ReadFile(fmt.Sprintf("ptx/%s.ptx.gz", module))
+	if err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}

@@ -1,0 +1,219 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// maxLoop is one more than the most elements that a kernel counts: its divisions are for numbers below 2^31.
+const maxLoop = 1 << 31
+
+// loop is the iteration over all elements of up to four operands of one shape, after simplification: dimensions of one
+// element are gone, the output's strides are positive and descend, and neighbouring dimensions that all operands walk as
+// one are one. Operand 0 is the output. It is the host's side of Walk in src/base.h, where dimensions stand in reverse.
+type loop struct {
+	ndim   int
+	total  int
+	shape  [op.MaxDims]int
+	n      int // operands
+	ptr    [4]device.Ptr
+	size   [4]int // of an element
+	stride [4][op.MaxDims]int
+}
+
+// set makes l the loop over dst and the inputs, whose shapes are equal.
+func (l *loop) set(dst *op.View, in []op.View) {
+	l.begin(dst)
+	for k := range in {
+		l.add(&in[k])
+	}
+	l.finish(dst)
+}
+
+// begin, add and finish are set in pieces, for operands that are not in one slice.
+func (l *loop) begin(dst *op.View) {
+	l.n = 0
+	l.add(dst)
+}
+
+func (l *loop) add(v *op.View) {
+	l.ptr[l.n], l.size[l.n], l.stride[l.n] = v.Ptr, v.DType.Size(), v.Strides
+	l.n++
+}
+
+func (l *loop) finish(dst *op.View) {
+	l.ndim, l.total = 0, 1
+	for d, size := range dst.Shape[:dst.NDim] {
+		l.total *= size
+		if size == 1 {
+			continue
+		}
+		l.shape[l.ndim] = size
+		for k := range l.n {
+			l.stride[k][l.ndim] = l.stride[k][d]
+		}
+		l.ndim++
+	}
+	if l.total > 0 {
+		l.turn()
+		l.sort()
+		l.merge()
+	}
+}
+
+// turn makes the output's strides positive by walking dimensions from their other end.
+func (l *loop) turn() {
+	for d := range l.ndim {
+		if l.stride[0][d] >= 0 {
+			continue
+		}
+		for k := range l.n {
+			l.ptr[k] += device.Ptr(l.stride[k][d] * (l.shape[d] - 1) * l.size[k])
+			l.stride[k][d] = -l.stride[k][d]
+		}
+	}
+}
+
+// sort orders dimensions by descending stride of the output, by insertion: it is stable, and there are few.
+func (l *loop) sort() {
+	for i := 1; i < l.ndim; i++ {
+		for d := i; d > 0 && l.stride[0][d-1] < l.stride[0][d]; d-- {
+			l.shape[d-1], l.shape[d] = l.shape[d], l.shape[d-1]
+			for k := range l.n {
+				s := &l.stride[k]
+				s[d-1], s[d] = s[d], s[d-1]
+			}
+		}
+	}
+}
+
+// merge joins neighbouring dimensions that every operand walks as one.
+func (l *loop) merge() {
+	kept := 0
+	for d := 1; d < l.ndim; d++ {
+		if l.oneWalk(kept, d) {
+			l.shape[kept] *= l.shape[d]
+		} else {
+			kept++
+			l.shape[kept] = l.shape[d]
+		}
+		for k := range l.n {
+			l.stride[k][kept] = l.stride[k][d]
+		}
+	}
+	l.ndim = min(l.ndim, kept+1)
+}
+
+func (l *loop) oneWalk(outer, inner int) bool {
+	for k := range l.n {
+		if l.stride[k][outer] != l.stride[k][inner]*l.shape[inner] {
+			return false
+		}
+	}
+	return true
+}
+
+// inner is the size of the innermost dimension, and its stride for operand k.
+func (l *loop) inner(k int) (size, stride int) {
+	if l.ndim == 0 {
+		return 1, 1
+	}
+	return l.shape[l.ndim-1], l.stride[k][l.ndim-1]
+}
+
+// full reports whether operand k lies in memory in loop order without gaps.
+func (l *loop) full(k int) bool {
+	expect := 1
+	for d := l.ndim - 1; d >= 0; d-- {
+		if l.stride[k][d] != expect {
+			return false
+		}
+		expect *= l.shape[d]
+	}
+	return true
+}
+
+// walk appends the loop as a Walk of its operands.
+func (l *loop) walk(p *device.Params) {
+	var w [45]uint64
+	p.Words(w[:l.pack(w[:])]...)
+}
+
+// pack writes the loop as a Walk and returns the number of words.
+func (l *loop) pack(w []uint64) int {
+	w[0] = uint64(uint32(l.total)) | uint64(l.ndim)<<32
+	for i := range op.MaxDims {
+		size := 1
+		if i < l.ndim {
+			size = l.shape[l.ndim-1-i]
+		}
+		d := divisor(size)
+		for j, v := range d {
+			put32(w[1:], 3*i+j, v)
+		}
+	}
+	at := 13
+	for k := range l.n {
+		for i := range op.MaxDims {
+			w[at+i] = 0
+			if i < l.ndim {
+				w[at+i] = uint64(l.stride[k][l.ndim-1-i])
+			}
+		}
+		at += op.MaxDims
+	}
+	return at
+}
+
+// put32 sets the ith half word.
+func put32(w []uint64, i int, v uint32) {
+	shift := 32 * (i % 2)
+	w[i/2] = w[i/2]&^(0xffffffff<<shift) | uint64(v)<<shift
+}
+
+// divisor prepares division of numbers below 2^31 by size, in 1..2^31: the quotient is (hi(n*mul) + n) >> shift, where hi is
+// the upper half of the product. (Granlund and Montgomery, "Division by invariant integers using multiplication".)
+func divisor(size int) [3]uint32 {
+	shift := 0
+	for 1<<shift < size {
+		shift++
+	}
+	mul := (uint64(1)<<32)*(uint64(1)<<shift-uint64(size))/uint64(size) + 1
+	return [3]uint32{uint32(size), uint32(mul), uint32(shift)}
+}
+
+// halves cuts a call over views of one shape into two calls along the dimension of most elements, for the first of its
+// callers whose loop would be too large.
+func halves(c *op.Call, f op.Func) error {
+	dst := &c.Out[0]
+	dim := 0
+	for d, size := range dst.Shape[:dst.NDim] {
+		if size > dst.Shape[dim] {
+			dim = d
+		}
+	}
+	half := dst.Shape[dim] / 2
+	low, high := c.Clone(), c.Clone()
+	for _, views := range [][2][]op.View{{low.Out, high.Out}, {low.In, high.In}} {
+		for k := range views[0] {
+			a, b := &views[0][k], &views[1][k]
+			a.Shape[dim] = half
+			b.Shape[dim] -= half
+			b.Ptr += device.Ptr(half * b.Strides[dim] * b.DType.Size())
+		}
+	}
+	if err := f(low); err != nil {
+		return err
+	}
+	return f(high)
+}
+
+// suffixes are what the names of kernels end in, by type; they are the types in src/base.h.
+var suffixes = [dtype.Count]string{
+	dtype.Float32: "f32", dtype.Float64: "f64", dtype.Float16: "f16", dtype.BFloat16: "bf16",
+	dtype.Int64: "i64", dtype.Int32: "i32", dtype.Uint8: "u8", dtype.Bool: "b8",
+}
+
+// words are the suffixes of kernels that only move bits.
+var words = map[int]string{1: "u8", 2: "u16", 4: "u32", 8: "u64"}

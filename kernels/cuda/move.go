@@ -1,0 +1,137 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/x448/float16"
+)
+
+// Fill, Copy, Cast and Where.
+
+// sized makes a row whose kernels only move bits: types of one size share them.
+func sized(id op.ID, f func(suffix string) op.Func) op.Row {
+	r := op.Row{Op: id}
+	bySize := map[int]op.Func{}
+	for _, d := range id.Types() {
+		if bySize[d.Size()] == nil {
+			bySize[d.Size()] = f(words[d.Size()])
+		}
+		r.Funcs[d] = bySize[d.Size()]
+	}
+	return r
+}
+
+func moveRows() []op.Row {
+	return []op.Row{
+		sized(op.Fill, func(suffix string) op.Func {
+			return elementwise(twinsOf("move", "fill_"+suffix), fillScalar)
+		}),
+		sized(op.Copy, copier),
+		sized(op.Where, func(suffix string) op.Func {
+			return elementwise(twinsOf("move", "where_"+suffix), func(*device.Params, *op.Call) {})
+		}),
+		typedRow(op.Cast, castFrom),
+	}
+}
+
+// fillScalar is the value as it lies in memory.
+func fillScalar(p *device.Params, c *op.Call) {
+	switch d := c.Out[0].DType; d {
+	case dtype.Float32:
+		p.Float32(float32(c.F[0]))
+	case dtype.Float64:
+		p.Float64(c.F[0])
+	case dtype.Float16:
+		p.Int64(int64(float16.Fromfloat32(float32(c.F[0])).Bits()))
+	case dtype.BFloat16:
+		p.Int64(int64(brainBits(float32(c.F[0]))))
+	default:
+		p.Int64(c.I[0])
+	}
+}
+
+// brainBits rounds to BFloat16, ties to even.
+func brainBits(f float32) uint16 {
+	b := math.Float32bits(f)
+	if f != f {
+		return uint16(b>>16) | 0x40
+	}
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+// castFrom makes the Cast from a type; the output's type chooses the kernel.
+func castFrom(d dtype.DType) op.Func {
+	module := "cast_integer"
+	if d.IsFloat() {
+		module = "cast_float"
+	}
+	var to [dtype.Count]op.Func
+	for _, o := range dtype.All() {
+		to[o] = elementwise(twinsOf(module, "cast_"+suffixes[d]+"_"+suffixes[o]), noScalars)
+	}
+	return func(c *op.Call) error { return to[c.Out[0].DType](c) }
+}
+
+// copier makes the Copy of one size of element: by tiles where the two sides have different inner dimensions, else as an
+// element-wise operation.
+func copier(suffix string) op.Func {
+	plain := elementwise(twinsOf("move", "copy_"+suffix), noScalars)
+	turn := named("move", "turn_"+suffix)
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		l := &t.loop
+		l.set(&c.Out[0], c.In)
+		d, ok := l.turned()
+		if !ok || l.total >= maxLoop {
+			return plain(c)
+		}
+		columns, rows := l.shape[l.ndim-1], l.shape[d]
+		step, from := l.stride[0][d], l.stride[1][l.ndim-1]
+		rest := l.without(d)
+		rest.walk(&t.params)
+		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
+		const tile = 32
+		grid := blocks(rows, tile)
+		grid.Y, grid.Z = blocks(columns, tile).X, uint32(min(rest.total, 1<<16-1))
+		return t.launch(c, turn, grid)
+	}
+}
+
+// turned reports whether the copy is better done by tiles: both sides have a contiguous dimension, not the same one, and both
+// of these are long. d is the input's.
+func (l *loop) turned() (d int, ok bool) {
+	const long = 16
+	last := l.ndim - 1
+	if l.ndim < 2 || l.stride[0][last] != 1 || l.stride[1][last] == 1 || l.shape[last] < long || l.shape[last] > 1<<20 {
+		return 0, false
+	}
+	for d := range last {
+		if l.stride[1][d] == 1 && l.shape[d] >= long {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// without is the loop without dimension d and the innermost one.
+func (l *loop) without(d int) loop {
+	r := *l
+	r.ndim = 0
+	r.total = 1
+	for i := range l.ndim - 1 {
+		if i == d {
+			continue
+		}
+		r.shape[r.ndim] = l.shape[i]
+		for k := range l.n {
+			r.stride[k][r.ndim] = l.stride[k][i]
+		}
+		r.total *= l.shape[i]
+		r.ndim++
+	}
+	return r
+}

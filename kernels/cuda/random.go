@@ -1,0 +1,51 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// Uniform, Normal, Bernoulli and Arange.
+
+func randomRows() []op.Row {
+	rows := []op.Row{typedRow(op.Arange, arange)}
+	for _, id := range []op.ID{op.Uniform, op.Normal, op.Bernoulli} {
+		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
+			return random(named("random", id.String()+"_"+suffixes[d]))
+		}))
+	}
+	return rows
+}
+
+// random makes the Func of random numbers: a thread for each block of four elements.
+func random(k *kernel) op.Func {
+	return func(c *op.Call) error {
+		n := c.Out[0].Len()
+		if n == 0 {
+			return nil
+		}
+		t := takeTask()
+		defer tasks.Put(t)
+		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1])
+		return t.launch(c, k, blocks(n, 4*threads))
+	}
+}
+
+func arange(d dtype.DType) op.Func {
+	k := named("random", "arange_"+suffixes[d])
+	return func(c *op.Call) error {
+		dst := &c.Out[0]
+		if dst.Shape[0] == 0 {
+			return nil
+		}
+		t := takeTask()
+		defer tasks.Put(t)
+		t.params.Int64(int64(dst.Shape[0])).Ptr(dst.Ptr).Int64(int64(dst.Strides[0]))
+		if d.IsFloat() {
+			wideScalars(&t.params, c)
+		} else {
+			wholeScalars(&t.params, c)
+		}
+		return t.launch(c, k, blocks(dst.Shape[0], threads))
+	}
+}

@@ -1,0 +1,161 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// The reductions. What src/reduce.h computes is planned here, from the call alone.
+
+// busy is the number of blocks from which on a reduction of few outputs is not split further. It is a constant, and not the
+// number of the GPU's multiprocessors, so that sums are the same bits on all of them.
+const busy = 264
+
+// plan is Plan in src/reduce.h.
+type plan struct {
+	lanes, part, splits int
+	across              bool
+}
+
+func reduceRows() []op.Row {
+	var rows []op.Row
+	for _, id := range []op.ID{op.Sum, op.Mean, op.Prod, op.Max, op.Min, op.ArgMax, op.ArgMin, op.Any, op.All} {
+		r := typedRow(id, func(d dtype.DType) op.Func { return reduction(id, d) })
+		r.Workspace = reduceSpace
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// reduction makes the Func of a reduction.
+func reduction(id op.ID, d dtype.DType) op.Func {
+	module := "reduce_integer"
+	if d.IsFloat() {
+		module = "reduce_float"
+	}
+	name := id.String() + "_" + suffixes[d]
+	first, join := named(module, name), named(module, name+"_join")
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		t.separate(c)
+		if t.loop.total == 0 {
+			return nil
+		}
+		if t.loop.total >= maxLoop || t.cut.total >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d outputs of %d elements each are too many", t.loop.total, t.cut.total)
+		}
+		p := t.plan()
+		t.loop.walk(&t.params)
+		t.cut.walk(&t.params)
+		across := uint32(0)
+		if p.across {
+			across = 1
+		}
+		t.params.Words(pair(uint32(p.lanes), across), pair(uint32(p.part), uint32(p.splits)))
+		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1] + t.cut.ptr[0]).Ptr(c.Work.Ptr)
+		grid := blocks(t.loop.total, threads/p.lanes)
+		grid.Y = uint32(p.splits)
+		if err := t.launch(c, first, grid); err != nil || p.splits == 1 {
+			return err
+		}
+		t.loop.walk(&t.params)
+		t.params.Int32(int32(p.splits)).Int32(int32(t.cut.total)).Ptr(t.loop.ptr[0]).Ptr(c.Work.Ptr)
+		return t.launch(c, join, blocks(t.loop.total, threads))
+	}
+}
+
+// separate sets loop to the outputs and the input elements with all reduced indices 0, and cut to the reduced dimensions of
+// the input alone. cut.ptr[0] is what its turned dimensions add to the input's address.
+func (t *task) separate(c *op.Call) {
+	dst, a := &c.Out[0], &c.In[0]
+	k := op.View{Ptr: dst.Ptr, DType: dst.DType}
+	in := op.View{Ptr: a.Ptr, DType: a.DType}
+	x := op.View{DType: a.DType}
+	arg := c.Op == op.ArgMax || c.Op == op.ArgMin
+	for d := range a.NDim {
+		if dst.Shape[d] == 1 && a.Shape[d] != 1 {
+			x.Shape[x.NDim], x.Strides[x.NDim] = a.Shape[d], a.Strides[d]
+			x.NDim++
+			continue
+		}
+		k.Shape[k.NDim], k.Strides[k.NDim] = dst.Shape[d], dst.Strides[d]
+		in.Shape[k.NDim], in.Strides[k.NDim] = dst.Shape[d], a.Strides[d]
+		k.NDim++
+	}
+	in.NDim = k.NDim
+	t.loop.begin(&k)
+	t.loop.add(&in)
+	t.loop.finish(&k)
+	if arg && x.NDim == 1 { // places count from the first element: the dimension must not be turned
+		t.cut = loop{ndim: 1, n: 1, total: x.Shape[0]}
+		t.cut.shape[0], t.cut.stride[0][0] = x.Shape[0], x.Strides[0]
+		return
+	}
+	t.cut.begin(&x)
+	t.cut.finish(&x)
+}
+
+// plan chooses how threads share the work of loop and cut.
+func (t *task) plan() plan {
+	n, outputs := t.cut.total, t.loop.total
+	columns, near := t.loop.inner(1)
+	_, step := t.cut.inner(0)
+	p := plan{lanes: 1, splits: 1}
+	p.across = columns >= 8 && n > 1 && abs(near) <= abs(step)
+	if p.across {
+		side := min(powerUp(columns), 32) // neighbouring outputs of a block
+		p.lanes = min(threads/side, powerUp(n/4))
+	} else {
+		p.lanes = min(threads, powerUp(n/4))
+	}
+	count := (outputs + threads/p.lanes - 1) / (threads / p.lanes)
+	deep := 32 * p.lanes // elements that are worth a block
+	if count < busy && n > 2*deep {
+		p.splits = min((busy+count-1)/count, (n+deep-1)/deep, 1024)
+	}
+	p.part = max(1, (n+p.splits-1)/p.splits)
+	p.splits = max(1, (n+p.part-1)/p.part)
+	return p
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// powerUp is the least power of two that is at least n.
+func powerUp(n int) int {
+	p := 1
+	for p < n {
+		p *= 2
+	}
+	return p
+}
+
+// reduceSpace is the workspace of a reduction: an accumulator for each output and split.
+func reduceSpace(c *op.Call) uint64 {
+	t := takeTask()
+	defer tasks.Put(t)
+	t.separate(c)
+	if t.loop.total == 0 {
+		return 0
+	}
+	p := t.plan()
+	if p.splits == 1 {
+		return 0
+	}
+	return uint64(t.loop.total) * uint64(p.splits) * accumulator(c.Op, c.In[0].DType)
+}
+
+// accumulator is the size of a reducer's A in src/reducers.h.
+func accumulator(id op.ID, d dtype.DType) uint64 {
+	size := uint64(d.Size())
+	if d == dtype.Float16 || d == dtype.BFloat16 {
+		size = 4
+	}
+	switch {
+	case id == op.ArgMax || id == op.ArgMin:
+		return 2 * max(size, 4)
+	case (id == op.Sum || id == op.Prod) && !d.IsFloat():
+		return 8
+	}
+	return size
+}

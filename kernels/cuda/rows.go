@@ -1,0 +1,13 @@
+package cuda
+
+import (
+	"slices"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+var rows = slices.Concat(moveRows(), randomRows(), elementwiseRows(), reduceRows(), softmaxRows(), indexRows(), matmulRows(), optimRows())
+
+// Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that
+// does not stand here does not exist.
+func Rows() []op.Row { return slices.Clone(rows) }

@@ -1,0 +1,104 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// The softmax family, NLL and NLLGrad.
+
+func softmaxRows() []op.Row {
+	var rows []op.Row
+	for _, id := range []op.ID{op.Softmax, op.SoftmaxGrad, op.LogSoftmax, op.LogSoftmaxGrad} {
+		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
+			return rowwise(named("softmax", id.String()+"_"+suffixes[d]))
+		}))
+	}
+	loss, grad := typedRow(op.NLL, nll), typedRow(op.NLLGrad, nllGrad)
+	loss.Workspace, grad.Workspace = noteSpace, noteSpace
+	return append(rows, loss, grad)
+}
+
+// rowwise makes the Func of an operation on rows along the last dimension.
+func rowwise(k *kernel) op.Func {
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		dst, a, b := c.Out[0], c.In[0], c.In[len(c.In)-1] // operations of one input take it twice, and look at it once
+		last := dst.NDim - 1
+		columns := dst.Shape[last]
+		for _, v := range []*op.View{&dst, &a, &b} {
+			v.Shape[last] = 1
+		}
+		t.loop.begin(&dst)
+		t.loop.add(&a)
+		t.loop.add(&b)
+		t.loop.finish(&dst)
+		rows := t.loop.total
+		if rows == 0 || columns == 0 {
+			return nil
+		}
+		if rows >= maxLoop || columns >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", rows, columns)
+		}
+		lanes := min(max(powerUp(columns/4), min(32, powerUp(columns))), threads)
+		t.loop.walk(&t.params)
+		t.params.Int32(int32(columns)).Int32(int32(lanes)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2])
+		t.params.Words(uint64(dst.Strides[last]), uint64(a.Strides[last]), uint64(b.Strides[last]))
+		return t.launch(c, k, blocks(rows, threads/lanes))
+	}
+}
+
+// nll makes the Func of NLL.
+func nll(d dtype.DType) op.Func {
+	k := named("softmax", op.NLL.String()+"_"+suffixes[d])
+	return func(c *op.Call) error {
+		dst, a, b := &c.Out[0], &c.In[0], &c.In[1]
+		rows, classes := a.Shape[0], a.Shape[1]
+		if rows == 0 {
+			return nil
+		}
+		if rows >= maxLoop || classes >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d classes are too many", rows, classes)
+		}
+		t := takeTask()
+		defer tasks.Put(t)
+		t.params.Int32(int32(rows)).Int32(int32(classes)).Ptr(dst.Ptr).Ptr(a.Ptr).Ptr(b.Ptr)
+		t.params.Words(uint64(dst.Strides[0]), uint64(a.Strides[0]), uint64(b.Strides[0]))
+		t.params.Int64(int64(a.Strides[1])).Int64(c.I[0]).Ptr(c.Work.Ptr)
+		return t.noted(c, k, rows, "class", classes)
+	}
+}
+
+// nllGrad makes the Func of NLLGrad.
+func nllGrad(d dtype.DType) op.Func {
+	k := named("softmax", op.NLLGrad.String()+"_"+suffixes[d])
+	return func(c *op.Call) error {
+		dst, a, b := &c.Out[0], &c.In[0], &c.In[1]
+		rows, classes := dst.Shape[0], dst.Shape[1]
+		if rows*classes == 0 {
+			return nil
+		}
+		if rows*classes >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d classes are too many", rows, classes)
+		}
+		t := takeTask()
+		defer tasks.Put(t)
+		d := divisor(classes)
+		t.params.Int32(int32(rows*classes)).Words(pair(d[0], d[1]), uint64(d[2])).Ptr(dst.Ptr).Ptr(a.Ptr).Ptr(b.Ptr)
+		t.params.Words(uint64(dst.Strides[0]), uint64(a.Strides[0]), uint64(b.Strides[0]))
+		t.params.Int64(int64(dst.Strides[1])).Int64(c.I[0]).Ptr(c.Work.Ptr)
+		return t.noted(c, k, rows*classes, "class", classes)
+	}
+}
+
+// noted launches a kernel of n threads that checks indices, and reads what it noted in the workspace.
+func (t *task) noted(c *op.Call, k *kernel, n int, what string, size int) error {
+	if err := clearNote(c, c.Work.Ptr); err != nil {
+		return err
+	}
+	if err := t.launch(c, k, blocks(n, threads)); err != nil {
+		return err
+	}
+	return readNote(c, c.Work.Ptr, what, size)
+}
