@@ -5,6 +5,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels/cpu"
+	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
@@ -26,6 +27,7 @@ var tables = func() (t [kinds]*table) {
 	processor := newTable(cpu.Rows())
 	t[device.Host] = processor
 	t[device.Sim] = processor // what a simulated device would run if it had storage
+	t[device.CUDA] = newTable(cuda.Rows())
 	return t
 }()
 

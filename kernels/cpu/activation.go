@@ -38,7 +38,7 @@ func mappedGrad[T float](f func(float64) float64) kernel2[T, T, T] {
 func pow[T float](dst, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Pow(float64(a[i]), float64(b[i])))
+		dst[i] = T(pow64(float64(a[i]), float64(b[i])))
 	}
 }
 
@@ -56,7 +56,7 @@ func powScalar[T float](dst, a []T, c *op.Call) {
 		}
 	default:
 		for i := range dst {
-			dst[i] = T(math.Pow(float64(a[i]), e))
+			dst[i] = T(pow64(float64(a[i]), e))
 		}
 	}
 }

@@ -21,7 +21,13 @@ func castFrom[A number](a lane[A]) op.Func {
 	to[dtype.Int32] = unary(laneOf[int32](dtype.Int32), a, convertInt[int32, A])
 	to[dtype.Uint8] = unary(laneOf[uint8](dtype.Uint8), a, convertInt[uint8, A])
 	to[dtype.Bool] = unary(laneOf[uint8](dtype.Bool), a, toBool[A])
-	return func(c *op.Call) error { return to[c.Out[0].DType](c) }
+	return func(c *op.Call) error {
+		d := c.Out[0].DType
+		if !d.Valid() {
+			return op.Errorf(c.Op, op.ErrCall, "the output has type %s", d)
+		}
+		return to[d](c)
+	}
 }
 
 func convert[D, A number](dst []D, a []A, _ *op.Call) {

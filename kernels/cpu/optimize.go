@@ -13,23 +13,24 @@ import (
 // stepGrain is the least number of elements of an optimizer's work on one goroutine.
 const stepGrain = 16 << 10
 
-// stepKernel updates slices of one tensor in place: its parameter, its states and its gradient.
-type stepKernel[T float] func(p, s1, s2, g []T, c *op.Call)
+// stepKernel updates slices of one tensor in place: its parameter, its states and its gradient. S are the call's scalars.
+type stepKernel[T float, S any] func(p, s1, s2, g []T, s *S)
 
 // stepJob is one call in work. It is a job over the elements of all tensors.
-type stepJob[T float] struct {
-	lane lane[T]
-	f    stepKernel[T]
-	call *op.Call
-	n    int // tensors
+type stepJob[T float, S any] struct {
+	lane    lane[T]
+	f       stepKernel[T, S]
+	call    *op.Call
+	scalars S
+	n       int // tensors
 }
 
 // optimizer makes the Func of an optimizer's step.
-func optimizer[T float](l lane[T], f stepKernel[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &stepJob[T]{lane: l, f: f} }}
+func optimizer[T float, S any](l lane[T], prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
+	pool := &sync.Pool{New: func() any { return &stepJob[T, S]{lane: l, f: f} }}
 	return func(c *op.Call) error {
-		j := pool.Get().(*stepJob[T])
-		j.call, j.n = c, int(c.I[0])
+		j := pool.Get().(*stepJob[T, S])
+		j.call, j.n, j.scalars = c, int(c.I[0]), prepare(c)
 		total := 0
 		for i := range j.n {
 			total += c.Out[i].Len()
@@ -41,7 +42,7 @@ func optimizer[T float](l lane[T], f stepKernel[T]) op.Func {
 	}
 }
 
-func (j *stepJob[T]) run(lo, hi int) {
+func (j *stepJob[T, S]) run(lo, hi int) {
 	for i := 0; i < j.n && hi > 0; i++ {
 		n := j.call.Out[i].Len()
 		if lo < n {
@@ -53,7 +54,7 @@ func (j *stepJob[T]) run(lo, hi int) {
 }
 
 // tensor updates elements lo..hi-1 of tensor i.
-func (j *stepJob[T]) tensor(i, lo, hi int) {
+func (j *stepJob[T, S]) tensor(i, lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
 	step := hi - lo
@@ -68,7 +69,7 @@ func (j *stepJob[T]) tensor(i, lo, hi int) {
 				v[k] = j.open(m, k, lo, n, s)
 			}
 		}
-		j.f(v[0], v[1], v[2], v[3], j.call)
+		j.f(v[0], v[1], v[2], v[3], &j.scalars)
 		for k := 0; k < 3 && !j.lane.direct; k++ {
 			if m := j.view(i, k); m != nil {
 				j.lane.store(offset(m.Ptr, lo, j.lane.size), 1, v[k])
@@ -78,7 +79,7 @@ func (j *stepJob[T]) tensor(i, lo, hi int) {
 }
 
 // view is the parameter (k = 0), a state (1 and 2) or the gradient (3) of tensor i, or nil.
-func (j *stepJob[T]) view(i, k int) *op.View {
+func (j *stepJob[T, S]) view(i, k int) *op.View {
 	if k == 3 {
 		return &j.call.In[i]
 	}
@@ -88,7 +89,7 @@ func (j *stepJob[T]) view(i, k int) *op.View {
 	return nil
 }
 
-func (j *stepJob[T]) open(m *op.View, k, lo, n int, s *scratch) []T {
+func (j *stepJob[T, S]) open(m *op.View, k, lo, n int, s *scratch) []T {
 	p := offset(m.Ptr, lo, j.lane.size)
 	if j.lane.direct {
 		return slice[T](p, n)
@@ -114,12 +115,11 @@ func sgdScalarsOf[T float](c *op.Call) sgdScalars[T] {
 }
 
 // sgd is the step of SGDStep; buf is empty without momentum.
-func sgd[T float](p, buf, _, g []T, c *op.Call) {
-	s := sgdScalarsOf[T](c)
+func sgd[T float](p, buf, _, g []T, s *sgdScalars[T]) {
 	if s.momentum == 0 {
 		buf = nil
 	}
-	n := sgdVector(p, buf, g, &s)
+	n := sgdVector(p, buf, g, s)
 	g = g[:len(p)]
 	for i := n; i < len(p); i++ {
 		d := s.sign * g[i]
@@ -167,9 +167,8 @@ func adamScalarsOf[T float](c *op.Call) adamScalars[T] {
 }
 
 // adam is the step of AdamStep.
-func adam[T float](p, m, v, g []T, c *op.Call) {
-	s := adamScalarsOf[T](c)
-	n := adamVector(p, m, v, g, &s)
+func adam[T float](p, m, v, g []T, s *adamScalars[T]) {
+	n := adamVector(p, m, v, g, s)
 	m, v, g = m[:len(p)], v[:len(p)], g[:len(p)]
 	for i := n; i < len(p); i++ {
 		d, w := s.sign*g[i], s.shrink*p[i]

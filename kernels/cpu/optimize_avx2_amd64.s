@@ -3,14 +3,14 @@
 // Steps of optimizers on float32, for AVX2: the loops of optimize.go, for n elements, a multiple of 8, operation by operation,
 // so that results are the same bits. The constants are those of adamScalars and sgdScalars, in their order.
 
-// func adamAVX2(n int, p, m, v, g *float32, c *adamScalars[float32])
+// func adamAVX2(n int, p, m, v, grad *float32, c *adamScalars[float32])
 // Registers: Y0 the gradient, Y1 the parameter, Y2 and Y3 the moments, Y4 a product; Y6-Y15 the constants.
 TEXT ·adamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+0(FP), CX
 	MOVQ p+8(FP), DI
 	MOVQ m+16(FP), R8
 	MOVQ v+24(FP), R9
-	MOVQ g+32(FP), SI
+	MOVQ grad+32(FP), SI
 	MOVQ c+40(FP), AX
 	VBROADCASTSS 0(AX), Y6   // sign
 	VBROADCASTSS 4(AX), Y7   // shrink
@@ -57,13 +57,13 @@ moments:
 	VZEROUPPER
 	RET
 
-// func sgdAVX2(n int, p, buf, g *float32, c *sgdScalars[float32])
+// func sgdAVX2(n int, p, buf, grad *float32, c *sgdScalars[float32])
 // buf is nil without momentum. Registers: Y0 the gradient, Y1 the parameter, Y2 the buffer, Y4 a product; Y6-Y10 the constants.
 TEXT ·sgdAVX2(SB), NOSPLIT, $0-40
 	MOVQ n+0(FP), CX
 	MOVQ p+8(FP), DI
 	MOVQ buf+16(FP), R8
-	MOVQ g+24(FP), SI
+	MOVQ grad+24(FP), SI
 	MOVQ c+32(FP), AX
 	VBROADCASTSS 0(AX), Y6   // sign
 	VBROADCASTSS 4(AX), Y7   // lr

@@ -28,19 +28,29 @@ const (
 
 // philox is the function itself.
 func philox(c [4]uint32, k0, k1 uint32) [4]uint32 {
+	c0, c1, c2, c3 := c[0], c[1], c[2], c[3]
 	for range 10 {
-		h0, l0 := bits.Mul32(philoxM0, c[0])
-		h1, l1 := bits.Mul32(philoxM1, c[2])
-		c = [4]uint32{h1 ^ c[1] ^ k0, l1, h0 ^ c[3] ^ k1, l0}
+		h0, l0 := bits.Mul32(philoxM0, c0)
+		h1, l1 := bits.Mul32(philoxM1, c2)
+		c0, c1, c2, c3 = h1^c1^k0, l1, h0^c3^k1, l0
 		k0 += philoxW0
 		k1 += philoxW1
 	}
-	return c
+	return [4]uint32{c0, c1, c2, c3}
 }
 
-// philoxBlock is block n of the layout above.
-func philoxBlock(key, n uint64, s uint32) [4]uint32 {
-	return philox([4]uint32{uint32(n), uint32(n >> 32), s, 0}, uint32(key), uint32(key>>32))
+// philoxBlocks fills dst, whole blocks of it, with the words of blocks first, first+1, ... of the layout above.
+func philoxBlocks(dst []uint32, key, first uint64, s uint32) {
+	if n := len(dst) / 16 * 4; vector.philox != nil && n > 0 {
+		vector.philox(n, &dst[0], key, first, s)
+		dst = dst[4*n:]
+		first += uint64(n)
+	}
+	for ; len(dst) >= 4; dst = dst[4:] {
+		b := philox([4]uint32{uint32(first), uint32(first >> 32), s, 0}, uint32(key), uint32(key>>32))
+		copy(dst, b[:])
+		first++
+	}
 }
 
 // uniform24 is the u of Float32 of a word; the product is exact.

@@ -28,6 +28,22 @@ func TestPhilox_KnownAnswers(t *testing.T) {
 	}
 }
 
+func TestPhilox_BlocksAreThoseOfTheLayout(t *testing.T) {
+	for _, n := range []int{4, 12, 16, 20, 64, 100} {
+		for _, first := range []uint64{0, 1<<32 - 2, math.MaxUint64 - 1} {
+			for _, key := range []uint64{0, 0x299f31d0a4093822, math.MaxUint64} {
+				got := make([]uint32, n)
+				philoxBlocks(got, key, first, 1)
+				for i := range got {
+					b := first + uint64(i/4)
+					want := philox([4]uint32{uint32(b), uint32(b >> 32), 1, 0}, uint32(key), uint32(key>>32))
+					require.Equal(t, want[i%4], got[i], "word %d of %d from block %d", i, n, first)
+				}
+			}
+		}
+	}
+}
+
 func TestPhilox_UniformsStayBelowOne(t *testing.T) {
 	require.Equal(t, float32(0), uniform24(0xff))
 	require.Equal(t, float32(1-0x1p-24), uniform24(math.MaxUint32))
@@ -37,8 +53,10 @@ func TestPhilox_UniformsStayBelowOne(t *testing.T) {
 
 // TestRandom_MomentsAreThoseOfTheDistributions: with a million numbers, a mean is off by a thousandth of the deviation.
 func TestRandom_MomentsAreThoseOfTheDistributions(t *testing.T) {
-	u := make([]float32, 1<<20)
-	uniforms(u, 7, 0)
+	u, s := make([]float32, 1<<20), takeScratch()
+	for i := 0; i < len(u); i += chunk {
+		uniforms(u[i:i+chunk], 7, uint64(i/4), s)
+	}
 	mean, deviation := moments(u)
 	require.InDelta(t, 0.5, mean, 0.002)
 	require.InDelta(t, math.Sqrt(1.0/12), deviation, 0.002)

@@ -38,30 +38,28 @@ func (r *randomizer[T]) run(lo, hi int) {
 	for lo < hi {
 		n := min(hi-lo, chunk/4)
 		u := laneBuffer[T](s, 0, 4*n)
-		uniforms(u, uint64(r.call.I[0]), uint64(r.call.I[1])+uint64(lo))
+		uniforms(u, uint64(r.call.I[0]), uint64(r.call.I[1])+uint64(lo), s)
 		r.shape(u, r.call)
 		r.out.store(offset(dst.Ptr, 4*lo, r.out.size), 1, u[:min(4*n, total-4*lo)])
 		lo += n
 	}
 }
 
-// uniforms fills u, whole blocks of it, with the numbers u of the layout, beginning with block first.
-func uniforms[T float](u []T, key, first uint64) {
-	switch u := any(u).(type) {
-	case []float32:
-		for i := 0; i+4 <= len(u); i += 4 {
-			w := philoxBlock(key, first+uint64(i/4), 0)
-			for j := range w {
-				u[i+j] = uniform24(w[j])
-			}
+// uniforms fills u, whole blocks of it, with the numbers u of the layout, beginning with block first. It uses lanes 1 and 2 of
+// the scratch.
+func uniforms[T float](u []T, key, first uint64, s *scratch) {
+	w := laneBuffer[uint32](s, 1, len(u))
+	philoxBlocks(w, key, first, 0)
+	if sizeOf(u[0]) == 4 {
+		for i := range u {
+			u[i] = T(uniform24(w[i]))
 		}
-	case []float64:
-		for i := 0; i+4 <= len(u); i += 4 {
-			w, v := philoxBlock(key, first+uint64(i/4), 0), philoxBlock(key, first+uint64(i/4), 1)
-			for j := range w {
-				u[i+j] = uniform53(w[j], v[j])
-			}
-		}
+		return
+	}
+	v := laneBuffer[uint32](s, 2, len(u))
+	philoxBlocks(v, key, first, 1)
+	for i := range u {
+		u[i] = T(uniform53(w[i], v[i]))
 	}
 }
 

@@ -136,7 +136,7 @@ func unaryRows() []op.Row {
 		number(op.MulScalar, vectorScalar(vector.mulScalar, mulScalar[float32]), mulScalar[float64], mulScalar[int64], mulScalar[int32], mulScalar[uint8]),
 		number(op.Clamp, clamp[float32], clamp[float64], clamp[int64], clamp[int32], clamp[uint8]),
 		floatOne(op.Exp, vectorOne(vector.exp, 4, mapped[float32](expNarrow)), mapped[float64](math.Exp)),
-		floatOne(op.Log, mapped[float32](math.Log), mapped[float64](math.Log)),
+		floatOne(op.Log, mapped[float32](math.Log), mapped[float64](log64)),
 		floatOne(op.Sqrt, sqrt[float32], sqrt[float64]),
 		floatOne(op.Rsqrt, rsqrt[float32], rsqrt[float64]),
 		floatOne(op.Reciprocal, reciprocal[float32], reciprocal[float64]),
@@ -251,11 +251,6 @@ func structuredRows() []op.Row {
 			func(l lane[float32]) op.Func { return rowwise(l, f) },
 			func(l lane[float64]) op.Func { return rowwise(l, g) }))
 	}
-	step := func(id op.ID, f stepKernel[float32], g stepKernel[float64]) op.Row {
-		return row(id, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, f) },
-			func(l lane[float64]) op.Func { return optimizer(l, g) }))
-	}
 	return []op.Row{
 		row(op.MatMul, floats(matMul[float32], matMul[float64])),
 		rowOp(op.Softmax, softmax[float32], softmax[float64]),
@@ -266,7 +261,11 @@ func structuredRows() []op.Row {
 		row(op.NLLGrad, floats(nllGrad[float32], nllGrad[float64])),
 		{Op: op.IndexSelect, Funcs: bySize(indexSelect[uint8](), indexSelect[uint16](), indexSelect[uint32](), indexSelect[uint64]())},
 		row(op.IndexAdd, floats(indexAdd[float32], indexAdd[float64])),
-		step(op.SGDStep, sgd[float32], sgd[float64]),
-		step(op.AdamStep, adam[float32], adam[float64]),
+		row(op.SGDStep, floats(
+			func(l lane[float32]) op.Func { return optimizer(l, sgdScalarsOf[float32], sgd[float32]) },
+			func(l lane[float64]) op.Func { return optimizer(l, sgdScalarsOf[float64], sgd[float64]) })),
+		row(op.AdamStep, floats(
+			func(l lane[float32]) op.Func { return optimizer(l, adamScalarsOf[float32], adam[float32]) },
+			func(l lane[float64]) op.Func { return optimizer(l, adamScalarsOf[float64], adam[float64]) })),
 	}
 }

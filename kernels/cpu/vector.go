@@ -13,13 +13,14 @@ type vectorLoops struct {
 	sum                  func(n int, v *float32) float64
 	mergeSum             func(n int, acc *float64, row *float32)
 	max, min             func(n int, v *float32) float32
-	sgd                  func(n int, p, buf, g *float32, c *sgdScalars[float32])
-	adam                 func(n int, p, m, v, g *float32, c *adamScalars[float32])
+	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
+	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
 
-	// multiples of 4 elements
+	// multiples of 4 elements, or blocks
 	exp, sigmoid, tanh, silu, gelu, geluTanh func(n int, dst, a *float32)
 	siluGrad, geluGrad, geluTanhGrad         func(n int, dst, a, b *float32)
 	expSum                                   func(n int, dst, a *float32, m float64) float64
+	philox                                   func(n int, dst *uint32, key, first uint64, s uint32)
 }
 
 // vector are the loops of this processor, set when the package starts.

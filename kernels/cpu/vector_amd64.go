@@ -2,10 +2,10 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// Loops on slices of float32 on amd64: vector_avx2_amd64.s has arithmetic and reductions, and
-// optimize_avx2_amd64.s steps of optimizers, for multiples of 8 elements; math_avx2_amd64.s has transcendental functions, for
-// multiples of 4. None is called for 0 elements. All give the same bits as the
-// Go loops that they replace, so that it does not matter which elements are left to those.
+// Loops on slices of float32 on amd64: vector_avx2_amd64.s has arithmetic and reductions, and optimize_avx2_amd64.s steps of
+// optimizers, for multiples of 8 elements; math_avx2_amd64.s has transcendental functions, for multiples of 4. None is called
+// for 0 elements. All give the same bits as the Go loops that they replace, so that it does not matter which elements are left
+// to those.
 
 //go:noescape
 func addAVX2(n int, dst, a, b *float32)
@@ -74,10 +74,15 @@ func geluTanhGradAVX2(n int, dst, a, b *float32)
 func expSumAVX2(n int, dst, a *float32, m float64) float64
 
 //go:noescape
-func sgdAVX2(n int, p, buf, g *float32, c *sgdScalars[float32])
+func sgdAVX2(n int, p, buf, grad *float32, c *sgdScalars[float32])
 
 //go:noescape
-func adamAVX2(n int, p, m, v, g *float32, c *adamScalars[float32])
+func adamAVX2(n int, p, m, v, grad *float32, c *adamScalars[float32])
+
+// philoxAVX2 is in philox_avx2_amd64.s; n is the number of blocks.
+//
+//go:noescape
+func philoxAVX2(n int, dst *uint32, key, first uint64, s uint32)
 
 func init() {
 	if !cpu.X86.HasAVX2 {
@@ -91,6 +96,6 @@ func init() {
 		sgd: sgdAVX2, adam: adamAVX2,
 		exp: expAVX2, sigmoid: sigmoidAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2,
 		siluGrad: siluGradAVX2, geluGrad: geluGradAVX2, geluTanhGrad: geluTanhGradAVX2,
-		expSum: expSumAVX2,
+		expSum: expSumAVX2, philox: philoxAVX2,
 	}
 }

@@ -138,7 +138,7 @@ func noScalars(p *device.Params, _ *op.Call) { p.Int64(0).Int64(0) }
 // scalarsOf chooses for an operation and its key type.
 func scalarsOf(id op.ID, d dtype.DType) func(*device.Params, *op.Call) {
 	switch {
-	case d == dtype.Float64, d.IsFloat() && (id == op.Softplus || id == op.PowScalar):
+	case d == dtype.Float64, d.IsFloat() && (id == op.Softplus || id == op.SoftplusGrad || id == op.PowScalar):
 		return wideScalars
 	case d.IsFloat():
 		return narrowScalars

@@ -146,7 +146,7 @@ func (l *loop) pack(w []uint64) int {
 	for i := range op.MaxDims {
 		size := 1
 		if i < l.ndim {
-			size = l.shape[l.ndim-1-i]
+			size = max(l.shape[l.ndim-1-i], 1) // an empty loop divides by nothing
 		}
 		d := divisor(size)
 		for j, v := range d {

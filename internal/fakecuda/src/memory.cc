@@ -141,8 +141,6 @@ std::string describe(const Allocation& a) {
 std::string describe(uint64_t p) {
     if (AllocationRef a = find_allocation(p)) {
         if (p < a->base) return format("0x%llx, %llu bytes before ", (unsigned long long)p, (unsigned long long)(a->base - p)) + describe(*a);
-        if (p >= a->base + a->size)
-            return format("0x%llx, %llu bytes past the end of ", (unsigned long long)p, (unsigned long long)(p - a->base - a->size)) + describe(*a);
         return format("0x%llx, byte %llu of ", (unsigned long long)p, (unsigned long long)(p - a->base)) + describe(*a);
     }
     auto r = g.reservations.upper_bound(p);

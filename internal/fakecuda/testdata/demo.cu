@@ -133,7 +133,7 @@ GK_KERNEL(256) void early_end(const int* a, int* out, unsigned n) {
 }
 
 // One warp multiplies a tile: C (16 x 8) = A (16 x 16, row-major) B (16 x 8, row-major), loaded by cp.async and ldmatrix. Mutant 5
-// does not wait for the copies, mutant 6 lacks the barrier behind the wait.
+// does not wait for the copies.
 template <class T>
 GK_DEVICE inline void tile(const T* a, const T* b, float* c, T (&sa)[16][24], T (&sb)[16][8]) {
     const int lane = threadIdx.x;
@@ -141,7 +141,7 @@ GK_DEVICE inline void tile(const T* a, const T* b, float* c, T (&sa)[16][24], T 
     if (lane < 16) gk_cp_async<16>(&sb[lane][0], b + lane * 8);
     gk_cp_async_commit();
     if (MUTANT != 5) gk_cp_async_wait<0>();
-    BARRIER(6);
+    __syncthreads();
     uint32_t ra[4], rb[2];
     float d[4] = {};
     gk_ldmatrix_x4(ra, &sa[lane % 16][lane / 16 * 8]);
@@ -188,6 +188,16 @@ GK_KERNEL(1) void partial_copies(const int* a, int* out) {
     out[4] = s[4];
     out[5] = s[6];
     out[6] = s[7];
+}
+
+// What one thread copies asynchronously another one reads: that takes the wait and a barrier, which mutant 6 lacks.
+GK_KERNEL(64) void copy_through(const int* a, int* out) {
+    GK_SHARED_ARR(int, s, [64]);
+    gk_cp_async<4>(&s[threadIdx.x], a + threadIdx.x);
+    gk_cp_async_commit();
+    gk_cp_async_wait<0>();
+    BARRIER(6);
+    out[threadIdx.x] = s[threadIdx.x ^ 32];
 }
 
 // Conversions: every half to float and back, and every float with the given upper bits down.

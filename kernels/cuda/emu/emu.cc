@@ -80,7 +80,7 @@ static void free_engine(void* p) {
     for (int i = 0; i < e->fibers; i++) munmap(e->all[i].stack - PAGE, STACK + PAGE);
     for (Warp* w : e->warps) free(w);
     for (Copies& c : e->copies) free(c.list);
-    if (e->shared_memory) munmap(e->shared_memory, (size_t)SHARED_ARRAYS * (SHARED_ROOM + PAGE));
+    if (e->shared_memory) munmap(e->shared_memory, (size_t)SHARED_ARRAYS * SHARED_ROOM);
     free(e->all);
     free(e);
     own = nullptr;
@@ -317,11 +317,10 @@ extern "C" __attribute__((visibility("default"))) size_t gk_where(uint64_t addre
     if (!e || room == 0) return 0;
     const gk::Dim b = gk::current.block_index, t = gk::current.thread_index;
     int n = snprintf(out, room, ", block (%u,%u,%u), thread (%u,%u,%u)", b.x, b.y, b.z, t.x, t.y, t.z);
-    for (int i = 0; i < e->array_count; i++) {
+    const int i = gk::array_of(e, address);
+    if (i >= 0) {
         const gk::SharedArray& a = e->arrays[i];
-        const uint64_t end = (uint64_t)a.start + a.bytes;
-        if (address >= end && address < end + gk::PAGE)
-            n += snprintf(out + n, room - n, ", %llu bytes past the end of shared array %s of %zu bytes", (unsigned long long)(address - end), a.name, a.bytes);
+        n += snprintf(out + n, room - n, ", byte %lld of shared array %s of %zu bytes", (long long)(address - (uint64_t)a.start), a.name, a.bytes);
     }
     for (int i = 0; i < e->fibers; i++) {
         const uint64_t stack = (uint64_t)e->all[i].stack;

@@ -43,7 +43,8 @@ struct Copies {
     int count, room, group;
 };
 
-// SharedArray is one __shared__ declaration: [start, start+bytes) ends at a page that cannot be touched.
+// SharedArray is one __shared__ declaration. It ends at a page that cannot be touched, up to 15 bytes; the page before its
+// first one cannot be touched either.
 struct SharedArray {
     const char* key;
     const char* name;
@@ -79,6 +80,7 @@ struct Engine {
     SharedArray arrays[SHARED_ARRAYS];  // the first is the dynamic one
     int array_count;
     char* shared_memory;
+    char* lowest[SHARED_ARRAYS];  // byte of each room that can be touched
 
     int code;  // of the failure, or 0
     char message[512];
@@ -91,6 +93,7 @@ void lane_ended(Engine* e, int warp, unsigned bit);
 void start_shared(Engine* e);      // of a launch
 void poison_shared(Engine* e);     // of a block
 void check_shared(Engine* e);      // at the end of a block
+int array_of(const Engine* e, uint64_t address);
 void fail_block(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace gk

@@ -116,6 +116,6 @@ FN void map2_s(const Walk<3>& w, D* dst, const A* a, const A* b, S s, S t) {
     MAP2(gelu_backward_##T, GELUGrad, T, T, C)                                                                        \
     MAP2(gelu_tanh_backward_##T, GELUTanhGrad, T, T, C)                                                               \
     MAP2(silu_backward_##T, SiLUGrad, T, T, C)                                                                        \
-    MAP2(softplus_backward_##T, SoftplusGrad, T, T, C)                                                                \
+    MAP2(softplus_backward_##T, SoftplusGrad, T, T, f64)                                                              \
     MAP2(div_##T, Div_, T, T, C)                                                                                      \
     MAP2(pow_##T, Pow, T, T, C)

@@ -86,7 +86,7 @@ BINARY(GELUGrad, return a * (normal_cdf(b) + b * exp_((C)-0.5 * b * b) * (C)0.39
 BINARY(GELUTanhGrad, C k; C g = sigmoid_slope(gelu_argument(b), k);
        if (k != 0) g += 2 * b * k * ROOT_2_PI<C> * (1 + 3 * CUBIC<C> * b * b); return a * g; )
 BINARY(SiLUGrad, C k; C g = sigmoid_slope(b, k); if (k != 0) g += b * k; return a * g; )
-BINARY(SoftplusGrad, C z = s * b; return z > t ? a : a * sigmoid_(z); )
+BINARY(SoftplusGrad, f64 z = s * (f64)b; return z > t ? a : (C)((f64)a * sigmoid_(z)); )
 
 BINARY(Add, if (s == 1) return plus<C>(a, b); return plus<C>(a, times<C>(s, b)); )
 BINARY(Sub, return minus<C>(a, b); )

@@ -61,16 +61,13 @@ FN f32 log_(f32 a) {
     return fma(i, 0.693147182f, r);
 }
 
-// 1/(1+exp(-v)), relative to its own size on both sides.
-FN f32 sigmoid_(f32 v) {
-    f32 e = exp_(-size_of(v));
-    return v < 0.0f ? e / (1.0f + e) : 1.0f / (1.0f + e);
-}
+// 1/(1+exp(-v)), relative to its own size on both sides. Below -80 the sum is the exponential itself.
+FN f32 sigmoid_(f32 v) { return v < -80.0f ? exp_(v) : 1.0f / (1.0f + exp_(-v)); }
 
 // v*sigmoid(v). Far below 0 the exponential is denormal while the product is not: it is scaled there.
 FN f32 silu_(f32 v) {
-    if (v < -80.0f && v > -120.0f) return v * exp_(v + 64.0f) * 1.60381089e-28f; // exp(-64)
-    return v * sigmoid_(v);
+    if (v < -80.0f) return v > -120.0f ? v * exp_(v + 64.0f) * 1.60381089e-28f : v * 0.0f; // exp(-64)
+    return v / (1.0f + exp_(-v));
 }
 
 FN f32 tanh_(f32 v) {

@@ -1,4 +1,4 @@
-//go:build windows || (!amd64 || portablecalls) && (linux || darwin)
+//go:build windows || ((!amd64 || portablecalls) && (linux || darwin))
 
 package driver
 

@@ -1,7 +1,6 @@
 package cuda_test
 
 import (
-	"runtime"
 	"testing"
 
 	"github.com/ebitengine/purego"
@@ -14,9 +13,6 @@ import (
 func TestCallForeign_ReturnsTheStatusOfTheFunction(t *testing.T) {
 	r := cudatest.New(t, 1)
 	d := r.Devices[0]
-	if runtime.GOOS != "linux" {
-		t.Skip("the name of the C library is Linux's")
-	}
 	libc, err := purego.Dlopen("libc.so.6", purego.RTLD_NOW)
 	require.NoError(t, err)
 	abs, err := purego.Dlsym(libc, "abs")
