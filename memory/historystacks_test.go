@@ -95,7 +95,7 @@ func TestBlockError_NamesBothPlacesIfTheyAreKnown(t *testing.T) {
 	freeHere(r, b)
 	var holders []Block
 	for len(holders) == 0 || holders[len(holders)-1].b != b.b { // until the object that stood for it has another block
-		holders = append(holders, r.alloc(1000, 0))
+		holders = append(holders, r.alloc(mib, 0))
 	}
 	for _, c := range []struct {
 		err  error

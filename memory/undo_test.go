@@ -171,10 +171,14 @@ func randomWork(r *rig, random *rand.Rand, steps int) (snapshots []Snapshot) {
 		case n < 96:
 			r.empty()
 		case n < 97:
-			r.conf([]string{"", "expandable_segments:True", "max_split_size_mb:21"}[random.IntN(3)])
+			r.conf([]string{"", "expandable_segments:True", "max_split_size_mb:21", "release_lock_on_cudamalloc:True"}[random.IntN(4)])
 		case n < 98:
 			require.NoError(r.t, pool.Release())
-			pool = r.a.NewPool()
+			pool = r.a.NewPool([]PoolOption{PoolUseOnOOM(), PoolNoSplit(), PoolLimit(30 * mib)}[random.IntN(3)])
+		case n < 99:
+			if err := r.a.Reserve(24*mib, r.stream(random.IntN(3))); err != nil {
+				require.ErrorIs(r.t, err, ErrOutOfMemory)
+			}
 		default:
 			snapshots = append(snapshots, r.a.Snapshot())
 		}

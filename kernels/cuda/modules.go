@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "fa1e3f709b0c19222084a22f823c6af719182f0450dbdbd57c355eec4e24489a"
+const inputsHash = "4937fb72e793a6a324ac2ab838ed64ded7491b505997f8850bd2a6c93b8458b1"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

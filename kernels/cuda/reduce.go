@@ -156,6 +156,10 @@ func accumulator(id op.ID, d dtype.DType) uint64 {
 		return 2 * max(size, 4)
 	case (id == op.Sum || id == op.Prod) && !d.IsFloat():
 		return 8
+	case id == op.Prod && d == dtype.Float64:
+		return 16
+	case id == op.Prod:
+		return 8
 	}
 	return size
 }

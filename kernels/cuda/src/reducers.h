@@ -34,12 +34,30 @@ template <class C> struct IntProd {
     FN static i64 finish(const A& a, u64) { return (i64)a; }
 };
 
+// Products round once for each element, whatever their order, so they are computed in more precision than their type has:
+// those of float in double, those of double with the rounding errors beside them.
 template <class C> struct Prod {
-    using A = C;
+    using A = f64;
     FN static A start() { return 1; }
     FN static void fold(A& a, C v, u32) { a *= v; }
     FN static void join(A& a, const A& b) { a *= b; }
-    FN static A finish(const A& a, u64) { return a; }
+    FN static C finish(const A& a, u64) { return (C)a; }
+};
+
+struct Pair {
+    f64 value, rest;
+};
+
+template <> struct Prod<f64> {
+    using A = Pair;
+    FN static A start() { return A{1, 0}; }
+    FN static void fold(A& a, f64 v, u32) { join(a, A{v, 0}); }
+    FN static void join(A& a, const A& b) {
+        f64 p = a.value * b.value;
+        a.rest = fma(a.value, b.value, -p) + (a.value * b.rest + a.rest * b.value);
+        a.value = p;
+    }
+    FN static f64 finish(const A& a, u64) { return finite(a.rest) ? a.value + a.rest : a.value; }
 };
 
 template <class C> struct Limits;

@@ -1,0 +1,186 @@
+//go:build linux && amd64
+
+package fakecuda
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMalloc_CountsAgainstTheCapacity(t *testing.T) {
+	c := load(t)
+	c.lib.Capacity(0, 10*mib)
+	c.ok(c.Init(0))
+	c.enter(0)
+	var p, q, free, total uint64
+	c.is(invalidValue, c.MemAlloc(&p, 0))
+	c.ok(c.MemAlloc(&p, 6*mib))
+	c.is(outOfMemory, c.MemAlloc(&q, 5*mib))
+	c.ok(c.MemAlloc(&q, 4*mib-256))
+	c.ok(c.MemGetInfo(&free, &total))
+	require.Equal(t, []uint64{256, 10 * mib}, []uint64{free, total})
+	c.ok(c.MemFree(p))
+	c.ok(c.MemGetInfo(&free, &total))
+	require.Equal(t, uint64(6*mib+256), free)
+	c.ok(c.MemFree(q))
+	c.ok(c.PrimaryRelease(0))
+	c.lib.RequireClean()
+}
+
+func TestMalloc_NeverReusesAddressesAndPoisons(t *testing.T) {
+	c := start(t)
+	seen := map[uint64]bool{}
+	for n := range uint64(50) {
+		p := c.alloc(100 + 100*n)
+		require.False(t, seen[p])
+		require.Zero(t, p%256)
+		seen[p] = true
+		require.Equal(t, bytes.Repeat([]byte{0xff}, 100), c.read(p, 100))
+		c.ok(c.MemFree(p))
+	}
+}
+
+func TestMalloc_RangesAreKnown(t *testing.T) {
+	c := start(t)
+	p := c.alloc(1000)
+	var base, size uint64
+	c.ok(c.MemRange(&base, &size, p+999))
+	require.Equal(t, []uint64{p, 1000}, []uint64{base, size})
+	c.is(notFound, c.MemRange(&base, &size, p+1000))
+}
+
+func TestFree_OfWhatIsNotAllocatedIsAnError(t *testing.T) {
+	c := start(t)
+	p := c.alloc(100)
+	c.is(invalidValue, c.MemFree(0))
+	c.is(invalidValue, c.MemFree(p+8))
+	c.found("not the start of an allocation", "byte 8 of 100 bytes")
+	c.ok(c.MemFree(p))
+	c.is(invalidValue, c.MemFree(p))
+	c.found("freed twice", "made by cuMemAlloc_v2, call 1, freed by cuMemFree_v2, call 3")
+}
+
+func TestFree_WaitsForTheDevice(t *testing.T) {
+	c := start(t)
+	p, s := c.alloc(100), c.stream()
+	c.lib.Hold()
+	c.ok(c.Set8(p, 1, 100, s))
+	done := make(chan int32)
+	go func() {
+		defer c.enterHere()()
+		done <- c.MemFree(p)
+	}()
+	select {
+	case <-done:
+		t.Fatal("freed under work that uses it")
+	default:
+	}
+	c.lib.Release()
+	c.ok(<-done)
+	require.Empty(t, c.lib.Findings())
+}
+
+func TestFree_WithoutWaitingLetsWorkFault(t *testing.T) {
+	c := start(t)
+	c.lib.Set("free_sync", "0")
+	p, s := c.alloc(100), c.stream()
+	c.lib.Hold()
+	c.ok(c.Set8(p, 1, 100, s))
+	c.ok(c.MemFree(p))
+	c.lib.Release()
+	c.is(illegalAddress, c.StreamSynchronize(s))
+	require.Contains(t, c.lib.Findings()[0], "illegal write to")
+	require.Contains(t, c.lib.Findings()[0], "freed by cuMemFree_v2, call 1")
+}
+
+// enterHere makes device 0's context current to a goroutine of a test.
+func (c *cu) enterHere() (leave func()) {
+	lock()
+	var ctx uintptr
+	c.ok(c.PrimaryRetain(&ctx, 0))
+	c.ok(c.SetCurrent(ctx))
+	return func() {
+		c.ok(c.PrimaryRelease(0))
+		unlock()
+	}
+}
+
+func TestCopies_GoBetweenAllKindsOfMemory(t *testing.T) {
+	c := start(t)
+	p, q, s := c.alloc(1000), c.alloc(1000), c.stream()
+	var pinned uint64
+	c.ok(c.HostAlloc(&pinned, 1000, 0))
+	want := make([]byte, 1000)
+	for i := range want {
+		want[i] = byte(i * 7)
+	}
+	c.write(p, want)
+	c.ok(c.DtoDAsync(q, p, 1000, s))
+	c.ok(c.CopyAsync(pinned, q, 1000, s)) // by the addresses
+	c.ok(c.CopyAsync(p, pinned, 1000, s))
+	c.ok(c.StreamSynchronize(s))
+	require.Equal(t, want, c.read(p, 1000))
+	got := make([]byte, 1000)
+	c.ok(c.DtoHAsync(&got[0], p, 1000, s)) // pageable: has ended
+	require.Equal(t, want, got)
+	c.ok(c.HostFree(pinned))
+	c.is(invalidValue, c.HostFree(pinned))
+}
+
+func TestCopies_OutOfRangeAreRefused(t *testing.T) {
+	c := start(t)
+	p, q := c.alloc(1000), c.alloc(1000)
+	b := make([]byte, 2000)
+	c.is(invalidValue, c.HtoD(p, &b[0], 1001))
+	c.found("destination", "1001 bytes at", "byte 1000 of 1000 bytes")
+	c.is(invalidValue, c.DtoH(&b[0], p+999, 2))
+	c.found("source")
+	c.is(invalidValue, c.DtoD(p, q, 2000))
+	c.is(invalidValue, c.DtoD(p, p+10, 100))
+	c.found("overlap")
+	c.is(invalidValue, c.Set8Null(p+500, 0, 501))
+	c.is(invalidValue, c.Set32(p+2, 0, 1, 0))
+	c.found("not aligned")
+	c.is(invalidValue, c.HtoD(0, &b[0], 1))
+	c.found("belongs to no allocation")
+	c.ok(c.HtoD(0, &b[0], 0))
+}
+
+// An asynchronous copy from pageable memory has read it when it returns; one from pinned memory reads it when it runs.
+func TestCopies_FromPageableMemoryAreStagedAndFromPinnedAreNot(t *testing.T) {
+	c := start(t)
+	p, q, s := c.alloc(4), c.alloc(4), c.stream()
+	var pinned uint64
+	c.ok(c.HostAlloc(&pinned, 4, 0))
+	pageable := []byte{1, 1, 1, 1}
+	c.ok(c.CopyAsync(pinned, upload(c, pageable), 4, s))
+	c.ok(c.StreamSynchronize(s))
+
+	c.lib.HoldStream(s)
+	c.ok(c.HtoDAsync(p, &pageable[0], 4, s))
+	c.ok(c.CopyAsync(q, pinned, 4, s))
+	copy(pageable, []byte{2, 2, 2, 2})
+	other := c.stream()
+	c.ok(c.CopyAsync(pinned, upload(c, pageable), 4, other))
+	c.ok(c.StreamSynchronize(other))
+	c.lib.ReleaseStream(s)
+	c.ok(c.StreamSynchronize(s))
+	require.Equal(t, []byte{1, 1, 1, 1}, c.read(p, 4))
+	require.Equal(t, []byte{2, 2, 2, 2}, c.read(q, 4))
+}
+
+func TestCopies_OfPageableMemoryCanBeForbidden(t *testing.T) {
+	c := start(t)
+	c.lib.Set("strict_pageable", "1")
+	p, s, b := c.alloc(64), c.stream(), make([]byte, 64)
+	c.is(invalidValue, c.HtoDAsync(p, &b[0], 64, s))
+	c.found("pageable")
+	c.ok(c.HtoD(p, &b[0], 64))
+	c.ok(c.HostRegister(&b[0], 64, 0))
+	c.is(alreadyRegistered, c.HostRegister(&b[8], 8, 0))
+	c.ok(c.HtoDAsync(p, &b[0], 64, s))
+	c.ok(c.HostUnregister(&b[0])) // waits
+	c.is(notRegistered, c.HostUnregister(&b[0]))
+}
