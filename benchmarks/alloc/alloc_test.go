@@ -69,7 +69,7 @@ func TestRun_WritesATable(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 7)
 	require.Contains(t, lines[0], "GOMAXPROCS")
-	require.Regexp(t, `workload +threads +caching +mutex\+map +naive \(mmap\) +mutex\+map / caching`, lines[3])
+	require.Regexp(t, `workload +threads +caching +with history +mutex\+map +naive \(mmap\) +with history / caching`, lines[3])
 	require.Regexp(t, `fixed 4KiB +1 +\d+ \(\d+-\d+\) +\d+ .* +2MiB : 4KiB`, lines[4])
 	require.Regexp(t, `5 holes +1 `, lines[5])
 	require.Regexp(t, `fixed 4KiB +2 `, lines[6])

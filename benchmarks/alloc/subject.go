@@ -17,6 +17,7 @@ type subject struct {
 
 var subjects = []subject{
 	{"caching", openCaching},
+	{"with history", openRecording},
 	{"mutex+map", openMap},
 	{"naive (mmap)", openNaive},
 }
@@ -26,6 +27,19 @@ func openCaching(w workload) (instance, error) {
 	d := &freeDriver{}
 	a, err := memory.New(d, memory.Config{})
 	if err != nil {
+		return nil, err
+	}
+	return start(w, &bench[memory.Block]{pool: a, streams: freeStreams(w.threads), reserved: d.bytes, closePool: a.Close})
+}
+
+// openRecording is openCaching with the allocation history on, everything in it: each allocation and free, with Go call stacks.
+func openRecording(w workload) (instance, error) {
+	d := &freeDriver{}
+	a, err := memory.New(d, memory.Config{})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.RecordHistory(memory.HistoryOptions{}); err != nil {
 		return nil, err
 	}
 	return start(w, &bench[memory.Block]{pool: a, streams: freeStreams(w.threads), reserved: d.bytes, closePool: a.Close})
