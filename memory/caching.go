@@ -161,7 +161,7 @@ func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m moment) Block
 	h := Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size}
 	over := sh.tally.over
 	sh.mu.Unlock()
-	if over {
+	if over != 0 {
 		sh.owner.settlePeaks(sh)
 	}
 	if h.size >= p.maxSplit {
@@ -293,7 +293,7 @@ func (a *Caching) Free(h Block) error {
 	if len(users) != 0 {
 		a.park(b, users)
 	}
-	if over {
+	if over != 0 {
 		a.settlePeaks(sh)
 	}
 	if p := a.policy.Load(); h.size >= p.maxSplit {

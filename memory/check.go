@@ -275,7 +275,7 @@ func (c *checker) sums(a *Caching, shards []*shard) {
 		var lease int64
 		settled := true
 		for _, sh := range shards {
-			settled = settled && !sh.tally.over
+			settled = settled && sh.tally.over == 0
 			lease += sh.tally.lease[i]
 		}
 		if settled && lease > a.peaks.all[i] {

@@ -167,7 +167,7 @@ func (a *Caching) pop(q *eventQueue) {
 	}
 	over := sh.tally.over
 	sh.mu.Unlock()
-	if over {
+	if over != 0 {
 		a.settlePeaks(sh)
 	}
 }

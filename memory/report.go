@@ -17,7 +17,7 @@ func (a *Caching) Stats() Stats {
 
 	s := a.dev
 	if len(shards) > 0 {
-		a.settleLocked(shards, shards[0])
+		a.settleLocked(shards, shards[0], everything)
 	}
 	a.addHot(&s, shards)
 	a.oversize.mu.Lock()

@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"sync"
-
 	"github.com/cistern-ml/cistern/device"
 )
 
@@ -15,7 +13,7 @@ type shard struct {
 	stream device.Stream
 	id     device.StreamID
 
-	mu    sync.Mutex
+	mu    spinMutex
 	log   logbook // of the history
 	pools [poolKinds]index
 	tally tallies

@@ -42,8 +42,18 @@ type tally struct {
 type tallies struct {
 	pool  [poolKinds]tally
 	lease hotValues // for the sum over both pools
-	over  bool      // some current is beyond its lease: settle before the operation returns
+	over  hotSet    // what is beyond its lease: settle it before the operation returns
 }
+
+// hotSet is a set of hot statistics: bit i is that of all pools, bit (1+k)*numHot+i that of pool k.
+type hotSet uint32
+
+const (
+	everything hotSet = 1<<((1+int(poolKinds))*numHot) - 1
+	ofAll      hotSet = 1
+)
+
+func ofPool(k poolKind) hotSet { return ofAll << ((1 + int(k)) * numHot) }
 
 // increase moves a statistic of pool k up by n.
 func (t *tallies) increase(k poolKind, i int, n int64) {
@@ -51,8 +61,11 @@ func (t *tallies) increase(k poolKind, i int, n int64) {
 	p.allocated[i] += n
 	c := p.current[i] + n
 	p.current[i] = c
-	if c > p.lease[i] || c+t.pool[k^1].current[i] > t.lease[i] {
-		t.over = true
+	if c > p.lease[i] {
+		t.over |= ofPool(k) << i
+	}
+	if c+t.pool[k^1].current[i] > t.lease[i] {
+		t.over |= ofAll << i
 	}
 }
 
@@ -68,52 +81,72 @@ type peaks struct {
 	all  hotValues
 }
 
-// settlePeaks brings the peaks up to date and gives out new leases; sh is the shard that needs room. No lock is held.
+// settlePeaks brings the peaks up to date of what is beyond its lease in sh, and gives out new leases. No lock is held.
+//
+// All shards are locked meanwhile, so it is quick: only the statistics in question are looked at.
 func (a *Caching) settlePeaks(sh *shard) {
 	a.peaks.mu.Lock()
 	defer a.peaks.mu.Unlock()
 	shards := a.lockShards()
-	defer unlockShards(shards)
-	a.settleLocked(shards, sh)
+	a.settleLocked(shards, sh, sh.tally.over)
+	unlockShards(shards)
 }
 
-// settleLocked is settlePeaks for callers that hold peaks.mu and the locks of all shards.
-func (a *Caching) settleLocked(shards []*shard, needy *shard) {
+// settleLocked is settlePeaks of a set of statistics, for callers that hold peaks.mu and the locks of all shards.
+func (a *Caching) settleLocked(shards []*shard, needy *shard, set hotSet) {
 	for i := range numHot {
 		for k := range poolKinds {
-			settle(&a.peaks.pool[k][i], shards, needy,
-				func(sh *shard) int64 { return sh.tally.pool[k].current[i] },
-				func(sh *shard, lease int64) { sh.tally.pool[k].lease[i] = lease })
+			if set&(ofPool(k)<<i) != 0 {
+				a.settlePool(shards, needy, k, i)
+			}
 		}
-		settle(&a.peaks.all[i], shards, needy,
-			func(sh *shard) int64 { return sh.tally.pool[0].current[i] + sh.tally.pool[1].current[i] },
-			func(sh *shard, lease int64) { sh.tally.lease[i] = lease })
+		if set&(ofAll<<i) != 0 {
+			a.settleAll(shards, needy, i)
+		}
 	}
 	for _, sh := range shards {
-		sh.tally.over = false
+		sh.tally.over &^= set
 	}
 }
 
-// settle does one statistic: half of the room below the peak goes to the needy shard, the rest is shared by the others.
-func settle(peak *int64, shards []*shard, needy *shard, current func(*shard) int64, grant func(*shard, int64)) {
+// settlePool does one statistic of one pool.
+func (a *Caching) settlePool(shards []*shard, needy *shard, k poolKind, i int) {
 	var sum int64
 	for _, sh := range shards {
-		sum += current(sh)
+		sum += sh.tally.pool[k].current[i]
 	}
+	own, share := divide(&a.peaks.pool[k][i], sum, len(shards))
+	for _, sh := range shards {
+		t := &sh.tally.pool[k]
+		t.lease[i] = t.current[i] + share
+	}
+	needy.tally.pool[k].lease[i] += own - share
+}
+
+// settleAll does one statistic of all pools.
+func (a *Caching) settleAll(shards []*shard, needy *shard, i int) {
+	var sum int64
+	for _, sh := range shards {
+		sum += sh.tally.pool[smallPool].current[i] + sh.tally.pool[largePool].current[i]
+	}
+	own, share := divide(&a.peaks.all[i], sum, len(shards))
+	for _, sh := range shards {
+		t := &sh.tally
+		t.lease[i] = t.pool[smallPool].current[i] + t.pool[largePool].current[i] + share
+	}
+	needy.tally.lease[i] += own - share
+}
+
+// divide raises the peak to the sum, and divides the room between the two: half goes to the needy shard, the rest is shared
+// by the others.
+func divide(peak *int64, sum int64, shards int) (own, share int64) {
 	*peak = max(*peak, sum)
 	room := *peak - sum
-	share := int64(0)
-	if others := int64(len(shards) - 1); others > 0 {
+	if others := int64(shards - 1); others > 0 {
 		share = room / 2 / others
-		room -= share * others
+		return room - share*others, share
 	}
-	for _, sh := range shards {
-		if sh == needy {
-			grant(sh, current(sh)+room)
-		} else {
-			grant(sh, current(sh)+share)
-		}
-	}
+	return room, 0
 }
 
 // resetPeaksLocked sets every peak to the present value. Callers hold peaks.mu and all shards.
@@ -121,7 +154,7 @@ func (a *Caching) resetPeaksLocked(shards []*shard) {
 	a.peaks.all = hotValues{}
 	a.peaks.pool = [poolKinds]hotValues{}
 	if len(shards) > 0 {
-		a.settleLocked(shards, shards[0])
+		a.settleLocked(shards, shards[0], everything)
 	}
 }
 
