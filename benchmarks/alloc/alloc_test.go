@@ -56,10 +56,10 @@ func TestRun_MeasuresEveryAllocatorUnderEveryWorkload(t *testing.T) {
 		require.Positive(t, r.NsPerPair)
 		require.Equal(t, r.Subject == "naive (mmap)", r.DriverBytes == 0)
 	}
-	require.Len(t, cells, 7*3)
-	require.Equal(t, []string{"fixed 4KiB caching", "fixed 4KiB mutex+map", "fixed 4KiB naive (mmap)"}, cells[:3])
-	require.Equal(t, "50 holes caching", cells[9])
-	require.Equal(t, 2, got.Results[20].Threads)
+	require.Len(t, cells, 7*4)
+	require.Equal(t, []string{"fixed 4KiB caching", "fixed 4KiB with history", "fixed 4KiB mutex+map", "fixed 4KiB naive (mmap)"}, cells[:4])
+	require.Equal(t, "50 holes caching", cells[12])
+	require.Equal(t, 2, got.Results[27].Threads)
 }
 
 func TestRun_WritesATable(t *testing.T) {
