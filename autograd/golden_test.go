@@ -106,21 +106,22 @@ func goldenFunction(name string) func(v vars) *autograd.Variable {
 	return nil
 }
 
-func TestValuesAndGradients_AreThoseOfPyTorch(t *testing.T) {
+func TestValuesAndGradients_AreThoseOfPyTorch(t *testing.T) { checkGolden(t, onHost) }
+
+func checkGolden(t *testing.T, rigOf func(*testing.T) *rig) {
 	text, err := os.ReadFile("testdata/gradients.json")
 	require.NoError(t, err)
 	var cases []golden
 	require.NoError(t, json.Unmarshal(text, &cases))
 	require.NotEmpty(t, cases)
 	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) { c.check(t) })
+		t.Run(c.Name, func(t *testing.T) { c.check(t, rigOf(t)) })
 	}
 }
 
-func (c *golden) check(t *testing.T) {
+func (c *golden) check(t *testing.T, r *rig) {
 	f := goldenFunction(c.Name)
 	require.NotNil(t, f)
-	r := onHost(t)
 	g := r.graph()
 	defer g.Release()
 	tolerance := 1e-12

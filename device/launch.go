@@ -9,6 +9,18 @@ type Launcher interface {
 	LoadModule(image []byte) (Module, error)
 }
 
+// Reporter is a Launcher whose kernels can report errors of their own, such as an index out of range, without stopping the
+// device and without anybody waiting for them.
+type Reporter interface {
+	Launcher
+	// Report returns the address of bytes bytes of zeroed host memory that kernels can write to. After every wait that succeeds
+	// (Synchronize of stream, event or device, CopyToHost) check is called with that memory, and its error is the wait's. It
+	// must be quick, and not call the device; calls of it do not overlap. The memory lives until the device is closed or Report
+	// is called again, which ends the earlier one: Report(0, nil) only ends it, and must not be called while kernels that
+	// may write there run.
+	Report(bytes uint64, check func(memory []byte) error) (Ptr, error)
+}
+
 // Module is a set of kernels that were loaded together.
 type Module interface {
 	// Kernel finds a kernel by its name in the image.

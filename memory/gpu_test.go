@@ -5,7 +5,6 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
-	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memtest"
 )
 
@@ -26,8 +25,4 @@ func TestGPU_CachingConformance(t *testing.T) {
 
 func TestGPU_AsyncConformance(t *testing.T) {
 	memtest.TestAllocator(t, async, onGPU(t))
-}
-
-func TestGPU_DirectConformance(t *testing.T) {
-	memtest.TestAllocator(t, func(_ testing.TB, dev device.Device) memory.Allocator { return memory.NewDirect(dev) }, onGPU(t))
 }

@@ -140,10 +140,11 @@ func runProgram(p program, inputs []*tensor.Tensor) (*tensor.Tensor, error) {
 	return in[0], nil
 }
 
-func TestPrograms_GiveWhatPyTorchGives(t *testing.T) {
+func TestPrograms_GiveWhatPyTorchGives(t *testing.T) { checkPrograms(t, onHost(t)) }
+
+func checkPrograms(t *testing.T, b bench) {
 	var programs []program
 	readGolden(t, "programs.json", &programs)
-	b := onHost(t)
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
 			require.Zero(t, b.allocated(), "the program before kept memory")

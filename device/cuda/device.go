@@ -30,6 +30,7 @@ type Device struct {
 	broken    atomic.Pointer[device.Error] // the sticky error
 	captures  atomic.Int32                 // that are going on
 	stream    Stream                       // the default one
+	reports   reports
 
 	// mapping is read-locked by Map, and locked by what changes the peers, so that each page is open to each peer. Taken first.
 	mapping sync.RWMutex
@@ -55,6 +56,7 @@ var (
 	_ device.PinnedMemory  = (*Device)(nil)
 	_ device.PeerCopier    = (*Device)(nil)
 	_ device.Launcher      = (*Device)(nil)
+	_ device.Reporter      = (*Device)(nil)
 	_ device.StreamOrdered = (*Device)(nil)
 	_ device.Stream        = (*Stream)(nil)
 	_ device.AsyncCopier   = (*Stream)(nil)
@@ -136,7 +138,7 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	for i, s := range streams {
 		s.work.settle(at[i])
 	}
-	return nil
+	return d.reported()
 }
 
 // idle reports whether no stream of this package has work.

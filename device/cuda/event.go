@@ -169,7 +169,7 @@ func (e *Event) synchronize() error {
 	if on != nil {
 		on.work.settle(at)
 	}
-	return nil
+	return e.device.reported()
 }
 
 // Elapsed returns the time from one timing event to another, with a resolution of about half a microsecond. Both must be done:

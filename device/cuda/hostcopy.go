@@ -30,7 +30,7 @@ func (s *Stream) CopyToHost(dst []byte, src device.Ptr) error {
 		return s.device.failed(f, r, "%d bytes from address %#x, stream %d", n, uintptr(src), s.id)
 	}
 	s.work.settle(at)
-	return nil
+	return s.device.reported()
 }
 
 // CopyToDevice copies src to pinned memory of the stream's, and lets the device copy from there. It waits only when it is

@@ -193,7 +193,7 @@ func (s *Stream) synchronize() error {
 		return s.device.failed(f, r, "stream %d", s.id)
 	}
 	s.work.settle(at)
-	return nil
+	return s.device.reported()
 }
 
 // Close lets the work finish and ends the stream. If the driver refuses, the stream is as it was, unless the device is lost.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 )
 
 //go:embed src
@@ -119,12 +120,14 @@ func cachedFile(name string, key []string, make func(dir, out string) error) (pa
 	}
 	folder := filepath.Join(cacheRoot(), hex.EncodeToString(h.Sum(nil))[:24])
 	path = filepath.Join(folder, name)
-	if _, err := os.Stat(path); err == nil {
+	if info, err := os.Stat(path); err == nil {
+		touch(folder, info)
 		return path, nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
+	prune()
 	unlock, err := lockFile(filepath.Join(folder, "lock"))
 	if err != nil {
 		return "", err
@@ -151,6 +154,30 @@ func cacheRoot() string {
 		root = os.TempDir()
 	}
 	return filepath.Join(root, "cistern", "fakecuda")
+}
+
+// staleAfter is how long what nobody asked for stays in the cache.
+const staleAfter = 14 * 24 * time.Hour
+
+// touch notes that a folder of the cache is in use, at most once a day.
+func touch(folder string, file fs.FileInfo) {
+	if now := time.Now(); now.Sub(file.ModTime()) > 24*time.Hour {
+		_ = os.Chtimes(filepath.Join(folder, file.Name()), now, now) // a cache that cannot be written to does as well
+		_ = os.Chtimes(folder, now, now)
+	}
+}
+
+// prune removes what is stale. Whoever is just about to use it has touched it.
+func prune() {
+	entries, err := os.ReadDir(cacheRoot())
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleAfter {
+			_ = os.RemoveAll(filepath.Join(cacheRoot(), e.Name()))
+		}
+	}
 }
 
 // run ends the test if the compiler fails: the sources are ours.

@@ -108,7 +108,9 @@ func TestContext_EndsWithItsLastRelease(t *testing.T) {
 	c.ok(c.PrimaryRelease(0))
 	c.is(contextDestroyed, c.MemFree(p))
 	require.Len(t, c.lib.Leaks(), 3)
-	for i, text := range []string{"stream made by cuStreamCreate, call 1, alive", "event made by cuEventCreate, call 1, alive", "100 bytes of device memory"} {
+	for i, text := range []string{
+		"stream made by cuStreamCreate, call 1, alive", "event made by cuEventCreate, call 1, alive", "100 bytes of device memory",
+	} {
 		require.Contains(t, c.lib.Leaks()[i], text)
 	}
 	c.is(invalidContext, c.SetCurrent(ctx))

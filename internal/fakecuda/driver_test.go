@@ -64,18 +64,23 @@ type cu struct {
 	t   testing.TB
 	lib *Library
 
-	Init             func(flags uint32) int32                                                          `cu:"cuInit"`
-	GetErrorName     func(code int32, out *uintptr) int32                                              `cu:"cuGetErrorName"`
-	DriverGetVersion func(out *int32) int32                                                            `cu:"cuDriverGetVersion"`
-	DeviceGetCount   func(out *int32) int32                                                            `cu:"cuDeviceGetCount"`
-	DeviceGet        func(out *int32, ordinal int32) int32                                             `cu:"cuDeviceGet"`
-	DeviceGetName    func(out *byte, n, device int32) int32                                            `cu:"cuDeviceGetName"`
-	DeviceGetUUID    func(out *byte, device int32) int32                                               `cu:"cuDeviceGetUuid_v2"`
-	DevicePCI        func(out *byte, n, device int32) int32                                            `cu:"cuDeviceGetPCIBusId"`
-	DeviceByPCI      func(out *int32, id *byte) int32                                                  `cu:"cuDeviceGetByPCIBusId"`
-	DeviceAttribute  func(out *int32, attribute, device int32) int32                                   `cu:"cuDeviceGetAttribute"`
-	DeviceTotalMem   func(out *uint64, device int32) int32                                             `cu:"cuDeviceTotalMem_v2"`
-	GetProcAddress   func(name string, out *uintptr, version int32, flags uint64, status *int32) int32 `cu:"cuGetProcAddress_v2"`
+	handle     uintptr
+	forkEvent  uintptr // of the tests of captures
+	forkMemory uint64
+
+	Init             func(flags uint32) int32                        `cu:"cuInit"`
+	GetErrorName     func(code int32, out *uintptr) int32            `cu:"cuGetErrorName"`
+	DriverGetVersion func(out *int32) int32                          `cu:"cuDriverGetVersion"`
+	DeviceGetCount   func(out *int32) int32                          `cu:"cuDeviceGetCount"`
+	DeviceGet        func(out *int32, ordinal int32) int32           `cu:"cuDeviceGet"`
+	DeviceGetName    func(out *byte, n, device int32) int32          `cu:"cuDeviceGetName"`
+	DeviceGetUUID    func(out *byte, device int32) int32             `cu:"cuDeviceGetUuid_v2"`
+	DevicePCI        func(out *byte, n, device int32) int32          `cu:"cuDeviceGetPCIBusId"`
+	DeviceByPCI      func(out *int32, id *byte) int32                `cu:"cuDeviceGetByPCIBusId"`
+	DeviceAttribute  func(out *int32, attribute, device int32) int32 `cu:"cuDeviceGetAttribute"`
+	DeviceTotalMem   func(out *uint64, device int32) int32           `cu:"cuDeviceTotalMem_v2"`
+
+	GetProcAddress func(name string, out *uintptr, version int32, flags uint64, status *int32) int32 `cu:"cuGetProcAddress_v2"`
 
 	PrimaryRetain  func(out *uintptr, device int32) int32 `cu:"cuDevicePrimaryCtxRetain"`
 	PrimaryRelease func(device int32) int32               `cu:"cuDevicePrimaryCtxRelease_v2"`
@@ -102,10 +107,12 @@ type cu struct {
 	Set32     func(dst uint64, v uint32, n uint64, stream uintptr) int32  `cu:"cuMemsetD32Async"`
 	Set8Null  func(dst uint64, v uint8, n uint64) int32                   `cu:"cuMemsetD8_v2"`
 
-	HostAlloc      func(out *uint64, n uint64, flags uint32) int32 `cu:"cuMemHostAlloc"`
-	HostFree       func(p uint64) int32                            `cu:"cuMemFreeHost"`
-	HostRegister   func(p *byte, n uint64, flags uint32) int32     `cu:"cuMemHostRegister_v2"`
-	HostUnregister func(p *byte) int32                             `cu:"cuMemHostUnregister"`
+	Copy2D         func(c *copy2D) int32                              `cu:"cuMemcpy2D_v2"`
+	PointerGet     func(out *uint64, attribute int32, p uint64) int32 `cu:"cuPointerGetAttribute"`
+	HostAlloc      func(out *uint64, n uint64, flags uint32) int32    `cu:"cuMemHostAlloc"`
+	HostFree       func(p uint64) int32                               `cu:"cuMemFreeHost"`
+	HostRegister   func(p *byte, n uint64, flags uint32) int32        `cu:"cuMemHostRegister_v2"`
+	HostUnregister func(p *byte) int32                                `cu:"cuMemHostUnregister"`
 
 	StreamCreate      func(out *uintptr, flags uint32) int32                 `cu:"cuStreamCreate"`
 	StreamPriority    func(out *uintptr, flags uint32, priority int32) int32 `cu:"cuStreamCreateWithPriority"`
@@ -133,6 +140,8 @@ type cu struct {
 	MemSetAccess   func(p, size uint64, desc *accessDesc, n uint64) int32          `cu:"cuMemSetAccess"`
 
 	ModuleLoad     func(out *uintptr, image *byte, n uint32, options *int32, values **byte) int32                        `cu:"cuModuleLoadDataEx"`
+	ModuleLoadLog  func(out *uintptr, image *byte, n uint32, options *int32, values *uintptr) int32                      `cu:"cuModuleLoadDataEx"`
+	Copy           func(dst *byte, src, n uint64) int32                                                                  `cu:"cuMemcpy"`
 	ModuleUnload   func(m uintptr) int32                                                                                 `cu:"cuModuleUnload"`
 	ModuleFunction func(out *uintptr, m uintptr, name string) int32                                                      `cu:"cuModuleGetFunction"`
 	FuncGet        func(out *int32, attribute int32, f uintptr) int32                                                    `cu:"cuFuncGetAttribute"`
@@ -169,6 +178,23 @@ type allocProp struct {
 	Flags                    [8]uint8
 }
 
+// copy2D is CUDA_MEMCPY2D.
+type copy2D struct {
+	SrcX, SrcY    uint64
+	SrcType, _    int32
+	Src           *byte
+	SrcDevice     uint64
+	_             uintptr
+	SrcPitch      uint64
+	DstX, DstY    uint64
+	DstType, _    int32
+	Dst           *byte
+	DstDevice     uint64
+	_             uintptr
+	DstPitch      uint64
+	Width, Height uint64
+}
+
 type accessDesc struct{ LocationType, LocationID, Flags int32 }
 
 type updateInfo struct {
@@ -183,6 +209,7 @@ func load(t testing.TB) *cu {
 	c := &cu{t: t, lib: Open(t, path)}
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW)
 	require.NoError(t, err)
+	c.handle = handle
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
 		if name := v.Type().Field(i).Tag.Get("cu"); name != "" {
@@ -248,9 +275,18 @@ func (c *cu) read(p, n uint64) []byte {
 	return b
 }
 
+// readHost reads pinned memory.
+func (c *cu) readHost(p, n uint64) []byte {
+	c.t.Helper()
+	b := make([]byte, n)
+	c.ok(c.Copy(&b[0], p, n))
+	return b
+}
+
 func (c *cu) write(p uint64, b []byte) {
 	c.t.Helper()
 	c.ok(c.HtoD(p, &b[0], uint64(len(b))))
+	c.ok(c.StreamSynchronize(0)) // it has been read, but may not have arrived
 }
 
 // found requires that the last finding has all of the given texts.
@@ -261,4 +297,13 @@ func (c *cu) found(texts ...string) {
 	for _, text := range texts {
 		require.Contains(c.t, all[len(all)-1], text)
 	}
+}
+
+// callWithZeros calls any function of the driver: none takes more than 12 arguments.
+func (c *cu) callWithZeros(name string) int32 {
+	c.t.Helper()
+	f, err := purego.Dlsym(c.handle, name)
+	require.NoError(c.t, err)
+	code, _, _ := purego.SyscallN(f, make([]uintptr, 12)...)
+	return int32(code)
 }

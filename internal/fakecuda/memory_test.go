@@ -4,6 +4,8 @@ package fakecuda
 
 import (
 	"bytes"
+	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,16 +69,15 @@ func TestFree_WaitsForTheDevice(t *testing.T) {
 	p, s := c.alloc(100), c.stream()
 	c.lib.Hold()
 	c.ok(c.Set8(p, 1, 100, s))
-	done := make(chan int32)
+	done := make(chan int32, 1)
 	go func() {
 		defer c.enterHere()()
 		done <- c.MemFree(p)
 	}()
-	select {
-	case <-done:
-		t.Fatal("freed under work that uses it")
-	default:
+	for c.lib.Calls()["cuMemFree_v2"] == 0 {
+		runtime.Gosched()
 	}
+	require.Empty(t, done, "freed under work that uses it")
 	c.lib.Release()
 	c.ok(<-done)
 	require.Empty(t, c.lib.Findings())
@@ -183,4 +184,65 @@ func TestCopies_OfPageableMemoryCanBeForbidden(t *testing.T) {
 	c.ok(c.HtoDAsync(p, &b[0], 64, s))
 	c.ok(c.HostUnregister(&b[0])) // waits
 	c.is(notRegistered, c.HostUnregister(&b[0]))
+}
+
+// Freed addresses are never used again, and still take nothing from the process: their pages merge.
+func TestMalloc_LongRunsDoNotExhaustMappings(t *testing.T) {
+	c := start(t)
+	mappings := func() int {
+		maps, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		return bytes.Count(maps, []byte("\n"))
+	}
+	var p uint64
+	before := mappings()
+	for range 5000 {
+		c.ok(c.MemAlloc(&p, 100))
+		c.ok(c.MemFree(p))
+	}
+	require.Less(t, mappings(), before+100)
+}
+
+func TestCopies_OfRowsKeepWhatLiesBetween(t *testing.T) {
+	c := start(t)
+	const rows, width, pitch = 3, 4, 10
+	p := upload(c, bytes.Repeat([]byte{9}, rows*pitch))
+	src := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	copied := copy2D{SrcType: 1, Src: &src[0], DstType: 2, DstDevice: p, DstX: 2, DstPitch: pitch, Width: width, Height: rows}
+	c.ok(c.Copy2D(&copied))
+	c.ok(c.StreamSynchronize(0))
+	want := []byte{9, 9, 1, 2, 3, 4, 9, 9, 9, 9, 9, 9, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 10, 11, 12, 9, 9, 9, 9}
+	require.Equal(t, want, c.read(p, rows*pitch))
+	copied.DstY = 1
+	c.is(invalidValue, c.Copy2D(&copied))
+	c.found("destination")
+}
+
+// Attributes of pointers.
+const (
+	memoryType    = 2
+	deviceOrdinal = 9
+	rangeStart    = 11
+	rangeSize     = 12
+)
+
+func TestPointers_KnowWhatTheyPointTo(t *testing.T) {
+	c := start(t)
+	p, unit := c.alloc(1000), c.segment(1)
+	c.mapUnit(unit)
+	var pinned uint64
+	c.ok(c.HostAlloc(&pinned, 500, 0))
+	for _, want := range []struct{ p, kind, start, size uint64 }{
+		{p + 7, 2, p, 1000}, {pinned + 7, 1, pinned, 500}, {unit + 7, 2, unit, granularity},
+	} {
+		attributes := map[int32]uint64{memoryType: want.kind, deviceOrdinal: 0, rangeStart: want.start, rangeSize: want.size}
+		for attribute, v := range attributes {
+			var got uint64
+			c.ok(c.PointerGet(&got, attribute, want.p))
+			require.Equal(t, v, got)
+		}
+	}
+	var got uint64
+	c.is(invalidValue, c.PointerGet(&got, memoryType, p+1000))
+	c.is(invalidValue, c.PointerGet(&got, memoryType, 4096))
 }

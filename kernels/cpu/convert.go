@@ -1,8 +1,9 @@
 package cpu
 
 import (
-	"math"
 	"math/bits"
+
+	"github.com/chewxy/math32"
 
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
@@ -81,8 +82,8 @@ func narrow[A number](dst []float32, a []A, _ *op.Call) {
 
 func oddFloat(v float64) float32 {
 	f := float32(v)
-	b := math.Float32bits(f)
-	if float64(f) == v || f != f || b&1 != 0 && !math.IsInf(float64(f), 0) {
+	b := math32.Float32bits(f)
+	if float64(f) == v || math32.IsNaN(f) || b&1 != 0 && !math32.IsInf(f, 0) {
 		return f
 	}
 	// f was rounded to an even neighbour of v: the odd one is on the other side of v.
@@ -91,7 +92,7 @@ func oddFloat(v float64) float32 {
 	} else {
 		b++
 	}
-	return math.Float32frombits(b)
+	return math32.Float32frombits(b)
 }
 
 func oddInt(v int64) float32 {

@@ -1,8 +1,7 @@
 package cpu
 
 import (
-	"math"
-
+	"github.com/chewxy/math32"
 	"github.com/x448/float16"
 )
 
@@ -44,7 +43,7 @@ func fromBrain(dst []float32, src []uint16) {
 func fromBrainGo(dst []float32, src []uint16) {
 	src = src[:len(dst)]
 	for i := range dst {
-		dst[i] = math.Float32frombits(uint32(src[i]) << 16)
+		dst[i] = math32.Float32frombits(uint32(src[i]) << 16)
 	}
 }
 
@@ -62,7 +61,7 @@ func toBrainGo(dst []uint16, src []float32) {
 }
 
 func brainBits(f float32) uint16 {
-	b := math.Float32bits(f)
+	b := math32.Float32bits(f)
 	if b&0x7fffffff > 0x7f800000 {
 		return uint16(b>>16) | 0x40 // quiet: a payload in the lower half alone would turn into infinity
 	}

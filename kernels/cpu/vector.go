@@ -42,7 +42,8 @@ func vectorOne(loop func(n int, dst, a *float32), width int, rest kernel1[float3
 	}
 }
 
-func vectorTwo(loop func(n int, dst, a, b *float32), width int, rest kernel2[float32, float32, float32]) kernel2[float32, float32, float32] {
+func vectorTwo(loop func(n int, dst, a, b *float32), width int, rest kernel2[float32, float32, float32],
+) kernel2[float32, float32, float32] {
 	if loop == nil {
 		return rest
 	}

@@ -23,13 +23,13 @@
 //
 // # Memory
 //
-// Reductions of few outputs, IndexAdd, and the operations that check indices need workspace; Row.Workspace says how much.
+// Reductions of few outputs and IndexAdd need workspace; Row.Workspace says how much.
 //
 // # Errors
 //
-// An index or class out of range is noted by the kernel in its workspace, and read back: NLL, NLLGrad, IndexSelect and
-// IndexAdd therefore wait for the stream. While a graph is captured nothing can be read back; a bad index is then skipped
-// without an error. Unlike on the processor, outputs may be partly written when such an operation fails.
+// NLL, NLLGrad, IndexSelect and IndexAdd check their indices on the device. A kernel that finds one out of range leaves a note
+// in memory that the host can read too (device.Reporter), and goes on without it; the next wait for any work of the device
+// returns the op.ErrIndex. Nothing waits for that. The outputs of such a call are partly written, unlike the processor's.
 package cuda
 
 //go:generate go run ./gen

@@ -10,11 +10,9 @@ import (
 // IndexSelect and IndexAdd.
 
 func indexRows() []op.Row {
-	selection := sized(op.IndexSelect, indexSelect)
-	selection.Workspace = noteSpace
 	addition := typedRow(op.IndexAdd, indexAdd)
 	addition.Workspace = sortSpace
-	return []op.Row{selection, addition}
+	return []op.Row{sized(op.IndexSelect, indexSelect), addition}
 }
 
 // indexSelect makes the Func of IndexSelect: a thread for each element of the output. For the walk, the input has no extent
@@ -41,26 +39,18 @@ func indexSelect(suffix string) op.Func {
 			return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", total)
 		}
 		t.loop.walk(&t.params)
-		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2]).Int64(int64(size)).Int64(int64(step)).Ptr(c.Work.Ptr)
-		if err := clearNote(c, c.Work.Ptr); err != nil {
+		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2]).Int64(int64(size)).Int64(int64(step))
+		if err := t.note(c); err != nil {
 			return err
 		}
-		if err := t.launch(c, k, blocks(total, threads*steps)); err != nil {
-			return err
-		}
-		return readNote(c, c.Work.Ptr, "index", size)
+		return t.launch(c, k, blocks(total, threads*steps))
 	}
 }
 
-// The workspace of IndexAdd: the note, padded, and two lists of entries; see src/index.cu.
-const (
-	entryBytes = 8
-	sortOffset = 32
-)
+// entryBytes is the size of an Entry in src/index.cu. The workspace of IndexAdd is two lists of them.
+const entryBytes = 8
 
-func sortSpace(c *op.Call) uint64 {
-	return sortOffset + 2*entryBytes*uint64(c.In[1].Shape[0])
-}
+func sortSpace(c *op.Call) uint64 { return 2 * entryBytes * uint64(c.In[1].Shape[0]) }
 
 // indexAdd makes the Func of IndexAdd: the indices are sorted, then each run of equal ones is added up.
 func indexAdd(d dtype.DType) op.Func {
@@ -82,14 +72,14 @@ func indexAdd(d dtype.DType) op.Func {
 		if t.loop.total >= maxLoop || n >= maxLoop || size >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d slices of %d elements to %d are too many", n, t.loop.total, size)
 		}
-		sorted := c.Work.Ptr.Add(sortOffset)
+		sorted := c.Work.Ptr
 		other := sorted.Add(entryBytes * uint64(n))
 		passes := (bits.Len(uint(size-1)) + 3) / 4
-		if err := clearNote(c, c.Work.Ptr); err != nil {
+		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(int64(c.In[1].Strides[0])).Int64(int64(size)).Int32(int32(passes))
+		t.params.Ptr(sorted).Ptr(other)
+		if err := t.note(c); err != nil {
 			return err
 		}
-		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(int64(c.In[1].Strides[0])).Int64(int64(size)).Int32(int32(passes))
-		t.params.Ptr(sorted).Ptr(other).Ptr(c.Work.Ptr)
 		if err := t.launch(c, indexSort, blocks(1, 1)); err != nil {
 			return err
 		}
@@ -100,10 +90,7 @@ func indexAdd(d dtype.DType) op.Func {
 		t.params.Int32(int32(n)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(sorted).Int64(int64(to)).Int64(int64(from))
 		grid := blocks(t.loop.total, threads)
 		grid.Y = uint32(min(n, 1<<16-1))
-		if err := t.launch(c, k, grid); err != nil {
-			return err
-		}
-		return readNote(c, c.Work.Ptr, "index", size)
+		return t.launch(c, k, grid)
 	}
 }
 

@@ -37,6 +37,8 @@ type library struct {
 	device  device.Launcher
 	handles []atomic.Pointer[handle] // by kernel.id; nil until it is needed
 
+	note atomic.Uint64 // address of the device's note; 0 until it is needed
+
 	mu      sync.Mutex
 	modules map[string]device.Module
 }
@@ -80,6 +82,9 @@ func Unload(dev device.Device) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var first error
+	if r, ok := l.device.(device.Reporter); ok && l.note.Load() != 0 {
+		_, first = r.Report(0, nil)
+	}
 	for _, m := range l.modules {
 		if err := m.Close(); err != nil && first == nil {
 			first = err

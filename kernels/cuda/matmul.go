@@ -41,11 +41,14 @@ func matmulRows() []op.Row {
 	return []op.Row{typedRow(op.MatMul, matMul)}
 }
 
-const tile = 64 // TILE in src/matmul.cu
+const (
+	tile     = 64        // TILE in src/matmul.cu
+	maxGridZ = 1<<16 - 1 // the most blocks in the third dimension of a grid, and in the second
+)
 
 // matMul makes the Func of MatMul.
 func matMul(d dtype.DType) op.Func {
-	k := named("matmul", "matmul_"+suffixes[d])
+	plain, tensor := named("matmul", "matmul_"+suffixes[d]), tensorCoresOf(d)
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)
@@ -56,13 +59,23 @@ func matMul(d dtype.DType) op.Func {
 		if max(p.m, p.n, p.k, p.batch.total) >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.batch.total, p.m, p.k, p.n)
 		}
-		if p.dst.column != 1 && p.dst.row == 1 || p.m > tile*(1<<16-1) {
+		if p.dst.column != 1 && p.dst.row == 1 || p.m > tile*maxGridZ {
 			p = p.transposed()
 		}
-		p.add(&t.params, d, c.F[0], c.F[1])
-		grid := blocks(p.n, tile)
-		grid.Y, grid.Z = blocks(p.m, tile).X, uint32(min(p.batch.total, 1<<16-1))
-		return t.launch(c, k, grid)
+		k, each := plain, tile
+		if fast := tensor.find(&p); fast != nil {
+			k, each = fast, side
+		}
+		grid := blocks(p.n, each)
+		grid.Y = blocks(p.m, each).X
+		for first := 0; first < p.batch.total; first += maxGridZ {
+			p.add(&t.params, d, c.F[0], c.F[1], first)
+			grid.Z = uint32(min(p.batch.total-first, maxGridZ))
+			if err := t.launch(c, k, grid); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
@@ -89,12 +102,12 @@ func (t *task) product(c *op.Call) product {
 	return p
 }
 
-// add appends the Product, and the operands' addresses.
-func (p *product) add(params *device.Params, d dtype.DType, alpha, beta float64) {
+// add appends the Product, whose launch begins with the product first of the batch, and the operands' addresses.
+func (p *product) add(params *device.Params, d dtype.DType, alpha, beta float64, first int) {
 	var w [64]uint64
 	at := p.batch.pack(w[:])
 	w[at] = pair(uint32(p.m), uint32(p.n))
-	w[at+1] = pair(uint32(p.k), 0)
+	w[at+1] = pair(uint32(p.k), uint32(first))
 	at += 2
 	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c} {
 		w[at], w[at+1] = uint64(a.row), uint64(a.column)

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "4937fb72e793a6a324ac2ab838ed64ded7491b505997f8850bd2a6c93b8458b1"
+const inputsHash = "cbaa314c40fd3c4e5055099a433f4f2863889f96ef2e6f2be0eee09709ad1ef4"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -124,6 +124,10 @@ var modules = map[string][]string{
 	},
 	"matmul": {
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64",
+	},
+	"matmul_tensor": {
+		"matmul_nn_bf16", "matmul_nn_f16", "matmul_nt_bf16", "matmul_nt_f16", "matmul_tn_bf16", "matmul_tn_f16",
+		"matmul_tt_bf16", "matmul_tt_f16",
 	},
 	"move": {
 		"copy_u16_s", "copy_u16_v", "copy_u32_s", "copy_u32_v", "copy_u64_s", "copy_u64_v", "copy_u8_s", "copy_u8_v",

@@ -1,18 +1,64 @@
 package cuda
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// note is what complain in src/base.h writes.
-type note struct {
-	set   bool
-	index int64
-	place uint64 // of the index among the indices, or of the element that it was read for
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// noteBytes is the size of the note that kernels leave of an index out of range; complain in src/base.h writes it.
+const noteBytes = 5 * 8
+
+// States of a note: its first word.
+const (
+	noteFree    = 0
+	noteWritten = 2
+)
+
+// checkNote returns the error in a note, if there is one, and frees the note. The device calls it after each wait.
+func checkNote(memory []byte) error {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(memory[8*i:]) }
+	if word(0) != noteWritten {
+		return nil
+	}
+	id, index, place, size := op.ID(word(1)), int64(word(2)), word(3), word(4)
+	binary.LittleEndian.PutUint64(memory, noteFree)
+	return op.Errorf(id, op.ErrIndex, "%d at %d is not in 0..%d", index, place, int64(size)-1)
 }
 
-func decodeNote(raw [noteBytes]byte) note {
-	return note{
-		set:   binary.LittleEndian.Uint64(raw[0:]) != 0,
-		index: int64(binary.LittleEndian.Uint64(raw[8:])),
-		place: binary.LittleEndian.Uint64(raw[16:]),
+// note appends where a kernel of the call leaves its note.
+func (t *task) note(c *op.Call) error {
+	l, err := libraryOf(c.Stream.Device())
+	if err != nil {
+		return err
 	}
+	p, err := l.notes()
+	if err != nil {
+		return err
+	}
+	t.params.Words(uint64(p), uint64(c.Op))
+	return nil
+}
+
+// notes is the address of the device's note.
+func (l *library) notes() (device.Ptr, error) {
+	if p := l.note.Load(); p != 0 {
+		return device.Ptr(p), nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.note.Load(); p != 0 {
+		return device.Ptr(p), nil
+	}
+	r, ok := l.device.(device.Reporter)
+	if !ok {
+		return 0, &device.Error{Device: l.device.ID(), Call: "Report", Err: device.ErrUnavailable, Detail: "kernels of the device cannot report errors"}
+	}
+	p, err := r.Report(noteBytes, checkNote)
+	if err != nil {
+		return 0, err
+	}
+	l.note.Store(uint64(p))
+	return p, nil
 }

@@ -14,9 +14,7 @@ func softmaxRows() []op.Row {
 			return rowwise(named("softmax", id.String()+"_"+suffixes[d]))
 		}))
 	}
-	loss, grad := typedRow(op.NLL, nll), typedRow(op.NLLGrad, nllGrad)
-	loss.Workspace, grad.Workspace = noteSpace, noteSpace
-	return append(rows, loss, grad)
+	return append(rows, typedRow(op.NLL, nll), typedRow(op.NLLGrad, nllGrad))
 }
 
 // rowwise makes the Func of an operation on rows along the last dimension.
@@ -65,8 +63,8 @@ func nll(d dtype.DType) op.Func {
 		defer tasks.Put(t)
 		t.params.Int32(int32(rows)).Int32(int32(classes)).Ptr(dst.Ptr).Ptr(a.Ptr).Ptr(b.Ptr)
 		t.params.Words(uint64(dst.Strides[0]), uint64(a.Strides[0]), uint64(b.Strides[0]))
-		t.params.Int64(int64(a.Strides[1])).Int64(c.I[0]).Ptr(c.Work.Ptr)
-		return t.noted(c, k, rows, "class", classes)
+		t.params.Int64(int64(a.Strides[1])).Int64(c.I[0])
+		return t.noted(c, k, rows)
 	}
 }
 
@@ -87,18 +85,15 @@ func nllGrad(d dtype.DType) op.Func {
 		d := divisor(classes)
 		t.params.Int32(int32(rows*classes)).Words(pair(d[0], d[1]), uint64(d[2])).Ptr(dst.Ptr).Ptr(a.Ptr).Ptr(b.Ptr)
 		t.params.Words(uint64(dst.Strides[0]), uint64(a.Strides[0]), uint64(b.Strides[0]))
-		t.params.Int64(int64(dst.Strides[1])).Int64(c.I[0]).Ptr(c.Work.Ptr)
-		return t.noted(c, k, rows*classes, "class", classes)
+		t.params.Int64(int64(dst.Strides[1])).Int64(c.I[0])
+		return t.noted(c, k, rows*classes)
 	}
 }
 
-// noted launches a kernel of n threads that checks indices, and reads what it noted in the workspace.
-func (t *task) noted(c *op.Call, k *kernel, n int, what string, size int) error {
-	if err := clearNote(c, c.Work.Ptr); err != nil {
+// noted launches a kernel of n threads that checks classes; its note is the last parameter.
+func (t *task) noted(c *op.Call, k *kernel, n int) error {
+	if err := t.note(c); err != nil {
 		return err
 	}
-	if err := t.launch(c, k, blocks(n, threads)); err != nil {
-		return err
-	}
-	return readNote(c, c.Work.Ptr, what, size)
+	return t.launch(c, k, blocks(n, threads))
 }

@@ -43,27 +43,3 @@ func blocks(n, each int) device.Dim3 { return device.Dim3{X: uint32((n + each - 
 
 // pair appends a structure of two 32-bit numbers.
 func pair(a, b uint32) uint64 { return uint64(a) | uint64(b)<<32 }
-
-// noteBytes is the size of the note that kernels leave of an index out of range: whether, the index, and where.
-const noteBytes = 24
-
-func noteSpace(*op.Call) uint64 { return noteBytes }
-
-// clearNote empties the note at p.
-func clearNote(c *op.Call, p device.Ptr) error { return c.Stream.Fill(p, 0, noteBytes) }
-
-// readNote waits for the call and returns the error that its kernels noted, if any; see the package comment.
-func readNote(c *op.Call, p device.Ptr, what string, size int) error {
-	if s, ok := c.Stream.(device.Capturer); ok && s.CaptureID() != 0 {
-		return nil
-	}
-	var raw [noteBytes]byte
-	if err := c.Stream.CopyToHost(raw[:], p); err != nil {
-		return err
-	}
-	note := decodeNote(raw)
-	if note.set {
-		return op.Errorf(c.Op, op.ErrIndex, "%s %d at %d is not in 0..%d", what, note.index, note.place, size-1)
-	}
-	return nil
-}

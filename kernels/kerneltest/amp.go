@@ -16,11 +16,17 @@ func (m *maker) unscales() iter.Seq[*testCase] {
 		for _, shapes := range stepShapes {
 			for k, inv := range inverses {
 				for _, found := range []float64{0, 1} {
+					if !m.due() {
+						continue
+					}
 					c := m.unscale(shapes, inv, found)
 					m.finish(c)
 					emit(c)
 				}
 				for i, at := range suspects(shapes) {
+					if !m.due() {
+						continue
+					}
 					c := m.unscale(shapes, inv, float64((i+k)%2))
 					c.out[at[0]].values[at[1]] = floatValue(bad[(i+k)%len(bad)])
 					m.finish(c)

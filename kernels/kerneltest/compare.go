@@ -28,7 +28,8 @@ func (c *testCase) compare(before, after []byte, slack float64) error {
 	}
 	for i := range rest {
 		if rest[i] != before[i] {
-			return fmt.Errorf("%s: byte %d, which is no element of an output, changed from %#x to %#x%s", c, i, before[i], rest[i], c.owner(i))
+			return fmt.Errorf("%s: byte %d, which is no element of an output, changed from %#x to %#x%s",
+				c, i, before[i], rest[i], c.owner(i))
 		}
 	}
 	return nil
@@ -82,7 +83,8 @@ func (c *testCase) wrongElement(o, p int, index []int, got value) error {
 		}
 	}
 	d := c.out[o].dtype
-	return fmt.Errorf("%s: output %d at %v is %s, want %s (scale %g)%s", c, o, index, show(d, got), show(d, want.value), want.scale, operands)
+	return fmt.Errorf("%s: output %d at %v is %s, want %s (scale %g)%s",
+		c, o, index, show(d, got), show(d, want.value), want.scale, operands)
 }
 
 func show(d dtype.DType, v value) string {

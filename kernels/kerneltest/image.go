@@ -71,33 +71,44 @@ func (r *rig) reserve(n uint64) error {
 	return nil
 }
 
+// prepare makes the call of a case, with its views and workspace in device memory. The workspace lies behind the image, of
+// size bytes.
+func (r *rig) prepare(c *testCase, size int) (op.Call, error) {
+	call := c.call
+	call.Stream = r.stream
+	work := (uint64(size) + 255) &^ 255
+	for need := work; ; {
+		if err := r.reserve(need); err != nil {
+			return call, err
+		}
+		call.Out, call.In = views(c.out, r.memory), views(c.in, r.memory)
+		n := kernels.Workspace(&call)
+		if work+n > need {
+			need = work + n
+			continue
+		}
+		if n > 0 {
+			call.Work = op.View{Ptr: r.memory.Add(work), DType: dtype.Uint8, NDim: 1}
+			call.Work.Shape[0], call.Work.Strides[0] = int(n), 1
+		}
+		return call, nil
+	}
+}
+
+func views(tensors []*tensor, base device.Ptr) []op.View {
+	list := make([]op.View, len(tensors))
+	for i, t := range tensors {
+		list[i] = t.view(base)
+	}
+	return list
+}
+
 // run carries out a case and returns what is wrong with it.
 func (r *rig) run(c *testCase) error {
 	image := c.layOut()
-	if err := r.reserve(uint64(len(image))); err != nil {
+	call, err := r.prepare(c, len(image))
+	if err != nil {
 		return err
-	}
-	call := c.call
-	call.Stream = r.stream
-	for _, t := range c.out {
-		call.Out = append(call.Out, t.view(r.memory))
-	}
-	for _, t := range c.in {
-		call.In = append(call.In, t.view(r.memory))
-	}
-	work := len(image)
-	if n := kernels.Workspace(&call); n > 0 {
-		if err := r.reserve(uint64(work) + n); err != nil {
-			return err
-		}
-		for i, t := range c.out {
-			call.Out[i] = t.view(r.memory)
-		}
-		for i, t := range c.in {
-			call.In[i] = t.view(r.memory)
-		}
-		call.Work = op.View{Ptr: r.memory.Add(uint64(work)), DType: dtype.Uint8, NDim: 1, Strides: [op.MaxDims]int{1}}
-		call.Work.Shape[0] = int(n)
 	}
 	if err := op.Check(&call); err != nil {
 		return fmt.Errorf("the suite made a malformed call: %w", err)
@@ -106,7 +117,7 @@ func (r *rig) run(c *testCase) error {
 		return err
 	}
 	after := make([]byte, len(image))
-	err := kernels.Launch(&call)
+	err = kernels.Launch(&call)
 	if err == nil {
 		err = r.stream.Synchronize(context.Background())
 	}

@@ -169,7 +169,7 @@ func b2i(b bool) int64 {
 }
 
 // powError is how far math.Pow may be off, in ulps: it multiplies a rounded logarithm, of up to 745, by the exponent.
-const powError = 256
+const powError = 4096
 
 // logOf and powOf are math.Log and math.Pow. Those are wrong for denormal numbers on amd64 (go1.26: Log(5e-324) is -709.09).
 

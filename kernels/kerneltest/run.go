@@ -38,15 +38,15 @@ func Run(t *testing.T, dev device.Device, opts ...Option) {
 }
 
 // TestOp tests one operation for all types that the specification asks for, each in a subtest of its name. With go test
-// -short it runs one in ten cases. A type for which
+// -short it runs one in 25 cases. A type for which
 // the device has no kernel is skipped: that it may not be missing is for the test of known holes in package kernels.
 func TestOp(t *testing.T, dev device.Device, id op.ID, opts ...Option) {
 	o := options{slack: 1, stream: dev.DefaultStream(), every: 1}
-	if testing.Short() {
-		o.every = 10
-	}
 	for _, set := range opts {
 		set(&o)
+	}
+	if testing.Short() {
+		o.every = max(o.every, 25)
 	}
 	for _, d := range id.Types() {
 		t.Run(d.String(), func(t *testing.T) {

@@ -35,14 +35,19 @@ Call::Call(const char* name, unsigned needs) : name(name), lock(g.mu) {
         return;
     }
     if (needs & INIT) {
-        if (!g.initialised) result = CUDA_ERROR_NOT_INITIALIZED;
-        else if (in_callback) result = fail(CUDA_ERROR_NOT_PERMITTED, "a host function on a stream must not call the driver");
+        if (!g.initialised)
+            result = CUDA_ERROR_NOT_INITIALIZED;
+        else if (in_callback)
+            result = fail(CUDA_ERROR_NOT_PERMITTED, "a host function on a stream must not call the driver");
     }
     if (result == CUDA_SUCCESS && (needs & CONTEXT & ~INIT)) {
         ctx = current_context();
-        if (!ctx) result = CUDA_ERROR_INVALID_CONTEXT;
-        else if (ctx->destroyed) result = fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, "the current context was destroyed");
-        else result = ctx->sticky;
+        if (!ctx)
+            result = CUDA_ERROR_INVALID_CONTEXT;
+        else if (ctx->destroyed)
+            result = fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, "the current context was destroyed");
+        else
+            result = ctx->sticky;
     }
     if (result == CUDA_SUCCESS && (needs & UNSAFE)) result = capture_forbids(*this);
 }

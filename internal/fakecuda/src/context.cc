@@ -68,7 +68,8 @@ static void drop_objects(Table<T>* table, const ContextRef& ctx, const char* kin
             continue;
         }
         if (ctx->sticky == CUDA_SUCCESS)
-            g.lost.push_back(format("%s made by %s, alive when its context was destroyed", kind, i->second->made_by.c_str()));
+            g.lost.push_back(
+                format("%s made by %s, alive when its context was destroyed", kind, i->second->made_by.c_str()));
         i = table->live.erase(i);
     }
 }

@@ -72,22 +72,26 @@ static CUresult copy(Call& call, const CopyJob& j) {
     if (!why.empty()) return call.fail(CUDA_ERROR_INVALID_VALUE, "destination: " + why);
     why = check_side(j.from, j.src, j.n, j.height);
     if (!why.empty()) return call.fail(CUDA_ERROR_INVALID_VALUE, "source: " + why);
-    if (j.to == Side::DEVICE && j.from == Side::DEVICE && j.dst.p < j.src.p + j.n && j.src.p < j.dst.p + j.n && j.height == 1)
+    if (j.to == Side::DEVICE && j.from == Side::DEVICE && j.dst.p < j.src.p + j.n && j.src.p < j.dst.p + j.n &&
+        j.height == 1)
         return call.fail(CUDA_ERROR_INVALID_VALUE, "source and destination overlap");
     const size_t dst_bytes = (j.height - 1) * j.dst.pitch + j.n, src_bytes = (j.height - 1) * j.src.pitch + j.n;
     const bool reads_pageable = j.from == Side::HOST && !fake::is_pinned(j.src.p, src_bytes);
     const bool writes_pageable = j.to == Side::HOST && !fake::is_pinned(j.dst.p, dst_bytes);
     if (j.async && (reads_pageable || writes_pageable)) {
         if (g.knobs.strict_pageable)
-            return call.fail(CUDA_ERROR_INVALID_VALUE, "asynchronous copy with pageable host memory (strict_pageable is set)");
+            return call.fail(CUDA_ERROR_INVALID_VALUE,
+                             "asynchronous copy with pageable host memory (strict_pageable is set)");
         if (is_capturing(call, j.stream)) return fake::submit(call, j.stream, copy_work(call, j));
     }
     if (reads_pageable) return fake::submit(call, j.stream, staged_work(call, j));
     const bool waits = writes_pageable || (!j.async && (j.to == Side::HOST || j.from == Side::HOST));
-    return waits ? fake::submit_and_wait(call, j.stream, copy_work(call, j)) : fake::submit(call, j.stream, copy_work(call, j));
+    return waits ? fake::submit_and_wait(call, j.stream, copy_work(call, j))
+                 : fake::submit(call, j.stream, copy_work(call, j));
 }
 
-static CUresult plain_copy(Call& call, Side to, uint64_t dst, Side from, uint64_t src, size_t n, bool async, CUstream stream) {
+static CUresult plain_copy(Call& call, Side to, uint64_t dst, Side from, uint64_t src, size_t n, bool async,
+                           CUstream stream) {
     return copy(call, {to, from, {dst, 0}, {src, 0}, n, 1, async, stream});
 }
 
@@ -165,7 +169,8 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* c, CUstream stream) {
 template <class T>
 static CUresult fill(Call& call, CUdeviceptr dst, T value, size_t n, CUstream stream) {
     if (n == 0) return CUDA_SUCCESS;
-    if (dst % sizeof(T) || n > SIZE_MAX / sizeof(T)) return call.fail(CUDA_ERROR_INVALID_VALUE, "destination is not aligned");
+    if (dst % sizeof(T) || n > SIZE_MAX / sizeof(T))
+        return call.fail(CUDA_ERROR_INVALID_VALUE, "destination is not aligned");
     const std::string why = fake::check_range(dst, n * sizeof(T));
     if (!why.empty()) return call.fail(CUDA_ERROR_INVALID_VALUE, "destination: " + why);
     Work w;

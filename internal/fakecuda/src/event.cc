@@ -106,7 +106,8 @@ static CUresult elapsed(fake::Call& call, float* out, CUevent from, CUevent to) 
     if (CUresult r = not_captured(call, a)) return r;
     if (CUresult r = not_captured(call, b)) return r;
     if (!a->recorded || !b->recorded) return call.fail(CUDA_ERROR_INVALID_HANDLE, "an event was never recorded");
-    if ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING) return call.fail(CUDA_ERROR_INVALID_HANDLE, "an event has no timing");
+    if ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
+        return call.fail(CUDA_ERROR_INVALID_HANDLE, "an event has no timing");
     if (a->ctx != b->ctx) return call.fail(CUDA_ERROR_INVALID_HANDLE, "the events belong to different contexts");
     if (a->ctx->sticky != CUDA_SUCCESS) return a->ctx->sticky;
     if (!a->point.reached() || !b->point.reached()) return CUDA_ERROR_NOT_READY;

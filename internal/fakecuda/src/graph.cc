@@ -16,12 +16,14 @@ CUresult capture_forbids(Call& call) {
     bool forbidden = false;
     for (auto& c : g.captures) {
         const bool own = c->thread == thread_number() && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        const bool other = c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture_mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        const bool other =
+            c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture_mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (!own && !other) continue;
         invalidate(c);
         forbidden = true;
     }
-    return forbidden ? call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a capture that forbids this call is going on") : CUDA_SUCCESS;
+    return forbidden ? call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a capture that forbids this call is going on")
+                     : CUDA_SUCCESS;
 }
 
 // capture_node puts work into the graph instead of the queue.
@@ -70,7 +72,8 @@ static CUresult run_graph(const Graph& graph, bool newest_first) {
     if (newest_first) std::reverse(left.begin(), left.end());
     while (!left.empty()) {
         auto ready = std::find_if(left.begin(), left.end(), [&](Node* n) {
-            return std::all_of(n->after.begin(), n->after.end(), [&](const std::shared_ptr<Node>& b) { return done.count(b.get()); });
+            return std::all_of(n->after.begin(), n->after.end(),
+                               [&](const std::shared_ptr<Node>& b) { return done.count(b.get()); });
         });
         Node* n = *ready;
         left.erase(ready);
@@ -134,7 +137,8 @@ static CUresult check_end(fake::Call& call, const StreamRef& s) {
     if (c->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     const auto seen = fake::covered(s->tips);
     for (auto& n : c->graph->nodes)
-        if (!seen.count(n.get())) return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, n->work.what + " is on a stream that was not joined");
+        if (!seen.count(n.get()))
+            return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, n->work.what + " is on a stream that was not joined");
     return CUDA_SUCCESS;
 }
 
@@ -171,9 +175,11 @@ EXPORT CUresult cuStreamIsCapturing(CUstream h, int* status) {
     return capture_info(call, h, status, nullptr);
 }
 
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream h, int* status, uint64_t* id, CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream h, int* status, uint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
+                                          size_t* count) {
     API(CONTEXT);
-    if (graph || nodes || count) return call.fail(CUDA_ERROR_NOT_SUPPORTED, "the graph of a capture cannot be looked at before its end");
+    if (graph || nodes || count)
+        return call.fail(CUDA_ERROR_NOT_SUPPORTED, "the graph of a capture cannot be looked at before its end");
     return capture_info(call, h, status, id);
 }
 

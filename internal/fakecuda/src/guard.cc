@@ -40,7 +40,8 @@ static void on_fault(int sig, siginfo_t* info, void* context) {
     f->signal = sig;
     f->address = (uint64_t)info->si_addr;
     f->write = (u->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-    f->misaligned = sig == SIGBUS ? info->si_code == BUS_ADRALN : info->si_code == SI_KERNEL;  // #GP: a vector load off its alignment
+    f->misaligned =
+        sig == SIGBUS ? info->si_code == BUS_ADRALN : info->si_code == SI_KERNEL;  // #GP: a vector load off its alignment
     siglongjmp(f->back, 1);
 }
 
@@ -95,7 +96,8 @@ bool guarded(const std::function<void()>& f, Fault700* fault) {
 }
 
 // guarded_work turns a fault into a result and a message that names the memory. where says what was running, if it knows.
-CUresult guarded_work(const std::string& what, const std::function<void()>& f, const std::function<std::string(uint64_t)>& where) {
+CUresult guarded_work(const std::string& what, const std::function<void()>& f,
+                      const std::function<std::string(uint64_t)>& where) {
     Fault700 fault;
     if (guarded(f, &fault)) return CUDA_SUCCESS;
     const std::string place = where ? where(fault.address) : "";

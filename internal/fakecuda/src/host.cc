@@ -45,7 +45,8 @@ EXPORT CUresult cuMemHostRegister_v2(void* p, size_t size, unsigned flags) {
     auto next = g.registered.lower_bound(base);
     const bool overlaps = (next != g.registered.end() && base + size > next->first) ||
                           (next != g.registered.begin() && std::prev(next)->first + std::prev(next)->second->size > base);
-    if (overlaps || fake::is_pinned(base, 1)) return call.fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, fake::describe(base));
+    if (overlaps || fake::is_pinned(base, 1))
+        return call.fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, fake::describe(base));
     AllocationRef a = std::make_shared<fake::Allocation>();
     a->ctx = call.ctx;
     a->made_by = call.made_by();
@@ -61,7 +62,8 @@ EXPORT CUresult cuMemHostRegister_v2(void* p, size_t size, unsigned flags) {
 
 EXPORT CUresult cuMemHostUnregister(void* p) {
     API(CONTEXT | UNSAFE);
-    if (!g.registered.count((uint64_t)p)) return call.fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, fake::describe((uint64_t)p));
+    if (!g.registered.count((uint64_t)p))
+        return call.fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, fake::describe((uint64_t)p));
     if (g.knobs.free_sync) fake::wait_for_device(call.lock, -1);
     g.registered.erase((uint64_t)p);
     return CUDA_SUCCESS;
@@ -101,7 +103,9 @@ static CUresult pointer_attribute(void* out, int attribute, uint64_t p) {
     const int device = mapped ? std::prev(m)->second.physical->device : a->device;
     switch (attribute) {
         case 1: *(CUcontext*)out = mapped ? nullptr : a->ctx->handle; return CUDA_SUCCESS;
-        case 2: *(unsigned*)out = !mapped && a->place == fake::PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; return CUDA_SUCCESS;
+        case 2:
+            *(unsigned*)out = !mapped && a->place == fake::PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+            return CUDA_SUCCESS;
         case 3: *(CUdeviceptr*)out = p; return CUDA_SUCCESS;
         case 4:
             if (mapped || a->place != fake::PINNED) return CUDA_ERROR_INVALID_VALUE;
@@ -126,7 +130,8 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int* attributes, void** out, 
     API(CONTEXT);
     if (!attributes || !out) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < n; i++) {  // unlike the single question, what is unknown is zero and no error
-        if (pointer_attribute(out[i], attributes[i], p) != CUDA_SUCCESS) memset(out[i], 0, attributes[i] == 2 || attributes[i] == 9 ? 4 : 8);
+        if (pointer_attribute(out[i], attributes[i], p) != CUDA_SUCCESS)
+            memset(out[i], 0, attributes[i] == 2 || attributes[i] == 9 ? 4 : 8);
         if (attributes[i] == 9 && !fake::is_device_range(p) && !pinned(p)) *(int*)out[i] = -2;
     }
     return CUDA_SUCCESS;

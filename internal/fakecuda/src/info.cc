@@ -99,67 +99,67 @@ struct Attribute {
 
 // An A100 by its figures. Those that tests change are in device_attribute.
 static const Attribute attributes[] = {
-    {1, 1024},      // MAX_THREADS_PER_BLOCK
-    {2, 1024},      // MAX_BLOCK_DIM_X
-    {3, 1024},      // MAX_BLOCK_DIM_Y
-    {4, 64},        // MAX_BLOCK_DIM_Z
-    {5, 0x7fffffff},// MAX_GRID_DIM_X
-    {6, 65535},     // MAX_GRID_DIM_Y
-    {7, 65535},     // MAX_GRID_DIM_Z
-    {8, 49152},     // MAX_SHARED_MEMORY_PER_BLOCK
-    {9, 65536},     // TOTAL_CONSTANT_MEMORY
-    {10, 32},       // WARP_SIZE
-    {11, 0x7fffffff},// MAX_PITCH
-    {12, 65536},    // MAX_REGISTERS_PER_BLOCK
-    {13, 1410000},  // CLOCK_RATE, kHz
-    {14, 512},      // TEXTURE_ALIGNMENT
-    {15, 1},        // GPU_OVERLAP
-    {16, 108},      // MULTIPROCESSOR_COUNT
-    {17, 0},        // KERNEL_EXEC_TIMEOUT
-    {18, 0},        // INTEGRATED
-    {19, 1},        // CAN_MAP_HOST_MEMORY
-    {20, 0},        // COMPUTE_MODE
-    {31, 1},        // CONCURRENT_KERNELS
-    {32, 1},        // ECC_ENABLED
-    {34, 0},        // PCI_DEVICE_ID
-    {35, 0},        // TCC_DRIVER
-    {36, 1215000},  // MEMORY_CLOCK_RATE, kHz
-    {37, 5120},     // GLOBAL_MEMORY_BUS_WIDTH, bits
-    {38, 41943040}, // L2_CACHE_SIZE
-    {39, 2048},     // MAX_THREADS_PER_MULTIPROCESSOR
-    {40, 3},        // ASYNC_ENGINE_COUNT
-    {41, 1},        // UNIFIED_ADDRESSING
-    {50, 0},        // PCI_DOMAIN_ID
-    {78, 1},        // STREAM_PRIORITIES_SUPPORTED
-    {79, 1},        // GLOBAL_L1_CACHE_SUPPORTED
-    {80, 1},        // LOCAL_L1_CACHE_SUPPORTED
-    {81, 167936},   // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-    {82, 65536},    // MAX_REGISTERS_PER_MULTIPROCESSOR
-    {83, 0},        // MANAGED_MEMORY: not emulated
-    {84, 0},        // MULTI_GPU_BOARD
-    {86, 0},        // HOST_NATIVE_ATOMIC_SUPPORTED
-    {87, 2},        // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
-    {89, 0},        // CONCURRENT_MANAGED_ACCESS
-    {90, 1},        // COMPUTE_PREEMPTION_SUPPORTED
-    {91, 1},        // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
-    {95, 0},        // COOPERATIVE_LAUNCH: not emulated
-    {97, 166912},   // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    {99, 1},        // HOST_REGISTER_SUPPORTED
-    {100, 0},       // PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
-    {102, 1},       // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-    {103, 0},       // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
-    {106, 32},      // MAX_BLOCKS_PER_MULTIPROCESSOR
-    {111, 1024},    // RESERVED_SHARED_MEMORY_PER_BLOCK
-    {115, 1},       // MEMORY_POOLS_SUPPORTED
-    {116, 0},       // GPU_DIRECT_RDMA_SUPPORTED
+    {1, 1024},         // MAX_THREADS_PER_BLOCK
+    {2, 1024},         // MAX_BLOCK_DIM_X
+    {3, 1024},         // MAX_BLOCK_DIM_Y
+    {4, 64},           // MAX_BLOCK_DIM_Z
+    {5, 0x7fffffff},   // MAX_GRID_DIM_X
+    {6, 65535},        // MAX_GRID_DIM_Y
+    {7, 65535},        // MAX_GRID_DIM_Z
+    {8, 49152},        // MAX_SHARED_MEMORY_PER_BLOCK
+    {9, 65536},        // TOTAL_CONSTANT_MEMORY
+    {10, 32},          // WARP_SIZE
+    {11, 0x7fffffff},  // MAX_PITCH
+    {12, 65536},       // MAX_REGISTERS_PER_BLOCK
+    {13, 1410000},     // CLOCK_RATE, kHz
+    {14, 512},         // TEXTURE_ALIGNMENT
+    {15, 1},           // GPU_OVERLAP
+    {16, 108},         // MULTIPROCESSOR_COUNT
+    {17, 0},           // KERNEL_EXEC_TIMEOUT
+    {18, 0},           // INTEGRATED
+    {19, 1},           // CAN_MAP_HOST_MEMORY
+    {20, 0},           // COMPUTE_MODE
+    {31, 1},           // CONCURRENT_KERNELS
+    {32, 1},           // ECC_ENABLED
+    {34, 0},           // PCI_DEVICE_ID
+    {35, 0},           // TCC_DRIVER
+    {36, 1215000},     // MEMORY_CLOCK_RATE, kHz
+    {37, 5120},        // GLOBAL_MEMORY_BUS_WIDTH, bits
+    {38, 41943040},    // L2_CACHE_SIZE
+    {39, 2048},        // MAX_THREADS_PER_MULTIPROCESSOR
+    {40, 3},           // ASYNC_ENGINE_COUNT
+    {41, 1},           // UNIFIED_ADDRESSING
+    {50, 0},           // PCI_DOMAIN_ID
+    {78, 1},           // STREAM_PRIORITIES_SUPPORTED
+    {79, 1},           // GLOBAL_L1_CACHE_SUPPORTED
+    {80, 1},           // LOCAL_L1_CACHE_SUPPORTED
+    {81, 167936},      // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    {82, 65536},       // MAX_REGISTERS_PER_MULTIPROCESSOR
+    {83, 0},           // MANAGED_MEMORY: not emulated
+    {84, 0},           // MULTI_GPU_BOARD
+    {86, 0},           // HOST_NATIVE_ATOMIC_SUPPORTED
+    {87, 2},           // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
+    {89, 0},           // CONCURRENT_MANAGED_ACCESS
+    {90, 1},           // COMPUTE_PREEMPTION_SUPPORTED
+    {91, 1},           // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
+    {95, 0},           // COOPERATIVE_LAUNCH: not emulated
+    {97, 166912},      // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    {99, 1},           // HOST_REGISTER_SUPPORTED
+    {100, 0},          // PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
+    {102, 1},          // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+    {103, 0},          // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+    {106, 32},         // MAX_BLOCKS_PER_MULTIPROCESSOR
+    {111, 1024},       // RESERVED_SHARED_MEMORY_PER_BLOCK
+    {115, 1},          // MEMORY_POOLS_SUPPORTED
+    {116, 0},          // GPU_DIRECT_RDMA_SUPPORTED
 };
 
 static CUresult device_attribute(int* out, int attribute, CUdevice d) {
     switch (attribute) {
-        case 33: return *out = 0x17 + 2 * d, CUDA_SUCCESS;                // PCI_BUS_ID
-        case 75: return *out = g.knobs.compute / 10, CUDA_SUCCESS;        // COMPUTE_CAPABILITY_MAJOR
-        case 76: return *out = g.knobs.compute % 10, CUDA_SUCCESS;        // COMPUTE_CAPABILITY_MINOR
-        case 88: return *out = g.knobs.pageable_access, CUDA_SUCCESS;     // PAGEABLE_MEMORY_ACCESS
+        case 33: return *out = 0x17 + 2 * d, CUDA_SUCCESS;             // PCI_BUS_ID
+        case 75: return *out = g.knobs.compute / 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MAJOR
+        case 76: return *out = g.knobs.compute % 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MINOR
+        case 88: return *out = g.knobs.pageable_access, CUDA_SUCCESS;  // PAGEABLE_MEMORY_ACCESS
     }
     for (const Attribute& a : attributes)
         if (a.id == attribute) return *out = a.value, CUDA_SUCCESS;
@@ -180,8 +180,9 @@ static void* find_function(const std::string& name) {
     void* library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     if (!library) return nullptr;
     void* f = nullptr;
-    for (const char* suffix : {"_v3", "_v2", "WithFlags", ""})
-        if (!f && (*suffix != 'W' || name == "cuGraphInstantiate")) f = dlsym(library, (name + suffix).c_str());
+    const bool renamed = name == "cuGraphInstantiate";  // its newest form has another name
+    for (const char* suffix : {renamed ? "WithFlags" : "_v3", "_v2", ""})
+        if (!f) f = dlsym(library, (name + suffix).c_str());
     dlclose(library);
     return f;
 }

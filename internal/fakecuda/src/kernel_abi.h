@@ -10,8 +10,8 @@
 // One launch, or a range of its blocks.
 struct gk_launch {
     unsigned grid[3], block[3];
-    size_t dynamic_shared;  // bytes
-    void** args;            // one address for each parameter
+    size_t dynamic_shared;             // bytes
+    void** args;                       // one address for each parameter
     uint64_t first_block, last_block;  // linear, last excluded
     int greedy;                        // the second schedule
     char* message;                     // for what went wrong
@@ -21,7 +21,7 @@ struct gk_launch {
 struct gk_kernel {
     const char* name;
     int params;
-    const uint32_t* sizes;  // of the parameters, in bytes
+    const uint32_t* sizes;         // of the parameters, in bytes
     int (*run)(const gk_launch*);  // returns a CUresult
 };
 

@@ -66,8 +66,8 @@ bool set_knob(const std::string& name, const std::string& value) {
 void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
     for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
-                             "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access", "greedy",
-                             "workers", "name", "memory", "fail", "kernels"}) {
+                             "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
+                             "greedy", "workers", "name", "memory", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);
@@ -107,7 +107,8 @@ std::string leaks() {
     for (auto& e : g.physicals.live)
         out += format("memory handle of %zu bytes made by %s%s\n", e.second->size, e.second->made_by.c_str(),
                       e.second->refs == 0 ? ", released but still mapped" : "");
-    for (auto& e : g.reservations) out += format("%zu bytes of addresses made by %s\n", e.second.size, e.second.made_by.c_str());
+    for (auto& e : g.reservations)
+        out += format("%zu bytes of addresses made by %s\n", e.second.size, e.second.made_by.c_str());
     for (auto& e : g.mappings) out += format("mapping of %zu bytes\n", e.second.size);
     for (auto& e : g.pools.live) out += pool_leak(*e.second);
     return out;

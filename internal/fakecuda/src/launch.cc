@@ -73,11 +73,13 @@ static CUresult run_blocks(const LaunchJob& job, uint64_t first, uint64_t last) 
     l.message_size = sizeof message;
     int r = 0;
     const KernelFile* file = job.kernel.file;
-    const CUresult fault = guarded_work(job.what, [&] { r = job.kernel.k->run(&l); }, [file](uint64_t address) {
-        char at[256] = "";
-        file->where(address, at, sizeof at);
-        return std::string(at);
-    });
+    const CUresult fault = guarded_work(
+        job.what, [&] { r = job.kernel.k->run(&l); },
+        [file](uint64_t address) {
+            char at[256] = "";
+            file->where(address, at, sizeof at);
+            return std::string(at);
+        });
     if (fault != CUDA_SUCCESS || r == 0) return fault;
     Lock lock(g.mu);
     note(job.what + ": " + message);
@@ -120,11 +122,15 @@ static CUresult run_launch(const LaunchJob& job) {
 static std::string check_shape(const Function& f, const unsigned* grid, const unsigned* block, unsigned dynamic) {
     for (int i = 0; i < 3; i++)
         if (grid[i] == 0 || block[i] == 0) return "a dimension is 0";
-    if (grid[0] > 0x7fffffff || grid[1] > 65535 || grid[2] > 65535) return format("grid of %u x %u x %u", grid[0], grid[1], grid[2]);
+    if (grid[0] > 0x7fffffff || grid[1] > 65535 || grid[2] > 65535)
+        return format("grid of %u x %u x %u", grid[0], grid[1], grid[2]);
     const uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-    if (block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024) return format("block of %u x %u x %u", block[0], block[1], block[2]);
-    if (threads > (uint64_t)f.entry.max_threads) return format("%llu threads, but .maxntid is %d", (unsigned long long)threads, f.entry.max_threads);
-    if (dynamic > (unsigned)f.max_dynamic) return format("%u bytes of dynamic shared memory, but at most %d are allowed (attribute 8)", dynamic, f.max_dynamic);
+    if (block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024)
+        return format("block of %u x %u x %u", block[0], block[1], block[2]);
+    if (threads > (uint64_t)f.entry.max_threads)
+        return format("%llu threads, but .maxntid is %d", (unsigned long long)threads, f.entry.max_threads);
+    if (dynamic > (unsigned)f.max_dynamic)
+        return format("%u bytes of dynamic shared memory, but at most %d are allowed (attribute 8)", dynamic, f.max_dynamic);
     return "";
 }
 
@@ -161,13 +167,17 @@ static std::shared_ptr<Arguments> copy_arguments(const EntryPoint& e, void** par
 
 // check_params compares what the PTX says with what the emulated kernel takes.
 static std::string check_params(const EntryPoint& e, const gk_kernel& k) {
-    if ((size_t)k.params != e.params.size()) return format("the PTX has %zu parameters, the emulated kernel %d", e.params.size(), k.params);
+    if ((size_t)k.params != e.params.size())
+        return format("the PTX has %zu parameters, the emulated kernel %d", e.params.size(), k.params);
     for (int i = 0; i < k.params; i++)
-        if (k.sizes[i] != e.params[i].size) return format("parameter %d has %zu bytes in the PTX and %u in the emulated kernel", i, e.params[i].size, k.sizes[i]);
+        if (k.sizes[i] != e.params[i].size)
+            return format("parameter %d has %zu bytes in the PTX and %u in the emulated kernel", i, e.params[i].size,
+                          k.sizes[i]);
     return "";
 }
 
-static CUresult launch(Call& call, CUfunction h, const unsigned* grid, const unsigned* block, unsigned dynamic, CUstream stream, void** params, void** extra) {
+static CUresult launch(Call& call, CUfunction h, const unsigned* grid, const unsigned* block, unsigned dynamic,
+                       CUstream stream, void** params, void** extra) {
     auto f = g.functions.get(h);
     if (!f) return call.fail(CUDA_ERROR_INVALID_HANDLE, "this function does not exist (any more)");
     const std::string& name = f->entry.name;
@@ -195,8 +205,8 @@ static CUresult launch(Call& call, CUfunction h, const unsigned* grid, const uns
 
 }  // namespace fake
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned dynamic, CUstream stream,
-                               void** params, void** extra) {
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                               unsigned dynamic, CUstream stream, void** params, void** extra) {
     API(CONTEXT);
     const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
     return fake::launch(call, f, grid, block, dynamic, stream, params, extra);

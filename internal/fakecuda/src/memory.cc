@@ -131,8 +131,9 @@ void retire(const AllocationRef& a, const std::string& by) {
 
 std::string describe(const Allocation& a) {
     static const char* const places[] = {"device memory", "pool memory", "pinned host memory"};
-    std::string s = format("%zu bytes of %s at 0x%llx made by %s", a.size, a.registered ? "registered host memory" : places[a.place],
-                           (unsigned long long)a.base, a.made_by.c_str());
+    std::string s =
+        format("%zu bytes of %s at 0x%llx made by %s", a.size, a.registered ? "registered host memory" : places[a.place],
+               (unsigned long long)a.base, a.made_by.c_str());
     if (a.freed) s += ", freed by " + a.freed_by;
     return s;
 }
@@ -140,15 +141,18 @@ std::string describe(const Allocation& a) {
 // describe names an address: what it belongs to, or belonged to.
 std::string describe(uint64_t p) {
     if (AllocationRef a = find_allocation(p)) {
-        if (p < a->base) return format("0x%llx, %llu bytes before ", (unsigned long long)p, (unsigned long long)(a->base - p)) + describe(*a);
+        if (p < a->base)
+            return format("0x%llx, %llu bytes before ", (unsigned long long)p, (unsigned long long)(a->base - p)) +
+                   describe(*a);
         return format("0x%llx, byte %llu of ", (unsigned long long)p, (unsigned long long)(p - a->base)) + describe(*a);
     }
     auto r = g.reservations.upper_bound(p);
     if (r != g.reservations.begin()) {
         --r;
         if (p < r->first + r->second.size)
-            return format("0x%llx, byte %llu of %zu bytes of addresses made by %s, where nothing is mapped with access", (unsigned long long)p,
-                          (unsigned long long)(p - r->first), r->second.size, r->second.made_by.c_str());
+            return format("0x%llx, byte %llu of %zu bytes of addresses made by %s, where nothing is mapped with access",
+                          (unsigned long long)p, (unsigned long long)(p - r->first), r->second.size,
+                          r->second.made_by.c_str());
     }
     return format("0x%llx, which belongs to no allocation", (unsigned long long)p);
 }
@@ -193,7 +197,8 @@ void forget_memory(const ContextRef& ctx) {
         if (ctx->sticky == CUDA_SUCCESS) g.lost.push_back(describe(*a) + ", alive when its context was destroyed");
         retire(a, "the end of its context");
     }
-    for (auto i = g.registered.begin(); i != g.registered.end();) i = i->second->ctx == ctx ? g.registered.erase(i) : std::next(i);
+    for (auto i = g.registered.begin(); i != g.registered.end();)
+        i = i->second->ctx == ctx ? g.registered.erase(i) : std::next(i);
 }
 
 }  // namespace fake

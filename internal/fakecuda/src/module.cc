@@ -12,7 +12,8 @@ using FunctionRef = std::shared_ptr<fake::Function>;
 enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE = 4, JIT_ERROR_LOG = 5, JIT_ERROR_LOG_SIZE = 6 };
 
 // fill_log writes text into the buffer that an option names, and its length into the option for the size.
-static void fill_log(const std::string& text, unsigned n, const int* options, void** values, int buffer_option, int size_option) {
+static void fill_log(const std::string& text, unsigned n, const int* options, void** values, int buffer_option,
+                     int size_option) {
     char* buffer = nullptr;
     void** size = nullptr;
     for (unsigned i = 0; i < n; i++) {
@@ -148,7 +149,16 @@ EXPORT CUresult cuFuncGetAttribute(int* out, int attribute, CUfunction h) {
     FunctionRef f;
     if (CUresult r = find_function(call, h, &f)) return r;
     if (!out) return CUDA_ERROR_INVALID_VALUE;
-    const int values[] = {f->entry.max_threads, (int)f->entry.static_shared, 0, 0, REGISTERS, f->module->ptx_version, g.knobs.compute, 0, f->max_dynamic, f->carveout};
+    const int values[] = {f->entry.max_threads,
+                          (int)f->entry.static_shared,
+                          0,
+                          0,
+                          REGISTERS,
+                          f->module->ptx_version,
+                          g.knobs.compute,
+                          0,
+                          f->max_dynamic,
+                          f->carveout};
     if (attribute < 0 || attribute > 9) return CUDA_ERROR_INVALID_VALUE;
     *out = values[attribute];
     return CUDA_SUCCESS;
@@ -158,9 +168,11 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction h, int attribute, int value) {
     API(CONTEXT);
     FunctionRef f;
     if (CUresult r = find_function(call, h, &f)) return r;
-    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= MAX_SHARED_OPTIN) return f->max_dynamic = value, CUDA_SUCCESS;
+    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= MAX_SHARED_OPTIN)
+        return f->max_dynamic = value, CUDA_SUCCESS;
     if (attribute == 9 && value >= -1 && value <= 100) return f->carveout = value, CUDA_SUCCESS;
-    return call.fail(CUDA_ERROR_INVALID_VALUE, format("attribute %d of %s cannot be %d", attribute, f->entry.name.c_str(), value));
+    return call.fail(CUDA_ERROR_INVALID_VALUE,
+                     format("attribute %d of %s cannot be %d", attribute, f->entry.name.c_str(), value));
 }
 
 EXPORT CUresult cuFuncSetCacheConfig(CUfunction h, int config) {
@@ -204,7 +216,8 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, CUfunction
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction h, size_t (*of_block)(int), size_t dynamic, int limit) {
+EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction h, size_t (*of_block)(int),
+                                                 size_t dynamic, int limit) {
     API(CONTEXT);
     FunctionRef f;
     if (CUresult r = find_function(call, h, &f)) return r;

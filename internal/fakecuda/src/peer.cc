@@ -41,16 +41,21 @@ EXPORT CUresult cuCtxDisablePeerAccess(CUcontext h) {
 // on_device reports whether p is memory of a device, as far as that is known.
 static bool on_device(uint64_t p, int device) {
     auto m = g.mappings.upper_bound(p);
-    if (m != g.mappings.begin() && p < std::prev(m)->first + std::prev(m)->second.size) return std::prev(m)->second.physical->device == device;
+    if (m != g.mappings.begin() && p < std::prev(m)->first + std::prev(m)->second.size)
+        return std::prev(m)->second.physical->device == device;
     AllocationRef a = fake::find_allocation(p);
     return !a || a->device == device;
 }
 
-static CUresult peer_copy(fake::Call& call, CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n, bool async, CUstream stream) {
+static CUresult peer_copy(fake::Call& call, CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n,
+                          bool async, CUstream stream) {
     ContextRef a = g.contexts.get(to), b = g.contexts.get(from);
-    if (!a || !b) return call.fail(CUDA_ERROR_INVALID_CONTEXT, "a context of a copy between devices does not exist (any more)");
-    if (!on_device(dst, a->device)) return call.fail(CUDA_ERROR_INVALID_VALUE, "the destination is on another device: " + fake::describe(dst));
-    if (!on_device(src, b->device)) return call.fail(CUDA_ERROR_INVALID_VALUE, "the source is on another device: " + fake::describe(src));
+    if (!a || !b)
+        return call.fail(CUDA_ERROR_INVALID_CONTEXT, "a context of a copy between devices does not exist (any more)");
+    if (!on_device(dst, a->device))
+        return call.fail(CUDA_ERROR_INVALID_VALUE, "the destination is on another device: " + fake::describe(dst));
+    if (!on_device(src, b->device))
+        return call.fail(CUDA_ERROR_INVALID_VALUE, "the source is on another device: " + fake::describe(src));
     return plain_copy(call, Side::DEVICE, dst, Side::DEVICE, src, n, async, stream);
 }
 
@@ -59,7 +64,8 @@ EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUc
     return peer_copy(call, dst, to, src, from, n, false, nullptr);
 }
 
-EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n, CUstream stream) {
+EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n,
+                                  CUstream stream) {
     API(CONTEXT);
     return peer_copy(call, dst, to, src, from, n, true, stream);
 }

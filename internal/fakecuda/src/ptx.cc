@@ -146,17 +146,23 @@ CUresult parse_ptx(const std::string& text, Module* m, std::string* log) {
     const std::string s = without_comments(text);
     const size_t version = s.find(".version"), target = s.find(".target");
     auto fail = [&](CUresult code, const std::string& why) { return *log = "ptxas fatal   : " + why, code; };
-    if (version == std::string::npos || target == std::string::npos) return fail(CUDA_ERROR_INVALID_PTX, "Missing .version or .target directive");
+    if (version == std::string::npos || target == std::string::npos)
+        return fail(CUDA_ERROR_INVALID_PTX, "Missing .version or .target directive");
     int major = 0, minor = 0, sm = 0;
     char arch = 0;
-    if (sscanf(s.c_str() + version, ".version %d.%d", &major, &minor) != 2) return fail(CUDA_ERROR_INVALID_PTX, "Cannot parse .version");
-    if (sscanf(s.c_str() + target, ".target sm_%d%c", &sm, &arch) < 1) return fail(CUDA_ERROR_INVALID_PTX, "Cannot parse .target");
+    if (sscanf(s.c_str() + version, ".version %d.%d", &major, &minor) != 2)
+        return fail(CUDA_ERROR_INVALID_PTX, "Cannot parse .version");
+    if (sscanf(s.c_str() + target, ".target sm_%d%c", &sm, &arch) < 1)
+        return fail(CUDA_ERROR_INVALID_PTX, "Cannot parse .target");
     const int newest = newest_ptx(g.knobs.driver_version);
     if (major * 10 + minor > newest)
-        return fail(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, format("Unsupported .version %d.%d; current version is '%d.%d'", major, minor, newest / 10, newest % 10));
+        return fail(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, format("Unsupported .version %d.%d; current version is '%d.%d'",
+                                                               major, minor, newest / 10, newest % 10));
     if (sm > g.knobs.compute || ((arch == 'a' || arch == 'f') && sm != g.knobs.compute))
-        return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, format("SM version specified by .target is higher than default SM version assumed: sm_%d%s on compute capability %d.%d", sm,
-                                                         arch == 'a' || arch == 'f' ? std::string(1, arch).c_str() : "", g.knobs.compute / 10, g.knobs.compute % 10));
+        return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, format("SM version specified by .target is higher than default SM version "
+                                                         "assumed: sm_%d%s on compute capability %d.%d",
+                                                         sm, arch == 'a' || arch == 'f' ? std::string(1, arch).c_str() : "",
+                                                         g.knobs.compute / 10, g.knobs.compute % 10));
     m->ptx_version = major * 10 + minor;
     m->target = sm;
     for (size_t i = s.find(".entry"); i != std::string::npos; i = s.find(".entry", i)) {

@@ -20,7 +20,8 @@ std::string mapped_range(uint64_t p, size_t n, bool* found) {
     if (p >= m->first + m->second.size) return "";
     *found = true;
     for (; m != g.mappings.end() && m->first <= at; ++m) {
-        if (m->second.access == CU_MEM_ACCESS_NONE) return format("%zu bytes at 0x%llx: no access was set", n, (unsigned long long)at);
+        if (m->second.access == CU_MEM_ACCESS_NONE)
+            return format("%zu bytes at 0x%llx: no access was set", n, (unsigned long long)at);
         at = m->first + m->second.size;
         if (at >= p + n) return "";
     }
@@ -68,7 +69,8 @@ static bool whole_mappings(uint64_t p, size_t n) {
 }
 
 static CUresult check_prop(const CUmemAllocationProp* prop) {
-    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.id < 0 || prop->location.id >= (int)g.devices.size()) return CUDA_ERROR_INVALID_DEVICE;
     if (prop->requestedHandleTypes & ~1) return CUDA_ERROR_NOT_SUPPORTED;
     return CUDA_SUCCESS;
@@ -86,7 +88,8 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocation
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t align, CUdeviceptr wanted, unsigned long long flags) {
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t align, CUdeviceptr wanted,
+                                    unsigned long long flags) {
     API(INIT);
     if (!out || size == 0 || size % UNIT || (align & (align - 1)) || flags) return CUDA_ERROR_INVALID_VALUE;
     (void)wanted;  // a hint
@@ -106,12 +109,14 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr p, size_t size) {
     if (r == g.reservations.end() || r->second.size != size)
         return call.fail(CUDA_ERROR_INVALID_VALUE, "not a whole reservation: " + fake::describe(p));
     auto m = g.mappings.lower_bound(p);
-    if (m != g.mappings.end() && m->first < p + size) return call.fail(CUDA_ERROR_INVALID_VALUE, "something is still mapped there");
+    if (m != g.mappings.end() && m->first < p + size)
+        return call.fail(CUDA_ERROR_INVALID_VALUE, "something is still mapped there");
     g.reservations.erase(r);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, const CUmemAllocationProp* prop,
+                            unsigned long long flags) {
     API(INIT);
     if (CUresult r = fake::check_prop(prop)) return r;
     if (!out || size == 0 || size % UNIT || flags) return CUDA_ERROR_INVALID_VALUE;
@@ -140,7 +145,8 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle h) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle h, unsigned long long flags) {
+EXPORT CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle h,
+                         unsigned long long flags) {
     API(INIT);
     auto p = g.physicals.get((void*)h);
     if (!p || p->refs == 0) return call.fail(CUDA_ERROR_INVALID_VALUE, "this memory handle does not exist (any more)");
@@ -162,7 +168,8 @@ EXPORT CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGeneri
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
     API(INIT);
-    if (!fake::whole_mappings(at, size)) return call.fail(CUDA_ERROR_INVALID_VALUE, "not whole mappings: " + fake::describe(at));
+    if (!fake::whole_mappings(at, size))
+        return call.fail(CUDA_ERROR_INVALID_VALUE, "not whole mappings: " + fake::describe(at));
     fake::close_range(at, size);
     for (auto m = g.mappings.find(at); m != g.mappings.end() && m->first < at + size; m = g.mappings.erase(m)) {
         m->second.physical->maps--;
@@ -174,14 +181,19 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
 EXPORT CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDesc* desc, size_t count) {
     API(INIT);
     if (!desc || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!fake::whole_mappings(at, size)) return call.fail(CUDA_ERROR_INVALID_VALUE, "not whole mappings: " + fake::describe(at));
+    if (!fake::whole_mappings(at, size))
+        return call.fail(CUDA_ERROR_INVALID_VALUE, "not whole mappings: " + fake::describe(at));
     int access = CU_MEM_ACCESS_NONE;
     for (size_t i = 0; i < count; i++) {
-        if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || (desc[i].flags != 0 && desc[i].flags != 1 && desc[i].flags != 3)) return CUDA_ERROR_INVALID_VALUE;
+        if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            (desc[i].flags != 0 && desc[i].flags != 1 && desc[i].flags != 3))
+            return CUDA_ERROR_INVALID_VALUE;
         if (desc[i].location.id < 0 || desc[i].location.id >= (int)g.devices.size()) return CUDA_ERROR_INVALID_DEVICE;
         access |= desc[i].flags;  // all devices share the mapping here: the widest access counts
     }
-    const int protection = access == CU_MEM_ACCESS_READWRITE ? PROT_READ | PROT_WRITE : access == CU_MEM_ACCESS_READ ? PROT_READ : PROT_NONE;
+    const int protection = access == CU_MEM_ACCESS_READWRITE ? PROT_READ | PROT_WRITE
+                           : access == CU_MEM_ACCESS_READ    ? PROT_READ
+                                                             : PROT_NONE;
     if (mprotect((void*)at, size, protection) != 0) return CUDA_ERROR_MAP_FAILED;
     for (auto m = g.mappings.find(at); m != g.mappings.end() && m->first < at + size; ++m) m->second.access = access;
     return CUDA_SUCCESS;
@@ -190,7 +202,8 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDes
 EXPORT CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location, CUdeviceptr p) {
     API(INIT);
     auto m = g.mappings.upper_bound(p);
-    if (!out || !location || m == g.mappings.begin() || p >= std::prev(m)->first + std::prev(m)->second.size) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || !location || m == g.mappings.begin() || p >= std::prev(m)->first + std::prev(m)->second.size)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = (unsigned long long)std::prev(m)->second.access;
     return CUDA_SUCCESS;
 }
@@ -199,7 +212,8 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, v
     API(INIT);
     const uint64_t p = (uint64_t)address;
     auto m = g.mappings.upper_bound(p);
-    if (!out || m == g.mappings.begin() || p >= std::prev(m)->first + std::prev(m)->second.size) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || m == g.mappings.begin() || p >= std::prev(m)->first + std::prev(m)->second.size)
+        return CUDA_ERROR_INVALID_VALUE;
     auto& physical = std::prev(m)->second.physical;
     physical->refs++;
     *out = physical->handle;

@@ -104,7 +104,8 @@ GK_KERNEL(64) void warp_operations(unsigned* out) {
     o[4] = __shfl_sync(~0u, lane * lane, 7);
     o[5] = __shfl_up_sync(~0u, lane, 3, 8);
     o[6] = __shfl_down_sync(~0u, lane, 3, 16);
-    o[7] = (unsigned)__shfl_xor_sync(~0u, (double)lane / 2, 5) + (unsigned)(float)__shfl_xor_sync(~0u, (gk::f16)(float)lane, 1);
+    o[7] =
+        (unsigned)__shfl_xor_sync(~0u, (double)lane / 2, 5) + (unsigned)(float)__shfl_xor_sync(~0u, (gk::f16)(float)lane, 1);
     // Parts of a warp meet on their own in divergent code.
     const unsigned half = lane < 16 ? 0xffffu : 0xffff0000u;
     if (lane < 16) {
@@ -132,8 +133,8 @@ GK_KERNEL(256) void early_end(const int* a, int* out, unsigned n) {
     out[t] = v;
 }
 
-// One warp multiplies a tile: C (16 x 8) = A (16 x 16, row-major) B (16 x 8, row-major), loaded by cp.async and ldmatrix. Mutant 5
-// does not wait for the copies.
+// One warp multiplies a tile: C (16 x 8) = A (16 x 16, row-major) B (16 x 8, row-major), loaded by cp.async and ldmatrix.
+// Mutant 5 does not wait for the copies.
 template <class T>
 GK_DEVICE inline void tile(const T* a, const T* b, float* c, T (&sa)[16][24], T (&sb)[16][8]) {
     const int lane = threadIdx.x;
@@ -239,8 +240,10 @@ GK_KERNEL(64) void two_barriers(int* out) {
 }
 
 GK_KERNEL(64) void never_meets(int* out) {
-    if (threadIdx.x % 2) __syncthreads();
-    else out[threadIdx.x] = __shfl_sync(~0u, 1, 0);
+    if (threadIdx.x % 2)
+        __syncthreads();
+    else
+        out[threadIdx.x] = __shfl_sync(~0u, 1, 0);
 }
 
 GK_KERNEL(32) void traps(const int* a, int* out) {

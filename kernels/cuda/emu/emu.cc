@@ -1,104 +1,17 @@
-// The engine: fibers, schedules, barriers, launches. emu_engine.h tells how it works.
-#include <pthread.h>
+// The engine: schedules, barriers, launches. emu_engine.h tells how it works.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "emu_engine.h"
 #include "emu_table.h"
 
 namespace gk {
 
-__thread Current current __attribute__((tls_model("initial-exec"), visibility("hidden")));
-static __thread Engine* own __attribute__((tls_model("initial-exec"))) = nullptr;
-
-// gk_switch saves the callee's registers on the stack, leaves its stack pointer in *save and goes on from load.
-extern "C" void gk_switch(void** save, void* load) __attribute__((visibility("hidden")));
-asm(R"(
-.text
-.hidden gk_switch
-.globl gk_switch
-.type gk_switch, @function
-gk_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-.size gk_switch, .-gk_switch
-)");
-
-static void fiber_main();
-
-// prepare makes a fiber begin at fiber_main when it is switched to. The stack is as after a call: 8 off a multiple of 16.
-static void prepare(Fiber* f) {
-    void** top = (void**)(f->stack + STACK);
-    *--top = nullptr;
-    *--top = (void*)fiber_main;
-    for (int i = 0; i < 6; i++) *--top = nullptr;
-    f->sp = top;
-}
-
-// new_fiber maps a stack with a page below it that cannot be touched.
-static Fiber* new_fiber(Engine* e) {
-    if (e->fibers == MAX_THREADS) abort();  // each thread has at most one
-    char* p = (char*)mmap(nullptr, STACK + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) abort();
-    mprotect(p, PAGE, PROT_NONE);
-    Fiber* f = &e->all[e->fibers++];
-    f->stack = p + PAGE;
-    prepare(f);
-    return f;
-}
-
-static Fiber* take_fiber(Engine* e) {
-    Fiber* f = e->free;
-    if (!f) return new_fiber(e);
-    e->free = f->next_free;
-    return f;
-}
-
-static void give_fiber(Engine* e, Fiber* f) {
-    f->next_free = e->free;
-    e->free = f;
-}
-
-static void free_engine(void* p) {
-    Engine* e = (Engine*)p;
-    for (int i = 0; i < e->fibers; i++) munmap(e->all[i].stack - PAGE, STACK + PAGE);
-    for (Warp* w : e->warps) free(w);
-    for (Copies& c : e->copies) free(c.list);
-    if (e->shared_memory) munmap(e->shared_memory, (size_t)SHARED_ARRAYS * SHARED_ROOM);
-    free(e->all);
-    free(e);
-    own = nullptr;
-}
-
-Engine* engine() {
-    if (own) return own;
-    static pthread_key_t key;
-    static const int made = pthread_key_create(&key, free_engine);
-    own = (Engine*)calloc(1, sizeof(Engine));
-    own->all = (Fiber*)calloc(MAX_THREADS, sizeof(Fiber));
-    if (made == 0) pthread_setspecific(key, own);
-    return own;
-}
-
 static void set_current(Engine* e, int t) {
-    current.thread = t;
-    current.thread_index = e->index[t];
+    current->thread = t;
+    current->thread_index = e->index[t];
 }
 
 // below and above are the lanes of a word on either side of a lane.
@@ -136,8 +49,9 @@ static void leave_block(Engine* e) {
 }
 
 static void set_message(Engine* e, int code, const char* format, va_list args) {
-    const Dim b = current.block_index, t = current.thread_index;
-    const int n = snprintf(e->message, sizeof e->message, "block (%u,%u,%u), thread (%u,%u,%u): ", b.x, b.y, b.z, t.x, t.y, t.z);
+    const Dim b = current->block_index, t = current->thread_index;
+    const int n =
+        snprintf(e->message, sizeof e->message, "block (%u,%u,%u), thread (%u,%u,%u): ", b.x, b.y, b.z, t.x, t.y, t.z);
     vsnprintf(e->message + n, sizeof e->message - n, format, args);
     e->code = code;
 }
@@ -145,9 +59,9 @@ static void set_message(Engine* e, int code, const char* format, va_list args) {
 void fail(int code, const char* format, ...) {
     va_list args;
     va_start(args, format);
-    set_message(own, code, format, args);
+    set_message(own(), code, format, args);
     va_end(args);
-    leave_block(own);
+    leave_block(own());
     __builtin_unreachable();
 }
 
@@ -155,14 +69,14 @@ void fail(int code, const char* format, ...) {
 void fail_block(int code, const char* format, ...) {
     va_list args;
     va_start(args, format);
-    set_message(own, code, format, args);
+    set_message(own(), code, format, args);
     va_end(args);
 }
 
 [[noreturn]] static void deadlock(Engine* e) {
     if (e->waiting)
-        fail(LAUNCH_FAILED, "deadlock: %d of %d threads wait at the barrier in %s:%d, the others for lanes of their warp", e->waiting, e->live,
-             e->file, e->line);
+        fail(LAUNCH_FAILED, "deadlock: %d of %d threads wait at the barrier in %s:%d, the others for lanes of their warp",
+             e->waiting, e->live, e->file, e->line);
     fail(LAUNCH_FAILED, "deadlock: lanes of a warp wait for others that wait elsewhere");
 }
 
@@ -175,14 +89,14 @@ static void resume(Engine* e, int n, void** save) {
 }
 
 void suspend() {
-    Engine* e = own;
-    const int n = next_after(e, current.thread);
+    Engine* e = own();
+    const int n = next_after(e, current->thread);
     if (n < 0) deadlock(e);
-    if (n == current.thread) return;
+    if (n == current->thread) return;
     resume(e, n, &e->running->sp);
 }
 
-void wake(int warp, unsigned lanes) { own->runnable[warp] |= lanes; }
+void wake(int warp, unsigned lanes) { own()->runnable[warp] |= lanes; }
 
 static int release_barrier(Engine* e) {
     const int r = e->result[e->parity] = e->count;
@@ -196,8 +110,8 @@ static int release_barrier(Engine* e) {
 }
 
 int barrier(int p, const char* file, int line) {
-    Engine* e = own;
-    const int t = current.thread;
+    Engine* e = own();
+    const int t = current->thread;
     if (e->waiting && (line != e->line || strcmp(file, e->file) != 0))
         fail(LAUNCH_FAILED, "threads of one block wait at two barriers: %s:%d and %s:%d", e->file, e->line, file, line);
     e->file = file;
@@ -217,20 +131,20 @@ static void thread_ended(Engine* e, int t) {
     e->fiber[t] = nullptr;
     e->runnable[t / WARP] &= ~bit;
     e->alive[t / WARP] &= ~bit;
-    e->copies[t].count = e->copies[t].group = 0;
+    if (e->copies[t].group | e->copies[t].count) e->copies[t].count = e->copies[t].group = 0;
     --e->live;
     if (e->waiting && e->waiting == e->live) release_barrier(e);
-    lane_ended(e, t / WARP, bit);
+    if (e->warps[t / WARP] && e->warps[t / WARP]->used) lane_ended(e, t / WARP, bit);
 }
 
 // fiber_main runs threads to their ends, one after the other, while they have not begun elsewhere.
-static void fiber_main() {
-    Engine* e = own;
+void fiber_main() {
+    Engine* e = own();
     for (;;) {
         e->call(e->launch->args);
         Fiber* const me = e->running;
-        thread_ended(e, current.thread);
-        const int n = next_after(e, current.thread);
+        thread_ended(e, current->thread);
+        const int n = next_after(e, current->thread);
         if (n < 0 && e->live > 0) deadlock(e);
         if (n >= 0 && !e->fiber[n]) {
             e->fiber[n] = me;
@@ -238,8 +152,10 @@ static void fiber_main() {
             continue;
         }
         give_fiber(e, me);
-        if (n < 0) gk_switch(&me->sp, e->main_sp);
-        else resume(e, n, &me->sp);
+        if (n < 0)
+            gk_switch(&me->sp, e->main_sp);
+        else
+            resume(e, n, &me->sp);
     }
 }
 
@@ -254,16 +170,19 @@ static void start_launch(Engine* e, const gk_launch* l, void (*call)(void**)) {
         prepare(&e->all[i]);
         give_fiber(e, &e->all[i]);
     }
+    memset(e->fiber, 0, sizeof e->fiber);
+    for (Copies& c : e->copies) c.count = c.group = 0;
     for (int t = 0; t < e->threads; t++)
         e->index[t] = {t % l->block[0], t / l->block[0] % l->block[1], t / (l->block[0] * l->block[1])};
-    current.block_dim = {l->block[0], l->block[1], l->block[2]};
-    current.grid_dim = {l->grid[0], l->grid[1], l->grid[2]};
+    current->block_dim = {l->block[0], l->block[1], l->block[2]};
+    current->grid_dim = {l->grid[0], l->grid[1], l->grid[2]};
     start_shared(e);
 }
 
 static void start_block(Engine* e, uint64_t b) {
     const unsigned* grid = e->launch->grid;
-    current.block_index = {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]), (unsigned)(b / ((uint64_t)grid[0] * grid[1]))};
+    current->block_index = {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]),
+                            (unsigned)(b / ((uint64_t)grid[0] * grid[1]))};
     e->live = e->threads;
     e->waiting = e->count = e->parity = 0;
     for (int w = 0; w < MAX_WARPS; w++) {
@@ -272,8 +191,6 @@ static void start_block(Engine* e, uint64_t b) {
         e->at_barrier[w] = 0;
         if (e->warps[w]) e->warps[w]->used = 0;
     }
-    memset(e->fiber, 0, sizeof e->fiber);
-    for (int t = 0; t < e->threads; t++) e->copies[t].count = e->copies[t].group = 0;
     poison_shared(e);
 }
 
@@ -292,7 +209,9 @@ int run_launch(const gk_launch* l, void (*call)(void**)) {
 
 static Registration* registrations;
 
-Registration::Registration(const gk_kernel* kernels, int count) : kernels(kernels), count(count), next(registrations) { registrations = this; }
+Registration::Registration(const gk_kernel* kernels, int count) : kernels(kernels), count(count), next(registrations) {
+    registrations = this;
+}
 
 }  // namespace gk
 
@@ -313,18 +232,20 @@ extern "C" __attribute__((visibility("default"))) const gk_kernel* gk_kernels(in
 }
 
 extern "C" __attribute__((visibility("default"))) size_t gk_where(uint64_t address, char* out, size_t room) {
-    const gk::Engine* e = gk::own;
+    const gk::Engine* e = gk::own();
     if (!e || room == 0) return 0;
-    const gk::Dim b = gk::current.block_index, t = gk::current.thread_index;
+    const gk::Dim b = gk::current->block_index, t = gk::current->thread_index;
     int n = snprintf(out, room, ", block (%u,%u,%u), thread (%u,%u,%u)", b.x, b.y, b.z, t.x, t.y, t.z);
     const int i = gk::array_of(e, address);
     if (i >= 0) {
         const gk::SharedArray& a = e->arrays[i];
-        n += snprintf(out + n, room - n, ", byte %lld of shared array %s of %zu bytes", (long long)(address - (uint64_t)a.start), a.name, a.bytes);
+        n += snprintf(out + n, room - n, ", byte %lld of shared array %s of %zu bytes",
+                      (long long)(address - (uint64_t)a.start), a.name, a.bytes);
     }
     for (int i = 0; i < e->fibers; i++) {
         const uint64_t stack = (uint64_t)e->all[i].stack;
-        if (address >= stack - gk::PAGE && address < stack) n += snprintf(out + n, room - n, ", stack overflow: a thread has %d KiB", gk::STACK >> 10);
+        if (address >= stack - gk::PAGE && address < stack)
+            n += snprintf(out + n, room - n, ", stack overflow: a thread has %d KiB", gk::STACK >> 10);
     }
     return (size_t)n;
 }

@@ -29,15 +29,21 @@ int barrier(int p, const char* file, int line);
 
 enum { ILLEGAL_ADDRESS = 700, ASSERT = 710, MISALIGNED = 716, LAUNCH_FAILED = 719 };
 
-inline int lane() { return current.thread % WARP; }
+inline int lane() { return current->thread % WARP; }
 
 }  // namespace gk
 
 // The place of a barrier is that of its call.
 inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { gk::barrier(0, file, line); }
-inline int __syncthreads_count(int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return gk::barrier(p != 0, file, line); }
-inline int __syncthreads_or(int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return gk::barrier(p != 0, file, line) != 0; }
-inline int __syncthreads_and(int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return gk::barrier(p == 0, file, line) == 0; }
+inline int __syncthreads_count(int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return gk::barrier(p != 0, file, line);
+}
+inline int __syncthreads_or(int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return gk::barrier(p != 0, file, line) != 0;
+}
+inline int __syncthreads_and(int p, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return gk::barrier(p == 0, file, line) == 0;
+}
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
@@ -125,15 +131,33 @@ inline T reduce(unsigned mask, T x, F f) {
 
 }  // namespace gk
 
-inline int __reduce_add_sync(unsigned m, int x) { return (int)gk::reduce(m, (unsigned)x, [](unsigned a, unsigned b) { return a + b; }); }
-inline unsigned __reduce_add_sync(unsigned m, unsigned x) { return gk::reduce(m, x, [](unsigned a, unsigned b) { return a + b; }); }
-inline int __reduce_min_sync(unsigned m, int x) { return gk::reduce(m, x, [](int a, int b) { return a < b ? a : b; }); }
-inline unsigned __reduce_min_sync(unsigned m, unsigned x) { return gk::reduce(m, x, [](unsigned a, unsigned b) { return a < b ? a : b; }); }
-inline int __reduce_max_sync(unsigned m, int x) { return gk::reduce(m, x, [](int a, int b) { return a > b ? a : b; }); }
-inline unsigned __reduce_max_sync(unsigned m, unsigned x) { return gk::reduce(m, x, [](unsigned a, unsigned b) { return a > b ? a : b; }); }
-inline unsigned __reduce_and_sync(unsigned m, unsigned x) { return gk::reduce(m, x, [](unsigned a, unsigned b) { return a & b; }); }
-inline unsigned __reduce_or_sync(unsigned m, unsigned x) { return gk::reduce(m, x, [](unsigned a, unsigned b) { return a | b; }); }
-inline unsigned __reduce_xor_sync(unsigned m, unsigned x) { return gk::reduce(m, x, [](unsigned a, unsigned b) { return a ^ b; }); }
+inline int __reduce_add_sync(unsigned m, int x) {
+    return (int)gk::reduce(m, (unsigned)x, [](unsigned a, unsigned b) { return a + b; });
+}
+inline unsigned __reduce_add_sync(unsigned m, unsigned x) {
+    return gk::reduce(m, x, [](unsigned a, unsigned b) { return a + b; });
+}
+inline int __reduce_min_sync(unsigned m, int x) {
+    return gk::reduce(m, x, [](int a, int b) { return a < b ? a : b; });
+}
+inline unsigned __reduce_min_sync(unsigned m, unsigned x) {
+    return gk::reduce(m, x, [](unsigned a, unsigned b) { return a < b ? a : b; });
+}
+inline int __reduce_max_sync(unsigned m, int x) {
+    return gk::reduce(m, x, [](int a, int b) { return a > b ? a : b; });
+}
+inline unsigned __reduce_max_sync(unsigned m, unsigned x) {
+    return gk::reduce(m, x, [](unsigned a, unsigned b) { return a > b ? a : b; });
+}
+inline unsigned __reduce_and_sync(unsigned m, unsigned x) {
+    return gk::reduce(m, x, [](unsigned a, unsigned b) { return a & b; });
+}
+inline unsigned __reduce_or_sync(unsigned m, unsigned x) {
+    return gk::reduce(m, x, [](unsigned a, unsigned b) { return a | b; });
+}
+inline unsigned __reduce_xor_sync(unsigned m, unsigned x) {
+    return gk::reduce(m, x, [](unsigned a, unsigned b) { return a ^ b; });
+}
 
 // Atomics are true ones: blocks may run on several OS threads, and streams do.
 typedef unsigned long long gk_ull;
@@ -156,24 +180,46 @@ inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_R
 inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 inline gk_ull atomicAdd(gk_ull* p, gk_ull v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 inline long atomicAdd(long* p, long v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-inline float atomicAdd(float* p, float v) { return gk::change(p, [v](float x) { return x + v; }); }
-inline double atomicAdd(double* p, double v) { return gk::change(p, [v](double x) { return x + v; }); }
-inline gk::f16 atomicAdd(gk::f16* p, gk::f16 v) { return gk::change(p, [v](gk::f16 x) { return (gk::f16)((float)x + (float)v); }); }
-inline gk::bf16 atomicAdd(gk::bf16* p, gk::bf16 v) { return gk::change(p, [v](gk::bf16 x) { return (gk::bf16)((float)x + (float)v); }); }
+inline float atomicAdd(float* p, float v) {
+    return gk::change(p, [v](float x) { return x + v; });
+}
+inline double atomicAdd(double* p, double v) {
+    return gk::change(p, [v](double x) { return x + v; });
+}
+inline gk::f16 atomicAdd(gk::f16* p, gk::f16 v) {
+    return gk::change(p, [v](gk::f16 x) { return (gk::f16)((float)x + (float)v); });
+}
+inline gk::bf16 atomicAdd(gk::bf16* p, gk::bf16 v) {
+    return gk::change(p, [v](gk::bf16 x) { return (gk::bf16)((float)x + (float)v); });
+}
 
-inline int atomicMin(int* p, int v) { return gk::change(p, [v](int x) { return x < v ? x : v; }); }
-inline unsigned atomicMin(unsigned* p, unsigned v) { return gk::change(p, [v](unsigned x) { return x < v ? x : v; }); }
-inline long atomicMin(long* p, long v) { return gk::change(p, [v](long x) { return x < v ? x : v; }); }
-inline int atomicMax(int* p, int v) { return gk::change(p, [v](int x) { return x > v ? x : v; }); }
-inline unsigned atomicMax(unsigned* p, unsigned v) { return gk::change(p, [v](unsigned x) { return x > v ? x : v; }); }
-inline long atomicMax(long* p, long v) { return gk::change(p, [v](long x) { return x > v ? x : v; }); }
+inline int atomicMin(int* p, int v) {
+    return gk::change(p, [v](int x) { return x < v ? x : v; });
+}
+inline unsigned atomicMin(unsigned* p, unsigned v) {
+    return gk::change(p, [v](unsigned x) { return x < v ? x : v; });
+}
+inline long atomicMin(long* p, long v) {
+    return gk::change(p, [v](long x) { return x < v ? x : v; });
+}
+inline int atomicMax(int* p, int v) {
+    return gk::change(p, [v](int x) { return x > v ? x : v; });
+}
+inline unsigned atomicMax(unsigned* p, unsigned v) {
+    return gk::change(p, [v](unsigned x) { return x > v ? x : v; });
+}
+inline long atomicMax(long* p, long v) {
+    return gk::change(p, [v](long x) { return x > v ? x : v; });
+}
 
 inline unsigned atomicAnd(unsigned* p, unsigned v) { return __atomic_fetch_and(p, v, __ATOMIC_RELAXED); }
 inline unsigned atomicOr(unsigned* p, unsigned v) { return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }
 inline unsigned atomicXor(unsigned* p, unsigned v) { return __atomic_fetch_xor(p, v, __ATOMIC_RELAXED); }
 inline int atomicExch(int* p, int v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
 inline unsigned atomicExch(unsigned* p, unsigned v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
-inline float atomicExch(float* p, float v) { return gk::change(p, [v](float) { return v; }); }
+inline float atomicExch(float* p, float v) {
+    return gk::change(p, [v](float) { return v; });
+}
 
 namespace gk {
 

@@ -54,7 +54,7 @@ struct SharedArray {
 
 enum { SHARED_ARRAYS = 16, SHARED_ROOM = 256 << 10, STATIC_LIMIT = 48 << 10 };
 
-struct Engine {
+struct Engine : Current {
     const gk_launch* launch;
     void (*call)(void**);
     int threads, live;
@@ -86,13 +86,22 @@ struct Engine {
     char message[512];
 };
 
-Engine* engine();
-void suspend();                    // runs other threads until this one is runnable again
+// gk_switch saves the callee's registers on the stack, leaves its stack pointer in *save and goes on from load.
+extern "C" void gk_switch(void** save, void* load) __attribute__((visibility("hidden")));
+
+inline Engine* own() { return static_cast<Engine*>(current); }  // of the OS thread, or null
+
+Engine* engine();        // own, made if it must be
+void fiber_main();       // where a fiber begins
+void prepare(Fiber* f);  // makes it begin there
+Fiber* take_fiber(Engine* e);
+void give_fiber(Engine* e, Fiber* f);
+void suspend();  // runs other threads until this one is runnable again
 void wake(int warp, unsigned lanes);
 void lane_ended(Engine* e, int warp, unsigned bit);
-void start_shared(Engine* e);      // of a launch
-void poison_shared(Engine* e);     // of a block
-void check_shared(Engine* e);      // at the end of a block
+void start_shared(Engine* e);   // of a launch
+void poison_shared(Engine* e);  // of a block
+void check_shared(Engine* e);   // at the end of a block
 int array_of(const Engine* e, uint64_t address);
 void fail_block(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -14,7 +14,7 @@ void cp_async(void* to, const void* from, int size, int bytes) {
     check_aligned(to, size, "cp.async, destination");
     check_aligned(from, size, "cp.async, source");
     if (bytes < 0 || bytes > size) fail(LAUNCH_FAILED, "cp.async of %d bytes reads %d", size, bytes);
-    Copies& c = engine()->copies[current.thread];
+    Copies& c = engine()->copies[current->thread];
     if (c.count == c.room) {
         c.room = c.room ? 2 * c.room : 16;
         c.list = (Copy*)realloc(c.list, c.room * sizeof(Copy));
@@ -22,11 +22,11 @@ void cp_async(void* to, const void* from, int size, int bytes) {
     c.list[c.count++] = {to, from, size, bytes, c.group};
 }
 
-void cp_async_commit() { engine()->copies[current.thread].group++; }
+void cp_async_commit() { engine()->copies[current->thread].group++; }
 
 // cp_async_wait makes the copies of all but the newest groups.
 void cp_async_wait(int groups) {
-    Copies& c = engine()->copies[current.thread];
+    Copies& c = engine()->copies[current->thread];
     int kept = 0;
     for (int i = 0; i < c.count; i++) {
         const Copy& copy = c.list[i];

@@ -13,8 +13,8 @@ void cp_async_wait(int groups);
 // elements 2*(i%4) and 2*(i%4)+1 of row i/4 of matrix m or, transposed, of column i/4.
 void load_matrices(unsigned* r, int count, bool transposed, const void* row);
 
-// multiply is mma.sync with fp32 accumulators: D = A*B + D, by warp. Sums are exact and rounded once, which no GPU does: results
-// of a GPU differ in the last bits.
+// multiply is mma.sync with fp32 accumulators: D = A*B + D, by warp. Sums are made in double and rounded once, which no GPU
+// does: results of a GPU differ in the last bits.
 enum Format { F16, BF16, TF32 };
 void multiply(Format format, float* d, const unsigned* a, const unsigned* b);
 

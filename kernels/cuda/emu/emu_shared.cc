@@ -75,7 +75,8 @@ void check_shared(Engine* e) {
         const char* p = first_change(e->lowest[i], a.start - e->lowest[i]);
         if (!p) p = first_change(after, end_of(e, i) - after);
         if (!p) continue;
-        fail_block(ILLEGAL_ADDRESS, "the block wrote to byte %ld of shared array %s of %zu bytes", (long)(p - a.start), a.name, a.bytes);
+        fail_block(ILLEGAL_ADDRESS, "the block wrote to byte %ld of shared array %s of %zu bytes", (long)(p - a.start),
+                   a.name, a.bytes);
         return;
     }
 }

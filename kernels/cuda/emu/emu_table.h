@@ -45,5 +45,4 @@ struct Entry<F> {
 
 }  // namespace gk
 
-#define GK_ENTRY(name) \
-    { #name, gk::Entry<&name>::params, gk::Entry<&name>::sizes, gk::Entry<&name>::run }
+#define GK_ENTRY(name) {#name, gk::Entry<&name>::params, gk::Entry<&name>::sizes, gk::Entry<&name>::run}

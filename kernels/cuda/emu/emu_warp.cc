@@ -38,13 +38,15 @@ static void complete(Warp* w, int warp, int i) {
 
 Phase* meet(int operation, unsigned mask, const unsigned* words, int n, void (*combine)(Phase*)) {
     Engine* e = engine();
-    const int t = current.thread, warp = t / WARP, me = t % WARP;
+    const int t = current->thread, warp = t / WARP, me = t % WARP;
     const unsigned bit = 1u << me;
-    if (!(mask & bit)) fail(LAUNCH_FAILED, "lane %d takes part in a warp operation with mask 0x%08x, where it is not in", me, mask);
+    if (!(mask & bit))
+        fail(LAUNCH_FAILED, "lane %d takes part in a warp operation with mask 0x%08x, where it is not in", me, mask);
     Warp* w = warp_of(e, warp);
     const int i = find_phase(w, mask, operation);
     Phase* p = &w->phases[i];
-    if (p->operation != operation) fail(LAUNCH_FAILED, "lanes of a warp meet for different operations with mask 0x%08x", mask);
+    if (p->operation != operation)
+        fail(LAUNCH_FAILED, "lanes of a warp meet for different operations with mask 0x%08x", mask);
     w->combine[i] = combine;
     for (int k = 0; k < n; k++) p->words[me][k] = words[k];
     p->arrived |= bit;
@@ -61,14 +63,13 @@ Phase* meet(int operation, unsigned mask, const unsigned* words, int n, void (*c
 void leave(Phase* p) {
     p->left |= 1u << lane();
     if (p->left != p->arrived) return;
-    Warp* w = engine()->warps[current.thread / WARP];
+    Warp* w = engine()->warps[current->thread / WARP];
     w->used &= ~(1ull << (p - w->phases));
 }
 
-// lane_ended completes what waited for a lane that has ended without coming.
+// lane_ended completes what waited for a lane that has ended without coming. The warp has phases in use.
 void lane_ended(Engine* e, int warp, unsigned bit) {
     Warp* w = e->warps[warp];
-    if (!w) return;
     for (uint64_t rest = w->used; rest; rest &= rest - 1) {
         const int i = __builtin_ctzll(rest);
         const Phase& p = w->phases[i];

@@ -13,14 +13,15 @@
 //	    if (i < n) c[i] = a[i] + b[i];
 //	}
 //
-// where 256 is the largest number of threads of a block. Functions that kernels call are marked GK_DEVICE.
+// where 256 is the largest number of threads of a block; a second number is the least number of blocks that must fit on a
+// multiprocessor at a time, which limits registers. Functions that kernels call are marked GK_DEVICE.
 //
 // What it may use: threadIdx, blockIdx, blockDim, gridDim, warpSize; __syncthreads and its _count, _and, _or forms;
 // __syncwarp; __shfl_sync, _up, _down, _xor for 2, 4 and 8 byte types; __ballot_sync, __any_sync, __all_sync,
-// __match_any_sync; __reduce_*_sync; atomics; __threadfence; gk::f16, gk::bf16 and gk::vec (gk_types.h); tensor core and asynchronous
-// copy wrappers (gk_cp_async*, gk_ldmatrix*, gk_mma_*); #pragma unroll; __builtin_ functions that need no library on the GPU (fmaf, sqrtf,
-// floorf, ceilf, truncf, rintf, fminf, fmaxf, copysignf, fabsf). exp, log and the like do not exist on the GPU without
-// libdevice: kernels bring their own, built of fma.
+// __match_any_sync; __reduce_*_sync; atomics; __threadfence; gk::f16, gk::bf16 and gk::vec (gk_types.h); tensor core and
+// asynchronous copy wrappers (gk_cp_async*, gk_ldmatrix*, gk_mma_*); #pragma unroll; __builtin_ functions that need no
+// library on the GPU (fmaf, sqrtf, floorf, ceilf, truncf, rintf, fminf, fmaxf, copysignf, fabsf). exp, log and the like do
+// not exist on the GPU without libdevice: kernels bring their own, built of fma.
 //
 // Shared memory is declared with a macro, since the emulator must know of it:
 //

@@ -87,8 +87,12 @@ GK_FN int atomicExch(int* p, int v) { return __nvvm_atom_xchg_gen_i(p, v); }
 GK_FN unsigned atomicExch(unsigned* p, unsigned v) { return (unsigned)__nvvm_atom_xchg_gen_i((int*)p, (int)v); }
 GK_FN float atomicExch(float* p, float v) { return gk_bits<float>(__nvvm_atom_xchg_gen_i((int*)p, gk_bits<int>(v))); }
 GK_FN int atomicCAS(int* p, int want, int v) { return __nvvm_atom_cas_gen_i(p, want, v); }
-GK_FN unsigned atomicCAS(unsigned* p, unsigned want, unsigned v) { return (unsigned)__nvvm_atom_cas_gen_i((int*)p, (int)want, (int)v); }
-GK_FN gk_ull atomicCAS(gk_ull* p, gk_ull want, gk_ull v) { return (gk_ull)__nvvm_atom_cas_gen_ll((long long*)p, (long long)want, (long long)v); }
+GK_FN unsigned atomicCAS(unsigned* p, unsigned want, unsigned v) {
+    return (unsigned)__nvvm_atom_cas_gen_i((int*)p, (int)want, (int)v);
+}
+GK_FN gk_ull atomicCAS(gk_ull* p, gk_ull want, gk_ull v) {
+    return (gk_ull)__nvvm_atom_cas_gen_ll((long long*)p, (long long)want, (long long)v);
+}
 GK_FN uint16_t atomicCAS(uint16_t* p, uint16_t want, uint16_t v) {
     uint16_t before;
     asm volatile("atom.cas.b16 %0, [%1], %2, %3;" : "=h"(before) : "l"(p), "h"(want), "h"(v) : "memory");

@@ -1,16 +1,21 @@
 // Asynchronous copies and tensor cores for PTX (sm_80). emu_mma.h says what each does.
 #pragma once
 
-GK_FN uint32_t gk_shared_address(const void* p) { return (uint32_t)(uintptr_t)(__attribute__((address_space(3))) const void*)p; }
+GK_FN uint32_t gk_shared_address(const void* p) {
+    return (uint32_t)(uintptr_t)(__attribute__((address_space(3))) const void*)p;
+}
 
 // A size of 16 goes around L1. Bytes is how many are read; the rest of the destination becomes zero.
 template <int SIZE>
 GK_FN void gk_cp_async(void* to, const void* from, int bytes = SIZE) {
     static_assert(SIZE == 4 || SIZE == 8 || SIZE == 16, "cp.async copies 4, 8 or 16 bytes");
     if constexpr (SIZE == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(gk_shared_address(to)), "l"(from), "r"(bytes) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(gk_shared_address(to)), "l"(from), "r"(bytes)
+                     : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(gk_shared_address(to)), "l"(from), "n"(SIZE), "r"(bytes) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(gk_shared_address(to)), "l"(from), "n"(SIZE),
+                     "r"(bytes)
+                     : "memory");
 }
 GK_FN void gk_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
@@ -19,10 +24,16 @@ GK_FN void gk_cp_async_wait() {
 }
 
 GK_FN void gk_ldmatrix_x1(uint32_t (&r)[1], const void* row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(gk_shared_address(row)) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(r[0])
+                 : "r"(gk_shared_address(row))
+                 : "memory");
 }
 GK_FN void gk_ldmatrix_x2(uint32_t (&r)[2], const void* row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(gk_shared_address(row)) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(gk_shared_address(row))
+                 : "memory");
 }
 GK_FN void gk_ldmatrix_x4(uint32_t (&r)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -31,10 +42,16 @@ GK_FN void gk_ldmatrix_x4(uint32_t (&r)[4], const void* row) {
                  : "memory");
 }
 GK_FN void gk_ldmatrix_x1_trans(uint32_t (&r)[1], const void* row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(gk_shared_address(row)) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+                 : "=r"(r[0])
+                 : "r"(gk_shared_address(row))
+                 : "memory");
 }
 GK_FN void gk_ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(gk_shared_address(row)) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(gk_shared_address(row))
+                 : "memory");
 }
 GK_FN void gk_ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

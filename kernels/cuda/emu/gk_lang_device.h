@@ -7,18 +7,18 @@
 #define __constant__ __attribute__((constant))
 #define __forceinline__ __attribute__((always_inline)) inline
 
-#define GK_KERNEL(threads) extern "C" __attribute__((global, launch_bounds(threads)))
+#define GK_KERNEL(...) extern "C" __attribute__((global, launch_bounds(__VA_ARGS__)))
 #define GK_DEVICE __attribute__((device))
 #define GK_FN static inline __attribute__((device, always_inline))
 #define GK_METHOD inline __attribute__((device, always_inline))
 
 #define GK_SHARED_ARR(T, name, dims) __attribute__((shared, aligned(16))) T name dims
-#define GK_DYN_SHARED(T, name)                                                   \
+#define GK_DYN_SHARED(T, name)                                                     \
     extern __attribute__((shared, aligned(16))) unsigned char gk_dynamic_shared[]; \
     T* const name = (T*)gk_dynamic_shared
 
 // threadIdx and its kind: reading .x reads the special register.
-#define GK_SREG(dim, read) \
+#define GK_SREG(dim, read)                                 \
     __declspec(property(get = gk_get_##dim)) unsigned dim; \
     static inline __attribute__((device, always_inline)) unsigned gk_get_##dim() { return read(); }
 

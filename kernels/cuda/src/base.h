@@ -146,10 +146,32 @@ template <> FN bf16 round_to<bf16>(f64 v) { return put<bf16>(odd_float(v)); }
 FN bool finite(f32 v) { return v - v == 0; }
 FN bool finite(f64 v) { return v - v == 0; }
 
-// Out of range: the first thread that finds an index outside of 0..size-1 leaves a note: {1, index, place}.
-FN void complain(u64* note, i64 index, u32 place) {
-    if (atomicCAS(note, 0ull, 1ull) == 0) {
-        note[1] = (u64)index;
-        note[2] = place;
-    }
+// What this thread wrote is seen by the host before what it writes next.
+FN void system_fence() {
+#if defined(__CUDA_ARCH__)
+    __nvvm_membar_sys();
+#else
+    __threadfence();
+#endif
+}
+
+// A note of an index out of range, for the host, which finds it after its next wait: state, operation, index, place, size. The
+// first thread that finds one takes the note, writes, and then says that it is written; until the host has read it, others
+// are dropped. The memory is the host's.
+struct Note {
+    u64* words;
+    u64 operation;
+};
+
+enum : u64 { NOTE_FREE = 0, NOTE_TAKEN = 1, NOTE_WRITTEN = 2 };
+
+FN void complain(const Note& note, i64 index, u64 place, u64 size) {
+    if (atomicCAS(note.words, NOTE_FREE, NOTE_TAKEN) != NOTE_FREE) return;
+    volatile u64* w = note.words;
+    w[1] = note.operation;
+    w[2] = (u64)index;
+    w[3] = place;
+    w[4] = size;
+    system_fence();
+    w[0] = NOTE_WRITTEN;
 }

@@ -9,7 +9,7 @@ struct Entry { u32 index, place; };
 // Sorts n indices by one block: by radix, 4 bits a pass, least bits first. Each thread owns a stretch of the entries, so that
 // order among equal digits is kept. from and to have n entries each; after the last pass the result is in from. Indices
 // outside of 0..size-1 are noted and count as 0.
-KERNEL index_sort(u32 n, const i64* index, i64 stride, i64 size, u32 passes, Entry* from, Entry* to, u64* note) {
+KERNEL index_sort(u32 n, const i64* index, i64 stride, i64 size, u32 passes, Entry* from, Entry* to, Note note) {
     GK_SHARED_ARR(u32, counts, [16 * THREADS]);
     GK_SHARED_ARR(u32, sums, [THREADS]);
     u32 tid = threadIdx.x, stretch = (n + THREADS - 1) / THREADS;
@@ -17,7 +17,7 @@ KERNEL index_sort(u32 n, const i64* index, i64 stride, i64 size, u32 passes, Ent
     for (u32 i = lo; i < hi; i++) {
         i64 x = index[(i64)i * stride];
         if (x < 0 || x >= size) {
-            complain(note, x, i);
+            complain(note, x, i, size);
             x = 0;
         }
         from[i] = Entry{(u32)x, i};

@@ -46,7 +46,7 @@ template <class T, class C> FN void product(const Product<C>& p, T* dst, const T
             fetch<T>(ra, la, a, p.a.row, p.a.column, i0, p.m, k0 + DEPTH, p.k);
             fetch<T>(rb, lb, b, p.b.column, p.b.row, j0, p.n, k0 + DEPTH, p.k);
         }
-#pragma unroll
+#pragma unroll 4
         for (u32 d = 0; d < DEPTH; d++) {
             C u[4], v[4];
 #pragma unroll
@@ -68,21 +68,19 @@ template <class T, class C> FN void product(const Product<C>& p, T* dst, const T
 }
 
 template <class T, class C> FN void products(const Product<C>& p, T* dst, const T* a, const T* b, const T* c, C* as, C* bs) {
-    for (u32 z = blockIdx.z; z < p.batch.total; z += gridDim.z) {
-        i64 at[4];
-        seek<4>(p.batch, z, at);
-        product<T>(p, dst + at[0], a + at[1], b + at[2], c + at[3], as, bs);
-    }
+    i64 at[4];
+    seek<4>(p.batch, p.first + blockIdx.z, at);
+    product<T>(p, dst + at[0], a + at[1], b + at[2], c + at[3], as, bs);
 }
 
-#define MATMUL(T, C)                                                                                                  \
-    KERNEL matmul_##T(Product<C> p, T* dst, const T* a, const T* b, const T* c) {                     \
+#define MATMUL(T, C, BLOCKS)                                                                                              \
+    GK_KERNEL(THREADS, BLOCKS) void matmul_##T(Product<C> p, T* dst, const T* a, const T* b, const T* c) {                     \
         GK_SHARED_ARR(C, as, [DEPTH * PITCH]);                                                                        \
         GK_SHARED_ARR(C, bs, [DEPTH * PITCH]);                                                                        \
         products<T, C>(p, dst, a, b, c, as, bs);                                                                      \
     }
 
-MATMUL(f32, f32)
-MATMUL(f64, f64)
-MATMUL(f16, f32)
-MATMUL(bf16, f32)
+MATMUL(f32, f32, 2)
+MATMUL(f64, f64, 2)
+MATMUL(f16, f32, 2)
+MATMUL(bf16, f32, 2)

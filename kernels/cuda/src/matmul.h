@@ -12,7 +12,8 @@ struct Stride2 { i64 row, column; };
 // The operands of batch are dst, a, b and c.
 template <class C> struct Product {
     Walk<4> batch;
-    u32 m, n, k, rest;
+    u32 m, n, k;
+    u32 first; // of the batch in this launch, for blocks of z 0: a loop over z would make the compiler keep addresses in registers
     Stride2 dst, a, b, c;
     C alpha, beta;
 };

@@ -66,13 +66,13 @@ template <class T> FN void turn(const Walk<2>& w, T* dst, const T* a, u32 rows, 
 }
 
 // The walk's operands are the output, the input without the indexed dimension, and the indices.
-template <class T> FN void index_select(const Walk<3>& w, T* dst, const T* a, const i64* index, i64 size, i64 stride, u64* note) {
+template <class T> FN void index_select(const Walk<3>& w, T* dst, const T* a, const i64* index, i64 size, i64 stride, Note note) {
     u32 i = blockIdx.x * THREADS * STEPS + threadIdx.x;
     for (u32 k = 0; k < STEPS && i < w.total; k++, i += THREADS) {
         i64 at[3];
         seek<3>(w, i, at);
         i64 x = index[at[2]];
-        if (x < 0 || x >= size) complain(note, x, i);
+        if (x < 0 || x >= size) complain(note, x, i, size);
         else dst[at[0]] = a[at[1] + x * stride];
     }
 }
@@ -88,7 +88,7 @@ template <class T> FN void index_select(const Walk<3>& w, T* dst, const T* a, co
         where_v<T>(n, dst, a, b, c, la, lb, lc);                                                                      \
     }                                                                                                                 \
     KERNEL where_##T##_s(Walk<4> w, T* dst, const u8* a, const T* b, const T* c) { where_s<T>(w, dst, a, b, c); } \
-    KERNEL index_select_##T(Walk<3> w, T* dst, const T* a, const i64* index, i64 size, i64 stride, u64* note) { \
+    KERNEL index_select_##T(Walk<3> w, T* dst, const T* a, const i64* index, i64 size, i64 stride, Note note) { \
         index_select<T>(w, dst, a, index, size, stride, note);                                                        \
     }
 

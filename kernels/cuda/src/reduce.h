@@ -17,20 +17,22 @@ struct Plan {
     u32 splits;
 };
 
+// Folds elements from, from+step, ... below to. Several loads are on their way at a time, each with an accumulator.
 template <class R, class T> FN typename R::A reduce_part(const Walk<1>& cut, const T* in, u32 from, u32 to, u32 step) {
     using C = Compute<T>;
-    typename R::A a[4];
+    constexpr u32 AHEAD = sizeof(typename R::A) > 8 ? 2 : 4;
+    typename R::A a[AHEAD];
 #pragma unroll
-    for (int k = 0; k < 4; k++) a[k] = R::start();
+    for (u32 k = 0; k < AHEAD; k++) a[k] = R::start();
     u32 j = from;
     if (cut.ndim <= 1) {
         i64 stride = cut.stride[0][0];
-        for (; j < to && to - j > 3 * step; j += 4 * step) { // four loads on their way at a time
-            C v[4];
+        for (; j < to && to - j > (AHEAD - 1) * step; j += AHEAD * step) {
+            C v[AHEAD];
 #pragma unroll
-            for (int k = 0; k < 4; k++) v[k] = get(in[(i64)(j + k * step) * stride]);
+            for (u32 k = 0; k < AHEAD; k++) v[k] = get(in[(i64)(j + k * step) * stride]);
 #pragma unroll
-            for (int k = 0; k < 4; k++) R::fold(a[k], v[k], j + k * step);
+            for (u32 k = 0; k < AHEAD; k++) R::fold(a[k], v[k], j + k * step);
         }
         for (; j < to; j += step) R::fold(a[0], (C)get(in[(i64)j * stride]), j);
     } else {
@@ -40,9 +42,8 @@ template <class R, class T> FN typename R::A reduce_part(const Walk<1>& cut, con
             R::fold(a[0], (C)get(in[at[0]]), j);
         }
     }
-    R::join(a[0], a[2]);
-    R::join(a[1], a[3]);
-    R::join(a[0], a[1]);
+#pragma unroll
+    for (u32 k = 1; k < AHEAD; k++) R::join(a[0], a[k]);
     return a[0];
 }
 

@@ -105,13 +105,13 @@ struct LogSoftmaxGrad {
 
 // Row n of the loss: -a[n, class], or 0 for the class to ignore. Classes outside of 0..classes-1 are noted.
 template <class T>
-FN void nll(u32 n, u32 classes, T* dst, const T* a, const i64* b, const Steps& step, i64 column, i64 ignore, u64* note) {
+FN void nll(u32 n, u32 classes, T* dst, const T* a, const i64* b, const Steps& step, i64 column, i64 ignore, Note note) {
     u32 r = blockIdx.x * THREADS + threadIdx.x;
     if (r >= n) return;
     i64 class_ = b[r * step.b];
     Compute<T> v = 0;
     if (class_ != ignore) {
-        if (class_ < 0 || class_ >= classes) return complain(note, class_, r);
+        if (class_ < 0 || class_ >= classes) return complain(note, class_, r, classes);
         v = -get(a[r * step.a + class_ * column]);
     }
     dst[r * step.dst] = put<T>(v);
@@ -119,12 +119,12 @@ FN void nll(u32 n, u32 classes, T* dst, const T* a, const i64* b, const Steps& s
 
 // The gradient: -a[n] at [n, class], else 0. One thread for each element of dst, of n rows and classes columns.
 template <class T>
-FN void nll_backward(u32 total, Div classes, T* dst, const T* a, const i64* b, const Steps& step, i64 column, i64 ignore, u64* note) {
+FN void nll_backward(u32 total, Div classes, T* dst, const T* a, const i64* b, const Steps& step, i64 column, i64 ignore, Note note) {
     u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= total) return;
     u32 r = quotient(classes, i), c = i - r * classes.size;
     i64 class_ = b[r * step.b];
-    if (c == 0 && class_ != ignore && (class_ < 0 || class_ >= classes.size)) complain(note, class_, r);
+    if (c == 0 && class_ != ignore && (class_ < 0 || class_ >= classes.size)) complain(note, class_, r, classes.size);
     Compute<T> v = 0;
     if (class_ == c && class_ != ignore) v = -get(a[r * step.a]);
     dst[r * step.dst + c * column] = put<T>(v);
@@ -136,11 +136,11 @@ FN void nll_backward(u32 total, Div classes, T* dst, const T* a, const i64* b, c
     ROWS(log_softmax, LogSoftmax, T)                                                                                  \
     ROWS(log_softmax_backward, LogSoftmaxGrad, T)                                                                     \
     KERNEL nll_loss_##T(u32 n, u32 classes, T* dst, const T* a, const i64* b, Steps step, i64 column, \
-                                         i64 ignore, u64* note) {                                                     \
+                                         i64 ignore, Note note) {                                                     \
         nll(n, classes, dst, a, b, step, column, ignore, note);                                                       \
     }                                                                                                                 \
     KERNEL nll_loss_backward_##T(u32 total, Div classes, T* dst, const T* a, const i64* b, Steps step, \
-                                                  i64 column, i64 ignore, u64* note) {                                \
+                                                  i64 column, i64 ignore, Note note) {                                \
         nll_backward(total, classes, dst, a, b, step, column, ignore, note);                                          \
     }
 

@@ -1,0 +1,11 @@
+package autograd_test
+
+import (
+	"testing"
+
+	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+)
+
+func TestGPU_ValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
+	checkGolden(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+//go:embed torch_replay.py
+var script string
+
+// torchOutput is what the script writes.
+type torchOutput struct {
+	Skipped string
+	Version string
+	Results []struct {
+		File         string
+		Pairs        int
+		Runs         []float64
+		OverheadNs   float64 `json:"overhead_ns"`
+		PeakReserved int64   `json:"peak_reserved_bytes"`
+		OOMs         int
+		LeftOut      int `json:"records_left_out"`
+	}
+}
+
+// addPyTorch measures PyTorch's allocator on the recorded programs, or notes why not. That is no failure: most machines have
+// no PyTorch with CUDA.
+func (r *report) addPyTorch(o options, spec device.Spec, all []program) error {
+	switch {
+	case spec.Kind != device.CUDA:
+		r.PyTorch = "left out: its caching allocator is for CUDA devices"
+		return nil
+	case o.python == "" || len(all) == 0:
+		r.PyTorch = "left out: it needs -python and -traces"
+		return nil
+	}
+	out, err := runPyTorch(o, spec.Index, all)
+	if err != nil {
+		r.PyTorch = "left out: " + err.Error()
+		return nil
+	}
+	return r.merge(out, all)
+}
+
+// runPyTorch runs the script.
+func runPyTorch(o options, index int, all []program) (*torchOutput, error) {
+	args := []string{"-", "--runs", strconv.Itoa(o.runs), "--pairs", strconv.Itoa(o.pairs), "--device", strconv.Itoa(index)}
+	for _, p := range all {
+		args = append(args, p.file)
+	}
+	var stdout, stderr bytes.Buffer
+	python := exec.Command(o.python, args...)
+	python.Stdin, python.Stdout, python.Stderr = strings.NewReader(script), &stdout, &stderr
+	if err := python.Run(); err != nil {
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return nil, fmt.Errorf("%s: %w: %s", o.python, err, lines[len(lines)-1])
+	}
+	out := &torchOutput{}
+	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
+		return nil, fmt.Errorf("%s wrote no JSON: %w", o.python, err)
+	}
+	if out.Skipped != "" {
+		return nil, errors.New(out.Skipped)
+	}
+	return out, nil
+}
+
+// merge puts PyTorch's results behind those of the same program.
+func (r *report) merge(out *torchOutput, all []program) error {
+	if len(out.Results) != len(all) {
+		return fmt.Errorf("PyTorch measured %d programs of %d", len(out.Results), len(all))
+	}
+	r.PyTorch = out.Version + "; times include the Python loop, which alone takes:"
+	var merged []*Result
+	for i, x := range r.Results {
+		merged = append(merged, x)
+		if i+1 < len(r.Results) && r.Results[i+1].Workload == x.Workload {
+			continue
+		}
+		for j, p := range all {
+			if p.name != x.Workload {
+				continue
+			}
+			t := out.Results[j]
+			if len(t.Runs) == 0 {
+				return fmt.Errorf("PyTorch did not run %s", p.name)
+			}
+			merged = append(merged, &Result{Workload: p.name, Allocator: "pytorch", NsPerUnit: median(t.Runs), Runs: t.Runs, Units: t.Pairs,
+				AllocsPer: 1, PeakReserved: t.PeakReserved, OOMs: t.OOMs, OverheadNs: t.OverheadNs, LeftOut: t.LeftOut})
+			r.PyTorch += fmt.Sprintf(" %s %.0f ns/pair (%d uses on other streams left out);", p.name, t.OverheadNs, t.LeftOut)
+		}
+	}
+	r.Results = merged
+	return nil
+}

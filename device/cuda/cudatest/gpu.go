@@ -1,0 +1,27 @@
+package cudatest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device/cuda"
+)
+
+// GPUVariable is the environment variable that lets tests use the machine's first GPU when it is "1". Not everybody who runs
+// the tests wants them to fill a GPU that others compute on.
+const GPUVariable = "CISTERN_GPU_TESTS"
+
+// GPU returns the device "cuda:0" of the driver that programs use. Without GPUVariable the test is skipped; with it, a
+// missing driver or GPU is a failure. The device is the process's: tests share it, and give back what they take. Their names
+// begin with TestGPU, by which benchmarks/gpu/run.sh finds them.
+func GPU(t testing.TB) *cuda.Device {
+	t.Helper()
+	if os.Getenv(GPUVariable) != "1" {
+		t.Skipf("cudatest: SKIPPED: %s=1 lets this test use cuda:0", GPUVariable)
+	}
+	d, err := cuda.Open(0)
+	require.NoError(t, err)
+	return d
+}

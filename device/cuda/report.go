@@ -1,0 +1,57 @@
+package cuda
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/internal/osmem"
+)
+
+// report is pinned memory in which kernels leave errors, and the function that reads them.
+type report struct {
+	mu     sync.Mutex // held while check runs
+	memory []byte
+	check  func([]byte) error
+}
+
+// reports is the report of a device, if it has one.
+type reports struct{ current atomic.Pointer[report] }
+
+// Report implements device.Reporter. Pinned memory has one address for host and device, since all addresses are unified.
+func (d *Device) Report(bytes uint64, check func([]byte) error) (device.Ptr, error) {
+	var next *report
+	if bytes > 0 {
+		memory, err := d.AllocPinned(bytes)
+		if err != nil {
+			return 0, err
+		}
+		next = &report{memory: memory, check: check}
+	}
+	if last := d.reports.current.Swap(next); last != nil {
+		last.mu.Lock() // a check may still be running
+		defer last.mu.Unlock()
+		if err := d.FreePinned(last.memory); err != nil {
+			return 0, err
+		}
+		last.check = nil
+	}
+	if next == nil {
+		return 0, nil
+	}
+	return device.Ptr(osmem.Address(next.memory)), nil
+}
+
+// reported is the error that kernels have left. Waits end with it.
+func (d *Device) reported() error {
+	r := d.reports.current.Load()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.check == nil {
+		return nil
+	}
+	return r.check(r.memory)
+}

@@ -1,0 +1,132 @@
+package cuda_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// matrix is an operand in a test: rows by columns, of pitch elements from one row (or column, if turned) to the next.
+type matrix struct {
+	rows, columns, pitch int
+	turned               bool
+	values               []float64
+}
+
+func newMatrix(rng *rand.Rand, rows, columns, extra int, turned bool) *matrix {
+	m := &matrix{rows: rows, columns: columns, turned: turned, values: make([]float64, rows*columns)}
+	inner := columns
+	if turned {
+		inner = rows
+	}
+	m.pitch = (inner+7)/8*8 + extra
+	for i := range m.values {
+		m.values[i] = float64(rng.IntN(33)-16) / 8 // exact in every type, as are their products
+	}
+	return m
+}
+
+func (m *matrix) place(i, j int) int {
+	if m.turned {
+		return j*m.pitch + i
+	}
+	return i*m.pitch + j
+}
+
+func (m *matrix) bytes() int { return 2 * m.pitch * max(m.rows, m.columns) }
+
+func (m *matrix) encode(d dtype.DType) []byte {
+	b := make([]byte, m.bytes())
+	for i := range b {
+		b[i] = 0xff // NaN around the elements
+	}
+	for i := range m.rows {
+		for j := range m.columns {
+			binary.LittleEndian.PutUint16(b[2*m.place(i, j):], halfBits(d, m.values[i*m.columns+j]))
+		}
+	}
+	return b
+}
+
+func halfBits(d dtype.DType, v float64) uint16 {
+	if d == dtype.Float16 {
+		return float16.Fromfloat32(float32(v)).Bits()
+	}
+	b := math.Float32bits(float32(v))
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+func (m *matrix) view(d dtype.DType, p device.Ptr) op.View {
+	v := op.View{Ptr: p, DType: d, NDim: 2}
+	v.Shape[0], v.Shape[1] = m.rows, m.columns
+	v.Strides[0], v.Strides[1] = m.pitch, 1
+	if m.turned {
+		v.Strides[0], v.Strides[1] = 1, m.pitch
+	}
+	return v
+}
+
+// The tensor-core kernels take operands that begin at 16 bytes and have rows of whole pieces of 16 bytes, which the cases of
+// kerneltest seldom do. Sums of these numbers are exact, so each element must be right to the bit.
+func TestMatMul_OnTensorCores(t *testing.T) {
+	dev, r := emulated(t)
+	for _, greedy := range []bool{false, true} {
+		r.Greedy(greedy)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for _, size := range [][3]int{{16, 16, 16}, {128, 128, 64}, {17, 33, 31}, {129, 130, 40}, {200, 20, 72}, {40, 140, 100}, {256, 16, 17}} {
+			for turns := range 4 {
+				d := []dtype.DType{dtype.Float16, dtype.BFloat16}[turns%2]
+				if greedy {
+					d = []dtype.DType{dtype.BFloat16, dtype.Float16}[turns%2]
+				}
+				t.Run(fmt.Sprint(d, size, turns, greedy), func(t *testing.T) {
+					a, b := newMatrix(rng, size[0], size[2], 8*(turns/2), turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
+					multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3, turns == 3), newMatrix(rng, size[0], size[1], 0, false))
+				})
+			}
+		}
+	}
+}
+
+// multiply computes dst = 0.5*a*b - 2*c and compares each element.
+func multiply(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c *matrix) {
+	s := dev.DefaultStream()
+	var views []op.View
+	for _, m := range []*matrix{dst, a, b, c} {
+		p, err := dev.Malloc(uint64(m.bytes()))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, dev.Free(p)) }()
+		require.NoError(t, s.CopyToDevice(p, m.encode(d)))
+		views = append(views, m.view(d, p))
+	}
+	call := op.Call{Op: op.MatMul, Stream: s, Out: views[:1], In: views[1:], F: [8]float64{0.5, -2}}
+	require.NoError(t, op.Check(&call))
+	require.NoError(t, kernels.Launch(&call))
+	require.NoError(t, s.Synchronize(context.Background()))
+	got := make([]byte, dst.bytes())
+	require.NoError(t, s.CopyToHost(got, views[0].Ptr))
+	want := dst.encode(d)
+	for i := range dst.rows {
+		for j := range dst.columns {
+			sum := -2 * c.values[i*c.columns+j]
+			for k := range a.columns {
+				sum += 0.5 * a.values[i*a.columns+k] * b.values[k*b.columns+j]
+			}
+			at := 2 * dst.place(i, j)
+			binary.LittleEndian.PutUint16(want[at:], halfBits(d, sum))
+			require.Equal(t, want[at:at+2], got[at:at+2], "element %d, %d, want %v", i, j, sum)
+		}
+	}
+	require.Equal(t, want, got, "bytes around the elements")
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package main
+
+import "errors"
+
+type compiler struct{}
+
+func open([]string) (*compiler, error) {
+	return nil, errors.New("the driver's PTX compiler is looked for on Linux alone")
+}
+
+func (*compiler) run([]byte, string) (string, error) { return "", errors.ErrUnsupported }
+
+func (*compiler) name() string { return "" }

@@ -1,0 +1,119 @@
+// Matrix products of half types on tensor cores: mma.sync of 16 by 8 by 16, accumulated in float. They are what runs where
+// there is no cuBLAS, for operands whose rows (or columns) are contiguous and begin at multiples of 16 bytes; matmul.cu serves
+// all others. Sizes need not be multiples of anything.
+//
+// A block of 8 warps computes 128 by 128 of the result; a warp has 64 by 32 of it, as 4 by 4 mma tiles. Tiles of a and b, 32
+// deep, are copied asynchronously into shared memory, the next pair while the present one is used. What lies outside of a
+// matrix is zero, filled in by the copy. A tile is stored as its operand lies in memory, along k or across it, and ldmatrix
+// turns it where it must; rows are 16 bytes longer than needed, so that the 8 rows that ldmatrix reads at a time lie in
+// different banks.
+#include "matmul.h"
+
+constexpr u32 SIDE = 128, DEEP = 32;
+constexpr u32 ALONG = DEEP + 8, ACROSS = SIDE + 8;                                       // pitches of tiles, in elements
+constexpr u32 TILE_SIZE = SIDE * ALONG > DEEP * ACROSS ? SIDE * ALONG : DEEP * ACROSS;   // elements of a tile in shared memory
+constexpr u32 STAGE = 2 * TILE_SIZE;                                                     // a tile of a, a tile of b
+
+// Begins the copy of a tile. K_INNER says that elements along k are neighbours in memory; step is the distance of the others.
+template <bool K_INNER, class T>
+FN void copy_tile(T* sh, const T* p, i64 step, u32 side0, u32 sides, u32 k0, u32 k) {
+#pragma unroll
+    for (u32 e = 0; e < SIDE * DEEP / 8 / THREADS; e++) {
+        u32 piece = threadIdx.x + e * THREADS;
+        constexpr u32 PIECES = K_INNER ? DEEP / 8 : SIDE / 8; // of a row, 16 bytes each
+        u32 row = piece / PIECES, at = piece % PIECES * 8;
+        u32 outer = row + (K_INNER ? side0 : k0), inner = at + (K_INNER ? k0 : side0);
+        u32 outers = K_INNER ? sides : k, inners = K_INNER ? k : sides;
+        u32 left = outer < outers && inner < inners ? inners - inner : 0;
+        const T* from = left ? p + (i64)outer * step + inner : p;
+        gk_cp_async<16>(sh + row * (K_INNER ? ALONG : ACROSS) + at, from, (int)(left < 8 ? left * 2 : 16));
+    }
+}
+
+// The fragment of a for 16 rows from row on, and 16 of k: four matrices of 8 by 8, each lane giving the address of a row.
+template <bool K_INNER, class T> FN void fragment_a(u32 (&r)[4], const T* sh, u32 row, u32 k) {
+    u32 lane = threadIdx.x % 32, low = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
+    if constexpr (K_INNER) gk_ldmatrix_x4(r, sh + (row + second + low) * ALONG + k + third);
+    else gk_ldmatrix_x4_trans(r, sh + (k + third + low) * ACROSS + row + second);
+}
+
+// The fragments of b for two tiles of 8 columns from column on, and 16 of k.
+template <bool K_INNER, class T> FN void fragment_b(u32 (&r)[4], const T* sh, u32 column, u32 k) {
+    u32 lane = threadIdx.x % 32, low = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
+    if constexpr (K_INNER) gk_ldmatrix_x4(r, sh + (column + third + low) * ALONG + k + second);
+    else gk_ldmatrix_x4_trans(r, sh + (k + second + low) * ACROSS + column + third);
+}
+
+// Takes one stage of shared memory into the sums of a warp.
+template <bool AK, bool BK, class T> FN void multiply(f32 (&sum)[4][4][4], const T* as, const T* bs, u32 row, u32 column) {
+#pragma unroll
+    for (u32 k = 0; k < DEEP; k += 16) {
+        u32 a[4][4], b[2][4];
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) fragment_a<AK>(a[i], as, row + 16 * i, k);
+#pragma unroll
+        for (u32 j = 0; j < 2; j++) fragment_b<BK>(b[j], bs, column + 16 * j, k);
+#pragma unroll
+        for (u32 i = 0; i < 4; i++)
+#pragma unroll
+            for (u32 j = 0; j < 4; j++) {
+                u32 pair[2] = {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]};
+                gk_mma(T(), sum[i][j], a[i], pair);
+            }
+    }
+}
+
+template <bool AK, bool BK, class T> FN void product(const Product<f32>& p, T* dst, const T* a, const T* b, const T* c, T* sh) {
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 i0 = blockIdx.y * SIDE, j0 = blockIdx.x * SIDE, row = warp / 4 * 64, column = warp % 4 * 32;
+    i64 a_step = AK ? p.a.row : p.a.column, b_step = BK ? p.b.column : p.b.row;
+    f32 sum[4][4][4] = {};
+    if (p.k > 0) {
+        copy_tile<AK>(sh, a, a_step, i0, p.m, 0, p.k);
+        copy_tile<BK>(sh + TILE_SIZE, b, b_step, j0, p.n, 0, p.k);
+    }
+    gk_cp_async_commit();
+    u32 stage = 0;
+    for (u32 k0 = 0; k0 < p.k; k0 += DEEP, stage ^= 1) {
+        if (k0 + DEEP < p.k) {
+            T* next = sh + (stage ^ 1) * STAGE;
+            copy_tile<AK>(next, a, a_step, i0, p.m, k0 + DEEP, p.k);
+            copy_tile<BK>(next + TILE_SIZE, b, b_step, j0, p.n, k0 + DEEP, p.k);
+        }
+        gk_cp_async_commit(); // perhaps of nothing: so one group may always stay open
+        gk_cp_async_wait<1>();
+        __syncthreads();
+        const T* now = sh + stage * STAGE;
+        multiply<AK, BK>(sum, now, now + TILE_SIZE, row, column);
+        __syncthreads();
+    }
+#pragma unroll
+    for (u32 i = 0; i < 4; i++)
+#pragma unroll
+        for (u32 j = 0; j < 4; j++)
+#pragma unroll
+            for (u32 e = 0; e < 4; e++)
+                finish(p, dst, c, i0 + row + 16 * i + lane / 4 + e / 2 * 8, j0 + column + 8 * j + lane % 4 * 2 + e % 2, sum[i][j][e]);
+}
+
+template <bool AK, bool BK, class T> FN void products(const Product<f32>& p, T* dst, const T* a, const T* b, const T* c, T* sh) {
+    i64 at[4];
+    seek<4>(p.batch, p.first + blockIdx.z, at);
+    product<AK, BK>(p, dst + at[0], a + at[1], b + at[2], c + at[3], sh);
+}
+
+// The letters say whether a, and b, are contiguous along k (n for "not turned" in BLAS: a along k, b across it).
+#define MATMUL_TENSOR(NAME, AK, BK, T)                                                                                \
+    GK_KERNEL(THREADS, 2) void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c) {               \
+        GK_SHARED_ARR(T, sh, [2 * STAGE]);                                                                            \
+        products<AK, BK>(p, dst, a, b, c, (T*)sh);                                                                    \
+    }
+
+#define MATMULS_TENSOR(T)                                                                                             \
+    MATMUL_TENSOR(matmul_nn, true, false, T)                                                                          \
+    MATMUL_TENSOR(matmul_nt, true, true, T)                                                                           \
+    MATMUL_TENSOR(matmul_tn, false, false, T)                                                                         \
+    MATMUL_TENSOR(matmul_tt, false, true, T)
+
+MATMULS_TENSOR(f16)
+MATMULS_TENSOR(bf16)
