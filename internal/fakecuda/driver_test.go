@@ -102,6 +102,7 @@ type cu struct {
 	HtoDAsync func(dst uint64, src *byte, n uint64, stream uintptr) int32 `cu:"cuMemcpyHtoDAsync_v2"`
 	DtoHAsync func(dst *byte, src, n uint64, stream uintptr) int32        `cu:"cuMemcpyDtoHAsync_v2"`
 	DtoDAsync func(dst, src, n uint64, stream uintptr) int32              `cu:"cuMemcpyDtoDAsync_v2"`
+	Copy      func(dst *byte, src, n uint64) int32                        `cu:"cuMemcpy"`
 	CopyAsync func(dst, src, n uint64, stream uintptr) int32              `cu:"cuMemcpyAsync"`
 	Set8      func(dst uint64, v uint8, n uint64, stream uintptr) int32   `cu:"cuMemsetD8Async"`
 	Set32     func(dst uint64, v uint32, n uint64, stream uintptr) int32  `cu:"cuMemsetD32Async"`
@@ -139,25 +140,27 @@ type cu struct {
 	MemUnmap       func(p, size uint64) int32                                      `cu:"cuMemUnmap"`
 	MemSetAccess   func(p, size uint64, desc *accessDesc, n uint64) int32          `cu:"cuMemSetAccess"`
 
-	ModuleLoad     func(out *uintptr, image *byte, n uint32, options *int32, values **byte) int32                        `cu:"cuModuleLoadDataEx"`
-	ModuleLoadLog  func(out *uintptr, image *byte, n uint32, options *int32, values *uintptr) int32                      `cu:"cuModuleLoadDataEx"`
-	Copy           func(dst *byte, src, n uint64) int32                                                                  `cu:"cuMemcpy"`
-	ModuleUnload   func(m uintptr) int32                                                                                 `cu:"cuModuleUnload"`
-	ModuleFunction func(out *uintptr, m uintptr, name string) int32                                                      `cu:"cuModuleGetFunction"`
-	FuncGet        func(out *int32, attribute int32, f uintptr) int32                                                    `cu:"cuFuncGetAttribute"`
-	FuncSet        func(f uintptr, attribute, v int32) int32                                                             `cu:"cuFuncSetAttribute"`
-	Launch         func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, s uintptr, params **byte, extra uintptr) int32 `cu:"cuLaunchKernel"`
+	ModuleLoad    func(out *uintptr, image *byte, n uint32, options *int32, values **byte) int32   `cu:"cuModuleLoadDataEx"`
+	ModuleLoadLog func(out *uintptr, image *byte, n uint32, options *int32, values *uintptr) int32 `cu:"cuModuleLoadDataEx"`
 
-	AllocAsync    func(out *uint64, n uint64, s uintptr) int32                                      `cu:"cuMemAllocAsync"`
-	FreeAsync     func(p uint64, s uintptr) int32                                                   `cu:"cuMemFreeAsync"`
-	DefaultPool   func(out *uintptr, device int32) int32                                            `cu:"cuDeviceGetDefaultMemPool"`
-	PoolGet       func(pool uintptr, attribute int32, out *uint64) int32                            `cu:"cuMemPoolGetAttribute"`
-	PoolSet       func(pool uintptr, attribute int32, v *uint64) int32                              `cu:"cuMemPoolSetAttribute"`
-	PoolTrim      func(pool uintptr, keep uint64) int32                                             `cu:"cuMemPoolTrimTo"`
-	CanAccessPeer func(out *int32, device, peer int32) int32                                        `cu:"cuDeviceCanAccessPeer"`
-	EnablePeer    func(ctx uintptr, flags uint32) int32                                             `cu:"cuCtxEnablePeerAccess"`
-	DisablePeer   func(ctx uintptr) int32                                                           `cu:"cuCtxDisablePeerAccess"`
-	PeerAsync     func(dst uint64, to uintptr, src uint64, from uintptr, n uint64, s uintptr) int32 `cu:"cuMemcpyPeerAsync"`
+	ModuleUnload   func(m uintptr) int32                              `cu:"cuModuleUnload"`
+	ModuleFunction func(out *uintptr, m uintptr, name string) int32   `cu:"cuModuleGetFunction"`
+	FuncGet        func(out *int32, attribute int32, f uintptr) int32 `cu:"cuFuncGetAttribute"`
+	FuncSet        func(f uintptr, attribute, v int32) int32          `cu:"cuFuncSetAttribute"`
+
+	Launch func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, s uintptr, params **byte, extra uintptr) int32 `cu:"cuLaunchKernel"`
+
+	AllocAsync    func(out *uint64, n uint64, s uintptr) int32           `cu:"cuMemAllocAsync"`
+	FreeAsync     func(p uint64, s uintptr) int32                        `cu:"cuMemFreeAsync"`
+	DefaultPool   func(out *uintptr, device int32) int32                 `cu:"cuDeviceGetDefaultMemPool"`
+	PoolGet       func(pool uintptr, attribute int32, out *uint64) int32 `cu:"cuMemPoolGetAttribute"`
+	PoolSet       func(pool uintptr, attribute int32, v *uint64) int32   `cu:"cuMemPoolSetAttribute"`
+	PoolTrim      func(pool uintptr, keep uint64) int32                  `cu:"cuMemPoolTrimTo"`
+	CanAccessPeer func(out *int32, device, peer int32) int32             `cu:"cuDeviceCanAccessPeer"`
+	EnablePeer    func(ctx uintptr, flags uint32) int32                  `cu:"cuCtxEnablePeerAccess"`
+	DisablePeer   func(ctx uintptr) int32                                `cu:"cuCtxDisablePeerAccess"`
+
+	PeerAsync func(dst uint64, to uintptr, src uint64, from uintptr, n uint64, s uintptr) int32 `cu:"cuMemcpyPeerAsync"`
 
 	BeginCapture func(s uintptr, mode int32) int32                 `cu:"cuStreamBeginCapture_v2"`
 	EndCapture   func(s uintptr, out *uintptr) int32               `cu:"cuStreamEndCapture"`

@@ -43,7 +43,7 @@ func TestKernel_OutOfBoundsIsStickyAndNamesTheAllocation(t *testing.T) {
 		"far past the end":    {5000, "900 bytes of device memory"},
 		"at the guard":        {1024, "byte 1024 of 1024 bytes"},
 		"before the page":     {-8192, "illegal write"},
-		"far before the page": {-1 << 30, "illegal write"},
+		"far before the page": {-1 << 29, "illegal write"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)

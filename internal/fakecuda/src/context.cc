@@ -11,6 +11,7 @@ thread_local bool in_callback = false;
 
 struct ThreadState {
     uint64_t epoch = 0, number = 0;
+    int capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     std::vector<CUcontext> stack;
 };
 static thread_local ThreadState thread_state;
@@ -21,10 +22,13 @@ static ThreadState& this_thread() {
     if (t.epoch != g.epoch) {  // a reset: forget the contexts of before
         t.epoch = g.epoch;
         t.stack.clear();
+        t.capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     }
     if (t.number == 0) t.number = ++threads_seen;
     return t;
 }
+
+int* capture_mode() { return &this_thread().capture_mode; }
 
 uint64_t thread_number() { return this_thread().number; }
 

@@ -105,6 +105,7 @@ std::string leaks();
 // ---- context.cc
 ContextRef current_context();
 uint64_t thread_number();
+int* capture_mode();  // of the calling thread: which captures forbid it what
 void destroy_context(Lock& lock, const ContextRef& ctx);
 void poison(const ContextRef& ctx, CUresult code, const std::string& why);
 extern thread_local bool in_callback;

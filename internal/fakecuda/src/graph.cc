@@ -5,19 +5,17 @@
 
 namespace fake {
 
-static thread_local int capture_mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
 void invalidate(const std::shared_ptr<Capture>& c) { c->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; }
 
 // capture_forbids is asked by calls that may not run while a capture is going on: those that wait, or allocate. Which
 // captures count depends on the mode of the calling thread and of the capture.
 CUresult capture_forbids(Call& call) {
-    if (capture_mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+    const int mine = *capture_mode();
+    if (mine == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
     bool forbidden = false;
     for (auto& c : g.captures) {
         const bool own = c->thread == thread_number() && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        const bool other =
-            c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture_mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        const bool other = c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mine == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (!own && !other) continue;
         invalidate(c);
         forbidden = true;
@@ -186,7 +184,7 @@ EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream h, int* status, uint64_t* id,
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
     API(INIT);
     if (!mode || *mode < 0 || *mode > 2) return CUDA_ERROR_INVALID_VALUE;
-    std::swap(*mode, fake::capture_mode_of_thread);
+    std::swap(*mode, *fake::capture_mode());
     return CUDA_SUCCESS;
 }
 

@@ -17,6 +17,9 @@ enum { PAGE = 4096, GRANULE = 256, CANARY = 0xCB, POISON = 0xFF };
 
 static uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
+// A region begins with addresses that nobody gets: what lies before it belongs to the process.
+const uint64_t LEAD = 1ull << 30;
+
 struct Region {
     uint64_t next = 0, end = 0;
 };
@@ -27,11 +30,11 @@ uint64_t take_addresses(size_t bytes, size_t align) {
     const uint64_t size = round_up(bytes, PAGE) + PAGE;
     uint64_t p = round_up(region.next, align);
     if (region.next == 0 || p + size > region.end) {
-        const uint64_t want = std::max<uint64_t>(1ull << 40, round_up(size + align, PAGE));
+        const uint64_t want = std::max<uint64_t>(1ull << 40, round_up(size + align + LEAD, PAGE));
         void* m = mmap(nullptr, want, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (m == MAP_FAILED) return 0;
-        region.next = (uint64_t)m;
-        region.end = region.next + want;
+        region.next = (uint64_t)m + LEAD;
+        region.end = (uint64_t)m + want;
         p = round_up(region.next, align);
     }
     region.next = p + size;

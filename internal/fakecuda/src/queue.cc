@@ -183,6 +183,8 @@ CUresult submit(Call& call, CUstream h, Work w) {
 CUresult submit_and_wait(Call& call, CUstream h, Work w) {
     StreamRef s;
     if (CUresult r = find_stream(call, h, &s)) return r;
+    if (s->ctx != call.ctx)
+        return call.fail(CUDA_ERROR_INVALID_HANDLE, "the stream belongs to another context than the current one");
     if (CUresult r = check_implicit(call, s)) return r;
     return wait_for(call.lock, call.ctx, {enqueue(s, std::move(w))});
 }
