@@ -1,0 +1,103 @@
+package cuda
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+func view(d dtype.DType, p device.Ptr, shape, strides []int) op.View {
+	v := op.View{Ptr: p, DType: d, NDim: len(shape)}
+	copy(v.Shape[:], shape)
+	copy(v.Strides[:], strides)
+	return v
+}
+
+func TestVectors_TakesContiguousRowsColumnsAndScalars(t *testing.T) {
+	shape := []int{6, 32}
+	dst := view(dtype.Float32, 1<<12, shape, []int{32, 1})
+	cases := []struct {
+		name    string
+		p       device.Ptr
+		strides []int
+		width   int
+		lane    lane
+	}{
+		{"the same layout", 1 << 13, []int{32, 1}, 4, lane{laneFull, 1}},
+		{"one row for all", 1 << 13, []int{0, 1}, 4, lane{laneRow, 32}},
+		{"one column for all", 1<<13 + 4, []int{1, 0}, 4, lane{laneColumn, 32}},
+		{"one element for all", 1<<13 + 4, []int{0, 0}, 4, lane{laneColumn, 192}},
+		{"a row at an odd address", 1<<13 + 4, []int{0, 1}, 0, lane{}},
+		{"an odd address", 1<<13 + 8, []int{32, 1}, 0, lane{}},
+		{"turned", 1 << 13, []int{1, 6}, 0, lane{}},
+		{"a column of a matrix for all", 1 << 13, []int{5, 0}, 0, lane{}},
+	}
+	for _, c := range cases {
+		var l loop
+		var lanes [3]lane
+		l.set(&dst, []op.View{view(dtype.Float32, c.p, shape, c.strides)})
+		require.Equal(t, c.width, l.vectors(&lanes), c.name)
+		if c.width > 0 {
+			require.Equal(t, c.lane, lanes[0], c.name)
+		}
+	}
+	var l loop
+	narrow := view(dtype.Float32, 1<<12, []int{6, 30}, []int{30, 1})
+	l.set(&narrow, []op.View{view(dtype.Float32, 1<<13, []int{6, 30}, []int{0, 1})})
+	require.Zero(t, l.vectors(new([3]lane)), "a row that is not of whole vectors")
+}
+
+func TestHalves_CoverTheCallAlongItsLongestDimension(t *testing.T) {
+	c := &op.Call{
+		Op:  op.Add,
+		Out: []op.View{view(dtype.Float32, 1000, []int{2, 7}, []int{7, 1})},
+		In:  []op.View{view(dtype.Float32, 2000, []int{2, 7}, []int{0, -2}), view(dtype.Uint8, 3000, []int{2, 7}, []int{1, 0})},
+	}
+	var got []op.Call
+	require.NoError(t, halves(c, func(h *op.Call) error {
+		got = append(got, *h)
+		return nil
+	}))
+	require.Len(t, got, 2)
+	require.Equal(t, [8]int{2, 3}, got[0].Out[0].Shape)
+	require.Equal(t, [8]int{2, 4}, got[1].Out[0].Shape)
+	require.Equal(t, c.Out[0].Ptr, got[0].Out[0].Ptr)
+	require.Equal(t, device.Ptr(1012), got[1].Out[0].Ptr)
+	require.Equal(t, device.Ptr(2000-24), got[1].In[0].Ptr)
+	require.Equal(t, device.Ptr(3000), got[1].In[1].Ptr)
+	failed := op.Errorf(op.Add, op.ErrCall, "no")
+	require.ErrorIs(t, halves(c, func(*op.Call) error { return failed }), op.ErrCall)
+}
+
+func TestPlan_SplitsOnlyReductionsOfFewOutputs(t *testing.T) {
+	of := func(shape, reduced []int) (plan, uint64) {
+		strides := make([]int, len(shape))
+		step := 1
+		for d := len(shape) - 1; d >= 0; d-- {
+			strides[d] = step
+			step *= shape[d]
+		}
+		c := &op.Call{Op: op.Sum, In: []op.View{view(dtype.Float32, 1<<20, shape, strides)}}
+		c.Out = []op.View{view(dtype.Float32, 1<<12, reduced, strides)}
+		task := new(task)
+		task.separate(c)
+		return task.plan(), reduceSpace(c)
+	}
+	p, space := of([]int{1 << 20}, []int{1})
+	require.Equal(t, 256, p.lanes)
+	require.Greater(t, p.splits, 64)
+	require.Equal(t, uint64(p.splits)*4, space)
+	p, space = of([]int{4096, 1000}, []int{4096, 1})
+	require.Equal(t, plan{lanes: 256, part: 1000, splits: 1}, p)
+	require.Zero(t, space)
+	p, _ = of([]int{64, 4096}, []int{1, 4096})
+	require.True(t, p.across)
+	require.Equal(t, 1, p.splits)
+	p, _ = of([]int{100_000, 10}, []int{1, 10})
+	require.True(t, p.across)
+	require.Greater(t, p.splits, 100)
+}
