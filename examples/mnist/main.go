@@ -55,7 +55,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.device, "device", "host", "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&o.data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")
-	f.IntVar(&o.epochs, "epochs", 15, "passes over the training images")
+	f.IntVar(&o.epochs, "epochs", 20, "passes over the training images")
 	f.IntVar(&o.batch, "batch", 64, "images per training step")
 	f.IntVar(&o.hidden, "hidden", 512, "hidden units")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of all random numbers")
