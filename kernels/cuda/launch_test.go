@@ -10,6 +10,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels"
+	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
@@ -185,4 +186,18 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 		require.NoError(t, s.Synchronize(context.Background()))
 		require.Zero(t, n, "%s", c.Op)
 	}
+}
+
+func TestUnload_LetsTheKernelsBeLoadedAgain(t *testing.T) {
+	dev, r := emulated(t)
+	m := memory{t, dev}
+	for range 2 {
+		dst := m.put(dtype.Float32, ramp(4), []int{4})
+		a := m.put(dtype.Float32, []float64{0, 1, -2, 3}, []int{4})
+		require.NoError(t, kernels.Launch(&op.Call{Op: op.Neg, Stream: dev.DefaultStream(), Out: []op.View{dst}, In: []op.View{a}}))
+		require.Equal(t, encode(dtype.Float32, []float64{math.Copysign(0, -1), -1, 2, -3}), m.get(dst), "0 becomes -0")
+		require.NoError(t, cuda.Unload(dev))
+		require.NoError(t, cuda.Unload(dev), "of what is not loaded")
+	}
+	require.Equal(t, r.Calls()["cuModuleLoadDataEx"], r.Calls()["cuModuleUnload"])
 }

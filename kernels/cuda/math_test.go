@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"encoding/binary"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -76,4 +77,36 @@ func TestMath_ErrorsAreBounded(t *testing.T) {
 // ulp is the distance of neighbouring numbers around v in a format with so many bits of mantissa.
 func ulp(v float64, mantissa, least int) float64 {
 	return math.Ldexp(1, max(math.Ilogb(v), least)-mantissa)
+}
+
+// Pow of float64 against products of 300 bits: math.Pow is off by hundreds of ulps where the exponent is large.
+func TestMath_PowOfFloat64IsWithinAnUlp(t *testing.T) {
+	dev, _ := emulated(t)
+	m := memory{t, dev}
+	rng := rand.New(rand.NewPCG(9, 10))
+	const n = 300
+	for _, halves := range []int{-177, -40, -3, 1, 5, 24, 177, 641} { // the exponent is half of that
+		values, want := make([]float64, n), make([]float64, n)
+		for i := range values {
+			values[i] = math.Exp(rng.Float64()*2 - 1)
+			root := new(big.Float).SetPrec(300).SetFloat64(values[i])
+			root.Sqrt(root)
+			product := new(big.Float).SetPrec(300).SetInt64(1)
+			for range max(halves, -halves) {
+				product.Mul(product, root)
+			}
+			if halves < 0 {
+				product.Quo(new(big.Float).SetPrec(300).SetInt64(1), product)
+			}
+			want[i], _ = product.Float64()
+		}
+		a, dst := m.put(dtype.Float64, values, []int{n}), m.put(dtype.Float64, values, []int{n})
+		b := m.put(dtype.Float64, []float64{float64(halves) / 2}, []int{n}, 0)
+		require.NoError(t, kernels.Launch(&op.Call{Op: op.Pow, Stream: dev.DefaultStream(), Out: []op.View{dst}, In: []op.View{a, b}}))
+		raw := m.get(dst)
+		for i, x := range values {
+			got := math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+			require.LessOrEqual(t, math.Abs(got-want[i]), 1*ulp(want[i], 52, -1022), "%g to the power of %d/2", x, halves)
+		}
+	}
 }

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "cbaa314c40fd3c4e5055099a433f4f2863889f96ef2e6f2be0eee09709ad1ef4"
+const inputsHash = "6df76dfbbbc1d754606a9da98ed22d56ea01eeaf393df20f0f497bfa93086e09"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -35,7 +35,7 @@ template <class C> FN C least(C a, C b) { return nan(a) || a < b ? a : b; }
         template <class C, class S> FN static u8 of(C a, C b, S s, S t) { return EXPR; }                              \
     };
 
-UNARY(Neg, return minus<C>(0, a); )
+UNARY(Neg, if constexpr (is_float<C>) return -a; else return minus<C>(0, a); )
 UNARY(Abs, return a <= 0 ? minus<C>(0, a) : a; )
 UNARY(Sign, return (C)(a > 0) - (C)(a < 0); )
 UNARY(ReLU, return a <= 0 ? (C)0 : a; )
