@@ -188,3 +188,25 @@ func TestClose_TakesPrivatePoolsToo(t *testing.T) {
 	_, err := p.Alloc(512, r.stream(0))
 	require.ErrorIs(t, err, device.ErrClosed)
 }
+
+// Alloc has looked at the pool before another goroutine releases it: what then needs the driver is refused, because nobody would
+// give the segment back.
+func TestPool_ReleasedMeanwhileTakesNoSegment(t *testing.T) {
+	dev := sim.New(device.GiB)
+	a, err := New(dev, Config{})
+	require.NoError(t, err)
+	p := a.NewPool()
+	b, err := p.Alloc(1000, dev.DefaultStream())
+	require.NoError(t, err)
+	sh := b.b.shard
+	require.NoError(t, p.Free(b))
+	require.NoError(t, p.Release())
+	require.NoError(t, a.EmptyCache())
+
+	_, err = a.allocIn(sh, 1000)
+	require.ErrorIs(t, err, ErrPoolReleased)
+	require.Zero(t, a.Stats().ReservedBytes.All.Current)
+	require.NoError(t, a.check())
+	require.NoError(t, a.Close())
+	require.Zero(t, dev.Live().Allocations)
+}
