@@ -119,6 +119,9 @@ var operations = map[string]operation{
 	"Rsqrt": one((*tensor.Tensor).Rsqrt), "Reciprocal": one((*tensor.Tensor).Reciprocal), "Sin": one((*tensor.Tensor).Sin),
 	"Cos": one((*tensor.Tensor).Cos), "Tanh": one((*tensor.Tensor).Tanh), "Sigmoid": one((*tensor.Tensor).Sigmoid),
 	"ReLU": one((*tensor.Tensor).ReLU), "GELU": one((*tensor.Tensor).GELU), "GELUTanh": one((*tensor.Tensor).GELUTanh),
+	"Dropout": func(in []*tensor.Tensor, a args) (*tensor.Tensor, error) {
+		return in[0].Dropout(tensor.NewGenerator(1), a[0].(float64))
+	},
 	"SiLU": one((*tensor.Tensor).SiLU), "LeakyReLU": scalar((*tensor.Tensor).LeakyReLU),
 	"Softplus": scalars((*tensor.Tensor).Softplus),
 

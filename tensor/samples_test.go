@@ -50,6 +50,7 @@ var samples = []sample{
 	{"Log", "float32[3]", nil}, {"Sqrt", "float32[3]", nil}, {"Rsqrt", "float32[3]", nil}, {"Reciprocal", "int64[3]", nil},
 	{"Sin", "float64[3]", nil}, {"Cos", "float16[3]", nil}, {"Tanh", "bool[3]", nil}, {"Sigmoid", "float32[3]", nil},
 	{"ReLU", "float32[3]", nil}, {"GELU", "float32[3]", nil}, {"GELUTanh", "float32[3]", nil}, {"SiLU", "float32[3]", nil},
+	{"Dropout", "float32[2 3]", args{0.5}}, {"Dropout", "~float16[2 3]", args{0.5}},
 	{"LeakyReLU", "float32[3]", args{0.1}}, {"Softplus", "float32[3]", args{1.0, 20.0}},
 	{"ReLUGrad", "float32[3] float32[3]", nil}, {"TanhGrad", "float32[3] float32[3]", nil},
 	{"SigmoidGrad", "float32[3] float32[3]", nil}, {"GELUGrad", "float32[3] float32[3]", nil},

@@ -41,6 +41,7 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		"index add":    {Op: op.IndexAdd, Out: one(v(0)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
 		"normal":       {Op: op.Normal, Out: one(v(0)), F: [8]float64{0, 1}},
 		"bernoulli":    {Op: op.Bernoulli, Out: one(half(0)), F: [8]float64{0.5}},
+		"dropout":      {Op: op.Dropout, Out: one(half(0)), In: one(half(1)), F: [8]float64{0.5, 2}},
 		"sgd":          {Op: op.SGDStep, Out: one(v(0)), In: one(v(1)), F: [8]float64{0.1}, I: [8]int64{1}},
 		"amp unscale": {Op: op.AmpUnscale, Out: []op.View{half(0), viewOf(t, dtype.Float32, x)}, In: one(viewOf(t, dtype.Float32, x[1:])),
 			I: [8]int64{1}},

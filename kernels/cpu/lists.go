@@ -40,6 +40,7 @@ func fillRows() []op.Row {
 			func(l lane[float32]) op.Func { return random(l, bernoulli[float32]) },
 			func(l lane[float64]) op.Func { return random(l, bernoulli[float64]) }),
 			boolean(func(lane[uint8]) op.Func { return random(boolLane(), bernoulli[float32]) })),
+		row(op.Dropout, floats(dropout[float32], dropout[float64])),
 	}
 }
 

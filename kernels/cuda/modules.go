@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6df76dfbbbc1d754606a9da98ed22d56ea01eeaf393df20f0f497bfa93086e09"
+const inputsHash = "16f402203ac7c39f9dd91bc428e19b2f01e19cb923273d17af65626e901b2d53"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -143,8 +143,9 @@ var modules = map[string][]string{
 	},
 	"random": {
 		"arange_bf16", "arange_f16", "arange_f32", "arange_f64", "arange_i32", "arange_i64", "arange_u8", "bernoulli_b8",
-		"bernoulli_bf16", "bernoulli_f16", "bernoulli_f32", "bernoulli_f64", "normal_bf16", "normal_f16", "normal_f32",
-		"normal_f64", "uniform_bf16", "uniform_f16", "uniform_f32", "uniform_f64",
+		"bernoulli_bf16", "bernoulli_f16", "bernoulli_f32", "bernoulli_f64", "dropout_bf16", "dropout_f16", "dropout_f32",
+		"dropout_f64", "normal_bf16", "normal_f16", "normal_f32", "normal_f64", "uniform_bf16", "uniform_f16", "uniform_f32",
+		"uniform_f64",
 	},
 	"reduce_float": {
 		"amax_bf16", "amax_bf16_join", "amax_f16", "amax_f16_join", "amax_f32", "amax_f32_join", "amax_f64", "amax_f64_join",

@@ -5,7 +5,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-// Uniform, Normal, Bernoulli and Arange.
+// Uniform, Normal, Bernoulli, Dropout and Arange.
 
 func randomRows() []op.Row {
 	rows := []op.Row{typedRow(op.Arange, arange)}
@@ -14,7 +14,7 @@ func randomRows() []op.Row {
 			return random(named("random", id.String()+"_"+suffixes[d]))
 		}))
 	}
-	return rows
+	return append(rows, typedRow(op.Dropout, func(d dtype.DType) op.Func { return dropout(named("random", "dropout_"+suffixes[d])) }))
 }
 
 // random makes the Func of random numbers: a thread for each block of four elements.
@@ -27,6 +27,20 @@ func random(k *kernel) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1])
+		return t.launch(c, k, blocks(n, 4*threads))
+	}
+}
+
+// dropout makes the Func of Dropout: a thread for each block of four elements.
+func dropout(k *kernel) op.Func {
+	return func(c *op.Call) error {
+		n := c.Out[0].Len()
+		if n == 0 {
+			return nil
+		}
+		t := takeTask()
+		defer tasks.Put(t)
+		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Ptr(c.In[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1])
 		return t.launch(c, k, blocks(n, 4*threads))
 	}
 }

@@ -14,7 +14,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 	}
 	makers := map[op.ID]func() iter.Seq[*testCase]{
 		op.Cast: m.casts, op.Arange: m.aranges,
-		op.Uniform: m.randoms, op.Normal: m.randoms, op.Bernoulli: m.randoms,
+		op.Uniform: m.randoms, op.Normal: m.randoms, op.Bernoulli: m.randoms, op.Dropout: m.randoms,
 		op.Sum: m.reductions, op.Mean: m.reductions, op.Prod: m.reductions, op.Max: m.reductions, op.Min: m.reductions,
 		op.Any: m.reductions, op.All: m.reductions, op.ArgMax: m.argReductions, op.ArgMin: m.argReductions,
 		op.MatMul:  m.matMuls,

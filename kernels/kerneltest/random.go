@@ -61,6 +61,14 @@ func (m *maker) random(key, first int64, shape []int) *testCase {
 	}
 	c.out = []*tensor{newTensor(m.d, contiguous, shape...)}
 	c.ulps = 4
+	var a *tensor
+	if m.id == op.Dropout {
+		c.call.F = floats8(0.7, 1/0.7)
+		a = newTensor(m.d, contiguous, shape...)
+		a.fill(m.wild(m.d))
+		c.in = []*tensor{a}
+		c.alias = int(first & 1) // in place at every odd offset
+	}
 	want := make([]result, count(shape))
 	for i := range want {
 		u := uniformAt(m.d, key, first, i)
@@ -69,6 +77,8 @@ func (m *maker) random(key, first int64, shape []int) *testCase {
 			want[i] = scaled(-1+u*4, 1, u*4)
 		case op.Bernoulli:
 			want[i] = truth(u < 0.3)
+		case op.Dropout:
+			want[i] = result{value: value{f: a.values[i].f * float64(truth(u < 0.7).i) / 0.7}}
 		case op.Normal:
 			want[i] = scaled(-1+3*m.normalAt(key, first, i), 1, 3*6)
 		}

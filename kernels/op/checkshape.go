@@ -12,9 +12,7 @@ func checkShapes(c *Call, s *spec) error {
 			return Errorf(c.Op, ErrCall, "output has shape %v, want one dimension", c.Out[0].dims())
 		}
 	case contiguous:
-		if !c.Out[0].Contiguous() {
-			return Errorf(c.Op, ErrCall, "output of shape %v is not contiguous", c.Out[0].dims())
-		}
+		return checkContiguous(c)
 	case reduction, argReduction:
 		return checkReduction(c, s.rule == argReduction)
 	case matMul:
@@ -36,6 +34,18 @@ func checkShapes(c *Call, s *spec) error {
 		return checkSingle(c)
 	}
 	return nil
+}
+
+// checkContiguous wants views of one shape without gaps.
+func checkContiguous(c *Call) error {
+	for _, views := range [][]View{c.Out, c.In} {
+		for i := range views {
+			if !views[i].Contiguous() {
+				return Errorf(c.Op, ErrCall, "view %d of shape %v is not contiguous", i, views[i].dims())
+			}
+		}
+	}
+	return checkSame(c, c.Out[0].dims())
 }
 
 // checkSingle wants one element in every view.

@@ -59,6 +59,7 @@ var specs = [Count]spec{
 	Uniform:   {"uniform", "k", "", floats, contiguous},
 	Normal:    {"normal", "k", "", floats, contiguous},
 	Bernoulli: {"bernoulli", "k", "", floats | boolean, contiguous},
+	Dropout:   {"dropout", "k", "k", floats, contiguous},
 
 	Neg:        {"neg", "k", "k", numbers, elementwise},
 	Abs:        {"abs", "k", "k", numbers, elementwise},

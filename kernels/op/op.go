@@ -41,6 +41,9 @@ const (
 	Normal
 	// Bernoulli: dst = 1 where the uniform of the same element is < F[0], else 0. Float types and Bool.
 	Bernoulli
+	// Dropout: dst = a * F[1] where the uniform of the same element is < F[0], else a * 0. Float types; a and dst are contiguous, of
+	// one shape, and may be the same memory. The same call on a gradient is its gradient: no mask is kept. I as Uniform.
+	Dropout
 
 	// ---- element-wise, one input: dst = f(a), dst has a's type ----------------------------------------------------
 

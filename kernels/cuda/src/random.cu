@@ -85,6 +85,35 @@ RANDOMS(f16, f32)
 RANDOMS(bf16, f32)
 RANDOM(BERNOULLI, bernoulli, b8, f32)
 
+// Four elements as one word where they lie so, else one by one. dst may be a.
+template <class T> struct alignas(4 * sizeof(T)) Four { T v[4]; };
+
+template <class T, class C> FN void dropout(u64 n, T* dst, const T* a, u64 key, u64 first, f64 keep, f64 factor) {
+    u64 block = (u64)blockIdx.x * THREADS + threadIdx.x, at = block * 4;
+    if (at >= n) return;
+    C u[4], scale = (C)factor;
+    uniforms(u, key, first + block);
+    constexpr u64 mask = sizeof(Four<T>) - 1;
+    if (at + 4 <= n && (((u64)dst | (u64)a) & mask) == 0) {
+        Four<T> x = *(const Four<T>*)(a + at);
+        #pragma unroll
+        for (int j = 0; j < 4; j++) x.v[j] = put<T>(get(x.v[j]) * ((f64)u[j] < keep ? scale : (C)0));
+        *(Four<T>*)(dst + at) = x;
+        return;
+    }
+    for (int j = 0; j < 4 && at + j < n; j++) dst[at + j] = put<T>(get(a[at + j]) * ((f64)u[j] < keep ? scale : (C)0));
+}
+
+#define DROPOUT(T, C)                                                                                                 \
+    KERNEL dropout_##T(u64 n, T* dst, const T* a, u64 key, u64 first, f64 keep, f64 factor) {                         \
+        dropout<T, C>(n, dst, a, key, first, keep, factor);                                                           \
+    }
+
+DROPOUT(f32, f32)
+DROPOUT(f64, f64)
+DROPOUT(f16, f32)
+DROPOUT(bf16, f32)
+
 template <class T> FN T progression(u64 i, f64 start, f64 step) { return round_to<T>(start + (f64)i * step); }
 template <class T> FN T progression(u64 i, i64 start, i64 step) { return (T)((u64)start + i * (u64)step); }
 

@@ -1,0 +1,56 @@
+package tensor
+
+import "github.com/cistern-ml/cistern/kernels/op"
+
+// Dropout makes a tensor whose elements are those of t divided by 1-p, or, with probability p, 0 (torch.dropout): the
+// expectation stays. t has a floating-point type; p is in 0..1. Which elements stay depends on the generator's state and on the
+// number of elements, not on device or stream: with the state from before, the function of the result's gradient is the
+// gradient. As in PyTorch what is dropped is multiplied by 0, so NaN stays NaN.
+func (t *Tensor) Dropout(gen *Generator, p float64) (*Tensor, error) {
+	const name = "Dropout"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	switch {
+	case gen == nil:
+		return nil, valueErr(name, "the generator is nil")
+	case !(p >= 0 && p <= 1):
+		return nil, valueErr(name, "the probability is %v; it must be in 0..1", p)
+	case !t.dtype.IsFloat():
+		return nil, dtypeErr(name, needsFloat, t.dtype)
+	}
+	x, err := t.Contiguous()
+	if err != nil {
+		return nil, wrap(name, err)
+	}
+	defer x.Release()
+	out := x.Retain() // a copy of t is nobody else's: the result is written over it
+	if x.SharesStorage(t) {
+		out.Release()
+		if out, err = alloc(name, t.exec, t.dtype, &x.layout); err != nil {
+			return nil, err
+		}
+	}
+	if err := x.dropInto(name, out, gen, p); err != nil {
+		out.Release()
+		return nil, err
+	}
+	return out, nil
+}
+
+// dropInto writes t after dropout to out; both are contiguous.
+func (t *Tensor) dropInto(name string, out *Tensor, gen *Generator, p float64) error {
+	if t.Len() == 0 {
+		return nil
+	}
+	seed, offset := gen.take(t.Len())
+	c := begin(op.Dropout, t.exec)
+	c.call.F[0] = 1 - p
+	if p < 1 {
+		c.call.F[1] = 1 / (1 - p)
+	}
+	c.call.I[0], c.call.I[1] = int64(seed), int64(offset)
+	c.out(out, &out.layout)
+	c.in(t, &t.layout)
+	return c.run(name)
+}

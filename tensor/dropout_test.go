@@ -1,0 +1,59 @@
+package tensor_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+func TestDropout_KeepsTheExpectationAndRepeatsFromTheSameState(t *testing.T) {
+	b := onHost(t)
+	gen := tensor.NewGenerator(5)
+	ones := must(t)(tensor.Ones(b.Exec, tensor.Float32, 100, 201))
+	state := gen.State()
+	first := values(t, must(t)(ones.Dropout(gen, 0.25)))
+	mean, _ := moments(first)
+	require.InDelta(t, 1, mean, 0.02)
+	for _, v := range first {
+		require.True(t, v == 0 || math.Abs(v-4.0/3) < 1e-6, "%v", v)
+	}
+	require.NotEqual(t, first, values(t, must(t)(ones.Dropout(gen, 0.25))))
+	gen.SetState(state)
+	require.Equal(t, first, values(t, must(t)(ones.Dropout(gen, 0.25))))
+
+	gen.SetState(state)
+	turned := must(t)(must(t)(tensor.Ones(b.Exec, tensor.Float32, 201, 100)).Transpose(0, 1))
+	require.Equal(t, first, values(t, must(t)(turned.Dropout(gen, 0.25))), "the layout makes no difference")
+}
+
+func TestDropout_AtItsEnds(t *testing.T) {
+	b := onHost(t)
+	gen := tensor.NewGenerator(5)
+	x := must(t)(tensor.FromSlice(b.Exec, []float32{1, -2, 3}))
+	require.Equal(t, []float64{1, -2, 3}, values(t, must(t)(x.Dropout(gen, 0))))
+	for _, v := range values(t, must(t)(x.Dropout(gen, 1))) {
+		require.Zero(t, v)
+	}
+	nan := must(t)(tensor.Full(b.Exec, math.NaN(), tensor.Float64, 2))
+	require.True(t, math.IsNaN(values(t, must(t)(nan.Dropout(gen, 1)))[0]), "0 * NaN")
+}
+
+func TestDropout_RefusesWrongArguments(t *testing.T) {
+	b := onHost(t)
+	gen := tensor.NewGenerator(1)
+	x := must(t)(tensor.Ones(b.Exec, tensor.Float32, 3))
+	var value *tensor.ValueError
+	var dtype *tensor.DTypeError
+	_, err := x.Dropout(nil, 0.5)
+	require.ErrorAs(t, err, &value)
+	for _, p := range []float64{-0.1, 1.1, math.NaN()} {
+		_, err = x.Dropout(gen, p)
+		require.ErrorAs(t, err, &value)
+	}
+	_, err = must(t)(tensor.Ones(b.Exec, tensor.Int32, 3)).Dropout(gen, 0.5)
+	require.ErrorAs(t, err, &dtype)
+	require.Zero(t, gen.State().Offset, "a refused call consumes nothing")
+}
