@@ -13,9 +13,8 @@ import (
 	"github.com/cistern-ml/cistern/autograd/data"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
-	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
-	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -24,16 +23,15 @@ const dropout = 0.2
 
 // trainer is a model in training.
 type trainer struct {
+	*session.Session
 	options
-	dev    device.Device
-	alloc  memory.Allocator
 	model  nn.Module
 	opt    *optim.Grouped
 	gen    *tensor.Generator // shuffling and dropout
 	train  *digits
 	test   *digits
 	report report
-	steps  int // in all epochs
+	total  int // steps in all epochs
 	bars   io.Writer
 }
 
@@ -43,28 +41,18 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, err := device.Open(o.device)
+	s, err := session.Open(o.device, o.fraction)
 	if err != nil {
 		return err
 	}
-	// Close of an allocator reports blocks that are still in use.
-	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
-	alloc, err := memory.For(dev)
-	if err != nil {
-		return err
-	}
-	if c, ok := alloc.(*memory.Caching); ok {
-		if err := c.SetMemoryFraction(o.fraction); err != nil {
-			return err
-		}
-	}
-	t := &trainer{options: o, dev: dev, alloc: alloc, gen: tensor.NewGenerator(o.seed), bars: stderr,
+	defer func() { err = errors.Join(err, s.Close()) }()
+	t := &trainer{Session: s, options: o, gen: tensor.NewGenerator(o.seed), bars: stderr,
 		train: newDigits(trainSet, rand.New(rand.NewPCG(o.seed, 0))), test: newDigits(testSet, nil)}
 	if err := t.run(); err != nil {
 		return err
 	}
-	t.report.print(stdout, t)
-	return t.report.write(o.json)
+	t.print(stdout)
+	return session.WriteJSON(o.json, t.report)
 }
 
 func (t *trainer) run() error {
@@ -72,26 +60,25 @@ func (t *trainer) run() error {
 		nn.Linear(t.train.set.Rows*t.train.set.Cols, t.hidden), nn.ReLU(), nn.Dropout(dropout),
 		nn.Linear(t.hidden, dataset.Classes))
 	defer t.model.Release()
-	if err := t.model.To(t.dev, nn.Generator(t.gen)); err != nil {
+	if err := t.model.To(t.Device, nn.Generator(t.gen)); err != nil {
 		return err
 	}
 	t.opt = optim.AdamW(t.model.Parameters(), optim.LR(t.lr))
 	defer t.opt.Release()
 
-	batches := data.NewLoader(t.dev, t.train, t.batch, data.Shuffle(t.gen))
-	t.steps = t.epochs * batches.Len()
+	batches := data.NewLoader(t.Device, t.train, t.batch, data.Shuffle(t.gen))
+	t.total = t.epochs * batches.Len()
 	for epoch := range t.epochs {
 		if err := t.epoch(epoch, batches); err != nil {
 			return fmt.Errorf("epoch %d: %w", epoch+1, err)
 		}
 	}
-	t.report.AfterRelease = t.allocated()
-	t.report.Leaf = t.leafBytes()
-	t.report.summary = memory.Summary(t.dev)
-
+	t.Trained(t.model.Parameters(), t.opt)
 	t.opt.Release()
 	t.model.Release()
-	t.report.AtEnd = t.allocated()
+	t.Released()
+	t.report.Memory = t.Memory
+	t.report.StepsPerSecond = float64(t.Steps) / t.report.trainTime.Seconds()
 	return nil
 }
 
@@ -103,7 +90,7 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 	start := time.Now()
 	for images, labels := range batches.Batches() {
 		if err := t.step(images, labels); err != nil {
-			return fmt.Errorf("step %d: %w", t.report.Steps+1, err)
+			return fmt.Errorf("step %d: %w", t.Steps+1, err)
 		}
 		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
 	}
@@ -124,8 +111,8 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 
 // step is one training step. All that its graph made is back in the pool when it returns.
 func (t *trainer) step(images, labels *tensor.Tensor) error {
-	t.opt.SetLR(t.lr * (1 - float64(t.report.Steps)/float64(t.steps)))
-	g := autograd.NewGraph(t.dev, autograd.WithGenerator(t.gen))
+	t.opt.SetLR(t.lr * (1 - float64(t.Steps)/float64(t.total)))
+	g := autograd.NewGraph(t.Device, autograd.WithGenerator(t.gen))
 	defer g.Release()
 	loss := t.model.Forward(g.Input(images)).CrossEntropy(g.Input(labels))
 	if err := loss.Keep().Backward(); err != nil {
@@ -139,14 +126,18 @@ func (t *trainer) step(images, labels *tensor.Tensor) error {
 		return err
 	}
 	t.opt.ZeroGrad()
-	t.report.step(value, t.alloc.Stats().NumDeviceAlloc)
+	t.Step()
+	if t.Steps == 1 {
+		t.report.FirstLoss = value
+	}
+	t.report.LastLoss = value
 	return nil
 }
 
 // accuracy is the part of the test images that the model recognizes.
 func (t *trainer) accuracy() (float64, error) {
 	nn.Eval(t.model)
-	batches := data.NewLoader(t.dev, t.test, t.batch)
+	batches := data.NewLoader(t.Device, t.test, t.batch)
 	right := 0.0
 	for images, labels := range batches.Batches() {
 		n, err := t.recognized(images, labels)
@@ -160,23 +151,7 @@ func (t *trainer) accuracy() (float64, error) {
 
 // recognized counts the images of a batch whose class the model finds.
 func (t *trainer) recognized(images, labels *tensor.Tensor) (float64, error) {
-	g := autograd.NewGraph(t.dev, autograd.NoGrad())
+	g := autograd.NewGraph(t.Device, autograd.NoGrad())
 	defer g.Release()
 	return t.model.Forward(g.Input(images)).ArgMax(1, false).Eq(g.Input(labels)).Sum(nil, false).Item()
-}
-
-// allocated is what the allocator says is in use, in bytes.
-func (t *trainer) allocated() uint64 { return uint64(t.alloc.Stats().AllocatedBytes.All.Current) }
-
-// leafBytes is what the parameters, their gradients and the optimizer's state hold, by their own account, in bytes as the
-// allocator rounds them. The batches are gone by now.
-func (t *trainer) leafBytes() uint64 {
-	n := t.opt.StateBytes()
-	for _, p := range t.model.Parameters() {
-		n += p.Tensor().StorageBytes()
-		if g := p.Grad(); g != nil {
-			n += g.StorageBytes()
-		}
-	}
-	return n
 }

@@ -1,0 +1,134 @@
+// Package session has what the example programs share besides their models: opening a device with its allocator, giving
+// everything back at the end, and the figures of memory that each program reports.
+package session
+
+import (
+	"encoding/json"
+	stderrors "errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/pkg/errors"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+)
+
+// Session is a device that a program works on, and the figures of its memory.
+type Session struct {
+	Device device.Device
+	Alloc  memory.Allocator
+	Memory
+}
+
+// Memory is what a program's work came to in memory, in bytes and in calls of the driver. It is a part of the programs' JSON.
+type Memory struct {
+	Name            string `json:"device"`
+	Steps           int    `json:"steps"`
+	PeakAllocated   int64  `json:"peak_allocated_bytes"`
+	PeakReserved    int64  `json:"peak_reserved_bytes"`
+	DriverMallocs   int64  `json:"driver_mallocs"`
+	MallocsAfterTwo int64  `json:"driver_mallocs_after_step_2"`
+	AfterRelease    uint64 `json:"allocated_after_release_bytes"` // after training, when all graphs are released
+	Leaf            uint64 `json:"leaf_bytes"`                    // what parameters and optimizer state hold then
+	AtEnd           uint64 `json:"allocated_at_end_bytes"`        // when the model is released too
+
+	summary string
+}
+
+// Open opens a device by its name (host, sim:80GiB, cuda:0), of whose memory the program may reserve the given fraction.
+func Open(name string, fraction float64) (*Session, error) {
+	dev, err := device.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Device: dev}
+	if s.Alloc, err = memory.For(dev); err == nil {
+		if c, ok := s.Alloc.(*memory.Caching); ok {
+			err = c.SetMemoryFraction(fraction)
+		}
+	}
+	if err != nil {
+		return nil, stderrors.Join(err, s.Close())
+	}
+	s.Name = dev.ID().String()
+	return s, nil
+}
+
+// Close gives the device and all its memory back. It reports blocks that are still in use.
+func (s *Session) Close() error { return stderrors.Join(memory.Drop(s.Device), s.Device.Close()) }
+
+// Computes reports whether the device computes; a simulated one only keeps the books.
+func (s *Session) Computes() bool { return s.Device.ID().Kind != device.Sim }
+
+// Allocated is what the allocator says is in use.
+func (s *Session) Allocated() uint64 { return uint64(s.Alloc.Stats().AllocatedBytes.All.Current) }
+
+// Step notes that a training step is over.
+func (s *Session) Step() {
+	s.Steps++
+	if s.Steps <= 2 {
+		s.MallocsAfterTwo = s.Alloc.Stats().NumDeviceAlloc
+	}
+}
+
+// State is an optimizer, as far as its memory goes.
+type State interface{ StateBytes() uint64 }
+
+// Trained notes what is in use when training is over and all graphs are released, what parameters, gradients and optimizer
+// state hold by their own account, rounded as the allocator rounds, and the peaks so far.
+func (s *Session) Trained(params []*autograd.Parameter, opt State) {
+	s.AfterRelease = s.Allocated()
+	s.Leaf = opt.StateBytes()
+	for _, p := range params {
+		s.Leaf += p.Tensor().StorageBytes()
+		if g := p.Grad(); g != nil {
+			s.Leaf += g.StorageBytes()
+		}
+	}
+	stats := s.Alloc.Stats()
+	s.PeakAllocated, s.PeakReserved = stats.AllocatedBytes.All.Peak, stats.ReservedBytes.All.Peak
+	s.DriverMallocs = stats.NumDeviceAlloc
+	s.summary = memory.Summary(s.Device)
+}
+
+// Released notes what is in use when the model is released too.
+func (s *Session) Released() { s.AtEnd = s.Allocated() }
+
+// Row adds a line to a table: what it is, and its value.
+type Row func(name, format string, args ...any)
+
+// Print writes a table of the program's own rows, those of the memory, and the allocator's summary.
+func (s *Session) Print(w io.Writer, own func(row Row)) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+	fmt.Fprintln(table)
+	row("device", "%s", s.Name)
+	own(row)
+	row("peak allocated", "%s", Bytes(uint64(s.PeakAllocated)))
+	row("peak reserved", "%s", Bytes(uint64(s.PeakReserved)))
+	row("driver allocations", "%d, of which %d in the first two steps", s.DriverMallocs, s.MallocsAfterTwo)
+	row("allocated after training", "%s", Bytes(s.AfterRelease))
+	row("parameters, optimizer state", "%s", Bytes(s.Leaf))
+	row("allocated at the end", "%s", Bytes(s.AtEnd))
+	table.Flush()
+	fmt.Fprintf(w, "\n%s", s.summary)
+}
+
+// Bytes writes a size for people and exactly.
+func Bytes(n uint64) string { return fmt.Sprintf("%s (%d bytes)", device.FormatBytes(n), n) }
+
+// WriteJSON writes the figures of a program to a file, unless the file has no name.
+func WriteJSON(file string, figures any) error {
+	if file == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		return errors.WithStack(err)
+	}
+	return errors.Wrap(os.WriteFile(file, append(text, '\n'), 0o666), "writing the figures")
+}
