@@ -28,8 +28,8 @@ type trainer struct {
 	model  nn.Module
 	opt    *optim.Grouped
 	gen    *tensor.Generator // shuffling and dropout
-	train  *digits
-	test   *digits
+	train  *dataset.Digits
+	test   *dataset.Digits
 	report report
 	total  int // steps in all epochs
 	bars   io.Writer
@@ -47,7 +47,7 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	t := &trainer{Session: s, options: o, gen: tensor.NewGenerator(o.seed), bars: stderr,
-		train: newDigits(trainSet, rand.New(rand.NewPCG(o.seed, 0))), test: newDigits(testSet, nil)}
+		train: dataset.NewDigits(trainSet, rand.New(rand.NewPCG(o.seed, 0))), test: dataset.NewDigits(testSet, nil)}
 	if err := t.run(); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 
 func (t *trainer) run() error {
 	t.model = nn.Sequential(
-		nn.Linear(t.train.set.Rows*t.train.set.Cols, t.hidden), nn.ReLU(), nn.Dropout(dropout),
+		nn.Linear(t.train.Rows*t.train.Cols, t.hidden), nn.ReLU(), nn.Dropout(dropout),
 		nn.Linear(t.hidden, dataset.Classes))
 	defer t.model.Release()
 	if err := t.model.To(t.Device, nn.Generator(t.gen)); err != nil {

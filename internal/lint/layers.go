@@ -51,7 +51,8 @@ var layers = []layer{
 	{packages: "autograd/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
-	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "tensor/...", "autograd/...", "amp/...")},
+	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "examples/mnist/dataset",
+		"tensor/...", "autograd/...", "amp/...")},
 	{packages: "benchmarks/...", may: with(below, "own", "benchmarks/internal/...", "examples/models", "tensor/...", "autograd/...", "amp/...")},
 }
 
