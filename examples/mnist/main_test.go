@@ -11,10 +11,11 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/examples/internal/classify"
 )
 
 // figures runs the program and returns its JSON.
-func figures(t *testing.T, args ...string) (r report) {
+func figures(t *testing.T, args ...string) (r classify.Report) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "figures.json")
 	var stdout, stderr bytes.Buffer

@@ -1,4 +1,4 @@
-package main
+package classify
 
 import (
 	"io"
@@ -7,8 +7,8 @@ import (
 	"github.com/cistern-ml/cistern/examples/internal/session"
 )
 
-// report collects the figures of a run. On a simulated device accuracy and losses are 0, as nothing is computed there.
-type report struct {
+// Report collects the figures of a run. On a simulated device accuracy and losses are 0, as nothing is computed there.
+type Report struct {
 	Accuracy       float64 `json:"test_accuracy"`
 	FirstLoss      float64 `json:"first_loss"`
 	LastLoss       float64 `json:"last_loss"`

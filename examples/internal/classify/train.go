@@ -1,4 +1,4 @@
-package main
+package classify
 
 import (
 	"errors"
@@ -18,57 +18,52 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// dropout is the part of hidden units left out in a training step.
-const dropout = 0.2
-
 // trainer is a model in training.
 type trainer struct {
 	*session.Session
-	options
+	*Options
 	model  nn.Module
 	opt    *optim.Grouped
 	gen    *tensor.Generator // shuffling and dropout
 	train  *dataset.Digits
 	test   *dataset.Digits
-	report report
+	report Report
 	total  int // steps in all epochs
 	bars   io.Writer
 }
 
 // program runs everything. Whatever happens, it gives all device memory back, and says so if that fails.
-func program(o options, stdout, stderr io.Writer) (err error) {
-	trainSet, testSet, err := dataset.Load(o.data)
+func (o *Options) program(model Model, stdout, stderr io.Writer) (err error) {
+	trainSet, testSet, err := dataset.Load(o.Data)
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(o.device, o.fraction)
+	s, err := session.Open(o.Device, o.Fraction)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	t := &trainer{Session: s, options: o, gen: tensor.NewGenerator(o.seed), bars: stderr,
-		train: dataset.NewDigits(trainSet, rand.New(rand.NewPCG(o.seed, 0))), test: dataset.NewDigits(testSet, nil)}
+	t := &trainer{Session: s, Options: o, gen: tensor.NewGenerator(o.Seed), bars: stderr,
+		train: dataset.NewDigits(trainSet, rand.New(rand.NewPCG(o.Seed, 0))), test: dataset.NewDigits(testSet, nil)}
+	t.model = model(t.train.Rows, t.train.Cols)
+	defer t.model.Release()
 	if err := t.run(); err != nil {
 		return err
 	}
 	t.print(stdout)
-	return session.WriteJSON(o.json, t.report)
+	return session.WriteJSON(o.JSON, t.report)
 }
 
 func (t *trainer) run() error {
-	t.model = nn.Sequential(
-		nn.Linear(t.train.Rows*t.train.Cols, t.hidden), nn.ReLU(), nn.Dropout(dropout),
-		nn.Linear(t.hidden, dataset.Classes))
-	defer t.model.Release()
-	if err := t.model.To(t.Device, nn.Generator(t.gen)); err != nil {
+	if err := t.model.To(t.Session.Device, nn.Generator(t.gen)); err != nil {
 		return err
 	}
-	t.opt = optim.AdamW(t.model.Parameters(), optim.LR(t.lr))
+	t.opt = optim.AdamW(t.model.Parameters(), optim.LR(t.LR))
 	defer t.opt.Release()
 
-	batches := data.NewLoader(t.Device, t.train, t.batch, data.Shuffle(t.gen))
-	t.total = t.epochs * batches.Len()
-	for epoch := range t.epochs {
+	batches := data.NewLoader(t.Session.Device, t.train, t.Batch, data.Shuffle(t.gen))
+	t.total = t.Epochs * batches.Len()
+	for epoch := range t.Epochs {
 		if err := t.epoch(epoch, batches); err != nil {
 			return fmt.Errorf("epoch %d: %w", epoch+1, err)
 		}
@@ -84,7 +79,7 @@ func (t *trainer) run() error {
 
 func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 	bar := progressbar.NewOptions(batches.Len(), progressbar.OptionSetWriter(t.bars), progressbar.OptionSetWidth(30),
-		progressbar.OptionSetDescription(fmt.Sprintf("epoch %2d/%d", epoch+1, t.epochs)), progressbar.OptionShowCount(),
+		progressbar.OptionSetDescription(fmt.Sprintf("epoch %2d/%d", epoch+1, t.Epochs)), progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
 	nn.Train(t.model)
 	start := time.Now()
@@ -103,7 +98,7 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 		return fmt.Errorf("testing: %w", err)
 	}
 	t.report.Accuracy = accuracy
-	bar.Describe(fmt.Sprintf("epoch %2d/%d  loss %.4f  accuracy %.2f %%", epoch+1, t.epochs, t.report.LastLoss, 100*accuracy))
+	bar.Describe(fmt.Sprintf("epoch %2d/%d  loss %.4f  accuracy %.2f %%", epoch+1, t.Epochs, t.report.LastLoss, 100*accuracy))
 	_ = bar.Finish()
 	fmt.Fprintln(t.bars)
 	return nil
@@ -111,8 +106,8 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 
 // step is one training step. All that its graph made is back in the pool when it returns.
 func (t *trainer) step(images, labels *tensor.Tensor) error {
-	t.opt.SetLR(t.lr * (1 - float64(t.Steps)/float64(t.total)))
-	g := autograd.NewGraph(t.Device, autograd.WithGenerator(t.gen))
+	t.opt.SetLR(t.LR * (1 - float64(t.Steps)/float64(t.total)))
+	g := autograd.NewGraph(t.Session.Device, autograd.WithGenerator(t.gen))
 	defer g.Release()
 	loss := t.model.Forward(g.Input(images)).CrossEntropy(g.Input(labels))
 	if err := loss.Keep().Backward(); err != nil {
@@ -137,7 +132,7 @@ func (t *trainer) step(images, labels *tensor.Tensor) error {
 // accuracy is the part of the test images that the model recognizes.
 func (t *trainer) accuracy() (float64, error) {
 	nn.Eval(t.model)
-	batches := data.NewLoader(t.Device, t.test, t.batch)
+	batches := data.NewLoader(t.Session.Device, t.test, t.Batch)
 	right := 0.0
 	for images, labels := range batches.Batches() {
 		n, err := t.recognized(images, labels)
@@ -151,7 +146,7 @@ func (t *trainer) accuracy() (float64, error) {
 
 // recognized counts the images of a batch whose class the model finds.
 func (t *trainer) recognized(images, labels *tensor.Tensor) (float64, error) {
-	g := autograd.NewGraph(t.Device, autograd.NoGrad())
+	g := autograd.NewGraph(t.Session.Device, autograd.NoGrad())
 	defer g.Release()
 	return t.model.Forward(g.Input(images)).ArgMax(1, false).Eq(g.Input(labels)).Sum(nil, false).Item()
 }

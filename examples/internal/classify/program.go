@@ -1,0 +1,92 @@
+// Package classify trains models to recognize handwritten digits: what examples/mnist does with a small network and examples/cnn
+// with a convolutional one.
+package classify
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/cistern-ml/cistern/autograd/nn"
+)
+
+// Options are the flags of a program, with their defaults.
+type Options struct {
+	Device   string
+	Data     string
+	JSON     string
+	Epochs   int
+	Batch    int
+	Seed     uint64
+	LR       float64
+	Fraction float64
+}
+
+// Model makes a model, without values, for images of rows*cols elements.
+type Model func(rows, cols int) nn.Module
+
+// Program is a training program.
+type Program struct {
+	Name     string
+	Defaults Options
+	// Flags adds the program's own flags, and returns what checks them when they are read.
+	Flags func(f *flag.FlagSet) (check func() error)
+	Model Model
+}
+
+// Run is the main of a program with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
+func (p *Program) Run(args []string, stdout, stderr io.Writer) int {
+	o, err := p.parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2 // what is wrong has been said
+	}
+	if err := o.program(p.Model, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		return 1
+	}
+	return 0
+}
+
+func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
+	o := p.Defaults
+	f := flag.NewFlagSet(p.Name, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&o.Device, "device", "host", "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
+	f.StringVar(&o.Data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
+	f.StringVar(&o.JSON, "json", "", "file to write the figures to")
+	f.IntVar(&o.Epochs, "epochs", o.Epochs, "passes over the training images")
+	f.IntVar(&o.Batch, "batch", o.Batch, "images per training step")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
+	f.Float64Var(&o.LR, "lr", o.LR, "learning rate at the start; it falls to 0 linearly")
+	f.Float64Var(&o.Fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	own := p.Flags(f)
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	err := o.check(f)
+	if err == nil {
+		err = own()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	}
+	return &o, err
+}
+
+func (o *Options) check(f *flag.FlagSet) error {
+	switch {
+	case f.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case o.Epochs < 1:
+		return fmt.Errorf("-epochs is %d, must be at least 1", o.Epochs)
+	case o.Batch < 1:
+		return fmt.Errorf("-batch is %d, must be at least 1", o.Batch)
+	case !(o.LR > 0):
+		return fmt.Errorf("-lr is %g, must be positive", o.LR)
+	}
+	return nil
+}
