@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6df76dfbbbc1d754606a9da98ed22d56ea01eeaf393df20f0f497bfa93086e09"
+const inputsHash = "8a88bf49481eb5740a945ef71260a2580bbe3d2e2f6077305cdec1f0d4bb2a5e"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
