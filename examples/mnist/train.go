@@ -47,24 +47,36 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	// Close of an allocator reports blocks that are still in use.
-	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
-	alloc, err := memory.For(dev)
-	if err != nil {
+	defer func() { err = join(err, dev.Close()) }()
+	t := &trainer{options: o, dev: dev, gen: tensor.NewGenerator(o.seed), bars: stderr,
+		train: newDigits(trainSet, rand.New(rand.NewPCG(o.seed, 0))), test: newDigits(testSet, nil)}
+	return t.all(stdout)
+}
+
+// all trains, reports, and closes the device's allocator, which tells of blocks that are still in use.
+func (t *trainer) all(stdout io.Writer) (err error) {
+	defer func() { err = join(err, memory.Drop(t.dev)) }()
+	if t.alloc, err = memory.For(t.dev); err != nil {
 		return err
 	}
-	if c, ok := alloc.(*memory.Caching); ok {
-		if err := c.SetMemoryFraction(o.fraction); err != nil {
+	if c, ok := t.alloc.(*memory.Caching); ok {
+		if err := c.SetMemoryFraction(t.fraction); err != nil {
 			return err
 		}
 	}
-	t := &trainer{options: o, dev: dev, alloc: alloc, gen: tensor.NewGenerator(o.seed), bars: stderr,
-		train: newDigits(trainSet, rand.New(rand.NewPCG(o.seed, 0))), test: newDigits(testSet, nil)}
 	if err := t.run(); err != nil {
 		return err
 	}
 	t.report.print(stdout, t)
-	return t.report.write(o.json)
+	return t.report.write(t.json)
+}
+
+// join is errors.Join for the error of closing something after err. That a lost device can close nothing is not told again.
+func join(err, closing error) error {
+	if err != nil && errors.Is(closing, device.ErrUnavailable) {
+		return err
+	}
+	return errors.Join(err, closing)
 }
 
 func (t *trainer) run() error {

@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"flag"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
-	"github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
@@ -20,14 +19,7 @@ var every = flag.Int("every", 0, "run one in so many cases of each operation on 
 // emulated is a device of the emulated driver with all kernels of this package, compiled for the processor.
 func emulated(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
 	t.Helper()
-	sources, err := filepath.Glob(filepath.Join("src", "*.cu"))
-	require.NoError(t, err)
-	kernels := fakecuda.BuildKernels(t, "emu", sources)
-	r := cudatest.New(t, 1, settings...)
-	r.LoadKernels(kernels)
-	d := r.Devices[0]
-	t.Cleanup(func() { require.NoError(t, cuda.Unload(d)) })
-	return d, r
+	return emulatedtest.New(t, settings...)
 }
 
 func thinned(n int) kerneltest.Option {

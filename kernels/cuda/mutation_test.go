@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/kernels"
-	"github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
@@ -53,11 +51,9 @@ func TestMutation_EachBarrierOfEachKernelIsMissed(t *testing.T) {
 	if os.Getenv(mutationVariable) != "1" {
 		t.Skipf("SKIPPED: %s=1 lets the mutation check run", mutationVariable)
 	}
-	sources, err := filepath.Glob(filepath.Join("src", "*.cu"))
-	require.NoError(t, err)
-	library := fakecuda.BuildKernels(t, "emu", sources)
+	library := emulatedtest.Library(t)
 	barriers := fakecuda.WatchBarriers(t, library)
-	found := watch(t, library, barriers)
+	found := watch(t, barriers)
 	for at, text := range barriersOf(t) {
 		reached := slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(b fakecuda.Barrier) bool { return at.is(b) })
 		assert.True(t, reached, "no case of kerneltest comes to %s:%d: %s", at.file, at.line, text)
@@ -65,7 +61,7 @@ func TestMutation_EachBarrierOfEachKernelIsMissed(t *testing.T) {
 	table := map[fakecuda.Barrier]caught{}
 	for _, b := range slices.SortedFunc(maps.Keys(found), compareBarriers) {
 		t.Run(b.String(), func(t *testing.T) {
-			by, ok := miss(t, library, barriers, b, found[b])
+			by, ok := miss(t, barriers, b, found[b])
 			require.True(t, ok, "all cases pass without the barrier in %s", b)
 			table[b] = by
 		})
@@ -85,26 +81,19 @@ func compareBarriers(a, b fakecuda.Barrier) int {
 	return strings.Compare(a.Kernel, b.Kernel)
 }
 
-// mutant is a device of the emulated driver under a schedule.
-func mutant(t *testing.T, library string, s schedule) device.Device {
-	r := cudatest.New(t, 1)
-	r.LoadKernels(library)
+// scheduled is a device of the emulated driver under a schedule.
+func scheduled(t *testing.T, s schedule) device.Device {
+	d, r := emulated(t)
 	r.Greedy(s.greedy)
-	d := r.Devices[0]
-	t.Cleanup(func() {
-		if err := cuda.Unload(d); d.Err() == nil {
-			require.NoError(t, err)
-		}
-	})
 	return d
 }
 
 // watch runs the suite and learns which cases come to which barriers.
-func watch(t *testing.T, library string, barriers *fakecuda.Barriers) reaches {
+func watch(t *testing.T, barriers *fakecuda.Barriers) reaches {
 	found := reaches{}
 	for _, s := range schedules {
 		t.Run(fmt.Sprintf("watch, greedy %t", s.greedy), func(t *testing.T) {
-			dev := mutant(t, library, s)
+			dev := scheduled(t, s)
 			for id := op.Invalid + 1; id.Valid(); id++ {
 				for _, d := range id.Types() {
 					if _, ok := kernels.Lookup(device.CUDA, id, d); ok {
@@ -146,13 +135,13 @@ type caught struct {
 var errNone = errors.New("not one of the cases")
 
 // miss runs the cases that come to a barrier without it, until one fails.
-func miss(t *testing.T, library string, barriers *fakecuda.Barriers, b fakecuda.Barrier, cases map[schedule]map[user][]int) (by caught, ok bool) {
+func miss(t *testing.T, barriers *fakecuda.Barriers, b fakecuda.Barrier, cases map[schedule]map[user][]int) (by caught, ok bool) {
 	for _, s := range schedules {
 		t.Run(fmt.Sprintf("greedy %t", s.greedy), func(t *testing.T) {
 			if ok || len(cases[s]) == 0 {
 				return
 			}
-			dev := mutant(t, library, s)
+			dev := scheduled(t, s)
 			barriers.Forget()
 			barriers.Remove(b)
 			for _, u := range slices.SortedFunc(maps.Keys(cases[s]), func(a, b user) int { return strings.Compare(a.String(), b.String()) }) {
