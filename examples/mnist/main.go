@@ -39,11 +39,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 				return nil
 			}
 		},
-		Model: func(rows, cols int) nn.Module {
-			return nn.Sequential(
-				nn.Linear(rows*cols, hidden), nn.ReLU(), nn.Dropout(dropout),
-				nn.Linear(hidden, dataset.Classes))
-		},
+		Model: func(rows, cols int) nn.Module { return network(rows*cols, hidden) },
 	}
 	return p.Run(args, stdout, stderr)
+}
+
+func network(pixels, hidden int) nn.Module {
+	return nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, dataset.Classes))
 }

@@ -98,7 +98,7 @@ func (b *kernelBuild) compileAll(sources []string) []string {
 	slots := make(chan struct{}, max(1, min(4, runtime.NumCPU())))
 	var wg sync.WaitGroup
 	for i, source := range sources {
-		key := append(slices.Clone(b.key), source, fileHash(b.t, source))
+		key := append(slices.Clone(b.key), filepath.Base(source), fileHash(b.t, source)) // of whichever copy of the tree
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()

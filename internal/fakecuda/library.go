@@ -145,7 +145,12 @@ func (l *Library) RequireClean() {
 }
 
 func (l *Library) lines(what string) []string {
-	s := fill(func(out *byte, n uintptr) uintptr { return l.text(what, out, n) })
+	return textLines(func(out *byte, n uintptr) uintptr { return l.text(what, out, n) })
+}
+
+// textLines are the lines of a text that fill gets.
+func textLines(f func(out *byte, n uintptr) uintptr) []string {
+	s := fill(f)
 	if s == "" {
 		return nil
 	}

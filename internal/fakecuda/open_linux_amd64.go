@@ -30,3 +30,20 @@ func Open(t testing.TB, path string) *Library {
 	t.Cleanup(l.Reset)
 	return l
 }
+
+// WatchBarriers begins to note the barriers that the kernels of a library come to, until the test ends. Watched kernels are
+// slower.
+func WatchBarriers(t testing.TB, kernels string) *Barriers {
+	t.Helper()
+	handle, err := purego.Dlopen(kernels, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		t.Fatalf("fakecuda: %v", err)
+	}
+	b := &Barriers{t: t}
+	purego.RegisterLibFunc(&b.watch, handle, "gk_watch")
+	purego.RegisterLibFunc(&b.reached, handle, "gk_reached")
+	purego.RegisterLibFunc(&b.remove, handle, "gk_remove")
+	b.watch(1)
+	t.Cleanup(func() { b.watch(0) })
+	return b
+}

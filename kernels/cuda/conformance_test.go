@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"flag"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
-	"github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
@@ -20,14 +19,7 @@ var every = flag.Int("every", 0, "run one in so many cases of each operation on 
 // emulated is a device of the emulated driver with all kernels of this package, compiled for the processor.
 func emulated(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
 	t.Helper()
-	sources, err := filepath.Glob(filepath.Join("src", "*.cu"))
-	require.NoError(t, err)
-	kernels := fakecuda.BuildKernels(t, "emu", sources)
-	r := cudatest.New(t, 1, settings...)
-	r.LoadKernels(kernels)
-	d := r.Devices[0]
-	t.Cleanup(func() { require.NoError(t, cuda.Unload(d)) })
-	return d, r
+	return emulatedtest.New(t, settings...)
 }
 
 func thinned(n int) kerneltest.Option {
@@ -37,9 +29,15 @@ func thinned(n int) kerneltest.Option {
 	return kerneltest.Every(n)
 }
 
+// TestConformance runs one case in so many under each schedule.
+const (
+	everyInOrder = 7
+	everyGreedy  = 23
+)
+
 func TestConformance(t *testing.T) {
 	d, _ := emulated(t)
-	kerneltest.Run(t, d, thinned(7))
+	kerneltest.Run(t, d, thinned(everyInOrder))
 }
 
 func TestConformance_WithTheGreedyScheduleOnAnotherStream(t *testing.T) {
@@ -48,5 +46,5 @@ func TestConformance_WithTheGreedyScheduleOnAnotherStream(t *testing.T) {
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	kerneltest.Run(t, d, thinned(23), kerneltest.OnStream(s))
+	kerneltest.Run(t, d, thinned(everyGreedy), kerneltest.OnStream(s))
 }

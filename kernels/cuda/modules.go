@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "16f402203ac7c39f9dd91bc428e19b2f01e19cb923273d17af65626e901b2d53"
+const inputsHash = "cc6f0ce34d0b17c672b0a44dd8b7949a2714d9304542fcf459b7f3cdfafb1d4c"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

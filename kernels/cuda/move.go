@@ -94,9 +94,11 @@ func copier(suffix string) op.Func {
 		rest := l.without(d)
 		rest.walk(&t.params)
 		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
-		const tile = 32
+		// Blocks go over the slices, so that a grid of many small tiles is about what a GPU runs at a time.
+		const tile, wave = 32, 1024
 		grid := blocks(rows, tile)
-		grid.Y, grid.Z = blocks(columns, tile).X, uint32(min(rest.total, 1<<16-1))
+		grid.Y = blocks(columns, tile).X
+		grid.Z = uint32(min(rest.total, max(1, wave/int(grid.X*grid.Y))))
 		return t.launch(c, turn, grid)
 	}
 }

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"iter"
 
+	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
@@ -14,6 +15,9 @@ var shapes = [][]int{
 
 // large are shapes for which an implementation may work in parallel, or on a whole grid.
 var large = [][]int{{70_003}, {40, 1030}, {800, 3, 15}}
+
+// turned is a shape of more tiles than a grid has, for copies that go by tiles of its outer dimensions. It always runs.
+var turned = []int{16, 1030, 16}
 
 // plans are layouts for the output and the inputs.
 var plans = [][4]layout{
@@ -60,6 +64,9 @@ func (m *maker) elementwise() iter.Seq[*testCase] {
 					emit(m.place(e, s, 0, shape, plans[(i+int(m.id))%len(plans)]))
 				}
 			}
+			if m.id == op.Copy {
+				emit(m.placeAlways(e, s, 0, turned, [4]layout{contiguous, transposed}))
+			}
 		}
 	})
 }
@@ -69,11 +76,15 @@ func (m *maker) aliasable(e reference, alias int) bool {
 	return e.outType(m.d) == e.inType(alias-1, m.d)
 }
 
-// place makes one case.
+// place makes one case, if it is due.
 func (m *maker) place(e reference, s scalars, alias int, shape []int, plan [4]layout) *testCase {
 	if !m.due() {
 		return nil
 	}
+	return m.placeAlways(e, s, alias, shape, plan)
+}
+
+func (m *maker) placeAlways(e reference, s scalars, alias int, shape []int, plan [4]layout) *testCase {
 	c := m.newCase()
 	c.call.F, c.call.I = s.f, s.i
 	c.alias, c.bits, c.ulps = alias, e.bits, e.ulps

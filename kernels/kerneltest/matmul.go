@@ -33,14 +33,37 @@ func (m *maker) matMuls() iter.Seq[*testCase] {
 				}
 			}
 		}
+		m.alignedMatMuls(emit)
 	})
 }
 
-// matMul makes a case: sizes M, N, K, batch dimensions, layouts of dst, a, b and c.
+// alignedSizes are M, N and K for operands whose rows begin at multiples of 16 bytes, in any type.
+var alignedSizes = [][3]int{{136, 40, 104}, {16, 24, 72}, {128, 128, 64}, {24, 136, 16}, {200, 8, 32}, {264, 16, 200}}
+
+// alignedMatMuls emits what kernels for tensor cores take, in all four directions of a and b. The first size always runs.
+func (m *maker) alignedMatMuls(emit func(*testCase)) {
+	for i, s := range alignedSizes {
+		for turns := range 4 {
+			l := [4]layout{contiguous, layout(turns & 1), layout(turns >> 1), outer}
+			if i > 0 && !m.due() {
+				continue
+			}
+			c := m.matMulAlways(s, nil, l, 1, float64(i%2), 0)
+			c.aligned = true
+			emit(c)
+		}
+	}
+}
+
+// matMul makes a case, if it is due: sizes M, N, K, batch dimensions, layouts of dst, a, b and c.
 func (m *maker) matMul(s [3]int, batch []int, l [4]layout, alpha, beta float64, alias int) *testCase {
 	if !m.due() {
 		return nil
 	}
+	return m.matMulAlways(s, batch, l, alpha, beta, alias)
+}
+
+func (m *maker) matMulAlways(s [3]int, batch []int, l [4]layout, alpha, beta float64, alias int) *testCase {
 	c := m.newCase()
 	c.call.F = floats8(alpha, beta)
 	c.alias = alias

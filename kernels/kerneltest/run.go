@@ -30,6 +30,8 @@ func OnStream(s device.Stream) Option { return func(o *options) { o.stream = s }
 // Every runs only one in n cases of each operation, for further runs on a device that passed all of them.
 func Every(n int) Option { return func(o *options) { o.every = n } }
 
+func atLeastEvery(n int) Option { return func(o *options) { o.every = max(o.every, n) } }
+
 // Run tests every operation, each in a subtest of its name.
 func Run(t *testing.T, dev device.Device, opts ...Option) {
 	for id := op.Invalid + 1; id.Valid(); id++ {
@@ -41,29 +43,47 @@ func Run(t *testing.T, dev device.Device, opts ...Option) {
 // -short it runs one in 25 cases. A type for which
 // the device has no kernel is skipped: that it may not be missing is for the test of known holes in package kernels.
 func TestOp(t *testing.T, dev device.Device, id op.ID, opts ...Option) {
-	o := options{slack: 1, stream: dev.DefaultStream(), every: 1}
-	for _, set := range opts {
-		set(&o)
-	}
 	if testing.Short() {
-		o.every = max(o.every, 25)
+		opts = append(opts, atLeastEvery(25))
 	}
 	for _, d := range id.Types() {
 		t.Run(d.String(), func(t *testing.T) {
 			if _, ok := kernels.Lookup(dev.ID().Kind, id, d); !ok {
 				t.Skipf("no kernel for %s of %s on %s", id, d, dev.ID())
 			}
-			r := &rig{stream: o.stream, slack: o.slack}
-			defer func() { require.NoError(t, r.close()) }()
-			m, ran := newMaker(id, d), 0
-			m.every = o.every
-			for c := range m.cases() {
-				require.NoError(t, r.run(c))
+			ran := 0
+			err := Each(dev, id, d, func(_ int, run func() error) error {
 				ran++
-			}
+				return run()
+			}, opts...)
+			require.NoError(t, err)
 			require.Positive(t, ran, "no cases")
 		})
 	}
+}
+
+// Each gives every case of an operation on a type to visit, which may run it and gets what is wrong with its results, until
+// visit returns an error: Each returns that. Cases are numbered from 0; for the same options each is always the same.
+func Each(dev device.Device, id op.ID, d dtype.DType, visit func(number int, run func() error) error, opts ...Option) (err error) {
+	o := options{slack: 1, stream: dev.DefaultStream(), every: 1}
+	for _, set := range opts {
+		set(&o)
+	}
+	r := &rig{stream: o.stream, slack: o.slack}
+	defer func() {
+		if closed := r.close(); err == nil {
+			err = closed
+		}
+	}()
+	m, number := newMaker(id, d), 0
+	m.every = o.every
+	for c := range m.cases() {
+		if err := visit(number, func() error { return r.run(c) }); err != nil {
+			return err
+		}
+		number++
+	}
+	return nil
 }
 
 // maker makes the cases of one operation on one type. Its random numbers depend on nothing else.

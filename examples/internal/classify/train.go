@@ -1,7 +1,6 @@
 package classify
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -33,8 +32,8 @@ type trainer struct {
 }
 
 // program runs everything. Whatever happens, it gives all device memory back, and says so if that fails.
-func (o *Options) program(model Model, stdout, stderr io.Writer) (err error) {
-	trainSet, testSet, err := dataset.Load(o.Data)
+func (o *Options) program(model Model, stdout, stderr io.Writer) error {
+	train, test, err := dataset.Load(o.Data)
 	if err != nil {
 		return err
 	}
@@ -42,16 +41,25 @@ func (o *Options) program(model Model, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	t := &trainer{Session: s, Options: o, gen: tensor.NewGenerator(o.Seed), bars: stderr,
-		train: dataset.NewDigits(trainSet, rand.New(rand.NewPCG(o.Seed, 0))), test: dataset.NewDigits(testSet, nil)}
-	t.model = model(t.train.Rows, t.train.Cols)
-	defer t.model.Release()
-	if err := t.run(); err != nil {
+	r, err := Train(s, *o, model, train, test, stdout, stderr)
+	if err != nil {
 		return err
 	}
+	return session.WriteJSON(o.JSON, r)
+}
+
+// Train trains a model on digits and tells about it. It closes the session, which tells of blocks that are still in use.
+func Train(s *session.Session, o Options, model Model, train, test dataset.Set, stdout, bars io.Writer) (r *Report, err error) {
+	defer func() { err = s.Close(err) }()
+	t := &trainer{Session: s, Options: &o, gen: tensor.NewGenerator(o.Seed), bars: bars,
+		train: dataset.NewDigits(train, rand.New(rand.NewPCG(o.Seed, 0))), test: dataset.NewDigits(test, nil)}
+	t.model = model(train.Rows, train.Cols)
+	defer t.model.Release()
+	if err := t.run(); err != nil {
+		return nil, err
+	}
 	t.print(stdout)
-	return session.WriteJSON(o.JSON, t.report)
+	return &t.report, nil
 }
 
 func (t *trainer) run() error {

@@ -22,6 +22,8 @@ type Session struct {
 	Device device.Device
 	Alloc  memory.Allocator
 	Memory
+
+	opened bool // by Open
 }
 
 // Memory is what a program's work came to in memory, in bytes and in calls of the driver. It is a part of the programs' JSON.
@@ -45,21 +47,42 @@ func Open(name string, fraction float64) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := On(dev, fraction)
+	if err != nil {
+		return nil, stderrors.Join(err, dev.Close())
+	}
+	s.opened = true
+	return s, nil
+}
+
+// On is Open for a device that is open, and stays open.
+func On(dev device.Device, fraction float64) (*Session, error) {
 	s := &Session{Device: dev}
+	s.Name = dev.ID().String()
+	var err error
 	if s.Alloc, err = memory.For(dev); err == nil {
 		if c, ok := s.Alloc.(*memory.Caching); ok {
 			err = c.SetMemoryFraction(fraction)
 		}
 	}
 	if err != nil {
-		return nil, stderrors.Join(err, s.Close())
+		return nil, s.Close(err)
 	}
-	s.Name = dev.ID().String()
 	return s, nil
 }
 
-// Close gives the device and all its memory back. It reports blocks that are still in use.
-func (s *Session) Close() error { return stderrors.Join(memory.Drop(s.Device), s.Device.Close()) }
+// Close gives all memory back, and the device if Open opened it. It returns err, the program's error, together with those of
+// closing: blocks that are still in use are one. That a lost device can close nothing is not told again.
+func (s *Session) Close(err error) error {
+	closing := memory.Drop(s.Device)
+	if s.opened {
+		closing = stderrors.Join(closing, s.Device.Close())
+	}
+	if err != nil && stderrors.Is(closing, device.ErrUnavailable) {
+		return err
+	}
+	return stderrors.Join(err, closing)
+}
 
 // Computes reports whether the device computes; a simulated one only keeps the books.
 func (s *Session) Computes() bool { return s.Device.ID().Kind != device.Sim }

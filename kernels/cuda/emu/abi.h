@@ -30,3 +30,5 @@ struct gk_kernel {
 //   const gk_kernel* gk_kernels(int* count)                 the kernels
 //   size_t gk_where(uint64_t address, char* out, size_t n)  names the block and thread that the calling OS thread was
 //                                                           running, and the shared memory that the address belongs to
+//
+// and, for tests alone, what emu_places.cc describes: gk_watch, gk_reached, gk_remove.

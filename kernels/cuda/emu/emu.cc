@@ -112,6 +112,7 @@ static int release_barrier(Engine* e) {
 int barrier(int p, const char* file, int line) {
     Engine* e = own();
     const int t = current->thread;
+    if (removed(file, line)) return p;
     if (e->waiting && (line != e->line || strcmp(file, e->file) != 0))
         fail(LAUNCH_FAILED, "threads of one block wait at two barriers: %s:%d and %s:%d", e->file, e->line, file, line);
     e->file = file;
@@ -194,8 +195,9 @@ static void start_block(Engine* e, uint64_t b) {
     poison_shared(e);
 }
 
-int run_launch(const gk_launch* l, void (*call)(void**)) {
+int run_launch(const gk_launch* l, void (*call)(void**), int (*run)(const gk_launch*)) {
     Engine* e = engine();
+    name_kernel(e, run);
     start_launch(e, l, call);
     const uint64_t blocks = l->last_block - l->first_block;
     for (uint64_t i = 0; i < blocks && e->code == 0; i++) {

@@ -57,6 +57,9 @@ enum { SHARED_ARRAYS = 16, SHARED_ROOM = 256 << 10, STATIC_LIMIT = 48 << 10 };
 struct Engine : Current {
     const gk_launch* launch;
     void (*call)(void**);
+    const char* kernel;         // its name while barriers are watched, else null
+    const char* last_file;      // the barrier that a thread came to last, while they are watched
+    int last_line;
     int threads, live;
     bool greedy;
     Dim index[MAX_THREADS];  // of each thread of the block
@@ -102,6 +105,7 @@ void lane_ended(Engine* e, int warp, unsigned bit);
 void start_shared(Engine* e);   // of a launch
 void poison_shared(Engine* e);  // of a block
 void check_shared(Engine* e);   // at the end of a block
+void name_kernel(Engine* e, int (*run)(const gk_launch*));
 int array_of(const Engine* e, uint64_t address);
 void fail_block(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 

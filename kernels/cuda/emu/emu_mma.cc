@@ -10,10 +10,16 @@ static void check_aligned(const void* p, int to, const char* what) {
     if ((uintptr_t)p % to) fail(MISALIGNED, "%s: address %p is not a multiple of %d", what, p, to);
 }
 
+static void copy(const Copy& c) {
+    memcpy(c.to, c.from, c.bytes);
+    memset((char*)c.to + c.bytes, 0, c.size - c.bytes);
+}
+
 void cp_async(void* to, const void* from, int size, int bytes) {
     check_aligned(to, size, "cp.async, destination");
     check_aligned(from, size, "cp.async, source");
     if (bytes < 0 || bytes > size) fail(LAUNCH_FAILED, "cp.async of %d bytes reads %d", size, bytes);
+    if (engine()->greedy) return copy({to, from, size, bytes, 0});
     Copies& c = engine()->copies[current->thread];
     if (c.count == c.room) {
         c.room = c.room ? 2 * c.room : 16;
@@ -29,13 +35,11 @@ void cp_async_wait(int groups) {
     Copies& c = engine()->copies[current->thread];
     int kept = 0;
     for (int i = 0; i < c.count; i++) {
-        const Copy& copy = c.list[i];
-        if (copy.group >= c.group - groups) {
-            c.list[kept++] = copy;
+        if (c.list[i].group >= c.group - groups) {
+            c.list[kept++] = c.list[i];
             continue;
         }
-        memcpy(copy.to, copy.from, copy.bytes);
-        memset((char*)copy.to + copy.bytes, 0, copy.size - copy.bytes);
+        copy(c.list[i]);
     }
     c.count = kept;
 }

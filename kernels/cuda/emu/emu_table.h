@@ -9,8 +9,8 @@
 namespace gk {
 
 // run_launch runs the blocks of a launch on the calling OS thread; call unpacks the arguments and calls the kernel once for a
-// thread.
-int run_launch(const gk_launch* l, void (*call)(void** args));
+// thread. run is the kernel's in the table.
+int run_launch(const gk_launch* l, void (*call)(void** args), int (*run)(const gk_launch*));
 
 struct Registration {
     const gk_kernel* kernels;
@@ -40,7 +40,7 @@ struct Entry<F> {
         F(*(A*)args[I]...);
     }
     static void call(void** args) { unpack(args, typename MakeIndices<sizeof...(A)>::type()); }
-    static int run(const gk_launch* l) { return run_launch(l, call); }
+    static int run(const gk_launch* l) { return run_launch(l, call, run); }
 };
 
 }  // namespace gk

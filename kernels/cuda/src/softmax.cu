@@ -7,10 +7,10 @@
 struct Add2 { template <class C> FN static C of(C a, C b) { return a + b; } };
 struct Most2 { template <class C> FN static C of(C a, C b) { return most<C>(nan(b) ? b : a, b); } };
 
-// What all lanes of a row have together, for each of them. Every thread of the block must come here.
+// What all lanes of a row have together, for each of them. Every thread of the block must come here, and a barrier must lie
+// before a second time.
 template <class J, class C> FN C row_join(C v, u32 lanes, C* sh) {
     u32 tid = threadIdx.x, lane = tid & (lanes - 1), first = tid - lane;
-    __syncthreads(); // the reads of an earlier join are over
     sh[tid] = v;
     for (u32 half = lanes / 2; half > 0; half /= 2) {
         __syncthreads();
@@ -58,6 +58,7 @@ template <class T, class C> FN C row_most(const Row<T>& r, C* sh) {
 template <class T, class C> FN C row_exp_sum(const Row<T>& r, C most, C* sh) {
     C sum = 0;
     for (u32 j = r.lane; j < r.columns; j += r.lanes) sum += exp_(at(r.a, r.a_step, j) - most);
+    __syncthreads(); // all have read the join of most
     return row_join<Add2>(sum, r.lanes, sh);
 }
 
