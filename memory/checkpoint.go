@@ -58,7 +58,7 @@ type Restored struct {
 // because what they will be part of is not known, and with ErrPoolReleased if the pool has no use left.
 func (p *Pool) Checkpoint() (*PoolCheckpoint, error) {
 	a := p.a
-	a.doChores()
+	a.doChores(nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.uses == 0 {
@@ -93,7 +93,7 @@ func (p *Pool) Restore(c *PoolCheckpoint) (r Restored, err error) {
 		defer p.a.audit("Restore")
 	}
 	a := p.a
-	a.doChores()
+	a.doChores(nil)
 	on, off := a.momentOfAlloc(), a.momentOfFree()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Pool) segmentsFor(c *PoolCheckpoint) ([]*segment, error) {
 	for _, seg := range p.ordered() {
 		byAddress[seg.ptr] = seg
 		for b := seg.head; b != nil; b = b.next {
-			if b.state == statePending || b.state == stateAllocated && len(b.users) > 0 {
+			if b.state == statePending || b.state == stateAllocated && slices.ContainsFunc(b.users, func(u use) bool { return !u.over() }) {
 				return nil, p.checkpointError("Restore", b.ptr, "work on other streams may still use the block")
 			}
 		}
@@ -198,6 +198,7 @@ func (seg *segment) freeAll(policy *policy, m moment) (freed []device.Ptr) {
 // giveBack is Free of a block that nobody else uses. Caller holds the shard.
 func (sh *shard) giveBack(policy *policy, b *block, m moment) {
 	size := b.size
+	b.users = b.users[:0]
 	sh.release(b)
 	if sh.log.rec != nil {
 		sh.noteFree(b, m, true)
