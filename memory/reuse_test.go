@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -222,5 +224,82 @@ func TestReuseInCapture_ResultsAreRightUnderBothSchedules(t *testing.T) {
 			}
 			r.free(out)
 		})
+	}
+}
+
+// reuseProgram captures operations chosen at random on three streams: blocks are filled on their stream, copied to a place of
+// their own on others behind that, and freed. It returns the values that the places must have, and how many addresses
+// there were.
+func reuseProgram(r *captureRig, random *rand.Rand, out memory.Block) (g *memory.Graph, want []byte, addresses int) {
+	const n = 32
+	streams := []*cuda.Stream{r.main, r.side, r.Stream(r.dev)}
+	type held struct {
+		block memory.Block
+		owner *cuda.Stream
+		value byte
+	}
+	var live []held
+	seen := map[device.Ptr]bool{}
+	value := byte(0)
+	step := func() {
+		s := streams[random.IntN(3)]
+		switch op := random.IntN(10); {
+		case op < 4 || len(live) == 0:
+			value++
+			b := r.take(n, s)
+			require.NoError(r.t, s.Fill(b.Ptr(), value, n))
+			live, seen[b.Ptr()] = append(live, held{b, s, value}), true
+		case op < 6:
+			h := live[random.IntN(len(live))]
+			r.order(h.owner, s)
+			require.NoError(r.t, s.Copy(out.Ptr().Add(uint64(len(want)*n)), h.block.Ptr(), n))
+			require.NoError(r.t, r.a.RecordStream(h.block, s))
+			want = append(want, h.value)
+		case op < 9:
+			i := random.IntN(len(live))
+			r.free(live[i].block)
+			live = slices.Delete(live, i, i+1)
+		default:
+			r.order(s, streams[random.IntN(3)])
+		}
+	}
+	g = r.captureAndRun(func() {
+		r.order(r.main, streams[1])
+		r.order(r.main, streams[2])
+		for range 150 {
+			step()
+		}
+		for _, h := range live {
+			r.free(h.block)
+		}
+		r.order(streams[1], r.main)
+		r.order(streams[2], r.main)
+	})
+	return g, want, len(seen)
+}
+
+func TestReuseInCapture_RandomProgramsReadWhatTheyWrote(t *testing.T) {
+	for seed := range uint64(6) {
+		var addresses [2]int
+		for i, conf := range []string{"", reuseConf} {
+			t.Run(fmt.Sprint(seed, conf), func(t *testing.T) {
+				r := newCaptureRig(t, conf)
+				out := r.take(150*32, r.main)
+				var g *memory.Graph
+				var want []byte
+				g, want, addresses[i] = reuseProgram(r, rand.New(rand.NewPCG(seed, 7)), out)
+				for _, greedy := range []bool{false, true} {
+					r.Greedy(greedy)
+					got := make([]byte, len(want)*32)
+					require.NoError(t, errors.Join(r.main.Fill(out.Ptr(), 0, out.Size()), g.Replay(r.main), r.main.CopyToHost(got, out.Ptr())))
+					for k := range got {
+						require.Equal(t, want[k/32], got[k], "copy %d, greedy %v", k/32, greedy)
+					}
+				}
+				require.EqualValues(t, 1, r.a.Stats().Active.All.Current, "out")
+				r.free(out)
+			})
+		}
+		require.Less(t, addresses[1], addresses[0], "memory was used again in the capture")
 	}
 }
