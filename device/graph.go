@@ -17,6 +17,20 @@ type Capturer interface {
 	CaptureID() uint64
 }
 
+// CaptureOrder is a Capturer that knows the order of what was captured. It is optional: whoever asks must do without.
+type CaptureOrder interface {
+	Capturer
+	// CaptureMark marks everything that the next operation captured on the stream will come after. It is nil if the stream is
+	// part of no capture.
+	CaptureMark() CaptureMark
+	// CapturePassed reports whether the next operation captured on the stream will come after everything that m marks. It is
+	// false for marks of other captures, and stays true once it is.
+	CapturePassed(m CaptureMark) bool
+}
+
+// CaptureMark is a place in the order of captured work, for CaptureOrder.CapturePassed of streams of the same device.
+type CaptureMark any
+
 // Graph is captured work.
 type Graph interface {
 	// Instantiate makes the graph runnable.

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"slices"
+
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
 )
@@ -65,7 +67,33 @@ type guarded struct {
 	events     int32      // events of other streams that have not completed
 	stack      fpstack.ID // where the block was allocated, if history is recorded
 	freed      freedBlock // the last one that this object stood for
-	users      []device.Stream
+	users      []use
+}
+
+// use is a stream whose work uses a block.
+type use struct {
+	stream  device.Stream
+	capture uint64 // number of the graph capture that the work is part of; 0 if it runs
+}
+
+// captureOf returns the number of the capture that a stream is part of, or 0.
+func captureOf(s device.Stream) uint64 {
+	if c, ok := s.(device.Capturer); ok {
+		return c.CaptureID()
+	}
+	return 0
+}
+
+// over reports whether the use is part of a capture that has ended: it keeps nobody from the block, as the graph's memory is
+// the graph's, and its replays come one after the other.
+func (u use) over() bool { return u.capture != 0 && captureOf(u.stream) != u.capture }
+
+// addUser notes a use, once.
+func (b *block) addUser(s device.Stream) {
+	u := use{s, captureOf(s)}
+	if !slices.ContainsFunc(b.users, func(v use) bool { return v.stream.ID() == s.ID() && v.capture == u.capture }) {
+		b.users = append(b.users, u)
+	}
 }
 
 // freedBlock is what is known about a block that was freed, for the errors of its handles.

@@ -117,7 +117,7 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 		return Block{}, nil
 	}
 	if a.chores.Load() != 0 {
-		a.doChores()
+		a.doChores(s)
 	}
 	if a.routes.Load() != nil {
 		return a.allocRouted(bytes, s)
@@ -323,9 +323,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if b.turn != h.turn || b.state != stateAllocated {
 		return a.staleBlock("RecordStream", h, b.freedAs(h), ErrUseAfterFree)
 	}
-	if !slices.ContainsFunc(b.users, func(u device.Stream) bool { return u.ID() == s.ID() }) {
-		b.users = append(b.users, s)
-	}
+	b.addUser(s)
 	return nil
 }
 

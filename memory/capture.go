@@ -39,9 +39,9 @@ func CapturePinned(p *Pinned) CaptureOption {
 
 // CaptureGraph captures the work that work puts on s, and on streams that join the capture, as a Graph. None of it runs.
 // Meanwhile requests for memory on these streams are served by a private pool, and the rules of a capture hold: work must not
-// wait for these streams, memory freed while other streams use it is not reused before the end, and a request for which the
-// device has no memory fails at once, without giving the cache back first, because that waits. Requests on other streams go
-// on as ever, except for that last point.
+// wait for these streams, memory freed while other streams use it is not reused before the end (with ReuseInCapture: before
+// the capture has joined them), and a request for which the device has no memory fails at once, without giving the cache back
+// first, because that waits. Requests on other streams go on as ever, except for that last point.
 //
 // Blocks that work allocates and does not free stay the caller's; freeing them later returns them to the graph's pool. It
 // fails with device.ErrUnavailable if s cannot be captured, with work's error, or with the driver's; the capture is over then
@@ -61,7 +61,9 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 	} else if err := g.pool.Retain(); err != nil {
 		return nil, err
 	}
-	if err := a.capture(g, stream, work, o.pinned); err != nil {
+	err := a.capture(g, stream, work, o.pinned)
+	a.pollEvents(nil) // what was freed in the capture and waited for its end
+	if err != nil {
 		return nil, errors.Join(err, g.release())
 	}
 	return g, nil

@@ -40,6 +40,13 @@ func (r *captureRig) take(n uint64, s device.Stream) memory.Block {
 	return b
 }
 
+// order puts what follows on a stream behind what is on another.
+func (r *captureRig) order(before, after *cuda.Stream) {
+	r.t.Helper()
+	e := r.Event(r.dev)
+	require.NoError(r.t, errors.Join(before.Record(e), after.Wait(e)))
+}
+
 func (r *captureRig) reserved() int64 { return r.a.Stats().ReservedBytes.All.Current }
 
 func TestCaptureGraph_HasMemoryOfItsOwn(t *testing.T) {
@@ -156,6 +163,23 @@ func TestCaptureGraph_DefersFreesOfBlocksOnOtherStreams(t *testing.T) {
 	require.NoError(t, r.a.Free(r.take(100, r.main))) // looks after events
 	s := r.a.Stats()
 	require.Zero(t, s.Active.All.Current, "after the capture nothing is held back")
+	require.NoError(t, g.Close())
+}
+
+func TestCaptureGraph_FreesOnOtherStreamsEndWithTheCapture(t *testing.T) {
+	r := newCaptureRig(t, "")
+	g, err := r.a.CaptureGraph(r.main, func() error {
+		b := r.take(5000, r.main)
+		r.order(r.main, r.side)
+		require.NoError(t, r.side.Fill(b.Ptr(), 1, 5000))
+		require.NoError(t, errors.Join(r.a.RecordStream(b, r.side), r.a.Free(b)))
+		r.order(r.side, r.main)
+		require.EqualValues(t, 1, r.a.Stats().Active.All.Current)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Zero(t, r.a.Stats().Active.All.Current, "nothing of it runs, so there is nothing to wait for")
+	require.NoError(t, r.a.Check())
 	require.NoError(t, g.Close())
 }
 

@@ -141,6 +141,9 @@ func (c *checker) eventCounts(a *Caching) {
 			entries[o.block]++
 		}
 	}
+	for _, k := range a.events.reuse.kept {
+		entries[k.block]++
+	}
 	for b, n := range c.pending {
 		// Between the two halves of Free another goroutine may see the block before its events: then there are none.
 		if entries[b] != n && entries[b] != 0 {

@@ -38,7 +38,7 @@ func (a *Caching) close() error {
 	for _, e := range a.events.pool {
 		errs = append(errs, e.Close())
 	}
-	a.events.pool, a.events.queues = nil, nil
+	a.events.pool, a.events.queues, a.events.reuse.kept = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -98,6 +98,8 @@ type policy struct {
 	divisions    [roundupIntervals]uint
 	roundup      bool // some division is more than 1
 	expandable   bool
+	force        bool // split also in pools that hand out whole segments
+	reuse        bool // of blocks freed in a capture
 	releaseLock  bool
 	reserve      Reserve
 	rejectAbove  float64 // fraction above which requests are refused at once; 1 is never
@@ -107,7 +109,7 @@ func newPolicy(c Config) *policy {
 	p := &policy{
 		maxSplit: c.MaxSplitBytes, maxNonSplit: c.MaxNonSplitRoundingBytes, largeSegment: c.LargeSegmentBytes,
 		gcThreshold: c.GarbageCollectionThreshold, divisions: c.RoundupDivisions,
-		expandable: c.ExpandableSegments, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, rejectAbove: 1,
+		expandable: c.ExpandableSegments, reuse: c.ReuseInCapture, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, rejectAbove: 1,
 	}
 	if c.RejectOverFraction && c.MemoryFraction != nil {
 		p.rejectAbove = *c.MemoryFraction

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -142,10 +141,10 @@ func waitFor(s device.Stream) error {
 	return err
 }
 
-func waitForAll(streams []device.Stream) error {
+func waitForAll(users []use) error {
 	var errs []error
-	for _, s := range streams {
-		errs = append(errs, waitFor(s))
+	for _, u := range users {
+		errs = append(errs, waitFor(u.stream))
 	}
 	return errors.Join(errs...)
 }
@@ -192,9 +191,8 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 		}
 		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}
 	}
-	known := func(u device.Stream) bool { return u.ID() == s.ID() }
-	if s.ID() != own.ID() && !slices.ContainsFunc(b.users, known) {
-		b.users = append(b.users, s)
+	if s.ID() != own.ID() {
+		b.addUser(s)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type events struct {
 	mu     sync.Mutex     // after Caching.mu, before the locks of shards
 	queues []*eventQueue  // by stream, the highest number first: PyTorch's hash map walks them so
 	pool   []device.Event // to use again
+	reuse  reuse
 }
 
 // eventQueue holds the outstanding events of one stream in the order in which they were recorded.
@@ -24,31 +25,60 @@ type eventQueue struct {
 	id      device.StreamID
 	entries []outstanding
 	head    int // entries before it are done
+	late    int // entries of which the event is to be recorded
 }
 
 // outstanding is one block waiting for one stream. Without an event (it could not be made), the whole stream is waited for.
 type outstanding struct {
-	event device.Event
-	block *block
+	event   device.Event
+	block   *block
+	capture uint64 // wait for its end instead; 0 is none
+	late    bool   // the event is to be recorded when the stream is out of its capture
 }
 
 // park records an event for b on each stream that used it. b is pending, and this goroutine's alone. No lock is held.
 // If the device makes no event, the block waits for all work on the stream instead: it is never lost, and never early.
-func (a *Caching) park(b *block, users []device.Stream) {
+func (a *Caching) park(b *block, users []use) {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
-	for _, s := range users {
-		q := a.events.queue(s)
-		e := a.events.take(a.driver)
-		// An event recorded in a graph capture stands for nothing that will ever be done. Without one, the block waits until the
-		// stream is out of the capture and idle.
-		if e != nil && (capturing(s) || s.Record(e) != nil) {
-			a.events.pool = append(a.events.pool, e)
-			e = nil
+	if a.keepForCapture(b, users) {
+		return
+	}
+	for _, u := range users {
+		q := a.events.queue(u.stream)
+		o := outstanding{block: b, capture: u.capture, late: u.capture == 0 && capturing(u.stream)}
+		if u.capture == 0 && !o.late {
+			o.event = a.mark(u.stream)
 		}
-		q.entries = append(q.entries, outstanding{e, b})
+		if o.late {
+			q.late++
+		}
+		q.entries = append(q.entries, o)
 		a.chores.Add(1)
 	}
+}
+
+// mark returns an event recorded on a stream, or nil. Caller holds events.mu.
+func (a *Caching) mark(s device.Stream) device.Event {
+	e := a.events.take(a.driver)
+	if e != nil && s.Record(e) != nil {
+		a.events.pool = append(a.events.pool, e)
+		return nil
+	}
+	return e
+}
+
+// catchUp records the events that had to wait for the end of the stream's capture, if that is over. Caller holds events.mu.
+func (a *Caching) catchUp(q *eventQueue) {
+	if q.late == 0 || capturing(q.stream) {
+		return
+	}
+	for i := range q.entries {
+		if o := &q.entries[i]; o.late {
+			o.event, o.late = a.mark(q.stream), false
+		}
+	}
+	q.late = 0
 }
 
 func (ev *events) take(d Driver) device.Event {
@@ -76,11 +106,14 @@ func (ev *events) queue(s device.Stream) *eventQueue {
 }
 
 // pollEvents completes the frees of blocks whose events have completed. It does not block. An event that cannot be asked
-// counts as not completed: its error is for those who wait for the stream. No lock is held.
-func (a *Caching) pollEvents() {
+// counts as not completed: its error is for those who wait for the stream. s is the stream that is to have memory, or nil: of
+// blocks freed in a capture that goes on, only its own are looked at. No lock is held.
+func (a *Caching) pollEvents(s device.Stream) {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
+	a.pollReuse(s)
 	for _, q := range a.events.queues {
+		a.catchUp(q)
 		for q.head < len(q.entries) {
 			if done, _ := q.done(q.entries[q.head]); !done {
 				break
@@ -92,6 +125,12 @@ func (a *Caching) pollEvents() {
 
 // done reports whether an entry has completed. A closed stream has: closing waits for its work.
 func (q *eventQueue) done(o outstanding) (bool, error) {
+	if o.capture != 0 {
+		return captureOf(q.stream) != o.capture, nil
+	}
+	if o.late {
+		return false, nil
+	}
 	var done bool
 	var err error
 	if o.event != nil {
@@ -114,8 +153,10 @@ func (a *Caching) syncEvents() error {
 	a.syncs.Add(1)
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
+	a.pollReuse(nil)
 	var errs []error
 	for _, q := range a.events.queues {
+		a.catchUp(q)
 		for q.head < len(q.entries) {
 			if err := q.wait(q.entries[q.head]); err != nil {
 				errs = append(errs, err)
@@ -128,6 +169,9 @@ func (a *Caching) syncEvents() error {
 }
 
 func (q *eventQueue) wait(o outstanding) error {
+	if o.capture != 0 { // syncEvents is not called in a capture
+		return nil
+	}
 	var err error
 	if o.event != nil {
 		err = o.event.Synchronize(context.Background())
@@ -156,9 +200,16 @@ func (a *Caching) pop(q *eventQueue) {
 	if o.event != nil {
 		a.events.pool = append(a.events.pool, o.event)
 	}
-	b, sh := o.block, o.block.shard
+	a.arrive(o.block)
+}
+
+// arrive tells a pending block that one of the things it waits for is over, and completes its free if it was the last.
+// Caller holds events.mu.
+func (a *Caching) arrive(b *block) {
+	sh := b.shard
 	sh.mu.Lock()
 	if b.events--; b.events == 0 {
+		clear(b.users) // do not keep closed streams alive
 		b.users = b.users[:0]
 		if sh.log.rec != nil {
 			sh.noteCompleted(b)

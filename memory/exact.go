@@ -42,7 +42,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 	if at%minBlock != 0 {
 		return Block{}, &AddressError{Device: a.id, Ptr: at, Size: size, Detail: "the address is not aligned to 512 bytes"}
 	}
-	a.doChores()
+	a.doChores(s)
 	sh, kind, m := a.shardOf(s), poolFor(size), a.momentOfAlloc()
 	sh.mu.Lock()
 	b := sh.containing(kind, at, size)

@@ -18,6 +18,7 @@ import (
 type fuzzer struct {
 	*rig
 	pools  [2]*Pool // made at the first use
+	noted  [2]*PoolCheckpoint
 	live   []Block
 	faults map[sim.CallKind]byte // how many calls from now one fails
 }
@@ -54,6 +55,10 @@ func (f *fuzzer) step(op, x, y byte) {
 	case op < 100:
 		b, err := f.pool(int(x%2)).Alloc(fuzzSize(x, y), f.stream(stream))
 		f.took(b, err, stream)
+	case op < 103:
+		f.checkpoint(int(x % 2))
+	case op < 107:
+		f.restore(int(x%2), f.noted[y%2])
 	case op < 160 && n > 0:
 		f.drop(int(x)%n, y%8 == 0)
 	case op < 190 && n > 0:
@@ -118,6 +123,50 @@ func (f *fuzzer) pool(i int) *Pool {
 		f.pools[i] = f.a.NewPool()
 	}
 	return f.pools[i]
+}
+
+// checkpoint notes the layout of a pool, for a later restore.
+func (f *fuzzer) checkpoint(i int) {
+	c, err := f.pool(i).Checkpoint()
+	if err == nil {
+		f.noted[i] = c
+	} else {
+		require.ErrorIs(f.t, err, ErrCheckpoint)
+	}
+}
+
+// restore puts a layout back, perhaps one of another pool: the model's blocks of the pool are replaced by those that live then.
+func (f *fuzzer) restore(i int, c *PoolCheckpoint) {
+	f.t.Helper()
+	if c == nil {
+		return
+	}
+	p := f.pool(i)
+	r, err := p.Restore(c)
+	if err != nil {
+		require.ErrorIs(f.t, err, ErrCheckpoint)
+		return
+	}
+	var freed, live []device.Ptr
+	f.live = slices.DeleteFunc(f.live, func(b Block) bool {
+		if b.b.shard.pool != p {
+			return false
+		}
+		freed = append(freed, b.Ptr())
+		require.ErrorIs(f.t, f.a.Free(b), ErrDoubleFree)
+		return true
+	})
+	require.ElementsMatch(f.t, freed, r.Freed)
+	for _, b := range r.Live {
+		f.took(b, nil, int(b.b.shard.id))
+		live = append(live, b.Ptr())
+	}
+	require.ElementsMatch(f.t, live, p.Allocated())
+	for _, l := range c.segments {
+		for _, b := range l.blocks {
+			require.Equal(f.t, b.state == stateAllocated, slices.Contains(live, b.ptr))
+		}
+	}
 }
 
 // dropPool releases a pool; blocks of it may be in use still.

@@ -1,6 +1,10 @@
 package memory
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
 
 // later is the queue of FreeLater: frees from runtime cleanups, which must not block.
 type later struct {
@@ -35,8 +39,8 @@ func (a *Caching) drainLater() {
 	}
 }
 
-// doChores is what Alloc does first if there is anything outstanding.
-func (a *Caching) doChores() {
+// doChores is what Alloc does first if there is anything outstanding. s is the stream that is to have memory, or nil.
+func (a *Caching) doChores(s device.Stream) {
 	a.drainLater()
-	a.pollEvents()
+	a.pollEvents(s)
 }

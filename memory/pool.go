@@ -143,7 +143,7 @@ func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
 		return Block{}, nil
 	}
 	if p.a.chores.Load() != 0 {
-		p.a.doChores()
+		p.a.doChores(s)
 	}
 	if p.released.Load() {
 		return Block{}, errors.Wrapf(ErrPoolReleased, "memory: Alloc from pool %v", p.id)

@@ -76,7 +76,7 @@ func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
 	k := b.kind
 	t := &sh.tally
 	plain := b.seg.vm == nil // pieces of expandable segments can go back to the driver, so they are not counted
-	if rest := b.size - size; p.splits(k, size, rest) && !sh.noSplit() {
+	if rest := b.size - size; p.splits(k, size, rest) && (!sh.noSplit() || p.force) {
 		b = sh.splitFront(b, size)
 		if plain && wasSplit {
 			t.decrease(k, hotInactiveSplitBytes, int64(size))

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,21 +20,11 @@ type capture struct {
 	mu     sync.Mutex
 	ended  bool
 	parts  []*Stream
+	clocks []captureClock // of each part: the order of what is captured
 }
 
 // lastCapture numbers captures.
 var lastCapture atomic.Uint64
-
-// join makes s part of the capture.
-func (c *capture) join(s *Stream) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended && !slices.Contains(c.parts, s) {
-		c.parts = append(c.parts, s)
-		s.capture.Store(c)
-		s.device.captures.Add(1)
-	}
-}
 
 // end lets the streams go.
 func (c *capture) end() {
@@ -100,7 +89,7 @@ func (s *Stream) BeginCapture() error {
 		return d.failed(f, r, "stream %d", s.id)
 	}
 	c := &capture{id: lastCapture.Add(1), origin: s}
-	c.join(s)
+	c.join(s, nil)
 	return nil
 }
 

@@ -60,7 +60,7 @@ var (
 	_ device.StreamOrdered = (*Device)(nil)
 	_ device.Stream        = (*Stream)(nil)
 	_ device.AsyncCopier   = (*Stream)(nil)
-	_ device.Capturer      = (*Stream)(nil)
+	_ device.CaptureOrder  = (*Stream)(nil)
 )
 
 // ID returns the device's name in this process.

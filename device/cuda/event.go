@@ -18,12 +18,12 @@ type Event struct {
 	closed  atomic.Bool
 	waiters sync.WaitGroup
 
-	// Where it was recorded last: to know what has succeeded when the event has, and that it is part of a capture. A
-	// goroutine that looks while another records sees the one place or the other, or the new stream with the old position;
-	// the names in an error are then a little more or fewer.
-	on      atomic.Pointer[Stream]
-	at      atomic.Uint64
-	capture atomic.Pointer[capture]
+	// Where it was recorded last: to know what has succeeded when the event has, and its place in a capture if it is part of
+	// one. A goroutine that looks while another records sees the one place or the other, or the new stream with the old
+	// position; the names in an error are then a little more or fewer.
+	on   atomic.Pointer[Stream]
+	at   atomic.Uint64
+	mark atomic.Pointer[captureMark]
 }
 
 // NewEvent returns an event without a clock, which is the cheaper kind.
@@ -71,13 +71,14 @@ func (s *Stream) Record(e device.Event) error {
 		return s.device.fail(call, device.ErrClosed, "the event is closed")
 	}
 	at := s.work.position()
+	mark := s.markAt(at)
 	b.Add(driver.EventRecord, own.handle, s.handle)
 	if f, r := b.Run(); r != driver.Success {
 		return s.device.failed(f, r, "stream %d", s.id)
 	}
 	own.on.Store(s)
 	own.at.Store(at)
-	own.capture.Store(s.capture.Load())
+	own.mark.Store(mark)
 	return nil
 }
 
@@ -101,8 +102,8 @@ func (s *Stream) Wait(e device.Event) error {
 	if f, r := b.Run(); r != driver.Success {
 		return s.device.failed(f, r, "stream %d", s.id)
 	}
-	if c := own.capture.Load(); c != nil {
-		c.join(s)
+	if m := own.mark.Load(); m != nil {
+		m.capture.join(s, m)
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func (e *Event) begin(call string) (*driver.Batch, error) {
 		b.Release()
 		return nil, e.device.fail(call, device.ErrClosed, "the event is closed")
 	}
-	if c := e.capture.Load(); c != nil {
+	if e.mark.Load() != nil {
 		b.Release()
 		return nil, e.device.fail(call, device.ErrInvalidValue,
 			"the event was recorded in a capture, which runs nothing; record it again after the capture")

@@ -71,10 +71,12 @@ func (s *Stream) ID() device.StreamID { return s.id }
 // Device returns the *Device.
 func (s *Stream) Device() device.Device { return s.device }
 
-// Handle is the driver's CUstream, for libraries that put work on it. Note names that work in errors.
+// Handle is the driver's CUstream, for libraries that put work on it. Note, called before, names that work in errors and
+// counts it in the order of a capture.
 func (s *Stream) Handle() uintptr { return s.handle }
 
-// Note remembers an operation that somebody else is about to put on the stream under its Handle, so that an error can name it.
+// Note remembers an operation that somebody else is about to put on the stream under its Handle, so that an error can name it,
+// and so that CaptureMark knows of it.
 func (s *Stream) Note(operation string) { s.work.note(operation) }
 
 // begin is Device.begin for calls that concern the stream.
