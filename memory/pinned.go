@@ -53,6 +53,7 @@ import (
 //   - The background goroutine rests while no event is outstanding.
 //   - No driver call is made under the lock of a bucket, in EmptyCache neither.
 //   - There is one allocator per device; streams of other devices may be recorded all the same.
+//   - Snapshots have the bytes that were requested, where PyTorch's have the blocks' sizes.
 //
 // # Invariants
 //
