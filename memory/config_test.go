@@ -79,6 +79,7 @@ func TestParseConfig_AcceptsWhatPyTorchAccepts(t *testing.T) {
 		"":                                "",
 		" \t\n":                           "",
 		"max_split_size_mb:20":            "max_split_size_mb:20",
+		"max_split_size_mb:40.500":        "max_split_size_mb:40.5",
 		"expandable_segments:False":       "",
 		" expandable_segments : True ,\n": "expandable_segments:True",
 		"max_split_size_mb:128,":          "max_split_size_mb:128",
@@ -107,7 +108,11 @@ func TestParseConfig_RefusesWithKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"max_split_size_mb:20,large_segment_size_mb:32", "max_split_size_mb", "too small, must be >= 32"},
 		{"max_split_size_mb:0", "max_split_size_mb", "want a positive number of MiB"},
 		{"max_split_size_mb:-1", "max_split_size_mb", "want a positive number of MiB"},
-		{"max_split_size_mb:1.5", "max_split_size_mb", "want a positive number of MiB"},
+		{"max_split_size_mb:1.5", "max_split_size_mb", "too small, must be >= 20"},
+		{"max_split_size_mb:40.1", "max_split_size_mb", "want a positive number of MiB"}, // no whole number of bytes
+		{"max_split_size_mb:40.", "max_split_size_mb", "want a positive number of MiB"},
+		{"max_split_size_mb:40.5e1", "max_split_size_mb", "want a positive number of MiB"},
+		{"pinned_max_cached_size_mb:0.0", "pinned_max_cached_size_mb", "want a positive number of MiB"},
 		{"max_split_size_mb:18446744073709551615", "max_split_size_mb", "want a positive number of MiB"},
 		{"max_split_size_mb:[100]", "max_split_size_mb", "want a positive number of MiB"},
 		{"large_segment_size_mb:10", "large_segment_size_mb", "must be > 10 MB"},
@@ -174,14 +179,18 @@ func TestParseConfig_RefusesPunctuationOutOfPlace(t *testing.T) {
 	}
 }
 
-// randomConfig is a valid Config of which each field is set or not; sizes are whole MiB, as the text form has no other.
+// randomConfig is a valid Config of which each field is set or not.
 func randomConfig(rng *rand.Rand) Config {
 	var c Config
 	mb := func(least, most uint64) uint64 {
 		if rng.IntN(2) == 0 {
 			return 0
 		}
-		return (least + rng.Uint64N(most-least)) * mib
+		n := (least + rng.Uint64N(most-least)) * mib
+		if rng.IntN(2) == 0 {
+			n += 1 + rng.Uint64N(mib-1)
+		}
+		return n
 	}
 	flag := func() bool { return rng.IntN(2) == 0 }
 	c.LargeSegmentBytes = mb(11, 100)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"os"
 	"slices"
@@ -28,13 +29,40 @@ func configError(key, value, want string) error {
 	return &ConfigError{Key: key, Value: value, Want: want}
 }
 
-func mbText(n uint64) string     { return strconv.FormatUint(n/mib, 10) }
 func uintText(n uint64) string   { return strconv.FormatUint(n, 10) }
 func floatText(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 func isPowerOfTwo(n uint64) bool { return n != 0 && n&(n-1) == 0 }
 
+// mbText writes a number of bytes in MiB, exactly: what is not whole has a decimal fraction.
+func mbText(n uint64) string {
+	text := strconv.FormatUint(n/mib, 10)
+	if rest := n % mib; rest != 0 {
+		text += strconv.FormatFloat(float64(rest)/mib, 'f', -1, 64)[1:] // without the 0 before the point
+	}
+	return text
+}
+
+// parseMB is the opposite of mbText. It reports false for what is not a positive number of bytes.
+func parseMB(text string) (uint64, bool) {
+	whole, fraction, has := strings.Cut(text, ".")
+	n, err := strconv.ParseUint(whole, 10, 44)
+	if err != nil {
+		return 0, false
+	}
+	n *= mib
+	if has {
+		f, err := strconv.ParseFloat("0."+fraction, 64)
+		rest := f * mib
+		if err != nil || fraction == "" || strings.Trim(fraction, "0123456789") != "" || rest != math.Trunc(rest) {
+			return 0, false
+		}
+		n += uint64(rest)
+	}
+	return n, n != 0
+}
+
 // ParseConfig reads settings in PyTorch's grammar: "key:value,key:[a:b,c:d],...", white space ignored, booleans written True
-// and False, sizes in MiB. Unknown keys, values out of range and punctuation out of place are *ConfigErrors.
+// and False, sizes in MiB (a decimal fraction counts here; PyTorch ignores it). Unknown keys, values out of range and punctuation out of place are *ConfigErrors.
 func ParseConfig(text string) (Config, error) {
 	var c Config
 	rest := strings.Join(strings.Fields(text), "")
@@ -137,7 +165,8 @@ func parseRoundup(c *Config, value string) error {
 	return nil
 }
 
-// String writes the settings that differ from the defaults in the form that ParseConfig reads; the zero Config is "".
+// String writes the settings that differ from the defaults in the form that ParseConfig reads, which gives the same settings
+// again; the zero Config is "".
 func (c Config) String() string {
 	var items []string
 	for i := range settings {

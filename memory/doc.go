@@ -79,6 +79,12 @@
 //
 // Statistics are counted by shard; exact peaks over all shards come from leases (tally.go).
 //
+// # Captures
+//
+// Work that is captured into a graph (capture.go) does not run, so its events never complete. A use of a block that is part of
+// a capture is over when the capture is; or, with graph_capture_record_stream_reuse, when the block's stream comes after it in
+// the graph (reuse.go). A graph's memory is that of a private pool, whose layout can be noted and put back (checkpoint.go).
+//
 // # History
 //
 // RecordHistory keeps what the allocator does, with Go call stacks (history.go, recorder.go, journal.go). A Snapshot then has,

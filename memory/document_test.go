@@ -37,9 +37,14 @@ func oddSnapshot() Snapshot {
 			{Action: ActionAlloc, Addr: 0x7f0000000000, Size: 500, Stream: 256, TimeUS: 1_700_000_000_000_000, PoolID: [2]uint64{0, 1}, Frames: long},
 			{Action: ActionFreeRequested, Addr: 1<<63 + 5, Size: 1<<31 - 1, TimeUS: -1},
 			{Action: ActionFreeCompleted, Addr: 1<<55 - 1, Size: 65535, TimeUS: -1 << 40, Frames: []Frame{long[1], place}},
-			{Action: ActionOOM, DeviceFree: 255, Size: 1 << 62},
+			{Action: ActionOOM, DeviceFree: 255, Size: 1 << 62, InternalMetadata: "mallocWithAddress"},
 		}},
-		DroppedEntries: 65536,
+		HostSegments: []SegmentInfo{{
+			Device: -1, Address: 0xc000000000, TotalSize: 1024, AllocatedSize: 1024, ActiveSize: 1024, RequestedSize: 1000, Type: "small",
+			Frames: long, Blocks: []BlockInfo{{Address: 0xc000000000, Size: 1024, RequestedSize: 1000, State: ActiveAllocated, Frames: long}},
+		}},
+		HostTraces:     []TraceEntry{{Action: ActionSegmentAlloc, Addr: 0xc000000000, Size: 1024, TimeUS: 1, Frames: long}},
+		DroppedEntries: 65536, DroppedHostEntries: 3,
 	}
 	c := Config{GarbageCollectionThreshold: 0.6, MaxSplitBytes: 40 * mib, ExpandableSegments: true}
 	c.RoundupDivisions[3] = 8
@@ -156,7 +161,9 @@ func TestSnapshot_HasWhatTheViewerNeeds(t *testing.T) {
 	require.NoError(t, r.a.RecordHistory(HistoryOptions{}))
 	randomWork(r, rand.New(rand.NewPCG(7, 8)), 1000)
 	doc := requireSameInBoth(t, r.a.Snapshot()).(map[string]any)
-	require.Equal(t, []any{}, doc["external_annotations"])
+	for _, key := range []string{"external_annotations", "host_segments", "host_traces"} {
+		require.Equal(t, []any{}, doc[key])
+	}
 	require.Contains(t, doc, "allocator_settings")
 	end := ""
 	for _, x := range doc["segments"].([]any) {

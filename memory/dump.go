@@ -53,13 +53,18 @@ func (s Snapshot) Write(w io.Writer, format SnapshotFormat) error {
 	return errors.Errorf("memory: snapshot format %q: want %s or %s", format, FormatPickle, FormatJSON)
 }
 
-// WriteSnapshot writes a snapshot of a device's allocator. It fails if the device has none yet, or one without snapshots.
+// WriteSnapshot writes a snapshot of a device's allocator, with its pinned host memory if the history of that is recorded. It
+// fails if the device has no allocator yet, or one without snapshots.
 func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error {
 	a, ok := lookup(dev).(interface{ Snapshot() Snapshot })
 	if !ok {
 		return errors.Errorf("memory: no snapshot of %s: it has no caching allocator", dev.ID())
 	}
-	return a.Snapshot().Write(w, format)
+	s := a.Snapshot()
+	if p := lookupPinned(dev); p != nil {
+		s.AddHost(p)
+	}
+	return s.Write(w, format)
 }
 
 // DumpSnapshot writes a snapshot of a device's allocator into a file, in the format that the ending of its name says: .pickle

@@ -51,6 +51,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 		return Block{}, &AddressError{Device: a.id, Ptr: at, Size: size,
 			Detail: fmt.Sprintf("no free block of stream %d in the %s pool has it", sh.id, kind)}
 	}
+	sh.log.tag = tagExact
 	sh.pools[kind].remove(b)
 	prefix := sh.holdPrefix(p, b, at, m)
 	if prefix != nil {
@@ -69,6 +70,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 		}
 		sh.complete(prefix)
 	}
+	sh.log.tag = tagNone
 	h := Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size}
 	over := sh.tally.over
 	sh.mu.Unlock()

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -128,9 +129,13 @@ func TestAllocAt_IsInTheHistory(t *testing.T) {
 	var actions []string
 	for _, trace := range a.Snapshot().DeviceTraces { // by device: the others are empty
 		for _, e := range trace {
-			actions = append(actions, string(e.Action))
+			actions = append(actions, string(e.Action)+" "+e.InternalMetadata)
 		}
 	}
-	require.Equal(t, []string{"alloc", "alloc", "free_requested", "free_completed"}, actions, "the prefix comes and goes")
+	const tag = " mallocWithAddress"
+	require.Equal(t, []string{"alloc" + tag, "alloc" + tag, "free_requested" + tag, "free_completed" + tag}, actions, "the prefix comes and goes")
 	require.NoError(t, a.Free(b))
+	text, err := a.Snapshot().MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, 4, strings.Count(string(text), `"internal_metadata":"mallocWithAddress"`), "the free after that has none")
 }

@@ -232,6 +232,7 @@ func FuzzParseConfig(f *testing.F) {
 	}
 	f.Add("max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:True,")
 	f.Add("roundup_power2_divisions:[[256:1]")
+	f.Add("pinned_max_cached_size_mb:0.00000095367431640625,large_segment_size_mb:17592186044415.5")
 	f.Add("a:[b,c:d],:,")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := ParseConfig(text)

@@ -17,6 +17,7 @@ type record struct {
 	nanos  int64
 	stack  fpstack.ID
 	action action
+	tag    entryTag
 }
 
 // chunk is a run of one shard's entries.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fpstack"
 )
 
 // Pinned is PyTorch's caching allocator for pinned host memory: memory that the operating system does not move, so that a
@@ -52,6 +53,7 @@ import (
 //   - The background goroutine rests while no event is outstanding.
 //   - No driver call is made under the lock of a bucket, in EmptyCache neither.
 //   - There is one allocator per device; streams of other devices may be recorded all the same.
+//   - Snapshots have the bytes that were requested, where PyTorch's have the blocks' sizes.
 //
 // # Invariants
 //
@@ -81,6 +83,7 @@ type Pinned struct {
 	reserve  pinnedReserve
 	books    pinnedBooks
 	worker   pinnedWorker
+	stacks   *fpstack.Table // nil until history is recorded for the first time; written under the locks of all buckets
 
 	unverified atomic.Int64 // calls until the next check of builds with the tag "invariants"
 }
@@ -268,6 +271,9 @@ func (p *Pinned) free(h PinnedBlock) error {
 	b.turn++
 	users := b.users
 	b.waits = len(users) + len(b.holders)
+	if k.log.rec != nil {
+		k.noteFree(b, b.waits == 0)
+	}
 	if b.waits > 0 {
 		b.state = pinnedPending
 		k.mu.Unlock()

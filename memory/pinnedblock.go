@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fpstack"
 )
 
 // PinnedBlock is a caller's handle on a piece of pinned host memory, from Alloc until Free. Like Block it is a value, and a
@@ -59,6 +60,7 @@ type pinnedBlock struct {
 	// These never change.
 	bucket *bucket
 	mem    []byte
+	addr   device.Ptr // of mem
 	size   uint64
 	origin pinnedOrigin
 
@@ -69,6 +71,10 @@ type pinnedBlock struct {
 	users   []device.Stream  // streams whose work uses the block
 	holders []*PinnedCapture // captures that hold the block
 	waits   int              // of a pending block: events and captures that it waits for
+
+	requested uint64     // by the holder
+	stack     fpstack.ID // where it was handed out, if history is recorded
+	made      fpstack.ID // where the driver gave it, if history is recorded
 
 	next *pinnedBlock // in a list of blocks that are releasing
 }
@@ -97,6 +103,7 @@ type bucket struct {
 	owner *Pinned
 
 	mu    sync.Mutex
+	log   logbook        // of the history
 	free  []*pinnedBlock // cached ones; the last was freed last
 	all   []*pinnedBlock // all but spare ones
 	tally struct {       // since the accumulated statistics were reset
@@ -114,15 +121,19 @@ func (k *bucket) reuse(bytes uint64) (PinnedBlock, bool) {
 	for i := len(k.free) - 1; i >= 0; i-- {
 		if b := k.free[i]; b.size >= bytes {
 			k.free = slices.Delete(k.free, i, i+1)
-			return k.handOut(b, bytes), true
+			return k.handOut(b, bytes, false), true
 		}
 	}
 	return PinnedBlock{}, false
 }
 
-// handOut makes b, which is in no list of free blocks, the caller's. Caller holds k.mu.
-func (k *bucket) handOut(b *pinnedBlock, bytes uint64) PinnedBlock {
+// handOut makes b, which is in no list of free blocks, the caller's; fresh says that it is new. Caller holds k.mu.
+func (k *bucket) handOut(b *pinnedBlock, bytes uint64, fresh bool) PinnedBlock {
 	b.state = pinnedAllocated
+	b.requested = bytes
+	if k.log.rec != nil {
+		k.noteAlloc(b, fresh)
+	}
 	k.tally.requested++
 	k.tally.requestedBytes += int64(b.size)
 	k.owner.requests.rise(1)
@@ -135,10 +146,18 @@ func (k *bucket) handOut(b *pinnedBlock, bytes uint64) PinnedBlock {
 func (k *bucket) complete(b *pinnedBlock, policy *pinnedPolicy) {
 	k.endUse(b)
 	if b.size > policy.maxCached && b.origin != fromSegment {
-		b.state = pinnedReleasing
+		k.surrender(b)
 		return
 	}
 	k.cache(b)
+}
+
+// surrender takes a block that nobody uses out of everybody's reach, for the driver. Caller holds k.mu.
+func (k *bucket) surrender(b *pinnedBlock) {
+	b.state = pinnedReleasing
+	if k.log.rec != nil {
+		k.noteReleased(b)
+	}
 }
 
 // endUse takes a block off the counts of active memory. Caller holds k.mu.
@@ -161,6 +180,9 @@ func (k *bucket) cache(b *pinnedBlock) {
 // Caller holds k.mu.
 func (k *bucket) arrive(b *pinnedBlock, policy *pinnedPolicy) (release bool) {
 	if b.waits--; b.waits == 0 {
+		if k.log.rec != nil {
+			k.noteCompleted(b)
+		}
 		k.complete(b, policy)
 	}
 	return b.state == pinnedReleasing

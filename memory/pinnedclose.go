@@ -36,7 +36,7 @@ func (k *bucket) takeReleasable() (first *pinnedBlock) {
 			kept = append(kept, b)
 			continue
 		}
-		b.state = pinnedReleasing
+		k.surrender(b)
 		*last = b
 		last = &b.next
 	}
@@ -98,9 +98,13 @@ func (k *bucket) abandon(leak *LeakError) (gone []*pinnedBlock) {
 			leak.Blocks++
 			leak.Bytes += b.size
 			b.users = nil
+			if k.log.rec != nil {
+				k.noteAbandoned(b)
+			}
 			k.endUse(b)
 		}
 		b.turn++
+		k.surrender(b)
 		k.strike(b)
 		k.owner.books.countBlock(-int64(b.size))
 		gone = append(gone, b)

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/cistern-ml/cistern/device"
@@ -47,5 +46,5 @@ func (p *Pinned) outOfMemory(bytes, size uint64, cause error) error {
 
 // blockError is BlockError for blocks of host memory: its address is that of the memory in this program.
 func (p *Pinned) blockError(op string, h PinnedBlock, err error) error {
-	return &BlockError{Op: op, Device: p.id, Ptr: device.Ptr(reflect.ValueOf(h.mem).Pointer()), Size: h.b.size, Err: err}
+	return &BlockError{Op: op, Device: p.id, Ptr: h.b.addr, Size: h.b.size, Err: err}
 }

@@ -41,6 +41,13 @@ func PinnedFor(dev device.Device) (*Pinned, error) {
 	return p, nil
 }
 
+// lookupPinned returns the pinned allocator of a device, or nil.
+func lookupPinned(dev device.Device) *Pinned {
+	pinnedRegistry.mu.Lock()
+	defer pinnedRegistry.mu.Unlock()
+	return pinnedRegistry.byDevice[dev]
+}
+
 // dropPinned closes the pinned allocator of a device, if it has one, and forgets it.
 func dropPinned(dev device.Device) error {
 	pinnedRegistry.mu.Lock()

@@ -37,7 +37,7 @@ func (p *Pinned) obtain(policy *pinnedPolicy, size uint64) (*pinnedBlock, error)
 			return nil, err
 		}
 	}
-	return &pinnedBlock{bucket: p.bucket(size), mem: mem, size: size, origin: origin}, nil
+	return &pinnedBlock{bucket: p.bucket(size), mem: mem, addr: addressOf(mem), size: size, origin: origin}, nil
 }
 
 // cutReserve cuts a block off the reserve segment, which the first call takes. It returns nil if there is none or too little
@@ -154,7 +154,7 @@ func (p *Pinned) admit(b *pinnedBlock, bytes uint64) (PinnedBlock, error) {
 	defer k.mu.Unlock()
 	k.enroll(b)
 	p.books.countBlock(int64(b.size))
-	return k.handOut(b, bytes), nil
+	return k.handOut(b, bytes, true), nil
 }
 
 // release gives a releasing block back to the driver. If the driver refuses, the block is cached. No lock is held.
@@ -165,6 +165,9 @@ func (p *Pinned) release(b *pinnedBlock) error {
 	defer k.mu.Unlock()
 	if err != nil {
 		p.books.countFreeError()
+		if k.log.rec != nil {
+			k.noteKept(b)
+		}
 		k.cache(b)
 		return err
 	}

@@ -84,6 +84,7 @@ type logbook struct {
 	chunk  *chunk    // being filled
 	stream device.StreamID
 	pool   PoolID
+	tag    entryTag // of the entries being written
 }
 
 // write adds an entry with a number of its own.
@@ -93,6 +94,23 @@ func (l *logbook) write(act action, addr device.Ptr, size uint64, m moment) {
 		return
 	}
 	l.put(record{number: rec.journal.last.Add(1), addr: addr, size: size, nanos: m.nanos, stack: m.stack, action: act})
+}
+
+// writeFree adds the entry of a free, and if done says that nobody else uses the block also the one of its end.
+func (l *logbook) writeFree(addr device.Ptr, size uint64, m moment, done bool) {
+	rec := l.rec
+	if !done || rec.skip != 0 || !rec.trace {
+		l.write(actFreeRequested, addr, size, m)
+		if done {
+			l.write(actFreeCompleted, addr, size, m)
+		}
+		return
+	}
+	// Two numbers at once: viewers show the pair as one event if nothing is between.
+	r := record{number: rec.journal.last.Add(2) - 1, addr: addr, size: size, nanos: m.nanos, stack: m.stack, action: actFreeRequested}
+	l.put(r)
+	r.number, r.action = r.number+1, actFreeCompleted
+	l.put(r)
 }
 
 func (l *logbook) put(r record) {
@@ -107,6 +125,7 @@ func (l *logbook) put(r record) {
 	if l.rec.context > ContextAlloc {
 		r.stack = 0
 	}
+	r.tag = l.tag
 	c.records = append(c.records, r)
 }
 
@@ -126,18 +145,7 @@ func (sh *shard) noteFree(b *block, m moment, done bool) {
 	if m.stack == 0 {
 		m.stack = b.stack
 	}
-	if !done || rec.skip != 0 || !rec.trace {
-		sh.log.write(actFreeRequested, b.ptr, b.requested, m)
-		if done {
-			sh.log.write(actFreeCompleted, b.ptr, b.requested, m)
-		}
-		return
-	}
-	// Two numbers at once: viewers show the pair as one event if nothing is between.
-	r := record{number: rec.journal.last.Add(2) - 1, addr: b.ptr, size: b.requested, nanos: m.nanos, stack: m.stack, action: actFreeRequested}
-	sh.log.put(r)
-	r.number, r.action = r.number+1, actFreeCompleted
-	sh.log.put(r)
+	sh.log.writeFree(b.ptr, b.requested, m, done)
 }
 
 // noteDeferred makes the entries of the free that follows have no stack: the one there is of somebody who has nothing to do

@@ -67,11 +67,11 @@ func init() { // not a variable's initial value, because parsing reports the key
 func mbSetting(key string, field func(*Config) *uint64) setting {
 	return setting{key: key,
 		parse: func(c *Config, value string) error {
-			n, err := strconv.ParseUint(value, 10, 44)
-			if err != nil || n == 0 {
+			n, ok := parseMB(value)
+			if !ok {
 				return configError(key, value, "want a positive number of MiB")
 			}
-			*field(c) = n * mib
+			*field(c) = n
 			return nil
 		},
 		text: func(c *Config) string {

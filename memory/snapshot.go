@@ -19,8 +19,13 @@ type Snapshot struct {
 	DeviceTraces [][]TraceEntry `json:"device_traces"`      // by index of the device; empty for all but this one
 	Settings     Settings       `json:"allocator_settings"` // in force
 
-	DroppedEntries int64 `json:"dropped_entries"` // entries recorded before those in the trace
-	DroppedStacks  int64 `json:"dropped_stacks"`  // call stacks for which there was no room
+	// Of pinned host memory, see AddHost.
+	HostSegments []SegmentInfo `json:"host_segments"`
+	HostTraces   []TraceEntry  `json:"host_traces"`
+
+	DroppedEntries     int64 `json:"dropped_entries"`      // entries recorded before those in the trace
+	DroppedHostEntries int64 `json:"dropped_host_entries"` // the same of HostTraces
+	DroppedStacks      int64 `json:"dropped_stacks"`       // call stacks for which there was no room
 
 	device device.ID
 	layout []segmentLayout
@@ -86,7 +91,7 @@ func (s Snapshot) String() string { return drawSegments(s.layout) }
 
 // snapshot is Snapshot of one private pool, or of everything.
 func (a *Caching) snapshot(want *Pool) Snapshot {
-	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1)}
+	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1), HostSegments: []SegmentInfo{}, HostTraces: []TraceEntry{}}
 	syms := &symbols{stacks: a.stacks.Load()}
 	w, c := a.copyState(&s, want)
 	s.Settings = c.settings()

@@ -53,7 +53,21 @@ type TraceEntry struct {
 	TimeUS     int64           `json:"time_us"` // microseconds since 1970; never less than that of the entry before
 	PoolID     [2]uint64       `json:"pool_id"`
 	Frames     []Frame         `json:"frames"` // where, innermost first. Entries from the same place share it
+
+	// InternalMetadata is "mallocWithAddress" in the entries that AllocAt makes, of which some are of a block that nobody asked
+	// for, and else empty.
+	InternalMetadata string `json:"internal_metadata,omitempty"`
 }
+
+// entryTag is what an entry's InternalMetadata says.
+type entryTag uint8
+
+const (
+	tagNone entryTag = iota
+	tagExact
+)
+
+func (t entryTag) String() string { return [...]string{"", "mallocWithAddress"}[t] }
 
 // Frame is one level of a call stack.
 type Frame struct {
@@ -123,7 +137,7 @@ func (w *window) entries(s *symbols, want *Pool) []TraceEntry {
 
 func (r *record) entry(run run, s *symbols) TraceEntry {
 	e := TraceEntry{Action: actionNames[r.action], Addr: r.addr, Size: r.size, Stream: run.stream, TimeUS: r.nanos / 1000,
-		PoolID: run.pool, Frames: s.frames(r.stack)}
+		PoolID: run.pool, Frames: s.frames(r.stack), InternalMetadata: r.tag.String()}
 	if r.action == actOOM {
 		e.Addr, e.DeviceFree = 0, uint64(r.addr)
 	}
