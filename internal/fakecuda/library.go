@@ -76,6 +76,12 @@ func (l *Library) Greedy(on bool) {
 	l.Set("greedy", map[bool]string{false: "0", true: "1"}[on])
 }
 
+// InstantLaunch makes launches of kernels return at once and do nothing, to measure what they cost their caller.
+func (l *Library) InstantLaunch(on bool) {
+	l.t.Helper()
+	l.Set("instant_launch", map[bool]string{false: "0", true: "1"}[on])
+}
+
 // Hold stops all streams before their next piece of work until Release. Calls that wait for them wait until then, too.
 func (l *Library) Hold() { l.hold(1) }
 

@@ -26,6 +26,7 @@ static int* small_knob(const std::string& name) {
     if (name == "pageable_access") return &g.knobs.pageable_access;
     if (name == "greedy") return &g.knobs.greedy;
     if (name == "workers") return &g.knobs.workers;
+    if (name == "instant_launch") return &g.knobs.instant_launch;
     return nullptr;
 }
 
@@ -67,7 +68,7 @@ void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
     for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
-                             "greedy", "workers", "name", "memory", "fail", "kernels"}) {
+                             "greedy", "workers", "instant_launch", "name", "memory", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);
