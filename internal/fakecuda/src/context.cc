@@ -115,6 +115,8 @@ EXPORT CUresult cuInit(unsigned flags) {
     g.initialised = true;
     g.devices.resize(g.knobs.devices > 16 ? 16 : g.knobs.devices);
     for (size_t i = 0; i < g.devices.size(); i++) g.devices[i].total = g.knobs.memory[i];
+    for (const fake::Process& p : g.knobs.processes)
+        if (p.device < (int)g.devices.size()) g.devices[p.device].used += p.bytes;
     return CUDA_SUCCESS;
 }
 
