@@ -67,3 +67,18 @@ type PoolUsage struct {
 	Used, UsedPeak         uint64 // held by callers
 	Reserved, ReservedPeak uint64 // taken from the device
 }
+
+// ProcessLister is a Device that can say which processes hold its memory.
+type ProcessLister interface {
+	Device
+	// Processes lists them, those with the most memory first, this process too if it holds any. It is an ErrUnavailable where the
+	// device, unlike others of its kind, cannot say.
+	Processes() ([]Process, error)
+}
+
+// Process is a process of the machine that holds memory of a device.
+type Process struct {
+	PID    int    // as the system outside of containers numbers it
+	Name   string // usually a path; "" if it is not known
+	Memory uint64 // bytes, all that it holds: also its context, its kernels, its libraries' memory; 0 if it is not known
+}

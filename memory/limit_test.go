@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
 )
 
@@ -160,6 +161,20 @@ func TestUsage_DividesTheDevice(t *testing.T) {
 	r.dev.FailNext(sim.CallMemInfo, 1, errInjected)
 	_, err = r.a.Usage()
 	require.ErrorIs(t, err, errInjected)
+}
+
+func TestUsage_NamesOtherProcessesWhereTheDeviceCan(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	small, large := device.Process{PID: 7, Name: "editor", Memory: 3 * mib}, device.Process{PID: 8, Memory: 10 * mib}
+	r.dev.OccupyBy(small, large)
+	r.alloc(12*mib, 0)
+	context, err := r.dev.Malloc(5 * mib) // what is not the allocator's
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.dev.Free(context)) }()
+	u, err := r.a.Usage()
+	require.NoError(t, err)
+	require.Equal(t, Usage{Total: 100 * mib, Free: 70 * mib, Reserved: 12 * mib, Allocated: 12 * mib, Other: 18 * mib,
+		Own: 5 * mib, Processes: []device.Process{large, small}}, u)
 }
 
 func TestReserve_TakesSegmentsAheadOfUse(t *testing.T) {

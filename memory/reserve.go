@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"os"
 
 	"github.com/cistern-ml/cistern/device"
 )
@@ -60,12 +61,18 @@ func (a *Caching) takeSegment(sh *shard, bytes uint64) (Block, error) {
 }
 
 // Usage divides a device's memory by who holds it, in bytes: Total = Free + Reserved + Other.
+//
+// Where the device can tell (device.ProcessLister; on GPUs by NVIDIA's management library), Other is divided further. In a
+// container with process numbers of its own, this process is among Processes under the number that it has outside.
 type Usage struct {
 	Total     uint64
 	Free      uint64 // nobody's
 	Reserved  uint64 // this allocator's
 	Allocated uint64 // the part of Reserved that blocks use, or wait to give back
 	Other     uint64 // the rest: other processes, the device's context, libraries
+
+	Own       uint64           // the part of Other that is this process's: the context, kernels, libraries. 0 if nobody can tell
+	Processes []device.Process // the other processes, those with the most memory first; nil if nobody can tell
 }
 
 // Usage asks the driver and compares with the allocator's books.
@@ -80,5 +87,26 @@ func (a *Caching) Usage() (Usage, error) {
 	if held := u.Free + u.Reserved; held < u.Total {
 		u.Other = u.Total - held
 	}
+	a.divide(&u)
 	return u, nil
+}
+
+// divide asks the device who holds Other. It is no error if it cannot tell.
+func (a *Caching) divide(u *Usage) {
+	l, ok := a.driver.(device.ProcessLister)
+	if !ok {
+		return
+	}
+	all, err := l.Processes()
+	if err != nil {
+		return
+	}
+	u.Processes = []device.Process{}
+	for _, p := range all {
+		if p.PID != os.Getpid() {
+			u.Processes = append(u.Processes, p)
+		} else if p.Memory > u.Reserved {
+			u.Own = min(p.Memory-u.Reserved, u.Other)
+		}
+	}
 }

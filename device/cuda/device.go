@@ -58,6 +58,7 @@ var (
 	_ device.Launcher      = (*Device)(nil)
 	_ device.Reporter      = (*Device)(nil)
 	_ device.StreamOrdered = (*Device)(nil)
+	_ device.ProcessLister = (*Device)(nil)
 	_ device.Stream        = (*Stream)(nil)
 	_ device.AsyncCopier   = (*Stream)(nil)
 	_ device.CaptureOrder  = (*Stream)(nil)

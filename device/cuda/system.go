@@ -18,6 +18,8 @@ type system struct {
 	mu     sync.Mutex
 	shared []*Device // by ordinal; those that Open gave out
 
+	management func() (*driver.NVML, error) // loads it, once
+
 	pinnedMu sync.Mutex
 	pinned   extent.Set // host memory that copies can use directly. The owner is 1 for memory that was registered
 }
@@ -43,7 +45,7 @@ func newSystem(library *driver.Library) (*system, error) {
 	if r != driver.Success {
 		return nil, &driver.InitError{Path: library.Path(), Func: f, Result: r}
 	}
-	return &system{library: library, count: n, shared: make([]*Device, n)}, nil
+	return &system{library: library, count: n, shared: make([]*Device, n), management: sync.OnceValues(driver.LoadNVML)}, nil
 }
 
 // Unavailable returns nil if there are CUDA devices, and otherwise the reason why there are none, as an ErrUnavailable: no

@@ -81,7 +81,7 @@ func (d *Device) MemInfo() (device.MemInfo, error) {
 func (d *Device) Occupy(bytes uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.mu.occupied = bytes
+	d.mu.occupied, d.mu.processes = bytes, nil
 }
 
 // Segment returns the number of the segment in which p lies, and p's offset in it. It is false for an address outside live

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -167,4 +168,27 @@ func TestOpen_MakesANewDeviceEachTime(t *testing.T) {
 	require.Equal(t, uint64(DefaultCapacity), b.Properties().TotalMemory)
 	require.Equal(t, a.ID().Index+1, b.ID().Index)
 	require.Equal(t, 1, device.Count(device.Sim))
+}
+
+func TestProcesses_AreThoseOfOccupyByAndThisOne(t *testing.T) {
+	d := New(64 << 20)
+	_, err := d.Processes()
+	require.ErrorIs(t, err, device.ErrUnavailable)
+	small, large := device.Process{PID: 7, Name: "editor", Memory: 1 << 20}, device.Process{PID: 8, Memory: 9 << 20}
+	d.OccupyBy(small, large)
+	all, err := d.Processes()
+	require.NoError(t, err)
+	require.Equal(t, []device.Process{large, small}, all)
+	p, err := d.Malloc(4 << 20)
+	require.NoError(t, err)
+	all, err = d.Processes()
+	require.NoError(t, err)
+	require.Equal(t, device.Process{PID: os.Getpid(), Name: os.Args[0], Memory: 4 << 20}, all[1])
+	info, err := d.MemInfo()
+	require.NoError(t, err)
+	require.EqualValues(t, 50<<20, info.Free)
+	require.NoError(t, d.Free(p))
+	d.Occupy(1 << 20)
+	_, err = d.Processes()
+	require.ErrorIs(t, err, device.ErrUnavailable, "Occupy names nobody")
 }

@@ -35,7 +35,9 @@ type Device struct {
 		next     uint64     // the address of the next segment
 		segments int        // the number of the next segment
 		occupied uint64     // by others, see Occupy
-		pinned   map[uintptr]uint64
+
+		processes []device.Process // see OccupyBy; nil before it
+		pinned    map[uintptr]uint64
 
 		streams map[device.StreamID]*stream // open ones; 0 is the default stream
 		last    device.StreamID             // the highest ID given out
@@ -52,6 +54,7 @@ type Device struct {
 var (
 	_ device.VirtualMemory = (*Device)(nil)
 	_ device.PinnedMemory  = (*Device)(nil)
+	_ device.ProcessLister = (*Device)(nil)
 	_ device.Executor      = (*stream)(nil)
 )
 

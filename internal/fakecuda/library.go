@@ -48,6 +48,12 @@ func (l *Library) Capacity(device int, bytes uint64) {
 	l.Set("memory", fmt.Sprintf("%d:%d", device, bytes))
 }
 
+// Process makes another process hold memory of a device until the next Reset.
+func (l *Library) Process(device, pid int, bytes uint64, name string) {
+	l.t.Helper()
+	l.Set("process", fmt.Sprintf("%d:%d:%d:%s", device, pid, bytes, name))
+}
+
 // Fail makes a call fail: the nth from now of the named function, with the given code. Function "*" counts calls of all
 // functions, "work" pieces of work on streams, whose failure breaks the context. With nth 0 every call fails.
 func (l *Library) Fail(function string, nth, code int) {
@@ -74,6 +80,12 @@ func (l *Library) DelayWork(d time.Duration) {
 func (l *Library) Greedy(on bool) {
 	l.t.Helper()
 	l.Set("greedy", map[bool]string{false: "0", true: "1"}[on])
+}
+
+// InstantLaunch makes launches of kernels return at once and do nothing, to measure what they cost their caller.
+func (l *Library) InstantLaunch(on bool) {
+	l.t.Helper()
+	l.Set("instant_launch", map[bool]string{false: "0", true: "1"}[on])
 }
 
 // Hold stops all streams before their next piece of work until Release. Calls that wait for them wait until then, too.

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"math/bits"
+
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
@@ -143,27 +145,28 @@ func (l *loop) walk(p *device.Params) {
 // pack writes the loop as a Walk and returns the number of words.
 func (l *loop) pack(w []uint64) int {
 	w[0] = uint64(uint32(l.total)) | uint64(l.ndim)<<32
-	for i := range op.MaxDims {
-		size := 1
-		if i < l.ndim {
-			size = max(l.shape[l.ndim-1-i], 1) // an empty loop divides by nothing
-		}
-		d := divisor(size)
-		for j, v := range d {
-			put32(w[1:], 3*i+j, v)
-		}
+	at := 1
+	for i := 0; i < op.MaxDims; i += 2 { // two divisors are three words
+		a, b := l.divisor(i), l.divisor(i+1)
+		w[at], w[at+1], w[at+2] = pair(a[0], a[1]), pair(a[2], b[0]), pair(b[1], b[2])
+		at += 3
 	}
-	at := 13
 	for k := range l.n {
-		for i := range op.MaxDims {
-			w[at+i] = 0
-			if i < l.ndim {
-				w[at+i] = uint64(l.stride[k][l.ndim-1-i])
-			}
+		for i := range l.ndim {
+			w[at+i] = uint64(l.stride[k][l.ndim-1-i])
 		}
+		clear(w[at+l.ndim : at+op.MaxDims])
 		at += op.MaxDims
 	}
 	return at
+}
+
+// divisor is that of the dimension which is i from the inside.
+func (l *loop) divisor(i int) [3]uint32 {
+	if i >= l.ndim {
+		return [3]uint32{1, 1, 0}
+	}
+	return divisor(max(l.shape[l.ndim-1-i], 1)) // an empty loop divides by nothing
 }
 
 // put32 sets the ith half word.
@@ -175,10 +178,7 @@ func put32(w []uint64, i int, v uint32) {
 // divisor prepares division of numbers below 2^31 by size, in 1..2^31: the quotient is (hi(n*mul) + n) >> shift, where hi is
 // the upper half of the product. (Granlund and Montgomery, "Division by invariant integers using multiplication".)
 func divisor(size int) [3]uint32 {
-	shift := 0
-	for 1<<shift < size {
-		shift++
-	}
+	shift := bits.Len(uint(size - 1))
 	mul := (uint64(1)<<32)*(uint64(1)<<shift-uint64(size))/uint64(size) + 1
 	return [3]uint32{uint32(size), uint32(mul), uint32(shift)}
 }

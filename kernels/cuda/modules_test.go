@@ -73,6 +73,7 @@ func TestModules_UseNoLocalMemory(t *testing.T) {
 }
 
 func TestDivisor_DividesAsGoDoes(t *testing.T) {
+	require.Equal(t, divisor(1), new(loop).divisor(0), "of a dimension that is not there")
 	numbers := []int{0, 1, 2, 3, 6, 7, 8, 9, 100, 127, 128, 1000, 65535, 65536, 1<<31 - 2, 1<<31 - 1}
 	for _, size := range append(numbers[1:], 1<<31) {
 		d := divisor(size)

@@ -15,6 +15,7 @@
 #include "pools.cc"
 #include "peer.cc"
 #include "info.cc"
+#include "nvml.cc"
 #include "graph.cc"
 #include "ptx.cc"
 #include "module.cc"

@@ -115,6 +115,8 @@ EXPORT CUresult cuInit(unsigned flags) {
     g.initialised = true;
     g.devices.resize(g.knobs.devices > 16 ? 16 : g.knobs.devices);
     for (size_t i = 0; i < g.devices.size(); i++) g.devices[i].total = g.knobs.memory[i];
+    for (const fake::Process& p : g.knobs.processes)
+        if (p.device < (int)g.devices.size()) g.devices[p.device].used += p.bytes;
     return CUDA_SUCCESS;
 }
 
@@ -189,8 +191,9 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext h) {
 }
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext h) {
-    API(INIT);
     auto& stack = fake::this_thread().stack;
+    if (g.knobs.instant_launch && !stack.empty() && stack.back() == h) return CUDA_SUCCESS;
+    API(INIT);
     if (h && !g.contexts.get(h)) return call.fail(CUDA_ERROR_INVALID_CONTEXT, "this context does not exist (any more)");
     if (!stack.empty()) stack.pop_back();
     if (h) stack.push_back(h);

@@ -1,4 +1,5 @@
 // What tests turn and read: settings, faults, the report of what is alive.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ static int* small_knob(const std::string& name) {
     if (name == "pageable_access") return &g.knobs.pageable_access;
     if (name == "greedy") return &g.knobs.greedy;
     if (name == "workers") return &g.knobs.workers;
+    if (name == "instant_launch") return &g.knobs.instant_launch;
     return nullptr;
 }
 
@@ -39,6 +41,19 @@ static bool arm_fault(const std::string& spec) {
     return true;
 }
 
+// add_process reads "device:pid:bytes:name". The memory is taken at once, or when there are devices.
+static bool add_process(const std::string& spec) {
+    Process p = {};
+    int name = 0;
+    unsigned long long bytes = 0;
+    if (sscanf(spec.c_str(), "%d:%u:%llu:%n", &p.device, &p.pid, &bytes, &name) < 3 || name == 0 || p.device < 0) return false;
+    p.bytes = bytes;
+    p.name = spec.substr(name);
+    if (p.device < (int)g.devices.size()) g.devices[p.device].used += p.bytes;
+    g.knobs.processes.push_back(p);
+    return true;
+}
+
 // set_knob changes one setting; numbers of devices and their memory count from the next reset or cuInit.
 bool set_knob(const std::string& name, const std::string& value) {
     const char* v = value.c_str();
@@ -46,6 +61,7 @@ bool set_knob(const std::string& name, const std::string& value) {
     if (int* k = small_knob(name)) return *k = atoi(v), true;
     if (name == "name") return g.knobs.name = value, true;
     if (name == "fail") return arm_fault(value);
+    if (name == "process") return add_process(value);
     if (name == "kernels") {
         std::string why;
         return g.knobs.kernels = value, value.empty() || load_kernels(value, &why) == CUDA_SUCCESS;
@@ -67,7 +83,7 @@ void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
     for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
-                             "greedy", "workers", "name", "memory", "fail", "kernels"}) {
+                             "greedy", "workers", "instant_launch", "name", "memory", "process", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);

@@ -22,14 +22,23 @@ struct Capture;
 struct Node;
 struct Pool;
 
+// A process other than ours that holds memory of a device: "device:pid:bytes:name".
+struct Process {
+    int device;
+    unsigned pid;
+    uint64_t bytes;
+    std::string name;
+};
+
 // ---- knobs.cc: what tests turn. Names and meaning are in README.md.
 struct Knobs {
     int devices = 1, driver_version = 12080, compute = 80, peer = 1, free_sync = 1, strict_pageable = 0, greedy = 0,
-        workers = 1;
+        workers = 1, instant_launch = 0;
     uint64_t memory[16];  // bytes of each device
     uint64_t context_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
     int pageable_access = 0;
     std::string name = "Cistern Emulated GPU", kernels;
+    std::vector<Process> processes;
 };
 
 // One armed fault: the n-th call from now of a function ("*": of any), or the n-th piece of work ("work").

@@ -87,6 +87,10 @@ const (
 	GraphDestroy
 	GraphGetNodes
 
+	// The device's name for the management library. The second knows parts of a GPU (MIG), CUDA 11.4.
+	DeviceGetUUID
+	DeviceGetUUID2
+
 	numFuncs
 )
 
@@ -127,6 +131,8 @@ var symbols = [numFuncs]string{
 	StreamBeginCapture: "cuStreamBeginCapture_v2", StreamEndCapture: "cuStreamEndCapture", StreamIsCapturing: "cuStreamIsCapturing",
 	GraphInstantiateWithFlags: "cuGraphInstantiateWithFlags", GraphLaunch: "cuGraphLaunch", GraphExecDestroy: "cuGraphExecDestroy",
 	GraphDestroy: "cuGraphDestroy", GraphGetNodes: "cuGraphGetNodes",
+
+	DeviceGetUUID: "cuDeviceGetUuid", DeviceGetUUID2: "cuDeviceGetUuid_v2",
 }
 
 // String returns the exported name, as in "cuMemAlloc_v2".
