@@ -28,6 +28,7 @@ type multiplier struct {
 	plans  map[planKey]*plan
 
 	workspace uint64 // bytes
+	off       atomic.Bool
 	tf32      atomic.Bool
 	products  atomic.Uint64
 	refusals  atomic.Uint64
@@ -46,6 +47,14 @@ func (d *Device) multiplies() *multiplier {
 		return nil
 	}
 	return m
+}
+
+// takes returns what products go to, or nil.
+func (d *Device) takes() *multiplier {
+	if d.blas.off.Load() {
+		return nil
+	}
+	return d.multiplies()
 }
 
 // begin opens the library and makes the handles. Without cuBLASLt's, products without an epilogue still work.
@@ -115,7 +124,7 @@ func (m *multiplier) refuse(err error) {
 
 // MatMulWorkspace implements blas.Multiplier.
 func (d *Device) MatMulWorkspace(p *blas.Product) (bytes uint64, ok bool) {
-	m := d.multiplies()
+	m := d.takes()
 	if m == nil {
 		return 0, false
 	}
@@ -144,7 +153,7 @@ func plain(p *blas.Product, g *blas.Gemm) bool {
 
 // MatMul implements blas.Multiplier.
 func (d *Device) MatMul(s device.Stream, p *blas.Product, work device.Ptr, bytes uint64) (done bool, err error) {
-	m := d.multiplies()
+	m := d.takes()
 	if m == nil {
 		return false, nil
 	}

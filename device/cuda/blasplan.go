@@ -37,15 +37,18 @@ type plan struct {
 	refused   error
 }
 
-// epilogueOf is the epilogue of a product, or false if the library has none that is the same function: its GELU is the
-// approximation, and its ReLU takes NaN for 0.
+// epilogueOf is the epilogue of a product, or false if the library has none that is the same function. Its GELU is the
+// approximation with tanh, which it may compute with the hardware's own: that is enough for half types. What it makes of NaN in
+// ReLU is not documented.
 func epilogueOf(p *blas.Product, g *blas.Gemm) (e uint32, ok bool) {
 	switch {
 	case p.Activation == blas.Identity && g.Pre == 0:
 		e = 0
-	case p.Activation == blas.GELUTanh && g.Pre == 0:
+	case p.Activation != blas.GELUTanh || p.Type.Size() != 2:
+		return 0, false
+	case g.Pre == 0:
 		e = cublas.EpilogueGELU
-	case p.Activation == blas.GELUTanh && g.LDPre%8 == 0:
+	case g.LDPre%8 == 0 && g.Pre%16 == 0:
 		e = cublas.EpilogueGELUAux
 	default:
 		return 0, false

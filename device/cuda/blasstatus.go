@@ -72,6 +72,9 @@ func (b BLAS) String() string {
 // in the places where systems, toolkits and Python's packages have it. Its workspace has the size that PyTorch gives it, or what
 // CUBLAS_WORKSPACE_CONFIG says, and comes from the allocator of the operation, for the time of the operation.
 func (d *Device) BLAS() BLAS {
+	if d.blas.off.Load() {
+		return BLAS{Reason: d.fail("cuBLAS", device.ErrUnavailable, "turned off by UseBLAS")}
+	}
 	m := d.multiplies()
 	if m == nil {
 		return BLAS{Reason: d.blas.reason}
@@ -89,6 +92,9 @@ func (d *Device) BLAS() BLAS {
 	}
 	return b
 }
+
+// UseBLAS turns the library off for this device, or on again, as it is at first. Products that run meanwhile may go either way.
+func (d *Device) UseBLAS(use bool) { d.blas.off.Store(!use) }
 
 // SetAllowTF32 lets products of float32 round their operands to TF32, 10 bits of mantissa, which is several times faster on
 // tensor cores: torch.backends.cuda.matmul.allow_tf32. It is off by default. Only the library does it; own kernels never do.

@@ -20,14 +20,20 @@ var every = flag.Int("every", 0, "run one in so many cases of each operation on 
 // emulated is a device of the emulated driver with all kernels of this package, compiled for the processor.
 func emulated(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
 	t.Helper()
-	sources, err := filepath.Glob(filepath.Join("src", "*.cu"))
-	require.NoError(t, err)
-	kernels := fakecuda.BuildKernels(t, "emu", sources)
+	kernels := emulatedKernels(t)
 	r := cudatest.New(t, 1, settings...)
 	r.LoadKernels(kernels)
 	d := r.Devices[0]
 	t.Cleanup(func() { require.NoError(t, cuda.Unload(d)) })
 	return d, r
+}
+
+// emulatedKernels are all kernels of this package, compiled for the processor.
+func emulatedKernels(t *testing.T) string {
+	t.Helper()
+	sources, err := filepath.Glob(filepath.Join("src", "*.cu"))
+	require.NoError(t, err)
+	return fakecuda.BuildKernels(t, "emu", sources)
 }
 
 func thinned(n int) kerneltest.Option {
