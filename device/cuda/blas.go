@@ -98,20 +98,25 @@ func (m *multiplier) destroy(d *Device) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dropPlans(d)
-	for _, h := range []struct {
-		f      cublas.Func
-		handle *uintptr
-	}{{cublas.LtDestroy, &m.lt}, {cublas.Destroy, &m.handle}} {
-		if *h.handle == 0 {
-			continue
+	d.destroyBLAS(cublas.LtDestroy, &m.lt)
+	d.destroyBLAS(cublas.Destroy, &m.handle)
+}
+
+// destroyBLAS gives an object of the library back. If the call fails it is made once more: then there is nothing left to do.
+func (d *Device) destroyBLAS(f cublas.Func, object *uintptr) {
+	for try := 0; *object != 0 && try < 2; try++ {
+		c, err := d.blasCalls("cuBLAS")
+		if err != nil {
+			break // the device is lost, and what it had with it
 		}
-		if c, err := d.blasCalls("cuBLAS"); err == nil {
-			c.add(h.f, *h.handle)
-			_ = c.run()
-			c.release()
+		c.add(f, *object)
+		err = c.run()
+		c.release()
+		if err == nil {
+			break
 		}
-		*h.handle = 0
 	}
+	*object = 0
 }
 
 // refuse counts a call that the library did not take.

@@ -91,12 +91,10 @@ func (m *multiplier) planFor(d *Device, p *blas.Product, g *blas.Gemm) (*plan, e
 	}
 	made, err := m.newPlan(d, &key, g)
 	if err != nil {
-		made.drop(m, d)
-		status, ok := statusOf(err)
-		if !ok || !cublas.Status(status).Refused() {
+		made.drop(d)
+		if status, _ := statusOf(err); cublas.Status(status) != cublas.NotSupported && cublas.Status(status) != cublas.ArchMismatch {
 			return nil, err // it may work the next time
 		}
-		m.refuse(err)
 		made = &plan{refused: err}
 	}
 	if m.plans == nil {
@@ -162,11 +160,7 @@ func (m *multiplier) choose(c *blasCalls, key *planKey, p *plan) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		c.reset()
-		c.add(cublas.LtMatmulPreferenceDestroy, preference)
-		_ = c.run()
-	}()
+	defer c.d.destroyBLAS(cublas.LtMatmulPreferenceDestroy, &preference)
 	type setting struct {
 		number uintptr
 		value  uint64
@@ -213,31 +207,20 @@ func (c *blasCalls) set(f cublas.Func, object, number uintptr, value uint64, siz
 }
 
 // drop destroys the descriptors that a plan has.
-func (p *plan) drop(m *multiplier, d *Device) {
+func (p *plan) drop(d *Device) {
 	if p == nil {
 		return
 	}
-	destroy := func(f cublas.Func, object *uintptr) {
-		if *object == 0 {
-			return
-		}
-		if c, err := d.blasCalls("cuBLASLt"); err == nil {
-			c.add(f, *object)
-			_ = c.run() // what it holds is the host's
-			c.release()
-		}
-		*object = 0
-	}
 	for i := range p.layouts {
-		destroy(cublas.LtMatrixLayoutDestroy, &p.layouts[i])
+		d.destroyBLAS(cublas.LtMatrixLayoutDestroy, &p.layouts[i])
 	}
-	destroy(cublas.LtMatmulDescDestroy, &p.desc)
+	d.destroyBLAS(cublas.LtMatmulDescDestroy, &p.desc)
 }
 
 // dropPlans drops them all. The caller holds m.mu.
 func (m *multiplier) dropPlans(d *Device) {
 	for _, p := range m.plans {
-		p.drop(m, d)
+		p.drop(d)
 	}
 	m.plans = nil
 }
