@@ -26,6 +26,9 @@ func linearForward(n *node) (*tensor.Tensor, error) {
 	if len(n.in) == 3 {
 		bias = n.tensor(2)
 	}
+	if f, ok := n.arg.(*fusion); ok {
+		return f.forward(n, bias)
+	}
 	return tensor.Linear(n.tensor(0), n.tensor(1), bias)
 }
 

@@ -7,7 +7,12 @@ func (v *Variable) ReLU() *Variable { return relu.apply(nil, v) }
 
 var relu = define("relu", reluForward, rule{uses: output, grad: reluGrad})
 
-func reluForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).ReLU() }
+func reluForward(n *node) (*tensor.Tensor, error) {
+	if t := made(n); t != nil {
+		return t, nil
+	}
+	return n.tensor(0).ReLU()
+}
 
 func reluGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return g.ReLUGrad(n.savedOutput())

@@ -8,6 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 // scalars are the numbers that go with an operation; op.ID says what each means.
@@ -75,7 +76,7 @@ func (l *launch) run(name string) error {
 	if bytes == 0 {
 		return wrap(name, kernels.Launch(&l.call))
 	}
-	work, err := l.exec.alloc.Alloc(bytes, l.exec.stream)
+	work, err := l.kernelWorkspace(bytes)
 	if err != nil {
 		return wrap(name, err)
 	}
@@ -86,6 +87,14 @@ func (l *launch) run(name string) error {
 		err = freed
 	}
 	return wrap(name, err)
+}
+
+// kernelWorkspace takes the workspace, cuBLAS's too. In the stacks of a memory history it is this name that tells such blocks from
+// tensors.
+//
+//go:noinline
+func (l *launch) kernelWorkspace(bytes uint64) (memory.Block, error) {
+	return l.exec.alloc.Alloc(bytes, l.exec.stream)
 }
 
 func (l *launch) record() error {

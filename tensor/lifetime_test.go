@@ -80,7 +80,7 @@ func TestEveryOperation_RefusesAReleasedSecondOperand(t *testing.T) {
 	b := onHost(t)
 	x, gone := iota(t, b.Exec, 2, 2), iota(t, b.Exec, 2, 2)
 	gone.Release()
-	for _, name := range []string{"Add", "Sub", "Mul", "Div", "Pow", "Maximum", "Eq", "And", "MatMul", "Linear", "ReLUGrad",
+	for _, name := range []string{"Add", "Sub", "Mul", "Div", "Pow", "Maximum", "Eq", "And", "MatMul", "Linear", "LinearAct", "ReLUGrad",
 		"CopyFrom", "AddInPlace", "Cat", "Stack"} {
 		_, err := operations[name](tensors{x, gone}, []any{0.0})
 		require.ErrorIs(t, err, tensor.ErrReleased, name)

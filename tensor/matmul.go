@@ -156,19 +156,29 @@ func AddMM(c, a, b *Tensor, beta, alpha float64) (*Tensor, error) {
 // product is written. It runs under x's Exec. All operands have one floating-point type.
 func Linear(x, w, bias *Tensor) (*Tensor, error) {
 	const name = "Linear"
+	p, err := linearProduct(name, x, w, bias)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.run(name, x.exec)
+	return unrow(x, r), err
+}
+
+// linearProduct checks the operands of Linear and returns what is to be computed. A vector x is a matrix of one row.
+func linearProduct(name string, x, w, bias *Tensor) (product, error) {
 	operands := [3]*Tensor{x, w, bias}
 	used := operands[:2]
 	if bias != nil {
 		used = operands[:]
 	}
 	if err := sameFloat(name, used...); err != nil {
-		return nil, err
+		return product{}, err
 	}
 	if x.NDim() == 0 || w.NDim() != 2 || x.Dim(-1) != w.Dim(1) {
-		return nil, shapeErr(name, shapesOf(used), "inputs are [..., K], weights [N, K]")
+		return product{}, shapeErr(name, shapesOf(used), "inputs are [..., K], weights [N, K]")
 	}
 	if bias != nil && (bias.NDim() != 1 || bias.Dim(0) != w.Dim(0)) {
-		return nil, shapeErr(name, shapesOf(used), "the bias is [N], as many as the weights have rows")
+		return product{}, shapeErr(name, shapesOf(used), "the bias is [N], as many as the weights have rows")
 	}
 	a, b := x.layout, w.layout
 	if a.ndim == 1 {
@@ -177,15 +187,19 @@ func Linear(x, w, bias *Tensor) (*Tensor, error) {
 	b.swap(0, 1)
 	out, err := productLayout(name, &a, &b, x, w)
 	if err != nil {
-		return nil, err
+		return product{}, err
 	}
 	p := product{alpha: 1, a: x, b: w, la: a, lb: b, out: out}
 	if bias != nil {
 		p.beta, p.c, p.lc = 1, bias, bias.layout
 	}
-	r, err := p.run(name, x.exec)
-	if err == nil && x.NDim() == 1 {
+	return p, nil
+}
+
+// unrow drops the row that linearProduct gave to a vector x from its result r, which may be nil.
+func unrow(x, r *Tensor) *Tensor {
+	if r != nil && x.NDim() == 1 {
 		r.layout.drop(0)
 	}
-	return r, err
+	return r
 }

@@ -154,6 +154,21 @@ var operations = map[string]operation{
 		}
 		return tensor.Linear(in[0], in[1], in[2])
 	},
+	"LinearAct": func(in tensors, a args) (*tensor.Tensor, error) {
+		if len(in) == 2 {
+			return tensor.LinearAct(in[0], in[1], nil, tensor.Activation(a.int(0)))
+		}
+		return tensor.LinearAct(in[0], in[1], in[2], tensor.Activation(a.int(0)))
+	},
+	"LinearActPre": func(in tensors, a args) (*tensor.Tensor, error) {
+		out, pre, err := tensor.LinearActPre(in[0], in[1], in[2], tensor.Activation(a.int(0)))
+		if err != nil {
+			return nil, err
+		}
+		defer out.Release()
+		defer pre.Release()
+		return tensor.Cat([]*tensor.Tensor{out, pre}, 0)
+	},
 	"AddMM": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.AddMM(in[0], in[1], in[2], a.float(0), a.float(1))
 	},

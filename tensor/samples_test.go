@@ -66,6 +66,9 @@ var samples = []sample{
 
 	{"MatMul", "float32[2 3] ~float32[4 3]", nil}, {"MatMul", "float32[3] float32[5 3 2]", nil},
 	{"Linear", "float32[5 2 3] float32[4 3] float32[4]", nil}, {"Linear", "~float32[3 2] float32[4 3]", nil},
+	{"LinearAct", "float32[5 2 3] float32[4 3] float32[4]", args{2.0}}, {"LinearAct", "float32[3] float32[4 3] float32[4]", args{1.0}},
+	{"LinearAct", "~float32[3 2] float32[4 3]", args{3.0}}, {"LinearAct", "~float32[3 2 5] float32[4 5]", args{0.0}},
+	{"LinearActPre", "float32[5 2 3] float32[4 3] float32[4]", args{2.0}}, {"LinearActPre", "~float32[3 2 5] float32[4 5] float32[4]", args{3.0}},
 	{"AddMM", "float32[4] float32[2 3] float32[3 4]", args{0.5, 2.0}},
 	{"Softmax", "float32[2 3]", args{0.0}}, {"LogSoftmax", "~float32[2 3]", args{1.0}},
 	{"NLL", "float32[4 2] int64[4]", args{-100.0}}, {"NLLGrad", "float32[4] int64[4]", args{2.0, -100.0}},

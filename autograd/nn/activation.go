@@ -11,6 +11,15 @@ type FuncModule struct {
 	Base
 	text string
 	f    func(x *autograd.Variable) *autograd.Variable
+
+	// linear, if set, is a Linear and this function in one pass; see SequentialModule.
+	linear func(x, weight, bias *autograd.Variable) *autograd.Variable
+}
+
+// afterLinear sets linear.
+func (m *FuncModule) afterLinear(f func(x, weight, bias *autograd.Variable) *autograd.Variable) *FuncModule {
+	m.linear = f
+	return m
 }
 
 // Func makes a module of a function. text is what String returns.
@@ -37,7 +46,9 @@ func Flatten() *FuncModule {
 }
 
 // ReLU is max(x, 0).
-func ReLU() *FuncModule { return Func("ReLU()", (*autograd.Variable).ReLU) }
+func ReLU() *FuncModule {
+	return Func("ReLU()", (*autograd.Variable).ReLU).afterLinear((*autograd.Variable).LinearReLU)
+}
 
 // LeakyReLU is x where x > 0, else slope*x. PyTorch's default slope is 0.01.
 func LeakyReLU(slope float64) *FuncModule {
@@ -52,10 +63,14 @@ func Sigmoid() *FuncModule { return Func("Sigmoid()", (*autograd.Variable).Sigmo
 func Tanh() *FuncModule { return Func("Tanh()", (*autograd.Variable).Tanh) }
 
 // GELU is x times the normal distribution function at x.
-func GELU() *FuncModule { return Func("GELU(approximate='none')", (*autograd.Variable).GELU) }
+func GELU() *FuncModule {
+	return Func("GELU(approximate='none')", (*autograd.Variable).GELU).afterLinear((*autograd.Variable).LinearGELU)
+}
 
 // GELUTanh is the tanh approximation of GELU.
-func GELUTanh() *FuncModule { return Func("GELU(approximate='tanh')", (*autograd.Variable).GELUTanh) }
+func GELUTanh() *FuncModule {
+	return Func("GELU(approximate='tanh')", (*autograd.Variable).GELUTanh).afterLinear((*autograd.Variable).LinearGELUTanh)
+}
 
 // SiLU is x*sigmoid(x).
 func SiLU() *FuncModule { return Func("SiLU()", (*autograd.Variable).SiLU) }

@@ -52,12 +52,17 @@ func Linear(in, out int, opts ...LayerOption) *LinearLayer {
 
 // Forward implements Module.
 func (l *LinearLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return l.forward(x, (*autograd.Variable).Linear)
+}
+
+// forward is Forward with another function of input, weight and bias.
+func (l *LinearLayer) forward(x *autograd.Variable, f func(x, weight, bias *autograd.Variable) *autograd.Variable) *autograd.Variable {
 	return scope(x, func(g *autograd.Graph) *autograd.Variable {
 		var bias *autograd.Variable
 		if l.Bias != nil {
 			bias = g.Param(l.Bias)
 		}
-		return x.Linear(g.Param(l.Weight), bias)
+		return f(x, g.Param(l.Weight), bias)
 	})
 }
 

@@ -144,7 +144,7 @@ func ownOf(m Module) []*autograd.Parameter {
 	return m.Parameters()
 }
 
-// SequentialModule runs modules one after the other.
+// SequentialModule runs modules one after the other. A Linear and a ReLU, GELU or GELUTanh behind it are computed in one pass.
 type SequentialModule struct {
 	Base
 }
@@ -176,6 +176,22 @@ func (s *SequentialModule) first(n int, x *autograd.Variable) *autograd.Variable
 		return x
 	}
 	return x.Graph().Scope(func() *autograd.Variable {
+		if l, f := s.fusedAt(n); l != nil {
+			return l.forward(s.first(n-2, x), f.linear)
+		}
 		return s.parts[n-1].Module.Forward(s.first(n-1, x))
 	})
+}
+
+// fusedAt returns the last two of the first n modules if they are computed in one pass, else nil.
+func (s *SequentialModule) fusedAt(n int) (*LinearLayer, *FuncModule) {
+	if n < 2 {
+		return nil, nil
+	}
+	l, ok := s.parts[n-2].Module.(*LinearLayer)
+	f, ok2 := s.parts[n-1].Module.(*FuncModule)
+	if !ok || !ok2 || f.linear == nil {
+		return nil, nil
+	}
+	return l, f
 }

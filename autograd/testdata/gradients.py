@@ -58,6 +58,11 @@ case("where", lambda c, a, b: torch.where(c > 0, a.log(), b), [0, 1, 1], [-1.0, 
 case("std 0", lambda x: x.std(1), [[2.0, 2.0, 2.0], [1.0, 2.0, 4.0]])
 case("var 1", lambda x: x.var(1), [[2.0], [3.0]])
 case("softplus", lambda x: F.softplus(x, 2, 20), [-30.0, -1.0, 0.0, 1.0, 9.9, 10.1, 50.0])
+rows = [[1.0, -2.0], [math.nan, 1.0], [math.inf, 1.0], [100.0, -50.0], [0.0, 0.0]]
+weights, bias = [[0.5, 1.0], [-1.0, 0.25], [0.0, 0.0]], [0.0, 1.0, 0.0]
+case("linear_bias gelu", lambda x, w, b: F.gelu(F.linear(x, w, b)), rows, weights, bias)
+case("linear_bias geluTanh", lambda x, w, b: F.gelu(F.linear(x, w, b), approximate="tanh"), rows[3:], weights, bias)
+case("linear_bias relu", lambda x, w, b: F.relu(F.linear(x, w, b)), rows[3:], weights, bias)
 case("gelu", F.gelu, [-6.0, -1.0, 0.0, 1.0, 6.0])
 case("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), [-6.0, -1.0, 0.0, 1.0, 6.0])
 case("silu", F.silu, [-40.0, -1.0, 0.0, 1.0, 40.0])

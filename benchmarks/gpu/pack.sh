@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 limit=$((48 << 20)) # bytes of the bundle; more is an error, because some ways to a GPU are narrow
 tests="device/cuda kernels/cuda memory tensor autograd amp"
-programs="benchmarks/naive benchmarks/alloc benchmarks/replay examples/mnist"
+programs="benchmarks/naive benchmarks/alloc benchmarks/replay benchmarks/gemm examples/mnist"
 
 suffix=gz
 if [[ ${1:-} == -x ]]; then

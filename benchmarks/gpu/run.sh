@@ -6,16 +6,16 @@
 #   -q  quick: few cases and steps, as for the emulated driver
 #   -t  time limit of everything (1500); steps for which nothing is left are not run
 #   -s  time limit of one step (420)
-#   -o  only these steps, of: facts tests sanitizer replay naive mnist alloc
+#   -o  only these steps, of: facts tests sanitizer replay gemm naive mnist alloc
 #
 # RESULTS (results) gets at most 8 files: summary.md, steps.json, facts.txt, naive.json, naive.svg, mnist.json, alloc.json
-# and logs.tar.gz. No failure stops the run. The exit code is 0 if every step passed or had a reason to be skipped.
+# and logs.tar.gz, which also has gemm.json. No failure stops the run. The exit code is 0 if every step passed or had a reason to be skipped.
 #
-# Settings of the environment are added to the arguments of programs: TEST_ARGS, NAIVE_ARGS, MNIST_ARGS, ALLOC_ARGS, and
+# Settings of the environment are added to the arguments of programs: TEST_ARGS, GEMM_ARGS, NAIVE_ARGS, MNIST_ARGS, ALLOC_ARGS, and
 # DEVICE (cuda:0). Needs bash, tar, gzip and timeout; uses nvidia-smi, compute-sanitizer and python3 with PyTorch if there.
 set -uo pipefail
 
-quick="" total=1500 each=420 only="facts tests sanitizer replay naive mnist alloc"
+quick="" total=1500 each=420 only="facts tests sanitizer replay gemm naive mnist alloc"
 while getopts qt:s:o: flag; do
 	case $flag in
 	q) quick=1 ;;
@@ -129,8 +129,10 @@ run_sanitizer() {
 }
 
 naive_args="-runs 5 -steps 300 -pairs 20000" mnist_args="-epochs 5" alloc_args="-runs 5 -duration 100ms"
+gemm_args="-runs 5"
 if [[ -n $quick ]]; then
 	naive_args="-runs 1 -steps 1 -pairs 200" mnist_args="-epochs 1 -hidden 8 -batch 2000" alloc_args="-runs 1 -duration 1ms -holes 100"
+	gemm_args="-runs 1 -duration 1ms -sizes 64"
 fi
 # What is in $naive_args and its like are lists of arguments.
 # shellcheck disable=SC2086
@@ -146,6 +148,9 @@ fi
 		else
 			note replay skipped 0 "the bundle has no expected files"
 		fi
+	fi
+	if wanted gemm; then
+		step gemm "$work" "$bin/gemm" -device "$device" $gemm_args -json "$logs/gemm.json" ${GEMM_ARGS:-}
 	fi
 	if wanted naive; then
 		step naive "$work" "$bin/naive" -device "$device" -traces traces $naive_args -json "$results/naive.json" \
@@ -181,6 +186,7 @@ done >"$work/errors" 2>/dev/null
 	block "Failed tests" "$work/failed" 80
 	block "Errors" "$work/errors" 60
 	block "The machine" "$results/facts.txt" 40
+	block "gemm" "$logs/gemm.log" 140
 	block "naive" "$logs/naive.log" 90
 	block "mnist" "$logs/mnist.log" 40
 } >"$results/summary.md"

@@ -31,6 +31,7 @@ type Device struct {
 	captures  atomic.Int32                 // that are going on
 	stream    Stream                       // the default one
 	reports   reports
+	blas      multiplier
 
 	// mapping is read-locked by Map, and locked by what changes the peers, so that each page is open to each peer. Taken first.
 	mapping sync.RWMutex

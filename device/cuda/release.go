@@ -17,6 +17,7 @@ func (d *Device) releaseAll() (first error) {
 			first = err
 		}
 	}
+	d.blas.destroy(d)
 	for _, s := range d.streams() {
 		note(s.dispose())
 	}

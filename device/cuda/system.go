@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/cublas"
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
 	"github.com/cistern-ml/cistern/device/internal/extent"
 )
@@ -14,6 +16,7 @@ func init() { device.Register(device.CUDA, opener{}) }
 type system struct {
 	library *driver.Library
 	count   int
+	cublas  func() (*cublas.Library, error) // looks for it once
 
 	mu     sync.Mutex
 	shared []*Device // by ordinal; those that Open gave out
@@ -30,7 +33,11 @@ var theSystem = sync.OnceValues(func() (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSystem(library)
+	s, err := newSystem(library)
+	if err == nil {
+		s.cublas = sync.OnceValues(func() (*cublas.Library, error) { return cublas.Load(library.Version()) })
+	}
+	return s, err
 })
 
 func newSystem(library *driver.Library) (*system, error) {
@@ -130,7 +137,9 @@ func (s *system) check(index int) error {
 
 // OpenLibrary opens all devices of a driver library that the caller names, apart from those of Open: they belong to the
 // caller, who closes them. It is for tests with a library that is no driver, and fails with an ErrUnavailable.
-func OpenLibrary(path string) ([]*Device, error) {
+//
+// The devices use no cuBLAS but that of WithCUBLAS: the machine's may not work with that driver.
+func OpenLibrary(path string, options ...LibraryOption) ([]*Device, error) {
 	library, err := driver.LoadFile(path)
 	if err != nil {
 		return nil, unavailable(0, err)
@@ -139,6 +148,10 @@ func OpenLibrary(path string) ([]*Device, error) {
 	if err != nil {
 		return nil, unavailable(0, err)
 	}
+	s.cublas = func() (*cublas.Library, error) { return nil, errors.New("none was given to OpenLibrary") }
+	for _, set := range options {
+		set(s)
+	}
 	devices := make([]*Device, s.count)
 	for i := range devices {
 		if devices[i], err = s.newDevice(i); err != nil {
@@ -146,4 +159,14 @@ func OpenLibrary(path string) ([]*Device, error) {
 		}
 	}
 	return devices, nil
+}
+
+// LibraryOption changes what OpenLibrary opens.
+type LibraryOption func(*system)
+
+// WithCUBLAS makes the devices use the cuBLAS in a file; cuBLASLt is looked for beside it and in it.
+func WithCUBLAS(path string) LibraryOption {
+	return func(s *system) {
+		s.cublas = sync.OnceValues(func() (*cublas.Library, error) { return cublas.LoadFile(path) })
+	}
 }

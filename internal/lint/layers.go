@@ -33,7 +33,7 @@ var layers = []layer{
 	{packages: "internal/...", may: leaves},
 	{packages: "tensor/dtype"},
 	{packages: "device", tests: []string{"device/..."}},
-	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/..."), tests: []string{"device/..."}},
+	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
 
 	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},
 	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/internal/..."), tests: underMemory},

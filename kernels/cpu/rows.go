@@ -13,7 +13,7 @@ func Rows() []op.Row {
 	for _, l := range lists {
 		all = append(all, l...)
 	}
-	return all
+	return append(all, matMulActRow(all))
 }
 
 // funcs is the Funcs of a row: a Func for each type.

@@ -4,32 +4,37 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/blas"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-// MatMul: from a call to a Product of src/matmul.h.
+// MatMul and MatMulAct: from a call to a Product of src/matmul.h, or to the device's library of products. Who computes a call is
+// decided from the call and the device alone: the library if it takes it (matmul_library.go), else a kernel for vectors
+// (matmul_vector.go), for tensor cores (matmul_tensor.go), or for anything.
 
 // matrix is an operand of a product: its first element, and the distances of rows and columns.
-type matrix struct {
-	ptr         device.Ptr
-	row, column int
-}
+type matrix = blas.Matrix
 
-func (a matrix) transposed() matrix { return matrix{a.ptr, a.column, a.row} }
+func transposed(a matrix) matrix { return matrix{Ptr: a.Ptr, Row: a.Column, Column: a.Row} }
 
 // product is the products of a call: the sizes, the operands of the first one, and the batch.
 type product struct {
-	m, n, k      int
-	dst, a, b, c matrix
-	batch        *loop // operands: dst, a, b, c
+	dtype         dtype.DType
+	m, n, k       int
+	dst, a, b, c  matrix
+	pre           matrix // Ptr 0: none
+	alpha, beta   float64
+	activation    blas.Activation
+	batch         *loop // operands: dst, a, b, c
+	slices, depth int   // of k
 }
 
 // transposed exchanges rows and columns of the result: dst' = b' * a'.
 func (p product) transposed() product {
 	p.m, p.n = p.n, p.m
-	p.a, p.b = p.b.transposed(), p.a.transposed()
-	p.dst, p.c = p.dst.transposed(), p.c.transposed()
+	p.a, p.b = transposed(p.b), transposed(p.a)
+	p.dst, p.c, p.pre = transposed(p.dst), transposed(p.c), transposed(p.pre)
 	for d := range p.batch.ndim {
 		s := &p.batch.stride
 		s[1][d], s[2][d] = s[2][d], s[1][d]
@@ -38,7 +43,9 @@ func (p product) transposed() product {
 }
 
 func matmulRows() []op.Row {
-	return []op.Row{typedRow(op.MatMul, matMul)}
+	product, act := typedRow(op.MatMul, matMul), typedRow(op.MatMulAct, matMul)
+	product.Workspace, act.Workspace = matMulWorkspace, matMulWorkspace
+	return []op.Row{product, act}
 }
 
 const (
@@ -46,9 +53,24 @@ const (
 	maxGridZ = 1<<16 - 1 // the most blocks in the third dimension of a grid, and in the second
 )
 
-// matMul makes the Func of MatMul.
-func matMul(d dtype.DType) op.Func {
-	plain, tensor := named("matmul", "matmul_"+suffixes[d]), tensorCoresOf(d)
+// matMulKernels are the kernels of one type.
+type matMulKernels struct {
+	plain, join *kernel
+	tensor      *tensorCores
+	vector      *vectorKernels
+}
+
+// products has the kernels of each float type.
+var products = func() (all [dtype.Count]*matMulKernels) {
+	for _, d := range op.MatMul.Types() {
+		all[d] = &matMulKernels{plain: named("matmul", "matmul_"+suffixes[d]), join: named("matmul", "matmul_join_"+suffixes[d]),
+			tensor: tensorCoresOf(d), vector: vectorKernelsOf(d)}
+	}
+	return all
+}()
+
+// matMul makes the Func of MatMul and of MatMulAct.
+func matMul(dtype.DType) op.Func {
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)
@@ -59,24 +81,90 @@ func matMul(d dtype.DType) op.Func {
 		if max(p.m, p.n, p.k, p.batch.total) >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.batch.total, p.m, p.k, p.n)
 		}
-		if p.dst.column != 1 && p.dst.row == 1 || p.m > tile*maxGridZ {
-			p = p.transposed()
+		if done, err := t.library(c, &p); done || err != nil {
+			return err
 		}
-		k, each := plain, tile
-		if fast := tensor.find(&p); fast != nil {
-			k, each = fast, side
+		w := p.plan()
+		if w.bytes > uint64(c.Work.Len()) {
+			w = w.whole()
 		}
-		grid := blocks(p.n, each)
-		grid.Y = blocks(p.m, each).X
-		for first := 0; first < p.batch.total; first += maxGridZ {
-			p.add(&t.params, d, c.F[0], c.F[1], first)
-			grid.Z = uint32(min(p.batch.total-first, maxGridZ))
-			if err := t.launch(c, k, grid); err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.multiply(c, &w)
 	}
+}
+
+// matMulWorkspace is what the library wants, or else our own kernels.
+func matMulWorkspace(c *op.Call) uint64 {
+	t := takeTask()
+	defer tasks.Put(t)
+	p := t.product(c)
+	if p.m == 0 || p.n == 0 || p.batch.total == 0 || max(p.m, p.n, p.k, p.batch.total) >= maxLoop {
+		return 0
+	}
+	if bytes, ok := t.libraryWorkspace(c, &p); ok {
+		return bytes
+	}
+	w := p.plan()
+	return w.bytes
+}
+
+// work is how our own kernels compute a product.
+type work struct {
+	product
+	kernel *kernel
+	grid   device.Dim3 // of one product, unsplit
+	bytes  uint64      // workspace for the sums of slices
+}
+
+// plan chooses kernel, grid and slices. It depends on nothing but the call.
+func (p product) plan() (w work) {
+	kernels := products[p.dtype]
+	if p.m == 1 {
+		p = p.transposed()
+	}
+	if k, each := kernels.vector.find(&p); k != nil {
+		w.product, w.kernel, w.grid = p, k, blocks(p.m, each)
+		w.split(vectorBlocks, vectorDepth)
+		return w
+	}
+	if p.dst.Column != 1 && p.dst.Row == 1 || p.m > tile*maxGridZ {
+		p = p.transposed()
+	}
+	w.product = p
+	each, depth := tile, plainDepth
+	w.kernel = kernels.plain
+	if fast := kernels.tensor.find(&p); fast != nil {
+		w.kernel, each, depth = fast, side, tensorDepth
+	}
+	w.grid = blocks(p.n, each)
+	w.grid.Y = blocks(p.m, each).X
+	w.split(tileBlocks, depth)
+	return w
+}
+
+// multiply launches the kernels.
+func (t *task) multiply(c *op.Call, w *work) error {
+	total, most := w.batch.total, maxGridZ/w.slices
+	grid := w.grid
+	for first := 0; first < total; first += most {
+		n := min(total-first, most)
+		w.add(&t.params, first)
+		t.params.Ptr(w.dst.Ptr).Ptr(w.a.Ptr).Ptr(w.b.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
+		grid.Z = uint32(n * w.slices)
+		if err := t.launch(c, w.kernel, grid); err != nil {
+			return err
+		}
+		if w.slices == 1 {
+			continue
+		}
+		w.add(&t.params, first)
+		t.params.Ptr(w.dst.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
+		sums := blocks(w.m*w.n, threads)
+		sums.Z = uint32(n)
+		if err := t.launch(c, products[w.dtype].join, sums); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // product reads a call. Without c its place is taken by dst, which is not read then.
@@ -87,7 +175,16 @@ func (t *task) product(c *op.Call) product {
 		bias = c.In[2]
 	}
 	n := dst.NDim - 2
-	p := product{m: dst.Shape[n], n: dst.Shape[n+1], k: a.Shape[n+1], batch: &t.loop}
+	p := product{dtype: dst.DType, m: dst.Shape[n], n: dst.Shape[n+1], k: a.Shape[n+1], alpha: c.F[0], beta: c.F[1], batch: &t.loop,
+		slices: 1}
+	p.depth = p.k
+	if c.Op == op.MatMulAct {
+		p.activation = blas.Activation(c.I[0])
+		if len(c.Out) > 1 {
+			pre := &c.Out[1]
+			p.pre = matrix{Ptr: pre.Ptr, Row: pre.Strides[0], Column: pre.Strides[1]}
+		}
+	}
 	l := &t.loop
 	l.n = 0
 	for _, v := range [...]*op.View{&dst, &a, &b, &bias} {
@@ -95,31 +192,48 @@ func (t *task) product(c *op.Call) product {
 		l.add(v)
 	}
 	l.finish(&dst)
-	p.dst = matrix{l.ptr[0], dst.Strides[n], dst.Strides[n+1]}
-	p.a = matrix{l.ptr[1], a.Strides[n], a.Strides[n+1]}
-	p.b = matrix{l.ptr[2], b.Strides[n], b.Strides[n+1]}
-	p.c = matrix{l.ptr[3], bias.Strides[n], bias.Strides[n+1]}
+	p.dst = matrix{Ptr: l.ptr[0], Row: dst.Strides[n], Column: dst.Strides[n+1]}
+	p.a = matrix{Ptr: l.ptr[1], Row: a.Strides[n], Column: a.Strides[n+1]}
+	p.b = matrix{Ptr: l.ptr[2], Row: b.Strides[n], Column: b.Strides[n+1]}
+	p.c = matrix{Ptr: l.ptr[3], Row: bias.Strides[n], Column: bias.Strides[n+1]}
 	return p
 }
 
-// add appends the Product, whose launch begins with the product first of the batch, and the operands' addresses.
-func (p *product) add(params *device.Params, d dtype.DType, alpha, beta float64, first int) {
-	var w [64]uint64
+// add appends the Product, whose launch begins with the product first of the batch.
+func (p *product) add(params *device.Params, first int) {
+	var w [72]uint64
 	at := p.batch.pack(w[:])
 	w[at] = pair(uint32(p.m), uint32(p.n))
 	w[at+1] = pair(uint32(p.k), uint32(first))
-	at += 2
-	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c} {
-		w[at], w[at+1] = uint64(a.row), uint64(a.column)
+	w[at+2] = pair(uint32(p.slices), uint32(p.depth))
+	w[at+3] = pair(uint32(p.activation), p.wide())
+	at += 4
+	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c, &p.pre} {
+		w[at], w[at+1] = uint64(a.Row), uint64(a.Column)
 		at += 2
 	}
-	if d == dtype.Float64 {
-		w[at], w[at+1] = math.Float64bits(alpha), math.Float64bits(beta)
+	if p.dtype == dtype.Float64 {
+		w[at], w[at+1] = math.Float64bits(p.alpha), math.Float64bits(p.beta)
 		at += 2
 	} else {
-		w[at] = pair(math.Float32bits(float32(alpha)), math.Float32bits(float32(beta)))
+		w[at] = pair(math.Float32bits(float32(p.alpha)), math.Float32bits(float32(p.beta)))
 		at++
 	}
 	params.Words(w[:at]...)
-	params.Ptr(p.dst.ptr).Ptr(p.a.ptr).Ptr(p.b.ptr).Ptr(p.c.ptr)
+}
+
+// wide reports, as 1, whether pieces of 16 bytes in rows of dst and pre begin at multiples of 16 bytes.
+func (p *product) wide() uint32 {
+	piece := 16 / p.dtype.Size()
+	for _, a := range [...]*matrix{&p.dst, &p.pre} {
+		if a.Ptr != 0 && (a.Column != 1 || a.Row%piece != 0 || a.Ptr%16 != 0) {
+			return 0
+		}
+	}
+	for d := range p.batch.ndim {
+		if p.batch.stride[0][d]%piece != 0 {
+			return 0
+		}
+	}
+	return 1
 }

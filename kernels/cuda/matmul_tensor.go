@@ -25,7 +25,7 @@ func (t *tensorCores) find(p *product) *kernel {
 	if !ok {
 		return nil
 	}
-	bk, ok := p.line(p.b.transposed(), 2)
+	bk, ok := p.line(transposed(p.b), 2)
 	if !ok {
 		return nil
 	}
@@ -35,22 +35,17 @@ func (t *tensorCores) find(p *product) *kernel {
 // line reports whether an operand, whose columns are those of k, can be copied in pieces of 16 bytes, and whether along k.
 func (p *product) line(a matrix, operand int) (alongK int, ok bool) {
 	const piece = 8
-	step := a.row
+	step := a.Row
 	switch {
-	case a.column == 1:
+	case a.Column == 1:
 		alongK = 1
-	case a.row == 1:
-		step = a.column
+	case a.Row == 1:
+		step = a.Column
 	default:
 		return 0, false
 	}
-	if a.ptr%16 != 0 || step%piece != 0 {
+	if a.Ptr%16 != 0 || step%piece != 0 {
 		return 0, false
 	}
-	for d := range p.batch.ndim {
-		if p.batch.stride[operand][d]%piece != 0 {
-			return 0, false
-		}
-	}
-	return alongK, true
+	return alongK, p.pieces(operand)
 }

@@ -92,15 +92,37 @@ func TestMatMul_OnTensorCores(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(d, size, turns, greedy), func(t *testing.T) {
 					a, b := newMatrix(rng, size[0], size[2], 8*(turns/2), turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
-					multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3, turns == 3), newMatrix(rng, size[0], size[1], 0, false))
+					work := multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3, turns == 3), newMatrix(rng, size[0], size[1], 0, false))
+					require.Zero(t, work)
 				})
 			}
 		}
 	}
 }
 
-// multiply computes dst = 0.5*a*b - 2*c and compares each element.
-func multiply(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c *matrix) {
+// Vectors, and products of few blocks whose long sums are cut into slices that the workspace takes. Sums are exact, in whatever
+// order they are added.
+func TestMatMul_OfVectorsAndOfLongSums(t *testing.T) {
+	dev, r := emulated(t)
+	for _, greedy := range []bool{false, true} {
+		r.Greedy(greedy)
+		rng := rand.New(rand.NewPCG(3, 4))
+		for i, size := range [][3]int{{1, 300, 40}, {300, 1, 40}, {1, 61, 2100}, {70, 1, 4100}, {1, 1, 2500}, {16, 16, 2100}, {40, 24, 1000}, {130, 20, 700}} {
+			for turns := range 4 {
+				d := []dtype.DType{dtype.Float16, dtype.BFloat16}[(i+turns)%2]
+				extra := turns / 2 * (i % 2) * 3 // an odd pitch now and then: no pieces of 16 bytes
+				t.Run(fmt.Sprint(d, size, turns, greedy), func(t *testing.T) {
+					a, b := newMatrix(rng, size[0], size[2], extra, turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
+					work := multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3*(turns%2), false), newMatrix(rng, size[0], size[1], 0, false))
+					require.Equal(t, size[2] >= 700, work > 0, "slices")
+				})
+			}
+		}
+	}
+}
+
+// multiply computes dst = 0.5*a*b - 2*c and compares each element. It returns the workspace that the product took.
+func multiply(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c *matrix) (work uint64) {
 	s := dev.DefaultStream()
 	var views []op.View
 	for _, m := range []*matrix{dst, a, b, c} {
@@ -112,6 +134,13 @@ func multiply(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c *matr
 	}
 	call := op.Call{Op: op.MatMul, Stream: s, Out: views[:1], In: views[1:], F: [8]float64{0.5, -2}}
 	require.NoError(t, op.Check(&call))
+	if work = kernels.Workspace(&call); work > 0 {
+		p, err := dev.Malloc(work)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, dev.Free(p)) }()
+		call.Work = op.View{Ptr: p, DType: dtype.Uint8, NDim: 1}
+		call.Work.Shape[0], call.Work.Strides[0] = int(work), 1
+	}
 	require.NoError(t, kernels.Launch(&call))
 	require.NoError(t, s.Synchronize(context.Background()))
 	got := make([]byte, dst.bytes())
@@ -129,4 +158,5 @@ func multiply(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c *matr
 		}
 	}
 	require.Equal(t, want, got, "bytes around the elements")
+	return work
 }

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "cc6f0ce34d0b17c672b0a44dd8b7949a2714d9304542fcf459b7f3cdfafb1d4c"
+const inputsHash = "5641cbb50fa4fb951d5169554b153a708f24afe4a1b7af448849c20707207591"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -123,11 +123,17 @@ var modules = map[string][]string{
 		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_sort",
 	},
 	"matmul": {
-		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64",
+		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64", "matmul_join_bf16", "matmul_join_f16", "matmul_join_f32",
+		"matmul_join_f64",
 	},
 	"matmul_tensor": {
 		"matmul_nn_bf16", "matmul_nn_f16", "matmul_nt_bf16", "matmul_nt_f16", "matmul_tn_bf16", "matmul_tn_f16",
 		"matmul_tt_bf16", "matmul_tt_f16",
+	},
+	"matmul_vector": {
+		"gemv_column_s_bf16", "gemv_column_s_f16", "gemv_column_s_f32", "gemv_column_s_f64", "gemv_column_v_bf16",
+		"gemv_column_v_f16", "gemv_column_v_f32", "gemv_column_v_f64", "gemv_row_s_bf16", "gemv_row_s_f16", "gemv_row_s_f32",
+		"gemv_row_s_f64", "gemv_row_v_bf16", "gemv_row_v_f16", "gemv_row_v_f32", "gemv_row_v_f64",
 	},
 	"move": {
 		"copy_u16_s", "copy_u16_v", "copy_u32_s", "copy_u32_v", "copy_u64_s", "copy_u64_v", "copy_u8_s", "copy_u8_v",

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/blas"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -17,6 +18,7 @@ const (
 type task struct {
 	loop, cut loop
 	params    device.Params
+	asked     blas.Product // of the device's library
 }
 
 var tasks = sync.Pool{New: func() any { return new(task) }}

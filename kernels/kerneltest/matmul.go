@@ -9,6 +9,7 @@ import (
 var matMulSizes = [][3]int{
 	{1, 1, 1}, {2, 3, 4}, {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 100, 50}, {100, 1, 50}, {1, 1, 300}, {5, 7, 1}, {6, 16, 8}, {7, 17, 9}, {12, 32, 33},
 	{33, 10, 64}, {31, 65, 70}, {64, 64, 64}, {100, 90, 80}, {3, 300, 40}, {130, 20, 600}, {1, 700, 530}, {97, 193, 31},
+	{2, 3, 2100}, {1, 3, 4200}, {40, 1, 2500}, // long sums
 }
 
 // matMuls are the cases of MatMul.
@@ -27,6 +28,8 @@ func (m *maker) matMuls() iter.Seq[*testCase] {
 		}
 		for _, batch := range [][]int{{0}, {1}, {3}, {2, 3}, {5, 1, 2}} {
 			for n, s := range [][3]int{{4, 5, 6}, {1, 30, 20}, {17, 10, 33}, {40, 40, 40}, {2, 2, 0}} {
+				emit(m.matMul(s, batch, [4]layout{contiguous, contiguous, contiguous, contiguous}, 2, 0, 0))
+				emit(m.matMul(s, batch, [4]layout{contiguous, contiguous, contiguous, contiguous}, 1, 0.5, 3))
 				for l := contiguous; l < layouts; l++ {
 					emit(m.matMul(s, batch, [4]layout{plain[n%4], l, plain[(n+1)%4], constant}, 1, 1, 0))
 					emit(m.matMul(s, batch, [4]layout{plain[(n+2)%4], plain[n%4], l, inner}, -1, 0, 0))

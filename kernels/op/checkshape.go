@@ -17,6 +17,8 @@ func checkShapes(c *Call, s *spec) error {
 		return checkReduction(c, s.rule == argReduction)
 	case matMul:
 		return checkMatMul(c)
+	case matMulAct:
+		return checkMatMulAct(c)
 	case rows:
 		if c.Out[0].NDim == 0 {
 			return Errorf(c.Op, ErrCall, "a scalar has no last dimension")
@@ -100,6 +102,19 @@ func checkMatMul(c *Call) error {
 		return Errorf(c.Op, ErrCall, "c has shape %v, the output %v", c.In[2].dims(), dst)
 	}
 	return nil
+}
+
+func checkMatMulAct(c *Call) error {
+	if c.I[0] < ActNone || c.I[0] > ActGELUTanh {
+		return Errorf(c.Op, ErrCall, "activation %d", c.I[0])
+	}
+	if c.Out[0].NDim != 2 {
+		return Errorf(c.Op, ErrCall, "output has shape %v, want a matrix", c.Out[0].dims())
+	}
+	if len(c.Out) == 2 && !slices.Equal(c.Out[1].dims(), c.Out[0].dims()) {
+		return Errorf(c.Op, ErrCall, "outputs have shapes %v and %v", c.Out[0].dims(), c.Out[1].dims())
+	}
+	return checkMatMul(c)
 }
 
 // checkNLL takes the view of shape [N, C] and the one of shape [N].

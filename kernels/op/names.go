@@ -31,6 +31,7 @@ const (
 	reduction
 	argReduction // reduction of the one dimension I[0]
 	matMul
+	matMulAct
 	rows // element-wise shapes, at least one dimension
 	nll
 	nllGrad
@@ -121,7 +122,8 @@ var specs = [Count]spec{
 	Any:    {"any", "k", "k", boolean, reduction},
 	All:    {"all", "k", "k", boolean, reduction},
 
-	MatMul: {"matmul", "k", "kkk", floats, matMul},
+	MatMul:    {"matmul", "k", "kkk", floats, matMul},
+	MatMulAct: {"matmul_activation", "k", "kkk", floats, matMulAct},
 
 	Softmax:        {"softmax", "k", "k", floats, rows},
 	SoftmaxGrad:    {"softmax_backward", "k", "kk", floats, rows},
@@ -152,7 +154,7 @@ func (id ID) String() string {
 func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
-// third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
+// third input is optional, as are that and the second output of MatMulAct (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
 // 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {

@@ -124,6 +124,10 @@ const (
 	// strides, so a transposed operand is only a view. dst must not overlap an input, except that c may be dst exactly.
 	// Float types, one type for all views. K = 0 gives F[1]*c.
 	MatMul
+	// MatMulAct: dst = f(pre) with pre = F[0] * a @ b + F[1] * c, for matrices: as MatMul, but without a batch. f is I[0]: ActNone,
+	// ActReLU, ActGELU or ActGELUTanh, each as the operation of that name. Out is dst, and pre if the caller wants it too, of dst's
+	// shape and type. f is applied to pre before or after it is rounded to that type.
+	MatMulAct
 
 	// ---- softmax and losses; rows are along the last dimension ------------------------------------------------------
 
@@ -173,6 +177,14 @@ const (
 	AmpUpdateScale
 
 	count
+)
+
+// The activations of MatMulAct.
+const (
+	ActNone = iota
+	ActReLU
+	ActGELU
+	ActGELUTanh
 )
 
 // Count is one more than the largest ID: the length of tables indexed by ID.

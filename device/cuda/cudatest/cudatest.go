@@ -40,7 +40,18 @@ func (r *Rig) Expect(text string) { r.expected = append(r.expected, text) }
 // device that was lost to a sticky error.
 func New(t testing.TB, devices int, settings ...func(*fakecuda.Library)) *Rig {
 	t.Helper()
+	return start(t, devices, fakecuda.Build(t), nil, settings)
+}
+
+// NewCUBLAS is New with the emulated cuBLAS and cuBLASLt, which New's devices do without.
+func NewCUBLAS(t testing.TB, devices int, settings ...func(*fakecuda.Library)) *Rig {
+	t.Helper()
 	path := fakecuda.Build(t)
+	return start(t, devices, path, []cuda.LibraryOption{cuda.WithCUBLAS(path)}, settings)
+}
+
+func start(t testing.TB, devices int, path string, options []cuda.LibraryOption, settings []func(*fakecuda.Library)) *Rig {
+	t.Helper()
 	r := &Rig{Library: fakecuda.Open(t, path), t: t}
 	r.Library.Devices(devices)
 	for i := range devices {
@@ -50,7 +61,7 @@ func New(t testing.TB, devices int, settings ...func(*fakecuda.Library)) *Rig {
 		set(r.Library)
 	}
 	var err error
-	r.Devices, err = cuda.OpenLibrary(path)
+	r.Devices, err = cuda.OpenLibrary(path, options...)
 	require.NoError(t, err)
 	require.Len(t, r.Devices, devices)
 	t.Cleanup(r.finish)

@@ -20,6 +20,8 @@
 #include "ptx.cc"
 #include "module.cc"
 #include "launch.cc"
+#include "cublas.cc"
+#include "cublaslt.cc"
 
 // Last, when all other variables have their values: the environment is read when the library is loaded.
 static const bool environment_was_read = [] {

@@ -167,6 +167,10 @@ void invalidate(const std::shared_ptr<Capture>& c);
 // ---- launch.cc
 CUresult load_kernels(const std::string& path, std::string* why);
 
+// ---- cublas.cc
+void forget_blas();
+std::string blas_leaks();
+
 }  // namespace fake
 
 using fake::ANY_TIME;

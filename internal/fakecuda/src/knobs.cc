@@ -127,7 +127,7 @@ std::string leaks() {
         out += format("%zu bytes of addresses made by %s\n", e.second.size, e.second.made_by.c_str());
     for (auto& e : g.mappings) out += format("mapping of %zu bytes\n", e.second.size);
     for (auto& e : g.pools.live) out += pool_leak(*e.second);
-    return out;
+    return out + blas_leaks();
 }
 
 static size_t copy_text(const std::string& s, char* out, size_t n) {
@@ -208,6 +208,7 @@ EXPORT void fakecuda_reset() {
     g.execs.live.clear();
     g.nodes.live.clear();
     g.pools.live.clear();
+    fake::forget_blas();
     g.captures.clear();
     g.devices.clear();
     g.errors.clear();

@@ -1,7 +1,8 @@
 // Matrix products without tensor cores, for every float type and any strides. A block of 256 threads computes a tile of
 // 64 by 64; each thread has 4 by 4 of it. Tiles of a and b, 16 deep, go through shared memory; the next ones are loaded into
 // registers while the present ones are used. Neighbouring threads load along whichever direction of an operand is
-// contiguous, so transposed operands cost the same.
+// contiguous, so transposed operands cost the same. The sums go through shared memory too, a quarter of the rows at a time, so
+// that neighbouring threads write neighbouring elements.
 #include "matmul.h"
 
 constexpr u32 TILE = 64, DEPTH = 16, PITCH = TILE + 4;
@@ -32,19 +33,39 @@ template <class C> FN void place(C* sh, const C (&r)[LOADS], const Loader& l) {
     for (u32 e = 0; e < LOADS; e++) sh[l.depth(e) * PITCH + l.side(e)] = r[e];
 }
 
-template <class T, class C> FN void product(const Product<C>& p, T* dst, const T* a, const T* b, const T* c, C* as, C* bs) {
+// Writes the tile. Round e has rows 4*y + e.
+template <class T, class C> FN void write_tile(const Product<C>& p, const Part<T, C>& q, const C (&sum)[4][4], C* sh) {
+    u32 tid = threadIdx.x, x = tid % 16, y = tid / 16, i0 = blockIdx.y * TILE, j0 = blockIdx.x * TILE;
+    constexpr int V = 4;
+#pragma unroll 1
+    for (u32 e = 0; e < 4; e++) {
+#pragma unroll
+        for (u32 f = 0; f < 4; f++) { // an index that is not known would put sum into memory
+            C low = e & 1 ? sum[1][f] : sum[0][f], high = e & 1 ? sum[3][f] : sum[2][f];
+            sh[y * PITCH + x * 4 + f] = e & 2 ? high : low;
+        }
+        __syncthreads();
+        u32 row = tid / 16, column = tid % 16 * V;
+        constexpr int W = sizeof(T) == 8 ? 2 : 4; // elements of a write: 8 or 16 bytes
+#pragma unroll 1
+        for (u32 f = 0; f < (u32)V; f += W) finish_row<W>(p, q, i0 + row * 4 + e, j0 + column + f, sh + row * PITCH + column + f);
+        __syncthreads();
+    }
+}
+
+template <class T, class C> FN void product(const Product<C>& p, const Part<T, C>& q, C* as, C* bs) {
     u32 tid = threadIdx.x, x = tid % 16, y = tid / 16, i0 = blockIdx.y * TILE, j0 = blockIdx.x * TILE;
     Loader la = {tid, p.a.column == 1}, lb = {tid, p.b.column != 1};
     C sum[4][4] = {}, ra[LOADS], rb[LOADS];
-    fetch<T>(ra, la, a, p.a.row, p.a.column, i0, p.m, 0, p.k);
-    fetch<T>(rb, lb, b, p.b.column, p.b.row, j0, p.n, 0, p.k);
-    for (u32 k0 = 0; k0 < p.k; k0 += DEPTH) {
+    fetch<T>(ra, la, q.a, p.a.row, p.a.column, i0, p.m, q.from, q.to);
+    fetch<T>(rb, lb, q.b, p.b.column, p.b.row, j0, p.n, q.from, q.to);
+    for (u32 k0 = q.from; k0 < q.to; k0 += DEPTH) {
         place(as, ra, la);
         place(bs, rb, lb);
         __syncthreads();
-        if (k0 + DEPTH < p.k) {
-            fetch<T>(ra, la, a, p.a.row, p.a.column, i0, p.m, k0 + DEPTH, p.k);
-            fetch<T>(rb, lb, b, p.b.column, p.b.row, j0, p.n, k0 + DEPTH, p.k);
+        if (k0 + DEPTH < q.to) {
+            fetch<T>(ra, la, q.a, p.a.row, p.a.column, i0, p.m, k0 + DEPTH, q.to);
+            fetch<T>(rb, lb, q.b, p.b.column, p.b.row, j0, p.n, k0 + DEPTH, q.to);
         }
 #pragma unroll 4
         for (u32 d = 0; d < DEPTH; d++) {
@@ -61,23 +82,31 @@ template <class T, class C> FN void product(const Product<C>& p, T* dst, const T
         }
         __syncthreads();
     }
-#pragma unroll
-    for (u32 e = 0; e < 4; e++)
-#pragma unroll
-        for (u32 f = 0; f < 4; f++) finish(p, dst, c, i0 + y * 4 + e, j0 + x * 4 + f, sum[e][f]);
+    write_tile(p, q, sum, as);
 }
 
-template <class T, class C> FN void products(const Product<C>& p, T* dst, const T* a, const T* b, const T* c, C* as, C* bs) {
-    i64 at[4];
-    seek<4>(p.batch, p.first + blockIdx.z, at);
-    product<T>(p, dst + at[0], a + at[1], b + at[2], c + at[3], as, bs);
+// Adds up the slices of a split product, one thread for each element.
+template <class T, class C> FN void join(const Product<C>& p, Part<T, C> q, const C* parts) {
+    u32 at = blockIdx.x * THREADS + threadIdx.x, size = p.m * p.n;
+    if (at >= size) return;
+    C sum = 0;
+    for (u32 s = 0; s < p.slices; s++) sum += parts[(u64)s * size + at];
+    q.parts = nullptr;
+    finish(p, q, at / p.n, at % p.n, sum);
 }
 
-#define MATMUL(T, C, BLOCKS)                                                                                              \
-    GK_KERNEL(THREADS, BLOCKS) void matmul_##T(Product<C> p, T* dst, const T* a, const T* b, const T* c) {                     \
+#define MATMUL(T, C, BLOCKS)                                                                                          \
+    GK_KERNEL(THREADS, BLOCKS) void matmul_##T(Product<C> p, T* dst, const T* a, const T* b, const T* c, T* pre, C* parts) { \
         GK_SHARED_ARR(C, as, [DEPTH * PITCH]);                                                                        \
         GK_SHARED_ARR(C, bs, [DEPTH * PITCH]);                                                                        \
-        products<T, C>(p, dst, a, b, c, as, bs);                                                                      \
+        product(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), (C*)as, (C*)bs);                                 \
+    }                                                                                                                 \
+    KERNEL matmul_join_##T(Product<C> p, T* dst, const T* c, T* pre, const C* parts) {                                \
+        u32 z = p.first + blockIdx.z;                                                                                 \
+        i64 at[4];                                                                                                    \
+        seek<4>(p.batch, z, at);                                                                                      \
+        Part<T, C> q = {dst + at[0], nullptr, nullptr, c + at[3], pre, nullptr, 0, 0};                                \
+        join(p, q, parts + (u64)z * p.slices * p.m * p.n);                                                            \
     }
 
 MATMUL(f32, f32, 2)

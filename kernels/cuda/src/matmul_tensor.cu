@@ -63,22 +63,52 @@ template <bool AK, bool BK, class T> FN void multiply(f32 (&sum)[4][4][4], const
     }
 }
 
-template <bool AK, bool BK, class T> FN void product(const Product<f32>& p, T* dst, const T* a, const T* b, const T* c, T* sh) {
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+// Writes the sums of all warps through shared memory, 64 rows at a time, so that each thread writes 16 bytes of a row. The pitch
+// keeps the writes of a half warp, 4 rows of 8 columns, in different banks.
+template <class T> FN void write_tile(const Product<f32>& p, const Part<T, f32>& q, const f32 (&sum)[4][4][4], f32* sh) {
+    constexpr u32 PITCH = SIDE + 8, HALF = SIDE / 2;
+    static_assert(HALF * PITCH * 4 <= 2 * STAGE * 2, "the sums fit where the tiles were");
+    constexpr int V = 8;
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = warp % 4 * 32 + lane % 4 * 2;
+#pragma unroll 1
+    for (u32 half = 0; half < 2; half++) {
+        if (warp / 4 == half) {
+#pragma unroll
+            for (u32 i = 0; i < 4; i++)
+#pragma unroll
+                for (u32 j = 0; j < 4; j++)
+#pragma unroll
+                    for (u32 e = 0; e < 2; e++) {
+                        vec<f32, 2> pair = {{sum[i][j][2 * e], sum[i][j][2 * e + 1]}};
+                        store<f32, 2>(sh + (16 * i + lane / 4 + e * 8) * PITCH + column + 8 * j, pair);
+                    }
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (u32 piece = threadIdx.x; piece < HALF * SIDE / V; piece += THREADS) {
+            u32 row = piece / (SIDE / V), at = piece % (SIDE / V) * V;
+            finish_row<V>(p, q, blockIdx.y * SIDE + half * HALF + row, blockIdx.x * SIDE + at, sh + row * PITCH + at);
+        }
+        __syncthreads();
+    }
+}
+
+template <bool AK, bool BK, class T> FN void product(const Product<f32>& p, const Part<T, f32>& q, T* sh) {
+    u32 warp = threadIdx.x / 32;
     u32 i0 = blockIdx.y * SIDE, j0 = blockIdx.x * SIDE, row = warp / 4 * 64, column = warp % 4 * 32;
     i64 a_step = AK ? p.a.row : p.a.column, b_step = BK ? p.b.column : p.b.row;
     f32 sum[4][4][4] = {};
-    if (p.k > 0) {
-        copy_tile<AK>(sh, a, a_step, i0, p.m, 0, p.k);
-        copy_tile<BK>(sh + TILE_SIZE, b, b_step, j0, p.n, 0, p.k);
+    if (q.from < q.to) {
+        copy_tile<AK>(sh, q.a, a_step, i0, p.m, q.from, q.to);
+        copy_tile<BK>(sh + TILE_SIZE, q.b, b_step, j0, p.n, q.from, q.to);
     }
     gk_cp_async_commit();
     u32 stage = 0;
-    for (u32 k0 = 0; k0 < p.k; k0 += DEEP, stage ^= 1) {
-        if (k0 + DEEP < p.k) {
+    for (u32 k0 = q.from; k0 < q.to; k0 += DEEP, stage ^= 1) {
+        if (k0 + DEEP < q.to) {
             T* next = sh + (stage ^ 1) * STAGE;
-            copy_tile<AK>(next, a, a_step, i0, p.m, k0 + DEEP, p.k);
-            copy_tile<BK>(next + TILE_SIZE, b, b_step, j0, p.n, k0 + DEEP, p.k);
+            copy_tile<AK>(next, q.a, a_step, i0, p.m, k0 + DEEP, q.to);
+            copy_tile<BK>(next + TILE_SIZE, q.b, b_step, j0, p.n, k0 + DEEP, q.to);
         }
         gk_cp_async_commit(); // perhaps of nothing: so one group may always stay open
         gk_cp_async_wait<1>();
@@ -87,26 +117,14 @@ template <bool AK, bool BK, class T> FN void product(const Product<f32>& p, T* d
         multiply<AK, BK>(sum, now, now + TILE_SIZE, row, column);
         __syncthreads();
     }
-#pragma unroll
-    for (u32 i = 0; i < 4; i++)
-#pragma unroll
-        for (u32 j = 0; j < 4; j++)
-#pragma unroll
-            for (u32 e = 0; e < 4; e++)
-                finish(p, dst, c, i0 + row + 16 * i + lane / 4 + e / 2 * 8, j0 + column + 8 * j + lane % 4 * 2 + e % 2, sum[i][j][e]);
-}
-
-template <bool AK, bool BK, class T> FN void products(const Product<f32>& p, T* dst, const T* a, const T* b, const T* c, T* sh) {
-    i64 at[4];
-    seek<4>(p.batch, p.first + blockIdx.z, at);
-    product<AK, BK>(p, dst + at[0], a + at[1], b + at[2], c + at[3], sh);
+    write_tile(p, q, sum, (f32*)sh);
 }
 
 // The letters say whether a, and b, are contiguous along k (n for "not turned" in BLAS: a along k, b across it).
 #define MATMUL_TENSOR(NAME, AK, BK, T)                                                                                \
-    GK_KERNEL(THREADS, 2) void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c) {               \
+    GK_KERNEL(THREADS, 2) void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c, T* pre, f32* parts) { \
         GK_SHARED_ARR(T, sh, [2 * STAGE]);                                                                            \
-        products<AK, BK>(p, dst, a, b, c, (T*)sh);                                                                    \
+        product<AK, BK>(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), (T*)sh);                                 \
     }
 
 #define MATMULS_TENSOR(T)                                                                                             \

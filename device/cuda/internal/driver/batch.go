@@ -130,3 +130,9 @@ const (
 	MaxParams = maxParams
 	MaxWords  = maxSpace
 )
+
+// Word is the address of a place of 8 bytes, one of 64, that holds v until Params uses the memory or the batch is released.
+func (b *Batch) Word(i int, v uint64) uintptr {
+	b.space[i] = v
+	return uintptr(unsafe.Pointer(&b.space[i]))
+}

@@ -14,11 +14,11 @@ import (
 func libc(t testing.TB, names map[Func]string) *Library {
 	t.Helper()
 	file := map[string]string{"linux": "libc.so.6", "darwin": "/usr/lib/libSystem.B.dylib"}[runtime.GOOS]
-	handle, err := openLibrary(file)
+	handle, err := OpenLibrary(file)
 	require.NoError(t, err)
 	l := &Library{path: file}
 	for f, name := range names {
-		l.funcs[f] = symbol(handle, name)
+		l.funcs[f] = Symbol(handle, name)
 		require.NotZero(t, l.funcs[f], name)
 	}
 	return l

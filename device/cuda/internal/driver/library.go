@@ -52,13 +52,13 @@ func LoadFile(path string) (*Library, error) {
 }
 
 func open(name string) (*Library, error) {
-	handle, err := openLibrary(name)
+	handle, err := OpenLibrary(name)
 	if err != nil {
 		return nil, err
 	}
 	l := &Library{path: name}
 	for f := Init; f < numFuncs; f++ {
-		l.funcs[f] = symbol(handle, symbols[f])
+		l.funcs[f] = Symbol(handle, symbols[f])
 		if l.funcs[f] == 0 && f <= lastRequired {
 			return nil, fmt.Errorf("%s has no function %s: the driver is too old, or it is no driver", name, symbols[f])
 		}

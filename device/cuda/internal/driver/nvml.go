@@ -40,7 +40,7 @@ const (
 func LoadNVML() (*NVML, error) {
 	var tried []string
 	for _, name := range managementLibraries() {
-		handle, err := openLibrary(name)
+		handle, err := OpenLibrary(name)
 		if err != nil {
 			tried = append(tried, err.Error())
 			continue
@@ -72,15 +72,15 @@ func managementLibraries() []string {
 }
 
 func newNVML(path string, handle uintptr) (*NVML, error) {
-	n := &NVML{byUUID: symbol(handle, "nvmlDeviceGetHandleByUUID"), name: symbol(handle, "nvmlSystemGetProcessName")}
+	n := &NVML{byUUID: Symbol(handle, "nvmlDeviceGetHandleByUUID"), name: Symbol(handle, "nvmlSystemGetProcessName")}
 	for _, kind := range []string{"Compute", "Graphics"} {
-		list := symbol(handle, "nvmlDeviceGet"+kind+"RunningProcesses_v3")
+		list := Symbol(handle, "nvmlDeviceGet"+kind+"RunningProcesses_v3")
 		if list == 0 {
-			list = symbol(handle, "nvmlDeviceGet"+kind+"RunningProcesses_v2") // the same structure, drivers from 450 on
+			list = Symbol(handle, "nvmlDeviceGet"+kind+"RunningProcesses_v2") // the same structure, drivers from 450 on
 		}
 		n.lists = append(n.lists, list)
 	}
-	start := symbol(handle, "nvmlInit_v2")
+	start := Symbol(handle, "nvmlInit_v2")
 	if start == 0 || n.byUUID == 0 || n.name == 0 || n.lists[0] == 0 || n.lists[1] == 0 {
 		return nil, errors.New(path + " has not the functions of a management library since driver 450")
 	}

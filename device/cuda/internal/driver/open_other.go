@@ -9,14 +9,16 @@ var (
 	libraryFolders []string
 )
 
-func openLibrary(name string) (uintptr, error) {
+// OpenLibrary opens nothing.
+func OpenLibrary(name string) (uintptr, error) {
 	return 0, errors.New(name + ": libraries cannot be opened on this operating system")
 }
 
-func symbol(uintptr, string) uintptr { return 0 }
+// Symbol finds nothing.
+func Symbol(uintptr, string) uintptr { return 0 }
 
 // cross is never reached: there is no library to make a batch of.
 func (b *Batch) cross() {
-	// invariant: Batch needs a Library, and openLibrary gives none
+	// invariant: Batch needs a Library, and OpenLibrary gives none
 	panic("driver: call without a library")
 }

@@ -21,13 +21,13 @@ var libraryFolders = []string{
 	"/usr/lib/aarch64-linux-gnu/nvidia", // Jetson
 }
 
-// openLibrary opens a library for the rest of the process: the driver does not survive being closed.
-func openLibrary(name string) (uintptr, error) {
+// OpenLibrary opens a library for the rest of the process: the driver does not survive being closed.
+func OpenLibrary(name string) (uintptr, error) {
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-// symbol is the address of a function, 0 if the library has none of that name.
-func symbol(handle uintptr, name string) uintptr {
+// Symbol is the address of a function, 0 if the library has none of that name.
+func Symbol(handle uintptr, name string) uintptr {
 	address, err := purego.Dlsym(handle, name)
 	if err != nil {
 		return 0

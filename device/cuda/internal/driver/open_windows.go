@@ -12,9 +12,9 @@ var (
 	libraryFolders []string
 )
 
-// openLibrary opens a library for the rest of the process. A plain name is looked for in System32 only, where the driver's
+// OpenLibrary opens a library for the rest of the process. A plain name is looked for in System32 only, where the driver's
 // installer puts it: the search in the current folder and PATH is how foreign code gets in.
-func openLibrary(name string) (uintptr, error) {
+func OpenLibrary(name string) (uintptr, error) {
 	flags := uintptr(windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
 	if filepath.IsAbs(name) {
 		flags = windows.LOAD_WITH_ALTERED_SEARCH_PATH
@@ -26,8 +26,8 @@ func openLibrary(name string) (uintptr, error) {
 	return uintptr(handle), nil
 }
 
-// symbol is the address of a function, 0 if the library has none of that name.
-func symbol(handle uintptr, name string) uintptr {
+// Symbol is the address of a function, 0 if the library has none of that name.
+func Symbol(handle uintptr, name string) uintptr {
 	address, err := windows.GetProcAddress(windows.Handle(handle), name)
 	if err != nil {
 		return 0

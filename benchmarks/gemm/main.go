@@ -1,0 +1,106 @@
+// Command gemm answers one question: how fast are matrix products, by our own kernels and by cuBLAS?
+//
+//	go run ./benchmarks/gemm [-device cuda:0] [-sizes 1024,2048,4096,8192] [-types float16,bfloat16,float32] [-runs 5] [-json FILE]
+//
+// # What is measured
+//
+// For each size n and type: a @ bᵀ with a and b of n by n, as a linear layer has it; the same with one row of a, which reads a
+// matrix for little work; and a linear layer of n by n with bias and GELU, in one pass and in two. Numbers are random. What the
+// operation does besides is part of it: it takes its result, and cuBLAS's workspace, from the allocator.
+//
+// A cell is the median of the runs with the slowest and the fastest; a run makes products for -duration, one behind the other,
+// and waits for the last one. The runs of all subjects take turns, so that a GPU that gets warm is slower for all. TFLOP/s count 2*m*n*k
+// operations for a product; GB/s count each operand and the result once.
+//
+// Subjects are "own", our kernels; "cublas", if the machine has it (CISTERN_CUBLAS_LIBRARY names one); and for float32 "cublas
+// tf32", with operands rounded to 10 bits. On the host there is one, "host".
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// options are the flags.
+type options struct {
+	device   string
+	sizes    []int
+	types    []tensor.DType
+	runs     int
+	duration time.Duration
+	json     string
+}
+
+// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
+func run(args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, "gemm:", err)
+		return 2
+	}
+	r, err := o.measure()
+	if err == nil {
+		err = r.write(stdout, o.json)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "gemm:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("gemm", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0 or host")
+	sizes := f.String("sizes", "1024,2048,4096,8192", "`list` of sizes")
+	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
+	f.IntVar(&o.runs, "runs", 5, "`number` of runs of which the median counts")
+	f.DurationVar(&o.duration, "duration", 100*time.Millisecond, "how long one run takes, about")
+	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 {
+		return o, errors.New("want -runs of at least 1, a -duration of more than 0, and no arguments")
+	}
+	for _, s := range strings.Split(*sizes, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return o, fmt.Errorf("-sizes: %q is no size", s)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	for _, s := range strings.Split(*types, ",") {
+		d, err := typeOf(s)
+		if err != nil {
+			return o, err
+		}
+		o.types = append(o.types, d)
+	}
+	return o, nil
+}
+
+// typeOf is the float type of a name.
+func typeOf(name string) (tensor.DType, error) {
+	for _, d := range dtype.All() {
+		if d.String() == name && d.IsFloat() {
+			return d, nil
+		}
+	}
+	return dtype.Invalid, fmt.Errorf("-types: %q is no float type", name)
+}

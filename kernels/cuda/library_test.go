@@ -1,0 +1,64 @@
+package cuda_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+	"github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
+	"github.com/cistern-ml/cistern/kernels/kerneltest"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// withLibrary is emulated with the emulated cuBLAS.
+func withLibrary(t *testing.T) *cudatest.Rig {
+	t.Helper()
+	r := cudatest.NewCUBLAS(t, 1)
+	r.LoadKernels(emulatedtest.Library(t))
+	t.Cleanup(func() { require.NoError(t, cuda.Unload(r.Devices[0])) })
+	return r
+}
+
+// The cases that our own kernels pass, with the library on the machine. Many have layouts that BLAS does not know.
+func TestConformance_OfProductsWithTheLibrary(t *testing.T) {
+	r := withLibrary(t)
+	d := r.Devices[0]
+	for _, id := range []op.ID{op.MatMul, op.MatMulAct} {
+		t.Run(id.String(), func(t *testing.T) { kerneltest.TestOp(t, d, id, thinned(3)) })
+	}
+	calls := r.Calls()
+	for _, f := range []string{"cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasLtMatmul", "cuLaunchKernel"} {
+		require.Greater(t, calls[f], 20, f)
+	}
+	b := d.BLAS()
+	require.NoError(t, b.Reason)
+	require.Positive(t, b.Products)
+	require.Less(t, b.Refusals, b.Products, "%v", b)
+}
+
+// A library that refuses each call of one function never changes a result: our own kernels compute it.
+func TestMatMul_FallsBackToOwnKernelsWhateverTheLibraryRefuses(t *testing.T) {
+	const allocFailed = 3
+	for _, f := range []string{
+		"cublasCreate_v2", "cublasSetMathMode", "cublasSetStream_v2", "cublasSetWorkspace_v2", "cublasGemmEx", "cublasLtCreate", "cublasLtMatmul",
+		"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
+		"cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
+	} {
+		t.Run(f, func(t *testing.T) {
+			r := withLibrary(t)
+			r.Fail(f, 0, allocFailed)
+			rng := rand.New(rand.NewPCG(1, 2))
+			a, b := newMatrix(rng, 33, 40, 0, false), newMatrix(rng, 40, 24, 0, true)
+			multiply(t, r.Devices[0], dtype.Float16, a, b, newMatrix(rng, 33, 24, 0, false), newMatrix(rng, 33, 24, 0, false))
+			d := r.Devices[0]
+			kerneltest.TestOp(t, d, op.MatMulAct, thinned(150))
+			kerneltest.TestOp(t, d, op.MatMul, thinned(150))
+			require.Positive(t, r.Calls()[f])
+			require.Positive(t, r.Calls()["cuLaunchKernel"])
+		})
+	}
+}
