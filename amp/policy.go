@@ -50,6 +50,16 @@ var policy = map[string]Class{
 	"rsqrt":      Float32,
 	"softplus":   Float32,
 
+	// Normalisations of rows: moments of many elements.
+	"group_norm":        Float32,
+	"group_norm_affine": Float32, // group_norm with a weight and a bias, and likewise below
+	"group_norm_weight": Float32,
+	"layer_norm":        Float32,
+	"layer_norm_affine": Float32,
+	"layer_norm_weight": Float32,
+	"rms_norm":          Float32,
+	"rms_norm_weight":   Float32,
+
 	// Losses: sums over many elements.
 	"binary_cross_entropy_with_logits": Float32,
 	"cross_entropy":                    Float32, // log_softmax, then nll_loss
@@ -76,6 +86,15 @@ var policy = map[string]Class{
 	// Reductions other than sum. The kernels sum in float32 and round once, so that a mean keeps its digits.
 	"amax": Untouched, "amin": Untouched, "mean": Untouched, "std": Untouched, "var": Untouched,
 
+	// Normalisations of channels: the kernels compute in float32, and weights and statistics may be float32 beside half precision.
+	"batch_norm": Untouched, "batch_norm_affine": Untouched, "batch_norm_weight": Untouched, "instance_norm": Untouched,
+	"instance_norm_affine": Untouched, "instance_norm_weight": Untouched,
+
+	// Operations with indices or masks. The sums of half precision are rounded once. scatter_add takes one type.
+	"embedding": Untouched, "gather": Untouched, "index_add": Untouched, "masked_fill": Untouched, "one_hot": Untouched,
+	"scatter": Untouched, "scatter_value": Untouched, "take_along_dim": Untouched,
+	"scatter_add": WidestInput,
+
 	// Comparisons, and what else gives no floating-point numbers.
 	"argmax": Untouched, "argmin": Untouched, "eq": Untouched, "ge": Untouched, "gt": Untouched, "le": Untouched,
 	"lt": Untouched, "ne": Untouched,
@@ -99,7 +118,7 @@ var peers = map[Class]string{
 		chain_matmul linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _thnn_fused_lstm_cell
 		_thnn_fused_gru_cell scaled_dot_product_attention`,
 	Float32: `
-		acos asin cosh erfinv expm1 log10 log2 log1p sinh tan layer_norm native_layer_norm rms_norm group_norm frobenius_norm
+		acos asin cosh erfinv expm1 log10 log2 log1p sinh tan native_layer_norm frobenius_norm
 		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss kl_div
 		smooth_l1_loss huber_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
 		multi_margin_loss dist pdist cdist renorm logsumexp upsample_nearest1d upsample_nearest2d upsample_nearest3d
@@ -107,6 +126,6 @@ var peers = map[Class]string{
 		_upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa`,
 	Float32Result: `prod cumprod cumsum linalg_vector_norm linalg_matrix_norm norm`,
 	WidestInput: `
-		addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add`,
+		addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot`,
 	Banned: `binary_cross_entropy`,
 }

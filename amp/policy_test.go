@@ -1,6 +1,7 @@
 package amp_test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -157,9 +158,21 @@ func (row autocastRow) dtype() tensor.DType {
 	return tensor.Float16
 }
 
+// goldenRows are the rows of all files.
+func goldenRows(t *testing.T) (rows []autocastRow) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "autocast*.json"))
+	require.NoError(t, err)
+	for _, file := range files {
+		var part []autocastRow
+		readGolden(t, filepath.Base(file), &part)
+		rows = append(rows, part...)
+	}
+	return rows
+}
+
 func TestAutocast_GivesTheTypesThatPyTorchGives(t *testing.T) {
-	var golden []autocastRow
-	readGolden(t, "autocast.json", &golden)
+	golden := goldenRows(t)
 	tested := map[string]bool{}
 	for _, row := range golden {
 		run, ok := runs[row.Op]

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -112,7 +113,11 @@ func goldenFunction(name string) func(v vars) *autograd.Variable {
 func TestValuesAndGradients_AreThoseOfPyTorch(t *testing.T) { checkGolden(t, onHost) }
 
 func checkGolden(t *testing.T, rigOf func(*testing.T) *rig) {
-	text, err := os.ReadFile("testdata/gradients.json")
+	checkGoldenFile(t, rigOf, "gradients.json")
+}
+
+func checkGoldenFile(t *testing.T, rigOf func(*testing.T) *rig, file string) {
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)
 	var cases []golden
 	require.NoError(t, json.Unmarshal(text, &cases))

@@ -152,7 +152,7 @@ var gradientCases = []gradientCase{
 	{op: "index_select", f: func(v vars) *autograd.Variable { return v[0].IndexSelect(1, v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
 		return []*tensor.Tensor{r.random(1, 2, 3), r.ints([]int64{2, 0, 2, 2})}
 	}},
-	{op: "index_select", note: "embedding", f: func(v vars) *autograd.Variable { return v[0].Embedding(v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
+	{op: "embedding", f: func(v vars) *autograd.Variable { return v[0].Embedding(v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
 		return []*tensor.Tensor{r.random(1, 4, 3), r.ints([]int64{2, 0, 2, 3}, 2, 2)}
 	}},
 	{op: "dropout", f: func(v vars) *autograd.Variable { return v[0].Dropout(0.4) }, shapes: [][]int{{4, 5}}},

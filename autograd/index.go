@@ -27,15 +27,3 @@ func indexSelectGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	}
 	return full, nil
 }
-
-// Embedding takes row index[...] of v, [rows, width], for each element of index, of type int64 and any shape: the result has
-// the shape of index, and width. Saves index.
-func (v *Variable) Embedding(index *Variable) *Variable {
-	if v == nil || index == nil || index.NDim() == 1 || !index.Alive() {
-		return v.IndexSelect(0, index)
-	}
-	return v.g.Scope(func() *Variable {
-		rows := v.IndexSelect(0, index.Reshape(index.Len()))
-		return rows.Reshape(append(index.Shape().Clone(), v.Dim(-1))...)
-	})
-}

@@ -142,9 +142,11 @@ func runProgram(p program, inputs []*tensor.Tensor) (*tensor.Tensor, error) {
 
 func TestPrograms_GiveWhatPyTorchGives(t *testing.T) { checkPrograms(t, onHost(t)) }
 
-func checkPrograms(t *testing.T, b bench) {
+func checkPrograms(t *testing.T, b bench) { checkProgramFile(t, b, "programs.json") }
+
+func checkProgramFile(t *testing.T, b bench, file string) {
 	var programs []program
-	readGolden(t, "programs.json", &programs)
+	readGolden(t, file, &programs)
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
 			require.Zero(t, b.allocated(), "the program before kept memory")

@@ -26,6 +26,9 @@ func (c *CheckpointModule) Parts() []Part { return partsOf(c.Module) }
 // OwnParameters lists m's own parameters.
 func (c *CheckpointModule) OwnParameters() []*autograd.Parameter { return ownOf(c.Module) }
 
+// OwnBuffers lists m's own buffers.
+func (c *CheckpointModule) OwnBuffers() []*autograd.Parameter { return buffersOf(c.Module) }
+
 // SetTraining changes m's mode.
 func (c *CheckpointModule) SetTraining(on bool) {
 	if t, ok := c.Module.(interface{ SetTraining(bool) }); ok {

@@ -4,32 +4,66 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // EmbeddingLayer looks rows up in a table.
 type EmbeddingLayer struct {
 	Base
 	Weight *autograd.Parameter // [rows, width]
+	opts   []autograd.EmbeddingOption
+	pads   string // of the description
 }
 
+// PaddingIdx names the row of an embedding that starts as zeros and gets no gradient, counted from the end if it is negative.
+func PaddingIdx(row int) LayerOption { return func(l *layer) { l.padding = &row } }
+
 // Embedding makes a table of rows vectors of the given width, which start standard normal. Forward takes numbers of rows, of
-// type int64 and any shape, and appends a dimension of width elements.
+// type int64 and any shape, and appends a dimension of width elements. Rows are not renormalised (PyTorch's max_norm).
 func Embedding(rows, width int, opts ...LayerOption) *EmbeddingLayer {
 	c := layer{weight: Normal(0, 1)}
 	for _, o := range opts {
 		o(&c)
 	}
 	l := new(EmbeddingLayer)
+	if c.padding != nil {
+		row := *c.padding
+		if row < 0 {
+			row += rows
+		}
+		l.opts, l.pads = []autograd.EmbeddingOption{autograd.PaddingIdx(row)}, fmt.Sprintf(", padding_idx=%d", row)
+		c.weight = withoutRow(row, c.weight)
+	}
 	l.Weight = l.RegisterParameter(autograd.DeclareParameter("weight", c.weight, rows, width))
 	return l
 }
 
 // Forward implements Module.
 func (l *EmbeddingLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable { return g.Param(l.Weight).Embedding(x) })
+	return scope(x, func(g *autograd.Graph) *autograd.Variable { return g.Param(l.Weight).Embedding(x, l.opts...) })
 }
 
 // String is PyTorch's description.
 func (l *EmbeddingLayer) String() string {
-	return fmt.Sprintf("Embedding(%d, %d)", l.Weight.Shape()[0], l.Weight.Shape()[1])
+	return fmt.Sprintf("Embedding(%d, %d%s)", l.Weight.Shape()[0], l.Weight.Shape()[1], l.pads)
+}
+
+// withoutRow is an initializer that sets one row to zeros afterwards.
+func withoutRow(row int, init autograd.Initializer) autograd.Initializer {
+	return func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+		t, err := init(e, gen, dt, shape...)
+		if err != nil {
+			return nil, err
+		}
+		r, err := t.Select(0, row)
+		if err == nil {
+			err = r.ZeroInPlace()
+		}
+		r.Release()
+		if err != nil {
+			t.Release()
+			return nil, err
+		}
+		return t, nil
+	}
 }

@@ -20,6 +20,13 @@ type LayerOption func(*layer)
 type layer struct {
 	noBias       bool
 	weight, bias autograd.Initializer
+
+	// normalisations: see norm.go and batchnorm.go
+	affine        bool
+	eps, momentum *float64 // nil for the default
+	noStats       bool
+
+	padding *int // the padding row of an embedding, nil for none
 }
 
 // NoBias makes a layer without a bias.

@@ -41,8 +41,8 @@ func (e *MismatchError) Error() string {
 	return "nn: Load: " + strings.Join(parts, "; ")
 }
 
-// Load sets the values of m's parameters, which To has given memory, to those that Save wrote. Values are converted to the
-// parameters' types. File and model must have the same names and shapes, else nothing is changed and the error is a
+// Load sets the values of m's parameters and buffers, which To has given memory, to those that Save wrote. Values are converted
+// to the types that the model has. File and model must have the same names and shapes, else nothing is changed and the error is a
 // *MismatchError. If reading fails later, the parameters read so far have their new values.
 func Load(r io.Reader, m Module) error {
 	in := bufio.NewReader(r)
@@ -50,7 +50,7 @@ func Load(r io.Reader, m Module) error {
 	if err != nil {
 		return err
 	}
-	named, err := match(entries, NamedParameters(m))
+	named, err := match(entries, NamedState(m))
 	if err != nil {
 		return err
 	}

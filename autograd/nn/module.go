@@ -13,18 +13,19 @@ type Module interface {
 	Forward(x *autograd.Variable) *autograd.Variable
 	// Parameters lists the module's parameters and those of its parts, each once, always in the same order.
 	Parameters() []*autograd.Parameter
-	// To gives the parameters memory on dev and their first values, or moves them there.
+	// To gives the parameters and buffers memory on dev and their first values, or moves them there.
 	To(dev device.Device, opts ...Option) error
-	// Release gives the memory of parameters and gradients back. To gives the module new values.
+	// Release gives the memory of parameters, gradients and buffers back. To gives the module new values.
 	Release()
 }
 
 // Base has what modules share. Modules embed it, and write Forward. The zero Base is a module in training without
 // parameters.
 type Base struct {
-	own   []*autograd.Parameter
-	parts []Part
-	eval  bool
+	own     []*autograd.Parameter
+	buffers []*autograd.Parameter
+	parts   []Part
+	eval    bool
 }
 
 // Part is a module inside another.
@@ -68,11 +69,13 @@ func (b *Base) Parameters() []*autograd.Parameter {
 }
 
 // To implements Module.
-func (b *Base) To(dev device.Device, opts ...Option) error { return place(b.Parameters(), dev, opts) }
+func (b *Base) To(dev device.Device, opts ...Option) error {
+	return place(append(b.Parameters(), b.Buffers()...), dev, opts)
+}
 
 // Release implements Module.
 func (b *Base) Release() {
-	for _, p := range b.Parameters() {
+	for _, p := range append(b.Parameters(), b.Buffers()...) {
 		p.Release()
 	}
 }

@@ -63,7 +63,7 @@ func place(params []*autograd.Parameter, dev device.Device, opts []Option) (err 
 	}()
 	for _, q := range params {
 		if q.Tensor() != nil {
-			err = q.To(e, p.dtype)
+			err = p.move(q, e)
 		} else {
 			made = append(made, q)
 			err = p.materialize(q, e)
@@ -73,6 +73,14 @@ func place(params []*autograd.Parameter, dev device.Device, opts []Option) (err 
 		}
 	}
 	return nil
+}
+
+// move moves a parameter that has a value. Only floating-point types are converted.
+func (p *placement) move(q *autograd.Parameter, e tensor.Exec) error {
+	if !q.Tensor().DType().IsFloat() {
+		return q.To(e, 0)
+	}
+	return q.To(e, p.dtype)
 }
 
 func (p *placement) materialize(q *autograd.Parameter, e tensor.Exec) error {

@@ -34,9 +34,9 @@ var formatNames = map[tensor.DType]string{
 // maxHeader is the format's limit on the header, in bytes.
 const maxHeader = 100 << 20
 
-// Save writes the values of m's parameters under the names of NamedParameters. It copies one at a time to the host.
+// Save writes the values of m's parameters and buffers under the names of NamedState. It copies one at a time to the host.
 func Save(w io.Writer, m Module) error {
-	named := NamedParameters(m)
+	named := NamedState(m)
 	header, err := headerOf(named)
 	if err != nil {
 		return err

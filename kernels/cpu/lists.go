@@ -184,3 +184,22 @@ func structuredRows() []op.Row {
 			func(l lane[float64]) op.Func { return optimizer(l, adamScalarsOf[float64], adam[float64]) })),
 	}
 }
+
+func normRows() []op.Row {
+	return []op.Row{
+		row(op.RowNorm, floats(rowNormalizer[float32](false), rowNormalizer[float64](false))),
+		row(op.RowNormGrad, floats(rowNormalizer[float32](true), rowNormalizer[float64](true))),
+		row(op.NormSums, floats(normSums[float32], normSums[float64])),
+		row(op.ChannelStats, floats(channelStats[float32], channelStats[float64])),
+		row(op.ChannelNorm, floats(channelNormalizer[float32](false), channelNormalizer[float64](false))),
+		row(op.ChannelNormGrad, floats(channelNormalizer[float32](true), channelNormalizer[float64](true))),
+	}
+}
+
+func gatherRows() []op.Row {
+	return []op.Row{
+		{Op: op.Gather, Funcs: bySize(gather[uint8](), gather[uint16](), gather[uint32](), gather[uint64]())},
+		{Op: op.Scatter, Funcs: bySize(scatter[uint8](), scatter[uint16](), scatter[uint32](), scatter[uint64]())},
+		row(op.ScatterAdd, floats(scatterAdd[float32], scatterAdd[float64])),
+	}
+}

@@ -1,8 +1,6 @@
 package cuda
 
 import (
-	"math/bits"
-
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
@@ -11,7 +9,7 @@ import (
 
 func indexRows() []op.Row {
 	addition := typedRow(op.IndexAdd, indexAdd)
-	addition.Workspace = sortSpace
+	addition.Workspace = func(c *op.Call) uint64 { return sortSpace(c.In[1].Shape[0]) }
 	return []op.Row{sized(op.IndexSelect, indexSelect), addition}
 }
 
@@ -31,26 +29,9 @@ func indexSelect(suffix string) op.Func {
 		t.loop.add(&a)
 		t.loop.add(&index)
 		t.loop.finish(&dst)
-		total := t.loop.total
-		if total == 0 {
-			return nil // nothing is moved, and no index is looked at
-		}
-		if total >= maxLoop {
-			return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", total)
-		}
-		t.loop.walk(&t.params)
-		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2]).Int64(int64(size)).Int64(int64(step))
-		if err := t.note(c); err != nil {
-			return err
-		}
-		return t.launch(c, k, blocks(total, threads*steps))
+		return t.selectElements(c, k, size, step)
 	}
 }
-
-// entryBytes is the size of an Entry in src/index.cu. The workspace of IndexAdd is two lists of them.
-const entryBytes = 8
-
-func sortSpace(c *op.Call) uint64 { return 2 * entryBytes * uint64(c.In[1].Shape[0]) }
 
 // indexAdd makes the Func of IndexAdd: the indices are sorted, then each run of equal ones is added up.
 func indexAdd(d dtype.DType) op.Func {
@@ -72,19 +53,16 @@ func indexAdd(d dtype.DType) op.Func {
 		if t.loop.total >= maxLoop || n >= maxLoop || size >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d slices of %d elements to %d are too many", n, t.loop.total, size)
 		}
-		sorted := c.Work.Ptr
-		other := sorted.Add(entryBytes * uint64(n))
-		passes := (bits.Len(uint(size-1)) + 3) / 4
-		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(int64(c.In[1].Strides[0])).Int64(int64(size)).Int32(int32(passes))
-		t.params.Ptr(sorted).Ptr(other)
+		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(int64(c.In[1].Strides[0])).Int64(int64(size)).Ptr(c.Work.Ptr)
 		if err := t.note(c); err != nil {
 			return err
 		}
-		if err := t.launch(c, indexSort, blocks(1, 1)); err != nil {
+		if err := t.launch(c, indexEntries, blocks(n, threads)); err != nil {
 			return err
 		}
-		if passes%2 == 1 {
-			sorted = other
+		sorted, err := t.sort(c, n, size)
+		if err != nil {
+			return err
 		}
 		t.loop.walk(&t.params)
 		t.params.Int32(int32(n)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(sorted).Int64(int64(to)).Int64(int64(from))
@@ -94,4 +72,4 @@ func indexAdd(d dtype.DType) op.Func {
 	}
 }
 
-var indexSort = named("index", "index_sort")
+var indexEntries = named("index", "index_entries")

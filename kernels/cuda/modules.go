@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "5641cbb50fa4fb951d5169554b153a708f24afe4a1b7af448849c20707207591"
+const inputsHash = "e675c1b0ffeb2b551689254a66088e6d67a1ff2873d06aba2aae583b01d0837d"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -120,7 +120,8 @@ var modules = map[string][]string{
 		"relu_u8_v", "sign_u8_s", "sign_u8_v", "sub_u8_s", "sub_u8_v",
 	},
 	"index": {
-		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_sort",
+		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_entries", "index_sort", "sort_count",
+		"sort_move", "sort_scan",
 	},
 	"matmul": {
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64", "matmul_join_bf16", "matmul_join_f16", "matmul_join_f32",
@@ -141,6 +142,30 @@ var modules = map[string][]string{
 		"index_select_u16", "index_select_u32", "index_select_u64", "index_select_u8", "turn_u16", "turn_u32", "turn_u64",
 		"turn_u8", "where_u16_s", "where_u16_v", "where_u32_s", "where_u32_v", "where_u64_s", "where_u64_v", "where_u8_s",
 		"where_u8_v",
+	},
+	"norm_channel": {
+		"channel_norm_backward_bf16_bf16_s", "channel_norm_backward_bf16_bf16_v", "channel_norm_backward_bf16_f32_s",
+		"channel_norm_backward_bf16_f32_v", "channel_norm_backward_f16_f16_s", "channel_norm_backward_f16_f16_v",
+		"channel_norm_backward_f16_f32_s", "channel_norm_backward_f16_f32_v", "channel_norm_backward_f32_f32_s",
+		"channel_norm_backward_f32_f32_v", "channel_norm_backward_f64_f64_s", "channel_norm_backward_f64_f64_v",
+		"channel_norm_bf16_bf16_s", "channel_norm_bf16_bf16_v", "channel_norm_bf16_f32_s", "channel_norm_bf16_f32_v",
+		"channel_norm_f16_f16_s", "channel_norm_f16_f16_v", "channel_norm_f16_f32_s", "channel_norm_f16_f32_v",
+		"channel_norm_f32_f32_s", "channel_norm_f32_f32_v", "channel_norm_f64_f64_s", "channel_norm_f64_f64_v",
+		"channel_stats_columns_bf16", "channel_stats_columns_f16", "channel_stats_columns_f32", "channel_stats_columns_f64",
+		"channel_stats_join_f32_bf16", "channel_stats_join_f32_f16", "channel_stats_join_f32_f32", "channel_stats_join_f64_f64",
+		"channel_stats_runs_bf16", "channel_stats_runs_f16", "channel_stats_runs_f32", "channel_stats_runs_f64",
+		"norm_sums_columns_bf16", "norm_sums_columns_f16", "norm_sums_columns_f32", "norm_sums_columns_f64",
+		"norm_sums_join_f32", "norm_sums_join_f64", "norm_sums_runs_bf16", "norm_sums_runs_f16", "norm_sums_runs_f32",
+		"norm_sums_runs_f64",
+	},
+	"norm_row": {
+		"row_norm_backward_bf16_bf16_s", "row_norm_backward_bf16_bf16_v", "row_norm_backward_bf16_f32_s",
+		"row_norm_backward_bf16_f32_v", "row_norm_backward_f16_f16_s", "row_norm_backward_f16_f16_v",
+		"row_norm_backward_f16_f32_s", "row_norm_backward_f16_f32_v", "row_norm_backward_f32_f32_s",
+		"row_norm_backward_f32_f32_v", "row_norm_backward_f64_f64_s", "row_norm_backward_f64_f64_v", "row_norm_bf16_bf16_s",
+		"row_norm_bf16_bf16_v", "row_norm_bf16_f32_s", "row_norm_bf16_f32_v", "row_norm_f16_f16_s", "row_norm_f16_f16_v",
+		"row_norm_f16_f32_s", "row_norm_f16_f32_v", "row_norm_f32_f32_s", "row_norm_f32_f32_v", "row_norm_f64_f64_s",
+		"row_norm_f64_f64_v",
 	},
 	"optim": {
 		"adam_step_bf16", "adam_step_f16", "adam_step_f32", "adam_step_f64", "amp_unscale_bf16", "amp_unscale_f16",
@@ -170,6 +195,12 @@ var modules = map[string][]string{
 		"argmin_i64", "argmin_i64_join", "argmin_u8", "argmin_u8_join", "prod_i32", "prod_i32_join", "prod_i64", "prod_i64_join",
 		"prod_u8", "prod_u8_join", "sum_b8", "sum_b8_join", "sum_i32", "sum_i32_join", "sum_i64", "sum_i64_join", "sum_u8",
 		"sum_u8_join",
+	},
+	"scatter": {
+		"scatter_add_lines_bf16", "scatter_add_lines_f16", "scatter_add_lines_f32", "scatter_add_lines_f64",
+		"scatter_add_runs_bf16", "scatter_add_runs_f16", "scatter_add_runs_f32", "scatter_add_runs_f64", "scatter_entries",
+		"scatter_lines_u16", "scatter_lines_u32", "scatter_lines_u64", "scatter_lines_u8", "scatter_runs_u16",
+		"scatter_runs_u32", "scatter_runs_u64", "scatter_runs_u8",
 	},
 	"softmax": {
 		"log_softmax_backward_bf16", "log_softmax_backward_f16", "log_softmax_backward_f32", "log_softmax_backward_f64",

@@ -21,6 +21,9 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.Softmax: m.rowOps, op.SoftmaxGrad: m.rowOps, op.LogSoftmax: m.rowOps, op.LogSoftmaxGrad: m.rowOps,
 		op.NLL: m.nlls, op.NLLGrad: m.nlls,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,
+		op.Gather: m.gathers, op.Scatter: m.gathers, op.ScatterAdd: m.gathers,
+		op.RowNorm: m.norms, op.RowNormGrad: m.norms, op.NormSums: m.norms,
+		op.ChannelStats: m.norms, op.ChannelNorm: m.norms, op.ChannelNormGrad: m.norms,
 		op.SGDStep: m.steps, op.AdamStep: m.steps,
 		op.AmpUnscale: m.unscales, op.AmpUpdateScale: m.scaleUpdates,
 	}

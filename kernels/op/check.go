@@ -23,6 +23,9 @@ func Check(c *Call) error {
 	if s.rule == ampUnscale {
 		return checkUnscale(c)
 	}
+	if s.rule == norm {
+		return checkNorm(c)
+	}
 	if err := checkTypes(c, s); err != nil {
 		return err
 	}
@@ -100,6 +103,14 @@ func letterType(letter byte, key dtype.DType) dtype.DType {
 		return SumType(key)
 	}
 	return dtype.Invalid
+}
+
+// StatType is the type in which statistics of elements of type d are kept: Float32 for half precision, else d itself.
+func StatType(d dtype.DType) dtype.DType {
+	if d == dtype.Float16 || d == dtype.BFloat16 {
+		return dtype.Float32
+	}
+	return d
 }
 
 // SumType is the type that Sum and Prod of elements of type d give: Int64 for integers and Bool, else d itself.

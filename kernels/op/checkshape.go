@@ -32,6 +32,13 @@ func checkShapes(c *Call, s *spec) error {
 		return checkIndex(c, &c.Out[0], &c.In[0])
 	case indexAdd:
 		return checkIndex(c, &c.In[0], &c.Out[0])
+	case gather:
+		return checkGather(c, &c.Out[0], &c.In[0])
+	case scatter:
+		if !c.Out[0].Contiguous() {
+			return Errorf(c.Op, ErrCall, "the output of shape %v is not contiguous", c.Out[0].dims())
+		}
+		return checkGather(c, &c.In[0], &c.Out[0])
 	case single:
 		return checkSingle(c)
 	}
@@ -136,6 +143,21 @@ func checkIndex(c *Call, picked, indexed *View) error {
 	for i := range p {
 		if i != d && p[i] != x[i] {
 			return Errorf(c.Op, ErrCall, "shapes %v and %v differ outside dimension %d", p, x, d)
+		}
+	}
+	return nil
+}
+
+// checkGather takes the view that has an element for each index, and the one that is indexed.
+func checkGather(c *Call, picked, indexed *View) error {
+	p, x, b := picked.dims(), indexed.dims(), c.In[1].dims()
+	d := int(c.I[0])
+	if !slices.Equal(p, b) || len(p) != len(x) || d < 0 || d >= len(p) {
+		return Errorf(c.Op, ErrCall, "%v does not index dimension %d of %v with %v", b, c.I[0], x, p)
+	}
+	for i := range p {
+		if i != d && p[i] > x[i] {
+			return Errorf(c.Op, ErrCall, "dimension %d of %v is larger than that of %v", i, p, x)
 		}
 	}
 	return nil

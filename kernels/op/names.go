@@ -41,10 +41,14 @@ const (
 	adamStep
 	ampUnscale
 	single // views of one element
+	gather
+	scatter
+	norm
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
-// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, x any type, and * groups of the key type.
+// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, m the type of its statistics, x any type, and *
+// groups of the key type.
 type spec struct {
 	name    string
 	out, in string
@@ -135,6 +139,17 @@ var specs = [Count]spec{
 	IndexSelect: {"index_select", "k", "ki", anything, indexSelect},
 	IndexAdd:    {"index_add", "k", "ki", floats, indexAdd},
 
+	Gather:     {"gather", "k", "ki", anything, gather},
+	Scatter:    {"scatter", "k", "ki", anything, scatter},
+	ScatterAdd: {"scatter_add", "k", "ki", floats, scatter},
+
+	RowNorm:         {"row_norm", "*", "*", floats, norm},
+	RowNormGrad:     {"row_norm_backward", "*", "*", floats, norm},
+	NormSums:        {"norm_sums", "mm", "*", floats, norm},
+	ChannelStats:    {"channel_stats", "m*", "k", floats, norm},
+	ChannelNorm:     {"channel_norm", "*", "*", floats, norm},
+	ChannelNormGrad: {"channel_norm_backward", "*", "*", floats, norm},
+
 	SGDStep:  {"sgd_step", "*", "*", floats, sgdStep},
 	AdamStep: {"adam_step", "*", "*", floats, adamStep},
 
@@ -156,12 +171,14 @@ func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
 // third input is optional, as are that and the second output of MatMulAct (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
 // 0).
+// third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups, and
+// normalisations optional views (out and in are 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false
 	}
 	s := &specs[id]
-	if s.out == "*" {
+	if s.out == "*" || s.rule == norm {
 		return 0, 0, true
 	}
 	return len(s.out), len(s.in), s.rule == matMul

@@ -151,6 +151,42 @@ const (
 	// I[0]. Float types. Order of additions is that of i.
 	IndexAdd
 
+	// Gather: dst[.., i, ..] = a[.., b[.., i, ..], ..] along dimension I[0]: b (Int64) has the shape of dst, and a's dimensions
+	// other than I[0] are not smaller. All types. An index outside the dimension makes the operation fail.
+	Gather
+	// Scatter: dst is updated in place: dst[.., b[.., i, ..], ..] = a[.., i, ..] along dimension I[0]. b (Int64) has the shape of
+	// a, whose dimensions other than I[0] are not larger than dst's. Where several elements go to one place, the last along the
+	// dimension wins. dst is contiguous. All types. An index outside the dimension makes the operation fail.
+	Scatter
+	// ScatterAdd: as Scatter, but elements are added, in the order in which they stand along the dimension. Float types; half
+	// precision is rounded once, when all is added.
+	ScatterAdd
+
+	// ---- normalisation: a, and what has its shape, is [N, C, L] and contiguous: C channels of L neighbours each. I[0] is the
+	// number of groups of channels: the row of element (n, c, l) is n*I[0] + c/(C/I[0]). Layer norm is [rows, columns, 1] in one
+	// group. Statistics (means, reciprocals of standard deviations, sums) are Float32 for half precision, else of a's type.
+	// weight and bias have C elements, of a's type or that of statistics. I[1] says which views are there and what they
+	// mean: see NormFlags. Float types; x below is (a-mean)*rstd of the element's row or channel. -------------------------
+
+	// RowNorm: Out = dst, mean, rstd of each row; In = a, weight, bias. dst = x*weight + bias, where mean is that of the row and
+	// rstd = 1/sqrt(variance + F[0]), of the biased variance. With NormRMS there is no mean: rstd = 1/sqrt(mean(a*a) + F[0]).
+	RowNorm
+	// RowNormGrad: dst = rstd*(g - mean(g) - x*mean(g*x)) with g = In[0]*weight and means over the row; without mean(g) for
+	// NormRMS. In = gradient, a, mean, rstd, weight.
+	RowNormGrad
+	// NormSums: Out = sum of In[0]*x and sum of In[0] over each channel: the gradients of weight and bias. In = gradient, a, mean,
+	// rstd: of rows, or of channels if I[0] is 0.
+	NormSums
+	// ChannelStats: Out = mean, rstd of each channel, and with NormRunning a running mean and variance that are updated in place:
+	// r = (1-F[1])*r + F[1]*new, where the new variance is the unbiased one. They have a's type or that of statistics. In = a.
+	ChannelStats
+	// ChannelNorm: dst = x*weight + bias. In = a, mean and rstd of channels, weight, bias. With NormVariance the third view is a
+	// variance: rstd = 1/sqrt(variance + F[0]). Likewise for NormSums of channels and ChannelNormGrad.
+	ChannelNorm
+	// ChannelNormGrad: dst = weight*rstd*g, and with NormTraining weight*rstd*(g - (sum + x*sumX)/(N*L)). In = gradient g, a, mean,
+	// rstd, weight, and with NormTraining the two results of NormSums, sumX and sum.
+	ChannelNormGrad
+
 	// ---- optimizers: many tensors in one launch. Call.Out and Call.In hold groups in the order given, each group of n
 	// contiguous views of one float type; n = I[0]. Updates are in place: what is named twice is the same memory. --------
 
@@ -189,3 +225,13 @@ const (
 
 // Count is one more than the largest ID: the length of tables indexed by ID.
 const Count = int(count)
+
+// NormFlags are bits of I[1] in operations of normalisation: which of the optional views are there, and what they mean.
+const (
+	NormWeight   = 1 << iota // weight is there
+	NormBias                 // bias is there
+	NormRMS                  // there is no mean: root mean square
+	NormRunning              // running statistics are there
+	NormVariance             // the statistic after the mean is a variance
+	NormTraining             // the statistics are those of a itself
+)

@@ -6,50 +6,114 @@
 // An index and where it stood.
 struct Entry { u32 index, place; };
 
-// Sorts n indices by one block: by radix, 4 bits a pass, least bits first. Each thread owns a stretch of the entries, so that
-// order among equal digits is kept. from and to have n entries each; after the last pass the result is in from. Indices
-// outside of 0..size-1 are noted and count as 0.
-KERNEL index_sort(u32 n, const i64* index, i64 stride, i64 size, u32 passes, Entry* from, Entry* to, Note note) {
-    GK_SHARED_ARR(u32, counts, [16 * THREADS]);
-    GK_SHARED_ARR(u32, sums, [THREADS]);
-    u32 tid = threadIdx.x, stretch = (n + THREADS - 1) / THREADS;
-    u32 lo = tid * stretch < n ? tid * stretch : n, hi = lo + stretch < n ? lo + stretch : n;
-    for (u32 i = lo; i < hi; i++) {
-        i64 x = index[(i64)i * stride];
-        if (x < 0 || x >= size) {
-            complain(note, x, i, size);
-            x = 0;
-        }
-        from[i] = Entry{(u32)x, i};
+// The entries of n indices. Those outside of 0..size-1 are noted and count as 0.
+KERNEL index_entries(u32 n, const i64* index, i64 stride, i64 size, Entry* out, Note note) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n) return;
+    i64 x = index[(i64)i * stride];
+    if (x < 0 || x >= size) {
+        complain(note, x, i, size);
+        x = 0;
     }
+    out[i] = Entry{(u32)x, i};
+}
+
+// Sorting is by radix, 4 bits a pass, least bits first. Each thread owns a stretch of the entries, and stretches follow each
+// other, so that order among equal digits is kept.
+constexpr u32 DIGITS = 16;
+struct Stretch { u32 lo, hi; };
+
+FN Stretch stretch_of(u32 from, u32 to) {
+    u32 each = (to - from + THREADS - 1) / THREADS, lo = from + threadIdx.x * each;
+    lo = lo < to ? lo : to;
+    return {lo, to - lo > each ? lo + each : to};
+}
+
+FN u32 digit(const Entry& e, u32 pass) { return e.index >> 4 * pass & (DIGITS - 1); }
+
+// Replaces each of count numbers by the sum of those before it, by one block. A thread has so many neighbours of them.
+FN void scan(u32* v, u32 count, u32* sums) {
+    u32 tid = threadIdx.x, sum = 0;
+    Stretch s = stretch_of(0, count);
+    for (u32 i = s.lo; i < s.hi; i++) sum += v[i];
+    sums[tid] = sum;
+    for (u32 reach = 1; reach < THREADS; reach *= 2) {
+        __syncthreads();
+        u32 before = tid >= reach ? sums[tid - reach] : 0;
+        __syncthreads();
+        sums[tid] += before;
+    }
+    u32 start = sums[tid] - sum;
+    for (u32 i = s.lo; i < s.hi; i++) {
+        u32 c = v[i];
+        v[i] = start;
+        start += c;
+    }
+    __syncthreads();
+}
+
+// Where each thread's entries of each digit go, among those of the block: counts[digit*THREADS + thread].
+FN void rank(const Entry* from, const Stretch& s, u32 pass, u32* counts, u32* sums) {
+    for (u32 d = 0; d < DIGITS; d++) counts[d * THREADS + threadIdx.x] = 0;
+    for (u32 i = s.lo; i < s.hi; i++) counts[digit(from[i], pass) * THREADS + threadIdx.x]++;
+    __syncthreads();
+    scan(counts, DIGITS * THREADS, sums);
+}
+
+// Sorts n entries by one block. After the last pass the result is in from if the number of passes is even, else in to.
+KERNEL index_sort(u32 n, u32 passes, Entry* from, Entry* to) {
+    GK_SHARED_ARR(u32, counts, [DIGITS * THREADS]);
+    GK_SHARED_ARR(u32, sums, [THREADS]);
+    Stretch s = stretch_of(0, n);
     for (u32 pass = 0; pass < passes; pass++) {
-        for (u32 d = 0; d < 16; d++) counts[d * THREADS + tid] = 0;
-        for (u32 i = lo; i < hi; i++) counts[(from[i].index >> 4 * pass & 15) * THREADS + tid]++;
-        __syncthreads();
-        u32 sum = 0; // of 16 neighbouring counts: digit-major, so that all threads' digit 0 comes first
-        for (u32 k = 0; k < 16; k++) sum += counts[tid * 16 + k];
-        sums[tid] = sum;
-        for (u32 reach = 1; reach < THREADS; reach *= 2) {
-            __syncthreads();
-            u32 before = tid >= reach ? sums[tid - reach] : 0;
-            __syncthreads();
-            sums[tid] += before;
-        }
-        u32 start = sums[tid] - sum;
-        for (u32 k = 0; k < 16; k++) {
-            u32 c = counts[tid * 16 + k];
-            counts[tid * 16 + k] = start;
-            start += c;
-        }
-        __syncthreads();
-        for (u32 i = lo; i < hi; i++) {
+        rank(from, s, pass, (u32*)counts, (u32*)sums);
+        for (u32 i = s.lo; i < s.hi; i++) {
             Entry e = from[i];
-            to[counts[(e.index >> 4 * pass & 15) * THREADS + tid]++] = e;
+            to[counts[digit(e, pass) * THREADS + threadIdx.x]++] = e;
         }
         __syncthreads();
         Entry* swap = from;
         from = to;
         to = swap;
+    }
+}
+
+// The same for many entries: a pass is three kernels. Each block ranks its tile; one block adds up how many of each digit all
+// tiles before have; and each block moves its tile.
+FN Stretch tile_of(u32 n, u32 tile) {
+    u32 from = blockIdx.x * tile, to = n - from > tile ? from + tile : n;
+    return {from, to};
+}
+
+KERNEL sort_count(u32 n, u32 tile, u32 pass, const Entry* from, u32* totals) {
+    GK_SHARED_ARR(u32, counts, [DIGITS * THREADS]);
+    GK_SHARED_ARR(u32, sums, [THREADS]);
+    Stretch t = tile_of(n, tile);
+    rank(from, stretch_of(t.lo, t.hi), pass, (u32*)counts, (u32*)sums);
+    u32 d = threadIdx.x;
+    if (d >= DIGITS) return;
+    u32 next = d + 1 < DIGITS ? counts[(d + 1) * THREADS] : t.hi - t.lo;
+    totals[d * gridDim.x + blockIdx.x] = next - counts[d * THREADS];
+}
+
+KERNEL sort_scan(u32 count, u32* totals) {
+    GK_SHARED_ARR(u32, sums, [THREADS]);
+    scan(totals, count, (u32*)sums);
+}
+
+KERNEL sort_move(u32 n, u32 tile, u32 pass, const Entry* from, Entry* to, const u32* totals) {
+    GK_SHARED_ARR(u32, counts, [DIGITS * THREADS]);
+    GK_SHARED_ARR(u32, sums, [THREADS]);
+    GK_SHARED_ARR(u32, first, [DIGITS]);
+    Stretch t = tile_of(n, tile), s = stretch_of(t.lo, t.hi);
+    rank(from, s, pass, (u32*)counts, (u32*)sums);
+    u32 d = threadIdx.x;
+    if (d < DIGITS) first[d] = totals[d * gridDim.x + blockIdx.x] - counts[d * THREADS];
+    __syncthreads();
+    for (u32 i = s.lo; i < s.hi; i++) {
+        Entry e = from[i];
+        u32 x = digit(e, pass);
+        to[first[x] + counts[x * THREADS + d]++] = e;
     }
 }
 

@@ -1,0 +1,132 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// BatchNormLayer normalises each channel: by the moments of the batch in training, which it averages, and by the averages after
+// Eval.
+type BatchNormLayer struct {
+	Base
+	name     string
+	dims     []int // numbers of dimensions that it takes
+	Channels int
+	Eps      float64
+	Momentum float64 // of a batch in the running statistics; CumulativeAverage for that of all batches
+
+	Weight *autograd.Parameter // [channels], or nil
+	Bias   *autograd.Parameter // likewise
+
+	// The running statistics, nil with RunningStats(false). BatchesTracked is of type int64.
+	RunningMean, RunningVar, BatchesTracked *autograd.Parameter
+
+	batches int64          // what BatchesTracked was set to,
+	counted *tensor.Tensor // in this tensor,
+	version uint32         // which then had this version
+}
+
+// CumulativeAverage as a momentum makes running statistics the averages of all batches (PyTorch's momentum=None).
+const CumulativeAverage = -1
+
+// Momentum is the weight of a new batch in running statistics, instead of 0.1, or CumulativeAverage.
+func Momentum(m float64) LayerOption { return func(l *layer) { l.momentum = &m } }
+
+// RunningStats(false) makes a batch norm without running statistics, which normalises by the moments of the batch after Eval
+// too (PyTorch's track_running_stats).
+func RunningStats(on bool) LayerOption { return func(l *layer) { l.noStats = !on } }
+
+// BatchNorm1d makes a layer for [N, channels] or [N, channels, L]. Weight and bias of each channel start as 1 and 0; eps is 1e-5 and
+// momentum 0.1 unless options say otherwise. In half precision the layer may stay in float32, as under autocast.
+func BatchNorm1d(channels int, opts ...LayerOption) *BatchNormLayer {
+	return batchNorm("BatchNorm1d", []int{2, 3}, channels, opts)
+}
+
+// BatchNorm2d is BatchNorm1d for [N, channels, H, W].
+func BatchNorm2d(channels int, opts ...LayerOption) *BatchNormLayer {
+	return batchNorm("BatchNorm2d", []int{4}, channels, opts)
+}
+
+// BatchNorm3d is BatchNorm1d for [N, channels, D, H, W].
+func BatchNorm3d(channels int, opts ...LayerOption) *BatchNormLayer {
+	return batchNorm("BatchNorm3d", []int{5}, channels, opts)
+}
+
+func batchNorm(name string, dims []int, channels int, opts []LayerOption) *BatchNormLayer {
+	c := normLayer(true, opts)
+	l := &BatchNormLayer{name: name, dims: dims, Channels: channels, Eps: c.epsOr(1e-5), Momentum: 0.1}
+	if c.momentum != nil {
+		l.Momentum = *c.momentum
+	}
+	l.Weight, l.Bias = l.affine(c, channels)
+	if !c.noStats {
+		l.RunningMean = l.RegisterBuffer(autograd.DeclareParameter("running_mean", Zeros, channels))
+		l.RunningVar = l.RegisterBuffer(autograd.DeclareParameter("running_var", Ones, channels))
+		l.BatchesTracked = l.RegisterBuffer(autograd.DeclareParameter("num_batches_tracked", integerZero))
+	}
+	return l
+}
+
+// integerZero makes an int64, whatever type the model has.
+func integerZero(e tensor.Exec, _ *tensor.Generator, _ tensor.DType, shape ...int) (*tensor.Tensor, error) {
+	return tensor.Zeros(e, tensor.Int64, shape...)
+}
+
+// Forward implements Module.
+func (l *BatchNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		g.Fail(channelsOf(l.name, x, l.dims, l.Channels))
+		mean, variance, momentum := l.RunningMean, l.RunningVar, l.Momentum
+		if l.Training() && mean != nil && g.Err() == nil {
+			n, err := l.count()
+			g.Fail(err)
+			if l.Momentum == CumulativeAverage {
+				momentum = 1 / float64(n)
+			}
+		}
+		training := l.Training() || mean == nil
+		return x.BatchNorm(mean, variance, leaf(g, l.Weight), leaf(g, l.Bias), training, momentum, l.Eps)
+	})
+}
+
+// count counts a batch. What the device holds is read only if somebody else has changed it, as Load does: nothing waits for the
+// device in a training step.
+func (l *BatchNormLayer) count() (int64, error) {
+	t := l.BatchesTracked.Tensor()
+	if t == nil {
+		return 1, nil // the graph refuses running statistics without a value
+	}
+	if t != l.counted || t.Version() != l.version {
+		v, err := t.Item()
+		if err != nil {
+			return 1, err
+		}
+		l.batches = int64(v)
+	}
+	l.batches++
+	err := t.FillInPlace(float64(l.batches))
+	l.counted, l.version = t, t.Version()
+	return l.batches, err
+}
+
+// channelsOf refuses inputs that are not [N, channels, ...] of so many dimensions.
+func channelsOf(name string, x *autograd.Variable, dims []int, channels int) error {
+	if !x.Alive() || slices.Contains(dims, x.NDim()) && x.Dim(1) == channels {
+		return nil
+	}
+	return &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{x.Shape().Clone()},
+		Detail: fmt.Sprintf("needs %v dimensions, of which the second has %d elements", dims, channels)}
+}
+
+// String is PyTorch's description.
+func (l *BatchNormLayer) String() string {
+	momentum := "None"
+	if l.Momentum != CumulativeAverage {
+		momentum = fmt.Sprint(l.Momentum)
+	}
+	return fmt.Sprintf("%s(%d, eps=%v, momentum=%s, affine=%s, track_running_stats=%s)", l.name, l.Channels, l.Eps, momentum,
+		truth(l.Weight != nil), truth(l.RunningMean != nil))
+}

@@ -1,0 +1,207 @@
+package nn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// Options of normalisations, beside NoBias, WeightInit and BiasInit.
+
+// Eps is what is added to variances, instead of the layer's default.
+func Eps(eps float64) LayerOption { return func(l *layer) { l.eps = &eps } }
+
+// Affine makes a normalisation with a weight and a bias, or without: the default is with, but for instance norm.
+func Affine(on bool) LayerOption { return func(l *layer) { l.affine = on } }
+
+// epsOr is the option, or the default.
+func (l *layer) epsOr(eps float64) float64 {
+	if l.eps != nil {
+		return *l.eps
+	}
+	return eps
+}
+
+// affine declares the weight and the bias of a normalisation, which start as 1 and 0; nil for what the options leave out.
+func (b *Base) affine(c *layer, shape ...int) (weight, bias *autograd.Parameter) {
+	if !c.affine {
+		return nil, nil
+	}
+	weight = b.RegisterParameter(autograd.DeclareParameter("weight", c.weight, shape...))
+	if !c.noBias {
+		bias = b.RegisterParameter(autograd.DeclareParameter("bias", c.bias, shape...))
+	}
+	return weight, bias
+}
+
+// normLayer is the options of a normalisation.
+func normLayer(affine bool, opts []LayerOption) *layer {
+	c := &layer{weight: Ones, bias: Zeros, affine: affine}
+	for _, o := range opts {
+		o(c)
+	}
+	return c
+}
+
+// leaf is p's variable in g; nil for nil.
+func leaf(g *autograd.Graph, p *autograd.Parameter) *autograd.Variable {
+	if p == nil {
+		return nil
+	}
+	return g.Param(p)
+}
+
+// LayerNormLayer normalises over the last dimensions.
+type LayerNormLayer struct {
+	Base
+	Shape  []int // of the last dimensions
+	Eps    float64
+	Weight *autograd.Parameter // of that shape, or nil
+	Bias   *autograd.Parameter // likewise
+}
+
+// LayerNorm makes a layer that normalises over the last dimensions, whose sizes are shape, and multiplies by a weight and adds
+// a bias of that shape, which start as 1 and 0. Eps is 1e-5 unless an option says otherwise.
+func LayerNorm(shape []int, opts ...LayerOption) *LayerNormLayer {
+	c := normLayer(true, opts)
+	l := &LayerNormLayer{Shape: shape, Eps: c.epsOr(1e-5)}
+	l.Weight, l.Bias = l.affine(c, shape...)
+	return l
+}
+
+// Forward implements Module.
+func (l *LayerNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		return x.LayerNorm(l.Shape, leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	})
+}
+
+// String is PyTorch's description.
+func (l *LayerNormLayer) String() string {
+	return fmt.Sprintf("LayerNorm(%s, eps=%v, elementwise_affine=%s)", tuple(l.Shape), l.Eps, truth(l.Weight != nil))
+}
+
+// RMSNormLayer divides by the root of the mean of squares over the last dimensions.
+type RMSNormLayer struct {
+	Base
+	Shape  []int               // of the last dimensions
+	Eps    float64             // autograd.DefaultEps: that of the input's type
+	Weight *autograd.Parameter // of that shape, or nil
+}
+
+// RMSNorm makes a layer that divides by the root of the mean of squares over the last dimensions, whose sizes are shape, and
+// multiplies by a weight of that shape, which starts as 1. Eps is the machine epsilon of the input's type unless an option says
+// otherwise.
+func RMSNorm(shape []int, opts ...LayerOption) *RMSNormLayer {
+	c := normLayer(true, append(opts[:len(opts):len(opts)], NoBias()))
+	l := &RMSNormLayer{Shape: shape, Eps: c.epsOr(autograd.DefaultEps)}
+	l.Weight, _ = l.affine(c, shape...)
+	return l
+}
+
+// Forward implements Module.
+func (l *RMSNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable { return x.RMSNorm(l.Shape, leaf(g, l.Weight), l.Eps) })
+}
+
+// String is PyTorch's description.
+func (l *RMSNormLayer) String() string {
+	eps := "None"
+	if l.Eps != autograd.DefaultEps {
+		eps = fmt.Sprint(l.Eps)
+	}
+	return fmt.Sprintf("RMSNorm(%s, eps=%s, elementwise_affine=%s)", tuple(l.Shape), eps, truth(l.Weight != nil))
+}
+
+// GroupNormLayer normalises over groups of channels.
+type GroupNormLayer struct {
+	Base
+	Groups, Channels int
+	Eps              float64
+	Weight           *autograd.Parameter // [channels], or nil
+	Bias             *autograd.Parameter // likewise
+}
+
+// GroupNorm makes a layer that normalises each sample of [N, channels, ...] over groups of channels, and multiplies by a weight and
+// adds a bias of each channel, which start as 1 and 0. Eps is 1e-5 unless an option says otherwise.
+func GroupNorm(groups, channels int, opts ...LayerOption) *GroupNormLayer {
+	c := normLayer(true, opts)
+	l := &GroupNormLayer{Groups: groups, Channels: channels, Eps: c.epsOr(1e-5)}
+	l.Weight, l.Bias = l.affine(c, channels)
+	return l
+}
+
+// Forward implements Module.
+func (l *GroupNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		return x.GroupNorm(l.Groups, leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	})
+}
+
+// String is PyTorch's description.
+func (l *GroupNormLayer) String() string {
+	return fmt.Sprintf("GroupNorm(%d, %d, eps=%v, affine=%s)", l.Groups, l.Channels, l.Eps, truth(l.Weight != nil))
+}
+
+// InstanceNormLayer normalises each channel of each sample.
+type InstanceNormLayer struct {
+	Base
+	name     string
+	dims     []int // numbers of dimensions that it takes
+	Channels int
+	Eps      float64
+	Weight   *autograd.Parameter // [channels], or nil
+	Bias     *autograd.Parameter // likewise
+}
+
+// InstanceNorm1d makes a layer that normalises each channel of each sample of [N, channels, L]. Eps is 1e-5 unless an option says
+// otherwise; weight and bias are there with Affine(true). It keeps no running statistics (PyTorch's track_running_stats).
+func InstanceNorm1d(channels int, opts ...LayerOption) *InstanceNormLayer {
+	return instanceNorm("InstanceNorm1d", []int{3}, channels, opts)
+}
+
+// InstanceNorm2d is InstanceNorm1d for [N, channels, H, W].
+func InstanceNorm2d(channels int, opts ...LayerOption) *InstanceNormLayer {
+	return instanceNorm("InstanceNorm2d", []int{4}, channels, opts)
+}
+
+func instanceNorm(name string, dims []int, channels int, opts []LayerOption) *InstanceNormLayer {
+	c := normLayer(false, opts)
+	l := &InstanceNormLayer{name: name, dims: dims, Channels: channels, Eps: c.epsOr(1e-5)}
+	l.Weight, l.Bias = l.affine(c, channels)
+	return l
+}
+
+// Forward implements Module.
+func (l *InstanceNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		g.Fail(channelsOf(l.name, x, l.dims, l.Channels))
+		return x.InstanceNorm(leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	})
+}
+
+// String is PyTorch's description.
+func (l *InstanceNormLayer) String() string {
+	return fmt.Sprintf("%s(%d, eps=%v, momentum=0.1, affine=%s, track_running_stats=False)", l.name, l.Channels, l.Eps, truth(l.Weight != nil))
+}
+
+// tuple is a shape as Python writes it.
+func tuple(shape []int) string {
+	parts := make([]string, len(shape))
+	for i, n := range shape {
+		parts[i] = fmt.Sprint(n)
+	}
+	if len(parts) == 1 {
+		return "(" + parts[0] + ",)"
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// truth is a bool as Python writes it.
+func truth(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
+}

@@ -1,0 +1,135 @@
+package cpu
+
+import (
+	"math"
+	"sync"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// ChannelStats: mean and variance of each channel, in two passes.
+
+// statsJob is one ChannelStats in work. It is a job over channels, or over blocks of rows if channels are single elements.
+type statsJob[T float] struct {
+	normShape[T]
+	partials partials
+	second   bool // the pass over blocks for the variance, which knows the mean
+	means    []T
+	squares  []float64 // of each channel: the sum of squared distances from the mean
+}
+
+// channelStats makes the Func of ChannelStats.
+func channelStats[T float](l lane[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &statsJob[T]{normShape: normShape[T]{lane: l}} }}
+	return func(c *op.Call) error {
+		j := pool.Get().(*statsJob[T])
+		j.begin(c, &c.In[0])
+		j.means = slice[T](c.Out[0].Ptr, j.c)
+		if cap(j.squares) < j.c {
+			j.squares = make([]float64, j.c)
+		}
+		j.squares = j.squares[:j.c]
+		if j.l == 1 {
+			j.byBlocks()
+		} else {
+			split(j.c, max(1, elementGrain/4/max(j.n*j.l, 1)), j)
+		}
+		j.finish()
+		j.release()
+		j.means = nil
+		pool.Put(j)
+		return nil
+	}
+}
+
+// byBlocks makes both passes over rows of channels.
+func (j *statsJob[T]) byBlocks() {
+	for _, j.second = range []bool{false, true} {
+		j.partials.set(j.n, j.c)
+		split(j.partials.blocks, 1, j)
+		for c, v := range j.partials.total(0) {
+			if j.second {
+				j.squares[c] = v
+			} else {
+				j.means[c] = T(v / float64(j.n))
+			}
+		}
+	}
+}
+
+func (j *statsJob[T]) run(lo, hi int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	for ; lo < hi; lo++ {
+		if j.l == 1 {
+			j.block(lo, s)
+		} else {
+			j.channel(lo, s)
+		}
+	}
+}
+
+// block adds the rows of block b up: elements in the first pass, squared distances in the second.
+func (j *statsJob[T]) block(b int, s *scratch) {
+	sums := j.partials.of(b, 0)
+	end := min((b+1)*j.partials.rows, j.n)
+	for col := 0; col < j.c; col += chunk {
+		n := min(chunk, j.c-col)
+		for r := b * j.partials.rows; r < end; r++ {
+			x := j.open(j.call.In[0].Ptr, r*j.c+col, n, laneBuffer[T](s, 0, n))
+			if j.second {
+				d := laneBuffer[T](s, 1, n)
+				subSlices(d, x, j.means[col:col+n])
+				mulSlices(d, d, d)
+				x = d
+			}
+			mergeFloats(sums[col:col+n], x)
+		}
+	}
+}
+
+// channel makes both passes over channel c.
+func (j *statsJob[T]) channel(c int, s *scratch) {
+	var sum, square float64
+	for _, second := range []bool{false, true} {
+		for n := range j.n {
+			for i := 0; i < j.l; i += chunk {
+				k := min(chunk, j.l-i)
+				x := j.open(j.call.In[0].Ptr, (n*j.c+c)*j.l+i, k, laneBuffer[T](s, 0, k))
+				if second {
+					square += squares(x, j.means[c], laneBuffer[T](s, 1, k))
+				} else {
+					sum += foldSum(0, x)
+				}
+			}
+		}
+		if !second {
+			j.means[c] = T(sum / float64(j.n*j.l))
+		}
+	}
+	j.squares[c] = square
+}
+
+// finish writes rstd, and brings the running statistics up to date.
+func (j *statsJob[T]) finish() {
+	c, count := j.call, float64(j.n*j.l)
+	rstd := slice[T](c.Out[1].Ptr, j.c)
+	for i, v := range j.squares {
+		rstd[i] = T(1 / math.Sqrt(v/count+c.F[0]))
+	}
+	if !j.has(op.NormRunning) {
+		return
+	}
+	momentum := c.F[1]
+	for k := range 2 {
+		running := j.vector(&c.Out[2+k])
+		for i, old := range running {
+			v := float64(j.means[i])
+			if k == 1 {
+				v = j.squares[i] / (count - 1)
+			}
+			running[i] = T((1-momentum)*float64(old) + momentum*v)
+		}
+		storeVector(&c.Out[2+k], running)
+	}
+}

@@ -1,0 +1,154 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// NormSums: the sums over channels that gradients of normalisations need.
+
+// partials are sums of blocks of rows for each column, for operations on [N, C, 1]: two numbers for each channel and block. The
+// blocks depend on the shape alone, and are added in their order.
+type partials struct {
+	sums   []float64
+	blocks int
+	rows   int // of a block
+	width  int
+}
+
+// set divides n rows of width columns.
+func (p *partials) set(n, width int) {
+	p.width = width
+	p.rows = max(32, (n+63)/64, min(n, elementGrain/max(width, 1)))
+	p.blocks = (n + p.rows - 1) / p.rows
+	need := 2 * p.blocks * width
+	if cap(p.sums) < need {
+		p.sums = make([]float64, need)
+	}
+	p.sums = p.sums[:need]
+	clear(p.sums)
+}
+
+// of is sum k, 0 or 1, of block b.
+func (p *partials) of(b, k int) []float64 {
+	at := (2*b + k) * p.width
+	return p.sums[at : at+p.width]
+}
+
+// total adds sum k of all blocks up into that of the first.
+func (p *partials) total(k int) []float64 {
+	if p.blocks == 0 {
+		return nil
+	}
+	first := p.of(0, k)
+	for b := 1; b < p.blocks; b++ {
+		mergeSum(first, p.of(b, k))
+	}
+	return first
+}
+
+// sumsJob is one NormSums in work. It is a job over channels, or over blocks of rows if channels are single elements.
+type sumsJob[T float] struct {
+	normShape[T]
+	partials partials
+	result   [2][]T
+}
+
+// normSums makes the Func of NormSums.
+func normSums[T float](l lane[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &sumsJob[T]{normShape: normShape[T]{lane: l}} }}
+	return func(c *op.Call) error {
+		j := pool.Get().(*sumsJob[T])
+		j.begin(c, &c.In[1])
+		j.statistics(c.In[2:])
+		for k := range j.result {
+			j.result[k] = slice[T](c.Out[k].Ptr, j.c)
+			clear(j.result[k])
+		}
+		switch {
+		case j.total() == 0:
+		case j.l == 1:
+			j.partials.set(j.n, j.c)
+			split(j.partials.blocks, 1, j)
+			for k := range j.result {
+				for i, v := range j.partials.total(k) {
+					j.result[k][i] = T(v)
+				}
+			}
+		default:
+			split(j.c, max(1, elementGrain/4/(j.n*j.l)), j)
+		}
+		j.release()
+		j.result = [2][]T{}
+		pool.Put(j)
+		return nil
+	}
+}
+
+func (j *sumsJob[T]) run(lo, hi int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	for ; lo < hi; lo++ {
+		if j.l == 1 {
+			j.block(lo, s)
+		} else {
+			j.channel(lo, s)
+		}
+	}
+}
+
+// block adds up the rows of block b, piece by piece of their columns.
+func (j *sumsJob[T]) block(b int, s *scratch) {
+	products, sums := j.partials.of(b, 0), j.partials.of(b, 1)
+	end := min((b+1)*j.partials.rows, j.n)
+	step := chunk
+	if j.groups > 1 {
+		step = min(chunk, j.per) // one statistic for each piece
+	}
+	for col := 0; col < j.c; {
+		n := min(step, j.c-col)
+		if j.groups > 1 {
+			n = min(n, j.per-col%j.per)
+		}
+		for r := b * j.partials.rows; r < end; r++ {
+			g := j.open(j.call.In[0].Ptr, r*j.c+col, n, laneBuffer[T](s, 0, n))
+			x := laneBuffer[T](s, 1, n)
+			a := j.open(j.call.In[1].Ptr, r*j.c+col, n, x)
+			if j.groups == 0 {
+				subSlices(x, a, j.mean[col:col+n])
+				mulSlices(x, x, j.rstd[col:col+n])
+			} else {
+				at := r*j.groups + col/j.per
+				shiftSlice(x, a, -j.mean[at])
+				scaleSlice(x, x, j.rstd[at])
+			}
+			mulSlices(x, x, g)
+			mergeFloats(products[col:col+n], x)
+			mergeFloats(sums[col:col+n], g)
+		}
+		col += n
+	}
+}
+
+// channel adds up the elements of channel c.
+func (j *sumsJob[T]) channel(c int, s *scratch) {
+	var product, sum float64
+	for n := range j.n {
+		at := c
+		if j.groups > 0 {
+			at = n*j.groups + c/j.per
+		}
+		for i := 0; i < j.l; i += chunk {
+			k, from := min(chunk, j.l-i), (n*j.c+c)*j.l+i
+			g := j.open(j.call.In[0].Ptr, from, k, laneBuffer[T](s, 0, k))
+			x := laneBuffer[T](s, 1, k)
+			shiftSlice(x, j.open(j.call.In[1].Ptr, from, k, x), -j.mean[at])
+			scaleSlice(x, x, j.rstd[at])
+			mulSlices(x, x, g)
+			product += foldSum(0, x)
+			sum += foldSum(0, g)
+		}
+	}
+	j.result[0][c], j.result[1][c] = T(product), T(sum)
+}

@@ -1,0 +1,141 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// Gather, Scatter and ScatterAdd.
+
+func gatherRows() []op.Row {
+	set := sized(op.Scatter, func(suffix string) op.Func { return scatter("scatter", suffix) })
+	addition := typedRow(op.ScatterAdd, func(d dtype.DType) op.Func { return scatter("scatter_add", suffixes[d]) })
+	set.Workspace, addition.Workspace = scatterSpace, scatterSpace
+	return []op.Row{sized(op.Gather, gather), set, addition}
+}
+
+// gather makes the Func of Gather: a thread for each element of the output. For the walk, the input has no extent along the
+// indexed dimension.
+func gather(suffix string) op.Func {
+	k := named("move", "index_select_"+suffix)
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		dst, a := c.Out[0], c.In[0]
+		dim := int(c.I[0])
+		size, step := a.Shape[dim], a.Strides[dim]
+		a.Strides[dim] = 0
+		t.loop.begin(&dst)
+		t.loop.add(&a)
+		t.loop.add(&c.In[1])
+		t.loop.finish(&dst)
+		return t.selectElements(c, k, size, step)
+	}
+}
+
+// selectElements launches index_select over the task's loop of output, input and indices.
+func (t *task) selectElements(c *op.Call, k *kernel, size, step int) error {
+	total := t.loop.total
+	if total == 0 {
+		return nil // nothing is moved, and no index is looked at
+	}
+	if total >= maxLoop {
+		return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", total)
+	}
+	t.loop.walk(&t.params)
+	t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2]).Int64(int64(size)).Int64(int64(step))
+	if err := t.note(c); err != nil {
+		return err
+	}
+	return t.launch(c, k, blocks(total, threads*steps))
+}
+
+// shortLine is the number of elements of a line up to which one thread does it: it looks at each pair of them.
+const shortLine = 16
+
+// scatterSpace is the workspace for sorting the elements, unless lines are short.
+func scatterSpace(c *op.Call) uint64 {
+	if c.In[1].Shape[c.I[0]] <= shortLine {
+		return 0
+	}
+	return sortSpace(c.In[1].Len())
+}
+
+var scatterEntries = named("scatter", "scatter_entries")
+
+// scatter makes the Func of Scatter or ScatterAdd.
+func scatter(name, suffix string) op.Func {
+	lines, runs := named("scatter", name+"_lines_"+suffix), named("scatter", name+"_runs_"+suffix)
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		total, size := c.In[1].Len(), c.Out[0].Len()
+		if total == 0 || size == 0 {
+			return nil
+		}
+		if total >= maxLoop || size >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d elements to %d are too many", total, size)
+		}
+		if c.In[1].Shape[c.I[0]] <= shortLine {
+			return t.scatterLines(c, lines)
+		}
+		return t.scatterRuns(c, runs)
+	}
+}
+
+// scatterLines launches a thread for each line.
+func (t *task) scatterLines(c *op.Call, k *kernel) error {
+	dim := int(c.I[0])
+	dst, a, index := c.Out[0], c.In[0], c.In[1]
+	n, size := index.Shape[dim], dst.Shape[dim]
+	dst.Shape = index.Shape
+	dst.Shape[dim] = 1
+	t.loop.begin(&dst)
+	t.loop.add(&a)
+	t.loop.add(&index)
+	t.loop.finish(&dst)
+	t.loop.walk(&t.params)
+	t.params.Words(uint64(n), uint64(size), uint64(dst.Strides[dim]), uint64(a.Strides[dim]), uint64(index.Strides[dim]))
+	t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2])
+	return t.noted(c, k, t.loop.total)
+}
+
+// scatterRuns sorts the elements by where they go, and launches a thread for each.
+func (t *task) scatterRuns(c *op.Call, k *kernel) error {
+	dim := int(c.I[0])
+	dst, index := c.Out[0], c.In[1]
+	size, step := dst.Shape[dim], dst.Strides[dim]
+	numbers := rowMajor(&index)
+	dst.Ptr, dst.Strides[dim] = 0, 0
+	t.loop.begin(&numbers)
+	t.loop.add(&index)
+	t.loop.add(&dst)
+	t.loop.finish(&numbers)
+	t.loop.walk(&t.params)
+	t.params.Ptr(t.loop.ptr[1]).Int64(int64(size)).Int64(int64(step)).Ptr(c.Work.Ptr)
+	if err := t.noted(c, scatterEntries, t.loop.total); err != nil {
+		return err
+	}
+	sorted, err := t.sort(c, t.loop.total, c.Out[0].Len())
+	if err != nil {
+		return err
+	}
+	t.loop.begin(&numbers)
+	t.loop.add(&c.In[0])
+	t.loop.finish(&numbers)
+	t.loop.walk(&t.params)
+	t.params.Ptr(c.Out[0].Ptr).Ptr(t.loop.ptr[1]).Ptr(sorted)
+	return t.launch(c, k, blocks(t.loop.total, threads))
+}
+
+// rowMajor is a view of v's shape that numbers its elements: it makes a walk go over them in row-major order.
+func rowMajor(v *op.View) op.View {
+	r := op.View{Ptr: device.Ptr(0), DType: dtype.Uint8, NDim: v.NDim, Shape: v.Shape}
+	step := 1
+	for d := v.NDim - 1; d >= 0; d-- {
+		r.Strides[d] = step
+		step *= v.Shape[d]
+	}
+	return r
+}

@@ -1,0 +1,403 @@
+package kerneltest
+
+import (
+	"iter"
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// normShapes are [N, C, L] and numbers of groups: 1 and L = 1 is layer norm; 0 stands for as many as channels.
+var normShapes = []struct{ n, c, l, groups int }{
+	{1, 1, 1, 1}, {3, 5, 1, 1}, {2, 8, 1, 1}, {70, 33, 1, 1}, {4, 1024, 1, 1}, {3, 1025, 1, 1}, {2, 5000, 1, 1}, {300, 16, 1, 1},
+	{2, 6, 5, 3}, {2, 6, 8, 2}, {1, 4, 700, 2}, {3, 2, 1100, 0}, {2, 12, 1, 4}, {5, 3, 7, 1}, {2, 32, 64, 8}, {90, 4, 3, 2}, {0, 3, 2, 1},
+}
+
+// norm is a case of a normalisation in the making.
+type norm struct {
+	m          *maker
+	c          *testCase
+	n, ch, l   int
+	groups     int // 0 for operations on channels
+	a, g       *tensor
+	mean, rstd []float64 // of each row or channel
+	weight     *tensor
+	bias       *tensor
+	big        float64 // the largest element's size, and that of gradients
+	bigG       float64
+}
+
+// norms are the cases of all normalisations.
+func (m *maker) norms() iter.Seq[*testCase] {
+	return list(func(emit func(*testCase)) {
+		for _, s := range normShapes {
+			for flags := int64(0); flags < 64; flags++ {
+				if !m.takesFlags(flags) || s.n == 0 && m.id == op.ChannelStats {
+					continue
+				}
+				for variant := range 2 {
+					if groups := m.groupings(s.groups, s.c); m.due() {
+						emit(m.norm(s.n, s.c, s.l, groups[int(flags)%len(groups)], flags, variant))
+					}
+				}
+			}
+		}
+	})
+}
+
+// takesFlags reports whether flags mean something to the operation.
+func (m *maker) takesFlags(flags int64) bool {
+	allowed := map[op.ID]int64{
+		op.RowNorm: op.NormWeight | op.NormBias | op.NormRMS, op.RowNormGrad: op.NormWeight | op.NormRMS, op.NormSums: op.NormRMS,
+		op.ChannelStats: op.NormRunning, op.ChannelNorm: op.NormWeight | op.NormBias | op.NormVariance,
+		op.ChannelNormGrad: op.NormWeight | op.NormTraining | op.NormVariance,
+	}[m.id]
+	return flags&^allowed == 0
+}
+
+// groupings are the numbers of groups to test: for NormSums also that of operations on channels.
+func (m *maker) groupings(groups, channels int) []int {
+	if groups == 0 {
+		groups = channels
+	}
+	switch m.id {
+	case op.ChannelStats, op.ChannelNorm, op.ChannelNormGrad:
+		return []int{0}
+	case op.NormSums:
+		return []int{groups, 0}
+	}
+	return []int{groups}
+}
+
+// norm makes one case. Variant 1 has elements far from 0, and weights of the type of statistics.
+func (m *maker) norm(n, channels, l, groups int, flags int64, variant int) *testCase {
+	c := m.newCase()
+	c.ulps = 4
+	c.call.F, c.call.I = floats8(1e-5, 0.3), ints8(int64(groups), flags)
+	if m.id == op.NormSums && groups == 0 {
+		c.call.I[1] &^= op.NormRMS
+	}
+	k := &norm{m: m, c: c, n: n, ch: channels, l: l, groups: groups}
+	k.a = newTensor(m.d, contiguous, n, channels, l)
+	offset := []float64{0, 30}[variant]
+	tame := m.tame(m.d)
+	k.a.fill(func() value { return floatValue(round(m.d, tame().f+offset)) })
+	k.big = sizeOf(k.a)
+	k.moments()
+	k.affine(variant)
+	switch m.id {
+	case op.RowNorm:
+		k.rowNorm()
+	case op.RowNormGrad:
+		k.rowNormGrad()
+	case op.NormSums:
+		k.sums()
+	case op.ChannelStats:
+		k.stats()
+	case op.ChannelNorm:
+		k.channelNorm()
+	case op.ChannelNormGrad:
+		k.channelNormGrad()
+	}
+	return c
+}
+
+func sizeOf(t *tensor) float64 {
+	size := 0.0
+	for _, v := range t.values {
+		size = max(size, math.Abs(v.f))
+	}
+	return size
+}
+
+func (k *norm) has(flag int64) bool { return k.c.call.I[1]&flag != 0 }
+
+// slot is the row, or the channel, of position p of the elements.
+func (k *norm) slot(p int) int {
+	channel := p / k.l % k.ch
+	if k.groups == 0 {
+		return channel
+	}
+	return p/(k.l*k.ch)*k.groups + channel/(k.ch/k.groups)
+}
+
+func (k *norm) slots() int {
+	if k.groups == 0 {
+		return k.ch
+	}
+	return k.n * k.groups
+}
+
+// moments computes mean and rstd, rounded as they are given to operations that take them.
+func (k *norm) moments() {
+	sums, squares := make([]compensated, k.slots()), make([]compensated, k.slots())
+	counts := make([]float64, k.slots())
+	k.mean, k.rstd = make([]float64, k.slots()), make([]float64, k.slots())
+	for p, v := range k.a.values {
+		sums[k.slot(p)].add(v.f)
+		counts[k.slot(p)]++
+	}
+	for i := range k.mean {
+		if !k.has(op.NormRMS) {
+			k.mean[i] = sums[i].value() / counts[i]
+		}
+	}
+	for p, v := range k.a.values {
+		d := v.f - k.mean[k.slot(p)]
+		squares[k.slot(p)].add(d * d)
+	}
+	for i := range k.rstd {
+		k.rstd[i] = 1 / math.Sqrt(squares[i].value()/counts[i]+k.c.call.F[0])
+	}
+}
+
+// stat makes a tensor of statistics of these values, and rounds the values to what it holds.
+func (k *norm) stat(v []float64) *tensor {
+	t := newTensor(op.StatType(k.m.d), contiguous, len(v))
+	for i := range v {
+		v[i] = round(t.dtype, v[i])
+		t.values[i] = floatValue(v[i])
+	}
+	return t
+}
+
+// given adds mean and rstd to the inputs, or a variance if that is asked for.
+func (k *norm) given() {
+	if !k.has(op.NormRMS) {
+		k.c.in = append(k.c.in, k.stat(k.mean))
+	}
+	if !k.has(op.NormVariance) {
+		k.c.in = append(k.c.in, k.stat(k.rstd))
+		return
+	}
+	variance := make([]float64, len(k.rstd))
+	for i, r := range k.rstd {
+		variance[i] = 1/(r*r) - k.c.call.F[0]
+	}
+	k.c.in = append(k.c.in, k.stat(variance))
+	for i, v := range variance {
+		k.rstd[i] = 1 / math.Sqrt(v+k.c.call.F[0])
+	}
+}
+
+// affine makes weight and bias, in the second variant of the type of statistics, and of three dimensions, so that they are
+// aligned otherwise.
+func (k *norm) affine(variant int) {
+	vector := func() *tensor {
+		d, shape := k.m.d, []int{k.ch}
+		if variant == 1 {
+			d, shape = op.StatType(d), []int{1, k.ch, 1}
+		}
+		t := newTensor(d, contiguous, shape...)
+		t.fill(k.m.tame(d))
+		return t
+	}
+	if k.has(op.NormWeight) {
+		k.weight = vector()
+	}
+	if k.has(op.NormBias) {
+		k.bias = vector()
+	}
+}
+
+// of is the weight, or 1, and the bias, or 0, of position p.
+func (k *norm) of(p int) (weight, bias float64) {
+	weight = 1
+	if k.weight != nil {
+		weight = k.weight.values[p/k.l%k.ch].f
+	}
+	if k.bias != nil {
+		bias = k.bias.values[p/k.l%k.ch].f
+	}
+	return weight, bias
+}
+
+// vectors adds weight and bias to the inputs.
+func (k *norm) vectors() {
+	for _, t := range []*tensor{k.weight, k.bias} {
+		if t != nil {
+			k.c.in = append(k.c.in, t)
+		}
+	}
+}
+
+// x is the normalised element p, and the size of what was rounded on the way to it.
+func (k *norm) x(p int) (x, size float64) {
+	s := k.slot(p)
+	x = (k.a.values[p].f - k.mean[s]) * k.rstd[s]
+	return x, (math.Abs(x) + k.big*k.rstd[s]) * growth(k.count())
+}
+
+// count is the number of elements of a row or channel.
+func (k *norm) count() int {
+	if k.slots() == 0 {
+		return 0
+	}
+	return len(k.a.values) / k.slots()
+}
+
+// growth is that of the rounding errors of sums of n numbers.
+func growth(n int) float64 { return 1 + math.Log2(float64(n+1)) + math.Sqrt(float64(n))/8 }
+
+// output adds a tensor of a's shape to the outputs.
+func (k *norm) output() []result {
+	k.c.out = append(k.c.out, newTensor(k.m.d, contiguous, k.n, k.ch, k.l))
+	want := make([]result, len(k.a.values))
+	k.c.want = append(k.c.want, want)
+	return want
+}
+
+// column adds a vector of statistics to the outputs.
+func (k *norm) column(want []result) {
+	k.c.out = append(k.c.out, newTensor(op.StatType(k.m.d), contiguous, len(want)))
+	k.c.want = append(k.c.want, want)
+}
+
+func (k *norm) rowNorm() {
+	k.c.in = []*tensor{k.a}
+	k.vectors()
+	want := k.output()
+	for p := range want {
+		x, size := k.x(p)
+		// The spread shrinks what the mean's error does to rstd.
+		w, b := k.of(p)
+		want[p] = scaled(x*w+b, size*w*(1+math.Abs(x)), b)
+	}
+	k.statResults()
+}
+
+// statResults adds mean and rstd as they must come out.
+func (k *norm) statResults() {
+	mean, rstd := make([]result, k.slots()), make([]result, k.slots())
+	for i := range mean {
+		mean[i] = scaled(k.mean[i], k.big*growth(k.count()))
+		rstd[i] = scaled(k.rstd[i], k.rstd[i]*growth(k.count())*(1+k.rstd[i]*k.big))
+	}
+	if !k.has(op.NormRMS) {
+		k.column(mean)
+	}
+	k.column(rstd)
+}
+
+// gradient makes the incoming gradient, and the first inputs of operations that take one.
+func (k *norm) gradient() {
+	k.g = newTensor(k.m.d, contiguous, k.n, k.ch, k.l)
+	k.g.fill(k.m.tame(k.m.d))
+	k.bigG = sizeOf(k.g)
+	k.c.in = []*tensor{k.g, k.a}
+	k.given()
+}
+
+func (k *norm) rowNormGrad() {
+	k.gradient()
+	k.vectors()
+	sums, dots, sizes := make([]compensated, k.slots()), make([]compensated, k.slots()), make([]float64, k.slots())
+	for p, g := range k.g.values {
+		x, size := k.x(p)
+		w, _ := k.of(p)
+		sums[k.slot(p)].add(g.f * w)
+		dots[k.slot(p)].add(g.f * w * x)
+		sizes[k.slot(p)] += math.Abs(g.f*w) * (1 + size)
+	}
+	count := float64(k.count())
+	want := k.output()
+	for p := range want {
+		x, size := k.x(p)
+		w, _ := k.of(p)
+		s := k.slot(p)
+		g, mean, dot := k.g.values[p].f*w, sums[s].value()/count, dots[s].value()/count
+		if k.has(op.NormRMS) {
+			mean = 0
+		}
+		spread := sizes[s] / count * growth(k.count()) * (1 + math.Abs(x))
+		want[p] = scaled(k.rstd[s]*(g-mean-x*dot), k.rstd[s]*g, k.rstd[s]*spread, k.rstd[s]*dot*size)
+	}
+}
+
+func (k *norm) sums() {
+	k.gradient()
+	products, sums, sizes := make([]compensated, k.ch), make([]compensated, k.ch), make([]float64, k.ch)
+	for p, g := range k.g.values {
+		x, size := k.x(p)
+		i := p / k.l % k.ch
+		products[i].add(g.f * x)
+		sums[i].add(g.f)
+		sizes[i] += math.Abs(g.f) * (1 + size)
+	}
+	product, sum := make([]result, k.ch), make([]result, k.ch)
+	for i := range sum {
+		spread := sizes[i] * growth(k.n*k.l)
+		product[i], sum[i] = scaled(products[i].value(), spread), scaled(sums[i].value(), spread)
+	}
+	k.column(product)
+	k.column(sum)
+}
+
+func (k *norm) stats() {
+	k.c.in = []*tensor{k.a}
+	k.statResults()
+	if !k.has(op.NormRunning) {
+		return
+	}
+	k.c.inPlace = true
+	d := k.m.d
+	if k.l%2 == 0 {
+		d = op.StatType(d)
+	}
+	count, momentum := float64(k.n*k.l), k.c.call.F[1]
+	for r := range 2 {
+		t := newTensor(d, contiguous, k.ch)
+		t.fill(k.m.within(d, 0.5, 2))
+		want := make([]result, k.ch)
+		for i := range want {
+			now := k.mean[i]
+			if r == 1 {
+				now = (1/(k.rstd[i]*k.rstd[i]) - k.c.call.F[0]) * count / (count - 1)
+			}
+			want[i] = scaled((1-momentum)*t.values[i].f+momentum*now, k.big*k.big*growth(k.count()))
+		}
+		k.c.out, k.c.want = append(k.c.out, t), append(k.c.want, want)
+	}
+}
+
+func (k *norm) channelNorm() {
+	k.c.in = []*tensor{k.a}
+	k.given()
+	k.vectors()
+	want := k.output()
+	for p := range want {
+		x, size := k.x(p)
+		w, b := k.of(p)
+		want[p] = scaled(x*w+b, size*w, b)
+	}
+}
+
+func (k *norm) channelNormGrad() {
+	k.gradient()
+	if k.weight != nil {
+		k.c.in = append(k.c.in, k.weight)
+	}
+	var sums [2][]float64
+	if k.has(op.NormTraining) {
+		for i := range sums {
+			sums[i] = make([]float64, k.ch)
+			for c := range sums[i] {
+				sums[i][c] = 10 * k.m.rng.NormFloat64()
+			}
+			k.c.in = append(k.c.in, k.stat(sums[i]))
+		}
+	}
+	count := float64(k.n * k.l)
+	want := k.output()
+	for p := range want {
+		x, size := k.x(p)
+		w, _ := k.of(p)
+		s := k.slot(p)
+		slope := w * k.rstd[s]
+		want[p] = scaled(slope*k.g.values[p].f, slope*k.g.values[p].f)
+		if k.has(op.NormTraining) {
+			product, sum := sums[0][s]/count, sums[1][s]/count
+			want[p] = scaled(slope*(k.g.values[p].f-sum-x*product), slope*k.g.values[p].f, slope*sum, slope*product*size)
+		}
+	}
+}

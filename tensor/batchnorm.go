@@ -1,0 +1,145 @@
+package tensor
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Batch norm in its parts, as torch.batch_norm_stats, batch_norm_elemt, batch_norm_backward_reduce and
+// batch_norm_backward_elemt. Tensors are [N, C, ...], and moments are those of channels.
+
+// BatchMoments computes mean and reciprocal standard deviation of each channel, of the biased variance, and brings running
+// statistics, which are [C] or nil, up to date in place: r = (1-momentum)*r + momentum*new, where the new variance is the
+// unbiased one. Running statistics have t's type or, if that is half precision, float32. A channel of fewer than two elements
+// has no variance to learn from: that is a *ShapeError.
+func BatchMoments(t, runningMean, runningVar *Tensor, momentum, eps float64) (Moments, error) {
+	const name = "BatchMoments"
+	shape, err := channels(name, t)
+	if err != nil {
+		return Moments{}, err
+	}
+	if shape[0]*shape[2] < 2 {
+		return Moments{}, shapeErr(name, []Shape{t.Shape()}, "needs more than one value for each channel")
+	}
+	if err := checkRunning(name, t, shape[1], runningMean, runningVar); err != nil {
+		return Moments{}, err
+	}
+	n := normalisation{name: name}
+	n.begin(op.ChannelStats, t, shape, 0)
+	n.call.call.F[0], n.call.call.F[1] = eps, momentum
+	n.in(t)
+	m := Moments{Eps: eps, Mean: n.stats(shape[1]), Rstd: n.stats(shape[1])}
+	if runningMean != nil {
+		n.flag(op.NormRunning)
+		for _, r := range []*Tensor{runningMean, runningVar} {
+			r.storage.changed()
+			n.call.out(r, &r.layout)
+		}
+	}
+	if err := n.run(m.Mean, m.Rstd); err != nil {
+		return Moments{}, err
+	}
+	return m, nil
+}
+
+// checkRunning refuses running statistics that cannot be brought up to date.
+func checkRunning(name string, t *Tensor, channels int, mean, variance *Tensor) error {
+	if mean == nil && variance == nil {
+		return nil
+	}
+	if mean == nil || variance == nil {
+		return valueErr(name, "there are a running mean and a running variance, or neither")
+	}
+	if err := checkAffine(name, t, Shape{channels}, mean, variance); err != nil {
+		return err
+	}
+	for _, r := range []*Tensor{mean, variance} {
+		if !r.IsContiguous() {
+			return shapeErr(name, []Shape{t.Shape(), r.Shape()}, "running statistics must be contiguous")
+		}
+	}
+	return nil
+}
+
+// BatchNorm is (t-mean)*rstd*weight + bias with moments of each channel: those of BatchMoments in training, else running
+// statistics as Mean and Var. weight and bias are [C] or nil.
+func BatchNorm(t *Tensor, m Moments, weight, bias *Tensor) (*Tensor, error) {
+	const name = "BatchNorm"
+	shape, err := channels(name, t)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMoments(name, t, &m, shape[1], true); err != nil {
+		return nil, err
+	}
+	if err := checkAffine(name, t, Shape{shape[1]}, weight, bias); err != nil {
+		return nil, err
+	}
+	n := normalisation{name: name}
+	n.begin(op.ChannelNorm, t, shape, 0)
+	n.in(t)
+	n.moments(&m)
+	n.affine(weight, bias)
+	out := n.out(t.dtype, &t.layout, &n.full)
+	if err := n.run(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// BatchNormSums are the gradients of BatchNorm with respect to weight and bias, [C] each, in the type of the moments.
+func BatchNormSums(grad, t *Tensor, m Moments) (weight, bias *Tensor, err error) {
+	const name = "BatchNormSums"
+	shape, err := channelGrad(name, grad, t, &m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return normSums(name, grad, t, &m, shape, 0, Shape{shape[1]})
+}
+
+func channelGrad(name string, grad, t *Tensor, m *Moments) (shape [3]int, err error) {
+	if err := sameFloat(name, grad, t); err != nil {
+		return shape, err
+	}
+	if shape, err = channels(name, t); err != nil {
+		return shape, err
+	}
+	if !grad.Shape().Equal(t.Shape()) {
+		return shape, shapeErr(name, []Shape{grad.Shape(), t.Shape()}, "shapes differ")
+	}
+	return shape, checkMoments(name, t, m, shape[1], true)
+}
+
+// BatchNormGrad is the gradient of BatchNorm with respect to t. If the moments are those of t itself, as in training, it takes
+// both results of BatchNormSums; for constant moments these are nil.
+func BatchNormGrad(grad, t *Tensor, m Moments, weight, product, sum *Tensor) (*Tensor, error) {
+	const name = "BatchNormGrad"
+	shape, err := channelGrad(name, grad, t, &m)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAffine(name, t, Shape{shape[1]}, weight, nil); err != nil {
+		return nil, err
+	}
+	training := product != nil
+	if training {
+		if err := checkMoments(name, t, &Moments{Mean: product, Rstd: sum}, shape[1], true); err != nil {
+			return nil, err
+		}
+	}
+	n := normalisation{name: name}
+	n.begin(op.ChannelNormGrad, t, shape, 0)
+	n.in(grad)
+	n.in(t)
+	n.moments(&m)
+	n.affine(weight, nil)
+	if training {
+		n.flag(op.NormTraining)
+		n.stat(product)
+		n.stat(sum)
+	}
+	out := n.out(t.dtype, &t.layout, &n.full)
+	if err := n.run(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
