@@ -17,7 +17,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.Uniform: m.randoms, op.Normal: m.randoms, op.Bernoulli: m.randoms,
 		op.Sum: m.reductions, op.Mean: m.reductions, op.Prod: m.reductions, op.Max: m.reductions, op.Min: m.reductions,
 		op.Any: m.reductions, op.All: m.reductions, op.ArgMax: m.argReductions, op.ArgMin: m.argReductions,
-		op.MatMul:  m.matMuls,
+		op.MatMul: m.matMuls, op.Conv2D: m.convolutions, op.Conv2DGradInput: m.convolutions, op.Conv2DGradWeight: m.convolutions,
 		op.Softmax: m.rowOps, op.SoftmaxGrad: m.rowOps, op.LogSoftmax: m.rowOps, op.LogSoftmaxGrad: m.rowOps,
 		op.NLL: m.nlls, op.NLLGrad: m.nlls,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,

@@ -60,7 +60,7 @@ func checkViews(c *Call) error {
 // checkTypes compares number and types of the views with the letters of the spec.
 func checkTypes(c *Call, s *spec) error {
 	in := s.in
-	if s.rule == matMul && c.F[1] == 0 && len(c.In) == 2 {
+	if len(c.In) == 2 && (s.rule == matMul && c.F[1] == 0 || s.biased()) {
 		in = in[:2]
 	}
 	if len(c.Out) != len(s.out) || len(c.In) != len(in) {
@@ -76,7 +76,7 @@ func checkTypes(c *Call, s *spec) error {
 		}
 	}
 	for i := range c.In {
-		if want := letterType(in[i], key); want != c.In[i].DType {
+		if want := letterType(in[i], key); want != c.In[i].DType && in[i] != 'x' {
 			return Errorf(c.Op, ErrCall, "input %d is %s, want %s", i, c.In[i].DType, want)
 		}
 	}
