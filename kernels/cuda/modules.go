@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6df76dfbbbc1d754606a9da98ed22d56ea01eeaf393df20f0f497bfa93086e09"
+const inputsHash = "64d38a638c5cd099f52c37c154020fb57197ee9af17b3d9fd8ab685a0024c100"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -31,6 +31,16 @@ var modules = map[string][]string{
 		"cast_i64_u8_s", "cast_i64_u8_v", "cast_u8_b8_s", "cast_u8_b8_v", "cast_u8_bf16_s", "cast_u8_bf16_v", "cast_u8_f16_s",
 		"cast_u8_f16_v", "cast_u8_f32_s", "cast_u8_f32_v", "cast_u8_f64_s", "cast_u8_f64_v", "cast_u8_i32_s", "cast_u8_i32_v",
 		"cast_u8_i64_s", "cast_u8_i64_v", "cast_u8_u8_s", "cast_u8_u8_v",
+	},
+	"conv": {
+		"conv_bf16", "conv_direct_bf16", "conv_direct_f16", "conv_direct_f32", "conv_direct_f64", "conv_direct_weight_bf16",
+		"conv_direct_weight_f16", "conv_direct_weight_f32", "conv_direct_weight_f64", "conv_f16", "conv_f32", "conv_f64",
+		"conv_join_bf16", "conv_join_f16", "conv_join_f32", "conv_join_f64", "conv_weight_bf16", "conv_weight_f16",
+		"conv_weight_f32", "conv_weight_f64", "conv_weight_join_bf16", "conv_weight_join_f16", "conv_weight_join_f32",
+		"conv_weight_join_f64",
+	},
+	"conv_tensor": {
+		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_weight_bf16", "conv_tensor_weight_f16",
 	},
 	"elementwise_b8": {
 		"eq_b8_s", "eq_b8_v", "ge_b8_s", "ge_b8_v", "gt_b8_s", "gt_b8_v", "le_b8_s", "le_b8_v", "logical_and_b8_s",
