@@ -120,7 +120,9 @@ func (t target) joined() target {
 }
 
 // straight reports whether the rows of a product's result lie in memory in runs of grid[2] elements.
-func (t *target) straight() bool { return t.grid[1] == 1 && (t.stride[2] == 1 || t.grid[2] == 1) && t.row >= 0 }
+func (t *target) straight() bool {
+	return t.grid[1] == 1 && (t.stride[2] == 1 || t.grid[2] == 1) && t.row >= 0
+}
 
 // place is the address of a place in a row.
 func (t *target) place(row int, at [3]int, size int) device.Ptr {
