@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "64d38a638c5cd099f52c37c154020fb57197ee9af17b3d9fd8ab685a0024c100"
+const inputsHash = "5b2c982b82de4dc379b0429be0da8aa4a7f012ca19850c420f157e0d63bff0ad"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -151,6 +151,14 @@ var modules = map[string][]string{
 		"amp_unscale_f32", "amp_unscale_f64", "amp_update_scale", "sgd_step_bf16", "sgd_step_f16", "sgd_step_f32",
 		"sgd_step_f64",
 	},
+	"pool": {
+		"avg_pool2d_backward_bf16", "avg_pool2d_backward_f16", "avg_pool2d_backward_f32", "avg_pool2d_backward_f64",
+		"avg_pool2d_bf16", "avg_pool2d_f16", "avg_pool2d_f32", "avg_pool2d_f64", "max_pool2d_backward_bf16_i32",
+		"max_pool2d_backward_bf16_u8", "max_pool2d_backward_f16_i32", "max_pool2d_backward_f16_u8",
+		"max_pool2d_backward_f32_i32", "max_pool2d_backward_f32_u8", "max_pool2d_backward_f64_i32", "max_pool2d_backward_f64_u8",
+		"max_pool2d_bf16_i32", "max_pool2d_bf16_u8", "max_pool2d_f16_i32", "max_pool2d_f16_u8", "max_pool2d_f32_i32",
+		"max_pool2d_f32_u8", "max_pool2d_f64_i32", "max_pool2d_f64_u8",
+	},
 	"random": {
 		"arange_bf16", "arange_f16", "arange_f32", "arange_f64", "arange_i32", "arange_i64", "arange_u8", "bernoulli_b8",
 		"bernoulli_bf16", "bernoulli_f16", "bernoulli_f32", "bernoulli_f64", "normal_bf16", "normal_f16", "normal_f32",
@@ -173,6 +181,13 @@ var modules = map[string][]string{
 		"argmin_i64", "argmin_i64_join", "argmin_u8", "argmin_u8_join", "prod_i32", "prod_i32_join", "prod_i64", "prod_i64_join",
 		"prod_u8", "prod_u8_join", "sum_b8", "sum_b8_join", "sum_i32", "sum_i32_join", "sum_i64", "sum_i64_join", "sum_u8",
 		"sum_u8_join",
+	},
+	"sample": {
+		"upsample_bilinear2d_backward_bf16", "upsample_bilinear2d_backward_f16", "upsample_bilinear2d_backward_f32",
+		"upsample_bilinear2d_backward_f64", "upsample_bilinear2d_bf16", "upsample_bilinear2d_f16", "upsample_bilinear2d_f32",
+		"upsample_bilinear2d_f64", "upsample_nearest2d_backward_bf16", "upsample_nearest2d_backward_f16",
+		"upsample_nearest2d_backward_f32", "upsample_nearest2d_backward_f64", "upsample_nearest2d_bf16",
+		"upsample_nearest2d_f16", "upsample_nearest2d_f32", "upsample_nearest2d_f64",
 	},
 	"softmax": {
 		"log_softmax_backward_bf16", "log_softmax_backward_f16", "log_softmax_backward_f32", "log_softmax_backward_f64",
