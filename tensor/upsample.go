@@ -43,7 +43,7 @@ func (u Upsample) resolve(name string, size [2]int) (resampling, error) {
 		if v.result[d] < 1 {
 			return v, valueErr(name, "the result would have %d rows or columns", v.result[d])
 		}
-		if step == 0 || u.RecomputeScale || v.result[d] == size[d] {
+		if step == 0 || u.RecomputeScale {
 			step = in / float64(v.result[d])
 		}
 		v.step[d] = step
@@ -51,14 +51,19 @@ func (u Upsample) resolve(name string, size [2]int) (resampling, error) {
 	return v, nil
 }
 
-// nearest makes the steps those of nearest neighbours: PyTorch computes them in float32, and does not look at the scale where
-// the image is doubled.
-func (v *resampling) nearest(size [2]int) {
+// nearest makes the steps those of nearest neighbours, which PyTorch computes in float32.
+func (v *resampling) nearest() {
 	for d, s := range v.step {
-		if v.result[d] == 2*size[d] {
-			s = 0.5
-		}
 		v.step[d] = float64(float32(s))
+	}
+}
+
+// bilinear makes the steps those of interpolation: a size that stays is not resampled, whatever the scale.
+func (v *resampling) bilinear(size [2]int) {
+	for d := range 2 {
+		if v.result[d] == size[d] {
+			v.step[d] = 1
+		}
 	}
 }
 
@@ -107,9 +112,11 @@ func resample(name string, id op.ID, shape Shape, u Upsample) (resampling, error
 	case nearest && u.AlignCorners:
 		err = valueErr(name, "corners are aligned by interpolation alone")
 	case nearest:
-		v.nearest(size)
+		v.nearest()
 	case u.AlignCorners:
 		v.aligned(size)
+	default:
+		v.bilinear(size)
 	}
 	return v, err
 }
