@@ -41,6 +41,11 @@ var policy = map[string]Class{
 	"linear_bias": LowerPrecision, // linear
 	"matmul":      LowerPrecision,
 
+	// Convolutions, likewise. PyTorch has no names of their own for those with a bias.
+	"conv1d": LowerPrecision, "conv1d_bias": LowerPrecision, "conv2d": LowerPrecision, "conv2d_bias": LowerPrecision,
+	"conv_transpose1d": LowerPrecision, "conv_transpose1d_bias": LowerPrecision,
+	"conv_transpose2d": LowerPrecision, "conv_transpose2d_bias": LowerPrecision,
+
 	// Functions whose results leave the range of float16, or lose all digits there.
 	"exp":        Float32,
 	"log":        Float32,
@@ -59,6 +64,9 @@ var policy = map[string]Class{
 	"layer_norm_weight": Float32,
 	"rms_norm":          Float32,
 	"rms_norm_weight":   Float32,
+	// Resampling, whose results lie between elements.
+	"upsample_bilinear2d": Float32,
+	"upsample_nearest2d":  Float32,
 
 	// Losses: sums over many elements.
 	"binary_cross_entropy_with_logits": Float32,
@@ -94,6 +102,10 @@ var policy = map[string]Class{
 	"embedding": Untouched, "gather": Untouched, "index_add": Untouched, "masked_fill": Untouched, "one_hot": Untouched,
 	"scatter": Untouched, "scatter_value": Untouched, "take_along_dim": Untouched,
 	"scatter_add": WidestInput,
+	// Pooling. The kernels sum in float32 and round once.
+	"adaptive_avg_pool1d": Untouched, "adaptive_avg_pool2d": Untouched, "adaptive_max_pool1d": Untouched,
+	"adaptive_max_pool2d": Untouched, "avg_pool1d": Untouched, "avg_pool2d": Untouched, "max_pool1d": Untouched,
+	"max_pool2d": Untouched,
 
 	// Comparisons, and what else gives no floating-point numbers.
 	"argmax": Untouched, "argmin": Untouched, "eq": Untouched, "ge": Untouched, "gt": Untouched, "le": Untouched,
@@ -113,7 +125,7 @@ var policy = map[string]Class{
 // its first day.
 var peers = map[Class]string{
 	LowerPrecision: `
-		_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution
+		_convolution conv3d conv_tbc conv_transpose3d convolution
 		cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr einsum mm mv linalg_vecdot addbmm baddbmm bmm
 		chain_matmul linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _thnn_fused_lstm_cell
 		_thnn_fused_gru_cell scaled_dot_product_attention`,
@@ -121,8 +133,8 @@ var peers = map[Class]string{
 		acos asin cosh erfinv expm1 log10 log2 log1p sinh tan native_layer_norm frobenius_norm
 		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss kl_div
 		smooth_l1_loss huber_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
-		multi_margin_loss dist pdist cdist renorm logsumexp upsample_nearest1d upsample_nearest2d upsample_nearest3d
-		_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d
+		multi_margin_loss dist pdist cdist renorm logsumexp upsample_nearest1d upsample_nearest3d
+		_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d
 		_upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa`,
 	Float32Result: `prod cumprod cumsum linalg_vector_norm linalg_matrix_norm norm`,
 	WidestInput: `

@@ -34,77 +34,109 @@ type vars = []*autograd.Variable
 
 // runs calls each operation of autograd on arguments of one type of shape [4, 4]; classes and mask are made by the run.
 var runs = map[string]func(r *rig, in vars) *autograd.Variable{
-	"abs":          one((*autograd.Variable).Abs),
-	"add_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.AddScalar(1.5) }),
-	"amax":         one(func(v *autograd.Variable) *autograd.Variable { return v.Max([]int{-1}, false) }),
-	"amin":         one(func(v *autograd.Variable) *autograd.Variable { return v.Min([]int{-1}, false) }),
-	"argmax":       one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMax(-1, false) }),
-	"argmin":       one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMin(-1, false) }),
-	"clamp":        one(func(v *autograd.Variable) *autograd.Variable { return v.Clamp(-1, 1) }),
-	"contiguous":   one((*autograd.Variable).Contiguous),
-	"cos":          one((*autograd.Variable).Cos),
-	"div_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.DivScalar(1.5) }),
-	"dropout":      one(func(v *autograd.Variable) *autograd.Variable { return v.Dropout(0.5) }),
-	"exp":          one((*autograd.Variable).Exp),
-	"expand":       one(func(v *autograd.Variable) *autograd.Variable { return v.Expand(2, 4, 4) }),
-	"flatten":      one(func(v *autograd.Variable) *autograd.Variable { return v.Flatten(0, -1) }),
-	"gelu":         one((*autograd.Variable).GELU),
-	"gelu_tanh":    one((*autograd.Variable).GELUTanh),
-	"leaky_relu":   one(func(v *autograd.Variable) *autograd.Variable { return v.LeakyReLU(0.01) }),
-	"log":          one((*autograd.Variable).Log),
-	"log_softmax":  one(func(v *autograd.Variable) *autograd.Variable { return v.LogSoftmax(-1) }),
-	"mean":         one(func(v *autograd.Variable) *autograd.Variable { return v.Mean(nil, false) }),
-	"mul_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.MulScalar(1.5) }),
-	"narrow":       one(func(v *autograd.Variable) *autograd.Variable { return v.Narrow(0, 1, 2) }),
-	"neg":          one((*autograd.Variable).Neg),
-	"permute":      one(func(v *autograd.Variable) *autograd.Variable { return v.Permute(1, 0) }),
-	"pow_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.PowScalar(3) }),
-	"reciprocal":   one((*autograd.Variable).Reciprocal),
-	"relu":         one((*autograd.Variable).ReLU),
-	"reshape":      one(func(v *autograd.Variable) *autograd.Variable { return v.Reshape(2, 8) }),
-	"rsqrt":        one((*autograd.Variable).Rsqrt),
-	"select":       one(func(v *autograd.Variable) *autograd.Variable { return v.Select(0, 1) }),
-	"sigmoid":      one((*autograd.Variable).Sigmoid),
-	"silu":         one((*autograd.Variable).SiLU),
-	"sin":          one((*autograd.Variable).Sin),
-	"slice":        one(func(v *autograd.Variable) *autograd.Variable { return v.Slice(0, 0, 2, 1) }),
-	"softmax":      one(func(v *autograd.Variable) *autograd.Variable { return v.Softmax(-1) }),
-	"softplus":     one(func(v *autograd.Variable) *autograd.Variable { return v.Softplus(1, 20) }),
-	"sqrt":         one((*autograd.Variable).Sqrt),
-	"squeeze":      one(func(v *autograd.Variable) *autograd.Variable { return v.Squeeze() }),
-	"std":          one(func(v *autograd.Variable) *autograd.Variable { return v.Std(nil, 1, false) }),
-	"sub_scalar":   one(func(v *autograd.Variable) *autograd.Variable { return v.SubScalar(1.5) }),
-	"sum":          one(func(v *autograd.Variable) *autograd.Variable { return v.Sum(nil, false) }),
-	"t":            one((*autograd.Variable).T),
-	"tanh":         one((*autograd.Variable).Tanh),
-	"to":           one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Float64) }),
-	"transpose":    one(func(v *autograd.Variable) *autograd.Variable { return v.Transpose(0, 1) }),
-	"unsqueeze":    one(func(v *autograd.Variable) *autograd.Variable { return v.Unsqueeze(0) }),
-	"var":          one(func(v *autograd.Variable) *autograd.Variable { return v.Var(nil, 1, false) }),
-	"view":         one(func(v *autograd.Variable) *autograd.Variable { return v.View(16) }),
-	"add":          two((*autograd.Variable).Add),
-	"div":          two((*autograd.Variable).Div),
-	"eq":           two((*autograd.Variable).Eq),
-	"ge":           two((*autograd.Variable).Ge),
-	"gt":           two((*autograd.Variable).Gt),
-	"le":           two((*autograd.Variable).Le),
-	"lt":           two((*autograd.Variable).Lt),
-	"ne":           two((*autograd.Variable).Ne),
-	"matmul":       two((*autograd.Variable).MatMul),
-	"maximum":      two((*autograd.Variable).Maximum),
-	"minimum":      two((*autograd.Variable).Minimum),
-	"mul":          two((*autograd.Variable).Mul),
-	"pow":          two((*autograd.Variable).Pow),
-	"sub":          two((*autograd.Variable).Sub),
-	"cat":          func(_ *rig, in vars) *autograd.Variable { return autograd.Cat(in, 0) },
-	"stack":        func(_ *rig, in vars) *autograd.Variable { return autograd.Stack(in, 0) },
-	"linear":       func(_ *rig, in vars) *autograd.Variable { return in[0].Linear(in[1], nil) },
-	"linear_bias":  func(_ *rig, in vars) *autograd.Variable { return in[0].Linear(in[1], in[2].Select(0, 0)) },
-	"l1_loss":      loss((*autograd.Variable).L1Loss),
-	"mse_loss":     loss((*autograd.Variable).MSELoss),
-	"checkpoint":   func(_ *rig, in vars) *autograd.Variable { return autograd.Checkpoint(first, in...) },
-	"index_select": func(r *rig, in vars) *autograd.Variable { return in[0].IndexSelect(0, r.classes(in[0])) },
-	"nll_loss":     func(r *rig, in vars) *autograd.Variable { return in[0].NLLLoss(r.classes(in[0])) },
+	"abs":         one((*autograd.Variable).Abs),
+	"add_scalar":  one(func(v *autograd.Variable) *autograd.Variable { return v.AddScalar(1.5) }),
+	"amax":        one(func(v *autograd.Variable) *autograd.Variable { return v.Max([]int{-1}, false) }),
+	"amin":        one(func(v *autograd.Variable) *autograd.Variable { return v.Min([]int{-1}, false) }),
+	"argmax":      one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMax(-1, false) }),
+	"argmin":      one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMin(-1, false) }),
+	"clamp":       one(func(v *autograd.Variable) *autograd.Variable { return v.Clamp(-1, 1) }),
+	"contiguous":  one((*autograd.Variable).Contiguous),
+	"cos":         one((*autograd.Variable).Cos),
+	"div_scalar":  one(func(v *autograd.Variable) *autograd.Variable { return v.DivScalar(1.5) }),
+	"dropout":     one(func(v *autograd.Variable) *autograd.Variable { return v.Dropout(0.5) }),
+	"exp":         one((*autograd.Variable).Exp),
+	"expand":      one(func(v *autograd.Variable) *autograd.Variable { return v.Expand(2, 4, 4) }),
+	"flatten":     one(func(v *autograd.Variable) *autograd.Variable { return v.Flatten(0, -1) }),
+	"gelu":        one((*autograd.Variable).GELU),
+	"gelu_tanh":   one((*autograd.Variable).GELUTanh),
+	"leaky_relu":  one(func(v *autograd.Variable) *autograd.Variable { return v.LeakyReLU(0.01) }),
+	"log":         one((*autograd.Variable).Log),
+	"log_softmax": one(func(v *autograd.Variable) *autograd.Variable { return v.LogSoftmax(-1) }),
+	"mean":        one(func(v *autograd.Variable) *autograd.Variable { return v.Mean(nil, false) }),
+	"mul_scalar":  one(func(v *autograd.Variable) *autograd.Variable { return v.MulScalar(1.5) }),
+	"narrow":      one(func(v *autograd.Variable) *autograd.Variable { return v.Narrow(0, 1, 2) }),
+	"neg":         one((*autograd.Variable).Neg),
+	"permute":     one(func(v *autograd.Variable) *autograd.Variable { return v.Permute(1, 0) }),
+	"pow_scalar":  one(func(v *autograd.Variable) *autograd.Variable { return v.PowScalar(3) }),
+	"reciprocal":  one((*autograd.Variable).Reciprocal),
+	"relu":        one((*autograd.Variable).ReLU),
+	"reshape":     one(func(v *autograd.Variable) *autograd.Variable { return v.Reshape(2, 8) }),
+	"rsqrt":       one((*autograd.Variable).Rsqrt),
+	"select":      one(func(v *autograd.Variable) *autograd.Variable { return v.Select(0, 1) }),
+	"sigmoid":     one((*autograd.Variable).Sigmoid),
+	"silu":        one((*autograd.Variable).SiLU),
+	"sin":         one((*autograd.Variable).Sin),
+	"slice":       one(func(v *autograd.Variable) *autograd.Variable { return v.Slice(0, 0, 2, 1) }),
+	"softmax":     one(func(v *autograd.Variable) *autograd.Variable { return v.Softmax(-1) }),
+	"softplus":    one(func(v *autograd.Variable) *autograd.Variable { return v.Softplus(1, 20) }),
+	"sqrt":        one((*autograd.Variable).Sqrt),
+	"squeeze":     one(func(v *autograd.Variable) *autograd.Variable { return v.Squeeze() }),
+	"std":         one(func(v *autograd.Variable) *autograd.Variable { return v.Std(nil, 1, false) }),
+	"sub_scalar":  one(func(v *autograd.Variable) *autograd.Variable { return v.SubScalar(1.5) }),
+	"sum":         one(func(v *autograd.Variable) *autograd.Variable { return v.Sum(nil, false) }),
+	"t":           one((*autograd.Variable).T),
+	"tanh":        one((*autograd.Variable).Tanh),
+	"to":          one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Float64) }),
+	"transpose":   one(func(v *autograd.Variable) *autograd.Variable { return v.Transpose(0, 1) }),
+	"unsqueeze":   one(func(v *autograd.Variable) *autograd.Variable { return v.Unsqueeze(0) }),
+	"var":         one(func(v *autograd.Variable) *autograd.Variable { return v.Var(nil, 1, false) }),
+	"view":        one(func(v *autograd.Variable) *autograd.Variable { return v.View(16) }),
+	"add":         two((*autograd.Variable).Add),
+	"div":         two((*autograd.Variable).Div),
+	"eq":          two((*autograd.Variable).Eq),
+	"ge":          two((*autograd.Variable).Ge),
+	"gt":          two((*autograd.Variable).Gt),
+	"le":          two((*autograd.Variable).Le),
+	"lt":          two((*autograd.Variable).Lt),
+	"ne":          two((*autograd.Variable).Ne),
+	"matmul":      two((*autograd.Variable).MatMul),
+	"maximum":     two((*autograd.Variable).Maximum),
+	"minimum":     two((*autograd.Variable).Minimum),
+	"mul":         two((*autograd.Variable).Mul),
+	"pow":         two((*autograd.Variable).Pow),
+	"sub":         two((*autograd.Variable).Sub),
+	"cat":         func(_ *rig, in vars) *autograd.Variable { return autograd.Cat(in, 0) },
+	"stack":       func(_ *rig, in vars) *autograd.Variable { return autograd.Stack(in, 0) },
+	"linear":      func(_ *rig, in vars) *autograd.Variable { return in[0].Linear(in[1], nil) },
+	"linear_bias": func(_ *rig, in vars) *autograd.Variable { return in[0].Linear(in[1], in[2].Select(0, 0)) },
+	"l1_loss":     loss((*autograd.Variable).L1Loss),
+	"mse_loss":    loss((*autograd.Variable).MSELoss),
+	"conv1d":      func(_ *rig, in vars) *autograd.Variable { return in[0].Conv1d(in[1].View(4, 4, 1), nil, tensor.Conv{}) },
+	"conv1d_bias": func(_ *rig, in vars) *autograd.Variable {
+		return in[0].Conv1d(in[1].View(4, 4, 1), in[2].Select(0, 0), tensor.Conv{})
+	},
+	"conv2d": func(_ *rig, in vars) *autograd.Variable {
+		return in[0].View(4, 2, 2).Conv2d(in[1].View(4, 4, 1, 1), nil, tensor.Conv{})
+	},
+	"conv2d_bias": func(_ *rig, in vars) *autograd.Variable {
+		return in[0].View(4, 2, 2).Conv2d(in[1].View(4, 4, 1, 1), in[2].Select(0, 0), tensor.Conv{})
+	},
+	"conv_transpose1d": func(_ *rig, in vars) *autograd.Variable {
+		return in[0].ConvTranspose1d(in[1].View(4, 4, 1), nil, tensor.ConvTranspose{})
+	},
+	"conv_transpose1d_bias": func(_ *rig, in vars) *autograd.Variable {
+		return in[0].ConvTranspose1d(in[1].View(4, 4, 1), in[2].Select(0, 0), tensor.ConvTranspose{})
+	},
+	"conv_transpose2d": func(_ *rig, in vars) *autograd.Variable {
+		return in[0].View(4, 2, 2).ConvTranspose2d(in[1].View(4, 4, 1, 1), nil, tensor.ConvTranspose{})
+	},
+	"conv_transpose2d_bias": func(_ *rig, in vars) *autograd.Variable {
+		return in[0].View(4, 2, 2).ConvTranspose2d(in[1].View(4, 4, 1, 1), in[2].Select(0, 0), tensor.ConvTranspose{})
+	},
+	"max_pool1d":          one(func(v *autograd.Variable) *autograd.Variable { return v.MaxPool1d(halves) }),
+	"max_pool2d":          one(func(v *autograd.Variable) *autograd.Variable { return v.View(1, 4, 4).MaxPool2d(halves) }),
+	"avg_pool1d":          one(func(v *autograd.Variable) *autograd.Variable { return v.AvgPool1d(halves) }),
+	"avg_pool2d":          one(func(v *autograd.Variable) *autograd.Variable { return v.View(1, 4, 4).AvgPool2d(halves) }),
+	"adaptive_max_pool1d": one(func(v *autograd.Variable) *autograd.Variable { return v.AdaptiveMaxPool1d(2) }),
+	"adaptive_max_pool2d": one(func(v *autograd.Variable) *autograd.Variable { return v.View(1, 4, 4).AdaptiveMaxPool2d(2) }),
+	"adaptive_avg_pool1d": one(func(v *autograd.Variable) *autograd.Variable { return v.AdaptiveAvgPool1d(2) }),
+	"adaptive_avg_pool2d": one(func(v *autograd.Variable) *autograd.Variable { return v.View(1, 4, 4).AdaptiveAvgPool2d(2) }),
+	"upsample_nearest2d":  one(func(v *autograd.Variable) *autograd.Variable { return v.View(1, 1, 4, 4).UpsampleNearest2d(twice) }),
+	"upsample_bilinear2d": one(func(v *autograd.Variable) *autograd.Variable { return v.View(1, 1, 4, 4).UpsampleBilinear2d(twice) }),
+	"checkpoint":          func(_ *rig, in vars) *autograd.Variable { return autograd.Checkpoint(first, in...) },
+	"index_select":        func(r *rig, in vars) *autograd.Variable { return in[0].IndexSelect(0, r.classes(in[0])) },
+	"nll_loss":            func(r *rig, in vars) *autograd.Variable { return in[0].NLLLoss(r.classes(in[0])) },
 	"cross_entropy": func(r *rig, in vars) *autograd.Variable {
 		return in[0].CrossEntropy(r.classes(in[0]))
 	},
@@ -114,6 +146,11 @@ var runs = map[string]func(r *rig, in vars) *autograd.Variable{
 		return autograd.Where(in[0].Graph().Input(mask), in[0], in[1])
 	},
 }
+
+var (
+	halves = tensor.Pool{Kernel: []int{2}}
+	twice  = tensor.Upsample{Scale: []float64{2}}
+)
 
 func first(in vars) *autograd.Variable { return in[0].Neg() }
 
@@ -195,8 +232,20 @@ func TestAutocast_GivesTheTypesThatPyTorchGives(t *testing.T) {
 			}
 		})
 	}
+	later := map[string]bool{"upsample_nearest2d": true, "upsample_bilinear2d": true} // PyTorch 1.13 does not list them
 	for _, op := range autograd.Operations() {
-		require.True(t, tested[op] || op == "checkpoint", op)
+		require.True(t, tested[op] || op == "checkpoint" || later[op], op)
+	}
+}
+
+func TestAutocast_ResamplesInFloat32(t *testing.T) {
+	for _, op := range []string{"upsample_nearest2d", "upsample_bilinear2d"} {
+		r := onHost(t)
+		g := r.graph(amp.Autocast(tensor.Float16))
+		got := runs[op](r, vars{g.Input(r.full(0.5, tensor.Float16, 4, 4))})
+		require.NoError(t, g.Err())
+		require.Equal(t, tensor.Float32, got.DType(), op)
+		g.Release()
 	}
 }
 

@@ -101,9 +101,9 @@ func weightedSoftmax(v vars) *autograd.Variable {
 }
 
 // goldenFunction finds the function by the longest prefix of the case's name, in words.
-func goldenFunction(name string) func(v vars) *autograd.Variable {
+func goldenFunction(functions map[string]func(v vars) *autograd.Variable, name string) func(v vars) *autograd.Variable {
 	for words := strings.Fields(name); len(words) > 0; words = words[:len(words)-1] {
-		if f := goldenFunctions[strings.Join(words, " ")]; f != nil {
+		if f := functions[strings.Join(words, " ")]; f != nil {
 			return f
 		}
 	}
@@ -117,19 +117,28 @@ func checkGolden(t *testing.T, rigOf func(*testing.T) *rig) {
 }
 
 func checkGoldenFile(t *testing.T, rigOf func(*testing.T) *rig, file string) {
+	checkFile(t, file, rigOf, goldenFunctions, func(out *autograd.Variable) *autograd.Variable { return out })
+}
+
+// checkFile checks the cases of a file. weigh is what the script did to the result before it summed it and ran backward.
+func checkFile(t *testing.T, file string, rigOf func(*testing.T) *rig, functions map[string]func(v vars) *autograd.Variable,
+	weigh func(out *autograd.Variable) *autograd.Variable,
+) {
 	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)
 	var cases []golden
 	require.NoError(t, json.Unmarshal(text, &cases))
 	require.NotEmpty(t, cases)
 	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) { c.check(t, rigOf(t)) })
+		t.Run(c.Name, func(t *testing.T) {
+			f := goldenFunction(functions, c.Name)
+			require.NotNil(t, f)
+			c.check(t, rigOf(t), f, weigh)
+		})
 	}
 }
 
-func (c *golden) check(t *testing.T, r *rig) {
-	f := goldenFunction(c.Name)
-	require.NotNil(t, f)
+func (c *golden) check(t *testing.T, r *rig, f func(v vars) *autograd.Variable, weigh func(out *autograd.Variable) *autograd.Variable) {
 	g := r.graph()
 	defer g.Release()
 	tolerance := 1e-12
@@ -147,7 +156,7 @@ func (c *golden) check(t *testing.T, r *rig) {
 		}
 	}
 	out := f(in).Keep()
-	require.NoError(t, out.Sum(nil, false).Backward())
+	require.NoError(t, weigh(out).Sum(nil, false).Backward())
 	near(t, "result", floats(c.Out), valuesOf(t, out), tolerance)
 	for i, want := range c.Grads {
 		if want != nil {

@@ -9,3 +9,7 @@ import (
 func TestGPU_ValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
 	checkGolden(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
 }
+
+func TestGPU_ConvolutionsAreThoseOfPyTorch(t *testing.T) {
+	checkConvolutions(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
+}

@@ -107,6 +107,68 @@ var gradientCases = []gradientCase{
 	{op: "linear_bias", note: "gelu tanh", f: func(v vars) *autograd.Variable { return v[0].LinearGELUTanh(v[1], v[2]) }, shapes: [][]int{{3}, {4, 3}, {4}}},
 	{op: "linear_bias", note: "relu", f: func(v vars) *autograd.Variable { return v[0].LinearReLU(v[1], v[2]) }, shapes: [][]int{{2, 3}, {4, 3}, {4}}},
 	{op: "linear_bias", note: "batch", f: func(v vars) *autograd.Variable { return v[0].Linear(v[1], v[2]) }, shapes: [][]int{{2, 2, 3}, {4, 3}, {4}}},
+	{op: "conv1d", f: func(v vars) *autograd.Variable {
+		return v[0].Conv1d(v[1], nil, tensor.Conv{Stride: []int{2}, Padding: []int{1}})
+	}, shapes: [][]int{{2, 3, 6}, {4, 3, 3}}},
+	{op: "conv1d_bias", f: func(v vars) *autograd.Variable { return v[0].Conv1d(v[1], v[2], tensor.Conv{Same: true}) }, shapes: [][]int{{2, 5}, {3, 2, 2}, {3}}},
+	{op: "conv2d", f: func(v vars) *autograd.Variable { return v[0].Conv2d(v[1], nil, tensor.Conv{Padding: []int{1}}) }, shapes: [][]int{{2, 2, 4, 3}, {3, 2, 3, 3}}},
+	{op: "conv2d", note: "strided", f: func(v vars) *autograd.Variable {
+		return v[0].Conv2d(v[1], nil, tensor.Conv{Stride: []int{2, 3}, Padding: []int{0, 1}, Dilation: []int{2, 1}, Groups: 2})
+	}, shapes: [][]int{{1, 4, 6, 5}, {2, 2, 2, 3}}},
+	{op: "conv2d_bias", note: "depthwise", f: func(v vars) *autograd.Variable {
+		return v[0].Conv2d(v[1], v[2], tensor.Conv{Padding: []int{1}, Groups: 3, Stride: []int{2}})
+	}, shapes: [][]int{{2, 3, 4, 5}, {6, 1, 3, 3}, {6}}},
+	{op: "conv2d_bias", note: "one image", f: func(v vars) *autograd.Variable { return v[0].Conv2d(v[1], v[2], tensor.Conv{}) }, shapes: [][]int{{2, 3, 4}, {2, 2, 2, 1}, {2}}},
+	{op: "conv_transpose1d", f: func(v vars) *autograd.Variable {
+		return v[0].ConvTranspose1d(v[1], nil, tensor.ConvTranspose{Stride: []int{2}, OutputPadding: []int{1}})
+	}, shapes: [][]int{{2, 3, 4}, {3, 2, 3}}},
+	{op: "conv_transpose1d_bias", f: func(v vars) *autograd.Variable {
+		return v[0].ConvTranspose1d(v[1], v[2], tensor.ConvTranspose{Padding: []int{1}})
+	}, shapes: [][]int{{3, 4}, {3, 2, 3}, {2}}},
+	{op: "conv_transpose2d", f: func(v vars) *autograd.Variable {
+		return v[0].ConvTranspose2d(v[1], nil, tensor.ConvTranspose{Stride: []int{2, 1}, Padding: []int{1, 0}, Groups: 2})
+	}, shapes: [][]int{{2, 4, 2, 3}, {4, 1, 3, 2}}},
+	{op: "conv_transpose2d_bias", f: func(v vars) *autograd.Variable {
+		return v[0].ConvTranspose2d(v[1], v[2], tensor.ConvTranspose{Stride: []int{2}, Dilation: []int{2}, OutputPadding: []int{1}})
+	}, shapes: [][]int{{1, 2, 2, 3}, {2, 2, 2, 2}, {2}}},
+	{op: "max_pool1d", f: func(v vars) *autograd.Variable {
+		return v[0].MaxPool1d(tensor.Pool{Kernel: []int{3}, Stride: []int{2}, Padding: []int{1}})
+	}, shapes: [][]int{{2, 2, 7}}},
+	{op: "max_pool2d", f: func(v vars) *autograd.Variable {
+		return v[0].MaxPool2d(tensor.Pool{Kernel: []int{3, 2}, Stride: []int{2}, Padding: []int{1}, CeilMode: true})
+	}, shapes: [][]int{{2, 2, 6, 5}}},
+	{op: "max_pool2d", note: "dilated", f: func(v vars) *autograd.Variable {
+		return v[0].MaxPool2d(tensor.Pool{Kernel: []int{2}, Stride: []int{1}, Dilation: []int{2, 3}})
+	}, shapes: [][]int{{2, 5, 6}}},
+	{op: "adaptive_max_pool1d", f: func(v vars) *autograd.Variable { return v[0].AdaptiveMaxPool1d(3) }, shapes: [][]int{{2, 2, 7}}},
+	{op: "adaptive_max_pool2d", f: func(v vars) *autograd.Variable { return v[0].AdaptiveMaxPool2d(3, 2) }, shapes: [][]int{{2, 2, 5, 6}}},
+	{op: "avg_pool1d", f: func(v vars) *autograd.Variable {
+		return v[0].AvgPool1d(tensor.Pool{Kernel: []int{3}, Padding: []int{1}})
+	}, shapes: [][]int{{2, 2, 7}}},
+	{op: "avg_pool2d", f: func(v vars) *autograd.Variable {
+		return v[0].AvgPool2d(tensor.Pool{Kernel: []int{3, 2}, Stride: []int{2}, Padding: []int{1}, CeilMode: true})
+	}, shapes: [][]int{{2, 2, 6, 5}}},
+	{op: "avg_pool2d", note: "without padding", f: func(v vars) *autograd.Variable {
+		return v[0].AvgPool2d(tensor.Pool{Kernel: []int{3}, Stride: []int{2}, Padding: []int{1}, ExcludePadding: true})
+	}, shapes: [][]int{{2, 6, 5}}},
+	{op: "avg_pool2d", note: "divisor", f: func(v vars) *autograd.Variable {
+		return v[0].AvgPool2d(tensor.Pool{Kernel: []int{2}, Stride: []int{1}, DivisorOverride: 3})
+	}, shapes: [][]int{{1, 2, 4, 3}}},
+	{op: "adaptive_avg_pool1d", f: func(v vars) *autograd.Variable { return v[0].AdaptiveAvgPool1d(3) }, shapes: [][]int{{2, 2, 7}}},
+	{op: "adaptive_avg_pool2d", f: func(v vars) *autograd.Variable { return v[0].AdaptiveAvgPool2d(3) }, shapes: [][]int{{2, 2, 5, 2}}},
+	{op: "upsample_nearest2d", f: func(v vars) *autograd.Variable {
+		return v[0].UpsampleNearest2d(tensor.Upsample{Scale: []float64{2, 1.5}})
+	}, shapes: [][]int{{2, 2, 2, 3}}},
+	{op: "upsample_nearest2d", note: "smaller", f: func(v vars) *autograd.Variable { return v[0].UpsampleNearest2d(tensor.Upsample{Size: []int{2, 3}}) }, shapes: [][]int{{2, 1, 5, 4}}},
+	{op: "upsample_bilinear2d", f: func(v vars) *autograd.Variable {
+		return v[0].UpsampleBilinear2d(tensor.Upsample{Scale: []float64{2, 1.5}})
+	}, shapes: [][]int{{2, 2, 2, 3}}},
+	{op: "upsample_bilinear2d", note: "aligned", f: func(v vars) *autograd.Variable {
+		return v[0].UpsampleBilinear2d(tensor.Upsample{Size: []int{5, 2}, AlignCorners: true})
+	}, shapes: [][]int{{1, 2, 3, 4}}},
+	{op: "upsample_bilinear2d", note: "smaller", f: func(v vars) *autograd.Variable {
+		return v[0].UpsampleBilinear2d(tensor.Upsample{Scale: []float64{0.5}, RecomputeScale: true})
+	}, shapes: [][]int{{1, 2, 5, 4}}},
 	{op: "softmax", f: func(v vars) *autograd.Variable { return v[0].Softmax(-1) }, shapes: [][]int{{2, 3}}},
 	{op: "softmax", note: "first dim", f: func(v vars) *autograd.Variable { return v[0].Softmax(0) }, shapes: [][]int{{3, 2}}},
 	{op: "log_softmax", f: func(v vars) *autograd.Variable { return v[0].LogSoftmax(1) }, shapes: [][]int{{2, 3, 2}}},

@@ -177,6 +177,45 @@ var operations = map[string]operation{
 	"NLLGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.NLLGrad(in[0], in[1], a.int(0), int64(a.int(1)))
 	},
+	"Conv1d": convolution(tensor.Conv1d), "Conv2d": convolution(tensor.Conv2d),
+	"ConvTranspose1d": transposed(tensor.ConvTranspose1d), "ConvTranspose2d": transposed(tensor.ConvTranspose2d),
+	"ConvGradInput": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.ConvGradInput(in[0], in[1], a.ints(4), conv(a))
+	},
+	"ConvGradWeight": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.ConvGradWeight(in[0], in[1], a.ints(4), conv(a))
+	},
+	"ConvTransposeGradInput": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.ConvTransposeGradInput(in[0], in[1], a.ints(4), transpose(a))
+	},
+	"ConvTransposeGradWeight": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.ConvTransposeGradWeight(in[0], in[1], a.ints(4), transpose(a))
+	},
+	"MaxPool1d": pooled((*tensor.Tensor).MaxPool1d), "MaxPool2d": pooled((*tensor.Tensor).MaxPool2d),
+	"AvgPool1d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AvgPool1d(pool(a)) },
+	"AvgPool2d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AvgPool2d(pool(a)) },
+	"AdaptiveMaxPool1d": func(in tensors, a args) (*tensor.Tensor, error) {
+		return first(in[0].AdaptiveMaxPool1d(a.int(0)))
+	},
+	"AdaptiveMaxPool2d": func(in tensors, a args) (*tensor.Tensor, error) {
+		return first(in[0].AdaptiveMaxPool2d(a.ints(0)...))
+	},
+	"AdaptiveAvgPool1d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AdaptiveAvgPool1d(a.int(0)) },
+	"AdaptiveAvgPool2d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AdaptiveAvgPool2d(a.ints(0)...) },
+	"MaxPoolGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.MaxPoolGrad(in[0], in[1], a.ints(4), a.int(3), pool(a))
+	},
+	"AvgPoolGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.AvgPoolGrad(in[0], a.ints(4), a.int(3), pool(a))
+	},
+	"UpsampleNearest2d":  func(in tensors, a args) (*tensor.Tensor, error) { return in[0].UpsampleNearest2d(resized(a)) },
+	"UpsampleBilinear2d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].UpsampleBilinear2d(resized(a)) },
+	"UpsampleNearest2dGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.UpsampleNearest2dGrad(in[0], a.ints(2), resized(a))
+	},
+	"UpsampleBilinear2dGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.UpsampleBilinear2dGrad(in[0], a.ints(2), resized(a))
+	},
 	"Cat": joined(tensor.Cat), "Stack": joined(tensor.Stack),
 	"IndexSelect": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].IndexSelect(a.int(0), in[1]) },
 	"IndexAdd": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
@@ -213,4 +252,52 @@ func gradAlong(
 		defer out.Release()
 		return g(in[0], out, a.int(0))
 	}
+}
+
+// conv and transpose are the arguments stride, padding, dilation and groups; of the transposed convolution, the third is the output
+// padding.
+func conv(a args) tensor.Conv {
+	return tensor.Conv{Stride: []int{a.int(0)}, Padding: []int{a.int(1)}, Dilation: []int{a.int(2)}, Groups: a.int(3)}
+}
+
+func transpose(a args) tensor.ConvTranspose {
+	return tensor.ConvTranspose{Stride: []int{a.int(0)}, Padding: []int{a.int(1)}, OutputPadding: []int{a.int(2)}, Groups: a.int(3)}
+}
+
+func convolution(f func(x, w, bias *tensor.Tensor, c tensor.Conv) (*tensor.Tensor, error)) operation {
+	return func(in tensors, a args) (*tensor.Tensor, error) {
+		if len(in) == 2 {
+			return f(in[0], in[1], nil, conv(a))
+		}
+		return f(in[0], in[1], in[2], conv(a))
+	}
+}
+
+func transposed(f func(x, w, bias *tensor.Tensor, c tensor.ConvTranspose) (*tensor.Tensor, error)) operation {
+	return func(in tensors, a args) (*tensor.Tensor, error) {
+		if len(in) == 2 {
+			return f(in[0], in[1], nil, transpose(a))
+		}
+		return f(in[0], in[1], in[2], transpose(a))
+	}
+}
+
+// pool are the arguments window, stride and padding.
+func pool(a args) tensor.Pool {
+	return tensor.Pool{Kernel: []int{a.int(0)}, Stride: []int{a.int(1)}, Padding: []int{a.int(2)}}
+}
+
+func pooled(f func(t *tensor.Tensor, p tensor.Pool) (out, from *tensor.Tensor, err error)) operation {
+	return func(in tensors, a args) (*tensor.Tensor, error) { return first(f(in[0], pool(a))) }
+}
+
+// first is the result of MaxPool without the numbers.
+func first(out, from *tensor.Tensor, err error) (*tensor.Tensor, error) {
+	from.Release()
+	return out, err
+}
+
+// resized are the arguments factor and aligned corners.
+func resized(a args) tensor.Upsample {
+	return tensor.Upsample{Scale: []float64{a.float(0)}, AlignCorners: a.bool(1)}
 }

@@ -43,6 +43,12 @@ ONE = {
     "std": lambda a: a.std(), "sub_scalar": lambda a: a - 1.5, "sum": lambda a: a.sum(), "t": lambda a: a.t(), "tanh": torch.tanh,
     "to": lambda a: a.to(torch.float64), "transpose": lambda a: a.transpose(0, 1), "unsqueeze": lambda a: a.unsqueeze(0),
     "var": lambda a: a.var(), "view": lambda a: a.view(16),
+    "avg_pool1d": lambda a: F.avg_pool1d(a, 2), "avg_pool2d": lambda a: F.avg_pool2d(a.view(1, 4, 4), 2),
+    "adaptive_avg_pool1d": lambda a: F.adaptive_avg_pool1d(a, 2),
+    "adaptive_avg_pool2d": lambda a: F.adaptive_avg_pool2d(a.view(1, 4, 4), 2),
+    "adaptive_max_pool1d": lambda a: F.adaptive_max_pool1d(a, 2),
+    "adaptive_max_pool2d": lambda a: F.adaptive_max_pool2d(a.view(1, 4, 4), 2),
+    "max_pool1d": lambda a: F.max_pool1d(a, 2), "max_pool2d": lambda a: F.max_pool2d(a.view(1, 4, 4), 2),
 }
 # Operations on two arguments [4, 4].
 TWO = {
@@ -50,6 +56,10 @@ TWO = {
     "cat": lambda a, b: torch.cat([a, b]), "div": torch.div, "eq": torch.eq, "ge": torch.ge, "gt": torch.gt, "l1_loss": F.l1_loss,
     "le": torch.le, "linear": F.linear, "lt": torch.lt, "matmul": torch.matmul, "maximum": torch.maximum,
     "minimum": torch.minimum, "mse_loss": F.mse_loss, "mul": torch.mul, "ne": torch.ne, "pow": torch.pow,
+    "conv1d": lambda a, b: F.conv1d(a, b.view(4, 4, 1)),
+    "conv2d": lambda a, b: F.conv2d(a.view(4, 2, 2), b.view(4, 4, 1, 1)),
+    "conv_transpose1d": lambda a, b: F.conv_transpose1d(a, b.view(4, 4, 1)),
+    "conv_transpose2d": lambda a, b: F.conv_transpose2d(a.view(4, 2, 2), b.view(4, 4, 1, 1)),
     "stack": lambda a, b: torch.stack([a, b]), "sub": torch.sub, "where": lambda a, b: torch.where(mask, a, b),
 }
 # Operations that autograd does not have: the caster is asked for the types of their arguments.
@@ -57,9 +67,15 @@ PEERS = {
     "addcmul": lambda a, b: torch.addcmul(a, b, b), "atan2": torch.atan2, "dist": torch.dist, "mm": torch.mm,
 }
 
+# Convolutions with a bias.
+BIASED = [
+    ("conv1d_bias", F.conv1d, [(4, 4), (4, 4, 1), (4,)]), ("conv2d_bias", F.conv2d, [(4, 2, 2), (4, 4, 1, 1), (4,)]),
+    ("conv_transpose1d_bias", F.conv_transpose1d, [(4, 4), (4, 4, 1), (4,)]),
+    ("conv_transpose2d_bias", F.conv_transpose2d, [(4, 2, 2), (4, 4, 1, 1), (4,)]),
+]
 
 # Products take one type. Fake tensors do not notice when a double, which is never converted, is mixed with another.
-PRODUCTS = {"linear", "linear_bias", "matmul", "mm"}
+PRODUCTS = {"linear", "linear_bias", "matmul", "mm", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"}
 MIXED = PRODUCTS | {"binary_cross_entropy_with_logits"}  # which computes in place in the type of the target
 
 
@@ -90,6 +106,8 @@ def rows():
         for name, f in sorted((TWO | PEERS).items()):
             yield name, region, results(name, f, FLOATS, [(4, 4), (4, 4)])
         yield "linear_bias", region, results("linear_bias", F.linear, FLOATS[:3], [(2, 4), (4, 4), (4,)])
+        for name, f, shapes in BIASED:
+            yield name, region, results(name, f, FLOATS[:3], shapes)
 
 
 lines = (json.dumps({"op": name, "region": region, "results": pairs}) for name, region, pairs in rows())

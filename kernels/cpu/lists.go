@@ -167,6 +167,9 @@ func structuredRows() []op.Row {
 	}
 	return []op.Row{
 		row(op.MatMul, floats(matMul[float32], matMul[float64])),
+		row(op.Conv2D, floats(conv[float32], conv[float64])),
+		row(op.Conv2DGradInput, floats(conv[float32], conv[float64])),
+		row(op.Conv2DGradWeight, floats(conv[float32], conv[float64])),
 		rowOp(op.Softmax, softmax[float32], softmax[float64]),
 		rowOp(op.SoftmaxGrad, softmaxGrad[float32], softmaxGrad[float64]),
 		rowOp(op.LogSoftmax, logSoftmax[float32], logSoftmax[float64]),

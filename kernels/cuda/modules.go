@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "e675c1b0ffeb2b551689254a66088e6d67a1ff2873d06aba2aae583b01d0837d"
+const inputsHash = "4985f95c40528a2acb90edc5258ed15ef7260331137243fca855271962acc8eb"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -31,6 +31,16 @@ var modules = map[string][]string{
 		"cast_i64_u8_s", "cast_i64_u8_v", "cast_u8_b8_s", "cast_u8_b8_v", "cast_u8_bf16_s", "cast_u8_bf16_v", "cast_u8_f16_s",
 		"cast_u8_f16_v", "cast_u8_f32_s", "cast_u8_f32_v", "cast_u8_f64_s", "cast_u8_f64_v", "cast_u8_i32_s", "cast_u8_i32_v",
 		"cast_u8_i64_s", "cast_u8_i64_v", "cast_u8_u8_s", "cast_u8_u8_v",
+	},
+	"conv": {
+		"conv_bf16", "conv_direct_bf16", "conv_direct_f16", "conv_direct_f32", "conv_direct_f64", "conv_direct_weight_bf16",
+		"conv_direct_weight_f16", "conv_direct_weight_f32", "conv_direct_weight_f64", "conv_f16", "conv_f32", "conv_f64",
+		"conv_join_bf16", "conv_join_f16", "conv_join_f32", "conv_join_f64", "conv_weight_bf16", "conv_weight_f16",
+		"conv_weight_f32", "conv_weight_f64", "conv_weight_join_bf16", "conv_weight_join_f16", "conv_weight_join_f32",
+		"conv_weight_join_f64",
+	},
+	"conv_tensor": {
+		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_weight_bf16", "conv_tensor_weight_f16",
 	},
 	"elementwise_b8": {
 		"eq_b8_s", "eq_b8_v", "ge_b8_s", "ge_b8_v", "gt_b8_s", "gt_b8_v", "le_b8_s", "le_b8_v", "logical_and_b8_s",
@@ -172,6 +182,14 @@ var modules = map[string][]string{
 		"amp_unscale_f32", "amp_unscale_f64", "amp_update_scale", "sgd_step_bf16", "sgd_step_f16", "sgd_step_f32",
 		"sgd_step_f64",
 	},
+	"pool": {
+		"avg_pool2d_backward_bf16", "avg_pool2d_backward_f16", "avg_pool2d_backward_f32", "avg_pool2d_backward_f64",
+		"avg_pool2d_bf16", "avg_pool2d_f16", "avg_pool2d_f32", "avg_pool2d_f64", "max_pool2d_backward_bf16_i32",
+		"max_pool2d_backward_bf16_u8", "max_pool2d_backward_f16_i32", "max_pool2d_backward_f16_u8",
+		"max_pool2d_backward_f32_i32", "max_pool2d_backward_f32_u8", "max_pool2d_backward_f64_i32", "max_pool2d_backward_f64_u8",
+		"max_pool2d_bf16_i32", "max_pool2d_bf16_u8", "max_pool2d_f16_i32", "max_pool2d_f16_u8", "max_pool2d_f32_i32",
+		"max_pool2d_f32_u8", "max_pool2d_f64_i32", "max_pool2d_f64_u8",
+	},
 	"random": {
 		"arange_bf16", "arange_f16", "arange_f32", "arange_f64", "arange_i32", "arange_i64", "arange_u8", "bernoulli_b8",
 		"bernoulli_bf16", "bernoulli_f16", "bernoulli_f32", "bernoulli_f64", "dropout_bf16", "dropout_f16", "dropout_f32",
@@ -195,6 +213,13 @@ var modules = map[string][]string{
 		"argmin_i64", "argmin_i64_join", "argmin_u8", "argmin_u8_join", "prod_i32", "prod_i32_join", "prod_i64", "prod_i64_join",
 		"prod_u8", "prod_u8_join", "sum_b8", "sum_b8_join", "sum_i32", "sum_i32_join", "sum_i64", "sum_i64_join", "sum_u8",
 		"sum_u8_join",
+	},
+	"sample": {
+		"upsample_bilinear2d_backward_bf16", "upsample_bilinear2d_backward_f16", "upsample_bilinear2d_backward_f32",
+		"upsample_bilinear2d_backward_f64", "upsample_bilinear2d_bf16", "upsample_bilinear2d_f16", "upsample_bilinear2d_f32",
+		"upsample_bilinear2d_f64", "upsample_nearest2d_backward_bf16", "upsample_nearest2d_backward_f16",
+		"upsample_nearest2d_backward_f32", "upsample_nearest2d_backward_f64", "upsample_nearest2d_bf16",
+		"upsample_nearest2d_f16", "upsample_nearest2d_f32", "upsample_nearest2d_f64",
 	},
 	"scatter": {
 		"scatter_add_lines_bf16", "scatter_add_lines_f16", "scatter_add_lines_f32", "scatter_add_lines_f64",

@@ -6,8 +6,20 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-var rows = slices.Concat(moveRows(), randomRows(), elementwiseRows(), reduceRows(), softmaxRows(), indexRows(), matmulRows(), optimRows(),
-	normRows(), gatherRows())
+var rows = slices.Concat(
+	moveRows(),
+	randomRows(),
+	elementwiseRows(),
+	reduceRows(),
+	softmaxRows(),
+	indexRows(),
+	gatherRows(),
+	normRows(),
+	matmulRows(),
+	convRows(),
+	planeRows(),
+	optimRows(),
+)
 
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that
 // does not stand here does not exist.

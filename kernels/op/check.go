@@ -63,7 +63,7 @@ func checkViews(c *Call) error {
 // checkTypes compares number and types of the views with the letters of the spec.
 func checkTypes(c *Call, s *spec) error {
 	in, out := s.in, s.out
-	if (s.rule == matMul || s.rule == matMulAct) && c.F[1] == 0 && len(c.In) == 2 {
+	if product := s.rule == matMul || s.rule == matMulAct; len(c.In) == 2 && (product && c.F[1] == 0 || s.biased()) {
 		in = in[:2]
 	}
 	if s.rule == matMulAct && len(c.Out) == 2 {
@@ -82,7 +82,7 @@ func checkTypes(c *Call, s *spec) error {
 		}
 	}
 	for i := range c.In {
-		if want := letterType(in[i], key); want != c.In[i].DType {
+		if want := letterType(in[i], key); want != c.In[i].DType && in[i] != 'x' {
 			return Errorf(c.Op, ErrCall, "input %d is %s, want %s", i, c.In[i].DType, want)
 		}
 	}

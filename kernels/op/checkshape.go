@@ -41,6 +41,12 @@ func checkShapes(c *Call, s *spec) error {
 		return checkGather(c, &c.In[0], &c.Out[0])
 	case single:
 		return checkSingle(c)
+	case conv2d, conv2dGradInput, conv2dGradWeight:
+		return checkConv(c)
+	case pool:
+		return checkPool(c)
+	case sample:
+		return checkSample(c)
 	}
 	return nil
 }

@@ -44,11 +44,16 @@ const (
 	gather
 	scatter
 	norm
+	conv2d
+	conv2dGradInput
+	conv2dGradWeight
+	pool   // one view is the image, the other the windows' results
+	sample // likewise
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
-// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, m the type of its statistics, x any type, and *
-// groups of the key type.
+// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, m the type of its statistics, x any type (or one that
+// the rule checks), and * groups of the key type.
 type spec struct {
 	name    string
 	out, in string
@@ -136,6 +141,20 @@ var specs = [Count]spec{
 	NLL:            {"nll_loss", "k", "ki", floats, nll},
 	NLLGrad:        {"nll_loss_backward", "k", "ki", floats, nllGrad},
 
+	Conv2D:           {"conv2d", "k", "kkk", floats, conv2d},
+	Conv2DGradInput:  {"conv2d_backward_input", "k", "kkk", floats, conv2dGradInput},
+	Conv2DGradWeight: {"conv2d_backward_weight", "k", "kk", floats, conv2dGradWeight},
+
+	MaxPool2D:     {"max_pool2d", "kx", "k", floats, pool},
+	MaxPool2DGrad: {"max_pool2d_backward", "k", "kx", floats, pool},
+	AvgPool2D:     {"avg_pool2d", "k", "k", floats, pool},
+	AvgPool2DGrad: {"avg_pool2d_backward", "k", "k", floats, pool},
+
+	UpsampleNearest2D:      {"upsample_nearest2d", "k", "k", floats, sample},
+	UpsampleNearest2DGrad:  {"upsample_nearest2d_backward", "k", "k", floats, sample},
+	UpsampleBilinear2D:     {"upsample_bilinear2d", "k", "k", floats, sample},
+	UpsampleBilinear2DGrad: {"upsample_bilinear2d_backward", "k", "k", floats, sample},
+
 	IndexSelect: {"index_select", "k", "ki", anything, indexSelect},
 	IndexAdd:    {"index_add", "k", "ki", floats, indexAdd},
 
@@ -170,6 +189,8 @@ func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
 // third input is optional, as are that and the second output of MatMulAct (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
+// Arity is the number of output and input views. variable is set where the number of views depends on the call: the
+// third input of MatMul and of convolutions is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
 // 0).
 // third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups, and
 // normalisations optional views (out and in are 0).
@@ -181,7 +202,7 @@ func (id ID) Arity() (out, in int, variable bool) {
 	if s.out == "*" || s.rule == norm {
 		return 0, 0, true
 	}
-	return len(s.out), len(s.in), s.rule == matMul
+	return len(s.out), len(s.in), s.rule == matMul || s.biased()
 }
 
 // Types lists the types of the key view for which the specification asks for a kernel.
@@ -220,5 +241,8 @@ func (c *Call) Key() dtype.DType {
 	}
 	return views[0].DType
 }
+
+// biased reports whether the last input is a bias, which may be left out.
+func (s *spec) biased() bool { return s.rule == conv2d || s.rule == conv2dGradInput }
 
 func (s *spec) keyIsOut() bool { return strings.HasPrefix(s.out, "k") || s.out == "*" }

@@ -142,6 +142,57 @@ const (
 	// with the ignore index are 0.
 	NLLGrad
 
+	// ---- convolutions; images are [N, C, H, W], kernels [O, C/groups, KH, KW], all of one float type. I = stride, padding and
+	// dilation, each of rows and then of columns, then groups. The padding is what lies above and left of the image; how
+	// much is below and right of it follows from the shapes. What lies outside of the image counts as 0. Views may have any
+	// strides; dst overlaps no input. See convolution.go. ------------------------------------------------------------------
+
+	// Conv2D: dst[n, o, y, x] = c[o] + sum over i, u, v of a[n, i0+i, y*stride-padding+u*dilation, likewise x] * b[o, i, u, v],
+	// where i0 is the first channel of o's group. The bias c, [O], may be left out.
+	Conv2D
+	// Conv2DGradInput is the transposed convolution: dst [N, C, H, W] from a [N, O, OH, OW], the gradient of Conv2D's result,
+	// and the kernel b: each element of dst is the sum of a[n, o, y, x]*b[o, i, u, v] over all that Conv2D multiplies it
+	// with. The bias c, [C], is added to each channel; it may be left out.
+	Conv2DGradInput
+	// Conv2DGradWeight: dst [O, C/groups, KH, KW] from a [N, O, OH, OW], the gradient of Conv2D's result, and its input b
+	// [N, C, H, W]: the sum of a[n, o, y, x] * b[n, i, ...] over all places where Conv2D multiplies with that element of the
+	// kernel.
+	Conv2DGradWeight
+
+	// ---- pooling; images are [N, C, H, W], results [N, C, OH, OW], of one float type. I = size of the window, stride and
+	// padding, each of rows and then of columns; then as each says. Window y covers rows y*stride-padding+u*dilation for u
+	// below the size; a size of 0 (of rows) stands for adaptive windows: y covers rows floor(y*H/OH) to
+	// ceil((y+1)*H/OH)-1. What lies outside of the image is no part of a window. -------------------------------------------
+
+	// MaxPool2D: Out = dst, and which element of its window each came from: the number u*KW+v (of adaptive windows, u*width+v),
+	// Uint8 or Int32, whichever can hold it. I[6], I[7] = dilation. NaN wins, else the first of equal values; a window without
+	// elements gives -Inf and number 0.
+	MaxPool2D
+	// MaxPool2DGrad: dst [N, C, H, W] from a [N, C, OH, OW], the gradient of MaxPool2D's result, and its numbers b: the sum of
+	// those elements of a that came from there. I as MaxPool2D.
+	MaxPool2DGrad
+	// AvgPool2D: dst = sum of the window / divisor, where the divisor is I[7] if that is not 0; else the number of elements
+	// of the window within the image or, if I[6] is not 0, within the image and its padding (which is then as wide below and
+	// right). A window without elements gives 0. Adaptive windows have no padding.
+	AvgPool2D
+	// AvgPool2DGrad: dst [N, C, H, W] from a [N, C, OH, OW]: the sum of a/divisor of the windows of each element. I as AvgPool2D.
+	AvgPool2DGrad
+
+	// ---- resampling; images are [N, C, H, W], results [N, C, OH, OW], of one float type. F[0], F[1] = the distance of
+	// neighbouring results in rows and columns of the image. Places are computed in the type of computation. --------------
+
+	// UpsampleNearest2D: dst[.., y, x] = a[.., min(floor(y*F[0]), H-1), likewise x], with the products rounded to float32 for
+	// all types, as PyTorch does.
+	UpsampleNearest2D
+	// UpsampleNearest2DGrad: dst [N, C, H, W] from a [N, C, OH, OW]: the sum of those elements of a that took from there.
+	UpsampleNearest2DGrad
+	// UpsampleBilinear2D: dst is interpolated between the four elements of a around row y*F[0] if I[0] is not 0 (corners
+	// aligned), else max((y+0.5)*F[0]-0.5, 0), and likewise columns; beyond the last row or column it is that one.
+	UpsampleBilinear2D
+	// UpsampleBilinear2DGrad: dst [N, C, H, W] from a [N, C, OH, OW]: the sum of a times the weight with which UpsampleBilinear2D
+	// took from there. I as UpsampleBilinear2D.
+	UpsampleBilinear2DGrad
+
 	// ---- indexing ---------------------------------------------------------------------------------------------------
 
 	// IndexSelect: dst takes rows of a along dimension I[0] given by b (one dimension, Int64): dst[.., i, ..] = a[.., b[i], ..].

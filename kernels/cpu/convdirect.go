@@ -1,0 +1,287 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Convolutions whose groups have next to no channels, as depthwise ones: a product would be all packing. Results are computed
+// line by line, from lines of the image that are kept as long as the next results need them.
+
+// isDirect reports whether directConv is the way to compute a convolution. It looks at shapes alone.
+func isDirect(id op.ID, v *op.Convolution) bool {
+	const few = 4
+	rows, channels := v.Outputs, v.Channels
+	if id == op.Conv2DGradInput {
+		rows, channels = channels, rows
+	}
+	if id == op.Conv2DGradWeight {
+		return v.Groups > 1 && channels == 1 && rows <= few
+	}
+	return rows == 1 || v.Groups > 1 && channels == 1 && rows <= few
+}
+
+// directConv is one convolution in work. It is a job over lines of the result, or, for the gradient of the kernel, over groups.
+type directConv[T float] struct {
+	lane     lane[T]
+	few      *fewKernels[T]
+	conv     *op.Convolution
+	id       op.ID
+	bias     []T
+	axes     [2]op.Axis
+	from, to *op.View // image and result, in the sense of op.Axis
+	rows     int      // results of one group
+	channels int      // of the image, in one group
+	lines    sync.Pool
+}
+
+// direct computes a call without a product.
+func (j *convCall[T]) direct(pool *sync.Pool) {
+	d := pool.Get().(*directConv[T])
+	defer pool.Put(d)
+	v := &j.conv
+	d.conv, d.id, d.bias = v, j.call.Op, j.bias
+	switch j.call.Op {
+	case op.Conv2D:
+		d.axes = [2]op.Axis{v.Forward(0), v.Forward(1)}
+		d.from, d.to, d.rows, d.channels = v.Image, v.Result, v.Outputs, v.Channels
+		d.split()
+	case op.Conv2DGradInput:
+		d.from, d.to, d.rows, d.channels = v.Result, v.Image, v.Channels, v.Outputs
+		for y := range v.Stride[0] {
+			for x := range v.Stride[1] {
+				d.axes = [2]op.Axis{v.Backward(0, y), v.Backward(1, x)}
+				d.split()
+			}
+		}
+	default:
+		d.axes = [2]op.Axis{v.Forward(0), v.Forward(1)}
+		d.from, d.to, d.rows, d.channels = v.Image, v.Result, v.Outputs, v.Channels
+		work := d.from.Shape[0] * d.axes[0].Size * d.axes[1].Size * v.Kernel.Shape[2] * v.Kernel.Shape[3]
+		split(v.Groups, max(1, elementGrain/max(1, work)), (*directWeightJob[T])(d))
+	}
+	d.conv, d.from, d.to, d.bias = nil, nil, nil, nil
+}
+
+func (d *directConv[T]) split() {
+	h, w := &d.axes[0], &d.axes[1]
+	n := d.from.Shape[0] * d.conv.Groups * h.Size
+	work := w.Size * d.rows * max(1, d.channels*h.Taps*w.Taps)
+	split(n, max(1, 4*elementGrain/max(1, work)), d)
+}
+
+// window is the lines of an image that one result needs, each as the results of a line meet it: the columns that lie AtStep
+// apart side by side, beginning with First, from the leftmost that a tap reads to the rightmost.
+type window[T float] struct {
+	patch[T]
+	first, count int // the leftmost column, and the number of columns that lie AtStep apart
+	span         int // lines of a channel
+	channels     int
+	held         []int // row that is held, by channel and row modulo span, or nothing
+	data         []T
+	plane        [2]int // image and first channel of what is held
+	acc          []T    // a line of results
+	taps         []T    // the kernel's elements of one group, by result, channel and tap
+	group        int    // whose elements these are
+	sums         []float64
+
+	// the terms of a result that are added together, or products of lines
+	factors [fewGroup]T
+	terms   [fewGroup][]T
+	dots    [fewGroup]T
+}
+
+const nothing = -1 << 62
+
+// window takes the memory for one worker.
+func (d *directConv[T]) window() *window[T] {
+	w, _ := d.lines.Get().(*window[T])
+	if w == nil {
+		w = new(window[T])
+	}
+	w.patch = patch[T]{
+		lane: d.lane, image: d.from.Strides[0], channel: d.from.Strides[1], row: d.from.Strides[2], column: d.from.Strides[3],
+		ptr: d.from.Ptr, rows: d.from.Shape[2], columns: d.from.Shape[3], axis: d.axes,
+	}
+	x := &w.axis[1]
+	reach := max(0, x.Taps-1) * x.AtTap
+	w.first = x.At0 + min(0, reach)
+	w.count = (max(reach, -reach)+(x.Size-1)*x.AtStep)/x.AtStep + 1
+	reach = max(0, w.axis[0].Taps-1) * w.axis[0].AtTap
+	w.span, w.channels = max(reach, -reach)+1, d.channels
+	w.held = sized(w.held, w.span*d.channels)
+	w.data = sized(w.data, len(w.held)*x.AtStep*w.count)
+	w.acc = sized(w.acc, max(x.Size, d.to.Shape[3]))
+	w.plane, w.group = [2]int{nothing, nothing}, nothing
+	return w
+}
+
+// line is row y of a channel of an image.
+func (w *window[T]) line(image, channel, first, y int) []T {
+	if p := [2]int{image, first}; p != w.plane {
+		w.plane = p
+		fillSlice(w.held, nothing)
+	}
+	at := channel*w.span + (y%w.span+w.span)%w.span
+	step := w.axis[1].AtStep
+	line := w.data[at*step*w.count:][:step*w.count]
+	if w.held[at] != y {
+		w.held[at] = y
+		plane := image*w.image + (first+channel)*w.channel
+		for phase := range step {
+			w.patch.line(line[phase*w.count:][:w.count], plane, y, w.first+phase)
+		}
+	}
+	return line
+}
+
+// tap is what tap v of a line meets.
+func (w *window[T]) tap(line []T, v int) []T {
+	x := &w.axis[1]
+	at := x.At0 + v*x.AtTap - w.first
+	return line[at%x.AtStep*w.count+at/x.AtStep:][:x.Size]
+}
+
+func (d *directConv[T]) run(lo, hi int) {
+	w := d.window()
+	defer d.lines.Put(w)
+	h := &d.axes[0]
+	for ; lo < hi; lo++ {
+		i, plane := lo%h.Size, lo/h.Size
+		n, group := plane/d.conv.Groups, plane%d.conv.Groups
+		for r := range d.rows {
+			d.result(w, n, group, r, i)
+		}
+	}
+}
+
+// result computes line i of result r of a group.
+func (d *directConv[T]) result(w *window[T], n, group, r, i int) {
+	h, x, s := &d.axes[0], &d.axes[1], &d.to.Strides
+	to := group*d.rows + r
+	p := offset(d.to.Ptr, n*s[0]+to*s[1]+(h.First+i*h.Step)*s[2]+x.First*s[3], d.lane.size)
+	acc, step := w.acc[:x.Size], x.Step*s[3]
+	if d.lane.direct && step == 1 {
+		acc = slice[T](p, x.Size)
+	}
+	var start T
+	if d.bias != nil {
+		start = d.bias[to]
+	}
+	fillSlice(acc, start)
+	d.add(w, acc, n, group, r, i)
+	if !d.lane.direct || step != 1 {
+		d.lane.store(p, step, acc)
+	}
+}
+
+// add adds the terms of line i of result r, four at a time.
+func (d *directConv[T]) add(w *window[T], acc []T, n, group, r, i int) {
+	h, x := &d.axes[0], &d.axes[1]
+	elements := w.elements(d, group)[r*d.channels*h.Taps*x.Taps:]
+	waiting := 0
+	for c := range d.channels {
+		for u := range h.Taps {
+			y := h.At0 + u*h.AtTap + i*h.AtStep
+			if y < 0 || y >= w.rows {
+				continue
+			}
+			line := w.line(n, c, group*d.channels, y)
+			for v := range x.Taps {
+				w.terms[waiting], w.factors[waiting] = w.tap(line, v), elements[(c*h.Taps+u)*x.Taps+v]
+				if waiting++; waiting == fewGroup {
+					d.few.axpy4(acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
+					waiting = 0
+				}
+			}
+		}
+	}
+	for k := range waiting {
+		axpy(acc, w.factors[k], w.terms[k])
+	}
+}
+
+// elements are those of a group's kernels that the axes meet: by result, channel and tap.
+func (w *window[T]) elements(d *directConv[T], group int) []T {
+	if w.group == group {
+		return w.taps
+	}
+	h, x, k := &d.axes[0], &d.axes[1], d.conv.Kernel
+	w.group = group
+	w.taps = sized(w.taps, d.rows*d.channels*h.Taps*x.Taps)
+	s, to := k.Strides, w.taps
+	base := group * d.conv.Outputs * s[0]
+	if d.id == op.Conv2DGradInput {
+		s[0], s[1] = s[1], s[0]
+	}
+	for r := range d.rows {
+		for c := range d.channels {
+			for u := range h.Taps {
+				at := base + r*s[0] + c*s[1] + (h.Tap0+u*h.TapStep)*s[2] + x.Tap0*s[3]
+				d.lane.load(to[:x.Taps], offset(k.Ptr, at, d.lane.size), x.TapStep*s[3])
+				to = to[x.Taps:]
+			}
+		}
+	}
+	return w.taps
+}
+
+// directWeightJob computes the gradients of groups' kernels, of one channel each.
+type directWeightJob[T float] directConv[T]
+
+func (j *directWeightJob[T]) run(lo, hi int) {
+	d := (*directConv[T])(j)
+	w := d.window()
+	defer d.lines.Put(w)
+	high, wide := d.axes[0].Taps, d.axes[1].Taps
+	w.sums = sized(w.sums, d.rows*high*wide)
+	sums := w.sums
+	for ; lo < hi; lo++ {
+		clear(sums)
+		for n := range d.from.Shape[0] {
+			for r := range d.rows {
+				for i := range d.axes[0].Size {
+					d.correlate(w, sums[r*high*wide:][:high*wide], n, lo, r, i)
+				}
+			}
+		}
+		s := &d.conv.Kernel.Strides
+		for at, sum := range sums {
+			r, u, v := at/(high*wide), at/wide%high, at%wide
+			w.dots[0] = T(sum)
+			d.lane.store(offset(d.conv.Kernel.Ptr, (lo*d.rows+r)*s[0]+u*s[2]+v*s[3], d.lane.size), 1, w.dots[:1])
+		}
+	}
+}
+
+// correlate adds to the sum of each tap what line i of a gradient gives.
+func (d *directConv[T]) correlate(w *window[T], sums []float64, n, group, r, i int) {
+	h, x, s := &d.axes[0], &d.axes[1], &d.to.Strides
+	p := offset(d.to.Ptr, n*s[0]+(group*d.rows+r)*s[1]+i*s[2], d.lane.size)
+	grad := w.acc[:x.Size]
+	if d.lane.direct && s[3] == 1 {
+		grad = slice[T](p, x.Size)
+	} else {
+		d.lane.load(grad, p, s[3])
+	}
+	for u := range h.Taps {
+		y := h.At0 + u*h.AtTap + i*h.AtStep
+		if y < 0 || y >= w.rows {
+			continue
+		}
+		line := w.line(n, 0, group, y)
+		for v := 0; v < x.Taps; {
+			count := 1
+			if x.AtStep == 1 { // the next taps are AtTap further on in the same line
+				count = min(fewGroup, x.Taps-v)
+			}
+			at := x.At0 + v*x.AtTap - w.first
+			d.few.dots(&w.dots, count, line[at%x.AtStep*w.count+at/x.AtStep:], x.AtTap, grad)
+			for k := range count {
+				sums[u*x.Taps+v+k] += float64(w.dots[k])
+			}
+			v += count
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package cpu
+
+// Packing for convolutions: panels as those of pack.go, of the kernel, of the image, and of the gradient.
+
+// convPackJob packs panels: those of the left operand, then those of the right one.
+type convPackJob[T float] convGemm[T]
+
+func (j *convPackJob[T]) run(lo, hi int) {
+	g := (*convGemm[T])(j)
+	left := panels(g.bm, g.kernel.mr)
+	s := takeScratch()
+	defer scratches.Put(s)
+	for ; lo < hi; lo++ {
+		switch {
+		case lo < left && g.overPlaces:
+			width := g.kernel.mr
+			g.packLines(g.packedA[lo*width*g.bk:][:width*g.bk], &g.gradient, g.i+lo*width, min(width, g.bm-lo*width), width, s)
+		case lo < left:
+			g.packKernel(lo, s)
+		case g.overPlaces:
+			i, width := lo-left, g.kernel.nr
+			g.packLines(g.packedB[i*width*g.bk:][:width*g.bk], &g.image, g.j+i*width, min(width, g.bn-i*width), width, s)
+		default:
+			g.packPlaces(lo - left)
+		}
+	}
+}
+
+// packKernel packs panel i of the kernel.
+func (g *convGemm[T]) packKernel(i int, s *scratch) {
+	width, k, size := g.kernel.mr, &g.kernels, g.lane.size
+	panel := g.packedA[i*width*g.bk:][:width*g.bk]
+	first := g.i + i*width
+	n := min(width, g.m-first)
+	high, wide := g.image.axis[0].Taps, g.image.axis[1].Taps
+	if (wide == 1 || k.across == 1) && (high == 1 || k.down == wide*k.across) && k.channel == high*wide {
+		a := matrix{offset(k.ptr, first*k.row+g.l, size), k.row, 1}
+		if g.lane.direct {
+			packRows(panel, a, n, width, g.bk, size, g.all.pack)
+		} else {
+			packConverted(&g.lane, panel, a, n, width, g.bk, s)
+		}
+	} else {
+		channel, u, v := g.tap(g.l)
+		for x := range g.bk {
+			from := offset(k.ptr, first*k.row+channel*k.channel+u*k.down+v*k.across, size)
+			g.lane.load(panel[x*width:][:n], from, k.row)
+			channel, u, v = g.nextTap(channel, u, v)
+		}
+	}
+	for x := 0; n < width && x < g.bk; x++ {
+		clear(panel[x*width+n : (x+1)*width])
+	}
+}
+
+// tap is (channel, tap) number k: a step of the sum, or a column of the result.
+func (g *convGemm[T]) tap(k int) (channel, u, v int) {
+	high, wide := g.image.axis[0].Taps, g.image.axis[1].Taps
+	return k / (high * wide), k / wide % high, k % wide
+}
+
+func (g *convGemm[T]) nextTap(channel, u, v int) (c, y, x int) {
+	if v++; v < g.image.axis[1].Taps {
+		return channel, u, v
+	}
+	if u++; u < g.image.axis[0].Taps {
+		return channel, u, 0
+	}
+	return channel + 1, 0, 0
+}
+
+// packPlaces packs panel i of the image, whose columns are places: the places of one tap lie side by side.
+func (g *convGemm[T]) packPlaces(i int) {
+	width := g.kernel.nr
+	panel := g.packedB[i*width*g.bk:][:width*g.bk]
+	n := min(width, g.bn-i*width)
+	at := g.image.grid.at(g.j + i*width)
+	channel, u, v := g.tap(g.l)
+	for len(panel) > 0 {
+		g.image.read(panel[:n], channel, u, v, at)
+		clear(panel[n:width])
+		panel = panel[width:]
+		channel, u, v = g.nextTap(channel, u, v)
+	}
+}
+
+// packLines packs a panel whose steps are places: n lines from first on, each of a channel and tap. Four lines at a time are
+// read, and put side by side.
+func (g *convGemm[T]) packLines(panel []T, from *patch[T], first, n, width int, s *scratch) {
+	at := from.grid.at(g.l)
+	channel, u, v := first, 0, 0
+	if from == &g.image {
+		channel, u, v = g.tap(first)
+	}
+	const four = 4
+	lines := laneBuffer[T](s, 0, four*blockK)
+	for i := 0; i < n; i += four {
+		count := min(four, n-i)
+		for r := range count {
+			from.read(lines[r*blockK:][:g.bk], channel, u, v, at)
+			if from == &g.image {
+				channel, u, v = g.nextTap(channel, u, v)
+			} else {
+				channel++
+			}
+		}
+		steps := 0
+		if count == four && g.all.pack != nil {
+			if steps = g.bk &^ 3; steps > 0 {
+				g.all.pack(steps, &panel[i], width, &lines[0], blockK)
+			}
+		}
+		for r := range count {
+			if steps < g.bk {
+				placeRow(panel[steps*width+i+r:], lines[r*blockK+steps:][:g.bk-steps], width)
+			}
+		}
+	}
+	for x := 0; n < width && x < g.bk; x++ {
+		clear(panel[x*width+n : (x+1)*width])
+	}
+}

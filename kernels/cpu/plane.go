@@ -1,0 +1,152 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// Operations on images plane by plane: pooling (pool.go) and resampling (sample.go). A plane is the rows and columns of one
+// channel of one image. A kernel sees planes as contiguous slices.
+
+// planeKernel computes dst from src. numbers are those of MaxPool2D, one for each result; other operations have none.
+type planeKernel[T float] func(j *planeJob[T], dst, src []T, numbers []int32)
+
+// planeJob is one call in work. It is a job over planes.
+type planeJob[T float] struct {
+	lane          lane[T]
+	f             planeKernel[T]
+	prepare       func(j *planeJob[T])
+	call          *op.Call
+	image, result [2]int // rows and columns of the larger and of the smaller side, in the sense of the forward operation
+	from, to      *op.View
+	numbers       *op.View
+
+	windows [2][]window1   // of pooling, for each result along a dimension
+	sources [2][]source[T] // of resampling
+	memory  sync.Pool
+}
+
+// planeMemory is what a worker needs for planes that are strided or converted.
+type planeMemory[T float] struct {
+	from, to []T
+	numbers  []int32
+}
+
+// planewise makes the Func of an operation on planes. prepare computes what is the same for all planes; backward says that the
+// output is the image.
+func planewise[T float](l lane[T], backward bool, prepare func(j *planeJob[T]), f planeKernel[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &planeJob[T]{lane: l, f: f, prepare: prepare} }}
+	return func(c *op.Call) error {
+		if c.Out[0].Len() == 0 {
+			return nil
+		}
+		j := pool.Get().(*planeJob[T])
+		j.call, j.from, j.to, j.numbers = c, &c.In[0], &c.Out[0], nil
+		image, result := j.from, j.to
+		if backward {
+			image, result = result, image
+		}
+		switch c.Op {
+		case op.MaxPool2D:
+			j.numbers = &c.Out[1]
+		case op.MaxPool2DGrad:
+			j.numbers = &c.In[1]
+		}
+		j.image, j.result = [2]int(image.Shape[2:4]), [2]int(result.Shape[2:4])
+		prepare(j)
+		n := j.to.Shape[0] * j.to.Shape[1]
+		split(n, max(1, elementGrain*n/max(c.Out[0].Len(), c.In[0].Len())), j)
+		j.call, j.from, j.to, j.numbers = nil, nil, nil, nil
+		pool.Put(j)
+		return nil
+	}
+}
+
+func (j *planeJob[T]) run(lo, hi int) {
+	m, _ := j.memory.Get().(*planeMemory[T])
+	if m == nil {
+		m = new(planeMemory[T])
+	}
+	defer j.memory.Put(m)
+	channels := j.to.Shape[1]
+	for ; lo < hi; lo++ {
+		n, c := lo/channels, lo%channels
+		src, ok := j.plane(j.from, n, c, &m.from)
+		if !ok {
+			j.move(j.from, n, c, src, j.lane.load)
+		}
+		numbers := j.numbersOf(n, c, m)
+		dst, ok := j.plane(j.to, n, c, &m.to)
+		j.f(j, dst, src, numbers)
+		if !ok {
+			j.move(j.to, n, c, dst, func(row []T, p device.Ptr, stride int) { j.lane.store(p, stride, row) })
+		}
+		if j.call.Op == op.MaxPool2D {
+			j.keepNumbers(n, c, numbers)
+		}
+	}
+}
+
+// plane is a plane of a view, or memory for it, which ok tells.
+func (j *planeJob[T]) plane(v *op.View, n, c int, buf *[]T) (plane []T, ok bool) {
+	size := v.Shape[2] * v.Shape[3]
+	if j.lane.direct && (v.Strides[3] == 1 || v.Shape[3] == 1) && (v.Strides[2] == v.Shape[3] || v.Shape[2] == 1) {
+		return slice[T](offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1], j.lane.size), size), true
+	}
+	*buf = sized(*buf, size)
+	return *buf, false
+}
+
+// move calls f for the rows of a plane.
+func (j *planeJob[T]) move(v *op.View, n, c int, plane []T, f func(row []T, p device.Ptr, stride int)) {
+	for y := range v.Shape[2] {
+		p := offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1]+y*v.Strides[2], j.lane.size)
+		f(plane[y*v.Shape[3]:][:v.Shape[3]], p, v.Strides[3])
+	}
+}
+
+// numbersOf is a plane of numbers: read, or memory for those that will be written.
+func (j *planeJob[T]) numbersOf(n, c int, m *planeMemory[T]) []int32 {
+	v := j.numbers
+	if v == nil {
+		return nil
+	}
+	m.numbers = sized(m.numbers, v.Shape[2]*v.Shape[3])
+	if j.call.Op == op.MaxPool2DGrad {
+		eachNumber(v, n, c, func(i int, p device.Ptr) {
+			if v.DType == dtype.Uint8 {
+				m.numbers[i] = int32(slice[uint8](p, 1)[0])
+			} else {
+				m.numbers[i] = slice[int32](p, 1)[0]
+			}
+		})
+	}
+	return m.numbers
+}
+
+func (j *planeJob[T]) keepNumbers(n, c int, numbers []int32) {
+	v := j.numbers
+	eachNumber(v, n, c, func(i int, p device.Ptr) {
+		if v.DType == dtype.Uint8 {
+			slice[uint8](p, 1)[0] = uint8(numbers[i])
+		} else {
+			slice[int32](p, 1)[0] = numbers[i]
+		}
+	})
+}
+
+// eachNumber calls f with the place and the address of each number of a plane.
+func eachNumber(v *op.View, n, c int, f func(i int, p device.Ptr)) {
+	i, size := 0, v.DType.Size()
+	for y := range v.Shape[2] {
+		p := offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1]+y*v.Strides[2], size)
+		for range v.Shape[3] {
+			f(i, p)
+			i++
+			p = offset(p, v.Strides[3], size)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Pooling. Gradients are added window by window: a plane belongs to one worker, so the order of additions is fixed.
+
+// window1 is the part of a window along one dimension: count elements from first on, step apart, and before them skipped ones
+// that lie outside of the image. size is the number of elements with those outside, and padded that without what lies
+// beyond the padding.
+type window1 struct{ first, count, step, skipped, size, padded int }
+
+// poolRows are the rows of pooling.
+func poolRows() []op.Row {
+	rows := func(id op.ID, backward bool, f planeKernel[float32], g planeKernel[float64]) op.Row {
+		return row(id, floats(
+			func(l lane[float32]) op.Func { return planewise(l, backward, prepareWindows[float32], f) },
+			func(l lane[float64]) op.Func { return planewise(l, backward, prepareWindows[float64], g) }))
+	}
+	return []op.Row{
+		rows(op.MaxPool2D, false, maxPool[float32], maxPool[float64]),
+		rows(op.MaxPool2DGrad, true, maxPoolGrad[float32], maxPoolGrad[float64]),
+		rows(op.AvgPool2D, false, avgPool[float32], avgPool[float64]),
+		rows(op.AvgPool2DGrad, true, avgPoolGrad[float32], avgPoolGrad[float64]),
+	}
+}
+
+// prepareWindows computes the windows of both dimensions.
+func prepareWindows[T float](j *planeJob[T]) {
+	for d := range 2 {
+		j.windows[d] = sized(j.windows[d], j.result[d])
+		for i := range j.windows[d] {
+			if j.call.I[0] == 0 {
+				j.windows[d][i] = adaptiveWindow(i, j.image[d], j.result[d])
+				continue
+			}
+			dilation := 1
+			if j.call.Op == op.MaxPool2D || j.call.Op == op.MaxPool2DGrad {
+				dilation = int(j.call.I[6+d])
+			}
+			j.windows[d][i] = slidingWindow(i, j.image[d], int(j.call.I[d]), int(j.call.I[2+d]), int(j.call.I[4+d]), dilation)
+		}
+	}
+}
+
+func adaptiveWindow(i, size, results int) window1 {
+	first := i * size / results
+	n := ((i+1)*size+results-1)/results - first
+	return window1{first: first, count: n, step: 1, size: n, padded: n}
+}
+
+func slidingWindow(i, image, size, stride, padding, dilation int) window1 {
+	w := window1{first: i*stride - padding, step: dilation, size: size}
+	w.padded = min(size, image+padding-w.first)
+	if w.first < 0 {
+		w.skipped = min(size, (-w.first+dilation-1)/dilation)
+		w.first += w.skipped * dilation
+	}
+	if w.first < image {
+		w.count = min(size-w.skipped, (image-1-w.first)/dilation+1)
+	}
+	return w
+}
+
+func maxPool[T float](j *planeJob[T], dst, src []T, numbers []int32) {
+	columns, at := j.image[1], 0
+	for y := range j.windows[0] {
+		h := &j.windows[0][y]
+		for x := range j.windows[1] {
+			w := &j.windows[1][x]
+			most, number := T(math.Inf(-1)), 0
+			for u := range h.count {
+				line := src[(h.first+u*h.step)*columns:][:columns]
+				c := w.first
+				for v := range w.count {
+					if value := line[c]; value > most || value != value || u == 0 && v == 0 {
+						most, number = value, (h.skipped+u)*w.size+w.skipped+v
+					}
+					c += w.step
+				}
+			}
+			dst[at], numbers[at] = most, int32(number)
+			at++
+		}
+	}
+}
+
+func maxPoolGrad[T float](j *planeJob[T], dst, src []T, numbers []int32) {
+	clear(dst)
+	columns, at := j.image[1], 0
+	for y := range j.windows[0] {
+		h := &j.windows[0][y]
+		for x := range j.windows[1] {
+			w := &j.windows[1][x]
+			number := int(numbers[at])
+			if u, v := number/w.size-h.skipped, number%w.size-w.skipped; u >= 0 && u < h.count && v >= 0 && v < w.count {
+				dst[(h.first+u*h.step)*columns+w.first+v*w.step] += src[at]
+			}
+			at++
+		}
+	}
+}
+
+// divisor is what the sum of a window is divided by.
+func (j *planeJob[T]) divisor(h, w *window1) float64 {
+	switch {
+	case j.call.I[0] == 0:
+	case j.call.I[7] != 0:
+		return float64(j.call.I[7])
+	case j.call.I[6] != 0:
+		return float64(h.padded * w.padded)
+	}
+	return float64(h.count * w.count)
+}
+
+func avgPool[T float](j *planeJob[T], dst, src []T, _ []int32) {
+	columns, at := j.image[1], 0
+	for y := range j.windows[0] {
+		h := &j.windows[0][y]
+		for x := range j.windows[1] {
+			w := &j.windows[1][x]
+			var sum float64
+			for u := range h.count {
+				for _, v := range src[(h.first+u)*columns+w.first:][:w.count] {
+					sum += float64(v)
+				}
+			}
+			dst[at] = 0
+			if h.count*w.count > 0 {
+				dst[at] = T(sum / j.divisor(h, w))
+			}
+			at++
+		}
+	}
+}
+
+func avgPoolGrad[T float](j *planeJob[T], dst, src []T, _ []int32) {
+	clear(dst)
+	columns, at := j.image[1], 0
+	for y := range j.windows[0] {
+		h := &j.windows[0][y]
+		for x := range j.windows[1] {
+			w := &j.windows[1][x]
+			if h.count*w.count > 0 {
+				share := T(float64(src[at]) / j.divisor(h, w))
+				for u := range h.count {
+					line := dst[(h.first+u)*columns+w.first:][:w.count]
+					for v := range line {
+						line[v] += share
+					}
+				}
+			}
+			at++
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// Conv2D, Conv2DGradInput and Conv2DGradWeight: from a call to Convs of src/conv.h, one, or one for each phase of a transposed
+// convolution (op.Axis). Nothing is unfolded: the workspace is partial sums alone, of products of few blocks.
+
+// convolution is a product of all groups, with the sides of a Conv in the same order.
+type convolution struct {
+	m, n, k, part, splits, groups int
+	axis                          [2]op.Axis
+	rows, columns                 int
+	a                             [5]int // distances: of groups, rows, and in steps of the sum
+	b                             [5]int // of groups, images, channels, rows and columns
+	d                             [5]int // of groups, rows, and in columns of the product
+	bias                          int
+	biased                        bool
+	dst, left, right, added       device.Ptr
+}
+
+// convKernels are those of one operation and type.
+type convKernels struct {
+	product, tensor, direct, join *kernel // tensor is nil where there are no tensor cores for the type
+}
+
+func convRows() []op.Row {
+	var rows []op.Row
+	for _, id := range []op.ID{op.Conv2D, op.Conv2DGradInput, op.Conv2DGradWeight} {
+		r := typedRow(id, convolve)
+		r.Workspace = convSpace
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// convKernelsOf has the kernels by type, for results and for gradients of kernels.
+var convKernelsOf = func() (all [dtype.Count][2]convKernels) {
+	for _, d := range op.Conv2D.Types() {
+		for i, name := range []string{"", "weight_"} {
+			k := &all[d][i]
+			k.product, k.direct = named("conv", "conv_"+name+suffixes[d]), named("conv", "conv_direct_"+name+suffixes[d])
+			k.join = named("conv", "conv_"+name+"join_"+suffixes[d])
+			if d == dtype.Float16 || d == dtype.BFloat16 {
+				k.tensor = named("conv_tensor", "conv_tensor_"+name+suffixes[d])
+			}
+		}
+	}
+	return all
+}()
+
+// convolve makes the Func of a convolution.
+func convolve(d dtype.DType) op.Func {
+	return func(c *op.Call) error {
+		if c.Out[0].Len() == 0 {
+			return nil
+		}
+		v := op.ConvolutionOf(c)
+		if c.Op == op.Conv2DGradWeight {
+			p := weightProduct(c, &v)
+			return p.launch(c, &convKernelsOf[d][1])
+		}
+		return eachPhase(c, &v, func(p *convolution) error { return p.launch(c, &convKernelsOf[d][0]) })
+	}
+}
+
+// eachPhase calls f for the products of a convolution, or of a transposed one. Those without results are left out.
+func eachPhase(c *op.Call, v *op.Convolution, f func(p *convolution) error) error {
+	if c.Op == op.Conv2D {
+		p := placeProduct(c, v, [2]op.Axis{v.Forward(0), v.Forward(1)})
+		return f(&p)
+	}
+	for y := range v.Stride[0] {
+		for x := range v.Stride[1] {
+			p := placeProduct(c, v, [2]op.Axis{v.Backward(0, y), v.Backward(1, x)})
+			if p.n == 0 {
+				continue
+			}
+			if err := f(&p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// placeProduct is the product whose columns are places.
+func placeProduct(c *op.Call, v *op.Convolution, axis [2]op.Axis) convolution {
+	src, dst, k := v.Image, v.Result, v.Kernel.Strides
+	rows, channels := v.Outputs, v.Channels
+	row, channel := k[0], k[1]
+	if c.Op == op.Conv2DGradInput {
+		src, dst, rows, channels, row, channel = dst, src, channels, rows, channel, row
+	}
+	h, w := &axis[0], &axis[1]
+	s, t, size := src.Strides, dst.Strides, dst.DType.Size()
+	p := convolution{
+		m: rows, n: v.N * h.Size * w.Size, k: channels * h.Taps * w.Taps, groups: v.Groups, axis: axis,
+		rows: src.Shape[2], columns: src.Shape[3],
+		a:   [5]int{v.Outputs * k[0], row, channel, h.TapStep * k[2], w.TapStep * k[3]},
+		b:   [5]int{channels * s[1], s[0], s[1], s[2], s[3]},
+		d:   [5]int{rows * t[1], t[1], t[0], h.Step * t[2], w.Step * t[3]},
+		dst: dst.Ptr + device.Ptr((h.First*t[2]+w.First*t[3])*size), right: src.Ptr,
+		left: v.Kernel.Ptr + device.Ptr((h.Tap0*k[2]+w.Tap0*k[3])*size),
+	}
+	if p.biased = len(c.In) == 3; p.biased {
+		p.bias, p.added = c.In[2].Strides[0], c.In[2].Ptr
+	}
+	p.cut()
+	return p
+}
+
+// weightProduct is the product whose steps are places.
+func weightProduct(c *op.Call, v *op.Convolution) convolution {
+	axis := [2]op.Axis{v.Forward(0), v.Forward(1)}
+	g, s, k := v.Result.Strides, v.Image.Strides, v.Kernel.Strides
+	p := convolution{
+		m: v.Outputs, n: v.Channels * axis[0].Taps * axis[1].Taps, k: v.N * axis[0].Size * axis[1].Size, groups: v.Groups, axis: axis,
+		rows: v.Image.Shape[2], columns: v.Image.Shape[3],
+		a:   [5]int{v.Outputs * g[1], g[1], g[0], g[2], g[3]},
+		b:   [5]int{v.Channels * s[1], s[0], s[1], s[2], s[3]},
+		d:   [5]int{v.Outputs * k[0], k[0], k[1], k[2], k[3]},
+		dst: v.Kernel.Ptr, left: v.Result.Ptr, right: v.Image.Ptr,
+	}
+	p.cut()
+	return p
+}
+
+// few is the number of rows up to which a group of one channel has kernels of its own.
+const few = 4
+
+// channels is the number of channels that a row sums over, or, of a gradient of kernels, that its columns belong to.
+func (p *convolution) channels(weight bool) int {
+	n := p.k
+	if weight {
+		n = p.n
+	}
+	return n / max(1, p.axis[0].Taps*p.axis[1].Taps)
+}
+
+// direct reports whether tiles would be next to empty.
+func (p *convolution) direct(weight bool) bool {
+	return p.groups > 1 && p.m <= few && p.channels(weight) <= few && (!weight || p.channels(true) == 1)
+}
+
+// cut splits the sum of a product that would have few blocks. It depends on sizes alone, so that sums are the same bits on
+// all GPUs. The workspace is then no more than 2*busy tiles.
+func (p *convolution) cut() {
+	const deep = 256 // steps that are worth a block
+	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, tile)
+	p.part, p.splits = max(1, p.k), 1
+	if count < busy && p.k > 2*deep {
+		n := min((busy+count-1)/count, (p.k+deep-1)/deep)
+		p.part = ((p.k+n-1)/n + 31) &^ 31 // whole tiles of steps
+		p.splits = (p.k + p.part - 1) / p.part
+	}
+}
+
+func blocksOf(n, each int) int { return (n + each - 1) / each }
+
+// space is the workspace, in bytes.
+func (p *convolution) space(d dtype.DType) uint64 {
+	if p.splits == 1 || p.n == 0 {
+		return 0
+	}
+	return uint64(p.splits*p.groups*p.m*p.n) * uint64(max(4, d.Size()))
+}
+
+// convSpace is the workspace of a call: that of the phase that needs most.
+func convSpace(c *op.Call) uint64 {
+	if c.Out[0].Len() == 0 {
+		return 0
+	}
+	v, d := op.ConvolutionOf(c), c.Out[0].DType
+	if c.Op == op.Conv2DGradWeight {
+		p := weightProduct(c, &v)
+		return p.space(d)
+	}
+	most := uint64(0)
+	_ = eachPhase(c, &v, func(p *convolution) error { // f does not fail
+		if !p.direct(false) {
+			most = max(most, p.space(d))
+		}
+		return nil
+	})
+	return most
+}
+
+// launch puts the kernels of a product on the call's stream.
+func (p *convolution) launch(c *op.Call, k *convKernels) error {
+	weight := c.Op == op.Conv2DGradWeight
+	if max(p.m*p.groups, p.n, p.k, p.rows, p.columns) >= maxLoop || max(p.m, p.groups) > maxGridZ {
+		return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.groups, p.m, p.k, p.n)
+	}
+	t := takeTask()
+	defer tasks.Put(t)
+	switch {
+	case p.direct(weight) && weight:
+		if err := p.over(t, c, k.direct, device.Dim3{X: uint32(p.n), Y: uint32(p.m)}, false); err != nil {
+			return err
+		}
+	case p.direct(weight):
+		p.splits = 1
+		return p.rowwise(t, c, k.direct)
+	default:
+		f, each := k.product, tile
+		if k.tensor != nil && p.m > tile/4 && p.n > tile/2 && p.k >= 16 {
+			f, each = k.tensor, side
+		}
+		grid := blocks(p.n, each)
+		grid.Y = blocks(p.m, each).X
+		if err := p.over(t, c, f, grid, true); err != nil {
+			return err
+		}
+	}
+	if p.splits == 1 {
+		return nil
+	}
+	p.add(&t.params, 0)
+	t.params.Ptr(p.dst).Ptr(p.added).Ptr(c.Work.Ptr)
+	grid := blocks(p.n, threads)
+	grid.Y, grid.Z = uint32(p.m), uint32(p.groups)
+	return t.launch(c, k.join, grid)
+}
+
+// over launches a kernel for all pairs of group and split.
+func (p *convolution) over(t *task, c *op.Call, f *kernel, grid device.Dim3, takesBias bool) error {
+	count := p.groups * p.splits
+	for first := 0; first < count; first += maxGridZ {
+		p.add(&t.params, first)
+		t.params.Ptr(p.dst).Ptr(p.left).Ptr(p.right)
+		if takesBias {
+			t.params.Ptr(p.added)
+		}
+		t.params.Ptr(c.Work.Ptr)
+		grid.Z = uint32(min(count-first, maxGridZ))
+		if err := t.launch(c, f, grid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowwise launches a kernel of a thread for each result.
+func (p *convolution) rowwise(t *task, c *op.Call, f *kernel) error {
+	count := p.groups * p.m
+	for first := 0; first < count; first += maxGridZ {
+		p.add(&t.params, first)
+		d := divisor(p.m)
+		t.params.Words(pair(d[0], d[1]), uint64(d[2])).Ptr(p.dst).Ptr(p.left).Ptr(p.right).Ptr(p.added)
+		grid := blocks(p.n, threads)
+		grid.Y = uint32(min(count-first, maxGridZ))
+		if err := t.launch(c, f, grid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add appends the Conv, whose launch begins with a pair of group and split.
+func (p *convolution) add(params *device.Params, first int) {
+	var w [33]uint64
+	h, x := &p.axis[0], &p.axis[1]
+	biased := 0
+	if p.biased {
+		biased = 1
+	}
+	halves := [28]int{0: p.m, p.n, p.k, p.part, p.splits, p.groups, first, biased,
+		20: h.At0, h.AtTap, h.AtStep, x.At0, x.AtTap, x.AtStep, p.rows, p.columns}
+	for i, size := range [4]int{x.Size, h.Size, max(1, x.Taps), max(1, h.Taps)} {
+		for j, v := range divisor(max(1, size)) {
+			halves[8+3*i+j] = int(v)
+		}
+	}
+	for i, v := range halves {
+		put32(w[:], i, uint32(v))
+	}
+	at := 14
+	for _, list := range [3][5]int{p.a, p.b, p.d} {
+		for _, v := range list {
+			w[at] = uint64(v)
+			at++
+		}
+	}
+	w[at] = uint64(p.bias)
+	params.Words(w[:at+1]...)
+}

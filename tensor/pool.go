@@ -1,0 +1,320 @@
+package tensor
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Pool are the arguments of pooling. Of Kernel (the size of the window), Stride, Padding and Dilation each is one number for all
+// dimensions, or one for each; of the last three, nil stands for the size of the window, 0 and 1. Padding is at most half a
+// window. With CeilMode the last window may reach over the image and its padding, if it begins inside them.
+type Pool struct {
+	Kernel, Stride, Padding []int
+	CeilMode                bool
+
+	Dilation []int // MaxPool alone
+
+	ExcludePadding  bool // AvgPool alone: divide by the elements of the image in a window (count_include_pad=False)
+	DivisorOverride int  // AvgPool alone: divide by this, if it is not 0
+
+	adaptive []int
+}
+
+// Adaptive are the arguments of adaptive pooling: the size of the result, one number for all dimensions or one for each. Window
+// i of n covers elements floor(i*size/n) to ceil((i+1)*size/n)-1.
+func Adaptive(size ...int) Pool { return Pool{adaptive: append([]int{}, size...)} }
+
+// pooling is pooling of two dimensions: those of one have rows of one element.
+type pooling struct {
+	dims                            int
+	kernel, stride, padding, spread [2]int
+	result                          [2]int
+	adaptive                        bool
+	last                            [2]int64 // I[6] and I[7]
+	most                            int      // elements of the largest window
+}
+
+// resolve checks the arguments for an image.
+func (p Pool) resolve(name string, dims int, image *layout, average bool) (pooling, error) {
+	v := pooling{dims: dims, adaptive: p.adaptive != nil}
+	if p.adaptive != nil {
+		return v, v.adapt(name, p.adaptive, image)
+	}
+	var err error
+	for _, a := range []struct {
+		to             *[2]int
+		what           string
+		list           []int
+		least, missing int
+	}{
+		{&v.kernel, "window", p.Kernel, 1, 1}, {&v.stride, "stride", p.Stride, 1, 1},
+		{&v.padding, "padding", p.Padding, 0, 0}, {&v.spread, "dilation", p.Dilation, 1, 1},
+	} {
+		if *a.to, err = numbersOf(name, a.what, a.list, dims, a.least, a.missing); err != nil {
+			return v, err
+		}
+	}
+	if p.Stride == nil {
+		v.stride = v.kernel
+	}
+	v.last = [2]int64{int64(v.spread[0]), int64(v.spread[1])}
+	if average {
+		v.last = [2]int64{1, int64(p.DivisorOverride)}
+		if p.ExcludePadding {
+			v.last[0] = 0
+		}
+	}
+	switch {
+	case len(p.Kernel) == 0:
+		return v, valueErr(name, "no window")
+	case average && p.Dilation != nil:
+		return v, valueErr(name, "dilation %v: windows of averages have none", p.Dilation)
+	case !average && (p.ExcludePadding || p.DivisorOverride != 0):
+		return v, valueErr(name, "ExcludePadding and DivisorOverride are for averages")
+	}
+	v.most = v.kernel[0] * v.kernel[1]
+	return v, v.slide(name, image, p.CeilMode)
+}
+
+// adapt sets the size of the result of adaptive windows.
+func (v *pooling) adapt(name string, size []int, image *layout) error {
+	var err error
+	if len(size) == 0 {
+		return valueErr(name, "no size")
+	}
+	v.result, err = numbersOf(name, "size", size, v.dims, 0, 1)
+	v.most = 1
+	for d, n := range v.result {
+		if n > 0 {
+			most := image.shape[2+d] / n
+			if image.shape[2+d]%n != 0 {
+				most += 2 // a window may begin and end in the middle of an element's share
+			}
+			v.most *= most
+		}
+	}
+	return err
+}
+
+// slide sets the size of the result of sliding windows.
+func (v *pooling) slide(name string, image *layout, ceil bool) error {
+	for d := range 2 {
+		size, reach := image.shape[2+d], v.spread[d]*(v.kernel[d]-1)+1
+		if 2*v.padding[d] > reach {
+			return valueErr(name, "padding %d is more than half of a window of %d", v.padding[d], reach)
+		}
+		room := size + 2*v.padding[d] - reach
+		if ceil {
+			room += v.stride[d] - 1
+		}
+		if room < 0 {
+			return shapeErr(name, []Shape{image.dims()}, "the window of %d is larger than the padded image", reach)
+		}
+		v.result[d] = room/v.stride[d] + 1
+		if ceil && (v.result[d]-1)*v.stride[d] >= size+v.padding[d] {
+			v.result[d]--
+		}
+	}
+	return nil
+}
+
+// numbers is the type of MaxPool's numbers: the smaller that holds all elements of a window.
+func (v *pooling) numbers() DType {
+	if v.most <= 256 {
+		return Uint8
+	}
+	return Int32
+}
+
+// begin starts the call.
+func (v *pooling) begin(id op.ID, e Exec) *launch {
+	c := begin(id, e)
+	if v.adaptive {
+		return c
+	}
+	for d := range 2 {
+		c.call.I[d], c.call.I[2+d], c.call.I[4+d], c.call.I[6+d] = int64(v.kernel[d]), int64(v.stride[d]), int64(v.padding[d]), v.last[d]
+	}
+	return c
+}
+
+// MaxPool1d is the largest element of each window of t, [N, C, L] or [C, L]; NaN wins. from says for each which element of its
+// window it is, for MaxPoolGrad: as uint8, or as int32 if windows have more than 256 elements. Floating-point types.
+func (t *Tensor) MaxPool1d(p Pool) (out, from *Tensor, err error) {
+	return maxPool("MaxPool1d", 1, t, p)
+}
+
+// MaxPool2d is MaxPool1d for images, [N, C, H, W] or [C, H, W]; from counts through the rows of the window.
+func (t *Tensor) MaxPool2d(p Pool) (out, from *Tensor, err error) {
+	return maxPool("MaxPool2d", 2, t, p)
+}
+
+func maxPool(name string, dims int, t *Tensor, p Pool) (out, from *Tensor, err error) {
+	v, image, err := prepare(name, dims, t, p, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := newLayout(name, t.imageShape(dims, image.shape[1], v.result))
+	if err != nil {
+		return nil, nil, err
+	}
+	if out, err = alloc(name, t.exec, t.dtype, &l); err != nil {
+		return nil, nil, err
+	}
+	if from, err = alloc(name, t.exec, v.numbers(), &l); err != nil {
+		out.Release()
+		return nil, nil, err
+	}
+	if out.Len() == 0 {
+		return out, from, nil
+	}
+	c := v.begin(op.MaxPool2D, t.exec)
+	to, numbers := out.image(dims), from.image(dims)
+	c.out(out, &to)
+	c.out(from, &numbers)
+	c.in(t, &image)
+	if err := c.run(name); err != nil {
+		out.Release()
+		from.Release()
+		return nil, nil, err
+	}
+	return out, from, nil
+}
+
+// prepare checks an image and the arguments.
+func prepare(name string, dims int, t *Tensor, p Pool, average bool) (pooling, layout, error) {
+	if err := sameFloat(name, t); err != nil {
+		return pooling{}, layout{}, err
+	}
+	if err := checkImage(name, dims, t); err != nil {
+		return pooling{}, layout{}, err
+	}
+	image := t.image(dims)
+	v, err := p.resolve(name, dims, &image, average)
+	return v, image, err
+}
+
+// checkImage refuses what is no image of so many dimensions, or an empty one.
+func checkImage(name string, dims int, t *Tensor) error {
+	if n := t.NDim(); n != dims+1 && n != dims+2 {
+		return shapeErr(name, []Shape{t.Shape()}, "images are [N, C, ...] or [C, ...] of %d dimensions", dims)
+	}
+	for _, d := range t.Shape()[t.NDim()-dims-1:] {
+		if d == 0 {
+			return shapeErr(name, []Shape{t.Shape()}, "only the batch may be empty")
+		}
+	}
+	return nil
+}
+
+// AvgPool1d is the average of each window of t, [N, C, L] or [C, L]. Floating-point types.
+func (t *Tensor) AvgPool1d(p Pool) (*Tensor, error) { return avgPool("AvgPool1d", 1, t, p) }
+
+// AvgPool2d is the average of each window of t, [N, C, H, W] or [C, H, W]. Floating-point types.
+func (t *Tensor) AvgPool2d(p Pool) (*Tensor, error) { return avgPool("AvgPool2d", 2, t, p) }
+
+func avgPool(name string, dims int, t *Tensor, p Pool) (*Tensor, error) {
+	v, image, err := prepare(name, dims, t, p, true)
+	if err != nil {
+		return nil, err
+	}
+	return v.run(name, op.AvgPool2D, t.imageShape(dims, image.shape[1], v.result), t, nil)
+}
+
+// run launches an operation on t, and perhaps numbers.
+func (v *pooling) run(name string, id op.ID, shape Shape, t, numbers *Tensor) (*Tensor, error) {
+	l, err := newLayout(name, shape)
+	if err != nil {
+		return nil, err
+	}
+	r, err := alloc(name, t.exec, t.dtype, &l)
+	if err != nil || r.Len() == 0 {
+		return r, err
+	}
+	c := v.begin(id, t.exec)
+	out, in := r.image(v.dims), t.image(v.dims)
+	c.out(r, &out)
+	c.in(t, &in)
+	if numbers != nil {
+		in = numbers.image(v.dims)
+		c.in(numbers, &in)
+	}
+	if err := c.run(name); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// MaxPoolGrad is the gradient of MaxPool1d or MaxPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
+// result and the numbers from that it returned.
+func MaxPoolGrad(grad, from *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
+	const name = "MaxPoolGrad"
+	if err := together(name, grad, from); err != nil {
+		return nil, err
+	}
+	v, err := poolGradient(name, grad, input, dims, p, false)
+	if err != nil {
+		return nil, err
+	}
+	if from.dtype != v.numbers() || !from.Shape().Equal(grad.Shape()) {
+		return nil, dtypeErr(name, "the numbers are not those of MaxPool", grad.dtype, from.dtype)
+	}
+	return v.run(name, op.MaxPool2DGrad, input, grad, from)
+}
+
+// AvgPoolGrad is the gradient of AvgPool1d or AvgPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
+// result.
+func AvgPoolGrad(grad *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
+	const name = "AvgPoolGrad"
+	v, err := poolGradient(name, grad, input, dims, p, true)
+	if err != nil {
+		return nil, err
+	}
+	return v.run(name, op.AvgPool2DGrad, input, grad, nil)
+}
+
+// poolGradient checks the operands of a gradient of pooling.
+func poolGradient(name string, grad *Tensor, input Shape, dims int, p Pool, average bool) (pooling, error) {
+	if err := sameFloat(name, grad); err != nil {
+		return pooling{}, err
+	}
+	l, err := newLayout(name, input)
+	if err != nil {
+		return pooling{}, err
+	}
+	if dims != 1 && dims != 2 {
+		return pooling{}, valueErr(name, "%d dimensions", dims)
+	}
+	t := &Tensor{layout: l}
+	if err := checkImage(name, dims, t); err != nil {
+		return pooling{}, err
+	}
+	image := t.image(dims)
+	v, err := p.resolve(name, dims, &image, average)
+	if err == nil && !grad.Shape().Equal(t.imageShape(dims, image.shape[1], v.result)) {
+		err = shapeErr(name, []Shape{grad.Shape(), input}, "the gradient does not belong to the input")
+	}
+	return v, err
+}
+
+// AdaptiveMaxPool1d is MaxPool1d with windows such that the result has a given size.
+func (t *Tensor) AdaptiveMaxPool1d(size int) (out, from *Tensor, err error) {
+	return maxPool("AdaptiveMaxPool1d", 1, t, Adaptive(size))
+}
+
+// AdaptiveMaxPool2d is MaxPool2d with windows such that the result has a given size: one number, or one for rows and one for
+// columns.
+func (t *Tensor) AdaptiveMaxPool2d(size ...int) (out, from *Tensor, err error) {
+	return maxPool("AdaptiveMaxPool2d", 2, t, Adaptive(size...))
+}
+
+// AdaptiveAvgPool1d is AvgPool1d with windows such that the result has a given size.
+func (t *Tensor) AdaptiveAvgPool1d(size int) (*Tensor, error) {
+	return avgPool("AdaptiveAvgPool1d", 1, t, Adaptive(size))
+}
+
+// AdaptiveAvgPool2d is AvgPool2d with windows such that the result has a given size: one number, or one for rows and one for
+// columns.
+func (t *Tensor) AdaptiveAvgPool2d(size ...int) (*Tensor, error) {
+	return avgPool("AdaptiveAvgPool2d", 2, t, Adaptive(size...))
+}
