@@ -172,6 +172,8 @@ func structuredRows() []op.Row {
 		rowOp(op.LogSoftmaxGrad, logSoftmaxGrad[float32], logSoftmaxGrad[float64]),
 		row(op.NLL, floats(nll[float32], nll[float64])),
 		row(op.NLLGrad, floats(nllGrad[float32], nllGrad[float64])),
+		row(op.Attention, floats(attend[float32], attend[float64])),
+		row(op.AttentionGrad, floats(attendGrad[float32], attendGrad[float64])),
 		{Op: op.IndexSelect, Funcs: bySize(
 			indexSelect[uint8](), indexSelect[uint16](), indexSelect[uint32](), indexSelect[uint64]())},
 		row(op.IndexAdd, floats(indexAdd[float32], indexAdd[float64])),

@@ -20,6 +20,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.MatMul:  m.matMuls,
 		op.Softmax: m.rowOps, op.SoftmaxGrad: m.rowOps, op.LogSoftmax: m.rowOps, op.LogSoftmaxGrad: m.rowOps,
 		op.NLL: m.nlls, op.NLLGrad: m.nlls,
+		op.Attention: m.attentions, op.AttentionGrad: m.attentions,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,
 		op.SGDStep: m.steps, op.AdamStep: m.steps,
 		op.AmpUnscale: m.unscales, op.AmpUpdateScale: m.scaleUpdates,

@@ -1,6 +1,10 @@
 package op
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import (
+	"strings"
+
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
 
 // Check compares a call with the specification of its operation: the number of views, their types, their shapes, and the
 // scalars that shapes depend on. It returns nil or an *Error matching ErrCall. It cannot see whether memory is large
@@ -59,34 +63,51 @@ func checkViews(c *Call) error {
 
 // checkTypes compares number and types of the views with the letters of the spec.
 func checkTypes(c *Call, s *spec) error {
-	in := s.in
+	in, out := optional(s.in, len(c.In)), optional(s.out, len(c.Out))
 	if s.rule == matMul && c.F[1] == 0 && len(c.In) == 2 {
 		in = in[:2]
 	}
-	if len(c.Out) != len(s.out) || len(c.In) != len(in) {
-		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs, want %d and %d", len(c.Out), len(c.In), len(s.out), len(in))
+	if len(c.Out) != len(out) || len(c.In) != len(in) {
+		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs, want %d and %d", len(c.Out), len(c.In), len(out), len(in))
 	}
 	key := c.Key()
 	if !s.types.has(key) {
 		return Errorf(c.Op, ErrCall, "not defined for %s", key)
 	}
 	for i := range c.Out {
-		if want := letterType(s.out[i], key); want != c.Out[i].DType && s.out[i] != 'x' {
+		if want := letterType(out[i], key); want != c.Out[i].DType && out[i] != 'x' {
 			return Errorf(c.Op, ErrCall, "output is %s, want %s", c.Out[i].DType, want)
 		}
 	}
 	for i := range c.In {
-		if want := letterType(in[i], key); want != c.In[i].DType {
+		if want := letterType(in[i], key); want != c.In[i].DType && !(in[i] == 'm' && c.In[i].DType == dtype.Bool) {
 			return Errorf(c.Op, ErrCall, "input %d is %s, want %s", i, c.In[i].DType, want)
 		}
 	}
 	return nil
 }
 
+// optional is the letters for n views: those behind a ? only if there are as many.
+func optional(letters string, n int) string {
+	must, may, _ := strings.Cut(letters, "?")
+	if n > len(must) {
+		return must + may
+	}
+	return must
+}
+
+// arity is the least and the largest number of views that the letters allow.
+func arity(letters string) (least, most int) {
+	must, may, _ := strings.Cut(letters, "?")
+	return len(must), len(must) + len(may)
+}
+
 func letterType(letter byte, key dtype.DType) dtype.DType {
 	switch letter {
-	case 'k':
+	case 'k', 'm':
 		return key
+	case 'c':
+		return ComputeType(key)
 	case 'b':
 		return dtype.Bool
 	case 'i':
@@ -103,6 +124,14 @@ func letterType(letter byte, key dtype.DType) dtype.DType {
 func SumType(d dtype.DType) dtype.DType {
 	if d.IsInteger() || d == dtype.Bool {
 		return dtype.Int64
+	}
+	return d
+}
+
+// ComputeType is the type that elements of the float type d are computed with: Float32 for Float16 and BFloat16, else d.
+func ComputeType(d dtype.DType) dtype.DType {
+	if d == dtype.Float16 || d == dtype.BFloat16 {
+		return dtype.Float32
 	}
 	return d
 }

@@ -34,6 +34,10 @@ const (
 	rows // element-wise shapes, at least one dimension
 	nll
 	nllGrad
+	crossEntropy
+	crossEntropyGrad
+	attention
+	attentionGrad
 	indexSelect
 	indexAdd
 	sgdStep
@@ -43,7 +47,8 @@ const (
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
-// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, x any type, and * groups of the key type.
+// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, c the type that it is computed with, m the key
+// type or Bool, x any type, and * groups of the key type. What stands behind a ? is there or not.
 type spec struct {
 	name    string
 	out, in string
@@ -129,6 +134,12 @@ var specs = [Count]spec{
 	NLL:            {"nll_loss", "k", "ki", floats, nll},
 	NLLGrad:        {"nll_loss_backward", "k", "ki", floats, nllGrad},
 
+	CrossEntropy:     {"cross_entropy", "kcc", "ki?k", floats, crossEntropy},
+	CrossEntropyGrad: {"cross_entropy_backward", "k", "kkic?k", floats, crossEntropyGrad},
+
+	Attention:     {"attention", "kc", "kkk?m", floats, attention},
+	AttentionGrad: {"attention_backward", "kkk?k", "kkkkkc?m", floats, attentionGrad},
+
 	IndexSelect: {"index_select", "k", "ki", anything, indexSelect},
 	IndexAdd:    {"index_add", "k", "ki", floats, indexAdd},
 
@@ -151,8 +162,8 @@ func (id ID) String() string {
 func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
-// third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
-// 0).
+// third input is optional, as are weights of CrossEntropy and masks of Attention (out and in are then the largest numbers),
+// and SGDStep, AdamStep and AmpUnscale take groups (out and in are 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false
@@ -161,7 +172,9 @@ func (id ID) Arity() (out, in int, variable bool) {
 	if s.out == "*" {
 		return 0, 0, true
 	}
-	return len(s.out), len(s.in), s.rule == matMul
+	_, most := arity(s.out)
+	least, all := arity(s.in)
+	return most, all, s.rule == matMul || least < all
 }
 
 // Types lists the types of the key view for which the specification asks for a kernel.
