@@ -3,10 +3,22 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6df76dfbbbc1d754606a9da98ed22d56ea01eeaf393df20f0f497bfa93086e09"
+const inputsHash = "aee6e446f98d21b48e2eded017fafe7fe6b2008e94d9dd2fc701930486e32771"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
+	"attention": {
+		"attention_bf16", "attention_delta_bf16", "attention_delta_f16", "attention_delta_f32", "attention_delta_f64",
+		"attention_f16", "attention_f32", "attention_f64", "attention_keys_bf16", "attention_keys_f16", "attention_keys_f32",
+		"attention_keys_f64", "attention_queries_bf16", "attention_queries_f16", "attention_queries_f32",
+		"attention_queries_f64", "attention_values_bf16", "attention_values_f16", "attention_values_f32", "attention_values_f64",
+	},
+	"attention_tensor": {
+		"attention_128_bf16", "attention_128_f16", "attention_64_bf16", "attention_64_f16", "attention_keys_128_bf16",
+		"attention_keys_128_f16", "attention_keys_64_bf16", "attention_keys_64_f16", "attention_queries_128_bf16",
+		"attention_queries_128_f16", "attention_queries_64_bf16", "attention_queries_64_f16", "attention_values_128_bf16",
+		"attention_values_128_f16", "attention_values_64_bf16", "attention_values_64_f16",
+	},
 	"cast_float": {
 		"cast_bf16_b8_s", "cast_bf16_b8_v", "cast_bf16_bf16_s", "cast_bf16_bf16_v", "cast_bf16_f16_s", "cast_bf16_f16_v",
 		"cast_bf16_f32_s", "cast_bf16_f32_v", "cast_bf16_f64_s", "cast_bf16_f64_v", "cast_bf16_i32_s", "cast_bf16_i32_v",

@@ -138,7 +138,9 @@ func (c *testCase) layOut() []byte {
 	size := guard
 	put := func(t *tensor) {
 		size = (size + alignment - 1) / alignment * alignment
-		size += t.dtype.Size() * (len(t.shape) % 3) // an odd start, but for one in three
+		if !t.aligned {
+			size += t.dtype.Size() * (len(t.shape) % 3) // an odd start, but for one in three
+		}
 		t.place = size
 		size += t.span*t.dtype.Size() + guard
 	}
