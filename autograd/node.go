@@ -80,7 +80,7 @@ func (n *node) flows(i int) bool { return n.in[i].requires && n.op.flows(i) }
 // differentiable reports whether any input gets a gradient: forward functions ask it before computing what only the rules
 // need.
 func (n *node) differentiable() bool {
-	if n.g.noGrad || n.op.joint != nil {
+	if n.g.noGrad || n.op.always {
 		return !n.g.noGrad
 	}
 	for i := range n.in {
@@ -95,7 +95,7 @@ func (n *node) differentiable() bool {
 func (n *node) record(out *Variable) {
 	var need uses
 	for i := range n.in {
-		if n.flows(i) || n.op.joint != nil {
+		if n.flows(i) || n.op.always {
 			need |= n.op.rule(i).uses
 		}
 	}

@@ -17,8 +17,10 @@ type op struct {
 	variadic bool   // any number of inputs; rules[0] serves them all
 
 	// joint, if set, computes the gradients of all inputs at once, in place of the rules' grad. It returns one for each input;
-	// those of inputs without a gradient may be nil. A joint operation is recorded whether or not an input needs a gradient.
+	// those of inputs without a gradient may be nil.
 	joint func(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error)
+	// always makes a joint operation be recorded whether or not an input needs a gradient.
+	always bool
 }
 
 // rule says how to compute the gradient of one input. grad returns a new handle, which the engine takes over, from the
