@@ -39,7 +39,9 @@ func TestAttention_DrawsAgainWhatACheckpointDrew(t *testing.T) {
 		require.NoError(t, y.Mul(y).Sum(nil, false).Backward())
 		return valuesOf(t, y), values(t, v.Grad())
 	}
-	attend := func(v *autograd.Variable) *autograd.Variable { return v.SelfAttention(2, 2, autograd.AttnDropout(0.5)).Dropout(0.5) }
+	attend := func(v *autograd.Variable) *autograd.Variable {
+		return v.SelfAttention(2, 2, autograd.AttnDropout(0.5)).Dropout(0.5)
+	}
 	out, grad := run(attend)
 	again, gradAgain := run(func(v *autograd.Variable) *autograd.Variable {
 		return autograd.Checkpoint(func(in vars) *autograd.Variable { return attend(in[0]) }, v)

@@ -21,6 +21,8 @@ type op struct {
 	joint func(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error)
 	// always makes a joint operation be recorded whether or not an input needs a gradient.
 	always bool
+	// view says that the result shares the memory of the one input, wherever strides allow that.
+	view bool
 }
 
 // rule says how to compute the gradient of one input. grad returns a new handle, which the engine takes over, from the

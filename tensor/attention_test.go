@@ -67,9 +67,18 @@ func TestAttentionGrad_RefusesWhatDoesNotBelongTogether(t *testing.T) {
 	wide := must(t)(x.To(tensor.Float64))
 	short := must(t)(x.Narrow(0, 0, 4))
 	for name, f := range map[string]func() error{
-		"shape": func() error { _, err := tensor.AttentionGrad(short, x, x, x, out, lse, tensor.Attention{}, false); return err },
-		"dtype": func() error { _, err := tensor.AttentionGrad(wide, x, x, x, out, lse, tensor.Attention{}, false); return err },
-		"value": func() error { _, err := tensor.AttentionGrad(x, x, x, x, out, lse, tensor.Attention{}, true); return err },
+		"shape": func() error {
+			_, err := tensor.AttentionGrad(short, x, x, x, out, lse, tensor.Attention{}, false)
+			return err
+		},
+		"dtype": func() error {
+			_, err := tensor.AttentionGrad(wide, x, x, x, out, lse, tensor.Attention{}, false)
+			return err
+		},
+		"value": func() error {
+			_, err := tensor.AttentionGrad(x, x, x, x, out, lse, tensor.Attention{}, true)
+			return err
+		},
 	} {
 		before := b.allocated()
 		require.Equal(t, refusal(name), kindOf(f()))

@@ -163,6 +163,18 @@ var operations = map[string]operation{
 		return tensor.ScaledDotProductAttention(in[0], in[1], in[2], attention(in[3:], a))
 	},
 	"AttentionGrad": attentionGrad, "AttentionGradInto": attentionGradInto,
+	"CrossEntropy": func(in tensors, a args) (*tensor.Tensor, error) {
+		loss, lse, weight, err := tensor.CrossEntropy(in[0], in[1], classLoss(in[2:], a))
+		lse.Release()
+		weight.Release()
+		return loss, err
+	},
+	"CrossEntropyGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.CrossEntropyGrad(in[0], in[1], in[2], in[0], classLoss(in[3:], a))
+	},
+	"CrossEntropyGradInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		return tensor.CrossEntropyGradInPlace(t, in[1], in[2], in[1], classLoss(in[3:], a))
+	}),
 	"Cat": joined(tensor.Cat), "Stack": joined(tensor.Stack),
 	"IndexSelect": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].IndexSelect(a.int(0), in[1]) },
 	"IndexAdd": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
@@ -267,4 +279,16 @@ func attentionGradInto(in tensors, a args) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	return all, nil
+}
+
+// classLoss has the label smoothing as argument, and perhaps weights.
+func classLoss(weights tensors, a args) tensor.ClassLoss {
+	c := tensor.ClassLoss{IgnoreIndex: -100}
+	if len(a) > 0 {
+		c.LabelSmoothing = a.float(0)
+	}
+	if len(weights) > 0 {
+		c.Weight = weights[0]
+	}
+	return c
 }

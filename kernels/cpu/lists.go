@@ -172,6 +172,12 @@ func structuredRows() []op.Row {
 		rowOp(op.LogSoftmaxGrad, logSoftmaxGrad[float32], logSoftmaxGrad[float64]),
 		row(op.NLL, floats(nll[float32], nll[float64])),
 		row(op.NLLGrad, floats(nllGrad[float32], nllGrad[float64])),
+		row(op.CrossEntropy, floats(
+			func(l lane[float32]) op.Func { return entropy(l, false) },
+			func(l lane[float64]) op.Func { return entropy(l, false) })),
+		row(op.CrossEntropyGrad, floats(
+			func(l lane[float32]) op.Func { return entropy(l, true) },
+			func(l lane[float64]) op.Func { return entropy(l, true) })),
 		row(op.Attention, floats(attend[float32], attend[float64])),
 		row(op.AttentionGrad, floats(attendGrad[float32], attendGrad[float64])),
 		{Op: op.IndexSelect, Funcs: bySize(

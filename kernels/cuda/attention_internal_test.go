@@ -16,7 +16,9 @@ func TestAttention_GoesToTensorCoresWhereRowsCanBeCopiedInPieces(t *testing.T) {
 		copy(v.Strides[:], []int{5 * 9 * size, size, 9 * size, 1})
 		return v
 	}
-	call := func(size int) *attention { return &attention{q: projected(size), k: projected(size), v: projected(size)} }
+	call := func(size int) *attention {
+		return &attention{q: projected(size), k: projected(size), v: projected(size)}
+	}
 	require.True(t, call(64).tensorable(half))
 	require.True(t, call(128).tensorable(half))
 	require.True(t, call(8).tensorable(half))

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "aee6e446f98d21b48e2eded017fafe7fe6b2008e94d9dd2fc701930486e32771"
+const inputsHash = "52b64a2f5ece222e7d4fa8bad8d6a9a02c360d3be329cf3afdfae70442f784a9"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -43,6 +43,10 @@ var modules = map[string][]string{
 		"cast_i64_u8_s", "cast_i64_u8_v", "cast_u8_b8_s", "cast_u8_b8_v", "cast_u8_bf16_s", "cast_u8_bf16_v", "cast_u8_f16_s",
 		"cast_u8_f16_v", "cast_u8_f32_s", "cast_u8_f32_v", "cast_u8_f64_s", "cast_u8_f64_v", "cast_u8_i32_s", "cast_u8_i32_v",
 		"cast_u8_i64_s", "cast_u8_i64_v", "cast_u8_u8_s", "cast_u8_u8_v",
+	},
+	"crossentropy": {
+		"cross_entropy_backward_bf16", "cross_entropy_backward_f16", "cross_entropy_backward_f32", "cross_entropy_backward_f64",
+		"cross_entropy_bf16", "cross_entropy_f16", "cross_entropy_f32", "cross_entropy_f64",
 	},
 	"elementwise_b8": {
 		"eq_b8_s", "eq_b8_v", "ge_b8_s", "ge_b8_v", "gt_b8_s", "gt_b8_v", "le_b8_s", "le_b8_v", "logical_and_b8_s",

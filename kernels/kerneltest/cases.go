@@ -20,6 +20,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.MatMul:  m.matMuls,
 		op.Softmax: m.rowOps, op.SoftmaxGrad: m.rowOps, op.LogSoftmax: m.rowOps, op.LogSoftmaxGrad: m.rowOps,
 		op.NLL: m.nlls, op.NLLGrad: m.nlls,
+		op.CrossEntropy: m.entropies, op.CrossEntropyGrad: m.entropies,
 		op.Attention: m.attentions, op.AttentionGrad: m.attentions,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,
 		op.SGDStep: m.steps, op.AdamStep: m.steps,
