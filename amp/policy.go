@@ -45,6 +45,9 @@ var policy = map[string]Class{
 	"conv1d": LowerPrecision, "conv1d_bias": LowerPrecision, "conv2d": LowerPrecision, "conv2d_bias": LowerPrecision,
 	"conv_transpose1d": LowerPrecision, "conv_transpose1d_bias": LowerPrecision,
 	"conv_transpose2d": LowerPrecision, "conv_transpose2d_bias": LowerPrecision,
+	// Attention is two of them, with a softmax between that is computed in float32.
+	"scaled_dot_product_attention":        LowerPrecision,
+	"scaled_dot_product_attention_packed": LowerPrecision, // its operands in one tensor
 
 	// Functions whose results leave the range of float16, or lose all digits there.
 	"exp":        Float32,
@@ -128,7 +131,7 @@ var peers = map[Class]string{
 		_convolution conv3d conv_tbc conv_transpose3d convolution
 		cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr einsum mm mv linalg_vecdot addbmm baddbmm bmm
 		chain_matmul linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _thnn_fused_lstm_cell
-		_thnn_fused_gru_cell scaled_dot_product_attention`,
+		_thnn_fused_gru_cell`,
 	Float32: `
 		acos asin cosh erfinv expm1 log10 log2 log1p sinh tan native_layer_norm frobenius_norm
 		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss kl_div

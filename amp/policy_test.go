@@ -137,6 +137,10 @@ var runs = map[string]func(r *rig, in vars) *autograd.Variable{
 	"checkpoint":          func(_ *rig, in vars) *autograd.Variable { return autograd.Checkpoint(first, in...) },
 	"index_select":        func(r *rig, in vars) *autograd.Variable { return in[0].IndexSelect(0, r.classes(in[0])) },
 	"nll_loss":            func(r *rig, in vars) *autograd.Variable { return in[0].NLLLoss(r.classes(in[0])) },
+	"scaled_dot_product_attention": func(_ *rig, in vars) *autograd.Variable {
+		return autograd.ScaledDotProductAttention(in[0], in[1], in[2])
+	},
+	"scaled_dot_product_attention_packed": one(func(v *autograd.Variable) *autograd.Variable { return v.SelfAttention(2, 1) }),
 	"cross_entropy": func(r *rig, in vars) *autograd.Variable {
 		return in[0].CrossEntropy(r.classes(in[0]))
 	},

@@ -49,7 +49,9 @@ func (v *Variable) Backward(opts ...BackwardOption) error {
 	if err := b.prepare(); err != nil {
 		return err
 	}
+	b.g.retaining = b.retain
 	err := b.run()
+	b.g.retaining = false
 	if err != nil {
 		b.abort()
 		b.g.Fail(err)

@@ -1,6 +1,10 @@
 package autograd
 
-import "github.com/cistern-ml/cistern/tensor"
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
 
 // DefaultIgnoreIndex is PyTorch's default for the class that losses leave out.
 const DefaultIgnoreIndex = -100
@@ -11,13 +15,21 @@ type ClassLossOption func(*classLoss)
 // IgnoreIndex is the class whose rows have no loss and no gradient, and are not counted in the mean.
 func IgnoreIndex(class int64) ClassLossOption { return func(c *classLoss) { c.ignore = class } }
 
-// Reduce chooses the reduction; the default is the mean over the rows that are not ignored.
+// Reduce chooses the reduction; the default is the mean over the rows that are not ignored, weighted by ClassWeights.
 func Reduce(r Reduction) ClassLossOption { return func(c *classLoss) { c.reduction = r } }
+
+// ClassWeights says what a row of each class counts: [C], of the type of the logits. No gradient flows to it.
+func ClassWeights(w *Variable) ClassLossOption { return func(c *classLoss) { c.weights = w } }
+
+// LabelSmoothing spreads this share of each row's target over all classes. NLLLoss has none.
+func LabelSmoothing(share float64) ClassLossOption { return func(c *classLoss) { c.smoothing = share } }
 
 // classLoss is the argument of the losses whose targets are classes.
 type classLoss struct {
 	ignore    int64
 	reduction Reduction
+	smoothing float64
+	weights   *Variable // nil for 1
 }
 
 func newClassLoss(opts []ClassLossOption) classLoss {
@@ -28,94 +40,138 @@ func newClassLoss(opts []ClassLossOption) classLoss {
 	return c
 }
 
-// CrossEntropy is the loss of logits v, [N, C] or [C] or [N, C, d1, ...], against classes, of type int64 and shape [N] or
-// [] or [N, d1, ...]: -log(softmax(v)) at each row's class, reduced. Forward and backward of softmax and loss are one
-// operation, which saves the logarithms of the probabilities and the classes.
-func (v *Variable) CrossEntropy(classes *Variable, opts ...ClassLossOption) *Variable {
-	return byRows(crossEntropy, newClassLoss(opts), v, classes)
+// inputs are the operands of the operations: the weights are the last, if there are any.
+func (c classLoss) inputs(v, classes *Variable) []*Variable {
+	if c.weights == nil {
+		return []*Variable{v, classes}
+	}
+	return []*Variable{v, classes, c.weights.Detach()}
 }
 
-var crossEntropy = define("cross_entropy", crossEntropyForward,
-	rule{uses: input(1) | stash, grad: crossEntropyGrad},
-	notDifferentiable("classes are numbers, not quantities"))
+// CrossEntropy is the loss of logits v, [N, C] or [C] or [N, C, d1, ...], against target: -log(softmax(v)) at each row's class,
+// reduced, where target is of type int64 and shape [N] or [] or [N, d1, ...]; or -sum(target * log(softmax(v))) where
+// target is of a floating-point type and v's shape, with a probability for each class.
+//
+// Against classes, softmax and loss are one operation. It saves v, the classes, and one number for each row. Backward writes
+// the gradient over v if v is the result of an operation and nobody else holds it: then no second tensor of its size is
+// ever made.
+func (v *Variable) CrossEntropy(target *Variable, opts ...ClassLossOption) *Variable {
+	c := newClassLoss(opts)
+	if target != nil && target.dtype.IsFloat() {
+		return v.crossEntropyOfProbabilities(target, c)
+	}
+	return byRows(crossEntropy, c, v, target)
+}
 
+var crossEntropy = variadic(define("cross_entropy", crossEntropyForward,
+	rule{uses: input(0) | input(1) | input(2) | stash, grad: crossEntropyGrad}))
+
+// tensors is what package tensor wants to know of the loss.
+func (c classLoss) tensors(weight *tensor.Tensor) tensor.ClassLoss {
+	return tensor.ClassLoss{Weight: weight, LabelSmoothing: c.smoothing, IgnoreIndex: c.ignore}
+}
+
+// crossEntropyForward stashes lse and, for the mean, the sum of the weights of the rows, which stays on the device: the host
+// does not wait for it.
 func crossEntropyForward(n *node) (*tensor.Tensor, error) {
-	logp, err := n.tensor(0).LogSoftmax(-1)
+	c := n.arg.(classLoss)
+	var weight *tensor.Tensor
+	if len(n.in) > 2 {
+		weight = n.tensor(2)
+	}
+	loss, lse, counts, err := tensor.CrossEntropy(n.tensor(0), n.tensor(1), c.tensors(weight))
 	if err != nil {
 		return nil, err
 	}
-	n.stash(logp)
-	return n.arg.(classLoss).forward(n, logp)
-}
-
-func crossEntropyGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	logp := n.stashed(0)
-	d, err := n.arg.(classLoss).grad(n, n.stashed(1), g)
-	if err != nil {
-		return nil, err
-	}
-	return after(d, func(d *tensor.Tensor) (*tensor.Tensor, error) {
-		return tensor.LogSoftmaxGrad(d, logp, -1)
-	})
-}
-
-// NLLLoss is CrossEntropy for v that already holds logarithms of probabilities. Saves the classes.
-func (v *Variable) NLLLoss(classes *Variable, opts ...ClassLossOption) *Variable {
-	return byRows(nll, newClassLoss(opts), v, classes)
-}
-
-var nll = define("nll_loss", nllForward,
-	rule{uses: input(1) | stash, grad: nllGrad},
-	notDifferentiable("classes are numbers, not quantities"))
-
-func nllForward(n *node) (*tensor.Tensor, error) {
-	return n.arg.(classLoss).forward(n, n.tensor(0))
-}
-
-func nllGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return n.arg.(classLoss).grad(n, n.stashed(0), g)
-}
-
-// forward is the loss of logp [N, C]. For the mean it stashes the number of rows that count, which stays on the device: the
-// host does not wait for it.
-func (c classLoss) forward(n *node, logp *tensor.Tensor) (*tensor.Tensor, error) {
-	classes := n.tensor(1)
-	rows, err := tensor.NLL(logp, classes, c.ignore)
-	if err != nil {
-		return nil, err
-	}
+	n.stash(lse)
+	defer counts.Release()
 	if c.reduction != MeanReduction {
-		return c.reduction.reduce(rows)
+		return c.reduction.reduce(loss)
 	}
-	var w work
-	w.do(rows, nil)
-	counted := w.do(classes.NeScalar(float64(c.ignore)))
-	count := w.do(w.do(counted.Sum(nil, false)).To(logp.DType()))
-	total := w.do(rows.Sum(nil, false))
-	if w.err == nil {
-		n.stash(count.Retain())
-	}
-	return w.result(total.Div(count))
+	return n.weightedMean(loss, counts)
 }
 
-// grad is the gradient of the log-probabilities, the node's input 0 or made of it. count is nil unless the loss is a mean.
-func (c classLoss) grad(n *node, count, g *tensor.Tensor) (*tensor.Tensor, error) {
+// weightedMean is the sum of the rows' losses, which it takes over, by that of their weights, which it stashes.
+func (n *node) weightedMean(loss, weights *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	classes := n.savedInput(1)
-	if c.reduction == MeanReduction {
-		g = w.do(g.Div(count))
-	}
+	w.do(loss, nil)
+	count := w.do(weights.Sum(nil, false))
+	mean := w.do(w.do(loss.Sum(nil, false)).Div(count))
 	if w.err != nil {
 		return w.result(nil, nil)
 	}
-	rows := w.do(g.Expand(classes.Shape()...))
-	return w.result(tensor.NLLGrad(rows, classes, n.in[0].Dim(1), c.ignore))
+	n.stash(count.Retain())
+	return w.result(mean.To(loss.DType()))
+}
+
+// rowGrads is the gradient of each row's loss from that of the reduced loss, which is a mean if there is a count.
+func (c classLoss) rowGrads(w *work, g, count *tensor.Tensor, rows tensor.Shape) *tensor.Tensor {
+	if c.reduction == MeanReduction {
+		dt := g.DType()
+		g = w.do(w.do(g.Div(count)).To(dt))
+	}
+	if w.err != nil {
+		return nil
+	}
+	return w.do(g.Expand(rows...))
+}
+
+func crossEntropyGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	c := n.arg.(classLoss)
+	var w work
+	classes, lse := n.savedInput(1), n.stashed(0)
+	use := c.tensors(n.savedInput(2))
+	rows := c.rowGrads(&w, g, n.stashed(1), classes.Shape())
+	if w.err != nil {
+		return w.result(nil, nil)
+	}
+	if own := n.consume(0); own != nil {
+		if err := tensor.CrossEntropyGradInPlace(own, rows, classes, lse, use); err != nil {
+			own.Release()
+			return w.result(nil, err)
+		}
+		return w.result(own, nil)
+	}
+	return w.result(tensor.CrossEntropyGrad(rows, n.savedInput(0), classes, lse, use))
+}
+
+// crossEntropyOfProbabilities is made of operations, as in PyTorch. They save log(softmax(v)) and the smoothed target.
+func (v *Variable) crossEntropyOfProbabilities(target *Variable, c classLoss) *Variable {
+	if v == nil || !v.Alive() || !target.Alive() {
+		return crossEntropy.apply(c, v, target) // says what is wrong
+	}
+	if !v.Shape().Equal(target.Shape()) || v.NDim() == 0 || c.ignore >= 0 {
+		return v.g.fail(&OpError{Op: "cross_entropy", Operands: operands([]*Variable{v, target}), Site: callSite(),
+			Err: fmt.Errorf("probabilities have the shape of the logits, and no class (%d) to ignore", c.ignore)})
+	}
+	return v.g.Scope(func() *Variable {
+		dim := min(1, v.NDim()-1)
+		classes := v.Dim(dim)
+		if c.smoothing > 0 {
+			target = target.MulScalar(1 - c.smoothing).AddScalar(c.smoothing / float64(max(classes, 1)))
+		}
+		if c.weights != nil {
+			shape := []int{classes}
+			for range v.NDim() - 1 - dim {
+				shape = append(shape, 1)
+			}
+			target = target.Mul(c.weights.Detach().Reshape(shape...))
+		}
+		loss := v.LogSoftmax(dim).Mul(target).Sum([]int{dim}, false).Neg()
+		switch c.reduction {
+		case MeanReduction:
+			return loss.Mean(nil, false)
+		case SumReduction:
+			return loss.Sum(nil, false)
+		}
+		return loss
+	})
 }
 
 // byRows brings logits and classes of any rank to [N, C] and [N], applies o, and gives the result of NoReduction the shape
 // of the classes.
 func byRows(o *op, c classLoss, v, classes *Variable) *Variable {
-	if v == nil || classes == nil || v.NDim() == 2 || !v.Alive() {
+	if v == nil || classes == nil || v.NDim() == 2 && c.weights == nil || !v.Alive() {
 		return o.apply(c, v, classes)
 	}
 	return v.g.Scope(func() *Variable {
@@ -128,9 +184,13 @@ func byRows(o *op, c classLoss, v, classes *Variable) *Variable {
 			rows = v.Permute(append(order, 1)...)
 		}
 		width := v.Dim(min(1, v.NDim()-1))
-		loss := o.apply(c, rows.Reshape(v.Len()/max(width, 1), width), classes.Reshape(classes.Len()))
+		shape := classes.Shape().Clone()
+		if v.NDim() != 2 {
+			rows, classes = rows.Reshape(v.Len()/max(width, 1), width), classes.Reshape(classes.Len())
+		}
+		loss := o.apply(c, c.inputs(rows, classes)...)
 		if c.reduction == NoReduction {
-			loss = loss.Reshape(classes.Shape()...)
+			loss = loss.Reshape(shape...)
 		}
 		return loss
 	})

@@ -182,6 +182,22 @@ var gradientCases = []gradientCase{
 	{op: "cross_entropy", note: "pixels", f: crossEntropy(autograd.Reduce(autograd.NoReduction)), inputs: func(r *rig) []*tensor.Tensor {
 		return []*tensor.Tensor{r.random(1, 2, 3, 2), r.ints([]int64{0, 1, 2, -100}, 2, 2)}
 	}},
+	{op: "cross_entropy", note: "over its logits", f: func(v vars) *autograd.Variable {
+		return v[0].Tanh().Unsqueeze(0).Reshape(4, 3).CrossEntropy(v[1], autograd.LabelSmoothing(0.2))
+	}, inputs: classes(-100)},
+	{op: "cross_entropy", note: "weights", f: weighted(autograd.LabelSmoothing(0.1)), inputs: classes(0)},
+	{op: "cross_entropy", note: "weights, ignored, sum", f: weighted(autograd.IgnoreIndex(2), autograd.Reduce(autograd.SumReduction)), inputs: classes(2)},
+	{op: "cross_entropy", note: "smoothing, none", f: crossEntropy(autograd.LabelSmoothing(1), autograd.Reduce(autograd.NoReduction)), inputs: classes(-100)},
+	{op: "cross_entropy", note: "probabilities", f: func(v vars) *autograd.Variable { return v[0].CrossEntropy(v[1].Softmax(1)) }, shapes: [][]int{{4, 3}, {4, 3}}},
+	{op: "cross_entropy", note: "probabilities, weights, pixels", f: func(v vars) *autograd.Variable {
+		return v[0].CrossEntropy(v[1], autograd.ClassWeights(v[2]), autograd.LabelSmoothing(0.3), autograd.Reduce(autograd.NoReduction))
+	}, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3, 2), r.random(2, 2, 3, 2), r.ints([]int64{1, 2, 3})}
+	}},
+	{op: "nll_loss", note: "weights, ignored", f: func(v vars) *autograd.Variable {
+		w := v[0].Graph().New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.FromSlice(e, []float64{0.5, 2, 1.25}) })
+		return v[0].NLLLoss(v[1], autograd.ClassWeights(w))
+	}, inputs: classes(-100)},
 	{op: "nll_loss", f: func(v vars) *autograd.Variable { return v[0].NLLLoss(v[1]) }, inputs: classes(-100)},
 	{op: "nll_loss", note: "sum", f: func(v vars) *autograd.Variable {
 		return v[0].NLLLoss(v[1], autograd.Reduce(autograd.SumReduction), autograd.IgnoreIndex(0))
@@ -196,6 +212,27 @@ var gradientCases = []gradientCase{
 	{op: "binary_cross_entropy_with_logits", note: "none", f: func(v vars) *autograd.Variable {
 		return v[0].BCEWithLogitsLoss(v[1], autograd.NoReduction)
 	}, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "scaled_dot_product_attention", f: attend(), shapes: [][]int{{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}}},
+	{op: "scaled_dot_product_attention", note: "one head, causal", f: attend(autograd.IsCausal(), autograd.AttnScale(0.7)), shapes: [][]int{{5, 2}, {3, 2}, {3, 2}}},
+	{op: "scaled_dot_product_attention", note: "shared heads, broadcast", f: attend(autograd.EnableGQA()), shapes: [][]int{{2, 4, 3, 2}, {1, 2, 3, 2}, {2, 3, 2}}},
+	{op: "scaled_dot_product_attention", note: "dropout", f: attend(autograd.AttnDropout(0.3)), shapes: [][]int{{2, 3, 4}, {2, 6, 4}, {2, 6, 2}}},
+	{op: "scaled_dot_product_attention", note: "mask", f: func(v vars) *autograd.Variable {
+		return autograd.ScaledDotProductAttention(v[0], v[1], v[2], autograd.AttnMask(v[3]), autograd.AttnDropout(0.2))
+	}, shapes: [][]int{{2, 2, 3, 2}, {2, 2, 4, 2}, {2, 2, 4, 3}, {2, 1, 4}}},
+	{op: "scaled_dot_product_attention", note: "strided, bool mask", f: func(v vars) *autograd.Variable {
+		return autograd.ScaledDotProductAttention(v[0].Transpose(1, 2), v[1].Transpose(1, 2), v[1].Transpose(1, 2), autograd.AttnMask(v[2].Gt(v[3])))
+	}, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3, 2, 4), r.random(2, 2, 3, 2, 4), r.ints([]int64{0, 1, 2}, 3, 1), r.ints([]int64{0, 0, 1})}
+	}},
+	{op: "scaled_dot_product_attention", note: "in a checkpoint", f: func(v vars) *autograd.Variable {
+		return autograd.Checkpoint(func(in vars) *autograd.Variable { return attend(autograd.AttnDropout(0.4))(in).Tanh() }, v...)
+	}, shapes: [][]int{{2, 3, 4}, {2, 5, 4}, {2, 5, 2}}},
+	{op: "scaled_dot_product_attention_packed", f: func(v vars) *autograd.Variable { return v[0].SelfAttention(2, 2, autograd.IsCausal()) }, shapes: [][]int{{2, 3, 12}}},
+	{op: "scaled_dot_product_attention_packed", note: "shared heads, one batch", f: func(v vars) *autograd.Variable { return v[0].SelfAttention(4, 2) }, shapes: [][]int{{3, 16}}},
+	{op: "scaled_dot_product_attention_packed", note: "mask, dropout", f: func(v vars) *autograd.Variable {
+		return v[0].SelfAttention(2, 1, autograd.AttnMask(v[1]), autograd.AttnDropout(0.3))
+	}, shapes: [][]int{{2, 1, 4, 8}, {2, 1, 4, 4}}},
+	{op: "scaled_dot_product_attention_packed", note: "strided", f: func(v vars) *autograd.Variable { return v[0].Transpose(0, 1).SelfAttention(1, 1) }, shapes: [][]int{{3, 2, 6}}},
 	{op: "reshape", f: func(v vars) *autograd.Variable { return v[0].Reshape(3, -1) }, shapes: [][]int{{2, 3}}},
 	{op: "reshape", note: "copy", f: func(v vars) *autograd.Variable { return v[0].Transpose(0, 1).Reshape(6) }, shapes: [][]int{{2, 3}}},
 	{op: "view", f: func(v vars) *autograd.Variable { return v[0].View(3, 2) }, shapes: [][]int{{2, 3}}},
@@ -225,10 +262,22 @@ var gradientCases = []gradientCase{
 	{op: "contiguous", f: func(v vars) *autograd.Variable { return v[0].T().Contiguous() }, shapes: [][]int{{2, 3}}},
 }
 
+func attend(opts ...autograd.AttentionOption) gradcheck.Func {
+	return func(v vars) *autograd.Variable { return autograd.ScaledDotProductAttention(v[0], v[1], v[2], opts...) }
+}
+
 func matMul(v vars) *autograd.Variable { return v[0].MatMul(v[1]) }
 
 func crossEntropy(opts ...autograd.ClassLossOption) gradcheck.Func {
 	return func(v vars) *autograd.Variable { return v[0].CrossEntropy(v[1], opts...) }
+}
+
+// weighted is crossEntropy with weights for the three classes.
+func weighted(opts ...autograd.ClassLossOption) gradcheck.Func {
+	return func(v vars) *autograd.Variable {
+		w := v[0].Graph().New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.FromSlice(e, []float64{0.5, 2, 1.25}) })
+		return v[0].CrossEntropy(v[1], append(opts, autograd.ClassWeights(w))...)
+	}
 }
 
 // classes are logits [4, 3] and classes of which the last is class.

@@ -22,6 +22,8 @@ type op struct {
 
 	// always says that a joint operation is recorded, with all that its rules use, whether or not an input needs a gradient.
 	always bool
+	// view says that the result shares the memory of the one input, wherever strides allow that.
+	view bool
 }
 
 // rule says how to compute the gradient of one input. grad returns a new handle, which the engine takes over, from the

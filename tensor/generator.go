@@ -48,6 +48,16 @@ func (g *Generator) take(n int) (seed, offset uint64) {
 	return s.Seed, s.Offset
 }
 
+// Reserve takes blocks blocks of four words, and returns the state at which they begin: for operations that compute their
+// numbers themselves, when and as often as they need them.
+func (g *Generator) Reserve(blocks uint64) GeneratorState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.state
+	g.state.Offset += blocks
+	return s
+}
+
 // RandPerm is a random permutation of 0..n-1, on the host: the order in which to read a data set. A negative n gives none.
 func RandPerm(gen *Generator, n int) []int64 {
 	perm := make([]int64, max(n, 0))

@@ -56,7 +56,7 @@ func (n *normalisation) flag(f int64) { n.call.call.I[1] |= f }
 func (n *normalisation) in(t *Tensor) { n.add(t, t.dtype, &n.full) }
 
 // stat adds an operand that holds statistics; nil is left out.
-func (n *normalisation) stat(t *Tensor) { n.vector(t, op.StatType(n.dtype), 0) }
+func (n *normalisation) stat(t *Tensor) { n.vector(t, op.ComputeType(n.dtype), 0) }
 
 // moments adds mean and spread.
 func (n *normalisation) moments(m *Moments) {
@@ -130,7 +130,7 @@ func (n *normalisation) out(dt DType, l, as *layout) *Tensor {
 // stats makes a result that holds statistics, with count elements.
 func (n *normalisation) stats(count int) *Tensor {
 	l := flat(count)
-	return n.out(op.StatType(n.dtype), l, l)
+	return n.out(op.ComputeType(n.dtype), l, l)
 }
 
 // run launches the call and gives temporaries back. If anything failed, the results too. Nothing is launched for a tensor
@@ -172,7 +172,7 @@ func checkAffine(name string, t *Tensor, shape Shape, weight, bias *Tensor) erro
 		if err := together(name, t, w); err != nil {
 			return err
 		}
-		if w.dtype != t.dtype && w.dtype != op.StatType(t.dtype) {
+		if w.dtype != t.dtype && w.dtype != op.ComputeType(t.dtype) {
 			return dtypeErr(name, "weight and bias have the input's type, or float32 for half precision", t.dtype, w.dtype)
 		}
 		if !w.Shape().Equal(shape) {

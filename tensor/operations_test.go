@@ -216,6 +216,22 @@ var operations = map[string]operation{
 	"UpsampleBilinear2dGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.UpsampleBilinear2dGrad(in[0], a.ints(2), resized(a))
 	},
+	"ScaledDotProductAttention": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.ScaledDotProductAttention(in[0], in[1], in[2], attention(in[3:], a))
+	},
+	"AttentionGrad": attentionGrad, "AttentionGradInto": attentionGradInto,
+	"CrossEntropy": func(in tensors, a args) (*tensor.Tensor, error) {
+		loss, lse, weight, err := tensor.CrossEntropy(in[0], in[1], classLoss(in[2:], a))
+		lse.Release()
+		weight.Release()
+		return loss, err
+	},
+	"CrossEntropyGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.CrossEntropyGrad(in[0], in[1], in[2], in[0], classLoss(in[3:], a))
+	},
+	"CrossEntropyGradInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		return tensor.CrossEntropyGradInPlace(t, in[1], in[2], in[1], classLoss(in[3:], a))
+	}),
 	"Cat": joined(tensor.Cat), "Stack": joined(tensor.Stack),
 	"IndexSelect": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].IndexSelect(a.int(0), in[1]) },
 	"IndexAdd": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
@@ -300,4 +316,84 @@ func first(out, from *tensor.Tensor, err error) (*tensor.Tensor, error) {
 // resized are the arguments factor and aligned corners.
 func resized(a args) tensor.Upsample {
 	return tensor.Upsample{Scale: []float64{a.float(0)}, AlignCorners: a.bool(1)}
+}
+
+// attention has the probability of dropout and the flags IsCausal and EnableGQA as arguments, and perhaps a mask.
+func attention(mask tensors, a args) tensor.Attention {
+	o := tensor.Attention{Random: tensor.GeneratorState{Seed: 7, Offset: 3}}
+	if len(a) > 2 {
+		o.DropoutP, o.IsCausal, o.EnableGQA = a.float(0), a.bool(1), a.bool(2)
+	}
+	if len(mask) > 0 {
+		o.Mask = mask[0]
+	}
+	return o
+}
+
+// attentionGrad takes the gradient before the operands, and gives that of the mask, if it is added, else that of the keys.
+func attentionGrad(in tensors, a args) (*tensor.Tensor, error) {
+	if len(in) < 4 {
+		in = append(in, in[0])
+	}
+	o := attention(in[4:], a)
+	out, lse, err := tensor.AttentionForward(in[1], in[2], in[3], o)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Release()
+	defer lse.Release()
+	g, err := tensor.AttentionGrad(in[0], in[1], in[2], in[3], out, lse, o, len(in) > 4 && in[4].DType().IsFloat())
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
+	if g.Mask != nil {
+		return g.Mask.Retain(), nil
+	}
+	return g.K.Retain(), nil
+}
+
+// attentionGradInto gives the gradients of the operands side by side, for queries and keys of one shape.
+func attentionGradInto(in tensors, a args) (*tensor.Tensor, error) {
+	if len(in) < 4 {
+		in = append(in, in[0])
+	}
+	o := attention(in[4:], a)
+	out, lse, err := tensor.AttentionForward(in[1], in[2], in[3], o)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Release()
+	defer lse.Release()
+	all, err := tensor.Empty(in[1].Exec(), in[1].DType(), append([]int{3}, in[1].Shape()...)...)
+	if err != nil {
+		return nil, err
+	}
+	var g tensor.AttentionGrads
+	defer g.Release()
+	for i, to := range []**tensor.Tensor{&g.Q, &g.K, &g.V} {
+		if *to, err = all.Select(0, i); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = tensor.AttentionGradInto(g, in[0], in[1], in[2], in[3], out, lse, o)
+	}
+	if err != nil {
+		all.Release()
+		return nil, err
+	}
+	return all, nil
+}
+
+// classLoss has the label smoothing as argument, and perhaps weights.
+func classLoss(weights tensors, a args) tensor.ClassLoss {
+	c := tensor.ClassLoss{IgnoreIndex: -100}
+	if len(a) > 0 {
+		c.LabelSmoothing = a.float(0)
+	}
+	if len(weights) > 0 {
+		c.Weight = weights[0]
+	}
+	return c
 }

@@ -50,6 +50,13 @@ ONE = {
     "adaptive_max_pool2d": lambda a: F.adaptive_max_pool2d(a.view(1, 4, 4), 2),
     "max_pool1d": lambda a: F.max_pool1d(a, 2), "max_pool2d": lambda a: F.max_pool2d(a.view(1, 4, 4), 2),
 }
+# scaled_dot_product_attention is newer than PyTorch 1.13, and made of operations that are not. PyTorch's list has it with the
+# matrix products. One argument stands for its operands side by side, or three for themselves.
+def attention(q, k, v):
+    return torch.softmax(q @ k.t(), -1).to(torch.get_autocast_gpu_dtype() if q.dtype != torch.float64 else q.dtype) @ v
+
+
+ONE["scaled_dot_product_attention_packed"] = lambda a: attention(a, a, a)
 # Operations on two arguments [4, 4].
 TWO = {
     "add": torch.add, "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
@@ -105,6 +112,7 @@ def rows():
             yield name, region, results(name, f, FLOATS, [(4, 4)])
         for name, f in sorted((TWO | PEERS).items()):
             yield name, region, results(name, f, FLOATS, [(4, 4), (4, 4)])
+        yield "scaled_dot_product_attention", region, results("scaled_dot_product_attention", attention, FLOATS[:3], [(4, 4)] * 3)
         yield "linear_bias", region, results("linear_bias", F.linear, FLOATS[:3], [(2, 4), (4, 4), (4,)])
         for name, f, shapes in BIASED:
             yield name, region, results(name, f, FLOATS[:3], shapes)

@@ -20,6 +20,7 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 	x, h, idx := make([]float32, 3*64*64), make([]uint16, 3*64*64), make([]int64, 64)
 	v := func(i int) op.View { return viewOf(t, dtype.Float32, x[i*4096:], 64, 64) }
 	half := func(i int) op.View { return viewOf(t, dtype.Float16, h[i*4096:], 64, 64) }
+	four := func(i int) op.View { return viewOf(t, dtype.Float32, x[i*4096:], 1, 4, 16, 64) }
 	one := func(o op.View) []op.View { return []op.View{o} }
 	for name, c := range map[string]*op.Call{
 		"add":          {Op: op.Add, Out: one(v(0)), In: []op.View{v(1), v(2)}, F: [8]float64{1}},
@@ -37,6 +38,9 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		"matmul half":  {Op: op.MatMul, Out: one(half(0)), In: []op.View{half(1), half(2)}, F: [8]float64{1}},
 		"nll":          {Op: op.NLL, Out: one(viewOf(t, dtype.Float32, x, 64)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
 		"nll grad":     {Op: op.NLLGrad, Out: one(v(0)), In: []op.View{viewOf(t, dtype.Float32, x[4096:], 64), viewOf(t, dtype.Int64, idx, 64)}},
+		"attention":    {Op: op.Attention, Out: []op.View{four(0), viewOf(t, dtype.Float32, x, 1, 4, 16)}, In: []op.View{four(1), four(2), four(2)}, F: [8]float64{1}},
+		"attention grad": {Op: op.AttentionGrad, Out: []op.View{four(0), four(0), four(0)}, F: [8]float64{1, 0.5},
+			In: []op.View{four(1), four(1), four(2), four(2), four(2), viewOf(t, dtype.Float32, x, 1, 4, 16)}},
 		"index select": {Op: op.IndexSelect, Out: one(v(0)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
 		"index add":    {Op: op.IndexAdd, Out: one(v(0)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
 		"normal":       {Op: op.Normal, Out: one(v(0)), F: [8]float64{0, 1}},

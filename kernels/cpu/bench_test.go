@@ -156,3 +156,26 @@ func BenchmarkSum(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkAttention(b *testing.B) {
+	for _, n := range []int{256, 1024} {
+		for _, backward := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d/backward=%v", n, backward), func(tb *testing.B) {
+				const heads, depth = 8, 64
+				b := newBench(tb, dtype.Float32)
+				q, k, v, out := b.view(1, heads, n, depth), b.view(1, heads, n, depth), b.view(1, heads, n, depth), b.view(1, heads, n, depth)
+				lse := b.view(1, heads, n)
+				c := op.Call{Op: op.Attention, Out: []op.View{out, lse}, In: []op.View{q, k, v}}
+				products := 2.0
+				if backward {
+					c = op.Call{Op: op.AttentionGrad, Out: []op.View{b.view(1, heads, n, depth), b.view(1, heads, n, depth), b.view(1, heads, n, depth)},
+						In: []op.View{out, q, k, v, out, lse}}
+					products = 5
+				}
+				c.F[0] = 0.125
+				b.run(&c)
+				b.perSecond(products*2*heads*float64(n*n*depth), "GFLOP/s")
+			})
+		}
+	}
+}

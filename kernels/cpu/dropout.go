@@ -12,8 +12,8 @@ type dropper[T float] struct {
 	lane lane[T]
 }
 
-// dropout makes the Func of Dropout.
-func dropout[T float](l lane[T]) op.Func {
+// droppedOut makes the Func of Dropout.
+func droppedOut[T float](l lane[T]) op.Func {
 	pool := &sync.Pool{New: func() any { return &dropper[T]{lane: l} }}
 	return func(c *op.Call) error {
 		d := pool.Get().(*dropper[T])

@@ -40,7 +40,7 @@ func fillRows() []op.Row {
 			func(l lane[float32]) op.Func { return random(l, bernoulli[float32]) },
 			func(l lane[float64]) op.Func { return random(l, bernoulli[float64]) }),
 			boolean(func(lane[uint8]) op.Func { return random(boolLane(), bernoulli[float32]) })),
-		row(op.Dropout, floats(dropout[float32], dropout[float64])),
+		row(op.Dropout, floats(droppedOut[float32], droppedOut[float64])),
 	}
 }
 
@@ -176,6 +176,14 @@ func structuredRows() []op.Row {
 		rowOp(op.LogSoftmaxGrad, logSoftmaxGrad[float32], logSoftmaxGrad[float64]),
 		row(op.NLL, floats(nll[float32], nll[float64])),
 		row(op.NLLGrad, floats(nllGrad[float32], nllGrad[float64])),
+		row(op.CrossEntropy, floats(
+			func(l lane[float32]) op.Func { return entropy(l, false) },
+			func(l lane[float64]) op.Func { return entropy(l, false) })),
+		row(op.CrossEntropyGrad, floats(
+			func(l lane[float32]) op.Func { return entropy(l, true) },
+			func(l lane[float64]) op.Func { return entropy(l, true) })),
+		row(op.Attention, floats(attend[float32], attend[float64])),
+		row(op.AttentionGrad, floats(attendGrad[float32], attendGrad[float64])),
 		{Op: op.IndexSelect, Funcs: bySize(
 			indexSelect[uint8](), indexSelect[uint16](), indexSelect[uint32](), indexSelect[uint64]())},
 		row(op.IndexAdd, floats(indexAdd[float32], indexAdd[float64])),

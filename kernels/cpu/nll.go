@@ -57,8 +57,9 @@ func nllGrad[T float](l lane[T]) op.Func {
 }
 
 // checkClasses refuses a class outside 0..count-1 that is not the ignore index.
-func checkClasses(c *op.Call, count int) error {
-	classes := &c.In[1]
+func checkClasses(c *op.Call, count int) error { return checkClassesOf(c, &c.In[1], count) }
+
+func checkClassesOf(c *op.Call, classes *op.View, count int) error {
 	for n := range classes.Shape[0] {
 		if class := int64At(classes, n); class != c.I[0] && (class < 0 || class >= int64(count)) {
 			return op.Errorf(c.Op, op.ErrIndex, "class %d of row %d is not in 0..%d", class, n, count-1)

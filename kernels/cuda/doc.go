@@ -23,11 +23,11 @@
 //
 // # Memory
 //
-// Reductions of few outputs and IndexAdd need workspace; Row.Workspace says how much.
+// Reductions of few outputs, IndexAdd and AttentionGrad need workspace; Row.Workspace says how much.
 //
 // # Errors
 //
-// NLL, NLLGrad, IndexSelect and IndexAdd check their indices on the device. A kernel that finds one out of range leaves a note
+// NLL, CrossEntropy, their gradients, IndexSelect and IndexAdd check their indices on the device. A kernel that finds one out of range leaves a note
 // in memory that the host can read too (device.Reporter), and goes on without it; the next wait for any work of the device
 // returns the op.ErrIndex. Nothing waits for that. The outputs of such a call are partly written, unlike the processor's.
 package cuda

@@ -3,10 +3,22 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "4985f95c40528a2acb90edc5258ed15ef7260331137243fca855271962acc8eb"
+const inputsHash = "9df5dce3595747114155a1e19b577da41530c3f9dd83f9905fb7cbe25b85484f"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
+	"attention": {
+		"attention_bf16", "attention_delta_bf16", "attention_delta_f16", "attention_delta_f32", "attention_delta_f64",
+		"attention_f16", "attention_f32", "attention_f64", "attention_keys_bf16", "attention_keys_f16", "attention_keys_f32",
+		"attention_keys_f64", "attention_queries_bf16", "attention_queries_f16", "attention_queries_f32",
+		"attention_queries_f64", "attention_values_bf16", "attention_values_f16", "attention_values_f32", "attention_values_f64",
+	},
+	"attention_tensor": {
+		"attention_128_bf16", "attention_128_f16", "attention_64_bf16", "attention_64_f16", "attention_keys_128_bf16",
+		"attention_keys_128_f16", "attention_keys_64_bf16", "attention_keys_64_f16", "attention_queries_128_bf16",
+		"attention_queries_128_f16", "attention_queries_64_bf16", "attention_queries_64_f16", "attention_values_128_bf16",
+		"attention_values_128_f16", "attention_values_64_bf16", "attention_values_64_f16",
+	},
 	"cast_float": {
 		"cast_bf16_b8_s", "cast_bf16_b8_v", "cast_bf16_bf16_s", "cast_bf16_bf16_v", "cast_bf16_f16_s", "cast_bf16_f16_v",
 		"cast_bf16_f32_s", "cast_bf16_f32_v", "cast_bf16_f64_s", "cast_bf16_f64_v", "cast_bf16_i32_s", "cast_bf16_i32_v",
@@ -41,6 +53,10 @@ var modules = map[string][]string{
 	},
 	"conv_tensor": {
 		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_weight_bf16", "conv_tensor_weight_f16",
+	},
+	"crossentropy": {
+		"cross_entropy_backward_bf16", "cross_entropy_backward_f16", "cross_entropy_backward_f32", "cross_entropy_backward_f64",
+		"cross_entropy_bf16", "cross_entropy_f16", "cross_entropy_f32", "cross_entropy_f64",
 	},
 	"elementwise_b8": {
 		"eq_b8_s", "eq_b8_v", "ge_b8_s", "ge_b8_v", "gt_b8_s", "gt_b8_v", "le_b8_s", "le_b8_v", "logical_and_b8_s",

@@ -25,7 +25,7 @@ type pairs [dtype.Count]twins
 
 // pairsOf makes the kernels of an operation of type d, whose weight may also have the type of statistics.
 func pairsOf(module string, id op.ID, d dtype.DType) (p pairs) {
-	for _, w := range slices.Compact([]dtype.DType{d, op.StatType(d)}) {
+	for _, w := range slices.Compact([]dtype.DType{d, op.ComputeType(d)}) {
 		p[w] = twinsOf(module, id.String()+"_"+suffixes[d]+"_"+suffixes[w])
 	}
 	return p

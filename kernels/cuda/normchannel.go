@@ -81,13 +81,13 @@ func normSpace(c *op.Call) uint64 {
 	}
 	p := planChannels(c, a)
 	p.divide()
-	return uint64(p.splits) * uint64(p.c) * numbers * uint64(op.StatType(a.DType).Size())
+	return uint64(p.splits) * uint64(p.c) * numbers * uint64(op.ComputeType(a.DType).Size())
 }
 
 // normSums makes the Func of NormSums.
 func normSums(d dtype.DType) op.Func {
 	columns, runs := named("norm_channel", "norm_sums_columns_"+suffixes[d]), named("norm_channel", "norm_sums_runs_"+suffixes[d])
-	join := sumsJoin[op.StatType(d)]
+	join := sumsJoin[op.ComputeType(d)]
 	return func(c *op.Call) error {
 		p := planChannels(c, &c.In[0])
 		if p.c == 0 {
@@ -134,7 +134,7 @@ func channelStats(d dtype.DType) op.Func {
 			return err
 		}
 		var mean, variance device.Ptr
-		join := statsJoin[op.StatType(d)]
+		join := statsJoin[op.ComputeType(d)]
 		if c.I[1]&op.NormRunning != 0 {
 			mean, variance = c.Out[2].Ptr, c.Out[3].Ptr
 			join = statsJoin[c.Out[2].DType]

@@ -16,6 +16,8 @@ var rows = slices.Concat(
 	gatherRows(),
 	normRows(),
 	matmulRows(),
+	attentionRows(),
+	entropyRows(),
 	convRows(),
 	planeRows(),
 	optimRows(),

@@ -24,6 +24,8 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.UpsampleBilinear2D: m.samples, op.UpsampleBilinear2DGrad: m.samples,
 		op.Softmax: m.rowOps, op.SoftmaxGrad: m.rowOps, op.LogSoftmax: m.rowOps, op.LogSoftmaxGrad: m.rowOps,
 		op.NLL: m.nlls, op.NLLGrad: m.nlls,
+		op.CrossEntropy: m.entropies, op.CrossEntropyGrad: m.entropies,
+		op.Attention: m.attentions, op.AttentionGrad: m.attentions,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,
 		op.Gather: m.gathers, op.Scatter: m.gathers, op.ScatterAdd: m.gathers,
 		op.RowNorm: m.norms, op.RowNormGrad: m.norms, op.NormSums: m.norms,

@@ -153,7 +153,7 @@ func (k *norm) moments() {
 
 // stat makes a tensor of statistics of these values, and rounds the values to what it holds.
 func (k *norm) stat(v []float64) *tensor {
-	t := newTensor(op.StatType(k.m.d), contiguous, len(v))
+	t := newTensor(op.ComputeType(k.m.d), contiguous, len(v))
 	for i := range v {
 		v[i] = round(t.dtype, v[i])
 		t.values[i] = floatValue(v[i])
@@ -186,7 +186,7 @@ func (k *norm) affine(variant int) {
 	vector := func() *tensor {
 		d, shape := k.m.d, []int{k.ch}
 		if variant == 1 {
-			d, shape = op.StatType(d), []int{1, k.ch, 1}
+			d, shape = op.ComputeType(d), []int{1, k.ch, 1}
 		}
 		t := newTensor(d, contiguous, shape...)
 		t.fill(k.m.tame(d))
@@ -249,7 +249,7 @@ func (k *norm) output() []result {
 
 // column adds a vector of statistics to the outputs.
 func (k *norm) column(want []result) {
-	k.c.out = append(k.c.out, newTensor(op.StatType(k.m.d), contiguous, len(want)))
+	k.c.out = append(k.c.out, newTensor(op.ComputeType(k.m.d), contiguous, len(want)))
 	k.c.want = append(k.c.want, want)
 }
 
@@ -342,7 +342,7 @@ func (k *norm) stats() {
 	k.c.inPlace = true
 	d := k.m.d
 	if k.l%2 == 0 {
-		d = op.StatType(d)
+		d = op.ComputeType(d)
 	}
 	count, momentum := float64(k.n*k.l), k.c.call.F[1]
 	for r := range 2 {

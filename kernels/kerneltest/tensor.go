@@ -38,7 +38,8 @@ type tensor struct {
 	first   int // where element [0, 0, ...] is, in elements from the lowest element
 	span    int // elements from the lowest to the highest address
 	values  []value
-	place   int // of the lowest element in the image, in bytes
+	place   int  // of the lowest element in the image, in bytes
+	aligned bool // place is a multiple of alignment
 }
 
 func newTensor(d dtype.DType, l layout, shape ...int) *tensor {

@@ -1,6 +1,10 @@
 package op
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import (
+	"strings"
+
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
 
 // Check compares a call with the specification of its operation: the number of views, their types, their shapes, and the
 // scalars that shapes depend on. It returns nil or an *Error matching ErrCall. It cannot see whether memory is large
@@ -62,12 +66,9 @@ func checkViews(c *Call) error {
 
 // checkTypes compares number and types of the views with the letters of the spec.
 func checkTypes(c *Call, s *spec) error {
-	in, out := s.in, s.out
+	in, out := optional(s.in, len(c.In)), optional(s.out, len(c.Out))
 	if product := s.rule == matMul || s.rule == matMulAct; len(c.In) == 2 && (product && c.F[1] == 0 || s.biased()) {
 		in = in[:2]
-	}
-	if s.rule == matMulAct && len(c.Out) == 2 {
-		out = "kk"
 	}
 	if len(c.Out) != len(out) || len(c.In) != len(in) {
 		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs, want %d and %d", len(c.Out), len(c.In), len(out), len(in))
@@ -82,17 +83,34 @@ func checkTypes(c *Call, s *spec) error {
 		}
 	}
 	for i := range c.In {
-		if want := letterType(in[i], key); want != c.In[i].DType && in[i] != 'x' {
+		if want := letterType(in[i], key); want != c.In[i].DType && in[i] != 'x' && !(in[i] == 'm' && c.In[i].DType == dtype.Bool) {
 			return Errorf(c.Op, ErrCall, "input %d is %s, want %s", i, c.In[i].DType, want)
 		}
 	}
 	return nil
 }
 
+// optional is the letters for n views: those behind a ? only if there are as many.
+func optional(letters string, n int) string {
+	must, may, _ := strings.Cut(letters, "?")
+	if n > len(must) {
+		return must + may
+	}
+	return must
+}
+
+// arity is the least and the largest number of views that the letters allow.
+func arity(letters string) (least, most int) {
+	must, may, _ := strings.Cut(letters, "?")
+	return len(must), len(must) + len(may)
+}
+
 func letterType(letter byte, key dtype.DType) dtype.DType {
 	switch letter {
-	case 'k':
+	case 'k', 'm':
 		return key
+	case 'c':
+		return ComputeType(key)
 	case 'b':
 		return dtype.Bool
 	case 'i':
@@ -105,18 +123,18 @@ func letterType(letter byte, key dtype.DType) dtype.DType {
 	return dtype.Invalid
 }
 
-// StatType is the type in which statistics of elements of type d are kept: Float32 for half precision, else d itself.
-func StatType(d dtype.DType) dtype.DType {
-	if d == dtype.Float16 || d == dtype.BFloat16 {
-		return dtype.Float32
-	}
-	return d
-}
-
 // SumType is the type that Sum and Prod of elements of type d give: Int64 for integers and Bool, else d itself.
 func SumType(d dtype.DType) dtype.DType {
 	if d.IsInteger() || d == dtype.Bool {
 		return dtype.Int64
+	}
+	return d
+}
+
+// ComputeType is the type that elements of the float type d are computed with: Float32 for Float16 and BFloat16, else d.
+func ComputeType(d dtype.DType) dtype.DType {
+	if d == dtype.Float16 || d == dtype.BFloat16 {
+		return dtype.Float32
 	}
 	return d
 }

@@ -86,7 +86,7 @@ func checkNorm(c *Call) error {
 		}
 		stats = a.Shape[0] * int(c.I[0])
 	}
-	moment := StatType(a.DType)
+	moment := ComputeType(a.DType)
 	for _, f := range v.full {
 		if !slices.Equal(f.dims(), a.dims()) || f.DType != a.DType || !f.Contiguous() {
 			return Errorf(c.Op, ErrCall, "%s of shape %v, want contiguous %s of shape %v", f.DType, f.dims(), a.DType, a.dims())

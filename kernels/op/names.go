@@ -35,6 +35,10 @@ const (
 	rows // element-wise shapes, at least one dimension
 	nll
 	nllGrad
+	crossEntropy
+	crossEntropyGrad
+	attention
+	attentionGrad
 	indexSelect
 	indexAdd
 	sgdStep
@@ -52,8 +56,8 @@ const (
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
-// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, m the type of its statistics, x any type (or one that
-// the rule checks), and * groups of the key type.
+// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, c the type that it is computed with, m the key
+// type or Bool, x any type (or one that the rule checks), and * groups of the key type. What stands behind a ? is there or not.
 type spec struct {
 	name    string
 	out, in string
@@ -132,7 +136,7 @@ var specs = [Count]spec{
 	All:    {"all", "k", "k", boolean, reduction},
 
 	MatMul:    {"matmul", "k", "kkk", floats, matMul},
-	MatMulAct: {"matmul_activation", "k", "kkk", floats, matMulAct},
+	MatMulAct: {"matmul_activation", "k?k", "kkk", floats, matMulAct},
 
 	Softmax:        {"softmax", "k", "k", floats, rows},
 	SoftmaxGrad:    {"softmax_backward", "k", "kk", floats, rows},
@@ -154,6 +158,11 @@ var specs = [Count]spec{
 	UpsampleNearest2DGrad:  {"upsample_nearest2d_backward", "k", "k", floats, sample},
 	UpsampleBilinear2D:     {"upsample_bilinear2d", "k", "k", floats, sample},
 	UpsampleBilinear2DGrad: {"upsample_bilinear2d_backward", "k", "k", floats, sample},
+	CrossEntropy:           {"cross_entropy", "kcc", "ki?k", floats, crossEntropy},
+	CrossEntropyGrad:       {"cross_entropy_backward", "k", "kkic?k", floats, crossEntropyGrad},
+
+	Attention:     {"attention", "kc", "kkk?m", floats, attention},
+	AttentionGrad: {"attention_backward", "kkk?k", "kkkkkc?m", floats, attentionGrad},
 
 	IndexSelect: {"index_select", "k", "ki", anything, indexSelect},
 	IndexAdd:    {"index_add", "k", "ki", floats, indexAdd},
@@ -164,8 +173,8 @@ var specs = [Count]spec{
 
 	RowNorm:         {"row_norm", "*", "*", floats, norm},
 	RowNormGrad:     {"row_norm_backward", "*", "*", floats, norm},
-	NormSums:        {"norm_sums", "mm", "*", floats, norm},
-	ChannelStats:    {"channel_stats", "m*", "k", floats, norm},
+	NormSums:        {"norm_sums", "cc", "*", floats, norm},
+	ChannelStats:    {"channel_stats", "c*", "k", floats, norm},
 	ChannelNorm:     {"channel_norm", "*", "*", floats, norm},
 	ChannelNormGrad: {"channel_norm_backward", "*", "*", floats, norm},
 
@@ -194,6 +203,8 @@ func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 // 0).
 // third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups, and
 // normalisations optional views (out and in are 0).
+// third input is optional, as are weights of CrossEntropy and masks of Attention (out and in are then the largest numbers),
+// and SGDStep, AdamStep and AmpUnscale take groups (out and in are 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false
@@ -202,7 +213,9 @@ func (id ID) Arity() (out, in int, variable bool) {
 	if s.out == "*" || s.rule == norm {
 		return 0, 0, true
 	}
-	return len(s.out), len(s.in), s.rule == matMul || s.biased()
+	_, most := arity(s.out)
+	least, all := arity(s.in)
+	return most, all, s.rule == matMul || s.biased() || least < all
 }
 
 // Types lists the types of the key view for which the specification asks for a kernel.

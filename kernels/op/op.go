@@ -192,6 +192,52 @@ const (
 	// UpsampleBilinear2DGrad: dst [N, C, H, W] from a [N, C, OH, OW]: the sum of a times the weight with which UpsampleBilinear2D
 	// took from there. I as UpsampleBilinear2D.
 	UpsampleBilinear2DGrad
+	// CrossEntropy: the loss of rows of logits against classes, computed relative to each row's maximum. Out: loss [N] of a's
+	// type; lse [N], log(sum(exp(a[n, :]))), and weight [N], both of the type of computation (Float32 for half precision, else
+	// a's) and contiguous. In: a [N, C] logits (float types), b [N] classes (Int64), and perhaps w [C] weights of a's type. With
+	// s = F[0], c = b[n], and weights of 1 if there are none,
+	//
+	//	loss[n] = (1-s)*w[c]*(lse[n] - a[n, c]) + s/C * sum over j of w[j]*(lse[n] - a[n, j]),   weight[n] = w[c]
+	//
+	// and loss and weight are 0 where c is I[0] (ignore index); lse is computed for all rows. The second term is left out if s
+	// is 0. A class outside 0..C-1 that is not the ignore index makes the operation fail.
+	CrossEntropy
+	// CrossEntropyGrad: dst [N, C] from g [N] (the gradient of each row's loss), a [N, C], b [N], lse [N] as CrossEntropy left
+	// it, and perhaps w [C]; scalars as CrossEntropy. dst may be the memory of a. With p = exp(a[n, j] - lse[n]),
+	//
+	//	dst[n, j] = g[n] * (((1-s)*w[c] + s/C*sum(w))*p - (1-s)*w[c]*(j is c) - s/C*w[j])
+	//
+	// and 0 in rows with the ignore index, whatever a is there.
+	CrossEntropyGrad
+
+	// ---- attention --------------------------------------------------------------------------------------------------
+
+	// Attention: dst = (softmax(score) * keep) @ v for each of B batches and H heads, where score = F[0] * q @ kᵀ + mask, computed
+	// tile by tile: the matrix of scores is never stored. Out: dst [B, H, T, E] of any strides, and lse [B, H, T], the
+	// logarithm of the sum of each row's exponentials, contiguous and of the type of computation (Float32 for half precision).
+	// In: q [B, H, T, D], k [B, G, S, D], v [B, G, S, E] of one float type and any strides, and perhaps mask [B, H, T, S]. H is a
+	// multiple of G: head h of q goes with head h/(H/G) of k and v. T, S, D and E are at most 2^30, D and E at most 1024.
+	//
+	// A mask of type Bool leaves a key out where it is false; one of the type of q is added to the scores. I[0] not 0: row t
+	// sees the keys 0..t only; then there is no mask. What a key holds that a row does not see has no effect on that row, if
+	// it is finite. A row without keys, or whose scores are all -infinity, is 0, and its lse -infinity.
+	//
+	// F[1] is the probability of dropout, in 0..1. If it is not 0, keep is 0 or 1/(1-F[1]): the latter where u < 1-F[1], with the u
+	// of Float32 (philox.go in kernels/cpu) of word s%4 of block I[2] + r*ceil(S/4) + s/4, for row r = (b*H+h)*T+t and key s;
+	// the key of Philox is I[1]. lse is that of the scores before dropout.
+	//
+	// Half precision is computed in Float32; the probabilities, and in AttentionGrad the gradients of scores, may be rounded to
+	// the type of q before they are multiplied.
+	Attention
+	// AttentionGrad: the gradients of q, k, v. Out: dq, dk, dv of the shapes of q, k, v and any strides, and, if the gradient of
+	// a mask of q's type is wanted, dmask [B, H, T, S] of any strides. In: g [B, H, T, E], the gradient of dst, then q, k, v, dst
+	// and lse as they were in Attention, and perhaps its mask. Scalars as Attention. With p = exp(score - lse),
+	//
+	//	dv = (p*keep)ᵀ @ g;  ds = p * (keep * g @ vᵀ - sum over E of g*dst);  dq = F[0]*ds @ k;  dk = F[0]*dsᵀ @ q;  dmask = ds
+	//
+	// where dk and dv are summed over the heads of q that share a head of k. Rows whose lse is -infinity contribute nothing.
+	// Order of additions is fixed by the shapes.
+	AttentionGrad
 
 	// ---- indexing ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,214 @@
+package cpu
+
+import (
+	"math"
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// CrossEntropy and CrossEntropyGrad: softmax, its logarithm and the loss in one pass over a row, of which a single number is
+// kept for backward.
+
+// entropyJob is one call in work. It is a job over rows.
+type entropyJob[T float] struct {
+	lane                lane[T]
+	backward            bool
+	logits, classes     *op.View
+	loss, dst           *op.View // loss is the gradient of the rows' losses in backward
+	lse, weight         []T
+	weights             []T // nil if there are none
+	total               float64
+	ignore              int64
+	smooth              float64
+	memory, weightsPool sync.Pool
+}
+
+// entropy makes the Func of CrossEntropy, or of its gradient. All classes are checked before anything is written.
+func entropy[T float](l lane[T], backward bool) op.Func {
+	pool := &sync.Pool{New: func() any { return &entropyJob[T]{lane: l, backward: backward} }}
+	return func(c *op.Call) error {
+		j := pool.Get().(*entropyJob[T])
+		j.set(c)
+		columns := j.logits.Shape[1]
+		err := checkClassesOf(c, j.classes, columns)
+		if err == nil {
+			weights := j.loadWeights(c)
+			split(j.logits.Shape[0], max(1, elementGrain/4/max(1, columns)), j)
+			j.weightsPool.Put(weights)
+		}
+		j.logits, j.classes, j.loss, j.dst, j.lse, j.weight, j.weights = nil, nil, nil, nil, nil, nil, nil
+		pool.Put(j)
+		return err
+	}
+}
+
+func (j *entropyJob[T]) set(c *op.Call) {
+	j.ignore, j.smooth = c.I[0], c.F[0]
+	if j.backward {
+		j.dst, j.loss, j.logits, j.classes = &c.Out[0], &c.In[0], &c.In[1], &c.In[2]
+		j.lse = slice[T](c.In[3].Ptr, c.In[3].Len())
+		return
+	}
+	j.logits, j.classes, j.loss = &c.In[0], &c.In[1], &c.Out[0]
+	j.lse, j.weight = slice[T](c.Out[1].Ptr, c.Out[1].Len()), slice[T](c.Out[2].Ptr, c.Out[2].Len())
+}
+
+// loadWeights reads the weights of classes, and their sum. It returns the memory that they are in.
+func (j *entropyJob[T]) loadWeights(c *op.Call) *[]T {
+	memory, _ := j.weightsPool.Get().(*[]T)
+	if memory == nil {
+		memory = new([]T)
+	}
+	count := j.logits.Shape[1]
+	first := 2
+	if j.backward {
+		first = 4
+	}
+	if len(c.In) <= first {
+		j.weights, j.total = nil, float64(count)
+		return memory
+	}
+	*memory = sized(*memory, count)
+	j.weights = *memory
+	j.lane.load(j.weights, c.In[first].Ptr, c.In[first].Strides[0])
+	j.total = foldSum(0, j.weights)
+	return memory
+}
+
+func (j *entropyJob[T]) run(lo, hi int) {
+	s := takeScratch()
+	memory, _ := j.memory.Get().(*[]T)
+	if memory == nil {
+		memory = new([]T)
+	}
+	columns := j.logits.Shape[1]
+	for ; lo < hi; lo++ {
+		class := int64At(j.classes, lo)
+		from, step := j.rowOf(j.logits, lo)
+		if j.backward {
+			j.gradRow(lo, class, from, step, memory, s)
+			continue
+		}
+		row := j.gathered(from, step, columns, memory)
+		j.lossRow(lo, class, row, s)
+	}
+	j.memory.Put(memory)
+	scratches.Put(s)
+}
+
+func (j *entropyJob[T]) rowOf(v *op.View, n int) (p device.Ptr, step int) {
+	return offset(v.Ptr, n*v.Strides[0], j.lane.size), v.Strides[1]
+}
+
+// gathered is a row as it lies, or gathered and converted into memory.
+func (j *entropyJob[T]) gathered(p device.Ptr, step, n int, memory *[]T) []T {
+	if j.lane.direct && step == 1 {
+		return slice[T](p, n)
+	}
+	*memory = sized(*memory, n)
+	j.lane.load(*memory, p, step)
+	return *memory
+}
+
+// weightOf is that of a class, or 0 if its rows are to be ignored.
+func (j *entropyJob[T]) weightOf(class int64) float64 {
+	switch {
+	case class == j.ignore:
+		return 0
+	case j.weights == nil:
+		return 1
+	}
+	return float64(j.weights[class])
+}
+
+// lossRow computes loss, lse and weight of row n.
+func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
+	lse := math.Inf(-1)
+	if len(a) > 0 {
+		tmp := laneBuffer[T](s, 0, rowGroup)
+		most := float64(maxOf(a[0], a))
+		var sum float64
+		for i := 0; i < len(a); i += rowGroup {
+			k := min(rowGroup, len(a)-i)
+			sum += expSumGroup(tmp[:k], a[i:i+k], most)
+		}
+		lse = most + math.Log(sum)
+	}
+	j.lse[n], j.weight[n] = T(lse), T(j.weightOf(class))
+	var loss float64
+	if class != j.ignore {
+		loss = (1 - j.smooth) * j.weightOf(class) * (lse - float64(a[class]))
+		if j.smooth != 0 {
+			loss += j.smooth / float64(len(a)) * j.distances(lse, a)
+		}
+	}
+	out := laneBuffer[T](s, 1, 1)
+	out[0] = T(loss)
+	j.lane.store(offset(j.loss.Ptr, n*j.loss.Strides[0], j.lane.size), 1, out)
+}
+
+// distances is the weighted sum of lse - a.
+func (j *entropyJob[T]) distances(lse float64, a []T) float64 {
+	var sum float64
+	for i := 0; i < len(a); i += rowGroup {
+		var part float64
+		for k := i; k < min(i+rowGroup, len(a)); k++ {
+			d := lse - float64(a[k])
+			if j.weights != nil {
+				d *= float64(j.weights[k])
+			}
+			part += d
+		}
+		sum += part
+	}
+	return sum
+}
+
+// gradRow computes row n of the gradient, a group of elements after the other: each is read before it is written, and no
+// other is written before it is read, so that dst may be the logits.
+func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, memory *[]T, s *scratch) {
+	to, toStep := j.rowOf(j.dst, n)
+	columns := j.logits.Shape[1]
+	g := laneBuffer[T](s, 1, 1)
+	j.lane.load(g, offset(j.loss.Ptr, n*j.loss.Strides[0], j.lane.size), 1)
+	*memory = sized(*memory, 2*rowGroup)
+	p, a := (*memory)[:rowGroup], (*memory)[rowGroup:2*rowGroup]
+	lse, uniform := float64(j.lse[n]), j.smooth/float64(columns)
+	hit := (1 - j.smooth) * j.weightOf(class)
+	all := hit + uniform*j.total
+	for i := 0; i < columns; i += rowGroup {
+		k := min(rowGroup, columns-i)
+		if class == j.ignore {
+			clear(p[:k])
+		} else {
+			j.lane.load(a[:k], offset(from, i*step, j.lane.size), step)
+			expSumGroup(p[:k], a[:k], lse)
+			j.scaleGroup(p[:k], i, float64(g[0]), all, uniform)
+			if at := int(class) - i; at >= 0 && at < k {
+				p[at] = T(float64(p[at]) - float64(g[0])*hit)
+			}
+		}
+		j.lane.store(offset(to, i*toStep, j.lane.size), toStep, p[:k])
+	}
+}
+
+// scaleGroup turns the probabilities of classes first.. into gradients, but for the term of the row's own class.
+func (j *entropyJob[T]) scaleGroup(p []T, first int, g, all, uniform float64) {
+	switch {
+	case uniform == 0:
+		g *= all
+		for k, v := range p {
+			p[k] = T(g * float64(v))
+		}
+	case j.weights == nil:
+		for k, v := range p {
+			p[k] = T(g * (all*float64(v) - uniform))
+		}
+	default:
+		for k, v := range p {
+			p[k] = T(g * (all*float64(v) - uniform*float64(j.weights[first+k])))
+		}
+	}
+}

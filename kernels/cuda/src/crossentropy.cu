@@ -1,0 +1,173 @@
+// The loss of logits against classes, and its gradient. So many lanes of a block work on one row, and THREADS/lanes rows share a
+// block. A row is read once in each direction, in pieces of 16 bytes where it lies straight: maxima and sums run together,
+// and what was summed relative to an earlier maximum is corrected when a larger one turns up.
+#include "math.h"
+
+#define INLINE __attribute__((always_inline)) // of lambdas: what they hold stays in registers
+
+// What a call is: sizes, strides in elements, and the scalars. vectors says that rows of logits, and of their gradient, begin at
+// multiples of 16 bytes and have no gaps.
+struct Entropy {
+    u32 rows, classes, lanes, vectors, weighted, smooth;
+    i64 ignore, row, step, class_step, loss_step, weight_step, dst_row, dst_step;
+    f64 smoothing;
+};
+
+// A running maximum and the sum of exponentials relative to it. safe is the maximum, or 0 while that is -infinity.
+template <class C> struct Running { C most, sum; };
+
+template <class C> FN C safe(C most) { return most == (C)-__builtin_inff() ? (C)0 : most; }
+
+template <class C> FN void take(Running<C>& r, C most) {
+    if (most > r.most) {
+        r.sum *= exp_(r.most - most);
+        r.most = most;
+    }
+}
+
+template <int N, class C> FN void take(Running<C>& r, const C (&v)[N]) {
+    C most = v[0];
+#pragma unroll
+    for (int i = 1; i < N; i++) most = v[i] > most ? v[i] : most;
+    take(r, most);
+    C shift = safe(r.most);
+#pragma unroll
+    for (int i = 0; i < N; i++) r.sum += exp_(v[i] - shift);
+}
+
+// Both rows of sums, joined: the greater maximum, and what each sum is relative to it.
+template <class C> FN Running<C> join(const Running<C>& a, const Running<C>& b) {
+    C most = a.most > b.most ? a.most : b.most, shift = safe(most);
+    return Running<C>{most, a.sum * exp_(a.most - shift) + b.sum * exp_(b.most - shift)};
+}
+
+struct Joined { template <class V> FN static V of(const V& a, const V& b) { return join(a, b); } };
+struct Added { template <class V> FN static V of(const V& a, const V& b) { return a + b; } };
+
+// What all lanes of a row have together, for each of them. Every thread of the block must come here.
+template <class J, class V> FN V row_join(V v, u32 lanes, V* sh) {
+    u32 tid = threadIdx.x, lane = tid & (lanes - 1), first = tid - lane;
+    __syncthreads(); // the reads of an earlier join are over
+    sh[tid] = v;
+    for (u32 half = lanes / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane < half) sh[tid] = J::of(sh[tid], sh[tid + half]);
+    }
+    __syncthreads();
+    return sh[first];
+}
+
+template <class T> constexpr int PIECE = 16 / sizeof(T);
+
+// Calls f with N neighbouring elements of a row, and the place of the first.
+template <class T, class C, class F> FN void each(const Entropy& p, const T* row, u32 lane, F f) {
+    u32 j = 0;
+    if (p.vectors) {
+        u32 whole = p.classes / PIECE<T> * PIECE<T>;
+        for (j = lane * PIECE<T>; j < whole; j += p.lanes * PIECE<T>) {
+            vec<T, PIECE<T>> v = load<T, PIECE<T>>(row + j);
+            C c[PIECE<T>];
+#pragma unroll
+            for (int i = 0; i < PIECE<T>; i++) c[i] = get(v[i]);
+            f(c, j);
+        }
+        j = whole;
+    }
+    for (j += lane; j < p.classes; j += p.lanes) {
+        C c[1] = {(C)get(row[(i64)j * p.step])};
+        f(c, j);
+    }
+}
+
+template <class T, class C> FN C weight_of(const Entropy& p, const T* w, u32 j) { return p.weighted ? (C)get(w[j * p.weight_step]) : (C)1; }
+
+// The weights of all classes, times x, are added up where smoothing wants that.
+template <class T, class C> FN C smooth_sum(const Entropy& p, const T* a, const T* w, C lse, u32 lane) {
+    C sum = 0;
+    each<T, C>(p, a, lane, [&](const auto& c, u32 j) INLINE {
+#pragma unroll
+        for (u32 i = 0; i < sizeof(c) / sizeof(C); i++) sum = fma(weight_of<T, C>(p, w, j + i), lse - c[i], sum);
+    });
+    return sum;
+}
+
+template <class T, class C>
+FN void loss(const Entropy& p, T* dst, C* lse, C* weight, const T* a, const i64* b, const T* w, const Note& note, Running<C>* sh, C* sums) {
+    u32 lane = threadIdx.x & (p.lanes - 1), n = blockIdx.x * (THREADS / p.lanes) + threadIdx.x / p.lanes;
+    bool live = n < p.rows;
+    a += (i64)n * p.row;
+    Running<C> r = {(C)-__builtin_inff(), 0};
+    if (live) each<T, C>(p, a, lane, [&](const auto& c, u32) INLINE { take(r, c); });
+    r = row_join<Joined>(r, p.lanes, sh);
+    C l = r.most - r.most == 0 ? r.most + log_(r.sum) : r.most - r.most; // infinite maxima make NaN
+    i64 class_ = b[(live ? n : 0) * p.class_step];
+    bool there = class_ >= 0 && class_ < p.classes && class_ != p.ignore;
+    C s = 0;
+    if (p.smooth) s = row_join<Added>(live && there ? smooth_sum<T, C>(p, a, w, l, lane) : (C)0, p.lanes, sums);
+    if (!live || lane > 0) return;
+    if (!there && class_ != p.ignore) complain(note, class_, n, p.classes);
+    C v = 0, x = 0;
+    if (there) {
+        x = weight_of<T, C>(p, w, (u32)class_);
+        // Relative to the maximum first: both may be large, and their difference small.
+        v = ((r.most - (C)get(a[class_ * p.step])) + log_(r.sum)) * x;
+        if (p.smooth) v = (C)(1 - p.smoothing) * v + (C)(p.smoothing / p.classes) * s;
+    }
+    dst[n * p.loss_step] = put<T>(v);
+    lse[n] = l;
+    weight[n] = x;
+}
+
+template <class T, class C>
+FN void backward(const Entropy& p, T* dst, const T* g, const T* a, const i64* b, const C* lse, const T* w, const Note& note, C* sums) {
+    u32 lane = threadIdx.x & (p.lanes - 1), n = blockIdx.x * (THREADS / p.lanes) + threadIdx.x / p.lanes;
+    bool live = n < p.rows;
+    a += (i64)n * p.row;
+    dst += (i64)n * p.dst_row;
+    i64 class_ = b[(live ? n : 0) * p.class_step];
+    bool there = class_ >= 0 && class_ < p.classes && class_ != p.ignore;
+    C total = (C)p.classes;
+    if (p.smooth && p.weighted) {
+        C sum = 0;
+        for (u32 j = lane; j < p.classes; j += p.lanes) sum += weight_of<T, C>(p, w, j);
+        total = row_join<Added>(sum, p.lanes, sums);
+    }
+    if (!live) return;
+    if (lane == 0 && !there && class_ != p.ignore) complain(note, class_, n, p.classes);
+    C uniform = (C)(p.smoothing / p.classes), hit = 0, all = 0, grad = get(g[n * p.loss_step]), l = lse[n];
+    if (there) {
+        hit = (C)(1 - p.smoothing) * weight_of<T, C>(p, w, (u32)class_);
+        all = hit + uniform * total;
+    }
+    each<T, C>(p, a, lane, [&](const auto& c, u32 j) INLINE {
+        constexpr u32 N = sizeof(c) / sizeof(C);
+        vec<T, N> v;
+#pragma unroll
+        for (u32 i = 0; i < N; i++) {
+            C d = all * exp_(c[i] - l);
+            if (p.smooth) d -= uniform * weight_of<T, C>(p, w, j + i);
+            if (j + i == class_) d -= hit;
+            v[i] = put<T>(there ? grad * d : (C)0);
+        }
+        if constexpr (N > 1) store<T, N>(dst + j, v);
+        else dst[(i64)j * p.dst_step] = v[0];
+    });
+}
+
+#define ENTROPY(T)                                                                                                    \
+    KERNEL cross_entropy_##T(Entropy p, T* dst, Compute<T>* lse, Compute<T>* weight, const T* a, const i64* b,        \
+                             const T* w, Note note) {                                                                 \
+        GK_SHARED_ARR(Running<Compute<T>>, sh, [THREADS]);                                                            \
+        GK_SHARED_ARR(Compute<T>, sums, [THREADS]);                                                                   \
+        loss(p, dst, lse, weight, a, b, w, note, (Running<Compute<T>>*)sh, (Compute<T>*)sums);                        \
+    }                                                                                                                 \
+    KERNEL cross_entropy_backward_##T(Entropy p, T* dst, const T* g, const T* a, const i64* b, const Compute<T>* lse, \
+                                      const T* w, Note note) {                                                        \
+        GK_SHARED_ARR(Compute<T>, sums, [THREADS]);                                                                   \
+        backward(p, dst, g, a, b, lse, w, note, (Compute<T>*)sums);                                                   \
+    }
+
+ENTROPY(f32)
+ENTROPY(f64)
+ENTROPY(f16)
+ENTROPY(bf16)

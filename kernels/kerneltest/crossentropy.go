@@ -1,0 +1,161 @@
+package kerneltest
+
+import (
+	"iter"
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// entropies are the cases of CrossEntropy and CrossEntropyGrad.
+func (m *maker) entropies() iter.Seq[*testCase] {
+	return list(func(emit func(*testCase)) {
+		for n, s := range [][2]int{{0, 3}, {1, 1}, {4, 10}, {33, 7}, {9, 130}, {3, 2048}, {2, 5003}, {700, 12}} {
+			for k, plan := range plans {
+				weighted, smooth := (n+k)%2 == 0, []float64{0, 0.1, 0}[k%3]
+				emit(m.entropy(s[0], s[1], plan, weighted, smooth, 0, m.classes(s[1], -100)))
+			}
+			for _, l := range inPlaceLayouts {
+				if m.id == op.CrossEntropyGrad {
+					emit(m.entropy(s[0], s[1], [4]layout{l, l, contiguous, contiguous}, n%2 == 0, 0.2, 2, m.classes(s[1], -100)))
+				}
+			}
+		}
+		for _, bad := range []int64{-1, 10, math.MaxInt64, math.MinInt64} {
+			c := m.entropy(6, 10, plans[0], false, 0, 0, from(intValue(1), intValue(-100), intValue(3)))
+			if c != nil {
+				classes := c.in[len(c.in)-1]
+				if m.id == op.CrossEntropyGrad {
+					classes = c.in[2]
+				}
+				classes.values[2] = intValue(bad)
+				c.fails = op.ErrIndex
+			}
+			emit(c)
+		}
+	})
+}
+
+// entropy makes a case. Rows of logits are large or small as a whole, and hold infinities now and then.
+func (m *maker) entropy(rows, classes int, plan [4]layout, weighted bool, smooth float64, alias int, next func() value) *testCase {
+	if !m.due() {
+		return nil
+	}
+	c := m.newCase()
+	c.ulps, c.alias = 4, alias
+	c.call.F, c.call.I = floats8(smooth), ints8(-100)
+	a, b := newTensor(m.d, plan[1], rows, classes), newTensor(dtype.Int64, plan[2], rows)
+	a.fill(m.logits())
+	b.fill(next)
+	var w []*tensor
+	if weighted {
+		w = []*tensor{newTensor(m.d, plan[3], classes)}
+		w[0].fill(m.within(m.d, 0.25, 2))
+	}
+	e := &entropyCase{c: c, a: a, b: b, w: w, smooth: smooth}
+	if m.id == op.CrossEntropy {
+		wide := op.ComputeType(m.d)
+		c.in = append([]*tensor{a, b}, w...)
+		c.out = []*tensor{newTensor(m.d, plan[0], rows), newTensor(wide, contiguous, rows), newTensor(wide, contiguous, rows)}
+		c.want = [][]result{make([]result, rows), make([]result, rows), make([]result, rows)}
+		for n := range rows {
+			e.loss(n)
+		}
+		return c
+	}
+	g, lse := newTensor(m.d, plan[0], rows), newTensor(op.ComputeType(m.d), contiguous, rows)
+	g.fill(m.tame(m.d))
+	c.in, c.out = append([]*tensor{g, a, b, lse}, w...), []*tensor{newTensor(m.d, plan[0], rows, classes)}
+	c.want = [][]result{make([]result, rows*classes)}
+	for n := range rows {
+		l, _ := e.lse(n)
+		lse.values[n] = floatValue(round(lse.dtype, l))
+		e.grad(n, g.at(n).f, lse.values[n].f)
+	}
+	return c
+}
+
+// logits gives tame numbers, and numbers that are too large for exp by themselves.
+func (m *maker) logits() func() value {
+	tame, n := m.tame(m.d), 0
+	return func() value {
+		n++
+		v := tame().f
+		if n%64 < 20 {
+			v += 200
+		}
+		return floatValue(round(m.d, v))
+	}
+}
+
+// entropyCase computes what a case wants.
+type entropyCase struct {
+	c      *testCase
+	a, b   *tensor
+	w      []*tensor
+	smooth float64
+}
+
+func (e *entropyCase) weight(class int) float64 {
+	if len(e.w) == 0 {
+		return 1
+	}
+	return e.w[0].at(class).f
+}
+
+// lse is the logarithm of the sum of the exponentials of a row, and the size of its largest element.
+func (e *entropyCase) lse(n int) (lse, size float64) {
+	most := math.Inf(-1)
+	for j := range e.a.shape[1] {
+		most, size = max(most, e.a.at(n, j).f), max(size, math.Abs(e.a.at(n, j).f))
+	}
+	var sum compensated
+	for j := range e.a.shape[1] {
+		sum.add(math.Exp(e.a.at(n, j).f - most))
+	}
+	return most + math.Log(sum.value()), size
+}
+
+func (e *entropyCase) loss(n int) {
+	count, class := e.a.shape[1], int(e.b.at(n).i)
+	lse, size := e.lse(n)
+	growth := 1 + math.Sqrt(float64(count))/8
+	e.c.want[1][n] = scaled(lse, size, growth)
+	if class == -100 {
+		return
+	}
+	e.c.want[2][n] = exact(e.weight(class))
+	loss := (1 - e.smooth) * e.weight(class) * (lse - e.a.at(n, class).f)
+	var sum, terms float64
+	for j := range count {
+		x := e.weight(j) * (lse - e.a.at(n, j).f)
+		sum += x
+		terms += math.Abs(x) + e.weight(j)*size
+	}
+	e.c.want[0][n] = scaled(loss+e.smooth/float64(count)*sum, loss, 2*size, growth, e.smooth/float64(count)*terms*growth)
+}
+
+func (e *entropyCase) grad(n int, g, lse float64) {
+	count, class := e.a.shape[1], int(e.b.at(n).i)
+	if class == -100 {
+		return
+	}
+	var total float64
+	for j := range count {
+		total += e.weight(j)
+	}
+	hit, uniform := (1-e.smooth)*e.weight(class), e.smooth/float64(count)
+	for j := range count {
+		p := math.Exp(e.a.at(n, j).f - lse)
+		v := (hit+uniform*total)*p - uniform*e.weight(j)
+		if j == class {
+			v -= hit
+		}
+		size := math.Abs(g) * (hit + uniform*total) * p * (2 + math.Abs(lse-e.a.at(n, j).f))
+		if j == class {
+			size += math.Abs(g) * hit
+		}
+		e.c.want[0][n*count+j] = scaled(g*v, size, g*uniform*e.weight(j), g*uniform*total*p*math.Sqrt(float64(count)))
+	}
+}

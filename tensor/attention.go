@@ -1,0 +1,219 @@
+package tensor
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Attention says how queries attend to keys: the arguments of torch.nn.functional.scaled_dot_product_attention. The zero
+// Attention is PyTorch's default.
+type Attention struct {
+	// Mask broadcasts to [..., H, T, S]. Of type bool it is true where a query sees a key; of a floating-point type it is added
+	// to the scores, and -infinity hides a key.
+	Mask *Tensor
+	// DropoutP is the probability with which a weight becomes 0, and the others are divided by 1-DropoutP.
+	DropoutP float64
+	// IsCausal lets query t see the keys 0..t only, also where there are more keys than queries. Then there is no Mask.
+	IsCausal bool
+	// Scale is what products of queries and keys are multiplied by; 0 stands for 1/sqrt(D).
+	Scale float64
+	// EnableGQA lets several heads of queries share one of keys: H may be a multiple of the number of heads of k and v.
+	EnableGQA bool
+	// Random is where the random numbers of dropout begin: AttentionBlocks many, taken with Generator.Reserve. The gradient
+	// needs the same ones.
+	Random GeneratorState
+}
+
+// AttentionBlocks is how many blocks of random numbers dropout uses for these operands: one for each four keys of each query.
+func AttentionBlocks(q, k, v *Tensor, a Attention) (uint64, error) {
+	const name = "AttentionBlocks"
+	if err := sameFloat(name, q, k, v); err != nil {
+		return 0, err
+	}
+	p := &attending{Attention: a, shapes: shapesOf([]*Tensor{q, k, v})}
+	if err := p.check(name, q, k, v); err != nil {
+		return 0, err
+	}
+	return uint64(p.batches*p.heads*p.queries) * (uint64(p.keys+3) / 4), nil
+}
+
+// ScaledDotProductAttention is softmax(q @ kᵀ * scale + mask) @ v for q [..., H, T, D], k [..., H, S, D] and v [..., H, S, E], of
+// one floating-point type; it never holds the matrix of scores. Dimensions before the last two broadcast. A query that sees
+// no key gives 0, as in PyTorch from 2.5 on. With four dimensions or more the result [..., H, T, E] lies in memory as
+// [..., T, H, E], so that Transpose and Reshape to [..., T, H*E] move nothing. It runs under q's Exec. The mask is the only
+// operand that may be of another floating-point type.
+func ScaledDotProductAttention(q, k, v *Tensor, a Attention) (*Tensor, error) {
+	out, lse, err := AttentionForward(q, k, v, a)
+	if err != nil {
+		return nil, err
+	}
+	lse.Release()
+	return out, nil
+}
+
+// AttentionForward is ScaledDotProductAttention, and what its gradient needs besides: lse, the logarithm of the sum of each row's
+// exponentials, float32 (float64 for operands of that type), of as many elements as the result has rows.
+func AttentionForward(q, k, v *Tensor, a Attention) (out, lse *Tensor, err error) {
+	const name = "ScaledDotProductAttention"
+	p, err := newAttending(name, q, k, v, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer p.release()
+	if out, err = p.empty(name, p.width); err != nil {
+		return nil, nil, err
+	}
+	if lse, err = p.emptyLSE(name); err == nil && out.Len()+lse.Len() > 0 {
+		c := p.begin(op.Attention)
+		result, _ := p.four(out) // made above
+		c.out(out, &result)
+		c.out(lse, &p.rows)
+		p.operands(c)
+		if err = c.run(name); err != nil {
+			lse.Release()
+		}
+	}
+	if err != nil {
+		out.Release()
+		return nil, nil, err
+	}
+	return out, lse, nil
+}
+
+// AttentionGrads are the gradients of the operands of attention: of the shapes that these broadcast to. Mask may be nil.
+type AttentionGrads struct{ Q, K, V, Mask *Tensor }
+
+// Release releases all of them.
+func (g *AttentionGrads) Release() {
+	for _, t := range []*Tensor{g.Q, g.K, g.V, g.Mask} {
+		t.Release()
+	}
+}
+
+// AttentionGrad is the gradient of ScaledDotProductAttention for the gradient grad of its result out, with the lse that
+// AttentionForward gave; a is as it was then. The gradient of the mask, which is as large as the matrix of scores, is computed
+// only if withMask is set; it is of the operands' type. Gradients of four dimensions or more lie in memory as the result does.
+func AttentionGrad(grad, q, k, v, out, lse *Tensor, a Attention, withMask bool) (AttentionGrads, error) {
+	const name = "AttentionGrad"
+	var g AttentionGrads
+	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a)
+	if err != nil {
+		return g, err
+	}
+	defer p.release()
+	if g.Q, err = p.empty(name, p.depth); err == nil {
+		g.K, err = p.emptyOf(name, p.groups, p.keys, p.depth)
+	}
+	if err == nil {
+		g.V, err = p.emptyOf(name, p.groups, p.keys, p.width)
+	}
+	if err == nil && withMask {
+		g.Mask, err = p.emptyMask(name)
+	}
+	if err == nil {
+		err = p.grads(name, g, grad, out, lse)
+	}
+	if err != nil {
+		g.Release()
+		return AttentionGrads{}, err
+	}
+	return g, nil
+}
+
+// AttentionGradInto is AttentionGrad into tensors of the right shapes and type and any strides, such as parts of one tensor,
+// which must not overlap each other or an operand. Without g.Mask the gradient of the mask is not computed.
+func AttentionGradInto(g AttentionGrads, grad, q, k, v, out, lse *Tensor, a Attention) error {
+	const name = "AttentionGradInto"
+	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a)
+	if err != nil {
+		return err
+	}
+	defer p.release()
+	results := []*Tensor{g.Q, g.K, g.V}
+	want := []Shape{p.shapeOf(p.heads, p.queries, p.depth), p.shapeOf(p.groups, p.keys, p.depth), p.shapeOf(p.groups, p.keys, p.width)}
+	if g.Mask != nil {
+		results, want = append(results, g.Mask), append(want, p.shapeOf(p.heads, p.queries, p.keys))
+	}
+	if err := together(name, append(results, q)...); err != nil {
+		return err
+	}
+	for i, t := range results {
+		if !t.Shape().Equal(want[i]) || t.dtype != p.dtype {
+			return shapeErr(name, []Shape{t.Shape()}, "gradient %d is %s, want %s of %v", i, t.dtype, p.dtype, want[i])
+		}
+		if err := t.writable(name); err != nil {
+			return err
+		}
+		t.storage.changed()
+	}
+	return p.grads(name, g, grad, out, lse)
+}
+
+func newAttentionGrad(name string, grad, q, k, v, out, lse *Tensor, a Attention) (*attending, error) {
+	if err := sameFloat(name, grad, q, k, v, out); err != nil {
+		return nil, err
+	}
+	if err := together(name, q, lse); err != nil {
+		return nil, err
+	}
+	p, err := newAttending(name, q, k, v, a)
+	if err != nil {
+		return nil, err
+	}
+	want := p.shapeOf(p.heads, p.queries, p.width)
+	switch {
+	case !grad.Shape().Equal(want) || !out.Shape().Equal(want) || !lse.Shape().Equal(p.rows.dims()) || !lse.IsContiguous():
+		err = shapeErr(name, []Shape{grad.Shape(), out.Shape(), lse.Shape()}, "want results of %v, and an lse of %v", want, p.rows.dims())
+	case lse.dtype != op.ComputeType(p.dtype):
+		err = dtypeErr(name, "lse is of the type of computation", p.dtype, lse.dtype)
+	}
+	if err != nil {
+		p.release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// grads launches AttentionGrad.
+func (p *attending) grads(name string, g AttentionGrads, grad, out, lse *Tensor) error {
+	if g.Q.Len()+g.K.Len()+g.V.Len() == 0 && (g.Mask == nil || g.Mask.Len() == 0) {
+		return nil
+	}
+	if g.Mask != nil && (p.mask == nil || p.mask.dtype == Bool) {
+		return valueErr(name, "there is no mask that is added to scores")
+	}
+	from, lf, err := p.laid(name, grad, p.heads, p.queries, p.width)
+	if err != nil {
+		return err
+	}
+	result, lr, err := p.laid(name, out, p.heads, p.queries, p.width)
+	if err != nil {
+		return err
+	}
+	var views [4]layout
+	results := []*Tensor{g.Q, g.K, g.V, g.Mask}
+	for i, t := range results {
+		var ok bool
+		if t == nil {
+			continue
+		}
+		if views[i], ok = p.four(t); !ok {
+			return shapeErr(name, []Shape{t.Shape()}, "strides %v of a gradient do not let its batch be one dimension", t.Strides())
+		}
+	}
+	c := p.begin(op.AttentionGrad)
+	for i, t := range results {
+		if t != nil {
+			c.out(t, &views[i])
+		}
+	}
+	c.in(from, &lf)
+	c.in(p.q, &p.lq)
+	c.in(p.k, &p.lk)
+	c.in(p.v, &p.lv)
+	c.in(result, &lr)
+	c.in(lse, &p.rows)
+	if p.mask != nil {
+		c.in(p.mask, &p.lm)
+	}
+	return c.run(name)
+}

@@ -1,0 +1,93 @@
+package tensor_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+func TestAttention_ResultLiesSoThatHeadsJoinWithoutACopy(t *testing.T) {
+	b := onHost(t)
+	qkv := iota(t, b.Exec, 2, 5, 3, 4, 8) // as a projection leaves it: [B, T, 3, H, D]
+	heads := must(t)(qkv.Permute(2, 0, 3, 1, 4))
+	var part [3]*tensor.Tensor
+	for i := range part {
+		part[i] = must(t)(heads.Select(0, i))
+	}
+	before := b.allocated()
+	out := must(t)(tensor.ScaledDotProductAttention(part[0], part[1], part[2], tensor.Attention{}))
+	require.Equal(t, tensor.Shape{2, 4, 5, 8}, out.Shape())
+	require.EqualValues(t, before+2*4*5*8*4+256, b.allocated(), "no copy of the operands is left")
+	joined := must(t)(must(t)(out.Transpose(1, 2)).View(2, 5, 32))
+	require.True(t, joined.SharesStorage(out))
+}
+
+func TestAttention_OfAQueryThatSeesNothingIsZero(t *testing.T) {
+	b := onHost(t)
+	x := iota(t, b.Exec, 2, 3)
+	none := must(t)(tensor.FromSlice(b.Exec, []float32{0, 0, float32(math.Inf(-1)), float32(math.Inf(-1))}, 2, 2))
+	out := must(t)(tensor.ScaledDotProductAttention(x, x, x, tensor.Attention{Mask: none}))
+	require.Equal(t, []float64{0, 0, 0}, values(t, out)[3:])
+	require.NotZero(t, values(t, out)[2])
+}
+
+func TestAttention_DropsTheSameWeightsForTheSameState(t *testing.T) {
+	b := onHost(t)
+	x := iota(t, b.Exec, 2, 9, 4)
+	gen := tensor.NewGenerator(5)
+	a := tensor.Attention{DropoutP: 0.5}
+	n, err := tensor.AttentionBlocks(x, x, x, a)
+	require.NoError(t, err)
+	require.EqualValues(t, 2*9*3, n)
+	a.Random = gen.Reserve(n)
+	require.Equal(t, tensor.GeneratorState{Seed: 5, Offset: n}, gen.State())
+	first := values(t, must(t)(tensor.ScaledDotProductAttention(x, x, x, a)))
+	require.Equal(t, first, values(t, must(t)(tensor.ScaledDotProductAttention(x, x, x, a))))
+	a.Random = gen.Reserve(n)
+	require.NotEqual(t, first, values(t, must(t)(tensor.ScaledDotProductAttention(x, x, x, a))))
+}
+
+func TestAttention_OfNothingIsEmpty_AndWithoutKeysZero(t *testing.T) {
+	b := onHost(t)
+	x, none := iota(t, b.Exec, 2, 3, 5, 4), iota(t, b.Exec, 2, 3, 0, 4)
+	require.Equal(t, tensor.Shape{2, 3, 0, 4}, must(t)(tensor.ScaledDotProductAttention(none, x, x, tensor.Attention{})).Shape())
+	require.Equal(t, make([]float64, 120), values(t, must(t)(tensor.ScaledDotProductAttention(x, none, none, tensor.Attention{}))))
+}
+
+func TestAttentionGrad_RefusesWhatDoesNotBelongTogether(t *testing.T) {
+	b := onHost(t)
+	x := iota(t, b.Exec, 5, 4)
+	out, lse, err := tensor.AttentionForward(x, x, x, tensor.Attention{})
+	require.NoError(t, err)
+	defer out.Release()
+	defer lse.Release()
+	wide := must(t)(x.To(tensor.Float64))
+	short := must(t)(x.Narrow(0, 0, 4))
+	for name, f := range map[string]func() error{
+		"shape": func() error {
+			_, err := tensor.AttentionGrad(short, x, x, x, out, lse, tensor.Attention{}, false)
+			return err
+		},
+		"dtype": func() error {
+			_, err := tensor.AttentionGrad(wide, x, x, x, out, lse, tensor.Attention{}, false)
+			return err
+		},
+		"value": func() error {
+			_, err := tensor.AttentionGrad(x, x, x, x, out, lse, tensor.Attention{}, true)
+			return err
+		},
+	} {
+		before := b.allocated()
+		require.Equal(t, refusal(name), kindOf(f()))
+		require.Equal(t, before, b.allocated())
+	}
+	_, err = tensor.AttentionGrad(x, x, x, x, out, x, tensor.Attention{}, false)
+	require.Equal(t, refusal("shape"), kindOf(err))
+	err = tensor.AttentionGradInto(tensor.AttentionGrads{Q: x, K: x, V: short}, x, x, x, x, out, lse, tensor.Attention{})
+	require.Equal(t, refusal("shape"), kindOf(err))
+	err = tensor.AttentionGradInto(tensor.AttentionGrads{Q: x, K: x}, x, x, x, x, out, lse, tensor.Attention{})
+	require.ErrorIs(t, err, tensor.ErrReleased)
+}
