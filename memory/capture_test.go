@@ -24,12 +24,35 @@ type captureRig struct {
 }
 
 func newCaptureRig(t *testing.T, conf string) *captureRig {
-	r := &captureRig{Rig: cudatest.New(t, 1), t: t}
-	r.dev = r.Devices[0]
+	emu := cudatest.New(t, 1)
+	return captureRigOn(t, emu, emu.Devices[0], conf)
+}
+
+// captureRigOn makes one on a device; without the emulated driver its knobs must not be used.
+func captureRigOn(t *testing.T, emu *cudatest.Rig, dev *cuda.Device, conf string) *captureRig {
+	r := &captureRig{Rig: emu, t: t, dev: dev}
 	r.a = caching(conf)(t, r.dev).(*memory.Caching)
 	t.Cleanup(func() { require.NoError(t, r.a.Close()) })
-	r.main, r.side = r.Stream(r.dev), r.Stream(r.dev)
+	r.main, r.side = r.stream(), r.stream()
 	return r
+}
+
+// stream returns a new stream, which is closed at the end of the test.
+func (r *captureRig) stream() *cuda.Stream {
+	r.t.Helper()
+	s, err := r.dev.NewStream()
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { require.NoError(r.t, s.Close()) })
+	return s.(*cuda.Stream)
+}
+
+// event returns a new event, which is closed at the end of the test.
+func (r *captureRig) event() *cuda.Event {
+	r.t.Helper()
+	e, err := r.dev.NewEvent()
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { require.NoError(r.t, e.Close()) })
+	return e.(*cuda.Event)
 }
 
 // take allocates, and fails the test if that fails.
@@ -43,7 +66,7 @@ func (r *captureRig) take(n uint64, s device.Stream) memory.Block {
 // order puts what follows on a stream behind what is on another.
 func (r *captureRig) order(before, after *cuda.Stream) {
 	r.t.Helper()
-	e := r.Event(r.dev)
+	e := r.event()
 	require.NoError(r.t, errors.Join(before.Record(e), after.Wait(e)))
 }
 
@@ -135,7 +158,7 @@ func TestCaptureGraph_OutOfMemoryIsAnErrorAndNoWait(t *testing.T) {
 // TestCaptureGraph_DefersFreesOfBlocksOnOtherStreams frees a block that the captured side stream uses.
 func TestCaptureGraph_DefersFreesOfBlocksOnOtherStreams(t *testing.T) {
 	r := newCaptureRig(t, "")
-	fork, join := r.Event(r.dev), r.Event(r.dev)
+	fork, join := r.event(), r.event()
 	old := r.take(5000, r.main)
 	var first, second memory.Block
 	g, err := r.a.CaptureGraph(r.main, func() (err error) {

@@ -75,7 +75,7 @@ func TestCaptureGraph_ReplaysOverlapUnlessThePoolIsShared(t *testing.T) {
 // pool as well; those of a stream that is not are not.
 func TestCaptureGraph_SideStreamsAllocateFromThePoolOfTheGraph(t *testing.T) {
 	r := newCaptureRig(t, "")
-	outside := r.Stream(r.dev)
+	outside := r.stream()
 	g := r.captureAndRun(func() {
 		r.free(r.take(1<<20, r.main))
 		require.Empty(t, r.privateSegments(memory.PoolID{2, 0}))
@@ -109,7 +109,7 @@ func (r *captureRig) privateSegments(id memory.PoolID) (list []memory.SegmentInf
 // test_cuda_graph_error_options: captures are of the relaxed kind, so what other goroutines ask of the driver does them no harm.
 func TestCaptureGraph_OtherGoroutinesMayAskTheDriver(t *testing.T) {
 	r := newCaptureRig(t, "")
-	out, outside := r.take(100, r.main), r.Stream(r.dev)
+	out, outside := r.take(100, r.main), r.stream()
 	g, err := r.a.CaptureGraph(r.main, func() error {
 		done := make(chan error)
 		go func() {

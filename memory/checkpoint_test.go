@@ -426,7 +426,9 @@ func TestCheckpoint_RefusesWhatItCannotPutBack(t *testing.T) {
 
 	other := r.a.NewPool()
 	_, err = other.Restore(c)
-	require.EqualError(t, err, "memory: Restore of pool [0 2] on "+r.a.Device().String()+": the checkpoint is of pool [0 1]")
+	require.EqualError(t, err, "memory: Restore of pool [0 2] on "+r.a.Device().String()+": the checkpoint is of pool [0 1] of "+r.a.Device().String())
+	_, err = r.pool.Restore(nil)
+	refused("Restore", err, "no checkpoint")
 	r.free(again.Live[1])
 	require.NoError(t, r.pool.EmptyCache())
 	_, err = r.pool.Restore(c)

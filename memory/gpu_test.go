@@ -1,7 +1,11 @@
 package memory_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
@@ -25,4 +29,21 @@ func TestGPU_CachingConformance(t *testing.T) {
 
 func TestGPU_AsyncConformance(t *testing.T) {
 	memtest.TestAllocator(t, async, onGPU(t))
+}
+
+func TestGPU_CapturedProgramsReadWhatTheyWrote(t *testing.T) {
+	d := cudatest.GPU(t)
+	for seed := range uint64(20) {
+		for _, conf := range []string{"", reuseConf, reuseConf + ",expandable_segments:True"} {
+			t.Run(fmt.Sprint(seed, conf), func(t *testing.T) {
+				r := captureRigOn(t, nil, d, conf)
+				out := r.take(150*32, r.main)
+				g, want, _ := reuseProgram(r, rand.New(rand.NewPCG(seed, 7)), out)
+				for range 10 {
+					r.requireReplay(g, out, want)
+				}
+				require.NoError(t, r.a.Free(out))
+			})
+		}
+	}
 }

@@ -81,7 +81,7 @@ func BenchmarkSnapshot100kEntries(b *testing.B) {
 	b.Run("copy", func(b *testing.B) {
 		for b.Loop() {
 			var s Snapshot
-			a.copyState(&s, nil)
+			a.copyState(&s, nil, true)
 		}
 	})
 	b.Run("whole", func(b *testing.B) {

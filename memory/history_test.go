@@ -237,6 +237,27 @@ func TestSnapshot_OfAPoolHasItsPartOfTheTrace(t *testing.T) {
 	require.Len(t, r.a.Snapshot().Segments, 2)
 }
 
+// test_memory_snapshot_include_traces, _correctness: the state is the same, the trace is not there, and goes on.
+func TestSnapshotState_IsTheSnapshotWithoutTheTrace(t *testing.T) {
+	r := traceRig(t, gib, HistoryOptions{MaxEntries: 10})
+	p := r.a.NewPool()
+	for range 20 {
+		r.free(r.allocIn(p, 1000, 0), r.alloc(3*mib, 1))
+	}
+	r.alloc(1000, 0)
+	state, full := r.a.SnapshotState(), r.a.Snapshot()
+	require.Equal(t, full.Segments, state.Segments)
+	require.Equal(t, full.Settings, state.Settings)
+	require.Equal(t, full.String(), state.String())
+	require.Empty(t, state.DeviceTraces[state.device.Index])
+	trace := full.DeviceTraces[full.device.Index]
+	require.Len(t, trace, 10)
+	require.Equal(t, ActionSnapshot, trace[9].Action, "that it was taken is in the trace")
+	require.Equal(t, p.Snapshot().Segments, p.SnapshotState().Segments)
+	require.Empty(t, p.SnapshotState().DeviceTraces[state.device.Index])
+	requireSameInBoth(t, state)
+}
+
 func TestHistory_StoppedForgetsTheTraceAndKeepsTheStacksOfBlocks(t *testing.T) {
 	r := traceRig(t, gib, HistoryOptions{})
 	b := r.alloc(1000, 0)

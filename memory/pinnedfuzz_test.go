@@ -66,6 +66,7 @@ func newPinnedFuzzer(t *testing.T, conf byte) *pinnedFuzzer {
 	dev := sim.New(1, sim.ManualStreams())
 	p, err := NewPinned(dev, c)
 	require.NoError(t, err)
+	require.NoError(t, p.RecordHistory(HistoryOptions{Context: HistoryContext(conf / 16 % 4)}))
 	return &pinnedFuzzer{t: t, dev: dev, p: p, m: &pinnedModel{config: c, faults: map[sim.CallKind]error{}},
 		captures: map[*modelCapture]*PinnedCapture{}}
 }
@@ -223,6 +224,11 @@ func (z *pinnedFuzzer) compare() {
 			s.ActiveRequests.Peak, s.ActiveBytes.Peak, s.NumHostAlloc, s.NumHostFree, s.NumFreeErrors})
 	require.Equal(z.t, m.pins-m.unpins, int64(z.dev.Live().Pinned))
 	require.Equal(z.t, s.ActiveBytes.Allocated-s.ActiveBytes.Freed, s.ActiveBytes.Current)
+	for _, seg := range z.p.Snapshot().Segments {
+		s.ActiveBytes.Current -= int64(seg.ActiveSize)
+		s.AllocatedBytes.Current -= int64(seg.TotalSize)
+	}
+	require.Equal(z.t, [2]int64{}, [2]int64{s.ActiveBytes.Current, s.AllocatedBytes.Current}, "the snapshot has the same bytes")
 }
 
 // finish frees everything: nothing may be left, in the allocator or on the device.
@@ -249,4 +255,5 @@ func (z *pinnedFuzzer) finish() {
 	require.NoError(z.t, err)
 	require.Zero(z.t, z.dev.Live().Pinned)
 	require.Zero(z.t, z.dev.Live().Events)
+	requireHostUndo(z.t, z.p.Snapshot(), nil, nil)
 }

@@ -1,6 +1,9 @@
 package memory
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -39,6 +42,15 @@ func PinnedFor(dev device.Device) (*Pinned, error) {
 	}
 	pinnedRegistry.byDevice[dev] = p
 	return p, nil
+}
+
+// PinnedAllocators returns the allocators that PinnedFor has made and Drop has not closed, by kind and index of their devices.
+func PinnedAllocators() []*Pinned {
+	pinnedRegistry.mu.Lock()
+	defer pinnedRegistry.mu.Unlock()
+	return slices.SortedFunc(maps.Values(pinnedRegistry.byDevice), func(p, q *Pinned) int {
+		return cmp.Or(cmp.Compare(p.id.Kind, q.id.Kind), cmp.Compare(p.id.Index, q.id.Index))
+	})
 }
 
 // lookupPinned returns the pinned allocator of a device, or nil.

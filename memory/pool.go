@@ -181,7 +181,10 @@ func (p *Pool) EmptyCache() error {
 func (p *Pool) Stats() Stats { return p.a.Stats() }
 
 // Snapshot returns the pool's segments.
-func (p *Pool) Snapshot() Snapshot { return p.a.snapshot(p) }
+func (p *Pool) Snapshot() Snapshot { return p.a.snapshot(p, true) }
+
+// SnapshotState is Snapshot without the pool's part of the trace.
+func (p *Pool) SnapshotState() Snapshot { return p.a.snapshot(p, false) }
 
 // Device is the device whose memory this is.
 func (p *Pool) Device() device.ID { return p.a.id }

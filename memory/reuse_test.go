@@ -66,7 +66,7 @@ func TestReuseInCapture_AfterTheJoinOfTheOtherStream(t *testing.T) {
 // test_graph_capture_reclaim_4_streams: joins of some of the streams are not enough.
 func TestReuseInCapture_AfterTheJoinOfAllStreams(t *testing.T) {
 	r := newCaptureRig(t, reuseConf)
-	two, three, four := r.side, r.Stream(r.dev), r.Stream(r.dev)
+	two, three, four := r.side, r.stream(), r.stream()
 	r.captureAndRun(func() {
 		first := r.take(32, r.main)
 		for _, s := range []*cuda.Stream{two, three, four} {
@@ -232,7 +232,7 @@ func TestReuseInCapture_ResultsAreRightUnderBothSchedules(t *testing.T) {
 // there were.
 func reuseProgram(r *captureRig, random *rand.Rand, out memory.Block) (g *memory.Graph, want []byte, addresses int) {
 	const n = 32
-	streams := []*cuda.Stream{r.main, r.side, r.Stream(r.dev)}
+	streams := []*cuda.Stream{r.main, r.side, r.stream()}
 	type held struct {
 		block memory.Block
 		owner *cuda.Stream
@@ -278,6 +278,16 @@ func reuseProgram(r *captureRig, random *rand.Rand, out memory.Block) (g *memory
 	return g, want, len(seen)
 }
 
+// requireReplay replays a graph of reuseProgram and looks at what it copied.
+func (r *captureRig) requireReplay(g *memory.Graph, out memory.Block, want []byte) {
+	r.t.Helper()
+	got := make([]byte, len(want)*32)
+	require.NoError(r.t, errors.Join(r.main.Fill(out.Ptr(), 0, out.Size()), g.Replay(r.main), r.main.CopyToHost(got, out.Ptr())))
+	for k := range got {
+		require.Equal(r.t, want[k/32], got[k], "copy %d", k/32)
+	}
+}
+
 func TestReuseInCapture_RandomProgramsReadWhatTheyWrote(t *testing.T) {
 	for seed := range uint64(6) {
 		var addresses [2]int
@@ -290,11 +300,7 @@ func TestReuseInCapture_RandomProgramsReadWhatTheyWrote(t *testing.T) {
 				g, want, addresses[i] = reuseProgram(r, rand.New(rand.NewPCG(seed, 7)), out)
 				for _, greedy := range []bool{false, true} {
 					r.Greedy(greedy)
-					got := make([]byte, len(want)*32)
-					require.NoError(t, errors.Join(r.main.Fill(out.Ptr(), 0, out.Size()), g.Replay(r.main), r.main.CopyToHost(got, out.Ptr())))
-					for k := range got {
-						require.Equal(t, want[k/32], got[k], "copy %d, greedy %v", k/32, greedy)
-					}
+					r.requireReplay(g, out, want)
 				}
 				require.EqualValues(t, 1, r.a.Stats().Active.All.Current, "out")
 				r.free(out)

@@ -84,16 +84,20 @@ type Settings struct {
 
 // Snapshot returns the state and the trace. The locks are held for a copy only, some milliseconds for 100,000 entries; call
 // stacks are written out afterwards.
-func (a *Caching) Snapshot() Snapshot { return a.snapshot(nil) }
+func (a *Caching) Snapshot() Snapshot { return a.snapshot(nil, true) }
+
+// SnapshotState is Snapshot without the trace, which goes on: for looking at the state often while a long history is recorded
+// (include_traces=False in PyTorch).
+func (a *Caching) SnapshotState() Snapshot { return a.snapshot(nil, false) }
 
 // String draws the segments, as in the package comment. It is empty if the snapshot is not from an allocator.
 func (s Snapshot) String() string { return drawSegments(s.layout) }
 
 // snapshot is Snapshot of one private pool, or of everything.
-func (a *Caching) snapshot(want *Pool) Snapshot {
+func (a *Caching) snapshot(want *Pool, trace bool) Snapshot {
 	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1), HostSegments: []SegmentInfo{}, HostTraces: []TraceEntry{}}
 	syms := &symbols{stacks: a.stacks.Load()}
-	w, c := a.copyState(&s, want)
+	w, c := a.copyState(&s, want, trace)
 	s.Settings = c.settings()
 	for i := range s.DeviceTraces {
 		s.DeviceTraces[i] = []TraceEntry{}
@@ -111,9 +115,9 @@ func (a *Caching) snapshot(want *Pool) Snapshot {
 }
 
 // copyState takes what a snapshot is made of, all at one moment, and notes that it did.
-func (a *Caching) copyState(s *Snapshot, want *Pool) (w window, c Config) {
+func (a *Caching) copyState(s *Snapshot, want *Pool, trace bool) (w window, c Config) {
 	m := a.momentOfFree()
-	if rec := a.history.Load(); rec != nil {
+	if rec := a.history.Load(); rec != nil && trace {
 		w = rec.journal.prepare(len(*a.shards.Load()) + 1)
 	}
 	a.mu.Lock()
@@ -126,7 +130,9 @@ func (a *Caching) copyState(s *Snapshot, want *Pool) (w window, c Config) {
 		for _, sh := range shards {
 			logs = append(logs, &sh.log)
 		}
-		rec.journal.copy(&w, logs)
+		if trace {
+			rec.journal.copy(&w, logs)
+		}
 		a.log.write(actSnapshot, 0, activeBytes(shards), m)
 	}
 	return w, a.config

@@ -111,6 +111,11 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request, name string) 
 	}
 	s := source.Snapshot()
 	stop()
+	for _, p := range memory.PinnedAllocators() {
+		if p.Device() == a.Device() {
+			s.AddHost(p)
+		}
+	}
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
 	switch name {
 	case "profile":

@@ -297,6 +297,27 @@ func TestHandler_ServesEveryForm(t *testing.T) {
 	require.Equal(t, 2, strings.Count(page, "<h2>"))
 }
 
+func TestHandler_SnapshotsHaveThePinnedMemoryOfTheirDeviceIfItIsRecorded(t *testing.T) {
+	dev, _ := open(t)
+	other, _ := open(t)
+	p, err := memory.PinnedFor(dev)
+	require.NoError(t, err)
+	segments := func(dev device.Device) int {
+		var s memory.Snapshot
+		w := get(t, memprof.Handler(), "/debug/memory/snapshot.json?device="+dev.ID().String())
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &s))
+		return len(s.HostSegments)
+	}
+	b, err := p.Alloc(1000)
+	require.NoError(t, err)
+	require.Zero(t, segments(dev))
+	require.NoError(t, p.RecordHistory(memory.HistoryOptions{}))
+	require.Equal(t, 1, segments(dev))
+	require.Zero(t, segments(other))
+	require.Equal(t, []*memory.Pinned{p}, memory.PinnedAllocators())
+	require.NoError(t, p.Free(b))
+}
+
 func TestHandler_RefusesWhatItCannotServe(t *testing.T) {
 	h := memprof.Handler()
 	require.Contains(t, get(t, h, "/debug/memory/").Body.String(), "No device has an allocator yet.")
