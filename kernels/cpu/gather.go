@@ -114,14 +114,19 @@ func (g *gathering[T]) run(lo, hi int) {
 const lineGroup = 64
 
 // scattering is one Scatter or ScatterAdd in work. It is a job over lines: what is left of a call when all dimensions but the
-// indexed one are fixed. Each line belongs to one worker, which goes along it.
+// indexed one are fixed. Each line belongs to one worker, which goes along it, side by side with its neighbours.
 type scattering[T any] struct {
-	loop                                            // output, source and indices, at the first elements of the lines
-	n, size int                                     // elements of a line of the source, and of the output
-	step    [3]int                                  // along the lines: output, source and indices
-	put     func(dst, v *T)                         // for elements in memory
-	line    func(j *scattering[T], p [3]device.Ptr) // instead, for a whole line; nil if there is none
+	loop           // output, source and indices, at the first elements of the lines
+	n, size int    // elements of a line of the source, and of the output
+	step    [3]int // along the lines: output, source and indices
+	lines   func(j *scattering[T], at []lineAt)
 }
+
+// lineAt is where a line of the output begins, and where the next elements of source and indices are.
+type lineAt struct{ dst, src, index device.Ptr }
+
+// lineGroups have the memory for a group of lines.
+var lineGroups = sync.Pool{New: func() any { return new([lineGroup]lineAt) }}
 
 func newScattering[T any](c *op.Call, pool *sync.Pool) *scattering[T] {
 	dim := int(c.I[0])
@@ -145,7 +150,7 @@ func scattered[T any](pool *sync.Pool) op.Func {
 		}
 		j := newScattering[T](c, pool)
 		if j.n > 0 {
-			split(j.total, max(1, elementGrain/4/j.n), j)
+			split(j.total, max(16, elementGrain/4/j.n), j) // neighbouring lines share lines of the cache
 		}
 		pool.Put(j)
 		return nil
@@ -154,18 +159,16 @@ func scattered[T any](pool *sync.Pool) op.Func {
 
 // scatter makes the Scatter of elements that have the size of T.
 func scatter[T any]() op.Func {
-	return scattered[T](&sync.Pool{New: func() any {
-		return &scattering[T]{put: func(dst, v *T) { *dst = *v }}
-	}})
+	return scattered[T](&sync.Pool{New: func() any { return &scattering[T]{lines: setLines[T]} }})
 }
 
 // scatterAdd makes the Func of ScatterAdd. Half precision needs a line in float32, to be rounded once.
 func scatterAdd[T float](l lane[T]) op.Func {
 	return scattered[T](&sync.Pool{New: func() any {
-		j := &scattering[T]{put: func(dst, v *T) { *dst += *v }}
+		j := &scattering[T]{lines: addLines[T]}
 		if !l.direct {
 			w := &wideLines[T]{lane: l}
-			j.line = w.add
+			j.lines = w.add
 		}
 		return j
 	}})
@@ -174,38 +177,56 @@ func scatterAdd[T float](l lane[T]) op.Func {
 func (j *scattering[T]) run(lo, hi int) {
 	var w walk
 	w.seek(&j.loop, lo)
+	group := lineGroups.Get().(*[lineGroup]lineAt)
+	defer lineGroups.Put(group)
 	for lo < hi {
-		var p [lineGroup][3]device.Ptr
 		n := min(lineGroup, hi-lo)
 		for k := range n {
-			for o := range 3 {
-				p[k][o], _ = w.at(o)
-			}
+			l := &group[k]
+			l.dst, _ = w.at(0)
+			l.src, _ = w.at(1)
+			l.index, _ = w.at(2)
 			w.skip(1)
 		}
-		if j.line != nil {
-			for k := range n {
-				j.line(j, p[k])
-			}
-		} else {
-			j.lines(p[:n])
-		}
+		j.lines(j, group[:n])
 		lo += n
 	}
 }
 
-// lines goes along lines whose first elements are at p.
-func (j *scattering[T]) lines(p [][3]device.Ptr) {
-	var e T
-	size := sizeOf(e)
-	for i := range j.n {
-		for k := range p {
-			x := int(slice[int64](offset(p[k][2], i*j.step[2], 8), 1)[0])
-			dst := slice[T](offset(p[k][0], x*j.step[0], size), 1)
-			j.put(&dst[0], &slice[T](offset(p[k][1], i*j.step[1], size), 1)[0])
+// setLines and addLines go along lines.
+
+func setLines[T any](j *scattering[T], at []lineAt) {
+	for range j.n {
+		for k := range at {
+			dst, src := j.next(&at[k])
+			*dst = *src
 		}
 	}
 }
+
+func addLines[T float](j *scattering[T], at []lineAt) {
+	for range j.n {
+		for k := range at {
+			dst, src := j.next(&at[k])
+			*dst += *src
+		}
+	}
+}
+
+// next is the next element of a source's line, and where it goes.
+func (j *scattering[T]) next(l *lineAt) (dst, src *T) {
+	var e T
+	size := sizeOf(e)
+	x := int(elementAt[int64](l.index))
+	dst, src = pointerTo[T](offset(l.dst, x*j.step[0], size)), pointerTo[T](l.src)
+	l.src, l.index = offset(l.src, j.step[1], size), offset(l.index, j.step[2], 8)
+	return dst, src
+}
+
+// pointerTo is the element at address p, and elementAt its value.
+func pointerTo[T any](p device.Ptr) *T { return &slice[T](p, 1)[0] }
+
+func elementAt[T any](p device.Ptr) T { return *pointerTo[T](p) }
 
 // wideLines adds to lines of half precision in float32.
 type wideLines[T float] struct {
@@ -213,7 +234,7 @@ type wideLines[T float] struct {
 	buffers sync.Pool
 }
 
-func (w *wideLines[T]) add(j *scattering[T], p [3]device.Ptr) {
+func (w *wideLines[T]) add(j *scattering[T], at []lineAt) {
 	buf, _ := w.buffers.Get().(*[]T)
 	if buf == nil {
 		buf = new([]T)
@@ -223,10 +244,12 @@ func (w *wideLines[T]) add(j *scattering[T], p [3]device.Ptr) {
 		*buf = make([]T, j.size+j.n)
 	}
 	sums, v := (*buf)[:j.size], (*buf)[j.size:j.size+j.n]
-	w.lane.load(sums, p[0], j.step[0])
-	w.lane.load(v, p[1], j.step[1])
-	for i := range v {
-		sums[slice[int64](offset(p[2], i*j.step[2], 8), 1)[0]] += v[i]
+	for _, l := range at {
+		w.lane.load(sums, l.dst, j.step[0])
+		w.lane.load(v, l.src, j.step[1])
+		for i := range v {
+			sums[elementAt[int64](offset(l.index, i*j.step[2], 8))] += v[i]
+		}
+		w.lane.store(l.dst, j.step[0], sums)
 	}
-	w.lane.store(p[0], j.step[0], sums)
 }
