@@ -3,10 +3,14 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "85ef9dea7f69c5c655a8ba39a69ecd3a178a48f14522c1156bf6c29e00dd7772"
+const inputsHash = "fbf7b7c67376c512572e14158b9446bca2fe3a02c9ad689d52681c986f1b42be"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
+	"bag": {
+		"embedding_bag_backward_bf16", "embedding_bag_backward_f16", "embedding_bag_backward_f32", "embedding_bag_backward_f64",
+		"embedding_bag_bf16", "embedding_bag_f16", "embedding_bag_f32", "embedding_bag_f64",
+	},
 	"cast_float": {
 		"cast_bf16_b8_s", "cast_bf16_b8_v", "cast_bf16_bf16_s", "cast_bf16_bf16_v", "cast_bf16_f16_s", "cast_bf16_f16_v",
 		"cast_bf16_f32_s", "cast_bf16_f32_v", "cast_bf16_f64_s", "cast_bf16_f64_v", "cast_bf16_i32_s", "cast_bf16_i32_v",

@@ -28,8 +28,12 @@ func TestCheck_AcceptsNormalisations(t *testing.T) {
 		"channels":          check(op.ChannelNorm, these(a), these(a, c, c, c, c), 0, op.NormWeight|op.NormBias),
 		"channels gradient": check(op.ChannelNormGrad, these(a), these(a, a, c, c, c, c, c), 0, op.NormWeight|op.NormTraining),
 		"constants":         check(op.ChannelNormGrad, these(a), these(a, a, c, c), 0, op.NormVariance),
-		"gather":            check(op.Gather, these(straight(f32, 2, 7)), these(straight(f32, 3, 4), straight(i64, 2, 7)), 1),
-		"scatter":           check(op.Scatter, these(straight(boo, 3, 4)), these(straight(boo, 2, 7), straight(i64, 2, 7)), 1),
+		"bags":              check(op.EmbeddingBag, these(straight(f32, 3, 4)), these(straight(f32, 9, 4), straight(i64, 7), straight(i64, 3)), op.BagSum),
+		"greatest of bags":  check(op.EmbeddingBag, these(straight(f32, 3, 4), straight(i64, 3, 4)), these(straight(f32, 9, 4), straight(i64, 7), straight(i64, 3)), op.BagMax),
+		"bags gradient": check(op.EmbeddingBagGrad, these(straight(f32, 9, 4)),
+			these(straight(f32, 3, 4), straight(i64, 7), straight(i64, 3), straight(i64, 3)), op.BagMean),
+		"gather":  check(op.Gather, these(straight(f32, 2, 7)), these(straight(f32, 3, 4), straight(i64, 2, 7)), 1),
+		"scatter": check(op.Scatter, these(straight(boo, 3, 4)), these(straight(boo, 2, 7), straight(i64, 2, 7)), 1),
 	} {
 		require.NoError(t, err, name)
 	}
@@ -55,10 +59,16 @@ func TestCheck_RefusesNormalisationsWithTheValuesThatExplainIt(t *testing.T) {
 		"vector strides": {check(op.ChannelNorm, these(a), these(a, c, gapC)), "want 6 contiguous"},
 		"vector type":    {check(op.ChannelNorm, these(a), these(a, c, straight(f64, 6))), "float64 beside float32"},
 		"weight type":    {check(op.RowNorm, these(a, rows, rows), these(a, straight(f16, 6)), 2, op.NormWeight), "float16"},
-		"gather":         {check(op.Gather, these(straight(f32, 2, 7)), these(straight(f32, 3, 4), straight(i64, 2, 6)), 1), "does not index"},
-		"gather wide":    {check(op.Gather, these(straight(f32, 4, 7)), these(straight(f32, 3, 4), straight(i64, 4, 7)), 1), "larger"},
-		"scatter":        {check(op.ScatterAdd, these(gapC), these(c, straight(i64, 6)), 0), "not contiguous"},
-		"scatter types":  {check(op.ScatterAdd, these(straight(i64, 6)), these(straight(i64, 6), straight(i64, 6)), 0), "not defined"},
+		"bag mode":       {check(op.EmbeddingBag, these(straight(f32, 3, 4)), these(straight(f32, 9, 4), straight(i64, 7), straight(i64, 3)), 3), "mode 3"},
+		"bag mean":       {check(op.EmbeddingBag, these(straight(f32, 3, 4)), these(straight(f32, 9, 4), straight(i64, 7), straight(i64, 3)), op.BagMean), "want 2 and 3"},
+		"bag counts": {check(op.EmbeddingBag, these(straight(f32, 3, 4), straight(i64, 3)), these(straight(f32, 9, 4), straight(i64, 7), straight(i64, 3)), op.BagMax),
+			"3 counts or places, want 12"},
+		"bag offsets":   {check(op.EmbeddingBag, these(straight(f32, 3, 4)), these(straight(f32, 9, 4), straight(i64, 7), straight(i64, 2))), "2 offsets"},
+		"bag indices":   {check(op.EmbeddingBag, these(straight(f32, 3, 4)), these(straight(f32, 9, 4), straight(f32, 7), straight(i64, 3))), "want int64"},
+		"gather":        {check(op.Gather, these(straight(f32, 2, 7)), these(straight(f32, 3, 4), straight(i64, 2, 6)), 1), "does not index"},
+		"gather wide":   {check(op.Gather, these(straight(f32, 4, 7)), these(straight(f32, 3, 4), straight(i64, 4, 7)), 1), "larger"},
+		"scatter":       {check(op.ScatterAdd, these(gapC), these(c, straight(i64, 6)), 0), "not contiguous"},
+		"scatter types": {check(op.ScatterAdd, these(straight(i64, 6)), these(straight(i64, 6), straight(i64, 6)), 0), "not defined"},
 	} {
 		require.ErrorIs(t, k.err, op.ErrCall, name)
 		require.ErrorContains(t, k.err, k.want, name)

@@ -43,6 +43,7 @@ const (
 	gather
 	scatter
 	norm
+	bag
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
@@ -140,6 +141,9 @@ var specs = [Count]spec{
 	Scatter:    {"scatter", "k", "ki", anything, scatter},
 	ScatterAdd: {"scatter_add", "k", "ki", floats, scatter},
 
+	EmbeddingBag:     {"embedding_bag", "k*", "kii", floats, bag},
+	EmbeddingBagGrad: {"embedding_bag_backward", "k", "kii*", floats, bag},
+
 	RowNorm:         {"row_norm", "*", "*", floats, norm},
 	RowNormGrad:     {"row_norm_backward", "*", "*", floats, norm},
 	NormSums:        {"norm_sums", "mm", "*", floats, norm},
@@ -167,13 +171,13 @@ func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
 // third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups, and
-// normalisations optional views (out and in are 0).
+// normalisations and bags optional views (out and in are 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false
 	}
 	s := &specs[id]
-	if s.out == "*" || s.rule == norm {
+	if s.out == "*" || s.rule == norm || s.rule == bag {
 		return 0, 0, true
 	}
 	return len(s.out), len(s.in), s.rule == matMul
