@@ -10,7 +10,7 @@ import (
 // input and the k belong to the channel: for the forward pass k0 is 0.
 
 // channelNorm is one ChannelNorm or ChannelNormGrad in work. It is a job over the runs of L elements of one channel, or over
-// rows of channels if L is 1.
+// samples if L is small: then each column has its own coefficients.
 type channelNorm[T float] struct {
 	normShape[T]
 	gradient   bool
@@ -38,8 +38,10 @@ func channelNormalizer[T float](gradient bool) func(lane[T]) op.Func {
 				j.affine(c.In[3:])
 				j.k1, j.k2 = j.weight, j.bias
 			}
-			if j.l == 1 {
-				split(j.n, max(1, elementGrain/4/max(j.c, 1)), j)
+			if j.short() {
+				j.mean, j.rstd = j.repeated(j.mean), j.repeated(j.rstd)
+				j.k0, j.k1, j.k2 = j.repeated(j.k0), j.repeated(j.k1), j.repeated(j.k2)
+				split(j.n, max(1, elementGrain/4/max(j.c*j.l, 1)), j)
 			} else {
 				split(j.n*j.c, max(1, elementGrain/4/max(j.l, 1)), j)
 			}
@@ -75,15 +77,15 @@ func (j *channelNorm[T]) coefficients(views []op.View) {
 func (j *channelNorm[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
-	width := j.l
-	if j.l == 1 {
-		width = j.c
+	width, short := j.l, j.short()
+	if short {
+		width = j.c * j.l
 	}
 	for ; lo < hi; lo++ {
 		for col := 0; col < width; col += chunk {
 			n := min(chunk, width-col)
 			y := j.target(j.call.Out[0].Ptr, lo*width+col, n, laneBuffer[T](s, 3, n))
-			if j.l == 1 {
+			if short {
 				j.columns1(y, lo*width+col, col, s)
 			} else {
 				j.run1(y, lo*width+col, lo%j.c, s)
@@ -93,7 +95,7 @@ func (j *channelNorm[T]) run(lo, hi int) {
 	}
 }
 
-// columns1 computes elements of neighbouring channels, from channel c on.
+// columns1 computes elements of neighbouring columns, from column c on.
 func (j *channelNorm[T]) columns1(y []T, at, c int, s *scratch) {
 	n := len(y)
 	x := y

@@ -9,12 +9,13 @@ import (
 
 // ChannelStats: mean and variance of each channel, in two passes.
 
-// statsJob is one ChannelStats in work. It is a job over channels, or over blocks of rows if channels are single elements.
+// statsJob is one ChannelStats in work. It is a job over channels, or over blocks of samples if L is small.
 type statsJob[T float] struct {
 	normShape[T]
 	partials partials
 	second   bool // the pass over blocks for the variance, which knows the mean
 	means    []T
+	columns  []T       // the means of the columns' channels, for the second pass over blocks
 	squares  []float64 // of each channel: the sum of squared distances from the mean
 }
 
@@ -29,39 +30,41 @@ func channelStats[T float](l lane[T]) op.Func {
 			j.squares = make([]float64, j.c)
 		}
 		j.squares = j.squares[:j.c]
-		if j.l == 1 {
+		if j.short() {
 			j.byBlocks()
 		} else {
 			split(j.c, max(1, elementGrain/4/max(j.n*j.l, 1)), j)
 		}
 		j.finish()
 		j.release()
-		j.means = nil
+		j.means, j.columns = nil, nil
 		pool.Put(j)
 		return nil
 	}
 }
 
-// byBlocks makes both passes over rows of channels.
+// byBlocks makes both passes over samples.
 func (j *statsJob[T]) byBlocks() {
 	for _, j.second = range []bool{false, true} {
-		j.partials.set(j.n, j.c)
+		j.partials.set(j.n, j.c*j.l)
 		split(j.partials.blocks, 1, j)
-		for c, v := range j.partials.total(0) {
+		for c, v := range folded(j.partials.total(0), j.l) {
 			if j.second {
 				j.squares[c] = v
 			} else {
-				j.means[c] = T(v / float64(j.n))
+				j.means[c] = T(v / float64(j.n*j.l))
 			}
 		}
+		j.columns = j.repeated(j.means)
 	}
 }
 
 func (j *statsJob[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
+	short := j.short()
 	for ; lo < hi; lo++ {
-		if j.l == 1 {
+		if short {
 			j.block(lo, s)
 		} else {
 			j.channel(lo, s)
@@ -69,17 +72,18 @@ func (j *statsJob[T]) run(lo, hi int) {
 	}
 }
 
-// block adds the rows of block b up: elements in the first pass, squared distances in the second.
+// block adds the samples of block b up: elements in the first pass, squared distances in the second.
 func (j *statsJob[T]) block(b int, s *scratch) {
 	sums := j.partials.of(b, 0)
 	end := min((b+1)*j.partials.rows, j.n)
-	for col := 0; col < j.c; col += chunk {
-		n := min(chunk, j.c-col)
+	width := j.c * j.l
+	for col := 0; col < width; col += chunk {
+		n := min(chunk, width-col)
 		for r := b * j.partials.rows; r < end; r++ {
-			x := j.open(j.call.In[0].Ptr, r*j.c+col, n, laneBuffer[T](s, 0, n))
+			x := j.open(j.call.In[0].Ptr, r*width+col, n, laneBuffer[T](s, 0, n))
 			if j.second {
 				d := laneBuffer[T](s, 1, n)
-				subSlices(d, x, j.means[col:col+n])
+				subSlices(d, x, j.columns[col:col+n])
 				mulSlices(d, d, d)
 				x = d
 			}

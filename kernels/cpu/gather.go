@@ -3,11 +3,10 @@ package cpu
 import (
 	"sync"
 
-	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Gather, Scatter and ScatterAdd: an index for each element.
+// Gather, and what it shares with Scatter and ScatterAdd: an index for each element.
 
 // indexCheck looks for indices outside of 0..size-1. It is a job over the elements of a view.
 type indexCheck struct {
@@ -108,125 +107,4 @@ func (g *gathering[T]) run(lo, hi int) {
 		w.skip(n)
 		lo += n
 	}
-}
-
-// lineGroup is the number of lines that scattering works on at a time, side by side.
-const lineGroup = 64
-
-// scattering is one Scatter or ScatterAdd in work. It is a job over lines: what is left of a call when all dimensions but the
-// indexed one are fixed. Each line belongs to one worker, which goes along it.
-type scattering[T any] struct {
-	loop                                            // output, source and indices, at the first elements of the lines
-	n, size int                                     // elements of a line of the source, and of the output
-	step    [3]int                                  // along the lines: output, source and indices
-	put     func(dst, v *T)                         // for elements in memory
-	line    func(j *scattering[T], p [3]device.Ptr) // instead, for a whole line; nil if there is none
-}
-
-func newScattering[T any](c *op.Call, pool *sync.Pool) *scattering[T] {
-	dim := int(c.I[0])
-	j := pool.Get().(*scattering[T])
-	j.n, j.size = c.In[0].Shape[dim], c.Out[0].Shape[dim]
-	dst, in := c.Out[0], [2]op.View{c.In[0], c.In[1]}
-	j.step = [3]int{dst.Strides[dim], in[0].Strides[dim], in[1].Strides[dim]}
-	dst.Shape = in[0].Shape
-	for _, v := range []*op.View{&dst, &in[0], &in[1]} {
-		v.Shape[dim] = 1
-	}
-	j.loop.set(&dst, in[:])
-	return j
-}
-
-// scattered makes the Func of jobs from pool.
-func scattered[T any](pool *sync.Pool) op.Func {
-	return func(c *op.Call) error {
-		if err := checkAllIndices(c, c.Out[0].Shape[c.I[0]]); err != nil {
-			return err
-		}
-		j := newScattering[T](c, pool)
-		if j.n > 0 {
-			split(j.total, max(1, elementGrain/4/j.n), j)
-		}
-		pool.Put(j)
-		return nil
-	}
-}
-
-// scatter makes the Scatter of elements that have the size of T.
-func scatter[T any]() op.Func {
-	return scattered[T](&sync.Pool{New: func() any {
-		return &scattering[T]{put: func(dst, v *T) { *dst = *v }}
-	}})
-}
-
-// scatterAdd makes the Func of ScatterAdd. Half precision needs a line in float32, to be rounded once.
-func scatterAdd[T float](l lane[T]) op.Func {
-	return scattered[T](&sync.Pool{New: func() any {
-		j := &scattering[T]{put: func(dst, v *T) { *dst += *v }}
-		if !l.direct {
-			w := &wideLines[T]{lane: l}
-			j.line = w.add
-		}
-		return j
-	}})
-}
-
-func (j *scattering[T]) run(lo, hi int) {
-	var w walk
-	w.seek(&j.loop, lo)
-	for lo < hi {
-		var p [lineGroup][3]device.Ptr
-		n := min(lineGroup, hi-lo)
-		for k := range n {
-			for o := range 3 {
-				p[k][o], _ = w.at(o)
-			}
-			w.skip(1)
-		}
-		if j.line != nil {
-			for k := range n {
-				j.line(j, p[k])
-			}
-		} else {
-			j.lines(p[:n])
-		}
-		lo += n
-	}
-}
-
-// lines goes along lines whose first elements are at p.
-func (j *scattering[T]) lines(p [][3]device.Ptr) {
-	var e T
-	size := sizeOf(e)
-	for i := range j.n {
-		for k := range p {
-			x := int(slice[int64](offset(p[k][2], i*j.step[2], 8), 1)[0])
-			dst := slice[T](offset(p[k][0], x*j.step[0], size), 1)
-			j.put(&dst[0], &slice[T](offset(p[k][1], i*j.step[1], size), 1)[0])
-		}
-	}
-}
-
-// wideLines adds to lines of half precision in float32.
-type wideLines[T float] struct {
-	lane    lane[T]
-	buffers sync.Pool
-}
-
-func (w *wideLines[T]) add(j *scattering[T], p [3]device.Ptr) {
-	buf, _ := w.buffers.Get().(*[]T)
-	if buf == nil {
-		buf = new([]T)
-	}
-	defer w.buffers.Put(buf)
-	if cap(*buf) < j.size+j.n {
-		*buf = make([]T, j.size+j.n)
-	}
-	sums, v := (*buf)[:j.size], (*buf)[j.size:j.size+j.n]
-	w.lane.load(sums, p[0], j.step[0])
-	w.lane.load(v, p[1], j.step[1])
-	for i := range v {
-		sums[slice[int64](offset(p[2], i*j.step[2], 8), 1)[0]] += v[i]
-	}
-	w.lane.store(p[0], j.step[0], sums)
 }

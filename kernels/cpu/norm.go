@@ -52,13 +52,42 @@ func (s *normShape[T]) has(flag int64) bool { return s.flags&flag != 0 }
 // vector is the content of a view: the memory itself, or a copy if it has another type.
 func (s *normShape[T]) vector(v *op.View) []T {
 	n := v.Len()
-	l := laneOf[T](v.DType)
-	if l.direct {
+	if op.StatType(v.DType) == v.DType {
 		return slice[T](v.Ptr, n)
 	}
 	buf := s.room(n)
-	l.load(buf, v.Ptr, 1)
+	loadVia(any(buf).([]float32), v.Ptr, 1, v.DType)
 	return buf
+}
+
+// short reports whether runs of neighbours are so short that L columns for each channel are better than runs.
+func (s *normShape[T]) short() bool { return s.l < 64 && s.n >= 4 || s.l == 1 }
+
+// repeated is v, a number for each channel, with L copies of each; nil for nil.
+func (s *normShape[T]) repeated(v []T) []T {
+	if v == nil || s.l == 1 {
+		return v
+	}
+	r := s.room(len(v) * s.l)
+	for c, x := range v {
+		fillSlice(r[c*s.l:(c+1)*s.l], x)
+	}
+	return r
+}
+
+// folded adds up the L columns of each channel.
+func folded(columns []float64, l int) []float64 {
+	if l == 1 {
+		return columns
+	}
+	for c := range len(columns) / l {
+		sum := 0.0
+		for _, v := range columns[c*l : (c+1)*l] {
+			sum += v
+		}
+		columns[c] = sum
+	}
+	return columns[:len(columns)/l]
 }
 
 // room is memory for n elements, which belongs to s until its next call.
@@ -141,4 +170,10 @@ func (s *normShape[T]) along(v []T, first, col, n int, buf []T) []T {
 }
 
 // storeVector writes numbers as elements of a view of any float type.
-func storeVector[T float](v *op.View, numbers []T) { laneOf[T](v.DType).store(v.Ptr, 1, numbers) }
+func storeVector[T float](v *op.View, numbers []T) {
+	if op.StatType(v.DType) == v.DType {
+		copy(slice[T](v.Ptr, len(numbers)), numbers)
+	} else {
+		storeVia(v.Ptr, 1, any(numbers).([]float32), v.DType)
+	}
+}

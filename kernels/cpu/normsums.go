@@ -8,8 +8,7 @@ import (
 
 // NormSums: the sums over channels that gradients of normalisations need.
 
-// partials are sums of blocks of rows for each column, for operations on [N, C, 1]: two numbers for each channel and block. The
-// blocks depend on the shape alone, and are added in their order.
+// partials are sums of blocks of samples for each column of C*L, if L is small: two numbers for each column and block. The blocks depend on the shape alone, and are added in their order.
 type partials struct {
 	sums   []float64
 	blocks int
@@ -48,7 +47,7 @@ func (p *partials) total(k int) []float64 {
 	return first
 }
 
-// sumsJob is one NormSums in work. It is a job over channels, or over blocks of rows if channels are single elements.
+// sumsJob is one NormSums in work. It is a job over channels, or over blocks of samples if L is small.
 type sumsJob[T float] struct {
 	normShape[T]
 	partials partials
@@ -68,14 +67,8 @@ func normSums[T float](l lane[T]) op.Func {
 		}
 		switch {
 		case j.total() == 0:
-		case j.l == 1:
-			j.partials.set(j.n, j.c)
-			split(j.partials.blocks, 1, j)
-			for k := range j.result {
-				for i, v := range j.partials.total(k) {
-					j.result[k][i] = T(v)
-				}
-			}
+		case j.short():
+			j.byBlocks()
 		default:
 			split(j.c, max(1, elementGrain/4/(j.n*j.l)), j)
 		}
@@ -86,11 +79,26 @@ func normSums[T float](l lane[T]) op.Func {
 	}
 }
 
+// byBlocks adds up blocks of samples.
+func (j *sumsJob[T]) byBlocks() {
+	if j.groups == 0 {
+		j.mean, j.rstd = j.repeated(j.mean), j.repeated(j.rstd)
+	}
+	j.partials.set(j.n, j.c*j.l)
+	split(j.partials.blocks, 1, j)
+	for k := range j.result {
+		for i, v := range folded(j.partials.total(k), j.l) {
+			j.result[k][i] = T(v)
+		}
+	}
+}
+
 func (j *sumsJob[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
+	short := j.short()
 	for ; lo < hi; lo++ {
-		if j.l == 1 {
+		if short {
 			j.block(lo, s)
 		} else {
 			j.channel(lo, s)
@@ -98,28 +106,25 @@ func (j *sumsJob[T]) run(lo, hi int) {
 	}
 }
 
-// block adds up the rows of block b, piece by piece of their columns.
+// block adds up the samples of block b, piece by piece of their columns.
 func (j *sumsJob[T]) block(b int, s *scratch) {
 	products, sums := j.partials.of(b, 0), j.partials.of(b, 1)
 	end := min((b+1)*j.partials.rows, j.n)
-	step := chunk
-	if j.groups > 1 {
-		step = min(chunk, j.per) // one statistic for each piece
-	}
-	for col := 0; col < j.c; {
-		n := min(step, j.c-col)
-		if j.groups > 1 {
-			n = min(n, j.per-col%j.per)
+	width := j.c * j.l
+	for col, n := 0, 0; col < width; col += n {
+		n = min(chunk, width-col)
+		if j.groups > 1 { // one statistic for each piece
+			n = min(n, j.columns-col%j.columns)
 		}
 		for r := b * j.partials.rows; r < end; r++ {
-			g := j.open(j.call.In[0].Ptr, r*j.c+col, n, laneBuffer[T](s, 0, n))
+			g := j.open(j.call.In[0].Ptr, r*width+col, n, laneBuffer[T](s, 0, n))
 			x := laneBuffer[T](s, 1, n)
-			a := j.open(j.call.In[1].Ptr, r*j.c+col, n, x)
+			a := j.open(j.call.In[1].Ptr, r*width+col, n, x)
 			if j.groups == 0 {
 				subSlices(x, a, j.mean[col:col+n])
 				mulSlices(x, x, j.rstd[col:col+n])
 			} else {
-				at := r*j.groups + col/j.per
+				at := r*j.groups + col/j.columns
 				shiftSlice(x, a, -j.mean[at])
 				scaleSlice(x, x, j.rstd[at])
 			}
@@ -127,7 +132,6 @@ func (j *sumsJob[T]) block(b int, s *scratch) {
 			mergeFloats(products[col:col+n], x)
 			mergeFloats(sums[col:col+n], g)
 		}
-		col += n
 	}
 }
 

@@ -70,3 +70,6 @@ func requireSame[T float](t testing.TB, want, got []T, name string) {
 		}
 	}
 }
+
+// noStream stands for a stream.
+type noStream struct{ device.Stream }

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "9df5dce3595747114155a1e19b577da41530c3f9dd83f9905fb7cbe25b85484f"
+const inputsHash = "b45ee28912f063d4568ebb507ac88c0605d7f621ac95864b56ecb7381a7ac73c"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -18,6 +18,10 @@ var modules = map[string][]string{
 		"attention_keys_128_f16", "attention_keys_64_bf16", "attention_keys_64_f16", "attention_queries_128_bf16",
 		"attention_queries_128_f16", "attention_queries_64_bf16", "attention_queries_64_f16", "attention_values_128_bf16",
 		"attention_values_128_f16", "attention_values_64_bf16", "attention_values_64_f16",
+	},
+	"bag": {
+		"embedding_bag_backward_bf16", "embedding_bag_backward_f16", "embedding_bag_backward_f32", "embedding_bag_backward_f64",
+		"embedding_bag_bf16", "embedding_bag_f16", "embedding_bag_f32", "embedding_bag_f64",
 	},
 	"cast_float": {
 		"cast_bf16_b8_s", "cast_bf16_b8_v", "cast_bf16_bf16_s", "cast_bf16_bf16_v", "cast_bf16_f16_s", "cast_bf16_f16_v",

@@ -28,6 +28,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.Attention: m.attentions, op.AttentionGrad: m.attentions,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,
 		op.Gather: m.gathers, op.Scatter: m.gathers, op.ScatterAdd: m.gathers,
+		op.EmbeddingBag: m.bags, op.EmbeddingBagGrad: m.bags,
 		op.RowNorm: m.norms, op.RowNormGrad: m.norms, op.NormSums: m.norms,
 		op.ChannelStats: m.norms, op.ChannelNorm: m.norms, op.ChannelNormGrad: m.norms,
 		op.SGDStep: m.steps, op.AdamStep: m.steps,

@@ -62,15 +62,20 @@ func (m *maker) gather(indexed, picked []int, dim int, plan [4]layout, next func
 		})
 		return c
 	}
+	m.scatter(c, b, newTensor(m.d, plan[1], picked...), newTensor(m.d, contiguous, indexed...), place)
+	return c
+}
+
+// scatter makes a case of Scatter or ScatterAdd of a to dst by b; place says where an index leads, and whether that is inside.
+func (m *maker) scatter(c *testCase, b, a, dst *tensor, place func(index []int) ([]int, bool)) {
 	c.inPlace = true
-	a, dst := newTensor(m.d, plan[1], picked...), newTensor(m.d, contiguous, indexed...)
 	a.fill(m.tame(m.d))
 	dst.fill(m.tame(m.d))
-	c.in, c.out, c.want = []*tensor{a, b}, []*tensor{dst}, [][]result{make([]result, count(indexed))}
+	c.in, c.out, c.want = []*tensor{a, b}, []*tensor{dst}, [][]result{make([]result, len(dst.values))}
 	for p, v := range dst.values {
 		c.want[0][p] = result{value: v, scale: math.Abs(v.f)}
 	}
-	each(picked, func(p int, index []int) {
+	each(a.shape, func(p int, index []int) {
 		at, ok := place(index)
 		if !ok {
 			return
@@ -83,5 +88,4 @@ func (m *maker) gather(indexed, picked []int, dim int, plan [4]layout, next func
 		w.f += a.values[p].f
 		w.scale += math.Abs(w.f) // a rounding at each addition
 	})
-	return c
 }

@@ -30,6 +30,9 @@ func Check(c *Call) error {
 	if s.rule == norm {
 		return checkNorm(c)
 	}
+	if s.rule == bag {
+		return checkBag(c)
+	}
 	if err := checkTypes(c, s); err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ const (
 	conv2dGradWeight
 	pool   // one view is the image, the other the windows' results
 	sample // likewise
+	bag
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
@@ -171,6 +172,9 @@ var specs = [Count]spec{
 	Scatter:    {"scatter", "k", "ki", anything, scatter},
 	ScatterAdd: {"scatter_add", "k", "ki", floats, scatter},
 
+	EmbeddingBag:     {"embedding_bag", "k*", "kii", floats, bag},
+	EmbeddingBagGrad: {"embedding_bag_backward", "k", "kii*", floats, bag},
+
 	RowNorm:         {"row_norm", "*", "*", floats, norm},
 	RowNormGrad:     {"row_norm_backward", "*", "*", floats, norm},
 	NormSums:        {"norm_sums", "cc", "*", floats, norm},
@@ -205,12 +209,13 @@ func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 // normalisations optional views (out and in are 0).
 // third input is optional, as are weights of CrossEntropy and masks of Attention (out and in are then the largest numbers),
 // and SGDStep, AdamStep and AmpUnscale take groups (out and in are 0).
+// normalisations and bags optional views (out and in are 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false
 	}
 	s := &specs[id]
-	if s.out == "*" || s.rule == norm {
+	if s.out == "*" || s.rule == norm || s.rule == bag {
 		return 0, 0, true
 	}
 	_, most := arity(s.out)

@@ -259,6 +259,17 @@ const (
 	// precision is rounded once, when all is added.
 	ScatterAdd
 
+	// EmbeddingBag: dst [B, W] from rows of a [R, W] that b [N] names (Int64), in B bags: bag k is b[c[k]] up to b[c[k+1]], or the
+	// end for the last; c [B] is Int64, and does not descend. Row I[1] is left out; -1 for none. I[0] says what becomes of a bag's rows: their
+	// sum (BagSum), their mean (BagMean), or the greatest of each column (BagMax). Of no rows it is 0. For BagMean, Out[1] [B] (Int64) is
+	// how many rows each bag has; for BagMax, Out[1] [B, W] (Int64) is which row it was, -1 if there was none. All views are contiguous, and W is not 0.
+	// Float types. An index outside 0..R-1, or an offset outside 0..N or below the one before it, makes the operation fail.
+	EmbeddingBag
+	// EmbeddingBagGrad: dst [R, W] is updated in place: dst[b[i]] += a[k] for each i in bag k, in the order of i, where a [B, W] is the
+	// gradient, divided by the bag's count, In[3], for BagMean. b, c and scalars are as for EmbeddingBag, without BagMax. Half precision is
+	// rounded once. Float types.
+	EmbeddingBagGrad
+
 	// ---- normalisation: a, and what has its shape, is [N, C, L] and contiguous: C channels of L neighbours each. I[0] is the
 	// number of groups of channels: the row of element (n, c, l) is n*I[0] + c/(C/I[0]). Layer norm is [rows, columns, 1] in one
 	// group. Statistics (means, reciprocals of standard deviations, sums) are Float32 for half precision, else of a's type.
@@ -331,4 +342,11 @@ const (
 	NormRunning              // running statistics are there
 	NormVariance             // the statistic after the mean is a variance
 	NormTraining             // the statistics are those of a itself
+)
+
+// What EmbeddingBag makes of the rows of a bag.
+const (
+	BagSum = iota
+	BagMean
+	BagMax
 )
