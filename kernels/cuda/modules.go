@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "5b2c982b82de4dc379b0429be0da8aa4a7f012ca19850c420f157e0d63bff0ad"
+const inputsHash = "8c2bbed9e1e3293f356e8d1e6a3aeb71973d59a248e7af81e81a99cc4ea87011"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -40,7 +40,8 @@ var modules = map[string][]string{
 		"conv_weight_join_f64",
 	},
 	"conv_tensor": {
-		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_weight_bf16", "conv_tensor_weight_f16",
+		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_low_bf16", "conv_tensor_low_f16", "conv_tensor_weight_bf16",
+		"conv_tensor_weight_f16", "conv_tensor_weight_low_bf16", "conv_tensor_weight_low_f16",
 	},
 	"elementwise_b8": {
 		"eq_b8_s", "eq_b8_v", "ge_b8_s", "ge_b8_v", "gt_b8_s", "gt_b8_v", "le_b8_s", "le_b8_v", "logical_and_b8_s",
