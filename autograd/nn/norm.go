@@ -2,7 +2,6 @@ package nn
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
 )
@@ -79,7 +78,7 @@ func (l *LayerNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *LayerNormLayer) String() string {
-	return fmt.Sprintf("LayerNorm(%s, eps=%v, elementwise_affine=%s)", tuple(l.Shape), l.Eps, truth(l.Weight != nil))
+	return fmt.Sprintf("LayerNorm(%s, eps=%v, elementwise_affine=%s)", tuple(l.Shape, len(l.Shape), 1), l.Eps, truth(l.Weight != nil))
 }
 
 // RMSNormLayer divides by the root of the mean of squares over the last dimensions.
@@ -111,7 +110,7 @@ func (l *RMSNormLayer) String() string {
 	if l.Eps != autograd.DefaultEps {
 		eps = fmt.Sprint(l.Eps)
 	}
-	return fmt.Sprintf("RMSNorm(%s, eps=%s, elementwise_affine=%s)", tuple(l.Shape), eps, truth(l.Weight != nil))
+	return fmt.Sprintf("RMSNorm(%s, eps=%s, elementwise_affine=%s)", tuple(l.Shape, len(l.Shape), 1), eps, truth(l.Weight != nil))
 }
 
 // GroupNormLayer normalises over groups of channels.
@@ -184,18 +183,6 @@ func (l *InstanceNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 // String is PyTorch's description.
 func (l *InstanceNormLayer) String() string {
 	return fmt.Sprintf("%s(%d, eps=%v, momentum=0.1, affine=%s, track_running_stats=False)", l.name, l.Channels, l.Eps, truth(l.Weight != nil))
-}
-
-// tuple is a shape as Python writes it.
-func tuple(shape []int) string {
-	parts := make([]string, len(shape))
-	for i, n := range shape {
-		parts[i] = fmt.Sprint(n)
-	}
-	if len(parts) == 1 {
-		return "(" + parts[0] + ",)"
-	}
-	return "(" + strings.Join(parts, ", ") + ")"
 }
 
 // truth is a bool as Python writes it.

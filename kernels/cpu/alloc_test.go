@@ -21,6 +21,11 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 	v := func(i int) op.View { return viewOf(t, dtype.Float32, x[i*4096:], 64, 64) }
 	half := func(i int) op.View { return viewOf(t, dtype.Float16, h[i*4096:], 64, 64) }
 	four := func(i int) op.View { return viewOf(t, dtype.Float32, x[i*4096:], 1, 4, 16, 64) }
+	numbers := make([]uint8, 4096)
+	image := func(i int) op.View { return viewOf(t, dtype.Float32, x[i*4096:], 1, 4, 32, 32) }
+	halfImage := func(i int) op.View { return viewOf(t, dtype.Float16, h[i*4096:], 1, 4, 32, 32) }
+	kernel := func(channels int) op.View { return viewOf(t, dtype.Float32, x[8192:], 4, channels, 3, 3) }
+	same, depthwise := [8]int64{1, 1, 1, 1, 1, 1, 1}, [8]int64{1, 1, 1, 1, 1, 1, 4}
 	one := func(o op.View) []op.View { return []op.View{o} }
 	for name, c := range map[string]*op.Call{
 		"add":          {Op: op.Add, Out: one(v(0)), In: []op.View{v(1), v(2)}, F: [8]float64{1}},
@@ -49,7 +54,18 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		"sgd":          {Op: op.SGDStep, Out: one(v(0)), In: one(v(1)), F: [8]float64{0.1}, I: [8]int64{1}},
 		"amp unscale": {Op: op.AmpUnscale, Out: []op.View{half(0), viewOf(t, dtype.Float32, x)}, In: one(viewOf(t, dtype.Float32, x[1:])),
 			I: [8]int64{1}},
-		"arange": {Op: op.Arange, Out: one(viewOf(t, dtype.Float32, x, 4096)), F: [8]float64{0, 1}},
+		"convolution":               {Op: op.Conv2D, Out: one(image(0)), In: []op.View{image(1), kernel(4), viewOf(t, dtype.Float32, x, 4)}, I: same},
+		"convolution of its image":  {Op: op.Conv2DGradInput, Out: one(image(0)), In: []op.View{image(1), kernel(4)}, I: same},
+		"convolution of its kernel": {Op: op.Conv2DGradWeight, Out: one(kernel(4)), In: []op.View{image(0), image(1)}, I: same},
+		"convolution half": {Op: op.Conv2D, Out: one(halfImage(0)),
+			In: []op.View{halfImage(1), viewOf(t, dtype.Float16, h[8192:], 4, 4, 3, 3)}, I: same},
+		"depthwise convolution":               {Op: op.Conv2D, Out: one(image(0)), In: []op.View{image(1), kernel(1)}, I: depthwise},
+		"depthwise convolution of its kernel": {Op: op.Conv2DGradWeight, Out: one(kernel(1)), In: []op.View{image(0), image(1)}, I: depthwise},
+		"max pool": {Op: op.MaxPool2D, Out: []op.View{image(0), viewOf(t, dtype.Uint8, numbers, 1, 4, 32, 32)}, In: one(image(1)),
+			I: [8]int64{3, 3, 1, 1, 1, 1, 1, 1}},
+		"average pool half": {Op: op.AvgPool2D, Out: one(halfImage(0)), In: one(halfImage(1)), I: [8]int64{3, 3, 1, 1, 1, 1, 1}},
+		"resampling":        {Op: op.UpsampleBilinear2D, Out: one(image(0)), In: one(image(1)), F: [8]float64{1, 1}},
+		"arange":            {Op: op.Arange, Out: one(viewOf(t, dtype.Float32, x, 4096)), F: [8]float64{0, 1}},
 	} {
 		f := table[c.Op].Funcs[c.Key()]
 		got := testing.AllocsPerRun(50, func() {

@@ -35,3 +35,34 @@ func BenchmarkConv2D(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPlanes has pooling and resampling as in ResNet-50 and in segmentation, of 8 images.
+func BenchmarkPlanes(b *testing.B) {
+	for _, id := range []op.ID{
+		op.MaxPool2D, op.MaxPool2DGrad, op.AvgPool2D, op.AvgPool2DGrad,
+		op.UpsampleNearest2D, op.UpsampleNearest2DGrad, op.UpsampleBilinear2D, op.UpsampleBilinear2DGrad,
+	} {
+		b.Run(id.String(), func(b *testing.B) {
+			r := newBench(b, dtype.Float32)
+			large, small := r.view(8, 64, 112, 112), r.view(8, 64, 56, 56)
+			c := op.Call{Op: id, Out: []op.View{small}, In: []op.View{large}, I: [8]int64{3, 3, 2, 2, 1, 1, 1, 1}}
+			r.d = dtype.Uint8
+			numbers := r.view(8, 64, 56, 56)
+			switch id {
+			case op.MaxPool2D:
+				c.Out = append(c.Out, numbers)
+			case op.MaxPool2DGrad:
+				c.Out, c.In = []op.View{large}, []op.View{small, numbers}
+			case op.AvgPool2D, op.AvgPool2DGrad:
+				c.I[7] = 0
+			default:
+				c.I, c.F = [8]int64{}, [8]float64{0.5, 0.5}
+			}
+			switch id {
+			case op.AvgPool2DGrad, op.UpsampleNearest2D, op.UpsampleBilinear2D:
+				c.Out, c.In = c.In, c.Out
+			}
+			r.run(&c)
+		})
+	}
+}

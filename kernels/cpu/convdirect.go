@@ -6,12 +6,12 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Convolutions whose groups have next to no channels, as depthwise ones: a product would be all packing. Results are computed
+// Convolutions whose groups have next to no channels, as depthwise ones, or of few results: a product would be all packing. Results are computed
 // line by line, from lines of the image that are kept as long as the next results need them.
 
 // isDirect reports whether directConv is the way to compute a convolution. It looks at shapes alone.
 func isDirect(id op.ID, v *op.Convolution) bool {
-	const few = 4
+	const few, fewer = 4, 3
 	rows, channels := v.Outputs, v.Channels
 	if id == op.Conv2DGradInput {
 		rows, channels = channels, rows
@@ -19,7 +19,7 @@ func isDirect(id op.ID, v *op.Convolution) bool {
 	if id == op.Conv2DGradWeight {
 		return v.Groups > 1 && channels == 1 && rows <= few
 	}
-	return rows == 1 || v.Groups > 1 && channels == 1 && rows <= few
+	return rows <= fewer || v.Groups > 1 && channels == 1 && rows <= few
 }
 
 // directConv is one convolution in work. It is a job over lines of the result, or, for the gradient of the kernel, over groups.
@@ -76,12 +76,14 @@ func (d *directConv[T]) split() {
 type window[T float] struct {
 	patch[T]
 	first, count int // the leftmost column, and the number of columns that lie AtStep apart
+	long         int // elements of a line of these: behind the columns are zeros, as many as vector loops may read too much
 	span         int // lines of a channel
 	channels     int
 	held         []int // row that is held, by channel and row modulo span, or nothing
 	data         []T
 	plane        [2]int // image and first channel of what is held
-	acc          []T    // a line of results
+	acc          []T    // a line of results or of gradients, lengthened
+	zeros        []T    // a line of nothing
 	taps         []T    // the kernel's elements of one group, by result, channel and tap
 	group        int    // whose elements these are
 	sums         []float64
@@ -93,6 +95,11 @@ type window[T float] struct {
 }
 
 const nothing = -1 << 62
+
+// lengthen is what lines are lengthened to a multiple of, so that vector loops need no ends.
+const lengthen = 32
+
+func lengthened(n int) int { return (n + lengthen - 1) / lengthen * lengthen }
 
 // window takes the memory for one worker.
 func (d *directConv[T]) window() *window[T] {
@@ -111,8 +118,11 @@ func (d *directConv[T]) window() *window[T] {
 	reach = max(0, w.axis[0].Taps-1) * w.axis[0].AtTap
 	w.span, w.channels = max(reach, -reach)+1, d.channels
 	w.held = sized(w.held, w.span*d.channels)
-	w.data = sized(w.data, len(w.held)*x.AtStep*w.count)
-	w.acc = sized(w.acc, max(x.Size, d.to.Shape[3]))
+	w.long = w.count + lengthen + fewGroup*max(x.AtTap, -x.AtTap)
+	w.data = sized(w.data, len(w.held)*x.AtStep*w.long)
+	w.acc = sized(w.acc, lengthened(x.Size))
+	w.zeros = sized(w.zeros, lengthened(x.Size))
+	clear(w.zeros)
 	w.plane, w.group = [2]int{nothing, nothing}, nothing
 	return w
 }
@@ -125,22 +135,24 @@ func (w *window[T]) line(image, channel, first, y int) []T {
 	}
 	at := channel*w.span + (y%w.span+w.span)%w.span
 	step := w.axis[1].AtStep
-	line := w.data[at*step*w.count:][:step*w.count]
+	line := w.data[at*step*w.long:][:step*w.long]
 	if w.held[at] != y {
 		w.held[at] = y
 		plane := image*w.image + (first+channel)*w.channel
 		for phase := range step {
-			w.patch.line(line[phase*w.count:][:w.count], plane, y, w.first+phase)
+			columns := line[phase*w.long:][:w.long]
+			w.patch.line(columns[:w.count], plane, y, w.first+phase)
+			clear(columns[w.count:])
 		}
 	}
 	return line
 }
 
-// tap is what tap v of a line meets.
+// tap is what tap v of a line meets, and more.
 func (w *window[T]) tap(line []T, v int) []T {
 	x := &w.axis[1]
 	at := x.At0 + v*x.AtTap - w.first
-	return line[at%x.AtStep*w.count+at/x.AtStep:][:x.Size]
+	return line[at%x.AtStep*w.long+at/x.AtStep:]
 }
 
 func (d *directConv[T]) run(lo, hi int) {
@@ -161,23 +173,17 @@ func (d *directConv[T]) result(w *window[T], n, group, r, i int) {
 	h, x, s := &d.axes[0], &d.axes[1], &d.to.Strides
 	to := group*d.rows + r
 	p := offset(d.to.Ptr, n*s[0]+to*s[1]+(h.First+i*h.Step)*s[2]+x.First*s[3], d.lane.size)
-	acc, step := w.acc[:x.Size], x.Step*s[3]
-	if d.lane.direct && step == 1 {
-		acc = slice[T](p, x.Size)
-	}
 	var start T
 	if d.bias != nil {
 		start = d.bias[to]
 	}
-	fillSlice(acc, start)
-	d.add(w, acc, n, group, r, i)
-	if !d.lane.direct || step != 1 {
-		d.lane.store(p, step, acc)
-	}
+	fillSlice(w.acc, start)
+	d.add(w, n, group, r, i)
+	d.lane.store(p, x.Step*s[3], w.acc[:x.Size])
 }
 
 // add adds the terms of line i of result r, four at a time.
-func (d *directConv[T]) add(w *window[T], acc []T, n, group, r, i int) {
+func (d *directConv[T]) add(w *window[T], n, group, r, i int) {
 	h, x := &d.axes[0], &d.axes[1]
 	elements := w.elements(d, group)[r*d.channels*h.Taps*x.Taps:]
 	waiting := 0
@@ -191,14 +197,17 @@ func (d *directConv[T]) add(w *window[T], acc []T, n, group, r, i int) {
 			for v := range x.Taps {
 				w.terms[waiting], w.factors[waiting] = w.tap(line, v), elements[(c*h.Taps+u)*x.Taps+v]
 				if waiting++; waiting == fewGroup {
-					d.few.axpy4(acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
+					d.few.axpy4(w.acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
 					waiting = 0
 				}
 			}
 		}
 	}
-	for k := range waiting {
-		axpy(acc, w.factors[k], w.terms[k])
+	if waiting > 0 {
+		for k := waiting; k < fewGroup; k++ {
+			w.terms[k], w.factors[k] = w.zeros, 0
+		}
+		d.few.axpy4(w.acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
 	}
 }
 
@@ -259,12 +268,8 @@ func (j *directWeightJob[T]) run(lo, hi int) {
 func (d *directConv[T]) correlate(w *window[T], sums []float64, n, group, r, i int) {
 	h, x, s := &d.axes[0], &d.axes[1], &d.to.Strides
 	p := offset(d.to.Ptr, n*s[0]+(group*d.rows+r)*s[1]+i*s[2], d.lane.size)
-	grad := w.acc[:x.Size]
-	if d.lane.direct && s[3] == 1 {
-		grad = slice[T](p, x.Size)
-	} else {
-		d.lane.load(grad, p, s[3])
-	}
+	d.lane.load(w.acc[:x.Size], p, s[3])
+	clear(w.acc[x.Size:])
 	for u := range h.Taps {
 		y := h.At0 + u*h.AtTap + i*h.AtStep
 		if y < 0 || y >= w.rows {
@@ -272,12 +277,12 @@ func (d *directConv[T]) correlate(w *window[T], sums []float64, n, group, r, i i
 		}
 		line := w.line(n, 0, group, y)
 		for v := 0; v < x.Taps; {
-			count := 1
-			if x.AtStep == 1 { // the next taps are AtTap further on in the same line
-				count = min(fewGroup, x.Taps-v)
+			// The next taps are AtTap further on in the same line, if AtStep is 1; of four, those beyond the last are left out.
+			count, computed := 1, 1
+			if x.AtStep == 1 && x.Taps-v > 1 {
+				count, computed = min(fewGroup, x.Taps-v), fewGroup
 			}
-			at := x.At0 + v*x.AtTap - w.first
-			d.few.dots(&w.dots, count, line[at%x.AtStep*w.count+at/x.AtStep:], x.AtTap, grad)
+			d.few.dots(&w.dots, computed, w.tap(line, v), x.AtTap, w.acc)
 			for k := range count {
 				sums[u*x.Taps+v+k] += float64(w.dots[k])
 			}

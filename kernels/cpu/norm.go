@@ -52,7 +52,7 @@ func (s *normShape[T]) has(flag int64) bool { return s.flags&flag != 0 }
 // vector is the content of a view: the memory itself, or a copy if it has another type.
 func (s *normShape[T]) vector(v *op.View) []T {
 	n := v.Len()
-	if op.StatType(v.DType) == v.DType {
+	if op.ComputeType(v.DType) == v.DType {
 		return slice[T](v.Ptr, n)
 	}
 	buf := s.room(n)
@@ -171,7 +171,7 @@ func (s *normShape[T]) along(v []T, first, col, n int, buf []T) []T {
 
 // storeVector writes numbers as elements of a view of any float type.
 func storeVector[T float](v *op.View, numbers []T) {
-	if op.StatType(v.DType) == v.DType {
+	if op.ComputeType(v.DType) == v.DType {
 		copy(slice[T](v.Ptr, len(numbers)), numbers)
 	} else {
 		storeVia(v.Ptr, 1, any(numbers).([]float32), v.DType)

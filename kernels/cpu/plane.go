@@ -85,7 +85,7 @@ func (j *planeJob[T]) run(lo, hi int) {
 			j.move(j.to, n, c, dst, func(row []T, p device.Ptr, stride int) { j.lane.store(p, stride, row) })
 		}
 		if j.call.Op == op.MaxPool2D {
-			j.keepNumbers(n, c, numbers)
+			eachNumbers(j.numbers, n, c, numbers, writeNumbers[uint8], writeNumbers[int32])
 		}
 	}
 }
@@ -116,37 +116,34 @@ func (j *planeJob[T]) numbersOf(n, c int, m *planeMemory[T]) []int32 {
 	}
 	m.numbers = sized(m.numbers, v.Shape[2]*v.Shape[3])
 	if j.call.Op == op.MaxPool2DGrad {
-		eachNumber(v, n, c, func(i int, p device.Ptr) {
-			if v.DType == dtype.Uint8 {
-				m.numbers[i] = int32(slice[uint8](p, 1)[0])
-			} else {
-				m.numbers[i] = slice[int32](p, 1)[0]
-			}
-		})
+		eachNumbers(v, n, c, m.numbers, readNumbers[uint8], readNumbers[int32])
 	}
 	return m.numbers
 }
 
-func (j *planeJob[T]) keepNumbers(n, c int, numbers []int32) {
-	v := j.numbers
-	eachNumber(v, n, c, func(i int, p device.Ptr) {
-		if v.DType == dtype.Uint8 {
-			slice[uint8](p, 1)[0] = uint8(numbers[i])
-		} else {
-			slice[int32](p, 1)[0] = numbers[i]
-		}
-	})
+// eachNumbers calls the function of the type for the rows of a plane of numbers.
+func eachNumbers(v *op.View, n, c int, numbers []int32, small, large func(row []int32, p device.Ptr, stride int)) {
+	f, size, columns := small, v.DType.Size(), v.Shape[3]
+	if v.DType == dtype.Int32 {
+		f = large
+	}
+	for y := range v.Shape[2] {
+		f(numbers[y*columns:][:columns], offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1]+y*v.Strides[2], size), v.Strides[3])
+	}
 }
 
-// eachNumber calls f with the place and the address of each number of a plane.
-func eachNumber(v *op.View, n, c int, f func(i int, p device.Ptr)) {
-	i, size := 0, v.DType.Size()
-	for y := range v.Shape[2] {
-		p := offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1]+y*v.Strides[2], size)
-		for range v.Shape[3] {
-			f(i, p)
-			i++
-			p = offset(p, v.Strides[3], size)
-		}
+func readNumbers[N uint8 | int32](row []int32, p device.Ptr, stride int) {
+	memory, at := span[N](p, stride, len(row))
+	for i := range row {
+		row[i] = int32(memory[at])
+		at += stride
+	}
+}
+
+func writeNumbers[N uint8 | int32](row []int32, p device.Ptr, stride int) {
+	memory, at := span[N](p, stride, len(row))
+	for _, v := range row {
+		memory[at] = N(v)
+		at += stride
 	}
 }

@@ -66,26 +66,37 @@ func slidingWindow(i, image, size, stride, padding, dilation int) window1 {
 }
 
 func maxPool[T float](j *planeJob[T], dst, src []T, numbers []int32) {
-	columns, at := j.image[1], 0
+	at := 0
 	for y := range j.windows[0] {
 		h := &j.windows[0][y]
 		for x := range j.windows[1] {
-			w := &j.windows[1][x]
-			most, number := T(math.Inf(-1)), 0
-			for u := range h.count {
-				line := src[(h.first+u*h.step)*columns:][:columns]
-				c := w.first
-				for v := range w.count {
-					if value := line[c]; value > most || value != value || u == 0 && v == 0 {
-						most, number = value, (h.skipped+u)*w.size+w.skipped+v
-					}
-					c += w.step
-				}
-			}
-			dst[at], numbers[at] = most, int32(number)
+			dst[at], numbers[at] = maxOfWindow(src, j.image[1], h, &j.windows[1][x])
 			at++
 		}
 	}
+}
+
+// maxOfWindow is the largest element of a window of a plane, and its number.
+func maxOfWindow[T float](src []T, columns int, h, w *window1) (T, int32) {
+	if h.count*w.count == 0 {
+		return T(math.Inf(-1)), 0
+	}
+	most, u0, v0 := src[h.first*columns+w.first], 0, 0
+	for u := range h.count {
+		line := src[(h.first+u*h.step)*columns+w.first:]
+		if w.step > 1 {
+			line = line[:(w.count-1)*w.step+1]
+		} else {
+			line = line[:w.count]
+		}
+		for v := 0; v < len(line); v += w.step {
+			// Larger or NaN; once there is a NaN, only another one.
+			if value := line[v]; !(value <= most) && (most == most || value != value) {
+				most, u0, v0 = value, u, v
+			}
+		}
+	}
+	return most, int32((h.skipped+u0)*w.size + w.skipped + v0/w.step)
 }
 
 func maxPoolGrad[T float](j *planeJob[T], dst, src []T, numbers []int32) {

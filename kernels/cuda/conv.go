@@ -24,7 +24,8 @@ type convolution struct {
 
 // convKernels are those of one operation and type.
 type convKernels struct {
-	product, tensor, direct, join *kernel // tensor is nil where there are no tensor cores for the type
+	product, direct, join *kernel
+	tensor, low           *kernel // for tensor cores, with tiles of 128 and of 64 rows, or nil
 }
 
 func convRows() []op.Row {
@@ -46,6 +47,7 @@ var convKernelsOf = func() (all [dtype.Count][2]convKernels) {
 			k.join = named("conv", "conv_"+name+"join_"+suffixes[d])
 			if d == dtype.Float16 || d == dtype.BFloat16 {
 				k.tensor = named("conv_tensor", "conv_tensor_"+name+suffixes[d])
+				k.low = named("conv_tensor", "conv_tensor_"+name+"low_"+suffixes[d])
 			}
 		}
 	}
@@ -206,12 +208,9 @@ func (p *convolution) launch(c *op.Call, k *convKernels) error {
 		p.splits = 1
 		return p.rowwise(t, c, k.direct)
 	default:
-		f, each := k.product, tile
-		if k.tensor != nil && p.m > tile/4 && p.n > tile/2 && p.k >= 16 {
-			f, each = k.tensor, side
-		}
-		grid := blocks(p.n, each)
-		grid.Y = blocks(p.m, each).X
+		f, rows, columns := k.tiles(p)
+		grid := blocks(p.n, columns)
+		grid.Y = blocks(p.m, rows).X
 		if err := p.over(t, c, f, grid, true); err != nil {
 			return err
 		}
@@ -224,6 +223,18 @@ func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	grid := blocks(p.n, threads)
 	grid.Y, grid.Z = uint32(p.m), uint32(p.groups)
 	return t.launch(c, k.join, grid)
+}
+
+// tiles chooses the kernel of a product, and says how large its tiles are: for tensor cores unless the product is small, and those
+// of fewer rows in vain.
+func (k *convKernels) tiles(p *convolution) (f *kernel, rows, columns int) {
+	switch {
+	case k.tensor == nil || p.m <= tile/4 || p.n <= tile/2 || p.k < 16:
+		return k.product, tile, tile
+	case blocksOf(p.m, side)*side > blocksOf(p.m, side/2)*(side/2):
+		return k.low, side / 2, side
+	}
+	return k.tensor, side, side
 }
 
 // over launches a kernel for all pairs of group and split.

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "b45ee28912f063d4568ebb507ac88c0605d7f621ac95864b56ecb7381a7ac73c"
+const inputsHash = "18b0d75573900a3c935e1dd4a30005e284a2bd6002318425134d639fc863bc35"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -56,7 +56,8 @@ var modules = map[string][]string{
 		"conv_weight_join_f64",
 	},
 	"conv_tensor": {
-		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_weight_bf16", "conv_tensor_weight_f16",
+		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_low_bf16", "conv_tensor_low_f16", "conv_tensor_weight_bf16",
+		"conv_tensor_weight_f16", "conv_tensor_weight_low_bf16", "conv_tensor_weight_low_f16",
 	},
 	"crossentropy": {
 		"cross_entropy_backward_bf16", "cross_entropy_backward_f16", "cross_entropy_backward_f32", "cross_entropy_backward_f64",

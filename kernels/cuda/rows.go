@@ -14,6 +14,7 @@ var rows = slices.Concat(
 	softmaxRows(),
 	indexRows(),
 	gatherRows(),
+	bagRows(),
 	normRows(),
 	matmulRows(),
 	attentionRows(),
@@ -22,8 +23,6 @@ var rows = slices.Concat(
 	planeRows(),
 	optimRows(),
 )
-var rows = slices.Concat(moveRows(), randomRows(), elementwiseRows(), reduceRows(), softmaxRows(), indexRows(), matmulRows(), optimRows(),
-	normRows(), gatherRows(), bagRows())
 
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that
 // does not stand here does not exist.

@@ -97,7 +97,7 @@ func (k *norm) stats() {
 	k.c.inPlace = true
 	d := k.m.d
 	if k.l%2 == 0 {
-		d = op.StatType(d)
+		d = op.ComputeType(d)
 	}
 	count, momentum := float64(k.n*k.l), k.c.call.F[1]
 	for r := range 2 {

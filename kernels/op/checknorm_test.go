@@ -76,8 +76,8 @@ func TestCheck_RefusesNormalisationsWithTheValuesThatExplainIt(t *testing.T) {
 }
 
 func TestStatType_IsFloat32ForHalfPrecision(t *testing.T) {
-	require.Equal(t, f32, op.StatType(f16))
-	require.Equal(t, f32, op.StatType(dtype.BFloat16))
-	require.Equal(t, f32, op.StatType(f32))
-	require.Equal(t, f64, op.StatType(f64))
+	require.Equal(t, f32, op.ComputeType(f16))
+	require.Equal(t, f32, op.ComputeType(dtype.BFloat16))
+	require.Equal(t, f32, op.ComputeType(f32))
+	require.Equal(t, f64, op.ComputeType(f64))
 }

@@ -1,0 +1,161 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// ConvLayer is a convolution: Conv1d or Conv2d.
+type ConvLayer struct {
+	Base
+	Weight *autograd.Parameter // [out, in/groups, kernel...]
+	Bias   *autograd.Parameter // [out], or nil
+	dims   int
+	args   tensor.Conv
+}
+
+// ConvTransposeLayer is a transposed convolution: ConvTranspose1d or ConvTranspose2d.
+type ConvTransposeLayer struct {
+	Base
+	Weight *autograd.Parameter // [in, out/groups, kernel...]
+	Bias   *autograd.Parameter // [out], or nil
+	dims   int
+	args   tensor.ConvTranspose
+}
+
+// Conv1d makes a layer from [N, in, L] or [in, L] to [N, out, ...] or [out, ...]. Weight and bias start uniform in
+// ±1/sqrt(in/groups*kernel), as in PyTorch.
+func Conv1d(in, out, kernel int, opts ...ConvOption) *ConvLayer {
+	return newConv(1, in, out, kernel, opts)
+}
+
+// Conv2d makes a layer from [N, in, H, W] or [in, H, W] to [N, out, ...] or [out, ...], with square kernels unless KernelSize
+// says otherwise. Weight and bias start uniform in ±1/sqrt(in/groups*kernel*kernel), as in PyTorch.
+func Conv2d(in, out, kernel int, opts ...ConvOption) *ConvLayer {
+	return newConv(2, in, out, kernel, opts)
+}
+
+// ConvTranspose1d makes a layer from [N, in, L] or [in, L] to [N, out, ...] or [out, ...]. Weight and bias start uniform in
+// ±1/sqrt(out/groups*kernel), as in PyTorch.
+func ConvTranspose1d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLayer {
+	return newConvTranspose(1, in, out, kernel, opts)
+}
+
+// ConvTranspose2d makes a layer from [N, in, H, W] or [in, H, W] to [N, out, ...] or [out, ...], with square kernels unless
+// KernelSize says otherwise. Weight and bias start uniform in ±1/sqrt(out/groups*kernel*kernel), as in PyTorch.
+func ConvTranspose2d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLayer {
+	return newConvTranspose(2, in, out, kernel, opts)
+}
+
+func newConv(dims, in, out, kernel int, opts []ConvOption) *ConvLayer {
+	c := convOf(kernel, opts)
+	l := &ConvLayer{dims: dims, args: tensor.Conv{Stride: c.stride, Padding: c.padding, Dilation: c.dilation, Same: c.same, Groups: c.groups}}
+	l.Weight, l.Bias = c.declare(&l.Base, dims, out, in/max(1, c.groups), out)
+	return l
+}
+
+func newConvTranspose(dims, in, out, kernel int, opts []ConvOption) *ConvTransposeLayer {
+	c := convOf(kernel, opts)
+	l := &ConvTransposeLayer{dims: dims, args: tensor.ConvTranspose{
+		Stride: c.stride, Padding: c.padding, OutputPadding: c.outputPadding, Dilation: c.dilation, Groups: c.groups,
+	}}
+	l.Weight, l.Bias = c.declare(&l.Base, dims, in, out/max(1, c.groups), out)
+	return l
+}
+
+func convOf(kernel int, opts []ConvOption) *conv {
+	c := &conv{kernel: []int{kernel}}
+	for _, o := range opts {
+		o.changeConv(c)
+	}
+	return c
+}
+
+// declare makes the parameters: kernels of shape [first, second, kernel...], and a bias for each output.
+func (c *conv) declare(b *Base, dims, first, second, outputs int) (weight, bias *autograd.Parameter) {
+	shape, fan := []int{first, second}, second
+	for d := range dims {
+		n := c.kernel[min(d, len(c.kernel)-1)]
+		shape, fan = append(shape, n), fan*n
+	}
+	bound := 0.0
+	if fan > 0 {
+		bound = 1 / math.Sqrt(float64(fan))
+	}
+	if c.weight == nil {
+		c.weight = Uniform(-bound, bound)
+	}
+	if c.layer.bias == nil {
+		c.layer.bias = Uniform(-bound, bound)
+	}
+	weight = b.RegisterParameter(autograd.DeclareParameter("weight", c.weight, shape...))
+	if !c.noBias {
+		bias = b.RegisterParameter(autograd.DeclareParameter("bias", c.layer.bias, outputs))
+	}
+	return weight, bias
+}
+
+// Forward implements Module.
+func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		w, b := g.Param(l.Weight), leaf(g, l.Bias)
+		if l.dims == 1 {
+			return x.Conv1d(w, b, l.args)
+		}
+		return x.Conv2d(w, b, l.args)
+	})
+}
+
+// Forward implements Module.
+func (l *ConvTransposeLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		w, b := g.Param(l.Weight), leaf(g, l.Bias)
+		if l.dims == 1 {
+			return x.ConvTranspose1d(w, b, l.args)
+		}
+		return x.ConvTranspose2d(w, b, l.args)
+	})
+}
+
+// String is PyTorch's description.
+func (l *ConvLayer) String() string {
+	a, shape := &l.args, l.Weight.Shape()
+	padding := tuple(a.Padding, l.dims, 0)
+	if a.Same {
+		padding = "same"
+	}
+	return describeConv("Conv", l.dims, shape[1]*max(1, a.Groups), shape[0], shape[2:], a.Stride, padding, nil, a.Dilation, a.Groups, l.Bias)
+}
+
+// String is PyTorch's description.
+func (l *ConvTransposeLayer) String() string {
+	a, shape := &l.args, l.Weight.Shape()
+	return describeConv("ConvTranspose", l.dims, shape[0], shape[1]*max(1, a.Groups), shape[2:], a.Stride, tuple(a.Padding, l.dims, 0),
+		a.OutputPadding, a.Dilation, a.Groups, l.Bias)
+}
+
+// describeConv writes what differs from the defaults, and the sizes.
+func describeConv(name string, dims, in, out int, kernel, stride []int, padding string, outputPadding, dilation []int, groups int,
+	bias *autograd.Parameter,
+) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%dd(%d, %d, kernel_size=%s, stride=%s", name, dims, in, out, tuple(kernel, dims, 1), tuple(stride, dims, 1))
+	for _, a := range []struct{ name, value, missing string }{
+		{"padding", padding, tuple(nil, dims, 0)},
+		{"dilation", tuple(dilation, dims, 1), tuple(nil, dims, 1)},
+		{"output_padding", tuple(outputPadding, dims, 0), tuple(nil, dims, 0)},
+		{"groups", fmt.Sprint(max(1, groups)), "1"},
+	} {
+		if a.value != a.missing {
+			fmt.Fprintf(&b, ", %s=%s", a.name, a.value)
+		}
+	}
+	if bias == nil {
+		b.WriteString(", bias=False")
+	}
+	return b.String() + ")"
+}

@@ -1,0 +1,143 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// MaxPool1d is the largest element of each window of [N, C, L] or [C, L]. The stride is that of the window unless Stride says
+// otherwise.
+func MaxPool1d(kernel int, opts ...PoolOption) *FuncModule {
+	return maxPool("MaxPool1d", kernel, opts, (*autograd.Variable).MaxPool1d)
+}
+
+// MaxPool2d is the largest element of each window of [N, C, H, W] or [C, H, W]. The stride is that of the window unless Stride
+// says otherwise.
+func MaxPool2d(kernel int, opts ...PoolOption) *FuncModule {
+	return maxPool("MaxPool2d", kernel, opts, (*autograd.Variable).MaxPool2d)
+}
+
+// AvgPool1d is the average of each window of [N, C, L] or [C, L]. The stride is that of the window unless Stride says otherwise.
+func AvgPool1d(kernel int, opts ...PoolOption) *FuncModule {
+	return avgPool("AvgPool1d", 1, kernel, opts, (*autograd.Variable).AvgPool1d)
+}
+
+// AvgPool2d is the average of each window of [N, C, H, W] or [C, H, W]. The stride is that of the window unless Stride says
+// otherwise.
+func AvgPool2d(kernel int, opts ...PoolOption) *FuncModule {
+	return avgPool("AvgPool2d", 2, kernel, opts, (*autograd.Variable).AvgPool2d)
+}
+
+func poolOf(kernel int, opts []PoolOption) tensor.Pool {
+	p := tensor.Pool{Kernel: []int{kernel}}
+	for _, o := range opts {
+		o.changePool(&p)
+	}
+	return p
+}
+
+// describeWindow writes window, stride and padding as they were given.
+func describeWindow(name string, p tensor.Pool, write func(list []int, missing int) string) string {
+	stride := p.Stride
+	if stride == nil {
+		stride = p.Kernel
+	}
+	return fmt.Sprintf("%s(kernel_size=%s, stride=%s, padding=%s", name, write(p.Kernel, 1), write(stride, 1), write(p.Padding, 0))
+}
+
+func maxPool(name string, kernel int, opts []PoolOption, f func(*autograd.Variable, tensor.Pool) *autograd.Variable) *FuncModule {
+	p := poolOf(kernel, opts)
+	ceil := "False"
+	if p.CeilMode {
+		ceil = "True"
+	}
+	text := fmt.Sprintf("%s, dilation=%s, ceil_mode=%s)", describeWindow(name, p, plain), plain(p.Dilation, 1), ceil)
+	return Func(text, func(x *autograd.Variable) *autograd.Variable { return f(x, p) })
+}
+
+func avgPool(name string, dims, kernel int, opts []PoolOption, f func(*autograd.Variable, tensor.Pool) *autograd.Variable) *FuncModule {
+	p := poolOf(kernel, opts)
+	write := plain
+	if dims == 1 { // of one dimension PyTorch makes tuples
+		write = func(list []int, missing int) string { return tuple(list, 1, missing) }
+	}
+	return Func(describeWindow(name, p, write)+")", func(x *autograd.Variable) *autograd.Variable { return f(x, p) })
+}
+
+// AdaptiveMaxPool1d is the largest element of each window of [N, C, L] or [C, L], where windows are such that the result is as
+// long as size.
+func AdaptiveMaxPool1d(size int) *FuncModule {
+	return Func(fmt.Sprintf("AdaptiveMaxPool1d(output_size=%d)", size),
+		func(x *autograd.Variable) *autograd.Variable { return x.AdaptiveMaxPool1d(size) })
+}
+
+// AdaptiveMaxPool2d is the largest element of each window of [N, C, H, W] or [C, H, W], where windows are such that the result
+// has the size: one number, or one for rows and one for columns.
+func AdaptiveMaxPool2d(size ...int) *FuncModule {
+	return Func(fmt.Sprintf("AdaptiveMaxPool2d(output_size=%s)", plain(size, 0)),
+		func(x *autograd.Variable) *autograd.Variable { return x.AdaptiveMaxPool2d(size...) })
+}
+
+// AdaptiveAvgPool1d is the average of each window of [N, C, L] or [C, L], where windows are such that the result is as long as
+// size.
+func AdaptiveAvgPool1d(size int) *FuncModule {
+	return Func(fmt.Sprintf("AdaptiveAvgPool1d(output_size=%d)", size),
+		func(x *autograd.Variable) *autograd.Variable { return x.AdaptiveAvgPool1d(size) })
+}
+
+// AdaptiveAvgPool2d is the average of each window of [N, C, H, W] or [C, H, W], where windows are such that the result has the
+// size: one number, or one for rows and one for columns.
+func AdaptiveAvgPool2d(size ...int) *FuncModule {
+	return Func(fmt.Sprintf("AdaptiveAvgPool2d(output_size=%s)", plain(size, 0)),
+		func(x *autograd.Variable) *autograd.Variable { return x.AdaptiveAvgPool2d(size...) })
+}
+
+// UpsampleMode says how Upsample fills places between elements.
+type UpsampleMode bool
+
+// Nearest takes the element before, Bilinear interpolates between four.
+const (
+	Nearest  UpsampleMode = false
+	Bilinear UpsampleMode = true
+)
+
+// String is PyTorch's name.
+func (m UpsampleMode) String() string {
+	if m == Bilinear {
+		return "bilinear"
+	}
+	return "nearest"
+}
+
+// Upsample resamples [N, C, H, W] to the size or by the scale that u says.
+func Upsample(mode UpsampleMode, u tensor.Upsample) *FuncModule {
+	what := "size=" + plain(u.Size, 0)
+	if len(u.Size) == 0 {
+		what = "scale_factor=" + scales(u.Scale)
+	}
+	return Func(fmt.Sprintf("Upsample(%s, mode='%s')", what, mode), func(x *autograd.Variable) *autograd.Variable {
+		if mode == Bilinear {
+			return x.UpsampleBilinear2d(u)
+		}
+		return x.UpsampleNearest2d(u)
+	})
+}
+
+// scales writes factors as Python writes floats.
+func scales(list []float64) string {
+	text := func(f float64) string {
+		if f == float64(int64(f)) {
+			return fmt.Sprintf("%.1f", f)
+		}
+		return fmt.Sprint(f)
+	}
+	switch len(list) {
+	case 1:
+		return text(list[0])
+	case 2:
+		return fmt.Sprintf("(%s, %s)", text(list[0]), text(list[1]))
+	}
+	return fmt.Sprint(list)
+}
