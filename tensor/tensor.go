@@ -77,6 +77,10 @@ func usable(name string, ts ...*Tensor) error {
 	return nil
 }
 
+func devicesErr(name string, e, f Exec) error {
+	return &DeviceError{Op: name, Devices: []device.ID{e.Device().ID(), f.Device().ID()}, Detail: "operands are on different devices"}
+}
+
 // together refuses operands that are not usable or not on one device.
 func together(name string, ts ...*Tensor) error {
 	if err := usable(name, ts...); err != nil {
@@ -84,8 +88,7 @@ func together(name string, ts ...*Tensor) error {
 	}
 	for _, t := range ts[1:] {
 		if !ts[0].exec.sameDevice(t.exec) {
-			return &DeviceError{Op: name, Devices: []device.ID{ts[0].exec.Device().ID(), t.exec.Device().ID()},
-				Detail: "operands are on different devices"}
+			return devicesErr(name, ts[0].exec, t.exec)
 		}
 	}
 	return nil

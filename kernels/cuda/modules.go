@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6df76dfbbbc1d754606a9da98ed22d56ea01eeaf393df20f0f497bfa93086e09"
+const inputsHash = "5e0407d7e30b8abf9131ccc43c1597c8d39cd754388a0815f75c5b79475e7a66"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -31,6 +31,11 @@ var modules = map[string][]string{
 		"cast_i64_u8_s", "cast_i64_u8_v", "cast_u8_b8_s", "cast_u8_b8_v", "cast_u8_bf16_s", "cast_u8_bf16_v", "cast_u8_f16_s",
 		"cast_u8_f16_v", "cast_u8_f32_s", "cast_u8_f32_v", "cast_u8_f64_s", "cast_u8_f64_v", "cast_u8_i32_s", "cast_u8_i32_v",
 		"cast_u8_i64_s", "cast_u8_i64_v", "cast_u8_u8_s", "cast_u8_u8_v",
+	},
+	"cell": {
+		"gru_cell_backward_bf16", "gru_cell_backward_f16", "gru_cell_backward_f32", "gru_cell_backward_f64", "gru_cell_bf16",
+		"gru_cell_f16", "gru_cell_f32", "gru_cell_f64", "lstm_cell_backward_bf16", "lstm_cell_backward_f16",
+		"lstm_cell_backward_f32", "lstm_cell_backward_f64", "lstm_cell_bf16", "lstm_cell_f16", "lstm_cell_f32", "lstm_cell_f64",
 	},
 	"elementwise_b8": {
 		"eq_b8_s", "eq_b8_v", "ge_b8_s", "ge_b8_v", "gt_b8_s", "gt_b8_v", "le_b8_s", "le_b8_v", "logical_and_b8_s",
@@ -137,9 +142,14 @@ var modules = map[string][]string{
 		"where_u8_v",
 	},
 	"optim": {
-		"adam_step_bf16", "adam_step_f16", "adam_step_f32", "adam_step_f64", "amp_unscale_bf16", "amp_unscale_f16",
-		"amp_unscale_f32", "amp_unscale_f64", "amp_update_scale", "sgd_step_bf16", "sgd_step_f16", "sgd_step_f32",
-		"sgd_step_f64",
+		"adagrad_step_bf16", "adagrad_step_f16", "adagrad_step_f32", "adagrad_step_f64", "adam_step_bf16", "adam_step_f16",
+		"adam_step_f32", "adam_step_f64", "amp_unscale_bf16", "amp_unscale_f16", "amp_unscale_f32", "amp_unscale_f64",
+		"amp_update_scale", "amsgrad_step_bf16", "amsgrad_step_f16", "amsgrad_step_f32", "amsgrad_step_f64",
+		"clip_grad_norm_bf16", "clip_grad_norm_f16", "clip_grad_norm_f32", "clip_grad_norm_f64", "clip_grad_value_bf16",
+		"clip_grad_value_f16", "clip_grad_value_f32", "clip_grad_value_f64", "grad_norm_bf16", "grad_norm_f16", "grad_norm_f32",
+		"grad_norm_f64", "grad_norm_join", "lion_step_bf16", "lion_step_f16", "lion_step_f32", "lion_step_f64",
+		"rmsprop_step_bf16", "rmsprop_step_f16", "rmsprop_step_f32", "rmsprop_step_f64", "sgd_step_bf16", "sgd_step_f16",
+		"sgd_step_f32", "sgd_step_f64",
 	},
 	"random": {
 		"arange_bf16", "arange_f16", "arange_f32", "arange_f64", "arange_i32", "arange_i64", "arange_u8", "bernoulli_b8",

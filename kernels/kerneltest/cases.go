@@ -21,7 +21,9 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.Softmax: m.rowOps, op.SoftmaxGrad: m.rowOps, op.LogSoftmax: m.rowOps, op.LogSoftmaxGrad: m.rowOps,
 		op.NLL: m.nlls, op.NLLGrad: m.nlls,
 		op.IndexSelect: m.selections, op.IndexAdd: m.additions,
-		op.SGDStep: m.steps, op.AdamStep: m.steps,
+		op.SGDStep: m.steps, op.AdamStep: m.steps, op.RMSPropStep: m.steps, op.AdagradStep: m.steps, op.LionStep: m.steps,
+		op.GradNorm: m.norms, op.ClipNorm: m.clips, op.ClipValue: m.clips,
+		op.LSTMCell: m.cells, op.LSTMCellGrad: m.cells, op.GRUCell: m.cells, op.GRUCellGrad: m.cells,
 		op.AmpUnscale: m.unscales, op.AmpUpdateScale: m.scaleUpdates,
 	}
 	if f, ok := makers[m.id]; ok {

@@ -36,14 +36,17 @@ const (
 	nllGrad
 	indexSelect
 	indexAdd
-	sgdStep
-	adamStep
+	steps // of an optimizer
 	ampUnscale
+	gradNorm
+	clipNorm
+	clipValue
+	cell   // of a recurrent layer
 	single // views of one element
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
-// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, x any type, and * groups of the key type.
+// type, b Bool, i Int64, j Int32, d Float64, s the type that sums of the key type have, x any type, and * groups of the key type.
 type spec struct {
 	name    string
 	out, in string
@@ -132,8 +135,20 @@ var specs = [Count]spec{
 	IndexSelect: {"index_select", "k", "ki", anything, indexSelect},
 	IndexAdd:    {"index_add", "k", "ki", floats, indexAdd},
 
-	SGDStep:  {"sgd_step", "*", "*", floats, sgdStep},
-	AdamStep: {"adam_step", "*", "*", floats, adamStep},
+	SGDStep:     {"sgd_step", "*", "*", floats, steps},
+	AdamStep:    {"adam_step", "*", "*", floats, steps},
+	RMSPropStep: {"rmsprop_step", "*", "*", floats, steps},
+	AdagradStep: {"adagrad_step", "*", "*", floats, steps},
+	LionStep:    {"lion_step", "*", "*", floats, steps},
+
+	GradNorm:  {"grad_norm", "d", "*", floats, gradNorm},
+	ClipNorm:  {"clip_grad_norm", "*", "d", floats, clipNorm},
+	ClipValue: {"clip_grad_value", "*", "", floats, clipValue},
+
+	LSTMCell:     {"lstm_cell", "kkk", "k", floats, cell},
+	LSTMCellGrad: {"lstm_cell_backward", "kk", "kkkkkk", floats, cell},
+	GRUCell:      {"gru_cell", "kkk", "kk", floats, cell},
+	GRUCellGrad:  {"gru_cell_backward", "kkk", "kkkkk", floats, cell},
 
 	AmpUnscale:     {"amp_unscale", "*", "k", floats, ampUnscale},
 	AmpUpdateScale: {"amp_update_scale", "kj", "k", 1 << dtype.Float32, single},
@@ -151,14 +166,14 @@ func (id ID) String() string {
 func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
-// third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
-// 0).
+// third input is optional (in is then the largest number), and the optimizers, the clipping operations and AmpUnscale take
+// groups (out and in are 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false
 	}
 	s := &specs[id]
-	if s.out == "*" {
+	if s.out == "*" || s.in == "*" {
 		return 0, 0, true
 	}
 	return len(s.out), len(s.in), s.rule == matMul
