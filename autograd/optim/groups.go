@@ -15,6 +15,20 @@ func (o *Grouped) LR(group int) float64 {
 	return o.groups[group].settings.LR
 }
 
+// InitialLR is the learning rate that a group had when InitialLR was first called for it: what schedules start from. It is 0 if
+// there is no such group. A StateDict has it, as "initial_lr".
+func (o *Grouped) InitialLR(group int) float64 {
+	if group < 0 || group >= len(o.groups) {
+		return 0
+	}
+	g := o.groups[group]
+	if g.initial == nil {
+		lr := g.settings.LR
+		g.initial = &lr
+	}
+	return *g.initial
+}
+
 // SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given.
 func (o *Grouped) SetLR(lr float64, groups ...int) {
 	for i, g := range o.groups {

@@ -74,6 +74,7 @@ type buffer struct {
 type group struct {
 	params   []*autograd.Parameter
 	settings Settings
+	initial  *float64 // the learning rate that schedules start from, once there is one
 }
 
 // batch is what one launch updates: lists of the same length.
@@ -112,7 +113,7 @@ func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Groupe
 		}
 		o.states[p] = nil
 	}
-	o.groups = append(o.groups, &group{append([]*autograd.Parameter(nil), params...), s})
+	o.groups = append(o.groups, &group{params: append([]*autograd.Parameter(nil), params...), settings: s})
 	return o
 }
 

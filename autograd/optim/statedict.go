@@ -98,6 +98,9 @@ func (o *Grouped) StateDict() StateDict {
 		for _, f := range o.method.fields(&g.settings) {
 			group[f.key] = f.value()
 		}
+		if g.initial != nil {
+			group["initial_lr"] = *g.initial
+		}
 		d.Groups = append(d.Groups, group)
 	}
 	return d
@@ -132,7 +135,7 @@ func (o *Grouped) LoadStateDict(d StateDict) (err error) {
 	if o.err != nil {
 		return o.err
 	}
-	settings, err := o.settingsOf(d)
+	settings, initials, err := o.settingsOf(d)
 	if err != nil {
 		return err
 	}
@@ -162,17 +165,17 @@ func (o *Grouped) LoadStateDict(d StateDict) (err error) {
 	o.Release()
 	o.states = states
 	for i, g := range o.groups {
-		g.settings = settings[i]
+		g.settings, g.initial = settings[i], initials[i]
 	}
 	return nil
 }
 
-// settingsOf reads and checks the settings of all groups.
-func (o *Grouped) settingsOf(d StateDict) ([]Settings, error) {
+// settingsOf reads and checks the settings and initial learning rates of all groups.
+func (o *Grouped) settingsOf(d StateDict) ([]Settings, []*float64, error) {
 	if len(d.Groups) != len(o.groups) {
-		return nil, &StateError{o.name, fmt.Sprintf("%d groups of parameters; the optimizer has %d", len(d.Groups), len(o.groups))}
+		return nil, nil, &StateError{o.name, fmt.Sprintf("%d groups of parameters; the optimizer has %d", len(d.Groups), len(o.groups))}
 	}
-	settings := make([]Settings, len(o.groups))
+	settings, initials := make([]Settings, len(o.groups)), make([]*float64, len(o.groups))
 	n := 0
 	for i, g := range o.groups {
 		var numbers []int
@@ -186,30 +189,35 @@ func (o *Grouped) settingsOf(d StateDict) ([]Settings, error) {
 			n++
 		}
 		if err != nil || !slices.Equal(numbers, want) {
-			return nil, &StateError{o.name, fmt.Sprintf("group %d has parameters %s; the optimizer's are %v", i, text, want)}
+			return nil, nil, &StateError{o.name, fmt.Sprintf("group %d has parameters %s; the optimizer's are %v", i, text, want)}
 		}
 		settings[i] = g.settings
-		if err := o.readGroup(d.Groups[i], &settings[i]); err != nil {
-			return nil, &StateError{o.name, fmt.Sprintf("group %d: %v", i, err)}
+		if initials[i], err = o.readGroup(d.Groups[i], &settings[i]); err != nil {
+			return nil, nil, &StateError{o.name, fmt.Sprintf("group %d: %v", i, err)}
 		}
 	}
-	return settings, nil
+	return settings, initials, nil
 }
 
-func (o *Grouped) readGroup(g GroupState, s *Settings) error {
-	for _, f := range o.method.fields(s) {
+func (o *Grouped) readGroup(g GroupState, s *Settings) (initial *float64, err error) {
+	fields := o.method.fields(s)
+	if _, ok := g["initial_lr"]; ok {
+		initial = new(float64)
+		fields = append(fields, number("initial_lr", initial))
+	}
+	for _, f := range fields {
 		v, ok := g[f.key]
 		if !ok {
-			return fmt.Errorf("no %q; the group has %s", f.key, strings.Join(slices.Sorted(maps.Keys(g)), ", "))
+			return nil, fmt.Errorf("no %q; the group has %s", f.key, strings.Join(slices.Sorted(maps.Keys(g)), ", "))
 		}
 		if err := f.set(v); err != nil {
-			return fmt.Errorf("%s: %v", f.key, err)
+			return nil, fmt.Errorf("%s: %v", f.key, err)
 		}
 	}
 	if err := s.check(o.name); err != nil {
-		return err
+		return nil, err
 	}
-	return o.method.check(s)
+	return initial, o.method.check(s)
 }
 
 // restored makes the state of parameter number n from a dict, nil if that has none.
