@@ -11,6 +11,11 @@ func (b *backward) deliver(v *Variable, t *tensor.Tensor) error {
 	if err := b.g.sum(&v.buf, t); err != nil {
 		return err
 	}
+	return b.arrived(v)
+}
+
+// arrived notes that one more gradient is in v's incoming gradient.
+func (b *backward) arrived(v *Variable) error {
 	if v.node != nil {
 		return nil
 	}
@@ -55,6 +60,11 @@ func (g *Graph) sum(into **value, t *tensor.Tensor) error {
 	g.ledger.drop(have)
 	*into = g.ledger.add(total)
 	return nil
+}
+
+// extends reports whether t may be added to a part of have in place. Anomaly detection wants to see each gradient by itself.
+func (g *Graph) extends(have *value, t *tensor.Tensor) bool {
+	return have != nil && have.holders == 1 && writable(have.t) && have.t.DType() == t.DType() && !g.anomaly
 }
 
 // writable reports whether t may be overwritten: no other handle is on its storage, and no two elements share an address.

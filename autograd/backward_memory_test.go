@@ -195,3 +195,38 @@ func TestHostAndSim_HaveTheSamePeak(t *testing.T) {
 	}
 	require.Equal(t, peaks[0], peaks[1])
 }
+
+// The parts of a variable share one gradient: it is made for the first of them, and the others are added to their places in it.
+func TestBackward_PartsOfAVariableShareItsGradient(t *testing.T) {
+	r := onSim(t)
+	x := r.square()
+	g := r.graph()
+	defer g.Release()
+	whole := g.Input(x, autograd.RequiresGrad()).Exp()
+	var sum *autograd.Variable
+	for i := range 4 {
+		part := whole.Narrow(0, 16*i, 16).Exp().Sum(nil, false)
+		if sum == nil {
+			sum = part
+		} else {
+			sum = sum.Add(part)
+		}
+	}
+	r.resetPeak()
+	base := r.allocated()
+	ops, _ := r.drawn(g, sum)
+	require.Len(t, ops, 4*3+3+1)
+	// What is saved falls while the gradient grows: one unit for the gradient, a quarter for that of a part.
+	require.LessOrEqual(t, r.peak()-base, int64(unit+2*unit/4))
+}
+
+func TestBackward_AddsPartsThatOverlap(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	v := g.Input(r.tensor([]float64{1, 2, 3, 4, 5, 6}, 2, 3), autograd.RequiresGrad())
+	w := v.MulScalar(1)
+	loss := w.Slice(1, 0, 3, 2).Sum(nil, false).Add(w.Select(0, 1).MulScalar(10).Sum(nil, false)).Add(w.Narrow(1, 1, 2).MulScalar(100).Sum(nil, false))
+	require.NoError(t, loss.Add(w.Sum(nil, false).MulScalar(1000)).Backward())
+	require.Equal(t, []float64{1001, 1100, 1101, 1011, 1110, 1111}, values(t, v.Grad()))
+}

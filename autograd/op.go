@@ -28,6 +28,10 @@ type rule struct {
 	uses uses
 	grad func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
 	none string // instead of grad: why the input has no gradient
+
+	// into, if set, adds the gradient in place to what the input has got from others, where that belongs to nobody else: for
+	// gradients that are zero but for a part. It has the input's shape and type.
+	into func(n *node, g, have *tensor.Tensor) error
 }
 
 // uses says what of the forward pass a rule reads: it is saved if, and only if, the gradient of the rule's input is needed.

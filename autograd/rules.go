@@ -11,7 +11,17 @@ func (b *backward) rules(n *node, g *tensor.Tensor) error {
 		if !n.flows(i) {
 			continue
 		}
-		t, err := n.op.rule(i).grad(n, i, g)
+		r := n.op.rule(i)
+		if have := v.buf; r.into != nil && b.g.extends(have, g) {
+			if err := r.into(n, g, have.t); err != nil {
+				return err
+			}
+			if err := b.arrived(v); err != nil {
+				return err
+			}
+			continue
+		}
+		t, err := r.grad(n, i, g)
 		if t, err = n.fit(i, t, err); err != nil {
 			return err
 		}

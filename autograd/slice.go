@@ -12,7 +12,7 @@ func (v *Variable) Slice(dim, start, end, step int) *Variable {
 
 type sliceArg struct{ dim, start, end, step int }
 
-var slice = define("slice", sliceForward, rule{grad: partGrad(sliceOf)})
+var slice = define("slice", sliceForward, rule{grad: partGrad(sliceOf), into: partInto(sliceOf)})
 
 func sliceForward(n *node) (*tensor.Tensor, error) { return sliceOf(n.arg, n.tensor(0)) }
 
@@ -28,7 +28,7 @@ func (v *Variable) Narrow(dim, start, length int) *Variable {
 
 type narrowArg struct{ dim, start, length int }
 
-var narrow = define("narrow", narrowForward, rule{grad: partGrad(narrowOf)})
+var narrow = define("narrow", narrowForward, rule{grad: partGrad(narrowOf), into: partInto(narrowOf)})
 
 func narrowForward(n *node) (*tensor.Tensor, error) { return narrowOf(n.arg, n.tensor(0)) }
 
@@ -42,7 +42,7 @@ func (v *Variable) Select(dim, index int) *Variable { return selectOp.apply(sele
 
 type selectArg struct{ dim, index int }
 
-var selectOp = define("select", selectForward, rule{grad: partGrad(selectOf)})
+var selectOp = define("select", selectForward, rule{grad: partGrad(selectOf), into: partInto(selectOf)})
 
 func selectForward(n *node) (*tensor.Tensor, error) { return selectOf(n.arg, n.tensor(0)) }
 
@@ -68,5 +68,17 @@ func partGrad(part func(arg any, t *tensor.Tensor) (*tensor.Tensor, error)) func
 			return nil, err
 		}
 		return full, nil
+	}
+}
+
+// partInto adds g to the same part of what there is: of the parts of a variable, only the first needs zeros for the others.
+func partInto(part func(arg any, t *tensor.Tensor) (*tensor.Tensor, error)) func(n *node, g, have *tensor.Tensor) error {
+	return func(n *node, g, have *tensor.Tensor) error {
+		window, err := part(n.arg, have)
+		if err != nil {
+			return err
+		}
+		defer window.Release()
+		return window.AddInPlace(g, 1)
 	}
 }
