@@ -10,7 +10,7 @@ var gelu = define("gelu", geluForward, rule{uses: input(0), grad: geluGrad})
 func geluForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).GELU() }
 
 func geluGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.GELUGrad(n.savedInput(0))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.GELUGrad(n.savedInput(0)) })
 }
 
 // GELUTanh is the tanh approximation of GELU. Saves v.
@@ -21,5 +21,5 @@ var geluTanh = define("gelu_tanh", geluTanhForward, rule{uses: input(0), grad: g
 func geluTanhForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).GELUTanh() }
 
 func geluTanhGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.GELUTanhGrad(n.savedInput(0))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.GELUTanhGrad(n.savedInput(0)) })
 }

@@ -13,6 +13,7 @@ type value struct {
 	t       *tensor.Tensor
 	holders int
 	place   int // index in ledger.values, -1 once it left
+	packed  *packed
 }
 
 // ledger lists what a graph owns. It is an object of its own because it outlives the graph: if a graph is dropped without

@@ -18,6 +18,7 @@ type Tensor struct {
 	dtype    DType
 	released atomic.Bool
 	misfit   bool // made by On with an Exec of another device: every use is a DeviceError
+	donated  bool // made by Donate: an element-wise operation may write over it
 }
 
 // alloc makes a tensor with storage of its own and undefined content. The only Go heap allocation is the owner.
