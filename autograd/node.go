@@ -201,7 +201,7 @@ func (n *node) find(what uses, at int) *tensor.Tensor {
 func (n *node) free() {
 	for i := range n.saved {
 		n.g.ledger.drop(n.saved[i].val)
-		n.saved[i].packed.drop()
+		n.g.ledger.dropPacked(n.saved[i].packed)
 	}
 	n.saved = nil
 }

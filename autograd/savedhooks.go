@@ -47,20 +47,31 @@ func savingWith(h SavedTensorHooks) *saving {
 type packed struct {
 	by      *saving
 	of      *value
-	it      Packed // nil if the tensor is saved as it is
+	it      Packed
 	holders int
 }
 
-func (p *packed) drop() {
-	if p == nil {
+// dropPacked takes a node's hold away. With the last one what the hooks made is released.
+func (l *ledger) dropPacked(p *packed) {
+	if p == nil || p.holders == 0 {
 		return
 	}
 	if p.holders--; p.holders == 0 {
-		p.it.Release()
+		delete(l.packs, p)
 		if p.of.packed == p {
 			p.of.packed = nil
 		}
+		p.it.Release()
 	}
+}
+
+// releasePacks releases all that hooks made.
+func (l *ledger) releasePacks() {
+	for p := range l.packs {
+		p.holders = 0
+		p.it.Release()
+	}
+	l.packs = nil
 }
 
 // pack gives what the node has saved to the hooks of the region.
@@ -70,7 +81,10 @@ func (n *node) pack() error {
 	}
 	for i := range n.saved {
 		s := &n.saved[i]
-		p, err := n.g.saving.pack(s.val, n.leaf(s))
+		if s.val == nil {
+			continue
+		}
+		p, err := n.g.ledger.pack(n.g.saving, s.val, n.leaf(s))
 		if err != nil {
 			return err
 		}
@@ -84,11 +98,8 @@ func (n *node) pack() error {
 
 // leaf reports whether what was saved is the value of a leaf.
 func (n *node) leaf(s *saved) bool {
-	if s.what == output || s.what == stash {
-		return false
-	}
-	for i, v := range n.in {
-		if s.what == input(i) {
+	for _, v := range n.in {
+		if v.val == s.val {
 			return v.node == nil && v.keepsValue()
 		}
 	}
@@ -98,7 +109,7 @@ func (n *node) leaf(s *saved) bool {
 // keepsValue reports whether somebody outside of the graph has the value of a leaf in memory.
 func (v *Variable) keepsValue() bool { return v.param != nil || v.given }
 
-func (r *saving) pack(v *value, leaf bool) (*packed, error) {
+func (l *ledger) pack(r *saving, v *value, leaf bool) (*packed, error) {
 	if p := v.packed; p != nil && p.by == r {
 		p.holders++
 		return p, nil
@@ -109,6 +120,10 @@ func (r *saving) pack(v *value, leaf bool) (*packed, error) {
 	}
 	p := &packed{by: r, of: v, it: it, holders: 1}
 	v.packed = p
+	if l.packs == nil {
+		l.packs = map[*packed]struct{}{}
+	}
+	l.packs[p] = struct{}{}
 	return p, nil
 }
 
