@@ -40,6 +40,10 @@ var policy = map[string]Class{
 	"linear":      LowerPrecision,
 	"linear_bias": LowerPrecision, // linear
 	"matmul":      LowerPrecision,
+	"lstm":        LowerPrecision, // _cudnn_rnn, whose inputs and weights PyTorch casts
+	"lstm_bias":   LowerPrecision,
+	"gru":         LowerPrecision,
+	"gru_bias":    LowerPrecision,
 
 	// Functions whose results leave the range of float16, or lose all digits there.
 	"exp":        Float32,

@@ -260,6 +260,7 @@ func (b *backward) apply(n *node) error {
 	if err := n.unpack(); err != nil {
 		return err
 	}
+	n.last = !b.retain
 	err := b.rules(n)
 	if b.retain {
 		n.unload()
