@@ -134,7 +134,9 @@ func (r *rig) classes(v *autograd.Variable) *autograd.Variable {
 
 func TestRuns_CoverEveryOperation(t *testing.T) {
 	for _, op := range autograd.Operations() {
-		require.Contains(t, runs, op)
+		if recurrentRuns[op] == nil {
+			require.Contains(t, runs, op)
+		}
 	}
 }
 
@@ -183,7 +185,7 @@ func TestAutocast_GivesTheTypesThatPyTorchGives(t *testing.T) {
 		})
 	}
 	for _, op := range autograd.Operations() {
-		require.True(t, tested[op] || op == "checkpoint", op)
+		require.True(t, tested[op] || op == "checkpoint" || recurrentRuns[op] != nil, op)
 	}
 }
 
