@@ -55,6 +55,15 @@
 // A tensor that was saved and then changed in place (by an optimizer between forward and backward, say) would give wrong
 // gradients: each storage counts its changes, and Backward refuses what is not as it was saved (*ModifiedError).
 //
+// # In the way of gradients
+//
+// Hooks see gradients on their way, and may replace them (Variable.RegisterHook, Parameter.RegisterHook); a hook that is called when
+// a parameter's gradient is complete can take the optimizer's step at once (RegisterPostAccumulateGradHook). Hooks of saved tensors
+// decide in what form they are kept: SaveOnCPU keeps them in host memory. Function makes operations of a program's own. Grad
+// returns gradients instead of adding them up. Gradients of gradients are not computed (ErrHigherOrder).
+//
+// Backward adds gradients to what is there: parts of a batch, each in a graph of its own, leave their sum until ZeroGrad.
+//
 // # How it is built
 //
 // Each operation has a file (op.go says what a row is): the forward function, beside it the rule of each input. Every run of

@@ -23,7 +23,7 @@
 //
 // # Memory
 //
-// Reductions of few outputs and IndexAdd need workspace; Row.Workspace says how much.
+// Reductions of few outputs, IndexAdd and GradNorm need workspace; Row.Workspace says how much.
 //
 // # Errors
 //

@@ -15,7 +15,7 @@ def gradient(step, i, n, dtype):
 
 
 def case(name, make, skip=(), lrs=None):
-    for dtype in (torch.float32, torch.float64):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
         sizes = (3, 5)
         params = [(torch.arange(n, dtype=torch.float64) / 2 - 0.75 + i).to(dtype).requires_grad_() for i, n in enumerate(sizes)]
         opt = make(params)
