@@ -70,7 +70,8 @@
 // every operation goes through op.apply, where inputs are checked and cast (Caster), and node.run, where the result is put in
 // the ledger and what the rules use is saved. Rules are written with the operations of package tensor; they sum nothing for
 // broadcasting and convert nothing: the engine (backward.go) brings each gradient to the shape and type of its input, adds
-// gradients up, in place where it can, and frees. The ledger (ledger.go) lists what a graph owns, apart from it, so that
+// gradients up, in place where it can, and frees. A rule that is the last reader of a gradient which nobody else holds may write
+// over it (node.over): element-wise rules do. The ledger (ledger.go) lists what a graph owns, apart from it, so that
 // it can be freed when the graph is lost.
 //
 // # Streams
