@@ -151,16 +151,16 @@ func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autogra
 	} else if l.config.batchFirst {
 		x = x.Transpose(0, 1)
 	}
-	var hs, cs []*autograd.Variable
+	var ends lastStates
 	for k := range l.config.layers {
-		x, hs, cs = l.layer(g, k, x, h, c, hs, cs)
+		x = l.layer(g, k, x, h, c, &ends)
 		if k < l.config.layers-1 && l.config.dropout > 0 && l.Training() {
 			x = x.Dropout(l.config.dropout)
 		}
 	}
-	out, last = x, autograd.Stack(hs, 0)
+	out, last = x, autograd.Stack(ends.h, 0)
 	if !l.gru {
-		lastCell = autograd.Stack(cs, 0)
+		lastCell = autograd.Stack(ends.c, 0)
 	}
 	switch {
 	case alone && l.gru:
@@ -180,26 +180,28 @@ func (l *RNNLayer) batched(v *autograd.Variable) *autograd.Variable {
 	return v.Unsqueeze(1)
 }
 
-// layer runs layer k and adds its last states and cells to the lists.
-func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, hs, cs []*autograd.Variable) (*autograd.Variable, []*autograd.Variable, []*autograd.Variable) {
+// lastStates are the last states and cells of the layers that have run, in PyTorch's order.
+type lastStates struct{ h, c []*autograd.Variable }
+
+// layer runs layer k and notes its last states and cells.
+func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, ends *lastStates) *autograd.Variable {
 	var outs []*autograd.Variable
 	for d := range l.perLayer() {
 		at := k*l.perLayer() + d
-		dir := l.directions[at]
-		h0 := l.first(g, x, h, at)
+		dir, h0 := l.directions[at], l.first(g, x, h, at)
 		var out, last, cell *autograd.Variable
 		if l.gru {
 			out, last = x.GRU(h0, dir.weights(g), dir.reverse)
 		} else {
 			out, last, cell = x.LSTM(h0, l.first(g, x, c, at), dir.weights(g), dir.reverse)
-			cs = append(cs, cell)
+			ends.c = append(ends.c, cell)
 		}
-		outs, hs = append(outs, out), append(hs, last)
+		outs, ends.h = append(outs, out), append(ends.h, last)
 	}
 	if len(outs) == 1 {
-		return outs[0], hs, cs
+		return outs[0]
 	}
-	return autograd.Cat(outs, -1), hs, cs
+	return autograd.Cat(outs, -1)
 }
 
 // first is the state that a direction starts from.

@@ -49,7 +49,8 @@ var layers = []layer{
 
 	{packages: "autograd", may: with(underAutograd, "autograd/internal/..."), tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
-	{packages: "autograd/checkpoint", may: with(onAutograd, "autograd/nn", "autograd/optim"), tests: with(below, "tensor/...", "autograd/...")},
+	{packages: "autograd/checkpoint", may: with(onAutograd, "autograd/nn", "autograd/optim"),
+		tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "tensor/...", "autograd/...", "amp/...")},
