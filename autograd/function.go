@@ -51,6 +51,12 @@ type Function[A any] struct {
 	// Backward makes an operation without gradients.
 	Backward func(c *Context, arg A, grad *tensor.Tensor) ([]*tensor.Tensor, error)
 
+	// ForwardAll and BackwardAll take the place of Forward and Backward in an operation of several results, whose number is
+	// Results, and which is called by ApplyAll. The gradient of a result on which nothing depended is nil.
+	Results     int
+	ForwardAll  func(c *Context, arg A, in []*tensor.Tensor) ([]*tensor.Tensor, error)
+	BackwardAll func(c *Context, arg A, grads []*tensor.Tensor) ([]*tensor.Tensor, error)
+
 	once sync.Once
 	op   *op
 }
@@ -67,10 +73,20 @@ type call[A any] struct {
 	ctx Context
 }
 
-// Apply runs the function on inputs of one graph. Errors are the graph's.
-func (f *Function[A]) Apply(arg A, in ...*Variable) *Variable {
+// Apply runs the function on inputs of one graph. Errors are the graph's. Of several results it returns the first.
+func (f *Function[A]) Apply(arg A, in ...*Variable) *Variable { return f.ApplyAll(arg, in...)[0] }
+
+// ApplyAll is Apply for a function of several results.
+func (f *Function[A]) ApplyAll(arg A, in ...*Variable) []*Variable {
 	f.once.Do(f.define)
-	return f.op.apply(&call[A]{arg: arg}, in...)
+	return f.op.applyAll(f.results(), &call[A]{arg: arg}, in...)
+}
+
+func (f *Function[A]) results() int {
+	if f.ForwardAll == nil {
+		return 1
+	}
+	return max(f.Results, 1)
 }
 
 // define makes the operation. It is not in the table of this package's own.
@@ -80,68 +96,99 @@ func (f *Function[A]) define() {
 		name = "function"
 	}
 	r := rule{}
-	if f.Backward == nil {
+	if f.Backward == nil && f.BackwardAll == nil {
 		r.none = "the function has no Backward"
 	}
-	f.op = variadic(&op{name: name, forward: f.forward, rules: []rule{r}, keep: keepSaved[A]})
-	if f.Backward != nil {
+	f.op = variadic(&op{name: name, several: f.forward, rules: []rule{r}, keep: keepSaved[A]})
+	if r.none == "" {
 		f.op.joints = f.backward
 	}
 }
 
-func (f *Function[A]) forward(n *node) (*tensor.Tensor, error) {
+// compute calls the forward function that there is.
+func (f *Function[A]) compute(c *call[A], in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	switch {
+	case f.ForwardAll != nil:
+		outs, err := f.ForwardAll(&c.ctx, c.arg, in)
+		if err == nil && len(outs) != f.results() {
+			err = fmt.Errorf("ForwardAll returned %d results; Results is %d", len(outs), f.Results)
+		}
+		return outs, err
+	case f.Forward != nil:
+		out, err := f.Forward(&c.ctx, c.arg, in)
+		return []*tensor.Tensor{out}, err
+	}
+	return nil, fmt.Errorf("the function has no Forward")
+}
+
+func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
 	c := n.arg.(*call[A])
 	c.ctx.n = n
-	if f.Forward == nil {
-		return nil, fmt.Errorf("the function has no Forward")
-	}
 	in := make([]*tensor.Tensor, len(n.in))
 	for i := range in {
 		in[i] = n.tensor(i)
 	}
-	out, err := f.Forward(&c.ctx, c.arg, in)
-	if err == nil && (out == nil || out.Released()) {
-		err = &tensor.ReleasedError{Op: "Forward"}
-	}
-	if err == nil && slices.Contains(in, out) { // borrowed: the result is another handle
-		out = out.Retain()
-	}
-	if err != nil || !n.differentiable() || !out.DType().IsFloat() {
-		c.ctx.forget(in, out)
-		if err != nil {
-			return nil, err
+	outs, err := f.compute(c, in)
+	quantity := false
+	for i, t := range outs {
+		switch {
+		case err != nil:
+		case t == nil || t.Released():
+			err = &tensor.ReleasedError{Op: "Forward"}
+		case slices.Contains(in, t) || slices.Contains(outs[:i], t): // borrowed: the result is another handle
+			outs[i] = t.Retain()
 		}
-		return n.g.own(out)
+		quantity = quantity || err == nil && t.DType().IsFloat()
 	}
-	return c.ctx.own(in, out)
+	if err != nil || !n.differentiable() || !quantity {
+		c.ctx.forget(in, outs)
+	}
+	if err == nil {
+		err = c.ctx.own(in, outs)
+	}
+	if err != nil {
+		for _, t := range outs {
+			if !slices.Contains(in, t) {
+				t.Release()
+			}
+		}
+		return nil, err
+	}
+	return outs, nil
 }
 
-// own takes over the result and what was saved.
-func (c *Context) own(in []*tensor.Tensor, out *tensor.Tensor) (*tensor.Tensor, error) {
-	owned, err := c.n.g.own(out)
-	for i, t := range c.kept {
-		switch {
-		case t == out:
-			c.kept[i] = owned
-		case t != nil && !slices.Contains(in, t):
-			var failed error
-			if c.kept[i], failed = c.n.g.own(t); err == nil {
-				err = failed
+// own takes over the results and what was saved.
+func (c *Context) own(in, outs []*tensor.Tensor) (err error) {
+	take := func(t *tensor.Tensor) *tensor.Tensor {
+		owned, failed := c.n.g.own(t)
+		if failed != nil && err == nil {
+			err = failed
+		}
+		return owned
+	}
+	for i, t := range outs {
+		outs[i] = take(t)
+		for k, kept := range c.kept {
+			if kept == t {
+				c.kept[k] = outs[i]
 			}
 		}
 	}
-	if err != nil {
-		c.forget(in, owned)
-		owned.Release()
-		return nil, err
+	for i, t := range c.kept {
+		if t != nil && !slices.Contains(in, t) && !slices.Contains(outs, t) {
+			c.kept[i] = take(t)
+		}
 	}
-	return owned, nil
+	if err != nil {
+		c.forget(in, outs)
+	}
+	return err
 }
 
-// forget releases what was saved for nothing: neither inputs nor the result.
-func (c *Context) forget(in []*tensor.Tensor, out *tensor.Tensor) {
+// forget releases what was saved for nothing: neither inputs nor results.
+func (c *Context) forget(in, outs []*tensor.Tensor) {
 	for _, t := range c.kept {
-		if t != out && !slices.Contains(in, t) {
+		if !slices.Contains(in, t) && !slices.Contains(outs, t) {
 			t.Release()
 		}
 	}
@@ -163,7 +210,7 @@ func (c *Context) keep(at int, t *tensor.Tensor) {
 		n.saved = append(n.saved, saved{what: stash, at: at})
 		return
 	}
-	for _, v := range append([]*Variable{n.out}, n.in...) {
+	for _, v := range slices.Concat([]*Variable{n.out}, n.more, n.in) {
 		if v.val.t == t {
 			n.save(stash, at, v.val.hold())
 			return
@@ -174,25 +221,33 @@ func (c *Context) keep(at int, t *tensor.Tensor) {
 
 func (f *Function[A]) backward(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	c := n.arg.(*call[A])
-	grads, err := f.Backward(&c.ctx, c.arg, gs[0])
+	var grads []*tensor.Tensor
+	var err error
+	if f.BackwardAll != nil {
+		grads, err = f.BackwardAll(&c.ctx, c.arg, slices.Clone(gs))
+	} else {
+		grads, err = f.Backward(&c.ctx, c.arg, gs[0])
+	}
 	if err == nil && len(grads) != len(n.in) {
 		err = fmt.Errorf("Backward returned %d gradients for %d inputs", len(grads), len(n.in))
 	}
 	if err != nil {
 		for _, t := range grads {
-			t.Release()
+			if !slices.Contains(gs, t) {
+				t.Release()
+			}
 		}
 		return nil, err
 	}
 	for i, t := range grads {
-		if t == gs[0] { // borrowed
+		if t != nil && slices.Contains(gs, t) { // borrowed
 			grads[i] = t.Retain()
 		}
 	}
 	return grads, nil
 }
 
-// Save keeps tensors for Backward, which gets them from Saved in the same order: inputs, the result, or others, which the graph
+// Save keeps tensors for Backward, which gets them from Saved in the same order: inputs, results, or others, which the graph
 // takes over. It does nothing if no gradient will be needed, except that others are released after Forward. Nil tensors are
 // kept as nil.
 func (c *Context) Save(ts ...*tensor.Tensor) { c.kept = append(c.kept, ts...) }

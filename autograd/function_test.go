@@ -154,6 +154,72 @@ func TestFunction_NeverLeaksWhenItFails(t *testing.T) {
 	require.ErrorContains(t, g.Err(), "no Forward")
 }
 
+// parts has two results, one of which shares memory with an input, and a number of each kind.
+var parts = autograd.Function[struct{}]{
+	Name:    "parts",
+	Results: 3,
+	ForwardAll: func(c *autograd.Context, _ struct{}, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		e, err := in[0].Exp()
+		if err != nil {
+			return nil, err
+		}
+		sign, err := in[0].GtScalar(0)
+		if err != nil {
+			e.Release()
+			return nil, err
+		}
+		c.Save(e)
+		return []*tensor.Tensor{sign, e, in[0]}, nil
+	},
+	BackwardAll: func(c *autograd.Context, _ struct{}, grads []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		switch {
+		case grads[1] == nil:
+			return grads[2:], nil // as it is
+		case grads[2] == nil:
+			dx, err := grads[1].Mul(c.Saved(0))
+			return []*tensor.Tensor{dx}, err
+		}
+		dx, err := grads[1].Mul(c.Saved(0))
+		if err == nil {
+			err = dx.AddInPlace(grads[2], 1)
+		}
+		return []*tensor.Tensor{dx}, err
+	},
+}
+
+func TestFunction_OfSeveralResults_GetsTheGradientsThatThereAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		loss func(rs vars) *autograd.Variable
+		want []float64
+	}{
+		"both":   {func(rs vars) *autograd.Variable { return rs[1].Add(rs[2].MulScalar(10)) }, []float64{11, 12}},
+		"first":  {func(rs vars) *autograd.Variable { return rs[1] }, []float64{1, 2}},
+		"second": {func(rs vars) *autograd.Variable { return rs[2].MulScalar(3) }, []float64{3, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := onHost(t)
+			g := r.graph()
+			defer g.Release()
+			x := g.Input(r.tensor([]float64{0, math.Ln2}), autograd.RequiresGrad())
+			rs := parts.ApplyAll(struct{}{}, x)
+			require.NoError(t, g.Err())
+			require.Equal(t, []bool{false, true, true}, []bool{rs[0].RequiresGrad(), rs[1].RequiresGrad(), rs[2].RequiresGrad()})
+			require.NoError(t, c.loss(rs).Sum(nil, false).Backward())
+			require.InDeltaSlice(t, c.want, values(t, x.Grad()), 1e-12)
+		})
+	}
+	wrong := autograd.Function[struct{}]{Name: "wrong", Results: 2, ForwardAll: func(_ *autograd.Context, _ struct{}, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		x, err := in[0].Neg()
+		return []*tensor.Tensor{x}, err
+	}}
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	rs := wrong.ApplyAll(struct{}{}, g.Input(r.tensor([]float64{1})))
+	require.Len(t, rs, 2)
+	require.ErrorContains(t, g.Err(), "returned 1 results; Results is 2")
+}
+
 func TestFunction_WithoutBackward_HasNoGradient(t *testing.T) {
 	r := onHost(t)
 	same := autograd.Function[struct{}]{Name: "same", Forward: func(_ *autograd.Context, _ struct{}, in []*tensor.Tensor) (*tensor.Tensor, error) {

@@ -66,11 +66,21 @@ func (n *node) run() error {
 		n.free()
 		return err
 	}
-	if n.differentiable() && n.out.dtype.IsFloat() {
+	if n.differentiable() && n.quantity() {
 		return n.record()
 	}
 	n.free()
 	return nil
+}
+
+// quantity reports whether any result is of a floating-point type.
+func (n *node) quantity() bool {
+	for i := range n.outputs() {
+		if n.output(i).dtype.IsFloat() {
+			return true
+		}
+	}
+	return false
 }
 
 // compute runs the forward function and makes variables of what it returns.
