@@ -58,7 +58,8 @@ func (b *backward) lastReader(n *node) int {
 // is, not a leaf or a node to which it was passed on, nor a hook or RetainGrad, which hold on to it.
 func (b *backward) spare(n *node) bool { return n.out.buf.holders == 1 && writable(n.out.buf.t) }
 
-// over computes the gradient of an input by f, an element-wise operation that reads the incoming gradient once. If nobody reads
+// over computes the gradient of an input by f, an operation that reads the incoming gradient once and may write over it (see
+// tensor.Donate): element-wise ones, and those of rows. If nobody reads
 // the incoming gradient any more, the result is written over it: so a chain of element-wise operations goes backward in the
 // memory of one gradient.
 func (n *node) over(g *tensor.Tensor, f func(g *tensor.Tensor) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
