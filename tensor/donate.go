@@ -1,9 +1,9 @@
 package tensor
 
 // Donate returns another handle on t that gives its memory away: the first operation that takes the handle, if it is element-wise
-// or of the softmax family, may write its result over t's elements instead of allocating, if the result has t's shape, type and Exec and t is contiguous.
-// The result is then a handle on t's storage. Donate only where nobody reads t's elements afterwards, through whatever handle:
-// those of t are undefined then. The handle is released like any other.
+// or of the softmax family, may write its result over t's elements instead of allocating, if the result has t's shape, type and
+// Exec and t is contiguous. The result is then a handle on t's storage. Donate only where nobody reads t's elements afterwards,
+// through whatever handle: those of t are undefined then. The handle is released like any other.
 func (t *Tensor) Donate() *Tensor {
 	h := t.Retain()
 	h.donated = true

@@ -69,8 +69,11 @@ func (m *maker) clips() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
 		for _, shapes := range stepShapes {
 			for _, norm := range norms {
-				for _, limit := range []float64{0, 0.75, 1, 100} {
+				for _, limit := range []float64{0, 0.75, 100} {
 					for unusual := range int64(2) {
+						if norm-norm == 0 && unusual == 1 {
+							continue // only norms that are not finite are
+						}
 						if m.due() {
 							emit(m.clip(shapes, norm, limit, unusual))
 						}

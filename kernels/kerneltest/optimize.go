@@ -34,7 +34,11 @@ var stepScalars = map[op.ID]func() []scalars{
 	},
 	op.AdamStep: func() (all []scalars) {
 		for flags := range int64(8) {
-			for _, step := range []float64{1, 2, 1000} {
+			steps := []float64{1, 2, 1000}
+			if flags >= 4 { // AMSGrad
+				steps = []float64{2 + 998*float64(flags%2)}
+			}
+			for _, step := range steps {
 				all = append(all, scalars{
 					f: floats8(0.0625, 0.875, 0.96875, 1.0/1024, 0.25, step), i: ints8(0, flags&1, flags>>1&1, flags>>2)})
 			}
