@@ -40,6 +40,10 @@ var policy = map[string]Class{
 	"linear":      LowerPrecision,
 	"linear_bias": LowerPrecision, // linear
 	"matmul":      LowerPrecision,
+	"lstm":        LowerPrecision, // _cudnn_rnn, whose inputs and weights PyTorch casts
+	"lstm_bias":   LowerPrecision,
+	"gru":         LowerPrecision,
+	"gru_bias":    LowerPrecision,
 
 	// Convolutions, likewise. PyTorch has no names of their own for those with a bias.
 	"conv1d": LowerPrecision, "conv1d_bias": LowerPrecision, "conv2d": LowerPrecision, "conv2d_bias": LowerPrecision,

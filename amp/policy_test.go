@@ -176,7 +176,9 @@ func (r *rig) classes(v *autograd.Variable) *autograd.Variable {
 
 func TestRuns_CoverEveryOperation(t *testing.T) {
 	for _, op := range autograd.Operations() {
-		require.Contains(t, runs, op)
+		if recurrentRuns[op] == nil {
+			require.Contains(t, runs, op)
+		}
 	}
 }
 
@@ -238,7 +240,7 @@ func TestAutocast_GivesTheTypesThatPyTorchGives(t *testing.T) {
 	}
 	later := map[string]bool{"upsample_nearest2d": true, "upsample_bilinear2d": true} // PyTorch 1.13 does not list them
 	for _, op := range autograd.Operations() {
-		require.True(t, tested[op] || op == "checkpoint" || later[op], op)
+		require.True(t, tested[op] || op == "checkpoint" || later[op] || recurrentRuns[op] != nil, op)
 	}
 }
 

@@ -10,6 +10,8 @@ var abs = define("abs", absForward, rule{uses: input(0), grad: absGrad})
 func absForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Abs() }
 
 func absGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	var w work
-	return w.result(g.Mul(w.do(n.savedInput(0).Sign())))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		var w work
+		return w.result(g.Mul(w.do(n.savedInput(0).Sign())))
+	})
 }

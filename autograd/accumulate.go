@@ -22,12 +22,50 @@ func (b *backward) arrived(v *Variable) error {
 	if v.pending--; v.pending > 0 {
 		return nil
 	}
+	if v.param != nil && len(v.param.after.list) > 0 {
+		b.late = append(b.late, v)
+		return nil
+	}
+	return b.settle(v)
+}
+
+// settle passes the gradient of a leaf on to its owner.
+func (b *backward) settle(v *Variable) error {
+	if err := b.hooked(v, &v.hooks); err != nil {
+		return err
+	}
+	if v.param != nil {
+		if err := b.hooked(v, &v.param.hooks); err != nil {
+			return err
+		}
+	}
+	if b.wanted != nil {
+		b.capture(v)
+		b.g.ledger.drop(v.buf)
+		v.buf = nil
+		return nil
+	}
 	total := b.g.ledger.surrender(v.buf)
 	v.buf = nil
-	if v.param != nil {
-		return v.param.accumulate(total)
+	if v.param == nil {
+		return v.keepGrad(total)
 	}
-	return v.keepGrad(total)
+	if err := v.param.accumulate(total); err != nil || len(v.param.after.list) == 0 {
+		return err
+	}
+	return b.accumulated(v.param)
+}
+
+// settleLate settles leaves whose owners may change them: when the node that has given the last gradient reads them no more.
+func (b *backward) settleLate() error {
+	for len(b.late) > 0 {
+		v := b.late[0]
+		b.late = b.late[1:]
+		if err := b.settle(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepGrad adds t, which it takes over, to the gradient that the graph keeps for v.

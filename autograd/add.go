@@ -26,4 +26,6 @@ var neg = define("neg", negForward, rule{grad: negGrad})
 
 func negForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Neg() }
 
-func negGrad(_ *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) { return g.Neg() }
+func negGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return n.over(g, (*tensor.Tensor).Neg)
+}

@@ -8,27 +8,37 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// BackwardOption changes what Backward does.
+// BackwardOption changes what Backward and Grad do.
 type BackwardOption func(*backward)
 
 // RetainGraph keeps saved tensors and intermediate results, so that Backward can be called again.
 func RetainGraph() BackwardOption { return func(b *backward) { b.retain = true } }
 
 // WithGradient starts from t instead of one, for variables that are not scalars. t must have the variable's shape and type.
-func WithGradient(t *tensor.Tensor) BackwardOption { return func(b *backward) { b.seed = t } }
+// Grad takes one for each output; nil stands for one.
+func WithGradient(t ...*tensor.Tensor) BackwardOption { return func(b *backward) { b.seeds = t } }
+
+// CreateGraph asks for gradients that can be differentiated again. This package has none: with it, Backward and Grad return an
+// error that matches ErrHigherOrder, and do nothing. It is there so that code that needs it finds out in time.
+func CreateGraph() BackwardOption { return func(b *backward) { b.create = true } }
 
 // backward is one backward pass.
 //
-// The nodes that the root depends on run in the opposite order of their creation, so each node runs when all readers of its
+// The nodes that the roots depend on run in the opposite order of their creation, so each node runs when all readers of its
 // result have run, and its incoming gradient is complete. Memory falls node by node: when a node's turn comes, the value of
 // its result goes (nobody reads it any more, except who saved it); when its rules have run, what it saved and its incoming
 // gradient go.
 type backward struct {
 	g      *Graph
-	root   *Variable
+	roots  []*Variable
 	retain bool
-	seed   *tensor.Tensor // borrowed from the caller, nil for one
+	create bool
+	seeds  []*tensor.Tensor // borrowed from the caller, nil for one; none is one for each root
 	nodes  []*node
+	late   []*Variable // leaves whose owners get their gradients when the rules of the node have run
+
+	// wanted, if not nil, are the variables whose gradients Grad wants, and what has come for them. Nothing else gets any.
+	wanted map[*Variable]*tensor.Tensor
 }
 
 // Backward computes the gradients of v with respect to every leaf that it depends on and that requires one, and adds them to
@@ -38,15 +48,24 @@ type backward struct {
 // Mistakes that can be seen before anything is computed (a second backward, a saved tensor that was changed in place) leave
 // everything as it was; other errors, as running out of memory, become the graph's error, may leave gradients of some
 // leaves, and all memory is freed by Release as usual.
+//
+// Gradients add up: calling Backward for several losses, or for the parts of a batch, each in a graph of its own, leaves the sum
+// in the parameters until ZeroGrad. Divide each loss by the number of parts to get the gradient of the mean. In a retained graph,
+// and for several losses of one graph, the sums are the same.
 func (v *Variable) Backward(opts ...BackwardOption) error {
 	if err := v.check("Backward"); err != nil {
 		return err
 	}
-	b := &backward{g: v.g, root: v}
+	b := &backward{g: v.g, roots: []*Variable{v}}
+	return b.do("Backward", opts)
+}
+
+// do is a whole pass.
+func (b *backward) do(name string, opts []BackwardOption) error {
 	for _, o := range opts {
 		o(b)
 	}
-	if err := b.prepare(); err != nil {
+	if err := b.prepare(name); err != nil {
 		return err
 	}
 	b.g.retaining = b.retain
@@ -60,17 +79,19 @@ func (v *Variable) Backward(opts ...BackwardOption) error {
 }
 
 // prepare finds the nodes and refuses what can be refused before anything has changed.
-func (b *backward) prepare() error {
-	v := b.root
+func (b *backward) prepare(name string) error {
 	switch {
+	case b.create:
+		return fmt.Errorf("%s with CreateGraph: %w", name, ErrHigherOrder)
 	case b.g.inference:
-		return &GradError{Detail: "Backward in a graph made with NoGrad"}
-	case !v.requires:
-		return &GradError{Detail: "Backward of a variable that depends on no leaf that requires a gradient"}
-	case b.seed == nil && v.Len() != 1:
-		return &GradError{Detail: fmt.Sprintf("Backward of %s, which is not one element, needs WithGradient", v.operand())}
-	case b.seed != nil && (b.seed.Released() || !b.seed.Shape().Equal(v.Shape()) || b.seed.DType() != v.dtype):
-		return &GradError{Detail: fmt.Sprintf("WithGradient of %s for a variable of %s", Operand{b.seed.DType(), b.seed.Shape()}, v.operand())}
+		return &GradError{Detail: name + " in a graph made with NoGrad"}
+	case len(b.seeds) > 0 && len(b.seeds) != len(b.roots):
+		return &GradError{Detail: fmt.Sprintf("WithGradient has %d gradients for %d variables", len(b.seeds), len(b.roots))}
+	}
+	for i, v := range b.roots {
+		if err := b.startable(name, i, v); err != nil {
+			return err
+		}
 	}
 	b.g.passes++
 	b.collect()
@@ -82,9 +103,32 @@ func (b *backward) prepare() error {
 	return nil
 }
 
-// collect lists the nodes that the root depends on, newest first, and counts the gradients that each leaf will get.
+// startable refuses a root that the pass cannot start from.
+func (b *backward) startable(name string, i int, v *Variable) error {
+	seed := b.seed(i)
+	switch {
+	case !v.requires:
+		return &GradError{Detail: name + " of a variable that depends on no leaf that requires a gradient"}
+	case seed == nil && v.Len() != 1:
+		return &GradError{Detail: fmt.Sprintf("%s of %s, which is not one element, needs WithGradient", name, v.operand())}
+	case seed != nil && (seed.Released() || !seed.Shape().Equal(v.Shape()) || seed.DType() != v.dtype):
+		return &GradError{Detail: fmt.Sprintf("WithGradient of %s for a variable of %s", Operand{seed.DType(), seed.Shape()}, v.operand())}
+	}
+	return nil
+}
+
+func (b *backward) seed(i int) *tensor.Tensor {
+	if len(b.seeds) == 0 {
+		return nil
+	}
+	return b.seeds[i]
+}
+
+// collect lists the nodes that the roots depend on, newest first, and counts the gradients that each leaf will get.
 func (b *backward) collect() {
-	b.reach(b.root)
+	for _, v := range b.roots {
+		b.reach(v)
+	}
 	for done := 0; done < len(b.nodes); done++ {
 		n := b.nodes[done]
 		for i, v := range n.in {
@@ -94,6 +138,7 @@ func (b *backward) collect() {
 		}
 	}
 	slices.SortFunc(b.nodes, func(m, n *node) int { return cmp.Compare(n.number, m.number) })
+	b.prune()
 	b.count()
 }
 
@@ -108,12 +153,14 @@ func (b *backward) reach(v *Variable) {
 // count sets pending of the leaves.
 func (b *backward) count() {
 	leaves := func(visit func(*Variable)) {
-		if b.root.node == nil {
-			visit(b.root)
+		for _, v := range b.roots {
+			if v.node == nil && b.needs(v) {
+				visit(v)
+			}
 		}
 		for _, n := range b.nodes {
 			for i, v := range n.in {
-				if n.flows(i) && v.node == nil {
+				if b.flows(n, i) && v.node == nil {
 					visit(v)
 				}
 			}
@@ -127,11 +174,19 @@ func (b *backward) run() error {
 	if err := b.g.followAll(); err != nil {
 		return err
 	}
-	seed, err := b.first()
-	if err != nil {
-		return err
+	for i, v := range b.roots {
+		if !b.needs(v) {
+			continue
+		}
+		seed, err := b.first(i, v)
+		if err != nil {
+			return err
+		}
+		if err := b.deliver(v, seed); err != nil {
+			return err
+		}
 	}
-	if err := b.deliver(b.root, seed); err != nil {
+	if err := b.settleLate(); err != nil {
 		return err
 	}
 	for i, n := range b.nodes {
@@ -143,38 +198,76 @@ func (b *backward) run() error {
 	return b.g.lead()
 }
 
-// first is the gradient of the root.
-func (b *backward) first() (*tensor.Tensor, error) {
-	if b.seed == nil {
-		return tensor.Ones(b.g.exec, b.root.dtype, b.root.Shape()...)
+// first is the gradient that a root starts with.
+func (b *backward) first(i int, v *Variable) (*tensor.Tensor, error) {
+	if seed := b.seed(i); seed != nil {
+		return b.g.adopt("WithGradient", seed)
 	}
-	return b.g.adopt("WithGradient", b.seed)
+	return tensor.Ones(b.g.exec, v.dtype, v.Shape()...)
 }
 
 // step runs the rules of one node and frees what only they needed.
 func (b *backward) step(n *node) error {
-	out := n.out
-	if !b.retain && out != b.root && !out.keep {
-		out.release(BackwardDone)
-	}
-	if out.retain {
-		if err := out.keepGrad(out.buf.t.Retain()); err != nil {
+	for i := range n.outputs() {
+		if err := b.pass(n.output(i)); err != nil {
 			return err
 		}
 	}
-	if err := b.rules(n, out.buf.t); err != nil {
+	if err := b.apply(n); err != nil {
 		return err
 	}
 	if !b.retain && len(n.saved) > 0 {
 		n.free()
 		n.freed = true
 	}
-	b.g.ledger.drop(out.buf)
-	out.buf = nil
+	for i := range n.outputs() {
+		out := n.output(i)
+		b.g.ledger.drop(out.buf)
+		out.buf = nil
+	}
 	if b.g.observer != nil {
 		b.g.observer(n.op.name, true)
 	}
+	return b.settleLate()
+}
+
+// pass is what happens to a result of a node when its gradient is complete.
+func (b *backward) pass(out *Variable) error {
+	if !b.retain && !out.keep && !slices.Contains(b.roots, out) {
+		out.release(BackwardDone)
+	}
+	if out.buf == nil { // one of several results, on which nothing depended
+		return nil
+	}
+	if err := b.hooked(out, &out.hooks); err != nil {
+		return err
+	}
+	if out.retain {
+		if err := out.keepGrad(out.buf.t.Retain()); err != nil {
+			return err
+		}
+	}
+	b.capture(out)
 	return nil
+}
+
+// apply runs the rules of a node, on what it saved.
+func (b *backward) apply(n *node) error {
+	if b.wanted != nil && n.needed != b.g.passes {
+		return nil
+	}
+	if err := n.intact(); err != nil { // a hook may have changed it
+		return err
+	}
+	if err := n.unpack(); err != nil {
+		return err
+	}
+	n.last = !b.retain
+	err := b.rules(n)
+	if b.retain {
+		n.unload()
+	}
+	return err
 }
 
 // abort drops the gradients that were under way when a pass failed.
@@ -183,14 +276,22 @@ func (b *backward) abort() {
 		b.g.ledger.drop(v.buf)
 		v.buf, v.pending = nil, 0
 	}
-	drop(b.root)
+	for _, v := range b.roots {
+		drop(v)
+	}
 	for _, n := range b.nodes {
 		if n == nil {
 			continue
 		}
-		drop(n.out)
+		for i := range n.outputs() {
+			drop(n.output(i))
+		}
 		for _, v := range n.in {
 			drop(v)
 		}
+	}
+	for v, t := range b.wanted {
+		t.Release()
+		b.wanted[v] = nil
 	}
 }

@@ -29,6 +29,15 @@ func (w *work) do(t *tensor.Tensor, err error) *tensor.Tensor {
 	return t
 }
 
+// scrap is do for a step whose result is read once, by an element-wise step that may write over it.
+func (w *work) scrap(t *tensor.Tensor, err error) *tensor.Tensor {
+	t = w.do(t, err)
+	if t == nil {
+		return nil
+	}
+	return w.do(t.Donate(), nil)
+}
+
 // fail notes the first error.
 func (w *work) fail(err error) {
 	if w.err == nil {

@@ -23,6 +23,7 @@ type segment struct {
 	f      func(in []*Variable) *Variable
 	random tensor.GeneratorState
 	caster Caster
+	saving *saving
 }
 
 var checkpoint = defineCheckpoint()
@@ -38,7 +39,7 @@ func checkpointForward(n *node) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("%d inputs; at most 62 can be saved", len(n.in))
 	}
 	s := n.arg.(*segment)
-	s.random, s.caster = n.g.Generator().State(), n.g.caster
+	s.random, s.caster, s.saving = n.g.Generator().State(), n.g.caster, n.g.saving
 	sub := n.g.child(n.g.Generator(), s.caster, true)
 	defer sub.Release()
 	_, out, err := s.run(sub, n, (*node).tensor)
@@ -55,6 +56,7 @@ func checkpointGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 	gen := tensor.NewGenerator(0)
 	gen.SetState(s.random)
 	sub := n.g.child(gen, s.caster, false)
+	sub.saving = s.saving
 	defer sub.Release()
 	leaves, out, err := s.run(sub, n, (*node).savedInput)
 	if err != nil {

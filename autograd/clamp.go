@@ -19,5 +19,5 @@ func clampGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	b, v := n.arg.(bounds), n.savedInput(0)
 	inside := w.do(w.do(v.GeScalar(b.lo)).And(w.do(v.LeScalar(b.hi))))
-	return w.result(keepWhere(inside, g))
+	return w.result(n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return keepWhere(inside, g) }))
 }

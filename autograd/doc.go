@@ -55,13 +55,23 @@
 // A tensor that was saved and then changed in place (by an optimizer between forward and backward, say) would give wrong
 // gradients: each storage counts its changes, and Backward refuses what is not as it was saved (*ModifiedError).
 //
+// # In the way of gradients
+//
+// Hooks see gradients on their way, and may replace them (Variable.RegisterHook, Parameter.RegisterHook); a hook that is called when
+// a parameter's gradient is complete can take the optimizer's step at once (RegisterPostAccumulateGradHook). Hooks of saved tensors
+// decide in what form they are kept: SaveOnCPU keeps them in host memory. Function makes operations of a program's own. Grad
+// returns gradients instead of adding them up. Gradients of gradients are not computed (ErrHigherOrder).
+//
+// Backward adds gradients to what is there: parts of a batch, each in a graph of its own, leave their sum until ZeroGrad.
+//
 // # How it is built
 //
 // Each operation has a file (op.go says what a row is): the forward function, beside it the rule of each input. Every run of
 // every operation goes through op.apply, where inputs are checked and cast (Caster), and node.run, where the result is put in
 // the ledger and what the rules use is saved. Rules are written with the operations of package tensor; they sum nothing for
 // broadcasting and convert nothing: the engine (backward.go) brings each gradient to the shape and type of its input, adds
-// gradients up, in place where it can, and frees. The ledger (ledger.go) lists what a graph owns, apart from it, so that
+// gradients up, in place where it can, and frees. A rule that is the last reader of a gradient which nobody else holds may write
+// over it (node.over): element-wise rules do. The ledger (ledger.go) lists what a graph owns, apart from it, so that
 // it can be freed when the graph is lost.
 //
 // # Streams

@@ -10,14 +10,15 @@ import (
 
 // Sentinels for errors.Is. Each has a typed error, for errors.As, with the values.
 var (
-	ErrReleased        = stderrors.New("value was released")                   // *ReleasedError
-	ErrSecondBackward  = stderrors.New("second backward over freed nodes")     // *SecondBackwardError
-	ErrModified        = stderrors.New("saved tensor was modified in place")   // *ModifiedError
-	ErrNoGrad          = stderrors.New("variable does not require a gradient") // *GradError
-	ErrNotMaterialized = stderrors.New("parameter has no tensor")              // *ParameterError
-	ErrNilVariable     = stderrors.New("nil variable")                         // plain
-	ErrOtherGraph      = stderrors.New("variables belong to different graphs") // plain, inside an *OpError
-	ErrNaN             = stderrors.New("gradient has NaN elements")            // inside an *OpError
+	ErrReleased        = stderrors.New("value was released")                      // *ReleasedError
+	ErrSecondBackward  = stderrors.New("second backward over freed nodes")        // *SecondBackwardError
+	ErrModified        = stderrors.New("saved tensor was modified in place")      // *ModifiedError
+	ErrNoGrad          = stderrors.New("variable does not require a gradient")    // *GradError
+	ErrNotMaterialized = stderrors.New("parameter has no tensor")                 // *ParameterError
+	ErrNilVariable     = stderrors.New("nil variable")                            // plain
+	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // plain, inside an *OpError
+	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // plain
+	ErrNaN             = stderrors.New("gradient has NaN elements")               // inside an *OpError
 )
 
 // Operand is what an error keeps of a variable: it holds no memory of the device.

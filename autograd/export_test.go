@@ -5,7 +5,7 @@ func (g *Graph) Observe(f func(op string, backward bool)) { g.observer = f }
 
 // Differentiable reports whether any input of an operation has a rule, and lists what is said of the others.
 func Differentiable(name string) (some bool, reasons []string) {
-	if table[name].joint != nil {
+	if table[name].joint != nil || table[name].joints != nil {
 		return true, nil
 	}
 	for _, r := range table[name].rules {

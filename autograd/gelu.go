@@ -15,7 +15,7 @@ func geluForward(n *node) (*tensor.Tensor, error) {
 }
 
 func geluGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.GELUGrad(n.savedInput(0))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.GELUGrad(n.savedInput(0)) })
 }
 
 // GELUTanh is the tanh approximation of GELU. Saves v.
@@ -31,5 +31,5 @@ func geluTanhForward(n *node) (*tensor.Tensor, error) {
 }
 
 func geluTanhGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.GELUTanhGrad(n.savedInput(0))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.GELUTanhGrad(n.savedInput(0)) })
 }

@@ -22,7 +22,8 @@ type Graph struct {
 	inference bool // made with NoGrad: leaves require no gradients
 	noGrad    bool // operations record nothing: always in inference, else inside NoGrad
 	anomaly   bool
-	retaining bool // a backward pass is under way that keeps what was saved
+	retaining bool    // a backward pass is under way that keeps what was saved
+	saving    *saving // hooks for what operations save, nil for none
 
 	scope   *scope // the innermost open scope; nil outside of all
 	nodes   uint64 // how many nodes were recorded: the next node's number
@@ -47,6 +48,7 @@ func NewGraph(dev device.Device, opts ...Option) *Graph {
 	}
 	g := &Graph{
 		dev: dev, ledger: new(ledger), inference: c.noGrad, noGrad: c.noGrad, anomaly: c.anomaly, gen: c.gen, caster: c.caster,
+		saving: savingWith(c.saving),
 	}
 	g.poison = &Variable{g: g}
 	exec, err := tensor.On(dev, c.exec...)

@@ -22,6 +22,7 @@ func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
 		return g.fail(err)
 	}
 	v := g.newVariable(h)
+	v.given = true
 	for _, o := range opts {
 		o(v)
 	}

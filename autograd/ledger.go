@@ -13,6 +13,7 @@ type value struct {
 	t       *tensor.Tensor
 	holders int
 	place   int // index in ledger.values, -1 once it left
+	packed  *packed
 }
 
 // ledger lists what a graph owns. It is an object of its own because it outlives the graph: if a graph is dropped without
@@ -22,6 +23,7 @@ type value struct {
 // Invariant: values holds exactly the values with holders > 0, each at its place.
 type ledger struct {
 	values []*value
+	packs  map[*packed]struct{} // what hooks made of saved tensors, nil for none
 }
 
 // add takes over a handle, with one holder.
@@ -73,6 +75,7 @@ func (l *ledger) releaseAll() {
 		v.t.Release()
 	}
 	l.values = nil
+	l.releasePacks()
 }
 
 // abandon is releaseAll on the goroutine of runtime cleanups, which must not wait for the allocator's lock or the device.
@@ -81,6 +84,9 @@ func (l *ledger) abandon() {
 		v.t.ReleaseLater()
 	}
 	l.values = nil
+	if len(l.packs) > 0 {
+		go l.releasePacks() // hooks may wait
+	}
 }
 
 // guard arms the safety net of a graph: called once, when the graph is made.

@@ -13,7 +13,7 @@ func mulForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Mul(n.tens
 
 // The gradient of one factor is g times the other.
 func mulGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.Mul(n.savedInput(1 - i))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.Mul(n.savedInput(1 - i)) })
 }
 
 // Div is v / u, true division, with broadcasting. Saves u, and also v if u needs a gradient.
@@ -27,13 +27,15 @@ func divForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Div(n.tens
 
 // divGradDividend is g / u.
 func divGradDividend(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.Div(n.savedInput(1))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.Div(n.savedInput(1)) })
 }
 
 // divGradDivisor is -g * (v/u)/u, in the order of PyTorch.
 func divGradDivisor(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	var w work
-	v, u := n.savedInput(0), n.savedInput(1)
-	q := w.do(w.do(v.Div(u)).Div(u))
-	return w.result(w.do(g.Neg()).Mul(q))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		var w work
+		v, u := n.savedInput(0), n.savedInput(1)
+		q := w.do(w.scrap(v.Div(u)).Div(u))
+		return w.result(w.scrap(g.Neg()).Mul(q))
+	})
 }

@@ -13,11 +13,15 @@ type node struct {
 	g      *Graph
 	in     []*Variable
 	arg    any
-	out    *Variable // set when the node is recorded
-	number uint64    // in the order of creation, which is a topological order
-	pass   uint64    // the last backward pass that reached the node
+	out    *Variable
+	more   []*Variable // the results after the first, of operations of several
+	number uint64      // in the order of creation, which is a topological order
+	pass   uint64      // the last backward pass that reached the node
+	needed uint64      // the last pass of Grad that runs its rules
 	saved  []saved
 	freed  bool // what it saved was freed by a backward pass
+	last   bool // nobody reads what was saved after the rules that run now
+	spare  bool // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
 	site   Site // if the graph detects anomalies
 }
 
@@ -27,6 +31,7 @@ type saved struct {
 	at      int  // which stash
 	val     *value
 	version uint32
+	packed  *packed // what hooks made of it, instead of val but while the node's rules run
 }
 
 // String says what it is to the operation, for errors.
@@ -44,31 +49,69 @@ func (s *saved) String() string {
 	return fmt.Sprintf("input %d", i)
 }
 
-// run checks the inputs, computes the result, and records the node if a gradient flows through it.
-func (n *node) run() (*Variable, error) {
+// run checks the inputs, computes the results, and records the node if a gradient flows through it.
+func (n *node) run() error {
 	if err := n.checkInputs(); err != nil {
-		return nil, err
+		return err
 	}
 	casts, err := n.cast()
 	defer casts.release()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !n.op.variadic && len(n.in) != len(n.op.rules) {
-		return nil, fmt.Errorf("%d inputs, want %d", len(n.in), len(n.op.rules))
+		return fmt.Errorf("%d inputs, want %d", len(n.in), len(n.op.rules))
 	}
-	t, err := n.op.forward(n)
-	if err != nil {
+	if err := n.compute(); err != nil {
 		n.free()
-		return nil, err
+		return err
 	}
-	out := n.g.newVariable(t)
-	if n.differentiable() && t.DType().IsFloat() {
-		n.record(out)
-	} else {
-		n.free()
+	if n.differentiable() && n.quantity() {
+		return n.record()
 	}
-	return out, nil
+	n.free()
+	return nil
+}
+
+// quantity reports whether any result is of a floating-point type.
+func (n *node) quantity() bool {
+	for i := range n.outputs() {
+		if n.output(i).dtype.IsFloat() {
+			return true
+		}
+	}
+	return false
+}
+
+// compute runs the forward function and makes variables of what it returns.
+func (n *node) compute() error {
+	if n.op.several == nil {
+		t, err := n.op.forward(n)
+		if err == nil {
+			n.out = n.g.newVariable(t)
+		}
+		return err
+	}
+	ts, err := n.op.several(n)
+	for i, t := range ts {
+		if v := n.g.newVariable(t); i == 0 {
+			n.out = v
+		} else {
+			n.more = append(n.more, v)
+		}
+	}
+	return err
+}
+
+// outputs is the number of results.
+func (n *node) outputs() int { return 1 + len(n.more) }
+
+// output is result i.
+func (n *node) output(i int) *Variable {
+	if i == 0 {
+		return n.out
+	}
+	return n.more[i-1]
 }
 
 // tensor is the value of input i, for forward functions.
@@ -92,14 +135,16 @@ func (n *node) differentiable() bool {
 }
 
 // record makes the node part of the graph and saves what the rules of the flowing inputs use.
-func (n *node) record(out *Variable) {
+func (n *node) record() error {
 	var need uses
 	for i := range n.in {
 		if n.flows(i) || n.op.always {
 			need |= n.op.rule(i).uses
 		}
 	}
-	if need&stash == 0 {
+	if n.op.keep != nil {
+		n.op.keep(n)
+	} else if need&stash == 0 {
 		n.free() // what was stashed serves only rules that are not needed
 	}
 	for i, v := range n.in {
@@ -108,14 +153,26 @@ func (n *node) record(out *Variable) {
 		}
 	}
 	if need&output != 0 {
-		n.save(output, 0, out.val.hold())
+		n.save(output, 0, n.out.val.hold())
+	}
+	if err := n.pack(); err != nil {
+		n.free()
+		for i := range n.outputs() {
+			n.output(i).release(ReleasedEarly)
+		}
+		return err
 	}
 	n.number = n.g.nodes
 	n.g.nodes++
-	n.out, out.node, out.requires = out, n, true
+	for i := range n.outputs() {
+		if v := n.output(i); v.dtype.IsFloat() {
+			v.node, v.requires = n, true
+		}
+	}
 	if n.g.anomaly {
 		n.site = callSite()
 	}
+	return nil
 }
 
 func (n *node) save(what uses, at int, v *value) {
@@ -144,7 +201,7 @@ func (n *node) stashed(at int) *tensor.Tensor { return n.find(stash, at) }
 
 func (n *node) find(what uses, at int) *tensor.Tensor {
 	for i := range n.saved {
-		if s := &n.saved[i]; s.what == what && s.at == at {
+		if s := &n.saved[i]; s.what == what && s.at == at && s.val != nil {
 			return s.val.t
 		}
 	}
@@ -153,8 +210,9 @@ func (n *node) find(what uses, at int) *tensor.Tensor {
 
 // free drops what the node saved.
 func (n *node) free() {
-	for _, s := range n.saved {
-		n.g.ledger.drop(s.val)
+	for i := range n.saved {
+		n.g.ledger.drop(n.saved[i].val)
+		n.g.ledger.dropPacked(n.saved[i].packed)
 	}
 	n.saved = nil
 }
@@ -166,6 +224,9 @@ func (n *node) intact() error {
 	}
 	for i := range n.saved {
 		s := &n.saved[i]
+		if s.val == nil {
+			continue
+		}
 		if now := s.val.t.Version(); now != s.version {
 			return &ModifiedError{Op: n.op.name, Saved: s.String(), Version: now, Expected: s.version,
 				Operand: Operand{s.val.t.DType(), s.val.t.Shape().Clone()}}

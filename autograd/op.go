@@ -24,6 +24,13 @@ type op struct {
 	always bool
 	// view says that the result shares the memory of the one input, wherever strides allow that.
 	view bool
+	// several, if set, computes several results, in place of forward; joints then computes the gradients of all inputs from
+	// those of the results, nil for results on which nothing depended.
+	several func(n *node) ([]*tensor.Tensor, error)
+	joints  func(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error)
+
+	// keep, if set, saves what the forward function chose, besides what the rules use.
+	keep func(n *node)
 }
 
 // rule says how to compute the gradient of one input. grad returns a new handle, which the engine takes over, from the
@@ -82,27 +89,51 @@ func (o *op) rule(i int) *rule {
 }
 
 // flows reports whether input i can have a gradient.
-func (o *op) flows(i int) bool { return o.joint != nil || o.rule(i).grad != nil }
+func (o *op) flows(i int) bool {
+	r := o.rule(i)
+	return o.joint != nil || r.grad != nil || o.joints != nil && r.none == ""
+}
 
-// apply runs the operation on inputs of one graph. Every operation of every graph passes here. arg is what the operation
-// has besides its inputs. After an error it does nothing and returns the graph's poison.
+// apply runs the operation on inputs of one graph. Every operation of every graph passes here, or through applyAll. arg is what
+// the operation has besides its inputs. After an error it does nothing and returns the graph's poison.
 func (o *op) apply(arg any, in ...*Variable) *Variable {
+	n, failed := o.begin(arg, in)
+	if n == nil {
+		return failed
+	}
+	return n.out
+}
+
+// applyAll is apply for an operation of count results.
+func (o *op) applyAll(count int, arg any, in ...*Variable) []*Variable {
+	results := make([]*Variable, count)
+	n, failed := o.begin(arg, in)
+	for i := range results {
+		results[i] = failed
+		if n != nil {
+			results[i] = n.output(i)
+		}
+	}
+	return results
+}
+
+// begin runs the operation. Without a node the second result is what all results are.
+func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 	g := graphOf(in)
 	if g == nil {
-		return nil
+		return nil, nil
 	}
 	if !g.ready(o.name) {
-		return g.poison
+		return nil, g.poison
 	}
 	n := &node{op: o, g: g, in: in, arg: arg}
-	out, err := n.run()
-	if err != nil {
-		return g.fail(&OpError{Op: o.name, Operands: operands(in), Site: callSite(), Err: err})
+	if err := n.run(); err != nil {
+		return nil, g.fail(&OpError{Op: o.name, Operands: operands(in), Site: callSite(), Err: err})
 	}
 	if g.observer != nil {
 		g.observer(o.name, false)
 	}
-	return out
+	return n, nil
 }
 
 // graphOf is the graph of the first input that is not nil. There is none if all are nil: then there is nothing to keep the

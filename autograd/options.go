@@ -15,6 +15,7 @@ type config struct {
 	anomaly bool
 	gen     *tensor.Generator
 	caster  Caster
+	saving  SavedTensorHooks
 }
 
 // NoGrad makes a graph for inference: nothing requires a gradient, nothing is saved, and each temporary dies when its scope

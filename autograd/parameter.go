@@ -16,6 +16,8 @@ type Parameter struct {
 	value        *tensor.Tensor
 	grad         *tensor.Tensor
 	requiresGrad bool
+	hooks        hooks // of gradients, before they are added up
+	after        hooks // called when they are
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of

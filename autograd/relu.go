@@ -15,7 +15,7 @@ func reluForward(n *node) (*tensor.Tensor, error) {
 }
 
 func reluGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.ReLUGrad(n.savedOutput())
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.ReLUGrad(n.savedOutput()) })
 }
 
 // LeakyReLU is v where v > 0, else slope*v. PyTorch's default slope is 0.01. Saves v.
@@ -26,5 +26,7 @@ var leakyReLU = define("leaky_relu", leakyReLUForward, rule{uses: input(0), grad
 func leakyReLUForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).LeakyReLU(n.arg.(float64)) }
 
 func leakyReLUGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.LeakyReLUGrad(n.savedInput(0), n.arg.(float64))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		return g.LeakyReLUGrad(n.savedInput(0), n.arg.(float64))
+	})
 }

@@ -3,12 +3,22 @@ package autograd
 import "github.com/cistern-ml/cistern/tensor"
 
 // rules computes and delivers the gradient of each input that needs one.
-func (b *backward) rules(n *node, g *tensor.Tensor) error {
-	if n.op.joint != nil {
-		return b.joint(n, g)
+func (b *backward) rules(n *node) error {
+	switch {
+	case n.op.joints != nil:
+		gs := make([]*tensor.Tensor, n.outputs())
+		for i := range gs {
+			if buf := n.output(i).buf; buf != nil {
+				gs[i] = buf.t
+			}
+		}
+		return b.joint(n, func() ([]*tensor.Tensor, error) { return n.op.joints(n, gs) })
+	case n.op.joint != nil:
+		return b.joint(n, func() ([]*tensor.Tensor, error) { return n.op.joint(n, n.out.buf.t) })
 	}
+	g, last := n.out.buf.t, b.lastReader(n)
 	for i, v := range n.in {
-		if !n.flows(i) {
+		if !b.flows(n, i) {
 			continue
 		}
 		r := n.op.rule(i)
@@ -21,7 +31,9 @@ func (b *backward) rules(n *node, g *tensor.Tensor) error {
 			}
 			continue
 		}
+		n.spare = i == last && b.spare(n)
 		t, err := r.grad(n, i, g)
+		n.spare = false
 		if t, err = n.fit(i, t, err); err != nil {
 			return err
 		}
@@ -32,19 +44,47 @@ func (b *backward) rules(n *node, g *tensor.Tensor) error {
 	return nil
 }
 
+// lastReader is the last input whose rule runs.
+func (b *backward) lastReader(n *node) int {
+	for i := len(n.in) - 1; i >= 0; i-- {
+		if b.flows(n, i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// spare reports whether nobody but the node's rules can see the incoming gradient: not the caller, whose gradient WithGradient
+// is, not a leaf or a node to which it was passed on, nor a hook or RetainGrad, which hold on to it.
+func (b *backward) spare(n *node) bool { return n.out.buf.holders == 1 && writable(n.out.buf.t) }
+
+// over computes the gradient of an input by f, an operation that reads the incoming gradient once and may write over it (see
+// tensor.Donate): element-wise ones, and those of rows. If nobody reads
+// the incoming gradient any more, the result is written over it: so a chain of element-wise operations goes backward in the
+// memory of one gradient.
+func (n *node) over(g *tensor.Tensor, f func(g *tensor.Tensor) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
+	if !n.spare {
+		return f(g)
+	}
+	return after(g.Donate(), f)
+}
+
 // joint is rules for operations that compute all gradients at once.
-func (b *backward) joint(n *node, g *tensor.Tensor) error {
-	ts, err := n.op.joint(n, g)
+func (b *backward) joint(n *node, compute func() ([]*tensor.Tensor, error)) error {
+	ts, err := compute()
 	if err != nil {
 		return err
 	}
 	for i, v := range n.in {
-		if !n.flows(i) || err != nil {
+		if !b.flows(n, i) || err != nil {
 			ts[i].Release()
 			continue
 		}
-		var t *tensor.Tensor
-		if t, err = n.fit(i, ts[i], nil); err == nil {
+		t := ts[i]
+		if t == nil { // no gradient is a gradient of zeros: what v depends on waits for one
+			t, err = tensor.Zeros(b.g.exec, v.dtype, v.Shape()...)
+		}
+		if t, err = n.fit(i, t, err); err == nil {
 			err = b.deliver(v, t)
 		}
 	}

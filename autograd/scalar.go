@@ -26,7 +26,7 @@ var mulScalar = define("mul_scalar", mulScalarForward, rule{grad: mulScalarGrad}
 func mulScalarForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).MulScalar(n.arg.(float64)) }
 
 func mulScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.MulScalar(n.arg.(float64))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.MulScalar(n.arg.(float64)) })
 }
 
 // DivScalar is v / s, true division. Saves nothing.
@@ -37,5 +37,5 @@ var divScalar = define("div_scalar", divScalarForward, rule{grad: divScalarGrad}
 func divScalarForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).DivScalar(n.arg.(float64)) }
 
 func divScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.DivScalar(n.arg.(float64))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.DivScalar(n.arg.(float64)) })
 }

@@ -10,7 +10,7 @@ var sigmoid = define("sigmoid", sigmoidForward, rule{uses: output, grad: sigmoid
 func sigmoidForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sigmoid() }
 
 func sigmoidGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.SigmoidGrad(n.savedOutput())
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.SigmoidGrad(n.savedOutput()) })
 }
 
 // Tanh is the hyperbolic tangent. Saves its result.
@@ -21,5 +21,5 @@ var tanh = define("tanh", tanhForward, rule{uses: output, grad: tanhGrad})
 func tanhForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tanh() }
 
 func tanhGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.TanhGrad(n.savedOutput())
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.TanhGrad(n.savedOutput()) })
 }

@@ -10,7 +10,7 @@ var silu = define("silu", siluForward, rule{uses: input(0), grad: siluGrad})
 func siluForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).SiLU() }
 
 func siluGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return g.SiLUGrad(n.savedInput(0))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.SiLUGrad(n.savedInput(0)) })
 }
 
 // Softplus is log(1+exp(beta*v))/beta, and v itself where beta*v > threshold. PyTorch's defaults are 1 and 20. Saves v.
@@ -29,5 +29,7 @@ func softplusForward(n *node) (*tensor.Tensor, error) {
 
 func softplusGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a := n.arg.(softplusArg)
-	return g.SoftplusGrad(n.savedInput(0), a.beta, a.threshold)
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		return g.SoftplusGrad(n.savedInput(0), a.beta, a.threshold)
+	})
 }

@@ -10,7 +10,9 @@ var softmax = define("softmax", softmaxForward, rule{uses: output, grad: softmax
 func softmaxForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Softmax(n.arg.(int)) }
 
 func softmaxGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.SoftmaxGrad(g, n.savedOutput(), n.arg.(int))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		return tensor.SoftmaxGrad(g, n.savedOutput(), n.arg.(int))
+	})
 }
 
 // LogSoftmax is the logarithm of Softmax, computed as v - log(sum(exp(v))). Saves its result.
@@ -21,5 +23,7 @@ var logSoftmax = define("log_softmax", logSoftmaxForward, rule{uses: output, gra
 func logSoftmaxForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).LogSoftmax(n.arg.(int)) }
 
 func logSoftmaxGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.LogSoftmaxGrad(g, n.savedOutput(), n.arg.(int))
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		return tensor.LogSoftmaxGrad(g, n.savedOutput(), n.arg.(int))
+	})
 }

@@ -15,6 +15,7 @@ type Variable struct {
 	requires bool // gradients flow through it
 	keep     bool // backward does not release the value
 	retain   bool // backward leaves a copy of the gradient in grad
+	given    bool // the value is a user's tensor (Input)
 
 	node  *node      // the operation that made it, if gradients flow through it; nil for leaves
 	param *Parameter // for the leaf of a parameter
@@ -22,6 +23,7 @@ type Variable struct {
 	buf     *value // during a backward pass: the sum of the gradients that have arrived
 	pending int    // during a backward pass, for leaves: gradients that have not arrived
 	grad    *value // of leaves without a parameter, and after RetainGrad
+	hooks   hooks
 }
 
 // newVariable makes a variable that takes over t.

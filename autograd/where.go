@@ -15,9 +15,9 @@ func whereForward(n *node) (*tensor.Tensor, error) {
 }
 
 func whereGradThen(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return keepWhere(n.savedInput(0), g)
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return keepWhere(n.savedInput(0), g) })
 }
 
 func whereGradElse(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return zeroWhere(n.savedInput(0), g)
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return zeroWhere(n.savedInput(0), g) })
 }

@@ -16,91 +16,17 @@ func AmpUnscale(grads []*Tensor, found, inv *Tensor) error {
 	if err := singles(name, Float32, found, inv); err != nil {
 		return err
 	}
-	var types []DType
-	members := map[DType][]*Tensor{}
-	for _, g := range grads {
-		if g == nil {
-			continue
-		}
-		if err := together(name, found, g); err != nil {
-			return err
-		}
-		if !g.dtype.IsFloat() {
-			return dtypeErr(name, needsFloat, g.dtype)
-		}
-		if err := g.writable(name); err != nil {
-			return err
-		}
-		if members[g.dtype] == nil {
-			types = append(types, g.dtype)
-		}
-		members[g.dtype] = append(members[g.dtype], g)
-	}
-	groups := make([]unscaleGroup, len(types))
-	defer func() {
-		for i := range groups {
-			groups[i].drop()
-		}
-	}()
-	for i, dt := range types {
-		if err := groups[i].pack(name, members[dt], found.exec); err != nil {
-			return err
-		}
-	}
-	for i := range groups {
-		if err := groups[i].run(name, found, inv); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unscaleGroup is the gradients of one type, and beside each what the kernel works on: itself, or a contiguous copy.
-type unscaleGroup struct {
-	grads  []*Tensor
-	packed []*Tensor
-}
-
-func (u *unscaleGroup) pack(name string, grads []*Tensor, e Exec) error {
-	u.grads = grads
-	for _, g := range grads {
-		p, err := g.packedAs(name, g.dtype, e)
-		if err != nil {
-			return err
-		}
-		u.packed = append(u.packed, p)
-	}
-	return nil
-}
-
-func (u *unscaleGroup) drop() {
-	for i, p := range u.packed {
-		drop(p, u.grads[i])
-	}
-}
-
-// run launches the kernel and writes copies back.
-func (u *unscaleGroup) run(name string, found, inv *Tensor) error {
-	c := begin(op.AmpUnscale, found.exec)
-	c.call.I[0] = int64(len(u.grads))
-	for i, p := range u.packed {
-		u.grads[i].storage.changed()
-		c.out(p, &p.layout)
-	}
-	found.storage.changed()
-	c.out(found, &found.layout)
-	c.in(inv, &inv.layout)
-	if err := c.run(name); err != nil {
+	groups, err := groupByType(name, grads, found.exec, true)
+	defer groups.drop()
+	if err != nil {
 		return err
 	}
-	for i, p := range u.packed {
-		g := u.grads[i]
-		if p == g {
-			continue
-		}
-		h := g.On(found.exec)
-		err := h.write(name, &h.layout, p, &p.layout)
-		h.Release()
+	for _, u := range groups {
+		err := u.run(name, op.AmpUnscale, found.exec, func(c *launch) {
+			found.storage.changed()
+			c.out(found, &found.layout)
+			c.in(inv, &inv.layout)
+		})
 		if err != nil {
 			return err
 		}

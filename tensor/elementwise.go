@@ -4,12 +4,16 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// pointwise launches an element-wise operation into a new contiguous tensor of type dt and layout l under e. The inputs are
+// pointwise launches an element-wise operation into a new contiguous tensor of type dt and layout l under e, or over a donated
+// input. The inputs are
 // usable, on one device, already of the types that the kernel wants, and broadcast to l.
 func pointwise(name string, id op.ID, e Exec, dt DType, l *layout, s scalars, ins ...*Tensor) (*Tensor, error) {
-	r, err := alloc(name, e, dt, l)
-	if err != nil {
-		return nil, err
+	r := donated(e, dt, l, ins)
+	if r == nil {
+		var err error
+		if r, err = alloc(name, e, dt, l); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.pointwiseInto(name, id, s, ins...); err != nil {
 		r.Release()

@@ -40,7 +40,10 @@ func alongRows(name string, id op.ID, dim int, ts ...*Tensor) (*Tensor, error) {
 			return nil, shapeErr(name, shapesOf(ts), "shapes differ")
 		}
 	}
-	r, err := alloc(name, first.exec, first.dtype, &first.layout)
+	r := donated(first.exec, first.dtype, &first.layout, ts)
+	if r == nil {
+		r, err = alloc(name, first.exec, first.dtype, &first.layout)
+	}
 	if err != nil || r.Len() == 0 {
 		return r, err
 	}

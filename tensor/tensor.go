@@ -18,6 +18,7 @@ type Tensor struct {
 	dtype    DType
 	released atomic.Bool
 	misfit   bool // made by On with an Exec of another device: every use is a DeviceError
+	donated  bool // made by Donate: an element-wise operation may write over it
 }
 
 // alloc makes a tensor with storage of its own and undefined content. The only Go heap allocation is the owner.
@@ -77,6 +78,10 @@ func usable(name string, ts ...*Tensor) error {
 	return nil
 }
 
+func devicesErr(name string, e, f Exec) error {
+	return &DeviceError{Op: name, Devices: []device.ID{e.Device().ID(), f.Device().ID()}, Detail: "operands are on different devices"}
+}
+
 // together refuses operands that are not usable or not on one device.
 func together(name string, ts ...*Tensor) error {
 	if err := usable(name, ts...); err != nil {
@@ -84,8 +89,7 @@ func together(name string, ts ...*Tensor) error {
 	}
 	for _, t := range ts[1:] {
 		if !ts[0].exec.sameDevice(t.exec) {
-			return &DeviceError{Op: name, Devices: []device.ID{ts[0].exec.Device().ID(), t.exec.Device().ID()},
-				Detail: "operands are on different devices"}
+			return devicesErr(name, ts[0].exec, t.exec)
 		}
 	}
 	return nil

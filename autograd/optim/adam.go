@@ -7,8 +7,8 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Adam is torch.optim.Adam. Options: LR, Betas, Eps, WeightDecay (added to the gradient), Maximize. It keeps two tensors for
-// each parameter.
+// Adam is torch.optim.Adam. Options: LR, Betas, Eps, WeightDecay (added to the gradient), AMSGrad, Maximize. It keeps two
+// tensors for each parameter, and three with AMSGrad.
 func Adam(params []*autograd.Parameter, opts ...Option) *Grouped {
 	return newOptimizer("Adam", adam{}, adamDefaults(0), params, opts)
 }
@@ -25,7 +25,9 @@ func adamDefaults(weightDecay float64) Settings {
 
 type adam struct{ decoupled bool }
 
-func (adam) check(s *Settings) error {
+func (adam) check(s *Settings) error { return checkBetas(s) }
+
+func checkBetas(s *Settings) error {
 	for i, beta := range []float64{s.Beta1, s.Beta2} {
 		if !(beta >= 0 && beta < 1) {
 			return fmt.Errorf("beta %d is %v; it must be in [0, 1)", i+1, beta)
@@ -34,11 +36,26 @@ func (adam) check(s *Settings) error {
 	return nil
 }
 
-func (adam) buffers(*Settings) int { return 2 }
+func (adam) fields(s *Settings) []field {
+	return []field{
+		number("lr", &s.LR), betas(s), number("eps", &s.Eps), number("weight_decay", &s.WeightDecay),
+		truth("amsgrad", &s.AMSGrad), truth("maximize", &s.Maximize),
+	}
+}
+
+func (adam) counts() bool { return true }
+
+func (adam) buffers(s *Settings) []buffer {
+	kept := []buffer{{name: "exp_avg"}, {name: "exp_avg_sq"}}
+	if s.AMSGrad {
+		kept = append(kept, buffer{name: "max_exp_avg_sq"})
+	}
+	return kept
+}
 
 func (a adam) step(s *Settings, b *batch) error {
 	return tensor.AdamStep(b.params, b.grads, b.buffers[0], b.buffers[1], tensor.AdamConfig{
 		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, Eps: s.Eps, WeightDecay: s.WeightDecay,
-		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize,
+		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize, Largest: b.buffers[2],
 	})
 }

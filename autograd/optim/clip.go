@@ -8,66 +8,160 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// ClipOption changes how ClipGradNorm measures.
+type ClipOption func(*clipping)
+
+type clipping struct {
+	p      float64
+	strict bool // ErrorIfNonFinite
+}
+
+// NormType measures by the p-norm instead of the 2-norm: p is greater than 0, infinity for the largest element.
+func NormType(p float64) ClipOption { return func(c *clipping) { c.p = p } }
+
+// ErrorIfNonFinite makes a norm that is infinite or NaN a *NonFiniteError. It waits for the device.
+func ErrorIfNonFinite() ClipOption { return func(c *clipping) { c.strict = true } }
+
+// NonFiniteError says that the norm of the gradients is infinite or NaN, which ErrorIfNonFinite asked for.
+type NonFiniteError struct {
+	Norm float64
+	P    float64 // which norm
+}
+
+func (e *NonFiniteError) Error() string {
+	return fmt.Sprintf("optim: ClipGradNorm: the %v-norm of the gradients is %v; they are left as they are", e.P, e.Norm)
+}
+
 // ClipGradNorm scales the gradients of all parameters together, in place, so that the norm of all their elements is at most
-// maxNorm, and returns the norm before (torch.nn.utils.clip_grad_norm_, with the 2-norm). Parameters without a gradient are
-// skipped. It waits for the device.
+// maxNorm, and returns the norm before (torch.nn.utils.clip_grad_norm_). Parameters without a gradient are skipped. It waits for
+// the device, to return the norm: ClipGradNormAsync does not.
 //
 // As in PyTorch, a norm that is not finite is no error: it is what a GradScaler looks for, which then skips the step. Without
-// one, check the result: the gradients are not usable, and are left as they are.
-func ClipGradNorm(params []*autograd.Parameter, maxNorm float64) (float64, error) {
+// one, check the result, or ask for ErrorIfNonFinite: the gradients are not usable, and are left as they are.
+func ClipGradNorm(params []*autograd.Parameter, maxNorm float64, opts ...ClipOption) (float64, error) {
+	return clipGradNorm(params, maxNorm, true, opts)
+}
+
+// ClipGradNormAsync is ClipGradNorm without the norm: nothing waits for the device, if all gradients are on one device and stream
+// and ErrorIfNonFinite is not given. The gradients of one type take two launches, whatever their number.
+func ClipGradNormAsync(params []*autograd.Parameter, maxNorm float64, opts ...ClipOption) error {
+	_, err := clipGradNorm(params, maxNorm, false, opts)
+	return err
+}
+
+func clipGradNorm(params []*autograd.Parameter, maxNorm float64, read bool, opts []ClipOption) (float64, error) {
+	c := clipping{p: 2}
+	for _, o := range opts {
+		o(&c)
+	}
 	if !(maxNorm >= 0) {
 		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm %v; it must not be negative", maxNorm)}
 	}
-	total := 0.0
-	for _, p := range params {
-		if p.Grad() == nil {
-			continue
+	if !(c.p > 0) {
+		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm type %v; it must be greater than 0", c.p)}
+	}
+	groups := gradients(params)
+	norms := make([]*tensor.Tensor, len(groups))
+	defer func() {
+		for _, n := range norms {
+			n.Release()
 		}
-		s, err := squares(p.Grad())
+	}()
+	for i, g := range groups {
+		n, err := tensor.GradNorm(g.exec, g.grads, c.p)
 		if err != nil {
-			return 0, fmt.Errorf("optim: ClipGradNorm: parameter %q: %w", p.Name(), err)
+			return 0, g.wrap("ClipGradNorm", err)
 		}
-		total += s
+		norms[i] = n
 	}
-	norm := math.Sqrt(total)
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return norm, nil
+	total, err := joined(norms, c.p, read || c.strict)
+	if err != nil {
+		return 0, fmt.Errorf("optim: ClipGradNorm: %w", err)
 	}
-	factor := maxNorm / (norm + 1e-6)
-	if factor >= 1 {
-		return norm, nil
+	if c.strict && total-total != 0 {
+		return total, &NonFiniteError{Norm: total, P: c.p}
 	}
-	for _, p := range params {
-		if p.Grad() == nil {
-			continue
-		}
-		if err := p.Grad().MulScalarInPlace(factor); err != nil {
-			return norm, fmt.Errorf("optim: ClipGradNorm: parameter %q: %w", p.Name(), err)
+	for i, g := range groups {
+		if err := tensor.ClipGradNorm(g.grads, norms[i], maxNorm, false); err != nil {
+			return total, g.wrap("ClipGradNorm", err)
 		}
 	}
-	return norm, nil
+	return total, nil
 }
 
-// squares is the sum of the squares of the elements. Types of 16 bits, whose squares overflow soon, are summed in float32.
-func squares(t *tensor.Tensor) (float64, error) {
-	dt := t.DType()
-	if dt.Size() == 2 {
-		dt = tensor.Float32
+// joined makes each of the norms that of all groups. One alone is so already, and only read if that is asked for. Several are
+// joined on the host.
+func joined(norms []*tensor.Tensor, p float64, read bool) (float64, error) {
+	if len(norms) == 0 || len(norms) == 1 && !read {
+		return 0, nil
 	}
-	wide, err := t.To(dt)
-	if err != nil {
-		return 0, err
+	total := 0.0
+	for _, n := range norms {
+		v, err := n.Item()
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case len(norms) == 1:
+			return v, nil
+		case math.IsInf(p, 1):
+			total = max(total, v)
+		default:
+			total += math.Pow(v, p)
+		}
 	}
-	defer wide.Release()
-	square, err := wide.Mul(wide)
-	if err != nil {
-		return 0, err
+	if !math.IsInf(p, 1) {
+		total = math.Pow(total, 1/p)
 	}
-	defer square.Release()
-	sum, err := square.Sum(nil, false)
-	if err != nil {
-		return 0, err
+	for _, n := range norms {
+		if err := n.FillInPlace(total); err != nil {
+			return 0, err
+		}
 	}
-	defer sum.Release()
-	return sum.Item()
+	return total, nil
+}
+
+// ClipGradValue brings every element of the parameters' gradients into -limit..limit, in place
+// (torch.nn.utils.clip_grad_value_). Parameters without a gradient are skipped; NaN stays. It does not wait for the device.
+func ClipGradValue(params []*autograd.Parameter, limit float64) error {
+	if !(limit >= 0) {
+		return &ConfigError{"ClipGradValue", fmt.Sprintf("limit %v; it must not be negative", limit)}
+	}
+	for _, g := range gradients(params) {
+		if err := tensor.ClipGradValue(g.exec, g.grads, limit); err != nil {
+			return g.wrap("ClipGradValue", err)
+		}
+	}
+	return nil
+}
+
+// gradGroup is the gradients on one stream.
+type gradGroup struct {
+	exec  tensor.Exec
+	grads []*tensor.Tensor
+	name  string // of the first parameter
+}
+
+func (g *gradGroup) wrap(what string, err error) error {
+	return fmt.Errorf("optim: %s: gradients of %q and %d others: %w", what, g.name, len(g.grads)-1, err)
+}
+
+// gradients groups the gradients by where they are worked on.
+func gradients(params []*autograd.Parameter) []*gradGroup {
+	var groups []*gradGroup
+next:
+	for _, p := range params {
+		t := p.Grad()
+		if t == nil {
+			continue
+		}
+		for _, g := range groups {
+			if g.exec == t.Exec() {
+				g.grads = append(g.grads, t)
+				continue next
+			}
+		}
+		groups = append(groups, &gradGroup{exec: t.Exec(), grads: []*tensor.Tensor{t}, name: p.Name()})
+	}
+	return groups
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -46,11 +47,10 @@ func TestClipGradNorm_ScalesAllGradientsTogether(t *testing.T) {
 func TestClipGradNorm_LeavesSmallGradientsAlone(t *testing.T) {
 	e, _ := newExec(t, host.New())
 	ps := withGradients(t, e, tensor.Float32)
-	version := ps[0].Grad().Version()
 	norm, err := optim.ClipGradNorm(ps, 6)
 	require.NoError(t, err)
 	require.Equal(t, 5.0, norm)
-	require.Equal(t, version, ps[0].Grad().Version())
+	require.Equal(t, []float64{3, 4}, []float64{gradient(t, ps[0]), gradient(t, ps[1])})
 }
 
 func TestClipGradNorm_OfHalfPrecisionDoesNotOverflow(t *testing.T) {
@@ -74,4 +74,70 @@ func TestClipGradNorm_LeavesGradientsThatAreNotFiniteToTheScaler(t *testing.T) {
 	require.Equal(t, 4.0, gradient(t, ps[1]))
 	_, err = optim.ClipGradNorm(ps, -1)
 	require.ErrorIs(t, err, optim.ErrInvalid)
+}
+
+func TestClipGradNorm_MeasuresByOtherNorms(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	for p, want := range map[float64]float64{1: 7, math.Inf(1): 4, 3: math.Cbrt(27 + 64)} {
+		ps := withGradients(t, e, tensor.Float64)
+		norm, err := optim.ClipGradNorm(ps, 1, optim.NormType(p))
+		require.NoError(t, err)
+		require.InDelta(t, want, norm, 1e-12)
+		require.InDelta(t, 3/(want+1e-6), gradient(t, ps[0]), 1e-12)
+	}
+	_, err := optim.ClipGradNorm(nil, 1, optim.NormType(0))
+	require.ErrorIs(t, err, optim.ErrInvalid)
+}
+
+func TestClipGradNorm_WithErrorIfNonFinite_ChangesNothing(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	ps := withGradients(t, e, tensor.Float32)
+	require.NoError(t, ps[0].Grad().FillInPlace(math.NaN()))
+	var bad *optim.NonFiniteError
+	require.ErrorAs(t, optim.ClipGradNormAsync(ps, 1, optim.ErrorIfNonFinite()), &bad)
+	require.True(t, math.IsNaN(bad.Norm))
+	require.Equal(t, 4.0, gradient(t, ps[1]))
+}
+
+func TestClipGradNorm_OfGradientsOnTwoStreams_IsOneNorm(t *testing.T) {
+	dev := host.New()
+	e, alloc := newExec(t, dev)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	other, err := tensor.On(dev, tensor.WithStream(s), tensor.WithAllocator(alloc))
+	require.NoError(t, err)
+	ps := withGradients(t, e, tensor.Float64)
+	moved, err := tensor.Full(other, 12, tensor.Float64, 1)
+	require.NoError(t, err)
+	ps[2].SetGrad(moved)
+	norm, err := optim.ClipGradNorm(ps, 1.3)
+	require.NoError(t, err)
+	require.InDelta(t, 13, norm, 1e-12)
+	require.InDelta(t, 1.2, gradient(t, ps[2]), 1e-6)
+	require.InDelta(t, 0.3, gradient(t, ps[0]), 1e-6)
+}
+
+func TestClipGradNormAsync_DoesNotWait(t *testing.T) {
+	reads := 0
+	e, _ := newExec(t, sim.New(1<<30, sim.OnCall(func(c sim.Call) {
+		if c.Kind == sim.CallCopyToHost {
+			reads++
+		}
+	})))
+	ps := withGradients(t, e, tensor.Float32)
+	require.NoError(t, optim.ClipGradNormAsync(ps, 1))
+	require.NoError(t, optim.ClipGradValue(ps, 1))
+	require.Zero(t, reads)
+	_, err := optim.ClipGradNorm(ps, 1)
+	require.NoError(t, err)
+	require.Equal(t, 1, reads)
+}
+
+func TestClipGradValue_LimitsEachElement(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	ps := withGradients(t, e, tensor.BFloat16)
+	require.NoError(t, optim.ClipGradValue(ps, 3.5))
+	require.Equal(t, []float64{3, 3.5}, []float64{gradient(t, ps[0]), gradient(t, ps[1])})
+	require.ErrorIs(t, optim.ClipGradValue(ps, math.NaN()), optim.ErrInvalid)
 }

@@ -1,4 +1,5 @@
-// Package optim has the optimizers, with PyTorch's names, defaults and numbers.
+// Package optim has the optimizers (SGD, Adam, AdamW, RMSprop, Adagrad, Lion), learning-rate schedules and clipping of gradients, with
+// PyTorch's names, defaults and numbers.
 //
 //	opt := optim.AdamW(model.Parameters(), optim.LR(1e-3))
 //	defer opt.Release()
@@ -11,6 +12,18 @@
 // at the first step at which the parameter has a gradient, belongs to the optimizer, and stays until Release: StateBytes
 // says how much it is. Parameters without a gradient are skipped: neither they nor their state change, and weight decay does
 // not act on them.
+//
+// StateDict and LoadStateDict take it out and in, with the settings, under PyTorch's names; package checkpoint saves it.
+//
+// # Schedules
+//
+// A Schedule changes the learning rates of all groups, from the rate that each had when it was made:
+//
+//	warm := optim.LinearLR(opt, 0.1, 1, 500)
+//	cosine := optim.CosineAnnealingLR(opt, 9500, 0)
+//	schedule := optim.SequentialLR(opt, []*optim.Schedule{warm, cosine}, []int{500})
+//	...
+//	opt.Step(); schedule.Step()
 //
 // # Launches
 //

@@ -40,7 +40,7 @@ type Optimizer interface {
 
 var _ Optimizer = (*Grouped)(nil)
 
-// Grouped is an Optimizer of parameters in groups, each with its settings. SGD, Adam and AdamW make one.
+// Grouped is an Optimizer of parameters in groups, each with its settings. The constructors of this package make one.
 type Grouped struct {
 	name   string
 	method method
@@ -54,15 +54,27 @@ type Grouped struct {
 type method interface {
 	// check refuses settings.
 	check(s *Settings) error
-	// buffers is how many state tensors a parameter has under these settings.
-	buffers(s *Settings) int
+	// fields lists the settings that the optimizer has, under PyTorch's names.
+	fields(s *Settings) []field
+	// buffers lists the state tensors that a parameter has under these settings, under PyTorch's names, in the order of the
+	// kernel's groups.
+	buffers(s *Settings) []buffer
+	// counts reports whether the number of steps taken belongs to the state.
+	counts() bool
 	// step updates a batch: parameters of one group that have taken steps-1 steps each.
 	step(s *Settings, b *batch) error
+}
+
+// buffer is a state tensor: its name, and the value that all its elements start with.
+type buffer struct {
+	name  string
+	start float64
 }
 
 type group struct {
 	params   []*autograd.Parameter
 	settings Settings
+	initial  *float64 // the learning rate that schedules start from, once there is one
 }
 
 // batch is what one launch updates: lists of the same length.
@@ -70,7 +82,7 @@ type batch struct {
 	steps   int // the number of this step for all of them, 1 for the first
 	params  []*tensor.Tensor
 	grads   []*tensor.Tensor
-	buffers [2][]*tensor.Tensor
+	buffers [3][]*tensor.Tensor // in the order of method.buffers
 	states  []*state
 }
 
@@ -101,7 +113,7 @@ func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Groupe
 		}
 		o.states[p] = nil
 	}
-	o.groups = append(o.groups, &group{append([]*autograd.Parameter(nil), params...), s})
+	o.groups = append(o.groups, &group{params: append([]*autograd.Parameter(nil), params...), settings: s})
 	return o
 }
 
@@ -130,30 +142,39 @@ func (o *Grouped) Step() error {
 		return o.err
 	}
 	for _, g := range o.groups {
-		batches, err := o.batches(g)
-		if err != nil {
+		if err := o.update(g, g.params); err != nil {
 			return err
-		}
-		for _, b := range batches {
-			if err := o.method.step(&g.settings, b); err != nil {
-				return fmt.Errorf("optim: %s: %w", o.name, err)
-			}
-			for _, s := range b.states {
-				s.steps = b.steps
-			}
 		}
 	}
 	return nil
 }
 
-// batches sorts the parameters with gradients by the steps that they have taken: usually they are all in one.
-func (o *Grouped) batches(g *group) ([]*batch, error) {
+// update takes a step for those of the given parameters of a group that have gradients.
+func (o *Grouped) update(g *group, params []*autograd.Parameter) error {
+	batches, err := o.batches(g, params)
+	if err != nil {
+		return err
+	}
+	for _, b := range batches {
+		if err := o.method.step(&g.settings, b); err != nil {
+			return fmt.Errorf("optim: %s: %w", o.name, err)
+		}
+		for _, s := range b.states {
+			s.steps = b.steps
+		}
+	}
+	return nil
+}
+
+// batches sorts parameters with gradients by the steps that they have taken: usually they are all in one.
+func (o *Grouped) batches(g *group, params []*autograd.Parameter) ([]*batch, error) {
 	var all []*batch
-	for _, p := range g.params {
+	kept := o.method.buffers(&g.settings)
+	for _, p := range params {
 		if p.Grad() == nil || p.Tensor() == nil {
 			continue
 		}
-		s, err := o.stateOf(p, o.method.buffers(&g.settings))
+		s, err := o.stateOf(p, kept)
 		if err != nil {
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, p.Name(), err)
 		}
@@ -186,33 +207,5 @@ func (o *Grouped) ZeroGrad() {
 		for _, p := range g.params {
 			p.ZeroGrad()
 		}
-	}
-}
-
-// Groups is the number of groups.
-func (o *Grouped) Groups() int { return len(o.groups) }
-
-// LR returns the learning rate of a group, 0 if there is no such group.
-func (o *Grouped) LR(group int) float64 {
-	if group < 0 || group >= len(o.groups) {
-		return 0
-	}
-	return o.groups[group].settings.LR
-}
-
-// SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given.
-func (o *Grouped) SetLR(lr float64, groups ...int) {
-	for i, g := range o.groups {
-		if len(groups) == 0 {
-			g.settings.LR = lr
-		}
-		for _, j := range groups {
-			if i == j {
-				g.settings.LR = lr
-			}
-		}
-	}
-	if !(lr >= 0) {
-		o.fail(&ConfigError{o.name, fmt.Sprintf("learning rate %v; it must not be negative", lr)})
 	}
 }

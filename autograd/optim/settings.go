@@ -7,29 +7,39 @@ type Settings struct {
 	LR          float64
 	WeightDecay float64
 	Maximize    bool
+	// of SGD and RMSprop
+	Momentum float64
 	// of SGD
-	Momentum  float64
 	Dampening float64
 	Nesterov  bool
-	// of Adam and AdamW
+	// of Adam, AdamW and Lion
 	Beta1, Beta2 float64
-	Eps          float64
+	// of Adam and AdamW
+	AMSGrad bool
+	// of Adam, AdamW, RMSprop and Adagrad
+	Eps float64
+	// of RMSprop
+	Alpha    float64
+	Centered bool
+	// of Adagrad
+	LRDecay            float64
+	InitialAccumulator float64
 }
 
 // Option changes a setting.
 type Option func(*Settings)
 
-// LR is the learning rate. The default of Adam and AdamW is 1e-3, that of SGD is 1e-3 too.
+// LR is the learning rate. The default of SGD, Adam and AdamW is 1e-3, that of RMSprop and Adagrad 1e-2, that of Lion 1e-4.
 func LR(lr float64) Option { return func(s *Settings) { s.LR = lr } }
 
-// WeightDecay draws parameters to 0: it is added to the gradient as weight decay times parameter, except by AdamW, which
-// multiplies the parameter by 1 - lr*weight decay. The default is 0, and 0.01 for AdamW.
+// WeightDecay draws parameters to 0: it is added to the gradient as weight decay times parameter, except by AdamW and Lion, which
+// multiply the parameter by 1 - lr*weight decay. The default is 0, and 0.01 for AdamW.
 func WeightDecay(wd float64) Option { return func(s *Settings) { s.WeightDecay = wd } }
 
 // Maximize goes up the gradient, not down.
 func Maximize() Option { return func(s *Settings) { s.Maximize = true } }
 
-// Momentum is the factor by which SGD keeps its former direction. The default is 0.
+// Momentum is the factor by which SGD and RMSprop keep their former direction. The default is 0.
 func Momentum(m float64) Option { return func(s *Settings) { s.Momentum = m } }
 
 // Dampening is by how much SGD's momentum takes less of the new gradient. The default is 0.
@@ -38,20 +48,38 @@ func Dampening(d float64) Option { return func(s *Settings) { s.Dampening = d } 
 // Nesterov uses Nesterov's momentum. It needs a momentum and no dampening.
 func Nesterov() Option { return func(s *Settings) { s.Nesterov = true } }
 
-// Betas are the factors by which Adam keeps its first and second moment. The defaults are 0.9 and 0.999.
+// Betas are the factors by which Adam keeps its first and second moment; the defaults are 0.9 and 0.999. Those of Lion, with
+// defaults 0.9 and 0.99, mix momentum and gradient: for the direction of the step, and for the momentum that is kept.
 func Betas(beta1, beta2 float64) Option {
 	return func(s *Settings) { s.Beta1, s.Beta2 = beta1, beta2 }
 }
 
-// Eps is added to Adam's denominator. The default is 1e-8.
+// Eps is added to the denominator of Adam, RMSprop (defaults 1e-8) and Adagrad (default 1e-10).
 func Eps(eps float64) Option { return func(s *Settings) { s.Eps = eps } }
+
+// AMSGrad makes Adam and AdamW divide by the largest second moment so far (Reddi et al., "On the Convergence of Adam and Beyond",
+// 2018).
+func AMSGrad() Option { return func(s *Settings) { s.AMSGrad = true } }
+
+// Alpha is the factor by which RMSprop keeps its average of squares. The default is 0.99.
+func Alpha(alpha float64) Option { return func(s *Settings) { s.Alpha = alpha } }
+
+// Centered makes RMSprop divide by an estimate of the gradient's deviation from its average.
+func Centered() Option { return func(s *Settings) { s.Centered = true } }
+
+// LRDecay is by how much Adagrad's learning rate falls: at step n it is lr/(1 + (n-1)*decay). The default is 0.
+func LRDecay(decay float64) Option { return func(s *Settings) { s.LRDecay = decay } }
+
+// InitialAccumulator is what Adagrad's sums of squares start with. The default is 0.
+func InitialAccumulator(v float64) Option { return func(s *Settings) { s.InitialAccumulator = v } }
 
 // check refuses what no optimizer takes, with PyTorch's rules. Comparisons are written so that NaN fails them.
 func (s *Settings) check(name string) error {
 	for _, v := range []struct {
 		what  string
 		value float64
-	}{{"learning rate", s.LR}, {"weight decay", s.WeightDecay}, {"momentum", s.Momentum}, {"epsilon", s.Eps}} {
+	}{{"learning rate", s.LR}, {"weight decay", s.WeightDecay}, {"momentum", s.Momentum}, {"epsilon", s.Eps},
+		{"alpha", s.Alpha}, {"learning rate decay", s.LRDecay}, {"initial accumulator", s.InitialAccumulator}} {
 		if !(v.value >= 0) {
 			return &ConfigError{name, fmt.Sprintf("%s %v; it must not be negative", v.what, v.value)}
 		}

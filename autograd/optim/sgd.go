@@ -22,11 +22,20 @@ func (sgd) check(s *Settings) error {
 	return nil
 }
 
-func (sgd) buffers(s *Settings) int {
-	if s.Momentum != 0 {
-		return 1
+func (sgd) fields(s *Settings) []field {
+	return []field{
+		number("lr", &s.LR), number("momentum", &s.Momentum), number("dampening", &s.Dampening),
+		number("weight_decay", &s.WeightDecay), truth("nesterov", &s.Nesterov), truth("maximize", &s.Maximize),
 	}
-	return 0
+}
+
+func (sgd) counts() bool { return false }
+
+func (sgd) buffers(s *Settings) []buffer {
+	if s.Momentum != 0 {
+		return []buffer{{name: "momentum_buffer"}}
+	}
+	return nil
 }
 
 func (sgd) step(s *Settings, b *batch) error {

@@ -11,16 +11,16 @@ type state struct {
 	steps   int
 }
 
-// stateOf returns the state of a parameter with n buffers of zeros, and makes what is missing.
-func (o *Grouped) stateOf(p *autograd.Parameter, n int) (*state, error) {
+// stateOf returns the state of a parameter, and makes the buffers that are missing.
+func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) {
 	s := o.states[p]
 	if s == nil {
 		s = new(state)
 		o.states[p] = s
 	}
-	for len(s.buffers) < n {
+	for len(s.buffers) < len(kept) {
 		t := p.Tensor()
-		z, err := tensor.Zeros(t.Exec(), t.DType(), t.Shape()...)
+		z, err := tensor.Full(t.Exec(), kept[len(s.buffers)].start, t.DType(), t.Shape()...)
 		if err != nil {
 			return nil, err
 		}
@@ -47,12 +47,16 @@ func (o *Grouped) StateBytes() uint64 {
 // optimizer's.
 func (o *Grouped) Release() {
 	for p, s := range o.states {
-		if s == nil {
-			continue
-		}
-		for _, t := range s.buffers {
-			t.Release()
-		}
+		s.release()
 		o.states[p] = nil
+	}
+}
+
+func (s *state) release() {
+	if s == nil {
+		return
+	}
+	for _, t := range s.buffers {
+		t.Release()
 	}
 }

@@ -24,7 +24,7 @@ type layer struct {
 //	  |    /
 //	tensor
 //	  |
-//	autograd            autograd/nn and autograd/optim on top, siblings
+//	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both
 //	  |
 //	amp                 never imports optim: it declares the interfaces that it needs
 //	  |
@@ -49,6 +49,8 @@ var layers = []layer{
 
 	{packages: "autograd", may: with(underAutograd, "autograd/internal/..."), tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
+	{packages: "autograd/checkpoint", may: with(onAutograd, "autograd/nn", "autograd/optim"),
+		tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "examples/mnist/dataset",

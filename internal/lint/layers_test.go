@@ -49,6 +49,7 @@ func TestImports_FollowTheDesign(t *testing.T) {
 		{"autograd/nn/a_test.go", "autograd/optim", "amp"},
 		{"autograd/optim/a.go", "autograd tensor", "autograd/nn amp"},
 		{"autograd/optim/a_test.go", "autograd/nn", "amp"},
+		{"autograd/checkpoint/a.go", "autograd autograd/nn autograd/optim tensor device/host", "amp examples/mnist"},
 		{"amp/a.go", "autograd tensor tensor/dtype memory", "autograd/optim autograd/nn examples/mnist benchmarks/x"},
 		{"amp/a_test.go", "autograd/optim autograd/nn", "examples/mnist"},
 		{"examples/mnist/a.go", "device/cuda memory kernels/cpu tensor autograd/nn amp examples/mnist/dataset", "benchmarks/x examples/xor"},

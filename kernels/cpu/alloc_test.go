@@ -27,6 +27,8 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 	kernel := func(channels int) op.View { return viewOf(t, dtype.Float32, x[8192:], 4, channels, 3, 3) }
 	same, depthwise := [8]int64{1, 1, 1, 1, 1, 1, 1}, [8]int64{1, 1, 1, 1, 1, 1, 4}
 	one := func(o op.View) []op.View { return []op.View{o} }
+	wide, gates := make([]float64, 1), viewOf(t, dtype.Float16, h, 16, 256)
+	state := func(i int) op.View { return viewOf(t, dtype.Float16, h[4096+i*1024:], 16, 64) }
 	for name, c := range map[string]*op.Call{
 		"add":          {Op: op.Add, Out: one(v(0)), In: []op.View{v(1), v(2)}, F: [8]float64{1}},
 		"add strided":  {Op: op.Add, Out: one(turned(v(0))), In: []op.View{v(1), v(2)}, F: [8]float64{1}},
@@ -52,6 +54,11 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		"bernoulli":    {Op: op.Bernoulli, Out: one(half(0)), F: [8]float64{0.5}},
 		"dropout":      {Op: op.Dropout, Out: one(half(0)), In: one(half(1)), F: [8]float64{0.5, 2}},
 		"sgd":          {Op: op.SGDStep, Out: one(v(0)), In: one(v(1)), F: [8]float64{0.1}, I: [8]int64{1}},
+		"rmsprop":      {Op: op.RMSPropStep, Out: []op.View{half(0), half(1)}, In: one(half(2)), F: [8]float64{0.1, 0.9, 0.1}, I: [8]int64{1}},
+		"grad norm": {Op: op.GradNorm, Out: one(viewOf(t, dtype.Float64, wide)), In: []op.View{half(0), half(1)}, F: [8]float64{2},
+			I: [8]int64{2}},
+		"clip norm": {Op: op.ClipNorm, Out: one(half(0)), In: one(viewOf(t, dtype.Float64, wide)), F: [8]float64{1}, I: [8]int64{1}},
+		"lstm cell": {Op: op.LSTMCell, Out: []op.View{gates, state(0), state(1)}, In: one(state(2))},
 		"amp unscale": {Op: op.AmpUnscale, Out: []op.View{half(0), viewOf(t, dtype.Float32, x)}, In: one(viewOf(t, dtype.Float32, x[1:])),
 			I: [8]int64{1}},
 		"convolution":               {Op: op.Conv2D, Out: one(image(0)), In: []op.View{image(1), kernel(4), viewOf(t, dtype.Float32, x, 4)}, I: same},

@@ -187,12 +187,6 @@ func structuredRows() []op.Row {
 		{Op: op.IndexSelect, Funcs: bySize(
 			indexSelect[uint8](), indexSelect[uint16](), indexSelect[uint32](), indexSelect[uint64]())},
 		row(op.IndexAdd, floats(indexAdd[float32], indexAdd[float64])),
-		row(op.SGDStep, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, sgdScalarsOf[float32], sgd[float32]) },
-			func(l lane[float64]) op.Func { return optimizer(l, sgdScalarsOf[float64], sgd[float64]) })),
-		row(op.AdamStep, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, adamScalarsOf[float32], adam[float32]) },
-			func(l lane[float64]) op.Func { return optimizer(l, adamScalarsOf[float64], adam[float64]) })),
 	}
 }
 

@@ -26,7 +26,7 @@ const chunk = 1024
 
 // scratch is the memory for the chunks of one call's operands. Its type makes it aligned for every element type.
 type scratch struct {
-	lane [4][chunk]uint64
+	lane [5][chunk]uint64
 	loop loop // for operations that loop over parts of their views
 	// constant[k] says that lane k is filled with a broadcast value: the first n elements, from the address at.
 	constant [4]struct {

@@ -13,8 +13,14 @@ import (
 // stepGrain is the least number of elements of an optimizer's work on one goroutine.
 const stepGrain = 16 << 10
 
-// stepKernel updates slices of one tensor in place: its parameter, its states and its gradient. S are the call's scalars.
-type stepKernel[T float, S any] func(p, s1, s2, g []T, s *S)
+// operands are slices of one tensor: its parameter, its states in the order of the groups, and at gradient its gradient.
+// States that the call does not have are nil.
+type operands[T float] [5][]T
+
+const gradient = 4
+
+// stepKernel updates slices of one tensor in place. S are the call's scalars.
+type stepKernel[T float, S any] func(v operands[T], s *S)
 
 // stepJob is one call in work. It is a job over the elements of all tensors.
 type stepJob[T float, S any] struct {
@@ -22,12 +28,18 @@ type stepJob[T float, S any] struct {
 	f       stepKernel[T, S]
 	call    *op.Call
 	scalars S
-	n       int // tensors
+	n       int  // tensors
+	grads   bool // each has a gradient
 }
 
 // optimizer makes the Func of an optimizer's step.
 func optimizer[T float, S any](l lane[T], prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
-	pool := &sync.Pool{New: func() any { return &stepJob[T, S]{lane: l, f: f} }}
+	return tensors(l, true, prepare, f)
+}
+
+// tensors makes the Func of an operation that updates many tensors, with gradients as inputs or without.
+func tensors[T float, S any](l lane[T], grads bool, prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
+	pool := &sync.Pool{New: func() any { return &stepJob[T, S]{lane: l, f: f, grads: grads} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*stepJob[T, S])
 		j.call, j.n, j.scalars = c, int(c.I[0]), prepare(c)
@@ -63,14 +75,14 @@ func (j *stepJob[T, S]) tensor(i, lo, hi int) {
 	}
 	for ; lo < hi; lo += step {
 		n := min(step, hi-lo)
-		var v [4][]T // parameter, states, gradient
+		var v operands[T]
 		for k := range v {
 			if m := j.view(i, k); m != nil {
 				v[k] = j.open(m, k, lo, n, s)
 			}
 		}
-		j.f(v[0], v[1], v[2], v[3], &j.scalars)
-		for k := 0; k < 3 && !j.lane.direct; k++ {
+		j.f(v, &j.scalars)
+		for k := 0; k < gradient && !j.lane.direct; k++ {
 			if m := j.view(i, k); m != nil {
 				j.lane.store(offset(m.Ptr, lo, j.lane.size), 1, v[k])
 			}
@@ -78,9 +90,12 @@ func (j *stepJob[T, S]) tensor(i, lo, hi int) {
 	}
 }
 
-// view is the parameter (k = 0), a state (1 and 2) or the gradient (3) of tensor i, or nil.
+// view is the parameter (k = 0), a state or the gradient of tensor i, or nil.
 func (j *stepJob[T, S]) view(i, k int) *op.View {
-	if k == 3 {
+	if k == gradient {
+		if !j.grads {
+			return nil
+		}
 		return &j.call.In[i]
 	}
 	if k*j.n+i < len(j.call.Out) {
@@ -113,6 +128,9 @@ func sgdScalarsOf[T float](c *op.Call) sgdScalars[T] {
 	}
 	return s
 }
+
+// sgdStep is SGDStep.
+func sgdStep[T float](v operands[T], s *sgdScalars[T]) { sgd(v[0], v[1], nil, v[gradient], s) }
 
 // sgd is the step of SGDStep; buf is empty without momentum.
 func sgd[T float](p, buf, _, g []T, s *sgdScalars[T]) {
@@ -148,6 +166,7 @@ type adamScalars[T float] struct {
 	beta1, keep1        T
 	beta2, keep2        T
 	size, root, eps     T // lr/(1-beta1^t) and sqrt(1-beta2^t)
+	amsgrad             bool
 }
 
 func adamScalarsOf[T float](c *op.Call) adamScalars[T] {
@@ -163,7 +182,32 @@ func adamScalarsOf[T float](c *op.Call) adamScalars[T] {
 	if c.I[2] != 0 {
 		s.sign = -1
 	}
+	s.amsgrad = c.I[3] != 0
 	return s
+}
+
+// adamStep is AdamStep with either denominator.
+func adamStep[T float](v operands[T], s *adamScalars[T]) {
+	if s.amsgrad {
+		amsgrad(v[0], v[1], v[2], v[3], v[gradient], s)
+	} else {
+		adam(v[0], v[1], v[2], v[gradient], s)
+	}
+}
+
+// amsgrad is adam with the largest second moment so far, most, in the denominator.
+func amsgrad[T float](p, m, v, most, g []T, s *adamScalars[T]) {
+	m, v, most, g = m[:len(p)], v[:len(p)], most[:len(p)], g[:len(p)]
+	for i := range p {
+		d, w := s.sign*g[i], s.shrink*p[i]
+		if s.decay != 0 {
+			d += T(s.decay * w)
+		}
+		m[i] = T(s.beta1*m[i]) + T(s.keep1*d)
+		v[i] = T(s.beta2*v[i]) + T(T(s.keep2*d)*d)
+		most[i] = max(most[i], v[i])
+		p[i] = w - T(s.size*m[i])/(T(math.Sqrt(float64(most[i])))/s.root+s.eps)
+	}
 }
 
 // adam is the step of AdamStep.

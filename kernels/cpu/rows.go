@@ -20,6 +20,9 @@ func Rows() []op.Row {
 		gatherRows(),
 		poolRows(),
 		sampleRows(),
+		stepRows(),
+		clipRows(),
+		cellRows(),
 		ampRows(),
 	}
 	var all []op.Row

@@ -23,7 +23,8 @@
 //
 // # Memory
 //
-// Reductions of few outputs, IndexAdd and AttentionGrad need workspace; Row.Workspace says how much.
+// Reductions of few outputs, IndexAdd, AttentionGrad, GradNorm and other operations with sums need workspace; Row.Workspace says how
+// much.
 //
 // # Errors
 //

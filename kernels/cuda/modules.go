@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "18b0d75573900a3c935e1dd4a30005e284a2bd6002318425134d639fc863bc35"
+const inputsHash = "0ae8d33d035e50dc0314bf6382aa7a288e19aa01914c62962d3184997f642ada"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -47,6 +47,11 @@ var modules = map[string][]string{
 		"cast_i64_u8_s", "cast_i64_u8_v", "cast_u8_b8_s", "cast_u8_b8_v", "cast_u8_bf16_s", "cast_u8_bf16_v", "cast_u8_f16_s",
 		"cast_u8_f16_v", "cast_u8_f32_s", "cast_u8_f32_v", "cast_u8_f64_s", "cast_u8_f64_v", "cast_u8_i32_s", "cast_u8_i32_v",
 		"cast_u8_i64_s", "cast_u8_i64_v", "cast_u8_u8_s", "cast_u8_u8_v",
+	},
+	"cell": {
+		"gru_cell_backward_bf16", "gru_cell_backward_f16", "gru_cell_backward_f32", "gru_cell_backward_f64", "gru_cell_bf16",
+		"gru_cell_f16", "gru_cell_f32", "gru_cell_f64", "lstm_cell_backward_bf16", "lstm_cell_backward_f16",
+		"lstm_cell_backward_f32", "lstm_cell_backward_f64", "lstm_cell_bf16", "lstm_cell_f16", "lstm_cell_f32", "lstm_cell_f64",
 	},
 	"conv": {
 		"conv_bf16", "conv_direct_bf16", "conv_direct_f16", "conv_direct_f32", "conv_direct_f64", "conv_direct_weight_bf16",
@@ -199,9 +204,14 @@ var modules = map[string][]string{
 		"row_norm_f64_f64_v",
 	},
 	"optim": {
-		"adam_step_bf16", "adam_step_f16", "adam_step_f32", "adam_step_f64", "amp_unscale_bf16", "amp_unscale_f16",
-		"amp_unscale_f32", "amp_unscale_f64", "amp_update_scale", "sgd_step_bf16", "sgd_step_f16", "sgd_step_f32",
-		"sgd_step_f64",
+		"adagrad_step_bf16", "adagrad_step_f16", "adagrad_step_f32", "adagrad_step_f64", "adam_step_bf16", "adam_step_f16",
+		"adam_step_f32", "adam_step_f64", "amp_unscale_bf16", "amp_unscale_f16", "amp_unscale_f32", "amp_unscale_f64",
+		"amp_update_scale", "amsgrad_step_bf16", "amsgrad_step_f16", "amsgrad_step_f32", "amsgrad_step_f64",
+		"clip_grad_norm_bf16", "clip_grad_norm_f16", "clip_grad_norm_f32", "clip_grad_norm_f64", "clip_grad_value_bf16",
+		"clip_grad_value_f16", "clip_grad_value_f32", "clip_grad_value_f64", "grad_norm_bf16", "grad_norm_f16", "grad_norm_f32",
+		"grad_norm_f64", "grad_norm_join", "lion_step_bf16", "lion_step_f16", "lion_step_f32", "lion_step_f64",
+		"rmsprop_step_bf16", "rmsprop_step_f16", "rmsprop_step_f32", "rmsprop_step_f64", "sgd_step_bf16", "sgd_step_f16",
+		"sgd_step_f32", "sgd_step_f64",
 	},
 	"pool": {
 		"avg_pool2d_backward_bf16", "avg_pool2d_backward_f16", "avg_pool2d_backward_f32", "avg_pool2d_backward_f64",

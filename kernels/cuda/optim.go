@@ -8,7 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-// The optimizers, AmpUnscale and AmpUpdateScale.
+// The optimizers, norm and clipping of gradients, AmpUnscale and AmpUpdateScale.
 
 // The limits of a launch over many tensors: TENSORS and PIECE in src/optim.cu.
 const (
@@ -26,17 +26,34 @@ const (
 func optimRows() []op.Row {
 	return []op.Row{
 		typedRow(op.SGDStep, func(d dtype.DType) op.Func {
-			return manyTensors(named("optim", op.SGDStep.String()+"_"+suffixes[d]), 3, sgdGroups, sgdScalars)
+			return manyTensors(optimKernel(op.SGDStep, d), 3, sgdGroups, sgdScalars)
 		}),
-		typedRow(op.AdamStep, func(d dtype.DType) op.Func {
-			return manyTensors(named("optim", op.AdamStep.String()+"_"+suffixes[d]), 4, adamGroups, adamScalars)
+		typedRow(op.AdamStep, adamStep),
+		typedRow(op.RMSPropStep, func(d dtype.DType) op.Func {
+			return manyTensors(optimKernel(op.RMSPropStep, d), 5, rmspropGroups, rmspropScalars)
+		}),
+		typedRow(op.AdagradStep, func(d dtype.DType) op.Func {
+			return manyTensors(optimKernel(op.AdagradStep, d), 3, stepGroups, adagradScalars)
+		}),
+		typedRow(op.LionStep, func(d dtype.DType) op.Func {
+			return manyTensors(optimKernel(op.LionStep, d), 3, stepGroups, lionScalars)
+		}),
+		gradNormRow(),
+		typedRow(op.ClipNorm, func(d dtype.DType) op.Func {
+			return manyTensors(optimKernel(op.ClipNorm, d), 1, outputs, clipNormScalars)
+		}),
+		typedRow(op.ClipValue, func(d dtype.DType) op.Func {
+			return manyTensors(optimKernel(op.ClipValue, d), 1, outputs, clipValueScalars)
 		}),
 		typedRow(op.AmpUnscale, func(d dtype.DType) op.Func {
-			return manyTensors(named("optim", op.AmpUnscale.String()+"_"+suffixes[d]), 1, unscaleGroups, unscaleScalars)
+			return manyTensors(optimKernel(op.AmpUnscale, d), 1, outputs, unscaleScalars)
 		}),
 		typedRow(op.AmpUpdateScale, ampUpdateScale),
 	}
 }
+
+// optimKernel is the kernel of an operation of this file for one type.
+func optimKernel(id op.ID, d dtype.DType) *kernel { return named("optim", id.String()+"_"+suffixes[d]) }
 
 // manyTensors makes the Func of an operation on groups of tensors: as few launches as the table of tensors allows, one for
 // most models. group finds the tensor i of a group, or nil where the call has no such group.
@@ -63,7 +80,7 @@ func manyTensors(k *kernel, groups int, group func(c *op.Call, g, i int) *op.Vie
 
 // tableOf appends a Table with the tensors from i on, as many as fit. It returns the first that did not fit, and the blocks.
 func tableOf(c *op.Call, p *device.Params, groups, i, n int, group func(c *op.Call, g, i int) *op.View) (next, grid int) {
-	var w [1 + (tableTensors+2)/2 + 5*tableTensors]uint64
+	var w [1 + (tableTensors+2)/2 + 6*tableTensors]uint64
 	lengths := w[1+(tableTensors+2)/2:]
 	pointers := lengths[tableTensors:]
 	count := 0
@@ -104,15 +121,17 @@ func sgdGroups(c *op.Call, g, i int) *op.View {
 	return nil
 }
 
-// adamGroups are parameters, first and second moments, and gradients.
-func adamGroups(c *op.Call, g, i int) *op.View {
-	if g == 3 {
-		return &c.In[i]
+// stepGroups are the groups of outputs and the gradients, of operations whose groups are always there.
+func stepGroups(c *op.Call, g, i int) *op.View {
+	n := int(c.I[0])
+	if g*n+i < len(c.Out) {
+		return &c.Out[g*n+i]
 	}
-	return &c.Out[g*int(c.I[0])+i]
+	return &c.In[i]
 }
 
-func unscaleGroups(c *op.Call, _, i int) *op.View { return &c.Out[i] }
+// outputs are the only group.
+func outputs(c *op.Call, _, i int) *op.View { return &c.Out[i] }
 
 // numbers appends a structure of numbers of the type of computation.
 func numbers(p *device.Params, d dtype.DType, v ...float64) {
@@ -133,19 +152,6 @@ func numbers(p *device.Params, d dtype.DType, v ...float64) {
 func sgdScalars(p *device.Params, c *op.Call) {
 	numbers(p, c.Out[0].DType, c.F[0], c.F[1], c.F[2], 1-c.F[3])
 	p.Int32(flags(c, flagFirst, flagMaximize, flagNesterov))
-}
-
-// adamScalars folds what is the same for all elements: the bias corrections, and one of the two kinds of weight decay.
-func adamScalars(p *device.Params, c *op.Call) {
-	lr, beta1, beta2, eps, decay, step := c.F[0], c.F[1], c.F[2], c.F[3], c.F[4], c.F[5]
-	size := lr / (1 - math.Pow(beta1, step))
-	root := math.Sqrt(1 - math.Pow(beta2, step))
-	shrink := 1.0
-	if decoupled := c.I[1] != 0; decoupled {
-		shrink, decay = 1-lr*decay, 0
-	}
-	numbers(p, c.Out[0].DType, size, root, shrink, decay, beta1, 1-beta1, beta2, 1-beta2, eps)
-	p.Int32(flags(c, 0, flagMaximize, 0))
 }
 
 // flags joins those whose integer, I[1] and on, is set.

@@ -22,6 +22,7 @@ var rows = slices.Concat(
 	convRows(),
 	planeRows(),
 	optimRows(),
+	cellRows(),
 )
 
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that

@@ -31,7 +31,9 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.EmbeddingBag: m.bags, op.EmbeddingBagGrad: m.bags,
 		op.RowNorm: m.norms, op.RowNormGrad: m.norms, op.NormSums: m.norms,
 		op.ChannelStats: m.norms, op.ChannelNorm: m.norms, op.ChannelNormGrad: m.norms,
-		op.SGDStep: m.steps, op.AdamStep: m.steps,
+		op.SGDStep: m.steps, op.AdamStep: m.steps, op.RMSPropStep: m.steps, op.AdagradStep: m.steps, op.LionStep: m.steps,
+		op.GradNorm: m.gradNorms, op.ClipNorm: m.clips, op.ClipValue: m.clips,
+		op.LSTMCell: m.cells, op.LSTMCellGrad: m.cells, op.GRUCell: m.cells, op.GRUCellGrad: m.cells,
 		op.AmpUnscale: m.unscales, op.AmpUpdateScale: m.scaleUpdates,
 	}
 	if f, ok := makers[m.id]; ok {

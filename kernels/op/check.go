@@ -21,11 +21,13 @@ func Check(c *Call) error {
 	if err := checkViews(c); err != nil {
 		return err
 	}
-	if s.rule == sgdStep || s.rule == adamStep {
-		return checkGroups(c, s)
-	}
-	if s.rule == ampUnscale {
+	switch s.rule {
+	case steps:
+		return checkGroups(c)
+	case ampUnscale:
 		return checkUnscale(c)
+	case gradNorm, clipNorm, clipValue:
+		return checkClip(c, s.rule)
 	}
 	if s.rule == norm {
 		return checkNorm(c)
@@ -120,6 +122,8 @@ func letterType(letter byte, key dtype.DType) dtype.DType {
 		return dtype.Int64
 	case 'j':
 		return dtype.Int32
+	case 'd':
+		return dtype.Float64
 	case 's':
 		return SumType(key)
 	}
@@ -142,15 +146,30 @@ func ComputeType(d dtype.DType) dtype.DType {
 	return d
 }
 
-// checkGroups checks the calls of the optimizers.
-func checkGroups(c *Call, s *spec) error {
-	n, groups := int(c.I[0]), 3
-	if s.rule == sgdStep {
-		groups = 1
-		if c.F[1] != 0 {
-			groups = 2
+// StepGroups is how many groups of outputs a call of an optimizer has: the parameters, and what is kept for each.
+func StepGroups(c *Call) int {
+	with := func(groups int, more ...bool) int {
+		for _, m := range more {
+			if m {
+				groups++
+			}
 		}
+		return groups
 	}
+	switch c.Op {
+	case SGDStep:
+		return with(1, c.F[1] != 0)
+	case AdamStep:
+		return with(3, c.I[3] != 0)
+	case RMSPropStep:
+		return with(2, c.F[4] != 0, c.I[1] != 0)
+	}
+	return 2
+}
+
+// checkGroups checks the calls of the optimizers.
+func checkGroups(c *Call) error {
+	n, groups := int(c.I[0]), StepGroups(c)
 	if n < 0 || len(c.Out) != groups*n || len(c.In) != n {
 		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs for %d tensors, want %d and %d", len(c.Out), len(c.In), n, groups*n, n)
 	}
@@ -183,6 +202,35 @@ func checkUnscale(c *Call) error {
 	for _, v := range []*View{&c.Out[n], &c.In[0]} {
 		if v.DType != dtype.Float32 || v.Len() != 1 {
 			return Errorf(c.Op, ErrCall, "scale or flag is %s of shape %v, want one float32", v.DType, v.dims())
+		}
+	}
+	return nil
+}
+
+// checkClip checks the calls of the clipping operations: a list of tensors, and a number in double precision on the other
+// side.
+func checkClip(c *Call, r rule) error {
+	list, rest := c.Out, c.In
+	if r == gradNorm {
+		list, rest = c.In, c.Out
+	}
+	want := 1
+	if r == clipValue {
+		want = 0
+	}
+	if n := int(c.I[0]); n < 0 || len(list) != n || len(rest) != want {
+		return Errorf(c.Op, ErrCall, "%d tensors and %d others, want %d and %d", len(list), len(rest), n, want)
+	}
+	for i := range list {
+		v := &list[i]
+		if !floats.has(v.DType) || v.DType != list[0].DType || !v.Contiguous() {
+			return Errorf(c.Op, ErrCall, "tensor %d is %s and has shape %v, the first is %s; they must be contiguous and of one type",
+				i, v.DType, v.dims(), list[0].DType)
+		}
+	}
+	for i := range rest {
+		if v := &rest[i]; v.DType != dtype.Float64 || v.Len() != 1 {
+			return Errorf(c.Op, ErrCall, "the norm is %s of shape %v, want one float64", v.DType, v.dims())
 		}
 	}
 	return nil

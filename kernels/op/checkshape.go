@@ -58,6 +58,8 @@ func checkShapes(c *Call, s *spec) error {
 		return checkPool(c)
 	case sample:
 		return checkSample(c)
+	case cell:
+		return checkCell(c)
 	}
 	return nil
 }
@@ -178,4 +180,36 @@ func checkGather(c *Call, picked, indexed *View) error {
 		}
 	}
 	return nil
+}
+
+// checkCell wants rows as long as the gates of the cell, and rows of one state each: all contiguous, and as many of them.
+func checkCell(c *Call) error {
+	wide := map[ID][2]int{LSTMCell: {4, 1}, LSTMCellGrad: {4, 1}, GRUCell: {3, 1}, GRUCellGrad: {3, 2}}[c.Op]
+	last := &c.Out[len(c.Out)-1]
+	if last.NDim != 2 {
+		return Errorf(c.Op, ErrCall, "a state has shape %v, want two dimensions", last.dims())
+	}
+	rows, units := last.Shape[0], last.Shape[1]
+	check := func(kind string, views []View, gates int) error {
+		for i := range views {
+			want := units
+			if i < gates {
+				want *= wide[0]
+			}
+			v := &views[i]
+			if v.NDim != 2 || v.Shape[0] != rows || v.Shape[1] != want || v.Strides[1] != 1 && want > 1 {
+				return Errorf(c.Op, ErrCall, "%s %d has shape %v and strides %v, want %d contiguous rows of %d", kind, i, v.dims(),
+					v.Strides[:v.NDim], rows, want)
+			}
+		}
+		return nil
+	}
+	if err := check("output", c.Out, wide[1]); err != nil {
+		return err
+	}
+	gates := 1
+	if c.Op == LSTMCell {
+		gates = 0
+	}
+	return check("input", c.In, gates)
 }

@@ -41,9 +41,12 @@ const (
 	attentionGrad
 	indexSelect
 	indexAdd
-	sgdStep
-	adamStep
+	steps // of an optimizer
 	ampUnscale
+	gradNorm
+	clipNorm
+	clipValue
+	cell   // of a recurrent layer
 	single // views of one element
 	gather
 	scatter
@@ -57,7 +60,7 @@ const (
 )
 
 // spec is the machine-readable part of an operation's specification. out and in have a letter for each view: k the key
-// type, b Bool, i Int64, j Int32, s the type that sums of the key type have, c the type that it is computed with, m the key
+// type, b Bool, i Int64, j Int32, d Float64, s the type that sums of the key type have, c the type that it is computed with, m the key
 // type or Bool, x any type (or one that the rule checks), and * groups of the key type. What stands behind a ? is there or not.
 type spec struct {
 	name    string
@@ -182,8 +185,20 @@ var specs = [Count]spec{
 	ChannelNorm:     {"channel_norm", "*", "*", floats, norm},
 	ChannelNormGrad: {"channel_norm_backward", "*", "*", floats, norm},
 
-	SGDStep:  {"sgd_step", "*", "*", floats, sgdStep},
-	AdamStep: {"adam_step", "*", "*", floats, adamStep},
+	SGDStep:     {"sgd_step", "*", "*", floats, steps},
+	AdamStep:    {"adam_step", "*", "*", floats, steps},
+	RMSPropStep: {"rmsprop_step", "*", "*", floats, steps},
+	AdagradStep: {"adagrad_step", "*", "*", floats, steps},
+	LionStep:    {"lion_step", "*", "*", floats, steps},
+
+	GradNorm:  {"grad_norm", "d", "*", floats, gradNorm},
+	ClipNorm:  {"clip_grad_norm", "*", "d", floats, clipNorm},
+	ClipValue: {"clip_grad_value", "*", "", floats, clipValue},
+
+	LSTMCell:     {"lstm_cell", "kkk", "k", floats, cell},
+	LSTMCellGrad: {"lstm_cell_backward", "kk", "kkkkkk", floats, cell},
+	GRUCell:      {"gru_cell", "kkk", "kk", floats, cell},
+	GRUCellGrad:  {"gru_cell_backward", "kkk", "kkkkk", floats, cell},
 
 	AmpUnscale:     {"amp_unscale", "*", "k", floats, ampUnscale},
 	AmpUpdateScale: {"amp_update_scale", "kj", "k", 1 << dtype.Float32, single},
@@ -201,21 +216,14 @@ func (id ID) String() string {
 func (id ID) Valid() bool { return id != Invalid && int(id) < Count }
 
 // Arity is the number of output and input views. variable is set where the number of views depends on the call: MatMul's
-// third input is optional, as are that and the second output of MatMulAct (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
-// Arity is the number of output and input views. variable is set where the number of views depends on the call: the
-// third input of MatMul and of convolutions is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups (out and in are
-// 0).
-// third input is optional (in is then the largest number), and SGDStep, AdamStep and AmpUnscale take groups, and
-// normalisations optional views (out and in are 0).
-// third input is optional, as are weights of CrossEntropy and masks of Attention (out and in are then the largest numbers),
-// and SGDStep, AdamStep and AmpUnscale take groups (out and in are 0).
-// normalisations and bags optional views (out and in are 0).
+// third input, the bias of convolutions, weights of CrossEntropy and masks of Attention are optional (out and in are then the
+// largest numbers), and optimizers, clipping and AmpUnscale take groups, normalisations and bags optional views (out and in are 0).
 func (id ID) Arity() (out, in int, variable bool) {
 	if !id.Valid() {
 		return 0, 0, false
 	}
 	s := &specs[id]
-	if s.out == "*" || s.rule == norm || s.rule == bag {
+	if s.out == "*" || s.in == "*" || s.rule == norm || s.rule == bag {
 		return 0, 0, true
 	}
 	_, most := arity(s.out)

@@ -305,8 +305,51 @@ const (
 	// AdamStep: Out = params, first moments, second moments; In = gradients. F = lr, beta1, beta2, eps, weight decay,
 	// step number (1 for the first). I[1] != 0: decoupled weight decay (AdamW: param *= 1 - lr*wd first), else g += wd*param.
 	// I[2] != 0: maximize. m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g;
-	// param -= lr/(1-beta1^t) * m / (sqrt(v)/sqrt(1-beta2^t) + eps).
+	// param -= lr/(1-beta1^t) * m / (sqrt(v)/sqrt(1-beta2^t) + eps). I[3] != 0 (AMSGrad): Out has a fourth group, the largest v
+	// so far (NaN wins), which is brought up to date and takes v's place in the last formula.
 	AdamStep
+	// RMSPropStep: Out = params, square averages, momentum buffers (if momentum F[4] != 0), gradient averages (if I[1] != 0:
+	// centered); In = gradients. F = lr, alpha, eps, weight decay, momentum. g = grad, negated if I[2] != 0 (maximize), plus
+	// F[3]*param; s = alpha*s + (1-alpha)*g*g; centered: a = alpha*a + (1-alpha)*g and d = sqrt(s - a*a) + eps, else
+	// d = sqrt(s) + eps; with momentum: buf = F[4]*buf + g/d and param -= lr*buf, else param -= lr*g/d.
+	RMSPropStep
+	// AdagradStep: Out = params, sums; In = gradients. F = lr, lr decay, eps, weight decay, step number (1 for the first).
+	// g = grad, negated if I[1] != 0 (maximize), plus F[3]*param; sum += g*g;
+	// param -= F[0]/(1+(F[4]-1)*F[1]) * g / (sqrt(sum) + eps).
+	AdagradStep
+	// LionStep: Out = params, momenta; In = gradients. F = lr, beta1, beta2, weight decay. g = grad, negated if I[1] != 0;
+	// param = param*(1 - lr*F[3]) - lr*sign(beta1*m + (1-beta1)*g); m = beta2*m + (1-beta2)*g. The sign of 0 and NaN is 0.
+	LionStep
+
+	// ---- clipping of gradients: n = I[0] contiguous views of one float type in one launch --------------------------------
+
+	// GradNorm: Out = total (Float64, one element), updated in place; In = n tensors; F[0] = p. total += sum of |x|^p over all
+	// elements x, or for p = infinity total = the larger of it and all |x| (NaN wins). Computed in double precision.
+	GradNorm
+	// ClipNorm: Out = n tensors, updated in place; In = norm (Float64, one element); F[0] = the largest norm allowed. With
+	// factor = F[0]/(norm + 1e-6): every element is multiplied by factor if the norm is finite and factor is less than 1.
+	// Where the norm is not finite: I[1] = 0 leaves the elements as they are; else the factor is used all the same.
+	ClipNorm
+	// ClipValue: Out = n tensors, updated in place: every element is brought into -F[0]..F[0]. NaN stays.
+	ClipValue
+
+	// ---- cells of recurrent layers: views of two dimensions whose last one is contiguous; B rows, H units. Float types ---
+
+	// LSTMCell: Out = gates [B, 4H], h [B, H], c [B, H]; In = the cell before, p [B, H]. gates hold the sums that go into the
+	// gates i, f, g, o and are replaced by sigmoid of i, f and o and by tanh of g. c = f*p + i*g; h = o*tanh(c). c may be p.
+	LSTMCell
+	// LSTMCellGrad: Out = dsums [B, 4H], dp [B, H]; In = gates (as LSTMCell left them), p, c, and the gradients y of h by the
+	// output, r of h by the next step, dc of c, all [B, H]. dh = y+r; t = tanh(c); d = dh*o*(1-t*t) + dc; dsums =
+	// d*g*i*(1-i), d*p*f*(1-f), d*i*(1-g*g), dh*t*o*(1-o); dp = d*f. dsums may be gates; dp may be dc.
+	LSTMCellGrad
+	// GRUCell: Out = gates [B, 3H], h [B, H], inner [B, H]; In = hidden [B, 3H], p [B, H]. gates hold the input's share of the
+	// sums of r, z, n; hidden has the share of the state before, p. They are replaced by r = sigmoid, z = sigmoid of the sums
+	// of both shares, and n = tanh(gates_n + r*hidden_n). inner = hidden_n; h = n + z*(p - n).
+	GRUCell
+	// GRUCellGrad: Out = dgates [B, 3H], dhidden [B, 3H], dp [B, H]; In = gates (as GRUCell left them), inner, p, and the
+	// gradients y of h by the output and r of h by the next step. dh = y+r; dz = dh*(p-n)*z*(1-z); dn = dh*(1-z)*(1-n*n);
+	// dr = dn*inner*r*(1-r); dgates = dr, dz, dn; dhidden = dr, dz, dn*r; dp = dh*z. dgates may be gates; dp may be r.
+	GRUCellGrad
 
 	// ---- mixed precision: what a gradient scaler does on the device; see package amp ---------------------------------
 

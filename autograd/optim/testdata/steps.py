@@ -15,7 +15,7 @@ def gradient(step, i, n, dtype):
 
 
 def case(name, make, skip=(), lrs=None):
-    for dtype in (torch.float32, torch.float64):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
         sizes = (3, 5)
         params = [(torch.arange(n, dtype=torch.float64) / 2 - 0.75 + i).to(dtype).requires_grad_() for i, n in enumerate(sizes)]
         opt = make(params)
@@ -31,7 +31,28 @@ def case(name, make, skip=(), lrs=None):
         cases.append(dict(name=name, dtype=str(dtype).split(".")[1], after=after))
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023. PyTorch has none."""
+
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, maximize=False):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for theta in group["params"]:
+                if theta.grad is None:
+                    continue
+                g = -theta.grad if group["maximize"] else theta.grad
+                m = self.state[theta].setdefault("exp_avg", torch.zeros_like(theta))
+                c = beta1 * m + (1 - beta1) * g
+                theta -= group["lr"] * (torch.sign(c) + group["weight_decay"] * theta)
+                self.state[theta]["exp_avg"] = beta2 * m + (1 - beta2) * g
+
+
 SGD, Adam, AdamW = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW
+RMSprop, Adagrad = torch.optim.RMSprop, torch.optim.Adagrad
 case("sgd", lambda p: SGD(p, lr=0.1))
 case("sgd decay", lambda p: SGD(p, lr=0.1, weight_decay=0.2))
 case("sgd momentum", lambda p: SGD(p, lr=0.1, momentum=0.9))
@@ -48,6 +69,20 @@ case("adamw", lambda p: AdamW(p))
 case("adamw settings", lambda p: AdamW(p, lr=0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.3))
 case("adamw maximize", lambda p: AdamW(p, lr=0.05, maximize=True))
 case("adamw groups", lambda p: AdamW([dict(params=p[:1]), dict(params=p[1:], lr=0.2, weight_decay=0.0)], lr=0.05))
+case("adam amsgrad", lambda p: Adam(p, lr=0.05, betas=(0.5, 0.6), amsgrad=True))
+case("adamw amsgrad", lambda p: AdamW(p, lr=0.05, betas=(0.5, 0.6), amsgrad=True, maximize=True), skip={(1, 1), (2, 1), (4, 0)})
+case("rmsprop", lambda p: RMSprop(p))
+case("rmsprop settings", lambda p: RMSprop(p, lr=0.05, alpha=0.8, eps=1e-3, weight_decay=0.1))
+case("rmsprop momentum", lambda p: RMSprop(p, lr=0.05, alpha=0.9, momentum=0.7))
+case("rmsprop centered", lambda p: RMSprop(p, lr=0.05, alpha=0.9, eps=1e-2, centered=True, maximize=True))
+case("rmsprop all", lambda p: RMSprop(p, lr=0.05, alpha=0.9, eps=1e-2, centered=True, momentum=0.5, weight_decay=0.2),
+     skip={(1, 1), (2, 1), (4, 0)})
+case("adagrad", lambda p: Adagrad(p))
+case("adagrad settings", lambda p: Adagrad(p, lr=0.1, lr_decay=0.3, weight_decay=0.1, initial_accumulator_value=0.5, eps=1e-3))
+case("adagrad maximize", lambda p: Adagrad(p, lr=0.1, lr_decay=0.3, maximize=True), skip={(1, 1), (2, 1), (4, 0)})
+case("lion", lambda p: Lion(p))
+case("lion settings", lambda p: Lion(p, lr=0.05, betas=(0.8, 0.95), weight_decay=0.1))
+case("lion maximize", lambda p: Lion(p, lr=0.05, maximize=True), skip={(1, 1), (2, 1), (4, 0)})
 
 with open("steps.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

@@ -1,0 +1,26 @@
+// Package checkpoint saves the state of a training run in one file, from which the run goes on as if it had not stopped: on the
+// host bit for bit. It is not to be confused with autograd.Checkpoint, which trades time for memory.
+//
+//	c := checkpoint.New()
+//	c.Add("model", checkpoint.Module(model))
+//	c.Add("optimizer", checkpoint.Optimizer(opt))
+//	c.Add("schedule", checkpoint.State(schedule.State, schedule.LoadState))
+//	c.Add("scaler", checkpoint.State(scaler.State, scaler.LoadState))
+//	c.Add("generator", checkpoint.Generator(gen))
+//	c.Add("step", checkpoint.Value(&step))
+//	...
+//	err := c.WriteFile(ctx, "run.safetensors") // replaces the file at once, or not at all
+//	...
+//	err := c.ReadFile(ctx, "run.safetensors") // into new objects, made as the old ones were
+//
+// # The file
+//
+// It is a safetensors file: tensors under the names "section.name" ("model.0.weight", "optimizer.state.3.exp_avg"), which other
+// programs read, and in its metadata the rest of each section as JSON, with PyTorch's names for what PyTorch has. It can carry no
+// code.
+//
+// # What it does not hold
+//
+// Settings that the program gives again when it makes its objects (the length of a warm-up), gradients, and the place in a data
+// set: save between steps, and save the epoch.
+package checkpoint

@@ -1,0 +1,268 @@
+package autograd
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Function is an operation that a program defines: a forward computation on tensors, and the rule of its gradients
+// (torch.autograd.Function). A is the type of what it has besides its inputs: a struct of settings, or struct{} for none. Make
+// one for each operation, as a package variable, and do not change it afterwards.
+//
+//	var scaledTanh = autograd.Function[float64]{
+//		Name: "scaled_tanh",
+//		Forward: func(c *autograd.Context, scale float64, in []*tensor.Tensor) (*tensor.Tensor, error) {
+//			y, err := in[0].Tanh()
+//			if err != nil {
+//				return nil, err
+//			}
+//			c.Save(y)
+//			return y.MulScalar(scale)
+//		},
+//		Backward: func(c *autograd.Context, scale float64, grad *tensor.Tensor) ([]*tensor.Tensor, error) {
+//			g, err := grad.MulScalar(scale)
+//			if err != nil {
+//				return nil, err
+//			}
+//			defer g.Release()
+//			dx, err := g.TanhGrad(c.Saved(0))
+//			return []*tensor.Tensor{dx}, err
+//		},
+//	}
+//
+//	y := scaledTanh.Apply(2, x)
+//
+// It is an operation like any other: inputs are checked, a Caster is asked about it by its name (package amp lets operations that
+// it does not know run in the types of their inputs; amp.CastInputs gives it one type), errors say its name, anomaly detection
+// looks at its gradients, hooks and checkpoints see it, and what it saved is freed when its rule has run.
+type Function[A any] struct {
+	Name string // for errors and casters: like PyTorch's names, "scaled_tanh"
+
+	// Forward computes the result from the values of the inputs, which are borrowed. It returns a new tensor, made by operations
+	// on the inputs or under c.Exec, or a handle on an input (Retain), and releases what else it makes and does not Save.
+	Forward func(c *Context, arg A, in []*tensor.Tensor) (*tensor.Tensor, error)
+
+	// Backward computes the gradient of each input from that of the result, which is borrowed. The list has an entry for each
+	// input, a new tensor or a handle that the graph takes over; nil stands for zeros, and is right for inputs for which
+	// c.NeedsGrad is false. Gradients are brought to the shape and type of their inputs: broadcast dimensions are summed. A nil
+	// Backward makes an operation without gradients.
+	Backward func(c *Context, arg A, grad *tensor.Tensor) ([]*tensor.Tensor, error)
+
+	// ForwardAll and BackwardAll take the place of Forward and Backward in an operation of several results, whose number is
+	// Results, and which is called by ApplyAll. The gradient of a result on which nothing depended is nil.
+	Results     int
+	ForwardAll  func(c *Context, arg A, in []*tensor.Tensor) ([]*tensor.Tensor, error)
+	BackwardAll func(c *Context, arg A, grads []*tensor.Tensor) ([]*tensor.Tensor, error)
+
+	once sync.Once
+	op   *op
+}
+
+// Context is what one run of a Function has: the tensors that it saves, and the graph that it runs in.
+type Context struct {
+	n    *node
+	kept []*tensor.Tensor // during Forward: what Save was given
+}
+
+// call is the argument of a Function's node.
+type call[A any] struct {
+	arg A
+	ctx Context
+}
+
+// Apply runs the function on inputs of one graph. Errors are the graph's. Of several results it returns the first.
+func (f *Function[A]) Apply(arg A, in ...*Variable) *Variable { return f.ApplyAll(arg, in...)[0] }
+
+// ApplyAll is Apply for a function of several results.
+func (f *Function[A]) ApplyAll(arg A, in ...*Variable) []*Variable {
+	f.once.Do(f.define)
+	return f.op.applyAll(f.results(), &call[A]{arg: arg}, in...)
+}
+
+func (f *Function[A]) results() int {
+	if f.ForwardAll == nil {
+		return 1
+	}
+	return max(f.Results, 1)
+}
+
+// define makes the operation. It is not in the table of this package's own.
+func (f *Function[A]) define() {
+	name := f.Name
+	if name == "" {
+		name = "function"
+	}
+	r := rule{}
+	if f.Backward == nil && f.BackwardAll == nil {
+		r.none = "the function has no Backward"
+	}
+	f.op = variadic(&op{name: name, several: f.forward, rules: []rule{r}, keep: keepSaved[A]})
+	if r.none == "" {
+		f.op.joints = f.backward
+	}
+}
+
+// compute calls the forward function that there is.
+func (f *Function[A]) compute(c *call[A], in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	switch {
+	case f.ForwardAll != nil:
+		outs, err := f.ForwardAll(&c.ctx, c.arg, in)
+		if err == nil && len(outs) != f.results() {
+			err = fmt.Errorf("ForwardAll returned %d results; Results is %d", len(outs), f.Results)
+		}
+		return outs, err
+	case f.Forward != nil:
+		out, err := f.Forward(&c.ctx, c.arg, in)
+		return []*tensor.Tensor{out}, err
+	}
+	return nil, fmt.Errorf("the function has no Forward")
+}
+
+func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
+	c := n.arg.(*call[A])
+	c.ctx.n = n
+	in := make([]*tensor.Tensor, len(n.in))
+	for i := range in {
+		in[i] = n.tensor(i)
+	}
+	outs, err := f.compute(c, in)
+	quantity := false
+	for i, t := range outs {
+		switch {
+		case err != nil:
+		case t == nil || t.Released():
+			err = &tensor.ReleasedError{Op: "Forward"}
+		case slices.Contains(in, t) || slices.Contains(outs[:i], t): // borrowed: the result is another handle
+			outs[i] = t.Retain()
+		}
+		quantity = quantity || err == nil && t.DType().IsFloat()
+	}
+	if err != nil || !n.differentiable() || !quantity {
+		c.ctx.forget(in, outs)
+	}
+	if err == nil {
+		err = c.ctx.own(in, outs)
+	}
+	if err != nil {
+		for _, t := range outs {
+			if !slices.Contains(in, t) {
+				t.Release()
+			}
+		}
+		return nil, err
+	}
+	return outs, nil
+}
+
+// own takes over the results and what was saved.
+func (c *Context) own(in, outs []*tensor.Tensor) (err error) {
+	take := func(t *tensor.Tensor) *tensor.Tensor {
+		owned, failed := c.n.g.own(t)
+		if failed != nil && err == nil {
+			err = failed
+		}
+		return owned
+	}
+	for i, t := range outs {
+		outs[i] = take(t)
+		for k, kept := range c.kept {
+			if kept == t {
+				c.kept[k] = outs[i]
+			}
+		}
+	}
+	for i, t := range c.kept {
+		if t != nil && !slices.Contains(in, t) && !slices.Contains(outs, t) {
+			c.kept[i] = take(t)
+		}
+	}
+	if err != nil {
+		c.forget(in, outs)
+	}
+	return err
+}
+
+// forget releases what was saved for nothing: neither inputs nor results.
+func (c *Context) forget(in, outs []*tensor.Tensor) {
+	for _, t := range c.kept {
+		if !slices.Contains(in, t) && !slices.Contains(outs, t) {
+			t.Release()
+		}
+	}
+	c.kept = nil
+}
+
+// keepSaved moves what Forward saved to the node: inputs and the result share their handles, the rest is taken over.
+func keepSaved[A any](n *node) {
+	c := &n.arg.(*call[A]).ctx
+	for at, t := range c.kept {
+		c.keep(at, t)
+	}
+	c.kept = nil
+}
+
+func (c *Context) keep(at int, t *tensor.Tensor) {
+	n := c.n
+	if t == nil {
+		n.saved = append(n.saved, saved{what: stash, at: at})
+		return
+	}
+	for _, v := range slices.Concat([]*Variable{n.out}, n.more, n.in) {
+		if v.val.t == t {
+			n.save(stash, at, v.val.hold())
+			return
+		}
+	}
+	n.save(stash, at, n.g.ledger.add(t))
+}
+
+func (f *Function[A]) backward(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	c := n.arg.(*call[A])
+	var grads []*tensor.Tensor
+	var err error
+	if f.BackwardAll != nil {
+		grads, err = f.BackwardAll(&c.ctx, c.arg, slices.Clone(gs))
+	} else {
+		grads, err = f.Backward(&c.ctx, c.arg, gs[0])
+	}
+	if err == nil && len(grads) != len(n.in) {
+		err = fmt.Errorf("Backward returned %d gradients for %d inputs", len(grads), len(n.in))
+	}
+	if err != nil {
+		for _, t := range grads {
+			if !slices.Contains(gs, t) {
+				t.Release()
+			}
+		}
+		return nil, err
+	}
+	for i, t := range grads {
+		if t != nil && slices.Contains(gs, t) { // borrowed
+			grads[i] = t.Retain()
+		}
+	}
+	return grads, nil
+}
+
+// Save keeps tensors for Backward, which gets them from Saved in the same order: inputs, results, or others, which the graph
+// takes over. It does nothing if no gradient will be needed, except that others are released after Forward. Nil tensors are
+// kept as nil.
+func (c *Context) Save(ts ...*tensor.Tensor) { c.kept = append(c.kept, ts...) }
+
+// Saved returns tensor i of those that were saved, borrowed: it is freed when Backward returns.
+func (c *Context) Saved(i int) *tensor.Tensor { return c.n.stashed(i) }
+
+// NeedsGrad reports whether input i gets a gradient.
+func (c *Context) NeedsGrad(i int) bool { return i >= 0 && i < len(c.n.in) && c.n.flows(i) }
+
+// GradEnabled reports whether Backward may be called at all: else saving is in vain.
+func (c *Context) GradEnabled() bool { return c.n.differentiable() }
+
+// Exec is what tensors are made under.
+func (c *Context) Exec() tensor.Exec { return c.n.g.exec }
+
+// Generator is what random numbers are drawn from.
+func (c *Context) Generator() *tensor.Generator { return c.n.g.Generator() }

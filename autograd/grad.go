@@ -1,0 +1,105 @@
+package autograd
+
+import (
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Grad computes the gradients of the sum of outputs with respect to inputs, which may be leaves or intermediate variables, and
+// returns them instead of adding them to anything (torch.autograd.grad). Only operations between inputs and outputs run. Outputs
+// that are not one element need WithGradient. The gradient of an input on which no output depends is nil. The caller releases
+// the tensors; they outlive the graph. Hooks of the inputs, and of variables between, are called. Like Backward it frees what the
+// operations that it ran have saved, unless RetainGraph is given.
+func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor, error) {
+	const name = "Grad"
+	if len(outputs) == 0 {
+		return nil, &GradError{Detail: "Grad without outputs"}
+	}
+	for _, list := range [][]*Variable{outputs, inputs} {
+		for _, v := range list {
+			if v != nil && v.g != outputs[0].graph() {
+				return nil, ErrOtherGraph
+			}
+		}
+	}
+	for _, v := range outputs {
+		if err := v.check(name); err != nil {
+			return nil, err
+		}
+	}
+	b := &backward{g: outputs[0].g, roots: outputs, wanted: map[*Variable]*tensor.Tensor{}}
+	for _, v := range inputs {
+		switch {
+		case v == nil:
+			return nil, ErrNilVariable
+		case !v.requires:
+			return nil, &GradError{Detail: "Grad with respect to a variable that does not require a gradient"}
+		}
+		b.wanted[v] = nil
+	}
+	if err := b.do(name, opts); err != nil {
+		return nil, err
+	}
+	grads := make([]*tensor.Tensor, len(inputs))
+	for i, v := range inputs {
+		if t := b.wanted[v]; t != nil {
+			grads[i] = t.On(unowned(b.g.exec))
+		}
+	}
+	for _, t := range b.wanted {
+		t.Release()
+	}
+	return grads, nil
+}
+
+func (v *Variable) graph() *Graph {
+	if v == nil {
+		return nil
+	}
+	return v.g
+}
+
+// needs reports whether the pass wants a gradient for v.
+func (b *backward) needs(v *Variable) bool {
+	if b.wanted == nil {
+		return true
+	}
+	_, ok := b.wanted[v]
+	return ok || v.node != nil && v.node.needed == b.g.passes
+}
+
+// flows reports whether input i of n gets a gradient in this pass.
+func (b *backward) flows(n *node, i int) bool { return n.flows(i) && b.needs(n.in[i]) }
+
+// prune leaves the nodes that lie between the roots and what is wanted. The oldest come last: so what a node depends on has been
+// seen before it.
+func (b *backward) prune() {
+	if b.wanted == nil {
+		return
+	}
+	kept := len(b.nodes)
+	for k := len(b.nodes) - 1; k >= 0; k-- {
+		n := b.nodes[k]
+		for i := range n.in {
+			if b.flows(n, i) {
+				n.needed = b.g.passes
+			}
+		}
+		visit := n.needed == b.g.passes
+		for i := range n.outputs() {
+			_, wanted := b.wanted[n.output(i)]
+			visit = visit || wanted
+		}
+		if visit {
+			kept--
+			b.nodes[kept] = n
+		}
+	}
+	b.nodes = b.nodes[kept:]
+}
+
+// capture keeps a handle on the gradient of a variable that Grad was asked for.
+func (b *backward) capture(v *Variable) {
+	if _, ok := b.wanted[v]; ok {
+		b.wanted[v] = v.buf.t.Retain()
+	}
+}

@@ -1,0 +1,244 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// RNNOption changes how LSTM and GRU are made.
+type RNNOption func(*rnnConfig)
+
+type rnnConfig struct {
+	layers        int
+	noBias        bool
+	batchFirst    bool
+	dropout       float64
+	bidirectional bool
+}
+
+// Layers stacks n layers, each of which reads the output of the one before. The default is 1.
+func Layers(n int) RNNOption { return func(c *rnnConfig) { c.layers = n } }
+
+// NoRNNBias makes a network without biases.
+func NoRNNBias() RNNOption { return func(c *rnnConfig) { c.noBias = true } }
+
+// BatchFirst makes inputs and outputs [B, T, ...] instead of [T, B, ...]. States are not changed by it.
+func BatchFirst() RNNOption { return func(c *rnnConfig) { c.batchFirst = true } }
+
+// DropoutBetween sets elements of the output of each layer but the last to 0 with probability p, in training.
+func DropoutBetween(p float64) RNNOption { return func(c *rnnConfig) { c.dropout = p } }
+
+// Bidirectional runs each layer in both directions and joins their outputs, [T, B, 2*H].
+func Bidirectional() RNNOption { return func(c *rnnConfig) { c.bidirectional = true } }
+
+// RNNLayer is what LSTM and GRU make. Its parameters have PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, and
+// so on, with _reverse for the second direction.
+type RNNLayer struct {
+	Base
+	Inputs, Units int
+	config        rnnConfig
+	gru           bool
+	directions    []*rnnDirection // by layer; both directions of one are neighbours
+}
+
+// rnnDirection is the weights of one direction of one layer.
+type rnnDirection struct {
+	ih, hh, biasIH, biasHH *autograd.Parameter
+	reverse                bool
+}
+
+// LSTM makes a network of long short-term memory, from inputs features to units (torch.nn.LSTM). All weights start uniform in
+// ±1/sqrt(units).
+func LSTM(inputs, units int, opts ...RNNOption) *RNNLayer { return newRNN(false, inputs, units, opts) }
+
+// GRU makes a network of gated recurrent units (torch.nn.GRU). All weights start uniform in ±1/sqrt(units).
+func GRU(inputs, units int, opts ...RNNOption) *RNNLayer { return newRNN(true, inputs, units, opts) }
+
+func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
+	l := &RNNLayer{Inputs: inputs, Units: units, gru: gru, config: rnnConfig{layers: 1}}
+	for _, o := range opts {
+		o(&l.config)
+	}
+	for k := range l.config.layers {
+		in := inputs
+		if k > 0 {
+			in = units * l.perLayer()
+		}
+		for d := range l.perLayer() {
+			suffix := fmt.Sprintf("_l%d", k)
+			if d == 1 {
+				suffix += "_reverse"
+			}
+			l.directions = append(l.directions, newDirection(&l.Base, l.gates()*units, in, units, suffix, l.config.noBias, d == 1))
+		}
+	}
+	return l
+}
+
+func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, reverse bool) *rnnDirection {
+	bound := 0.0
+	if units > 0 {
+		bound = 1 / math.Sqrt(float64(units))
+	}
+	parameter := func(name string, shape ...int) *autograd.Parameter {
+		return b.RegisterParameter(autograd.DeclareParameter(name+suffix, Uniform(-bound, bound), shape...))
+	}
+	d := &rnnDirection{ih: parameter("weight_ih", rows, inputs), hh: parameter("weight_hh", rows, units), reverse: reverse}
+	if !noBias {
+		d.biasIH, d.biasHH = parameter("bias_ih", rows), parameter("bias_hh", rows)
+	}
+	return d
+}
+
+func (d *rnnDirection) weights(g *autograd.Graph) autograd.RecurrentWeights {
+	w := autograd.RecurrentWeights{IH: g.Param(d.ih), HH: g.Param(d.hh)}
+	if d.biasIH != nil {
+		w.BiasIH, w.BiasHH = g.Param(d.biasIH), g.Param(d.biasHH)
+	}
+	return w
+}
+
+func (l *RNNLayer) gates() int { return gatesOf(l.gru) }
+
+func gatesOf(gru bool) int {
+	if gru {
+		return 3
+	}
+	return 4
+}
+
+// perLayer is the number of directions.
+func (l *RNNLayer) perLayer() int {
+	if l.config.bidirectional {
+		return 2
+	}
+	return 1
+}
+
+// Forward implements Module: it starts from states of zeros and returns the output alone.
+func (l *RNNLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(*autograd.Graph) *autograd.Variable {
+		out, _, _ := l.run(x, nil, nil)
+		return out
+	})
+}
+
+// ForwardState runs the network over x, [T, B, inputs], or [T, inputs] for one sequence alone, from the state h and, for LSTM, the
+// cell c, [layers*directions, B, units] (or [layers*directions, units]); nil ones are zero. It returns the output of the last
+// layer, [T, B, directions*units], and the last states and cells of all layers; the cells of a GRU are nil.
+func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
+	if x == nil {
+		return nil, nil, nil
+	}
+	x.Graph().Scopes(func() []*autograd.Variable {
+		out, last, lastCell = l.run(x, h, c)
+		if lastCell == nil {
+			return []*autograd.Variable{out, last}
+		}
+		return []*autograd.Variable{out, last, lastCell}
+	})
+	return out, last, lastCell
+}
+
+func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
+	g, alone := x.Graph(), x.NDim() == 2
+	if alone {
+		x, h, c = x.Unsqueeze(1), l.batched(h), l.batched(c)
+	} else if l.config.batchFirst {
+		x = x.Transpose(0, 1)
+	}
+	var ends lastStates
+	for k := range l.config.layers {
+		x = l.layer(g, k, x, h, c, &ends)
+		if k < l.config.layers-1 && l.config.dropout > 0 && l.Training() {
+			x = x.Dropout(l.config.dropout)
+		}
+	}
+	out, last = x, autograd.Stack(ends.h, 0)
+	if !l.gru {
+		lastCell = autograd.Stack(ends.c, 0)
+	}
+	switch {
+	case alone && l.gru:
+		return out.Squeeze(1), last.Squeeze(1), nil
+	case alone:
+		return out.Squeeze(1), last.Squeeze(1), lastCell.Squeeze(1)
+	case l.config.batchFirst:
+		return out.Transpose(0, 1), last, lastCell
+	}
+	return out, last, lastCell
+}
+
+func (l *RNNLayer) batched(v *autograd.Variable) *autograd.Variable {
+	if v == nil {
+		return nil
+	}
+	return v.Unsqueeze(1)
+}
+
+// lastStates are the last states and cells of the layers that have run, in PyTorch's order.
+type lastStates struct{ h, c []*autograd.Variable }
+
+// layer runs layer k and notes its last states and cells.
+func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, ends *lastStates) *autograd.Variable {
+	var outs []*autograd.Variable
+	for d := range l.perLayer() {
+		at := k*l.perLayer() + d
+		dir, h0 := l.directions[at], l.first(g, x, h, at)
+		var out, last, cell *autograd.Variable
+		if l.gru {
+			out, last = x.GRU(h0, dir.weights(g), dir.reverse)
+		} else {
+			out, last, cell = x.LSTM(h0, l.first(g, x, c, at), dir.weights(g), dir.reverse)
+			ends.c = append(ends.c, cell)
+		}
+		outs, ends.h = append(outs, out), append(ends.h, last)
+	}
+	if len(outs) == 1 {
+		return outs[0]
+	}
+	return autograd.Cat(outs, -1)
+}
+
+// first is the state that a direction starts from.
+func (l *RNNLayer) first(g *autograd.Graph, x, given *autograd.Variable, at int) *autograd.Variable {
+	if given != nil {
+		return given.Select(0, at)
+	}
+	return zeroState(g, x, x.Dim(1), l.Units)
+}
+
+func zeroState(g *autograd.Graph, x *autograd.Variable, shape ...int) *autograd.Variable {
+	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, x.DType(), shape...) })
+}
+
+// String is PyTorch's description.
+func (l *RNNLayer) String() string {
+	var b strings.Builder
+	name := "LSTM"
+	if l.gru {
+		name = "GRU"
+	}
+	fmt.Fprintf(&b, "%s(%d, %d", name, l.Inputs, l.Units)
+	if l.config.layers != 1 {
+		fmt.Fprintf(&b, ", num_layers=%d", l.config.layers)
+	}
+	if l.config.noBias {
+		b.WriteString(", bias=False")
+	}
+	if l.config.batchFirst {
+		b.WriteString(", batch_first=True")
+	}
+	if l.config.dropout != 0 {
+		fmt.Fprintf(&b, ", dropout=%v", l.config.dropout)
+	}
+	if l.config.bidirectional {
+		b.WriteString(", bidirectional=True")
+	}
+	b.WriteByte(')')
+	return b.String()
+}

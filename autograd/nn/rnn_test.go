@@ -1,0 +1,207 @@
+package nn_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// recurrent is a layer or a cell.
+type recurrent interface {
+	nn.Module
+	fmt.Stringer
+}
+
+var recurrents = map[string]func() recurrent{
+	"lstm":       func() recurrent { return nn.LSTM(3, 4) },
+	"lstm zeros": func() recurrent { return nn.LSTM(3, 4) },
+	"lstm all": func() recurrent {
+		return nn.LSTM(3, 4, nn.Layers(2), nn.BatchFirst(), nn.Bidirectional())
+	},
+	"lstm no bias":    func() recurrent { return nn.LSTM(2, 3, nn.Layers(3), nn.NoRNNBias()) },
+	"lstm alone":      func() recurrent { return nn.LSTM(3, 4, nn.Bidirectional()) },
+	"gru":             func() recurrent { return nn.GRU(3, 4) },
+	"gru zeros":       func() recurrent { return nn.GRU(3, 4, nn.BatchFirst()) },
+	"gru all":         func() recurrent { return nn.GRU(3, 4, nn.Layers(2), nn.BatchFirst(), nn.Bidirectional()) },
+	"gru no bias":     func() recurrent { return nn.GRU(2, 3, nn.NoRNNBias()) },
+	"gru alone":       func() recurrent { return nn.GRU(3, 4, nn.Layers(2)) },
+	"lstm cell":       func() recurrent { return nn.LSTMCell(3, 4) },
+	"lstm cell alone": func() recurrent { return nn.LSTMCell(3, 4, nn.NoRNNBias()) },
+	"gru cell":        func() recurrent { return nn.GRUCell(3, 4) },
+	"gru cell alone":  func() recurrent { return nn.GRUCell(3, 4) },
+}
+
+// rnnNumbers are those of testdata/rnn.py.
+func rnnNumbers(k, n int, scale float64) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = (math.Mod(float64(i*7+k*13+i*i*3), 29)/14.5 - 1) * scale
+	}
+	return v
+}
+
+type rnnCase struct {
+	Name    string
+	X       []int
+	States  [][]int
+	Names   []string
+	Text    string
+	Results [][]float64
+	Shapes  [][]int
+	Grads   [][]float64
+	Weights [][]float64
+}
+
+func TestRecurrentLayers_GiveTheNumbersOfPyTorch(t *testing.T) {
+	text, err := os.ReadFile("testdata/rnn.json")
+	require.NoError(t, err)
+	var cases []rnnCase
+	require.NoError(t, json.Unmarshal(text, &cases))
+	require.Len(t, cases, len(recurrents))
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) { c.check(t) })
+	}
+}
+
+func (c *rnnCase) check(t *testing.T) {
+	r := onHost(t)
+	m := recurrents[c.Name]()
+	r.place(m, nn.DType(tensor.Float64))
+	require.Equal(t, c.Text, m.String())
+	var names []string
+	for i, p := range nn.NamedParameters(m) {
+		names = append(names, p.Name)
+		require.NoError(t, tensor.CopyFromSlice(p.Parameter.Tensor(), rnnNumbers(i+100, p.Parameter.Len(), 0.7)))
+	}
+	require.Equal(t, c.Names, names)
+
+	g := r.graph()
+	defer g.Release()
+	leaf := func(k int, shape []int) *autograd.Variable {
+		x, err := tensor.FromSlice(r.exec, rnnNumbers(k, tensor.Shape(shape).Len(), 1), shape...)
+		require.NoError(t, err)
+		defer x.Release()
+		return g.Input(x, autograd.RequiresGrad())
+	}
+	leaves := []*autograd.Variable{leaf(1, c.X), nil, nil}
+	for i, s := range c.States {
+		leaves[i+1] = leaf(i+2, s)
+	}
+	results := stateful(m, leaves)
+	require.NoError(t, g.Err())
+	require.Len(t, results, len(c.Results))
+	var loss *autograd.Variable
+	for i, v := range results {
+		v.Keep()
+		require.Equal(t, tensor.Shape(c.Shapes[i]), v.Shape())
+		part := v.Mul(leaf(i+50, c.Shapes[i])).Sum(nil, false)
+		if loss == nil {
+			loss = part
+		} else {
+			loss = loss.Add(part)
+		}
+	}
+	require.NoError(t, loss.Backward())
+	for i, v := range results {
+		got, err := v.Float64s()
+		require.NoError(t, err)
+		require.InDeltaSlice(t, c.Results[i], got, 1e-12, "result %d", i)
+	}
+	for i, want := range c.Grads {
+		got, err := leaves[i].Grad().Float64s()
+		require.NoError(t, err)
+		require.InDeltaSlice(t, want, got, 1e-11, "gradient of input %d", i)
+	}
+	for i, p := range m.Parameters() {
+		got, err := p.Grad().Float64s()
+		require.NoError(t, err)
+		require.InDeltaSlice(t, c.Weights[i], got, 1e-11, "gradient of %s", p.Name())
+	}
+}
+
+// stateful runs a layer or a cell and returns the results that there are.
+func stateful(m recurrent, in []*autograd.Variable) (all []*autograd.Variable) {
+	var results [3]*autograd.Variable
+	switch m := m.(type) {
+	case *nn.RNNLayer:
+		results[0], results[1], results[2] = m.ForwardState(in[0], in[1], in[2])
+	case *nn.RNNCell:
+		results[0], results[1] = m.Step(in[0], in[1], in[2])
+	}
+	for _, v := range results {
+		if v != nil {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func TestRNN_ForwardIsTheOutputFromZeros(t *testing.T) {
+	r := onHost(t)
+	for name, make := range recurrents {
+		m := make()
+		r.place(m, nn.Seed(1))
+		g := r.graph(autograd.NoGrad())
+		shape := []int{4, 2, 3}
+		if _, cell := m.(*nn.RNNCell); cell {
+			shape = shape[1:]
+		}
+		if name == "lstm no bias" || name == "gru no bias" {
+			shape[len(shape)-1] = 2
+		}
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
+			return tensor.RandN(e, tensor.NewGenerator(2), tensor.Float32, shape...)
+		})
+		want, err := stateful(m, []*autograd.Variable{x, nil, nil})[0].Float64s()
+		require.NoError(t, err)
+		got, err := m.Forward(x).Float64s()
+		require.NoError(t, err)
+		require.Equal(t, want, got, name)
+		g.Release()
+	}
+}
+
+func TestRNN_DropoutActsBetweenLayersInTrainingOnly(t *testing.T) {
+	r := onHost(t)
+	m := nn.LSTM(3, 8, nn.Layers(2), nn.DropoutBetween(0.5))
+	r.place(m, nn.Seed(1))
+	require.Equal(t, "LSTM(3, 8, num_layers=2, dropout=0.5)", m.String())
+	run := func(seed uint64) []float64 {
+		g := r.graph(autograd.NoGrad(), autograd.WithGenerator(tensor.NewGenerator(seed)))
+		defer g.Release()
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 4, 2, 3) })
+		v, err := m.Forward(x).Float64s()
+		require.NoError(t, err)
+		return v
+	}
+	require.NotEqual(t, run(1), run(2))
+	nn.Eval(m)
+	require.Equal(t, run(1), run(2))
+}
+
+func TestRNN_WrongShapesAreErrorsOfTheGraph(t *testing.T) {
+	r := onHost(t)
+	m := nn.LSTM(3, 4)
+	r.place(m)
+	for _, shape := range [][]int{{5, 2, 4}, {0, 2, 3}} {
+		g := r.graph()
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float32, shape...) })
+		m.Forward(x)
+		var wrong *tensor.ShapeError
+		require.ErrorAs(t, g.Err(), &wrong)
+		require.ErrorContains(t, g.Err(), "lstm_bias")
+		g.Release()
+	}
+	out, h, c := m.ForwardState(nil, nil, nil)
+	require.Nil(t, out)
+	require.Nil(t, h)
+	require.Nil(t, c)
+}

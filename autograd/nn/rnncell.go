@@ -1,0 +1,102 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// RNNCell is one step of an LSTM or GRU, for programs that run the steps themselves. Its parameters are weight_ih, weight_hh,
+// bias_ih and bias_hh.
+type RNNCell struct {
+	Base
+	Inputs, Units int
+	gru           bool
+	weights       *rnnDirection
+}
+
+// LSTMCell makes one step of an LSTM (torch.nn.LSTMCell). All weights start uniform in ±1/sqrt(units). NoRNNBias is the only
+// option that it has.
+func LSTMCell(inputs, units int, opts ...RNNOption) *RNNCell {
+	return newCell(false, inputs, units, opts)
+}
+
+// GRUCell makes one step of a GRU (torch.nn.GRUCell). See LSTMCell.
+func GRUCell(inputs, units int, opts ...RNNOption) *RNNCell {
+	return newCell(true, inputs, units, opts)
+}
+
+func newCell(gru bool, inputs, units int, opts []RNNOption) *RNNCell {
+	var config rnnConfig
+	for _, o := range opts {
+		o(&config)
+	}
+	c := &RNNCell{Inputs: inputs, Units: units, gru: gru}
+	c.weights = newDirection(&c.Base, gatesOf(gru)*units, inputs, units, "", config.noBias, false)
+	return c
+}
+
+// Forward implements Module: it starts from states of zeros and returns the state after the step.
+func (c *RNNCell) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(*autograd.Graph) *autograd.Variable {
+		h, _ := c.step(x, nil, nil)
+		return h
+	})
+}
+
+// Step takes inputs x, [B, inputs] or [inputs], the state h and, for LSTM, the cell, [B, units] or [units], to the next state and
+// cell; nil ones are zero. The cell of a GRU is nil.
+func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
+	if x == nil {
+		return nil, nil
+	}
+	x.Graph().Scopes(func() []*autograd.Variable {
+		next, nextCell = c.step(x, h, cell)
+		if nextCell == nil {
+			return []*autograd.Variable{next}
+		}
+		return []*autograd.Variable{next, nextCell}
+	})
+	return next, nextCell
+}
+
+func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
+	g, alone := x.Graph(), x.NDim() == 1
+	if alone {
+		x = x.Unsqueeze(0)
+	}
+	state := func(v *autograd.Variable) *autograd.Variable {
+		switch {
+		case v == nil:
+			return zeroState(g, x, x.Dim(0), c.Units)
+		case alone:
+			return v.Unsqueeze(0)
+		}
+		return v
+	}
+	steps := x.Unsqueeze(0)
+	if c.gru {
+		_, next = steps.GRU(state(h), c.weights.weights(g), false)
+	} else {
+		_, next, nextCell = steps.LSTM(state(h), state(cell), c.weights.weights(g), false)
+	}
+	if alone {
+		next = next.Squeeze(0)
+		if nextCell != nil {
+			nextCell = nextCell.Squeeze(0)
+		}
+	}
+	return next, nextCell
+}
+
+// String is PyTorch's description.
+func (c *RNNCell) String() string {
+	name := "LSTMCell"
+	if c.gru {
+		name = "GRUCell"
+	}
+	if c.weights.biasIH == nil {
+		return fmt.Sprintf("%s(%d, %d, bias=False)", name, c.Inputs, c.Units)
+	}
+	return fmt.Sprintf("%s(%d, %d)", name, c.Inputs, c.Units)
+}

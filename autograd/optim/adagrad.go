@@ -1,0 +1,33 @@
+package optim
+
+import (
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Adagrad is torch.optim.Adagrad. Options: LR, LRDecay, WeightDecay (added to the gradient), InitialAccumulator, Eps, Maximize. It
+// keeps one tensor for each parameter.
+func Adagrad(params []*autograd.Parameter, opts ...Option) *Grouped {
+	return newOptimizer("Adagrad", adagrad{}, Settings{LR: 1e-2, Eps: 1e-10}, params, opts)
+}
+
+type adagrad struct{}
+
+func (adagrad) check(*Settings) error { return nil }
+
+func (adagrad) fields(s *Settings) []field {
+	return []field{
+		number("lr", &s.LR), number("lr_decay", &s.LRDecay), number("eps", &s.Eps), number("weight_decay", &s.WeightDecay),
+		number("initial_accumulator_value", &s.InitialAccumulator), truth("maximize", &s.Maximize),
+	}
+}
+
+func (adagrad) counts() bool { return true }
+
+func (adagrad) buffers(s *Settings) []buffer { return []buffer{{"sum", s.InitialAccumulator}} }
+
+func (adagrad) step(s *Settings, b *batch) error {
+	return tensor.AdagradStep(b.params, b.grads, b.buffers[0], tensor.AdagradConfig{
+		LR: s.LR, LRDecay: s.LRDecay, Eps: s.Eps, WeightDecay: s.WeightDecay, Step: b.steps, Maximize: s.Maximize,
+	})
+}

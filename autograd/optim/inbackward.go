@@ -1,0 +1,28 @@
+package optim
+
+import "github.com/cistern-ml/cistern/autograd"
+
+// StepInBackward makes every backward pass take the optimizer's step for each parameter as soon as its gradient is complete, and
+// release that gradient: so the gradients of a model never live all at once. There is nothing to call after Backward; settings
+// are those at the time of the pass. It cannot be joined with what needs all gradients together: clipping by their norm, a
+// GradScaler, accumulation over several passes. Launches are one for each parameter. Parameters of groups that are added later
+// are not concerned. The result ends it.
+func (o *Grouped) StepInBackward() (stop func()) {
+	var handles []*autograd.HookHandle
+	for _, g := range o.groups {
+		for _, p := range g.params {
+			handles = append(handles, p.RegisterPostAccumulateGradHook(func(p *autograd.Parameter) error {
+				if o.err != nil {
+					return o.err
+				}
+				defer p.ZeroGrad()
+				return o.update(g, []*autograd.Parameter{p})
+			}))
+		}
+	}
+	return func() {
+		for _, h := range handles {
+			h.Remove()
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package optim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Rated is what schedules drive: an optimizer with learning rates by group. *Grouped is one.
+type Rated interface {
+	Groups() int
+	LR(group int) float64
+	SetLR(lr float64, groups ...int)
+	// InitialLR is the learning rate that the group had when it was first asked for: what schedules start from, also those
+	// that are made when others have already changed the rate.
+	InitialLR(group int) float64
+	Momentum(group int) float64
+	SetMomentum(momentum float64, group int)
+}
+
+var _ Rated = (*Grouped)(nil)
+
+// Schedule changes the learning rates of an optimizer as training goes on: call Step after each epoch, or after each step of the
+// optimizer, in whichever the schedule counts. The rates are a function of the number of calls alone, in PyTorch's closed forms:
+// where PyTorch multiplies the last rate, which differs in the last digits, and by what a program set in between, they are those
+// of the formula. A Schedule is for one goroutine at a time.
+type Schedule struct {
+	name  string
+	opt   Rated
+	base  []float64 // initial learning rates by group
+	epoch int
+	rule  rule
+	err   error
+}
+
+// rule gives the learning rate of a group at an epoch, from 0 on.
+type rule interface {
+	rate(base float64, group, epoch int) float64
+}
+
+// momentumRule is a rule that changes the momentum too.
+type momentumRule interface {
+	rule
+	momentum(group, epoch int) float64
+}
+
+// limited is a rule that ends.
+type limited interface {
+	check(epoch int) error
+}
+
+// factor is a rule that multiplies the initial learning rate.
+type factor func(epoch int) float64
+
+func (f factor) rate(base float64, _, epoch int) float64 { return base * f(epoch) }
+
+// between is a rule whose result does not go through 0.
+type between func(base float64, epoch int) float64
+
+func (f between) rate(base float64, _, epoch int) float64 { return f(base, epoch) }
+
+// newSchedule sets the rates of epoch 0.
+func newSchedule(name string, opt Rated, r rule, err error) *Schedule {
+	s := &Schedule{name: name, opt: opt, rule: r}
+	if err != nil {
+		s.err = &ConfigError{name, err.Error()}
+		return s
+	}
+	for i := range opt.Groups() {
+		s.base = append(s.base, opt.InitialLR(i))
+	}
+	s.apply()
+	return s
+}
+
+// apply sets the rates of the present epoch.
+func (s *Schedule) apply() {
+	for i, base := range s.base {
+		s.opt.SetLR(s.rule.rate(base, i, s.epoch), i)
+		if m, ok := s.rule.(momentumRule); ok {
+			if v := m.momentum(i, s.epoch); v >= 0 {
+				s.opt.SetMomentum(v, i)
+			}
+		}
+	}
+}
+
+// Step goes to the next epoch and sets its learning rates. It returns what is wrong with the schedule's settings, if anything.
+func (s *Schedule) Step() error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.opt.Groups() != len(s.base) {
+		return &ConfigError{s.name, fmt.Sprintf("the optimizer has %d groups; it had %d when the schedule was made",
+			s.opt.Groups(), len(s.base))}
+	}
+	if l, ok := s.rule.(limited); ok {
+		if err := l.check(s.epoch + 1); err != nil {
+			return &ConfigError{s.name, err.Error()}
+		}
+	}
+	s.epoch++
+	s.apply()
+	return nil
+}
+
+// Err returns what is wrong with the schedule's settings, if anything.
+func (s *Schedule) Err() error { return s.err }
+
+// Epoch is the number of calls of Step.
+func (s *Schedule) Epoch() int { return s.epoch }
+
+// LastLR is the learning rates that the schedule has set last, by group.
+func (s *Schedule) LastLR() []float64 {
+	lrs := make([]float64, len(s.base))
+	for i, base := range s.base {
+		lrs[i] = s.rule.rate(base, i, s.epoch)
+	}
+	return lrs
+}
+
+// ScheduleState is where a Schedule is. The names in JSON are those of PyTorch's state_dict. Settings are not part of it: make the
+// schedule with the same ones again.
+type ScheduleState struct {
+	LastEpoch int       `json:"last_epoch"`
+	BaseLRs   []float64 `json:"base_lrs"`
+	LastLR    []float64 `json:"_last_lr"`
+}
+
+// State returns what LoadState takes.
+func (s *Schedule) State() (ScheduleState, error) {
+	return ScheduleState{LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, s.err
+}
+
+// LoadState goes on from a state, and sets the learning rates that belong to it.
+func (s *Schedule) LoadState(st ScheduleState) error {
+	if s.err != nil {
+		return s.err
+	}
+	if st.LastEpoch < 0 || len(st.BaseLRs) != len(s.base) {
+		return &StateError{s.name, fmt.Sprintf("epoch %d and %d groups; the schedule has %d groups", st.LastEpoch, len(st.BaseLRs), len(s.base))}
+	}
+	s.epoch, s.base = st.LastEpoch, slices.Clone(st.BaseLRs)
+	s.apply()
+	return nil
+}

@@ -1,0 +1,213 @@
+package optim_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// twoGroups is the optimizer of testdata/schedules.py.
+func twoGroups(t *testing.T) *optim.Grouped {
+	t.Helper()
+	e, _ := newExec(t, host.New())
+	opt := optim.SGD(params{param(t, e, 0, 1, tensor.Float32)}, optim.LR(0.1), optim.Momentum(0.9))
+	return opt.AddGroup(params{param(t, e, 1, 1, tensor.Float32)}, optim.LR(0.02))
+}
+
+var schedules = map[string]func(o *optim.Grouped) *optim.Schedule{
+	"step":          func(o *optim.Grouped) *optim.Schedule { return optim.StepLR(o, 4, 0.3) },
+	"multistep":     func(o *optim.Grouped) *optim.Schedule { return optim.MultiStepLR(o, []int{7, 3, 7, 11}, 0.5) },
+	"exponential":   func(o *optim.Grouped) *optim.Schedule { return optim.ExponentialLR(o, 0.9) },
+	"constant":      func(o *optim.Grouped) *optim.Schedule { return optim.ConstantLR(o, 0.25, 4) },
+	"linear":        func(o *optim.Grouped) *optim.Schedule { return optim.LinearLR(o, 0.1, 0.9, 6) },
+	"cosine":        func(o *optim.Grouped) *optim.Schedule { return optim.CosineAnnealingLR(o, 5, 0.01) },
+	"warm restarts": func(o *optim.Grouped) *optim.Schedule { return optim.CosineAnnealingWarmRestarts(o, 4, 1, 0.001) },
+	"warm restarts longer": func(o *optim.Grouped) *optim.Schedule {
+		return optim.CosineAnnealingWarmRestarts(o, 2, 2, 0)
+	},
+	"lambda": func(o *optim.Grouped) *optim.Schedule {
+		return optim.LambdaLR(o, func(e int) float64 { return math.Pow(0.95, float64(e)) }, func(e int) float64 { return 1 / float64(1+e) })
+	},
+	"one cycle": func(o *optim.Grouped) *optim.Schedule { return optim.OneCycleLR(o, []float64{0.5}, 15) },
+	"one cycle linear": func(o *optim.Grouped) *optim.Schedule {
+		return optim.OneCycleLR(o, []float64{0.5, 0.1}, 15, optim.PctStart(0.4), optim.LinearAnneal(), optim.CycleMomentum(0.7, 0.8),
+			optim.DivFactor(10, 100))
+	},
+	"one cycle three": func(o *optim.Grouped) *optim.Schedule {
+		return optim.OneCycleLR(o, []float64{0.5}, 15, optim.ThreePhase(), optim.FixedMomentum())
+	},
+	"sequential": func(o *optim.Grouped) *optim.Schedule {
+		return optim.SequentialLR(o,
+			[]*optim.Schedule{optim.LinearLR(o, 0.1, 1, 4), optim.CosineAnnealingLR(o, 6, 0), optim.StepLR(o, 1, 0.5)}, []int{4, 10})
+	},
+}
+
+var plateaus = map[string][]optim.PlateauOption{
+	"plateau": {optim.PlateauFactor(0.5), optim.Patience(2)},
+	"plateau max": {optim.MaxMode(), optim.PlateauFactor(0.5), optim.Patience(3), optim.Cooldown(2),
+		optim.MinLR(0.03, 0.001)},
+	"plateau absolute": {optim.PlateauFactor(0.1), optim.Patience(1), optim.Threshold(0.5, true), optim.PlateauEps(0.005)},
+}
+
+var plateauMetrics = []float64{5, 4, 4, 3.9999, 4.2, 3, 3, 3, 3, 2.99, 3.5, math.NaN(), 2.5, 2.5, 2.5, 2.5, 2.5, 2.5}
+
+type scheduleCase struct {
+	Name string
+	Rows [][]float64
+}
+
+func scheduleCases(t *testing.T) (all []scheduleCase) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/schedules.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &all))
+	require.Len(t, all, len(schedules)+len(plateaus))
+	return all
+}
+
+func requireRates(t *testing.T, want []float64, opt *optim.Grouped, at int) {
+	t.Helper()
+	for i, w := range want {
+		got := opt.LR(i)
+		if i >= 2 {
+			got = opt.Momentum(i - 2)
+		}
+		require.InDelta(t, w, got, 1e-12*max(1e-3, math.Abs(w)), "row %d, column %d", at, i)
+	}
+}
+
+func TestSchedules_GiveTheRatesOfPyTorch(t *testing.T) {
+	for _, c := range scheduleCases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			opt := twoGroups(t)
+			if strings.HasPrefix(c.Name, "plateau") {
+				s := optim.ReduceLROnPlateau(opt, plateaus[c.Name]...)
+				for i, want := range c.Rows {
+					require.NoError(t, s.Step(plateauMetrics[i]))
+					requireRates(t, want, opt, i)
+				}
+				return
+			}
+			s := schedules[c.Name](opt)
+			for i, want := range c.Rows {
+				if i > 0 {
+					require.NoError(t, s.Step())
+				}
+				requireRates(t, want, opt, i)
+				require.Equal(t, []float64{opt.LR(0), opt.LR(1)}, s.LastLR())
+				require.Equal(t, i, s.Epoch())
+			}
+			require.NoError(t, opt.Err())
+		})
+	}
+}
+
+func TestSchedules_GoOnFromAStateThroughJSON(t *testing.T) {
+	for name, make := range schedules {
+		t.Run(name, func(t *testing.T) {
+			whole, second := twoGroups(t), twoGroups(t)
+			a := make(whole)
+			for range 6 {
+				require.NoError(t, a.Step())
+			}
+			st, err := a.State()
+			require.NoError(t, err)
+			text, err := json.Marshal(st)
+			require.NoError(t, err)
+			var again optim.ScheduleState
+			require.NoError(t, json.Unmarshal(text, &again))
+			b := make(second)
+			require.NoError(t, b.LoadState(again))
+			for range 8 {
+				require.Equal(t, []float64{whole.LR(0), whole.LR(1), whole.Momentum(1)}, []float64{second.LR(0), second.LR(1), second.Momentum(1)})
+				require.NoError(t, a.Step())
+				require.NoError(t, b.Step())
+			}
+		})
+	}
+}
+
+func TestPlateau_GoesOnFromAStateThroughJSON(t *testing.T) {
+	for name, opts := range plateaus {
+		for cut := range plateauMetrics {
+			whole, second := twoGroups(t), twoGroups(t)
+			a, b := optim.ReduceLROnPlateau(whole, opts...), optim.ReduceLROnPlateau(second, opts...)
+			for _, m := range plateauMetrics[:cut] {
+				require.NoError(t, a.Step(m))
+			}
+			st, err := a.State()
+			require.NoError(t, err)
+			text, err := json.Marshal(st)
+			require.NoError(t, err)
+			var again optim.PlateauState
+			require.NoError(t, json.Unmarshal(text, &again))
+			require.NoError(t, b.LoadState(again))
+			require.NoError(t, second.LoadStateDict(throughJSON(t, whole.StateDict())))
+			for _, m := range plateauMetrics[cut:] {
+				require.NoError(t, a.Step(m))
+				require.NoError(t, b.Step(m))
+				require.Equal(t, []float64{whole.LR(0), whole.LR(1)}, []float64{second.LR(0), second.LR(1)}, "%s cut at %d", name, cut)
+			}
+		}
+	}
+}
+
+func TestSchedules_RefuseWrongSettings(t *testing.T) {
+	opt, other := twoGroups(t), twoGroups(t)
+	for name, s := range map[string]*optim.Schedule{
+		"step size":     optim.StepLR(opt, 0, 0.1),
+		"functions":     optim.LambdaLR(opt),
+		"warm-up":       optim.LinearLR(opt, 0, 1, 5),
+		"end":           optim.LinearLR(opt, 0.5, 2, 5),
+		"total":         optim.LinearLR(opt, 0.5, 1, 0),
+		"constant":      optim.ConstantLR(opt, -1, 3),
+		"cosine":        optim.CosineAnnealingLR(opt, 0, 0),
+		"restarts":      optim.CosineAnnealingWarmRestarts(opt, 1, 0, 0),
+		"rates":         optim.OneCycleLR(opt, []float64{1, 2, 3}, 10),
+		"one cycle":     optim.OneCycleLR(opt, []float64{1}, 0),
+		"part":          optim.OneCycleLR(opt, []float64{1}, 10, optim.PctStart(2)),
+		"no momentum":   optim.OneCycleLR(optim.SGD(nil).AddGroup(nil), []float64{1}, 10),
+		"milestones":    optim.SequentialLR(opt, []*optim.Schedule{optim.StepLR(opt, 1, 1)}, []int{3}),
+		"falling":       optim.SequentialLR(opt, []*optim.Schedule{optim.StepLR(opt, 1, 1), optim.StepLR(opt, 1, 1), optim.StepLR(opt, 1, 1)}, []int{3, 2}),
+		"another one's": optim.SequentialLR(opt, []*optim.Schedule{optim.StepLR(other, 1, 1)}, nil),
+		"a wrong one":   optim.SequentialLR(opt, []*optim.Schedule{optim.StepLR(opt, 0, 1)}, nil),
+	} {
+		require.ErrorIs(t, s.Step(), optim.ErrInvalid, name)
+		require.ErrorIs(t, s.Err(), optim.ErrInvalid, name)
+	}
+	require.ErrorIs(t, optim.ReduceLROnPlateau(opt, optim.PlateauFactor(1)).Step(1), optim.ErrInvalid)
+	require.ErrorIs(t, optim.ReduceLROnPlateau(opt, optim.MinLR(1, 2, 3)).Step(1), optim.ErrInvalid)
+	require.NoError(t, opt.Err())
+}
+
+func TestSchedule_StepBeyondItsEnd_IsAnErrorThatChangesNothing(t *testing.T) {
+	opt := twoGroups(t)
+	s := optim.OneCycleLR(opt, []float64{0.5}, 3)
+	require.NoError(t, s.Step())
+	require.NoError(t, s.Step())
+	last := opt.LR(0)
+	require.ErrorIs(t, s.Step(), optim.ErrInvalid)
+	require.Equal(t, last, opt.LR(0))
+	require.ErrorIs(t, s.LoadState(optim.ScheduleState{LastEpoch: 1}), optim.ErrInvalid)
+}
+
+func TestSetMomentum_RefusesToSwitchItOnOrOff(t *testing.T) {
+	opt := optim.SGD(nil)
+	opt.SetMomentum(0.5, 0)
+	require.ErrorIs(t, opt.Err(), optim.ErrInvalid)
+	adam := optim.Adam(nil)
+	adam.SetMomentum(0.5, 0)
+	adam.SetMomentum(0.5, 7)
+	require.NoError(t, adam.Err())
+	require.Equal(t, []float64{0.5, 0}, []float64{adam.Momentum(0), adam.Momentum(7)})
+	adam.SetMomentum(1, 0)
+	require.ErrorIs(t, adam.Err(), optim.ErrInvalid)
+}

@@ -1,0 +1,158 @@
+package optim_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// throughJSON is what a program has that has saved a dict's settings and loaded them again.
+func throughJSON(t *testing.T, d optim.StateDict) optim.StateDict {
+	t.Helper()
+	text, err := json.Marshal(d.Groups)
+	require.NoError(t, err)
+	again := optim.StateDict{State: d.State}
+	require.NoError(t, json.Unmarshal(text, &again.Groups))
+	return again
+}
+
+func TestStateDict_OfEveryOptimizer_GoesOnBitForBit(t *testing.T) {
+	for name, c := range stepCases {
+		t.Run(name, func(t *testing.T) {
+			e, _ := newExec(t, host.New())
+			run := func(opt *optim.Grouped, ps params, from, to int) {
+				for step := from; step <= to; step++ {
+					for i, p := range ps {
+						p.ZeroGrad()
+						if !c.skip[[2]int{step, i}] {
+							setGradient(t, e, p, step, i)
+						}
+					}
+					require.NoError(t, opt.Step())
+				}
+			}
+			straight := params{param(t, e, 0, 3, tensor.Float32), param(t, e, 1, 5, tensor.Float32)}
+			whole := c.make(straight)
+			defer whole.Release()
+			run(whole, straight, 1, 3)
+
+			resumed := params{param(t, e, 0, 3, tensor.Float32), param(t, e, 1, 5, tensor.Float32)}
+			for i, p := range resumed {
+				require.NoError(t, p.Tensor().CopyFrom(straight[i].Tensor()))
+			}
+			second := c.make(resumed)
+			defer second.Release()
+			require.NoError(t, second.LoadStateDict(throughJSON(t, whole.StateDict())))
+			run(whole, straight, 4, 6)
+			run(second, resumed, 4, 6)
+			for i := range straight {
+				want, err := straight[i].Tensor().Float64s()
+				require.NoError(t, err)
+				got, err := resumed[i].Tensor().Float64s()
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+			}
+		})
+	}
+}
+
+func TestStateDict_HasPyTorchsNames(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	for name, c := range map[string]struct {
+		opt     *optim.Grouped
+		tensors []string
+		keys    []string
+		step    int
+	}{
+		"sgd": {optim.SGD(params{param(t, e, 0, 3, tensor.Float32)}, optim.Momentum(0.9)), []string{"momentum_buffer"},
+			[]string{"lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize", "params"}, 0},
+		"adam": {optim.Adam(params{param(t, e, 0, 3, tensor.Float32)}, optim.AMSGrad()),
+			[]string{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+			[]string{"lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "params"}, 1},
+		"rmsprop": {optim.RMSprop(params{param(t, e, 0, 3, tensor.Float32)}, optim.Momentum(0.5), optim.Centered()),
+			[]string{"square_avg", "momentum_buffer", "grad_avg"},
+			[]string{"lr", "momentum", "alpha", "eps", "centered", "weight_decay", "maximize", "params"}, 1},
+		"adagrad": {optim.Adagrad(params{param(t, e, 0, 3, tensor.Float32)}), []string{"sum"},
+			[]string{"lr", "lr_decay", "eps", "weight_decay", "initial_accumulator_value", "maximize", "params"}, 1},
+		"lion": {optim.Lion(params{param(t, e, 0, 3, tensor.Float32)}), []string{"exp_avg"},
+			[]string{"lr", "betas", "weight_decay", "maximize", "params"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer c.opt.Release()
+			require.Empty(t, c.opt.StateDict().State, "nothing was learned yet")
+			setGradient(t, e, c.opt.Parameters()[0], 1, 0)
+			require.NoError(t, c.opt.Step())
+			d := c.opt.StateDict()
+			var names, keys []string
+			for n := range d.State[0].Tensors {
+				names = append(names, n)
+			}
+			for k := range d.Groups[0] {
+				keys = append(keys, k)
+			}
+			require.ElementsMatch(t, c.tensors, names)
+			require.ElementsMatch(t, c.keys, keys)
+			require.Equal(t, c.step, d.State[0].Step)
+		})
+	}
+}
+
+func TestLoadStateDict_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {
+	e, alloc := newExec(t, host.New())
+	ps := params{param(t, e, 0, 3, tensor.Float32), param(t, e, 1, 5, tensor.Float32)}
+	opt := optim.Adam(ps)
+	defer opt.Release()
+	for i, p := range ps {
+		setGradient(t, e, p, 1, i)
+	}
+	require.NoError(t, opt.Step())
+	good := func() optim.StateDict { return throughJSON(t, opt.StateDict()) }
+	before := alloc.Stats().AllocatedBytes.All.Current
+	for name, spoil := range map[string]func(d *optim.StateDict){
+		"groups":         func(d *optim.StateDict) { d.Groups = append(d.Groups, d.Groups[0]) },
+		"parameters":     func(d *optim.StateDict) { d.Groups[0]["params"] = []int{0} },
+		"no lr":          func(d *optim.StateDict) { delete(d.Groups[0], "lr") },
+		"a text":         func(d *optim.StateDict) { d.Groups[0]["lr"] = "fast" },
+		"three betas":    func(d *optim.StateDict) { d.Groups[0]["betas"] = []float64{1, 2, 3} },
+		"a bad beta":     func(d *optim.StateDict) { d.Groups[0]["betas"] = []float64{0.9, 1} },
+		"amsgrad":        func(d *optim.StateDict) { d.Groups[0]["amsgrad"] = true },
+		"no step":        func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: {Tensors: d.State[0].Tensors}} },
+		"other shapes":   func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: d.State[0], 1: d.State[0]} },
+		"a third":        func(d *optim.StateDict) { d.State = map[int]optim.ParamState{2: d.State[0]} },
+		"of another one": func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: {Step: 1}} },
+	} {
+		d := good()
+		spoil(&d)
+		err := opt.LoadStateDict(d)
+		var wrong *optim.StateError
+		require.ErrorAs(t, err, &wrong, name)
+		require.ErrorIs(t, err, optim.ErrInvalid)
+		require.Equal(t, before, alloc.Stats().AllocatedBytes.All.Current, name)
+		require.Equal(t, 1, opt.StateDict().State[1].Step)
+	}
+	require.NoError(t, opt.LoadStateDict(good()))
+}
+
+func TestLoadStateDict_WithoutMemory_ChangesNothing(t *testing.T) {
+	dev := sim.New(1 << 30)
+	alloc := memory.NewDirect(dev)
+	e, err := tensor.On(dev, tensor.WithAllocator(alloc))
+	require.NoError(t, err)
+	ps := params{param(t, e, 0, 3, tensor.Float32)}
+	opt := optim.Adam(ps)
+	defer opt.Release()
+	setGradient(t, e, ps[0], 1, 0)
+	require.NoError(t, opt.Step())
+	before := alloc.Stats().AllocatedBytes.All.Current
+	dev.FailNext(sim.CallMalloc, 2, memory.ErrOutOfMemory)
+	require.ErrorIs(t, opt.LoadStateDict(opt.StateDict()), memory.ErrOutOfMemory)
+	require.Equal(t, before, alloc.Stats().AllocatedBytes.All.Current)
+	require.NoError(t, opt.LoadStateDict(opt.StateDict()), "from itself")
+}

@@ -1,0 +1,83 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// Norm and clipping of gradients. A norm is joined of one part for each block, in the order of the blocks, so that it is the
+// same bits in every run.
+
+// Kinds of norms: NormKind in src/optim.cu.
+const (
+	normSquares = iota
+	normSizes
+	normLargest
+	normPowers
+)
+
+func normKind(p float64) int32 {
+	switch {
+	case p == 2:
+		return normSquares
+	case p == 1:
+		return normSizes
+	case math.IsInf(p, 1):
+		return normLargest
+	}
+	return normPowers
+}
+
+func gradNormRow() op.Row {
+	r := typedRow(op.GradNorm, gradNorm)
+	r.Workspace = func(c *op.Call) uint64 { return 8 * uint64(normParts(c)) }
+	return r
+}
+
+// normParts is the number of blocks of a norm.
+func normParts(c *op.Call) int {
+	parts := 0
+	for i := range c.In {
+		parts += (c.In[i].Len() + pieceLen - 1) / pieceLen
+	}
+	return parts
+}
+
+// gradNorm makes the Func of GradNorm: launches over the tensors that write parts, and one of a single block that joins them.
+func gradNorm(d dtype.DType) op.Func {
+	first, join := optimKernel(op.GradNorm, d), named("optim", "grad_norm_join")
+	return func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		kind := normKind(c.F[0])
+		input := func(c *op.Call, _, i int) *op.View { return &c.In[i] }
+		done := 0
+		for i := 0; i < len(c.In); {
+			next, grid := tableOf(c, &t.params, 1, i, len(c.In), input)
+			i = next
+			if grid == 0 {
+				t.params.Reset()
+				continue
+			}
+			t.params.Ptr(c.Work.Ptr.Add(8 * uint64(done))).Int32(kind).Float64(c.F[0])
+			if err := t.launch(c, first, device.Dim3{X: uint32(grid)}); err != nil {
+				return err
+			}
+			done += grid
+		}
+		if done == 0 {
+			return nil
+		}
+		t.params.Ptr(c.Out[0].Ptr).Ptr(c.Work.Ptr).Int32(int32(done)).Int32(kind)
+		return t.launch(c, join, device.Dim3{X: 1})
+	}
+}
+
+func clipNormScalars(p *device.Params, c *op.Call) {
+	p.Ptr(c.In[0].Ptr).Float64(c.F[0]).Int32(int32(c.I[1]))
+}
+
+func clipValueScalars(p *device.Params, c *op.Call) { p.Float64(c.F[0]) }

@@ -1,0 +1,82 @@
+package op_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+func TestCheck_OfOptimizersAndClipping(t *testing.T) {
+	stream := device.Stream(host.Default().DefaultStream())
+	x, norm, half := view(dtype.Float32, 2, 3), view(dtype.Float64), view(dtype.Float16, 2, 3)
+	turned := x
+	turned.Strides = [op.MaxDims]int{1, 2}
+	one := [8]int64{1}
+	for name, c := range map[string]struct {
+		call op.Call
+		bad  bool
+	}{
+		"rmsprop":          {call: op.Call{Op: op.RMSPropStep, Out: views(x, x), In: views(x), I: one}},
+		"rmsprop momentum": {call: op.Call{Op: op.RMSPropStep, Out: views(x, x, x), In: views(x), F: [8]float64{4: 1}, I: one}},
+		"rmsprop all": {
+			call: op.Call{Op: op.RMSPropStep, Out: views(x, x, x, x), In: views(x), F: [8]float64{4: 1}, I: [8]int64{1, 1}}},
+		"rmsprop without a buffer": {
+			call: op.Call{Op: op.RMSPropStep, Out: views(x, x), In: views(x), F: [8]float64{4: 1}, I: one}, bad: true},
+		"amsgrad":                 {call: op.Call{Op: op.AdamStep, Out: views(x, x, x, x), In: views(x), I: [8]int64{1, 0, 0, 1}}},
+		"amsgrad without largest": {call: op.Call{Op: op.AdamStep, Out: views(x, x, x), In: views(x), I: [8]int64{1, 0, 0, 1}}, bad: true},
+		"adagrad":                 {call: op.Call{Op: op.AdagradStep, Out: views(x, x), In: views(x), I: one}},
+		"lion of two types":       {call: op.Call{Op: op.LionStep, Out: views(x, half), In: views(x), I: one}, bad: true},
+
+		"norm":              {call: op.Call{Op: op.GradNorm, Out: views(norm), In: views(x, x), F: [8]float64{math.Inf(1)}, I: [8]int64{2}}},
+		"norm in float32":   {call: op.Call{Op: op.GradNorm, Out: views(view(dtype.Float32)), In: views(x), I: one}, bad: true},
+		"norm of two types": {call: op.Call{Op: op.GradNorm, Out: views(norm), In: views(x, half), I: [8]int64{2}}, bad: true},
+		"clip":              {call: op.Call{Op: op.ClipNorm, Out: views(half), In: views(norm), I: one}},
+		"clip without norm": {call: op.Call{Op: op.ClipNorm, Out: views(half), I: one}, bad: true},
+		"clip strided":      {call: op.Call{Op: op.ClipNorm, Out: views(turned), In: views(norm), I: one}, bad: true},
+		"clip value":        {call: op.Call{Op: op.ClipValue, Out: views(half, half), I: [8]int64{2}}},
+		"clip integers":     {call: op.Call{Op: op.ClipValue, Out: views(view(dtype.Int32)), I: one}, bad: true},
+	} {
+		c.call.Stream = stream
+		if err := op.Check(&c.call); c.bad {
+			require.ErrorIs(t, err, op.ErrCall, name)
+		} else {
+			require.NoError(t, err, name)
+		}
+	}
+}
+
+func TestCheck_OfCells(t *testing.T) {
+	stream := device.Stream(host.Default().DefaultStream())
+	state, four, three := view(dtype.Float32, 2, 5), view(dtype.Float32, 2, 20), view(dtype.Float32, 2, 15)
+	apart := state
+	apart.Strides = [op.MaxDims]int{40, 1}
+	turned := state
+	turned.Strides = [op.MaxDims]int{1, 2}
+	for name, c := range map[string]struct {
+		call op.Call
+		bad  bool
+	}{
+		"lstm":         {call: op.Call{Op: op.LSTMCell, Out: views(four, apart, state), In: views(apart)}},
+		"lstm narrow":  {call: op.Call{Op: op.LSTMCell, Out: views(three, state, state), In: views(state)}, bad: true},
+		"lstm turned":  {call: op.Call{Op: op.LSTMCell, Out: views(four, turned, state), In: views(state)}, bad: true},
+		"lstm rows":    {call: op.Call{Op: op.LSTMCell, Out: views(four, state, state), In: views(view(dtype.Float32, 3, 5))}, bad: true},
+		"lstm grad":    {call: op.Call{Op: op.LSTMCellGrad, Out: views(four, state), In: views(four, state, state, state, state, state)}},
+		"lstm grad no": {call: op.Call{Op: op.LSTMCellGrad, Out: views(four, state), In: views(state, state, state, state, state, state)}, bad: true},
+		"gru":          {call: op.Call{Op: op.GRUCell, Out: views(three, state, state), In: views(three, state)}},
+		"gru grad":     {call: op.Call{Op: op.GRUCellGrad, Out: views(three, three, state), In: views(three, state, state, state, state)}},
+		"gru vector":   {call: op.Call{Op: op.GRUCell, Out: views(three, state, view(dtype.Float32, 5)), In: views(three, state)}, bad: true},
+	} {
+		c.call.Stream = stream
+		if err := op.Check(&c.call); c.bad {
+			require.ErrorIs(t, err, op.ErrCall, name)
+		} else {
+			require.NoError(t, err, name)
+		}
+	}
+}

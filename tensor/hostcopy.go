@@ -1,0 +1,125 @@
+package tensor
+
+import (
+	"runtime"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+)
+
+// HostCopy is the elements of a tensor in host memory, with what is needed to make the tensor again. It is for one goroutine at a
+// time.
+type HostCopy struct {
+	shape  Shape
+	dtype  DType
+	bytes  []byte
+	pinned memory.PinnedBlock // zero for memory of the Go heap
+	pool   *memory.Pinned
+	stream device.Stream // that of the last copy
+}
+
+// CopyToHost copies t to host memory, in row-major order. With pinned it takes memory that the operating system does not move
+// (memory.PinnedFor), and the copy is put on t's stream without waiting for it, if the device can do so: t may be released at
+// once, because its memory is reused in stream order. Without, the copy is in the Go heap, and the call waits for the stream.
+func (t *Tensor) CopyToHost(pinned bool) (*HostCopy, error) {
+	const name = "CopyToHost"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	src, err := t.packedCopy(name)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(src, t)
+	h := &HostCopy{shape: t.Shape().Clone(), dtype: t.dtype, stream: t.exec.stream}
+	if err := h.take(t.exec.Device(), uint64(t.Len())*uint64(t.dtype.Size()), pinned); err != nil {
+		return nil, wrap(name, err)
+	}
+	if err := h.fill(src); err != nil {
+		h.Release()
+		return nil, wrap(name, err)
+	}
+	return h, nil
+}
+
+// take makes room for n bytes.
+func (h *HostCopy) take(dev device.Device, n uint64, pinned bool) error {
+	if !pinned || n == 0 {
+		h.bytes = make([]byte, n)
+		return nil
+	}
+	pool, err := memory.PinnedFor(dev)
+	if err != nil {
+		return err
+	}
+	b, err := pool.Alloc(n)
+	if err != nil {
+		return err
+	}
+	h.pool, h.pinned, h.bytes = pool, b, b.Bytes()[:n]
+	return nil
+}
+
+// fill copies src, which is contiguous.
+func (h *HostCopy) fill(src *Tensor) error {
+	if len(h.bytes) == 0 {
+		return nil
+	}
+	async, ok := h.stream.(device.AsyncCopier)
+	if h.pool == nil || !ok {
+		return src.download(h.bytes)
+	}
+	if err := src.storage.usedOn(h.stream.ID(), src.exec); err != nil {
+		return err
+	}
+	err := async.CopyToHostAsync(h.bytes, src.ptr(&src.layout))
+	runtime.KeepAlive(src)
+	return err
+}
+
+// Tensor makes the tensor again, contiguous, under e, whose stream must be ordered behind the one that was copied from. From
+// pinned memory it does not wait.
+func (h *HostCopy) Tensor(e Exec) (*Tensor, error) {
+	const name = "HostCopy"
+	l, err := newLayout(name, h.shape)
+	if err != nil {
+		return nil, err
+	}
+	t, err := alloc(name, e, h.dtype, &l)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.restore(t); err != nil {
+		t.Release()
+		return nil, wrap(name, err)
+	}
+	return t, nil
+}
+
+func (h *HostCopy) restore(t *Tensor) error {
+	async, ok := t.exec.stream.(device.AsyncCopier)
+	if h.pool == nil || !ok || len(h.bytes) == 0 {
+		return t.upload(h.bytes)
+	}
+	h.stream = t.exec.stream
+	err := async.CopyToDeviceAsync(t.ptr(&t.layout), h.bytes)
+	runtime.KeepAlive(t)
+	return err
+}
+
+// Bytes is the size of the copy, in bytes.
+func (h *HostCopy) Bytes() uint64 { return uint64(len(h.bytes)) }
+
+// Release gives the memory back; pinned memory is used again when the copies on the stream are done. Releasing again does
+// nothing.
+func (h *HostCopy) Release() {
+	if h == nil || h.pool == nil {
+		return
+	}
+	// Both fail only for blocks that are not the pool's or already free, or when the device is lost: then the next wait says so,
+	// and memory whose copies could not be recorded stays the pool's, unused.
+	if err := h.pool.RecordStream(h.pinned, h.stream); err == nil {
+		_ = h.pool.Free(h.pinned)
+	}
+	h.pool, h.bytes = nil, nil
+}
