@@ -42,7 +42,10 @@ func normRun(op string) func(*rig, vars) *autograd.Variable {
 }
 
 var gatherRuns = map[string]func(*rig, vars) *autograd.Variable{
-	"embedding":      func(r *rig, in vars) *autograd.Variable { return in[0].Embedding(r.classes(in[0])) },
+	"embedding": func(r *rig, in vars) *autograd.Variable { return in[0].Embedding(r.classes(in[0])) },
+	"embedding_bag": func(r *rig, in vars) *autograd.Variable {
+		return in[0].EmbeddingBag(r.places(in[0]), nil, tensor.BagMean)
+	},
 	"gather":         func(r *rig, in vars) *autograd.Variable { return in[0].Gather(1, r.places(in[0])) },
 	"take_along_dim": func(r *rig, in vars) *autograd.Variable { return in[0].TakeAlongDim(r.places(in[0]), 1) },
 	"scatter":        func(r *rig, in vars) *autograd.Variable { return in[0].Scatter(1, r.places(in[0]), in[1]) },
