@@ -9,3 +9,7 @@ import (
 func TestGPU_ValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
 	checkGolden(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
 }
+
+func TestGPU_NormValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
+	checkGoldenFile(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) }, "norm.json")
+}
