@@ -257,3 +257,28 @@ func TestLayerNorm_SavesWhatItsGradientsNeed(t *testing.T) {
 	require.NotNil(t, y)
 	require.NotNil(t, z)
 }
+
+// The running statistics are of another stream than the graph: it waits for them, and they for it. The graph's stream works
+// asynchronously; that of the statistics would be ahead of it.
+func TestBatchNorm_OrdersTheStreamsOfItsRunningStatistics(t *testing.T) {
+	r := onHost(t)
+	s, err := r.dev.NewStream()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	const channels = 20_000
+	mean := autograd.NewParameter("mean", must(tensor.Full(r.exec, 3, tensor.Float32, channels)))
+	variance := autograd.NewParameter("variance", must(tensor.Ones(r.exec, tensor.Float32, channels)))
+	defer variance.Release()
+	defer mean.Release()
+	x := r.zeros(tensor.Float32, 50, channels)
+	for range 3 {
+		g := r.graph(autograd.NoGrad(), autograd.OnStream(s))
+		g.Input(x).Exp().BatchNorm(mean, variance, nil, nil, true, 0.5, 1e-5)
+		require.NoError(t, g.Err())
+		require.NoError(t, mean.Tensor().MulScalarInPlace(2))
+		g.Release()
+	}
+	for _, v := range values(t, mean.Tensor()) {
+		require.Equal(t, 6.0, v, "three times: halved, a half added, doubled")
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -239,3 +241,44 @@ var normRefusals = []struct {
 }
 
 func TestNormPrograms_GiveWhatPyTorchGives(t *testing.T) { checkProgramFile(t, onHost(t), "norm.json") }
+
+func TestNorms_RefuseAReleasedSecondOperand(t *testing.T) {
+	b := onHost(t)
+	gone := iota(t, b.Exec, 2, 2)
+	gone.Release()
+	for _, s := range normSamples {
+		in := s.inputs(t, b.Exec)
+		if len(in) < 2 || s.op == "BatchMomentsRunning" { // which clones it
+			continue
+		}
+		before := b.allocated()
+		in[1] = gone
+		_, err := s.run(in)
+		require.ErrorIs(t, err, tensor.ErrReleased, "%v", s)
+		require.Equal(t, before, b.allocated(), "%v kept memory", s)
+	}
+}
+
+func TestScatterInPlace_OfItsOwnElementsReadsThemFirst(t *testing.T) {
+	b := onHost(t)
+	x := must(t)(tensor.FromSlice(b.Exec, []float32{1, 2, 3, 4}, 4))
+	to := must(t)(tensor.FromSlice(b.Exec, []int64{1, 2, 3, 0}, 4))
+	require.NoError(t, x.ScatterInPlace(0, to, x))
+	require.Equal(t, []float64{4, 1, 2, 3}, values(t, x), "a rotation, not a smear")
+	require.NoError(t, to.ScatterInPlace(0, to, to))
+	require.Equal(t, []float64{0, 1, 2, 3}, values(t, to), "indices and source are the destination")
+}
+
+func TestScatterInPlace_ChangesAViewAndNothingElse(t *testing.T) {
+	b := onHost(t)
+	x := must(t)(tensor.Zeros(b.Exec, tensor.Float32, 3, 2))
+	column := must(t)(must(t)(x.Transpose(0, 1)).Narrow(0, 1, 1))
+	at := must(t)(tensor.FromSlice(b.Exec, []int64{2, 0, 2}, 1, 3))
+	before := x.Version()
+	require.NoError(t, column.ScatterAddInPlace(1, at, must(t)(tensor.Ones(b.Exec, tensor.Float32, 1, 3))))
+	require.Equal(t, []float64{0, 1, 0, 0, 0, 2}, values(t, x))
+	require.NotEqual(t, before, x.Version())
+	wide := must(t)(must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1)).Expand(3))
+	require.ErrorContains(t, wide.ScatterInPlace(0, at, x), "dimensions")
+	require.ErrorContains(t, wide.ScatterInPlace(0, must(t)(at.Select(0, 0)), must(t)(x.Select(1, 0))), "share an address")
+}
