@@ -106,7 +106,7 @@ var policy = map[string]Class{
 	"instance_norm_affine": Untouched, "instance_norm_weight": Untouched,
 
 	// Operations with indices or masks. The sums of half precision are rounded once. scatter_add takes one type.
-	"embedding": Untouched, "gather": Untouched, "index_add": Untouched, "masked_fill": Untouched, "one_hot": Untouched,
+	"embedding": Untouched, "embedding_bag": Untouched, "gather": Untouched, "index_add": Untouched, "masked_fill": Untouched, "one_hot": Untouched,
 	"scatter": Untouched, "scatter_value": Untouched, "take_along_dim": Untouched,
 	"scatter_add": WidestInput,
 	// Pooling. The kernels sum in float32 and round once.

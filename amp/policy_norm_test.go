@@ -2,7 +2,11 @@ package amp_test
 
 import (
 	"maps"
+	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/amp"
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -42,7 +46,10 @@ func normRun(op string) func(*rig, vars) *autograd.Variable {
 }
 
 var gatherRuns = map[string]func(*rig, vars) *autograd.Variable{
-	"embedding":      func(r *rig, in vars) *autograd.Variable { return in[0].Embedding(r.classes(in[0])) },
+	"embedding": func(r *rig, in vars) *autograd.Variable { return in[0].Embedding(r.classes(in[0])) },
+	"embedding_bag": func(r *rig, in vars) *autograd.Variable {
+		return in[0].EmbeddingBag(r.places(in[0]), nil, tensor.BagMean)
+	},
 	"gather":         func(r *rig, in vars) *autograd.Variable { return in[0].Gather(1, r.places(in[0])) },
 	"take_along_dim": func(r *rig, in vars) *autograd.Variable { return in[0].TakeAlongDim(r.places(in[0]), 1) },
 	"scatter":        func(r *rig, in vars) *autograd.Variable { return in[0].Scatter(1, r.places(in[0]), in[1]) },
@@ -58,3 +65,29 @@ var gatherRuns = map[string]func(*rig, vars) *autograd.Variable{
 
 // places are indices [4, 1].
 func (r *rig) places(v *autograd.Variable) *autograd.Variable { return r.classes(v).Unsqueeze(1) }
+
+// As in PyTorch, the activations are of half precision, and weights, their gradients and the statistics stay float32.
+func TestAutocast_BatchNormKeepsItsParametersInFloat32(t *testing.T) {
+	r := onHost(t)
+	parameter := func(v float64) *autograd.Parameter {
+		p := autograd.NewParameter("p", r.full(v, tensor.Float32, 4).Retain())
+		t.Cleanup(p.Release)
+		return p
+	}
+	weight, bias, mean, variance := parameter(2), parameter(1), parameter(0), parameter(1)
+	g := r.graph(amp.Autocast(tensor.Float16))
+	defer g.Release()
+	x := g.Input(r.keep(tensor.FromSlice(r.exec, []float32{1, 2, 3, 4, 5, 6, 7, 9}, 2, 4)))
+	identity := g.Input(r.keep(tensor.FromSlice(r.exec, []float32{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, 4, 4)))
+	y := x.MatMul(identity).BatchNorm(mean, variance, g.Param(weight), g.Param(bias), true, 0.1, 1e-5)
+	require.NoError(t, g.Err())
+	require.Equal(t, tensor.Float16, y.DType())
+	require.NoError(t, y.Mul(y).Sum(nil, false).Backward())
+	require.Equal(t, tensor.Float32, weight.Grad().DType())
+	got, err := mean.Tensor().Float64s()
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{0.3, 0.4, 0.5, 0.65}, got, 1e-6)
+	got, err = weight.Grad().Float64s()
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{8, 8, 8, 8}, got, 1e-2, "2*(3-(-1)) of normalised numbers 1 and -1")
+}

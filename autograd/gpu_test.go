@@ -13,3 +13,7 @@ func TestGPU_ValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
 func TestGPU_ConvolutionsAreThoseOfPyTorch(t *testing.T) {
 	checkConvolutions(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
 }
+
+func TestGPU_NormValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
+	checkGoldenFile(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) }, "norm.json")
+}

@@ -123,6 +123,20 @@ func indexed(values []int64, shapes ...[]int) func(r *rig) []*tensor.Tensor {
 	}
 }
 
+// bags are a table, indices, and offsets of bags, one of which is empty.
+func bags(r *rig) []*tensor.Tensor {
+	return []*tensor.Tensor{r.random(1, 4, 3), r.ints([]int64{0, 3, 1, 1, 2, 3, 0}), r.ints([]int64{0, 2, 2, 5})}
+}
+
+func bag(mode tensor.BagMode) func(v vars) *autograd.Variable {
+	return func(v vars) *autograd.Variable { return v[0].EmbeddingBag(v[1], v[2], mode) }
+}
+
+// padded is a bag whose row 1 counts for nothing.
+func padded(mode tensor.BagMode) func(v vars) *autograd.Variable {
+	return func(v vars) *autograd.Variable { return v[0].EmbeddingBag(v[1], v[2], mode, autograd.PaddingIdx(1)) }
+}
+
 var gatherCases = []gradientCase{
 	{op: "gather", f: func(v vars) *autograd.Variable { return v[0].Gather(1, v[1]) }, inputs: indexed([]int64{0, 2, 2, 1, 1, 1, 0, 2}, []int{2, 3}, []int{2, 4})},
 	{op: "gather", note: "part", f: func(v vars) *autograd.Variable { return v[0].Gather(0, v[1]) }, inputs: indexed([]int64{3, 3}, []int{4, 3}, []int{1, 2})},
@@ -140,6 +154,11 @@ var gatherCases = []gradientCase{
 		inputs: indexed([]int64{0, 2, 2}, []int{2, 3}, []int{3}, []int{2, 3})},
 	{op: "masked_fill", f: func(v vars) *autograd.Variable { return v[0].MaskedFill(v[1].To(tensor.Bool), 5) },
 		inputs: indexed([]int64{0, 1, 0, 1}, []int{2, 1}, []int{4})},
+	{op: "embedding_bag", f: bag(tensor.BagSum), inputs: bags},
+	{op: "embedding_bag", note: "mean", f: bag(tensor.BagMean), inputs: bags},
+	{op: "embedding_bag", note: "max", f: bag(tensor.BagMax), inputs: bags},
+	{op: "embedding_bag", note: "equal bags", f: func(v vars) *autograd.Variable { return v[0].EmbeddingBag(v[1], nil, tensor.BagMean) },
+		inputs: indexed([]int64{0, 1, 2, 1, 0, 0}, []int{3, 2}, []int{2, 3})},
 	{op: "embedding", note: "padding", f: func(v vars) *autograd.Variable {
 		pads := v[0].Mul(v[2]) // the padding row gets no gradient, so what it is must not matter
 		return pads.Embedding(v[1], autograd.PaddingIdx(-1))
@@ -149,21 +168,24 @@ var gatherCases = []gradientCase{
 }
 
 var normGoldens = map[string]func(v vars) *autograd.Variable{
-	"layer_norm":        layerNorm(4),
-	"layer_norm two":    layerNorm(2, 4),
-	"rms_norm":          rmsNorm(4),
-	"group_norm":        groupNorm(2),
-	"instance_norm":     instanceNorm,
-	"batch_norm":        batchNorm,
-	"batch_norm eval":   batchNormEval,
-	"gather":            func(v vars) *autograd.Variable { return v[0].Gather(1, v[1]) },
-	"take_along_dim":    func(v vars) *autograd.Variable { return v[0].TakeAlongDim(v[1], 1) },
-	"scatter":           func(v vars) *autograd.Variable { return v[0].Scatter(1, v[1], v[2]) },
-	"scatter_value":     func(v vars) *autograd.Variable { return v[0].ScatterValue(1, v[1], 2.5) },
-	"scatter_add":       func(v vars) *autograd.Variable { return v[0].ScatterAdd(1, v[1], v[2]) },
-	"index_add":         func(v vars) *autograd.Variable { return v[0].IndexAdd(0, v[1], v[2]) },
-	"masked_fill":       func(v vars) *autograd.Variable { return v[0].MaskedFill(v[1].To(tensor.Bool), -1e9) },
-	"embedding_padding": func(v vars) *autograd.Variable { return v[0].Embedding(v[1], autograd.PaddingIdx(2)) },
+	"layer_norm":         layerNorm(4),
+	"layer_norm two":     layerNorm(2, 4),
+	"rms_norm":           rmsNorm(4),
+	"group_norm":         groupNorm(2),
+	"instance_norm":      instanceNorm,
+	"batch_norm":         batchNorm,
+	"batch_norm eval":    batchNormEval,
+	"gather":             func(v vars) *autograd.Variable { return v[0].Gather(1, v[1]) },
+	"take_along_dim":     func(v vars) *autograd.Variable { return v[0].TakeAlongDim(v[1], 1) },
+	"scatter":            func(v vars) *autograd.Variable { return v[0].Scatter(1, v[1], v[2]) },
+	"scatter_value":      func(v vars) *autograd.Variable { return v[0].ScatterValue(1, v[1], 2.5) },
+	"scatter_add":        func(v vars) *autograd.Variable { return v[0].ScatterAdd(1, v[1], v[2]) },
+	"index_add":          func(v vars) *autograd.Variable { return v[0].IndexAdd(0, v[1], v[2]) },
+	"masked_fill":        func(v vars) *autograd.Variable { return v[0].MaskedFill(v[1].To(tensor.Bool), -1e9) },
+	"embedding_bag sum":  bag(tensor.BagSum),
+	"embedding_bag mean": padded(tensor.BagMean),
+	"embedding_bag max":  padded(tensor.BagMax),
+	"embedding_padding":  func(v vars) *autograd.Variable { return v[0].Embedding(v[1], autograd.PaddingIdx(2)) },
 }
 
 func TestNormValuesAndGradients_AreThoseOfPyTorch(t *testing.T) {
@@ -234,4 +256,29 @@ func TestLayerNorm_SavesWhatItsGradientsNeed(t *testing.T) {
 	require.Equal(t, before+2*4<<20+2*4096, r.allocated())
 	require.NotNil(t, y)
 	require.NotNil(t, z)
+}
+
+// The running statistics are of another stream than the graph: it waits for them, and they for it. The graph's stream works
+// asynchronously; that of the statistics would be ahead of it.
+func TestBatchNorm_OrdersTheStreamsOfItsRunningStatistics(t *testing.T) {
+	r := onHost(t)
+	s, err := r.dev.NewStream()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	const channels = 20_000
+	mean := autograd.NewParameter("mean", must(tensor.Full(r.exec, 3, tensor.Float32, channels)))
+	variance := autograd.NewParameter("variance", must(tensor.Ones(r.exec, tensor.Float32, channels)))
+	defer variance.Release()
+	defer mean.Release()
+	x := r.zeros(tensor.Float32, 50, channels)
+	for range 3 {
+		g := r.graph(autograd.NoGrad(), autograd.OnStream(s))
+		g.Input(x).Exp().BatchNorm(mean, variance, nil, nil, true, 0.5, 1e-5)
+		require.NoError(t, g.Err())
+		require.NoError(t, mean.Tensor().MulScalarInPlace(2))
+		g.Release()
+	}
+	for _, v := range values(t, mean.Tensor()) {
+		require.Equal(t, 6.0, v, "three times: halved, a half added, doubled")
+	}
 }

@@ -19,6 +19,10 @@ func onGPU(t *testing.T) bench {
 
 func TestGPU_ProgramsGiveWhatPyTorchGives(t *testing.T) { checkPrograms(t, onGPU(t)) }
 
+func TestGPU_NormProgramsGiveWhatPyTorchGives(t *testing.T) {
+	checkProgramFile(t, onGPU(t), "norm.json")
+}
+
 // TestGPU_NetworkGivesWhatTheHostGives also shows that both devices draw the same random numbers.
 func TestGPU_NetworkGivesWhatTheHostGives(t *testing.T) {
 	want, err := network(onHost(t).Exec)

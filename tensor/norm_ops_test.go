@@ -4,6 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -114,6 +116,20 @@ var normOperations = map[string]operation{
 	"ScatterAddInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		return t.ScatterAddInPlace(a.int(0), in[1], in[2])
 	}),
+	"EmbeddingBag": func(in tensors, a args) (*tensor.Tensor, error) {
+		out, extra, err := tensor.EmbeddingBag(in[0], in[1], in[2], tensor.BagMode(a.int(0)), a.int(1))
+		extra.Release()
+		return out, err
+	},
+	"EmbeddingBagGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		out, extra, err := tensor.EmbeddingBag(in[0], in[1], in[2], tensor.BagMode(a.int(0)), a.int(1))
+		if err != nil {
+			return nil, err
+		}
+		defer out.Release()
+		defer extra.Release()
+		return tensor.EmbeddingBagGrad(out, in[1], in[2], extra, in[0].Dim(0), tensor.BagMode(a.int(0)), a.int(1))
+	},
 	"MaskedFill": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].MaskedFill(optional(in, 1), a.float(0)) },
 	"OneHot":     dim((*tensor.Tensor).OneHot),
 }
@@ -183,6 +199,9 @@ var normSamples = []sample{
 	{"ScatterAdd", "float32[2 3] int32[2 4] ~float32[4 2]", args{1.0}}, {"ScatterAdd", "float16[2] int64[0] float16[1]", args{0.0}},
 	{"ScatterValue", "float32[2 3] int64[2 4]", args{1.0, 0.5}}, {"ScatterInPlace", "bool[2 3] int64[2 1] bool[2 3]", args{1.0}},
 	{"ScatterAddInPlace", "float32[2 3] int64[2 1] float32[2 3]", args{1.0}},
+	{"EmbeddingBag", "~float32[3 2] int32[4] int64[2]", args{0.0, -1.0}}, {"EmbeddingBag", "float32[2 3] int64[4] int32[2]", args{1.0, 0.0}},
+	{"EmbeddingBag", "float16[2 3] int64[4] int64[2]", args{2.0, -1.0}}, {"EmbeddingBagGrad", "float32[2 3] int32[4] int64[2]", args{0.0, -1.0}},
+	{"EmbeddingBagGrad", "float32[2 3] int64[4] int64[2]", args{1.0, -1.0}}, {"EmbeddingBagGrad", "float32[2 3] int64[4] int64[2]", args{2.0, -1.0}},
 	{"MaskedFill", "float32[2 3] bool[3]", args{-1.0}}, {"MaskedFill", "~int32[2 3] bool[2 3 1]", args{2.0}},
 	{"OneHot", "int64[2 3]", args{2.0}}, {"OneHot", "~int32[2 3]", args{4.0}},
 }
@@ -210,9 +229,56 @@ var normRefusals = []struct {
 	{sample{"ScatterAdd", "int64[2 3] int64[2 3] int64[2 3]", args{1.0}}, "dtype"},
 	{sample{"ScatterAdd", "float32[0 3] int64[2 3] float32[2 3]", args{0.0}}, "shape"},
 	{sample{"ScatterValue", "float32[2 3] int64[3 4]", args{1.0, 1.0}}, "shape"},
+	{sample{"EmbeddingBag", "int32[2 3] int64[4] int64[2]", args{0.0, -1.0}}, "dtype"},
+	{sample{"EmbeddingBag", "float32[2 3] float32[4] int64[2]", args{0.0, -1.0}}, "dtype"},
+	{sample{"EmbeddingBag", "float32[6] int64[4] int64[2]", args{0.0, -1.0}}, "shape"},
+	{sample{"EmbeddingBag", "float32[2 3] int64[2 2] int64[2]", args{0.0, -1.0}}, "shape"},
+	{sample{"EmbeddingBag", "float32[2 3] int64[4] int64[2]", args{3.0, -1.0}}, "value"},
+	{sample{"EmbeddingBag", "float32[2 3] int64[4] int64[2]", args{0.0, 2.0}}, "value"},
 	{sample{"MaskedFill", "float32[2 3] int32[2 3]", args{1.0}}, "dtype"}, {sample{"MaskedFill", "float32[2 3] bool[2]", args{1.0}}, "shape"},
 	{sample{"OneHot", "float32[2 3]", args{1.0}}, "dtype"}, {sample{"OneHot", "int64[2 3]", args{-2.0}}, "value"},
 	{sample{"OneHot", "int64[2 3]", args{0.0}}, "value"}, {sample{"OneHot", "int64[0]", args{-1.0}}, "shape"},
 }
 
 func TestNormPrograms_GiveWhatPyTorchGives(t *testing.T) { checkProgramFile(t, onHost(t), "norm.json") }
+
+func TestNorms_RefuseAReleasedSecondOperand(t *testing.T) {
+	b := onHost(t)
+	gone := iota(t, b.Exec, 2, 2)
+	gone.Release()
+	for _, s := range normSamples {
+		in := s.inputs(t, b.Exec)
+		if len(in) < 2 || s.op == "BatchMomentsRunning" { // which clones it
+			continue
+		}
+		before := b.allocated()
+		in[1] = gone
+		_, err := s.run(in)
+		require.ErrorIs(t, err, tensor.ErrReleased, "%v", s)
+		require.Equal(t, before, b.allocated(), "%v kept memory", s)
+	}
+}
+
+func TestScatterInPlace_OfItsOwnElementsReadsThemFirst(t *testing.T) {
+	b := onHost(t)
+	x := must(t)(tensor.FromSlice(b.Exec, []float32{1, 2, 3, 4}, 4))
+	to := must(t)(tensor.FromSlice(b.Exec, []int64{1, 2, 3, 0}, 4))
+	require.NoError(t, x.ScatterInPlace(0, to, x))
+	require.Equal(t, []float64{4, 1, 2, 3}, values(t, x), "a rotation, not a smear")
+	require.NoError(t, to.ScatterInPlace(0, to, to))
+	require.Equal(t, []float64{0, 1, 2, 3}, values(t, to), "indices and source are the destination")
+}
+
+func TestScatterInPlace_ChangesAViewAndNothingElse(t *testing.T) {
+	b := onHost(t)
+	x := must(t)(tensor.Zeros(b.Exec, tensor.Float32, 3, 2))
+	column := must(t)(must(t)(x.Transpose(0, 1)).Narrow(0, 1, 1))
+	at := must(t)(tensor.FromSlice(b.Exec, []int64{2, 0, 2}, 1, 3))
+	before := x.Version()
+	require.NoError(t, column.ScatterAddInPlace(1, at, must(t)(tensor.Ones(b.Exec, tensor.Float32, 1, 3))))
+	require.Equal(t, []float64{0, 1, 0, 0, 0, 2}, values(t, x))
+	require.NotEqual(t, before, x.Version())
+	wide := must(t)(must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1)).Expand(3))
+	require.ErrorContains(t, wide.ScatterInPlace(0, at, x), "dimensions")
+	require.ErrorContains(t, wide.ScatterInPlace(0, must(t)(at.Select(0, 0)), must(t)(x.Select(1, 0))), "share an address")
+}

@@ -4,7 +4,7 @@ element.
     python3 autocast_norm.py >autocast_norm.json
 
 It was made with PyTorch 1.13, which does not have rms_norm: later versions have it in the list of layer_norm (lower_precision_fp32
-of aten/src/ATen/autocast_mode.h), so layer_norm stands for it here. batch_norm and instance_norm do not run on fake tensors; they are
+of aten/src/ATen/autocast_mode.h), so layer_norm stands for it here. batch_norm, instance_norm and embedding_bag do not run on fake tensors; they are
 in no list, so they give the type of their argument.
 """
 import json
@@ -40,7 +40,7 @@ NORMS = {
 ONE = {
     "gather": lambda a: a.gather(1, index), "take_along_dim": lambda a: torch.take_along_dim(a, index, 1),
     "scatter_value": lambda a: a.scatter(1, index, 2.5), "masked_fill": lambda a: a.masked_fill(mask, 1.5),
-    "embedding": lambda a: F.embedding(row, a),
+    "embedding": lambda a: F.embedding(row, a), "embedding_bag": lambda a: a,
 }
 TWO = {
     "scatter": lambda a, b: a.scatter(1, index, b), "scatter_add": lambda a, b: a.scatter_add(1, index, b),

@@ -10,6 +10,12 @@
 // To gives them memory on a device and their first values; on a model that has values it moves them to another device or
 // type. Release gives the memory back. Using a model before To is an error of the graph that used it.
 //
+// # Buffers and modes
+//
+// What a module remembers besides parameters, as the running statistics of BatchNorm2d, are its buffers: To moves them, Save and Load
+// have them under PyTorch's names, and optimizers never see them. Train and Eval choose between the two ways in which Dropout and
+// batch norm work.
+//
 // # Memory
 //
 // The Forward of every layer is a scope of the graph: what it makes on the way, and neither returns nor saves for backward,

@@ -67,3 +67,34 @@ func withoutRow(row int, init autograd.Initializer) autograd.Initializer {
 		return t, nil
 	}
 }
+
+// EmbeddingBagLayer makes a row of each bag of rows of a table.
+type EmbeddingBagLayer struct {
+	Base
+	Weight *autograd.Parameter // [rows, width]
+	Mode   tensor.BagMode
+	opts   []autograd.EmbeddingOption
+	pads   string // of the description
+}
+
+// EmbeddingBag makes a table as Embedding does, whose Forward takes numbers of rows [B, L] and gives the sum, the mean or the
+// greatest of each L rows, [B, width]. PaddingIdx counts for nothing. PyTorch's default mode is tensor.BagMean.
+func EmbeddingBag(rows, width int, mode tensor.BagMode, opts ...LayerOption) *EmbeddingBagLayer {
+	e := Embedding(rows, width, opts...)
+	return &EmbeddingBagLayer{Base: e.Base, Weight: e.Weight, Mode: mode, opts: e.opts, pads: e.pads}
+}
+
+// Forward implements Module.
+func (l *EmbeddingBagLayer) Forward(x *autograd.Variable) *autograd.Variable { return l.Bags(x, nil) }
+
+// Bags is Forward for bags of different sizes: x is [N], and offsets, of type int64, say where in it each bag begins.
+func (l *EmbeddingBagLayer) Bags(x, offsets *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		return g.Param(l.Weight).EmbeddingBag(x, offsets, l.Mode, l.opts...)
+	})
+}
+
+// String is PyTorch's description.
+func (l *EmbeddingBagLayer) String() string {
+	return fmt.Sprintf("EmbeddingBag(%d, %d, mode='%s'%s)", l.Weight.Shape()[0], l.Weight.Shape()[1], l.Mode, l.pads)
+}

@@ -175,6 +175,28 @@ func TestEmbedding_PaddingRowIsZeroAndStaysIt(t *testing.T) {
 	require.Equal(t, []float64{2, 2, 0, 0, 0, 0}, grad)
 }
 
+func TestEmbeddingBag_AveragesRowsAndLeavesThePaddingOut(t *testing.T) {
+	r := onHost(t)
+	m := nn.EmbeddingBag(3, 2, tensor.BagMean, nn.PaddingIdx(2), nn.WeightInit(nn.Ones))
+	r.place(m)
+	require.Equal(t, "EmbeddingBag(3, 2, mode='mean', padding_idx=2)", fmt.Sprint(m))
+	require.Len(t, m.Parameters(), 1)
+	index, err := tensor.FromSlice(r.exec, []int64{0, 2, 1, 1, 2, 2}, 3, 2)
+	require.NoError(t, err)
+	defer index.Release()
+	require.Equal(t, []float64{1, 1, 1, 1, 0, 0}, r.forward(m, index))
+	g := r.graph()
+	defer g.Release()
+	offsets, err := tensor.FromSlice(r.exec, []int64{0, 4}, 2)
+	require.NoError(t, err)
+	defer offsets.Release()
+	y := m.Bags(g.Input(index).Reshape(6), g.Input(offsets))
+	require.NoError(t, y.Sum(nil, false).Backward())
+	grad, err := m.Weight.Grad().Float64s()
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{1. / 3, 1. / 3, 2. / 3, 2. / 3, 0, 0}, grad, 1e-6)
+}
+
 // A training step of a normalised model needs no more memory on a simulated device than on the host, and leaves nothing.
 func TestBatchNorm_RunsOnASimulatedDevice(t *testing.T) {
 	r := onSim(t)

@@ -47,7 +47,7 @@ func channelStats[T float](l lane[T]) op.Func {
 func (j *statsJob[T]) byBlocks() {
 	for _, j.second = range []bool{false, true} {
 		j.partials.set(j.n, j.c*j.l)
-		split(j.partials.blocks, 1, j)
+		j.partials.split(j)
 		for c, v := range folded(j.partials.total(0), j.l) {
 			if j.second {
 				j.squares[c] = v
@@ -72,23 +72,20 @@ func (j *statsJob[T]) run(lo, hi int) {
 	}
 }
 
-// block adds the samples of block b up: elements in the first pass, squared distances in the second.
-func (j *statsJob[T]) block(b int, s *scratch) {
-	sums := j.partials.of(b, 0)
-	end := min((b+1)*j.partials.rows, j.n)
-	width := j.c * j.l
-	for col := 0; col < width; col += chunk {
-		n := min(chunk, width-col)
-		for r := b * j.partials.rows; r < end; r++ {
-			x := j.open(j.call.In[0].Ptr, r*width+col, n, laneBuffer[T](s, 0, n))
-			if j.second {
-				d := laneBuffer[T](s, 1, n)
-				subSlices(d, x, j.columns[col:col+n])
-				mulSlices(d, d, d)
-				x = d
-			}
-			mergeFloats(sums[col:col+n], x)
+// block adds the rows of unit i up: elements in the first pass, squared distances in the second.
+func (j *statsJob[T]) block(i int, s *scratch) {
+	b, lo, hi, from, to := j.partials.unit(i, j.n)
+	sums := j.partials.of(b, 0)[from:to]
+	width, n := j.c*j.l, to-from
+	for r := lo; r < hi; r++ {
+		x := j.open(j.call.In[0].Ptr, r*width+from, n, laneBuffer[T](s, 0, n))
+		if j.second {
+			d := laneBuffer[T](s, 1, n)
+			subSlices(d, x, j.columns[from:to])
+			mulSlices(d, d, d)
+			x = d
 		}
+		mergeFloats(sums, x)
 	}
 }
 

@@ -11,7 +11,8 @@
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go)
 //	softmax.go       operations on rows
 //	matmul.go        matrix products: gemm.go in general, gemv.go for few rows
-//	index.go, nll.go, random.go, optimize.go, argreduce.go   the others
+//	norm.go          normalisations: rownorm.go; normsums.go, channelstats.go, channelnorm.go; by slicemath.go
+//	index.go, gather.go, scatter.go, bag.go, nll.go, random.go, optimize.go, argreduce.go   the others
 //
 // All drivers stand on the same three ideas:
 //

@@ -13,16 +13,21 @@ import (
 // normCalls are calls of the normalisations, and of operations with an index for each element, on tensors of n samples.
 func normCalls(t testing.TB, n int) map[string]*op.Call {
 	const c = 48
-	x, h, idx := make([]float32, 5*n*c), make([]uint16, 2*n*c), make([]int64, n*c)
+	x, h, idx := make([]float32, 3*n*c), make([]uint16, 2*n*c), make([]int64, n*c)
+	apart := 3*n + c // vectors are of at most so many elements
+	vectors := make([]float32, 4*apart)
 	for i := range x {
 		x[i] = float32(math.Sin(float64(i)))
+	}
+	for i := range vectors {
+		vectors[i] = float32(1 + math.Cos(float64(i)))
 	}
 	for i := range idx {
 		idx[i] = int64(i * 7 % n)
 	}
 	full := func(k, c, l int) op.View { return viewOf(t, dtype.Float32, x[k*n*48:], n, c, l) }
 	half := func(k int) op.View { return viewOf(t, dtype.Float16, h[k*n*c:], n, c, 1) }
-	vector := func(k, size int) op.View { return viewOf(t, dtype.Float32, x[4*n*c+k*size:], size) }
+	vector := func(k, size int) op.View { return viewOf(t, dtype.Float32, vectors[k*apart:], size) }
 	matrix := func(k int) op.View { return viewOf(t, dtype.Float32, x[k*n*c:], n, c) }
 	indices := viewOf(t, dtype.Int64, idx, n, c)
 	affine := int64(op.NormWeight | op.NormBias)

@@ -8,25 +8,39 @@ import (
 
 // NormSums: the sums over channels that gradients of normalisations need.
 
-// partials are sums of blocks of samples for each column of C*L, if L is small: two numbers for each column and block. The blocks depend on the shape alone, and are added in their order.
+// partials are sums of blocks of samples for each column of C*L, if L is small: two numbers for each column and block. The blocks
+// depend on the shape alone, and are added in their order. A unit of work is a block of at most chunk columns.
 type partials struct {
 	sums   []float64
 	blocks int
 	rows   int // of a block
 	width  int
+	pieces int // of the columns
 }
 
 // set divides n rows of width columns.
 func (p *partials) set(n, width int) {
 	p.width = width
-	p.rows = max(32, (n+63)/64, min(n, elementGrain/max(width, 1)))
+	p.rows = max(128, (n+31)/32)
 	p.blocks = (n + p.rows - 1) / p.rows
+	p.pieces = (width + chunk - 1) / chunk
 	need := 2 * p.blocks * width
 	if cap(p.sums) < need {
 		p.sums = make([]float64, need)
 	}
 	p.sums = p.sums[:need]
 	clear(p.sums)
+}
+
+// split runs j on all units.
+func (p *partials) split(j job) {
+	split(p.blocks*p.pieces, max(1, elementGrain/(p.rows*max(1, min(p.width, chunk)))), j)
+}
+
+// unit is what unit i of work is on: a block, its rows lo..hi-1 of n, and columns from..to-1.
+func (p *partials) unit(i, n int) (block, lo, hi, from, to int) {
+	block, from = i/p.pieces, i%p.pieces*chunk
+	return block, block * p.rows, min((block+1)*p.rows, n), from, min(from+chunk, p.width)
 }
 
 // of is sum k, 0 or 1, of block b.
@@ -85,7 +99,7 @@ func (j *sumsJob[T]) byBlocks() {
 		j.mean, j.rstd = j.repeated(j.mean), j.repeated(j.rstd)
 	}
 	j.partials.set(j.n, j.c*j.l)
-	split(j.partials.blocks, 1, j)
+	j.partials.split(j)
 	for k := range j.result {
 		for i, v := range folded(j.partials.total(k), j.l) {
 			j.result[k][i] = T(v)
@@ -106,17 +120,17 @@ func (j *sumsJob[T]) run(lo, hi int) {
 	}
 }
 
-// block adds up the samples of block b, piece by piece of their columns.
-func (j *sumsJob[T]) block(b int, s *scratch) {
+// block adds up the rows of unit i.
+func (j *sumsJob[T]) block(i int, s *scratch) {
+	b, lo, hi, from, to := j.partials.unit(i, j.n)
 	products, sums := j.partials.of(b, 0), j.partials.of(b, 1)
-	end := min((b+1)*j.partials.rows, j.n)
 	width := j.c * j.l
-	for col, n := 0, 0; col < width; col += n {
-		n = min(chunk, width-col)
+	for col, n := from, 0; col < to; col += n {
+		n = to - col
 		if j.groups > 1 { // one statistic for each piece
 			n = min(n, j.columns-col%j.columns)
 		}
-		for r := b * j.partials.rows; r < end; r++ {
+		for r := lo; r < hi; r++ {
 			g := j.open(j.call.In[0].Ptr, r*width+col, n, laneBuffer[T](s, 0, n))
 			x := laneBuffer[T](s, 1, n)
 			a := j.open(j.call.In[1].Ptr, r*width+col, n, x)

@@ -18,17 +18,17 @@
 // The specification is package op, and the kernels of package cpu are its text in Go. Every kernel here is also compiled for
 // the processor, under an emulation of blocks, warps and barriers, and run through kernels/kerneltest, so that a machine
 // without a GPU tests all of this package. Results do not depend on timing: there are no atomic additions, reductions are
-// planned from the call alone, and IndexAdd sorts. float32 kernels compute in float32, half precision too; both round as the
+// planned from the call alone, and IndexAdd, Scatter, ScatterAdd and the gradient of EmbeddingBag sort. float32 kernels compute in float32, half precision too; both round as the
 // processor's within the tolerance of kerneltest.
 //
 // # Memory
 //
-// Reductions of few outputs, IndexAdd, AttentionGrad, GradNorm and other operations with sums need workspace; Row.Workspace says how
-// much.
+// Reductions of few outputs, sums over channels, products and gradients that are summed in parts, and what sorts need workspace;
+// Row.Workspace says how much.
 //
 // # Errors
 //
-// NLL, CrossEntropy, their gradients, IndexSelect and IndexAdd check their indices on the device. A kernel that finds one out of range leaves a note
+// Losses of classes and all operations with indices check them on the device. A kernel that finds one out of range leaves a note
 // in memory that the host can read too (device.Reporter), and goes on without it; the next wait for any work of the device
 // returns the op.ErrIndex. Nothing waits for that. The outputs of such a call are partly written, unlike the processor's.
 package cuda

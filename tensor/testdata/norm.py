@@ -51,6 +51,8 @@ OPS = {
     "Gather": lambda t, d: t[0].gather(d, t[1]), "TakeAlongDim": lambda t, d: torch.take_along_dim(t[0], t[1], d),
     "Scatter": lambda t, d: t[0].scatter(d, t[1], t[2]), "ScatterAdd": lambda t, d: t[0].scatter_add(d, t[1], t[2]),
     "ScatterValue": lambda t, d, v: t[0].scatter(d, t[1], v), "MaskedFill": lambda t, v: t[0].masked_fill(t[1], v),
+    "EmbeddingBag": lambda t, mode, padding: F.embedding_bag(t[1], t[0], t[2], mode=("sum", "mean", "max")[mode],
+                                                             padding_idx=None if padding < 0 else padding),
     "OneHot": lambda t, n: F.one_hot(t[0], n),
 }
 out = []
@@ -115,6 +117,10 @@ case("masked fill of integers", ["MaskedFill", 7], i(5, 3, 4), torch.tensor([[Tr
 case("one hot", ["OneHot", 4], torch.tensor([[0, 3], [1, 1]]))
 case("one hot, as many as there are", ["OneHot", -1], torch.tensor([0, 2, 1]))
 case("one hot of nothing", ["OneHot", 3], torch.zeros(0, dtype=torch.int64))
+
+for mode in range(3):
+    for padding in (-1, 1):
+        case(f"embedding bag {mode} {padding}", ["EmbeddingBag", mode, padding], r(4, 3), torch.tensor([1, 3, 0, 1, 2, 2, 1]), torch.tensor([0, 3, 3, 6]))
 
 with open("norm.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in out) + "\n]\n")

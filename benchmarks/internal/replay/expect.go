@@ -128,3 +128,20 @@ func (e *Expected) orderUndefined() bool {
 func (d Difference) unordered() bool {
 	return strings.HasPrefix(d.Path, "stats.inactive_split") && !strings.HasSuffix(d.Path, ".current")
 }
+
+// Peak is the recorded peak of one of the statistics in bytes, such as "allocated_bytes", of both pools together.
+func (e *Expected) Peak(statistic string) (int64, error) {
+	at := any(e.figures)
+	for _, key := range []string{"stats", statistic, "all", "peak"} {
+		m, ok := at.(map[string]any)
+		if !ok || m[key] == nil {
+			return 0, fmt.Errorf("%s: no recorded figure stats.%s.all.peak", e.Trace, statistic)
+		}
+		at = m[key]
+	}
+	n, ok := at.(json.Number)
+	if !ok {
+		return 0, fmt.Errorf("%s: stats.%s.all.peak is no number", e.Trace, statistic)
+	}
+	return n.Int64()
+}
