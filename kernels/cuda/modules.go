@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6579b7f668b73fdb791f3fc8ea10fda5aa2de4973d46a9a16b453b3ea250186a"
+const inputsHash = "8a88bf49481eb5740a945ef71260a2580bbe3d2e2f6077305cdec1f0d4bb2a5e"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -120,8 +120,7 @@ var modules = map[string][]string{
 		"relu_u8_v", "sign_u8_s", "sign_u8_v", "sub_u8_s", "sub_u8_v",
 	},
 	"index": {
-		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_count", "index_entries", "index_place",
-		"index_places", "index_sort",
+		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_sort",
 	},
 	"matmul": {
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64",
