@@ -5,6 +5,12 @@
 //
 // Without a driver or a GPU everything builds and runs, device.Count(device.CUDA) is 0, and Unavailable says why.
 //
+// # Libraries
+//
+// The driver library is looked for by its name, then in the folders where distributions keep it; CISTERN_CUDA_LIBRARY names a file
+// or folders instead. Processes, and nothing else, wants NVIDIA's management library (libnvidia-ml.so.1, nvml.dll); it is looked
+// for in the same places, or CISTERN_NVML_LIBRARY names the file.
+//
 // # Contexts and threads
 //
 // A device uses its primary context, the one that the CUDA runtime and the libraries on top of it use. It is made by the first

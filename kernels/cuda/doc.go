@@ -21,6 +21,9 @@
 // planned from the call alone, and IndexAdd, Scatter, ScatterAdd and the gradient of EmbeddingBag sort. float32 kernels compute in float32, half precision too; both round as the
 // processor's within the tolerance of kerneltest.
 //
+// Each barrier is on a line of its own, outside of macros, so that a test can take it out (.ci/run mutation): a case of kerneltest
+// must then fail, or the barrier is not needed. barriers.md has the result.
+//
 // # Memory
 //
 // Reductions of few outputs, sums over channels, products and gradients that are summed in parts, and what sorts need workspace;

@@ -104,37 +104,49 @@ func (m *maker) selections() iter.Seq[*testCase] {
 	})
 }
 
-// additions are the cases of IndexAdd.
+// additions are the cases of IndexAdd. The last one always runs: it has more indices than any block of a device sums at once.
 func (m *maker) additions() iter.Seq[*testCase] {
-	return m.indexings(func(shape []int, dim, n int, plan [4]layout, next func() value) *testCase {
+	usual := m.indexings(func(shape []int, dim, n int, plan [4]layout, next func() value) *testCase {
 		if !m.due() {
 			return nil
 		}
-		c := m.newCase()
-		c.inPlace = true
-		c.ulps = 2
-		c.call.I[0] = int64(dim)
-		picked := append([]int(nil), shape...)
-		picked[dim] = n
-		a, b, dst := newTensor(m.d, plan[1], picked...), newTensor(dtype.Int64, plan[2], n), newTensor(m.d, plan[0], shape...)
-		a.fill(m.tame(m.d))
-		b.fill(next)
-		dst.fill(m.tame(m.d))
-		c.in, c.out, c.want = []*tensor{a, b}, []*tensor{dst}, [][]result{make([]result, count(shape))}
-		for p, v := range dst.values {
-			c.want[0][p] = scaled(v.f, v.f)
-		}
-		each(picked, func(p int, index []int) {
-			at := append([]int(nil), index...)
-			at[dim] = int(b.at(index[dim]).i)
-			if at[dim] >= 0 && at[dim] < shape[dim] {
-				w := &c.want[0][dst.position(at...)]
-				w.f += a.values[p].f
-				w.scale += math.Abs(w.f) // a rounding at each addition
-			}
-		})
-		return c
+		return m.addition(shape, dim, n, plan, next)
 	})
+	return list(func(emit func(*testCase)) {
+		usual(func(c *testCase) bool {
+			emit(c)
+			return true
+		})
+		const rows, n = 50, 70_000
+		emit(m.addition([]int{rows}, 0, n, plans[0], func() value { return intValue(int64(m.rng.IntN(rows))) }))
+	})
+}
+
+func (m *maker) addition(shape []int, dim, n int, plan [4]layout, next func() value) *testCase {
+	c := m.newCase()
+	c.inPlace = true
+	c.ulps = 2
+	c.call.I[0] = int64(dim)
+	picked := append([]int(nil), shape...)
+	picked[dim] = n
+	a, b, dst := newTensor(m.d, plan[1], picked...), newTensor(dtype.Int64, plan[2], n), newTensor(m.d, plan[0], shape...)
+	a.fill(m.tame(m.d))
+	b.fill(next)
+	dst.fill(m.tame(m.d))
+	c.in, c.out, c.want = []*tensor{a, b}, []*tensor{dst}, [][]result{make([]result, count(shape))}
+	for p, v := range dst.values {
+		c.want[0][p] = scaled(v.f, v.f)
+	}
+	each(picked, func(p int, index []int) {
+		at := append([]int(nil), index...)
+		at[dim] = int(b.at(index[dim]).i)
+		if at[dim] >= 0 && at[dim] < shape[dim] {
+			w := &c.want[0][dst.position(at...)]
+			w.f += a.values[p].f
+			w.scale += math.Abs(w.f) // a rounding at each addition
+		}
+	})
+	return c
 }
 
 func (m *maker) indexings(make func(shape []int, dim, n int, plan [4]layout, next func() value) *testCase) iter.Seq[*testCase] {
