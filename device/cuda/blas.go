@@ -18,9 +18,10 @@ var _ blas.Multiplier = (*Device)(nil)
 // no allocator here knows of; a call sets stream and workspace under the lock, which it holds for the microseconds in which
 // the library puts work on the stream.
 type multiplier struct {
-	begun   sync.Once
-	library *cublas.Library // nil if it is not used
-	reason  error           // why not
+	beginning sync.Mutex      // held while the library is being opened
+	begun     atomic.Bool     // it has been, well or badly
+	library   *cublas.Library // nil if it is not used
+	reason    error           // why not
 
 	mu     sync.Mutex // guards the handles' settings, and plans
 	handle uintptr
@@ -35,18 +36,32 @@ type multiplier struct {
 	refusal   atomic.Pointer[device.Error] // the last one
 }
 
-// multiplies returns what multiplies, or nil. It loads the library if nobody has asked before.
+// multiplies returns what multiplies, or nil. It loads the library if nobody has asked before, but not while a capture goes on:
+// making a handle allocates memory and may wait, which can end the capture. Products that are captured before any other are
+// computed by own kernels.
 func (d *Device) multiplies() *multiplier {
 	m := &d.blas
-	m.begun.Do(func() {
-		if m.reason = m.begin(d); m.reason != nil {
-			m.library = nil
-		}
-	})
-	if m.library == nil {
+	if !m.begun.Load() && !m.start(d) || m.library == nil {
 		return nil
 	}
 	return m
+}
+
+// start is begin, once. It reports false if now is not the time.
+func (m *multiplier) start(d *Device) bool {
+	m.beginning.Lock()
+	defer m.beginning.Unlock()
+	if m.begun.Load() {
+		return true
+	}
+	if d.Capturing() {
+		return false
+	}
+	if m.reason = m.begin(d); m.reason != nil {
+		m.library = nil
+	}
+	m.begun.Store(true)
+	return true
 }
 
 // takes returns what products go to, or nil.

@@ -352,6 +352,25 @@ func walkFunctions(l *fakecuda.Library) (n int) {
 	return n
 }
 
+func TestBLAS_IsNotLoadedByACapture(t *testing.T) {
+	r := cudatest.NewCUBLAS(t, 1)
+	d := r.Devices[0]
+	q, err := newSquare(d, 8)
+	require.NoError(t, err)
+	s := r.Stream(d)
+	require.NoError(t, s.BeginCapture())
+	done, err := d.MatMul(s, q.product(), q.work, workBytes)
+	require.NoError(t, err)
+	require.False(t, done)
+	require.ErrorContains(t, d.BLAS().Reason, "being captured")
+	require.Zero(t, r.Calls()["cublasCreate_v2"])
+	g, err := s.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	q.require(t, q.product(), 48)
+	require.NoError(t, d.BLAS().Reason)
+}
+
 func TestMatMul_IsCapturedWithItsWorkspace(t *testing.T) {
 	r := cudatest.NewCUBLAS(t, 1)
 	d := r.Devices[0]

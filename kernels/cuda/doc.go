@@ -23,7 +23,14 @@
 //
 // # Memory
 //
-// Reductions of few outputs and IndexAdd need workspace; Row.Workspace says how much.
+// Reductions of few outputs, products of few blocks with long sums, and IndexAdd need workspace; Row.Workspace says how much.
+//
+// # Matrix products
+//
+// MatMul and MatMulAct go to the device's library of products, cuBLAS, if it has one that takes them (package device/blas); its
+// workspace is Row.Workspace's too. Otherwise our own kernels compute them: matmul_vector.cu where one side is a vector,
+// matmul_tensor.cu on tensor cores for half types whose rows are aligned, matmul.cu for all else. Where a product would fill only
+// part of a GPU its sums are cut into slices, which are added up in their order.
 //
 // # Errors
 //
