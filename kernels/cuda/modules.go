@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "0500bd4af19977a581f0a92ef3b28d496a1bd662b0c7d9a7dcecc4e27bbcb805"
+const inputsHash = "679951612558a99df6defa9dd30de90901389fabd7150344fbaca76252c83328"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
