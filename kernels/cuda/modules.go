@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "679951612558a99df6defa9dd30de90901389fabd7150344fbaca76252c83328"
+const inputsHash = "91f2a80a4826f95b0701882fc426faad167e8e0111d13e3500f1e6cc7a6d2815"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -70,10 +70,10 @@ template <class T, class C> FN void write_tile(const Product<C>& p, const Part<T
     }
 }
 
-template <class T, class C> FN void product(const Product<C>& p, const Part<T, C>& q, C* as, C* bs) {
+template <class T, class C> FN void sums(const Product<C>& p, const Part<T, C>& q, C (&sum)[4][4], C* as, C* bs) {
     u32 tid = threadIdx.x, x = tid % 16, y = tid / 16, i0 = blockIdx.y * TILE, j0 = blockIdx.x * TILE;
     Loader la = {tid, p.a.column == 1}, lb = {tid, p.b.column != 1};
-    C sum[4][4] = {}, ra[LOADS], rb[LOADS];
+    C ra[LOADS], rb[LOADS];
     fetch<T>(ra, la, q.a, p.a.row, p.a.column, i0, p.m, q.from, q.to);
     fetch<T>(rb, lb, q.b, p.b.column, p.b.row, j0, p.n, q.from, q.to);
     for (u32 k0 = q.from; k0 < q.to; k0 += DEPTH) {
@@ -99,7 +99,6 @@ template <class T, class C> FN void product(const Product<C>& p, const Part<T, C
         }
         __syncthreads();
     }
-    write_tile(p, q, sum);
 }
 
 // Adds up the slices of a split product, one thread for each element.
@@ -116,7 +115,9 @@ template <class T, class C> FN void join(const Product<C>& p, Part<T, C> q, cons
     GK_KERNEL(THREADS, BLOCKS) void matmul_##T(Product<C> p, T* dst, const T* a, const T* b, const T* c, T* pre, C* parts) { \
         GK_SHARED_ARR(C, as, [DEPTH * PITCH]);                                                                        \
         GK_SHARED_ARR(C, bs, [DEPTH * PITCH]);                                                                        \
-        product(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), (C*)as, (C*)bs);                                 \
+        C sum[4][4] = {};                                                                                             \
+        sums(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), sum, (C*)as, (C*)bs);                               \
+        write_tile(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), sum);                                  \
     }                                                                                                                 \
     KERNEL matmul_join_##T(Product<C> p, T* dst, const T* c, T* pre, const C* parts) {                                \
         u32 z = p.first + blockIdx.z;                                                                                 \
