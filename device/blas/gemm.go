@@ -34,7 +34,8 @@ func (p *Product) Gemm() (g Gemm, ok bool) {
 	if p.M == 0 || p.N == 0 || p.K == 0 || max(p.M, p.N, p.K) > 1<<31-1 {
 		return g, false
 	}
-	if g, ok = p.turned().columns(); ok { // dst is row-major
+	turned := p.turned()
+	if g, ok = turned.columns(); ok { // dst is row-major
 		g.swapped = true
 		return g, p.batch(&g)
 	}
@@ -45,12 +46,12 @@ func (p *Product) Gemm() (g Gemm, ok bool) {
 }
 
 // turned is the product of the transposes.
-func (p *Product) turned() *Product {
-	q := *p
+func (p *Product) turned() (q Product) {
+	q = *p
 	q.M, q.N = p.N, p.M
 	q.A, q.B = p.B.transposed(), p.A.transposed()
 	q.Dst, q.C, q.Pre = p.Dst.transposed(), p.C.transposed(), p.Pre.transposed()
-	return &q
+	return q
 }
 
 // columns writes down p, whose result must be column-major, without its batch.

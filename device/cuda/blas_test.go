@@ -268,88 +268,23 @@ func TestMatMul_FallsBackOnRefusalsAndReportsFailures(t *testing.T) {
 	}
 }
 
-// walkBLAS makes products of each kind, and again while they fail. It returns how many failed.
-func walkBLAS(t *testing.T, d *cuda.Device) (failures int) {
-	t.Helper()
-	q, err := newSquare(d, maxSquare)
-	for ; err != nil; q, err = newSquare(d, maxSquare) {
-		failures++
-		require.Less(t, failures, 3)
-	}
-	plainProduct, batch, biased := q.product(), q.product(), q.biased()
-	batch.M, batch.Dims, batch.Shape[0] = 2, 1, maxSquare/2
-	for k := range 2 {
-		batch.Strides[k][0] = 2 * maxSquare
-	}
-	for _, c := range []struct {
-		p    *blas.Product
-		want float32
-	}{{plainProduct, 240}, {batch, 240}, {biased, 245}} {
-		for try := 0; ; try++ {
-			require.Less(t, try, 3)
-			values, done, err := q.multiply(c.p)
-			if err == nil && done {
-				for _, v := range values {
-					require.Equal(t, c.want, v)
-				}
-				break
-			}
-			failures++
-			if err != nil {
-				var of *device.Error
-				require.ErrorAs(t, err, &of)
-			} else if b := d.BLAS(); b.Reason != nil || !b.Lt {
-				break // own kernels from now on
-			}
-		}
-	}
-	for q.s.Synchronize(context.Background()) != nil {
-		failures++
-		require.Less(t, failures, 5)
-	}
-	if q.close() != nil {
-		failures++ // closing the device frees it
-	}
-	return failures
-}
-
-// Every call of driver and library fails in turn, with a code of a refusal and with one of a failure. Nothing may be left.
-func TestFaults_OfEveryCallOfTheLibraryLoseNothing(t *testing.T) {
-	path := fakecuda.Build(t)
-	for step, code := range map[int]int{1: 3, 3: 13} {
-		driver := fakecuda.Open(t, path)
-		total := 1
-		for fault := 0; fault <= total; fault += step {
-			driver.Reset()
-			devices, err := cuda.OpenLibrary(path, cuda.WithCUBLAS(path))
-			require.NoError(t, err)
-			d, before := devices[0], driver.Total()
-			walked := walkFunctions(driver)
-			if fault > 0 {
-				driver.Fail("*", fault, code)
-			}
-			failures := walkBLAS(t, d)
-			if fault == 0 {
-				require.Zero(t, failures)
-				total = driver.Total() - before
-				require.Greater(t, total, 40)
-				require.GreaterOrEqual(t, walkFunctions(driver)-walked, 14, "functions of the library")
-			}
-			driver.ClearFaults()
-			require.NoError(t, d.Close(), "fault %d", fault)
-			require.Empty(t, driver.Leaks(), "fault %d of %d", fault, total)
-		}
-	}
-}
-
-// walkFunctions counts the library's functions that were called.
-func walkFunctions(l *fakecuda.Library) (n int) {
-	for name := range l.Calls() {
-		if strings.HasPrefix(name, "cublas") {
-			n++
-		}
-	}
-	return n
+func TestBLAS_IsNotLoadedByACapture(t *testing.T) {
+	r := cudatest.NewCUBLAS(t, 1)
+	d := r.Devices[0]
+	q, err := newSquare(d, 8)
+	require.NoError(t, err)
+	s := r.Stream(d)
+	require.NoError(t, s.BeginCapture())
+	done, err := d.MatMul(s, q.product(), q.work, workBytes)
+	require.NoError(t, err)
+	require.False(t, done)
+	require.ErrorContains(t, d.BLAS().Reason, "being captured")
+	require.Zero(t, r.Calls()["cublasCreate_v2"])
+	g, err := s.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	q.require(t, q.product(), 48)
+	require.NoError(t, d.BLAS().Reason)
 }
 
 func TestMatMul_IsCapturedWithItsWorkspace(t *testing.T) {

@@ -120,25 +120,42 @@ func (m *multiplier) newPlan(d *Device, key *planKey, g *blas.Gemm) (*plan, erro
 	if p.desc, err = c.create(cublas.LtMatmulDescCreate, compute, scale); err != nil {
 		return p, err
 	}
-	for _, a := range []struct {
-		number uintptr
-		value  uint64
-		size   uintptr
-		needed bool
-	}{
-		{cublas.DescTransA, uint64(operation(key.transA)), 4, true},
-		{cublas.DescTransB, uint64(operation(key.transB)), 4, true},
-		{cublas.DescEpilogue, uint64(key.epilogue), 4, true},
-		{cublas.DescBiasPointer, uint64(g.Bias), 8, g.Bias != 0},
-		{cublas.DescAuxPointer, uint64(g.Pre), 8, g.Pre != 0},
-		{cublas.DescAuxLD, uint64(key.ldPre), 8, g.Pre != 0},
-	} {
-		if a.needed {
-			if err := c.set(cublas.LtMatmulDescSetAttribute, p.desc, a.number, a.value, a.size); err != nil {
-				return p, err
-			}
+	if err = c.describe(p.desc, key, g); err != nil {
+		return p, err
+	}
+	for i, s := range key.shapes() {
+		if p.layouts[i], err = c.create(cublas.LtMatrixLayoutCreate, data, uintptr(s[0]), uintptr(s[1]), uintptr(s[2])); err != nil {
+			return p, err
 		}
 	}
+	return p, m.choose(&c, key, p)
+}
+
+// setting is an attribute of an object: its number, value, and the size of the value.
+type setting struct {
+	number uintptr
+	value  uint64
+	size   uintptr
+}
+
+// describe sets what the product is.
+func (c *blasCalls) describe(desc uintptr, key *planKey, g *blas.Gemm) error {
+	settings := []setting{
+		{cublas.DescTransA, uint64(operation(key.transA)), 4},
+		{cublas.DescTransB, uint64(operation(key.transB)), 4},
+		{cublas.DescEpilogue, uint64(key.epilogue), 4},
+	}
+	if g.Bias != 0 {
+		settings = append(settings, setting{cublas.DescBiasPointer, uint64(g.Bias), 8})
+	}
+	if g.Pre != 0 {
+		settings = append(settings, setting{cublas.DescAuxPointer, uint64(g.Pre), 8}, setting{cublas.DescAuxLD, uint64(key.ldPre), 8})
+	}
+	return c.setAll(cublas.LtMatmulDescSetAttribute, desc, settings)
+}
+
+// shapes are rows, columns and leading dimensions of a, b, c and d as they lie in memory.
+func (key *planKey) shapes() [4][3]int {
 	shapes := [4][3]int{{key.m, key.k, key.lda}, {key.k, key.n, key.ldb}, {key.m, key.n, key.ldc}, {key.m, key.n, key.ldd}}
 	if key.transA {
 		shapes[0] = [3]int{key.k, key.m, key.lda}
@@ -146,12 +163,7 @@ func (m *multiplier) newPlan(d *Device, key *planKey, g *blas.Gemm) (*plan, erro
 	if key.transB {
 		shapes[1] = [3]int{key.n, key.k, key.ldb}
 	}
-	for i, s := range shapes {
-		if p.layouts[i], err = c.create(cublas.LtMatrixLayoutCreate, data, uintptr(s[0]), uintptr(s[1]), uintptr(s[2])); err != nil {
-			return p, err
-		}
-	}
-	return p, m.choose(&c, key, p)
+	return shapes
 }
 
 // choose asks for the best algorithm within the workspace.
@@ -161,19 +173,12 @@ func (m *multiplier) choose(c *blasCalls, key *planKey, p *plan) error {
 		return err
 	}
 	defer c.d.destroyBLAS(cublas.LtMatmulPreferenceDestroy, &preference)
-	type setting struct {
-		number uintptr
-		value  uint64
-		size   uintptr
-	}
 	settings := []setting{{cublas.PrefMaxWorkspace, m.workspace, 8}, {cublas.PrefReductionMask, cublas.ReductionNotOutput, 4}}
 	for i, align := range [4]uint32{key.alignA, key.alignB, key.alignC, key.alignD} {
 		settings = append(settings, setting{cublas.PrefAlignmentA + uintptr(i), uint64(align), 4})
 	}
-	for _, s := range settings {
-		if err := c.set(cublas.LtMatmulPreferenceSetAttribute, preference, s.number, s.value, s.size); err != nil {
-			return err
-		}
+	if err := c.setAll(cublas.LtMatmulPreferenceSetAttribute, preference, settings); err != nil {
+		return err
 	}
 	result := new(cublas.HeuristicResult)
 	c.reset()
@@ -187,23 +192,6 @@ func (m *multiplier) choose(c *blasCalls, key *planKey, p *plan) error {
 	}
 	p.algo, p.workspace = &result.Algo, result.Workspace
 	return nil
-}
-
-// create makes an object.
-func (c *blasCalls) create(f cublas.Func, args ...uintptr) (uintptr, error) {
-	c.reset()
-	c.add(f, append([]uintptr{c.b.Out(0)}, args...)...)
-	if err := c.run(); err != nil {
-		return 0, err
-	}
-	return uintptr(c.b.Value(0)), nil
-}
-
-// set sets an attribute of an object.
-func (c *blasCalls) set(f cublas.Func, object, number uintptr, value uint64, size uintptr) error {
-	c.reset()
-	c.add(f, object, number, c.b.Word(0, value), size)
-	return c.run()
 }
 
 // drop destroys the descriptors that a plan has.

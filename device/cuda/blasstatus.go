@@ -76,7 +76,10 @@ func (d *Device) BLAS() BLAS {
 		return BLAS{Reason: d.fail("cuBLAS", device.ErrUnavailable, "turned off by UseBLAS")}
 	}
 	m := d.multiplies()
-	if m == nil {
+	switch {
+	case m == nil && !d.blas.begun.Load():
+		return BLAS{Reason: d.fail("cuBLAS", device.ErrUnavailable, "it is not loaded while a stream is being captured")}
+	case m == nil:
 		return BLAS{Reason: d.blas.reason}
 	}
 	b := BLAS{Library: m.library.Path(), Lt: m.lt != 0, Workspace: m.workspace, Products: m.products.Load(), Refusals: m.refusals.Load()}

@@ -27,6 +27,12 @@
 // of a megabyte that take turns. CopyToHost waits anyway and leaves the staging to the driver. The copies of
 // device.AsyncCopier, from and to pinned memory, do neither.
 //
+// # cuBLAS
+//
+// Matrix products of package kernels/cuda go to cuBLAS where the machine has it. It is looked for when the first product is
+// computed, by the usual names in the usual places; CISTERN_CUBLAS_LIBRARY names another one, or "off". BLAS says whether it is
+// used, and if not, why. Nobody needs it: package kernels/cuda has products of its own.
+//
 // # Errors
 //
 // Each error is a *device.Error with the name of the driver's function that failed; errors.As finds its Result. Errors of work

@@ -42,6 +42,7 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		"softmax":      {Op: op.Softmax, Out: one(v(0)), In: one(v(1))},
 		"softmax half": {Op: op.Softmax, Out: one(half(0)), In: one(half(1))},
 		"matmul":       {Op: op.MatMul, Out: one(v(0)), In: []op.View{v(1), turned(v(2))}, F: [8]float64{1}},
+		"matmul act":   {Op: op.MatMulAct, Out: one(v(0)), In: []op.View{v(1), turned(v(2))}, F: [8]float64{1}, I: [8]int64{op.ActGELU}},
 		"matmul half":  {Op: op.MatMul, Out: one(half(0)), In: []op.View{half(1), half(2)}, F: [8]float64{1}},
 		"nll":          {Op: op.NLL, Out: one(viewOf(t, dtype.Float32, x, 64)), In: []op.View{v(1), viewOf(t, dtype.Int64, idx, 64)}},
 		"nll grad":     {Op: op.NLLGrad, Out: one(v(0)), In: []op.View{viewOf(t, dtype.Float32, x[4096:], 64), viewOf(t, dtype.Int64, idx, 64)}},

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"sync"
+
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
@@ -23,10 +25,18 @@ func matMulActRow(all []op.Row) op.Row {
 	return row
 }
 
+// actCalls are the calls that matMulAct makes of other kernels.
+var actCalls = sync.Pool{New: func() any { return new(op.Call) }}
+
 func matMulAct(multiply op.Func, activations [op.ActGELUTanh + 1]op.Func) op.Func {
 	return func(c *op.Call) error {
-		part := op.Call{Op: op.MatMul, Stream: c.Stream, Out: c.Out[len(c.Out)-1:], In: c.In, F: c.F}
-		if err := multiply(&part); err != nil {
+		part := actCalls.Get().(*op.Call)
+		defer func() {
+			*part = op.Call{} // it holds nothing of its caller's
+			actCalls.Put(part)
+		}()
+		*part = op.Call{Op: op.MatMul, Stream: c.Stream, Out: c.Out[len(c.Out)-1:], In: c.In, F: c.F}
+		if err := multiply(part); err != nil {
 			return err
 		}
 		activation := activations[c.I[0]]
@@ -35,9 +45,9 @@ func matMulAct(multiply op.Func, activations [op.ActGELUTanh + 1]op.Func) op.Fun
 				return nil
 			}
 			part.Out = c.Out[:1]
-			return multiply(&part)
+			return multiply(part)
 		}
 		part.Out, part.In = c.Out[:1], c.Out[len(c.Out)-1:]
-		return activation(&part)
+		return activation(part)
 	}
 }

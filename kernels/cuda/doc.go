@@ -18,8 +18,8 @@
 // The specification is package op, and the kernels of package cpu are its text in Go. Every kernel here is also compiled for
 // the processor, under an emulation of blocks, warps and barriers, and run through kernels/kerneltest, so that a machine
 // without a GPU tests all of this package. Results do not depend on timing: there are no atomic additions, reductions are
-// planned from the call alone, and IndexAdd, Scatter, ScatterAdd and the gradient of EmbeddingBag sort. float32 kernels compute in float32, half precision too; both round as the
-// processor's within the tolerance of kerneltest.
+// planned from the call alone, and IndexAdd, Scatter, ScatterAdd and the gradient of EmbeddingBag sort. float32 kernels compute
+// in float32, half precision too; both round as the processor's within the tolerance of kerneltest.
 //
 // Each barrier is on a line of its own, outside of macros, so that a test can take it out (.ci/run mutation): a case of kerneltest
 // must then fail, or the barrier is not needed. barriers.md has the result.
@@ -28,6 +28,13 @@
 //
 // Reductions of few outputs, sums over channels, products and gradients that are summed in parts, and what sorts need workspace;
 // Row.Workspace says how much.
+//
+// # Matrix products
+//
+// MatMul and MatMulAct go to the device's library of products, cuBLAS, if it has one that takes them (package device/blas); its
+// workspace is Row.Workspace's too. Otherwise our own kernels compute them: matmul_vector.cu where one side is a vector,
+// matmul_tensor.cu on tensor cores for half types whose rows are aligned, matmul.cu for all else. Where a product would fill only
+// part of a GPU its sums are cut into slices, which are added up in their order.
 //
 // # Errors
 //

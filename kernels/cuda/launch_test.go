@@ -173,6 +173,7 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 		{Op: op.NLL, Out: []op.View{f(4)}, In: []op.View{f(4, 10), classes}, I: [8]int64{-100}},
 		{Op: op.IndexAdd, Out: []op.View{f(6, 5)}, In: []op.View{f(4, 5), classes}, Work: work},
 		{Op: op.MatMul, Out: []op.View{f(8, 8)}, In: []op.View{f(8, 16), f(16, 8)}, F: [8]float64{1}},
+		{Op: op.MatMulAct, Out: []op.View{f(8, 8)}, In: []op.View{f(8, 16), f(16, 8)}, F: [8]float64{1}, I: [8]int64{op.ActGELU}},
 		{Op: op.SGDStep, Out: []op.View{f(8), f(4)}, In: []op.View{f(8), f(4)}, F: [8]float64{0.1}, I: [8]int64{2}},
 		{Op: op.RMSPropStep, Out: []op.View{f(8), f(8)}, In: []op.View{f(8)}, F: [8]float64{0.1, 0.9, 1}, I: [8]int64{1}},
 		{Op: op.AdamStep, Out: []op.View{f(8), f(8), f(8), f(8)}, In: []op.View{f(8)}, F: [8]float64{0.1, 0.9, 0.9, 1, 0, 1},

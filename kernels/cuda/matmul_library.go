@@ -88,5 +88,8 @@ func (t *task) activate(c *op.Call, p *product) error {
 	if len(c.Out) > 1 {
 		from = c.Out[1:]
 	}
-	return activations[p.activation][p.dtype](&op.Call{Op: c.Op, Stream: c.Stream, Out: c.Out[:1], In: from})
+	t.next = op.Call{Op: c.Op, Stream: c.Stream, Out: c.Out[:1], In: from}
+	err := activations[p.activation][p.dtype](&t.next)
+	t.next = op.Call{} // it holds nothing of its caller's
+	return err
 }

@@ -121,42 +121,92 @@ func TestMatMul_OfVectorsAndOfLongSums(t *testing.T) {
 	}
 }
 
+// Results are written in whole pieces of 16 bytes where they lie so, with what the activation is applied to beside them. ReLU is
+// exact, like the sums.
+func TestMatMulAct_WritesBothResults(t *testing.T) {
+	dev, r := emulated(t)
+	for _, greedy := range []bool{false, true} {
+		r.Greedy(greedy)
+		rng := rand.New(rand.NewPCG(7, 8))
+		for i, size := range [][3]int{{130, 136, 40}, {16, 24, 2100}, {1, 48, 40}, {40, 24, 12}} {
+			for extra := range 2 {
+				d := []dtype.DType{dtype.Float16, dtype.BFloat16}[(i+extra)%2]
+				t.Run(fmt.Sprint(d, size, extra, greedy), func(t *testing.T) {
+					a, b := newMatrix(rng, size[0], size[2], 0, false), newMatrix(rng, size[2], size[1], 0, true)
+					dst, pre := newMatrix(rng, size[0], size[1], 3*extra, false), newMatrix(rng, size[0], size[1], 8, false)
+					multiplyAct(t, dev, d, a, b, dst, newMatrix(rng, size[0], size[1], 0, false), pre)
+				})
+			}
+		}
+	}
+}
+
 // multiply computes dst = 0.5*a*b - 2*c and compares each element. It returns the workspace that the product took.
 func multiply(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c *matrix) (work uint64) {
+	return multiplyAct(t, dev, d, a, b, dst, c, nil)
+}
+
+// multiplyAct is multiply, or, with pre, pre = 0.5*a*b - 2*c and dst = max(pre, 0).
+func multiplyAct(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c, pre *matrix) (work uint64) {
 	s := dev.DefaultStream()
-	var views []op.View
-	for _, m := range []*matrix{dst, a, b, c} {
+	place := func(m *matrix) op.View {
 		p, err := dev.Malloc(uint64(m.bytes()))
 		require.NoError(t, err)
-		defer func() { require.NoError(t, dev.Free(p)) }()
+		t.Cleanup(func() { require.NoError(t, dev.Free(p)) })
 		require.NoError(t, s.CopyToDevice(p, m.encode(d)))
-		views = append(views, m.view(d, p))
+		return m.view(d, p)
 	}
-	call := op.Call{Op: op.MatMul, Stream: s, Out: views[:1], In: views[1:], F: [8]float64{0.5, -2}}
+	call := op.Call{Op: op.MatMul, Stream: s, Out: []op.View{place(dst)}, In: []op.View{place(a), place(b), place(c)}, F: [8]float64{0.5, -2}}
+	if pre != nil {
+		call.Op, call.I[0] = op.MatMulAct, op.ActReLU
+		call.Out = append(call.Out, place(pre))
+	}
 	require.NoError(t, op.Check(&call))
 	if work = kernels.Workspace(&call); work > 0 {
 		p, err := dev.Malloc(work)
 		require.NoError(t, err)
-		defer func() { require.NoError(t, dev.Free(p)) }()
+		t.Cleanup(func() { require.NoError(t, dev.Free(p)) })
 		call.Work = op.View{Ptr: p, DType: dtype.Uint8, NDim: 1}
 		call.Work.Shape[0], call.Work.Strides[0] = int(work), 1
 	}
 	require.NoError(t, kernels.Launch(&call))
 	require.NoError(t, s.Synchronize(context.Background()))
-	got := make([]byte, dst.bytes())
-	require.NoError(t, s.CopyToHost(got, views[0].Ptr))
-	want := dst.encode(d)
-	for i := range dst.rows {
-		for j := range dst.columns {
+	sums := product(a, b, c)
+	if pre != nil {
+		requireElements(t, s, d, pre, call.Out[1].Ptr, sums)
+		for i := range sums {
+			sums[i] = max(sums[i], 0)
+		}
+	}
+	requireElements(t, s, d, dst, call.Out[0].Ptr, sums)
+	return work
+}
+
+// product is 0.5*a*b - 2*c.
+func product(a, b, c *matrix) (sums []float64) {
+	for i := range c.rows {
+		for j := range c.columns {
 			sum := -2 * c.values[i*c.columns+j]
 			for k := range a.columns {
 				sum += 0.5 * a.values[i*a.columns+k] * b.values[k*b.columns+j]
 			}
-			at := 2 * dst.place(i, j)
-			binary.LittleEndian.PutUint16(want[at:], halfBits(d, sum))
-			require.Equal(t, want[at:at+2], got[at:at+2], "element %d, %d, want %v", i, j, sum)
+			sums = append(sums, sum)
+		}
+	}
+	return sums
+}
+
+// requireElements compares a matrix on the device, and the bytes around its elements, which must be what they were.
+func requireElements(t *testing.T, s device.Stream, d dtype.DType, m *matrix, p device.Ptr, values []float64) {
+	t.Helper()
+	got, want := make([]byte, m.bytes()), m.encode(d)
+	require.NoError(t, s.CopyToHost(got, p))
+	for i := range m.rows {
+		for j := range m.columns {
+			at := 2 * m.place(i, j)
+			binary.LittleEndian.PutUint16(want[at:], halfBits(d, values[i*m.columns+j]))
+			require.Equal(t, want[at:at+2], got[at:at+2], "element %d, %d, want %v", i, j, values[i*m.columns+j])
 		}
 	}
 	require.Equal(t, want, got, "bytes around the elements")
-	return work
 }

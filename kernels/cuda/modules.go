@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "0ae8d33d035e50dc0314bf6382aa7a288e19aa01914c62962d3184997f642ada"
+const inputsHash = "8692e3437aa73dc58604b94655569fa0bbdd70b1bb87e922c6d8d48472d5d257"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -19,6 +19,7 @@ type task struct {
 	loop, cut loop
 	params    device.Params
 	asked     blas.Product // of the device's library
+	next      op.Call      // of another kernel
 }
 
 var tasks = sync.Pool{New: func() any { return new(task) }}

@@ -27,7 +27,7 @@ func (m *maker) matMuls() iter.Seq[*testCase] {
 			emit(m.matMul(s, nil, [4]layout{transposed, transposed, contiguous, transposed}, 1, 1, 3))
 		}
 		for _, batch := range [][]int{{0}, {1}, {3}, {2, 3}, {5, 1, 2}} {
-			for n, s := range [][3]int{{4, 5, 6}, {1, 30, 20}, {17, 10, 33}, {40, 40, 40}, {2, 2, 0}} {
+			for n, s := range [][3]int{{4, 5, 6}, {1, 30, 20}, {17, 10, 33}, {40, 40, 40}, {2, 2, 0}, {1, 32, 24}, {64, 1, 16}} {
 				emit(m.matMul(s, batch, [4]layout{contiguous, contiguous, contiguous, contiguous}, 2, 0, 0))
 				emit(m.matMul(s, batch, [4]layout{contiguous, contiguous, contiguous, contiguous}, 1, 0.5, 3))
 				for l := contiguous; l < layouts; l++ {

@@ -1,8 +1,7 @@
 // Matrix products without tensor cores, for every float type and any strides. A block of 256 threads computes a tile of
 // 64 by 64; each thread has 4 by 4 of it. Tiles of a and b, 16 deep, go through shared memory; the next ones are loaded into
 // registers while the present ones are used. Neighbouring threads load along whichever direction of an operand is
-// contiguous, so transposed operands cost the same. The sums go through shared memory too, a quarter of the rows at a time, so
-// that neighbouring threads write neighbouring elements.
+// contiguous, so transposed operands cost the same.
 #include "matmul.h"
 
 constexpr u32 TILE = 64, DEPTH = 16, PITCH = TILE + 4;
@@ -33,30 +32,48 @@ template <class C> FN void place(C* sh, const C (&r)[LOADS], const Loader& l) {
     for (u32 e = 0; e < LOADS; e++) sh[l.depth(e) * PITCH + l.side(e)] = r[e];
 }
 
-// Writes the tile. Round e has rows 4*y + e.
-template <class T, class C> FN void write_tile(const Product<C>& p, const Part<T, C>& q, const C (&sum)[4][4], C* sh) {
-    u32 tid = threadIdx.x, x = tid % 16, y = tid / 16, i0 = blockIdx.y * TILE, j0 = blockIdx.x * TILE;
-    constexpr int V = 4;
-#pragma unroll 1
-    for (u32 e = 0; e < 4; e++) {
+// Writes the four neighbouring elements that a thread has of a row, 8 or 16 bytes at once where they lie so.
+template <class T, class C> FN void write_row(const Product<C>& p, const Part<T, C>& q, u32 i, u32 j, const C (&sum)[4]) {
+    if (q.parts || !p.wide || i >= p.m || j + 4 > p.n) {
 #pragma unroll
-        for (u32 f = 0; f < 4; f++) { // an index that is not known would put sum into memory
-            C low = e & 1 ? sum[1][f] : sum[0][f], high = e & 1 ? sum[3][f] : sum[2][f];
-            sh[y * PITCH + x * 4 + f] = e & 2 ? high : low;
+        for (u32 f = 0; f < 4; f++) finish(p, q, i, j + f, sum[f]);
+        return;
+    }
+    constexpr int W = sizeof(T) == 8 ? 2 : 4;
+#pragma unroll
+    for (u32 g = 0; g < 4; g += W) {
+        vec<T, W> r, before;
+#pragma unroll
+        for (u32 f = 0; f < (u32)W; f++) {
+            C v = value_of(p, q, i, j + g + f, sum[g + f]);
+            before.v[f] = put<T>(v);
+            r.v[f] = put<T>(activate(p.activation, v));
         }
-        __syncthreads();
-        u32 row = tid / 16, column = tid % 16 * V;
-        constexpr int W = sizeof(T) == 8 ? 2 : 4; // elements of a write: 8 or 16 bytes
-#pragma unroll 1
-        for (u32 f = 0; f < (u32)V; f += W) finish_row<W>(p, q, i0 + row * 4 + e, j0 + column + f, sh + row * PITCH + column + f);
-        __syncthreads();
+        if (q.pre) store<T, W>(q.pre + i * p.pre.row + j + g, before);
+        store<T, W>(q.dst + i * p.dst.row + j + g, r);
     }
 }
 
-template <class T, class C> FN void product(const Product<C>& p, const Part<T, C>& q, C* as, C* bs) {
+// Writes what a thread has of the tile, a row at a time: the code for a row is large, and not worth having four times. An index
+// that is not known would put the sums into memory, so they are selected.
+template <class T, class C> FN void write_tile(const Product<C>& p, const Part<T, C>& q, const C (&sum)[4][4]) {
+    u32 x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll 1
+    for (u32 e = 0; e < 4; e++) {
+        C row[4];
+#pragma unroll
+        for (u32 f = 0; f < 4; f++) {
+            C low = e & 1 ? sum[1][f] : sum[0][f], high = e & 1 ? sum[3][f] : sum[2][f];
+            row[f] = e & 2 ? high : low;
+        }
+        write_row(p, q, blockIdx.y * TILE + y * 4 + e, blockIdx.x * TILE + x * 4, row);
+    }
+}
+
+template <class T, class C> FN void sums(const Product<C>& p, const Part<T, C>& q, C (&sum)[4][4], C* as, C* bs) {
     u32 tid = threadIdx.x, x = tid % 16, y = tid / 16, i0 = blockIdx.y * TILE, j0 = blockIdx.x * TILE;
     Loader la = {tid, p.a.column == 1}, lb = {tid, p.b.column != 1};
-    C sum[4][4] = {}, ra[LOADS], rb[LOADS];
+    C ra[LOADS], rb[LOADS];
     fetch<T>(ra, la, q.a, p.a.row, p.a.column, i0, p.m, q.from, q.to);
     fetch<T>(rb, lb, q.b, p.b.column, p.b.row, j0, p.n, q.from, q.to);
     for (u32 k0 = q.from; k0 < q.to; k0 += DEPTH) {
@@ -82,7 +99,6 @@ template <class T, class C> FN void product(const Product<C>& p, const Part<T, C
         }
         __syncthreads();
     }
-    write_tile(p, q, sum, as);
 }
 
 // Adds up the slices of a split product, one thread for each element.
@@ -99,7 +115,9 @@ template <class T, class C> FN void join(const Product<C>& p, Part<T, C> q, cons
     GK_KERNEL(THREADS, BLOCKS) void matmul_##T(Product<C> p, T* dst, const T* a, const T* b, const T* c, T* pre, C* parts) { \
         GK_SHARED_ARR(C, as, [DEPTH * PITCH]);                                                                        \
         GK_SHARED_ARR(C, bs, [DEPTH * PITCH]);                                                                        \
-        product(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), (C*)as, (C*)bs);                                 \
+        C sum[4][4] = {};                                                                                             \
+        sums(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), sum, (C*)as, (C*)bs);                               \
+        write_tile(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), sum);                                  \
     }                                                                                                                 \
     KERNEL matmul_join_##T(Product<C> p, T* dst, const T* c, T* pre, const C* parts) {                                \
         u32 z = p.first + blockIdx.z;                                                                                 \

@@ -58,6 +58,12 @@ FN Part<T, C> part_of(const Product<C>& p, u32 z, T* dst, const T* a, const T* b
     return {dst + at[0], a + at[1], b + at[2], c + at[3], pre, p.slices > 1 ? parts : nullptr, from, to};
 }
 
+// The same number, but the compiler does not know that. part_of of it is computed anew after the sums, whose loop needs the registers.
+FN u32 again(u32 v) {
+    asm volatile("" : "+r"(v));
+    return v;
+}
+
 // One element of the result, from its sum.
 template <class T, class C> FN C value_of(const Product<C>& p, const Part<T, C>& q, u32 i, u32 j, C sum) {
     C v = p.alpha * sum;
@@ -74,22 +80,4 @@ template <class T, class C> FN void finish(const Product<C>& p, const Part<T, C>
     C v = value_of(p, q, i, j, sum);
     if (q.pre) q.pre[i * p.pre.row + j * p.pre.column] = put<T>(v);
     q.dst[i * p.dst.row + j * p.dst.column] = put<T>(activate(p.activation, v));
-}
-
-// V neighbouring elements of a row, of sums in shared memory.
-template <int V, class T, class C> FN void finish_row(const Product<C>& p, const Part<T, C>& q, u32 i, u32 j, const C* sums) {
-    if (q.parts || !p.wide || i >= p.m || j + V > p.n) {
-#pragma unroll 1
-        for (u32 f = 0; f < (u32)V; f++) finish(p, q, i, j + f, sums[f]);
-        return;
-    }
-    vec<T, V> r, before;
-#pragma unroll
-    for (int f = 0; f < V; f++) {
-        C v = value_of(p, q, i, j + (u32)f, sums[f]);
-        before.v[f] = put<T>(v);
-        r.v[f] = put<T>(activate(p.activation, v));
-    }
-    if (q.pre) store<T, V>(q.pre + i * p.pre.row + j, before);
-    store<T, V>(q.dst + i * p.dst.row + j, r);
 }

@@ -63,12 +63,71 @@ template <bool AK, bool BK, class T> FN void multiply(f32 (&sum)[4][4][4], const
     }
 }
 
-// Writes the sums of all warps through shared memory, 64 rows at a time, so that each thread writes 16 bytes of a row. The pitch
-// keeps the writes of a half warp, 4 rows of 8 columns, in different banks.
+// A piece is 8 neighbouring elements of a row, 16 bytes of the result. Its sums lie in shared memory, 32 bytes from those of the next
+// thread, at a multiple of 16 bytes.
+constexpr u32 PIECE = 8;
+
+// Writes the first n elements of a piece, all at once if they lie so.
+template <class T> FN void put_piece(T* to, i64 step, const f32* values, u32 n, bool whole) {
+    if (whole) {
+        vec<f32, 4> low = load<f32, 4>(values), high = load<f32, 4>(values + 4);
+        vec<T, PIECE> r;
+#pragma unroll
+        for (int f = 0; f < 4; f++) {
+            r.v[f] = put<T>(low.v[f]);
+            r.v[f + 4] = put<T>(high.v[f]);
+        }
+        store<T, PIECE>(to, r);
+        return;
+    }
+#pragma unroll 1
+    for (u32 f = 0; f < n; f++) to[f * step] = put<T>(values[f]);
+}
+
+// Sums of a slice are left as they are.
+FN void leave_piece(f32* to, const f32* sums, u32 n, bool whole) {
+    if (whole) {
+        store<f32, 4>(to, load<f32, 4>(sums));
+        store<f32, 4>(to + 4, load<f32, 4>(sums + 4));
+        return;
+    }
+#pragma unroll 1
+    for (u32 f = 0; f < n; f++) to[f] = sums[f];
+}
+
+// From the sums of a piece to the results, through shared memory once more for each step: what is unrolled here would take the
+// registers of the sums that wait for their turn. Threads begin at different elements, so that a warp reads different banks.
+template <class T> FN void finish_piece(const Product<f32>& p, const Part<T, f32>& q, u32 i, u32 j, f32* sums) {
+    if (i >= p.m || j >= p.n) return;
+    u32 n = p.n - j < PIECE ? p.n - j : PIECE, turn = threadIdx.x / 4;
+    if (q.parts) {
+        leave_piece(q.parts + (u64)i * p.n + j, sums, n, n == PIECE && p.n % 4 == 0);
+        return;
+    }
+    bool whole = p.wide && n == PIECE;
+    if (p.alpha != 1 || p.beta != 0) {
+#pragma unroll 1
+        for (u32 f = 0; f < PIECE; f++) {
+            u32 at = (f + turn) % PIECE;
+            if (at < n) sums[at] = value_of(p, q, i, j + at, sums[at]);
+        }
+    }
+    if (q.pre) put_piece(q.pre + i * p.pre.row + j * p.pre.column, p.pre.column, sums, n, whole);
+    if (p.activation != IDENTITY) {
+#pragma unroll 1
+        for (u32 f = 0; f < PIECE; f++) {
+            u32 at = (f + turn) % PIECE;
+            if (at < n) sums[at] = activate(p.activation, sums[at]);
+        }
+    }
+    put_piece(q.dst + i * p.dst.row + j * p.dst.column, p.dst.column, sums, n, whole);
+}
+
+// Writes the sums of all warps through shared memory, 64 rows at a time, so that each thread has pieces of rows. The pitch keeps the
+// writes of a half warp, 4 rows of 8 columns, in different banks.
 template <class T> FN void write_tile(const Product<f32>& p, const Part<T, f32>& q, const f32 (&sum)[4][4][4], f32* sh) {
     constexpr u32 PITCH = SIDE + 8, HALF = SIDE / 2;
     static_assert(HALF * PITCH * 4 <= 2 * STAGE * 2, "the sums fit where the tiles were");
-    constexpr int V = 8;
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = warp % 4 * 32 + lane % 4 * 2;
 #pragma unroll 1
     for (u32 half = 0; half < 2; half++) {
@@ -85,19 +144,18 @@ template <class T> FN void write_tile(const Product<f32>& p, const Part<T, f32>&
         }
         __syncthreads();
 #pragma unroll 1
-        for (u32 piece = threadIdx.x; piece < HALF * SIDE / V; piece += THREADS) {
-            u32 row = piece / (SIDE / V), at = piece % (SIDE / V) * V;
-            finish_row<V>(p, q, blockIdx.y * SIDE + half * HALF + row, blockIdx.x * SIDE + at, sh + row * PITCH + at);
+        for (u32 piece = threadIdx.x; piece < HALF * SIDE / PIECE; piece += THREADS) {
+            u32 row = piece / (SIDE / PIECE), at = piece % (SIDE / PIECE) * PIECE;
+            finish_piece(p, q, blockIdx.y * SIDE + half * HALF + row, blockIdx.x * SIDE + at, sh + row * PITCH + at);
         }
         __syncthreads();
     }
 }
 
-template <bool AK, bool BK, class T> FN void product(const Product<f32>& p, const Part<T, f32>& q, T* sh) {
+template <bool AK, bool BK, class T> FN void sums(const Product<f32>& p, const Part<T, f32>& q, f32 (&sum)[4][4][4], T* sh) {
     u32 warp = threadIdx.x / 32;
     u32 i0 = blockIdx.y * SIDE, j0 = blockIdx.x * SIDE, row = warp / 4 * 64, column = warp % 4 * 32;
     i64 a_step = AK ? p.a.row : p.a.column, b_step = BK ? p.b.column : p.b.row;
-    f32 sum[4][4][4] = {};
     if (q.from < q.to) {
         copy_tile<AK>(sh, q.a, a_step, i0, p.m, q.from, q.to);
         copy_tile<BK>(sh + TILE_SIZE, q.b, b_step, j0, p.n, q.from, q.to);
@@ -117,14 +175,15 @@ template <bool AK, bool BK, class T> FN void product(const Product<f32>& p, cons
         multiply<AK, BK>(sum, now, now + TILE_SIZE, row, column);
         __syncthreads();
     }
-    write_tile(p, q, sum, (f32*)sh);
 }
 
 // The letters say whether a, and b, are contiguous along k (n for "not turned" in BLAS: a along k, b across it).
 #define MATMUL_TENSOR(NAME, AK, BK, T)                                                                                \
     GK_KERNEL(THREADS, 2) void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c, T* pre, f32* parts) { \
         GK_SHARED_ARR(T, sh, [2 * STAGE]);                                                                            \
-        product<AK, BK>(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), (T*)sh);                                 \
+        f32 sum[4][4][4] = {};                                                                                        \
+        sums<AK, BK>(p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), sum, (T*)sh);                               \
+        write_tile(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), sum, (f32*)sh);                        \
     }
 
 #define MATMULS_TENSOR(T)                                                                                             \

@@ -1,0 +1,93 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/internal/cublas"
+	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
+)
+
+// blasCalls is a batch of calls of the library in the device's context.
+type blasCalls struct {
+	d       *Device
+	b       *driver.Batch
+	library *cublas.Library
+	first   int // calls of the driver before those of the library
+	n       int
+	funcs   [4]cublas.Func
+}
+
+func (d *Device) blasCalls(call string) (c blasCalls, err error) {
+	b, err := d.begin(call)
+	return blasCalls{d: d, b: b, library: d.blas.library, first: 1}, err
+}
+
+func (s *Stream) blasCalls(call string) (c blasCalls, err error) {
+	b, err := s.begin(call)
+	return blasCalls{d: s.device, b: b, library: s.device.blas.library, first: 1}, err
+}
+
+func (c *blasCalls) add(f cublas.Func, args ...uintptr) {
+	c.b.AddForeign(c.library.Address(f), args...)
+	c.funcs[c.n] = f
+	c.n++
+}
+
+// run makes the calls. The error of the library is a *device.Error that has a BLASStatus.
+func (c *blasCalls) run() error {
+	f, r := c.b.Run()
+	switch {
+	case r == driver.Success:
+		return nil
+	case f != driver.Foreign:
+		return c.d.failed(f, r, "")
+	}
+	return &device.Error{Device: c.d.id, Call: c.funcs[c.b.Done()-c.first].String(), Err: BLASStatus(r)}
+}
+
+// reset empties the batch, but for the context.
+func (c *blasCalls) reset() {
+	c.b.Reset()
+	c.b.Add(driver.CtxSetCurrent, c.d.context.Load())
+	c.n = 0
+}
+
+func (c *blasCalls) release() { c.b.Release() }
+
+// destroyBLAS gives an object of the library back. If the call fails it is made once more: then there is nothing left to do.
+func (d *Device) destroyBLAS(f cublas.Func, object *uintptr) {
+	for try := 0; *object != 0 && try < 2; try++ {
+		c, err := d.blasCalls("cuBLAS")
+		if err != nil {
+			break // the device is lost, and what it had with it
+		}
+		c.add(f, *object)
+		err = c.run()
+		c.release()
+		if err == nil {
+			break
+		}
+	}
+	*object = 0
+}
+
+// create makes an object.
+func (c *blasCalls) create(f cublas.Func, args ...uintptr) (uintptr, error) {
+	c.reset()
+	c.add(f, append([]uintptr{c.b.Out(0)}, args...)...)
+	if err := c.run(); err != nil {
+		return 0, err
+	}
+	return uintptr(c.b.Value(0)), nil
+}
+
+// setAll sets attributes of an object.
+func (c *blasCalls) setAll(f cublas.Func, object uintptr, settings []setting) error {
+	for _, s := range settings {
+		c.reset()
+		c.add(f, object, s.number, c.b.Word(0, s.value), s.size)
+		if err := c.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/blas"
+	"github.com/cistern-ml/cistern/device/cuda/internal/cublas"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// Products without an epilogue: cublasGemmEx and cublasGemmStridedBatchedEx.
+
+// multiply makes the calls of a product without an epilogue. begun says that one of several calls has put work on the stream.
+func (m *multiplier) multiply(s *Stream, p *blas.Product, g *blas.Gemm, work device.Ptr, bytes uint64) (begun bool, err error) {
+	c, err := s.blasCalls("MatMul")
+	if err != nil {
+		return false, err
+	}
+	defer c.release()
+	c.add(cublas.SetStream, m.handle, s.handle) // takes the workspace away
+	c.add(cublas.SetWorkspace, m.handle, uintptr(work), uintptr(bytes))
+	for i := range p.Calls(g) {
+		at := p.At(g, i)
+		if p.Dims == 0 {
+			at = *g
+		}
+		s.work.note("cublasGemmEx")
+		c.gemm(m, p, &at)
+		if err := c.run(); err != nil {
+			return i > 0, err
+		}
+		c.reset()
+	}
+	return false, nil
+}
+
+// gemm adds the call of one product, or of a strided batch.
+func (c *blasCalls) gemm(m *multiplier, p *blas.Product, g *blas.Gemm) {
+	t, compute := types(p.Type, m.tf32.Load())
+	alpha, beta := c.scalars(p.Type, p.Alpha, g.Beta)
+	opA, opB := operation(g.TransA), operation(g.TransB)
+	rows, columns, depth := uintptr(g.M), uintptr(g.N), uintptr(g.K)
+	if p.Dims == 0 {
+		c.add(cublas.GemmEx, m.handle, opA, opB, rows, columns, depth, alpha, uintptr(g.A), t, uintptr(g.LDA),
+			uintptr(g.B), t, uintptr(g.LDB), beta, uintptr(g.D), t, uintptr(g.LDD), compute, cublas.GemmDefault)
+		return
+	}
+	c.add(cublas.GemmStridedBatchedEx, m.handle, opA, opB, rows, columns, depth, alpha,
+		uintptr(g.A), t, uintptr(g.LDA), uintptr(g.StrideA), uintptr(g.B), t, uintptr(g.LDB), uintptr(g.StrideB), beta,
+		uintptr(g.D), t, uintptr(g.LDD), uintptr(g.StrideC), uintptr(g.Count), compute, cublas.GemmDefault)
+}
+
+func operation(transposed bool) uintptr {
+	if transposed {
+		return cublas.OpT
+	}
+	return cublas.OpN
+}
+
+// types are the library's numbers for an element type and what it is computed with.
+func types(d dtype.DType, tf32 bool) (data, compute uintptr) {
+	switch d {
+	case dtype.Float64:
+		return cublas.R64F, cublas.Compute64F
+	case dtype.Float16:
+		return cublas.R16F, cublas.Compute32F
+	case dtype.BFloat16:
+		return cublas.R16BF, cublas.Compute32F
+	}
+	if tf32 {
+		return cublas.R32F, cublas.Compute32FFastTF32
+	}
+	return cublas.R32F, cublas.Compute32F
+}
+
+// scalars puts alpha and beta where the library reads them, in the type of computation.
+func (c *blasCalls) scalars(d dtype.DType, alpha, beta float64) (a, b uintptr) {
+	if d == dtype.Float64 {
+		return c.b.Word(0, math.Float64bits(alpha)), c.b.Word(1, math.Float64bits(beta))
+	}
+	return c.b.Word(0, uint64(math.Float32bits(float32(alpha)))), c.b.Word(1, uint64(math.Float32bits(float32(beta))))
+}
