@@ -11,6 +11,8 @@
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go)
 //	softmax.go       operations on rows
 //	matmul.go        matrix products: gemm.go in general, gemv.go for few rows
+//	conv.go          convolutions: convgemm.go in general, convdirect.go for groups of few channels
+//	plane.go         pooling (pool.go) and resampling (sample.go)
 //	index.go, nll.go, random.go, optimize.go, argreduce.go   the others
 //
 // All drivers stand on the same three ideas:

@@ -65,36 +65,35 @@ func convolve(d dtype.DType) op.Func {
 			p := weightProduct(c, &v)
 			return p.launch(c, &convKernelsOf[d][1])
 		}
-		return eachPhase(c, &v, func(p *convolution) error { return p.launch(c, &convKernelsOf[d][0]) })
-	}
-}
-
-// eachPhase calls f for the products of a convolution, or of a transposed one. Those without results are left out.
-func eachPhase(c *op.Call, v *op.Convolution, f func(p *convolution) error) error {
-	if c.Op == op.Conv2D {
-		p := placeProduct(c, v, [2]op.Axis{v.Forward(0), v.Forward(1)})
-		return f(&p)
-	}
-	for y := range v.Stride[0] {
-		for x := range v.Stride[1] {
-			p := placeProduct(c, v, [2]op.Axis{v.Backward(0, y), v.Backward(1, x)})
+		for i := range phases(c, &v) {
+			p := placeProduct(c, &v, i)
 			if p.n == 0 {
 				continue
 			}
-			if err := f(&p); err != nil {
+			if err := p.launch(c, &convKernelsOf[d][0]); err != nil {
 				return err
 			}
 		}
+		return nil
 	}
-	return nil
 }
 
-// placeProduct is the product whose columns are places.
-func placeProduct(c *op.Call, v *op.Convolution, axis [2]op.Axis) convolution {
+// phases is the number of products whose columns are places: of a transposed convolution one for each phase of its stride.
+func phases(c *op.Call, v *op.Convolution) int {
+	if c.Op == op.Conv2D {
+		return 1
+	}
+	return v.Stride[0] * v.Stride[1]
+}
+
+// placeProduct is the product of a phase.
+func placeProduct(c *op.Call, v *op.Convolution, phase int) convolution {
 	src, dst, k := v.Image, v.Result, v.Kernel.Strides
 	rows, channels := v.Outputs, v.Channels
 	row, channel := k[0], k[1]
+	axis := [2]op.Axis{v.Forward(0), v.Forward(1)}
 	if c.Op == op.Conv2DGradInput {
+		axis = [2]op.Axis{v.Backward(0, phase/v.Stride[1]), v.Backward(1, phase%v.Stride[1])}
 		src, dst, rows, channels, row, channel = dst, src, channels, rows, channel, row
 	}
 	h, w := &axis[0], &axis[1]
@@ -182,19 +181,18 @@ func convSpace(c *op.Call) uint64 {
 		return p.space(d)
 	}
 	most := uint64(0)
-	_ = eachPhase(c, &v, func(p *convolution) error { // f does not fail
-		if !p.direct(false) {
+	for i := range phases(c, &v) {
+		if p := placeProduct(c, &v, i); !p.direct(false) {
 			most = max(most, p.space(d))
 		}
-		return nil
-	})
+	}
 	return most
 }
 
 // launch puts the kernels of a product on the call's stream.
 func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	weight := c.Op == op.Conv2DGradWeight
-	if max(p.m*p.groups, p.n, p.k, p.rows, p.columns) >= maxLoop || max(p.m, p.groups) > maxGridZ {
+	if max(p.m*p.groups, p.n, p.k, p.rows, p.columns) >= maxLoop || blocksOf(p.m, tile) > maxGridZ {
 		return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.groups, p.m, p.k, p.n)
 	}
 	t := takeTask()

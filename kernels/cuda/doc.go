@@ -23,7 +23,8 @@
 //
 // # Memory
 //
-// Reductions of few outputs and IndexAdd need workspace; Row.Workspace says how much.
+// Reductions of few outputs, IndexAdd, and convolutions of few tiles need workspace; Row.Workspace says how much. Convolutions
+// unfold no image: what a tile needs of it is gathered into shared memory.
 //
 // # Errors
 //

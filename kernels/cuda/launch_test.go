@@ -172,6 +172,13 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 		{Op: op.NLL, Out: []op.View{f(4)}, In: []op.View{f(4, 10), classes}, I: [8]int64{-100}},
 		{Op: op.IndexAdd, Out: []op.View{f(6, 5)}, In: []op.View{f(4, 5), classes}, Work: work},
 		{Op: op.MatMul, Out: []op.View{f(8, 8)}, In: []op.View{f(8, 16), f(16, 8)}, F: [8]float64{1}},
+		{Op: op.Conv2D, Out: []op.View{f(1, 3, 4, 4)}, In: []op.View{f(1, 4, 4, 4), f(3, 4, 3, 3), f(3)}, I: [8]int64{1, 1, 1, 1, 1, 1, 1}},
+		{Op: op.Conv2DGradInput, Out: []op.View{f(1, 4, 8, 8)}, In: []op.View{f(1, 3, 4, 4), f(3, 4, 3, 3)}, I: [8]int64{2, 2, 1, 1, 1, 1, 1}},
+		{Op: op.Conv2DGradWeight, Out: []op.View{f(3, 4, 3, 3)}, In: []op.View{f(4, 3, 16, 16), f(4, 4, 16, 16)},
+			I: [8]int64{1, 1, 1, 1, 1, 1, 1}, Work: work},
+		{Op: op.MaxPool2D, Out: []op.View{f(1, 2, 2, 2), m.put(dtype.Uint8, ramp(8), []int{1, 2, 2, 2})}, In: []op.View{f(1, 2, 4, 4)},
+			I: [8]int64{2, 2, 2, 2, 0, 0, 1, 1}},
+		{Op: op.UpsampleBilinear2DGrad, Out: []op.View{f(1, 2, 2, 2)}, In: []op.View{f(1, 2, 4, 4)}, F: [8]float64{0.5, 0.5}},
 		{Op: op.SGDStep, Out: []op.View{f(8), f(4)}, In: []op.View{f(8), f(4)}, F: [8]float64{0.1}, I: [8]int64{2}},
 	}
 	for i := range calls {
