@@ -110,7 +110,7 @@ func placeProduct(c *op.Call, v *op.Convolution, phase int) convolution {
 	if p.biased = len(c.In) == 3; p.biased {
 		p.bias, p.added = c.In[2].Strides[0], c.In[2].Ptr
 	}
-	p.cut()
+	p.cut(dst.DType)
 	return p
 }
 
@@ -126,7 +126,7 @@ func weightProduct(c *op.Call, v *op.Convolution) convolution {
 		d:   [5]int{v.Outputs * k[0], k[0], k[1], k[2], k[3]},
 		dst: v.Kernel.Ptr, left: v.Result.Ptr, right: v.Image.Ptr,
 	}
-	p.cut()
+	p.cut(v.Kernel.DType)
 	return p
 }
 
@@ -149,9 +149,13 @@ func (p *convolution) direct(weight bool) bool {
 
 // cut splits the sum of a product that would have few blocks. It depends on sizes alone, so that sums are the same bits on
 // all GPUs. The workspace is then no more than 2*busy tiles.
-func (p *convolution) cut() {
+func (p *convolution) cut(d dtype.DType) {
 	const deep = 256 // steps that are worth a block
-	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, tile)
+	columns := tile
+	if d.Size() == 2 {
+		columns = side // of tensor cores
+	}
+	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, columns)
 	p.part, p.splits = max(1, p.k), 1
 	if count < busy && p.k > 2*deep {
 		n := min((busy+count-1)/count, (p.k+deep-1)/deep)
