@@ -16,12 +16,14 @@ type source[T float] struct {
 
 // sampleRows are the rows of resampling.
 func sampleRows() []op.Row {
-	rows := func(id op.ID, backward bool, p func(*planeJob[float32]), q func(*planeJob[float64]), f planeKernel[float32], g planeKernel[float64]) op.Row {
+	rows := func(id op.ID, backward bool, p func(*planeJob[float32]), q func(*planeJob[float64]),
+		f planeKernel[float32], g planeKernel[float64]) op.Row {
 		return row(id, floats(
 			func(l lane[float32]) op.Func { return planewise(l, backward, p, f) },
 			func(l lane[float64]) op.Func { return planewise(l, backward, q, g) }))
 	}
-	near32, near64, linear32, linear64 := prepareNearest[float32], prepareNearest[float64], prepareLinear[float32], prepareLinear[float64]
+	near32, near64 := prepareNearest[float32], prepareNearest[float64]
+	linear32, linear64 := prepareLinear[float32], prepareLinear[float64]
 	return []op.Row{
 		rows(op.UpsampleNearest2D, false, near32, near64, nearest[float32], nearest[float64]),
 		rows(op.UpsampleNearest2DGrad, true, near32, near64, nearestGrad[float32], nearestGrad[float64]),

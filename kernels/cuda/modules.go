@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "8c2bbed9e1e3293f356e8d1e6a3aeb71973d59a248e7af81e81a99cc4ea87011"
+const inputsHash = "0e88d12f6ce324d9fee732d51f1205d7d430f36af805c475c8da1210a6a9d4d8"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
