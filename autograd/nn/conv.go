@@ -53,7 +53,9 @@ func ConvTranspose2d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLaye
 
 func newConv(dims, in, out, kernel int, opts []ConvOption) *ConvLayer {
 	c := convOf(kernel, opts)
-	l := &ConvLayer{dims: dims, args: tensor.Conv{Stride: c.stride, Padding: c.padding, Dilation: c.dilation, Same: c.same, Groups: c.groups}}
+	l := &ConvLayer{dims: dims, args: tensor.Conv{
+		Stride: c.stride, Padding: c.padding, Dilation: c.dilation, Same: c.same, Groups: c.groups,
+	}}
 	l.Weight, l.Bias = c.declare(&l.Base, dims, out, in/max(1, c.groups), out)
 	return l
 }
@@ -128,7 +130,8 @@ func (l *ConvLayer) String() string {
 	if a.Same {
 		padding = "same"
 	}
-	return describeConv("Conv", l.dims, shape[1]*max(1, a.Groups), shape[0], shape[2:], a.Stride, padding, nil, a.Dilation, a.Groups, l.Bias)
+	return describeConv("Conv", l.dims, shape[1]*max(1, a.Groups), shape[0], shape[2:], a.Stride, padding, nil, a.Dilation,
+		a.Groups, l.Bias)
 }
 
 // String is PyTorch's description.

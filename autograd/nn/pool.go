@@ -57,7 +57,8 @@ func maxPool(name string, kernel int, opts []PoolOption, f func(*autograd.Variab
 	return Func(text, func(x *autograd.Variable) *autograd.Variable { return f(x, p) })
 }
 
-func avgPool(name string, dims, kernel int, opts []PoolOption, f func(*autograd.Variable, tensor.Pool) *autograd.Variable) *FuncModule {
+func avgPool(name string, dims, kernel int, opts []PoolOption, f func(*autograd.Variable, tensor.Pool) *autograd.Variable,
+) *FuncModule {
 	p := poolOf(kernel, opts)
 	write := plain
 	if dims == 1 { // of one dimension PyTorch makes tuples

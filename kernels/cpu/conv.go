@@ -95,7 +95,8 @@ func (j *convCall[T]) backward(g *convGemm[T], group int) {
 }
 
 // over computes channels of dst, from to on, by a sum over channels of src from first on.
-func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first, channels int, dst *op.View, to, count int, k taps) {
+func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first, channels int, dst *op.View, to, count int, k taps,
+) {
 	size := j.lane.size
 	h, w := &axes[0], &axes[1]
 	k.ptr = offset(k.ptr, h.Tap0*k.down+w.Tap0*k.across, size)

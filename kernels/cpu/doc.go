@@ -12,6 +12,8 @@
 //	softmax.go       operations on rows
 //	matmul.go        matrix products: gemm.go in general, gemv.go for few rows
 //	norm.go          normalisations: rownorm.go; normsums.go, channelstats.go, channelnorm.go; by slicemath.go
+//	conv.go          convolutions: convgemm.go in general, convdirect.go for groups of few channels
+//	plane.go         pooling (pool.go) and resampling (sample.go)
 //	index.go, gather.go, scatter.go, bag.go, nll.go, random.go, optimize.go, argreduce.go   the others
 //
 // All drivers stand on the same three ideas:

@@ -11,8 +11,8 @@ import (
 // Operations on images plane by plane: pooling (pool.go) and resampling (sample.go). A plane is the rows and columns of one
 // channel of one image. A kernel sees planes as contiguous slices.
 
-// planeKernel computes dst from src. numbers are those of MaxPool2D, one for each result; other operations have none.
-type planeKernel[T float] func(j *planeJob[T], dst, src []T, numbers []int32)
+// planeKernel computes dst from src. m has the numbers of MaxPool2D, one for each result, and memory for a line.
+type planeKernel[T float] func(j *planeJob[T], dst, src []T, m *planeMemory[T])
 
 // planeJob is one call in work. It is a job over planes.
 type planeJob[T float] struct {
@@ -29,10 +29,10 @@ type planeJob[T float] struct {
 	memory  sync.Pool
 }
 
-// planeMemory is what a worker needs for planes that are strided or converted.
+// planeMemory is what a worker needs for planes that are strided or converted, for numbers, and for a line.
 type planeMemory[T float] struct {
-	from, to []T
-	numbers  []int32
+	from, to, line []T
+	numbers        []int32
 }
 
 // planewise makes the Func of an operation on planes. prepare computes what is the same for all planes; backward says that the
@@ -78,14 +78,14 @@ func (j *planeJob[T]) run(lo, hi int) {
 		if !ok {
 			j.move(j.from, n, c, src, j.lane.load)
 		}
-		numbers := j.numbersOf(n, c, m)
+		j.takeNumbers(n, c, m)
 		dst, ok := j.plane(j.to, n, c, &m.to)
-		j.f(j, dst, src, numbers)
+		j.f(j, dst, src, m)
 		if !ok {
 			j.move(j.to, n, c, dst, func(row []T, p device.Ptr, stride int) { j.lane.store(p, stride, row) })
 		}
 		if j.call.Op == op.MaxPool2D {
-			eachNumbers(j.numbers, n, c, numbers, writeNumbers[uint8], writeNumbers[int32])
+			eachNumbers(j.numbers, n, c, m.numbers, writeNumbers[uint8], writeNumbers[int32])
 		}
 	}
 }
@@ -108,17 +108,16 @@ func (j *planeJob[T]) move(v *op.View, n, c int, plane []T, f func(row []T, p de
 	}
 }
 
-// numbersOf is a plane of numbers: read, or memory for those that will be written.
-func (j *planeJob[T]) numbersOf(n, c int, m *planeMemory[T]) []int32 {
+// takeNumbers makes the memory of a plane of numbers, and reads those that there are.
+func (j *planeJob[T]) takeNumbers(n, c int, m *planeMemory[T]) {
 	v := j.numbers
 	if v == nil {
-		return nil
+		return
 	}
 	m.numbers = sized(m.numbers, v.Shape[2]*v.Shape[3])
 	if j.call.Op == op.MaxPool2DGrad {
 		eachNumbers(v, n, c, m.numbers, readNumbers[uint8], readNumbers[int32])
 	}
-	return m.numbers
 }
 
 // eachNumbers calls the function of the type for the rows of a plane of numbers.

@@ -65,12 +65,12 @@ func slidingWindow(i, image, size, stride, padding, dilation int) window1 {
 	return w
 }
 
-func maxPool[T float](j *planeJob[T], dst, src []T, numbers []int32) {
+func maxPool[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	at := 0
 	for y := range j.windows[0] {
 		h := &j.windows[0][y]
 		for x := range j.windows[1] {
-			dst[at], numbers[at] = maxOfWindow(src, j.image[1], h, &j.windows[1][x])
+			dst[at], m.numbers[at] = maxOfWindow(src, j.image[1], h, &j.windows[1][x])
 			at++
 		}
 	}
@@ -99,14 +99,14 @@ func maxOfWindow[T float](src []T, columns int, h, w *window1) (T, int32) {
 	return most, int32((h.skipped+u0)*w.size + w.skipped + v0/w.step)
 }
 
-func maxPoolGrad[T float](j *planeJob[T], dst, src []T, numbers []int32) {
+func maxPoolGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	clear(dst)
 	columns, at := j.image[1], 0
 	for y := range j.windows[0] {
 		h := &j.windows[0][y]
 		for x := range j.windows[1] {
 			w := &j.windows[1][x]
-			number := int(numbers[at])
+			number := int(m.numbers[at])
 			if u, v := number/w.size-h.skipped, number%w.size-w.skipped; u >= 0 && u < h.count && v >= 0 && v < w.count {
 				dst[(h.first+u*h.step)*columns+w.first+v*w.step] += src[at]
 			}
@@ -127,7 +127,7 @@ func (j *planeJob[T]) divisor(h, w *window1) float64 {
 	return float64(h.count * w.count)
 }
 
-func avgPool[T float](j *planeJob[T], dst, src []T, _ []int32) {
+func avgPool[T float](j *planeJob[T], dst, src []T, _ *planeMemory[T]) {
 	columns, at := j.image[1], 0
 	for y := range j.windows[0] {
 		h := &j.windows[0][y]
@@ -148,7 +148,7 @@ func avgPool[T float](j *planeJob[T], dst, src []T, _ []int32) {
 	}
 }
 
-func avgPoolGrad[T float](j *planeJob[T], dst, src []T, _ []int32) {
+func avgPoolGrad[T float](j *planeJob[T], dst, src []T, _ *planeMemory[T]) {
 	clear(dst)
 	columns, at := j.image[1], 0
 	for y := range j.windows[0] {

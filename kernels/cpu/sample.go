@@ -16,12 +16,14 @@ type source[T float] struct {
 
 // sampleRows are the rows of resampling.
 func sampleRows() []op.Row {
-	rows := func(id op.ID, backward bool, p func(*planeJob[float32]), q func(*planeJob[float64]), f planeKernel[float32], g planeKernel[float64]) op.Row {
+	rows := func(id op.ID, backward bool, p func(*planeJob[float32]), q func(*planeJob[float64]),
+		f planeKernel[float32], g planeKernel[float64]) op.Row {
 		return row(id, floats(
 			func(l lane[float32]) op.Func { return planewise(l, backward, p, f) },
 			func(l lane[float64]) op.Func { return planewise(l, backward, q, g) }))
 	}
-	near32, near64, linear32, linear64 := prepareNearest[float32], prepareNearest[float64], prepareLinear[float32], prepareLinear[float64]
+	near32, near64 := prepareNearest[float32], prepareNearest[float64]
+	linear32, linear64 := prepareLinear[float32], prepareLinear[float64]
 	return []op.Row{
 		rows(op.UpsampleNearest2D, false, near32, near64, nearest[float32], nearest[float64]),
 		rows(op.UpsampleNearest2DGrad, true, near32, near64, nearestGrad[float32], nearestGrad[float64]),
@@ -58,7 +60,7 @@ func prepareLinear[T float](j *planeJob[T]) {
 	}
 }
 
-func nearest[T float](j *planeJob[T], dst, src []T, _ []int32) {
+func nearest[T float](j *planeJob[T], dst, src []T, _ *planeMemory[T]) {
 	for _, h := range j.sources[0] {
 		line := src[h.near*j.image[1]:][:j.image[1]]
 		out := dst[:j.result[1]]
@@ -69,7 +71,7 @@ func nearest[T float](j *planeJob[T], dst, src []T, _ []int32) {
 	}
 }
 
-func nearestGrad[T float](j *planeJob[T], dst, src []T, _ []int32) {
+func nearestGrad[T float](j *planeJob[T], dst, src []T, _ *planeMemory[T]) {
 	clear(dst)
 	for _, h := range j.sources[0] {
 		line := dst[h.near*j.image[1]:][:j.image[1]]
@@ -80,33 +82,47 @@ func nearestGrad[T float](j *planeJob[T], dst, src []T, _ []int32) {
 	}
 }
 
-func bilinear[T float](j *planeJob[T], dst, src []T, _ []int32) {
+// bilinear interpolates between rows first: a line of the image's width, and from that the results.
+func bilinear[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	columns := j.image[1]
+	m.line = sized(m.line, columns)
 	for _, h := range j.sources[0] {
-		near, far := src[h.near*columns:][:columns], src[h.far*columns:][:columns]
+		line, near, far := m.line, src[h.near*columns:][:columns], src[h.far*columns:][:columns]
+		left := 1 - h.part
+		for c := range line {
+			line[c] = T(near[c]*left) + T(far[c]*h.part)
+		}
 		out := dst[:j.result[1]]
 		for x := range out {
 			w := &j.sources[1][x]
-			above := T(near[w.near]*(1-w.part)) + T(near[w.far]*w.part)
-			below := T(far[w.near]*(1-w.part)) + T(far[w.far]*w.part)
-			out[x] = T(above*(1-h.part)) + T(below*h.part)
+			out[x] = T(line[w.near]*(1-w.part)) + T(line[w.far]*w.part)
 		}
 		dst = dst[j.result[1]:]
 	}
 }
 
-func bilinearGrad[T float](j *planeJob[T], dst, src []T, _ []int32) {
+// bilinearGrad adds up a line of the image's width first, and then adds it to the rows.
+func bilinearGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	clear(dst)
 	columns := j.image[1]
+	m.line = sized(m.line, columns)
 	for _, h := range j.sources[0] {
-		near, far := dst[h.near*columns:][:columns], dst[h.far*columns:][:columns]
+		line := m.line
+		clear(line)
 		for x, g := range src[:j.result[1]] {
 			w := &j.sources[1][x]
-			above, below := T(g*(1-h.part)), T(g*h.part)
-			near[w.near] += T(above * (1 - w.part))
-			near[w.far] += T(above * w.part)
-			far[w.near] += T(below * (1 - w.part))
-			far[w.far] += T(below * w.part)
+			line[w.near] += T(g * (1 - w.part))
+			line[w.far] += T(g * w.part)
+		}
+		near, left := dst[h.near*columns:][:columns], 1-h.part
+		for c, v := range line {
+			near[c] += T(v * left)
+		}
+		if h.part != 0 {
+			far := dst[h.far*columns:][:columns]
+			for c, v := range line {
+				far[c] += T(v * h.part)
+			}
 		}
 		src = src[j.result[1]:]
 	}

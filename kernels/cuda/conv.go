@@ -65,36 +65,35 @@ func convolve(d dtype.DType) op.Func {
 			p := weightProduct(c, &v)
 			return p.launch(c, &convKernelsOf[d][1])
 		}
-		return eachPhase(c, &v, func(p *convolution) error { return p.launch(c, &convKernelsOf[d][0]) })
-	}
-}
-
-// eachPhase calls f for the products of a convolution, or of a transposed one. Those without results are left out.
-func eachPhase(c *op.Call, v *op.Convolution, f func(p *convolution) error) error {
-	if c.Op == op.Conv2D {
-		p := placeProduct(c, v, [2]op.Axis{v.Forward(0), v.Forward(1)})
-		return f(&p)
-	}
-	for y := range v.Stride[0] {
-		for x := range v.Stride[1] {
-			p := placeProduct(c, v, [2]op.Axis{v.Backward(0, y), v.Backward(1, x)})
+		for i := range phases(c, &v) {
+			p := placeProduct(c, &v, i)
 			if p.n == 0 {
 				continue
 			}
-			if err := f(&p); err != nil {
+			if err := p.launch(c, &convKernelsOf[d][0]); err != nil {
 				return err
 			}
 		}
+		return nil
 	}
-	return nil
 }
 
-// placeProduct is the product whose columns are places.
-func placeProduct(c *op.Call, v *op.Convolution, axis [2]op.Axis) convolution {
+// phases is the number of products whose columns are places: of a transposed convolution one for each phase of its stride.
+func phases(c *op.Call, v *op.Convolution) int {
+	if c.Op == op.Conv2D {
+		return 1
+	}
+	return v.Stride[0] * v.Stride[1]
+}
+
+// placeProduct is the product of a phase.
+func placeProduct(c *op.Call, v *op.Convolution, phase int) convolution {
 	src, dst, k := v.Image, v.Result, v.Kernel.Strides
 	rows, channels := v.Outputs, v.Channels
 	row, channel := k[0], k[1]
+	axis := [2]op.Axis{v.Forward(0), v.Forward(1)}
 	if c.Op == op.Conv2DGradInput {
+		axis = [2]op.Axis{v.Backward(0, phase/v.Stride[1]), v.Backward(1, phase%v.Stride[1])}
 		src, dst, rows, channels, row, channel = dst, src, channels, rows, channel, row
 	}
 	h, w := &axis[0], &axis[1]
@@ -111,7 +110,7 @@ func placeProduct(c *op.Call, v *op.Convolution, axis [2]op.Axis) convolution {
 	if p.biased = len(c.In) == 3; p.biased {
 		p.bias, p.added = c.In[2].Strides[0], c.In[2].Ptr
 	}
-	p.cut()
+	p.cut(dst.DType)
 	return p
 }
 
@@ -127,7 +126,7 @@ func weightProduct(c *op.Call, v *op.Convolution) convolution {
 		d:   [5]int{v.Outputs * k[0], k[0], k[1], k[2], k[3]},
 		dst: v.Kernel.Ptr, left: v.Result.Ptr, right: v.Image.Ptr,
 	}
-	p.cut()
+	p.cut(v.Kernel.DType)
 	return p
 }
 
@@ -150,9 +149,13 @@ func (p *convolution) direct(weight bool) bool {
 
 // cut splits the sum of a product that would have few blocks. It depends on sizes alone, so that sums are the same bits on
 // all GPUs. The workspace is then no more than 2*busy tiles.
-func (p *convolution) cut() {
+func (p *convolution) cut(d dtype.DType) {
 	const deep = 256 // steps that are worth a block
-	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, tile)
+	columns := tile
+	if d.Size() == 2 {
+		columns = side // of tensor cores
+	}
+	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, columns)
 	p.part, p.splits = max(1, p.k), 1
 	if count < busy && p.k > 2*deep {
 		n := min((busy+count-1)/count, (p.k+deep-1)/deep)
@@ -182,120 +185,10 @@ func convSpace(c *op.Call) uint64 {
 		return p.space(d)
 	}
 	most := uint64(0)
-	_ = eachPhase(c, &v, func(p *convolution) error { // f does not fail
-		if !p.direct(false) {
+	for i := range phases(c, &v) {
+		if p := placeProduct(c, &v, i); !p.direct(false) {
 			most = max(most, p.space(d))
 		}
-		return nil
-	})
+	}
 	return most
-}
-
-// launch puts the kernels of a product on the call's stream.
-func (p *convolution) launch(c *op.Call, k *convKernels) error {
-	weight := c.Op == op.Conv2DGradWeight
-	if max(p.m*p.groups, p.n, p.k, p.rows, p.columns) >= maxLoop || max(p.m, p.groups) > maxGridZ {
-		return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.groups, p.m, p.k, p.n)
-	}
-	t := takeTask()
-	defer tasks.Put(t)
-	switch {
-	case p.direct(weight) && weight:
-		if err := p.over(t, c, k.direct, device.Dim3{X: uint32(p.n), Y: uint32(p.m)}, false); err != nil {
-			return err
-		}
-	case p.direct(weight):
-		p.splits = 1
-		return p.rowwise(t, c, k.direct)
-	default:
-		f, rows, columns := k.tiles(p)
-		grid := blocks(p.n, columns)
-		grid.Y = blocks(p.m, rows).X
-		if err := p.over(t, c, f, grid, true); err != nil {
-			return err
-		}
-	}
-	if p.splits == 1 {
-		return nil
-	}
-	p.add(&t.params, 0)
-	t.params.Ptr(p.dst).Ptr(p.added).Ptr(c.Work.Ptr)
-	grid := blocks(p.n, threads)
-	grid.Y, grid.Z = uint32(p.m), uint32(p.groups)
-	return t.launch(c, k.join, grid)
-}
-
-// tiles chooses the kernel of a product, and says how large its tiles are: for tensor cores unless the product is small, and those
-// of fewer rows in vain.
-func (k *convKernels) tiles(p *convolution) (f *kernel, rows, columns int) {
-	switch {
-	case k.tensor == nil || p.m <= tile/4 || p.n <= tile/2 || p.k < 16:
-		return k.product, tile, tile
-	case blocksOf(p.m, side)*side > blocksOf(p.m, side/2)*(side/2):
-		return k.low, side / 2, side
-	}
-	return k.tensor, side, side
-}
-
-// over launches a kernel for all pairs of group and split.
-func (p *convolution) over(t *task, c *op.Call, f *kernel, grid device.Dim3, takesBias bool) error {
-	count := p.groups * p.splits
-	for first := 0; first < count; first += maxGridZ {
-		p.add(&t.params, first)
-		t.params.Ptr(p.dst).Ptr(p.left).Ptr(p.right)
-		if takesBias {
-			t.params.Ptr(p.added)
-		}
-		t.params.Ptr(c.Work.Ptr)
-		grid.Z = uint32(min(count-first, maxGridZ))
-		if err := t.launch(c, f, grid); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rowwise launches a kernel of a thread for each result.
-func (p *convolution) rowwise(t *task, c *op.Call, f *kernel) error {
-	count := p.groups * p.m
-	for first := 0; first < count; first += maxGridZ {
-		p.add(&t.params, first)
-		d := divisor(p.m)
-		t.params.Words(pair(d[0], d[1]), uint64(d[2])).Ptr(p.dst).Ptr(p.left).Ptr(p.right).Ptr(p.added)
-		grid := blocks(p.n, threads)
-		grid.Y = uint32(min(count-first, maxGridZ))
-		if err := t.launch(c, f, grid); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// add appends the Conv, whose launch begins with a pair of group and split.
-func (p *convolution) add(params *device.Params, first int) {
-	var w [33]uint64
-	h, x := &p.axis[0], &p.axis[1]
-	biased := 0
-	if p.biased {
-		biased = 1
-	}
-	halves := [28]int{0: p.m, p.n, p.k, p.part, p.splits, p.groups, first, biased,
-		20: h.At0, h.AtTap, h.AtStep, x.At0, x.AtTap, x.AtStep, p.rows, p.columns}
-	for i, size := range [4]int{x.Size, h.Size, max(1, x.Taps), max(1, h.Taps)} {
-		for j, v := range divisor(max(1, size)) {
-			halves[8+3*i+j] = int(v)
-		}
-	}
-	for i, v := range halves {
-		put32(w[:], i, uint32(v))
-	}
-	at := 14
-	for _, list := range [3][5]int{p.a, p.b, p.d} {
-		for _, v := range list {
-			w[at] = uint64(v)
-			at++
-		}
-	}
-	w[at] = uint64(p.bias)
-	params.Words(w[:at+1]...)
 }

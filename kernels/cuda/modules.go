@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "8692e3437aa73dc58604b94655569fa0bbdd70b1bb87e922c6d8d48472d5d257"
+const inputsHash = "c90955b97233fbc20bdb3382468786f9ee6545e73c4b45c44764ddef39373269"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -17,7 +17,8 @@ struct Loader {
     FN u32 side(u32 e) const { return deep ? tid / DEPTH + e * (THREADS / DEPTH) : tid % TILE; }
 };
 
-template <class T, class C> FN void fetch_a(C (&r)[LOADS], const Loader& l, const Conv& p, const T* a, const Step* steps, u32 row) {
+template <class T, class C>
+FN void fetch_a(C (&r)[LOADS], const Loader& l, const Conv& p, const T* a, const Step* steps, u32 row) {
     const Step& s = steps[l.depth(0)]; // the same for all
 #pragma unroll
     for (u32 e = 0; e < LOADS; e++) {
@@ -26,7 +27,8 @@ template <class T, class C> FN void fetch_a(C (&r)[LOADS], const Loader& l, cons
     }
 }
 
-template <class T, class C> FN void fetch_b(C (&r)[LOADS], const Loader& l, const Conv& p, const T* b, const Step* steps, const Half* columns) {
+template <class T, class C>
+FN void fetch_b(C (&r)[LOADS], const Loader& l, const Conv& p, const T* b, const Step* steps, const Half* columns) {
 #pragma unroll
     for (u32 e = 0; e < LOADS; e++) {
         const Half &u = steps[l.depth(e)].b, &v = columns[l.side(e)];
@@ -88,7 +90,7 @@ FN void convolve(const Conv& p, T* dst, const T* a, const T* b, const T* bias, C
         for (u32 f = 0; f < 4; f++) finish<OVER_PLACES>(p, part, dst, bias, work, i0 + y * 4 + e, j0 + x * 4 + f, sum[e][f]);
 }
 
-// A thread for each result: part of n = rows * places of all groups, places innermost.
+// A thread for each result. Blocks of y are rows of groups, of which first is the first, and x has the places.
 template <class T> FN void conv_direct(const Conv& p, const Div& rows, T* dst, const T* a, const T* b, const T* bias) {
     u32 place = blockIdx.x * THREADS + threadIdx.x;
     if (place >= p.n) return;

@@ -15,13 +15,15 @@ constexpr u32 STAGE = 2 * TILE_SIZE;                                            
 constexpr u32 HALF = LOADS / 2;
 
 // a is loaded and kept along the steps: a warp has 32 steps of a row.
-template <u32 ROWS, class T> FN void fetch_a(u16 (&r)[HALF], u32 half, const Conv& p, const T* a, const Step* steps, u32 row) {
+template <u32 ROWS, class T>
+FN void fetch_a(u16 (&r)[HALF], u32 half, const Conv& p, const T* a, const Step* steps, u32 row) {
     const Step& s = steps[threadIdx.x % DEEP];
     u32 i = row + threadIdx.x / DEEP + half * (ROWS * 16);
     const T* from = a + s.a + i * p.a_row;
     bool in = s.b.y != OUTSIDE;
 #pragma unroll
-    for (u32 e = 0; e < 2 * ROWS; e++, i += THREADS / DEEP, from += THREADS / DEEP * p.a_row) r[e] = in && i < p.m ? from->bits : (u16)0;
+    for (u32 e = 0; e < 2 * ROWS; e++, i += THREADS / DEEP, from += THREADS / DEEP * p.a_row)
+        r[e] = in && i < p.m ? from->bits : (u16)0;
 }
 
 template <u32 ROWS> FN void put_a(u16* sh, const u16 (&r)[HALF], u32 half) {
