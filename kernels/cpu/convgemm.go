@@ -31,9 +31,9 @@ type convGemm[T float] struct {
 	overPlaces bool // the sum is over places: the gradient of the kernel
 	m, n, k    int
 	image      patch[T]
-	kernels    taps      // unless overPlaces
+	kernels    taps     // unless overPlaces
 	gradient   patch[T] // if overPlaces
-	bias       []T       // of m elements, or nil
+	bias       []T      // of m elements, or nil
 	dst        target
 
 	packedA, packedB []T

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/examples/models"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// program is a model with what it is trained on, as the recorded one.
+type program struct {
+	name   string
+	trace  string // the recording
+	batch  int
+	seq    int // of language models
+	vocab  int
+	evalAt int // evaluate at batch 200 each so many steps; 0 for never
+	model  func(p *program) (nn.Module, error)
+	optim  func(params []*autograd.Parameter) *optim.Grouped
+}
+
+var programs = []*program{
+	{name: "mlp", trace: "mlp_adam", batch: 256, model: mlp,
+		optim: func(p []*autograd.Parameter) *optim.Grouped { return optim.Adam(p) }},
+	{name: "resnet", trace: "resnet_sgd", batch: 64, evalAt: 5, model: resnet,
+		optim: func(p []*autograd.Parameter) *optim.Grouped {
+			return optim.SGD(p, optim.LR(0.1), optim.Momentum(0.9))
+		}},
+	{name: "gpt", trace: "gpt_fixed", batch: 8, seq: 256, vocab: 8192, model: gpt(false), optim: adamW},
+	{name: "gpt_ckpt", trace: "gpt_ckpt", batch: 8, seq: 256, vocab: 8192, model: gpt(true), optim: adamW},
+}
+
+func adamW(p []*autograd.Parameter) *optim.Grouped { return optim.AdamW(p) }
+
+func mlp(*program) (nn.Module, error) {
+	return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)), nil
+}
+
+func resnet(*program) (nn.Module, error) {
+	return models.NewResNet(models.ResNetConfig{Channels: 3, Classes: 10, Widths: []int{64, 128, 256, 512}, Blocks: 2})
+}
+
+func gpt(checkpoint bool) func(p *program) (nn.Module, error) {
+	return func(p *program) (nn.Module, error) {
+		return models.NewGPT(models.GPTConfig{Vocab: p.vocab, Context: p.seq, Layers: 6, Width: 384, Heads: 6, Dropout: 0.1, Checkpoint: checkpoint})
+	}
+}
+
+// inputs makes a batch: images or tokens, and classes. Their values do not matter for memory.
+func (p *program) inputs(e tensor.Exec, batch, seq int) (x, y *tensor.Tensor, err error) {
+	switch p.name {
+	case "mlp":
+		x, err = tensor.Zeros(e, tensor.Float32, batch, 784)
+	case "resnet":
+		x, err = tensor.Zeros(e, tensor.Float32, batch, 3, 32, 32)
+	default:
+		x, err = tensor.Zeros(e, tensor.Int64, batch, seq)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	classes := batch
+	if p.vocab > 0 {
+		classes *= seq
+	}
+	if y, err = tensor.Zeros(e, tensor.Int64, classes); err != nil {
+		x.Release()
+		return nil, nil, err
+	}
+	return x, y, nil
+}
+
+func names() (list []string) {
+	for _, p := range programs {
+		list = append(list, p.name)
+	}
+	return list
+}
+
+func find(name string) *program {
+	for _, p := range programs {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}

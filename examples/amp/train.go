@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/examples/internal/lm"
+	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/examples/internal/text"
+)
+
+// training is one of the three. On a simulated device the losses are 0, as nothing is computed there.
+type training struct {
+	Name           string    `json:"name"`
+	Losses         []float64 `json:"losses"` // of each step
+	TrainLoss      float64   `json:"train_loss"`
+	ValLoss        float64   `json:"val_loss"`
+	StepsPerSecond float64   `json:"steps_per_second"`
+	Skipped        int       `json:"skipped_steps"`
+	Overflow       *overflow `json:"forced_overflow,omitempty"`
+	session.Memory
+}
+
+// overflow is what the scaler made of the infinite gradient.
+type overflow struct {
+	Step        int     `json:"step"`
+	ScaleBefore float64 `json:"scale_before"`
+	ScaleAfter  float64 `json:"scale_after"`
+	Skipped     int     `json:"skipped_steps"`
+}
+
+// report is the program's JSON.
+type report struct {
+	Parameters int         `json:"parameters"`
+	Trainings  []*training `json:"trainings"`
+}
+
+// precisions are the trainings, in their order.
+var precisions = []struct{ amp, name string }{
+	{"off", "float32"}, {"fp16", "float16 with GradScaler"}, {"bf16", "bfloat16"},
+}
+
+func program(o options, stdout, stderr io.Writer) error {
+	corpus, err := text.Load(o.text)
+	if err != nil {
+		return err
+	}
+	r := &report{}
+	for _, p := range precisions {
+		run, err := r.train(o, corpus, p.amp, p.name, stderr)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		r.Trainings = append(r.Trainings, run)
+	}
+	r.print(stdout)
+	if o.plot != "" && r.computed() {
+		if err := r.draw(o.plot); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout, "\nthe losses are drawn in", o.plot)
+	}
+	return session.WriteJSON(o.json, r)
+}
+
+// train is one training on a device of its own. Whatever happens, it gives all device memory back, and says so if that fails.
+func (r *report) train(o options, corpus *text.Corpus, precision, name string, bars io.Writer) (run *training, err error) {
+	s, err := session.Open(o.device, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = s.Close(err) }()
+	o.AMP = precision
+	t, err := lm.New(s, o.Config, corpus)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Release()
+	r.Parameters = t.Parameters()
+	run = &training{Name: name}
+	if err := run.steps(t, o, bars); err != nil {
+		return nil, err
+	}
+	if run.ValLoss, err = t.Validate(); err != nil {
+		return nil, fmt.Errorf("validating: %w", err)
+	}
+	t.Finish()
+	run.Memory, run.Skipped = t.Memory, t.Skipped
+	return run, nil
+}
+
+// lastSteps is how many steps the training loss is the mean of.
+const lastSteps = 20
+
+func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
+	bar := progressbar.NewOptions(o.Steps, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
+		progressbar.OptionSetDescription(run.Name), progressbar.OptionThrottle(100*time.Millisecond))
+	start := time.Now()
+	for at := range o.Steps {
+		step := t.TrainStep
+		if o.AMP == "fp16" && at > 0 && at == o.overflow {
+			step = func() (float64, error) { return run.spoiled(t) }
+		}
+		loss, err := step()
+		if err != nil {
+			return fmt.Errorf("step %d: %w", at+1, err)
+		}
+		run.Losses = append(run.Losses, loss)
+		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
+	}
+	run.StepsPerSecond = float64(o.Steps) / time.Since(start).Seconds()
+	last := run.Losses[max(0, o.Steps-lastSteps):]
+	for _, l := range last {
+		run.TrainLoss += l / float64(len(last))
+	}
+	_ = bar.Finish()
+	fmt.Fprintln(bars)
+	return nil
+}
+
+// spoiled is a step in which the first parameter's gradient is infinite.
+func (run *training) spoiled(t *lm.Trainer) (float64, error) {
+	t.Spoil = func(_ int, params []*autograd.Parameter) error { return params[0].Grad().FillInPlace(math.Inf(1)) }
+	defer func() { t.Spoil = nil }()
+	before, err := t.Scale()
+	if err != nil {
+		return 0, err
+	}
+	skipped := t.Skipped
+	loss, err := t.TrainStep()
+	if err != nil {
+		return 0, err
+	}
+	after, err := t.Scale()
+	run.Overflow = &overflow{Step: len(run.Losses) + 1, ScaleBefore: before, ScaleAfter: after, Skipped: t.Skipped - skipped}
+	return loss, err
+}
+
+// computed reports whether there are losses.
+func (r *report) computed() bool { return r.Trainings[0].Losses[0] != 0 }
+
+// print writes the table.
+func (r *report) print(w io.Writer) {
+	base := r.Trainings[0]
+	fmt.Fprintf(w, "\n%s, %d parameters, %d steps\n\n", base.Memory.Name, r.Parameters, base.Steps)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "precision\ttraining loss\tvalidation loss\tsteps/s\tpeak allocated\tof float32's\tpeak reserved\tleft out\t")
+	for _, t := range r.Trainings {
+		fmt.Fprintf(table, "%s\t%.4f\t%.4f\t%.2f\t%s\t%.3f\t%s\t%d\t\n", t.Name, t.TrainLoss, t.ValLoss, t.StepsPerSecond,
+			device.FormatBytes(uint64(t.PeakAllocated)), float64(t.PeakAllocated)/float64(base.PeakAllocated),
+			device.FormatBytes(uint64(t.PeakReserved)), t.Skipped)
+	}
+	table.Flush()
+	for _, t := range r.Trainings {
+		if o := t.Overflow; o != nil {
+			fmt.Fprintf(w, "\nIn step %d of %s a gradient was made infinite: %d step was left out, and the scale went from %g to %g.\n",
+				o.Step, t.Name, o.Skipped, o.ScaleBefore, o.ScaleAfter)
+		}
+	}
+}

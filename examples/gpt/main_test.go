@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/host"
+)
+
+// small is a model that trains in a moment.
+var small = []string{"-layers", "2", "-width", "32", "-heads", "2", "-seq", "32", "-batch", "8", "-sample", "5"}
+
+// figures runs the program on a small model and returns its JSON.
+func figures(t *testing.T, args ...string) (r report) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "figures.json")
+	var stdout, stderr bytes.Buffer
+	args = append(append(args, small...), "-json", file)
+	require.Zero(t, run(args, &stdout, &stderr), "%s", &stderr)
+	require.Contains(t, stdout.String(), "| Allocated memory ")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	require.Equal(t, r.Leaf, r.AfterRelease, "after the release of the graphs only parameters and optimizer state are held")
+	require.NotZero(t, r.Leaf)
+	require.Zero(t, r.AtEnd)
+	return r
+}
+
+func TestRun_LearnsInEveryPrecision(t *testing.T) {
+	for _, precision := range []string{"off", "fp16", "bf16"} {
+		r := figures(t, "-steps", "60", "-lr", "5e-3", "-dropout", "0.05", "-amp", precision)
+		require.InDelta(t, 4.51, r.FirstLoss, 0.15, "log 91 at the start")
+		require.Less(t, r.ValLoss, 3.3, "as good as the frequencies of the characters")
+		require.Equal(t, 60, r.Steps)
+		require.Equal(t, r.MallocsAfterTwo, r.DriverMallocs, "the driver is not asked after the second step")
+	}
+}
+
+func TestRun_CheckpointingChangesMemoryNotNumbers(t *testing.T) {
+	plain := figures(t, "-steps", "3", "-layers", "4", "-dropout", "0.1")
+	recomputed := figures(t, "-steps", "3", "-layers", "4", "-dropout", "0.1", "-checkpoint")
+	require.Equal(t, plain.ValLoss, recomputed.ValLoss)
+	require.Less(t, recomputed.PeakAllocated, plain.PeakAllocated)
+}
+
+func TestRun_GoesOnWhereItWasSaved(t *testing.T) {
+	for _, precision := range []string{"off", "fp16"} {
+		file := filepath.Join(t.TempDir(), "state.safetensors")
+		args := []string{"-dropout", "0.1", "-amp", precision}
+		whole := figures(t, append(args, "-steps", "6")...)
+		figures(t, append(args, "-steps", "6", "-stop", "3", "-save", file)...)
+		rest := figures(t, append(args, "-steps", "6", "-resume", file)...)
+		require.Equal(t, 3, rest.Steps)
+		require.Equal(t, whole.ValLoss, rest.ValLoss, "bit for bit")
+	}
+}
+
+func TestRun_TakesTheSameMemoryOnASimulatedDevice(t *testing.T) {
+	real := figures(t, "-steps", "3")
+	simulated := figures(t, "-steps", "3", "-device", "sim:80GiB")
+	require.Equal(t, real.PeakAllocated, simulated.PeakAllocated)
+	require.Equal(t, real.PeakReserved, simulated.PeakReserved)
+	require.Equal(t, real.DriverMallocs, simulated.DriverMallocs)
+	require.Equal(t, real.Parameters, simulated.Parameters)
+}
+
+func TestRun_PadsTheVocabulary(t *testing.T) {
+	plain, padded := figures(t, "-steps", "1"), figures(t, "-steps", "1", "-vocab", "128")
+	require.Equal(t, plain.Parameters+2*32*(128-91), padded.Parameters)
+}
+
+func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
+	dir := t.TempDir()
+	broken, short := filepath.Join(dir, "broken"), filepath.Join(dir, "short")
+	require.NoError(t, os.WriteFile(broken, []byte("no state"), 0o666))
+	require.NoError(t, os.WriteFile(short, []byte("a text of a line"), 0o666))
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no text":          {[]string{"-text", filepath.Join(dir, "none")}, 1, "none"},
+		"short text":       {[]string{"-text", short}, 1, "-seq is 32"},
+		"small vocabulary": {[]string{"-vocab", "50"}, 1, "91 characters"},
+		"unknown device":   {[]string{"-device", "tpu"}, 1, `"tpu"`},
+		"too small":        {[]string{"-device", "sim:21MiB", "-batch", "512"}, 1, "out of memory"},
+		"no state":         {[]string{"-resume", filepath.Join(dir, "none")}, 1, "none"},
+		"broken state":     {[]string{"-resume", broken}, 1, "broken"},
+		"unwritable state": {[]string{"-steps", "0", "-save", filepath.Join(dir, "no", "file")}, 1, "no"},
+		"unwritable JSON":  {[]string{"-steps", "0", "-json", filepath.Join(dir, "no", "file")}, 1, "writing the figures"},
+		"heads":            {[]string{"-heads", "3"}, 2, "3 heads"},
+		"precision":        {[]string{"-amp", "fp8"}, 2, `"fp8"`},
+		"steps":            {[]string{"-steps", "-1"}, 2, "-steps is -1"},
+		"argument":         {[]string{"what"}, 2, `"what"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			require.Equal(t, c.code, run(append(append([]string{"-steps", "2"}, small...), c.args...), &stdout, &stderr), "%s", &stderr)
+			require.Contains(t, stderr.String(), c.want)
+			require.NotContains(t, stderr.String(), "still in use")
+		})
+	}
+	dev, err := device.Open("host")
+	require.NoError(t, err)
+	_, bytes := dev.(*host.Device).Live()
+	require.Zero(t, bytes, "the host device holds nothing any more")
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/cistern-ml/cistern/examples/internal/lm"
+	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/examples/internal/text"
+)
+
+// report collects the figures of a run. On a simulated device the losses are 0, as nothing is computed there.
+type report struct {
+	TrainLoss      float64 `json:"train_loss"` // mean of the last steps
+	ValLoss        float64 `json:"val_loss"`
+	FirstLoss      float64 `json:"first_loss"`
+	StepsPerSecond float64 `json:"steps_per_second"`
+	Parameters     int     `json:"parameters"`
+	Skipped        int     `json:"skipped_steps"`
+	session.Memory
+
+	sample string
+}
+
+// program runs everything. Whatever happens, it gives all device memory back, and says so if that fails.
+func program(o options, stdout, stderr io.Writer) (err error) {
+	corpus, err := text.Load(o.text)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(o.device, o.fraction)
+	if err != nil {
+		return err
+	}
+	defer func() { err = s.Close(err) }()
+	t, err := lm.New(s, o.Config, corpus)
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	r, err := train(t, o, stderr)
+	if err != nil {
+		return err
+	}
+	r.print(stdout, t)
+	return session.WriteJSON(o.json, r)
+}
+
+// lastSteps is how many steps the training loss is the mean of.
+const lastSteps = 20
+
+func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
+	if err := t.Resume(o.resume); err != nil {
+		return nil, err
+	}
+	r := &report{Parameters: t.Parameters()}
+	last := o.Steps
+	if o.stop > 0 {
+		last = min(last, o.stop)
+	}
+	losses, elapsed, err := steps(t, last, bars)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(losses); n > 0 {
+		r.FirstLoss = losses[0]
+		last := losses[max(0, n-lastSteps):]
+		for _, l := range last {
+			r.TrainLoss += l / float64(len(last))
+		}
+		r.StepsPerSecond = float64(n) / elapsed.Seconds()
+	}
+	if r.ValLoss, err = t.Validate(); err != nil {
+		return nil, fmt.Errorf("validating: %w", err)
+	}
+	if t.Computes() {
+		if r.sample, err = t.Sample("\nPROP. ", o.sample, o.Seed); err != nil {
+			return nil, fmt.Errorf("sampling: %w", err)
+		}
+	}
+	if err := t.Save(o.save); err != nil {
+		return nil, err
+	}
+	t.Finish()
+	r.Memory, r.Skipped = t.Memory, t.Skipped
+	return r, nil
+}
+
+// steps trains up to a step, and returns the loss of each.
+func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, elapsed time.Duration, err error) {
+	bar := progressbar.NewOptions(last, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
+	start := time.Now()
+	for t.Next() < last {
+		at := t.Next()
+		loss, err := t.TrainStep()
+		if err != nil {
+			return nil, 0, fmt.Errorf("step %d: %w", at+1, err)
+		}
+		losses = append(losses, loss)
+		bar.Describe(fmt.Sprintf("loss %.4f", loss))
+		_ = bar.Set(t.Next()) // a bar that cannot be drawn is no reason to stop
+	}
+	elapsed = time.Since(start)
+	_ = bar.Finish()
+	fmt.Fprintln(bars)
+	return losses, elapsed, nil
+}
+
+// print writes what the model wrote, the closing table and the memory summary.
+func (r *report) print(w io.Writer, t *lm.Trainer) {
+	if r.sample != "" {
+		fmt.Fprintf(w, "--- the model writes ---%s\n---\n", r.sample)
+	}
+	t.Print(w, func(row session.Row) {
+		row("characters", "%d to train, %d to validate, %d different", len(t.Corpus.Train), len(t.Corpus.Val), len(t.Corpus.Alphabet))
+		row("parameters", "%d", r.Parameters)
+		if t.Computes() {
+			row("training loss", "%.4f at first, %.4f at last", r.FirstLoss, r.TrainLoss)
+			row("validation loss", "%.4f per character", r.ValLoss)
+		} else {
+			row("losses", "none: a simulated device does not compute")
+		}
+		row("training steps", "%d, %.2f per second, %d left out", t.Session.Steps, r.StepsPerSecond, r.Skipped)
+	})
+}

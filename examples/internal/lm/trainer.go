@@ -1,0 +1,206 @@
+package lm
+
+import (
+	stderrors "errors"
+
+	"github.com/pkg/errors"
+
+	"github.com/cistern-ml/cistern/amp"
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/examples/internal/text"
+	"github.com/cistern-ml/cistern/examples/models"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Trainer is a model in training.
+type Trainer struct {
+	*session.Session
+	Config
+	Corpus  *text.Corpus
+	Skipped int // steps left out because a gradient overflowed
+	// Spoil, if set, is called between Backward and the optimizer's step, with the number of the step: to force an overflow.
+	Spoil func(step int, params []*autograd.Parameter) error
+
+	model  *models.GPT
+	opt    *optim.Grouped
+	scaler *amp.GradScaler
+	gen    *tensor.Generator
+	exec   tensor.Exec
+	step   int // the next one
+}
+
+// New makes a model with its first values, and what trains it. The caller releases it.
+func New(s *session.Session, c Config, corpus *text.Corpus) (*Trainer, error) {
+	vocab := max(c.Vocab, len(corpus.Alphabet))
+	if c.Vocab > 0 && c.Vocab < len(corpus.Alphabet) {
+		return nil, errors.Errorf("-vocab is %d, but the text has %d characters", c.Vocab, len(corpus.Alphabet))
+	}
+	if short := min(len(corpus.Train), len(corpus.Val)); short <= c.Seq {
+		return nil, errors.Errorf("-seq is %d, but a part of the text has only %d characters", c.Seq, short)
+	}
+	model, err := models.NewGPT(c.model(vocab))
+	if err != nil {
+		return nil, err
+	}
+	exec, err := tensor.On(s.Device)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trainer{Session: s, Config: c, Corpus: corpus, model: model, gen: tensor.NewGenerator(c.Seed), exec: exec,
+		scaler: amp.NewGradScaler(amp.Enabled(c.AMP == "fp16"))}
+	if err := model.To(s.Device, nn.Generator(t.gen)); err != nil {
+		return nil, err
+	}
+	t.opt = t.optimizer()
+	return t, nil
+}
+
+// optimizer is AdamW in two groups: matrices with weight decay, vectors without.
+func (t *Trainer) optimizer() *optim.Grouped {
+	var matrices, vectors []*autograd.Parameter
+	for _, p := range t.model.Parameters() {
+		if len(p.Shape()) > 1 {
+			matrices = append(matrices, p)
+		} else {
+			vectors = append(vectors, p)
+		}
+	}
+	return optim.AdamW(matrices, optim.LR(t.LR), optim.Betas(beta1, beta2), optim.WeightDecay(weightDecay)).
+		AddGroup(vectors, optim.WeightDecay(0))
+}
+
+// Release gives the memory of the model and of what trains it back.
+func (t *Trainer) Release() {
+	t.scaler.Release()
+	t.opt.Release()
+	t.model.Release()
+}
+
+// Finish notes the figures of memory, before and after it releases everything.
+func (t *Trainer) Finish() {
+	t.scaler.Release()
+	t.Trained(t.model.Parameters(), t.opt)
+	t.Release()
+	t.Released()
+}
+
+// Parameters is the number of the model's numbers.
+func (t *Trainer) Parameters() int {
+	n := 0
+	for _, p := range t.model.Parameters() {
+		n += p.Len()
+	}
+	return n
+}
+
+// Scale is the scale of the losses.
+func (t *Trainer) Scale() (float64, error) { return t.scaler.GetScale() }
+
+// graph makes a graph in the run's precision.
+func (t *Trainer) graph(opts ...autograd.Option) *autograd.Graph {
+	opts = append(opts, autograd.WithGenerator(t.gen))
+	if t.AMP != "off" {
+		opts = append(opts, amp.Autocast(Precisions[t.AMP]))
+	}
+	return autograd.NewGraph(t.Device, opts...)
+}
+
+// TrainStep takes the next step and returns its loss.
+func (t *Trainer) TrainStep() (loss float64, err error) {
+	x, y, err := text.Random(t.exec, t.Corpus.Train, t.Seed, uint64(t.step), t.Batch, t.Seq)
+	if err != nil {
+		return 0, err
+	}
+	defer x.Release()
+	defer y.Release()
+	t.opt.SetLR(t.rate(t.step))
+	if loss, err = t.gradients(x, y); err != nil {
+		return 0, err
+	}
+	if err := t.update(); err != nil {
+		return 0, err
+	}
+	t.opt.ZeroGrad()
+	t.step++
+	t.Session.Step()
+	return loss, nil
+}
+
+// gradients goes forward and backward. Everything that it made is back in the pool when it returns, but for the gradients.
+func (t *Trainer) gradients(x, y *tensor.Tensor) (float64, error) {
+	g := t.graph()
+	defer g.Release()
+	loss := t.loss(g, x, y).Keep()
+	if err := t.scaler.Backward(loss); err != nil {
+		return 0, err
+	}
+	return loss.Item()
+}
+
+func (t *Trainer) loss(g *autograd.Graph, x, y *tensor.Tensor) *autograd.Variable {
+	return g.Scope(func() *autograd.Variable {
+		logits := t.model.Forward(g.Input(x))
+		return logits.Reshape(x.Len(), logits.Dim(-1)).CrossEntropy(g.Input(y).Reshape(y.Len()))
+	})
+}
+
+// update clips the gradients and steps, unless one of them overflowed.
+func (t *Trainer) update() error {
+	if t.Spoil != nil {
+		if err := t.Spoil(t.step, t.model.Parameters()); err != nil {
+			return err
+		}
+	}
+	if err := t.scaler.Unscale(t.opt); err != nil {
+		return err
+	}
+	if _, err := optim.ClipGradNorm(t.opt.Parameters(), maxNorm); err != nil {
+		return err
+	}
+	if err := t.scaler.Step(t.opt); err != nil {
+		return err
+	}
+	if t.scaler.Skipped(t.opt) {
+		t.Skipped++
+	}
+	return t.scaler.Update()
+}
+
+// validationBatches is how many batches of the validation text are used, spread evenly over it.
+const validationBatches = 8
+
+// Validate returns the mean loss on the text that the model was not trained on.
+func (t *Trainer) Validate() (float64, error) {
+	nn.Eval(t.model)
+	defer nn.Train(t.model)
+	total := 0.0
+	windows := validationBatches * t.Batch
+	for b := range validationBatches {
+		starts := make([]int, t.Batch)
+		for i := range starts {
+			starts[i] = (b*t.Batch + i) * (len(t.Corpus.Val) - t.Seq - 1) / windows
+		}
+		loss, err := t.validate(starts)
+		if err != nil {
+			return 0, err
+		}
+		total += loss
+	}
+	return total / validationBatches, nil
+}
+
+func (t *Trainer) validate(starts []int) (loss float64, err error) {
+	x, y, err := text.Windows(t.exec, t.Corpus.Val, starts, t.Seq)
+	if err != nil {
+		return 0, err
+	}
+	defer x.Release()
+	defer y.Release()
+	g := t.graph(autograd.NoGrad())
+	defer g.Release()
+	loss, err = t.loss(g, x, y).Item()
+	return loss, stderrors.Join(err, g.Err())
+}
