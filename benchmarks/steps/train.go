@@ -56,11 +56,11 @@ func train(o options, p *program, after func(t *trainer, step int)) (err error) 
 func (t *trainer) steps(after func(t *trainer, step int)) error {
 	lengths := varying(t.varying)
 	for i := range max(t.options.steps, t.varying) {
-		seq := t.seq
+		seq := t.program.seq
 		if len(lengths) > 0 {
 			seq = lengths[i]
 		}
-		if err := t.step(t.batch, seq); err != nil {
+		if err := t.step(t.program.batch, seq); err != nil {
 			return err
 		}
 		if t.evalAt > 0 && (i+1)%t.evalAt == 0 {
@@ -116,7 +116,7 @@ func (t *trainer) gradients(x, y *tensor.Tensor) error {
 
 // evaluate runs the model on a batch of 200 without gradients.
 func (t *trainer) evaluate() error {
-	x, y, err := t.inputs(t.exec, 200, t.seq)
+	x, y, err := t.inputs(t.exec, 200, t.program.seq)
 	if err != nil {
 		return err
 	}
