@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "5e0407d7e30b8abf9131ccc43c1597c8d39cd754388a0815f75c5b79475e7a66"
+const inputsHash = "26e1f2fb9207730265748369591185cce0b32d1e1f2552194084c8b8a153827a"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
