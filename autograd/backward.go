@@ -66,7 +66,9 @@ func (b *backward) do(name string, opts []BackwardOption) error {
 	if err := b.prepare(name); err != nil {
 		return err
 	}
+	b.g.retaining = b.retain
 	err := b.run()
+	b.g.retaining = false
 	if err != nil {
 		b.abort()
 		b.g.Fail(err)
@@ -166,7 +168,6 @@ func (b *backward) apply(n *node) error {
 	if err := n.unpack(); err != nil {
 		return err
 	}
-	n.last = !b.retain
 	err := b.rules(n)
 	if b.retain {
 		n.unload()

@@ -30,7 +30,7 @@ var checkpoint = defineCheckpoint()
 
 func defineCheckpoint() *op {
 	o := variadic(define("checkpoint", checkpointForward, rule{uses: inputs}))
-	o.joint = checkpointGrad
+	o.joint, o.always = checkpointGrad, true
 	return o
 }
 

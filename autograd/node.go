@@ -20,7 +20,6 @@ type node struct {
 	needed uint64      // the last pass of Grad that runs its rules
 	saved  []saved
 	freed  bool // what it saved was freed by a backward pass
-	last   bool // nobody reads what was saved after the rules that run now
 	spare  bool // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
 	site   Site // if the graph detects anomalies
 }
@@ -123,7 +122,7 @@ func (n *node) flows(i int) bool { return n.in[i].requires && n.op.flows(i) }
 // differentiable reports whether any input gets a gradient: forward functions ask it before computing what only the rules
 // need.
 func (n *node) differentiable() bool {
-	if n.g.noGrad || n.op.joint != nil {
+	if n.g.noGrad || n.op.always {
 		return !n.g.noGrad
 	}
 	for i := range n.in {
@@ -138,7 +137,7 @@ func (n *node) differentiable() bool {
 func (n *node) record() error {
 	var need uses
 	for i := range n.in {
-		if n.flows(i) || n.op.joint != nil {
+		if n.flows(i) || n.op.always {
 			need |= n.op.rule(i).uses
 		}
 	}

@@ -17,8 +17,11 @@ type op struct {
 	variadic bool   // any number of inputs; rules[0] serves them all
 
 	// joint, if set, computes the gradients of all inputs at once, in place of the rules' grad. It returns one for each input;
-	// those of inputs without a gradient may be nil. A joint operation is recorded whether or not an input needs a gradient.
+	// those of inputs without a gradient may be nil.
 	joint func(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error)
+
+	// always says that a joint operation is recorded, with all that its rules use, whether or not an input needs a gradient.
+	always bool
 
 	// several, if set, computes several results, in place of forward; joints then computes the gradients of all inputs from
 	// those of the results, nil for results on which nothing depended.
