@@ -22,7 +22,8 @@ type op struct {
 
 	// always says that a joint operation is recorded, with all that its rules use, whether or not an input needs a gradient.
 	always bool
-
+	// view says that the result shares the memory of the one input, wherever strides allow that.
+	view bool
 	// several, if set, computes several results, in place of forward; joints then computes the gradients of all inputs from
 	// those of the results, nil for results on which nothing depended.
 	several func(n *node) ([]*tensor.Tensor, error)
