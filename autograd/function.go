@@ -61,12 +61,6 @@ type Function[A any] struct {
 	op   *op
 }
 
-// Context is what one run of a Function has: the tensors that it saves, and the graph that it runs in.
-type Context struct {
-	n    *node
-	kept []*tensor.Tensor // during Forward: what Save was given
-}
-
 // call is the argument of a Function's node.
 type call[A any] struct {
 	arg A
@@ -157,68 +151,6 @@ func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
 	return outs, nil
 }
 
-// own takes over the results and what was saved.
-func (c *Context) own(in, outs []*tensor.Tensor) (err error) {
-	take := func(t *tensor.Tensor) *tensor.Tensor {
-		owned, failed := c.n.g.own(t)
-		if failed != nil && err == nil {
-			err = failed
-		}
-		return owned
-	}
-	for i, t := range outs {
-		outs[i] = take(t)
-		for k, kept := range c.kept {
-			if kept == t {
-				c.kept[k] = outs[i]
-			}
-		}
-	}
-	for i, t := range c.kept {
-		if t != nil && !slices.Contains(in, t) && !slices.Contains(outs, t) {
-			c.kept[i] = take(t)
-		}
-	}
-	if err != nil {
-		c.forget(in, outs)
-	}
-	return err
-}
-
-// forget releases what was saved for nothing: neither inputs nor results.
-func (c *Context) forget(in, outs []*tensor.Tensor) {
-	for _, t := range c.kept {
-		if !slices.Contains(in, t) && !slices.Contains(outs, t) {
-			t.Release()
-		}
-	}
-	c.kept = nil
-}
-
-// keepSaved moves what Forward saved to the node: inputs and the result share their handles, the rest is taken over.
-func keepSaved[A any](n *node) {
-	c := &n.arg.(*call[A]).ctx
-	for at, t := range c.kept {
-		c.keep(at, t)
-	}
-	c.kept = nil
-}
-
-func (c *Context) keep(at int, t *tensor.Tensor) {
-	n := c.n
-	if t == nil {
-		n.saved = append(n.saved, saved{what: stash, at: at})
-		return
-	}
-	for _, v := range slices.Concat([]*Variable{n.out}, n.more, n.in) {
-		if v.val.t == t {
-			n.save(stash, at, v.val.hold())
-			return
-		}
-	}
-	n.save(stash, at, n.g.ledger.add(t))
-}
-
 func (f *Function[A]) backward(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	c := n.arg.(*call[A])
 	var grads []*tensor.Tensor
@@ -246,23 +178,3 @@ func (f *Function[A]) backward(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, 
 	}
 	return grads, nil
 }
-
-// Save keeps tensors for Backward, which gets them from Saved in the same order: inputs, results, or others, which the graph
-// takes over. It does nothing if no gradient will be needed, except that others are released after Forward. Nil tensors are
-// kept as nil.
-func (c *Context) Save(ts ...*tensor.Tensor) { c.kept = append(c.kept, ts...) }
-
-// Saved returns tensor i of those that were saved, borrowed: it is freed when Backward returns.
-func (c *Context) Saved(i int) *tensor.Tensor { return c.n.stashed(i) }
-
-// NeedsGrad reports whether input i gets a gradient.
-func (c *Context) NeedsGrad(i int) bool { return i >= 0 && i < len(c.n.in) && c.n.flows(i) }
-
-// GradEnabled reports whether Backward may be called at all: else saving is in vain.
-func (c *Context) GradEnabled() bool { return c.n.differentiable() }
-
-// Exec is what tensors are made under.
-func (c *Context) Exec() tensor.Exec { return c.n.g.exec }
-
-// Generator is what random numbers are drawn from.
-func (c *Context) Generator() *tensor.Generator { return c.n.g.Generator() }

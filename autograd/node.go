@@ -20,7 +20,6 @@ type node struct {
 	needed uint64      // the last pass of Grad that runs its rules
 	saved  []saved
 	freed  bool // what it saved was freed by a backward pass
-	last   bool // nobody reads what was saved after the rules that run now
 	spare  bool // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
 	site   Site // if the graph detects anomalies
 }

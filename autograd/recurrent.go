@@ -121,7 +121,7 @@ func recurrentGrad(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	wants := tensor.RecurrentWants{
 		X: n.flows(0), WeightIH: n.flows(i), WeightHH: n.flows(i + 1), Bias: bias && (n.flows(i+2) || n.flows(i+3)),
 	}
-	g, err := r.Backward(s, gs[0], gs[1], dC, wants, n.last)
+	g, err := r.Backward(s, gs[0], gs[1], dC, wants, !n.g.retaining)
 	if err != nil {
 		return nil, err
 	}

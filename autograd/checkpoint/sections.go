@@ -36,7 +36,7 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string { return fmt.Sprintf("checkpoint: %s: %s", e.Section, e.Detail) }
 
-// Module is the section of a model's parameters, under the names of nn.NamedParameters. Values are converted to the parameters'
+// Module is the section of a model's parameters, under the names of nn.NamedState. Values are converted to the parameters'
 // types.
 func Module(m nn.Module) Section { return module{m} }
 
@@ -44,7 +44,7 @@ type module struct{ m nn.Module }
 
 func (s module) Save() (Content, error) {
 	c := Content{Tensors: map[string]*tensor.Tensor{}}
-	for _, n := range nn.NamedParameters(s.m) {
+	for _, n := range nn.NamedState(s.m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
 			return Content{}, fmt.Errorf("parameter %s has no value", n.Name)

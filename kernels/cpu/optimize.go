@@ -195,21 +195,6 @@ func adamStep[T float](v operands[T], s *adamScalars[T]) {
 	}
 }
 
-// amsgrad is adam with the largest second moment so far, most, in the denominator.
-func amsgrad[T float](p, m, v, most, g []T, s *adamScalars[T]) {
-	m, v, most, g = m[:len(p)], v[:len(p)], most[:len(p)], g[:len(p)]
-	for i := range p {
-		d, w := s.sign*g[i], s.shrink*p[i]
-		if s.decay != 0 {
-			d += T(s.decay * w)
-		}
-		m[i] = T(s.beta1*m[i]) + T(s.keep1*d)
-		v[i] = T(s.beta2*v[i]) + T(T(s.keep2*d)*d)
-		most[i] = max(most[i], v[i])
-		p[i] = w - T(s.size*m[i])/(T(math.Sqrt(float64(most[i])))/s.root+s.eps)
-	}
-}
-
 // adam is the step of AdamStep.
 func adam[T float](p, m, v, g []T, s *adamScalars[T]) {
 	n := adamVector(p, m, v, g, s)

@@ -6,7 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// RMSprop, Adagrad and Lion, and the rows of all optimizers.
+// AMSGrad, RMSprop, Adagrad and Lion, and the rows of all optimizers.
 
 func stepRows() []op.Row {
 	return []op.Row{
@@ -34,6 +34,21 @@ func signOf[T float](maximize int64) T {
 		return -1
 	}
 	return 1
+}
+
+// amsgrad is adam with the largest second moment so far, most, in the denominator.
+func amsgrad[T float](p, m, v, most, g []T, s *adamScalars[T]) {
+	m, v, most, g = m[:len(p)], v[:len(p)], most[:len(p)], g[:len(p)]
+	for i := range p {
+		d, w := s.sign*g[i], s.shrink*p[i]
+		if s.decay != 0 {
+			d += T(s.decay * w)
+		}
+		m[i] = T(s.beta1*m[i]) + T(s.keep1*d)
+		v[i] = T(s.beta2*v[i]) + T(T(s.keep2*d)*d)
+		most[i] = max(most[i], v[i])
+		p[i] = w - T(s.size*m[i])/(T(math.Sqrt(float64(most[i])))/s.root+s.eps)
+	}
 }
 
 // rmspropScalars are the scalars of RMSPropStep as T.

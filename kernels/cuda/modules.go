@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "c90955b97233fbc20bdb3382468786f9ee6545e73c4b45c44764ddef39373269"
+const inputsHash = "e500e83c4947945de977cd8f468d0db03b4bd7cca43a8daf20c0eb5c3b4cede4"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

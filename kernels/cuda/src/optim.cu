@@ -181,7 +181,7 @@ FN f64 norm_of_block(f64 v, u32 kind, f64* sh) {
         __syncthreads();
         if (tid < half) sh[tid] = norm_join(sh[tid], sh[tid + half], kind);
     }
-    return sh[0];
+    return sh[tid]; // of the others, nothing that is used
 }
 
 // The part of the norm that each block's piece has.

@@ -1,0 +1,103 @@
+package autograd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// What a backward pass finds out before anything is computed.
+
+// prepare finds the nodes and refuses what can be refused before anything has changed.
+func (b *backward) prepare(name string) error {
+	switch {
+	case b.create:
+		return fmt.Errorf("%s with CreateGraph: %w", name, ErrHigherOrder)
+	case b.g.inference:
+		return &GradError{Detail: name + " in a graph made with NoGrad"}
+	case len(b.seeds) > 0 && len(b.seeds) != len(b.roots):
+		return &GradError{Detail: fmt.Sprintf("WithGradient has %d gradients for %d variables", len(b.seeds), len(b.roots))}
+	}
+	for i, v := range b.roots {
+		if err := b.startable(name, i, v); err != nil {
+			return err
+		}
+	}
+	b.g.passes++
+	b.collect()
+	for _, n := range b.nodes {
+		if err := n.intact(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startable refuses a root that the pass cannot start from.
+func (b *backward) startable(name string, i int, v *Variable) error {
+	seed := b.seed(i)
+	switch {
+	case !v.requires:
+		return &GradError{Detail: name + " of a variable that depends on no leaf that requires a gradient"}
+	case seed == nil && v.Len() != 1:
+		return &GradError{Detail: fmt.Sprintf("%s of %s, which is not one element, needs WithGradient", name, v.operand())}
+	case seed != nil && (seed.Released() || !seed.Shape().Equal(v.Shape()) || seed.DType() != v.dtype):
+		return &GradError{Detail: fmt.Sprintf("WithGradient of %s for a variable of %s", Operand{seed.DType(), seed.Shape()}, v.operand())}
+	}
+	return nil
+}
+
+func (b *backward) seed(i int) *tensor.Tensor {
+	if len(b.seeds) == 0 {
+		return nil
+	}
+	return b.seeds[i]
+}
+
+// collect lists the nodes that the roots depend on, newest first, and counts the gradients that each leaf will get.
+func (b *backward) collect() {
+	for _, v := range b.roots {
+		b.reach(v)
+	}
+	for done := 0; done < len(b.nodes); done++ {
+		n := b.nodes[done]
+		for i, v := range n.in {
+			if n.flows(i) {
+				b.reach(v)
+			}
+		}
+	}
+	slices.SortFunc(b.nodes, func(m, n *node) int { return cmp.Compare(n.number, m.number) })
+	b.prune()
+	b.count()
+}
+
+// reach adds the node that made v, once.
+func (b *backward) reach(v *Variable) {
+	if n := v.node; n != nil && n.pass != b.g.passes {
+		n.pass = b.g.passes
+		b.nodes = append(b.nodes, n)
+	}
+}
+
+// count sets pending of the leaves.
+func (b *backward) count() {
+	leaves := func(visit func(*Variable)) {
+		for _, v := range b.roots {
+			if v.node == nil && b.needs(v) {
+				visit(v)
+			}
+		}
+		for _, n := range b.nodes {
+			for i, v := range n.in {
+				if b.flows(n, i) && v.node == nil {
+					visit(v)
+				}
+			}
+		}
+	}
+	leaves(func(v *Variable) { v.pending = 0 })
+	leaves(func(v *Variable) { v.pending++ })
+}

@@ -1,0 +1,81 @@
+package tensor
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// What a pass over a sequence works on: parts of tensors, without handles of their own.
+
+// operand is a tensor under a layout of its storage.
+type operand struct {
+	t *Tensor
+	l layout
+}
+
+// step is part i of a contiguous tensor along its first dimension.
+func (t *Tensor) step(i int) operand {
+	l := t.layout
+	l.offset += i * l.strides[0]
+	l.drop(0)
+	return operand{t, l}
+}
+
+// steps is the parts from..to-1, joined along the second dimension: a matrix.
+func (t *Tensor) steps(from, to int) operand {
+	l := t.layout
+	l.offset += from * l.strides[0]
+	l.ndim = 2
+	l.shape[0], l.shape[1] = (to-from)*t.layout.shape[1], t.layout.shape[2]
+	l.strides[0], l.strides[1] = t.layout.strides[1], 1
+	return operand{t, l}
+}
+
+// turned is a matrix with rows and columns exchanged.
+func turned(t *Tensor) operand { return operand{t, t.layout}.turned() }
+
+func (o operand) turned() operand {
+	o.l.swap(0, 1)
+	return o
+}
+
+// cloneStep copies part i into storage of its own.
+func (t *Tensor) cloneStep(i int) (*Tensor, error) {
+	o := t.step(i)
+	r, err := Empty(t.exec, t.dtype, o.l.dims()...)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.write(recurrentName, &r.layout, t, &o.l); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// product2 is out = a @ b + beta*c for matrices; c broadcasts, and may be out.
+func product2(out, a, b operand, c *operand, beta float64) error {
+	if out.l.len() == 0 {
+		return nil
+	}
+	l := begin(op.MatMul, out.t.exec)
+	l.call.F[0], l.call.F[1] = 1, beta
+	l.out(out.t, &out.l)
+	l.in(a.t, &a.l)
+	l.in(b.t, &b.l)
+	if beta != 0 {
+		added, _ := c.l.expanded(&out.l)
+		l.in(c.t, &added)
+	}
+	return l.run(recurrentName)
+}
+
+func cellLaunch(id op.ID, outs, ins []operand) error {
+	l := begin(id, outs[0].t.exec)
+	for i := range outs {
+		l.out(outs[i].t, &outs[i].l)
+	}
+	for i := range ins {
+		l.in(ins[i].t, &ins[i].l)
+	}
+	return l.run(recurrentName)
+}
