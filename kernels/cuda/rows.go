@@ -6,7 +6,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-var rows = slices.Concat(moveRows(), randomRows(), elementwiseRows(), reduceRows(), softmaxRows(), indexRows(), matmulRows(), optimRows())
+var rows = slices.Concat(moveRows(), randomRows(), elementwiseRows(), reduceRows(), softmaxRows(), indexRows(), matmulRows(), optimRows(),
+	scanRows(), sortKernels(), orderRows())
 
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that
 // does not stand here does not exist.

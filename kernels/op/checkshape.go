@@ -34,6 +34,45 @@ func checkShapes(c *Call, s *spec) error {
 		return checkIndex(c, &c.In[0], &c.Out[0])
 	case single:
 		return checkSingle(c)
+	case sorting:
+		return checkSorting(c)
+	case matrices:
+		if c.Out[0].NDim < 2 {
+			return Errorf(c.Op, ErrCall, "output has shape %v, want two dimensions or more", c.Out[0].dims())
+		}
+		return checkSame(c, c.Out[0].dims())
+	case gather:
+		return checkAlong(c, c.Out[0].dims(), c.In[0].dims())
+	case scatter:
+		return checkAlong(c, c.In[0].dims(), c.Out[0].dims())
+	}
+	return nil
+}
+
+// checkSorting wants rows of one length in both outputs: that of the input, or for TopK at most that.
+func checkSorting(c *Call) error {
+	values, indices, a := c.Out[0].dims(), c.Out[1].dims(), c.In[0].dims()
+	n := len(a)
+	if n == 0 {
+		return Errorf(c.Op, ErrCall, "a scalar has no last dimension")
+	}
+	fits := slices.Equal(values, indices) && len(values) == n && slices.Equal(values[:n-1], a[:n-1])
+	if !fits || values[n-1] > a[n-1] || c.Op == Sort && values[n-1] != a[n-1] {
+		return Errorf(c.Op, ErrCall, "input has shape %v, the outputs %v and %v", a, values, indices)
+	}
+	return nil
+}
+
+// checkAlong takes the shape that the indices must have, and that of what is indexed along dimension I[0].
+func checkAlong(c *Call, picked, indexed []int) error {
+	b, d := c.In[1].dims(), int(c.I[0])
+	if !slices.Equal(b, picked) || len(indexed) != len(picked) || d < 0 || d >= len(picked) {
+		return Errorf(c.Op, ErrCall, "%v does not index dimension %d of %v with %v", b, c.I[0], indexed, picked)
+	}
+	for i := range picked {
+		if i != d && picked[i] > indexed[i] {
+			return Errorf(c.Op, ErrCall, "%v does not fit into %v outside dimension %d", picked, indexed, d)
+		}
 	}
 	return nil
 }

@@ -96,3 +96,41 @@ MOVES(u8)
 MOVES(u16)
 MOVES(u32)
 MOVES(u64)
+
+// Scatter: as index_select, with the two sides exchanged; w walks over the elements, what they are written to, and the indices.
+template <class T>
+FN void scatter(const Walk<3>& w, const T* a, T* dst, const i64* index, i64 size, i64 step, Note note) {
+    u32 i = blockIdx.x * THREADS * STEPS + threadIdx.x;
+    for (u32 k = 0; k < STEPS && i < w.total; k++, i += THREADS) {
+        i64 at[3];
+        seek<3>(w, i, at);
+        i64 x = index[at[2]];
+        if (x < 0 || x >= size) complain(note, x, i, size);
+        else dst[at[1] + x * step] = a[at[0]];
+    }
+}
+
+// Tril and Triu. The third operand of the walk is no memory: its place, and base, are how far right of the diagonal an element is.
+template <class T> FN void triangle(const Walk<3>& w, T* dst, const T* a, i64 base, i64 diagonal, u32 upper) {
+    u32 i = blockIdx.x * THREADS * STEPS + threadIdx.x;
+    for (u32 k = 0; k < STEPS && i < w.total; k++, i += THREADS) {
+        i64 at[3];
+        seek<3>(w, i, at);
+        i64 right = base + at[2];
+        bool kept = upper ? right >= diagonal : right <= diagonal;
+        dst[at[0]] = kept ? a[at[1]] : (T)0;
+    }
+}
+
+#define ORDER(T)                                                                                                      \
+    KERNEL scatter_##T(Walk<3> w, const T* a, T* dst, const i64* index, i64 size, i64 step, Note note) {              \
+        scatter(w, a, dst, index, size, step, note);                                                                  \
+    }                                                                                                                 \
+    KERNEL triangle_##T(Walk<3> w, T* dst, const T* a, i64 base, i64 diagonal, u32 upper) {                           \
+        triangle(w, dst, a, base, diagonal, upper);                                                                   \
+    }
+
+ORDER(u8)
+ORDER(u16)
+ORDER(u32)
+ORDER(u64)

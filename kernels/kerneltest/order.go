@@ -1,0 +1,204 @@
+package kerneltest
+
+import (
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// sortShapes are shapes whose rows are sorted, and the lengths that TopK keeps.
+var sortShapes = []struct {
+	shape []int
+	keep  []int
+}{
+	{[]int{1}, []int{0, 1}}, {[]int{0}, []int{0}}, {[]int{3, 0}, []int{0}}, {[]int{0, 3}, []int{2}}, {[]int{7}, []int{1, 5, 7}},
+	{[]int{4, 10}, []int{3}}, {[]int{33, 33}, []int{1, 33}}, {[]int{2, 3, 17}, []int{4}}, {[]int{3, 600}, []int{2, 599}}, {[]int{2, 4097}, []int{5, 3000}},
+	{[]int{2, 9001}, []int{1, 100, 9001}}, {[]int{140_000}, []int{7, 70_000}},
+}
+
+// sorts are the cases of Sort and TopK.
+func (m *maker) sorts() iter.Seq[*testCase] {
+	return list(func(emit func(*testCase)) {
+		for _, s := range sortShapes {
+			for n, plan := range scanPlans {
+				if n > 0 && count(s.shape) > 100_000 {
+					continue
+				}
+				keep := s.keep[n%len(s.keep)]
+				if m.id == op.Sort {
+					keep = s.shape[len(s.shape)-1]
+				}
+				for _, descending := range []int64{0, 1} {
+					for _, next := range []func() value{m.wild(m.d), m.tame(m.d)} {
+						emit(m.sort(s.shape, keep, descending, plan, next))
+					}
+				}
+			}
+		}
+	})
+}
+
+func (m *maker) sort(shape []int, keep int, descending int64, plan [4]layout, next func() value) *testCase {
+	if !m.due() {
+		return nil
+	}
+	c := m.newCase()
+	c.bits = true
+	c.call.I[0] = descending
+	a := newTensor(m.d, plan[1], shape...)
+	a.fill(next)
+	kept := slices.Clone(shape)
+	columns := shape[len(shape)-1]
+	kept[len(kept)-1] = keep
+	c.in = []*tensor{a}
+	c.out = []*tensor{newTensor(m.d, plan[0], kept...), newTensor(dtype.Int64, plan[0], kept...)}
+	c.want = [][]result{nil, nil}
+	for first := 0; first < len(a.values); first += columns {
+		row := a.values[first : first+columns]
+		order := make([]int, columns)
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(i, j int) int {
+			if descending != 0 {
+				i, j = j, i
+			}
+			return rank(row[i], row[j])
+		})
+		for _, i := range order[:keep] {
+			c.want[0] = append(c.want[0], result{value: row[i]})
+			c.want[1] = append(c.want[1], result{value: intValue(int64(i))})
+		}
+	}
+	return c
+}
+
+// rank compares elements, with NaN the greatest.
+func rank(a, b value) int {
+	switch an, bn := math.IsNaN(a.f), math.IsNaN(b.f); {
+	case an || bn:
+		return int(b2i(an) - b2i(bn))
+	case a.f < b.f || a.i < b.i:
+		return -1
+	case a.f > b.f || a.i > b.i:
+		return 1
+	}
+	return 0
+}
+
+// triangles are the cases of Tril and Triu.
+func (m *maker) triangles() iter.Seq[*testCase] {
+	return list(func(emit func(*testCase)) {
+		for _, shape := range [][]int{{1, 1}, {0, 3}, {3, 0}, {4, 4}, {5, 9}, {9, 5}, {2, 3, 4}, {2, 0, 3, 3}, {300, 130}, {2, 3, 70, 33}} {
+			for _, plan := range scanPlans {
+				for _, diagonal := range []int64{0, 1, -2, 40, -40, math.MaxInt64, math.MinInt64} {
+					emit(m.triangle(shape, diagonal, plan))
+				}
+			}
+		}
+	})
+}
+
+func (m *maker) triangle(shape []int, diagonal int64, plan [4]layout) *testCase {
+	if !m.due() {
+		return nil
+	}
+	c := m.newCase()
+	c.bits = true
+	c.call.I[0] = diagonal
+	a, dst := newTensor(m.d, plan[1], shape...), newTensor(m.d, plan[0], shape...)
+	a.fill(m.wild(m.d))
+	want := make([]result, count(shape))
+	each(shape, func(p int, index []int) {
+		i, j := index[len(index)-2], index[len(index)-1]
+		if (m.id == op.Tril && int64(j-i) <= diagonal) || (m.id == op.Triu && int64(j-i) >= diagonal) {
+			want[p] = result{value: a.values[p]}
+		}
+	})
+	c.in, c.out, c.want = []*tensor{a}, []*tensor{dst}, [][]result{want}
+	return c
+}
+
+// gathers are the cases of Gather and Scatter: shapes of the indices, and of what is indexed along dim.
+func (m *maker) gathers() iter.Seq[*testCase] {
+	shapes := []struct {
+		picked, indexed []int
+		dim             int
+	}{
+		{[]int{3}, []int{5}, 0}, {[]int{0}, []int{5}, 0}, {[]int{2, 3}, []int{2, 7}, 1}, {[]int{2, 3}, []int{4, 5}, 0}, {[]int{3, 2, 4}, []int{3, 6, 5}, 1},
+		{[]int{200, 40}, []int{200, 300}, 1}, {[]int{2, 3, 2, 3}, []int{2, 3, 9, 3}, 2}, {[]int{300, 70}, []int{400, 70}, 0},
+	}
+	return list(func(emit func(*testCase)) {
+		for _, s := range shapes {
+			for _, plan := range scanPlans {
+				emit(m.gather(s.picked, s.indexed, s.dim, plan))
+			}
+		}
+		for _, bad := range []int64{-1, 7, math.MaxInt64, math.MinInt64} {
+			c := m.gather([]int{2, 3}, []int{2, 7}, 1, plans[0])
+			if c != nil {
+				c.in[1].fill(from(intValue(1), intValue(2), intValue(bad), intValue(0), intValue(6), intValue(3)))
+				c.fails = op.ErrIndex
+			}
+			emit(c)
+		}
+	})
+}
+
+// gather makes indices that differ from each other along dim.
+func (m *maker) gather(picked, indexed []int, dim int, plan [4]layout) *testCase {
+	if !m.due() {
+		return nil
+	}
+	c := m.newCase()
+	c.bits = true
+	c.call.I[0] = int64(dim)
+	own := contiguous // indices that broadcast would not differ
+	if !plan[2].broadcasts() {
+		own = plan[2]
+	}
+	b := newTensor(dtype.Int64, own, picked...)
+	m.differ(b, dim, indexed[dim])
+	if m.id == op.Gather {
+		a, dst := newTensor(m.d, plan[1], indexed...), newTensor(m.d, plan[0], picked...)
+		a.fill(m.wild(m.d))
+		c.in, c.out, c.want = []*tensor{a, b}, []*tensor{dst}, [][]result{make([]result, count(picked))}
+		each(picked, func(p int, index []int) {
+			c.want[0][p] = result{value: a.at(replaced(index, dim, int(b.values[p].i))...)}
+		})
+		return c
+	}
+	a, dst := newTensor(m.d, plan[1], picked...), newTensor(m.d, plan[0], indexed...)
+	a.fill(m.wild(m.d))
+	dst.fill(m.tame(m.d))
+	c.inPlace = true
+	c.in, c.out, c.want = []*tensor{a, b}, []*tensor{dst}, [][]result{make([]result, count(indexed))}
+	for p, v := range dst.values {
+		c.want[0][p] = result{value: v}
+	}
+	each(picked, func(p int, index []int) {
+		c.want[0][dst.position(replaced(index, dim, int(b.values[p].i))...)] = result{value: a.values[p]}
+	})
+	return c
+}
+
+// differ fills the indices with the beginnings of random orders of 0..size-1.
+func (m *maker) differ(b *tensor, dim, size int) {
+	orders := map[int][]int{}
+	each(b.shape, func(p int, index []int) {
+		row := b.position(replaced(index, dim, 0)...)
+		if index[dim] == 0 {
+			orders[row] = m.rng.Perm(size)
+		}
+		b.values[p] = intValue(int64(orders[row][index[dim]]))
+	})
+}
+
+func replaced(index []int, dim, i int) []int {
+	at := slices.Clone(index)
+	at[dim] = i
+	return at
+}
