@@ -42,6 +42,11 @@ func (l *layout) part(i, start, n int) {
 	l.shape[i] = n
 }
 
+// under is t with another layout, for operations of the function that calls it: it holds no reference of its own.
+func (t *Tensor) under(l layout) *Tensor {
+	return &Tensor{storage: t.storage, exec: t.exec, layout: l, dtype: t.dtype}
+}
+
 // Roll moves the elements along each of dims by the shift in the same place of shifts: what leaves at one end comes in at the other.
 // Without dims it moves the elements of the flattened tensor, by one shift.
 func (t *Tensor) Roll(shifts, dims []int) (*Tensor, error) {
@@ -76,12 +81,11 @@ func (t *Tensor) rollFlat(name string, shift int) (*Tensor, error) {
 	defer drop(x, t)
 	flat := layout{ndim: 1, offset: x.layout.offset}
 	flat.shape[0], flat.strides[0] = t.Len(), 1
-	line := &Tensor{storage: x.storage, exec: t.exec, layout: flat, dtype: t.dtype} // a handle for the next call alone
 	var by [MaxDims]int
 	if n := t.Len(); n > 0 {
 		by[0] = (shift%n + n) % n
 	}
-	r, err := line.roll(name, by)
+	r, err := x.under(flat).roll(name, by)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "bb35e0b0d40b97a8ed4f80c0d2d959156d4a5f79c42ec5e797ee6f753d551c5f"
+const inputsHash = "61db73408e89c34219a739596e6f463d5991e065c606e5c8bf20f3c78b52ecab"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -45,10 +45,7 @@ func scan(id op.ID, d dtype.DType) op.Func {
 			for k := range t.loop.n {
 				t.params.Ptr(t.loop.ptr[k])
 			}
-			for _, s := range steps {
-				t.params.Int64(int64(s))
-			}
-			t.params.Ptr(c.Work.Ptr)
+			t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2]), uint64(steps[3])).Ptr(c.Work.Ptr)
 			return t.launch(c, k, grid)
 		}
 		if p.splits > 1 {

@@ -131,10 +131,7 @@ func (s *sorter) addRows(t *task, p *sortPlan, steps [3]int, work device.Ptr) {
 	for k := range steps {
 		t.params.Ptr(t.loop.ptr[k])
 	}
-	for _, step := range steps {
-		t.params.Int64(int64(step))
-	}
-	t.params.Ptr(work)
+	t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2])).Ptr(work)
 }
 
 // thin keeps the first entries of each tile of entries, until one tile is left. It returns where they are, and how many a row has.

@@ -118,7 +118,7 @@ BINARY(Pow, return (C)pow_((f64)a, (f64)b); )
 // The remainder with the sign of a. Of integers it is 0 where b is 0; -1 divides everything, also where the quotient overflows.
 template <class C> FN C fmod_(C a, C b) {
     if constexpr (is_float<C>) return long_division(a, b);
-    else return b == 0 || b == (C)-1 ? (C)0 : (C)(a % b);
+    else return b == 0 || ((C)-1 < 0 && b == (C)-1) ? (C)0 : (C)(a % b);
 }
 BINARY(Fmod, return fmod_<C>(a, b); )
 BINARY(Remainder, C r = fmod_<C>(a, b); return r != 0 && (r < 0) != (b < 0) ? plus<C>(r, b) : r; )
