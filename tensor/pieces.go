@@ -111,7 +111,7 @@ func (t *Tensor) MoveDim(from, to int) (*Tensor, error) {
 }
 
 // SwapAxes is Transpose.
-func (t *Tensor) SwapAxes(a, b int) (*Tensor, error) { return t.Transpose(a, b) }
+func (t *Tensor) SwapAxes(a, b int) (*Tensor, error) { return t.transpose("SwapAxes", a, b) }
 
 // Diagonal is a view of the elements whose places along dimensions a and b differ by offset (b is ahead if it is positive): the two
 // dimensions are dropped and the diagonal comes last.

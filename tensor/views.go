@@ -9,8 +9,9 @@ import "math"
 const End = math.MaxInt
 
 // Transpose exchanges two dimensions.
-func (t *Tensor) Transpose(a, b int) (*Tensor, error) {
-	const name = "Transpose"
+func (t *Tensor) Transpose(a, b int) (*Tensor, error) { return t.transpose("Transpose", a, b) }
+
+func (t *Tensor) transpose(name string, a, b int) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
