@@ -5,12 +5,16 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// deliver adds t, which it takes over, to the incoming gradient of v. A leaf that has got all its gradients of this pass
-// passes the sum on to its owner.
+// deliver adds t, which it takes over, to the incoming gradient of v.
 func (b *backward) deliver(v *Variable, t *tensor.Tensor) error {
 	if err := b.g.sum(&v.buf, t); err != nil {
 		return err
 	}
+	return b.arrived(v)
+}
+
+// arrived counts a gradient that was added to v's. A leaf that has got all of this pass passes the sum on to its owner.
+func (b *backward) arrived(v *Variable) error {
 	if v.node != nil {
 		return nil
 	}

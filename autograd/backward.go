@@ -42,7 +42,7 @@ func (v *Variable) Backward(opts ...BackwardOption) error {
 	if err := v.check("Backward"); err != nil {
 		return err
 	}
-	b := &backward{g: v.g, root: v}
+	b := &backward{g: v.g, root: v.now()}
 	for _, o := range opts {
 		o(b)
 	}

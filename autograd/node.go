@@ -49,10 +49,17 @@ func (n *node) run() (*Variable, error) {
 	if err := n.checkInputs(); err != nil {
 		return nil, err
 	}
+	var first *Variable
+	if n.op.inPlace {
+		first = n.in[0]
+	}
 	casts, err := n.cast()
 	defer casts.release()
 	if err != nil {
 		return nil, err
+	}
+	if n.op.inPlace && n.in[0] != first {
+		return nil, &InPlaceError{Operand: first.operand(), Detail: "the caster converted it"}
 	}
 	if !n.op.variadic && len(n.in) != len(n.op.rules) {
 		return nil, fmt.Errorf("%d inputs, want %d", len(n.in), len(n.op.rules))
@@ -62,7 +69,15 @@ func (n *node) run() (*Variable, error) {
 		n.free()
 		return nil, err
 	}
-	out := n.g.newVariable(t)
+	var out *Variable
+	switch {
+	case !n.op.inPlace:
+		out = n.g.newVariable(t)
+	case n.differentiable():
+		out = n.replaced()
+	default:
+		return n.in[0], nil
+	}
 	if n.differentiable() && t.DType().IsFloat() {
 		n.record(out)
 	} else {
@@ -96,14 +111,14 @@ func (n *node) record(out *Variable) {
 	var need uses
 	for i := range n.in {
 		if n.flows(i) || n.op.joint != nil {
-			need |= n.op.rule(i).uses
+			need |= n.op.rule(i).uses.of(i)
 		}
 	}
 	if need&stash == 0 {
 		n.free() // what was stashed serves only rules that are not needed
 	}
 	for i, v := range n.in {
-		if i < 62 && need&input(i) != 0 {
+		if i < 61 && need&input(i) != 0 {
 			n.save(input(i), 0, v.val.hold())
 		}
 	}

@@ -15,6 +15,7 @@ type op struct {
 	forward  func(n *node) (*tensor.Tensor, error)
 	rules    []rule // one per input
 	variadic bool   // any number of inputs; rules[0] serves them all
+	inPlace  bool   // the result is written over input 0; see inplace.go
 
 	// joint, if set, computes the gradients of all inputs at once, in place of the rules' grad. It returns one for each input;
 	// those of inputs without a gradient may be nil. A joint operation is recorded whether or not an input needs a gradient.
@@ -28,6 +29,10 @@ type rule struct {
 	uses uses
 	grad func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
 	none string // instead of grad: why the input has no gradient
+
+	// add, if set, may run in place of grad when gradients of the input have arrived before: it adds this one to into, which is of
+	// the input's shape and type and belongs to nobody else. It is for gradients of which most is 0.
+	add func(n *node, i int, g, into *tensor.Tensor) error
 }
 
 // uses says what of the forward pass a rule reads: it is saved if, and only if, the gradient of the rule's input is needed.
@@ -36,10 +41,22 @@ type uses uint64
 // output is the result of the operation.
 const output uses = 1 << 63
 
-// input is the operation's input i, and inputs are all of them. Only the first 62 inputs of an operation can be saved.
+// input is the operation's input i, inputs are all of them, and others are all but the one that the rule is for. Only the first 61
+// inputs of an operation can be saved.
 func input(i int) uses { return 1 << i }
 
-const inputs uses = stash - 1
+const (
+	others uses = 1 << 61
+	inputs      = others - 1
+)
+
+// of is what the rule of input i uses.
+func (u uses) of(i int) uses {
+	if u&others != 0 {
+		u = u&^others | inputs&^input(i)
+	}
+	return u
+}
 
 // stash is what the forward function handed to node.stash.
 const stash uses = 1 << 62
@@ -84,6 +101,9 @@ func (o *op) apply(arg any, in ...*Variable) *Variable {
 	}
 	if !g.ready(o.name) {
 		return g.poison
+	}
+	for i, v := range in {
+		in[i] = v.now()
 	}
 	n := &node{op: o, g: g, in: in, arg: arg}
 	out, err := n.run()

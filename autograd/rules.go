@@ -11,6 +11,15 @@ func (b *backward) rules(n *node, g *tensor.Tensor) error {
 		if !n.flows(i) {
 			continue
 		}
+		if r := n.op.rule(i); r.add != nil && b.addable(n, v, g) {
+			if err := r.add(n, i, g, v.buf.t); err != nil {
+				return err
+			}
+			if err := b.arrived(v); err != nil {
+				return err
+			}
+			continue
+		}
 		t, err := n.op.rule(i).grad(n, i, g)
 		if t, err = n.fit(i, t, err); err != nil {
 			return err
@@ -20,6 +29,11 @@ func (b *backward) rules(n *node, g *tensor.Tensor) error {
 		}
 	}
 	return nil
+}
+
+// addable reports whether a gradient of v may be added to those that have arrived before.
+func (b *backward) addable(n *node, v *Variable, g *tensor.Tensor) bool {
+	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && g.DType() == v.dtype && !n.g.anomaly
 }
 
 // joint is rules for operations that compute all gradients at once.

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "61db73408e89c34219a739596e6f463d5991e065c606e5c8bf20f3c78b52ecab"
+const inputsHash = "12b9b0e4b240d204e1560f4313d26bb773b9aeeb95bdf03e1e87390500ede877"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -95,7 +95,7 @@ func scanSpace(c *op.Call) uint64 {
 		return 0
 	}
 	size := uint64(8)
-	if d := c.In[0].DType; d.IsFloat() && d != dtype.Float64 {
+	if d := c.In[0].DType; d.IsFloat() && d != dtype.Float64 && c.Op != op.CumProd {
 		size = 4
 	}
 	if c.Op == op.CumProdGrad {

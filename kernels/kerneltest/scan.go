@@ -77,7 +77,7 @@ func (m *maker) scanRow(want []result, a []value) {
 		}
 		product *= v.f
 		wholes *= v.i
-		want[i] = result{value: value{f: product, i: wholes}, scale: math.Abs(product) * growth}
+		want[i] = result{value: value{f: product, i: wholes}, scale: 2 * math.Abs(product) * growth}
 	}
 }
 

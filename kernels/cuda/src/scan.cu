@@ -27,6 +27,11 @@ template <class C> struct RunProd : RunSum<C> {
     FN static C join(C a, C b) { return times<C>(a, b); }
 };
 
+// A product rounds at each factor: those of float are formed in double.
+template <> struct RunProd<f32> : RunProd<f64> {
+    template <class D, class T> FN static void put_at(const Rows<D, T>& r, u32 i, f64 v) { r.dst[(i64)i * r.dst_step] = put<D>((f32)v); }
+};
+
 // The map s -> mul*s + add.
 template <class C> struct Affine {
     C mul, add;
