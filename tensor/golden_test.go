@@ -143,9 +143,10 @@ func runProgram(p program, inputs []*tensor.Tensor) (*tensor.Tensor, error) {
 func TestPrograms_GiveWhatPyTorchGives(t *testing.T) { checkPrograms(t, onHost(t)) }
 
 func checkPrograms(t *testing.T, b bench) {
-	var programs []program
+	var programs, general []program
 	readGolden(t, "programs.json", &programs)
-	for _, p := range programs {
+	readGolden(t, "general.json", &general)
+	for _, p := range append(programs, general...) {
 		t.Run(p.Name, func(t *testing.T) {
 			require.Zero(t, b.allocated(), "the program before kept memory")
 			var inputs []*tensor.Tensor
