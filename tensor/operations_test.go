@@ -140,8 +140,13 @@ var operations = map[string]operation{
 	"Sum": reduction((*tensor.Tensor).Sum), "Mean": reduction((*tensor.Tensor).Mean),
 	"Max": reduction((*tensor.Tensor).Max), "Min": reduction((*tensor.Tensor).Min),
 	"Any": reduction((*tensor.Tensor).Any), "All": reduction((*tensor.Tensor).All),
-	"Prod": func(in tensors, _ args) (*tensor.Tensor, error) { return in[0].Prod(nil, false) },
-	"Var":  spread((*tensor.Tensor).Var), "Std": spread((*tensor.Tensor).Std),
+	"Prod": func(in tensors, a args) (*tensor.Tensor, error) {
+		if len(a) == 0 {
+			return in[0].Prod(nil, false)
+		}
+		return in[0].Prod(a.ints(1), a.bool(0))
+	},
+	"Var": spread((*tensor.Tensor).Var), "Std": spread((*tensor.Tensor).Std),
 	"ArgMax": arg((*tensor.Tensor).ArgMax), "ArgMin": arg((*tensor.Tensor).ArgMin),
 
 	"MatMul": two((*tensor.Tensor).MatMul),

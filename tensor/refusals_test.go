@@ -89,6 +89,22 @@ var refusals = []struct {
 	{sample{"Lt", "int32[2] float32[3]", nil}, "shape"}, {sample{"And", "int32[2] float32[3]", nil}, "shape"},
 	{sample{"Where", "bool[3] int32[2] float32[2]", nil}, "shape"},
 	{sample{"IndexAdd", "float32[2] int32[2] float32[1]", args{0.0}}, "shape"},
+	{sample{"Mul", "float32[2] float32[3]", nil}, "shape"}, {sample{"Div", "float32[2] float32[3]", nil}, "shape"},
+	{sample{"Maximum", "float32[2] float32[3]", nil}, "shape"}, {sample{"Minimum", "float32[2] float32[3]", nil}, "shape"},
+	{sample{"Eq", "float32[2] float32[3]", nil}, "shape"}, {sample{"Ne", "float32[2] float32[3]", nil}, "shape"},
+	{sample{"Le", "float32[2] float32[3]", nil}, "shape"}, {sample{"Gt", "float32[2] float32[3]", nil}, "shape"},
+	{sample{"Ge", "float32[2] float32[3]", nil}, "shape"}, {sample{"Or", "bool[2] bool[3]", nil}, "shape"},
+	{sample{"Sign", "bool[2]", nil}, "dtype"}, {sample{"LeakyReLU", "int32[2]", args{0.1}}, "dtype"},
+	{sample{"GELUTanh", "int32[2]", nil}, "dtype"}, {sample{"SiLU", "bool[2]", nil}, "dtype"},
+	{sample{"LeakyReLUGrad", "float32[2] float32[3]", args{0.1}}, "shape"}, {sample{"GELUTanhGrad", "float32[2] float64[2]", nil}, "dtype"},
+	{sample{"SoftplusGrad", "float32[2] float32[3]", args{1.0, 20.0}}, "shape"},
+	{sample{"TanhGrad", "float32[2] float32[3]", nil}, "shape"}, {sample{"SigmoidGrad", "float32[2] float32[3]", nil}, "shape"},
+	{sample{"LogSoftmaxGrad", "float32[2] float32[3]", args{0.0}}, "shape"},
+	{sample{"Prod", "float32[2]", args{false, 1.0}}, "shape"}, {sample{"Any", "bool[2]", args{false, 1.0}}, "shape"},
+	{sample{"All", "bool[2]", args{false, -2.0}}, "shape"}, {sample{"SumTo", "float32[2 3]", args{2.0}}, "shape"},
+	{sample{"BroadcastTo", "float32[2]", args{3.0}}, "shape"}, {sample{"Unsqueeze", "float32[2]", args{2.0}}, "shape"},
+	{sample{"AddInPlace", "int32[2] float32[2]", args{1.0}}, "dtype"}, {sample{"AddInPlace", "float32[2] float32[3]", args{1.0}}, "shape"},
+	{sample{"MulScalarInPlace", "bool[2]", args{2.0}}, "dtype"}, {sample{"MulScalarInPlace", "int32[2]", args{0.5}}, "value"},
 }
 
 func TestOperations_RefuseWhatTheyCannotDo(t *testing.T) {
@@ -102,7 +118,7 @@ func TestOperations_RefuseWhatTheyCannotDo(t *testing.T) {
 		require.Contains(t, err.Error(), "tensor: "+c.op+": ", "%v", c.sample)
 		clones := int64(0) // the test runs operations in place on a clone, and gradients of outputs on an output
 		switch c.op {
-		case "CopyFrom", "IndexAdd", "ReLUGrad", "SoftmaxGrad":
+		case "CopyFrom", "IndexAdd", "ReLUGrad", "TanhGrad", "SigmoidGrad", "SoftmaxGrad", "LogSoftmaxGrad":
 			clones = 1
 		}
 		if strings.HasSuffix(c.op, "InPlace") {
