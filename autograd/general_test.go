@@ -1,6 +1,7 @@
 package autograd_test
 
 import (
+	"maps"
 	"math"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -168,3 +169,54 @@ var generalCases = []gradientCase{
 }
 
 func init() { gradientCases = append(gradientCases, generalCases...) }
+
+// arranged multiplies v by 0, 1, 2 and so on, in the shape of v.
+func arranged(v variable) variable {
+	return v.Mul(v.Graph().New(func(e tensor.Exec) (*tensor.Tensor, error) {
+		t, err := tensor.Arange(e, 0, float64(v.Len()), 1, tensor.Float64)
+		if err != nil {
+			return nil, err
+		}
+		defer t.Release()
+		return t.Reshape(v.Shape()...)
+	}))
+}
+
+func around(mode tensor.PadMode, pad ...int) func(v vars) variable {
+	return func(v vars) variable { return arranged(v[0].Pad(pad, mode, 0.5)) }
+}
+
+// generalFunctions compute the cases of testdata/general.py.
+var generalFunctions = map[string]func(v vars) variable{
+	"log1p": func(v vars) variable { return v[0].Log1p() }, "expm1": func(v vars) variable { return v[0].Expm1() }, "erf": func(v vars) variable { return v[0].Erf() },
+	"elu": func(v vars) variable { return v[0].ELU(0.5) }, "logsumexp": func(v vars) variable { return v[0].LogSumExp([]int{1}, false) },
+	"cumprod": func(v vars) variable { return v[0].CumProd(1) }, "hardtanh": func(v vars) variable { return v[0].Hardtanh(-0.5, 1) }, "relu6": func(v vars) variable { return v[0].ReLU6() },
+	"floor": func(v vars) variable { return v[0].Floor() }, "ceil": func(v vars) variable { return v[0].Ceil() }, "round": func(v vars) variable { return v[0].Round() },
+	"trunc": func(v vars) variable { return v[0].Trunc() }, "sign": func(v vars) variable { return v[0].Sign() },
+	"rsub_scalar": func(v vars) variable { return v[0].RSubScalar(2) }, "rdiv_scalar": func(v vars) variable { return v[0].RDivScalar(2) },
+	"rpow_scalar": func(v vars) variable { return v[0].RPowScalar(2) }, "fmod": func(v vars) variable { return v[0].Fmod(v[1]) },
+	"remainder": func(v vars) variable { return v[0].Remainder(v[1]) }, "lerp": func(v vars) variable { return v[0].Lerp(v[1], v[2]) },
+	"addcmul": func(v vars) variable { return v[0].AddCMul(v[1], v[2], -0.5) }, "addcdiv": func(v vars) variable { return v[0].AddCDiv(v[1], v[2], -0.5) },
+	"masked_fill": func(v vars) variable { return v[0].MaskedFill(v[1].To(tensor.Bool), 7) },
+	"norm 2":      normOf(2, []int{1}, false), "norm 1": normOf(1, nil, false), "norm 3": normOf(3, []int{1}, false), "norm 1.5": normOf(1.5, []int{1}, false),
+	"norm inf": normOf(math.Inf(1), []int{1}, false), "norm -inf": normOf(math.Inf(-1), []int{1}, false), "norm 0": normOf(0, nil, false),
+	"prod": func(v vars) variable { return v[0].Prod([]int{1}, false) }, "prod all": func(v vars) variable { return v[0].Prod(nil, false) },
+	"cumsum": func(v vars) variable {
+		return v[0].CumSum(0).Mul(v[0].Graph().New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.FromSlice(e, []float64{0, 1, 2}, 3, 1) }))
+	},
+	"max": func(v vars) variable { return firstOf(v[0].MaxDim(1, false)) }, "min": func(v vars) variable { return firstOf(v[0].MinDim(0, false)) },
+	"sort": func(v vars) variable { return arranged(firstOf(v[0].Sort(0, false))) },
+	"topk": func(v vars) variable {
+		return firstOf(v[0].TopK(2, 1, true)).Mul(v[0].Graph().New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Arange(e, 0, 2, 1, tensor.Float64) }))
+	},
+	"roll":         func(v vars) variable { return arranged(v[0].Roll([]int{1, -1}, []int{0, 1})) },
+	"pad constant": around(tensor.PadConstant, 1, 2, 0, 1), "pad reflect": around(tensor.PadReflect, 3, 2, 1, 2),
+	"pad replicate": around(tensor.PadReplicate, 3, 2, 1, 2), "pad circular": around(tensor.PadCircular, 3, 2, 1, 2),
+	"repeat": func(v vars) variable { return arranged(v[0].Repeat(2, 1, 2)) }, "repeat_interleave": func(v vars) variable { return arranged(v[0].RepeatInterleave(3, 0)) },
+	"einsum": func(v vars) variable { return autograd.Einsum("bij,bjk,k->bi", v...) }, "einsum trace": func(v vars) variable { return autograd.Einsum("ii,...i->...", v...) },
+	"addmm": func(v vars) variable { return autograd.AddMM(v[0], v[1], v[2], 0.5, 2) }, "empty": func(v vars) variable { return v[0].CumSum(0).Flip(0).Tril(0).Sum(nil, false) },
+	"add_": func(v vars) variable { return v[0].MulScalar(1).AddInPlace(v[1], 2) }, "mul_": func(v vars) variable { return v[0].MulScalar(1).MulInPlace(v[1]) },
+	"div_": func(v vars) variable { return v[0].MulScalar(1).DivInPlace(v[1]) }, "clamp_": func(v vars) variable { return v[0].MulScalar(1).ClampInPlace(-0.5, 1) },
+}
+
+func init() { maps.Copy(goldenFunctions, generalFunctions) }

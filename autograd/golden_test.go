@@ -109,13 +109,15 @@ func goldenFunction(name string) func(v vars) *autograd.Variable {
 func TestValuesAndGradients_AreThoseOfPyTorch(t *testing.T) { checkGolden(t, onHost) }
 
 func checkGolden(t *testing.T, rigOf func(*testing.T) *rig) {
-	text, err := os.ReadFile("testdata/gradients.json")
-	require.NoError(t, err)
-	var cases []golden
-	require.NoError(t, json.Unmarshal(text, &cases))
-	require.NotEmpty(t, cases)
-	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) { c.check(t, rigOf(t)) })
+	for _, file := range []string{"gradients.json", "general.json"} {
+		text, err := os.ReadFile("testdata/" + file)
+		require.NoError(t, err)
+		var cases []golden
+		require.NoError(t, json.Unmarshal(text, &cases))
+		require.NotEmpty(t, cases)
+		for _, c := range cases {
+			t.Run(c.Name, func(t *testing.T) { c.check(t, rigOf(t)) })
+		}
 	}
 }
 
