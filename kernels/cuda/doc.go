@@ -23,11 +23,12 @@
 //
 // # Memory
 //
-// Reductions of few outputs and IndexAdd need workspace; Row.Workspace says how much.
+// Reductions of few outputs, running sums of few long rows, sorting of long rows, and IndexAdd need workspace; Row.Workspace says
+// how much.
 //
 // # Errors
 //
-// NLL, NLLGrad, IndexSelect and IndexAdd check their indices on the device. A kernel that finds one out of range leaves a note
+// NLL, NLLGrad, IndexSelect, IndexAdd, Gather and Scatter check their indices on the device. A kernel that finds one out of range leaves a note
 // in memory that the host can read too (device.Reporter), and goes on without it; the next wait for any work of the device
 // returns the op.ErrIndex. Nothing waits for that. The outputs of such a call are partly written, unlike the processor's.
 package cuda
