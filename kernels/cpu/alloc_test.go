@@ -8,6 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// ordered is n rows of the indices 0..n-1.
+func ordered(n int) []int64 {
+	x := make([]int64, n*n)
+	for i := range x {
+		x[i] = int64(i % n)
+	}
+	return x
+}
+
 // TestKernels_DoNotAllocate: what runs on the caller's goroutine takes its memory from pools.
 func TestKernels_DoNotAllocate(t *testing.T) {
 	if raceDetector {
@@ -20,6 +29,7 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 	x, h, idx := make([]float32, 3*64*64), make([]uint16, 3*64*64), make([]int64, 64)
 	v := func(i int) op.View { return viewOf(t, dtype.Float32, x[i*4096:], 64, 64) }
 	half := func(i int) op.View { return viewOf(t, dtype.Float16, h[i*4096:], 64, 64) }
+	ids := viewOf(t, dtype.Int64, make([]int64, 4096), 64, 64)
 	one := func(o op.View) []op.View { return []op.View{o} }
 	for name, c := range map[string]*op.Call{
 		"add":          {Op: op.Add, Out: one(v(0)), In: []op.View{v(1), v(2)}, F: [8]float64{1}},
@@ -44,7 +54,17 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		"sgd":          {Op: op.SGDStep, Out: one(v(0)), In: one(v(1)), F: [8]float64{0.1}, I: [8]int64{1}},
 		"amp unscale": {Op: op.AmpUnscale, Out: []op.View{half(0), viewOf(t, dtype.Float32, x)}, In: one(viewOf(t, dtype.Float32, x[1:])),
 			I: [8]int64{1}},
-		"arange": {Op: op.Arange, Out: one(viewOf(t, dtype.Float32, x, 4096)), F: [8]float64{0, 1}},
+		"lerp":             {Op: op.Lerp, Out: one(v(0)), In: []op.View{v(1), v(2), v(1)}},
+		"logsumexp":        {Op: op.LogSumExp, Out: one(viewOf(t, dtype.Float32, x, 64, 1)), In: one(v(1))},
+		"cumsum":           {Op: op.CumSum, Out: one(v(0)), In: one(v(1))},
+		"cumprod gradient": {Op: op.CumProdGrad, Out: one(v(0)), In: []op.View{v(1), v(2), v(1)}},
+		"sort":             {Op: op.Sort, Out: []op.View{v(0), ids}, In: one(v(1))},
+		"sort half":        {Op: op.Sort, Out: []op.View{turned(half(0)), ids}, In: one(half(1))},
+		"topk":             {Op: op.TopK, Out: []op.View{viewOf(t, dtype.Float32, x, 64, 4), viewOf(t, dtype.Int64, make([]int64, 256), 64, 4)}, In: one(v(1))},
+		"tril":             {Op: op.Tril, Out: one(v(0)), In: one(v(1))},
+		"gather":           {Op: op.Gather, Out: one(v(0)), In: []op.View{v(1), ids}},
+		"scatter":          {Op: op.Scatter, Out: one(v(0)), In: []op.View{v(1), viewOf(t, dtype.Int64, ordered(64), 64, 64)}, I: [8]int64{1}},
+		"arange":           {Op: op.Arange, Out: one(viewOf(t, dtype.Float32, x, 4096)), F: [8]float64{0, 1}},
 	} {
 		f := table[c.Op].Funcs[c.Key()]
 		got := testing.AllocsPerRun(50, func() {

@@ -172,6 +172,12 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 		{Op: op.NLL, Out: []op.View{f(4)}, In: []op.View{f(4, 10), classes}, I: [8]int64{-100}},
 		{Op: op.IndexAdd, Out: []op.View{f(6, 5)}, In: []op.View{f(4, 5), classes}, Work: work},
 		{Op: op.MatMul, Out: []op.View{f(8, 8)}, In: []op.View{f(8, 16), f(16, 8)}, F: [8]float64{1}},
+		{Op: op.Lerp, Out: []op.View{f(64)}, In: []op.View{f(64), f(64), f(64)}},
+		{Op: op.CumSum, Out: []op.View{f(30_000)}, In: []op.View{f(30_000)}, Work: work},
+		{Op: op.Sort, Out: []op.View{f(4), classes}, In: []op.View{f(4)}},
+		{Op: op.TopK, Out: []op.View{f(3), m.put(dtype.Int64, ramp(3), []int{3})}, In: []op.View{f(9000)}, Work: work},
+		{Op: op.Tril, Out: []op.View{f(4, 10)}, In: []op.View{f(4, 10)}},
+		{Op: op.Gather, Out: []op.View{f(4)}, In: []op.View{f(4), classes}},
 		{Op: op.SGDStep, Out: []op.View{f(8), f(4)}, In: []op.View{f(8), f(4)}, F: [8]float64{0.1}, I: [8]int64{2}},
 	}
 	for i := range calls {

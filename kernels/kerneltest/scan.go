@@ -124,14 +124,13 @@ func (m *maker) scanGrad(shape []int, plan [4]layout) *testCase {
 			if i > 0 {
 				before = y[i-1].f
 			}
-			size, total := 0.0, 0.0
-			for j := i; j < columns; j++ { // before * g[j] * b[i+1] * ... * b[j]
-				term := before * g[j].f
-				for k := i + 1; k <= j; k++ {
-					term *= b[k].f
+			size, total, between := 0.0, 0.0, 1.0 // between is b[i+1] * ... * b[j]
+			for j := i; j < columns; j++ {
+				if j > i {
+					between *= b[j].f
 				}
-				total += term
-				size += math.Abs(term)
+				total += before * g[j].f * between
+				size += math.Abs(before * g[j].f * between)
 			}
 			want[first+i] = scaled(total, size*(1+math.Sqrt(float64(columns))))
 		}
