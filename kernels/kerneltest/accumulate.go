@@ -55,20 +55,8 @@ func (a *accumulator) add(m *maker, v value) {
 		a.product *= v.f
 		a.i *= v.i
 		a.size = math.Abs(a.product)
-	case op.Norm1, op.Norm2:
-		s := math.Abs(v.f)
-		if m.id == op.Norm2 {
-			s *= s
-		}
-		a.sum.add(s)
-		if !math.IsInf(s, 0) {
-			a.size += s
-		}
-	case op.NormMax, op.NormMin:
-		s := math.Abs(v.f)
-		if first || math.IsNaN(s) || (s > a.best.f) == (m.id == op.NormMax) && !math.IsNaN(a.best.f) {
-			a.best.f = s
-		}
+	case op.Norm1, op.Norm2, op.NormMax, op.NormMin:
+		a.addSize(m, math.Abs(v.f), first)
 	case op.CountNonzero:
 		a.best.i += b2i(v.f != 0 || v.i != 0)
 	case op.LogSumExp:
@@ -81,6 +69,23 @@ func (a *accumulator) add(m *maker, v value) {
 		if first || v.i < a.best.i || !(v.f >= a.best.f) && !math.IsNaN(a.best.f) {
 			a.best = v
 		}
+	}
+}
+
+// addSize takes in the size of an element, for norms.
+func (a *accumulator) addSize(m *maker, s float64, first bool) {
+	switch m.id {
+	case op.NormMax, op.NormMin:
+		if first || math.IsNaN(s) || (s > a.best.f) == (m.id == op.NormMax) && !math.IsNaN(a.best.f) {
+			a.best.f = s
+		}
+		return
+	case op.Norm2:
+		s *= s
+	}
+	a.sum.add(s)
+	if !math.IsInf(s, 0) {
+		a.size += s
 	}
 }
 

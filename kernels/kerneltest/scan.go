@@ -119,22 +119,27 @@ func (m *maker) scanGrad(shape []int, plan [4]layout) *testCase {
 	want := make([]result, count(shape))
 	for first := 0; first < len(want); first += columns {
 		g, b, y := c.in[0].values[first:first+columns], c.in[1].values[first:], c.in[2].values[first:]
-		for i := range g {
-			before := 1.0
-			if i > 0 {
-				before = y[i-1].f
-			}
-			size, total, between := 0.0, 0.0, 1.0 // between is b[i+1] * ... * b[j]
-			for j := i; j < columns; j++ {
-				if j > i {
-					between *= b[j].f
-				}
-				total += before * g[j].f * between
-				size += math.Abs(before * g[j].f * between)
-			}
-			want[first+i] = scaled(total, size*(1+math.Sqrt(float64(columns))))
-		}
+		scanGradRow(want[first:], g, b, y)
 	}
 	c.want = [][]result{want}
 	return c
+}
+
+// scanGradRow computes one row from the gradient, the factors and their running products.
+func scanGradRow(want []result, g, b, y []value) {
+	for i := range g {
+		before := 1.0
+		if i > 0 {
+			before = y[i-1].f
+		}
+		size, total, between := 0.0, 0.0, 1.0 // between is b[i+1] * ... * b[j]
+		for j := i; j < len(g); j++ {
+			if j > i {
+				between *= b[j].f
+			}
+			total += before * g[j].f * between
+			size += math.Abs(before * g[j].f * between)
+		}
+		want[i] = scaled(total, size*(1+math.Sqrt(float64(len(g)))))
+	}
 }

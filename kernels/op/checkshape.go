@@ -32,6 +32,13 @@ func checkShapes(c *Call, s *spec) error {
 		return checkIndex(c, &c.Out[0], &c.In[0])
 	case indexAdd:
 		return checkIndex(c, &c.In[0], &c.Out[0])
+	}
+	return checkOrder(c, s)
+}
+
+// checkOrder has the rules of sorting and the like.
+func checkOrder(c *Call, s *spec) error {
+	switch s.rule {
 	case single:
 		return checkSingle(c)
 	case sorting:
