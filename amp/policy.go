@@ -106,7 +106,9 @@ var policy = map[string]Class{
 
 	// Comparisons, and what else gives no floating-point numbers.
 	"argmax": Untouched, "argmin": Untouched, "eq": Untouched, "ge": Untouched, "gt": Untouched, "le": Untouched,
-	"lt": Untouched, "ne": Untouched, "argsort": Untouched, "count_nonzero": Untouched, "isfinite": Untouched, "isinf": Untouched,
+	"lt": Untouched, "ne": Untouched, "all": Untouched, "any": Untouched, "argsort": Untouched, "eq_scalar": Untouched, "ge_scalar": Untouched,
+	"gt_scalar": Untouched, "le_scalar": Untouched, "logical_and": Untouched, "logical_not": Untouched, "logical_or": Untouched,
+	"logical_xor": Untouched, "lt_scalar": Untouched, "ne_scalar": Untouched, "count_nonzero": Untouched, "isfinite": Untouched, "isinf": Untouched,
 	"isnan": Untouched,
 
 	// What moves elements, or only looks at them in another way. cat and stack promote by themselves.

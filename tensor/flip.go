@@ -67,7 +67,7 @@ func (t *Tensor) Roll(shifts, dims []int) (*Tensor, error) {
 			return nil, err
 		}
 		if n := t.Dim(i); n > 0 {
-			by[i] = ((by[i]+shifts[k])%n + n) % n
+			by[i] = ((by[i]+shifts[k]%n)%n + n) % n
 		}
 	}
 	return t.roll(name, by)

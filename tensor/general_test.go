@@ -237,7 +237,7 @@ var generalRefusals = []struct {
 	{sample{"Pad", "float32[2]", args{0.0, 0.0, -1.0, -2.0}}, "shape"}, {sample{"PadGrad", "float32[2]", args{1.0, 2.0, 1.0}}, "shape"},
 	{sample{"PadGrad", "int32[4]", args{0.0, 1.0, 1.0}}, "dtype"}, {sample{"Repeat", "float32[2 2]", args{1.0}}, "shape"},
 	{sample{"Repeat", "float32[2 2]", args{1.0, -1.0}}, "value"}, {sample{"Tile", "float32[2 2]", args{-1.0}}, "value"},
-	{sample{"RepeatInterleave", "float32[2]", args{-1.0, 0.0}}, "value"}, {sample{"RepeatInterleave", "float32[]", args{1.0, 0.0}}, "shape"},
+	{sample{"RepeatInterleave", "float32[2]", args{-1.0, 0.0}}, "value"}, {sample{"Repeat", "float32[4]", args{float64(1 << 62)}}, "shape"}, {sample{"RepeatInterleave", "float32[]", args{1.0, 0.0}}, "shape"},
 	{sample{"Dot", "float32[2] float32[3]", nil}, "shape"}, {sample{"Dot", "float32[2] float64[2]", nil}, "dtype"}, {sample{"MV", "float32[2] float32[2]", nil}, "shape"},
 	{sample{"MM", "float32[2 3] float32[2 3]", nil}, "shape"}, {sample{"BMM", "float32[2 2 3] float32[1 3 2]", nil}, "shape"},
 	{sample{"BMM", "int32[2 2 3] int32[2 3 2]", nil}, "dtype"}, {sample{"Outer", "float32[2 1] float32[2]", nil}, "shape"},

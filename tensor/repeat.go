@@ -1,5 +1,10 @@
 package tensor
 
+import (
+	"math"
+	"math/bits"
+)
+
 // Repeat puts sizes[i] copies of t side by side along dimension i; there may be more sizes than dimensions, which are then in front.
 func (t *Tensor) Repeat(sizes ...int) (*Tensor, error) { return t.repeat("Repeat", sizes) }
 
@@ -31,7 +36,7 @@ func (t *Tensor) repeat(name string, sizes []int) (*Tensor, error) {
 		if n < 0 {
 			return nil, valueErr(name, "sizes are %v; none may be negative", sizes)
 		}
-		shape[i] *= n
+		shape[i] = times(shape[i], n)
 	}
 	l, err := newLayout(name, shape)
 	if err != nil {
@@ -86,7 +91,7 @@ func (t *Tensor) RepeatInterleave(n, dim int) (*Tensor, error) {
 		return nil, valueErr(name, "%d copies; there must be none or more", n)
 	}
 	l := t.layout
-	l.shape[axis] *= n
+	l.shape[axis] = times(l.shape[axis], n)
 	if l, err = newLayout(name, l.dims()); err != nil {
 		return nil, err
 	}
@@ -113,4 +118,12 @@ func (t *Tensor) RepeatInterleave(n, dim int) (*Tensor, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// times is n*m for numbers that are not negative, and the largest int where that is too large: no shape is made of it.
+func times(n, m int) int {
+	if hi, lo := bits.Mul64(uint64(n), uint64(m)); hi == 0 && lo <= math.MaxInt {
+		return int(lo)
+	}
+	return math.MaxInt
 }

@@ -45,6 +45,9 @@ ONE = {
     "var": lambda a: a.var(), "view": lambda a: a.view(16),
 }
 ONE |= {
+    "all": lambda a: a.all(), "any": lambda a: a.any(), "eq_scalar": lambda a: a == 1.5, "ge_scalar": lambda a: a >= 1.5,
+    "gt_scalar": lambda a: a > 1.5, "le_scalar": lambda a: a <= 1.5, "lt_scalar": lambda a: a < 1.5, "ne_scalar": lambda a: a != 1.5,
+    "logical_not": torch.logical_not,
     "argsort": lambda a: a.argsort(), "ceil": torch.ceil, "count_nonzero": torch.count_nonzero, "cumprod": lambda a: a.cumprod(0),
     "cumsum": lambda a: a.cumsum(0), "diag_embed": lambda a: a.diag_embed(), "diagonal": lambda a: a.diagonal(), "elu": F.elu,
     "erf": torch.erf, "expm1": torch.expm1, "flip": lambda a: a.flip(0), "floor": torch.floor, "fmod_scalar": lambda a: a.fmod(1.5),
@@ -67,6 +70,7 @@ TWO = {
     "dot": lambda a, b: torch.dot(a[0], b[0]), "einsum": lambda a, b: torch.einsum("ij,jk->ik", a, b), "fmod": torch.fmod, "mm": torch.mm,
     "mv": lambda a, b: torch.mv(a, b[0]), "outer": lambda a, b: torch.outer(a[0], b[0]), "remainder": torch.remainder,
     "tensordot": lambda a, b: torch.tensordot(a, b, 1),
+    "logical_and": torch.logical_and, "logical_or": torch.logical_or, "logical_xor": torch.logical_xor,
     "add_": lambda a, b: a.clone().add_(b), "div_": lambda a, b: a.clone().div_(b), "mul_": lambda a, b: a.clone().mul_(b),
     "sub_": lambda a, b: a.clone().sub_(b),
     "add": torch.add, "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
