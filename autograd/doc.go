@@ -55,6 +55,11 @@
 // A tensor that was saved and then changed in place (by an optimizer between forward and backward, say) would give wrong
 // gradients: each storage counts its changes, and Backward refuses what is not as it was saved (*ModifiedError).
 //
+// # Changes in place
+//
+// Operations whose names end in InPlace write their result over the variable's memory and make the variable stand for it; inplace.go
+// says what they refuse. On a leaf made by Input the memory is the user's tensor.
+//
 // # How it is built
 //
 // Each operation has a file (op.go says what a row is): the forward function, beside it the rule of each input. Every run of

@@ -129,14 +129,8 @@ func (v *Variable) CumSum(dim int) *Variable { return cumSum.apply(dim, v) }
 
 var cumSum = define("cumsum", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).CumSum(n.arg.(int)) }, rule{grad: cumSumGrad})
 
-// cumSumGrad is the running sum of g from the end.
 func cumSumGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	dim := n.arg.(int)
-	if g.NDim() == 0 {
-		return g.Retain(), nil
-	}
-	turned, err := inOwn(g.Flip(dim))(func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.CumSum(dim) })
-	return inOwn(turned, err)(func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.Flip(dim) })
+	return tensor.CumSumGrad(g, n.arg.(int))
 }
 
 // CumProd is the running product along dim. Saves v and its result.

@@ -84,6 +84,7 @@ var generalOperations = map[string]operation{
 	"MaxDim": flag((*tensor.Tensor).MaxDim, firstOf), "MinDim": flag((*tensor.Tensor).MinDim, firstOf),
 	"MaxDim indices": flag((*tensor.Tensor).MaxDim, secondOf),
 	"CumSum":         dim((*tensor.Tensor).CumSum), "CumProd": dim((*tensor.Tensor).CumProd),
+	"CumSumGrad": func(in tensors, a args) (*tensor.Tensor, error) { return tensor.CumSumGrad(in[0], a.int(0)) },
 	"CumProdGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.CumProdGrad(in[0], in[1], in[2], a.int(0))
 	},
@@ -171,7 +172,7 @@ var generalSamples = []sample{
 	{"Norm", "float32[2 3]", args{2.0, false, 1.0}}, {"Norm", "float16[2 3]", args{3.0, true, 0.0}}, {"Norm", "float32[2 3]", args{0.0, false}},
 	{"LogSumExp", "~float32[2 3]", args{false, 1.0}}, {"CountNonzero", "bool[2 3]", args{0.0}}, {"CountNonzero", "float32[2 3]", nil},
 	{"MaxDim", "float32[2 3]", args{1.0, false}}, {"MinDim", "int32[2 3]", args{0.0, true}}, {"MaxDim indices", "float32[]", args{0.0, false}},
-	{"CumSum", "~bool[2 3]", args{1.0}}, {"CumProd", "float32[2 3]", args{0.0}}, {"CumProdGrad", "float32[2 3] float32[2 3] ~float32[3 2]", args{1.0}},
+	{"CumSum", "~bool[2 3]", args{1.0}}, {"CumProd", "float32[2 3]", args{0.0}}, {"CumSumGrad", "~float32[2 3]", args{0.0}}, {"CumSumGrad", "float16[]", args{0.0}}, {"CumProdGrad", "float32[2 3] float32[2 3] ~float32[3 2]", args{1.0}},
 	{"Sort", "float32[2 3]", args{0.0, true}}, {"ArgSort", "~int32[2 3]", args{1.0, false}}, {"TopK", "float32[2 3]", args{2.0, 1.0, true}},
 	{"TopK indices", "bool[2 3]", args{1.0, 0.0, false}}, {"Gather", "float32[2 3] int32[2 2]", args{1.0}},
 	{"ScatterInPlace", "float32[2 3] int64[2 1] float32[2 1]", args{1.0}},
@@ -220,7 +221,7 @@ var generalRefusals = []struct {
 	{sample{"LogSumExp", "int32[2]", args{false}}, "dtype"}, {sample{"LogSumExp", "float32[2]", args{false, 2.0}}, "shape"},
 	{sample{"CountNonzero", "float32[2]", args{1.0}}, "shape"}, {sample{"MaxDim", "bool[2]", args{0.0, false}}, "dtype"},
 	{sample{"MinDim", "float32[0]", args{0.0, false}}, "shape"}, {sample{"CumSum", "float32[2]", args{1.0}}, "shape"},
-	{sample{"CumProd", "float32[2]", args{-2.0}}, "shape"}, {sample{"CumProdGrad", "float32[2] float32[2] float32[3]", args{0.0}}, "shape"},
+	{sample{"CumProd", "float32[2]", args{-2.0}}, "shape"}, {sample{"CumSumGrad", "int32[2]", args{0.0}}, "dtype"}, {sample{"CumProdGrad", "float32[2] float32[2] float32[3]", args{0.0}}, "shape"},
 	{sample{"Sort", "float32[2]", args{1.0, false}}, "shape"}, {sample{"ArgSort", "float32[2]", args{1.0, false}}, "shape"},
 	{sample{"TopK", "float32[2]", args{3.0, 0.0, true}}, "shape"}, {sample{"TopK", "float32[2]", args{1.0, 1.0, true}}, "shape"},
 	{sample{"Gather", "float32[2] float32[2]", args{0.0}}, "dtype"}, {sample{"Gather", "float32[2 2] int64[3 1]", args{1.0}}, "shape"},

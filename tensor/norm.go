@@ -141,6 +141,34 @@ func (t *Tensor) running(name string, id op.ID, dim int) (*Tensor, error) {
 	return rowOperation(name, id, dt, dim, t)
 }
 
+// CumSumGrad is the gradient of CumSum along dim for the gradient grad of its result: the running sum from the end. Floating-point
+// types.
+func CumSumGrad(grad *Tensor, dim int) (*Tensor, error) {
+	const name = "CumSumGrad"
+	if err := sameFloat(name, grad); err != nil {
+		return nil, err
+	}
+	axis, err := grad.layout.axis(name, dim)
+	if err != nil {
+		return nil, err
+	}
+	r, err := alloc(name, grad.exec, grad.dtype, &grad.layout)
+	if err != nil || r.Len() == 0 {
+		return r, err
+	}
+	c := begin(op.CumSum, grad.exec)
+	to, from := r.layout.rows(axis), grad.layout.rows(axis)
+	to.turn(to.ndim - 1)
+	from.turn(from.ndim - 1)
+	c.out(r, &to)
+	c.in(grad, &from)
+	if err := c.run(name); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
 // CumProdGrad is the gradient of CumProd along dim at in, whose result was out, for the gradient grad of that result. It divides by
 // nothing: zeros are as good as other numbers. Floating-point types.
 func CumProdGrad(grad, in, out *Tensor, dim int) (*Tensor, error) {
