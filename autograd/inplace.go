@@ -202,8 +202,9 @@ var maskedFillOver = inPlace(define("masked_fill_", writing(func(n *node, t *ten
 
 // over runs an operation in place. It returns the variable that was changed, or the graph's poison.
 func (o *op) over(arg any, in ...*Variable) *Variable {
+	v := in[0]
 	if out := o.apply(arg, in...); out == nil || out == out.g.poison {
 		return out
 	}
-	return in[0]
+	return v
 }

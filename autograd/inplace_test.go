@@ -19,6 +19,7 @@ func TestInPlace_ChangesTheMemoryAndReturnsTheVariable(t *testing.T) {
 	require.Same(t, y, y.AddScalarInPlace(1))
 	require.Equal(t, before, r.allocated())
 	require.Equal(t, []float64{3, 5}, valuesOf(t, y))
+	require.Same(t, y, y.AddScalarInPlace(0), "also the second time")
 	require.False(t, y.IsLeaf())
 	require.True(t, y.RequiresGrad())
 	require.NoError(t, y.Mul(y).Sum(nil, false).Backward())
@@ -204,4 +205,18 @@ func TestSort_GivesValuesAndIndices(t *testing.T) {
 	bad, same := x.TopK(9, 0, true)
 	require.Same(t, bad, same)
 	require.Error(t, g.Err())
+}
+
+func TestInPlace_InsideACheckpointComputesTheSameAgain(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{1, 2}), autograd.RequiresGrad())
+	in := vars{x.MulScalar(2)}
+	in[0].AddScalarInPlace(1)
+	before := in[0]
+	out := autograd.Checkpoint(func(in vars) *autograd.Variable { return in[0].MulScalar(3).ExpInPlace() }, in...)
+	require.Same(t, before, in[0], "the slice is the caller's")
+	require.NoError(t, out.Log().Sum(nil, false).Backward())
+	near(t, "gradient", []float64{6, 6}, values(t, x.Grad()), 1e-12)
 }
