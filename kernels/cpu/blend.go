@@ -6,7 +6,37 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Tests of floats, remainders, and kernels of three inputs.
+// Roundings and tests of floats, remainders, and kernels of three inputs.
+
+// Roundings: processors have instructions for them, which the compiler puts in place of these calls.
+
+func floor[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Floor(float64(a[i])))
+	}
+}
+
+func ceil[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Ceil(float64(a[i])))
+	}
+}
+
+func round[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.RoundToEven(float64(a[i])))
+	}
+}
+
+func trunc[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Trunc(float64(a[i])))
+	}
+}
 
 // predicate makes a kernel of a predicate of floats.
 func predicate[T float](f func(float64) bool) kernel1[uint8, T] {

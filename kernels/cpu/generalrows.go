@@ -14,21 +14,18 @@ func three[T any](f kernel3[T, T, T, T]) func(lane[T]) op.Func {
 }
 
 func specialRows() []op.Row {
-	same := func(id op.ID, f func(float64) float64) op.Row {
-		return floatOne(id, mapped[float32](f), mapped[float64](f))
-	}
 	test := func(id op.ID, f func(float64) bool) op.Row {
 		return row(id, floats(one8(predicate[float32](f)), one8(predicate[float64](f))))
 	}
 	return []op.Row{
-		same(op.Log1p, math.Log1p),
+		floatOne(op.Log1p, mapped[float32](math.Log1p), mapped[float64](math.Log1p)),
 		floatOne(op.Expm1, mapped[float32](expm1Narrow), mapped[float64](math.Expm1)),
-		same(op.Erf, math.Erf),
+		floatOne(op.Erf, mapped[float32](erfNarrow), mapped[float64](math.Erf)),
 		floatOne(op.ELU, elu[float32](expm1Narrow), elu[float64](math.Expm1)),
-		same(op.Floor, math.Floor),
-		same(op.Ceil, math.Ceil),
-		same(op.Round, math.RoundToEven),
-		same(op.Trunc, math.Trunc),
+		floatOne(op.Floor, floor[float32], floor[float64]),
+		floatOne(op.Ceil, ceil[float32], ceil[float64]),
+		floatOne(op.Round, round[float32], round[float64]),
+		floatOne(op.Trunc, trunc[float32], trunc[float64]),
 		test(op.IsNaN, math.IsNaN),
 		test(op.IsInf, isInf),
 		test(op.IsFinite, isFinite),

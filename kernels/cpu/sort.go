@@ -116,13 +116,15 @@ func (s *sorting[T, E]) load(w *walk, m *sortMemory[T, E]) {
 // sortPart sorts elements lo..hi-1 of a row; as many of the result as the outputs keep are right.
 func (s *sorting[T, E]) sortPart(m *sortMemory[T, E], lo, hi int) []E {
 	from, to := m.from[lo:hi], m.to[lo:hi]
+	if keep := min(s.keep, hi-lo); keep < (hi-lo)/8 {
+		s.choose(from[:keep], m.values[lo:hi], lo)
+		s.sortFew(from[:keep])
+		return from
+	}
 	for i := range from {
 		from[i] = s.entry(m.values[lo+i], lo+i, s.flip)
 	}
-	switch keep := min(s.keep, hi-lo); {
-	case keep < (hi-lo)/8:
-		s.select_(from, keep)
-		s.sortFew(from[:keep])
+	switch {
 	case hi-lo < radixLength:
 		s.sortFew(from)
 	default:
@@ -168,14 +170,18 @@ func (s *sorting[T, E]) radix(from, to []E) []E {
 	return from
 }
 
-// select_ brings the least n entries to the front: they are a heap, whose root is the greatest of them.
-func (s *sorting[T, E]) select_(e []E, n int) {
-	heap := e[:n]
+// choose fills heap with the least entries of the values, the first of which has place lo. The greatest of them is its root, with which
+// most values are compared and that is all.
+func (s *sorting[T, E]) choose(heap []E, values []T, lo int) {
+	n := len(heap)
+	for i := range heap {
+		heap[i] = s.entry(values[i], lo+i, s.flip)
+	}
 	for i := n/2 - 1; i >= 0; i-- {
 		s.sift(heap, i)
 	}
-	for _, x := range e[n:] {
-		if s.less(x, heap[0]) {
+	for i, v := range values[n:] {
+		if x := s.entry(v, lo+n+i, s.flip); s.less(x, heap[0]) {
 			heap[0] = x
 			s.sift(heap, 0)
 		}

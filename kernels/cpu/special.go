@@ -23,6 +23,21 @@ func expm1Narrow(x float64) float64 {
 	return expNarrow(x) - 1
 }
 
+// erfNarrow is erf(x) for use in float32 results: by its series near 0, and else from the tail of the normal distribution.
+func erfNarrow(x float64) float64 {
+	if x > -0.5 && x < 0.5 {
+		y := x * x
+		p := float64(y*(1.0/9360)) - 1.0/1320
+		p = float64(p*y) + 1.0/216
+		p = float64(p*y) - 1.0/42
+		p = float64(p*y) + 1.0/10
+		p = float64(p*y) - 1.0/3
+		return twoOverRootPi * (x + float64(x*y*p))
+	}
+	tail, _ := normalNarrow(-math.Abs(x) * math.Sqrt2)
+	return math.Copysign(1-2*tail, x)
+}
+
 // elu makes the kernel of F[0]*(exp(a)-1) for a <= 0, with exp-1 in the accuracy of T.
 func elu[T float](expm1 func(float64) float64) kernel1[T, T] {
 	return func(dst, a []T, c *op.Call) {
