@@ -37,6 +37,10 @@ func (c Class) String() string {
 // takes the same memory on all of them: PyTorch's lists for the processor are other ones.
 var policy = map[string]Class{
 	// Matrix products: the work that tensor cores do. The products are summed in float32 and rounded once.
+	"addmm":       LowerPrecision,
+	"baddbmm":     LowerPrecision,
+	"bmm":         LowerPrecision,
+	"einsum":      LowerPrecision,
 	"linear":      LowerPrecision,
 	"linear_bias": LowerPrecision, // linear
 	"matmul":      LowerPrecision,
@@ -52,15 +56,22 @@ var policy = map[string]Class{
 	// Attention is two of them, with a softmax between that is computed in float32.
 	"scaled_dot_product_attention":        LowerPrecision,
 	"scaled_dot_product_attention_packed": LowerPrecision, // its operands in one tensor
+	"mm":                                  LowerPrecision,
+	"mv":                                  LowerPrecision,
 
 	// Functions whose results leave the range of float16, or lose all digits there.
-	"exp":        Float32,
-	"log":        Float32,
-	"pow":        Float32,
-	"pow_scalar": Float32, // pow with a number
-	"reciprocal": Float32,
-	"rsqrt":      Float32,
-	"softplus":   Float32,
+	"exp":         Float32,
+	"expm1":       Float32,
+	"log":         Float32,
+	"log1p":       Float32,
+	"logsumexp":   Float32,
+	"pow":         Float32,
+	"pow_scalar":  Float32, // pow with a number
+	"reciprocal":  Float32,
+	"rdiv_scalar": Float32, // reciprocal, then a product
+	"rpow_scalar": Float32, // pow of a number
+	"rsqrt":       Float32,
+	"softplus":    Float32,
 
 	// Normalisations of rows: moments of many elements.
 	"group_norm":        Float32,
@@ -83,30 +94,47 @@ var policy = map[string]Class{
 	"nll_loss":                         Float32,
 
 	// Sums over elements, which PyTorch lets return float32.
+	"cumprod":     Float32Result,
+	"cumsum":      Float32Result,
 	"log_softmax": Float32Result,
+	"norm":        Float32Result,
+	"prod":        Float32Result,
 	"softmax":     Float32Result,
 	"sum":         Float32Result,
+
+	// Operations of several arguments that do not promote by themselves.
+	"addcdiv":   WidestInput,
+	"addcmul":   WidestInput,
+	"dot":       WidestInput,
+	"tensordot": WidestInput,
 
 	// Element-wise operations, which are bound by memory: the narrower the better. Those with several arguments promote by
 	// themselves.
 	"abs": Untouched, "add": Untouched, "add_scalar": Untouched, "clamp": Untouched, "cos": Untouched, "div": Untouched,
 	"div_scalar": Untouched, "dropout": Untouched, "maximum": Untouched, "minimum": Untouched, "mul": Untouched,
 	"mul_scalar": Untouched, "neg": Untouched, "sin": Untouched, "sqrt": Untouched, "sub": Untouched, "sub_scalar": Untouched,
-	"where": Untouched,
+	"where": Untouched, "ceil": Untouched, "erf": Untouched, "floor": Untouched, "fmod": Untouched, "fmod_scalar": Untouched,
+	"lerp": Untouched, "lerp_scalar": Untouched, "masked_fill": Untouched, "outer": Untouched, "remainder": Untouched,
+	"remainder_scalar": Untouched, "round": Untouched, "rsub_scalar": Untouched, "sign": Untouched, "trunc": Untouched,
+
+	// Operations in place keep the type of what they change.
+	"add_": Untouched, "add_scalar_": Untouched, "clamp_": Untouched, "div_": Untouched, "exp_": Untouched, "masked_fill_": Untouched,
+	"mul_": Untouched, "mul_scalar_": Untouched, "relu_": Untouched, "sigmoid_": Untouched, "sub_": Untouched, "tanh_": Untouched,
 
 	// Activations other than softplus and softmax.
 	"gelu": Untouched, "gelu_tanh": Untouched, "leaky_relu": Untouched, "relu": Untouched, "sigmoid": Untouched,
-	"silu": Untouched, "tanh": Untouched,
+	"silu": Untouched, "tanh": Untouched, "elu": Untouched, "hardtanh": Untouched,
 
 	// Reductions other than sum. The kernels sum in float32 and round once, so that a mean keeps its digits.
-	"amax": Untouched, "amin": Untouched, "mean": Untouched, "std": Untouched, "var": Untouched,
+	"amax": Untouched, "amin": Untouched, "mean": Untouched, "std": Untouched, "var": Untouched, "max": Untouched,
+	"min": Untouched,
 
 	// Normalisations of channels: the kernels compute in float32, and weights and statistics may be float32 beside half precision.
 	"batch_norm": Untouched, "batch_norm_affine": Untouched, "batch_norm_weight": Untouched, "instance_norm": Untouched,
 	"instance_norm_affine": Untouched, "instance_norm_weight": Untouched,
 
 	// Operations with indices or masks. The sums of half precision are rounded once. scatter_add takes one type.
-	"embedding": Untouched, "embedding_bag": Untouched, "gather": Untouched, "index_add": Untouched, "masked_fill": Untouched, "one_hot": Untouched,
+	"embedding": Untouched, "embedding_bag": Untouched, "gather": Untouched, "index_add": Untouched, "one_hot": Untouched,
 	"scatter": Untouched, "scatter_value": Untouched, "take_along_dim": Untouched,
 	"scatter_add": WidestInput,
 	// Pooling. The kernels sum in float32 and round once.
@@ -116,12 +144,17 @@ var policy = map[string]Class{
 
 	// Comparisons, and what else gives no floating-point numbers.
 	"argmax": Untouched, "argmin": Untouched, "eq": Untouched, "ge": Untouched, "gt": Untouched, "le": Untouched,
-	"lt": Untouched, "ne": Untouched,
+	"lt": Untouched, "ne": Untouched, "all": Untouched, "any": Untouched, "argsort": Untouched, "eq_scalar": Untouched, "ge_scalar": Untouched,
+	"gt_scalar": Untouched, "le_scalar": Untouched, "logical_and": Untouched, "logical_not": Untouched, "logical_or": Untouched,
+	"logical_xor": Untouched, "lt_scalar": Untouched, "ne_scalar": Untouched, "count_nonzero": Untouched, "isfinite": Untouched, "isinf": Untouched,
+	"isnan": Untouched,
 
 	// What moves elements, or only looks at them in another way. cat and stack promote by themselves.
 	"cat": Untouched, "contiguous": Untouched, "expand": Untouched, "flatten": Untouched, "index_select": Untouched,
 	"narrow": Untouched, "permute": Untouched, "reshape": Untouched, "select": Untouched, "slice": Untouched,
 	"squeeze": Untouched, "stack": Untouched, "t": Untouched, "transpose": Untouched, "unsqueeze": Untouched, "view": Untouched,
+	"diag_embed": Untouched, "diagonal": Untouched, "flip": Untouched, "movedim": Untouched, "pad": Untouched, "repeat": Untouched,
+	"repeat_interleave": Untouched, "roll": Untouched, "sort": Untouched, "topk": Untouched, "tril": Untouched, "triu": Untouched,
 
 	// A conversion that was asked for, and a function whose operations are cast for themselves.
 	"checkpoint": Untouched,
@@ -133,18 +166,18 @@ var policy = map[string]Class{
 var peers = map[Class]string{
 	LowerPrecision: `
 		_convolution conv3d conv_tbc conv_transpose3d convolution
-		cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr einsum mm mv linalg_vecdot addbmm baddbmm bmm
+		cudnn_convolution cudnn_convolution_transpose prelu addmv addr linalg_vecdot addbmm
 		chain_matmul linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _thnn_fused_lstm_cell
 		_thnn_fused_gru_cell`,
 	Float32: `
-		acos asin cosh erfinv expm1 log10 log2 log1p sinh tan native_layer_norm frobenius_norm
+		acos asin cosh erfinv log10 log2 sinh tan native_layer_norm frobenius_norm
 		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss kl_div
 		smooth_l1_loss huber_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
-		multi_margin_loss dist pdist cdist renorm logsumexp upsample_nearest1d upsample_nearest3d
+		multi_margin_loss dist pdist cdist renorm upsample_nearest1d upsample_nearest3d
 		_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d
 		_upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa`,
-	Float32Result: `prod cumprod cumsum linalg_vector_norm linalg_matrix_norm norm`,
+	Float32Result: `linalg_vector_norm linalg_matrix_norm`,
 	WidestInput: `
-		addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot`,
+		atan2 bilinear cross vdot grid_sampler index_put`,
 	Banned: `binary_cross_entropy`,
 }

@@ -232,6 +232,12 @@ func TestAutocast_GivesTheTypesThatPyTorchGives(t *testing.T) {
 					in = append(in, g.Input(r.full(0.5, letters[types[i]], 4, 4)))
 				}
 				got := run(r, in)
+				if want == "!" {
+					var promote *amp.PromoteError
+					require.ErrorAs(t, g.Err(), &promote, types)
+					g.Release()
+					continue
+				}
 				require.NoError(t, g.Err(), types)
 				require.Equal(t, letters[want[0]].String(), got.DType().String(), types)
 				g.Release()
@@ -240,7 +246,7 @@ func TestAutocast_GivesTheTypesThatPyTorchGives(t *testing.T) {
 	}
 	later := map[string]bool{"upsample_nearest2d": true, "upsample_bilinear2d": true} // PyTorch 1.13 does not list them
 	for _, op := range autograd.Operations() {
-		require.True(t, tested[op] || op == "checkpoint" || later[op] || recurrentRuns[op] != nil, op)
+		require.True(t, tested[op] || op == "checkpoint" || later[op] || recurrentRuns[op] != nil || slices.Contains(noFakeKernel, op), op)
 	}
 }
 

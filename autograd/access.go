@@ -20,7 +20,7 @@ func (v *Variable) Take() (*tensor.Tensor, error) {
 		return nil, err
 	}
 	t := v.tensor().On(unowned(v.g.exec))
-	v.release(Taken)
+	v.now().release(Taken)
 	return t, nil
 }
 
@@ -51,6 +51,7 @@ func Values[T tensor.Element](v *Variable) ([]T, error) {
 // Grad returns the gradient that Backward left: of leaves made with RequiresGrad, of parameters, and of variables with
 // RetainGrad. It is nil before. It stays the graph's (or the parameter's): Retain it to keep it longer.
 func (v *Variable) Grad() *tensor.Tensor {
+	v = v.now()
 	if v.param != nil {
 		return v.param.Grad()
 	}

@@ -5,8 +5,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// deliver adds t, which it takes over, to the incoming gradient of v. A leaf that has got all its gradients of this pass
-// passes the sum on to its owner.
+// deliver adds t, which it takes over, to the incoming gradient of v.
 func (b *backward) deliver(v *Variable, t *tensor.Tensor) error {
 	if err := b.g.sum(&v.buf, t); err != nil {
 		return err
@@ -14,7 +13,7 @@ func (b *backward) deliver(v *Variable, t *tensor.Tensor) error {
 	return b.arrived(v)
 }
 
-// arrived notes that one more gradient is in v's incoming gradient.
+// arrived counts a gradient that was added to v's. A leaf that has got all of this pass passes the sum on to its owner.
 func (b *backward) arrived(v *Variable) error {
 	if v.node != nil {
 		return nil
@@ -98,11 +97,6 @@ func (g *Graph) sum(into **value, t *tensor.Tensor) error {
 	g.ledger.drop(have)
 	*into = g.ledger.add(total)
 	return nil
-}
-
-// extends reports whether t may be added to a part of have in place. Anomaly detection wants to see each gradient by itself.
-func (g *Graph) extends(have *value, t *tensor.Tensor) bool {
-	return have != nil && have.holders == 1 && writable(have.t) && have.t.DType() == t.DType() && !g.anomaly
 }
 
 // writable reports whether t may be overwritten: no other handle is on its storage, and no two elements share an address.

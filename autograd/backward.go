@@ -54,7 +54,7 @@ func (v *Variable) Backward(opts ...BackwardOption) error {
 	if err := v.check("Backward"); err != nil {
 		return err
 	}
-	b := &backward{g: v.g, roots: []*Variable{v}}
+	b := &backward{g: v.g, roots: []*Variable{v.now()}}
 	return b.do("Backward", opts)
 }
 

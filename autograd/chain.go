@@ -87,3 +87,42 @@ func zeroWhere(mask, t *tensor.Tensor) (*tensor.Tensor, error) {
 	defer z.Release()
 	return tensor.Where(mask, z, t)
 }
+
+// inOwn is after, for a step that is written where it is used: it passes the step's error on.
+func inOwn(t *tensor.Tensor, err error) func(f func(*tensor.Tensor) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
+	return func(f func(*tensor.Tensor) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
+		if err != nil {
+			return nil, err
+		}
+		return after(t, f)
+	}
+}
+
+// changed makes a tensor and changes it in place, one step after the other: a computation in one tensor.
+func changed(f func() (*tensor.Tensor, error), changes ...func(*tensor.Tensor) error) (*tensor.Tensor, error) {
+	t, err := f()
+	if err != nil {
+		return nil, err
+	}
+	for _, change := range changes {
+		if err := change(t); err != nil {
+			t.Release()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// multiplied multiplies a tensor by u in place, and divided divides it.
+func multiplied(u *tensor.Tensor) func(*tensor.Tensor) error {
+	return func(t *tensor.Tensor) error { return t.MulInPlace(u) }
+}
+
+func divided(u *tensor.Tensor) func(*tensor.Tensor) error {
+	return func(t *tensor.Tensor) error { return t.DivInPlace(u) }
+}
+
+// scaledBy multiplies a tensor by a number in place.
+func scaledBy(s float64) func(*tensor.Tensor) error {
+	return func(t *tensor.Tensor) error { return t.MulScalarInPlace(s) }
+}

@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -15,7 +16,7 @@ import (
 // the generator's state is put back; autocasting is as it was. Gradients of parameters that f uses are added to them when its
 // second run goes backward.
 func Checkpoint(f func(in []*Variable) *Variable, in ...*Variable) *Variable {
-	return checkpoint.apply(&segment{f: f}, in...)
+	return checkpoint.apply(&segment{f: f}, slices.Clone(in)...)
 }
 
 // segment is what a checkpoint remembers to run f again as it ran before.
@@ -84,7 +85,7 @@ func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Te
 	if out != nil && out.g != sub {
 		return nil, nil, fmt.Errorf("%w: the result is not of the function's graph", ErrOtherGraph)
 	}
-	return in, out, out.check("result")
+	return in, out.now(), out.check("result")
 }
 
 // gradients are those of the leaves. The result may not depend on all of them.

@@ -16,8 +16,6 @@ func clampForward(n *node) (*tensor.Tensor, error) {
 }
 
 func clampGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	var w work
-	b, v := n.arg.(bounds), n.savedInput(0)
-	inside := w.do(w.do(v.GeScalar(b.lo)).And(w.do(v.LeScalar(b.hi))))
-	return w.result(n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return keepWhere(inside, g) }))
+	b, in := n.arg.(bounds), n.savedInput(0)
+	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return g.ClampGrad(in, b.lo, b.hi) })
 }

@@ -21,6 +21,13 @@ func TestComparisons_HaveTheirResultsAndNoGradient(t *testing.T) {
 	}{
 		"eq": {x.Eq(y), []float64{0, 1, 0}}, "ne": {x.Ne(y), []float64{1, 0, 1}},
 		"lt": {x.Lt(y), []float64{1, 0, 0}}, "le": {x.Le(y), []float64{1, 1, 0}},
+		"eq_scalar": {x.EqScalar(2), []float64{0, 1, 0}}, "ne_scalar": {x.NeScalar(2), []float64{1, 0, 1}},
+		"lt_scalar": {x.LtScalar(2), []float64{1, 0, 0}}, "le_scalar": {x.LeScalar(2), []float64{1, 1, 0}},
+		"gt_scalar": {x.GtScalar(2), []float64{0, 0, 1}}, "ge_scalar": {x.GeScalar(2), []float64{0, 1, 1}},
+		"logical_and": {x.And(x.Lt(y)), []float64{1, 0, 0}}, "logical_or": {x.Lt(y).Or(x.Gt(y)), []float64{1, 0, 1}},
+		"logical_xor": {x.Le(y).Xor(x.Ge(y)), []float64{1, 0, 1}}, "logical_not": {x.Lt(y).Not(), []float64{0, 1, 1}},
+		"any": {x.Gt(y).Any(nil, false), []float64{1}}, "all": {x.Gt(y).All([]int{0}, true), []float64{0}},
+		"isnan": {x.IsNaN(), []float64{0, 0, 0}}, "isinf": {x.IsInf(), []float64{0, 0, 0}}, "isfinite": {x.IsFinite(), []float64{1, 1, 1}},
 		"gt": {x.Gt(y), []float64{0, 0, 1}}, "ge": {x.Ge(y), []float64{0, 1, 1}},
 	} {
 		require.Equal(t, tensor.Bool, c.got.DType(), name)

@@ -55,6 +55,11 @@
 // A tensor that was saved and then changed in place (by an optimizer between forward and backward, say) would give wrong
 // gradients: each storage counts its changes, and Backward refuses what is not as it was saved (*ModifiedError).
 //
+// # Changes in place
+//
+// Operations whose names end in InPlace write their result over the variable's memory and make the variable stand for it; inplace.go
+// says what they refuse. On a leaf made by Input the memory is the user's tensor.
+//
 // # In the way of gradients
 //
 // Hooks see gradients on their way, and may replace them (Variable.RegisterHook, Parameter.RegisterHook); a hook that is called when

@@ -169,22 +169,6 @@ func indexAddGradSource(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error
 	return g.IndexSelect(n.arg.(int), n.savedInput(1))
 }
 
-// MaskedFill is value where mask, of type bool, holds, else v, with broadcasting. Saves mask.
-func (v *Variable) MaskedFill(mask *Variable, value float64) *Variable {
-	return maskedFill.apply(value, v, mask)
-}
-
-var maskedFill = define("masked_fill", maskedFillForward,
-	rule{uses: input(1), grad: maskedFillGrad}, notDifferentiable("a mask is true or false"))
-
-func maskedFillForward(n *node) (*tensor.Tensor, error) {
-	return n.tensor(0).MaskedFill(n.tensor(1), n.arg.(float64))
-}
-
-func maskedFillGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return zeroWhere(n.savedInput(1), g)
-}
-
 // OneHot makes of each element of v, of type int64, a vector of classes elements: 1 at the place that it names, else 0. With
 // classes -1 there are as many as the greatest element needs, which waits for it.
 func (v *Variable) OneHot(classes int) *Variable { return oneHot.apply(classes, v) }

@@ -185,8 +185,8 @@ var gradientCases = []gradientCase{
 	{op: "cross_entropy", note: "over its logits", f: func(v vars) *autograd.Variable {
 		return v[0].Tanh().Unsqueeze(0).Reshape(4, 3).CrossEntropy(v[1], autograd.LabelSmoothing(0.2))
 	}, inputs: classes(-100)},
-	{op: "cross_entropy", note: "weights", f: weighted(autograd.LabelSmoothing(0.1)), inputs: classes(0)},
-	{op: "cross_entropy", note: "weights, ignored, sum", f: weighted(autograd.IgnoreIndex(2), autograd.Reduce(autograd.SumReduction)), inputs: classes(2)},
+	{op: "cross_entropy", note: "weights", f: weightedClasses(autograd.LabelSmoothing(0.1)), inputs: classes(0)},
+	{op: "cross_entropy", note: "weights, ignored, sum", f: weightedClasses(autograd.IgnoreIndex(2), autograd.Reduce(autograd.SumReduction)), inputs: classes(2)},
 	{op: "cross_entropy", note: "smoothing, none", f: crossEntropy(autograd.LabelSmoothing(1), autograd.Reduce(autograd.NoReduction)), inputs: classes(-100)},
 	{op: "cross_entropy", note: "probabilities", f: func(v vars) *autograd.Variable { return v[0].CrossEntropy(v[1].Softmax(1)) }, shapes: [][]int{{4, 3}, {4, 3}}},
 	{op: "cross_entropy", note: "probabilities, weights, pixels", f: func(v vars) *autograd.Variable {
@@ -315,8 +315,8 @@ func crossEntropy(opts ...autograd.ClassLossOption) gradcheck.Func {
 	return func(v vars) *autograd.Variable { return v[0].CrossEntropy(v[1], opts...) }
 }
 
-// weighted is crossEntropy with weights for the three classes.
-func weighted(opts ...autograd.ClassLossOption) gradcheck.Func {
+// weightedClasses is crossEntropy with weights for the three classes.
+func weightedClasses(opts ...autograd.ClassLossOption) gradcheck.Func {
 	return func(v vars) *autograd.Variable {
 		w := v[0].Graph().New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.FromSlice(e, []float64{0.5, 2, 1.25}) })
 		return v[0].CrossEntropy(v[1], append(opts, autograd.ClassWeights(w))...)

@@ -8,7 +8,7 @@ func (v *Variable) IndexSelect(dim int, index *Variable) *Variable {
 }
 
 var indexSelect = define("index_select", indexSelectForward,
-	rule{uses: input(1), grad: indexSelectGrad},
+	rule{uses: input(1), grad: indexSelectGrad, add: indexSelectAdd},
 	notDifferentiable("an index is a number, not a quantity"))
 
 func indexSelectForward(n *node) (*tensor.Tensor, error) {
@@ -26,4 +26,9 @@ func indexSelectGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	return full, nil
+}
+
+// indexSelectAdd adds each part of g to where it was taken from.
+func indexSelectAdd(n *node, _ int, g, into *tensor.Tensor) error {
+	return into.IndexAdd(n.arg.(int), n.savedInput(1), g)
 }

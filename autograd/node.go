@@ -53,10 +53,17 @@ func (n *node) run() error {
 	if err := n.checkInputs(); err != nil {
 		return err
 	}
+	var first *Variable
+	if n.op.inPlace {
+		first = n.in[0]
+	}
 	casts, err := n.cast()
 	defer casts.release()
 	if err != nil {
 		return err
+	}
+	if n.op.inPlace && n.in[0] != first {
+		return &InPlaceError{Operand: first.operand(), Detail: "the caster converted it"}
 	}
 	if !n.op.variadic && len(n.in) != len(n.op.rules) {
 		return fmt.Errorf("%d inputs, want %d", len(n.in), len(n.op.rules))
@@ -86,10 +93,17 @@ func (n *node) quantity() bool {
 func (n *node) compute() error {
 	if n.op.several == nil {
 		t, err := n.op.forward(n)
-		if err == nil {
+		switch {
+		case err != nil:
+			return err
+		case !n.op.inPlace:
 			n.out = n.g.newVariable(t)
+		case n.differentiable():
+			n.out = n.replaced()
+		default:
+			n.out = n.in[0]
 		}
-		return err
+		return nil
 	}
 	ts, err := n.op.several(n)
 	for i, t := range ts {
@@ -138,7 +152,7 @@ func (n *node) record() error {
 	var need uses
 	for i := range n.in {
 		if n.flows(i) || n.op.always {
-			need |= n.op.rule(i).uses
+			need |= n.op.rule(i).uses.of(i)
 		}
 	}
 	if n.op.keep != nil {
@@ -147,7 +161,7 @@ func (n *node) record() error {
 		n.free() // what was stashed serves only rules that are not needed
 	}
 	for i, v := range n.in {
-		if i < 62 && need&input(i) != 0 {
+		if i < 61 && need&input(i) != 0 {
 			n.save(input(i), 0, v.val.hold())
 		}
 	}

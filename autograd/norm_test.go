@@ -133,7 +133,7 @@ func bag(mode tensor.BagMode) func(v vars) *autograd.Variable {
 }
 
 // padded is a bag whose row 1 counts for nothing.
-func padded(mode tensor.BagMode) func(v vars) *autograd.Variable {
+func paddedBag(mode tensor.BagMode) func(v vars) *autograd.Variable {
 	return func(v vars) *autograd.Variable { return v[0].EmbeddingBag(v[1], v[2], mode, autograd.PaddingIdx(1)) }
 }
 
@@ -183,8 +183,8 @@ var normGoldens = map[string]func(v vars) *autograd.Variable{
 	"index_add":          func(v vars) *autograd.Variable { return v[0].IndexAdd(0, v[1], v[2]) },
 	"masked_fill":        func(v vars) *autograd.Variable { return v[0].MaskedFill(v[1].To(tensor.Bool), -1e9) },
 	"embedding_bag sum":  bag(tensor.BagSum),
-	"embedding_bag mean": padded(tensor.BagMean),
-	"embedding_bag max":  padded(tensor.BagMax),
+	"embedding_bag mean": paddedBag(tensor.BagMean),
+	"embedding_bag max":  paddedBag(tensor.BagMax),
 	"embedding_padding":  func(v vars) *autograd.Variable { return v[0].Embedding(v[1], autograd.PaddingIdx(2)) },
 }
 

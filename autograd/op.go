@@ -15,6 +15,7 @@ type op struct {
 	forward  func(n *node) (*tensor.Tensor, error)
 	rules    []rule // one per input
 	variadic bool   // any number of inputs; rules[0] serves them all
+	inPlace  bool   // the result is written over input 0; see inplace.go
 
 	// joint, if set, computes the gradients of all inputs at once, in place of the rules' grad. It returns one for each input;
 	// those of inputs without a gradient may be nil.
@@ -41,9 +42,9 @@ type rule struct {
 	grad func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
 	none string // instead of grad: why the input has no gradient
 
-	// into, if set, adds the gradient in place to what the input has got from others, where that belongs to nobody else: for
-	// gradients that are zero but for a part. It has the input's shape and type.
-	into func(n *node, g, have *tensor.Tensor) error
+	// add, if set, may run in place of grad when gradients of the input have arrived before: it adds this one to into, which is of
+	// the input's shape and type and belongs to nobody else. It is for gradients of which most is 0.
+	add func(n *node, i int, g, into *tensor.Tensor) error
 }
 
 // uses says what of the forward pass a rule reads: it is saved if, and only if, the gradient of the rule's input is needed.
@@ -52,10 +53,22 @@ type uses uint64
 // output is the result of the operation.
 const output uses = 1 << 63
 
-// input is the operation's input i, and inputs are all of them. Only the first 62 inputs of an operation can be saved.
+// input is the operation's input i, inputs are all of them, and others are all but the one that the rule is for. Only the first 61
+// inputs of an operation can be saved.
 func input(i int) uses { return 1 << i }
 
-const inputs uses = stash - 1
+const (
+	others uses = 1 << 61
+	inputs      = others - 1
+)
+
+// of is what the rule of input i uses.
+func (u uses) of(i int) uses {
+	if u&others != 0 {
+		u = u&^others | inputs&^input(i)
+	}
+	return u
+}
 
 // stash is what the forward function handed to node.stash.
 const stash uses = 1 << 62
@@ -125,6 +138,9 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 	}
 	if !g.ready(o.name) {
 		return nil, g.poison
+	}
+	for i, v := range in {
+		in[i] = v.now()
 	}
 	n := &node{op: o, g: g, in: in, arg: arg}
 	if err := n.run(); err != nil {

@@ -22,8 +22,8 @@ func (b *backward) rules(n *node) error {
 			continue
 		}
 		r := n.op.rule(i)
-		if have := v.buf; r.into != nil && b.g.extends(have, g) {
-			if err := r.into(n, g, have.t); err != nil {
+		if r.add != nil && b.addable(n, v, g) {
+			if err := r.add(n, i, g, v.buf.t); err != nil {
 				return err
 			}
 			if err := b.arrived(v); err != nil {
@@ -67,6 +67,11 @@ func (n *node) over(g *tensor.Tensor, f func(g *tensor.Tensor) (*tensor.Tensor, 
 		return f(g)
 	}
 	return after(g.Donate(), f)
+}
+
+// addable reports whether a gradient of v may be added to those that have arrived before.
+func (b *backward) addable(n *node, v *Variable, g *tensor.Tensor) bool {
+	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && g.DType() == v.dtype && !n.g.anomaly
 }
 
 // joint is rules for operations that compute all gradients at once.

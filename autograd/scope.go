@@ -48,10 +48,10 @@ func (g *Graph) endScope(s *scope, results []*Variable) {
 	}
 	g.scope = s.outer
 	for _, v := range s.made {
-		if slices.Contains(results, v) {
+		if slices.ContainsFunc(results, func(r *Variable) bool { return r.now() == v.now() }) {
 			g.track(v)
 		} else {
-			v.release(ScopeEnded)
+			v.now().release(ScopeEnded)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (s *scope) release() {
 		return
 	}
 	for _, v := range s.made {
-		v.release(ScopeEnded)
+		v.now().release(ScopeEnded)
 	}
 }
 

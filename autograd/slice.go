@@ -12,7 +12,7 @@ func (v *Variable) Slice(dim, start, end, step int) *Variable {
 
 type sliceArg struct{ dim, start, end, step int }
 
-var slice = define("slice", sliceForward, rule{grad: partGrad(sliceOf), into: partInto(sliceOf)})
+var slice = define("slice", sliceForward, partRule(sliceOf))
 
 func sliceForward(n *node) (*tensor.Tensor, error) { return sliceOf(n.arg, n.tensor(0)) }
 
@@ -28,7 +28,7 @@ func (v *Variable) Narrow(dim, start, length int) *Variable {
 
 type narrowArg struct{ dim, start, length int }
 
-var narrow = define("narrow", narrowForward, rule{grad: partGrad(narrowOf), into: partInto(narrowOf)})
+var narrow = define("narrow", narrowForward, partRule(narrowOf))
 
 func narrowForward(n *node) (*tensor.Tensor, error) { return narrowOf(n.arg, n.tensor(0)) }
 
@@ -42,7 +42,7 @@ func (v *Variable) Select(dim, index int) *Variable { return selectOp.apply(sele
 
 type selectArg struct{ dim, index int }
 
-var selectOp = define("select", selectForward, rule{grad: partGrad(selectOf), into: partInto(selectOf)})
+var selectOp = define("select", selectForward, partRule(selectOf))
 
 func selectForward(n *node) (*tensor.Tensor, error) { return selectOf(n.arg, n.tensor(0)) }
 
@@ -51,7 +51,20 @@ func selectOf(arg any, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return t.Select(a.dim, a.index)
 }
 
-// partGrad is the rule of operations that view a part of their input: g is written to the same part of zeros.
+// partRule is the rule of operations that view a part of their input: after the first gradient, only the part is touched.
+func partRule(part func(arg any, t *tensor.Tensor) (*tensor.Tensor, error)) rule {
+	add := func(n *node, _ int, g, into *tensor.Tensor) error {
+		window, err := part(n.arg, into)
+		if err != nil {
+			return err
+		}
+		defer window.Release()
+		return window.AddInPlace(g, 1)
+	}
+	return rule{grad: partGrad(part), add: add}
+}
+
+// partGrad is the gradient of operations that view a part of their input: g is written to the same part of zeros.
 func partGrad(part func(arg any, t *tensor.Tensor) (*tensor.Tensor, error)) func(*node, int, *tensor.Tensor) (*tensor.Tensor, error) {
 	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 		full, err := tensor.Zeros(g.Exec(), g.DType(), n.in[0].Shape()...)
@@ -68,17 +81,5 @@ func partGrad(part func(arg any, t *tensor.Tensor) (*tensor.Tensor, error)) func
 			return nil, err
 		}
 		return full, nil
-	}
-}
-
-// partInto adds g to the same part of what there is: of the parts of a variable, only the first needs zeros for the others.
-func partInto(part func(arg any, t *tensor.Tensor) (*tensor.Tensor, error)) func(n *node, g, have *tensor.Tensor) error {
-	return func(n *node, g, have *tensor.Tensor) error {
-		window, err := part(n.arg, have)
-		if err != nil {
-			return err
-		}
-		defer window.Release()
-		return window.AddInPlace(g, 1)
 	}
 }

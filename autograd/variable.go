@@ -20,6 +20,8 @@ type Variable struct {
 	node  *node      // the operation that made it, if gradients flow through it; nil for leaves
 	param *Parameter // for the leaf of a parameter
 
+	next *Variable // what an operation in place has made of it; see inplace.go
+
 	buf     *value // during a backward pass: the sum of the gradients that have arrived
 	pending int    // during a backward pass, for leaves: gradients that have not arrived
 	grad    *value // of leaves without a parameter, and after RetainGrad
@@ -61,30 +63,31 @@ func (v *Variable) Len() int { return v.Shape().Len() }
 func (v *Variable) DType() tensor.DType { return v.dtype }
 
 // RequiresGrad reports whether gradients flow through the variable.
-func (v *Variable) RequiresGrad() bool { return v.requires }
+func (v *Variable) RequiresGrad() bool { return v.now().requires }
 
 // IsLeaf reports whether no recorded operation made the variable.
-func (v *Variable) IsLeaf() bool { return v.node == nil }
+func (v *Variable) IsLeaf() bool { return v.now().node == nil }
 
 // Parameter is the parameter whose leaf this is, or nil.
-func (v *Variable) Parameter() *Parameter { return v.param }
+func (v *Variable) Parameter() *Parameter { return v.now().param }
 
 // Alive reports whether the value is there.
-func (v *Variable) Alive() bool { return v.val != nil && !v.g.released }
+func (v *Variable) Alive() bool { return v.now().val != nil && !v.g.released }
 
 // Keep makes the value survive Backward, which otherwise releases each intermediate result when it has passed it. The graph's
 // Release still frees it. It returns v.
 func (v *Variable) Keep() *Variable {
-	v.keep = true
+	v.now().keep = true
 	return v
 }
 
 // RetainGrad makes Backward leave the variable's gradient in Grad. Leaves do so anyway. It returns v.
 func (v *Variable) RetainGrad() *Variable {
-	if v.g.err == nil && !v.requires {
+	w := v.now()
+	if w.g.err == nil && !w.requires {
 		v.g.Fail(&GradError{Detail: "RetainGrad of a variable that does not require a gradient"})
 	}
-	v.retain = true
+	w.retain = true
 	return v
 }
 
@@ -98,6 +101,7 @@ func (v *Variable) operand() Operand {
 
 // check says why the value cannot be used, in the order in which it matters: the graph's error, then what became of it.
 func (v *Variable) check(use string) error {
+	v = v.now()
 	switch {
 	case v == nil:
 		return ErrNilVariable
@@ -114,7 +118,7 @@ func (v *Variable) check(use string) error {
 }
 
 // tensor is the value, of a variable that passed check.
-func (v *Variable) tensor() *tensor.Tensor { return v.val.t }
+func (v *Variable) tensor() *tensor.Tensor { return v.now().val.t }
 
 // release drops the variable's hold on its value.
 func (v *Variable) release(why Reason) {
@@ -128,6 +132,6 @@ func (v *Variable) release(why Reason) {
 // Release gives the value back before its scope or the graph ends. What nodes have saved of it stays until backward.
 func (v *Variable) Release() {
 	if v != nil && !v.g.released {
-		v.release(ReleasedEarly)
+		v.now().release(ReleasedEarly)
 	}
 }

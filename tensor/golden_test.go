@@ -142,7 +142,10 @@ func runProgram(p program, inputs []*tensor.Tensor) (*tensor.Tensor, error) {
 
 func TestPrograms_GiveWhatPyTorchGives(t *testing.T) { checkPrograms(t, onHost(t)) }
 
-func checkPrograms(t *testing.T, b bench) { checkProgramFile(t, b, "programs.json") }
+func checkPrograms(t *testing.T, b bench) {
+	checkProgramFile(t, b, "programs.json")
+	checkProgramFile(t, b, "general.json")
+}
 
 func checkProgramFile(t *testing.T, b bench, file string) {
 	var programs []program

@@ -1,30 +1,5 @@
 package tensor
 
-import (
-	"github.com/cistern-ml/cistern/kernels/op"
-)
-
-// MaskedFill is v where mask, of type bool and broadcast with t, holds, else t. v is converted to t's type.
-func (t *Tensor) MaskedFill(mask *Tensor, v float64) (*Tensor, error) {
-	const name = "MaskedFill"
-	if err := together(name, t, mask); err != nil {
-		return nil, err
-	}
-	if mask.dtype != Bool {
-		return nil, dtypeErr(name, "the mask is bool", t.dtype, mask.dtype)
-	}
-	l, err := broadcastLayout(name, t, mask)
-	if err != nil {
-		return nil, err
-	}
-	one, err := full(name, t.exec.Owned(), v, t.dtype, &layout{})
-	if err != nil {
-		return nil, err
-	}
-	defer one.Release()
-	return pointwise(name, op.Where, t.exec, t.dtype, &l, scalars{}, mask, one, t)
-}
-
 // OneHot makes a vector of classes elements of each element of t, int64 or int32: 1 at the place that it names, else 0. The
 // result is int64 and has one dimension more. With classes -1 there are as many as the greatest element needs, which waits
 // for it. An element that is not in 0..classes-1 makes the work fail on the device, which the next wait reports.

@@ -8,7 +8,10 @@ import (
 // and a vector, or a vector and a matrix, give a vector; with more than two dimensions, the last two are matrices and the
 // dimensions before them are a batch, which is broadcast. Both operands have one floating-point type.
 func (t *Tensor) MatMul(u *Tensor) (*Tensor, error) {
-	const name = "MatMul"
+	return t.matMul("MatMul", u)
+}
+
+func (t *Tensor) matMul(name string, u *Tensor) (*Tensor, error) {
 	if err := sameFloat(name, t, u); err != nil {
 		return nil, err
 	}

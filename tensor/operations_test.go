@@ -143,8 +143,13 @@ var operations = map[string]operation{
 	"Sum": reduction((*tensor.Tensor).Sum), "Mean": reduction((*tensor.Tensor).Mean),
 	"Max": reduction((*tensor.Tensor).Max), "Min": reduction((*tensor.Tensor).Min),
 	"Any": reduction((*tensor.Tensor).Any), "All": reduction((*tensor.Tensor).All),
-	"Prod": func(in tensors, _ args) (*tensor.Tensor, error) { return in[0].Prod(nil, false) },
-	"Var":  spread((*tensor.Tensor).Var), "Std": spread((*tensor.Tensor).Std),
+	"Prod": func(in tensors, a args) (*tensor.Tensor, error) {
+		if len(a) == 0 {
+			return in[0].Prod(nil, false)
+		}
+		return in[0].Prod(a.ints(1), a.bool(0))
+	},
+	"Var": spread((*tensor.Tensor).Var), "Std": spread((*tensor.Tensor).Std),
 	"ArgMax": arg((*tensor.Tensor).ArgMax), "ArgMin": arg((*tensor.Tensor).ArgMin),
 
 	"MatMul": two((*tensor.Tensor).MatMul),
@@ -195,10 +200,10 @@ var operations = map[string]operation{
 	"AvgPool1d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AvgPool1d(pool(a)) },
 	"AvgPool2d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AvgPool2d(pool(a)) },
 	"AdaptiveMaxPool1d": func(in tensors, a args) (*tensor.Tensor, error) {
-		return first(in[0].AdaptiveMaxPool1d(a.int(0)))
+		return firstOf(in[0].AdaptiveMaxPool1d(a.int(0)))
 	},
 	"AdaptiveMaxPool2d": func(in tensors, a args) (*tensor.Tensor, error) {
-		return first(in[0].AdaptiveMaxPool2d(a.ints(0)...))
+		return firstOf(in[0].AdaptiveMaxPool2d(a.ints(0)...))
 	},
 	"AdaptiveAvgPool1d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AdaptiveAvgPool1d(a.int(0)) },
 	"AdaptiveAvgPool2d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AdaptiveAvgPool2d(a.ints(0)...) },
@@ -304,13 +309,7 @@ func pool(a args) tensor.Pool {
 }
 
 func pooled(f func(t *tensor.Tensor, p tensor.Pool) (out, from *tensor.Tensor, err error)) operation {
-	return func(in tensors, a args) (*tensor.Tensor, error) { return first(f(in[0], pool(a))) }
-}
-
-// first is the result of MaxPool without the numbers.
-func first(out, from *tensor.Tensor, err error) (*tensor.Tensor, error) {
-	from.Release()
-	return out, err
+	return func(in tensors, a args) (*tensor.Tensor, error) { return firstOf(f(in[0], pool(a))) }
 }
 
 // resized are the arguments factor and aligned corners.

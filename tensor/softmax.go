@@ -24,12 +24,17 @@ func LogSoftmaxGrad(grad, out *Tensor, dim int) (*Tensor, error) {
 	return alongRows("LogSoftmaxGrad", op.LogSoftmaxGrad, dim, grad, out)
 }
 
-// alongRows runs an operation whose kernel works along the last dimension: dim is exchanged with it, in the inputs and in
-// the output, by strides.
+// alongRows is rowOperation for operands of one floating-point type, which the result has too.
 func alongRows(name string, id op.ID, dim int, ts ...*Tensor) (*Tensor, error) {
 	if err := sameFloat(name, ts...); err != nil {
 		return nil, err
 	}
+	return rowOperation(name, id, ts[0].dtype, dim, ts...)
+}
+
+// rowOperation runs an operation whose kernel works along the last dimension, with a result of type dt: dim is exchanged with the
+// last, in the inputs and in the output, by strides. The operands are usable and on one device.
+func rowOperation(name string, id op.ID, dt DType, dim int, ts ...*Tensor) (*Tensor, error) {
 	first := ts[0]
 	axis, err := first.layout.axis(name, dim)
 	if err != nil {
@@ -40,9 +45,12 @@ func alongRows(name string, id op.ID, dim int, ts ...*Tensor) (*Tensor, error) {
 			return nil, shapeErr(name, shapesOf(ts), "shapes differ")
 		}
 	}
-	r := donated(first.exec, first.dtype, &first.layout, ts)
+	var r *Tensor
+	if dt == first.dtype {
+		r = donated(first.exec, dt, &first.layout, ts)
+	}
 	if r == nil {
-		r, err = alloc(name, first.exec, first.dtype, &first.layout)
+		r, err = alloc(name, first.exec, dt, &first.layout)
 	}
 	if err != nil || r.Len() == 0 {
 		return r, err

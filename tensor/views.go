@@ -9,8 +9,9 @@ import "math"
 const End = math.MaxInt
 
 // Transpose exchanges two dimensions.
-func (t *Tensor) Transpose(a, b int) (*Tensor, error) {
-	const name = "Transpose"
+func (t *Tensor) Transpose(a, b int) (*Tensor, error) { return t.transpose("Transpose", a, b) }
+
+func (t *Tensor) transpose(name string, a, b int) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
@@ -196,7 +197,10 @@ func (t *Tensor) Unsqueeze(dim int) (*Tensor, error) {
 // Expand repeats dimensions of one element, without copying them, to the given shape, which may have more dimensions in
 // front; -1 keeps a dimension as it is. The result can be read but not written to.
 func (t *Tensor) Expand(shape ...int) (*Tensor, error) {
-	const name = "Expand"
+	return t.expand("Expand", shape)
+}
+
+func (t *Tensor) expand(name string, shape []int) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
@@ -222,4 +226,4 @@ func (t *Tensor) Expand(shape ...int) (*Tensor, error) {
 }
 
 // BroadcastTo is Expand.
-func (t *Tensor) BroadcastTo(shape ...int) (*Tensor, error) { return t.Expand(shape...) }
+func (t *Tensor) BroadcastTo(shape ...int) (*Tensor, error) { return t.expand("BroadcastTo", shape) }

@@ -8,6 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// ordered is n rows of the indices 0..n-1.
+func ordered(n int) []int64 {
+	x := make([]int64, n*n)
+	for i := range x {
+		x[i] = int64(i % n)
+	}
+	return x
+}
+
 // TestKernels_DoNotAllocate: what runs on the caller's goroutine takes its memory from pools.
 func TestKernels_DoNotAllocate(t *testing.T) {
 	if raceDetector {
@@ -26,6 +35,7 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 	halfImage := func(i int) op.View { return viewOf(t, dtype.Float16, h[i*4096:], 1, 4, 32, 32) }
 	kernel := func(channels int) op.View { return viewOf(t, dtype.Float32, x[8192:], 4, channels, 3, 3) }
 	same, depthwise := [8]int64{1, 1, 1, 1, 1, 1, 1}, [8]int64{1, 1, 1, 1, 1, 1, 4}
+	ids := viewOf(t, dtype.Int64, make([]int64, 4096), 64, 64)
 	one := func(o op.View) []op.View { return []op.View{o} }
 	wide, gates := make([]float64, 1), viewOf(t, dtype.Float16, h, 16, 256)
 	state := func(i int) op.View { return viewOf(t, dtype.Float16, h[4096+i*1024:], 16, 64) }
@@ -74,6 +84,15 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		"average pool half": {Op: op.AvgPool2D, Out: one(halfImage(0)), In: one(halfImage(1)), I: [8]int64{3, 3, 1, 1, 1, 1, 1}},
 		"resampling":        {Op: op.UpsampleBilinear2D, Out: one(image(0)), In: one(image(1)), F: [8]float64{1, 1}},
 		"arange":            {Op: op.Arange, Out: one(viewOf(t, dtype.Float32, x, 4096)), F: [8]float64{0, 1}},
+		"lerp":              {Op: op.Lerp, Out: one(v(0)), In: []op.View{v(1), v(2), v(1)}},
+		"logsumexp":         {Op: op.LogSumExp, Out: one(viewOf(t, dtype.Float32, x, 64, 1)), In: one(v(1))},
+		"cumsum":            {Op: op.CumSum, Out: one(v(0)), In: one(v(1))},
+		"cumprod gradient":  {Op: op.CumProdGrad, Out: one(v(0)), In: []op.View{v(1), v(2), v(1)}},
+		"sort":              {Op: op.Sort, Out: []op.View{v(0), ids}, In: one(v(1))},
+		"sort half":         {Op: op.Sort, Out: []op.View{turned(half(0)), ids}, In: one(half(1))},
+		"topk":              {Op: op.TopK, Out: []op.View{viewOf(t, dtype.Float32, x, 64, 4), viewOf(t, dtype.Int64, make([]int64, 256), 64, 4)}, In: one(v(1))},
+		"tril":              {Op: op.Tril, Out: one(v(0)), In: one(v(1))},
+		"gather":            {Op: op.Gather, Out: one(v(0)), In: []op.View{v(1), ids}},
 	} {
 		f := table[c.Op].Funcs[c.Key()]
 		got := testing.AllocsPerRun(50, func() {

@@ -31,6 +31,8 @@ var exactFunctions = map[string]struct{ narrow, exact func(float64) float64 }{
 	"exp":     {expNarrow, math.Exp},
 	"sigmoid": {sigmoidNarrow, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
 	"tanh":    {tanhNarrow, math.Tanh},
+	"expm1":   {expm1Narrow, math.Expm1},
+	"erf":     {erfNarrow, math.Erf},
 	"silu":    {silu32, func(x float64) float64 { return x / (1 + math.Exp(-x)) }},
 	"gelu":    {gelu32, func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }},
 	"geluTanh": {geluTanh32, func(x float64) float64 {

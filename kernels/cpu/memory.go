@@ -47,7 +47,7 @@ func takeScratch() *scratch {
 
 // laneBuffer is lane k of the scratch as n elements of type T.
 func laneBuffer[T any](s *scratch, k, n int) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(&s.lane[k])), chunk)[:n]
+	return unsafe.Slice((*T)(unsafe.Pointer(&s.lane[k])), n)
 }
 
 // sizeOf is the size of T in memory.

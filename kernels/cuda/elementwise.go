@@ -156,6 +156,8 @@ var elementwiseIDs = []op.ID{
 	op.LeakyReLU, op.GELU, op.GELUTanh, op.SiLU, op.Softplus, op.Not, op.AddScalar, op.MulScalar, op.PowScalar, op.Clamp,
 	op.ReLUGrad, op.LeakyReLUGrad, op.SigmoidGrad, op.TanhGrad, op.GELUGrad, op.GELUTanhGrad, op.SiLUGrad, op.SoftplusGrad,
 	op.Add, op.Sub, op.Mul, op.Div, op.Pow, op.Maximum, op.Minimum, op.Eq, op.Ne, op.Lt, op.Le, op.Gt, op.Ge, op.And, op.Or,
+	op.Log1p, op.Expm1, op.Erf, op.ELU, op.Floor, op.Ceil, op.Round, op.Trunc, op.IsNaN, op.IsInf, op.IsFinite,
+	op.ErfGrad, op.ELUGrad, op.ClampGrad, op.HardtanhGrad, op.Xor, op.Fmod, op.Remainder, op.Lerp, op.AddCMul, op.AddCDiv,
 }
 
 func elementwiseRows() []op.Row {

@@ -16,7 +16,7 @@ func indexRows() []op.Row {
 // indexSelect makes the Func of IndexSelect: a thread for each element of the output. For the walk, the input has no extent
 // along the indexed dimension, and the indices have none along the others.
 func indexSelect(suffix string) op.Func {
-	k := named("move", "index_select_"+suffix)
+	k := indexSelectKernel(suffix)
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)

@@ -33,6 +33,11 @@ func TestMath_ErrorsAreBounded(t *testing.T) {
 		{op.Reciprocal, func(x float64) float64 { return 1 / x }, -50, 50, 0.5, 0},
 		{op.Sin, math.Sin, -3, 3, 0.6, 2},
 		{op.Cos, math.Cos, -1.5, 1.5, 0.6, 2},
+		{op.Log1p, math.Log1p, -0.99, 40, 1.2, 1},
+		{op.Log1p, math.Log1p, -1e-3, 1e-3, 1, 1},
+		{op.Expm1, math.Expm1, -16, 80, 1.3, 2},
+		{op.Expm1, math.Expm1, -0.6, 0.6, 1.7, 2},
+		{op.Erf, math.Erf, -4, 4, 1, 1},
 		{op.Sin, math.Sin, 1e4, 1e5, 0.6, math.Inf(1)}, // package math is no better there
 	}
 	dev, _ := emulated(t)

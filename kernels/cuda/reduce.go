@@ -19,7 +19,8 @@ type plan struct {
 
 func reduceRows() []op.Row {
 	var rows []op.Row
-	for _, id := range []op.ID{op.Sum, op.Mean, op.Prod, op.Max, op.Min, op.ArgMax, op.ArgMin, op.Any, op.All} {
+	for _, id := range []op.ID{op.Sum, op.Mean, op.Prod, op.Max, op.Min, op.ArgMax, op.ArgMin, op.Any, op.All,
+		op.Norm1, op.Norm2, op.NormMax, op.NormMin, op.CountNonzero, op.LogSumExp} {
 		r := typedRow(id, func(d dtype.DType) op.Func { return reduction(id, d) })
 		r.Workspace = reduceSpace
 		rows = append(rows, r)
@@ -29,10 +30,7 @@ func reduceRows() []op.Row {
 
 // reduction makes the Func of a reduction.
 func reduction(id op.ID, d dtype.DType) op.Func {
-	module := "reduce_integer"
-	if d.IsFloat() {
-		module = "reduce_float"
-	}
+	module := reduceModule(id, d)
 	name := id.String() + "_" + suffixes[d]
 	first, join := named(module, name), named(module, name+"_join")
 	return func(c *op.Call) error {
@@ -63,6 +61,17 @@ func reduction(id op.ID, d dtype.DType) op.Func {
 		t.params.Int32(int32(p.splits)).Int32(int32(t.cut.total)).Ptr(t.loop.ptr[0]).Ptr(c.Work.Ptr)
 		return t.launch(c, join, blocks(t.loop.total, threads))
 	}
+}
+
+// reduceModule is where the kernels of a reduction are.
+func reduceModule(id op.ID, d dtype.DType) string {
+	switch {
+	case id >= op.Norm1 && id <= op.LogSumExp:
+		return "reduce_norm"
+	case d.IsFloat():
+		return "reduce_float"
+	}
+	return "reduce_integer"
 }
 
 // separate sets loop to the outputs and the input elements with all reduced indices 0, and cut to the reduced dimensions of
@@ -158,8 +167,10 @@ func accumulator(id op.ID, d dtype.DType) uint64 {
 		return 8
 	case id == op.Prod && d == dtype.Float64:
 		return 16
-	case id == op.Prod:
+	case id == op.Prod, id == op.CountNonzero:
 		return 8
+	case id == op.LogSumExp:
+		return 2 * size
 	}
 	return size
 }

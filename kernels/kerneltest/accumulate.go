@@ -15,6 +15,7 @@ type accumulator struct {
 	size    float64 // of what was rounded
 	i       int64
 	best    value
+	all     []float64 // for LogSumExp
 }
 
 // compensated is a sum with its rounding errors (Neumaier), exact enough to judge sums in float64.
@@ -54,6 +55,12 @@ func (a *accumulator) add(m *maker, v value) {
 		a.product *= v.f
 		a.i *= v.i
 		a.size = math.Abs(a.product)
+	case op.Norm1, op.Norm2, op.NormMax, op.NormMin:
+		a.addSize(m, math.Abs(v.f), first)
+	case op.CountNonzero:
+		a.best.i += b2i(v.f != 0 || v.i != 0)
+	case op.LogSumExp:
+		a.all = append(a.all, v.f)
 	case op.Max, op.Any:
 		if first || v.i > a.best.i || !(v.f <= a.best.f) && !math.IsNaN(a.best.f) {
 			a.best = v
@@ -62,6 +69,23 @@ func (a *accumulator) add(m *maker, v value) {
 		if first || v.i < a.best.i || !(v.f >= a.best.f) && !math.IsNaN(a.best.f) {
 			a.best = v
 		}
+	}
+}
+
+// addSize takes in the size of an element, for norms.
+func (a *accumulator) addSize(m *maker, s float64, first bool) {
+	switch m.id {
+	case op.NormMax, op.NormMin:
+		if first || math.IsNaN(s) || (s > a.best.f) == (m.id == op.NormMax) && !math.IsNaN(a.best.f) {
+			a.best.f = s
+		}
+		return
+	case op.Norm2:
+		s *= s
+	}
+	a.sum.add(s)
+	if !math.IsInf(s, 0) {
+		a.size += s
 	}
 }
 
@@ -74,6 +98,16 @@ func (a *accumulator) result(m *maker) result {
 		if a.count == 0 {
 			r.i = 1
 		}
+	case op.Norm1:
+		r = result{value: floatValue(a.sum.value()), scale: spread}
+	case op.Norm2:
+		root := math.Sqrt(a.sum.value())
+		r = result{value: floatValue(root), scale: root * (2 + math.Log2(float64(a.count+1)))}
+		if root < 1e-15 && root > 0 { // squares may vanish in float32
+			return floatAny
+		}
+	case op.LogSumExp:
+		return a.logSumExp()
 	case op.Prod:
 		if a.count == 0 {
 			a.product, a.i = 1, 1
@@ -88,6 +122,26 @@ func (a *accumulator) result(m *maker) result {
 	}
 	r.any = m.overflows(a.size)
 	return r
+}
+
+// floatAny is a result that is left open.
+var floatAny = result{any: true}
+
+// logSumExp is the wanted element of LogSumExp.
+func (a *accumulator) logSumExp() result {
+	most := math.Inf(-1)
+	for _, v := range a.all {
+		most = max(most, v)
+	}
+	if math.IsInf(most, 0) || math.IsNaN(most) {
+		return exact(most)
+	}
+	var sum compensated
+	for _, v := range a.all {
+		sum.add(math.Exp(v - most))
+	}
+	growth := 2 + math.Log2(float64(a.count+1)) + math.Sqrt(float64(a.count))/8
+	return scaled(most+math.Log(sum.value()), most, growth)
 }
 
 // overflows reports whether a sum of numbers of this size depends on the order of additions, because sums on the way may be

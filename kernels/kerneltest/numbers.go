@@ -66,3 +66,18 @@ func from(values ...value) func() value {
 		return values[n%len(values)]
 	}
 }
+
+// weights gives weights of Lerp for its third input, and finite numbers for the others.
+func (m *maker) weights(k int, d dtype.DType) func() value {
+	if k == 2 {
+		e := from(floatValue(0), floatValue(1), floatValue(0.5), floatValue(-0.25), floatValue(1.5))
+		within := m.within(d, -0.5, 1.5)
+		return func() value {
+			if m.rng.IntN(2) == 0 {
+				return e()
+			}
+			return within()
+		}
+	}
+	return m.tame(d)
+}

@@ -47,7 +47,7 @@ func (m *maker) reductions() iter.Seq[*testCase] {
 			emit(m.reduction(s.shape, s.dims, contiguous, contiguous, m.wild(m.d)))
 			emit(m.reduction(s.shape, s.dims, transposed, contiguous, m.wild(m.d)))
 		}
-		if m.id != op.Max && m.id != op.Min {
+		if m.id != op.Max && m.id != op.Min && m.id != op.NormMin {
 			for _, s := range emptyShapes {
 				emit(m.reduction(s.shape, s.dims, contiguous, contiguous, m.tame(m.d)))
 			}
@@ -79,8 +79,11 @@ func (m *maker) reduction(shape, dims []int, in, out layout, next func() value) 
 	a := newTensor(m.d, in, shape...)
 	a.fill(next)
 	d := m.d
-	if m.id == op.Sum || m.id == op.Prod {
+	switch m.id {
+	case op.Sum, op.Prod:
 		d = op.SumType(m.d)
+	case op.CountNonzero:
+		d = dtype.Int64
 	}
 	dst := newTensor(d, out, reduced...)
 	c.in, c.out = []*tensor{a}, []*tensor{dst}

@@ -7,8 +7,8 @@ import (
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-// references has the element-wise operations but Cast, as functions of float64 and int64 that follow the words of package op.
-var references = map[op.ID]reference{
+// commonReferences has element-wise operations, as functions of float64 and int64 that follow the words of package op.
+var commonReferences = map[op.ID]reference{
 	op.Fill: {out: "k", bits: true,
 		params:  []scalars{{f: floats8(1.5), i: ints8(1)}, {f: floats8(0), i: ints8(0)}},
 		float:   func(_ []float64, f [8]float64) result { return exact(f[0]) },

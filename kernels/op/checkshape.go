@@ -43,6 +43,20 @@ func checkShapes(c *Call, s *spec) error {
 		return checkIndex(c, &c.Out[0], &c.In[0])
 	case indexAdd:
 		return checkIndex(c, &c.In[0], &c.Out[0])
+	}
+	return checkStructured(c, s)
+}
+
+// checkStructured has the rules of operations that are neither element-wise nor reductions.
+func checkStructured(c *Call, s *spec) error {
+	switch s.rule {
+	case sorting:
+		return checkSorting(c)
+	case matrices:
+		if c.Out[0].NDim < 2 {
+			return Errorf(c.Op, ErrCall, "output has shape %v, want two dimensions or more", c.Out[0].dims())
+		}
+		return checkSame(c, c.Out[0].dims())
 	case gather:
 		return checkGather(c, &c.Out[0], &c.In[0])
 	case scatter:
@@ -60,6 +74,20 @@ func checkShapes(c *Call, s *spec) error {
 		return checkSample(c)
 	case cell:
 		return checkCell(c)
+	}
+	return nil
+}
+
+// checkSorting wants rows of one length in both outputs: that of the input, or for TopK at most that.
+func checkSorting(c *Call) error {
+	values, indices, a := c.Out[0].dims(), c.Out[1].dims(), c.In[0].dims()
+	n := len(a)
+	if n == 0 {
+		return Errorf(c.Op, ErrCall, "a scalar has no last dimension")
+	}
+	fits := slices.Equal(values, indices) && len(values) == n && slices.Equal(values[:n-1], a[:n-1])
+	if !fits || values[n-1] > a[n-1] || c.Op == Sort && values[n-1] != a[n-1] {
+		return Errorf(c.Op, ErrCall, "input has shape %v, the outputs %v and %v", a, values, indices)
 	}
 	return nil
 }

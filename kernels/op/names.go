@@ -46,8 +46,10 @@ const (
 	gradNorm
 	clipNorm
 	clipValue
-	cell   // of a recurrent layer
-	single // views of one element
+	cell     // of a recurrent layer
+	single   // views of one element
+	sorting  // rows with two outputs of one shape, which may have shorter rows than the input
+	matrices // element-wise shapes, at least two dimensions
 	gather
 	scatter
 	norm
@@ -102,6 +104,17 @@ var specs = [Count]spec{
 	MulScalar:  {"mul_scalar", "k", "k", numbers, elementwise},
 	PowScalar:  {"pow_scalar", "k", "k", floats, elementwise},
 	Clamp:      {"clamp", "k", "k", numbers, elementwise},
+	Log1p:      {"log1p", "k", "k", floats, elementwise},
+	Expm1:      {"expm1", "k", "k", floats, elementwise},
+	Erf:        {"erf", "k", "k", floats, elementwise},
+	ELU:        {"elu", "k", "k", floats, elementwise},
+	Floor:      {"floor", "k", "k", floats, elementwise},
+	Ceil:       {"ceil", "k", "k", floats, elementwise},
+	Round:      {"round", "k", "k", floats, elementwise},
+	Trunc:      {"trunc", "k", "k", floats, elementwise},
+	IsNaN:      {"isnan", "b", "k", floats, elementwise},
+	IsInf:      {"isinf", "b", "k", floats, elementwise},
+	IsFinite:   {"isfinite", "b", "k", floats, elementwise},
 
 	ReLUGrad:      {"relu_backward", "k", "kk", floats, elementwise},
 	LeakyReLUGrad: {"leaky_relu_backward", "k", "kk", floats, elementwise},
@@ -111,23 +124,33 @@ var specs = [Count]spec{
 	GELUTanhGrad:  {"gelu_tanh_backward", "k", "kk", floats, elementwise},
 	SiLUGrad:      {"silu_backward", "k", "kk", floats, elementwise},
 	SoftplusGrad:  {"softplus_backward", "k", "kk", floats, elementwise},
+	ErfGrad:       {"erf_backward", "k", "kk", floats, elementwise},
+	ELUGrad:       {"elu_backward", "k", "kk", floats, elementwise},
+	ClampGrad:     {"clamp_backward", "k", "kk", floats, elementwise},
+	HardtanhGrad:  {"hardtanh_backward", "k", "kk", floats, elementwise},
 
-	Add:     {"add", "k", "kk", numbers, elementwise},
-	Sub:     {"sub", "k", "kk", numbers, elementwise},
-	Mul:     {"mul", "k", "kk", anything, elementwise},
-	Div:     {"div", "k", "kk", floats, elementwise},
-	Pow:     {"pow", "k", "kk", floats, elementwise},
-	Maximum: {"maximum", "k", "kk", numbers, elementwise},
-	Minimum: {"minimum", "k", "kk", numbers, elementwise},
-	Eq:      {"eq", "b", "kk", anything, elementwise},
-	Ne:      {"ne", "b", "kk", anything, elementwise},
-	Lt:      {"lt", "b", "kk", anything, elementwise},
-	Le:      {"le", "b", "kk", anything, elementwise},
-	Gt:      {"gt", "b", "kk", anything, elementwise},
-	Ge:      {"ge", "b", "kk", anything, elementwise},
-	And:     {"logical_and", "k", "kk", boolean, elementwise},
-	Or:      {"logical_or", "k", "kk", boolean, elementwise},
-	Where:   {"where", "k", "bkk", anything, elementwise},
+	Add:       {"add", "k", "kk", numbers, elementwise},
+	Sub:       {"sub", "k", "kk", numbers, elementwise},
+	Mul:       {"mul", "k", "kk", anything, elementwise},
+	Div:       {"div", "k", "kk", floats, elementwise},
+	Pow:       {"pow", "k", "kk", floats, elementwise},
+	Maximum:   {"maximum", "k", "kk", numbers, elementwise},
+	Minimum:   {"minimum", "k", "kk", numbers, elementwise},
+	Eq:        {"eq", "b", "kk", anything, elementwise},
+	Ne:        {"ne", "b", "kk", anything, elementwise},
+	Lt:        {"lt", "b", "kk", anything, elementwise},
+	Le:        {"le", "b", "kk", anything, elementwise},
+	Gt:        {"gt", "b", "kk", anything, elementwise},
+	Ge:        {"ge", "b", "kk", anything, elementwise},
+	And:       {"logical_and", "k", "kk", boolean, elementwise},
+	Or:        {"logical_or", "k", "kk", boolean, elementwise},
+	Xor:       {"logical_xor", "k", "kk", boolean, elementwise},
+	Fmod:      {"fmod", "k", "kk", numbers, elementwise},
+	Remainder: {"remainder", "k", "kk", numbers, elementwise},
+	Where:     {"where", "k", "bkk", anything, elementwise},
+	Lerp:      {"lerp", "k", "kkk", floats, elementwise},
+	AddCMul:   {"addcmul", "k", "kkk", numbers, elementwise},
+	AddCDiv:   {"addcdiv", "k", "kkk", floats, elementwise},
 
 	Sum:    {"sum", "s", "k", anything, reduction},
 	Mean:   {"mean", "k", "k", floats, reduction},
@@ -138,6 +161,13 @@ var specs = [Count]spec{
 	ArgMin: {"argmin", "i", "k", numbers, argReduction},
 	Any:    {"any", "k", "k", boolean, reduction},
 	All:    {"all", "k", "k", boolean, reduction},
+
+	Norm1:        {"norm1", "k", "k", floats, reduction},
+	Norm2:        {"norm2", "k", "k", floats, reduction},
+	NormMax:      {"norm_max", "k", "k", floats, reduction},
+	NormMin:      {"norm_min", "k", "k", floats, reduction},
+	CountNonzero: {"count_nonzero", "i", "k", anything, reduction},
+	LogSumExp:    {"logsumexp", "k", "k", floats, reduction},
 
 	MatMul:    {"matmul", "k", "kkk", floats, matMul},
 	MatMulAct: {"matmul_activation", "k?k", "kkk", floats, matMulAct},
@@ -167,6 +197,14 @@ var specs = [Count]spec{
 
 	Attention:     {"attention", "kc", "kkk?m", floats, attention},
 	AttentionGrad: {"attention_backward", "kkk?k", "kkkkkc?m", floats, attentionGrad},
+
+	CumSum:      {"cumsum", "s", "k", anything, rows},
+	CumProd:     {"cumprod", "s", "k", anything, rows},
+	CumProdGrad: {"cumprod_backward", "k", "kkk", floats, rows},
+	Sort:        {"sort", "ki", "k", anything, sorting},
+	TopK:        {"topk", "ki", "k", anything, sorting},
+	Tril:        {"tril", "k", "k", anything, matrices},
+	Triu:        {"triu", "k", "k", anything, matrices},
 
 	IndexSelect: {"index_select", "k", "ki", anything, indexSelect},
 	IndexAdd:    {"index_add", "k", "ki", floats, indexAdd},

@@ -70,6 +70,17 @@ const (
 	MulScalar  // a * F[0]; I[0] for integer types. Float and integer types
 	PowScalar  // a ** F[0]. Float types
 	Clamp      // min(max(a, F[0]), F[1]); I[0], I[1] for integer types; NaN stays NaN. Float and integer types
+	Log1p      // log(1+a), accurate near 0. Float types
+	Expm1      // exp(a)-1, accurate near 0. Float types
+	Erf        // the error function. Float types
+	ELU        // a > 0 ? a : F[0]*(exp(a)-1). Float types
+	Floor      // float types
+	Ceil       // float types
+	Round      // to the nearest integer, halves to the even one. Float types
+	Trunc      // toward zero. Float types
+	IsNaN      // dst (Bool) = a is NaN. Float types
+	IsInf      // dst (Bool) = a is infinite. Float types
+	IsFinite   // dst (Bool) = a is neither. Float types
 
 	// ---- element-wise, gradients: a is the incoming gradient, b what the forward pass saved; all of one float type ---
 
@@ -81,6 +92,10 @@ const (
 	GELUTanhGrad  // b is the input
 	SiLUGrad      // b is the input
 	SoftplusGrad  // F as Softplus. b is the input
+	ErfGrad       // a*2/sqrt(pi)*exp(-b*b). b is the input
+	ELUGrad       // b > 0 ? a : a*F[0]*exp(b). b is the input
+	ClampGrad     // F[0] <= b <= F[1] ? a : 0. b is the input
+	HardtanhGrad  // b <= F[0] or b >= F[1] ? 0 : a. b is the input
 
 	// ---- element-wise, two inputs -----------------------------------------------------------------------------------
 
@@ -99,10 +114,18 @@ const (
 	Ge
 	And // Bool
 	Or  // Bool
+	Xor // Bool
+	// Fmod: the remainder of a/b with the sign of a, exact. Integers: 0 where b is 0. Float and integer types.
+	Fmod
+	// Remainder: the remainder with the sign of b: Fmod plus b where that is not 0 and of the other sign. As Fmod otherwise.
+	Remainder
 
 	// ---- element-wise, three inputs ---------------------------------------------------------------------------------
 
-	Where // a (Bool) ? b : c. b, c and dst have one type. All types
+	Where   // a (Bool) ? b : c. b, c and dst have one type. All types
+	Lerp    // |c| < 0.5 ? a + c*(b-a) : b - (b-a)*(1-c). Float types
+	AddCMul // a + F[0]*b*c; I[0] for integer types. Float and integer types
+	AddCDiv // a + F[0]*b/c. Float types
 
 	// ---- reductions: dst has a's rank; the reduced dimensions are those where dst's shape is 1 and a's is not (if a's is 1
 	// too it makes no difference). Any strides. --------------------------------------------------------------------------
@@ -116,6 +139,13 @@ const (
 	ArgMin // likewise
 	Any    // Bool to Bool
 	All    // Bool to Bool
+
+	Norm1        // sum of |a|. Float types
+	Norm2        // square root of the sum of squares. Float types
+	NormMax      // the largest |a|, NaN wins, 0 for nothing. Float types
+	NormMin      // the least |a|, NaN wins. Float types
+	CountNonzero // how many a are not 0 (NaN is not), an Int64 dst. All types
+	LogSumExp    // log(sum(exp(a))) relative to the largest a; infinities as the formula has them. Float types
 
 	// ---- matrix products --------------------------------------------------------------------------------------------
 
@@ -238,6 +268,22 @@ const (
 	// where dk and dv are summed over the heads of q that share a head of k. Rows whose lse is -infinity contribute nothing.
 	// Order of additions is fixed by the shapes.
 	AttentionGrad
+
+	// ---- running sums, sorting and triangles; rows are along the last dimension --------------------------------------
+
+	CumSum  // dst[i] = a[0] + ... + a[i]; integer types and Bool into an Int64 dst. All types
+	CumProd // dst[i] = a[0] * ... * a[i]; integer types and Bool into an Int64 dst. All types
+	// CumProdGrad: a is the gradient, b the input of CumProd, c its output. dst[i] = c[i-1] * s[i] with c[-1] = 1 and
+	// s[i] = a[i] + b[i+1]*s[i+1]: what the elements of the output from i on have of b[i], without a division. Float types.
+	CumProdGrad
+	// Sort: Out = values, indices (Int64) of the elements of each row in ascending order, or descending if I[0] != 0. NaN is
+	// greater than all numbers; -0 and 0 are equal. Equal elements keep their order, also when descending. All types.
+	Sort
+	// TopK: Out = the first values and indices of Sort, as many as the output's rows are long. I[0] as in Sort. All types.
+	TopK
+	// Tril: dst[..., i, j] = j-i <= I[0] ? a[..., i, j] : 0. At least two dimensions. All types.
+	Tril
+	Triu // j-i >= I[0] instead
 
 	// ---- indexing ---------------------------------------------------------------------------------------------------
 

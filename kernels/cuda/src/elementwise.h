@@ -59,6 +59,31 @@ FN void map2_s(const Walk<3>& w, D* dst, const A* a, const A* b, S s, S t) {
     }
 }
 
+template <class F, class T, class S>
+FN void map3_v(u32 n, T* dst, const T* a, const T* b, const T* c, const Lane& la, const Lane& lb, const Lane& lc, S s, S t) {
+    constexpr int V = 16 / sizeof(T);
+    u32 i = (blockIdx.x * THREADS + threadIdx.x) * V;
+    if (i + V <= n) {
+        vec<T, V> x = gather<V>(a, la, i), y = gather<V>(b, lb, i), z = gather<V>(c, lc, i), r;
+#pragma unroll
+        for (int k = 0; k < V; k++) r.v[k] = put<T>(F::template of<Compute<T>, S>(get(x.v[k]), get(y.v[k]), get(z.v[k]), s, t));
+        store<T, V>(dst + i, r);
+        return;
+    }
+    for (; i < n; i++)
+        dst[i] = put<T>(F::template of<Compute<T>, S>(get(element(a, la, i)), get(element(b, lb, i)), get(element(c, lc, i)), s, t));
+}
+
+template <class F, class T, class S>
+FN void map3_s(const Walk<4>& w, T* dst, const T* a, const T* b, const T* c, S s, S t) {
+    u32 i = blockIdx.x * THREADS * STEPS + threadIdx.x;
+    for (u32 k = 0; k < STEPS && i < w.total; k++, i += THREADS) {
+        i64 at[4];
+        seek<4>(w, i, at);
+        dst[at[0]] = put<T>(F::template of<Compute<T>, S>(get(a[at[1]]), get(b[at[2]]), get(c[at[3]]), s, t));
+    }
+}
+
 #define MAP1(NAME, F, D, A, S)                                                                                        \
     KERNEL NAME##_v(u32 n, D* dst, const A* a, Lane la, S s, S t) { map1_v<F>(n, dst, a, la, s, t); } \
     KERNEL NAME##_s(Walk<2> w, D* dst, const A* a, S s, S t) { map1_s<F>(w, dst, a, s, t); }
@@ -68,6 +93,12 @@ FN void map2_s(const Walk<3>& w, D* dst, const A* a, const A* b, S s, S t) {
         map2_v<F>(n, dst, a, b, la, lb, s, t);                                                                        \
     }                                                                                                                 \
     KERNEL NAME##_s(Walk<3> w, D* dst, const A* a, const A* b, S s, S t) { map2_s<F>(w, dst, a, b, s, t); }
+
+#define MAP3(NAME, F, T, S)                                                                                           \
+    KERNEL NAME##_v(u32 n, T* dst, const T* a, const T* b, const T* c, Lane la, Lane lb, Lane lc, S s, S t) {         \
+        map3_v<F>(n, dst, a, b, c, la, lb, lc, s, t);                                                                 \
+    }                                                                                                                 \
+    KERNEL NAME##_s(Walk<4> w, T* dst, const T* a, const T* b, const T* c, S s, S t) { map3_s<F>(w, dst, a, b, c, s, t); }
 
 // The operations of a type, by the classes of types for which they are defined; T is its suffix and type, C of computation.
 #define MAPS_ANY(T, C)                                                                                                \
@@ -91,7 +122,10 @@ FN void map2_s(const Walk<3>& w, D* dst, const A* a, const A* b, S s, S t) {
     MAP2(sub_##T, Sub, T, T, C)                                                                                       \
     MAP2(mul_##T, Mul, T, T, C)                                                                                       \
     MAP2(maximum_##T, Maximum, T, T, C)                                                                               \
-    MAP2(minimum_##T, Minimum, T, T, C)
+    MAP2(minimum_##T, Minimum, T, T, C)                                                                               \
+    MAP2(fmod_##T, Fmod, T, T, C)                                                                                     \
+    MAP2(remainder_##T, Remainder, T, T, C)                                                                           \
+    MAP3(addcmul_##T, AddCMul, T, C)
 
 #define MAPS_FLOAT(T, C)                                                                                              \
     MAP1(exp_##T, Exp, T, T, C)                                                                                       \
@@ -117,5 +151,22 @@ FN void map2_s(const Walk<3>& w, D* dst, const A* a, const A* b, S s, S t) {
     MAP2(gelu_tanh_backward_##T, GELUTanhGrad, T, T, C)                                                               \
     MAP2(silu_backward_##T, SiLUGrad, T, T, C)                                                                        \
     MAP2(softplus_backward_##T, SoftplusGrad, T, T, f64)                                                              \
+    MAP1(log1p_##T, Log1p, T, T, C)                                                                                   \
+    MAP1(expm1_##T, Expm1, T, T, C)                                                                                   \
+    MAP1(erf_##T, Erf, T, T, C)                                                                                       \
+    MAP1(elu_##T, ELU, T, T, C)                                                                                       \
+    MAP1(floor_##T, Floor, T, T, C)                                                                                   \
+    MAP1(ceil_##T, Ceil, T, T, C)                                                                                     \
+    MAP1(round_##T, Round, T, T, C)                                                                                   \
+    MAP1(trunc_##T, Trunc, T, T, C)                                                                                   \
+    MAP1(isnan_##T, IsNaN, b8, T, C)                                                                                  \
+    MAP1(isinf_##T, IsInf, b8, T, C)                                                                                  \
+    MAP1(isfinite_##T, IsFinite, b8, T, C)                                                                            \
+    MAP2(erf_backward_##T, ErfGrad, T, T, C)                                                                          \
+    MAP2(elu_backward_##T, ELUGrad, T, T, C)                                                                          \
+    MAP2(clamp_backward_##T, ClampGrad, T, T, C)                                                                      \
+    MAP2(hardtanh_backward_##T, HardtanhGrad, T, T, C)                                                                \
+    MAP3(lerp_##T, Lerp, T, C)                                                                                        \
+    MAP3(addcdiv_##T, AddCDiv, T, C)                                                                                  \
     MAP2(div_##T, Div_, T, T, C)                                                                                      \
     MAP2(pow_##T, Pow, T, T, C)

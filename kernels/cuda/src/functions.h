@@ -30,6 +30,14 @@ template <class C> FN C least(C a, C b) { return nan(a) || a < b ? a : b; }
     struct NAME {                                                                                                     \
         template <class C, class S> FN static C of(C a, C b, S s, S t) { BODY }                                       \
     };
+#define TERNARY(NAME, BODY)                                                                                           \
+    struct NAME {                                                                                                     \
+        template <class C, class S> FN static C of(C a, C b, C c, S s, S t) { BODY }                                  \
+    };
+#define TEST(NAME, EXPR)                                                                                              \
+    struct NAME {                                                                                                     \
+        template <class C, class S> FN static u8 of(C a, S, S) { return EXPR; }                                       \
+    };
 #define COMPARE(NAME, EXPR)                                                                                           \
     struct NAME {                                                                                                     \
         template <class C, class S> FN static u8 of(C a, C b, S s, S t) { return EXPR; }                              \
@@ -55,9 +63,18 @@ UNARY(SiLU, return silu_(a); )
 UNARY(LeakyReLU, return a > 0 ? a : a * s; )
 UNARY(PowScalar, if (s == 2) return a * a; return (C)pow_((f64)a, s); )
 UNARY(Softplus, f64 z = s * (f64)a; return z > t ? a : (C)(log1p_(exp_(z)) / s); )
-struct Not {
-    template <class C, class S> FN static u8 of(C a, S, S) { return a == 0; }
-};
+UNARY(Log1p, return log1p_(a); )
+UNARY(Expm1, return expm1_(a); )
+UNARY(Erf, return erf_(a); )
+UNARY(ELU, return a > 0 ? a : s * expm1_(a); )
+UNARY(Floor, return floor_(a); )
+UNARY(Ceil, return ceil_(a); )
+UNARY(Round, return even_(a); )
+UNARY(Trunc, return trunc_(a); )
+TEST(Not, a == 0)
+TEST(IsNaN, a != a)
+TEST(IsInf, !(a - a == 0) && a == a)
+TEST(IsFinite, a - a == 0)
 
 // The distribution function of the normal distribution at x, and exp(-x*x/2).
 FN f32 normal_cdf(f32 x) { return fma(0.5f, erf_(x * 0.70710678f), 0.5f); }
@@ -88,15 +105,31 @@ BINARY(GELUTanhGrad, C k; C g = sigmoid_slope(gelu_argument(b), k);
 BINARY(SiLUGrad, C k; C g = sigmoid_slope(b, k); if (k != 0) g += b * k; return a * g; )
 BINARY(SoftplusGrad, f64 z = s * (f64)b; return z > t ? a : (C)((f64)a * sigmoid_(z)); )
 
+BINARY(ErfGrad, return a * ((C)1.12837916709551257389615890312155 * exp_(-b * b)); ) // 2/sqrt(pi)
+BINARY(ELUGrad, return b > 0 ? a : a * (s * exp_(b)); )
+BINARY(ClampGrad, return b >= s && b <= t ? a : (C)0; )
+BINARY(HardtanhGrad, return b <= s || b >= t ? (C)0 : a; )
+
 BINARY(Add, if (s == 1) return plus<C>(a, b); return plus<C>(a, times<C>(s, b)); )
 BINARY(Sub, return minus<C>(a, b); )
 BINARY(Mul, return times<C>(a, b); )
 BINARY(Div_, return a / b; )
 BINARY(Pow, return (C)pow_((f64)a, (f64)b); )
+// The remainder with the sign of a. Of integers it is 0 where b is 0; -1 divides everything, also where the quotient overflows.
+template <class C> FN C fmod_(C a, C b) {
+    if constexpr (is_float<C>) return long_division(a, b);
+    else return b == 0 || ((C)-1 < 0 && b == (C)-1) ? (C)0 : (C)(a % b);
+}
+BINARY(Fmod, return fmod_<C>(a, b); )
+BINARY(Remainder, C r = fmod_<C>(a, b); return r != 0 && (r < 0) != (b < 0) ? plus<C>(r, b) : r; )
 BINARY(Maximum, return most<C>(nan(b) ? b : a, b); )
 BINARY(Minimum, return least<C>(nan(b) ? b : a, b); )
 BINARY(And, return a & b; )
 BINARY(Or, return a | b; )
+BINARY(Xor, return a ^ b; )
+TERNARY(Lerp, return size_of(c) < (C)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c); )
+TERNARY(AddCMul, return plus<C>(a, times<C>(times<C>(s, b), c)); )
+TERNARY(AddCDiv, return a + s * (b / c); )
 COMPARE(Eq, a == b)
 COMPARE(Ne, a != b)
 COMPARE(Lt, a < b)

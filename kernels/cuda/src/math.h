@@ -102,6 +102,81 @@ FN f32 erf_(f32 v) {
     return fma(r, v, v);
 }
 
+// exp(v) - 1 = 2^j * (exp(f) - 1) + (2^j - 1) with |f| <= log(2)/2; the series of exp(f) - 1 leaves out less than 2^-26 of it.
+FN f32 expm1_(f32 v) {
+    if (v > 80.0f) return exp_(v);
+    if (v < -20.0f) return -1.0f;
+    f32 j = __builtin_rintf(1.442695f * v);
+    f32 f = fma(j, -6.93145752e-1f, v);
+    f = fma(j, -1.42860677e-6f, f);
+    f32 p = 1.98412698e-4f; // 1/7!
+    p = fma(p, f, 1.38888889e-3f);
+    p = fma(p, f, 8.33333333e-3f);
+    p = fma(p, f, 4.16666667e-2f);
+    p = fma(p, f, 1.66666667e-1f);
+    p = fma(p, f, 0.5f);
+    p = fma(p * f, f, f);
+    if (v != v) return v;
+    f32 power = float_of((u32)(127 + (i32)j) << 23);
+    return fma(power, p, power - 1.0f);
+}
+
+// log(1+v): the logarithm of the rounded sum, and what the rounding took.
+FN f32 log1p_(f32 v) {
+    f32 u = 1.0f + v;
+    if (!(u > 0.0f && u < __builtin_inff())) return log_(u);
+    return log_(u) + (v - (u - 1.0f)) / u;
+}
+
+FN f32 floor_(f32 v) { return __builtin_floorf(v); }
+FN f64 floor_(f64 v) { return __builtin_floor(v); }
+FN f32 ceil_(f32 v) { return __builtin_ceilf(v); }
+FN f64 ceil_(f64 v) { return __builtin_ceil(v); }
+FN f32 trunc_(f32 v) { return __builtin_truncf(v); }
+FN f64 trunc_(f64 v) { return __builtin_trunc(v); }
+FN f32 even_(f32 v) { return __builtin_rintf(v); } // halves to the even neighbour
+FN f64 even_(f64 v) { return __builtin_rint(v); }
+
+FN u32 zeros_before(u32 v) { return (u32)__clz((i32)v); }
+FN u32 zeros_before(u64 v) { return v >> 32 ? zeros_before((u32)(v >> 32)) : 32 + zeros_before((u32)v); }
+FN f32 same_bits(u32 b) { return float_of(b); }
+FN f64 same_bits(u64 b) { return double_of(b); }
+
+// The remainder of a/b with the sign of a, exact: a long division of the mantissas, a bit at a time. M is the explicit bits of
+// a mantissa.
+template <int M, class F, class U> FN F divide_long(F a, F b, U ua, U ub) {
+    constexpr U top = (U)1 << (8 * sizeof(U) - 1), hidden = (U)1 << M, infinity = (top - 1) & ~(hidden - 1);
+    U sign = ua & top;
+    ua &= top - 1;
+    ub &= top - 1;
+    if (ub == 0 || ua >= infinity || ub > infinity) return (a * b) / (a * b); // NaN
+    if (ua < ub) return a;
+    i32 ea = (i32)(ua >> M), eb = (i32)(ub >> M);
+    U ma = ua & (hidden - 1), mb = ub & (hidden - 1);
+    if (ea) ma |= hidden; else ea = 1;
+    if (eb) mb |= hidden; else eb = 1;
+    u32 shift = zeros_before(ma) - (u32)(8 * sizeof(U) - 1 - M); // of denormal numbers
+    ma <<= shift;
+    ea -= (i32)shift;
+    shift = zeros_before(mb) - (u32)(8 * sizeof(U) - 1 - M);
+    mb <<= shift;
+    eb -= (i32)shift;
+    for (i32 k = ea - eb; k > 0; k--) {
+        if (ma >= mb) ma -= mb;
+        ma <<= 1;
+    }
+    if (ma >= mb) ma -= mb;
+    if (ma == 0) return same_bits(sign);
+    shift = zeros_before(ma) - (u32)(8 * sizeof(U) - 1 - M);
+    ma <<= shift;
+    eb -= (i32)shift;
+    if (eb < 1) ma >>= 1 - eb; // exact: the remainder is a multiple of what the operands are multiples of
+    else ma = (ma & (hidden - 1)) | (U)eb << M;
+    return same_bits(sign | ma);
+}
+FN f32 long_division(f32 a, f32 b) { return divide_long<23>(a, b, bits_of(a), bits_of(b)); }
+FN f64 long_division(f64 a, f64 b) { return divide_long<52>(a, b, bits_of(a), bits_of(b)); }
+
 // ---- double -----------------------------------------------------------------------------------------------------------
 
 // exp(v + rest), for a small rest.
@@ -146,11 +221,37 @@ FN f64 log_(f64 v) {
     return k * 6.93147180369123816490e-01 - ((square - (s * (square + r) + k * 1.90821492927058770002e-10)) - f);
 }
 
-// log(1+v) for v >= 0.
+// log(1+v), as the one of float.
 FN f64 log1p_(f64 v) {
     f64 u = 1.0 + v;
-    if (!(u < __builtin_inf())) return u;
+    if (!(u > 0.0 && u < __builtin_inf())) return log_(u);
     return log_(u) - ((u - 1.0) - v) / u;
+}
+
+// exp(v) - 1, as the one of float, with the series to f^14/14!.
+FN f64 expm1_(f64 v) {
+    if (v > 600.0) return exp_(v);
+    if (v < -40.0) return -1.0;
+    f64 j = __builtin_rint(1.4426950408889634 * v);
+    f64 f = fma(j, -6.93147180369123816490e-01, v);
+    f = fma(j, -1.90821492927058770002e-10, f);
+    f64 p = 1.1470745597729725e-11;
+    p = fma(p, f, 1.6059043836821613e-10);
+    p = fma(p, f, 2.0876756987868099e-09);
+    p = fma(p, f, 2.5052108385441720e-08);
+    p = fma(p, f, 2.7557319223985888e-07);
+    p = fma(p, f, 2.7557319223985893e-06);
+    p = fma(p, f, 2.4801587301587302e-05);
+    p = fma(p, f, 1.9841269841269841e-04);
+    p = fma(p, f, 1.3888888888888889e-03);
+    p = fma(p, f, 8.3333333333333332e-03);
+    p = fma(p, f, 4.1666666666666664e-02);
+    p = fma(p, f, 1.6666666666666666e-01);
+    p = fma(p, f, 0.5);
+    p = fma(p * f, f, f);
+    if (v != v) return v;
+    f64 power = double_of((u64)(1023 + (i64)j) << 52);
+    return fma(power, p, power - 1.0);
 }
 
 FN f64 sigmoid_(f64 v) { return 1.0 / (1.0 + exp_(-v)); }
@@ -169,9 +270,8 @@ FN f64 tanh_(f64 v) {
     return v + v * s * p / q;
 }
 
-// 1 - erf(v), relative to its own size.
-FN f64 erfc_(f64 v) {
-    const f64 erx = 8.45062911510467529297e-01;
+// erf(x)/x - 1 for |x| < 0.84375, with z = x*x.
+FN f64 erf_ratio(f64 z) {
     const f64 pp0 = 1.28379167095512558561e-01;
     const f64 pp1 = -3.25042107247001499370e-01;
     const f64 pp2 = -2.84817495755985104766e-02;
@@ -182,6 +282,14 @@ FN f64 erfc_(f64 v) {
     const f64 qq3 = 5.08130628187576562776e-03;
     const f64 qq4 = 1.32494738004321644526e-04;
     const f64 qq5 = -3.96022827877536812320e-06;
+    f64 r = pp0 + z * (pp1 + z * (pp2 + z * (pp3 + z * pp4)));
+    f64 s = 1.0 + z * (qq1 + z * (qq2 + z * (qq3 + z * (qq4 + z * qq5))));
+    return r / s;
+}
+
+// 1 - erf(v), relative to its own size.
+FN f64 erfc_(f64 v) {
+    const f64 erx = 8.45062911510467529297e-01;
     const f64 pa0 = -2.36211856075265944077e-03;
     const f64 pa1 = 4.14856118683748331666e-01;
     const f64 pa2 = -3.72207876035701323847e-01;
@@ -231,10 +339,7 @@ FN f64 erfc_(f64 v) {
     if (x < 0.84375) {
         f64 temp = x;
         if (x >= 0x1p-56) {
-            f64 z = x * x;
-            f64 r = pp0 + z * (pp1 + z * (pp2 + z * (pp3 + z * pp4)));
-            f64 s = 1.0 + z * (qq1 + z * (qq2 + z * (qq3 + z * (qq4 + z * qq5))));
-            f64 y = r / s;
+            f64 y = erf_ratio(x * x);
             temp = x < 0.25 ? x + x * y : 0.5 + (x * y + (x - 0.5));
         }
         return sign ? 1.0 + temp : 1.0 - temp;
@@ -257,6 +362,14 @@ FN f64 erfc_(f64 v) {
     f64 z = double_of(bits_of(x) & 0xffffffff00000000);
     f64 e = exp_(-z * z - 0.5625) * exp_((z - x) * (z + x) + r / q) / x;
     return sign ? 2.0 - e : e;
+}
+
+FN f64 erf_(f64 v) {
+    f64 x = size_of(v);
+    if (x < 0.84375) return v + v * erf_ratio(v * v);
+    if (v != v) return v;
+    f64 y = 1.0 - erfc_(x);
+    return v < 0.0 ? -y : y;
 }
 
 // The remainder of v by pi/2, in [-pi/4, pi/4], and the quotient modulo 4.

@@ -96,3 +96,25 @@ MOVES(u8)
 MOVES(u16)
 MOVES(u32)
 MOVES(u64)
+
+// Tril and Triu. The third operand of the walk is no memory: its place, and base, are how far right of the diagonal an element is.
+template <class T> FN void triangle(const Walk<3>& w, T* dst, const T* a, i64 base, i64 diagonal, u32 upper) {
+    u32 i = blockIdx.x * THREADS * STEPS + threadIdx.x;
+    for (u32 k = 0; k < STEPS && i < w.total; k++, i += THREADS) {
+        i64 at[3];
+        seek<3>(w, i, at);
+        i64 right = base + at[2];
+        bool kept = upper ? right >= diagonal : right <= diagonal;
+        dst[at[0]] = kept ? a[at[1]] : (T)0;
+    }
+}
+
+#define ORDER(T)                                                                                                      \
+    KERNEL triangle_##T(Walk<3> w, T* dst, const T* a, i64 base, i64 diagonal, u32 upper) {                           \
+        triangle(w, dst, a, base, diagonal, upper);                                                                   \
+    }
+
+ORDER(u8)
+ORDER(u16)
+ORDER(u32)
+ORDER(u64)

@@ -112,3 +112,49 @@ template <class C, bool LEAST> struct Arg {
     }
     FN static i64 finish(const A& a, u64) { return (i64)a.place; }
 };
+
+// Sums of sizes, the root of a sum of squares, and the extremes of sizes.
+template <class C> struct Norm1 : Sum<C> {
+    FN static void fold(C& a, C v, u32) { a += size_of(v); }
+};
+
+template <class C> struct Norm2 : Sum<C> {
+    FN static void fold(C& a, C v, u32) { a = fma(v, v, a); }
+    FN static C finish(const C& a, u64) { return root(a); }
+};
+
+template <class C> struct NormMax : Max<C> {
+    FN static C start() { return 0; }
+    FN static void fold(C& a, C v, u32) { Max<C>::fold(a, size_of(v), 0); }
+};
+
+template <class C> struct NormMin : Min<C> {
+    FN static void fold(C& a, C v, u32) { Min<C>::fold(a, size_of(v), 0); }
+};
+
+template <class C> struct Nonzero {
+    using A = u64;
+    FN static A start() { return 0; }
+    FN static void fold(A& a, C v, u32) { a += v != 0; }
+    FN static void join(A& a, const A& b) { a += b; }
+    FN static i64 finish(const A& a, u64) { return (i64)a; }
+};
+
+// The logarithm of the sum of exponentials: the largest so far, and the sum relative to it. Nothing is minus infinity; once the
+// largest is infinite, equal elements count 1 each, because their distance is not 0 but NaN.
+template <class C> struct Exps {
+    C most, sum;
+};
+
+template <class C> struct LogSumExp {
+    using A = Exps<C>;
+    FN static A start() { return A{-Limits<C>::high(), 0}; }
+    FN static void fold(A& a, C v, u32) { join(a, A{v, 1}); }
+    FN static void join(A& a, const A& b) {
+        if (b.most == -Limits<C>::high()) return;
+        if (b.most == a.most) a.sum += b.sum;
+        else if (b.most < a.most) a.sum += b.sum * exp_(b.most - a.most);
+        else a = A{b.most, b.sum + a.sum * exp_(a.most - b.most)};
+    }
+    FN static C finish(const A& a, u64) { return a.most + log_(a.sum); }
+};

@@ -1,0 +1,165 @@
+package autograd
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// RSubScalar is s - v. Saves nothing.
+func (v *Variable) RSubScalar(s float64) *Variable { return rsubScalar.apply(s, v) }
+
+var rsubScalar = define("rsub_scalar", rsubScalarForward, rule{grad: negGrad})
+
+func rsubScalarForward(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).RSubScalar(n.arg.(float64))
+}
+
+// RDivScalar is s / v, true division. Saves v.
+func (v *Variable) RDivScalar(s float64) *Variable { return rdivScalar.apply(s, v) }
+
+var rdivScalar = define("rdiv_scalar", rdivScalarForward, rule{uses: input(0), grad: rdivScalarGrad})
+
+func rdivScalarForward(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).RDivScalar(n.arg.(float64))
+}
+
+// rdivScalarGrad is -s*g / v / v.
+func rdivScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	v := n.savedInput(0)
+	return changed(func() (*tensor.Tensor, error) { return g.MulScalar(-n.arg.(float64)) }, divided(v), divided(v))
+}
+
+// RPowScalar is s to the power of v. Saves its result.
+func (v *Variable) RPowScalar(s float64) *Variable { return rpowScalar.apply(s, v) }
+
+var rpowScalar = define("rpow_scalar", rpowScalarForward, rule{uses: output, grad: rpowScalarGrad})
+
+func rpowScalarForward(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).RPowScalar(n.arg.(float64))
+}
+
+// rpowScalarGrad is g * s^v * log(s), and 0 for s = 0, where s^v is 0 or jumps.
+func rpowScalarGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	s := n.arg.(float64)
+	if s == 0 {
+		return zeroGrad(n, i, g)
+	}
+	return changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedOutput()) }, scaledBy(math.Log(s)))
+}
+
+// Fmod is the remainder of v/u with the sign of v, with broadcasting. Saves v and u if u needs a gradient.
+func (v *Variable) Fmod(u *Variable) *Variable { return fmod.apply(nil, v, u) }
+
+// Remainder is the remainder of v/u with the sign of u, as Python's %. Saves v and u if u needs a gradient.
+func (v *Variable) Remainder(u *Variable) *Variable { return remainder.apply(nil, v, u) }
+
+var (
+	fmod = define("fmod", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Fmod(n.tensor(1)) },
+		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad((*tensor.Tensor).Trunc)})
+	remainder = define("remainder", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Remainder(n.tensor(1)) },
+		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad((*tensor.Tensor).Floor)})
+)
+
+// quotientGrad is -g times the whole quotient v/u.
+func quotientGrad(whole func(*tensor.Tensor) (*tensor.Tensor, error)) func(*node, int, *tensor.Tensor) (*tensor.Tensor, error) {
+	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+		q, err := inOwn(n.savedInput(0).Div(n.savedInput(1)))(whole)
+		if err != nil {
+			return nil, err
+		}
+		return changed(func() (*tensor.Tensor, error) { return q, nil }, multiplied(g), scaledBy(-1))
+	}
+}
+
+// FmodScalar is the remainder of v/s with the sign of v. Saves nothing.
+func (v *Variable) FmodScalar(s float64) *Variable { return fmodScalar.apply(s, v) }
+
+// RemainderScalar is the remainder of v/s with the sign of s. Saves nothing.
+func (v *Variable) RemainderScalar(s float64) *Variable { return remainderScalar.apply(s, v) }
+
+var (
+	fmodScalar = define("fmod_scalar", func(n *node) (*tensor.Tensor, error) {
+		return n.tensor(0).FmodScalar(n.arg.(float64))
+	}, rule{grad: passGrad})
+	remainderScalar = define("remainder_scalar", func(n *node) (*tensor.Tensor, error) {
+		return n.tensor(0).RemainderScalar(n.arg.(float64))
+	}, rule{grad: passGrad})
+)
+
+// Lerp is v + weight*(end-v), with broadcasting. Saves weight if v or end needs a gradient, and v and end if weight does.
+func (v *Variable) Lerp(end, weight *Variable) *Variable { return lerp.apply(nil, v, end, weight) }
+
+var lerp = define("lerp", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Lerp(n.tensor(1), n.tensor(2)) },
+	rule{uses: input(2), grad: lerpGradStart}, rule{uses: input(2), grad: lerpGradEnd}, rule{uses: input(0) | input(1), grad: lerpGradWeight})
+
+func lerpGradStart(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return inOwn(n.savedInput(2).RSubScalar(1))(g.Mul)
+}
+
+func lerpGradEnd(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return g.Mul(n.savedInput(2))
+}
+
+func lerpGradWeight(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return inOwn(n.savedInput(1).Sub(n.savedInput(0)))(g.Mul)
+}
+
+// LerpScalar is v + weight*(end-v) with one weight for all elements. Saves nothing.
+func (v *Variable) LerpScalar(end *Variable, weight float64) *Variable {
+	return lerpScalar.apply(weight, v, end)
+}
+
+var lerpScalar = define("lerp_scalar", func(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).LerpScalar(n.tensor(1), n.arg.(float64))
+}, rule{grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return g.MulScalar(1 - n.arg.(float64))
+}},
+	rule{grad: mulScalarGrad})
+
+// AddCMul is v + value*a*b, with broadcasting. Saves each factor whose partner needs a gradient.
+func (v *Variable) AddCMul(a, b *Variable, value float64) *Variable {
+	return addCMul.apply(value, v, a, b)
+}
+
+var addCMul = define("addcmul", func(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).AddCMul(n.tensor(1), n.tensor(2), n.arg.(float64))
+}, rule{grad: passGrad}, rule{uses: input(2), grad: addCMulGrad}, rule{uses: input(1), grad: addCMulGrad})
+
+func addCMulGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedInput(3 - i)) }, scaledBy(n.arg.(float64)))
+}
+
+// AddCDiv is v + value*a/b, with broadcasting. Saves b, and also a if b needs a gradient.
+func (v *Variable) AddCDiv(a, b *Variable, value float64) *Variable {
+	return addCDiv.apply(value, v, a, b)
+}
+
+var addCDiv = define("addcdiv", func(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).AddCDiv(n.tensor(1), n.tensor(2), n.arg.(float64))
+}, rule{grad: passGrad}, rule{uses: input(2), grad: addCDivGradA}, rule{uses: input(1) | input(2), grad: addCDivGradB})
+
+func addCDivGradA(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return changed(func() (*tensor.Tensor, error) { return g.Div(n.savedInput(2)) }, scaledBy(n.arg.(float64)))
+}
+
+// addCDivGradB is -value*g*a / b / b.
+func addCDivGradB(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	a, b := n.savedInput(1), n.savedInput(2)
+	return inOwn(g.Mul(a))(func(t *tensor.Tensor) (*tensor.Tensor, error) {
+		return changed(func() (*tensor.Tensor, error) { return t.Div(b) }, divided(b), scaledBy(-n.arg.(float64)))
+	})
+}
+
+// MaskedFill is s where mask, of type bool, holds, and v elsewhere, with broadcasting. Saves mask.
+func (v *Variable) MaskedFill(mask *Variable, s float64) *Variable {
+	return maskedFill.apply(s, v, mask)
+}
+
+var maskedFill = define("masked_fill", func(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).MaskedFill(n.tensor(1), n.arg.(float64))
+}, rule{uses: input(1), grad: maskedFillGrad}, notDifferentiable("a condition is true or false"))
+
+func maskedFillGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return g.MaskedFill(n.savedInput(1), 0)
+}

@@ -1,0 +1,210 @@
+package autograd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Operations in place change the memory of v and make v stand for the result: what was computed from v before keeps v's old place in the
+// graph, and what is computed from it afterwards has the operation behind it. They return v.
+//
+// As in PyTorch, a leaf that requires a gradient is refused (ErrInPlace), and a tensor that an earlier operation saved, and that was
+// changed since, is refused by Backward (ErrModified). Unlike PyTorch, a variable that shares its memory with another one, or with a
+// tensor outside of the graph, is refused if gradients flow through the result: the history of what else sees the change would be
+// wrong. Clone it first (Contiguous of a view, MulScalar(1)), or use the operation that is not in place.
+
+// ErrInPlace is what every *InPlaceError matches with errors.Is.
+var ErrInPlace = errors.New("operation in place is not possible")
+
+// InPlaceError is an operation in place on a variable that must not be changed.
+type InPlaceError struct {
+	Operand Operand
+	Detail  string
+}
+
+// Error is one line that says why.
+func (e *InPlaceError) Error() string { return fmt.Sprintf("%s: %s", e.Operand, e.Detail) }
+
+// Unwrap returns ErrInPlace.
+func (e *InPlaceError) Unwrap() error { return ErrInPlace }
+
+// now is the variable that v stands for: itself, or what operations in place have made of it.
+func (v *Variable) now() *Variable {
+	for v != nil && v.next != nil {
+		v = v.next
+	}
+	return v
+}
+
+// writing makes the forward function of an operation in place.
+func writing(change func(n *node, t *tensor.Tensor) error) func(n *node) (*tensor.Tensor, error) {
+	return func(n *node) (*tensor.Tensor, error) {
+		if err := n.changeable(); err != nil {
+			return nil, err
+		}
+		t := n.tensor(0)
+		if err := change(n, t); err != nil {
+			return nil, err
+		}
+		return t, nil
+	}
+}
+
+// inPlace marks an operation that writes its result over its first input.
+func inPlace(o *op) *op {
+	o.inPlace = true
+	return o
+}
+
+// changeable refuses an operation in place on input 0 if the graph could not tell its history.
+func (n *node) changeable() error {
+	v := n.in[0]
+	if n.g.noGrad {
+		return nil
+	}
+	refuse := func(detail string) error { return &InPlaceError{Operand: v.operand(), Detail: detail} }
+	switch {
+	case v.requires && v.node == nil:
+		return refuse("a leaf variable that requires a gradient is used in an operation in place")
+	case n.differentiable() && slices.Contains(n.in[1:], v):
+		return refuse("it is its own operand, whose value would be lost; use a copy of it")
+	case n.differentiable() && !v.tensor().Exclusive():
+		return refuse("it shares its memory with another tensor, whose history would be wrong; use a copy of it")
+	}
+	return nil
+}
+
+// replaced makes the variable of an operation in place: it takes over input 0's value, and input 0 stands for it from now on. It is on no
+// list of a scope: it ends when input 0 does.
+func (n *node) replaced() *Variable {
+	old := n.in[0]
+	out := &Variable{g: n.g, val: old.val, dtype: old.dtype, ndim: old.ndim, dims: old.dims, keep: old.keep}
+	old.val, old.next = nil, out
+	return out
+}
+
+// AddInPlace adds alpha*u, with broadcasting, to v. Saves nothing. See inplace.go for what all operations in place refuse.
+func (v *Variable) AddInPlace(u *Variable, alpha float64) *Variable { return addTo.over(alpha, v, u) }
+
+var addTo = inPlace(define("add_", writing(func(n *node, t *tensor.Tensor) error { return t.AddInPlace(n.tensor(1), n.arg.(float64)) }),
+	rule{grad: passGrad}, rule{grad: alphaGrad}))
+
+func alphaGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	if n.arg.(float64) == 1 {
+		return g.Retain(), nil
+	}
+	return g.MulScalar(n.arg.(float64))
+}
+
+// SubInPlace subtracts u, with broadcasting, from v. Saves nothing.
+func (v *Variable) SubInPlace(u *Variable) *Variable { return subFrom.over(nil, v, u) }
+
+var subFrom = inPlace(define("sub_", writing(func(n *node, t *tensor.Tensor) error { return t.SubInPlace(n.tensor(1)) }),
+	rule{grad: passGrad}, rule{grad: negGrad}))
+
+// MulInPlace multiplies v by u, with broadcasting. Saves u, and a copy of what v was if u needs a gradient.
+func (v *Variable) MulInPlace(u *Variable) *Variable { return mulBy.over(nil, v, u) }
+
+var mulBy = inPlace(define("mul_", writing(func(n *node, t *tensor.Tensor) error {
+	if err := n.keepOld(t); err != nil {
+		return err
+	}
+	return t.MulInPlace(n.tensor(1))
+}), rule{uses: input(1), grad: mulGrad}, rule{uses: stash, grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return g.Mul(n.stashed(0))
+}}))
+
+// keepOld stashes a copy of input 0 for the rule of input 1, if that has a gradient.
+func (n *node) keepOld(t *tensor.Tensor) error {
+	if n.g.noGrad || !n.flows(1) {
+		return nil
+	}
+	old, err := t.Clone()
+	if err == nil {
+		n.stash(old)
+	}
+	return err
+}
+
+// DivInPlace divides v by u, with broadcasting. Saves u, and its result if u needs a gradient.
+func (v *Variable) DivInPlace(u *Variable) *Variable { return divBy.over(nil, v, u) }
+
+var divBy = inPlace(define("div_", writing(func(n *node, t *tensor.Tensor) error { return t.DivInPlace(n.tensor(1)) }),
+	rule{uses: input(1), grad: divGradDividend},
+	rule{uses: input(1) | output, grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) { // -g * (v/u) / u
+		return changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedOutput()) }, divided(n.savedInput(1)), scaledBy(-1))
+	}}))
+
+// AddScalarInPlace adds s to v. Saves nothing.
+func (v *Variable) AddScalarInPlace(s float64) *Variable { return addScalarTo.over(s, v) }
+
+var addScalarTo = inPlace(define("add_scalar_", writing(func(n *node, t *tensor.Tensor) error {
+	return t.AddScalarInPlace(n.arg.(float64))
+}), rule{grad: passGrad}))
+
+// MulScalarInPlace multiplies v by s. Saves nothing.
+func (v *Variable) MulScalarInPlace(s float64) *Variable { return mulScalarBy.over(s, v) }
+
+var mulScalarBy = inPlace(define("mul_scalar_", writing(func(n *node, t *tensor.Tensor) error {
+	return t.MulScalarInPlace(n.arg.(float64))
+}), rule{grad: mulScalarGrad}))
+
+// ReLUInPlace sets the negative elements of v to 0. Saves its result.
+func (v *Variable) ReLUInPlace() *Variable { return reluOver.over(nil, v) }
+
+// SigmoidInPlace replaces v by 1/(1+exp(-v)). Saves its result.
+func (v *Variable) SigmoidInPlace() *Variable { return sigmoidOver.over(nil, v) }
+
+// TanhInPlace replaces v by its hyperbolic tangent. Saves its result.
+func (v *Variable) TanhInPlace() *Variable { return tanhOver.over(nil, v) }
+
+// ExpInPlace replaces v by its exponential. Saves its result.
+func (v *Variable) ExpInPlace() *Variable { return expOver.over(nil, v) }
+
+var (
+	reluOver    = mapOver("relu_", (*tensor.Tensor).ReLUInPlace, reluGrad)
+	sigmoidOver = mapOver("sigmoid_", (*tensor.Tensor).SigmoidInPlace, sigmoidGrad)
+	tanhOver    = mapOver("tanh_", (*tensor.Tensor).TanhInPlace, tanhGrad)
+	expOver     = mapOver("exp_", (*tensor.Tensor).ExpInPlace, expGrad)
+)
+
+func mapOver(name string, f func(*tensor.Tensor) error, grad func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)) *op {
+	return inPlace(define(name, writing(func(_ *node, t *tensor.Tensor) error { return f(t) }), rule{uses: output, grad: grad}))
+}
+
+// ClampInPlace brings v into lo..hi. Saves where it was inside, one byte for each element.
+func (v *Variable) ClampInPlace(lo, hi float64) *Variable { return clampOver.over(bounds{lo, hi}, v) }
+
+var clampOver = inPlace(define("clamp_", writing(func(n *node, t *tensor.Tensor) error {
+	b := n.arg.(bounds)
+	if n.differentiable() {
+		var w work
+		inside, err := w.result(w.do(t.GeScalar(b.lo)).And(w.do(t.LeScalar(b.hi))))
+		if err != nil {
+			return err
+		}
+		n.stash(inside)
+	}
+	return t.ClampInPlace(b.lo, b.hi)
+}), rule{uses: stash, grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) { return keepWhere(n.stashed(0), g) }}))
+
+// MaskedFillInPlace sets the elements of v where mask, of type bool, holds to s. Saves mask.
+func (v *Variable) MaskedFillInPlace(mask *Variable, s float64) *Variable {
+	return maskedFillOver.over(s, v, mask)
+}
+
+var maskedFillOver = inPlace(define("masked_fill_", writing(func(n *node, t *tensor.Tensor) error {
+	return t.MaskedFillInPlace(n.tensor(1), n.arg.(float64))
+}), rule{uses: input(1), grad: maskedFillGrad}, notDifferentiable("a condition is true or false")))
+
+// over runs an operation in place. It returns the variable that was changed, or the graph's poison.
+func (o *op) over(arg any, in ...*Variable) *Variable {
+	v := in[0]
+	if out := o.apply(arg, in...); out == nil || out == out.g.poison {
+		return out
+	}
+	return v
+}

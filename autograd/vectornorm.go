@@ -1,0 +1,144 @@
+package autograd
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// powered is the argument of Norm.
+type powered struct {
+	reduction
+	p float64
+}
+
+// Norm is the p-norm along dims, or of all elements if there are none; p may be infinite (torch.linalg.vector_norm). Where the norm is 0
+// the gradient is 0; equal largest elements share it for infinite p. Saves v and its result.
+func (v *Variable) Norm(p float64, dims []int, keep bool) *Variable {
+	return norm.apply(powered{reduction{dims, keep}, p}, v)
+}
+
+var norm = define("norm", vectorNormForward, rule{uses: input(0) | output, grad: vectorNormGrad})
+
+func vectorNormForward(n *node) (*tensor.Tensor, error) {
+	a := n.arg.(powered)
+	return n.tensor(0).Norm(a.p, a.dims, a.keep)
+}
+
+// vectorNormGrad has the cases of PyTorch's norm_backward.
+func vectorNormGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	a, v := n.arg.(powered), n.savedInput(0)
+	if a.p == 0 {
+		return zeroGrad(n, i, g)
+	}
+	var w work
+	shape := v.Shape()
+	g = w.do(a.restore(g, shape))
+	out := w.do(a.restore(n.savedOutput(), shape))
+	if w.err != nil {
+		return w.result(nil, nil)
+	}
+	switch {
+	case a.p == 1:
+		return w.result(changed(v.Sign, multiplied(g)))
+	case math.IsInf(a.p, 0):
+		return w.result(a.extreme(v, out, g))
+	case a.p == 2:
+		return w.result(v.Mul(w.do(zeroWhere(w.do(out.EqScalar(0)), w.do(g.Div(out))))))
+	}
+	// g * sign(v) * (|v| / norm)^(p-1), and 0 where the norm is 0, or where v is 0 and the power is negative.
+	ratio := w.do(w.do(v.Abs()).Div(out))
+	if w.err == nil {
+		d := w.do(changed(func() (*tensor.Tensor, error) { return ratio.PowScalar(a.p - 1) },
+			multiplied(w.do(v.Sign())), multiplied(g)))
+		vanishes := w.do(out.EqScalar(0))
+		if a.p < 1 {
+			vanishes = w.do(v.EqScalar(0))
+		}
+		return w.result(zeroWhere(vanishes, d))
+	}
+	return w.result(nil, nil)
+}
+
+// extreme is sign(v) * g / k at the k elements whose size is the norm, and 0 at the others.
+func (a powered) extreme(v, out, g *tensor.Tensor) (*tensor.Tensor, error) {
+	var w work
+	mask := w.do(w.do(v.Abs()).Eq(out))
+	count := w.do(mask.CountNonzero(a.dims...))
+	count = w.do(reduction{dims: a.dims}.restore(count, v.Shape()))
+	share := w.do(keepWhere(mask, w.do(g.Div(w.do(count.To(g.DType()))))))
+	if w.err != nil {
+		return w.result(nil, nil)
+	}
+	return w.result(changed(v.Sign, multiplied(share)))
+}
+
+// LogSumExp is the logarithm of the sum of the exponentials along dims, or of all elements if there are none. Saves v and its result.
+func (v *Variable) LogSumExp(dims []int, keep bool) *Variable {
+	return logSumExp.apply(reduction{dims, keep}, v)
+}
+
+var logSumExp = define("logsumexp", logSumExpForward, rule{uses: input(0) | output, grad: logSumExpGrad})
+
+func logSumExpForward(n *node) (*tensor.Tensor, error) {
+	r := n.arg.(reduction)
+	return n.tensor(0).LogSumExp(r.dims, r.keep)
+}
+
+// logSumExpGrad is g * exp(v - result), computed in one tensor.
+func logSumExpGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	var w work
+	r, v := n.arg.(reduction), n.savedInput(0)
+	g, out := w.do(r.restore(g, v.Shape())), w.do(r.restore(n.savedOutput(), v.Shape()))
+	return w.result(changed(func() (*tensor.Tensor, error) { return v.Sub(out) }, (*tensor.Tensor).ExpInPlace, multiplied(g)))
+}
+
+// Prod is the product of the elements along dims, or of all if there are none. Saves v.
+func (v *Variable) Prod(dims []int, keep bool) *Variable { return prod.apply(reduction{dims, keep}, v) }
+
+var prod = define("prod", prodForward, rule{uses: input(0), grad: prodGrad})
+
+func prodForward(n *node) (*tensor.Tensor, error) {
+	r := n.arg.(reduction)
+	return n.tensor(0).Prod(r.dims, r.keep)
+}
+
+// prodGrad is g times the product of the other elements. With the zeros left out that is the product p divided by the element: right if
+// there are no zeros, and right for the zero if there is one; everything else is 0.
+func prodGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	var w work
+	r, v := n.arg.(reduction), n.savedInput(0)
+	g = w.do(r.restore(g, v.Shape()))
+	zeros := w.do(v.EqScalar(0))
+	count := w.do(reduction{dims: r.dims}.restore(w.do(zeros.CountNonzero(r.dims...)), v.Shape()))
+	rest := w.do(v.MaskedFill(zeros, 1))
+	p := w.do(w.do(rest.Prod(r.dims, true)).Mul(g))
+	d := w.do(p.Div(rest))
+	return w.result(zeroWhere(w.do(count.Ne(zeros)), d))
+}
+
+// CountNonzero is how many elements along dims, or of all if there are none, are not 0, as int64, without a gradient.
+func (v *Variable) CountNonzero(dims ...int) *Variable { return countNonzero.apply(dims, v) }
+
+var countNonzero = define("count_nonzero", func(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).CountNonzero(n.arg.([]int)...)
+}, notDifferentiable(steps))
+
+// CumSum is the running sum along dim. Saves nothing.
+func (v *Variable) CumSum(dim int) *Variable { return cumSum.apply(dim, v) }
+
+var cumSum = define("cumsum", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).CumSum(n.arg.(int)) }, rule{grad: cumSumGrad})
+
+func cumSumGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return tensor.CumSumGrad(g, n.arg.(int))
+}
+
+// CumProd is the running product along dim. Saves v and its result.
+func (v *Variable) CumProd(dim int) *Variable { return cumProd.apply(dim, v) }
+
+var cumProd = define("cumprod", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).CumProd(n.arg.(int)) },
+	rule{uses: input(0) | output, grad: cumProdGrad})
+
+func cumProdGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return tensor.CumProdGrad(g, n.savedInput(0), n.savedOutput(), n.arg.(int))
+}

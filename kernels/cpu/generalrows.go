@@ -1,0 +1,94 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// The rows of special functions, tests, remainders, kernels of three inputs, norms, running sums, sorting and the like.
+
+func three[T any](f kernel3[T, T, T, T]) func(lane[T]) op.Func {
+	return func(l lane[T]) op.Func { return elementwise(l, l, l, l, f) }
+}
+
+func specialRows() []op.Row {
+	test := func(id op.ID, f func(float64) bool) op.Row {
+		return row(id, floats(one8(predicate[float32](f)), one8(predicate[float64](f))))
+	}
+	return []op.Row{
+		floatOne(op.Log1p, mapped[float32](math.Log1p), mapped[float64](math.Log1p)),
+		floatOne(op.Expm1, mapped[float32](expm1Narrow), mapped[float64](math.Expm1)),
+		floatOne(op.Erf, mapped[float32](erfNarrow), mapped[float64](math.Erf)),
+		floatOne(op.ELU, elu[float32](expm1Narrow), elu[float64](math.Expm1)),
+		floatOne(op.Floor, floor[float32], floor[float64]),
+		floatOne(op.Ceil, ceil[float32], ceil[float64]),
+		floatOne(op.Round, round[float32], round[float64]),
+		floatOne(op.Trunc, trunc[float32], trunc[float64]),
+		test(op.IsNaN, math.IsNaN),
+		test(op.IsInf, isInf),
+		test(op.IsFinite, isFinite),
+		floatTwo(op.ErfGrad, mappedGrad[float32](erfDerivative32), mappedGrad[float64](erfDerivative64)),
+		floatTwo(op.ELUGrad, eluGrad[float32], eluGrad[float64]),
+		floatTwo(op.ClampGrad, clampGrad[float32], clampGrad[float64]),
+		floatTwo(op.HardtanhGrad, hardtanhGrad[float32], hardtanhGrad[float64]),
+		row(op.Xor, boolean(two(xor))),
+		row(op.Fmod, floats(two(fmod[float32]), two(fmod[float64])),
+			integers(two(intFmod[int64]), two(intFmod[int32]), two(intFmod[uint8]))),
+		row(op.Remainder, floats(two(remainder[float32]), two(remainder[float64])),
+			integers(two(intRemainder[int64]), two(intRemainder[int32]), two(intRemainder[uint8]))),
+		row(op.Lerp, floats(three(lerp[float32]), three(lerp[float64]))),
+		row(op.AddCMul, floats(three(addCMul[float32]), three(addCMul[float64])),
+			integers(three(addCMul[int64]), three(addCMul[int32]), three(addCMul[uint8]))),
+		row(op.AddCDiv, floats(three(addCDiv[float32]), three(addCDiv[float64]))),
+	}
+}
+
+func reduceNormRows() []op.Row {
+	norm := func(id op.ID, f reducer[float32, float64, float32], g reducer[float64, float64, float64]) op.Row {
+		return row(id, floats(same(f), same(g)))
+	}
+	return []op.Row{
+		norm(op.Norm1, norm1Reducer[float32](), norm1Reducer[float64]()),
+		norm(op.Norm2, norm2Reducer[float32](), norm2Reducer[float64]()),
+		row(op.NormMax, floats(same(normMaxReducer[float32]()), same(normMaxReducer[float64]()))),
+		row(op.NormMin, floats(same(normMinReducer[float32]()), same(normMinReducer[float64]()))),
+		row(op.LogSumExp, floats(same(logSumExpReducer[float32]()), same(logSumExpReducer[float64]()))),
+		row(op.CountNonzero,
+			floats(wide(nonzeroReducer[float32]()), wide(nonzeroReducer[float64]())),
+			integers(wide(nonzeroReducer[int64]()), wide(nonzeroReducer[int32]()), wide(nonzeroReducer[uint8]())),
+			boolean(wide(nonzeroReducer[uint8]()))),
+	}
+}
+
+func orderRows() []op.Row {
+	sorted := sortFuncs()
+	return []op.Row{
+		row(op.CumSum, floats(cumSum[float32], cumSum[float64]),
+			integers(intCumSum[int64], intCumSum[int32], intCumSum[uint8]), boolean(intCumSum[uint8])),
+		row(op.CumProd, floats(cumProd[float32], cumProd[float64]),
+			integers(intCumProd[int64], intCumProd[int32], intCumProd[uint8]), boolean(intCumProd[uint8])),
+		row(op.CumProdGrad, floats(cumProdGrad[float32], cumProdGrad[float64])),
+		{Op: op.Sort, Funcs: sorted},
+		{Op: op.TopK, Funcs: sorted},
+		{Op: op.Tril, Funcs: bySize(
+			triangular[uint8](false), triangular[uint16](false), triangular[uint32](false), triangular[uint64](false))},
+		{Op: op.Triu, Funcs: bySize(
+			triangular[uint8](true), triangular[uint16](true), triangular[uint32](true), triangular[uint64](true))},
+	}
+}
+
+// sortFuncs are the Funcs of Sort and TopK: Bool is sorted as Uint8.
+func sortFuncs() (f funcs) {
+	narrow := narrowOrdering(keyFloat32)
+	for _, d := range []dtype.DType{dtype.Float32, dtype.Float16, dtype.BFloat16} {
+		f[d] = sortRows(laneOf[float32](d), narrow)
+	}
+	f[dtype.Float64] = sortRows(laneOf[float64](dtype.Float64), wideOrdering(keyFloat64))
+	f[dtype.Int64] = sortRows(laneOf[int64](dtype.Int64), wideOrdering(keyInt64))
+	f[dtype.Int32] = sortRows(laneOf[int32](dtype.Int32), narrowOrdering(keyInt32))
+	f[dtype.Uint8] = sortRows(laneOf[uint8](dtype.Uint8), narrowOrdering(keyUint8))
+	f[dtype.Bool] = f[dtype.Uint8]
+	return f
+}

@@ -1,0 +1,119 @@
+package cpu
+
+import "math"
+
+// Reducers of sizes (norms), of what is not zero, and of exponentials. Sums are formed in float64.
+
+// pointReducer makes a reducer of a function that takes in one element.
+func pointReducer[T, A, D any](start A, point func(acc A, v T) A, join func(a, b A) A, finish func(acc A, n int) D) reducer[T, A, D] {
+	return reducer[T, A, D]{
+		start: start,
+		fold: func(acc A, v []T) A {
+			for _, x := range v {
+				acc = point(acc, x)
+			}
+			return acc
+		},
+		merge: func(acc []A, row []T) {
+			row = row[:len(acc)]
+			for i := range acc {
+				acc[i] = point(acc[i], row[i])
+			}
+		},
+		join:   join,
+		finish: finish,
+	}
+}
+
+func plus[A float64 | int64](a, b A) A { return a + b }
+
+func norm1Reducer[T float]() reducer[T, float64, T] {
+	r := pointReducer(0, func(acc float64, v T) float64 { return acc + math.Abs(float64(v)) }, plus[float64],
+		func(acc float64, _ int) T { return T(acc) })
+	r.fold = func(acc float64, v []T) float64 {
+		return acc + fourSums(v, func(x float64) float64 { return math.Abs(x) })
+	}
+	return r
+}
+
+func norm2Reducer[T float]() reducer[T, float64, T] {
+	r := pointReducer(0, func(acc float64, v T) float64 { return acc + float64(v)*float64(v) }, plus[float64],
+		func(acc float64, _ int) T { return T(math.Sqrt(acc)) })
+	r.fold = func(acc float64, v []T) float64 { return acc + dotProduct(v, v) }
+	return r
+}
+
+// fourSums keeps four sums of f, so that additions need not wait for each other.
+func fourSums[T float](v []T, f func(float64) float64) float64 {
+	var s [4]float64
+	for ; len(v) >= 4; v = v[4:] {
+		s[0] += f(float64(v[0]))
+		s[1] += f(float64(v[1]))
+		s[2] += f(float64(v[2]))
+		s[3] += f(float64(v[3]))
+	}
+	for _, x := range v {
+		s[0] += f(float64(x))
+	}
+	return (s[0] + s[2]) + (s[1] + s[3])
+}
+
+func normMaxReducer[T float]() reducer[T, T, T] {
+	return pointReducer(0, func(acc, v T) T { return max(acc, T(math.Abs(float64(v)))) }, func(a, b T) T { return max(a, b) },
+		func(acc T, _ int) T { return acc })
+}
+
+func normMinReducer[T float]() reducer[T, T, T] {
+	return pointReducer(T(math.Inf(1)), func(acc, v T) T { return min(acc, T(math.Abs(float64(v)))) }, func(a, b T) T { return min(a, b) },
+		func(acc T, _ int) T { return acc })
+}
+
+func nonzeroReducer[T number]() reducer[T, int64, int64] {
+	return pointReducer(0, func(acc int64, v T) int64 { return acc + int64(truth(v != 0)) }, plus[int64],
+		func(acc int64, _ int) int64 { return acc })
+}
+
+// exps is a sum of exponentials relative to the largest exponent so far.
+type exps struct{ most, sum float64 }
+
+// with takes in exponentials of a sum relative to most. Nothing is minus infinity; where both are infinite their distance
+// counts as 0.
+func (e exps) with(most, sum float64, exp func(float64) float64) exps {
+	switch {
+	case math.IsInf(most, -1):
+		return e
+	case most == e.most:
+		return exps{most, e.sum + sum}
+	case most < e.most:
+		return exps{e.most, e.sum + sum*exp(most-e.most)}
+	}
+	return exps{most, sum + e.sum*exp(e.most-most)}
+}
+
+func logSumExpReducer[T float]() reducer[T, exps, T] {
+	exp := expOf[T]
+	return reducer[T, exps, T]{
+		start: exps{most: math.Inf(-1)},
+		fold: func(acc exps, v []T) exps {
+			if len(v) == 0 {
+				return acc
+			}
+			m := float64(maxOf(v[0], v))
+			if math.IsInf(m, 0) || m != m { // one by one, with the rules of with
+				for _, x := range v {
+					acc = acc.with(float64(x), 1, exp)
+				}
+				return acc
+			}
+			return acc.with(m, fourSums(v, func(x float64) float64 { return exp(x - m) }), exp)
+		},
+		merge: func(acc []exps, row []T) {
+			row = row[:len(acc)]
+			for i := range acc {
+				acc[i] = acc[i].with(float64(row[i]), 1, exp)
+			}
+		},
+		join:   func(a, b exps) exps { return a.with(b.most, b.sum, exp) },
+		finish: func(acc exps, _ int) T { return T(acc.most + math.Log(acc.sum)) },
+	}
+}

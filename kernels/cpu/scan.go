@@ -1,0 +1,179 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// CumSum and CumProd. Rows lie along the last dimension. Floats accumulate in float64, integers in int64.
+
+// scanJob is one call in work: T is the type of computation, A of the accumulator, D of the result. It is a job over rows,
+// which takes neighbouring rows together if their elements are nearer to each other than those of one row.
+type scanJob[T, A, D any] struct {
+	loop    // over the first elements of the rows: output, input
+	in      lane[T]
+	out     lane[D]
+	start   A
+	step    func(acc A, v T) (A, D)
+	columns int
+	stride  [2]int // of the last dimension
+}
+
+// scan makes the Func of a running reduction.
+func scan[T, A, D any](in lane[T], out lane[D], start A, step func(acc A, v T) (A, D)) op.Func {
+	pool := &sync.Pool{New: func() any { return &scanJob[T, A, D]{in: in, out: out, start: start, step: step} }}
+	return func(c *op.Call) error {
+		j := pool.Get().(*scanJob[T, A, D])
+		dst, a := c.Out[0], [1]op.View{c.In[0]}
+		last := dst.NDim - 1
+		j.columns, j.stride = dst.Shape[last], [2]int{dst.Strides[last], a[0].Strides[last]}
+		dst.Shape[last], a[0].Shape[last] = 1, 1
+		j.set(&dst, a[:])
+		if j.columns > 0 {
+			split(j.total, max(1, elementGrain/j.columns), j)
+		}
+		pool.Put(j)
+		return nil
+	}
+}
+
+func (j *scanJob[T, A, D]) run(lo, hi int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	var w walk
+	w.seek(&j.loop, lo)
+	for lo < hi {
+		n := min(hi-lo, w.inner()-w.col, chunk)
+		to, out := w.at(0)
+		from, in := w.at(1)
+		if n >= 8 && abs(in) < abs(j.stride[1]) {
+			j.tile(n, to, out, from, in, s)
+		} else {
+			n = 1
+			j.row(to, from, s)
+		}
+		w.skip(n)
+		lo += n
+	}
+}
+
+// row scans one row, a chunk at a time.
+func (j *scanJob[T, A, D]) row(to, from device.Ptr, s *scratch) {
+	acc := j.start
+	for i := 0; i < j.columns; i += chunk {
+		n := min(chunk, j.columns-i)
+		v, r := laneBuffer[T](s, 0, n), laneBuffer[D](s, 1, n)
+		j.in.load(v, offset(from, i*j.stride[1], j.in.size), j.stride[1])
+		for k := range v {
+			acc, r[k] = j.step(acc, v[k])
+		}
+		j.out.store(offset(to, i*j.stride[0], j.out.size), j.stride[0], r)
+	}
+}
+
+// tile scans n neighbouring rows together: in and out are the distances of their elements.
+func (j *scanJob[T, A, D]) tile(n int, to device.Ptr, out int, from device.Ptr, in int, s *scratch) {
+	v, r, acc := laneBuffer[T](s, 0, n), laneBuffer[D](s, 1, n), laneBuffer[A](s, 2, n)
+	fillSlice(acc, j.start)
+	for i := range j.columns {
+		j.in.load(v, offset(from, i*j.stride[1], j.in.size), in)
+		for k := range v {
+			acc[k], r[k] = j.step(acc[k], v[k])
+		}
+		j.out.store(offset(to, i*j.stride[0], j.out.size), out, r)
+	}
+}
+
+func cumSum[T float](l lane[T]) op.Func {
+	return scan(l, l, 0, func(acc float64, v T) (float64, T) { acc += float64(v); return acc, T(acc) })
+}
+
+func cumProd[T float](l lane[T]) op.Func {
+	return scan(l, l, 1, func(acc float64, v T) (float64, T) { acc *= float64(v); return acc, T(acc) })
+}
+
+func intCumSum[T integer](l lane[T]) op.Func {
+	return scan(l, wordLane[int64](), 0, func(acc int64, v T) (int64, int64) { acc += int64(v); return acc, acc })
+}
+
+func intCumProd[T integer](l lane[T]) op.Func {
+	return scan(l, wordLane[int64](), 1, func(acc int64, v T) (int64, int64) { acc *= int64(v); return acc, acc })
+}
+
+// scanGrad is one CumProdGrad in work. It is a job over rows, each of which it walks from its end.
+type scanGrad[T float] struct {
+	loop    // over the first elements of the rows: output, gradient, input and output of CumProd
+	lane    lane[T]
+	columns int
+	stride  [4]int
+}
+
+func cumProdGrad[T float](l lane[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &scanGrad[T]{lane: l} }}
+	return func(c *op.Call) error {
+		j := pool.Get().(*scanGrad[T])
+		views := [4]op.View{c.Out[0], c.In[0], c.In[1], c.In[2]}
+		last := views[0].NDim - 1
+		j.columns = views[0].Shape[last]
+		for k := range views {
+			j.stride[k] = views[k].Strides[last]
+			views[k].Shape[last] = 1
+		}
+		j.set(&views[0], views[1:])
+		if j.columns > 0 {
+			split(j.total, max(1, elementGrain/j.columns), j)
+		}
+		pool.Put(j)
+		return nil
+	}
+}
+
+func (j *scanGrad[T]) run(lo, hi int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	var w walk
+	w.seek(&j.loop, lo)
+	for ; lo < hi; lo++ {
+		j.row(&w, s)
+		w.skip(1)
+	}
+}
+
+// row computes the recurrence s[i] = a[i] + b[i+1]*s[i+1] in float64, chunk by chunk.
+func (j *scanGrad[T]) row(w *walk, s *scratch) {
+	var sum, after float64 // s[i+1] and b[i+1]
+	for hi := j.columns; hi > 0; {
+		lo := max(0, hi-chunk)
+		n := hi - lo
+		var v [4][]T
+		for k := range v {
+			v[k] = laneBuffer[T](s, k, n)
+			if p, _ := w.at(k); k > 0 && k < 3 {
+				j.lane.load(v[k], offset(p, lo*j.stride[k], j.lane.size), j.stride[k])
+			}
+		}
+		j.before(w, v[3], lo)
+		for i := n - 1; i >= 0; i-- {
+			sum = float64(v[1][i]) + after*sum
+			after = float64(v[2][i])
+			v[0][i] = T(float64(v[3][i]) * sum)
+		}
+		p, _ := w.at(0)
+		j.lane.store(offset(p, lo*j.stride[0], j.lane.size), j.stride[0], v[0])
+		hi = lo
+	}
+}
+
+// before loads the elements of the output of CumProd that stand before those from lo on; before the first stands 1.
+func (j *scanGrad[T]) before(w *walk, v []T, lo int) {
+	p, _ := w.at(3)
+	if lo == 0 {
+		v[0] = 1
+		v, lo = v[1:], 1
+	}
+	if len(v) > 0 {
+		j.lane.load(v, offset(p, (lo-1)*j.stride[3], j.lane.size), j.stride[3])
+	}
+}

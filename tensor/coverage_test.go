@@ -1,0 +1,192 @@
+package tensor_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// elsewhere are the exported functions of tensors that have tests of their own: what they take is no list of tensors and numbers.
+var elsewhere = map[string]bool{
+	"ToSlice": true, "CopyFromSlice": true, "SGDStep": true, "AdamStep": true, "AmpUnscale": true, "AmpUpdateScale": true,
+}
+
+// takesAnything are the operations that no type, shape or number of the kind that they ask for can make fail.
+var takesAnything = map[string]string{
+	"Contiguous": "copies what it is given", "Clone": "copies what it is given", "To": "every type converts to every other",
+	"Exp": "", "Log": "", "Sqrt": "", "Rsqrt": "", "Reciprocal": "", "Sin": "", "Cos": "", "Tanh": "", "Sigmoid": "", "Log1p": "", "Expm1": "", "Erf": "",
+	"IsNaN": "", "IsInf": "", "IsFinite": "", "Not": "", "ZeroInPlace": "",
+	"AddScalar": "any number fits", "MulScalar": "", "DivScalar": "", "EqScalar": "", "NeScalar": "", "LtScalar": "", "LeScalar": "", "GtScalar": "", "GeScalar": "",
+	"ToDevice": "brings every tensor to every device", "FmodScalar": "", "RemainderScalar": "", "RDivScalar": "", "RPowScalar": "",
+}
+
+// The first word of a name is the operation: the rest tells samples apart.
+func operationOf(name string) string {
+	first, _, _ := strings.Cut(name, " ")
+	return first
+}
+
+func TestEveryFunctionOfTensors_IsAmongTheTestedOperations(t *testing.T) {
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, 0)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !fn.Name.IsExported() || !takesTensors(fn) || elsewhere[fn.Name.Name] {
+				continue
+			}
+			require.Contains(t, operations, fn.Name.Name, "%s: a function of tensors that is not among the tested operations", f.Name())
+		}
+	}
+}
+
+// takesTensors reports whether a function has a parameter of one or more tensors and may fail.
+func takesTensors(fn *ast.FuncDecl) bool {
+	results := fn.Type.Results
+	if results == nil || len(results.List) == 0 {
+		return false
+	}
+	if id, ok := results.List[len(results.List)-1].Type.(*ast.Ident); !ok || id.Name != "error" {
+		return false
+	}
+	found := false
+	ast.Inspect(fn.Type.Params, func(n ast.Node) bool {
+		if s, ok := n.(*ast.StarExpr); ok {
+			if id, ok := s.X.(*ast.Ident); ok && id.Name == "Tensor" {
+				found = true
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestEveryOperation_HasARefusal_OrTakesAnything(t *testing.T) {
+	refused := map[string]bool{}
+	for _, r := range refusals {
+		refused[operationOf(r.op)] = true
+	}
+	for name := range operations {
+		name = operationOf(name)
+		_, anything := takesAnything[name]
+		assert.NotEqual(t, refused[name], anything, "%s: is refused something: %v; takes anything: %v", name, refused[name], anything)
+	}
+}
+
+// typed reports whether err is one of the package's typed errors of this operation, and names it.
+func typed(t *testing.T, op string, err error) {
+	t.Helper()
+	var shape *tensor.ShapeError
+	var types *tensor.DTypeError
+	var value *tensor.ValueError
+	var device *tensor.DeviceError
+	name := ""
+	switch {
+	case errors.As(err, &shape):
+		name = shape.Op
+		require.NotEmpty(t, shape.Shapes, "%v", err)
+	case errors.As(err, &types):
+		name = types.Op
+		require.NotEmpty(t, types.DTypes, "%v", err)
+	case errors.As(err, &value):
+		name = value.Op
+	case errors.As(err, &device):
+		name = device.Op
+		require.Len(t, device.Devices, 2, "%v", err)
+	}
+	require.Equal(t, operationOf(op), name, "%s: %v", op, err)
+}
+
+// helpers are the operations that the test runs through another one first.
+var helpers = map[string]bool{"ReLUGrad": true, "TanhGrad": true, "SigmoidGrad": true, "SoftmaxGrad": true, "LogSoftmaxGrad": true}
+
+func TestEveryOperation_RefusesOperandsOnAnotherDevice(t *testing.T) {
+	for _, s := range samples {
+		if s.op == "CopyFrom" || helpers[s.op] { // CopyFrom brings its source over
+			continue
+		}
+		b, _ := onSim(t)
+		other, _ := onSim(t)
+		in, there := s.inputs(t, b.Exec), s.inputs(t, other.Exec)
+		for k := 1; k < len(in); k++ {
+			if s.op == "EinsumGrad" && k == 1 { // the operand whose gradient is asked for is not read
+				continue
+			}
+			mixed := append(tensors{}, in...)
+			mixed[k] = there[k]
+			before := b.allocated() + other.allocated()
+			_, err := s.run(mixed)
+			require.Error(t, err, "%v with input %d on another device", s, k)
+			var device *tensor.DeviceError
+			require.ErrorAs(t, err, &device, "%v", s)
+			typed(t, s.op, err)
+			require.Equal(t, before, b.allocated()+other.allocated(), "%v", s)
+		}
+	}
+}
+
+// with is the sample with another input k.
+func (s sample) with(k int, spec string) sample {
+	specs := strings.Split(strings.ReplaceAll(s.in, "] ", "]|"), "|")
+	specs[k] = spec
+	s.in = strings.Join(specs, " ")
+	return s
+}
+
+// variants are the sample with each input in turn of every type and of unusual shapes.
+func (s sample) variants() []sample {
+	var list []sample
+	specs := strings.Split(strings.ReplaceAll(s.in, "] ", "]|"), "|")
+	for k, spec := range specs {
+		spec = strings.TrimPrefix(spec, "~")
+		name, shape, _ := strings.Cut(spec, "[")
+		for _, d := range dtype.All() {
+			list = append(list, s.with(k, d.String()+"["+shape))
+		}
+		for _, other := range []string{"[]", "[0]", "[1]", "[7]", "[2 0]", "[7 5]", "[2 3 2 3]"} {
+			list = append(list, s.with(k, name+other))
+		}
+	}
+	return list
+}
+
+func TestEveryOperation_TakesOrRefusesEveryTypeAndShape_AndKeepsNothing(t *testing.T) {
+	b, _ := onSim(t)
+	refused := 0
+	for _, s := range samples {
+		if helpers[s.op] {
+			continue
+		}
+		for _, v := range s.variants() {
+			in := v.inputs(t, b.Exec)
+			before := b.allocated()
+			out, err := v.run(in)
+			if err == nil {
+				out.Release()
+			} else if !errors.Is(err, errInjected) { // no piece to return
+				refused++
+				typed(t, v.op, err)
+			}
+			require.Equal(t, before, b.allocated(), "%v kept memory", v)
+			for _, x := range in {
+				x.Release()
+			}
+		}
+	}
+	require.Greater(t, refused, 500)
+}
