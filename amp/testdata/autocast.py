@@ -53,7 +53,8 @@ def attention(q, k, v):
 ONE["scaled_dot_product_attention_packed"] = lambda a: attention(a, a, a)
 # Operations on two arguments [4, 4].
 TWO = {
-    "add": torch.add, "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
+    "add": torch.add, "binary_cross_entropy": F.binary_cross_entropy, "huber_loss": F.huber_loss, "kl_div": F.kl_div,
+    "smooth_l1_loss": F.smooth_l1_loss, "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
     "cat": lambda a, b: torch.cat([a, b]), "div": torch.div, "eq": torch.eq, "ge": torch.ge, "gt": torch.gt, "l1_loss": F.l1_loss,
     "le": torch.le, "linear": F.linear, "lt": torch.lt, "matmul": torch.matmul, "maximum": torch.maximum,
     "minimum": torch.minimum, "mse_loss": F.mse_loss, "mul": torch.mul, "ne": torch.ne, "pow": torch.pow,

@@ -8,7 +8,7 @@ import (
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that
 // does not stand here does not exist.
 func Rows() []op.Row {
-	lists := [][]op.Row{fillRows(), unaryRows(), gradRows(), binaryRows(), compareRows(), reduceRows(), structuredRows(), ampRows()}
+	lists := [][]op.Row{fillRows(), unaryRows(), gradRows(), binaryRows(), lossRows(), compareRows(), reduceRows(), structuredRows(), ampRows()}
 	var all []op.Row
 	for _, l := range lists {
 		all = append(all, l...)

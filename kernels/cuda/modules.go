@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "52b64a2f5ece222e7d4fa8bad8d6a9a02c360d3be329cf3afdfae70442f784a9"
+const inputsHash = "a0647ebc6f3d5af9df3d7d71afd611a89521eba3b08807e080eb79635d0d851f"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -137,6 +137,16 @@ var modules = map[string][]string{
 	},
 	"index": {
 		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_sort",
+	},
+	"loss": {
+		"bce_backward_bf16", "bce_backward_f16", "bce_backward_f32", "bce_backward_f64", "bce_bf16", "bce_f16", "bce_f32",
+		"bce_f64", "bce_logits_backward_bf16", "bce_logits_backward_f16", "bce_logits_backward_f32", "bce_logits_backward_f64",
+		"bce_logits_bf16", "bce_logits_f16", "bce_logits_f32", "bce_logits_f64", "kl_div_backward_bf16", "kl_div_backward_f16",
+		"kl_div_backward_f32", "kl_div_backward_f64", "kl_div_bf16", "kl_div_f16", "kl_div_f32", "kl_div_f64",
+		"smooth_l1_backward_bf16", "smooth_l1_backward_f16", "smooth_l1_backward_f32", "smooth_l1_backward_f64",
+		"smooth_l1_bf16", "smooth_l1_f16", "smooth_l1_f32", "smooth_l1_f64", "squared_error_backward_bf16",
+		"squared_error_backward_f16", "squared_error_backward_f32", "squared_error_backward_f64", "squared_error_bf16",
+		"squared_error_f16", "squared_error_f32", "squared_error_f64",
 	},
 	"matmul": {
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64",

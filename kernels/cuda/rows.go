@@ -7,7 +7,7 @@ import (
 )
 
 var rows = slices.Concat(moveRows(), randomRows(), elementwiseRows(), reduceRows(), softmaxRows(), indexRows(), matmulRows(),
-	attentionRows(), entropyRows(), optimRows())
+	attentionRows(), entropyRows(), lossRows(), optimRows())
 
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that
 // does not stand here does not exist.
