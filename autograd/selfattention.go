@@ -6,11 +6,12 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// SelfAttention is ScaledDotProductAttention of queries, keys and values that lie beside each other in v, [..., T, (heads+2*groups)*D],
-// as one projection leaves them: heads of queries, then groups heads of keys, then as many of values. groups is heads
-// unless heads share keys. A mask broadcasts to [B, heads, T, T], where B is the product of the dimensions before T. The result is [..., T, heads*D], ready for the next projection. Nothing is copied on the way in
-// or out, and the gradient of v is written as one tensor, where the gradients of parts would be padded and added. It saves v,
-// its result and one number for each query and head.
+// SelfAttention is ScaledDotProductAttention of queries, keys and values that lie beside each other in v,
+// [..., T, (heads+2*groups)*D], as one projection leaves them: heads of queries, then groups heads of keys, then as many of values.
+// groups is heads unless heads share keys. A mask broadcasts to [B, heads, T, T], where B is the product of the dimensions
+// before T. The result is [..., T, heads*D], ready for the next projection. Nothing is copied on the way in or out, and the
+// gradient of v is written as one tensor, where the gradients of parts would be padded and added. It saves v, its result and
+// one number for each query and head.
 func (v *Variable) SelfAttention(heads, groups int, opts ...AttentionOption) *Variable {
 	a := newAttention(opts)
 	a.heads, a.groups, a.EnableGQA = heads, groups, true

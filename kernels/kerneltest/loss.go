@@ -45,7 +45,9 @@ var lossReferences = map[op.ID]reference{
 		}
 		return x - y
 	}),
-	op.BCEGrad:       lossGradReference(nil, probabilities, func(x, y float64, _ [8]float64) float64 { return (x - y) / max((1-x)*x, float64(float32(1e-12))) }),
+	op.BCEGrad: lossGradReference(nil, probabilities, func(x, y float64, _ [8]float64) float64 {
+		return (x - y) / max((1-x)*x, float64(float32(1e-12)))
+	}),
 	op.BCELogitsGrad: lossGradReference(nil, nil, func(x, y float64, _ [8]float64) float64 { return sigmoid(x) - y }),
 	op.KLDivGrad: lossGradReference(divergenceScalars, probabilities, func(_, y float64, f [8]float64) float64 {
 		if f[0] != 0 {
