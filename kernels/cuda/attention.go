@@ -84,8 +84,8 @@ type attention struct {
 }
 
 const (
-	attentionRowsOfBlock = 64 // TILE in src/attention.cu and ROWS in src/attention_tensor.cu
-	attentionWindow      = 128
+	attentionRowsOfBlock = 64  // TILE in src/attention.cu and ROWS in src/attention_tensor.cu
+	attentionWindow      = 128 // elements; half of it for double: 64*PANELS in src/attention.cu
 	attentionWarps       = 4
 )
 
@@ -93,7 +93,11 @@ const (
 func (a *attention) launch(c *op.Call, kernels *attentionKernels, mode attentionMode, result *op.View) error {
 	rows, heads := result.Shape[2], result.Shape[1]
 	tiles := (rows + attentionRowsOfBlock - 1) / attentionRowsOfBlock
-	windows := max(1, (result.Shape[3]+attentionWindow-1)/attentionWindow)
+	window := attentionWindow
+	if result.DType == dtype.Float64 {
+		window /= 2
+	}
+	windows := max(1, (result.Shape[3]+window-1)/window)
 	grid := result.Shape[0] * heads * tiles * windows
 	if grid == 0 {
 		return nil
