@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "a0647ebc6f3d5af9df3d7d71afd611a89521eba3b08807e080eb79635d0d851f"
+const inputsHash = "76fe6b58f23f50734343ba89d921eaf563e0d9bd0cd5d698178ce19fb6d1792b"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -1,7 +1,7 @@
 // Attention for all float types, any strides and any sizes: sums in the type of computation, by fused multiply-add. Half types
 // go to attention_tensor.cu where it can take them.
 //
-// A block of 256 threads has 64 rows and a window of 128 elements of the result, 64 of double. It goes through tiles of 64
+// A block of 256 threads has 64 rows and a window of 128 or 64 elements of the result. It goes through tiles of 64
 // columns. A thread has 4 by 4 of the scores of a tile, and 4 by 4 of each 64 elements of the window; the 16 threads of a row of
 // scores are neighbours, so that maxima and sums of rows are shuffles. Operands pass through shared memory 16 (or 8) elements
 // deep, as in matmul.cu; weights pass through it once, turned.
@@ -10,10 +10,11 @@
 constexpr u32 TILE = 64, PITCH = TILE + 4, WEIGHT_PITCH = TILE + 1;
 template <class C> constexpr u32 DEPTH = 64 / sizeof(C); // elements deep: 16 of float, 8 of double
 
-template <class C> constexpr u32 PANELS = sizeof(C) == 8 ? 1 : 2; // of 64 elements in a window: what registers have room for
+// The panels of 64 elements in a window: what registers have room for.
+template <int MODE, class C> constexpr u32 PANELS = sizeof(C) == 8 || MODE == KEYS ? 1 : 2;
 
 // The sums of a thread.
-template <class C> struct Sums { C v[PANELS<C>][4][4]; };
+template <class C, u32 P> struct Sums { C v[P][4][4]; };
 
 // Rows first..first+63 of an operand, of which count exist, with elements up to size.
 template <class T> struct Tile {
@@ -56,16 +57,16 @@ template <class T, class C> FN void dots(C (&sum)[4][4], const Tile<T>& a, const
 }
 
 // sum += weights @ (the elements of a tile's rows in the window); ws is [column][row].
-template <class T, class C> FN void weigh(Sums<C>& sum, const C (&weight)[4][4], const Tile<T>& z, u32 window, C* as, C* bs, C* ws) {
+template <class T, class C, u32 P> FN void weigh(Sums<C, P>& sum, const C (&weight)[4][4], const Tile<T>& z, u32 window, C* as, C* bs, C* ws) {
     u32 x = threadIdx.x % 16, y = threadIdx.x / 16;
 #pragma unroll
     for (u32 e = 0; e < 4; e++)
 #pragma unroll
         for (u32 f = 0; f < 4; f++) ws[(x * 4 + f) * WEIGHT_PITCH + y * 4 + e] = weight[e][f];
     // A tile of z turned: its rows are the depth of the product.
-    Tile<T> turned = {z.p, z.step, z.row, window * PANELS<C> * TILE, z.size, z.count}, next = turned;
+    Tile<T> turned = {z.p, z.step, z.row, window * P * TILE, z.size, z.count}, next = turned;
     next.first += TILE;
-    bool second = PANELS<C> > 1 && next.first < z.size;
+    bool second = P > 1 && next.first < z.size;
     for (u32 c = 0; c < TILE; c += DEPTH<C>) {
         __syncthreads();
         place(as, turned, z.first + c);
@@ -78,7 +79,7 @@ template <class T, class C> FN void weigh(Sums<C>& sum, const C (&weight)[4][4],
                 C w = ws[(c + d) * WEIGHT_PITCH + y * 4 + e];
 #pragma unroll
                 for (u32 f = 0; f < 4; f++) sum.v[0][e][f] = fma(w, as[d * PITCH + x * 4 + f], sum.v[0][e][f]);
-                if constexpr (PANELS<C> > 1) {
+                if constexpr (P > 1) {
                     if (!second) continue;
 #pragma unroll
                     for (u32 f = 0; f < 4; f++) sum.v[1][e][f] = fma(w, bs[d * PITCH + x * 4 + f], sum.v[1][e][f]);
@@ -119,7 +120,7 @@ template <class C> struct Running {
 };
 
 // Turns scores into probabilities relative to the maxima so far, and corrects what was summed before.
-template <class C> FN void soften(C (&s)[4][4], Running<C>& r, Sums<C>& sum) {
+template <class C, u32 P> FN void soften(C (&s)[4][4], Running<C>& r, Sums<C, P>& sum) {
 #pragma unroll
     for (u32 e = 0; e < 4; e++) {
         C most = r.most[e];
@@ -134,7 +135,7 @@ template <class C> FN void soften(C (&s)[4][4], Running<C>& r, Sums<C>& sum) {
             s[e][f] = exp_(s[e][f] - safe);
             r.sum[e] += s[e][f];
 #pragma unroll
-            for (u32 n = 0; n < PANELS<C>; n++) sum.v[n][e][f] *= factor;
+            for (u32 n = 0; n < P; n++) sum.v[n][e][f] *= factor;
         }
     }
 }
@@ -156,8 +157,8 @@ FN void weights(C (&s)[4][4], const C (&dp)[4][4], const Attention<C>& p, const 
 }
 
 // One pair of a head of queries and a head of keys, for the rows of the block.
-template <int MODE, class T, class C>
-FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32 head, Running<C>& r, Sums<C>& sum, C* as, C* bs, C* ws) {
+template <int MODE, class T, class C, u32 P>
+FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32 head, Running<C>& r, Sums<C, P>& sum, C* as, C* bs, C* ws) {
     u32 key_head = head / p.group, x = threadIdx.x % 16, y = threadIdx.x / 16, from, to;
     Head<T, C> h = head_at(p, o, at.batch, head);
     if (at.window > 0) h.dmask = nullptr;
@@ -195,7 +196,8 @@ FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32
 template <int MODE, class T, class C> FN void attend(const Attention<C>& p, const Operands<T, C>& o, C* as, C* bs, C* ws) {
     Spot at = spot_of<MODE>(p, TILE);
     u32 x = threadIdx.x % 16, y = threadIdx.x / 16;
-    Sums<C> sum = {};
+    constexpr u32 P = PANELS<MODE, C>;
+    Sums<C, P> sum = {};
     Running<C> r = {{LOW<C>, LOW<C>, LOW<C>, LOW<C>}, {}};
     if (of_queries(MODE)) pass<MODE>(p, o, at, at.head, r, sum, as, bs, ws);
     else
@@ -212,8 +214,8 @@ template <int MODE, class T, class C> FN void attend(const Attention<C>& p, cons
             if (x == 0 && at.window == 0 && row < rows) head_at(p, o, at.batch, at.head).lse[row] = r.most[e] + log_(total);
         }
 #pragma unroll
-        for (u32 f = 0; f < 4 * PANELS<C>; f++) {
-            u32 column = (at.window * PANELS<C> + f / 4) * TILE + x * 4 + f % 4;
+        for (u32 f = 0; f < 4 * P; f++) {
+            u32 column = (at.window * P + f / 4) * TILE + x * 4 + f % 4;
             if (row < rows && column < size) to[(i64)row * p.result.row + (i64)column * p.result.step] = put<T>(sum.v[f / 4][e][f % 4] * factor);
         }
     }

@@ -294,7 +294,7 @@ template <int MODE, int SIZE, class T> FN void attend(const Attention<f32>& p, c
 }
 
 #define ATTEND(NAME, MODE, SIZE, T)                                                                                   \
-    GK_KERNEL(BLOCK) void NAME##_##SIZE##_##T(Attention<f32> p, Operands<T, f32> o) {                                 \
+    GK_KERNEL(BLOCK, 2) void NAME##_##SIZE##_##T(Attention<f32> p, Operands<T, f32> o) {                              \
         GK_SHARED_ARR(T, sh, [(MODE == VALUES ? 1 : 2) * ROWS * PITCH<SIZE>]);                                         \
         attend<MODE, SIZE, T>(p, o, (T*)sh);                                                                          \
     }
