@@ -172,6 +172,12 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 		{Op: op.NLL, Out: []op.View{f(4)}, In: []op.View{f(4, 10), classes}, I: [8]int64{-100}},
 		{Op: op.IndexAdd, Out: []op.View{f(6, 5)}, In: []op.View{f(4, 5), classes}, Work: work},
 		{Op: op.MatMul, Out: []op.View{f(8, 8)}, In: []op.View{f(8, 16), f(16, 8)}, F: [8]float64{1}},
+		{Op: op.CrossEntropy, Out: []op.View{f(4), f(4), f(4)}, In: []op.View{f(4, 10), classes, f(10)}, I: [8]int64{-100}},
+		{Op: op.CrossEntropyGrad, Out: []op.View{f(4, 10)}, In: []op.View{f(4), f(4, 10), classes, f(4)}, I: [8]int64{-100}},
+		{Op: op.SmoothL1Grad, Out: []op.View{f(8)}, In: []op.View{f(8), f(8), f(8)}, F: [8]float64{1, 1}},
+		{Op: op.Attention, Out: []op.View{f(1, 2, 4, 8), f(1, 2, 4)}, In: []op.View{f(1, 2, 4, 8), f(1, 2, 4, 8), f(1, 2, 4, 8)}, F: [8]float64{1}},
+		{Op: op.AttentionGrad, Out: []op.View{f(1, 2, 4, 8), f(1, 2, 4, 8), f(1, 2, 4, 8)}, F: [8]float64{1}, Work: work,
+			In: []op.View{f(1, 2, 4, 8), f(1, 2, 4, 8), f(1, 2, 4, 8), f(1, 2, 4, 8), f(1, 2, 4, 8), f(1, 2, 4)}},
 		{Op: op.SGDStep, Out: []op.View{f(8), f(4)}, In: []op.View{f(8), f(4)}, F: [8]float64{0.1}, I: [8]int64{2}},
 	}
 	for i := range calls {
