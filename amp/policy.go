@@ -89,9 +89,15 @@ var policy = map[string]Class{
 	// Losses: sums over many elements.
 	"binary_cross_entropy_with_logits": Float32,
 	"cross_entropy":                    Float32, // log_softmax, then nll_loss
+	"huber_loss":                       Float32,
+	"kl_div":                           Float32,
 	"l1_loss":                          Float32,
 	"mse_loss":                         Float32,
 	"nll_loss":                         Float32,
+	"smooth_l1_loss":                   Float32,
+
+	// A loss of probabilities, of which lower precision leaves too little.
+	"binary_cross_entropy": Banned,
 
 	// Sums over elements, which PyTorch lets return float32.
 	"cumprod":     Float32Result,
@@ -171,13 +177,12 @@ var peers = map[Class]string{
 		_thnn_fused_gru_cell`,
 	Float32: `
 		acos asin cosh erfinv log10 log2 sinh tan native_layer_norm frobenius_norm
-		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss kl_div
-		smooth_l1_loss huber_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
+		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss
+		margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
 		multi_margin_loss dist pdist cdist renorm upsample_nearest1d upsample_nearest3d
 		_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d
 		_upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa`,
 	Float32Result: `linalg_vector_norm linalg_matrix_norm`,
 	WidestInput: `
 		atan2 bilinear cross vdot grid_sampler index_put`,
-	Banned: `binary_cross_entropy`,
 }

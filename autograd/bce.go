@@ -2,44 +2,96 @@ package autograd
 
 import "github.com/cistern-ml/cistern/tensor"
 
-// BCEWithLogitsLoss is the binary cross-entropy between sigmoid(v) and target, whose elements are in 0..1, reduced. It is
-// computed without overflow. Saves v and target.
-func (v *Variable) BCEWithLogitsLoss(target *Variable, r Reduction) *Variable {
-	return bce.apply(r, v, target)
+// BCEOption changes BCELoss and BCEWithLogitsLoss.
+type BCEOption func(*bceOptions)
+
+type bceOptions struct{ weight, positive *Variable }
+
+// BCEWeight multiplies the loss of each element by w, which broadcasts to them.
+func BCEWeight(w *Variable) BCEOption { return func(o *bceOptions) { o.weight = w } }
+
+// PosWeight multiplies the loss of what the target says is there by w, which broadcasts to the elements: more than 1 makes a model
+// find more of it. It is for BCEWithLogitsLoss.
+func PosWeight(w *Variable) BCEOption { return func(o *bceOptions) { o.positive = w } }
+
+// BCELoss is the binary cross-entropy between probabilities v and target, whose elements are in 0..1, reduced. Logarithms are at
+// least -100, as in PyTorch. Saves v and target.
+func (v *Variable) BCELoss(target *Variable, r Reduction, opts ...BCEOption) *Variable {
+	return v.weightedBCE(r, opts, func(r Reduction, _ *Variable) *Variable {
+		return bce.apply(elementLoss{Reduction: r}, v, target)
+	})
 }
 
-var bce = define("binary_cross_entropy_with_logits", bceForward,
-	rule{uses: input(0) | input(1), grad: bceGradInput},
-	rule{uses: input(0), grad: bceGradTarget})
+// BCEWithLogitsLoss is the binary cross-entropy between sigmoid(v) and target, whose elements are in 0..1, reduced. It is
+// computed without overflow. Saves v and target. With PosWeight it is made of several operations, as in PyTorch.
+func (v *Variable) BCEWithLogitsLoss(target *Variable, r Reduction, opts ...BCEOption) *Variable {
+	return v.weightedBCE(r, opts, func(r Reduction, positive *Variable) *Variable {
+		if positive == nil {
+			return bceLogits.apply(elementLoss{Reduction: r}, v, target)
+		}
+		factor := positive.SubScalar(1).Mul(target).AddScalar(1)
+		loss := v.Neg().Softplus(1, softplusLinear).Mul(factor).Add(target.Neg().AddScalar(1).Mul(v))
+		return loss.reduced(r)
+	})
+}
 
 // From this on log(1+exp(x)) is x in float64: exp(-40) is less than half a unit in the last place of 40.
 const softplusLinear = 40
 
-// bceForward is log(1+exp(v)) - v*target.
-func bceForward(n *node) (*tensor.Tensor, error) {
-	var w work
-	v, target := n.tensor(0), n.tensor(1)
-	loss, err := w.result(w.do(v.Softplus(1, softplusLinear)).Sub(w.do(v.Mul(target))))
-	if err != nil {
-		return nil, err
+// weightedBCE computes a loss, element by element if they have weights.
+func (v *Variable) weightedBCE(r Reduction, opts []BCEOption, loss func(r Reduction, positive *Variable) *Variable) *Variable {
+	var o bceOptions
+	for _, set := range opts {
+		set(&o)
 	}
-	return n.arg.(Reduction).reduce(loss)
+	if v == nil || o.weight == nil && o.positive == nil {
+		return loss(r, o.positive)
+	}
+	return v.g.Scope(func() *Variable {
+		if o.weight == nil {
+			return loss(r, o.positive)
+		}
+		return loss(NoReduction, o.positive).Mul(o.weight).reduced(r)
+	})
 }
 
-// bceGradInput is g * (sigmoid(v) - target).
-func bceGradInput(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	var w work
-	d := w.do(w.do(n.savedInput(0).Sigmoid()).Sub(n.savedInput(1)))
-	if w.err != nil {
-		return w.result(nil, nil)
+// reduced is the reduction as operations.
+func (v *Variable) reduced(r Reduction) *Variable {
+	switch r {
+	case MeanReduction:
+		return v.Mean(nil, false)
+	case SumReduction:
+		return v.Sum(nil, false)
 	}
-	return w.result(d.Mul(w.do(n.arg.(Reduction).scale(g, d.Len()))))
+	return v
 }
 
-// bceGradTarget is -g * v.
-func bceGradTarget(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+var (
+	bce = defineLoss("binary_cross_entropy",
+		func(_ elementLoss, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
+			return tensor.BCELoss(pred, target)
+		},
+		func(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
+			return tensor.BCELossGrad(g, pred, target)
+		}, bceGradTarget)
+	bceLogits = defineLoss("binary_cross_entropy_with_logits",
+		func(_ elementLoss, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
+			return tensor.BCEWithLogitsLoss(pred, target)
+		},
+		func(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
+			return tensor.BCEWithLogitsLossGrad(g, pred, target)
+		}, bceLogitsGradTarget)
+)
+
+// bceGradTarget is g * (log(1-v) - log(v)).
+func bceGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	v := n.savedInput(0)
-	s := w.do(n.arg.(Reduction).scale(g, v.Len()))
-	return w.result(w.do(v.Neg()).Mul(s))
+	no := w.do(w.do(w.do(pred.Neg()).AddScalar(1)).Log())
+	return w.result(w.do(no.Sub(w.do(pred.Log()))).Mul(g))
+}
+
+// bceLogitsGradTarget is -g * v.
+func bceLogitsGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
+	var w work
+	return w.result(w.do(pred.Neg()).Mul(g))
 }

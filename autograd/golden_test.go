@@ -87,7 +87,38 @@ var goldenFunctions = map[string]func(v vars) *autograd.Variable{
 	"l1_loss mean":         func(v vars) *autograd.Variable { return v[0].L1Loss(v[1], autograd.MeanReduction) },
 	"bce mean":             func(v vars) *autograd.Variable { return v[0].BCEWithLogitsLoss(v[1], autograd.MeanReduction) },
 	"bce none":             func(v vars) *autograd.Variable { return v[0].BCEWithLogitsLoss(v[1], autograd.NoReduction) },
-	"embedding":            func(v vars) *autograd.Variable { return v[0].Embedding(v[1]) },
+	"smooth_l1":            func(v vars) *autograd.Variable { return v[0].SmoothL1Loss(v[1], 1, autograd.MeanReduction) },
+	"smooth_l1 beta":       func(v vars) *autograd.Variable { return v[0].SmoothL1Loss(v[1], 0.5, autograd.NoReduction) },
+	"huber":                func(v vars) *autograd.Variable { return v[0].HuberLoss(v[1], 0.5, autograd.SumReduction) },
+	"kl_div mean":          func(v vars) *autograd.Variable { return v[0].KLDivLoss(v[1], false, autograd.MeanReduction) },
+	"kl_div batchmean":     func(v vars) *autograd.Variable { return v[0].KLDivLoss(v[1], false, autograd.BatchMeanReduction) },
+	"kl_div log":           func(v vars) *autograd.Variable { return v[0].KLDivLoss(v[1], true, autograd.SumReduction) },
+	"probable":             func(v vars) *autograd.Variable { return v[0].BCELoss(v[1], autograd.MeanReduction) },
+	"bce weights": func(v vars) *autograd.Variable {
+		return v[0].BCEWithLogitsLoss(v[1], autograd.MeanReduction, autograd.BCEWeight(v[2].Detach()), autograd.PosWeight(v[3].Detach()))
+	},
+	"cross_entropy weights": func(v vars) *autograd.Variable { return v[0].CrossEntropy(v[1], autograd.ClassWeights(v[2])) },
+	"cross_entropy smoothed": func(v vars) *autograd.Variable {
+		return v[0].CrossEntropy(v[1], autograd.ClassWeights(v[2]), autograd.LabelSmoothing(0.1))
+	},
+	"cross_entropy smoothed none": func(v vars) *autograd.Variable {
+		return v[0].CrossEntropy(v[1], autograd.LabelSmoothing(0.3), autograd.Reduce(autograd.NoReduction))
+	},
+	"cross_entropy probabilities": func(v vars) *autograd.Variable {
+		return v[0].CrossEntropy(v[1], autograd.ClassWeights(v[2]), autograd.LabelSmoothing(0.2))
+	},
+	"nll_loss weights": func(v vars) *autograd.Variable { return v[0].NLLLoss(v[1], autograd.ClassWeights(v[2])) },
+	"attention":        attend(),
+	"attention causal": attend(autograd.IsCausal()),
+	"attention scaled": attend(autograd.AttnScale(2)),
+	"attention gqa":    attend(autograd.EnableGQA()),
+	"attention float mask": func(v vars) *autograd.Variable {
+		return autograd.ScaledDotProductAttention(v[0], v[1], v[2], autograd.AttnMask(v[3]))
+	},
+	"attention mask": func(v vars) *autograd.Variable {
+		return autograd.ScaledDotProductAttention(v[0], v[1], v[2], autograd.AttnMask(v[3].To(tensor.Bool)))
+	},
+	"embedding": func(v vars) *autograd.Variable { return v[0].Embedding(v[1]) },
 	"mlp": func(v vars) *autograd.Variable {
 		return v[0].Linear(v[2], v[3]).Tanh().Linear(v[4], v[5]).CrossEntropy(v[1])
 	},

@@ -206,6 +206,24 @@ var gradientCases = []gradientCase{
 	{op: "mse_loss", note: "none", f: func(v vars) *autograd.Variable { return v[0].MSELoss(v[1], autograd.NoReduction) }, shapes: [][]int{{2, 3}, {3}}},
 	{op: "l1_loss", f: func(v vars) *autograd.Variable { return v[0].L1Loss(v[1], autograd.MeanReduction) }, shapes: [][]int{{2, 3}, {2, 3}}},
 	{op: "l1_loss", note: "sum", f: func(v vars) *autograd.Variable { return v[0].L1Loss(v[1], autograd.SumReduction) }, shapes: [][]int{{2, 3}, {2, 3}}},
+	{op: "smooth_l1_loss", f: func(v vars) *autograd.Variable { return v[0].SmoothL1Loss(v[1], 0.7, autograd.MeanReduction) }, shapes: [][]int{{3, 4}, {4}}},
+	{op: "smooth_l1_loss", note: "none", f: func(v vars) *autograd.Variable {
+		return v[0].T().SmoothL1Loss(v[1], 0, autograd.NoReduction)
+	}, shapes: [][]int{{3, 4}, {4, 3}}},
+	{op: "huber_loss", f: func(v vars) *autograd.Variable { return v[0].HuberLoss(v[1], 0.8, autograd.SumReduction) }, shapes: [][]int{{3, 4}, {3, 4}}},
+	{op: "kl_div", f: func(v vars) *autograd.Variable {
+		return v[0].LogSoftmax(1).KLDivLoss(v[1].Softmax(1), false, autograd.BatchMeanReduction)
+	}, shapes: [][]int{{3, 4}, {3, 4}}},
+	{op: "kl_div", note: "of logarithms", f: func(v vars) *autograd.Variable { return v[0].KLDivLoss(v[1], true, autograd.MeanReduction) }, shapes: [][]int{{3, 4}, {3, 4}}},
+	{op: "binary_cross_entropy", f: func(v vars) *autograd.Variable {
+		return v[0].Sigmoid().BCELoss(v[1].Sigmoid(), autograd.MeanReduction)
+	}, shapes: [][]int{{3, 4}, {3, 4}}},
+	{op: "binary_cross_entropy", note: "weight", f: func(v vars) *autograd.Variable {
+		return v[0].Sigmoid().BCELoss(v[1].Sigmoid(), autograd.SumReduction, autograd.BCEWeight(v[2]))
+	}, shapes: [][]int{{3, 4}, {3, 4}, {4}}},
+	{op: "binary_cross_entropy_with_logits", note: "weight, positive weight", f: func(v vars) *autograd.Variable {
+		return v[0].BCEWithLogitsLoss(v[1], autograd.MeanReduction, autograd.BCEWeight(v[2]), autograd.PosWeight(v[3]))
+	}, shapes: [][]int{{3, 4}, {3, 4}, {3, 1}, {4}}},
 	{op: "binary_cross_entropy_with_logits", f: func(v vars) *autograd.Variable {
 		return v[0].BCEWithLogitsLoss(v[1].Sigmoid(), autograd.MeanReduction)
 	}, shapes: [][]int{{2, 3}, {2, 3}}},

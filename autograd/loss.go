@@ -14,6 +14,8 @@ const (
 	MeanReduction Reduction = iota // their mean
 	SumReduction                   // their sum
 	NoReduction                    // themselves
+	// BatchMeanReduction is the sum by the size of the first dimension: for KLDivLoss alone.
+	BatchMeanReduction
 )
 
 // String is PyTorch's name.
@@ -25,6 +27,8 @@ func (r Reduction) String() string {
 		return "sum"
 	case NoReduction:
 		return "none"
+	case BatchMeanReduction:
+		return "batchmean"
 	}
 	return fmt.Sprintf("Reduction(%d)", uint8(r))
 }
@@ -40,13 +44,5 @@ func (r Reduction) reduce(t *tensor.Tensor) (*tensor.Tensor, error) {
 		return t, nil
 	}
 	t.Release()
-	return nil, fmt.Errorf("%s is not a reduction", r)
-}
-
-// scale is the gradient of the losses of the elements, given that of the reduced loss. It broadcasts to them.
-func (r Reduction) scale(g *tensor.Tensor, elements int) (*tensor.Tensor, error) {
-	if r == MeanReduction {
-		return g.DivScalar(float64(elements))
-	}
-	return g.Retain(), nil
+	return nil, fmt.Errorf("%s is not a reduction of this loss", r)
 }

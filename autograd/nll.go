@@ -47,7 +47,8 @@ func (c classLoss) rowWeights(n *node) (*tensor.Tensor, error) {
 	index := w.do(keepWhere(counted, classes))
 	picked := w.do(n.tensor(2).IndexSelect(0, index))
 	if w.err == nil && picked.DType() != logp.DType() {
-		w.fail(&tensor.DTypeError{Op: "NLLLoss", DTypes: []tensor.DType{logp.DType(), picked.DType()}, Detail: "weights are of the type of the probabilities"})
+		w.fail(&tensor.DTypeError{Op: "NLLLoss", DTypes: []tensor.DType{logp.DType(), picked.DType()},
+			Detail: "weights are of the type of the probabilities"})
 	}
 	return w.result(keepWhere(counted, picked))
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// SelfAttention is ScaledDotProductAttention of queries, keys and values that lie beside each other in v, [..., T, (heads+2*groups)*D],
-// as one projection leaves them: heads of queries, then groups heads of keys, then as many of values. groups is heads
-// unless heads share keys. A mask broadcasts to [B, heads, T, T], where B is the product of the dimensions before T. The result is [..., T, heads*D], ready for the next projection. Nothing is copied on the way in
-// or out, and the gradient of v is written as one tensor, where the gradients of parts would be padded and added. It saves v,
-// its result and one number for each query and head.
+// SelfAttention is ScaledDotProductAttention of queries, keys and values that lie beside each other in v,
+// [..., T, (heads+2*groups)*D], as one projection leaves them: heads of queries, then groups heads of keys, then as many of values.
+// groups is heads unless heads share keys. A mask broadcasts to [B, heads, T, T], where B is the product of the dimensions
+// before T. The result is [..., T, heads*D], ready for the next projection. Nothing is copied on the way in or out, and the
+// gradient of v is written as one tensor, where the gradients of parts would be padded and added. It saves v, its result and
+// one number for each query and head.
 func (v *Variable) SelfAttention(heads, groups int, opts ...AttentionOption) *Variable {
 	a := newAttention(opts)
 	a.heads, a.groups, a.EnableGQA = heads, groups, true
@@ -19,16 +20,11 @@ func (v *Variable) SelfAttention(heads, groups int, opts ...AttentionOption) *Va
 
 var selfAttend = defineJoint("scaled_dot_product_attention_packed", selfAttendForward, selfAttendGrad)
 
-// parts are the heads of queries, keys and values in t, as views [B, heads, T, D].
+// parts are the heads of queries, keys and values in t, [B, T, width], as views [B, heads, T, D].
 func (a *attention) parts(t *tensor.Tensor) (parts [3]*tensor.Tensor, err error) {
-	all := a.heads + 2*a.groups
-	if t.NDim() < 2 || a.heads <= 0 || a.groups <= 0 || t.Dim(-1)%all != 0 {
-		return parts, &tensor.ShapeError{Op: "SelfAttention", Shapes: []tensor.Shape{t.Shape().Clone()},
-			Detail: fmt.Sprintf("want [..., T, D times %d+2*%d heads]", a.heads, a.groups)}
-	}
 	var w work
-	size, rows := t.Dim(-1)/all, t.Dim(-2)
-	split := w.do(t.View(t.Shape()[:t.NDim()-2].Len(), rows, all, size))
+	all := a.heads + 2*a.groups
+	split := w.do(t.View(t.Dim(0), t.Dim(1), all, t.Dim(2)/all))
 	first := 0
 	for i, n := range []int{a.heads, a.groups, a.groups} {
 		if w.err == nil {
@@ -37,8 +33,7 @@ func (a *attention) parts(t *tensor.Tensor) (parts [3]*tensor.Tensor, err error)
 			first += n
 		}
 	}
-	_, err = w.result(nil, err)
-	if err != nil {
+	if _, err = w.result(nil, err); err != nil {
 		releaseAll(parts[:])
 		return [3]*tensor.Tensor{}, err
 	}
@@ -51,24 +46,25 @@ func releaseAll(ts []*tensor.Tensor) {
 	}
 }
 
-// joined is the result [B, heads, T, D] as [..., T, heads*D], the leading dimensions being those of v.
-func joined(out, v *tensor.Tensor) (*tensor.Tensor, error) {
-	var w work
-	shape := v.Shape().Clone()
-	shape[len(shape)-1] = out.Dim(1) * out.Dim(3)
-	return w.result(w.do(out.Transpose(1, 2)).View(shape...))
+// asBatch is t, [..., T, width], as [B, T, width]: a view, unless strides do not allow it.
+func (a *attention) asBatch(t *tensor.Tensor) (*tensor.Tensor, error) {
+	all := a.heads + 2*a.groups
+	if t.NDim() < 2 || a.heads <= 0 || a.groups <= 0 || t.Dim(-1)%all != 0 {
+		return nil, &tensor.ShapeError{Op: "SelfAttention", Shapes: []tensor.Shape{t.Shape().Clone()},
+			Detail: fmt.Sprintf("want [..., T, D times %d+2*%d heads]", a.heads, a.groups)}
+	}
+	return t.Reshape(t.Shape()[:t.NDim()-2].Len(), t.Dim(-2), t.Dim(-1))
 }
 
-// apart is joined undone.
+// apart is t, [..., T, heads*D], as [B, heads, T, D].
 func apart(t *tensor.Tensor, heads int) (*tensor.Tensor, error) {
 	var w work
-	rows, size := t.Dim(-2), t.Dim(-1)/heads
-	return w.result(w.do(t.Reshape(t.Shape()[:t.NDim()-2].Len(), rows, heads, size)).Transpose(1, 2))
+	return w.result(w.do(t.Reshape(t.Shape()[:t.NDim()-2].Len(), t.Dim(-2), heads, t.Dim(-1)/heads)).Transpose(1, 2))
 }
 
 func selfAttendForward(n *node) (*tensor.Tensor, error) {
-	a := n.arg.(*attention)
-	v, err := rowsOf(n.tensor(0))
+	a, t := n.arg.(*attention), n.tensor(0)
+	v, err := a.asBatch(t)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +78,27 @@ func selfAttendForward(n *node) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return after(out, func(out *tensor.Tensor) (*tensor.Tensor, error) { return joined(out, v) })
+	var w work
+	shape := t.Shape().Clone()
+	shape[len(shape)-1] = out.Dim(1) * out.Dim(3)
+	return w.result(w.do(w.do(out, nil).Transpose(1, 2)).View(shape...))
 }
 
-// rowsOf is a handle on t, or a copy of t if its strides do not let the parts be views.
-func rowsOf(t *tensor.Tensor) (*tensor.Tensor, error) { return t.Contiguous() }
+// likeBatch is an empty tensor of v's shape, [B, T, width], whose rows lie in memory in the order of v's: so what made v of rows
+// in another order gets its gradient in that order too.
+func likeBatch(v *tensor.Tensor) (*tensor.Tensor, error) {
+	if v == nil {
+		return nil, tensor.ErrReleased
+	}
+	if s := v.Strides(); s[0] >= s[1] {
+		return tensor.Empty(v.Exec(), v.DType(), v.Shape()...)
+	}
+	t, err := tensor.Empty(v.Exec(), v.DType(), v.Dim(1), v.Dim(0), v.Dim(2))
+	if err != nil {
+		return nil, err
+	}
+	return after(t, func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.Transpose(0, 1) })
+}
 
 // parts is a.parts as a step: the views are released with the other temporaries.
 func (w *work) parts(a *attention, t *tensor.Tensor) [3]*tensor.Tensor {
@@ -106,10 +118,10 @@ func selfAttendGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 	a := n.arg.(*attention)
 	use, maskFlows := a.saved(n, 1)
 	var w work
-	v := w.do(rowsOf(n.savedInput(0)))
+	v := w.do(a.asBatch(n.savedInput(0)))
 	out, grad := w.do(apart(n.savedOutput(), a.heads)), w.do(apart(g, a.heads))
 	in := w.parts(a, v)
-	total := w.do(tensor.Empty(g.Exec(), g.DType(), n.in[0].Shape()...))
+	total := w.do(likeBatch(v))
 	into := w.parts(a, total)
 	var mask *tensor.Tensor
 	if maskFlows && w.err == nil {
@@ -125,10 +137,14 @@ func selfAttendGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 		_, err := w.result(nil, nil)
 		return nil, err
 	}
-	grads := []*tensor.Tensor{total.Retain(), nil}[:len(n.in)]
+	kept := (*tensor.Tensor)(nil)
 	if mask != nil {
-		grads[1] = mask.Retain()
+		kept = mask.Retain()
 	}
-	_, err := w.result(nil, nil)
-	return grads, err
+	whole, err := w.result(total.Reshape(n.in[0].Shape()...))
+	if err != nil {
+		kept.Release()
+		return nil, err
+	}
+	return []*tensor.Tensor{whole, kept}[:len(n.in)], nil
 }

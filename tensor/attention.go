@@ -189,22 +189,17 @@ func (p *attending) grads(name string, g AttentionGrads, grad, out, lse *Tensor)
 	if err != nil {
 		return err
 	}
-	var views [4]layout
 	results := []*Tensor{g.Q, g.K, g.V, g.Mask}
-	for i, t := range results {
-		var ok bool
-		if t == nil {
-			continue
-		}
-		if views[i], ok = p.four(t); !ok {
-			return shapeErr(name, []Shape{t.Shape()}, "strides %v of a gradient do not let its batch be one dimension", t.Strides())
-		}
+	if g.Mask == nil {
+		results = results[:3]
+	}
+	views, err := p.fours(name, results)
+	if err != nil {
+		return err
 	}
 	c := p.begin(op.AttentionGrad)
 	for i, t := range results {
-		if t != nil {
-			c.out(t, &views[i])
-		}
+		c.out(t, &views[i])
 	}
 	c.in(from, &lf)
 	c.in(p.q, &p.lq)

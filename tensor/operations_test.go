@@ -18,6 +18,10 @@ func two(f func(t, u *tensor.Tensor) (*tensor.Tensor, error)) operation {
 	return func(in tensors, _ args) (*tensor.Tensor, error) { return f(in[0], in[1]) }
 }
 
+func three(f func(t, u, v *tensor.Tensor) (*tensor.Tensor, error)) operation {
+	return func(in tensors, _ args) (*tensor.Tensor, error) { return f(in[0], in[1], in[2]) }
+}
+
 func shaped(f func(*tensor.Tensor, ...int) (*tensor.Tensor, error)) operation {
 	return func(in tensors, a args) (*tensor.Tensor, error) { return f(in[0], a.ints(0)...) }
 }
@@ -237,6 +241,22 @@ var operations = map[string]operation{
 	"CrossEntropyGradInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		return tensor.CrossEntropyGradInPlace(t, in[1], in[2], in[1], classLoss(in[3:], a))
 	}),
+	"MSELoss": two(tensor.MSELoss), "L1Loss": two(tensor.L1Loss), "BCELoss": two(tensor.BCELoss),
+	"BCEWithLogitsLoss": two(tensor.BCEWithLogitsLoss),
+	"SmoothL1Loss":      func(in tensors, a args) (*tensor.Tensor, error) { return tensor.SmoothL1Loss(in[0], in[1], a.float(0)) },
+	"HuberLoss":         func(in tensors, a args) (*tensor.Tensor, error) { return tensor.HuberLoss(in[0], in[1], a.float(0)) },
+	"KLDivLoss":         func(in tensors, a args) (*tensor.Tensor, error) { return tensor.KLDivLoss(in[0], in[1], a.bool(0)) },
+	"MSELossGrad":       three(tensor.MSELossGrad), "L1LossGrad": three(tensor.L1LossGrad), "BCELossGrad": three(tensor.BCELossGrad),
+	"BCEWithLogitsLossGrad": three(tensor.BCEWithLogitsLossGrad),
+	"SmoothL1LossGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.SmoothL1LossGrad(in[0], in[1], in[2], a.float(0))
+	},
+	"HuberLossGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.HuberLossGrad(in[0], in[1], in[2], a.float(0))
+	},
+	"KLDivLossGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+		return tensor.KLDivLossGrad(in[0], in[1], in[2], a.bool(0))
+	},
 	"Cat": joined(tensor.Cat), "Stack": joined(tensor.Stack),
 	"IndexSelect": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].IndexSelect(a.int(0), in[1]) },
 	"IndexAdd": inPlace(func(t *tensor.Tensor, in tensors, a args) error {

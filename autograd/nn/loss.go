@@ -6,7 +6,8 @@ import "github.com/cistern-ml/cistern/autograd"
 // another reduction is chosen.
 type Loss func(prediction, target *autograd.Variable) *autograd.Variable
 
-// CrossEntropyLoss is the loss of logits [N, C] against classes [N] of type int64; see autograd.Variable.CrossEntropy.
+// CrossEntropyLoss is the loss of logits [N, C] against classes [N] of type int64, or against probabilities [N, C]; see
+// autograd.Variable.CrossEntropy.
 func CrossEntropyLoss(opts ...autograd.ClassLossOption) Loss {
 	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.CrossEntropy(t, opts...) })
 }
@@ -29,6 +30,27 @@ func L1Loss(r ...autograd.Reduction) Loss {
 // BCEWithLogitsLoss is the binary cross-entropy of logits against probabilities.
 func BCEWithLogitsLoss(r ...autograd.Reduction) Loss {
 	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.BCEWithLogitsLoss(t, chosen(r)) })
+}
+
+// BCELoss is the binary cross-entropy of probabilities, as a Sigmoid gives them. Autocasting refuses it.
+func BCELoss(r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.BCELoss(t, chosen(r)) })
+}
+
+// SmoothL1Loss is quadratic below a difference of beta, and linear above. PyTorch's default for beta is 1.
+func SmoothL1Loss(beta float64, r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.SmoothL1Loss(t, beta, chosen(r)) })
+}
+
+// HuberLoss is SmoothL1Loss times delta. PyTorch's default for delta is 1.
+func HuberLoss(delta float64, r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.HuberLoss(t, delta, chosen(r)) })
+}
+
+// KLDivLoss is the Kullback-Leibler divergence of a prediction of logarithms of probabilities from the target, which holds
+// logarithms too if logTarget is set. BatchMeanReduction gives what the formula says.
+func KLDivLoss(logTarget bool, r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.KLDivLoss(t, logTarget, chosen(r)) })
 }
 
 // chosen is the last of the given reductions, or the default.

@@ -10,7 +10,11 @@ import (
 )
 
 // RNNOption changes how LSTM and GRU are made.
-type RNNOption func(*rnnConfig)
+type RNNOption interface{ applyRNN(c *rnnConfig) }
+
+type rnnOption func(*rnnConfig)
+
+func (o rnnOption) applyRNN(c *rnnConfig) { o(c) }
 
 type rnnConfig struct {
 	layers        int
@@ -21,19 +25,16 @@ type rnnConfig struct {
 }
 
 // Layers stacks n layers, each of which reads the output of the one before. The default is 1.
-func Layers(n int) RNNOption { return func(c *rnnConfig) { c.layers = n } }
+func Layers(n int) RNNOption { return rnnOption(func(c *rnnConfig) { c.layers = n }) }
 
 // NoRNNBias makes a network without biases.
-func NoRNNBias() RNNOption { return func(c *rnnConfig) { c.noBias = true } }
-
-// BatchFirst makes inputs and outputs [B, T, ...] instead of [T, B, ...]. States are not changed by it.
-func BatchFirst() RNNOption { return func(c *rnnConfig) { c.batchFirst = true } }
+func NoRNNBias() RNNOption { return rnnOption(func(c *rnnConfig) { c.noBias = true }) }
 
 // DropoutBetween sets elements of the output of each layer but the last to 0 with probability p, in training.
-func DropoutBetween(p float64) RNNOption { return func(c *rnnConfig) { c.dropout = p } }
+func DropoutBetween(p float64) RNNOption { return rnnOption(func(c *rnnConfig) { c.dropout = p }) }
 
 // Bidirectional runs each layer in both directions and joins their outputs, [T, B, 2*H].
-func Bidirectional() RNNOption { return func(c *rnnConfig) { c.bidirectional = true } }
+func Bidirectional() RNNOption { return rnnOption(func(c *rnnConfig) { c.bidirectional = true }) }
 
 // RNNLayer is what LSTM and GRU make. Its parameters have PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, and
 // so on, with _reverse for the second direction.
@@ -61,7 +62,7 @@ func GRU(inputs, units int, opts ...RNNOption) *RNNLayer { return newRNN(true, i
 func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
 	l := &RNNLayer{Inputs: inputs, Units: units, gru: gru, config: rnnConfig{layers: 1}}
 	for _, o := range opts {
-		o(&l.config)
+		o.applyRNN(&l.config)
 	}
 	for k := range l.config.layers {
 		in := inputs

@@ -29,7 +29,7 @@ func GRUCell(inputs, units int, opts ...RNNOption) *RNNCell {
 func newCell(gru bool, inputs, units int, opts []RNNOption) *RNNCell {
 	var config rnnConfig
 	for _, o := range opts {
-		o(&config)
+		o.applyRNN(&config)
 	}
 	c := &RNNCell{Inputs: inputs, Units: units, gru: gru}
 	c.weights = newDirection(&c.Base, gatesOf(gru)*units, inputs, units, "", config.noBias, false)

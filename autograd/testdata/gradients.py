@@ -83,6 +83,48 @@ case("mse_loss sum", lambda a, b: F.mse_loss(a, b, reduction="sum"), [1.0, 2.0, 
 case("l1_loss mean", F.l1_loss, [1.0, 2.0, 3.0], [1.5, 2.0, 0.0])
 case("bce mean", F.binary_cross_entropy_with_logits, [-800.0, -1.0, 0.0, 2.0, 800.0], [1.0, 0.25, 0.5, 0.0, 0.0])
 case("bce none", lambda x, t: F.binary_cross_entropy_with_logits(x, t, reduction="none"), [-50.0, -1.0, 0.0, 2.0, 50.0], [1.0, 0.25, 0.5, 0.0, 1.0])
+pairs = [-3.0, -0.5, 0.0, 0.25, 1.0, 4.0], [0.0, 0.0, 0.0, 0.0, 0.0, 4.0]
+case("smooth_l1", F.smooth_l1_loss, *pairs)
+case("smooth_l1 beta", lambda a, b: F.smooth_l1_loss(a, b, beta=0.5, reduction="none"), *pairs)
+case("huber", lambda a, b: F.huber_loss(a, b, delta=0.5, reduction="sum"), *pairs)
+logs, shares = [[-0.1, -3.0, -2.0], [-1.0, -1.0, -1.0]], [[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]
+constant = lambda f: lambda x, y, *rest: f(x, y.detach(), *rest)  # of targets whose gradient PyTorch 1.13 does not have
+case("kl_div mean", constant(F.kl_div), logs, shares)
+case("kl_div batchmean", constant(lambda x, y: F.kl_div(x, y, reduction="batchmean")), logs, shares)
+case("kl_div log", constant(lambda x, y: F.kl_div(x, y, log_target=True, reduction="sum")), logs, logs[::-1])
+case("probable", constant(F.binary_cross_entropy), [0.0, 0.3, 1.0, 1.0, 0.0], [0.0, 0.5, 1.0, 0.25, 0.75])
+case("bce weights", lambda x, y, w, p: F.binary_cross_entropy_with_logits(x, y, w.detach(), pos_weight=p.detach()),
+     [[-1.0, 0.0], [2.0, 80.0]], [[1.0, 0.25], [0.5, 0.0]], [[0.5, 2.0], [1.0, 0.0]], [3.0, 0.5])
+weights = [0.5, 2.0, 0.0]
+case("cross_entropy weights", lambda x, y, w: F.cross_entropy(x, y, w.detach()), logits, [2, 0, -100, 1], weights)
+case("cross_entropy smoothed", lambda x, y, w: F.cross_entropy(x, y, w.detach(), label_smoothing=0.1), logits, [1, -100, 0, 1], weights)
+case("cross_entropy smoothed none", lambda x, y: F.cross_entropy(x, y, reduction="none", label_smoothing=0.3), logits, [1, -100, 0, 1])
+case("cross_entropy probabilities", lambda x, y, w: F.cross_entropy(x, y, w.detach(), label_smoothing=0.2), logits[:2], shares, weights)
+case("nll_loss weights", lambda x, y, w: F.nll_loss(x, y, w.detach()), logs, [1, 0], weights)
+
+
+def attention(q, k, v, mask=None, causal=False, scale=None):
+    """What torch.nn.functional.scaled_dot_product_attention computes since PyTorch 2.5; 1.13 does not have it."""
+    scores = q @ k.transpose(-1, -2) * (scale or q.shape[-1] ** -0.5)
+    if causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+    weights = torch.softmax(scores, -1)
+    empty = (scores == -math.inf).all(-1, keepdim=True)
+    return torch.where(empty, torch.zeros_like(weights), weights) @ v
+
+
+torch.manual_seed(1)
+heads = [torch.randn(2, 2, n, 3).tolist() for n in (4, 5, 5)]
+hidden = [[0.0, -1.0, -math.inf, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0, 2.0], [-math.inf, 0.0, -math.inf, -math.inf, -math.inf], [1.0, 2.0, 3.0, 4.0, 5.0]]
+case("attention", attention, *heads)
+case("attention float32", attention, *heads, dtype=torch.float32)
+case("attention causal", lambda q, k, v: attention(q, k, v, causal=True), *heads)
+case("attention scaled", lambda q, k, v: attention(q, k, v, scale=2.0), *heads)
+case("attention gqa", lambda q, k, v: attention(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)), heads[0], *[[b[:1] for b in h] for h in heads[1:]])
+case("attention float mask", attention, *heads, hidden)
+case("attention mask", lambda q, k, v, m: attention(q, k, v, m.bool()), *heads, [[1, 0, 1, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 1, 0], [0, 1, 1, 1, 1]])
 case("embedding", lambda w, i: F.embedding(i, w), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [[2, 0], [2, 2]])
 torch.manual_seed(0)
 case(

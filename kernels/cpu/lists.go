@@ -115,6 +115,15 @@ func binaryRows() []op.Row {
 	}
 }
 
+func lossRows() []op.Row {
+	return []op.Row{
+		lossRow(op.SquaredError, squaredError), lossRow(op.SmoothL1, smoothL1), lossRow(op.BCE, bce),
+		lossRow(op.BCELogits, bceLogits), lossRow(op.KLDiv, klDiv),
+		lossGradRow(op.SquaredErrorGrad, squaredErrorGrad), lossGradRow(op.SmoothL1Grad, smoothL1Grad), lossGradRow(op.BCEGrad, bceGrad),
+		lossGradRow(op.BCELogitsGrad, bceLogitsGrad), lossGradRow(op.KLDivGrad, klDivGrad),
+	}
+}
+
 func compareRows() []op.Row {
 	compare := func(id op.ID, f kernel2[uint8, float32, float32], g kernel2[uint8, float64, float64],
 		l kernel2[uint8, int64, int64], i kernel2[uint8, int32, int32], u kernel2[uint8, uint8, uint8]) op.Row {

@@ -13,6 +13,7 @@ func Rows() []op.Row {
 		unaryRows(),
 		gradRows(),
 		binaryRows(),
+		lossRows(),
 		compareRows(),
 		reduceRows(),
 		structuredRows(),

@@ -84,17 +84,22 @@ type attention struct {
 }
 
 const (
-	attentionRowsOfBlock = 64 // TILE in src/attention.cu and ROWS in src/attention_tensor.cu
-	attentionWindow      = 128
+	attentionRowsOfBlock = 64  // TILE in src/attention.cu and ROWS in src/attention_tensor.cu
+	attentionWindow      = 128 // elements; or half of it: 64*PANELS in src/attention.cu
 	attentionWarps       = 4
 )
 
 // launch computes one of the results.
 func (a *attention) launch(c *op.Call, kernels *attentionKernels, mode attentionMode, result *op.View) error {
-	rows, heads := result.Shape[2], result.Shape[1]
-	tiles := (rows + attentionRowsOfBlock - 1) / attentionRowsOfBlock
-	windows := max(1, (result.Shape[3]+attentionWindow-1)/attentionWindow)
-	grid := result.Shape[0] * heads * tiles * windows
+	k, shape, windows := kernels.any[mode], device.LaunchShape{Block: device.Dim3{X: threads}}, a.windows(mode, result)
+	if a.tensorable(kernels) {
+		k, shape.Block.X, windows = kernels.tensor[0][mode], attentionWarps*32, 1
+		if max(a.q.Shape[3], a.v.Shape[3]) > 64 {
+			k = kernels.tensor[1][mode]
+		}
+	}
+	tiles := (result.Shape[2] + attentionRowsOfBlock - 1) / attentionRowsOfBlock
+	grid := result.Shape[0] * result.Shape[1] * tiles * windows
 	if grid == 0 {
 		return nil
 	}
@@ -103,21 +108,23 @@ func (a *attention) launch(c *op.Call, kernels *attentionKernels, mode attention
 	}
 	t := takeTask()
 	defer tasks.Put(t)
-	shape := device.LaunchShape{Grid: device.Dim3{X: uint32(grid)}, Block: device.Dim3{X: threads}}
-	k := kernels.any[mode]
-	if a.tensorable(kernels) {
-		shape.Block.X = attentionWarps * 32
-		k = kernels.tensor[0][mode]
-		if max(a.q.Shape[3], a.v.Shape[3]) > 64 {
-			k = kernels.tensor[1][mode]
-		}
-	}
 	a.add(&t.params, c, tiles, windows, result)
 	h, err := k.on(c.Stream.Device())
 	if err != nil {
 		return err
 	}
+	shape.Grid.X = uint32(grid)
 	return h.Launch(c.Stream, shape, &t.params)
+}
+
+// windows is how many blocks share the elements of a row of the result: kernels of double, and those of keys, have half as many
+// as the others. Even a result without elements has one, for the gradient of a mask, or lse.
+func (a *attention) windows(mode attentionMode, result *op.View) int {
+	window := attentionWindow
+	if result.DType == dtype.Float64 || mode == attentionKeys {
+		window /= 2
+	}
+	return max(1, (result.Shape[3]+window-1)/window)
 }
 
 // sums launches the kernel of delta.

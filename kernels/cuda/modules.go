@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "1fbac520c665ce48996fae92697e5e113c61541d94854ae70d1aaace2570fa84"
+const inputsHash = "7027252c3c151ef507356d7163efeae0863b9dbe6122cd04273cc89840eafd61"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -189,6 +189,16 @@ var modules = map[string][]string{
 	"index": {
 		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_entries", "index_sort", "sort_count",
 		"sort_move", "sort_scan",
+	},
+	"loss": {
+		"bce_backward_bf16", "bce_backward_f16", "bce_backward_f32", "bce_backward_f64", "bce_bf16", "bce_f16", "bce_f32",
+		"bce_f64", "bce_logits_backward_bf16", "bce_logits_backward_f16", "bce_logits_backward_f32", "bce_logits_backward_f64",
+		"bce_logits_bf16", "bce_logits_f16", "bce_logits_f32", "bce_logits_f64", "kl_div_backward_bf16", "kl_div_backward_f16",
+		"kl_div_backward_f32", "kl_div_backward_f64", "kl_div_bf16", "kl_div_f16", "kl_div_f32", "kl_div_f64",
+		"smooth_l1_backward_bf16", "smooth_l1_backward_f16", "smooth_l1_backward_f32", "smooth_l1_backward_f64",
+		"smooth_l1_bf16", "smooth_l1_f16", "smooth_l1_f32", "smooth_l1_f64", "squared_error_backward_bf16",
+		"squared_error_backward_f16", "squared_error_backward_f32", "squared_error_backward_f64", "squared_error_bf16",
+		"squared_error_f16", "squared_error_f32", "squared_error_f64",
 	},
 	"matmul": {
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64", "matmul_join_bf16", "matmul_join_f16", "matmul_join_f32",

@@ -22,6 +22,7 @@ var rows = slices.Concat(
 	matmulRows(),
 	attentionRows(),
 	entropyRows(),
+	lossRows(),
 	convRows(),
 	planeRows(),
 	optimRows(),

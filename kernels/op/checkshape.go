@@ -28,17 +28,10 @@ func checkShapes(c *Call, s *spec) error {
 		return checkNLL(c, &c.In[0], &c.Out[0])
 	case nllGrad:
 		return checkNLL(c, &c.Out[0], &c.In[0])
-	case crossEntropy:
-		return checkCrossEntropy(c, &c.In[0], c.In[1:2], c.Out, c.In[2:])
-	case crossEntropyGrad:
-		if err := checkSameShape(c, &c.Out[0], &c.In[1]); err != nil {
-			return err
-		}
-		return checkCrossEntropy(c, &c.In[1], c.In[2:3], []View{c.In[0], c.In[3]}, c.In[4:])
-	case attention:
-		return checkAttention(c, c.In[:3], &c.Out[0], &c.Out[1], c.In[3:])
-	case attentionGrad:
-		return checkAttentionGrad(c)
+	case crossEntropy, crossEntropyGrad:
+		return checkEntropy(c, s.rule == crossEntropyGrad)
+	case attention, attentionGrad:
+		return checkAttending(c, s.rule == attentionGrad)
 	case indexSelect:
 		return checkIndex(c, &c.Out[0], &c.In[0])
 	case indexAdd:

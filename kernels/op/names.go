@@ -152,6 +152,18 @@ var specs = [Count]spec{
 	AddCMul:   {"addcmul", "k", "kkk", numbers, elementwise},
 	AddCDiv:   {"addcdiv", "k", "kkk", floats, elementwise},
 
+	SquaredError: {"squared_error", "k", "kk", floats, elementwise},
+	SmoothL1:     {"smooth_l1", "k", "kk", floats, elementwise},
+	BCE:          {"bce", "k", "kk", floats, elementwise},
+	BCELogits:    {"bce_logits", "k", "kk", floats, elementwise},
+	KLDiv:        {"kl_div", "k", "kk", floats, elementwise},
+
+	SquaredErrorGrad: {"squared_error_backward", "k", "kkk", floats, elementwise},
+	SmoothL1Grad:     {"smooth_l1_backward", "k", "kkk", floats, elementwise},
+	BCEGrad:          {"bce_backward", "k", "kkk", floats, elementwise},
+	BCELogitsGrad:    {"bce_logits_backward", "k", "kkk", floats, elementwise},
+	KLDivGrad:        {"kl_div_backward", "k", "kkk", floats, elementwise},
+
 	Sum:    {"sum", "s", "k", anything, reduction},
 	Mean:   {"mean", "k", "k", floats, reduction},
 	Prod:   {"prod", "s", "k", numbers, reduction},

@@ -120,12 +120,30 @@ const (
 	// Remainder: the remainder with the sign of b: Fmod plus b where that is not 0 and of the other sign. As Fmod otherwise.
 	Remainder
 
+	// The losses of elements: a is the prediction, b the target. Float types.
+
+	SquaredError // (a - b)**2
+	// SmoothL1: with d = |a - b|: F[1]*d*d/(2*F[0]) where d < F[0], else F[1]*(d - F[0]/2). F[0] is at least 0, and 0 gives F[1]*d.
+	SmoothL1
+	BCE       // -(b*max(log(a), -100) + (1-b)*max(log(1-a), -100))
+	BCELogits // log(1+exp(-a)) + (1-b)*a, without overflow: the BCE of sigmoid(a)
+	KLDiv     // b*(log(b) - a), and 0 where b is 0; if F[0] is not 0, b is a logarithm itself: exp(b)*(b - a)
+
 	// ---- element-wise, three inputs ---------------------------------------------------------------------------------
 
 	Where   // a (Bool) ? b : c. b, c and dst have one type. All types
 	Lerp    // |c| < 0.5 ? a + c*(b-a) : b - (b-a)*(1-c). Float types
 	AddCMul // a + F[0]*b*c; I[0] for integer types. Float and integer types
 	AddCDiv // a + F[0]*b/c. Float types
+
+	// The gradients of the losses of elements with respect to the prediction: a is the gradient of the loss, b the prediction, c
+	// the target; scalars as the loss has them. Float types.
+
+	SquaredErrorGrad // a*2*(b - c)
+	SmoothL1Grad     // a*F[1]*(d/F[0], but at most 1 and at least -1) with d = b - c; the sign of d if F[0] is 0
+	BCEGrad          // a*(b - c)/max((1-b)*b, 1e-12), where 1e-12 is that of float32
+	BCELogitsGrad    // a*(sigmoid(b) - c)
+	KLDivGrad        // -a*c, or -a*exp(c) if F[0] is not 0
 
 	// ---- reductions: dst has a's rank; the reduced dimensions are those where dst's shape is 1 and a's is not (if a's is 1
 	// too it makes no difference). Any strides. --------------------------------------------------------------------------

@@ -1,14 +1,20 @@
 // Attention for all float types, any strides and any sizes: sums in the type of computation, by fused multiply-add. Half types
 // go to attention_tensor.cu where it can take them.
 //
-// A block of 256 threads has 64 rows and a window of 128 elements of the result. It goes through tiles of 64 columns. A thread
-// has 4 by 4 of the scores of a tile, and 4 by 4 of each half of the window; the 16 threads of a row of scores are
-// neighbours, so that maxima and sums of rows are shuffles. Operands pass through shared memory 16 (or 8) elements deep, as
-// in matmul.cu; weights pass through it once, turned.
+// A block of 256 threads has 64 rows and a window of 128 or 64 elements of the result. It goes through tiles of 64
+// columns. A thread has 4 by 4 of the scores of a tile, and 4 by 4 of each 64 elements of the window; the 16 threads of a row of
+// scores are neighbours, so that maxima and sums of rows are shuffles. Operands pass through shared memory 16 (or 8) elements
+// deep, as in matmul.cu; weights pass through it once, turned.
 #include "attention.h"
 
 constexpr u32 TILE = 64, PITCH = TILE + 4, WEIGHT_PITCH = TILE + 1;
 template <class C> constexpr u32 DEPTH = 64 / sizeof(C); // elements deep: 16 of float, 8 of double
+
+// The panels of 64 elements in a window: what registers have room for.
+template <int MODE, class C> constexpr u32 PANELS = sizeof(C) == 8 || MODE == KEYS ? 1 : 2;
+
+// The sums of a thread.
+template <class C, u32 P> struct Sums { C v[P][4][4]; };
 
 // Rows first..first+63 of an operand, of which count exist, with elements up to size.
 template <class T> struct Tile {
@@ -51,16 +57,16 @@ template <class T, class C> FN void dots(C (&sum)[4][4], const Tile<T>& a, const
 }
 
 // sum += weights @ (the elements of a tile's rows in the window); ws is [column][row].
-template <class T, class C> FN void weigh(C (&sum)[2][4][4], const C (&weight)[4][4], const Tile<T>& z, u32 window, C* as, C* bs, C* ws) {
+template <class T, class C, u32 P> FN void weigh(Sums<C, P>& sum, const C (&weight)[4][4], const Tile<T>& z, u32 window, C* as, C* bs, C* ws) {
     u32 x = threadIdx.x % 16, y = threadIdx.x / 16;
 #pragma unroll
     for (u32 e = 0; e < 4; e++)
 #pragma unroll
         for (u32 f = 0; f < 4; f++) ws[(x * 4 + f) * WEIGHT_PITCH + y * 4 + e] = weight[e][f];
     // A tile of z turned: its rows are the depth of the product.
-    Tile<T> turned = {z.p, z.step, z.row, window * 2 * TILE, z.size, z.count}, next = turned;
+    Tile<T> turned = {z.p, z.step, z.row, window * P * TILE, z.size, z.count}, next = turned;
     next.first += TILE;
-    bool second = next.first < z.size;
+    bool second = P > 1 && next.first < z.size;
     for (u32 c = 0; c < TILE; c += DEPTH<C>) {
         __syncthreads();
         place(as, turned, z.first + c);
@@ -72,21 +78,24 @@ template <class T, class C> FN void weigh(C (&sum)[2][4][4], const C (&weight)[4
             for (u32 e = 0; e < 4; e++) {
                 C w = ws[(c + d) * WEIGHT_PITCH + y * 4 + e];
 #pragma unroll
-                for (u32 f = 0; f < 4; f++) sum[0][e][f] = fma(w, as[d * PITCH + x * 4 + f], sum[0][e][f]);
-                if (!second) continue;
+                for (u32 f = 0; f < 4; f++) sum.v[0][e][f] = fma(w, as[d * PITCH + x * 4 + f], sum.v[0][e][f]);
+                if constexpr (P > 1) {
+                    if (!second) continue;
 #pragma unroll
-                for (u32 f = 0; f < 4; f++) sum[1][e][f] = fma(w, bs[d * PITCH + x * 4 + f], sum[1][e][f]);
+                    for (u32 f = 0; f < 4; f++) sum.v[1][e][f] = fma(w, bs[d * PITCH + x * 4 + f], sum.v[1][e][f]);
+                }
             }
     }
 }
 
-// What dropout makes of the 4 by 4 probabilities of this thread: four neighbouring keys share a block of random words.
-template <int MODE, class T, class C> FN void keep(C (&f)[4][4], const Attention<C>& p, const Head<T, C>& h, u32 row, u32 column) {
+// Multiplies the 4 by 4 of this thread by what dropout makes of each probability: four neighbouring keys share a block of random
+// words.
+template <int MODE, class T, class C> FN void drop(C (&v)[4][4], const Attention<C>& p, const Head<T, C>& h, u32 row, u32 column) {
 #pragma unroll
     for (u32 e = 0; e < 4; e++) {
         Words w = of_queries(MODE) ? words_at(p, h, row + e, column) : words_at(p, h, column + e, row);
 #pragma unroll
-        for (u32 k = 0; k < 4; k++) (of_queries(MODE) ? f[e][k] : f[k][e]) = kept(p, w.w[k]);
+        for (u32 k = 0; k < 4; k++) (of_queries(MODE) ? v[e][k] : v[k][e]) *= kept(p, w.w[k]);
     }
 }
 
@@ -111,7 +120,7 @@ template <class C> struct Running {
 };
 
 // Turns scores into probabilities relative to the maxima so far, and corrects what was summed before.
-template <class C> FN void soften(C (&s)[4][4], Running<C>& r, C (&sum)[2][4][4]) {
+template <class C, u32 P> FN void soften(C (&s)[4][4], Running<C>& r, Sums<C, P>& sum) {
 #pragma unroll
     for (u32 e = 0; e < 4; e++) {
         C most = r.most[e];
@@ -125,15 +134,15 @@ template <class C> FN void soften(C (&s)[4][4], Running<C>& r, C (&sum)[2][4][4]
         for (u32 f = 0; f < 4; f++) {
             s[e][f] = exp_(s[e][f] - safe);
             r.sum[e] += s[e][f];
-            sum[0][e][f] *= factor;
-            sum[1][e][f] *= factor;
+#pragma unroll
+            for (u32 n = 0; n < P; n++) sum.v[n][e][f] *= factor;
         }
     }
 }
 
 // Turns scores into weights, from what the forward pass left for each query.
 template <int MODE, class T, class C>
-FN void weights(C (&s)[4][4], const C (&dp)[4][4], const C (&keep)[4][4], const Attention<C>& p, const Head<T, C>& h, u32 row, u32 column) {
+FN void weights(C (&s)[4][4], const C (&dp)[4][4], const Attention<C>& p, const Head<T, C>& h, u32 row, u32 column) {
 #pragma unroll
     for (u32 e = 0; e < 4; e++)
 #pragma unroll
@@ -141,16 +150,15 @@ FN void weights(C (&s)[4][4], const C (&dp)[4][4], const C (&keep)[4][4], const 
             u32 t = of_queries(MODE) ? row + e : column + f, k = of_queries(MODE) ? column + f : row + e;
             bool there = t < p.queries && k < p.keys;
             C v = there ? probability(s[e][f], h.lse[t]) : (C)0;
-            if (of_scores(MODE)) v = there ? v * (dp[e][f] * keep[e][f] - h.delta[t]) : (C)0;
-            else v *= keep[e][f];
+            if (of_scores(MODE)) v = there ? v * (dp[e][f] - h.delta[t]) : (C)0;
             s[e][f] = v;
             if (MODE == QUERIES && h.dmask && there) h.dmask[(i64)t * p.dmask.row + (i64)k * p.dmask.step] = put<T>(v);
         }
 }
 
 // One pair of a head of queries and a head of keys, for the rows of the block.
-template <int MODE, class T, class C>
-FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32 head, Running<C>& r, C (&sum)[2][4][4], C* as, C* bs, C* ws) {
+template <int MODE, class T, class C, u32 P>
+FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32 head, Running<C>& r, Sums<C, P>& sum, C* as, C* bs, C* ws) {
     u32 key_head = head / p.group, x = threadIdx.x % 16, y = threadIdx.x / 16, from, to;
     Head<T, C> h = head_at(p, o, at.batch, head);
     if (at.window > 0) h.dmask = nullptr;
@@ -165,28 +173,22 @@ FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32
         k.first = v.first = of_queries(MODE) ? c : at.row0;
         u32 row = at.row0 + y * 4, column = c + x * 4;
         if (p.depth == 0) __syncthreads(); // dots does it otherwise: the weights of the tile before have been read
-        C s[4][4], dp[4][4] = {}, f[4][4];
+        C s[4][4], dp[4][4];
+        if constexpr (of_scores(MODE)) {
+            if (of_queries(MODE)) dots(dp, g, v, as, bs);
+            else dots(dp, v, g, as, bs);
+            if (p.drops) drop<MODE>(dp, p, h, row, column);
+        }
         if (of_queries(MODE)) dots(s, q, k, as, bs);
         else dots(s, k, q, as, bs);
-        if (MODE == QUERIES) dots(dp, g, v, as, bs);
-        if (MODE == KEYS) dots(dp, v, g, as, bs);
 #pragma unroll
         for (u32 i = 0; i < 4; i++)
 #pragma unroll
-            for (u32 j = 0; j < 4; j++) {
-                f[i][j] = 1;
+            for (u32 j = 0; j < 4; j++)
                 s[i][j] = of_queries(MODE) ? score(p, h, row + i, column + j, s[i][j]) : score(p, h, column + j, row + i, s[i][j]);
-            }
-        if (p.drops) keep<MODE>(f, p, h, row, column);
-        if constexpr (MODE == RESULT) {
-            soften(s, r, sum);
-#pragma unroll
-            for (u32 i = 0; i < 4; i++)
-#pragma unroll
-                for (u32 j = 0; j < 4; j++) s[i][j] *= f[i][j];
-        } else {
-            weights<MODE>(s, dp, f, p, h, row, column);
-        }
+        if constexpr (MODE == RESULT) soften(s, r, sum);
+        else weights<MODE>(s, dp, p, h, row, column);
+        if (!of_scores(MODE) && p.drops) drop<MODE>(s, p, h, row, column);
         weigh(sum, s, MODE == RESULT ? v : MODE == QUERIES ? k : MODE == VALUES ? g : q, at.window, as, bs, ws);
     }
 }
@@ -194,7 +196,8 @@ FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32
 template <int MODE, class T, class C> FN void attend(const Attention<C>& p, const Operands<T, C>& o, C* as, C* bs, C* ws) {
     Spot at = spot_of<MODE>(p, TILE);
     u32 x = threadIdx.x % 16, y = threadIdx.x / 16;
-    C sum[2][4][4] = {};
+    constexpr u32 P = PANELS<MODE, C>;
+    Sums<C, P> sum = {};
     Running<C> r = {{LOW<C>, LOW<C>, LOW<C>, LOW<C>}, {}};
     if (of_queries(MODE)) pass<MODE>(p, o, at, at.head, r, sum, as, bs, ws);
     else
@@ -211,9 +214,9 @@ template <int MODE, class T, class C> FN void attend(const Attention<C>& p, cons
             if (x == 0 && at.window == 0 && row < rows) head_at(p, o, at.batch, at.head).lse[row] = r.most[e] + log_(total);
         }
 #pragma unroll
-        for (u32 f = 0; f < 8; f++) {
-            u32 column = (at.window * 2 + f / 4) * TILE + x * 4 + f % 4;
-            if (row < rows && column < size) to[(i64)row * p.result.row + (i64)column * p.result.step] = put<T>(sum[f / 4][e][f % 4] * factor);
+        for (u32 f = 0; f < 4 * P; f++) {
+            u32 column = (at.window * P + f / 4) * TILE + x * 4 + f % 4;
+            if (row < rows && column < size) to[(i64)row * p.result.row + (i64)column * p.result.step] = put<T>(sum.v[f / 4][e][f % 4] * factor);
         }
     }
 }

@@ -24,8 +24,8 @@ enum : u32 { NO_MASK, TRUTH_MASK, ADDED_MASK };
 // The strides of an operand.
 struct Strip { i64 batch, head, row, step; };
 
-// group heads of queries share one of keys. A window is 128 elements of a row of the result, and tiles the number of tiles of
-// rows of a head.
+// group heads of queries share one of keys. A window is a range of elements of the rows of the result, and tiles the
+// number of tiles of rows of a head.
 template <class C> struct Attention {
     u32 batches, heads, group, queries, keys, depth, width;
     u32 causal, mask_kind, drops, limit, row_blocks, tiles, windows;

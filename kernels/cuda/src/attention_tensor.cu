@@ -1,14 +1,14 @@
 // Attention of half types on tensor cores, for heads of up to 128 elements whose rows are contiguous and begin at multiples of
 // 16 bytes; attention.cu serves all others. Sizes need not be multiples of anything.
 //
-// A block of 4 warps has 64 rows, 16 for each warp, whose elements stay in registers as fragments of mma. It goes through
-// tiles of 64 columns (32, where there are two products of scores) of two operands, copied asynchronously: while one of them is
-// used, the other is on its way. Weights never leave the registers: sums of mma lie as the left operand of the next wants it.
+// A block of 4 warps has 64 rows, 16 for each warp, whose elements stay in registers as fragments of mma, or in shared memory where
+// there are two operands of rows. It goes through tiles of 64 columns (32, where registers are few) of two operands, copied
+// asynchronously: while one of them is used, the other is on its way. Weights never leave the registers: sums of mma lie as the left operand of the next wants it.
 #include "attention.h"
 
 constexpr u32 WARPS = 4, LANES = 32, BLOCK = WARPS * LANES, ROWS = 16 * WARPS;
 
-template <int MODE> constexpr u32 COLUMNS = of_scores(MODE) ? 32 : 64;
+template <int MODE> constexpr u32 COLUMNS = MODE == RESULT ? 64 : 32;
 template <int SIZE> constexpr u32 PITCH = SIZE + 8; // of a row in shared memory: the 8 rows of ldmatrix lie in different banks
 
 // Rows of an operand, of which count exist, with size elements.
@@ -29,40 +29,54 @@ template <u32 N, int SIZE, class T> FN void copy_rows(T* sh, const Lines<T>& l, 
     }
 }
 
-// The fragments of 16 rows of shared memory as left operand.
-template <int SIZE, class T> FN void left_of(u32 (&r)[SIZE / 16][4], const T* sh, u32 row) {
-    u32 lane = threadIdx.x % 32, low = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
-#pragma unroll
-    for (u32 k = 0; k < SIZE / 16; k++) gk_ldmatrix_x4(r[k], sh + (row + second + low) * PITCH<SIZE> + k * 16 + third);
+// The fragment of the 16 rows of a warp, at elements k on, as left operand.
+template <int SIZE, class T> FN void left_of(u32 (&r)[4], const T* sh, u32 k) {
+    u32 lane = threadIdx.x % 32, low = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8, row = threadIdx.x / 32 * 16;
+    gk_ldmatrix_x4(r, sh + (row + second + low) * PITCH<SIZE> + k + third);
 }
 
-// Copies the rows of the block and takes them into registers. sh has room for them.
-template <int SIZE, class T> FN void take_rows(u32 (&r)[SIZE / 16][4], T* sh, const Lines<T>& l, u32 row0) {
+// Rows of the block: all fragments of a warp in registers, or the rows in shared memory.
+template <int SIZE> struct Held {
+    u32 r[SIZE / 16][4];
+    FN void at(u32 (&a)[4], u32 k) const {
+#pragma unroll
+        for (u32 e = 0; e < 4; e++) a[e] = r[k][e];
+    }
+};
+template <int SIZE, class T> struct Shared {
+    const T* sh;
+    FN void at(u32 (&a)[4], u32 k) const { left_of<SIZE>(a, sh, k * 16); }
+};
+
+// Copies the rows of the block to shared memory, which has room for them.
+template <int SIZE, class T> FN void bring_rows(T* sh, const Lines<T>& l, u32 row0) {
     __syncthreads();
     copy_rows<ROWS, SIZE>(sh, l, row0);
     gk_cp_async_commit();
     gk_cp_async_wait<0>();
     __syncthreads();
-    left_of<SIZE>(r, sh, threadIdx.x / 32 * 16);
 }
 
 // sum = rows @ (a tile)ᵀ.
-template <u32 N, int SIZE, class T> FN void dots(f32 (&sum)[N / 8][4], const u32 (&rows)[SIZE / 16][4], const T* sh) {
+template <u32 N, int SIZE, class T, class R> FN void dots(f32 (&sum)[N / 8][4], const R& rows, const T* sh) {
     u32 lane = threadIdx.x % 32, low = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
 #pragma unroll
     for (u32 j = 0; j < N / 8; j++)
 #pragma unroll
         for (u32 e = 0; e < 4; e++) sum[j][e] = 0;
 #pragma unroll
-    for (u32 k = 0; k < SIZE / 16; k++)
+    for (u32 k = 0; k < SIZE / 16; k++) {
+        u32 a[4];
+        rows.at(a, k);
 #pragma unroll
         for (u32 j = 0; j < N / 16; j++) {
             u32 b[4];
             gk_ldmatrix_x4(b, sh + (j * 16 + third + low) * PITCH<SIZE> + k * 16 + second);
             u32 b0[2] = {b[0], b[1]}, b1[2] = {b[2], b[3]};
-            gk_mma(T(), sum[2 * j], rows[k], b0);
-            gk_mma(T(), sum[2 * j + 1], rows[k], b1);
+            gk_mma(T(), sum[2 * j], a, b0);
+            gk_mma(T(), sum[2 * j + 1], a, b1);
         }
+    }
 }
 
 // sum += weights @ a tile.
@@ -205,9 +219,12 @@ FN void pass(const Attention<f32>& p, const Operands<T, f32>& o, const Spot& at,
     Lines<T> k = {head_of(o.k, p.k, at.batch, key_head), p.k.row, p.keys, p.depth};
     Lines<T> v = {head_of(o.v, p.v, at.batch, key_head), p.v.row, p.keys, p.width}, g = q;
     if (MODE != RESULT) g = {head_of(o.grad, p.grad, at.batch, head), p.grad.row, p.queries, p.width};
-    u32 rows[SIZE / 16][4], others[of_scores(MODE) ? SIZE / 16 : 1][4];
-    take_rows<SIZE>(rows, sh, of_queries(MODE) ? q : k, at.row0);
-    if constexpr (of_scores(MODE)) take_rows<SIZE>(others, sh, of_queries(MODE) ? g : v, at.row0);
+    Held<SIZE> rows;
+    Shared<SIZE, T> others = {sh + 2 * N * PITCH<SIZE>}; // room for them behind the tiles
+    bring_rows<SIZE>(sh, of_queries(MODE) ? q : k, at.row0);
+#pragma unroll
+    for (u32 k = 0; k < SIZE / 16; k++) left_of<SIZE>(rows.r[k], sh, k * 16);
+    if constexpr (of_scores(MODE)) bring_rows<SIZE>(sh + 2 * N * PITCH<SIZE>, of_queries(MODE) ? g : v, at.row0);
     const Lines<T>& first = MODE == RESULT ? k : MODE == QUERIES ? v : MODE == VALUES ? q : g;
     const Lines<T>& last = MODE == RESULT ? v : MODE == QUERIES ? k : MODE == VALUES ? g : q;
     T* one = sh;
@@ -277,8 +294,8 @@ template <int MODE, int SIZE, class T> FN void attend(const Attention<f32>& p, c
 }
 
 #define ATTEND(NAME, MODE, SIZE, T)                                                                                   \
-    GK_KERNEL(BLOCK) void NAME##_##SIZE##_##T(Attention<f32> p, Operands<T, f32> o) {                                 \
-        GK_SHARED_ARR(T, sh, [(MODE == RESULT || MODE == VALUES ? 2 : 1) * ROWS * PITCH<SIZE>]);                      \
+    GK_KERNEL(BLOCK, 2) void NAME##_##SIZE##_##T(Attention<f32> p, Operands<T, f32> o) {                              \
+        GK_SHARED_ARR(T, sh, [(MODE == VALUES ? 1 : 2) * ROWS * PITCH<SIZE>]);                                         \
         attend<MODE, SIZE, T>(p, o, (T*)sh);                                                                          \
     }
 

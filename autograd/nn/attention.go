@@ -1,0 +1,172 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// MultiheadAttentionLayer projects queries, keys and values, lets each head attend for itself, and projects what the heads
+// found (Vaswani et al., "Attention is all you need", 2017). Parameters have PyTorch's names. Weights of attention are not
+// available: it is torch.nn.MultiheadAttention with need_weights=False, and never holds a matrix of them.
+type MultiheadAttentionLayer struct {
+	Base
+	InProjWeight *autograd.Parameter    // [3*embed, embed]; nil if keys or values have other widths than queries
+	ProjWeights  [3]*autograd.Parameter // then those of queries, keys and values: [embed, embed], [embed, kdim], [embed, vdim]
+	InProjBias   *autograd.Parameter    // [3*embed], or nil
+	OutProj      *LinearLayer
+
+	embed, heads int
+	config       attentionConfig
+}
+
+// AttentionLayerOption changes MultiheadAttention.
+type AttentionLayerOption interface{ applyAttention(c *attentionConfig) }
+
+type attentionOption func(*attentionConfig)
+
+func (o attentionOption) applyAttention(c *attentionConfig) { o(c) }
+
+type attentionConfig struct {
+	dropout    float64
+	noBias     bool
+	batchFirst bool
+	kdim, vdim int
+}
+
+// AttentionDropout sets weights of attention to 0 with probability p in training; the default is 0.
+func AttentionDropout(p float64) AttentionLayerOption {
+	return attentionOption(func(c *attentionConfig) { c.dropout = p })
+}
+
+// AttentionNoBias makes projections without biases.
+func AttentionNoBias() AttentionLayerOption {
+	return attentionOption(func(c *attentionConfig) { c.noBias = true })
+}
+
+// KDim and VDim are the widths of keys and values, if they are not the embedding's.
+func KDim(n int) AttentionLayerOption {
+	return attentionOption(func(c *attentionConfig) { c.kdim = n })
+}
+
+// VDim is the width of values; see KDim.
+func VDim(n int) AttentionLayerOption {
+	return attentionOption(func(c *attentionConfig) { c.vdim = n })
+}
+
+// MultiheadAttention makes a layer of so many heads, of embed/heads elements each. The weights of the first projection start by
+// XavierUniform, those of the second as in Linear, and biases with 0.
+func MultiheadAttention(embed, heads int, opts ...AttentionLayerOption) *MultiheadAttentionLayer {
+	c := attentionConfig{kdim: embed, vdim: embed}
+	for _, o := range opts {
+		o.applyAttention(&c)
+	}
+	l := &MultiheadAttentionLayer{embed: embed, heads: heads, config: c}
+	declare := func(name string, shape ...int) *autograd.Parameter {
+		return l.RegisterParameter(autograd.DeclareParameter(name, XavierUniform(1), shape...))
+	}
+	if c.kdim == embed && c.vdim == embed {
+		l.InProjWeight = declare("in_proj_weight", 3*embed, embed)
+	} else {
+		l.ProjWeights = [3]*autograd.Parameter{
+			declare("q_proj_weight", embed, embed), declare("k_proj_weight", embed, c.kdim), declare("v_proj_weight", embed, c.vdim),
+		}
+	}
+	linear := []LayerOption{BiasInit(Zeros)}
+	if c.noBias {
+		linear = append(linear, NoBias())
+	} else {
+		l.InProjBias = l.RegisterParameter(autograd.DeclareParameter("in_proj_bias", Zeros, 3*embed))
+	}
+	l.OutProj = Linear(embed, embed, linear...)
+	l.Register("out_proj", l.OutProj)
+	return l
+}
+
+// String names the layer and its sizes.
+func (l *MultiheadAttentionLayer) String() string {
+	return fmt.Sprintf("MultiheadAttention(embed_dim=%d, num_heads=%d)", l.embed, l.heads)
+}
+
+// Forward implements Module: attention of x to itself. x is [T, N, embed], or [N, T, embed] with BatchFirst, or [T, embed].
+func (l *MultiheadAttentionLayer) Forward(x *autograd.Variable) *autograd.Variable {
+	return l.Attend(x, x, x)
+}
+
+// Attend lets query, [T, N, embed], attend to key, [S, N, kdim], and value, [S, N, vdim]; with BatchFirst N comes first, and without
+// a batch N is missing. The result is of query's shape. If all three are one variable, one projection serves them, and heads
+// are views of what it gives.
+func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, opts ...AttendOption) *autograd.Variable {
+	return scope(query, func(g *autograd.Graph) *autograd.Variable {
+		if key == nil || value == nil || !query.Alive() || !key.Alive() || !value.Alive() {
+			return autograd.ScaledDotProductAttention(query, key, value) // says what is wrong
+		}
+		if l.heads <= 0 || l.embed%l.heads != 0 {
+			g.Fail(fmt.Errorf("nn: %s: the embedding does not divide into heads", l))
+		}
+		a := attending{layer: l, g: g, batched: query.NDim() == 3}
+		for _, o := range opts {
+			o(&a)
+		}
+		if query == key && key == value && l.InProjWeight != nil {
+			return a.self(query)
+		}
+		return a.cross(query, key, value)
+	})
+}
+
+// self attends with one projection.
+func (a *attending) self(x *autograd.Variable) *autograd.Variable {
+	l := a.layer
+	qkv := a.batchFirst(x.Linear(a.g.Param(l.InProjWeight), a.bias(0, 3)))
+	rows := qkv.Dim(-2)
+	a.sizes(qkv, rows, rows)
+	return a.finish(qkv.SelfAttention(l.heads, l.heads, a.options()...))
+}
+
+// cross attends with a projection for each operand.
+func (a *attending) cross(query, key, value *autograd.Variable) *autograd.Variable {
+	l := a.layer
+	var heads [3]*autograd.Variable
+	for i, v := range []*autograd.Variable{query, key, value} {
+		p := a.batchFirst(v.Linear(a.weight(i), a.bias(i, 1)))
+		shape := append(p.Shape()[:max(p.NDim()-1, 0)].Clone(), l.heads, l.embed/max(l.heads, 1))
+		heads[i] = p.Reshape(shape...).Transpose(-3, -2)
+	}
+	a.sizes(heads[0], heads[0].Dim(-2), heads[1].Dim(-2))
+	out := autograd.ScaledDotProductAttention(heads[0], heads[1], heads[2], a.options()...).Transpose(-3, -2)
+	return a.finish(out.Flatten(-2, -1))
+}
+
+// weight is the weight of the projection of operand i.
+func (a *attending) weight(i int) *autograd.Variable {
+	if p := a.layer.ProjWeights[i]; p != nil {
+		return a.g.Param(p)
+	}
+	return a.g.Param(a.layer.InProjWeight).Narrow(0, i*a.layer.embed, a.layer.embed)
+}
+
+// bias is the bias of n operands from i on, or nil.
+func (a *attending) bias(i, n int) *autograd.Variable {
+	p := a.layer.InProjBias
+	if p == nil {
+		return nil
+	}
+	if n == 3 {
+		return a.g.Param(p)
+	}
+	return a.g.Param(p).Narrow(0, i*a.layer.embed, a.layer.embed)
+}
+
+// batchFirst exchanges rows and batch, unless they already are as attention wants them.
+func (a *attending) batchFirst(v *autograd.Variable) *autograd.Variable {
+	if a.layer.config.batchFirst || v.NDim() != 3 {
+		return v
+	}
+	return v.Transpose(0, 1)
+}
+
+// finish projects what the heads found, and brings it into the order of the query.
+func (a *attending) finish(v *autograd.Variable) *autograd.Variable {
+	return a.batchFirst(a.layer.OutProj.Forward(v))
+}

@@ -1,0 +1,188 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// AttendOption says what MultiheadAttentionLayer.Attend hides.
+type AttendOption func(*attending)
+
+// AttnMask hides keys from queries: [T, S], or [N*heads, T, S]. Of type bool it is true where a query does NOT see a key, as in
+// PyTorch's layer and unlike autograd.AttnMask; of a floating-point type it is added to the scores.
+func AttnMask(mask *autograd.Variable) AttendOption { return func(a *attending) { a.attn = mask } }
+
+// KeyPaddingMask hides keys from all queries: [N, S], or [S] without a batch. Of type bool it is true where a key is padding; of a
+// floating-point type it is added to the scores.
+func KeyPaddingMask(mask *autograd.Variable) AttendOption {
+	return func(a *attending) { a.padding = mask }
+}
+
+// IsCausal lets query t see the keys 0..t only. Unlike in PyTorch it needs no mask beside it.
+func IsCausal() AttendOption { return func(a *attending) { a.causal = true } }
+
+// attending is one use of the layer.
+type attending struct {
+	layer         *MultiheadAttentionLayer
+	g             *autograd.Graph
+	batched       bool
+	attn, padding *autograd.Variable
+	causal        bool
+
+	batch, queries, keys int
+	dtype                tensor.DType
+}
+
+// sizes notes those of the scores; v is any of the operands after the projection, with its batch, if there is one, in front.
+func (a *attending) sizes(v *autograd.Variable, queries, keys int) {
+	a.batch, a.queries, a.keys, a.dtype = 1, queries, keys, v.DType()
+	if a.batched {
+		a.batch = v.Dim(0)
+	}
+}
+
+// options are those of the operation of package autograd.
+func (a *attending) options() []autograd.AttentionOption {
+	var opts []autograd.AttentionOption
+	if p := a.layer.config.dropout; p > 0 && a.layer.Training() {
+		opts = append(opts, autograd.AttnDropout(p))
+	}
+	if a.attn == nil && a.padding == nil {
+		if a.causal {
+			opts = append(opts, autograd.IsCausal())
+		}
+		return opts
+	}
+	return append(opts, autograd.AttnMask(a.mask()))
+}
+
+// mask joins what hides keys: of type bool, true where a query sees a key, unless something is added to the scores.
+func (a *attending) mask() *autograd.Variable {
+	var seen, added *autograd.Variable
+	for _, m := range []*autograd.Variable{a.shaped(a.attn, "attn_mask"), a.shapedPadding(), a.order()} {
+		switch {
+		case m == nil:
+		case m.DType() != tensor.Bool:
+			added = sum(added, m)
+		case m != nil && seen == nil:
+			seen = m
+		default:
+			seen = both(seen, m)
+		}
+	}
+	if added == nil {
+		return seen
+	}
+	if seen == nil {
+		return added
+	}
+	number := func(v float64) *autograd.Variable {
+		return a.g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Scalar(e, v, added.DType()) })
+	}
+	return sum(added, autograd.Where(seen, number(0), number(math.Inf(-1))))
+}
+
+func sum(a, b *autograd.Variable) *autograd.Variable {
+	if a == nil {
+		return b
+	}
+	return a.Add(b)
+}
+
+// shaped is the mask of queries and keys as [N, heads, T, S], [heads, T, S] without a batch, or [T, S]; one of type bool is true where a key is seen.
+func (a *attending) shaped(m *autograd.Variable, name string) *autograd.Variable {
+	if m == nil {
+		return nil
+	}
+	heads := a.layer.heads
+	switch {
+	case m.Shape().Equal(tensor.Shape{a.queries, a.keys}):
+		return seen(m)
+	case m.Shape().Equal(tensor.Shape{a.batch * heads, a.queries, a.keys}):
+		if !a.batched {
+			return seen(m)
+		}
+		return seen(m).Reshape(a.batch, heads, a.queries, a.keys)
+	}
+	return a.refuse(m, name, tensor.Shape{a.queries, a.keys})
+}
+
+// shapedPadding is the mask of keys as [N, 1, 1, S].
+func (a *attending) shapedPadding() *autograd.Variable {
+	if a.padding == nil {
+		return nil
+	}
+	want := tensor.Shape{a.keys}
+	if a.batched {
+		want = tensor.Shape{a.batch, a.keys}
+	}
+	if !a.padding.Shape().Equal(want) {
+		return a.refuse(a.padding, "key_padding_mask", want)
+	}
+	if !a.batched {
+		return seen(a.padding).Reshape(1, a.keys)
+	}
+	return seen(a.padding).Reshape(a.batch, 1, 1, a.keys)
+}
+
+func (a *attending) refuse(m *autograd.Variable, name string, want tensor.Shape) *autograd.Variable {
+	a.g.Fail(&tensor.ShapeError{Op: "MultiheadAttention", Shapes: []tensor.Shape{m.Shape().Clone()}, Detail: fmt.Sprintf("%s: want %v", name, want)})
+	return m
+}
+
+// order is the mask of IsCausal, where it must be joined with others.
+func (a *attending) order() *autograd.Variable {
+	if !a.causal {
+		return nil
+	}
+	return a.g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
+		t, err := tensor.Arange(e, 0, float64(a.queries), 1, tensor.Int64)
+		if err != nil {
+			return nil, err
+		}
+		defer t.Release()
+		s, err := tensor.Arange(e, 0, float64(a.keys), 1, tensor.Int64)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Release()
+		rows, err := t.Unsqueeze(1)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Release()
+		return rows.Ge(s)
+	})
+}
+
+// seen turns a mask of type bool, which is true where keys are hidden.
+func seen(m *autograd.Variable) *autograd.Variable {
+	if m.DType() != tensor.Bool {
+		return m
+	}
+	return m.Graph().New(func(tensor.Exec) (*tensor.Tensor, error) {
+		t, err := m.Tensor()
+		if err != nil {
+			return nil, err
+		}
+		return t.Not()
+	})
+}
+
+// both is true where both masks are.
+func both(m, n *autograd.Variable) *autograd.Variable {
+	return m.Graph().New(func(tensor.Exec) (*tensor.Tensor, error) {
+		t, err := m.Tensor()
+		if err != nil {
+			return nil, err
+		}
+		u, err := n.Tensor()
+		if err != nil {
+			return nil, err
+		}
+		return t.And(u)
+	})
+}

@@ -1,0 +1,58 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// The losses of elements, and their gradients.
+
+const lossSteps = 4 // STEPS in src/loss.cu
+
+func lossRows() []op.Row {
+	var rows []op.Row
+	for _, id := range []op.ID{
+		op.SquaredError, op.SmoothL1, op.BCE, op.BCELogits, op.KLDiv,
+		op.SquaredErrorGrad, op.SmoothL1Grad, op.BCEGrad, op.BCELogitsGrad, op.KLDivGrad,
+	} {
+		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
+			return losses(named("loss", id.String()+"_"+suffixes[d]), d)
+		}))
+	}
+	return rows
+}
+
+// losses makes the Func of a loss. One of two inputs takes the second one twice.
+func losses(k *kernel, d dtype.DType) op.Func {
+	var f op.Func
+	f = func(c *op.Call) error {
+		t := takeTask()
+		defer tasks.Put(t)
+		dst := &c.Out[0]
+		l := &t.loop
+		l.begin(dst)
+		for i := range 3 {
+			l.add(&c.In[min(i, len(c.In)-1)])
+		}
+		l.finish(dst)
+		if l.total == 0 {
+			return nil
+		}
+		if l.total >= maxLoop {
+			return halves(c, f)
+		}
+		straight := l.full(0) && l.full(1) && l.full(2) && l.full(3)
+		l.walk(&t.params)
+		t.params.Int32(int32(truth(straight)))
+		if d == dtype.Float64 {
+			t.params.Words(math.Float64bits(c.F[0]), math.Float64bits(c.F[1]))
+		} else {
+			t.params.Words(pair(math.Float32bits(float32(c.F[0])), math.Float32bits(float32(c.F[1]))))
+		}
+		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Ptr(l.ptr[2]).Ptr(l.ptr[3])
+		return t.launch(c, k, blocks(l.total, lossSteps*threads))
+	}
+	return f
+}

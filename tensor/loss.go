@@ -1,0 +1,144 @@
+package tensor
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// The losses of elements: PyTorch's functions with reduction "none". Prediction and target broadcast and promote, to a
+// floating-point type.
+
+// MSELoss is (pred - target)².
+func MSELoss(pred, target *Tensor) (*Tensor, error) {
+	return elementLoss("MSELoss", op.SquaredError, pred, target)
+}
+
+// L1Loss is |pred - target|.
+func L1Loss(pred, target *Tensor) (*Tensor, error) {
+	return elementLoss("L1Loss", op.SmoothL1, pred, target, 0, 1)
+}
+
+// SmoothL1Loss is d²/(2*beta) where d = |pred - target| is less than beta, else d - beta/2. beta is at least 0; 0 gives L1Loss.
+func SmoothL1Loss(pred, target *Tensor, beta float64) (*Tensor, error) {
+	const name = "SmoothL1Loss"
+	if err := together(name, pred, target); err != nil {
+		return nil, err
+	}
+	if !(beta >= 0) || math.IsInf(beta, 0) {
+		return nil, valueErr(name, "beta is %v; it must not be negative", beta)
+	}
+	return elementLoss(name, op.SmoothL1, pred, target, beta, 1)
+}
+
+// HuberLoss is d²/2 where d = |pred - target| is less than delta, else delta*(d - delta/2). delta is more than 0.
+func HuberLoss(pred, target *Tensor, delta float64) (*Tensor, error) {
+	const name = "HuberLoss"
+	if err := together(name, pred, target); err != nil {
+		return nil, err
+	}
+	if !(delta > 0) || math.IsInf(delta, 0) {
+		return nil, valueErr(name, "delta is %v; it must be more than 0", delta)
+	}
+	return elementLoss(name, op.SmoothL1, pred, target, delta, delta)
+}
+
+// BCELoss is the binary cross-entropy of probabilities, -(target*log(pred) + (1-target)*log(1-pred)), with logarithms of at least
+// -100. It is NaN for predictions outside of 0..1, which PyTorch refuses.
+func BCELoss(pred, target *Tensor) (*Tensor, error) {
+	return elementLoss("BCELoss", op.BCE, pred, target)
+}
+
+// BCEWithLogitsLoss is BCELoss of sigmoid(pred), computed without overflow.
+func BCEWithLogitsLoss(pred, target *Tensor) (*Tensor, error) {
+	return elementLoss("BCEWithLogitsLoss", op.BCELogits, pred, target)
+}
+
+// KLDivLoss is target*(log(target) - pred), and 0 where target is 0: pred holds logarithms of probabilities. If logTarget is set,
+// so does target.
+func KLDivLoss(pred, target *Tensor, logTarget bool) (*Tensor, error) {
+	return elementLoss("KLDivLoss", op.KLDiv, pred, target, float64(flag(logTarget)))
+}
+
+// The gradients of the losses with respect to the prediction: grad, the gradient of the loss, broadcasts to the shape that the
+// others broadcast to, which the result has.
+
+// MSELossGrad is the gradient of MSELoss.
+func MSELossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+	return elementLossGrad("MSELossGrad", op.SquaredErrorGrad, grad, pred, target)
+}
+
+// L1LossGrad is the gradient of L1Loss: 0 where prediction and target are equal.
+func L1LossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+	return elementLossGrad("L1LossGrad", op.SmoothL1Grad, grad, pred, target, 0, 1)
+}
+
+// SmoothL1LossGrad is the gradient of SmoothL1Loss.
+func SmoothL1LossGrad(grad, pred, target *Tensor, beta float64) (*Tensor, error) {
+	return elementLossGrad("SmoothL1LossGrad", op.SmoothL1Grad, grad, pred, target, beta, 1)
+}
+
+// HuberLossGrad is the gradient of HuberLoss.
+func HuberLossGrad(grad, pred, target *Tensor, delta float64) (*Tensor, error) {
+	return elementLossGrad("HuberLossGrad", op.SmoothL1Grad, grad, pred, target, delta, delta)
+}
+
+// BCELossGrad is the gradient of BCELoss, with a divisor of at least 1e-12.
+func BCELossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+	return elementLossGrad("BCELossGrad", op.BCEGrad, grad, pred, target)
+}
+
+// BCEWithLogitsLossGrad is the gradient of BCEWithLogitsLoss.
+func BCEWithLogitsLossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+	return elementLossGrad("BCEWithLogitsLossGrad", op.BCELogitsGrad, grad, pred, target)
+}
+
+// KLDivLossGrad is the gradient of KLDivLoss.
+func KLDivLossGrad(grad, pred, target *Tensor, logTarget bool) (*Tensor, error) {
+	return elementLossGrad("KLDivLossGrad", op.KLDivGrad, grad, pred, target, float64(flag(logTarget)))
+}
+
+func elementLoss(name string, id op.ID, pred, target *Tensor, v ...float64) (*Tensor, error) {
+	dt, err := lossType(name, pred, target)
+	if err != nil {
+		return nil, err
+	}
+	return binary(name, id, pred, target, dt, dt, numbers(dt, v...))
+}
+
+// lossType is the type that operands are computed in.
+func lossType(name string, ts ...*Tensor) (DType, error) {
+	if err := together(name, ts...); err != nil {
+		return 0, err
+	}
+	dt := ts[0].dtype
+	for _, t := range ts[1:] {
+		dt = Promote(dt, t.dtype)
+	}
+	if !dt.IsFloat() {
+		return 0, dtypeErr(name, needsFloat, dtypesOf(ts)...)
+	}
+	return dt, nil
+}
+
+func elementLossGrad(name string, id op.ID, grad, pred, target *Tensor, v ...float64) (*Tensor, error) {
+	ts := [3]*Tensor{grad, pred, target}
+	dt, err := lossType(name, ts[:]...)
+	if err != nil {
+		return nil, err
+	}
+	l, err := broadcastLayout(name, pred, target)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := grad.layout.expanded(&l); !ok {
+		return nil, shapeErr(name, shapesOf(ts[:]), "the gradient does not broadcast to %v", l.dims())
+	}
+	for i, t := range ts {
+		if ts[i], err = t.as(name, dt, pred.exec); err != nil {
+			return nil, err
+		}
+		defer drop(ts[i], t)
+	}
+	return pointwise(name, id, pred.exec, dt, &l, numbers(dt, v...), ts[:]...)
+}
