@@ -22,7 +22,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-// mutationVariable is the environment variable that lets the mutation check run when it is "1": it takes a minute.
+// mutationVariable is the environment variable that lets the mutation check run when it is "1": it takes minutes.
 const mutationVariable = "CISTERN_MUTATION"
 
 var writeBarriers = flag.Bool("write-barriers", false, "write barriers.md after the mutation check")
