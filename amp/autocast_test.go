@@ -17,7 +17,7 @@ func manual(c amp.Class, lower tensor.DType) tensor.DType {
 	switch c {
 	case amp.LowerPrecision:
 		return lower
-	case amp.Float32, amp.Float32Result:
+	case amp.Float32, amp.Float32Result, amp.Float32Inside:
 		return tensor.Float32
 	}
 	return 0

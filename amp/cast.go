@@ -18,6 +18,11 @@ func (a *autocast) Cast(op string, in []*autograd.Variable) ([]*autograd.Variabl
 	switch classes[op] {
 	case LowerPrecision:
 		return a.all(in, lower, lower), nil
+	case Float32Inside:
+		if len(in) <= 2 { // weights of classes would have to have the type of the logits
+			return in, nil
+		}
+		return a.all(in, tensor.Float32, lower), nil
 	case Float32, Float32Result:
 		return a.all(in, tensor.Float32, lower), nil
 	case WidestInput:
@@ -31,6 +36,9 @@ func (a *autocast) Cast(op string, in []*autograd.Variable) ([]*autograd.Variabl
 	}
 	return in, nil
 }
+
+// Widens implements autograd.Widener.
+func (a *autocast) Widens(op string) bool { return a.enabled && classes[op] == Float32Inside }
 
 // eligible reports whether autocast may convert v: floating-point, but not float64, which whoever uses it has asked for.
 // Numbers of classes, masks and doubles pass as they are.

@@ -11,6 +11,7 @@ const (
 	LowerPrecision              // eligible arguments are converted to the region's type
 	Float32                     // eligible arguments are converted to float32
 	Float32Result               // like Float32; PyTorch asks for a float32 result instead, with the same numbers
+	Float32Inside               // computes in float32 by itself, and returns that: the numbers of Float32 without a copy in float32
 	WidestInput                 // eligible arguments are converted to float32 if one of them is, else to the region's type
 	Banned                      // refused: its result cannot be trusted in lower precision
 )
@@ -20,6 +21,7 @@ var classText = [...]string{
 	LowerPrecision: "lower precision",
 	Float32:        "float32",
 	Float32Result:  "float32 result",
+	Float32Inside:  "float32 inside",
 	WidestInput:    "widest input",
 	Banned:         "banned",
 }
@@ -88,7 +90,7 @@ var policy = map[string]Class{
 
 	// Losses: sums over many elements.
 	"binary_cross_entropy_with_logits": Float32,
-	"cross_entropy":                    Float32, // log_softmax, then nll_loss
+	"cross_entropy":                    Float32Inside, // log_softmax and nll_loss in one kernel; PyTorch converts the logits for it
 	"huber_loss":                       Float32,
 	"kl_div":                           Float32,
 	"l1_loss":                          Float32,

@@ -54,7 +54,8 @@ func (c classLoss) inputs(v, classes *Variable) []*Variable {
 //
 // Against classes, softmax and loss are one operation. It saves v, the classes, and one number for each row. Backward writes
 // the gradient over v if v is the result of an operation and nobody else holds it: then no second tensor of its size is
-// ever made.
+// ever made. Half precision is computed in float32, and rounded at the end, unless the graph's caster wants it otherwise
+// (Widener).
 func (v *Variable) CrossEntropy(target *Variable, opts ...ClassLossOption) *Variable {
 	c := newClassLoss(opts)
 	if target != nil && target.dtype.IsFloat() {
@@ -85,10 +86,15 @@ func crossEntropyForward(n *node) (*tensor.Tensor, error) {
 	}
 	n.stash(lse)
 	defer counts.Release()
-	if c.reduction != MeanReduction {
-		return c.reduction.reduce(loss)
+	if c.reduction == MeanReduction {
+		loss, err = n.weightedMean(loss, counts)
+	} else {
+		loss, err = c.reduction.reduce(loss)
 	}
-	return n.weightedMean(loss, counts)
+	if err != nil || n.wide {
+		return loss, err
+	}
+	return after(loss, func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.To(n.tensor(0).DType()) })
 }
 
 // weightedMean is the sum of the rows' losses, which it takes over, by that of their weights, which it stashes.
@@ -121,7 +127,7 @@ func crossEntropyGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) 
 	var w work
 	classes, lse := n.savedInput(1), n.stashed(0)
 	use := c.tensors(n.savedInput(2))
-	rows := c.rowGrads(&w, g, n.stashed(1), classes.Shape())
+	rows := c.rowGrads(&w, w.do(g.To(lse.DType())), n.stashed(1), classes.Shape())
 	if w.err != nil {
 		return w.result(nil, nil)
 	}

@@ -21,6 +21,7 @@ type node struct {
 	saved  []saved
 	freed  bool // what it saved was freed by a backward pass
 	spare  bool // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
+	wide   bool // the caster wants the result in the type of computation; see Widener
 	site   Site // if the graph detects anomalies
 }
 

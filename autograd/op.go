@@ -192,6 +192,9 @@ func (n *node) cast() (*scope, error) {
 	if g.caster == nil || g.casting {
 		return nil, nil
 	}
+	if w, ok := g.caster.(Widener); ok {
+		n.wide = w.Widens(n.op.name)
+	}
 	made := g.beginScope()
 	in, err := func() ([]*Variable, error) {
 		defer func() { g.casting, g.scope = false, made.outer }()

@@ -54,3 +54,9 @@ func DetectAnomaly() Option { return func(c *config) { c.anomaly = true } }
 type Caster interface {
 	Cast(op string, in []*Variable) ([]*Variable, error)
 }
+
+// Widener is a Caster that wants some operations, which compute in float32 whatever they are given, to return float32 for inputs in
+// half precision: so their inputs need no conversion, which would take twice the memory. It is asked for cross_entropy.
+type Widener interface {
+	Widens(op string) bool
+}

@@ -10,9 +10,9 @@ type ClassLoss struct {
 }
 
 // CrossEntropy is the loss of each row of logits [N, C] against its class, [N] of type int64: with p = softmax(logits) along the
-// classes, -log(p[class])*w[class], smoothed as ClassLoss says, and 0 for rows to ignore. Besides loss, [N], it gives what
-// the gradient and the mean need: lse, the logarithm of the sum of each row's exponentials, and weight, that of each row's
-// class, or 0; both [N] and float32 (float64 for logits of that type). A class outside 0..C-1 makes the work fail on the
+// classes, -log(p[class])*w[class], smoothed as ClassLoss says, and 0 for rows to ignore. Besides loss it gives what the
+// gradient and the mean need: lse, the logarithm of the sum of each row's exponentials, and weight, that of each row's class,
+// or 0. All are [N] and float32 (float64 for logits of that type): losses of logits in half precision are not rounded. A class outside 0..C-1 makes the work fail on the
 // device, which the next wait reports.
 func CrossEntropy(logits, classes *Tensor, c ClassLoss) (loss, lse, weight *Tensor, err error) {
 	const name = "CrossEntropy"
@@ -21,9 +21,9 @@ func CrossEntropy(logits, classes *Tensor, c ClassLoss) (loss, lse, weight *Tens
 	}
 	rows, wide := classes.layout.packed(), op.ComputeType(logits.dtype)
 	var out [3]*Tensor
-	for i, dt := range [...]DType{logits.dtype, wide, wide} {
+	for i := range out {
 		if err == nil {
-			out[i], err = alloc(name, logits.exec, dt, &rows)
+			out[i], err = alloc(name, logits.exec, wide, &rows)
 		}
 	}
 	if err == nil && classes.Len() > 0 {
@@ -45,7 +45,7 @@ func CrossEntropy(logits, classes *Tensor, c ClassLoss) (loss, lse, weight *Tens
 }
 
 // CrossEntropyGrad is the gradient of CrossEntropy with respect to the logits, for the gradient grad, [N], of the loss of each
-// row; lse is what CrossEntropy gave.
+// row, which has the type of the loss; lse is what CrossEntropy gave.
 func CrossEntropyGrad(grad, logits, classes, lse *Tensor, c ClassLoss) (*Tensor, error) {
 	const name = "CrossEntropyGrad"
 	if err := c.checkGrad(name, grad, logits, classes, lse); err != nil {
@@ -126,8 +126,8 @@ func (c ClassLoss) checkGrad(name string, grad, logits, classes, lse *Tensor) er
 	if err := together(name, logits, grad, lse); err != nil {
 		return err
 	}
-	if grad.dtype != logits.dtype || lse.dtype != op.ComputeType(logits.dtype) {
-		return dtypeErr(name, "gradients are of the logits' type, lse of the type of computation", logits.dtype, grad.dtype, lse.dtype)
+	if wide := op.ComputeType(logits.dtype); grad.dtype != wide || lse.dtype != wide {
+		return dtypeErr(name, "gradients and lse are of the type of computation", logits.dtype, grad.dtype, lse.dtype)
 	}
 	if !grad.Shape().Equal(classes.Shape()) || !lse.Shape().Equal(classes.Shape()) || !lse.IsContiguous() {
 		return shapeErr(name, shapesOf([]*Tensor{logits, classes, grad, lse}), "gradients and lse are [N]")

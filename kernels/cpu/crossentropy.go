@@ -14,6 +14,7 @@ import (
 // entropyJob is one call in work. It is a job over rows.
 type entropyJob[T float] struct {
 	lane                lane[T]
+	wide                lane[T] // of losses, which have the type of computation
 	backward            bool
 	logits, classes     *op.View
 	loss, dst           *op.View // loss is the gradient of the rows' losses in backward
@@ -27,7 +28,7 @@ type entropyJob[T float] struct {
 
 // entropy makes the Func of CrossEntropy, or of its gradient. All classes are checked before anything is written.
 func entropy[T float](l lane[T], backward bool) op.Func {
-	pool := &sync.Pool{New: func() any { return &entropyJob[T]{lane: l, backward: backward} }}
+	pool := &sync.Pool{New: func() any { return &entropyJob[T]{lane: l, wide: wordLane[T](), backward: backward} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*entropyJob[T])
 		j.set(c)
@@ -146,7 +147,7 @@ func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
 	}
 	out := laneBuffer[T](s, 1, 1)
 	out[0] = T(loss)
-	j.lane.store(offset(j.loss.Ptr, n*j.loss.Strides[0], j.lane.size), 1, out)
+	j.wide.store(offset(j.loss.Ptr, n*j.loss.Strides[0], j.wide.size), 1, out)
 }
 
 // distances is the weighted sum of lse - a.
@@ -172,7 +173,7 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 	to, toStep := j.rowOf(j.dst, n)
 	columns := j.logits.Shape[1]
 	g := laneBuffer[T](s, 1, 1)
-	j.lane.load(g, offset(j.loss.Ptr, n*j.loss.Strides[0], j.lane.size), 1)
+	j.wide.load(g, offset(j.loss.Ptr, n*j.loss.Strides[0], j.wide.size), 1)
 	*memory = sized(*memory, 2*rowGroup)
 	p, a := (*memory)[:rowGroup], (*memory)[rowGroup:2*rowGroup]
 	lse, uniform := float64(j.lse[n]), j.smooth/float64(columns)

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "7027252c3c151ef507356d7163efeae0863b9dbe6122cd04273cc89840eafd61"
+const inputsHash = "703c72316bb025cd6421427e382074bf63f8ff23f6ffc742e46fdac1f47259fe"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -57,15 +57,16 @@ func (m *maker) entropy(rows, classes int, plan [4]layout, weighted bool, smooth
 	if m.id == op.CrossEntropy {
 		wide := op.ComputeType(m.d)
 		c.in = append([]*tensor{a, b}, w...)
-		c.out = []*tensor{newTensor(m.d, plan[0], rows), newTensor(wide, contiguous, rows), newTensor(wide, contiguous, rows)}
+		c.out = []*tensor{newTensor(wide, plan[0], rows), newTensor(wide, contiguous, rows), newTensor(wide, contiguous, rows)}
 		c.want = [][]result{make([]result, rows), make([]result, rows), make([]result, rows)}
 		for n := range rows {
 			e.loss(n)
 		}
 		return c
 	}
-	g, lse := newTensor(m.d, plan[0], rows), newTensor(op.ComputeType(m.d), contiguous, rows)
-	g.fill(m.tame(m.d))
+	wide := op.ComputeType(m.d)
+	g, lse := newTensor(wide, plan[0], rows), newTensor(wide, contiguous, rows)
+	g.fill(m.tame(wide))
 	c.in, c.out = append([]*tensor{g, a, b, lse}, w...), []*tensor{newTensor(m.d, plan[0], rows, classes)}
 	c.want = [][]result{make([]result, rows*classes)}
 	for n := range rows {

@@ -204,8 +204,8 @@ var specs = [Count]spec{
 	UpsampleNearest2DGrad:  {"upsample_nearest2d_backward", "k", "k", floats, sample},
 	UpsampleBilinear2D:     {"upsample_bilinear2d", "k", "k", floats, sample},
 	UpsampleBilinear2DGrad: {"upsample_bilinear2d_backward", "k", "k", floats, sample},
-	CrossEntropy:           {"cross_entropy", "kcc", "ki?k", floats, crossEntropy},
-	CrossEntropyGrad:       {"cross_entropy_backward", "k", "kkic?k", floats, crossEntropyGrad},
+	CrossEntropy:           {"cross_entropy", "ccc", "ki?k", floats, crossEntropy},
+	CrossEntropyGrad:       {"cross_entropy_backward", "k", "ckic?k", floats, crossEntropyGrad},
 
 	Attention:     {"attention", "kc", "kkk?m", floats, attention},
 	AttentionGrad: {"attention_backward", "kkk?k", "kkkkkc?m", floats, attentionGrad},

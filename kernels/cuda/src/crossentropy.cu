@@ -92,7 +92,7 @@ template <class T, class C> FN C smooth_sum(const Entropy& p, const T* a, const 
 }
 
 template <class T, class C>
-FN void loss(const Entropy& p, T* dst, C* lse, C* weight, const T* a, const i64* b, const T* w, const Note& note, Running<C>* sh, C* sums) {
+FN void loss(const Entropy& p, C* dst, C* lse, C* weight, const T* a, const i64* b, const T* w, const Note& note, Running<C>* sh, C* sums) {
     u32 lane = threadIdx.x & (p.lanes - 1), n = blockIdx.x * (THREADS / p.lanes) + threadIdx.x / p.lanes;
     bool live = n < p.rows;
     a += (i64)n * p.row;
@@ -113,13 +113,13 @@ FN void loss(const Entropy& p, T* dst, C* lse, C* weight, const T* a, const i64*
         v = ((r.most - (C)get(a[class_ * p.step])) + log_(r.sum)) * x;
         if (p.smooth) v = (C)(1 - p.smoothing) * v + (C)(p.smoothing / p.classes) * s;
     }
-    dst[n * p.loss_step] = put<T>(v);
+    dst[n * p.loss_step] = v;
     lse[n] = l;
     weight[n] = x;
 }
 
 template <class T, class C>
-FN void backward(const Entropy& p, T* dst, const T* g, const T* a, const i64* b, const C* lse, const T* w, const Note& note, C* sums) {
+FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b, const C* lse, const T* w, const Note& note, C* sums) {
     u32 lane = threadIdx.x & (p.lanes - 1), n = blockIdx.x * (THREADS / p.lanes) + threadIdx.x / p.lanes;
     bool live = n < p.rows;
     a += (i64)n * p.row;
@@ -134,7 +134,7 @@ FN void backward(const Entropy& p, T* dst, const T* g, const T* a, const i64* b,
     }
     if (!live) return;
     if (lane == 0 && !there && class_ != p.ignore) complain(note, class_, n, p.classes);
-    C uniform = (C)(p.smoothing / p.classes), hit = 0, all = 0, grad = get(g[n * p.loss_step]), l = lse[n];
+    C uniform = (C)(p.smoothing / p.classes), hit = 0, all = 0, grad = g[n * p.loss_step], l = lse[n];
     if (there) {
         hit = (C)(1 - p.smoothing) * weight_of<T, C>(p, w, (u32)class_);
         all = hit + uniform * total;
@@ -155,14 +155,14 @@ FN void backward(const Entropy& p, T* dst, const T* g, const T* a, const i64* b,
 }
 
 #define ENTROPY(T)                                                                                                    \
-    KERNEL cross_entropy_##T(Entropy p, T* dst, Compute<T>* lse, Compute<T>* weight, const T* a, const i64* b,        \
-                             const T* w, Note note) {                                                                 \
+    KERNEL cross_entropy_##T(Entropy p, Compute<T>* dst, Compute<T>* lse, Compute<T>* weight, const T* a,             \
+                             const i64* b, const T* w, Note note) {                                                   \
         GK_SHARED_ARR(Running<Compute<T>>, sh, [THREADS]);                                                            \
         GK_SHARED_ARR(Compute<T>, sums, [THREADS]);                                                                   \
         loss(p, dst, lse, weight, a, b, w, note, (Running<Compute<T>>*)sh, (Compute<T>*)sums);                        \
     }                                                                                                                 \
-    KERNEL cross_entropy_backward_##T(Entropy p, T* dst, const T* g, const T* a, const i64* b, const Compute<T>* lse, \
-                                      const T* w, Note note) {                                                        \
+    KERNEL cross_entropy_backward_##T(Entropy p, T* dst, const Compute<T>* g, const T* a, const i64* b,               \
+                                      const Compute<T>* lse, const T* w, Note note) {                                 \
         GK_SHARED_ARR(Compute<T>, sums, [THREADS]);                                                                   \
         backward(p, dst, g, a, b, lse, w, note, (Compute<T>*)sums);                                                   \
     }
