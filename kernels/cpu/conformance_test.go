@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/cistern-ml/cistern/device/host"
@@ -8,10 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// every thins the cases of each operation out: all of them take minutes. Which ones run differs from operation to operation.
+var every = flag.Int("every", 3, "run one in so many cases of each operation")
+
 func TestConformance(t *testing.T) {
 	dev := host.New()
 	defer func() { require.NoError(t, dev.Close()) }()
-	kerneltest.Run(t, dev)
+	kerneltest.Run(t, dev, kerneltest.Every(*every))
 }
 
 func TestConformance_OnAnAsynchronousStream(t *testing.T) {
