@@ -55,6 +55,18 @@ func TestRun_MeasuresEveryModel(t *testing.T) {
 	require.Less(t, r.Results[gpt+1].PeakAllocated, r.Results[gpt].PeakAllocated, "checkpointing saves memory")
 }
 
+// The recording is of PyTorch 2.6's allocator under the same model, batch and optimizer.
+func TestRun_TakesNoMoreThanPyTorch(t *testing.T) {
+	const traces = "../internal/replay/testdata"
+	r, text := figures(t, "-model", "mlp", "-traces", traces)
+	x := r.Results[0]
+	require.Positive(t, x.PyTorchAllocated)
+	require.LessOrEqual(t, x.PeakAllocated, x.PyTorchAllocated)
+	require.LessOrEqual(t, x.PeakReserved, x.PyTorchReserved)
+	require.Contains(t, text, ratio(x.PeakAllocated, x.PyTorchAllocated))
+	require.Zero(t, one(t, "-model", "mlp", "-traces", traces, "-batch", "8").PyTorchAllocated, "another batch has no recording")
+}
+
 func TestRun_LargerBatchesTakeMoreAndHalfPrecisionLess(t *testing.T) {
 	args := []string{"-model", "gpt", "-steps", "2", "-seq", "64"}
 	small := one(t, append(args, "-batch", "2")...)
