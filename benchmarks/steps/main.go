@@ -83,6 +83,8 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 		err = fmt.Errorf("-amp is %q, must be off, fp16 or bf16", o.amp)
 	case o.steps < 1 || o.varying < 0 || o.batch < 0 || o.seq < 0:
 		err = fmt.Errorf("-steps %d, -varying %d, -batch %d, -seq %d: must be positive", o.steps, o.varying, o.batch, o.seq)
+	case o.varying == 1:
+		err = fmt.Errorf("-varying is 1, must be at least 2: the curve begins after the second step")
 	case o.model != "all" && find(o.model) == nil:
 		err = fmt.Errorf("-model is %q, must be one of %s, or all", o.model, strings.Join(names(), ", "))
 	}

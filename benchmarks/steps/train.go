@@ -54,8 +54,11 @@ func train(o options, p *program, after func(t *trainer, step int)) (err error) 
 }
 
 func (t *trainer) steps(after func(t *trainer, step int)) error {
-	lengths := varying(t.varying)
-	for i := range max(t.options.steps, t.varying) {
+	lengths, n := varying(t.varying), t.options.steps
+	if len(lengths) > 0 {
+		n = len(lengths)
+	}
+	for i := range n {
 		seq := t.program.seq
 		if len(lengths) > 0 {
 			seq = lengths[i]

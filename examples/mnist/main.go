@@ -39,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 				return nil
 			}
 		},
-		Model: func(rows, cols int) nn.Module { return network(rows*cols, hidden) },
+		Model: func(rows, cols int) (nn.Module, error) { return network(rows*cols, hidden), nil },
 	}
 	return p.Run(args, stdout, stderr)
 }

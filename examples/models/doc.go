@@ -1,4 +1,4 @@
 // Package models has the models that the examples train and the benchmarks measure: GPT, a transformer that predicts the next
-// token; ResNet, a convolutional network for small images; and MLP. They are built of the layers of autograd/nn as a user
+// token, and ResNet, a convolutional network for small images. They are built of the layers of autograd/nn as a user
 // would build them, and their parameters have the names that they have in PyTorch.
 package models

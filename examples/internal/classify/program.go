@@ -11,7 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 )
 
-// Options are the flags of a program, with their defaults.
+// Options are the flags of a program, with their defaults, and what the learning rate does.
 type Options struct {
 	Device   string
 	Data     string
@@ -21,10 +21,12 @@ type Options struct {
 	Seed     uint64
 	LR       float64
 	Fraction float64
+
+	Schedule Schedule
 }
 
 // Model makes a model, without values, for images of rows*cols elements.
-type Model func(rows, cols int) nn.Module
+type Model func(rows, cols int) (nn.Module, error)
 
 // Program is a training program.
 type Program struct {
@@ -61,7 +63,7 @@ func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
 	f.IntVar(&o.Epochs, "epochs", o.Epochs, "passes over the training images")
 	f.IntVar(&o.Batch, "batch", o.Batch, "images per training step")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
-	f.Float64Var(&o.LR, "lr", o.LR, "learning rate at the start; it falls to 0 linearly")
+	f.Float64Var(&o.LR, "lr", o.LR, o.Schedule.usage())
 	f.Float64Var(&o.Fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
 	own := p.Flags(f)
 	if err := f.Parse(args); err != nil {

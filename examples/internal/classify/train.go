@@ -23,11 +23,11 @@ type trainer struct {
 	*Options
 	model  nn.Module
 	opt    *optim.Grouped
+	rates  *optim.Schedule
 	gen    *tensor.Generator // shuffling and dropout
 	train  *dataset.Digits
 	test   *dataset.Digits
 	report Report
-	total  int // steps in all epochs
 	bars   io.Writer
 }
 
@@ -53,7 +53,9 @@ func Train(s *session.Session, o Options, model Model, train, test dataset.Set, 
 	defer func() { err = s.Close(err) }()
 	t := &trainer{Session: s, Options: &o, gen: tensor.NewGenerator(o.Seed), bars: bars,
 		train: dataset.NewDigits(train, rand.New(rand.NewPCG(o.Seed, 0))), test: dataset.NewDigits(test, nil)}
-	t.model = model(train.Rows, train.Cols)
+	if t.model, err = model(train.Rows, train.Cols); err != nil {
+		return nil, err
+	}
 	defer t.model.Release()
 	if err := t.run(); err != nil {
 		return nil, err
@@ -70,19 +72,30 @@ func (t *trainer) run() error {
 	defer t.opt.Release()
 
 	batches := data.NewLoader(t.Session.Device, t.train, t.Batch, data.Shuffle(t.gen))
-	t.total = t.Epochs * batches.Len()
+	t.rates = t.Schedule.over(t.opt, t.Epochs*batches.Len())
+	if err := t.rates.Err(); err != nil {
+		return err
+	}
 	for epoch := range t.Epochs {
 		if err := t.epoch(epoch, batches); err != nil {
 			return fmt.Errorf("epoch %d: %w", epoch+1, err)
 		}
 	}
-	t.Trained(t.model.Parameters(), t.opt)
+	t.Trained(held(t.model), t.opt)
 	t.opt.Release()
 	t.model.Release()
 	t.Released()
 	t.report.Memory = t.Memory
 	t.report.StepsPerSecond = float64(t.Steps) / t.report.trainTime.Seconds()
 	return nil
+}
+
+// held lists what a model holds in memory: its parameters, and its buffers such as running statistics.
+func held(model nn.Module) (all []*autograd.Parameter) {
+	for _, n := range nn.NamedState(model) {
+		all = append(all, n.Parameter)
+	}
+	return all
 }
 
 func (t *trainer) epoch(epoch int, batches *data.Loader) error {
@@ -114,7 +127,11 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 
 // step is one training step. All that its graph made is back in the pool when it returns.
 func (t *trainer) step(images, labels *tensor.Tensor) error {
-	t.opt.SetLR(t.LR * (1 - float64(t.Steps)/float64(t.total)))
+	if t.Steps > 0 {
+		if err := t.rates.Step(); err != nil {
+			return err
+		}
+	}
 	g := autograd.NewGraph(t.Session.Device, autograd.WithGenerator(t.gen))
 	defer g.Release()
 	loss := t.model.Forward(g.Input(images)).CrossEntropy(g.Input(labels))

@@ -1,0 +1,72 @@
+package classify
+
+import (
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/examples/mnist/dataset"
+)
+
+// witness is a model that notes the size of each batch, with a minus in evaluation mode.
+type witness struct {
+	nn.Base
+	linear *nn.LinearLayer
+	seen   []int
+}
+
+func (w *witness) Forward(x *autograd.Variable) *autograd.Variable {
+	n := x.Dim(0)
+	if !w.linear.Training() {
+		n = -n
+	}
+	w.seen = append(w.seen, n)
+	return w.linear.Forward(x)
+}
+
+// blank is a set of images without ink.
+func blank(n int) dataset.Set {
+	return dataset.Set{Images: make([]uint8, 4*n), Labels: make([]uint8, n), Rows: 2, Cols: 2}
+}
+
+func TestTrain_TestsInEvaluationMode(t *testing.T) {
+	dev := sim.New(64 << 20)
+	s, err := session.On(dev, 1)
+	require.NoError(t, err)
+	w := &witness{linear: nn.Linear(4, dataset.Classes)}
+	w.Register("linear", w.linear)
+	model := func(int, int) (nn.Module, error) { return w, nil }
+	_, err = Train(s, Options{Epochs: 2, Batch: 4, LR: 1}, model, blank(6), blank(5), io.Discard, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 2, -4, -1, 4, 2, -4, -1}, w.seen)
+}
+
+func TestSchedule_GoesFromTheFirstStepToTheLast(t *testing.T) {
+	for _, c := range []struct {
+		schedule                 Schedule
+		first, second, most, end float64
+	}{
+		{Linear, 0.1, 0.09, 0.1, 0.01},
+		{OneCycle, 0.004, 0.052, 0.1, 0.1 / 25 / 1e4},
+	} {
+		opt := optim.AdamW(nil, optim.LR(0.1))
+		rates := c.schedule.over(opt, 10)
+		require.NoError(t, rates.Err())
+		got := []float64{opt.LR(0)}
+		for range 9 {
+			require.NoError(t, rates.Step())
+			got = append(got, opt.LR(0))
+		}
+		require.InDelta(t, c.first, got[0], 1e-12)
+		require.InDelta(t, c.second, got[1], 1e-12)
+		require.InDelta(t, c.most, slices.Max(got), 1e-12)
+		require.InDelta(t, c.end, got[9], 1e-12)
+	}
+}
