@@ -47,28 +47,36 @@ func gpt(checkpoint bool) func(p *program) (nn.Module, error) {
 	}
 }
 
-// inputs makes a batch: images or tokens, and classes. Their values do not matter for memory.
-func (p *program) inputs(e tensor.Exec, batch, seq int) (x, y *tensor.Tensor, err error) {
+// inputs makes a batch: images or tokens, and classes, at random. Values matter only in that gradients should not overflow: a step
+// that a scaler leaves out takes no memory for the optimizer.
+func (p *program) inputs(e tensor.Exec, gen *tensor.Generator, batch, seq int) (x, y *tensor.Tensor, err error) {
+	classes, most := batch, 10
 	switch p.name {
 	case "mlp":
-		x, err = tensor.Zeros(e, tensor.Float32, batch, 784)
+		x, err = tensor.RandN(e, gen, tensor.Float32, batch, 784)
 	case "resnet":
-		x, err = tensor.Zeros(e, tensor.Float32, batch, 3, 32, 32)
+		x, err = tensor.RandN(e, gen, tensor.Float32, batch, 3, 32, 32)
 	default:
-		x, err = tensor.Zeros(e, tensor.Int64, batch, seq)
+		classes, most = batch*seq, p.vocab
+		x, err = tensor.FromSlice(e, numbers(gen, classes, most), batch, seq)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	classes := batch
-	if p.vocab > 0 {
-		classes *= seq
-	}
-	if y, err = tensor.Zeros(e, tensor.Int64, classes); err != nil {
+	if y, err = tensor.FromSlice(e, numbers(gen, classes, most)); err != nil {
 		x.Release()
 		return nil, nil, err
 	}
 	return x, y, nil
+}
+
+// numbers are n random numbers below most.
+func numbers(gen *tensor.Generator, n, most int) []int64 {
+	list := tensor.RandPerm(gen, n)
+	for i := range list {
+		list[i] %= int64(most)
+	}
+	return list
 }
 
 func names() (list []string) {

@@ -88,7 +88,7 @@ func (t *trainer) graph(opts ...autograd.Option) *autograd.Graph {
 
 // step is one training step.
 func (t *trainer) step(batch, seq int) error {
-	x, y, err := t.inputs(t.exec, batch, seq)
+	x, y, err := t.inputs(t.exec, t.gen, batch, seq)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (t *trainer) gradients(x, y *tensor.Tensor) error {
 
 // evaluate runs the model on a batch of 200 without gradients.
 func (t *trainer) evaluate() error {
-	x, y, err := t.inputs(t.exec, 200, t.program.seq)
+	x, y, err := t.inputs(t.exec, t.gen, 200, t.program.seq)
 	if err != nil {
 		return err
 	}
