@@ -26,6 +26,7 @@ var mixedRefusals = []struct {
 	{sample{"GroupNorm", "float32[2 4] float64[4]", args{1e-5, 2.0}}, "dtype"},
 	{sample{"HardtanhGrad", "float32[2] float64[2]", args{0.0, 1.0}}, "dtype"},
 	{sample{"HuberLoss", "int32[2] bool[2]", args{1.0}}, "dtype"}, {sample{"LeakyReLUGrad", "float32[2] float16[2]", args{0.1}}, "dtype"},
+	{sample{"IndexAdd", "float32[2 0] int64[3] float32[2 3]", args{1.0}}, "shape"},
 	{sample{"LerpScalar", "float32[2] float32[3]", args{1.0}}, "shape"},
 	{sample{"Linear", "float32[2 2] float64[3 2]", nil}, "dtype"}, {sample{"MM", "float32[2 3] float64[3 2]", nil}, "dtype"},
 	{sample{"MV", "float32[2 3] float64[3]", nil}, "dtype"}, {sample{"MaskedFillInPlace", "float32[2] int32[2]", args{1.0}}, "dtype"},

@@ -241,6 +241,10 @@ func TestOperations_RefuseWhatTheyCannotDo(t *testing.T) {
 		require.Error(t, err, "%v", c.sample)
 		require.Equal(t, c.want, kindOf(err), "%v: %v", c.sample, err)
 		require.Contains(t, err.Error(), "tensor: "+operationOf(c.op)+": ", "%v", c.sample)
-		require.Equal(t, before+clonesOf(c.op), b.alloc.Stats().Allocation.All.Allocated, "%v: a refusal comes before any allocation", c.sample)
+		clones := clonesOf(c.op)
+		if in[0].Len() == 0 { // which takes no memory
+			clones = 0
+		}
+		require.Equal(t, before+clones, b.alloc.Stats().Allocation.All.Allocated, "%v: a refusal comes before any allocation", c.sample)
 	}
 }
