@@ -282,3 +282,19 @@ func TestScatterInPlace_ChangesAViewAndNothingElse(t *testing.T) {
 	require.ErrorContains(t, wide.ScatterInPlace(0, at, x), "dimensions")
 	require.ErrorContains(t, wide.ScatterInPlace(0, must(t)(at.Select(0, 0)), must(t)(x.Select(1, 0))), "share an address")
 }
+
+func TestBatchMoments_TakesBothRunningStatisticsOrNeither_AndContiguous(t *testing.T) {
+	b := onHost(t)
+	x, r := iota(t, b.Exec, 4, 3), iota(t, b.Exec, 3)
+	column := must(t)(iota(t, b.Exec, 3, 2).Select(1, 0))
+	before := b.allocated()
+	for want, running := range map[refusal][2]*tensor.Tensor{"value": {r, nil}, "shape": {r, column}} {
+		for _, pair := range [][2]*tensor.Tensor{running, {running[1], running[0]}} {
+			_, err := tensor.BatchMoments(x, pair[0], pair[1], 0.1, 1e-5)
+			require.Equal(t, want, kindOf(err))
+			typed(t, "BatchMoments", err)
+			require.Equal(t, before, b.allocated())
+			require.Zero(t, r.Version(), "nothing was written")
+		}
+	}
+}
