@@ -84,14 +84,27 @@ var (
 )
 
 // bceGradTarget is g * (log(1-v) - log(v)).
-func bceGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
+func bceGradTarget(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	no := w.do(w.do(w.do(pred.Neg()).AddScalar(1)).Log())
-	return w.result(w.do(no.Sub(w.do(pred.Log()))).Mul(g))
+	return spread(&w, w.do(no.Sub(w.do(pred.Log()))), g, target)
 }
 
 // bceLogitsGradTarget is -g * v.
-func bceLogitsGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
+func bceLogitsGradTarget(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	return w.result(w.do(pred.Neg()).Mul(g))
+	return spread(&w, w.do(pred.Neg()), g, target)
+}
+
+// spread is slope * g in the shape of the loss: slope is of the prediction's shape, and g, of a reduced loss, has no dimensions.
+func spread(w *work, slope, g, target *tensor.Tensor) (*tensor.Tensor, error) {
+	product, err := slope.Mul(g)
+	if err != nil {
+		return w.result(nil, err)
+	}
+	shape, err := tensor.BroadcastShapes(product.Shape(), target.Shape())
+	if err != nil || shape.Equal(product.Shape()) {
+		return w.result(product, err)
+	}
+	return w.result(w.do(product, nil).BroadcastTo(shape...))
 }

@@ -138,7 +138,7 @@ var generalCases = []gradientCase{
 	{op: "movedim", f: func(v vars) variable { return v[0].MoveDim(0, -1) }, shapes: [][]int{{2, 3, 4}}},
 	{op: "narrow", note: "split", f: func(v vars) variable { return weighted(v[0], v[0].Split(2, 1)) }, shapes: [][]int{{2, 5}}},
 	{op: "narrow", note: "sizes", f: func(v vars) variable { p := v[0].SplitSizes([]int{1, 3, 0}, 0); return p[1].Mul(p[0]) }, shapes: [][]int{{4, 2}}},
-	{op: "narrow", note: "chunk", f: func(v vars) variable { p := v[0].Chunk(2, -1); return p[0].Mul(p[1]) }, shapes: [][]int{{2, 6}}},
+	{op: "narrow", note: "chunk", f: func(v vars) variable { p := v[0].Chunk(2, -1); return p[0].Mul(p[len(p)-1]) }, shapes: [][]int{{2, 6}}},
 	{op: "select", note: "unbind", f: func(v vars) variable { return weighted(v[0], v[0].Unbind(1)) }, shapes: [][]int{{2, 3}}},
 
 	two("dot", variable.Dot, []int{3}, []int{3}), two("mv", variable.MV, []int{2, 3}, []int{3}), two("mm", variable.MM, []int{2, 3}, []int{3, 4}),

@@ -73,7 +73,6 @@ func TestSaveOnCPU_InARegionOffloadsThatRegion(t *testing.T) {
 type counted struct {
 	packed, leaves, unpacked, released int
 	failPack, failUnpack               error
-	live                               map[*held]bool
 }
 
 type held struct {

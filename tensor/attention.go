@@ -42,7 +42,7 @@ func AttentionBlocks(q, k, v *Tensor, a Attention) (uint64, error) {
 // [..., T, H, E], so that Transpose and Reshape to [..., T, H*E] move nothing. It runs under q's Exec. The mask is the only
 // operand that may be of another floating-point type.
 func ScaledDotProductAttention(q, k, v *Tensor, a Attention) (*Tensor, error) {
-	out, lse, err := AttentionForward(q, k, v, a)
+	out, lse, err := attentionForward("ScaledDotProductAttention", q, k, v, a)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,10 @@ func ScaledDotProductAttention(q, k, v *Tensor, a Attention) (*Tensor, error) {
 // AttentionForward is ScaledDotProductAttention, and what its gradient needs besides: lse, the logarithm of the sum of each row's
 // exponentials, float32 (float64 for operands of that type), of as many elements as the result has rows.
 func AttentionForward(q, k, v *Tensor, a Attention) (out, lse *Tensor, err error) {
-	const name = "ScaledDotProductAttention"
+	return attentionForward("AttentionForward", q, k, v, a)
+}
+
+func attentionForward(name string, q, k, v *Tensor, a Attention) (out, lse *Tensor, err error) {
 	p, err := newAttending(name, q, k, v, a)
 	if err != nil {
 		return nil, nil, err
@@ -95,7 +98,7 @@ func (g *AttentionGrads) Release() {
 func AttentionGrad(grad, q, k, v, out, lse *Tensor, a Attention, withMask bool) (AttentionGrads, error) {
 	const name = "AttentionGrad"
 	var g AttentionGrads
-	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a)
+	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a, withMask)
 	if err != nil {
 		return g, err
 	}
@@ -123,37 +126,62 @@ func AttentionGrad(grad, q, k, v, out, lse *Tensor, a Attention, withMask bool) 
 // which must not overlap each other or an operand. Without g.Mask the gradient of the mask is not computed.
 func AttentionGradInto(g AttentionGrads, grad, q, k, v, out, lse *Tensor, a Attention) error {
 	const name = "AttentionGradInto"
-	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a)
+	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a, g.Mask != nil)
 	if err != nil {
 		return err
 	}
 	defer p.release()
-	results := []*Tensor{g.Q, g.K, g.V}
-	want := []Shape{p.shapeOf(p.heads, p.queries, p.depth), p.shapeOf(p.groups, p.keys, p.depth), p.shapeOf(p.groups, p.keys, p.width)}
-	if g.Mask != nil {
-		results, want = append(results, g.Mask), append(want, p.shapeOf(p.heads, p.queries, p.keys))
-	}
-	if err := together(name, append(results, q)...); err != nil {
+	if err := p.checkResults(name, &g); err != nil {
 		return err
 	}
-	for i, t := range results {
-		if !t.Shape().Equal(want[i]) || t.dtype != p.dtype {
-			return shapeErr(name, []Shape{t.Shape()}, "gradient %d is %s, want %s of %v", i, t.dtype, p.dtype, want[i])
-		}
-		if err := t.writable(name); err != nil {
-			return err
-		}
+	for _, t := range g.list() {
 		t.storage.changed()
 	}
 	return p.grads(name, g, grad, out, lse)
 }
 
-func newAttentionGrad(name string, grad, q, k, v, out, lse *Tensor, a Attention) (*attending, error) {
+// list is Q, K, V and, if it is there, Mask.
+func (g *AttentionGrads) list() []*Tensor {
+	all := []*Tensor{g.Q, g.K, g.V, g.Mask}
+	if g.Mask == nil {
+		all = all[:3]
+	}
+	return all
+}
+
+// checkResults refuses tensors that the gradients cannot be written to.
+func (p *attending) checkResults(name string, g *AttentionGrads) error {
+	results := g.list()
+	want := [4]Shape{
+		p.shapeOf(p.heads, p.queries, p.depth), p.shapeOf(p.groups, p.keys, p.depth), p.shapeOf(p.groups, p.keys, p.width),
+		p.shapeOf(p.heads, p.queries, p.keys),
+	}
+	if err := together(name, append([]*Tensor{p.q}, results...)...); err != nil {
+		return err
+	}
+	for i, t := range results {
+		if t.dtype != p.dtype {
+			return dtypeErr(name, "gradients have the type of the operands", p.dtype, t.dtype)
+		}
+		if !t.Shape().Equal(want[i]) {
+			return shapeErr(name, []Shape{t.Shape()}, "gradient %d, want %v", i, want[i])
+		}
+		if err := t.writable(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newAttentionGrad(name string, grad, q, k, v, out, lse *Tensor, a Attention, withMask bool) (*attending, error) {
 	if err := sameFloat(name, grad, q, k, v, out); err != nil {
 		return nil, err
 	}
 	if err := together(name, q, lse); err != nil {
 		return nil, err
+	}
+	if withMask && (a.Mask == nil || a.Mask.dtype == Bool) {
+		return nil, valueErr(name, "there is no mask that is added to scores")
 	}
 	p, err := newAttending(name, q, k, v, a)
 	if err != nil {
@@ -178,9 +206,6 @@ func (p *attending) grads(name string, g AttentionGrads, grad, out, lse *Tensor)
 	if g.Q.Len()+g.K.Len()+g.V.Len() == 0 && (g.Mask == nil || g.Mask.Len() == 0) {
 		return nil
 	}
-	if g.Mask != nil && (p.mask == nil || p.mask.dtype == Bool) {
-		return valueErr(name, "there is no mask that is added to scores")
-	}
 	from, lf, err := p.laid(name, grad, p.heads, p.queries, p.width)
 	if err != nil {
 		return err
@@ -189,10 +214,7 @@ func (p *attending) grads(name string, g AttentionGrads, grad, out, lse *Tensor)
 	if err != nil {
 		return err
 	}
-	results := []*Tensor{g.Q, g.K, g.V, g.Mask}
-	if g.Mask == nil {
-		results = results[:3]
-	}
+	results := g.list()
 	views, err := p.fours(name, results)
 	if err != nil {
 		return err

@@ -40,6 +40,9 @@ func newAttending(name string, q, k, v *Tensor, a Attention) (*attending, error)
 	if err := p.check(name, q, k, v); err != nil {
 		return nil, err
 	}
+	if err := p.checkMask(name, q); err != nil {
+		return nil, err
+	}
 	if p.Scale == 0 {
 		p.Scale = 1 / math.Sqrt(float64(max(p.depth, 1)))
 	}
@@ -120,10 +123,13 @@ func (p *attending) lay(name string, q, k, v *Tensor) (err error) {
 	return p.layMask(name)
 }
 
-// layMask takes the mask, in the type of the operands unless it is of bools.
-func (p *attending) layMask(name string) error {
+// checkMask refuses a mask that does not go with the queries and keys.
+func (p *attending) checkMask(name string, q *Tensor) error {
 	m := p.Mask
-	if err := together(name, p.q, m); err != nil {
+	if m == nil {
+		return nil
+	}
+	if err := together(name, q, m); err != nil {
 		return err
 	}
 	if p.IsCausal {
@@ -132,6 +138,19 @@ func (p *attending) layMask(name string) error {
 	if !m.dtype.IsFloat() && m.dtype != Bool {
 		return dtypeErr(name, "masks are of bool or floating point", m.dtype)
 	}
+	to, err := p.full(name, p.heads, p.queries, p.keys)
+	if err != nil {
+		return err
+	}
+	if _, ok := m.layout.expanded(&to); !ok {
+		return shapeErr(name, append(p.shapes, m.Shape()), "the mask does not broadcast to %v", to.dims())
+	}
+	return nil
+}
+
+// layMask takes the mask, in the type of the operands unless it is of bools.
+func (p *attending) layMask(name string) error {
+	m := p.Mask
 	if m.dtype != Bool {
 		x, err := m.as(name, p.dtype, p.exec)
 		if err != nil {

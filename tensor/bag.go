@@ -75,10 +75,8 @@ func EmbeddingBagGrad(grad, idx, offsets, extra *Tensor, rows int, mode BagMode,
 	if err := b.check(grad, idx, offsets); err != nil {
 		return nil, err
 	}
-	if mode != BagSum {
-		if err := together(b.name, grad, extra); err != nil {
-			return nil, err
-		}
+	if err := b.checkExtra(grad, offsets, extra); err != nil {
+		return nil, err
 	}
 	table, err := Zeros(grad.exec, grad.dtype, rows, grad.Dim(1))
 	if err != nil {
@@ -127,8 +125,32 @@ func (b *bagCall) check(first, idx, offsets *Tensor) error {
 	if b.mode < BagSum || b.mode > BagMax {
 		return valueErr(b.name, "mode is %d; it must be sum, mean or max", b.mode)
 	}
-	if b.padding < -1 || b.padding >= max(b.rows, 0) {
+	if b.rows < 0 {
+		return valueErr(b.name, "a table of %d rows", b.rows)
+	}
+	if b.padding < -1 || b.padding >= b.rows {
 		return valueErr(b.name, "padding is %d; it must be -1 or one of %d rows", b.padding, b.rows)
+	}
+	return nil
+}
+
+// checkExtra refuses what is not the second result of EmbeddingBag.
+func (b *bagCall) checkExtra(grad, offsets, extra *Tensor) error {
+	if b.mode == BagSum {
+		return nil
+	}
+	if err := together(b.name, grad, extra); err != nil {
+		return err
+	}
+	if extra.dtype != Int64 {
+		return dtypeErr(b.name, "the second result of EmbeddingBag is int64", grad.dtype, extra.dtype)
+	}
+	want := grad.Shape()
+	if b.mode == BagMean {
+		want = offsets.Shape()
+	}
+	if !extra.Shape().Equal(want) || !extra.IsContiguous() {
+		return shapeErr(b.name, []Shape{grad.Shape(), offsets.Shape(), extra.Shape()}, "the last is not the second result of EmbeddingBag")
 	}
 	return nil
 }
@@ -175,9 +197,6 @@ func (b *bagCall) inputs(c *launch, first *Tensor) {
 
 // addTo adds the gradients of sums or means to a table.
 func (b *bagCall) addTo(table, grad, idx, offsets, counts *Tensor) error {
-	if b.mode == BagMean && (counts.Len() != offsets.Len() || counts.dtype != Int64 || !counts.IsContiguous()) {
-		return shapeErr(b.name, []Shape{counts.Shape(), offsets.Shape()}, "the counts are not those of EmbeddingBag")
-	}
 	if err := b.prepare(grad, idx, offsets); err != nil {
 		return err
 	}
@@ -194,9 +213,6 @@ func (b *bagCall) addTo(table, grad, idx, offsets, counts *Tensor) error {
 // scatterGreatest adds the gradients of greatest elements to a table, at the rows that they were of. Those of empty bags are
 // left out.
 func (b *bagCall) scatterGreatest(table, grad, rows *Tensor) error {
-	if !rows.Shape().Equal(grad.Shape()) || rows.dtype != Int64 {
-		return shapeErr(b.name, []Shape{rows.Shape(), grad.Shape()}, "the rows are not those of EmbeddingBag")
-	}
 	if grad.Len() == 0 || b.rows == 0 {
 		return nil
 	}

@@ -17,6 +17,9 @@ func (t *Tensor) LerpScalar(end *Tensor, weight float64) (*Tensor, error) {
 	if err := sameFloat(name, t, end); err != nil {
 		return nil, err
 	}
+	if _, err := broadcastLayout(name, t, end); err != nil {
+		return nil, err
+	}
 	w, err := full(name, t.exec.Owned(), weight, t.dtype, &layout{})
 	if err != nil {
 		return nil, err

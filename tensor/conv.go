@@ -197,7 +197,7 @@ func ConvGradInput(grad, w *Tensor, input Shape, c Conv) (*Tensor, error) {
 // (torch.nn.grad.conv2d_weight).
 func ConvGradWeight(grad, x *Tensor, weight Shape, c Conv) (*Tensor, error) {
 	const name = "ConvGradWeight"
-	return gradWeight(name, grad, x, weight, c, func(v *convolution) bool { return v.fits(weight, x.Shape(), grad.Shape()) })
+	return gradWeight(name, grad, x, weight, c, false)
 }
 
 // gradient checks the operands of a gradient that has kernels among them.
@@ -211,16 +211,20 @@ func (c Conv) gradient(name string, t, w *Tensor) (convolution, error) {
 	return c.resolve(name, w)
 }
 
-// gradWeight runs Conv2DGradWeight: result and image are the sides of the convolution.
-func gradWeight(name string, result, image *Tensor, weight Shape, c Conv, fits func(v *convolution) bool) (*Tensor, error) {
-	if err := sameFloat(name, result, image); err != nil {
+// gradWeight runs Conv2DGradWeight: the result's side of the convolution is the gradient, or x if the convolution is transposed.
+func gradWeight(name string, grad, x *Tensor, weight Shape, c Conv, transposed bool) (*Tensor, error) {
+	if err := sameFloat(name, grad, x); err != nil {
 		return nil, err
+	}
+	result, image := grad, x
+	if transposed {
+		result, image = x, grad
 	}
 	kernel, err := newLayout(name, weight)
 	if err != nil {
 		return nil, err
 	}
-	shapes := []Shape{result.Shape(), image.Shape(), weight}
+	shapes := []Shape{grad.Shape(), x.Shape(), weight}
 	if n := len(weight); n != 3 && n != 4 || image.NDim() != result.NDim() || image.NDim() != n && image.NDim() != n-1 || weight.Len() == 0 {
 		return nil, shapeErr(name, shapes, "images are [N, C, ...] or [C, ...], kernels [O, C/groups, ...], not empty")
 	}
@@ -228,7 +232,7 @@ func gradWeight(name string, result, image *Tensor, weight Shape, c Conv, fits f
 	if err != nil {
 		return nil, err
 	}
-	if !fits(&v) {
+	if !v.fits(weight, image.Shape(), result.Shape()) {
 		return nil, shapeErr(name, shapes, "gradient, input and kernels do not belong together")
 	}
 	return v.run(name, op.Conv2DGradWeight, weight, result, image, nil)

@@ -16,9 +16,10 @@ import (
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-// elsewhere are the exported functions of tensors that have tests of their own: what they take is no list of tensors and numbers.
-var elsewhere = map[string]bool{
-	"ToSlice": true, "CopyFromSlice": true, "SGDStep": true, "AdamStep": true, "AmpUnscale": true, "AmpUpdateScale": true,
+// elsewhere are the exported functions of tensors that take or give Go slices, and where they are tested and refused something.
+var elsewhere = map[string]string{
+	"ToSlice":       "host_test.go: TestHostCopies_RefuseWhatDoesNotFit, TestHostCopies_ReportTheDevicesErrors",
+	"CopyFromSlice": "the same, and inplace_test.go: TestInPlace_RefusesTensorsWhoseElementsShareAnAddress",
 }
 
 // takesAnything are the operations that no type, shape or number of the kind that they ask for can make fail.
@@ -37,6 +38,10 @@ func operationOf(name string) string {
 }
 
 func TestEveryFunctionOfTensors_IsAmongTheTestedOperations(t *testing.T) {
+	tested := map[string]bool{}
+	for name := range operations {
+		tested[operationOf(name)] = true
+	}
 	files, err := os.ReadDir(".")
 	require.NoError(t, err)
 	for _, f := range files {
@@ -47,10 +52,10 @@ func TestEveryFunctionOfTensors_IsAmongTheTestedOperations(t *testing.T) {
 		require.NoError(t, err)
 		for _, d := range file.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Recv != nil || !fn.Name.IsExported() || !takesTensors(fn) || elsewhere[fn.Name.Name] {
+			if !ok || fn.Recv != nil || !fn.Name.IsExported() || !takesTensors(fn) || elsewhere[fn.Name.Name] != "" {
 				continue
 			}
-			require.Contains(t, operations, fn.Name.Name, "%s: a function of tensors that is not among the tested operations", f.Name())
+			require.True(t, tested[fn.Name.Name], "%s: %s, a function of tensors, is not among the tested operations", f.Name(), fn.Name.Name)
 		}
 	}
 }
@@ -88,6 +93,30 @@ func TestEveryOperation_HasARefusal_OrTakesAnything(t *testing.T) {
 	}
 }
 
+// takesAllTypes are the operations of several tensors that promote their types, or convert one to that of the other.
+var takesAllTypes = map[string]bool{
+	"Add": true, "AddScaled": true, "Mul": true, "Div": true, "Maximum": true, "Minimum": true, "Outer": true, "Cat": true, "Stack": true,
+	"CopyFrom": true, "Eq": true, "Ne": true, "Lt": true, "Le": true, "Gt": true, "Ge": true, "And": true, "Or": true, "Xor": true,
+}
+
+// takesAllShapes are the operations of several tensors whose shapes have nothing to do with each other.
+var takesAllShapes = map[string]bool{"GradNorm": true, "ClipGradValue": true}
+
+func TestEveryOperationOfSeveralTensors_RefusesShapesAndTypesThatDoNotFit(t *testing.T) {
+	refused := map[string]bool{}
+	for _, r := range refusals {
+		refused[operationOf(r.op)+" "+string(r.want)] = true
+	}
+	for _, s := range samples {
+		name := operationOf(s.op)
+		if !strings.Contains(s.in, "] ") {
+			continue
+		}
+		assert.NotEqual(t, refused[name+" shape"], takesAllShapes[name], "%s: refuses a shape: %v", name, refused[name+" shape"])
+		assert.NotEqual(t, refused[name+" dtype"], takesAllTypes[name], "%s: refuses a type: %v", name, refused[name+" dtype"])
+	}
+}
+
 // typed reports whether err is one of the package's typed errors of this operation, and names it.
 func typed(t *testing.T, op string, err error) {
 	t.Helper()
@@ -112,12 +141,24 @@ func typed(t *testing.T, op string, err error) {
 	require.Equal(t, operationOf(op), name, "%s: %v", op, err)
 }
 
-// helpers are the operations that the test runs through another one first.
-var helpers = map[string]bool{"ReLUGrad": true, "TanhGrad": true, "SigmoidGrad": true, "SoftmaxGrad": true, "LogSoftmaxGrad": true}
+// helped are the operations that the tests run through another one first, which may be the one that refuses. For each there is
+// one that is given what the other makes, by the name with "given" behind it.
+var helped = map[string]bool{
+	"ReLUGrad": true, "TanhGrad": true, "SigmoidGrad": true, "SoftmaxGrad": true, "LogSoftmaxGrad": true, "AttentionGrad": true,
+	"AttentionGradInto": true, "LayerNormGrad": true, "LayerNormSums": true, "GroupNormGrad": true, "GroupNormSums": true, "BatchNorm": true,
+	"BatchNormGrad": true, "EmbeddingBagGrad": true,
+}
+
+func TestHelpedOperations_AreTestedWithoutHelp(t *testing.T) {
+	for name := range helped {
+		require.Contains(t, operations, name)
+		require.Contains(t, operations, name+" given")
+	}
+}
 
 func TestEveryOperation_RefusesOperandsOnAnotherDevice(t *testing.T) {
 	for _, s := range samples {
-		if s.op == "CopyFrom" || helpers[s.op] { // CopyFrom brings its source over
+		if s.op == "CopyFrom" || helped[s.op] { // CopyFrom brings its source over
 			continue
 		}
 		b, _ := onSim(t)
@@ -169,7 +210,7 @@ func TestEveryOperation_TakesOrRefusesEveryTypeAndShape_AndKeepsNothing(t *testi
 	b, _ := onSim(t)
 	refused := 0
 	for _, s := range samples {
-		if helpers[s.op] {
+		if helped[s.op] {
 			continue
 		}
 		for _, v := range s.variants() {

@@ -103,6 +103,9 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) error {
 		to.insert(0, 1, 1)
 		from.insert(0, 1, 1)
 	}
+	if to.shape[axis] == 0 && idx.Len() > 0 {
+		return shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "there is nothing to index")
+	}
 	to.shape[axis] = idx.Len()
 	if !to.dims().Equal(from.dims()) {
 		return shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "the source does not fit destination and indices")

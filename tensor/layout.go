@@ -101,12 +101,14 @@ func (l *layout) extent() (first, end int) {
 
 // repeats reports whether several elements share an address, as after Expand: such a tensor cannot be written to.
 func (l *layout) repeats() bool {
+	found := false
 	for i := 0; i < l.ndim; i++ {
-		if l.shape[i] > 1 && l.strides[i] == 0 {
-			return true
+		if l.shape[i] == 0 {
+			return false
 		}
+		found = found || l.shape[i] > 1 && l.strides[i] == 0
 	}
-	return false
+	return found
 }
 
 // sameAs reports whether both describe the same elements in the same order; strides of single elements do not matter.

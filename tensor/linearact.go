@@ -92,7 +92,9 @@ func linearThen(name string, p *product, x *Tensor, f Activation, keep bool) (ou
 	if pre, err = p.run(name, x.exec); err != nil {
 		return nil, nil, err
 	}
-	out, err = f.apply(pre)
+	if out, err = f.apply(pre); err != nil {
+		err = wrap(name, err)
+	}
 	if err != nil || !keep {
 		pre.Release()
 		pre = nil

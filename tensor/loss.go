@@ -22,11 +22,8 @@ func L1Loss(pred, target *Tensor) (*Tensor, error) {
 // SmoothL1Loss is d²/(2*beta) where d = |pred - target| is less than beta, else d - beta/2. beta is at least 0; 0 gives L1Loss.
 func SmoothL1Loss(pred, target *Tensor, beta float64) (*Tensor, error) {
 	const name = "SmoothL1Loss"
-	if err := together(name, pred, target); err != nil {
+	if err := checkBeta(name, beta, pred, target); err != nil {
 		return nil, err
-	}
-	if !(beta >= 0) || math.IsInf(beta, 0) {
-		return nil, valueErr(name, "beta is %v; it must not be negative", beta)
 	}
 	return elementLoss(name, op.SmoothL1, pred, target, beta, 1)
 }
@@ -34,13 +31,32 @@ func SmoothL1Loss(pred, target *Tensor, beta float64) (*Tensor, error) {
 // HuberLoss is d²/2 where d = |pred - target| is less than delta, else delta*(d - delta/2). delta is more than 0.
 func HuberLoss(pred, target *Tensor, delta float64) (*Tensor, error) {
 	const name = "HuberLoss"
-	if err := together(name, pred, target); err != nil {
+	if err := checkDelta(name, delta, pred, target); err != nil {
 		return nil, err
 	}
-	if !(delta > 0) || math.IsInf(delta, 0) {
-		return nil, valueErr(name, "delta is %v; it must be more than 0", delta)
-	}
 	return elementLoss(name, op.SmoothL1, pred, target, delta, delta)
+}
+
+// checkBeta refuses operands that do not go together, and then a beta of smooth L1.
+func checkBeta(name string, beta float64, ts ...*Tensor) error {
+	if err := together(name, ts...); err != nil {
+		return err
+	}
+	if !(beta >= 0) || math.IsInf(beta, 0) {
+		return valueErr(name, "beta is %v; it must not be negative", beta)
+	}
+	return nil
+}
+
+// checkDelta is checkBeta for the delta of Huber's loss.
+func checkDelta(name string, delta float64, ts ...*Tensor) error {
+	if err := together(name, ts...); err != nil {
+		return err
+	}
+	if !(delta > 0) || math.IsInf(delta, 0) {
+		return valueErr(name, "delta is %v; it must be more than 0", delta)
+	}
+	return nil
 }
 
 // BCELoss is the binary cross-entropy of probabilities, -(target*log(pred) + (1-target)*log(1-pred)), with logarithms of at least
@@ -75,12 +91,20 @@ func L1LossGrad(grad, pred, target *Tensor) (*Tensor, error) {
 
 // SmoothL1LossGrad is the gradient of SmoothL1Loss.
 func SmoothL1LossGrad(grad, pred, target *Tensor, beta float64) (*Tensor, error) {
-	return elementLossGrad("SmoothL1LossGrad", op.SmoothL1Grad, grad, pred, target, beta, 1)
+	const name = "SmoothL1LossGrad"
+	if err := checkBeta(name, beta, grad, pred, target); err != nil {
+		return nil, err
+	}
+	return elementLossGrad(name, op.SmoothL1Grad, grad, pred, target, beta, 1)
 }
 
 // HuberLossGrad is the gradient of HuberLoss.
 func HuberLossGrad(grad, pred, target *Tensor, delta float64) (*Tensor, error) {
-	return elementLossGrad("HuberLossGrad", op.SmoothL1Grad, grad, pred, target, delta, delta)
+	const name = "HuberLossGrad"
+	if err := checkDelta(name, delta, grad, pred, target); err != nil {
+		return nil, err
+	}
+	return elementLossGrad(name, op.SmoothL1Grad, grad, pred, target, delta, delta)
 }
 
 // BCELossGrad is the gradient of BCELoss, with a divisor of at least 1e-12.

@@ -89,13 +89,13 @@ var normOperations = map[string]operation{
 		m, err := tensor.BatchMoments(in[0], nil, nil, 0, a.float(0))
 		return stacked(m.Mean, m.Rstd, err)
 	},
-	"BatchMomentsRunning": func(in tensors, a args) (*tensor.Tensor, error) { return runningMoments(in, a.float(0), a.float(1)) },
-	"BatchNorm":           func(in tensors, a args) (*tensor.Tensor, error) { return batchNorm(in, a.float(0)) },
-	"BatchNormEval": func(in tensors, a args) (*tensor.Tensor, error) {
+	"BatchMoments running": func(in tensors, a args) (*tensor.Tensor, error) { return runningMoments(in, a.float(0), a.float(1)) },
+	"BatchNorm":            func(in tensors, a args) (*tensor.Tensor, error) { return batchNorm(in, a.float(0)) },
+	"BatchNorm eval": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.BatchNorm(in[0], tensor.Moments{Mean: in[1], Var: in[2], Eps: a.float(0)}, optional(in, 3), optional(in, 4))
 	},
 	"BatchNormGrad": func(in tensors, a args) (*tensor.Tensor, error) { return batchNormGrad(in, a.float(0)) },
-	"BatchNormEvalGrad": func(in tensors, a args) (*tensor.Tensor, error) {
+	"BatchNormGrad eval": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.BatchNormGrad(in[0], in[1], tensor.Moments{Mean: in[2], Var: in[2], Eps: a.float(0)}, optional(in, 3), nil, nil)
 	},
 
@@ -188,11 +188,11 @@ var normSamples = []sample{
 	{"GroupNormGrad", "float32[2 4 3] float32[2 4 3] float32[4]", args{1e-5, 2.0}},
 	{"GroupNormSums", "~float32[4 2] float32[2 4]", args{1e-5, 2.0}},
 	{"BatchMoments", "float32[4 3]", args{1e-5}}, {"BatchMoments", "~float16[3 4]", args{1e-5}},
-	{"BatchMomentsRunning", "float32[4 3 2] float32[3] float32[3]", args{1e-5, 0.1}},
+	{"BatchMoments running", "float32[4 3 2] float32[3] float32[3]", args{1e-5, 0.1}},
 	{"BatchNorm", "float32[4 3 2] float32[3] float32[3]", args{1e-5}}, {"BatchNorm", "~bfloat16[3 4] float32[3]", args{1e-5}},
-	{"BatchNormEval", "float32[4 3 2] float32[3] float32[3] float32[3] float32[3]", args{3.0}},
+	{"BatchNorm eval", "float32[4 3 2] float32[3] float32[3] float32[3] float32[3]", args{3.0}},
 	{"BatchNormGrad", "float32[4 3 2] float32[4 3 2] float32[3]", args{1e-5}},
-	{"BatchNormEvalGrad", "float32[4 3] ~float32[3 4] float32[3]", args{2.0}},
+	{"BatchNormGrad eval", "float32[4 3] ~float32[3 4] float32[3]", args{2.0}},
 	{"Gather", "float32[2 3] int64[2 4]", args{1.0}}, {"Gather", "~bool[3 2] int32[1 2]", args{0.0}},
 	{"TakeAlongDim", "float32[2 3] int64[1 4]", args{1.0}}, {"TakeAlongDim", "float32[1 3] int32[2 4]", args{-1.0}},
 	{"Scatter", "float32[2 3] int64[2 4] float32[2 5]", args{1.0}}, {"Scatter", "~int32[3 2] int32[1 2] int32[2 2]", args{0.0}},
@@ -248,7 +248,7 @@ func TestNorms_RefuseAReleasedSecondOperand(t *testing.T) {
 	gone.Release()
 	for _, s := range normSamples {
 		in := s.inputs(t, b.Exec)
-		if len(in) < 2 || s.op == "BatchMomentsRunning" { // which clones it
+		if len(in) < 2 || s.op == "BatchMoments running" { // which clones it
 			continue
 		}
 		before := b.allocated()
@@ -281,4 +281,20 @@ func TestScatterInPlace_ChangesAViewAndNothingElse(t *testing.T) {
 	wide := must(t)(must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1)).Expand(3))
 	require.ErrorContains(t, wide.ScatterInPlace(0, at, x), "dimensions")
 	require.ErrorContains(t, wide.ScatterInPlace(0, must(t)(at.Select(0, 0)), must(t)(x.Select(1, 0))), "share an address")
+}
+
+func TestBatchMoments_TakesBothRunningStatisticsOrNeither_AndContiguous(t *testing.T) {
+	b := onHost(t)
+	x, r := iota(t, b.Exec, 4, 3), iota(t, b.Exec, 3)
+	column := must(t)(iota(t, b.Exec, 3, 2).Select(1, 0))
+	before := b.allocated()
+	for want, running := range map[refusal][2]*tensor.Tensor{"value": {r, nil}, "shape": {r, column}} {
+		for _, pair := range [][2]*tensor.Tensor{running, {running[1], running[0]}} {
+			_, err := tensor.BatchMoments(x, pair[0], pair[1], 0.1, 1e-5)
+			require.Equal(t, want, kindOf(err))
+			typed(t, "BatchMoments", err)
+			require.Equal(t, before, b.allocated())
+			require.Zero(t, r.Version(), "nothing was written")
+		}
+	}
 }

@@ -135,8 +135,11 @@ func MaxPoolGrad(grad, from *Tensor, input Shape, dims int, p Pool) (*Tensor, er
 	if err != nil {
 		return nil, err
 	}
-	if from.dtype != v.numbers() || !from.Shape().Equal(grad.Shape()) {
+	if from.dtype != v.numbers() {
 		return nil, dtypeErr(name, "the numbers are not those of MaxPool", grad.dtype, from.dtype)
+	}
+	if !from.Shape().Equal(grad.Shape()) {
+		return nil, shapeErr(name, []Shape{grad.Shape(), from.Shape()}, "the gradient and the numbers have one shape")
 	}
 	return v.run(name, op.MaxPool2DGrad, input, grad, from)
 }

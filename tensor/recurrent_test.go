@@ -153,8 +153,11 @@ func TestRecurrent_RefusesWrongOperands(t *testing.T) {
 	} {
 		r := good()
 		c.spoil(r)
+		held := b.allocated()
 		_, err := r.Forward(true)
 		require.Equal(t, c.want, kindOf(err), name)
+		typed(t, "Recurrent", err)
+		require.Equal(t, held, b.allocated(), name)
 	}
 	for _, spoil := range []func(r *tensor.Recurrent){
 		func(r *tensor.Recurrent) { r.C0 = nil }, func(r *tensor.Recurrent) { r.BiasIH = nil },
@@ -176,6 +179,55 @@ func TestRecurrent_RefusesWrongOperands(t *testing.T) {
 	_, err = r.Backward(&tensor.RecurrentState{}, nil, nil, nil, tensor.RecurrentWants{}, false)
 	require.ErrorIs(t, err, tensor.ErrReleased)
 	require.Greater(t, b.allocated(), before)
+}
+
+func TestRecurrent_RefusesOperandsOnAnotherDevice(t *testing.T) {
+	b, _ := onSim(t)
+	other, _ := onSim(t)
+	r, there := recurrentLayer(t, b, false, 3, 2, 4, 5, zeros(t, b)), recurrentLayer(t, other, false, 3, 2, 4, 5, zeros(t, other))
+	before := b.allocated() + other.allocated()
+	for name, operand := range map[string][2]**tensor.Tensor{
+		"state": {&r.H0, &there.H0}, "cell": {&r.C0, &there.C0}, "inputs' weight": {&r.WeightIH, &there.WeightIH},
+		"state's weight": {&r.WeightHH, &there.WeightHH}, "bias": {&r.BiasIH, &there.BiasIH}, "state's bias": {&r.BiasHH, &there.BiasHH},
+	} {
+		*operand[0], *operand[1] = *operand[1], *operand[0]
+		_, err := r.Forward(true)
+		*operand[0], *operand[1] = *operand[1], *operand[0]
+		var device *tensor.DeviceError
+		require.ErrorAs(t, err, &device, name)
+		typed(t, "Recurrent", err)
+		require.Equal(t, before, b.allocated()+other.allocated(), name)
+	}
+}
+
+func TestRecurrentBackward_RefusesGradientsThatAreNotThoseOfTheResults(t *testing.T) {
+	b, _ := onSim(t)
+	other, _ := onSim(t)
+	for _, gru := range []bool{false, true} {
+		r := recurrentLayer(t, b, gru, 3, 2, 4, 5, zeros(t, b))
+		s, err := r.Forward(true)
+		require.NoError(t, err)
+		wrong := map[refusal]*tensor.Tensor{
+			"shape":  must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1, 5)),
+			"dtype":  must(t)(tensor.Zeros(b.Exec, tensor.Float64, 2, 5)),
+			"device": must(t)(tensor.Zeros(other.Exec, tensor.Float32, 2, 5)),
+		}
+		before := b.allocated()
+		for want, g := range wrong {
+			for i := range 3 {
+				grads := make(tensors, 3)
+				grads[i] = g
+				_, err := r.Backward(s, grads[0], grads[1], grads[2], tensor.RecurrentWants{}, true)
+				typed(t, "Recurrent", err)
+				if want != "device" {
+					require.Equal(t, want, kindOf(err), "gradient %d", i)
+				}
+				require.Equal(t, before, b.allocated())
+			}
+		}
+		require.Zero(t, s.Gates.Version(), "nothing was written")
+		s.Release()
+	}
 }
 
 func TestRecurrent_KeepsNoMemoryWhenAnAllocationFails(t *testing.T) {

@@ -42,6 +42,9 @@ func (r *Recurrent) Backward(s *RecurrentState, dOutput, dH, dC *Tensor, wants R
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	if err := p.checkGrads(dOutput, dH, dC); err != nil {
+		return nil, err
+	}
 	defer func() {
 		for _, t := range p.temps {
 			t.Release()
@@ -102,9 +105,30 @@ func (p *recurrentPass) check() error {
 	return nil
 }
 
-// lastDim is Dim(-1), 0 for nil.
+// checkGrads refuses gradients of results, of which nil ones are zero, that are not of the results' shapes.
+func (p *recurrentPass) checkGrads(dOutput, dH, dC *Tensor) error {
+	state := p.s.Inner.Shape()[1:]
+	for i, t := range []*Tensor{dOutput, dH, dC} {
+		if t == nil {
+			continue
+		}
+		if err := sameFloat(recurrentName, p.s.Gates, t); err != nil {
+			return err
+		}
+		want := state
+		if i == 0 {
+			want = p.s.Inner.Shape()
+		}
+		if !t.Shape().Equal(want) {
+			return shapeErr(recurrentName, []Shape{t.Shape()}, "gradient %d of the results, want %v", i, want)
+		}
+	}
+	return nil
+}
+
+// lastDim is Dim(-1), 0 for nil and for a scalar.
 func (t *Tensor) lastDim() int {
-	if t == nil {
+	if t == nil || t.NDim() == 0 {
 		return 0
 	}
 	return t.Dim(-1)
@@ -132,9 +156,6 @@ func (p *recurrentPass) begin(dOutput, dH, dC *Tensor, reuse bool) (err error) {
 	}
 	switch {
 	case dOutput != nil:
-		if err := sameFloat(recurrentName, p.s.Gates, dOutput); err != nil {
-			return err
-		}
 		if p.dyAll, err = dOutput.packedCopy(recurrentName); err != nil {
 			return err
 		}
@@ -165,9 +186,6 @@ func (p *recurrentPass) begin(dOutput, dH, dC *Tensor, reuse bool) (err error) {
 func (p *recurrentPass) start(from *Tensor, shape Shape) (*Tensor, error) {
 	if from == nil {
 		return p.keep(Zeros(p.s.Gates.exec, p.s.Gates.dtype, shape...))
-	}
-	if err := sameFloat(recurrentName, p.s.Gates, from); err != nil {
-		return nil, err
 	}
 	return p.keep(from.Clone())
 }

@@ -45,9 +45,9 @@ OPS = {
     "LayerNormGrad": lambda t, eps, *s: grad_of(lambda x: F.layer_norm(x, s, *pad(t[2:], 2), eps), t[0], t[1]),
     "GroupNormGrad": lambda t, eps, g: grad_of(lambda x: F.group_norm(x, g, *pad(t[2:], 2), eps), t[0], t[1]),
     "BatchNorm": lambda t, eps: F.batch_norm(t[0], None, None, *pad(t[1:], 2), True, 0.1, eps),
-    "BatchNormEval": lambda t, eps: F.batch_norm(t[0], t[1], t[2], *pad(t[3:], 2), False, 0.1, eps),
+    "BatchNorm eval": lambda t, eps: F.batch_norm(t[0], t[1], t[2], *pad(t[3:], 2), False, 0.1, eps),
     "BatchNormGrad": lambda t, eps: grad_of(lambda x: F.batch_norm(x, None, None, *pad(t[2:], 2), True, 0.1, eps), t[0], t[1]),
-    "BatchMomentsRunning": lambda t, eps, momentum: running(*t, eps, momentum),
+    "BatchMoments running": lambda t, eps, momentum: running(*t, eps, momentum),
     "Gather": lambda t, d: t[0].gather(d, t[1]), "TakeAlongDim": lambda t, d: torch.take_along_dim(t[0], t[1], d),
     "Scatter": lambda t, d: t[0].scatter(d, t[1], t[2]), "ScatterAdd": lambda t, d: t[0].scatter_add(d, t[1], t[2]),
     "ScatterValue": lambda t, d, v: t[0].scatter(d, t[1], v), "MaskedFill": lambda t, v: t[0].masked_fill(t[1], v),
@@ -91,9 +91,9 @@ case("group norm, unequal groups", ["GroupNorm", 1e-5, 4], r(3, 6))
 case("group norm gradient", ["GroupNormGrad", 1e-5, 3], r(2, 6, 5), r(2, 6, 5), r(6))
 for shape in ((4, 3), (4, 3, 5), (2, 3, 2, 3)):
     case(f"batch norm {shape}", ["BatchNorm", 1e-5], r(*shape), r(3), r(3))
-    case(f"batch norm, evaluation {shape}", ["BatchNormEval", 1e-5], r(*shape), r(3), r(3).abs(), r(3), r(3))
+    case(f"batch norm, evaluation {shape}", ["BatchNorm eval", 1e-5], r(*shape), r(3), r(3).abs(), r(3), r(3))
     case(f"batch norm gradient {shape}", ["BatchNormGrad", 1e-5], r(*shape), r(*shape), r(3))
-    case(f"running statistics {shape}", ["BatchMomentsRunning", 1e-5, 0.1], r(*shape), r(3), r(3).abs())
+    case(f"running statistics {shape}", ["BatchMoments running", 1e-5, 0.1], r(*shape), r(3), r(3).abs())
 case("batch norm of one value", ["BatchNorm", 1e-5], r(1, 3))
 case("batch norm of NaN", ["BatchNorm", 1e-5], torch.tensor([[nan, 1.0], [2.0, 3.0]]))
 

@@ -1,0 +1,110 @@
+package tensor_test
+
+import (
+	"maps"
+	"math"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// The steps of optimizers, and what is done to gradients before them. The result is the first input, changed.
+
+func init() {
+	maps.Copy(operations, stepOperations)
+	samples = append(samples, stepSamples...)
+	refusals = append(refusals, stepRefusals...)
+}
+
+// lists makes a list of each input from i on, for functions that take as many lists of one tensor; missing ones are empty.
+func lists(in tensors, i, count int) []tensors {
+	all := make([]tensors, count)
+	for k := range all {
+		if i+k < len(in) {
+			all[k] = in[i+k : i+k+1]
+		}
+	}
+	return all
+}
+
+var stepOperations = map[string]operation{
+	"SGDStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		l := lists(in, 1, 2)
+		return tensor.SGDStep(tensors{t}, l[0], l[1], tensor.SGDConfig{LR: 0.1, Momentum: a.float(0), Nesterov: a.bool(1)})
+	}),
+	"AdamStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		l := lists(in, 1, 4)
+		return tensor.AdamStep(tensors{t}, l[0], l[1], l[2], tensor.AdamConfig{LR: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1, Step: a.int(0), Largest: l[3]})
+	}),
+	"RMSPropStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		l := lists(in, 1, 4)
+		return tensor.RMSPropStep(tensors{t}, l[0], l[1], l[2], l[3],
+			tensor.RMSPropConfig{LR: 0.1, Alpha: 0.9, Eps: 1, Momentum: a.float(0), Centered: a.bool(1)})
+	}),
+	"AdagradStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		l := lists(in, 1, 2)
+		return tensor.AdagradStep(tensors{t}, l[0], l[1], tensor.AdagradConfig{LR: 0.1, Eps: 1, Step: a.int(0)})
+	}),
+	"LionStep": inPlace(func(t *tensor.Tensor, in tensors, _ args) error {
+		l := lists(in, 1, 2)
+		return tensor.LionStep(tensors{t}, l[0], l[1], tensor.LionConfig{LR: 0.1, Beta1: 0.9, Beta2: 0.99})
+	}),
+	"GradNorm": func(in tensors, a args) (*tensor.Tensor, error) {
+		if in[0] == nil { // a nil gradient is skipped, but has no Exec
+			return in[0].Clone()
+		}
+		return tensor.GradNorm(in[0].Exec(), in, a.float(len(a)-1)) // of the numbers for all operations the last is a norm
+	},
+	"ClipGradNorm": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		return tensor.ClipGradNorm(tensors{t}, in[1], a.float(0), false)
+	}),
+	"ClipGradValue": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		return tensor.ClipGradValue(in[0].Exec(), append(tensors{t}, in[1:]...), a.float(0))
+	}),
+	"AmpUnscale": inPlace(func(t *tensor.Tensor, in tensors, _ args) error { return tensor.AmpUnscale(tensors{t}, in[1], in[2]) }),
+	"AmpUpdateScale": inPlace(func(t *tensor.Tensor, in tensors, _ args) error {
+		return tensor.AmpUpdateScale(t, in[1], in[2], 2, 0.5, 10)
+	}),
+}
+
+var stepSamples = []sample{
+	{"SGDStep", "float32[2 3] ~float32[3 2]", args{0.0, false}}, {"SGDStep", "float16[3] float32[3] float16[3]", args{0.9, true}},
+	{"AdamStep", "float32[2 3] float32[2 3] float32[2 3] float32[2 3]", args{1.0}},
+	{"AdamStep", "float64[3] float16[3] float64[3] float64[3] float64[3]", args{2.0}},
+	{"RMSPropStep", "float32[2 3] ~float32[3 2] float32[2 3]", args{0.0, false}},
+	{"RMSPropStep", "float32[3] float32[3] float32[3] float32[3] float32[3]", args{0.9, true}},
+	{"AdagradStep", "float32[3] float32[3] float32[3]", args{1.0}}, {"LionStep", "bfloat16[3] float32[3] bfloat16[3]", nil},
+	{"GradNorm", "float32[2 3] ~float32[3 2] float16[4]", args{2.0}}, {"GradNorm", "float32[2 3]", args{3.0}},
+	{"ClipGradNorm", "~float32[2 3] float64[]", args{1.0}}, {"ClipGradValue", "float32[2 3] ~float64[3 2]", args{0.5}},
+	{"AmpUnscale", "float16[2 3] float32[] float32[1]", nil}, {"AmpUpdateScale", "float32[] int32[1] float32[]", nil},
+}
+
+var stepRefusals = []struct {
+	sample
+	want refusal
+}{
+	{sample{"SGDStep", "float32[2] float32[3]", args{0.0, false}}, "shape"}, {sample{"SGDStep", "float32[2] int64[2]", args{0.0, false}}, "dtype"},
+	{sample{"SGDStep", "float32[2] float32[2] float32[1]", args{0.9, false}}, "shape"},
+	{sample{"SGDStep", "float32[2] float32[2] float16[2]", args{0.9, false}}, "dtype"},
+	{sample{"SGDStep", "float32[2] float32[2]", args{0.9, false}}, "value"}, {sample{"SGDStep", "float32[2] float32[2]", args{0.0, true}}, "value"},
+	{sample{"AdamStep", "float32[2] float32[2] float32[2] float32[3]", args{1.0}}, "shape"},
+	{sample{"AdamStep", "int32[2] float32[2] int32[2] int32[2]", args{1.0}}, "dtype"},
+	{sample{"AdamStep", "float32[2] float32[2] float32[2] float32[2] float64[2]", args{1.0}}, "dtype"},
+	{sample{"AdamStep", "float32[2] float32[2] float32[2] float32[2]", args{0.0}}, "value"},
+	{sample{"AdamStep", "float32[2] float32[2] float32[2]", args{1.0}}, "value"},
+	{sample{"RMSPropStep", "float32[2] float32[2] float32[2 1]", args{0.0, false}}, "shape"},
+	{sample{"RMSPropStep", "float32[2] float32[2] float64[2]", args{0.0, false}}, "dtype"},
+	{sample{"RMSPropStep", "float32[2] float32[2] float32[2]", args{0.9, false}}, "value"},
+	{sample{"RMSPropStep", "float32[2 2] float32[2 2] ~float32[2 2]", args{0.0, false}}, "shape"},
+	{sample{"AdagradStep", "float32[2] float32[1] float32[2]", args{1.0}}, "shape"},
+	{sample{"AdagradStep", "float32[2] bool[2] float32[2]", args{1.0}}, "dtype"}, {sample{"AdagradStep", "float32[2] float32[2] float32[2]", args{-1.0}}, "value"},
+	{sample{"LionStep", "float32[2] float32[2] float32[]", nil}, "shape"}, {sample{"LionStep", "float32[2] float32[2] bfloat16[2]", nil}, "dtype"},
+	{sample{"LionStep", "float32[2] float32[2]", nil}, "value"},
+	{sample{"GradNorm", "float32[2] int32[2]", args{2.0}}, "dtype"}, {sample{"GradNorm", "float32[2]", args{-1.0}}, "value"},
+	{sample{"ClipGradNorm", "float32[2] float64[2]", args{1.0}}, "shape"}, {sample{"ClipGradNorm", "float32[2] float32[]", args{1.0}}, "dtype"},
+	{sample{"ClipGradNorm", "uint8[2] float64[]", args{1.0}}, "dtype"}, {sample{"ClipGradNorm", "float32[2] float64[]", args{math.NaN()}}, "value"},
+	{sample{"ClipGradValue", "float32[2] bool[2]", args{1.0}}, "dtype"}, {sample{"ClipGradValue", "float32[2]", args{-1.0}}, "value"},
+	{sample{"AmpUnscale", "float16[2] float32[2] float32[]", nil}, "shape"}, {sample{"AmpUnscale", "int32[2] float32[] float32[]", nil}, "dtype"},
+	{sample{"AmpUnscale", "float16[2] float32[] float64[]", nil}, "dtype"},
+	{sample{"AmpUpdateScale", "float32[] int32[2] float32[]", nil}, "shape"}, {sample{"AmpUpdateScale", "float32[] int64[] float32[]", nil}, "dtype"},
+	{sample{"AmpUpdateScale", "float32[2] int32[] float32[]", nil}, "shape"}, {sample{"AmpUpdateScale", "float16[] int32[] float32[]", nil}, "dtype"},
+}
