@@ -99,7 +99,7 @@ var givenSamples = []sample{
 	{"AttentionGrad given", "float32[3 5 2] float32[3 5 4] float32[3 6 4] float32[3 6 2] float32[3 5 2] float32[1 3 5] float32[5 6]",
 		args{0.0, false, false, true}},
 	{"AttentionGradInto given", "float32[5 4] float32[6 4] float32[6 2] float32[5 2] float32[5 4] float32[6 4] float32[6 2] float32[5 2] float32[1 1 5]", nil},
-	{"CrossEntropyGrad given", "float16[4] float16[4 2] int64[4] float32[4] float16[2]", nil},
+	{"CrossEntropyGrad given", "float32[4] float16[4 2] int64[4] float32[4] float16[2]", nil},
 	{"CrossEntropyGradInPlace given", "float32[4 2] float32[4] int64[4] float32[4]", args{0.1}},
 	{"CrossEntropyGradInPlace given", "float32[4 2] float32[4] int64[4] float32[4] float32[2]", nil},
 	{"EmbeddingBagGrad given", "float32[2 3] int64[4] int32[2]", args{2.0, 0.0, 1.0}},
