@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "7027252c3c151ef507356d7163efeae0863b9dbe6122cd04273cc89840eafd61"
+const inputsHash = "cf005221ea0fb124a8445edcde2bbf0434d49b7240c2d27ee1091e3ae404fa1c"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

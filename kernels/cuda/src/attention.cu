@@ -172,7 +172,8 @@ FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32
         q.first = g.first = of_queries(MODE) ? at.row0 : c;
         k.first = v.first = of_queries(MODE) ? c : at.row0;
         u32 row = at.row0 + y * 4, column = c + x * 4;
-        if (p.depth == 0) __syncthreads(); // dots does it otherwise: the weights of the tile before have been read
+        if (!of_scores(MODE) && p.depth == 0)
+            __syncthreads(); // dots does it otherwise: the weights of the tile before have been read
         C s[4][4], dp[4][4];
         if constexpr (of_scores(MODE)) {
             if (of_queries(MODE)) dots(dp, g, v, as, bs);
