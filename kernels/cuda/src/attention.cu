@@ -35,14 +35,15 @@ template <class T, class C> FN void place(C* sh, const Tile<T>& t, u32 k0) {
     }
 }
 
-// sum = a bᵀ, for the rows of two tiles.
+// sum = a bᵀ, for the rows of two tiles. There are barriers also where these have no elements: what shared memory had before has been
+// read then.
 template <class T, class C> FN void dots(C (&sum)[4][4], const Tile<T>& a, const Tile<T>& b, C* as, C* bs) {
     u32 x = threadIdx.x % 16, y = threadIdx.x / 16;
 #pragma unroll
     for (u32 e = 0; e < 4; e++)
 #pragma unroll
         for (u32 f = 0; f < 4; f++) sum[e][f] = 0;
-    for (u32 k0 = 0; k0 < a.size; k0 += DEPTH<C>) {
+    for (u32 k0 = 0; k0 == 0 || k0 < a.size; k0 += DEPTH<C>) {
         __syncthreads();
         place(as, a, k0);
         place(bs, b, k0);
@@ -172,8 +173,6 @@ FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32
         q.first = g.first = of_queries(MODE) ? at.row0 : c;
         k.first = v.first = of_queries(MODE) ? c : at.row0;
         u32 row = at.row0 + y * 4, column = c + x * 4;
-        if (!of_scores(MODE) && p.depth == 0)
-            __syncthreads(); // dots does it otherwise: the weights of the tile before have been read
         C s[4][4], dp[4][4];
         if constexpr (of_scores(MODE)) {
             if (of_queries(MODE)) dots(dp, g, v, as, bs);
