@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "cf005221ea0fb124a8445edcde2bbf0434d49b7240c2d27ee1091e3ae404fa1c"
+const inputsHash = "39b0c134ba8e0d1ca99193d850319eb49e4fae00590244f33e1493262bfd7008"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
