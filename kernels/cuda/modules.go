@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "703c72316bb025cd6421427e382074bf63f8ff23f6ffc742e46fdac1f47259fe"
+const inputsHash = "88cd3d7e1309a182560fb4d4746b5f410810afe07468101de7a5992bba52eaf3"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -11,6 +11,9 @@ import (
 // entropies are the cases of CrossEntropy and CrossEntropyGrad.
 func (m *maker) entropies() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
+		for _, classes := range []int{130, 2048} { // rows of many lanes always run
+			emit(m.entropyAlways(9, classes, plans[0], true, 0.1, 0, m.classes(classes, -100)))
+		}
 		for n, s := range [][2]int{{0, 3}, {1, 1}, {4, 10}, {33, 7}, {9, 130}, {3, 2048}, {2, 5003}, {700, 12}} {
 			for k, plan := range plans {
 				weighted, smooth := (n+k)%2 == 0, []float64{0, 0.1, 0}[k%3]
@@ -42,6 +45,10 @@ func (m *maker) entropy(rows, classes int, plan [4]layout, weighted bool, smooth
 	if !m.due() {
 		return nil
 	}
+	return m.entropyAlways(rows, classes, plan, weighted, smooth, alias, next)
+}
+
+func (m *maker) entropyAlways(rows, classes int, plan [4]layout, weighted bool, smooth float64, alias int, next func() value) *testCase {
 	c := m.newCase()
 	c.ulps, c.alias = 4, alias
 	c.call.F, c.call.I = floats8(smooth), ints8(-100)

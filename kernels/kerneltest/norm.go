@@ -30,6 +30,13 @@ type norm struct {
 // norms are the cases of all normalisations.
 func (m *maker) norms() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
+		if m.id == op.RowNorm || m.id == op.RowNormGrad { // rows of many lanes, in vectors or not, always run
+			for variant := range 2 {
+				emit(m.norm(3, 1025, 1, 1, op.NormWeight, variant))
+				emit(m.norm(2, 5000, 1, 1, op.NormWeight, variant))
+				emit(m.norm(2, 5000, 1, 1, 0, variant))
+			}
+		}
 		for _, s := range normShapes {
 			for flags := int64(0); flags < 64; flags++ {
 				if !m.takesFlags(flags) || s.n == 0 && m.id == op.ChannelStats {

@@ -22,6 +22,9 @@ var sortShapes = []struct {
 // sorts are the cases of Sort and TopK.
 func (m *maker) sorts() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
+		if m.id == op.TopK { // more than a warp's worth of several tiles always runs
+			emit(m.sortAlways([]int{4500}, 100, 0, scanPlans[0], m.tame(m.d)))
+		}
 		for _, s := range sortShapes {
 			for n, plan := range scanPlans {
 				large := count(s.shape) > 2000
@@ -47,6 +50,10 @@ func (m *maker) sort(shape []int, keep int, descending int64, plan [4]layout, ne
 	if !m.due() {
 		return nil
 	}
+	return m.sortAlways(shape, keep, descending, plan, next)
+}
+
+func (m *maker) sortAlways(shape []int, keep int, descending int64, plan [4]layout, next func() value) *testCase {
 	c := m.newCase()
 	c.bits = true
 	c.call.I[0] = descending

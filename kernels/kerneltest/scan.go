@@ -19,6 +19,7 @@ var scanPlans = [][4]layout{
 // scans are the cases of CumSum and CumProd.
 func (m *maker) scans() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
+		emit(m.scanAlways([]int{2, 1500}, scanPlans[0], m.scanNumbers(1500))) // more than a block reads at once always runs
 		for _, shape := range scanShapes {
 			for _, plan := range scanPlans {
 				emit(m.scan(shape, plan, m.scanNumbers(shape[len(shape)-1])))
@@ -43,6 +44,10 @@ func (m *maker) scan(shape []int, plan [4]layout, next func() value) *testCase {
 	if !m.due() {
 		return nil
 	}
+	return m.scanAlways(shape, plan, next)
+}
+
+func (m *maker) scanAlways(shape []int, plan [4]layout, next func() value) *testCase {
 	c := m.newCase()
 	c.ulps = 2
 	a := newTensor(m.d, plan[1], shape...)

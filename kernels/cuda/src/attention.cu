@@ -35,14 +35,15 @@ template <class T, class C> FN void place(C* sh, const Tile<T>& t, u32 k0) {
     }
 }
 
-// sum = a bᵀ, for the rows of two tiles.
+// sum = a bᵀ, for the rows of two tiles. There are barriers also where these have no elements: what shared memory had before has been
+// read then.
 template <class T, class C> FN void dots(C (&sum)[4][4], const Tile<T>& a, const Tile<T>& b, C* as, C* bs) {
     u32 x = threadIdx.x % 16, y = threadIdx.x / 16;
 #pragma unroll
     for (u32 e = 0; e < 4; e++)
 #pragma unroll
         for (u32 f = 0; f < 4; f++) sum[e][f] = 0;
-    for (u32 k0 = 0; k0 < a.size; k0 += DEPTH<C>) {
+    for (u32 k0 = 0; k0 == 0 || k0 < a.size; k0 += DEPTH<C>) {
         __syncthreads();
         place(as, a, k0);
         place(bs, b, k0);
@@ -160,8 +161,6 @@ FN void weights(C (&s)[4][4], const C (&dp)[4][4], const Attention<C>& p, const 
 template <int MODE, class T, class C, u32 P>
 FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32 head, Running<C>& r, Sums<C, P>& sum, C* as, C* bs, C* ws) {
     u32 key_head = head / p.group, x = threadIdx.x % 16, y = threadIdx.x / 16, from, to;
-    Head<T, C> h = head_at(p, o, at.batch, head);
-    if (at.window > 0) h.dmask = nullptr;
     Tile<T> q = {head_of(o.q, p.q, at.batch, head), p.q.row, p.q.step, 0, p.queries, p.depth};
     Tile<T> k = {head_of(o.k, p.k, at.batch, key_head), p.k.row, p.k.step, 0, p.keys, p.depth};
     Tile<T> v = {head_of(o.v, p.v, at.batch, key_head), p.v.row, p.v.step, 0, p.keys, p.width};
@@ -171,8 +170,9 @@ FN void pass(const Attention<C>& p, const Operands<T, C>& o, const Spot& at, u32
     for (u32 c = from; c < to; c += TILE) {
         q.first = g.first = of_queries(MODE) ? at.row0 : c;
         k.first = v.first = of_queries(MODE) ? c : at.row0;
+        Head<T, C> h = head_at(p, o, at.batch, again(head)); // not kept between tiles: registers are few
+        if (at.window > 0) h.dmask = nullptr;
         u32 row = at.row0 + y * 4, column = c + x * 4;
-        if (p.depth == 0) __syncthreads(); // dots does it otherwise: the weights of the tile before have been read
         C s[4][4], dp[4][4];
         if constexpr (of_scores(MODE)) {
             if (of_queries(MODE)) dots(dp, g, v, as, bs);

@@ -122,6 +122,13 @@ template <class T, class C> FN Words words_at(const Attention<C>& p, const Head<
 // What dropout makes of a probability with this word.
 template <class C> FN C kept(const Attention<C>& p, u32 word) { return (word >> 8) < p.limit ? p.factor : (C)0; }
 
+// The same number, but the compiler does not know that: what is made from it in a loop is made anew each time, and needs no registers
+// between.
+FN u32 again(u32 v) {
+    asm volatile("" : "+r"(v));
+    return v;
+}
+
 // The range of columns that the rows row0..row0+rows-1 need, in whole tiles.
 template <int MODE, class C> FN void columns_of(const Attention<C>& p, u32 row0, u32 rows, u32 tile, u32& from, u32& to) {
     from = 0;

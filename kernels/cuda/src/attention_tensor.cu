@@ -48,15 +48,6 @@ template <int SIZE, class T> struct Shared {
     FN void at(u32 (&a)[4], u32 k) const { left_of<SIZE>(a, sh, k * 16); }
 };
 
-// Copies the rows of the block to shared memory, which has room for them.
-template <int SIZE, class T> FN void bring_rows(T* sh, const Lines<T>& l, u32 row0) {
-    __syncthreads();
-    copy_rows<ROWS, SIZE>(sh, l, row0);
-    gk_cp_async_commit();
-    gk_cp_async_wait<0>();
-    __syncthreads();
-}
-
 // sum = rows @ (a tile)ᵀ.
 template <u32 N, int SIZE, class T, class R> FN void dots(f32 (&sum)[N / 8][4], const R& rows, const T* sh) {
     u32 lane = threadIdx.x % 32, low = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
@@ -214,6 +205,8 @@ template <int MODE, int SIZE, class T>
 FN void pass(const Attention<f32>& p, const Operands<T, f32>& o, const Spot& at, u32 head, Running& run, f32 (&sum)[SIZE / 8][4], T* sh) {
     constexpr u32 N = COLUMNS<MODE>;
     u32 key_head = head / p.group, lane = threadIdx.x % 32, from, to;
+    columns_of<MODE>(p, at.row0, ROWS, N, from, to);
+    if (from >= to) return; // before any copy, since what is left open here would meet the copies of the next pair
     Head<T, f32> h = head_at(p, o, at.batch, head);
     Lines<T> q = {head_of(o.q, p.q, at.batch, head), p.q.row, p.queries, p.depth};
     Lines<T> k = {head_of(o.k, p.k, at.batch, key_head), p.k.row, p.keys, p.depth};
@@ -221,15 +214,18 @@ FN void pass(const Attention<f32>& p, const Operands<T, f32>& o, const Spot& at,
     if (MODE != RESULT) g = {head_of(o.grad, p.grad, at.batch, head), p.grad.row, p.queries, p.width};
     Held<SIZE> rows;
     Shared<SIZE, T> others = {sh + 2 * N * PITCH<SIZE>}; // room for them behind the tiles
-    bring_rows<SIZE>(sh, of_queries(MODE) ? q : k, at.row0);
+    static_assert(2 * N >= ROWS, "what is taken into registers lies where the tiles will");
+    copy_rows<ROWS, SIZE>(sh, of_queries(MODE) ? q : k, at.row0);
+    if constexpr (of_scores(MODE)) copy_rows<ROWS, SIZE>(sh + 2 * N * PITCH<SIZE>, of_queries(MODE) ? g : v, at.row0);
+    gk_cp_async_commit();
+    gk_cp_async_wait<0>();
+    __syncthreads();
 #pragma unroll
     for (u32 k = 0; k < SIZE / 16; k++) left_of<SIZE>(rows.r[k], sh, k * 16);
-    if constexpr (of_scores(MODE)) bring_rows<SIZE>(sh + 2 * N * PITCH<SIZE>, of_queries(MODE) ? g : v, at.row0);
     const Lines<T>& first = MODE == RESULT ? k : MODE == QUERIES ? v : MODE == VALUES ? q : g;
     const Lines<T>& last = MODE == RESULT ? v : MODE == QUERIES ? k : MODE == VALUES ? g : q;
     T* one = sh;
     T* two = sh + N * PITCH<SIZE>;
-    columns_of<MODE>(p, at.row0, ROWS, N, from, to);
     __syncthreads();
     copy_rows<N, SIZE>(one, first, from);
     gk_cp_async_commit();
@@ -260,8 +256,7 @@ FN void pass(const Attention<f32>& p, const Operands<T, f32>& o, const Spot& at,
         __syncthreads();
         if (c + N < to) copy_rows<N, SIZE>(two, last, c + N);
         gk_cp_async_commit();
-    }
-    gk_cp_async_wait<0>();
+    } // what is still open is empty
 }
 
 template <int MODE, int SIZE, class T> FN void attend(const Attention<f32>& p, const Operands<T, f32>& o, T* sh) {

@@ -44,10 +44,9 @@ template <class C> FN Running<C> join(const Running<C>& a, const Running<C>& b) 
 struct Joined { template <class V> FN static V of(const V& a, const V& b) { return join(a, b); } };
 struct Added { template <class V> FN static V of(const V& a, const V& b) { return a + b; } };
 
-// What all lanes of a row have together, for each of them. Every thread of the block must come here.
+// What all lanes of a row have together, for each of them. Every thread of the block must come here, each time with another sh.
 template <class J, class V> FN V row_join(V v, u32 lanes, V* sh) {
     u32 tid = threadIdx.x, lane = tid & (lanes - 1), first = tid - lane;
-    __syncthreads(); // the reads of an earlier join are over
     sh[tid] = v;
     for (u32 half = lanes / 2; half > 0; half /= 2) {
         __syncthreads();

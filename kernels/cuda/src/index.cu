@@ -49,7 +49,6 @@ FN void scan(u32* v, u32 count, u32* sums) {
         v[i] = start;
         start += c;
     }
-    __syncthreads();
 }
 
 // Where each thread's entries of each digit go, among those of the block: counts[digit*THREADS + thread].
@@ -58,6 +57,7 @@ FN void rank(const Entry* from, const Stretch& s, u32 pass, u32* counts, u32* su
     for (u32 i = s.lo; i < s.hi; i++) counts[digit(from[i], pass) * THREADS + threadIdx.x]++;
     __syncthreads();
     scan(counts, DIGITS * THREADS, sums);
+    __syncthreads();
 }
 
 // Sorts n entries by one block. After the last pass the result is in from if the number of passes is even, else in to.
@@ -117,6 +117,20 @@ KERNEL sort_move(u32 n, u32 tile, u32 pass, const Entry* from, Entry* to, const 
     }
 }
 
+// Adds the run of x that begins at entry e, in its order; several loads are on their way at a time.
+template <class C, class T> FN C add_run(C sum, u32 e, u32 n, u32 x, const T* a, const Entry* sorted, i64 a_step) {
+    constexpr u32 AHEAD = 8;
+    for (; n - e >= AHEAD && sorted[e + AHEAD - 1].index == x; e += AHEAD) {
+        C v[AHEAD];
+#pragma unroll
+        for (u32 k = 0; k < AHEAD; k++) v[k] = get(a[sorted[e + k].place * a_step]);
+#pragma unroll
+        for (u32 k = 0; k < AHEAD; k++) sum += v[k];
+    }
+    for (; e < n && sorted[e].index == x; e++) sum += get(a[sorted[e].place * a_step]);
+    return sum;
+}
+
 // The walk is over one slice; its operands are the output and the input. Threads of y are entries.
 template <class T> FN void index_add(const Walk<2>& w, u32 n, T* dst, const T* a, const Entry* sorted, i64 dst_step, i64 a_step) {
     u32 i = blockIdx.x * THREADS + threadIdx.x;
@@ -127,9 +141,7 @@ template <class T> FN void index_add(const Walk<2>& w, u32 n, T* dst, const T* a
         u32 x = sorted[e].index;
         if (e > 0 && sorted[e - 1].index == x) continue; // not the first of its run
         T* out = dst + at[0] + x * dst_step;
-        Compute<T> sum = get(*out);
-        for (u32 k = e; k < n && sorted[k].index == x; k++) sum += get(a[at[1] + sorted[k].place * a_step]);
-        *out = put<T>(sum);
+        *out = put<T>(add_run(get(*out), e, n, x, a + at[1], sorted, a_step));
     }
 }
 

@@ -190,6 +190,7 @@ template <class T, class F> FN void channel_one(const Channels& p, u32 i, T* dst
 template <int V, class T, class F> FN void channel_map(const Channels& p, u32 total, T* dst, const F& f) {
     constexpr u32 STEPS = 4;
     u32 l = p.neighbours.size;
+    #pragma unroll 1 // else kernels of double spill registers
     for (u32 s = 0; s < STEPS; s++) {
         u32 i = ((blockIdx.x * STEPS + s) * THREADS + threadIdx.x) * V;
         if (i >= total) return;

@@ -103,10 +103,6 @@ FN void row_norm(const Rows& p, T* dst, C* means, C* rstds, const T* a, const W*
         }
     });
     C rstd = 1 / root(lanes_sum(sum, p.lanes, sh) / count + (C)p.eps);
-    if (s.live && s.lane == 0) {
-        if (!p.plain) means[s.row] = mean;
-        rstds[s.row] = rstd;
-    }
     each<T, V>(kept, row, s, [&](const vec<T, V>& x, u32 v) {
         C w[V], b[V];
         channels_of<V>(w, weight, (C)1, p, s, v);
@@ -115,6 +111,10 @@ FN void row_norm(const Rows& p, T* dst, C* means, C* rstds, const T* a, const W*
         for (int e = 0; e < V; e++) y[e] = put<T>(fma((get(x[e]) - mean) * rstd, w[e], b[e]));
         store<T, V>(dst + at + (u64)v * V, y);
     });
+    if (s.live && s.lane == 0) {
+        if (!p.plain) means[s.row] = mean;
+        rstds[s.row] = rstd;
+    }
 }
 
 template <class T, class W, int V, class C>

@@ -13,6 +13,7 @@ template <class D, class T> struct Rows {
 };
 
 template <class T> FN T up(T v, u32 d) { return __shfl_up_sync(~0u, v, d); }
+template <class T> FN T of_last(T v) { return __shfl_sync(~0u, v, 31); }
 
 template <class C> struct RunSum {
     using A = C;
@@ -37,6 +38,7 @@ template <class C> struct Affine {
     C mul, add;
 };
 template <class C> FN Affine<C> up(Affine<C> v, u32 d) { return {up(v.mul, d), up(v.add, d)}; }
+template <class C> FN Affine<C> of_last(Affine<C> v) { return {of_last(v.mul), of_last(v.add)}; }
 
 // s[i] = a[i] + b[i+1]*s[i+1], from the end of the row on; the result is s[i] times the output before i.
 template <class C> struct RunGrad {
@@ -71,14 +73,10 @@ template <class R, class A> FN A lanes_scan(A v, u32 lanes, A* sums, A& total) {
     A before = up(v, 1);
     if (lane == 0) before = R::start();
     if (lanes == 32) {
-        total = R::start();
-        __syncthreads(); // the reads of the last round are over
-        if (lane == 31) sums[warp] = v;
-        __syncthreads();
-        total = sums[warp];
+        total = of_last(v);
         return before;
     }
-    __syncthreads();
+    __syncthreads(); // the reads of the last round are over
     if (lane == 31) sums[warp] = v;
     __syncthreads();
     A first = R::start();
