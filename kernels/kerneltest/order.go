@@ -22,8 +22,8 @@ var sortShapes = []struct {
 // sorts are the cases of Sort and TopK.
 func (m *maker) sorts() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
-		if m.id == op.TopK { // more than a warp's worth of several tiles always runs
-			emit(m.sortAlways([]int{4500}, 100, 0, scanPlans[0], m.tame(m.d)))
+		if m.id == op.TopK { // more than a warp's worth of several whole tiles, which mix well, always runs
+			emit(m.sortAlways([]int{8192}, 100, 0, scanPlans[0], m.tame(m.d)))
 		}
 		for _, s := range sortShapes {
 			for n, plan := range scanPlans {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/kernels/op"
+	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // scanShapes are the shapes of running sums and products; the rows are along the last dimension.
@@ -19,7 +20,7 @@ var scanPlans = [][4]layout{
 // scans are the cases of CumSum and CumProd.
 func (m *maker) scans() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
-		emit(m.scanAlways([]int{2, 1500}, scanPlans[0], m.scanNumbers(1500))) // more than a block reads at once always runs
+		emit(m.scanAlways([]int{2, 1500}, scanPlans[0], m.scanLong(1500))) // more than a block reads at once always runs
 		for _, shape := range scanShapes {
 			for _, plan := range scanPlans {
 				emit(m.scan(shape, plan, m.scanNumbers(shape[len(shape)-1])))
@@ -29,6 +30,21 @@ func (m *maker) scans() iter.Seq[*testCase] {
 			}
 		}
 	})
+}
+
+// scanLong gives numbers whose products are not 0 soon: odd integers, or true 1100 times.
+func (m *maker) scanLong(n int) func() value {
+	if m.id != op.CumProd || m.d.IsFloat() {
+		return m.scanNumbers(n)
+	}
+	k := int64(0)
+	return func() value {
+		k++
+		if m.d == dtype.Bool {
+			return intValue(b2i(k <= 1100))
+		}
+		return intValue(1 + 2*m.rng.Int64N(2))
+	}
 }
 
 // scanNumbers gives numbers whose products stay near 1.
