@@ -1,0 +1,122 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// TransformerBlockLayer is a layer of a transformer: attention of the sequence to itself and a feed-forward part, each beside a way past
+// it, with a layer norm after each sum or before each part (Vaswani et al., "Attention is all you need", 2017). It is
+// torch.nn.TransformerEncoderLayer, and its parameters have the names of that.
+type TransformerBlockLayer struct {
+	Base
+	SelfAttn         *MultiheadAttentionLayer
+	Linear1, Linear2 *LinearLayer
+	Norm1, Norm2     *LayerNormLayer
+
+	width, heads int
+	config       blockConfig
+	drop         *DropoutLayer
+}
+
+// BlockOption changes TransformerBlock.
+type BlockOption interface{ applyBlock(c *blockConfig) }
+
+type blockOption func(*blockConfig)
+
+func (o blockOption) applyBlock(c *blockConfig) { o(c) }
+
+func (BatchFirstOption) applyBlock(c *blockConfig) { c.batchFirst = true }
+
+type blockConfig struct {
+	feedForward                         int
+	dropout                             float64
+	gelu, normFirst, causal, batchFirst bool
+}
+
+// FeedForward is the width of the feed-forward part; the default is 2048.
+func FeedForward(width int) BlockOption {
+	return blockOption(func(c *blockConfig) { c.feedForward = width })
+}
+
+// BlockDropout sets weights of attention, and elements after each part and after the activation, to 0 with probability p in
+// training; the default is 0.1.
+func BlockDropout(p float64) BlockOption { return blockOption(func(c *blockConfig) { c.dropout = p }) }
+
+// ActivationGELU makes the activation GELU instead of ReLU.
+func ActivationGELU() BlockOption { return blockOption(func(c *blockConfig) { c.gelu = true }) }
+
+// NormFirst normalises before each part instead of after each sum.
+func NormFirst() BlockOption { return blockOption(func(c *blockConfig) { c.normFirst = true }) }
+
+// CausalBlock lets each place attend to itself and those before it only. PyTorch says so in each call, by is_causal.
+func CausalBlock() BlockOption { return blockOption(func(c *blockConfig) { c.causal = true }) }
+
+// TransformerBlock makes a layer of the given width, a multiple of heads.
+func TransformerBlock(width, heads int, opts ...BlockOption) *TransformerBlockLayer {
+	c := blockConfig{feedForward: 2048, dropout: 0.1}
+	for _, o := range opts {
+		o.applyBlock(&c)
+	}
+	attention := []AttentionLayerOption{AttentionDropout(c.dropout)}
+	if c.batchFirst {
+		attention = append(attention, BatchFirst())
+	}
+	l := &TransformerBlockLayer{
+		SelfAttn: MultiheadAttention(width, heads, attention...),
+		Linear1:  Linear(width, c.feedForward), Linear2: Linear(c.feedForward, width),
+		Norm1: LayerNorm([]int{width}), Norm2: LayerNorm([]int{width}),
+		width: width, heads: heads, config: c, drop: Dropout(c.dropout),
+	}
+	l.Register("self_attn", l.SelfAttn)
+	l.Register("linear1", l.Linear1)
+	l.Register("linear2", l.Linear2)
+	l.Register("norm1", l.Norm1)
+	l.Register("norm2", l.Norm2)
+	l.Register("dropout", l.drop)
+	return l
+}
+
+// Forward implements Module: x is [T, N, width], or [N, T, width] with BatchFirst, or [T, width], and so is the result.
+func (l *TransformerBlockLayer) Forward(x *autograd.Variable) *autograd.Variable { return l.Attend(x) }
+
+// Attend is Forward with masks.
+func (l *TransformerBlockLayer) Attend(x *autograd.Variable, opts ...AttendOption) *autograd.Variable {
+	if l.config.causal {
+		opts = append(opts[:len(opts):len(opts)], IsCausal())
+	}
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		attend := func(x *autograd.Variable) *autograd.Variable { return l.SelfAttn.Attend(x, x, x, opts...) }
+		sum := g.Scope(func() *autograd.Variable { return l.beside(x, attend, l.Norm1) })
+		return l.beside(sum, l.feedForward, l.Norm2)
+	})
+}
+
+// beside adds what part makes of x to x; norm comes before the part or after the sum.
+func (l *TransformerBlockLayer) beside(x *autograd.Variable, part func(x *autograd.Variable) *autograd.Variable, norm *LayerNormLayer) *autograd.Variable {
+	branch := func(x *autograd.Variable) *autograd.Variable {
+		return scope(x, func(*autograd.Graph) *autograd.Variable { return l.drop.Forward(part(x)) })
+	}
+	if l.config.normFirst {
+		return x.Add(branch(norm.Forward(x)))
+	}
+	return norm.Forward(x.Add(branch(x)))
+}
+
+func (l *TransformerBlockLayer) feedForward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		w, b := g.Param(l.Linear1.Weight), leaf(g, l.Linear1.Bias)
+		h := x.LinearReLU
+		if l.config.gelu {
+			h = x.LinearGELU
+		}
+		return l.Linear2.Forward(l.drop.Forward(h(w, b)))
+	})
+}
+
+// String names the layer and its sizes.
+func (l *TransformerBlockLayer) String() string {
+	return fmt.Sprintf("TransformerBlock(width=%d, heads=%d, feed_forward=%d, dropout=%v, norm_first=%s)", l.width, l.heads, l.config.feedForward,
+		l.config.dropout, truth(l.config.normFirst))
+}
