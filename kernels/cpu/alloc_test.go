@@ -8,15 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ordered is n rows of the indices 0..n-1.
-func ordered(n int) []int64 {
-	x := make([]int64, n*n)
-	for i := range x {
-		x[i] = int64(i % n)
-	}
-	return x
-}
-
 // TestKernels_DoNotAllocate: what runs on the caller's goroutine takes its memory from pools.
 func TestKernels_DoNotAllocate(t *testing.T) {
 	if raceDetector {
