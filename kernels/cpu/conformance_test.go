@@ -13,6 +13,9 @@ import (
 var every = flag.Int("every", 3, "run one in so many cases of each operation")
 
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short only the run on an asynchronous stream")
+	}
 	dev := host.New()
 	defer func() { require.NoError(t, dev.Close()) }()
 	kerneltest.Run(t, dev, kerneltest.Every(*every))

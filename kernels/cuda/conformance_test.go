@@ -36,6 +36,9 @@ const (
 )
 
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short only the run under the greedy schedule")
+	}
 	d, _ := emulated(t)
 	kerneltest.Run(t, d, thinned(everyInOrder))
 }

@@ -31,8 +31,12 @@ func TestConformance_OfProductsWithTheLibrary(t *testing.T) {
 		t.Run(id.String(), func(t *testing.T) { kerneltest.TestOp(t, d, id, thinned(3)) })
 	}
 	calls := r.Calls()
+	least := 20
+	if testing.Short() {
+		least = 0 // of so few cases only some are BLAS's
+	}
 	for _, f := range []string{"cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasLtMatmul", "cuLaunchKernel"} {
-		require.Greater(t, calls[f], 20, f)
+		require.Greater(t, calls[f], least, f)
 	}
 	b := d.BLAS()
 	require.NoError(t, b.Reason)
