@@ -68,6 +68,8 @@ type guarded struct {
 	stack      fpstack.ID // where the block was allocated, if history is recorded
 	freed      freedBlock // the last one that this object stood for
 	users      []use
+
+	_ [48]byte // fills three cache lines: blocks of two streams, which two threads write, share none
 }
 
 // use is a stream whose work uses a block.
