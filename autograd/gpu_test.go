@@ -17,3 +17,7 @@ func TestGPU_ConvolutionsAreThoseOfPyTorch(t *testing.T) {
 func TestGPU_NormValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
 	checkGoldenFile(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) }, "norm.json")
 }
+
+func TestGPU_BasicsAreThoseOfPyTorch(t *testing.T) {
+	checkBasics(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
+}
