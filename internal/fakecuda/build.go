@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -22,20 +23,28 @@ var sources embed.FS
 const required = "CISTERN_REQUIRE_FAKECUDA"
 
 // driverFlags build the library. The guard leaves frames by siglongjmp, which _FORTIFY_SOURCE would take for an attack.
-var driverFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-shared", "-fvisibility=hidden", "-U_FORTIFY_SOURCE",
-	"-ldl", "-lpthread"}
+// machineFlags are those of the part that runs PTX, which wants vectors and exact arithmetic.
+var (
+	driverFlags  = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"}
+	machineFlags = []string{"-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas"}
+)
 
 // Build compiles the library, unless that was done before with the same sources and compiler, and returns its path. The file
 // is named libcuda.so.1. Without a compiler, or on another system than linux/amd64, the test is skipped.
 func Build(t testing.TB) string {
 	t.Helper()
 	cxx := compiler(t)
-	return cached(t, "libcuda.so.1", []string{cxx, version(cxx), fmt.Sprint(driverFlags), treeHash(t, sources)}, func(dir, out string) {
+	machine := slices.Concat(driverFlags, machineFlags, vectorFlags())
+	return cached(t, "libcuda.so.1", []string{cxx, version(cxx), fmt.Sprint(driverFlags, machine), treeHash(t, sources)}, func(dir, out string) {
 		if err := os.CopyFS(dir, sources); err != nil {
 			t.Fatalf("fakecuda: %v", err)
 		}
-		args := append([]string{filepath.Join(dir, "src", "all.cc"), "-o", out}, driverFlags...)
-		run(t, cxx, args...)
+		compile := func(flags []string, source ...string) string {
+			object := filepath.Join(dir, source[len(source)-2]+".o")
+			run(t, cxx, append([]string{"-c", filepath.Join(append([]string{dir}, source...)...), "-o", object}, flags...)...)
+			return object
+		}
+		run(t, cxx, "-shared", "-o", out, compile(driverFlags, "src", "all.cc"), compile(machine, "src", "machine", "all.cc"), "-ldl", "-lpthread")
 	})
 }
 

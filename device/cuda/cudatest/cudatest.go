@@ -81,7 +81,13 @@ func (r *Rig) finish() {
 			lost = true
 		}
 	}
-	if r.t.Failed() || lost {
+	if r.t.Failed() {
+		for _, finding := range r.Findings() {
+			r.t.Log("the driver found: " + finding)
+		}
+		return
+	}
+	if lost {
 		return
 	}
 	require.Empty(r.t, r.Leaks(), "left in the driver")

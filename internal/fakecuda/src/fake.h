@@ -63,6 +63,7 @@ struct State {
     std::vector<std::string> lost;    // what was alive when its context was destroyed
     std::map<std::string, uint64_t> calls;
     uint64_t total_calls = 0, total_work = 0;
+    std::map<std::string, machine::Counts> counts;  // by entry point
     std::vector<Fault> faults;
 };
 extern State& g;  // never destroyed: workers may outlive exit handlers
@@ -166,6 +167,7 @@ void invalidate(const std::shared_ptr<Capture>& c);
 
 // ---- launch.cc
 CUresult load_kernels(const std::string& path, std::string* why);
+std::string counts_text();
 
 // ---- cublas.cc
 void forget_blas();

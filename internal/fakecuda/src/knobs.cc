@@ -28,6 +28,9 @@ static int* small_knob(const std::string& name) {
     if (name == "greedy") return &g.knobs.greedy;
     if (name == "workers") return &g.knobs.workers;
     if (name == "instant_launch") return &g.knobs.instant_launch;
+    if (name == "ptx") return &g.knobs.ptx;
+    if (name == "races") return &g.knobs.races;
+    if (name == "counts") return &g.knobs.counts;
     return nullptr;
 }
 
@@ -83,7 +86,7 @@ void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
     for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
-                             "greedy", "workers", "instant_launch", "name", "memory", "process", "fail", "kernels"}) {
+                             "greedy", "workers", "instant_launch", "ptx", "races", "counts", "name", "memory", "process", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);
@@ -170,7 +173,7 @@ EXPORT int fakecuda_hold_stream(CUstream h, int on) {
     return 0;
 }
 
-// fakecuda_text copies a report to out (ending in 0) and returns its whole length: "leaks", "errors", "calls".
+// fakecuda_text copies a report to out (ending in 0) and returns its whole length: "leaks", "errors", "calls", "counts".
 EXPORT size_t fakecuda_text(const char* what, char* out, size_t n) {
     Lock lock(g.mu);
     const std::string name = what;
@@ -180,6 +183,7 @@ EXPORT size_t fakecuda_text(const char* what, char* out, size_t n) {
         for (auto& e : g.errors) s += e + "\n";
     if (name == "calls")
         for (auto& c : g.calls) s += fake::format("%s %llu\n", c.first.c_str(), (unsigned long long)c.second);
+    if (name == "counts") s = fake::counts_text();
     return fake::copy_text(s, out, n);
 }
 
@@ -215,6 +219,7 @@ EXPORT void fakecuda_reset() {
     g.lost.clear();
     g.calls.clear();
     g.faults.clear();
+    g.counts.clear();
     g.total_calls = g.total_work = 0;
     g.initialised = false;
     ++g.epoch;

@@ -50,6 +50,27 @@ CUresult load_kernels(const std::string& list, std::string* why) {
     return CUDA_SUCCESS;
 }
 
+// The numbers of Counts, in their order, and their names.
+static const char* const count_names[] = {"launches", "blocks", "instructions", "lanes", "divergent", "barriers", "requests", "bytes",
+                                          "sectors", "needed", "accesses", "wavefronts", "passes", "products"};
+
+static void add_counts(machine::Counts* to, const machine::Counts& c) {
+    static_assert(sizeof(machine::Counts) == sizeof count_names / sizeof *count_names * sizeof(uint64_t), "a name for each");
+    for (size_t i = 0; i < sizeof c / sizeof(uint64_t); i++) ((uint64_t*)to)[i] += ((const uint64_t*)&c)[i];
+}
+
+// counts_text has a line for each entry point: its name, and pairs like "blocks=12".
+std::string counts_text() {
+    std::string s;
+    for (auto& c : g.counts) {
+        s += c.first;
+        for (size_t i = 0; i < sizeof count_names / sizeof *count_names; i++)
+            s += format(" %s=%llu", count_names[i], ((const unsigned long long*)&c.second)[i]);
+        s += "\n";
+    }
+    return s;
+}
+
 // Arguments are the parameters of one launch, copied when it was made.
 struct Arguments {
     std::vector<char> bytes;
@@ -58,10 +79,25 @@ struct Arguments {
 
 struct LaunchJob {
     Kernel kernel;
-    std::string what;
+    std::shared_ptr<machine::Code> code;  // or this: the PTX itself
+    std::string what, name;
     std::shared_ptr<Arguments> args;
     gk_launch launch;
 };
+
+// run_code lets the machine run blocks, and adds up what it counted.
+static CUresult run_code(const LaunchJob& job, const gk_launch& l) {
+    machine::Counts counts;
+    machine::Request q = {job.code, l, g.knobs.races != 0, g.knobs.counts ? &counts : nullptr};
+    int r = 0;
+    const CUresult fault = guarded_work(
+        job.what, [&] { r = machine::run(q); }, [](uint64_t address) { return machine::where(address); });
+    Lock lock(g.mu);
+    counts.launches = l.first_block == 0;
+    if (q.counts) add_counts(&g.counts[job.name], counts);
+    if (fault == CUDA_SUCCESS && r != 0) note(job.what + ": " + l.message);
+    return fault != CUDA_SUCCESS ? fault : (CUresult)r;
+}
 
 static CUresult run_blocks(const LaunchJob& job, uint64_t first, uint64_t last) {
     gk_launch l = job.launch;
@@ -72,6 +108,7 @@ static CUresult run_blocks(const LaunchJob& job, uint64_t first, uint64_t last) 
     l.message = message;
     l.message_size = sizeof message;
     int r = 0;
+    if (job.code) return run_code(job, l);
     const KernelFile* file = job.kernel.file;
     const CUresult fault = guarded_work(
         job.what, [&] { r = job.kernel.k->run(&l); },
@@ -176,6 +213,21 @@ static std::string check_params(const EntryPoint& e, const gk_kernel& k) {
     return "";
 }
 
+// find_code gives a job what it runs: the PTX if the module was loaded for that, else the emulated kernel of that name.
+static CUresult find_code(Call& call, const Function& f, LaunchJob* job, std::string* why) {
+    const Module& m = *f.module;
+    if (m.image) {
+        std::string reason = m.why_not;
+        if (reason.empty()) job->code = machine::compile(m.image.get(), f.entry.name, &reason);
+        return job->code ? CUDA_SUCCESS : call.fail(CUDA_ERROR_NOT_SUPPORTED, reason);
+    }
+    auto k = kernels().find(f.entry.name);
+    if (k == kernels().end()) return call.fail(CUDA_ERROR_NOT_SUPPORTED, "there is no emulated kernel " + f.entry.name);
+    *why = check_params(f.entry, *k->second.k);
+    job->kernel = k->second;
+    return CUDA_SUCCESS;
+}
+
 static CUresult launch(Call& call, CUfunction h, const unsigned* grid, const unsigned* block, unsigned dynamic,
                        CUstream stream, void** params, void** extra) {
     auto f = g.functions.get(h);
@@ -184,10 +236,8 @@ static CUresult launch(Call& call, CUfunction h, const unsigned* grid, const uns
     if (f->module->ctx != call.ctx) return call.fail(CUDA_ERROR_INVALID_CONTEXT, name + " was loaded in another context");
     std::string why = check_shape(*f, grid, block, dynamic);
     if (!why.empty()) return call.fail(CUDA_ERROR_INVALID_VALUE, name + ": " + why);
-    auto k = kernels().find(name);
-    if (k == kernels().end()) return call.fail(CUDA_ERROR_NOT_SUPPORTED, "there is no emulated kernel " + name);
-    why = check_params(f->entry, *k->second.k);
-    LaunchJob job = {k->second, call.made_by() + ": " + name, nullptr, {}};
+    LaunchJob job = {{}, nullptr, call.made_by() + ": " + name, name, nullptr, {}};
+    if (const CUresult r = find_code(call, *f, &job, &why)) return r;
     if (why.empty()) job.args = copy_arguments(f->entry, params, extra, &why);
     if (!why.empty()) return call.fail(CUDA_ERROR_INVALID_VALUE, name + ": " + why);
     for (int i = 0; i < 3; i++) {

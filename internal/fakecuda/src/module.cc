@@ -40,7 +40,9 @@ static CUresult parse_image(const void* image, fake::Module* m, std::string* log
     for (char c : text)
         if ((unsigned char)c >= 0x80) return CUDA_ERROR_INVALID_IMAGE;
     if (text.find('.') == std::string::npos) return CUDA_ERROR_INVALID_IMAGE;
-    return fake::parse_ptx(text, m, log);
+    const CUresult r = fake::parse_ptx(text, m, log);
+    if (r == CUDA_SUCCESS && g.knobs.ptx) m->image = fake::machine::open(text, &m->why_not);
+    return r;
 }
 
 static CUresult load(fake::Call& call, CUmodule* out, const void* image, unsigned n, const int* options, void** values) {

@@ -1,0 +1,10 @@
+// The machine as one translation unit, for which compilers make vectors: see build.go.
+#include "read.cc"
+#include "flow.cc"
+#include "arithmetic.cc"
+#include "convert.cc"
+#include "memory.cc"
+#include "together.cc"
+#include "races.cc"
+#include "counts.cc"
+#include "run.cc"
