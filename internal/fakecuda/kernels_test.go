@@ -19,7 +19,7 @@ func ints(n int) []int32 {
 }
 
 func TestKernel_RunsOneThreadForEachElement(t *testing.T) {
-	schedules(t, func(t *testing.T, c *cu) {
+	everyway(t, func(t *testing.T, c *cu) {
 		c.demo("")
 		const n = 1000
 		a, b := make([]float32, n), make([]float32, n)
@@ -35,7 +35,10 @@ func TestKernel_RunsOneThreadForEachElement(t *testing.T) {
 }
 
 func TestKernel_GetsParametersOfEverySize(t *testing.T) {
-	c := start(t)
+	everyway(t, func(t *testing.T, c *cu) { getsParameters(t, c) })
+}
+
+func getsParameters(t *testing.T, c *cu) {
 	c.demo("")
 	type pair struct {
 		A   int32
@@ -98,7 +101,7 @@ func copiedThrough(c *cu) (got, want []int32) {
 }
 
 func TestBarrier_MakesSharedMemoryVisibleToTheBlock(t *testing.T) {
-	schedules(t, func(t *testing.T, c *cu) {
+	everyway(t, func(t *testing.T, c *cu) {
 		c.demo("")
 		sums, wantSums := blockSums(c)
 		require.Equal(t, wantSums, sums)
@@ -147,7 +150,7 @@ func equal[T int32 | float32](a, b []T) bool {
 }
 
 func TestHistogram_CountsInSharedAndGlobalMemory(t *testing.T) {
-	schedules(t, func(t *testing.T, c *cu) {
+	everyway(t, func(t *testing.T, c *cu) {
 		c.demo("")
 		const n = 5000
 		a, want := make([]uint8, n), make([]uint32, 256)
@@ -163,7 +166,10 @@ func TestHistogram_CountsInSharedAndGlobalMemory(t *testing.T) {
 
 // Several workers run blocks of one launch at the same time.
 func TestAtomics_AreAtomicBetweenBlocks(t *testing.T) {
-	c := start(t)
+	everyway(t, func(t *testing.T, c *cu) { countsTogether(t, c) })
+}
+
+func countsTogether(t *testing.T, c *cu) {
 	c.demo("")
 	c.lib.Set("workers", "4")
 	const blocks, threads = 40, 64
@@ -182,7 +188,7 @@ func TestAtomics_AreAtomicBetweenBlocks(t *testing.T) {
 }
 
 func TestWarp_OperationsGiveEachLaneItsResult(t *testing.T) {
-	schedules(t, func(t *testing.T, c *cu) {
+	everyway(t, func(t *testing.T, c *cu) {
 		c.demo("")
 		out := c.alloc(64 * 10 * 4)
 		c.launch("warp_operations", 1, 64, out)
@@ -220,7 +226,7 @@ func warpOperations(thread uint32) []uint32 {
 }
 
 func TestWarp_LanesThatEndedAreNotWaitedFor(t *testing.T) {
-	schedules(t, func(t *testing.T, c *cu) {
+	everyway(t, func(t *testing.T, c *cu) {
 		c.demo("")
 		for _, n := range []int{1, 31, 32, 40, 100, 128} {
 			a, out := ints(128), c.alloc(4*128)
@@ -280,7 +286,7 @@ func product(a, b []float32, depth int) []float32 {
 }
 
 func TestTensorCore_MultipliesATileOfEachType(t *testing.T) {
-	schedules(t, func(t *testing.T, c *cu) {
+	everyway(t, func(t *testing.T, c *cu) {
 		c.demo("")
 		got, want := tile(c, "tile_f16", half)
 		require.Equal(t, want, got)
@@ -300,9 +306,10 @@ func TestTensorCore_MultipliesATileOfEachType(t *testing.T) {
 }
 
 func TestAsyncCopy_FillsWithZeroAndWaitsByGroup(t *testing.T) {
-	c := start(t)
-	c.demo("")
-	out := c.alloc(4 * 7)
-	c.launch("partial_copies", 1, 1, upload(c, []int32{1, 2, 3, 4, 5, 6, 7, 8}), out)
-	require.Equal(t, []int32{1, 2, 0, 0, 5, 7, 0}, download[int32](c, out, 7))
+	everyway(t, func(t *testing.T, c *cu) {
+		c.demo("")
+		out := c.alloc(4 * 7)
+		c.launch("partial_copies", 1, 1, upload(c, []int32{1, 2, 3, 4, 5, 6, 7, 8}), out)
+		require.Equal(t, []int32{1, 2, 0, 0, 5, 7, 0}, download[int32](c, out, 7))
+	})
 }

@@ -18,6 +18,10 @@ func (c *cu) demo(mutant string) {
 	if mutant != "" {
 		flags = []string{"-DMUTANT=" + mutant}
 	}
+	if c.machine {
+		c.ptx = demoPTX(c.t, flags...)
+		return
+	}
 	c.lib.LoadKernels(BuildKernels(c.t, emulator, []string{"testdata/demo.cu"}, flags...))
 }
 
@@ -30,7 +34,11 @@ func (c *cu) function(name string) (f uintptr) {
 
 func (c *cu) load(name string) (m, f uintptr) {
 	c.t.Helper()
-	m = c.module(c.lib.SkeletonPTX(name))
+	if c.machine {
+		m = c.module(c.ptx)
+	} else {
+		m = c.module(c.lib.SkeletonPTX(name))
+	}
 	c.ok(c.ModuleFunction(&f, m, name))
 	return m, f
 }
@@ -90,6 +98,18 @@ func schedules(t *testing.T, test func(t *testing.T, c *cu)) {
 	for _, greedy := range []bool{false, true} {
 		t.Run(map[bool]string{false: "run to barrier", true: "greedy warp"}[greedy], func(t *testing.T) {
 			c := start(t)
+			c.lib.Greedy(greedy)
+			test(t, c)
+		})
+	}
+}
+
+// everyway is schedules, and then both with what clang makes of the kernels, on the machine that runs PTX.
+func everyway(t *testing.T, test func(t *testing.T, c *cu)) {
+	schedules(t, test)
+	for _, greedy := range []bool{false, true} {
+		t.Run(map[bool]string{false: "PTX", true: "PTX, backwards"}[greedy], func(t *testing.T) {
+			c := onMachine(t)
 			c.lib.Greedy(greedy)
 			test(t, c)
 		})

@@ -126,23 +126,30 @@ func TestLaunch_ComparesParametersWithTheKernel(t *testing.T) {
 	c.found("there is no emulated kernel nobody")
 }
 
-// The demonstration kernels also compile for a GPU, and the emulated driver understands the result: the same parameters.
-func TestDemo_CompilesToPTX(t *testing.T) {
+// demoPTX is what clang makes of the demonstration kernels for a GPU. The test is skipped where there is no clang.
+func demoPTX(t testing.TB, flags ...string) string {
+	t.Helper()
 	clang, err := exec.LookPath("clang++-19")
 	if err != nil {
 		t.Skip("SKIPPED: no clang++-19 in PATH, which compiles kernels to PTX")
 	}
 	out := filepath.Join(t.TempDir(), "demo.ptx")
-	cmd := exec.Command(clang, "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "-O3", "-std=c++17",
+	cmd := exec.Command(clang, append([]string{"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "-O3", "-std=c++17",
 		"-ffp-contract=off", "-Wno-unknown-cuda-version", "--cuda-gpu-arch=sm_80", "--cuda-feature=+ptx70", "-Werror",
-		"-I", emulator, "-S", "testdata/demo.cu", "-o", out)
+		"-I", emulator, "-S", "testdata/demo.cu", "-o", out}, flags...)...)
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	ptx, err := os.ReadFile(out)
 	require.NoError(t, err)
+	return string(ptx)
+}
+
+// The demonstration kernels also compile for a GPU, and the emulated driver understands the result: the same parameters.
+func TestDemo_CompilesToPTX(t *testing.T) {
+	ptx := demoPTX(t)
 	c := start(t)
 	c.demo("")
-	m := c.module(string(ptx))
+	m := c.module(ptx)
 	var f uintptr
 	c.ok(c.ModuleFunction(&f, m, "from_left"))
 	p := upload(c, ints(256))

@@ -23,6 +23,7 @@ func Open(t testing.TB, path string) *Library {
 		"fakecuda_clear_faults": &l.clearFaults,
 		"fakecuda_reset":        &l.reset,
 		"fakecuda_skeleton":     &l.skeleton,
+		"fakecuda_unknown":      &l.unknown,
 	} {
 		purego.RegisterLibFunc(f, handle, name)
 	}

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "88cd3d7e1309a182560fb4d4746b5f410810afe07468101de7a5992bba52eaf3"
+const inputsHash = "042fea9d0ec5cde7201bbe68206c423594aa19d12937a2dffe463ff3dcbbe56a"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -271,6 +271,21 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** p
     return fake::launch(call, f, grid, block, c->sharedMemBytes, c->hStream, params, extra);
 }
 
+// fakecuda_unknown copies to out, a line for each kernel of a PTX text, why the machine cannot run it. Empty: it can run all.
+EXPORT size_t fakecuda_unknown(const char* ptx, char* out, size_t n) {
+    fake::Lock lock(g.mu);
+    fake::Module m;
+    std::string why, lines;
+    if (fake::parse_ptx(ptx, &m, &why) != CUDA_SUCCESS) return fake::copy_text(why + "\n", out, n);
+    auto image = fake::machine::open(ptx, &why);
+    if (!why.empty()) lines = why + "\n";
+    for (auto& e : m.entries) {
+        why.clear();
+        if (!fake::machine::compile(image.get(), e.name, &why)) lines += why + "\n";
+    }
+    return fake::copy_text(lines, out, n);
+}
+
 // fakecuda_skeleton writes PTX without code for the named kernels (with blanks between), and returns its length; 0 if one is
 // not loaded.
 EXPORT size_t fakecuda_skeleton(const char* names, char* out, size_t n) {

@@ -2,6 +2,7 @@
 // all kernels of kernels/cuda, compiled for the processor. Where that cannot be built, the tests are skipped.
 //
 //	dev, rig := emulatedtest.New(t)
+//	dev, rig := emulatedtest.NewPTX(t) // runs the committed PTX itself, and looks for races in shared memory
 //
 // The emulated driver's state is that of the process, so such tests do not run in parallel. The first test to want the kernels
 // builds them, which takes minutes; later ones, of any package, find them in the user's cache folder.
@@ -28,6 +29,22 @@ func New(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cudat
 	library := Library(t)
 	r := cudatest.New(t, 1, settings...)
 	r.LoadKernels(library)
+	return r.Devices[0], unloaded(t, r)
+}
+
+// NewPTX is New with the machine that runs PTX: what a GPU's driver would get, instead of the sources it was compiled from. It
+// needs no kernels to be built. A race in shared memory ends the kernel.
+func NewPTX(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cudatest.Rig) {
+	t.Helper()
+	r := cudatest.New(t, 1, append([]func(*fakecuda.Library){func(l *fakecuda.Library) {
+		l.Set("ptx", "1")
+		l.Set("races", "1")
+	}}, settings...)...)
+	return r.Devices[0], unloaded(t, r)
+}
+
+// unloaded unloads the kernels of a rig's device at the end of the test.
+func unloaded(t testing.TB, r *cudatest.Rig) *cudatest.Rig {
 	d := r.Devices[0]
 	t.Cleanup(func() {
 		r.ClearFaults()
@@ -35,7 +52,7 @@ func New(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cudat
 			require.NoError(t, err)
 		}
 	})
-	return d, r
+	return r
 }
 
 // Library builds the kernels, or finds them built, and returns the file for fakecuda.Library.LoadKernels.

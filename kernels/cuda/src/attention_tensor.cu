@@ -89,7 +89,12 @@ template <u32 N, int SIZE, class T> FN void weigh(f32 (&sum)[SIZE / 8][4], const
     }
 }
 
-FN u32 pick(const u32 (&w)[4], u32 i) { return i == 0 ? w[0] : i == 1 ? w[1] : i == 2 ? w[2] : w[3]; }
+// By its bits: of a chain of comparisons the compiler would make branches, one of which it believes to be never taken.
+FN u32 pick(const u32 (&w)[4], u32 i) {
+    u32 odd = 0 - (i & 1), upper = 0 - (i >> 1 & 1);
+    u32 low = (w[0] & ~odd) | (w[1] & odd), high = (w[2] & ~odd) | (w[3] & odd);
+    return (low & ~upper) | (high & upper);
+}
 
 // The random words of a fragment of 16 by 8 scores, in the order of its elements, where rows are queries. Two neighbouring lanes
 // share the words of four keys in their two rows: each makes those of one row.

@@ -77,7 +77,8 @@ struct Xor { template <class T> static T of(T a, T b) { return a ^ b; } };
 struct Shl { template <class T> static T of(T a, u32 b) { return b >= sizeof(T) * 8 ? (T)0 : (T)(a << b); } };
 struct Shr { template <class T> static T of(T a, u32 b) { return b >= sizeof(T) * 8 ? (T)(a < 0 ? -1 : 0) : (T)(a >> b); } };
 struct MulHi { template <class T> static T of(T a, T b) {
-    if constexpr (sizeof(T) == 8) return (T)(((T)-1 < 0 ? (unsigned __int128)((__int128)a * b) : (unsigned __int128)a * (unsigned __int128)b) >> 64);
+    if constexpr (sizeof(T) == 2) return (T)((T)-1 < 0 ? (u32)((s32)a * (s32)b) >> 16 : (u32)a * (u32)b >> 16);
+    else if constexpr (sizeof(T) == 8) return (T)(((T)-1 < 0 ? (unsigned __int128)((__int128)a * b) : (unsigned __int128)a * (unsigned __int128)b) >> 64);
     else return (T)(((T)-1 < 0 ? (u64)((s64)a * (s64)b) : (u64)a * (u64)b) >> 32);
 } };
 struct Not { template <class T> static T of(T a) { return (T)~a; } };
@@ -180,7 +181,19 @@ static void insert(Warp& w, const Ins& i) {
     });
 }
 
-// lop3: mode is not used; the table is the last operand. prmt picks bytes of two words.
+// shf shifts two words, high and low, and keeps one of them. WRAP counts modulo 32.
+template <bool LEFT, bool WRAP>
+static void funnel(Warp& w, const Ins& i) {
+    u32* const d = reg<u32>(w, i.o[0]);
+    const u32 *const a = reg<u32>(w, i.o[1]), *const b = reg<u32>(w, i.o[2]), *const c = reg<u32>(w, i.o[3]);
+    LANES_DO(w, {
+        const u32 n = WRAP ? c[l] & 31 : c[l] > 32 ? 32 : c[l];
+        const u64 both = a[l] | (u64)b[l] << 32;
+        d[l] = LEFT ? (u32)(both << n >> 32) : (u32)(both >> n);
+    });
+}
+
+// The table of lop3 is its last operand. prmt picks bytes of two words.
 static void lop3(Warp& w, const Ins& i) {
     u32* const d = reg<u32>(w, i.o[0]);
     const u32 *const a = reg<u32>(w, i.o[1]), *const b = reg<u32>(w, i.o[2]), *const c = reg<u32>(w, i.o[3]), *const t = reg<u32>(w, i.o[4]);
@@ -250,6 +263,17 @@ static void pack4(Warp& w, const Ins& i) {
         d[l] = x;
     });
 }
+// A generic address of shared memory is where the processor has it.
+static void generic_of_shared(Warp& w, const Ins& i) {
+    u64* const d = reg<u64>(w, i.o[0]);
+    const u64* const a = reg<u64>(w, i.o[1]);
+    LANES_DO(w, d[l] = (u64)w.block->shared + a[l] - SHARED_BASE);
+}
+static void shared_of_generic(Warp& w, const Ins& i) {
+    u64* const d = reg<u64>(w, i.o[0]);
+    const u64* const a = reg<u64>(w, i.o[1]);
+    LANES_DO(w, d[l] = a[l] - (u64)w.block->shared + SHARED_BASE);
+}
 static void nothing(Warp&, const Ins&) {}
 
 typedef std::unordered_map<std::string, Operation> Operations;
@@ -272,6 +296,7 @@ static void integers(Operations* o, const std::string& t) {
     add_two<U, Sub>(o, "sub." + t);
     add_two<T, Min>(o, "min." + t);
     add_two<T, Max>(o, "max." + t);
+    add_two<T, MulHi>(o, "mul.hi." + t);
     add_two<T, IntDiv>(o, "div." + t);
     add_two<T, IntRem>(o, "rem." + t);
     add_one<T, T, Abs>(o, "abs." + t);
@@ -281,7 +306,6 @@ static void integers(Operations* o, const std::string& t) {
     (*o)["mov." + t] = {one<U, U, Move>, n + "=" + n};
     if constexpr (sizeof(T) > 2) {
         add_two<U, MulLo>(o, "mul.lo." + t);
-        add_two<T, MulHi>(o, "mul.hi." + t);
         (*o)["mad.lo." + t] = {mad<U>, n + "=" + n + n + n};
         (*o)["bfe." + t] = {extract<T>, n + "=" + n + "44"};
     } else {
@@ -343,6 +367,10 @@ static Operations table() {
     o["mul.wide.s32"] = {mul_wide<s64, s32>, "8=44"};
     o["mad.wide.u32"] = {mad_wide<u64, u32>, "8=448"};
     o["mad.wide.s32"] = {mad_wide<s64, s32>, "8=448"};
+    o["shf.l.wrap.b32"] = {funnel<true, true>, "4=444"};
+    o["shf.r.wrap.b32"] = {funnel<false, true>, "4=444"};
+    o["shf.l.clamp.b32"] = {funnel<true, false>, "4=444"};
+    o["shf.r.clamp.b32"] = {funnel<false, false>, "4=444"};
     o["lop3.b32"] = {lop3, "4=4444"};
     o["prmt.b32"] = {permute, "4=444"};
     add_one<u32, u32, Popc>(&o, "popc.b32");
@@ -361,6 +389,8 @@ static Operations table() {
     add_one<u16, u16, HalfAbs>(&o, "abs.f16");
     add_one<u64, u64, Move>(&o, "cvta.to.global.u64");  // global addresses are generic ones
     add_one<u64, u64, Move>(&o, "cvta.global.u64");
+    o["cvta.shared.u64"] = {generic_of_shared, "8=8"};
+    o["cvta.to.shared.u64"] = {shared_of_generic, "8=8"};
     o["and.pred"] = {predicates<And>, "p=pp"};
     o["or.pred"] = {predicates<Or>, "p=pp"};
     o["xor.pred"] = {predicates<Xor>, "p=pp"};

@@ -94,7 +94,7 @@ bool comparison(const std::vector<std::string>& words, Operation* out) {
 }
 
 // ---- cvt. A type is how a register's bits are read and written; halves are of other structs than words of 16 bits.
-enum Rounding : u32 { NONE, RN, RZ, RM, RP, RNI, RZI, RMI, RPI, RNA };
+enum Rounding : u32 { NONE, RN, RNI, RZI, RMI, RPI };
 
 struct F16 { u16 bits; };
 struct BF16 { u16 bits; };
@@ -208,7 +208,15 @@ static bool rounding(const std::string& word, u32* mode) {
     return found != names.end() && (*mode = found->second, true);
 }
 
+// cvt.rna.tf32: to 10 bits of mantissa, halves away from zero.
+static void to_tf32(Warp& w, const Ins& i) {
+    u32* const d = reg<u32>(w, i.o[0]);
+    const u32* const s = reg<u32>(w, i.o[1]);
+    LANES_DO(w, d[l] = (s[l] & 0x7fffffff) >= 0x7f800000 ? s[l] : (s[l] + 0x1000) & 0xffffe000);
+}
+
 bool conversion(const std::vector<std::string>& words, Operation* out) {
+    if (words.size() == 4 && words[1] == "rna" && words[2] == "tf32") return *out = {to_tf32, "4=4"}, true;
     static const auto& all = *new std::map<std::string, Operation>(conversions());
     u32 mode = NONE;
     if (words.size() != 3 && (words.size() != 4 || !rounding(words[1], &mode))) return false;

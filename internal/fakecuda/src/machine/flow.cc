@@ -20,7 +20,7 @@ static BlockGraph blocks_of(Code* code) {
     ins[0].leader = true;
     for (size_t i = 0; i < ins.size(); i++) {
         if (ins[i].flow == BRANCH) ins[ins[i].target].leader = true;
-        if ((ins[i].flow == BRANCH || ins[i].flow == EXIT) && i + 1 < ins.size()) ins[i + 1].leader = true;
+        if ((ins[i].flow == BRANCH || ins[i].flow == EXIT || ins[i].flow == NEVER) && i + 1 < ins.size()) ins[i + 1].leader = true;
     }
     std::vector<u32> block(ins.size());
     for (u32 i = 0; i < ins.size(); i++) {
@@ -98,7 +98,10 @@ void find_joins(Code* code) {
     const std::vector<u32> idom = post_dominators(g);
     for (u32 b = 0; b < g.first.size(); b++) {
         Ins& last = code->ins[(b + 1 < g.first.size() ? g.first[b + 1] : (u32)code->ins.size()) - 1];
-        if (last.flow == BRANCH && idom[b] != NOWHERE && idom[b] != g.end()) last.join = g.first[idom[b]];
+        if (last.flow != BRANCH || idom[b] == NOWHERE || idom[b] == g.end()) continue;
+        const Ins& first = code->ins[g.first[idom[b]]];
+        const bool ends = first.flow == EXIT && first.guard == NOWHERE;  // nobody waits for others only to end
+        if (!ends) last.join = g.first[idom[b]];
     }
 }
 

@@ -42,7 +42,7 @@ static char* place_of(Warp& w, u32 space, int lane, u64 address, u32 bytes, bool
     if (space == GLOBAL) return (char*)address;
     if (space == PARAMETER) return (char*)w.block->launch->args[0] + address;
     char* const p = shared_at(w, address, bytes);
-    if (w.block->touches) touch(w, lane, (u32)(address - SHARED_BASE), bytes, write);
+    if (w.block->touches) touch(w, lane, (u32)(address - SHARED_BASE), bytes, write ? WRITE : READ);
     return p;
 }
 
@@ -125,6 +125,7 @@ static bool movers_of(const std::string& type, bool loads, int n, u32 space, Ope
 
 // ---- atomics: old value, then what takes its place. Lanes are served one after the other.
 struct AtomicAdd { template <class T> static T of(T a, T b, T) { return (T)(a + b); } };
+struct AtomicAddHalf { static u16 of(u16 a, u16 b, u16) { return half_of(half_value(a) + half_value(b)); } };
 struct AtomicMin { template <class T> static T of(T a, T b, T) { return a < b ? a : b; } };
 struct AtomicMax { template <class T> static T of(T a, T b, T) { return a > b ? a : b; } };
 struct AtomicAnd { template <class T> static T of(T a, T b, T) { return a & b; } };
@@ -177,6 +178,8 @@ static bool atomic_of(const std::string& name, Operation* out) {
 static bool atomic_operation(const std::vector<std::string>& words, Operation* out) {
     if (words.size() < 3) return false;
     const size_t space = words[1] == "global" || words[1] == "shared" ? 1 : 0;
+    if (words.back() == "f16" && words[words.size() - 2] == "noftz" && words[1 + space] == "add")
+        return *out = {atomic<u16, AtomicAddHalf, false>, "2=a2", words[1] == "shared" ? SHARED : GLOBAL}, true;
     if (words.size() != 3 + space) return false;
     const std::string &name = words[1 + space], &t = words[2 + space];
     bool ok = false;
@@ -206,7 +209,7 @@ static void copy_async(Warp& w, const Ins& i) {
         check_aligned(w, l, from[l], size);
         shared_at(w, to[l], size);
         if (bytes[l] > size) stop(ILLEGAL_ADDRESS, "cp.async of %u bytes reads %u", size, bytes[l]);
-        if (w.block->touches) touch(w, l, (u32)(to[l] - SHARED_BASE), size, true);
+        if (w.block->touches) touch(w, l, (u32)(to[l] - SHARED_BASE), size, COPY_BEGINS);
         w.copies.push_back({(u32)l, (u32)(to[l] - SHARED_BASE), bytes[l], size, w.groups[l], from[l]});
     }
 }
@@ -225,7 +228,7 @@ static void copy_wait(Warp& w, const Ins& i) {
             w.copies[kept++] = c;
             continue;
         }
-        if (w.block->touches) touch(w, (int)c.lane, c.to, c.size, true);
+        if (w.block->touches) touch(w, (int)c.lane, c.to, c.size, COPY_ENDS);
         memcpy(w.block->shared + c.to, (const char*)c.from, c.bytes);
         memset(w.block->shared + c.to + c.bytes, 0, c.size - c.bytes);
     }

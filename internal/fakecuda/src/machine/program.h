@@ -26,7 +26,9 @@ struct Ins;
 typedef void (*Handler)(Warp&, const Ins&);
 
 // What an instruction does to the order of instructions.
-enum Flow : u8 { NEXT, BRANCH, EXIT, BARRIER };
+// clang writes exit, and trap, where it believes that no
+// lane will ever be.
+enum Flow : u8 { NEXT, BRANCH, EXIT, BARRIER, NEVER };
 
 struct Ins {
     Handler run = nullptr;
@@ -74,6 +76,7 @@ struct Warp {
     u32 pc = 0, join = NOWHERE;
     u32 index = 0;  // in the block
     u32 syncs = 0;  // bar.warp.sync so far
+    u32 ballot = 0; // of the lanes, for a barrier that counts
     bool waiting = false;
     Block* block = nullptr;
     std::vector<Part> parts;  // below the running one
@@ -87,6 +90,7 @@ struct Touch {
     u16 writer = 0, reader = 0;       // threads
     u32 write_syncs = 0, read_syncs = 0;
     bool many_lanes = false, many_warps = false;  // readers since
+    bool pending = false;                         // an asynchronous copy that nobody has waited for
 };
 
 struct Block {
@@ -152,7 +156,10 @@ bool conversion(const std::vector<std::string>& words, Operation* out);
 bool memory(const std::vector<std::string>& words, Operation* out);
 bool together(const std::string& opcode, const std::vector<std::string>& words, Operation* out);
 
-// flow finds basic blocks, and where the lanes that each branch parts meet again.
+// finish_reduction gives a warp the result of bar.red: of all lanes of the block, how many have voted for it.
+void finish_reduction(Warp& w, const Ins& i, u32 votes, u32 lanes);
+
+// find_joins finds basic blocks, and where the lanes that each branch parts meet again.
 void find_joins(Code* code);
 
 float half_value(u16 h);
@@ -162,7 +169,8 @@ u16 bfloat_of(float x);
 
 // Shared memory of the block, checked.
 char* shared_at(Warp& w, u64 address, u32 bytes);
-void touch(Warp& w, int lane, u32 offset, u32 bytes, bool write);
+enum Access { READ, WRITE, COPY_BEGINS, COPY_ENDS };
+void touch(Warp& w, int lane, u32 offset, u32 bytes, Access access);
 void count_global(Warp& w, const u64* addresses, u32 bytes);
 void count_shared(Warp& w, const u64* addresses, u32 bytes);
 

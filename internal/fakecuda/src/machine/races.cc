@@ -12,11 +12,16 @@ enum { RACE = 719 };
          offset, other, w.index);
 }
 
-void touch(Warp& w, int lane, u32 offset, u32 bytes, bool write) {
+void touch(Warp& w, int lane, u32 offset, u32 bytes, Access access) {
+    const bool write = access != READ;
     const u32 now = w.block->barriers + 1;
     const u16 me = (u16)(w.index * LANES + (u32)lane);
     for (u32 b = offset; b < offset + bytes; b++) {
         Touch& t = (*w.block->touches)[b];
+        if (t.pending && access != COPY_ENDS)
+            stop(RACE, "race in shared memory: thread %d %s byte %u before thread %d has waited for its asynchronous copy", me,
+                 write ? "writes" : "reads", b, t.writer);
+        t.pending = access == COPY_BEGINS;
         auto ordered = [&](u32 when, u32 other, u32 syncs) {
             return when != now || other == me || (other / LANES == w.index && syncs != w.syncs);
         };

@@ -328,7 +328,7 @@ bool Reader::statement(std::string s) {
     if (opcode == "bra" || opcode == "bra.uni") {
         ins.flow = BRANCH;
         jumps.push_back({(u32)code->ins.size(), rest});
-    } else if (opcode == "ret" || opcode == "exit") {
+    } else if (opcode == "ret") {
         ins.flow = EXIT;
     } else {
         Operation op;

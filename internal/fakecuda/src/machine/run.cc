@@ -62,7 +62,16 @@ static void leave(Warp& w) {
     w.mask = 0;
 }
 
-static void branch(Warp& w, const Ins& i, u32 taken) {
+static void end_lanes(Warp& w, u32 lanes) {
+    w.live &= ~lanes;
+    for (Part& p : w.parts) p.mask &= ~lanes;
+    w.mask &= ~lanes;
+    if (w.mask) w.pc++;
+    else leave(w);
+}
+
+static void branch(Warp& w, const Ins& i, u32 taken, const Ins* code) {
+    if (taken && code[i.target].flow == EXIT && code[i.target].guard == NOWHERE) return end_lanes(w, taken);
     const u32 others = w.mask & ~taken;
     if (!taken || !others) {
         w.pc = taken ? i.target : w.pc + 1;
@@ -75,14 +84,6 @@ static void branch(Warp& w, const Ins& i, u32 taken) {
     if (next != i.join) w.parts.push_back({next, i.join, others});
     if (i.target != i.join) w.parts.push_back({i.target, i.join, taken});
     leave(w);
-}
-
-static void end_lanes(Warp& w, u32 lanes) {
-    w.live &= ~lanes;
-    for (Part& p : w.parts) p.mask &= ~lanes;
-    w.mask &= ~lanes;
-    if (w.mask) w.pc++;
-    else leave(w);
 }
 
 // run_warp runs until the warp has ended or stands before a barrier.
@@ -106,6 +107,7 @@ static void run_warp(Room& r, Warp& w) {
         if (i.guard != NOWHERE) lanes &= i.negated ? ~*reg<u32>(w, i.guard) : *reg<u32>(w, i.guard);
         switch (i.flow) {
             case NEXT:
+            case NEVER:
                 if (lanes == w.mask) {
                     i.run(w, i);
                 } else if (lanes) {
@@ -116,14 +118,15 @@ static void run_warp(Room& r, Warp& w) {
                 }
                 w.pc++;
                 break;
-            case BRANCH: branch(w, i, lanes); break;
-            case EXIT: 
+            case BRANCH: branch(w, i, lanes, code); break;
+            case EXIT:
                 if (lanes) end_lanes(w, lanes);
                 else w.pc++;
                 break;
             case BARRIER:
                 if (lanes != w.live) stop(719, "warp %u: only lanes %#x of %#x have come to a barrier", w.index, lanes, w.live);
                 if (COUNT) w.block->counts->barriers++;
+                if (i.run) i.run(w, i);
                 w.pc++;
                 w.waiting = true;
                 return;
@@ -161,14 +164,24 @@ static void start_warp(Room& r, Warp& w, u32 index, u32 threads) {
 
 // release lets the warps behind a barrier go on, if all have come to it.
 static void release(Room& r) {
-    u32 waiting = 0, ended = 0;
+    u32 waiting = 0, votes = 0;
+    u32 site = NOWHERE;
     for (Warp& w : r.warps) {
-        waiting += w.waiting;
-        ended += w.live == 0;
+        if (!w.waiting) continue;
+        waiting++;
+        if (site != NOWHERE && site != w.pc)
+            stop(719, "warps wait at two barriers: %s, and %s", r.code->lines[r.code->ins[site - 1].line].c_str(),
+                 r.code->lines[r.code->ins[w.pc - 1].line].c_str());
+        site = w.pc;
+        votes += (u32)__builtin_popcount(w.ballot);
     }
     if (waiting == 0) return;
-    if (ended) stop(719, "a barrier that %u warps wait at, and %u have ended without", waiting, ended);
-    for (Warp& w : r.warps) w.waiting = false;
+    u32 live = 0;
+    for (Warp& w : r.warps) live += (u32)__builtin_popcount(w.live);
+    for (Warp& w : r.warps) {
+        if (w.waiting && r.code->ins[site - 1].run) finish_reduction(w, r.code->ins[site - 1], votes, live);
+        w.waiting = false;
+    }
     r.block.barriers++;
 }
 

@@ -38,8 +38,7 @@ static void shuffle(Warp& w, const Ins& i) {
             case INDEX: lane = first | (b & ~segment & 31), ok = lane <= last; break;
         }
         if (!ok) lane = l;
-        if (!(w.mask >> lane & 1)) stop(LAUNCH_FAILED, "warp %u: shfl.sync reads lane %u, which is not there", w.index, lane);
-        d[l] = from[lane];
+        d[l] = w.mask >> lane & 1 ? from[lane] : ~0u;  // of a lane that is not there: undefined
     }
 }
 
@@ -63,6 +62,65 @@ static void sync_warp(Warp& w, const Ins& i) {
     w.syncs++;
 }
 
+enum Reduction : u32 { COUNT_ALL, EVERY, SOME };
+
+// bar.red: what each lane says, until all warps have come.
+static void say(Warp& w, const Ins& i) { w.ballot = *reg<u32>(w, i.o[2]) & w.mask; }
+
+void finish_reduction(Warp& w, const Ins& i, u32 votes, u32 lanes) {
+    if (i.mode == COUNT_ALL) {
+        for (u32 m = w.mask; m; m &= m - 1) reg<u32>(w, i.o[0])[__builtin_ctz(m)] = votes;
+        return;
+    }
+    const bool r = i.mode == EVERY ? votes == lanes : votes != 0;
+    u32* const d = reg<u32>(w, i.o[0]);
+    *d = (*d & ~w.mask) | (r ? w.mask : 0);
+}
+
+// match.any: the lanes that have the same value.
+static void match_any(Warp& w, const Ins& i) {
+    const u32 members = uniform(w, i.o[2]);
+    meet(w, members, "match.sync");
+    u32 v[LANES];
+    memcpy(v, reg<u32>(w, i.o[1]), sizeof v);
+    for (u32 m = w.mask; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        u32 same = 0;
+        for (int k = 0; k < LANES; k++) same |= (u32)((members >> k & 1) && v[k] == v[l]) << k;
+        reg<u32>(w, i.o[0])[l] = same;
+    }
+}
+
+struct RedAdd { static u32 of(u32 a, u32 b) { return a + b; } };
+struct RedAnd { static u32 of(u32 a, u32 b) { return a & b; } };
+struct RedOr { static u32 of(u32 a, u32 b) { return a | b; } };
+struct RedXor { static u32 of(u32 a, u32 b) { return a ^ b; } };
+struct RedMin { static u32 of(u32 a, u32 b) { return a < b ? a : b; } };
+struct RedMax { static u32 of(u32 a, u32 b) { return a > b ? a : b; } };
+struct RedSMin { static u32 of(u32 a, u32 b) { return (s32)a < (s32)b ? a : b; } };
+struct RedSMax { static u32 of(u32 a, u32 b) { return (s32)a > (s32)b ? a : b; } };
+
+template <class F>
+static void reduce(Warp& w, const Ins& i) {
+    meet(w, uniform(w, i.o[2]), "redux.sync");
+    const u32* const v = reg<u32>(w, i.o[1]);
+    u32 m = w.mask, r = v[__builtin_ctz(m)];
+    for (m &= m - 1; m; m &= m - 1) r = F::of(r, v[__builtin_ctz(m)]);
+    for (m = w.mask; m; m &= m - 1) reg<u32>(w, i.o[0])[__builtin_ctz(m)] = r;
+}
+
+static bool reduction(const std::string& how, const std::string& type, Operation* out) {
+    const bool s = type == "s32";
+    *out = {nullptr, "4=44"};
+    if (how == "add") out->run = reduce<RedAdd>;
+    if (how == "and") out->run = reduce<RedAnd>;
+    if (how == "or") out->run = reduce<RedOr>;
+    if (how == "xor") out->run = reduce<RedXor>;
+    if (how == "min") out->run = s ? reduce<RedSMin> : reduce<RedMin>;
+    if (how == "max") out->run = s ? reduce<RedSMax> : reduce<RedMax>;
+    return out->run != nullptr;
+}
+
 // ldmatrix: lane 8m+r gives the address of row r of matrix m; each lane gets two neighbours of a row, or of a column.
 static void load_matrices(Warp& w, const Ins& i) {
     const int count = (int)(i.mode & 7);
@@ -84,7 +142,7 @@ static void load_matrices(Warp& w, const Ins& i) {
             const int lane = 8 * m + r;
             if (a[lane] % 16) stop(MISALIGNED_ROW, "ldmatrix: row address %llu is not a multiple of 16", (unsigned long long)a[lane]);
             memcpy(rows[m][r], shared_at(w, a[lane], 16), 16);
-            if (w.block->touches) touch(w, lane, (u32)(a[lane] - SHARED_BASE), 16, false);
+            if (w.block->touches) touch(w, lane, (u32)(a[lane] - SHARED_BASE), 16, READ);
         }
     for (int m = 0; m < count; m++)
         for (int l = 0; l < LANES; l++) {
@@ -130,13 +188,41 @@ static void multiply(Warp& w, const Ins& i) {
     }
 }
 
-static void trap(Warp& w, const Ins&) { stop(LAUNCH_FAILED, "warp %u: trap", w.index); }
+// mma.m16n8k8 of tf32: a: rows g, g+8, g, g+8; columns q, q, q+4, q+4. b: rows q, q+4; column g. c and d as above.
+static void multiply_tf32(Warp& w, const Ins& i) {
+    meet(w, ~0u, "mma.sync");
+    if (w.block->counts) w.block->counts->products++;
+    float a[16][8], b[8][8];
+    for (int l = 0; l < LANES; l++) {
+        const int g = l / 4, q = l % 4;
+        for (int r = 0; r < 4; r++) a[g + r % 2 * 8][q + r / 2 * 4] = bits<float>(reg<u32>(w, i.o[4 + r])[l] & 0xffffe000);
+        for (int r = 0; r < 2; r++) b[q + r * 4][g] = bits<float>(reg<u32>(w, i.o[8 + r])[l] & 0xffffe000);
+    }
+    double sum[16][8] = {};
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < 8; k++)
+            for (int c = 0; c < 8; c++) sum[row][c] += (double)a[row][k] * b[k][c];
+    for (int r = 0; r < 4; r++)
+        for (int l = 0; l < LANES; l++)
+            reg<float>(w, i.o[r])[l] = (float)(reg<float>(w, i.o[10 + r])[l] + sum[l / 4 + r / 2 * 8][l % 4 * 2 + r % 2]);
+}
+
+static void trap(Warp& w, const Ins& i) {
+    stop(LAUNCH_FAILED, i.mode ? "warp %u: trap" : "warp %u: the compiler believed that this is never reached", w.index);
+}
 
 bool together(const std::string& opcode, const std::vector<std::string>& words, Operation* out) {
     const std::string mma = "mma.sync.aligned.m16n8k16.row.col.f32.", matrices = "ldmatrix.sync.aligned.m8n8.x";
     if (opcode == "bar.sync") return *out = {nullptr, "=4", 0, BARRIER}, true;
+    if (opcode == "bar.red.popc.u32") return *out = {say, "4=4p", COUNT_ALL, BARRIER}, true;
+    if (opcode == "bar.red.and.pred") return *out = {say, "p=4p", EVERY, BARRIER}, true;
+    if (opcode == "bar.red.or.pred") return *out = {say, "p=4p", SOME, BARRIER}, true;
+    if (opcode == "match.any.sync.b32") return *out = {match_any, "4=44"}, true;
+    if (opcode == "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32") return *out = {multiply_tf32, "4444=4444444444"}, true;
+    if (words[0] == "redux" && words.size() == 4) return reduction(words[2], words[3], out);
     if (opcode == "bar.warp.sync") return *out = {sync_warp, "=4"}, true;
-    if (opcode == "trap") return *out = {trap, "="}, true;
+    if (opcode == "trap") return *out = {trap, "=", 1, NEVER}, true;
+    if (opcode == "exit") return *out = {trap, "=", 0, NEVER}, true;
     if (opcode == mma + "f16.f16.f32") return *out = {multiply<half_f16>, "4444=4444444444"}, true;
     if (opcode == mma + "bf16.bf16.f32") return *out = {multiply<half_bf16>, "4444=4444444444"}, true;
     if (opcode.compare(0, matrices.size(), matrices) == 0) {

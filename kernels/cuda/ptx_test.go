@@ -1,0 +1,60 @@
+package cuda_test
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
+	"github.com/cistern-ml/cistern/kernels/kerneltest"
+)
+
+// These tests run the committed PTX itself, on the machine of internal/fakecuda: what a GPU's driver compiles, with the assembly that
+// the emulation of the sources does without. The machine also looks for races in shared memory.
+
+const (
+	everyOnPTX        = 19
+	everyPTXBackwards = 61
+)
+
+func TestPTX_Conformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short only the run in the other order")
+	}
+	d, _ := emulatedtest.NewPTX(t)
+	kerneltest.Run(t, d, thinned(everyOnPTX))
+}
+
+func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
+	d, r := emulatedtest.NewPTX(t)
+	r.Greedy(true)
+	kerneltest.Run(t, d, thinned(everyPTXBackwards))
+}
+
+// Also the kernels that no case of the tests above has come to: the machine knows each of their instructions, so that no new one
+// slips in without a meaning here.
+func TestPTX_TheMachineKnowsEachInstructionOfEachKernel(t *testing.T) {
+	l := fakecuda.Open(t, fakecuda.Build(t))
+	images, err := filepath.Glob(filepath.Join("ptx", "*.ptx.gz"))
+	require.NoError(t, err)
+	require.NotEmpty(t, images)
+	for _, image := range images {
+		require.Empty(t, l.UnknownPTX(unzipped(t, image)), image)
+	}
+}
+
+func unzipped(t *testing.T, name string) string {
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	text, err := io.ReadAll(z)
+	require.NoError(t, err)
+	return string(text)
+}
