@@ -81,6 +81,15 @@ func TestCUDA_LearnsWhatTheHostDoes(t *testing.T) {
 	}
 }
 
+// The same by the PTX that a GPU would get.
+func TestCUDA_LearnsByThePTXWhatTheHostDoes(t *testing.T) {
+	want := onHost(t, 3)
+	dev, _ := emulatedtest.NewPTX(t)
+	got, err := small(t, dev, 3, io.Discard)
+	require.NoError(t, err)
+	requireSame(t, want, got)
+}
+
 // trainOnce trains on a new device, to which prepare does something before. Whatever happens, the allocator ends with nothing,
 // and so does the driver, which emulatedtest sees to. It returns the device too, for what is left to ask.
 func trainOnce(t *testing.T, prepare func(*fakecuda.Library), settings ...func(*fakecuda.Library)) (classify.Report, *cuda.Device, error) {

@@ -1,0 +1,142 @@
+package cuda_test
+
+import (
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// The works of TestTraffic: sizes are large enough that what a kernel does once for each block does not count.
+
+func (b *bench) elementwise() []work {
+	const n = 1 << 18
+	f32, f16, bf16 := tensor.Float32, tensor.Float16, tensor.BFloat16
+	x, y, h, k := b.of(f32, 512, 512), b.of(f32, 512, 512), b.of(f16, 512, 512), b.of(bf16, 512, 512)
+	row, column := b.of(f32, 512), b.of(f32, 512, 1)
+	turned, turnedHalf := b.keep(x.Transpose(0, 1)), b.keep(h.Transpose(0, 1))
+	odd := b.keep(b.of(f32, n+1).Narrow(0, 1, n))
+	params := []*tensor.Tensor{b.of(f32, n), b.of(f32, 1000), b.of(f32, 333, 65)}
+	grads, m, v := b.like(params), b.like(params), b.like(params)
+	for i := range v {
+		v[i] = b.keep(v[i].Abs())
+	}
+	total := n + 1000 + 333*65
+	found, inv := b.keep(tensor.Zeros(b.e, f32)), b.keep(tensor.Ones(b.e, f32))
+	return []work{
+		{name: "add, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(y) })},
+		{name: "add, float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return h.Add(h) }), again: 1.1},
+		{name: "add a row, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(row) }), again: 1.6},
+		{name: "add a column, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(column) }), again: 1.6},
+		{name: "add a transpose, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(turned) }), scatter: 9, again: 9},
+		{name: "times a number, from an odd element, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return odd.MulScalar(2) }), scatter: 1.2, again: 1.2},
+		{name: "gelu, bfloat16", bytes: 4 * n, run: once(k.GELU)},
+		{name: "gelu's gradient, float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return h.GELUGrad(h) })},
+		{name: "float32 to float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return x.To(f16) })},
+		{name: "clone, float32", bytes: 8 * n, run: once(x.Clone)},
+		{name: "contiguous copy of a transpose, float32", bytes: 8 * n, run: once(turned.Contiguous)},
+		{name: "contiguous copy of a transpose, float16", bytes: 4 * n, run: once(turnedHalf.Contiguous), banks: 1.3},
+		{name: "dropout, float32", bytes: 9 * n, run: once(func() (*tensor.Tensor, error) { return x.Dropout(b.gen, 0.5) })},
+		{name: "normal random numbers, float32", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return tensor.RandN(b.e, b.gen, f32, n) }), scatter: 4, again: 4},
+		{name: "adam, three tensors, float32", bytes: 28 * total, run: func() error {
+			return tensor.AdamStep(params, grads, m, v, tensor.AdamConfig{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Step: 1})
+		}},
+		{name: "unscale, three tensors, float32", bytes: 8 * total, run: func() error { return tensor.AmpUnscale(grads, found, inv) }},
+	}
+}
+
+// like makes tensors of the same shapes.
+func (b *bench) like(ts []*tensor.Tensor) []*tensor.Tensor {
+	out := make([]*tensor.Tensor, len(ts))
+	for i, x := range ts {
+		out[i] = b.of(x.DType(), x.Shape()...)
+	}
+	return out
+}
+
+func (b *bench) rows() []work {
+	const rows, width, n = 256, 1024, 256 * 1024
+	f32, f16 := tensor.Float32, tensor.Float16
+	x, g, h := b.of(f32, rows, width), b.of(f32, rows, width), b.of(f16, rows, width)
+	w, bias, hw := b.of(f32, width), b.of(f32, width), b.of(f16, width)
+	classes, few := b.classes(rows, width), b.classes(2048, 500)
+	table := b.of(f32, 500, 128)
+	soft := b.keep(x.Softmax(1))
+	normed, moments, err := tensor.LayerNorm(x, []int{width}, w, bias, 1e-5)
+	b.keep(normed, err)
+	b.keep(moments.Mean, nil)
+	b.keep(moments.Rstd, nil)
+	image := b.of(f32, 8, 32, 32, 32)
+	batch, err := tensor.BatchMoments(image, nil, nil, 0.1, 1e-5)
+	for _, m := range []*tensor.Tensor{batch.Mean, batch.Rstd, batch.Var} {
+		if m != nil {
+			b.keep(m, err)
+		}
+	}
+	cw, cb := b.of(f32, 32), b.of(f32, 32)
+	return []work{
+		{name: "sum of all, float32", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return x.Sum(nil, false) })},
+		{name: "sum of rows, float32", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return x.Sum([]int{1}, false) })},
+		{name: "sum of columns, float32", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return x.Sum([]int{0}, false) })},
+		{name: "sum of columns, float16", bytes: 2 * n, run: once(func() (*tensor.Tensor, error) { return h.Sum([]int{0}, false) })},
+		{name: "running sum of rows, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.CumSum(1) }), scatter: 4, again: 4},
+		{name: "softmax, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.Softmax(1) }), again: 2.1},
+		{name: "softmax, float16", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return h.Softmax(1) }), again: 2.1},
+		{name: "softmax's gradient, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return tensor.SoftmaxGrad(g, soft, 1) }), again: 1.7},
+		{name: "cross entropy, float32", bytes: 4 * n, run: func() error {
+			loss, lse, weight, err := tensor.CrossEntropy(x, classes, tensor.ClassLoss{IgnoreIndex: -100})
+			released(loss, lse, weight)
+			return err
+		}, banks: 1.6},
+		{name: "layer norm, float32", bytes: 8 * n, run: func() error {
+			out, m, err := tensor.LayerNorm(x, []int{width}, w, bias, 1e-5)
+			released(out, m.Mean, m.Rstd)
+			return err
+		}, again: 2.1},
+		{name: "layer norm, float16", bytes: 4 * n, run: func() error {
+			out, m, err := tensor.LayerNorm(h, []int{width}, hw, hw, 1e-5)
+			released(out, m.Mean, m.Rstd)
+			return err
+		}, again: 2.1},
+		{name: "layer norm's gradient, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return tensor.LayerNormGrad(g, x, []int{width}, moments, w) }), again: 2.1},
+		{name: "layer norm's sums, float32", bytes: 8 * n, run: func() error {
+			dw, db, err := tensor.LayerNormSums(g, x, []int{width}, moments)
+			released(dw, db)
+			return err
+		}, again: 1.4, banks: 2},
+		{name: "batch norm, float32", bytes: 8 * 8 * 32 * 1024, run: once(func() (*tensor.Tensor, error) { return tensor.BatchNorm(image, batch, cw, cb) }), again: 1.2},
+		{name: "batch norm's sums, float32", bytes: 8 * 8 * 32 * 1024, run: func() error {
+			dw, db, err := tensor.BatchNormSums(image, image, batch)
+			released(dw, db)
+			return err
+		}, again: 1.3, banks: 1.7},
+		{name: "max pool of 2 by 2, float32", bytes: (4 + 1 + 2) * 8 * 32 * 1024, run: func() error {
+			out, from, err := image.MaxPool2d(tensor.Pool{Kernel: []int{2}, Stride: []int{2}})
+			released(out, from)
+			return err
+		}, scatter: 2.1, again: 2.1},
+		{name: "rows of a table, float32", bytes: 8 * 2048 * 128, run: once(func() (*tensor.Tensor, error) { return table.IndexSelect(0, few) }), again: 1.2},
+	}
+}
+
+func (b *bench) products() []work {
+	const n = 256
+	f32, f16 := tensor.Float32, tensor.Float16
+	x, h := b.of(f32, n, n), b.of(f16, n, n)
+	turned := b.keep(h.Transpose(0, 1))
+	heads := func(dt tensor.DType) *tensor.Tensor { return b.of(dt, 2, 2, 256, 64) }
+	q, k, v := heads(f16), heads(f16), heads(f16)
+	image, weights := b.of(f16, 2, 32, 32, 32), b.of(f16, 32, 32, 3, 3)
+	const often = 1000 // products read their operands many times: that is what shared memory is for
+	return []work{
+		{name: "product of 256, float32", bytes: 12 * n * n, run: once(func() (*tensor.Tensor, error) { return x.MatMul(x) }), again: often, scatter: 1.5, banks: 1.5},
+		{name: "product of 256, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(h) }), again: often, banks: 1.2},
+		{name: "product of 256, second transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(turned) }), again: often, banks: 1.3},
+		{name: "product of 256, first transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return turned.MatMul(h) }), again: often, banks: 1.1},
+		{name: "attention, 4 heads of 256 by 64, float16", bytes: 4 * 2 * 4 * 256 * 64, run: func() error {
+			out, lse, err := tensor.AttentionForward(q, k, v, tensor.Attention{})
+			released(out, lse)
+			return err
+		}, again: often, scatter: 1.3},
+		{name: "convolution of 3 by 3, float16", bytes: 2 * (2*2*32*1024 + 32*32*9), run: once(func() (*tensor.Tensor, error) {
+			return tensor.Conv2d(image, weights, nil, tensor.Conv{Padding: []int{1}})
+		}), again: often, scatter: 20, banks: 1.1},
+	}
+}
