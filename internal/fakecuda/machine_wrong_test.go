@@ -111,6 +111,28 @@ func TestMachine_NamesTheInstructionThatTouchedWhatItMustNot(t *testing.T) {
 	}
 }
 
+// In global memory, between threads of a block and between blocks.
+func TestMachine_FindsRacesInGlobalMemory(t *testing.T) {
+	for code, text := range map[string]string{
+		"st.global.u32 [%rd0], %r0;":                            "race in global memory: thread 1 writes byte",
+		"st.global.u32 [%rd3], %r0; ld.global.u32 %r1, [%rd0];": "thread 1 reads byte",
+		"mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd6, %r1, 128; add.s64 %rd3, %rd3, %rd6; st.global.u32 [%rd3], %r0;":                                                    "",
+		"setp.ne.u32 %p1, %r0, 0; @%p1 ret; st.global.u32 [%rd0], %r0; mov.u32 %r1, 0;":                                                                               "race in global memory: block 1 writes the byte at",
+		"ld.global.u32 %r1, [%rd3]; mov.u32 %r2, %ctaid.x; mad.lo.s32 %r2, %r2, 64, %r0; setp.ne.u32 %p1, %r2, 64; @%p1 ret; st.global.u32 [%rd0], %r1; add.u32 %r1, %r1, 1;": "which block 0 reads",
+		"atom.global.add.u32 %r1, [%rd0], 1;": "",
+	} {
+		c := onMachine(t)
+		p := c.alloc(512)
+		c.ok(c.try(c.kernel(code), dim{2, 1, 1}, dim{32, 1, 1}, 0, 0, p, p))
+		if text == "" {
+			c.ok(c.CtxSynchronize())
+			continue
+		}
+		c.is(launchFailed, c.CtxSynchronize())
+		require.Contains(t, strings.Join(c.lib.Findings(), "\n"), text, code)
+	}
+}
+
 // Lanes that a branch parted run their sides and meet again: the sum over a warp after the join is that of all lanes.
 func TestMachine_LanesMeetAfterABranch(t *testing.T) {
 	for _, greedy := range []bool{false, true} {

@@ -47,7 +47,7 @@ std::shared_ptr<Code> compile(Image* image, const std::string& entry, std::strin
 struct Request {
     std::shared_ptr<Code> code;
     gk_launch launch;
-    bool races = false;        // look for races in shared memory
+    bool races = false;        // look for races, in shared memory and in global memory
     Counts* counts = nullptr;  // if wanted; of this request alone
 };
 

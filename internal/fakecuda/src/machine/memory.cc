@@ -34,12 +34,13 @@ char* shared_at(Warp& w, u64 address, u32 bytes) {
     return b.shared + (address - SHARED_BASE);
 }
 
-enum Space : u32 { GLOBAL, SHARED, PARAMETER };
+enum Space : u32 { GLOBAL, SHARED, PARAMETER, VOLATILE };  // VOLATILE: global memory that others may write meanwhile
 
 // place_of is where the processor finds what a lane asks for.
 static char* place_of(Warp& w, u32 space, int lane, u64 address, u32 bytes, bool write) {
     check_aligned(w, lane, address, bytes);
-    if (space == GLOBAL) return (char*)address;
+    if (space == GLOBAL && w.block->global) touch_global(w, lane, address, bytes, write);
+    if (space == GLOBAL || space == VOLATILE) return (char*)address;
     if (space == PARAMETER) return (char*)w.block->launch->args[0] + address;
     char* const p = shared_at(w, address, bytes);
     if (w.block->touches) touch(w, lane, (u32)(address - SHARED_BASE), bytes, write ? WRITE : READ);
@@ -48,7 +49,7 @@ static char* place_of(Warp& w, u32 space, int lane, u64 address, u32 bytes, bool
 
 static void count(Warp& w, u32 space, const u64* addresses, u32 bytes) {
     if (!w.block->counts) return;
-    if (space == GLOBAL) count_global(w, addresses, bytes);
+    if (space == GLOBAL || space == VOLATILE) count_global(w, addresses, bytes);
     if (space == SHARED) count_shared(w, addresses, bytes);
 }
 
@@ -210,6 +211,7 @@ static void copy_async(Warp& w, const Ins& i) {
         shared_at(w, to[l], size);
         if (bytes[l] > size) stop(ILLEGAL_ADDRESS, "cp.async of %u bytes reads %u", size, bytes[l]);
         if (w.block->touches) touch(w, l, (u32)(to[l] - SHARED_BASE), size, COPY_BEGINS);
+        if (w.block->global) touch_global(w, l, from[l], bytes[l], false);
         w.copies.push_back({(u32)l, (u32)(to[l] - SHARED_BASE), bytes[l], size, w.groups[l], from[l]});
     }
 }
@@ -252,13 +254,16 @@ bool memory(const std::vector<std::string>& words, Operation* out) {
     if (!loads && words[0] != "st") return false;
     u32 space = GLOBAL;
     int n = 1;
+    bool unordered = false;
     for (size_t k = 1; k + 1 < words.size(); k++) {
         const std::string& word = words[k];
         if (word == "shared") space = SHARED;
         else if (word == "param") space = PARAMETER;
         else if (word == "v2" || word == "v4") n = word[1] - '0';
-        else if (word != "global" && word != "nc" && word != "volatile") return false;
+        else if (word == "volatile") unordered = true;
+        else if (word != "global" && word != "nc") return false;
     }
+    if (unordered && space == GLOBAL) space = VOLATILE;
     return movers_of(words.back(), loads, n, space, out);
 }
 

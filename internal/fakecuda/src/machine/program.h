@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <unordered_map>
+
 #include "machine.h"
 
 namespace fake {
@@ -93,6 +95,27 @@ struct Touch {
     bool pending = false;                         // an asynchronous copy that nobody has waited for
 };
 
+// Global is what a launch did to each byte of global memory.
+struct Global {
+    struct Byte {
+        u32 writer = 0, reader = 0;  // blocks, plus one; of readers the first
+        bool others = false;         // have read it too
+        u32 toucher = 0;             // the block that touch belongs to
+        Touch touch;
+    };
+    enum { PAGE = 256 };
+    std::unordered_map<u64, std::vector<Byte>> pages;
+    u64 last = 0;
+    std::vector<Byte>* page = nullptr;
+    Byte& at(u64 address) {
+        if (!page || last != address / PAGE) {
+            page = &pages[last = address / PAGE];
+            if (page->empty()) page->resize(PAGE);
+        }
+        return (*page)[address % PAGE];
+    }
+};
+
 struct Block {
     const Code* code;
     const gk_launch* launch;
@@ -102,6 +125,8 @@ struct Block {
     u32 barriers = 0;
     Counts* counts;
     std::vector<Touch>* touches;  // nullptr unless races are looked for
+    Global* global;               // likewise
+    u32 number;                   // of this block in the launch, plus one
 };
 
 // Stop ends a launch.
@@ -171,6 +196,7 @@ u16 bfloat_of(float x);
 char* shared_at(Warp& w, u64 address, u32 bytes);
 enum Access { READ, WRITE, COPY_BEGINS, COPY_ENDS };
 void touch(Warp& w, int lane, u32 offset, u32 bytes, Access access);
+void touch_global(Warp& w, int lane, u64 address, u32 bytes, bool write);
 void count_global(Warp& w, const u64* addresses, u32 bytes);
 void count_shared(Warp& w, const u64* addresses, u32 bytes);
 

@@ -28,6 +28,7 @@ struct Room {
     std::vector<char> registers, shared;
     std::vector<Warp> warps;
     std::vector<Touch> touches;
+    Global global;
     const Code* code = nullptr;
     Warp* warp = nullptr;
     u32 pc = 0;
@@ -227,6 +228,8 @@ static void prepare(Room& r, const Request& q) {
     r.block.shared_bytes = shared;
     r.block.counts = q.counts;
     r.block.touches = q.races ? &r.touches : nullptr;
+    r.global = Global();
+    r.block.global = q.races ? &r.global : nullptr;
 }
 
 int run(const Request& q) {
@@ -240,6 +243,7 @@ int run(const Request& q) {
             r.block.id[0] = (u32)(b % l.grid[0]);
             r.block.id[1] = (u32)(b / l.grid[0] % l.grid[1]);
             r.block.id[2] = (u32)(b / l.grid[0] / l.grid[1]);
+            r.block.number = (u32)b + 1;
             run_block(r, l.greedy);
             if (q.counts) q.counts->blocks++;
         }
@@ -250,6 +254,7 @@ int run(const Request& q) {
         code = s.code;
     }
     r.code = nullptr;
+    r.global = Global();
     return code;
 }
 
