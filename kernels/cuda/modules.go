@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "675fcc91ced9a8c02221a98cda679512e8ab4a6f9892657d4231b979e0d4ea01"
+const inputsHash = "496610572470fd19f3e1e3855c37b42b50eb0e925faf00a01eebb871bcd0ccaf"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

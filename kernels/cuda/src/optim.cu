@@ -38,10 +38,12 @@ template <int GROUPS> FN Piece piece_of(const Table<GROUPS>& t) {
     return {i, lo, n < lo + PIECE ? n : lo + PIECE};
 }
 
-// What a step takes from memory; each may be null. factors has two numbers for each tensor of the table, written by count_steps.
+// What a step takes from memory; each may be null. factors has two numbers for each tensor of the table, written by count_steps. It
+// is volatile because the choice between a number there and one in the parameters would else become one between addresses, for
+// which clang copies the parameters to local memory.
 struct Decided {
     const f32 *scale, *found;
-    const f64* factors;
+    const volatile f64* factors;
 };
 
 FN bool left_out(const Decided& d) { return d.found && *d.found != 0; }
