@@ -230,7 +230,7 @@ func TestFused_StepsKeepOneBlockOfCounters(t *testing.T) {
 		for range 20 {
 			ps = append(ps, r.with(r.param(0, 128), tensor.Float32, make([]float64, 128)...))
 		}
-		opts[fused] = optim.Adam(ps)
+		opts[fused] = optim.Adam(ps[:10]).AddGroup(ps[10:])
 		defer opts[fused].Release()
 	}
 	require.NoError(t, opts[false].Step())

@@ -70,45 +70,81 @@ func (o *Grouped) prepare(b *batch, by *decision) (err error) {
 	return nil
 }
 
-// counters are the steps of some parameters, in one tensor.
+// counters are the steps of parameters under one Exec, in one tensor with room for all of the optimizer.
 type counters struct {
 	all    *tensor.Tensor
-	states []*state // in the order of the elements
+	exec   tensor.Exec
+	states []*state // in the order of the elements, as many as there are yet
 }
 
 // count makes counters for those of the states that have none. They go on from the steps taken so far.
 func (o *Grouped) count(states []*state, e tensor.Exec) error {
-	c := &counters{}
+	var fresh []*state
 	for _, s := range states {
 		if s.count == nil {
-			c.states = append(c.states, s)
+			fresh = append(fresh, s)
 		}
 	}
-	if len(c.states) == 0 {
+	if len(fresh) == 0 {
 		return nil
 	}
-	taken := c.states[0].steps
-	var err error
-	if c.all, err = tensor.Full(e, float64(taken), tensor.Int64, len(c.states)); err != nil {
+	c, err := o.countersFor(len(fresh), e)
+	if err != nil {
 		return err
 	}
-	views, err := c.all.Unbind(0)
-	for i := 0; i < len(views) && err == nil; i++ {
-		if s := c.states[i]; s.steps != taken {
-			err = views[i].FillInPlace(float64(s.steps))
-		}
-	}
+	views, err := c.begin(fresh)
 	if err != nil {
-		for _, v := range append(views, c.all) {
+		for _, v := range views {
 			v.Release()
 		}
 		return err
 	}
-	for i, s := range c.states {
+	for i, s := range fresh {
 		s.count = views[i]
 	}
-	o.counters = append(o.counters, c)
+	c.states = append(c.states, fresh...)
 	return nil
+}
+
+// countersFor returns counters with room for n more parameters, and makes them if there are none.
+func (o *Grouped) countersFor(n int, e tensor.Exec) (*counters, error) {
+	for _, c := range o.counters {
+		if c.exec == e && c.all.Len()-len(c.states) >= n {
+			return c, nil
+		}
+	}
+	all, err := tensor.Empty(e, tensor.Int64, len(o.states))
+	if err != nil {
+		return nil, err
+	}
+	c := &counters{all: all, exec: e}
+	o.counters = append(o.counters, c)
+	return c, nil
+}
+
+// begin sets the next elements to the steps that parameters have taken, in one launch if those are as many, and returns them.
+func (c *counters) begin(fresh []*state) (views []*tensor.Tensor, err error) {
+	next, err := c.all.Narrow(0, len(c.states), len(fresh))
+	if err != nil {
+		return nil, err
+	}
+	defer next.Release()
+	taken := fresh[0].steps
+	if err := next.FillInPlace(float64(taken)); err != nil {
+		return nil, err
+	}
+	if views, err = next.Unbind(0); err != nil {
+		return nil, err
+	}
+	for i, s := range fresh {
+		if s.steps == taken {
+			continue
+		}
+		if err := views[i].FillInPlace(float64(s.steps)); err != nil {
+			return views, err
+		}
+	}
+	return views, nil
 }
 
 // stepsTaken is what the counters say.
