@@ -15,8 +15,8 @@ type StepGuard struct {
 	Counts []*Tensor
 }
 
-// check checks what parameter number i is to use.
-func (g *StepGuard) check(name string, i int, p *Tensor) error {
+// check checks scale and flag.
+func (g *StepGuard) check(name string) error {
 	for _, t := range []*Tensor{g.Scale, g.Found} {
 		if t == nil {
 			continue
@@ -24,9 +24,17 @@ func (g *StepGuard) check(name string, i int, p *Tensor) error {
 		if err := singles(name, Float32, t); err != nil {
 			return err
 		}
-		if err := together(name, p, t); err != nil {
-			return err
-		}
+	}
+	return nil
+}
+
+// fits checks that what there is can be used for parameter number i.
+func (g *StepGuard) fits(name string, i int, p *Tensor) error {
+	if g.Scale != nil && !g.Scale.exec.sameDevice(p.exec) {
+		return devicesErr(name, p.exec, g.Scale.exec)
+	}
+	if g.Found != nil && !g.Found.exec.sameDevice(p.exec) {
+		return devicesErr(name, p.exec, g.Found.exec)
 	}
 	if g.Counts == nil {
 		return nil

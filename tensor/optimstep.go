@@ -34,6 +34,9 @@ func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, guard *Ste
 			return valueErr(name, "lists of %d parameters and of %d other tensors", len(params), len(list))
 		}
 	}
+	if err := guard.check(name); err != nil {
+		return err
+	}
 	var order []group
 	members := map[group][]int{}
 	for i, p := range params {
@@ -43,7 +46,7 @@ func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, guard *Ste
 		if err := stepOperands(name, i, states, grads[i]); err != nil {
 			return err
 		}
-		if err := guard.check(name, i, p); err != nil {
+		if err := guard.fits(name, i, p); err != nil {
 			return err
 		}
 		g := group{p.dtype, p.exec, guard.Scale != nil && lossy(grads[i].dtype, p.dtype)}

@@ -7,8 +7,8 @@ import (
 // Steps that are decided and counted on the device.
 
 // StepScaled is Step for gradients that are multiplied by gradScale, or are not if it is nil, and leaves everything as it is if
-// foundInf is not 0: a skipped step does not count. Both have one float32, on any device, and stay the caller's, who puts earlier work
-// on them before that on the parameters' streams. Nothing waits for the device, unless they are on another one than a parameter. With
+// foundInf is there and not 0: a skipped step does not count. Both have one float32, on any device, and stay the caller's, who puts
+// earlier work on them before that on the parameters' streams. Nothing waits for the device, unless they are on another one than a parameter. With
 // StepScaled the optimizer is an amp.FusedStepper, so that GradScaler.Step does not wait.
 //
 // Parameters and state change as they would by gradients that had been divided before; the gradients themselves do not change.

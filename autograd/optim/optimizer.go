@@ -172,6 +172,8 @@ func (o *Grouped) update(g *group, params []*autograd.Parameter, by *decision) e
 		if err := o.prepare(b, by); err != nil {
 			return fmt.Errorf("optim: %s: %w", o.name, err)
 		}
+	}
+	for _, b := range batches {
 		if err := o.method.step(&g.settings, b); err != nil {
 			return fmt.Errorf("optim: %s: %w", o.name, err)
 		}
