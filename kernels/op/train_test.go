@@ -35,7 +35,8 @@ func TestCheck_OfOptimizersAndClipping(t *testing.T) {
 		"adagrad":                 {call: op.Call{Op: op.AdagradStep, Out: views(x, x), In: views(x), I: one}},
 		"lion of two types":       {call: op.Call{Op: op.LionStep, Out: views(x, half), In: views(x), I: one}, bad: true},
 
-		"decided":           {call: op.Call{Op: op.AdamStep, Out: views(x, x, x, count), In: views(x, flag, flag), I: decided(op.StepScaled | op.StepGuarded | op.StepCounted)}},
+		"decided": {call: op.Call{Op: op.AdamStep, Out: views(x, x, x, count), In: views(x, flag, flag),
+			I: decided(op.StepScaled | op.StepGuarded | op.StepCounted)}},
 		"guarded":           {call: op.Call{Op: op.SGDStep, Out: views(half), In: views(half, flag), I: decided(op.StepGuarded)}},
 		"counted":           {call: op.Call{Op: op.SGDStep, Out: views(x, count), In: views(x), I: decided(op.StepCounted)}},
 		"without its scale": {call: op.Call{Op: op.SGDStep, Out: views(x), In: views(x, flag), I: decided(op.StepScaled | op.StepGuarded)}, bad: true},
