@@ -26,11 +26,17 @@ func waits(d *sim.Device) (n uint64) {
 	return n
 }
 
-func TestScaling_WaitsForTheDeviceOnlyToDecideAStep(t *testing.T) {
+// unfused hides that an optimizer is a FusedStepper.
+type unfused struct{ opt *optim.Grouped }
+
+func (u *unfused) Parameters() []*autograd.Parameter { return u.opt.Parameters() }
+func (u *unfused) Step() error                       { return u.opt.Step() }
+
+func TestScaling_WaitsForTheDeviceOnlyToDecideAStepThatIsNotFused(t *testing.T) {
 	dev := sim.New(1 << 30)
 	r := newRig(t, dev)
 	ps := []*autograd.Parameter{r.param(1, 64, 64), r.param(1, 64)}
-	opt := optim.SGD(ps)
+	opt := &unfused{optim.SGD(ps)}
 	s := amp.NewGradScaler()
 	defer s.Release()
 	for range 3 {
@@ -43,7 +49,7 @@ func TestScaling_WaitsForTheDeviceOnlyToDecideAStep(t *testing.T) {
 		require.NoError(t, s.Step(opt))
 		require.Equal(t, before+1, waits(dev), "the decision")
 		require.NoError(t, s.Update())
-		opt.ZeroGrad()
+		opt.opt.ZeroGrad()
 		require.Equal(t, before+1, waits(dev))
 	}
 	require.EqualValues(t, 3, waits(dev))
@@ -94,7 +100,7 @@ func TestScaling_OnSeveralDevices(t *testing.T) {
 
 	backward(math.Inf(1))
 	require.NoError(t, s.Step(opt))
-	require.True(t, s.Skipped(opt), "the gradient of the other device overflowed")
+	require.True(t, skipped(t, s, opt), "the gradient of the other device overflowed")
 	require.Equal(t, []float64{0, 1}, []float64{item(t, s.FoundInf(opt)[0]), item(t, s.FoundInf(opt)[1])})
 	require.NoError(t, s.Update())
 	require.Equal(t, 8.0, scaleOf(t, s))
@@ -160,11 +166,14 @@ func TestScaling_OrdersTheStreams(t *testing.T) {
 	opt := optim.SGD([]*autograd.Parameter{p})
 	require.Equal(t, []string{"launch 1", "launch 1", "launch 1", "record 3", "wait 1", "launch 1", "record 1", "wait 3"},
 		step(func() error { return s.Unscale(opt) }))
-	require.Equal(t, []string{"read 1", "launch 3"}, step(func() error { return s.Step(opt) }))
-	require.Equal(t, []string{"launch 1"}, step(func() error { return s.Update() }))
+	require.Equal(t, []string{"record 1", "wait 3", "launch 3", "record 3", "wait 1"}, step(func() error { return s.Step(opt) }))
+	require.Equal(t, []string{"launch 1", "record 3"}, step(func() error { return s.Update() }), "the flag is freed after its use on 3")
+	require.Equal(t, []string{"launch 1", "launch 1", "launch 1", "record 3", "wait 1", "launch 1", "record 1", "wait 3", "read 1", "launch 3"},
+		step(func() error { return s.Step(&unfused{opt}) }))
+	require.NoError(t, s.Update())
 
 	f := &blind{counter{params: []*autograd.Parameter{p}}}
-	require.Equal(t, []string{"launch 1", "record 3", "wait 1", "launch 1", "record 1", "wait 3", "record 1", "wait 3"},
+	require.Equal(t, []string{"launch 1", "record 3", "wait 1", "launch 1", "record 1", "wait 3", "record 1", "wait 3", "record 3", "wait 1"},
 		step(func() error { return s.Step(f) }))
 	other := r.keep(tensor.Ones(graphs, tensor.Float32))
 	require.Equal(t, []string{"record 2", "wait 1", "record 1", "wait 2"},

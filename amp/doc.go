@@ -8,7 +8,7 @@
 //		err := scaler.Backward(loss)   // gradients of the scaled loss
 //		g.Release()
 //		...
-//		err = scaler.Step(opt)         // unscales, and leaves the step out if a gradient overflowed
+//		err = scaler.Step(opt)         // steps by gradients / scale, unless a gradient overflowed
 //		opt.ZeroGrad()
 //		err = scaler.Update()          // adapts the scale
 //	}
@@ -65,7 +65,9 @@
 // # The device decides
 //
 // Scale, growth tracker and the flag "a gradient overflowed" are tensors. Unscale is one launch for all gradients of a type,
-// which divides and searches at the same time; Update is one launch that reads the flags. The host waits once in an
-// iteration, in Step, to learn whether to call the optimizer; an optimizer that reads the flag itself (FusedStepper) spares that
-// too. Streams are ordered by events: graph, parameters and scaler may each be on their own, and gradients on several devices.
+// which divides and searches at the same time; Update is one launch that reads the flags. The optimizers of autograd/optim read
+// scale and flag themselves (FusedStepper): Step searches the gradients without writing them, and the optimizer's kernel divides them
+// as it reads them, or does nothing. So nothing in an iteration waits for the device, and all of it can be captured in a graph. For
+// another optimizer the host waits once, in Step, to learn whether to call it. Streams are ordered by events: graph, parameters and
+// scaler may each be on their own, and gradients on several devices.
 package amp

@@ -157,7 +157,10 @@ func ExampleGradScaler() {
 		if err := scaler.Step(opt); err != nil {
 			log.Fatal(err)
 		}
-		skipped := scaler.Skipped(opt)
+		skipped, err := scaler.Skipped(opt)
+		if err != nil {
+			log.Fatal(err)
+		}
 		if err := scaler.Update(); err != nil {
 			log.Fatal(err)
 		}

@@ -20,11 +20,13 @@ type Optimizer interface {
 }
 
 // FusedStepper is an Optimizer that unscales and skips by itself, on the device (_step_supports_amp_scaling in PyTorch). With
-// it GradScaler.Step does not wait for the device.
+// it GradScaler.Step does not wait for the device. Those of autograd/optim are, and so is a type that embeds one: there Step of the
+// GradScaler calls StepScaled, not a Step that the type has instead.
 type FusedStepper interface {
 	Optimizer
 	// StepScaled is Step for gradients that are multiplied by gradScale, or that are not if it is nil. If foundInf is not 0,
-	// nothing may change. Both have one element of type float32 and stay the caller's.
+	// nothing may change. Both have one element of type float32, may be on another device than a parameter, and stay the caller's,
+	// who orders the streams: work on them comes before that on the parameters' streams on their device, and after it.
 	StepScaled(gradScale, foundInf *tensor.Tensor) error
 }
 
@@ -153,7 +155,7 @@ const (
 type progress struct {
 	opt     Optimizer
 	stage   stage
-	skipped bool             // the Step was left out
+	skipped *bool            // whether the Step was left out; nil if nobody knows
 	found   []*tensor.Tensor // one for each device with gradients, of one float32: not 0 if any was infinite or NaN
 }
 

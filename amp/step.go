@@ -1,12 +1,19 @@
 package amp
 
-import "github.com/cistern-ml/cistern/tensor"
+import (
+	"slices"
 
-// Step unscales the gradients of opt's parameters, unless Unscale has done it, and then calls opt.Step, unless one of them was
-// infinite or NaN: then nothing happens, and Skipped reports true. To decide, it waits for the device: the only wait of an
-// iteration (a FusedStepper decides on the device). It is called once for each optimizer and iteration, before Update: else
-// SteppedTwice. An optimizer without any gradient is NothingChecked. The optimizer's error is returned as it is, and Step can
-// then be called again.
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Step changes the parameters by their gradients divided by the scale, unless one of those was infinite or NaN: then nothing
+// changes, and Skipped reports true. It is called once for each optimizer and iteration, before Update: else SteppedTwice. An
+// optimizer without any gradient is NothingChecked. The optimizer's error is returned as it is, and Step can then be called again.
+//
+// A FusedStepper, as the optimizers of autograd/optim are, divides and decides on the device: Step only searches the gradients, and
+// leaves them as they are, scaled; call Unscale to look at them as they were. Of any other optimizer the gradients are unscaled, unless
+// Unscale has done it, and then Step waits for the device, to learn whether opt.Step is to be called.
 func (s *GradScaler) Step(opt Optimizer) error {
 	if !s.enabled {
 		if opt == nil {
@@ -48,7 +55,7 @@ func (s *GradScaler) step(p *progress) error {
 	if err != nil {
 		return err
 	}
-	p.skipped = overflow
+	p.skipped = &overflow
 	if overflow {
 		return nil
 	}
@@ -93,23 +100,52 @@ func (s *GradScaler) stepFused(p *progress, opt FusedStepper) error {
 	}
 	defer found.Release()
 	home := s.scale.Exec().Stream()
-	for _, param := range opt.Parameters() {
-		if t := param.Tensor(); t != nil {
-			if err := order(home, t.Exec().Stream()); err != nil {
-				return err
-			}
+	streams := streamsOf(opt, home)
+	for _, t := range streams {
+		if err := order(home, t); err != nil {
+			return err
 		}
 	}
-	return opt.StepScaled(gradScale, found)
+	err = opt.StepScaled(gradScale, found)
+	for _, t := range streams { // the next Update must not change the scale before the steps have read it
+		if later := order(t, home); err == nil {
+			err = later
+		}
+	}
+	return err
 }
 
-// Skipped reports whether the last Step of opt, since the last Update, was left out because a gradient was infinite or NaN. A
-// FusedStepper keeps that to itself.
-func (s *GradScaler) Skipped(opt Optimizer) bool {
-	for _, p := range s.optimizers {
-		if p.opt == opt {
-			return p.skipped
+// streamsOf are the streams of an optimizer's parameters that are on home's device, without home.
+func streamsOf(opt Optimizer, home device.Stream) (streams []device.Stream) {
+	for _, param := range opt.Parameters() {
+		t := param.Tensor()
+		if t == nil {
+			continue
+		}
+		stream := t.Exec().Stream()
+		same := func(other device.Stream) bool { return other.ID() == stream.ID() }
+		if stream.Device().ID() == home.Device().ID() && !same(home) && !slices.ContainsFunc(streams, same) {
+			streams = append(streams, stream)
 		}
 	}
-	return false
+	return streams
+}
+
+// Skipped reports whether the last Step of opt, since the last Update, was left out because a gradient was infinite or NaN. After a
+// step of a FusedStepper it waits for the device, to learn that.
+func (s *GradScaler) Skipped(opt Optimizer) (bool, error) {
+	for _, p := range s.optimizers {
+		if p.opt != opt || p.stage != stepped {
+			continue
+		}
+		if p.skipped == nil {
+			overflow, err := p.overflow()
+			if err != nil {
+				return false, err
+			}
+			p.skipped = &overflow
+		}
+		return *p.skipped, nil
+	}
+	return false, nil
 }

@@ -13,6 +13,7 @@ type SGDConfig struct {
 	Nesterov    bool
 	Maximize    bool
 	First       bool // the momentum buffers are undefined yet and start as the gradients
+	Guard       StepGuard
 }
 
 // AdamConfig are the settings of AdamStep, under torch.optim.Adam's names.
@@ -26,6 +27,7 @@ type AdamConfig struct {
 	Decoupled   bool // AdamW: weight decay acts on the parameters, not on the gradients
 	Maximize    bool
 	Largest     []*Tensor // AMSGrad: the largest second moments so far, zero before the first step, of the parameters' shapes and types
+	Guard       StepGuard
 }
 
 // RMSPropConfig are the settings of RMSPropStep, under torch.optim.RMSprop's names.
@@ -37,6 +39,7 @@ type RMSPropConfig struct {
 	Momentum    float64
 	Centered    bool
 	Maximize    bool
+	Guard       StepGuard
 }
 
 // AdagradConfig are the settings of AdagradStep, under torch.optim.Adagrad's names.
@@ -47,6 +50,7 @@ type AdagradConfig struct {
 	WeightDecay float64
 	Step        int // number of this step, 1 for the first
 	Maximize    bool
+	Guard       StepGuard
 }
 
 // LionConfig are the settings of LionStep.
@@ -55,6 +59,7 @@ type LionConfig struct {
 	Beta1, Beta2 float64
 	WeightDecay  float64
 	Maximize     bool
+	Guard        StepGuard
 }
 
 // SGDStep takes one step of stochastic gradient descent, in place, as torch.optim.SGD: op.SGDStep has the formula. Each
@@ -69,7 +74,7 @@ func SGDStep(params, grads, bufs []*Tensor, cfg SGDConfig) error {
 	if cfg.Momentum != 0 {
 		states = append(states, bufs)
 	}
-	return step(name, op.SGDStep, states, grads, func(c *op.Call) {
+	return step(name, op.SGDStep, states, grads, &cfg.Guard, func(c *op.Call) {
 		c.F = [8]float64{cfg.LR, cfg.Momentum, cfg.WeightDecay, cfg.Dampening}
 		c.I[1], c.I[2], c.I[3] = flag(cfg.First), flag(cfg.Maximize), flag(cfg.Nesterov)
 	})
@@ -80,14 +85,14 @@ func SGDStep(params, grads, bufs []*Tensor, cfg SGDConfig) error {
 // parameter. Parameters that share type and Exec go in one launch.
 func AdamStep(params, grads, m, v []*Tensor, cfg AdamConfig) error {
 	const name = "AdamStep"
-	if cfg.Step < 1 {
+	if cfg.Step < 1 && cfg.Guard.Counts == nil {
 		return valueErr(name, "step is %d; the first is 1", cfg.Step)
 	}
 	states := [][]*Tensor{params, m, v}
 	if cfg.Largest != nil {
 		states = append(states, cfg.Largest)
 	}
-	return step(name, op.AdamStep, states, grads, func(c *op.Call) {
+	return step(name, op.AdamStep, states, grads, &cfg.Guard, func(c *op.Call) {
 		c.F = [8]float64{cfg.LR, cfg.Beta1, cfg.Beta2, cfg.Eps, cfg.WeightDecay, float64(cfg.Step)}
 		c.I[1], c.I[2], c.I[3] = flag(cfg.Decoupled), flag(cfg.Maximize), flag(cfg.Largest != nil)
 	})
@@ -104,7 +109,7 @@ func RMSPropStep(params, grads, squares, bufs, means []*Tensor, cfg RMSPropConfi
 	if cfg.Centered {
 		states = append(states, means)
 	}
-	return step("RMSPropStep", op.RMSPropStep, states, grads, func(c *op.Call) {
+	return step("RMSPropStep", op.RMSPropStep, states, grads, &cfg.Guard, func(c *op.Call) {
 		c.F = [8]float64{cfg.LR, cfg.Alpha, cfg.Eps, cfg.WeightDecay, cfg.Momentum}
 		c.I[1], c.I[2] = flag(cfg.Centered), flag(cfg.Maximize)
 	})
@@ -114,10 +119,10 @@ func RMSPropStep(params, grads, squares, bufs, means []*Tensor, cfg RMSPropConfi
 // parameters' shapes and types. A nil gradient skips its parameter. Parameters that share type and Exec go in one launch.
 func AdagradStep(params, grads, sums []*Tensor, cfg AdagradConfig) error {
 	const name = "AdagradStep"
-	if cfg.Step < 1 {
+	if cfg.Step < 1 && cfg.Guard.Counts == nil {
 		return valueErr(name, "step is %d; the first is 1", cfg.Step)
 	}
-	return step(name, op.AdagradStep, [][]*Tensor{params, sums}, grads, func(c *op.Call) {
+	return step(name, op.AdagradStep, [][]*Tensor{params, sums}, grads, &cfg.Guard, func(c *op.Call) {
 		c.F = [8]float64{cfg.LR, cfg.LRDecay, cfg.Eps, cfg.WeightDecay, float64(cfg.Step)}
 		c.I[1] = flag(cfg.Maximize)
 	})
@@ -127,7 +132,7 @@ func AdagradStep(params, grads, sums []*Tensor, cfg AdagradConfig) error {
 // has the formula. m are the momenta, of the parameters' shapes and types, zero before the first step. A nil gradient skips its
 // parameter. Parameters that share type and Exec go in one launch.
 func LionStep(params, grads, m []*Tensor, cfg LionConfig) error {
-	return step("LionStep", op.LionStep, [][]*Tensor{params, m}, grads, func(c *op.Call) {
+	return step("LionStep", op.LionStep, [][]*Tensor{params, m}, grads, &cfg.Guard, func(c *op.Call) {
 		c.F = [8]float64{cfg.LR, cfg.Beta1, cfg.Beta2, cfg.WeightDecay}
 		c.I[1] = flag(cfg.Maximize)
 	})

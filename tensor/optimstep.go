@@ -13,20 +13,29 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// group is what one launch of an optimizer takes: parameters of one type under one Exec.
+// group is what one launch of an optimizer takes: parameters of one type under one Exec. ready is set if their gradients are
+// divided by the scale before the launch.
 type group struct {
 	dtype DType
 	exec  Exec
+	ready bool
 }
 
 // step checks all parameters before the first is changed, and launches the update of each group, in the order in which
 // groups first appear. states are the parameters and what the optimizer keeps for each.
-func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, config func(*op.Call)) error {
+func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, guard *StepGuard, config func(*op.Call)) error {
 	params := states[0]
-	for _, list := range append(states, grads) {
+	lists := append(states, grads)
+	if guard.Counts != nil {
+		lists = append(lists, guard.Counts)
+	}
+	for _, list := range lists {
 		if len(list) != len(params) {
 			return valueErr(name, "lists of %d parameters and of %d other tensors", len(params), len(list))
 		}
+	}
+	if err := guard.check(name); err != nil {
+		return err
 	}
 	var order []group
 	members := map[group][]int{}
@@ -37,14 +46,17 @@ func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, config fun
 		if err := stepOperands(name, i, states, grads[i]); err != nil {
 			return err
 		}
-		g := group{p.dtype, p.exec}
+		if err := guard.fits(name, i, p); err != nil {
+			return err
+		}
+		g := group{p.dtype, p.exec, guard.Scale != nil && lossy(grads[i].dtype, p.dtype)}
 		if members[g] == nil {
 			order = append(order, g)
 		}
 		members[g] = append(members[g], i)
 	}
 	for _, g := range order {
-		if err := stepGroup(name, id, g, members[g], states, grads, config); err != nil {
+		if err := stepGroup(name, id, g, members[g], states, grads, guard, config); err != nil {
 			return err
 		}
 	}
@@ -80,7 +92,8 @@ func stepOperands(name string, i int, states [][]*Tensor, grad *Tensor) error {
 
 // stepGroup launches the update of the parameters with the given numbers. Gradients that are not contiguous or of another
 // type are brought into shape in temporaries, which live until the launch.
-func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor, grads []*Tensor, config func(*op.Call)) error {
+func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor, grads []*Tensor, guard *StepGuard,
+	config func(*op.Call)) error {
 	temporaries := make([]*Tensor, 0, len(members))
 	defer func() {
 		for i, t := range temporaries {
@@ -88,7 +101,11 @@ func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor
 		}
 	}()
 	for _, i := range members {
-		t, err := grads[i].packedAs(name, g.dtype, g.exec)
+		prepare := grads[i].packedAs
+		if g.ready {
+			prepare = guard.unscaled(grads[i])
+		}
+		t, err := prepare(name, g.dtype, g.exec)
 		if err != nil {
 			return err
 		}
@@ -106,6 +123,7 @@ func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor
 	for _, t := range temporaries {
 		c.in(t, &t.layout)
 	}
+	guard.operands(c, g, members)
 	return c.run(name)
 }
 

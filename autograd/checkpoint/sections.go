@@ -92,7 +92,7 @@ func (s module) Prepare(c Content) (func() error, error) {
 
 // StateOptimizer is an optimizer with a state. *optim.Grouped is one.
 type StateOptimizer interface {
-	StateDict() optim.StateDict
+	StateDict() (optim.StateDict, error)
 	LoadStateDict(d optim.StateDict) error
 }
 
@@ -108,7 +108,10 @@ type optimizerJSON struct {
 }
 
 func (s optimizer) Save() (Content, error) {
-	d := s.o.StateDict()
+	d, err := s.o.StateDict()
+	if err != nil {
+		return Content{}, err
+	}
 	c := Content{Tensors: map[string]*tensor.Tensor{}}
 	rest := optimizerJSON{Groups: d.Groups, Steps: map[int]int{}}
 	for n, p := range d.State {
@@ -117,7 +120,6 @@ func (s optimizer) Save() (Content, error) {
 			c.Tensors[fmt.Sprintf("state.%d.%s", n, name)] = t
 		}
 	}
-	var err error
 	c.JSON, err = json.Marshal(rest)
 	return c, err
 }

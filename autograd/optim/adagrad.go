@@ -24,10 +24,13 @@ func (adagrad) fields(s *Settings) []field {
 
 func (adagrad) counts() bool { return true }
 
+func (adagrad) numbered(*Settings) bool { return true }
+
 func (adagrad) buffers(s *Settings) []buffer { return []buffer{{"sum", s.InitialAccumulator}} }
 
 func (adagrad) step(s *Settings, b *batch) error {
 	return tensor.AdagradStep(b.params, b.grads, b.buffers[0], tensor.AdagradConfig{
 		LR: s.LR, LRDecay: s.LRDecay, Eps: s.Eps, WeightDecay: s.WeightDecay, Step: b.steps, Maximize: s.Maximize,
+		Guard: b.guard,
 	})
 }

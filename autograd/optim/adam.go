@@ -45,6 +45,8 @@ func (adam) fields(s *Settings) []field {
 
 func (adam) counts() bool { return true }
 
+func (adam) numbered(*Settings) bool { return true }
+
 func (adam) buffers(s *Settings) []buffer {
 	kept := []buffer{{name: "exp_avg"}, {name: "exp_avg_sq"}}
 	if s.AMSGrad {
@@ -56,6 +58,6 @@ func (adam) buffers(s *Settings) []buffer {
 func (a adam) step(s *Settings, b *batch) error {
 	return tensor.AdamStep(b.params, b.grads, b.buffers[0], b.buffers[1], tensor.AdamConfig{
 		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, Eps: s.Eps, WeightDecay: s.WeightDecay,
-		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize, Largest: b.buffers[2],
+		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize, Largest: b.buffers[2], Guard: b.guard,
 	})
 }

@@ -29,4 +29,15 @@
 //
 // Step updates all parameters of a group that share type, stream and number of steps taken in one launch, in place, without
 // temporaries.
+//
+// # Steps on the device
+//
+// StepScaled takes a scale of the gradients and a flag that leaves the step out from the device. So nobody needs to wait for it: that
+// is how an amp.GradScaler calls every optimizer of this package. As only the device knows then how many steps were taken, it counts
+// them, in one small block for all parameters, from the first such step on: parameters that have taken different numbers of steps
+// share a launch too, and where the steps matter a second launch, of one thread for each parameter, counts. StateDict waits for the
+// counters, and has the form that it always has.
+//
+// Capturable counts on the device without a scaler. A step that is captured in a graph counts when the graph is replayed; take one
+// before, so that the state is there. Learning rates are those of the capture.
 package optim

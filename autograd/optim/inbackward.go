@@ -16,7 +16,7 @@ func (o *Grouped) StepInBackward() (stop func()) {
 					return o.err
 				}
 				defer p.ZeroGrad()
-				return o.update(g, []*autograd.Parameter{p})
+				return o.update(g, []*autograd.Parameter{p}, nil)
 			}))
 		}
 	}

@@ -25,10 +25,13 @@ func (lion) fields(s *Settings) []field {
 
 func (lion) counts() bool { return false }
 
+func (lion) numbered(*Settings) bool { return false }
+
 func (lion) buffers(*Settings) []buffer { return []buffer{{name: "exp_avg"}} }
 
 func (lion) step(s *Settings, b *batch) error {
 	return tensor.LionStep(b.params, b.grads, b.buffers[0], tensor.LionConfig{
 		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, WeightDecay: s.WeightDecay, Maximize: s.Maximize,
+		Guard: b.guard,
 	})
 }

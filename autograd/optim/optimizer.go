@@ -42,12 +42,13 @@ var _ Optimizer = (*Grouped)(nil)
 
 // Grouped is an Optimizer of parameters in groups, each with its settings. The constructors of this package make one.
 type Grouped struct {
-	name   string
-	method method
-	base   Settings // what groups start from
-	groups []*group
-	states map[*autograd.Parameter]*state
-	err    error
+	name     string
+	method   method
+	base     Settings // what groups start from
+	groups   []*group
+	states   map[*autograd.Parameter]*state
+	counters []*counters
+	err      error
 }
 
 // method is what optimizers differ in.
@@ -61,7 +62,9 @@ type method interface {
 	buffers(s *Settings) []buffer
 	// counts reports whether the number of steps taken belongs to the state.
 	counts() bool
-	// step updates a batch: parameters of one group that have taken steps-1 steps each.
+	// numbered reports whether a step depends on how many were taken, or the state says it.
+	numbered(s *Settings) bool
+	// step updates a batch: parameters of one group that have taken steps-1 steps each, or have counters.
 	step(s *Settings, b *batch) error
 }
 
@@ -79,11 +82,19 @@ type group struct {
 
 // batch is what one launch updates: lists of the same length.
 type batch struct {
-	steps   int // the number of this step for all of them, 1 for the first
+	batchKey
 	params  []*tensor.Tensor
 	grads   []*tensor.Tensor
 	buffers [3][]*tensor.Tensor // in the order of method.buffers
 	states  []*state
+	guard   tensor.StepGuard
+}
+
+// batchKey is what the parameters of a batch have in common.
+type batchKey struct {
+	steps   int         // the number of this step for all of them, 1 for the first and where it does not matter
+	counted bool        // it is on the device; steps is 0
+	exec    tensor.Exec // of steps that are decided on the device
 }
 
 func newOptimizer(name string, m method, base Settings, params []*autograd.Parameter, opts []Option) *Grouped {
@@ -137,12 +148,14 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 
 // Step updates every parameter that has a gradient. The work is put on the parameters' streams. If it fails because memory
 // for state is missing, parameters that were to be updated in a later launch are not.
-func (o *Grouped) Step() error {
+func (o *Grouped) Step() error { return o.stepAll(nil) }
+
+func (o *Grouped) stepAll(by *decision) error {
 	if o.err != nil {
 		return o.err
 	}
 	for _, g := range o.groups {
-		if err := o.update(g, g.params); err != nil {
+		if err := o.update(g, g.params, by); err != nil {
 			return err
 		}
 	}
@@ -150,24 +163,29 @@ func (o *Grouped) Step() error {
 }
 
 // update takes a step for those of the given parameters of a group that have gradients.
-func (o *Grouped) update(g *group, params []*autograd.Parameter) error {
-	batches, err := o.batches(g, params)
+func (o *Grouped) update(g *group, params []*autograd.Parameter, by *decision) error {
+	batches, err := o.batches(g, params, by)
 	if err != nil {
 		return err
+	}
+	for _, b := range batches {
+		if err := o.prepare(b, by); err != nil {
+			return fmt.Errorf("optim: %s: %w", o.name, err)
+		}
 	}
 	for _, b := range batches {
 		if err := o.method.step(&g.settings, b); err != nil {
 			return fmt.Errorf("optim: %s: %w", o.name, err)
 		}
 		for _, s := range b.states {
-			s.steps = b.steps
+			s.steps++ // of those with a counter it is not looked at
 		}
 	}
 	return nil
 }
 
 // batches sorts parameters with gradients by the steps that they have taken: usually they are all in one.
-func (o *Grouped) batches(g *group, params []*autograd.Parameter) ([]*batch, error) {
+func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) ([]*batch, error) {
 	var all []*batch
 	kept := o.method.buffers(&g.settings)
 	for _, p := range params {
@@ -178,7 +196,7 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter) ([]*batch, err
 		if err != nil {
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, p.Name(), err)
 		}
-		b := find(&all, s.steps+1)
+		b := find(&all, o.keyOf(p, s, &g.settings, by))
 		b.params = append(b.params, p.Tensor())
 		b.grads = append(b.grads, p.Grad())
 		for i, t := range s.buffers {
@@ -189,14 +207,30 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter) ([]*batch, err
 	return all, nil
 }
 
-// find returns the batch of a step number, and adds it if there is none.
-func find(all *[]*batch, steps int) *batch {
+// keyOf is the batch that a parameter belongs to.
+func (o *Grouped) keyOf(p *autograd.Parameter, s *state, with *Settings, by *decision) batchKey {
+	k := batchKey{steps: 1}
+	if o.method.numbered(with) {
+		k.steps = s.steps + 1
+		k.counted = s.count != nil || by != nil || with.Capturable
+	}
+	if k.counted {
+		k.steps = 0
+	}
+	if k.counted || by != nil {
+		k.exec = p.Tensor().Exec()
+	}
+	return k
+}
+
+// find returns the batch with a key, and adds it if there is none.
+func find(all *[]*batch, key batchKey) *batch {
 	for _, b := range *all {
-		if b.steps == steps {
+		if b.batchKey == key {
 			return b
 		}
 	}
-	b := &batch{steps: steps}
+	b := &batch{batchKey: key}
 	*all = append(*all, b)
 	return b
 }

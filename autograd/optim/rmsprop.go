@@ -24,6 +24,8 @@ func (rmsprop) fields(s *Settings) []field {
 
 func (rmsprop) counts() bool { return true }
 
+func (rmsprop) numbered(*Settings) bool { return true }
+
 func (rmsprop) buffers(s *Settings) []buffer {
 	kept := []buffer{{name: "square_avg"}}
 	if s.Momentum != 0 {
@@ -42,6 +44,6 @@ func (rmsprop) step(s *Settings, b *batch) error {
 	}
 	return tensor.RMSPropStep(b.params, b.grads, b.buffers[0], bufs, means, tensor.RMSPropConfig{
 		LR: s.LR, Alpha: s.Alpha, Eps: s.Eps, WeightDecay: s.WeightDecay, Momentum: s.Momentum, Centered: s.Centered,
-		Maximize: s.Maximize,
+		Maximize: s.Maximize, Guard: b.guard,
 	})
 }

@@ -150,7 +150,7 @@ func TestPlateau_GoesOnFromAStateThroughJSON(t *testing.T) {
 			var again optim.PlateauState
 			require.NoError(t, json.Unmarshal(text, &again))
 			require.NoError(t, b.LoadState(again))
-			require.NoError(t, second.LoadStateDict(throughJSON(t, whole.StateDict())))
+			require.NoError(t, second.LoadStateDict(throughJSON(t, dictOf(t, whole))))
 			for _, m := range plateauMetrics[cut:] {
 				require.NoError(t, a.Step(m))
 				require.NoError(t, b.Step(m))

@@ -24,6 +24,8 @@ type Settings struct {
 	// of Adagrad
 	LRDecay            float64
 	InitialAccumulator float64
+	// of all; it belongs to the program, not to the state
+	Capturable bool
 }
 
 // Option changes a setting.
@@ -72,6 +74,11 @@ func LRDecay(decay float64) Option { return func(s *Settings) { s.LRDecay = deca
 
 // InitialAccumulator is what Adagrad's sums of squares start with. The default is 0.
 func InitialAccumulator(v float64) Option { return func(s *Settings) { s.InitialAccumulator = v } }
+
+// Capturable counts the steps on the device from the first one on, so that Step can be captured in a graph whose replays count too
+// (memory.Caching.CaptureGraph), once it has made its state. StepScaled, which a GradScaler calls, does so without being asked. The
+// settings are those at the time of the capture.
+func Capturable() Option { return func(s *Settings) { s.Capturable = true } }
 
 // check refuses what no optimizer takes, with PyTorch's rules. Comparisons are written so that NaN fails them.
 func (s *Settings) check(name string) error {

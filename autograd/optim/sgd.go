@@ -31,6 +31,8 @@ func (sgd) fields(s *Settings) []field {
 
 func (sgd) counts() bool { return false }
 
+func (sgd) numbered(s *Settings) bool { return s.Momentum != 0 }
+
 func (sgd) buffers(s *Settings) []buffer {
 	if s.Momentum != 0 {
 		return []buffer{{name: "momentum_buffer"}}
@@ -41,6 +43,6 @@ func (sgd) buffers(s *Settings) []buffer {
 func (sgd) step(s *Settings, b *batch) error {
 	return tensor.SGDStep(b.params, b.grads, b.buffers[0], tensor.SGDConfig{
 		LR: s.LR, Momentum: s.Momentum, Dampening: s.Dampening, WeightDecay: s.WeightDecay,
-		Nesterov: s.Nesterov, Maximize: s.Maximize, First: b.steps == 1,
+		Nesterov: s.Nesterov, Maximize: s.Maximize, First: b.steps == 1, Guard: b.guard,
 	})
 }

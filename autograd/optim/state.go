@@ -8,7 +8,8 @@ import (
 // state is what the optimizer keeps for a parameter.
 type state struct {
 	buffers []*tensor.Tensor
-	steps   int
+	steps   int            // steps taken, if they are not counted on the device
+	count   *tensor.Tensor // steps taken, else nil
 }
 
 // stateOf returns the state of a parameter, and makes the buffers that are missing.
@@ -40,6 +41,9 @@ func (o *Grouped) StateBytes() uint64 {
 			total += t.StorageBytes()
 		}
 	}
+	for _, c := range o.counters {
+		total += c.all.StorageBytes()
+	}
 	return total
 }
 
@@ -50,6 +54,10 @@ func (o *Grouped) Release() {
 		s.release()
 		o.states[p] = nil
 	}
+	for _, c := range o.counters {
+		c.all.Release()
+	}
+	o.counters = nil
 }
 
 func (s *state) release() {
@@ -59,4 +67,5 @@ func (s *state) release() {
 	for _, t := range s.buffers {
 		t.Release()
 	}
+	s.count.Release()
 }

@@ -76,17 +76,23 @@ func (f *field) set(v any) error {
 }
 
 // StateDict returns settings and state. The tensors are the optimizer's own: they change with the next step, and must not be
-// released.
-func (o *Grouped) StateDict() StateDict {
+// released. Where steps are counted on the device it waits for them, which can fail.
+func (o *Grouped) StateDict() (StateDict, error) {
 	d := StateDict{State: map[int]ParamState{}}
+	counted, err := o.readCounters()
+	if err != nil {
+		return StateDict{}, fmt.Errorf("optim: %s: StateDict: %w", o.name, err)
+	}
 	n := 0
 	for _, g := range o.groups {
 		numbers := make([]int, len(g.params))
 		kept := o.method.buffers(&g.settings)
 		for i, p := range g.params {
 			numbers[i] = n
-			if s := o.states[p]; s != nil && s.steps > 0 && (o.method.counts() || len(s.buffers) > 0) {
-				d.State[n] = s.dict(kept, o.method.counts())
+			if s := o.states[p]; s != nil && (o.method.counts() || len(s.buffers) > 0) {
+				if steps := counted.of(s); steps > 0 {
+					d.State[n] = s.dict(kept, o.method.counts(), steps)
+				}
 			}
 			n++
 		}
@@ -99,13 +105,13 @@ func (o *Grouped) StateDict() StateDict {
 		}
 		d.Groups = append(d.Groups, group)
 	}
-	return d
+	return d, nil
 }
 
-func (s *state) dict(kept []buffer, counts bool) ParamState {
+func (s *state) dict(kept []buffer, counts bool, steps int) ParamState {
 	d := ParamState{Tensors: map[string]*tensor.Tensor{}}
 	if counts {
-		d.Step = s.steps
+		d.Step = steps
 	}
 	for i, b := range kept {
 		d.Tensors[b.name] = s.buffers[i]

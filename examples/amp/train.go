@@ -91,8 +91,11 @@ func (r *report) train(o options, corpus *text.Corpus, precision, name string, b
 	if run.ValLoss, err = t.Validate(); err != nil {
 		return nil, fmt.Errorf("validating: %w", err)
 	}
+	if run.Skipped, err = t.Skipped(); err != nil {
+		return nil, err
+	}
 	t.Finish()
-	run.Memory, run.Skipped = t.Memory, t.Skipped
+	run.Memory = t.Memory
 	return run, nil
 }
 
@@ -133,13 +136,20 @@ func (run *training) spoiled(t *lm.Trainer) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	skipped := t.Skipped
+	skipped, err := t.Skipped()
+	if err != nil {
+		return 0, err
+	}
 	loss, err := t.TrainStep()
 	if err != nil {
 		return 0, err
 	}
 	after, err := t.Scale()
-	run.Overflow = &overflow{Step: len(run.Losses) + 1, ScaleBefore: before, ScaleAfter: after, Skipped: t.Skipped - skipped}
+	if err != nil {
+		return 0, err
+	}
+	now, err := t.Skipped()
+	run.Overflow = &overflow{Step: len(run.Losses) + 1, ScaleBefore: before, ScaleAfter: after, Skipped: now - skipped}
 	return loss, err
 }
 

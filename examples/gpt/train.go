@@ -84,8 +84,11 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 	if err := t.Save(o.save); err != nil {
 		return nil, err
 	}
+	if r.Skipped, err = t.Skipped(); err != nil {
+		return nil, err
+	}
 	t.Finish()
-	r.Memory, r.Skipped = t.Memory, t.Skipped
+	r.Memory = t.Memory
 	return r, nil
 }
 

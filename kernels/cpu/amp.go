@@ -77,21 +77,38 @@ func (j *unscaleJob[T]) gradient(g *op.View, lo, hi int) bool {
 	return finite
 }
 
-// unscale multiplies v by inv and reports whether all of v was finite before. v - v is 0 for a finite number and NaN for any
-// other, and a sum with a NaN in it is a NaN: so there is no branch for each element.
+// unscale multiplies v by inv and reports whether all of v was finite before. It does both to a chunk at a time, which stays in the
+// processor's cache.
 func unscale[T float](v []T, inv T) bool {
-	var rest T
-	if inv == 1 {
-		for _, x := range v {
-			rest += x - x
+	ok := true
+	for len(v) > 0 {
+		part := v[:min(chunk, len(v))]
+		v = v[len(part):]
+		ok = finite(part) && ok
+		if inv == 1 {
+			continue
 		}
-		return rest == 0
+		for i, x := range part {
+			part[i] = x * inv
+		}
 	}
-	for i, x := range v {
-		rest += x - x
-		v[i] = x * inv
+	return ok
+}
+
+// finite reports whether all of v is finite. x - x is 0 for a finite number and NaN for any other, and a sum with a NaN in it is a
+// NaN: so there is no branch for each element. Each addition waits for the one before in the same sum, therefore there are four.
+func finite[T float](v []T) bool {
+	var a, b, c, d T
+	for ; len(v) >= 8; v = v[8:] {
+		a += (v[0] - v[0]) + (v[1] - v[1])
+		b += (v[2] - v[2]) + (v[3] - v[3])
+		c += (v[4] - v[4]) + (v[5] - v[5])
+		d += (v[6] - v[6]) + (v[7] - v[7])
 	}
-	return rest == 0
+	for _, x := range v {
+		a += x - x
+	}
+	return a+b+c+d == 0
 }
 
 // ampUpdateScale is AmpUpdateScale.

@@ -13,11 +13,11 @@ func clipRows() []op.Row {
 	return []op.Row{
 		row(op.GradNorm, floats(gradNorm[float32], gradNorm[float64])),
 		row(op.ClipNorm, floats(
-			func(l lane[float32]) op.Func { return tensors(l, false, clipFactor[float32], scaleBy[float32]) },
-			func(l lane[float64]) op.Func { return tensors(l, false, clipFactor[float64], scaleBy[float64]) })),
+			func(l lane[float32]) op.Func { return tensors(l, clipFactor[float32], scaleBy[float32]) },
+			func(l lane[float64]) op.Func { return tensors(l, clipFactor[float64], scaleBy[float64]) })),
 		row(op.ClipValue, floats(
-			func(l lane[float32]) op.Func { return tensors(l, false, clipLimit[float32], limitTo[float32]) },
-			func(l lane[float64]) op.Func { return tensors(l, false, clipLimit[float64], limitTo[float64]) })),
+			func(l lane[float32]) op.Func { return tensors(l, clipLimit[float32], limitTo[float32]) },
+			func(l lane[float64]) op.Func { return tensors(l, clipLimit[float64], limitTo[float64]) })),
 	}
 }
 

@@ -28,30 +28,37 @@ type stepJob[T float, S any] struct {
 	f       stepKernel[T, S]
 	call    *op.Call
 	scalars S
-	n       int  // tensors
-	grads   bool // each has a gradient
+	each    []S // of each tensor, if the steps are counted in memory
+	n       int // tensors
+	groups  int // of outputs of the lane's type
+	grads   bool
 }
 
-// optimizer makes the Func of an optimizer's step.
-func optimizer[T float, S any](l lane[T], prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
-	return tensors(l, true, prepare, f)
-}
-
-// tensors makes the Func of an operation that updates many tensors, with gradients as inputs or without.
-func tensors[T float, S any](l lane[T], grads bool, prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
-	pool := &sync.Pool{New: func() any { return &stepJob[T, S]{lane: l, f: f, grads: grads} }}
+// tensors makes the Func of an operation that updates many tensors without gradients. An optimizer's step is in step.go.
+func tensors[T float, S any](l lane[T], prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
+	pool := newStepJobs(l, f, false)
 	return func(c *op.Call) error {
 		j := pool.Get().(*stepJob[T, S])
-		j.call, j.n, j.scalars = c, int(c.I[0]), prepare(c)
-		total := 0
-		for i := range j.n {
-			total += c.Out[i].Len()
-		}
-		split(total, stepGrain, j)
-		j.call = nil
+		j.scalars = prepare(c)
+		j.do(c, 1)
 		pool.Put(j)
 		return nil
 	}
+}
+
+func newStepJobs[T float, S any](l lane[T], f stepKernel[T, S], grads bool) *sync.Pool {
+	return &sync.Pool{New: func() any { return &stepJob[T, S]{lane: l, f: f, grads: grads} }}
+}
+
+// do runs the job on a call with so many groups of outputs.
+func (j *stepJob[T, S]) do(c *op.Call, groups int) {
+	j.call, j.n, j.groups = c, int(c.I[0]), groups
+	total := 0
+	for i := range j.n {
+		total += c.Out[i].Len()
+	}
+	split(total, stepGrain, j)
+	j.call, j.each = nil, j.each[:0]
 }
 
 func (j *stepJob[T, S]) run(lo, hi int) {
@@ -69,7 +76,10 @@ func (j *stepJob[T, S]) run(lo, hi int) {
 func (j *stepJob[T, S]) tensor(i, lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
-	step := hi - lo
+	step, scalars := hi-lo, &j.scalars
+	if len(j.each) > 0 {
+		scalars = &j.each[i]
+	}
 	if !j.lane.direct {
 		step = chunk
 	}
@@ -81,7 +91,7 @@ func (j *stepJob[T, S]) tensor(i, lo, hi int) {
 				v[k] = j.open(m, k, lo, n, s)
 			}
 		}
-		j.f(v, &j.scalars)
+		j.f(v, scalars)
 		for k := 0; k < gradient && !j.lane.direct; k++ {
 			if m := j.view(i, k); m != nil {
 				j.lane.store(offset(m.Ptr, lo, j.lane.size), 1, v[k])
@@ -98,7 +108,7 @@ func (j *stepJob[T, S]) view(i, k int) *op.View {
 		}
 		return &j.call.In[i]
 	}
-	if k*j.n+i < len(j.call.Out) {
+	if k < j.groups {
 		return &j.call.Out[k*j.n+i]
 	}
 	return nil
@@ -116,17 +126,13 @@ func (j *stepJob[T, S]) open(m *op.View, k, lo, n int, s *scratch) []T {
 
 // sgdScalars are the scalars of SGDStep as T. The order is known to optimize_avx2_amd64.s.
 type sgdScalars[T float] struct {
-	sign                      T // of the gradient: -1 to maximize
+	sign                      T // what the gradient is multiplied by: see signOf
 	lr, momentum, decay, keep T
 	first, nesterov           bool
 }
 
-func sgdScalarsOf[T float](c *op.Call) sgdScalars[T] {
-	s := sgdScalars[T]{1, T(c.F[0]), T(c.F[1]), T(c.F[2]), T(1 - c.F[3]), c.I[1] != 0, c.I[3] != 0}
-	if c.I[2] != 0 {
-		s.sign = -1
-	}
-	return s
+func sgdScalarsOf[T float](c *op.Call, at stepStart) sgdScalars[T] {
+	return sgdScalars[T]{signOf[T](c.I[2], at), T(c.F[0]), T(c.F[1]), T(c.F[2]), T(1 - c.F[3]), at.step == 1, c.I[3] != 0}
 }
 
 // sgdStep is SGDStep.
@@ -162,25 +168,22 @@ func sgd[T float](p, buf, _, g []T, s *sgdScalars[T]) {
 
 // adamScalars are the scalars of AdamStep as T. The order is known to optimize_avx2_amd64.s.
 type adamScalars[T float] struct {
-	sign, shrink, decay T // of the gradient; of the parameter, if decoupled; else the weight decay
+	sign, shrink, decay T // of the gradient (see signOf); of the parameter, if decoupled; else the weight decay
 	beta1, keep1        T
 	beta2, keep2        T
 	size, root, eps     T // lr/(1-beta1^t) and sqrt(1-beta2^t)
 	amsgrad             bool
 }
 
-func adamScalarsOf[T float](c *op.Call) adamScalars[T] {
-	lr, beta1, beta2, eps, decay, step := c.F[0], c.F[1], c.F[2], c.F[3], c.F[4], c.F[5]
+func adamScalarsOf[T float](c *op.Call, at stepStart) adamScalars[T] {
+	lr, beta1, beta2, eps, decay, step := c.F[0], c.F[1], c.F[2], c.F[3], c.F[4], at.step
 	s := adamScalars[T]{
-		sign: 1, shrink: 1, decay: T(decay),
+		sign: signOf[T](c.I[2], at), shrink: 1, decay: T(decay),
 		beta1: T(beta1), keep1: T(1 - beta1), beta2: T(beta2), keep2: T(1 - beta2),
 		size: T(lr / (1 - math.Pow(beta1, step))), root: T(math.Sqrt(1 - math.Pow(beta2, step))), eps: T(eps),
 	}
 	if decoupled := c.I[1] != 0; decoupled {
 		s.shrink, s.decay = T(1-lr*decay), 0
-	}
-	if c.I[2] != 0 {
-		s.sign = -1
 	}
 	s.amsgrad = c.I[3] != 0
 	return s

@@ -50,13 +50,13 @@ func TestOptimizers_VectorLoopsGiveTheBitsOfTheGoLoops(t *testing.T) {
 		for _, decay := range []float64{0, 0.1} {
 			c := &op.Call{F: [8]float64{0.01, 0.9, 0.999, 1e-8, decay, 3}, I: [8]int64{1, flags & 1, flags >> 1 & 1}}
 			both(fmt.Sprintf("adam %v %v", c.F, c.I), func(p, m, v, g []float32) {
-				s := adamScalarsOf[float32](c)
+				s := adamScalarsOf[float32](c, stepStart{c.F[5], 1})
 				adam(p, m, v, g, &s)
 			})
 			for _, momentum := range []float64{0, 0.9} {
-				c := &op.Call{F: [8]float64{0.01, momentum, decay, 0.25}, I: [8]int64{1, flags & 1, flags >> 1 & 1, flags >> 2}}
+				c := &op.Call{Op: op.SGDStep, F: [8]float64{0.01, momentum, decay, 0.25}, I: [8]int64{1, flags & 1, flags >> 1 & 1, flags >> 2}}
 				both(fmt.Sprintf("sgd %v %v", c.F, c.I), func(p, buf, _, g []float32) {
-					s := sgdScalarsOf[float32](c)
+					s := sgdScalarsOf[float32](c, stepStart{op.StepNumber(c), 1})
 					sgd(p, buf, nil, g, &s)
 				})
 			}

@@ -28,14 +28,6 @@ func stepRows() []op.Row {
 	}
 }
 
-// signOf is the factor of the gradient: -1 to maximize.
-func signOf[T float](maximize int64) T {
-	if maximize != 0 {
-		return -1
-	}
-	return 1
-}
-
 // amsgrad is adam with the largest second moment so far, most, in the denominator.
 func amsgrad[T float](p, m, v, most, g []T, s *adamScalars[T]) {
 	m, v, most, g = m[:len(p)], v[:len(p)], most[:len(p)], g[:len(p)]
@@ -57,9 +49,9 @@ type rmspropScalars[T float] struct {
 	centered                                    bool
 }
 
-func rmspropScalarsOf[T float](c *op.Call) rmspropScalars[T] {
+func rmspropScalarsOf[T float](c *op.Call, at stepStart) rmspropScalars[T] {
 	return rmspropScalars[T]{
-		sign: signOf[T](c.I[2]), lr: T(c.F[0]), decay: T(c.F[3]), alpha: T(c.F[1]), keep: T(1 - c.F[1]), eps: T(c.F[2]),
+		sign: signOf[T](c.I[2], at), lr: T(c.F[0]), decay: T(c.F[3]), alpha: T(c.F[1]), keep: T(1 - c.F[1]), eps: T(c.F[2]),
 		momentum: T(c.F[4]), centered: c.I[1] != 0,
 	}
 }
@@ -93,8 +85,8 @@ func rmsprop[T float](v operands[T], s *rmspropScalars[T]) {
 // adagradScalars are the scalars of AdagradStep as T. lr is that of this step.
 type adagradScalars[T float] struct{ sign, lr, decay, eps T }
 
-func adagradScalarsOf[T float](c *op.Call) adagradScalars[T] {
-	return adagradScalars[T]{sign: signOf[T](c.I[1]), lr: T(c.F[0] / (1 + (c.F[4]-1)*c.F[1])), decay: T(c.F[3]), eps: T(c.F[2])}
+func adagradScalarsOf[T float](c *op.Call, at stepStart) adagradScalars[T] {
+	return adagradScalars[T]{sign: signOf[T](c.I[1], at), lr: T(c.F[0] / (1 + (at.step-1)*c.F[1])), decay: T(c.F[3]), eps: T(c.F[2])}
 }
 
 func adagrad[T float](v operands[T], s *adagradScalars[T]) {
@@ -113,9 +105,9 @@ func adagrad[T float](v operands[T], s *adagradScalars[T]) {
 // lionScalars are the scalars of LionStep as T.
 type lionScalars[T float] struct{ sign, lr, shrink, beta1, keep1, beta2, keep2 T }
 
-func lionScalarsOf[T float](c *op.Call) lionScalars[T] {
+func lionScalarsOf[T float](c *op.Call, at stepStart) lionScalars[T] {
 	return lionScalars[T]{
-		sign: signOf[T](c.I[1]), lr: T(c.F[0]), shrink: T(1 - c.F[0]*c.F[3]),
+		sign: signOf[T](c.I[1], at), lr: T(c.F[0]), shrink: T(1 - c.F[0]*c.F[3]),
 		beta1: T(c.F[1]), keep1: T(1 - c.F[1]), beta2: T(c.F[2]), keep2: T(1 - c.F[2]),
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // adamStep makes the Func of AdamStep: AMSGrad has a kernel of its own, with one more group.
 func adamStep(d dtype.DType) op.Func {
-	plain := manyTensors(optimKernel(op.AdamStep, d), 4, stepGroups, adamScalars)
-	largest := manyTensors(named("optim", "amsgrad_step_"+suffixes[d]), 5, stepGroups, adamScalars)
+	plain := stepFunc(optimKernel(op.AdamStep, d), 4, stepGroups, adamScalars)
+	largest := stepFunc(named("optim", "amsgrad_step_"+suffixes[d]), 5, stepGroups, adamScalars)
 	return func(c *op.Call) error {
 		if c.I[3] != 0 {
 			return largest(c)

@@ -56,7 +56,7 @@ func gradNorm(d dtype.DType) op.Func {
 		input := func(c *op.Call, _, i int) *op.View { return &c.In[i] }
 		done := 0
 		for i := 0; i < len(c.In); {
-			next, grid := tableOf(c, &t.params, 1, i, len(c.In), input)
+			next, grid, _ := tableOf(c, &t.params, 1, i, len(c.In), input)
 			i = next
 			if grid == 0 {
 				t.params.Reset()

@@ -27,7 +27,7 @@
 //
 // # Memory
 //
-// Reductions of few outputs, sums over channels, products and gradients that are summed in parts, running sums of few long rows, and what sorts need workspace;
+// Reductions of few outputs, sums over channels, products and gradients that are summed in parts, running sums of few long rows, steps of optimizers that are counted in device memory, and what sorts need workspace;
 // Row.Workspace says how much. Convolutions unfold no image: what a tile needs of it is gathered into shared memory.
 //
 // # Matrix products

@@ -162,6 +162,7 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 	}
 	classes := m.put(dtype.Int64, []float64{1, 2, 3, 0}, []int{4})
 	norm := m.put(dtype.Float64, []float64{1}, nil)
+	one, zero := m.put(dtype.Float32, []float64{1}, nil), m.put(dtype.Float32, []float64{0}, nil)
 	work := m.put(dtype.Uint8, make([]float64, 1<<16), []int{1 << 16})
 	calls := []op.Call{
 		{Op: op.Add, Out: []op.View{f(64)}, In: []op.View{f(64), f(64)}, F: [8]float64{1}},
@@ -197,6 +198,8 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 		{Op: op.RMSPropStep, Out: []op.View{f(8), f(8)}, In: []op.View{f(8)}, F: [8]float64{0.1, 0.9, 1}, I: [8]int64{1}},
 		{Op: op.AdamStep, Out: []op.View{f(8), f(8), f(8), f(8)}, In: []op.View{f(8)}, F: [8]float64{0.1, 0.9, 0.9, 1, 0, 1},
 			I: [8]int64{1, 0, 0, 1}},
+		{Op: op.AdamStep, Out: []op.View{f(8), f(8), f(8), m.put(dtype.Int64, []float64{3}, nil)}, In: []op.View{f(8), one, zero},
+			F: [8]float64{0.1, 0.9, 0.9, 1, 0, 1}, I: [8]int64{1, 0, 0, 0, op.StepScaled | op.StepGuarded | op.StepCounted}, Work: work},
 		{Op: op.GradNorm, Out: []op.View{norm}, In: []op.View{f(8), f(4)}, F: [8]float64{2}, I: [8]int64{2}, Work: work},
 		{Op: op.ClipNorm, Out: []op.View{f(8), f(4)}, In: []op.View{norm}, F: [8]float64{1}, I: [8]int64{2}},
 		{Op: op.LSTMCell, Out: []op.View{f(2, 16), f(2, 4), f(2, 4)}, In: []op.View{f(2, 4)}},

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "042fea9d0ec5cde7201bbe68206c423594aa19d12937a2dffe463ff3dcbbe56a"
+const inputsHash = "03d75516ef61b517211e5603e424098454077f9ab081b5bd8dcd5760cd11739d"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -249,8 +249,8 @@ var modules = map[string][]string{
 		"adam_step_f32", "adam_step_f64", "amp_unscale_bf16", "amp_unscale_f16", "amp_unscale_f32", "amp_unscale_f64",
 		"amp_update_scale", "amsgrad_step_bf16", "amsgrad_step_f16", "amsgrad_step_f32", "amsgrad_step_f64",
 		"clip_grad_norm_bf16", "clip_grad_norm_f16", "clip_grad_norm_f32", "clip_grad_norm_f64", "clip_grad_value_bf16",
-		"clip_grad_value_f16", "clip_grad_value_f32", "clip_grad_value_f64", "grad_norm_bf16", "grad_norm_f16", "grad_norm_f32",
-		"grad_norm_f64", "grad_norm_join", "lion_step_bf16", "lion_step_f16", "lion_step_f32", "lion_step_f64",
+		"clip_grad_value_f16", "clip_grad_value_f32", "clip_grad_value_f64", "count_steps", "grad_norm_bf16", "grad_norm_f16",
+		"grad_norm_f32", "grad_norm_f64", "grad_norm_join", "lion_step_bf16", "lion_step_f16", "lion_step_f32", "lion_step_f64",
 		"rmsprop_step_bf16", "rmsprop_step_f16", "rmsprop_step_f32", "rmsprop_step_f64", "sgd_step_bf16", "sgd_step_f16",
 		"sgd_step_f32", "sgd_step_f64",
 	},

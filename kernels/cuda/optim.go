@@ -25,18 +25,18 @@ const (
 
 func optimRows() []op.Row {
 	return []op.Row{
-		typedRow(op.SGDStep, func(d dtype.DType) op.Func {
-			return manyTensors(optimKernel(op.SGDStep, d), 3, sgdGroups, sgdScalars)
+		stepRow(op.SGDStep, func(d dtype.DType) op.Func {
+			return stepFunc(optimKernel(op.SGDStep, d), 3, sgdGroups, sgdScalars)
 		}),
-		typedRow(op.AdamStep, adamStep),
-		typedRow(op.RMSPropStep, func(d dtype.DType) op.Func {
-			return manyTensors(optimKernel(op.RMSPropStep, d), 5, rmspropGroups, rmspropScalars)
+		stepRow(op.AdamStep, adamStep),
+		stepRow(op.RMSPropStep, func(d dtype.DType) op.Func {
+			return stepFunc(optimKernel(op.RMSPropStep, d), 5, rmspropGroups, rmspropScalars)
 		}),
-		typedRow(op.AdagradStep, func(d dtype.DType) op.Func {
-			return manyTensors(optimKernel(op.AdagradStep, d), 3, stepGroups, adagradScalars)
+		stepRow(op.AdagradStep, func(d dtype.DType) op.Func {
+			return stepFunc(optimKernel(op.AdagradStep, d), 3, stepGroups, adagradScalars)
 		}),
-		typedRow(op.LionStep, func(d dtype.DType) op.Func {
-			return manyTensors(optimKernel(op.LionStep, d), 3, stepGroups, lionScalars)
+		stepRow(op.LionStep, func(d dtype.DType) op.Func {
+			return stepFunc(optimKernel(op.LionStep, d), 3, stepGroups, lionScalars)
 		}),
 		gradNormRow(),
 		typedRow(op.ClipNorm, func(d dtype.DType) op.Func {
@@ -58,32 +58,39 @@ func optimKernel(id op.ID, d dtype.DType) *kernel { return named("optim", id.Str
 // manyTensors makes the Func of an operation on groups of tensors: as few launches as the table of tensors allows, one for
 // most models. group finds the tensor i of a group, or nil where the call has no such group.
 func manyTensors(k *kernel, groups int, group func(c *op.Call, g, i int) *op.View, scalars func(*device.Params, *op.Call)) op.Func {
-	return func(c *op.Call) error {
-		t := takeTask()
-		defer tasks.Put(t)
-		n := int(c.I[0])
-		for i := 0; i < n; {
-			next, grid := tableOf(c, &t.params, groups, i, n, group)
-			i = next
-			if grid == 0 {
-				t.params.Reset()
-				continue
-			}
-			scalars(&t.params, c)
-			if err := t.launch(c, k, device.Dim3{X: uint32(grid)}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	rest := func(p *device.Params, c *op.Call, _ int) { scalars(p, c) }
+	return func(c *op.Call) error { return launchTables(c, k, groups, group, rest) }
 }
 
-// tableOf appends a Table with the tensors from i on, as many as fit. It returns the first that did not fit, and the blocks.
-func tableOf(c *op.Call, p *device.Params, groups, i, n int, group func(c *op.Call, g, i int) *op.View) (next, grid int) {
+// launchTables launches a kernel on all tensors of a call. rest appends the parameters after the table, before which so many tensors
+// that are not empty were in others.
+func launchTables(c *op.Call, k *kernel, groups int, group func(c *op.Call, g, i int) *op.View,
+	rest func(p *device.Params, c *op.Call, before int)) error {
+	t := takeTask()
+	defer tasks.Put(t)
+	before := 0
+	for i, n := 0, int(c.I[0]); i < n; {
+		next, grid, count := tableOf(c, &t.params, groups, i, n, group)
+		i = next
+		if grid == 0 {
+			t.params.Reset()
+			continue
+		}
+		rest(&t.params, c, before)
+		before += count
+		if err := t.launch(c, k, device.Dim3{X: uint32(grid)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tableOf appends a Table with the tensors from i on, as many as fit. It returns the first that did not fit, the blocks, and how many
+// tensors are in the table.
+func tableOf(c *op.Call, p *device.Params, groups, i, n int, group func(c *op.Call, g, i int) *op.View) (next, grid, count int) {
 	var w [1 + (tableTensors+2)/2 + 6*tableTensors]uint64
 	lengths := w[1+(tableTensors+2)/2:]
 	pointers := lengths[tableTensors:]
-	count := 0
 	for ; i < n && count < tableTensors; i++ {
 		length := group(c, 0, i).Len()
 		pieces := (length + pieceLen - 1) / pieceLen
@@ -106,7 +113,7 @@ func tableOf(c *op.Call, p *device.Params, groups, i, n int, group func(c *op.Ca
 	put32(w[1:], count, uint32(grid))
 	w[0] = uint64(count)
 	p.Words(w[:1+(tableTensors+2)/2+(1+groups)*tableTensors]...)
-	return i, grid
+	return i, grid, count
 }
 
 // sgdGroups are parameters, momentum buffers and gradients.
@@ -115,7 +122,7 @@ func sgdGroups(c *op.Call, g, i int) *op.View {
 	switch {
 	case g == 2:
 		return &c.In[i]
-	case g*n+i < len(c.Out):
+	case g < op.StepGroups(c):
 		return &c.Out[g*n+i]
 	}
 	return nil
@@ -124,7 +131,7 @@ func sgdGroups(c *op.Call, g, i int) *op.View {
 // stepGroups are the groups of outputs and the gradients, of operations whose groups are always there.
 func stepGroups(c *op.Call, g, i int) *op.View {
 	n := int(c.I[0])
-	if g*n+i < len(c.Out) {
+	if g < op.StepGroups(c) {
 		return &c.Out[g*n+i]
 	}
 	return &c.In[i]

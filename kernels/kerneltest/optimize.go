@@ -13,11 +13,13 @@ var stepShapes = [][][]int{{}, {{5}}, {{0}, {3}}, {{64, 33}, {33}, {}, {7, 1, 2}
 // steps are the cases of the optimizers.
 func (m *maker) steps() iter.Seq[*testCase] {
 	return list(func(emit func(*testCase)) {
-		for _, s := range stepScalars[m.id]() {
+		all := stepScalars[m.id]()
+		for _, s := range all {
 			for _, shapes := range stepShapes {
-				emit(m.step(s, shapes))
+				emit(m.step(s, shapes, decided{}))
 			}
 		}
+		m.decidedSteps(all, emit)
 	})
 }
 
@@ -91,14 +93,14 @@ func (m *maker) stepNumbers() []func() value {
 	return []func() value{tame, tame, m.within(m.d, 0, 2), m.within(m.d, 0, 3)}
 }
 
-func (m *maker) step(s scalars, shapes [][]int) *testCase {
+func (m *maker) step(s scalars, shapes [][]int, on decided) *testCase {
 	if !m.due() {
 		return nil
 	}
 	c := m.newCase()
 	c.call.F, c.call.I = s.f, s.i
-	c.call.I[0] = int64(len(shapes))
-	c.inPlace = true
+	c.call.I[0], c.call.I[4] = int64(len(shapes)), on.flags
+	c.inPlace, c.bits = true, on.skips()
 	c.ulps = 4
 	groups, update := op.StepGroups(&c.call), updates[m.id]
 	numbers := m.stepNumbers()
@@ -113,18 +115,24 @@ func (m *maker) step(s scalars, shapes [][]int) *testCase {
 	for i, shape := range shapes {
 		grad := newTensor(m.d, contiguous, shape...)
 		grad.fill(m.tame(m.d))
+		on.spoil(grad, i)
 		c.in = append(c.in, grad)
+		f, flags := on.scalarsOf(&c.call, i)
 		for p, g := range grad.values {
 			var x stepState
 			for k := range groups {
 				x[k] = c.out[k*len(shapes)+i].values[p].f
 			}
-			r := update(x, g.f, c.call.F, c.call.I)
+			r := [4]result{exact(x[0]), exact(x[1]), exact(x[2]), exact(x[3])}
+			if !on.skips() {
+				r = update(x, on.gradient(g.f), f, flags)
+			}
 			for k := range groups {
 				c.want[k*len(shapes)+i][p] = r[k]
 			}
 		}
 	}
+	on.finish(c, len(shapes))
 	return c
 }
 

@@ -146,46 +146,6 @@ func ComputeType(d dtype.DType) dtype.DType {
 	return d
 }
 
-// StepGroups is how many groups of outputs a call of an optimizer has: the parameters, and what is kept for each.
-func StepGroups(c *Call) int {
-	with := func(groups int, more ...bool) int {
-		for _, m := range more {
-			if m {
-				groups++
-			}
-		}
-		return groups
-	}
-	switch c.Op {
-	case SGDStep:
-		return with(1, c.F[1] != 0)
-	case AdamStep:
-		return with(3, c.I[3] != 0)
-	case RMSPropStep:
-		return with(2, c.F[4] != 0, c.I[1] != 0)
-	}
-	return 2
-}
-
-// checkGroups checks the calls of the optimizers.
-func checkGroups(c *Call) error {
-	n, groups := int(c.I[0]), StepGroups(c)
-	if n < 0 || len(c.Out) != groups*n || len(c.In) != n {
-		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs for %d tensors, want %d and %d", len(c.Out), len(c.In), n, groups*n, n)
-	}
-	for i := range c.Out {
-		v, g := &c.Out[i], &c.In[i%n]
-		if !floats.has(v.DType) || v.DType != c.Out[0].DType || g.DType != v.DType {
-			return Errorf(c.Op, ErrCall, "tensor %d is %s, its gradient %s, the first parameter %s", i%n, v.DType, g.DType, c.Out[0].DType)
-		}
-		if v.Len() != g.Len() || !v.Contiguous() || !g.Contiguous() {
-			return Errorf(c.Op, ErrCall, "tensor %d: %v and its gradient %v must be contiguous and of one size", i%n,
-				v.Shape[:v.NDim], g.Shape[:g.NDim])
-		}
-	}
-	return nil
-}
-
 // checkUnscale checks a call of AmpUnscale.
 func checkUnscale(c *Call) error {
 	n := int(c.I[0])

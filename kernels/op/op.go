@@ -360,7 +360,8 @@ const (
 	ChannelNormGrad
 
 	// ---- optimizers: many tensors in one launch. Call.Out and Call.In hold groups in the order given, each group of n
-	// contiguous views of one float type; n = I[0]. Updates are in place: what is named twice is the same memory. --------
+	// contiguous views of one float type; n = I[0]. Updates are in place: what is named twice is the same memory. I[4] is a sum of
+	// StepFlags, for what the device decides: then other views follow the groups. --------------------------------------
 
 	// SGDStep: Out = params, momentum buffers (the second group is there if momentum F[1] != 0); In = gradients.
 	// g = grad + F[2]*param (weight decay), negated first if I[2] != 0 (maximize); if F[1] != 0: buf = g on the first
@@ -449,6 +450,18 @@ const (
 	NormRunning              // running statistics are there
 	NormVariance             // the statistic after the mean is a variance
 	NormTraining             // the statistics are those of a itself
+)
+
+// StepFlags are bits of I[4] in optimizers: which operands in device memory there are.
+const (
+	// StepScaled: after the gradients In has a scale (Float32, one element). Gradients are multiplied by its reciprocal, rounded to
+	// Float32, before anything else, in the type of computation: half precision is not rounded in between.
+	StepScaled = 1 << iota
+	// StepGuarded: then In has a flag (Float32, one element). If it is not 0, nothing is written.
+	StepGuarded
+	// StepCounted: Out has a last group of n counters (Int64, one element each): steps taken. They rise by one, and then are, each for
+	// its tensor, the step number of AdamStep and AdagradStep, in place of the scalar, and I[1] of SGDStep is whether they are 1.
+	StepCounted
 )
 
 // What EmbeddingBag makes of the rows of a bag.

@@ -18,6 +18,8 @@ func TestCheck_OfOptimizersAndClipping(t *testing.T) {
 	turned := x
 	turned.Strides = [op.MaxDims]int{1, 2}
 	one := [8]int64{1}
+	flag, count := view(dtype.Float32), view(dtype.Int64)
+	decided := func(flags int64) [8]int64 { return [8]int64{0: 1, 4: flags} }
 	for name, c := range map[string]struct {
 		call op.Call
 		bad  bool
@@ -32,6 +34,17 @@ func TestCheck_OfOptimizersAndClipping(t *testing.T) {
 		"amsgrad without largest": {call: op.Call{Op: op.AdamStep, Out: views(x, x, x), In: views(x), I: [8]int64{1, 0, 0, 1}}, bad: true},
 		"adagrad":                 {call: op.Call{Op: op.AdagradStep, Out: views(x, x), In: views(x), I: one}},
 		"lion of two types":       {call: op.Call{Op: op.LionStep, Out: views(x, half), In: views(x), I: one}, bad: true},
+
+		"decided": {call: op.Call{Op: op.AdamStep, Out: views(x, x, x, count), In: views(x, flag, flag),
+			I: decided(op.StepScaled | op.StepGuarded | op.StepCounted)}},
+		"guarded":           {call: op.Call{Op: op.SGDStep, Out: views(half), In: views(half, flag), I: decided(op.StepGuarded)}},
+		"counted":           {call: op.Call{Op: op.SGDStep, Out: views(x, count), In: views(x), I: decided(op.StepCounted)}},
+		"without its scale": {call: op.Call{Op: op.SGDStep, Out: views(x), In: views(x, flag), I: decided(op.StepScaled | op.StepGuarded)}, bad: true},
+		"a scale too many":  {call: op.Call{Op: op.SGDStep, Out: views(x), In: views(x, flag), I: one}, bad: true},
+		"a wide flag":       {call: op.Call{Op: op.LionStep, Out: views(x, x), In: views(x, norm), I: decided(op.StepGuarded)}, bad: true},
+		"a long scale":      {call: op.Call{Op: op.LionStep, Out: views(x, x), In: views(x, x), I: decided(op.StepScaled)}, bad: true},
+		"without a counter": {call: op.Call{Op: op.LionStep, Out: views(x, x), In: views(x), I: decided(op.StepCounted)}, bad: true},
+		"a narrow counter":  {call: op.Call{Op: op.LionStep, Out: views(x, x, flag), In: views(x), I: decided(op.StepCounted)}, bad: true},
 
 		"norm":              {call: op.Call{Op: op.GradNorm, Out: views(norm), In: views(x, x), F: [8]float64{math.Inf(1)}, I: [8]int64{2}}},
 		"norm in float32":   {call: op.Call{Op: op.GradNorm, Out: views(view(dtype.Float32)), In: views(x), I: one}, bad: true},

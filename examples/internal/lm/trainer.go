@@ -19,8 +19,7 @@ import (
 type Trainer struct {
 	*session.Session
 	Config
-	Corpus  *text.Corpus
-	Skipped int // steps left out because a gradient overflowed
+	Corpus *text.Corpus
 	// Spoil, if set, is called between Backward and the optimizer's step, with the number of the step: to force an overflow.
 	Spoil func(step int, params []*autograd.Parameter) error
 
@@ -147,7 +146,7 @@ func (t *Trainer) loss(g *autograd.Graph, x, y *tensor.Tensor) *autograd.Variabl
 	})
 }
 
-// update clips the gradients and steps, unless one of them overflowed.
+// update clips the gradients and steps, unless one of them overflowed. It does not wait for the device.
 func (t *Trainer) update() error {
 	if t.Spoil != nil {
 		if err := t.Spoil(t.step, t.model.Parameters()); err != nil {
@@ -157,16 +156,25 @@ func (t *Trainer) update() error {
 	if err := t.scaler.Unscale(t.opt); err != nil {
 		return err
 	}
-	if _, err := optim.ClipGradNorm(t.opt.Parameters(), maxNorm); err != nil {
+	if err := optim.ClipGradNormAsync(t.opt.Parameters(), maxNorm); err != nil {
 		return err
 	}
 	if err := t.scaler.Step(t.opt); err != nil {
 		return err
 	}
-	if t.scaler.Skipped(t.opt) {
-		t.Skipped++
-	}
 	return t.scaler.Update()
+}
+
+// Skipped is how many steps were left out because a gradient overflowed: those that the optimizer has not counted.
+func (t *Trainer) Skipped() (int, error) {
+	if !t.Computes() {
+		return 0, nil
+	}
+	d, err := t.opt.StateDict()
+	if err != nil {
+		return 0, err
+	}
+	return t.step - d.State[0].Step, nil
 }
 
 // validationBatches is how many batches of the validation text are used, spread evenly over it.

@@ -1,6 +1,6 @@
 // The optimizers, norm and clipping of gradients, and the kernels of a gradient scaler: many tensors in one launch. A table of
 // tensors goes into the kernel's parameters; each block finds the tensor and the piece of it that is its own. kernels/cpu
-// (optimize.go, optimizers.go, clip.go, amp.go) is the specification.
+// (optimize.go, optimizers.go, step.go, clip.go, amp.go) is the specification.
 #include "math.h"
 
 constexpr u32 TENSORS = 64;  // in a launch
@@ -38,20 +38,72 @@ template <int GROUPS> FN Piece piece_of(const Table<GROUPS>& t) {
     return {i, lo, n < lo + PIECE ? n : lo + PIECE};
 }
 
+// What a step takes from memory; each may be null. factors has two numbers for each tensor of the table, written by count_steps. It
+// is volatile because the choice between a number there and one in the parameters would else become one between addresses, for
+// which clang copies the parameters to local memory.
+struct Decided {
+    const f32 *scale, *found;
+    const volatile f64* factors;
+};
+
+FN bool left_out(const Decided& d) { return d.found && *d.found != 0; }
+
+// What gradients are multiplied by.
+template <class C> FN C sign_of(const Decided& d, u32 flags) {
+    f32 inv = d.scale ? 1.0f / *d.scale : 1.0f;
+    return (C)(flags & MAXIMIZE ? -inv : inv);
+}
+
+constexpr u32 COUNTERS = 256; // in a launch
+
+struct Counters {
+    u32 count, rest;
+    u64 pointer[COUNTERS];
+};
+
+enum CountKind { COUNT_ONLY, COUNT_FIRST, COUNT_ADAM, COUNT_ADAGRAD };
+
+// As math.Pow of Go computes it.
+FN f64 whole_power(f64 x, u64 n) {
+    f64 y = 1;
+    for (; n; n >>= 1) {
+        if (n & 1) y *= x;
+        x *= x;
+    }
+    return y;
+}
+
+// Adds one to each counter, and leaves what depends on it in two numbers for each. Adam: lr, beta1, beta2. Adagrad: lr, its decay.
+KERNEL count_steps(Counters t, const f32* found, f64* factors, u32 kind, f64 lr, f64 b1, f64 b2) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= t.count || (found && *found != 0)) return;
+    i64* counter = (i64*)t.pointer[i];
+    i64 steps = *counter + 1;
+    *counter = steps;
+    if (kind == COUNT_FIRST) factors[2 * i] = steps == 1;
+    if (kind == COUNT_ADAM) {
+        factors[2 * i] = lr / (1 - whole_power(b1, (u64)steps));
+        factors[2 * i + 1] = root(1 - whole_power(b2, (u64)steps));
+    }
+    if (kind == COUNT_ADAGRAD) factors[2 * i] = lr / (1 + (f64)(steps - 1) * b1);
+}
+
 template <class C> struct SGD { C lr, momentum, decay, keep; };
 
-template <class T, class C> FN void sgd(const Table<3>& t, const SGD<C>& s, u32 flags) {
+template <class T, class C> FN void sgd(const Table<3>& t, const SGD<C>& s, u32 flags, const Decided& d) {
+    if (left_out(d)) return;
+    C sign = sign_of<C>(d, flags);
     u32 i = tensor_of(t, blockIdx.x);
     u64 n = t.length[i], lo = (u64)(blockIdx.x - t.first[i]) * PIECE;
     T *param = (T*)t.pointer[0][i], *buffer = (T*)t.pointer[1][i];
     const T* grad = (const T*)t.pointer[2][i];
+    bool first = d.factors ? d.factors[2 * i] != 0 : flags & FIRST;
     for (u64 k = lo + threadIdx.x; k < n && k < lo + PIECE; k += THREADS) {
-        C g = get(grad[k]), p = get(param[k]);
-        if (flags & MAXIMIZE) g = -g;
+        C g = sign * get(grad[k]), p = get(param[k]);
         if (s.decay != 0) g += s.decay * p;
         if (s.momentum != 0) {
             C m = g;
-            if (!(flags & FIRST)) m = s.momentum * get(buffer[k]) + s.keep * g;
+            if (!first) m = s.momentum * get(buffer[k]) + s.keep * g;
             buffer[k] = put<T>(m);
             g = flags & NESTEROV ? g + s.momentum * m : m;
         }
@@ -61,32 +113,36 @@ template <class T, class C> FN void sgd(const Table<3>& t, const SGD<C>& s, u32 
 
 template <class C> struct Adam { C size, root, shrink, decay, beta1, keep1, beta2, keep2, eps; };
 
-template <class T, class C> FN void adam(const Table<4>& t, const Adam<C>& s, u32 flags) {
+template <class T, class C> FN void adam(const Table<4>& t, const Adam<C>& s, u32 flags, const Decided& d) {
+    if (left_out(d)) return;
+    C sign = sign_of<C>(d, flags);
     u32 i = tensor_of(t, blockIdx.x);
     u64 n = t.length[i], lo = (u64)(blockIdx.x - t.first[i]) * PIECE;
     T *param = (T*)t.pointer[0][i], *first = (T*)t.pointer[1][i], *second = (T*)t.pointer[2][i];
     const T* grad = (const T*)t.pointer[3][i];
+    C size = d.factors ? (C)d.factors[2 * i] : s.size, under = d.factors ? (C)d.factors[2 * i + 1] : s.root;
     for (u64 k = lo + threadIdx.x; k < n && k < lo + PIECE; k += THREADS) {
-        C g = get(grad[k]), p = get(param[k]) * s.shrink;
-        if (flags & MAXIMIZE) g = -g;
+        C g = sign * get(grad[k]), p = get(param[k]) * s.shrink;
         if (s.decay != 0) g += s.decay * p;
         C m = s.beta1 * get(first[k]) + s.keep1 * g;
         C v = s.beta2 * get(second[k]) + s.keep2 * g * g;
         first[k] = put<T>(m);
         second[k] = put<T>(v);
-        param[k] = put<T>(p - s.size * m / (root(v) / s.root + s.eps));
+        param[k] = put<T>(p - size * m / (root(v) / under + s.eps));
     }
 }
 
 // adam with the largest second moment so far in the denominator.
-template <class T, class C> FN void amsgrad(const Table<5>& t, const Adam<C>& s, u32 flags) {
+template <class T, class C> FN void amsgrad(const Table<5>& t, const Adam<C>& s, u32 flags, const Decided& d) {
+    if (left_out(d)) return;
+    C sign = sign_of<C>(d, flags);
     Piece b = piece_of(t);
     T *param = (T*)t.pointer[0][b.i], *first = (T*)t.pointer[1][b.i], *second = (T*)t.pointer[2][b.i];
     T* largest = (T*)t.pointer[3][b.i];
     const T* grad = (const T*)t.pointer[4][b.i];
+    C size = d.factors ? (C)d.factors[2 * b.i] : s.size, under = d.factors ? (C)d.factors[2 * b.i + 1] : s.root;
     for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = get(grad[k]), p = get(param[k]) * s.shrink;
-        if (flags & MAXIMIZE) g = -g;
+        C g = sign * get(grad[k]), p = get(param[k]) * s.shrink;
         if (s.decay != 0) g += s.decay * p;
         C m = s.beta1 * get(first[k]) + s.keep1 * g;
         C v = s.beta2 * get(second[k]) + s.keep2 * g * g, most = get(largest[k]);
@@ -94,20 +150,21 @@ template <class T, class C> FN void amsgrad(const Table<5>& t, const Adam<C>& s,
         first[k] = put<T>(m);
         second[k] = put<T>(v);
         largest[k] = put<T>(most);
-        param[k] = put<T>(p - s.size * m / (root(most) / s.root + s.eps));
+        param[k] = put<T>(p - size * m / (root(most) / under + s.eps));
     }
 }
 
 template <class C> struct RMSProp { C lr, alpha, keep, eps, decay, momentum; };
 
-template <class T, class C> FN void rmsprop(const Table<5>& t, const RMSProp<C>& s, u32 flags) {
+template <class T, class C> FN void rmsprop(const Table<5>& t, const RMSProp<C>& s, u32 flags, const Decided& d) {
+    if (left_out(d)) return;
+    C sign = sign_of<C>(d, flags);
     Piece b = piece_of(t);
     T *param = (T*)t.pointer[0][b.i], *square = (T*)t.pointer[1][b.i], *buffer = (T*)t.pointer[2][b.i];
     T* mean = (T*)t.pointer[3][b.i];
     const T* grad = (const T*)t.pointer[4][b.i];
     for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = get(grad[k]), p = get(param[k]);
-        if (flags & MAXIMIZE) g = -g;
+        C g = sign * get(grad[k]), p = get(param[k]);
         if (s.decay != 0) g += s.decay * p;
         C q = s.alpha * get(square[k]) + s.keep * g * g;
         square[k] = put<T>(q);
@@ -128,29 +185,32 @@ template <class T, class C> FN void rmsprop(const Table<5>& t, const RMSProp<C>&
 // lr is that of this step.
 template <class C> struct Adagrad { C lr, eps, decay; };
 
-template <class T, class C> FN void adagrad(const Table<3>& t, const Adagrad<C>& s, u32 flags) {
+template <class T, class C> FN void adagrad(const Table<3>& t, const Adagrad<C>& s, u32 flags, const Decided& d) {
+    if (left_out(d)) return;
+    C sign = sign_of<C>(d, flags);
     Piece b = piece_of(t);
     T *param = (T*)t.pointer[0][b.i], *sum = (T*)t.pointer[1][b.i];
     const T* grad = (const T*)t.pointer[2][b.i];
+    C lr = d.factors ? (C)d.factors[2 * b.i] : s.lr;
     for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = get(grad[k]), p = get(param[k]);
-        if (flags & MAXIMIZE) g = -g;
+        C g = sign * get(grad[k]), p = get(param[k]);
         if (s.decay != 0) g += s.decay * p;
         C q = get(sum[k]) + g * g;
         sum[k] = put<T>(q);
-        param[k] = put<T>(p - s.lr * g / (root(q) + s.eps));
+        param[k] = put<T>(p - lr * g / (root(q) + s.eps));
     }
 }
 
 template <class C> struct Lion { C lr, shrink, beta1, keep1, beta2, keep2; };
 
-template <class T, class C> FN void lion(const Table<3>& t, const Lion<C>& s, u32 flags) {
+template <class T, class C> FN void lion(const Table<3>& t, const Lion<C>& s, u32 flags, const Decided& d) {
+    if (left_out(d)) return;
+    C sign = sign_of<C>(d, flags);
     Piece b = piece_of(t);
     T *param = (T*)t.pointer[0][b.i], *momentum = (T*)t.pointer[1][b.i];
     const T* grad = (const T*)t.pointer[2][b.i];
     for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = get(grad[k]), m = get(momentum[k]), p = get(param[k]) * s.shrink;
-        if (flags & MAXIMIZE) g = -g;
+        C g = sign * get(grad[k]), m = get(momentum[k]), p = get(param[k]) * s.shrink;
         C direction = s.beta1 * m + s.keep1 * g;
         if (direction > 0) p -= s.lr;
         if (direction < 0) p += s.lr;
@@ -239,12 +299,12 @@ template <class T, class C> FN void unscale(const Table<1>& t, const f32* inv, f
 }
 
 #define OPTIM(T, C)                                                                                                   \
-    KERNEL sgd_step_##T(Table<3> t, SGD<C> s, u32 flags) { sgd<T>(t, s, flags); }                     \
-    KERNEL adam_step_##T(Table<4> t, Adam<C> s, u32 flags) { adam<T>(t, s, flags); }                  \
-    KERNEL amsgrad_step_##T(Table<5> t, Adam<C> s, u32 flags) { amsgrad<T>(t, s, flags); }           \
-    KERNEL rmsprop_step_##T(Table<5> t, RMSProp<C> s, u32 flags) { rmsprop<T>(t, s, flags); }        \
-    KERNEL adagrad_step_##T(Table<3> t, Adagrad<C> s, u32 flags) { adagrad<T>(t, s, flags); }        \
-    KERNEL lion_step_##T(Table<3> t, Lion<C> s, u32 flags) { lion<T>(t, s, flags); }                 \
+    KERNEL sgd_step_##T(Table<3> t, SGD<C> s, u32 flags, Decided d) { sgd<T>(t, s, flags, d); }       \
+    KERNEL adam_step_##T(Table<4> t, Adam<C> s, u32 flags, Decided d) { adam<T>(t, s, flags, d); }    \
+    KERNEL amsgrad_step_##T(Table<5> t, Adam<C> s, u32 flags, Decided d) { amsgrad<T>(t, s, flags, d); } \
+    KERNEL rmsprop_step_##T(Table<5> t, RMSProp<C> s, u32 flags, Decided d) { rmsprop<T>(t, s, flags, d); } \
+    KERNEL adagrad_step_##T(Table<3> t, Adagrad<C> s, u32 flags, Decided d) { adagrad<T>(t, s, flags, d); } \
+    KERNEL lion_step_##T(Table<3> t, Lion<C> s, u32 flags, Decided d) { lion<T>(t, s, flags, d); }   \
     KERNEL grad_norm_##T(Table<1> t, f64* part, u32 kind, f64 p) {                                   \
         GK_SHARED_ARR(f64, sh, [THREADS]);                                                           \
         grad_norm<T>(t, part, kind, p, (f64*)sh);                                                    \

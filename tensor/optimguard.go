@@ -1,0 +1,98 @@
+package tensor
+
+import (
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// StepGuard is what a step of an optimizer takes from the device, so that nobody has to wait for it. The zero StepGuard takes
+// nothing. What there is must be on the device of all parameters.
+type StepGuard struct {
+	// Scale has one float32. Gradients are divided by it first, by multiplying with its reciprocal in the type of computation.
+	Scale *Tensor
+	// Found has one float32. If it is not 0, nothing changes.
+	Found *Tensor
+	// Counts are the steps that each parameter has taken, one int64 each. They rise by one, and take the place of Step and First.
+	Counts []*Tensor
+}
+
+// check checks scale and flag.
+func (g *StepGuard) check(name string) error {
+	for _, t := range []*Tensor{g.Scale, g.Found} {
+		if t == nil {
+			continue
+		}
+		if err := singles(name, Float32, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits checks that what there is can be used for parameter number i.
+func (g *StepGuard) fits(name string, i int, p *Tensor) error {
+	if g.Scale != nil && !g.Scale.exec.sameDevice(p.exec) {
+		return devicesErr(name, p.exec, g.Scale.exec)
+	}
+	if g.Found != nil && !g.Found.exec.sameDevice(p.exec) {
+		return devicesErr(name, p.exec, g.Found.exec)
+	}
+	if g.Counts == nil {
+		return nil
+	}
+	if err := singles(name, Int64, g.Counts[i]); err != nil {
+		return err
+	}
+	return together(name, p, g.Counts[i])
+}
+
+// operands adds what the kernel takes for the given parameters.
+func (g *StepGuard) operands(c *launch, of group, members []int) {
+	if g.Scale != nil && !of.ready {
+		c.call.I[4] |= op.StepScaled
+		c.in(g.Scale, &g.Scale.layout)
+	}
+	if g.Found != nil {
+		c.call.I[4] |= op.StepGuarded
+		c.in(g.Found, &g.Found.layout)
+	}
+	if g.Counts == nil {
+		return
+	}
+	c.call.I[4] |= op.StepCounted
+	for _, i := range members {
+		c.out(g.Counts[i], &g.Counts[i].layout)
+		g.Counts[i].storage.changed()
+	}
+}
+
+// lossy reports whether a gradient must be divided by its scale before it is converted to the parameter's type, which may not hold
+// what is scaled.
+func lossy(grad, param DType) bool { return grad != param && grad.Size() >= param.Size() }
+
+// unscaled makes the function that divides a gradient by the scale, in a temporary of another type.
+func (g *StepGuard) unscaled(grad *Tensor) func(name string, dt DType, e Exec) (*Tensor, error) {
+	return func(name string, dt DType, e Exec) (*Tensor, error) {
+		here := []*Tensor{g.Scale.On(e.Owned()), grad.On(e.Owned())}
+		defer func() {
+			for _, t := range here {
+				t.Release()
+			}
+		}()
+		scale, err := here[0].Reshape() // of no dimensions, so that it leaves the gradient's type
+		if err != nil {
+			return nil, err
+		}
+		here = append(here, scale)
+		inv, err := scale.Reciprocal()
+		if err != nil {
+			return nil, err
+		}
+		here = append(here, inv)
+		wide, err := here[1].Mul(inv)
+		if err != nil {
+			return nil, err
+		}
+		here = append(here, wide)
+		return wide.convert(name, dt, e.Owned())
+	}
+}
