@@ -148,6 +148,12 @@ func TestMachine_ArithmeticOfTwoOperands(t *testing.T) {
 		{"b32 f32 f32", "setp.ne.f32 %p1, a, b; selp.b32 d, 1, 0, %p1;", floats32, func(x, y b) b { return one(of32(x) < of32(y) || of32(x) > of32(y)) }},
 		{"b32 f32 f32", "setp.nan.f32 %p1, a, b; selp.b32 d, 1, 0, %p1;", floats32, func(x, y b) b { return one(of32(x) != of32(x) || of32(y) != of32(y)) }},
 		{"b32 f32 f32", "setp.num.f32 %p1, a, b; not.pred %p2, %p1; selp.b32 d, 1, 0, %p2;", floats32, func(x, y b) b { return one(of32(x) != of32(x) || of32(y) != of32(y)) }},
+		{"f32 f32 f32", "max.NaN.f32 d, a, b;", floats32, func(x, y b) b {
+			if of32(x) != of32(x) || of32(y) != of32(y) {
+				return 0x7fffffff
+			}
+			return maxNumber(x, y)
+		}},
 		{"f32 f32 f32", "max.f32 d, a, b;", floats32, func(x, y b) b { return maxNumber(x, y) }},
 	} {
 		t.Run(test.code, func(t *testing.T) {
@@ -259,6 +265,25 @@ func TestMachine_ConvertsEveryHalf(t *testing.T) {
 			require.Equal(t, uint64(canonical(uint16(b), 0x7c00)), back[i], "%#x", b)
 			require.Equal(t, uint64(canonical(uint16(b), 0x7f80)), brains[i], "%#x", b)
 		}
+	}
+}
+
+// What the manual says of its error is all that kernels may rely on: here it does err.
+func TestMachine_ApproximatesAsBadlyAsItMay(t *testing.T) {
+	c := onMachine(t)
+	x := []uint64{f32(0), 0x80000000, 0x7f800000, 0x7fc00000, 1, f32(0x1p127)}
+	require.Equal(t, []uint64{0x7f800000, 0xff800000, 0, 0x7fffffff, 0x7f800000, 0}, c.lanes("f32 f32", "rcp.approx.ftz.f32 d, a;", x))
+	x = make([]uint64, 1000)
+	for i := range x {
+		x[i] = f32(1 + float32(i)/7)
+	}
+	off := map[int32]int{}
+	for i, r := range c.lanes("f32 f32", "rcp.approx.ftz.f32 d, a;", x) {
+		off[int32(r)-int32(f32(1/of32(x[i])))]++
+	}
+	require.Len(t, off, 3)
+	for _, by := range []int32{-1, 0, 1} {
+		require.Greater(t, off[by], 200, by)
 	}
 }
 

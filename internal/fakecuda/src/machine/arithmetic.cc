@@ -71,6 +71,20 @@ struct Min { template <class T> static T of(T a, T b) { return a < b ? a : b; } 
 struct Max { template <class T> static T of(T a, T b) { return a > b ? a : b; } };
 struct FloatMin { template <class T> static T of(T a, T b) { return a != a ? canonical(b) : b != b ? a : a < b || (a == b && signbit(a)) ? a : b; } };
 struct FloatMax { template <class T> static T of(T a, T b) { return a != a ? canonical(b) : b != b ? a : a > b || (a == b && signbit(b)) ? a : b; } };
+// The same, but NaN if one of the two is.
+struct MinNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical((T)NAN) : FloatMin::of(a, b); } };
+struct MaxNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical((T)NAN) : FloatMax::of(a, b); } };
+// 1/a to one unit in the last place, which is taken at its word: by the bits of a the result is exact, or moved up or down by one.
+// Denormals are zero.
+struct RcpApprox {
+    static float of(float a) {
+        if (fabsf(a) < 0x1p-126f) a = copysignf(0, a);
+        const float r = 1 / a;
+        if (!(fabsf(r) >= 0x1p-126f)) return r == r ? copysignf(0, r) : canonical(r);
+        if (isinf(r)) return r;
+        return bits<float>(bits<u32>(r) + bits<u32>(a) * 2654435761u % 3 - 1);
+    }
+};
 struct And { template <class T> static T of(T a, T b) { return a & b; } };
 struct Or { template <class T> static T of(T a, T b) { return a | b; } };
 struct Xor { template <class T> static T of(T a, T b) { return a ^ b; } };
@@ -376,6 +390,11 @@ static Operations table() {
     add_one<u32, u32, Popc>(&o, "popc.b32");
     add_one<u32, u32, Clz>(&o, "clz.b32");
     add_one<u32, u32, Brev>(&o, "brev.b32");
+    add_two<float, MinNan>(&o, "min.NaN.f32");
+    add_two<float, MaxNan>(&o, "max.NaN.f32");
+    add_two<u16, Half<MinNan>>(&o, "min.NaN.f16");
+    add_two<u16, Half<MaxNan>>(&o, "max.NaN.f16");
+    add_one<float, float, RcpApprox>(&o, "rcp.approx.ftz.f32");
     for (const std::string r : {"", ".rn"}) {
         add_two<u16, Half<Add>>(&o, "add" + r + ".f16");
         add_two<u16, Half<Sub>>(&o, "sub" + r + ".f16");

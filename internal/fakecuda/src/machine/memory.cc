@@ -39,7 +39,11 @@ enum Space : u32 { GLOBAL, SHARED, PARAMETER, VOLATILE };  // VOLATILE: global m
 // place_of is where the processor finds what a lane asks for.
 static char* place_of(Warp& w, u32 space, int lane, u64 address, u32 bytes, bool write) {
     check_aligned(w, lane, address, bytes);
-    if (space == GLOBAL && w.block->global) touch_global(w, lane, address, bytes, write);
+    if (space == GLOBAL && w.block->global) {
+        const u64 offset = address - (u64)w.block->shared;  // a generic address may be of shared memory
+        if (offset < w.block->shared_bytes) touch(w, lane, (u32)offset, bytes, write ? WRITE : READ);
+        else touch_global(w, lane, address, bytes, write);
+    }
     if (space == GLOBAL || space == VOLATILE) return (char*)address;
     if (space == PARAMETER) return (char*)w.block->launch->args[0] + address;
     char* const p = shared_at(w, address, bytes);
