@@ -7,11 +7,11 @@
 //	gen               go generate ./kernels/cuda: clang compiles each source to PTX, without the CUDA SDK
 //	ptx/*.ptx.gz      what came out, committed and embedded: users need no compiler
 //	modules.go        written by gen: the modules and their kernels
-//	library.go        a module is loaded into a device when one of its kernels is first launched there
+//	library.go        a kernel is cut out of its module (image.go) and loaded into a device when it is first launched there
 //	params.go, ...    a call becomes parameters and a grid; no allocation on the Go heap
 //
-// The driver compiles PTX for its GPU at the first load, and caches that. Modules are cut by family and type so that a program
-// waits only for what it uses. The PTX is for compute capability 8.0 and newer.
+// The driver compiles PTX for its GPU at the first load, and caches that. A program waits for the kernels that it uses, and for no
+// others. The PTX is for compute capability 8.0 and newer.
 //
 // # What kernels promise
 //

@@ -1,11 +1,7 @@
 package cuda
 
 import (
-	"bytes"
-	"compress/gzip"
 	"embed"
-	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 
@@ -40,7 +36,7 @@ type library struct {
 	note atomic.Uint64 // address of the device's note; 0 until it is needed
 
 	mu      sync.Mutex
-	modules map[string]device.Module
+	modules []device.Module // one for each kernel
 }
 
 type handle struct{ device.Kernel }
@@ -64,7 +60,7 @@ func libraryOf(dev device.Device) (*library, error) {
 		return nil, &device.Error{Device: dev.ID(), Call: "Launch", Err: device.ErrUnavailable, Detail: "the device launches no compiled kernels"}
 	}
 	l, _ := libraries.LoadOrStore(dev, &library{
-		device: launcher, handles: make([]atomic.Pointer[handle], len(kernels)), modules: map[string]device.Module{},
+		device: launcher, handles: make([]atomic.Pointer[handle], len(kernels)),
 	})
 	recent.Store(l.(*library))
 	return l.(*library), nil
@@ -108,34 +104,27 @@ func (k *kernel) on(dev device.Device) (device.Kernel, error) {
 func (l *library) load(k *kernel) (device.Kernel, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m, ok := l.modules[k.module]
-	if !ok {
-		image, err := imageOf(k.module)
-		if err != nil {
-			return nil, err
-		}
-		if m, err = l.device.LoadModule(image); err != nil {
-			return nil, errors.Wrapf(err, "loading kernels %s", k.module)
-		}
-		l.modules[k.module] = m
+	if h := l.handles[k.id].Load(); h != nil { // another goroutine was faster
+		return h.Kernel, nil
+	}
+	im, err := imageOf(k.module)
+	if err != nil {
+		return nil, err
+	}
+	ptx, err := im.kernel(k.name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := l.device.LoadModule(ptx)
+	if err != nil {
+		return nil, errors.Wrapf(err, "loading kernel %s", k.name)
 	}
 	h, err := m.Kernel(k.name)
 	if err != nil {
+		m.Close()
 		return nil, err
 	}
+	l.modules = append(l.modules, m)
 	l.handles[k.id].Store(&handle{h})
 	return h, nil
-}
-
-// imageOf is the PTX of a module.
-func imageOf(module string) ([]byte, error) {
-	packed, err := images.ReadFile(fmt.Sprintf("ptx/%s.ptx.gz", module))
-	if err != nil {
-		return nil, err
-	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
 }

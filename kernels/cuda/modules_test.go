@@ -49,7 +49,7 @@ func TestModules_HaveEachKernelThatARowUses_AndNoOther(t *testing.T) {
 func TestModules_AreEmbeddedPTXForComputeCapability80(t *testing.T) {
 	entry := regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 	for module, names := range modules {
-		ptx, err := imageOf(module)
+		ptx, err := textOf(module)
 		require.NoError(t, err)
 		require.Contains(t, string(ptx[:min(len(ptx), 400)]), ".version 7.0\n.target sm_80\n.address_size 64\n", module)
 		var found []string
@@ -59,14 +59,14 @@ func TestModules_AreEmbeddedPTXForComputeCapability80(t *testing.T) {
 		slices.Sort(found)
 		require.Equal(t, names, found, module)
 	}
-	_, err := imageOf("absent")
+	_, err := textOf("absent")
 	require.Error(t, err)
 }
 
 // Local memory is slow memory: arrays that could not be kept in registers, or parameters that were copied to be indexed.
 func TestModules_UseNoLocalMemory(t *testing.T) {
 	for module := range modules {
-		ptx, err := imageOf(module)
+		ptx, err := textOf(module)
 		require.NoError(t, err)
 		require.NotContains(t, string(ptx), "__local_depot", module)
 	}

@@ -141,7 +141,11 @@ func TestTraffic_KernelsMoveWhatTheyMust(t *testing.T) {
 	}
 	committed, err := os.ReadFile("traffic.md")
 	require.NoError(t, err)
-	require.Equal(t, string(committed), table.String(), "run go test ./kernels/cuda -run Traffic -write-traffic")
+	lines := strings.Split(string(committed), "\n")
+	for i, line := range strings.Split(table.String(), "\n") {
+		require.Less(t, i, len(lines), "run go test ./kernels/cuda -run Traffic -write-traffic")
+		require.Equal(t, lines[i], line, "run go test ./kernels/cuda -run Traffic -write-traffic")
+	}
 }
 
 func shared(t traffic) string {
