@@ -19,7 +19,8 @@ var images embed.FS
 // kernel is one kernel of a module, on any device.
 type kernel struct {
 	module, name string
-	id           int // its place in kernels
+	id           int  // its place in kernels
+	roomy        bool // its blocks want more shared memory than any launch may ask for
 }
 
 // kernels are all that the rows use. It does not change after start.
@@ -29,6 +30,13 @@ var kernels []*kernel
 func named(module, name string) *kernel {
 	k := &kernel{module: module, name: name, id: len(kernels)}
 	kernels = append(kernels, k)
+	return k
+}
+
+// roomy makes a kernel that may ask for all the shared memory that a block can have.
+func roomy(module, name string) *kernel {
+	k := named(module, name)
+	k.roomy = true
 	return k
 }
 
@@ -122,6 +130,11 @@ func (l *library) load(k *kernel) (device.Kernel, error) {
 	h, err := m.Kernel(k.name)
 	if err != nil {
 		return nil, err
+	}
+	if s, ok := h.(device.SharedKernel); ok && k.roomy {
+		if err := s.SetMaxShared(l.device.Properties().SharedMemory); err != nil {
+			return nil, err
+		}
 	}
 	l.handles[k.id].Store(&handle{h})
 	return h, nil

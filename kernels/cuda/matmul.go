@@ -84,10 +84,7 @@ func matMul(dtype.DType) op.Func {
 		if done, err := t.library(c, &p); done || err != nil {
 			return err
 		}
-		w := p.plan()
-		if w.bytes > uint64(c.Work.Len()) {
-			w = w.whole()
-		}
+		w := p.plan(c.Stream.Device(), uint64(c.Work.Len()))
 		return t.multiply(c, &w)
 	}
 }
@@ -103,7 +100,7 @@ func matMulWorkspace(c *op.Call) uint64 {
 	if bytes, ok := t.libraryWorkspace(c, &p); ok {
 		return bytes
 	}
-	w := p.plan()
+	w := p.plan(c.Stream.Device(), math.MaxUint64)
 	return w.bytes
 }
 
@@ -111,46 +108,53 @@ func matMulWorkspace(c *op.Call) uint64 {
 type work struct {
 	product
 	kernel *kernel
-	grid   device.Dim3 // of one product, unsplit
-	bytes  uint64      // workspace for the sums of slices
+	shape  device.LaunchShape // of one product, unsplit
+	stages int                // of shared memory, for tensor cores; else 0
+	bytes  uint64             // workspace for the sums of slices
 }
 
-// plan chooses kernel, grid and slices. It depends on nothing but the call.
-func (p product) plan() (w work) {
+// plan chooses kernel, grid and slices. Slices, and so the results, depend on nothing but the call; the tile of tensor cores
+// depends on the device too. There are so many bytes of workspace; with less than slices take there are none.
+func (p product) plan(dev device.Device, workspace uint64) (w work) {
 	kernels := products[p.dtype]
 	if p.m == 1 {
 		p = p.transposed()
 	}
+	w.shape.Block.X = threads
 	if k, each := kernels.vector.find(&p); k != nil {
-		w.product, w.kernel, w.grid = p, k, blocks(p.m, each)
-		w.split(vectorBlocks, vectorDepth)
+		w.product, w.kernel, w.shape.Grid = p, k, blocks(p.m, each)
+		w.split(blockCount(p.m, each), vectorBlocks, vectorDepth, workspace)
 		return w
 	}
 	if p.dst.Column != 1 && p.dst.Row == 1 || p.m > tile*maxGridZ {
 		p = p.transposed()
 	}
 	w.product = p
-	each, depth := tile, plainDepth
-	w.kernel = kernels.plain
-	if fast := kernels.tensor.find(&p); fast != nil {
-		w.kernel, each, depth = fast, side, tensorDepth
+	if ak, bk, ok := kernels.tensor.find(&p); ok {
+		w.split(blockCount(p.m, side)*blockCount(p.n, side), tensorBlocks, tensorDepth, workspace)
+		on := dev.Properties()
+		w.onTensorCores(kernels.tensor, ak, bk, &on)
+		return w
 	}
-	w.grid = blocks(p.n, each)
-	w.grid.Y = blocks(p.m, each).X
-	w.split(tileBlocks, depth)
+	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
+	w.shape.Grid.Y = uint32(blockCount(p.m, tile))
+	w.split(int(w.shape.Grid.X*w.shape.Grid.Y), tileBlocks, plainDepth, workspace)
 	return w
 }
 
 // multiply launches the kernels.
 func (t *task) multiply(c *op.Call, w *work) error {
 	total, most := w.batch.total, maxGridZ/w.slices
-	grid := w.grid
+	shape := w.shape
 	for first := 0; first < total; first += most {
 		n := min(total-first, most)
 		w.add(&t.params, first)
 		t.params.Ptr(w.dst.Ptr).Ptr(w.a.Ptr).Ptr(w.b.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
-		grid.Z = uint32(n * w.slices)
-		if err := t.launch(c, w.kernel, grid); err != nil {
+		if w.stages > 0 {
+			t.params.Int32(int32(w.stages))
+		}
+		shape.Grid.Z = uint32(n * w.slices)
+		if err := t.launchShape(c, w.kernel, shape); err != nil {
 			return err
 		}
 		if w.slices == 1 {
@@ -222,18 +226,24 @@ func (p *product) add(params *device.Params, first int) {
 	params.Words(w[:at]...)
 }
 
-// wide reports, as 1, whether pieces of 16 bytes in rows of dst and pre begin at multiples of 16 bytes.
-func (p *product) wide() uint32 {
-	piece := 16 / p.dtype.Size()
-	for _, a := range [...]*matrix{&p.dst, &p.pre} {
-		if a.Ptr != 0 && (a.Column != 1 || a.Row%piece != 0 || a.Ptr%16 != 0) {
-			return 0
-		}
+// What of a product can be accessed 16 bytes at a time, in src/matmul.h.
+const (
+	wideResult = 1
+	wideAddend = 2
+)
+
+// wide says where pieces of 16 bytes in rows begin at multiples of 16 bytes: of dst and pre, and of c.
+func (p *product) wide() (w uint32) {
+	if p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0) {
+		w |= wideResult
 	}
-	for d := range p.batch.ndim {
-		if p.batch.stride[0][d]%piece != 0 {
-			return 0
-		}
+	if p.wideRows(&p.c) && p.pieces(3) {
+		w |= wideAddend
 	}
-	return 1
+	return w
+}
+
+// wideRows reports whether all rows of a matrix begin at multiples of 16 bytes; those of none do.
+func (p *product) wideRows(a *matrix) bool {
+	return a.Ptr == 0 || a.Column == 1 && a.Row%(16/p.dtype.Size()) == 0 && a.Ptr%16 == 0
 }

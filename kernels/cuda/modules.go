@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "88cd3d7e1309a182560fb4d4746b5f410810afe07468101de7a5992bba52eaf3"
+const inputsHash = "90ecb35523eadbc3cf9fc1e20de3acda6d370849befe25717cfcf529eed69aaf"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -204,9 +204,17 @@ var modules = map[string][]string{
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64", "matmul_join_bf16", "matmul_join_f16", "matmul_join_f32",
 		"matmul_join_f64",
 	},
-	"matmul_tensor": {
-		"matmul_nn_bf16", "matmul_nn_f16", "matmul_nt_bf16", "matmul_nt_f16", "matmul_tn_bf16", "matmul_tn_f16",
-		"matmul_tt_bf16", "matmul_tt_f16",
+	"matmul_large": {
+		"matmul_large_nn_bf16", "matmul_large_nn_f16", "matmul_large_nt_bf16", "matmul_large_nt_f16", "matmul_large_tn_bf16",
+		"matmul_large_tn_f16", "matmul_large_tt_bf16", "matmul_large_tt_f16",
+	},
+	"matmul_middle": {
+		"matmul_middle_nn_bf16", "matmul_middle_nn_f16", "matmul_middle_nt_bf16", "matmul_middle_nt_f16",
+		"matmul_middle_tn_bf16", "matmul_middle_tn_f16", "matmul_middle_tt_bf16", "matmul_middle_tt_f16",
+	},
+	"matmul_small": {
+		"matmul_small_nn_bf16", "matmul_small_nn_f16", "matmul_small_nt_bf16", "matmul_small_nt_f16", "matmul_small_tn_bf16",
+		"matmul_small_tn_f16", "matmul_small_tt_bf16", "matmul_small_tt_f16",
 	},
 	"matmul_vector": {
 		"gemv_column_s_bf16", "gemv_column_s_f16", "gemv_column_s_f32", "gemv_column_s_f64", "gemv_column_v_bf16",

@@ -16,6 +16,9 @@ struct Stride2 { i64 row, column; };
 
 enum : u32 { IDENTITY = 0, RELU = 1, GELU_ERF = 2, GELU_TANH = 3 };
 
+// dst and pre, or c, are row-major, and 16 bytes from multiples of 16 bytes in a row on can be accessed at once. c may also be a row.
+enum : u32 { WIDE_RESULT = 1, WIDE_ADDEND = 2 };
+
 // The operands of batch are dst, a, b and c.
 template <class C> struct Product {
     Walk<4> batch;
@@ -23,7 +26,7 @@ template <class C> struct Product {
     u32 first;         // of the batch in this launch, for blocks of z 0: a loop over z would make the compiler keep addresses in registers
     u32 slices, depth; // of k, and what each but the last has of it
     u32 activation;
-    u32 wide;          // dst and pre are row-major, and 16 bytes from multiples of 16 bytes in a row on can be written at once
+    u32 wide;          // WIDE_RESULT, WIDE_ADDEND
     Stride2 dst, a, b, c, pre;
     C alpha, beta;
 };
