@@ -73,13 +73,14 @@ const (
 	fewestStages = 2
 	mostStages   = 4
 	anyShared    = 48 << 10 // bytes that every block can have
-	kept         = 1 << 10  // bytes that a processor keeps of each block's
+	keptShared   = 1 << 10  // bytes that a processor keeps of each block's
 )
 
-// stages is how many fit into a processor's shared memory as many times as blocks shall; its size in bytes is that of one.
-func (t *tensorTile) stages(shared int) (n, size int) {
-	size = (t.rows + t.columns) * t.deep * 2
-	return min((max(shared, anyShared)/t.resident-kept)/size, mostStages), size
+// stages is how many fit into a processor's shared memory as many times as blocks shall, and how many bytes they are.
+func (t *tensorTile) stages(shared int) (n, bytes int) {
+	stage := (t.rows + t.columns) * t.deep * 2
+	n = min(max((shared/t.resident-keptShared)/stage, fewestStages), mostStages)
+	return n, n * stage
 }
 
 func (t *tensorTile) blocks(m, n int) int { return blockCount(m, t.rows) * blockCount(n, t.columns) }
@@ -87,11 +88,11 @@ func (t *tensorTile) blocks(m, n int) int { return blockCount(m, t.rows) * block
 // onTensorCores chooses the tile for work whose slices are known: the one with which the busiest processor is done first. All
 // give the same bits.
 func (w *work) onTensorCores(c *tensorCores, ak, bk int, on *device.Properties) {
-	best := 0
+	best, shared := 0, max(on.SharedMemory, anyShared)
 	for i := range tiles {
 		t := &tiles[i]
-		n, size := t.stages(on.SharedMemory)
-		if n < fewestStages {
+		n, bytes := t.stages(shared)
+		if bytes > shared {
 			continue
 		}
 		blocks := t.blocks(w.m, w.n)
@@ -103,7 +104,7 @@ func (w *work) onTensorCores(c *tensorCores, ak, bk int, on *device.Properties) 
 		best = time
 		w.kernel, w.stages = c[i][ak][bk], n
 		w.shape = device.LaunchShape{
-			Grid: device.Dim3{X: uint32(blocks)}, Block: device.Dim3{X: uint32(t.threads)}, Shared: uint32(n * size),
+			Grid: device.Dim3{X: uint32(blocks)}, Block: device.Dim3{X: uint32(t.threads)}, Shared: uint32(bytes),
 		}
 	}
 }

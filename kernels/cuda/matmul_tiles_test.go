@@ -1,0 +1,49 @@
+package cuda_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
+
+// What blocks of GPUs can share, in bytes, gives tiles from two to four stages: RTX 30 and 40, A100, H100.
+var sharedMemories = []int{101376, 166912, 232448}
+
+// Small products would never take large tiles. These have tiles that begin early, tiles that cannot, and steps with and without
+// an eye on the ends. Sums are exact, so each element must be right to the bit.
+func TestMatMul_InTilesOfEverySize(t *testing.T) {
+	for i, shared := range sharedMemories {
+		t.Run(strconv.Itoa(shared), func(t *testing.T) {
+			dev, r := emulated(t, func(l *fakecuda.Library) { l.Set("block_shared", strconv.Itoa(shared)) })
+			require.Equal(t, shared, dev.Properties().SharedMemory)
+			for j, tile := range cuda.Tiles() {
+				for turns := range 4 {
+					t.Run(fmt.Sprint(tile, turns), func(t *testing.T) {
+						cuda.PreferTile(t, tile)
+						r.Greedy((i+j+turns)%2 == 1)
+						multiplyTiles(t, dev, turns)
+					})
+				}
+			}
+		})
+	}
+}
+
+// multiplyTiles computes products with the operands turned or not.
+func multiplyTiles(t *testing.T, dev device.Device, turns int) {
+	rng := rand.New(rand.NewPCG(9, uint64(turns)))
+	for n, size := range [][3]int{{136, 264, 330}, {131, 260, 72}, {24, 40, 64}} {
+		d := []dtype.DType{dtype.Float16, dtype.BFloat16}[(n+turns)%2]
+		a, b := newMatrix(rng, size[0], size[2], 8, turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
+		dst, c := newMatrix(rng, size[0], size[1], 0, false), newMatrix(rng, size[0], size[1], 8*n, false)
+		require.Zero(t, multiply(t, dev, d, a, b, dst, c))
+	}
+}
