@@ -28,6 +28,7 @@ type product struct {
 	activation    blas.Activation
 	batch         *loop // operands: dst, a, b, c
 	slices, depth int   // of k
+	stages        int   // of shared memory, on tensor cores
 }
 
 // transposed exchanges rows and columns of the result: dst' = b' * a'.
@@ -109,7 +110,6 @@ type work struct {
 	product
 	kernel *kernel
 	shape  device.LaunchShape // of one product, unsplit
-	stages int                // of shared memory, for tensor cores; else 0
 	bytes  uint64             // workspace for the sums of slices
 }
 
@@ -150,9 +150,6 @@ func (t *task) multiply(c *op.Call, w *work) error {
 		n := min(total-first, most)
 		w.add(&t.params, first)
 		t.params.Ptr(w.dst.Ptr).Ptr(w.a.Ptr).Ptr(w.b.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
-		if w.stages > 0 {
-			t.params.Int32(int32(w.stages))
-		}
 		shape.Grid.Z = uint32(n * w.slices)
 		if err := t.launchShape(c, w.kernel, shape); err != nil {
 			return err
@@ -210,8 +207,9 @@ func (p *product) add(params *device.Params, first int) {
 	w[at] = pair(uint32(p.m), uint32(p.n))
 	w[at+1] = pair(uint32(p.k), uint32(first))
 	w[at+2] = pair(uint32(p.slices), uint32(p.depth))
-	w[at+3] = pair(uint32(p.activation), p.wide())
-	at += 4
+	w[at+3] = pair(uint32(p.activation), uint32(p.stages))
+	w[at+4] = pair(uint32(truth(p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0))), uint32(truth(p.wideRows(&p.c) && p.pieces(3))))
+	at += 5
 	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c, &p.pre} {
 		w[at], w[at+1] = uint64(a.Row), uint64(a.Column)
 		at += 2
@@ -226,24 +224,7 @@ func (p *product) add(params *device.Params, first int) {
 	params.Words(w[:at]...)
 }
 
-// What of a product can be accessed 16 bytes at a time, in src/matmul.h.
-const (
-	wideResult = 1
-	wideAddend = 2
-)
-
-// wide says where pieces of 16 bytes in rows begin at multiples of 16 bytes: of dst and pre, and of c.
-func (p *product) wide() (w uint32) {
-	if p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0) {
-		w |= wideResult
-	}
-	if p.wideRows(&p.c) && p.pieces(3) {
-		w |= wideAddend
-	}
-	return w
-}
-
-// wideRows reports whether all rows of a matrix begin at multiples of 16 bytes; those of none do.
+// wideRows reports whether all rows of a matrix begin at multiples of 16 bytes, and lie in one piece; those of none do.
 func (p *product) wideRows(a *matrix) bool {
 	return a.Ptr == 0 || a.Column == 1 && a.Row%(16/p.dtype.Size()) == 0 && a.Ptr%16 == 0
 }

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "90ecb35523eadbc3cf9fc1e20de3acda6d370849befe25717cfcf529eed69aaf"
+const inputsHash = "53a138389b136b2d140e0d57ec4b0499a61cc2b5a585a20e1ac552312eec845b"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

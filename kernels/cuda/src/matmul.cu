@@ -34,7 +34,7 @@ template <class C> FN void place(C* sh, const C (&r)[LOADS], const Loader& l) {
 
 // Writes the four neighbouring elements that a thread has of a row, 8 or 16 bytes at once where they lie so.
 template <class T, class C> FN void write_row(const Product<C>& p, const Part<T, C>& q, u32 i, u32 j, const C (&sum)[4]) {
-    if (q.parts || !(p.wide & WIDE_RESULT) || i >= p.m || j + 4 > p.n) {
+    if (q.parts || !p.wide || i >= p.m || j + 4 > p.n) {
 #pragma unroll
         for (u32 f = 0; f < 4; f++) finish(p, q, i, j + f, sum[f]);
         return;

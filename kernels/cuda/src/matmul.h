@@ -16,9 +16,6 @@ struct Stride2 { i64 row, column; };
 
 enum : u32 { IDENTITY = 0, RELU = 1, GELU_ERF = 2, GELU_TANH = 3 };
 
-// dst and pre, or c, are row-major, and 16 bytes from multiples of 16 bytes in a row on can be accessed at once. c may also be a row.
-enum : u32 { WIDE_RESULT = 1, WIDE_ADDEND = 2 };
-
 // The operands of batch are dst, a, b and c.
 template <class C> struct Product {
     Walk<4> batch;
@@ -26,7 +23,8 @@ template <class C> struct Product {
     u32 first;         // of the batch in this launch, for blocks of z 0: a loop over z would make the compiler keep addresses in registers
     u32 slices, depth; // of k, and what each but the last has of it
     u32 activation;
-    u32 wide;          // WIDE_RESULT, WIDE_ADDEND
+    u32 stages;        // of shared memory, on tensor cores
+    u32 wide, wide_c;  // dst and pre, or c, are row-major, and 16 bytes from multiples of 16 bytes in a row on can be accessed at once
     Stride2 dst, a, b, c, pre;
     C alpha, beta;
 };

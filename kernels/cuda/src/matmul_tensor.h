@@ -139,12 +139,12 @@ template <class B, bool AK, bool BK, class T> struct Pipeline {
 };
 
 template <class B, bool AK, bool BK, class T>
-FN void add_products(Sums<B>& sum, const Product<f32>& p, const Part<T, f32>& q, const Corner& at, T* sh, u32 stages) {
+FN void add_products(Sums<B>& sum, const Product<f32>& p, const Part<T, f32>& q, const Corner& at, T* sh) {
     using L = Pipeline<B, AK, BK, T>;
     u32 warp = threadIdx.x / 32, row = warp / B::ACROSS * B::WARP_ROWS, column = warp % B::ACROSS * B::WARP_COLUMNS;
     if (q.from >= q.to) return;
     L l = {{q.a, AK ? p.a.row : p.a.column, at.row, p.m, q.from, q.to},
            {q.b, BK ? p.b.column : p.b.row, at.column, p.n, q.from, q.to},
-           again(L::PA::lane_place(row, true)), again(L::PB::lane_place(column, false)), stages * B::STAGE, stages};
+           again(L::PA::lane_place(row, true)), again(L::PB::lane_place(column, false)), p.stages * B::STAGE, p.stages};
     l.run(sum, sh, q.to - q.from, at.row + B::ROWS <= p.m && at.column + B::COLUMNS <= p.n);
 }

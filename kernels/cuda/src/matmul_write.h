@@ -65,8 +65,8 @@ template <class T> FN void finish_piece(const Product<f32>& p, const Part<T, f32
         leave_piece(q.parts + (u64)i * p.n + j, v, n, n == PIECE && p.n % 4 == 0);
         return;
     }
-    bool whole = p.wide & WIDE_RESULT && n == PIECE;
-    if (p.alpha != 1 || p.beta != 0) add_piece(p, q.c + i * p.c.row + j * p.c.column, v, n, p.wide & WIDE_ADDEND && n == PIECE);
+    bool whole = p.wide && n == PIECE;
+    if (p.alpha != 1 || p.beta != 0) add_piece(p, q.c + i * p.c.row + j * p.c.column, v, n, p.wide_c && n == PIECE);
     if (q.pre) put_piece(q.pre + i * p.pre.row + j * p.pre.column, p.pre.column, v, n, whole);
     if (p.activation == RELU) activate_piece<RELU>(v);
     if (p.activation == GELU_ERF) activate_piece<GELU_ERF>(v);
@@ -108,11 +108,10 @@ FN void write_sums(const Product<f32>& p, const Part<T, f32>& q, const Corner& a
 // The letters say whether a, and b, are contiguous along k (n for "not turned" in BLAS: a along k, b across it). B is the tile, and
 // BLOCKS how many blocks a multiprocessor shall have room for.
 #define MATMUL_TENSOR(NAME, B, BLOCKS, AK, BK, T)                                                                     \
-    GK_KERNEL(B::WARPS * 32, BLOCKS) void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c, T* pre, f32* parts, \
-                                                     u32 stages) {                                                    \
+    GK_KERNEL(B::WARPS * 32, BLOCKS) void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c, T* pre, f32* parts) { \
         GK_DYN_SHARED(T, sh);                                                                                         \
         Sums<B> sum = {};                                                                                             \
-        add_products<B, AK, BK>(sum, p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), corner_of<B, AK>(p, blockIdx.x), sh, stages); \
+        add_products<B, AK, BK>(sum, p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), corner_of<B, AK>(p, blockIdx.x), sh);    \
         write_sums<B>(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), corner_of<B, AK>(p, again(blockIdx.x)), sum, (f32*)sh); \
     }
 
