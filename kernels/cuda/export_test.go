@@ -10,11 +10,15 @@ func Tiles() (names []string) {
 	return names
 }
 
-// PreferTile makes a tile so fast that it is taken wherever it can be, until the end of the test.
+// PreferTile makes a tile so fast that it is taken wherever it can be, until the end of the test: one of Tiles, or float, that of
+// float32.
 func PreferTile(t *testing.T, name string) {
 	t.Helper()
-	was := tiles
-	t.Cleanup(func() { tiles = was })
+	was, float := tiles, floatTiling
+	t.Cleanup(func() { tiles, floatTiling = was, float })
+	if name == "float" {
+		floatTiling.speed *= 1 << 20
+	}
 	for i := range tiles {
 		if tiles[i].name == name {
 			tiles[i].speed *= 1 << 20

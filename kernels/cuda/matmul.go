@@ -58,6 +58,7 @@ const (
 type matMulKernels struct {
 	plain, join *kernel
 	tensor      *tensorCores
+	float       *floatKernels
 	vector      *vectorKernels
 }
 
@@ -65,7 +66,7 @@ type matMulKernels struct {
 var products = func() (all [dtype.Count]*matMulKernels) {
 	for _, d := range op.MatMul.Types() {
 		all[d] = &matMulKernels{plain: named("matmul", "matmul_"+suffixes[d]), join: named("matmul", "matmul_join_"+suffixes[d]),
-			tensor: tensorCoresOf(d), vector: vectorKernelsOf(d)}
+			tensor: tensorCoresOf(d), float: floatKernelsOf(d), vector: vectorKernelsOf(d)}
 	}
 	return all
 }()
@@ -113,8 +114,8 @@ type work struct {
 	bytes  uint64             // workspace for the sums of slices
 }
 
-// plan chooses kernel, grid and slices. Slices, and so the results, depend on nothing but the call; the tile of tensor cores
-// depends on the device too. There are so many bytes of workspace; with less than slices take there are none.
+// plan chooses kernel, grid and slices. Slices, and so the results, depend on nothing but the call; the tile depends on the
+// device too. There are so many bytes of workspace; with less than slices take there are none.
 func (p product) plan(dev device.Device, workspace uint64) (w work) {
 	kernels := products[p.dtype]
 	if p.m == 1 {
@@ -130,15 +131,16 @@ func (p product) plan(dev device.Device, workspace uint64) (w work) {
 		p = p.transposed()
 	}
 	w.product = p
+	on := dev.Properties()
 	if ak, bk, ok := kernels.tensor.find(&p); ok {
 		w.split(blockCount(p.m, side)*blockCount(p.n, side), tensorBlocks, tensorDepth, workspace)
-		on := dev.Properties()
 		w.onTensorCores(kernels.tensor, ak, bk, &on)
 		return w
 	}
 	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
 	w.shape.Grid.Y = uint32(blockCount(p.m, tile))
 	w.split(int(w.shape.Grid.X*w.shape.Grid.Y), tileBlocks, plainDepth, workspace)
+	w.inLargeTiles(kernels.float, &on)
 	return w
 }
 

@@ -5,22 +5,20 @@ import (
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-// tensorTile is what a block of src/matmul_tensor.h computes, and what that takes.
+// tensorTile is a tile of src/matmul_tensor.h, and what it takes.
 type tensorTile struct {
-	name          string
-	rows, columns int
-	deep          int // of k in a stage of shared memory
-	threads       int
-	resident      int // blocks that a processor shall have room for
-	speed         int // products of elements in a processor's cycle, estimated
-	setUp         int // what begin and end of a block cost, as a depth of k, estimated
+	name string
+	tiling
+	deep     int // of k in a stage of shared memory
+	threads  int
+	resident int // blocks that a processor shall have room for
 }
 
 // tiles are those that there are, large ones first. The speeds follow from what must go through shared memory for each product.
 var tiles = [...]tensorTile{
-	{name: "large", rows: 128, columns: 256, deep: 64, threads: 256, resident: 1, speed: 1000, setUp: 128},
-	{name: "middle", rows: 128, columns: 128, deep: 32, threads: 128, resident: 2, speed: 900, setUp: 64},
-	{name: "small", rows: 64, columns: 64, deep: 64, threads: 128, resident: 3, speed: 550, setUp: 64},
+	{name: "large", tiling: tiling{128, 256, 1000, 128}, deep: 64, threads: 256, resident: 1},
+	{name: "middle", tiling: tiling{128, 128, 900, 64}, deep: 32, threads: 128, resident: 2},
+	{name: "small", tiling: tiling{64, 64, 550, 64}, deep: 64, threads: 128, resident: 3},
 }
 
 // tensorCores are the kernels for one type: [tile][a is contiguous along k][b is contiguous along k].
@@ -83,8 +81,6 @@ func (t *tensorTile) stages(shared int) (n, bytes int) {
 	return n, n * stage
 }
 
-func (t *tensorTile) blocks(m, n int) int { return blockCount(m, t.rows) * blockCount(n, t.columns) }
-
 // onTensorCores chooses the tile for work whose slices are known: the one with which the busiest processor is done first. All
 // give the same bits.
 func (w *work) onTensorCores(c *tensorCores, ak, bk int, on *device.Properties) {
@@ -95,16 +91,14 @@ func (w *work) onTensorCores(c *tensorCores, ak, bk int, on *device.Properties) 
 		if bytes > shared {
 			continue
 		}
-		blocks := t.blocks(w.m, w.n)
-		each := blockCount(blocks*w.slices*w.batch.total, max(on.Processors, 1))
-		time := each * t.rows * t.columns / t.speed * (w.depth + t.setUp)
+		time := t.time(w, on.Processors)
 		if w.kernel != nil && time >= best {
 			continue
 		}
 		best = time
 		w.kernel, w.stages = c[i][ak][bk], n
 		w.shape = device.LaunchShape{
-			Grid: device.Dim3{X: uint32(blocks)}, Block: device.Dim3{X: uint32(t.threads)}, Shared: uint32(bytes),
+			Grid: device.Dim3{X: uint32(t.blocks(w.m, w.n))}, Block: device.Dim3{X: uint32(t.threads)}, Shared: uint32(bytes),
 		}
 	}
 }

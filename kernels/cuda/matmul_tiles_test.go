@@ -47,3 +47,33 @@ func multiplyTiles(t *testing.T, dev device.Device, turns int) {
 		require.Zero(t, multiply(t, dev, d, a, b, dst, c))
 	}
 }
+
+// float32 has tiles of its own, for any strides.
+func TestMatMul_InLargeTilesOfFloat32(t *testing.T) {
+	dev, r := emulated(t)
+	cuda.PreferTile(t, "float")
+	for _, greedy := range []bool{false, true} {
+		r.Greedy(greedy)
+		rng := rand.New(rand.NewPCG(10, 11))
+		for i, size := range [][3]int{{136, 132, 75}, {129, 131, 64}, {300, 140, 9}, {17, 33, 31}, {140, 128, 500}} {
+			for turns := range 4 {
+				t.Run(fmt.Sprint(size, turns, greedy), func(t *testing.T) {
+					a, b := newMatrix(rng, size[0], size[2], i, turns&1 != 0), newMatrix(rng, size[2], size[1], turns, turns&2 != 0)
+					dst, c := newMatrix(rng, size[0], size[1], i/3, turns == 3), newMatrix(rng, size[0], size[1], 0, i == 1)
+					multiply(t, dev, dtype.Float32, a, b, dst, c)
+				})
+			}
+		}
+	}
+}
+
+func TestMatMulAct_InLargeTilesOfFloat32WritesBothResults(t *testing.T) {
+	dev, _ := emulated(t)
+	cuda.PreferTile(t, "float")
+	rng := rand.New(rand.NewPCG(12, 13))
+	for extra := range 2 {
+		a, b := newMatrix(rng, 130, 40, 0, false), newMatrix(rng, 40, 136, 0, true)
+		dst, pre := newMatrix(rng, 130, 136, 3*extra, false), newMatrix(rng, 130, 136, 8, false)
+		multiplyAct(t, dev, dtype.Float32, a, b, dst, newMatrix(rng, 130, 136, 0, false), pre)
+	}
+}

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "53a138389b136b2d140e0d57ec4b0499a61cc2b5a585a20e1ac552312eec845b"
+const inputsHash = "a81621be52d8886058a3a7108af1665220527d54f84e60dc896af09224e8b078"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -203,6 +203,9 @@ var modules = map[string][]string{
 	"matmul": {
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64", "matmul_join_bf16", "matmul_join_f16", "matmul_join_f32",
 		"matmul_join_f64",
+	},
+	"matmul_float": {
+		"matmul_float_nn_f32", "matmul_float_nt_f32", "matmul_float_tn_f32", "matmul_float_tt_f32",
 	},
 	"matmul_large": {
 		"matmul_large_nn_bf16", "matmul_large_nn_f16", "matmul_large_nt_bf16", "matmul_large_nt_f16", "matmul_large_tn_bf16",

@@ -114,7 +114,6 @@ static const Attribute attributes[] = {
     {13, 1410000},     // CLOCK_RATE, kHz
     {14, 512},         // TEXTURE_ALIGNMENT
     {15, 1},           // GPU_OVERLAP
-    {16, 108},         // MULTIPROCESSOR_COUNT
     {17, 0},           // KERNEL_EXEC_TIMEOUT
     {18, 0},           // INTEGRATED
     {19, 1},           // CAN_MAP_HOST_MEMORY
@@ -155,6 +154,7 @@ static const Attribute attributes[] = {
 
 static CUresult device_attribute(int* out, int attribute, CUdevice d) {
     switch (attribute) {
+        case 16: return *out = g.knobs.processors, CUDA_SUCCESS;       // MULTIPROCESSOR_COUNT
         case 33: return *out = 0x17 + 2 * d, CUDA_SUCCESS;             // PCI_BUS_ID
         case 75: return *out = g.knobs.compute / 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MAJOR
         case 76: return *out = g.knobs.compute % 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MINOR

@@ -28,6 +28,7 @@ static int* small_knob(const std::string& name) {
     if (name == "greedy") return &g.knobs.greedy;
     if (name == "workers") return &g.knobs.workers;
     if (name == "instant_launch") return &g.knobs.instant_launch;
+    if (name == "processors") return &g.knobs.processors;
     if (name == "block_shared") return &g.knobs.block_shared;
     return nullptr;
 }
@@ -84,7 +85,8 @@ void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
     for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
-                             "greedy", "workers", "instant_launch", "block_shared", "name", "memory", "process", "fail", "kernels"}) {
+                             "greedy", "workers", "instant_launch", "processors", "block_shared", "name", "memory", "process", "fail",
+                             "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);

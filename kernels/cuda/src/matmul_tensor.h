@@ -7,12 +7,9 @@
 // stages, each the tiles of a and b for one step (matmul_panel.h). While a stage is used, the others are being filled by
 // asynchronous copies; there is one barrier for each step, behind which the next stage is there and the one before is free.
 // Within a step a warp goes 16 of k at a time, and loads the fragments for the next 16 before it multiplies the present ones.
-//
-// Blocks walk over the result in groups of rows of tiles, so that those that run at a time share what they read in L2. The last
-// tile of a row or a column of tiles begins early enough to be whole, where it can, and what its neighbour has is not
-// written: so hardly any block copies with an eye on the ends.
 #pragma once
 
+#include "matmul_corner.h"
 #include "matmul_panel.h"
 
 // What a block computes: ROWS by COLUMNS of the result, by DOWN times ACROSS warps.
@@ -30,19 +27,10 @@ template <u32 ROWS_, u32 COLUMNS_, u32 DEEP_, u32 DOWN, u32 ACROSS_> struct Tile
 template <class B> using Sums = f32[B::MMA_ROWS][B::MMA_COLUMNS][4];
 
 constexpr u32 MOST_STAGES = 4; // there are at least two
-constexpr u32 GROUP = 16;      // rows of tiles that are walked at a time
 
-// Where a block's tile begins, and where what it writes of it does.
-struct Corner { u32 row, column, own_row, own_column; };
-
-// A tile of so many can begin early if it stays at multiples of 16 bytes where the operand, or the result, needs them.
-FN u32 begin_of(u32 own, u32 each, u32 sides, bool any) { return sides >= each && own + each > sides && (any || sides % PIECE == 0) ? sides - each : own; }
-
+// Tiles stay at multiples of 16 bytes where the operand, or the result, needs them.
 template <class B, bool AK> FN Corner corner_of(const Product<f32>& p, u32 block) {
-    u32 down = (p.m + B::ROWS - 1) / B::ROWS, across = (p.n + B::COLUMNS - 1) / B::COLUMNS;
-    u32 group = block / (GROUP * across), first = group * GROUP, rows = down - first < GROUP ? down - first : GROUP;
-    u32 rest = block - first * across, column = rest / rows * B::COLUMNS, row = (first + rest % rows) * B::ROWS;
-    return {begin_of(row, B::ROWS, p.m, AK), begin_of(column, B::COLUMNS, p.n, false), row, column};
+    return corner_of<B::ROWS, B::COLUMNS>(p, block, AK || p.m % PIECE == 0, p.n % PIECE == 0);
 }
 
 template <class B> struct Fragments { u32 a[B::MMA_ROWS][4], b[B::MMA_COLUMNS / 2][4]; };
