@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "a81621be52d8886058a3a7108af1665220527d54f84e60dc896af09224e8b078"
+const inputsHash = "2961f49254fb38e0d680bf3fa0bff483602b869626f00ae22aac74ab064f7abf"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -24,7 +24,7 @@ template <class C> struct Product {
     u32 slices, depth; // of k, and what each but the last has of it
     u32 activation;
     u32 stages;        // of shared memory, on tensor cores
-    u32 wide, wide_c;  // dst and pre, or c, are row-major, and 16 bytes from multiples of 16 bytes in a row on can be accessed at once
+    u32 wide, wide_c;  // dst and pre, or c, are row-major, and pieces of 16 bytes of a row can be accessed at once
     Stride2 dst, a, b, c, pre;
     C alpha, beta;
 };

@@ -13,8 +13,8 @@ constexpr u32 PANEL = DEPTH * PITCH, STAGE = 2 * PANEL; // elements of shared me
 constexpr u32 PASSES = SIDE * DEPTH / THREADS;          // that copy an operand's part of a stage
 static_assert(DEPTH % PASSES == 0, "a pass goes with so many of k");
 
-// One thread's elements of the tiles of an operand, which follow each other along k. ALONG says that neighbouring threads copy along
-// k, which should be the direction that is contiguous; a pass goes on along the other one.
+// One thread's elements of the tiles of an operand, which follow each other along k. ALONG says that neighbouring threads copy
+// along k, which should be the direction that is contiguous; a pass goes on along the other one.
 template <bool ALONG> struct Source {
     static constexpr u32 NEXT = ALONG ? THREADS / DEPTH : THREADS / SIDE, NEXT_PLACE = ALONG ? NEXT : NEXT * PITCH;
 
@@ -98,7 +98,7 @@ template <bool AK, bool BK> struct Pipeline {
         write = behind(write);
     }
 
-    // Uses a stage, and fills another one if there is more to copy. There are not the registers to look ahead further than two of k;
+    // Uses a stage, and fills another one if there is more to copy. There are no registers for looking further ahead than two of k;
     // other warps are busy meanwhile.
     template <bool INSIDE> FN void use(f32 (&sum)[8][8], f32* sh, const Place& at, bool more) {
 #pragma unroll 1
@@ -137,8 +137,8 @@ template <bool AK, bool BK> struct Pipeline {
     }
 };
 
-// Writes what a thread has of the tile, four neighbours at a time: the code for them is large, and not worth having often. An index
-// that is not known would put the sums into memory, so they are chosen.
+// Writes what a thread has of the tile, four neighbours at a time: the code for them is large, and not worth having often. An
+// index that is not known would put the sums into memory, so they are chosen.
 FN void write_tile(const Product<f32>& p, const Part<f32, f32>& q, const Corner& at, const f32 (&sum)[8][8]) {
     Place place;
 #pragma unroll 1
@@ -167,13 +167,19 @@ FN void add_products(f32 (&sum)[8][8], const Product<f32>& p, const Part<f32, f3
     l.run(sum, sh, q.to - q.from, at.row + SIDE <= p.m && at.column + SIDE <= p.n);
 }
 
+template <bool AK, bool BK>
+FN void multiply_tile(const Product<f32>& p, f32* dst, const f32* a, const f32* b, const f32* c, f32* pre, f32* parts, f32* sh) {
+    f32 sum[8][8] = {};
+    add_products<AK, BK>(sum, p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), corner(p, blockIdx.x), sh);
+    write_tile(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), corner(p, again(blockIdx.x)), sum);
+}
+
 // The letters say whether a, and b, are contiguous along k, as in matmul_write.h.
-#define MATMUL_FLOAT(NAME, AK, BK)                                                                                     \
-    GK_KERNEL(THREADS, 2) void NAME##_f32(Product<f32> p, f32* dst, const f32* a, const f32* b, const f32* c, f32* pre, f32* parts) { \
-        GK_SHARED_ARR(f32, sh, [STAGES * STAGE]);                                                                      \
-        f32 sum[8][8] = {};                                                                                            \
-        add_products<AK, BK>(sum, p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), corner(p, blockIdx.x), (f32*)sh); \
-        write_tile(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), corner(p, again(blockIdx.x)), sum);     \
+#define MATMUL_FLOAT(NAME, AK, BK)                                                                                   \
+    GK_KERNEL(THREADS, 2)                                                                                            \
+    void NAME##_f32(Product<f32> p, f32* dst, const f32* a, const f32* b, const f32* c, f32* pre, f32* parts) {      \
+        GK_SHARED_ARR(f32, sh, [STAGES * STAGE]);                                                                    \
+        multiply_tile<AK, BK>(p, dst, a, b, c, pre, parts, (f32*)sh);                                                \
     }
 
 MATMUL_FLOAT(matmul_float_nn, true, false)

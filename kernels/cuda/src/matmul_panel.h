@@ -19,13 +19,13 @@ template <bool ALONG_, u32 SIDE, u32 DEEP_, u32 THREADS> struct Panel {
     static constexpr u32 PASS = THREADS / PIECES * WIDTH;                     // elements that all threads copy at once
     static constexpr u32 PASSES = SIDE * DEEP / PASS, PASS_ROWS = PASS / WIDTH;
     static constexpr u32 MOVED = PIECES < 8 ? PIECES : 8; // neighbouring pieces that change places
-    static_assert(PASSES * PASS == SIDE * DEEP && PASS_ROWS % 8 == 0, "a pass is whole rows, and what changes places is the same in each");
+    static_assert(PASSES * PASS == SIDE * DEEP && PASS_ROWS % 8 == 0, "a pass is whole rows, in all of which s is the same");
 
     // The place of a piece in the tile, in elements. Rows of fewer than 8 pieces share the banks.
     static FN u32 place(u32 row, u32 piece) { return row * WIDTH + (piece ^ row * MOVED / 8 % MOVED) * PIECE; }
 
-    // The row whose address the lane gives to ldmatrix, for 16 of the side from side on, and 16 of k. Lanes 8 to 15 have the second
-    // matrix, the upper half of the side for a, of k for b; lanes 16 to 23 the third, the other way round.
+    // The row whose address the lane gives to ldmatrix, for 16 of the side from side on, and 16 of k. Lanes 8 to 15 have the
+    // second matrix, the upper half of the side for a, of k for b; lanes 16 to 23 the third, the other way round.
     static FN u32 lane_place(u32 side, bool is_a) {
         u32 lane = threadIdx.x % 32, low = lane % 8, second = lane / 8 % 2, third = lane / 16;
         u32 of_side = is_a ? second : third, of_k = is_a ? third : second;
@@ -51,9 +51,9 @@ template <class T> FN const T* here(const T* p) {
 
 // One thread's pieces of the tiles of an operand, which follow each other along k.
 template <class P, class T> struct Source {
-    const T *first, *at;   // its first piece of the tile to come, and its piece of the pass to come
-    i64 step;              // from row to row in memory
-    u32 to;                // its place in a tile
+    const T *first, *at;    // its first piece of the tile to come, and its piece of the pass to come
+    i64 step;               // from row to row in memory
+    u32 to;                 // its place in a tile
     u32 side, sides, k, ks; // where first is, and where the operand ends
 
     FN Source(const T* p, i64 step_, u32 side0, u32 sides_, u32 k0, u32 ks_) : step(step_), sides(sides_), ks(ks_) {

@@ -16,9 +16,9 @@
 template <u32 ROWS_, u32 COLUMNS_, u32 DEEP_, u32 DOWN, u32 ACROSS_> struct Tile {
     static constexpr u32 ROWS = ROWS_, COLUMNS = COLUMNS_, DEEP = DEEP_, ACROSS = ACROSS_;
     static constexpr u32 WARPS = DOWN * ACROSS, WARP_ROWS = ROWS / DOWN, WARP_COLUMNS = COLUMNS / ACROSS;
-    static constexpr u32 A = ROWS * DEEP, STAGE = A + COLUMNS * DEEP;        // elements of shared memory
+    static constexpr u32 A = ROWS * DEEP, STAGE = A + COLUMNS * DEEP;               // elements of shared memory
     static constexpr u32 MMA_ROWS = WARP_ROWS / 16, MMA_COLUMNS = WARP_COLUMNS / 8; // mma tiles of a warp
-    static constexpr u32 STEPS = DEEP / 16;                                   // of mma in a stage
+    static constexpr u32 STEPS = DEEP / 16;                                         // of mma in a stage
     static_assert(STEPS % 2 == 0, "the two sets of fragments change places");
     static_assert(WARP_ROWS <= 64 && WARP_COLUMNS <= 64, "Panel::fragment moves within 8 pieces");
 };
@@ -53,9 +53,9 @@ template <class B, bool AK, bool BK, class T> struct Pipeline {
 
     Source<PA, T> a;
     Source<PB, T> b;
-    u32 from_a, from_b;       // what a lane loads of the tiles
-    u32 end, stages;          // of shared memory, in elements and stages
-    u32 read = 0, write = 0;  // the stage that is used, and the one that is filled, in elements
+    u32 from_a, from_b;      // what a lane loads of the tiles
+    u32 end, stages;         // of shared memory, in elements and stages
+    u32 read = 0, write = 0; // the stage that is used, and the one that is filled, in elements
 
     // Begins a part of the copies of a stage: each has as many passes.
     template <bool INSIDE> FN void copy(T* sh, u32 part, u32 parts) {

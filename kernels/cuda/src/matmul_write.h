@@ -105,18 +105,25 @@ FN void write_sums(const Product<f32>& p, const Part<T, f32>& q, const Corner& a
     }
 }
 
+template <class B, bool AK, bool BK, class T>
+FN void multiply_tile(const Product<f32>& p, T* dst, const T* a, const T* b, const T* c, T* pre, f32* parts, T* sh) {
+    Sums<B> sum = {};
+    add_products<B, AK, BK>(sum, p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), corner_of<B, AK>(p, blockIdx.x), sh);
+    Corner at = corner_of<B, AK>(p, again(blockIdx.x));
+    write_sums<B>(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), at, sum, (f32*)sh);
+}
+
 // The letters say whether a, and b, are contiguous along k (n for "not turned" in BLAS: a along k, b across it). B is the tile, and
 // BLOCKS how many blocks a multiprocessor shall have room for.
-#define MATMUL_TENSOR(NAME, B, BLOCKS, AK, BK, T)                                                                     \
-    GK_KERNEL(B::WARPS * 32, BLOCKS) void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c, T* pre, f32* parts) { \
-        GK_DYN_SHARED(T, sh);                                                                                         \
-        Sums<B> sum = {};                                                                                             \
-        add_products<B, AK, BK>(sum, p, part_of(p, blockIdx.z, dst, a, b, c, pre, parts), corner_of<B, AK>(p, blockIdx.x), sh);    \
-        write_sums<B>(p, part_of(p, again(blockIdx.z), dst, a, b, c, pre, parts), corner_of<B, AK>(p, again(blockIdx.x)), sum, (f32*)sh); \
+#define MATMUL_TENSOR(NAME, B, BLOCKS, AK, BK, T)                                                       \
+    GK_KERNEL(B::WARPS * 32, BLOCKS)                                                                    \
+    void NAME##_##T(Product<f32> p, T* dst, const T* a, const T* b, const T* c, T* pre, f32* parts) {   \
+        GK_DYN_SHARED(T, sh);                                                                           \
+        multiply_tile<B, AK, BK>(p, dst, a, b, c, pre, parts, sh);                                      \
     }
 
-#define MATMULS_TENSOR(NAME, B, BLOCKS, T)                \
-    MATMUL_TENSOR(NAME##_nn, B, BLOCKS, true, false, T)   \
-    MATMUL_TENSOR(NAME##_nt, B, BLOCKS, true, true, T)    \
-    MATMUL_TENSOR(NAME##_tn, B, BLOCKS, false, false, T)  \
+#define MATMULS_TENSOR(NAME, B, BLOCKS, T)               \
+    MATMUL_TENSOR(NAME##_nn, B, BLOCKS, true, false, T)  \
+    MATMUL_TENSOR(NAME##_nt, B, BLOCKS, true, true, T)   \
+    MATMUL_TENSOR(NAME##_tn, B, BLOCKS, false, false, T) \
     MATMUL_TENSOR(NAME##_tt, B, BLOCKS, false, true, T)
