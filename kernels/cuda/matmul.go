@@ -124,7 +124,7 @@ func (p product) plan(dev device.Device, workspace uint64) (w work) {
 	w.shape.Block.X = threads
 	if k, each := kernels.vector.find(&p); k != nil {
 		w.product, w.kernel, w.shape.Grid = p, k, blocks(p.m, each)
-		w.split(blockCount(p.m, each), vectorBlocks, vectorDepth, workspace)
+		w.split(blocksOf(p.m, each), vectorBlocks, vectorDepth, workspace)
 		return w
 	}
 	if p.dst.Column != 1 && p.dst.Row == 1 || p.m > tile*maxGridZ {
@@ -133,12 +133,12 @@ func (p product) plan(dev device.Device, workspace uint64) (w work) {
 	w.product = p
 	on := dev.Properties()
 	if ak, bk, ok := kernels.tensor.find(&p); ok {
-		w.split(blockCount(p.m, side)*blockCount(p.n, side), tensorBlocks, tensorDepth, workspace)
+		w.split(blocksOf(p.m, side)*blocksOf(p.n, side), tensorBlocks, tensorDepth, workspace)
 		w.onTensorCores(kernels.tensor, ak, bk, &on)
 		return w
 	}
 	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
-	w.shape.Grid.Y = uint32(blockCount(p.m, tile))
+	w.shape.Grid.Y = uint32(blocksOf(p.m, tile))
 	w.split(int(w.shape.Grid.X*w.shape.Grid.Y), tileBlocks, plainDepth, workspace)
 	w.inLargeTiles(kernels.float, &on)
 	return w

@@ -7,10 +7,10 @@ type tiling struct {
 	setUp         int // what begin and end of a block cost, as a depth of k, estimated
 }
 
-func (t *tiling) blocks(m, n int) int { return blockCount(m, t.rows) * blockCount(n, t.columns) }
+func (t *tiling) blocks(m, n int) int { return blocksOf(m, t.rows) * blocksOf(n, t.columns) }
 
 // time is when the busiest of so many processors is done, in cycles, if its blocks share it.
 func (t *tiling) time(w *work, processors int) int {
-	each := blockCount(t.blocks(w.m, w.n)*w.slices*w.batch.total, max(processors, 1))
+	each := blocksOf(t.blocks(w.m, w.n)*w.slices*w.batch.total, max(processors, 1))
 	return each * t.rows * t.columns / t.speed * (w.depth + t.setUp)
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
@@ -46,6 +48,18 @@ func multiplyTiles(t *testing.T, dev device.Device, turns int) {
 		dst, c := newMatrix(rng, size[0], size[1], 0, false), newMatrix(rng, size[0], size[1], 8*n, false)
 		require.Zero(t, multiply(t, dev, d, a, b, dst, c))
 	}
+}
+
+func TestMatMul_SaysSoWhenBlocksAreNotGivenTheirSharedMemory(t *testing.T) {
+	dev, r := emulated(t)
+	cuda.PreferTile(t, "large")
+	m := memory{t, dev}
+	square := func() op.View { return m.put(dtype.Float16, ramp(256), []int{16, 16}) }
+	call := op.Call{Op: op.MatMul, Stream: dev.DefaultStream(), Out: []op.View{square()}, In: []op.View{square(), square()}, F: [8]float64{1}}
+	r.Fail("cuFuncSetAttribute", 1, 1)
+	require.ErrorIs(t, kernels.Launch(&call), device.ErrInvalidValue)
+	r.ClearFaults()
+	require.NoError(t, kernels.Launch(&call), "and tries again at the next call")
 }
 
 // float32 has tiles of its own, for any strides.

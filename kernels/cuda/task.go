@@ -47,9 +47,7 @@ func (t *task) launchShape(c *op.Call, k *kernel, shape device.LaunchShape) erro
 }
 
 // blocks is the grid of one dimension for n pieces of work, so many to a block.
-func blocks(n, each int) device.Dim3 { return device.Dim3{X: uint32(blockCount(n, each))} }
-
-func blockCount(n, each int) int { return (n + each - 1) / each }
+func blocks(n, each int) device.Dim3 { return device.Dim3{X: uint32(blocksOf(n, each))} }
 
 // pair appends a structure of two 32-bit numbers.
 func pair(a, b uint32) uint64 { return uint64(a) | uint64(b)<<32 }
