@@ -86,7 +86,8 @@ func matMul(dtype.DType) op.Func {
 		if done, err := t.library(c, &p); done || err != nil {
 			return err
 		}
-		w := p.plan(c.Stream.Device(), uint64(c.Work.Len()))
+		w := p.plan(uint64(c.Work.Len()))
+		w.fit(c.Stream.Device())
 		return t.multiply(c, &w)
 	}
 }
@@ -102,21 +103,22 @@ func matMulWorkspace(c *op.Call) uint64 {
 	if bytes, ok := t.libraryWorkspace(c, &p); ok {
 		return bytes
 	}
-	w := p.plan(c.Stream.Device(), math.MaxUint64)
+	w := p.plan(math.MaxUint64)
 	return w.bytes
 }
 
 // work is how our own kernels compute a product.
 type work struct {
 	product
-	kernel *kernel
+	kernel *kernel            // nil for one of tensor cores that is still to be chosen
+	along  [2]int             // for tensor cores, whether a and b are contiguous along k
 	shape  device.LaunchShape // of one product, unsplit
 	bytes  uint64             // workspace for the sums of slices
 }
 
-// plan chooses kernel, grid and slices. Slices, and so the results, depend on nothing but the call; the tile depends on the
-// device too. There are so many bytes of workspace; with less than slices take there are none.
-func (p product) plan(dev device.Device, workspace uint64) (w work) {
+// plan chooses kind of kernel, grid and slices, on which the results depend, from nothing but the call. There are so many bytes of
+// workspace; with less than slices take there are none.
+func (p product) plan(workspace uint64) (w work) {
 	kernels := products[p.dtype]
 	if p.m == 1 {
 		p = p.transposed()
@@ -131,17 +133,30 @@ func (p product) plan(dev device.Device, workspace uint64) (w work) {
 		p = p.transposed()
 	}
 	w.product = p
-	on := dev.Properties()
 	if ak, bk, ok := kernels.tensor.find(&p); ok {
+		w.along = [2]int{ak, bk}
 		w.split(blocksOf(p.m, side)*blocksOf(p.n, side), tensorBlocks, tensorDepth, workspace)
-		w.onTensorCores(kernels.tensor, ak, bk, &on)
 		return w
 	}
 	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
 	w.shape.Grid.Y = uint32(blocksOf(p.m, tile))
 	w.split(int(w.shape.Grid.X*w.shape.Grid.Y), tileBlocks, plainDepth, workspace)
-	w.inLargeTiles(kernels.float, &on)
 	return w
+}
+
+// fit chooses the tile for a device. All give the same bits.
+func (w *work) fit(dev device.Device) {
+	kernels := products[w.dtype]
+	switch w.kernel {
+	case nil:
+		on := dev.Properties()
+		w.onTensorCores(kernels.tensor, &on)
+	case kernels.plain:
+		if kernels.float != nil {
+			on := dev.Properties()
+			w.inLargeTiles(kernels.float, &on)
+		}
+	}
 }
 
 // multiply launches the kernels.

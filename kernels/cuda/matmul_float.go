@@ -23,10 +23,9 @@ var (
 	floatTiling = tiling{rows: side, columns: side, speed: 101, setUp: 64}
 )
 
-// inLargeTiles takes these kernels instead of the plain ones, for work whose slices are known, if a device is done with them
-// earlier. They give the same bits.
+// inLargeTiles takes these kernels instead of the plain ones if a device is done with them earlier.
 func (w *work) inLargeTiles(f *floatKernels, on *device.Properties) {
-	if f == nil || floatTiling.time(w, on.Processors) >= plainTiling.time(w, on.Processors) {
+	if floatTiling.time(w, on.Processors) >= plainTiling.time(w, on.Processors) {
 		return
 	}
 	w.kernel = f[truth(w.a.Column == 1)][truth(w.b.Column != 1)]

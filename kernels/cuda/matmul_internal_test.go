@@ -30,7 +30,9 @@ var (
 func planOf(dev device.Device, batch, m, n, k int, workspace uint64) work {
 	p := product{dtype: dtype.Float16, m: m, n: n, k: k, depth: k, slices: 1, batch: &loop{total: batch}}
 	p.a, p.b, p.dst = matrix{Row: k, Column: 1}, matrix{Row: n, Column: 1}, matrix{Row: n, Column: 1}
-	return p.plan(dev, workspace)
+	w := p.plan(workspace)
+	w.fit(dev)
+	return w
 }
 
 func TestPlan_TakesTheTileWithWhichTheDeviceIsDoneFirst(t *testing.T) {

@@ -81,9 +81,8 @@ func (t *tensorTile) stages(shared int) (n, bytes int) {
 	return n, n * stage
 }
 
-// onTensorCores chooses the tile for work whose slices are known: the one with which the busiest processor is done first. All
-// give the same bits.
-func (w *work) onTensorCores(c *tensorCores, ak, bk int, on *device.Properties) {
+// onTensorCores chooses the tile with which the busiest processor is done first.
+func (w *work) onTensorCores(c *tensorCores, on *device.Properties) {
 	best, shared := 0, max(on.SharedMemory, anyShared)
 	for i := range tiles {
 		t := &tiles[i]
@@ -96,7 +95,7 @@ func (w *work) onTensorCores(c *tensorCores, ak, bk int, on *device.Properties) 
 			continue
 		}
 		best = time
-		w.kernel, w.stages = c[i][ak][bk], n
+		w.kernel, w.stages = c[i][w.along[0]][w.along[1]], n
 		w.shape = device.LaunchShape{
 			Grid: device.Dim3{X: uint32(t.blocks(w.m, w.n))}, Block: device.Dim3{X: uint32(t.threads)}, Shared: uint32(bytes),
 		}
