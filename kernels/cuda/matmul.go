@@ -129,7 +129,7 @@ func (p product) plan(workspace uint64) (w work) {
 		w.split(blocksOf(p.m, each), vectorBlocks, vectorDepth, workspace)
 		return w
 	}
-	if p.dst.Column != 1 && p.dst.Row == 1 || p.m > tile*maxGridZ {
+	if p.dst.Column != 1 && p.dst.Row == 1 {
 		p = p.transposed()
 	}
 	w.product = p
@@ -137,6 +137,10 @@ func (p product) plan(workspace uint64) (w work) {
 		w.along = [2]int{ak, bk}
 		w.split(blocksOf(p.m, side)*blocksOf(p.n, side), tensorBlocks, tensorDepth, workspace)
 		return w
+	}
+	if p.m > tile*maxGridZ {
+		p = p.transposed()
+		w.product = p
 	}
 	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
 	w.shape.Grid.Y = uint32(blocksOf(p.m, tile))

@@ -52,6 +52,7 @@ func TestPlan_TakesTheTileWithWhichTheDeviceIsDoneFirst(t *testing.T) {
 		{h200, 1, 512, 512, 512, "matmul_small_nn_f16", 64, 2, 4, 65536},
 		{h200, 64, 128, 64, 64, "matmul_small_nn_f16", 2, 1, 4, 65536},
 		{h200, 1, 512, 512, 8192, "matmul_middle_nn_f16", 16, 8, 4, 65536},
+		{h200, 1, 5_000_000, 64, 64, "matmul_small_nn_f16", 78125, 1, 4, 65536},
 		{unknown, 1, 4096, 4096, 4096, "matmul_middle_nn_f16", 1024, 1, 2, 32768},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
