@@ -81,6 +81,8 @@ type Properties struct {
 	Processors  int    // streaming multiprocessors of a GPU, logical processors of the host
 	Major       int    // compute capability of a CUDA device, else 0
 	Minor       int
+
+	SharedMemory int // bytes that a block of a CUDA device can share (see SharedKernel), else 0
 }
 
 // MemInfo is the state of a device's memory as its driver sees it, all processes included.

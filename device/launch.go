@@ -38,6 +38,13 @@ type Kernel interface {
 	Launch(s Stream, shape LaunchShape, params *Params) error
 }
 
+// SharedKernel is a Kernel that can ask for more dynamic shared memory than the 48 KiB that every launch may.
+type SharedKernel interface {
+	Kernel
+	// SetMaxShared allows launches with so many bytes, at most Properties.SharedMemory less what the kernel has without asking.
+	SetMaxShared(bytes int) error
+}
+
 // Dim3 is a size in three dimensions. A dimension of 0 counts as 1.
 type Dim3 struct{ X, Y, Z uint32 }
 

@@ -81,7 +81,8 @@ func (d *Device) numbers() error {
 		to        *int
 	}{
 		{ProcessorCount, &d.properties.Processors}, {ComputeCapabilityMajor, &d.properties.Major},
-		{ComputeCapabilityMinor, &d.properties.Minor}, {VirtualMemorySupported, &virtual}, {MemoryPoolsSupported, &pools},
+		{ComputeCapabilityMinor, &d.properties.Minor}, {MaxSharedMemoryOptIn, &d.properties.SharedMemory},
+		{VirtualMemorySupported, &virtual}, {MemoryPoolsSupported, &pools},
 	} {
 		n, err := d.Attribute(want.attribute)
 		if err != nil && (want.to == &virtual || want.to == &pools) {

@@ -16,10 +16,11 @@ import (
 // every thins the cases out: the emulator runs each thread of each block.
 var every = flag.Int("every", 0, "run one in so many cases of each operation on the emulated driver")
 
-// emulated is a device of the emulated driver with all kernels of this package, compiled for the processor.
+// emulated is a device of the emulated driver with all kernels of this package, compiled for the processor. The device has one
+// multiprocessor, so that small matrix products take the kernels that large ones take on larger devices.
 func emulated(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
 	t.Helper()
-	return emulatedtest.New(t, settings...)
+	return emulatedtest.New(t, append(settings, func(l *fakecuda.Library) { l.Set("processors", "1") })...)
 }
 
 func thinned(n int) kerneltest.Option {

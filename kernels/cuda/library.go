@@ -15,7 +15,8 @@ var images embed.FS
 // kernel is one kernel of a module, on any device.
 type kernel struct {
 	module, name string
-	id           int // its place in kernels
+	id           int  // its place in kernels
+	roomy        bool // its blocks want more shared memory than any launch may ask for
 }
 
 // kernels are all that the rows use. It does not change after start.
@@ -25,6 +26,13 @@ var kernels []*kernel
 func named(module, name string) *kernel {
 	k := &kernel{module: module, name: name, id: len(kernels)}
 	kernels = append(kernels, k)
+	return k
+}
+
+// roomy makes a kernel that may ask for all the shared memory that a block can have.
+func roomy(module, name string) *kernel {
+	k := named(module, name)
+	k.roomy = true
 	return k
 }
 
@@ -119,12 +127,26 @@ func (l *library) load(k *kernel) (device.Kernel, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "loading kernel %s", k.name)
 	}
-	h, err := m.Kernel(k.name)
+	h, err := l.find(m, k)
 	if err != nil {
 		m.Close()
 		return nil, err
 	}
 	l.modules = append(l.modules, m)
 	l.handles[k.id].Store(&handle{h})
+	return h, nil
+}
+
+// find is the kernel in its module, with as much shared memory as it may want.
+func (l *library) find(m device.Module, k *kernel) (device.Kernel, error) {
+	h, err := m.Kernel(k.name)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := h.(device.SharedKernel); ok && k.roomy {
+		if err := s.SetMaxShared(l.device.Properties().SharedMemory); err != nil {
+			return nil, err
+		}
+	}
 	return h, nil
 }

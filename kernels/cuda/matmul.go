@@ -28,6 +28,7 @@ type product struct {
 	activation    blas.Activation
 	batch         *loop // operands: dst, a, b, c
 	slices, depth int   // of k
+	stages        int   // of shared memory, on tensor cores
 }
 
 // transposed exchanges rows and columns of the result: dst' = b' * a'.
@@ -57,6 +58,7 @@ const (
 type matMulKernels struct {
 	plain, join *kernel
 	tensor      *tensorCores
+	float       *floatKernels
 	vector      *vectorKernels
 }
 
@@ -64,7 +66,7 @@ type matMulKernels struct {
 var products = func() (all [dtype.Count]*matMulKernels) {
 	for _, d := range op.MatMul.Types() {
 		all[d] = &matMulKernels{plain: named("matmul", "matmul_"+suffixes[d]), join: named("matmul", "matmul_join_"+suffixes[d]),
-			tensor: tensorCoresOf(d), vector: vectorKernelsOf(d)}
+			tensor: tensorCoresOf(d), float: floatKernelsOf(d), vector: vectorKernelsOf(d)}
 	}
 	return all
 }()
@@ -84,10 +86,8 @@ func matMul(dtype.DType) op.Func {
 		if done, err := t.library(c, &p); done || err != nil {
 			return err
 		}
-		w := p.plan()
-		if w.bytes > uint64(c.Work.Len()) {
-			w = w.whole()
-		}
+		w := p.plan(uint64(c.Work.Len()))
+		w.fit(c.Stream.Device())
 		return t.multiply(c, &w)
 	}
 }
@@ -103,54 +103,76 @@ func matMulWorkspace(c *op.Call) uint64 {
 	if bytes, ok := t.libraryWorkspace(c, &p); ok {
 		return bytes
 	}
-	w := p.plan()
+	w := p.plan(math.MaxUint64)
 	return w.bytes
 }
 
 // work is how our own kernels compute a product.
 type work struct {
 	product
-	kernel *kernel
-	grid   device.Dim3 // of one product, unsplit
-	bytes  uint64      // workspace for the sums of slices
+	kernel *kernel            // nil for one of tensor cores that is still to be chosen
+	along  [2]int             // for tensor cores, whether a and b are contiguous along k
+	shape  device.LaunchShape // of one product, unsplit
+	bytes  uint64             // workspace for the sums of slices
 }
 
-// plan chooses kernel, grid and slices. It depends on nothing but the call.
-func (p product) plan() (w work) {
+// plan chooses kind of kernel, grid and slices, on which the results depend, from nothing but the call. There are so many bytes of
+// workspace; with less than slices take there are none.
+func (p product) plan(workspace uint64) (w work) {
 	kernels := products[p.dtype]
 	if p.m == 1 {
 		p = p.transposed()
 	}
+	w.shape.Block.X = threads
 	if k, each := kernels.vector.find(&p); k != nil {
-		w.product, w.kernel, w.grid = p, k, blocks(p.m, each)
-		w.split(vectorBlocks, vectorDepth)
+		w.product, w.kernel, w.shape.Grid = p, k, blocks(p.m, each)
+		w.split(blocksOf(p.m, each), vectorBlocks, vectorDepth, workspace)
 		return w
 	}
-	if p.dst.Column != 1 && p.dst.Row == 1 || p.m > tile*maxGridZ {
+	if p.dst.Column != 1 && p.dst.Row == 1 {
 		p = p.transposed()
 	}
 	w.product = p
-	each, depth := tile, plainDepth
-	w.kernel = kernels.plain
-	if fast := kernels.tensor.find(&p); fast != nil {
-		w.kernel, each, depth = fast, side, tensorDepth
+	if ak, bk, ok := kernels.tensor.find(&p); ok {
+		w.along = [2]int{ak, bk}
+		w.split(blocksOf(p.m, side)*blocksOf(p.n, side), tensorBlocks, tensorDepth, workspace)
+		return w
 	}
-	w.grid = blocks(p.n, each)
-	w.grid.Y = blocks(p.m, each).X
-	w.split(tileBlocks, depth)
+	if p.m > tile*maxGridZ {
+		p = p.transposed()
+		w.product = p
+	}
+	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
+	w.shape.Grid.Y = uint32(blocksOf(p.m, tile))
+	w.split(int(w.shape.Grid.X*w.shape.Grid.Y), tileBlocks, plainDepth, workspace)
 	return w
+}
+
+// fit chooses the tile for a device. All give the same bits.
+func (w *work) fit(dev device.Device) {
+	kernels := products[w.dtype]
+	switch w.kernel {
+	case nil:
+		on := dev.Properties()
+		w.onTensorCores(kernels.tensor, &on)
+	case kernels.plain:
+		if kernels.float != nil {
+			on := dev.Properties()
+			w.inLargeTiles(kernels.float, &on)
+		}
+	}
 }
 
 // multiply launches the kernels.
 func (t *task) multiply(c *op.Call, w *work) error {
 	total, most := w.batch.total, maxGridZ/w.slices
-	grid := w.grid
+	shape := w.shape
 	for first := 0; first < total; first += most {
 		n := min(total-first, most)
 		w.add(&t.params, first)
 		t.params.Ptr(w.dst.Ptr).Ptr(w.a.Ptr).Ptr(w.b.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
-		grid.Z = uint32(n * w.slices)
-		if err := t.launch(c, w.kernel, grid); err != nil {
+		shape.Grid.Z = uint32(n * w.slices)
+		if err := t.launchShape(c, w.kernel, shape); err != nil {
 			return err
 		}
 		if w.slices == 1 {
@@ -206,8 +228,9 @@ func (p *product) add(params *device.Params, first int) {
 	w[at] = pair(uint32(p.m), uint32(p.n))
 	w[at+1] = pair(uint32(p.k), uint32(first))
 	w[at+2] = pair(uint32(p.slices), uint32(p.depth))
-	w[at+3] = pair(uint32(p.activation), p.wide())
-	at += 4
+	w[at+3] = pair(uint32(p.activation), uint32(p.stages))
+	w[at+4] = pair(uint32(truth(p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0))), uint32(truth(p.wideRows(&p.c) && p.pieces(3))))
+	at += 5
 	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c, &p.pre} {
 		w[at], w[at+1] = uint64(a.Row), uint64(a.Column)
 		at += 2
@@ -222,18 +245,7 @@ func (p *product) add(params *device.Params, first int) {
 	params.Words(w[:at]...)
 }
 
-// wide reports, as 1, whether pieces of 16 bytes in rows of dst and pre begin at multiples of 16 bytes.
-func (p *product) wide() uint32 {
-	piece := 16 / p.dtype.Size()
-	for _, a := range [...]*matrix{&p.dst, &p.pre} {
-		if a.Ptr != 0 && (a.Column != 1 || a.Row%piece != 0 || a.Ptr%16 != 0) {
-			return 0
-		}
-	}
-	for d := range p.batch.ndim {
-		if p.batch.stride[0][d]%piece != 0 {
-			return 0
-		}
-	}
-	return 1
+// wideRows reports whether all rows of a matrix begin at multiples of 16 bytes, and lie in one piece; those of none do.
+func (p *product) wideRows(a *matrix) bool {
+	return a.Ptr == 0 || a.Column == 1 && a.Row%(16/p.dtype.Size()) == 0 && a.Ptr%16 == 0
 }

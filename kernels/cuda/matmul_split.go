@@ -6,35 +6,35 @@ import "github.com/cistern-ml/cistern/tensor/dtype"
 // one slice and leaves its sums in the workspace, and a second kernel adds the slices up in their order.
 
 // With at least so many blocks there is no need for more, and a slice has at least so much of k. A100 and H100 have 108 and 132
-// processors; the numbers are the same for all GPUs, so that results are.
+// processors; the numbers are the same for all GPUs, so that results are. Blocks on tensor cores are counted in tiles of one
+// size, whichever is taken.
 const (
 	tileBlocks   = 192
+	tensorBlocks = 132
 	vectorBlocks = 768
 	plainDepth   = 128
 	tensorDepth  = 256
 	vectorDepth  = 1024
 	maxSlices    = 64
-	sliceStep    = 32 // DEEP in src/matmul_tensor.cu: slices begin where pieces of 16 bytes do
+	side         = 128 // of those tiles, and SIDE in src/conv_tensor.cu
+	sliceStep    = 64  // slices begin where pieces of 16 bytes do, and stages of shared memory
 )
 
-// split cuts k.
-func (w *work) split(wanted, depth int) {
-	have := int(w.grid.X) * int(max(w.grid.Y, 1)) * w.batch.total
+// split cuts k for products of so many blocks, if there is workspace for the slices.
+func (w *work) split(blocks, wanted, depth int, workspace uint64) {
+	have := blocks * w.batch.total
 	slices := min(wanted/max(have, 1), w.k/depth, maxSlices)
 	if slices < 2 || have*2 > wanted || w.m*w.n >= maxLoop {
 		return
 	}
-	w.depth = (w.k/slices + sliceStep) / sliceStep * sliceStep
-	w.slices = (w.k + w.depth - 1) / w.depth
+	of := (w.k/slices + sliceStep) / sliceStep * sliceStep
+	slices = (w.k + of - 1) / of
 	size := uint64(4)
 	if w.dtype == dtype.Float64 {
 		size = 8
 	}
-	w.bytes = uint64(w.slices) * uint64(w.batch.total) * uint64(w.m) * uint64(w.n) * size
-}
-
-// whole is the same work without slices, for callers that gave no workspace.
-func (w work) whole() work {
-	w.slices, w.depth, w.bytes = 1, w.k, 0
-	return w
+	bytes := uint64(slices) * uint64(w.batch.total) * uint64(w.m) * uint64(w.n) * size
+	if bytes <= workspace {
+		w.slices, w.depth, w.bytes = slices, of, bytes
+	}
 }

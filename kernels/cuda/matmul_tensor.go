@@ -1,35 +1,51 @@
 package cuda
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor/dtype"
+)
 
-// tensorCores are the kernels of src/matmul_tensor.cu for one type: [a is contiguous along k][b is contiguous along k].
-type tensorCores [2][2]*kernel
+// tensorTile is a tile of src/matmul_tensor.h, and what it takes.
+type tensorTile struct {
+	name string
+	tiling
+	deep     int // of k in a stage of shared memory
+	threads  int
+	resident int // blocks that a processor shall have room for
+}
 
-const side = 128 // SIDE in src/matmul_tensor.cu
+// tiles are those that there are, large ones first. The speeds follow from what must go through shared memory for each product.
+var tiles = [...]tensorTile{
+	{name: "large", tiling: tiling{128, 256, 1000, 128}, deep: 64, threads: 256, resident: 1},
+	{name: "middle", tiling: tiling{128, 128, 900, 64}, deep: 32, threads: 128, resident: 2},
+	{name: "small", tiling: tiling{64, 64, 550, 64}, deep: 64, threads: 128, resident: 3},
+}
+
+// tensorCores are the kernels for one type: [tile][a is contiguous along k][b is contiguous along k].
+type tensorCores [len(tiles)][2][2]*kernel
 
 // tensorCoresOf makes those of a type, or nil.
 func tensorCoresOf(d dtype.DType) *tensorCores {
 	if d != dtype.Float16 && d != dtype.BFloat16 {
 		return nil
 	}
-	of := func(turns string) *kernel { return named("matmul_tensor", "matmul_"+turns+"_"+suffixes[d]) }
-	return &tensorCores{{of("tn"), of("tt")}, {of("nn"), of("nt")}}
+	all := new(tensorCores)
+	for i, t := range tiles {
+		of := func(turns string) *kernel { return roomy("matmul_"+t.name, "matmul_"+t.name+"_"+turns+"_"+suffixes[d]) }
+		all[i] = [2][2]*kernel{{of("tn"), of("tt")}, {of("nn"), of("nt")}}
+	}
+	return all
 }
 
-// find returns the kernel for a product, or nil if there is none that can, or if the product is too small for its tiles.
-func (t *tensorCores) find(p *product) *kernel {
-	if t == nil || p.m*p.n < 16*16 || p.k < 16 {
-		return nil
+// find reports whether there are kernels for a product, and how its operands lie; not for one that is too small for tiles.
+func (c *tensorCores) find(p *product) (ak, bk int, ok bool) {
+	if c == nil || p.m*p.n < 16*16 || p.k < 16 {
+		return 0, 0, false
 	}
-	ak, ok := p.line(p.a, 1)
-	if !ok {
-		return nil
+	if ak, ok = p.line(p.a, 1); ok {
+		bk, ok = p.line(transposed(p.b), 2)
 	}
-	bk, ok := p.line(transposed(p.b), 2)
-	if !ok {
-		return nil
-	}
-	return t[ak][bk]
+	return ak, bk, ok
 }
 
 // line reports whether an operand, whose columns are those of k, can be copied in pieces of 16 bytes, and whether along k.
@@ -48,4 +64,40 @@ func (p *product) line(a matrix, operand int) (alongK int, ok bool) {
 		return 0, false
 	}
 	return alongK, p.pieces(operand)
+}
+
+// A tile has at least two stages of shared memory and at most MOST_STAGES of src/matmul_tensor.h.
+const (
+	fewestStages = 2
+	mostStages   = 4
+	anyShared    = 48 << 10 // bytes that every block can have
+	keptShared   = 1 << 10  // bytes that a processor keeps of each block's
+)
+
+// stages is how many fit into a processor's shared memory as many times as blocks shall, and how many bytes they are.
+func (t *tensorTile) stages(shared int) (n, bytes int) {
+	stage := (t.rows + t.columns) * t.deep * 2
+	n = min(max((shared/t.resident-keptShared)/stage, fewestStages), mostStages)
+	return n, n * stage
+}
+
+// onTensorCores chooses the tile with which the busiest processor is done first.
+func (w *work) onTensorCores(c *tensorCores, on *device.Properties) {
+	best, shared := 0, max(on.SharedMemory, anyShared)
+	for i := range tiles {
+		t := &tiles[i]
+		n, bytes := t.stages(shared)
+		if bytes > shared {
+			continue
+		}
+		time := t.time(w, on.Processors)
+		if w.kernel != nil && time >= best {
+			continue
+		}
+		best = time
+		w.kernel, w.stages = c[i][w.along[0]][w.along[1]], n
+		w.shape = device.LaunchShape{
+			Grid: device.Dim3{X: uint32(t.blocks(w.m, w.n))}, Block: device.Dim3{X: uint32(t.threads)}, Shared: uint32(bytes),
+		}
+	}
 }

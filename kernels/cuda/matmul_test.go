@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -44,16 +43,16 @@ func (m *matrix) place(i, j int) int {
 	return i*m.pitch + j
 }
 
-func (m *matrix) bytes() int { return 2 * m.pitch * max(m.rows, m.columns) }
+func (m *matrix) bytes(d dtype.DType) int { return d.Size() * m.pitch * max(m.rows, m.columns) }
 
 func (m *matrix) encode(d dtype.DType) []byte {
-	b := make([]byte, m.bytes())
+	b := make([]byte, m.bytes(d))
 	for i := range b {
 		b[i] = 0xff // NaN around the elements
 	}
 	for i := range m.rows {
 		for j := range m.columns {
-			binary.LittleEndian.PutUint16(b[2*m.place(i, j):], halfBits(d, m.values[i*m.columns+j]))
+			copy(b[d.Size()*m.place(i, j):], encode(d, m.values[i*m.columns+j:][:1]))
 		}
 	}
 	return b
@@ -150,7 +149,7 @@ func multiply(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c *matr
 func multiplyAct(t *testing.T, dev device.Device, d dtype.DType, a, b, dst, c, pre *matrix) (work uint64) {
 	s := dev.DefaultStream()
 	place := func(m *matrix) op.View {
-		p, err := dev.Malloc(uint64(m.bytes()))
+		p, err := dev.Malloc(uint64(m.bytes(d)))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, dev.Free(p)) })
 		require.NoError(t, s.CopyToDevice(p, m.encode(d)))
@@ -199,13 +198,13 @@ func product(a, b, c *matrix) (sums []float64) {
 // requireElements compares a matrix on the device, and the bytes around its elements, which must be what they were.
 func requireElements(t *testing.T, s device.Stream, d dtype.DType, m *matrix, p device.Ptr, values []float64) {
 	t.Helper()
-	got, want := make([]byte, m.bytes()), m.encode(d)
+	got, want := make([]byte, m.bytes(d)), m.encode(d)
 	require.NoError(t, s.CopyToHost(got, p))
 	for i := range m.rows {
 		for j := range m.columns {
-			at := 2 * m.place(i, j)
-			binary.LittleEndian.PutUint16(want[at:], halfBits(d, values[i*m.columns+j]))
-			require.Equal(t, want[at:at+2], got[at:at+2], "element %d, %d, want %v", i, j, values[i*m.columns+j])
+			at := d.Size() * m.place(i, j)
+			end := at + copy(want[at:], encode(d, values[i*m.columns+j:][:1]))
+			require.Equal(t, want[at:end], got[at:end], "element %d, %d, want %v", i, j, values[i*m.columns+j])
 		}
 	}
 	require.Equal(t, want, got, "bytes around the elements")

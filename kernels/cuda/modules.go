@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "03d75516ef61b517211e5603e424098454077f9ab081b5bd8dcd5760cd11739d"
+const inputsHash = "1470b6fb2ed7341b901650fb64ac2b18b1b0f644b98ac58837bd9c7ceb656ab6"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -204,9 +204,20 @@ var modules = map[string][]string{
 		"matmul_bf16", "matmul_f16", "matmul_f32", "matmul_f64", "matmul_join_bf16", "matmul_join_f16", "matmul_join_f32",
 		"matmul_join_f64",
 	},
-	"matmul_tensor": {
-		"matmul_nn_bf16", "matmul_nn_f16", "matmul_nt_bf16", "matmul_nt_f16", "matmul_tn_bf16", "matmul_tn_f16",
-		"matmul_tt_bf16", "matmul_tt_f16",
+	"matmul_float": {
+		"matmul_float_nn_f32", "matmul_float_nt_f32", "matmul_float_tn_f32", "matmul_float_tt_f32",
+	},
+	"matmul_large": {
+		"matmul_large_nn_bf16", "matmul_large_nn_f16", "matmul_large_nt_bf16", "matmul_large_nt_f16", "matmul_large_tn_bf16",
+		"matmul_large_tn_f16", "matmul_large_tt_bf16", "matmul_large_tt_f16",
+	},
+	"matmul_middle": {
+		"matmul_middle_nn_bf16", "matmul_middle_nn_f16", "matmul_middle_nt_bf16", "matmul_middle_nt_f16",
+		"matmul_middle_tn_bf16", "matmul_middle_tn_f16", "matmul_middle_tt_bf16", "matmul_middle_tt_f16",
+	},
+	"matmul_small": {
+		"matmul_small_nn_bf16", "matmul_small_nn_f16", "matmul_small_nt_bf16", "matmul_small_nt_f16", "matmul_small_tn_bf16",
+		"matmul_small_tn_f16", "matmul_small_tt_bf16", "matmul_small_tt_f16",
 	},
 	"matmul_vector": {
 		"gemv_column_s_bf16", "gemv_column_s_f16", "gemv_column_s_f32", "gemv_column_s_f64", "gemv_column_v_bf16",

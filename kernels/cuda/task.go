@@ -32,17 +32,22 @@ func takeTask() *task {
 
 // launch puts a kernel on the call's stream with the task's parameters, and empties them.
 func (t *task) launch(c *op.Call, k *kernel, grid device.Dim3) error {
+	return t.launchShape(c, k, device.LaunchShape{Grid: grid, Block: device.Dim3{X: threads}})
+}
+
+// launchShape is launch for kernels with blocks of their own.
+func (t *task) launchShape(c *op.Call, k *kernel, shape device.LaunchShape) error {
 	h, err := k.on(c.Stream.Device())
 	if err != nil {
 		return err
 	}
-	err = h.Launch(c.Stream, device.LaunchShape{Grid: grid, Block: device.Dim3{X: threads}}, &t.params)
+	err = h.Launch(c.Stream, shape, &t.params)
 	t.params.Reset()
 	return err
 }
 
 // blocks is the grid of one dimension for n pieces of work, so many to a block.
-func blocks(n, each int) device.Dim3 { return device.Dim3{X: uint32((n + each - 1) / each)} }
+func blocks(n, each int) device.Dim3 { return device.Dim3{X: uint32(blocksOf(n, each))} }
 
 // pair appends a structure of two 32-bit numbers.
 func pair(a, b uint32) uint64 { return uint64(a) | uint64(b)<<32 }

@@ -114,7 +114,6 @@ static const Attribute attributes[] = {
     {13, 1410000},     // CLOCK_RATE, kHz
     {14, 512},         // TEXTURE_ALIGNMENT
     {15, 1},           // GPU_OVERLAP
-    {16, 108},         // MULTIPROCESSOR_COUNT
     {17, 0},           // KERNEL_EXEC_TIMEOUT
     {18, 0},           // INTEGRATED
     {19, 1},           // CAN_MAP_HOST_MEMORY
@@ -143,7 +142,6 @@ static const Attribute attributes[] = {
     {90, 1},           // COMPUTE_PREEMPTION_SUPPORTED
     {91, 1},           // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
     {95, 0},           // COOPERATIVE_LAUNCH: not emulated
-    {97, 166912},      // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     {99, 1},           // HOST_REGISTER_SUPPORTED
     {100, 0},          // PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
     {102, 1},          // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
@@ -156,10 +154,12 @@ static const Attribute attributes[] = {
 
 static CUresult device_attribute(int* out, int attribute, CUdevice d) {
     switch (attribute) {
+        case 16: return *out = g.knobs.processors, CUDA_SUCCESS;       // MULTIPROCESSOR_COUNT
         case 33: return *out = 0x17 + 2 * d, CUDA_SUCCESS;             // PCI_BUS_ID
         case 75: return *out = g.knobs.compute / 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MAJOR
         case 76: return *out = g.knobs.compute % 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MINOR
         case 88: return *out = g.knobs.pageable_access, CUDA_SUCCESS;  // PAGEABLE_MEMORY_ACCESS
+        case 97: return *out = g.knobs.block_shared, CUDA_SUCCESS;     // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     }
     for (const Attribute& a : attributes)
         if (a.id == attribute) return *out = a.value, CUDA_SUCCESS;

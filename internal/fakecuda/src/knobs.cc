@@ -31,6 +31,8 @@ static int* small_knob(const std::string& name) {
     if (name == "ptx") return &g.knobs.ptx;
     if (name == "races") return &g.knobs.races;
     if (name == "counts") return &g.knobs.counts;
+    if (name == "processors") return &g.knobs.processors;
+    if (name == "block_shared") return &g.knobs.block_shared;
     return nullptr;
 }
 
@@ -86,7 +88,8 @@ void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
     for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
-                             "greedy", "workers", "instant_launch", "ptx", "races", "counts", "name", "memory", "process", "fail", "kernels"}) {
+                             "greedy", "workers", "instant_launch", "ptx", "races", "counts", "processors", "block_shared", "name",
+                             "memory", "process", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);

@@ -144,7 +144,7 @@ static CUresult find_function(fake::Call& call, CUfunction h, FunctionRef* out) 
     return *out ? CUDA_SUCCESS : call.fail(CUDA_ERROR_INVALID_HANDLE, "this function does not exist (any more)");
 }
 
-enum { MAX_SHARED_OPTIN = 166912, MAX_SHARED_SM = 167936, REGISTERS = 32 };
+enum { MAX_SHARED_SM = 167936, REGISTERS = 32 };
 
 EXPORT CUresult cuFuncGetAttribute(int* out, int attribute, CUfunction h) {
     API(CONTEXT);
@@ -170,7 +170,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction h, int attribute, int value) {
     API(CONTEXT);
     FunctionRef f;
     if (CUresult r = find_function(call, h, &f)) return r;
-    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= MAX_SHARED_OPTIN)
+    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= g.knobs.block_shared)
         return f->max_dynamic = value, CUDA_SUCCESS;
     if (attribute == 9 && value >= -1 && value <= 100) return f->carveout = value, CUDA_SUCCESS;
     return call.fail(CUDA_ERROR_INVALID_VALUE,

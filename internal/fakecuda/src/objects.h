@@ -34,7 +34,7 @@ struct Process {
 // ---- knobs.cc: what tests turn. Names and meaning are in README.md.
 struct Knobs {
     int devices = 1, driver_version = 12080, compute = 80, peer = 1, free_sync = 1, strict_pageable = 0, greedy = 0,
-        workers = 1, instant_launch = 0, ptx = 0, races = 0, counts = 0;
+        workers = 1, instant_launch = 0, ptx = 0, races = 0, counts = 0, processors = 108, block_shared = 166912;
     uint64_t memory[16];  // bytes of each device
     uint64_t context_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
     int pageable_access = 0;

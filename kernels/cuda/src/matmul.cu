@@ -2,7 +2,7 @@
 // 64 by 64; each thread has 4 by 4 of it. Tiles of a and b, 16 deep, go through shared memory; the next ones are loaded into
 // registers while the present ones are used. Neighbouring threads load along whichever direction of an operand is
 // contiguous, so transposed operands cost the same.
-#include "matmul.h"
+#include "matmul_row.h"
 
 constexpr u32 TILE = 64, DEPTH = 16, PITCH = TILE + 4;
 
@@ -30,28 +30,6 @@ FN void fetch(C (&r)[LOADS], const Loader& l, const T* p, i64 side_step, i64 k_s
 template <class C> FN void place(C* sh, const C (&r)[LOADS], const Loader& l) {
 #pragma unroll
     for (u32 e = 0; e < LOADS; e++) sh[l.depth(e) * PITCH + l.side(e)] = r[e];
-}
-
-// Writes the four neighbouring elements that a thread has of a row, 8 or 16 bytes at once where they lie so.
-template <class T, class C> FN void write_row(const Product<C>& p, const Part<T, C>& q, u32 i, u32 j, const C (&sum)[4]) {
-    if (q.parts || !p.wide || i >= p.m || j + 4 > p.n) {
-#pragma unroll
-        for (u32 f = 0; f < 4; f++) finish(p, q, i, j + f, sum[f]);
-        return;
-    }
-    constexpr int W = sizeof(T) == 8 ? 2 : 4;
-#pragma unroll
-    for (u32 g = 0; g < 4; g += W) {
-        vec<T, W> r, before;
-#pragma unroll
-        for (u32 f = 0; f < (u32)W; f++) {
-            C v = value_of(p, q, i, j + g + f, sum[g + f]);
-            before.v[f] = put<T>(v);
-            r.v[f] = put<T>(activate(p.activation, v));
-        }
-        if (q.pre) store<T, W>(q.pre + i * p.pre.row + j + g, before);
-        store<T, W>(q.dst + i * p.dst.row + j + g, r);
-    }
 }
 
 // Writes what a thread has of the tile, a row at a time: the code for a row is large, and not worth having four times. An index

@@ -23,7 +23,8 @@ template <class C> struct Product {
     u32 first;         // of the batch in this launch, for blocks of z 0: a loop over z would make the compiler keep addresses in registers
     u32 slices, depth; // of k, and what each but the last has of it
     u32 activation;
-    u32 wide;          // dst and pre are row-major, and 16 bytes from multiples of 16 bytes in a row on can be written at once
+    u32 stages;        // of shared memory, on tensor cores
+    u32 wide, wide_c;  // dst and pre, or c, are row-major, and pieces of 16 bytes of a row can be accessed at once
     Stride2 dst, a, b, c, pre;
     C alpha, beta;
 };
