@@ -22,6 +22,7 @@
 #include "launch.cc"
 #include "cublas.cc"
 #include "cublaslt.cc"
+#include "abi.cc"
 
 // Last, when all other variables have their values: the environment is read when the library is loaded.
 static const bool environment_was_read = [] {

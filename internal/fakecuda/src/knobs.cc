@@ -25,6 +25,7 @@ static int* small_knob(const std::string& name) {
     if (name == "free_sync") return &g.knobs.free_sync;
     if (name == "strict_pageable") return &g.knobs.strict_pageable;
     if (name == "pageable_access") return &g.knobs.pageable_access;
+    if (name == "process_stride") return &g.knobs.process_stride;
     if (name == "greedy") return &g.knobs.greedy;
     if (name == "workers") return &g.knobs.workers;
     if (name == "instant_launch") return &g.knobs.instant_launch;
@@ -83,7 +84,7 @@ void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
     for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
-                             "greedy", "workers", "instant_launch", "name", "memory", "process", "fail", "kernels"}) {
+                             "process_stride", "greedy", "workers", "instant_launch", "name", "memory", "process", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);

@@ -9,7 +9,12 @@
 using ModuleRef = std::shared_ptr<fake::Module>;
 using FunctionRef = std::shared_ptr<fake::Function>;
 
-enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE = 4, JIT_ERROR_LOG = 5, JIT_ERROR_LOG_SIZE = 6 };
+enum {
+    CU_JIT_INFO_LOG_BUFFER = 3,
+    CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
+    CU_JIT_ERROR_LOG_BUFFER = 5,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
+};
 
 // fill_log writes text into the buffer that an option names, and its length into the option for the size.
 static void fill_log(const std::string& text, unsigned n, const int* options, void** values, int buffer_option,
@@ -50,8 +55,8 @@ static CUresult load(fake::Call& call, CUmodule* out, const void* image, unsigne
     m->made_by = call.made_by();
     std::string log;
     const CUresult r = parse_image(image, m.get(), &log);
-    fill_log(r == CUDA_SUCCESS ? "" : log, n, options, values, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE);
-    fill_log("", n, options, values, JIT_INFO_LOG, JIT_INFO_LOG_SIZE);
+    fill_log(r == CUDA_SUCCESS ? "" : log, n, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    fill_log("", n, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
     if (r != CUDA_SUCCESS) return call.fail(r, log.empty() ? "this is no image" : log);
     *out = (CUmodule)g.modules.put(m);
     return CUDA_SUCCESS;

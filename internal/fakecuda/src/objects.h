@@ -36,7 +36,7 @@ struct Knobs {
         workers = 1, instant_launch = 0;
     uint64_t memory[16];  // bytes of each device
     uint64_t context_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
-    int pageable_access = 0;
+    int pageable_access = 0, process_stride = 24;
     std::string name = "Cistern Emulated GPU", kernels;
     std::vector<Process> processes;
 };
@@ -153,7 +153,7 @@ struct Physical : Object {
 struct Mapping {
     size_t size = 0, offset = 0;
     std::shared_ptr<Physical> physical;
-    int access = CU_MEM_ACCESS_NONE;
+    int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 };
 
 struct Reservation : Object {

@@ -172,7 +172,7 @@ void forget_pooled(const Allocation& a) {
 static PoolRef make_pool(int device) {
     PoolRef p = std::make_shared<Pool>();
     p->device = device;
-    p->access[device] = CU_MEM_ACCESS_READWRITE;
+    p->access[device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     p->handle = (CUmemoryPool)g.pools.put(p);
     return p;
 }
