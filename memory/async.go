@@ -140,13 +140,22 @@ func (a *Async) take(bytes uint64, s device.Stream) (device.Ptr, error) {
 		return ptr, err
 	}
 	a.stats.NumAllocRetries++
-	if err := s.Synchronize(context.Background()); err != nil {
+	if err := a.awaitFrees(s); err != nil {
 		return 0, err
 	}
 	if err := a.driver.TrimPool(0); err != nil {
 		return 0, err
 	}
 	return a.driver.AllocAsync(bytes, s)
+}
+
+// awaitFrees waits until the pool can give back what was freed: on any stream, or only on s while another is being captured,
+// because a capture forbids to wait for the device.
+func (a *Async) awaitFrees(s device.Stream) error {
+	if d, ok := a.driver.(interface{ Capturing() bool }); ok && d.Capturing() {
+		return s.Synchronize(context.Background())
+	}
+	return a.driver.Synchronize(context.Background())
 }
 
 // capturing reports whether work on s goes into a graph.

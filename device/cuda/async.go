@@ -22,6 +22,9 @@ func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 	if bytes == 0 {
 		return 0, d.fail(call, device.ErrInvalidValue, "0 bytes")
 	}
+	if beyondSense(bytes) {
+		return 0, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted, stream %d", bytes, own.id)
+	}
 	if _, err := d.defaultPool(); err != nil {
 		return 0, err
 	}

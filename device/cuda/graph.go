@@ -49,14 +49,15 @@ func (g *Graph) begin(call string) (*driver.Batch, error) {
 	return b, nil
 }
 
-// Instantiate makes a GraphExec.
+// Instantiate makes a GraphExec. What the graph allocates by itself (Device.AllocAsync in the capture) and does not free is freed
+// when it is launched again, as PyTorch does; without that a second launch would be an error.
 func (g *Graph) Instantiate() (device.GraphExec, error) {
 	b, err := g.begin("Graph.Instantiate")
 	if err != nil {
 		return nil, err
 	}
 	defer b.Release()
-	b.Add(driver.GraphInstantiateWithFlags, b.Out(0), g.handle, 0)
+	b.Add(driver.GraphInstantiateWithFlags, b.Out(0), g.handle, driver.GraphAutoFree)
 	if f, r := b.Run(); r != driver.Success {
 		return nil, g.device.failed(f, r, "")
 	}

@@ -49,6 +49,9 @@ func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
 	if bytes == 0 || bytes%d.granularity != 0 {
 		return 0, d.fail(call, device.ErrInvalidValue, "%d bytes are not whole pages of %d", bytes, d.granularity)
 	}
+	if beyondSense(bytes) {
+		return 0, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted", bytes)
+	}
 	b.Add(driver.MemAddressReserve, b.Out(0), uintptr(bytes), 0, 0, 0)
 	if f, r := b.Run(); r != driver.Success {
 		return 0, d.failed(f, r, "%d bytes wanted", bytes)

@@ -137,6 +137,7 @@ CUresult guarded_work(const std::string& what, const std::function<void()>& f,
 AllocationRef allocate(size_t size, int device, Place place, const Call& call);
 AllocationRef find_allocation(uint64_t p);
 bool charge(int device, uint64_t bytes);
+bool beyond_sense(uint64_t bytes);
 std::string check_canaries(const Allocation& a);
 void retire(const AllocationRef& a, const std::string& by);
 bool open_pages(Allocation* a);

@@ -235,7 +235,7 @@ static CUresult instantiate(fake::Call& call, CUgraphExec* out, CUgraph h) {
 
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph h, unsigned long long flags) {
     API(CONTEXT);
-    (void)flags;  // where memory of graphs is freed, where uploads happen: there is neither here
+    if (flags & ~0xfull) return CUDA_ERROR_INVALID_VALUE;  // where memory of graphs is freed, uploads: there is neither here
     return instantiate(call, out, h);
 }
 

@@ -35,8 +35,8 @@ struct Knobs {
     int devices = 1, driver_version = 12080, compute = 80, peer = 1, free_sync = 1, strict_pageable = 0, greedy = 0,
         workers = 1, instant_launch = 0;
     uint64_t memory[16];  // bytes of each device
-    uint64_t context_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
-    int pageable_access = 0, process_stride = 24;
+    uint64_t context_bytes = 0, stream_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
+    int pageable_access = 0, process_stride = 24, pool_reuse = 1;
     std::string name = "Cistern Emulated GPU", kernels;
     std::vector<Process> processes;
 };
@@ -59,6 +59,7 @@ struct Context {
     std::vector<std::shared_ptr<Stream>> streams;
     std::set<int> peers;
     std::map<int, size_t> limits;
+    uint64_t own_bytes = 0;  // of device memory that the driver took for itself besides
 };
 using ContextRef = std::shared_ptr<Context>;
 

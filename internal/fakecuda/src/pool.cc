@@ -70,8 +70,9 @@ static uint64_t take_idle(Pool* p, const StreamRef& s, uint64_t want, bool waiti
     uint64_t got = 0;
     for (Idle& i : p->idle) {
         if (got == want) break;
-        const bool now = !i.freed.stream || i.freed.stream == s || (p->reuse[1] && i.freed.reached());
-        if (!now && !waiting) continue;
+        const bool others = g.knobs.pool_reuse != 0;
+        const bool now = !i.freed.stream || i.freed.stream == s || (others && p->reuse[1] && i.freed.reached());
+        if (!now && !(waiting && others)) continue;
         const uint64_t n = std::min(i.bytes, want - got);
         if (!now) after->push_back(i.freed);
         i.bytes -= n;
@@ -104,7 +105,7 @@ static bool take_bytes(Pool* p, const StreamRef& s, uint64_t want, std::vector<P
 static CUresult alloc_pooled(Call& call, CUdeviceptr* out, size_t size, const PoolRef& p, CUstream stream) {
     StreamRef s;
     if (CUresult r = find_stream(call, stream, &s)) return r;
-    if (!out || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || size == 0 || beyond_sense(size)) return CUDA_ERROR_INVALID_VALUE;
     if (s->capture) {
         invalidate(s->capture);
         return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocation inside a graph is not emulated");

@@ -91,7 +91,8 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocation
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t align, CUdeviceptr wanted,
                                     unsigned long long flags) {
     API(INIT);
-    if (!out || size == 0 || size % UNIT || (align & (align - 1)) || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || size == 0 || size % UNIT || (align & (align - 1)) || flags || fake::beyond_sense(size))
+        return CUDA_ERROR_INVALID_VALUE;
     (void)wanted;  // a hint
     const uint64_t p = fake::take_addresses(size, align > UNIT ? align : (size_t)UNIT);
     if (!p) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -17,6 +17,7 @@ var headerNames = map[string]map[string]string{
 		"AccessReadWrite": "CU_MEM_ACCESS_FLAGS_PROT_READWRITE", "StreamNonBlocking": "CU_STREAM_NON_BLOCKING",
 		"EventDisableTiming": "CU_EVENT_DISABLE_TIMING", "HostAllocPortable": "CU_MEMHOSTALLOC_PORTABLE",
 		"HostRegisterPortable": "CU_MEMHOSTREGISTER_PORTABLE", "CaptureRelaxed": "CU_STREAM_CAPTURE_MODE_RELAXED",
+		"GraphAutoFree":      "CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH",
 		"GranularityMinimum": "CU_MEM_ALLOC_GRANULARITY_MINIMUM", "PoolReleaseThreshold": "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD",
 		"PoolReservedCurrent": "CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT", "PoolReservedHigh": "CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH",
 		"PoolUsedCurrent": "CU_MEMPOOL_ATTR_USED_MEM_CURRENT", "PoolUsedHigh": "CU_MEMPOOL_ATTR_USED_MEM_HIGH",
