@@ -12,7 +12,9 @@ import (
 // StreamOrdered reports whether the device has such memory: a driver of CUDA 11.2 or newer that supports it.
 func (d *Device) StreamOrdered() bool { return d.pools }
 
-// AllocAsync takes memory for work on s, behind what is on it. It is not freed by Free but by FreeAsync.
+// AllocAsync takes memory for work on s, behind what is on it. It is not freed by Free but by FreeAsync. In a capture it becomes
+// part of the graph: there is memory from the launch on, until the graph frees it, or FreeAsync after the launch, or the next
+// launch.
 func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 	const call = "AllocAsync"
 	own, err := d.ownStream(call, s)
@@ -40,7 +42,7 @@ func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 	p := device.Ptr(b.Value(0))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.mu.async[p] = bytes
+	d.mu.async[p] = own.Capturing()
 	return p, nil
 }
 
@@ -57,7 +59,7 @@ func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
 	}
 	defer b.Release()
 	d.mu.Lock()
-	bytes, ok := d.mu.async[p]
+	graphs, ok := d.mu.async[p]
 	delete(d.mu.async, p)
 	d.mu.Unlock()
 	if !ok {
@@ -66,7 +68,7 @@ func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
 	b.Add(driver.MemFreeAsync, uintptr(p), own.handle)
 	if f, r := b.Run(); r != driver.Success {
 		d.mu.Lock()
-		d.mu.async[p] = bytes
+		d.mu.async[p] = graphs
 		d.mu.Unlock()
 		return d.failed(f, r, "address %#x, stream %d", uintptr(p), own.id)
 	}

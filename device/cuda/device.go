@@ -43,7 +43,7 @@ type Device struct {
 		open       map[*Stream]struct{}
 		events     map[*Event]struct{}   // not closed
 		memory     map[device.Ptr]uint64 // sizes of what Malloc returned
-		async      map[device.Ptr]uint64 // sizes of what AllocAsync returned
+		async      map[device.Ptr]bool   // what AllocAsync returned; true if it is a graph's
 		ranges     map[uint64]uint64     // sizes of reserved ranges
 		pages      extent.Set            // mapped; the owner is the range, the tag the driver's handle
 		orphans    []page                // that the driver refused to take back

@@ -11,6 +11,7 @@
 #include "copy.cc"
 #include "host.cc"
 #include "vmm.cc"
+#include "graphmem.cc"
 #include "pool.cc"
 #include "pools.cc"
 #include "peer.cc"

@@ -160,6 +160,18 @@ void release_idle_pools(int device);
 std::string pool_leak(const Pool& p);
 void trim_pools_for(int device, uint64_t bytes);
 
+// ---- info.cc
+int shared_optin();
+int threads_per_sm();
+
+// ---- graphmem.cc
+CUresult alloc_in_graph(Call& call, CUdeviceptr* out, size_t size, int device, const StreamRef& s);
+CUresult free_in_capture(Call& call, const AllocationRef& a, const StreamRef& s);
+CUresult free_outside(Call& call, const AllocationRef& a, const StreamRef& s);
+CUresult launch_memory(Call& call, const GraphExec& e);
+void free_left(const Graph& graph);
+void drop_graph_memory(Call& call, const std::shared_ptr<Graph>& graph);
+
 // ---- graph.cc
 CUresult capture_forbids(Call& call);
 CUresult capture_node(Call& call, const StreamRef& s, Work w);

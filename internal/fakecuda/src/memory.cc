@@ -240,6 +240,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
         if (a->freed) return call.fail(CUDA_ERROR_INVALID_VALUE, "freed twice: " + fake::describe(*a));
         if (call.ctx->sticky != CUDA_SUCCESS) return call.ctx->sticky;
     }
+    if (a->graphs) return fake::free_outside(call, a, call.ctx->legacy);
     if (a->pool) return fake::free_pooled(call, a, nullptr);
     return checked_free(call, a);
 }

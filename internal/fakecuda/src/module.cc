@@ -147,7 +147,7 @@ static CUresult find_function(fake::Call& call, CUfunction h, FunctionRef* out) 
     return *out ? CUDA_SUCCESS : call.fail(CUDA_ERROR_INVALID_HANDLE, "this function does not exist (any more)");
 }
 
-enum { MAX_SHARED_OPTIN = 166912, MAX_SHARED_SM = 167936, REGISTERS = 32 };
+enum { REGISTERS = 32 };
 
 EXPORT CUresult cuFuncGetAttribute(int* out, int attribute, CUfunction h) {
     API(CONTEXT);
@@ -173,7 +173,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction h, int attribute, int value) {
     API(CONTEXT);
     FunctionRef f;
     if (CUresult r = find_function(call, h, &f)) return r;
-    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= MAX_SHARED_OPTIN)
+    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= fake::shared_optin())
         return f->max_dynamic = value, CUDA_SUCCESS;
     if (attribute == 9 && value >= -1 && value <= 100) return f->carveout = value, CUDA_SUCCESS;
     return call.fail(CUDA_ERROR_INVALID_VALUE,
@@ -207,8 +207,8 @@ EXPORT CUresult cuFuncGetName(const char** out, CUfunction h) {
 
 // blocks_per_sm is the occupancy that threads and shared memory allow.
 static int blocks_per_sm(const fake::Function& f, int threads, size_t dynamic) {
-    const int by_threads = 2048 / ((threads + 31) / 32 * 32);
-    const int by_shared = (int)(MAX_SHARED_SM / (f.entry.static_shared + dynamic + 1024));
+    const int by_threads = fake::threads_per_sm() / ((threads + 31) / 32 * 32);
+    const int by_shared = (int)((fake::shared_optin() + 1024) / (f.entry.static_shared + dynamic + 1024));
     return std::min(32, std::min(by_threads, by_shared));
 }
 

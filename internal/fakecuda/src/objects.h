@@ -77,6 +77,8 @@ enum Kind {
     HOST = 3,
     CHILD = 4,
     EMPTY = 5,
+    MEM_ALLOC = 10,
+    MEM_FREE = 11,
     ADMIN = 100
 };  // as CUgraphNodeType; ADMIN always runs
 
@@ -135,6 +137,7 @@ struct Allocation : Object {
     Place place = DEVICE;
     bool freed = false, registered = false;
     bool open = false, closed = false;  // its pages can be touched; no more (pools)
+    bool graphs = false, launched = false;  // a graph opens it; it was launched since it was freed the last time
     unsigned flags = 0;
     uint64_t serial = 0, charged = 0;
     std::string freed_by;
@@ -194,10 +197,12 @@ struct Node {
 
 struct Graph : Object {
     std::vector<std::shared_ptr<Node>> nodes;
+    std::vector<AllocationRef> memory;  // that its nodes open
 };
 
 struct GraphExec : Object {
     std::shared_ptr<Graph> graph;
+    bool auto_free = false;
 };
 
 struct Capture {

@@ -106,10 +106,7 @@ static CUresult alloc_pooled(Call& call, CUdeviceptr* out, size_t size, const Po
     StreamRef s;
     if (CUresult r = find_stream(call, stream, &s)) return r;
     if (!out || size == 0 || beyond_sense(size)) return CUDA_ERROR_INVALID_VALUE;
-    if (s->capture) {
-        invalidate(s->capture);
-        return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocation inside a graph is not emulated");
-    }
+    if (s->capture) return alloc_in_graph(call, out, size, p->device, s);
     std::vector<Point> after;
     const uint64_t bytes = pool_bytes(size);
     if (bytes < size || !take_bytes(p.get(), s, bytes, &after)) return CUDA_ERROR_OUT_OF_MEMORY;

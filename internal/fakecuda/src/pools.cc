@@ -23,10 +23,8 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     if (!a || a->base != ptr || a->place != fake::POOLED)
         return call.fail(CUDA_ERROR_INVALID_VALUE, "not the start of pool memory: " + fake::describe(ptr));
     if (a->freed) return call.fail(CUDA_ERROR_INVALID_VALUE, "freed twice: " + fake::describe(*a));
-    if (s->capture) {
-        fake::invalidate(s->capture);
-        return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "freeing inside a graph is not emulated");
-    }
+    if (s->capture) return fake::free_in_capture(call, a, s);
+    if (a->graphs) return fake::free_outside(call, a, s);
     return fake::free_pooled(call, a, s);
 }
 
