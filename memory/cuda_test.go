@@ -1,7 +1,6 @@
 package memory_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -200,118 +199,5 @@ func TestAsync_WaitsForItsOwnStreamWhileAnotherIsCaptured(t *testing.T) {
 	g, err := captured.EndCapture()
 	require.NoError(t, err)
 	require.NoError(t, g.Close())
-	require.NoError(t, a.Close())
-}
-
-// replays captures work on a stream, runs the graph three times and closes it.
-func replays(t *testing.T, s *cuda.Stream, work func()) {
-	t.Helper()
-	require.NoError(t, s.BeginCapture())
-	work()
-	g, err := s.EndCapture()
-	require.NoError(t, err)
-	x, err := g.Instantiate()
-	require.NoError(t, err)
-	for range 3 {
-		require.NoError(t, x.Launch(s))
-	}
-	require.NoError(t, s.Synchronize(t.Context()))
-	require.NoError(t, x.Close())
-	require.NoError(t, g.Close())
-}
-
-// Blocks that are allocated in a capture become part of the graph. The stream that frees one must be part of the capture to its
-// end, so it is the block's own, behind the others that used it.
-func TestAsync_BlocksOfACaptureAreTheGraphs(t *testing.T) {
-	r := cudatest.New(t, 1)
-	d := r.Devices[0]
-	a := async(t, d)
-	s, side := r.Stream(d), r.Stream(d)
-	out, err := a.Alloc(1<<20, s)
-	require.NoError(t, err)
-	fork, join := r.Event(d), r.Event(d)
-	replays(t, s, func() {
-		b, err := a.Alloc(1<<20, s)
-		require.NoError(t, err)
-		require.NoError(t, s.Fill(b.Ptr(), 7, 1<<20))
-		require.NoError(t, s.Record(fork))
-		require.NoError(t, side.Wait(fork))
-		require.NoError(t, side.Copy(out.Ptr(), b.Ptr(), 1<<20))
-		require.NoError(t, a.RecordStream(b, side))
-		require.NoError(t, a.Free(b))
-		require.NoError(t, side.Record(join))
-		require.NoError(t, s.Wait(join))
-	})
-	got := make([]byte, 1<<20)
-	require.NoError(t, s.CopyToHost(got, out.Ptr()))
-	require.Equal(t, bytes.Repeat([]byte{7}, 1<<20), got)
-	require.NoError(t, a.Free(out))
-	require.NoError(t, a.Close())
-}
-
-// A block that outlives its capture is there after a launch, and the next launch frees it, unless its owner did.
-func TestAsync_BlocksMayOutliveTheirCapture(t *testing.T) {
-	r := cudatest.New(t, 1)
-	d := r.Devices[0]
-	a := async(t, d)
-	s := r.Stream(d)
-	var b memory.Block
-	require.NoError(t, s.BeginCapture())
-	b, err := a.Alloc(1<<20, s)
-	require.NoError(t, err)
-	require.NoError(t, s.Fill(b.Ptr(), 7, 1<<20))
-	g, err := s.EndCapture()
-	require.NoError(t, err)
-	x, err := g.Instantiate()
-	require.NoError(t, err)
-	got := make([]byte, 1<<20)
-	for range 2 {
-		require.NoError(t, x.Launch(s))
-		require.NoError(t, s.CopyToHost(got, b.Ptr()))
-		require.Equal(t, bytes.Repeat([]byte{7}, 1<<20), got)
-	}
-	other := r.Stream(d)
-	require.NoError(t, other.BeginCapture())
-	require.NoError(t, a.RecordStream(b, other))
-	require.NoError(t, a.Free(b), "a free of memory that is not that graph's waits for the end of the capture")
-	second, err := other.EndCapture()
-	require.NoError(t, err)
-	require.NoError(t, second.Close())
-	require.NoError(t, a.EmptyCache())
-	require.Zero(t, a.Stats().Allocation.All.Current)
-	require.NoError(t, x.Launch(s))
-	require.NoError(t, s.Synchronize(t.Context()))
-	require.NoError(t, x.Close())
-	require.NoError(t, g.Close())
-	require.NoError(t, a.Close())
-}
-
-// The memory of a graph that was never replayed, or is closed, is nobody's to free.
-func TestAsync_BlocksOfAClosedGraphAreFreedWithIt(t *testing.T) {
-	r := cudatest.New(t, 1)
-	r.Expect("its graph was not launched")
-	r.Expect("freed twice")
-	d := r.Devices[0]
-	a := async(t, d)
-	s := r.Stream(d)
-	for _, launches := range []int{0, 1} {
-		require.NoError(t, s.BeginCapture())
-		early, err := a.Alloc(1<<20, s)
-		require.NoError(t, err)
-		late, err := a.Alloc(1<<20, s)
-		require.NoError(t, err)
-		g, err := s.EndCapture()
-		require.NoError(t, err)
-		x, err := g.Instantiate()
-		require.NoError(t, err)
-		for range launches {
-			require.NoError(t, x.Launch(s))
-		}
-		require.NoError(t, a.Free(early))
-		require.NoError(t, x.Close())
-		require.NoError(t, g.Close())
-		require.NoError(t, a.Free(late))
-		require.Zero(t, a.Stats().Allocation.All.Current)
-	}
 	require.NoError(t, a.Close())
 }

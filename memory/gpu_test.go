@@ -47,3 +47,8 @@ func TestGPU_CapturedProgramsReadWhatTheyWrote(t *testing.T) {
 		}
 	}
 }
+
+func TestGPU_AsyncInCaptures(t *testing.T) {
+	checkBlocksOfACapture(t, cudatest.GPU(t))
+	checkBlocksOutliveTheirCapture(t, cudatest.GPU(t))
+}

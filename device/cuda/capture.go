@@ -21,6 +21,7 @@ type capture struct {
 	ended  bool
 	parts  []*Stream
 	clocks []captureClock // of each part: the order of what is captured
+	memory []*graphMemory // allocated in it
 }
 
 // lastCapture numbers captures.
@@ -111,7 +112,7 @@ func (s *Stream) EndCapture() (device.Graph, error) {
 	f, r := b.Run()
 	handle := uintptr(b.Value(0))
 	if r == driver.Success {
-		return &Graph{device: d, handle: handle}, nil
+		return &Graph{device: d, handle: handle, left: d.left(c)}, nil
 	}
 	if !r.CaptureViolation() && !r.Sticky() { // the call did not get as far as ending the capture
 		d.abandon(s)

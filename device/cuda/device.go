@@ -41,13 +41,13 @@ type Device struct {
 		sync.Mutex
 		lastStream device.StreamID
 		open       map[*Stream]struct{}
-		events     map[*Event]struct{}   // not closed
-		memory     map[device.Ptr]uint64 // sizes of what Malloc returned
-		async      map[device.Ptr]bool   // what AllocAsync returned; true if it is a graph's
-		ranges     map[uint64]uint64     // sizes of reserved ranges
-		pages      extent.Set            // mapped; the owner is the range, the tag the driver's handle
-		orphans    []page                // that the driver refused to take back
-		peers      []*Device             // that may use this device's memory
+		events     map[*Event]struct{}         // not closed
+		memory     map[device.Ptr]uint64       // sizes of what Malloc returned
+		async      map[device.Ptr]*graphMemory // what AllocAsync returned; nil if it is no graph's
+		ranges     map[uint64]uint64           // sizes of reserved ranges
+		pages      extent.Set                  // mapped; the owner is the range, the tag the driver's handle
+		orphans    []page                      // that the driver refused to take back
+		peers      []*Device                   // that may use this device's memory
 	}
 }
 

@@ -69,8 +69,12 @@ func TestGraphMemory_ThatIsLeftIsFreedOutsideOrByTheNextLaunch(t *testing.T) {
 		c.ok(c.FreeAsync(inside, s))
 		c.ok(c.GraphLaunch(exec, s)) // freed, so that it may
 		c.ok(c.GraphDestroy(graph))
-		c.ok(c.ExecDestroy(exec)) // and all that is left with it
+		c.ok(c.ExecDestroy(exec))
+		require.Equal(t, before+4096, c.used(), "that frees nothing")
+		c.ok(c.MemFree(inside))
+		c.ok(c.StreamSynchronize(0))
 		require.Equal(t, before, c.used())
+		c.is(invalidValue, c.MemFree(inside))
 		require.NotContains(t, c.lib.Leaks(), "pool memory")
 	}
 }

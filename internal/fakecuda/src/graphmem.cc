@@ -1,6 +1,6 @@
 // Memory that belongs to a graph: a stream-ordered allocation in a capture becomes a node, and so does its free. The address is
 // the graph's as long as that lives; there is memory behind it from the node of the allocation on, in each launch, until the
-// node of the free, or until somebody frees it outside of the graph.
+// node of the free, or until somebody frees it outside of the graph. The end of the graph does not free it.
 #include <algorithm>
 
 #include "fake.h"
@@ -74,6 +74,10 @@ CUresult free_outside(Call& call, const AllocationRef& a, const StreamRef& s) {
     w.what = call.made_by();
     w.run = [a] { return shut_later(a); };
     enqueue(s, w);
+    if (a->orphaned) {
+        a->freed = true;
+        a->freed_by = call.made_by();
+    }
     return CUDA_SUCCESS;
 }
 
@@ -94,7 +98,7 @@ void free_left(const Graph& graph) {
     for (auto& a : graph.memory) shut_graph_memory(a);
 }
 
-// drop_graph_memory ends the memory of a graph that nobody has any more.
+// drop_graph_memory ends the memory of a graph that nobody has any more. What its last launch left stays until it is freed.
 void drop_graph_memory(Call& call, const std::shared_ptr<Graph>& graph) {
     if (graph->memory.empty()) return;
     for (auto& e : g.execs.live)
@@ -103,8 +107,8 @@ void drop_graph_memory(Call& call, const std::shared_ptr<Graph>& graph) {
         if (e.second == graph) return;
     wait_for_device(call.lock, graph->memory[0]->device);
     for (auto& a : graph->memory) {
-        shut_graph_memory(a);
-        retire(a, call.made_by());
+        a->orphaned = true;
+        if (!a->launched) retire(a, call.made_by());
     }
 }
 

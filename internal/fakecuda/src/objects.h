@@ -138,6 +138,7 @@ struct Allocation : Object {
     bool freed = false, registered = false;
     bool open = false, closed = false;  // its pages can be touched; no more (pools)
     bool graphs = false, launched = false;  // a graph opens it; it was launched since it was freed the last time
+    bool orphaned = false;                  // the graph is gone
     unsigned flags = 0;
     uint64_t serial = 0, charged = 0;
     std::string freed_by;
