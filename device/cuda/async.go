@@ -97,13 +97,17 @@ func (d *Device) forgetAsync(call string, p device.Ptr, capturing bool) (m *grap
 	return m, undo, nil
 }
 
-// TrimPool gives memory of the pool that nobody uses back, down to keep bytes.
+// TrimPool gives memory of the pool that nobody uses back, down to keep bytes, and all that graphs have freed, which the driver
+// keeps apart.
 func (d *Device) TrimPool(keep uint64) error {
 	pool, err := d.defaultPool()
 	if err != nil {
 		return err
 	}
-	return d.call("TrimPool", driver.MemPoolTrimTo, pool, uintptr(keep))
+	if err := d.call("TrimPool", driver.MemPoolTrimTo, pool, uintptr(keep)); err != nil || !d.library.Has(driver.DeviceGraphMemTrim) {
+		return err
+	}
+	return d.call("TrimPool", driver.DeviceGraphMemTrim, d.ordinal)
 }
 
 // PoolUsage returns the pool's figures.

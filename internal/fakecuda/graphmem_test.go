@@ -38,6 +38,8 @@ func TestGraphMemory_IsThereFromItsAllocationToItsFree(t *testing.T) {
 	}
 	c.ok(c.StreamSynchronize(s))
 	require.Equal(t, byte(9), c.read(out, 4096)[4095])
+	require.Equal(t, before+4096, c.used(), "it is kept")
+	c.ok(c.GraphTrim(0))
 	require.Equal(t, before, c.used())
 	c.ok(c.ExecDestroy(exec))
 	c.ok(c.GraphDestroy(graph))
@@ -73,6 +75,7 @@ func TestGraphMemory_ThatIsLeftIsFreedOutsideOrByTheNextLaunch(t *testing.T) {
 		require.Equal(t, before+4096, c.used(), "that frees nothing")
 		c.ok(c.MemFree(inside))
 		c.ok(c.StreamSynchronize(0))
+		c.ok(c.GraphTrim(0))
 		require.Equal(t, before, c.used())
 		c.is(invalidValue, c.MemFree(inside))
 		require.NotContains(t, c.lib.Leaks(), "pool memory")

@@ -28,7 +28,7 @@ struct Table {
 };
 
 struct Device {
-    uint64_t total = 0, used = 0;
+    uint64_t total = 0, used = 0, graph_idle = 0;  // graph_idle: of used, what graphs have freed
     CUcontext primary = nullptr;
     unsigned primary_flags = 0;
     std::shared_ptr<Pool> default_pool, current_pool;

@@ -1,6 +1,7 @@
 // Memory that belongs to a graph: a stream-ordered allocation in a capture becomes a node, and so does its free. The address is
 // the graph's as long as that lives; there is memory behind it from the node of the allocation on, in each launch, until the
-// node of the free, or until somebody frees it outside of the graph. The end of the graph does not free it.
+// node of the free, or until somebody frees it outside of the graph. The end of the graph does not free it. What was freed is kept
+// for other graphs until cuDeviceGraphMemTrim.
 #include <algorithm>
 
 #include "fake.h"
@@ -10,10 +11,13 @@ namespace fake {
 static CUresult open_graph_memory(const AllocationRef& a) {
     Lock lock(g.mu);
     const uint64_t bytes = (a->size + 511) / 512 * 512;
-    if (a->open || !charge(a->device, bytes)) {
+    uint64_t& idle = g.devices[a->device].graph_idle;
+    const uint64_t again = std::min(idle, bytes);
+    if (a->open || !charge(a->device, bytes - again)) {
         note((a->open ? "launched again before it was freed: " : "the device is full: ") + describe(*a));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    idle -= again;
     a->charged = bytes;
     return open_pages(a.get()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -24,7 +28,7 @@ static void shut_graph_memory(const AllocationRef& a) {
     const std::string why = check_canaries(*a);
     if (!why.empty()) note(why);
     close_pages(a.get());
-    g.devices[a->device].used -= a->charged;
+    g.devices[a->device].graph_idle += a->charged;
     a->charged = 0;
 }
 
@@ -113,3 +117,11 @@ void drop_graph_memory(Call& call, const std::shared_ptr<Graph>& graph) {
 }
 
 }  // namespace fake
+
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice d) {
+    API(INIT);
+    if (CUresult r = fake::check_device(call, d)) return r;
+    g.devices[d].used -= g.devices[d].graph_idle;
+    g.devices[d].graph_idle = 0;
+    return CUDA_SUCCESS;
+}

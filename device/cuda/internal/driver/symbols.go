@@ -86,6 +86,7 @@ const (
 	GraphExecDestroy
 	GraphDestroy
 	GraphGetNodes
+	DeviceGraphMemTrim
 
 	// The device's name for the management library. The second knows parts of a GPU (MIG), CUDA 11.4.
 	DeviceGetUUID
@@ -130,7 +131,7 @@ var symbols = [numFuncs]string{
 
 	StreamBeginCapture: "cuStreamBeginCapture_v2", StreamEndCapture: "cuStreamEndCapture", StreamIsCapturing: "cuStreamIsCapturing",
 	GraphInstantiateWithFlags: "cuGraphInstantiateWithFlags", GraphLaunch: "cuGraphLaunch", GraphExecDestroy: "cuGraphExecDestroy",
-	GraphDestroy: "cuGraphDestroy", GraphGetNodes: "cuGraphGetNodes",
+	GraphDestroy: "cuGraphDestroy", GraphGetNodes: "cuGraphGetNodes", DeviceGraphMemTrim: "cuDeviceGraphMemTrim",
 
 	DeviceGetUUID: "cuDeviceGetUuid", DeviceGetUUID2: "cuDeviceGetUuid_v2",
 }
