@@ -82,7 +82,7 @@ func (s *Stream) BeginCapture() error {
 	case s.Capturing():
 		return d.fail(call, device.ErrInvalidValue, "stream %d is being captured already", s.id)
 	case !d.library.Has(driver.StreamBeginCapture, driver.StreamEndCapture, driver.GraphInstantiateWithFlags,
-		driver.GraphLaunch, driver.GraphExecDestroy, driver.GraphDestroy):
+		driver.GraphLaunch, driver.GraphExecDestroy, driver.GraphDestroy, driver.GraphGetNodes):
 		return d.fail(call, device.ErrUnavailable, "graphs need a driver of CUDA 11.4 or newer")
 	}
 	b.Add(driver.StreamBeginCapture, s.handle, driver.CaptureRelaxed)

@@ -25,8 +25,8 @@ var callers = map[string]caller{
 	"poolAttribute": {1, 0, 3},
 }
 
-// noCalls are functions that take the name of one only.
-var noCalls = map[string]bool{"Has": true, "Address": true}
+// noCalls are functions to which a function of a library is only a name.
+var noCalls = map[string]bool{"Has": true, "Address": true, "fail": true}
 
 // Each call of the driver and of cuBLAS, anywhere in device/cuda, gives the function as many arguments as it takes, and an
 // out-parameter, which has 8 bytes, only where no more are written.
@@ -143,4 +143,29 @@ func TestSymbols_AreInTheHeaders(t *testing.T) {
 			require.LessOrEqual(t, len(arguments), 24, "%s has more arguments than a batch takes", symbol)
 		}
 	}
+}
+
+// A function that a driver may lack is asked for before it is called, somewhere.
+func TestSymbols_ThatMayBeMissingAreAskedFor(t *testing.T) {
+	numbers := constants(t, "../driver/symbols.go")
+	asked := map[string]bool{}
+	for _, file := range files(t, "../../*.go") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && called(call) == "Has" {
+				for _, a := range call.Args {
+					_, name, _ := selected(a)
+					asked[name] = true
+				}
+			}
+			return true
+		})
+	}
+	optional := 0
+	for name := range symbols(t, "../driver/symbols.go") {
+		if numbers[name] > numbers["lastRequired"] {
+			optional++
+			require.True(t, asked[name], "%s is called without asking whether the driver has it", name)
+		}
+	}
+	require.Greater(t, optional, 20)
 }
