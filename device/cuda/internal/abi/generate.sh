@@ -28,8 +28,8 @@ declared() {
 	done | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u
 }
 
-# source prints a program that prints the facts. Names that the headers do not have are left out.
-source() {
+# program prints a program that prints the facts. Names that the headers do not have are left out.
+program() {
 	local folder=$1 name members
 	declared "$folder"/{cuda,cublas_api,cublasLt,library_types,nvml}.h >"$work/declared"
 	# The header of cuBLAS gives some functions a second form for C++, so that their names alone say too little.
@@ -97,7 +97,7 @@ source() {
 }
 
 for folder in "$@"; do
-	source "$folder" >"$work/facts.cc"
+	program "$folder" >"$work/facts.cc"
 	g++ -std=c++17 -w -fpermissive -I"$work" -I"$folder" -o "$work/facts" "$work/facts.cc"
 	"$work/facts" >>"$work/all"
 done
