@@ -153,10 +153,11 @@ func (a *Async) take(bytes uint64, s device.Stream) (device.Ptr, error) {
 // awaitFrees waits until the pool can give back what was freed: on any stream, or only on s while another is being captured,
 // because a capture forbids to wait for the device.
 func (a *Async) awaitFrees(s device.Stream) error {
-	if d, ok := a.driver.(interface{ Capturing() bool }); ok && d.Capturing() {
+	err := a.driver.Synchronize(context.Background())
+	if errors.Is(err, device.ErrInvalidValue) {
 		return s.Synchronize(context.Background())
 	}
-	return a.driver.Synchronize(context.Background())
+	return err
 }
 
 // capturing reports whether work on s goes into a graph.
