@@ -30,7 +30,8 @@
 // # Captures
 //
 // A graph is captured in the driver's relaxed mode: nothing is forbidden to other goroutines but what waits for a stream that is
-// captured, or for the whole device, and that is refused before the driver sees it, because it would end the capture. Kernels may
+// captured, or for the whole device, and that is refused before the driver sees it, because it would end the capture. A capture
+// begins when the waits that have begun are over. Kernels may
 // be loaded, memory may be taken and freed meanwhile. AllocAsync and FreeAsync on a captured stream become part of the graph.
 //
 // # Drivers
