@@ -32,8 +32,9 @@ type AsyncDriver interface {
 // for all of them and frees it.
 //
 // During a graph capture of a stream, blocks that are allocated on it become part of the graph, and those freed in the same
-// capture are reused within it. The free of a block from before the capture waits until the capture is over: the graph would
-// free it with each replay.
+// capture are reused within it; the block's own stream frees them then, behind the others that used them. A block that is
+// not freed in the capture has content after a replay, until it is freed or the graph is replayed again or closed. The free of a
+// block from before the capture, or of another one's, waits until the capture is over: the graph would free it with each replay.
 //
 // Statistics are kept in their All fields only: blocks and bytes as callers asked for them, and as reserved bytes those of
 // the pool. Snapshots, private pools and callbacks are the caching allocator's.
@@ -55,9 +56,9 @@ type Async struct {
 
 // asyncUse is what the allocator knows of a block in use.
 type asyncUse struct {
-	stream   device.Stream
-	users    []device.Stream
-	captured bool // allocated in a capture
+	stream  device.Stream
+	users   []device.Stream
+	capture uint64 // the block was allocated in this one; 0 for none
 }
 
 // NewAsync makes an allocator on the driver's own. It fails with a *ConfigError if the device has none, or if the settings
@@ -126,7 +127,7 @@ func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 		return Block{}, err
 	}
 	b := &block{shard: a.mark, guarded: guarded{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}}
-	a.live[b] = &asyncUse{stream: s, captured: capturing(s)}
+	a.live[b] = &asyncUse{stream: s, capture: captureOf(s)}
 	a.stats.NumDeviceAlloc++
 	a.count(int64(bytes))
 	return Block{b: b, ptr: ptr, size: bytes}, nil
@@ -140,7 +141,7 @@ func (a *Async) take(bytes uint64, s device.Stream) (device.Ptr, error) {
 		return ptr, err
 	}
 	a.stats.NumAllocRetries++
-	if err := s.Synchronize(context.Background()); err != nil {
+	if err := a.awaitFrees(s); err != nil {
 		return 0, err
 	}
 	if err := a.driver.TrimPool(0); err != nil {
@@ -149,11 +150,18 @@ func (a *Async) take(bytes uint64, s device.Stream) (device.Ptr, error) {
 	return a.driver.AllocAsync(bytes, s)
 }
 
-// capturing reports whether work on s goes into a graph.
-func capturing(s device.Stream) bool {
-	c, ok := s.(device.Capturer)
-	return ok && c.CaptureID() != 0
+// awaitFrees waits until the pool can give back what was freed: on any stream, or only on s while another is being captured,
+// because a capture forbids to wait for the device.
+func (a *Async) awaitFrees(s device.Stream) error {
+	err := a.driver.Synchronize(context.Background())
+	if errors.Is(err, device.ErrInvalidValue) {
+		return s.Synchronize(context.Background())
+	}
+	return err
 }
+
+// capturing reports whether work on s goes into a graph.
+func capturing(s device.Stream) bool { return captureOf(s) != 0 }
 
 // count moves the statistics by a block of n bytes, or a free one if n is negative. Caller holds a.mu.
 func (a *Async) count(n int64) {

@@ -19,7 +19,7 @@ func (a *Async) Free(h Block) error {
 	if !ok || h.b.state != stateAllocated {
 		return a.stale("Free", h, ErrDoubleFree)
 	}
-	if !use.captured && use.inCapture() {
+	if use.inOtherCapture() {
 		h.b.state = statePending // what it waits for is the end of the capture
 		a.deferred = append(a.deferred, h.b)
 		return nil
@@ -27,21 +27,31 @@ func (a *Async) Free(h Block) error {
 	return a.give(h.b, use)
 }
 
-// inCapture reports whether a stream that used the block is part of a capture.
-func (u *asyncUse) inCapture() bool {
-	return capturing(u.stream) || slices.ContainsFunc(u.users, capturing)
+// inOtherCapture reports whether a stream that used the block is part of a capture that the block is not of.
+func (u *asyncUse) inOtherCapture() bool {
+	other := func(s device.Stream) bool {
+		id := captureOf(s)
+		return id != 0 && id != u.capture
+	}
+	return other(u.stream) || slices.ContainsFunc(u.users, other)
 }
 
 // give lets the driver have a block, behind the work of all streams that used it. Caller holds a.mu.
 func (a *Async) give(b *block, use *asyncUse) error {
 	var err error
-	if len(use.users) == 0 {
+	switch {
+	case len(use.users) == 0:
 		err = a.driver.FreeAsync(b.ptr, use.stream)
 		if errors.Is(err, device.ErrClosed) { // closing has waited for the work
 			err = a.giveAfter(b, nil)
 		}
-	} else {
+	case capturing(use.stream):
+		err = a.giveInCapture(b, use)
+	default:
 		err = a.giveAfter(b, append(use.users, use.stream))
+	}
+	if use.capture != 0 && errors.Is(err, device.ErrInvalidValue) && !capturing(use.stream) {
+		err = nil // its graph was not replayed since it was freed, or is closed: there is no memory
 	}
 	if err != nil {
 		return err
@@ -62,16 +72,30 @@ func (a *Async) giveAfter(b *block, streams []device.Stream) error {
 		a.releaser = s
 	}
 	for _, s := range streams {
-		if err := a.order(s); err != nil {
+		if err := a.order(s, a.releaser); err != nil {
 			return err
 		}
 	}
 	return a.driver.FreeAsync(b.ptr, a.releaser)
 }
 
-// order makes the allocator's stream wait for another. The event may be used again at once: a wait is for what the event stood
-// for when it was called.
-func (a *Async) order(s device.Stream) error {
+// giveInCapture frees a block in its own capture. The allocator's stream would become part of the capture, and nobody would join
+// it again before the end; so the block's stream waits for the others.
+func (a *Async) giveInCapture(b *block, use *asyncUse) error {
+	for _, s := range use.users {
+		if captureOf(s) != use.capture {
+			continue // what is not captured has not used it yet
+		}
+		if err := a.order(s, use.stream); err != nil {
+			return err
+		}
+	}
+	return a.driver.FreeAsync(b.ptr, use.stream)
+}
+
+// order makes one stream wait for another. The event may be used again at once: a wait is for what the event stood for when it
+// was called.
+func (a *Async) order(s, waiter device.Stream) error {
 	if len(a.events) == 0 {
 		e, err := a.driver.NewEvent()
 		if err != nil {
@@ -86,7 +110,7 @@ func (a *Async) order(s device.Stream) error {
 	if err != nil {
 		return err
 	}
-	return a.releaser.Wait(a.events[0])
+	return waiter.Wait(a.events[0])
 }
 
 // freeDeferred frees the blocks whose frees waited for the end of a capture, if it is over. A block that the driver refuses
@@ -97,7 +121,7 @@ func (a *Async) freeDeferred() {
 	}
 	a.deferred = slices.DeleteFunc(a.deferred, func(b *block) bool {
 		use := a.live[b]
-		return !use.inCapture() && a.give(b, use) == nil
+		return !use.inOtherCapture() && a.give(b, use) == nil
 	})
 }
 

@@ -47,6 +47,16 @@ func TestAsync_ConformanceOnCUDA(t *testing.T) {
 	memtest.TestAllocator(t, async, onCUDA())
 }
 
+// As on a real GPU, where the driver needs memory for the streams' work too.
+func TestAsync_ConformanceOnADriverThatTakesMemoryForItself(t *testing.T) {
+	memtest.TestAllocator(t, async, memtest.OnReal("cuda", func(t testing.TB) device.Device {
+		return cudatest.New(t, 1, func(l *fakecuda.Library) {
+			l.Set("poison_bytes", "4096")
+			l.Set("stream_bytes", "2097152")
+		}).Devices[0]
+	}))
+}
+
 func TestFor_MakesTheBackendThatTheSettingsName(t *testing.T) {
 	t.Setenv("CISTERN_ALLOC_CONF", "backend:cudaMallocAsync")
 	var wrong *memory.ConfigError
@@ -155,4 +165,39 @@ func TestPinned_OnCUDA(t *testing.T) {
 		require.NoError(t, p.Close())
 		require.NoError(t, d.Close())
 	}
+}
+
+// Memory that was freed on other streams behind their work is waited for before a request fails.
+func TestAsync_WaitsForFreesOfAllStreamsBeforeItFails(t *testing.T) {
+	r := cudatest.New(t, 1, func(l *fakecuda.Library) {
+		l.Set("pool_reuse", "0")
+		l.Set("work_delay_us", "20000")
+		l.Set("poison_bytes", "4096")
+	})
+	d := r.Devices[0]
+	a := async(t, d)
+	one, other := r.Stream(d), r.Stream(d)
+	b, err := a.Alloc(cudatest.Capacity/4*3, one)
+	require.NoError(t, err)
+	require.NoError(t, a.Free(b))
+	b, err = a.Alloc(cudatest.Capacity/4*3, other)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, a.Stats().NumAllocRetries)
+	require.NoError(t, a.Free(b))
+	require.NoError(t, a.Close())
+}
+
+// While a stream is captured nobody may wait for the device: then only frees of the own stream are waited for.
+func TestAsync_WaitsForItsOwnStreamWhileAnotherIsCaptured(t *testing.T) {
+	r := cudatest.New(t, 1, func(l *fakecuda.Library) { l.Set("poison_bytes", "4096") })
+	d := r.Devices[0]
+	a := async(t, d)
+	one, captured := r.Stream(d), r.Stream(d)
+	require.NoError(t, captured.BeginCapture())
+	_, err := a.Alloc(cudatest.Capacity*2, one)
+	require.ErrorIs(t, err, memory.ErrOutOfMemory)
+	g, err := captured.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	require.NoError(t, a.Close())
 }

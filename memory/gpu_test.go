@@ -15,7 +15,7 @@ import (
 // onGPU runs a suite on a real GPU, besides the devices on which it always runs.
 func onGPU(t *testing.T) memtest.Option {
 	d := cudatest.GPU(t)
-	return memtest.On("gpu", func(testing.TB) device.Device { return d })
+	return memtest.OnReal("gpu", func(testing.TB) device.Device { return d })
 }
 
 func TestGPU_CachingConformance(t *testing.T) {
@@ -46,4 +46,9 @@ func TestGPU_CapturedProgramsReadWhatTheyWrote(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestGPU_AsyncInCaptures(t *testing.T) {
+	checkBlocksOfACapture(t, cudatest.GPU(t))
+	checkBlocksOutliveTheirCapture(t, cudatest.GPU(t))
 }

@@ -42,6 +42,11 @@ else
 fi
 bin=$work/bin
 export CISTERN_GPU_TESTS=1
+# The driver compiles kernels at their first load, a minute for all of them, and keeps the result here for the next process.
+if [[ -z ${CUDA_CACHE_PATH:-} ]] && ! mkdir -p "${HOME:-/nonexistent}/.nv/ComputeCache" 2>/dev/null; then
+	export CUDA_CACHE_PATH=${TMPDIR:-/tmp}/cistern-compute-cache
+fi
+export CUDA_CACHE_MAXSIZE=${CUDA_CACHE_MAXSIZE:-1073741824}
 
 failures=0 # of steps
 rows=""    # of the summary's table

@@ -12,7 +12,9 @@ import (
 // StreamOrdered reports whether the device has such memory: a driver of CUDA 11.2 or newer that supports it.
 func (d *Device) StreamOrdered() bool { return d.pools }
 
-// AllocAsync takes memory for work on s, behind what is on it. It is not freed by Free but by FreeAsync.
+// AllocAsync takes memory for work on s, behind what is on it. It is not freed by Free but by FreeAsync. In a capture it becomes
+// part of the graph: there is memory from the launch on, until the graph frees it, or FreeAsync after the launch, or the next
+// launch. What was freed by FreeAsync after a launch, and made again by another launch, is freed with the graph's Close.
 func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 	const call = "AllocAsync"
 	own, err := d.ownStream(call, s)
@@ -21,6 +23,9 @@ func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 	}
 	if bytes == 0 {
 		return 0, d.fail(call, device.ErrInvalidValue, "0 bytes")
+	}
+	if beyondSense(bytes) {
+		return 0, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted, stream %d", bytes, own.id)
 	}
 	if _, err := d.defaultPool(); err != nil {
 		return 0, err
@@ -35,13 +40,15 @@ func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 		return 0, d.failed(f, r, "%d bytes wanted, stream %d", bytes, own.id)
 	}
 	p := device.Ptr(b.Value(0))
+	m := own.ofGraph(p)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.mu.async[p] = bytes
+	d.mu.async[p] = m
 	return p, nil
 }
 
-// FreeAsync gives memory back when the work that is on s is done.
+// FreeAsync gives memory back when the work that is on s is done. Memory of a graph that no launch has made is an
+// ErrInvalidValue; it is forgotten all the same.
 func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
 	const call = "FreeAsync"
 	own, err := d.ownStream(call, s)
@@ -53,30 +60,54 @@ func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
 		return err
 	}
 	defer b.Release()
-	d.mu.Lock()
-	bytes, ok := d.mu.async[p]
-	delete(d.mu.async, p)
-	d.mu.Unlock()
-	if !ok {
-		return d.fail(call, device.ErrInvalidValue, "address %#x was not returned by AllocAsync or is freed", uintptr(p))
+	m, undo, err := d.forgetAsync(call, p, own.Capturing())
+	if err != nil {
+		return err
 	}
 	b.Add(driver.MemFreeAsync, uintptr(p), own.handle)
 	if f, r := b.Run(); r != driver.Success {
 		d.mu.Lock()
-		d.mu.async[p] = bytes
+		d.mu.async[p] = m
+		if m != nil {
+			*m = undo
+		}
 		d.mu.Unlock()
 		return d.failed(f, r, "address %#x, stream %d", uintptr(p), own.id)
 	}
 	return nil
 }
 
-// TrimPool gives memory of the pool that nobody uses back, down to keep bytes.
+// forgetAsync takes memory off the books. undo is what its graph's entry was.
+func (d *Device) forgetAsync(call string, p device.Ptr, capturing bool) (m *graphMemory, undo graphMemory, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, ok := d.mu.async[p]
+	if !ok {
+		return nil, undo, d.fail(call, device.ErrInvalidValue, "address %#x was not returned by AllocAsync or is freed", uintptr(p))
+	}
+	delete(d.mu.async, p)
+	if m == nil {
+		return nil, undo, nil
+	}
+	undo = *m
+	m.held, m.live = false, false
+	if !undo.live && !capturing {
+		return nil, undo, d.fail(call, device.ErrInvalidValue, "address %#x belongs to a graph that was not launched", uintptr(p))
+	}
+	return m, undo, nil
+}
+
+// TrimPool gives memory of the pool that nobody uses back, down to keep bytes, and all that graphs have freed, which the driver
+// keeps apart.
 func (d *Device) TrimPool(keep uint64) error {
 	pool, err := d.defaultPool()
 	if err != nil {
 		return err
 	}
-	return d.call("TrimPool", driver.MemPoolTrimTo, pool, uintptr(keep))
+	if err := d.call("TrimPool", driver.MemPoolTrimTo, pool, uintptr(keep)); err != nil || !d.library.Has(driver.DeviceGraphMemTrim) {
+		return err
+	}
+	return d.call("TrimPool", driver.DeviceGraphMemTrim, d.ordinal)
 }
 
 // PoolUsage returns the pool's figures.

@@ -51,6 +51,8 @@ func (m *multiplier) start(d *Device) bool {
 	if m.begun.Load() {
 		return true
 	}
+	d.waiting.RLock() // and no capture begins before it is done
+	defer d.waiting.RUnlock()
 	if d.Capturing() {
 		return false
 	}

@@ -21,6 +21,7 @@ type capture struct {
 	ended  bool
 	parts  []*Stream
 	clocks []captureClock // of each part: the order of what is captured
+	memory []*graphMemory // allocated in it
 }
 
 // lastCapture numbers captures.
@@ -69,6 +70,8 @@ func (d *Device) notCapturing(call string) error {
 // BeginCapture begins to put the stream's work into a graph. The default stream cannot be captured.
 func (s *Stream) BeginCapture() error {
 	const call = "BeginCapture"
+	s.looking.Lock()
+	defer s.looking.Unlock()
 	d := s.device
 	b, err := s.begin(call)
 	if err != nil {
@@ -81,9 +84,11 @@ func (s *Stream) BeginCapture() error {
 	case s.Capturing():
 		return d.fail(call, device.ErrInvalidValue, "stream %d is being captured already", s.id)
 	case !d.library.Has(driver.StreamBeginCapture, driver.StreamEndCapture, driver.GraphInstantiateWithFlags,
-		driver.GraphLaunch, driver.GraphExecDestroy, driver.GraphDestroy):
+		driver.GraphLaunch, driver.GraphExecDestroy, driver.GraphDestroy, driver.GraphGetNodes):
 		return d.fail(call, device.ErrUnavailable, "graphs need a driver of CUDA 11.4 or newer")
 	}
+	d.waiting.Lock()
+	defer d.waiting.Unlock()
 	b.Add(driver.StreamBeginCapture, s.handle, driver.CaptureRelaxed)
 	if f, r := b.Run(); r != driver.Success {
 		return d.failed(f, r, "stream %d", s.id)
@@ -106,12 +111,12 @@ func (s *Stream) EndCapture() (device.Graph, error) {
 	if c == nil || c.origin != s {
 		return nil, d.fail(call, device.ErrInvalidValue, "no capture began on stream %d", s.id)
 	}
-	c.end()
+	defer c.end() // not before the driver has ended it
 	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
 	f, r := b.Run()
 	handle := uintptr(b.Value(0))
 	if r == driver.Success {
-		return &Graph{device: d, handle: handle}, nil
+		return &Graph{device: d, handle: handle, left: d.left(c)}, nil
 	}
 	if !r.CaptureViolation() && !r.Sticky() { // the call did not get as far as ending the capture
 		d.abandon(s)
@@ -137,8 +142,8 @@ func (d *Device) abandon(s *Stream) {
 func (d *Device) endCaptures() {
 	for _, s := range d.streams() {
 		if c := s.capture.Load(); c != nil && c.origin == s {
-			c.end()
 			d.abandon(s)
+			c.end()
 		}
 	}
 }

@@ -33,6 +33,10 @@ type Device struct {
 	reports   reports
 	blas      multiplier
 
+	// waiting is read-locked by waits for the whole device, and locked by what begins a capture or draws a stream into one: a wait that
+	// meets a capture in the driver ends it.
+	waiting sync.RWMutex
+
 	// mapping is read-locked by Map, and locked by what changes the peers, so that each page is open to each peer. Taken first.
 	mapping sync.RWMutex
 
@@ -41,13 +45,13 @@ type Device struct {
 		sync.Mutex
 		lastStream device.StreamID
 		open       map[*Stream]struct{}
-		events     map[*Event]struct{}   // not closed
-		memory     map[device.Ptr]uint64 // sizes of what Malloc returned
-		async      map[device.Ptr]uint64 // sizes of what AllocAsync returned
-		ranges     map[uint64]uint64     // sizes of reserved ranges
-		pages      extent.Set            // mapped; the owner is the range, the tag the driver's handle
-		orphans    []page                // that the driver refused to take back
-		peers      []*Device             // that may use this device's memory
+		events     map[*Event]struct{}         // not closed
+		memory     map[device.Ptr]uint64       // sizes of what Malloc returned
+		async      map[device.Ptr]*graphMemory // what AllocAsync returned; nil if it is no graph's
+		ranges     map[uint64]uint64           // sizes of reserved ranges
+		pages      extent.Set                  // mapped; the owner is the range, the tag the driver's handle
+		orphans    []page                      // that the driver refused to take back
+		peers      []*Device                   // that may use this device's memory
 	}
 }
 
@@ -131,9 +135,7 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	for i, s := range streams {
 		at[i] = s.work.position()
 	}
-	err := d.await(ctx, call, nil, d.idle, func() error {
-		return d.call(call, driver.CtxSynchronize)
-	})
+	err := d.await(ctx, call, nil, d.idle, func() error { return d.waitForAll(call) })
 	if err != nil {
 		return err
 	}
@@ -141,6 +143,16 @@ func (d *Device) Synchronize(ctx context.Context) error {
 		s.work.settle(at[i])
 	}
 	return d.reported()
+}
+
+// waitForAll waits for all work of the context, unless a stream is being captured.
+func (d *Device) waitForAll(call string) error {
+	d.waiting.RLock()
+	defer d.waiting.RUnlock()
+	if err := d.notCapturing(call); err != nil {
+		return err
+	}
+	return d.call(call, driver.CtxSynchronize)
 }
 
 // idle reports whether no stream of this package has work.

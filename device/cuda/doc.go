@@ -27,6 +27,20 @@
 // of a megabyte that take turns. CopyToHost waits anyway and leaves the staging to the driver. The copies of
 // device.AsyncCopier, from and to pinned memory, do neither.
 //
+// # Captures
+//
+// A graph is captured in the driver's relaxed mode: nothing is forbidden to other goroutines but what waits for a stream that is
+// captured, or for the whole device, and that is refused before the driver sees it, because it would end the capture. A capture
+// begins when the waits that have begun are over. Kernels may
+// be loaded, memory may be taken and freed meanwhile. AllocAsync and FreeAsync on a captured stream become part of the graph.
+//
+// # Drivers
+//
+// Every function that is looked up is in drivers from 535 to 580; those up to CUDA 11.0 are required, the others make up
+// features that are missing in older ones. Package internal/abi compares calls, numbers and layouts with the headers. The first load
+// of a module compiles its PTX, for seconds if it is large; the driver keeps the result in ~/.nv/ComputeCache (CUDA_CACHE_PATH,
+// CUDA_CACHE_MAXSIZE), and processes after that load it at once.
+//
 // # cuBLAS
 //
 // Matrix products of package kernels/cuda go to cuBLAS where the machine has it. It is looked for when the first product is

@@ -98,11 +98,18 @@ func (s *Stream) Wait(e device.Event) error {
 	if own.closed.Load() {
 		return s.device.fail(call, device.ErrClosed, "the event is closed")
 	}
+	m := own.mark.Load()
+	if m != nil {
+		s.looking.Lock()
+		defer s.looking.Unlock()
+		s.device.waiting.Lock()
+		defer s.device.waiting.Unlock()
+	}
 	b.Add(driver.StreamWaitEvent, s.handle, own.handle, 0)
 	if f, r := b.Run(); r != driver.Success {
 		return s.device.failed(f, r, "stream %d", s.id)
 	}
-	if m := own.mark.Load(); m != nil {
+	if m != nil {
 		m.capture.join(s, m)
 	}
 	return nil

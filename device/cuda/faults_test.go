@@ -203,3 +203,16 @@ func TestUnmap_WaitsForTheWorkThatUsesThePages(t *testing.T) {
 	require.NoError(t, s.Synchronize(background), "the work found its memory")
 	require.NoError(t, d.Unreserve(v))
 }
+
+// Virtual memory is asked for without a context, with one if the driver wants that, and done without if it answers nothing.
+func TestOpen_AsksForVirtualMemoryWithAndWithoutAContext(t *testing.T) {
+	for nth, want := range map[int]uint64{1: 2 << 20, 0: 0} {
+		r := cudatest.New(t, 1, func(l *fakecuda.Library) { l.Fail("cuMemGetAllocationGranularity", nth, 201) })
+		d := r.Devices[0]
+		require.Equal(t, want, d.Granularity())
+		require.Equal(t, 1, r.Calls()["cuDevicePrimaryCtxRetain"])
+		_, err := d.Reserve(2 << 20)
+		require.Equal(t, want == 0, errors.Is(err, device.ErrUnavailable), err)
+		require.NoError(t, d.Close())
+	}
+}

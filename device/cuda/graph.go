@@ -12,6 +12,7 @@ import (
 type Graph struct {
 	device *Device
 	handle uintptr
+	left   []*graphMemory
 	closed atomic.Bool
 }
 
@@ -19,6 +20,7 @@ type Graph struct {
 type GraphExec struct {
 	device *Device
 	handle uintptr
+	left   []*graphMemory
 	closed atomic.Bool
 	mu     sync.Mutex // the driver does not want two launches of one graph at the same moment
 }
@@ -49,18 +51,19 @@ func (g *Graph) begin(call string) (*driver.Batch, error) {
 	return b, nil
 }
 
-// Instantiate makes a GraphExec.
+// Instantiate makes a GraphExec. What the graph allocates by itself (Device.AllocAsync in the capture) and does not free is freed
+// when it is launched again, as PyTorch does; without that a second launch would be an error.
 func (g *Graph) Instantiate() (device.GraphExec, error) {
 	b, err := g.begin("Graph.Instantiate")
 	if err != nil {
 		return nil, err
 	}
 	defer b.Release()
-	b.Add(driver.GraphInstantiateWithFlags, b.Out(0), g.handle, 0)
+	b.Add(driver.GraphInstantiateWithFlags, b.Out(0), g.handle, driver.GraphAutoFree)
 	if f, r := b.Run(); r != driver.Success {
 		return nil, g.device.failed(f, r, "")
 	}
-	return &GraphExec{device: g.device, handle: uintptr(b.Value(0))}, nil
+	return &GraphExec{device: g.device, handle: uintptr(b.Value(0)), left: g.left}, nil
 }
 
 // Close ends the graph. What was made of it stays.
@@ -97,10 +100,21 @@ func (x *GraphExec) Launch(s device.Stream) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return own.enqueue(b, call, driver.GraphLaunch, x.handle, own.handle)
+	if err := own.enqueue(b, call, driver.GraphLaunch, x.handle, own.handle); err != nil {
+		return err
+	}
+	x.device.launched(x.left)
+	return nil
 }
 
-// Close ends the graph. Launches on a stream still run.
+// Close ends the graph. Launches on a stream still run, and memory that they left stays its owner's.
 func (x *GraphExec) Close() error {
-	return x.device.closeGraph("GraphExec.Close", &x.closed, driver.GraphExecDestroy, x.handle)
+	const call = "GraphExec.Close"
+	if x.closed.Load() || x.device.closed.Load() {
+		return nil
+	}
+	if err := x.device.closeGraph(call, &x.closed, driver.GraphExecDestroy, x.handle); err != nil {
+		return err
+	}
+	return x.device.freeLeft(call, x.left)
 }

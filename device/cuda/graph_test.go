@@ -156,3 +156,49 @@ func TestGraph_ClosedIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, device.ErrClosed)
 	require.ErrorIs(t, exec.Launch(s), device.ErrClosed)
 }
+
+// A launch makes the graph's memory again after its owner freed it: Close frees that, or else the device's Close.
+func TestGraph_CloseFreesWhatItsLastLaunchMade(t *testing.T) {
+	t.Run("at once", func(t *testing.T) { closesWithMemory(t, false) })
+	t.Run("later", func(t *testing.T) { closesWithMemory(t, true) })
+}
+
+func closesWithMemory(t *testing.T, fails bool) {
+	r := cudatest.New(t, 1)
+	d := r.Devices[0]
+	s := r.Stream(d)
+	require.NoError(t, s.BeginCapture())
+	p, err := d.AllocAsync(4096, s)
+	require.NoError(t, err)
+	inside, err := d.AllocAsync(4096, s)
+	require.NoError(t, err)
+	require.NoError(t, d.FreeAsync(inside, s))
+	g, err := s.EndCapture()
+	require.NoError(t, err)
+	require.ErrorIs(t, d.FreeAsync(inside, s), device.ErrInvalidValue)
+	x, err := g.Instantiate()
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	require.NoError(t, x.Launch(s))
+	require.NoError(t, d.FreeAsync(p, s))
+	require.ErrorIs(t, d.FreeAsync(p, s), device.ErrInvalidValue)
+	require.NoError(t, x.Launch(s))
+	if fails {
+		r.Fail("cuMemFree_v2", 1, 999)
+		require.ErrorContains(t, x.Close(), "cuMemFree_v2")
+	}
+	require.NoError(t, x.Close())
+}
+
+func TestGraph_MemoryOfAGraphThatWasNotLaunchedIsNobodysToFree(t *testing.T) {
+	r := cudatest.New(t, 1)
+	d := r.Devices[0]
+	s := r.Stream(d)
+	require.NoError(t, s.BeginCapture())
+	p, err := d.AllocAsync(4096, s)
+	require.NoError(t, err)
+	g, err := s.EndCapture()
+	require.NoError(t, err)
+	require.ErrorContains(t, d.FreeAsync(p, s), "was not launched")
+	require.NoError(t, g.Close())
+}

@@ -10,6 +10,8 @@ import (
 // while Go code runs.
 func (s *Stream) CopyToHost(dst []byte, src device.Ptr) error {
 	const call = "CopyToHost"
+	s.looking.RLock()
+	defer s.looking.RUnlock()
 	if err := s.notCapturing(call); err != nil {
 		return err
 	}

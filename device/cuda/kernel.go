@@ -47,7 +47,7 @@ func (d *Device) LoadModule(image []byte) (device.Module, error) {
 	b.Add(driver.ModuleLoadDataEx, b.Out(0), b.Bytes(text), 2, driver.Keep(b, options), driver.Keep(b, values))
 	if f, r := b.Run(); r != driver.Success {
 		log, _, _ = bytes.Cut(log, []byte{0})
-		return nil, d.failed(f, r, "image of %d bytes%s", len(image), logged(log))
+		return nil, d.failed(f, r, "image of %d bytes for compute capability %d.%d%s", len(image), d.properties.Major, d.properties.Minor, logged(log))
 	}
 	return &Module{device: d, handle: uintptr(b.Value(0))}, nil
 }

@@ -16,6 +16,9 @@ func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
 	if bytes == 0 {
 		return 0, d.fail(call, device.ErrInvalidValue, "0 bytes")
 	}
+	if beyondSense(bytes) {
+		return 0, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted", bytes)
+	}
 	b.Add(driver.MemAlloc, b.Out(0), uintptr(bytes))
 	if f, r := b.Run(); r != driver.Success {
 		return 0, d.failed(f, r, "%d bytes wanted", bytes)
@@ -24,6 +27,10 @@ func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
 	d.keepMemory(p, bytes)
 	return p, nil
 }
+
+// beyondSense reports whether no address space holds so many bytes. Drivers are not asked for them: some say that the value is
+// invalid, not that there is no memory.
+func beyondSense(bytes uint64) bool { return bytes >= 1<<48 }
 
 // Free gives memory back. The driver waits for the work that uses it.
 func (d *Device) Free(p device.Ptr) error {

@@ -28,7 +28,7 @@ func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
 	if bytes == 0 {
 		return nil, d.fail(call, device.ErrInvalidValue, "0 bytes")
 	}
-	if bytes > math.MaxInt {
+	if beyondSense(bytes) {
 		return nil, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted", bytes)
 	}
 	b.Add(driver.MemHostAlloc, b.Out(0), uintptr(bytes), driver.HostAllocPortable)

@@ -36,12 +36,14 @@ func (d *Device) Processes() ([]device.Process, error) {
 
 // uuid is the device's name for the management library.
 func (d *Device) uuid() (uuid [16]byte, err error) {
-	f := driver.DeviceGetUUID2
-	if !d.library.Has(f) {
+	var f driver.Func
+	switch {
+	case d.library.Has(driver.DeviceGetUUID2):
+		f = driver.DeviceGetUUID2
+	case d.library.Has(driver.DeviceGetUUID):
 		f = driver.DeviceGetUUID
-	}
-	if !d.library.Has(f) {
-		return uuid, d.fail("Processes", device.ErrUnavailable, "the driver has no %s", f)
+	default:
+		return uuid, d.fail("Processes", device.ErrUnavailable, "the driver has no %s", driver.DeviceGetUUID)
 	}
 	b := d.library.Batch()
 	defer b.Release()

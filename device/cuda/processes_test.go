@@ -86,3 +86,21 @@ func TestProcesses_WithoutNamesAreListedAllTheSame(t *testing.T) {
 	_, err = r.Devices[0].Processes()
 	require.Error(t, err)
 }
+
+// The entries of the list have another size with some drivers, under the same name of the function.
+func TestProcesses_AreReadWhateverTheDriversEntriesAreLike(t *testing.T) {
+	for _, stride := range []string{"16", "24", "32"} {
+		for _, n := range []int{1, 2, 3, 32, 33} {
+			r := managed(t)
+			r.Set("process_stride", stride)
+			var want []device.Process
+			for i := range n {
+				r.Process(0, 1000+i, uint64(n-i)<<20, "p")
+				want = append(want, device.Process{PID: 1000 + i, Name: "p", Memory: uint64(n-i) << 20})
+			}
+			all, err := r.Devices[0].Processes()
+			require.NoError(t, err)
+			require.Equal(t, want, all, "stride %s", stride)
+		}
+	}
+}

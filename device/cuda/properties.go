@@ -52,7 +52,7 @@ func (s *system) newDevice(index int) (*Device, error) {
 	d.mu.open = map[*Stream]struct{}{&d.stream: {}}
 	d.mu.events = map[*Event]struct{}{}
 	d.mu.memory = map[device.Ptr]uint64{}
-	d.mu.async = map[device.Ptr]uint64{}
+	d.mu.async = map[device.Ptr]*graphMemory{}
 	d.mu.ranges = map[uint64]uint64{}
 	name := make([]byte, maxName)
 	b := d.library.Batch()
@@ -99,7 +99,8 @@ func (d *Device) numbers() error {
 		driver.MemMap, driver.MemUnmap, driver.MemSetAccess, driver.MemGetAllocationGranularity) {
 		return nil
 	}
-	return d.askGranularity()
+	d.askGranularity()
+	return nil
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

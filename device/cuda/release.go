@@ -28,8 +28,10 @@ func (d *Device) releaseAll() (first error) {
 	memory, async, pages, ranges := d.mu.memory, d.mu.async, d.mu.pages.All(), d.mu.ranges
 	d.mu.memory, d.mu.async, d.mu.pages, d.mu.ranges = nil, nil, extent.Set{}, nil
 	d.mu.Unlock()
-	for p := range async {
-		note(d.call("Close", driver.MemFreeAsync, uintptr(p), 0))
+	for p, m := range async {
+		if m == nil || m.live {
+			note(d.call("Close", driver.MemFreeAsync, uintptr(p), 0))
+		}
 	}
 	if len(async) > 0 {
 		note(d.TrimPool(0))

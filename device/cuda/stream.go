@@ -19,6 +19,10 @@ type Stream struct {
 	work    inflight
 	staging staging
 	capture atomic.Pointer[capture] // that the stream is part of
+
+	// looking is read-locked by what looks at the stream's progress, and locked by what makes the stream part of a capture, which
+	// that would end. Taken before Device.waiting.
+	looking sync.RWMutex
 }
 
 // NewStream returns a new stream of normal priority.
@@ -149,6 +153,8 @@ func (s *Stream) Fill(dst device.Ptr, value byte, n uint64) error {
 // Done asks the driver.
 func (s *Stream) Done() (bool, error) {
 	const call = "Stream.Done"
+	s.looking.RLock()
+	defer s.looking.RUnlock()
 	if err := s.notCapturing(call); err != nil {
 		return false, err
 	}
@@ -181,6 +187,8 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 
 func (s *Stream) synchronize() error {
 	const call = "Stream.Synchronize"
+	s.looking.RLock()
+	defer s.looking.RUnlock()
 	if err := s.notCapturing(call); err != nil {
 		return err
 	}

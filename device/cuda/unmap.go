@@ -10,10 +10,7 @@ import (
 // the memory, so this does. It stops at the first page that the driver refuses; that and those behind it stay mapped.
 func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
 	const call = "Unmap"
-	if err := d.notCapturing(call); err != nil {
-		return err
-	}
-	if err := d.call(call, driver.CtxSynchronize); err != nil {
+	if err := d.waitForAll(call); err != nil {
 		return err
 	}
 	if err := d.dropOrphans(); err != nil {

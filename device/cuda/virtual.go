@@ -20,16 +20,25 @@ func (d *Device) pageProp() *driver.AllocationProp {
 	}
 }
 
-// askGranularity sets d.granularity. It needs no context.
-func (d *Device) askGranularity() error {
+// askGranularity sets d.granularity. By its documentation the call needs no context, so none is made for it unless the driver wants
+// one. A driver that does not answer then has no virtual memory for us, which nobody needs to have.
+func (d *Device) askGranularity() {
 	b := d.library.Batch()
-	defer b.Release()
 	b.Add(driver.MemGetAllocationGranularity, b.Out(0), driver.Keep(b, d.pageProp()), driver.GranularityMinimum)
-	if f, r := b.Run(); r != driver.Success {
-		return d.failed(f, r, "")
+	_, r := b.Run()
+	if r == driver.InvalidContext {
+		b.Release()
+		var err error
+		if b, err = d.begin("Open"); err != nil {
+			return
+		}
+		b.Add(driver.MemGetAllocationGranularity, b.Out(0), driver.Keep(b, d.pageProp()), driver.GranularityMinimum)
+		_, r = b.Run()
 	}
-	d.granularity = b.Value(0)
-	return nil
+	if r == driver.Success {
+		d.granularity = b.Value(0)
+	}
+	b.Release()
 }
 
 // Granularity is the smallest page, 2 MiB on today's GPUs, and 0 if this one has no virtual memory.
@@ -48,6 +57,9 @@ func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
 	}
 	if bytes == 0 || bytes%d.granularity != 0 {
 		return 0, d.fail(call, device.ErrInvalidValue, "%d bytes are not whole pages of %d", bytes, d.granularity)
+	}
+	if beyondSense(bytes) {
+		return 0, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted", bytes)
 	}
 	b.Add(driver.MemAddressReserve, b.Out(0), uintptr(bytes), 0, 0, 0)
 	if f, r := b.Run(); r != driver.Success {

@@ -80,9 +80,9 @@ func testMapAgain(s *suite, t *testing.T, dev device.Device) {
 
 func testMapCapacity(s *suite, t *testing.T, dev device.Device) {
 	v := virtual(t, dev)
-	page := max(v.Granularity(), 2<<20)
 	info, err := dev.MemInfo()
 	require.NoError(t, err)
+	page := max(info.Total/256&^(v.Granularity()-1), v.Granularity(), 2<<20) // a large device has not too many
 	pages := info.Total/page + 2
 	p, err := v.Reserve(pages * page)
 	require.NoError(t, err)

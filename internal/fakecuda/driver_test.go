@@ -170,6 +170,7 @@ type cu struct {
 	ExchangeMode func(mode *int32) int32                           `cu:"cuThreadExchangeStreamCaptureMode"`
 	GraphNodes   func(g uintptr, nodes *uintptr, n *uint64) int32  `cu:"cuGraphGetNodes"`
 	GraphDestroy func(g uintptr) int32                             `cu:"cuGraphDestroy"`
+	GraphTrim    func(device int32) int32                          `cu:"cuDeviceGraphMemTrim"`
 	Instantiate  func(out *uintptr, g uintptr, flags uint64) int32 `cu:"cuGraphInstantiateWithFlags"`
 	GraphLaunch  func(e, stream uintptr) int32                     `cu:"cuGraphLaunch"`
 	ExecDestroy  func(e uintptr) int32                             `cu:"cuGraphExecDestroy"`

@@ -128,9 +128,8 @@ func TestCapture_EndReportsWhatWasWrong(t *testing.T) {
 			c.ok(c.EventRecord(c.forkEvent, s))
 			c.is(capturedEvent, c.EventSynchronize(c.forkEvent))
 		}},
-		"invalidated by allocation on the stream": {captureInvalidated, func(c *cu, s, _ uintptr) {
-			var p uint64
-			c.is(captureUnsupported, c.AllocAsync(&p, 1, s))
+		"invalidated by the free of memory of outside": {captureInvalidated, func(c *cu, s, other uintptr) {
+			c.is(invalidValue, c.FreeAsync(c.allocAsync(1, other), s))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,11 @@ import (
 var kernelFlags = []string{"-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-ffp-contract=off",
 	"-fno-strict-aliasing", "-Wno-unknown-pragmas"}
 
+// flagsVariable is the environment variable with further flags for the compiler of kernels. What cannot be tested all the time, because
+// it doubles the time to compile: "-fsanitize=alignment -fsanitize-undefined-trap-on-error" makes an access that is not
+// aligned to its type, which a GPU refuses and a processor allows, end the launch with a trap.
+const flagsVariable = "CISTERN_KERNEL_FLAGS"
+
 // BuildKernels compiles CUDA sources for the processor and returns the path of a library for Library.LoadKernels. emulator is
 // the folder of the emulation header, kernels/cuda/emu, as seen from the test. flags are added to the compiler's, such as
 // "-DNAME". What was built before from the same text is taken from the cache, each source by itself. Tests are skipped where
@@ -52,7 +57,7 @@ func newKernelBuild(t testing.TB, emulator string, kernels, flags []string) *ker
 			folders = append(folders, dir)
 		}
 	}
-	b.flags = slices.Concat(kernelFlags, vectorFlags(), flags)
+	b.flags = slices.Concat(kernelFlags, vectorFlags(), strings.Fields(os.Getenv(flagsVariable)), flags)
 	b.key = []string{b.cxx, version(b.cxx), strings.Join(b.flags, " ")}
 	for _, folder := range folders {
 		folder, err := filepath.Abs(folder)

@@ -24,7 +24,7 @@ func testClose(f *fixture) {
 	f.forget(h)
 	f.alloc.FreeLater(h.block) // queued frees are no leaks
 	require.NoError(f.t, f.alloc.Close())
-	require.Equal(f.t, before, f.freeBytes())
+	f.requireFree(before)
 	require.NoError(f.t, f.alloc.Close(), "closing twice is harmless")
 }
 
@@ -38,7 +38,7 @@ func testCloseLeak(f *fixture) {
 	var leak *memory.LeakError
 	require.ErrorAs(f.t, err, &leak)
 	require.Equal(f.t, memory.LeakError{Device: f.dev.ID(), Blocks: 2, Bytes: a.block.Size() + b.block.Size()}, *leak)
-	require.Equal(f.t, before, f.freeBytes())
+	f.requireFree(before)
 	require.ErrorIs(f.t, f.alloc.Free(a.block), memory.ErrDoubleFree, "the handles are stale")
 	s := f.alloc.Stats()
 	require.Zero(f.t, s.AllocatedBytes.All.Current)

@@ -11,6 +11,7 @@
 #include "copy.cc"
 #include "host.cc"
 #include "vmm.cc"
+#include "graphmem.cc"
 #include "pool.cc"
 #include "pools.cc"
 #include "peer.cc"
@@ -22,6 +23,7 @@
 #include "launch.cc"
 #include "cublas.cc"
 #include "cublaslt.cc"
+#include "abi.cc"
 
 // Last, when all other variables have their values: the environment is read when the library is loaded.
 static const bool environment_was_read = [] {

@@ -105,13 +105,13 @@ enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1, CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2 };
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_ARRAY = 3, CU_MEMORYTYPE_UNIFIED = 4 };
 enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
-enum { CU_MEM_ACCESS_NONE = 0, CU_MEM_ACCESS_READ = 1, CU_MEM_ACCESS_READWRITE = 3 };
+enum { CU_MEM_ACCESS_FLAGS_PROT_NONE = 0, CU_MEM_ACCESS_FLAGS_PROT_READ = 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
 
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
-// Structures that callers fill. Their sizes are part of the ABI.
+// Structures that callers fill. abi.cc compares their layout with the real one.
 struct CUuuid {
     char bytes[16];
 };
@@ -126,17 +126,17 @@ struct CUmemAllocationProp {
     int requestedHandleTypes;
     CUmemLocation location;
     void* win32HandleMetaData;
-    unsigned char compressionType, gpuDirectRDMACapable;
-    unsigned short usage;
-    unsigned char reserved[4];
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
 };
-static_assert(sizeof(CUmemAllocationProp) == 32, "layout of CUmemAllocationProp");
 
 struct CUmemAccessDesc {
     CUmemLocation location;
     int flags;
 };
-static_assert(sizeof(CUmemAccessDesc) == 12, "layout of CUmemAccessDesc");
 
 struct CUmemPoolProps {
     int allocType;
@@ -147,7 +147,6 @@ struct CUmemPoolProps {
     unsigned short usage;
     unsigned char reserved[54];
 };
-static_assert(sizeof(CUmemPoolProps) == 88, "layout of CUmemPoolProps");
 
 struct CUDA_MEMCPY2D {
     size_t srcXInBytes, srcY;
@@ -164,7 +163,6 @@ struct CUDA_MEMCPY2D {
     size_t dstPitch;
     size_t WidthInBytes, Height;
 };
-static_assert(sizeof(CUDA_MEMCPY2D) == 128, "layout of CUDA_MEMCPY2D");
 
 struct CUlaunchConfig {
     unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
@@ -172,7 +170,6 @@ struct CUlaunchConfig {
     void* attrs;
     unsigned numAttrs;
 };
-static_assert(sizeof(CUlaunchConfig) == 56, "layout of CUlaunchConfig");
 
 struct CUgraphExecUpdateResultInfo {
     int result;

@@ -90,7 +90,9 @@ void destroy_context(Lock& lock, const ContextRef& ctx) {
         i = i->second->module->ctx == ctx ? g.functions.live.erase(i) : std::next(i);
     for (const StreamRef& s : std::vector<StreamRef>(ctx->streams)) close_stream(s);
     forget_memory(ctx);
-    g.devices[ctx->device].used -= std::min(g.devices[ctx->device].used, g.knobs.context_bytes);
+    const uint64_t own = g.knobs.context_bytes + ctx->own_bytes + g.devices[ctx->device].graph_idle;
+    g.devices[ctx->device].graph_idle = 0;
+    g.devices[ctx->device].used -= std::min(g.devices[ctx->device].used, own);
     g.contexts.live.erase((uintptr_t)ctx->handle);
     if (ctx->primary) g.devices[ctx->device].primary = nullptr;
     ctx->destroyed = true;

@@ -15,17 +15,17 @@ static Table<BlasHandle>& handles() {
 
 int blas_context(Call& call, bool needed) {
     ContextRef c = current_context();
-    if (!c || c->destroyed) return needed ? CUBLAS_NOT_INITIALIZED : CUBLAS_OK;
+    if (!c || c->destroyed) return needed ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
     call.ctx = c;
-    return needed && c->sticky != CUDA_SUCCESS ? CUBLAS_EXECUTION_FAILED : CUBLAS_OK;
+    return needed && c->sticky != CUDA_SUCCESS ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
 int blas_refuse(Call& call, const std::string& why) {
     note(call.made_by() + ": CUBLAS_STATUS_INVALID_VALUE: " + why);
-    return CUBLAS_INVALID_VALUE;
+    return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-size_t element_size(int type) { return type == R_64F ? 8 : type == R_32F ? 4 : type == R_16F || type == R_16BF ? 2 : 0; }
+size_t element_size(int type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : type == CUDA_R_16F || type == CUDA_R_16BF ? 2 : 0; }
 
 static float float_bits(uint32_t b) {
     float f;
@@ -65,18 +65,18 @@ static uint16_t to_bfloat(double v) {
 
 static double element(int type, uint64_t p, int64_t i) {
     switch (type) {
-        case R_64F: return ((const double*)p)[i];
-        case R_32F: return ((const float*)p)[i];
-        case R_16F: return half_value(((const uint16_t*)p)[i]);
+        case CUDA_R_64F: return ((const double*)p)[i];
+        case CUDA_R_32F: return ((const float*)p)[i];
+        case CUDA_R_16F: return half_value(((const uint16_t*)p)[i]);
     }
     return float_bits((uint32_t)((const uint16_t*)p)[i] << 16);
 }
 
 static void set_element(int type, uint64_t p, int64_t i, double v) {
     switch (type) {
-        case R_64F: ((double*)p)[i] = v; break;
-        case R_32F: ((float*)p)[i] = (float)v; break;
-        case R_16F: ((uint16_t*)p)[i] = to_half((float)v); break;
+        case CUDA_R_64F: ((double*)p)[i] = v; break;
+        case CUDA_R_32F: ((float*)p)[i] = (float)v; break;
+        case CUDA_R_16F: ((uint16_t*)p)[i] = to_half((float)v); break;
         default: ((uint16_t*)p)[i] = to_bfloat((float)v);
     }
 }
@@ -93,7 +93,7 @@ static double tf32(double v) {
 
 static void one_product(const Gemm& g, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
     std::vector<double> row(g.k);
-    const bool rough = g.compute == COMPUTE_32F_FAST_TF32;
+    const bool rough = g.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     for (int64_t i = 0; i < g.m; i++) {
         for (int64_t l = 0; l < g.k; l++) row[l] = element(g.type, a, g.ta ? i * g.lda + l : l * g.lda + i);
         for (int64_t j = 0; j < g.n; j++) {
@@ -104,9 +104,9 @@ static void one_product(const Gemm& g, uint64_t a, uint64_t b, uint64_t c, uint6
             }
             sum *= g.alpha;
             if (g.beta != 0) sum += g.beta * element(g.type, c, j * g.ldc + i);
-            if (g.epilogue & BIAS) sum += element(g.type, g.bias, i);
+            if (g.epilogue & CUBLASLT_EPILOGUE_BIAS) sum += element(g.type, g.bias, i);
             if (g.epilogue & AUX) set_element(g.type, g.aux, j * g.ldaux + i, sum);
-            set_element(g.type, d, j * g.ldd + i, g.epilogue & GELU ? gelu(sum) : sum);
+            set_element(g.type, d, j * g.ldd + i, g.epilogue & CUBLASLT_EPILOGUE_GELU ? gelu(sum) : sum);
         }
     }
 }
@@ -129,8 +129,8 @@ static void products(const Gemm& g) {
 static std::string wrong(const Gemm& g) {
     const size_t size = element_size(g.type);
     if (size == 0) return format("type %d", g.type);
-    if ((g.type == R_64F) != (g.compute == COMPUTE_64F)) return format("compute type %d for type %d", g.compute, g.type);
-    if (g.compute == COMPUTE_32F_FAST_TF32 && g.type != R_32F) return "TF32 of another type than float";
+    if ((g.type == CUDA_R_64F) != (g.compute == CUBLAS_COMPUTE_64F)) return format("compute type %d for type %d", g.compute, g.type);
+    if (g.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && g.type != CUDA_R_32F) return "TF32 of another type than float";
     if (g.m < 0 || g.n < 0 || g.k < 0 || g.count < 0) return "a negative size";
     if (g.lda < std::max<int64_t>(1, g.ta ? g.k : g.m)) return format("lda %lld", (long long)g.lda);
     if (g.ldb < std::max<int64_t>(1, g.tb ? g.n : g.k)) return format("ldb %lld", (long long)g.ldb);
@@ -150,22 +150,22 @@ int blas_submit(Call& call, CUstream stream, const Gemm& g) {
     w.kind = KERNEL;
     w.what = call.made_by();
     w.run = [g, what = w.what] { return guarded_work(what, [&g] { products(g); }); };
-    return submit(call, stream, w) == CUDA_SUCCESS ? CUBLAS_OK : CUBLAS_EXECUTION_FAILED;
+    return submit(call, stream, w) == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 // gemm is both products of cuBLAS.
 static int gemm(Call& call, void* h, Gemm g, int ta, int tb, const void* alpha, const void* beta, int at, int bt, int ct) {
     auto handle = handles().get(h);
-    if (!handle) return CUBLAS_NOT_INITIALIZED;
+    if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (handle->ctx != call.ctx) return blas_refuse(call, "the handle is of another context");
     if (ta < 0 || ta > 1 || tb < 0 || tb > 1 || !alpha || !beta) return blas_refuse(call, "transposition, alpha or beta");
-    if (at != bt || at != ct) return CUBLAS_NOT_SUPPORTED;
+    if (at != bt || at != ct) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!handle->own_workspace) return blas_refuse(call, "the stream was set and no workspace after it: it would be the library's own");
     g.ta = ta, g.tb = tb, g.type = ct;
-    g.alpha = ct == R_64F ? *(const double*)alpha : *(const float*)alpha;
-    g.beta = ct == R_64F ? *(const double*)beta : *(const float*)beta;
+    g.alpha = ct == CUDA_R_64F ? *(const double*)alpha : *(const float*)alpha;
+    g.beta = ct == CUDA_R_64F ? *(const double*)beta : *(const float*)beta;
     g.workspace = handle->workspace, g.workspace_size = handle->workspace_size;
-    if (g.workspace_size > 0 && g.workspace_size < 16 << 10) return CUBLAS_ALLOC_FAILED;
+    if (g.workspace_size > 0 && g.workspace_size < 16 << 10) return CUBLAS_STATUS_ALLOC_FAILED;
     return blas_submit(call, handle->stream, g);
 }
 
@@ -190,7 +190,7 @@ using fake::Gemm;
 
 EXPORT int cublasCreate_v2(void** out) {
     BLAS(true);
-    if (!out) return fake::CUBLAS_INVALID_VALUE;
+    if (!out) return fake::CUBLAS_STATUS_INVALID_VALUE;
     auto h = std::make_shared<BlasHandle>();
     h->ctx = call.ctx;
     h->made_by = call.made_by();
@@ -200,12 +200,12 @@ EXPORT int cublasCreate_v2(void** out) {
 
 EXPORT int cublasDestroy_v2(void* h) {
     BLAS(true);
-    return fake::handles().live.erase((uintptr_t)h) ? 0 : (int)fake::CUBLAS_NOT_INITIALIZED;
+    return fake::handles().live.erase((uintptr_t)h) ? 0 : (int)fake::CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
 EXPORT int cublasGetVersion_v2(void*, int* out) {
     BLAS(false);
-    if (!out) return fake::CUBLAS_INVALID_VALUE;
+    if (!out) return fake::CUBLAS_STATUS_INVALID_VALUE;
     *out = 120805;
     return 0;
 }
@@ -213,7 +213,7 @@ EXPORT int cublasGetVersion_v2(void*, int* out) {
 EXPORT int cublasSetStream_v2(void* h, CUstream stream) {
     BLAS(true);
     auto handle = fake::handles().get(h);
-    if (!handle) return fake::CUBLAS_NOT_INITIALIZED;
+    if (!handle) return fake::CUBLAS_STATUS_NOT_INITIALIZED;
     handle->stream = stream;
     handle->own_workspace = false;
     return 0;
@@ -222,7 +222,7 @@ EXPORT int cublasSetStream_v2(void* h, CUstream stream) {
 EXPORT int cublasSetWorkspace_v2(void* h, uint64_t workspace, size_t size) {
     BLAS(true);
     auto handle = fake::handles().get(h);
-    if (!handle) return fake::CUBLAS_NOT_INITIALIZED;
+    if (!handle) return fake::CUBLAS_STATUS_NOT_INITIALIZED;
     if (workspace % 256) return fake::blas_refuse(call, "the workspace is not aligned to 256 bytes");
     handle->workspace = workspace;
     handle->workspace_size = size;
@@ -233,8 +233,8 @@ EXPORT int cublasSetWorkspace_v2(void* h, uint64_t workspace, size_t size) {
 EXPORT int cublasSetMathMode(void* h, int mode) {
     BLAS(true);
     auto handle = fake::handles().get(h);
-    if (!handle) return fake::CUBLAS_NOT_INITIALIZED;
-    if ((mode & ~16) < 0 || (mode & ~16) > 3) return fake::CUBLAS_INVALID_VALUE;
+    if (!handle) return fake::CUBLAS_STATUS_NOT_INITIALIZED;
+    if ((mode & ~16) < 0 || (mode & ~16) > 3) return fake::CUBLAS_STATUS_INVALID_VALUE;
     handle->math = mode;
     return 0;
 }

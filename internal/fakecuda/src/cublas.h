@@ -6,17 +6,39 @@
 namespace fake {
 
 enum BlasStatus {
-    CUBLAS_OK = 0,
-    CUBLAS_NOT_INITIALIZED = 1,
-    CUBLAS_ALLOC_FAILED = 3,
-    CUBLAS_INVALID_VALUE = 7,
-    CUBLAS_EXECUTION_FAILED = 13,
-    CUBLAS_NOT_SUPPORTED = 15
+    CUBLAS_STATUS_SUCCESS = 0,
+    CUBLAS_STATUS_NOT_INITIALIZED = 1,
+    CUBLAS_STATUS_ALLOC_FAILED = 3,
+    CUBLAS_STATUS_INVALID_VALUE = 7,
+    CUBLAS_STATUS_EXECUTION_FAILED = 13,
+    CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
 
-enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };                      // cudaDataType
-enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };    // cublasComputeType_t
-enum { BIAS = 4, GELU = 32, AUX = 128, DEFAULT_EPILOGUE = 1 };              // cublasLtEpilogue_t
+enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 };                       // cudaDataType
+enum { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };  // cublasComputeType_t
+enum {  // cublasLtEpilogue_t; AUX is the bit that makes GELU_AUX of GELU
+    CUBLASLT_EPILOGUE_DEFAULT = 1,
+    CUBLASLT_EPILOGUE_BIAS = 4,
+    CUBLASLT_EPILOGUE_GELU = 32,
+    AUX = 128,
+    CUBLASLT_EPILOGUE_GELU_AUX = CUBLASLT_EPILOGUE_GELU | AUX
+};
+enum {  // cublasLtMatmulDescAttributes_t
+    CUBLASLT_MATMUL_DESC_TRANSA = 3,
+    CUBLASLT_MATMUL_DESC_TRANSB = 4,
+    CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
+    CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
+    CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11,
+    CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12
+};
+enum {  // cublasLtMatmulPreferenceAttributes_t
+    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+    CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
+};
 
 struct BlasHandle : Object {
     CUstream stream = nullptr;
@@ -32,7 +54,7 @@ struct Gemm {
     int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0, ldd = 0, sa = 0, sb = 0, sc = 0, sd = 0, count = 1, ldaux = 0;
     uint64_t a = 0, b = 0, c = 0, d = 0, bias = 0, aux = 0, workspace = 0;
     size_t workspace_size = 0;
-    int type = R_32F, compute = COMPUTE_32F, epilogue = DEFAULT_EPILOGUE;
+    int type = CUDA_R_32F, compute = CUBLAS_COMPUTE_32F, epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     double alpha = 1, beta = 0;
 };
 
@@ -44,7 +66,7 @@ struct Gemm {
 
 int blas_context(Call& call, bool needed);
 int blas_submit(Call& call, CUstream stream, const Gemm& g);
-int blas_refuse(Call& call, const std::string& why);  // CUBLAS_INVALID_VALUE, with a finding
+int blas_refuse(Call& call, const std::string& why);  // CUBLAS_STATUS_INVALID_VALUE, with a finding
 size_t element_size(int type);
 
 }  // namespace fake

@@ -8,7 +8,7 @@ namespace fake {
 struct LtObject : Object {
     const char* kind = "";
     int type = 0, compute = 0, scale = 0, ta = 0, tb = 0;  // of descriptors
-    uint32_t epilogue = DEFAULT_EPILOGUE;
+    uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     uint64_t bias = 0, aux = 0;
     int64_t ldaux = 0;
     uint64_t rows = 0, cols = 0;  // of layouts
@@ -37,21 +37,21 @@ std::string blas_lt_leaks() {
 }
 
 static int make(Call& call, void** out, Table<LtObject>& t, LtObject o, const char* kind) {
-    if (!out) return CUBLAS_INVALID_VALUE;
+    if (!out) return CUBLAS_STATUS_INVALID_VALUE;
     o.kind = kind;
     o.made_by = call.made_by();
     o.ctx = call.ctx;
     *out = (void*)t.put(std::make_shared<LtObject>(o));
-    return CUBLAS_OK;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
-static int destroy(Table<LtObject>& t, void* h) { return t.live.erase((uintptr_t)h) ? CUBLAS_OK : CUBLAS_INVALID_VALUE; }
+static int destroy(Table<LtObject>& t, void* h) { return t.live.erase((uintptr_t)h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE; }
 
 // put copies an attribute that has the right size.
 template <class T> static int put(T* to, const void* from, size_t size) {
-    if (!from || size != sizeof(T)) return CUBLAS_INVALID_VALUE;
+    if (!from || size != sizeof(T)) return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(to, from, size);
-    return CUBLAS_OK;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 static uint64_t workspace_wanted(const LtObject& b, uint64_t k) { return std::min<uint64_t>(b.workspace, k >= 32 ? 1 << 20 : 0); }
@@ -68,9 +68,9 @@ static std::string fits(const LtObject& d, const LtObject& a, const LtObject& b,
     if ((d.ta ? a.cols : a.rows) != out.rows || (d.tb ? b.rows : b.cols) != out.cols || (d.tb ? b.cols : b.rows) != (uint64_t)g->k ||
         c.rows != out.rows || c.cols != out.cols)
         return "shapes do not fit";
-    if ((out.type == R_64F) != (d.scale == R_64F)) return "scale type";
+    if ((out.type == CUDA_R_64F) != (d.scale == CUDA_R_64F)) return "scale type";
     g->epilogue = (int)d.epilogue, g->bias = d.bias, g->aux = d.aux, g->ldaux = d.ldaux;
-    if ((d.epilogue & BIAS) && !d.bias) return "no bias";
+    if ((d.epilogue & CUBLASLT_EPILOGUE_BIAS) && !d.bias) return "no bias";
     if ((d.epilogue & AUX) && (!d.aux || d.ldaux % 8 || d.ldaux < g->m)) return "auxiliary matrix";
     return "";
 }
@@ -105,14 +105,14 @@ EXPORT int cublasLtMatmulDescDestroy(void* h) {
 EXPORT int cublasLtMatmulDescSetAttribute(void* h, int attribute, const void* value, size_t size) {
     BLAS(false);
     auto d = lt().descs.get(h);
-    if (!d) return fake::CUBLAS_INVALID_VALUE;
+    if (!d) return fake::CUBLAS_STATUS_INVALID_VALUE;
     switch (attribute) {
-        case 3: return fake::put(&d->ta, value, size);
-        case 4: return fake::put(&d->tb, value, size);
-        case 7: return fake::put(&d->epilogue, value, size);
-        case 8: return fake::put(&d->bias, value, size);
-        case 11: return fake::put(&d->aux, value, size);
-        case 12: return fake::put(&d->ldaux, value, size);
+        case fake::CUBLASLT_MATMUL_DESC_TRANSA: return fake::put(&d->ta, value, size);
+        case fake::CUBLASLT_MATMUL_DESC_TRANSB: return fake::put(&d->tb, value, size);
+        case fake::CUBLASLT_MATMUL_DESC_EPILOGUE: return fake::put(&d->epilogue, value, size);
+        case fake::CUBLASLT_MATMUL_DESC_BIAS_POINTER: return fake::put(&d->bias, value, size);
+        case fake::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return fake::put(&d->aux, value, size);
+        case fake::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return fake::put(&d->ldaux, value, size);
     }
     return fake::blas_refuse(call, fake::format("attribute %d", attribute));
 }
@@ -143,43 +143,46 @@ EXPORT int cublasLtMatmulPreferenceDestroy(void* h) {
 EXPORT int cublasLtMatmulPreferenceSetAttribute(void* h, int attribute, const void* value, size_t size) {
     BLAS(false);
     auto p = lt().preferences.get(h);
-    if (!p) return fake::CUBLAS_INVALID_VALUE;
+    if (!p) return fake::CUBLAS_STATUS_INVALID_VALUE;
     uint32_t mask = 0;
     switch (attribute) {
-        case 1: return fake::put(&p->workspace, value, size);
-        case 3: return fake::put(&mask, value, size);
-        case 5: case 6: case 7: case 8: return fake::put(&p->align[attribute - 5], value, size);
+        case fake::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return fake::put(&p->workspace, value, size);
+        case fake::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return fake::put(&mask, value, size);
+        case fake::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+        case fake::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+        case fake::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+        case fake::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+            return fake::put(&p->align[attribute - fake::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, size);
     }
     return fake::blas_refuse(call, fake::format("attribute %d", attribute));
 }
 
-// What a heuristic answers: 96 bytes.
-struct HeuristicResult {
+// What a heuristic answers.
+struct cublasLtMatmulHeuristicResult_t {
     uint64_t algo[8];
-    size_t workspace;
+    size_t workspaceSize;
     int state;
-    float waves;
+    float wavesCount;
     int reserved[4];
 };
-static_assert(sizeof(HeuristicResult) == 96, "layout of cublasLtMatmulHeuristicResult_t");
 
 EXPORT int cublasLtMatmulAlgoGetHeuristic(void* h, void* desc, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                                          HeuristicResult* out, int* found) {
+                                          cublasLtMatmulHeuristicResult_t* out, int* found) {
     BLAS(true);
     auto x = lt().descs.get(desc);
     auto la = lt().layouts.get(a), lb = lt().layouts.get(b), lc = lt().layouts.get(c), ld = lt().layouts.get(d);
     auto p = lt().preferences.get(preference);
     if (!lt().handles.get(h) || !x || !la || !lb || !lc || !ld || !p || wanted < 1 || !out || !found)
-        return fake::CUBLAS_INVALID_VALUE;
+        return fake::CUBLAS_STATUS_INVALID_VALUE;
     fake::Gemm g;
     const std::string why = fake::fits(*x, *la, *lb, *lc, *ld, &g);
     if (!why.empty()) return fake::blas_refuse(call, why);
     *found = 0;
-    const int e = g.epilogue & ~(fake::BIAS | fake::AUX);
-    if ((e & ~(fake::GELU | fake::DEFAULT_EPILOGUE)) || (g.type == fake::R_64F && e == fake::GELU)) return fake::CUBLAS_NOT_SUPPORTED;
-    *out = HeuristicResult();
+    const int e = g.epilogue & ~(fake::CUBLASLT_EPILOGUE_BIAS | fake::AUX);
+    if ((e & ~(fake::CUBLASLT_EPILOGUE_GELU | fake::CUBLASLT_EPILOGUE_DEFAULT)) || (g.type == fake::CUDA_R_64F && e == fake::CUBLASLT_EPILOGUE_GELU)) return fake::CUBLAS_STATUS_NOT_SUPPORTED;
+    *out = cublasLtMatmulHeuristicResult_t();
     out->algo[0] = fake::ALGORITHM;
-    out->algo[1] = out->workspace = fake::workspace_wanted(*p, (uint64_t)g.k);
+    out->algo[1] = out->workspaceSize = fake::workspace_wanted(*p, (uint64_t)g.k);
     for (int i = 0; i < 4; i++) out->algo[2 + i] = p->align[i];
     *found = 1;
     return 0;
@@ -191,7 +194,7 @@ EXPORT int cublasLtMatmul(void* h, void* desc, const void* alpha, uint64_t a, vo
     BLAS(true);
     auto x = lt().descs.get(desc);
     auto la = lt().layouts.get(ad), lb = lt().layouts.get(bd), lc = lt().layouts.get(cd), ld = lt().layouts.get(dd);
-    if (!lt().handles.get(h) || !x || !la || !lb || !lc || !ld || !alpha || !beta) return fake::CUBLAS_INVALID_VALUE;
+    if (!lt().handles.get(h) || !x || !la || !lb || !lc || !ld || !alpha || !beta) return fake::CUBLAS_STATUS_INVALID_VALUE;
     fake::Gemm g;
     const std::string why = fake::fits(*x, *la, *lb, *lc, *ld, &g);
     if (!why.empty()) return fake::blas_refuse(call, why);
@@ -200,7 +203,7 @@ EXPORT int cublasLtMatmul(void* h, void* desc, const void* alpha, uint64_t a, vo
     for (int i = 0; i < 4; i++)
         if (places[i] % algo[2 + i]) return fake::blas_refuse(call, fake::format("operand %d is not aligned as the algorithm was told", i));
     g.a = a, g.b = b, g.c = c, g.d = d, g.workspace = workspace, g.workspace_size = size;
-    g.alpha = g.type == fake::R_64F ? *(const double*)alpha : *(const float*)alpha;
-    g.beta = g.type == fake::R_64F ? *(const double*)beta : *(const float*)beta;
+    g.alpha = g.type == fake::CUDA_R_64F ? *(const double*)alpha : *(const float*)alpha;
+    g.beta = g.type == fake::CUDA_R_64F ? *(const double*)beta : *(const float*)beta;
     return fake::blas_submit(call, stream, g);
 }

@@ -28,7 +28,7 @@ struct Table {
 };
 
 struct Device {
-    uint64_t total = 0, used = 0;
+    uint64_t total = 0, used = 0, graph_idle = 0;  // graph_idle: of used, what graphs have freed
     CUcontext primary = nullptr;
     unsigned primary_flags = 0;
     std::shared_ptr<Pool> default_pool, current_pool;
@@ -138,6 +138,7 @@ CUresult guarded_work(const std::string& what, const std::function<void()>& f,
 AllocationRef allocate(size_t size, int device, Place place, const Call& call);
 AllocationRef find_allocation(uint64_t p);
 bool charge(int device, uint64_t bytes);
+bool beyond_sense(uint64_t bytes);
 std::string check_canaries(const Allocation& a);
 void retire(const AllocationRef& a, const std::string& by);
 bool open_pages(Allocation* a);
@@ -159,6 +160,18 @@ void forget_pooled(const Allocation& a);
 void release_idle_pools(int device);
 std::string pool_leak(const Pool& p);
 void trim_pools_for(int device, uint64_t bytes);
+
+// ---- info.cc
+int shared_optin();
+int threads_per_sm();
+
+// ---- graphmem.cc
+CUresult alloc_in_graph(Call& call, CUdeviceptr* out, size_t size, int device, const StreamRef& s);
+CUresult free_in_capture(Call& call, const AllocationRef& a, const StreamRef& s);
+CUresult free_outside(Call& call, const AllocationRef& a, const StreamRef& s);
+CUresult launch_memory(Call& call, const GraphExec& e);
+void free_left(const Graph& graph);
+void drop_graph_memory(Call& call, const std::shared_ptr<Graph>& graph);
 
 // ---- graph.cc
 CUresult capture_forbids(Call& call);

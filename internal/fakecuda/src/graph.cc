@@ -198,6 +198,7 @@ EXPORT CUresult cuGraphDestroy(CUgraph h) {
     std::shared_ptr<fake::Graph> graph;
     if (CUresult r = find_graph(call, h, &graph)) return r;
     g.graphs.live.erase((uintptr_t)h);
+    fake::drop_graph_memory(call, graph);
     return CUDA_SUCCESS;
 }
 
@@ -221,7 +222,7 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode h, int* type) {
     return CUDA_SUCCESS;
 }
 
-static CUresult instantiate(fake::Call& call, CUgraphExec* out, CUgraph h) {
+static CUresult instantiate(fake::Call& call, CUgraphExec* out, CUgraph h, bool auto_free) {
     std::shared_ptr<fake::Graph> graph;
     if (CUresult r = find_graph(call, h, &graph)) return r;
     if (!out) return CUDA_ERROR_INVALID_VALUE;
@@ -229,21 +230,26 @@ static CUresult instantiate(fake::Call& call, CUgraphExec* out, CUgraph h) {
     e->ctx = call.ctx;
     e->made_by = call.made_by();
     e->graph = graph;
+    e->auto_free = auto_free;
+    if (!graph->memory.empty())
+        for (auto& other : g.execs.live)
+            if (other.second->graph == graph)
+                return call.fail(CUDA_ERROR_NOT_SUPPORTED, "a graph with memory of its own is instantiated twice");
     *out = (CUgraphExec)g.execs.put(e);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph h, unsigned long long flags) {
     API(CONTEXT);
-    (void)flags;  // where memory of graphs is freed, where uploads happen: there is neither here
-    return instantiate(call, out, h);
+    if (flags & ~0xfull) return CUDA_ERROR_INVALID_VALUE;  // uploads and launches from the device are ignored
+    return instantiate(call, out, h, flags & 1);
 }
 
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph h, CUgraphNode* bad, char* log, size_t log_size) {
     API(CONTEXT);
     if (bad) *bad = nullptr;
     if (log && log_size) *log = 0;
-    return instantiate(call, out, h);
+    return instantiate(call, out, h, false);
 }
 
 static CUresult find_exec(fake::Call& call, CUgraphExec h, std::shared_ptr<fake::GraphExec>* out) {
@@ -256,6 +262,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec h) {
     std::shared_ptr<fake::GraphExec> e;
     if (CUresult r = find_exec(call, h, &e)) return r;
     g.execs.live.erase((uintptr_t)h);
+    fake::drop_graph_memory(call, e->graph);
     return CUDA_SUCCESS;
 }
 
@@ -274,8 +281,12 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec h, CUstream stream) {
     fake::Work w;
     w.kind = fake::CHILD;
     w.what = call.made_by();
+    if (CUresult r = fake::launch_memory(call, *e)) return r;
     auto graph = e->graph;  // an update or a destruction after this does not change what was launched
-    w.run = [graph] { return fake::run_graph(*graph, g.knobs.greedy); };
+    w.run = [graph, again = e->auto_free] {
+        if (again) fake::free_left(*graph);
+        return fake::run_graph(*graph, g.knobs.greedy);
+    };
     return fake::submit(call, stream, w);
 }
 

@@ -6,7 +6,7 @@
 using fake::AllocationRef;
 
 static CUresult host_alloc(fake::Call& call, void** out, size_t size, unsigned flags) {
-    if (!out || size == 0 || (flags & ~7u)) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || size == 0 || (flags & ~7u) || fake::beyond_sense(size)) return CUDA_ERROR_INVALID_VALUE;
     AllocationRef a = fake::allocate(size, -1, fake::PINNED, call);
     if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
     a->flags = flags;

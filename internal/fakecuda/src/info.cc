@@ -93,11 +93,39 @@ EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice* out, const char* id) {
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
+namespace fake {
+
+// shared_optin is the most shared memory that a block can have. A multiprocessor has 1 KiB more.
+int shared_optin() {
+    if (g.knobs.block_shared) return g.knobs.block_shared;
+    switch (g.knobs.compute) {
+        case 75: return 64 << 10;
+        case 86:
+        case 89:
+        case 120: return 99 << 10;
+        case 90:
+        case 100: return 227 << 10;
+    }
+    return 163 << 10;
+}
+
+int threads_per_sm() {
+    switch (g.knobs.compute) {
+        case 75: return 1024;
+        case 86:
+        case 89:
+        case 120: return 1536;
+    }
+    return 2048;
+}
+
+}  // namespace fake
+
 struct Attribute {
     int id, value;
 };
 
-// An A100 by its figures. Those that tests change are in device_attribute.
+// An A100 by its figures. Those that tests change, or that depend on the compute capability, are in device_attribute.
 static const Attribute attributes[] = {
     {1, 1024},         // MAX_THREADS_PER_BLOCK
     {2, 1024},         // MAX_BLOCK_DIM_X
@@ -125,14 +153,12 @@ static const Attribute attributes[] = {
     {36, 1215000},     // MEMORY_CLOCK_RATE, kHz
     {37, 5120},        // GLOBAL_MEMORY_BUS_WIDTH, bits
     {38, 41943040},    // L2_CACHE_SIZE
-    {39, 2048},        // MAX_THREADS_PER_MULTIPROCESSOR
     {40, 3},           // ASYNC_ENGINE_COUNT
     {41, 1},           // UNIFIED_ADDRESSING
     {50, 0},           // PCI_DOMAIN_ID
     {78, 1},           // STREAM_PRIORITIES_SUPPORTED
     {79, 1},           // GLOBAL_L1_CACHE_SUPPORTED
     {80, 1},           // LOCAL_L1_CACHE_SUPPORTED
-    {81, 167936},      // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
     {82, 65536},       // MAX_REGISTERS_PER_MULTIPROCESSOR
     {83, 0},           // MANAGED_MEMORY: not emulated
     {84, 0},           // MULTI_GPU_BOARD
@@ -156,10 +182,12 @@ static CUresult device_attribute(int* out, int attribute, CUdevice d) {
     switch (attribute) {
         case 16: return *out = g.knobs.processors, CUDA_SUCCESS;       // MULTIPROCESSOR_COUNT
         case 33: return *out = 0x17 + 2 * d, CUDA_SUCCESS;             // PCI_BUS_ID
+        case 39: return *out = fake::threads_per_sm(), CUDA_SUCCESS;     // MAX_THREADS_PER_MULTIPROCESSOR
+        case 81: return *out = fake::shared_optin() + 1024, CUDA_SUCCESS;  // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+        case 97: return *out = fake::shared_optin(), CUDA_SUCCESS;       // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         case 75: return *out = g.knobs.compute / 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MAJOR
         case 76: return *out = g.knobs.compute % 10, CUDA_SUCCESS;     // COMPUTE_CAPABILITY_MINOR
         case 88: return *out = g.knobs.pageable_access, CUDA_SUCCESS;  // PAGEABLE_MEMORY_ACCESS
-        case 97: return *out = g.knobs.block_shared, CUDA_SUCCESS;     // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     }
     for (const Attribute& a : attributes)
         if (a.id == attribute) return *out = a.value, CUDA_SUCCESS;

@@ -10,6 +10,7 @@ namespace fake {
 // The settings that are one number.
 static uint64_t* big_knob(const std::string& name) {
     if (name == "context_bytes") return &g.knobs.context_bytes;
+    if (name == "stream_bytes") return &g.knobs.stream_bytes;
     if (name == "poison_bytes") return &g.knobs.poison_bytes;
     if (name == "call_delay_us") return &g.knobs.call_delay_us;
     if (name == "work_delay_us") return &g.knobs.work_delay_us;
@@ -25,6 +26,8 @@ static int* small_knob(const std::string& name) {
     if (name == "free_sync") return &g.knobs.free_sync;
     if (name == "strict_pageable") return &g.knobs.strict_pageable;
     if (name == "pageable_access") return &g.knobs.pageable_access;
+    if (name == "pool_reuse") return &g.knobs.pool_reuse;
+    if (name == "process_stride") return &g.knobs.process_stride;
     if (name == "greedy") return &g.knobs.greedy;
     if (name == "workers") return &g.knobs.workers;
     if (name == "instant_launch") return &g.knobs.instant_launch;
@@ -86,10 +89,10 @@ bool set_knob(const std::string& name, const std::string& value) {
 
 void read_environment() {
     for (uint64_t& m : g.knobs.memory) m = 8ull << 30;
-    for (const char* name : {"context_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
+    for (const char* name : {"context_bytes", "stream_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
-                             "greedy", "workers", "instant_launch", "ptx", "races", "counts", "processors", "block_shared", "name",
-                             "memory", "process", "fail", "kernels"}) {
+                             "process_stride", "pool_reuse", "greedy", "workers", "instant_launch", "ptx", "races", "counts",
+                             "processors", "block_shared", "name", "memory", "process", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);

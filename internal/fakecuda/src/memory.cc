@@ -41,6 +41,10 @@ uint64_t take_addresses(size_t bytes, size_t align) {
     return p;
 }
 
+// beyond_sense reports whether no address space holds so many bytes. What drivers answer then is not documented, out of memory
+// or an invalid value; callers must not rely on either.
+bool beyond_sense(uint64_t bytes) { return bytes >= 1ull << 48; }
+
 // charge takes bytes from a device's capacity.
 bool charge(int device, uint64_t bytes) {
     Device& d = g.devices[device];
@@ -211,7 +215,7 @@ using fake::format;
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size) {
     API(CONTEXT | UNSAFE);
-    if (!out || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || size == 0 || fake::beyond_sense(size)) return CUDA_ERROR_INVALID_VALUE;
     AllocationRef a = fake::allocate(size, call.ctx->device, fake::DEVICE, call);
     if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
     *out = a->base;
@@ -236,6 +240,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
         if (a->freed) return call.fail(CUDA_ERROR_INVALID_VALUE, "freed twice: " + fake::describe(*a));
         if (call.ctx->sticky != CUDA_SUCCESS) return call.ctx->sticky;
     }
+    if (a->graphs) return fake::free_outside(call, a, call.ctx->legacy);
     if (a->pool) return fake::free_pooled(call, a, nullptr);
     return checked_free(call, a);
 }

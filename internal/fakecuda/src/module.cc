@@ -9,7 +9,12 @@
 using ModuleRef = std::shared_ptr<fake::Module>;
 using FunctionRef = std::shared_ptr<fake::Function>;
 
-enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE = 4, JIT_ERROR_LOG = 5, JIT_ERROR_LOG_SIZE = 6 };
+enum {
+    CU_JIT_INFO_LOG_BUFFER = 3,
+    CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
+    CU_JIT_ERROR_LOG_BUFFER = 5,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
+};
 
 // fill_log writes text into the buffer that an option names, and its length into the option for the size.
 static void fill_log(const std::string& text, unsigned n, const int* options, void** values, int buffer_option,
@@ -52,8 +57,8 @@ static CUresult load(fake::Call& call, CUmodule* out, const void* image, unsigne
     m->made_by = call.made_by();
     std::string log;
     const CUresult r = parse_image(image, m.get(), &log);
-    fill_log(r == CUDA_SUCCESS ? "" : log, n, options, values, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE);
-    fill_log("", n, options, values, JIT_INFO_LOG, JIT_INFO_LOG_SIZE);
+    fill_log(r == CUDA_SUCCESS ? "" : log, n, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    fill_log("", n, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
     if (r != CUDA_SUCCESS) return call.fail(r, log.empty() ? "this is no image" : log);
     *out = (CUmodule)g.modules.put(m);
     return CUDA_SUCCESS;
@@ -144,7 +149,7 @@ static CUresult find_function(fake::Call& call, CUfunction h, FunctionRef* out) 
     return *out ? CUDA_SUCCESS : call.fail(CUDA_ERROR_INVALID_HANDLE, "this function does not exist (any more)");
 }
 
-enum { MAX_SHARED_SM = 167936, REGISTERS = 32 };
+enum { REGISTERS = 32 };
 
 EXPORT CUresult cuFuncGetAttribute(int* out, int attribute, CUfunction h) {
     API(CONTEXT);
@@ -170,7 +175,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction h, int attribute, int value) {
     API(CONTEXT);
     FunctionRef f;
     if (CUresult r = find_function(call, h, &f)) return r;
-    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= g.knobs.block_shared)
+    if (attribute == 8 && value >= 0 && value + (int)f->entry.static_shared <= fake::shared_optin())
         return f->max_dynamic = value, CUDA_SUCCESS;
     if (attribute == 9 && value >= -1 && value <= 100) return f->carveout = value, CUDA_SUCCESS;
     return call.fail(CUDA_ERROR_INVALID_VALUE,
@@ -204,8 +209,8 @@ EXPORT CUresult cuFuncGetName(const char** out, CUfunction h) {
 
 // blocks_per_sm is the occupancy that threads and shared memory allow.
 static int blocks_per_sm(const fake::Function& f, int threads, size_t dynamic) {
-    const int by_threads = 2048 / ((threads + 31) / 32 * 32);
-    const int by_shared = (int)(MAX_SHARED_SM / (f.entry.static_shared + dynamic + 1024));
+    const int by_threads = fake::threads_per_sm() / ((threads + 31) / 32 * 32);
+    const int by_shared = (int)((fake::shared_optin() + 1024) / (f.entry.static_shared + dynamic + 1024));
     return std::min(32, std::min(by_threads, by_shared));
 }
 

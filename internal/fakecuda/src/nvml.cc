@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "fake.h"
 
 enum {
@@ -13,10 +15,10 @@ enum {
     NVML_ERROR_INSUFFICIENT_SIZE = 7
 };
 
-struct nvmlProcessInfo {
+struct nvmlProcessInfo_v2_t {
     unsigned pid;
-    unsigned long long used;
-    unsigned gpu_instance, compute_instance;
+    unsigned long long usedGpuMemory;
+    unsigned gpuInstanceId, computeInstanceId;
 };
 
 namespace fake {
@@ -31,10 +33,10 @@ static int enter(const char* name) {
 }
 
 // list_processes writes the processes of a device: those of the setting, and ours if it is asked for and holds anything.
-static int list_processes(void* device, unsigned* count, nvmlProcessInfo* out, bool ours) {
+static int list_processes(void* device, unsigned* count, nvmlProcessInfo_v2_t* out, bool ours) {
     const int d = (int)(uintptr_t)device - 1;
     if (d < 0 || d >= (int)g.devices.size() || !count) return NVML_ERROR_INVALID_ARGUMENT;
-    std::vector<nvmlProcessInfo> all;
+    std::vector<nvmlProcessInfo_v2_t> all;
     uint64_t others = 0;
     for (const Process& p : g.knobs.processes)
         if (p.device == d) {
@@ -45,7 +47,13 @@ static int list_processes(void* device, unsigned* count, nvmlProcessInfo* out, b
     const unsigned room = *count;
     *count = (unsigned)all.size();
     if (room < all.size() || (!out && !all.empty())) return NVML_ERROR_INSUFFICIENT_SIZE;
-    for (size_t i = 0; i < all.size(); i++) out[i] = all[i];
+    // Some drivers write less of each entry, others append to it. All write their own size, whatever the caller expects.
+    const size_t stride = (size_t)g.knobs.process_stride;
+    for (size_t i = 0; i < all.size(); i++) {
+        char* entry = (char*)out + i * stride;
+        memset(entry, 0, stride);
+        memcpy(entry, &all[i], std::min(stride, sizeof all[i]));
+    }
     return NVML_SUCCESS;
 }
 
@@ -69,14 +77,14 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** out) {
     return NVML_SUCCESS;
 }
 
-EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, nvmlProcessInfo* out) {
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, nvmlProcessInfo_v2_t* out) {
     Lock lock(g.mu);
     if (const int r = fake::enter("nvmlDeviceGetComputeRunningProcesses_v3")) return r;
     return fake::list_processes(device, count, out, true);
 }
 
 // Processes that draw are in both lists.
-EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void* device, unsigned* count, nvmlProcessInfo* out) {
+EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void* device, unsigned* count, nvmlProcessInfo_v2_t* out) {
     Lock lock(g.mu);
     if (const int r = fake::enter("nvmlDeviceGetGraphicsRunningProcesses_v3")) return r;
     return fake::list_processes(device, count, out, false);

@@ -34,10 +34,10 @@ struct Process {
 // ---- knobs.cc: what tests turn. Names and meaning are in README.md.
 struct Knobs {
     int devices = 1, driver_version = 12080, compute = 80, peer = 1, free_sync = 1, strict_pageable = 0, greedy = 0,
-        workers = 1, instant_launch = 0, ptx = 0, races = 0, counts = 0, processors = 108, block_shared = 166912;
+        workers = 1, instant_launch = 0, ptx = 0, races = 0, counts = 0, processors = 108, block_shared = 0;
     uint64_t memory[16];  // bytes of each device
-    uint64_t context_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
-    int pageable_access = 0;
+    uint64_t context_bytes = 0, stream_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
+    int pageable_access = 0, process_stride = 24, pool_reuse = 1;
     std::string name = "Cistern Emulated GPU", kernels;
     std::vector<Process> processes;
 };
@@ -60,6 +60,7 @@ struct Context {
     std::vector<std::shared_ptr<Stream>> streams;
     std::set<int> peers;
     std::map<int, size_t> limits;
+    uint64_t own_bytes = 0;  // of device memory that the driver took for itself besides
 };
 using ContextRef = std::shared_ptr<Context>;
 
@@ -77,6 +78,8 @@ enum Kind {
     HOST = 3,
     CHILD = 4,
     EMPTY = 5,
+    MEM_ALLOC = 10,
+    MEM_FREE = 11,
     ADMIN = 100
 };  // as CUgraphNodeType; ADMIN always runs
 
@@ -135,6 +138,8 @@ struct Allocation : Object {
     Place place = DEVICE;
     bool freed = false, registered = false;
     bool open = false, closed = false;  // its pages can be touched; no more (pools)
+    bool graphs = false, launched = false;  // a graph opens it; it was launched since it was freed the last time
+    bool orphaned = false;                  // the graph is gone
     unsigned flags = 0;
     uint64_t serial = 0, charged = 0;
     std::string freed_by;
@@ -154,7 +159,7 @@ struct Physical : Object {
 struct Mapping {
     size_t size = 0, offset = 0;
     std::shared_ptr<Physical> physical;
-    int access = CU_MEM_ACCESS_NONE;
+    int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 };
 
 struct Reservation : Object {
@@ -196,10 +201,12 @@ struct Node {
 
 struct Graph : Object {
     std::vector<std::shared_ptr<Node>> nodes;
+    std::vector<AllocationRef> memory;  // that its nodes open
 };
 
 struct GraphExec : Object {
     std::shared_ptr<Graph> graph;
+    bool auto_free = false;
 };
 
 struct Capture {

@@ -70,8 +70,9 @@ static uint64_t take_idle(Pool* p, const StreamRef& s, uint64_t want, bool waiti
     uint64_t got = 0;
     for (Idle& i : p->idle) {
         if (got == want) break;
-        const bool now = !i.freed.stream || i.freed.stream == s || (p->reuse[1] && i.freed.reached());
-        if (!now && !waiting) continue;
+        const bool others = g.knobs.pool_reuse != 0;
+        const bool now = !i.freed.stream || i.freed.stream == s || (others && p->reuse[1] && i.freed.reached());
+        if (!now && !(waiting && others)) continue;
         const uint64_t n = std::min(i.bytes, want - got);
         if (!now) after->push_back(i.freed);
         i.bytes -= n;
@@ -104,11 +105,8 @@ static bool take_bytes(Pool* p, const StreamRef& s, uint64_t want, std::vector<P
 static CUresult alloc_pooled(Call& call, CUdeviceptr* out, size_t size, const PoolRef& p, CUstream stream) {
     StreamRef s;
     if (CUresult r = find_stream(call, stream, &s)) return r;
-    if (!out || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (s->capture) {
-        invalidate(s->capture);
-        return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocation inside a graph is not emulated");
-    }
+    if (!out || size == 0 || beyond_sense(size)) return CUDA_ERROR_INVALID_VALUE;
+    if (s->capture) return alloc_in_graph(call, out, size, p->device, s);
     std::vector<Point> after;
     const uint64_t bytes = pool_bytes(size);
     if (bytes < size || !take_bytes(p.get(), s, bytes, &after)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -172,7 +170,7 @@ void forget_pooled(const Allocation& a) {
 static PoolRef make_pool(int device) {
     PoolRef p = std::make_shared<Pool>();
     p->device = device;
-    p->access[device] = CU_MEM_ACCESS_READWRITE;
+    p->access[device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     p->handle = (CUmemoryPool)g.pools.put(p);
     return p;
 }

@@ -23,10 +23,8 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     if (!a || a->base != ptr || a->place != fake::POOLED)
         return call.fail(CUDA_ERROR_INVALID_VALUE, "not the start of pool memory: " + fake::describe(ptr));
     if (a->freed) return call.fail(CUDA_ERROR_INVALID_VALUE, "freed twice: " + fake::describe(*a));
-    if (s->capture) {
-        fake::invalidate(s->capture);
-        return call.fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "freeing inside a graph is not emulated");
-    }
+    if (s->capture) return fake::free_in_capture(call, a, s);
+    if (a->graphs) return fake::free_outside(call, a, s);
     return fake::free_pooled(call, a, s);
 }
 
@@ -107,7 +105,7 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool h, const CUmemAccessDesc* desc, 
     for (size_t i = 0; i < count; i++) {
         if (!desc || desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
         if (CUresult r = check_device(call, desc[i].location.id)) return r;
-        if (desc[i].location.id == p->device && desc[i].flags != CU_MEM_ACCESS_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+        if (desc[i].location.id == p->device && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
         if (desc[i].location.id != p->device && !g.knobs.peer) return CUDA_ERROR_INVALID_DEVICE;
         p->access[desc[i].location.id] = desc[i].flags;
     }
@@ -120,7 +118,7 @@ EXPORT CUresult cuMemPoolGetAccess(int* out, CUmemoryPool h, CUmemLocation* loca
     if (CUresult r = fake::find_pool(call, h, &p)) return r;
     if (!out || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     auto i = p->access.find(location->id);
-    *out = i == p->access.end() ? CU_MEM_ACCESS_NONE : i->second;
+    *out = i == p->access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : i->second;
     return CUDA_SUCCESS;
 }
 

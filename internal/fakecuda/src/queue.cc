@@ -117,7 +117,10 @@ static void add_implied(const StreamRef& s, std::vector<Point>* after) {
 // enqueue puts work behind everything on s, and behind the given points. It returns the work's own point.
 Point enqueue(const StreamRef& s, Work w, std::vector<Point> after) {
     add_implied(s, &after);
-    if (!s->started) start_worker(s);
+    if (!s->started) {
+        start_worker(s);
+        if (charge(s->ctx->device, g.knobs.stream_bytes)) s->ctx->own_bytes += g.knobs.stream_bytes;
+    }
     Command c = {++s->submitted, std::move(w), std::move(after)};
     s->queue.push_back(std::move(c));
     s->arrived.notify_one();

@@ -20,7 +20,7 @@ std::string mapped_range(uint64_t p, size_t n, bool* found) {
     if (p >= m->first + m->second.size) return "";
     *found = true;
     for (; m != g.mappings.end() && m->first <= at; ++m) {
-        if (m->second.access == CU_MEM_ACCESS_NONE)
+        if (m->second.access == CU_MEM_ACCESS_FLAGS_PROT_NONE)
             return format("%zu bytes at 0x%llx: no access was set", n, (unsigned long long)at);
         at = m->first + m->second.size;
         if (at >= p + n) return "";
@@ -91,7 +91,8 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocation
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t align, CUdeviceptr wanted,
                                     unsigned long long flags) {
     API(INIT);
-    if (!out || size == 0 || size % UNIT || (align & (align - 1)) || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || size == 0 || size % UNIT || (align & (align - 1)) || flags || fake::beyond_sense(size))
+        return CUDA_ERROR_INVALID_VALUE;
     (void)wanted;  // a hint
     const uint64_t p = fake::take_addresses(size, align > UNIT ? align : (size_t)UNIT);
     if (!p) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -183,7 +184,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDes
     if (!desc || count == 0) return CUDA_ERROR_INVALID_VALUE;
     if (!fake::whole_mappings(at, size))
         return call.fail(CUDA_ERROR_INVALID_VALUE, "not whole mappings: " + fake::describe(at));
-    int access = CU_MEM_ACCESS_NONE;
+    int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
     for (size_t i = 0; i < count; i++) {
         if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
             (desc[i].flags != 0 && desc[i].flags != 1 && desc[i].flags != 3))
@@ -191,8 +192,8 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDes
         if (desc[i].location.id < 0 || desc[i].location.id >= (int)g.devices.size()) return CUDA_ERROR_INVALID_DEVICE;
         access |= desc[i].flags;  // all devices share the mapping here: the widest access counts
     }
-    const int protection = access == CU_MEM_ACCESS_READWRITE ? PROT_READ | PROT_WRITE
-                           : access == CU_MEM_ACCESS_READ    ? PROT_READ
+    const int protection = access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
+                           : access == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
                                                              : PROT_NONE;
     if (mprotect((void*)at, size, protection) != 0) return CUDA_ERROR_MAP_FAILED;
     for (auto m = g.mappings.find(at); m != g.mappings.end() && m->first < at + size; ++m) m->second.access = access;

@@ -98,6 +98,9 @@ func pythonFolders() (dirs []string) {
 			dirs = append(dirs, filepath.Join(root, "lib"))
 		}
 	}
+	if home := os.Getenv("HOME"); home != "" {
+		roots = append(roots, filepath.Join(home, ".local/lib/python3*/site-packages")) // pip install --user
+	}
 	roots = append(roots, "/usr/local/lib/python3*/dist-packages", "/usr/local/lib/python3*/site-packages", "/usr/lib/python3*/site-packages")
 	for _, root := range roots {
 		dirs = append(dirs, matches(filepath.Join(root, "nvidia/cu13/lib"))...)

@@ -14,7 +14,7 @@ func onLinux(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: the library has these names on Linux")
 	}
-	for _, name := range []string{LibraryVariable, "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"} {
+	for _, name := range []string{LibraryVariable, "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "HOME"} {
 		t.Setenv(name, "")
 	}
 }
@@ -49,8 +49,10 @@ func TestCandidates_IncludeToolkitsAndWheels(t *testing.T) {
 	old := touch(t, root, "toolkit", "lib64", "libcublas.so.11")
 	wheel := touch(t, root, "venv", "lib", "python3.12", "site-packages", "nvidia", "cublas", "lib", "libcublas.so.12")
 	wheel13 := touch(t, root, "venv", "lib", "python3.12", "site-packages", "nvidia", "cu13", "lib", "libcublas.so.13")
+	t.Setenv("HOME", filepath.Join(root, "home"))
+	user := touch(t, root, "home", ".local", "lib", "python3.11", "site-packages", "nvidia", "cublas", "lib", "libcublas.so.12")
 	names, _ := candidates(13000)
-	require.Subset(t, names, []string{old, wheel, wheel13})
+	require.Subset(t, names, []string{old, wheel, wheel13, user})
 	place := func(name string) int {
 		for i, n := range names {
 			if n == name {

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -31,10 +30,16 @@ type Process struct {
 // Numbers of nvml.h.
 const (
 	nvmlInsufficientSize = 7
-	nvmlInfoBytes        = 24 // of nvmlProcessInfo_v2_t: pid, padding, memory, two numbers of instances
 	nvmlNameBytes        = 512
 	nvmlUnknown          = ^uint64(0)
 )
+
+// runningProcesses are the functions that list processes: those that compute, and those that draw. The second name of each is
+// that of older drivers.
+var runningProcesses = [2][2]string{
+	{"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"},
+	{"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"},
+}
 
 // LoadNVML opens the management library and initialises it, for the rest of the process.
 func LoadNVML() (*NVML, error) {
@@ -73,10 +78,10 @@ func managementLibraries() []string {
 
 func newNVML(path string, handle uintptr) (*NVML, error) {
 	n := &NVML{byUUID: Symbol(handle, "nvmlDeviceGetHandleByUUID"), name: Symbol(handle, "nvmlSystemGetProcessName")}
-	for _, kind := range []string{"Compute", "Graphics"} {
-		list := Symbol(handle, "nvmlDeviceGet"+kind+"RunningProcesses_v3")
+	for _, names := range runningProcesses {
+		list := Symbol(handle, names[0])
 		if list == 0 {
-			list = Symbol(handle, "nvmlDeviceGet"+kind+"RunningProcesses_v2") // the same structure, drivers from 450 on
+			list = Symbol(handle, names[1]) // drivers from 450 on; those of 535.98 had only this one again
 		}
 		n.lists = append(n.lists, list)
 	}
@@ -115,15 +120,11 @@ func (n *NVML) Processes(uuid [16]byte) ([]Process, error) {
 		if err != nil {
 			return nil, err
 		}
-		for ; len(infos) > 0; infos = infos[nvmlInfoBytes:] {
-			p := Process{PID: int(binary.NativeEndian.Uint32(infos)), Used: binary.NativeEndian.Uint64(infos[8:])}
+		for _, p := range infos {
 			if seen[p.PID] {
 				continue // it computes and draws: the memory is the same
 			}
 			seen[p.PID] = true
-			if p.Used == nvmlUnknown {
-				p.Used = 0
-			}
 			p.Name = n.nameOf(p.PID)
 			all = append(all, p)
 		}
@@ -144,24 +145,6 @@ func (n *NVML) device(uuid [16]byte) (handle uintptr, err error) {
 		}
 	}
 	return 0, fmt.Errorf("nvmlDeviceGetHandleByUUID of GPU-%s: %d", text, r)
-}
-
-// processInfos calls a function that lists processes until its list has room, and returns the list's bytes.
-func processInfos(list, device uintptr) ([]byte, error) {
-	room := 32
-	for {
-		count, infos := make([]byte, 4), make([]byte, room*nvmlInfoBytes)
-		binary.NativeEndian.PutUint32(count, uint32(room))
-		r := foreign(func(b *Batch) { b.AddForeign(list, device, b.Bytes(count), b.Bytes(infos)) })
-		n := int(binary.NativeEndian.Uint32(count))
-		switch {
-		case r == 0:
-			return infos[:min(n, room)*nvmlInfoBytes], nil
-		case r != nvmlInsufficientSize || room > 1<<16:
-			return nil, fmt.Errorf("nvmlDeviceGetRunningProcesses: %d", r)
-		}
-		room = 2 * max(n, room) // others may start meanwhile
-	}
 }
 
 // nameOf is the name of a process, usually its path. A process of another user, or in another container, has none.

@@ -38,8 +38,10 @@ const (
 	SystemNotReady            Result = 802
 	SystemDriverMismatch      Result = 803
 	CompatNotSupported        Result = 804
+	MPSClientTerminated       Result = 810
 	StreamCaptureUnsupported  Result = 900
 	StreamCaptureInvalidated  Result = 901
+	ExternalDevice            Result = 911
 	Unknown                   Result = 999
 	maxStreamCaptureViolation Result = 908
 )
@@ -49,7 +51,8 @@ const (
 func (r Result) Sticky() bool {
 	switch r {
 	case ECCUncorrectable, NVLinkUncorrectable, Contained, IllegalAddress, LaunchTimeout, ContextIsDestroyed, Assert,
-		HardwareStackError, IllegalInstruction, MisalignedAddress, InvalidAddressSpace, InvalidPC, LaunchFailed, TensorMemoryLeak:
+		HardwareStackError, IllegalInstruction, MisalignedAddress, InvalidAddressSpace, InvalidPC, LaunchFailed, TensorMemoryLeak,
+		MPSClientTerminated, ExternalDevice:
 		return true
 	}
 	return false
@@ -115,5 +118,6 @@ var resultNames = map[Result]string{
 	908: "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", 909: "CUDA_ERROR_TIMEOUT", 910: "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
 	911: "CUDA_ERROR_EXTERNAL_DEVICE", 912: "CUDA_ERROR_INVALID_CLUSTER_SIZE", 913: "CUDA_ERROR_FUNCTION_NOT_LOADED",
 	914: "CUDA_ERROR_INVALID_RESOURCE_TYPE", 915: "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION",
+	916: "CUDA_ERROR_KEY_ROTATION", 917: "CUDA_ERROR_STREAM_DETACHED",
 	999: "CUDA_ERROR_UNKNOWN",
 }

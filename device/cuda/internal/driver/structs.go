@@ -32,6 +32,8 @@ const (
 
 	CaptureRelaxed = 2
 
+	GraphAutoFree = 1 // on launch
+
 	GranularityMinimum = 0
 
 	PoolReleaseThreshold = 4 // attributes of memory pools, 64 bits each

@@ -6,7 +6,7 @@ import "strconv"
 type Func uint8
 
 // The functions. Those up to lastRequired are in every driver since CUDA 11.0, and a library without one of them is not used.
-// The others make up features, each asked for by Has.
+// The others make up features, each asked for by Has: a call of one that is not there would jump to address 0.
 const (
 	Foreign Func = iota // not the driver's: an address that was given to AddForeign
 
@@ -80,12 +80,12 @@ const (
 	// Graphs, CUDA 11.4.
 	StreamBeginCapture
 	StreamEndCapture
-	StreamIsCapturing
 	GraphInstantiateWithFlags
 	GraphLaunch
 	GraphExecDestroy
 	GraphDestroy
 	GraphGetNodes
+	DeviceGraphMemTrim
 
 	// The device's name for the management library. The second knows parts of a GPU (MIG), CUDA 11.4.
 	DeviceGetUUID
@@ -94,7 +94,7 @@ const (
 	numFuncs
 )
 
-const lastRequired = LaunchKernel
+const lastRequired = OccupancyMaxActiveBlocks
 
 // symbols are the exported names.
 var symbols = [numFuncs]string{
@@ -128,9 +128,9 @@ var symbols = [numFuncs]string{
 	MemAllocAsync: "cuMemAllocAsync", MemFreeAsync: "cuMemFreeAsync", DeviceGetDefaultMemPool: "cuDeviceGetDefaultMemPool",
 	MemPoolSetAttribute: "cuMemPoolSetAttribute", MemPoolGetAttribute: "cuMemPoolGetAttribute", MemPoolTrimTo: "cuMemPoolTrimTo",
 
-	StreamBeginCapture: "cuStreamBeginCapture_v2", StreamEndCapture: "cuStreamEndCapture", StreamIsCapturing: "cuStreamIsCapturing",
+	StreamBeginCapture: "cuStreamBeginCapture_v2", StreamEndCapture: "cuStreamEndCapture",
 	GraphInstantiateWithFlags: "cuGraphInstantiateWithFlags", GraphLaunch: "cuGraphLaunch", GraphExecDestroy: "cuGraphExecDestroy",
-	GraphDestroy: "cuGraphDestroy", GraphGetNodes: "cuGraphGetNodes",
+	GraphDestroy: "cuGraphDestroy", GraphGetNodes: "cuGraphGetNodes", DeviceGraphMemTrim: "cuDeviceGraphMemTrim",
 
 	DeviceGetUUID: "cuDeviceGetUuid", DeviceGetUUID2: "cuDeviceGetUuid_v2",
 }
