@@ -23,6 +23,24 @@ func emulated(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device,
 	return emulatedtest.New(t, append(settings, func(l *fakecuda.Library) { l.Set("processors", "1") })...)
 }
 
+// everyway runs a test on such a device, and again on one that runs the committed PTX.
+func everyway(t *testing.T, test func(t *testing.T, d device.Device, r *cudatest.Rig), settings ...func(*fakecuda.Library)) {
+	t.Run("source", func(t *testing.T) {
+		d, r := emulated(t, settings...)
+		test(t, d, r)
+	})
+	t.Run("PTX", func(t *testing.T) {
+		d, r := onPTX(t, settings...)
+		test(t, d, r)
+	})
+}
+
+// onPTX is emulated with the machine that runs PTX.
+func onPTX(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
+	t.Helper()
+	return emulatedtest.NewPTX(t, append(settings, func(l *fakecuda.Library) { l.Set("processors", "1") })...)
+}
+
 func thinned(n int) kerneltest.Option {
 	if *every > 0 {
 		n = *every

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/cuda"
@@ -24,18 +25,24 @@ var sharedMemories = []int{101376, 166912, 232448}
 func TestMatMul_InTilesOfEverySize(t *testing.T) {
 	for i, shared := range sharedMemories {
 		t.Run(strconv.Itoa(shared), func(t *testing.T) {
-			dev, r := emulated(t, func(l *fakecuda.Library) { l.Set("block_shared", strconv.Itoa(shared)) })
-			require.Equal(t, shared, dev.Properties().SharedMemory)
-			for j, tile := range cuda.Tiles() {
-				for turns := range 4 {
-					t.Run(fmt.Sprint(tile, turns), func(t *testing.T) {
-						cuda.PreferTile(t, tile)
-						r.Greedy((i+j+turns)%2 == 1)
-						multiplyTiles(t, dev, turns)
-					})
-				}
-			}
+			everyway(t, func(t *testing.T, dev device.Device, r *cudatest.Rig) {
+				require.Equal(t, shared, dev.Properties().SharedMemory)
+				inTiles(t, dev, r, i)
+			}, func(l *fakecuda.Library) { l.Set("block_shared", strconv.Itoa(shared)) })
 		})
+	}
+}
+
+// inTiles computes products in each tile, of each layout, in one order of warps or the other.
+func inTiles(t *testing.T, dev device.Device, r *cudatest.Rig, order int) {
+	for j, tile := range cuda.Tiles() {
+		for turns := range 4 {
+			t.Run(fmt.Sprint(tile, turns), func(t *testing.T) {
+				cuda.PreferTile(t, tile)
+				r.Greedy((order+j+turns)%2 == 1)
+				multiplyTiles(t, dev, turns)
+			})
+		}
 	}
 }
 
@@ -63,8 +70,9 @@ func TestMatMul_SaysSoWhenBlocksAreNotGivenTheirSharedMemory(t *testing.T) {
 }
 
 // float32 has tiles of its own, for any strides.
-func TestMatMul_InLargeTilesOfFloat32(t *testing.T) {
-	dev, r := emulated(t)
+func TestMatMul_InLargeTilesOfFloat32(t *testing.T) { everyway(t, inFloatTiles) }
+
+func inFloatTiles(t *testing.T, dev device.Device, r *cudatest.Rig) {
 	cuda.PreferTile(t, "float")
 	for _, greedy := range []bool{false, true} {
 		r.Greedy(greedy)
@@ -82,7 +90,10 @@ func TestMatMul_InLargeTilesOfFloat32(t *testing.T) {
 }
 
 func TestMatMulAct_InLargeTilesOfFloat32WritesBothResults(t *testing.T) {
-	dev, _ := emulated(t)
+	everyway(t, inFloatTilesBoth)
+}
+
+func inFloatTilesBoth(t *testing.T, dev device.Device, _ *cudatest.Rig) {
 	cuda.PreferTile(t, "float")
 	rng := rand.New(rand.NewPCG(12, 13))
 	for extra := range 2 {

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/internal/fakecuda"
-	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
@@ -26,12 +25,12 @@ func TestPTX_Conformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with -short only the run in the other order")
 	}
-	d, _ := emulatedtest.NewPTX(t)
+	d, _ := onPTX(t)
 	kerneltest.Run(t, d, thinned(everyOnPTX))
 }
 
 func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
-	d, r := emulatedtest.NewPTX(t)
+	d, r := onPTX(t)
 	r.Greedy(true)
 	kerneltest.Run(t, d, thinned(everyPTXBackwards))
 }

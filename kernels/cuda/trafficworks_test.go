@@ -1,6 +1,9 @@
 package cuda_test
 
 import (
+	"testing"
+
+	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -124,6 +127,18 @@ func (b *bench) products() []work {
 	heads := func(dt tensor.DType) *tensor.Tensor { return b.of(dt, 2, 2, 256, 64) }
 	q, k, v := heads(f16), heads(f16), heads(f16)
 	image, weights := b.of(f16, 2, 32, 32, 32), b.of(f16, 32, 32, 3, 3)
+	big, float := b.of(f16, 512, 512), b.of(f32, 512, 512)
+	bigTurned := b.keep(big.Transpose(0, 1))
+	tiled := func(tile string, a, c *tensor.Tensor) func() error {
+		return func() error {
+			var err error
+			b.t.Run(tile, func(t *testing.T) { // until whose end the tile is preferred
+				cuda.PreferTile(t, tile)
+				err = once(func() (*tensor.Tensor, error) { return a.MatMul(c) })()
+			})
+			return err
+		}
+	}
 	const often = 1000 // products read their operands many times: that is what shared memory is for
 	return []work{
 		{name: "product of 256, float32", bytes: 12 * n * n, run: once(func() (*tensor.Tensor, error) { return x.MatMul(x) }), again: often, scatter: 1.5, banks: 1.5},
@@ -138,5 +153,10 @@ func (b *bench) products() []work {
 		{name: "convolution of 3 by 3, float16", bytes: 2 * (2*2*32*1024 + 32*32*9), run: once(func() (*tensor.Tensor, error) {
 			return tensor.Conv2d(image, weights, nil, tensor.Conv{Padding: []int{1}})
 		}), again: often, scatter: 20, banks: 1.1},
+		{name: "product of 512 in small tiles, float16", bytes: 6 * 512 * 512, run: tiled("small", big, big), again: often, banks: 1.1},
+		{name: "product of 512 in middle tiles, float16", bytes: 6 * 512 * 512, run: tiled("middle", big, big), again: often, banks: 1.1},
+		{name: "product of 512 in large tiles, float16", bytes: 6 * 512 * 512, run: tiled("large", big, big), again: often, banks: 1.1},
+		{name: "product of 512 in large tiles, both transposed, float16", bytes: 6 * 512 * 512, run: tiled("large", bigTurned, bigTurned), again: often, banks: 1.1},
+		{name: "product of 512 in large tiles, float32", bytes: 12 * 512 * 512, run: tiled("float", float, float), again: often, banks: 1.1},
 	}
 }
