@@ -85,14 +85,14 @@ func TestPlan_SplitsOnlyReductionsOfFewOutputs(t *testing.T) {
 		c.Out = []op.View{view(dtype.Float32, 1<<12, reduced, strides)}
 		task := new(task)
 		task.separate(c)
-		return task.plan(), reduceSpace(c)
+		return task.plan(c.Op), reduceSpace(c)
 	}
 	p, space := of([]int{1 << 20}, []int{1})
 	require.Equal(t, 256, p.lanes)
 	require.Greater(t, p.splits, 64)
 	require.Equal(t, uint64(p.splits)*4, space)
 	p, space = of([]int{4096, 1000}, []int{4096, 1})
-	require.Equal(t, plan{lanes: 256, part: 1000, splits: 1}, p)
+	require.Equal(t, plan{lanes: 64, part: 1000, splits: 1, width: 4}, p)
 	require.Zero(t, space)
 	p, _ = of([]int{64, 4096}, []int{1, 4096})
 	require.True(t, p.across)
