@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "88cd3d7e1309a182560fb4d4746b5f410810afe07468101de7a5992bba52eaf3"
+const inputsHash = "23d3dceb0a8c5f260689ae45167cad2b6f8ebb86a34912797e33e21c485ca8fd"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -216,9 +216,9 @@ var modules = map[string][]string{
 	"move": {
 		"copy_u16_s", "copy_u16_v", "copy_u32_s", "copy_u32_v", "copy_u64_s", "copy_u64_v", "copy_u8_s", "copy_u8_v",
 		"fill_u16_s", "fill_u16_v", "fill_u32_s", "fill_u32_v", "fill_u64_s", "fill_u64_v", "fill_u8_s", "fill_u8_v",
-		"index_select_u16", "index_select_u32", "index_select_u64", "index_select_u8", "triangle_u16", "triangle_u32",
-		"triangle_u64", "triangle_u8", "turn_u16", "turn_u32", "turn_u64", "turn_u8", "where_u16_s", "where_u16_v",
-		"where_u32_s", "where_u32_v", "where_u64_s", "where_u64_v", "where_u8_s", "where_u8_v",
+		"index_select_u128", "index_select_u16", "index_select_u32", "index_select_u64", "index_select_u8", "triangle_u16",
+		"triangle_u32", "triangle_u64", "triangle_u8", "turn_u16", "turn_u32", "turn_u64", "turn_u8", "where_u16_s",
+		"where_u16_v", "where_u32_s", "where_u32_v", "where_u64_s", "where_u64_v", "where_u8_s", "where_u8_v",
 	},
 	"norm_channel": {
 		"channel_norm_backward_bf16_bf16_s", "channel_norm_backward_bf16_bf16_v", "channel_norm_backward_bf16_f32_s",

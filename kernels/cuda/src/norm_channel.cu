@@ -27,10 +27,14 @@ template <class C> FN Moments<C> both(const Moments<C>& a, const Moments<C>& b) 
     return {n, fma(d, share, a.mean), fma(d * d, a.n * share, a.square + b.square)};
 }
 
-template <class C> FN Moments<C> both(const Moments<C>& a, const C (&x)[4]) {
-    C mean = ((x[0] + x[1]) + (x[2] + x[3])) * (C)0.25, square = 0;
-    for (int k = 0; k < 4; k++) square = fma(x[k] - mean, x[k] - mean, square);
-    return both(a, Moments<C>{4, mean, square});
+template <int N, class C> FN Moments<C> both(const Moments<C>& a, const C (&x)[N]) { // N is a power of two
+    C mean = 0, square = 0;
+    #pragma unroll
+    for (int k = 0; k < N; k++) mean += x[k];
+    mean *= (C)1 / N;
+    #pragma unroll
+    for (int k = 0; k < N; k++) square = fma(x[k] - mean, x[k] - mean, square);
+    return both(a, Moments<C>{N, mean, square});
 }
 
 // Sum of gradient times normalised input, and sum of the gradient.
@@ -117,6 +121,109 @@ template <class S> FN void fold_runs(const Channels& p, const S& s, typename S::
         if (tid < half) sh[tid] = both(sh[tid], sh[tid + half]);
     }
     if (tid == 0) work[(u64)blockIdx.y * p.c + c] = sh[0];
+}
+
+// The same by vectors of V elements, where they lie so. Two are on their way at a time.
+
+// What a vector of one row needs for Sums: two operands and, if statistics belong to groups, the row's.
+template <class T, int V> struct SumsOf {
+    using C = Compute<T>;
+    using A = Pair<C>;
+    const Channels& p;
+    const T *g, *a;
+    const C *mean, *rstd;
+
+    struct Loaded { vec<T, V> g, a; C mean, rstd; };
+    FN Loaded loaded(u64 at, u32 row, u32 c) const {
+        u64 slot = p.groups ? (u64)row * p.groups + c / p.per : c;
+        return {load<T, V>(g + at), load<T, V>(a + at), p.plain ? (C)0 : mean[slot], rstd_of(p, rstd[slot])};
+    }
+    FN static A with(const A& acc, T g, T a, C mean, C rstd) {
+        C d = get(g);
+        return {fma(d, (get(a) - mean) * rstd, acc.product), acc.sum + d};
+    }
+    FN static A all(A acc, const Loaded& x) {
+        #pragma unroll
+        for (int e = 0; e < V; e++) acc = with(acc, x.g[e], x.a[e], x.mean, x.rstd);
+        return acc;
+    }
+};
+
+template <class T, int V> struct StatsOf {
+    using C = Compute<T>;
+    using A = Moments<C>;
+    const T* a;
+
+    struct Loaded { vec<T, V> a; };
+    FN Loaded loaded(u64 at, u32, u32) const { return {load<T, V>(a + at)}; }
+    FN static A all(const A& acc, const Loaded& y) {
+        C x[V];
+        #pragma unroll
+        for (int e = 0; e < V; e++) x[e] = get(y.a[e]);
+        return both(acc, x);
+    }
+};
+
+// As fold_runs; neighbours and part count vectors.
+template <class S, int V> FN void fold_wide_runs(const Channels& p, const S& s, typename S::A* work, typename S::A* sh) {
+    constexpr u32 AHEAD = 2;
+    u32 c = blockIdx.x, tid = threadIdx.x, l = p.neighbours.size, total = p.n * l;
+    u32 from = blockIdx.y * p.part, to = total - from > p.part ? from + p.part : total;
+    typename S::A acc = {};
+    for (u32 j = from + tid; j < to; j += AHEAD * THREADS) {
+        typename S::Loaded x[AHEAD];
+        #pragma unroll
+        for (u32 k = 0; k < AHEAD; k++) {
+            u32 i = j + k * THREADS, row = quotient(p.neighbours, i);
+            if (i < to) x[k] = s.loaded((((u64)row * p.c + c) * l + (i - row * l)) * V, row, c);
+        }
+        #pragma unroll
+        for (u32 k = 0; k < AHEAD; k++)
+            if (j + k * THREADS < to) acc = S::all(acc, x[k]);
+    }
+    sh[tid] = acc;
+    for (u32 half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (tid < half) sh[tid] = both(sh[tid], sh[tid + half]);
+    }
+    if (tid == 0) work[(u64)blockIdx.y * p.c + c] = sh[0];
+}
+
+// As fold_columns; a thread has V neighbouring channels, which are of one group.
+template <class T, int V> FN void fold_wide_columns(const Channels& p, const SumsOf<T, V>& s, Pair<Compute<T>>* work, Pair<Compute<T>>* sh) {
+    using C = Compute<T>;
+    constexpr u32 AHEAD = 2, SIDE = COLUMNS / V, STEP = THREADS / SIDE;
+    u32 c = blockIdx.x * COLUMNS + threadIdx.x % SIDE * V, lane = threadIdx.x / SIDE;
+    u32 from = blockIdx.y * p.part, to = p.n - from > p.part ? from + p.part : p.n;
+    Pair<C> acc[V] = {};
+    C mean[V] = {}, rstd[V] = {}; // of the channels, if statistics belong to them
+    #pragma unroll
+    for (u32 e = 0; e < V; e++) {
+        if (p.groups || c >= p.c) break;
+        mean[e] = p.plain ? (C)0 : s.mean[c + e];
+        rstd[e] = rstd_of(p, s.rstd[c + e]);
+    }
+    for (u32 row = from + lane; c < p.c && row < to; row += AHEAD * STEP) {
+        typename SumsOf<T, V>::Loaded x[AHEAD];
+        #pragma unroll
+        for (u32 k = 0; k < AHEAD; k++)
+            if (row + k * STEP < to) x[k] = s.loaded((u64)(row + k * STEP) * p.c + c, row + k * STEP, c);
+        #pragma unroll
+        for (u32 k = 0; k < AHEAD; k++) {
+            if (row + k * STEP >= to) break;
+            #pragma unroll
+            for (u32 e = 0; e < V; e++)
+                acc[e] = s.with(acc[e], x[k].g[e], x[k].a[e], p.groups ? x[k].mean : mean[e], p.groups ? x[k].rstd : rstd[e]);
+        }
+    }
+    #pragma unroll
+    for (u32 e = 0; e < V; e++) sh[lane * COLUMNS + threadIdx.x % SIDE * V + e] = acc[e];
+    __syncthreads();
+    u32 mine = blockIdx.x * COLUMNS + threadIdx.x;
+    if (threadIdx.x >= COLUMNS || mine >= p.c) return;
+    Pair<C> sum = sh[threadIdx.x];
+    for (u32 k = 1; k < STEP; k++) sum = both(sum, sh[k * COLUMNS + threadIdx.x]);
+    work[(u64)blockIdx.y * p.c + mine] = sum;
 }
 
 // What the parts of a channel give together; nothing if there are none.
@@ -231,6 +338,21 @@ template <int V, class T, class F> FN void channel_map(const Channels& p, u32 to
     KERNEL channel_stats_runs_##T(Channels p, Moments<Compute<T>>* work, const T* a) {                                \
         GK_SHARED_ARR(Moments<Compute<T>>, sh, [THREADS]);                                                            \
         fold_runs(p, Stats<T>{a}, work, (Moments<Compute<T>>*)sh);                                                    \
+    }                                                                                                                 \
+    KERNEL norm_sums_columns_##T##_v(Channels p, Pair<Compute<T>>* work, const T* g, const T* a, const Compute<T>* mean, const Compute<T>* rstd) { \
+        constexpr int V = 16 / sizeof(T);                                                                             \
+        GK_SHARED_ARR(Pair<Compute<T>>, sh, [THREADS * V]);                                                           \
+        fold_wide_columns(p, SumsOf<T, V>{p, g, a, mean, rstd}, work, (Pair<Compute<T>>*)sh);                         \
+    }                                                                                                                 \
+    KERNEL norm_sums_runs_##T##_v(Channels p, Pair<Compute<T>>* work, const T* g, const T* a, const Compute<T>* mean, const Compute<T>* rstd) { \
+        constexpr int V = 16 / sizeof(T);                                                                             \
+        GK_SHARED_ARR(Pair<Compute<T>>, sh, [THREADS]);                                                               \
+        fold_wide_runs<SumsOf<T, V>, V>(p, {p, g, a, mean, rstd}, work, (Pair<Compute<T>>*)sh);                       \
+    }                                                                                                                 \
+    KERNEL channel_stats_runs_##T##_v(Channels p, Moments<Compute<T>>* work, const T* a) {                            \
+        constexpr int V = 16 / sizeof(T);                                                                             \
+        GK_SHARED_ARR(Moments<Compute<T>>, sh, [THREADS]);                                                            \
+        fold_wide_runs<StatsOf<T, V>, V>(p, {a}, work, (Moments<Compute<T>>*)sh);                                     \
     }
 
 #define JOIN_SUMS(C)                                                                                                  \

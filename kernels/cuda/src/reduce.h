@@ -31,23 +31,6 @@ template <class C> constexpr bool vectors<LogSumExp<C>> = false;
 // Loads that are on their way at a time.
 template <class A> constexpr u32 AHEAD = sizeof(A) > 8 ? 2 : 4;
 
-// Where elements j, j+step, ... lie.
-template <u32 N> FN void places(const Walk<1>& cut, u32 j, u32 step, i64 (&at)[N]) {
-    if (cut.ndim <= 1) {
-        #pragma unroll
-        for (u32 k = 0; k < N; k++) at[k] = (i64)(j + k * step) * cut.stride[0][0];
-        return;
-    }
-    #pragma unroll 1
-    for (u32 k = 0; k < N; k++) { // one copy of seek is enough
-        i64 p[1];
-        seek<1>(cut, j + k * step, p);
-        #pragma unroll
-        for (u32 m = 0; m < N; m++)
-            if (m == k) at[m] = p[0];
-    }
-}
-
 // Folds vectors of V elements: of every lanes*V elements below to, those from on; each load has an accumulator. Elements after
 // the last whole vector are folded one by one.
 template <class R, int V, class T>
@@ -60,11 +43,11 @@ FN typename R::A fold_near(const Walk<1>& cut, const T* in, u32 from, u32 to, u3
     u32 whole = to - (to - from) % V, step = lanes * V;
     for (u32 j = from + lane * V; j < whole; j += N * step) {
         vec<T, V> v[N];
-        i64 at[N];
-        places(cut, j, step, at);
+        i64 at[N][1];
+        seek_all(cut, j, step, at);
         #pragma unroll
         for (u32 k = 0; k < N; k++)
-            if (j + k * step < whole) v[k] = load<T, V>(in + at[k]);
+            if (j + k * step < whole) v[k] = load<T, V>(in + at[k][0]);
         #pragma unroll
         for (u32 k = 0; k < N; k++) {
             if (j + k * step >= whole) break;
@@ -84,11 +67,11 @@ FN void fold_across(const Walk<1>& cut, const T* in, u32 from, u32 to, u32 step,
     constexpr u32 N = AHEAD<typename R::A>;
     for (u32 j = from; j < to; j += N * step) {
         vec<T, V> v[N];
-        i64 at[N];
-        places(cut, j, step, at);
+        i64 at[N][1];
+        seek_all(cut, j, step, at);
         #pragma unroll
         for (u32 k = 0; k < N; k++)
-            if (j + k * step < to) v[k] = load<T, V>(in + at[k]);
+            if (j + k * step < to) v[k] = load<T, V>(in + at[k][0]);
         #pragma unroll
         for (u32 k = 0; k < N; k++) {
             if (j + k * step >= to) break;
