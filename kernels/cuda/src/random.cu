@@ -57,7 +57,8 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
     if (block * 4 >= n) return;
     C u[4];
     uniforms(u, key, first + block);
-    T r[4];
+    vec<T, 4> x;
+    T (&r)[4] = x.v;
     if constexpr (KIND == UNIFORM) {
         uniform(u, a, b);
         #pragma unroll
@@ -68,6 +69,7 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
         #pragma unroll
         for (int j = 0; j < 4; j++) r[j] = put<T>((Compute<T>)((f64)u[j] < a ? 1 : 0));
     }
+    if (block * 4 + 4 <= n && (u64)dst % sizeof(x) == 0) return store<T, 4>(dst + block * 4, x);
 #pragma unroll
     for (int j = 0; j < 4; j++)
         if (block * 4 + j < n) dst[block * 4 + j] = r[j];
@@ -114,23 +116,30 @@ template <class T, class C> FN void dropout(u64 n, T* dst, const T* a, u64 key, 
     C scale = (C)factor;
     u32 limit = bound(keep);
     bool whole = at + V <= n && (((u64)dst | (u64)a) & 15) == 0;
-    vec<T, V> x;
+    constexpr u32 PIECE = 16 / sizeof(T);
+    vec<T, PIECE> x[V / PIECE];
     #pragma unroll
-    for (u32 e = 0; e < V; e += 16 / sizeof(T))
-        if (whole) *(vec<T>*)&x.v[e] = load<T, 16 / sizeof(T)>(a + at + e);
+    for (u32 m = 0; m < V / PIECE; m++)
+        if (whole) x[m] = load<T, PIECE>(a + at + m * PIECE);
+    C by[V];
     #pragma unroll
     for (u32 b = 0; b < V; b += 4) {
         Kept k = keep_of<T>(key, first + (at + b) / 4, keep, limit);
         #pragma unroll
-        for (u32 j = 0; j < 4; j++) {
-            C factor = k.of[j] ? scale : (C)0;
-            if (whole) x[b + j] = put<T>(get(x[b + j]) * factor);
-            else if (at + b + j < n) dst[at + b + j] = put<T>(get(a[at + b + j]) * factor);
+        for (u32 j = 0; j < 4; j++) by[b + j] = k.of[j] ? scale : (C)0;
+    }
+    if (whole) {
+        #pragma unroll
+        for (u32 m = 0; m < V / PIECE; m++) {
+            #pragma unroll
+            for (u32 e = 0; e < PIECE; e++) x[m][e] = put<T>(get(x[m][e]) * by[m * PIECE + e]);
+            store<T, PIECE>(dst + at + m * PIECE, x[m]);
         }
+        return;
     }
     #pragma unroll
-    for (u32 e = 0; e < V; e += 16 / sizeof(T))
-        if (whole) store<T, 16 / sizeof(T)>(dst + at + e, *(vec<T>*)&x.v[e]);
+    for (u32 e = 0; e < V; e++)
+        if (at + e < n) dst[at + e] = put<T>(get(a[at + e]) * by[e]);
 }
 
 #define DROPOUT(T, C)                                                                                                 \
