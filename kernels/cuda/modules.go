@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "3260d0af07deae0d593b91f6b427377c06295edac2645c7b21d392ce5f3c1587"
+const inputsHash = "55baa39ef494e91b45875c8e708ff378733191f194960f1ba98bfc7ac1fd70c7"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

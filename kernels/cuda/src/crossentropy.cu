@@ -67,7 +67,8 @@ template <class J, class V> FN V row_join(V v, u32 lanes, V* sh) {
 
 template <class T> constexpr int PIECE = 16 / sizeof(T);
 
-constexpr u32 AHEAD = 2; // loads that are on their way at a time
+// Loads that are on their way at a time: 32 or 64 bytes.
+template <class T> constexpr u32 AHEAD = sizeof(T) == 4 ? 4 : 2;
 
 // Calls f with N neighbouring elements of a row, and the place of the first.
 template <class T, class C, class F> FN void each(const Entropy& p, const T* row, u32 lane, F f) {
@@ -75,13 +76,13 @@ template <class T, class C, class F> FN void each(const Entropy& p, const T* row
     if (p.vectors) {
         u32 whole = p.classes / PIECE<T> * PIECE<T>;
         u32 step = p.lanes * PIECE<T>;
-        for (j = lane * PIECE<T>; j < whole; j += AHEAD * step) {
-            vec<T, PIECE<T>> v[AHEAD];
+        for (j = lane * PIECE<T>; j < whole; j += AHEAD<T> * step) {
+            vec<T, PIECE<T>> v[AHEAD<T>];
 #pragma unroll
-            for (u32 k = 0; k < AHEAD; k++)
+            for (u32 k = 0; k < AHEAD<T>; k++)
                 if (j + k * step < whole) v[k] = load<T, PIECE<T>>(row + j + k * step);
 #pragma unroll
-            for (u32 k = 0; k < AHEAD; k++) {
+            for (u32 k = 0; k < AHEAD<T>; k++) {
                 if (j + k * step >= whole) break;
                 C c[PIECE<T>];
 #pragma unroll
