@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "55baa39ef494e91b45875c8e708ff378733191f194960f1ba98bfc7ac1fd70c7"
+const inputsHash = "b6cae5869cc580b0825f14fcc7aefdd49d15e278f260b3d1a77ac5ea59d945fe"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -229,14 +229,16 @@ var modules = map[string][]string{
 		"channel_norm_bf16_bf16_s", "channel_norm_bf16_bf16_v", "channel_norm_bf16_f32_s", "channel_norm_bf16_f32_v",
 		"channel_norm_f16_f16_s", "channel_norm_f16_f16_v", "channel_norm_f16_f32_s", "channel_norm_f16_f32_v",
 		"channel_norm_f32_f32_s", "channel_norm_f32_f32_v", "channel_norm_f64_f64_s", "channel_norm_f64_f64_v",
-		"channel_stats_columns_bf16", "channel_stats_columns_f16", "channel_stats_columns_f32", "channel_stats_columns_f64",
-		"channel_stats_join_f32_bf16", "channel_stats_join_f32_f16", "channel_stats_join_f32_f32", "channel_stats_join_f64_f64",
-		"channel_stats_runs_bf16", "channel_stats_runs_bf16_v", "channel_stats_runs_f16", "channel_stats_runs_f16_v",
-		"channel_stats_runs_f32", "channel_stats_runs_f32_v", "channel_stats_runs_f64", "channel_stats_runs_f64_v",
-		"norm_sums_columns_bf16", "norm_sums_columns_bf16_v", "norm_sums_columns_f16", "norm_sums_columns_f16_v",
-		"norm_sums_columns_f32", "norm_sums_columns_f32_v", "norm_sums_columns_f64", "norm_sums_columns_f64_v",
-		"norm_sums_join_f32", "norm_sums_join_f64", "norm_sums_runs_bf16", "norm_sums_runs_bf16_v", "norm_sums_runs_f16",
-		"norm_sums_runs_f16_v", "norm_sums_runs_f32", "norm_sums_runs_f32_v", "norm_sums_runs_f64", "norm_sums_runs_f64_v",
+		"channel_stats_columns_bf16_s", "channel_stats_columns_bf16_v", "channel_stats_columns_f16_s",
+		"channel_stats_columns_f16_v", "channel_stats_columns_f32_s", "channel_stats_columns_f32_v",
+		"channel_stats_columns_f64_s", "channel_stats_columns_f64_v", "channel_stats_join_f32_bf16",
+		"channel_stats_join_f32_f16", "channel_stats_join_f32_f32", "channel_stats_join_f64_f64", "channel_stats_runs_bf16_s",
+		"channel_stats_runs_bf16_v", "channel_stats_runs_f16_s", "channel_stats_runs_f16_v", "channel_stats_runs_f32_s",
+		"channel_stats_runs_f32_v", "channel_stats_runs_f64_s", "channel_stats_runs_f64_v", "norm_sums_columns_bf16_s",
+		"norm_sums_columns_bf16_v", "norm_sums_columns_f16_s", "norm_sums_columns_f16_v", "norm_sums_columns_f32_s",
+		"norm_sums_columns_f32_v", "norm_sums_columns_f64_s", "norm_sums_columns_f64_v", "norm_sums_join_f32",
+		"norm_sums_join_f64", "norm_sums_runs_bf16_s", "norm_sums_runs_bf16_v", "norm_sums_runs_f16_s", "norm_sums_runs_f16_v",
+		"norm_sums_runs_f32_s", "norm_sums_runs_f32_v", "norm_sums_runs_f64_s", "norm_sums_runs_f64_v",
 	},
 	"norm_row": {
 		"row_norm_backward_bf16_bf16_s", "row_norm_backward_bf16_bf16_v", "row_norm_backward_bf16_f32_s",

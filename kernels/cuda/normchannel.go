@@ -108,7 +108,7 @@ func planSums(c *op.Call) channelPlan {
 	p := planChannels(c, &c.In[0])
 	if c.Op == op.NormSums {
 		p.widen(c.In[0], c.In[1])
-	} else if !p.columns {
+	} else {
 		p.widen(c.In[0])
 	}
 	p.divide()
@@ -127,9 +127,7 @@ func normSpace(c *op.Call) uint64 {
 
 // normSums makes the Func of NormSums.
 func normSums(d dtype.DType) op.Func {
-	name := func(way string) string { return "norm_sums_" + way + "_" + suffixes[d] }
-	columns := twins{named("norm_channel", name("columns")+"_v"), named("norm_channel", name("columns"))}
-	runs := twins{named("norm_channel", name("runs")+"_v"), named("norm_channel", name("runs"))}
+	columns, runs := twinsOf("norm_channel", "norm_sums_columns_"+suffixes[d]), twinsOf("norm_channel", "norm_sums_runs_"+suffixes[d])
 	join := sumsJoin[op.ComputeType(d)]
 	return func(c *op.Call) error {
 		p := planSums(c)
@@ -161,8 +159,7 @@ var statsJoin = [dtype.Count]*kernel{
 
 // channelStats makes the Func of ChannelStats.
 func channelStats(d dtype.DType) op.Func {
-	columns := twins{strided: named("norm_channel", "channel_stats_columns_"+suffixes[d])}
-	runs := twins{named("norm_channel", "channel_stats_runs_"+suffixes[d]+"_v"), named("norm_channel", "channel_stats_runs_"+suffixes[d])}
+	columns, runs := twinsOf("norm_channel", "channel_stats_columns_"+suffixes[d]), twinsOf("norm_channel", "channel_stats_runs_"+suffixes[d])
 	return func(c *op.Call) error {
 		p := planSums(c)
 		if p.c == 0 {
