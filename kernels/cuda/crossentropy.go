@@ -46,8 +46,10 @@ func (e entropyCall) launch(c *op.Call, k *kernel, ptrs ...device.Ptr) error {
 	if rows >= maxLoop || columns >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d rows of %d classes are too many", rows, columns)
 	}
-	lanes := min(max(powerUp(columns/4), min(32, powerUp(max(columns, 1)))), threads)
-	vectors, weight := truth(straight(e.logits) && (e.dst == nil || straight(e.dst))), 0
+	vectors, weight, lanes := truth(straight(e.logits) && (e.dst == nil || straight(e.dst))), 0, lanesOf(columns)
+	if vectors != 0 {
+		lanes = lanesOf(max(1, columns*e.logits.DType.Size()/16))
+	}
 	dst := e.logits
 	if e.dst != nil {
 		dst = e.dst

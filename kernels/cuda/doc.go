@@ -20,7 +20,11 @@
 // without a GPU tests all of this package. The committed PTX passes the same cases on a machine that runs PTX (ptx_test.go), which also
 // looks for races in shared memory. Results do not depend on timing: there are no atomic additions, reductions are
 // planned from the call alone, and IndexAdd, Scatter, ScatterAdd and the gradient of EmbeddingBag sort. float32 kernels compute
-// in float32, half precision too; both round as the processor's within the tolerance of kerneltest.
+// in float32, half precision too; both round as the processor's within the tolerance of kerneltest. The emulation computes the same
+// bits as a GPU, but for reciprocals inside of activations, which a GPU approximates before it corrects them.
+//
+// Kernels that only wait for memory read and write 16 bytes at a time, several of them on their way, wherever operands lie so;
+// docs/kernels-bandwidth.md has what their machine code lets one expect.
 //
 // Each barrier is on a line of its own, outside of macros, so that a test can take it out (.ci/run mutation): a case of kerneltest
 // must then fail, or the barrier is not needed. barriers.md has the result.

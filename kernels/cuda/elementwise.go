@@ -29,89 +29,83 @@ func elementwise(k twins, scalars func(*device.Params, *op.Call)) op.Func {
 		if l.total >= maxLoop {
 			return halves(c, f)
 		}
-		p := &t.params
-		var lanes [3]lane
-		width := l.vectors(&lanes)
-		if width > 0 {
+		p, chosen, grid := &t.params, k.strided, blocks(l.total, threads*steps)
+		if width := l.vectors(); width > 0 {
 			p.Int32(int32(l.total))
+			t.cut = l.grouped(width)
+			l, chosen, grid = &t.cut, k.vector, blocks(t.cut.total, threads*vectors)
+			var w [1 + vectorDims/2*3 + 4*vectorDims]uint64
+			p.Words(w[:l.pack(w[:], vectorDims)]...)
 		} else {
 			l.walk(p)
 		}
 		for i := range l.n {
 			p.Ptr(l.ptr[i])
 		}
-		if width > 0 {
-			for i := range l.n - 1 {
-				lanes[i].add(p)
-			}
-		}
 		scalars(p, c)
-		if width > 0 {
-			return t.launch(c, k.vector, blocks(l.total, threads*width))
-		}
-		return t.launch(c, k.strided, blocks(l.total, threads*steps))
+		return t.launch(c, chosen, grid)
 	}
 	return f
 }
 
-// lane is how an input lies relative to a contiguous output; Lane in src/base.h.
-type lane struct {
-	mode   uint32
-	period int
-}
-
+// vectors and vectorDims are VECTORS and VDIMS in src/elementwise.h.
 const (
-	laneFull   = iota // element i
-	laneRow           // i % period
-	laneColumn        // i / period
+	vectors    = 2
+	vectorDims = 4
 )
 
-func (a lane) add(p *device.Params) {
-	d := divisor(a.period)
-	p.Words(pair(a.mode, d[0]), pair(d[1], d[2]))
-}
-
-// vectors returns the number of elements of a vector, 16 bytes of the widest operand, and the lanes of the inputs. It is 0 if
-// the vector kernel cannot be used: the output must be contiguous, every input a lane, and addresses aligned to vectors.
-func (l *loop) vectors(lanes *[3]lane) int {
-	if l.ndim > 2 || !l.full(0) {
-		return 0
-	}
+// vectors returns the number of elements of a vector, 16 bytes of the widest operand, or 0 if they cannot be used.
+func (l *loop) vectors() int {
 	widest := 1
 	for k := range l.n {
 		widest = max(widest, l.size[k])
 	}
-	width := 16 / widest
-	inner, _ := l.inner(0)
-	for k := range l.n {
-		a, ok := l.lane(k)
-		if !ok || a.mode != laneColumn && uint64(l.ptr[k])%uint64(width*l.size[k]) != 0 {
-			return 0
-		}
-		if a.mode != laneFull && l.ndim == 2 && inner%width != 0 {
-			return 0
-		}
-		if k > 0 {
-			lanes[k-1] = a
-		}
+	if width := 16 / widest; l.ndim <= vectorDims && l.groups(width) {
+		return width
 	}
-	return width
+	return 0
 }
 
-// lane is operand k as a lane.
-func (l *loop) lane(k int) (lane, bool) {
-	s := &l.stride[k]
-	switch {
-	case l.full(k):
-		return lane{laneFull, 1}, true
-	case l.ndim == 1 && s[0] == 0, l.ndim == 2 && s[0] == 0 && s[1] == 0:
-		return lane{laneColumn, l.total}, true
-	case l.ndim == 2 && s[0] == 0 && s[1] == 1:
-		return lane{laneRow, l.shape[1]}, true
-	case l.ndim == 2 && s[0] == 1 && s[1] == 0:
-		return lane{laneColumn, l.shape[1]}, true
+// groups reports whether width neighbours along the innermost dimension may be taken as one: every operand has them as neighbours
+// in memory, at a multiple of their size, or is one element for all of them. Of a loop of one dimension the last may be fewer.
+func (l *loop) groups(width int) bool {
+	inner, _ := l.inner(0)
+	if l.ndim > 1 && inner%width != 0 {
+		return false
 	}
-	return lane{}, false
+	for k := range l.n {
+		_, step := l.inner(k)
+		switch {
+		case step == 0 && k > 0:
+			continue
+		case step != 1 || uint64(l.ptr[k])%uint64(width*l.size[k]) != 0:
+			return false
+		}
+		for d := range l.ndim - 1 {
+			if l.stride[k][d]%width != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// grouped is the loop over groups of width neighbours; its strides are still in elements.
+func (l *loop) grouped(width int) loop {
+	g := *l
+	if g.ndim == 0 {
+		return g
+	}
+	last := g.ndim - 1
+	g.shape[last] = (g.shape[last] + width - 1) / width
+	g.total = 1
+	for _, n := range g.shape[:g.ndim] {
+		g.total *= n
+	}
+	for k := range g.n {
+		g.stride[k][last] *= width
+	}
+	return g
 }
 
 // Scalars of kernels: two, of the type of computation or of double.

@@ -34,22 +34,39 @@ func gather(suffix string) op.Func {
 	}
 }
 
-// selectElements launches index_select over the task's loop of output, input and indices.
+// selectElements launches index_select over the task's loop of output, input and indices. Where neighbours have one index they are
+// moved 16 bytes at a time.
 func (t *task) selectElements(c *op.Call, k *kernel, size, step int) error {
-	total := t.loop.total
-	if total == 0 {
+	l := &t.loop
+	if l.total == 0 {
 		return nil // nothing is moved, and no index is looked at
 	}
-	if total >= maxLoop {
-		return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", total)
+	if l.total >= maxLoop {
+		return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", l.total)
 	}
-	t.loop.walk(&t.params)
-	t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2]).Int64(int64(size)).Int64(int64(step))
+	each := 16 / l.size[0]
+	_, same := l.inner(2)
+	_, near := l.inner(1)
+	if inner, _ := l.inner(0); inner%each == 0 && same == 0 && near == 1 && step%each == 0 && l.groups(each) {
+		k, step = selectWide, step/each
+		t.cut = l.grouped(each)
+		for d := range t.cut.ndim {
+			t.cut.stride[0][d] /= each
+			t.cut.stride[1][d] /= each
+		}
+		l = &t.cut
+	} else {
+		each = 1
+	}
+	l.walk(&t.params)
+	t.params.Int32(int32(each)).Ptr(l.ptr[0]).Ptr(l.ptr[1]).Ptr(l.ptr[2]).Int64(int64(size)).Int64(int64(step))
 	if err := t.note(c); err != nil {
 		return err
 	}
-	return t.launch(c, k, blocks(total, threads*steps))
+	return t.launch(c, k, blocks(l.total, threads*steps))
 }
+
+var selectWide = named("move", "index_select_u128")
 
 // shortLine is the number of elements of a line up to which one thread does it: it looks at each pair of them.
 const shortLine = 16

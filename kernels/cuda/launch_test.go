@@ -3,7 +3,9 @@ package cuda_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,6 +106,57 @@ func TestAdd_BroadcastsByVectors(t *testing.T) {
 			require.Equal(t, encode(d, want), m.get(dst), "%s of %s", name, d)
 		}
 	}
+}
+
+// What is broadcast may be a dimension in the middle, and the output may be a slice of something larger.
+func TestAdd_WalksOverVectorsOfSlicesAndOfBroadcastsInTheMiddle(t *testing.T) {
+	dev, _ := emulated(t)
+	m := memory{t, dev}
+	const batch, rows, columns, pitch = 3, 5, 16, 24
+	for _, d := range []dtype.DType{dtype.Uint8, dtype.BFloat16, dtype.Float32, dtype.Float64} {
+		shape := []int{batch, rows, columns}
+		a, b := m.put(d, ramp(batch*rows*columns), shape), m.put(d, ramp(batch*columns), shape, columns, 0, 1)
+		whole := m.put(d, make([]float64, batch*rows*pitch), []int{batch * rows * pitch})
+		dst := whole
+		dst.NDim, dst.Shape, dst.Strides = 3, a.Shape, a.Strides
+		dst.Strides[0], dst.Strides[1] = rows*pitch, pitch
+		want := make([]float64, batch*rows*pitch)
+		for i := range batch * rows * columns {
+			row, column := i/columns, i%columns
+			want[row*pitch+column] = float64(i%97) + float64((row/rows*columns+column)%97)
+		}
+		call := op.Call{Op: op.Add, Stream: dev.DefaultStream(), Out: []op.View{dst}, In: []op.View{a, b}, F: [8]float64{1}, I: [8]int64{1}}
+		require.NoError(t, op.Check(&call))
+		require.NoError(t, kernels.Launch(&call))
+		require.Equal(t, encode(d, want), m.get(whole), "%s", d)
+	}
+}
+
+func TestIndexSelect_MovesRowsByVectorsAndTellsThePlaceOfABadIndex(t *testing.T) {
+	dev, _ := emulated(t)
+	m := memory{t, dev}
+	s := dev.DefaultStream()
+	const columns = 24
+	for _, d := range []dtype.DType{dtype.Uint8, dtype.Float16, dtype.Float32, dtype.Int64} {
+		table := ramp(5 * columns)
+		a, dst := m.put(d, table, []int{5, columns}), m.put(d, make([]float64, 3*columns), []int{3, columns})
+		b := m.put(dtype.Int64, []float64{4, 0, 3}, []int{3})
+		require.NoError(t, kernels.Launch(&op.Call{Op: op.IndexSelect, Stream: s, Out: []op.View{dst}, In: []op.View{a, b}}))
+		require.NoError(t, s.Synchronize(context.Background()))
+		want := append(append(append([]float64(nil), table[4*columns:]...), table[:columns]...), table[3*columns:4*columns]...)
+		require.Equal(t, encode(d, want), m.get(dst), "%s", d)
+	}
+	a, dst := m.put(dtype.Float32, ramp(5*columns), []int{5, columns}), m.put(dtype.Float32, ramp(columns), []int{1, columns})
+	b := m.put(dtype.Int64, []float64{9}, []int{1})
+	require.NoError(t, kernels.Launch(&op.Call{Op: op.IndexSelect, Stream: s, Out: []op.View{dst}, In: []op.View{a, b}}))
+	err := s.Synchronize(context.Background())
+	require.ErrorContains(t, err, "9 at ")
+	var index, place, most int
+	_, scanned := fmt.Sscanf(err.Error()[strings.LastIndex(err.Error(), ": ")+2:], "%d at %d is not in 0..%d", &index, &place, &most)
+	require.NoError(t, scanned, err.Error())
+	require.Zero(t, place%4, "a place counts elements, and a vector has four")
+	require.Less(t, place, columns)
+	require.Equal(t, encode(dtype.Float32, ramp(columns)), m.get(dst), "nothing is written")
 }
 
 func TestIndexSelect_ABadIndexIsAnErrorOfTheNextWaitAndHarmsNothingElse(t *testing.T) {

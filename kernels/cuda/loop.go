@@ -139,14 +139,14 @@ func (l *loop) full(k int) bool {
 // walk appends the loop as a Walk of its operands.
 func (l *loop) walk(p *device.Params) {
 	var w [45]uint64
-	p.Words(w[:l.pack(w[:])]...)
+	p.Words(w[:l.pack(w[:], op.MaxDims)]...)
 }
 
-// pack writes the loop as a Walk and returns the number of words.
-func (l *loop) pack(w []uint64) int {
+// pack writes the loop as a Walk of so many dimensions, an even number, and returns the number of words.
+func (l *loop) pack(w []uint64, dims int) int {
 	w[0] = uint64(uint32(l.total)) | uint64(l.ndim)<<32
 	at := 1
-	for i := 0; i < op.MaxDims; i += 2 { // two divisors are three words
+	for i := 0; i < dims; i += 2 { // two divisors are three words
 		a, b := l.divisor(i), l.divisor(i+1)
 		w[at], w[at+1], w[at+2] = pair(a[0], a[1]), pair(a[2], b[0]), pair(b[1], b[2])
 		at += 3
@@ -155,8 +155,8 @@ func (l *loop) pack(w []uint64) int {
 		for i := range l.ndim {
 			w[at+i] = uint64(l.stride[k][l.ndim-1-i])
 		}
-		clear(w[at+l.ndim : at+op.MaxDims])
-		at += op.MaxDims
+		clear(w[at+l.ndim : at+dims])
+		at += dims
 	}
 	return at
 }

@@ -17,7 +17,7 @@ func view(d dtype.DType, p device.Ptr, shape, strides []int) op.View {
 	return v
 }
 
-func TestVectors_TakesContiguousRowsColumnsAndScalars(t *testing.T) {
+func TestVectors_TakeNeighboursAndBroadcasts(t *testing.T) {
 	shape := []int{6, 32}
 	dst := view(dtype.Float32, 1<<12, shape, []int{32, 1})
 	cases := []struct {
@@ -25,30 +25,42 @@ func TestVectors_TakesContiguousRowsColumnsAndScalars(t *testing.T) {
 		p       device.Ptr
 		strides []int
 		width   int
-		lane    lane
 	}{
-		{"the same layout", 1 << 13, []int{32, 1}, 4, lane{laneFull, 1}},
-		{"one row for all", 1 << 13, []int{0, 1}, 4, lane{laneRow, 32}},
-		{"one column for all", 1<<13 + 4, []int{1, 0}, 4, lane{laneColumn, 32}},
-		{"one element for all", 1<<13 + 4, []int{0, 0}, 4, lane{laneColumn, 192}},
-		{"a row at an odd address", 1<<13 + 4, []int{0, 1}, 0, lane{}},
-		{"an odd address", 1<<13 + 8, []int{32, 1}, 0, lane{}},
-		{"turned", 1 << 13, []int{1, 6}, 0, lane{}},
-		{"a column of a matrix for all", 1 << 13, []int{5, 0}, 0, lane{}},
+		{"the same layout", 1 << 13, []int{32, 1}, 4},
+		{"rows with gaps", 1 << 13, []int{36, 1}, 4},
+		{"one row for all", 1 << 13, []int{0, 1}, 4},
+		{"one column for all", 1<<13 + 4, []int{1, 0}, 4},
+		{"a column of a matrix for all", 1<<13 + 4, []int{5, 0}, 4},
+		{"one element for all", 1<<13 + 4, []int{0, 0}, 4},
+		{"a row at an odd address", 1<<13 + 4, []int{0, 1}, 0},
+		{"an odd address", 1<<13 + 8, []int{32, 1}, 0},
+		{"rows at odd addresses", 1 << 13, []int{33, 1}, 0},
+		{"turned", 1 << 13, []int{1, 6}, 0},
+		{"backwards", 1 << 13, []int{32, -1}, 0},
 	}
 	for _, c := range cases {
 		var l loop
-		var lanes [3]lane
 		l.set(&dst, []op.View{view(dtype.Float32, c.p, shape, c.strides)})
-		require.Equal(t, c.width, l.vectors(&lanes), c.name)
-		if c.width > 0 {
-			require.Equal(t, c.lane, lanes[0], c.name)
-		}
+		require.Equal(t, c.width, l.vectors(), c.name)
 	}
 	var l loop
 	narrow := view(dtype.Float32, 1<<12, []int{6, 30}, []int{30, 1})
 	l.set(&narrow, []op.View{view(dtype.Float32, 1<<13, []int{6, 30}, []int{0, 1})})
-	require.Zero(t, l.vectors(new([3]lane)), "a row that is not of whole vectors")
+	require.Zero(t, l.vectors(), "a row that is not of whole vectors")
+}
+
+func TestGrouped_CountsVectorsAndKeepsStridesInElements(t *testing.T) {
+	dst := view(dtype.Float32, 1<<12, []int{6, 32}, []int{40, 1})
+	var l loop
+	l.set(&dst, []op.View{view(dtype.Float32, 1<<13, []int{6, 32}, []int{0, 1}), view(dtype.Float32, 1<<14, []int{6, 32}, []int{1, 0})})
+	g := l.grouped(4)
+	require.Equal(t, 48, g.total)
+	require.Equal(t, []int{6, 8}, g.shape[:2])
+	require.Equal(t, [][]int{{40, 4}, {0, 4}, {1, 0}}, [][]int{g.stride[0][:2], g.stride[1][:2], g.stride[2][:2]})
+	flat := view(dtype.Float32, 1<<12, []int{67}, []int{1})
+	l.set(&flat, nil)
+	g = l.grouped(4)
+	require.Equal(t, 17, g.total, "the last vector has fewer elements")
 }
 
 func TestHalves_CoverTheCallAlongItsLongestDimension(t *testing.T) {
@@ -85,14 +97,14 @@ func TestPlan_SplitsOnlyReductionsOfFewOutputs(t *testing.T) {
 		c.Out = []op.View{view(dtype.Float32, 1<<12, reduced, strides)}
 		task := new(task)
 		task.separate(c)
-		return task.plan(), reduceSpace(c)
+		return task.plan(c.Op), reduceSpace(c)
 	}
 	p, space := of([]int{1 << 20}, []int{1})
 	require.Equal(t, 256, p.lanes)
 	require.Greater(t, p.splits, 64)
 	require.Equal(t, uint64(p.splits)*4, space)
 	p, space = of([]int{4096, 1000}, []int{4096, 1})
-	require.Equal(t, plan{lanes: 256, part: 1000, splits: 1}, p)
+	require.Equal(t, plan{lanes: 64, part: 1000, splits: 1, width: 4}, p)
 	require.Zero(t, space)
 	p, _ = of([]int{64, 4096}, []int{1, 4096})
 	require.True(t, p.across)

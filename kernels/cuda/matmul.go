@@ -224,7 +224,7 @@ func (t *task) product(c *op.Call) product {
 // add appends the Product, whose launch begins with the product first of the batch.
 func (p *product) add(params *device.Params, first int) {
 	var w [72]uint64
-	at := p.batch.pack(w[:])
+	at := p.batch.pack(w[:], op.MaxDims)
 	w[at] = pair(uint32(p.m), uint32(p.n))
 	w[at+1] = pair(uint32(p.k), uint32(first))
 	w[at+2] = pair(uint32(p.slices), uint32(p.depth))

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "1470b6fb2ed7341b901650fb64ac2b18b1b0f644b98ac58837bd9c7ceb656ab6"
+const inputsHash = "38a833ac18420bafe4cf12c7e5bbd7066dc8126c542198bd58e84ce9473f78f9"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -227,9 +227,10 @@ var modules = map[string][]string{
 	"move": {
 		"copy_u16_s", "copy_u16_v", "copy_u32_s", "copy_u32_v", "copy_u64_s", "copy_u64_v", "copy_u8_s", "copy_u8_v",
 		"fill_u16_s", "fill_u16_v", "fill_u32_s", "fill_u32_v", "fill_u64_s", "fill_u64_v", "fill_u8_s", "fill_u8_v",
-		"index_select_u16", "index_select_u32", "index_select_u64", "index_select_u8", "triangle_u16", "triangle_u32",
-		"triangle_u64", "triangle_u8", "turn_u16", "turn_u32", "turn_u64", "turn_u8", "where_u16_s", "where_u16_v",
-		"where_u32_s", "where_u32_v", "where_u64_s", "where_u64_v", "where_u8_s", "where_u8_v",
+		"index_select_u128", "index_select_u16", "index_select_u32", "index_select_u64", "index_select_u8", "triangle_u16",
+		"triangle_u32", "triangle_u64", "triangle_u8", "turn_u16_32", "turn_u16_64", "turn_u32_32", "turn_u32_64", "turn_u64_32",
+		"turn_u8_32", "turn_u8_64", "where_u16_s", "where_u16_v", "where_u32_s", "where_u32_v", "where_u64_s", "where_u64_v",
+		"where_u8_s", "where_u8_v",
 	},
 	"norm_channel": {
 		"channel_norm_backward_bf16_bf16_s", "channel_norm_backward_bf16_bf16_v", "channel_norm_backward_bf16_f32_s",
@@ -239,12 +240,16 @@ var modules = map[string][]string{
 		"channel_norm_bf16_bf16_s", "channel_norm_bf16_bf16_v", "channel_norm_bf16_f32_s", "channel_norm_bf16_f32_v",
 		"channel_norm_f16_f16_s", "channel_norm_f16_f16_v", "channel_norm_f16_f32_s", "channel_norm_f16_f32_v",
 		"channel_norm_f32_f32_s", "channel_norm_f32_f32_v", "channel_norm_f64_f64_s", "channel_norm_f64_f64_v",
-		"channel_stats_columns_bf16", "channel_stats_columns_f16", "channel_stats_columns_f32", "channel_stats_columns_f64",
-		"channel_stats_join_f32_bf16", "channel_stats_join_f32_f16", "channel_stats_join_f32_f32", "channel_stats_join_f64_f64",
-		"channel_stats_runs_bf16", "channel_stats_runs_f16", "channel_stats_runs_f32", "channel_stats_runs_f64",
-		"norm_sums_columns_bf16", "norm_sums_columns_f16", "norm_sums_columns_f32", "norm_sums_columns_f64",
-		"norm_sums_join_f32", "norm_sums_join_f64", "norm_sums_runs_bf16", "norm_sums_runs_f16", "norm_sums_runs_f32",
-		"norm_sums_runs_f64",
+		"channel_stats_columns_bf16_s", "channel_stats_columns_bf16_v", "channel_stats_columns_f16_s",
+		"channel_stats_columns_f16_v", "channel_stats_columns_f32_s", "channel_stats_columns_f32_v",
+		"channel_stats_columns_f64_s", "channel_stats_columns_f64_v", "channel_stats_join_f32_bf16",
+		"channel_stats_join_f32_f16", "channel_stats_join_f32_f32", "channel_stats_join_f64_f64", "channel_stats_runs_bf16_s",
+		"channel_stats_runs_bf16_v", "channel_stats_runs_f16_s", "channel_stats_runs_f16_v", "channel_stats_runs_f32_s",
+		"channel_stats_runs_f32_v", "channel_stats_runs_f64_s", "channel_stats_runs_f64_v", "norm_sums_columns_bf16_s",
+		"norm_sums_columns_bf16_v", "norm_sums_columns_f16_s", "norm_sums_columns_f16_v", "norm_sums_columns_f32_s",
+		"norm_sums_columns_f32_v", "norm_sums_columns_f64_s", "norm_sums_columns_f64_v", "norm_sums_join_f32",
+		"norm_sums_join_f64", "norm_sums_runs_bf16_s", "norm_sums_runs_bf16_v", "norm_sums_runs_f16_s", "norm_sums_runs_f16_v",
+		"norm_sums_runs_f32_s", "norm_sums_runs_f32_v", "norm_sums_runs_f64_s", "norm_sums_runs_f64_v",
 	},
 	"norm_row": {
 		"row_norm_backward_bf16_bf16_s", "row_norm_backward_bf16_bf16_v", "row_norm_backward_bf16_f32_s",
@@ -332,11 +337,14 @@ var modules = map[string][]string{
 		"scatter_runs_u32", "scatter_runs_u64", "scatter_runs_u8",
 	},
 	"softmax": {
-		"log_softmax_backward_bf16", "log_softmax_backward_f16", "log_softmax_backward_f32", "log_softmax_backward_f64",
-		"log_softmax_bf16", "log_softmax_f16", "log_softmax_f32", "log_softmax_f64", "nll_loss_backward_bf16",
-		"nll_loss_backward_f16", "nll_loss_backward_f32", "nll_loss_backward_f64", "nll_loss_bf16", "nll_loss_f16",
-		"nll_loss_f32", "nll_loss_f64", "softmax_backward_bf16", "softmax_backward_f16", "softmax_backward_f32",
-		"softmax_backward_f64", "softmax_bf16", "softmax_f16", "softmax_f32", "softmax_f64",
+		"log_softmax_backward_bf16_s", "log_softmax_backward_bf16_v", "log_softmax_backward_f16_s", "log_softmax_backward_f16_v",
+		"log_softmax_backward_f32_s", "log_softmax_backward_f32_v", "log_softmax_backward_f64_s", "log_softmax_backward_f64_v",
+		"log_softmax_bf16_s", "log_softmax_bf16_v", "log_softmax_f16_s", "log_softmax_f16_v", "log_softmax_f32_s",
+		"log_softmax_f32_v", "log_softmax_f64_s", "log_softmax_f64_v", "nll_loss_backward_bf16", "nll_loss_backward_f16",
+		"nll_loss_backward_f32", "nll_loss_backward_f64", "nll_loss_bf16", "nll_loss_f16", "nll_loss_f32", "nll_loss_f64",
+		"softmax_backward_bf16_s", "softmax_backward_bf16_v", "softmax_backward_f16_s", "softmax_backward_f16_v",
+		"softmax_backward_f32_s", "softmax_backward_f32_v", "softmax_backward_f64_s", "softmax_backward_f64_v", "softmax_bf16_s",
+		"softmax_bf16_v", "softmax_f16_s", "softmax_f16_v", "softmax_f32_s", "softmax_f32_v", "softmax_f64_s", "softmax_f64_v",
 	},
 	"sort": {
 		"sort_again_narrow", "sort_again_wide", "sort_b8", "sort_b8_out", "sort_bf16", "sort_bf16_out", "sort_f16",

@@ -79,7 +79,11 @@ func castFrom(d dtype.DType) op.Func {
 // element-wise operation.
 func copier(suffix string) op.Func {
 	plain := elementwise(twinsOf("move", "copy_"+suffix), noScalars)
-	turn := named("move", "turn_"+suffix)
+	small := named("move", "turn_"+suffix+"_32")
+	large := small
+	if suffix != "u64" { // of which more would not stay in registers
+		large = named("move", "turn_"+suffix+"_64")
+	}
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)
@@ -95,7 +99,11 @@ func copier(suffix string) op.Func {
 		rest.walk(&t.params)
 		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
 		// Blocks go over the slices, so that a grid of many small tiles is about what a GPU runs at a time.
-		const tile, wave = 32, 1024
+		const wave = 1024
+		turn, tile := small, 32
+		if min(rows, columns) > 48 && large != small {
+			turn, tile = large, 64
+		}
 		grid := blocks(rows, tile)
 		grid.Y = blocks(columns, tile).X
 		grid.Z = uint32(min(rest.total, max(1, wave/int(grid.X*grid.Y))))

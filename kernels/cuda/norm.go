@@ -87,9 +87,8 @@ func (p *rowPlan) width(d, w dtype.DType, weight, bias device.Ptr, full ...devic
 
 // add appends the plan for vectors of width elements.
 func (p *rowPlan) add(params *device.Params, width int) {
-	const kept = 4 // KEEP in the source
 	vectors := p.columns / width
-	p.lanes = min(threads, max(powerUp((vectors+kept-1)/kept), min(32, powerUp(vectors))))
+	p.lanes = lanesOf(vectors)
 	d := divisor(p.neighbours)
 	params.Words(pair(uint32(p.rows), uint32(p.lanes)), pair(uint32(vectors), uint32(p.groups)), pair(uint32(p.per), p.plain),
 		pair(d[0], d[1]), uint64(d[2]), math.Float64bits(p.eps))

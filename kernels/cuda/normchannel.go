@@ -14,22 +14,41 @@ import (
 type channelPlan struct {
 	n, c, l, groups, part, splits int
 	columns                       bool // l is 1: rows are added up, else elements of a channel
+	width                         int  // elements of a vector, for sums; 1 if there are none
 	flags                         int64
 	eps                           float64
 }
 
 func planChannels(c *op.Call, a *op.View) channelPlan {
 	p := channelPlan{n: a.Shape[0], c: a.Shape[1], l: a.Shape[2], groups: int(c.I[0]), flags: c.I[1], eps: c.F[0]}
-	p.columns = p.l == 1
+	p.columns, p.width = p.l == 1, 1
 	return p
+}
+
+// widen makes sums go by vectors, if neighbours lie so: of a row's channels, which must be of one group, or of a channel's elements.
+func (p *channelPlan) widen(full ...op.View) {
+	n := 16 / full[0].DType.Size()
+	across := p.l
+	if p.columns {
+		across = p.c / max(p.groups, 1)
+	}
+	for i := range full {
+		if across%n != 0 || !aligned(16, full[i].Ptr) {
+			return
+		}
+	}
+	p.width = n
+	if !p.columns {
+		p.l /= n
+	}
 }
 
 // divide chooses how the sums over a channel are split between blocks.
 func (p *channelPlan) divide() {
 	const columns = 64 // COLUMNS in the source
-	total, across, deep := p.n*p.l, p.c, 8*threads
+	total, across, deep := p.n*p.l, p.c, 8*threads/min(p.width, 2)
 	if p.columns {
-		total, across, deep = p.n, (p.c+columns-1)/columns, 16*threads/columns
+		total, across, deep = p.n, (p.c+columns-1)/columns, 16*threads/columns*min(p.width, 2)
 	}
 	if total == 0 {
 		return // no parts: the sums are those of nothing
@@ -53,12 +72,20 @@ func (p *channelPlan) add(params *device.Params) {
 	l, c := divisor(max(p.l, 1)), divisor(max(p.c, 1))
 	params.Words(pair(uint32(p.n), uint32(p.c)), pair(uint32(p.groups), uint32(per)), pair(uint32(p.part), uint32(p.splits)),
 		pair(flag(op.NormRMS), flag(op.NormVariance)), pair(l[0], l[1]), pair(l[2], c[0]), pair(c[1], c[2]),
-		math.Float64bits(p.eps), math.Float64bits(float64(p.n)*float64(p.l)))
+		math.Float64bits(p.eps), math.Float64bits(float64(p.n)*float64(p.l)*float64(p.counted())))
+}
+
+// counted is the number of elements of what l counts.
+func (p *channelPlan) counted() int {
+	if p.columns {
+		return 1
+	}
+	return p.width
 }
 
 // fold launches the kernel that adds up parts of channels; the caller has appended its parameters.
-func (p *channelPlan) fold(t *task, c *op.Call, columns, runs *kernel) error {
-	if p.n*p.l >= maxLoop || p.c >= maxLoop {
+func (p *channelPlan) fold(t *task, c *op.Call, columns, runs twins) error {
+	if p.n*p.l*p.counted() >= maxLoop || p.c >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d channels of %d elements are too many", p.c, p.n*p.l)
 	}
 	if p.splits == 0 {
@@ -70,7 +97,22 @@ func (p *channelPlan) fold(t *task, c *op.Call, columns, runs *kernel) error {
 		k, grid = columns, blocks(p.c, 64)
 	}
 	grid.Y = uint32(p.splits)
-	return t.launch(c, k, grid)
+	if p.width > 1 {
+		return t.launch(c, k.vector, grid)
+	}
+	return t.launch(c, k.strided, grid)
+}
+
+// planSums is the plan of NormSums or ChannelStats.
+func planSums(c *op.Call) channelPlan {
+	p := planChannels(c, &c.In[0])
+	if c.Op == op.NormSums {
+		p.widen(c.In[0], c.In[1])
+	} else {
+		p.widen(c.In[0])
+	}
+	p.divide()
+	return p
 }
 
 // normSpace is the workspace of NormSums and ChannelStats: an accumulator for each channel and part.
@@ -79,23 +121,21 @@ func normSpace(c *op.Call) uint64 {
 	if c.Op == op.ChannelStats {
 		numbers = 3
 	}
-	p := planChannels(c, a)
-	p.divide()
+	p := planSums(c)
 	return uint64(p.splits) * uint64(p.c) * numbers * uint64(op.ComputeType(a.DType).Size())
 }
 
 // normSums makes the Func of NormSums.
 func normSums(d dtype.DType) op.Func {
-	columns, runs := named("norm_channel", "norm_sums_columns_"+suffixes[d]), named("norm_channel", "norm_sums_runs_"+suffixes[d])
+	columns, runs := twinsOf("norm_channel", "norm_sums_columns_"+suffixes[d]), twinsOf("norm_channel", "norm_sums_runs_"+suffixes[d])
 	join := sumsJoin[op.ComputeType(d)]
 	return func(c *op.Call) error {
-		p := planChannels(c, &c.In[0])
+		p := planSums(c)
 		if p.c == 0 {
 			return nil
 		}
 		t := takeTask()
 		defer tasks.Put(t)
-		p.divide()
 		p.add(&t.params)
 		t.params.Ptr(c.Work.Ptr).Ptr(c.In[0].Ptr).Ptr(c.In[1].Ptr).Ptr(c.In[2].Ptr).Ptr(c.In[len(c.In)-1].Ptr)
 		if err := p.fold(t, c, columns, runs); err != nil {
@@ -119,15 +159,14 @@ var statsJoin = [dtype.Count]*kernel{
 
 // channelStats makes the Func of ChannelStats.
 func channelStats(d dtype.DType) op.Func {
-	columns, runs := named("norm_channel", "channel_stats_columns_"+suffixes[d]), named("norm_channel", "channel_stats_runs_"+suffixes[d])
+	columns, runs := twinsOf("norm_channel", "channel_stats_columns_"+suffixes[d]), twinsOf("norm_channel", "channel_stats_runs_"+suffixes[d])
 	return func(c *op.Call) error {
-		p := planChannels(c, &c.In[0])
+		p := planSums(c)
 		if p.c == 0 {
 			return nil
 		}
 		t := takeTask()
 		defer tasks.Put(t)
-		p.divide()
 		p.add(&t.params)
 		t.params.Ptr(c.Work.Ptr).Ptr(c.In[0].Ptr)
 		if err := p.fold(t, c, columns, runs); err != nil {

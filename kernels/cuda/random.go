@@ -31,7 +31,7 @@ func random(k *kernel) op.Func {
 	}
 }
 
-// dropout makes the Func of Dropout: a thread for each block of four elements.
+// dropout makes the Func of Dropout: a thread for 16 bytes, of one block of four elements or of two.
 func dropout(k *kernel) op.Func {
 	return func(c *op.Call) error {
 		n := c.Out[0].Len()
@@ -41,7 +41,7 @@ func dropout(k *kernel) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Ptr(c.In[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1])
-		return t.launch(c, k, blocks(n, 4*threads))
+		return t.launch(c, k, blocks(n, max(4, 16/c.Out[0].DType.Size())*threads))
 	}
 }
 

@@ -15,6 +15,7 @@ const busy = 264
 type plan struct {
 	lanes, part, splits int
 	across              bool
+	width               int // elements of a vector; 1 if there are none
 }
 
 func reduceRows() []op.Row {
@@ -43,23 +44,20 @@ func reduction(id op.ID, d dtype.DType) op.Func {
 		if t.loop.total >= maxLoop || t.cut.total >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d outputs of %d elements each are too many", t.loop.total, t.cut.total)
 		}
-		p := t.plan()
+		p := t.plan(c.Op)
 		t.loop.walk(&t.params)
 		t.cut.walk(&t.params)
-		across := uint32(0)
-		if p.across {
-			across = 1
-		}
-		t.params.Words(pair(uint32(p.lanes), across), pair(uint32(p.part), uint32(p.splits)))
+		t.params.Words(pair(uint32(p.lanes), uint32(truth(p.across))), pair(uint32(p.part), uint32(p.splits)), uint64(truth(p.width > 1)))
 		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1] + t.cut.ptr[0]).Ptr(c.Work.Ptr)
-		grid := blocks(t.loop.total, threads/p.lanes)
+		grid := blocks(t.loop.total, p.outputs())
 		grid.Y = uint32(p.splits)
 		if err := t.launch(c, first, grid); err != nil || p.splits == 1 {
 			return err
 		}
+		lanes := min(threads, powerUp(p.splits))
 		t.loop.walk(&t.params)
-		t.params.Int32(int32(p.splits)).Int32(int32(t.cut.total)).Ptr(t.loop.ptr[0]).Ptr(c.Work.Ptr)
-		return t.launch(c, join, blocks(t.loop.total, threads))
+		t.params.Int32(int32(p.splits)).Int32(int32(t.cut.total)).Int32(int32(lanes)).Ptr(t.loop.ptr[0]).Ptr(c.Work.Ptr)
+		return t.launch(c, join, blocks(t.loop.total, threads/lanes))
 	}
 }
 
@@ -105,27 +103,76 @@ func (t *task) separate(c *op.Call) {
 	t.cut.finish(&x)
 }
 
-// plan chooses how threads share the work of loop and cut.
-func (t *task) plan() plan {
+// plan chooses how threads share the work of loop and cut. A block's share is some loads for each thread.
+func (t *task) plan(id op.ID) plan {
 	n, outputs := t.cut.total, t.loop.total
 	columns, near := t.loop.inner(1)
 	_, step := t.cut.inner(0)
 	p := plan{lanes: 1, splits: 1}
 	p.across = columns >= 8 && n > 1 && abs(near) <= abs(step)
-	if p.across {
-		side := min(powerUp(columns), 32) // neighbouring outputs of a block
-		p.lanes = min(threads/side, powerUp(n/4))
-	} else {
-		p.lanes = min(threads, powerUp(n/4))
+	p.width = 1
+	if id != op.ArgMax && id != op.ArgMin && id != op.LogSumExp { // vectors in the source
+		p.width = t.width(p.across)
 	}
-	count := (outputs + threads/p.lanes - 1) / (threads / p.lanes)
-	deep := 32 * p.lanes // elements that are worth a block
-	if count < busy && n > 2*deep {
-		p.splits = min((busy+count-1)/count, (n+deep-1)/deep, 1024)
+	deep, most := 32, busy // elements of a lane that are worth a block, and blocks that are enough
+	if p.across {
+		side := min(powerUp(columns/p.width), 32) // neighbouring threads of a block with outputs of their own
+		p.lanes = min(threads/side, powerUp(n/4))
+		if p.width > 1 {
+			deep = 8
+		}
+	} else {
+		p.lanes = min(threads, powerUp(n/(4*p.width)))
+		deep = max(deep, 8*p.width)
+	}
+	if p.width > 1 {
+		most *= 4 // these wait for memory alone
+	}
+	count := (outputs + p.outputs() - 1) / p.outputs()
+	deep *= p.lanes
+	if count < most && n > 2*deep {
+		p.splits = min((most+count-1)/count, (n+deep-1)/deep, 1024)
 	}
 	p.part = max(1, (n+p.splits-1)/p.splits)
+	if !p.across {
+		p.part = (p.part + p.width - 1) / p.width * p.width
+	}
 	p.splits = max(1, (n+p.part-1)/p.part)
 	return p
+}
+
+// outputs is the number of outputs of a block.
+func (p *plan) outputs() int {
+	if p.across {
+		return threads / p.lanes * p.width
+	}
+	return threads / p.lanes
+}
+
+// width is the number of elements of a vector: 1 unless those along the inner dimension, of the outputs or of what is reduced, are
+// neighbours, and all other steps are of whole vectors.
+func (t *task) width(across bool) int {
+	n := min(16/t.loop.size[1], 8) // WIDE in the source
+	for _, l := range []struct {
+		*loop
+		operand int
+		inner   bool
+	}{{&t.loop, 1, across}, {&t.cut, 0, !across}} {
+		for d, step := range l.stride[l.operand][:l.ndim] {
+			switch {
+			case !l.inner || d < l.ndim-1:
+				if step%n != 0 {
+					return 1
+				}
+			case step != 1, (across || l.ndim > 1) && l.shape[d]%n != 0:
+				return 1
+			}
+		}
+	}
+	if !across && t.cut.ndim == 0 || uint64(t.loop.ptr[1]+t.cut.ptr[0])%uint64(n*t.loop.size[1]) != 0 {
+		return 1
+	}
+	return n
 }
 
 func abs(n int) int { return max(n, -n) }
@@ -147,7 +194,7 @@ func reduceSpace(c *op.Call) uint64 {
 	if t.loop.total == 0 {
 		return 0
 	}
-	p := t.plan()
+	p := t.plan(c.Op)
 	if p.splits == 1 {
 		return 0
 	}

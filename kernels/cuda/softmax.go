@@ -11,14 +11,14 @@ func softmaxRows() []op.Row {
 	var rows []op.Row
 	for _, id := range []op.ID{op.Softmax, op.SoftmaxGrad, op.LogSoftmax, op.LogSoftmaxGrad} {
 		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
-			return rowwise(named("softmax", id.String()+"_"+suffixes[d]))
+			return rowwise(twinsOf("softmax", id.String()+"_"+suffixes[d]))
 		}))
 	}
 	return append(rows, typedRow(op.NLL, nll), typedRow(op.NLLGrad, nllGrad))
 }
 
 // rowwise makes the Func of an operation on rows along the last dimension.
-func rowwise(k *kernel) op.Func {
+func rowwise(k twins) op.Func {
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)
@@ -39,12 +39,43 @@ func rowwise(k *kernel) op.Func {
 		if rows >= maxLoop || columns >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", rows, columns)
 		}
-		lanes := min(max(powerUp(columns/4), min(32, powerUp(columns))), threads)
+		steps := [3]int{dst.Strides[last], a.Strides[last], b.Strides[last]}
+		width, chosen := t.loop.rowWidth(columns, steps), k.strided
+		if width > 1 {
+			steps, chosen = [3]int{width, width, width}, k.vector
+		}
+		lanes := lanesOf(columns / width)
 		t.loop.walk(&t.params)
-		t.params.Int32(int32(columns)).Int32(int32(lanes)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2])
-		t.params.Words(uint64(dst.Strides[last]), uint64(a.Strides[last]), uint64(b.Strides[last]))
-		return t.launch(c, k, blocks(rows, threads/lanes))
+		t.params.Int32(int32(columns / width)).Int32(int32(lanes)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2])
+		t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2]))
+		return t.launch(c, chosen, blocks(rows, threads/lanes))
 	}
+}
+
+// rowWidth is the number of elements of a vector for a loop over rows of so many columns, which are steps apart: 1 unless rows
+// have no gaps, are of whole vectors and begin at multiples of 16 bytes.
+func (l *loop) rowWidth(columns int, steps [3]int) int {
+	width := 16 / l.size[0]
+	if columns%width != 0 {
+		return 1
+	}
+	for k := range l.n {
+		if steps[k] != 1 && columns > 1 || l.ptr[k]%16 != 0 {
+			return 1
+		}
+		for d := range l.ndim {
+			if l.stride[k][d]%width != 0 {
+				return 1
+			}
+		}
+	}
+	return width
+}
+
+// lanesOf is the number of threads for a row of so many vectors: a row of up to 1024 stays in registers.
+func lanesOf(vectors int) int {
+	const kept = 4 // KEEP in the sources
+	return min(threads, max(powerUp((vectors+kept-1)/kept), min(32, powerUp(vectors))))
 }
 
 // nll makes the Func of NLL.

@@ -18,7 +18,7 @@ var reduceShapes = []struct {
 	{[]int{70, 300}, []int{0}}, {[]int{70, 300}, []int{1}}, {[]int{3000, 10}, []int{0}}, {[]int{3000, 3}, []int{0}}, {[]int{300, 200}, []int{0}},
 	{[]int{2, 40_000}, []int{1}}, {[]int{20, 1, 30}, []int{1}}, {[]int{4, 9, 30}, []int{0, 2}}, {[]int{4, 9, 30}, []int{1}}, {[]int{300, 9, 4}, []int{2}},
 	{[]int{2, 3, 4, 5}, []int{1, 3}}, {[]int{2, 3, 4, 5}, []int{0, 2}}, {[]int{2, 3, 2, 3, 2}, []int{0, 2, 4}}, {[]int{2, 3, 2, 3, 2}, []int{1, 2, 3}},
-	{[]int{3, 700, 40}, []int{0, 2}},
+	{[]int{3, 700, 40}, []int{0, 2}}, {[]int{2000, 16}, []int{0}},
 }
 
 // emptyShapes are reductions over nothing, and of nothing.

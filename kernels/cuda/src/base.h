@@ -72,17 +72,17 @@ FN u32 quotient(const Div& d, u32 n) { return (mul_high(n, d.mul) + n) >> d.shif
 constexpr int DIMS = 8;
 
 // The loop over elements 0..total-1 of N operands of one shape. Dimension 0 is the innermost. Strides are in elements.
-template <int N> struct Walk {
+template <int N, int D = DIMS> struct Walk {
     u32 total, ndim;
-    Div dim[DIMS];
-    i64 stride[N][DIMS];
+    Div dim[D];
+    i64 stride[N][D];
 };
 
 // The places of element i, relative to each operand's first.
-template <int N> FN void seek(const Walk<N>& w, u32 i, i64 (&at)[N]) {
+template <int N, int D> FN void seek(const Walk<N, D>& w, u32 i, i64 (&at)[N]) {
     for (int k = 0; k < N; k++) at[k] = 0;
     #pragma unroll
-    for (int d = 0; d < DIMS; d++) {
+    for (int d = 0; d < D; d++) {
         if ((u32)d >= w.ndim) break;
         u32 q = quotient(w.dim[d], i), r = i - q * w.dim[d].size;
         for (int k = 0; k < N; k++) at[k] += (i64)r * w.stride[k][d];
@@ -90,28 +90,25 @@ template <int N> FN void seek(const Walk<N>& w, u32 i, i64 (&at)[N]) {
     }
 }
 
-// How an input of an element-wise kernel lies relative to the output, which is contiguous.
-struct Lane {
-    u32 mode;
-    Div period;
-};
-enum { FULL = 0, ROW = 1, COLUMN = 2 }; // index i, i % period (a row for all), i / period (a column for all; or one element)
-
-// V neighbouring elements of an input, of output element i on.
-template <int V, class T> FN vec<T, V> gather(const T* p, const Lane& l, u32 i) {
-    if (l.mode == FULL) return load<T, V>(p + i);
-    u32 q = quotient(l.period, i);
-    if (l.mode == ROW) return load<T, V>(p + (i - q * l.period.size));
-    vec<T, V> v;
-    T one = p[q];
-    for (int k = 0; k < V; k++) v.v[k] = one;
-    return v;
-}
-
-template <class T> FN T element(const T* p, const Lane& l, u32 i) {
-    if (l.mode == FULL) return p[i];
-    u32 q = quotient(l.period, i);
-    return l.mode == ROW ? p[i - q * l.period.size] : p[q];
+// The places of elements i, i+step, ..., of which there are M.
+template <int M, int N, int D> FN void seek_all(const Walk<N, D>& w, u32 i, u32 step, i64 (&at)[M][N]) {
+    if (w.ndim <= 1) { // no division
+        #pragma unroll
+        for (int m = 0; m < M; m++)
+            #pragma unroll
+            for (int k = 0; k < N; k++) at[m][k] = (i64)(i + m * step) * w.stride[k][0];
+        return;
+    }
+    #pragma unroll 1
+    for (int m = 0; m < M; m++) { // one copy of seek is enough
+        i64 p[N];
+        seek(w, i + m * step, p);
+        #pragma unroll
+        for (int j = 0; j < M; j++)
+            #pragma unroll
+            for (int k = 0; k < N; k++)
+                if (j == m) at[j][k] = p[k];
+    }
 }
 
 // Exact conversions on the way to a half type: the float is rounded to odd, so that rounding it once more to the half type

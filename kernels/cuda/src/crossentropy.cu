@@ -25,6 +25,10 @@ template <class C> FN void take(Running<C>& r, C most) {
     }
 }
 
+// exp(v) for v that are not positive, to be added to 1: what is less than exp(-80) makes no difference, and 0 may be that.
+FN f32 exp_small(f32 v) { return exp_normal(at_least(v, -80.0f)); }
+FN f64 exp_small(f64 v) { return exp_(v); }
+
 template <int N, class C> FN void take(Running<C>& r, const C (&v)[N]) {
     C most = v[0];
 #pragma unroll
@@ -32,7 +36,7 @@ template <int N, class C> FN void take(Running<C>& r, const C (&v)[N]) {
     take(r, most);
     C shift = safe(r.most);
 #pragma unroll
-    for (int i = 0; i < N; i++) r.sum += exp_(v[i] - shift);
+    for (int i = 0; i < N; i++) r.sum += exp_small(v[i] - shift);
 }
 
 // Both rows of sums, joined: the greater maximum, and what each sum is relative to it.
@@ -44,31 +48,47 @@ template <class C> FN Running<C> join(const Running<C>& a, const Running<C>& b) 
 struct Joined { template <class V> FN static V of(const V& a, const V& b) { return join(a, b); } };
 struct Added { template <class V> FN static V of(const V& a, const V& b) { return a + b; } };
 
+template <class C> FN C shuffle(C v, int lanes) { return __shfl_xor_sync(0xffffffff, v, lanes); }
+template <class C> FN Running<C> shuffle(const Running<C>& v, int lanes) { return {shuffle(v.most, lanes), shuffle(v.sum, lanes)}; }
+
+constexpr u32 WARPS = THREADS / 32;
+
 // What all lanes of a row have together, for each of them. Every thread of the block must come here, each time with another sh.
 template <class J, class V> FN V row_join(V v, u32 lanes, V* sh) {
-    u32 tid = threadIdx.x, lane = tid & (lanes - 1), first = tid - lane;
-    sh[tid] = v;
-    for (u32 half = lanes / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (lane < half) sh[tid] = J::of(sh[tid], sh[tid + half]);
-    }
+    for (u32 half = (lanes < 32 ? lanes : 32) / 2; half > 0; half /= 2) v = J::of(v, shuffle(v, (int)half));
+    if (lanes <= 32) return v;
+    u32 warp = threadIdx.x / 32, warps = lanes / 32, first = warp & ~(warps - 1);
+    if (threadIdx.x % 32 == 0) sh[warp] = v;
     __syncthreads();
-    return sh[first];
+    v = sh[first];
+    for (u32 k = 1; k < warps; k++) v = J::of(v, sh[first + k]);
+    return v;
 }
 
 template <class T> constexpr int PIECE = 16 / sizeof(T);
+
+// Loads that are on their way at a time: 32 or 64 bytes.
+template <class T> constexpr u32 AHEAD = sizeof(T) == 4 ? 4 : 2;
 
 // Calls f with N neighbouring elements of a row, and the place of the first.
 template <class T, class C, class F> FN void each(const Entropy& p, const T* row, u32 lane, F f) {
     u32 j = 0;
     if (p.vectors) {
         u32 whole = p.classes / PIECE<T> * PIECE<T>;
-        for (j = lane * PIECE<T>; j < whole; j += p.lanes * PIECE<T>) {
-            vec<T, PIECE<T>> v = load<T, PIECE<T>>(row + j);
-            C c[PIECE<T>];
+        u32 step = p.lanes * PIECE<T>;
+        for (j = lane * PIECE<T>; j < whole; j += AHEAD<T> * step) {
+            vec<T, PIECE<T>> v[AHEAD<T>];
 #pragma unroll
-            for (int i = 0; i < PIECE<T>; i++) c[i] = get(v[i]);
-            f(c, j);
+            for (u32 k = 0; k < AHEAD<T>; k++)
+                if (j + k * step < whole) v[k] = load<T, PIECE<T>>(row + j + k * step);
+#pragma unroll
+            for (u32 k = 0; k < AHEAD<T>; k++) {
+                if (j + k * step >= whole) break;
+                C c[PIECE<T>];
+#pragma unroll
+                for (int i = 0; i < PIECE<T>; i++) c[i] = get(v[k][i]);
+                f(c, j + k * step);
+            }
         }
         j = whole;
     }
@@ -133,6 +153,7 @@ FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b,
     }
     if (!live) return;
     if (lane == 0 && !there && class_ != p.ignore) complain(note, class_, n, p.classes);
+    u32 at = there ? (u32)class_ : ~0u;
     C uniform = (C)(p.smoothing / p.classes), hit = 0, all = 0, grad = g[n * p.loss_step], l = lse[n];
     if (there) {
         hit = (C)(1 - p.smoothing) * weight_of<T, C>(p, w, (u32)class_);
@@ -140,14 +161,20 @@ FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b,
     }
     each<T, C>(p, a, lane, [&](const auto& c, u32 j) INLINE {
         constexpr u32 N = sizeof(c) / sizeof(C);
-        vec<T, N> v;
+        C d[N];
 #pragma unroll
         for (u32 i = 0; i < N; i++) {
-            C d = all * exp_(c[i] - l);
-            if (p.smooth) d -= uniform * weight_of<T, C>(p, w, j + i);
-            if (j + i == class_) d -= hit;
-            v[i] = put<T>(there ? grad * d : (C)0);
+            d[i] = all * exp_(c[i] - l);
+            if (p.smooth) d[i] -= uniform * weight_of<T, C>(p, w, j + i);
         }
+        if (at - j < N) {
+#pragma unroll
+            for (u32 i = 0; i < N; i++)
+                if (j + i == at) d[i] -= hit;
+        }
+        vec<T, N> v;
+#pragma unroll
+        for (u32 i = 0; i < N; i++) v[i] = put<T>(there ? grad * d[i] : (C)0);
         if constexpr (N > 1) store<T, N>(dst + j, v);
         else dst[(i64)j * p.dst_step] = v[0];
     });
@@ -156,13 +183,13 @@ FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b,
 #define ENTROPY(T)                                                                                                    \
     KERNEL cross_entropy_##T(Entropy p, Compute<T>* dst, Compute<T>* lse, Compute<T>* weight, const T* a,             \
                              const i64* b, const T* w, Note note) {                                                   \
-        GK_SHARED_ARR(Running<Compute<T>>, sh, [THREADS]);                                                            \
-        GK_SHARED_ARR(Compute<T>, sums, [THREADS]);                                                                   \
+        GK_SHARED_ARR(Running<Compute<T>>, sh, [WARPS]);                                                              \
+        GK_SHARED_ARR(Compute<T>, sums, [WARPS]);                                                                     \
         loss(p, dst, lse, weight, a, b, w, note, (Running<Compute<T>>*)sh, (Compute<T>*)sums);                        \
     }                                                                                                                 \
     KERNEL cross_entropy_backward_##T(Entropy p, T* dst, const Compute<T>* g, const T* a, const i64* b,               \
                                       const Compute<T>* lse, const T* w, Note note) {                                 \
-        GK_SHARED_ARR(Compute<T>, sums, [THREADS]);                                                                   \
+        GK_SHARED_ARR(Compute<T>, sums, [WARPS]);                                                                     \
         backward(p, dst, g, a, b, lse, w, note, (Compute<T>*)sums);                                                   \
     }
 

@@ -90,7 +90,7 @@ UNARY(GELUTanh, return a * sigmoid_(gelu_argument(a)); )
 
 // sigmoid(z), and its derivative without cancellation.
 template <class C> FN C sigmoid_slope(C z, C& slope) {
-    C e = exp_(-size_of(z)), s = 1 / (1 + e);
+    C e = exp_(-size_of(z)), s = ratio((C)1, 1 + e);
     slope = e * s * s;
     return z < 0 ? s * e : s;
 }

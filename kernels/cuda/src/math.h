@@ -16,15 +16,47 @@ FN f32 with_sign(f32 v, f32 s) { return float_of((bits_of(v) & 0x7fffffff) | (bi
 
 // ---- float ------------------------------------------------------------------------------------------------------------
 
-// exp(v): within 1 ulp. v = j*log(2) + f; the power of 2 is applied in two steps, so that denormal results are rounded once.
-FN f32 exp_(f32 v) {
-    if (v > 89.0f) return __builtin_inff();
-    if (v < -104.5f) return 0.0f;
+// Nothing below branches on its argument: the elements of a vector go their way side by side.
+
+// v, or the bound if v is beyond it; NaN stays.
+FN f32 at_least(f32 v, f32 lo) {
+#if defined(__CUDA_ARCH__)
+    return __nvvm_fmax_nan_f(v, lo);
+#else
+    return v < lo ? lo : v;
+#endif
+}
+FN f32 at_most(f32 v, f32 hi) {
+#if defined(__CUDA_ARCH__)
+    return __nvvm_fmin_nan_f(v, hi);
+#else
+    return v > hi ? hi : v;
+#endif
+}
+
+// 1/d for d between 1 and 2^100: within 1 ulp.
+FN f32 inverse(f32 d) {
+#if defined(__CUDA_ARCH__)
+    return __nvvm_rcp_approx_ftz_f(d);
+#else
+    return 1.0f / d;
+#endif
+}
+
+// n/d for such d and finite n: within 1 ulp.
+FN f32 ratio(f32 n, f32 d) {
+    f32 r = inverse(d), q = n * r;
+    return fma(r, fma(-d, q, n), q);
+}
+FN f64 ratio(f64 n, f64 d) { return n / d; }
+
+// exp(v) = p * 2^j, for v between -150 and 90: p, and the bits of j on those of a large number. v = j*log(2) + f.
+FN f32 exp_parts(f32 v, u32& j) {
     const f32 shift = 12582912.0f; // 1.5 * 2^23: the low bits of the sum are the integer
     f32 sum = fma(1.442695f, v, shift);
-    f32 j = sum - shift;
-    f32 f = fma(j, -6.93145752e-1f, v);
-    f = fma(j, -1.42860677e-6f, f);
+    f32 k = sum - shift;
+    f32 f = fma(k, -6.93145752e-1f, v);
+    f = fma(k, -1.42860677e-6f, f);
     f32 p = 1.37805939e-3f;
     p = fma(p, f, 8.37312452e-3f);
     p = fma(p, f, 4.16695364e-2f);
@@ -32,9 +64,32 @@ FN f32 exp_(f32 v) {
     p = fma(p, f, 4.99999851e-1f);
     p = fma(p, f, 1.0f);
     p = fma(p, f, 1.0f);
-    if (v != v) return v;
-    i32 k = (i32)bits_of(sum) - (i32)bits_of(shift), half = k >> 1;
-    return p * float_of((u32)(127 + half) << 23) * float_of((u32)(127 + k - half) << 23);
+    j = bits_of(sum);
+    return p;
+}
+
+// 2^j for j as exp_parts gives it, or half of it: shifts leave nothing of the large number.
+FN f32 power(u32 j) { return float_of(0x3f800000 + (j << 23)); }
+
+// exp(v) as a product of which the first factor is not denormal.
+FN f32 exp_factors(f32 v, f32& scale) {
+    u32 j;
+    f32 p = exp_parts(v, j);
+    scale = power(j - (j >> 1));
+    return p * power(j >> 1);
+}
+
+// exp(v): within 1 ulp. The power of 2 is applied in two steps, so that denormal results are rounded once.
+FN f32 exp_(f32 v) {
+    f32 scale, p = exp_factors(at_least(at_most(v, 90.0f), -105.0f), scale);
+    return p * scale;
+}
+
+// exp(v) for v between -80 and 80.
+FN f32 exp_normal(f32 v) {
+    u32 j;
+    f32 p = exp_parts(v, j);
+    return p * power(j);
 }
 
 // log(v): within 1 ulp.
@@ -61,45 +116,50 @@ FN f32 log_(f32 a) {
     return fma(i, 0.693147182f, r);
 }
 
-// 1/(1+exp(-v)), relative to its own size on both sides. Below -80 the sum is the exponential itself.
-FN f32 sigmoid_(f32 v) { return v < -80.0f ? exp_(v) : 1.0f / (1.0f + exp_(-v)); }
+// 1/(1+exp(-v)), relative to its own size on both sides.
+FN f32 sigmoid_(f32 v) {
+    f32 scale, p = exp_factors(at_least(-size_of(v), -105.0f), scale), e = p * scale;
+    return ratio(v < 0.0f ? e : 1.0f, 1.0f + e);
+}
 
-// v*sigmoid(v). Far below 0 the exponential is denormal while the product is not: it is scaled there.
+// v*sigmoid(v). Far below 0 the exponential is denormal while the product is not: it is scaled last. What the product's rounding
+// takes is put back with the quotient's.
 FN f32 silu_(f32 v) {
-    if (v < -80.0f) return v > -120.0f ? v * exp_(v + 64.0f) * 1.60381089e-28f : v * 0.0f; // exp(-64)
-    return v / (1.0f + exp_(-v));
+    f32 scale, t = -size_of(v), p = exp_factors(at_least(t, -120.0f), scale), d = fma(p, scale, 1.0f);
+    f32 factor = v < 0.0f ? p : 1.0f, n = v * factor, r = inverse(d), q = n * r;
+    q = fma(r, fma(-d, q, n) + fma(v, factor, -n), q) * (v < 0.0f ? scale : 1.0f);
+    if (t < -120.0f) q = v < 0.0f ? v * 0.0f : v;
+    return q;
 }
 
 FN f32 tanh_(f32 v) {
-    f32 t = size_of(v);
-    if (t >= 0.55f) return with_sign(1.0f - 2.0f / (exp_(2.0f * t) + 1.0f), v);
-    f32 s = v * v;
+    f32 t = size_of(v), s = v * v;
+    f32 large = 1.0f - ratio(2.0f, exp_normal(at_most(2.0f * t, 20.0f)) + 1.0f);
     f32 r = 1.57394409e-2f;
     r = fma(r, s, -5.23025580e-2f);
     r = fma(r, s, 1.33152470e-1f);
     r = fma(r, s, -3.33327681e-1f);
-    return fma(r * s, v, v);
+    r = fma(r * s, v, v);
+    return t >= 0.55f ? with_sign(large, v) : r;
 }
 
 FN f32 erf_(f32 v) {
-    f32 t = size_of(v), s = v * v, r;
-    if (t > 0.927734375f) {
-        r = fma(-1.72853470e-5f, t, 3.83197126e-4f);
-        f32 u = fma(-3.88396438e-3f, t, 2.42546219e-2f);
-        r = fma(r, s, u);
-        r = fma(r, t, -1.06777877e-1f);
-        r = fma(r, t, -6.34846687e-1f);
-        r = fma(r, t, -1.28717512e-1f);
-        r = fma(r, t, -t);
-        return t > 4.0f ? with_sign(1.0f, v) : with_sign(1.0f - exp_(r), v); // beyond 4 the polynomial is no good
-    }
+    f32 t = at_most(size_of(v), 4.0f), s = t * t; // beyond 4 the result is 1
+    f32 r = fma(-1.72853470e-5f, t, 3.83197126e-4f);
+    f32 u = fma(-3.88396438e-3f, t, 2.42546219e-2f);
+    r = fma(r, s, u);
+    r = fma(r, t, -1.06777877e-1f);
+    r = fma(r, t, -6.34846687e-1f);
+    r = fma(r, t, -1.28717512e-1f);
+    f32 large = 1.0f - exp_normal(fma(r, t, -t));
     r = -5.96761703e-4f;
     r = fma(r, s, 4.99119423e-3f);
     r = fma(r, s, -2.67681349e-2f);
     r = fma(r, s, 1.12819925e-1f);
     r = fma(r, s, -3.76125336e-1f);
     r = fma(r, s, 1.28379166e-1f);
-    return fma(r, v, v);
+    r = fma(r, v, v);
+    return t > 0.927734375f ? with_sign(large, v) : r;
 }
 
 // exp(v) - 1 = 2^j * (exp(f) - 1) + (2^j - 1) with |f| <= log(2)/2; the series of exp(f) - 1 leaves out less than 2^-26 of it.

@@ -3,6 +3,8 @@
 // joined in their order by a second kernel: nothing is added atomically.
 #include "math.h"
 
+#define INLINE __attribute__((always_inline)) // of lambdas: what they hold stays in registers
+
 struct Channels {
     u32 n, c;
     u32 groups, per;    // groups of channels, 0 if statistics belong to channels; and channels of a group
@@ -27,91 +29,149 @@ template <class C> FN Moments<C> both(const Moments<C>& a, const Moments<C>& b) 
     return {n, fma(d, share, a.mean), fma(d * d, a.n * share, a.square + b.square)};
 }
 
-template <class C> FN Moments<C> both(const Moments<C>& a, const C (&x)[4]) {
-    C mean = ((x[0] + x[1]) + (x[2] + x[3])) * (C)0.25, square = 0;
-    for (int k = 0; k < 4; k++) square = fma(x[k] - mean, x[k] - mean, square);
-    return both(a, Moments<C>{4, mean, square});
+template <int N, class C> FN Moments<C> both(const Moments<C>& a, const C (&x)[N]) { // N is a power of two
+    C mean = 0, square = 0;
+    #pragma unroll
+    for (int k = 0; k < N; k++) mean += x[k];
+    mean *= (C)1 / N;
+    #pragma unroll
+    for (int k = 0; k < N; k++) square = fma(x[k] - mean, x[k] - mean, square);
+    return both(a, Moments<C>{N, mean, square});
 }
 
 // Sum of gradient times normalised input, and sum of the gradient.
 template <class C> struct Pair { C product, sum; };
 template <class C> FN Pair<C> both(const Pair<C>& a, const Pair<C>& b) { return {a.product + b.product, a.sum + b.sum}; }
 
-// What joins the elements of one channel: Sums and Stats. Elements are known by their row in [n, c] and their place in the
-// tensor. four takes four of them, whose loads are all on their way together, and one takes one.
-struct Element { u64 at; u32 row; };
-
-template <class T> struct Sums {
+// What joins elements: Sums and Stats. They come in vectors of V along a row, of one channel or of V neighbouring ones, and
+// several vectors are on their way at a time.
+template <class T, int V> struct Sums {
     using C = Compute<T>;
     using A = Pair<C>;
+    struct Loaded { vec<T, V> g, a; C mean, rstd; };  // the statistics of a row's group
+    struct Own { C mean[V], rstd[V]; };               // or those of channels
     const Channels& p;
     const T *g, *a;
     const C *mean, *rstd;
 
-    FN A one(const A& acc, const Element& e, u32 c) const {
-        u64 slot = p.groups ? (u64)e.row * p.groups + c / p.per : c;
-        C x = (get(a[e.at]) - (p.plain ? (C)0 : mean[slot])) * rstd_of(p, rstd[slot]), d = get(g[e.at]);
-        return {fma(d, x, acc.product), acc.sum + d};
-    }
-    FN A four(A acc, const Element (&e)[4], u32 c) const {
+    // Those of channels c, c+step, ...
+    FN Own own(u32 c, u32 step) const {
+        Own o = {};
         #pragma unroll
-        for (int k = 0; k < 4; k++) acc = one(acc, e[k], c);
+        for (u32 e = 0; e < V; e++) {
+            if (p.groups || c >= p.c) break;
+            o.mean[e] = p.plain ? (C)0 : mean[c + e * step];
+            o.rstd[e] = rstd_of(p, rstd[c + e * step]);
+        }
+        return o;
+    }
+    FN Loaded loaded(u64 at, u32 row, u32 c) const {
+        Loaded x = {load<T, V>(g + at), load<T, V>(a + at), 0, 0};
+        if (!p.groups) return x;
+        u64 slot = (u64)row * p.groups + c / p.per;
+        x.mean = p.plain ? (C)0 : mean[slot];
+        x.rstd = rstd_of(p, rstd[slot]);
+        return x;
+    }
+    FN A one(const A& acc, const Loaded& x, const Own& o, int e) const {
+        C d = get(x.g[e]), y = (get(x.a[e]) - (p.groups ? x.mean : o.mean[e])) * (p.groups ? x.rstd : o.rstd[e]);
+        return {fma(d, y, acc.product), acc.sum + d};
+    }
+    template <int N> FN A run(A acc, const Loaded (&x)[N], const Own& o) const {
+        #pragma unroll
+        for (int k = 0; k < N; k++)
+            #pragma unroll
+            for (int e = 0; e < V; e++) acc = one(acc, x[k], o, e);
         return acc;
     }
+    template <int N> FN void columns(A (&acc)[V], const Loaded (&x)[N], const Own& o) const {
+        #pragma unroll
+        for (int k = 0; k < N; k++)
+            #pragma unroll
+            for (int e = 0; e < V; e++) acc[e] = one(acc[e], x[k], o, e);
+    }
 };
 
-template <class T> struct Stats {
+template <class T, int V> struct Stats {
     using C = Compute<T>;
     using A = Moments<C>;
+    using Loaded = vec<T, V>;
+    struct Own {};
     const T* a;
 
-    FN A one(const A& acc, const Element& e, u32) const { return both(acc, A{1, get(a[e.at]), 0}); }
-    FN A four(const A& acc, const Element (&e)[4], u32) const {
-        C x[4];
+    FN Own own(u32, u32) const { return {}; }
+    FN Loaded loaded(u64 at, u32, u32) const { return load<T, V>(a + at); }
+    template <int N> FN A run(const A& acc, const Loaded (&x)[N], const Own&) const {
+        C y[N * V];
         #pragma unroll
-        for (int k = 0; k < 4; k++) x[k] = get(a[e[k].at]);
-        return both(acc, x);
+        for (int i = 0; i < N * V; i++) y[i] = get(x[i / V][i % V]);
+        return both(acc, y);
+    }
+    template <int N> FN void columns(A (&acc)[V], const Loaded (&x)[N], const Own&) const {
+        #pragma unroll
+        for (int e = 0; e < V; e++) {
+            C y[N];
+            #pragma unroll
+            for (int k = 0; k < N; k++) y[k] = get(x[k][e]);
+            acc[e] = both(acc[e], y);
+        }
     }
 };
 
-constexpr u32 COLUMNS = 64; // of a block, if l is 1
+constexpr u32 COLUMNS = 64;                             // of a block, if l is 1
+template <int V> constexpr u32 AHEAD = V > 1 ? 2 : 4;   // vectors that are on their way
 
-// Adds elements from, from+step, ... below to of channel c; element says which they are.
-template <class S, class E> FN typename S::A fold(const S& s, u32 from, u32 to, u32 step, u32 c, const E& element) {
-    typename S::A acc = {};
-    u32 j = from;
-    for (; j < to && to - j > 3 * step; j += 4 * step) {
-        Element e[4];
+// Calls at(j) for j = from, from+step, ... below to, each of which gives what is loaded, and fold with several of these, or one.
+template <class S, int V, class L, class F> FN void each(u32 from, u32 to, u32 step, const L& at, const F& fold) {
+    constexpr u32 N = AHEAD<V>;
+    for (u32 j = from; j < to; j += N * step) {
+        typename S::Loaded x[N];
         #pragma unroll
-        for (u32 k = 0; k < 4; k++) e[k] = element(j + k * step);
-        acc = s.four(acc, e, c);
+        for (u32 k = 0; k < N; k++)
+            if (j + k * step < to) x[k] = at(j + k * step);
+        if (j + (N - 1) * step < to) {
+            fold(x);
+            continue;
+        }
+        #pragma unroll
+        for (u32 k = 0; k < N - 1; k++) {
+            typename S::Loaded y[1] = {x[k]};
+            if (j + k * step < to) fold(y);
+        }
     }
-    for (; j < to; j += step) acc = s.one(acc, element(j), c);
-    return acc;
 }
 
-// l is 1: 64 channels to a block, whose other threads take every fourth row.
-template <class S> FN void fold_columns(const Channels& p, const S& s, typename S::A* work, typename S::A* sh) {
-    typename S::A acc = {};
-    u32 c = blockIdx.x * COLUMNS + threadIdx.x % COLUMNS, lane = threadIdx.x / COLUMNS;
+// l is 1: 64 channels to a block, V to a thread; other threads take other rows.
+template <class S, int V> FN void fold_columns(const Channels& p, const S& s, typename S::A* work, typename S::A* sh) {
+    constexpr u32 SIDE = COLUMNS / V, STEP = THREADS / SIDE;
+    u32 x = threadIdx.x % SIDE * V, c = blockIdx.x * COLUMNS + x, lane = threadIdx.x / SIDE;
     u32 from = blockIdx.y * p.part, to = p.n - from > p.part ? from + p.part : p.n;
-    constexpr u32 STEP = THREADS / COLUMNS;
-    if (c < p.c) acc = fold(s, from + lane, to, STEP, c, [&](u32 row) { return Element{(u64)row * p.c + c, row}; });
-    sh[threadIdx.x] = acc;
+    typename S::A acc[V] = {};
+    auto own = s.own(c, 1);
+    if (c < p.c)
+        each<S, V>(from + lane, to, STEP, [&](u32 row) INLINE { return s.loaded((u64)row * p.c + c, row, c); },
+                   [&](const auto& loaded) INLINE { s.columns(acc, loaded, own); });
+    #pragma unroll
+    for (u32 e = 0; e < V; e++) sh[lane * COLUMNS + x + e] = acc[e];
     __syncthreads();
-    if (lane > 0 || c >= p.c) return;
-    for (u32 k = 1; k < STEP; k++) acc = both(acc, sh[threadIdx.x + k * COLUMNS]);
-    work[(u64)blockIdx.y * p.c + c] = acc;
+    u32 mine = blockIdx.x * COLUMNS + threadIdx.x;
+    if (threadIdx.x >= COLUMNS || mine >= p.c) return;
+    typename S::A sum = sh[threadIdx.x];
+    for (u32 k = 1; k < STEP; k++) sum = both(sum, sh[k * COLUMNS + threadIdx.x]);
+    work[(u64)blockIdx.y * p.c + mine] = sum;
 }
 
-// l is more: a block for one channel, whose threads take neighbouring elements.
-template <class S> FN void fold_runs(const Channels& p, const S& s, typename S::A* work, typename S::A* sh) {
+// l is more: a block for one channel, whose threads take neighbouring vectors. neighbours and part count vectors.
+template <class S, int V> FN void fold_runs(const Channels& p, const S& s, typename S::A* work, typename S::A* sh) {
     u32 c = blockIdx.x, tid = threadIdx.x, l = p.neighbours.size, total = p.n * l;
     u32 from = blockIdx.y * p.part, to = total - from > p.part ? from + p.part : total;
-    sh[tid] = fold(s, from + tid, to, THREADS, c, [&](u32 j) {
+    typename S::A acc = {};
+    auto own = s.own(c, 0);
+    each<S, V>(from + tid, to, THREADS, [&](u32 j) INLINE {
         u32 row = quotient(p.neighbours, j);
-        return Element{((u64)row * p.c + c) * l + (j - row * l), row};
-    });
+        return s.loaded((((u64)row * p.c + c) * l + (j - row * l)) * V, row, c);
+    }, [&](const auto& loaded) INLINE { acc = s.run(acc, loaded, own); });
+    sh[tid] = acc;
     for (u32 half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (tid < half) sh[tid] = both(sh[tid], sh[tid + half]);
@@ -215,23 +275,25 @@ template <int V, class T, class F> FN void channel_map(const Channels& p, u32 to
     }
 }
 
-#define REDUCTIONS(T)                                                                                                 \
-    KERNEL norm_sums_columns_##T(Channels p, Pair<Compute<T>>* work, const T* g, const T* a, const Compute<T>* mean, const Compute<T>* rstd) { \
+#define REDUCTION(T, N, V)                                                                                            \
+    KERNEL norm_sums_columns_##T##_##N(Channels p, Pair<Compute<T>>* work, const T* g, const T* a, const Compute<T>* mean, const Compute<T>* rstd) { \
+        GK_SHARED_ARR(Pair<Compute<T>>, sh, [THREADS * V]);                                                           \
+        fold_columns<Sums<T, V>, V>(p, {p, g, a, mean, rstd}, work, (Pair<Compute<T>>*)sh);                           \
+    }                                                                                                                 \
+    KERNEL norm_sums_runs_##T##_##N(Channels p, Pair<Compute<T>>* work, const T* g, const T* a, const Compute<T>* mean, const Compute<T>* rstd) { \
         GK_SHARED_ARR(Pair<Compute<T>>, sh, [THREADS]);                                                               \
-        fold_columns(p, Sums<T>{p, g, a, mean, rstd}, work, (Pair<Compute<T>>*)sh);                                   \
+        fold_runs<Sums<T, V>, V>(p, {p, g, a, mean, rstd}, work, (Pair<Compute<T>>*)sh);                              \
     }                                                                                                                 \
-    KERNEL norm_sums_runs_##T(Channels p, Pair<Compute<T>>* work, const T* g, const T* a, const Compute<T>* mean, const Compute<T>* rstd) { \
-        GK_SHARED_ARR(Pair<Compute<T>>, sh, [THREADS]);                                                               \
-        fold_runs(p, Sums<T>{p, g, a, mean, rstd}, work, (Pair<Compute<T>>*)sh);                                      \
+    KERNEL channel_stats_columns_##T##_##N(Channels p, Moments<Compute<T>>* work, const T* a) {                       \
+        GK_SHARED_ARR(Moments<Compute<T>>, sh, [THREADS * V]);                                                        \
+        fold_columns<Stats<T, V>, V>(p, {a}, work, (Moments<Compute<T>>*)sh);                                         \
     }                                                                                                                 \
-    KERNEL channel_stats_columns_##T(Channels p, Moments<Compute<T>>* work, const T* a) {                             \
+    KERNEL channel_stats_runs_##T##_##N(Channels p, Moments<Compute<T>>* work, const T* a) {                          \
         GK_SHARED_ARR(Moments<Compute<T>>, sh, [THREADS]);                                                            \
-        fold_columns(p, Stats<T>{a}, work, (Moments<Compute<T>>*)sh);                                                 \
-    }                                                                                                                 \
-    KERNEL channel_stats_runs_##T(Channels p, Moments<Compute<T>>* work, const T* a) {                                \
-        GK_SHARED_ARR(Moments<Compute<T>>, sh, [THREADS]);                                                            \
-        fold_runs(p, Stats<T>{a}, work, (Moments<Compute<T>>*)sh);                                                    \
+        fold_runs<Stats<T, V>, V>(p, {a}, work, (Moments<Compute<T>>*)sh);                                            \
     }
+
+#define REDUCTIONS(T) REDUCTION(T, v, 16 / sizeof(T)) REDUCTION(T, s, 1)
 
 #define JOIN_SUMS(C)                                                                                                  \
     KERNEL norm_sums_join_##C(Channels p, C* product, C* sum, const Pair<C>* work) { join_sums(p, product, sum, work); }

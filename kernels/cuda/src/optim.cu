@@ -3,6 +3,8 @@
 // (optimize.go, optimizers.go, step.go, clip.go, amp.go) is the specification.
 #include "math.h"
 
+#define INLINE __attribute__((always_inline)) // of lambdas: what they hold stays in registers
+
 constexpr u32 TENSORS = 64;  // in a launch
 constexpr u32 PIECE = 4096;  // elements of a tensor for one block
 
@@ -36,6 +38,78 @@ template <int GROUPS> FN Piece piece_of(const Table<GROUPS>& t) {
     u32 i = tensor_of(t, blockIdx.x);
     u64 n = t.length[i], lo = (u64)(blockIdx.x - t.first[i]) * PIECE;
     return {i, lo, n < lo + PIECE ? n : lo + PIECE};
+}
+
+// A piece goes through registers in vectors of 16 bytes (or 8), AHEAD of them of each group on their way at a time; what lies at odd
+// addresses goes an element at a time. f gets the elements of all groups at one place, those that reads has a bit for, and says
+// whether those that writes has a bit for have changed.
+template <int AHEAD, class T, int GROUPS> struct Pieces {
+    static constexpr u32 V = (GROUPS > 4 ? 8 : 16) / sizeof(T), STEP = THREADS * V; // more would not stay in registers
+    using C = Compute<T>;
+    T* at[GROUPS];
+    u32 reads, writes;
+
+    template <class F> FN void one(u64 k, const F& f) const {
+        C x[GROUPS];
+        #pragma unroll
+        for (int g = 0; g < GROUPS; g++) x[g] = reads >> g & 1 ? (C)get(at[g][k]) : (C)0;
+        if (!f(x)) return;
+        #pragma unroll
+        for (int g = 0; g < GROUPS; g++)
+            if (writes >> g & 1) at[g][k] = put<T>(x[g]);
+    }
+
+    // The elements of one vector of each group.
+    template <class F> FN bool all(vec<T, V> (&v)[GROUPS], const F& f) const {
+        bool changed = false;
+        #pragma unroll
+        for (u32 e = 0; e < V; e++) {
+            C x[GROUPS];
+            #pragma unroll
+            for (int g = 0; g < GROUPS; g++) x[g] = get(v[g][e]);
+            if (!f(x)) continue;
+            changed = true;
+            #pragma unroll
+            for (int g = 0; g < GROUPS; g++) v[g][e] = put<T>(x[g]);
+        }
+        return changed;
+    }
+
+    // Vectors from place k on, which are STEP apart, below hi.
+    template <class F> FN void some(u64 k, u64 hi, const F& f) const {
+        vec<T, V> v[AHEAD][GROUPS] = {};
+        #pragma unroll
+        for (u32 s = 0; s < AHEAD; s++)
+            #pragma unroll
+            for (int g = 0; g < GROUPS; g++)
+                if (k + s * STEP < hi && reads >> g & 1) v[s][g] = load<T, V>(at[g] + k + s * STEP);
+        #pragma unroll
+        for (u32 s = 0; s < AHEAD; s++) {
+            if (k + s * STEP >= hi || !all(v[s], f)) continue;
+            #pragma unroll
+            for (int g = 0; g < GROUPS; g++)
+                if (writes >> g & 1) store<T, V>(at[g] + k + s * STEP, v[s][g]);
+        }
+    }
+};
+
+template <class T, int AHEAD = 1, int GROUPS, class F> FN void each(const Table<GROUPS>& t, const Piece& b, u32 reads, u32 writes, const F& f) {
+    using P = Pieces<AHEAD, T, GROUPS>;
+    P p;
+    p.reads = reads;
+    p.writes = writes;
+    u64 bits = 0, from = b.lo;
+    #pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+        p.at[g] = (T*)t.pointer[g][b.i];
+        bits |= t.pointer[g][b.i];
+    }
+    if (bits % 16 == 0) {
+        u64 whole = b.lo + (b.hi - b.lo) / P::V * P::V;
+        for (u64 k = b.lo + threadIdx.x * P::V; k < whole; k += AHEAD * P::STEP) p.some(k, whole, f);
+        from = whole;
+    }
+    for (u64 k = from + threadIdx.x; k < b.hi; k += THREADS) p.one(k, f);
 }
 
 // What a step takes from memory; each may be null. factors has two numbers for each tensor of the table, written by count_steps. It
@@ -90,133 +164,110 @@ KERNEL count_steps(Counters t, const f32* found, f64* factors, u32 kind, f64 lr,
 
 template <class C> struct SGD { C lr, momentum, decay, keep; };
 
+// Parameters, buffers, gradients.
 template <class T, class C> FN void sgd(const Table<3>& t, const SGD<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
+    Piece b = piece_of(t);
     C sign = sign_of<C>(d, flags);
-    u32 i = tensor_of(t, blockIdx.x);
-    u64 n = t.length[i], lo = (u64)(blockIdx.x - t.first[i]) * PIECE;
-    T *param = (T*)t.pointer[0][i], *buffer = (T*)t.pointer[1][i];
-    const T* grad = (const T*)t.pointer[2][i];
-    bool first = d.factors ? d.factors[2 * i] != 0 : flags & FIRST;
-    for (u64 k = lo + threadIdx.x; k < n && k < lo + PIECE; k += THREADS) {
-        C g = sign * get(grad[k]), p = get(param[k]);
+    bool moves = s.momentum != 0, first = d.factors ? d.factors[2 * b.i] != 0 : flags & FIRST;
+    each<T>(t, b, moves && !first ? 7 : 5, moves ? 3 : 1, [&](C (&x)[3]) INLINE {
+        C g = sign * x[2], p = x[0];
         if (s.decay != 0) g += s.decay * p;
-        if (s.momentum != 0) {
+        if (moves) {
             C m = g;
-            if (!first) m = s.momentum * get(buffer[k]) + s.keep * g;
-            buffer[k] = put<T>(m);
+            if (!first) m = s.momentum * x[1] + s.keep * g;
+            x[1] = m;
             g = flags & NESTEROV ? g + s.momentum * m : m;
         }
-        param[k] = put<T>(p - s.lr * g);
-    }
+        x[0] = p - s.lr * g;
+        return true;
+    });
 }
 
 template <class C> struct Adam { C size, root, shrink, decay, beta1, keep1, beta2, keep2, eps; };
 
-template <class T, class C> FN void adam(const Table<4>& t, const Adam<C>& s, u32 flags, const Decided& d) {
+// Parameters, moments, with LARGEST the largest second moments so far, which are then in the denominator, and gradients.
+template <class T, bool LARGEST, class C, int GROUPS> FN void adam(const Table<GROUPS>& t, const Adam<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
-    C sign = sign_of<C>(d, flags);
-    u32 i = tensor_of(t, blockIdx.x);
-    u64 n = t.length[i], lo = (u64)(blockIdx.x - t.first[i]) * PIECE;
-    T *param = (T*)t.pointer[0][i], *first = (T*)t.pointer[1][i], *second = (T*)t.pointer[2][i];
-    const T* grad = (const T*)t.pointer[3][i];
-    C size = d.factors ? (C)d.factors[2 * i] : s.size, under = d.factors ? (C)d.factors[2 * i + 1] : s.root;
-    for (u64 k = lo + threadIdx.x; k < n && k < lo + PIECE; k += THREADS) {
-        C g = sign * get(grad[k]), p = get(param[k]) * s.shrink;
-        if (s.decay != 0) g += s.decay * p;
-        C m = s.beta1 * get(first[k]) + s.keep1 * g;
-        C v = s.beta2 * get(second[k]) + s.keep2 * g * g;
-        first[k] = put<T>(m);
-        second[k] = put<T>(v);
-        param[k] = put<T>(p - size * m / (root(v) / under + s.eps));
-    }
-}
-
-// adam with the largest second moment so far in the denominator.
-template <class T, class C> FN void amsgrad(const Table<5>& t, const Adam<C>& s, u32 flags, const Decided& d) {
-    if (left_out(d)) return;
-    C sign = sign_of<C>(d, flags);
     Piece b = piece_of(t);
-    T *param = (T*)t.pointer[0][b.i], *first = (T*)t.pointer[1][b.i], *second = (T*)t.pointer[2][b.i];
-    T* largest = (T*)t.pointer[3][b.i];
-    const T* grad = (const T*)t.pointer[4][b.i];
+    C sign = sign_of<C>(d, flags);
     C size = d.factors ? (C)d.factors[2 * b.i] : s.size, under = d.factors ? (C)d.factors[2 * b.i + 1] : s.root;
-    for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = sign * get(grad[k]), p = get(param[k]) * s.shrink;
+    each<T>(t, b, (1 << GROUPS) - 1, (1 << (GROUPS - 1)) - 1, [&](C (&x)[GROUPS]) INLINE {
+        C g = sign * x[GROUPS - 1], p = x[0] * s.shrink;
         if (s.decay != 0) g += s.decay * p;
-        C m = s.beta1 * get(first[k]) + s.keep1 * g;
-        C v = s.beta2 * get(second[k]) + s.keep2 * g * g, most = get(largest[k]);
-        if (v > most || v != v) most = v;
-        first[k] = put<T>(m);
-        second[k] = put<T>(v);
-        largest[k] = put<T>(most);
-        param[k] = put<T>(p - size * m / (root(most) / under + s.eps));
-    }
+        C m = s.beta1 * x[1] + s.keep1 * g;
+        C v = s.beta2 * x[2] + s.keep2 * g * g, most = v;
+        x[1] = m;
+        x[2] = v;
+        if constexpr (LARGEST) {
+            if (!(v > x[3] || v != v)) most = x[3];
+            x[3] = most;
+        }
+        x[0] = p - size * m / (root(most) / under + s.eps);
+        return true;
+    });
 }
 
 template <class C> struct RMSProp { C lr, alpha, keep, eps, decay, momentum; };
 
+// Parameters, squares, buffers, means, gradients.
 template <class T, class C> FN void rmsprop(const Table<5>& t, const RMSProp<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
     C sign = sign_of<C>(d, flags);
-    Piece b = piece_of(t);
-    T *param = (T*)t.pointer[0][b.i], *square = (T*)t.pointer[1][b.i], *buffer = (T*)t.pointer[2][b.i];
-    T* mean = (T*)t.pointer[3][b.i];
-    const T* grad = (const T*)t.pointer[4][b.i];
-    for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = sign * get(grad[k]), p = get(param[k]);
+    u32 there = (s.momentum != 0 ? 4 : 0) | (flags & CENTERED ? 8 : 0) | 3;
+    each<T>(t, piece_of(t), there | 16, there, [&](C (&x)[5]) INLINE {
+        C g = sign * x[4], p = x[0];
         if (s.decay != 0) g += s.decay * p;
-        C q = s.alpha * get(square[k]) + s.keep * g * g;
-        square[k] = put<T>(q);
+        C q = s.alpha * x[1] + s.keep * g * g;
+        x[1] = q;
         if (flags & CENTERED) {
-            C a = s.alpha * get(mean[k]) + s.keep * g;
-            mean[k] = put<T>(a);
+            C a = s.alpha * x[3] + s.keep * g;
+            x[3] = a;
             q -= a * a;
         }
         C move = g / (root(q) + s.eps);
         if (s.momentum != 0) {
-            move += s.momentum * get(buffer[k]);
-            buffer[k] = put<T>(move);
+            move += s.momentum * x[2];
+            x[2] = move;
         }
-        param[k] = put<T>(p - s.lr * move);
-    }
+        x[0] = p - s.lr * move;
+        return true;
+    });
 }
 
 // lr is that of this step.
 template <class C> struct Adagrad { C lr, eps, decay; };
 
+// Parameters, sums, gradients.
 template <class T, class C> FN void adagrad(const Table<3>& t, const Adagrad<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
-    C sign = sign_of<C>(d, flags);
     Piece b = piece_of(t);
-    T *param = (T*)t.pointer[0][b.i], *sum = (T*)t.pointer[1][b.i];
-    const T* grad = (const T*)t.pointer[2][b.i];
-    C lr = d.factors ? (C)d.factors[2 * b.i] : s.lr;
-    for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = sign * get(grad[k]), p = get(param[k]);
+    C sign = sign_of<C>(d, flags), lr = d.factors ? (C)d.factors[2 * b.i] : s.lr;
+    each<T>(t, b, 7, 3, [&](C (&x)[3]) INLINE {
+        C g = sign * x[2], p = x[0];
         if (s.decay != 0) g += s.decay * p;
-        C q = get(sum[k]) + g * g;
-        sum[k] = put<T>(q);
-        param[k] = put<T>(p - lr * g / (root(q) + s.eps));
-    }
+        C q = x[1] + g * g;
+        x[1] = q;
+        x[0] = p - lr * g / (root(q) + s.eps);
+        return true;
+    });
 }
 
 template <class C> struct Lion { C lr, shrink, beta1, keep1, beta2, keep2; };
 
+// Parameters, momenta, gradients.
 template <class T, class C> FN void lion(const Table<3>& t, const Lion<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
     C sign = sign_of<C>(d, flags);
-    Piece b = piece_of(t);
-    T *param = (T*)t.pointer[0][b.i], *momentum = (T*)t.pointer[1][b.i];
-    const T* grad = (const T*)t.pointer[2][b.i];
-    for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C g = sign * get(grad[k]), m = get(momentum[k]), p = get(param[k]) * s.shrink;
+    each<T>(t, piece_of(t), 7, 3, [&](C (&x)[3]) INLINE {
+        C g = sign * x[2], m = x[1], p = x[0] * s.shrink;
         C direction = s.beta1 * m + s.keep1 * g;
         if (direction > 0) p -= s.lr;
         if (direction < 0) p += s.lr;
-        param[k] = put<T>(p);
-        momentum[k] = put<T>(s.beta2 * m + s.keep2 * g);
-    }
+        x[0] = p;
+        x[1] = s.beta2 * m + s.keep2 * g;
+        return true;
+    });
 }
 
 // Kinds of norms. All are computed in double precision: reading the elements takes longer.
@@ -244,20 +295,44 @@ FN f64 norm_of_block(f64 v, u32 kind, f64* sh) {
     return sh[tid]; // of the others, nothing that is used
 }
 
-// The part of the norm that each block's piece has.
-template <class T> FN void grad_norm(const Table<1>& t, f64* part, u32 kind, f64 p, f64* sh) {
-    Piece b = piece_of(t);
-    const T* x = (const T*)t.pointer[0][b.i];
+// Vectors of a single group that are on their way at a time: all of a piece.
+template <class T> constexpr int WHOLE = PIECE / (THREADS * (16 / sizeof(T)));
+
+template <u32 KIND, class T, class C> FN f64 norm_of_piece(const Table<1>& t) {
     f64 v = 0;
-    for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) v = norm_join(v, norm_term((f64)get(x[k]), kind, p), kind);
+    each<T, WHOLE<T>>(t, piece_of(t), 1, 0, [&](C (&x)[1]) INLINE {
+        v = norm_join(v, norm_term((f64)x[0], KIND, 0), KIND);
+        return false;
+    });
+    return v;
+}
+
+// The part of the norm that each block's piece has.
+template <class T, class C> FN void grad_norm(const Table<1>& t, f64* part, u32 kind, f64 p, f64* sh) {
+    f64 v = 0;
+    if (kind == SQUARES) v = norm_of_piece<SQUARES, T, C>(t);
+    if (kind == SIZES) v = norm_of_piece<SIZES, T, C>(t);
+    if (kind == LARGEST) v = norm_of_piece<LARGEST, T, C>(t);
+    if (kind == POWERS) { // computing takes longer than reading
+        Piece b = piece_of(t);
+        const T* x = (const T*)t.pointer[0][b.i];
+        for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) v += norm_term((f64)get(x[k]), POWERS, p);
+    }
     v = norm_of_block(v, kind, sh);
     if (threadIdx.x == 0) part[blockIdx.x] = v;
 }
 
 KERNEL grad_norm_join(f64* total, const f64* part, u32 n, u32 kind) {
+    constexpr u32 AHEAD = 16;
     GK_SHARED_ARR(f64, sh, [THREADS]);
     f64 v = 0;
-    for (u32 k = threadIdx.x; k < n; k += THREADS) v = norm_join(v, part[k], kind);
+    for (u32 k = threadIdx.x; k < n; k += AHEAD * THREADS) {
+        f64 x[AHEAD];
+        #pragma unroll
+        for (u32 s = 0; s < AHEAD; s++) x[s] = n - k > s * THREADS ? part[k + s * THREADS] : 0;
+        #pragma unroll
+        for (u32 s = 0; s < AHEAD; s++) v = norm_join(v, x[s], kind);
+    }
     v = norm_of_block(v, kind, (f64*)sh);
     if (threadIdx.x == 0) *total = norm_join(*total, v, kind);
 }
@@ -267,47 +342,44 @@ template <class T, class C> FN void clip_norm(const Table<1>& t, const f64* norm
     f64 factor = most / (*norm + 1e-6);
     bool usual = finite(*norm);
     if ((usual && factor >= 1) || (!usual && !unusual)) return;
-    Piece b = piece_of(t);
-    T* x = (T*)t.pointer[0][b.i];
-    for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) x[k] = put<T>(get(x[k]) * (C)factor);
+    each<T, WHOLE<T>>(t, piece_of(t), 1, 1, [&](C (&x)[1]) INLINE {
+        x[0] *= (C)factor;
+        return true;
+    });
 }
 
 template <class T, class C> FN void clip_value(const Table<1>& t, f64 limit) {
-    Piece b = piece_of(t);
-    T* x = (T*)t.pointer[0][b.i];
     C top = (C)limit;
-    for (u64 k = b.lo + threadIdx.x; k < b.hi; k += THREADS) {
-        C v = get(x[k]);
-        if (v > top) x[k] = put<T>(top);
-        else if (v < -top) x[k] = put<T>(-top);
-    }
+    each<T, WHOLE<T>>(t, piece_of(t), 1, 1, [&](C (&x)[1]) INLINE {
+        bool above = x[0] > top, below = x[0] < -top;
+        if (above) x[0] = top;
+        if (below) x[0] = -top;
+        return above || below;
+    });
 }
 
 // Multiplies gradients by inv, unless that is 1, and sets found to 1 if any element was infinite or NaN before.
 template <class T, class C> FN void unscale(const Table<1>& t, const f32* inv, f32* found) {
-    u32 i = tensor_of(t, blockIdx.x);
-    u64 n = t.length[i], lo = (u64)(blockIdx.x - t.first[i]) * PIECE;
-    T* grad = (T*)t.pointer[0][i];
     f32 scale = *inv;
     bool bad = false;
-    for (u64 k = lo + threadIdx.x; k < n && k < lo + PIECE; k += THREADS) {
-        C g = get(grad[k]);
-        bad |= !finite(g);
-        if (scale != 1.0f) grad[k] = put<T>(g * (C)scale);
-    }
+    each<T, WHOLE<T>>(t, piece_of(t), 1, 1, [&](C (&x)[1]) INLINE {
+        bad |= !finite(x[0]);
+        x[0] *= (C)scale;
+        return scale != 1.0f;
+    });
     if (bad) *found = 1.0f; // all that write write the same
 }
 
 #define OPTIM(T, C)                                                                                                   \
     KERNEL sgd_step_##T(Table<3> t, SGD<C> s, u32 flags, Decided d) { sgd<T>(t, s, flags, d); }       \
-    KERNEL adam_step_##T(Table<4> t, Adam<C> s, u32 flags, Decided d) { adam<T>(t, s, flags, d); }    \
-    KERNEL amsgrad_step_##T(Table<5> t, Adam<C> s, u32 flags, Decided d) { amsgrad<T>(t, s, flags, d); } \
+    KERNEL adam_step_##T(Table<4> t, Adam<C> s, u32 flags, Decided d) { adam<T, false>(t, s, flags, d); } \
+    KERNEL amsgrad_step_##T(Table<5> t, Adam<C> s, u32 flags, Decided d) { adam<T, true>(t, s, flags, d); } \
     KERNEL rmsprop_step_##T(Table<5> t, RMSProp<C> s, u32 flags, Decided d) { rmsprop<T>(t, s, flags, d); } \
     KERNEL adagrad_step_##T(Table<3> t, Adagrad<C> s, u32 flags, Decided d) { adagrad<T>(t, s, flags, d); } \
     KERNEL lion_step_##T(Table<3> t, Lion<C> s, u32 flags, Decided d) { lion<T>(t, s, flags, d); }   \
     KERNEL grad_norm_##T(Table<1> t, f64* part, u32 kind, f64 p) {                                   \
         GK_SHARED_ARR(f64, sh, [THREADS]);                                                           \
-        grad_norm<T>(t, part, kind, p, (f64*)sh);                                                    \
+        grad_norm<T, C>(t, part, kind, p, (f64*)sh);                                                  \
     }                                                                                                \
     KERNEL clip_grad_norm_##T(Table<1> t, const f64* norm, f64 most, u32 unusual) {                  \
         clip_norm<T, C>(t, norm, most, unusual);                                                     \

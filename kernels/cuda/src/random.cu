@@ -57,7 +57,8 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
     if (block * 4 >= n) return;
     C u[4];
     uniforms(u, key, first + block);
-    T r[4];
+    vec<T, 4> x;
+    T (&r)[4] = x.v;
     if constexpr (KIND == UNIFORM) {
         uniform(u, a, b);
         #pragma unroll
@@ -68,6 +69,7 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
         #pragma unroll
         for (int j = 0; j < 4; j++) r[j] = put<T>((Compute<T>)((f64)u[j] < a ? 1 : 0));
     }
+    if (block * 4 + 4 <= n && (u64)dst % sizeof(x) == 0) return store<T, 4>(dst + block * 4, x);
 #pragma unroll
     for (int j = 0; j < 4; j++)
         if (block * 4 + j < n) dst[block * 4 + j] = r[j];
@@ -85,23 +87,59 @@ RANDOMS(f16, f32)
 RANDOMS(bf16, f32)
 RANDOM(BERNOULLI, bernoulli, b8, f32)
 
-// Four elements as one word where they lie so, else one by one. dst may be a.
-template <class T> struct alignas(4 * sizeof(T)) Four { T v[4]; };
+// Which of the four elements of block n are kept: those whose uniform number is less than keep. A number of float is an integer
+// over 2^24, and so is compared as one, with the same result.
+struct Kept { bool of[4]; };
 
+FN u32 bound(f64 keep) { return (u32)__builtin_ceil(keep * 0x1p24); }
+
+FN Kept kept(u64 key, u64 n, f64, u32 bound) {
+    Words w = philox(key, n, 0);
+    Kept k;
+    #pragma unroll
+    for (int j = 0; j < 4; j++) k.of[j] = w.w[j] >> 8 < bound;
+    return k;
+}
+
+template <class T> FN Kept keep_of(u64 key, u64 n, f64 keep, u32 bound) {
+    if constexpr (!Same<T, f64>::value) return kept(key, n, keep, bound);
+    f64 u[4];
+    uniforms(u, key, n);
+    return {{u[0] < keep, u[1] < keep, u[2] < keep, u[3] < keep}};
+}
+
+// V elements, of one block or of two, at once where they lie so, else one by one. dst may be a.
 template <class T, class C> FN void dropout(u64 n, T* dst, const T* a, u64 key, u64 first, f64 keep, f64 factor) {
-    u64 block = (u64)blockIdx.x * THREADS + threadIdx.x, at = block * 4;
+    constexpr u32 V = sizeof(T) == 2 ? 8 : 4;
+    u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, at = thread * V;
     if (at >= n) return;
-    C u[4], scale = (C)factor;
-    uniforms(u, key, first + block);
-    constexpr u64 mask = sizeof(Four<T>) - 1;
-    if (at + 4 <= n && (((u64)dst | (u64)a) & mask) == 0) {
-        Four<T> x = *(const Four<T>*)(a + at);
+    C scale = (C)factor;
+    u32 limit = bound(keep);
+    bool whole = at + V <= n && (((u64)dst | (u64)a) & 15) == 0;
+    constexpr u32 PIECE = 16 / sizeof(T);
+    vec<T, PIECE> x[V / PIECE];
+    #pragma unroll
+    for (u32 m = 0; m < V / PIECE; m++)
+        if (whole) x[m] = load<T, PIECE>(a + at + m * PIECE);
+    C by[V];
+    #pragma unroll
+    for (u32 b = 0; b < V; b += 4) {
+        Kept k = keep_of<T>(key, first + (at + b) / 4, keep, limit);
         #pragma unroll
-        for (int j = 0; j < 4; j++) x.v[j] = put<T>(get(x.v[j]) * ((f64)u[j] < keep ? scale : (C)0));
-        *(Four<T>*)(dst + at) = x;
+        for (u32 j = 0; j < 4; j++) by[b + j] = k.of[j] ? scale : (C)0;
+    }
+    if (whole) {
+        #pragma unroll
+        for (u32 m = 0; m < V / PIECE; m++) {
+            #pragma unroll
+            for (u32 e = 0; e < PIECE; e++) x[m][e] = put<T>(get(x[m][e]) * by[m * PIECE + e]);
+            store<T, PIECE>(dst + at + m * PIECE, x[m]);
+        }
         return;
     }
-    for (int j = 0; j < 4 && at + j < n; j++) dst[at + j] = put<T>(get(a[at + j]) * ((f64)u[j] < keep ? scale : (C)0));
+    #pragma unroll
+    for (u32 e = 0; e < V; e++)
+        if (at + e < n) dst[at + e] = put<T>(get(a[at + e]) * by[e]);
 }
 
 #define DROPOUT(T, C)                                                                                                 \
