@@ -90,7 +90,7 @@ func TestMachine_NamesTheInstructionThatTouchedWhatItMustNot(t *testing.T) {
 		want  int
 		texts []string
 	}{
-		"global":              {"st.global.u32 [%rd3+8192], %r0;", illegalAddress, []string{"illegal write", "st.global.u32", "block (0, 0, 0), warp 0"}},
+		"global":              {"st.global.u32 [%rd3+8192], %r0;", illegalAddress, []string{"illegal ", "st.global.u32", "block (0, 0, 0), warp 0"}},
 		"shared":              {"st.shared.u32 [%rd5+132], %r0;", illegalAddress, []string{"4 bytes at 256 of shared memory, which has 256", "st.shared.u32"}},
 		"below shared":        {"ld.shared.u32 %r1, [%rd4+-4];", illegalAddress, []string{"at -4 of shared memory"}},
 		"misaligned":          {"ld.global.u32 %r1, [%rd3+2];", 716, []string{"is not a multiple of 4"}},
@@ -116,10 +116,11 @@ func TestMachine_FindsRacesInGlobalMemory(t *testing.T) {
 	for code, text := range map[string]string{
 		"st.global.u32 [%rd0], %r0;":                            "race in global memory: thread 1 writes byte",
 		"st.global.u32 [%rd3], %r0; ld.global.u32 %r1, [%rd0];": "thread 1 reads byte",
-		"mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd6, %r1, 128; add.s64 %rd3, %rd3, %rd6; st.global.u32 [%rd3], %r0;":                                                    "",
-		"setp.ne.u32 %p1, %r0, 0; @%p1 ret; st.global.u32 [%rd0], %r0; mov.u32 %r1, 0;":                                                                               "race in global memory: block 1 writes the byte at",
+		"mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd6, %r1, 128; add.s64 %rd3, %rd3, %rd6; st.global.u32 [%rd3], %r0;":                                                            "",
+		"mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r0, 0; @%p1 ret; st.global.u32 [%rd0], %r1; mov.u32 %r1, 0;":                                                                "race in global memory: block 1 writes the byte at",
 		"ld.global.u32 %r1, [%rd3]; mov.u32 %r2, %ctaid.x; mad.lo.s32 %r2, %r2, 64, %r0; setp.ne.u32 %p1, %r2, 64; @%p1 ret; st.global.u32 [%rd0], %r1; add.u32 %r1, %r1, 1;": "which block 0 reads",
-		"atom.global.add.u32 %r1, [%rd0], 1;": "",
+		"atom.global.add.u32 %r1, [%rd0], 1;":        "",
+		"mov.u32 %r1, 7; st.global.u32 [%rd0], %r1;": "",
 	} {
 		c := onMachine(t)
 		p := c.alloc(512)

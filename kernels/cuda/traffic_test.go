@@ -131,7 +131,7 @@ func TestTraffic_KernelsMoveWhatTheyMust(t *testing.T) {
 		}
 		again := did["sectors"] * 32 / float64(w.bytes)
 		fmt.Fprintf(&table, "| %s | %.0f | %.2f | %.2f | %s | %.1f | %s |\n", w.name, did["launches"], did.scatter(), again, shared(did),
-			did["lanes"]/float64(w.bytes)*16, percent(did["divergent"], did["instructions"]))
+			did["instructions"]*32/float64(w.bytes)*16, percent(did["divergent"], did["instructions"]))
 		assert.LessOrEqual(t, did.scatter(), max(w.scatter, 1.05), "%s: accesses of a warp do not lie together", w.name)
 		assert.LessOrEqual(t, again, max(w.again, 1.1), "%s: data is moved more than once", w.name)
 		assert.LessOrEqual(t, did.banks(), max(w.banks, 1.05), "%s: banks of shared memory collide", w.name)
@@ -168,7 +168,7 @@ measured: see benchmarks/RESULTS.md for what was.
 - sectors: sectors of 32 bytes that the requests of warps touch, over the fewest that could hold what they ask for. 1 is coalesced.
 - moved: bytes of these sectors, over the bytes of the operands and results. What is read again may come from a cache.
 - banks: wavefronts of shared memory, over those without bank conflicts.
-- instructions: of threads, for each 16 bytes of operands and results.
+- instructions: of warps, times their 32 lanes, for each 16 bytes of operands and results. PTX has about as many as machine code.
 - parted: branches that part a warp, of all instructions.
 
 | call | kernels | sectors | moved | banks | instructions | parted |

@@ -36,8 +36,8 @@ char* shared_at(Warp& w, u64 address, u32 bytes) {
 
 enum Space : u32 { GLOBAL, SHARED, PARAMETER, VOLATILE };  // VOLATILE: global memory that others may write meanwhile
 
-// place_of is where the processor finds what a lane asks for.
-static char* place_of(Warp& w, u32 space, int lane, u64 address, u32 bytes, bool write) {
+// place_of is where the processor finds what a lane asks for. write is what it writes there, or null.
+static char* place_of(Warp& w, u32 space, int lane, u64 address, u32 bytes, const void* write) {
     check_aligned(w, lane, address, bytes);
     if (space == GLOBAL && w.block->global) {
         const u64 offset = address - (u64)w.block->shared;  // a generic address may be of shared memory
@@ -78,7 +78,7 @@ static void load(Warp& w, const Ins& i) {
     count(w, i.mode, a, sizeof(T) * N);
     for (u32 m = w.mask; m; m &= m - 1) {
         const int l = __builtin_ctz(m);
-        const char* const p = place_of(w, i.mode, l, a[l], sizeof(T) * N, false);
+        const char* const p = place_of(w, i.mode, l, a[l], sizeof(T) * N, nullptr);
         T v[N];
         memcpy(v, p, sizeof v);
         for (int k = 0; k < N; k++)
@@ -94,9 +94,9 @@ static void store(Warp& w, const Ins& i) {
     count(w, i.mode, a, sizeof(T) * N);
     for (u32 m = w.mask; m; m &= m - 1) {
         const int l = __builtin_ctz(m);
-        char* const p = place_of(w, i.mode, l, a[l], sizeof(T) * N, true);
         T v[N];
         for (int k = 0; k < N; k++) v[k] = WIDE ? (T)get(w, i, 1 + k, l) : (T)reg<R>(w, i.o[1 + k])[l];
+        char* const p = place_of(w, i.mode, l, a[l], sizeof v, v);
         memcpy(p, v, sizeof v);
     }
 }
@@ -215,7 +215,7 @@ static void copy_async(Warp& w, const Ins& i) {
         shared_at(w, to[l], size);
         if (bytes[l] > size) stop(ILLEGAL_ADDRESS, "cp.async of %u bytes reads %u", size, bytes[l]);
         if (w.block->touches) touch(w, l, (u32)(to[l] - SHARED_BASE), size, COPY_BEGINS);
-        if (w.block->global) touch_global(w, l, from[l], bytes[l], false);
+        if (w.block->global) touch_global(w, l, from[l], bytes[l], nullptr);
         w.copies.push_back({(u32)l, (u32)(to[l] - SHARED_BASE), bytes[l], size, w.groups[l], from[l]});
     }
 }

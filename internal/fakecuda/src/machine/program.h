@@ -196,7 +196,7 @@ u16 bfloat_of(float x);
 char* shared_at(Warp& w, u64 address, u32 bytes);
 enum Access { READ, WRITE, COPY_BEGINS, COPY_ENDS };
 void touch(Warp& w, int lane, u32 offset, u32 bytes, Access access);
-void touch_global(Warp& w, int lane, u64 address, u32 bytes, bool write);
+void touch_global(Warp& w, int lane, u64 address, u32 bytes, const void* write);
 void count_global(Warp& w, const u64* addresses, u32 bytes);
 void count_shared(Warp& w, const u64* addresses, u32 bytes);
 
