@@ -160,7 +160,7 @@ def build(torch):
         command = ["g++", "-O2", "-shared", "-fPIC", "-std=" + standard, source, "-o", library]
         command += ["-D_GLIBCXX_USE_CXX11_ABI=%d" % torch._C._GLIBCXX_USE_CXX11_ABI]
         command += ["-I" + p for p in paths] + ["-L" + p for p in cpp_extension.library_paths()] + ["-lc10", "-lc10_cuda"]
-        last = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+        last = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30)
         if last.returncode == 0:
             return library
     errors = [l for l in last.stderr.decode(errors="replace").splitlines() if "error" in l] or ["?"]

@@ -21,7 +21,7 @@ import (
 const Python = "python3" + string(os.PathListSeparator) + "/usr/bin/python3"
 
 // Limit is what a script may take. The first import of PyTorch on a machine is part of it.
-const Limit = 150 * time.Second
+const Limit = 75 * time.Second
 
 // common is what scripts begin with: devices, timing, output.
 //
