@@ -72,6 +72,10 @@ func TestReport_ComparesAtTheSamePrecision(t *testing.T) {
 	require.Zero(t, r.Results[4].OfCUBLAS)
 }
 
+func TestFolders_AreNoPartOfAReport(t *testing.T) {
+	require.Equal(t, "cuBLAS 130100, libcublas.so.13, with", folders.ReplaceAllString("cuBLAS 130100, /usr/local/cuda-13/lib64/libcublas.so.13, with", ""))
+}
+
 func TestRun_RefusesWrongFlags(t *testing.T) {
 	for _, args := range [][]string{{"-sizes", "0"}, {"-sizes", "x"}, {"-sizes", "2x3"}, {"-sizes", "2x3x0"}, {"-types", "int32"}, {"-types", "float17"}, {"-runs", "0"}, {"file"}} {
 		var out, errs bytes.Buffer

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
@@ -36,8 +37,11 @@ func subjects(dev device.Device) (list []subject, library string) {
 	if b.Reason == nil {
 		list = append(list, subject{name: "cublas", choose: use(true, false)}, subject{name: "cublas tf32", choose: use(true, true), only: tensor.Float32})
 	}
-	return list, b.String()
+	return list, folders.ReplaceAllString(b.String(), "")
 }
+
+// folders are what says where a machine keeps its libraries.
+var folders = regexp.MustCompile(`/[^ ,]*/`)
 
 // Problems that others look for.
 const (

@@ -13,6 +13,10 @@ tests="device/cuda kernels/cuda memory tensor autograd amp"
 programs="benchmarks/load benchmarks/launch benchmarks/bandwidth benchmarks/gemm benchmarks/naive benchmarks/alloc benchmarks/gpu/report
 	examples/gpt examples/amp examples/mnist examples/cnn"
 
+if [[ ${1:-} == -* ]]; then
+	echo "usage: pack.sh [TRACES [FOLDER]]" >&2
+	exit 2
+fi
 traces=${1:-benchmarks/internal/replay/testdata}
 out=${2:-dist/gpu}
 

@@ -60,7 +60,7 @@ func (m *importer) check(r *Results) error {
 		return errors.New("the settings were quick ones")
 	case r.Name == "":
 		return errors.New("no program found a GPU")
-	case strings.Contains(strings.ToLower(r.Name), "fake") || strings.Contains(strings.ToLower(r.Name), "emulated"):
+	case strings.Contains(strings.ToLower(r.Name), "emulated"):
 		return fmt.Errorf("%s is no GPU", r.Name)
 	}
 	return nil

@@ -171,6 +171,8 @@ def train_with(amp):
     return figures
 
 
-results = [train_with(amp) for amp in o.amp.split(",")]
-if o.json:
-    json.dump(results if len(results) > 1 else results[0], open(o.json, "w"))
+results, several = [], "," in o.amp
+for amp in o.amp.split(","):
+    results.append(train_with(amp))
+    if o.json:  # what comes later may fail
+        json.dump(results if several else results[0], open(o.json, "w"))
