@@ -198,10 +198,10 @@ run_ncu() {
 		note ncu skipped 0 "ncu is not installed"
 		return
 	fi
-	local profiler=(ncu --clock-control none --csv --metrics "$metrics")
+	local profiler=(ncu --clock-control none --csv --page raw --metrics "$metrics")
 	step ncu-gemm 45 "$work" "${profiler[@]}" --launch-count 40 --log-file "$logs/ncu-gemm.csv" "$bin/gemm" -device "$device" \
 		-sizes $ncu_gemm -types float16,float32 -runs 1 -duration 1ns -python ""
-	step ncu-bandwidth 60 "$work" "${profiler[@]}" --launch-count 120 --log-file "$logs/ncu-bandwidth.csv" "$bin/bandwidth" -device "$device" \
+	step ncu-bandwidth 60 "$work" "${profiler[@]}" --launch-count 200 --log-file "$logs/ncu-bandwidth.csv" "$bin/bandwidth" -device "$device" \
 		-sizes $ncu_bandwidth -types float16 -runs 1 -duration 1ns -python ""
 }
 

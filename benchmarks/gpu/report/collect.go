@@ -89,7 +89,7 @@ func (c *collection) read() (*Results, error) {
 		}
 	}
 	r.Name = r.deviceName()
-	return r, nil
+	return r, r.addProfile(filepath.Join(c.run, "logs"))
 }
 
 func parseStep(line string) (Step, error) {

@@ -33,6 +33,11 @@ const (
 	gptJSON     = `{"steps": 300, "steps_per_second": 90, "late_steps_per_second": 100, "val_loss": 2.5, "peak_allocated_bytes": 5000000}`
 	gptPeerJSON = `{"steps": 300, "steps_per_second": 70, "late_steps_per_second": 80, "val_loss": 2.51, "peak_allocated_bytes": 6000000}`
 	ampJSON     = `{"trainings": [{"name": "float32", "late_steps_per_second": 10}, {"name": "bfloat16", "late_steps_per_second": 30}]}`
+	profileCSV  = "==PROF== Connected\n" + `"ID","Process Name","Host Name","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum","dram__throughput.avg.pct_of_peak_sustained_elapsed"
+"","","","","","","us","%"
+"0","/secret/path","secret.host","add_f32","(256, 1, 1)","(8, 1, 1)","9.5","10"
+"1","/secret/path","secret.host","add_f32","(256, 1, 1)","(8, 1, 1)","4.5","91"
+"2","/secret/path","secret.host","softm`
 	ampPeerJSON = `[{"amp": "off", "late_steps_per_second": 20}]`
 )
 
@@ -57,7 +62,7 @@ func ran(t *testing.T, files map[string]string) string {
 		"logs/amp.json":           ampJSON,
 		"logs/amp-pytorch.json":   ampPeerJSON,
 		"logs/mnist.json":         `{"steps": 10, "steps_per_second": 5, "test_accuracy": 0.97}`,
-		"logs/ncu-bandwidth.csv":  "",
+		"logs/ncu-bandwidth.csv":  profileCSV,
 		"logs/sanitizer-tool.log": "========= ERROR SUMMARY: 0 errors\n",
 	}
 	for name, text := range files {
@@ -111,10 +116,13 @@ func TestCollect_WritesWhatFailedFirstAndAllTables(t *testing.T) {
 		"| single 2MiB | caching | 100 | 2000.0 |", "| add | 900 | 2000 | 9000 | 1.01 | - | - | - |", "| softmax | 2 | 800 | 3.0 |",
 		"| gpt, small | float32 | 90.00 | 100.00 | 70.00 | 80.00 | 1.25 | 5.0 | 6.0 | - | - | 2.5000 | 2.5100 |",
 		"| gpt, large | float32 | 0.00 | 10.00 | - | 20.00 | 0.50 |", "| gpt, large | bfloat16 | 0.00 | 30.00 | - | - | - |", "| mnist | 10 | 5.0 | 0.9700 |",
+		"| add_f32 | (256, 1, 1)(8, 1, 1) | 4.5 us |  | 91 |",
 	} {
 		require.Contains(t, text, want)
 	}
 	require.NotContains(t, text, "nothing")
+	require.NotContains(t, text, "9.5", "of two launches the last one counts")
+	require.NotContains(t, text+read(t, filepath.Join(folder, "results.json")), "secret")
 	require.NotContains(t, text, "1\n2\n3\n4\n5\n6\n7\n8\nlast")
 	require.Less(t, strings.Index(text, "Failed tests"), strings.Index(text, "### bandwidth"))
 }

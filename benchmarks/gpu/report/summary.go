@@ -14,7 +14,6 @@ import (
 const (
 	mostFailures = 120 // lines
 	mostErrors   = 8   // lines of a log's standard error
-	mostProfile  = 80
 )
 
 // summary prints what a person wants to see first: what failed, the targets, then the tables.
@@ -42,7 +41,6 @@ func (r *Results) summary(w io.Writer) {
 	block(w, "Errors", r.errors())
 	block(w, "The machine", firstLines(r.Facts, 45))
 	r.tables(w)
-	block(w, "Profile", r.profile())
 }
 
 // block prints text as it is, under a title, if there is any.
@@ -99,17 +97,6 @@ func (r *Results) errors() string {
 		}
 		lines := strings.Split(text, "\n")
 		fmt.Fprintf(&b, "%s:\n%s\n", s.Name, strings.Join(lines[max(0, len(lines)-mostErrors):], "\n"))
-	}
-	return b.String()
-}
-
-// profile is what the profiler said of some kernels.
-func (r *Results) profile() string {
-	var b strings.Builder
-	for _, s := range r.Steps {
-		if strings.HasPrefix(s.Name, "ncu") {
-			b.WriteString(firstLines(r.log(s.Name+".csv"), mostProfile))
-		}
 	}
 	return b.String()
 }

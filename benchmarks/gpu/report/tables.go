@@ -9,7 +9,8 @@ import (
 
 // tables prints everything that was measured, program by program.
 func (r *Results) tables(w io.Writer) {
-	for _, table := range []func(io.Writer){r.bandwidthTable, r.gemmTable, r.allocTable, r.trainingTable, r.examplesTable, r.launchTable, r.loadTable} {
+	for _, table := range []func(io.Writer){r.bandwidthTable, r.gemmTable, r.allocTable, r.trainingTable, r.examplesTable, r.launchTable, r.loadTable,
+		r.profileTable} {
 		table(w)
 	}
 }
