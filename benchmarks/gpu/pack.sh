@@ -57,7 +57,7 @@ go version >"$bundle/GO"
 filter=()
 [[ $(go env GOARCH) != amd64 ]] || filter=(--x86)
 rm -f "$out"/bundle.tar.*
-tar -C "$bundle" --sort=name -c . | xz -T1 "${filter[@]}" --lzma2=preset=6,dict=384MiB >"$out/bundle.tar.xz"
+tar -C "$bundle" --sort=name -c . | xz -T1 "${filter[@]}" --lzma2=preset=3,dict=384MiB >"$out/bundle.tar.xz"
 cp benchmarks/gpu/run.sh "$out/run.sh"
 chmod +x "$out/run.sh"
 
