@@ -16,6 +16,9 @@ import (
 // memcpy is the operation that the others are compared with.
 const memcpy = "memcpy"
 
+// warmUp is how many times as long as a run the copies last that do not count.
+const warmUp = 10
+
 // scene is what an operation works on, of a size and type. What it makes lasts until end.
 type scene struct {
 	tensor.Exec
@@ -91,8 +94,13 @@ func (o *options) measure() (r *report, err error) {
 	return r, nil
 }
 
-// measureType measures all operations, or those of -only and memcpy. Each has a scene of its own.
+// measureType measures all operations, or those of -only and memcpy. Each has a scene of its own. A device that had nothing to do is
+// slow at first, so copies that do not count go before.
 func (o *options) measureType(r *report, of *scene) error {
+	warm := options{runs: 1, duration: warmUp * o.duration}
+	if _, err := warm.measureOne(operations()[0], &scene{Exec: of.Exec, gen: of.gen, dtype: of.dtype, bytes: of.bytes}); err != nil {
+		return err
+	}
 	for _, p := range operations() {
 		if p.only != 0 && p.only != of.dtype || p.name != memcpy && !o.only.MatchString(p.name) {
 			continue

@@ -43,6 +43,9 @@ func subjects(dev device.Device) (list []subject, library string) {
 // folders are what says where a machine keeps its libraries.
 var folders = regexp.MustCompile(`/[^ ,]*/`)
 
+// warmUp is how many times as long as a run the products last that do not count.
+const warmUp = 3
+
 // Problems that others look for.
 const (
 	product = "product"
@@ -153,7 +156,12 @@ func (o *options) measureShape(r *report, e tensor.Exec, ways []subject, d tenso
 		return err
 	}
 	defer in.release()
-	for _, p := range problems(s) {
+	list := problems(s)
+	warm := func() error { return discard(list[0].run(in)) } // a device that had nothing to do is slow at first
+	if _, err := timing.Each(e.Stream(), warmUp*o.duration, warm); err != nil {
+		return err
+	}
+	for _, p := range list {
 		seconds := make([][]float64, len(ways))
 		for range o.runs {
 			for i, w := range ways {

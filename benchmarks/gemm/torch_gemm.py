@@ -14,7 +14,7 @@ wait = waiter(torch, o.device)
 
 
 def measure(task, tf32):
-    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
     kind = getattr(torch, task["type"])
     a, b, bias = (torch.randn(*s, device=o.device).to(kind) for s in ((task["m"], task["k"]), (task["n"], task["k"]), (task["n"],)))
     call = lambda: F.linear(a, b)

@@ -158,7 +158,7 @@ def build(torch):
     last = None
     for standard in ("c++20", "c++17"):
         command = ["g++", "-O2", "-shared", "-fPIC", "-std=" + standard, source, "-o", library]
-        command += ["-D_GLIBCXX_USE_CXX11_ABI=%d" % torch._C._GLIBCXX_USE_CXX11_ABI]
+        command += ["-D_GLIBCXX_USE_CXX11_ABI=%d" % getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True)]
         command += ["-I" + p for p in paths] + ["-L" + p for p in cpp_extension.library_paths()] + ["-lc10", "-lc10_cuda"]
         last = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30)
         if last.returncode == 0:
