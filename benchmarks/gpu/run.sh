@@ -16,7 +16,7 @@
 #
 # Settings of the environment are added to the arguments of programs: TEST_ARGS, GEMM_ARGS, BANDWIDTH_ARGS, LAUNCH_ARGS, NAIVE_ARGS,
 # TRAIN_ARGS, MNIST_ARGS, CNN_ARGS, ALLOC_ARGS; DEVICE is cuda:0; PYTHON is the Python that has PyTorch; CUDA_CACHE_PATH is the driver's
-# cache of compiled kernels, which lasts until the next run. Needs bash, tar, timeout, and xz or Python; uses nvidia-smi,
+# cache of compiled kernels, which lasts until the next run. Needs bash, tar, grep, awk, timeout, and xz or Python; uses nvidia-smi,
 # compute-sanitizer, ncu and PyTorch if they are there.
 set -uo pipefail
 
@@ -152,13 +152,39 @@ run_tests() {
 	local binary name args
 	for binary in "$bin"/*.test; do
 		name=$(basename "$binary" .test) args=""
-		[[ $name != kernels_cuda ]] || args="-every $3 ${quick:+-test.skip SameBits}" # which takes minutes on the emulated driver
-		# shellcheck disable=SC2086 # lists of arguments
-		step "$1-$name" "$2" "$work/tests/$name" "$binary" -test.run '^TestGPU' -test.v -test.timeout 0 $args ${TEST_ARGS:-}
-		if [[ -f $logs/$1-$name.log ]] && ! grep -q -- '--- PASS' "$logs/$1-$name.log"; then
-			note "$1-$name-ran" 1 0 "no test passed: nothing was tested"
-		fi
+		[[ $name != kernels_cuda ]] || args="-every $3"
+		run_binary "$1-$name" "$2" "$name" "$args"
 	done
+}
+
+# run_binary runs the tests of binary $3 as step $1 with arguments $4. An error that loses the device fails all tests after
+# it: they run again, in a new process, without the one that it showed in; four times at most.
+run_binary() {
+	local name=$1 limit=$2 binary=$3 args=$4 round lost without=""
+	[[ -z $quick || $binary != kernels_cuda ]] || without=SameBits # it takes minutes on the emulated driver
+	for round in "" -2 -3 -4 -5; do
+		# shellcheck disable=SC2086 # lists of arguments
+		step "$name$round" "$limit" "$work/tests/$binary" "$bin/$binary.test" -test.run '^TestGPU' ${without:+-test.skip "$without"} -test.v \
+			-test.timeout 0 $args ${TEST_ARGS:-} && break
+		lost=$(lost_in "$logs/$name$round.log")
+		[[ -n $lost && $without != *"$lost"* ]] || break
+		echo "the device was lost in $lost" >>"$logs/$name$round.err"
+		without+=${without:+|}$lost
+	done
+	if [[ -f $logs/$name.log ]] && ! grep -q -- '--- PASS' "$logs/$name"*.log; then
+		note "$name-ran" 1 0 "no test passed: nothing was tested"
+	fi
+}
+
+# lost_in is a pattern for the test of a log in which the first error was that loses the device, and nothing if there was none.
+lost_in() {
+	[[ -f $1 ]] || return
+	awk '/^=== RUN / { name = $3 }
+		/CUDA_ERROR_(ILLEGAL|LAUNCH_FAILED|LAUNCH_TIMEOUT|MISALIGNED|HARDWARE|INVALID_(ADDRESS_SPACE|PC)|ASSERT|ECC|CONTAINED|TENSOR)/ && name != "" {
+			n = split(name, part, "/"); gsub(/[][().*+?^$|\\{}]/, ".", part[1]); pattern = "^" part[1] "$"
+			for (i = 2; i <= n && i <= 3; i++) { gsub(/[][().*+?^$|\\{}]/, ".", part[i]); pattern = pattern "/^" part[i] "$" }
+			print pattern; exit
+		}' "$1"
 }
 
 # run_sanitizer looks for wrong accesses, races, reads of nothing and misplaced barriers in a few cases of each kernel: it is some

@@ -42,7 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-var errUsage = errors.New("want report collect -run FOLDER -out FOLDER, or report import RESULTS...")
+var errUsage = errors.New("want report collect -run FOLDER -out FOLDER, or report import and folders of results")
 
 func collectCommand(args []string, stdout, stderr io.Writer) error {
 	var c collection
