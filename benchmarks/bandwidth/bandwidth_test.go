@@ -82,7 +82,7 @@ func TestRun_PutsPyTorchBesideTheSameOperation(t *testing.T) {
 }
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{"-sizes", "1KiB"}, {"-sizes", "x"}, {"-types", "int32"}, {"-types", "float64"}, {"-runs", "0"}, {"-only", "("}, {"file"}} {
+	for _, args := range [][]string{{"-sizes", "1KiB"}, {"-sizes", "x"}, {"-sizes", "0"}, {"-sizes", "200KiB"}, {"-types", "int32"}, {"-types", "float64"}, {"-runs", "0"}, {"-only", "("}, {"file"}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(args, &out, &errs), strings.Join(args, " "))
 		require.Contains(t, errs.String(), "bandwidth:")

@@ -7,7 +7,11 @@ import (
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-const epsilon = 1e-5 // of norms
+const (
+	epsilon         = 1e-5 // of norms
+	pictureChannels = 16
+	pictureGroups   = 4
+)
 
 // norms of rows, with their gradients.
 func norms() []operation {
@@ -43,6 +47,46 @@ func norms() []operation {
 	}
 }
 
+// images are norms of pictures: each row is a channel of one, and every sixteen are a picture.
+func images() []operation {
+	return []operation{
+		{name: "group norm", matrices: 2, start: func(s *scene) (func() error, error) {
+			x, w, b, err := s.picture()
+			return func() error {
+				y, m, err := tensor.GroupNorm(x, pictureGroups, w, b, epsilon)
+				m.Release()
+				return discard(y, err)
+			}, err
+		}},
+		{name: "batch norm", matrices: 3, start: func(s *scene) (func() error, error) { // statistics, then the result
+			x, w, b, err := s.picture()
+			return func() error {
+				m, err := tensor.BatchMoments(x, nil, nil, 0, epsilon)
+				if err != nil {
+					return err
+				}
+				defer m.Release()
+				return discard(tensor.BatchNorm(x, m, w, b))
+			}, err
+		}},
+	}
+}
+
+// picture is a matrix as pictures, with a weight and bias of each channel.
+func (s *scene) picture() (x, w, b *tensor.Tensor, err error) {
+	if x, err = s.matrix(width); err != nil {
+		return nil, nil, nil, err
+	}
+	if x, err = s.keep(x.Reshape(-1, pictureChannels, width)); err != nil {
+		return nil, nil, nil, err
+	}
+	if w, err = s.row(pictureChannels); err != nil {
+		return nil, nil, nil, err
+	}
+	b, err = s.row(pictureChannels)
+	return x, w, b, err
+}
+
 // affine is a matrix with the weight and bias of a norm.
 func (s *scene) affine() (x, w, b *tensor.Tensor, err error) {
 	if x, err = s.matrix(width); err != nil {
@@ -72,7 +116,7 @@ func (s *scene) normalised() (x, w, g *tensor.Tensor, m tensor.Moments, err erro
 
 // losses of rows of logits.
 func losses() []operation {
-	c := tensor.ClassLoss{IgnoreIndex: classLoss}
+	c := tensor.ClassLoss{IgnoreIndex: ignored}
 	return []operation{
 		{name: "cross entropy", matrices: 1, start: func(s *scene) (func() error, error) {
 			x, classes, err := s.logits()
@@ -113,7 +157,8 @@ func (s *scene) logits() (x, classes *tensor.Tensor, err error) {
 	return x, classes, err
 }
 
-// optimizers step over one parameter with its gradient and state. "gradient norm" is what clipping reads.
+// optimizers step over one parameter with its gradient and state. "gradient norm" is what clipping reads, "unscale" what GradScaler
+// does to gradients: it divides by the scale and looks for what is not finite.
 func optimizers() []operation {
 	return []operation{
 		stepped("adamw", 7, func(p []*autograd.Parameter) *optim.Grouped { return optim.AdamW(p, optim.LR(1e-4)) }),
@@ -123,6 +168,18 @@ func optimizers() []operation {
 		{name: "gradient norm", matrices: 1, start: func(s *scene) (func() error, error) {
 			x, err := s.matrix(width)
 			return func() error { return discard(tensor.GradNorm(s.Exec, []*tensor.Tensor{x}, 2)) }, err
+		}},
+		{name: "unscale", matrices: 2, start: func(s *scene) (func() error, error) {
+			x, err := s.matrix(width)
+			if err != nil {
+				return nil, err
+			}
+			found, err := s.keep(tensor.Zeros(s.Exec, tensor.Float32, 1))
+			if err != nil {
+				return nil, err
+			}
+			inv, err := s.keep(tensor.Ones(s.Exec, tensor.Float32, 1))
+			return func() error { return tensor.AmpUnscale([]*tensor.Tensor{x}, found, inv) }, err
 		}},
 	}
 }

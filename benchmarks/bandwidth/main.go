@@ -93,8 +93,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	for _, s := range strings.Split(*sizes, ",") {
 		n, err := device.ParseBytes(s)
-		if err != nil || n < leastBytes {
-			return o, fmt.Errorf("-sizes: %q is no size of at least %s", s, device.FormatBytes(leastBytes))
+		if err != nil || n == 0 || n%leastBytes != 0 {
+			return o, fmt.Errorf("-sizes: %q is no multiple of %s", s, device.FormatBytes(leastBytes))
 		}
 		o.sizes = append(o.sizes, n)
 	}

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	width      = 1024  // of a row
-	vocabulary = 32768 // of a row of logits
-	leastBytes = 4 * vocabulary
-	padding    = 16 // elements by which the rows of a wider matrix are apart
-	classLoss  = -100
+	width      = 1024           // of a row
+	vocabulary = 32768          // of a row of logits
+	leastBytes = 4 * vocabulary // of which sizes are multiples
+	padding    = 16             // elements by which the rows of a wider matrix are apart
+	ignored    = -100           // the class of rows that have no loss: none here
 )
 
 // operation is what is measured. Bytes are in matrices of the given size, of which it reads and writes so many.
@@ -53,6 +53,7 @@ func operations() (list []operation) {
 	list = append(list, elementwise()...)
 	list = append(list, rows()...)
 	list = append(list, norms()...)
+	list = append(list, images()...)
 	list = append(list, losses()...)
 	return append(list, optimizers()...)
 }

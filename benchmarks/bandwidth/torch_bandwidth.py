@@ -127,6 +127,28 @@ def _(s):
     return lambda: F.rms_norm(x, (o.width,), w, 1e-5)
 
 
+def pictures(s):
+    return s.matrix().view(-1, 16, o.width), s.randn(16), s.randn(16)
+
+
+@operation("group norm")
+def _(s):
+    x, w, b = pictures(s)
+    return lambda: F.group_norm(x, 4, w, b)
+
+
+@operation("batch norm")
+def _(s):
+    x, w, b = pictures(s)
+    return lambda: F.batch_norm(x, None, None, w, b, training=True)
+
+
+@operation("unscale")
+def _(s):
+    x, found, inv = s.matrix(), torch.zeros(1, device=o.device), torch.ones(1, device=o.device)
+    return lambda: torch._amp_foreach_non_finite_check_and_unscale_([x], found, inv)
+
+
 def layer_norm_gradient(s, mask):
     x, g, w, b = s.matrix(), s.matrix(), s.randn(o.width), s.randn(o.width)
     _, mean, rstd = torch.ops.aten.native_layer_norm(x, [o.width], w, b, 1e-5)
