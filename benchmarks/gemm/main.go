@@ -2,6 +2,8 @@
 //
 //	go run ./benchmarks/gemm [-device cuda:0] [-sizes 1024,2048,4096,8192] [-types float16,bfloat16,float32] [-runs 5] [-json FILE]
 //
+// A size is a number, or the shape MxNxK of a linear layer that makes N numbers of K in each of M rows.
+//
 // # What is measured
 //
 // For each size n and type: a @ bᵀ with a and b of n by n, as a linear layer has it; the same with one row of a, which reads a
@@ -13,7 +15,9 @@
 // operations for a product; GB/s count each operand and the result once.
 //
 // Subjects are "own", our kernels; "cublas", if the machine has it (CISTERN_CUBLAS_LIBRARY names one); and for float32 "cublas
-// tf32", with operands rounded to 10 bits. On the host there is one, "host".
+// tf32", with operands rounded to 10 bits. On the host there is one, "host". Where -python has PyTorch for the device it computes the
+// same problems right afterwards, in the same way ("pytorch", "pytorch tf32"). The last columns are the speed in those of cuBLAS and of
+// PyTorch at the same precision.
 package main
 
 import (
@@ -26,6 +30,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
@@ -35,10 +40,11 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // options are the flags.
 type options struct {
 	device   string
-	sizes    []int
+	shapes   []shape
 	types    []tensor.DType
 	runs     int
 	duration time.Duration
+	python   string
 	json     string
 }
 
@@ -67,10 +73,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("gemm", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0 or host")
-	sizes := f.String("sizes", "1024,2048,4096,8192", "`list` of sizes")
+	sizes := f.String("sizes", "1024,2048,4096,8192", "`list` of sizes, or of shapes MxNxK")
 	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
 	f.IntVar(&o.runs, "runs", 5, "`number` of runs of which the median counts")
 	f.DurationVar(&o.duration, "duration", 100*time.Millisecond, "how long one run takes, about")
+	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
 	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -79,11 +86,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, errors.New("want -runs of at least 1, a -duration of more than 0, and no arguments")
 	}
 	for _, s := range strings.Split(*sizes, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
+		shape, ok := shapeOf(s)
+		if !ok {
 			return o, fmt.Errorf("-sizes: %q is no size", s)
 		}
-		o.sizes = append(o.sizes, n)
+		o.shapes = append(o.shapes, shape)
 	}
 	for _, s := range strings.Split(*types, ",") {
 		d, err := typeOf(s)
@@ -93,6 +100,25 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		o.types = append(o.types, d)
 	}
 	return o, nil
+}
+
+// shapeOf is the shape of a text: N or MxNxK.
+func shapeOf(text string) (s shape, ok bool) {
+	parts := strings.Split(text, "x")
+	if len(parts) == 1 {
+		parts = []string{text, text, text}
+	}
+	if len(parts) != 3 {
+		return s, false
+	}
+	for i, to := range []*int{&s.m, &s.n, &s.k} {
+		n, err := strconv.Atoi(parts[i])
+		if err != nil || n < 1 {
+			return s, false
+		}
+		*to = n
+	}
+	return s, true
 }
 
 // typeOf is the float type of a name.

@@ -1,14 +1,15 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"time"
+	"regexp"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
+	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
+	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -36,8 +37,26 @@ func subjects(dev device.Device) (list []subject, library string) {
 	if b.Reason == nil {
 		list = append(list, subject{name: "cublas", choose: use(true, false)}, subject{name: "cublas tf32", choose: use(true, true), only: tensor.Float32})
 	}
-	return list, b.String()
+	return list, folders.ReplaceAllString(b.String(), "")
 }
+
+// folders are what says where a machine keeps its libraries.
+var folders = regexp.MustCompile(`/[^ ,]*/`)
+
+// warmUp is how many times as long as a run the products last that do not count.
+const warmUp = 3
+
+// Problems that others look for.
+const (
+	product = "product"
+	oneRow  = "one row"
+	onePass = "bias, GELU: one pass"
+)
+
+// shape is that of a product: a of m by k, b of n by k.
+type shape struct{ m, n, k int }
+
+func (s shape) String() string { return fmt.Sprintf("%dx%dx%d", s.m, s.n, s.k) }
 
 // problem is what is computed.
 type problem struct {
@@ -46,16 +65,17 @@ type problem struct {
 	run     func(o *operands) (*tensor.Tensor, error)
 }
 
-// problems of a size.
-func problems(n int) []problem {
+// problems of a shape.
+func problems(s shape) []problem {
+	m, n, k := s.m, s.n, s.k
 	linear := func(o *operands) (*tensor.Tensor, error) { return tensor.Linear(o.a, o.b, nil) }
 	return []problem{
-		{"product", n, n, n, linear},
-		{"one row", 1, n, n, func(o *operands) (*tensor.Tensor, error) { return tensor.Linear(o.row, o.b, nil) }},
-		{"bias, GELU: one pass", n, n, n, func(o *operands) (*tensor.Tensor, error) {
+		{product, m, n, k, linear},
+		{oneRow, 1, n, k, func(o *operands) (*tensor.Tensor, error) { return tensor.Linear(o.row, o.b, nil) }},
+		{onePass, m, n, k, func(o *operands) (*tensor.Tensor, error) {
 			return tensor.LinearAct(o.a, o.b, o.bias, tensor.ActGELUTanh)
 		}},
-		{"bias, GELU: two passes", n, n, n, func(o *operands) (*tensor.Tensor, error) {
+		{"bias, GELU: two passes", m, n, k, func(o *operands) (*tensor.Tensor, error) {
 			y, err := tensor.Linear(o.a, o.b, o.bias)
 			if err != nil {
 				return nil, err
@@ -66,26 +86,29 @@ func problems(n int) []problem {
 	}
 }
 
-// operands are of one size and type.
+// operands are of one shape and type.
 type operands struct{ a, b, row, bias *tensor.Tensor }
 
-func newOperands(e tensor.Exec, d tensor.DType, n int) (o *operands, err error) {
-	gen := tensor.NewGenerator(uint64(n))
+func newOperands(e tensor.Exec, d tensor.DType, s shape) (o *operands, err error) {
+	gen := tensor.NewGenerator(uint64(s.n))
 	o = new(operands)
-	for _, t := range []**tensor.Tensor{&o.a, &o.b} {
-		if *t, err = tensor.RandN(e, gen, d, n, n); err != nil {
+	defer func() {
+		if err != nil {
 			o.release()
-			return nil, err
+			o = nil
 		}
+	}()
+	if o.a, err = tensor.RandN(e, gen, d, s.m, s.k); err != nil {
+		return o, err
 	}
-	if o.row, err = o.a.Narrow(0, 0, 1); err == nil {
-		o.bias, err = o.a.Select(0, 0)
+	if o.b, err = tensor.RandN(e, gen, d, s.n, s.k); err != nil {
+		return o, err
 	}
-	if err != nil {
-		o.release()
-		return nil, err
+	if o.row, err = o.a.Narrow(0, 0, 1); err != nil {
+		return o, err
 	}
-	return o, nil
+	o.bias, err = tensor.RandN(e, gen, d, s.n)
+	return o, err
 }
 
 func (o *operands) release() {
@@ -95,35 +118,50 @@ func (o *operands) release() {
 }
 
 // measure runs everything.
-func (o *options) measure() (*report, error) {
+func (o *options) measure() (r *report, err error) {
+	spec, err := device.ParseSpec(o.device)
+	if err != nil {
+		return nil, err
+	}
 	dev, err := device.Open(o.device)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
 	e, err := tensor.On(dev)
 	if err != nil {
 		return nil, err
 	}
 	ways, library := subjects(dev)
-	r := &report{Machine: machine.Here(), Device: dev.Properties().Name, Library: library, Runs: o.runs, Duration: o.duration.String()}
+	r = &report{Machine: machine.Here(), Device: dev.Properties().Name, Library: library, Runs: o.runs, Duration: o.duration.String()}
 	for _, d := range o.types {
-		for _, n := range o.sizes {
-			if err := o.measureSize(r, e, ways, d, n); err != nil {
-				return nil, fmt.Errorf("%s of %d: %w", d, n, err)
+		for _, s := range o.shapes {
+			if err := o.measureShape(r, e, ways, d, s); err != nil {
+				return nil, fmt.Errorf("%s of %s: %w", d, s, err)
 			}
 		}
 	}
 	ways[0].choose()
+	if err := e.Allocator().EmptyCache(); err != nil { // PyTorch needs memory too
+		return nil, err
+	}
+	o.addPyTorch(r, spec)
+	r.compare()
 	return r, nil
 }
 
-func (o *options) measureSize(r *report, e tensor.Exec, ways []subject, d tensor.DType, n int) error {
-	in, err := newOperands(e, d, n)
+func (o *options) measureShape(r *report, e tensor.Exec, ways []subject, d tensor.DType, s shape) error {
+	in, err := newOperands(e, d, s)
 	if err != nil {
 		return err
 	}
 	defer in.release()
-	for _, p := range problems(n) {
+	list := problems(s)
+	warm := func() error { return discard(list[0].run(in)) } // a device that had nothing to do is slow at first
+	if _, err := timing.Each(e.Stream(), warmUp*o.duration, warm); err != nil {
+		return err
+	}
+	for _, p := range list {
 		seconds := make([][]float64, len(ways))
 		for range o.runs {
 			for i, w := range ways {
@@ -131,11 +169,11 @@ func (o *options) measureSize(r *report, e tensor.Exec, ways []subject, d tensor
 					continue
 				}
 				w.choose()
-				s, err := timed(e, o.duration, func() error { return discard(p.run(in)) })
+				took, err := timing.Each(e.Stream(), o.duration, func() error { return discard(p.run(in)) })
 				if err != nil {
 					return fmt.Errorf("%s by %s: %w", p.name, w.name, err)
 				}
-				seconds[i] = append(seconds[i], s)
+				seconds[i] = append(seconds[i], took)
 			}
 		}
 		for i, w := range ways {
@@ -152,39 +190,14 @@ func discard(t *tensor.Tensor, err error) error {
 	return err
 }
 
-// timed is the seconds of one call of f, of many that take about as long as d, after one that does not count.
-func timed(e tensor.Exec, d time.Duration, f func() error) (float64, error) {
-	wait := func() error { return e.Stream().Synchronize(context.Background()) }
-	many := func(n int) (time.Duration, error) {
-		begin := time.Now()
-		for range n {
-			if err := f(); err != nil {
-				return 0, err
-			}
-		}
-		err := wait()
-		return time.Since(begin), err
-	}
-	if _, err := many(1); err != nil {
-		return 0, err
-	}
-	one, err := many(1)
-	if err != nil {
-		return 0, err
-	}
-	n := max(1, min(10_000, int(d/max(one, time.Nanosecond))))
-	took, err := many(n)
-	return took.Seconds() / float64(n), err
-}
-
 // newResult makes a cell of the seconds of its runs.
-func newResult(p *problem, d tensor.DType, subject string, seconds []float64) result {
-	slices.Sort(seconds)
-	median := seconds[len(seconds)/2]
+func newResult(p *problem, d tensor.DType, subject string, seconds []float64) *result {
+	spread := timing.Of(seconds)
+	median := spread.Microseconds / 1e6
 	flops := 2 * float64(p.m) * float64(p.n) * float64(p.k)
 	bytes := float64(d.Size()) * (float64(p.m)*float64(p.k) + float64(p.k)*float64(p.n) + float64(p.m)*float64(p.n))
-	return result{
-		Problem: p.name, Type: d.String(), M: p.m, N: p.n, K: p.k, Subject: subject, Microseconds: 1e6 * median,
-		Fastest: 1e6 * seconds[0], Slowest: 1e6 * seconds[len(seconds)-1], TFLOPS: flops / median / 1e12, GBs: bytes / median / 1e9,
+	return &result{
+		Problem: p.name, Type: d.String(), M: p.m, N: p.n, K: p.k, Subject: subject, Spread: spread,
+		TFLOPS: flops / median / 1e12, GBs: bytes / median / 1e9,
 	}
 }

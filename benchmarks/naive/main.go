@@ -5,7 +5,7 @@
 //	async        the driver's stream-ordered pool: cudaMallocAsync (CUDA devices only)
 //	caching      Cistern's caching allocator
 //	expandable   the same with expandable_segments:True
-//	pytorch      PyTorch's own allocator, where Python has PyTorch with CUDA (CUDA devices, recorded programs only)
+//	pytorch      PyTorch's own allocator, where Python has PyTorch with CUDA (CUDA devices, no training)
 //
 //	go run ./benchmarks/naive [-device host:80GiB] [-traces DIR] [-runs 5] [-steps 100] [-json FILE] [-plot FILE.svg]
 //
@@ -16,8 +16,12 @@
 // do not count.
 //
 // A recorded program (benchmarks/replay knows the format) is cut off after -pairs allocations, runs once to warm the
-// allocator, and then a second time, which counts: the time of an allocation and its free. Nothing touches the memory and no
-// kernel runs, so events of other streams complete at once.
+// allocator, and then again, for -least at least, which counts: the time of an allocation and its free. Nothing touches the memory
+// and no kernel runs, so events of other streams complete at once. "single" programs, one for each size of -single, allocate and
+// free one block again and again.
+//
+// PyTorch replays the same programs. Its allocator is called from a loop in C++ if Python's machine can compile one against PyTorch
+// (g++, the CUDA headers), else from Python; the report says which, and what the loop alone takes.
 //
 // The runs of all allocators take turns, each on a new allocator. A cell is the median with the lowest and the highest run.
 //
@@ -34,7 +38,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
+	"github.com/cistern-ml/cistern/device"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -49,6 +57,8 @@ type options struct {
 	json   string
 	plot   string
 	python string
+	single []uint64
+	least  time.Duration
 	costs  assumed
 }
 
@@ -83,7 +93,9 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.pairs, "pairs", 20000, "`number` of allocations after which a recorded program is cut off; 0 is all of it")
 	f.StringVar(&o.json, "json", "", "`file` to write the figures to")
 	f.StringVar(&o.plot, "plot", "", "`file` to draw the figures into, .svg or .png")
-	f.StringVar(&o.python, "python", "/usr/bin/python3", "Python `program` that may have PyTorch; empty leaves PyTorch out")
+	single := f.String("single", "", "`list` of sizes, each a program of one block that is allocated and freed again and again")
+	f.DurationVar(&o.least, "least", 20*time.Millisecond, "how long a measurement takes at least: programs are repeated so long")
+	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
 	f.DurationVar(&o.costs.malloc, "malloc-cost", 50*time.Microsecond, "assumed time of a malloc on sim")
 	f.DurationVar(&o.costs.free, "free-cost", 50*time.Microsecond, "assumed time of a free on sim")
 	f.DurationVar(&o.costs.event, "event-cost", time.Microsecond, "assumed time of a call about an event or a stream on sim")
@@ -91,8 +103,17 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.runs < 1 || o.steps < 0 || o.pairs < 0 || !o.costs.valid() || o.steps == 0 && o.traces == "" {
-		err := errors.New("want -runs of at least 1, something to run (-steps or -traces), no negative numbers, and no arguments")
+	for _, size := range strings.FieldsFunc(*single, func(r rune) bool { return r == ',' }) {
+		n, err := device.ParseBytes(size)
+		if err != nil || n == 0 {
+			err = fmt.Errorf("-single: %q is no size", size)
+			fmt.Fprintln(stderr, "naive:", err)
+			return o, err
+		}
+		o.single = append(o.single, n)
+	}
+	if f.NArg() > 0 || o.runs < 1 || o.steps < 0 || o.pairs < 0 || !o.costs.valid() || o.steps == 0 && o.traces == "" && len(o.single) == 0 {
+		err := errors.New("want -runs of at least 1, something to run (-steps, -single or -traces), no negative numbers, and no arguments")
 		fmt.Fprintln(stderr, "naive:", err)
 		return o, err
 	}

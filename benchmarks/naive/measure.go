@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
-	"slices"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory"
 )
@@ -23,9 +24,10 @@ type Result struct {
 	AllocsPer    float64   `json:"allocations_per_unit"`       // requests
 	DriverPer    float64   `json:"driver_calls_per_unit"`      // segments taken from and given to the driver, and maps of pages
 	PeakReserved int64     `json:"peak_reserved_bytes"`        // by the allocator's account; what a driver rounds up is not in it
-	OOMs         int       `json:"ooms"`                       // requests without memory, warm-up included
+	OOMs         int       `json:"ooms"`                       // requests without memory, in all passes
 	LastLoss     float64   `json:"last_loss,omitempty"`        // of training
-	OverheadNs   float64   `json:"overhead_ns,omitempty"`      // of NsPerUnit, what the measuring loop itself takes (PyTorch: Python)
+	Loop         string    `json:"loop,omitempty"`             // the language of the measuring loop (PyTorch)
+	OverheadNs   float64   `json:"overhead_ns,omitempty"`      // of NsPerUnit, what the measuring loop itself takes (PyTorch)
 	LeftOut      int       `json:"records_left_out,omitempty"` // uses on other streams that could not be replayed (PyTorch)
 
 	assumedRuns []float64
@@ -33,15 +35,16 @@ type Result struct {
 
 // workload is what a subject is made to do.
 type workload struct {
-	name  string
-	units int
+	name    string
+	units   int
+	repeats bool // if it is over too soon
 	// start prepares it on a place: pass runs all units once, end frees everything.
 	start func(p *place, r *Result) (pass func() error, end func() error, err error)
 }
 
 // training is the workload of so many steps.
 func training(steps int) workload {
-	return workload{"training", steps, func(p *place, r *Result) (func() error, func() error, error) {
+	return workload{name: "training", units: steps, start: func(p *place, r *Result) (func() error, func() error, error) {
 		t, err := newTrainer(p.dev)
 		if err != nil {
 			return nil, nil, err
@@ -60,7 +63,7 @@ func training(steps int) workload {
 
 // recorded is the workload of a recorded program.
 func recorded(program program) workload {
-	return workload{program.name, program.Pairs, func(p *place, r *Result) (func() error, func() error, error) {
+	return workload{name: program.name, units: program.Pairs, repeats: true, start: func(p *place, r *Result) (func() error, func() error, error) {
 		y, err := newPlayer(program, p)
 		if err != nil {
 			return nil, nil, err
@@ -88,7 +91,7 @@ func measureAll(o options, workloads []workload, subjects []subject) ([]*Result,
 			}
 		}
 		for _, r := range row {
-			r.NsPerUnit, r.AssumedNs = median(r.Runs), median(r.assumedRuns)
+			r.NsPerUnit, r.AssumedNs = timing.Median(r.Runs), timing.Median(r.assumedRuns)
 		}
 		results = append(results, row...)
 	}
@@ -109,12 +112,16 @@ func measureOnce(o options, w workload, s subject, r *Result) (err error) {
 	defer func() { err = errors.Join(err, end()) }()
 	runtime.GC()
 	before, driver, begin := p.alloc.Stats(), p.driverTime(), time.Now()
-	if err := pass(); err != nil {
-		return err
+	passes := 0
+	for passes == 0 || w.repeats && time.Since(begin) < o.least {
+		if err := pass(); err != nil {
+			return err
+		}
+		passes++
 	}
 	took, after := time.Since(begin), p.alloc.Stats()
 	added := p.driverTime() - driver
-	units := float64(w.units)
+	units := float64(w.units * passes)
 	r.Runs = append(r.Runs, float64((took+added).Nanoseconds())/units)
 	r.assumedRuns = append(r.assumedRuns, float64(added.Nanoseconds())/units)
 	r.AllocsPer = float64(after.Allocation.All.Allocated-before.Allocation.All.Allocated) / units
@@ -127,7 +134,7 @@ func measureOnce(o options, w workload, s subject, r *Result) (err error) {
 func driverCalls(s memory.Stats) int64 { return s.NumDeviceAlloc + s.NumDeviceFree }
 
 // measure runs everything that the options ask for.
-func (o options) measure() (*report, error) {
+func (o options) measure() (r *report, err error) {
 	spec, err := device.ParseSpec(o.device)
 	if err != nil {
 		return nil, err
@@ -136,6 +143,16 @@ func (o options) measure() (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	temporary, err := os.MkdirTemp("", "naive")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	one, err := singles(temporary, o.single, o.pairs)
+	if err != nil {
+		return nil, err
+	}
+	all = append(one, all...)
 	var workloads []workload
 	if o.steps > 0 {
 		workloads = append(workloads, training(o.steps))
@@ -143,22 +160,11 @@ func (o options) measure() (*report, error) {
 	for _, p := range all {
 		workloads = append(workloads, recorded(p))
 	}
-	r, err := newReport(o, spec)
-	if err != nil {
+	if r, err = newReport(o, spec); err != nil {
 		return nil, err
 	}
 	if r.Results, err = measureAll(o, workloads, on(spec.Kind)); err != nil {
 		return nil, err
 	}
 	return r, r.addPyTorch(o, spec, all)
-}
-
-// median is the middle value, or the mean of the two in the middle.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	if n%2 == 1 {
-		return sorted[n/2]
-	}
-	return (sorted[n/2-1] + sorted[n/2]) / 2
 }

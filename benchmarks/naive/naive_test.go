@@ -36,7 +36,7 @@ func call(args ...string) (code int, stdout, stderr string) {
 func figures(t *testing.T, args ...string) (table string, r report) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "figures.json")
-	code, out, errOut := call(append([]string{"-runs", "1", "-json", file}, args...)...)
+	code, out, errOut := call(append([]string{"-runs", "1", "-least", "0", "-json", file}, args...)...)
 	require.Zero(t, code, errOut)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -90,6 +90,17 @@ func TestRun_ReplaysRecordedPrograms(t *testing.T) {
 	require.Regexp(t, `small +direct +\d+ \(\d+-\d+\) +1.000 +1.00 +2.00`, table)
 }
 
+func TestRun_RepeatsAProgramThatIsOverTooSoon(t *testing.T) {
+	_, r := figures(t, "-device", "sim", "-steps", "0", "-single", "4KiB,1MiB", "-pairs", "3", "-least", "1ms", "-malloc-cost", "1s", "-free-cost", "2s", "-event-cost", "0")
+	for _, name := range []string{"single 4KiB", "single 1MiB"} {
+		x := byName(t, r, name, "direct")
+		require.Equal(t, 3, x.Units)
+		require.InDelta(t, 3*time.Second, x.AssumedNs, 1, "the time of one pair, however many there were")
+		require.EqualValues(t, 2, x.DriverPer)
+		require.Zero(t, byName(t, r, name, "caching").DriverPer)
+	}
+}
+
 func TestRun_CountsRequestsWithoutMemory(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "big.trace"), []byte("a 0 99999999 0\na 1 5 0\nf 0\n"), 0o600))
@@ -134,6 +145,7 @@ func TestRun_ReportsWhatIsWrong(t *testing.T) {
 		"unknown flag":       {[]string{"-what"}, 2, "-what"},
 		"argument":           {[]string{"what"}, 2, "no arguments"},
 		"no runs":            {[]string{"-runs", "0"}, 2, "-runs"},
+		"no size":            {[]string{"-single", "4what"}, 2, "-single"},
 		"negative cost":      {[]string{"-free-cost", "-1s"}, 2, "negative"},
 		"nothing to do":      {[]string{"-steps", "0"}, 2, "something to run"},
 		"help":               {[]string{"-h"}, 0, "-malloc-cost"},
@@ -142,7 +154,7 @@ func TestRun_ReportsWhatIsWrong(t *testing.T) {
 		"no traces":          {[]string{"-traces", t.TempDir()}, 1, "no traces"},
 		"broken trace":       {[]string{"-traces", broken}, 1, "line 1"},
 		"trace of nothing":   {[]string{"-traces", none}, 1, "allocates nothing"},
-		"device too small":   {[]string{"-device", "sim:1MiB", "-runs", "1", "-steps", "1"}, 1, "training, direct"},
+		"device too small":   {[]string{"-least", "0", "-device", "sim:1MiB", "-runs", "1", "-steps", "1"}, 1, "training, direct"},
 		"unwritable figures": {[]string{"-device", "sim", "-runs", "1", "-steps", "1", "-json", filepath.Join(none, "no", "file")}, 1, "no such file"},
 		"unknown image":      {[]string{"-device", "sim", "-runs", "1", "-steps", "1", "-plot", filepath.Join(none, "x.what")}, 1, "what"},
 	} {

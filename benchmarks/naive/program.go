@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,19 +38,59 @@ func programs(dir string, pairs int) ([]program, error) {
 	slices.Sort(files)
 	var all []program
 	for _, file := range files {
-		t, err := trace.Open(file)
+		p, err := open(file, pairs)
 		if err != nil {
 			return nil, err
 		}
-		p, err := replay.Compile(cutOff(t, pairs))
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// open reads a trace.
+func open(file string, pairs int) (program, error) {
+	t, err := trace.Open(file)
+	if err != nil {
+		return program{}, err
+	}
+	p, err := replay.Compile(cutOff(t, pairs))
+	if err != nil {
+		return program{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if p.Pairs == 0 {
+		return program{}, fmt.Errorf("%s allocates nothing", file)
+	}
+	name, _, _ := strings.Cut(filepath.Base(file), ".trace")
+	return program{name: name, file: file, Program: p}, nil
+}
+
+// singlePairs is how many pairs a program of one block has at most.
+const singlePairs = 1000
+
+// singles are programs that allocate and free one block of a size again and again. PyTorch reads them too, so they are files of dir.
+func singles(dir string, sizes []uint64, pairs int) (all []program, err error) {
+	n := singlePairs
+	if pairs > 0 {
+		n = min(n, pairs)
+	}
+	for _, size := range sizes {
+		t := &trace.Trace{Allocs: n}
+		for id := range n {
+			t.Events = append(t.Events, trace.Event{Kind: trace.Alloc, ID: id, Bytes: size}, trace.Event{Kind: trace.Free, ID: id})
+		}
+		var text bytes.Buffer
+		if err := t.Write(&text); err != nil {
+			return nil, err
+		}
+		file := filepath.Join(dir, "single "+device.FormatBytes(size)+".trace")
+		if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+			return nil, err
+		}
+		p, err := open(file, 0)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, err
 		}
-		if p.Pairs == 0 {
-			return nil, fmt.Errorf("%s allocates nothing", file)
-		}
-		name, _, _ := strings.Cut(filepath.Base(file), ".trace")
-		all = append(all, program{name: name, file: file, Program: p})
+		all = append(all, p)
 	}
 	return all, nil
 }

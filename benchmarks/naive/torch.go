@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"strconv"
-	"strings"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
+	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
 )
 
@@ -18,12 +15,13 @@ var script string
 
 // torchOutput is what the script writes.
 type torchOutput struct {
-	Skipped string
 	Version string
+	Note    string // why the loop is not in C++
 	Results []struct {
 		File         string
 		Pairs        int
 		Runs         []float64
+		Loop         string
 		OverheadNs   float64 `json:"overhead_ns"`
 		PeakReserved int64   `json:"peak_reserved_bytes"`
 		OOMs         int
@@ -39,10 +37,10 @@ func (r *report) addPyTorch(o options, spec device.Spec, all []program) error {
 		r.PyTorch = "left out: its caching allocator is for CUDA devices"
 		return nil
 	case o.python == "" || len(all) == 0:
-		r.PyTorch = "left out: it needs -python and -traces"
+		r.PyTorch = "left out: it needs -python, and -traces or -single"
 		return nil
 	}
-	out, err := runPyTorch(o, spec.Index, all)
+	out, err := runPyTorch(o, spec, all)
 	if err != nil {
 		r.PyTorch = "left out: " + err.Error()
 		return nil
@@ -51,26 +49,17 @@ func (r *report) addPyTorch(o options, spec device.Spec, all []program) error {
 }
 
 // runPyTorch runs the script.
-func runPyTorch(o options, index int, all []program) (*torchOutput, error) {
-	args := []string{"-", "--runs", strconv.Itoa(o.runs), "--pairs", strconv.Itoa(o.pairs), "--device", strconv.Itoa(index)}
+func runPyTorch(o options, spec device.Spec, all []program) (*torchOutput, error) {
+	on, err := torch.Device(spec)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--runs", strconv.Itoa(o.runs), "--pairs", strconv.Itoa(o.pairs), "--seconds", fmt.Sprint(o.least.Seconds()), "--device", on}
 	for _, p := range all {
 		args = append(args, p.file)
 	}
-	var stdout, stderr bytes.Buffer
-	python := exec.Command(o.python, args...)
-	python.Stdin, python.Stdout, python.Stderr = strings.NewReader(script), &stdout, &stderr
-	if err := python.Run(); err != nil {
-		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		return nil, fmt.Errorf("%s: %w: %s", o.python, err, lines[len(lines)-1])
-	}
 	out := &torchOutput{}
-	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
-		return nil, fmt.Errorf("%s wrote no JSON: %w", o.python, err)
-	}
-	if out.Skipped != "" {
-		return nil, errors.New(out.Skipped)
-	}
-	return out, nil
+	return out, torch.Run(o.python, script, args, out)
 }
 
 // merge puts PyTorch's results behind those of the same program.
@@ -78,7 +67,11 @@ func (r *report) merge(out *torchOutput, all []program) error {
 	if len(out.Results) != len(all) {
 		return fmt.Errorf("PyTorch measured %d programs of %d", len(out.Results), len(all))
 	}
-	r.PyTorch = out.Version + "; times include the Python loop, which alone takes:"
+	r.PyTorch = out.Version
+	if out.Note != "" {
+		r.PyTorch += "; " + out.Note
+	}
+	r.PyTorch += "; times include the measuring loop, which alone takes:"
 	var merged []*Result
 	for i, x := range r.Results {
 		merged = append(merged, x)
@@ -93,8 +86,8 @@ func (r *report) merge(out *torchOutput, all []program) error {
 			if len(t.Runs) == 0 {
 				return fmt.Errorf("PyTorch did not run %s", p.name)
 			}
-			merged = append(merged, &Result{Workload: p.name, Allocator: "pytorch", NsPerUnit: median(t.Runs), Runs: t.Runs, Units: t.Pairs,
-				AllocsPer: 1, PeakReserved: t.PeakReserved, OOMs: t.OOMs, OverheadNs: t.OverheadNs, LeftOut: t.LeftOut})
+			merged = append(merged, &Result{Workload: p.name, Allocator: "pytorch", NsPerUnit: timing.Median(t.Runs), Runs: t.Runs, Units: t.Pairs,
+				AllocsPer: 1, PeakReserved: t.PeakReserved, OOMs: t.OOMs, Loop: t.Loop, OverheadNs: t.OverheadNs, LeftOut: t.LeftOut})
 			r.PyTorch += fmt.Sprintf(" %s %.0f ns/pair (%d uses on other streams left out);", p.name, t.OverheadNs, t.LeftOut)
 		}
 	}

@@ -23,6 +23,7 @@ type training struct {
 	TrainLoss      float64   `json:"train_loss"`
 	ValLoss        float64   `json:"val_loss"`
 	StepsPerSecond float64   `json:"steps_per_second"`
+	LateSteps      float64   `json:"late_steps_per_second"` // of the second half, when everything is loaded
 	Skipped        int       `json:"skipped_steps"`
 	Overflow       *overflow `json:"forced_overflow,omitempty"`
 	session.Memory
@@ -105,7 +106,7 @@ const lastSteps = 20
 func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
 	bar := progressbar.NewOptions(o.Steps, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
 		progressbar.OptionSetDescription(run.Name), progressbar.OptionThrottle(100*time.Millisecond))
-	start := time.Now()
+	start, took := time.Now(), make([]time.Duration, 0, o.Steps)
 	for at := range o.Steps {
 		step := t.TrainStep
 		if o.AMP == "fp16" && at > 0 && at == o.overflow {
@@ -115,10 +116,10 @@ func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("step %d: %w", at+1, err)
 		}
-		run.Losses = append(run.Losses, loss)
+		run.Losses, took = append(run.Losses, loss), append(took, time.Since(start))
 		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
 	}
-	run.StepsPerSecond = float64(o.Steps) / time.Since(start).Seconds()
+	run.StepsPerSecond, run.LateSteps = session.Rates(took)
 	last := run.Losses[max(0, o.Steps-lastSteps):]
 	for _, l := range last {
 		run.TrainLoss += l / float64(len(last))

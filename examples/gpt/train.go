@@ -18,6 +18,7 @@ type report struct {
 	ValLoss        float64 `json:"val_loss"`
 	FirstLoss      float64 `json:"first_loss"`
 	StepsPerSecond float64 `json:"steps_per_second"`
+	LateSteps      float64 `json:"late_steps_per_second"` // of the second half, when everything is loaded
 	Parameters     int     `json:"parameters"`
 	Skipped        int     `json:"skipped_steps"`
 	session.Memory
@@ -61,7 +62,7 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 	if o.stop > 0 {
 		last = min(last, o.stop)
 	}
-	losses, elapsed, err := steps(t, last, bars)
+	losses, took, err := steps(t, last, bars)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 		for _, l := range last {
 			r.TrainLoss += l / float64(len(last))
 		}
-		r.StepsPerSecond = float64(n) / elapsed.Seconds()
+		r.StepsPerSecond, r.LateSteps = session.Rates(took)
 	}
 	if r.ValLoss, err = t.Validate(); err != nil {
 		return nil, fmt.Errorf("validating: %w", err)
@@ -92,8 +93,8 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 	return r, nil
 }
 
-// steps trains up to a step, and returns the loss of each.
-func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, elapsed time.Duration, err error) {
+// steps trains up to a step, and returns the loss of each and the time until its end.
+func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, took []time.Duration, err error) {
 	bar := progressbar.NewOptions(last, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
 	start := time.Now()
@@ -101,16 +102,15 @@ func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, elapsed t
 		at := t.Next()
 		loss, err := t.TrainStep()
 		if err != nil {
-			return nil, 0, fmt.Errorf("step %d: %w", at+1, err)
+			return nil, nil, fmt.Errorf("step %d: %w", at+1, err)
 		}
-		losses = append(losses, loss)
+		losses, took = append(losses, loss), append(took, time.Since(start))
 		bar.Describe(fmt.Sprintf("loss %.4f", loss))
 		_ = bar.Set(t.Next()) // a bar that cannot be drawn is no reason to stop
 	}
-	elapsed = time.Since(start)
 	_ = bar.Finish()
 	fmt.Fprintln(bars)
-	return losses, elapsed, nil
+	return losses, took, nil
 }
 
 // print writes what the model wrote, the closing table and the memory summary.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -100,6 +101,20 @@ func (s *Session) Step() {
 
 // State is an optimizer, as far as its memory goes.
 type State interface{ StateBytes() uint64 }
+
+// Rates are the steps per second of all steps, and of the second half of them, when kernels are loaded and memory is there; took is
+// the time from the start to the end of each.
+func Rates(took []time.Duration) (all, late float64) {
+	n := len(took)
+	if n == 0 {
+		return 0, 0
+	}
+	rest := took[n-1]
+	if half := n / 2; half > 0 {
+		rest -= took[half-1]
+	}
+	return float64(n) / took[n-1].Seconds(), float64(n-n/2) / rest.Seconds()
+}
 
 // Trained notes what is in use when training is over and all graphs are released, what parameters, gradients and optimizer
 // state hold by their own account, rounded as the allocator rounds, and the peaks so far.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
+	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
+	"github.com/cistern-ml/cistern/device"
+)
+
+// report is everything that is written.
+type report struct {
+	Machine  machine.Facts `json:"machine"`
+	Device   string        `json:"device"`
+	Runs     int           `json:"runs"`
+	Duration string        `json:"duration"` // of one run, about
+	PyTorch  string        `json:"pytorch"`  // its version, or why it was left out
+	Results  []*result     `json:"results"`
+}
+
+// result is one cell.
+type result struct {
+	Operation string `json:"operation"`
+	Type      string `json:"type"`
+	Size      uint64 `json:"size"`  // of the matrix, in bytes
+	Bytes     uint64 `json:"bytes"` // read and written, by the formula
+	timing.Spread
+	GBs        float64        `json:"gb_per_s"`
+	OfCopy     float64        `json:"of_memcpy"` // bandwidth by that of the driver's copy
+	PyTorch    *timing.Spread `json:"pytorch,omitempty"`
+	PyTorchGBs float64        `json:"pytorch_gb_per_s,omitempty"`
+	OfPyTorch  float64        `json:"time_by_pytorchs,omitempty"` // below 1 is faster
+}
+
+// rate is the bandwidth of a call that takes so many microseconds.
+func (x *result) rate(us float64) float64 { return float64(x.Bytes) / us / 1e3 }
+
+// compare sets the ratios.
+func (r *report) compare() {
+	for _, x := range r.Results {
+		for _, c := range r.Results {
+			if c.Operation == memcpy && c.Size == x.Size && c.Type == x.Type {
+				x.OfCopy = x.GBs / c.GBs
+			}
+		}
+		if x.PyTorch != nil {
+			x.OfPyTorch = x.Microseconds / x.PyTorch.Microseconds
+		}
+	}
+}
+
+// write prints the table, and the file if it has a name.
+func (r *report) write(w io.Writer, file string) error {
+	if file != "" {
+		if err := r.writeFile(file); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "%s\n%s\nmedian of %d runs of %s (fastest-slowest)\nPyTorch: %s\n\n", r.Machine, r.Device, r.Runs, r.Duration, r.PyTorch)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "size\ttype\toperation\tus\t\tGB/s\tof memcpy\tPyTorch us\tGB/s\ttime / PyTorch's\t")
+	for _, x := range r.Results {
+		us, rate, ratio := "-", "-", "-"
+		if x.PyTorch != nil {
+			us, rate = fmt.Sprintf("%.1f", x.PyTorch.Microseconds), fmt.Sprintf("%.0f", x.PyTorchGBs)
+			ratio = fmt.Sprintf("%.2f", x.OfPyTorch)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\t(%.1f-%.1f)\t%.0f\t%.2f\t%s\t%s\t%s\t\n", device.FormatBytes(x.Size), x.Type, x.Operation,
+			x.Microseconds, x.Fastest, x.Slowest, x.GBs, x.OfCopy, us, rate, ratio)
+	}
+	return t.Flush()
+}
+
+func (r *report) writeFile(name string) (err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

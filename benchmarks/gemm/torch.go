@@ -1,0 +1,85 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+//go:embed torch_gemm.py
+var script string
+
+// task is what the script computes: a problem that a subject of ours computed.
+type task struct {
+	Problem string `json:"problem"`
+	Type    string `json:"type"`
+	M       int    `json:"m"`
+	N       int    `json:"n"`
+	K       int    `json:"k"`
+}
+
+// torchOutput is what the script writes: the seconds of each run, with and without rounding float32.
+type torchOutput struct {
+	Version string
+	Results []struct {
+		task
+		TF32    bool
+		Seconds []float64
+	}
+}
+
+// addPyTorch adds PyTorch's figures, or notes why there are none. That is no failure.
+func (o *options) addPyTorch(r *report, spec device.Spec) {
+	out, err := o.runPyTorch(spec)
+	if err != nil {
+		r.PyTorch = "left out: " + err.Error()
+		return
+	}
+	r.PyTorch = out.Version
+	for _, t := range out.Results {
+		name := "pytorch"
+		if t.TF32 {
+			name += tf32
+		}
+		d, err := typeOf(t.Type)
+		if err != nil || len(t.Seconds) == 0 {
+			r.PyTorch += "; without " + t.Problem + " of " + t.Type
+			continue
+		}
+		x := newResult(&problem{name: t.Problem, m: t.M, n: t.N, k: t.K}, d, name, t.Seconds)
+		r.Results = append(r.Results, x)
+	}
+}
+
+// runPyTorch runs the script on all problems.
+func (o *options) runPyTorch(spec device.Spec) (*torchOutput, error) {
+	on, err := torch.Device(spec)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []task
+	for _, d := range o.types {
+		for _, s := range o.shapes {
+			tasks = append(tasks, tasksOf(d, s)...)
+		}
+	}
+	list, err := json.Marshal(tasks)
+	if err != nil {
+		return nil, err
+	}
+	out := &torchOutput{}
+	args := []string{"--device", on, "--runs", strconv.Itoa(o.runs), "--seconds", fmt.Sprint(o.duration.Seconds()), "--tasks", string(list)}
+	return out, torch.Run(o.python, script, args, out)
+}
+
+func tasksOf(d tensor.DType, s shape) (tasks []task) {
+	for _, p := range problems(s) {
+		tasks = append(tasks, task{Problem: p.name, Type: d.String(), M: p.m, N: p.n, K: p.k})
+	}
+	return tasks
+}
