@@ -13,6 +13,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	_ "github.com/cistern-ml/cistern/device/cuda" // devices that -device names
+	"github.com/cistern-ml/cistern/internal/ptx"
 )
 
 // started is what one process found.
@@ -24,9 +25,11 @@ type started struct {
 
 // module is one that was loaded.
 type module struct {
-	Name  string  `json:"name"`
-	Bytes int     `json:"ptx_bytes"`
-	Ms    float64 `json:"ms"`
+	Name    string  `json:"name"`
+	Bytes   int     `json:"ptx_bytes"`
+	Kernels int     `json:"kernels"`
+	Ms      float64 `json:"ms"`         // all kernels, one by one
+	Longest float64 `json:"longest_ms"` // of one
 }
 
 // load loads the files into the device, one after the other, and writes what that took.
@@ -62,19 +65,42 @@ func touch(dev device.Device) error {
 	return errors.Join(dev.DefaultStream().CopyToHost(make([]byte, 1), p), dev.Free(p))
 }
 
+// add loads the kernels of a module, one by one, as package kernels/cuda does with those that a program uses.
 func (s *started) add(dev device.Launcher, file string) error {
-	image, err := read(file)
+	text, err := read(file)
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	m, err := dev.LoadModule(image)
+	image, err := ptx.Read(string(text))
 	if err != nil {
 		return err
 	}
 	name, _, _ := strings.Cut(filepath.Base(file), ".ptx")
-	s.Modules = append(s.Modules, &module{Name: name, Bytes: len(image), Ms: milliseconds(begin)})
-	return m.Close()
+	m := &module{Name: name, Bytes: len(text)}
+	for _, kernel := range image.Names() {
+		if err := m.load(dev, image, kernel); err != nil {
+			return fmt.Errorf("%s: %w", kernel, err)
+		}
+	}
+	s.Modules = append(s.Modules, m)
+	return nil
+}
+
+func (m *module) load(dev device.Launcher, image *ptx.Image, kernel string) error {
+	text, err := image.Kernel(kernel)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	loaded, err := dev.LoadModule(text)
+	if err != nil {
+		return err
+	}
+	took := milliseconds(begin)
+	m.Kernels++
+	m.Ms += took
+	m.Longest = max(m.Longest, took)
+	return loaded.Close()
 }
 
 func read(file string) (image []byte, err error) {

@@ -41,7 +41,7 @@ func TestMeasure_LoadsEachModuleTwiceAndThenAllAtOnce(t *testing.T) {
 		s := &started{Name: "fast", Context: 7}
 		for _, file := range files {
 			times[file]++
-			s.Modules = append(s.Modules, &module{Name: filepath.Base(file)[:1], Bytes: 2048, Ms: 10 / times[file]})
+			s.Modules = append(s.Modules, &module{Name: filepath.Base(file)[:1], Bytes: 2048, Kernels: 4, Ms: 10 / times[file], Longest: 3})
 		}
 		return s, nil
 	})
@@ -50,14 +50,14 @@ func TestMeasure_LoadsEachModuleTwiceAndThenAllAtOnce(t *testing.T) {
 	require.Equal(t, "fast", r.Device)
 	require.Len(t, r.Modules, 3)
 	for i, m := range r.Modules {
-		require.Equal(t, row{Name: string(rune('a' + i)), Bytes: 2048, First: 10, Second: 5}, *m)
+		require.Equal(t, row{Name: string(rune('a' + i)), Bytes: 2048, Kernels: 4, First: 10, Longest: 3, Second: 5}, *m)
 	}
 	require.InDelta(t, 10, r.OneProcess, 1e-9)
 	require.InDelta(t, 7, r.Start, 1e-9)
 	file := filepath.Join(t.TempDir(), "load.json")
 	var out bytes.Buffer
 	require.NoError(t, r.write(&out, file))
-	require.Regexp(t, `all +6 +30.0 +15.0`, out.String())
+	require.Regexp(t, `all +6 +12 +30.0 +3.0 +15.0`, out.String())
 	var again report
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestMeasure_ReturnsWhatAProcessSays(t *testing.T) {
 }
 
 func TestAdd_LoadsTheKernelsOfTheModule(t *testing.T) {
-	dev, _ := emulatedtest.New(t)
+	dev, _ := emulatedtest.NewPTX(t)
 	s := &started{}
 	require.NoError(t, touch(dev))
 	require.NoError(t, s.add(dev, "../../kernels/cuda/ptx/softmax.ptx.gz"))
@@ -96,6 +96,8 @@ func TestAdd_LoadsTheKernelsOfTheModule(t *testing.T) {
 	require.Equal(t, "softmax", s.Modules[0].Name)
 	require.Greater(t, s.Modules[0].Bytes, 1000)
 	require.Positive(t, s.Modules[0].Ms)
+	require.Greater(t, s.Modules[0].Kernels, 10)
+	require.Less(t, s.Modules[0].Longest, s.Modules[0].Ms)
 	require.Error(t, s.add(dev, "load_test.go"), "not packed")
 }
 

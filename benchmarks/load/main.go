@@ -1,12 +1,13 @@
 // Command load answers one question: what does a program pay before its first kernels run? The driver compiles PTX for its GPU when
-// a module is loaded, and keeps the result in a cache of its own.
+// a kernel is loaded, and keeps the result in a cache of its own.
 //
 //	go run ./benchmarks/load -cache FOLDER [-device cuda:0] [-ptx kernels/cuda/ptx] [-parallel N] [-json FILE]
 //
 // # What is measured
 //
-// Each module of -ptx is loaded in a new process, -parallel of them at a time: first with the driver's cache in -cache, a folder that
-// should be empty then, and afterwards again, from what is in it. The time is that of the call that loads, without the start of the
+// The kernels of each module of -ptx are loaded one by one, as package kernels/cuda does with those that a program uses, in a new process for
+// each module, -parallel of them at a time: first with the driver's cache in -cache, a folder that
+// should be empty then, and afterwards again, from what is in it. The time is that of the calls that load, without the start of the
 // process; the start of the device (its context) is the time of the first copy to it. A process that loads all modules one after
 // another follows, from the cache.
 package main

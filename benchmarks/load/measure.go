@@ -98,7 +98,7 @@ func (r *report) add(first, second []*started, one *started) {
 	var starts []float64
 	for i, s := range first {
 		m := s.Modules[0]
-		r.Modules = append(r.Modules, &row{Name: m.Name, Bytes: m.Bytes, First: m.Ms, Second: second[i].Modules[0].Ms})
+		r.Modules = append(r.Modules, &row{Name: m.Name, Bytes: m.Bytes, Kernels: m.Kernels, First: m.Ms, Longest: m.Longest, Second: second[i].Modules[0].Ms})
 		starts = append(starts, second[i].Context)
 	}
 	r.Device, r.Start = one.Name, timing.Median(starts)

@@ -25,10 +25,12 @@ type report struct {
 
 // row is a module's figures.
 type row struct {
-	Name   string  `json:"name"`
-	Bytes  int     `json:"ptx_bytes"`
-	First  float64 `json:"first_ms"`
-	Second float64 `json:"second_ms"`
+	Name    string  `json:"name"`
+	Bytes   int     `json:"ptx_bytes"`
+	Kernels int     `json:"kernels"`
+	First   float64 `json:"first_ms"` // all kernels, one by one
+	Longest float64 `json:"longest_ms"`
+	Second  float64 `json:"second_ms"`
 }
 
 // write prints the table, and the file if it has a name.
@@ -48,13 +50,14 @@ func (r *report) write(w io.Writer, file string) error {
 	}
 	fmt.Fprintf(w, "%s\n%s\nthe driver's cache was %s; %d processes at a time\n\n", r.Machine, r.Device, cache, r.Parallel)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "module\tPTX KB\tfirst load, ms\tnext process, ms\t")
-	first, second, bytes := 0.0, 0.0, 0
+	fmt.Fprintln(t, "module\tPTX KB\tkernels\tfirst load, ms\tlongest, ms\tnext process, ms\t")
+	first, second, bytes, kernels, longest := 0.0, 0.0, 0, 0, 0.0
 	for _, m := range r.Modules {
-		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.1f\t\n", m.Name, m.Bytes>>10, m.First, m.Second)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t\n", m.Name, m.Bytes>>10, m.Kernels, m.First, m.Longest, m.Second)
 		first, second, bytes = first+m.First, second+m.Second, bytes+m.Bytes
+		kernels, longest = kernels+m.Kernels, max(longest, m.Longest)
 	}
-	fmt.Fprintf(t, "all\t%d\t%.1f\t%.1f\t\n", bytes>>10, first, second)
+	fmt.Fprintf(t, "all\t%d\t%d\t%.1f\t%.1f\t%.1f\t\n", bytes>>10, kernels, first, longest, second)
 	if err := t.Flush(); err != nil {
 		return err
 	}

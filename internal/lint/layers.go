@@ -40,7 +40,8 @@ var layers = []layer{
 
 	{packages: "kernels/op", may: []string{"device", "tensor/dtype"}, tests: []string{"device/..."}},
 	{packages: "kernels/cpu/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest"}},
-	{packages: "kernels/cuda/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest", "kernels/cpu"}},
+	{packages: "kernels/cuda/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest", "kernels/cpu",
+		"memory", "tensor"}}, // what whole operations ask of memory
 	{packages: "kernels/...", may: with(underKernels, "own", "kernels/cpu"), tests: []string{"kernels"}},
 	{packages: "kernels", may: with(underKernels, "kernels/cpu", "kernels/cuda"), tests: []string{"kernels/..."}},
 

@@ -1,58 +1,25 @@
 package cuda
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestImage_IsOneKernelAndTheVariablesThatItNames(t *testing.T) {
-	im, err := read(`// a comment
-.version 7.0
-.target sm_80
-.address_size 64
+// variable is what a module declares outside of its kernels.
+type variable struct{ name, line string }
 
-	// .globl	first
-.weak .shared .align 16 .b8 tile[1024];
-.global .align 4 .b8 digits[4] = {1, 2, 3, 4};
-.visible .entry first(
-	.param .u64 first_param_0
-)
-.maxntid 256, 1, 1
-{
-	{ .reg .b32 tmp; mov.b64 {tmp, %r1}, %rd1; }
-	mov.u64 %rd1, tile;
-	ret;
-}
-.weak .shared .align 16 .b8 other[8];
-.visible .entry second(
-)
-{
-	mov.u64 %rd1, digits;
-	mov.u64 %rd2, other;
-	ret;
-}
-`)
-	require.NoError(t, err)
-	const head = ".version 7.0\n.target sm_80\n.address_size 64\n"
-	first, err := im.kernel("first")
-	require.NoError(t, err)
-	require.Equal(t, head+".weak .shared .align 16 .b8 tile[1024];\n", string(first[:strings.Index(string(first), entryStart)]))
-	require.Contains(t, string(first), "mov.u64 %rd1, tile;")
-	require.NotContains(t, string(first), "second")
-	second, err := im.kernel("second")
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(second), head+".global .align 4 .b8 digits[4] = {1, 2, 3, 4};\n.weak .shared .align 16 .b8 other[8];\n.visible .entry second("))
-	_, err = im.kernel("third")
-	require.ErrorContains(t, err, "no kernel third")
-}
+var declaration = regexp.MustCompile(`(?m)^\.(?:weak|global|shared|visible|extern).* \.b\d+ (\S+?)\[.*;`)
 
-func TestImage_RefusesWhatIsNoModule(t *testing.T) {
-	_, err := read(".version 7.0\n")
-	require.ErrorContains(t, err, "no kernels")
-	_, err = read(".version 7.0\n.visible .entry k(\n{ ret;")
-	require.ErrorContains(t, err, "without an end")
+func variables(t *testing.T, module string) (all []variable) {
+	text, err := textOf(module)
+	require.NoError(t, err)
+	for _, m := range declaration.FindAllStringSubmatch(string(text), -1) {
+		all = append(all, variable{m[1], m[0]})
+	}
+	return all
 }
 
 // Cutting loses nothing: every kernel of every module is there once, and names no variable that is left out.
@@ -60,14 +27,13 @@ func TestImage_HasEachKernelOfEachModule(t *testing.T) {
 	for module, names := range modules {
 		im, err := imageOf(module)
 		require.NoError(t, err)
-		require.Len(t, im.entries, len(names), module)
+		require.Equal(t, names, im.Names(), module)
 		for _, name := range names {
-			ptx, err := im.kernel(name)
+			ptx, err := im.Kernel(name)
 			require.NoError(t, err)
 			require.Equal(t, 1, strings.Count(string(ptx), ".entry "), name)
-			for _, v := range im.variables {
-				declared := strings.Contains(string(ptx), v)
-				require.Equal(t, strings.Contains(im.entries[name], variableName(v)), declared, "%s in %s", v, name)
+			for _, v := range variables(t, module) {
+				require.Equal(t, strings.Count(string(ptx), v.name) > 0, strings.Contains(string(ptx), v.line), "%s in %s", v.name, name)
 			}
 		}
 	}

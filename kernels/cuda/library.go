@@ -119,11 +119,11 @@ func (l *library) load(k *kernel) (device.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	ptx, err := im.kernel(k.name)
+	text, err := im.Kernel(k.name)
 	if err != nil {
 		return nil, err
 	}
-	m, err := l.device.LoadModule(ptx)
+	m, err := l.device.LoadModule(text)
 	if err != nil {
 		return nil, errors.Wrapf(err, "loading kernel %s", k.name)
 	}

@@ -78,10 +78,12 @@ type (
 		OneProcess float64 `json:"one_process_ms"`
 		Start      float64 `json:"device_start_ms"`
 		Modules    []struct {
-			Name   string
-			Bytes  int     `json:"ptx_bytes"`
-			First  float64 `json:"first_ms"`
-			Second float64 `json:"second_ms"`
+			Name    string
+			Bytes   int `json:"ptx_bytes"`
+			Kernels int
+			First   float64 `json:"first_ms"`
+			Longest float64 `json:"longest_ms"`
+			Second  float64 `json:"second_ms"`
 		}
 	}
 	naive struct {

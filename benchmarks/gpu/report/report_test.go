@@ -29,7 +29,7 @@ const (
 	launchJSON = `{"device": "Test GPU", "pytorch": "left out", "results": [
 		{"operation": "add", "call": {"ns": 900}, "stream": {"ns": 2000}, "wait": {"ns": 9000}, "go_allocations": 1.01}]}`
 	loadJSON = `{"device": "Test GPU", "parallel": 4, "cold": true, "first_wall_ms": 9000, "modules": [
-		{"name": "softmax", "ptx_bytes": 2048, "first_ms": 800, "second_ms": 3}]}`
+		{"name": "softmax", "ptx_bytes": 2048, "kernels": 9, "first_ms": 800, "longest_ms": 90, "second_ms": 3}]}`
 	gptJSON     = `{"steps": 300, "steps_per_second": 90, "late_steps_per_second": 100, "val_loss": 2.5, "peak_allocated_bytes": 5000000}`
 	gptPeerJSON = `{"steps": 300, "steps_per_second": 70, "late_steps_per_second": 80, "val_loss": 2.51, "peak_allocated_bytes": 6000000}`
 	ampJSON     = `{"trainings": [{"name": "float32", "late_steps_per_second": 10}, {"name": "bfloat16", "late_steps_per_second": 30}]}`
@@ -113,7 +113,7 @@ func TestCollect_WritesWhatFailedFirstAndAllTables(t *testing.T) {
 		"# GPU run of commit abc123 on cuda:0", "`run.sh`: 1 steps failed; 12 s in steps.", "| test-tensor | 1 | 3 | 7 passed, 1 failed, 0 skipped; |",
 		"| ncu | skipped | 0 | no / ncu |", "--- FAIL: TestGPU_A/x", "Error:      \tNot equal", "2\n3\n4\n5\n6\n7\n8\nlast", "PyTorch: 9",
 		"| 1KiB | float32 | add | 1.0 | 3600 | 0.90 | 3500 | 0.97 |", "| float16 | product | 4096, 4096, 4096 | 450.0 | 700.0 | - | - | - | - | 0.64 |",
-		"| single 2MiB | caching | 100 | 2000.0 |", "| add | 900 | 2000 | 9000 | 1.01 | - | - | - |", "| softmax | 2 | 800 | 3.0 |",
+		"| single 2MiB | caching | 100 | 2000.0 |", "| add | 900 | 2000 | 9000 | 1.01 | - | - | - |", "| softmax | 2 | 9 | 800 | 90 | 3.0 |",
 		"| gpt, small | float32 | 90.00 | 100.00 | 70.00 | 80.00 | 1.25 | 5.0 | 6.0 | - | - | 2.5000 | 2.5100 |",
 		"| gpt, large | float32 | 0.00 | 10.00 | - | 20.00 | 0.50 |", "| gpt, large | bfloat16 | 0.00 | 30.00 | - | - | - |", "| mnist | 10 | 5.0 | 0.9700 |",
 		"| add_f32 | (256, 1, 1)(8, 1, 1) | 4.5 us |  | 91 |",

@@ -127,11 +127,11 @@ func (r *Results) loadTable(w io.Writer) {
 	if !l.Cold {
 		state = "was NOT empty at first"
 	}
-	fmt.Fprintf(w, "### load: modules of kernels, ms\n\nThe driver's cache %s; %d processes at a time: %.0f ms for all at first, %.0f ms then; in one process, "+
+	fmt.Fprintf(w, "### load: kernels one by one, ms\n\nA program loads those that it uses. The driver's cache %s; %d processes at a time: %.0f ms for all at first, %.0f ms then; in one process, "+
 		"from the cache, %.0f ms. The device starts in %.0f ms.\n\n", state, l.Parallel, l.FirstAll, l.SecondAll, l.OneProcess, l.Start)
-	fmt.Fprint(w, "| module | PTX KB | first load | next process |\n|---|---|---|---|\n")
+	fmt.Fprint(w, "| module | PTX KB | kernels | first load of all | of the longest | next process, all |\n|---|---|---|---|---|---|\n")
 	for _, m := range l.Modules {
-		fmt.Fprintf(w, "| %s | %d | %.0f | %.1f |\n", m.Name, m.Bytes>>10, m.First, m.Second)
+		fmt.Fprintf(w, "| %s | %d | %d | %.0f | %.0f | %.1f |\n", m.Name, m.Bytes>>10, m.Kernels, m.First, m.Longest, m.Second)
 	}
 	fmt.Fprintln(w)
 }
