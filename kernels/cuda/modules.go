@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "b6cae5869cc580b0825f14fcc7aefdd49d15e278f260b3d1a77ac5ea59d945fe"
+const inputsHash = "5d761ecb642e7b5c29f6e21ba83b576878a927f9b567ddb4f46d6016bcbc4017"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
