@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "38a833ac18420bafe4cf12c7e5bbd7066dc8126c542198bd58e84ce9473f78f9"
+const inputsHash = "f044c41964504e958f18c4d4a660de04a42601de1503485dc1f0dc33a180bffd"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -99,10 +99,9 @@ func copier(suffix string) op.Func {
 		rest.walk(&t.params)
 		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
 		// Blocks go over the slices, so that a grid of many small tiles is about what a GPU runs at a time.
-		const wave = 1024
-		turn, tile := small, 32
+		turn, tile, wave := small, 32, 1024
 		if min(rows, columns) > 48 && large != small {
-			turn, tile = large, 64
+			turn, tile, wave = large, 64, 256
 		}
 		grid := blocks(rows, tile)
 		grid.Y = blocks(columns, tile).X

@@ -16,8 +16,8 @@ var shapes = [][]int{
 // large are shapes for which an implementation may work in parallel, or on a whole grid.
 var large = [][]int{{70_003}, {40, 1030}, {800, 3, 15}}
 
-// turned is a shape of more tiles than a grid has, for copies that go by tiles of its outer dimensions. It always runs.
-var turned = []int{16, 1030, 16}
+// turned are shapes of more tiles than a grid has, for copies that go by tiles of its outer dimensions. They always run.
+var turned = [][]int{{16, 1030, 16}, {50, 260, 49}}
 
 // plans are layouts for the output and the inputs.
 var plans = [][4]layout{
@@ -64,8 +64,11 @@ func (m *maker) elementwise() iter.Seq[*testCase] {
 					emit(m.place(e, s, 0, shape, plans[(i+int(m.id))%len(plans)]))
 				}
 			}
-			if m.id == op.Copy {
-				emit(m.placeAlways(e, s, 0, turned, [4]layout{contiguous, transposed}))
+			if m.id != op.Copy {
+				continue
+			}
+			for _, shape := range turned {
+				emit(m.placeAlways(e, s, 0, shape, [4]layout{contiguous, transposed}))
 			}
 		}
 	})

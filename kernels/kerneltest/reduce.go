@@ -61,8 +61,12 @@ func (m *maker) reduceNumbers(n int) func() value {
 	case m.id == op.Prod && m.d.IsFloat():
 		width := min(0.5, 5/float64(n))
 		return m.within(m.d, 1-width, 1+width)
+	case m.id == op.Prod: // which never becomes 0
+		return func() value { return intValue([...]int64{1, 3, 5, 7}[m.rng.IntN(4)]) }
+	case m.id == op.Max && m.d == dtype.Uint8: // of which few are the largest
+		return func() value { return intValue(int64(m.rng.IntN(200))) }
 	case m.id == op.Any || m.id == op.All: // mostly neutral
-		return func() value { return intValue(b2i((m.rng.IntN(20) == 0) == (m.id == op.Any))) }
+		return func() value { return intValue(b2i((m.rng.IntN(max(20, n)) == 0) == (m.id == op.Any))) }
 	}
 	return m.tame(m.d)
 }

@@ -21,12 +21,11 @@ struct Most2 {
     FN static f64 of(f64 a, f64 b) { return most<f64>(a, b); }
 };
 
-// What all lanes of a row have together, for each of them. Every thread of the block must come here.
+// What all lanes of a row have together, for each of them. Every thread of the block must come here, each time with another sh.
 template <class J, class C> FN C row_join(C v, u32 lanes, C* sh) {
     for (u32 half = (lanes < 32 ? lanes : 32) / 2; half > 0; half /= 2) v = J::of(v, __shfl_xor_sync(0xffffffff, v, (int)half));
     if (lanes <= 32) return v;
     u32 warp = threadIdx.x / 32, warps = lanes / 32, first = warp & ~(warps - 1);
-    __syncthreads(); // the reads of an earlier join are over
     if (threadIdx.x % 32 == 0) sh[warp] = v;
     __syncthreads();
     v = sh[first];
@@ -104,7 +103,7 @@ struct Softmax {
             #pragma unroll
             for (int e = 0; e < V; e++) sum += exp_(get(y[e]) - m);
         });
-        C scale = 1 / row_join<Add2>(sum, r.lanes, sh);
+        C scale = 1 / row_join<Add2>(sum, r.lanes, sh + WARPS);
         r.kept([&](u32 k, u32 v) INLINE {
             vec<T, V> y;
             #pragma unroll
@@ -132,7 +131,7 @@ struct LogSoftmax {
         };
         r.kept([&](u32 k, u32) INLINE { take(x[k]); });
         r.others([&](u32 v) INLINE { take(r.a.read(v)); });
-        C shift = log_(row_join<Add2>(sum, r.lanes, sh));
+        C shift = log_(row_join<Add2>(sum, r.lanes, sh + WARPS));
         auto give = [&](vec<T, V> y, u32 v) INLINE {
             #pragma unroll
             for (int e = 0; e < V; e++) y[e] = put<T>((get(y[e]) - m) - shift);
@@ -180,7 +179,7 @@ struct OfLogSoftmax {
 
 #define ROWS_OF(NAME, F, T, N, V)                                                                                     \
     KERNEL NAME##_##T##_##N(Walk<3> w, u32 vectors, u32 lanes, T* dst, const T* a, const T* b, Steps step) {          \
-        GK_SHARED_ARR(Compute<T>, sh, [WARPS]);                                                                       \
+        GK_SHARED_ARR(Compute<T>, sh, [2 * WARPS]);                                                                     \
         F::of(row_of<V>(w, vectors, lanes, dst, a, b, step), (Compute<T>*)sh);                                        \
     }
 #define ROWS(NAME, F, T) ROWS_OF(NAME, F, T, v, 16 / sizeof(T)) ROWS_OF(NAME, F, T, s, 1)
