@@ -38,7 +38,7 @@ func TestImports_FollowTheDesign(t *testing.T) {
 		{"kernels/cpu/a.go", "kernels/op device device/host tensor/dtype kernels/cpu/simd", "kernels kernels/cuda memory tensor"},
 		{"kernels/cpu/a_test.go", "kernels kernels/cpu kernels/kerneltest", "kernels/cuda memory tensor"},
 		{"kernels/cuda/a.go", "kernels/op device/cuda kernels/cuda/gen", "kernels kernels/cpu memory tensor"},
-		{"kernels/cuda/a_test.go", "kernels kernels/cpu kernels/kerneltest", "memory tensor"},
+		{"kernels/cuda/a_test.go", "kernels kernels/cpu kernels/kerneltest memory tensor", "autograd"},
 		{"kernels/kerneltest/a.go", "kernels kernels/op kernels/cpu device/host", "memory tensor"},
 		{"kernels/a.go", "kernels/op kernels/cpu kernels/cuda device", "memory tensor autograd kernels/kerneltest"},
 		{"tensor/a.go", "memory kernels kernels/op device device/host tensor/dtype", "kernels/cpu kernels/cuda autograd amp"},
