@@ -48,6 +48,8 @@ type Product struct {
 // Multiplier is a device.Launcher that may have a library of matrix products.
 type Multiplier interface {
 	device.Launcher
+	// HasLibrary reports whether there is a library now that may take products. It loads the library at the first call.
+	HasLibrary() bool
 	// MatMulWorkspace returns how many bytes of workspace, aligned to 256, the library wants for p. ok is false if there is no
 	// library or if it does not compute p; then MatMul would not do it either. It loads the library at the first call.
 	MatMulWorkspace(p *Product) (bytes uint64, ok bool)

@@ -124,6 +124,9 @@ func (m *multiplier) refuse(err error) {
 	}
 }
 
+// HasLibrary implements blas.Multiplier.
+func (d *Device) HasLibrary() bool { return d.takes() != nil }
+
 // MatMulWorkspace implements blas.Multiplier.
 func (d *Device) MatMulWorkspace(p *blas.Product) (bytes uint64, ok bool) {
 	m := d.takes()

@@ -44,9 +44,12 @@ func (l *loop) add(v *op.View) {
 	l.n++
 }
 
-func (l *loop) finish(dst *op.View) {
+func (l *loop) finish(dst *op.View) { l.finishShape(dst.Shape[:dst.NDim]) }
+
+// finishShape is finish for the first dimensions of the operands.
+func (l *loop) finishShape(shape []int) {
 	l.ndim, l.total = 0, 1
-	for d, size := range dst.Shape[:dst.NDim] {
+	for d, size := range shape {
 		l.total *= size
 		if size == 1 {
 			continue

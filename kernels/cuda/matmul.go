@@ -31,8 +31,8 @@ type product struct {
 	stages        int   // of shared memory, on tensor cores
 }
 
-// transposed exchanges rows and columns of the result: dst' = b' * a'.
-func (p product) transposed() product {
+// transpose exchanges rows and columns of the result: dst' = b' * a'.
+func (p *product) transpose() {
 	p.m, p.n = p.n, p.m
 	p.a, p.b = transposed(p.b), transposed(p.a)
 	p.dst, p.c, p.pre = transposed(p.dst), transposed(p.c), transposed(p.pre)
@@ -40,7 +40,6 @@ func (p product) transposed() product {
 		s := &p.batch.stride
 		s[1][d], s[2][d] = s[2][d], s[1][d]
 	}
-	return p
 }
 
 func matmulRows() []op.Row {
@@ -76,17 +75,19 @@ func matMul(dtype.DType) op.Func {
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)
-		p := t.product(c)
+		var w work
+		p := &w.product
+		t.product(c, p)
 		if p.m == 0 || p.n == 0 || p.batch.total == 0 {
 			return nil
 		}
 		if max(p.m, p.n, p.k, p.batch.total) >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.batch.total, p.m, p.k, p.n)
 		}
-		if done, err := t.library(c, &p); done || err != nil {
+		if done, err := t.library(c, p); done || err != nil {
 			return err
 		}
-		w := p.plan(uint64(c.Work.Len()))
+		w.plan(uint64(c.Work.Len()))
 		w.fit(c.Stream.Device())
 		return t.multiply(c, &w)
 	}
@@ -96,14 +97,16 @@ func matMul(dtype.DType) op.Func {
 func matMulWorkspace(c *op.Call) uint64 {
 	t := takeTask()
 	defer tasks.Put(t)
-	p := t.product(c)
+	var w work
+	p := &w.product
+	t.product(c, p)
 	if p.m == 0 || p.n == 0 || p.batch.total == 0 || max(p.m, p.n, p.k, p.batch.total) >= maxLoop {
 		return 0
 	}
-	if bytes, ok := t.libraryWorkspace(c, &p); ok {
+	if bytes, ok := t.libraryWorkspace(c, p); ok {
 		return bytes
 	}
-	w := p.plan(math.MaxUint64)
+	w.plan(math.MaxUint64)
 	return w.bytes
 }
 
@@ -118,34 +121,32 @@ type work struct {
 
 // plan chooses kind of kernel, grid and slices, on which the results depend, from nothing but the call. There are so many bytes of
 // workspace; with less than slices take there are none.
-func (p product) plan(workspace uint64) (w work) {
+func (w *work) plan(workspace uint64) {
+	p := &w.product
 	kernels := products[p.dtype]
 	if p.m == 1 {
-		p = p.transposed()
+		p.transpose()
 	}
 	w.shape.Block.X = threads
-	if k, each := kernels.vector.find(&p); k != nil {
-		w.product, w.kernel, w.shape.Grid = p, k, blocks(p.m, each)
+	if k, each := kernels.vector.find(p); k != nil {
+		w.kernel, w.shape.Grid = k, blocks(p.m, each)
 		w.split(blocksOf(p.m, each), vectorBlocks, vectorDepth, workspace)
-		return w
+		return
 	}
 	if p.dst.Column != 1 && p.dst.Row == 1 {
-		p = p.transposed()
+		p.transpose()
 	}
-	w.product = p
-	if ak, bk, ok := kernels.tensor.find(&p); ok {
+	if ak, bk, ok := kernels.tensor.find(p); ok {
 		w.along = [2]int{ak, bk}
 		w.split(blocksOf(p.m, side)*blocksOf(p.n, side), tensorBlocks, tensorDepth, workspace)
-		return w
+		return
 	}
 	if p.m > tile*maxGridZ {
-		p = p.transposed()
-		w.product = p
+		p.transpose()
 	}
 	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
 	w.shape.Grid.Y = uint32(blocksOf(p.m, tile))
 	w.split(int(w.shape.Grid.X*w.shape.Grid.Y), tileBlocks, plainDepth, workspace)
-	return w
 }
 
 // fit chooses the tile for a device. All give the same bits.
@@ -190,14 +191,14 @@ func (t *task) multiply(c *op.Call, w *work) error {
 }
 
 // product reads a call. Without c its place is taken by dst, which is not read then.
-func (t *task) product(c *op.Call) product {
-	dst, a, b := c.Out[0], c.In[0], c.In[1]
+func (t *task) product(c *op.Call, p *product) {
+	dst, a, b := &c.Out[0], &c.In[0], &c.In[1]
 	bias := dst
 	if c.F[1] != 0 {
-		bias = c.In[2]
+		bias = &c.In[2]
 	}
 	n := dst.NDim - 2
-	p := product{dtype: dst.DType, m: dst.Shape[n], n: dst.Shape[n+1], k: a.Shape[n+1], alpha: c.F[0], beta: c.F[1], batch: &t.loop,
+	*p = product{dtype: dst.DType, m: dst.Shape[n], n: dst.Shape[n+1], k: a.Shape[n+1], alpha: c.F[0], beta: c.F[1], batch: &t.loop,
 		slices: 1}
 	p.depth = p.k
 	if c.Op == op.MatMulAct {
@@ -209,16 +210,14 @@ func (t *task) product(c *op.Call) product {
 	}
 	l := &t.loop
 	l.n = 0
-	for _, v := range [...]*op.View{&dst, &a, &b, &bias} {
-		v.NDim = n
+	for _, v := range [...]*op.View{dst, a, b, bias} {
 		l.add(v)
 	}
-	l.finish(&dst)
+	l.finishShape(dst.Shape[:n])
 	p.dst = matrix{Ptr: l.ptr[0], Row: dst.Strides[n], Column: dst.Strides[n+1]}
 	p.a = matrix{Ptr: l.ptr[1], Row: a.Strides[n], Column: a.Strides[n+1]}
 	p.b = matrix{Ptr: l.ptr[2], Row: b.Strides[n], Column: b.Strides[n+1]}
 	p.c = matrix{Ptr: l.ptr[3], Row: bias.Strides[n], Column: bias.Strides[n+1]}
-	return p
 }
 
 // add appends the Product, whose launch begins with the product first of the batch.

@@ -28,9 +28,9 @@ var (
 
 // planOf plans a product of row-major half-precision matrices.
 func planOf(dev device.Device, batch, m, n, k int, workspace uint64) work {
-	p := product{dtype: dtype.Float16, m: m, n: n, k: k, depth: k, slices: 1, batch: &loop{total: batch}}
-	p.a, p.b, p.dst = matrix{Row: k, Column: 1}, matrix{Row: n, Column: 1}, matrix{Row: n, Column: 1}
-	w := p.plan(workspace)
+	w := work{product: product{dtype: dtype.Float16, m: m, n: n, k: k, depth: k, slices: 1, batch: &loop{total: batch}}}
+	w.a, w.b, w.dst = matrix{Row: k, Column: 1}, matrix{Row: n, Column: 1}, matrix{Row: n, Column: 1}
+	w.plan(workspace)
 	w.fit(dev)
 	return w
 }

@@ -9,7 +9,7 @@ import (
 // library has the device's library compute a call. It reports false if there is none, or if it does not.
 func (t *task) library(c *op.Call, p *product) (done bool, err error) {
 	m, ok := c.Stream.Device().(blas.Multiplier)
-	if !ok || p.k == 0 {
+	if !ok || p.k == 0 || !m.HasLibrary() {
 		return false, nil
 	}
 	t.ask(p)
@@ -28,7 +28,7 @@ func (t *task) library(c *op.Call, p *product) (done bool, err error) {
 // libraryWorkspace is what the library wants for a call.
 func (t *task) libraryWorkspace(c *op.Call, p *product) (bytes uint64, ok bool) {
 	m, is := c.Stream.Device().(blas.Multiplier)
-	if !is || p.k == 0 {
+	if !is || p.k == 0 || !m.HasLibrary() {
 		return 0, false
 	}
 	t.ask(p)
