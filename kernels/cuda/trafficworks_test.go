@@ -33,7 +33,6 @@ func (b *bench) elementwise() []work {
 		{name: "gelu, bfloat16", bytes: 4 * n, run: once(k.GELU)},
 		{name: "gelu's gradient, float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return h.GELUGrad(h) })},
 		{name: "float32 to float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return x.To(f16) })},
-		{name: "clone, float32", bytes: 8 * n, run: once(x.Clone)},
 		{name: "contiguous copy of a transpose, float32", bytes: 8 * n, run: once(turned.Contiguous)},
 		{name: "contiguous copy of a transpose, float16", bytes: 4 * n, run: once(turnedHalf.Contiguous)},
 		{name: "dropout, float32", bytes: 9 * n, run: once(func() (*tensor.Tensor, error) { return x.Dropout(b.gen, 0.5) })},
