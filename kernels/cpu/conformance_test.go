@@ -26,5 +26,5 @@ func TestConformance_OnAnAsynchronousStream(t *testing.T) {
 	defer func() { require.NoError(t, dev.Close()) }()
 	s, err := dev.NewStream()
 	require.NoError(t, err)
-	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(9))
+	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(3**every))
 }

@@ -17,8 +17,8 @@ import (
 // the emulation of the sources does without. The machine also looks for races in shared memory.
 
 const (
-	everyOnPTX        = 19
-	everyPTXBackwards = 61
+	everyOnPTX        = 41
+	everyPTXBackwards = 127
 )
 
 func TestPTX_Conformance(t *testing.T) {
