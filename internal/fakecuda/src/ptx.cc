@@ -1,5 +1,5 @@
 // What the driver must know of a PTX module: version, target, entry points, their parameters and static shared memory. The
-// code is not looked at; emulated kernels take its place.
+// code is for the machine, or emulated kernels take its place.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +14,6 @@ static int newest_ptx(int driver) {
     if (major <= 11) return 70 + minor;
     if (major == 12) return 80 + (minor <= 5 ? minor : minor - 1);
     return 90 + minor;
-}
-
-// without_comments blanks comments out.
-static std::string without_comments(const std::string& text) {
-    std::string out = text;
-    for (size_t i = 0; i + 1 < out.size(); i++) {
-        if (out[i] != '/' || (out[i + 1] != '/' && out[i + 1] != '*')) continue;
-        const bool line = out[i + 1] == '/';
-        size_t end = out.find(line ? "\n" : "*/", i + 2);
-        end = end == std::string::npos ? out.size() : end + (line ? 0 : 2);
-        for (; i < end; i++)
-            if (out[i] != '\n') out[i] = ' ';
-        --i;
-    }
-    return out;
 }
 
 static std::string word_at(const std::string& s, size_t* i) {
@@ -143,7 +128,7 @@ static int max_threads_of(const std::string& directives) {
 
 // parse_ptx fills m, or returns the driver's code and what its compiler says.
 CUresult parse_ptx(const std::string& text, Module* m, std::string* log) {
-    const std::string s = without_comments(text);
+    const std::string s = machine::without_comments(text);
     const size_t version = s.find(".version"), target = s.find(".target");
     auto fail = [&](CUresult code, const std::string& why) { return *log = "ptxas fatal   : " + why, code; };
     if (version == std::string::npos || target == std::string::npos)

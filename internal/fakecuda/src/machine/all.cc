@@ -1,4 +1,5 @@
 // The machine as one translation unit, for which compilers make vectors: see build.go.
+#include "text.cc"
 #include "read.cc"
 #include "flow.cc"
 #include "arithmetic.cc"

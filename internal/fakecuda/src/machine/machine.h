@@ -37,6 +37,9 @@ struct Image {
     std::map<std::string, std::shared_ptr<Code>> codes;
 };
 
+// without_comments blanks comments out.
+std::string without_comments(const std::string& text);
+
 // open reads the variables of a module. An Image with a reason in why cannot be run.
 std::shared_ptr<Image> open(const std::string& text, std::string* why);
 
