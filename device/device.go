@@ -140,7 +140,8 @@ type Stream interface {
 	Done() (bool, error)
 	// Synchronize waits until everything put on the stream so far has finished.
 	Synchronize(ctx context.Context) error
-	// Close waits for the stream's work, then ends it. The default stream cannot be closed (ErrInvalidValue).
+	// Close waits for the stream's work, then ends it. The default stream cannot be closed (ErrInvalidValue). Done and
+	// Synchronize are an ErrClosed only when the work is done, also while another goroutine closes.
 	Close() error
 }
 

@@ -1,6 +1,9 @@
 package device
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Launcher is a Device that runs compiled kernels.
 type Launcher interface {
@@ -38,11 +41,33 @@ type Kernel interface {
 	Launch(s Stream, shape LaunchShape, params *Params) error
 }
 
+// DescribedKernel is a Kernel that can be told what it is launched for.
+type DescribedKernel interface {
+	Kernel
+	// LaunchFor is Launch. what describes itself, and is asked only where somebody looks: in a profile.
+	LaunchFor(what fmt.Stringer, s Stream, shape LaunchShape, params *Params) error
+}
+
 // SharedKernel is a Kernel that can ask for more dynamic shared memory than the 48 KiB that every launch may.
 type SharedKernel interface {
 	Kernel
 	// SetMaxShared allows launches with so many bytes, at most Properties.SharedMemory less what the kernel has without asking.
 	SetMaxShared(bytes int) error
+}
+
+// KernelUsage is what a kernel takes of a multiprocessor, as the device's compiler made it.
+type KernelUsage struct {
+	Registers  int // of a thread
+	Shared     int // bytes of shared memory of a block, without what a launch asks for
+	Local      int // bytes of local memory of a thread: spilled registers, and arrays that are indexed
+	MaxThreads int // of a block: what registers and the kernel's own bounds allow
+}
+
+// MeasuredKernel is a Kernel of which the device knows the KernelUsage.
+type MeasuredKernel interface {
+	Kernel
+	// Usage asks the driver, which may load the kernel's code for it (CUDA does since 12.2): errors of that show here at the latest.
+	Usage() (KernelUsage, error)
 }
 
 // Dim3 is a size in three dimensions. A dimension of 0 counts as 1.

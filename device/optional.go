@@ -43,6 +43,14 @@ type AsyncCopier interface {
 	CopyToHostAsync(dst []byte, src Ptr) error
 }
 
+// CloseReporter is a Stream that says whether it was closed, without asking the driver. Memory that only served its work is nobody's
+// then.
+type CloseReporter interface {
+	Stream
+	// Closed reports whether Close has ended the stream: all its work has finished, and no more can be put there.
+	Closed() bool
+}
+
 // StreamOrdered is a Device whose driver has an allocator of its own in which memory is taken and given back in stream order,
 // with a pool behind it: what cudaMallocAsync is. Package memory uses it as a backend.
 type StreamOrdered interface {

@@ -1,7 +1,10 @@
 package device
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -96,4 +99,38 @@ func Count(kind Kind) int {
 		return 0
 	}
 	return opener.Count()
+}
+
+// Shutdowner is an Opener whose devices hold something that the end of the process does not give back in good order.
+type Shutdowner interface {
+	Opener
+	// Shutdown waits for the work of the devices that are one per process and that Open gave out, gives everything back to their
+	// driver, and forgets them.
+	Shutdown() error
+}
+
+// Shutdown ends the devices that are one per process, and is the last thing that a process does with devices. A Go program ends
+// without the functions that C libraries register for the end of a process, so profilers and checkers of CUDA programs see the
+// end of a context, and write what they know, only if it is ended before.
+//
+// It waits for all work of the CUDA devices that Open and Default gave out, and gives everything back to the driver: memory, streams,
+// events, modules, graphs, contexts. Using such a device afterwards is an ErrClosed, and Open gives a new one. Calls that other
+// goroutines have begun come to their end; what they begin later is refused. Pinned host memory is gone too: no goroutine may touch it
+// any more. Allocators (package memory) and kernels (package kernels/cuda) of an ended device are of no use; programs that go on with a new one
+// call memory.Drop and cuda.Unload of kernels/cuda before. The host device, which has no driver, waits for its work and stays.
+// Devices that belong to a caller are not touched.
+//
+// It returns the errors of work that nobody was told yet, and those of the driver. A device that an error has made unusable is ended
+// like the others, and its error is among them. Calling it again, or before any device was opened, is harmless.
+func Shutdown() error {
+	registry.RLock()
+	openers := slices.Collect(maps.Values(registry.openers))
+	registry.RUnlock()
+	var errs []error
+	for _, o := range openers {
+		if s, ok := o.(Shutdowner); ok {
+			errs = append(errs, s.Shutdown())
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -28,8 +28,20 @@ func (k kindOf) Open(spec Spec) (Device, error) {
 	return named{spec: spec}, nil
 }
 
+// ending is an Opener that can be shut down.
+type ending struct {
+	kindOf
+	times *int
+}
+
+func (e ending) Shutdown() error {
+	*e.times++
+	return e.err
+}
+
 // register makes openers the only registered kinds until the end of the test.
 func register(t *testing.T, openers ...kindOf) {
+	t.Helper()
 	registry.Lock()
 	before := registry.openers
 	registry.openers = nil
@@ -71,6 +83,17 @@ func TestOpen_OfNonsenseIsAParseError(t *testing.T) {
 func TestRegister_TwiceIsAProgrammingError(t *testing.T) {
 	register(t, kindOf{kind: Host})
 	require.PanicsWithValue(t, "device: Register called twice for host", func() { Register(Host, kindOf{}) })
+}
+
+func TestShutdown_AsksEachKindThatCan(t *testing.T) {
+	register(t, kindOf{kind: Host, count: 1})
+	require.NoError(t, Shutdown())
+	refused, others := errors.New("refused"), 0
+	Register(Sim, ending{times: &others})
+	require.NoError(t, Shutdown())
+	Register(CUDA, ending{kindOf: kindOf{err: refused}, times: &others})
+	require.ErrorIs(t, Shutdown(), refused)
+	require.Equal(t, 3, others)
 }
 
 func TestDefault_PrefersAGPUThatIsThere(t *testing.T) {

@@ -113,8 +113,11 @@ func testClosedStream(_ *suite, t *testing.T, dev device.Device) {
 	s, err := dev.NewStream()
 	require.NoError(t, err)
 	require.NoError(t, s.Record(e))
+	report, ok := s.(device.CloseReporter)
+	require.False(t, ok && report.Closed())
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "closing twice is harmless")
+	require.True(t, !ok || report.Closed())
 	for name, err := range streamErrors(s, p, e) {
 		require.ErrorIs(t, err, device.ErrClosed, name)
 		requireError(t, dev, err, device.ErrClosed)

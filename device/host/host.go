@@ -75,7 +75,9 @@ var Default = sync.OnceValue(func() *Device {
 func open(index int, options ...Option) *Device {
 	d := &Device{id: device.ID{Kind: device.Host, Index: index}, capacity: machineMemory()}
 	for _, option := range options {
-		option(d)
+		if option != nil {
+			option(d)
+		}
 	}
 	d.inline.device = d
 	d.mu.ranges = make(map[uint64]uint64)

@@ -36,6 +36,43 @@ func TestInlineWait_BlocksUntilTheOtherStreamHasCome(t *testing.T) {
 	})
 }
 
+// Allocators take ErrClosed for the end of the stream's work. While Close waits for it, nobody may be told so.
+func TestQueue_IsNotClosedBeforeItsWorkIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New()
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		open := make(chan struct{})
+		require.NoError(t, s.(device.Executor).Submit("gate", func() error { <-open; return nil }))
+		results := make(chan error, 3)
+		go func() { results <- s.Close() }()
+		synctest.Wait()
+		require.ErrorIs(t, s.(device.Executor).Submit("late", nil), device.ErrClosed, "nothing more can be put there")
+		done, err := s.Done()
+		require.NoError(t, err)
+		require.False(t, done)
+		require.False(t, s.(device.CloseReporter).Closed())
+		go func() { results <- s.Close() }()
+		go func() {
+			err := s.Synchronize(t.Context())
+			require.ErrorIs(t, err, device.ErrClosed)
+			results <- nil
+		}()
+		synctest.Wait()
+		require.Empty(t, results)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, s.Synchronize(ctx), context.Canceled)
+		close(open)
+		for range 3 {
+			require.NoError(t, <-results)
+		}
+		_, err = s.Done()
+		require.ErrorIs(t, err, device.ErrClosed)
+		require.NoError(t, d.Close())
+	})
+}
+
 func TestQueue_HasAGoroutineOnlyWhileThereIsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left at the end
 		d := New()

@@ -1,6 +1,10 @@
 package host
 
-import "github.com/cistern-ml/cistern/device"
+import (
+	"context"
+
+	"github.com/cistern-ml/cistern/device"
+)
 
 func init() { device.Register(device.Host, opener{}) }
 
@@ -17,3 +21,6 @@ func (opener) Open(spec device.Spec) (device.Device, error) {
 
 // Count is 1: there is always a processor.
 func (opener) Count() int { return 1 }
+
+// Shutdown implements device.Shutdowner. There is no driver to give anything back to.
+func (opener) Shutdown() error { return Default().Synchronize(context.Background()) }

@@ -91,18 +91,24 @@ func (q *queue) Wait(e device.Event) error {
 	return err
 }
 
-// Done reports whether the stream has finished all its work.
+// Done reports whether the stream has finished all its work. While Close waits for it, it has not.
 func (q *queue) Done() (bool, error) {
 	if err := q.open("Stream.Done"); err != nil {
+		if q.closing() {
+			return false, nil
+		}
 		return false, err
 	}
 	return q.finished(q.position()), nil
 }
 
-// Synchronize waits for the work put here so far.
+// Synchronize waits for the work put here so far, also if the stream is refused because Close waits for it as well.
 func (q *queue) Synchronize(ctx context.Context) error {
 	const call = "Stream.Synchronize"
 	if err := q.open(call); err != nil {
+		if waitErr := q.wait(ctx, q.position()); waitErr != nil {
+			return q.device.fail(call, waitErr, "stream %d", q.id)
+		}
 		return err
 	}
 	at := q.position()
@@ -112,21 +118,33 @@ func (q *queue) Synchronize(ctx context.Context) error {
 	return q.take(at)
 }
 
-// Close lets the work finish and returns its error. Nothing more can be put on the stream from the moment of the call.
+// Close lets the work finish and returns its error. Nothing more can be put on the stream from the moment of the call, but that it
+// is closed is said when the work is done. Another Close waits as well.
 func (q *queue) Close() error {
 	q.mu.Lock()
 	already := q.mu.closed
 	q.mu.closed = true
 	at := q.mu.put
 	q.mu.Unlock()
-	if already {
-		return nil
-	}
-	if err := q.wait(context.Background(), at); err != nil {
+	if err := q.wait(context.Background(), at); err != nil || already {
 		return err
 	}
 	q.device.remove(q)
 	return q.take(at)
+}
+
+// Closed reports whether Close was called and the work is done.
+func (q *queue) Closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.closed && q.mu.done == q.mu.put
+}
+
+// closing reports whether Close waits for the work.
+func (q *queue) closing() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.closed && q.mu.done < q.mu.put
 }
 
 // open returns an error if the stream or its device is closed.

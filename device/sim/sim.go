@@ -81,7 +81,9 @@ func New(capacity uint64, options ...Option) *Device {
 	d.zero.device = d
 	d.mu.streams = map[device.StreamID]*stream{0: &d.zero}
 	for _, option := range options {
-		option(d)
+		if option != nil {
+			option(d)
+		}
 	}
 	return d
 }

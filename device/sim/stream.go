@@ -188,3 +188,10 @@ func (s *stream) Close() error {
 	c.Err = s.await(context.Background(), c.Kind, s.put)
 	return d.end(&c)
 }
+
+// Closed reports whether Close was called, which finishes the work.
+func (s *stream) Closed() bool {
+	s.device.mu.Lock()
+	defer s.device.mu.Unlock()
+	return s.closed
+}
