@@ -11,55 +11,55 @@ type blasCalls struct {
 	d       *Device
 	b       *driver.Batch
 	library *cublas.Library
-	first   int // calls of the driver before those of the library
-	n       int
-	funcs   [4]cublas.Func
+	timing  *timing        // of the operation among the calls; nil if it is not timed
+	funcs   [6]cublas.Func // of the library, by their place in the batch
 }
 
 func (d *Device) blasCalls(call string) (c blasCalls, err error) {
 	b, err := d.begin(call)
-	return blasCalls{d: d, b: b, library: d.blas.library, first: 1}, err
+	return blasCalls{d: d, b: b, library: d.blas.library}, err
 }
 
 func (s *Stream) blasCalls(call string) (c blasCalls, err error) {
 	b, err := s.begin(call)
-	return blasCalls{d: s.device, b: b, library: s.device.blas.library, first: 1}, err
+	return blasCalls{d: s.device, b: b, library: s.device.blas.library}, err
 }
 
 func (c *blasCalls) add(f cublas.Func, args ...uintptr) {
 	c.b.AddForeign(c.library.Address(f), args...)
-	c.funcs[c.n] = f
-	c.n++
+	c.funcs[c.b.Len()-1] = f
 }
 
 // run makes the calls. The error of the library is a *device.Error that has a BLASStatus.
 func (c *blasCalls) run() error {
-	f, r := c.b.Run()
+	f, r := c.timing.run(c.b)
 	switch {
 	case r == driver.Success:
 		return nil
 	case f != driver.Foreign:
 		return c.d.failed(f, r, "")
 	}
-	return &device.Error{Device: c.d.id, Call: c.funcs[c.b.Done()-c.first].String(), Err: BLASStatus(r)}
+	return &device.Error{Device: c.d.id, Call: c.funcs[c.b.Done()].String(), Err: BLASStatus(r)}
 }
 
 // reset empties the batch, but for the context.
 func (c *blasCalls) reset() {
 	c.b.Reset()
 	c.b.Add(driver.CtxSetCurrent, c.d.context.Load())
-	c.n = 0
 }
 
 func (c *blasCalls) release() { c.b.Release() }
 
-// destroyBLAS gives an object of the library back. If the call fails it is made once more: then there is nothing left to do.
+// destroyBLAS gives an object of the library back. If the call fails it is made once more: then there is nothing left to do. It passes
+// the gate, because it is part of the device's end; whoever else calls it is inside, or holds the multiplier's lock, for which the
+// end waits.
 func (d *Device) destroyBLAS(f cublas.Func, object *uintptr) {
 	for try := 0; *object != 0 && try < 2; try++ {
-		c, err := d.blasCalls("cuBLAS")
+		b, err := d.beginLast("cuBLAS")
 		if err != nil {
 			break // the device is lost, and what it had with it
 		}
+		c := blasCalls{d: d, b: b, library: d.blas.library}
 		c.add(f, *object)
 		err = c.run()
 		c.release()

@@ -26,13 +26,27 @@ func (m *multiplier) multiply(s *Stream, p *blas.Product, g *blas.Gemm, work dev
 			at = *g
 		}
 		s.work.note("cublasGemmEx")
-		c.gemm(m, p, &at)
-		if err := c.run(); err != nil {
+		if err := c.timed(s, m, p, &at); err != nil {
 			return i > 0, err
 		}
 		c.reset()
 	}
 	return false, nil
+}
+
+// timed runs the batch with the call of one product, which a profile times.
+func (c *blasCalls) timed(s *Stream, m *multiplier, p *blas.Product, g *blas.Gemm) error {
+	c.timing = s.time()
+	c.timing.begin(c.b)
+	c.gemm(m, p, g)
+	c.timing.end(c.b)
+	err := c.run()
+	if c.timing != nil {
+		c.timing.operation = productOperation("cublasGemmEx", p, g)
+	}
+	c.timing.finish(err == nil)
+	c.timing = nil
+	return err
 }
 
 // gemm adds the call of one product, or of a strided batch.

@@ -238,8 +238,16 @@ func (m *multiplier) multiplyLt(s *Stream, p *blas.Product, g *blas.Gemm, work d
 		c.add(cublas.LtMatmulDescSetAttribute, plan.desc, cublas.DescAuxPointer, c.b.Word(3, uint64(g.Pre)), 8)
 	}
 	s.work.note("cublasLtMatmul")
+	c.timing = s.time()
+	c.timing.begin(c.b)
 	l := &plan.layouts
 	c.add(cublas.LtMatmul, m.lt, plan.desc, alpha, uintptr(g.A), l[0], uintptr(g.B), l[1], beta, uintptr(g.C), l[2],
 		uintptr(g.D), l[3], driver.Keep(c.b, plan.algo), uintptr(work), uintptr(plan.workspace), s.handle)
-	return c.run()
+	c.timing.end(c.b)
+	err = c.run()
+	if c.timing != nil {
+		c.timing.operation = productOperation("cublasLtMatmul", p, g)
+	}
+	c.timing.finish(err == nil)
+	return err
 }

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -36,6 +37,17 @@ func (c *capture) end() {
 		s.capture.Store(nil)
 		s.device.captures.Add(-1)
 	}
+}
+
+// name says which graph the capture makes.
+func (c *capture) name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var operations uint64
+	for i, s := range c.parts {
+		operations += s.work.position() - c.clocks[i].base
+	}
+	return fmt.Sprintf("graph %d of %d operations", c.id, operations)
 }
 
 // Capturing reports whether the stream is part of a capture.
@@ -116,17 +128,19 @@ func (s *Stream) EndCapture() (device.Graph, error) {
 	f, r := b.Run()
 	handle := uintptr(b.Value(0))
 	if r == driver.Success {
-		return &Graph{device: d, handle: handle, left: d.left(c)}, nil
+		g := &Graph{device: d, handle: handle, left: d.left(c), name: c.name()}
+		d.keepCode(&g.closed, loaded{driver.GraphDestroy, handle, nil})
+		return g, nil
 	}
 	if !r.CaptureViolation() && !r.Sticky() { // the call did not get as far as ending the capture
-		d.abandon(s)
+		d.abandon(s, s.begin)
 	}
 	return nil, d.failed(f, r, "stream %d; the capture is over", s.id)
 }
 
 // abandon ends a capture of which nobody wants the graph. There is nobody to tell of an error.
-func (d *Device) abandon(s *Stream) {
-	b, err := s.begin("EndCapture")
+func (d *Device) abandon(s *Stream, begin func(call string) (*driver.Batch, error)) {
+	b, err := begin("EndCapture")
 	if err != nil {
 		return
 	}
@@ -134,15 +148,18 @@ func (d *Device) abandon(s *Stream) {
 	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
 	b.Run()
 	if handle := uintptr(b.Value(0)); handle != 0 {
-		_ = d.call("EndCapture", driver.GraphDestroy, handle)
+		b.Reset()
+		b.Add(driver.CtxSetCurrent, d.context.Load())
+		b.Add(driver.GraphDestroy, handle)
+		b.Run()
 	}
 }
 
-// endCaptures ends the captures that began on the device's streams.
+// endCaptures ends the captures that began on the device's streams. It is part of the device's end.
 func (d *Device) endCaptures() {
 	for _, s := range d.streams() {
 		if c := s.capture.Load(); c != nil && c.origin == s {
-			d.abandon(s)
+			d.abandon(s, d.beginLast)
 			c.end()
 		}
 	}

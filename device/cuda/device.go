@@ -26,12 +26,16 @@ type Device struct {
 	retaining sync.Mutex     // held while the context is being made
 	context   atomic.Uintptr // 0 until it is needed
 	pool      atomic.Uintptr // of stream-ordered memory; 0 until it is needed
+	gate      *driver.Gate   // shut by Close
 	closed    atomic.Bool
 	broken    atomic.Pointer[device.Error] // the sticky error
 	captures  atomic.Int32                 // that are going on
 	stream    Stream                       // the default one
 	reports   reports
 	blas      multiplier
+	profiler  atomic.Pointer[profiler] // nil while no profile runs
+	profiling sync.Mutex               // held while a profile is started or stopped
+	names     handleNames
 
 	// waiting is read-locked by waits for the whole device, and locked by what begins a capture or draws a stream into one: a wait that
 	// meets a capture in the driver ends it.
@@ -51,22 +55,25 @@ type Device struct {
 		ranges     map[uint64]uint64           // sizes of reserved ranges
 		pages      extent.Set                  // mapped; the owner is the range, the tag the driver's handle
 		orphans    []page                      // that the driver refused to take back
+		code       map[*atomic.Bool]loaded     // modules and graphs, by what says that they are closed
 		peers      []*Device                   // that may use this device's memory
 	}
 }
 
 var (
-	_ device.Device        = (*Device)(nil)
-	_ device.VirtualMemory = (*Device)(nil)
-	_ device.PinnedMemory  = (*Device)(nil)
-	_ device.PeerCopier    = (*Device)(nil)
-	_ device.Launcher      = (*Device)(nil)
-	_ device.Reporter      = (*Device)(nil)
-	_ device.StreamOrdered = (*Device)(nil)
-	_ device.ProcessLister = (*Device)(nil)
-	_ device.Stream        = (*Stream)(nil)
-	_ device.AsyncCopier   = (*Stream)(nil)
-	_ device.CaptureOrder  = (*Stream)(nil)
+	_ device.Device          = (*Device)(nil)
+	_ device.VirtualMemory   = (*Device)(nil)
+	_ device.PinnedMemory    = (*Device)(nil)
+	_ device.PeerCopier      = (*Device)(nil)
+	_ device.Launcher        = (*Device)(nil)
+	_ device.Reporter        = (*Device)(nil)
+	_ device.StreamOrdered   = (*Device)(nil)
+	_ device.ProcessLister   = (*Device)(nil)
+	_ device.MeasuredKernel  = (*Kernel)(nil)
+	_ device.DescribedKernel = (*Kernel)(nil)
+	_ device.Stream          = (*Stream)(nil)
+	_ device.AsyncCopier     = (*Stream)(nil)
+	_ device.CaptureOrder    = (*Stream)(nil)
 )
 
 // ID returns the device's name in this process.
@@ -81,20 +88,32 @@ func (d *Device) DefaultStream() device.Stream { return &d.stream }
 // begin starts a batch of driver calls; the first of them makes the device's context current. The caller releases the batch.
 // It makes the context if there is none yet. call is the method, for the error.
 func (d *Device) begin(call string) (*driver.Batch, error) {
-	if d.closed.Load() {
+	b := d.gate.Batch(d.library)
+	if b == nil {
 		return nil, d.fail(call, device.ErrClosed, "")
 	}
+	return d.prepare(call, b)
+}
+
+// beginLast is begin for the end of the device, behind the gate.
+func (d *Device) beginLast(call string) (*driver.Batch, error) {
+	return d.prepare(call, d.library.Batch())
+}
+
+// prepare makes the context current in a batch. It releases the batch if it fails.
+func (d *Device) prepare(call string, b *driver.Batch) (*driver.Batch, error) {
 	if first := d.broken.Load(); first != nil {
+		b.Release()
 		return nil, d.unusable(call, first)
 	}
 	handle := d.context.Load()
 	if handle == 0 {
 		var err error
 		if handle, err = d.retain(); err != nil {
+			b.Release()
 			return nil, err
 		}
 	}
-	b := d.library.Batch()
 	b.Add(driver.CtxSetCurrent, handle)
 	return b, nil
 }
@@ -114,6 +133,7 @@ func (d *Device) retain() (uintptr, error) {
 	}
 	handle := uintptr(b.Value(0))
 	d.context.Store(handle)
+	d.profileFromEnvironment()
 	return handle, nil
 }
 
@@ -142,7 +162,7 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	for i, s := range streams {
 		s.work.settle(at[i])
 	}
-	return d.reported()
+	return d.waited()
 }
 
 // waitForAll waits for all work of the context, unless a stream is being captured.
@@ -171,6 +191,20 @@ func (d *Device) call(call string, f driver.Func, args ...uintptr) error {
 	if err != nil {
 		return err
 	}
+	return d.callIn(b, f, args...)
+}
+
+// last is call for the end of the device, behind the gate.
+func (d *Device) last(f driver.Func, args ...uintptr) error {
+	b, err := d.beginLast("Close")
+	if err != nil {
+		return err
+	}
+	return d.callIn(b, f, args...)
+}
+
+// callIn makes one call in a batch, and releases it.
+func (d *Device) callIn(b *driver.Batch, f driver.Func, args ...uintptr) error {
 	defer b.Release()
 	b.Add(f, args...)
 	if f, r := b.Run(); r != driver.Success {
@@ -207,20 +241,19 @@ func (d *Device) await(ctx context.Context, call string, group *sync.WaitGroup, 
 	}
 }
 
-// Close waits for the device's work. A device of Open stays as it is; see there.
+// Close waits for the device's work, and writes the profile that ProfileVariable asks for. A device of Open otherwise stays as it is
+// until Shutdown; see there.
 func (d *Device) Close() error {
-	if d.shared {
-		return d.Synchronize(context.Background())
-	}
 	if d.closed.Load() {
 		return nil
 	}
-	var err error
-	if d.context.Load() != 0 {
-		d.endCaptures()
-		err = d.Synchronize(context.Background())
-		err = join(err, d.releaseAll())
+	if d.shared {
+		err := d.Synchronize(context.Background())
+		return join(err, d.flushProfile())
 	}
-	d.closed.Store(true)
-	return err
+	if !d.shut() {
+		return nil
+	}
+	d.gate.Wait()
+	return d.end()
 }

@@ -11,6 +11,10 @@
 // or folders instead. Processes, and nothing else, wants NVIDIA's management library (libnvidia-ml.so.1, nvml.dll); it is looked
 // for in the same places, or CISTERN_NVML_LIBRARY names the file.
 //
+// The driver itself opens its PTX compiler, libnvidia-ptxjitcompiler.so.1, by its name. If it says that it does not find it
+// (CUDA_ERROR_JIT_COMPILER_NOT_FOUND), which happens when the driver lies where the system's loader does not search, the compiler
+// beside the driver is opened, and the load tried once more.
+//
 // # Contexts and threads
 //
 // A device uses its primary context, the one that the CUDA runtime and the libraries on top of it use. It is made by the first
@@ -46,6 +50,28 @@
 // Matrix products of package kernels/cuda go to cuBLAS where the machine has it. It is looked for when the first product is
 // computed, by the usual names in the usual places; CISTERN_CUBLAS_LIBRARY names another one, or "off". BLAS says whether it is
 // used, and if not, why. Nobody needs it: package kernels/cuda has products of its own.
+//
+// # The end of a process
+//
+// device.Shutdown ends the devices of Open: it waits for their work, unloads modules and graphs, frees memory, and gives up the primary
+// contexts. The driver destroys a context when nobody in the process uses it any more; a library that has retained it too, as the
+// CUDA runtime inside cuBLAS may, keeps it. Profilers and compute-sanitizer see the end of a context, and not that of a Go process, which
+// runs no functions that libraries registered for it. Every call of the driver counts itself in and out, so that none meets
+// a context that is gone; a call after Shutdown is a device.ErrClosed.
+//
+// # Profiling
+//
+// CISTERN_CUDA_PROFILE=FILE (ProfileVariable) times every operation that a program puts on a stream, without NVIDIA's tools: kernels,
+// products of cuBLAS, copies, fills and launches of graphs. FILE is a trace for chrome://tracing and Perfetto, FILE.txt has totals
+// by name and shape; docs/profiling.md tells how to read them. In code, StartProfile does that for a region.
+//
+// Each operation is put on its stream between two timing events, in one crossing. The events, some 4096 at most, are used again
+// when they have been read, which waits do, and launches when half of them are under way. An operation that finds none waits for the
+// oldest one. Goroutines that share a stream take turns meanwhile. What is captured is not timed but counted; the graph's launches
+// are timed, each as one. While no profile runs, an operation pays one test of a pointer.
+//
+// The file is written by Close, also by that of a shared device, and by device.Shutdown. Go has no hook for the end of a program: one that
+// calls neither, or ends by os.Exit, a signal or a panic before that, leaves no file.
 //
 // # Errors
 //

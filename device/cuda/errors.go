@@ -30,7 +30,7 @@ func (r Result) Unwrap() error {
 		return device.ErrClosed
 	}
 	switch {
-	case r >= 800 && r < 900, r == 3, r == 34, r == 36, r == 46, r == 100, r == 102, r == 217, r == 304, r == 999:
+	case r >= 800 && r < 900, r == 3, r == 34, r == 36, r == 46, r == 100, r == 102, r == 217, r == 221, r == 223, r == 304, r == 999:
 		return device.ErrUnavailable
 	}
 	return device.ErrInvalidValue

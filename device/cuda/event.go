@@ -177,7 +177,7 @@ func (e *Event) synchronize() error {
 	if on != nil {
 		on.work.settle(at)
 	}
-	return e.device.reported()
+	return e.device.waited()
 }
 
 // Elapsed returns the time from one timing event to another, with a resolution of about half a microsecond. Both must be done:

@@ -13,6 +13,7 @@ type Graph struct {
 	device *Device
 	handle uintptr
 	left   []*graphMemory
+	name   string // for profiles
 	closed atomic.Bool
 }
 
@@ -63,24 +64,15 @@ func (g *Graph) Instantiate() (device.GraphExec, error) {
 	if f, r := b.Run(); r != driver.Success {
 		return nil, g.device.failed(f, r, "")
 	}
-	return &GraphExec{device: g.device, handle: uintptr(b.Value(0)), left: g.left}, nil
+	x := &GraphExec{device: g.device, handle: uintptr(b.Value(0)), left: g.left}
+	g.device.names.set(x.handle, g.name)
+	g.device.keepCode(&x.closed, loaded{driver.GraphExecDestroy, x.handle, x.left})
+	return x, nil
 }
 
 // Close ends the graph. What was made of it stays.
 func (g *Graph) Close() error {
-	return g.device.closeGraph("Graph.Close", &g.closed, driver.GraphDestroy, g.handle)
-}
-
-// closeGraph is Close of both: once, and again only if the driver refused.
-func (d *Device) closeGraph(call string, closed *atomic.Bool, f driver.Func, handle uintptr) error {
-	if d.closed.Load() || closed.Swap(true) {
-		return nil
-	}
-	if err := d.call(call, f, handle); err != nil {
-		closed.Store(!d.usable())
-		return err
-	}
-	return nil
+	return g.device.unload("Graph.Close", &g.closed, driver.GraphDestroy, g.handle)
 }
 
 // Launch puts the graph on a stream of its device. It makes no Go heap allocation.
@@ -113,8 +105,9 @@ func (x *GraphExec) Close() error {
 	if x.closed.Load() || x.device.closed.Load() {
 		return nil
 	}
-	if err := x.device.closeGraph(call, &x.closed, driver.GraphExecDestroy, x.handle); err != nil {
+	if err := x.device.unload(call, &x.closed, driver.GraphExecDestroy, x.handle); err != nil {
 		return err
 	}
+	x.device.names.drop(x.handle)
 	return x.device.freeLeft(call, x.left)
 }

@@ -26,13 +26,21 @@ func (s *Stream) CopyToHost(dst []byte, src device.Ptr) error {
 	}
 	s.work.note(call)
 	at := s.work.position()
+	t := s.timeLooking()
+	t.begin(b)
 	b.Add(driver.MemcpyDtoHAsync, b.Bytes(dst), uintptr(src), uintptr(n), s.handle)
+	t.end(b)
 	b.Add(driver.StreamSynchronize, s.handle)
-	if f, r := b.Run(); r != driver.Success {
+	f, r := t.run(b)
+	if t != nil {
+		t.operation = Operation{Kind: CopyOperation, Name: call, Bytes: n}
+	}
+	t.finish(r == driver.Success)
+	if r != driver.Success {
 		return s.device.failed(f, r, "%d bytes from address %#x, stream %d", n, uintptr(src), s.id)
 	}
 	s.work.settle(at)
-	return s.device.reported()
+	return s.device.waited()
 }
 
 // CopyToDevice copies src to pinned memory of the stream's, and lets the device copy from there. It waits only when it is
@@ -44,7 +52,7 @@ func (s *Stream) CopyToDevice(dst device.Ptr, src []byte) error {
 	if err != nil {
 		return err
 	}
-	b.Release()
+	defer b.Release() // the device does not end while the staging memory is in use
 	if err := s.device.check(call, dst, uint64(len(src))); err != nil || len(src) == 0 {
 		return err
 	}

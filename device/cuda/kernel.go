@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"bytes"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
@@ -29,7 +30,8 @@ const (
 	jitLog          = 8 << 10
 )
 
-// LoadModule compiles PTX for the device, or takes a cubin or fatbin. The error of the driver's compiler has its text.
+// LoadModule compiles PTX for the device, or takes a cubin or fatbin. The error of the driver's compiler has its text. A driver that does
+// not find its compiler is an ErrUnavailable, which says what to do; see the package's comment.
 func (d *Device) LoadModule(image []byte) (device.Module, error) {
 	const call = "LoadModule"
 	b, err := d.begin(call)
@@ -45,11 +47,30 @@ func (d *Device) LoadModule(image []byte) (device.Module, error) {
 	options := &[2]int32{jitErrorLog, jitErrorLogSize}
 	values := &[2]uintptr{b.Bytes(log), jitLog}
 	b.Add(driver.ModuleLoadDataEx, b.Out(0), b.Bytes(text), 2, driver.Keep(b, options), driver.Keep(b, values))
-	if f, r := b.Run(); r != driver.Success {
+	f, r := b.Run()
+	if r == driver.JITCompilerNotFound {
+		values[1] = jitLog // the driver writes the log's length there
+		f, r, log = d.runWithCompiler(b, log)
+	}
+	if r != driver.Success {
 		log, _, _ = bytes.Cut(log, []byte{0})
 		return nil, d.failed(f, r, "image of %d bytes for compute capability %d.%d%s", len(image), d.properties.Major, d.properties.Minor, logged(log))
 	}
-	return &Module{device: d, handle: uintptr(b.Value(0))}, nil
+	m := &Module{device: d, handle: uintptr(b.Value(0))}
+	d.keepCode(&m.closed, loaded{driver.ModuleUnload, m.handle, nil})
+	return m, nil
+}
+
+// runWithCompiler makes the calls of LoadModule again when the compiler beside the driver is open. If the driver still finds none, the log,
+// into which nobody has written, is what can be done.
+func (d *Device) runWithCompiler(b *driver.Batch, log []byte) (driver.Func, driver.Result, []byte) {
+	file, err := d.library.OpenCompiler()
+	if err == nil {
+		if f, r := b.Run(); r != driver.JITCompilerNotFound {
+			return f, r, log
+		}
+	}
+	return driver.ModuleLoadDataEx, driver.JITCompilerNotFound, []byte(driver.CompilerHint(file, err))
 }
 
 func logged(log []byte) string {
@@ -73,12 +94,13 @@ func (m *Module) Kernel(name string) (device.Kernel, error) {
 	if f, r := b.Run(); r != driver.Success {
 		return nil, m.device.failed(f, r, "kernel %q", name)
 	}
+	m.device.names.set(uintptr(b.Value(0)), name)
 	return &Kernel{module: m, handle: uintptr(b.Value(0)), name: name}, nil
 }
 
 // Close unloads the module.
 func (m *Module) Close() error {
-	return m.device.closeGraph("Module.Close", &m.closed, driver.ModuleUnload, m.handle)
+	return m.device.unload("Module.Close", &m.closed, driver.ModuleUnload, m.handle)
 }
 
 // Name is the kernel's name in the image.
@@ -91,6 +113,18 @@ func (k *Kernel) Launch(s device.Stream, shape device.LaunchShape, params *devic
 
 // LaunchAs is Launch under the name of an operation, for errors.
 func (k *Kernel) LaunchAs(operation string, s device.Stream, shape device.LaunchShape, params *device.Params) error {
+	return k.launch(operation, "", s, shape, params)
+}
+
+// LaunchFor is Launch that says what for, in profiles.
+func (k *Kernel) LaunchFor(what fmt.Stringer, s device.Stream, shape device.LaunchShape, params *device.Params) error {
+	if k.module.device.profiler.Load() == nil {
+		return k.launch(k.name, "", s, shape, params)
+	}
+	return k.launch(k.name, what.String(), s, shape, params)
+}
+
+func (k *Kernel) launch(operation, what string, s device.Stream, shape device.LaunchShape, params *device.Params) error {
 	d := k.module.device
 	own, ok := s.(*Stream)
 	if !ok || own == nil || own.device != d {
@@ -105,7 +139,7 @@ func (k *Kernel) LaunchAs(operation string, s device.Stream, shape device.Launch
 		return k.refuse(operation)
 	}
 	g, t := shape.Grid, shape.Block
-	return own.enqueue(b, operation, driver.LaunchKernel, k.handle,
+	return own.enqueueFor(b, operation, what, driver.LaunchKernel, k.handle,
 		extent3(g.X), extent3(g.Y), extent3(g.Z), extent3(t.X), extent3(t.Y), extent3(t.Z), uintptr(shape.Shared),
 		own.handle, b.Params(params.Layout()), 0)
 }
@@ -147,6 +181,24 @@ func (k *Kernel) Attribute(a FuncAttribute) (int, error) {
 		return 0, d.failed(f, r, "attribute %d of kernel %s", int32(a), k.name)
 	}
 	return int(int32(b.Value(0))), nil
+}
+
+// Usage implements device.MeasuredKernel, in one crossing.
+func (k *Kernel) Usage() (u device.KernelUsage, err error) {
+	d := k.module.device
+	b, err := d.begin("Kernel.Usage")
+	if err != nil {
+		return u, err
+	}
+	defer b.Release()
+	for i, a := range []FuncAttribute{FuncRegisters, FuncSharedBytes, FuncLocalBytes, FuncMaxThreads} {
+		b.Add(driver.FuncGetAttribute, b.Out(i), uintptr(uint32(a)), k.handle)
+	}
+	if f, r := b.Run(); r != driver.Success {
+		return u, d.failed(f, r, "kernel %s", k.name)
+	}
+	number := func(i int) int { return int(int32(b.Value(i))) }
+	return device.KernelUsage{Registers: number(0), Shared: number(1), Local: number(2), MaxThreads: number(3)}, nil
 }
 
 // SetMaxShared allows launches with so many bytes of dynamic shared memory. Up to 48 KiB need no permission; the most that a

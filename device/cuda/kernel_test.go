@@ -120,3 +120,20 @@ func TestKernel_RefusesWhatCannotBeRight(t *testing.T) {
 	require.ErrorIs(t, err, device.ErrInvalidValue)
 	require.ErrorContains(t, err, "cuModuleLoadDataEx")
 }
+
+func TestKernel_SaysWhatItTakes(t *testing.T) {
+	r := cudatest.New(t, 1)
+	d := r.Devices[0]
+	m, err := d.LoadModule([]byte(".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry big() .maxntid 64, 1, 1 {\n" +
+		".shared .align 4 .b8 s[48];\n.local .align 8 .b8 l[24];\nmov.u64 %rd1, s; mov.u64 %rd2, l; ret; }\n"))
+	require.NoError(t, err)
+	k, err := m.Kernel("big")
+	require.NoError(t, err)
+	usage, err := k.(device.MeasuredKernel).Usage()
+	require.NoError(t, err)
+	require.Equal(t, device.KernelUsage{Registers: 32, Shared: 48, Local: 24, MaxThreads: 64}, usage)
+	r.Fail("cuFuncGetAttribute", 3, 999)
+	_, err = k.(device.MeasuredKernel).Usage()
+	require.ErrorContains(t, err, "kernel big")
+	require.NoError(t, m.Close())
+}

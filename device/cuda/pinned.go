@@ -114,7 +114,7 @@ func (s *system) isPinned(b []byte) bool {
 	return ok && uint64(len(b)) <= e.End()-address
 }
 
-// releasePinned gives back what the device pinned and nobody gave back.
+// releasePinned gives back what the device pinned and nobody gave back. It is part of the device's end.
 func (d *Device) releasePinned() (first error) {
 	d.system.pinnedMu.Lock()
 	var mine []extent.Extent
@@ -132,7 +132,7 @@ func (d *Device) releasePinned() (first error) {
 		if e.Tag == pinnedByRegistration {
 			f = driver.MemHostUnregister
 		}
-		if err := d.call("Close", f, uintptr(e.Addr)); err != nil && first == nil {
+		if err := d.last(f, uintptr(e.Addr)); err != nil && first == nil {
 			first = err
 		}
 	}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"bytes"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
@@ -47,13 +48,14 @@ func (d *Device) Attribute(a Attribute) (int, error) {
 
 // newDevice asks for what does not change.
 func (s *system) newDevice(index int) (*Device, error) {
-	d := &Device{system: s, library: s.library, id: device.ID{Kind: device.CUDA, Index: index}}
+	d := &Device{system: s, library: s.library, id: device.ID{Kind: device.CUDA, Index: index}, gate: driver.NewGate()}
 	d.stream.device = d
 	d.mu.open = map[*Stream]struct{}{&d.stream: {}}
 	d.mu.events = map[*Event]struct{}{}
 	d.mu.memory = map[device.Ptr]uint64{}
 	d.mu.async = map[device.Ptr]*graphMemory{}
 	d.mu.ranges = map[uint64]uint64{}
+	d.mu.code = map[*atomic.Bool]loaded{}
 	name := make([]byte, maxName)
 	b := d.library.Batch()
 	defer b.Release()

@@ -9,49 +9,121 @@ import (
 	"github.com/cistern-ml/cistern/device/internal/extent"
 )
 
+// The end of a device has two parts. The gate is shut, so that calls are refused from then on; when the last batch of a call that
+// came before is out, nobody but the goroutine that ends the device uses the context, and it passes the gate by Device.last.
+
+// shut begins the end. It reports false if that has been done.
+func (d *Device) shut() bool {
+	if d.closed.Swap(true) {
+		return false
+	}
+	d.gate.Shut()
+	return true
+}
+
+// end waits for the device's work and gives everything back to the driver. It follows shut and the gate's Wait.
+func (d *Device) end() error {
+	if d.context.Load() == 0 {
+		return nil
+	}
+	d.endCaptures()
+	err := d.last(driver.CtxSynchronize)
+	if err == nil {
+		err = d.reported()
+	}
+	d.endReport()
+	return join(err, d.finishProfiles(), d.releaseAll())
+}
+
 // releaseAll gives everything back that nobody gave back, and the context. Once the context is lost the driver refuses all
 // of it, and takes it back when the last user of the context is gone: only the first error is worth telling.
+//
+// Modules and graphs of a device that has an owner are the owner's to close, for whom it is a mistake to forget them. Those of
+// a shared device may be anybody's.
 func (d *Device) releaseAll() (first error) {
-	note := func(err error) {
-		if first == nil {
-			first = err
-		}
-	}
+	note := keepFirst(&first)
 	d.blas.destroy(d)
-	for _, s := range d.streams() {
-		note(s.dispose())
+	if d.shared {
+		note(d.unloadAll())
 	}
-	for _, e := range d.events() {
-		note(e.Close())
-	}
-	d.mu.Lock()
-	memory, async, pages, ranges := d.mu.memory, d.mu.async, d.mu.pages.All(), d.mu.ranges
-	d.mu.memory, d.mu.async, d.mu.pages, d.mu.ranges = nil, nil, extent.Set{}, nil
-	d.mu.Unlock()
-	for p, m := range async {
-		if m == nil || m.live {
-			note(d.call("Close", driver.MemFreeAsync, uintptr(p), 0))
-		}
-	}
-	if len(async) > 0 {
-		note(d.TrimPool(0))
-	}
-	for p := range memory {
-		note(d.call("Close", driver.MemFree, uintptr(p)))
-	}
-	for _, e := range pages {
-		note(d.dropPage(page{addr: e.Addr, size: e.Size, handle: uint64(e.Tag), mapped: true}))
-	}
-	for p, size := range ranges {
-		note(d.call("Close", driver.MemAddressFree, uintptr(p), uintptr(size)))
-	}
-	note(d.dropOrphans())
+	note(d.releaseStreams())
+	note(d.releaseMemory())
+	note(d.releasePages())
 	note(d.releasePinned())
 	note(d.releaseContext())
 	return first
 }
 
-// releaseContext drops the use of the primary context.
+// releaseStreams ends streams and events. The pinned memory of the streams goes with all other.
+func (d *Device) releaseStreams() (first error) {
+	note := keepFirst(&first)
+	for _, s := range d.streams() {
+		s.closed.Store(true)
+		if s.handle != 0 {
+			note(d.last(driver.StreamDestroy, s.handle))
+		}
+	}
+	for _, e := range d.events() {
+		e.closed.Store(true)
+		note(d.last(driver.EventDestroy, e.handle))
+	}
+	return first
+}
+
+func (d *Device) events() []*Event {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.mu.events))
+}
+
+// releaseMemory gives back what Malloc and AllocAsync returned, and what the pool keeps.
+func (d *Device) releaseMemory() (first error) {
+	note := keepFirst(&first)
+	d.mu.Lock()
+	memory, async := d.mu.memory, d.mu.async
+	d.mu.memory, d.mu.async = nil, nil
+	d.mu.Unlock()
+	for p, m := range async {
+		if m == nil || m.live {
+			note(d.last(driver.MemFreeAsync, uintptr(p), 0))
+		}
+	}
+	if pool := d.pool.Load(); pool != 0 {
+		note(d.last(driver.MemPoolTrimTo, pool, 0))
+		if d.library.Has(driver.DeviceGraphMemTrim) {
+			note(d.last(driver.DeviceGraphMemTrim, d.ordinal))
+		}
+	}
+	for p := range memory {
+		note(d.last(driver.MemFree, uintptr(p)))
+	}
+	return first
+}
+
+// releasePages gives back pages and reserved ranges.
+func (d *Device) releasePages() (first error) {
+	note := keepFirst(&first)
+	d.mu.Lock()
+	pages, orphans, ranges := d.mu.pages.All(), d.mu.orphans, d.mu.ranges
+	d.mu.pages, d.mu.orphans, d.mu.ranges = extent.Set{}, nil, nil
+	d.mu.Unlock()
+	for _, e := range pages {
+		orphans = append(orphans, page{addr: e.Addr, size: e.Size, handle: uint64(e.Tag), mapped: true})
+	}
+	for _, q := range orphans {
+		if q.mapped {
+			note(d.last(driver.MemUnmap, uintptr(q.addr), uintptr(q.size)))
+		}
+		note(d.last(driver.MemRelease, uintptr(q.handle)))
+	}
+	for p, size := range ranges {
+		note(d.last(driver.MemAddressFree, uintptr(p), uintptr(size)))
+	}
+	return first
+}
+
+// releaseContext drops the use of the primary context. The driver destroys it, with all that is in it, when nobody else in the
+// process uses it.
 func (d *Device) releaseContext() error {
 	b := d.library.Batch()
 	defer b.Release()
@@ -61,10 +133,4 @@ func (d *Device) releaseContext() error {
 	}
 	d.context.Store(0)
 	return nil
-}
-
-func (d *Device) events() []*Event {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Collect(maps.Keys(d.mu.events))
 }

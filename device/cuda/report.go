@@ -22,6 +22,11 @@ type reports struct{ current atomic.Pointer[report] }
 func (d *Device) Report(bytes uint64, check func([]byte) error) (device.Ptr, error) {
 	var next *report
 	if bytes > 0 {
+		b, err := d.begin("Report") // the device does not end before the report can be found
+		if err != nil {
+			return 0, err
+		}
+		defer b.Release()
 		memory, err := d.AllocPinned(bytes)
 		if err != nil {
 			return 0, err
@@ -42,7 +47,24 @@ func (d *Device) Report(bytes uint64, check func([]byte) error) (device.Ptr, err
 	return device.Ptr(osmem.Address(next.memory)), nil
 }
 
-// reported is the error that kernels have left. Waits end with it.
+// endReport ends it. The memory is given back with all other pinned memory.
+func (d *Device) endReport() {
+	if last := d.reports.current.Swap(nil); last != nil {
+		last.mu.Lock() // a check may still be running
+		defer last.mu.Unlock()
+		last.check = nil
+	}
+}
+
+// waited is the end of every wait that succeeded: profiles look at what is done, and the error is what kernels have reported.
+func (d *Device) waited() error {
+	if p := d.profiler.Load(); p != nil {
+		p.drain()
+	}
+	return d.reported()
+}
+
+// reported is the error that kernels have left.
 func (d *Device) reported() error {
 	r := d.reports.current.Load()
 	if r == nil {

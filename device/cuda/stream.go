@@ -9,7 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
 )
 
-// Stream is a queue of work on a Device. Its methods make no Go heap allocation unless they fail.
+// Stream is a queue of work on a Device. Its methods make no Go heap allocation unless they fail, or a profile runs.
 type Stream struct {
 	device  *Device
 	id      device.StreamID
@@ -23,6 +23,10 @@ type Stream struct {
 	// looking is read-locked by what looks at the stream's progress, and locked by what makes the stream part of a capture, which
 	// that would end. Taken before Device.waiting.
 	looking sync.RWMutex
+
+	// turn is held, while a profile runs, from an operation's first timing event to its last, so that nobody else's operation
+	// comes between them. Taken after looking.
+	turn sync.Mutex
 }
 
 // NewStream returns a new stream of normal priority.
@@ -98,11 +102,37 @@ func (s *Stream) begin(call string) (*driver.Batch, error) {
 
 // enqueue makes a call that puts an operation on the stream. It releases the batch.
 func (s *Stream) enqueue(b *driver.Batch, operation string, f driver.Func, args ...uintptr) error {
+	return s.enqueueFor(b, operation, "", f, args...)
+}
+
+// enqueueFor is enqueue that says what for, in profiles.
+func (s *Stream) enqueueFor(b *driver.Batch, operation, what string, f driver.Func, args ...uintptr) error {
 	defer b.Release()
 	s.work.note(operation)
+	if s.device.profiler.Load() != nil {
+		return s.enqueueTimed(b, operation, what, f, args...)
+	}
 	b.Add(f, args...)
 	if f, r := b.Run(); r != driver.Success {
 		return s.device.failed(f, r, "stream %d", s.id)
+	}
+	return nil
+}
+
+// enqueueTimed is enqueue while a profile runs. It does not release the batch.
+func (s *Stream) enqueueTimed(b *driver.Batch, operation, what string, f driver.Func, args ...uintptr) error {
+	t := s.time()
+	t.begin(b)
+	b.Add(f, args...)
+	t.end(b)
+	failing, r := t.run(b)
+	if t != nil {
+		t.operation = s.device.operation(operation, f, args)
+		t.operation.For = what
+	}
+	t.finish(r == driver.Success)
+	if r != driver.Success {
+		return s.device.failed(failing, r, "stream %d", s.id)
 	}
 	return nil
 }
@@ -203,7 +233,7 @@ func (s *Stream) synchronize() error {
 		return s.device.failed(f, r, "stream %d", s.id)
 	}
 	s.work.settle(at)
-	return s.device.reported()
+	return s.device.waited()
 }
 
 // Close lets the work finish and ends the stream. If the driver refuses, the stream is as it was, unless the device is lost.
@@ -222,6 +252,9 @@ func (s *Stream) Close() error {
 	}
 	return s.dispose()
 }
+
+// Closed reports whether Close has ended the stream.
+func (s *Stream) Closed() bool { return s.closed.Load() }
 
 // dispose ends a stream whose work is done.
 func (s *Stream) dispose() error {

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/internal/cublas"
@@ -23,6 +24,8 @@ type system struct {
 
 	management func() (*driver.NVML, error) // loads it, once
 
+	profiles profileFile
+
 	pinnedMu sync.Mutex
 	pinned   extent.Set // host memory that copies can use directly. The owner is 1 for memory that was registered
 }
@@ -36,9 +39,13 @@ var theSystem = sync.OnceValues(func() (*system, error) {
 	s, err := newSystem(library)
 	if err == nil {
 		s.cublas = sync.OnceValues(func() (*cublas.Library, error) { return cublas.Load(library.Version()) })
+		begun.Store(s)
 	}
 	return s, err
 })
+
+// begun is theSystem's, once somebody has asked for it.
+var begun atomic.Pointer[system]
 
 func newSystem(library *driver.Library) (*system, error) {
 	b := library.Batch()
@@ -52,7 +59,9 @@ func newSystem(library *driver.Library) (*system, error) {
 	if r != driver.Success {
 		return nil, &driver.InitError{Path: library.Path(), Func: f, Result: r}
 	}
-	return &system{library: library, count: n, shared: make([]*Device, n), management: sync.OnceValues(driver.LoadNVML)}, nil
+	made := &system{library: library, count: n, shared: make([]*Device, n), management: sync.OnceValues(driver.LoadNVML)}
+	made.profiles.init()
+	return made, nil
 }
 
 // Unavailable returns nil if there are CUDA devices, and otherwise the reason why there are none, as an ErrUnavailable: no
@@ -97,7 +106,8 @@ func (opener) Count() int {
 }
 
 // Open returns the device with an index, from 0. It is one per process: opening it again returns the same Device, and since
-// nobody owns it, its Close waits for its work and otherwise leaves it as it is. It fails with an ErrUnavailable.
+// nobody owns it, its Close waits for its work and otherwise leaves it as it is. After device.Shutdown it is a new one. It fails with
+// an ErrUnavailable.
 func Open(index int) (*Device, error) {
 	s, err := theSystem()
 	if err != nil {

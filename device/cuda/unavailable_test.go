@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
+	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	_ "github.com/cistern-ml/cistern/device/host"
 )
 
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 		report(os.Stdout)
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(cudatest.Main(m))
 }
 
 func report(w *os.File) {

@@ -10,6 +10,11 @@ import (
 // the memory, so this does. It stops at the first page that the driver refuses; that and those behind it stay mapped.
 func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
 	const call = "Unmap"
+	b, err := d.begin(call) // the device does not end before the books are right
+	if err != nil {
+		return err
+	}
+	defer b.Release()
 	if err := d.waitForAll(call); err != nil {
 		return err
 	}

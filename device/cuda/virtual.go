@@ -113,11 +113,11 @@ func (d *Device) forgetRange(call string, p device.Ptr) (uint64, error) {
 // Map makes pages and puts them into a reserved range.
 func (d *Device) Map(p device.Ptr, bytes, size uint64) error {
 	const call = "Map"
-	b, err := d.begin(call) // for its checks
+	b, err := d.begin(call) // for its checks; the device does not end before the books are right
 	if err != nil {
 		return err
 	}
-	b.Release()
+	defer b.Release()
 	g := d.granularity
 	if g == 0 || bytes == 0 || size == 0 || size%g != 0 || bytes%size != 0 || uint64(p)%g != 0 {
 		return d.fail(call, device.ErrInvalidValue, "%d bytes at address %#x are not whole pages of %d", bytes, uintptr(p), size)

@@ -1,11 +1,13 @@
 package cudatest
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
 )
 
@@ -24,4 +26,20 @@ func GPU(t testing.TB) *cuda.Device {
 	d, err := cuda.Open(0)
 	require.NoError(t, err)
 	return d
+}
+
+// Main runs a package's tests and returns the exit code. Where GPUVariable lets tests use the GPU, it ends the process's devices after
+// them, so that profilers and compute-sanitizer see their end. Packages that call GPU have
+//
+//	func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
+func Main(m *testing.M) int {
+	code := m.Run()
+	if os.Getenv(GPUVariable) != "1" {
+		return code
+	}
+	if err := device.Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, "cudatest:", err)
+		code = max(code, 1)
+	}
+	return code
 }

@@ -50,17 +50,17 @@ func (e *LoadError) Error() string {
 // Load looks for the library and opens it. driverVersion is the driver's newest CUDA version, 12020 for 12.2; libraries of a later
 // major version are passed over. The error is a *LoadError.
 func Load(driverVersion int) (*Library, error) {
-	names, off := candidates(driverVersion)
+	names, passed, off := candidates(driverVersion)
 	if off {
 		return nil, &LoadError{Off: true}
 	}
-	return loadFirst(names)
+	return loadFirst(names, passed...)
 }
 
 // LoadFile opens one file.
 func LoadFile(path string) (*Library, error) { return loadFirst([]string{path}) }
 
-func loadFirst(names []string) (*Library, error) {
+func loadFirst(names []string, passed ...string) (*Library, error) {
 	var tried []string
 	for _, name := range names {
 		l, err := open(name)
@@ -69,7 +69,7 @@ func loadFirst(names []string) (*Library, error) {
 		}
 		tried = append(tried, err.Error())
 	}
-	return nil, &LoadError{Tried: tried}
+	return nil, &LoadError{Tried: append(tried, passed...)}
 }
 
 // open opens cuBLAS and, before it, the cuBLASLt beside it: the system's loader does not look into the folder of a library for

@@ -16,14 +16,15 @@ const LibraryVariable = "CISTERN_CUBLAS_LIBRARY"
 // majors are the versions of the library, newest first.
 var majors = []int{13, 12, 11}
 
-// candidates are the libraries to try, best first.
-func candidates(driverVersion int) (names []string, off bool) {
+// candidates are the libraries to try, best first, and those that are passed over, each with the reason. What the user names in
+// LibraryVariable is tried wherever it is.
+func candidates(driverVersion int) (names, passed []string, off bool) {
 	files := fileNames(driverVersion)
 	if set := os.Getenv(LibraryVariable); set != "" {
-		return chosen(set, files), strings.EqualFold(set, "off")
+		return chosen(set, files), nil, strings.EqualFold(set, "off")
 	}
 	if len(files) == 0 {
-		return nil, false
+		return nil, nil, false
 	}
 	if runtime.GOOS != "windows" {
 		names = append(names, files...) // LD_LIBRARY_PATH, ldconfig
@@ -31,15 +32,21 @@ func candidates(driverVersion int) (names []string, off bool) {
 	dirs := folders()
 	for _, file := range files {
 		for _, dir := range dirs {
-			if path := filepath.Join(dir, file); isFile(path) && !slices.Contains(names, path) {
-				names = append(names, path)
+			path := filepath.Join(dir, file)
+			if !isFile(path) || slices.Contains(names, path) {
+				continue
 			}
+			if why := distrust(path, os.Geteuid()); why != "" {
+				passed = append(passed, fmt.Sprintf("%s is passed over: %s; to use it, name it in %s", path, why, LibraryVariable))
+				continue
+			}
+			names = append(names, path)
 		}
 	}
 	if len(names) == 0 {
-		return files, false // so that the error names something
+		return files, passed, false // so that the error names something
 	}
-	return names, false
+	return names, passed, false
 }
 
 // fileNames are the library's names in the versions that the driver can run.
@@ -71,7 +78,7 @@ func chosen(value string, files []string) (names []string) {
 func folders() (dirs []string) {
 	inside := []string{"lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "bin/x64", "bin"}
 	for _, variable := range []string{"CUDA_HOME", "CUDA_PATH"} {
-		if home := os.Getenv(variable); home != "" {
+		if home := absolute(variable); home != "" {
 			for _, sub := range inside {
 				dirs = append(dirs, filepath.Join(home, sub))
 			}
@@ -93,12 +100,12 @@ func folders() (dirs []string) {
 func pythonFolders() (dirs []string) {
 	var roots []string
 	for _, variable := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
-		if root := os.Getenv(variable); root != "" {
+		if root := absolute(variable); root != "" {
 			roots = append(roots, filepath.Join(root, "lib/python3*/site-packages"))
 			dirs = append(dirs, filepath.Join(root, "lib"))
 		}
 	}
-	if home := os.Getenv("HOME"); home != "" {
+	if home := absolute("HOME"); home != "" {
 		roots = append(roots, filepath.Join(home, ".local/lib/python3*/site-packages")) // pip install --user
 	}
 	roots = append(roots, "/usr/local/lib/python3*/dist-packages", "/usr/local/lib/python3*/site-packages", "/usr/lib/python3*/site-packages")
@@ -107,6 +114,14 @@ func pythonFolders() (dirs []string) {
 		dirs = append(dirs, matches(filepath.Join(root, "nvidia/cublas/lib"))...)
 	}
 	return dirs
+}
+
+// absolute is the folder that a variable names. A relative one would be looked for in whatever folder the process happens to be in.
+func absolute(variable string) string {
+	if value := os.Getenv(variable); filepath.IsAbs(value) {
+		return value
+	}
+	return ""
 }
 
 // matches are the paths of a pattern, in order of their names.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func TestCandidates_AreTheVersionsThatTheDriverCanRun(t *testing.T) {
 		11040: {"libcublas.so.11"}, 0: {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}, 10020: nil,
 	} {
 		require.Equal(t, want, fileNames(version), version)
-		names, off := candidates(version)
+		names, _, off := candidates(version)
 		require.False(t, off)
 		require.GreaterOrEqual(t, len(names), len(want))
 		require.Equal(t, want, append([]string(nil), names[:len(want)]...), "plain names first: the system's loader knows best")
@@ -51,7 +52,7 @@ func TestCandidates_IncludeToolkitsAndWheels(t *testing.T) {
 	wheel13 := touch(t, root, "venv", "lib", "python3.12", "site-packages", "nvidia", "cu13", "lib", "libcublas.so.13")
 	t.Setenv("HOME", filepath.Join(root, "home"))
 	user := touch(t, root, "home", ".local", "lib", "python3.11", "site-packages", "nvidia", "cublas", "lib", "libcublas.so.12")
-	names, _ := candidates(13000)
+	names, _, _ := candidates(13000)
 	require.Subset(t, names, []string{old, wheel, wheel13, user})
 	place := func(name string) int {
 		for i, n := range names {
@@ -63,7 +64,7 @@ func TestCandidates_IncludeToolkitsAndWheels(t *testing.T) {
 	}
 	require.Less(t, place(wheel13), place(wheel), "newer versions first")
 	require.Less(t, place(wheel), place(old))
-	names, _ = candidates(12000)
+	names, _, _ = candidates(12000)
 	require.NotContains(t, names, wheel13)
 }
 
@@ -71,7 +72,7 @@ func TestCandidates_AreThoseOfTheVariableAlone(t *testing.T) {
 	onLinux(t)
 	dir := t.TempDir()
 	t.Setenv(LibraryVariable, "/some/file.so"+string(filepath.ListSeparator)+dir)
-	names, off := candidates(12000)
+	names, _, off := candidates(12000)
 	require.False(t, off)
 	require.Equal(t, []string{"/some/file.so", filepath.Join(dir, "libcublas.so.12"), filepath.Join(dir, "libcublas.so.11")}, names)
 	_, err := Load(12000)
@@ -81,6 +82,25 @@ func TestCandidates_AreThoseOfTheVariableAlone(t *testing.T) {
 	t.Setenv(LibraryVariable, "off")
 	_, err = Load(12000)
 	require.EqualError(t, err, "cuBLAS is turned off by CISTERN_CUBLAS_LIBRARY")
+}
+
+// A relative folder is another one in each folder in which the process is started.
+func TestCandidates_PassOverRelativeFolders(t *testing.T) {
+	onLinux(t)
+	root := t.TempDir()
+	t.Chdir(root)
+	for variable, file := range map[string]string{
+		"CUDA_HOME": "toolkit/lib64/libcublas.so.12", "VIRTUAL_ENV": "venv/lib/python3.12/site-packages/nvidia/cublas/lib/libcublas.so.12",
+		"CONDA_PREFIX": "conda/lib/libcublas.so.12", "HOME": "home/.local/lib/python3.11/site-packages/nvidia/cublas/lib/libcublas.so.12",
+	} {
+		touch(t, root, file)
+		t.Setenv(variable, strings.Split(file, "/")[0])
+	}
+	names, _, _ := candidates(12000)
+	for _, name := range names {
+		require.True(t, filepath.IsAbs(name) || filepath.Base(name) == name, name)
+		require.False(t, strings.HasPrefix(name, root), name)
+	}
 }
 
 func TestLtName_IsTheNeighbour(t *testing.T) {

@@ -27,6 +27,8 @@ type Batch struct {
 	calls [maxCalls]record
 
 	library *Library
+	gate    *Gate // that it is inside of, or nil
+	skipped int   // calls that Resume took out
 	funcs   [maxCalls]Func
 	out     [maxOut]uint64
 	kept    [4]unsafe.Pointer // what the arguments point to, besides out and space
@@ -50,9 +52,14 @@ func (l *Library) Batch() *Batch {
 func (b *Batch) Release() {
 	clear(b.kept[:b.keeps])
 	b.keeps = 0
-	b.count = 0
+	b.count, b.skipped = 0, 0
 	b.library = nil
+	gate := b.gate
+	b.gate = nil
 	batches.Put(b)
+	if gate != nil {
+		gate.leave()
+	}
 }
 
 // Add appends a call. Arguments narrower than a word are given as their bits, zero-extended.
@@ -82,11 +89,26 @@ func (b *Batch) Run() (Func, Result) {
 	return b.funcs[b.count-1], Success
 }
 
-// Done is how many calls of the last Run returned 0.
-func (b *Batch) Done() int { return int(b.done) }
+// Resume goes on behind the call at which the last Run stopped, as Run would, after the first call of the batch once more: the
+// goroutine may be on another thread by now, with another context.
+func (b *Batch) Resume() (Func, Result) {
+	if b.done > 0 && b.done < b.count {
+		n := copy(b.calls[1:], b.calls[b.done+1:b.count])
+		copy(b.funcs[1:], b.funcs[b.done+1:b.count])
+		b.skipped += int(b.done)
+		b.count = uintptr(1 + n)
+	}
+	return b.Run()
+}
+
+// Done is how many calls of the last Run returned 0; after Resume, the place in the batch of the call that did not, or of its end.
+func (b *Batch) Done() int { return int(b.done) + b.skipped }
+
+// Len is how many calls were added.
+func (b *Batch) Len() int { return int(b.count) + b.skipped }
 
 // Reset empties the batch for other calls. What it keeps and the values of out-parameters stay.
-func (b *Batch) Reset() { b.count = 0 }
+func (b *Batch) Reset() { b.count, b.skipped = 0, 0 }
 
 // Out is the address of out-parameter i, below 4, of up to 8 bytes. It is set to 0.
 func (b *Batch) Out(i int) uintptr {

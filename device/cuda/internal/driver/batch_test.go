@@ -86,6 +86,35 @@ func TestBatch_StopsAtTheFirstCallThatFails(t *testing.T) {
 	require.Equal(t, 1, b.Done())
 }
 
+func TestBatch_ResumesBehindTheCallThatFailed(t *testing.T) {
+	l := libc(t, map[Func]string{compare: "memcmp", format: "memcmp"})
+	b := l.Batch()
+	defer b.Release()
+	x, y, z := b.Bytes([]byte("same")), b.Bytes([]byte("same")), b.Bytes([]byte("else"))
+	for range 2 {
+		b.Reset()
+		b.Add(compare, x, y, 4)
+		b.Add(format, x, z, 4) // fails
+		b.Add(compare, y, x, 4)
+		b.Add(format, z, x, 4) // fails
+		require.Equal(t, 4, b.Len())
+		for _, at := range []int{1, 3} {
+			run := b.Run
+			if at == 3 {
+				run = b.Resume
+			}
+			f, r := run()
+			require.Equal(t, format, f)
+			require.NotEqual(t, Success, r)
+			require.Equal(t, at, b.Done())
+			require.Equal(t, 4, b.Len())
+		}
+		_, r := b.Resume()
+		require.Equal(t, Success, r)
+		require.Equal(t, 4, b.Done())
+	}
+}
+
 func TestBatch_FindsItsOutParametersWhereTheDriverWroteThem(t *testing.T) {
 	l := libc(t, map[Func]string{compare: "memcpy"}) // returns its destination, so it looks like a failure
 	b := l.Batch()

@@ -13,10 +13,12 @@ var libraryName = map[string]string{"linux": "libcuda.so.1"}[runtime.GOOS]
 
 var libraryFolders = []string{
 	"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-	"/usr/lib/wsl/lib",                  // Windows Subsystem for Linux
-	"/run/opengl-driver/lib",            // NixOS
-	"/usr/local/nvidia/lib64",           // container platforms
-	"/usr/lib/nvidia/current",           // Debian's alternatives
+	"/usr/lib/wsl/lib",        // Windows Subsystem for Linux
+	"/run/opengl-driver/lib",  // NixOS
+	"/usr/local/nvidia/lib64", // container platforms
+	"/usr/local/nvidia/lib",
+	"/usr/lib/nvidia/current", // Debian's alternatives
+	"/usr/lib/x86_64-linux-gnu/nvidia/current",
 	"/usr/lib64/nvidia",                 // Fedora derivatives
 	"/usr/lib/aarch64-linux-gnu/nvidia", // Jetson
 }

@@ -18,6 +18,7 @@ const (
 	InvalidContext            Result = 201
 	ECCUncorrectable          Result = 214
 	NVLinkUncorrectable       Result = 220
+	JITCompilerNotFound       Result = 221
 	Contained                 Result = 226
 	InvalidHandle             Result = 400
 	NotFound                  Result = 500

@@ -1,0 +1,217 @@
+package cuda
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Profile is the times of what was put on a device's streams while it ran: kernels, products of cuBLAS, copies, fills and launches of
+// graphs. See StartProfile. Its methods may be called at any time, by any goroutine; before Stop they tell of what was seen to be
+// done so far, at a wait or when the profile had too many operations under way.
+type Profile struct {
+	device *Device
+
+	mu       sync.Mutex
+	empty    time.Duration // between two timing events with nothing between them
+	totals   map[Operation]*Total
+	streams  map[device.StreamID]*streamTotal
+	spans    []span
+	unkept   int // operations beyond profileLimits.spans
+	captured int
+	lost     int // put on a stream and not timed
+	waits    int // for the oldest operation, when too many were under way
+	failures int
+	failure  error  // the first
+	seen     uint64 // operations, of all kinds: see version
+}
+
+// span is one operation.
+type span struct {
+	operation        *Total // of the same kind; its times are not the span's
+	stream           device.StreamID
+	called, returned time.Duration // on the host, since the system's epoch
+	begin, took      time.Duration // on the device; begin since the same epoch
+}
+
+// streamTotal is the operations of one stream.
+type streamTotal struct {
+	count       int
+	busy        time.Duration
+	first, last time.Duration // begin of the first operation, end of the last
+}
+
+// Total is all operations of a profile that are equal.
+type Total struct {
+	Operation
+	Count    int
+	Time     time.Duration // the device's, of all
+	Min, Max time.Duration // of one
+}
+
+// Mean is the time of one operation.
+func (t *Total) Mean() time.Duration {
+	if t.Count == 0 {
+		return 0
+	}
+	return t.Time / time.Duration(t.Count)
+}
+
+// add counts t's operations, too.
+func (t *Total) add(u *Total) {
+	if t.Count == 0 || u.Min < t.Min {
+		t.Min = u.Min
+	}
+	t.Max = max(t.Max, u.Max)
+	t.Count += u.Count
+	t.Time += u.Time
+}
+
+// StartProfile begins to time what is put on the device's streams, each operation by two events of the driver around it, until Stop.
+// Several profiles may run at a time, each of its own region. A device has no profile on its own unless ProfileVariable asks for one,
+// and its operations then pay nothing for it.
+//
+// An error means that the device cannot be used, or cannot make what a profile needs. From then on nothing that goes wrong in a
+// profile fails an operation: it is counted, and WriteTotals tells it.
+func (d *Device) StartProfile() (*Profile, error) {
+	const call = "StartProfile"
+	b, err := d.begin(call) // makes the context, which may start the profile that the environment asks for
+	if err != nil {
+		return nil, err
+	}
+	b.Release()
+	p := newProfile(d)
+	if err := d.startProfile(p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func newProfile(d *Device) *Profile {
+	return &Profile{device: d, totals: map[Operation]*Total{}, streams: map[device.StreamID]*streamTotal{}}
+}
+
+// startProfile lets p have what is put on the streams from now on. The device has a context.
+func (d *Device) startProfile(p *Profile) error {
+	d.profiling.Lock()
+	defer d.profiling.Unlock()
+	r := d.profiler.Load()
+	if r == nil {
+		var err error
+		if r, err = newProfiler(d); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	p.empty = r.empty
+	p.mu.Unlock()
+	r.attach(p)
+	d.profiler.Store(r)
+	return nil
+}
+
+// Stop ends the profile after waiting for the operations in it that are under way; what other goroutines put on streams meanwhile may
+// or may not be part of it. A second Stop does nothing. Closing the device stops its profiles.
+func (p *Profile) Stop() { p.device.stopProfiles(p) }
+
+// stopProfiles stops profiles; those that do not run are left as they are.
+func (d *Device) stopProfiles(list ...*Profile) {
+	d.profiling.Lock()
+	defer d.profiling.Unlock()
+	r := d.profiler.Load()
+	if r == nil {
+		return
+	}
+	if r.detach(list) {
+		d.profiler.Store(nil)
+		r.close()
+	}
+}
+
+// endProfiles stops all profiles of the device.
+func (d *Device) endProfiles() {
+	if r := d.profiler.Load(); r != nil {
+		d.stopProfiles(r.attached()...)
+	}
+}
+
+// Totals returns the operations of the profile, equal ones as one, those that took the longest first.
+func (p *Profile) Totals() []Total {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]Total, 0, len(p.totals))
+	for _, t := range p.totals {
+		list = append(list, *t)
+	}
+	return sorted(list)
+}
+
+// sorted puts those that took the longest first.
+func sorted(list []Total) []Total {
+	slices.SortFunc(list, func(a, b Total) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.label(), b.label()), cmp.Compare(a.Shape(), b.Shape()))
+	})
+	return list
+}
+
+// add takes an operation that is done. Its operation is o.
+func (p *Profile) add(o *Operation, s span) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen++
+	s.operation = p.totals[*o]
+	if s.operation == nil {
+		s.operation = &Total{Operation: *o}
+		p.totals[*o] = s.operation
+	}
+	s.operation.add(&Total{Count: 1, Time: s.took, Min: s.took, Max: s.took})
+	t := p.streams[s.stream]
+	if t == nil {
+		t = &streamTotal{first: s.begin}
+		p.streams[s.stream] = t
+	}
+	t.count++
+	t.busy += s.took
+	t.last = s.begin + s.took
+	if len(p.spans) >= p.device.system.profiles.limits.spans {
+		p.unkept++
+		return
+	}
+	p.spans = append(p.spans, s)
+}
+
+// miss counts operations that were not timed.
+func (p *Profile) miss(captured, lost int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.captured += captured
+	p.lost += lost
+	p.seen += uint64(captured + lost)
+}
+
+// fail counts something that went wrong.
+func (p *Profile) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures++
+	if p.failure == nil {
+		p.failure = err
+	}
+}
+
+// waited counts a wait of the profile's own.
+func (p *Profile) waited() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits++
+}
+
+// version changes with everything that the profile sees.
+func (p *Profile) version() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen + uint64(p.failures)
+}
