@@ -7,16 +7,18 @@ import "github.com/cistern-ml/cistern/device"
 type Allocator interface {
 	// Alloc returns a block of at least bytes bytes for use on stream s. Zero bytes give the zero Block. It fails with an
 	// *OOMError (errors.Is ErrOutOfMemory) when the memory cannot be had; then nothing has changed for the blocks in use.
-	// The memory's content is undefined. Work on other streams may use the block after RecordStream.
+	// The memory's content is undefined. Work on other streams may use the block after RecordStream. A stream of another device
+	// is a *StreamError.
 	Alloc(bytes uint64, s device.Stream) (Block, error)
 	// Free takes a block back. Its memory may be handed out again at once to work on the same stream, and after the work
 	// put so far on all recorded streams to anybody: callers need not wait for work on the device.
 	Free(b Block) error
 	// FreeLater is Free for code that must neither block nor fail, such as runtime cleanups: the block is queued, and freed at
-	// the next Alloc. Blocks freed this way are counted in Stats.
+	// the next Alloc. Blocks freed this way are counted in Stats. A block of another allocator of this package is passed on to
+	// that one's FreeLater.
 	FreeLater(b Block)
 	// RecordStream notes that work on s uses the block, so that Free delays its reuse until the work then on s has finished.
-	// The block's own stream has no effect.
+	// The block's own stream has no effect. A stream of another device is a *StreamError.
 	RecordStream(b Block, s device.Stream) error
 	// EmptyCache gives all memory that no block uses back to the driver. It waits for events of freed blocks.
 	EmptyCache() error

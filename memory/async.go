@@ -67,11 +67,15 @@ func NewAsync(d Driver, c Config) (*Async, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if d == nil {
+		return nil, argumentErr("NewAsync", nilDevice)
+	}
 	driver, ok := d.(AsyncDriver)
 	if !ok || !driver.StreamOrdered() {
 		return nil, configError(keyBackend, BackendAsync.String(), fmt.Sprintf("device %s has no stream-ordered allocator: use native", d.ID()))
 	}
-	a := &Async{driver: driver, id: d.ID(), mark: &shard{}, live: map[*block]*asyncUse{}, limit: unlimited}
+	a := &Async{driver: driver, id: d.ID(), live: map[*block]*asyncUse{}, limit: unlimited}
+	a.mark = &shard{other: a}
 	if c.MemoryFraction != nil {
 		return a, a.SetMemoryFraction(*c.MemoryFraction)
 	}
@@ -106,6 +110,9 @@ func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	a.drainLater()
 	if bytes == 0 {
 		return Block{}, nil
+	}
+	if err := checkStream("Alloc", a.id, a.driver, s); err != nil {
+		return Block{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,6 +210,9 @@ func (a *Async) fail(bytes, tried uint64, s device.Stream, limit bool) error {
 func (a *Async) RecordStream(h Block, s device.Stream) error {
 	if h.b == nil {
 		return nil
+	}
+	if err := checkStream("RecordStream", a.id, a.driver, s); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

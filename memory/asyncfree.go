@@ -130,8 +130,15 @@ func (a *Async) FreeLater(h Block) {
 	if h.b == nil {
 		return
 	}
+	if home := h.b.home(); home != a {
+		home.FreeLater(h)
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
 	a.later = append(a.later, h)
 	a.stats.NumDeferredFrees++
 }

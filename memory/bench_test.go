@@ -38,7 +38,13 @@ type fakeStream struct {
 }
 
 func (s *fakeStream) ID() device.StreamID       { return s.id }
+func (s *fakeStream) Device() device.Device     { return fakeDevice{} }
 func (s *fakeStream) Record(device.Event) error { return nil }
+
+// fakeDevice is whose streams those are.
+type fakeDevice struct{ device.Device }
+
+func (fakeDevice) ID() device.ID { return device.ID{Kind: device.Sim} }
 
 func benchAllocator(b testing.TB) *Caching {
 	a, err := New(&fakeDriver{}, Config{})

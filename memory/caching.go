@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/pkg/errors"
-
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
@@ -28,11 +26,11 @@ type Caching struct {
 	closed   atomic.Bool
 	auditor  auditor // counts the checks of builds with the tag "invariants"
 
-	direct [16]atomic.Pointer[shard] // the default pools' shards of the streams with small numbers
-	shards atomic.Pointer[[]*shard]  // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
-	routes atomic.Pointer[[]route]   // requests that go to private pools, innermost last; replaced, never changed, under mu
+	direct [16]atomic.Pointer[binding] // the default pools' shards of the streams with small numbers
+	shards atomic.Pointer[[]*shard]    // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
+	routes atomic.Pointer[[]route]     // requests that go to private pools, innermost last; replaced, never changed, under mu
 
-	mu            sync.Mutex // the driver's turn: segments, and everything that looks at several streams. Taken first
+	mu            turn // the driver's turn: segments, and everything that looks at several streams. Taken first
 	segments      []*segment
 	registrations uint64
 	underway      uint64               // bytes being asked of the driver without the lock
@@ -42,12 +40,16 @@ type Caching struct {
 	deadPools     map[PoolID]StatArray // reserved bytes of pools that are no more
 	lastPool      PoolID               // the highest numbers given to private pools
 	callbacks     []func() bool
+	calling       sync.Mutex // callbacks run. Taken without any other lock
 
 	history   atomic.Pointer[recorder]      // nil if none is recorded; replaced under mu and the locks of all shards
 	stacks    atomic.Pointer[fpstack.Table] // nil until history is recorded for the first time
 	log       logbook                       // guarded by mu; for what concerns no stream
 	behalf    moment                        // guarded by mu: the call that has the driver's turn
 	observers []func(*OOMError)             // guarded by mu
+
+	historyOwned  bool // by the program: RecordHistory. Guarded by mu
+	historyShares int  // of ShareHistory. Guarded by mu
 
 	peaks    peaks
 	events   events
@@ -70,8 +72,11 @@ type request struct {
 }
 
 // New makes a caching allocator for a device. Most programs use For, which keeps one for each device. The error is a
-// *ConfigError.
+// *ConfigError, or an *ArgumentError if there is no device.
 func New(d Driver, c Config) (*Caching, error) {
+	if d == nil {
+		return nil, argumentErr("New", nilDevice)
+	}
 	a := &Caching{driver: d, id: d.ID()}
 	a.shards.Store(new([]*shard))
 	a.limit.Store(unlimited)
@@ -116,13 +121,20 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if bytes == 0 {
 		return Block{}, nil
 	}
+	if s == nil {
+		return Block{}, argumentErr("Alloc", nilStream)
+	}
 	if a.chores.Load() != 0 {
 		a.doChores(s)
 	}
 	if a.routes.Load() != nil {
 		return a.allocRouted(bytes, s)
 	}
-	return a.allocIn(a.shardOf(s), bytes)
+	sh, err := a.shardOf(s)
+	if err != nil {
+		return Block{}, err
+	}
+	return a.allocIn(sh, bytes)
 }
 
 // allocIn serves a request from the pools of one shard.
@@ -180,39 +192,62 @@ func (a *Caching) countOversize(n int64) {
 	}
 }
 
+// passOversize counts an oversize block that is freed in the call that allocated it: no peak sees it.
+func (a *Caching) passOversize() {
+	a.oversize.mu.Lock()
+	defer a.oversize.mu.Unlock()
+	a.oversize.stat.Allocated++
+	a.oversize.stat.Freed++
+}
+
 // allocSlow serves a request that found nothing cached.
 func (a *Caching) allocSlow(r *request) (Block, error) {
+	h, err := a.allocNew(r)
+	if err != nil {
+		a.tellObservers(err)
+	}
+	return h, err
+}
+
+// allocNew serves a request in the driver's turn.
+func (a *Caching) allocNew(r *request) (Block, error) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.behalf = r.moment
 	b, err := a.grow(r)
 	if err != nil {
-		a.mu.Unlock()
-		a.tellObservers(err)
 		return Block{}, err
 	}
-	b.shard.mu.Lock() // r's, or that of a pool that helps out
-	h := b.shard.finish(r.policy, b, r.size, r.bytes, r.moment)
-	a.mu.Unlock()
-	return h, nil
+	return r.finish(b), nil
+}
+
+// finish hands out what grow found, in r's shard or that of a pool that helps out.
+func (r *request) finish(b *block) Block {
+	sh := b.shard
+	sh.mu.Lock()
+	if sh.splits(r.policy, b, r.size) {
+		sh.rejoin(b)
+	}
+	return sh.finish(r.policy, b, r.size, r.bytes, r.moment)
 }
 
 // grow climbs the ladder from the driver to the out-of-memory error and returns a block in no index. Caller holds a.mu.
 func (a *Caching) grow(r *request) (*block, error) {
-	if a.closed.Load() {
-		return nil, &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
-	}
-	if p := r.shard.pool; p != nil && p.uses == 0 { // released since Alloc looked; the shard may be gone
-		return nil, errors.Wrapf(ErrPoolReleased, "memory: Alloc from pool %v", p.id)
+	if err := a.refused(r); err != nil {
+		return nil, err
 	}
 	// While we waited for a.mu another goroutine may have freed a block, or had the driver make one.
 	if b := r.search(); b != nil {
 		return b, nil
 	}
-	if a.runCallbacks() {
+	if a.runCallbacks(r) {
 		a.tick(r.policy, r.shard, r.kind)
 		if b := r.search(); b != nil {
 			return b, nil
 		}
+	}
+	if err := a.refused(r); err != nil { // callbacks run without the lock
+		return nil, err
 	}
 	if r.policy.gcThreshold > 0 && a.limit.Load() != unlimited {
 		if err := a.collectGarbage(r.policy); err != nil {
@@ -248,6 +283,18 @@ func (a *Caching) grow(r *request) (*block, error) {
 		return b, err
 	}
 	return nil, a.outOfMemory(r)
+}
+
+// refused says why the driver must not be asked for r, if so: since Alloc looked, or while the lock was released, the allocator
+// may have been closed, or the pool released, and then its shard may be gone. Caller holds a.mu.
+func (a *Caching) refused(r *request) error {
+	if a.closed.Load() {
+		return &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
+	}
+	if p := r.shard.pool; p != nil && p.uses == 0 {
+		return p.errReleased("Alloc from")
+	}
+	return nil
 }
 
 // search looks once more for a cached block. Caller holds no shard.
@@ -315,8 +362,15 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if sh == nil || sh.owner != a {
 		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
 	}
-	if s.ID() == sh.id {
+	if s == nil {
+		return argumentErr("RecordStream", nilStream)
+	}
+	own := sh.bound.Load()
+	if s == own.known {
 		return nil
+	}
+	if err := checkStream("RecordStream", a.id, a.driver, s); err != nil || s.ID() == own.id {
+		return err
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -327,19 +381,32 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	return nil
 }
 
-// shardOf returns the shard of a stream and makes it at the first use.
-func (a *Caching) shardOf(s device.Stream) *shard {
-	id := s.ID()
-	if id < device.StreamID(len(a.direct)) {
-		if sh := a.direct[id].Load(); sh != nil {
-			return sh
+// shardOf returns the shard of a stream and makes it at the first use. It fails with a *StreamError.
+func (a *Caching) shardOf(s device.Stream) (*shard, error) {
+	if id := s.ID(); id < device.StreamID(len(a.direct)) {
+		if b := a.direct[id].Load(); b != nil && b.known == s {
+			return b.shard, nil
 		}
-	} else if sh := findShard(*a.shards.Load(), nil, id); sh != nil {
-		return sh
+	}
+	return a.shardIn(nil, s)
+}
+
+// shardIn returns the shard of a stream in a private pool, or the default ones if that is nil, and makes it at the first use. It
+// fails with a *StreamError, or with ErrPoolReleased if there is none and the pool makes no more.
+func (a *Caching) shardIn(pool *Pool, s device.Stream) (*shard, error) {
+	sh := findShard(*a.shards.Load(), pool, s.ID())
+	if sh != nil && sh.bound.Load().known == s {
+		return sh, nil
+	}
+	if err := checkStream("Alloc", a.id, a.driver, s); err != nil || sh != nil {
+		return sh, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.addShard(nil, s)
+	if pool != nil && pool.uses == 0 {
+		return nil, pool.errReleased("Alloc from")
+	}
+	return a.addShard(pool, s), nil
 }
 
 // findShard looks for the shard of a pool, nil for the default ones, and a stream.
@@ -356,7 +423,7 @@ type shardKey struct {
 }
 
 func compareShard(sh *shard, key shardKey) int {
-	return cmp.Or(comparePools(sh.pool, key.pool), cmp.Compare(sh.id, key.id))
+	return cmp.Or(comparePools(sh.pool, key.pool), cmp.Compare(sh.id(), key.id))
 }
 
 // addShard makes the shard of a pool and a stream unless it is there. Caller holds a.mu.
@@ -369,13 +436,15 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 	if ok {
 		return old[i]
 	}
-	sh := &shard{owner: a, pool: pool, stream: s, id: key.id}
-	sh.log = logbook{rec: a.log.rec, stream: sh.id, pool: sh.poolID()}
+	if sh := a.orphan(pool); sh != nil {
+		a.bequeath(sh, s)
+		return sh
+	}
+	sh := &shard{owner: a, pool: pool, log: logbook{rec: a.log.rec}}
+	a.bind(sh, s)
+	sh.log.stream, sh.log.pool = key.id, sh.poolID()
 	shards := slices.Insert(slices.Clone(old), i, sh)
 	a.shards.Store(&shards)
-	if pool == nil && key.id < device.StreamID(len(a.direct)) {
-		a.direct[key.id].Store(sh)
-	}
 	return sh
 }
 
@@ -392,25 +461,6 @@ func unlockShards(shards []*shard) {
 	for _, sh := range shards {
 		sh.mu.Unlock()
 	}
-}
-
-// OnLowMemory registers a callback for the moment before the driver is asked for more memory. It returns whether it freed
-// blocks of this allocator; if any callback did, the cache is searched again. Callbacks run one after the other, in the
-// order of registration, and must not allocate.
-func (a *Caching) OnLowMemory(f func() (freed bool)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.callbacks = append(a.callbacks, f)
-}
-
-func (a *Caching) runCallbacks() bool {
-	freed := false
-	for _, f := range a.callbacks {
-		if f() {
-			freed = true
-		}
-	}
-	return freed
 }
 
 // Close gives everything back to the driver, blocks in use included: their handles become stale without notice, so it is

@@ -45,7 +45,8 @@ func CapturePinned(p *Pinned) CaptureOption {
 //
 // Blocks that work allocates and does not free stay the caller's; freeing them later returns them to the graph's pool. It
 // fails with device.ErrUnavailable if s cannot be captured, with work's error, or with the driver's; the capture is over then
-// and its memory can be given back by EmptyCache.
+// and its memory can be given back by EmptyCache. If work panics the same is done, and the panic passes through. work may call
+// the allocator as it likes.
 func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...CaptureOption) (*Graph, error) {
 	stream, ok := s.(device.Capturer)
 	if !ok {
@@ -53,7 +54,9 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 	}
 	var o captureOptions
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	g := &Graph{pool: o.pool}
 	if g.pool == nil {
@@ -61,12 +64,24 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 	} else if err := g.pool.Retain(); err != nil {
 		return nil, err
 	}
-	err := a.capture(g, stream, work, o.pinned)
-	a.pollEvents(nil) // what was freed in the capture and waited for its end
-	if err != nil {
-		return nil, errors.Join(err, g.release())
+	if err := a.captureOrRelease(g, stream, work, o.pinned); err != nil {
+		return nil, err
 	}
 	return g, nil
+}
+
+// captureOrRelease captures, and lets go of the graph's memory if that fails or work panics.
+func (a *Caching) captureOrRelease(g *Graph, s device.Capturer, work func() error, pinned []*Pinned) (err error) {
+	done := false
+	defer func() {
+		a.pollEvents(nil) // what was freed in the capture and waited for its end
+		if !done {
+			err = errors.Join(err, g.release())
+		}
+	}()
+	err = a.capture(g, s, work, pinned)
+	done = err == nil
+	return err
 }
 
 // capturePool makes a pool for a capture, with one use.
@@ -74,7 +89,7 @@ func (a *Caching) capturePool() *Pool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastPool[0]++
-	return a.newPool(PoolID{a.lastPool[0], 0}, nil)
+	return a.addPool(&Pool{a: a, limit: unlimited}, PoolID{a.lastPool[0], 0})
 }
 
 // capture sets g.exec. However it ends, the capture is over and no request is routed any more.

@@ -164,26 +164,26 @@ func (c *checker) indices(sh *shard) {
 		n, bytes := 0, uint64(0)
 		for b := range x.all {
 			if !c.cached[b] || b.shard != sh || b.kind != k {
-				c.fail("stream %d: %s index holds block %#x, which is not a cached block of it", sh.id, k, b.ptr)
+				c.fail("stream %d: %s index holds block %#x, which is not a cached block of it", sh.id(), k, b.ptr)
 			}
 			if last != nil && !before(last, b) {
-				c.fail("stream %d: %s index out of order at block %#x", sh.id, k, b.ptr)
+				c.fail("stream %d: %s index out of order at block %#x", sh.id(), k, b.ptr)
 			}
 			delete(c.cached, b)
 			last = b
 			n, bytes = n+1, bytes+b.size
 		}
 		if n != x.count || bytes != x.bytes || x.last() != last {
-			c.fail("stream %d: %s index counts %d blocks and %d bytes, holds %d and %d", sh.id, k, x.count, x.bytes, n, bytes)
+			c.fail("stream %d: %s index counts %d blocks and %d bytes, holds %d and %d", sh.id(), k, x.count, x.bytes, n, bytes)
 		}
 		for _, b := range sh.unmapped[k] {
 			if !c.unmapped[b] || b.shard != sh || b.kind != k {
-				c.fail("stream %d: block %#x is listed as unmapped and is not", sh.id, b.ptr)
+				c.fail("stream %d: block %#x is listed as unmapped and is not", sh.id(), b.ptr)
 			}
 			delete(c.unmapped, b)
 		}
 		if flaw := x.flaw(); flaw != "" {
-			c.fail("stream %d: %s index: %s", sh.id, k, flaw)
+			c.fail("stream %d: %s index: %s", sh.id(), k, flaw)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (p *Pool) Checkpoint() (*PoolCheckpoint, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.uses == 0 {
-		return nil, errors.Wrapf(ErrPoolReleased, "memory: Checkpoint of pool %v", p.id)
+		return nil, p.errReleased("Checkpoint of")
 	}
 	shards := a.lockShards()
 	defer unlockShards(shards)

@@ -9,7 +9,20 @@ func (a *Caching) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behalf = m
-	errs := []error{a.releaseAll()}
+	var errs []error
+	a.closeAll(&errs)
+	return errors.Join(errs...)
+}
+
+// closeAll gives back what there is, also if a pool's source panics in the middle of it. Caller holds a.mu.
+func (a *Caching) closeAll(errs *[]error) {
+	defer a.closeEvents(errs)
+	defer a.surrenderAll(errs)
+	*errs = append(*errs, a.releaseAll(), a.leaks())
+}
+
+// leaks says what is in use, nil if nothing is.
+func (a *Caching) leaks() error {
 	leak := &LeakError{Device: a.id}
 	for _, sh := range *a.shards.Load() {
 		sh.mu.Lock()
@@ -20,12 +33,25 @@ func (a *Caching) close() error {
 		sh.mu.Unlock()
 	}
 	if leak.Blocks > 0 {
-		errs = append(errs, leak)
+		return leak
 	}
+	return nil
+}
+
+// surrenderAll gives all segments back, those after one whose source panics too.
+func (a *Caching) surrenderAll(errs *[]error) {
+	defer func() {
+		if len(a.segments) > 0 {
+			a.surrenderAll(errs)
+		}
+	}()
 	for len(a.segments) > 0 {
-		seg := a.segments[len(a.segments)-1]
-		errs = append(errs, a.surrender(seg))
+		*errs = append(*errs, a.surrender(a.segments[len(a.segments)-1]))
 	}
+}
+
+// closeEvents gives the events back.
+func (a *Caching) closeEvents(errs *[]error) {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
 	for _, q := range a.events.queues { // those that could not be waited for
@@ -36,10 +62,9 @@ func (a *Caching) close() error {
 		}
 	}
 	for _, e := range a.events.pool {
-		errs = append(errs, e.Close())
+		*errs = append(*errs, e.Close())
 	}
 	a.events.pool, a.events.queues, a.events.reuse.kept = nil, nil, nil
-	return errors.Join(errs...)
 }
 
 // surrender gives a segment back to the driver whatever its blocks are used for. It is off the books even if the driver
@@ -51,7 +76,7 @@ func (a *Caching) surrender(seg *segment) error {
 		seg.shard.mu.Lock()
 		a.dropSegment(seg)
 		seg.shard.mu.Unlock()
-		return seg.shard.source().Free(seg.ptr)
+		return a.freeSegment(seg.shard, seg.ptr)
 	}
 	var errs []error
 	mapped := uint64(0)

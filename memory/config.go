@@ -139,6 +139,8 @@ func (c Config) Validate() error {
 	switch {
 	case large <= largeThreshold:
 		return configError(keyLargeSegment, mbText(large), "must be > 10 MB")
+	case large >= maxRequest:
+		return configError(keyLargeSegment, mbText(large), "no device has so much memory")
 	case c.MaxSplitBytes != 0 && c.MaxSplitBytes < large:
 		return configError(keyMaxSplit, mbText(c.MaxSplitBytes), "too small, must be >= "+mbText(large))
 	case c.MaxNonSplitRoundingBytes != 0 && c.MaxNonSplitRoundingBytes < large:

@@ -85,6 +85,8 @@ func TestParseConfig_AcceptsWhatPyTorchAccepts(t *testing.T) {
 		"max_split_size_mb:128,":          "max_split_size_mb:128",
 		"max_split_size_mb:128,max_split_size_mb:256":   "max_split_size_mb:256",
 		"garbage_collection_threshold:1e-3":             "garbage_collection_threshold:0.001",
+		"garbage_collection_threshold:.5E+0":            "garbage_collection_threshold:0.5",
+		"per_process_memory_fraction:1.":                "per_process_memory_fraction:1",
 		"release_lock_on_hipmalloc:True":                "release_lock_on_cudamalloc:True",
 		"backend:native":                                "",
 		"expandable_segments_reserve:40G":               "expandable_segments_reserve:40G",
@@ -270,4 +272,48 @@ func TestEnvConfig_FirstVariableThatIsSetCounts(t *testing.T) {
 	var ce *ConfigError
 	require.ErrorAs(t, err, &ce)
 	require.ErrorContains(t, err, "environment variable CISTERN_ALLOC_CONF: ")
+}
+
+// Numbers are decimal: what Go's parser takes besides is no number that anybody means here.
+func TestParseConfig_NumbersAreDecimal(t *testing.T) {
+	for key, good := range map[string]string{
+		keyGC: "0.5", keyFraction: "0.5", keyReserve: "0.5", keyLargeSegment: "20", keyMaxSplit: "40.5", keyMaxNonSplit: "40",
+		keyRoundup: "4", keyRegisterThreads: "4", "pinned_reserve_segment_size_mb": "4", "pinned_max_round_threshold_mb": "4",
+		"pinned_max_cached_size_mb": "4",
+	} {
+		_, err := ParseConfig(key + ":" + good)
+		require.NoError(t, err, "%s:%s", key, good)
+		for _, bad := range []string{"+" + good, "-" + good, "0x" + good, "0x1p-1", "0X1P+6", "1_0", "0_" + good, "0b1", "0o40", "Inf", "inf", "+Inf",
+			"infinity", "NaN", "nan", ".", "e1", ".e1", "1e", "1e+", "1e+-1", "1e1e1", "1.0.0", "1f", good + "e0x1", good + "e1_0", "\u0661"} {
+			_, err := ParseConfig(key + ":" + bad)
+			var ce *ConfigError
+			require.ErrorAs(t, err, &ce, "%s:%s", key, bad)
+		}
+	}
+	for _, bad := range []string{"0x1p5G", "1_0G", "InfG", "+4G", "G", "4GG", "4 GiB"} {
+		_, err := ParseConfig(keyReserve + ":" + bad)
+		require.Error(t, err, bad)
+	}
+}
+
+// An error repeats the beginning of a long text, whatever is wrong with it.
+func TestParseConfig_ErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("é1", 1<<19)
+	texts := []string{long, long + ":1", ":" + long, "max_split_size_mb:40," + long, long + ":", long + ":[", long + ":[]" + long, "foo:" + long,
+		"roundup_power2_divisions:[" + long + "]", "roundup_power2_divisions:[" + long + ":1]", "expandable_segments_reserve:" + long + "G"}
+	for i := range settings {
+		texts = append(texts, settings[i].key+":"+long, settings[i].key+":"+strings.Repeat("9", 1<<20))
+	}
+	for _, text := range texts {
+		_, err := ParseConfig(text)
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 1000, "%s", text[:40])
+		require.NotContains(t, err.Error(), "\\x", "cut between characters")
+		require.NotContains(t, err.Error(), strings.Repeat("é1", 40))
+		t.Setenv("CISTERN_ALLOC_CONF", text)
+		_, err = EnvConfig()
+		require.Less(t, len(err.Error()), 1000)
+	}
+	o := HistoryOptions{SkipActions: []Action{Action(long)}}
+	require.Less(t, len(o.validate().Error()), 1000)
 }

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// ConfigError is a setting that cannot be: which one, the value given, and what is allowed.
+// ConfigError is a setting that cannot be: which one, the value given, and what is allowed. Of a long text it has the beginning.
 type ConfigError struct {
 	Key   string // empty if the text as a whole is malformed
 	Value string
@@ -26,8 +27,41 @@ func (e *ConfigError) Error() string {
 }
 
 func configError(key, value, want string) error {
-	return &ConfigError{Key: key, Value: value, Want: want}
+	return &ConfigError{Key: shorten(key), Value: shorten(value), Want: want}
 }
+
+// quotedBytes is how much of a text errors repeat: settings can come from anywhere.
+const quotedBytes = 100
+
+// shorten cuts a long text off, and says so by three dots.
+func shorten(text string) string {
+	if len(text) <= quotedBytes {
+		return text
+	}
+	end := quotedBytes
+	for end > quotedBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}
+
+// parseDecimal reads a number without sign: digits, perhaps with a point among them, perhaps with an exponent. strconv.ParseFloat
+// alone also takes what no setting means: hexadecimal, underscores, infinity.
+func parseDecimal(text string) (float64, bool) {
+	mantissa, exponent, has := text, "", false
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		mantissa, exponent, has = text[:i], text[i+1:], true
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exponent = strings.TrimPrefix(strings.TrimPrefix(exponent, "-"), "+")
+	if !isDigits(whole+fraction) || has && !isDigits(exponent) {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil
+}
+
+func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 func uintText(n uint64) string   { return strconv.FormatUint(n, 10) }
 func floatText(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
@@ -53,7 +87,7 @@ func parseMB(text string) (uint64, bool) {
 	if has {
 		f, err := strconv.ParseFloat("0."+fraction, 64)
 		rest := f * mib
-		if err != nil || fraction == "" || strings.Trim(fraction, "0123456789") != "" || rest != math.Trunc(rest) {
+		if err != nil || !isDigits(fraction) || rest != math.Trunc(rest) {
 			return 0, false
 		}
 		n += uint64(rest)
@@ -62,18 +96,18 @@ func parseMB(text string) (uint64, bool) {
 }
 
 // ParseConfig reads settings in PyTorch's grammar: "key:value,key:[a:b,c:d],...", white space ignored, booleans written True
-// and False, sizes in MiB (a decimal fraction counts here; PyTorch ignores it). Unknown keys, values out of range and punctuation out of place are *ConfigErrors.
+// and False, numbers in decimal notation, sizes in MiB (a decimal fraction counts here; PyTorch ignores it). Unknown keys, values out of range and punctuation out of place are *ConfigErrors.
 func ParseConfig(text string) (Config, error) {
 	var c Config
 	rest := strings.Join(strings.Fields(text), "")
 	for rest != "" {
 		key, tail, ok := strings.Cut(rest, ":")
 		if !ok || key == "" {
-			return Config{}, configError("", text, "expected key:value at "+strconv.Quote(rest))
+			return Config{}, configError("", text, "expected key:value at "+strconv.Quote(shorten(rest)))
 		}
 		value, next, err := cutValue(tail)
 		if err != "" {
-			return Config{}, configError("", text, err+" after "+key)
+			return Config{}, configError("", text, err+" after "+shorten(key))
 		}
 		if err := c.set(key, value); err != nil {
 			return Config{}, err

@@ -57,6 +57,26 @@ func TestAsync_ConformanceOnADriverThatTakesMemoryForItself(t *testing.T) {
 	}))
 }
 
+// The memory of a closed stream, whose work is done, goes to the next one.
+func TestCaching_AThousandStreamsOnCUDA(t *testing.T) {
+	d := cudatest.New(t, 1, func(l *fakecuda.Library) { l.Set("poison_bytes", "4096") }).Devices[0]
+	a, err := memory.New(d, memory.Config{})
+	require.NoError(t, err)
+	for range 1000 {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		b, err := a.Alloc(21<<20, s)
+		require.NoError(t, err)
+		require.NoError(t, s.Fill(b.Ptr(), 1, 4096))
+		require.NoError(t, a.Free(b))
+		require.NoError(t, s.Close())
+	}
+	require.EqualValues(t, 22<<20, a.Stats().ReservedBytes.All.Peak)
+	require.EqualValues(t, 1000, a.Stats().Allocation.All.Allocated)
+	require.NoError(t, a.Check())
+	require.NoError(t, a.Close())
+}
+
 func TestFor_MakesTheBackendThatTheSettingsName(t *testing.T) {
 	t.Setenv("CISTERN_ALLOC_CONF", "backend:cudaMallocAsync")
 	var wrong *memory.ConfigError

@@ -24,9 +24,14 @@ type Direct struct {
 	closed bool
 }
 
-// NewDirect makes an allocator without a cache.
+// NewDirect makes an allocator without a cache. Of one without a device every Alloc is an *ArgumentError.
 func NewDirect(d Driver) *Direct {
-	return &Direct{driver: d, id: d.ID(), mark: &shard{}, live: map[*block]device.Stream{}}
+	a := &Direct{live: map[*block]device.Stream{}}
+	a.mark = &shard{other: a}
+	if d != nil {
+		a.driver, a.id = d, d.ID()
+	}
+	return a
 }
 
 // Device is the device whose memory this is.
@@ -35,8 +40,16 @@ func (a *Direct) Device() device.ID { return a.id }
 // Alloc implements Allocator.
 func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	a.drainLater()
-	if bytes == 0 {
+	switch {
+	case bytes == 0:
 		return Block{}, nil
+	case s == nil:
+		return Block{}, argumentErr("Alloc", nilStream)
+	case a.driver == nil:
+		return Block{}, argumentErr("Alloc", nilDevice)
+	}
+	if err := checkStream("Alloc", a.id, a.driver, s); err != nil {
+		return Block{}, err
 	}
 	if bytes >= maxRequest {
 		return Block{}, a.fail(bytes, 0)
@@ -154,8 +167,15 @@ func (a *Direct) FreeLater(h Block) {
 	if h.b == nil {
 		return
 	}
+	if home := h.b.home(); home != a {
+		home.FreeLater(h)
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
 	a.later = append(a.later, h)
 	a.stats.NumDeferredFrees++
 }
@@ -180,6 +200,9 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 	b := h.b
 	if b == nil {
 		return nil
+	}
+	if err := checkStream("RecordStream", a.id, a.driver, s); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -79,6 +79,20 @@
 //
 // Statistics are counted by shard; exact peaks over all shards come from leases (tally.go).
 //
+// # Callbacks
+//
+// A program can have the allocator call it. A panic of what it calls passes through to who called the allocator; the call has
+// then done nothing, or for observers of OnOOM all that it does, the allocator goes on, and no memory is lost.
+//
+//	called                       may call of the same allocator          may be called by several goroutines at once
+//	OnLowMemory                  everything but Close                    no; see there
+//	OnOOM                        everything but Close                    yes
+//	Source.Malloc of a pool      everything but Close                    yes
+//	Source.Free of a pool        Free, FreeLater, RecordStream, Device   no
+//	filter of BeginRoute         everything but Alloc and Close          yes
+//	work of CaptureGraph         everything but Close                    no
+//	Pinned.BeginCapture's        everything but RecordStream and Close   yes
+//
 // # Captures
 //
 // Work that is captured into a graph (capture.go) does not run, so its events never complete. A use of a block that is part of
@@ -96,6 +110,6 @@
 //
 // # Limits
 //
-// A stream's free memory never serves another stream. One live block keeps its segment from the driver. Events are looked
+// A stream's free memory never serves another stream, unless the first was closed (inherit.go). One live block keeps its segment from the driver. Events are looked
 // at by Alloc only: without one, pending memory stays pending. All three are PyTorch's behaviour.
 package memory

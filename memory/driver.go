@@ -38,22 +38,42 @@ func (a *Caching) attempt(r *request) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.refused(r); err != nil { // while the driver was asked without the lock
+		return nil, errors.Join(err, a.freeSegment(r.shard, ptr))
+	}
 	return a.addSegment(r, ptr, size), nil
 }
 
-// malloc is the driver call of attempt. With release_lock_on_cudamalloc other requests may have their turn meanwhile; the
-// bytes count against the limit from before the call, so that together they do not pass it. Caller holds a.mu.
+// malloc is the driver call of attempt. With release_lock_on_cudamalloc, and for a pool's source, which may call the allocator,
+// other requests may have their turn meanwhile; the bytes count against the limits from before the call, so that together they
+// do not pass them. Caller holds a.mu.
 func (a *Caching) malloc(r *request, size uint64) (device.Ptr, error) {
-	if !r.policy.releaseLock {
-		return r.shard.source().Malloc(size)
+	pool := r.shard.pool
+	if !r.policy.releaseLock && !r.shard.hasSource() {
+		return a.driver.Malloc(size)
 	}
-	a.underway += size
+	move := func(n uint64) {
+		a.underway += n
+		if pool != nil {
+			pool.underway += n
+		}
+	}
+	move(size)
 	a.mu.Unlock()
-	ptr, err := r.shard.source().Malloc(size)
-	a.mu.Lock()
-	a.underway -= size
-	a.behalf = r.moment
-	return ptr, err
+	defer func() {
+		a.mu.Lock()
+		move(-size)
+		a.behalf = r.moment
+	}()
+	return r.shard.source().Malloc(size)
+}
+
+// freeSegment is the opposite: the driver, or the pool's source, gets memory back. Caller holds a.mu and no shard.
+func (a *Caching) freeSegment(sh *shard, p device.Ptr) error {
+	if !sh.hasSource() {
+		return a.driver.Free(p)
+	}
+	return a.mu.callSource(sh.pool.source, p)
 }
 
 // addSegment books a new segment, which is one block. Caller holds a.mu.
@@ -98,8 +118,8 @@ func (a *Caching) countReserved(sh *shard, k poolKind, n int64) {
 }
 
 // releaseSegment gives the segment of b, a whole cached block, back to the driver, and returns its size: 0 if somebody took
-// the block since it was found. If the driver refuses, the block is cached again and nothing has changed. Caller holds a.mu
-// and no shard.
+// the block since it was found. If the driver refuses, or a pool's source panics, the block is cached again and nothing has
+// changed. Caller holds a.mu and no shard.
 func (a *Caching) releaseSegment(b *block) (uint64, error) {
 	sh := b.shard
 	sh.mu.Lock()
@@ -107,20 +127,24 @@ func (a *Caching) releaseSegment(b *block) (uint64, error) {
 		sh.mu.Unlock()
 		return 0, nil
 	}
-	seg := b.seg
+	seg, back := b.seg, false
 	sh.pools[b.kind].remove(b)
 	sh.mu.Unlock()
+	defer func() {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		if !back {
+			sh.pools[b.kind].insert(b)
+			return
+		}
+		sh.retire(b)
+		a.dropSegment(seg)
+	}()
 
-	err := sh.source().Free(seg.ptr)
-
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if err != nil {
-		sh.pools[b.kind].insert(b)
+	if err := a.freeSegment(sh, seg.ptr); err != nil {
 		return 0, err
 	}
-	sh.retire(b)
-	a.dropSegment(seg)
+	back = true
 	return seg.size, nil
 }
 

@@ -13,6 +13,9 @@ import (
 // WriteJSON writes the snapshot as JSON. PyTorch's memory viewer opens it, and json.Unmarshal reads it. Every entry repeats
 // its call stack: for large traces the pickle is much smaller.
 func (s Snapshot) WriteJSON(w io.Writer) error {
+	if w == nil {
+		return argumentErr("Snapshot.WriteJSON", nilWriter)
+	}
 	d := newJSONDocument(w)
 	s.write(d)
 	return errors.Wrap(d.close(), "memory: writing a snapshot as JSON")
@@ -28,6 +31,9 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 // WritePickle writes the snapshot as a Python pickle, such as torch.cuda.memory._dump_snapshot makes. Each call stack is
 // in it once.
 func (s Snapshot) WritePickle(w io.Writer) error {
+	if w == nil {
+		return argumentErr("Snapshot.WritePickle", nilWriter)
+	}
 	d := newPickleDocument(w)
 	s.write(d)
 	return errors.Wrap(d.close(), "memory: writing a snapshot as a pickle")
@@ -50,15 +56,18 @@ func (s Snapshot) Write(w io.Writer, format SnapshotFormat) error {
 	case FormatPickle:
 		return s.WritePickle(w)
 	}
-	return errors.Errorf("memory: snapshot format %q: want %s or %s", format, FormatPickle, FormatJSON)
+	return argumentErr("Snapshot.Write", "snapshot format %q: want %s or %s", format, FormatPickle, FormatJSON)
 }
 
 // WriteSnapshot writes a snapshot of a device's allocator, with its pinned host memory if the history of that is recorded. It
 // fails if the device has no allocator yet, or one without snapshots.
 func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error {
+	if dev == nil {
+		return argumentErr("WriteSnapshot", nilDevice)
+	}
 	a, ok := lookup(dev).(interface{ Snapshot() Snapshot })
 	if !ok {
-		return errors.Errorf("memory: no snapshot of %s: it has no caching allocator", dev.ID())
+		return argumentErr("WriteSnapshot", "no snapshot of %s: it has no caching allocator", dev.ID())
 	}
 	s := a.Snapshot()
 	if p := lookupPinned(dev); p != nil {
@@ -72,7 +81,7 @@ func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error 
 func DumpSnapshot(dev device.Device, filename string) (err error) {
 	format := SnapshotFormat(filepath.Ext(filename))
 	if format != FormatJSON && format != FormatPickle {
-		return errors.Errorf("memory: snapshot file %s: the name must end in %s or %s", filename, FormatPickle, FormatJSON)
+		return argumentErr("DumpSnapshot", "snapshot file %s: the name must end in %s or %s", filename, FormatPickle, FormatJSON)
 	}
 	f, err := os.Create(filename)
 	if err != nil {

@@ -24,6 +24,8 @@ var (
 	ErrUseAfterFree = errors.New("use after free")
 	// ErrForeignBlock: the block belongs to another allocator.
 	ErrForeignBlock = errors.New("block of another allocator")
+	// ErrForeignStream: the stream is of another device.
+	ErrForeignStream = errors.New("stream of another device")
 	// ErrLeak: blocks were in use when the allocator was closed.
 	ErrLeak = errors.New("blocks still in use")
 )
@@ -71,6 +73,38 @@ func (a *Caching) staleBlock(op string, h Block, freed freedBlock, err error) er
 
 // Unwrap returns the sentinel.
 func (e *BlockError) Unwrap() error { return e.Err }
+
+// StreamError is a call with a stream of another device.
+type StreamError struct {
+	Op     string // the call
+	Device device.ID
+	Stream device.StreamID
+	Of     device.ID // the stream's device
+}
+
+// Error names the call, the device, and the stream with its device.
+func (e *StreamError) Error() string {
+	return fmt.Sprintf("memory: %s on %s: %v: stream %d of %s", e.Op, e.Device, ErrForeignStream, e.Stream, e.Of)
+}
+
+// Unwrap returns ErrForeignStream.
+func (e *StreamError) Unwrap() error { return ErrForeignStream }
+
+// checkStream returns a *StreamError unless s is a stream of the device. A driver that stands between the allocator and its
+// device may give itself another number: then the device is known by its default stream.
+func checkStream(op string, id device.ID, d Driver, s device.Stream) error {
+	if s == nil {
+		return argumentErr(op, nilStream)
+	}
+	dev := s.Device()
+	if dev.ID() == id {
+		return nil
+	}
+	if x, ok := d.(interface{ DefaultStream() device.Stream }); ok && x.DefaultStream().Device() == dev {
+		return nil
+	}
+	return &StreamError{Op: op, Device: id, Stream: s.ID(), Of: dev.ID()}
+}
 
 // LeakError reports blocks that were in use when their allocator was closed.
 type LeakError struct {

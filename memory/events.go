@@ -99,10 +99,14 @@ func (ev *events) queue(s device.Stream) *eventQueue {
 	i, ok := slices.BinarySearchFunc(ev.queues, id, func(q *eventQueue, id device.StreamID) int {
 		return int(int64(id) - int64(q.id))
 	})
-	if !ok {
-		ev.queues = slices.Insert(ev.queues, i, &eventQueue{stream: s, id: id})
+	if ok {
+		return ev.queues[i]
 	}
-	return ev.queues[i]
+	q := &eventQueue{stream: s, id: id}
+	ev.queues = slices.DeleteFunc(slices.Insert(ev.queues, i, q), func(o *eventQueue) bool {
+		return o != q && o.head == len(o.entries) && closed(o.stream)
+	})
+	return q
 }
 
 // pollEvents completes the frees of blocks whose events have completed. It does not block. An event that cannot be asked

@@ -34,6 +34,9 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 	if bytes == 0 {
 		return Block{}, nil
 	}
+	if s == nil {
+		return Block{}, argumentErr("AllocAt", nilStream)
+	}
 	if bytes >= maxRequest {
 		return Block{}, a.tooLarge(bytes)
 	}
@@ -43,16 +46,21 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 		return Block{}, &AddressError{Device: a.id, Ptr: at, Size: size, Detail: "the address is not aligned to 512 bytes"}
 	}
 	a.doChores(s)
-	sh, kind, m := a.shardOf(s), poolFor(size), a.momentOfAlloc()
+	sh, err := a.shardOf(s)
+	if err != nil {
+		return Block{}, err
+	}
+	kind, m := poolFor(size), a.momentOfAlloc()
 	sh.mu.Lock()
 	b := sh.containing(kind, at, size)
 	if b == nil {
 		sh.mu.Unlock()
 		return Block{}, &AddressError{Device: a.id, Ptr: at, Size: size,
-			Detail: fmt.Sprintf("no free block of stream %d in the %s pool has it", sh.id, kind)}
+			Detail: fmt.Sprintf("no free block of stream %d in the %s pool has it", sh.id(), kind)}
 	}
 	sh.log.tag = tagExact
 	sh.pools[kind].remove(b)
+	before := uint64(at - b.ptr)
 	prefix := sh.holdPrefix(p, b, at, m)
 	if prefix != nil {
 		b = prefix.next // what is left begins at the address
@@ -77,6 +85,9 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 	if over != 0 {
 		a.settlePeaks(sh)
 	}
+	if before >= p.maxSplit {
+		a.passOversize()
+	}
 	if h.size >= p.maxSplit {
 		a.countOversize(1)
 	}
@@ -95,7 +106,7 @@ func (sh *shard) containing(k poolKind, at device.Ptr, size uint64) *block {
 
 // holdPrefix hands out what lies before an address in b, which is in no index, as a block of its own, so that the rest begins
 // there. It returns nil if b begins there. The split is one that the pool's rule may not make. As in PyTorch the prefix counts
-// as an allocation, which the caller frees at once.
+// as an allocation, which the caller frees at once; but unlike there no peak counts the two together.
 func (sh *shard) holdPrefix(p *policy, b *block, at device.Ptr, m moment) *block {
 	if b.ptr == at {
 		return nil

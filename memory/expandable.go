@@ -34,7 +34,7 @@ type virtualRange struct {
 
 // expands reports whether new memory for a request comes from an expandable segment.
 func (a *Caching) expands(r *request) (VirtualDriver, bool) {
-	if !r.policy.expandable || r.shard.pool != nil && r.shard.pool.source != nil {
+	if !r.policy.expandable || r.shard.hasSource() {
 		return nil, false
 	}
 	d, ok := a.driver.(VirtualDriver)
@@ -168,7 +168,7 @@ func (a *Caching) trim(b *block) error {
 		return nil
 	}
 	// Work on the stream may still use the memory: it is free for that stream only.
-	if err := ignoreClosed(sh.stream.Synchronize(context.Background())); err != nil {
+	if err := ignoreClosed(sh.stream().Synchronize(context.Background())); err != nil {
 		return err
 	}
 	to, failed := vm.unmap(from, to)

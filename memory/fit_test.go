@@ -212,7 +212,8 @@ func TestFree_LeavesABlockAloneThatIsBeingHandedOut(t *testing.T) {
 	r := newRig(t, gib, "")
 	a, b := r.alloc(4*mib, 0), r.alloc(4*mib, 0)
 	r.free(a)
-	sh := r.a.shardOf(r.stream(0))
+	sh, err := r.a.shardOf(r.stream(0))
+	require.NoError(t, err)
 	p := r.a.policy.Load()
 	r.a.mu.Lock() // as on the slow path
 	sh.mu.Lock()
@@ -244,4 +245,34 @@ func TestAlloc_ServedFromCacheAsksNoDriverAndAllocatesNothing(t *testing.T) {
 		require.Zero(t, allocs)
 	}
 	require.Empty(t, r.calls)
+}
+
+// What is split off a block on the slow path merges with the block behind it, if that was freed after the block was found.
+func TestAlloc_WhatIsSplitOffMergesWithWhatWasFreedMeanwhile(t *testing.T) {
+	for _, conf := range []string{"", expandable} {
+		for _, behind := range []bool{true, false} { // the neighbour has another block behind it
+			r := newRig(t, gib, conf)
+			first, next := r.alloc(19*mib/2, 0), r.alloc(4*mib, 0)
+			if behind {
+				r.alloc(4*mib, 0)
+			} else {
+				r.free(next)
+				next = r.alloc(19*mib/2, 0)
+			}
+			r.free(first)
+			sh, err := r.a.shardOf(r.stream(0))
+			require.NoError(t, err)
+			req := &request{policy: r.a.policy.Load(), shard: sh, kind: largePool, bytes: 5 * mib, size: 5 * mib}
+			r.a.mu.Lock() // as on the slow path
+			b := req.search()
+			err = r.a.Free(next)
+			h := req.finish(b)
+			r.a.mu.Unlock()
+			require.NoError(t, err)
+			require.Equal(t, first.Ptr(), h.Ptr())
+			require.EqualValues(t, 5*mib, h.Size())
+			r.check()
+			r.free(h)
+		}
+	}
 }

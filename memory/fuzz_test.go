@@ -158,7 +158,7 @@ func (f *fuzzer) restore(i int, c *PoolCheckpoint) {
 	})
 	require.ElementsMatch(f.t, freed, r.Freed)
 	for _, b := range r.Live {
-		f.took(b, nil, int(b.b.shard.id))
+		f.took(b, nil, int(b.b.shard.id()))
 		live = append(live, b.Ptr())
 	}
 	require.ElementsMatch(f.t, live, p.Allocated())

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,8 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/memory/memtest"
 )
+
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
 // onGPU runs a suite on a real GPU, besides the devices on which it always runs.
 func onGPU(t *testing.T) memtest.Option {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/cistern-ml/cistern/internal/fpstack"
 )
@@ -62,6 +63,13 @@ func (a *Caching) RecordHistory(o HistoryOptions) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.historyOwned = true
+	a.recordLocked(o)
+	return nil
+}
+
+// recordLocked begins to record, or changes the options. Caller holds a.mu.
+func (a *Caching) recordLocked(o HistoryOptions) {
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	if a.stacks.Load() == nil {
@@ -78,13 +86,49 @@ func (a *Caching) RecordHistory(o HistoryOptions) error {
 		}
 	}
 	a.setRecorder(rec, shards)
-	return nil
 }
 
-// StopHistory ends the recording and forgets the trace: take the snapshot before. The stacks of the blocks in use stay.
+// StopHistory ends the recording and forgets the trace: take the snapshot before. The stacks of the blocks in use stay. While
+// somebody has a share (ShareHistory), the recording goes on until that ends.
 func (a *Caching) StopHistory() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.historyOwned = false
+	a.stopUnlessWanted()
+}
+
+// ShareHistory records for those who look at the program from outside, and must not change what it does itself: if history is
+// being recorded, that goes on as it is, and else it begins with options o. The recording ends when stop was called for every
+// share, unless the program has called RecordHistory meanwhile and not StopHistory. Calling stop again does nothing. The error is
+// a *ConfigError.
+func (a *Caching) ShareHistory(o HistoryOptions) (stop func(), err error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.MaxEntries == 0 {
+		o.MaxEntries = DefaultHistoryEntries
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.history.Load() == nil {
+		a.recordLocked(o)
+	}
+	a.historyShares++
+	return sync.OnceFunc(a.endShare), nil
+}
+
+func (a *Caching) endShare() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.historyShares--
+	a.stopUnlessWanted()
+}
+
+// stopUnlessWanted ends the recording if neither the program nor a share wants it. Caller holds a.mu.
+func (a *Caching) stopUnlessWanted() {
+	if a.historyOwned || a.historyShares > 0 {
+		return
+	}
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	a.log.chunk = nil

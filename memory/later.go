@@ -13,9 +13,27 @@ type later struct {
 	total  int64
 }
 
+// deferrer is what all allocators are for FreeLater.
+type deferrer interface{ FreeLater(Block) }
+
+// home is the allocator that the block is of.
+func (b *block) home() deferrer {
+	if sh := b.shard; sh.owner == nil {
+		return sh.other
+	}
+	return b.shard.owner
+}
+
 // FreeLater implements Allocator.
 func (a *Caching) FreeLater(h Block) {
 	if h.b == nil {
+		return
+	}
+	if home := h.b.home(); home != a {
+		home.FreeLater(h)
+		return
+	}
+	if a.closed.Load() { // it has given all memory back, and nobody looks at the queue any more
 		return
 	}
 	a.later.mu.Lock()

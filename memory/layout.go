@@ -40,7 +40,7 @@ func (a *Caching) layout(want *Pool) []segmentLayout {
 			continue
 		}
 		l := segmentLayout{number: seg.reg, ptr: seg.ptr, size: seg.size, kind: seg.kind, expandable: seg.vm != nil,
-			stream: seg.shard.id, pool: seg.shard.poolID(), stack: seg.stack}
+			stream: seg.shard.id(), pool: seg.shard.poolID(), stack: seg.stack}
 		for b := seg.head; b != nil; b = b.next {
 			l.blocks = append(l.blocks, blockLayout{ptr: b.ptr, size: b.size, requested: b.requested, state: b.state,
 				events: b.events, stack: b.stack})

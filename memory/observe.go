@@ -4,7 +4,8 @@ import "errors"
 
 // OnOOM registers a function to be told of every *OOMError that a request ends with: to log, to take a snapshot, to dump it. It
 // is called by the goroutine whose request failed, before that returns, in the order of registration and without a lock, so
-// it may use the allocator.
+// it may call the allocator as it likes; a request of its own that fails is told to all functions too. If it panics, the functions
+// after it are not called, and the panic reaches who made the request.
 func (a *Caching) OnOOM(f func(*OOMError)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -92,7 +92,7 @@ func deviceName(id device.ID) string {
 func (a *Caching) outOfMemory(r *request) error {
 	a.dev.NumOOMs++
 	e := &OOMError{
-		Device: a.id, Stream: r.shard.id, Requested: r.bytes, Tried: r.policy.segmentSize(r.size),
+		Device: a.id, Stream: r.shard.id(), Requested: r.bytes, Tried: r.policy.segmentSize(r.size),
 		Reserved: uint64(a.dev.ReservedBytes.All.Current), LimitHit: r.overLimit,
 	}
 	if limit := a.limit.Load(); limit != unlimited {
@@ -159,7 +159,7 @@ func (a *Caching) rejectEarly(r *request) error {
 		return nil
 	}
 	a.dev.NumOOMRejections++
-	return &OOMError{Device: a.id, Stream: r.shard.id, Requested: r.bytes, Tried: size, Rejected: true, LimitHit: true, Limit: limit,
+	return &OOMError{Device: a.id, Stream: r.shard.id(), Requested: r.bytes, Tried: size, Rejected: true, LimitHit: true, Limit: limit,
 		Reserved: uint64(a.dev.ReservedBytes.All.Current), DeviceFree: info.Free, DeviceTotal: info.Total}
 }
 

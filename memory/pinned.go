@@ -140,6 +140,9 @@ func (p *pinnedPolicy) blockSize(bytes uint64) uint64 {
 // NewPinned makes an allocator of pinned host memory with the Pinned settings of c. Most programs use PinnedFor, which keeps
 // one for each device. The error is a *ConfigError.
 func NewPinned(d PinnedDriver, c Config) (*Pinned, error) {
+	if d == nil {
+		return nil, argumentErr("NewPinned", nilDevice)
+	}
 	p := &Pinned{driver: d, id: d.ID()}
 	p.registrar, _ = d.(HostRegistrar)
 	for i := range p.buckets {
@@ -226,6 +229,9 @@ func (p *Pinned) RecordStream(h PinnedBlock, s device.Stream) error {
 	}
 	if b.bucket.owner != p {
 		return p.blockError("RecordStream", h, ErrForeignBlock)
+	}
+	if s == nil {
+		return argumentErr("RecordStream", nilStream)
 	}
 	capture := p.captures.of(s)
 	k := b.bucket

@@ -29,7 +29,8 @@ type captureSet struct {
 
 // BeginCapture begins to hold blocks: those of which RecordStream says that work uses them on a stream for which capturing
 // returns true. If several captures claim a stream, the latest has it. capturing is called by RecordStream, by several
-// goroutines at once. Call Release when the graph is gone.
+// goroutines at once and without a lock: it may call the allocator, but for RecordStream, and if it panics nothing was recorded.
+// Call Release when the graph is gone.
 func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) *PinnedCapture {
 	c := &PinnedCapture{set: &p.captures, capturing: capturing}
 	c.set.mu.Lock()

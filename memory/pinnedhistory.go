@@ -194,7 +194,7 @@ func (b *pinnedLayout) info(syms *symbols) SegmentInfo {
 // AddHost adds the blocks and the trace of pinned memory to a snapshot, if p's history is being recorded; else it does
 // nothing, as in PyTorch. PyTorch's viewer does not show them.
 func (s *Snapshot) AddHost(p *Pinned) {
-	if !p.HistoryEnabled() {
+	if p == nil || !p.HistoryEnabled() {
 		return
 	}
 	h := p.Snapshot()

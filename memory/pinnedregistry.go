@@ -19,6 +19,9 @@ var pinnedRegistry struct {
 // environment (see EnvConfig). It fails with a *ConfigError if those are wrong, and with device.ErrUnavailable if the device
 // has no pinned memory. Drop closes it.
 func PinnedFor(dev device.Device) (*Pinned, error) {
+	if dev == nil {
+		return nil, argumentErr("PinnedFor", nilDevice)
+	}
 	driver, ok := dev.(PinnedDriver)
 	if !ok {
 		return nil, &device.Error{Device: dev.ID(), Call: "memory.PinnedFor", Detail: "it has no pinned host memory",

@@ -39,19 +39,27 @@ type Pool struct {
 	helpOut bool
 
 	released atomic.Bool // no use is left: no more memory from here
+	captured atomic.Bool // graphs may have the pool's addresses
 
 	// Guarded by a.mu.
 	uses     int
 	reserved StatArray
+	underway uint64 // bytes being asked for without the lock
 }
 
-// Source is where the segments of a pool come from, instead of the driver.
+// Source is where the segments of a pool come from, instead of the driver. Its errors are the callers', but for those that match
+// device.ErrOutOfMemory, after which the ladder goes on as if the driver had none.
+//
+// Malloc may call the allocator, also to take memory from other pools of it; then another goroutine may call it at the same time.
+// Free is called in the driver's turn: of the same allocator it may call Free, FreeLater, RecordStream and Device, and any other
+// call that needs the driver's turn panics, because it would wait for itself. After a panic of Malloc the request has taken
+// nothing; after one of Free the memory is the pool's as before, except in Close, which goes on with the other segments.
 type Source interface {
 	Malloc(bytes uint64) (device.Ptr, error)
 	Free(p device.Ptr) error
 }
 
-// PoolOption changes what NewPool makes.
+// PoolOption changes what NewPool makes. Those below are all that have an effect.
 type PoolOption func(*Pool)
 
 // PoolLimit is the most that the pool may reserve, in bytes; more is an *OOMError with LimitHit.
@@ -70,20 +78,28 @@ func PoolUseOnOOM() PoolOption { return func(p *Pool) { p.helpOut = true } }
 // ErrPoolReleased: the pool has no use left.
 var ErrPoolReleased = errors.New("private pool was released")
 
+// errReleased is the answer to a call that comes after the last Release.
+func (p *Pool) errReleased(call string) error {
+	return errors.Wrapf(ErrPoolReleased, "memory: %s pool %v", call, p.id)
+}
+
 // NewPool makes a private pool.
 func (a *Caching) NewPool(opts ...PoolOption) *Pool {
+	p := &Pool{a: a, limit: unlimited}
+	for _, o := range opts {
+		if o != nil {
+			o(p)
+		}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastPool[1]++
-	return a.newPool(PoolID{0, a.lastPool[1]}, opts)
+	return a.addPool(p, PoolID{0, a.lastPool[1]})
 }
 
-// newPool makes a pool with one use. Caller holds a.mu.
-func (a *Caching) newPool(id PoolID, opts []PoolOption) *Pool {
-	p := &Pool{a: a, id: id, limit: unlimited, uses: 1}
-	for _, o := range opts {
-		o(p)
-	}
+// addPool gives a pool its number and its first use. Caller holds a.mu.
+func (a *Caching) addPool(p *Pool, id PoolID) *Pool {
+	p.id, p.uses = id, 1
 	i, _ := slices.BinarySearchFunc(a.pools, p, comparePools)
 	a.pools = slices.Insert(a.pools, i, p)
 	return p
@@ -116,7 +132,7 @@ func (p *Pool) Retain() error {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	if p.uses == 0 {
-		return errors.Wrapf(ErrPoolReleased, "memory: Retain of pool %v", p.id)
+		return p.errReleased("Retain of")
 	}
 	p.uses++
 	return nil
@@ -127,7 +143,7 @@ func (p *Pool) Release() error {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	if p.uses == 0 {
-		return errors.Wrapf(ErrPoolReleased, "memory: Release of pool %v", p.id)
+		return p.errReleased("Release of")
 	}
 	p.uses--
 	p.released.Store(p.uses == 0)
@@ -142,17 +158,21 @@ func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if bytes == 0 {
 		return Block{}, nil
 	}
+	if s == nil {
+		return Block{}, argumentErr("Alloc", nilStream)
+	}
 	if p.a.chores.Load() != 0 {
 		p.a.doChores(s)
 	}
 	if p.released.Load() {
-		return Block{}, errors.Wrapf(ErrPoolReleased, "memory: Alloc from pool %v", p.id)
+		return Block{}, p.errReleased("Alloc from")
 	}
-	sh := findShard(*p.a.shards.Load(), p, s.ID())
-	if sh == nil {
-		p.a.mu.Lock()
-		sh = p.a.addShard(p, s)
-		p.a.mu.Unlock()
+	if !p.captured.Load() && capturing(s) {
+		p.captured.Store(true)
+	}
+	sh, err := p.a.shardIn(p, s)
+	if err != nil {
+		return Block{}, err
 	}
 	return p.a.allocIn(sh, bytes)
 }
@@ -202,16 +222,18 @@ func (p *Pool) String() string { return fmt.Sprintf("private pool %v of %s", p.i
 
 // overLimit reports whether size more bytes are too many for the pool. Caller holds a.mu.
 func (p *Pool) overLimit(size uint64) bool {
-	return uint64(p.reserved.All.Current)+size > p.limit
+	return uint64(p.reserved.All.Current)+p.underway+size > p.limit
 }
 
 // source is where the shard's segments come from.
 func (sh *shard) source() Source {
-	if sh.pool != nil && sh.pool.source != nil {
+	if sh.hasSource() {
 		return sh.pool.source
 	}
 	return sh.owner.driver
 }
+
+func (sh *shard) hasSource() bool { return sh.pool != nil && sh.pool.source != nil }
 
 func (sh *shard) noSplit() bool { return sh.pool != nil && sh.pool.whole }
 
@@ -231,7 +253,7 @@ func (a *Caching) borrow(r *request) *block {
 		if !p.helpOut || p.uses == 0 {
 			continue
 		}
-		if sh := findShard(*a.shards.Load(), p, r.shard.id); sh != nil {
+		if sh := findShard(*a.shards.Load(), p, r.shard.id()); sh != nil {
 			sh.mu.Lock()
 			b := sh.take(r.policy, r.kind, r.size)
 			sh.mu.Unlock()

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -88,4 +89,35 @@ func TestAlloc_FromCacheDoesNotWaitForTheDriver(t *testing.T) {
 	close(d.gate)
 	require.NoError(t, <-result)
 	require.ErrorIs(t, a.Close(), ErrLeak)
+}
+
+// What comes from the driver when the pool is released, or the allocator closed, has nowhere to go but back.
+func TestReleaseLock_MemoryThatComesTooLateGoesBack(t *testing.T) {
+	for name, end := range map[string]func(r *rig, p *Pool) error{
+		"Release": func(_ *rig, p *Pool) error { return p.Close() },
+		"Forget":  func(r *rig, p *Pool) error { return errors.Join(p.Release(), r.a.EmptyCache()) },
+		"Close":   func(r *rig, _ *Pool) error { return r.a.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &gateDriver{entered: make(chan struct{}), gate: make(chan struct{})}
+			r := buildRig(t, gib, "release_lock_on_cudamalloc:True", func(dev *sim.Device) Driver { d.Device = dev; return d })
+			d.first.Store(true)
+			p := r.a.NewPool(PoolLimit(50 * mib))
+			result := make(chan error)
+			go func() {
+				_, err := p.Alloc(30*mib, d.DefaultStream())
+				result <- err
+			}()
+			<-d.entered
+			if name != "Close" {
+				_, err := p.Alloc(30*mib, r.stream(1))
+				requireOOM(t, err, ErrLimit)
+			}
+			require.NoError(t, end(r, p))
+			close(d.gate)
+			require.Error(t, <-result)
+			require.Zero(t, r.dev.Live().Bytes)
+			r.check()
+		})
+	}
 }

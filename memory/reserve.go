@@ -11,8 +11,14 @@ import (
 // share of a GPU that others use too. What is cached for the stream already counts. The bytes come in segments that later
 // requests can share: one, or, with max_split_size_mb, several just below it. If the device or the limit does not allow it
 // all, it fails with an *OOMError and has taken nothing.
-func (a *Caching) Reserve(bytes uint64, s device.Stream) error {
-	sh := a.shardOf(s)
+func (a *Caching) Reserve(bytes uint64, s device.Stream) (err error) {
+	if s == nil {
+		return argumentErr("Reserve", nilStream)
+	}
+	sh, err := a.shardOf(s)
+	if err != nil {
+		return err
+	}
 	sh.mu.Lock()
 	cached := sh.pools[largePool].bytes
 	sh.mu.Unlock()
@@ -22,21 +28,28 @@ func (a *Caching) Reserve(bytes uint64, s device.Stream) error {
 	}
 	// Each piece is taken as a block, so that the pieces before are not found cached, and all are freed at the end.
 	var taken []Block
-	var err error
-	for cached < bytes && err == nil {
-		var b Block
-		n := max(min(bytes-cached, piece), smallLimit+minBlock)
-		if b, err = a.takeSegment(sh, n); err == nil {
-			taken = append(taken, b)
-			cached += b.Size()
+	done := false
+	defer func() { err = errors.Join(err, a.freeReserved(taken, done)) }() // also if an observer panics
+	for cached < bytes {
+		b, err := a.takeSegment(sh, max(min(bytes-cached, piece), smallLimit+minBlock))
+		if err != nil {
+			a.tellObservers(err)
+			return err
 		}
+		taken = append(taken, b)
+		cached += b.Size()
 	}
-	a.tellObservers(err)
-	errs := []error{err}
+	done = true
+	return nil
+}
+
+// freeReserved frees the pieces of Reserve: to keep them cached, or, if it could not get all, to give them back.
+func (a *Caching) freeReserved(taken []Block, keep bool) error {
+	var errs []error
 	for _, b := range taken {
 		errs = append(errs, a.Free(b))
 	}
-	if err != nil && len(taken) > 0 {
+	if !keep && len(taken) > 0 {
 		errs = append(errs, a.EmptyCache())
 	}
 	return errors.Join(errs...)
@@ -49,6 +62,9 @@ func (a *Caching) takeSegment(sh *shard, bytes uint64) (Block, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behalf = r.moment
+	if err := a.refused(r); err != nil {
+		return Block{}, err
+	}
 	b, err := a.attempt(r)
 	if err != nil {
 		return Block{}, err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/invariants"
-	"github.com/pkg/errors"
 )
 
 // Restored is what Restore changed.
@@ -40,7 +39,7 @@ func (p *Pool) Restore(c *PoolCheckpoint) (r Restored, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.uses == 0 {
-		return r, errors.Wrapf(ErrPoolReleased, "memory: Restore of pool %v", p.id)
+		return r, p.errReleased("Restore of")
 	}
 	if c == nil {
 		return r, p.checkpointError("Restore", 0, "there is no checkpoint")
@@ -99,7 +98,7 @@ func (p *Pool) segmentsFor(c *PoolCheckpoint) ([]*segment, error) {
 	for _, l := range c.segments {
 		seg := byAddress[l.ptr]
 		switch {
-		case seg == nil, seg.size != l.size, seg.kind != l.kind, seg.shard.id != l.stream, (seg.vm != nil) != l.expandable:
+		case seg == nil, seg.size != l.size, seg.kind != l.kind, seg.shard.id() != l.stream && seg.reg != l.number, (seg.vm != nil) != l.expandable:
 			return nil, p.checkpointError("Restore", l.ptr, "the segment was given back to the driver")
 		case seg.vm != nil:
 			if at, ok := seg.mappedAsIn(l.blocks); !ok {
@@ -134,24 +133,23 @@ func (seg *segment) freeAll(policy *policy, m moment) (freed []device.Ptr) {
 	for b := seg.head; b != nil; b = b.next {
 		if b.state == stateAllocated {
 			freed = append(freed, b.ptr)
-			seg.shard.giveBack(policy, b, m)
+			if b.size >= policy.maxSplit {
+				seg.shard.owner.countOversize(-1)
+			}
+			seg.shard.giveBack(b, m)
 		}
 	}
 	return freed
 }
 
 // giveBack is Free of a block that nobody else uses. Caller holds the shard.
-func (sh *shard) giveBack(policy *policy, b *block, m moment) {
-	size := b.size
+func (sh *shard) giveBack(b *block, m moment) {
 	b.users = b.users[:0]
 	sh.release(b)
 	if sh.log.rec != nil {
 		sh.noteFree(b, m, true)
 	}
 	sh.complete(b)
-	if size >= policy.maxSplit {
-		sh.owner.countOversize(-1)
-	}
 }
 
 // divide cuts a segment without allocated blocks up as a layout says, and returns handles for those that are allocated in it.
@@ -173,7 +171,7 @@ func (seg *segment) divide(policy *policy, layout []blockLayout, on, off moment)
 		live = append(live, Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size})
 	}
 	for _, b := range gaps {
-		seg.shard.giveBack(policy, b, off)
+		seg.shard.giveBack(b, off)
 	}
 	return live
 }
@@ -183,7 +181,8 @@ func (seg *segment) divide(policy *policy, layout []blockLayout, on, off moment)
 func (seg *segment) cut(policy *policy, b *block, size, requested uint64, m moment) *block {
 	sh, always := seg.shard, *policy
 	always.expandable, always.force = true, true // cuts off whatever is left, also what the pool's rule would not
-	if requested == 0 {
+	gap := requested == 0
+	if gap {
 		requested = size
 	}
 	sh.pools[seg.kind].remove(b)
@@ -192,7 +191,11 @@ func (seg *segment) cut(policy *policy, b *block, size, requested uint64, m mome
 	if sh.log.rec != nil {
 		sh.noteAlloc(b, m)
 	}
-	if size >= policy.maxSplit {
+	switch {
+	case size < policy.maxSplit:
+	case gap:
+		sh.owner.passOversize()
+	default:
 		sh.owner.countOversize(1)
 	}
 	return b

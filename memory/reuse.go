@@ -26,7 +26,7 @@ type keptBlock struct {
 // the block is part of it. Otherwise it reports false: what runs outside the capture, or did before it, is not known to the
 // graph. Caller holds events.mu; b is this goroutine's alone.
 func (a *Caching) keepForCapture(b *block, users []use) bool {
-	own, ok := b.shard.stream.(device.CaptureOrder)
+	own, ok := b.shard.stream().(device.CaptureOrder)
 	if !a.policy.Load().reuse || !ok {
 		return false
 	}

@@ -112,8 +112,8 @@ func parseBackend(c *Config, value string) error {
 }
 
 func parseGC(c *Config, value string) error {
-	f, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(f > 0 && f < 1) {
+	f, ok := parseDecimal(value)
+	if !ok || !(f > 0 && f < 1) {
 		return configError(keyGC, value, wantGC)
 	}
 	c.GarbageCollectionThreshold = f
@@ -121,8 +121,8 @@ func parseGC(c *Config, value string) error {
 }
 
 func parseFraction(c *Config, value string) error {
-	f, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(f >= 0 && f <= 1) {
+	f, ok := parseDecimal(value)
+	if !ok || !(f >= 0 && f <= 1) {
 		return configError(keyFraction, value, wantFraction)
 	}
 	c.MemoryFraction = &f
@@ -145,8 +145,8 @@ func nonZeroFloat(f float64) string {
 
 func parseReserve(c *Config, value string) error {
 	number, gib := strings.CutSuffix(value, "G")
-	f, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(f > 0 && f < math.MaxInt64/(1<<30)) {
+	f, ok := parseDecimal(number)
+	if !ok || !(f > 0 && f < math.MaxInt64/(1<<30)) {
 		return configError(keyReserve, value, wantReserve)
 	}
 	if gib {

@@ -1,17 +1,16 @@
 package memory
 
-import (
-	"github.com/cistern-ml/cistern/device"
-)
+import "sync/atomic"
 
 // shard is the part of the allocator that serves one stream: its small and its large pool of cached blocks, and all segments
 // made for it. A block never leaves its shard, as memory is reused on its own stream only; so one lock per stream is
-// enough for everything but the driver, and streams do not wait for each other. A private pool has shards of its own.
+// enough for everything but the driver, and streams do not wait for each other. A private pool has shards of its own. When the
+// stream was closed, another one may take its place (inherit.go).
 type shard struct {
-	owner  *Caching
-	pool   *Pool // nil for the default pools
-	stream device.Stream
-	id     device.StreamID
+	owner *Caching // nil in the shards that only say whose blocks are whose
+	other deferrer // who that is then
+	pool  *Pool    // nil for the default pools
+	bound atomic.Pointer[binding]
 
 	mu    spinMutex
 	log   logbook // of the history
@@ -76,7 +75,7 @@ func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
 	k := b.kind
 	t := &sh.tally
 	plain := b.seg.vm == nil // pieces of expandable segments can go back to the driver, so they are not counted
-	if rest := b.size - size; p.splits(k, size, rest) && (!sh.noSplit() || p.force) {
+	if rest := b.size - size; sh.splits(p, b, size) {
 		b = sh.splitFront(b, size)
 		if plain && wasSplit {
 			t.decrease(k, hotInactiveSplitBytes, int64(size))
@@ -96,6 +95,30 @@ func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
 	t.increase(k, hotActiveBytes, int64(b.size))
 	t.increase(k, hotRequestedBytes, int64(requested))
 	return b
+}
+
+// splits reports whether handOut splits off what is too much of b.
+func (sh *shard) splits(p *policy, b *block, size uint64) bool {
+	return p.splits(b.kind, size, b.size-size) && (!sh.noSplit() || p.force)
+}
+
+// rejoin takes the block behind b into it if that was freed between take, after which the lock was released, and now: what
+// handOut splits off would else be its neighbour, both cached. b still counts as it did when it was cached. Caller holds sh.mu.
+func (sh *shard) rejoin(b *block) {
+	next := b.next
+	if next == nil || next.state != stateCached {
+		return
+	}
+	count, bytes := int64(-1), int64(0)
+	if b.prev == nil && next.next == nil { // a whole segment is no inactive split
+		count, bytes = -2, -int64(b.size+next.size)
+	}
+	sh.pools[b.kind].remove(next)
+	sh.joinNext(b, next)
+	if b.seg.vm == nil {
+		sh.adjust(b.kind, hotInactiveSplit, count)
+		sh.adjust(b.kind, hotInactiveSplitBytes, bytes)
+	}
 }
 
 // splitFront cuts size bytes off the front of b and returns them as a new block; the rest stays b and goes into the index.

@@ -4,6 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -13,6 +14,8 @@ var handleTests = []test{
 	{"StaleHandlesDoNotTouchTheNewHolder", testStaleHandle},
 	{"BlocksOfOthersAreRefused", testForeign},
 	{"CopiesOfAHandleAreTheSameBlock", testCopies},
+	{"BlocksOfOthersFreedLaterReachTheirAllocator", testForeignLater},
+	{"StreamsOfOtherDevicesAreRefused", testForeignStream},
 }
 
 // requireBlockError asserts a typed error that names the call, the device and the block.
@@ -75,4 +78,51 @@ func testCopies(f *fixture) {
 	require.Equal(f.t, h.block.Ptr(), copied.Ptr())
 	f.give(h)
 	require.ErrorIs(f.t, f.alloc.Free(copied), memory.ErrDoubleFree)
+}
+
+func testForeignLater(f *fixture) {
+	other, direct := f.open(f.t, f.dev), memory.NewDirect(f.dev)
+	for _, of := range []memory.Allocator{other, direct} {
+		b, err := of.Alloc(1000, f.streams[0])
+		require.NoError(f.t, err)
+		before := f.alloc.Stats().NumDeferredFrees
+		f.alloc.FreeLater(b)
+		f.verify()
+		require.Equal(f.t, before, f.alloc.Stats().NumDeferredFrees)
+		require.EqualValues(f.t, 1, of.Stats().NumDeferredFrees)
+		require.NoError(f.t, of.EmptyCache())
+		require.Zero(f.t, of.Stats().Allocation.All.Current, "it was freed where it belongs")
+		mine := f.take(1000, f.streams[0])
+		f.forget(mine)
+		of.FreeLater(mine.block)
+		require.NoError(f.t, f.alloc.EmptyCache())
+		f.verify()
+		require.NoError(f.t, of.Close(), "no leak")
+		of.FreeLater(b) // nobody is there to look at it, and there is nothing to do
+		f.alloc.FreeLater(b)
+	}
+}
+
+func testForeignStream(f *fixture) {
+	other := sim.New(device.GiB, sim.ManualStreams())
+	defer func() { require.NoError(f.t, other.Close()) }()
+	h := f.take(1000, f.streams[0])
+	for _, s := range []device.Stream{other.DefaultStream(), other.Stream(1), other.Stream(100)} {
+		f.requireStreamError(f.alloc.RecordStream(h.block, s), "RecordStream", s)
+		b, err := f.alloc.Alloc(1000, s)
+		require.True(f.t, b.IsZero())
+		f.requireStreamError(err, "Alloc", s)
+	}
+	f.give(h)
+	f.verify()
+}
+
+// requireStreamError asserts a typed error that names the call, the device and the stream.
+func (f *fixture) requireStreamError(err error, op string, s device.Stream) {
+	f.t.Helper()
+	require.ErrorIs(f.t, err, memory.ErrForeignStream)
+	var se *memory.StreamError
+	require.ErrorAs(f.t, err, &se)
+	require.Equal(f.t, memory.StreamError{Op: op, Device: f.dev.ID(), Stream: s.ID(), Of: s.Device().ID()}, *se)
+	require.ErrorContains(f.t, err, op)
 }

@@ -14,6 +14,7 @@ var streamTests = []test{
 	{"TheOwnStreamHasNoEffect", testOwnStream},
 	{"RecordingTwiceIsRecordingOnce", testRecordTwice},
 	{"ReuseStaysOnTheStream", testReuseStays},
+	{"AStreamForEachRequestTakesNoMore", testManyStreams},
 }
 
 // commanded skips a test that needs streams which finish when told to.
@@ -111,4 +112,39 @@ func testReuseStays(f *fixture) {
 	require.False(f.t, next.block.Ptr() == h.block.Ptr() && !f.finished(f.streams[1]))
 	f.give(next)
 	require.NoError(f.t, f.dev.Synchronize(context.Background()))
+}
+
+// testManyStreams is a program that opens a stream for each request: what is cached for closed ones does not add up.
+func testManyStreams(f *fixture) {
+	if !f.caches {
+		f.t.Skip("the allocator has no cache")
+	}
+	manyStreams := 1000
+	if f.sim == nil && !f.storage { // opening streams takes milliseconds
+		manyStreams = 50
+	}
+	var most uint64
+	before := f.freeBytes()
+	var last *held
+	for i := range manyStreams {
+		s, err := f.dev.NewStream()
+		require.NoError(f.t, err)
+		small, large := f.take(1000, s), f.take(21*device.MiB, s)
+		require.NoError(f.t, f.alloc.RecordStream(large.block, f.streams[1]))
+		if last != nil {
+			f.give(last) // of the stream before, which is closed
+		}
+		f.give(large)
+		last = small
+		require.NoError(f.t, f.streams[1].Synchronize(context.Background()))
+		require.NoError(f.t, s.Close())
+		last.stream = f.streams[1] // looks at the content later
+		held := before - min(f.freeBytes(), before)
+		if i < 2 {
+			most = max(most, held)
+		}
+		require.LessOrEqual(f.t, held, most+f.slack, "stream %d", i)
+	}
+	f.give(last)
+	require.EqualValues(f.t, 2*manyStreams, f.alloc.Stats().Allocation.All.Allocated)
 }

@@ -1,0 +1,74 @@
+package memory_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/memory"
+)
+
+func TestNil_ArgumentsAreRefused(t *testing.T) {
+	dev := host.New()
+	a, err := memory.New(dev, memory.Config{})
+	require.NoError(t, err)
+	direct := memory.NewDirect(dev)
+	pinned, err := memory.NewPinned(dev, memory.Config{})
+	require.NoError(t, err)
+	s := dev.DefaultStream()
+	block, err := a.Alloc(512, s)
+	require.NoError(t, err)
+	own, err := direct.Alloc(512, s)
+	require.NoError(t, err)
+	held, err := pinned.Alloc(512)
+	require.NoError(t, err)
+	pool := a.NewPool(nil) // a nil option changes nothing
+
+	only := func(_ any, err error) error { return err }
+	for name, err := range map[string]error{
+		"New":                 only(memory.New(nil, memory.Config{})),
+		"NewAsync":            only(memory.NewAsync(nil, memory.Config{})),
+		"NewPinned":           only(memory.NewPinned(nil, memory.Config{})),
+		"For":                 only(memory.For(nil)),
+		"PinnedFor":           only(memory.PinnedFor(nil)),
+		"NewDirect":           only(memory.NewDirect(nil).Alloc(1, s)),
+		"Alloc":               only(a.Alloc(1, nil)),
+		"Direct.Alloc":        only(direct.Alloc(1, nil)),
+		"Pool.Alloc":          only(pool.Alloc(1, nil)),
+		"AllocAt":             only(a.AllocAt(1, nil, 0)),
+		"RecordStream":        a.RecordStream(block, nil),
+		"Direct.RecordStream": direct.RecordStream(own, nil),
+		"Pinned.RecordStream": pinned.RecordStream(held, nil),
+		"Reserve":             a.Reserve(1, nil),
+		"BeginRoute":          a.BeginRoute(nil, func(device.Stream) bool { return true }),
+		"BeginRoute, filter":  a.BeginRoute(pool, nil),
+		"EndRoute":            a.EndRoute(nil),
+		"WriteSnapshot":       memory.WriteSnapshot(io.Discard, nil, memory.FormatJSON),
+		"WriteJSON":           a.Snapshot().WriteJSON(nil),
+		"WritePickle":         a.Snapshot().WritePickle(nil),
+		"Write":               a.Snapshot().Write(new(bytes.Buffer), ".txt"),
+	} {
+		var bad *memory.ArgumentError
+		require.ErrorAs(t, err, &bad, name)
+	}
+	new(memory.Snapshot).AddHost(nil)
+	require.NoError(t, memory.Drop(nil))
+
+	require.NoError(t, pool.Release())
+	require.NoError(t, a.Free(block))
+	require.NoError(t, direct.Free(own))
+	require.NoError(t, pinned.Free(held))
+	require.NoError(t, pinned.Close())
+	require.NoError(t, direct.Close())
+	require.NoError(t, a.Close())
+	require.NoError(t, dev.Close())
+}
+
+func TestConfig_RefusesSegmentsThatNoDeviceHas(t *testing.T) {
+	var bad *memory.ConfigError
+	require.ErrorAs(t, memory.Config{LargeSegmentBytes: 1<<64 - 1}.Validate(), &bad)
+}
