@@ -251,14 +251,29 @@ func TestWriteProfile_NeedsACachingAllocator(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, memory.Drop(dev)) })
 	require.ErrorContains(t, memprof.WriteProfile(io.Discard, dev), "has no caching allocator")
 	require.Equal(t, http.StatusNotFound, get(t, memprof.Handler(), "/debug/memory/profile").Code)
-	require.Equal(t, http.StatusNotFound, get(t, memprof.Handler(), "/debug/memory/profile?seconds=1").Code)
+	require.Equal(t, http.StatusNotFound, post(t, memprof.Handler(), "/debug/memory/profile?seconds=1").Code)
 	require.Equal(t, http.StatusOK, get(t, memprof.Handler(), "/debug/memory/summary").Code)
 }
 
 func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
 	t.Helper()
+	return ask(t, h, http.MethodGet, target)
+}
+
+func post(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	return ask(t, h, http.MethodPost, target)
+}
+
+// ask makes a request; headers are pairs of name and value.
+func ask(t *testing.T, h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	h.ServeHTTP(w, r)
 	return w
 }
 
@@ -325,7 +340,7 @@ func TestHandler_RefusesWhatItCannotServe(t *testing.T) {
 	open(t)
 	require.Equal(t, http.StatusNotFound, get(t, h, "/debug/memory/summary?device=cuda:7").Code)
 	for _, s := range []string{"0", "x", "601", "-1"} {
-		w := get(t, h, "/debug/memory/snapshot.json?seconds="+s)
+		w := post(t, h, "/debug/memory/snapshot.json?seconds="+s)
 		require.Equal(t, http.StatusBadRequest, w.Code)
 		require.Contains(t, w.Body.String(), "want a number from 1 to 600")
 	}
@@ -336,12 +351,12 @@ func TestHandler_RecordsForSomeSeconds(t *testing.T) {
 	h := memprof.Handler()
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan *httptest.ResponseRecorder)
-		ask := func() { answers <- get(t, h, "/debug/memory/snapshot.json?seconds=10") }
+		ask := func() { answers <- post(t, h, "/debug/memory/snapshot.json?seconds=10") }
 		go ask()
 		synctest.Wait()
 		require.True(t, a.HistoryEnabled())
 		b := weights(t, a, 3*device.MiB, dev.DefaultStream())
-		require.Equal(t, http.StatusConflict, get(t, h, "/debug/memory/snapshot.json?seconds=1").Code)
+		require.Equal(t, http.StatusConflict, post(t, h, "/debug/memory/snapshot.json?seconds=1").Code)
 		w := <-answers
 		require.False(t, a.HistoryEnabled(), "it was begun for the request")
 		var s memory.Snapshot
@@ -362,7 +377,7 @@ func TestHandler_StopsRecordingWhenTheClientIsGone(t *testing.T) {
 	h := memprof.Handler()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/debug/memory/snapshot.json?seconds=10", nil)
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/debug/memory/snapshot.json?seconds=10", nil)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

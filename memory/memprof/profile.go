@@ -42,17 +42,23 @@ type Snapshotter interface {
 // WriteProfile writes what a device's memory is used for now, by Go call stack, in the gzipped format of pprof. It fails if
 // the device has no caching allocator.
 func WriteProfile(w io.Writer, dev device.Device) error {
+	if dev == nil {
+		return &memory.ArgumentError{Call: "WriteProfile", Detail: "the device is nil"}
+	}
 	for _, a := range memory.Allocators() {
 		if s, ok := a.(Snapshotter); ok && a.Device() == dev.ID() {
 			return Encode(w, s.Snapshot())
 		}
 	}
-	return errors.Errorf("memprof: %s has no caching allocator", dev.ID())
+	return &memory.ArgumentError{Call: "WriteProfile", Detail: dev.ID().String() + " has no caching allocator"}
 }
 
 // Encode writes the profile of a snapshot. Samples have the labels state (active_allocated or active_pending_free), pool (small
 // or large), stream, and pool_id for private pools.
 func Encode(w io.Writer, s memory.Snapshot) error {
+	if w == nil {
+		return &memory.ArgumentError{Call: "memprof.Encode", Detail: "the writer is nil"}
+	}
 	zip := gzip.NewWriter(w)
 	if _, err := zip.Write(newProfile(s, time.Now()).encode()); err != nil {
 		return errors.Wrap(err, "memprof: writing a profile")
