@@ -42,6 +42,41 @@ func pow[T float](dst, a, b []T, _ *op.Call) {
 	}
 }
 
+func intPow[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = wholePower(a[i], int64(b[i]))
+	}
+}
+
+func intPowScalar[T integer](dst, a []T, c *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = wholePower(a[i], c.I[0])
+	}
+}
+
+// wholePower is a to the power of n, which wraps. Of negative powers only those of 1 and -1 are whole.
+func wholePower[T integer](a T, n int64) T {
+	if n < 0 {
+		switch {
+		case a == 1, a+1 == 0 && n&1 == 0:
+			return 1
+		case a+1 == 0:
+			return a
+		}
+		return 0
+	}
+	r := T(1)
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			r *= a
+		}
+		a *= a
+	}
+	return r
+}
+
 func powScalar[T float](dst, a []T, c *op.Call) {
 	a = a[:len(dst)]
 	switch e := c.F[0]; e {

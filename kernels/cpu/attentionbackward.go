@@ -15,9 +15,10 @@ type attentionBackward[T float] struct {
 	grad, dq, dk, dv, dmask strip
 	wantsMask               bool
 
-	parts   int // tasks of a head of k
-	part    int // keys of a task
-	partial []T // gradients of q of all tasks, if a head has several
+	keyHeads int // heads of k
+	parts    int // tasks of a head of k
+	part     int // keys of a task
+	partial  []T // gradients of q of all tasks, if a head has several
 }
 
 // queryGroup is how many panels of queries are taken together into the gradients of k and v.
@@ -37,6 +38,7 @@ func attendGrad[T float](l lane[T]) op.Func {
 		if j.wantsMask = len(c.Out) == 4; j.wantsMask {
 			j.dmask = stripOf(&c.Out[3])
 		}
+		j.keyHeads = c.In[2].Shape[1]
 		tasks := j.cut()
 		flops := 2 * j.group * j.queries * max(1, j.part) * (3*j.depth + 2*j.width)
 		split(tasks, max(1, serialFlops/max(1, flops)), j)
@@ -51,10 +53,7 @@ func attendGrad[T float](l lane[T]) op.Func {
 
 // cut chooses the tasks, by the shapes alone, and returns their number.
 func (j *attentionBackward[T]) cut() int {
-	if j.heads == 0 {
-		return 0
-	}
-	strips := j.batch * j.heads / j.group
+	strips := j.batch * j.keyHeads
 	blocks := max(1, panels(j.keys, j.keyBlock))
 	j.parts = min(blocks, max(1, 16/max(1, strips)))
 	if j.queries*j.keys < 1<<16 {
@@ -86,8 +85,7 @@ func (j *attentionBackward[T]) run(lo, hi int) {
 
 func (j *attentionBackward[T]) task(task int, w *attentionMemory[T], s *scratch) {
 	strip, first := task/j.parts, task%j.parts*j.part
-	keyHeads := j.heads / j.group
-	batch, head := strip/keyHeads, strip%keyHeads
+	batch, head := strip/j.keyHeads, strip%j.keyHeads
 	end := min(first+j.part, j.keys)
 	j.room(end-first, w)
 	for h := range j.group {

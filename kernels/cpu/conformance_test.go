@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
+	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/stretchr/testify/require"
 )
 
 // every thins the cases of each operation out: all of them take minutes. Which ones run differs from operation to operation.
-var every = flag.Int("every", 3, "run one in so many cases of each operation")
+var every = flag.Int("every", fulltests.Or(3, 13), "run one in so many cases of each operation")
 
 func TestConformance(t *testing.T) {
 	if testing.Short() {
@@ -26,5 +28,17 @@ func TestConformance_OnAnAsynchronousStream(t *testing.T) {
 	defer func() { require.NoError(t, dev.Close()) }()
 	s, err := dev.NewStream()
 	require.NoError(t, err)
-	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(3**every))
+	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(2**every))
+}
+
+// Slices that lie gibibytes apart, of which hardly any has memory.
+func TestConformance_OfSlicesFarApart(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	for id := op.Invalid + 1; id.Valid(); id++ {
+		for _, d := range id.Types() {
+			require.NoError(t, kerneltest.Each(dev, id, d, func(_ int, run func() error) error { return run() },
+				kerneltest.Every(4**every), kerneltest.Apart(9<<30)), "%s of %s", id, d)
+		}
+	}
 }

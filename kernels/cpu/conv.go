@@ -85,8 +85,8 @@ func (j *convCall[T]) forward(g *convGemm[T], group int) {
 func (j *convCall[T]) backward(g *convGemm[T], group int) {
 	v := &j.conv
 	k := v.Kernel.Strides
-	for y := range v.Stride[0] {
-		for x := range v.Stride[1] {
+	for y := range v.Phases(0) {
+		for x := range v.Phases(1) {
 			axes := [2]op.Axis{v.Backward(0, y), v.Backward(1, x)}
 			j.over(g, axes, v.Result, group*v.Outputs, v.Outputs, v.Image, group*v.Channels, v.Channels,
 				taps{offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.lane.size), k[1], k[0], k[2], k[3]})

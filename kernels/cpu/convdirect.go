@@ -13,6 +13,9 @@ import (
 // isDirect reports whether directConv is the way to compute a convolution. It looks at shapes alone.
 func isDirect(id op.ID, v *op.Convolution) bool {
 	const few, fewer = 4, 3
+	if !keepsFewLines(v) {
+		return false
+	}
 	rows, channels := v.Outputs, v.Channels
 	if id == op.Conv2DGradInput {
 		rows, channels = channels, rows
@@ -21,6 +24,18 @@ func isDirect(id op.ID, v *op.Convolution) bool {
 		return v.Groups > 1 && channels == 1 && rows <= few
 	}
 	return rows <= fewer || v.Groups > 1 && channels == 1 && rows <= few
+}
+
+// keepsFewLines reports whether the lines that a window keeps, and the gaps in them, are few: not for strides and dilations that are
+// much larger than images.
+func keepsFewLines(v *op.Convolution) bool {
+	const most = 4096
+	for d := range 2 {
+		if v.Stride[d] > most || v.Dilation[d] > most || v.Dilation[d]*(v.Kernel.Shape[2+d]-1) > most {
+			return false
+		}
+	}
+	return true
 }
 
 // directConv is one convolution in work. It is a job over lines of the result, or, for the gradient of the kernel, over groups.
@@ -50,8 +65,8 @@ func (j *convCall[T]) direct(pool *sync.Pool) {
 		d.split()
 	case op.Conv2DGradInput:
 		d.from, d.to, d.rows, d.channels = v.Result, v.Image, v.Channels, v.Outputs
-		for y := range v.Stride[0] {
-			for x := range v.Stride[1] {
+		for y := range v.Phases(0) {
+			for x := range v.Phases(1) {
 				d.axes = [2]op.Axis{v.Backward(0, y), v.Backward(1, x)}
 				d.split()
 			}

@@ -59,6 +59,9 @@ func span[T any](p device.Ptr, stride, n int) (mem []T, first int) {
 func offset(p device.Ptr, n, size int) device.Ptr { return p + device.Ptr(n*size) }
 
 func loadStrided[T any](dst []T, p device.Ptr, stride int) {
+	if len(dst) == 0 {
+		return // there may be no memory
+	}
 	mem, at := span[T](p, stride, len(dst))
 	switch stride {
 	case 0:

@@ -58,6 +58,7 @@ func unaryRows() []op.Row {
 			addScalar[float64], addScalar[int64], addScalar[int32], addScalar[uint8]),
 		number(op.MulScalar, vectorScalar(vector.mulScalar, mulScalar[float32]),
 			mulScalar[float64], mulScalar[int64], mulScalar[int32], mulScalar[uint8]),
+		floatOne(op.DivScalar, vectorScalar(vector.divScalar, divScalar[float32]), divScalar[float64]),
 		number(op.Clamp, clamp[float32], clamp[float64], clamp[int64], clamp[int32], clamp[uint8]),
 		floatOne(op.Exp, vectorOne(vector.exp, 4, mapped[float32](expNarrow)), mapped[float64](math.Exp)),
 		floatOne(op.Log, mapped[float32](math.Log), mapped[float64](log64)),
@@ -73,7 +74,7 @@ func unaryRows() []op.Row {
 		floatOne(op.GELUTanh, vectorOne(vector.geluTanh, 4, mapped[float32](geluTanh32)), mapped[float64](geluTanh64)),
 		floatOne(op.SiLU, vectorOne(vector.silu, 4, mapped[float32](silu32)), mapped[float64](silu64)),
 		floatOne(op.Softplus, softplus[float32], softplus[float64]),
-		floatOne(op.PowScalar, powScalar[float32], powScalar[float64]),
+		number(op.PowScalar, powScalar[float32], powScalar[float64], intPowScalar[int64], intPowScalar[int32], intPowScalar[uint8]),
 		row(op.Not, floats(one8(not[float32]), one8(not[float64])),
 			integers(one8(not[int64]), one8(not[int32]), one8(not[uint8])), boolean(one8(not[uint8]))),
 	}
@@ -109,7 +110,7 @@ func binaryRows() []op.Row {
 		number(op.Maximum, maximum[float32], maximum[float64], maximum[int64], maximum[int32], maximum[uint8]),
 		number(op.Minimum, minimum[float32], minimum[float64], minimum[int64], minimum[int32], minimum[uint8]),
 		floatTwo(op.Div, vectorTwo(vector.div, 8, div[float32]), div[float64]),
-		floatTwo(op.Pow, pow[float32], pow[float64]),
+		number(op.Pow, pow[float32], pow[float64], intPow[int64], intPow[int32], intPow[uint8]),
 		row(op.And, boolean(two(and))),
 		row(op.Or, boolean(two(or))),
 	}

@@ -108,6 +108,14 @@ func mulScalar[T number](dst, a []T, c *op.Call) {
 	}
 }
 
+func divScalar[T float](dst, a []T, c *op.Call) {
+	a = a[:len(dst)]
+	s := T(c.F[0])
+	for i := range dst {
+		dst[i] = a[i] / s
+	}
+}
+
 func clamp[T number](dst, a []T, c *op.Call) {
 	a = a[:len(dst)]
 	lo, hi := saturated[T](c.F[0], c.I[0]), saturated[T](c.F[1], c.I[1])
@@ -121,9 +129,9 @@ func clamp[T number](dst, a []T, c *op.Call) {
 func reluGrad[T float](dst, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		var v T
-		if b[i] > 0 {
-			v = a[i]
+		v := a[i]
+		if b[i] <= 0 { // not NaN
+			v = 0
 		}
 		dst[i] = v
 	}

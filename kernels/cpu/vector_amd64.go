@@ -26,6 +26,9 @@ func addScalarAVX2(n int, dst, a *float32, s float32)
 func mulScalarAVX2(n int, dst, a *float32, s float32)
 
 //go:noescape
+func divScalarAVX2(n int, dst, a *float32, s float32)
+
+//go:noescape
 func reluAVX2(n int, dst, a *float32)
 
 //go:noescape
@@ -90,7 +93,7 @@ func init() {
 	}
 	vector = vectorLoops{
 		add: addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
-		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2,
+		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,

@@ -60,6 +60,24 @@ TEXT ·addScalarAVX2(SB), NOSPLIT, $0-28
 TEXT ·mulScalarAVX2(SB), NOSPLIT, $0-28
 	SCALAR(VMULPS)
 
+// func divScalarAVX2(n int, dst, a *float32, s float32)
+TEXT ·divScalarAVX2(SB), NOSPLIT, $0-28
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	VBROADCASTSS s+24(FP), Y1
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y0
+	VDIVPS Y1, Y0, Y0
+	VMOVUPS Y0, (DI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
 // func reluAVX2(n int, dst, a *float32)
 // An element is kept where it is not less than or equal to 0: where it is greater, or NaN.
 TEXT ·reluAVX2(SB), NOSPLIT, $0-24
@@ -92,7 +110,7 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
 
 loop:
 	VMOVUPS (DX)(BX*4), Y1
-	VCMPPS $0x1e, Y2, Y1, Y1
+	VCMPPS $0x16, Y2, Y1, Y1
 	VANDPS (SI)(BX*4), Y1, Y0
 	VMOVUPS Y0, (DI)(BX*4)
 	ADDQ $8, BX

@@ -114,7 +114,7 @@ func (a *attention) launch(c *op.Call, kernels *attentionKernels, mode attention
 		return err
 	}
 	shape.Grid.X = uint32(grid)
-	return h.Launch(c.Stream, shape, &t.params)
+	return launch(c, h, shape, &t.params)
 }
 
 // windows is how many blocks share the elements of a row of the result: kernels of double, and those of keys, have half as many

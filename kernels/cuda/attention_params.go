@@ -48,7 +48,11 @@ func first(views []op.View) *op.View {
 
 // pack writes the sizes, strides and scalars of a call that computes result.
 func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, result *op.View) {
-	keys, group, kind, factor := a.k.Shape[2], a.q.Shape[1]/max(1, a.k.Shape[1]), 0, 0.0
+	heads, queries := a.q.Shape[1], a.q.Shape[2]
+	if heads == 0 { // the gradients of keys and values are those of heads without queries
+		heads, queries = a.k.Shape[1], 0
+	}
+	keys, group, kind, factor := a.k.Shape[2], heads/max(1, a.k.Shape[1]), 0, 0.0
 	mask := first(a.mask)
 	if mask != nil {
 		kind = 2
@@ -59,8 +63,8 @@ func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, resu
 	if c.F[1] < 1 {
 		factor = 1 / (1 - c.F[1])
 	}
-	w.pair(a.q.Shape[0], a.q.Shape[1])
-	w.pair(group, a.q.Shape[2])
+	w.pair(a.q.Shape[0], heads)
+	w.pair(group, queries)
 	w.pair(keys, a.q.Shape[3])
 	w.pair(a.v.Shape[3], truth(c.I[0] != 0))
 	w.pair(kind, truth(c.F[1] != 0))

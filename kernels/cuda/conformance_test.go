@@ -16,23 +16,29 @@ import (
 // every thins the cases out: the emulator runs each thread of each block.
 var every = flag.Int("every", 0, "run one in so many cases of each operation on the emulated driver")
 
-// emulated is a device of the emulated driver with all kernels of this package, compiled for the processor. The device has one
-// multiprocessor, so that small matrix products take the kernels that large ones take on larger devices.
+// emulated is a device of the emulated driver with all kernels of this package, as emulatedtest.New has it. The device has one multiprocessor, so
+// that small matrix products take the kernels that large ones take on larger devices.
 func emulated(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
 	t.Helper()
 	return emulatedtest.New(t, append(settings, func(l *fakecuda.Library) { l.Set("processors", "1") })...)
 }
 
-// everyway runs a test on such a device, and again on one that runs the committed PTX.
+// everyway runs a test on one that runs the committed PTX, and in full tests on one that runs the sources too.
 func everyway(t *testing.T, test func(t *testing.T, d device.Device, r *cudatest.Rig), settings ...func(*fakecuda.Library)) {
 	t.Run("source", func(t *testing.T) {
-		d, r := emulated(t, settings...)
+		d, r := onSource(t, settings...)
 		test(t, d, r)
 	})
 	t.Run("PTX", func(t *testing.T) {
 		d, r := onPTX(t, settings...)
 		test(t, d, r)
 	})
+}
+
+// onSource is emulated with the sources of kernels.
+func onSource(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
+	t.Helper()
+	return emulatedtest.NewSource(t, append(settings, func(l *fakecuda.Library) { l.Set("processors", "1") })...)
 }
 
 // onPTX is emulated with the machine that runs PTX.
@@ -58,12 +64,12 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with -short only the run under the greedy schedule")
 	}
-	d, _ := emulated(t)
+	d, _ := onSource(t)
 	kerneltest.Run(t, d, thinned(everyInOrder))
 }
 
 func TestConformance_WithTheGreedyScheduleOnAnotherStream(t *testing.T) {
-	d, r := emulated(t)
+	d, r := onSource(t)
 	r.Greedy(true)
 	s, err := d.NewStream()
 	require.NoError(t, err)

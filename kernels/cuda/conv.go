@@ -83,7 +83,7 @@ func phases(c *op.Call, v *op.Convolution) int {
 	if c.Op == op.Conv2D {
 		return 1
 	}
-	return v.Stride[0] * v.Stride[1]
+	return v.Phases(0) * v.Phases(1)
 }
 
 // placeProduct is the product of a phase.
@@ -93,7 +93,7 @@ func placeProduct(c *op.Call, v *op.Convolution, phase int) convolution {
 	row, channel := k[0], k[1]
 	axis := [2]op.Axis{v.Forward(0), v.Forward(1)}
 	if c.Op == op.Conv2DGradInput {
-		axis = [2]op.Axis{v.Backward(0, phase/v.Stride[1]), v.Backward(1, phase%v.Stride[1])}
+		axis = [2]op.Axis{v.Backward(0, phase/v.Phases(1)), v.Backward(1, phase%v.Phases(1))}
 		src, dst, rows, channels, row, channel = dst, src, channels, rows, channel, row
 	}
 	h, w := &axis[0], &axis[1]
@@ -147,7 +147,7 @@ func (p *convolution) direct(weight bool) bool {
 	return p.groups > 1 && p.m <= few && p.channels(weight) <= few && (!weight || p.channels(true) == 1)
 }
 
-// cut splits the sum of a product that would have few blocks. It depends on sizes alone, so that sums are the same bits on
+// cut splits the sum of a product that would have few blocks. It depends on sizes alone, so that sums are cut alike on
 // all GPUs. The workspace is then no more than 2*busy tiles.
 func (p *convolution) cut(d dtype.DType) {
 	const deep = 256 // steps that are worth a block

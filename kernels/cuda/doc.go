@@ -20,8 +20,22 @@
 // without a GPU tests all of this package. The committed PTX passes the same cases on a machine that runs PTX (ptx_test.go), which also
 // looks for races in shared memory. Results do not depend on timing: there are no atomic additions, reductions are
 // planned from the call alone, and IndexAdd, Scatter, ScatterAdd and the gradient of EmbeddingBag sort. float32 kernels compute
-// in float32, half precision too; both round as the processor's within the tolerance of kerneltest. The emulation computes the same
-// bits as a GPU, but for reciprocals inside of activations, which a GPU approximates before it corrects them.
+// in float32, half precision too; both round as the processor's within the tolerance of kerneltest.
+//
+// Which bits to expect:
+//
+//   - The same call on the same GPU gives the same bits in every run.
+//   - Element-wise kernels and reductions are IEEE operations in an order that the call alone fixes. All GPUs and the emulation give
+//     the same bits, but for reciprocals inside of activations: a GPU approximates them (rcp.approx) to 1 ulp, each generation in
+//     its own way.
+//   - Products on tensor cores (mma.sync: those of half types, attention, convolutions) are not the same bits on other generations
+//     of GPUs, nor on the emulation. The hardware aligns the products of one mma.sync with the largest, cuts off what lies a few bits below a
+//     float32 of that size, and adds in an order that it does not promise; the emulation, of sources and of PTX, adds in double
+//     precision and rounds once. Fasi, Higham, Mikaitis and Pranesh measured it (Numerical behavior of NVIDIA tensor cores, PeerJ
+//     Computer Science, 2021), Khattak and Mikaitis on Hopper. What is promised, and what kerneltest checks of a MatMul, is a bound: the
+//     error is at most half an ulp of the result in its type, plus 2 ulps, in float32, of (1 + k/2) * |alpha| * sum(|a*b|) + |beta*c|
+//     for sums of k products. Tests that compare bits of products use numbers whose sums are exact.
+//   - cuBLAS promises the same bits for one version of it on GPUs of one architecture with as many multiprocessors.
 //
 // Kernels that only wait for memory read and write 16 bytes at a time, several of them on their way, wherever operands lie so;
 // docs/kernels-bandwidth.md has what their machine code lets one expect.

@@ -147,7 +147,7 @@ func scalarsOf(id op.ID, d dtype.DType) func(*device.Params, *op.Call) {
 // elementwiseIDs are the operations of src/elementwise.h.
 var elementwiseIDs = []op.ID{
 	op.Neg, op.Abs, op.Sign, op.Exp, op.Log, op.Sqrt, op.Rsqrt, op.Reciprocal, op.Sin, op.Cos, op.Tanh, op.Sigmoid, op.ReLU,
-	op.LeakyReLU, op.GELU, op.GELUTanh, op.SiLU, op.Softplus, op.Not, op.AddScalar, op.MulScalar, op.PowScalar, op.Clamp,
+	op.LeakyReLU, op.GELU, op.GELUTanh, op.SiLU, op.Softplus, op.Not, op.AddScalar, op.MulScalar, op.DivScalar, op.PowScalar, op.Clamp,
 	op.ReLUGrad, op.LeakyReLUGrad, op.SigmoidGrad, op.TanhGrad, op.GELUGrad, op.GELUTanhGrad, op.SiLUGrad, op.SoftplusGrad,
 	op.Add, op.Sub, op.Mul, op.Div, op.Pow, op.Maximum, op.Minimum, op.Eq, op.Ne, op.Lt, op.Le, op.Gt, op.Ge, op.And, op.Or,
 	op.Log1p, op.Expm1, op.Erf, op.ELU, op.Floor, op.Ceil, op.Round, op.Trunc, op.IsNaN, op.IsInf, op.IsFinite,

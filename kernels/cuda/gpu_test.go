@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
+
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
 // gpu is cuda:0, with or without cuBLAS until the end of the test.
 func gpu(t *testing.T, library bool) *devicecuda.Device {

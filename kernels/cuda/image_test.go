@@ -28,11 +28,12 @@ func TestImage_HasEachKernelOfEachModule(t *testing.T) {
 		im, err := imageOf(module)
 		require.NoError(t, err)
 		require.Equal(t, names, im.Names(), module)
+		declared := variables(t, module)
 		for _, name := range names {
 			ptx, err := im.Kernel(name)
 			require.NoError(t, err)
 			require.Equal(t, 1, strings.Count(string(ptx), ".entry "), name)
-			for _, v := range variables(t, module) {
+			for _, v := range declared {
 				require.Equal(t, strings.Count(string(ptx), v.name) > 0, strings.Contains(string(ptx), v.line), "%s in %s", v.name, name)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
-	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 	"github.com/cistern-ml/cistern/kernels/op"
@@ -17,10 +16,7 @@ import (
 // withLibrary is emulated with the emulated cuBLAS.
 func withLibrary(t *testing.T) *cudatest.Rig {
 	t.Helper()
-	r := cudatest.NewCUBLAS(t, 1)
-	r.LoadKernels(emulatedtest.Library(t))
-	t.Cleanup(func() { require.NoError(t, cuda.Unload(r.Devices[0])) })
-	return r
+	return emulatedtest.Load(t, cudatest.NewCUBLAS(t, 1))
 }
 
 // The cases that our own kernels pass, with the library on the machine. Many have layouts that BLAS does not know.

@@ -149,7 +149,7 @@ func (w *work) plan(workspace uint64) {
 	w.split(int(w.shape.Grid.X*w.shape.Grid.Y), tileBlocks, plainDepth, workspace)
 }
 
-// fit chooses the tile for a device. All give the same bits.
+// fit chooses the tile for a device. All give the same bits on one device.
 func (w *work) fit(dev device.Device) {
 	kernels := products[w.dtype]
 	switch w.kernel {

@@ -6,7 +6,7 @@ import "github.com/cistern-ml/cistern/tensor/dtype"
 // one slice and leaves its sums in the workspace, and a second kernel adds the slices up in their order.
 
 // With at least so many blocks there is no need for more, and a slice has at least so much of k. A100 and H100 have 108 and 132
-// processors; the numbers are the same for all GPUs, so that results are. Blocks on tensor cores are counted in tiles of one
+// processors; the numbers are the same for all GPUs, so that sums are cut alike. Blocks on tensor cores are counted in tiles of one
 // size, whichever is taken.
 const (
 	tileBlocks   = 192

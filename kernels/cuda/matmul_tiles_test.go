@@ -73,18 +73,22 @@ func TestMatMul_SaysSoWhenBlocksAreNotGivenTheirSharedMemory(t *testing.T) {
 func TestMatMul_InLargeTilesOfFloat32(t *testing.T) { everyway(t, inFloatTiles) }
 
 func inFloatTiles(t *testing.T, dev device.Device, r *cudatest.Rig) {
-	cuda.PreferTile(t, "float")
 	for _, greedy := range []bool{false, true} {
 		r.Greedy(greedy)
-		rng := rand.New(rand.NewPCG(10, 11))
-		for i, size := range [][3]int{{136, 132, 75}, {129, 131, 64}, {300, 140, 9}, {17, 33, 31}, {140, 128, 500}} {
-			for turns := range 4 {
-				t.Run(fmt.Sprint(size, turns, greedy), func(t *testing.T) {
-					a, b := newMatrix(rng, size[0], size[2], i, turns&1 != 0), newMatrix(rng, size[2], size[1], turns, turns&2 != 0)
-					dst, c := newMatrix(rng, size[0], size[1], i/3, turns == 3), newMatrix(rng, size[0], size[1], 0, i == 1)
-					multiply(t, dev, dtype.Float32, a, b, dst, c)
-				})
-			}
+		t.Run(strconv.FormatBool(greedy), func(t *testing.T) { multiplyFloatTiles(t, dev) })
+	}
+}
+
+func multiplyFloatTiles(t *testing.T, dev device.Device) {
+	cuda.PreferTile(t, "float")
+	rng := rand.New(rand.NewPCG(10, 11))
+	for i, size := range [][3]int{{136, 132, 75}, {129, 131, 64}, {300, 140, 9}, {17, 33, 31}, {140, 128, 500}} {
+		for turns := range 4 {
+			t.Run(fmt.Sprint(size, turns), func(t *testing.T) {
+				a, b := newMatrix(rng, size[0], size[2], i, turns&1 != 0), newMatrix(rng, size[2], size[1], turns, turns&2 != 0)
+				dst, c := newMatrix(rng, size[0], size[1], i/3, turns == 3), newMatrix(rng, size[0], size[1], 0, i == 1)
+				multiply(t, dev, dtype.Float32, a, b, dst, c)
+			})
 		}
 	}
 }
@@ -101,4 +105,19 @@ func inFloatTilesBoth(t *testing.T, dev device.Device, _ *cudatest.Rig) {
 		dst, pre := newMatrix(rng, 130, 136, 3*extra, false), newMatrix(rng, 130, 136, 8, false)
 		multiplyAct(t, dev, dtype.Float32, a, b, dst, newMatrix(rng, 130, 136, 0, false), pre)
 	}
+}
+
+// TestGPU_MatMulInTilesOfEverySize takes tiles of as many stages as this GPU's blocks have shared memory for.
+func TestGPU_MatMulInTilesOfEverySize(t *testing.T) {
+	dev := gpu(t, false)
+	t.Logf("%d bytes of shared memory", dev.Properties().SharedMemory)
+	for _, tile := range cuda.Tiles() {
+		for turns := range 4 {
+			t.Run(fmt.Sprint(tile, turns), func(t *testing.T) {
+				cuda.PreferTile(t, tile)
+				multiplyTiles(t, dev, turns)
+			})
+		}
+	}
+	t.Run("float", func(t *testing.T) { multiplyFloatTiles(t, dev) })
 }

@@ -83,7 +83,7 @@ func compareBarriers(a, b fakecuda.Barrier) int {
 
 // scheduled is a device of the emulated driver under a schedule.
 func scheduled(t *testing.T, s schedule) device.Device {
-	d, r := emulated(t)
+	d, r := onSource(t)
 	r.Greedy(s.greedy)
 	return d
 }

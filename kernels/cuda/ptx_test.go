@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
@@ -26,13 +27,13 @@ func TestPTX_Conformance(t *testing.T) {
 		t.Skip("with -short only the run in the other order")
 	}
 	d, _ := onPTX(t)
-	kerneltest.Run(t, d, thinned(everyOnPTX))
+	kerneltest.Run(t, d, thinned(fulltests.Or(everyOnPTX, 101)))
 }
 
 func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
 	d, r := onPTX(t)
 	r.Greedy(true)
-	kerneltest.Run(t, d, thinned(everyPTXBackwards))
+	kerneltest.Run(t, d, thinned(fulltests.Or(everyPTXBackwards, 509)))
 }
 
 // Also the kernels that no case of the tests above has come to: the machine knows each of their instructions, so that no new one

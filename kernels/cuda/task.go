@@ -41,9 +41,17 @@ func (t *task) launchShape(c *op.Call, k *kernel, shape device.LaunchShape) erro
 	if err != nil {
 		return err
 	}
-	err = h.Launch(c.Stream, shape, &t.params)
+	err = launch(c, h, shape, &t.params)
 	t.params.Reset()
 	return err
+}
+
+// launch puts a kernel on the call's stream, and lets devices know what for.
+func launch(c *op.Call, h device.Kernel, shape device.LaunchShape, params *device.Params) error {
+	if described, ok := h.(device.DescribedKernel); ok {
+		return described.LaunchFor(c, c.Stream, shape, params)
+	}
+	return h.Launch(c.Stream, shape, params)
 }
 
 // blocks is the grid of one dimension for n pieces of work, so many to a block.

@@ -15,6 +15,7 @@ var attentionSizes = []attentionSize{
 	{1, 1, 1, 1, 1, 1, 1}, {2, 3, 3, 5, 7, 4, 4}, {1, 4, 2, 3, 9, 8, 5}, {1, 2, 1, 33, 20, 16, 16}, {2, 2, 2, 0, 3, 4, 4},
 	{1, 2, 2, 3, 0, 4, 4}, {1, 1, 1, 6, 4, 0, 3}, {1, 1, 1, 6, 4, 3, 0}, {1, 2, 2, 70, 67, 24, 40}, {1, 1, 1, 66, 150, 64, 32},
 	{1, 2, 1, 34, 129, 40, 72}, {1, 1, 1, 3, 5, 6, 140}, {1, 1, 1, 3, 5, 133, 2}, {0, 2, 2, 3, 3, 4, 4},
+	{2, 0, 2, 3, 3, 4, 4},
 }
 
 // attentionTiles have several tiles of queries and of keys, for kernels of short and long heads. They always run, unmasked. Where rows of v

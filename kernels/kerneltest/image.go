@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels"
@@ -20,6 +21,7 @@ type testCase struct {
 	alias   int
 	inPlace bool
 	aligned bool       // all tensors begin at multiples of 64 bytes
+	odd     bool       // strides that lead nowhere have odd values
 	bits    bool       // results must equal the wanted values bit by bit
 	want    [][]result // for each output, in the order of its values
 	fails   error      // the call must fail with this
@@ -45,9 +47,13 @@ type rig struct {
 	slack    float64
 	memory   device.Ptr
 	capacity uint64
+	apart    *banks // nil: all memory of a case is in one piece
 }
 
 func (r *rig) close() error {
+	if r.apart != nil {
+		return r.apart.close()
+	}
 	if r.memory == 0 {
 		return nil
 	}
@@ -55,9 +61,13 @@ func (r *rig) close() error {
 }
 
 // reserve makes the device memory at least n bytes.
-func (r *rig) reserve(n uint64) error {
+func (r *rig) reserve(n uint64) (err error) {
 	if n <= r.capacity {
 		return nil
+	}
+	if r.apart != nil {
+		r.memory, r.capacity, err = r.apart.grow(n)
+		return err
 	}
 	if err := r.close(); err != nil {
 		return err
@@ -83,6 +93,7 @@ func (r *rig) prepare(c *testCase, size int) (op.Call, error) {
 			return call, err
 		}
 		call.Out, call.In = views(c.out, r.memory), views(c.in, r.memory)
+		r.apart.spread(c, &call)
 		n := kernels.Workspace(&call)
 		if work+n > need {
 			need = work + n
@@ -106,6 +117,11 @@ func views(tensors []*tensor, base device.Ptr) []op.View {
 
 // run carries out a case and returns what is wrong with it.
 func (r *rig) run(c *testCase) error {
+	if c.odd {
+		for i, t := range slices.Concat(c.out, c.in) {
+			t.misplace(i)
+		}
+	}
 	image := c.layOut()
 	call, err := r.prepare(c, len(image))
 	if err != nil {
@@ -114,10 +130,9 @@ func (r *rig) run(c *testCase) error {
 	if err := op.Check(&call); err != nil {
 		return fmt.Errorf("the suite made a malformed call: %w", err)
 	}
-	if err := r.stream.CopyToDevice(r.memory, image); err != nil {
+	if err := r.upload(image); err != nil {
 		return err
 	}
-	after := make([]byte, len(image))
 	err = kernels.Launch(&call)
 	if err == nil {
 		err = r.stream.Synchronize(context.Background())
@@ -128,10 +143,27 @@ func (r *rig) run(c *testCase) error {
 	if err != nil {
 		return err
 	}
-	if err := r.stream.CopyToHost(after, r.memory); err != nil {
+	after, err := r.download(c, image)
+	if err != nil {
 		return err
 	}
 	return c.compare(image, after, r.slack)
+}
+
+func (r *rig) upload(image []byte) error {
+	if r.apart != nil {
+		return r.apart.upload(r.stream, image)
+	}
+	return r.stream.CopyToDevice(r.memory, image)
+}
+
+// download is the image after a call.
+func (r *rig) download(c *testCase, before []byte) ([]byte, error) {
+	if r.apart != nil {
+		return r.apart.download(r.stream, c, before)
+	}
+	after := make([]byte, len(before))
+	return after, r.stream.CopyToHost(after, r.memory)
 }
 
 // layOut gives the tensors their places and makes the image.

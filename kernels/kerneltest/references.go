@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"math"
+	"math/big"
 
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
@@ -73,9 +74,15 @@ var commonReferences = map[op.ID]reference{
 	op.MulScalar: {in: "k", out: "k", ulps: 1, params: []scalars{{f: floats8(-0.75), i: ints8(-3)}},
 		float:   func(x []float64, f [8]float64) result { return exact(x[0] * f[0]) },
 		integer: func(x []int64, i [8]int64) int64 { return x[0] * i[0] }},
+	op.DivScalar: {in: "k", out: "k", params: []scalars{{f: floats8(-0.75)}, {f: floats8(3)}, {f: floats8(0)}},
+		float: func(x []float64, f [8]float64) result { return exact(x[0] / f[0]) }},
 	op.PowScalar: {in: "k", out: "k", ulps: 2, ulps64: powError,
-		params: []scalars{{f: floats8(2)}, {f: floats8(3)}, {f: floats8(0.5)}, {f: floats8(-1)}, {f: floats8(0)}, {f: floats8(1)}, {f: floats8(-2.5)}},
-		float:  func(x []float64, f [8]float64) result { return exact(powOf(x[0], f[0])) }},
+		params: []scalars{
+			{f: floats8(2), i: ints8(2)}, {f: floats8(3), i: ints8(39)}, {f: floats8(0.5), i: ints8(300)}, {f: floats8(-1), i: ints8(1)},
+			{f: floats8(0)}, {f: floats8(1), i: ints8(64)}, {f: floats8(-2.5), i: ints8(7)},
+		},
+		float:   func(x []float64, f [8]float64) result { return exact(powOf(x[0], f[0])) },
+		integer: func(x []int64, i [8]int64) int64 { return intPower(x[0], i[0]) }},
 	op.Clamp: {in: "k", out: "k",
 		params: []scalars{
 			{f: floats8(-0.5, 1.25), i: ints8(-2, 100)}, {f: floats8(1, -1), i: ints8(5, 3)},
@@ -87,10 +94,11 @@ var commonReferences = map[op.ID]reference{
 	op.Add: {in: "kk", out: "k", ulps: 1, params: []scalars{{f: floats8(1), i: ints8(1)}, {f: floats8(-0.5), i: ints8(-3)}},
 		float:   func(x []float64, f [8]float64) result { return scaled(x[0]+f[0]*x[1], x[0], f[0]*x[1]) },
 		integer: func(x []int64, i [8]int64) int64 { return x[0] + i[0]*x[1] }},
-	op.Sub:     number2(func(a, b float64) float64 { return a - b }, func(a, b int64) int64 { return a - b }),
-	op.Mul:     number2(func(a, b float64) float64 { return a * b }, func(a, b int64) int64 { return a * b }),
-	op.Div:     {in: "kk", out: "k", ulps: 2, float: func(x []float64, _ [8]float64) result { return exact(x[0] / x[1]) }},
-	op.Pow:     {in: "kk", out: "k", ulps: 2, ulps64: powError, float: func(x []float64, _ [8]float64) result { return exact(powOf(x[0], x[1])) }},
+	op.Sub: number2(func(a, b float64) float64 { return a - b }, func(a, b int64) int64 { return a - b }),
+	op.Mul: number2(func(a, b float64) float64 { return a * b }, func(a, b int64) int64 { return a * b }),
+	op.Div: {in: "kk", out: "k", ulps: 2, float: func(x []float64, _ [8]float64) result { return exact(x[0] / x[1]) }},
+	op.Pow: {in: "kk", out: "k", ulps: 2, ulps64: powError, float: func(x []float64, _ [8]float64) result { return exact(powOf(x[0], x[1])) },
+		integer: func(x []int64, _ [8]int64) int64 { return intPower(x[0], x[1]) }},
 	op.Maximum: number2(func(a, b float64) float64 { return max(a, b) }, func(a, b int64) int64 { return max(a, b) }),
 	op.Minimum: number2(func(a, b float64) float64 { return min(a, b) }, func(a, b int64) int64 { return min(a, b) }),
 	op.And:     {in: "kk", out: "k", integer: func(x []int64, _ [8]int64) int64 { return x[0] & x[1] }},
@@ -103,10 +111,10 @@ var commonReferences = map[op.ID]reference{
 	op.Ge:      compared(func(a, b float64) bool { return a >= b }, func(a, b int64) bool { return a >= b }),
 
 	op.ReLUGrad: {in: "kk", out: "k", float: func(x []float64, _ [8]float64) result {
-		if x[1] > 0 {
-			return exact(x[0])
+		if x[1] <= 0 {
+			return exact(0)
 		}
-		return exact(0)
+		return exact(x[0])
 	}},
 	op.LeakyReLUGrad: {in: "kk", out: "k", ulps: 1, params: []scalars{{f: floats8(0.25)}},
 		float: func(x []float64, f [8]float64) result {
@@ -166,6 +174,19 @@ func b2i(b bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+// intPower is a to the power of b modulo 2**64, and what is left of it without its fraction where b is negative.
+func intPower(a, b int64) int64 {
+	switch {
+	case b < 0 && a != 1 && a != -1:
+		return 0
+	case b < 0:
+		b &= 1
+	}
+	p := big.NewInt(a)
+	p.Exp(p, big.NewInt(b), new(big.Int).Lsh(big.NewInt(1), 64))
+	return int64(p.Uint64())
 }
 
 // powError is how far math.Pow may be off, in ulps: it multiplies a rounded logarithm, of up to 745, by the exponent.

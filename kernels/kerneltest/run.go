@@ -19,6 +19,7 @@ type options struct {
 	slack  float64
 	stream device.Stream
 	every  int
+	apart  uint64
 }
 
 // Slack multiplies the tolerated ulps of each operation: 1 if not given. Devices with approximate functions need more.
@@ -29,6 +30,10 @@ func OnStream(s device.Stream) Option { return func(o *options) { o.stream = s }
 
 // Every runs only one in n cases of each operation, for further runs on a device that passed all of them.
 func Every(n int) Option { return func(o *options) { o.every = n } }
+
+// Apart puts so many bytes, a multiple of the device's pages, between the slices of tensors whose layout may have gaps, and runs no
+// other cases: their offsets need more than 32 bits. The device has virtual memory, of which hardly any is mapped.
+func Apart(bytes uint64) Option { return func(o *options) { o.apart = bytes } }
 
 func atLeastEvery(n int) Option { return func(o *options) { o.every = max(o.every, n) } }
 
@@ -70,6 +75,11 @@ func Each(dev device.Device, id op.ID, d dtype.DType, visit func(number int, run
 		set(&o)
 	}
 	r := &rig{stream: o.stream, slack: o.slack}
+	if o.apart > 0 {
+		if r.apart, err = newBanks(o.stream.Device(), o.apart); err != nil {
+			return err
+		}
+	}
 	defer func() {
 		if closed := r.close(); err == nil {
 			err = closed
@@ -78,6 +88,9 @@ func Each(dev device.Device, id op.ID, d dtype.DType, visit func(number int, run
 	m, number := newMaker(id, d), 0
 	m.every = o.every
 	for c := range m.cases() {
+		if r.apart != nil && !r.apart.stretch(c) {
+			continue
+		}
 		if err := visit(number, func() error { return r.run(c) }); err != nil {
 			return err
 		}
@@ -93,6 +106,7 @@ type maker struct {
 	rng   *rand.Rand
 	every int // one in so many cases is made
 	count int // cases so far, made or not
+	made  int // cases that were made
 }
 
 func newMaker(id op.ID, d dtype.DType) *maker {
@@ -107,7 +121,9 @@ func (m *maker) due() bool {
 	return (m.count-1)%m.every == 0
 }
 
-// newCase begins a case; in one of three, whatever its shapes, all tensors are aligned, as an allocator's memory is.
+// newCase begins a case; in one of three, whatever its shapes, all tensors are aligned, as an allocator's memory is. In every other
+// one, strides that lead nowhere have odd values.
 func (m *maker) newCase() *testCase {
-	return &testCase{call: op.Call{Op: m.id}, ulps: 1, aligned: m.count%3 == 0}
+	m.made++
+	return &testCase{call: op.Call{Op: m.id}, ulps: 1, aligned: m.count%3 == 0, odd: m.made%2 == 0}
 }

@@ -40,6 +40,7 @@ type tensor struct {
 	values  []value
 	place   int  // of the lowest element in the image, in bytes
 	aligned bool // place is a multiple of alignment
+	far     int  // one more than the dimension whose slices lie in banks of their own (banks.go), or 0
 }
 
 func newTensor(d dtype.DType, l layout, shape ...int) *tensor {
@@ -76,6 +77,18 @@ func newTensor(d dtype.DType, l layout, shape ...int) *tensor {
 func (t *tensor) shared(d int) bool {
 	last := d == len(t.shape)-1
 	return t.layout == constant || t.layout == inner && last || t.layout == outer && !last
+}
+
+// nowhere are values for strides that lead nowhere: legal ones, of slices, expansions and transpositions.
+var nowhere = []int{1<<33 + 7, 0, 3, -1, 1, 1<<20 + 1}
+
+// misplace gives such values to the strides of dimensions of one element, and to all if there are no elements.
+func (t *tensor) misplace(from int) {
+	for d, n := range t.shape {
+		if n == 1 || len(t.values) == 0 {
+			t.strides[d] = nowhere[(from+d)%len(nowhere)]
+		}
+	}
 }
 
 // measure computes first and span from shape and strides.

@@ -218,7 +218,7 @@ func checkCell(c *Call) error {
 				want *= wide[0]
 			}
 			v := &views[i]
-			if v.NDim != 2 || v.Shape[0] != rows || v.Shape[1] != want || v.Strides[1] != 1 && want > 1 {
+			if v.NDim != 2 || v.Shape[0] != rows || v.Shape[1] != want || v.Strides[1] != 1 && want > 1 && rows > 0 {
 				return Errorf(c.Op, ErrCall, "%s %d has shape %v and strides %v, want %d contiguous rows of %d", kind, i, v.dims(),
 					v.Strides[:v.NDim], rows, want)
 			}

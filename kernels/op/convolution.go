@@ -49,7 +49,11 @@ func (v *Convolution) Forward(d int) Axis {
 	}
 }
 
-// Backward is Axis phase (below the stride) of dimension d of Conv2DGradInput. Place h of the image meets tap u where h +
+// Phases is how many phases of dimension d of Conv2DGradInput have places in the image: one for each place of a stride, or for
+// each place of an image that is smaller.
+func (v *Convolution) Phases(d int) int { return min(v.Stride[d], v.Image.Shape[2+d]) }
+
+// Backward is Axis phase (below Phases) of dimension d of Conv2DGradInput. Place h of the image meets tap u where h +
 // padding - u*dilation is a multiple of the stride: that multiple is the place in the result. Of the taps of one phase,
 // neighbours are stride/g apart, where g is the greatest common divisor of stride and dilation.
 func (v *Convolution) Backward(d, phase int) Axis {

@@ -68,7 +68,8 @@ const (
 	Not        // dst (Bool) = a is 0. All types
 	AddScalar  // a + F[0]; I[0] for integer types. Float and integer types
 	MulScalar  // a * F[0]; I[0] for integer types. Float and integer types
-	PowScalar  // a ** F[0]. Float types
+	DivScalar  // a / F[0]. Float types
+	PowScalar  // a ** F[0]; I[0], at least 0, for integer types, exact but for wrapping. Float and integer types
 	Clamp      // min(max(a, F[0]), F[1]); I[0], I[1] for integer types; NaN stays NaN. Float and integer types
 	Log1p      // log(1+a), accurate near 0. Float types
 	Expm1      // exp(a)-1, accurate near 0. Float types
@@ -84,7 +85,7 @@ const (
 
 	// ---- element-wise, gradients: a is the incoming gradient, b what the forward pass saved; all of one float type ---
 
-	ReLUGrad      // b > 0 ? a : 0. b is the output of ReLU
+	ReLUGrad      // b <= 0 ? 0 : a, so a where b is NaN. b is the output of ReLU
 	LeakyReLUGrad // b > 0 ? a : F[0]*a. b is the input
 	SigmoidGrad   // a*b*(1-b). b is the output
 	TanhGrad      // a*(1-b*b). b is the output
@@ -93,7 +94,7 @@ const (
 	SiLUGrad      // b is the input
 	SoftplusGrad  // F as Softplus. b is the input
 	ErfGrad       // a*2/sqrt(pi)*exp(-b*b). b is the input
-	ELUGrad       // b > 0 ? a : a*F[0]*exp(b). b is the input
+	ELUGrad       // b > 0 ? a : a*F[0]*exp(b), so NaN where b is. b is the input
 	ClampGrad     // F[0] <= b <= F[1] ? a : 0. b is the input
 	HardtanhGrad  // b <= F[0] or b >= F[1] ? 0 : a. b is the input
 
@@ -103,7 +104,7 @@ const (
 	Sub     // a - b. Float and integer types
 	Mul     // a * b. Float and integer types; Bool: and
 	Div     // a / b. Float types
-	Pow     // a ** b. Float types
+	Pow     // a ** b, of integers exact but for wrapping; negative b give 0, but 1 for 1 and 1 or -1 for -1. Float and integer types
 	Maximum // NaN if either is NaN. Float and integer types
 	Minimum // NaN if either is NaN. Float and integer types
 	Eq      // dst is Bool; a and b have one type. All types. Likewise the five below

@@ -30,17 +30,15 @@ func (v *View) Len() int {
 // Contiguous reports whether the elements lie in row-major order without gaps. Dimensions of one element may have any
 // stride; a view without elements is contiguous.
 func (v *View) Contiguous() bool {
-	expect := 1
+	expect, packed := 1, true
 	for i := v.NDim - 1; i >= 0; i-- {
 		if v.Shape[i] == 0 {
 			return true
 		}
 		if v.Shape[i] != 1 {
-			if v.Strides[i] != expect {
-				return false
-			}
+			packed = packed && v.Strides[i] == expect
 			expect *= v.Shape[i]
 		}
 	}
-	return true
+	return packed
 }

@@ -1,11 +1,15 @@
-// Package emulatedtest gives tests a CUDA device without a GPU that runs kernels: the emulated driver of internal/fakecuda with
-// all kernels of kernels/cuda, compiled for the processor. Where that cannot be built, the tests are skipped.
+// Package emulatedtest gives tests a CUDA device without a GPU that runs kernels: the emulated driver of internal/fakecuda. Where that
+// cannot be built, the tests are skipped.
 //
 //	dev, rig := emulatedtest.New(t)
-//	dev, rig := emulatedtest.NewPTX(t) // runs the committed PTX itself, and looks for races in shared memory
+//	dev, rig := emulatedtest.NewPTX(t)    // looks for races in shared and global memory too
+//	dev, rig := emulatedtest.NewSource(t) // the kernels' sources; only in full tests
 //
-// The emulated driver's state is that of the process, so such tests do not run in parallel. The first test to want the kernels
-// builds them, which takes minutes; later ones, of any package, find them in the user's cache folder.
+// The driver runs the committed PTX, as a GPU's would, or the kernels' sources, compiled for the processor: that runs thread by thread
+// under schedules that show missing barriers, and has to be built first, which takes minutes. So plain "go test" runs the PTX alone;
+// CISTERN_FULL_TESTS=1, as .ci/run sets it, runs the sources too.
+//
+// The emulated driver's state is that of the process, so such tests do not run in parallel.
 package emulatedtest
 
 import (
@@ -18,22 +22,41 @@ import (
 	gpu "github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/cuda"
 )
 
-// New returns a device and its driver, whose settings are as cudatest.New has them. At the end of the test the kernels are
-// unloaded and the device is closed; then the driver must have nothing left and have found nothing wrong, unless the device
-// was lost to a sticky error.
+// New returns a device and its driver, whose settings are as cudatest.New has them: it runs the sources in full tests, and else the PTX. At
+// the end of the test the kernels are unloaded and the device is closed; then the driver must have nothing left and have found
+// nothing wrong, unless the device was lost to a sticky error.
 func New(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cudatest.Rig) {
 	t.Helper()
-	library := Library(t)
-	r := cudatest.New(t, 1, settings...)
-	r.LoadKernels(library)
-	return r.Devices[0], unloaded(t, r)
+	r := Load(t, cudatest.New(t, 1, settings...))
+	return r.Devices[0], r
 }
 
-// NewPTX is New with the machine that runs PTX: what a GPU's driver would get, instead of the sources it was compiled from. It
-// needs no kernels to be built. A race in shared memory ends the kernel.
+// Load is New for a driver that was started by other means.
+func Load(t testing.TB, r *cudatest.Rig) *cudatest.Rig {
+	t.Helper()
+	if fulltests.Enabled() {
+		r.LoadKernels(Library(t))
+	} else {
+		r.Set("ptx", "1")
+	}
+	return unloaded(t, r)
+}
+
+// NewSource is New for tests of what only the sources show: schedules of single threads, stacks. They are skipped unless the tests
+// run in full.
+func NewSource(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cudatest.Rig) {
+	t.Helper()
+	if !fulltests.Enabled() {
+		t.Skipf("emulatedtest: SKIPPED: %s=1 builds the kernels' sources for the emulated driver, and runs them", fulltests.Variable)
+	}
+	return New(t, settings...)
+}
+
+// NewPTX is New with the PTX in any case. A race in shared or global memory ends the kernel.
 func NewPTX(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cudatest.Rig) {
 	t.Helper()
 	r := cudatest.New(t, 1, append([]func(*fakecuda.Library){func(l *fakecuda.Library) {
@@ -43,13 +66,14 @@ func NewPTX(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cu
 	return r.Devices[0], unloaded(t, r)
 }
 
-// unloaded unloads the kernels of a rig's device at the end of the test.
+// unloaded unloads the kernels of a rig's devices at the end of the test.
 func unloaded(t testing.TB, r *cudatest.Rig) *cudatest.Rig {
-	d := r.Devices[0]
 	t.Cleanup(func() {
 		r.ClearFaults()
-		if err := cuda.Unload(d); d.Err() == nil {
-			require.NoError(t, err)
+		for _, d := range r.Devices {
+			if err := cuda.Unload(d); d.Err() == nil {
+				require.NoError(t, err)
+			}
 		}
 	})
 	return r

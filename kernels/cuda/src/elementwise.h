@@ -16,7 +16,7 @@ constexpr int VDIMS = 4;
 template <class F> constexpr bool computes = false;
 #define COMPUTES(F) template <> constexpr bool computes<F> = true;
 COMPUTES(Exp) COMPUTES(Log) COMPUTES(Rsqrt) COMPUTES(Reciprocal) COMPUTES(Sqrt) COMPUTES(Sin) COMPUTES(Cos) COMPUTES(Tanh)
-COMPUTES(Sigmoid) COMPUTES(SiLU) COMPUTES(GELU) COMPUTES(GELUTanh) COMPUTES(PowScalar) COMPUTES(Softplus) COMPUTES(Log1p)
+COMPUTES(Sigmoid) COMPUTES(SiLU) COMPUTES(GELU) COMPUTES(GELUTanh) COMPUTES(PowScalar) COMPUTES(DivScalar) COMPUTES(Softplus) COMPUTES(Log1p)
 COMPUTES(Expm1) COMPUTES(Erf) COMPUTES(ELU) COMPUTES(GELUGrad) COMPUTES(GELUTanhGrad) COMPUTES(SiLUGrad) COMPUTES(SoftplusGrad)
 COMPUTES(ErfGrad) COMPUTES(ELUGrad) COMPUTES(Div_) COMPUTES(Pow) COMPUTES(Fmod) COMPUTES(Remainder) COMPUTES(AddCDiv)
 
@@ -202,6 +202,10 @@ FN void map_s(const Walk<N + 1>& w, D* dst, const A* const (&in)[N], S s, S t) {
     MAP2(remainder_##T, Remainder, T, T, C)                                                                           \
     MAP3(addcmul_##T, AddCMul, T, C)
 
+#define MAPS_INTEGER(T, C)                                                                                            \
+    MAP1(pow_scalar_##T, PowScalar, T, T, i64)                                                                        \
+    MAP2(pow_##T, Pow, T, T, C)
+
 #define MAPS_FLOAT(T, C)                                                                                              \
     MAP1(exp_##T, Exp, T, T, C)                                                                                       \
     MAP1(log_##T, Log, T, T, C)                                                                                       \
@@ -216,6 +220,7 @@ FN void map_s(const Walk<N + 1>& w, D* dst, const A* const (&in)[N], S s, S t) {
     MAP1(gelu_##T, GELU, T, T, C)                                                                                     \
     MAP1(gelu_tanh_##T, GELUTanh, T, T, C)                                                                            \
     MAP1(silu_##T, SiLU, T, T, C)                                                                                     \
+    MAP1(div_scalar_##T, DivScalar, T, T, C)                                                                          \
     MAP1(softplus_##T, Softplus, T, T, f64)                                                                           \
     MAP1(pow_scalar_##T, PowScalar, T, T, f64)                                                                        \
     MAP2(relu_backward_##T, ReLUGrad, T, T, C)                                                                        \

@@ -49,6 +49,7 @@ UNARY(Sign, return (C)(a > 0) - (C)(a < 0); )
 UNARY(ReLU, return a <= 0 ? (C)0 : a; )
 UNARY(AddScalar, return plus<C>(a, s); )
 UNARY(MulScalar, return times<C>(a, s); )
+UNARY(DivScalar, return a / s; )
 UNARY(Clamp, return least<C>(most<C>(a, s), t); )
 UNARY(Exp, return exp_(a); )
 UNARY(Log, return log_(a); )
@@ -61,7 +62,15 @@ UNARY(Tanh, return tanh_(a); )
 UNARY(Sigmoid, return sigmoid_(a); )
 UNARY(SiLU, return silu_(a); )
 UNARY(LeakyReLU, return a > 0 ? a : a * s; )
-UNARY(PowScalar, if (s == 2) return a * a; return (C)pow_((f64)a, s); )
+// An integer to the power of n, which wraps. Of negative powers only those of 1 and -1 are whole.
+template <class C> FN C whole_power(C a, i64 n) {
+    if (n < 0) return a == 1 ? a : (C)-1 < 0 && a == (C)-1 ? (n & 1 ? a : (C)1) : (C)0;
+    u64 x = (u64)a, r = 1;
+    for (; n > 0; n >>= 1, x *= x)
+        if (n & 1) r *= x;
+    return (C)r;
+}
+UNARY(PowScalar, if constexpr (is_float<C>) { if (s == 2) return a * a; return (C)pow_((f64)a, s); } else return whole_power<C>(a, s); )
 UNARY(Softplus, f64 z = s * (f64)a; return z > t ? a : (C)(log1p_(exp_(z)) / s); )
 UNARY(Log1p, return log1p_(a); )
 UNARY(Expm1, return expm1_(a); )
@@ -95,7 +104,7 @@ template <class C> FN C sigmoid_slope(C z, C& slope) {
     return z < 0 ? s * e : s;
 }
 
-BINARY(ReLUGrad, return b > 0 ? a : (C)0; )
+BINARY(ReLUGrad, return b <= 0 ? (C)0 : a; )
 BINARY(LeakyReLUGrad, return b > 0 ? a : a * s; )
 BINARY(SigmoidGrad, return a * b * (1 - b); )
 BINARY(TanhGrad, return a * (1 - b * b); )
@@ -114,7 +123,7 @@ BINARY(Add, if (s == 1) return plus<C>(a, b); return plus<C>(a, times<C>(s, b));
 BINARY(Sub, return minus<C>(a, b); )
 BINARY(Mul, return times<C>(a, b); )
 BINARY(Div_, return a / b; )
-BINARY(Pow, return (C)pow_((f64)a, (f64)b); )
+BINARY(Pow, if constexpr (is_float<C>) return (C)pow_((f64)a, (f64)b); else return whole_power<C>(a, (i64)b); )
 // The remainder with the sign of a. Of integers it is 0 where b is 0; -1 divides everything, also where the quotient overflows.
 template <class C> FN C fmod_(C a, C b) {
     if constexpr (is_float<C>) return long_division(a, b);
