@@ -176,38 +176,27 @@ func TestCapture_EndsWhereItBegan(t *testing.T) {
 	c.is(captureInvalidated, c.EndCapture(a, &graph))
 
 	c.ok(c.BeginCapture(a, captureThreadLocal))
-	codes := make(chan int32)
-	go func() {
-		defer c.enterHere()()
-		codes <- c.EndCapture(a, &graph)
-	}()
-	c.is(captureWrongThread, <-codes)
+	c.is(captureWrongThread, <-c.elsewhere(func() int32 { return c.EndCapture(a, &graph) }))
 	c.is(illegalState, c.EndCapture(a, &graph)) // it has ended all the same
 }
 
 func TestCapture_ModesSayWhoseCallsAreForbidden(t *testing.T) {
 	c := start(t)
 	s := c.stream()
-	fromElsewhere := func() int32 {
-		codes := make(chan int32)
-		go func() {
-			defer c.enterHere()()
-			var p uint64
-			code := c.MemAlloc(&p, 16)
-			if code == success {
-				code = c.MemFree(p)
-			}
-			codes <- code
-		}()
-		return <-codes
+	allocate := func() int32 {
+		var p uint64
+		if code := c.MemAlloc(&p, 16); code != success {
+			return code
+		}
+		return c.MemFree(p)
 	}
 	var graph uintptr
 	c.ok(c.BeginCapture(s, captureThreadLocal))
-	c.ok(fromElsewhere())
+	c.ok(<-c.elsewhere(allocate))
 	c.ok(c.EndCapture(s, &graph))
 
 	c.ok(c.BeginCapture(s, captureGlobal))
-	c.is(captureUnsupported, fromElsewhere())
+	c.is(captureUnsupported, <-c.elsewhere(allocate))
 	c.is(captureInvalidated, c.EndCapture(s, &graph))
 
 	var p uint64

@@ -69,11 +69,7 @@ func TestFree_WaitsForTheDevice(t *testing.T) {
 	p, s := c.alloc(100), c.stream()
 	c.lib.Hold()
 	c.ok(c.Set8(p, 1, 100, s))
-	done := make(chan int32, 1)
-	go func() {
-		defer c.enterHere()()
-		done <- c.MemFree(p)
-	}()
+	done := c.elsewhere(func() int32 { return c.MemFree(p) })
 	for c.lib.Calls()["cuMemFree_v2"] == 0 {
 		runtime.Gosched()
 	}
@@ -106,6 +102,19 @@ func (c *cu) enterHere() (leave func()) {
 		c.ok(c.PrimaryRelease(0))
 		unlock()
 	}
+}
+
+// elsewhere runs f in a goroutine of its own, with device 0's context. The result arrives when the goroutine has let go of the context: before
+// that the test must not end.
+func (c *cu) elsewhere(f func() int32) <-chan int32 {
+	codes := make(chan int32, 1)
+	go func() {
+		code := int32(-1)
+		defer func() { codes <- code }()
+		defer c.enterHere()()
+		code = f()
+	}()
+	return codes
 }
 
 func TestCopies_GoBetweenAllKindsOfMemory(t *testing.T) {

@@ -67,6 +67,8 @@ func TestModule_KnowsItsFunctions(t *testing.T) {
 .maxntid 128, 2, 1
 {
 	.shared .align 4 .b8 inside[30];
+	.local .align 8 .b8 __local_depot0[40];
+	mov.u64 %rd3, __local_depot0; ld.local.u32 %r1, [%rd3];
 	mov.u64 %rd1, outside; mov.u64 %rd2, inside;
 	{ ret; }
 }
@@ -79,8 +81,8 @@ func TestModule_KnowsItsFunctions(t *testing.T) {
 	require.Equal(t, f, again)
 	c.is(notFound, c.ModuleFunction(&again, m, "commented"))
 	attribute := func(f uintptr, a int32) (v int32) { c.ok(c.FuncGet(&v, a, f)); return v }
-	require.Equal(t, []int32{256, 130}, []int32{attribute(f, 0), attribute(f, 1)})
-	require.Equal(t, []int32{1024, 0, 48 << 10}, []int32{attribute(second, 0), attribute(second, 1), attribute(second, 8)})
+	require.Equal(t, []int32{256, 130, 40, 32}, []int32{attribute(f, 0), attribute(f, 1), attribute(f, 3), attribute(f, 4)})
+	require.Equal(t, []int32{1024, 0, 0, 48 << 10}, []int32{attribute(second, 0), attribute(second, 1), attribute(second, 3), attribute(second, 8)})
 	c.ok(c.ModuleUnload(m))
 	c.is(invalidHandle, c.ModuleUnload(m))
 	c.is(invalidHandle, c.try(f, dim{1, 1, 1}, dim{1, 1, 1}, 0, 0))

@@ -149,7 +149,7 @@ static CUresult find_function(fake::Call& call, CUfunction h, FunctionRef* out) 
     return *out ? CUDA_SUCCESS : call.fail(CUDA_ERROR_INVALID_HANDLE, "this function does not exist (any more)");
 }
 
-enum { REGISTERS = 32 };
+enum { REGISTERS = 32 };  // of each kernel: PTX says nothing of those of a GPU
 
 EXPORT CUresult cuFuncGetAttribute(int* out, int attribute, CUfunction h) {
     API(CONTEXT);
@@ -159,7 +159,7 @@ EXPORT CUresult cuFuncGetAttribute(int* out, int attribute, CUfunction h) {
     const int values[] = {f->entry.max_threads,
                           (int)f->entry.static_shared,
                           0,
-                          0,
+                          (int)f->entry.local,  // what the PTX declares: nothing spills here
                           REGISTERS,
                           f->module->ptx_version,
                           g.knobs.compute,

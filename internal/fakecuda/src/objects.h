@@ -174,7 +174,7 @@ struct Param {
 struct EntryPoint {
     std::string name;
     std::vector<Param> params;
-    size_t static_shared = 0;
+    size_t static_shared = 0, local = 0;
     int max_threads = 1024;
 };
 

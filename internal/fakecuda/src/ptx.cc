@@ -79,12 +79,12 @@ static bool params(const std::string& s, size_t* i, EntryPoint* e) {
     }
 }
 
-// shared_of sums the static shared memory that an entry point names. Variables may stand before it or in it.
-static size_t shared_of(const std::string& s, const std::string& body) {
+// variables_of sums the variables of a state space, ".shared" or ".local", that stand in s and that an entry point names.
+static size_t variables_of(const std::string& space, const std::string& s, const std::string& body) {
     size_t sum = 0;
     std::set<std::string> seen;
-    for (size_t i = s.find(".shared"); i != std::string::npos; i = s.find(".shared", i + 1)) {
-        size_t at = i + 7;
+    for (size_t i = s.find(space); i != std::string::npos; i = s.find(space, i + 1)) {
+        size_t at = i + space.size();
         Param p;
         std::string name;
         if (at >= s.size() || !isspace((unsigned char)s[at]) || !variable(s, &at, &p, &name)) continue;
@@ -157,7 +157,8 @@ CUresult parse_ptx(const std::string& text, Module* m, std::string* log) {
         std::string directives, body;
         if (e.name.empty() || !params(s, &i, &e) || !body_of(s, &i, &directives, &body))
             return fail(CUDA_ERROR_INVALID_PTX, "Parsing error near '" + e.name + "': syntax error");
-        e.static_shared = shared_of(s, body);
+        e.static_shared = variables_of(".shared", s, body);  // they may stand before the entry point too
+        e.local = variables_of(".local", body, body);
         e.max_threads = max_threads_of(directives);
         m->entries.push_back(e);
     }

@@ -156,6 +156,9 @@ static void load_matrices(Warp& w, const Ins& i) {
 static float half_f16(u16 h) { return half_value(h); }
 static float half_bf16(u16 h) { return bfloat_value(h); }
 
+// Sums are made in double precision and rounded once. Tensor cores are less exact, each generation in its own way: no test may want the
+// same bits of both, unless the sums are exact.
+
 // mma.m16n8k16: with g = lane/4, q = lane%4 and e = 0, 1 in each register of two halves (PTX manual, "Matrix Fragments"):
 //   a: rows g, g+8, g, g+8; columns 2q+e, 2q+e, 2q+8+e, 2q+8+e.   b: rows 2q+e, 2q+8+e; column g.
 //   c and d: rows g, g, g+8, g+8; columns 2q, 2q+1, 2q, 2q+1.
