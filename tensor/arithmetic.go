@@ -18,7 +18,7 @@ func (t *Tensor) addScaled(name string, u *Tensor, alpha float64) (*Tensor, erro
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, u.dtype)
+	dt := ResultType(t, u)
 	if err := checkAlpha(name, dt, alpha); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (t *Tensor) Sub(u *Tensor) (*Tensor, error) {
 	if t.dtype == Bool || u.dtype == Bool {
 		return nil, dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
 	}
-	dt := Promote(t.dtype, u.dtype)
+	dt := ResultType(t, u)
 	return binary(name, op.Sub, t, u, dt, dt, scalars{})
 }
 
@@ -57,7 +57,7 @@ func (t *Tensor) Mul(u *Tensor) (*Tensor, error) {
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, u.dtype)
+	dt := ResultType(t, u)
 	return binary(name, op.Mul, t, u, dt, dt, scalars{})
 }
 
@@ -67,26 +67,22 @@ func (t *Tensor) Div(u *Tensor) (*Tensor, error) {
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	dt := floating(Promote(t.dtype, u.dtype))
+	dt := floating(ResultType(t, u))
 	return binary(name, op.Div, t, u, dt, dt, scalars{})
 }
 
-// Pow is t to the power of u, broadcast, in the promoted type. Integer powers are computed in float64: they are exact below
-// 2^53, and truncated for negative exponents. Two bools are refused.
+// Pow is t to the power of u, broadcast, in the promoted type. Powers of integers are exact but for wrapping; negative exponents give 0,
+// but 1 for 1, and 1 or -1 for -1. Two bools are refused.
 func (t *Tensor) Pow(u *Tensor) (*Tensor, error) {
 	const name = "Pow"
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, u.dtype)
+	dt := ResultType(t, u)
 	if dt == Bool {
 		return nil, dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
 	}
-	if dt.IsFloat() {
-		return binary(name, op.Pow, t, u, dt, dt, scalars{})
-	}
-	r, err := binary(name, op.Pow, t, u, Float64, Float64, scalars{})
-	return converted(name, r, err, dt, t.exec)
+	return binary(name, op.Pow, t, u, dt, dt, scalars{})
 }
 
 // converted turns the temporary r, made under e, into a result of type dt.
@@ -112,7 +108,7 @@ func (t *Tensor) extremum(name string, id, forBool op.ID, u *Tensor) (*Tensor, e
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, u.dtype)
+	dt := ResultType(t, u)
 	if dt == Bool {
 		id = forBool
 	}
@@ -139,15 +135,14 @@ func (t *Tensor) MulScalar(v float64) (*Tensor, error) {
 	return t.withScalar("MulScalar", op.MulScalar, v)
 }
 
-// DivScalar is t / v, true division. It multiplies by 1/v, as PyTorch does on a GPU, which may differ from the quotient in
-// the last bit.
+// DivScalar is t / v, true division: the quotient, also on a GPU, where PyTorch multiplies by 1/v.
 func (t *Tensor) DivScalar(v float64) (*Tensor, error) {
 	const name = "DivScalar"
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
 	dt := floating(t.dtype)
-	return unary(name, op.MulScalar, t, dt, dt, numbers(dt, 1/v))
+	return unary(name, op.DivScalar, t, dt, dt, numbers(dt, v))
 }
 
 func (t *Tensor) withScalar(name string, id op.ID, v float64) (*Tensor, error) {
@@ -158,22 +153,18 @@ func (t *Tensor) withScalar(name string, id op.ID, v float64) (*Tensor, error) {
 	return unary(name, id, t, dt, dt, numbers(dt, v))
 }
 
-// PowScalar is t to the power of v. An integer tensor to the power of an integer stays one; the exponent must then not be
-// negative, and the result is exact below 2^53.
+// PowScalar is t to the power of v. An integer tensor to the power of an integer stays one, exact but for wrapping; the exponent must
+// then not be negative.
 func (t *Tensor) PowScalar(v float64) (*Tensor, error) {
 	const name = "PowScalar"
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
 	dt := withNumbers(t.dtype, v)
-	if dt.IsFloat() {
-		return unary(name, op.PowScalar, t, dt, dt, numbers(dt, v))
-	}
-	if v < 0 {
+	if !dt.IsFloat() && v < 0 {
 		return nil, valueErr(name, "exponent is %v; integers have no negative powers", v)
 	}
-	r, err := unary(name, op.PowScalar, t, Float64, Float64, numbers(Float64, v))
-	return converted(name, r, err, dt, t.exec)
+	return unary(name, op.PowScalar, t, dt, dt, numbers(dt, v))
 }
 
 // Clamp limits the elements to lo..hi; where lo > hi they become hi. An infinite bound is no bound. NaN stays NaN.

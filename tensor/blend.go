@@ -34,7 +34,7 @@ func (t *Tensor) AddCMul(a, b *Tensor, value float64) (*Tensor, error) {
 	if err := together(name, t, a, b); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, Promote(a.dtype, b.dtype))
+	dt := ResultType(t, a, b)
 	if dt == Bool {
 		return nil, dtypeErr(name, "not defined for bool", t.dtype, a.dtype, b.dtype)
 	}
@@ -50,7 +50,7 @@ func (t *Tensor) AddCDiv(a, b *Tensor, value float64) (*Tensor, error) {
 	if err := together(name, t, a, b); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, Promote(a.dtype, b.dtype))
+	dt := ResultType(t, a, b)
 	if !a.dtype.IsFloat() && !b.dtype.IsFloat() {
 		return nil, dtypeErr(name, "integer division is not defined; convert an operand", t.dtype, a.dtype, b.dtype)
 	}

@@ -90,11 +90,7 @@ func joinable(name string, ts []*Tensor) (DType, error) {
 	if err := together(name, ts...); err != nil {
 		return 0, err
 	}
-	dt := ts[0].dtype
-	for _, t := range ts[1:] {
-		dt = Promote(dt, t.dtype)
-	}
-	return dt, nil
+	return ResultType(ts...), nil
 }
 
 // join copies tensors side by side into a new one of shape l. place turns the layout of the result into that of the piece

@@ -44,7 +44,7 @@ func compare(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	return binary(name, id, t, u, Promote(t.dtype, u.dtype), Bool, scalars{})
+	return binary(name, id, t, u, ResultType(t, u), Bool, scalars{})
 }
 
 // compareScalar compares in t's type or that of the number's category; a number that an integer type does not hold is
@@ -101,7 +101,7 @@ func Where(cond, a, b *Tensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	dt := Promote(a.dtype, b.dtype)
+	dt := ResultType(a, b)
 	x, err := a.as(name, dt, cond.exec)
 	if err != nil {
 		return nil, err

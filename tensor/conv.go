@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"math"
+
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -72,6 +74,9 @@ func numbersOf(name, what string, list []int, dims, least, missing int) ([2]int,
 		v[d] = list[min(d-(2-dims), len(list)-1)]
 		if v[d] < least {
 			return v, valueErr(name, "%s %v, at least %d is needed", what, list, least)
+		}
+		if v[d] > math.MaxInt32 { // sums and products of such numbers stay below an int
+			return v, valueErr(name, "%s %v, at most %d is possible", what, list, math.MaxInt32)
 		}
 	}
 	return v, nil

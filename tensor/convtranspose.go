@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"math"
+
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -47,6 +49,9 @@ func convolveTransposed(name string, dims int, x, w, bias *Tensor, c ConvTranspo
 	for d := range 2 {
 		if more[d] >= max(v.stride[d], v.dilation[d]) {
 			return nil, valueErr(name, "output padding %v must be less than the stride or the dilation", c.OutputPadding)
+		}
+		if image.shape[2+d] > math.MaxInt32 {
+			return nil, shapeErr(name, shapes, "an image of %d rows or columns; at most %d are possible", image.shape[2+d], math.MaxInt32)
 		}
 		size[d] = (image.shape[2+d]-1)*v.stride[d] - 2*v.padding[d] + v.dilation[d]*(v.kernel(w, d)-1) + more[d] + 1
 		if size[d] < 1 || image.shape[2+d] < 1 {

@@ -18,6 +18,9 @@ func FromDense(e Exec, d *gorgonia.Dense) (*Tensor, error) {
 	if d == nil {
 		return nil, valueErr(name, "the Dense is nil")
 	}
+	if d.Dtype().Type == nil { // a zero Dense
+		return nil, valueErr(name, "the Dense has no elements")
+	}
 	if d.IsMasked() {
 		return nil, valueErr(name, "the Dense is masked; tensors have no masks")
 	}

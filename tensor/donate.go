@@ -6,7 +6,9 @@ package tensor
 // through whatever handle: those of t are undefined then. The handle is released like any other.
 func (t *Tensor) Donate() *Tensor {
 	h := t.Retain()
-	h.donated = true
+	if h != nil {
+		h.donated = true
+	}
 	return h
 }
 

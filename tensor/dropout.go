@@ -5,7 +5,8 @@ import "github.com/cistern-ml/cistern/kernels/op"
 // Dropout makes a tensor whose elements are those of t divided by 1-p, or, with probability p, 0 (torch.dropout): the
 // expectation stays. t has a floating-point type; p is in 0..1. Which elements stay depends on the generator's state and on the
 // number of elements, not on device or stream: with the state from before, the function of the result's gradient is the
-// gradient. As in PyTorch what is dropped is multiplied by 0, so NaN stays NaN.
+// gradient. As in PyTorch what is dropped is multiplied by 0, so NaN stays NaN; and where p is 0 the result is another handle on t, and
+// nothing is drawn.
 func (t *Tensor) Dropout(gen *Generator, p float64) (*Tensor, error) {
 	const name = "Dropout"
 	if err := usable(name, t); err != nil {
@@ -18,6 +19,9 @@ func (t *Tensor) Dropout(gen *Generator, p float64) (*Tensor, error) {
 		return nil, valueErr(name, "the probability is %v; it must be in 0..1", p)
 	case !t.dtype.IsFloat():
 		return nil, dtypeErr(name, needsFloat, t.dtype)
+	}
+	if p == 0 {
+		return t.Retain(), nil
 	}
 	x, err := t.Contiguous()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -56,4 +57,26 @@ func TestDropout_RefusesWrongArguments(t *testing.T) {
 	_, err = must(t)(tensor.Ones(b.Exec, tensor.Int32, 3)).Dropout(gen, 0.5)
 	require.ErrorAs(t, err, &dtype)
 	require.Zero(t, gen.State().Offset, "a refused call consumes nothing")
+}
+
+func TestDropout_OfNothingIsAnotherHandleWithoutALaunch(t *testing.T) {
+	calls := 0
+	b, _ := onSim(t, sim.OnCall(func(c sim.Call) {
+		if c.Kind == sim.CallSubmit {
+			calls++
+		}
+	}))
+	x := must(t)(must(t)(tensor.Ones(b.Exec, tensor.Float32, 3, 4)).T())
+	gen := tensor.NewGenerator(1)
+	state, before := gen.State(), b.allocated()
+	calls = 0
+	y := must(t)(x.Dropout(gen, 0))
+	require.True(t, y.SharesStorage(x))
+	require.Equal(t, x.Strides(), y.Strides())
+	require.Zero(t, calls)
+	require.Equal(t, before, b.allocated())
+	require.Equal(t, state, gen.State(), "nothing was drawn")
+	_, err := must(t)(tensor.Ones(b.Exec, tensor.Int32, 3)).Dropout(gen, 0)
+	var types *tensor.DTypeError
+	require.ErrorAs(t, err, &types, "also of nothing")
 }

@@ -8,10 +8,14 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
 )
 
 // ErrReleased is what every *ReleasedError matches with errors.Is.
 var ErrReleased = stderrors.New("use after Release")
+
+// ErrIndex is what an index matches, with errors.Is, that is not in the dimension that it is for.
+var ErrIndex = op.ErrIndex
 
 // ShapeError says that an operation cannot take the shapes, or the dimension, that it was given.
 type ShapeError struct {

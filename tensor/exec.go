@@ -32,7 +32,9 @@ func On(dev device.Device, opts ...ExecOption) (Exec, error) {
 	}
 	var e Exec
 	for _, o := range opts {
-		o(&e)
+		if o != nil {
+			o(&e)
+		}
 	}
 	if e.stream == nil {
 		e.stream = dev.DefaultStream()

@@ -39,6 +39,14 @@ func (g *Generator) SetState(s GeneratorState) {
 	g.state = s
 }
 
+// given refuses a nil generator.
+func (g *Generator) given(name string) error {
+	if g == nil {
+		return valueErr(name, "the generator is nil")
+	}
+	return nil
+}
+
 // take reserves the blocks for n words: block offset+i/4 holds word i.
 func (g *Generator) take(n int) (seed, offset uint64) {
 	g.mu.Lock()
@@ -58,11 +66,21 @@ func (g *Generator) Reserve(blocks uint64) GeneratorState {
 	return s
 }
 
-// RandPerm is a random permutation of 0..n-1, on the host: the order in which to read a data set. A negative n gives none.
-func RandPerm(gen *Generator, n int) []int64 {
-	perm := make([]int64, max(n, 0))
-	if n <= 0 {
-		return perm
+// maxPerm is the length of the longest permutation: 2 GiB of Go memory.
+const maxPerm = 1 << 28
+
+// RandPerm is a random permutation of 0..n-1, on the host: the order in which to read a data set. It is a *ValueError if there is
+// no generator, or if n is negative or more than 2^28, which would take more than 2 GiB of Go memory.
+func RandPerm(gen *Generator, n int) ([]int64, error) {
+	if err := gen.given("RandPerm"); err != nil {
+		return nil, err
+	}
+	if n < 0 || n > maxPerm {
+		return nil, valueErr("RandPerm", "n is %d; it must be in 0..%d", n, maxPerm)
+	}
+	perm := make([]int64, n)
+	if n == 0 {
+		return perm, nil
 	}
 	seed, offset := gen.take(2 * n)
 	var block [4]uint32
@@ -77,7 +95,7 @@ func RandPerm(gen *Generator, n int) []int64 {
 		perm[i] = perm[j]
 		perm[j] = int64(i)
 	}
-	return perm
+	return perm, nil
 }
 
 // philox is block number counter of the sequence of a key.

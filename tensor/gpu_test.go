@@ -1,6 +1,9 @@
 package tensor_test
 
 import (
+	"math"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +11,8 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/memory"
 )
+
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
 // onGPU is a bench on a real GPU, with a caching allocator of its own.
 func onGPU(t *testing.T) bench {
@@ -46,5 +51,33 @@ func TestGPU_EveryOperationGivesWhatTheHostGives(t *testing.T) {
 			require.Equal(t, want.DType(), got.DType())
 			requireClose(t, values(t, want), values(t, got), tolerance[want.DType()])
 		})
+	}
+}
+
+// TestGPU_EveryOperationGivesTheSameBitsEveryTime is what package kernels/cuda promises of one GPU, whatever its tensor cores and cuBLAS round.
+func TestGPU_EveryOperationGivesTheSameBitsEveryTime(t *testing.T) {
+	there := onGPU(t)
+	once := func(t *testing.T, s sample) (bits []uint64) {
+		got, err := s.run(s.inputs(t, there.Exec))
+		require.NoError(t, err)
+		defer got.Release()
+		for _, v := range values(t, got) {
+			bits = append(bits, math.Float64bits(v))
+		}
+		return bits
+	}
+	for _, s := range samples {
+		t.Run(s.String(), func(t *testing.T) {
+			require.Equal(t, once(t, s), once(t, s))
+		})
+	}
+}
+
+func TestGPU_EveryOperationReadsNoStrideThatLeadsNowhere(t *testing.T) {
+	b := onGPU(t)
+	for _, s := range slices.Concat(samples, strideSamples) {
+		for _, v := range slices.Concat([]sample{s}, s.shrunk(1), s.shrunk(0)) {
+			v.compareStrides(t, b)
+		}
 	}
 }

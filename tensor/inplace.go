@@ -62,8 +62,8 @@ func (t *Tensor) CopyFrom(src *Tensor) error {
 	return t.write(name, &t.layout, x, &from)
 }
 
-// AddInPlace adds alpha*u, broadcast to t's shape, to t. As in PyTorch the promoted type must not be of a higher category
-// than t's: integers do not take fractions.
+// AddInPlace adds alpha*u, broadcast to t's shape, to t. As in PyTorch the type of the result (ResultType) must not be of a higher
+// category than t's: integers do not take fractions.
 func (t *Tensor) AddInPlace(u *Tensor, alpha float64) error {
 	const name = "AddInPlace"
 	if err := together(name, t, u); err != nil {
@@ -85,7 +85,7 @@ func (t *Tensor) AddInPlace(u *Tensor, alpha float64) error {
 }
 
 func (t *Tensor) addInPlace(name string, u *Tensor, alpha float64) error {
-	wide := Promote(t.dtype, u.dtype)
+	wide := ResultType(t, u)
 	if wide != t.dtype { // for example float16 += float32: computed in float32, rounded once
 		sum, err := binary(name, op.Add, t, u, wide, wide, numbers(wide, alpha))
 		if err != nil {

@@ -7,8 +7,14 @@ import (
 )
 
 // SubInPlace subtracts u, broadcast to t's shape, from t. As in AddInPlace, the promoted type must not be of a higher category than
-// t's; bools are refused. Likewise for the two functions below.
-func (t *Tensor) SubInPlace(u *Tensor) error { return t.binaryInPlace("SubInPlace", op.Sub, u) }
+// t's; bools are refused. Likewise for the two functions below, of which u may be bool.
+func (t *Tensor) SubInPlace(u *Tensor) error {
+	const name = "SubInPlace"
+	if t != nil && u != nil && u.dtype == Bool {
+		return dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
+	}
+	return t.binaryInPlace(name, op.Sub, u)
+}
 
 // MulInPlace multiplies t by u, broadcast to t's shape.
 func (t *Tensor) MulInPlace(u *Tensor) error { return t.binaryInPlace("MulInPlace", op.Mul, u) }
@@ -39,7 +45,7 @@ func (t *Tensor) binaryInPlace(name string, id op.ID, u *Tensor) error {
 	if _, ok := u.layout.expanded(&t.layout); !ok {
 		return shapeErr(name, []Shape{t.Shape(), u.Shape()}, "the operand does not broadcast to the destination")
 	}
-	if wide := Promote(t.dtype, u.dtype); wide != t.dtype {
+	if wide := ResultType(t, u); wide != t.dtype {
 		r, err := binary(name, id, t, u, wide, wide, scalars{})
 		if err != nil {
 			return err

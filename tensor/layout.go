@@ -72,19 +72,18 @@ func (l *layout) len() int {
 // contiguous reports whether the elements lie in row-major order without gaps; dimensions of one element may have any
 // stride, and a layout without elements is contiguous.
 func (l *layout) contiguous() bool {
-	expect := 1
+	expect, packed := 1, true
 	for i := l.ndim - 1; i >= 0; i-- {
-		switch d := l.shape[i]; {
-		case d == 0:
+		switch d := l.shape[i]; d {
+		case 0:
 			return true
-		case d == 1:
-		case l.strides[i] != expect:
-			return false
+		case 1:
 		default:
+			packed = packed && l.strides[i] == expect
 			expect *= d
 		}
 	}
-	return true
+	return packed
 }
 
 // extent is the range of elements of the storage that l can reach: first and one past the last. Empty layouts reach none.

@@ -6,8 +6,9 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// The losses of elements: PyTorch's functions with reduction "none". Prediction and target broadcast and promote, to a
-// floating-point type.
+// The losses of elements: PyTorch's functions with reduction "none". Prediction and target promote, to a floating-point type. They
+// broadcast, of which PyTorch warns, because a column against a row is seldom meant: MSELoss of [N, 1] and [N] is [N, N]. The binary
+// cross-entropies refuse shapes that differ, as in PyTorch.
 
 // MSELoss is (pred - target)².
 func MSELoss(pred, target *Tensor) (*Tensor, error) {
@@ -60,14 +61,33 @@ func checkDelta(name string, delta float64, ts ...*Tensor) error {
 }
 
 // BCELoss is the binary cross-entropy of probabilities, -(target*log(pred) + (1-target)*log(1-pred)), with logarithms of at least
-// -100. It is NaN for predictions outside of 0..1, which PyTorch refuses.
+// -100. It is NaN for predictions outside of 0..1, which PyTorch refuses. Both have one shape.
 func BCELoss(pred, target *Tensor) (*Tensor, error) {
-	return elementLoss("BCELoss", op.BCE, pred, target)
+	const name = "BCELoss"
+	if err := sameShape(name, pred, target); err != nil {
+		return nil, err
+	}
+	return elementLoss(name, op.BCE, pred, target)
 }
 
 // BCEWithLogitsLoss is BCELoss of sigmoid(pred), computed without overflow.
 func BCEWithLogitsLoss(pred, target *Tensor) (*Tensor, error) {
-	return elementLoss("BCEWithLogitsLoss", op.BCELogits, pred, target)
+	const name = "BCEWithLogitsLoss"
+	if err := sameShape(name, pred, target); err != nil {
+		return nil, err
+	}
+	return elementLoss(name, op.BCELogits, pred, target)
+}
+
+// sameShape refuses a prediction and a target whose shapes differ.
+func sameShape(name string, pred, target *Tensor) error {
+	if err := together(name, pred, target); err != nil {
+		return err
+	}
+	if !pred.Shape().Equal(target.Shape()) {
+		return shapeErr(name, []Shape{pred.Shape(), target.Shape()}, "prediction and target must have one shape; they do not broadcast")
+	}
+	return nil
 }
 
 // KLDivLoss is target*(log(target) - pred), and 0 where target is 0: pred holds logarithms of probabilities. If logTarget is set,
@@ -109,12 +129,20 @@ func HuberLossGrad(grad, pred, target *Tensor, delta float64) (*Tensor, error) {
 
 // BCELossGrad is the gradient of BCELoss, with a divisor of at least 1e-12.
 func BCELossGrad(grad, pred, target *Tensor) (*Tensor, error) {
-	return elementLossGrad("BCELossGrad", op.BCEGrad, grad, pred, target)
+	const name = "BCELossGrad"
+	if err := sameShape(name, pred, target); err != nil {
+		return nil, err
+	}
+	return elementLossGrad(name, op.BCEGrad, grad, pred, target)
 }
 
 // BCEWithLogitsLossGrad is the gradient of BCEWithLogitsLoss.
 func BCEWithLogitsLossGrad(grad, pred, target *Tensor) (*Tensor, error) {
-	return elementLossGrad("BCEWithLogitsLossGrad", op.BCELogitsGrad, grad, pred, target)
+	const name = "BCEWithLogitsLossGrad"
+	if err := sameShape(name, pred, target); err != nil {
+		return nil, err
+	}
+	return elementLossGrad(name, op.BCELogitsGrad, grad, pred, target)
 }
 
 // KLDivLossGrad is the gradient of KLDivLoss.

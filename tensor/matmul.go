@@ -99,12 +99,14 @@ func (p *product) run(name string, e Exec) (*Tensor, error) {
 // fold turns a batch of matrices times one matrix into one tall matrix times that matrix, if a's strides allow it: one
 // large product is faster than many small ones.
 func (p *product) fold() {
-	if p.lb.ndim != 2 || p.la.ndim <= 2 {
+	if p.lb.ndim != 2 || p.la.ndim <= 2 || p.out.len() == 0 {
 		return
 	}
 	tall := layout{ndim: 2}
 	tall.shape[1] = p.la.shape[p.la.ndim-1]
-	tall.shape[0] = p.out.len() / p.out.shape[p.out.ndim-1]
+	rows := p.out
+	rows.ndim--
+	tall.shape[0] = rows.len()
 	a, ok := p.la.reshaped(&tall)
 	if !ok {
 		return

@@ -1,5 +1,7 @@
 package tensor
 
+import "slices"
+
 // Split cuts t along dim into views of size elements; the last may have fewer. A dimension of 0 makes one empty view. The caller
 // releases all of them.
 func (t *Tensor) Split(size, dim int) ([]*Tensor, error) {
@@ -11,6 +13,9 @@ func (t *Tensor) Split(size, dim int) ([]*Tensor, error) {
 	n := t.layout.shape[axis]
 	if size < 0 || size == 0 && n > 0 {
 		return nil, valueErr(name, "size is %d; it must be positive", size)
+	}
+	if err := t.countable(name, pieceCount(n, size)); err != nil {
+		return nil, err
 	}
 	sizes := []int{min(n, size)}
 	for done := sizes[0]; done < n; done += size {
@@ -26,10 +31,14 @@ func (t *Tensor) SplitSizes(sizes []int, dim int) ([]*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(sizes, func(n int) bool { return n < 0 }) {
+		return nil, valueErr(name, "sizes are %v; none may be negative", sizes)
+	}
 	sum := 0
 	for _, n := range sizes {
-		if n < 0 {
-			return nil, valueErr(name, "sizes are %v; none may be negative", sizes)
+		if n > t.layout.shape[axis]-sum { // sums of larger ones may wrap
+			sum = -1
+			break
 		}
 		sum += n
 	}
@@ -49,8 +58,11 @@ func (t *Tensor) Chunk(n, dim int) ([]*Tensor, error) {
 	if n < 1 {
 		return nil, valueErr(name, "%d pieces; there must be one or more", n)
 	}
-	size := (t.layout.shape[axis] + n - 1) / n
+	size := pieceCount(t.layout.shape[axis], n)
 	if size == 0 { // n empty views
+		if err := t.countable(name, n); err != nil {
+			return nil, err
+		}
 		return t.cut(make([]int, n), axis), nil
 	}
 	return t.Split(size, dim)
@@ -63,6 +75,9 @@ func (t *Tensor) Unbind(dim int) ([]*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.countable(name, t.layout.shape[axis]); err != nil {
+		return nil, err
+	}
 	ts := make([]*Tensor, t.layout.shape[axis])
 	for i := range ts {
 		l := t.layout
@@ -71,6 +86,25 @@ func (t *Tensor) Unbind(dim int) ([]*Tensor, error) {
 		ts[i] = t.handle(&l, t.exec)
 	}
 	return ts, nil
+}
+
+// maxPieces is how many handles one call makes: an expanded dimension may have as many elements as there are numbers.
+const maxPieces = 1 << 18
+
+// countable refuses to make more views than fit into Go's memory.
+func (t *Tensor) countable(name string, n int) error {
+	if n > maxPieces {
+		return shapeErr(name, []Shape{t.Shape()}, "%d pieces; there may be %d", n, maxPieces)
+	}
+	return nil
+}
+
+// pieceCount is n/size, rounded up.
+func pieceCount(n, size int) int {
+	if n == 0 {
+		return 0
+	}
+	return (n-1)/size + 1
 }
 
 // cut makes views of the given sizes, one behind the other.

@@ -33,6 +33,33 @@ func Promote(a, b DType) DType {
 	return b
 }
 
+// ResultType is the type in which an operation of several tensors is computed (torch.result_type). Tensors without dimensions do not
+// widen those that have some, but lift them to their category, as numbers do: float16 with a float32 scalar is float16, int64 with a
+// float64 scalar float64. Of no tensors, and with a nil one among them,
+// it is the invalid type.
+func ResultType(ts ...*Tensor) DType {
+	var of [2]DType // invalid at first: of the tensors without dimensions, and of those with some
+	for _, t := range ts {
+		d := t.DType()
+		if !d.Valid() {
+			return d
+		}
+		rank := min(t.NDim(), 1)
+		if !of[rank].Valid() {
+			of[rank] = d
+		}
+		of[rank] = Promote(of[rank], d)
+	}
+	switch single, whole := of[0], of[1]; {
+	case !whole.Valid():
+		return single
+	case !single.Valid() || category(single) <= category(whole):
+		return whole
+	default:
+		return single
+	}
+}
+
 // floating is d, or the default type for what is not floating point.
 func floating(d DType) DType {
 	if d.IsFloat() {
@@ -43,7 +70,7 @@ func floating(d DType) DType {
 
 // withNumbers is the type of an operation between a tensor of type d and Go numbers, by PyTorch's rule for Python numbers:
 // they never widen the tensor's type within its category, but lift it to theirs. A number without a fraction counts as an
-// integer.
+// integer, whatever its size, as long as int64 holds it.
 func withNumbers(d DType, numbers ...float64) DType {
 	if d.IsFloat() {
 		return d

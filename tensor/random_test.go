@@ -108,26 +108,43 @@ func TestRandom_RefusesWrongArguments(t *testing.T) {
 
 func TestRandPerm_IsAPermutationOfTheGenerator(t *testing.T) {
 	gen := tensor.NewGenerator(9)
-	p := tensor.RandPerm(gen, 1000)
+	p := permutation(t, gen, 1000)
 	require.EqualValues(t, 500, gen.State().Offset)
-	q := tensor.RandPerm(gen, 1000)
+	q := permutation(t, gen, 1000)
 	require.NotEqual(t, p, q)
-	require.Equal(t, p, tensor.RandPerm(tensor.NewGenerator(9), 1000))
+	require.Equal(t, p, permutation(t, tensor.NewGenerator(9), 1000))
 	slices.Sort(q)
 	for i, v := range q {
 		require.EqualValues(t, i, v)
 	}
-	require.Empty(t, tensor.RandPerm(gen, 0))
-	require.Equal(t, []int64{0}, tensor.RandPerm(gen, 1))
+	require.Empty(t, permutation(t, gen, 0))
+	require.Equal(t, []int64{0}, permutation(t, gen, 1))
 
 	// Each of the six orders of three appears equally often.
 	counts := map[[3]int64]int{}
 	for range 6000 {
-		v := tensor.RandPerm(gen, 3)
+		v := permutation(t, gen, 3)
 		counts[[3]int64(v)]++
 	}
 	require.Len(t, counts, 6)
 	for order, n := range counts {
 		require.InDelta(t, 1000, n, 150, "%v", order)
 	}
+}
+
+func permutation(t *testing.T, gen *tensor.Generator, n int) []int64 {
+	t.Helper()
+	p, err := tensor.RandPerm(gen, n)
+	require.NoError(t, err)
+	return p
+}
+
+func TestRandPerm_RefusesWhatGoCannotHold(t *testing.T) {
+	var bad *tensor.ValueError
+	for _, n := range []int{-1, 1 << 31, math.MaxInt} {
+		_, err := tensor.RandPerm(tensor.NewGenerator(1), n)
+		require.ErrorAs(t, err, &bad, n)
+	}
+	_, err := tensor.RandPerm(nil, 3)
+	require.ErrorAs(t, err, &bad)
 }

@@ -265,3 +265,42 @@ func TestRecurrent_KeepsNoMemoryWhenAnAllocationFails(t *testing.T) {
 		require.Equal(t, before, b.allocated())
 	}
 }
+
+func TestRecurrent_ReadsNoStrideThatLeadsNowhere(t *testing.T) {
+	b := onHost(t)
+	for _, size := range [][4]int{{3, 1, 5, 4}, {1, 2, 5, 4}, {3, 1, 1, 1}, {3, 2, 1, 4}, {2, 1, 4, 1}, {3, 0, 5, 4}} {
+		for _, gru := range []bool{false, true} {
+			gen := tensor.NewGenerator(1)
+			packed := recurrentLayer(t, b, gru, size[0], size[1], size[2], size[3], func(shape ...int) *tensor.Tensor {
+				return must(t)(tensor.Uniform(b.Exec, gen, -1, 1, tensor.Float32, shape...))
+			})
+			dy := must(t)(tensor.Uniform(b.Exec, gen, -1, 1, tensor.Float32, size[0], size[1], size[3]))
+			want := recurrentBits(t, packed, dy)
+			for name, view := range odd {
+				r := *packed
+				for _, x := range []**tensor.Tensor{&r.X, &r.H0, &r.C0, &r.WeightIH, &r.WeightHH, &r.BiasIH, &r.BiasHH} {
+					if *x != nil {
+						*x = view(t, *x)
+					}
+				}
+				require.Equal(t, want, recurrentBits(t, &r, view(t, dy)), "%v of GRU %v, strides %s", size, gru, name)
+			}
+		}
+	}
+}
+
+// recurrentBits are the results and all gradients of a layer.
+func recurrentBits(t *testing.T, r *tensor.Recurrent, dy *tensor.Tensor) (all [][]uint64) {
+	s, err := r.Forward(true)
+	require.NoError(t, err)
+	defer s.Release()
+	g, err := r.Backward(s, dy, nil, nil, tensor.RecurrentWants{X: true, WeightIH: true, WeightHH: true, Bias: true}, false)
+	require.NoError(t, err)
+	defer g.Release()
+	for _, x := range []*tensor.Tensor{s.Output, s.H, s.C, g.X, g.H0, g.C0, g.WeightIH, g.WeightHH, g.BiasIH, g.BiasHH} {
+		if x != nil {
+			all = append(all, bits(values(t, x)))
+		}
+	}
+	return all
+}

@@ -38,6 +38,9 @@ type recurrentPass struct {
 // of s Output for that of WeightHH, and for GRU. The rest may be nil. With reuse the gradients of the gates are written over
 // s.Gates, whose elements are undefined afterwards. The caller releases the result.
 func (r *Recurrent) Backward(s *RecurrentState, dOutput, dH, dC *Tensor, wants RecurrentWants, reuse bool) (*RecurrentGrads, error) {
+	if s == nil {
+		return nil, &ReleasedError{Op: recurrentName}
+	}
 	p := &recurrentPass{Recurrent: r, s: s, wants: wants}
 	if err := p.check(); err != nil {
 		return nil, err

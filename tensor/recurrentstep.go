@@ -14,20 +14,28 @@ type operand struct {
 
 // step is part i of a contiguous tensor along its first dimension.
 func (t *Tensor) step(i int) operand {
-	l := t.layout
+	l := t.rowMajor()
 	l.offset += i * l.strides[0]
 	l.drop(0)
 	return operand{t, l}
 }
 
-// steps is the parts from..to-1, joined along the second dimension: a matrix.
+// steps is the parts from..to-1 of a contiguous tensor, joined along the second dimension: a matrix.
 func (t *Tensor) steps(from, to int) operand {
-	l := t.layout
-	l.offset += from * l.strides[0]
-	l.ndim = 2
-	l.shape[0], l.shape[1] = (to-from)*t.layout.shape[1], t.layout.shape[2]
-	l.strides[0], l.strides[1] = t.layout.strides[1], 1
+	whole := t.rowMajor()
+	l := layout{ndim: 2}
+	l.shape[0], l.shape[1] = (to-from)*whole.shape[1], whole.shape[2]
+	l.pack()
+	l.offset = whole.offset + from*whole.strides[0]
 	return operand{t, l}
+}
+
+// rowMajor is the layout of a contiguous tensor with the strides that its shape says, also where a dimension has one element and
+// its own stride leads nowhere.
+func (t *Tensor) rowMajor() layout {
+	l := t.layout.packed()
+	l.offset = t.layout.offset
+	return l
 }
 
 // turned is a matrix with rows and columns exchanged.

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,11 +34,19 @@ const MaxDims = op.MaxDims
 // dimension of 0 makes an empty tensor.
 type Shape []int
 
-// Len is the number of elements of a tensor of this shape.
+// Len is the number of elements of a tensor of this shape. Of shapes that no tensor has it is 0, if a dimension is negative, and
+// math.MaxInt, if there are more elements than an int can count.
 func (s Shape) Len() int {
-	n := 1
+	n, over := 1, false
 	for _, d := range s {
+		if d <= 0 {
+			return 0
+		}
+		over = over || n > math.MaxInt/d
 		n *= d
+	}
+	if over {
+		return math.MaxInt
 	}
 	return n
 }

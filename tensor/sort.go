@@ -29,6 +29,9 @@ func (t *Tensor) TopK(k, dim int, largest bool) (values, indices *Tensor, err er
 	if n := t.layout.rows(axis).shape[max(t.NDim(), 1)-1]; k < 0 || k > n {
 		return nil, nil, shapeErr(name, []Shape{t.Shape()}, "k is %d; dimension %d has %d elements", k, dim, n)
 	}
+	if t.NDim() == 0 {
+		k = 1 // a scalar is its own only element, also if none is asked for (as in PyTorch)
+	}
 	return t.sorted(name, op.TopK, k, dim, largest)
 }
 

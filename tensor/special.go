@@ -111,7 +111,7 @@ func modulo(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
-	dt := Promote(t.dtype, u.dtype)
+	dt := ResultType(t, u)
 	if dt == Bool {
 		return nil, dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
 	}
@@ -142,9 +142,9 @@ func (t *Tensor) RDivScalar(v float64) (*Tensor, error) {
 	return t.withOperand("RDivScalar", op.Div, v, true, true)
 }
 
-// RPowScalar is v to the power of t, which for integers becomes float32 (unlike PyTorch, which refuses negative powers then).
+// RPowScalar is v to the power of t. A whole v to the power of integers is an integer, as in Pow.
 func (t *Tensor) RPowScalar(v float64) (*Tensor, error) {
-	return t.withOperand("RPowScalar", op.Pow, v, true, true)
+	return t.withOperand("RPowScalar", op.Pow, v, true, false)
 }
 
 // withOperand runs a binary operation of t and a number, on the left if first; inFloat makes float32 of other types.

@@ -67,7 +67,7 @@ func (t *Tensor) handle(l *layout, e Exec) *Tensor {
 // usable refuses nil, released and misplaced operands.
 func usable(name string, ts ...*Tensor) error {
 	for _, t := range ts {
-		if t == nil || t.released.Load() {
+		if t.Released() {
 			return &ReleasedError{Op: name}
 		}
 		if t.misfit {
@@ -104,73 +104,127 @@ func (t *Tensor) Release() { t.release(false) }
 func (t *Tensor) ReleaseLater() { t.release(true) }
 
 func (t *Tensor) release(later bool) {
-	if t != nil && t.released.CompareAndSwap(false, true) {
+	if t.made() && t.released.CompareAndSwap(false, true) {
 		t.storage.release(later)
 	}
 }
 
+// made reports whether t is a handle of this package's making: neither nil nor a zero Tensor. Those count as released.
+func (t *Tensor) made() bool { return t != nil && t.storage != nil }
+
 // Exclusive reports whether t is not released and no other handle is on its storage: then nobody else can see what is
 // written over it.
-func (t *Tensor) Exclusive() bool { return !t.released.Load() && t.storage.refs.Load() == 1 }
+func (t *Tensor) Exclusive() bool { return !t.Released() && t.storage.refs.Load() == 1 }
 
-// Released reports whether Release was called on this handle.
-func (t *Tensor) Released() bool { return t.released.Load() }
+// Released reports whether Release was called on this handle. A nil handle counts as released.
+func (t *Tensor) Released() bool { return !t.made() || t.released.Load() }
 
-// Retain returns another handle on the same storage with the same layout. A handle of a released tensor is released too.
-func (t *Tensor) Retain() *Tensor { return t.handle(&t.layout, t.exec) }
+// Retain returns another handle on the same storage with the same layout. A handle of a released tensor is released too, and
+// that of a nil one is nil.
+func (t *Tensor) Retain() *Tensor {
+	if !t.made() {
+		return nil
+	}
+	return t.handle(&t.layout, t.exec)
+}
 
 // On returns another handle on the same storage whose operations run under e, which must be on the same device: with
-// another one, every use of the result is a *DeviceError. ToDevice copies between devices.
+// another one, every use of the result is a *DeviceError. ToDevice copies between devices. Of a nil tensor it is nil.
 func (t *Tensor) On(e Exec) *Tensor {
+	if !t.made() {
+		return nil
+	}
 	h := t.handle(&t.layout, e)
 	h.misfit = e.valid("On") != nil || e.Device().ID() != t.storage.alloc.Device()
 	return h
 }
 
-// Shape is the number of elements along each dimension. It is part of the handle: read it, but do not change it (Clone).
-func (t *Tensor) Shape() Shape { return t.layout.dims() }
+// Shape is the number of elements along each dimension. It is part of the handle: read it, but do not change it (Clone). A nil
+// tensor has no dimensions, no type and no device: it is what there is after an error.
+func (t *Tensor) Shape() Shape {
+	if t == nil {
+		return nil
+	}
+	return t.layout.dims()
+}
 
 // Strides is the distance of neighbours along each dimension, in elements. Like Shape it is only for reading.
-func (t *Tensor) Strides() []int { return t.layout.strides[:t.layout.ndim:t.layout.ndim] }
+func (t *Tensor) Strides() []int {
+	if t == nil {
+		return nil
+	}
+	return t.layout.strides[:t.layout.ndim:t.layout.ndim]
+}
 
 // Dim is the number of elements along dimension i, counted from the end if i is negative, and 0 if there is no such
 // dimension.
 func (t *Tensor) Dim(i int) int {
+	n := t.NDim()
 	if i < 0 {
-		i += t.layout.ndim
+		i += n
 	}
-	if i < 0 || i >= t.layout.ndim {
+	if i < 0 || i >= n {
 		return 0
 	}
 	return t.layout.shape[i]
 }
 
 // NDim is the number of dimensions, 0 for a scalar.
-func (t *Tensor) NDim() int { return t.layout.ndim }
+func (t *Tensor) NDim() int {
+	if t == nil {
+		return 0
+	}
+	return t.layout.ndim
+}
 
-// Len is the number of elements.
-func (t *Tensor) Len() int { return t.layout.len() }
+// Len is the number of elements, 0 of a nil tensor.
+func (t *Tensor) Len() int {
+	if t == nil {
+		return 0
+	}
+	return t.layout.len()
+}
 
-// DType is the type of the elements.
-func (t *Tensor) DType() DType { return t.dtype }
+// DType is the type of the elements, the zero DType of a nil tensor.
+func (t *Tensor) DType() DType {
+	if t == nil {
+		return 0
+	}
+	return t.dtype
+}
 
-// Device is where the memory is.
-func (t *Tensor) Device() device.Device { return t.exec.Device() }
+// Device is where the memory is, nil for a nil tensor.
+func (t *Tensor) Device() device.Device { return t.Exec().Device() }
 
-// Exec is what operations on t run under.
-func (t *Tensor) Exec() Exec { return t.exec }
+// Exec is what operations on t run under, the zero Exec for a nil tensor.
+func (t *Tensor) Exec() Exec {
+	if t == nil {
+		return Exec{}
+	}
+	return t.exec
+}
 
 // IsContiguous reports whether the elements lie in row-major order without gaps.
-func (t *Tensor) IsContiguous() bool { return t.layout.contiguous() }
+func (t *Tensor) IsContiguous() bool { return t != nil && t.layout.contiguous() }
 
 // StorageBytes is the size of the storage, shared by all views: what the allocator's statistics count for it, in bytes.
-func (t *Tensor) StorageBytes() uint64 { return t.storage.block.Size() }
+func (t *Tensor) StorageBytes() uint64 {
+	if !t.made() {
+		return 0
+	}
+	return t.storage.block.Size()
+}
 
 // Version moves at each change in place of the storage, through whatever view.
-func (t *Tensor) Version() uint32 { return t.storage.version.Load() }
+func (t *Tensor) Version() uint32 {
+	if !t.made() {
+		return 0
+	}
+	return t.storage.version.Load()
+}
 
 // SharesStorage reports whether u is a view of the same storage.
-func (t *Tensor) SharesStorage(u *Tensor) bool { return t.storage == u.storage }
+func (t *Tensor) SharesStorage(u *Tensor) bool { return t.made() && u.made() && t.storage == u.storage }
 
 // view is t as a kernel sees it, under a layout of t's storage.
 func (t *Tensor) view(v *op.View, l *layout) {

@@ -77,8 +77,9 @@ func (v *resampling) aligned(size [2]int) {
 	}
 }
 
-// UpsampleNearest2d takes each element of the result from the element of t, [N, C, H, W], before it (torch's mode "nearest").
-// Floating-point types.
+// UpsampleNearest2d takes row y of the result from row floor(y*step) of t, [N, C, H, W], at most the last, where step is H divided by the
+// rows of the result, or 1/scale if scales are given; columns likewise (torch's mode "nearest"). Step and product are rounded to
+// float32, as in PyTorch. So it is the element before the place, and not the nearest one (PyTorch's "nearest-exact"). Floating-point types.
 func (t *Tensor) UpsampleNearest2d(u Upsample) (*Tensor, error) {
 	return upsample("UpsampleNearest2d", op.UpsampleNearest2D, t, u)
 }

@@ -48,7 +48,7 @@ func (t *Tensor) spread(name string, dims []int, correction int, keep, root bool
 	if l.len() > 0 {
 		count = t.Len() / l.len()
 	}
-	if err := r.finishSpread(name, 1/float64(max(0, count-correction)), root); err != nil {
+	if err := r.finishSpread(name, float64(max(0, count-correction)), root); err != nil {
 		r.Release()
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (x *Tensor) squares(name string, set axes, e Exec) (*Tensor, error) {
 	return distance.reduceAxes(name, op.Sum, x.dtype, e, set, true, 0)
 }
 
-func (r *Tensor) finishSpread(name string, factor float64, root bool) error {
-	if err := r.pointwiseInto(name, op.MulScalar, numbers(r.dtype, factor), r); err != nil || !root {
+func (r *Tensor) finishSpread(name string, divisor float64, root bool) error {
+	if err := r.pointwiseInto(name, op.DivScalar, numbers(r.dtype, divisor), r); err != nil || !root {
 		return err
 	}
 	return r.pointwiseInto(name, op.Sqrt, scalars{}, r)
