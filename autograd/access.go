@@ -51,7 +51,9 @@ func Values[T tensor.Element](v *Variable) ([]T, error) {
 // Grad returns the gradient that Backward left: of leaves made with RequiresGrad, of parameters, and of variables with
 // RetainGrad. It is nil before. It stays the graph's (or the parameter's): Retain it to keep it longer.
 func (v *Variable) Grad() *tensor.Tensor {
-	v = v.now()
+	if v = v.now(); v == nil {
+		return nil
+	}
 	if v.param != nil {
 		return v.param.Grad()
 	}

@@ -32,7 +32,9 @@ type attention struct {
 func newAttention(opts []AttentionOption) *attention {
 	a := new(attention)
 	for _, o := range opts {
-		o(a)
+		if o != nil {
+			o(a)
+		}
 	}
 	return a
 }

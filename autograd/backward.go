@@ -61,7 +61,9 @@ func (v *Variable) Backward(opts ...BackwardOption) error {
 // do is a whole pass.
 func (b *backward) do(name string, opts []BackwardOption) error {
 	for _, o := range opts {
-		o(b)
+		if o != nil {
+			o(b)
+		}
 	}
 	if err := b.prepare(name); err != nil {
 		return err

@@ -15,7 +15,9 @@ type bagArg struct {
 func (v *Variable) EmbeddingBag(index, offsets *Variable, mode tensor.BagMode, opts ...EmbeddingOption) *Variable {
 	a := bagArg{mode: mode}
 	for _, o := range opts {
-		o(&a.embeddingArg)
+		if o != nil {
+			o(&a.embeddingArg)
+		}
 	}
 	if v == nil || index == nil || offsets != nil || !index.Alive() || index.NDim() != 2 {
 		return embeddingBag.apply(a, v, index, offsets)

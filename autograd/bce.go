@@ -15,7 +15,7 @@ func BCEWeight(w *Variable) BCEOption { return func(o *bceOptions) { o.weight = 
 func PosWeight(w *Variable) BCEOption { return func(o *bceOptions) { o.positive = w } }
 
 // BCELoss is the binary cross-entropy between probabilities v and target, whose elements are in 0..1, reduced. Logarithms are at
-// least -100, as in PyTorch. Saves v and target.
+// least -100, as in PyTorch. Both have one shape. Saves v and target.
 func (v *Variable) BCELoss(target *Variable, r Reduction, opts ...BCEOption) *Variable {
 	return v.weightedBCE(r, opts, func(r Reduction, _ *Variable) *Variable {
 		return bce.apply(elementLoss{Reduction: r}, v, target)
@@ -23,11 +23,16 @@ func (v *Variable) BCELoss(target *Variable, r Reduction, opts ...BCEOption) *Va
 }
 
 // BCEWithLogitsLoss is the binary cross-entropy between sigmoid(v) and target, whose elements are in 0..1, reduced. It is
-// computed without overflow. Saves v and target. With PosWeight it is made of several operations, as in PyTorch.
+// computed without overflow. Both have one shape. Saves v and target. With PosWeight it is made of several operations, as in PyTorch.
 func (v *Variable) BCEWithLogitsLoss(target *Variable, r Reduction, opts ...BCEOption) *Variable {
 	return v.weightedBCE(r, opts, func(r Reduction, positive *Variable) *Variable {
-		if positive == nil {
+		if positive == nil || v == nil {
 			return bceLogits.apply(elementLoss{Reduction: r}, v, target)
+		}
+		if target != nil && v.g.err == nil && !v.Shape().Equal(target.Shape()) {
+			return v.g.fail(&OpError{Op: bceLogits.name, Operands: operands([]*Variable{v, target}), Site: callSite(), Err: &tensor.ShapeError{
+				Op: "BCEWithLogitsLoss", Shapes: []tensor.Shape{v.Shape().Clone(), target.Shape().Clone()},
+				Detail: "prediction and target must have one shape; they do not broadcast"}})
 		}
 		factor := positive.SubScalar(1).Mul(target).AddScalar(1)
 		loss := v.Neg().Softplus(1, softplusLinear).Mul(factor).Add(target.Neg().AddScalar(1).Mul(v))
@@ -42,7 +47,9 @@ const softplusLinear = 40
 func (v *Variable) weightedBCE(r Reduction, opts []BCEOption, loss func(r Reduction, positive *Variable) *Variable) *Variable {
 	var o bceOptions
 	for _, set := range opts {
-		set(&o)
+		if set != nil {
+			set(&o)
+		}
 	}
 	if v == nil || o.weight == nil && o.positive == nil {
 		return loss(r, o.positive)
@@ -84,27 +91,14 @@ var (
 )
 
 // bceGradTarget is g * (log(1-v) - log(v)).
-func bceGradTarget(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
+func bceGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	no := w.do(w.do(w.do(pred.Neg()).AddScalar(1)).Log())
-	return spread(&w, w.do(no.Sub(w.do(pred.Log()))), g, target)
+	return w.result(w.do(no.Sub(w.do(pred.Log()))).Mul(g))
 }
 
 // bceLogitsGradTarget is -g * v.
-func bceLogitsGradTarget(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
+func bceLogitsGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	return spread(&w, w.do(pred.Neg()), g, target)
-}
-
-// spread is slope * g in the shape of the loss: slope is of the prediction's shape, and g, of a reduced loss, has no dimensions.
-func spread(w *work, slope, g, target *tensor.Tensor) (*tensor.Tensor, error) {
-	product, err := slope.Mul(g)
-	if err != nil {
-		return w.result(nil, err)
-	}
-	shape, err := tensor.BroadcastShapes(product.Shape(), target.Shape())
-	if err != nil || shape.Equal(product.Shape()) {
-		return w.result(product, err)
-	}
-	return w.result(w.do(product, nil).BroadcastTo(shape...))
+	return w.result(w.do(pred.Neg()).Mul(g))
 }

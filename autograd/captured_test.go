@@ -3,15 +3,12 @@ package autograd_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/device/cuda/cudatest"
-	"github.com/cistern-ml/cistern/internal/fakecuda"
-	kernels "github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -27,15 +24,7 @@ type capturedStep struct {
 
 func newCapturedStep(t *testing.T) *capturedStep {
 	t.Helper()
-	sources, emulator := []string{"elementwise_f32.cu", "reduce_float.cu", "move.cu"}, filepath.Join("..", "kernels", "cuda")
-	for i := range sources {
-		sources[i] = filepath.Join(emulator, "src", sources[i])
-	}
-	built := fakecuda.BuildKernels(t, filepath.Join(emulator, "emu"), sources)
-	emu := cudatest.New(t, 1)
-	emu.LoadKernels(built)
-	dev := emu.Devices[0]
-	t.Cleanup(func() { require.NoError(t, kernels.Unload(dev)) })
+	dev, emu := emulatedtest.New(t)
 	alloc, err := memory.New(dev, memory.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, alloc.Close()) })

@@ -40,6 +40,9 @@ func checkpointForward(n *node) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("%d inputs; at most 62 can be saved", len(n.in))
 	}
 	s := n.arg.(*segment)
+	if s.f == nil {
+		return nil, &tensor.ValueError{Op: "Checkpoint", Detail: "the function is nil"}
+	}
 	s.random, s.caster, s.saving = n.g.Generator().State(), n.g.caster, n.g.saving
 	sub := n.g.child(n.g.Generator(), s.caster, true)
 	defer sub.Release()

@@ -35,7 +35,9 @@ type classLoss struct {
 func newClassLoss(opts []ClassLossOption) classLoss {
 	c := classLoss{ignore: DefaultIgnoreIndex}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	return c
 }

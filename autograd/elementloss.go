@@ -7,7 +7,8 @@ import (
 )
 
 // The losses of elements. Each is one kernel forward and one backward, beside the reduction; they save the prediction and the
-// target. Gradients flow to both.
+// target. Gradients flow to both. The two broadcast: a target of [N] for a prediction of [N, 1] gives the loss of all N*N pairs, of which
+// PyTorch warns. Only the binary cross-entropies refuse it.
 
 // MSELoss is (v - target)², reduced. Saves v and target.
 func (v *Variable) MSELoss(target *Variable, r Reduction) *Variable {

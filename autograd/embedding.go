@@ -38,7 +38,9 @@ func (a embeddingArg) row(rows int) (int, error) {
 func (v *Variable) Embedding(index *Variable, opts ...EmbeddingOption) *Variable {
 	var a embeddingArg
 	for _, o := range opts {
-		o(&a)
+		if o != nil {
+			o(&a)
+		}
 	}
 	return embedding.apply(a, v, index)
 }

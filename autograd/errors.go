@@ -16,6 +16,7 @@ var (
 	ErrNoGrad          = stderrors.New("variable does not require a gradient")    // *GradError
 	ErrNotMaterialized = stderrors.New("parameter has no tensor")                 // *ParameterError
 	ErrNilVariable     = stderrors.New("nil variable")                            // plain
+	ErrNilGraph        = stderrors.New("nil graph")                               // plain
 	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // plain, inside an *OpError
 	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // plain
 	ErrNaN             = stderrors.New("gradient has NaN elements")               // inside an *OpError
@@ -60,8 +61,10 @@ func (e *OpError) Error() string {
 		b.WriteString(" at ")
 		b.WriteString(e.Site.String())
 	}
-	b.WriteString(": ")
-	b.WriteString(e.Err.Error())
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
 	return b.String()
 }
 

@@ -128,8 +128,10 @@ func TestNilVariables_AreErrorsAndNotPanics(t *testing.T) {
 
 	g := r.graph()
 	defer g.Release()
-	g.Input(r.square()).Add(none)
+	x := g.Input(r.square())
+	x.Add(none)
 	require.ErrorIs(t, g.Err(), autograd.ErrNilVariable)
+	require.ErrorIs(t, none.BCEWithLogitsLoss(x, autograd.MeanReduction, autograd.PosWeight(x)).Backward(), autograd.ErrNilVariable)
 }
 
 func TestReleasedGraph_SaysSoAtEveryUse(t *testing.T) {

@@ -52,7 +52,7 @@ type Function[A any] struct {
 	Backward func(c *Context, arg A, grad *tensor.Tensor) ([]*tensor.Tensor, error)
 
 	// ForwardAll and BackwardAll take the place of Forward and Backward in an operation of several results, whose number is
-	// Results, and which is called by ApplyAll. The gradient of a result on which nothing depended is nil.
+	// Results, at most 1024, and which is called by ApplyAll. The gradient of a result on which nothing depended is nil.
 	Results     int
 	ForwardAll  func(c *Context, arg A, in []*tensor.Tensor) ([]*tensor.Tensor, error)
 	BackwardAll func(c *Context, arg A, grads []*tensor.Tensor) ([]*tensor.Tensor, error)
@@ -80,7 +80,7 @@ func (f *Function[A]) results() int {
 	if f.ForwardAll == nil {
 		return 1
 	}
-	return max(f.Results, 1)
+	return min(max(f.Results, 1), tooMany)
 }
 
 // define makes the operation. It is not in the table of this package's own.

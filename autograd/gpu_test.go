@@ -1,10 +1,13 @@
 package autograd_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 )
+
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
 func TestGPU_ValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
 	checkGolden(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })

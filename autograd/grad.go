@@ -4,11 +4,11 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Grad computes the gradients of the sum of outputs with respect to inputs, which may be leaves or intermediate variables, and
-// returns them instead of adding them to anything (torch.autograd.grad). Only operations between inputs and outputs run. Outputs
-// that are not one element need WithGradient. The gradient of an input on which no output depends is nil. The caller releases
-// the tensors; they outlive the graph. Hooks of the inputs, and of variables between, are called. Like Backward it frees what the
-// operations that it ran have saved, unless RetainGraph is given.
+// Grad computes the gradients of the sum of outputs with respect to inputs, which may be leaves or intermediate variables (as
+// operations in place have left them), and returns them instead of adding them to anything (torch.autograd.grad). Only operations
+// between inputs and outputs run. Outputs that are not one element need WithGradient. The gradient of an input on which no output
+// depends is nil. The caller releases the tensors; they outlive the graph. Hooks of the inputs, and of variables between, are called.
+// Like Backward it frees what the operations that it ran have saved, unless RetainGraph is given.
 func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor, error) {
 	const name = "Grad"
 	if len(outputs) == 0 {
@@ -26,7 +26,8 @@ func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor
 			return nil, err
 		}
 	}
-	b := &backward{g: outputs[0].g, roots: outputs, wanted: map[*Variable]*tensor.Tensor{}}
+	b := &backward{g: outputs[0].g, roots: present(outputs), wanted: map[*Variable]*tensor.Tensor{}}
+	inputs = present(inputs)
 	for _, v := range inputs {
 		switch {
 		case v == nil:
@@ -49,6 +50,15 @@ func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor
 		t.Release()
 	}
 	return grads, nil
+}
+
+// present are the variables that those of a list stand for now.
+func present(list []*Variable) []*Variable {
+	now := make([]*Variable, len(list))
+	for i, v := range list {
+		now[i] = v.now()
+	}
+	return now
 }
 
 func (v *Variable) graph() *Graph {

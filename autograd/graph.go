@@ -44,7 +44,9 @@ type Graph struct {
 func NewGraph(dev device.Device, opts ...Option) *Graph {
 	var c config
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	g := &Graph{
 		dev: dev, ledger: new(ledger), inference: c.noGrad, noGrad: c.noGrad, anomaly: c.anomaly, gen: c.gen, caster: c.caster,
@@ -62,32 +64,61 @@ func NewGraph(dev device.Device, opts ...Option) *Graph {
 }
 
 // Device is where the graph's tensors are.
-func (g *Graph) Device() device.Device { return g.dev }
+func (g *Graph) Device() device.Device {
+	if g == nil {
+		return nil
+	}
+	return g.dev
+}
 
 // Exec is what the graph's operations run under. Tensors made under it are not freed by the garbage collector: give them to
 // the graph (New), or release them.
-func (g *Graph) Exec() tensor.Exec { return g.exec }
+func (g *Graph) Exec() tensor.Exec {
+	if g == nil {
+		return tensor.Exec{}
+	}
+	return g.exec
+}
 
 // GradEnabled reports whether operations record how to compute gradients.
-func (g *Graph) GradEnabled() bool { return !g.noGrad }
+func (g *Graph) GradEnabled() bool { return g != nil && !g.noGrad }
 
 // NoGrad runs f without recording: what it makes requires no gradient, and saves nothing. Leaves made inside are as outside.
 // It returns what f returns.
 func (g *Graph) NoGrad(f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("NoGrad")
+	}
 	defer func(before bool) { g.noGrad = before }(g.noGrad)
 	g.noGrad = true
 	return f()
 }
 
-// Err returns the first error of the graph: the operation, the shapes and the place. After an error, operations do nothing
+// Err returns the first error of the graph: the operation, the shapes and the place. Of a nil graph it is ErrNilGraph. After an error, operations do nothing
 // and return a variable without a value, so that a chain of them needs to be checked only once, at its end.
-func (g *Graph) Err() error { return g.err }
+func (g *Graph) Err() error {
+	if g == nil {
+		return ErrNilGraph
+	}
+	return g.err
+}
 
 // Fail makes err the graph's error, unless it has one, and nil is ignored. Modules use it for mistakes that they find.
 func (g *Graph) Fail(err error) {
-	if g.err == nil && err != nil {
+	if g != nil && g.err == nil && err != nil {
 		g.err = err
 	}
+}
+
+// without is what a method returns that was given no function to run. There is no variable of a nil graph.
+func (g *Graph) without(use string) *Variable {
+	if g == nil {
+		return nil
+	}
+	if g.ready(use) {
+		g.Fail(&OpError{Op: use, Site: callSite(), Err: &tensor.ValueError{Op: use, Detail: "the function is nil"}})
+	}
+	return g.poison
 }
 
 // fail is Fail for functions that return a variable.
@@ -121,6 +152,9 @@ func (g *Graph) Release() {
 
 // Generator is what the graph's random operations draw from.
 func (g *Graph) Generator() *tensor.Generator {
+	if g == nil {
+		return nil
+	}
 	if g.gen == nil {
 		g.gen = FreshGenerator()
 	}
@@ -130,6 +164,9 @@ func (g *Graph) Generator() *tensor.Generator {
 // SetCaster replaces the caster for the operations that follow and returns the one before, so that a region can put it
 // back. Nil switches casting off.
 func (g *Graph) SetCaster(c Caster) Caster {
+	if g == nil {
+		return nil
+	}
 	old := g.caster
 	g.caster = c
 	return old

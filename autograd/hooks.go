@@ -9,6 +9,7 @@ import (
 // Hook is called with a gradient on its way through backward. It may return another one of the same shape and type, which takes
 // its place and which the graph takes over, or nil to leave it. The gradient is borrowed: a hook must neither change nor release
 // it, and takes a handle of its own (Retain) if it wants to keep it. Its operations run under the gradient's Exec, the graph's.
+// A nil Hook is none.
 type Hook func(grad *tensor.Tensor) (*tensor.Tensor, error)
 
 // HookHandle takes a hook away again.
@@ -32,7 +33,7 @@ func (h *hooks) add(r registered) *HookHandle {
 
 // Remove takes the hook away. It may be called at any time, also by the hook itself, and again. A nil handle has none.
 func (h *HookHandle) Remove() {
-	if h == nil {
+	if h == nil || h.from == nil {
 		return
 	}
 	h.from.list = slices.DeleteFunc(slices.Clone(h.from.list), func(r *registered) bool { return r == h.hook })
@@ -41,11 +42,12 @@ func (h *HookHandle) Remove() {
 // RegisterHook makes every backward pass call f with the variable's gradient, once, when all of it has arrived: before the rules
 // of the operation that made the variable see it, before RetainGrad keeps it, and for leaves before it is added to what earlier
 // passes left. Hooks are called in the order of registration, each with what the one before returned. An error of f ends the
-// pass. v must require a gradient.
+// pass. v must require a gradient. If v is changed in place later, f still sees the gradient of what v was.
 func (v *Variable) RegisterHook(f Hook) *HookHandle {
-	if v == nil {
+	if v == nil || f == nil {
 		return nil
 	}
+	v = v.now()
 	if v.g.err == nil && !v.requires {
 		v.g.Fail(&GradError{Detail: "RegisterHook of a variable that does not require a gradient"})
 	}
@@ -54,7 +56,12 @@ func (v *Variable) RegisterHook(f Hook) *HookHandle {
 
 // RegisterHook makes every backward pass call f with the gradient that this pass has for the parameter, before it is added to
 // Grad. A parameter that is used in several checkpointed regions gets its gradient in as many parts. See Variable.RegisterHook.
-func (p *Parameter) RegisterHook(f Hook) *HookHandle { return p.hooks.add(registered{f: f}) }
+func (p *Parameter) RegisterHook(f Hook) *HookHandle {
+	if p == nil || f == nil {
+		return nil
+	}
+	return p.hooks.add(registered{f: f})
+}
 
 // RegisterPostAccumulateGradHook makes every backward pass call f when it has added its gradient to the parameter's Grad
 // (torch.Tensor.register_post_accumulate_grad_hook). Then no operation that runs later in the pass reads the parameter for the
@@ -62,6 +69,9 @@ func (p *Parameter) RegisterHook(f Hook) *HookHandle { return p.hooks.add(regist
 // no longer than they must. The parameter must not be used in a checkpointed region and elsewhere, or in two of them, where its
 // gradient comes in parts.
 func (p *Parameter) RegisterPostAccumulateGradHook(f func(p *Parameter) error) *HookHandle {
+	if p == nil || f == nil {
+		return nil
+	}
 	return p.after.add(registered{post: f})
 }
 

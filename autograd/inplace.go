@@ -77,12 +77,13 @@ func (n *node) changeable() error {
 	return nil
 }
 
-// replaced makes the variable of an operation in place: it takes over input 0's value, and input 0 stands for it from now on. It is on no
-// list of a scope: it ends when input 0 does.
+// replaced makes the variable of an operation in place: it takes over input 0's value, and input 0 stands for it from now on. So do the
+// gradient that a user asked input 0 to keep, and what is there of it; hooks stay, and see the gradient of what input 0 was. It is on
+// no list of a scope: it ends when input 0 does.
 func (n *node) replaced() *Variable {
 	old := n.in[0]
-	out := &Variable{g: n.g, val: old.val, dtype: old.dtype, ndim: old.ndim, dims: old.dims, keep: old.keep}
-	old.val, old.next = nil, out
+	out := &Variable{g: n.g, val: old.val, dtype: old.dtype, ndim: old.ndim, dims: old.dims, keep: old.keep, retain: old.retain, grad: old.grad}
+	old.val, old.next, old.retain, old.grad = nil, out, false, nil
 	return out
 }
 

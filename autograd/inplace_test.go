@@ -220,3 +220,105 @@ func TestInPlace_InsideACheckpointComputesTheSameAgain(t *testing.T) {
 	require.NoError(t, out.Log().Sum(nil, false).Backward())
 	near(t, "gradient", []float64{6, 6}, values(t, x.Grad()), 1e-12)
 }
+
+// Every function that is given a variable works on what it is now: what operations in place have made of it.
+
+func TestInPlace_GradFollowsOutputsAndInputs(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{1, 2, 3}), autograd.RequiresGrad())
+	h := x.MulScalar(2)
+	h.MulScalarInPlace(3) // 6x
+	loss := h.Mul(h).Sum(nil, false)
+	loss.MulScalarInPlace(10)
+	grads, err := autograd.Grad([]*autograd.Variable{loss}, []*autograd.Variable{x, h})
+	require.NoError(t, err)
+	defer grads[0].Release()
+	defer grads[1].Release()
+	require.Equal(t, []float64{720, 1440, 2160}, values(t, grads[0]), "360 x**2")
+	require.Equal(t, []float64{120, 240, 360}, values(t, grads[1]), "of 6x, not of 2x: 10 h**2")
+}
+
+func TestInPlace_GradOfASumThatIsAccumulatedInAConstant(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{1, 2}), autograd.RequiresGrad())
+	sum := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float64) })
+	for range 3 {
+		sum.AddInPlace(x.Mul(x).Sum(nil, false), 1)
+	}
+	grads, err := autograd.Grad([]*autograd.Variable{sum}, []*autograd.Variable{x})
+	require.NoError(t, err)
+	defer grads[0].Release()
+	require.Equal(t, []float64{6, 12}, values(t, grads[0]))
+}
+
+func TestInPlace_HooksSeeTheGradientOfWhatTheVariableWasAtTheirRegistration(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{1, 2}), autograd.RequiresGrad())
+	h := x.MulScalar(2)
+	var before, after []float64
+	h.RegisterHook(func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		before = values(t, g)
+		return nil, nil
+	})
+	h.MulScalarInPlace(5)
+	handle := h.RegisterHook(func(g *tensor.Tensor) (*tensor.Tensor, error) {
+		after = values(t, g)
+		return nil, nil
+	})
+	loss := h.Sum(nil, false)
+	require.NoError(t, loss.Backward(autograd.RetainGraph()))
+	require.Equal(t, []float64{5, 5}, before)
+	require.Equal(t, []float64{1, 1}, after)
+	require.Equal(t, []float64{10, 10}, values(t, x.Grad()))
+	before, after = nil, nil
+	handle.Remove()
+	require.NoError(t, loss.Backward())
+	require.Equal(t, []float64{5, 5}, before)
+	require.Nil(t, after)
+}
+
+func TestInPlace_AHookOfAConstantThatBecameAResultIsNotRefused(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{1, 2}), autograd.RequiresGrad())
+	sum := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float64, 2) })
+	sum.AddInPlace(x, 3)
+	called := 0
+	sum.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) {
+		called++
+		return nil, nil
+	})
+	require.NoError(t, sum.Sum(nil, false).Backward())
+	require.Equal(t, 1, called)
+}
+
+func TestInPlace_TheRetainedGradientIsThatOfWhatTheVariableHasBecome(t *testing.T) {
+	for name, early := range map[string]bool{"asked for before": true, "asked for after": false} {
+		t.Run(name, func(t *testing.T) {
+			r := onHost(t)
+			g := r.graph()
+			defer g.Release()
+			x := g.Input(r.tensor([]float64{1, 2}), autograd.RequiresGrad())
+			h := x.MulScalar(2)
+			if early {
+				h.RetainGrad()
+			}
+			h.MulScalarInPlace(5)
+			h.AddScalarInPlace(1)
+			if !early {
+				h.RetainGrad()
+			}
+			require.NoError(t, h.MulScalar(3).Sum(nil, false).Backward(autograd.RetainGraph()))
+			require.Equal(t, []float64{3, 3}, values(t, h.Grad()))
+			h.MulScalarInPlace(2)
+			require.Equal(t, []float64{3, 3}, values(t, h.Grad()), "what is there stays")
+		})
+	}
+}

@@ -14,6 +14,9 @@ func RequiresGrad() LeafOption { return func(v *Variable) { v.requires = true } 
 // Input makes a leaf of t. The tensor stays its owner's: the graph takes another handle on it, which it releases with the
 // scope around or with the graph, so t may be released as soon as Input returns. t must be on the graph's device.
 func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
+	if g == nil {
+		return nil
+	}
 	if !g.ready("Input") {
 		return g.poison
 	}
@@ -24,7 +27,9 @@ func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
 	v := g.newVariable(h)
 	v.given = true
 	for _, o := range opts {
-		o(v)
+		if o != nil {
+			o(v)
+		}
 	}
 	if v.requires && !v.dtype.IsFloat() {
 		return g.fail(notFloat("Input", v.dtype))
@@ -37,12 +42,18 @@ func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
 //
 //	h := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float32, batch, hidden) })
 func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
+	if g == nil || f == nil {
+		return g.without("New")
+	}
 	if !g.ready("New") {
 		return g.poison
 	}
 	t, err := f(g.exec)
 	if err != nil {
 		return g.fail(&OpError{Op: "new", Site: callSite(), Err: err})
+	}
+	if t.Released() {
+		return g.fail(&OpError{Op: "new", Site: callSite(), Err: &tensor.ReleasedError{Op: "New"}})
 	}
 	if t.Exec() != g.exec {
 		h, err := g.adopt("New", t)
@@ -58,6 +69,9 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 // Param returns p's leaf in this graph. There is one per graph, however often the parameter is used, unless that was released;
 // it belongs to no scope.
 func (g *Graph) Param(p *Parameter) *Variable {
+	if g == nil {
+		return nil
+	}
 	if !g.ready("Param") {
 		return g.poison
 	}
@@ -65,7 +79,7 @@ func (g *Graph) Param(p *Parameter) *Variable {
 		return v
 	}
 	if p.Tensor() == nil {
-		return g.fail(&OpError{Op: "param", Site: callSite(), Err: &ParameterError{Name: p.name, Shape: p.shape}})
+		return g.fail(&OpError{Op: "param", Site: callSite(), Err: p.missing()})
 	}
 	h, err := g.adopt("parameter "+p.name, p.Tensor())
 	if err != nil {

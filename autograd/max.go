@@ -24,13 +24,16 @@ func minForward(n *node) (*tensor.Tensor, error) {
 	return n.tensor(0).Min(r.dims, r.keep)
 }
 
-// extremeGrad is g / k at the k elements that equal the result, and 0 at the others.
+// extremeGrad is g / k at the k elements that equal the result, and 0 at the others. Where the result is NaN, which equals nothing, all are
+// 0/0.
 func extremeGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	r, v, out := n.arg.(reduction), n.savedInput(0), n.savedOutput()
-	extreme := w.do(r.restore(out, v.Shape()))
-	mask := w.do(v.Eq(extreme))
-	count := w.do(mask.Sum(r.dims, true))
-	share := w.do(w.do(r.restore(g, v.Shape())).Div(w.do(count.To(g.DType()))))
-	return w.result(keepWhere(mask, share))
+	mask := w.do(v.Eq(w.do(r.restore(out, v.Shape()))))
+	if w.err != nil {
+		return w.result(nil, nil)
+	}
+	count := w.do(w.do(mask.Sum(r.dims, true)).To(g.DType()))
+	kept := w.do(w.do(mask.To(g.DType())).Mul(w.do(r.restore(g, v.Shape()))))
+	return w.result(kept.Div(count))
 }

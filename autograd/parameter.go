@@ -21,7 +21,7 @@ type Parameter struct {
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
-// a floating-point type.
+// a floating-point type. With a nil or released t it is a parameter without a tensor, whose use is a *ParameterError.
 func NewParameter(name string, t *tensor.Tensor) *Parameter {
 	return &Parameter{name: name, shape: t.Shape().Clone(), value: t, requiresGrad: t.DType().IsFloat()}
 }
@@ -31,19 +31,42 @@ func DeclareParameter(name string, init Initializer, shape ...int) *Parameter {
 	return &Parameter{name: name, shape: tensor.Shape(shape).Clone(), init: init, requiresGrad: true}
 }
 
+// missing is the error of a use of a parameter that has no tensor.
+func (p *Parameter) missing() error {
+	if p == nil {
+		return &ParameterError{}
+	}
+	return &ParameterError{Name: p.name, Shape: p.shape}
+}
+
 // Name is the parameter's name within its module, as in "weight".
-func (p *Parameter) Name() string { return p.name }
+func (p *Parameter) Name() string {
+	if p == nil {
+		return ""
+	}
+	return p.name
+}
 
 // Shape is the number of elements along each dimension, also before the parameter has a tensor.
-func (p *Parameter) Shape() tensor.Shape { return p.shape }
+func (p *Parameter) Shape() tensor.Shape {
+	if p == nil {
+		return nil
+	}
+	return p.shape
+}
 
 // Len is the number of elements.
-func (p *Parameter) Len() int { return p.shape.Len() }
+func (p *Parameter) Len() int {
+	if p == nil {
+		return 0
+	}
+	return p.shape.Len()
+}
 
 // Tensor is the value, nil before Materialize and after Release. It stays the parameter's. Changing it in place between a
 // forward pass that used it and its backward pass is a *ModifiedError there.
 func (p *Parameter) Tensor() *tensor.Tensor {
-	if p.value == nil || p.value.Released() {
+	if p == nil || p.value.Released() {
 		return nil
 	}
 	return p.value
@@ -51,10 +74,19 @@ func (p *Parameter) Tensor() *tensor.Tensor {
 
 // Grad is the sum of the gradients of the backward passes since the last ZeroGrad, nil if there was none. It stays the
 // parameter's.
-func (p *Parameter) Grad() *tensor.Tensor { return p.grad }
+func (p *Parameter) Grad() *tensor.Tensor {
+	if p == nil {
+		return nil
+	}
+	return p.grad
+}
 
 // SetGrad replaces the gradient by t, which it takes over; nil is ZeroGrad.
 func (p *Parameter) SetGrad(t *tensor.Tensor) {
+	if p == nil {
+		t.Release()
+		return
+	}
 	if t != p.grad {
 		p.ZeroGrad()
 		p.grad = t
@@ -64,25 +96,30 @@ func (p *Parameter) SetGrad(t *tensor.Tensor) {
 // ZeroGrad releases the gradient. As in PyTorch, "no gradient" is not the same as a gradient of zeros: optimizers skip
 // parameters without one.
 func (p *Parameter) ZeroGrad() {
-	if p.grad != nil {
+	if p != nil {
 		p.grad.Release()
 		p.grad = nil
 	}
 }
 
 // RequiresGrad reports whether graphs compute gradients for the parameter.
-func (p *Parameter) RequiresGrad() bool { return p.requiresGrad }
+func (p *Parameter) RequiresGrad() bool { return p != nil && p.requiresGrad }
 
 // SetRequiresGrad freezes the parameter (false) or unfreezes it, for graphs that use it from now on.
-func (p *Parameter) SetRequiresGrad(on bool) { p.requiresGrad = on }
+func (p *Parameter) SetRequiresGrad(on bool) {
+	if p != nil {
+		p.requiresGrad = on
+	}
+}
 
 // Release releases value and gradient. A declared parameter can be materialized again.
 func (p *Parameter) Release() {
-	p.ZeroGrad()
-	if p.value != nil {
-		p.value.Release()
-		p.value = nil
+	if p == nil {
+		return
 	}
+	p.ZeroGrad()
+	p.value.Release()
+	p.value = nil
 }
 
 // Materialize gives the parameter its first value, by its initializer. It does nothing if it has one.
@@ -90,12 +127,15 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 	if p.Tensor() != nil {
 		return nil
 	}
-	if p.init == nil {
-		return &ParameterError{Name: p.name, Shape: p.shape}
+	if p == nil || p.init == nil {
+		return p.missing()
 	}
-	t, err := p.init(e, gen, dt, p.shape...)
+	t, err := p.init(e, gen, dt, p.shape.Clone()...)
 	if err != nil {
 		return err
+	}
+	if t.Released() {
+		return p.missing()
 	}
 	p.value = t
 	return nil
@@ -105,7 +145,7 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 // zero. It does nothing where nothing changes. If it fails, the parameter is as it was.
 func (p *Parameter) To(e tensor.Exec, dt tensor.DType) error {
 	if p.Tensor() == nil {
-		return &ParameterError{Name: p.name, Shape: p.shape}
+		return p.missing()
 	}
 	value, err := move(p.value, e, dt)
 	if err != nil {

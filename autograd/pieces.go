@@ -5,40 +5,69 @@ import "github.com/cistern-ml/cistern/tensor"
 // The functions in this file cut a variable into pieces that share its memory. The gradients of the pieces are added, piece by piece, to
 // one gradient of the whole.
 
-// Split cuts v along dim into pieces of size elements; the last may have fewer. After an error there are as many pieces as v's shape
-// allows, without values, and none if v has no shape. Likewise for the functions below.
+// unknown is how many pieces there are where an error leaves open how many there would have been. None of them has a value, but
+// a program that takes one of the first finds it, goes on, and learns of the error where it asks for it.
+const unknown = 64
+
+// Split cuts v along dim into pieces of size elements; the last may have fewer. After an error there are as many pieces as there
+// would have been, or 64 if that is not known, because v has no shape or the arguments are wrong; none of them has a value. Likewise
+// for the functions below.
 func (v *Variable) Split(size, dim int) []*Variable {
+	if !v.verify("split", func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.Split(size, dim) }) {
+		return v.failed(unknown)
+	}
 	n := v.along(dim)
 	sizes := []int{min(n, size)}
-	for done := size; size > 0 && done < n; done += size {
+	for done := size; done < n; done += size {
 		sizes = append(sizes, min(size, n-done))
 	}
-	return v.pieces("split", sizes, dim, func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.Split(size, dim) })
+	return v.pieces(sizes, dim)
 }
 
 // SplitSizes cuts v along dim into pieces of the given sizes, which must add up to the dimension.
 func (v *Variable) SplitSizes(sizes []int, dim int) []*Variable {
-	return v.pieces("split", sizes, dim, func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.SplitSizes(sizes, dim) })
+	if !v.verify("split", func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.SplitSizes(sizes, dim) }) {
+		return v.failed(len(sizes))
+	}
+	return v.pieces(sizes, dim)
 }
 
 // Chunk cuts v along dim into n pieces of one size, but for the last. There may be fewer than n, as in PyTorch.
 func (v *Variable) Chunk(n, dim int) []*Variable {
-	size := 0
-	if n > 0 {
-		size = (v.along(dim) + n - 1) / n
+	if !v.verify("chunk", func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.Chunk(n, dim) }) {
+		if n < 1 || n > tooMany {
+			n = unknown
+		}
+		return v.failed(n)
 	}
-	if size > 0 {
-		return v.Split(size, dim)
+	if all := v.along(dim); all > 0 {
+		return v.Split((all-1)/n+1, dim)
 	}
-	return v.pieces("chunk", make([]int, max(n, 0)), dim, func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.Chunk(n, dim) })
+	return v.pieces(make([]int, n), dim)
 }
+
+// tooMany is a number of pieces that nobody names one by one.
+const tooMany = 1 << 10
 
 // Unbind is each slice of v along dim, without that dimension.
 func (v *Variable) Unbind(dim int) []*Variable {
+	if !v.verify("unbind", func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.Unbind(dim) }) {
+		return v.failed(unknown)
+	}
 	vs := make([]*Variable, v.along(dim))
-	v.verify("unbind", func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.Unbind(dim) })
 	for i := range vs {
 		vs[i] = v.Select(dim, i)
+	}
+	return vs
+}
+
+// failed is n variables without values.
+func (v *Variable) failed(n int) []*Variable {
+	vs := make([]*Variable, n)
+	if v != nil {
+		for i := range vs {
+			vs[i] = v.g.poison
+		}
 	}
 	return vs
 }
@@ -51,9 +80,8 @@ func (v *Variable) along(dim int) int {
 	return v.Dim(dim)
 }
 
-// pieces narrows v to pieces of the given sizes, after cut has checked the arguments.
-func (v *Variable) pieces(name string, sizes []int, dim int, cut func(*tensor.Tensor) ([]*tensor.Tensor, error)) []*Variable {
-	v.verify(name, cut)
+// pieces narrows v to pieces of the given sizes, which verify has let pass.
+func (v *Variable) pieces(sizes []int, dim int) []*Variable {
 	vs := make([]*Variable, len(sizes))
 	start := 0
 	for i, n := range sizes {
@@ -63,10 +91,11 @@ func (v *Variable) pieces(name string, sizes []int, dim int, cut func(*tensor.Te
 	return vs
 }
 
-// verify lets package tensor check the arguments on v's value. What it refuses is the graph's error.
-func (v *Variable) verify(name string, cut func(*tensor.Tensor) ([]*tensor.Tensor, error)) {
+// verify lets package tensor check the arguments on v's value, and reports whether they are good. What it refuses is the graph's
+// error.
+func (v *Variable) verify(name string, cut func(*tensor.Tensor) ([]*tensor.Tensor, error)) bool {
 	if v == nil || !v.g.ready(name) {
-		return
+		return false
 	}
 	err := v.check(name)
 	if err == nil {
@@ -79,6 +108,7 @@ func (v *Variable) verify(name string, cut func(*tensor.Tensor) ([]*tensor.Tenso
 	if err != nil {
 		v.g.Fail(&OpError{Op: name, Operands: []Operand{v.operand()}, Site: callSite(), Err: err})
 	}
+	return err == nil
 }
 
 // MoveDim brings dimension from to place to; the others keep their order.

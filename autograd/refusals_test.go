@@ -103,3 +103,26 @@ func TestOperations_RefuseShapesThatDoNotFit_WithNameAndShapes_AndKeepNothing(t 
 		require.NotEqual(t, walked, slices.Contains(ofOneVariable, name), "%s", name)
 	}
 }
+
+func TestBinaryCrossEntropies_DoNotBroadcast(t *testing.T) {
+	for name, loss := range map[string]func(p, target *autograd.Variable) *autograd.Variable{
+		"probabilities": func(p, target *autograd.Variable) *autograd.Variable {
+			return p.BCELoss(target, autograd.MeanReduction)
+		},
+		"logits": func(p, target *autograd.Variable) *autograd.Variable {
+			return p.BCEWithLogitsLoss(target, autograd.SumReduction)
+		},
+		"weighted": func(p, target *autograd.Variable) *autograd.Variable {
+			return p.BCEWithLogitsLoss(target, autograd.MeanReduction, autograd.PosWeight(p.Detach()))
+		},
+	} {
+		r := onHost(t)
+		g := r.graph()
+		p := g.Input(r.tensor([]float64{0.1, 0.2, 0.3}, 3, 1), autograd.RequiresGrad())
+		loss(p, g.Input(r.tensor([]float64{0, 1, 1}, 3)))
+		var shape *tensor.ShapeError
+		require.ErrorAs(t, g.Err(), &shape, name)
+		require.Equal(t, []tensor.Shape{{3, 1}, {3}}, shape.Shapes, name)
+		g.Release()
+	}
+}

@@ -27,6 +27,9 @@ func WithSavedTensorHooks(h SavedTensorHooks) Option { return func(c *config) { 
 // SavedTensors runs f with hooks for what operations save in it, in place of those around; nil is none. It returns what f
 // returns.
 func (g *Graph) SavedTensors(h SavedTensorHooks, f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("SavedTensors")
+	}
 	defer func(before *saving) { g.saving = before }(g.saving)
 	g.saving = savingWith(h)
 	return f()

@@ -1,6 +1,12 @@
 package autograd
 
-import "slices"
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
 
 // scope lists the variables that were made while it was the innermost one, and returned by scopes inside it. Variables
 // made outside of all scopes are on no list: the ledger has them.
@@ -21,6 +27,9 @@ func (g *Graph) track(v *Variable) *Variable {
 // which passes to the scope around. What a node has saved for backward stays until backward, but only for the node: using
 // a variable of an ended scope is an error. Scopes nest. It returns what f returns.
 func (g *Graph) Scope(f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("Scope")
+	}
 	var result [1]*Variable
 	defer g.endScope(g.beginScope(), result[:])
 	result[0] = f()
@@ -29,6 +38,10 @@ func (g *Graph) Scope(f func() *Variable) *Variable {
 
 // Scopes is Scope for functions with several results. It keeps all of them.
 func (g *Graph) Scopes(f func() []*Variable) (results []*Variable) {
+	if g == nil || f == nil {
+		g.without("Scopes")
+		return nil
+	}
 	s := g.beginScope()
 	defer func() { g.endScope(s, results) }()
 	results = f()
@@ -69,6 +82,9 @@ func (s *scope) release() {
 // Outside runs f outside of all scopes: what it makes lives until backward passes it or the graph is released. Caches that
 // shall serve the whole graph are filled with it.
 func (g *Graph) Outside(f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("Outside")
+	}
 	defer func(s *scope) { g.scope = s }(g.scope)
 	g.scope = nil
 	return f()
@@ -79,6 +95,13 @@ func (g *Graph) Outside(f func() *Variable) *Variable {
 // own. It returns what f returned without keeping it if f failed. f runs as outside of NoGrad, because what is kept may be used
 // outside later.
 func (g *Graph) Memo(key any, f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("Memo")
+	}
+	if key != nil && !reflect.ValueOf(key).Comparable() {
+		return g.fail(&OpError{Op: "Memo", Site: callSite(), Err: &tensor.ValueError{Op: "Memo",
+			Detail: fmt.Sprintf("keys of type %T cannot be compared", key)}})
+	}
 	if v, ok := g.memo[key]; ok && v.Alive() {
 		return v
 	}

@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -49,7 +50,7 @@ func releaseAll(ts []*tensor.Tensor) {
 // asBatch is t, [..., T, width], as [B, T, width]: a view, unless strides do not allow it.
 func (a *attention) asBatch(t *tensor.Tensor) (*tensor.Tensor, error) {
 	all := a.heads + 2*a.groups
-	if t.NDim() < 2 || a.heads <= 0 || a.groups <= 0 || t.Dim(-1)%all != 0 {
+	if t.NDim() < 2 || a.heads <= 0 || a.groups <= 0 || max(a.heads, a.groups) > math.MaxInt32 || t.Dim(-1)%all != 0 {
 		return nil, &tensor.ShapeError{Op: "SelfAttention", Shapes: []tensor.Shape{t.Shape().Clone()},
 			Detail: fmt.Sprintf("want [..., T, D times %d+2*%d heads]", a.heads, a.groups)}
 	}

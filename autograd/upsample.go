@@ -2,7 +2,7 @@ package autograd
 
 import "github.com/cistern-ml/cistern/tensor"
 
-// UpsampleNearest2d takes each element of the result from the element of v, [N, C, H, W], before it. Saves nothing.
+// UpsampleNearest2d takes each element of the result from an element of v, [N, C, H, W], as tensor.UpsampleNearest2d says. Saves nothing.
 func (v *Variable) UpsampleNearest2d(u tensor.Upsample) *Variable {
 	return upsampleNearest2d.apply(u, v)
 }

@@ -35,54 +35,97 @@ func (g *Graph) newVariable(t *tensor.Tensor) *Variable {
 	return g.track(v)
 }
 
-// Graph is the graph that the variable belongs to.
-func (v *Variable) Graph() *Graph { return v.g }
+// Graph is the graph that the variable belongs to, nil for a nil variable.
+func (v *Variable) Graph() *Graph {
+	if v == nil {
+		return nil
+	}
+	return v.g
+}
 
-// Shape is the number of elements along each dimension, without dimensions after an error. It is only for reading.
-func (v *Variable) Shape() tensor.Shape { return v.dims[:v.ndim:v.ndim] }
+// Shape is the number of elements along each dimension. It is only for reading. The result of an operation after an error has no
+// shape; it is given as tensor.MaxDims dimensions of 1, so that a program that asks for the second, or divides by it, goes on to where
+// it looks at the error.
+func (v *Variable) Shape() tensor.Shape {
+	if v == nil || v.dtype == 0 {
+		return placeholder()
+	}
+	return v.dims[:v.ndim:v.ndim]
+}
+
+// placeholder stands for the shape of what has none.
+func placeholder() tensor.Shape {
+	s := make(tensor.Shape, tensor.MaxDims)
+	for i := range s {
+		s[i] = 1
+	}
+	return s
+}
 
 // Dim is the number of elements along dimension i, counted from the end if i is negative, and 0 if there is no such
 // dimension.
 func (v *Variable) Dim(i int) int {
+	n := v.NDim()
 	if i < 0 {
-		i += v.ndim
+		i += n
 	}
-	if i < 0 || i >= v.ndim {
+	if i < 0 || i >= n {
 		return 0
 	}
 	return v.dims[i]
 }
 
-// NDim is the number of dimensions.
-func (v *Variable) NDim() int { return v.ndim }
+// NDim is the number of dimensions, 0 after an error.
+func (v *Variable) NDim() int {
+	if v == nil {
+		return 0
+	}
+	return v.ndim
+}
 
-// Len is the number of elements.
+// Len is the number of elements, 1 after an error.
 func (v *Variable) Len() int { return v.Shape().Len() }
 
 // DType is the type of the elements, invalid after an error.
-func (v *Variable) DType() tensor.DType { return v.dtype }
+func (v *Variable) DType() tensor.DType {
+	if v == nil {
+		return 0
+	}
+	return v.dtype
+}
 
 // RequiresGrad reports whether gradients flow through the variable.
-func (v *Variable) RequiresGrad() bool { return v.now().requires }
+func (v *Variable) RequiresGrad() bool { return v != nil && v.now().requires }
 
 // IsLeaf reports whether no recorded operation made the variable.
-func (v *Variable) IsLeaf() bool { return v.now().node == nil }
+func (v *Variable) IsLeaf() bool { return v != nil && v.now().node == nil }
 
 // Parameter is the parameter whose leaf this is, or nil.
-func (v *Variable) Parameter() *Parameter { return v.now().param }
+func (v *Variable) Parameter() *Parameter {
+	if v == nil {
+		return nil
+	}
+	return v.now().param
+}
 
 // Alive reports whether the value is there.
-func (v *Variable) Alive() bool { return v.now().val != nil && !v.g.released }
+func (v *Variable) Alive() bool { return v != nil && v.now().val != nil && !v.g.released }
 
 // Keep makes the value survive Backward, which otherwise releases each intermediate result when it has passed it. The graph's
 // Release still frees it. It returns v.
 func (v *Variable) Keep() *Variable {
-	v.now().keep = true
+	if v != nil {
+		v.now().keep = true
+	}
 	return v
 }
 
-// RetainGrad makes Backward leave the variable's gradient in Grad. Leaves do so anyway. It returns v.
+// RetainGrad makes Backward leave the variable's gradient in Grad. Leaves do so anyway. If v is changed in place later, it is the
+// gradient of what v has become, as in PyTorch since 2.0. It returns v.
 func (v *Variable) RetainGrad() *Variable {
+	if v == nil {
+		return nil
+	}
 	w := v.now()
 	if w.g.err == nil && !w.requires {
 		v.g.Fail(&GradError{Detail: "RetainGrad of a variable that does not require a gradient"})
@@ -93,7 +136,7 @@ func (v *Variable) RetainGrad() *Variable {
 
 // operand is what errors keep of v: copies, because an error may outlive the graph.
 func (v *Variable) operand() Operand {
-	if v == nil {
+	if v == nil || v.dtype == 0 {
 		return Operand{}
 	}
 	return Operand{DType: v.dtype, Shape: v.Shape().Clone()}
@@ -103,7 +146,7 @@ func (v *Variable) operand() Operand {
 func (v *Variable) check(use string) error {
 	v = v.now()
 	switch {
-	case v == nil:
+	case v == nil || v.g == nil:
 		return ErrNilVariable
 	case v.g.released:
 		err := &ReleasedError{Use: use, Operand: v.operand(), Reason: GraphReleased}

@@ -104,17 +104,27 @@ func prodForward(n *node) (*tensor.Tensor, error) {
 }
 
 // prodGrad is g times the product of the other elements. With the zeros left out that is the product p divided by the element: right if
-// there are no zeros, and right for the zero if there is one; everything else is 0.
+// there are no zeros, and right for the zero if there is one; everything else is 0, or NaN if an infinity or NaN is among the others.
 func prodGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	r, v := n.arg.(reduction), n.savedInput(0)
 	g = w.do(r.restore(g, v.Shape()))
 	zeros := w.do(v.EqScalar(0))
-	count := w.do(reduction{dims: r.dims}.restore(w.do(zeros.CountNonzero(r.dims...)), v.Shape()))
+	vanishes := w.do(w.others(r, zeros))
 	rest := w.do(v.MaskedFill(zeros, 1))
 	p := w.do(w.do(rest.Prod(r.dims, true)).Mul(g))
-	d := w.do(p.Div(rest))
-	return w.result(zeroWhere(w.do(count.Ne(zeros)), d))
+	d := w.do(zeroWhere(vanishes, w.do(p.Div(rest))))
+	undefined := w.do(vanishes.And(w.do(w.others(r, w.do(w.do(v.IsFinite()).Not())))))
+	return w.result(d.MaskedFill(undefined, math.NaN()))
+}
+
+// others is true where mask is at another element of those that are reduced together.
+func (w *work) others(r reduction, mask *tensor.Tensor) (*tensor.Tensor, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	count := w.do(reduction{dims: r.dims}.restore(w.do(mask.CountNonzero(r.dims...)), mask.Shape()))
+	return count.Ne(mask)
 }
 
 // CountNonzero is how many elements along dims, or of all if there are none, are not 0, as int64, without a gradient.

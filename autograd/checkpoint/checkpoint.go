@@ -60,6 +60,9 @@ func (c *Checkpoint) Write(ctx context.Context, w io.Writer) error {
 	if c.err != nil {
 		return c.err
 	}
+	if w == nil {
+		return malformed("the writer is nil")
+	}
 	tensors := map[string]*tensor.Tensor{}
 	metadata := map[string]string{formatKey: format, versionKey: version}
 	for _, name := range c.names {
@@ -92,6 +95,9 @@ func (c *Checkpoint) Write(ctx context.Context, w io.Writer) error {
 func (c *Checkpoint) Read(ctx context.Context, r io.Reader) error {
 	if c.err != nil {
 		return c.err
+	}
+	if r == nil {
+		return malformed("the reader is nil")
 	}
 	e, err := tensor.On(host.Default())
 	if err != nil {

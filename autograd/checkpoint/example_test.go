@@ -35,7 +35,9 @@ func Example() {
 		schedule := optim.CosineAnnealingLR(opt, 10, 0)
 		gen := tensor.NewGenerator(7)
 		for range step {
-			tensor.RandPerm(gen, 100) // an epoch of training
+			if _, err := tensor.RandPerm(gen, 100); err != nil { // an epoch of training
+				return err
+			}
 			if err := schedule.Step(); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/tensor"
@@ -34,6 +35,9 @@ type MismatchError struct {
 	Detail  string
 }
 
+// absent is the error of a section of nothing.
+func absent(what string) error { return &MismatchError{Detail: "the " + what + " is nil"} }
+
 func (e *MismatchError) Error() string { return fmt.Sprintf("checkpoint: %s: %s", e.Section, e.Detail) }
 
 // Module is the section of a model's parameters, under the names of nn.NamedState. Values are converted to the parameters'
@@ -47,10 +51,10 @@ func (s module) Save() (Content, error) {
 	for _, n := range nn.NamedState(s.m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
-			return Content{}, fmt.Errorf("parameter %s has no value", n.Name)
+			return Content{}, &autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}
 		}
 		if c.Tensors[n.Name] != nil {
-			return Content{}, fmt.Errorf("two parameters are called %s", n.Name)
+			return Content{}, &MismatchError{Detail: "two parameters are called " + n.Name}
 		}
 		c.Tensors[n.Name] = t
 	}
@@ -108,6 +112,9 @@ type optimizerJSON struct {
 }
 
 func (s optimizer) Save() (Content, error) {
+	if s.o == nil {
+		return Content{}, absent("optimizer")
+	}
 	d, err := s.o.StateDict()
 	if err != nil {
 		return Content{}, err
@@ -125,6 +132,9 @@ func (s optimizer) Save() (Content, error) {
 }
 
 func (s optimizer) Prepare(c Content) (func() error, error) {
+	if s.o == nil {
+		return nil, absent("optimizer")
+	}
 	var rest optimizerJSON
 	if err := json.Unmarshal(c.JSON, &rest); err != nil {
 		return nil, malformed("the optimizer: %v", err)
@@ -156,6 +166,9 @@ type state[T any] struct {
 }
 
 func (s state[T]) Save() (Content, error) {
+	if s.save == nil || s.load == nil {
+		return Content{}, absent("state")
+	}
 	v, err := s.save()
 	if err != nil {
 		return Content{}, err
@@ -165,6 +178,9 @@ func (s state[T]) Save() (Content, error) {
 }
 
 func (s state[T]) Prepare(c Content) (func() error, error) {
+	if s.save == nil || s.load == nil {
+		return nil, absent("state")
+	}
 	var v T
 	if err := json.Unmarshal(c.JSON, &v); err != nil {
 		return nil, malformed("a %T: %v", v, err)
@@ -174,6 +190,9 @@ func (s state[T]) Prepare(c Content) (func() error, error) {
 
 // Generator is the section of a generator of random numbers.
 func Generator(g *tensor.Generator) Section {
+	if g == nil {
+		return State[tensor.GeneratorState](nil, nil)
+	}
 	return State(
 		func() (tensor.GeneratorState, error) { return g.State(), nil },
 		func(s tensor.GeneratorState) error { g.SetState(s); return nil })
@@ -181,5 +200,8 @@ func Generator(g *tensor.Generator) Section {
 
 // Value is the section of a variable: the step, the epoch, what is known of the best model.
 func Value[T any](v *T) Section {
+	if v == nil {
+		return State[T](nil, nil)
+	}
 	return State(func() (T, error) { return *v, nil }, func(x T) error { *v = x; return nil })
 }

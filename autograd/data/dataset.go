@@ -7,6 +7,16 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// ArgumentError says what is wrong with a data set, or with how it is read.
+type ArgumentError struct{ Detail string }
+
+// Error is one line, as in "data: 3 inputs and 2 targets".
+func (e *ArgumentError) Error() string { return "data: " + e.Detail }
+
+func argumentErr(format string, args ...any) error {
+	return &ArgumentError{fmt.Sprintf(format, args...)}
+}
+
 // Dataset is a number of examples, each an input and a target.
 type Dataset interface {
 	// Len is the number of examples.
@@ -27,7 +37,7 @@ func (d tensors) Len() int { return d.inputs.Dim(0) }
 
 func (d tensors) Batch(e tensor.Exec, index []int64) (x, y *tensor.Tensor, err error) {
 	if d.targets != nil && d.targets.Dim(0) != d.Len() {
-		return nil, nil, fmt.Errorf("data: %d inputs and %d targets", d.Len(), d.targets.Dim(0))
+		return nil, nil, argumentErr("%d inputs and %d targets", d.Len(), d.targets.Dim(0))
 	}
 	if x, err = pick(e, d.inputs, index); err != nil || d.targets == nil {
 		return x, nil, err
@@ -42,7 +52,7 @@ func (d tensors) Batch(e tensor.Exec, index []int64) (x, y *tensor.Tensor, err e
 // pick selects examples of t on t's device, under e if that is e's device too.
 func pick(e tensor.Exec, t *tensor.Tensor, index []int64) (*tensor.Tensor, error) {
 	if t.NDim() == 0 {
-		return nil, fmt.Errorf("data: a scalar is not a number of examples")
+		return nil, argumentErr("a scalar is not a number of examples")
 	}
 	if t.Device() == e.Device() {
 		t = t.On(e)
@@ -75,7 +85,7 @@ func Slices[X, Y tensor.Element](inputs []X, inputShape []int, targets []Y, targ
 		return nil, err
 	}
 	if n != m {
-		return nil, fmt.Errorf("data: %d inputs and %d targets", n, m)
+		return nil, argumentErr("%d inputs and %d targets", n, m)
 	}
 	d.n = n
 	return d, nil
@@ -97,8 +107,8 @@ type rows[T tensor.Element] struct {
 
 func (r *rows[T]) count() (int, error) {
 	width := r.shape.Len()
-	if width <= 0 || len(r.data)%width != 0 {
-		return 0, fmt.Errorf("data: %d elements are not a number of examples of shape %s", len(r.data), r.shape)
+	if width == 0 || len(r.data)%width != 0 {
+		return 0, argumentErr("%d elements are not a number of examples of shape %s", len(r.data), r.shape)
 	}
 	return len(r.data) / width, nil
 }
@@ -117,7 +127,7 @@ func (d *sliceSet[X, Y]) Len() int { return d.n }
 func (d *sliceSet[X, Y]) Batch(e tensor.Exec, index []int64) (x, y *tensor.Tensor, err error) {
 	for _, i := range index {
 		if i < 0 || i >= int64(d.n) {
-			return nil, nil, fmt.Errorf("data: example %d of %d", i, d.n)
+			return nil, nil, argumentErr("example %d of %d", i, d.n)
 		}
 	}
 	d.mu.Lock()

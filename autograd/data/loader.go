@@ -1,7 +1,6 @@
 package data
 
 import (
-	"fmt"
 	"iter"
 
 	"github.com/cistern-ml/cistern/device"
@@ -19,6 +18,7 @@ type Loader struct {
 	options  []tensor.ExecOption
 	invalid  error // what is wrong with the loader itself
 	err      error // of the last loop
+	buffer   []int64
 }
 
 // Option changes how a Loader works.
@@ -45,10 +45,16 @@ func WithAllocator(a memory.Allocator) Option {
 func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loader {
 	l := &Loader{set: set, batch: batch}
 	for _, o := range opts {
-		o(l)
+		if o != nil {
+			o(l)
+		}
 	}
-	if batch < 1 {
-		l.invalid = fmt.Errorf("data: batches of %d examples", batch)
+	switch {
+	case set == nil:
+		l.invalid = argumentErr("there is no data set")
+		return l
+	case batch < 1:
+		l.invalid = argumentErr("batches of %d examples", batch)
 		return l
 	}
 	l.exec, l.invalid = tensor.On(dev, l.options...)
@@ -57,14 +63,14 @@ func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loade
 
 // Len is the number of batches in a loop.
 func (l *Loader) Len() int {
-	if l.batch < 1 {
+	if l.batch < 1 || l.set == nil {
 		return 0
 	}
-	n := l.set.Len()
-	if l.dropLast {
+	n := max(0, l.set.Len())
+	if l.dropLast || n == 0 {
 		return n / l.batch
 	}
-	return (n + l.batch - 1) / l.batch
+	return (n-1)/l.batch + 1
 }
 
 // Err returns the error that ended the last loop early, nil if it ran to its end or was left.
@@ -77,15 +83,34 @@ func (l *Loader) Batches() iter.Seq2[*tensor.Tensor, *tensor.Tensor] {
 		if l.err = l.invalid; l.err != nil {
 			return
 		}
-		order := l.order()
-		for i := range l.Len() {
-			index := order[i*l.batch : min((i+1)*l.batch, len(order))]
-			more, err := l.pass(index, yield)
-			if l.err = err; err != nil || !more {
-				return
-			}
-		}
+		l.err = l.read(yield)
 	}
+}
+
+// read is one loop.
+func (l *Loader) read(yield func(x, y *tensor.Tensor) bool) error {
+	n := max(0, l.set.Len())
+	order, err := l.order(n)
+	if err != nil {
+		return err
+	}
+	for at := 0; at < n; {
+		size := min(l.batch, n-at)
+		if size < l.batch && l.dropLast {
+			break
+		}
+		index := order
+		if order != nil {
+			index = order[at : at+size]
+		} else {
+			index = l.numbers(at, size)
+		}
+		if more, err := l.pass(index, yield); err != nil || !more {
+			return err
+		}
+		at += size
+	}
+	return nil
 }
 
 // pass makes one batch, lends it to the loop, and releases it, also if the loop panics.
@@ -99,14 +124,19 @@ func (l *Loader) pass(index []int64, yield func(x, y *tensor.Tensor) bool) (bool
 	return yield(x, y), nil
 }
 
-// order is the numbers of the examples as they will be read.
-func (l *Loader) order() []int64 {
-	if l.gen != nil {
-		return tensor.RandPerm(l.gen, l.set.Len())
+// order is the numbers of the n examples as they will be read, nil for their own order.
+func (l *Loader) order(n int) ([]int64, error) {
+	if l.gen == nil {
+		return nil, nil
 	}
-	order := make([]int64, l.set.Len())
-	for i := range order {
-		order[i] = int64(i)
+	return tensor.RandPerm(l.gen, n)
+}
+
+// numbers are the numbers of size examples from one on. They are valid until the next call.
+func (l *Loader) numbers(from, size int) []int64 {
+	l.buffer = l.buffer[:0]
+	for i := range size {
+		l.buffer = append(l.buffer, int64(from+i))
 	}
-	return order
+	return l.buffer
 }

@@ -58,7 +58,12 @@ func Check(dev device.Device, f Func, inputs []*tensor.Tensor, opts ...Option) e
 	c := &check{dev: dev, f: f, inputs: inputs, eps: 1e-6, atol: 1e-5, rtol: 1e-3,
 		options: func() []autograd.Option { return nil }}
 	for _, o := range opts {
-		o(c)
+		if o != nil {
+			o(c)
+		}
+	}
+	if c.f == nil || c.options == nil {
+		return &tensor.ValueError{Op: "gradcheck", Detail: "the function is nil"}
 	}
 	gradients, err := c.analytic()
 	if err != nil {

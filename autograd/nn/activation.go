@@ -22,14 +22,20 @@ func (m *FuncModule) afterLinear(f func(x, weight, bias *autograd.Variable) *aut
 	return m
 }
 
-// Func makes a module of a function. text is what String returns.
+// Func makes a module of a function. text is what String returns. Without a function Forward is an *ArgumentError.
 func Func(text string, f func(x *autograd.Variable) *autograd.Variable) *FuncModule {
 	return &FuncModule{text: text, f: f}
 }
 
 // Forward implements Module.
 func (m *FuncModule) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(*autograd.Graph) *autograd.Variable { return m.f(x) })
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		if m.f == nil {
+			g.Fail(argumentErr("Func", "%q has no function", m.text))
+			return x.AddScalar(0) // of a graph with an error
+		}
+		return m.f(x)
+	})
 }
 
 // String is PyTorch's description.
@@ -98,7 +104,7 @@ type DropoutLayer struct {
 }
 
 // Dropout makes a layer that in training sets each element to 0 with probability p and divides the others by 1-p, drawing
-// from the graph's generator. After Eval it returns its input. It goes by the mode alone, not by whether the graph computes
+// from the graph's generator. After Eval, or if p is 0, it returns its input. It goes by the mode alone, not by whether the graph computes
 // gradients.
 func Dropout(p float64) *DropoutLayer { return &DropoutLayer{P: p} }
 

@@ -59,7 +59,9 @@ func VDim(n int) AttentionLayerOption {
 func MultiheadAttention(embed, heads int, opts ...AttentionLayerOption) *MultiheadAttentionLayer {
 	c := attentionConfig{kdim: embed, vdim: embed}
 	for _, o := range opts {
-		o.applyAttention(&c)
+		if o != nil {
+			o.applyAttention(&c)
+		}
 	}
 	l := &MultiheadAttentionLayer{embed: embed, heads: heads, config: c}
 	declare := func(name string, shape ...int) *autograd.Parameter {
@@ -102,11 +104,13 @@ func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, o
 			return autograd.ScaledDotProductAttention(query, key, value) // says what is wrong
 		}
 		if l.heads <= 0 || l.embed%l.heads != 0 {
-			g.Fail(fmt.Errorf("nn: %s: the embedding does not divide into heads", l))
+			g.Fail(argumentErr(l.String(), "the embedding does not divide into heads"))
 		}
 		a := attending{layer: l, g: g, batched: query.NDim() == 3}
 		for _, o := range opts {
-			o(&a)
+			if o != nil {
+				o(&a)
+			}
 		}
 		if query == key && key == value && l.InProjWeight != nil {
 			return a.self(query)

@@ -62,7 +62,7 @@ func walkBuffers(m Module, prefix string, visit func(name string, p *autograd.Pa
 func buffersOf(m Module) []*autograd.Parameter {
 	if o, ok := m.(interface {
 		OwnBuffers() []*autograd.Parameter
-	}); ok {
+	}); ok && !absent(m) {
 		return o.OwnBuffers()
 	}
 	return nil

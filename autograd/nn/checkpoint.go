@@ -13,7 +13,7 @@ type CheckpointModule struct {
 
 // Checkpointed makes m save only its input for backward, and run a second time when backward comes to it: less memory for more
 // time; see autograd.Checkpoint. Names of parameters and modes are m's.
-func Checkpointed(m Module) *CheckpointModule { return &CheckpointModule{m} }
+func Checkpointed(m Module) *CheckpointModule { return &CheckpointModule{orRefused(m, "Checkpointed")} }
 
 // Forward implements Module.
 func (c *CheckpointModule) Forward(x *autograd.Variable) *autograd.Variable {

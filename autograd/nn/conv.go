@@ -72,7 +72,9 @@ func newConvTranspose(dims, in, out, kernel int, opts []ConvOption) *ConvTranspo
 func convOf(kernel int, opts []ConvOption) *conv {
 	c := &conv{kernel: []int{kernel}}
 	for _, o := range opts {
-		o.changeConv(c)
+		if o != nil {
+			o.changeConv(c)
+		}
 	}
 	return c
 }

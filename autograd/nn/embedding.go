@@ -23,7 +23,9 @@ func PaddingIdx(row int) LayerOption { return func(l *layer) { l.padding = &row 
 func Embedding(rows, width int, opts ...LayerOption) *EmbeddingLayer {
 	c := layer{weight: Normal(0, 1)}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	l := new(EmbeddingLayer)
 	if c.padding != nil {
@@ -32,7 +34,9 @@ func Embedding(rows, width int, opts ...LayerOption) *EmbeddingLayer {
 			row += rows
 		}
 		l.opts, l.pads = []autograd.EmbeddingOption{autograd.PaddingIdx(row)}, fmt.Sprintf(", padding_idx=%d", row)
-		c.weight = withoutRow(row, c.weight)
+		if c.weight != nil {
+			c.weight = withoutRow(row, c.weight)
+		}
 	}
 	l.Weight = l.RegisterParameter(autograd.DeclareParameter("weight", c.weight, rows, width))
 	return l

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -96,7 +95,7 @@ func symmetric(bound float64) autograd.Initializer { return Uniform(-bound, boun
 func byFan(choose func(in, out float64) autograd.Initializer) autograd.Initializer {
 	return func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 		if len(shape) < 2 {
-			return nil, fmt.Errorf("fan in and fan out of %s, which has fewer than two dimensions", tensor.Shape(shape))
+			return nil, argumentErr("initializer", "fan in and fan out of %s, which has fewer than two dimensions", tensor.Shape(shape))
 		}
 		if tensor.Shape(shape).Len() == 0 {
 			return tensor.Empty(e, dt, shape...)

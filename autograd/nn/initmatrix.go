@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -15,7 +14,7 @@ import (
 func TruncNormal(mean, std, lo, hi float64) autograd.Initializer {
 	return func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 		if !(lo < hi) || !(std > 0) {
-			return nil, fmt.Errorf("a normal distribution of deviation %v between %v and %v", std, lo, hi)
+			return nil, argumentErr("TruncNormal", "a normal distribution of deviation %v between %v and %v", std, lo, hi)
 		}
 		cdf := func(x float64) float64 { return math.Erfc(-(x-mean)/std/math.Sqrt2) / 2 }
 		from, to := 2*cdf(lo)-1, 2*cdf(hi)-1
@@ -36,7 +35,7 @@ func TruncNormal(mean, std, lo, hi float64) autograd.Initializer {
 func Orthogonal(gain float64) autograd.Initializer {
 	return func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 		if len(shape) < 2 {
-			return nil, fmt.Errorf("rows and columns of %s, which has fewer than two dimensions", tensor.Shape(shape))
+			return nil, argumentErr("Orthogonal", "rows and columns of %s, which has fewer than two dimensions", tensor.Shape(shape))
 		}
 		rows, columns := shape[0], tensor.Shape(shape[1:]).Len()
 		values, err := draw(func() (*tensor.Tensor, error) { return tensor.RandN(e, gen, tensor.Float64, rows, columns) })
@@ -84,13 +83,22 @@ func orthonormalize(v []float64, n, m, next, step int) {
 // Eye starts with 1 on the diagonal of a matrix and 0 elsewhere (torch.nn.init.eye_).
 func Eye(e tensor.Exec, _ *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	if len(shape) != 2 {
-		return nil, fmt.Errorf("the diagonal of %s, which is no matrix", tensor.Shape(shape))
+		return nil, argumentErr("Eye", "the diagonal of %s, which is no matrix", tensor.Shape(shape))
 	}
-	values := make([]float64, shape[0]*shape[1])
-	for i := range min(shape[0], shape[1]) {
-		values[i*shape[1]+i] = 1
+	t, err := tensor.Zeros(e, dt, shape...)
+	if err != nil {
+		return nil, err
 	}
-	return upload(e, values, dt, shape)
+	diagonal, err := t.Diagonal(0, 0, 1)
+	if err == nil {
+		err = diagonal.FillInPlace(1)
+		diagonal.Release()
+	}
+	if err != nil {
+		t.Release()
+		return nil, err
+	}
+	return t, nil
 }
 
 // draw is the elements of a tensor that is made for them alone.

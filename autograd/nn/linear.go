@@ -47,7 +47,9 @@ func Linear(in, out int, opts ...LayerOption) *LinearLayer {
 	}
 	c := layer{weight: Uniform(-bound, bound), bias: Uniform(-bound, bound)}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	l := new(LinearLayer)
 	l.Weight = l.RegisterParameter(autograd.DeclareParameter("weight", c.weight, out, in))

@@ -45,6 +45,9 @@ func (e *MismatchError) Error() string {
 // to the types that the model has. File and model must have the same names and shapes, else nothing is changed and the error is a
 // *MismatchError. If reading fails later, the parameters read so far have their new values.
 func Load(r io.Reader, m Module) error {
+	if r == nil {
+		return argumentErr("Load", "the reader is nil")
+	}
 	in := bufio.NewReader(r)
 	entries, err := readHeader(in)
 	if err != nil {
@@ -157,7 +160,7 @@ func match(entries map[string]entry, named []Named) ([]Named, error) {
 		case !n.Parameter.Shape().Equal(e.Shape):
 			bad.Shapes = append(bad.Shapes, fmt.Sprintf("%s (file %v, model %v)", n.Name, tensor.Shape(e.Shape), n.Parameter.Shape()))
 		case n.Parameter.Tensor() == nil:
-			return nil, fmt.Errorf("nn: Load: parameter %s has no memory: call To on the model first", n.Name)
+			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", n.Name)
 		}
 	}
 	var ordered []Named

@@ -34,8 +34,15 @@ type Part struct {
 	Module Module
 }
 
-// Register makes m a part under a name. Parts are listed in the order of registration.
-func (b *Base) Register(name string, m Module) { b.parts = append(b.parts, Part{name, m}) }
+// Register makes m a part under a name. Parts are listed in the order of registration. A nil m, and one that b is a part of, make a
+// part that cannot be used: To and Forward are an *ArgumentError.
+func (b *Base) Register(name string, m Module) {
+	m = orRefused(m, "part "+name)
+	if contains(m, b) {
+		m = refused(argumentErr("part "+name, "the module would be a part of itself"))
+	}
+	b.parts = append(b.parts, Part{name, m})
+}
 
 // RegisterParameter makes p a parameter of the module itself, and returns it.
 func (b *Base) RegisterParameter(p *autograd.Parameter) *autograd.Parameter {
@@ -93,7 +100,7 @@ func Train(m Module) { setTraining(m, true) }
 func Eval(m Module) { setTraining(m, false) }
 
 func setTraining(m Module, on bool) {
-	if t, ok := m.(interface{ SetTraining(bool) }); ok {
+	if t, ok := m.(interface{ SetTraining(bool) }); ok && !absent(m) {
 		t.SetTraining(on)
 	}
 	for _, part := range partsOf(m) {
@@ -102,7 +109,7 @@ func setTraining(m Module, on bool) {
 }
 
 func partsOf(m Module) []Part {
-	if p, ok := m.(interface{ Parts() []Part }); ok {
+	if p, ok := m.(interface{ Parts() []Part }); ok && !absent(m) {
 		return p.Parts()
 	}
 	return nil
@@ -139,6 +146,7 @@ func walk(m Module, prefix string, visit func(name string, p *autograd.Parameter
 
 // ownOf lists the parameters of m itself, or all that it has if it does not tell them apart.
 func ownOf(m Module) []*autograd.Parameter {
+	m = orRefused(m, "module")
 	if o, ok := m.(interface {
 		OwnParameters() []*autograd.Parameter
 	}); ok {
@@ -164,8 +172,13 @@ func Sequential(modules ...Module) *SequentialModule {
 // Len is the number of modules.
 func (s *SequentialModule) Len() int { return len(s.parts) }
 
-// At is module i.
-func (s *SequentialModule) At(i int) Module { return s.parts[i].Module }
+// At is module i, nil if there is none.
+func (s *SequentialModule) At(i int) Module {
+	if i < 0 || i >= len(s.parts) {
+		return nil
+	}
+	return s.parts[i].Module
+}
 
 // Forward implements Module.
 func (s *SequentialModule) Forward(x *autograd.Variable) *autograd.Variable {

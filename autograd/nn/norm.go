@@ -38,7 +38,9 @@ func (b *Base) affine(c *layer, shape ...int) (weight, bias *autograd.Parameter)
 func normLayer(affine bool, opts []LayerOption) *layer {
 	c := &layer{weight: Ones, bias: Zeros, affine: affine}
 	for _, o := range opts {
-		o(c)
+		if o != nil {
+			o(c)
+		}
 	}
 	return c
 }

@@ -21,7 +21,11 @@ type conv struct {
 	groups                                           int
 }
 
-func (o LayerOption) changeConv(c *conv) { o(&c.layer) }
+func (o LayerOption) changeConv(c *conv) {
+	if o != nil {
+		o(&c.layer)
+	}
+}
 
 // WindowOption is an option of both convolutions and pooling.
 type WindowOption struct {
@@ -29,11 +33,24 @@ type WindowOption struct {
 	pool func(p *tensor.Pool)
 }
 
-func (o WindowOption) changeConv(c *conv)        { o.conv(c) }
-func (o WindowOption) changePool(p *tensor.Pool) { o.pool(p) }
+func (o WindowOption) changeConv(c *conv) {
+	if o.conv != nil {
+		o.conv(c)
+	}
+}
 
-// KernelSize makes a window of different sizes along the dimensions, in place of the constructor's one number.
+func (o WindowOption) changePool(p *tensor.Pool) {
+	if o.pool != nil {
+		o.pool(p)
+	}
+}
+
+// KernelSize makes a window of different sizes along the dimensions, in place of the constructor's one number, which stays if none
+// are given.
 func KernelSize(n ...int) WindowOption {
+	if len(n) == 0 {
+		return WindowOption{}
+	}
 	return WindowOption{func(c *conv) { c.kernel = n }, func(p *tensor.Pool) { p.Kernel = n }}
 }
 

@@ -47,7 +47,9 @@ var processGenerator = sync.OnceValue(autograd.FreshGenerator)
 func place(params []*autograd.Parameter, dev device.Device, opts []Option) (err error) {
 	var p placement
 	for _, o := range opts {
-		o(&p)
+		if o != nil {
+			o(&p)
+		}
 	}
 	e, err := tensor.On(dev, p.exec...)
 	if err != nil {

@@ -33,7 +33,9 @@ func AvgPool2d(kernel int, opts ...PoolOption) *FuncModule {
 func poolOf(kernel int, opts []PoolOption) tensor.Pool {
 	p := tensor.Pool{Kernel: []int{kernel}}
 	for _, o := range opts {
-		o.changePool(&p)
+		if o != nil {
+			o.changePool(&p)
+		}
 	}
 	return p
 }

@@ -24,7 +24,10 @@ type rnnConfig struct {
 	bidirectional bool
 }
 
-// Layers stacks n layers, each of which reads the output of the one before. The default is 1.
+// maxLayers is more than anybody stacks, and no more than can be made in no time.
+const maxLayers = 4096
+
+// Layers stacks n layers, 1 to 4096, each of which reads the output of the one before. The default is 1.
 func Layers(n int) RNNOption { return rnnOption(func(c *rnnConfig) { c.layers = n }) }
 
 // NoRNNBias makes a network without biases.
@@ -42,6 +45,7 @@ type RNNLayer struct {
 	Base
 	Inputs, Units int
 	config        rnnConfig
+	invalid       error // what is wrong with the options
 	gru           bool
 	directions    []*rnnDirection // by layer; both directions of one are neighbours
 }
@@ -62,7 +66,13 @@ func GRU(inputs, units int, opts ...RNNOption) *RNNLayer { return newRNN(true, i
 func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
 	l := &RNNLayer{Inputs: inputs, Units: units, gru: gru, config: rnnConfig{layers: 1}}
 	for _, o := range opts {
-		o.applyRNN(&l.config)
+		if o != nil {
+			o.applyRNN(&l.config)
+		}
+	}
+	if n := l.config.layers; n < 1 || n > maxLayers {
+		l.refuse(argumentErr(l.kind(), "%d layers; there must be 1 to %d", n, maxLayers))
+		return l
 	}
 	for k := range l.config.layers {
 		in := inputs
@@ -78,6 +88,12 @@ func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
 		}
 	}
 	return l
+}
+
+// refuse makes err the error of Forward, and, by a parameter that cannot be made, of To.
+func (l *RNNLayer) refuse(err error) {
+	l.invalid, l.config.layers = err, 0
+	l.RegisterParameter(autograd.DeclareParameter("weight_ih_l0", failing(err)))
 }
 
 func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, reverse bool) *rnnDirection {
@@ -101,6 +117,14 @@ func (d *rnnDirection) weights(g *autograd.Graph) autograd.RecurrentWeights {
 		w.BiasIH, w.BiasHH = g.Param(d.biasIH), g.Param(d.biasHH)
 	}
 	return w
+}
+
+// kind is the name of the constructor.
+func (l *RNNLayer) kind() string {
+	if l.gru {
+		return "GRU"
+	}
+	return "LSTM"
 }
 
 func (l *RNNLayer) gates() int { return gatesOf(l.gru) }
@@ -130,7 +154,8 @@ func (l *RNNLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // ForwardState runs the network over x, [T, B, inputs], or [T, inputs] for one sequence alone, from the state h and, for LSTM, the
 // cell c, [layers*directions, B, units] (or [layers*directions, units]); nil ones are zero. It returns the output of the last
-// layer, [T, B, directions*units], and the last states and cells of all layers; the cells of a GRU are nil.
+// layer, [T, B, directions*units], and the last states and cells of all layers; the cells of a GRU are nil. States of other shapes, or a
+// cell for a GRU, are an error of the graph.
 func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	if x == nil {
 		return nil, nil, nil
@@ -147,6 +172,12 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 
 func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	g, alone := x.Graph(), x.NDim() == 2
+	if l.invalid != nil {
+		g.Fail(l.invalid)
+		x = x.AddScalar(0) // of a graph with an error
+		return x, x, x
+	}
+	g.Fail(l.checkStates(x, h, c))
 	if alone {
 		x, h, c = x.Unsqueeze(1), l.batched(h), l.batched(c)
 	} else if l.config.batchFirst {
@@ -172,6 +203,33 @@ func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autogra
 		return out.Transpose(0, 1), last, lastCell
 	}
 	return out, last, lastCell
+}
+
+// checkStates refuses states that are not those of all layers and directions, of which some would go unused.
+func (l *RNNLayer) checkStates(x, h, c *autograd.Variable) error {
+	want := tensor.Shape{l.config.layers * l.perLayer(), l.Units}
+	if x.NDim() == 3 {
+		batch := x.Dim(1)
+		if l.config.batchFirst {
+			batch = x.Dim(0)
+		}
+		want = tensor.Shape{want[0], batch, l.Units}
+	}
+	for _, v := range []*autograd.Variable{h, c} {
+		if v != nil && x.Graph().Err() == nil && !v.Shape().Equal(want) {
+			return &tensor.ShapeError{Op: l.String(), Shapes: []tensor.Shape{x.Shape().Clone(), v.Shape().Clone()},
+				Detail: fmt.Sprintf("a state is %v, want %v: layers times directions, and units", v.Shape(), want)}
+		}
+	}
+	return noCell(l.String(), l.gru, c)
+}
+
+// noCell refuses the cell of a GRU, which has none.
+func noCell(name string, gru bool, cell *autograd.Variable) error {
+	if gru && cell != nil {
+		return &tensor.ValueError{Op: name, Detail: "a GRU has no cell"}
+	}
+	return nil
 }
 
 func (l *RNNLayer) batched(v *autograd.Variable) *autograd.Variable {
@@ -220,11 +278,7 @@ func zeroState(g *autograd.Graph, x *autograd.Variable, shape ...int) *autograd.
 // String is PyTorch's description.
 func (l *RNNLayer) String() string {
 	var b strings.Builder
-	name := "LSTM"
-	if l.gru {
-		name = "GRU"
-	}
-	fmt.Fprintf(&b, "%s(%d, %d", name, l.Inputs, l.Units)
+	fmt.Fprintf(&b, "%s(%d, %d", l.kind(), l.Inputs, l.Units)
 	if l.config.layers != 1 {
 		fmt.Fprintf(&b, ", num_layers=%d", l.config.layers)
 	}

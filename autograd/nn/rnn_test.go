@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,17 +27,19 @@ var recurrents = map[string]func() recurrent{
 	"lstm all": func() recurrent {
 		return nn.LSTM(3, 4, nn.Layers(2), nn.BatchFirst(), nn.Bidirectional())
 	},
-	"lstm no bias":    func() recurrent { return nn.LSTM(2, 3, nn.Layers(3), nn.NoRNNBias()) },
-	"lstm alone":      func() recurrent { return nn.LSTM(3, 4, nn.Bidirectional()) },
-	"gru":             func() recurrent { return nn.GRU(3, 4) },
-	"gru zeros":       func() recurrent { return nn.GRU(3, 4, nn.BatchFirst()) },
-	"gru all":         func() recurrent { return nn.GRU(3, 4, nn.Layers(2), nn.BatchFirst(), nn.Bidirectional()) },
-	"gru no bias":     func() recurrent { return nn.GRU(2, 3, nn.NoRNNBias()) },
-	"gru alone":       func() recurrent { return nn.GRU(3, 4, nn.Layers(2)) },
-	"lstm cell":       func() recurrent { return nn.LSTMCell(3, 4) },
-	"lstm cell alone": func() recurrent { return nn.LSTMCell(3, 4, nn.NoRNNBias()) },
-	"gru cell":        func() recurrent { return nn.GRUCell(3, 4) },
-	"gru cell alone":  func() recurrent { return nn.GRUCell(3, 4) },
+	"lstm no bias":      func() recurrent { return nn.LSTM(2, 3, nn.Layers(3), nn.NoRNNBias()) },
+	"lstm alone":        func() recurrent { return nn.LSTM(3, 4, nn.Bidirectional()) },
+	"lstm one sequence": func() recurrent { return nn.LSTM(64, 8, nn.BatchFirst()) },
+	"gru one sequence":  func() recurrent { return nn.GRU(64, 8, nn.BatchFirst()) },
+	"gru":               func() recurrent { return nn.GRU(3, 4) },
+	"gru zeros":         func() recurrent { return nn.GRU(3, 4, nn.BatchFirst()) },
+	"gru all":           func() recurrent { return nn.GRU(3, 4, nn.Layers(2), nn.BatchFirst(), nn.Bidirectional()) },
+	"gru no bias":       func() recurrent { return nn.GRU(2, 3, nn.NoRNNBias()) },
+	"gru alone":         func() recurrent { return nn.GRU(3, 4, nn.Layers(2)) },
+	"lstm cell":         func() recurrent { return nn.LSTMCell(3, 4) },
+	"lstm cell alone":   func() recurrent { return nn.LSTMCell(3, 4, nn.NoRNNBias()) },
+	"gru cell":          func() recurrent { return nn.GRUCell(3, 4) },
+	"gru cell alone":    func() recurrent { return nn.GRUCell(3, 4) },
 }
 
 // rnnNumbers are those of testdata/rnn.py.
@@ -157,6 +160,9 @@ func TestRNN_ForwardIsTheOutputFromZeros(t *testing.T) {
 		if name == "lstm no bias" || name == "gru no bias" {
 			shape[len(shape)-1] = 2
 		}
+		if strings.HasSuffix(name, "one sequence") {
+			shape[len(shape)-1] = 64
+		}
 		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
 			return tensor.RandN(e, tensor.NewGenerator(2), tensor.Float32, shape...)
 		})
@@ -204,4 +210,70 @@ func TestRNN_WrongShapesAreErrorsOfTheGraph(t *testing.T) {
 	require.Nil(t, out)
 	require.Nil(t, h)
 	require.Nil(t, c)
+}
+
+func TestRNN_RefusesStatesOfOtherLayersThanItsOwn(t *testing.T) {
+	r := onHost(t)
+	input := func(g *autograd.Graph, shape ...int) *autograd.Variable {
+		return g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, shape...) })
+	}
+	for name, c := range map[string]struct {
+		layer *nn.RNNLayer
+		x     []int
+		h, c  []int
+	}{
+		"two layers for one":       {nn.LSTM(3, 4), []int{5, 2, 3}, []int{2, 2, 4}, []int{2, 2, 4}},
+		"one cell for two layers":  {nn.LSTM(3, 4, nn.Layers(2)), []int{5, 2, 3}, []int{2, 2, 4}, []int{1, 2, 4}},
+		"one direction for two":    {nn.GRU(3, 4, nn.Bidirectional()), []int{5, 2, 3}, []int{1, 2, 4}, nil},
+		"the batch at its place":   {nn.GRU(3, 4, nn.BatchFirst()), []int{2, 5, 3}, []int{1, 5, 4}, nil},
+		"without the batch":        {nn.LSTM(3, 4), []int{5, 2, 3}, []int{1, 4}, nil},
+		"a batch for one sequence": {nn.LSTM(3, 4), []int{5, 3}, []int{1, 1, 4}, nil},
+	} {
+		r.place(c.layer)
+		g := r.graph()
+		var cell *autograd.Variable
+		if c.c != nil {
+			cell = input(g, c.c...)
+		}
+		c.layer.ForwardState(input(g, c.x...), input(g, c.h...), cell)
+		var shape *tensor.ShapeError
+		require.ErrorAs(t, g.Err(), &shape, name)
+		require.Contains(t, shape.Op, c.layer.String(), name)
+		g.Release()
+	}
+	var value *tensor.ValueError
+	g := r.graph()
+	defer g.Release()
+	gru := nn.GRU(3, 4)
+	r.place(gru)
+	gru.ForwardState(input(g, 5, 2, 3), nil, input(g, 1, 2, 4))
+	require.ErrorAs(t, g.Err(), &value, "a GRU has no cell")
+	other := r.graph()
+	defer other.Release()
+	cell := nn.GRUCell(3, 4)
+	r.place(cell)
+	cell.Step(input(other, 2, 3), nil, input(other, 2, 4))
+	require.ErrorAs(t, other.Err(), &value, "a GRU has no cell")
+}
+
+func TestDropout_OfNothingIsItsInput(t *testing.T) {
+	r := onHost(t)
+	gen := tensor.NewGenerator(1)
+	before := gen.State()
+	for name, drop := range map[string]func(x *autograd.Variable) *autograd.Variable{
+		"layer":    nn.Dropout(0).Forward,
+		"variable": func(x *autograd.Variable) *autograd.Variable { return x.Dropout(0) },
+		"evaluation": func(x *autograd.Variable) *autograd.Variable {
+			d := nn.Dropout(0.5)
+			nn.Eval(d)
+			return d.Forward(x)
+		},
+	} {
+		g := r.graph(autograd.WithGenerator(gen))
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 3) })
+		require.Same(t, x, drop(x), name)
+		require.NoError(t, g.Err())
+		g.Release()
+	}
+	require.Equal(t, before, gen.State(), "nothing was drawn")
 }

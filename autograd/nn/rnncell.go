@@ -29,7 +29,9 @@ func GRUCell(inputs, units int, opts ...RNNOption) *RNNCell {
 func newCell(gru bool, inputs, units int, opts []RNNOption) *RNNCell {
 	var config rnnConfig
 	for _, o := range opts {
-		o.applyRNN(&config)
+		if o != nil {
+			o.applyRNN(&config)
+		}
 	}
 	c := &RNNCell{Inputs: inputs, Units: units, gru: gru}
 	c.weights = newDirection(&c.Base, gatesOf(gru)*units, inputs, units, "", config.noBias, false)
@@ -62,6 +64,7 @@ func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 
 func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
 	g, alone := x.Graph(), x.NDim() == 1
+	g.Fail(noCell(c.String(), c.gru, cell))
 	if alone {
 		x = x.Unsqueeze(0)
 	}

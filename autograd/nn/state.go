@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/pkg/errors"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -36,6 +36,9 @@ const maxHeader = 100 << 20
 
 // Save writes the values of m's parameters and buffers under the names of NamedState. It copies one at a time to the host.
 func Save(w io.Writer, m Module) error {
+	if w == nil {
+		return argumentErr("Save", "the writer is nil")
+	}
 	named := NamedState(m)
 	header, err := headerOf(named)
 	if err != nil {
@@ -62,11 +65,11 @@ func headerOf(named []Named) ([]byte, error) {
 	for _, n := range named {
 		t := n.Parameter.Tensor()
 		if t == nil {
-			return nil, fmt.Errorf("nn: Save: parameter %s has no value", n.Name)
+			return nil, errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}, "nn: Save: "+n.Name+" has no value")
 		}
 		end := at + int64(t.Len())*int64(t.DType().Size())
 		if _, twice := entries[n.Name]; twice {
-			return nil, fmt.Errorf("nn: Save: two parameters are called %s", n.Name)
+			return nil, argumentErr("Save", "two parameters are called %s", n.Name)
 		}
 		entries[n.Name] = entry{formatNames[t.DType()], append([]int{}, t.Shape()...), [2]int64{at, end}}
 		at = end

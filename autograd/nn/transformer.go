@@ -57,7 +57,9 @@ func CausalBlock() BlockOption { return blockOption(func(c *blockConfig) { c.cau
 func TransformerBlock(width, heads int, opts ...BlockOption) *TransformerBlockLayer {
 	c := blockConfig{feedForward: 2048, dropout: 0.1}
 	for _, o := range opts {
-		o.applyBlock(&c)
+		if o != nil {
+			o.applyBlock(&c)
+		}
 	}
 	attention := []AttentionLayerOption{AttentionDropout(c.dropout)}
 	if c.batchFirst {

@@ -52,7 +52,9 @@ func ClipGradNormAsync(params []*autograd.Parameter, maxNorm float64, opts ...Cl
 func clipGradNorm(params []*autograd.Parameter, maxNorm float64, read bool, opts []ClipOption) (float64, error) {
 	c := clipping{p: 2}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	if !(maxNorm >= 0) {
 		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm %v; it must not be negative", maxNorm)}

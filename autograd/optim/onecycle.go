@@ -38,9 +38,11 @@ func ThreePhase() OneCycleOption { return func(c *oneCycle) { c.three = true } }
 func OneCycleLR(opt Rated, maxLR []float64, total int, opts ...OneCycleOption) *Schedule {
 	c := &oneCycle{start: 0.3, baseMomentum: 0.85, maxMomentum: 0.95, initial: 25, final: 1e4, total: total, most: maxLR}
 	for _, o := range opts {
-		o(c)
+		if o != nil {
+			o(c)
+		}
 	}
-	return newSchedule("OneCycleLR", opt, c, c.wrong(opt))
+	return newSchedule("OneCycleLR", opt, c, c.wrong(driven(opt)))
 }
 
 // oneCycle is the rule. Phases end at steps that need not be whole numbers.

@@ -100,7 +100,9 @@ type batchKey struct {
 func newOptimizer(name string, m method, base Settings, params []*autograd.Parameter, opts []Option) *Grouped {
 	o := &Grouped{name: name, method: m, base: base, states: map[*autograd.Parameter]*state{}}
 	for _, opt := range opts {
-		opt(&o.base)
+		if opt != nil {
+			opt(&o.base)
+		}
 	}
 	return o.AddGroup(params)
 }
@@ -110,7 +112,9 @@ func newOptimizer(name string, m method, base Settings, params []*autograd.Param
 func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Grouped {
 	s := o.base
 	for _, opt := range opts {
-		opt(&s)
+		if opt != nil {
+			opt(&s)
+		}
 	}
 	if err := s.check(o.name); err != nil {
 		o.fail(err)

@@ -51,19 +51,23 @@ type PlateauSchedule struct {
 // ReduceLROnPlateau multiplies the learning rates by 0.1 when a metric has not improved for 10 steps
 // (torch.optim.lr_scheduler.ReduceLROnPlateau).
 func ReduceLROnPlateau(opt Rated, opts ...PlateauOption) *PlateauSchedule {
-	s := &PlateauSchedule{opt: opt, factor: 0.1, patience: 10, threshold: 1e-4, eps: 1e-8, least: []float64{0}}
+	s := &PlateauSchedule{opt: driven(opt), factor: 0.1, patience: 10, threshold: 1e-4, eps: 1e-8, least: []float64{0}}
 	for _, o := range opts {
-		o(s)
+		if o != nil {
+			o(s)
+		}
 	}
 	s.best = math.Inf(1)
 	if s.rise {
 		s.best = math.Inf(-1)
 	}
 	switch {
+	case s.opt == (nobody{}):
+		s.err = &ConfigError{"ReduceLROnPlateau", noOptimizer}
 	case !(s.factor < 1):
 		s.err = &ConfigError{"ReduceLROnPlateau", fmt.Sprintf("factor %v; it must be less than 1", s.factor)}
-	case len(s.least) != 1 && len(s.least) != opt.Groups():
-		s.err = &ConfigError{"ReduceLROnPlateau", fmt.Sprintf("%d least rates for %d groups", len(s.least), opt.Groups())}
+	case len(s.least) != 1 && len(s.least) != s.opt.Groups():
+		s.err = &ConfigError{"ReduceLROnPlateau", fmt.Sprintf("%d least rates for %d groups", len(s.least), s.opt.Groups())}
 	}
 	return s
 }

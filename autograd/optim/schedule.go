@@ -58,9 +58,33 @@ type between func(base float64, epoch int) float64
 
 func (f between) rate(base float64, _, epoch int) float64 { return f(base, epoch) }
 
+const noOptimizer = "the optimizer is nil"
+
+// nobody is driven by a schedule that was given no optimizer.
+type nobody struct{}
+
+func (nobody) Groups() int              { return 0 }
+func (nobody) LR(int) float64           { return 0 }
+func (nobody) SetLR(float64, ...int)    {}
+func (nobody) InitialLR(int) float64    { return 0 }
+func (nobody) Momentum(int) float64     { return 0 }
+func (nobody) SetMomentum(float64, int) {}
+
+// driven is opt, or nobody.
+func driven(opt Rated) Rated {
+	if g, ok := opt.(*Grouped); opt == nil || ok && g == nil {
+		return nobody{}
+	}
+	return opt
+}
+
 // newSchedule sets the rates of epoch 0.
 func newSchedule(name string, opt Rated, r rule, err error) *Schedule {
-	s := &Schedule{name: name, opt: opt, rule: r}
+	s := &Schedule{name: name, opt: driven(opt), rule: r}
+	if s.opt == (nobody{}) {
+		s.err = &ConfigError{name, noOptimizer}
+		return s
+	}
 	if err != nil {
 		s.err = &ConfigError{name, err.Error()}
 		return s

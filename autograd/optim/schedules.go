@@ -1,6 +1,7 @@
 package optim
 
 import (
+	stderrors "errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,8 +13,11 @@ import (
 // LambdaLR sets base*f(epoch) (torch.optim.lr_scheduler.LambdaLR). With several functions there is one for each group.
 func LambdaLR(opt Rated, f ...func(epoch int) float64) *Schedule {
 	var err error
-	if len(f) != 1 && len(f) != opt.Groups() {
-		err = fmt.Errorf("%d functions for %d groups", len(f), opt.Groups())
+	if n := driven(opt).Groups(); len(f) != 1 && len(f) != n {
+		err = fmt.Errorf("%d functions for %d groups", len(f), n)
+	}
+	if slices.ContainsFunc(f, func(f func(int) float64) bool { return f == nil }) {
+		err = stderrors.New("a function is nil")
 	}
 	return newSchedule("LambdaLR", opt, lambdas(f), err)
 }
@@ -123,6 +127,10 @@ func SequentialLR(opt Rated, schedules []*Schedule, milestones []int) *Schedule 
 	}
 	r := sequence{starts: append([]int{0}, milestones...)}
 	for _, s := range schedules {
+		if s == nil {
+			err = stderrors.New("a schedule is nil")
+			continue
+		}
 		if s.opt != opt {
 			err = fmt.Errorf("%s is of another optimizer", s.name)
 		}

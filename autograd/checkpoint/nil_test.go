@@ -1,0 +1,27 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/checkpoint"
+)
+
+func TestNil_SectionsAreErrors(t *testing.T) {
+	var mismatch *checkpoint.MismatchError
+	for name, s := range map[string]checkpoint.Section{
+		"Value": checkpoint.Value[int](nil), "Generator": checkpoint.Generator(nil), "Optimizer": checkpoint.Optimizer(nil),
+		"State": checkpoint.State[int](nil, nil),
+	} {
+		require.ErrorAs(t, checkpoint.New().Add("it", s).Write(context.Background(), new(bytes.Buffer)), &mismatch, name)
+	}
+	err := checkpoint.New().Add("it", checkpoint.Module(nil)).Write(context.Background(), new(bytes.Buffer))
+	require.ErrorIs(t, err, autograd.ErrNotMaterialized)
+	var format *checkpoint.FormatError
+	require.ErrorAs(t, checkpoint.New().Write(context.Background(), nil), &format)
+	require.ErrorAs(t, checkpoint.New().Read(context.Background(), nil), &format)
+}

@@ -1,0 +1,41 @@
+package data_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd/data"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// endless is a data set of more examples than anybody can number.
+type endless struct{ data.Dataset }
+
+func (endless) Len() int { return 1 << 62 }
+
+func TestLoader_OfNothing(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	var bad *data.ArgumentError
+	for name, l := range map[string]*data.Loader{
+		"nil data set": data.NewLoader(dev, nil, 4, nil), "batches of none": data.NewLoader(dev, endless{}, 0),
+	} {
+		for range l.Batches() {
+			t.Fatal("a batch")
+		}
+		require.ErrorAs(t, l.Err(), &bad, name)
+		require.Zero(t, l.Len())
+	}
+	l := data.NewLoader(dev, endless{}, 1<<62, data.Shuffle(tensor.NewGenerator(1)))
+	require.Equal(t, 1, l.Len())
+	for range l.Batches() {
+		t.Fatal("a batch")
+	}
+	var value *tensor.ValueError
+	require.ErrorAs(t, l.Err(), &value)
+
+	_, err := data.Slices([]float32{1, 2}, []int{1 << 32, 1 << 32}, []int64{1}, nil)
+	require.ErrorAs(t, err, &bad)
+}

@@ -1,0 +1,69 @@
+package nn
+
+import (
+	"reflect"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// unusable stands for a module that cannot be used: To, Forward and all that need its parameters say why.
+type unusable struct {
+	err       error
+	parameter *autograd.Parameter // which cannot be made
+}
+
+func refused(err error) unusable {
+	return unusable{err, autograd.DeclareParameter("missing", failing(err))}
+}
+
+// failing is an initializer that cannot.
+func failing(err error) autograd.Initializer {
+	return func(tensor.Exec, *tensor.Generator, tensor.DType, ...int) (*tensor.Tensor, error) { return nil, err }
+}
+
+func (u unusable) Forward(x *autograd.Variable) *autograd.Variable {
+	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+		g.Fail(u.err)
+		return g.Param(u.parameter) // of a graph with an error
+	})
+}
+
+func (u unusable) Parameters() []*autograd.Parameter       { return []*autograd.Parameter{u.parameter} }
+func (u unusable) To(dev device.Device, _ ...Option) error { return u.err }
+func (u unusable) Release()                                {}
+func (u unusable) String() string                          { return "nil" }
+
+// absent reports whether there is no module: nil, or a nil pointer to one.
+func absent(m Module) bool {
+	if m == nil {
+		return true
+	}
+	v := reflect.ValueOf(m)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// orRefused is m, or what says that there is none.
+func orRefused(m Module, where string) Module {
+	if absent(m) {
+		return refused(argumentErr(where, "the module is nil"))
+	}
+	return m
+}
+
+// base finds the Base that a module embeds.
+func (b *Base) base() *Base { return b }
+
+// contains reports whether b is m's own, or that of one of its parts: then m cannot be a part of b.
+func contains(m Module, b *Base) bool {
+	if o, ok := m.(interface{ base() *Base }); ok && o.base() == b {
+		return true
+	}
+	for _, part := range partsOf(m) {
+		if contains(part.Module, b) {
+			return true
+		}
+	}
+	return false
+}

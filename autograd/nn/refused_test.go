@@ -1,0 +1,69 @@
+package nn_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// What is wrong with a module is the error of To, and that of the graph in which it runs.
+func TestModules_ThatCannotBeMadeSayWhy(t *testing.T) {
+	inner := nn.Sequential(nn.ReLU())
+	inner.Register("self", inner)
+	for name, m := range map[string]nn.Module{
+		"GRU of 2^62 layers": nn.GRU(3, 3, nn.Layers(1<<62)),
+		"LSTM of none":       nn.LSTM(3, 3, nn.Layers(0)),
+		"nil part":           nn.Sequential(nn.ReLU(), nil),
+		"nil pointer":        nn.Sequential((*nn.LinearLayer)(nil)),
+		"nil module":         nn.Checkpointed(nil),
+		"part of itself":     inner,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev := host.New()
+			defer func() { require.NoError(t, dev.Close()) }()
+			var bad *nn.ArgumentError
+			require.ErrorAs(t, m.To(dev), &bad)
+			g := autograd.NewGraph(dev)
+			defer g.Release()
+			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 1, 3, 3) })
+			require.False(t, m.Forward(x).Alive())
+			require.ErrorAs(t, g.Err(), &bad)
+			require.NotEmpty(t, nn.Describe("model", m))
+		})
+	}
+}
+
+func TestNil_ArgumentsOfModules(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	m := nn.Sequential(nn.Conv2d(1, 1, 3, nil, nn.KernelSize(), nn.LayerOption(nil), nn.WindowOption{}), nn.MaxPool2d(2, nil, nn.KernelSize()))
+	require.Equal(t, tensor.Shape{1, 1, 3, 3}, m.Parameters()[0].Shape())
+	require.NoError(t, m.To(dev, nil))
+	defer m.Release()
+	var bad *nn.ArgumentError
+	require.ErrorAs(t, nn.Load(nil, m), &bad)
+	require.ErrorAs(t, nn.Save(nil, m), &bad)
+	require.ErrorIs(t, nn.Save(new(bytes.Buffer), nil), autograd.ErrNotMaterialized)
+	require.Nil(t, m.At(-1))
+	require.Nil(t, m.At(2))
+
+	g := autograd.NewGraph(dev)
+	defer g.Release()
+	x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2) })
+	require.False(t, nn.Func("f", nil).Forward(x).Alive())
+	require.ErrorAs(t, g.Err(), &bad)
+
+	for _, shape := range [][]int{{-1, 3}, {1 << 32, 1 << 32}} {
+		var wrong *tensor.ShapeError
+		e, err := tensor.On(dev)
+		require.NoError(t, err)
+		_, err = nn.Eye(e, nil, tensor.Float32, shape...)
+		require.ErrorAs(t, err, &wrong)
+	}
+}
