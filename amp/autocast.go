@@ -42,7 +42,9 @@ func CacheEnabled(on bool) Option { return option(func(a *autocast) { a.cache = 
 func Options(opts ...Option) Option {
 	return option(func(a *autocast) {
 		for _, o := range opts {
-			o.applyTo(a)
+			if o != nil {
+				o.applyTo(a)
+			}
 		}
 	})
 }
@@ -69,8 +71,11 @@ func Autocast(dt tensor.DType, opts ...Option) autograd.Option {
 //
 // As torch.autocast, a region inside another has its lower precision and its cache setting unless o changes them, and is on
 // unless o says otherwise, also in a graph without autocast. Regions nest. Casts of weights are shared between all regions of
-// the graph.
+// the graph. Without a graph or a function there is nothing to do.
 func Region(g *autograd.Graph, o Option, f func()) {
+	if g == nil || f == nil {
+		return
+	}
 	before := g.SetCaster(nil)
 	a := &autocast{enabled: true, cache: true}
 	if outer, ok := before.(*autocast); ok {
@@ -86,8 +91,11 @@ func Region(g *autograd.Graph, o Option, f func()) {
 }
 
 // Active reports the lower precision of autocast in g at this place, and whether autocast is on
-// (torch.get_autocast_dtype, torch.is_autocast_enabled).
+// (torch.get_autocast_dtype, torch.is_autocast_enabled). In a nil graph it is off.
 func Active(g *autograd.Graph) (dt tensor.DType, enabled bool) {
+	if g.Device() == nil {
+		return 0, false
+	}
 	c := g.SetCaster(nil)
 	g.SetCaster(c)
 	a, ok := c.(*autocast)

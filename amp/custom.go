@@ -19,6 +19,10 @@ func CastInputs(dt tensor.DType, f Func, in ...*autograd.Variable) *autograd.Var
 			g = v.Graph()
 		}
 	}
+	if f == nil {
+		g.Fail(&tensor.ValueError{Op: "CastInputs", Detail: "the function is nil"})
+		return nil
+	}
 	if g == nil {
 		return f(in)
 	}

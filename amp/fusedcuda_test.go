@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,8 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
-	"github.com/cistern-ml/cistern/internal/fakecuda"
-	kernels "github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -34,17 +32,7 @@ type emulatedRun struct {
 // onEmulator makes a rig on the emulated driver, and what makes runs on it.
 func onEmulator(t *testing.T) func(make optimizerMaker) *emulatedRun {
 	t.Helper()
-	emulator := filepath.Join("..", "kernels", "cuda")
-	sources := []string{"optim.cu", "elementwise_f32.cu", "elementwise_f64.cu", "elementwise_i32.cu", "elementwise_i64.cu", "cast_float.cu",
-		"reduce_float.cu", "move.cu"}
-	for i := range sources {
-		sources[i] = filepath.Join(emulator, "src", sources[i])
-	}
-	built := fakecuda.BuildKernels(t, filepath.Join(emulator, "emu"), sources)
-	emu := cudatest.New(t, 1)
-	emu.LoadKernels(built)
-	dev := emu.Devices[0]
-	t.Cleanup(func() { require.NoError(t, kernels.Unload(dev)) })
+	dev, emu := emulatedtest.New(t)
 	alloc, err := memory.New(dev, memory.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, alloc.Close()) })

@@ -1,6 +1,7 @@
 package amp_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,8 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/tensor"
 )
+
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
 // losses trains a small network in mixed precision and returns the loss of each step.
 func losses(t *testing.T, r *rig, half tensor.DType) (list []float64) {

@@ -85,7 +85,9 @@ func GrowthInterval(n int) ScalerOption {
 func NewGradScaler(opts ...ScalerOption) *GradScaler {
 	s := &GradScaler{enabled: true, initScale: 65536, growthFactor: 2, backoffFactor: 0.5, growthInterval: 2000}
 	for _, o := range opts {
-		o.applyToScaler(s)
+		if o != nil {
+			o.applyToScaler(s)
+		}
 	}
 	switch {
 	case !s.enabled:

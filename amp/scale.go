@@ -18,14 +18,14 @@ func (s *GradScaler) Backward(loss *autograd.Variable, opts ...autograd.Backward
 }
 
 // Scale returns v, a loss, times the scale, in v's graph. The scale is float32, so a loss in 16 bits becomes one in float32,
-// which holds what float16 does not. Variables without a value and those of a graph with an error are returned as they
-// are; errors become the graph's.
+// which holds what float16 does not; unlike in PyTorch since 2.0 also a loss with dimensions. Variables without a value and those of a
+// graph with an error are returned as they are; errors become the graph's.
 func (s *GradScaler) Scale(v *autograd.Variable) *autograd.Variable {
 	if !s.enabled || v == nil || !v.Alive() || v.Graph().Err() != nil {
 		return v
 	}
 	g := v.Graph()
-	scale, err := s.scaleIn(g)
+	scale, err := s.scaleIn(g, v.Shape())
 	if err != nil {
 		g.Fail(err)
 		return v
@@ -36,8 +36,9 @@ func (s *GradScaler) Scale(v *autograd.Variable) *autograd.Variable {
 	return out
 }
 
-// scaleIn is the scale as a leaf of g. The graph orders its stream and the scale's before the product and after backward.
-func (s *GradScaler) scaleIn(g *autograd.Graph) (*autograd.Variable, error) {
+// scaleIn is the scale as a leaf of g of some shape, for with dimensions it counts in the type of a product. The graph orders its stream
+// and the scale's before the product and after backward.
+func (s *GradScaler) scaleIn(g *autograd.Graph, shape tensor.Shape) (*autograd.Variable, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -45,15 +46,21 @@ func (s *GradScaler) scaleIn(g *autograd.Graph) (*autograd.Variable, error) {
 	if err := s.create(e); err != nil {
 		return nil, err
 	}
-	if onOne(s.scale, e) {
-		return g.Input(s.scale), nil
+	scale := s.scale
+	if !onOne(scale, e) {
+		local, err := scale.ToDevice(e)
+		if err != nil {
+			return nil, err
+		}
+		defer local.Release()
+		scale = local
 	}
-	local, err := s.scale.ToDevice(e)
+	spread, err := scale.Expand(shape...)
 	if err != nil {
 		return nil, err
 	}
-	defer local.Release()
-	return g.Input(local), nil
+	defer spread.Release()
+	return g.Input(spread), nil
 }
 
 // ScaleAll is Scale for several variables.
@@ -85,7 +92,12 @@ func (s *GradScaler) ScaleTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	defer scale.Release()
-	out, err := t.Mul(scale)
+	spread, err := scale.Expand(t.Shape()...)
+	if err != nil {
+		return nil, err
+	}
+	defer spread.Release()
+	out, err := t.Mul(spread)
 	if err != nil {
 		return nil, err
 	}

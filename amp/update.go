@@ -33,7 +33,9 @@ func (s *GradScaler) Update(opts ...UpdateOption) error {
 	}
 	u := update{set: (*GradScaler).adapt}
 	for _, o := range opts {
-		o(&u)
+		if o != nil {
+			o(&u)
+		}
 	}
 	if err := u.set(s); err != nil {
 		return err

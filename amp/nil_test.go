@@ -1,0 +1,30 @@
+package amp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/amp"
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+func TestNil_ArgumentsOfAutocast(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	g := autograd.NewGraph(dev, amp.Autocast(amp.DeviceDefault, nil))
+	defer g.Release()
+	amp.Region(nil, nil, func() { t.Error("a region of no graph") })
+	amp.Region(g, nil, nil)
+	_, on := amp.Active(nil)
+	require.False(t, on)
+	require.NoError(t, amp.NewGradScaler(nil).Err())
+
+	x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2) })
+	require.Nil(t, amp.CastInputs(tensor.Float16, nil))
+	require.False(t, amp.CastInputs(tensor.Float16, nil, x).Alive())
+	var bad *tensor.ValueError
+	require.ErrorAs(t, g.Err(), &bad)
+}
