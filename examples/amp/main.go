@@ -6,7 +6,8 @@
 //	go run ./examples/amp -device sim:80GiB   the memory figures alone, for any size of model
 //
 // In the float16 training one gradient is made infinite, as if it had overflowed: the scaler leaves that step out and halves
-// the scale. The flags of the model are those of examples/gpt; -json writes the figures to a file.
+// the scale. The flags of the model are those of examples/gpt; -json writes the figures to a file. Ctrl-C ends the program after the
+// step that runs, with the table of what there is by then, and exit code 130.
 package main
 
 import (
@@ -16,7 +17,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/examples/internal/lm"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 )
 
 // options are the program's flags.
@@ -29,9 +32,16 @@ type options struct {
 	overflow int
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	code := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err := device.Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, "amp:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
-// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
+// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags, 130 after Ctrl-C.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parseFlags(args, stderr)
 	switch {
@@ -42,7 +52,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err := program(o, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "amp:", err)
-		return 1
+		return session.ExitCode(err)
 	}
 	return 0
 }

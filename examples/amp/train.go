@@ -27,6 +27,8 @@ type training struct {
 	Skipped        int       `json:"skipped_steps"`
 	Overflow       *overflow `json:"forced_overflow,omitempty"`
 	session.Memory
+
+	interrupted bool // the figures are of the steps until then, without validation
 }
 
 // overflow is what the scaler made of the infinite gradient.
@@ -41,6 +43,8 @@ type overflow struct {
 type report struct {
 	Parameters int         `json:"parameters"`
 	Trainings  []*training `json:"trainings"`
+
+	interrupted bool
 }
 
 // precisions are the trainings, in their order.
@@ -49,6 +53,9 @@ var precisions = []struct{ amp, name string }{
 }
 
 func program(o options, stdout, stderr io.Writer) error {
+	if err := session.CheckOutputs(session.Output{Flag: "plot", File: o.plot}, session.Output{Flag: "json", File: o.json}); err != nil {
+		return err
+	}
 	corpus, err := text.Load(o.text)
 	if err != nil {
 		return err
@@ -59,7 +66,16 @@ func program(o options, stdout, stderr io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		r.Trainings = append(r.Trainings, run)
+		if len(run.Losses) > 0 {
+			r.Trainings = append(r.Trainings, run)
+		}
+		if run.interrupted {
+			r.interrupted = true
+			break
+		}
+	}
+	if len(r.Trainings) == 0 {
+		return session.ErrInterrupted
 	}
 	r.print(stdout)
 	if o.plot != "" && r.computed() {
@@ -68,7 +84,13 @@ func program(o options, stdout, stderr io.Writer) error {
 		}
 		fmt.Fprintln(stdout, "\nthe losses are drawn in", o.plot)
 	}
-	return session.WriteJSON(o.json, r)
+	if err := session.WriteJSON(o.json, r); err != nil {
+		return err
+	}
+	if r.interrupted {
+		return session.ErrInterrupted
+	}
+	return nil
 }
 
 // train is one training on a device of its own. Whatever happens, it gives all device memory back, and says so if that fails.
@@ -89,8 +111,10 @@ func (r *report) train(o options, corpus *text.Corpus, precision, name string, b
 	if err := run.steps(t, o, bars); err != nil {
 		return nil, err
 	}
-	if run.ValLoss, err = t.Validate(); err != nil {
-		return nil, fmt.Errorf("validating: %w", err)
+	if !run.interrupted {
+		if run.ValLoss, err = t.Validate(); err != nil {
+			return nil, fmt.Errorf("validating: %w", err)
+		}
 	}
 	if run.Skipped, err = t.Skipped(); err != nil {
 		return nil, err
@@ -108,6 +132,9 @@ func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
 		progressbar.OptionSetDescription(run.Name), progressbar.OptionThrottle(100*time.Millisecond))
 	start, took := time.Now(), make([]time.Duration, 0, o.Steps)
 	for at := range o.Steps {
+		if run.interrupted = t.Interrupted(); run.interrupted {
+			break
+		}
 		step := t.TrainStep
 		if o.AMP == "fp16" && at > 0 && at == o.overflow {
 			step = func() (float64, error) { return run.spoiled(t) }
@@ -120,11 +147,13 @@ func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
 		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
 	}
 	run.StepsPerSecond, run.LateSteps = session.Rates(took)
-	last := run.Losses[max(0, o.Steps-lastSteps):]
+	last := run.Losses[max(0, len(run.Losses)-lastSteps):]
 	for _, l := range last {
 		run.TrainLoss += l / float64(len(last))
 	}
-	_ = bar.Finish()
+	if !run.interrupted {
+		_ = bar.Finish()
+	}
 	fmt.Fprintln(bars)
 	return nil
 }
@@ -164,7 +193,11 @@ func (r *report) print(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "precision\ttraining loss\tvalidation loss\tsteps/s\tpeak allocated\tof float32's\tpeak reserved\tleft out\t")
 	for _, t := range r.Trainings {
-		fmt.Fprintf(table, "%s\t%.4f\t%.4f\t%.2f\t%s\t%.3f\t%s\t%d\t\n", t.Name, t.TrainLoss, t.ValLoss, t.StepsPerSecond,
+		validation := fmt.Sprintf("%.4f", t.ValLoss)
+		if t.interrupted {
+			validation = "interrupted"
+		}
+		fmt.Fprintf(table, "%s\t%.4f\t%s\t%.2f\t%s\t%.3f\t%s\t%d\t\n", t.Name, t.TrainLoss, validation, t.StepsPerSecond,
 			device.FormatBytes(uint64(t.PeakAllocated)), float64(t.PeakAllocated)/float64(base.PeakAllocated),
 			device.FormatBytes(uint64(t.PeakReserved)), t.Skipped)
 	}

@@ -107,7 +107,7 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 		"device too small":  {[]string{"-device", "sim:30MiB", "-batch", "1000"}, 1, "out of memory"},
 		"width too large":   {[]string{"-device", "sim:80GiB", "-width", "1048576"}, 1, "out of memory"},
 		"fraction absurd":   {[]string{"-memory-fraction", "2"}, 1, "per_process_memory_fraction"},
-		"unwritable result": {[]string{"-device", "sim", "-data", digits, "-json", filepath.Join(empty, "no", "file")}, 1, "writing the figures"},
+		"unwritable result": {[]string{"-device", "sim", "-data", digits, "-json", filepath.Join(empty, "no", "file")}, 1, "-json cannot be written"},
 		"no channels":       {[]string{"-width", "0"}, 2, "-width is 0"},
 		"absurd width":      {[]string{"-width", "1048577"}, 2, "-width is 1048577"},
 		"no images":         {[]string{"-batch", "0"}, 2, "-batch is 0"},

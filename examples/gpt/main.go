@@ -8,7 +8,8 @@
 //	go run ./examples/gpt -device sim:80GiB -layers 12 -width 768 -heads 12 -seq 1024 -vocab 50304 -steps 2
 //	                                                  what would GPT-2 take? A simulated device keeps the books without computing
 //
-// It ends with a table of the losses, the speed, and the memory summary of the device; -json writes the figures to a file.
+// It ends with a table of the losses, the speed, and the memory summary of the device; -json writes the figures to a file. Ctrl-C
+// ends training after the step that runs, saves, and prints the table; the exit code is 130.
 package main
 
 import (
@@ -18,7 +19,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/examples/internal/lm"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 )
 
 // options are the program's flags.
@@ -34,9 +37,16 @@ type options struct {
 	fraction float64
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	code := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err := device.Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, "gpt:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
-// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
+// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags, 130 after Ctrl-C.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parseFlags(args, stderr)
 	switch {
@@ -47,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err := program(o, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "gpt:", err)
-		return 1
+		return session.ExitCode(err)
 	}
 	return 0
 }

@@ -94,7 +94,7 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 		"no state":         {[]string{"-resume", filepath.Join(dir, "none")}, 1, "none"},
 		"broken state":     {[]string{"-resume", broken}, 1, "broken"},
 		"unwritable state": {[]string{"-steps", "0", "-save", filepath.Join(dir, "no", "file")}, 1, "no"},
-		"unwritable JSON":  {[]string{"-steps", "0", "-json", filepath.Join(dir, "no", "file")}, 1, "writing the figures"},
+		"unwritable JSON":  {[]string{"-steps", "0", "-json", filepath.Join(dir, "no", "file")}, 1, "-json cannot be written"},
 		"heads":            {[]string{"-heads", "3"}, 2, "3 heads"},
 		"precision":        {[]string{"-amp", "fp8"}, 2, `"fp8"`},
 		"steps":            {[]string{"-steps", "-1"}, 2, "-steps is -1"},

@@ -23,11 +23,15 @@ type report struct {
 	Skipped        int     `json:"skipped_steps"`
 	session.Memory
 
-	sample string
+	sample      string
+	interrupted bool
 }
 
 // program runs everything. Whatever happens, it gives all device memory back, and says so if that fails.
 func program(o options, stdout, stderr io.Writer) (err error) {
+	if err := session.CheckOutputs(session.Output{Flag: "save", File: o.save}, session.Output{Flag: "json", File: o.json}); err != nil {
+		return err
+	}
 	corpus, err := text.Load(o.text)
 	if err != nil {
 		return err
@@ -47,7 +51,13 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	r.print(stdout, t)
-	return session.WriteJSON(o.json, r)
+	if err := session.WriteJSON(o.json, r); err != nil {
+		return err
+	}
+	if r.interrupted {
+		return session.ErrInterrupted
+	}
+	return nil
 }
 
 // lastSteps is how many steps the training loss is the mean of.
@@ -74,12 +84,9 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 		}
 		r.StepsPerSecond, r.LateSteps = session.Rates(took)
 	}
-	if r.ValLoss, err = t.Validate(); err != nil {
-		return nil, fmt.Errorf("validating: %w", err)
-	}
-	if t.Computes() {
-		if r.sample, err = t.Sample("\nPROP. ", o.sample, o.Seed); err != nil {
-			return nil, fmt.Errorf("sampling: %w", err)
+	if r.interrupted = t.Interrupted(); !r.interrupted {
+		if err := r.try(t, o); err != nil {
+			return nil, err
 		}
 	}
 	if err := t.Save(o.save); err != nil {
@@ -93,12 +100,25 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 	return r, nil
 }
 
-// steps trains up to a step, and returns the loss of each and the time until its end.
+// try finds out what the model has learned.
+func (r *report) try(t *lm.Trainer, o options) (err error) {
+	if r.ValLoss, err = t.Validate(); err != nil {
+		return fmt.Errorf("validating: %w", err)
+	}
+	if t.Computes() {
+		if r.sample, err = t.Sample("\nPROP. ", o.sample, o.Seed); err != nil {
+			return fmt.Errorf("sampling: %w", err)
+		}
+	}
+	return nil
+}
+
+// steps trains up to a step, or until the program is interrupted, and returns the loss of each and the time until its end.
 func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, took []time.Duration, err error) {
 	bar := progressbar.NewOptions(last, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
 	start := time.Now()
-	for t.Next() < last {
+	for t.Next() < last && !t.Interrupted() {
 		at := t.Next()
 		loss, err := t.TrainStep()
 		if err != nil {
@@ -108,7 +128,9 @@ func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, took []ti
 		bar.Describe(fmt.Sprintf("loss %.4f", loss))
 		_ = bar.Set(t.Next()) // a bar that cannot be drawn is no reason to stop
 	}
-	_ = bar.Finish()
+	if !t.Interrupted() {
+		_ = bar.Finish()
+	}
 	fmt.Fprintln(bars)
 	return losses, took, nil
 }
@@ -123,7 +145,11 @@ func (r *report) print(w io.Writer, t *lm.Trainer) {
 		row("parameters", "%d", r.Parameters)
 		if t.Computes() {
 			row("training loss", "%.4f at first, %.4f at last", r.FirstLoss, r.TrainLoss)
-			row("validation loss", "%.4f per character", r.ValLoss)
+			if r.interrupted {
+				row("validation loss", "none: interrupted")
+			} else {
+				row("validation loss", "%.4f per character", r.ValLoss)
+			}
 		} else {
 			row("losses", "none: a simulated device does not compute")
 		}

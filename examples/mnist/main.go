@@ -16,6 +16,7 @@ import (
 	"os"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/examples/internal/classify"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
 )
@@ -23,7 +24,14 @@ import (
 // dropout is the part of hidden units left out in a training step.
 const dropout = 0.2
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	code := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err := device.Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, "mnist:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
 func run(args []string, stdout, stderr io.Writer) int {
 	var hidden int

@@ -75,7 +75,7 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 		"device too small":  {[]string{"-device", "sim:23MiB", "-batch", "4000"}, 1, "out of memory"},
 		"fraction too low":  {[]string{"-device", "sim:80GiB", "-memory-fraction", "0.0003", "-batch", "4000"}, 1, "allowed"},
 		"fraction absurd":   {[]string{"-memory-fraction", "2"}, 1, "per_process_memory_fraction"},
-		"unwritable result": {[]string{"-device", "sim", "-epochs", "1", "-json", filepath.Join(empty, "no", "file")}, 1, "writing the figures"},
+		"unwritable result": {[]string{"-device", "sim", "-epochs", "1", "-json", filepath.Join(empty, "no", "file")}, 1, "-json cannot be written"},
 		"no epochs":         {[]string{"-epochs", "0"}, 2, "-epochs is 0"},
 		"unknown flag":      {[]string{"-what"}, 2, "-what"},
 		"argument":          {[]string{"what"}, 2, `"what"`},

@@ -34,12 +34,14 @@ func TestNewResNet_RefusesShapesThatCannotBe(t *testing.T) {
 		change func(c *models.ResNetConfig)
 		want   string
 	}{
-		"no channels":    {func(c *models.ResNetConfig) { c.Channels = 0 }, "Channels:0"},
-		"no classes":     {func(c *models.ResNetConfig) { c.Classes = 0 }, "Classes:0"},
-		"no blocks":      {func(c *models.ResNetConfig) { c.Blocks = -1 }, "Blocks:-1"},
-		"no stages":      {func(c *models.ResNetConfig) { c.Widths = nil }, "Widths:[]"},
-		"an empty stage": {func(c *models.ResNetConfig) { c.Widths = []int{2, 0} }, "stage 1 has 0 channels"},
-		"an empty stem":  {func(c *models.ResNetConfig) { c.Widths = []int{-3} }, "stage 0 has -3 channels"},
+		"no channels":        {func(c *models.ResNetConfig) { c.Channels = 0 }, "Channels:0"},
+		"no classes":         {func(c *models.ResNetConfig) { c.Classes = 0 }, "Classes:0"},
+		"no blocks":          {func(c *models.ResNetConfig) { c.Blocks = -1 }, "Blocks:-1"},
+		"no stages":          {func(c *models.ResNetConfig) { c.Widths = nil }, "Widths:[]"},
+		"a missing stage":    {func(c *models.ResNetConfig) { c.Stages = []int{1} }, "Stages:[1]"},
+		"a stage of nothing": {func(c *models.ResNetConfig) { c.Stages = []int{1, 0} }, "Stages:[1 0]"},
+		"an empty stage":     {func(c *models.ResNetConfig) { c.Widths = []int{2, 0} }, "stage 1 has 0 channels"},
+		"an empty stem":      {func(c *models.ResNetConfig) { c.Widths = []int{-3} }, "stage 0 has -3 channels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := smallResNet

@@ -20,11 +20,13 @@ type GPTConfig struct {
 	Dropout float64
 	// Checkpoint makes each layer save only its input for backward, and run again then.
 	Checkpoint bool
+	// Tied makes the output matrix that of the embedding, as in GPT-2.
+	Tied bool
 }
 
 // GPT is a transformer that predicts the next token, in the form of GPT-2 (Radford et al., "Language models are unsupervised
 // multitask learners", 2019): layer norms before attention and feed-forward part, GELU, learned positions. The output matrix is
-// its own, not the embedding.
+// its own, unless the configuration says that it is the embedding's.
 type GPT struct {
 	nn.Base
 	config    GPTConfig
@@ -33,7 +35,7 @@ type GPT struct {
 	drop      *nn.DropoutLayer
 	layers    []nn.Module
 	norm      nn.Module
-	head      *nn.LinearLayer
+	head      *nn.LinearLayer // nil if it is the embedding
 }
 
 // deviation is that of all weights at the start, as in GPT-2.
@@ -55,7 +57,6 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 	}
 	m := &GPT{config: c, drop: nn.Dropout(c.Dropout), norm: nn.LayerNorm([]int{c.Width})}
 	m.tokens = nn.Embedding(c.Vocab, c.Width, nn.WeightInit(nn.Normal(0, deviation)))
-	m.head = nn.Linear(c.Width, c.Vocab, nn.NoBias(), nn.WeightInit(nn.Normal(0, deviation)))
 	m.Register("tokens", m.tokens)
 	m.positions = m.RegisterParameter(autograd.DeclareParameter("positions", nn.Normal(0, deviation), c.Context, c.Width))
 	m.Register("drop", m.drop)
@@ -68,7 +69,10 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 		m.Register("layers."+strconv.Itoa(i), layer)
 	}
 	m.Register("norm", m.norm)
-	m.Register("head", m.head)
+	if !c.Tied {
+		m.head = nn.Linear(c.Width, c.Vocab, nn.NoBias(), nn.WeightInit(nn.Normal(0, deviation)))
+		m.Register("head", m.head)
+	}
 	return m, nil
 }
 
@@ -88,8 +92,16 @@ func (m *GPT) Forward(x *autograd.Variable) *autograd.Variable {
 			h = layer.Forward(before)
 			before.Release() // what backward needs of it, its readers have saved
 		}
-		return m.head.Forward(m.norm.Forward(h))
+		return m.logits(m.norm.Forward(h))
 	})
+}
+
+// logits are the output matrix's.
+func (m *GPT) logits(h *autograd.Variable) *autograd.Variable {
+	if m.head == nil {
+		return h.Linear(h.Graph().Param(m.tokens.Weight), nil)
+	}
+	return m.head.Forward(h)
 }
 
 // block is one layer: attention and a feed-forward part, each beside the residual stream.

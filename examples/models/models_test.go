@@ -64,17 +64,22 @@ func gpt(t *testing.T, c models.GPTConfig) nn.Module {
 
 var (
 	smallResNet = models.ResNetConfig{Channels: 2, Classes: 3, Widths: []int{2, 3}, Blocks: 2}
-	smallGPT    = models.GPTConfig{Vocab: 7, Context: 5, Layers: 2, Width: 4, Heads: 2}
+	// Of three blocks, one of which neither widens nor halves.
+	smallBottleneck = models.ResNetConfig{Channels: 2, Classes: 3, Widths: []int{2, 3}, Stages: []int{2, 1}, Bottleneck: true, Large: true}
+	smallGPT        = models.GPTConfig{Vocab: 7, Context: 5, Layers: 2, Width: 4, Heads: 2}
 )
 
 // small makes the model of a golden case.
 func small(t *testing.T, name string, checkpoint bool) nn.Module {
 	t.Helper()
-	if name == "resnet" {
+	switch name {
+	case "resnet":
 		return resNet(t, smallResNet)
+	case "bottleneck":
+		return resNet(t, smallBottleneck)
 	}
 	c := smallGPT
-	c.Checkpoint = checkpoint
+	c.Checkpoint, c.Tied = checkpoint, name == "gpt tied"
 	return gpt(t, c)
 }
 
@@ -94,7 +99,7 @@ func open(t *testing.T, dev device.Device) tensor.Exec {
 func (c *golden) input(t *testing.T, e tensor.Exec) (x *tensor.Tensor) {
 	t.Helper()
 	var err error
-	if c.Name == "gpt" {
+	if strings.HasPrefix(c.Name, "gpt") {
 		tokens := make([]int64, len(c.Input))
 		for i, v := range c.Input {
 			tokens[i] = int64(v)
@@ -141,10 +146,15 @@ func TestModels_HavePyTorchsParameters(t *testing.T) {
 func TestModels_HaveAsManyParametersAsPyTorchs(t *testing.T) {
 	_, counts := goldens(t)
 	require.Equal(t, 11_173_962, counts["resnet18"], "the published number")
+	require.Equal(t, 25_557_032, counts["resnet50"], "the published number")
+	require.Equal(t, 124_439_808, counts["gpt2"], "the published number")
 	for name, m := range map[string]nn.Module{
 		"resnet18":               resNet(t, models.ResNetConfig{Channels: 3, Classes: 10, Widths: []int{64, 128, 256, 512}, Blocks: 2}),
 		"resnet of three stages": resNet(t, models.ResNetConfig{Channels: 1, Classes: 10, Widths: []int{16, 32, 64}, Blocks: 1}),
-		"gpt of the benchmark":   gpt(t, models.GPTConfig{Vocab: 8192, Context: 256, Layers: 6, Width: 384, Heads: 6}),
+		"resnet50": resNet(t, models.ResNetConfig{Channels: 3, Classes: 1000, Widths: []int{64, 128, 256, 512}, Stages: []int{3, 4, 6, 3},
+			Bottleneck: true, Large: true}),
+		"gpt2":                 gpt(t, models.GPTConfig{Vocab: 50257, Context: 1024, Layers: 12, Width: 768, Heads: 12, Tied: true}),
+		"gpt of the benchmark": gpt(t, models.GPTConfig{Vocab: 8192, Context: 256, Layers: 6, Width: 384, Heads: 6}),
 	} {
 		got := 0
 		for _, p := range m.Parameters() {
@@ -194,8 +204,8 @@ func TestModels_ComputeWhatPyTorchsDo(t *testing.T) {
 	cases, _ := goldens(t)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) { compare(t, c, false) })
-		if c.Name == "gpt" {
-			t.Run("gpt, each layer checkpointed", func(t *testing.T) { compare(t, c, true) })
+		if strings.HasPrefix(c.Name, "gpt") {
+			t.Run(c.Name+", each layer checkpointed", func(t *testing.T) { compare(t, c, true) })
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package models
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -13,11 +15,19 @@ type ResNetConfig struct {
 	Classes  int
 	Widths   []int // channels of each stage; each but the first halves the image
 	Blocks   int   // of each stage
+	// Stages are the blocks of each stage, one number for each of Widths, instead of Blocks.
+	Stages []int
+	// Bottleneck makes blocks of three convolutions, of which the middle one has the stage's width and the last four times as many
+	// channels.
+	Bottleneck bool
+	// Large makes the stem for large images: a 7x7 convolution and a pool that both halve the image.
+	Large bool
 }
 
-// ResNet is a residual network in its form for small images (He et al., "Deep residual learning for image recognition", 2016): a
-// stem of one 3x3 convolution, stages of blocks of two, batch norm after each convolution. Widths of 64, 128, 256 and 512 with
-// 2 blocks each make what is called ResNet-18.
+// ResNet is a residual network (He et al., "Deep residual learning for image recognition", 2016): a stem, which is one 3x3
+// convolution in its form for small images, stages of blocks of two convolutions, batch norm after each convolution. Widths of 64,
+// 128, 256 and 512 with 2 blocks each make what is called ResNet-18; with 3, 4, 6 and 3 bottlenecks and the large stem, ResNet-50,
+// in whose bottlenecks the 3x3 convolution is the one that halves the image, as in torchvision.
 type ResNet struct {
 	nn.Base
 	stem, body, head nn.Module
@@ -25,24 +35,31 @@ type ResNet struct {
 
 // NewResNet makes a ResNet without values; its To gives them.
 func NewResNet(c ResNetConfig) (*ResNet, error) {
-	if c.Channels < 1 || c.Classes < 1 || c.Blocks < 1 || len(c.Widths) == 0 {
+	if c.Stages == nil && c.Blocks > 0 {
+		c.Stages = slices.Repeat([]int{c.Blocks}, len(c.Widths))
+	}
+	if c.Channels < 1 || c.Classes < 1 || len(c.Widths) == 0 || len(c.Stages) != len(c.Widths) || slices.Min(c.Stages) < 1 {
 		return nil, errors.Errorf("models: ResNet: %+v has a part that is empty", c)
 	}
 	m := new(ResNet)
-	m.stem = nn.Sequential(conv(c.Channels, c.Widths[0], 1), nn.BatchNorm2d(c.Widths[0]), nn.ReLU())
+	m.stem = newStem(c)
+	block := newResidual
+	if c.Bottleneck {
+		block = newBottleneck
+	}
 	var blocks []nn.Module
 	in := c.Widths[0]
 	for i, width := range c.Widths {
 		if width < 1 {
 			return nil, errors.Errorf("models: ResNet: stage %d has %d channels", i, width)
 		}
-		for j := range c.Blocks {
+		for j := range c.Stages[i] {
 			stride := 1
 			if i > 0 && j == 0 {
 				stride = 2
 			}
-			blocks = append(blocks, newResidual(in, width, stride))
-			in = width
+			b, out := block(in, width, stride)
+			blocks, in = append(blocks, b), out
 		}
 	}
 	m.body = nn.Sequential(blocks...)
@@ -63,22 +80,55 @@ func (m *ResNet) Forward(x *autograd.Variable) *autograd.Variable {
 	})
 }
 
+// newStem makes what comes before the stages.
+func newStem(c ResNetConfig) nn.Module {
+	width := c.Widths[0]
+	if c.Large {
+		return nn.Sequential(nn.Conv2d(c.Channels, width, 7, nn.Stride(2), nn.Padding(3), nn.NoBias()), nn.BatchNorm2d(width), nn.ReLU(),
+			nn.MaxPool2d(3, nn.Stride(2), nn.Padding(1)))
+	}
+	return nn.Sequential(conv(c.Channels, width, 1), nn.BatchNorm2d(width), nn.ReLU())
+}
+
 func conv(in, out, stride int) nn.Module {
 	return nn.Conv2d(in, out, 3, nn.Stride(stride), nn.Padding(1), nn.NoBias())
 }
 
-// residual is a block: two convolutions beside a way past them.
+// pointwise is a convolution of single points.
+func pointwise(in, out, stride int) nn.Module {
+	return nn.Conv2d(in, out, 1, nn.Stride(stride), nn.NoBias())
+}
+
+// residual is a block: convolutions beside a way past them.
 type residual struct {
 	nn.Base
 	branch   nn.Module
 	shortcut nn.Module // nil for the input itself
 }
 
-func newResidual(in, out, stride int) *residual {
-	r := &residual{branch: nn.Sequential(conv(in, out, stride), nn.BatchNorm2d(out), nn.ReLU(), conv(out, out, 1), nn.BatchNorm2d(out))}
+// newResidual makes a block of two convolutions, and says how many channels it gives.
+func newResidual(in, width, stride int) (block nn.Module, out int) {
+	branch := nn.Sequential(conv(in, width, stride), nn.BatchNorm2d(width), nn.ReLU(), conv(width, width, 1), nn.BatchNorm2d(width))
+	return around(branch, in, width, stride), width
+}
+
+// expansion is how many channels a bottleneck gives for each of the stage's width.
+const expansion = 4
+
+// newBottleneck makes a block of three convolutions, and says how many channels it gives.
+func newBottleneck(in, width, stride int) (block nn.Module, out int) {
+	out = expansion * width
+	branch := nn.Sequential(pointwise(in, width, 1), nn.BatchNorm2d(width), nn.ReLU(), conv(width, width, stride), nn.BatchNorm2d(width), nn.ReLU(),
+		pointwise(width, out, 1), nn.BatchNorm2d(out))
+	return around(branch, in, out, stride), out
+}
+
+// around puts a way past a branch that changes channels and size like this.
+func around(branch nn.Module, in, out, stride int) nn.Module {
+	r := &residual{branch: branch}
 	r.Register("branch", r.branch)
 	if in != out || stride != 1 {
-		r.shortcut = nn.Sequential(nn.Conv2d(in, out, 1, nn.Stride(stride), nn.NoBias()), nn.BatchNorm2d(out))
+		r.shortcut = nn.Sequential(pointwise(in, out, stride), nn.BatchNorm2d(out))
 		r.Register("shortcut", r.shortcut)
 	}
 	return r

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 )
 
 // Options are the flags of a program, with their defaults, and what the learning rate does.
@@ -37,7 +38,8 @@ type Program struct {
 	Model Model
 }
 
-// Run is the main of a program with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
+// Run is the main of a program with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags, and
+// 130 after Ctrl-C, which ends training after the step that runs; the table tells of the steps until then.
 func (p *Program) Run(args []string, stdout, stderr io.Writer) int {
 	o, err := p.parse(args, stderr)
 	switch {
@@ -48,7 +50,7 @@ func (p *Program) Run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err := o.program(p.Model, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
-		return 1
+		return session.ExitCode(err)
 	}
 	return 0
 }

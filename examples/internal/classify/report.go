@@ -15,7 +15,8 @@ type Report struct {
 	StepsPerSecond float64 `json:"steps_per_second"`
 	session.Memory
 
-	trainTime time.Duration
+	trainTime   time.Duration
+	interrupted bool // the accuracy is that of the last whole epoch
 }
 
 // print writes the closing table and the memory summary.
@@ -24,6 +25,9 @@ func (t *trainer) print(w io.Writer) {
 	t.Print(w, func(row session.Row) {
 		row("images", "%d to train, %d to test", t.train.Len(), t.test.Len())
 		if t.Computes() {
+			if r.interrupted {
+				row("interrupted", "the accuracy is that after the last whole epoch, 0 before the first")
+			}
 			row("test accuracy", "%.2f %%", 100*r.Accuracy)
 			row("loss", "%.4f at first, %.4f at last", r.FirstLoss, r.LastLoss)
 		} else {

@@ -33,6 +33,9 @@ type trainer struct {
 
 // program runs everything. Whatever happens, it gives all device memory back, and says so if that fails.
 func (o *Options) program(model Model, stdout, stderr io.Writer) error {
+	if err := session.CheckOutputs(session.Output{Flag: "json", File: o.JSON}); err != nil {
+		return err
+	}
 	train, test, err := dataset.Load(o.Data)
 	if err != nil {
 		return err
@@ -45,7 +48,13 @@ func (o *Options) program(model Model, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return session.WriteJSON(o.JSON, r)
+	if err := session.WriteJSON(o.JSON, r); err != nil {
+		return err
+	}
+	if r.interrupted {
+		return session.ErrInterrupted
+	}
+	return nil
 }
 
 // Train trains a model on digits and tells about it. It closes the session, which tells of blocks that are still in use.
@@ -76,7 +85,7 @@ func (t *trainer) run() error {
 	if err := t.rates.Err(); err != nil {
 		return err
 	}
-	for epoch := range t.Epochs {
+	for epoch := 0; epoch < t.Epochs && !t.report.interrupted; epoch++ {
 		if err := t.epoch(epoch, batches); err != nil {
 			return fmt.Errorf("epoch %d: %w", epoch+1, err)
 		}
@@ -86,7 +95,9 @@ func (t *trainer) run() error {
 	t.model.Release()
 	t.Released()
 	t.report.Memory = t.Memory
-	t.report.StepsPerSecond = float64(t.Steps) / t.report.trainTime.Seconds()
+	if t.Steps > 0 {
+		t.report.StepsPerSecond = float64(t.Steps) / t.report.trainTime.Seconds()
+	}
 	return nil
 }
 
@@ -105,6 +116,9 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 	nn.Train(t.model)
 	start := time.Now()
 	for images, labels := range batches.Batches() {
+		if t.report.interrupted = t.Interrupted(); t.report.interrupted {
+			break
+		}
 		if err := t.step(images, labels); err != nil {
 			return fmt.Errorf("step %d: %w", t.Steps+1, err)
 		}
@@ -114,6 +128,10 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 		return err
 	}
 	t.report.trainTime += time.Since(start)
+	if t.report.interrupted {
+		fmt.Fprintln(t.bars)
+		return nil
+	}
 	accuracy, err := t.accuracy()
 	if err != nil {
 		return fmt.Errorf("testing: %w", err)

@@ -3,11 +3,13 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	stderrors "errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"text/tabwriter"
 	"time"
 
@@ -24,7 +26,9 @@ type Session struct {
 	Alloc  memory.Allocator
 	Memory
 
-	opened bool // by Open
+	opened    bool            // by Open
+	interrupt context.Context // done after Ctrl-C
+	restore   func()          // what Ctrl-C does without us
 }
 
 // Memory is what a program's work came to in memory, in bytes and in calls of the driver. It is a part of the programs' JSON.
@@ -59,6 +63,8 @@ func Open(name string, fraction float64) (*Session, error) {
 // On is Open for a device that is open, and stays open.
 func On(dev device.Device, fraction float64) (*Session, error) {
 	s := &Session{Device: dev}
+	s.interrupt, s.restore = signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(s.interrupt, s.restore) // a second Ctrl-C ends the process at once
 	s.Name = dev.ID().String()
 	var err error
 	if s.Alloc, err = memory.For(dev); err == nil {
@@ -75,6 +81,7 @@ func On(dev device.Device, fraction float64) (*Session, error) {
 // Close gives all memory back, and the device if Open opened it. It returns err, the program's error, together with those of
 // closing: blocks that are still in use are one. That a lost device can close nothing is not told again.
 func (s *Session) Close(err error) error {
+	s.restore()
 	closing := memory.Drop(s.Device)
 	if s.opened {
 		closing = stderrors.Join(closing, s.Device.Close())

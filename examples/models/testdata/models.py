@@ -23,15 +23,32 @@ class Residual(nn.Module):
         return F.relu(self.branch(x) + past)
 
 
+class Bottleneck(Residual):
+    def __init__(self, i, width, stride):
+        nn.Module.__init__(self)
+        o = 4 * width
+        self.branch = nn.Sequential(
+            nn.Conv2d(i, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, o, 1, bias=False), nn.BatchNorm2d(o),
+        )
+        if i != o or stride != 1:
+            self.shortcut = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o))
+
+
 class ResNet(nn.Module):
-    def __init__(self, channels, classes, widths, blocks):
+    def __init__(self, channels, classes, widths, stages, bottleneck=False):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(channels, widths[0], 3, 1, 1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU())
+        if bottleneck:  # and for large images
+            first = [nn.Conv2d(channels, widths[0], 7, 2, 3, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        else:
+            first = [nn.Conv2d(channels, widths[0], 3, 1, 1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU()]
+        self.stem = nn.Sequential(*first)
         body, i = [], widths[0]
-        for stage, o in enumerate(widths):
+        for stage, (width, blocks) in enumerate(zip(widths, stages)):
             for block in range(blocks):
-                body.append(Residual(i, o, 2 if stage > 0 and block == 0 else 1))
-                i = o
+                body.append((Bottleneck if bottleneck else Residual)(i, width, 2 if stage > 0 and block == 0 else 1))
+                i = 4 * width if bottleneck else width
         self.body = nn.Sequential(*body)
         self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(i, classes))
 
@@ -60,15 +77,18 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, vocab, context, layers, width, heads):
+    def __init__(self, vocab, context, layers, width, heads, tied=False):
         super().__init__()
         self.tokens = nn.Embedding(vocab, width)
         self.positions = nn.Parameter(torch.empty(context, width))
         self.layers = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocab, bias=False)
+        self.norm = nn.LayerNorm(width)
+        if not tied:
+            self.head = nn.Linear(width, vocab, bias=False)
 
     def forward(self, x):
-        return self.head(self.norm(self.layers(self.tokens(x) + self.positions[: x.shape[1]])))
+        h = self.norm(self.layers(self.tokens(x) + self.positions[: x.shape[1]]))
+        return self.head(h) if hasattr(self, "head") else F.linear(h, self.tokens.weight)
 
 
 def wave(n, start=0):
@@ -107,13 +127,17 @@ def count(model):
 
 
 small = [
-    case("resnet", ResNet(2, 3, [2, 3], 2), 3 * wave(2 * 2 * 5 * 4).view(2, 2, 5, 4), torch.tensor([2, 0])),
+    case("resnet", ResNet(2, 3, [2, 3], [2, 2]), 3 * wave(2 * 2 * 5 * 4).view(2, 2, 5, 4), torch.tensor([2, 0])),
     case("gpt", GPT(7, 5, 2, 4, 2), torch.tensor([[3, 6, 0, 1], [1, 1, 5, 2]]), torch.tensor([6, 0, 1, 4, 1, 5, 2, 3])),
+    case("bottleneck", ResNet(2, 3, [2, 3], [2, 1], True), 3 * wave(2 * 2 * 9 * 12).view(2, 2, 9, 12), torch.tensor([2, 0])),
+    case("gpt tied", GPT(7, 5, 2, 4, 2, True), torch.tensor([[3, 6, 0, 1], [1, 1, 5, 2]]), torch.tensor([6, 0, 1, 4, 1, 5, 2, 3])),
 ]
 counts = {
-    "resnet18": count(ResNet(3, 10, [64, 128, 256, 512], 2)),
-    "resnet of three stages": count(ResNet(1, 10, [16, 32, 64], 1)),
+    "resnet18": count(ResNet(3, 10, [64, 128, 256, 512], [2, 2, 2, 2])),
+    "resnet of three stages": count(ResNet(1, 10, [16, 32, 64], [1, 1, 1])),
+    "resnet50": count(ResNet(3, 1000, [64, 128, 256, 512], [3, 4, 6, 3], True)),
     "gpt of the benchmark": count(GPT(8192, 256, 6, 384, 6)),
+    "gpt2": count(GPT(50257, 1024, 12, 768, 12, True)),
 }
 with open("models.json", "w") as f:
     json.dump(dict(cases=small, counts=counts), f)
