@@ -26,9 +26,11 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(exit.Code("alloc", run(os.Args[1:], os.Stdout, os.Stderr))) }
 
 // options are the flags.
 type options struct {

@@ -114,7 +114,13 @@ type idleStream struct {
 	id            device.StreamID
 }
 
+// idleDevice is the device of such streams, a freeDriver's.
+type idleDevice struct{ device.Device }
+
+func (idleDevice) ID() device.ID { return (*freeDriver)(nil).ID() }
+
 func (s *idleStream) ID() device.StreamID               { return s.id }
+func (s *idleStream) Device() device.Device             { return idleDevice{} }
 func (s *idleStream) Record(device.Event) error         { return nil }
 func (s *idleStream) Done() (bool, error)               { return true, nil }
 func (s *idleStream) Synchronize(context.Context) error { return nil }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
@@ -81,8 +82,94 @@ func TestRun_PutsPyTorchBesideTheSameOperation(t *testing.T) {
 	require.Contains(t, table, "2000000.0")
 }
 
+// What was compiled stands beside what was not; a script that is stopped loses nothing that it wrote.
+func TestRun_PutsCompiledOperationsBesideTheOthers(t *testing.T) {
+	cell := `"operation": "relu", "type": "float32", "size": 131072`
+	lines := `{"version": "PyTorch 9"}
+{"results": [{` + cell + `, "seconds": [2]}]}
+{"results": [{` + cell + `, "seconds": [4, 4, 8], "compiled": true}]}
+{"errors": ["2 operations that were not compiled (no time left)"]}`
+	python := filepath.Join(t.TempDir(), "python")
+	require.NoError(t, os.WriteFile(python, []byte("#!/bin/sh\ncat >/dev/null\ncat <<'END'\n"+lines+"\nEND\nexec sleep 60\n"), 0o755))
+	r, table := measured(t, "-types", "float32", "-only", "^relu$", "-python", python, "-torch-limit", "300ms", "-compile", "200ms")
+	require.Equal(t, "PyTorch 9; cut short: "+python+" took longer than 500ms; without 2 operations that were not compiled (no time left)", r.PyTorch)
+	x := r.Results[1]
+	require.InDelta(t, 4e6, x.Compiled.Microseconds, 1e-9)
+	require.InEpsilon(t, x.Microseconds/4e6, x.OfCompiled, 1e-9)
+	require.InEpsilon(t, x.Microseconds/2e6, x.OfPyTorch, 1e-9)
+	require.Contains(t, table, "4000000.0")
+}
+
+// torch.compile is asked for on a GPU only, unless a flag says otherwise.
+func TestRun_CompilesOnTheHostOnlyIfAsked(t *testing.T) {
+	python := filepath.Join(t.TempDir(), "python")
+	for flag, want := range map[string]string{"": "--compile 0 ", "-compile=3s": "--compile 3 "} {
+		says := `printf '{"version": "%s"}' "$(echo $* | grep -o -e '--compile [0-9]* ')"`
+		require.NoError(t, os.WriteFile(python, []byte("#!/bin/sh\ncat >/dev/null\n"+says+"\n"), 0o755))
+		args := []string{"-types", "float32", "-only", "^relu$", "-python", python}
+		if flag != "" {
+			args = append(args, flag)
+		}
+		r, _ := measured(t, args...)
+		require.Equal(t, want, r.PyTorch)
+	}
+}
+
+// The script compiles what may become faster, in the order of what it promises, and comes to its end whatever the compiler does: here a
+// stand-in for it takes too long the second time and fails the third, if there is a PyTorch to ask.
+func TestScript_CompilesWithinLimits(t *testing.T) {
+	const compiler = `
+import types
+compilations = []
+
+
+def compile(f, fullgraph, dynamic):
+    compilations.append(f)
+    if len(compilations) == 3:
+        time.sleep(60)
+    if len(compilations) == 4:
+        raise RuntimeError("no C compiler")
+    return f
+
+
+torch.compile, torch.compiler = compile, types.SimpleNamespace(reset=lambda: None)
+`
+	const opened = "torch = open_torch(o.device)\n"
+	require.Contains(t, script, opened)
+	var cells []string
+	for _, name := range []string{"memcpy", "relu", "softmax", "layer norm", "softmax, forward and backward"} {
+		cells = append(cells, fmt.Sprintf(`{"operation": %q, "type": "float32", "size": 131072}`, name))
+	}
+	cells = append(cells, `{"operation": "relu", "type": "float32", "size": 262144}`)
+	args := []string{"--device", "cpu", "--runs", "1", "--seconds", "0.0001", "--cells", "[" + strings.Join(cells, ",") + "]", "--compile", "30",
+		"--compile-each", "0.5"}
+	var out torchOutput
+	if err := torch.Run(torch.Python, strings.Replace(script, opened, opened+compiler, 1), args, &out); err != nil {
+		t.Skip(err)
+	}
+	var order []string
+	for _, x := range out.Results {
+		if x.Compiled {
+			order = append(order, x.Operation)
+		}
+	}
+	require.Len(t, out.Results, len(cells)+len(order))
+	require.Equal(t, []string{"softmax, forward and backward", "relu"}, order)
+	require.Equal(t, []string{"compiled layer norm of float32 (took too long)", "compiled softmax of float32 (no C compiler)"}, out.Errors)
+}
+
+func TestReport_SaysWhatFailed(t *testing.T) {
+	r := report{Failed: []string{"add of float32: no"}, Results: []*result{}}
+	var out bytes.Buffer
+	require.NoError(t, r.write(&out, ""))
+	require.Contains(t, out.String(), "failed: add of float32: no")
+	require.ErrorContains(t, r.failed(), "1 operations failed, the first one: add of float32: no")
+	require.NoError(t, (&report{}).failed())
+}
+
 func TestRun_RefusesWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{"-sizes", "1KiB"}, {"-sizes", "x"}, {"-sizes", "0"}, {"-sizes", "200KiB"}, {"-types", "int32"}, {"-types", "float64"}, {"-runs", "0"}, {"-only", "("}, {"file"}} {
+	for _, args := range [][]string{{"-sizes", "1KiB"}, {"-sizes", "x"}, {"-sizes", "0"}, {"-sizes", "200KiB"}, {"-types", "int32"}, {"-types", "float64"},
+		{"-runs", "0"}, {"-only", "("}, {"-torch-limit", "0s"}, {"-compile-each", "0s"}, {"file"}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(args, &out, &errs), strings.Join(args, " "))
 		require.Contains(t, errs.String(), "bandwidth:")

@@ -17,7 +17,9 @@
 //
 // # PyTorch
 //
-// Where -python has PyTorch for the device, the same operations are measured there, right afterwards, in the same way.
+// Where -python has PyTorch for the device, the same operations are measured there, right afterwards, in the same way. Then those of
+// the first size that torch.compile may make faster are measured compiled, as many as -compile has time for: first those that go
+// forward and backward, then norms and softmax. What cannot be compiled, for want of a C compiler, say, is a remark.
 package main
 
 import (
@@ -30,13 +32,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(exit.Code("bandwidth", run(os.Args[1:], os.Stdout, os.Stderr))) }
 
 // options are the flags.
 type options struct {
@@ -48,6 +51,8 @@ type options struct {
 	duration time.Duration
 	python   string
 	json     string
+
+	limit, compile, compileEach time.Duration
 }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
@@ -62,7 +67,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	r, err := o.measure()
 	if err == nil {
-		err = r.write(stdout, o.json)
+		err = errors.Join(r.write(stdout, o.json), r.failed())
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "bandwidth:", err)
@@ -81,12 +86,15 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.IntVar(&o.runs, "runs", 5, "`number` of runs of which the median counts")
 	f.DurationVar(&o.duration, "duration", 20*time.Millisecond, "how long one run takes, about")
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
+	f.DurationVar(&o.limit, "torch-limit", torch.Limit, "how long PyTorch may take besides -compile; what it measured until then counts")
+	f.DurationVar(&o.compile, "compile", -1, "how long torch.compile may take for all operations; by default a minute on a GPU, 0 on the host")
+	f.DurationVar(&o.compileEach, "compile-each", 20*time.Second, "and for each")
 	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 {
-		return o, errors.New("want -runs of at least 1, a -duration of more than 0, and no arguments")
+	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.limit <= 0 || o.compileEach <= 0 {
+		return o, errors.New("want -runs of at least 1, a -duration, -torch-limit and -compile-each of more than 0, and no arguments")
 	}
 	if o.only, err = regexp.Compile(*only); err != nil {
 		return o, fmt.Errorf("-only: %w", err)

@@ -55,6 +55,7 @@ func operations() (list []operation) {
 	list = append(list, norms()...)
 	list = append(list, images()...)
 	list = append(list, losses()...)
+	list = append(list, trained()...)
 	return append(list, optimizers()...)
 }
 

@@ -20,6 +20,7 @@ type report struct {
 	Runs     int           `json:"runs"`
 	Duration string        `json:"duration"` // of one run, about
 	PyTorch  string        `json:"pytorch"`  // its version, or why it was left out
+	Failed   []string      `json:"failed,omitempty"`
 	Results  []*result     `json:"results"`
 }
 
@@ -35,6 +36,8 @@ type result struct {
 	PyTorch    *timing.Spread `json:"pytorch,omitempty"`
 	PyTorchGBs float64        `json:"pytorch_gb_per_s,omitempty"`
 	OfPyTorch  float64        `json:"time_by_pytorchs,omitempty"` // below 1 is faster
+	Compiled   *timing.Spread `json:"compiled,omitempty"`         // by torch.compile
+	OfCompiled float64        `json:"time_by_compiled,omitempty"`
 }
 
 // rate is the bandwidth of a call that takes so many microseconds.
@@ -51,32 +54,51 @@ func (r *report) compare() {
 		if x.PyTorch != nil {
 			x.OfPyTorch = x.Microseconds / x.PyTorch.Microseconds
 		}
+		if x.Compiled != nil {
+			x.OfCompiled = x.Microseconds / x.Compiled.Microseconds
+		}
 	}
 }
 
 // write prints the table, and the file if it has a name.
 func (r *report) write(w io.Writer, file string) error {
-	if file != "" {
-		if err := r.writeFile(file); err != nil {
-			return err
-		}
+	if err := r.writeFile(file); err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "%s\n%s\nmedian of %d runs of %s (fastest-slowest)\nPyTorch: %s\n\n", r.Machine, r.Device, r.Runs, r.Duration, r.PyTorch)
+	fmt.Fprintf(w, "%s\n%s\nmedian of %d runs of %s (fastest-slowest)\nPyTorch: %s\n", r.Machine, r.Device, r.Runs, r.Duration, r.PyTorch)
+	for _, why := range r.Failed {
+		fmt.Fprintln(w, "failed:", why)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "size\ttype\toperation\tus\t\tGB/s\tof memcpy\tPyTorch us\tGB/s\ttime / PyTorch's\t")
+	fmt.Fprintln(t, "\nsize\ttype\toperation\tus\t\tGB/s\tof memcpy\tPyTorch us\tGB/s\ttime / PyTorch's\tcompiled us\ttime / compiled\t")
 	for _, x := range r.Results {
-		us, rate, ratio := "-", "-", "-"
+		us, rate, ratio, compiled, ofCompiled := "-", "-", "-", "-", "-"
+		if x.Compiled != nil {
+			compiled, ofCompiled = fmt.Sprintf("%.1f", x.Compiled.Microseconds), fmt.Sprintf("%.2f", x.OfCompiled)
+		}
 		if x.PyTorch != nil {
 			us, rate = fmt.Sprintf("%.1f", x.PyTorch.Microseconds), fmt.Sprintf("%.0f", x.PyTorchGBs)
 			ratio = fmt.Sprintf("%.2f", x.OfPyTorch)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\t(%.1f-%.1f)\t%.0f\t%.2f\t%s\t%s\t%s\t\n", device.FormatBytes(x.Size), x.Type, x.Operation,
-			x.Microseconds, x.Fastest, x.Slowest, x.GBs, x.OfCopy, us, rate, ratio)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\t(%.1f-%.1f)\t%.0f\t%.2f\t%s\t%s\t%s\t%s\t%s\t\n", device.FormatBytes(x.Size), x.Type, x.Operation,
+			x.Microseconds, x.Fastest, x.Slowest, x.GBs, x.OfCopy, us, rate, ratio, compiled, ofCompiled)
 	}
 	return t.Flush()
 }
 
+// failed is what was not computed, as an error: the rest was measured all the same.
+func (r *report) failed() error {
+	if len(r.Failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d operations failed, the first one: %s", len(r.Failed), r.Failed[0])
+}
+
+// writeFile writes the file, if it has a name.
 func (r *report) writeFile(name string) (err error) {
+	if name == "" {
+		return nil
+	}
 	f, err := os.Create(name)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
@@ -23,6 +24,7 @@ type torchOutput struct {
 		Type      string
 		Size      uint64
 		Seconds   []float64
+		Compiled  bool // by torch.compile
 	}
 	Errors []string // operations that PyTorch refused
 }
@@ -30,18 +32,22 @@ type torchOutput struct {
 // addPyTorch puts PyTorch's figures beside ours, or notes why there are none. That is no failure.
 func (o *options) addPyTorch(r *report, spec device.Spec) {
 	out, err := o.runPyTorch(r, spec)
-	if err != nil {
-		r.PyTorch = "left out: " + err.Error()
+	some := false
+	if r.PyTorch, some = torch.Says(out.Version, err); !some {
 		return
 	}
-	r.PyTorch = out.Version
 	if len(out.Errors) > 0 {
 		r.PyTorch += "; without " + strings.Join(out.Errors, "; ")
 	}
 	for _, t := range out.Results {
 		for _, x := range r.Results {
-			if x.Operation == t.Operation && x.Type == t.Type && x.Size == t.Size && len(t.Seconds) > 0 {
-				s := timing.Of(t.Seconds)
+			if x.Operation != t.Operation || x.Type != t.Type || x.Size != t.Size || len(t.Seconds) == 0 {
+				continue
+			}
+			s := timing.Of(t.Seconds)
+			if t.Compiled {
+				x.Compiled = &s
+			} else {
 				x.PyTorch, x.PyTorchGBs = &s, x.rate(s.Microseconds)
 			}
 		}
@@ -50,16 +56,24 @@ func (o *options) addPyTorch(r *report, spec device.Spec) {
 
 // runPyTorch runs the script on what was measured.
 func (o *options) runPyTorch(r *report, spec device.Spec) (*torchOutput, error) {
+	out := &torchOutput{}
 	on, err := torch.Device(spec)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	cells, err := json.Marshal(r.Results)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := &torchOutput{}
+	compile := o.compile
+	if compile < 0 {
+		compile = 0
+		if spec.Kind == device.CUDA {
+			compile = time.Minute
+		}
+	}
 	args := []string{"--device", on, "--runs", strconv.Itoa(o.runs), "--seconds", fmt.Sprint(o.duration.Seconds()), "--cells", string(cells),
-		"--width", strconv.Itoa(width), "--vocabulary", strconv.Itoa(vocabulary)}
-	return out, torch.Run(o.python, script, args, out)
+		"--width", strconv.Itoa(width), "--vocabulary", strconv.Itoa(vocabulary),
+		"--compile", fmt.Sprint(compile.Seconds()), "--compile-each", fmt.Sprint(o.compileEach.Seconds())}
+	return out, torch.Script{Python: o.python, Text: script, Args: args, Limit: o.limit + compile}.Run(out)
 }

@@ -1,4 +1,11 @@
-"""Measures in PyTorch what benchmarks/bandwidth measured: the same operations, sizes and types. Follows common.py."""
+"""Measures in PyTorch what benchmarks/bandwidth measured: the same operations, sizes and types. Follows common.py.
+
+With --compile those that torch.compile may make faster are measured compiled as well, after all others.
+"""
+import os
+import signal
+
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that would outlive a limit
 parser = argparse.ArgumentParser()
 parser.add_argument("--device", default="cuda:0")
 parser.add_argument("--runs", type=int, default=5)
@@ -6,10 +13,45 @@ parser.add_argument("--seconds", type=float, default=0.02)
 parser.add_argument("--cells", required=True)
 parser.add_argument("--width", type=int, default=1024)
 parser.add_argument("--vocabulary", type=int, default=32768)
+parser.add_argument("--compile", type=float, default=0, help="seconds for all that is compiled; 0 compiles nothing")
+parser.add_argument("--compile-each", type=float, default=20, help="seconds for each operation")
 o = parser.parse_args()
 torch = open_torch(o.device)
 F = torch.nn.functional
 wait = waiter(torch, o.device)
+emit(version=version(torch, o.device))
+
+
+def compiled(f):
+    """f compiled as a whole: what cannot be is an error, and never runs as it is."""
+    return torch.compile(f, fullgraph=True, dynamic=False)
+
+
+class Bound:
+    """A function of tensors, which may be compiled, with its arguments."""
+
+    def __init__(self, f, *args):
+        self.f, self.args = f, args
+
+    def __call__(self):
+        return self.f(*self.args)
+
+    def compiled(self):
+        f, copy = self.f, self.__class__.__new__(self.__class__)
+        copy.__dict__ = dict(self.__dict__, f=compiled(lambda *args: f(*args)))
+        return copy
+
+
+class Trained(Bound):
+    """A function forward and backward: the gradients of the tensors that want some."""
+
+    def __init__(self, f, *args, grad=None):
+        super().__init__(f, *args)
+        self.leaves = [a.requires_grad_() for a in args if torch.is_tensor(a) and a.is_floating_point()]
+        self.grad = grad
+
+    def __call__(self):
+        return torch.autograd.grad(self.f(*self.args), self.leaves, self.grad)
 
 
 class Scene:
@@ -48,16 +90,14 @@ def operation(name):
 
 def unary(name, f):
     def start(s):
-        x = s.matrix()
-        return lambda: f(x)
+        return Bound(f, s.matrix())
 
     operations[name] = start
 
 
 def binary(name, f):
     def start(s):
-        x, y = s.matrix(), s.matrix()
-        return lambda: f(x, y)
+        return Bound(f, s.matrix(), s.matrix())
 
     operations[name] = start
 
@@ -111,20 +151,36 @@ def _(s):
 
 @operation("add row")
 def _(s):
-    x, row = s.matrix(), s.randn(o.width)
-    return lambda: x + row
+    return Bound(torch.add, s.matrix(), s.randn(o.width))
+
+
+def layer_norm(x, w, b):
+    return F.layer_norm(x, (o.width,), w, b)
 
 
 @operation("layer norm")
 def _(s):
-    x, w, b = s.matrix(), s.randn(o.width), s.randn(o.width)
-    return lambda: F.layer_norm(x, (o.width,), w, b)
+    return Bound(layer_norm, s.matrix(), s.randn(o.width), s.randn(o.width))
+
+
+@operation("layer norm, forward and backward")
+def _(s):
+    return Trained(layer_norm, s.matrix(), s.randn(o.width), s.randn(o.width), grad=s.matrix())
+
+
+@operation("softmax, forward and backward")
+def _(s):
+    return Trained(lambda x: torch.softmax(x, 1), s.matrix(), grad=s.matrix())
+
+
+@operation("cross entropy, forward and backward")
+def _(s):
+    return Trained(F.cross_entropy, *s.logits())
 
 
 @operation("rms norm")
 def _(s):
-    x, w = s.matrix(), s.randn(o.width)
-    return lambda: F.rms_norm(x, (o.width,), w, 1e-5)
+    return Bound(lambda x, w: F.rms_norm(x, (o.width,), w, 1e-5), s.matrix(), s.randn(o.width))
 
 
 def pictures(s):
@@ -133,14 +189,12 @@ def pictures(s):
 
 @operation("group norm")
 def _(s):
-    x, w, b = pictures(s)
-    return lambda: F.group_norm(x, 4, w, b)
+    return Bound(lambda x, w, b: F.group_norm(x, 4, w, b), *pictures(s))
 
 
 @operation("batch norm")
 def _(s):
-    x, w, b = pictures(s)
-    return lambda: F.batch_norm(x, None, None, w, b, training=True)
+    return Bound(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), *pictures(s))
 
 
 @operation("unscale")
@@ -161,8 +215,7 @@ operations["layer norm gradient of weights"] = lambda s: layer_norm_gradient(s, 
 
 @operation("cross entropy")
 def _(s):
-    x, classes = s.logits()
-    return lambda: F.cross_entropy(x, classes, reduction="none")
+    return Bound(lambda x, classes: F.cross_entropy(x, classes, reduction="none"), *s.logits())
 
 
 @operation("cross entropy gradient")
@@ -192,17 +245,110 @@ def _(s):
     return stepped(s, lambda p: torch.optim.SGD([p], lr=1e-4, momentum=0.9, **fused))
 
 
-results, errors = [], []
-for cell in json.loads(o.cells):
-    name = cell["operation"]
-    if name not in operations:
-        errors.append(name)
-        continue
+def start(cell):
+    return operations[cell["operation"]](Scene(getattr(torch, cell["type"]), cell["size"]))
+
+
+def refuse(cell, error, how=""):
+    emit(errors=["%s%s of %s (%s)" % (how, cell["operation"], cell["type"], first_line(error))])
+
+
+def measure_all(cells):
+    for cell in cells:
+        if cell["operation"] not in operations:
+            emit(errors=[cell["operation"]])
+            continue
+        try:
+            seconds = timed(wait, o.runs, o.seconds, start(cell))
+        except Exception as e:  # a type that this device or this PyTorch does not take
+            refuse(cell, e)
+            continue
+        emit(results=[dict(cell, seconds=seconds)])
+
+
+class TooLong(BaseException):
+    """What ends a compilation; nothing between takes it for an error of its own."""
+
+
+def stop(*_):
+    raise TooLong("took too long")
+
+
+# What fusing should help most, and is compiled first.
+first = ("forward and backward", "norm", "softmax", "cross entropy", "gelu")
+
+
+def within(limit, f):
+    """What f returns, or the error that ended it; that may be the limit, in seconds."""
     try:
-        call = operations[name](Scene(getattr(torch, cell["type"]), cell["size"]))
-        seconds = timed(wait, o.runs, o.seconds, call)
-    except (RuntimeError, AttributeError, TypeError) as e:
-        errors.append("%s of %s (%s)" % (name, cell["type"], str(e).split("\n")[0]))
-        continue
-    results.append({"operation": name, "type": cell["type"], "size": cell["size"], "seconds": seconds})
-json.dump({"version": version(torch, o.device), "results": results, "errors": errors}, sys.stdout)
+        signal.setitimer(signal.ITIMER_REAL, limit)
+        result = f()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return result
+    except (Exception, TooLong) as e:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return e
+
+
+def graphs():
+    """How many graphs have been compiled, None if this PyTorch does not say."""
+    try:
+        from torch._dynamo.utils import counters
+
+        return counters["stats"]["unique_graphs"]
+    except Exception:
+        return None
+
+
+def compiled_seconds(cell):
+    """The seconds of an operation that was compiled, None if that does not apply."""
+    call = start(cell)
+    if not isinstance(call, Bound):
+        return None
+    before, fast = graphs(), call.compiled()
+    fast()
+    if before is not None and graphs() == before:
+        raise RuntimeError("it ran as it is")
+    return timed(wait, o.runs, o.seconds, fast)
+
+
+def compile_something():
+    """Loads the compiler, which takes longer than to compile."""
+    compiled(lambda x: x * 2 + 1)(torch.ones(64, device=o.device))
+    wait()
+
+
+def compile_all(cells):
+    """Measures operations of the first size compiled, as far as the time goes. Three errors in a row end it: there is no compiler."""
+    signal.signal(signal.SIGALRM, stop)
+    cells = [c for c in cells if c["size"] == cells[0]["size"] and c["operation"] in operations]
+    cells.sort(key=lambda c: ([w in c["operation"] for w in first] + [True]).index(True))
+    end, failures, left_out = time.monotonic() + o.compile, 0, 0
+    error = within(o.compile * 0.7, compile_something)
+    if error is not None:
+        emit(errors=["torch.compile (%s)" % first_line(error)])
+        return
+    for cell in cells:
+        left = end - time.monotonic()
+        if left < 1 or failures == 3:
+            left_out += 1
+            continue
+        seconds = within(min(left, o.compile_each), lambda: compiled_seconds(cell))
+        torch.compiler.reset()
+        if isinstance(seconds, list):
+            failures = 0
+            emit(results=[dict(cell, seconds=seconds, compiled=True)])
+        elif seconds is not None:
+            failures += 1
+            refuse(cell, seconds, "compiled ")
+    if left_out:
+        emit(errors=["%d operations that were not compiled (%s)" % (left_out, "three errors" if failures == 3 else "no time left")])
+
+
+cells = [{n: c[n] for n in ("operation", "type", "size")} for c in json.loads(o.cells)]
+measure_all(cells)
+if o.compile > 0 and cells:
+    if hasattr(torch, "compile"):
+        compile_all(cells)
+    else:
+        emit(errors=["torch.compile, which this PyTorch does not have"])

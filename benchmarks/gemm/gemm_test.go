@@ -72,6 +72,21 @@ func TestReport_ComparesAtTheSamePrecision(t *testing.T) {
 	require.Zero(t, r.Results[4].OfCUBLAS)
 }
 
+func TestRun_GoesOnAfterACellThatFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gemm.json")
+	var out, errs bytes.Buffer
+	code := run([]string{"-device", "host:32MiB", "-sizes", "4096,16", "-python", "", "-types", "float32", "-runs", "1", "-duration", "1us", "-json", file}, &out, &errs)
+	require.Equal(t, 1, code)
+	require.Contains(t, errs.String(), "one cell failed: float32 of 4096x4096x4096")
+	require.Contains(t, out.String(), "FAILED float32 of 4096x4096x4096")
+	var r report
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &r))
+	require.Len(t, r.Failed, 1)
+	require.Len(t, r.Results, len(problems(shape{})), "those of the other size")
+}
+
 func TestFolders_AreNoPartOfAReport(t *testing.T) {
 	require.Equal(t, "cuBLAS 130100, libcublas.so.13, with", folders.ReplaceAllString("cuBLAS 130100, /usr/local/cuda-13/lib64/libcublas.so.13, with", ""))
 }

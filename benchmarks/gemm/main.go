@@ -30,12 +30,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(exit.Code("gemm", run(os.Args[1:], os.Stdout, os.Stderr))) }
 
 // options are the flags.
 type options struct {
@@ -45,6 +46,7 @@ type options struct {
 	runs     int
 	duration time.Duration
 	python   string
+	limit    time.Duration
 	json     string
 }
 
@@ -59,8 +61,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	r, err := o.measure()
-	if err == nil {
-		err = r.write(stdout, o.json)
+	if r != nil { // also what was measured before an error
+		err = errors.Join(r.write(stdout, o.json), err)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "gemm:", err)
@@ -78,12 +80,13 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.IntVar(&o.runs, "runs", 5, "`number` of runs of which the median counts")
 	f.DurationVar(&o.duration, "duration", 100*time.Millisecond, "how long one run takes, about")
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
+	f.DurationVar(&o.limit, "torch-limit", torch.Limit, "how long PyTorch may take; what it measured until then counts")
 	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 {
-		return o, errors.New("want -runs of at least 1, a -duration of more than 0, and no arguments")
+	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.limit <= 0 {
+		return o, errors.New("want -runs of at least 1, a -duration and -torch-limit of more than 0, and no arguments")
 	}
 	for _, s := range strings.Split(*sizes, ",") {
 		shape, ok := shapeOf(s)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
@@ -137,19 +138,22 @@ func (o *options) measure() (r *report, err error) {
 	for _, d := range o.types {
 		for _, s := range o.shapes {
 			if err := o.measureShape(r, e, ways, d, s); err != nil {
-				return nil, fmt.Errorf("%s of %s: %w", d, s, err)
+				if err := r.Failed.Add(dev, fmt.Sprintf("%s of %s", d, s), err); err != nil {
+					return r, err
+				}
 			}
 		}
 	}
 	ways[0].choose()
 	if err := e.Allocator().EmptyCache(); err != nil { // PyTorch needs memory too
-		return nil, err
+		return r, err
 	}
 	o.addPyTorch(r, spec)
 	r.compare()
-	return r, nil
+	return r, r.Failed.Err()
 }
 
+// measureShape measures all problems of a shape, and writes what there is so far after each.
 func (o *options) measureShape(r *report, e tensor.Exec, ways []subject, d tensor.DType, s shape) error {
 	in, err := newOperands(e, d, s)
 	if err != nil {
@@ -180,6 +184,9 @@ func (o *options) measureShape(r *report, e tensor.Exec, ways []subject, d tenso
 			if len(seconds[i]) > 0 {
 				r.Results = append(r.Results, newResult(&p, d, w.name, seconds[i]))
 			}
+		}
+		if err := figures.Write(o.json, r); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 )
@@ -22,6 +20,8 @@ type report struct {
 	Duration string        `json:"duration"` // of one run, about
 	PyTorch  string        `json:"pytorch"`  // its version, or why it was left out
 	Results  []*result     `json:"results"`
+
+	Failed figures.Failures `json:"failed,omitempty"`
 }
 
 // result is one cell.
@@ -64,11 +64,9 @@ func (r *report) speed(x *result, subject string) float64 {
 }
 
 // write prints the table, and the file if it has a name.
-func (r *report) write(w io.Writer, file string) (err error) {
-	if file != "" {
-		if err := r.writeFile(file); err != nil {
-			return err
-		}
+func (r *report) write(w io.Writer, file string) error {
+	if err := figures.Write(file, r); err != nil {
+		return err
 	}
 	fmt.Fprintf(w, "%s\n%s\n", r.Machine, r.Device)
 	if r.Library != "" {
@@ -81,7 +79,10 @@ func (r *report) write(w io.Writer, file string) (err error) {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%.1f\t(%.1f-%.1f)\t%.2f\t%.0f\t%s\t%s\t\n", c.Type, c.Problem, c.M, c.N, c.K, c.Subject,
 			c.Microseconds, c.Fastest, c.Slowest, c.TFLOPS, c.GBs, ratio(c.OfCUBLAS), ratio(c.OfPyTorch))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return r.Failed.Print(w)
 }
 
 func ratio(v float64) string {
@@ -89,15 +90,4 @@ func ratio(v float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-func (r *report) writeFile(name string) (err error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	e := json.NewEncoder(f)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }

@@ -36,11 +36,10 @@ type torchOutput struct {
 // addPyTorch adds PyTorch's figures, or notes why there are none. That is no failure.
 func (o *options) addPyTorch(r *report, spec device.Spec) {
 	out, err := o.runPyTorch(spec)
-	if err != nil {
-		r.PyTorch = "left out: " + err.Error()
+	some := false
+	if r.PyTorch, some = torch.Says(out.Version, err); !some {
 		return
 	}
-	r.PyTorch = out.Version
 	for _, t := range out.Results {
 		name := "pytorch"
 		if t.TF32 {
@@ -58,9 +57,10 @@ func (o *options) addPyTorch(r *report, spec device.Spec) {
 
 // runPyTorch runs the script on all problems.
 func (o *options) runPyTorch(spec device.Spec) (*torchOutput, error) {
+	out := &torchOutput{}
 	on, err := torch.Device(spec)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	var tasks []task
 	for _, d := range o.types {
@@ -70,11 +70,10 @@ func (o *options) runPyTorch(spec device.Spec) (*torchOutput, error) {
 	}
 	list, err := json.Marshal(tasks)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := &torchOutput{}
 	args := []string{"--device", on, "--runs", strconv.Itoa(o.runs), "--seconds", fmt.Sprint(o.duration.Seconds()), "--tasks", string(list)}
-	return out, torch.Run(o.python, script, args, out)
+	return out, torch.Script{Python: o.python, Text: script, Args: args, Limit: o.limit}.Run(out)
 }
 
 func tasksOf(d tensor.DType, s shape) (tasks []task) {

@@ -27,9 +27,9 @@ def measure(task, tf32):
     return dict(task, tf32=tf32, seconds=seconds)
 
 
-results = []
+emit(version=version(torch, o.device))
 with torch.no_grad():
     for task in json.loads(o.tasks):
         rounded = task["type"] == "float32" and o.device.startswith("cuda")
-        results += [measure(task, tf32) for tf32 in ((False, True) if rounded else (False,))]
-json.dump({"version": version(torch, o.device), "results": results}, sys.stdout)
+        for tf32 in (False, True) if rounded else (False,):
+            emit(results=[measure(task, tf32)])

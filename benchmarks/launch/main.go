@@ -24,10 +24,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(exit.Code("launch", run(os.Args[1:], os.Stdout, os.Stderr))) }
 
 // options are the flags.
 type options struct {
@@ -49,8 +50,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	r, err := o.measure()
-	if err == nil {
-		err = r.write(stdout, o.json)
+	if r != nil { // also what was measured before an error
+		err = errors.Join(r.write(stdout, o.json), err)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "launch:", err)

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
@@ -92,13 +92,17 @@ func (o *options) measure() (r *report, err error) {
 	r = &report{Machine: machine.Here(), Device: dev.Properties().Name, Runs: o.runs}
 	for _, p := range in.operations() {
 		x, err := o.measureOne(e.Stream(), p)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+		if err == nil {
+			r.Results = append(r.Results, x)
+		} else if err := r.Failed.Add(dev, p.name, err); err != nil {
+			return r, err
 		}
-		r.Results = append(r.Results, x)
+		if err := figures.Write(o.json, r); err != nil {
+			return r, err
+		}
 	}
 	o.addPyTorch(r, spec)
-	return r, nil
+	return r, r.Failed.Err()
 }
 
 func (o *options) measureOne(s device.Stream, p operation) (*result, error) {

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 )
@@ -18,20 +17,22 @@ type report struct {
 	Runs    int           `json:"runs"`
 	PyTorch string        `json:"pytorch"` // its version, or why it was left out
 	Results []*result     `json:"results"`
+
+	Failed figures.Failures `json:"failed,omitempty"`
 }
 
 // result is an operation's figures.
 type result struct {
-	Operation string   `json:"operation"`
-	Call      spread   `json:"call"`
-	Stream    spread   `json:"stream"`
-	Wait      spread   `json:"wait"`
-	Allocs    float64  `json:"go_allocations"`
-	PyTorch   *figures `json:"pytorch,omitempty"`
+	Operation string  `json:"operation"`
+	Call      spread  `json:"call"`
+	Stream    spread  `json:"stream"`
+	Wait      spread  `json:"wait"`
+	Allocs    float64 `json:"go_allocations"`
+	PyTorch   *peer   `json:"pytorch,omitempty"`
 }
 
-// figures are those of PyTorch for the same operation.
-type figures struct {
+// peer is what PyTorch takes for the same operation.
+type peer struct {
 	Call   spread `json:"call"`
 	Stream spread `json:"stream"`
 	Wait   spread `json:"wait"`
@@ -53,14 +54,8 @@ func (s spread) String() string { return fmt.Sprintf("%.0f (%.0f-%.0f)", s.Ns, s
 
 // write prints the table, and the file if it has a name.
 func (r *report) write(w io.Writer, file string) error {
-	if file != "" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-			return err
-		}
+	if err := figures.Write(file, r); err != nil {
+		return err
 	}
 	fmt.Fprintf(w, "%s\n%s\nns, median of %d runs (fastest-slowest)\nPyTorch: %s\n\n", r.Machine, r.Device, r.Runs, r.PyTorch)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -72,5 +67,8 @@ func (r *report) write(w io.Writer, file string) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%.2f\t%s\t\n", x.Operation, x.Call, x.Stream.Ns, x.Wait.Ns, x.Allocs, peer)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return r.Failed.Print(w)
 }

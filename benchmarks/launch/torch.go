@@ -29,15 +29,14 @@ func (o *options) addPyTorch(r *report, spec device.Spec) {
 		err = torch.Run(o.python, script, []string{"--device", on, "--runs", strconv.Itoa(o.runs), "--row", strconv.Itoa(inARow),
 			"--seconds", fmt.Sprint(o.duration.Seconds()), "--stream-runs", strconv.Itoa(streamRuns)}, &out)
 	}
-	if err != nil {
-		r.PyTorch = "left out: " + err.Error()
+	some := false
+	if r.PyTorch, some = torch.Says(out.Version, err); !some {
 		return
 	}
-	r.PyTorch = out.Version
 	for _, t := range out.Results {
 		for _, x := range r.Results {
 			if x.Operation == t.Operation && min(len(t.Call), len(t.Stream), len(t.Wait)) > 0 {
-				x.PyTorch = &figures{Call: spreadOf(t.Call), Stream: spreadOf(t.Stream), Wait: spreadOf(t.Wait)}
+				x.PyTorch = &peer{Call: spreadOf(t.Call), Stream: spreadOf(t.Stream), Wait: spreadOf(t.Wait)}
 			}
 		}
 	}

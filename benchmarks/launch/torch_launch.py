@@ -38,9 +38,8 @@ def rows(f, n, waits):
     return seconds
 
 
-results = []
+emit(version=version(torch, o.device))
 with torch.no_grad():
     for name, f in operations.items():
         stream = timed(wait, o.stream_runs, o.seconds, f)
-        results.append({"operation": name, "stream": stream, "call": rows(f, o.row, False), "wait": rows(f, 1, True)})
-json.dump({"version": version(torch, o.device), "results": results}, sys.stdout)
+        emit(results=[{"operation": name, "stream": stream, "call": rows(f, o.row, False), "wait": rows(f, 1, True)}])

@@ -16,30 +16,20 @@ import (
 	"github.com/cistern-ml/cistern/internal/ptx"
 )
 
-// started is what one process found.
-type started struct {
-	Name    string    `json:"name"`  // of the device
-	Context float64   `json:"start"` // milliseconds until the device had copied something
-	Modules []*module `json:"modules"`
+// child loads modules into a device, one after the other.
+type child struct {
+	dev device.Launcher
+	out *json.Encoder
 }
 
-// module is one that was loaded.
-type module struct {
-	Name    string  `json:"name"`
-	Bytes   int     `json:"ptx_bytes"`
-	Kernels int     `json:"kernels"`
-	Ms      float64 `json:"ms"`         // all kernels, one by one
-	Longest float64 `json:"longest_ms"` // of one
-}
-
-// load loads the files into the device, one after the other, and writes what that took.
+// load is the program of a process that loads the named modules. What does not load is written like what does; an error is that
+// of the device, or of the output.
 func (o *options) load(w io.Writer) error {
 	begin := time.Now()
 	dev, err := device.Open(o.device)
 	if err != nil {
 		return err
 	}
-	s := &started{Name: dev.Properties().Name}
 	launcher, ok := dev.(device.Launcher)
 	if !ok {
 		return errors.Join(fmt.Errorf("%s launches no compiled kernels", dev.ID()), dev.Close())
@@ -47,13 +37,12 @@ func (o *options) load(w io.Writer) error {
 	if err := touch(dev); err != nil {
 		return errors.Join(err, dev.Close())
 	}
-	s.Context = milliseconds(begin)
-	for _, file := range o.files {
-		if err := s.add(launcher, file); err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", file, err), dev.Close())
-		}
+	c := &child{dev: launcher, out: json.NewEncoder(w)}
+	err = c.out.Encode(line{Device: dev.Properties().Name, Start: milliseconds(begin)})
+	for i := 0; i < len(o.files) && err == nil; i++ {
+		err = c.add(o.files[i])
 	}
-	return errors.Join(json.NewEncoder(w).Encode(s), dev.Close())
+	return errors.Join(err, dev.Close())
 }
 
 // touch makes the device start.
@@ -65,45 +54,83 @@ func touch(dev device.Device) error {
 	return errors.Join(dev.DefaultStream().CopyToHost(make([]byte, 1), p), dev.Free(p))
 }
 
-// add loads the kernels of a module, one by one, as package kernels/cuda does with those that a program uses.
-func (s *started) add(dev device.Launcher, file string) error {
-	text, err := read(file)
+// add loads the kernels of a module, one by one, as package kernels/cuda does with those that a program uses. A kernel that does not
+// load is noted, and the next one tried, unless the device is of no more use.
+func (c *child) add(file string) error {
+	image, text, err := open(file)
 	if err != nil {
+		return errors.Join(c.out.Encode(line{Module: nameOf(file)}), c.fail("", err))
+	}
+	names := image.Names()
+	if err := c.out.Encode(line{Module: nameOf(file), Bytes: len(text), Count: len(names)}); err != nil {
 		return err
 	}
-	image, err := ptx.Read(string(text))
-	if err != nil {
-		return err
-	}
-	name, _, _ := strings.Cut(filepath.Base(file), ".ptx")
-	m := &module{Name: name, Bytes: len(text)}
-	for _, kernel := range image.Names() {
-		if err := m.load(dev, image, kernel); err != nil {
-			return fmt.Errorf("%s: %w", kernel, err)
+	for i, name := range names {
+		if err := c.out.Encode(line{Loading: name}); err != nil {
+			return err
+		}
+		k, err := c.try(image, name)
+		if err == nil {
+			err = c.out.Encode(line{Kernel: k})
+		} else if left := len(names) - i - 1; errors.Is(err, device.ErrUnavailable) && left > 0 {
+			return c.fail(name, fmt.Errorf("%w; the other %d kernels were not tried", err, left))
+		} else {
+			err = c.fail(name, err)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	s.Modules = append(s.Modules, m)
 	return nil
 }
 
-func (m *module) load(dev device.Launcher, image *ptx.Image, kernel string) error {
-	text, err := image.Kernel(kernel)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	loaded, err := dev.LoadModule(text)
-	if err != nil {
-		return err
-	}
-	took := milliseconds(begin)
-	m.Kernels++
-	m.Ms += took
-	m.Longest = max(m.Longest, took)
-	return loaded.Close()
+func (c *child) fail(kernel string, err error) error {
+	return c.out.Encode(line{Failure: &failure{Kernel: kernel, Error: err.Error()}})
 }
 
-func read(file string) (image []byte, err error) {
+// try loads a kernel and asks for it: what is wrong with it may show only then.
+func (c *child) try(image *ptx.Image, name string) (*kernel, error) {
+	text, err := image.Kernel(name)
+	if err != nil {
+		return nil, err
+	}
+	k := &kernel{Name: name}
+	begin := time.Now()
+	m, err := c.dev.LoadModule(text)
+	if err != nil {
+		return nil, err
+	}
+	err = k.ask(m)
+	k.Ms = milliseconds(begin)
+	return k, errors.Join(err, m.Close())
+}
+
+// ask looks the kernel up, and what it takes.
+func (k *kernel) ask(m device.Module) error {
+	found, err := m.Kernel(k.Name)
+	if err != nil {
+		return err
+	}
+	measured, ok := found.(device.MeasuredKernel)
+	if !ok {
+		return nil
+	}
+	u, err := measured.Usage()
+	k.Registers, k.Shared, k.Local, k.MaxThreads = u.Registers, u.Shared, u.Local, u.MaxThreads
+	return err
+}
+
+// open reads a packed module.
+func open(file string) (*ptx.Image, []byte, error) {
+	text, err := unpack(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	image, err := ptx.Read(string(text))
+	return image, text, err
+}
+
+func unpack(file string) (text []byte, err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -114,6 +141,12 @@ func read(file string) (image []byte, err error) {
 		return nil, err
 	}
 	return io.ReadAll(r)
+}
+
+// nameOf is the module's name.
+func nameOf(file string) string {
+	name, _, _ := strings.Cut(filepath.Base(file), ".ptx")
+	return name
 }
 
 func milliseconds(since time.Time) float64 { return 1e3 * time.Since(since).Seconds() }

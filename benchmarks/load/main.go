@@ -1,15 +1,24 @@
 // Command load answers one question: what does a program pay before its first kernels run? The driver compiles PTX for its GPU when
 // a kernel is loaded, and keeps the result in a cache of its own.
 //
-//	go run ./benchmarks/load -cache FOLDER [-device cuda:0] [-ptx kernels/cuda/ptx] [-parallel N] [-json FILE]
+//	go run ./benchmarks/load -cache FOLDER [-device cuda:0] [-ptx kernels/cuda/ptx] [-parallel N] [-timeout 60s] [-json FILE]
 //
 // # What is measured
 //
 // The kernels of each module of -ptx are loaded one by one, as package kernels/cuda does with those that a program uses, in a new process for
 // each module, -parallel of them at a time: first with the driver's cache in -cache, a folder that
-// should be empty then, and afterwards again, from what is in it. The time is that of the calls that load, without the start of the
-// process; the start of the device (its context) is the time of the first copy to it. A process that loads all modules one after
-// another follows, from the cache.
+// should be empty then, and afterwards again, from what is in it. The time is that of the calls that load a kernel, look it up and ask for its
+// attributes, because drivers put work, and errors, off until then; it is without the start of the process. The start of the device
+// (its context) is the time of the first copy to it. A process that loads all modules one after another follows, from the cache.
+//
+// The driver's compiler tells what it made of each kernel: registers of a thread, bytes of shared memory of a block, bytes of local
+// memory of a thread. Local memory is a warning: registers that did not suffice.
+//
+// # What fails
+//
+// A kernel that does not load is listed, with what the compiler says of it, and the others are loaded all the same. A process that crashes, or
+// takes longer than -timeout, costs the rest of its module. Each module's figures are written to the standard error as soon as
+// they are known, and -json after each of the three passes. The exit code is 1 if anything failed.
 package main
 
 import (
@@ -19,9 +28,13 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(exit.Code("load", run(os.Args[1:], os.Stdout, os.Stderr))) }
 
 // options are the flags.
 type options struct {
@@ -29,12 +42,16 @@ type options struct {
 	ptx      string
 	cache    string
 	parallel int
+	timeout  time.Duration
 	json     string
 	child    bool
 	files    []string // of a child
+
+	talking sync.Mutex // held while a line is written to stderr
+	stderr  io.Writer
 }
 
-// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
+// run is main with its surroundings as arguments. It returns the exit code: 1 for an error or if anything did not load, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	switch {
@@ -47,10 +64,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if o.child {
 		err = o.load(stdout)
 	} else {
-		var r *report
-		if r, err = o.measure(startProcess); err == nil {
-			err = r.write(stdout, o.json)
-		}
+		err = o.parent(startProcess, stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "load:", err)
@@ -59,21 +73,38 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
+// parent measures and writes the table.
+func (o *options) parent(start starter, stdout io.Writer) error {
+	r, err := o.measure(start)
+	if err != nil {
+		return err
+	}
+	if err := r.write(stdout); err != nil {
+		return err
+	}
+	if n := len(r.Failures); n > 0 {
+		return fmt.Errorf("%d failures, listed above", n)
+	}
+	return nil
+}
+
+func parse(args []string, stderr io.Writer) (*options, error) {
+	o := &options{stderr: stderr}
 	f := flag.NewFlagSet("load", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run")
 	f.StringVar(&o.ptx, "ptx", "kernels/cuda/ptx", "`folder` of *.ptx.gz")
 	f.StringVar(&o.cache, "cache", "", "`folder` for the driver's cache, made if it is not there")
 	f.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "`number` of processes at a time")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long a process may take")
 	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
 	f.BoolVar(&o.child, "child", false, "load the modules that are named, and write the figures as JSON")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	o.files = f.Args()
-	if !o.child && (o.cache == "" || len(o.files) > 0) || o.child && len(o.files) == 0 || o.parallel < 1 {
-		return o, errors.New("want a -cache, -parallel of at least 1, and no arguments")
+	if !o.child && (o.cache == "" || len(o.files) > 0) || o.parallel < 1 || o.timeout <= 0 {
+		return o, errors.New("want a -cache, -parallel of at least 1, a -timeout of more than 0, and no arguments")
 	}
 	return o, nil
 }

@@ -41,11 +41,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(exit.Code("naive", run(os.Args[1:], os.Stdout, os.Stderr))) }
 
 // options are the flags.
 type options struct {
@@ -72,8 +73,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2 // said already
 	}
 	r, err := o.measure()
-	if err == nil {
-		err = r.write(stdout, o)
+	if r != nil { // also what was measured before an error
+		err = errors.Join(r.write(stdout, o), err)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "naive:", err)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory"
@@ -75,9 +76,8 @@ func recorded(program program) workload {
 	}}
 }
 
-// measureAll measures every subject under every workload, the subjects in turn.
-func measureAll(o options, workloads []workload, subjects []subject) ([]*Result, error) {
-	var results []*Result
+// measureAll measures every subject under every workload, the subjects in turn. What there is so far is written after each workload.
+func (r *report) measureAll(o options, workloads []workload, subjects []subject) error {
 	for _, w := range workloads {
 		var row []*Result
 		for _, s := range subjects {
@@ -86,16 +86,19 @@ func measureAll(o options, workloads []workload, subjects []subject) ([]*Result,
 		for range o.runs {
 			for i, s := range subjects {
 				if err := measureOnce(o, w, s, row[i]); err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", w.name, s.name, err)
+					return fmt.Errorf("%s, %s: %w", w.name, s.name, err)
 				}
 			}
 		}
-		for _, r := range row {
-			r.NsPerUnit, r.AssumedNs = timing.Median(r.Runs), timing.Median(r.assumedRuns)
+		for _, x := range row {
+			x.NsPerUnit, x.AssumedNs = timing.Median(x.Runs), timing.Median(x.assumedRuns)
 		}
-		results = append(results, row...)
+		r.Results = append(r.Results, row...)
+		if err := figures.Write(o.json, r); err != nil {
+			return err
+		}
 	}
-	return results, nil
+	return nil
 }
 
 // measureOnce adds one run to r. The garbage of the runs before is collected first, so that nobody pays for another's.
@@ -163,8 +166,8 @@ func (o options) measure() (r *report, err error) {
 	if r, err = newReport(o, spec); err != nil {
 		return nil, err
 	}
-	if r.Results, err = measureAll(o, workloads, on(spec.Kind)); err != nil {
-		return nil, err
+	if err := r.measureAll(o, workloads, on(spec.Kind)); err != nil {
+		return r, err
 	}
 	return r, r.addPyTorch(o, spec, all)
 }

@@ -32,8 +32,8 @@ func call(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errOut.String()
 }
 
-// figures runs the program with tiny settings and returns its table and its JSON.
-func figures(t *testing.T, args ...string) (table string, r report) {
+// measured runs the program with tiny settings and returns its table and its JSON.
+func measured(t *testing.T, args ...string) (table string, r report) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "figures.json")
 	code, out, errOut := call(append([]string{"-runs", "1", "-least", "0", "-json", file}, args...)...)
@@ -57,7 +57,7 @@ func byName(t *testing.T, r report, load, allocator string) *Result {
 }
 
 func TestRun_TrainsAlikeOnEveryAllocator(t *testing.T) {
-	table, r := figures(t, "-device", "host:1GiB", "-steps", "2")
+	table, r := measured(t, "-device", "host:1GiB", "-steps", "2")
 	require.Len(t, r.Results, 3)
 	direct, caching := byName(t, r, "training", "direct"), byName(t, r, "training", "caching")
 	require.Positive(t, direct.LastLoss)
@@ -76,7 +76,7 @@ func TestRun_TrainsAlikeOnEveryAllocator(t *testing.T) {
 }
 
 func TestRun_ReplaysRecordedPrograms(t *testing.T) {
-	table, r := figures(t, "-device", "host:64MiB", "-steps", "0", "-traces", traces(t), "-runs", "2")
+	table, r := measured(t, "-device", "host:64MiB", "-steps", "0", "-traces", traces(t), "-runs", "2")
 	require.Len(t, r.Results, 3)
 	for _, x := range r.Results {
 		require.Equal(t, "small", x.Workload)
@@ -91,7 +91,7 @@ func TestRun_ReplaysRecordedPrograms(t *testing.T) {
 }
 
 func TestRun_RepeatsAProgramThatIsOverTooSoon(t *testing.T) {
-	_, r := figures(t, "-device", "sim", "-steps", "0", "-single", "4KiB,1MiB", "-pairs", "3", "-least", "1ms", "-malloc-cost", "1s", "-free-cost", "2s", "-event-cost", "0")
+	_, r := measured(t, "-device", "sim", "-steps", "0", "-single", "4KiB,1MiB", "-pairs", "3", "-least", "1ms", "-malloc-cost", "1s", "-free-cost", "2s", "-event-cost", "0")
 	for _, name := range []string{"single 4KiB", "single 1MiB"} {
 		x := byName(t, r, name, "direct")
 		require.Equal(t, 3, x.Units)
@@ -104,14 +104,14 @@ func TestRun_RepeatsAProgramThatIsOverTooSoon(t *testing.T) {
 func TestRun_CountsRequestsWithoutMemory(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "big.trace"), []byte("a 0 99999999 0\na 1 5 0\nf 0\n"), 0o600))
-	_, r := figures(t, "-device", "host:64MiB", "-steps", "0", "-traces", dir)
+	_, r := measured(t, "-device", "host:64MiB", "-steps", "0", "-traces", dir)
 	require.Equal(t, 2, byName(t, r, "big", "direct").OOMs, "in both passes")
 	require.Equal(t, 2, byName(t, r, "big", "caching").OOMs)
 }
 
 // The assumed time is exact arithmetic: 4 mallocs and 4 frees for 4 pairs.
 func TestRun_AddsAssumedTimeOnASimulatedDeviceAndSaysSo(t *testing.T) {
-	table, r := figures(t, "-device", "sim", "-steps", "0", "-traces", traces(t), "-malloc-cost", "1s", "-free-cost", "2s", "-event-cost", "0")
+	table, r := measured(t, "-device", "sim", "-steps", "0", "-traces", traces(t), "-malloc-cost", "1s", "-free-cost", "2s", "-event-cost", "0")
 	require.InDelta(t, 3*time.Second, byName(t, r, "small", "direct").AssumedNs, 1)
 	require.Less(t, byName(t, r, "small", "caching").AssumedNs, float64(3*time.Second))
 	for _, x := range r.Results {
@@ -124,7 +124,7 @@ func TestRun_AddsAssumedTimeOnASimulatedDeviceAndSaysSo(t *testing.T) {
 
 func TestRun_DrawsWhatItMeasured(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bars.svg")
-	figures(t, "-device", "sim", "-steps", "1", "-traces", traces(t), "-plot", file)
+	measured(t, "-device", "sim", "-steps", "1", "-traces", traces(t), "-plot", file)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for _, want := range []string{"direct", "caching", "expandable", "training", "small", "driver times are assumed"} {
@@ -215,6 +215,18 @@ func TestAddPyTorch_PutsItsResultsBehindTheOthers(t *testing.T) {
 	require.EqualValues(t, 6, r.Results[2].NsPerUnit)
 	require.Contains(t, r.PyTorch, "9.9")
 	require.Contains(t, r.PyTorch, "small 2 ns/pair (1 uses")
+}
+
+func TestAddPyTorch_TakesWhatWasMeasuredBeforeTheScriptFailed(t *testing.T) {
+	all, err := programs(traces(t), 0)
+	require.NoError(t, err)
+	all = append(all, program{name: "other"})
+	r := report{Results: []*Result{{Workload: "small", Allocator: "direct"}, {Workload: "other", Allocator: "direct"}}}
+	o := options{runs: 2, python: python(t, `echo '{"version":"9.9","results":[{"pairs":4,"runs":[5,7]}]}'; echo broken >&2; exit 3`)}
+	require.NoError(t, r.addPyTorch(o, device.Spec{Kind: device.CUDA}, all))
+	require.Len(t, r.Results, 3)
+	require.Equal(t, "pytorch", r.Results[1].Allocator)
+	require.Contains(t, r.PyTorch, "cut short")
 }
 
 func TestAddPyTorch_SaysWhyItWasLeftOut(t *testing.T) {

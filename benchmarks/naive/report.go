@@ -1,14 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/device"
 )
@@ -49,14 +48,8 @@ func (r *report) write(w io.Writer, o options) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if o.json != "" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.json, append(text, '\n'), 0o644); err != nil {
-			return err
-		}
+	if err := figures.Write(o.json, r); err != nil {
+		return err
 	}
 	if o.plot != "" {
 		return r.draw(o.plot)

@@ -41,24 +41,27 @@ func (r *report) addPyTorch(o options, spec device.Spec, all []program) error {
 		return nil
 	}
 	out, err := runPyTorch(o, spec, all)
-	if err != nil {
-		r.PyTorch = "left out: " + err.Error()
+	some := false
+	if r.PyTorch, some = torch.Says(out.Version, err); !some {
 		return nil
+	}
+	if err != nil { // as far as it came
+		all = all[:min(len(out.Results), len(all))]
 	}
 	return r.merge(out, all)
 }
 
 // runPyTorch runs the script.
 func runPyTorch(o options, spec device.Spec, all []program) (*torchOutput, error) {
+	out := &torchOutput{}
 	on, err := torch.Device(spec)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	args := []string{"--runs", strconv.Itoa(o.runs), "--pairs", strconv.Itoa(o.pairs), "--seconds", fmt.Sprint(o.least.Seconds()), "--device", on}
 	for _, p := range all {
 		args = append(args, p.file)
 	}
-	out := &torchOutput{}
 	return out, torch.Run(o.python, script, args, out)
 }
 
@@ -67,7 +70,6 @@ func (r *report) merge(out *torchOutput, all []program) error {
 	if len(out.Results) != len(all) {
 		return fmt.Errorf("PyTorch measured %d programs of %d", len(out.Results), len(all))
 	}
-	r.PyTorch = out.Version
 	if out.Note != "" {
 		r.PyTorch += "; " + out.Note
 	}

@@ -205,8 +205,9 @@ def main():
         loop = Compiled(torch)
     except Exception as e:  # whatever is missing, Python will do
         loop, note = Python(torch), "no loop in C++: %s" % str(e).split("\n")[0]
-    results = [measure(torch, loop, f, o) for f in o.files]
-    json.dump({"version": version(torch, o.device), "note": note, "results": results}, sys.stdout)
+    emit(version=version(torch, o.device), note=note)
+    for f in o.files:
+        emit(results=[measure(torch, loop, f, o)])
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -38,7 +39,7 @@ type options struct {
 	varying int
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(exit.Code("steps", run(os.Args[1:], os.Stdout, os.Stderr))) }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {

@@ -72,7 +72,10 @@ func (p *program) inputs(e tensor.Exec, gen *tensor.Generator, batch, seq int) (
 
 // numbers are n random numbers below most.
 func numbers(gen *tensor.Generator, n, most int) []int64 {
-	list := tensor.RandPerm(gen, n)
+	list, err := tensor.RandPerm(gen, n)
+	if err != nil {
+		return nil // no number of classes or of examples here is so large
+	}
 	for i := range list {
 		list[i] %= int64(most)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func (c *collection) read() (*Results, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		*to = strings.TrimSpace(string(text))
+		*to = folders.ReplaceAllString(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "")
 	}
 	steps, err := os.ReadFile(filepath.Join(c.run, "steps.tsv"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -88,9 +89,15 @@ func (c *collection) read() (*Results, error) {
 			r.Figures[strings.TrimSuffix(filepath.Base(file), ".json")] = text
 		}
 	}
+	if r.Profiles, err = profileTexts(filepath.Join(c.run, "logs")); err != nil {
+		return nil, err
+	}
 	r.Name = r.deviceName()
 	return r, r.addProfile(filepath.Join(c.run, "logs"))
 }
+
+// folders are what says where a machine keeps its files.
+var folders = regexp.MustCompile(`/[^ ,:;\n]*/`)
 
 func parseStep(line string) (Step, error) {
 	fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)

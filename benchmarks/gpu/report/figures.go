@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Results is what a run found: results.json.
@@ -20,24 +21,33 @@ type Results struct {
 	Steps   []Step                     `json:"steps"`
 	Figures map[string]json.RawMessage `json:"figures"` // of each program, by its name
 
-	run string // the folder of the logs, where there is one
+	Profiles map[string]string `json:"profiles,omitempty"` // beginnings of the tables of the library's own profiler
+
+	run   string   // the folder of the logs, where there is one
+	older []string // figures of earlier imports, with date and commit
 }
 
 // Step is a line of steps.tsv.
 type Step struct {
 	Name    string `json:"step"`
-	Exit    string `json:"exit"` // an exit code, "skipped" or "no time left"
+	Exit    string `json:"exit"` // an exit code, or a word: see unfinished
 	Seconds int    `json:"seconds"`
 	Remark  string `json:"remark"`
 }
 
-func (s Step) failed() bool { return s.Exit != "0" && s.Exit != "skipped" }
+// unfinished are the words for steps that were not run, or not to their end.
+var unfinished = []string{"pending", "no time left", "interrupted", "not run"}
+
+func (s Step) missing() bool { return slices.Contains(unfinished, s.Exit) }
+
+func (s Step) failed() bool { return s.Exit != "0" && s.Exit != "skipped" && !s.missing() }
 
 // What the tables need of the programs' JSON. The programs say what the fields are.
 type (
 	bandwidth struct {
 		Device  string
 		PyTorch string
+		Failed  []string
 		Results []struct {
 			Operation, Type string
 			Size, Bytes     uint64
@@ -46,6 +56,10 @@ type (
 			OfCopy          float64 `json:"of_memcpy"`
 			PyTorchGBs      float64 `json:"pytorch_gb_per_s"`
 			OfPyTorch       float64 `json:"time_by_pytorchs"`
+			Compiled        struct {
+				US float64 `json:"us"`
+			}
+			OfCompiled float64 `json:"time_by_compiled"`
 		}
 	}
 	gemm struct {
@@ -80,10 +94,23 @@ type (
 		Modules    []struct {
 			Name    string
 			Bytes   int `json:"ptx_bytes"`
-			Kernels int
+			Count   int
 			First   float64 `json:"first_ms"`
 			Longest float64 `json:"longest_ms"`
 			Second  float64 `json:"second_ms"`
+			Kernels []loadedKernel
+		}
+		Failures []struct{ Process, Module, Kernel, Error string }
+	}
+	loadedKernel struct {
+		Name             string
+		Registers, Local int
+	}
+	smoke struct {
+		Device string
+		Checks []struct {
+			Name, Result, Says string
+			Ms                 float64
 		}
 	}
 	naive struct {
@@ -99,19 +126,15 @@ type (
 		OOMs                int
 		Loop                string
 	}
-	// training is what gpt, cnn, mnist and train.py write.
+	// training is what gpt and train.py write.
 	training struct {
-		Name      string
-		AMP       string
 		Rate      float64 `json:"steps_per_second"`
 		Late      float64 `json:"late_steps_per_second"`
 		ValLoss   float64 `json:"val_loss"`
-		Accuracy  float64 `json:"test_accuracy"`
 		Allocated int64   `json:"peak_allocated_bytes"`
 		Reserved  int64   `json:"peak_reserved_bytes"`
 		Steps     int
 	}
-	trainings struct{ Trainings []training }
 )
 
 // figures are those of a program, or nil if there are none or they are no such figures.
@@ -129,7 +152,7 @@ func figures[T any](r *Results, name string) *T {
 
 // deviceName is what a program says the device is.
 func (r *Results) deviceName() string {
-	for _, name := range []string{"bandwidth", "gemm", "launch", "load"} {
+	for _, name := range []string{"smoke", "bandwidth", "gemm", "attention", "conv", "train", "launch", "load"} {
 		if f := figures[struct{ Device string }](r, name); f != nil && f.Device != "" {
 			return f.Device
 		}

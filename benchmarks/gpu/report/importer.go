@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // importer is the import command.
@@ -24,7 +25,10 @@ type importer struct {
 // importAll takes the folders, which are of one GPU and one commit. If a program ran in several, the last one counts.
 func (m *importer) importAll(folders []string, stdout io.Writer) error {
 	var all *Results
-	for _, folder := range folders {
+	for i, folder := range folders {
+		if slices.Contains(folders[:i], folder) {
+			return fmt.Errorf("%s is named twice", folder)
+		}
 		r, err := open(folder)
 		if err != nil {
 			return err
@@ -44,6 +48,9 @@ func (m *importer) importAll(folders []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := m.addEarlier(all); err != nil {
+		return err
+	}
 	if err := m.section(all, files); err != nil {
 		return err
 	}
@@ -53,15 +60,72 @@ func (m *importer) importAll(folders []string, stdout io.Writer) error {
 
 // check refuses figures that say nothing about a GPU.
 func (m *importer) check(r *Results) error {
+	if err := r.whole(); err != nil {
+		return err
+	}
 	switch {
 	case m.force:
 		return nil
+	case !strings.HasPrefix(r.Device, "cuda"):
+		return fmt.Errorf("the steps ran on %q", r.Device)
 	case r.Quick:
 		return errors.New("the settings were quick ones")
 	case r.Name == "":
 		return errors.New("no program found a GPU")
 	case strings.Contains(strings.ToLower(r.Name), "emulated"):
 		return fmt.Errorf("%s is no GPU", r.Name)
+	}
+	return nil
+}
+
+// whole refuses what run.sh has not written like that.
+func (r *Results) whole() error {
+	if _, err := time.Parse(time.DateOnly, r.Date); err != nil {
+		return fmt.Errorf("results.json is damaged: date %q", r.Date)
+	}
+	if r.Commit == "" || len(r.Steps) == 0 {
+		return errors.New("results.json is damaged: it has no commit, or no steps")
+	}
+	for name, figures := range r.Figures {
+		if !named.MatchString(name) || !bytes.HasPrefix(figures, []byte("{")) && !bytes.HasPrefix(figures, []byte("[")) {
+			return fmt.Errorf("results.json is damaged: the figures of %q", name)
+		}
+	}
+	return nil
+}
+
+var named = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+// addEarlier adds the last figures of programs that did not run this time from earlier imports of the same GPU.
+func (m *importer) addEarlier(r *Results) error {
+	files, err := filepath.Glob(filepath.Join(m.results, r.folder(), "*.json"))
+	if err != nil {
+		return err
+	}
+	slices.Sort(files)
+	slices.Reverse(files) // the last date of a name comes first
+	for _, file := range files {
+		base := strings.TrimSuffix(filepath.Base(file), ".json")
+		if len(base) < len(time.DateOnly)+2 {
+			continue
+		}
+		name := base[:len(base)-len(time.DateOnly)-1]
+		if _, there := r.Figures[name]; there || name == "steps" || name == "profiles" {
+			continue
+		}
+		var earlier struct {
+			Date, Commit string
+			Figures      json.RawMessage
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &earlier)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		r.Figures[name] = earlier.Figures
+		r.older = append(r.older, fmt.Sprintf("%s (%s, commit %s)", name, earlier.Date, earlier.Commit))
 	}
 	return nil
 }
@@ -80,6 +144,10 @@ func (r *Results) add(o *Results) error {
 		r.Name = o.Name
 	}
 	maps.Copy(r.Figures, o.Figures)
+	if r.Profiles == nil {
+		r.Profiles = map[string]string{}
+	}
+	maps.Copy(r.Profiles, o.Profiles)
 	return nil
 }
 
@@ -125,11 +193,19 @@ func (m *importer) write(r *Results) (files []string, err error) {
 			return nil, err
 		}
 	}
+	if len(r.Profiles) > 0 {
+		if err := put("profiles", r.Profiles); err != nil {
+			return nil, err
+		}
+	}
 	return files, put("steps", struct {
 		Steps []Step `json:"steps"`
 		Facts string `json:"facts"`
 	}{r.Steps, r.Facts})
 }
+
+// noGPU is what the tables say as long as they have none of a GPU's.
+const noGPU = "No section is from a GPU yet: there was none so far; `benchmarks/gpu` has what to run on one.\n\n"
 
 // section replaces the GPU's section of the tables, or adds it at the end.
 func (m *importer) section(r *Results, files []string) error {
@@ -137,6 +213,7 @@ func (m *importer) section(r *Results, files []string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	text = bytes.Replace(text, []byte(noGPU), nil, 1)
 	begin := []byte("<!-- run.sh on " + r.folder() + " -->\n")
 	end := []byte("<!-- end of run.sh on " + r.folder() + " -->\n")
 	var b bytes.Buffer
@@ -155,13 +232,18 @@ func (m *importer) section(r *Results, files []string) error {
 func (r *Results) page(w io.Writer, files []string) {
 	fmt.Fprintf(w, "## %s: run.sh\n\nDate %s, commit %s, %s. Command: `%s` ([raw figures](results/%s): %s).\n\n", r.Name, r.Date, r.Commit, r.Go, r.Command,
 		r.folder(), strings.Join(files, ", "))
+	if len(r.older) > 0 {
+		fmt.Fprintf(w, "Of earlier runs: %s.\n\n", strings.Join(r.older, ", "))
+	}
+	block(w, "The machine", firstLines(r.Facts, mostFacts))
 	r.targets(w)
+	r.faster(w)
 	var ended []string
 	for _, s := range r.Steps {
 		outcome := "passed"
 		if s.Exit != "0" {
 			outcome = "exit " + s.Exit
-			if s.Exit == "skipped" || s.Exit == "no time left" {
+			if s.Exit == "skipped" || s.missing() {
 				outcome = s.Exit
 			}
 		}
@@ -172,4 +254,5 @@ func (r *Results) page(w io.Writer, files []string) {
 	}
 	fmt.Fprintf(w, "Steps: %s.\n\n", strings.Join(ended, "; "))
 	r.tables(w)
+	r.ownProfiles(w)
 }

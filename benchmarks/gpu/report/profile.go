@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -126,4 +128,40 @@ func (r *Results) addProfile(logs string) error {
 	}
 	r.Figures["profile"], err = json.Marshal(all)
 	return err
+}
+
+// mostRows is how much of each table of a profile is shown.
+const mostRows = 22
+
+// profileTexts are the library's own profiles in a folder of logs: the head and the first rows of each table.
+func profileTexts(folder string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "profile-*.txt"))
+	texts := map[string]string{}
+	for _, file := range files {
+		text, readErr := os.ReadFile(file)
+		if readErr != nil {
+			return nil, readErr
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "profile-"), ".txt")
+		texts[name] = firstRows(string(text), "logs.tar.gz has them: logs/"+filepath.Base(file))
+	}
+	return texts, err
+}
+
+// firstRows cuts the paragraphs of a text after so many lines, and says so.
+func firstRows(text, where string) string {
+	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
+	for i, p := range paragraphs {
+		if lines := strings.Split(p, "\n"); len(lines) > mostRows+1 {
+			paragraphs[i] = strings.Join(lines[:mostRows], "\n") + fmt.Sprintf("\n... %d more rows; %s", len(lines)-mostRows, where)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// ownProfiles prints them.
+func (r *Results) ownProfiles(w io.Writer) {
+	for _, name := range slices.Sorted(maps.Keys(r.Profiles)) {
+		block(w, "Time by kernel: "+name, r.Profiles[name])
+	}
 }

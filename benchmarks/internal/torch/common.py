@@ -1,12 +1,21 @@
 import argparse
 import json
+import math
 import sys
 import time
 
 
+def emit(**fields):
+    """Writes a line of output. Fields of several lines that are lists are put together, so what came before the script was stopped
+    counts."""
+    json.dump(fields, sys.stdout)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
 def skip(why, none=False):
     """Ends the script without figures. none says that another Python may do better."""
-    json.dump({"skipped": why, "none": none}, sys.stdout)
+    emit(skipped=why, none=none)
     sys.exit(0)
 
 
@@ -50,5 +59,10 @@ def timed(wait, runs, duration, f):
     one = many(1)
     n = max(1, min(10000, int(duration / max(one, 1e-9))))
     return [many(n) / n for _ in range(runs + 1)][1:]
+
+
+def first_line(error):
+    """What an error says, as short as a remark should be."""
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:160]
 
 

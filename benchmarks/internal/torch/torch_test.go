@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,6 +33,54 @@ func TestRun_SaysWhyThereAreNoFigures(t *testing.T) {
 	require.ErrorContains(t, Run(python(t, `echo '{"skipped": "no GPU"}'`), "", nil, &out), "no GPU")
 	require.ErrorContains(t, Run(python(t, "echo words"), "", nil, &out), "wrote no JSON")
 	require.ErrorContains(t, Run(python(t, "echo first >&2; echo last >&2; exit 3"), "", nil, &out), "last")
+}
+
+func TestRun_PutsLinesTogether(t *testing.T) {
+	var out struct {
+		Version string
+		Results []int
+		Errors  []string
+	}
+	lines := `echo '{"version": "PyTorch 8", "results": [1]}'; echo '{"version": "PyTorch 9", "results": [2, 3]}'; echo '{"errors": ["one"], "results": []}'`
+	require.NoError(t, Run(python(t, lines), "", nil, &out))
+	require.Equal(t, "PyTorch 9", out.Version)
+	require.Equal(t, []int{1, 2, 3}, out.Results)
+	require.Equal(t, []string{"one"}, out.Errors)
+}
+
+// What a script wrote before it was stopped, failed or wrote something else is not lost, half a line is.
+func TestRun_KeepsWhatCameBeforeTheEnd(t *testing.T) {
+	before := `echo '{"version": "PyTorch 9"}'; echo '{"results": [1]}'; printf '{"results": [2'; `
+	for end, want := range map[string]string{
+		"exec sleep 60":            "took longer than 500ms",
+		"echo broken >&2; exit 3":  "broken",
+		"echo; echo 'a': ; exit 0": "invalid character",
+	} {
+		var out struct {
+			Version string
+			Results []int
+		}
+		err := Script{Python: python(t, before+end), Limit: 500 * time.Millisecond}.Run(&out)
+		var cut *Cut
+		require.ErrorAs(t, err, &cut, end)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, []int{1}, out.Results)
+		text, some := Says(out.Version, err)
+		require.True(t, some)
+		require.Contains(t, text, "PyTorch 9; cut short: ")
+	}
+}
+
+func TestRun_IsNoCutIfThereIsNoFigure(t *testing.T) {
+	var out struct{ Version string }
+	err := Script{Python: python(t, `echo '{"version": "PyTorch 9", "results": []}'; exec sleep 60`), Limit: 500 * time.Millisecond}.Run(&out)
+	text, some := Says(out.Version, err)
+	require.False(t, some)
+	require.Contains(t, text, "left out: ")
+	require.Contains(t, text, "took longer than 500ms")
+	text, some = Says("PyTorch 9", nil)
+	require.True(t, some)
+	require.Equal(t, "PyTorch 9", text)
 }
 
 func TestRun_TriesTheNextPythonIfOneHasNoPyTorch(t *testing.T) {

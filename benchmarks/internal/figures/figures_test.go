@@ -1,0 +1,44 @@
+package figures
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+func TestWrite_ReplacesTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.json")
+	for _, v := range []int{1, 2} {
+		require.NoError(t, Write(file, map[string]int{"v": v}))
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "{\n  \"v\": 2\n}\n", string(text))
+	require.NoError(t, Write("", 1))
+	require.Error(t, Write(file, func() {}))
+	require.Error(t, Write(filepath.Join(t.TempDir(), "no", "x"), 1))
+}
+
+// broken is a device that an error has ended.
+type broken struct{ device.Device }
+
+func (broken) Err() error { return errors.New("lost") }
+
+func TestFailures_EndWithTheDeviceAlone(t *testing.T) {
+	var f Failures
+	require.NoError(t, f.Err())
+	wrong := errors.New("wrong")
+	require.NoError(t, f.Add(nil, "a", wrong))
+	require.EqualError(t, f.Err(), "one cell failed: a: wrong")
+	var out strings.Builder
+	require.NoError(t, f.Print(&out))
+	require.Equal(t, "FAILED a: wrong\n", out.String())
+	require.ErrorIs(t, f.Add(broken{}, "b", wrong), wrong)
+	require.EqualError(t, f.Err(), "2 cells failed, first a: wrong")
+}
