@@ -1,0 +1,15 @@
+package apifuzz
+
+// excluded is what is not called, with the reason. A name that no longer exists fails a test.
+var excluded = map[string]string{
+	"device.Register": "changes the process: it panics for a kind that is taken, as sql.Register does, and is called by packages' init",
+	"device.Shutdown": "ends the devices of the process",
+	"device.Default":  "may be a GPU",
+	"host.Bytes":      "unsafe: the caller vouches for the address",
+	"memprof.Publish": "may be called once in a process",
+}
+
+// nilReceivers are the types whose methods may be called on nil.
+var nilReceivers = map[string]bool{
+	"*tensor.Tensor": true, "*autograd.Variable": true, "*autograd.Graph": true, "*autograd.Parameter": true,
+}
