@@ -1,0 +1,279 @@
+package torchtest
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// slack is how many times the distance that rounding errors may move an element is accepted: the errors that were tried are not the
+// worst ones.
+const slack = 8
+
+// Difference is where Cistern and PyTorch do not agree.
+type Difference struct {
+	Kind   string // "panic", "leak", "refused", "not refused", "dtype", "shape", "value", "gradient"
+	Step   int    // that made the value or was refused; -1 for the backward pass
+	Op     string // of that step
+	Where  string // the value
+	Detail string
+}
+
+func (d *Difference) String() string {
+	return fmt.Sprintf("%s of %s (%s): %s", d.Kind, d.Where, d.Op, d.Detail)
+}
+
+// Compare compares the answers of Cistern and of PyTorch. It returns nil if they agree, or differ as declared.
+func Compare(p *Program, ours, torch *Answer) *Difference {
+	if ours.Panic != "" {
+		return p.difference("panic", ours.Failed, ours.Panic)
+	}
+	if ours.Leak != "" {
+		return p.difference("leak", ours.Failed, ours.Leak)
+	}
+	if torch.Failed >= 0 && missing.MatchString(torch.Error) {
+		return nil
+	}
+	if ours.Failed != torch.Failed {
+		return refusals(p, ours, torch)
+	}
+	if ours.Failed >= 0 {
+		return nil
+	}
+	if d := p.compareAll("value", ours.Values, torch.Values); d != nil {
+		return d
+	}
+	return p.compareAll("gradient", ours.Grads, torch.Grads)
+}
+
+// missing matches what PyTorch says where it has no kernel.
+var missing = regexp.MustCompile(`not implemented for|not supported for|NotImplementedError|not currently supported|unsupported operation: the input tensor|Expected .*scalar type|expected scalar type|same dtype|CPU.*BFloat16|mixed dtype|Only Tensors of floating point`)
+
+func (p *Program) difference(kind string, step int, detail string) *Difference {
+	d := &Difference{Kind: kind, Step: step, Detail: detail, Op: "backward", Where: "program"}
+	if step >= 0 && step < len(p.Steps) {
+		d.Op, d.Where = p.Steps[step].Op, p.Steps[step].name()
+	}
+	if p.Train != nil {
+		d.Op = p.Train.Optimizer
+	}
+	return d
+}
+
+// refusals judges programs that only one of the two runs to the end, or that they refuse at different steps.
+func refusals(p *Program, ours, torch *Answer) *Difference {
+	first, kind, text := ours.Failed, "refused", ours.Error
+	if ours.Failed < 0 || torch.Failed >= 0 && torch.Failed < ours.Failed {
+		first, kind, text = torch.Failed, "not refused", torch.Error
+	}
+	if d := p.difference(kind, first, text); !d.declared() {
+		return d
+	}
+	return nil
+}
+
+func (d *Difference) declared() bool {
+	return slices.ContainsFunc(Declared, func(x Declaration) bool { return x.Kind == d.Kind && x.matches(d) })
+}
+
+// jumps reports whether a value differs because the operation is not continuous, or was given what PyTorch's was not, to within
+// rounding errors: two numbers that one of them finds equal, say.
+func (p *Program) jumps(d *Difference, ours, torch map[string]Value) bool {
+	if d.Kind != "value" || d.Step < 0 || d.Step >= len(p.Steps) {
+		return false
+	}
+	if !jumping.MatchString(d.Op) && !(pole.MatchString(d.Op) && infinite.MatchString(d.Detail)) {
+		return false
+	}
+	return slices.ContainsFunc(p.Steps[d.Step].uses(), func(v string) bool {
+		return differentElement(ours[v], Value{Data: torch[v].Data}) != ""
+	})
+}
+
+// jumping matches operations that are not continuous.
+var jumping = regexp.MustCompile("^(And|Or|Xor|Not|Eq|Ne|Lt|Le|Gt|Ge|.*(Eq|Ne|Lt|Le|Gt|Ge)Scalar|Any|All|CountNonzero|Floor|Ceil|Round|Trunc|Sign|Fmod.*|Remainder.*|To|" +
+	"Sort|ArgSort|TopK|ArgMax|ArgMin|MaxDim|MinDim|IsInf|IsFinite|IsNaN|Norm|Hook)$")
+
+func (p *Program) compareAll(kind string, ours, torch map[string]Value) *Difference {
+	for _, name := range p.order(torch) {
+		o, ok := ours[name]
+		if !ok {
+			return p.at("value", name, "Cistern has none")
+		}
+		if d := p.compare(kind, name, o, torch[name]); d != nil {
+			if d.declared() || p.jumps(d, ours, torch) {
+				return nil // what follows differs for the same reason
+			}
+			return d
+		}
+	}
+	for name := range ours {
+		if _, ok := torch[name]; !ok {
+			return p.at("value", name, "PyTorch has none")
+		}
+	}
+	return nil
+}
+
+// order lists values as they were made, gradients the other way round would not matter.
+func (p *Program) order(values map[string]Value) []string {
+	var names []string
+	for n := range values {
+		names = append(names, n)
+	}
+	sort.Slice(names, func(i, j int) bool {
+		a, b := p.index(names[i]), p.index(names[j])
+		return a < b || a == b && names[i] < names[j]
+	})
+	return names
+}
+
+func (p *Program) index(value string) int {
+	return slices.IndexFunc(p.Steps, func(s Step) bool { return s.name() == stepOf(value) })
+}
+
+func (p *Program) at(kind, name, detail string) *Difference {
+	d := p.difference(kind, p.index(name), detail)
+	d.Where = name
+	return d
+}
+
+func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
+	d := p.at(kind, name, "")
+	if torch.DType == "none" && strings.Trim(ours.Data, "-0 ") == "" {
+		return nil // PyTorch has no gradient where it is 0
+	}
+	switch {
+	case ours.DType != torch.DType:
+		d.Kind, d.Detail = kind+" dtype", fmt.Sprintf("%s %v, PyTorch %s %v", ours.DType, ours.Shape, torch.DType, torch.Shape)
+	case !slices.Equal(ours.Shape, torch.Shape):
+		d.Kind, d.Detail = kind+" shape", fmt.Sprintf("%v, PyTorch %v", ours.Shape, torch.Shape)
+	default:
+		d.Detail = differentElement(ours, torch)
+	}
+	if d.Detail == "" {
+		return nil
+	}
+	return d
+}
+
+// differentElement names the first element that is too far from PyTorch's.
+func differentElement(ours, torch Value) string {
+	a, b, spread := strings.Fields(ours.Data), strings.Fields(torch.Data), strings.Fields(torch.Spread)
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d elements, PyTorch %d", len(a), len(b))
+	}
+	for i := range a {
+		allowed := 0.0
+		if len(spread) > 0 {
+			allowed, _ = strconv.ParseFloat(spread[i], 64)
+		}
+		if !near(ours.DType, a[i], b[i], allowed) {
+			return fmt.Sprintf("element %d is %s, PyTorch's is %s ± %v; %s, PyTorch %s", i, a[i], b[i], slack*allowed, short(a), short(b))
+		}
+	}
+	return ""
+}
+
+func short(words []string) string {
+	if len(words) > 24 {
+		words = append(slices.Clone(words[:24]), "...")
+	}
+	return fmt.Sprint(words)
+}
+
+// near compares two elements. Less than a few of the least numbers of a type is nothing: units in the last place are no smaller.
+func near(dtype, a, b string, spread float64) bool {
+	if a == b || math.IsInf(spread, 1) {
+		return true
+	}
+	x, ex := strconv.ParseFloat(a, 64)
+	y, ey := strconv.ParseFloat(b, 64)
+	if ex != nil || ey != nil {
+		return false
+	}
+	if math.IsNaN(x) || math.IsNaN(y) {
+		return math.IsNaN(x) && math.IsNaN(y)
+	}
+	if dtype == "int64" && spread == 0 {
+		return false // the words differ
+	}
+	if x == y {
+		return true
+	}
+	if spread == 0 {
+		return false
+	}
+	return math.Abs(x-y) <= slack*spread+least[dtype]
+}
+
+// least is some of the smallest numbers of each type.
+var least = map[string]float64{"float32": 4 * math.SmallestNonzeroFloat32, "float64": 4 * math.SmallestNonzeroFloat64, "float16": 2 * 0x1p-24, "bfloat16": 2 * 0x1p-133}
+
+// pole matches those that are infinite or NaN at some place, which infinite finds in the text of a difference.
+var (
+	pole     = regexp.MustCompile("^(Div|DivInPlace|Reciprocal|RDivScalar|Rsqrt|Log|Pow|PowScalar|AddCDiv)$")
+	infinite = regexp.MustCompile("is (nan|[-+]?[Ii]nf)")
+)
+
+// Declaration is a difference that is meant, with the reason.
+type Declaration struct {
+	Kind   string         // of the Difference
+	Op     *regexp.Regexp // all of the operation's name
+	Detail *regexp.Regexp // some of the text
+	Reason string
+}
+
+func (x Declaration) matches(d *Difference) bool {
+	return x.Op.MatchString(d.Op) && x.Detail.MatchString(d.Detail)
+}
+
+func declare(kind, op, detail, reason string) Declaration {
+	return Declaration{kind, regexp.MustCompile("^(" + op + ")$"), regexp.MustCompile(detail), reason}
+}
+
+// Declared are the differences that docs/parity-ops.md and docs/parity-amp.md name, those that the comments of operations do, and what
+// PyTorch 1.13 refuses or leaves open where later versions do not.
+var Declared = []Declaration{
+	declare("refused", ".*InPlace", "shares its memory|its own operand", "in place in a graph: the history of a base is not rewritten"),
+	declare("refused", "Dot|MV|MM|BMM|MatMul|Einsum|TensorDot|AddMM|BAddBMM|Linear", "integer|floating", "products of integers are refused"),
+	declare("refused", "ScatterAdd.*|IndexAdd.*", "floating", "floating-point types only"),
+	declare("refused", "ELU|Hardtanh|ReLU6|LeakyReLU|GELU.*|SiLU|Softplus", "floating", "floating-point types only"),
+	declare("refused", "Sign|MaxDim|MinDim|Max|Min|ArgMax|ArgMin|Sort|ArgSort|TopK|Abs|Floor|Ceil|Round|Trunc|ReLU.*|Clamp.*|Maximum|Minimum", "not defined for bool|bools? ",
+		"bools have no order and no sign here"),
+	declare("refused", "(Add|Sub|Mul|AddScalar|MulScalar|Neg|AddCMul)InPlace|AddScaled|AddCMul", "bool", "no arithmetic in place on bools"),
+	declare("not refused", "Fmod|Remainder|FmodScalar|RemainderScalar", "ZeroDivisionError", "integers: 0 where the divisor is 0"),
+	declare("not refused", "RPowScalar", "Integers to negative", "integer exponents give float32"),
+	declare("not refused", "BCELoss", "between 0 and 1", "predictions outside of 0..1 give NaN"),
+	declare("not refused", "BCELoss|BCEWithLogitsLoss|CrossEntropy|NLLLoss", "is not differentiable with respect to argument",
+		"a weight that requires a gradient is taken, and gets none or, as in later versions of PyTorch, its own"),
+	declare("not refused", "backward", "Expected a proper Tensor but got None", "an internal error of PyTorch 1.13"),
+	declare("not refused", "InstanceNorm|nn.InstanceNorm.*", "select\\(\\): index 0 out of range", "an internal error of PyTorch 1.13 for empty batches"),
+	declare("not refused", "(nn.)?GroupNorm|(nn.)?InstanceNorm.*", "Expected more than 1 (value per channel|spatial element)", "a group of one element becomes the bias"),
+	declare("not refused", "Arg(Max|Min)|M(ax|in)Dim|Max|Min", "(to have non-zero size|Specify the reduction dim)", "a result without elements is no error"),
+	declare("refused", "MaxPool1d", "larger than the padded image", "PyTorch 1.13 gives an empty result in one dimension; later versions refuse"),
+	declare("refused", "Adaptive(Avg|Max)Pool.*|AvgPool.*|MaxPool.*", "only the batch may be empty", "images without channels or elements"),
+	declare("refused", "LogSumExp", "needs a floating-point type", "floating-point types only"),
+	declare("refused", ".*InPlace|CopyFrom", "several elements share an address", "PyTorch warns where an operation writes to expanded elements, or refuses"),
+	declare("not refused", "Pad|Upsample.*", "Non-empty 4D|with possibly 0 batch size", "what is empty stays empty"),
+	declare("not refused", "Pad", "exceeds dimension size", "an internal error of PyTorch 1.13 for empty tensors"),
+	declare("refused", "SGD|RMSprop|Adam.*|Adagrad", "has no momentum that could be cycled", "OneCycleLR says so where PyTorch fails for one optimizer and not for another"),
+	declare("value", "To", "PyTorch's is (-2147483648|-9223372036854775808|0) ", "integers of NaN and of numbers that they do not hold are left open"),
+	declare("value", "KLDivLoss", "is 0, PyTorch's is nan", "the mean over an empty batch"),
+	declare("value", "(Fmod|Remainder)(Scalar)?", "PyTorch's is nan ", "the remainder is exact, where PyTorch's quotient overflows"),
+	declare("refused", "(Log)?Softmax", "needs a floating-point type", "PyTorch takes integers if there are none"),
+	declare("not refused", "Pad", "tensor expected for input, but got", "what is empty stays empty"),
+	declare("refused", "backward", "modified by an in-place operation: .*of (l1_loss|smooth_l1_loss|huber_loss|mse_loss)", "PyTorch's loss saves what this one does not, and the other way round"),
+	declare("value", "Log1p", "PyTorch's is inf ", "PyTorch 1.13's log1p overflows at the largest numbers"),
+	declare("not refused", "Diag", "integer multiplication overflow", "a diagonal outside of the matrix is empty, as in later versions"),
+	declare("not refused", "Pad|backward", "resulted in a negative output size", "what is cut away altogether is empty, as in later versions"),
+	declare("not refused", "Pad", "Dimension out of range", "an internal error of PyTorch 1.13 for empty tensors"),
+	declare("not refused", "Adam.*|SGD|RMSprop|Adagrad", "Expected reduction dim to be specified for input.numel\\(\\) == 0", "the norm of a gradient without elements is 0"),
+	declare("value dtype", "Any|All", "bool .*, PyTorch uint8", "always bool; PyTorch keeps uint8"),
+	declare("value", "Sum|Mean|Prod|CumSum|CumProd|Norm|Var|Std|Dot|MM|MV|BMM|MatMul|Einsum|TensorDot|Linear.*|AddMM|BAddBMM|LogSumExp|AvgPool.*|AdaptiveAvgPool.*",
+		"PyTorch's is (inf|-inf|nan) ", "sums and products are formed in float64 on the processor, where PyTorch's overflow"),
+}

@@ -1,0 +1,682 @@
+"""Runs programs in PyTorch: one JSON object a line on standard input, its answer, one line, on standard output.
+
+A request is {"program": ..., "noise": n, "seed": s}; doc.go of the package describes programs. With noise the program runs n times more,
+each time with the rounding errors that operations may make, and the answer tells how far each element moved: what another correct
+implementation may differ by."""
+
+import json
+import math
+import sys
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+warnings.simplefilter("ignore")
+torch.set_num_threads(1)
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16,
+          "int64": torch.int64, "int32": torch.int32, "uint8": torch.uint8, "bool": torch.bool}
+NAMES = {d: n for n, d in DTYPES.items()}
+# How far the result of a function may be off, as a share: four units in the last place, one where each operation is rounded to half.
+UNIT = {torch.float32: 4 * 2.0**-23, torch.float64: 4 * 2.0**-52, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+PAD = ["constant", "reflect", "replicate", "circular"]
+REDUCTIONS = ["mean", "sum", "none", "batchmean"]
+SORTED = lambda x, dim, descending: torch.sort(x, dim=dim, descending=descending, stable=True)
+
+
+def number(text):
+    return float(text) if isinstance(text, str) else text
+
+
+def scalar(x, s):
+    """A Go number as Python's: an integer if it is one and the tensor holds integers."""
+    s = number(s)
+    return int(s) if not x.is_floating_point() and abs(s) < 2**63 and s == int(s) else float(s)
+
+
+def dims_or_all(x, dims):
+    return tuple(dims) if dims else tuple(range(x.dim()))
+
+
+def any_all(f):
+    def run(x, dims, keep):
+        for d in sorted((d % max(x.dim(), 1) for d in dims_or_all(x, dims)), reverse=True):
+            x = f(x, d, keepdim=keep)
+        return f(x) if x.dim() == 0 else x
+    return run
+
+
+def arg(f):
+    return lambda x, dim, keep: f(x, dim=dim, keepdim=keep)
+
+
+def extreme(f, all_of):
+    return lambda x, dims, keep: f(x, dim=dims_or_all(x, dims), keepdim=keep)
+
+
+def prod(x, dims, keep):
+    if x.dim() == 0:
+        return x.prod()
+    check_dims(x, dims)
+    for d in sorted((d % x.dim() for d in dims_or_all(x, dims)), reverse=True):
+        x = x.prod(d, keepdim=keep)
+    return x
+
+
+def check_dims(x, dims):
+    x.sum(dim=dims_or_all(x, dims))  # refuses repeated dimensions and those that are not there
+
+
+def pool(f, dims, p):
+    k = dict(kernel_size=p["Kernel"], stride=p.get("Stride"), padding=p.get("Padding") or 0, ceil_mode=p.get("CeilMode", False))
+    if f.__name__.startswith("avg") or "avg" in str(f):
+        k["count_include_pad"] = not p.get("ExcludePadding", False)
+        if p.get("DivisorOverride"):
+            k["divisor_override"] = p["DivisorOverride"]
+    else:
+        k["dilation"] = p.get("Dilation") or 1
+    return k
+
+
+def conv_args(c):
+    return dict(stride=c.get("Stride") or 1, padding="same" if c.get("Same") else c.get("Padding") or 0, dilation=c.get("Dilation") or 1,
+                groups=c.get("Groups") or 1)
+
+
+def transposed_args(c):
+    return dict(stride=c.get("Stride") or 1, padding=c.get("Padding") or 0, output_padding=c.get("OutputPadding") or 0,
+                dilation=c.get("Dilation") or 1, groups=c.get("Groups") or 1)
+
+
+def upsample(mode):
+    def run(x, u):
+        k = {"align_corners": u.get("AlignCorners", False)} if mode == "bilinear" else {}
+        size, scale = u.get("Size"), u.get("Scale")
+        if scale and len(scale) == 1:
+            scale = scale[0]
+        if size and len(size) == 1:
+            size = size[0]
+        return F.interpolate(x, size=size or None, scale_factor=scale or None, mode=mode, recompute_scale_factor=u.get("RecomputeScale") or None, **k)
+    return run
+
+
+def pad(x, widths, mode, value):
+    n = x.dim()
+    if PAD[mode] == "constant":
+        return F.pad(x, widths, value=number(value))
+    extra = len(widths) // 2 + 2 - n
+    for _ in range(max(extra, 0)):
+        x = x[None]
+    while x.dim() > len(widths) // 2 + 2:  # PyTorch takes two dimensions in front
+        return F.pad(x.flatten(0, x.dim() - len(widths) // 2 - 2), widths, mode=PAD[mode]).unflatten(0, x.shape[:x.dim() - len(widths) // 2 - 1])
+    x = F.pad(x, widths, mode=PAD[mode])
+    for _ in range(max(extra, 0)):
+        x = x[0]
+    return x
+
+
+def cross_entropy(x, target, weight, ignore, smoothing, reduction):
+    return F.cross_entropy(x, target, weight=weight, ignore_index=int(ignore), label_smoothing=smoothing, reduction=REDUCTIONS[reduction])
+
+
+def attention(q, k, v, mask, causal, scale, gqa):
+    scale = scale or 1 / math.sqrt(q.shape[-1])
+    if gqa:
+        k = k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)
+        v = v.repeat_interleave(q.shape[-3] // v.shape[-3], -3)
+    s = q @ k.transpose(-2, -1) * scale
+    hidden = None
+    if causal:
+        hidden = ~torch.ones(s.shape[-2:], dtype=torch.bool).tril()
+    elif mask is not None and mask.dtype == torch.bool:
+        hidden = ~mask
+    elif mask is not None:
+        s = s + mask
+    if hidden is not None:
+        s = s.masked_fill(hidden, -math.inf)
+    dead = (s == -math.inf).all(-1, keepdim=True)
+    return Run.noisy(lambda noise: softmax(s.masked_fill(dead, 0), noise)).masked_fill(dead, 0) @ v
+
+
+def softmax(s, noise):
+    """Softmax of the last dimension; with noise such that the parts of its gradient do not cancel exactly."""
+    if noise is None:
+        return s.softmax(-1)
+    def on(t):
+        t = noise.on(t)
+        if t.requires_grad:
+            t.register_hook(noise.on)
+        return t
+    e = on((s - s.detach().amax(-1, keepdim=True)).exp())
+    return e / on(e.sum(-1, keepdim=True))
+
+
+def rms_norm(x, shape, weight, eps):
+    eps = torch.finfo(x.dtype).eps if eps < 0 else eps
+    y = x * torch.rsqrt(x.pow(2).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps)
+    return y if weight is None else y * weight
+
+
+def hook(x, factor):
+    x.register_hook(lambda g: g * factor)
+    return x
+
+
+def copy_from(x, src):
+    return x.copy_(src)
+
+
+def vector_norm(x, p, dims, keep):
+    return torch.linalg.vector_norm(x, number(p), dims_or_all(x, dims) if dims or keep else None, keep)
+
+
+def moment(f):
+    return lambda x, dims, correction, keep: f(x, dim=dims_or_all(x, dims), correction=correction, keepdim=keep)
+
+
+def count_nonzero(x, dims=()):
+    return torch.count_nonzero(x, tuple(dims)) if dims else torch.count_nonzero(x)
+
+
+def squeeze(x, dims=()):
+    if not dims:
+        return x.squeeze()
+    for d in sorted((d % max(x.dim(), 1) if -max(x.dim(), 1) <= d < max(x.dim(), 1) else d for d in dims), reverse=True):
+        x = x.squeeze(d)
+    return x
+
+
+def topk(x, k, d, largest):
+    """The first of equal elements, which PyTorch leaves open."""
+    if x.dim() == 0:
+        return tuple(x.topk(k, d, largest=largest))
+    return tuple(t.narrow(d, 0, k) for t in SORTED(x, d, largest))
+
+
+def method(name):
+    return lambda x, *rest: getattr(x, name)(*rest)
+
+
+def with_number(name):
+    return lambda x, s: getattr(x, name)(scalar(x, s))
+
+
+def clamp(f):
+    def run(x, lo, hi):
+        lo, hi = number(lo), number(hi)
+        bound = lambda s: None if math.isinf(s) else scalar(x, s)
+        if math.isinf(lo) and math.isinf(hi):
+            if not x.is_floating_point():
+                return x
+            return f(x, -math.inf, math.inf)
+        return f(x, bound(lo), bound(hi))
+    return run
+
+
+OPS = {}
+for go, py in {"Abs": "abs", "Ceil": "ceil", "Cos": "cos", "Contiguous": "contiguous", "Detach": "detach", "Erf": "erf", "Exp": "exp", "Expm1": "expm1",
+               "Floor": "floor", "IsFinite": "isfinite", "IsInf": "isinf", "IsNaN": "isnan", "Log": "log", "Log1p": "log1p", "Neg": "neg",
+               "Not": "logical_not", "ReLU": "relu", "Reciprocal": "reciprocal", "Round": "round", "Rsqrt": "rsqrt", "Sigmoid": "sigmoid", "Sign": "sign",
+               "Sin": "sin", "Sqrt": "sqrt", "T": "t", "Tanh": "tanh", "Trunc": "trunc", "Clone": "clone",
+               "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Pow": "pow", "Maximum": "maximum", "Minimum": "minimum", "Fmod": "fmod",
+               "Remainder": "remainder", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "Eq": "eq", "Ne": "ne", "Lt": "lt", "Le": "le",
+               "Gt": "gt", "Ge": "ge", "Dot": "dot", "MM": "mm", "MV": "mv", "MatMul": "matmul", "BMM": "bmm", "Outer": "outer",
+               "AddInPlace": "add_", "SubInPlace": "sub_", "MulInPlace": "mul_", "DivInPlace": "div_", "ReLUInPlace": "relu_",
+               "SigmoidInPlace": "sigmoid_", "TanhInPlace": "tanh_", "ExpInPlace": "exp_", "NegInPlace": "neg_", "SqrtInPlace": "sqrt_",
+               "ZeroInPlace": "zero_", "Transpose": "transpose", "SwapAxes": "swapaxes", "Permute": "permute", "Narrow": "narrow",
+               "Select": "select", "Unsqueeze": "unsqueeze", "Flip": "flip", "Tril": "tril", "Triu": "triu", "DiagEmbed": "diag_embed",
+               "Diagonal": "diagonal", "Diag": "diag", "MoveDim": "movedim", "Chunk": "chunk", "Split": "split", "SplitSizes": "split", "Unbind": "unbind",
+               "CumSum": "cumsum", "CumProd": "cumprod", "Flatten": "flatten", "IndexSelect": "index_select", "Gather": "gather", "RepeatInterleave": "repeat_interleave",
+               "Softmax": "softmax", "LogSoftmax": "log_softmax", "SumTo": "sum_to_size",
+               "Scatter": "scatter", "ScatterAdd": "scatter_add", "ScatterInPlace": "scatter_", "ScatterAddInPlace": "scatter_add_", "IndexAdd": "index_add",
+               "IndexAddInPlace": "index_add_", "TakeAlongDim": "take_along_dim"}.items():
+    OPS[go] = method(py)
+for go, py in {"AddScalar": "add", "SubScalar": "sub", "MulScalar": "mul", "DivScalar": "div", "PowScalar": "pow", "FmodScalar": "fmod",
+               "RemainderScalar": "remainder", "EqScalar": "eq", "NeScalar": "ne", "LtScalar": "lt", "LeScalar": "le", "GtScalar": "gt", "GeScalar": "ge",
+               "AddScalarInPlace": "add_", "MulScalarInPlace": "mul_", "RSubScalar": "__rsub__", "RDivScalar": "__rtruediv__", "FillInPlace": "fill_"}.items():
+    OPS[go] = with_number(py)
+OPS.update({
+    "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
+    "GELU": F.gelu, "GELUTanh": lambda x: F.gelu(x, approximate="tanh"), "SiLU": F.silu, "ReLU6": F.relu6, "ELU": lambda x, a: F.elu(x, a),
+    "LeakyReLU": lambda x, s: F.leaky_relu(x, s), "Softplus": lambda x, b, t: F.softplus(x, b, t), "Hardtanh": lambda x, lo, hi: F.hardtanh(x, lo, hi),
+    "Lerp": torch.lerp, "LerpScalar": lambda x, end, w: torch.lerp(x, end, w), "AddScaled": lambda x, y, a: torch.add(x, y, alpha=scalar(x, a) if not y.is_floating_point() else a),
+    "AddInPlace": lambda x, y, a: x.add_(y, alpha=scalar(x, a)),
+    "AddCMul": lambda x, a, b, s: torch.addcmul(x, a, b, value=s if x.is_floating_point() or a.is_floating_point() or b.is_floating_point() else scalar(x, s)),
+    "AddCDiv": lambda x, a, b, s: torch.addcdiv(x, a, b, value=s),
+    "AddCMulInPlace": lambda x, a, b, s: x.addcmul_(a, b, value=scalar(x, s)), "AddCDivInPlace": lambda x, a, b, s: x.addcdiv_(a, b, value=s),
+    "MaskedFill": lambda x, m, s: x.masked_fill(m, scalar(x, s)), "MaskedFillInPlace": lambda x, m, s: x.masked_fill_(m, scalar(x, s)), "CopyFrom": copy_from,
+    "Where": torch.where, "Cat": lambda xs, d: torch.cat(xs, d), "Stack": lambda xs, d: torch.stack(xs, d), "Einsum": lambda e, xs: torch.einsum(e, *xs),
+    "AddMM": lambda c, a, b, beta, alpha: torch.addmm(c, a, b, beta=beta, alpha=alpha),
+    "BAddBMM": lambda c, a, b, beta, alpha: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), "TensorDot": lambda a, b, i, j: torch.tensordot(a, b, (i, j)),
+    "Linear": lambda x, w, b: F.linear(x, w, b), "LinearReLU": lambda x, w, b: F.relu(F.linear(x, w, b)), "LinearGELU": lambda x, w, b: F.gelu(F.linear(x, w, b)),
+    "LinearGELUTanh": lambda x, w, b: F.gelu(F.linear(x, w, b), approximate="tanh"),
+    "Diag": lambda x, k: x.diagonal(k) if x.dim() == 2 else x.diag(k), "SumTo": lambda x, s: x.view_as(x) if list(x.shape) == s else x.sum_to_size(s),
+    "Sum": lambda x, d, k: x.sum(dims_or_all(x, d), keepdim=k), "Mean": lambda x, d, k: x.mean(dims_or_all(x, d), keepdim=k), "Prod": prod,
+    "Max": extreme(torch.amax, torch.max), "Min": extreme(torch.amin, torch.min), "Any": any_all(torch.any), "All": any_all(torch.all),
+    "ArgMax": arg(torch.argmax), "ArgMin": arg(torch.argmin), "MaxDim": lambda x, d, k: tuple(x.max(d, keepdim=k)), "MinDim": lambda x, d, k: tuple(x.min(d, keepdim=k)),
+    "Var": moment(torch.var), "Std": moment(torch.std), "Norm": vector_norm, "LogSumExp": lambda x, d, k: torch.logsumexp(x, dims_or_all(x, d), keepdim=k),
+    "CountNonzero": count_nonzero, "Sort": lambda x, d, desc: tuple(SORTED(x, d, desc)), "ArgSort": lambda x, d, desc: SORTED(x, d, desc)[1],
+    "TopK": topk,
+    "Squeeze": squeeze, "Reshape": lambda x, s: x.reshape(s), "View": lambda x, s: x.view(s), "Expand": lambda x, s: x.expand(s), "BroadcastTo": lambda x, s: x.broadcast_to(s),
+    "Slice": lambda x, d, a, b, step: x[(slice(None),) * (d % x.dim()) + (slice(a, b, step),)] if -x.dim() <= d < x.dim() else x.select(d, 0),
+    "Repeat": lambda x, s: x.repeat(s), "Tile": lambda x, s: x.tile(s), "Roll": lambda x, s, d: x.roll(s, d or ()), "Pad": pad,
+    "To": lambda x, d: x.to(DTYPES[d]), "OneHot": lambda x, n: F.one_hot(x, n), "ScatterValue": lambda x, d, i, s: x.scatter(d, i, scalar(x, s)),
+    "Embedding": lambda w, i, p: F.embedding(i, w, padding_idx=p), "EmbeddingBag": lambda w, i, o, mode, p: F.embedding_bag(i, w, o, mode=["sum", "mean", "max"][mode], padding_idx=p),
+    "Conv1d": lambda x, w, b, c: F.conv1d(x, w, b, **conv_args(c)), "Conv2d": lambda x, w, b, c: F.conv2d(x, w, b, **conv_args(c)),
+    "ConvTranspose1d": lambda x, w, b, c: F.conv_transpose1d(x, w, b, **transposed_args(c)),
+    "ConvTranspose2d": lambda x, w, b, c: F.conv_transpose2d(x, w, b, **transposed_args(c)),
+    "MaxPool1d": lambda x, p: F.max_pool1d(x, **pool(F.max_pool1d, 1, p)), "MaxPool2d": lambda x, p: F.max_pool2d(x, **pool(F.max_pool2d, 2, p)),
+    "AvgPool1d": lambda x, p: F.avg_pool1d(x, **pool(F.avg_pool1d, 1, p)), "AvgPool2d": lambda x, p: F.avg_pool2d(x, **pool(F.avg_pool2d, 2, p)),
+    "AdaptiveMaxPool1d": lambda x, s: F.adaptive_max_pool1d(x, s), "AdaptiveAvgPool1d": lambda x, s: F.adaptive_avg_pool1d(x, s),
+    "AdaptiveMaxPool2d": lambda x, s: F.adaptive_max_pool2d(x, s * 2 if len(s) == 1 else s),
+    "AdaptiveAvgPool2d": lambda x, s: F.adaptive_avg_pool2d(x, s * 2 if len(s) == 1 else s),
+    "UpsampleNearest2d": upsample("nearest"), "UpsampleBilinear2d": upsample("bilinear"),
+    "LayerNorm": lambda x, s, w, b, e: F.layer_norm(x, s, w, b, e), "GroupNorm": lambda x, g, w, b, e: F.group_norm(x, g, w, b, e), "RMSNorm": rms_norm,
+    "InstanceNorm": lambda x, w, b, e: F.instance_norm(x, weight=w, bias=b, eps=e),
+    "MSELoss": lambda x, y, r: F.mse_loss(x, y, reduction=REDUCTIONS[r]), "L1Loss": lambda x, y, r: F.l1_loss(x, y, reduction=REDUCTIONS[r]),
+    "SmoothL1Loss": lambda x, y, b, r: F.smooth_l1_loss(x, y, beta=b, reduction=REDUCTIONS[r]),
+    "HuberLoss": lambda x, y, b, r: F.huber_loss(x, y, delta=b, reduction=REDUCTIONS[r]),
+    "KLDivLoss": lambda x, y, log, r: F.kl_div(x, y, log_target=log, reduction=REDUCTIONS[r]),
+    "BCELoss": lambda x, y, w, r: F.binary_cross_entropy(x, y, weight=w, reduction=REDUCTIONS[r]),
+    "BCEWithLogitsLoss": lambda x, y, w, p, r: F.binary_cross_entropy_with_logits(x, y, weight=w, pos_weight=p, reduction=REDUCTIONS[r]),
+    "CrossEntropy": cross_entropy, "NLLLoss": lambda x, y, w, i, r: F.nll_loss(x, y, weight=w, ignore_index=int(i), reduction=REDUCTIONS[r]),
+    "Attention": attention, "Dropout": lambda x, p: F.dropout(x, p), "Hook": hook,
+})
+
+# Operations whose results are exact, or rounded once from the exact value: two implementations must agree on every bit.
+EXACT = set("""Abs Ceil Contiguous Detach Floor IsFinite IsInf IsNaN Neg Not ReLU ReLU6 Round Sign Trunc T Clone Add Sub Mul Div Maximum Minimum Fmod
+And Or Xor Eq Ne Lt Le Gt Ge ReLUInPlace NegInPlace ZeroInPlace SubInPlace MulInPlace DivInPlace Transpose SwapAxes Permute Narrow Select Unsqueeze
+Flip Tril Triu DiagEmbed Diagonal Diag MoveDim Chunk Split SplitSizes Unbind Flatten IndexSelect Gather RepeatInterleave Scatter ScatterInPlace
+TakeAlongDim AddScalar SubScalar MulScalar DivScalar FmodScalar EqScalar NeScalar LtScalar LeScalar GtScalar GeScalar AddScalarInPlace MulScalarInPlace
+RSubScalar Clamp ClampInPlace Hardtanh MaskedFill MaskedFillInPlace CopyFrom Where Cat Stack Max Min Any All ArgMax ArgMin MaxDim MinDim
+CountNonzero Sort ArgSort TopK Squeeze Reshape View Expand BroadcastTo Slice Repeat Tile Roll Pad To OneHot ScatterValue Embedding MaxPool1d MaxPool2d
+AdaptiveMaxPool1d AdaptiveMaxPool2d Hook Dropout Sqrt SqrtInPlace LeakyReLU""".split())
+# Functions of single elements: an error of some units in the last place of the result. What is in neither list adds up products of its
+# inputs in some order: each of them may be off.
+FUNCTIONS = set("""Cos Erf Exp Expm1 Log Log1p Reciprocal Rsqrt Sigmoid Sin Tanh Pow Remainder RemainderScalar SigmoidInPlace TanhInPlace ExpInPlace
+PowScalar RPowScalar RDivScalar ELU""".split())
+
+
+# Functions and sums whose terms may cancel, whose error is that of the terms.
+ROUGH = set("""GELU GELUTanh SiLU ELU Softplus LogSoftmax Softmax Attention LinearGELU LinearGELUTanh LinearReLU LayerNorm GroupNorm RMSNorm InstanceNorm Var
+Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar AddCMul AddCDiv""".split())
+
+
+def is_rough(op):
+    return op in ROUGH or op.startswith("nn.")
+
+
+def greatest(x):
+    if isinstance(x, list):
+        return max([greatest(y) for y in x], default=0)
+    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+        return 0
+    x = x.detach().double().abs()
+    x = x[torch.isfinite(x)]
+    return x.max().item() if len(x) else 0
+
+
+def times(op):
+    """Layers are several functions, one after the other."""
+    return 32 if op.startswith("nn.") else 1
+
+
+class Noise:
+    def __init__(self, seed, half=False):
+        self.g = torch.Generator().manual_seed(seed)
+        self.seen = 0  # the largest gradient of a value
+        self.unit = {d: UNIT[torch.bfloat16] for d in UNIT} if half else UNIT  # under autocast any type may be rounded
+
+    def on(self, t):
+        if t is None or not t.is_floating_point() or t.numel() == 0:
+            return t
+        s = torch.randint(-1, 2, t.shape, generator=self.g)
+        moved = t.detach().double() * (1 + self.unit[t.dtype] * s.double()) + s.double() * torch.finfo(t.dtype).tiny
+        return t + torch.where((s == 0) | ~torch.isfinite(moved), 0, moved - t.detach().double()).to(t.dtype)
+
+    def gradient(self, t):
+        self.seen = max(self.seen, greatest(t))
+        return self.on(t)
+
+    def rough(self, t, *others, times=1):
+        """Errors as large as those of the largest element, of t or of what it was made of: of functions that cancel, and of layers."""
+        if t is None or not t.is_floating_point() or t.numel() == 0:
+            return t
+        size = max([greatest(x) for x in (t,) + others] + [self.seen if times > 1 and not others else 0])
+        s = torch.randint(-1, 2, t.shape, generator=self.g)
+        return self.on(t) + (size * times * self.unit[t.dtype] * s.double()).to(t.dtype)
+
+
+def parse(text, dtype, shape):
+    words = text.split()
+    if dtype in ("int64", "int32", "uint8"):
+        return torch.tensor([int(w) for w in words], dtype=DTYPES[dtype]).reshape(shape)
+    if dtype == "bool":
+        return torch.tensor([w == "1" for w in words], dtype=torch.bool).reshape(shape)
+    return torch.tensor([float(w) for w in words], dtype=torch.float64).to(DTYPES[dtype]).reshape(shape)
+
+
+def text_of(t):
+    t = t.detach().reshape(-1)
+    if t.is_floating_point():
+        return " ".join(map(repr, t.double().tolist()))
+    return " ".join(str(int(x)) for x in t.tolist())
+
+
+def view_of(t, views):
+    for op, *a in views or []:
+        if op == "slice":
+            t = OPS["Slice"](t, *a)
+        elif op == "expand":
+            t = t.expand(a)
+        else:
+            t = getattr(t, op)(*a)
+    return t
+
+
+class Run:
+    current = None  # the noise of the run
+
+    @classmethod
+    def noisy(cls, f):
+        return f(cls.current)
+
+    def __init__(self, program, noise):
+        self.program, self.noise = program, noise
+        Run.current = noise
+        self.values, self.layers, self.grads = {}, {}, {}
+
+    def value(self, a):
+        if isinstance(a, str) and a[:1] == "v" and a[1:2].isdigit():
+            return self.values[a]
+        if isinstance(a, list):
+            return [self.value(x) for x in a]
+        return a
+
+    def input(self, s):
+        t = view_of(parse(s.get("data", ""), s["dtype"], s.get("base") or []), s.get("views"))
+        t = t.detach()
+        if s.get("grad"):
+            t.requires_grad_()
+        return t
+
+    def step(self, s):
+        op = s["op"]
+        if op == "Input":
+            return self.input(s)
+        args = [self.value(a) for a in s.get("args") or []]
+        inexact = self.noise and op not in EXACT
+        changes = op.endswith("InPlace") or op in ("Hook", "CopyFrom")
+        if inexact and op not in FUNCTIONS and op != "BCELoss" and not changes:  # BCELoss refuses what is not in 0..1
+            blur = lambda a: [blur(x) for x in a] if isinstance(a, list) else self.blurred(op, a)
+            args = [blur(a) for a in args]
+        if self.noise and op in FUNCTIONS and not changes:
+            args = [self.hooked(a) for a in args]
+        before = [a.clone() if isinstance(a, torch.Tensor) else a for a in args] if inexact and changes else args
+        if op.startswith("nn."):
+            from_layers = LAYERS[op[3:]]
+            r = from_layers(self, s, *args)
+        else:
+            r = OPS[op](*args)
+        if not changes and any(r is a for a in args):
+            r = r.view_as(r)  # a value of its own, as a variable is, on the same memory
+        if inexact and changes:
+            r.data.copy_(self.noise.rough(r.data, *before))
+        elif inexact:
+            noisy = (lambda t: self.noise.rough(t, *args, times=times(op))) if is_rough(op) else self.noise.on
+            r = tuple(noisy(x) for x in r) if isinstance(r, (tuple, list)) else noisy(r)
+        return r
+
+    def hooked(self, a):
+        """The gradient of a function may cancel, as that of tanh near 1 does."""
+        if isinstance(a, torch.Tensor) and a.is_floating_point() and a.requires_grad:
+            a = a.view_as(a)
+            a.register_hook(lambda g: self.noise.rough(g, times=2))
+        return a
+
+    def blurred(self, op, a):
+        if not isinstance(a, torch.Tensor) or not a.is_floating_point():
+            return a
+        a = self.noise.on(a)
+        if is_rough(op) and a.requires_grad:
+            a.register_hook(lambda g: self.noise.rough(g, times=times(op)))
+        return a
+
+    def keep(self, s, r):
+        results = list(r) if isinstance(r, (tuple, list)) else [r]
+        for k, x in enumerate(results):
+            name = "v%d" % s["id"] + (".%d" % k if k else "")
+            self.values[name] = x
+            if self.noise and x.requires_grad and x.is_floating_point():
+                x.register_hook(self.noise.gradient)
+
+    def run(self):
+        answer = {"failed": -1, "values": {}, "grads": {}}
+        at = 0
+        try:
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bool(self.program.get("autocast"))):
+                for at, s in enumerate(self.program.get("steps", [])):
+                    self.keep(s, self.step(s))
+        except Exception as e:
+            answer.update(failed=at, error="%s: %s" % (type(e).__name__, e))
+            return answer
+        answer["values"] = {n: self.write(t) for n, t in self.values.items()}
+        b = self.program.get("backward")
+        if b:
+            try:
+                self.backward(b)
+            except Exception as e:
+                answer.update(failed=len(self.program.get("steps", [])), error="%s: %s" % (type(e).__name__, e))
+                return answer
+            if self.noise:
+                self.grads = {n: t if t is None else self.noise.on(t) for n, t in self.grads.items()}
+            answer["grads"] = {n: self.write(t) for n, t in self.grads.items()}
+        return answer
+
+    def write(self, t):
+        if t is None:
+            return {"dtype": "none"}
+        return {"dtype": NAMES[t.dtype], "shape": list(t.shape), "data": text_of(t)}
+
+    def backward(self, b):
+        roots = [self.values[n] for n in b["of"]]
+        seeds = [parse(d, NAMES[r.dtype], r.shape) for r, d in zip(roots, b["seeds"])]
+        if self.noise:
+            seeds = [self.noise.on(t) for t in seeds]
+        for n in b.get("retain") or []:
+            self.values[n].retain_grad()
+        if b.get("wrt"):
+            grads = torch.autograd.grad(roots, [self.values[n] for n in b["wrt"]], seeds, allow_unused=True)
+            self.grads = dict(zip(b["wrt"], grads))
+            return
+        torch.autograd.backward(roots, seeds)
+        for s in self.program.get("steps", []):
+            n = "v%d" % s["id"]
+            if s["op"] == "Input" and s.get("grad"):
+                self.grads[n] = self.values[n].grad
+        for n in b.get("retain") or []:
+            self.grads[n] = self.values[n].grad
+        for n, layer in self.layers.items():
+            for k, p in layer.named_parameters():
+                self.grads[n + "." + k] = p.grad
+            for k, p in layer.named_buffers():
+                if p.is_floating_point():
+                    self.grads[n + "." + k] = p.clone()
+
+
+def layer(make, forward=None):
+    """A module with the parameters that the program gives, and its results."""
+    def run(r, s, config, *inputs):
+        like = next(x for x in inputs if x is not None)
+        dtype = like.dtype if like.is_floating_point() else torch.float32
+        m = make(config).to(dtype)
+        if s.get("eval"):
+            m.eval()
+        state = m.state_dict()
+        for k, d in (s.get("params") or {}).items():
+            t = parse(d, NAMES[state[k].dtype], state[k].shape)
+            state[k].copy_(r.noise.on(t) if r.noise else t)
+        if r.noise:
+            for p in m.parameters():
+                p.register_hook(lambda g: r.noise.rough(g, times=times("nn.")))
+        r.layers["v%d" % s["id"]] = m
+        return forward(m, config, *inputs) if forward else m(*inputs)
+    return run
+
+
+nn = torch.nn
+
+
+def keywords(c, **names):
+    return {py: c[go] for go, py in names.items() if c.get(go) is not None}
+
+
+def norm_keywords(c):
+    k = keywords(c, eps="eps", momentum="momentum", affine="affine", stats="track_running_stats")
+    return k
+
+
+def rnn(make):
+    return lambda c: make(c["in"], c["out"], num_layers=c.get("layers", 1), bias=not c.get("nobias"), batch_first=bool(c.get("batchfirst")),
+                          bidirectional=bool(c.get("bidirectional")))
+
+
+def run_rnn(m, c, x, h=None, cell=None):
+    if isinstance(m, nn.LSTM):
+        out, (a, b) = m(x, None if h is None else (h, cell))
+        return out, a, b
+    out, a = m(x, h)
+    return out, a
+
+
+def run_cell(m, c, x, h=None, cell=None):
+    if isinstance(m, nn.LSTMCell):
+        return m(x, None if h is None else (h, cell))
+    return m(x, h)
+
+
+def window(c):
+    k = keywords(c, stride="stride", padding="padding", dilation="dilation", groups="groups", outputpadding="output_padding")
+    if c.get("same"):
+        k["padding"] = "same"
+    k["bias"] = not c.get("nobias")
+    return k
+
+
+def attend(m, c, q, k, v, mask=None, padding=None):
+    if c.get("causal"):
+        mask = ~torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
+    return m(q, k, v, attn_mask=mask, key_padding_mask=padding, need_weights=False)[0]
+
+
+LAYERS = {
+    "Linear": layer(lambda c: nn.Linear(c["in"], c["out"], bias=not c.get("nobias"))),
+    "Embedding": layer(lambda c: nn.Embedding(c["in"], c["out"], padding_idx=c.get("padding"))),
+    "EmbeddingBag": layer(lambda c: nn.EmbeddingBag(c["in"], c["out"], mode=["sum", "mean", "max"][c.get("mode", 0)], padding_idx=c.get("padding")),
+                          lambda m, c, x, offsets=None: m(x, offsets)),
+    "LayerNorm": layer(lambda c: nn.LayerNorm(c["shape"], eps=c.get("eps", 1e-5), elementwise_affine=c.get("affine", True))),
+    "GroupNorm": layer(lambda c: nn.GroupNorm(c["groups"], c["in"], eps=c.get("eps", 1e-5), affine=c.get("affine", True))),
+    "BatchNorm1d": layer(lambda c: nn.BatchNorm1d(c["in"], **norm_keywords(c))), "BatchNorm2d": layer(lambda c: nn.BatchNorm2d(c["in"], **norm_keywords(c))),
+    "InstanceNorm1d": layer(lambda c: nn.InstanceNorm1d(c["in"], affine=c.get("affine", False))),
+    "InstanceNorm2d": layer(lambda c: nn.InstanceNorm2d(c["in"], affine=c.get("affine", False))),
+    "Conv1d": layer(lambda c: nn.Conv1d(c["in"], c["out"], c["kernel"], **window(c))), "Conv2d": layer(lambda c: nn.Conv2d(c["in"], c["out"], c["kernel"], **window(c))),
+    "ConvTranspose1d": layer(lambda c: nn.ConvTranspose1d(c["in"], c["out"], c["kernel"], **window(c))),
+    "ConvTranspose2d": layer(lambda c: nn.ConvTranspose2d(c["in"], c["out"], c["kernel"], **window(c))),
+    "LSTM": layer(rnn(nn.LSTM), run_rnn), "GRU": layer(rnn(nn.GRU), run_rnn),
+    "LSTMCell": layer(lambda c: nn.LSTMCell(c["in"], c["out"], bias=not c.get("nobias")), run_cell),
+    "GRUCell": layer(lambda c: nn.GRUCell(c["in"], c["out"], bias=not c.get("nobias")), run_cell),
+    "MultiheadAttention": layer(lambda c: nn.MultiheadAttention(c["in"], c["heads"], bias=not c.get("nobias"), batch_first=True, kdim=c.get("kdim"), vdim=c.get("vdim")), attend),
+    "TransformerBlock": layer(lambda c: nn.TransformerEncoderLayer(c["in"], c["heads"], c["feed"], dropout=0, activation=c["activation"], batch_first=True,
+                                                                   norm_first=bool(c.get("normfirst"))),
+                              lambda m, c, x: m(x, src_mask=~torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() if c.get("causal") else None)),
+}
+
+
+def compare(base, other):
+    """How far each element of an answer moved: the largest of the distances, infinite where a value became another kind of value."""
+    for group in ("values", "grads"):
+        for n, t in base[group].items():
+            o = other[group].get(n)
+            if not t.get("data") and not (o and o.get("data")):
+                continue
+            if o is None or o.get("shape") != t.get("shape"):
+                t["spread"] = " ".join(["inf"] * len(t["data"].split()))
+                continue
+            old = t.get("spread", "").split() or ["0"] * len(t["data"].split())
+            new = []
+            for a, b, s in zip(t["data"].split(), o["data"].split(), old):
+                a, b = float(a), float(b)
+                d = 0.0 if a == b or math.isnan(a) and math.isnan(b) else abs(a - b)
+                new.append(repr(max(float(s), math.inf if math.isnan(d) else d)))
+            t["spread"] = " ".join(new)
+
+
+def answer(request):
+    program = request["program"]
+    run = train if program.get("train") else lambda p, noise: Run(p, noise).run()
+    base = run(program, None)
+    for k in range(request.get("noise", 0)):
+        if base["failed"] >= 0:
+            break
+        other = run(program, Noise(request.get("seed", 0) * 1000 + k, bool(program.get("autocast"))))
+        if other["failed"] < 0:
+            compare(base, other)
+    return base
+
+
+def train(program, noise):
+    t = program["train"]
+    answer = {"failed": -1, "values": {}, "grads": {}}
+    at = 0
+    try:
+        dtype = DTYPES[t["dtype"]]
+        params = [torch.nn.Parameter(parse(d, t["dtype"], s)) for s, d in zip(t["shapes"], t["data"])]
+        half = [params] if not t.get("groups") else [params[:t["groups"]], params[t["groups"]:]]
+        opt = getattr(torch.optim, t["optimizer"])([{"params": g} for g in half], **t["options"])
+        schedule = t.get("schedule")
+        if schedule:
+            schedule = make_schedule(opt, schedule)
+        for at, grads in enumerate(t["grads"]):
+            for p, g in zip(params, grads):
+                p.grad = None if g is None else parse(g, t["dtype"], p.shape)
+                if p.grad is not None and noise:
+                    p.grad = noise.on(p.grad)
+            if t.get("clipnorm") is not None:
+                torch.nn.utils.clip_grad_norm_(params, number(t["clipnorm"]), number(t.get("normtype", 2)))
+            if t.get("clipvalue") is not None:
+                torch.nn.utils.clip_grad_value_(params, t["clipvalue"])
+            old = [p.detach().clone() for p in params]
+            opt.step()
+            if schedule:
+                schedule.step(*([float(t["metrics"][at])] if t["schedule"]["name"] == "ReduceLROnPlateau" else []))
+            with torch.no_grad():
+                for k, p in enumerate(params):
+                    if noise:
+                        p.copy_(noise.on(p) + noise.on(old[k]) - old[k])
+                    answer["values"]["p%d.%d" % (k, at)] = {"dtype": NAMES[p.dtype], "shape": list(p.shape), "data": text_of(p)}
+            for k, g in enumerate(opt.param_groups):
+                answer["values"]["lr%d.%d" % (k, at)] = {"dtype": "float64", "shape": [], "data": repr(float(g["lr"])), "spread": repr(1e-12 * abs(float(g["lr"])))}
+    except Exception as e:
+        answer.update(failed=at, error="%s: %s" % (type(e).__name__, e), values={})
+    return answer
+
+
+def make_schedule(opt, s):
+    return getattr(torch.optim.lr_scheduler, s["name"])(opt, **s["options"])
+
+
+def main():
+    for line in sys.stdin:
+        try:
+            out = answer(json.loads(line))
+        except Exception as e:
+            import traceback
+            out = {"failed": -2, "error": traceback.format_exc()}
+        sys.stdout.write(json.dumps(out) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    print(json.dumps({"version": torch.__version__}), flush=True)
+    main()
