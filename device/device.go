@@ -24,6 +24,8 @@ package device
 import (
 	"context"
 	"fmt"
+
+	_ "github.com/cistern-ml/cistern/internal/platform" // elsewhere it does not compile
 )
 
 // Ptr is an address in a device's memory. It is only meaningful together with its device; 0 is no address.

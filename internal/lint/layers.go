@@ -34,7 +34,7 @@ var layers = []layer{
 	{packages: "internal/torchtest", may: with(below, "tensor/...", "autograd/...", "amp/...")},              // compares all of them with PyTorch
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
 	{packages: "tensor/dtype"},
-	{packages: "device", tests: []string{"device/..."}},
+	{packages: "device", may: []string{"internal/platform"}, tests: []string{"device/..."}},
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
 
 	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},

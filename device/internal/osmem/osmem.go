@@ -8,6 +8,8 @@ package osmem
 import (
 	"os"
 	"unsafe"
+
+	_ "github.com/cistern-ml/cistern/internal/platform" // elsewhere it does not compile
 )
 
 // PageSize is the operating system's page size in bytes. Alloc and Reserve return multiples of it.

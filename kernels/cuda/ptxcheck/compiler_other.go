@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || !amd64
 
 package main
 
@@ -7,7 +7,7 @@ import "errors"
 type compiler struct{}
 
 func open([]string) (*compiler, error) {
-	return nil, errors.New("the driver's PTX compiler is looked for on Linux alone")
+	return nil, errors.New("the driver's PTX compiler is looked for on Linux with amd64 alone")
 }
 
 func (*compiler) run([]byte, string) (string, error) { return "", errors.ErrUnsupported }

@@ -3,6 +3,8 @@ package driver
 import (
 	"sync"
 	"unsafe"
+
+	_ "github.com/cistern-ml/cistern/internal/platform" // elsewhere it does not compile
 )
 
 const (

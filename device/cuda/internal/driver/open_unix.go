@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build (amd64 || arm64 || riscv64) && ((linux && !android) || (darwin && !ios))
 
 package driver
 

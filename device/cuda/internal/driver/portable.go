@@ -1,4 +1,4 @@
-//go:build windows || ((!amd64 || portablecalls) && (linux || darwin))
+//go:build windows || ((arm64 || riscv64 || portablecalls) && ((linux && !android) || (darwin && !ios)))
 
 package driver
 

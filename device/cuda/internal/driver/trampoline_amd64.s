@@ -1,4 +1,4 @@
-//go:build (linux || darwin) && !portablecalls
+//go:build ((linux && !android) || (darwin && !ios)) && !portablecalls
 
 #include "textflag.h"
 
