@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
@@ -17,8 +18,8 @@ const manyGroups = 1<<16 + 3
 // Convolutions of as many groups, each with one element of the image. They have kernels of their own, with a thread for each result
 // or a block for each element of the kernel's gradient; groups with more rows are launched as the last.
 func TestConv2D_TakesMoreGroupsThanAGridHas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs 50 million emulated threads")
+	if !fulltests.Enabled() {
+		t.Skipf("50 million emulated threads run with %s=1", fulltests.Variable)
 	}
 	dev, rig := emulated(t)
 	m := memory{t, dev}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 	"github.com/cistern-ml/cistern/kernels/op"
@@ -24,10 +25,10 @@ func TestConformance_OfProductsWithTheLibrary(t *testing.T) {
 	r := withLibrary(t)
 	d := r.Devices[0]
 	for _, id := range []op.ID{op.MatMul, op.MatMulAct} {
-		t.Run(id.String(), func(t *testing.T) { kerneltest.TestOp(t, d, id, thinned(3)) })
+		t.Run(id.String(), func(t *testing.T) { kerneltest.TestOp(t, d, id, thinned(fulltests.Or(3, 11))) })
 	}
 	calls := r.Calls()
-	least := 20
+	least := fulltests.Or(20, 5)
 	if testing.Short() {
 		least = 0 // of so few cases only some are BLAS's
 	}
@@ -55,8 +56,8 @@ func TestMatMul_FallsBackToOwnKernelsWhateverTheLibraryRefuses(t *testing.T) {
 			a, b := newMatrix(rng, 33, 40, 0, false), newMatrix(rng, 40, 24, 0, true)
 			multiply(t, r.Devices[0], dtype.Float16, a, b, newMatrix(rng, 33, 24, 0, false), newMatrix(rng, 33, 24, 0, false))
 			d := r.Devices[0]
-			kerneltest.TestOp(t, d, op.MatMulAct, thinned(150))
-			kerneltest.TestOp(t, d, op.MatMul, thinned(150))
+			kerneltest.TestOp(t, d, op.MatMulAct, thinned(fulltests.Or(150, 999)))
+			kerneltest.TestOp(t, d, op.MatMul, thinned(fulltests.Or(150, 999)))
 			require.Positive(t, r.Calls()[f])
 			require.Positive(t, r.Calls()["cuLaunchKernel"])
 		})

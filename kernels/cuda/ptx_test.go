@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
+	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // These tests run the committed PTX itself, on the machine of internal/fakecuda: what a GPU's driver compiles, with the assembly that
@@ -27,13 +28,21 @@ func TestPTX_Conformance(t *testing.T) {
 		t.Skip("with -short only the run in the other order")
 	}
 	d, _ := onPTX(t)
-	kerneltest.Run(t, d, thinned(fulltests.Or(everyOnPTX, 101)))
+	kerneltest.Run(t, d, usual(everyOnPTX, 101, dtype.Float32)...)
 }
 
 func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
 	d, r := onPTX(t)
 	r.Greedy(true)
-	kerneltest.Run(t, d, thinned(fulltests.Or(everyPTXBackwards, 509)))
+	kerneltest.Run(t, d, usual(everyPTXBackwards, 509)...)
+}
+
+// usual thins cases out more than full tests do, and leaves large ones to them for all types but these.
+func usual(full, every int, but ...dtype.DType) []kerneltest.Option {
+	if fulltests.Enabled() {
+		return []kerneltest.Option{thinned(full)}
+	}
+	return []kerneltest.Option{thinned(every), kerneltest.Small(but...)}
 }
 
 // Also the kernels that no case of the tests above has come to: the machine knows each of their instructions, so that no new one

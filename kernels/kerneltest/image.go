@@ -22,6 +22,7 @@ type testCase struct {
 	inPlace bool
 	aligned bool       // all tensors begin at multiples of 64 bytes
 	odd     bool       // strides that lead nowhere have odd values
+	always  bool       // runs however few others do
 	bits    bool       // results must equal the wanted values bit by bit
 	want    [][]result // for each output, in the order of its values
 	fails   error      // the call must fail with this

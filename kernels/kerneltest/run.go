@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cistern-ml/cistern/device"
@@ -19,6 +20,8 @@ type options struct {
 	slack  float64
 	stream device.Stream
 	every  int
+	small  bool
+	but    []dtype.DType
 	apart  uint64
 }
 
@@ -30,6 +33,12 @@ func OnStream(s device.Stream) Option { return func(o *options) { o.stream = s }
 
 // Every runs only one in n cases of each operation, for further runs on a device that passed all of them.
 func Every(n int) Option { return func(o *options) { o.every = n } }
+
+// Small leaves out the cases that run however few others do, because only their sizes reach some path of a kernel. They are most of the
+// time of a thin run. They stay for the types but.
+func Small(but ...dtype.DType) Option {
+	return func(o *options) { o.small, o.but = true, but }
+}
 
 // Apart puts so many bytes, a multiple of the device's pages, between the slices of tensors whose layout may have gaps, and runs no
 // other cases: their offsets need more than 32 bits. The device has virtual memory, of which hardly any is mapped.
@@ -91,6 +100,9 @@ func Each(dev device.Device, id op.ID, d dtype.DType, visit func(number int, run
 		if r.apart != nil && !r.apart.stretch(c) {
 			continue
 		}
+		if o.small && c.always && !slices.Contains(o.but, d) {
+			continue
+		}
 		if err := visit(number, func() error { return r.run(c) }); err != nil {
 			return err
 		}
@@ -104,9 +116,10 @@ type maker struct {
 	id    op.ID
 	d     dtype.DType
 	rng   *rand.Rand
-	every int // one in so many cases is made
-	count int // cases so far, made or not
-	made  int // cases that were made
+	every int  // one in so many cases is made
+	count int  // cases so far, made or not
+	made  int  // cases that were made
+	asked bool // whether the next case is one that was due
 }
 
 func newMaker(id op.ID, d dtype.DType) *maker {
@@ -118,12 +131,15 @@ func newMaker(id op.ID, d dtype.DType) *maker {
 // due reports whether the next case is one to be made. Functions that make a large case ask it first, and return nil if not.
 func (m *maker) due() bool {
 	m.count++
-	return (m.count-1)%m.every == 0
+	m.asked = (m.count-1)%m.every == 0
+	return m.asked
 }
 
 // newCase begins a case; in one of three, whatever its shapes, all tensors are aligned, as an allocator's memory is. In every other
 // one, strides that lead nowhere have odd values.
 func (m *maker) newCase() *testCase {
 	m.made++
-	return &testCase{call: op.Call{Op: m.id}, ulps: 1, aligned: m.count%3 == 0, odd: m.made%2 == 0}
+	asked := m.asked
+	m.asked = false
+	return &testCase{call: op.Call{Op: m.id}, ulps: 1, aligned: m.count%3 == 0, odd: m.made%2 == 0, always: !asked && m.count > 0}
 }
