@@ -65,7 +65,7 @@ func MultiheadAttention(embed, heads int, opts ...AttentionLayerOption) *Multihe
 	}
 	l := &MultiheadAttentionLayer{embed: embed, heads: heads, config: c}
 	declare := func(name string, shape ...int) *autograd.Parameter {
-		return l.RegisterParameter(autograd.DeclareParameter(name, XavierUniform(1), shape...))
+		return autograd.DeclareParameter(name, XavierUniform(1), shape...)
 	}
 	if c.kdim == embed && c.vdim == embed {
 		l.InProjWeight = declare("in_proj_weight", 3*embed, embed)
@@ -78,11 +78,21 @@ func MultiheadAttention(embed, heads int, opts ...AttentionLayerOption) *Multihe
 	if c.noBias {
 		linear = append(linear, NoBias())
 	} else {
-		l.InProjBias = l.RegisterParameter(autograd.DeclareParameter("in_proj_bias", Zeros, 3*embed))
+		l.InProjBias = autograd.DeclareParameter("in_proj_bias", Zeros, 3*embed)
 	}
 	l.OutProj = Linear(embed, embed, linear...)
-	l.Register("out_proj", l.OutProj)
+	l.register()
 	return l
+}
+
+// register names the fields, in PyTorch's order.
+func (l *MultiheadAttentionLayer) register() {
+	l.RegisterParameterField("in_proj_weight", &l.InProjWeight)
+	for i, name := range []string{"q_proj_weight", "k_proj_weight", "v_proj_weight"} {
+		l.RegisterParameterField(name, &l.ProjWeights[i])
+	}
+	l.RegisterParameterField("in_proj_bias", &l.InProjBias)
+	RegisterField(&l.Base, "out_proj", &l.OutProj)
 }
 
 // String names the layer and its sizes.

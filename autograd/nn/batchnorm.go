@@ -61,13 +61,23 @@ func batchNorm(name string, dims []int, channels int, opts []LayerOption) *Batch
 	if c.momentum != nil {
 		l.Momentum = *c.momentum
 	}
-	l.Weight, l.Bias = l.affine(c, channels)
+	l.affine(c, &l.Weight, &l.Bias, channels)
 	if !c.noStats {
-		l.RunningMean = l.RegisterBuffer(autograd.DeclareParameter("running_mean", Zeros, channels))
-		l.RunningVar = l.RegisterBuffer(autograd.DeclareParameter("running_var", Ones, channels))
-		l.BatchesTracked = l.RegisterBuffer(autograd.DeclareParameter("num_batches_tracked", integerZero))
+		l.RunningMean = statistic("running_mean", Zeros, channels)
+		l.RunningVar = statistic("running_var", Ones, channels)
+		l.BatchesTracked = statistic("num_batches_tracked", integerZero)
 	}
+	l.RegisterBufferField("running_mean", &l.RunningMean)
+	l.RegisterBufferField("running_var", &l.RunningVar)
+	l.RegisterBufferField("num_batches_tracked", &l.BatchesTracked)
 	return l
+}
+
+// statistic declares a buffer.
+func statistic(name string, init autograd.Initializer, shape ...int) *autograd.Parameter {
+	p := autograd.DeclareParameter(name, init, shape...)
+	p.SetRequiresGrad(false)
+	return p
 }
 
 // integerZero makes an int64, whatever type the model has.

@@ -52,10 +52,12 @@ func Linear(in, out int, opts ...LayerOption) *LinearLayer {
 		}
 	}
 	l := new(LinearLayer)
-	l.Weight = l.RegisterParameter(autograd.DeclareParameter("weight", c.weight, out, in))
+	l.Weight = autograd.DeclareParameter("weight", c.weight, out, in)
 	if !c.noBias {
-		l.Bias = l.RegisterParameter(autograd.DeclareParameter("bias", c.bias, out))
+		l.Bias = autograd.DeclareParameter("bias", c.bias, out)
 	}
+	l.requires("weight", &l.Weight)
+	l.RegisterParameterField("bias", &l.Bias)
 	return l
 }
 
@@ -81,7 +83,15 @@ func (l *LinearLayer) String() string {
 	if l.Bias == nil {
 		bias = "False"
 	}
-	return fmt.Sprintf("Linear(in_features=%d, out_features=%d, bias=%s)", l.Weight.Shape()[1], l.Weight.Shape()[0], bias)
+	return fmt.Sprintf("Linear(in_features=%d, out_features=%d, bias=%s)", size(l.Weight, 1), size(l.Weight, 0), bias)
+}
+
+// size is the number of elements of p along a dimension, 0 where there is none: descriptions must not depend on what is in a field.
+func size(p *autograd.Parameter, dim int) int {
+	if s := p.Shape(); dim < len(s) {
+		return s[dim]
+	}
+	return 0
 }
 
 // scope runs f in a scope of x's graph.

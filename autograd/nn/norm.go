@@ -22,16 +22,20 @@ func (l *layer) epsOr(eps float64) float64 {
 	return eps
 }
 
-// affine declares the weight and the bias of a normalisation, which start as 1 and 0; nil for what the options leave out.
-func (b *Base) affine(c *layer, shape ...int) (weight, bias *autograd.Parameter) {
-	if !c.affine {
-		return nil, nil
+// affine declares the weight and the bias of a normalisation, which start as 1 and 0, and registers their fields; what the options
+// leave out stays nil. A nil bias is the place of none.
+func (b *Base) affine(c *layer, weight, bias **autograd.Parameter, shape ...int) {
+	if c.affine {
+		*weight = autograd.DeclareParameter("weight", c.weight, shape...)
 	}
-	weight = b.RegisterParameter(autograd.DeclareParameter("weight", c.weight, shape...))
-	if !c.noBias {
-		bias = b.RegisterParameter(autograd.DeclareParameter("bias", c.bias, shape...))
+	b.RegisterParameterField("weight", weight)
+	if bias == nil {
+		return
 	}
-	return weight, bias
+	if c.affine && !c.noBias {
+		*bias = autograd.DeclareParameter("bias", c.bias, shape...)
+	}
+	b.RegisterParameterField("bias", bias)
 }
 
 // normLayer is the options of a normalisation.
@@ -67,7 +71,7 @@ type LayerNormLayer struct {
 func LayerNorm(shape []int, opts ...LayerOption) *LayerNormLayer {
 	c := normLayer(true, opts)
 	l := &LayerNormLayer{Shape: shape, Eps: c.epsOr(1e-5)}
-	l.Weight, l.Bias = l.affine(c, shape...)
+	l.affine(c, &l.Weight, &l.Bias, shape...)
 	return l
 }
 
@@ -95,9 +99,9 @@ type RMSNormLayer struct {
 // multiplies by a weight of that shape, which starts as 1. Eps is the machine epsilon of the input's type unless an option says
 // otherwise.
 func RMSNorm(shape []int, opts ...LayerOption) *RMSNormLayer {
-	c := normLayer(true, append(opts[:len(opts):len(opts)], NoBias()))
+	c := normLayer(true, opts)
 	l := &RMSNormLayer{Shape: shape, Eps: c.epsOr(autograd.DefaultEps)}
-	l.Weight, _ = l.affine(c, shape...)
+	l.affine(c, &l.Weight, nil, shape...)
 	return l
 }
 
@@ -129,7 +133,7 @@ type GroupNormLayer struct {
 func GroupNorm(groups, channels int, opts ...LayerOption) *GroupNormLayer {
 	c := normLayer(true, opts)
 	l := &GroupNormLayer{Groups: groups, Channels: channels, Eps: c.epsOr(1e-5)}
-	l.Weight, l.Bias = l.affine(c, channels)
+	l.affine(c, &l.Weight, &l.Bias, channels)
 	return l
 }
 
@@ -170,7 +174,7 @@ func InstanceNorm2d(channels int, opts ...LayerOption) *InstanceNormLayer {
 func instanceNorm(name string, dims []int, channels int, opts []LayerOption) *InstanceNormLayer {
 	c := normLayer(false, opts)
 	l := &InstanceNormLayer{name: name, dims: dims, Channels: channels, Eps: c.epsOr(1e-5)}
-	l.Weight, l.Bias = l.affine(c, channels)
+	l.affine(c, &l.Weight, &l.Bias, channels)
 	return l
 }
 

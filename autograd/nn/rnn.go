@@ -101,12 +101,16 @@ func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, rever
 	if units > 0 {
 		bound = 1 / math.Sqrt(float64(units))
 	}
-	parameter := func(name string, shape ...int) *autograd.Parameter {
-		return b.RegisterParameter(autograd.DeclareParameter(name+suffix, Uniform(-bound, bound), shape...))
+	declare := func(field **autograd.Parameter, name string, shape ...int) {
+		*field = autograd.DeclareParameter(name+suffix, Uniform(-bound, bound), shape...)
+		b.requires(name+suffix, field)
 	}
-	d := &rnnDirection{ih: parameter("weight_ih", rows, inputs), hh: parameter("weight_hh", rows, units), reverse: reverse}
+	d := &rnnDirection{reverse: reverse}
+	declare(&d.ih, "weight_ih", rows, inputs)
+	declare(&d.hh, "weight_hh", rows, units)
 	if !noBias {
-		d.biasIH, d.biasHH = parameter("bias_ih", rows), parameter("bias_hh", rows)
+		declare(&d.biasIH, "bias_ih", rows)
+		declare(&d.biasHH, "bias_hh", rows)
 	}
 	return d
 }

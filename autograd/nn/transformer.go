@@ -71,12 +71,12 @@ func TransformerBlock(width, heads int, opts ...BlockOption) *TransformerBlockLa
 		Norm1: LayerNorm([]int{width}), Norm2: LayerNorm([]int{width}),
 		width: width, heads: heads, config: c, drop: Dropout(c.dropout),
 	}
-	l.Register("self_attn", l.SelfAttn)
-	l.Register("linear1", l.Linear1)
-	l.Register("linear2", l.Linear2)
-	l.Register("norm1", l.Norm1)
-	l.Register("norm2", l.Norm2)
-	l.Register("dropout", l.drop)
+	RegisterField(&l.Base, "self_attn", &l.SelfAttn)
+	RegisterField(&l.Base, "linear1", &l.Linear1)
+	RegisterField(&l.Base, "linear2", &l.Linear2)
+	RegisterField(&l.Base, "norm1", &l.Norm1)
+	RegisterField(&l.Base, "norm2", &l.Norm2)
+	RegisterField(&l.Base, "dropout", &l.drop)
 	return l
 }
 
