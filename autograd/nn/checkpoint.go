@@ -4,9 +4,10 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
 )
 
-// CheckpointModule is a module that saves only its input for backward.
+// CheckpointModule is a module that saves only its input for backward. An assignment to its field replaces the module.
 type CheckpointModule struct {
 	Module
 }
@@ -15,26 +16,59 @@ type CheckpointModule struct {
 // time; see autograd.Checkpoint. Names of parameters and modes are m's.
 func Checkpointed(m Module) *CheckpointModule { return &CheckpointModule{orRefused(m, "Checkpointed")} }
 
-// Forward implements Module.
-func (c *CheckpointModule) Forward(x *autograd.Variable) *autograd.Variable {
-	return autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable { return c.Module.Forward(in[0]) }, x)
+// inner is the module now: what says that there is none if the field is nil, or if it leads back to c.
+func (c *CheckpointModule) inner() Module {
+	m := c.Module
+	for range maxWrappers {
+		next, ok := m.(*CheckpointModule)
+		if !ok || next == nil {
+			return orRefused(c.Module, "Checkpointed")
+		}
+		m = next.Module
+	}
+	return refused(argumentErr("Checkpointed", "the module is a part of itself"))
 }
 
+// maxWrappers is more than anybody puts around one module.
+const maxWrappers = 1000
+
+// Forward implements Module.
+func (c *CheckpointModule) Forward(x *autograd.Variable) *autograd.Variable {
+	return autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable { return c.inner().Forward(in[0]) }, x)
+}
+
+// Parameters implements Module.
+func (c *CheckpointModule) Parameters() []*autograd.Parameter { return c.inner().Parameters() }
+
+// To implements Module.
+func (c *CheckpointModule) To(dev device.Device, opts ...Option) error {
+	return c.inner().To(dev, opts...)
+}
+
+// Release implements Module.
+func (c *CheckpointModule) Release() { c.inner().Release() }
+
 // Parts lists m's parts.
-func (c *CheckpointModule) Parts() []Part { return partsOf(c.Module) }
+func (c *CheckpointModule) Parts() []Part { return partsOf(c.inner()) }
 
 // OwnParameters lists m's own parameters.
-func (c *CheckpointModule) OwnParameters() []*autograd.Parameter { return ownOf(c.Module) }
+func (c *CheckpointModule) OwnParameters() []*autograd.Parameter {
+	return parametersOf(ownOf(c.inner(), false))
+}
 
 // OwnBuffers lists m's own buffers.
-func (c *CheckpointModule) OwnBuffers() []*autograd.Parameter { return buffersOf(c.Module) }
+func (c *CheckpointModule) OwnBuffers() []*autograd.Parameter {
+	return parametersOf(ownOf(c.inner(), true))
+}
+
+func (c *CheckpointModule) named(buffers bool) []Named { return ownOf(c.inner(), buffers) }
 
 // SetTraining changes m's mode.
 func (c *CheckpointModule) SetTraining(on bool) {
-	if t, ok := c.Module.(interface{ SetTraining(bool) }); ok {
+	if t, ok := c.inner().(interface{ SetTraining(bool) }); ok {
 		t.SetTraining(on)
 	}
 }
 
 // String is m's description.
-func (c *CheckpointModule) String() string { return fmt.Sprint(c.Module) }
+func (c *CheckpointModule) String() string { return fmt.Sprint(c.inner()) }

@@ -56,7 +56,7 @@ func newConv(dims, in, out, kernel int, opts []ConvOption) *ConvLayer {
 	l := &ConvLayer{dims: dims, args: tensor.Conv{
 		Stride: c.stride, Padding: c.padding, Dilation: c.dilation, Same: c.same, Groups: c.groups,
 	}}
-	l.Weight, l.Bias = c.declare(&l.Base, dims, out, in/max(1, c.groups), out)
+	c.declare(&l.Base, &l.Weight, &l.Bias, dims, out, in/max(1, c.groups), out)
 	return l
 }
 
@@ -65,7 +65,7 @@ func newConvTranspose(dims, in, out, kernel int, opts []ConvOption) *ConvTranspo
 	l := &ConvTransposeLayer{dims: dims, args: tensor.ConvTranspose{
 		Stride: c.stride, Padding: c.padding, OutputPadding: c.outputPadding, Dilation: c.dilation, Groups: c.groups,
 	}}
-	l.Weight, l.Bias = c.declare(&l.Base, dims, in, out/max(1, c.groups), out)
+	c.declare(&l.Base, &l.Weight, &l.Bias, dims, in, out/max(1, c.groups), out)
 	return l
 }
 
@@ -80,7 +80,7 @@ func convOf(kernel int, opts []ConvOption) *conv {
 }
 
 // declare makes the parameters: kernels of shape [first, second, kernel...], and a bias for each output.
-func (c *conv) declare(b *Base, dims, first, second, outputs int) (weight, bias *autograd.Parameter) {
+func (c *conv) declare(b *Base, weight, bias **autograd.Parameter, dims, first, second, outputs int) {
 	shape, fan := []int{first, second}, second
 	for d := range dims {
 		n := c.kernel[min(d, len(c.kernel)-1)]
@@ -96,17 +96,18 @@ func (c *conv) declare(b *Base, dims, first, second, outputs int) (weight, bias 
 	if c.layer.bias == nil {
 		c.layer.bias = Uniform(-bound, bound)
 	}
-	weight = b.RegisterParameter(autograd.DeclareParameter("weight", c.weight, shape...))
+	*weight = autograd.DeclareParameter("weight", c.weight, shape...)
 	if !c.noBias {
-		bias = b.RegisterParameter(autograd.DeclareParameter("bias", c.layer.bias, outputs))
+		*bias = autograd.DeclareParameter("bias", c.layer.bias, outputs)
 	}
-	return weight, bias
+	b.requires("weight", weight)
+	b.RegisterParameterField("bias", bias)
 }
 
 // Forward implements Module.
 func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		w, b := g.Param(l.Weight), leaf(g, l.Bias)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)
 		if l.dims == 1 {
 			return x.Conv1d(w, b, l.args)
 		}
@@ -116,8 +117,8 @@ func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // Forward implements Module.
 func (l *ConvTransposeLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		w, b := g.Param(l.Weight), leaf(g, l.Bias)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)
 		if l.dims == 1 {
 			return x.ConvTranspose1d(w, b, l.args)
 		}
@@ -127,20 +128,26 @@ func (l *ConvTransposeLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *ConvLayer) String() string {
-	a, shape := &l.args, l.Weight.Shape()
+	a := &l.args
 	padding := tuple(a.Padding, l.dims, 0)
 	if a.Same {
 		padding = "same"
 	}
-	return describeConv("Conv", l.dims, shape[1]*max(1, a.Groups), shape[0], shape[2:], a.Stride, padding, nil, a.Dilation,
+	return describeConv("Conv", l.dims, size(l.Weight, 1)*max(1, a.Groups), size(l.Weight, 0), kernelOf(l.Weight), a.Stride, padding, nil, a.Dilation,
 		a.Groups, l.Bias)
 }
 
 // String is PyTorch's description.
 func (l *ConvTransposeLayer) String() string {
-	a, shape := &l.args, l.Weight.Shape()
-	return describeConv("ConvTranspose", l.dims, shape[0], shape[1]*max(1, a.Groups), shape[2:], a.Stride, tuple(a.Padding, l.dims, 0),
-		a.OutputPadding, a.Dilation, a.Groups, l.Bias)
+	a := &l.args
+	return describeConv("ConvTranspose", l.dims, size(l.Weight, 0), size(l.Weight, 1)*max(1, a.Groups), kernelOf(l.Weight), a.Stride,
+		tuple(a.Padding, l.dims, 0), a.OutputPadding, a.Dilation, a.Groups, l.Bias)
+}
+
+// kernelOf is the size of the kernels of a weight.
+func kernelOf(weight *autograd.Parameter) []int {
+	s := weight.Shape()
+	return s[min(2, len(s)):]
 }
 
 // describeConv writes what differs from the defaults, and the sizes.

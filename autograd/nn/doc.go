@@ -24,7 +24,8 @@
 //
 // # Own modules
 //
-// Embed Base, register what the module has, and write Forward:
+// Embed Base, register the fields with what the module has (RegisterField, RegisterList, RegisterParameterField,
+// RegisterBufferField), and write Forward:
 //
 //	type Net struct {
 //		nn.Base
@@ -33,12 +34,22 @@
 //
 //	func NewNet() *Net {
 //		n := &Net{fc1: nn.Linear(8, 16), fc2: nn.Linear(16, 1)}
-//		n.Register("fc1", n.fc1)
-//		n.Register("fc2", n.fc2)
+//		nn.RegisterField(&n.Base, "fc1", &n.fc1)
+//		nn.RegisterField(&n.Base, "fc2", &n.fc2)
 //		return n
 //	}
 //
 //	func (n *Net) Forward(x *autograd.Variable) *autograd.Variable {
 //		return x.Graph().Scope(func() *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
 //	}
+//
+// # Tying
+//
+// Registered fields are read when a list is asked for: parameters, parts, names, state. So an assignment to a field of a layer, or to one
+// that a module of your own has registered, is all it takes to share a parameter or to replace a part:
+//
+//	decoder.Weight = encoder.Weight
+//
+// A parameter with several names gets memory, a gradient and a step once. Save writes it under the first of its names; Load takes it
+// under any. Tie before optimizers are made, which keep the list that they were given.
 package nn

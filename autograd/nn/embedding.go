@@ -21,35 +21,43 @@ func PaddingIdx(row int) LayerOption { return func(l *layer) { l.padding = &row 
 // Embedding makes a table of rows vectors of the given width, which start standard normal. Forward takes numbers of rows, of
 // type int64 and any shape, and appends a dimension of width elements. Rows are not renormalised (PyTorch's max_norm).
 func Embedding(rows, width int, opts ...LayerOption) *EmbeddingLayer {
+	l := new(EmbeddingLayer)
+	l.Weight, l.opts, l.pads = newTable(rows, width, opts)
+	l.requires("weight", &l.Weight)
+	return l
+}
+
+// newTable makes the parameter of a table, and the options of its use.
+func newTable(rows, width int, opts []LayerOption) (weight *autograd.Parameter, use []autograd.EmbeddingOption, pads string) {
 	c := layer{weight: Normal(0, 1)}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
 		}
 	}
-	l := new(EmbeddingLayer)
 	if c.padding != nil {
 		row := *c.padding
 		if row < 0 {
 			row += rows
 		}
-		l.opts, l.pads = []autograd.EmbeddingOption{autograd.PaddingIdx(row)}, fmt.Sprintf(", padding_idx=%d", row)
+		use, pads = []autograd.EmbeddingOption{autograd.PaddingIdx(row)}, fmt.Sprintf(", padding_idx=%d", row)
 		if c.weight != nil {
 			c.weight = withoutRow(row, c.weight)
 		}
 	}
-	l.Weight = l.RegisterParameter(autograd.DeclareParameter("weight", c.weight, rows, width))
-	return l
+	return autograd.DeclareParameter("weight", c.weight, rows, width), use, pads
 }
 
 // Forward implements Module.
 func (l *EmbeddingLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable { return g.Param(l.Weight).Embedding(x, l.opts...) })
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return param(g, l, "weight", l.Weight).Embedding(x, l.opts...)
+	})
 }
 
 // String is PyTorch's description.
 func (l *EmbeddingLayer) String() string {
-	return fmt.Sprintf("Embedding(%d, %d%s)", l.Weight.Shape()[0], l.Weight.Shape()[1], l.pads)
+	return fmt.Sprintf("Embedding(%d, %d%s)", size(l.Weight, 0), size(l.Weight, 1), l.pads)
 }
 
 // withoutRow is an initializer that sets one row to zeros afterwards.
@@ -84,8 +92,10 @@ type EmbeddingBagLayer struct {
 // EmbeddingBag makes a table as Embedding does, whose Forward takes numbers of rows [B, L] and gives the sum, the mean or the
 // greatest of each L rows, [B, width]. PaddingIdx counts for nothing. PyTorch's default mode is tensor.BagMean.
 func EmbeddingBag(rows, width int, mode tensor.BagMode, opts ...LayerOption) *EmbeddingBagLayer {
-	e := Embedding(rows, width, opts...)
-	return &EmbeddingBagLayer{Base: e.Base, Weight: e.Weight, Mode: mode, opts: e.opts, pads: e.pads}
+	l := &EmbeddingBagLayer{Mode: mode}
+	l.Weight, l.opts, l.pads = newTable(rows, width, opts)
+	l.requires("weight", &l.Weight)
+	return l
 }
 
 // Forward implements Module.
@@ -93,12 +103,12 @@ func (l *EmbeddingBagLayer) Forward(x *autograd.Variable) *autograd.Variable { r
 
 // Bags is Forward for bags of different sizes: x is [N], and offsets, of type int64, say where in it each bag begins.
 func (l *EmbeddingBagLayer) Bags(x, offsets *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return g.Param(l.Weight).EmbeddingBag(x, offsets, l.Mode, l.opts...)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return param(g, l, "weight", l.Weight).EmbeddingBag(x, offsets, l.Mode, l.opts...)
 	})
 }
 
 // String is PyTorch's description.
 func (l *EmbeddingBagLayer) String() string {
-	return fmt.Sprintf("EmbeddingBag(%d, %d, mode='%s'%s)", l.Weight.Shape()[0], l.Weight.Shape()[1], l.Mode, l.pads)
+	return fmt.Sprintf("EmbeddingBag(%d, %d, mode='%s'%s)", size(l.Weight, 0), size(l.Weight, 1), l.Mode, l.pads)
 }

@@ -15,3 +15,20 @@ func (e *ArgumentError) Error() string { return "nn: " + e.What + ": " + e.Detai
 func argumentErr(what, format string, args ...any) error {
 	return &ArgumentError{What: what, Detail: fmt.Sprintf(format, args...)}
 }
+
+// NameError is a name that cannot be registered in a module, or that two parameters of a model have. It is the error of the first use of
+// the model that returns one: To, Save, Load, or the graph's when a layer runs.
+type NameError struct {
+	Module string // the path of the module; empty for the model itself
+	Name   string
+	Detail string // why
+}
+
+// Error is one line, as in "nn: module encoder: the name \"a.b\": a name has no dots".
+func (e *NameError) Error() string {
+	where := "nn: "
+	if e.Module != "" {
+		where += "module " + e.Module + ": "
+	}
+	return fmt.Sprintf("%sthe name %q: %s", where, e.Name, e.Detail)
+}

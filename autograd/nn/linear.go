@@ -52,10 +52,12 @@ func Linear(in, out int, opts ...LayerOption) *LinearLayer {
 		}
 	}
 	l := new(LinearLayer)
-	l.Weight = l.RegisterParameter(autograd.DeclareParameter("weight", c.weight, out, in))
+	l.Weight = autograd.DeclareParameter("weight", c.weight, out, in)
 	if !c.noBias {
-		l.Bias = l.RegisterParameter(autograd.DeclareParameter("bias", c.bias, out))
+		l.Bias = autograd.DeclareParameter("bias", c.bias, out)
 	}
+	l.requires("weight", &l.Weight)
+	l.RegisterParameterField("bias", &l.Bias)
 	return l
 }
 
@@ -66,12 +68,8 @@ func (l *LinearLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // forward is Forward with another function of input, weight and bias.
 func (l *LinearLayer) forward(x *autograd.Variable, f func(x, weight, bias *autograd.Variable) *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		var bias *autograd.Variable
-		if l.Bias != nil {
-			bias = g.Param(l.Bias)
-		}
-		return f(x, g.Param(l.Weight), bias)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return f(x, param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias))
 	})
 }
 
@@ -81,14 +79,13 @@ func (l *LinearLayer) String() string {
 	if l.Bias == nil {
 		bias = "False"
 	}
-	return fmt.Sprintf("Linear(in_features=%d, out_features=%d, bias=%s)", l.Weight.Shape()[1], l.Weight.Shape()[0], bias)
+	return fmt.Sprintf("Linear(in_features=%d, out_features=%d, bias=%s)", size(l.Weight, 1), size(l.Weight, 0), bias)
 }
 
-// scope runs f in a scope of x's graph.
-func scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.Variable) *autograd.Variable {
-	if x == nil {
-		return nil
+// size is the number of elements of p along a dimension, 0 where there is none: descriptions must not depend on what is in a field.
+func size(p *autograd.Parameter, dim int) int {
+	if s := p.Shape(); dim < len(s) {
+		return s[dim]
 	}
-	g := x.Graph()
-	return g.Scope(func() *autograd.Variable { return f(g) })
+	return 0
 }

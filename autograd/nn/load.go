@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -43,17 +44,21 @@ func (e *MismatchError) Error() string {
 
 // Load sets the values of m's parameters and buffers, which To has given memory, to those that Save wrote. Values are converted
 // to the types that the model has. File and model must have the same names and shapes, else nothing is changed and the error is a
-// *MismatchError. If reading fails later, the parameters read so far have their new values.
+// *MismatchError. If reading fails later, the parameters read so far have their new values. What the model
+// shares is in the file under one of its names or several, of which the last in the file counts.
 func Load(r io.Reader, m Module) error {
 	if r == nil {
 		return argumentErr("Load", "the reader is nil")
+	}
+	if err := check(m); err != nil {
+		return err
 	}
 	in := bufio.NewReader(r)
 	entries, err := readHeader(in)
 	if err != nil {
 		return err
 	}
-	named, err := match(entries, NamedState(m))
+	named, err := match(entries, append(allNamed(m, false), allNamed(m, true)...))
 	if err != nil {
 		return err
 	}
@@ -147,20 +152,26 @@ func inOrder(entries map[string]entry) []string {
 	return names
 }
 
-// match pairs entries and parameters, in the order of the data.
+// match pairs entries and parameters, in the order of the data. named has each parameter under all of its names.
 func match(entries map[string]entry, named []Named) ([]Named, error) {
 	var bad MismatchError
-	byName := map[string]Named{}
+	byName, found := map[string]Named{}, map[*autograd.Parameter]bool{}
 	for _, n := range named {
 		byName[n.Name] = n
 		e, ok := entries[n.Name]
 		switch {
 		case !ok:
-			bad.Missing = append(bad.Missing, n.Name)
+			continue
 		case !n.Parameter.Shape().Equal(e.Shape):
 			bad.Shapes = append(bad.Shapes, fmt.Sprintf("%s (file %v, model %v)", n.Name, tensor.Shape(e.Shape), n.Parameter.Shape()))
 		case n.Parameter.Tensor() == nil:
 			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", n.Name)
+		}
+		found[n.Parameter] = true
+	}
+	for _, n := range once(named) {
+		if !found[n.Parameter] {
+			bad.Missing = append(bad.Missing, n.Name)
 		}
 	}
 	var ordered []Named

@@ -24,10 +24,7 @@ func failing(err error) autograd.Initializer {
 }
 
 func (u unusable) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		g.Fail(u.err)
-		return g.Param(u.parameter) // of a graph with an error
-	})
+	return x.Graph().Refuse("forward", u.err, x)
 }
 
 func (u unusable) Parameters() []*autograd.Parameter       { return []*autograd.Parameter{u.parameter} }
@@ -36,13 +33,9 @@ func (u unusable) Release()                                {}
 func (u unusable) String() string                          { return "nil" }
 
 // absent reports whether there is no module: nil, or a nil pointer to one.
-func absent(m Module) bool {
-	if m == nil {
-		return true
-	}
-	v := reflect.ValueOf(m)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
+func absent(m Module) bool { return m == nil || isPointer(m) && reflect.ValueOf(m).IsNil() }
+
+func isPointer(m Module) bool { return reflect.ValueOf(m).Kind() == reflect.Pointer }
 
 // orRefused is m, or what says that there is none.
 func orRefused(m Module, where string) Module {
@@ -56,14 +49,7 @@ func orRefused(m Module, where string) Module {
 func (b *Base) base() *Base { return b }
 
 // contains reports whether b is m's own, or that of one of its parts: then m cannot be a part of b.
-func contains(m Module, b *Base) bool {
-	if o, ok := m.(interface{ base() *Base }); ok && o.base() == b {
-		return true
-	}
-	for _, part := range partsOf(m) {
-		if contains(part.Module, b) {
-			return true
-		}
-	}
-	return false
+func contains(m Module, b *Base) (found bool) {
+	walk(m, "", nil, func(_ string, m Module) { found = found || identity(m) == any(b) })
+	return found
 }

@@ -20,12 +20,16 @@ type Module interface {
 }
 
 // Base has what modules share. Modules embed it, and write Forward. The zero Base is a module in training without
-// parameters.
+// parameters. A module that has registered fields may not be copied.
 type Base struct {
-	own     []*autograd.Parameter
-	buffers []*autograd.Parameter
-	parts   []Part
-	eval    bool
+	own   []slot     // parameters and buffers, in the order of registration
+	parts []partSlot // likewise
+	wrong error      // the first mistake of a registration
+	self  *Base      // where the Base lay when fields were registered
+	eval  bool
+
+	path    string // in the model that To was called on
+	reached bool   // by To
 }
 
 // Part is a module inside another.
@@ -34,56 +38,37 @@ type Part struct {
 	Module Module
 }
 
-// Register makes m a part under a name. Parts are listed in the order of registration. A nil m, and one that b is a part of, make a
-// part that cannot be used: To and Forward are an *ArgumentError.
-func (b *Base) Register(name string, m Module) {
-	m = orRefused(m, "part "+name)
-	if contains(m, b) {
-		m = refused(argumentErr("part "+name, "the module would be a part of itself"))
+// Parts lists the registered modules, as they are now. It is a copy: to change a part, assign to its field.
+func (b *Base) Parts() []Part {
+	list := make([]Part, len(b.parts))
+	for i := range b.parts {
+		list[i] = Part{b.parts[i].name, b.parts[i].module()}
 	}
-	b.parts = append(b.parts, Part{name, m})
+	return list
 }
-
-// RegisterParameter makes p a parameter of the module itself, and returns it.
-func (b *Base) RegisterParameter(p *autograd.Parameter) *autograd.Parameter {
-	b.own = append(b.own, p)
-	return p
-}
-
-// Parts lists the registered modules.
-func (b *Base) Parts() []Part { return b.parts }
 
 // OwnParameters lists the parameters of the module itself, without those of its parts.
-func (b *Base) OwnParameters() []*autograd.Parameter { return b.own }
+func (b *Base) OwnParameters() []*autograd.Parameter { return parametersOf(once(b.named(false))) }
 
 // Parameters implements Module.
-func (b *Base) Parameters() []*autograd.Parameter {
-	var all []*autograd.Parameter
-	seen := map[*autograd.Parameter]bool{}
-	add := func(ps []*autograd.Parameter) {
-		for _, p := range ps {
-			if !seen[p] {
-				seen[p] = true
-				all = append(all, p)
-			}
-		}
-	}
-	add(b.own)
-	for _, part := range b.parts {
-		add(part.Module.Parameters())
-	}
-	return all
-}
+func (b *Base) Parameters() []*autograd.Parameter { return parametersOf(NamedParameters(bare{b})) }
 
 // To implements Module.
 func (b *Base) To(dev device.Device, opts ...Option) error {
-	return place(append(b.Parameters(), b.Buffers()...), dev, opts)
+	if err := check(bare{b}); err != nil {
+		return err
+	}
+	if err := place(once(NamedState(bare{b})), dev, opts); err != nil {
+		return err
+	}
+	remember(bare{b})
+	return nil
 }
 
 // Release implements Module.
 func (b *Base) Release() {
-	for _, p := range append(b.Parameters(), b.Buffers()...) {
-		p.Release()
+	for _, n := range NamedState(bare{b}) {
+		n.Parameter.Release()
 	}
 }
 
@@ -100,59 +85,11 @@ func Train(m Module) { setTraining(m, true) }
 func Eval(m Module) { setTraining(m, false) }
 
 func setTraining(m Module, on bool) {
-	if t, ok := m.(interface{ SetTraining(bool) }); ok && !absent(m) {
-		t.SetTraining(on)
-	}
-	for _, part := range partsOf(m) {
-		setTraining(part.Module, on)
-	}
-}
-
-func partsOf(m Module) []Part {
-	if p, ok := m.(interface{ Parts() []Part }); ok && !absent(m) {
-		return p.Parts()
-	}
-	return nil
-}
-
-// Named is a parameter with its path in a model, as in "0.weight".
-type Named struct {
-	Name      string
-	Parameter *autograd.Parameter
-}
-
-// NamedParameters lists the parameters of m in the order of Parameters, each once, under the first path that leads to it.
-// Names of modules that do not embed Base are those of their parameters.
-func NamedParameters(m Module) []Named {
-	var all []Named
-	seen := map[*autograd.Parameter]bool{}
-	walk(m, "", func(name string, p *autograd.Parameter) {
-		if !seen[p] {
-			seen[p] = true
-			all = append(all, Named{name, p})
+	walk(m, "", nil, func(_ string, m Module) {
+		if t, ok := m.(interface{ SetTraining(bool) }); ok {
+			t.SetTraining(on)
 		}
 	})
-	return all
-}
-
-func walk(m Module, prefix string, visit func(name string, p *autograd.Parameter)) {
-	for _, p := range ownOf(m) {
-		visit(prefix+p.Name(), p)
-	}
-	for _, part := range partsOf(m) {
-		walk(part.Module, prefix+part.Name+".", visit)
-	}
-}
-
-// ownOf lists the parameters of m itself, or all that it has if it does not tell them apart.
-func ownOf(m Module) []*autograd.Parameter {
-	m = orRefused(m, "module")
-	if o, ok := m.(interface {
-		OwnParameters() []*autograd.Parameter
-	}); ok {
-		return o.OwnParameters()
-	}
-	return m.Parameters()
 }
 
 // SequentialModule runs modules one after the other. A Linear and a ReLU, GELU or GELUTanh behind it are computed in one pass.
@@ -177,12 +114,27 @@ func (s *SequentialModule) At(i int) Module {
 	if i < 0 || i >= len(s.parts) {
 		return nil
 	}
-	return s.parts[i].Module
+	return s.parts[i].module()
+}
+
+// Set puts m in the place of module i. It is an *ArgumentError if there is no module i, if m is nil, and if s is a part of m; then nothing
+// is changed.
+func (s *SequentialModule) Set(i int, m Module) error {
+	switch {
+	case i < 0 || i >= len(s.parts):
+		return argumentErr("Sequential", "there is no module %d, of %d", i, len(s.parts))
+	case absent(m):
+		return argumentErr("Sequential", "module %d would be nil", i)
+	case contains(m, &s.Base):
+		return argumentErr("Sequential", "module %d would have the model itself as a part", i)
+	}
+	s.parts[i] = partSlot{name: s.parts[i].name, value: m}
+	return nil
 }
 
 // Forward implements Module.
 func (s *SequentialModule) Forward(x *autograd.Variable) *autograd.Variable {
-	return s.first(len(s.parts), x)
+	return within(s, x, func(*autograd.Graph) *autograd.Variable { return s.first(len(s.parts), x) })
 }
 
 // first runs the first n modules. The scope of module n holds its input, the result of those before it: so the input is freed
@@ -195,7 +147,7 @@ func (s *SequentialModule) first(n int, x *autograd.Variable) *autograd.Variable
 		if l, f := s.fusedAt(n); l != nil {
 			return l.forward(s.first(n-2, x), f.linear)
 		}
-		return s.parts[n-1].Module.Forward(s.first(n-1, x))
+		return s.parts[n-1].module().Forward(s.first(n-1, x))
 	})
 }
 
@@ -204,8 +156,8 @@ func (s *SequentialModule) fusedAt(n int) (*LinearLayer, *FuncModule) {
 	if n < 2 {
 		return nil, nil
 	}
-	l, ok := s.parts[n-2].Module.(*LinearLayer)
-	f, ok2 := s.parts[n-1].Module.(*FuncModule)
+	l, ok := s.parts[n-2].module().(*LinearLayer)
+	f, ok2 := s.parts[n-1].module().(*FuncModule)
 	if !ok || !ok2 || f.linear == nil {
 		return nil, nil
 	}

@@ -25,9 +25,9 @@ type net struct {
 func newNet() *net {
 	n := &net{body: nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Dropout(0.5)), head: nn.Linear(3, 3, nn.NoBias())}
 	n.again = n.head
-	n.Register("body", n.body)
-	n.Register("head", n.head)
-	n.Register("again", n.again)
+	nn.RegisterField(&n.Base, "body", &n.body)
+	nn.RegisterField(&n.Base, "head", &n.head)
+	nn.RegisterField(&n.Base, "again", &n.again)
 	return n
 }
 

@@ -22,16 +22,20 @@ func (l *layer) epsOr(eps float64) float64 {
 	return eps
 }
 
-// affine declares the weight and the bias of a normalisation, which start as 1 and 0; nil for what the options leave out.
-func (b *Base) affine(c *layer, shape ...int) (weight, bias *autograd.Parameter) {
-	if !c.affine {
-		return nil, nil
+// affine declares the weight and the bias of a normalisation, which start as 1 and 0, and registers their fields; what the options
+// leave out stays nil. A nil bias is the place of none.
+func (b *Base) affine(c *layer, weight, bias **autograd.Parameter, shape ...int) {
+	if c.affine {
+		*weight = autograd.DeclareParameter("weight", c.weight, shape...)
 	}
-	weight = b.RegisterParameter(autograd.DeclareParameter("weight", c.weight, shape...))
-	if !c.noBias {
-		bias = b.RegisterParameter(autograd.DeclareParameter("bias", c.bias, shape...))
+	b.RegisterParameterField("weight", weight)
+	if bias == nil {
+		return
 	}
-	return weight, bias
+	if c.affine && !c.noBias {
+		*bias = autograd.DeclareParameter("bias", c.bias, shape...)
+	}
+	b.RegisterParameterField("bias", bias)
 }
 
 // normLayer is the options of a normalisation.
@@ -43,14 +47,6 @@ func normLayer(affine bool, opts []LayerOption) *layer {
 		}
 	}
 	return c
-}
-
-// leaf is p's variable in g; nil for nil.
-func leaf(g *autograd.Graph, p *autograd.Parameter) *autograd.Variable {
-	if p == nil {
-		return nil
-	}
-	return g.Param(p)
 }
 
 // LayerNormLayer normalises over the last dimensions.
@@ -67,14 +63,14 @@ type LayerNormLayer struct {
 func LayerNorm(shape []int, opts ...LayerOption) *LayerNormLayer {
 	c := normLayer(true, opts)
 	l := &LayerNormLayer{Shape: shape, Eps: c.epsOr(1e-5)}
-	l.Weight, l.Bias = l.affine(c, shape...)
+	l.affine(c, &l.Weight, &l.Bias, shape...)
 	return l
 }
 
 // Forward implements Module.
 func (l *LayerNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return x.LayerNorm(l.Shape, leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return x.LayerNorm(l.Shape, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
 	})
 }
 
@@ -95,15 +91,17 @@ type RMSNormLayer struct {
 // multiplies by a weight of that shape, which starts as 1. Eps is the machine epsilon of the input's type unless an option says
 // otherwise.
 func RMSNorm(shape []int, opts ...LayerOption) *RMSNormLayer {
-	c := normLayer(true, append(opts[:len(opts):len(opts)], NoBias()))
+	c := normLayer(true, opts)
 	l := &RMSNormLayer{Shape: shape, Eps: c.epsOr(autograd.DefaultEps)}
-	l.Weight, _ = l.affine(c, shape...)
+	l.affine(c, &l.Weight, nil, shape...)
 	return l
 }
 
 // Forward implements Module.
 func (l *RMSNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable { return x.RMSNorm(l.Shape, leaf(g, l.Weight), l.Eps) })
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return x.RMSNorm(l.Shape, optional(g, l, "weight", l.Weight), l.Eps)
+	})
 }
 
 // String is PyTorch's description.
@@ -129,14 +127,17 @@ type GroupNormLayer struct {
 func GroupNorm(groups, channels int, opts ...LayerOption) *GroupNormLayer {
 	c := normLayer(true, opts)
 	l := &GroupNormLayer{Groups: groups, Channels: channels, Eps: c.epsOr(1e-5)}
-	l.Weight, l.Bias = l.affine(c, channels)
+	l.affine(c, &l.Weight, &l.Bias, channels)
 	return l
 }
 
 // Forward implements Module.
 func (l *GroupNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return x.GroupNorm(l.Groups, leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		if x.Alive() && x.NDim() >= 2 && x.Dim(1) != l.Channels {
+			return g.Refuse("group_norm", shapeError("GroupNorm", x, "%d channels, the layer has %d; want [N, %d, ...]", x.Dim(1), l.Channels, l.Channels), x)
+		}
+		return x.GroupNorm(l.Groups, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
 	})
 }
 
@@ -170,15 +171,17 @@ func InstanceNorm2d(channels int, opts ...LayerOption) *InstanceNormLayer {
 func instanceNorm(name string, dims []int, channels int, opts []LayerOption) *InstanceNormLayer {
 	c := normLayer(false, opts)
 	l := &InstanceNormLayer{name: name, dims: dims, Channels: channels, Eps: c.epsOr(1e-5)}
-	l.Weight, l.Bias = l.affine(c, channels)
+	l.affine(c, &l.Weight, &l.Bias, channels)
 	return l
 }
 
 // Forward implements Module.
 func (l *InstanceNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		g.Fail(channelsOf(l.name, x, l.dims, l.Channels))
-		return x.InstanceNorm(leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		if err := channelsOf(l.name, x, l.dims, l.Channels); err != nil {
+			return g.Refuse("instance_norm", err, x)
+		}
+		return x.InstanceNorm(optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
 	})
 }
 

@@ -44,7 +44,7 @@ var processGenerator = sync.OnceValue(autograd.FreshGenerator)
 
 // place materializes parameters that have no value and moves those that have. If it fails, parameters that were
 // materialized by this call have no value again; those that were moved stay where they are now, and calling it again goes on.
-func place(params []*autograd.Parameter, dev device.Device, opts []Option) (err error) {
+func place(named []Named, dev device.Device, opts []Option) (err error) {
 	var p placement
 	for _, o := range opts {
 		if o != nil {
@@ -63,7 +63,8 @@ func place(params []*autograd.Parameter, dev device.Device, opts []Option) (err 
 			}
 		}
 	}()
-	for _, q := range params {
+	for _, n := range named {
+		q := n.Parameter
 		if q.Tensor() != nil {
 			err = p.move(q, e)
 		} else {
@@ -71,7 +72,7 @@ func place(params []*autograd.Parameter, dev device.Device, opts []Option) (err 
 			err = p.materialize(q, e)
 		}
 		if err != nil {
-			return errors.WithMessagef(err, "nn: parameter %s %s", q.Name(), q.Shape())
+			return errors.WithMessagef(err, "nn: parameter %s %s", n.Name, q.Shape())
 		}
 	}
 	return nil

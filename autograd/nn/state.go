@@ -34,10 +34,14 @@ var formatNames = map[tensor.DType]string{
 // maxHeader is the format's limit on the header, in bytes.
 const maxHeader = 100 << 20
 
-// Save writes the values of m's parameters and buffers under the names of NamedState. It copies one at a time to the host.
+// Save writes the values of m's parameters and buffers under the names of NamedState: what is shared once, under its first name. It
+// copies one at a time to the host.
 func Save(w io.Writer, m Module) error {
 	if w == nil {
 		return argumentErr("Save", "the writer is nil")
+	}
+	if err := check(m); err != nil {
+		return err
 	}
 	named := NamedState(m)
 	header, err := headerOf(named)
@@ -69,7 +73,7 @@ func headerOf(named []Named) ([]byte, error) {
 		}
 		end := at + int64(t.Len())*int64(t.DType().Size())
 		if _, twice := entries[n.Name]; twice {
-			return nil, argumentErr("Save", "two parameters are called %s", n.Name)
+			return nil, &NameError{Name: n.Name, Detail: "two parameters of the model have it"}
 		}
 		entries[n.Name] = entry{formatNames[t.DType()], append([]int{}, t.Shape()...), [2]int64{at, end}}
 		at = end

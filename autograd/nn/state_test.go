@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -114,15 +115,25 @@ func TestLoad_OfAnUnsoundFile_IsAFormatError(t *testing.T) {
 
 func TestSave_OfTwoParametersOfOneName_IsAnError(t *testing.T) {
 	r := onHost(t)
-	var b nn.Base
-	for range 2 {
-		b.RegisterParameter(autograd.DeclareParameter("w", nn.Zeros, 1))
+	list := pair{autograd.DeclareParameter("w", nn.Zeros, 1), autograd.DeclareParameter("w", nn.Zeros, 1)}
+	for _, p := range list {
+		require.NoError(t, p.Materialize(r.exec, nil, tensor.Float32))
+		defer p.Release()
 	}
-	n := &twins{Base: b}
-	r.place(n)
-	require.ErrorContains(t, nn.Save(new(bytes.Buffer), n), "two parameters are called w")
+	var name *nn.NameError
+	require.ErrorAs(t, nn.Save(new(bytes.Buffer), list), &name)
+	require.EqualError(t, name, `nn: the name "w": two parameters of the model have it`)
 }
 
+// pair is a module that does not embed Base, and cannot see to it that names differ.
+type pair [2]*autograd.Parameter
+
+func (pair) Forward(x *autograd.Variable) *autograd.Variable { return x }
+func (p pair) Parameters() []*autograd.Parameter             { return p[:] }
+func (pair) To(device.Device, ...nn.Option) error            { return nil }
+func (pair) Release()                                        {}
+
+// twins is a module that registers nothing by itself.
 type twins struct{ nn.Base }
 
 func (*twins) Forward(x *autograd.Variable) *autograd.Variable { return x }

@@ -198,7 +198,7 @@ func (t *task) newStart(e tensor.Exec, zeros bool) (*start, error) {
 		return nil, err
 	}
 	s := &start{x: autograd.NewParameter("x", x), y: autograd.NewParameter("y", y), net: model}
-	s.Register("model", model)
+	nn.RegisterField(&s.Base, "model", &s.net)
 	s.RegisterBuffer(s.x)
 	s.RegisterBuffer(s.y)
 	return s, nil

@@ -2,7 +2,6 @@ package models
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/pkg/errors"
 
@@ -57,21 +56,22 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 	}
 	m := &GPT{config: c, drop: nn.Dropout(c.Dropout), norm: nn.LayerNorm([]int{c.Width})}
 	m.tokens = nn.Embedding(c.Vocab, c.Width, nn.WeightInit(nn.Normal(0, deviation)))
-	m.Register("tokens", m.tokens)
-	m.positions = m.RegisterParameter(autograd.DeclareParameter("positions", nn.Normal(0, deviation), c.Context, c.Width))
-	m.Register("drop", m.drop)
-	for i := range c.Layers {
+	nn.RegisterField(&m.Base, "tokens", &m.tokens)
+	m.positions = autograd.DeclareParameter("positions", nn.Normal(0, deviation), c.Context, c.Width)
+	m.RegisterParameterField("positions", &m.positions)
+	nn.RegisterField(&m.Base, "drop", &m.drop)
+	for range c.Layers {
 		var layer nn.Module = newBlock(&c)
 		if c.Checkpoint {
 			layer = nn.Checkpointed(layer)
 		}
 		m.layers = append(m.layers, layer)
-		m.Register("layers."+strconv.Itoa(i), layer)
 	}
-	m.Register("norm", m.norm)
+	nn.RegisterList(&m.Base, "layers", &m.layers)
+	nn.RegisterField(&m.Base, "norm", &m.norm)
 	if !c.Tied {
 		m.head = nn.Linear(c.Width, c.Vocab, nn.NoBias(), nn.WeightInit(nn.Normal(0, deviation)))
-		m.Register("head", m.head)
+		nn.RegisterField(&m.Base, "head", &m.head)
 	}
 	return m, nil
 }
@@ -123,13 +123,13 @@ func newBlock(c *GPTConfig) *block {
 		qkv: linear(c.Width, 3*c.Width, deviation), out: linear(c.Width, c.Width, last),
 		fc1: linear(c.Width, 4*c.Width, deviation), fc2: linear(4*c.Width, c.Width, last),
 		drop: nn.Dropout(c.Dropout)}
-	b.Register("norm1", b.norm1)
-	b.Register("qkv", b.qkv)
-	b.Register("out", b.out)
-	b.Register("norm2", b.norm2)
-	b.Register("fc1", b.fc1)
-	b.Register("fc2", b.fc2)
-	b.Register("drop", b.drop)
+	nn.RegisterField(&b.Base, "norm1", &b.norm1)
+	nn.RegisterField(&b.Base, "qkv", &b.qkv)
+	nn.RegisterField(&b.Base, "out", &b.out)
+	nn.RegisterField(&b.Base, "norm2", &b.norm2)
+	nn.RegisterField(&b.Base, "fc1", &b.fc1)
+	nn.RegisterField(&b.Base, "fc2", &b.fc2)
+	nn.RegisterField(&b.Base, "drop", &b.drop)
 	return b
 }
 

@@ -64,9 +64,9 @@ func NewResNet(c ResNetConfig) (*ResNet, error) {
 	}
 	m.body = nn.Sequential(blocks...)
 	m.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in, c.Classes))
-	m.Register("stem", m.stem)
-	m.Register("body", m.body)
-	m.Register("head", m.head)
+	nn.RegisterField(&m.Base, "stem", &m.stem)
+	nn.RegisterField(&m.Base, "body", &m.body)
+	nn.RegisterField(&m.Base, "head", &m.head)
 	return m, nil
 }
 
@@ -126,10 +126,10 @@ func newBottleneck(in, width, stride int) (block nn.Module, out int) {
 // around puts a way past a branch that changes channels and size like this.
 func around(branch nn.Module, in, out, stride int) nn.Module {
 	r := &residual{branch: branch}
-	r.Register("branch", r.branch)
+	nn.RegisterField(&r.Base, "branch", &r.branch)
 	if in != out || stride != 1 {
 		r.shortcut = nn.Sequential(pointwise(in, out, stride), nn.BatchNorm2d(out))
-		r.Register("shortcut", r.shortcut)
+		nn.RegisterField(&r.Base, "shortcut", &r.shortcut)
 	}
 	return r
 }

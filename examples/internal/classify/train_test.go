@@ -41,7 +41,7 @@ func TestTrain_TestsInEvaluationMode(t *testing.T) {
 	s, err := session.On(dev, 1)
 	require.NoError(t, err)
 	w := &witness{linear: nn.Linear(4, dataset.Classes)}
-	w.Register("linear", w.linear)
+	nn.RegisterField(&w.Base, "linear", &w.linear)
 	model := func(int, int) (nn.Module, error) { return w, nil }
 	_, err = Train(s, Options{Epochs: 2, Batch: 4, LR: 1}, model, blank(6), blank(5), io.Discard, io.Discard)
 	require.NoError(t, err)

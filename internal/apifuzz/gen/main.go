@@ -36,6 +36,7 @@ var instances = map[string][]string{
 	"any":            {"int"},
 	"Element":        {"float32", "int64", "bool"},
 	"tensor.Element": {"float32", "int64", "bool"},
+	"Module":         {"nn.Module", "*nn.LinearLayer"},
 }
 
 // lists is what the file has.

@@ -1,0 +1,220 @@
+package nn
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// A module registers the fields that its parameters, buffers and parts are in, not what they hold at the time: lists are read off the
+// fields when they are asked for. So an assignment to a field replaces, or shares, for all that a module does:
+//
+//	decoder.Weight = encoder.Weight
+
+// slot is the place of a parameter or buffer.
+type slot struct {
+	name     string
+	field    **autograd.Parameter
+	buffer   bool
+	required bool // nil is a mistake, and not what is missing by intention
+}
+
+// partSlot is the place of a part: a field, or a value that stays.
+type partSlot struct {
+	name  string
+	value Module
+	field func() Module // nil for a value
+}
+
+// module is what is there now.
+func (p *partSlot) module() Module {
+	if p.field == nil {
+		return p.value
+	}
+	return orRefused(p.field(), "part "+p.name)
+}
+
+// claim takes a name for something that is registered. The first one that it refuses is the mistake that is reported.
+func (b *Base) claim(name string) bool {
+	detail := ""
+	switch {
+	case name == "":
+		detail = "a name may not be empty"
+	case strings.Contains(name, "."):
+		detail = "a name has no dots, which separate the names of a path; RegisterList registers the elements of a slice"
+	case b.taken(name):
+		detail = "the module has something of this name already"
+	default:
+		return true
+	}
+	b.mistaken(&NameError{Name: name, Detail: detail})
+	return false
+}
+
+func (b *Base) taken(name string) bool {
+	for i := range b.own {
+		if b.own[i].name == name {
+			return true
+		}
+	}
+	for i := range b.parts {
+		if b.parts[i].name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// mistaken keeps the first mistake of a registration, until a use of the module can report it.
+func (b *Base) mistaken(err error) {
+	if b.wrong == nil {
+		b.wrong = err
+	}
+}
+
+// mistake is what is wrong with the registration of b, nil for nothing.
+func (b *Base) mistake() error {
+	if b.wrong == nil && b.self != nil && b.self != b {
+		return argumentErr("module", "it is a copy of another one, whose fields are registered; make each by its constructor")
+	}
+	return b.wrong
+}
+
+// ofField is what all that register fields begin with. A copy of the module would list the fields of the one that it was copied from.
+func (b *Base) ofField(name string, missing bool) bool {
+	if missing {
+		b.mistaken(argumentErr(strconv.Quote(name), "the pointer to the field is nil"))
+	}
+	if missing || !b.claim(name) {
+		return false
+	}
+	b.self = b
+	return true
+}
+
+// Register makes m a part under a name. Parts are listed in the order of registration. It is for parts that stay what they are: of one
+// in a field that may be assigned to, register the field, with RegisterField. A nil m, and one that b is a part of, make a
+// part that cannot be used: To and Forward are an *ArgumentError. A name that is empty, has a dot, or is taken is a *NameError of To and of
+// all else that reports errors.
+func (b *Base) Register(name string, m Module) {
+	m = orRefused(m, "part "+name)
+	if contains(m, b) {
+		m = refused(argumentErr("part "+name, "the module would be a part of itself"))
+	}
+	if b.claim(name) {
+		b.parts = append(b.parts, partSlot{name: name, value: m})
+	}
+}
+
+// RegisterField makes the module in a field of b's module a part: always the one that is there, so that an assignment to the field
+// replaces the part. A field that is nil when the module is used is an *ArgumentError. Names are as for Register.
+//
+//	nn.RegisterField(&n.Base, "head", &n.head)
+func RegisterField[M Module](b *Base, name string, field *M) {
+	if b != nil && b.ofField(name, field == nil) {
+		b.parts = append(b.parts, partSlot{name: name, field: func() Module { return *field }})
+	}
+}
+
+// RegisterList makes the modules in a slice parts, under the name, a dot and their number: "layers.0" and so on (PyTorch's ModuleList).
+// It is RegisterField for slices: the list is that of the slice in the field when it is asked for.
+func RegisterList[M Module](b *Base, name string, field *[]M) {
+	if b == nil || !b.ofField(name, field == nil) {
+		return
+	}
+	b.parts = append(b.parts, partSlot{name: name, field: func() Module {
+		l := new(moduleList)
+		for i, m := range *field {
+			number := strconv.Itoa(i)
+			l.parts = append(l.parts, partSlot{name: number, value: orRefused(m, "part "+name+"."+number)})
+		}
+		return l
+	}})
+}
+
+// moduleList stands for the modules of a slice.
+type moduleList struct{ Base }
+
+// Forward implements Module: a list does not say in which order its modules run.
+func (l *moduleList) Forward(x *autograd.Variable) *autograd.Variable {
+	return refused(argumentErr("ModuleList", "a list of modules has no Forward; call those of its modules")).Forward(x)
+}
+
+// String is PyTorch's description.
+func (l *moduleList) String() string { return Describe("ModuleList", l) }
+
+// RegisterParameter makes p a parameter of the module itself, under its name, and returns it. It is for parameters that stay what they
+// are: of one in a field that may be assigned to, register the field, with RegisterParameterField.
+func (b *Base) RegisterParameter(p *autograd.Parameter) *autograd.Parameter {
+	b.addValue(p, false)
+	return p
+}
+
+// RegisterParameterField makes the parameter in a field of the module a parameter of it: always the one that is there. A nil one is not
+// listed (PyTorch's None). It is listed, saved and loaded under this name, whatever its own is. Names are as for Register.
+//
+//	n.RegisterParameterField("scale", &n.scale)
+func (b *Base) RegisterParameterField(name string, field **autograd.Parameter) {
+	b.addField(slot{name: name, field: field})
+}
+
+// RegisterBuffer makes p a buffer of the module itself, and returns it. Graphs compute no gradient for it. See RegisterParameter.
+func (b *Base) RegisterBuffer(p *autograd.Parameter) *autograd.Parameter {
+	p.SetRequiresGrad(false)
+	b.addValue(p, true)
+	return p
+}
+
+// RegisterBufferField makes the buffer in a field of the module a buffer of it, as RegisterParameterField does with parameters.
+func (b *Base) RegisterBufferField(name string, field **autograd.Parameter) {
+	b.addField(slot{name: name, field: field, buffer: true})
+}
+
+// requires is RegisterParameterField for a parameter that the module cannot do without.
+func (b *Base) requires(name string, field **autograd.Parameter) {
+	b.addField(slot{name: name, field: field, required: true})
+}
+
+func (b *Base) addField(s slot) {
+	if b.ofField(s.name, s.field == nil) {
+		b.own = append(b.own, s)
+	}
+}
+
+func (b *Base) addValue(p *autograd.Parameter, buffer bool) {
+	if p == nil {
+		b.mistaken(argumentErr("RegisterParameter", "the parameter is nil"))
+		return
+	}
+	if b.claim(p.Name()) {
+		b.own = append(b.own, slot{name: p.Name(), field: &p, buffer: buffer})
+	}
+}
+
+// named lists the parameters of the module itself, or its buffers, under their names here. What cannot be listed is a parameter that
+// cannot be made, and says why.
+func (b *Base) named(buffers bool) []Named {
+	if err := b.mistake(); err != nil {
+		if buffers {
+			return nil
+		}
+		return []Named{{"missing", refused(err).parameter}}
+	}
+	var list []Named
+	for _, s := range b.own {
+		switch p := *s.field; {
+		case s.buffer != buffers:
+		case p != nil:
+			list = append(list, Named{s.name, p})
+		case s.required:
+			list = append(list, Named{s.name, refused(nilParameter(s.name)).parameter})
+		}
+	}
+	return list
+}
+
+// nilParameter is the error of a field that must have a parameter.
+func nilParameter(path string) error {
+	return argumentErr("parameter "+path, "the field is nil")
+}

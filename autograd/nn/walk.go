@@ -1,0 +1,185 @@
+package nn
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// Named is a parameter with its path in a model, as in "0.weight".
+type Named struct {
+	Name      string
+	Parameter *autograd.Parameter
+}
+
+// NamedParameters lists the parameters of m in the order of Parameters, each once, under the first path that leads to it.
+// Names of modules that do not embed Base are those of their parameters.
+func NamedParameters(m Module) []Named { return once(allNamed(m, false)) }
+
+// NamedBuffers lists the buffers of m with their paths, as NamedParameters does the parameters.
+func NamedBuffers(m Module) []Named { return once(allNamed(m, true)) }
+
+// NamedState lists what Save writes: the parameters and buffers of m (PyTorch's state_dict, with what is shared under its first
+// name alone).
+func NamedState(m Module) []Named { return append(NamedParameters(m), NamedBuffers(m)...) }
+
+// allNamed lists parameters, or buffers, under all paths that lead to them.
+func allNamed(m Module, buffers bool) []Named {
+	var all []Named
+	walk(m, "", nil, func(path string, m Module) {
+		for _, n := range ownOf(m, buffers) {
+			all = append(all, Named{join(path, n.Name), n.Parameter})
+		}
+	})
+	return all
+}
+
+// once leaves the first path of each parameter.
+func once(all []Named) []Named {
+	seen := make(map[*autograd.Parameter]bool, len(all))
+	return slices.DeleteFunc(all, func(n Named) bool {
+		before := seen[n.Parameter]
+		seen[n.Parameter] = true
+		return before
+	})
+}
+
+// join is a path and a name that goes on from there.
+func join(path, name string) string {
+	switch "" {
+	case path:
+		return name
+	case name:
+		return path
+	}
+	return path + "." + name
+}
+
+// walk visits m and its parts, each before its own; a module with several paths is visited on each. around are the modules that m is
+// in: one that is in itself is visited as a module that cannot be used.
+func walk(m Module, path string, around []any, visit func(path string, m Module)) {
+	where := "part " + path
+	if path == "" {
+		where = "model"
+	}
+	m = orRefused(m, where)
+	if id := identity(m); id != nil {
+		if slices.Contains(around, id) {
+			m = refused(argumentErr(where, "the module is a part of itself"))
+		}
+		around = append(around, id)
+	}
+	visit(path, m)
+	for _, part := range partsOf(m) {
+		walk(part.Module, join(path, part.Name), around, visit)
+	}
+}
+
+// identity is what makes a module the same as another one, nil for values that are no pointers and cannot be a part of themselves.
+func identity(m Module) any {
+	if b := baseOf(m); b != nil {
+		return b
+	}
+	if isPointer(m) {
+		return m
+	}
+	return nil
+}
+
+// baseOf is the Base that m embeds, nil if it embeds none.
+func baseOf(m Module) *Base {
+	if o, ok := m.(interface{ base() *Base }); ok {
+		return o.base()
+	}
+	return nil
+}
+
+// check returns what is wrong with the registration of m or a part of it, with the path.
+func check(m Module) (err error) {
+	walk(m, "", nil, func(path string, m Module) {
+		if err == nil {
+			err = checkOne(path, m)
+		}
+	})
+	return err
+}
+
+func checkOne(path string, m Module) error {
+	if c, ok := m.(*CheckpointModule); ok { // it stands for the module in it, which is not visited
+		m = c.inner()
+	}
+	if u, ok := m.(unusable); ok {
+		return u.err
+	}
+	b := baseOf(m)
+	if b == nil {
+		return nil
+	}
+	var name *NameError
+	switch err := b.mistake(); {
+	case errors.As(err, &name):
+		return &NameError{Module: path, Name: name.Name, Detail: name.Detail}
+	case err != nil:
+		return errors.WithMessage(err, "nn: module "+path)
+	}
+	for _, s := range b.own {
+		if s.required && *s.field == nil {
+			return nilParameter(join(path, s.name))
+		}
+	}
+	return nil
+}
+
+// partsOf lists the parts of m, none if it does not tell.
+func partsOf(m Module) []Part {
+	if p, ok := m.(interface{ Parts() []Part }); ok && !absent(m) {
+		return p.Parts()
+	}
+	return nil
+}
+
+// ownOf lists the parameters, or buffers, of m itself; of a module that does not tell its parameters from those of its parts, all.
+func ownOf(m Module, buffers bool) []Named {
+	m = orRefused(m, "module")
+	if o, ok := m.(interface{ named(buffers bool) []Named }); ok {
+		return o.named(buffers)
+	}
+	if buffers {
+		if o, ok := m.(interface {
+			OwnBuffers() []*autograd.Parameter
+		}); ok {
+			return byOwnName(o.OwnBuffers())
+		}
+		return nil
+	}
+	if o, ok := m.(interface {
+		OwnParameters() []*autograd.Parameter
+	}); ok {
+		return byOwnName(o.OwnParameters())
+	}
+	return byOwnName(m.Parameters())
+}
+
+func byOwnName(ps []*autograd.Parameter) []Named {
+	list := make([]Named, len(ps))
+	for i, p := range ps {
+		list[i] = Named{p.Name(), p}
+	}
+	return list
+}
+
+// parametersOf drops the names.
+func parametersOf(list []Named) []*autograd.Parameter {
+	var ps []*autograd.Parameter
+	for _, n := range list {
+		ps = append(ps, n.Parameter)
+	}
+	return ps
+}
+
+// bare is a Base as a module, for what walks over modules.
+type bare struct{ *Base }
+
+func (bare) Forward(x *autograd.Variable) *autograd.Variable { return x }
