@@ -4,8 +4,8 @@
 //	c := checkpoint.New()
 //	c.Add("model", checkpoint.Module(model))
 //	c.Add("optimizer", checkpoint.Optimizer(opt))
-//	c.Add("schedule", checkpoint.State(schedule.State, schedule.LoadState))
-//	c.Add("scaler", checkpoint.State(scaler.State, scaler.LoadState))
+//	c.Add("schedule", checkpoint.State(schedule))
+//	c.Add("scaler", checkpoint.State(scaler))
 //	c.Add("generator", checkpoint.Generator(gen))
 //	c.Add("step", checkpoint.Value(&step))
 //	...

@@ -9,13 +9,15 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
+	"github.com/cistern-ml/cistern/autograd/optim"
 )
 
 func TestNil_SectionsAreErrors(t *testing.T) {
 	var mismatch *checkpoint.MismatchError
 	for name, s := range map[string]checkpoint.Section{
 		"Value": checkpoint.Value[int](nil), "Generator": checkpoint.Generator(nil), "Optimizer": checkpoint.Optimizer(nil),
-		"State": checkpoint.State[int](nil, nil),
+		"State": checkpoint.State[int](nil), "a nil schedule": checkpoint.State((*optim.Schedule)(nil)), "a nil section": nil,
+		"a nil optimizer": checkpoint.Optimizer((*optim.Grouped)(nil)),
 	} {
 		require.ErrorAs(t, checkpoint.New().Add("it", s).Write(context.Background(), new(bytes.Buffer)), &mismatch, name)
 	}

@@ -108,7 +108,7 @@ func (l *load) staged(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	x := safetensors.NewExchange(l.home)
+	x := new(safetensors.Exchange)
 	for _, n := range named {
 		values, err := f.Next()
 		if err != nil {

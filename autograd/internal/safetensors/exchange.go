@@ -9,7 +9,6 @@ import (
 
 // Exchange sets tensors to values, and can take that back. The old values wait in host memory, where the new ones were.
 type Exchange struct {
-	home tensor.Exec
 	list []exchanged
 	done int // those that have, or may have, new values
 }
@@ -21,9 +20,6 @@ type exchanged struct {
 	old  *Values
 }
 
-// NewExchange makes one that converts types under home, which is on the host.
-func NewExchange(home tensor.Exec) *Exchange { return &Exchange{home: home} }
-
 // Add makes Apply set to to the values of from, which is on the host, has the same shape, and may be released then.
 func (x *Exchange) Add(name string, to, from *tensor.Tensor) {
 	x.list = append(x.list, exchanged{name: name, to: to, from: from})
@@ -33,7 +29,7 @@ func (x *Exchange) Add(name string, to, from *tensor.Tensor) {
 func (x *Exchange) Apply() error {
 	for i := range x.list {
 		item := &x.list[i]
-		values, err := Of(item.name, item.from)
+		values, err := item.converted()
 		if err != nil {
 			return fmt.Errorf("%s: %w", item.name, err)
 		}
@@ -42,11 +38,21 @@ func (x *Exchange) Apply() error {
 			return fmt.Errorf("%s: %w", item.name, err)
 		}
 		x.done++
-		if err := values.To(item.to, x.home); err != nil {
+		if err := values.set(item.to); err != nil {
 			return fmt.Errorf("%s: %w", item.name, err)
 		}
 	}
 	return nil
+}
+
+// converted is the new values in the type of the tensor.
+func (item *exchanged) converted() (*Values, error) {
+	as, err := item.from.To(item.to.DType())
+	if err != nil {
+		return nil, err
+	}
+	defer as.Release()
+	return Of(item.name, as)
 }
 
 // Undo gives the tensors the values that they had before Apply.
@@ -54,7 +60,7 @@ func (x *Exchange) Undo() error {
 	var errs []error
 	for ; x.done > 0; x.done-- {
 		item := &x.list[x.done-1]
-		if err := item.old.To(item.to, x.home); err != nil {
+		if err := item.old.set(item.to); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", item.name, err))
 		}
 	}

@@ -100,24 +100,22 @@ func (v *Values) Tensor(e tensor.Exec) (*tensor.Tensor, error) {
 // host.
 func (v *Values) To(t *tensor.Tensor, home tensor.Exec) error {
 	if v.DType == t.DType() {
-		return codecs[v.DType].upload(t, v.data)
+		return v.set(t)
 	}
 	from, err := v.Tensor(home)
 	if err != nil {
 		return err
 	}
 	defer from.Release()
-	as, err := from.To(t.DType())
+	as, err := (&exchanged{name: v.Name, to: t, from: from}).converted()
 	if err != nil {
 		return err
 	}
-	defer as.Release()
-	data, err := codecs[as.DType()].download(as)
-	if err != nil {
-		return err
-	}
-	return codecs[as.DType()].upload(t, data)
+	return as.set(t)
 }
+
+// set is To for a tensor of the same type.
+func (v *Values) set(t *tensor.Tensor) error { return codecs[v.DType].upload(t, v.data) }
 
 // Of reads the values of a tensor, which it waits for.
 func Of(name string, t *tensor.Tensor) (*Values, error) {
