@@ -66,7 +66,7 @@ type SectionError struct {
 	Err     error
 }
 
-func (e *SectionError) Error() string { return prefix(e.File, e.Section) + e.Err.Error() }
+func (e *SectionError) Error() string { return prefix(e.File, e.Section) + fmt.Sprint(e.Err) }
 
 // Unwrap returns the cause.
 func (e *SectionError) Unwrap() error { return e.Err }
@@ -79,7 +79,7 @@ type PartialError struct {
 }
 
 func (e *PartialError) Error() string {
-	return prefix(e.File, "") + "partly loaded, and what was changed could not be put back: " + e.Err.Error()
+	return prefix(e.File, "") + "partly loaded, and what was changed could not be put back: " + fmt.Sprint(e.Err)
 }
 
 // Unwrap returns the cause.

@@ -81,9 +81,12 @@ func (o *Grouped) PrepareStateDict(d StateDict) (_ *PreparedState, err error) {
 }
 
 // Swap exchanges the prepared state and that of the optimizer, which can be swapped back. Between PrepareStateDict and the last
-// Swap no group may be added.
+// Swap no group may be added. A PreparedState that PrepareStateDict did not make is of no optimizer, and does nothing.
 func (s *PreparedState) Swap() {
 	o := s.o
+	if o == nil {
+		return
+	}
 	s.states, o.states = o.states, s.states
 	s.counters, o.counters = o.counters, s.counters
 	for i := range s.settings {
