@@ -83,7 +83,7 @@ func (s *GradScaler) CheckState(st State) error {
 
 // LoadState goes on from a state that State returned, with its settings. A disabled GradScaler ignores it; the state of one is
 // EmptyState. Settings that NewGradScaler does not take, a scale that is not more than 0 and finite in float32, and a growth tracker
-// that is negative are a *ScalerError. If it fails, the GradScaler is as it was.
+// that is negative are a *ScalerError. If it fails, the GradScaler is as it was. It may wait for the device.
 func (s *GradScaler) LoadState(st State) error {
 	if err := s.CheckState(st); err != nil || !s.enabled {
 		return err

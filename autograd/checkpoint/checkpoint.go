@@ -31,22 +31,25 @@ type Checkpoint struct {
 	names    []string
 	sections map[string]Section
 	err      error
-	sys      atomicfile.FS
+	sys      atomicfile.FS // nil for the operating system's
 }
 
 // New makes a Checkpoint without sections.
-func New() *Checkpoint { return &Checkpoint{sections: map[string]Section{}, sys: atomicfile.OS{}} }
+func New() *Checkpoint { return &Checkpoint{} }
 
 // Add adds a section under a name that has no dot, and returns the Checkpoint. Sections are loaded in the order in which they were
 // added. A wrong name is the error of all methods.
 func (c *Checkpoint) Add(name string, s Section) *Checkpoint {
 	switch {
 	case name == "" || strings.Contains(name, ".") || !utf8.ValidString(name):
-		c.fail(fmt.Errorf("checkpoint: a section called %q; a name is UTF-8 and has no dot", name))
+		c.fail(&MismatchError{Section: fmt.Sprintf("%q", name), Detail: "the name of a section is UTF-8, not empty, and has no dot"})
 	case c.sections[name] != nil:
-		c.fail(fmt.Errorf("checkpoint: two sections called %q", name))
+		c.fail(&MismatchError{Section: name, Detail: "two sections are called so"})
 	case s == nil:
 		c.fail(&MismatchError{Section: name, Detail: "the section is nil"})
+	}
+	if c.sections == nil {
+		c.sections = map[string]Section{}
 	}
 	c.names = append(c.names, name)
 	c.sections[name] = s
@@ -141,8 +144,8 @@ func (c *Checkpoint) Read(ctx context.Context, r io.Reader) (err error) {
 
 // WriteFile writes all sections to a file. What was there is replaced when the new content is on the disk, by renaming: a program or a
 // machine that stops on the way leaves the old file as it was. The folder must be writable, and has two files meanwhile; the second
-// one, "NAME.cistern-0123456789abcdef.tmp", stays behind where a process is killed, and goes with the next WriteFile to NAME. Several
-// processes may write at the same time: the file is that of the last one, whole.
+// one, "NAME.cistern-0123456789abcdef.tmp", stays behind where a process is killed, and goes with the next WriteFile to NAME (not on
+// Windows, nor on file systems without locks). Several processes may write at the same time: the file is that of the last one, whole.
 //
 // A new file has the permissions that the process gives new files, one that is replaced keeps its own, and a symbolic link stays: its target
 // is replaced. An error of the file system is a *FileError.
@@ -150,7 +153,11 @@ func (c *Checkpoint) WriteFile(ctx context.Context, path string) error {
 	if c.err != nil {
 		return c.err
 	}
-	err := atomicfile.Write(c.sys, path, func(f atomicfile.File) error {
+	sys := c.sys
+	if sys == nil {
+		sys = atomicfile.OS{}
+	}
+	err := atomicfile.Write(sys, path, func(f atomicfile.File) error {
 		return c.write(path, func(tensors []safetensors.Named, metadata map[string]string) error {
 			return safetensors.WriteFile(ctx, f, tensors, metadata)
 		})

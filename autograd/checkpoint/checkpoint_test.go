@@ -279,7 +279,8 @@ func TestAdd_RefusesNamesThatWouldMix(t *testing.T) {
 		for _, n := range names {
 			c.Add(n, checkpoint.Value(new(int)))
 		}
-		require.Error(t, c.Write(context.Background(), new(bytes.Buffer)))
+		var wrong *checkpoint.MismatchError
+		require.ErrorAs(t, c.Write(context.Background(), new(bytes.Buffer)), &wrong)
 		require.Error(t, c.Read(context.Background(), new(bytes.Buffer)))
 		require.Error(t, c.WriteFile(context.Background(), filepath.Join(t.TempDir(), "x")))
 	}

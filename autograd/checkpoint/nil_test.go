@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,4 +27,5 @@ func TestNil_SectionsAreErrors(t *testing.T) {
 	var format *checkpoint.FormatError
 	require.ErrorAs(t, checkpoint.New().Write(context.Background(), nil), &format)
 	require.ErrorAs(t, checkpoint.New().Read(context.Background(), nil), &format)
+	require.NoError(t, new(checkpoint.Checkpoint).Add("step", checkpoint.Value(new(int))).WriteFile(context.Background(), filepath.Join(t.TempDir(), "x")))
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -196,8 +195,8 @@ func TestSave_RefusesNamesThatNoFileCanHave(t *testing.T) {
 		b.RegisterParameter(autograd.DeclareParameter(name, nn.Zeros, 1))
 		n := &twins{Base: b}
 		r.place(n)
-		err := nn.Save(new(bytes.Buffer), n)
-		require.Error(t, err, name)
-		require.True(t, strings.HasPrefix(err.Error(), "nn: Save"))
+		var bad *nn.ArgumentError
+		require.ErrorAs(t, nn.Save(new(bytes.Buffer), n), &bad, name)
+		require.Equal(t, "Save", bad.What)
 	}
 }

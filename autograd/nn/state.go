@@ -22,17 +22,17 @@ func Save(w io.Writer, m Module) error {
 	}
 	named := NamedState(m)
 	tensors := make([]safetensors.Named, len(named))
-	taken := make(map[string]bool, len(named))
 	for i, n := range named {
 		t := n.Parameter.Tensor()
 		if t == nil {
 			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}, "nn: Save: "+n.Name+" has no value")
 		}
-		if taken[n.Name] {
-			return argumentErr("Save", "two parameters are called %s", n.Name)
-		}
-		taken[n.Name] = true
 		tensors[i] = safetensors.Named{Name: n.Name, Tensor: t}
 	}
-	return errors.Wrap(safetensors.Write(context.Background(), w, tensors, map[string]string{"format": "pt"}), "nn: Save")
+	err := safetensors.Write(context.Background(), w, tensors, map[string]string{"format": "pt"})
+	var unfit *safetensors.Error
+	if errors.As(err, &unfit) {
+		return argumentErr("Save", "%s", unfit.Text())
+	}
+	return errors.Wrap(err, "nn: Save")
 }

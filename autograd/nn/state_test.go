@@ -126,7 +126,7 @@ func TestSave_OfTwoParametersOfOneName_IsAnError(t *testing.T) {
 	}
 	n := &twins{Base: b}
 	r.place(n)
-	require.ErrorContains(t, nn.Save(new(bytes.Buffer), n), "two parameters are called w")
+	require.ErrorContains(t, nn.Save(new(bytes.Buffer), n), `Save: tensor "w": two are called so`)
 }
 
 type twins struct{ nn.Base }

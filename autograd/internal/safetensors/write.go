@@ -128,7 +128,7 @@ func headerOf(tensors []Named, metadata map[string]string) (header []byte, at in
 		text = append(text, ' ')
 	}
 	if len(text) > maxHeader {
-		return nil, 0, fmt.Errorf("a header of %d bytes; the format allows %d", len(text), maxHeader)
+		return nil, 0, &Error{Detail: "the length of the header", Wanted: fmt.Sprintf("at most %d", maxHeader), Found: fmt.Sprint(len(text))}
 	}
 	header = append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
 	if at = place(header, noSum); at < 0 {
@@ -141,11 +141,11 @@ func headerOf(tensors []Named, metadata map[string]string) (header []byte, at in
 func nameable(name string, taken map[string]any) error {
 	switch _, twice := taken[name]; {
 	case twice:
-		return fmt.Errorf("two tensors are called %q", name)
+		return &Error{Tensor: name, Detail: "two are called so"}
 	case name == metadataKey:
-		return fmt.Errorf("a tensor is called %q, which the format has for metadata", name)
+		return &Error{Tensor: name, Detail: "the format has this name for metadata"}
 	case !utf8.ValidString(name):
-		return fmt.Errorf("a tensor is called %q, which is not UTF-8", name)
+		return &Error{Tensor: name, Detail: "the name is not UTF-8"}
 	}
 	return nil
 }
