@@ -38,7 +38,7 @@ func newMixedRun(t *testing.T, seed uint64) *mixedRun {
 
 func (r *mixedRun) checkpoint() *checkpoint.Checkpoint {
 	return checkpoint.New().Add("model", checkpoint.Module(r.model)).Add("optimizer", checkpoint.Optimizer(r.opt)).
-		Add("scaler", checkpoint.State(r.scaler.State, r.scaler.LoadState)).Add("generator", checkpoint.Generator(r.gen))
+		Add("scaler", checkpoint.State(r.scaler)).Add("generator", checkpoint.Generator(r.gen))
 }
 
 func (r *mixedRun) train(n int) {

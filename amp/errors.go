@@ -54,13 +54,16 @@ const (
 	NothingToUpdate                   // Update without a Step or Unscale since the last one
 	Float16Gradient                   // parameters in float16 have gradients that may have lost their small values already
 	EmptyState                        // LoadState of the state of a disabled GradScaler
-	BadGrowth                         // GrowthFactor of 1 or less
-	BadBackoff                        // BackoffFactor of 1 or more
+	BadGrowth                         // GrowthFactor, or one in a State, of 1 or less, or infinite
+	BadBackoff                        // BackoffFactor, or one in a State, of 1 or more, or of 0 or less
 	BadNewScale                       // NewScaleTensor that is not one float32
 	BadOptimizer                      // an optimizer that is nil, or that cannot be told from others
+	BadScale                          // InitScale, or a scale in a State, that is not more than 0 and finite in float32
+	BadInterval                       // GrowthInterval, or one in a State, that is not from 1 to 2^31-1
+	BadTracker                        // a growth tracker in a State that is not from 0 to 2^31-1
 )
 
-// misuseText is PyTorch's text for each.
+// misuseText is PyTorch's text for each that PyTorch has.
 var misuseText = [...]string{
 	UnscaledTwice:   "unscale_() has already been called on this optimizer since the last update().",
 	UnscaledTooLate: "unscale_() is being called after step().",
@@ -74,10 +77,13 @@ var misuseText = [...]string{
 	BadGrowth:       "The growth factor must be > 1.0.",
 	BadBackoff:      "The backoff factor must be < 1.0.",
 	BadNewScale:     "new_scale should be a float or a 1-element float32 tensor.",
+	BadScale:        "the scale must be more than 0 and finite in float32.",
+	BadInterval:     "the growth interval must be from 1 to 2147483647.",
+	BadTracker:      "the growth tracker must be from 0 to 2147483647.",
 	BadOptimizer:    "the optimizer must be comparable and not nil: pass a pointer.",
 }
 
-// Error is PyTorch's text.
+// Error is PyTorch's text, where PyTorch has the mistake.
 func (m Misuse) Error() string {
 	if m > 0 && int(m) < len(misuseText) {
 		return misuseText[m]

@@ -59,21 +59,21 @@ func (o scalerOption) applyToScaler(s *GradScaler) { o(s) }
 
 func (on Enabled) applyToScaler(s *GradScaler) { s.enabled = bool(on) }
 
-// InitScale is the first scale; the default is 65536.
+// InitScale is the first scale; the default is 65536. It must be more than 0, and finite in float32.
 func InitScale(v float64) ScalerOption { return scalerOption(func(s *GradScaler) { s.initScale = v }) }
 
 // GrowthFactor is what the scale is multiplied by after GrowthInterval steps without overflow; the default is 2. It must be
-// more than 1.
+// more than 1, and finite.
 func GrowthFactor(v float64) ScalerOption {
 	return scalerOption(func(s *GradScaler) { s.growthFactor = v })
 }
 
-// BackoffFactor is what the scale is multiplied by after an overflow; the default is 0.5. It must be less than 1.
+// BackoffFactor is what the scale is multiplied by after an overflow; the default is 0.5. It must be more than 0 and less than 1.
 func BackoffFactor(v float64) ScalerOption {
 	return scalerOption(func(s *GradScaler) { s.backoffFactor = v })
 }
 
-// GrowthInterval is how many steps without overflow make the scale grow; the default is 2000.
+// GrowthInterval is how many steps without overflow make the scale grow; the default is 2000. It must be at least 1.
 func GrowthInterval(n int) ScalerOption {
 	return scalerOption(func(s *GradScaler) { s.growthInterval = n })
 }
@@ -89,13 +89,7 @@ func NewGradScaler(opts ...ScalerOption) *GradScaler {
 			o.applyToScaler(s)
 		}
 	}
-	switch {
-	case !s.enabled:
-	case !(s.growthFactor > 1):
-		s.err = &ScalerError{Method: "NewGradScaler", Misuse: BadGrowth, Detail: detail(s.growthFactor)}
-	case !(s.backoffFactor < 1):
-		s.err = &ScalerError{Method: "NewGradScaler", Misuse: BadBackoff, Detail: detail(s.backoffFactor)}
-	}
+	s.recheck("NewGradScaler")
 	return s
 }
 
@@ -108,20 +102,36 @@ func (s *GradScaler) IsEnabled() bool { return s.enabled }
 // GrowthFactor is the setting of that name.
 func (s *GradScaler) GrowthFactor() float64 { return s.growthFactor }
 
-// SetGrowthFactor changes it from the next Update on.
-func (s *GradScaler) SetGrowthFactor(v float64) { s.growthFactor = v }
+// SetGrowthFactor changes it from the next Update on. What NewGradScaler would not take is the error of Err and of all methods.
+func (s *GradScaler) SetGrowthFactor(v float64) {
+	s.growthFactor = v
+	s.recheck("SetGrowthFactor")
+}
 
 // BackoffFactor is the setting of that name.
 func (s *GradScaler) BackoffFactor() float64 { return s.backoffFactor }
 
-// SetBackoffFactor changes it from the next Update on.
-func (s *GradScaler) SetBackoffFactor(v float64) { s.backoffFactor = v }
+// SetBackoffFactor changes it from the next Update on. What NewGradScaler would not take is the error of Err and of all methods.
+func (s *GradScaler) SetBackoffFactor(v float64) {
+	s.backoffFactor = v
+	s.recheck("SetBackoffFactor")
+}
 
 // GrowthInterval is the setting of that name.
 func (s *GradScaler) GrowthInterval() int { return s.growthInterval }
 
-// SetGrowthInterval changes it from the next Update on.
-func (s *GradScaler) SetGrowthInterval(n int) { s.growthInterval = n }
+// SetGrowthInterval changes it from the next Update on. What NewGradScaler would not take is the error of Err and of all methods.
+func (s *GradScaler) SetGrowthInterval(n int) {
+	s.growthInterval = n
+	s.recheck("SetGrowthInterval")
+}
+
+// recheck keeps the first thing that is wrong with the settings.
+func (s *GradScaler) recheck(method string) {
+	if s.enabled && s.err == nil {
+		s.err = s.settings().check(method)
+	}
+}
 
 // GetScale waits for the device and returns the scale: 1 if the GradScaler is disabled, the first one before anything was
 // scaled.

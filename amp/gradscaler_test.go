@@ -95,6 +95,13 @@ func TestNewGradScaler_RefusesFactorsThatLeadNowhere(t *testing.T) {
 		{amp.GrowthFactor(math.NaN()), amp.BadGrowth, "The growth factor must be > 1.0."},
 		{amp.BackoffFactor(1), amp.BadBackoff, "The backoff factor must be < 1.0."},
 		{amp.BackoffFactor(math.NaN()), amp.BadBackoff, "The backoff factor must be < 1.0."},
+		{amp.BackoffFactor(0), amp.BadBackoff, "The backoff factor must be < 1.0. (0)"},
+		{amp.GrowthFactor(math.Inf(1)), amp.BadGrowth, "(+Inf)"},
+		{amp.InitScale(-1), amp.BadScale, "NewGradScaler: the scale must be more than 0 and finite in float32. (-1)"},
+		{amp.InitScale(1e39), amp.BadScale, "(1e+39)"},
+		{amp.InitScale(1e-60), amp.BadScale, "(1e-60)"},
+		{amp.InitScale(math.NaN()), amp.BadScale, "(NaN)"},
+		{amp.GrowthInterval(0), amp.BadInterval, "(0)"},
 	} {
 		s := amp.NewGradScaler(c.opt)
 		require.ErrorContains(t, s.Err(), c.text)

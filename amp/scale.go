@@ -1,8 +1,6 @@
 package amp
 
 import (
-	"fmt"
-
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
@@ -162,6 +160,3 @@ func order(before, after device.Stream) error {
 	}
 	return err
 }
-
-// detail is a value as errors show it.
-func detail(v float64) string { return fmt.Sprintf("(%v)", v) }

@@ -9,9 +9,19 @@ type update struct {
 	set func(*GradScaler) error
 }
 
-// NewScale makes Update set the scale to v. The growth tracker stays as it is.
+// NewScale makes Update set the scale to v, which must be more than 0 and finite in float32 (BadScale). The growth tracker stays as it
+// is.
 func NewScale(v float64) UpdateOption {
-	return func(u *update) { u.set = func(s *GradScaler) error { return s.scale.FillInPlace(v) } }
+	return func(u *update) {
+		u.set = func(s *GradScaler) error {
+			st := s.settings()
+			st.Scale = v
+			if err := st.check("Update"); err != nil {
+				return err
+			}
+			return s.scale.FillInPlace(v)
+		}
+	}
 }
 
 // NewScaleTensor makes Update set the scale to t, one float32, which stays the caller's. Nothing waits for it, unless it is on

@@ -48,3 +48,21 @@ func TestKindAndID_AreNamedAsInSpecifications(t *testing.T) {
 	require.Equal(t, "cuda:0", ID{Kind: CUDA}.String())
 	require.Equal(t, "Kind(9)", Kind(9).String())
 }
+
+func FuzzParseSpec_NeverPanicsAndRoundTrips(f *testing.F) {
+	for _, text := range []string{"host", "host:4GiB", "sim:1.5MiB", "sim:4096B", "cuda:1", "cuda:", "cuda:2147483647", "sim:0.1KiB", "host: 1 tib ", "sim:18446744073709551615B"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		spec, err := ParseSpec(text)
+		if err != nil {
+			var wrong *ParseError
+			require.ErrorAs(t, err, &wrong)
+			require.Zero(t, spec)
+			return
+		}
+		again, err := ParseSpec(spec.String())
+		require.NoError(t, err, "%q is read as %q", text, spec)
+		require.Equal(t, spec, again)
+	})
+}

@@ -1,17 +1,18 @@
 package checkpoint
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
+	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -20,7 +21,8 @@ const (
 	formatKey  = "format"
 	format     = "cistern-checkpoint"
 	versionKey = "version"
-	version    = "1"
+	version    = "2"
+	unsummed   = "1" // files of this version have no checksum
 	sectionKey = "section."
 )
 
@@ -29,19 +31,25 @@ type Checkpoint struct {
 	names    []string
 	sections map[string]Section
 	err      error
+	sys      atomicfile.FS // nil for the operating system's
 }
 
 // New makes a Checkpoint without sections.
-func New() *Checkpoint { return &Checkpoint{sections: map[string]Section{}} }
+func New() *Checkpoint { return &Checkpoint{} }
 
 // Add adds a section under a name that has no dot, and returns the Checkpoint. Sections are loaded in the order in which they were
 // added. A wrong name is the error of all methods.
 func (c *Checkpoint) Add(name string, s Section) *Checkpoint {
 	switch {
-	case name == "" || strings.Contains(name, "."):
-		c.fail(fmt.Errorf("checkpoint: a section called %q; a name has no dot", name))
+	case name == "" || strings.Contains(name, ".") || !utf8.ValidString(name):
+		c.fail(&MismatchError{Section: fmt.Sprintf("%q", name), Detail: "the name of a section is UTF-8, not empty, and has no dot"})
 	case c.sections[name] != nil:
-		c.fail(fmt.Errorf("checkpoint: two sections called %q", name))
+		c.fail(&MismatchError{Section: name, Detail: "two sections are called so"})
+	case s == nil:
+		c.fail(&MismatchError{Section: name, Detail: "the section is nil"})
+	}
+	if c.sections == nil {
+		c.sections = map[string]Section{}
 	}
 	c.names = append(c.names, name)
 	c.sections[name] = s
@@ -54,155 +62,114 @@ func (c *Checkpoint) fail(err error) {
 	}
 }
 
-// Write writes all sections to w. It waits for the device, and copies one tensor at a time to the host. If ctx is done it ends
-// with its error, with w partly written.
+// Write writes all sections to w. It waits for the device, and copies one tensor at a time to the host, each twice: the file begins
+// with a checksum. If ctx is done it ends with its error, with w partly written.
 func (c *Checkpoint) Write(ctx context.Context, w io.Writer) error {
+	if c.err == nil && w == nil {
+		return malformed("the writer is nil")
+	}
+	return c.write("", func(tensors []safetensors.Named, metadata map[string]string) error {
+		return safetensors.Write(ctx, w, tensors, metadata)
+	})
+}
+
+// write collects what the sections have, and hands it over. file is for errors.
+func (c *Checkpoint) write(file string, to func(tensors []safetensors.Named, metadata map[string]string) error) error {
 	if c.err != nil {
 		return c.err
 	}
-	if w == nil {
-		return malformed("the writer is nil")
-	}
-	tensors := map[string]*tensor.Tensor{}
+	var tensors []safetensors.Named
 	metadata := map[string]string{formatKey: format, versionKey: version}
 	for _, name := range c.names {
 		content, err := c.sections[name].Save()
 		if err != nil {
-			return fmt.Errorf("checkpoint: %s: %w", name, err)
+			return located(file, name, err)
 		}
-		for n, t := range content.Tensors {
-			tensors[name+"."+n] = t
+		for _, n := range slices.Sorted(maps.Keys(content.Tensors)) {
+			if content.Tensors[n].Released() {
+				return located(file, name, &tensor.ReleasedError{Op: "Save of " + n})
+			}
+			tensors = append(tensors, safetensors.Named{Name: name + "." + n, Tensor: content.Tensors[n]})
 		}
 		if content.JSON == nil {
 			content.JSON = json.RawMessage("null")
 		}
+		if !utf8.Valid(content.JSON) {
+			return located(file, name, malformed("its JSON is not UTF-8"))
+		}
 		metadata[sectionKey+name] = string(content.JSON)
 	}
-	out := bufio.NewWriterSize(w, 1<<20)
-	err := writeFile(ctx, out, tensors, metadata)
-	if err == nil {
-		err = out.Flush()
-	}
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	return nil
+	return located(file, "", to(tensors, metadata))
 }
 
-// Read reads what Write wrote and sets all sections. The file is read whole, to host memory, and checked against what it is
-// loaded into, before anything changes: a *FormatError is a file that is none of this package's, or not whole; a *MismatchError
-// one of another program. If a section fails after that, those before it have been set.
-func (c *Checkpoint) Read(ctx context.Context, r io.Reader) error {
+// Read reads what Write wrote and sets all sections, or none: the file is read whole, to host memory, and checked, and each section
+// checks what it was given and takes the memory that it needs (Section.Prepare), before anything changes. If a device fails after that, what
+// was changed is put back.
+//
+// A *FormatError is a file that is none of this package's, or was cut short or damaged; a *MismatchError one of another program; a
+// *SectionError what an object does not take. They name the file if r has a Name, as files have. If ctx is done before anything has
+// changed it is its error.
+func (c *Checkpoint) Read(ctx context.Context, r io.Reader) (err error) {
 	if c.err != nil {
 		return c.err
 	}
 	if r == nil {
 		return malformed("the reader is nil")
 	}
-	e, err := tensor.On(host.Default())
+	home, end, err := safetensors.Home()
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return located("", "", err)
 	}
-	tensors, metadata, err := readFile(ctx, bufio.NewReaderSize(r, 1<<20), e)
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	l := &loading{c: c, home: home}
+	if f, ok := r.(interface{ Name() string }); ok {
+		l.file = f.Name()
 	}
-	defer release(tensors)
-	contents, err := c.split(tensors, metadata)
-	if err != nil {
+	defer func() {
+		l.release()
+		if failed := end(); err == nil {
+			err = located(l.file, "", failed)
+		}
+	}()
+	if err := l.read(ctx, r); err != nil {
 		return err
 	}
-	setters := make([]func() error, len(c.names))
-	for i, name := range c.names {
-		if setters[i], err = c.sections[name].Prepare(contents[name]); err != nil {
-			var wrong *MismatchError
-			if errors.As(err, &wrong) {
-				return &MismatchError{Section: name, Detail: wrong.Detail}
-			}
-			return fmt.Errorf("checkpoint: %s: %w", name, err)
-		}
+	if err := l.prepare(); err != nil {
+		return err
 	}
-	for i, set := range setters {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("checkpoint: %w", err)
-		}
-		if err := set(); err != nil {
-			return fmt.Errorf("checkpoint: %s: %w", c.names[i], err)
-		}
+	if err := ctx.Err(); err != nil {
+		return located(l.file, "", err)
 	}
-	return nil
+	return l.apply()
 }
 
-// split gives each section what is its own, and refuses files whose sections are others.
-func (c *Checkpoint) split(tensors map[string]*tensor.Tensor, metadata map[string]string) (map[string]Content, error) {
-	if metadata[formatKey] != format {
-		return nil, malformed("its metadata name the format %q, not %q", metadata[formatKey], format)
-	}
-	if metadata[versionKey] != version {
-		return nil, malformed("it is of version %q; this package reads %q", metadata[versionKey], version)
-	}
-	contents := map[string]Content{}
-	for key, text := range metadata {
-		if name, ok := strings.CutPrefix(key, sectionKey); ok {
-			contents[name] = Content{JSON: json.RawMessage(text), Tensors: map[string]*tensor.Tensor{}}
-		}
-	}
-	for full, t := range tensors {
-		section, name, _ := strings.Cut(full, ".")
-		content, ok := contents[section]
-		if !ok {
-			return nil, malformed("%s is of no section", full)
-		}
-		content.Tensors[name] = t
-	}
-	for _, name := range c.names {
-		if _, ok := contents[name]; !ok {
-			return nil, &MismatchError{name, "the file has no such section"}
-		}
-	}
-	for name := range contents {
-		if c.sections[name] == nil {
-			return nil, &MismatchError{name, "the file has this section, the program has not"}
-		}
-	}
-	return contents, nil
-}
-
-// WriteFile writes all sections to a file. What was there is replaced when the new content is on the disk, by renaming: a program
-// or a machine that stops on the way leaves the old file as it was. The directory must be writable.
-func (c *Checkpoint) WriteFile(ctx context.Context, path string) (err error) {
+// WriteFile writes all sections to a file. What was there is replaced when the new content is on the disk, by renaming: a program or a
+// machine that stops on the way leaves the old file as it was. The folder must be writable, and has two files meanwhile; the second
+// one, "NAME.cistern-0123456789abcdef.tmp", stays behind where a process is killed, and goes with the next WriteFile to NAME (not on
+// Windows, nor on file systems without locks). Several processes may write at the same time: the file is that of the last one, whole.
+//
+// A new file has the permissions that the process gives new files, one that is replaced keeps its own, and a symbolic link stays: its target
+// is replaced. An error of the file system is a *FileError.
+func (c *Checkpoint) WriteFile(ctx context.Context, path string) error {
 	if c.err != nil {
 		return c.err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	sys := c.sys
+	if sys == nil {
+		sys = atomicfile.OS{}
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if err := c.Write(ctx, f); err != nil {
-		return err
-	}
-	for _, step := range []func() error{
-		func() error { return f.Chmod(0o644) }, f.Sync, f.Close,
-		func() error { return os.Rename(f.Name(), path) },
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("checkpoint: %w", err)
-		}
-	}
-	return nil
+	err := atomicfile.Write(sys, path, func(f atomicfile.File) error {
+		return c.write(path, func(tensors []safetensors.Named, metadata map[string]string) error {
+			return safetensors.WriteFile(ctx, f, tensors, metadata)
+		})
+	})
+	return filed(path, err)
 }
 
 // ReadFile is Read from a file.
 func (c *Checkpoint) ReadFile(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return &FileError{path, "open", path, err}
 	}
 	defer f.Close()
 	return c.Read(ctx, f)

@@ -27,6 +27,21 @@ type scaler struct{ Scale, Tracker float64 }
 func (s *scaler) State() (scaler, error)    { return *s, nil }
 func (s *scaler) LoadState(st scaler) error { *s = st; return nil }
 
+// CheckState refuses what amp.GradScaler's does.
+func (s *scaler) CheckState(st scaler) error {
+	if !(st.Scale > 0) {
+		return fmt.Errorf("a scale of %v", st.Scale)
+	}
+	return nil
+}
+
+// broken is an object whose methods fail.
+type broken struct{ state, check, load error }
+
+func (b broken) State() (int, error)  { return 0, b.state }
+func (b broken) CheckState(int) error { return b.check }
+func (b broken) LoadState(int) error  { return b.load }
+
 // run is a training run.
 type run struct {
 	t        *testing.T
@@ -70,9 +85,9 @@ func (r *run) checkpoint() *checkpoint.Checkpoint {
 	return checkpoint.New().
 		Add("model", checkpoint.Module(r.model)).
 		Add("optimizer", checkpoint.Optimizer(r.opt)).
-		Add("schedule", checkpoint.State(r.schedule.State, r.schedule.LoadState)).
-		Add("plateau", checkpoint.State(r.plateau.State, r.plateau.LoadState)).
-		Add("scaler", checkpoint.State(r.scaler.State, r.scaler.LoadState)).
+		Add("schedule", checkpoint.State(r.schedule)).
+		Add("plateau", checkpoint.State(r.plateau)).
+		Add("scaler", checkpoint.State(r.scaler)).
 		Add("generator", checkpoint.Generator(r.gen)).
 		Add("step", checkpoint.Value(&r.step))
 }
@@ -162,8 +177,8 @@ func TestWriteFile_ReplacesTheFileWholeOrNotAtAll(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, r.checkpoint().WriteFile(ctx, path), context.Canceled)
 	boom := errors.New("boom")
-	broken := r.checkpoint().Add("broken", checkpoint.State(func() (int, error) { return 0, boom }, func(int) error { return nil }))
-	require.ErrorIs(t, broken.WriteFile(context.Background(), path), boom)
+	failing := r.checkpoint().Add("broken", checkpoint.State(broken{state: boom}))
+	require.ErrorIs(t, failing.WriteFile(context.Background(), path), boom)
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
@@ -241,8 +256,8 @@ func TestRead_OfAnotherProgramsCheckpoint_ChangesNothing(t *testing.T) {
 	}{
 		"a section more":  {write(a.checkpoint().Add("more", checkpoint.Value(new(int)))), b.checkpoint(), "more"},
 		"a section less":  {write(a.checkpoint()), b.checkpoint().Add("more", checkpoint.Value(new(int))), "no such section"},
-		"another model":   {write(checkpoint.New().Add("model", checkpoint.Module(other))), checkpoint.New().Add("model", checkpoint.Module(b.model)), "0.weight has shape [9, 4] in the file, [8, 4] in the model"},
-		"another's names": {write(checkpoint.New().Add("model", checkpoint.Module(a.model))), checkpoint.New().Add("model", checkpoint.Module(nn.Sequential(b.model.At(0)))), "3.weight is not in the model"},
+		"another model":   {write(checkpoint.New().Add("model", checkpoint.Module(other))), checkpoint.New().Add("model", checkpoint.Module(b.model)), "0.weight: wanted shape [8, 4], found shape [9, 4]"},
+		"another's names": {write(checkpoint.New().Add("model", checkpoint.Module(a.model))), checkpoint.New().Add("model", checkpoint.Module(nn.Sequential(b.model.At(0)))), "3.weight: wanted nothing, found shape [2, 8]"},
 	} {
 		err := c.into.Read(context.Background(), c.file)
 		var wrong *checkpoint.MismatchError
@@ -264,7 +279,8 @@ func TestAdd_RefusesNamesThatWouldMix(t *testing.T) {
 		for _, n := range names {
 			c.Add(n, checkpoint.Value(new(int)))
 		}
-		require.Error(t, c.Write(context.Background(), new(bytes.Buffer)))
+		var wrong *checkpoint.MismatchError
+		require.ErrorAs(t, c.Write(context.Background(), new(bytes.Buffer)), &wrong)
 		require.Error(t, c.Read(context.Background(), new(bytes.Buffer)))
 		require.Error(t, c.WriteFile(context.Background(), filepath.Join(t.TempDir(), "x")))
 	}

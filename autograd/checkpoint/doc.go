@@ -4,8 +4,8 @@
 //	c := checkpoint.New()
 //	c.Add("model", checkpoint.Module(model))
 //	c.Add("optimizer", checkpoint.Optimizer(opt))
-//	c.Add("schedule", checkpoint.State(schedule.State, schedule.LoadState))
-//	c.Add("scaler", checkpoint.State(scaler.State, scaler.LoadState))
+//	c.Add("schedule", checkpoint.State(schedule))
+//	c.Add("scaler", checkpoint.State(scaler))
 //	c.Add("generator", checkpoint.Generator(gen))
 //	c.Add("step", checkpoint.Value(&step))
 //	...
@@ -17,7 +17,16 @@
 //
 // It is a safetensors file: tensors under the names "section.name" ("model.0.weight", "optimizer.state.3.exp_avg"), which other
 // programs read, and in its metadata the rest of each section as JSON, with PyTorch's names for what PyTorch has. It can carry no
-// code.
+// code. A checksum of all of it (CRC-32C) is among the metadata: a file with a wrong byte is not loaded.
+//
+// # All or nothing
+//
+// A file is read and checked whole, and each section checks its part and takes the memory that it needs (Section.Prepare), before
+// anything changes; should a device fail after that, what was changed is put back. So a file that is damaged or does not fit, and a number that
+// makes no sense, such as a negative learning rate, leave everything as it was. Meanwhile the content of the file, and the values that
+// it replaces, are in host memory; the device has a second copy of the optimizers' states, but not of the model.
+//
+// Saving replaces the file whole or not at all, whatever happens to the process or the machine (WriteFile).
 //
 // # What it does not hold
 //

@@ -43,7 +43,7 @@ func Example() {
 			}
 		}
 		return checkpoint.New().Add("model", checkpoint.Module(model)).Add("optimizer", checkpoint.Optimizer(opt)).
-			Add("schedule", checkpoint.State(schedule.State, schedule.LoadState)).Add("generator", checkpoint.Generator(gen)).
+			Add("schedule", checkpoint.State(schedule)).Add("generator", checkpoint.Generator(gen)).
 			Add("step", checkpoint.Value(&step)).WriteFile(ctx, path)
 	}
 	if err := save(5); err != nil {
@@ -60,7 +60,7 @@ func Example() {
 	schedule := optim.CosineAnnealingLR(opt, 10, 0)
 	gen, step := tensor.NewGenerator(0), 0
 	err = checkpoint.New().Add("model", checkpoint.Module(model)).Add("optimizer", checkpoint.Optimizer(opt)).
-		Add("schedule", checkpoint.State(schedule.State, schedule.LoadState)).Add("generator", checkpoint.Generator(gen)).
+		Add("schedule", checkpoint.State(schedule)).Add("generator", checkpoint.Generator(gen)).
 		Add("step", checkpoint.Value(&step)).ReadFile(ctx, path)
 	fmt.Printf("step %d, learning rate %.2f, generator %+v, %v\n", step, opt.LR(0), gen.State(), err)
 	// Output: step 5, learning rate 0.05, generator {Seed:7 Offset:250}, <nil>

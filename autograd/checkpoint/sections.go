@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/tensor"
@@ -18,9 +20,20 @@ import (
 type Section interface {
 	// Save returns what the section holds. Its tensors are read before anything else happens, and stay the section's.
 	Save() (Content, error)
-	// Prepare checks what was read, without changing anything, and returns what sets it. The tensors are on the host, and are
-	// released when that has returned.
-	Prepare(c Content) (set func() error, err error)
+	// Prepare reads and checks all that was read, takes the memory that the change needs, and changes nothing. The tensors are on the
+	// host, and are there until Change.Close has returned; the change may release them before.
+	Prepare(c Content) (Change, error)
+}
+
+// Change is what a section has prepared. Any of its functions may be nil.
+type Change struct {
+	// Apply makes the change, after all sections have prepared theirs, in the order of the sections. Whatever a file can have wrong was
+	// found by Prepare: it fails only if a device does.
+	Apply func() error
+	// Undo takes the change back. It is called, the last section first, if Apply fails, after it or after that of a later section.
+	Undo func() error
+	// Close gives back what Prepare took. It is called once, whatever happened.
+	Close func()
 }
 
 // Content is what a section has in a file: tensors by name, and anything else as JSON.
@@ -29,19 +42,8 @@ type Content struct {
 	JSON    json.RawMessage
 }
 
-// MismatchError says that a file and the objects that it is loaded into do not belong together.
-type MismatchError struct {
-	Section string
-	Detail  string
-}
-
-// absent is the error of a section of nothing.
-func absent(what string) error { return &MismatchError{Detail: "the " + what + " is nil"} }
-
-func (e *MismatchError) Error() string { return fmt.Sprintf("checkpoint: %s: %s", e.Section, e.Detail) }
-
-// Module is the section of a model's parameters, under the names of nn.NamedState. Values are converted to the parameters'
-// types.
+// Module is the section of a model's parameters and buffers, under the names of nn.NamedState. Values are converted to the
+// types that the model has. They are set in place: the device needs no second copy.
 func Module(m nn.Module) Section { return module{m} }
 
 type module struct{ m nn.Module }
@@ -61,46 +63,50 @@ func (s module) Save() (Content, error) {
 	return c, nil
 }
 
-func (s module) Prepare(c Content) (func() error, error) {
+func (s module) Prepare(c Content) (Change, error) {
 	have, err := s.Save()
 	if err != nil {
-		return nil, err
+		return Change{}, err
 	}
-	var wrong []string
-	for name, t := range have.Tensors {
-		switch from := c.Tensors[name]; {
+	if wrong := differences(have.Tensors, c.Tensors); len(wrong) > 0 {
+		return Change{}, &MismatchError{Differences: wrong}
+	}
+	x := new(safetensors.Exchange)
+	for _, name := range slices.Sorted(maps.Keys(have.Tensors)) {
+		x.Add(name, have.Tensors[name], c.Tensors[name])
+	}
+	return Change{Apply: x.Apply, Undo: x.Undo}, nil
+}
+
+// differences compares what a program wants with what a file has.
+func differences(wanted, found map[string]*tensor.Tensor) []Difference {
+	const nothing = "nothing"
+	var all []Difference
+	for name, t := range wanted {
+		switch from := found[name]; {
 		case from == nil:
-			wrong = append(wrong, name+" is not in the file")
+			all = append(all, Difference{name, "shape " + t.Shape().String(), nothing})
 		case !from.Shape().Equal(t.Shape()):
-			wrong = append(wrong, fmt.Sprintf("%s has shape %v in the file, %v in the model", name, from.Shape(), t.Shape()))
+			all = append(all, Difference{name, "shape " + t.Shape().String(), "shape " + from.Shape().String()})
 		}
 	}
-	for name := range c.Tensors {
-		if have.Tensors[name] == nil {
-			wrong = append(wrong, name+" is not in the model")
+	for name, t := range found {
+		if wanted[name] == nil {
+			all = append(all, Difference{name, nothing, "shape " + t.Shape().String()})
 		}
 	}
-	if len(wrong) > 0 {
-		slices.Sort(wrong)
-		return nil, &MismatchError{Detail: strings.Join(wrong, "; ")}
-	}
-	return func() error {
-		for name, t := range have.Tensors {
-			if err := t.CopyFrom(c.Tensors[name]); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		return nil
-	}, nil
+	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.Tensor, b.Tensor) })
+	return all
 }
 
 // StateOptimizer is an optimizer with a state. *optim.Grouped is one.
 type StateOptimizer interface {
 	StateDict() (optim.StateDict, error)
-	LoadStateDict(d optim.StateDict) error
+	PrepareStateDict(d optim.StateDict) (*optim.PreparedState, error)
 }
 
-// Optimizer is the section of an optimizer: its state as "state.NUMBER.NAME", settings and steps as JSON.
+// Optimizer is the section of an optimizer: its state as "state.NUMBER.NAME", settings and steps as JSON. While it is loaded there are
+// the old state and the new one.
 func Optimizer(o StateOptimizer) Section { return optimizer{o} }
 
 type optimizer struct{ o StateOptimizer }
@@ -112,7 +118,7 @@ type optimizerJSON struct {
 }
 
 func (s optimizer) Save() (Content, error) {
-	if s.o == nil {
+	if isNil(s.o) {
 		return Content{}, absent("optimizer")
 	}
 	d, err := s.o.StateDict()
@@ -131,13 +137,37 @@ func (s optimizer) Save() (Content, error) {
 	return c, err
 }
 
-func (s optimizer) Prepare(c Content) (func() error, error) {
-	if s.o == nil {
-		return nil, absent("optimizer")
+func (s optimizer) Prepare(c Content) (Change, error) {
+	if isNil(s.o) {
+		return Change{}, absent("optimizer")
 	}
+	d, err := dictOf(c)
+	if err != nil {
+		return Change{}, err
+	}
+	p, err := s.o.PrepareStateDict(d)
+	if err != nil {
+		return Change{}, err
+	}
+	swapped := false
+	return Change{
+		Apply: func() error { p.Swap(); swapped = true; return nil },
+		Undo: func() error {
+			if swapped {
+				p.Swap()
+				swapped = false
+			}
+			return nil
+		},
+		Close: p.Release,
+	}, nil
+}
+
+// dictOf puts the state of an optimizer together.
+func dictOf(c Content) (optim.StateDict, error) {
 	var rest optimizerJSON
 	if err := json.Unmarshal(c.JSON, &rest); err != nil {
-		return nil, malformed("the optimizer: %v", err)
+		return optim.StateDict{}, malformed("the optimizer: %v", err)
 	}
 	d := optim.StateDict{Groups: rest.Groups, State: map[int]optim.ParamState{}}
 	for n, step := range rest.Steps {
@@ -146,62 +176,131 @@ func (s optimizer) Prepare(c Content) (func() error, error) {
 	for _, full := range slices.Sorted(maps.Keys(c.Tensors)) {
 		parts := strings.SplitN(full, ".", 3)
 		if len(parts) != 3 || parts[0] != "state" {
-			return nil, malformed("an optimizer has no tensor %q", full)
+			return d, &FormatError{Tensor: full, Detail: "an optimizer has no such tensor"}
 		}
 		n, err := strconv.Atoi(parts[1])
-		if _, ok := d.State[n]; err != nil || !ok {
-			return nil, malformed("%s is of a parameter without a state", full)
+		if _, ok := d.State[n]; err != nil || !ok || strconv.Itoa(n) != parts[1] {
+			return d, &FormatError{Tensor: full, Detail: "it is of a parameter without a state"}
 		}
 		d.State[n].Tensors[parts[2]] = c.Tensors[full]
 	}
-	return func() error { return s.o.LoadStateDict(d) }, nil
+	return d, nil
 }
 
-// State is the section of anything whose state goes through JSON: amp.GradScaler, optim.Schedule, optim.PlateauSchedule, ...
-func State[T any](save func() (T, error), load func(T) error) Section { return state[T]{save, load} }
-
-type state[T any] struct {
-	save func() (T, error)
-	load func(T) error
+// Stateful is an object whose state is a value that goes through JSON: *amp.GradScaler, *optim.Schedule, *optim.PlateauSchedule, and what a
+// program has.
+type Stateful[T any] interface {
+	State() (T, error)
+	// CheckState refuses what LoadState would, and changes nothing.
+	CheckState(s T) error
+	LoadState(s T) error
 }
+
+// State is the section of an object. Numbers that JSON does not have, NaN and infinities, are kept too.
+func State[T any](o Stateful[T]) Section { return state[T]{o} }
+
+type state[T any] struct{ o Stateful[T] }
 
 func (s state[T]) Save() (Content, error) {
-	if s.save == nil || s.load == nil {
+	if isNil(s.o) {
 		return Content{}, absent("state")
 	}
-	v, err := s.save()
+	v, err := s.o.State()
 	if err != nil {
 		return Content{}, err
 	}
-	text, err := json.Marshal(v)
+	text, err := encode(v)
 	return Content{JSON: text}, err
 }
 
-func (s state[T]) Prepare(c Content) (func() error, error) {
-	if s.save == nil || s.load == nil {
-		return nil, absent("state")
+func (s state[T]) Prepare(c Content) (Change, error) {
+	if isNil(s.o) {
+		return Change{}, absent("state")
 	}
-	var v T
-	if err := json.Unmarshal(c.JSON, &v); err != nil {
-		return nil, malformed("a %T: %v", v, err)
+	v, err := decodeOnly[T](c)
+	if err != nil {
+		return Change{}, err
 	}
-	return func() error { return s.load(v) }, nil
+	if err := s.o.CheckState(v); err != nil {
+		return Change{}, err
+	}
+	old, err := s.o.State()
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{
+		Apply: func() error { return s.o.LoadState(v) },
+		Undo:  func() error { return s.o.LoadState(old) },
+	}, nil
 }
 
 // Generator is the section of a generator of random numbers.
-func Generator(g *tensor.Generator) Section {
-	if g == nil {
-		return State[tensor.GeneratorState](nil, nil)
+func Generator(g *tensor.Generator) Section { return generator{g} }
+
+type generator struct{ g *tensor.Generator }
+
+func (s generator) Save() (Content, error) {
+	if s.g == nil {
+		return Content{}, absent("generator")
 	}
-	return State(
-		func() (tensor.GeneratorState, error) { return g.State(), nil },
-		func(s tensor.GeneratorState) error { g.SetState(s); return nil })
+	text, err := json.Marshal(s.g.State())
+	return Content{JSON: text}, err
 }
 
-// Value is the section of a variable: the step, the epoch, what is known of the best model.
-func Value[T any](v *T) Section {
-	if v == nil {
-		return State[T](nil, nil)
+func (s generator) Prepare(c Content) (Change, error) {
+	if s.g == nil {
+		return Change{}, absent("generator")
 	}
-	return State(func() (T, error) { return *v, nil }, func(x T) error { *v = x; return nil })
+	v, err := decodeOnly[tensor.GeneratorState](c)
+	if err != nil {
+		return Change{}, err
+	}
+	old := s.g.State()
+	return Change{
+		Apply: func() error { s.g.SetState(v); return nil },
+		Undo:  func() error { s.g.SetState(old); return nil },
+	}, nil
+}
+
+// Value is the section of a variable: the step, the epoch, what is known of the best model. The value goes through JSON, but NaN and
+// infinities, which JSON does not have, are kept too.
+func Value[T any](v *T) Section { return value[T]{v} }
+
+type value[T any] struct{ v *T }
+
+func (s value[T]) Save() (Content, error) {
+	if s.v == nil {
+		return Content{}, absent("variable")
+	}
+	text, err := encode(*s.v)
+	return Content{JSON: text}, err
+}
+
+func (s value[T]) Prepare(c Content) (Change, error) {
+	if s.v == nil {
+		return Change{}, absent("variable")
+	}
+	v, err := decodeOnly[T](c)
+	if err != nil {
+		return Change{}, err
+	}
+	old := *s.v
+	return Change{
+		Apply: func() error { *s.v = v; return nil },
+		Undo:  func() error { *s.v = old; return nil },
+	}, nil
+}
+
+// decodeOnly reads the JSON of a section that has no tensors.
+func decodeOnly[T any](c Content) (v T, err error) {
+	for name := range c.Tensors {
+		return v, &FormatError{Tensor: name, Detail: fmt.Sprintf("a %T has no tensors", v)}
+	}
+	return decode[T](c.JSON)
+}
+
+// isNil reports whether an interface holds nothing, or a nil pointer.
+func isNil(o any) bool {
+	v := reflect.ValueOf(o)
+	return o == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }

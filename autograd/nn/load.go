@@ -1,51 +1,26 @@
 package nn
 
 import (
-	"bufio"
-	"encoding/binary"
-	"encoding/json"
+	stderrors "errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-
-	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// FormatError says that what Load read is not a file in the safetensors format, or not a sound one.
-type FormatError struct {
-	Detail string
-}
-
-func (e *FormatError) Error() string { return "nn: Load: not a sound safetensors file: " + e.Detail }
-
-// MismatchError says that a file and a model do not have the same parameters.
-type MismatchError struct {
-	Missing    []string // in the model, not in the file
-	Unexpected []string // in the file, not in the model
-	Shapes     []string // of different shapes, with both
-}
-
-func (e *MismatchError) Error() string {
-	var parts []string
-	for _, p := range []struct {
-		what  string
-		names []string
-	}{{"missing from the file", e.Missing}, {"not in the model", e.Unexpected}, {"of another shape", e.Shapes}} {
-		if len(p.names) > 0 {
-			parts = append(parts, p.what+": "+strings.Join(p.names, ", "))
-		}
-	}
-	return "nn: Load: " + strings.Join(parts, "; ")
-}
-
-// Load sets the values of m's parameters and buffers, which To has given memory, to those that Save wrote. Values are converted
-// to the types that the model has. File and model must have the same names and shapes, else nothing is changed and the error is a
-// *MismatchError. If reading fails later, the parameters read so far have their new values. What the model
-// shares is in the file under one of its names or several, of which the last in the file counts.
+// Load sets the values of m's parameters and buffers, which To has given memory, to those that Save, or another program, wrote in the
+// safetensors format. Values are converted to the types that the model has. File and model must have the same names and shapes, else
+// the error is a *MismatchError; what the model shares is in the file under one of its names or several, of which the last in the file
+// counts. A file that is cut short, goes on after its end, or is not what its checksum says is a *FormatError;
+// files without a checksum, which other programs write, are checked for all but that.
+//
+// The whole file is read and checked before anything changes, and memory is taken for what is there, not for what a header claims.
+// A file, or any other io.Seeker, is read twice, the second time with one parameter at a time in host memory. What else is read is
+// kept in host memory until all is there, and so are the values that it replaces, which come back if a device fails meanwhile. The
+// device needs no second copy of the model. Where the model was changed in part nevertheless the error is a *PartialError.
 func Load(r io.Reader, m Module) error {
 	if r == nil {
 		return argumentErr("Load", "the reader is nil")
@@ -53,112 +28,131 @@ func Load(r io.Reader, m Module) error {
 	if err := check(m); err != nil {
 		return err
 	}
-	in := bufio.NewReader(r)
-	entries, err := readHeader(in)
+	l := &load{file: nameOf(r), named: append(allNamed(m, false), allNamed(m, true)...)}
+	home, end, err := safetensors.Home()
+	if err != nil {
+		return inFile(l.file, err)
+	}
+	l.home = home
+	if s, ok := r.(io.ReadSeeker); ok {
+		if start, failed := s.Seek(0, io.SeekCurrent); failed == nil { // it does on pipes
+			return l.end(l.twice(s, start), end)
+		}
+	}
+	return l.end(l.staged(r), end)
+}
+
+// load is one call of Load.
+type load struct {
+	file  string
+	named []Named     // each parameter under all of its names
+	home  tensor.Exec // host memory for what is read
+}
+
+func (l *load) end(err error, end func() error) error { return stderrors.Join(err, end()) }
+
+// open reads the header and pairs tensors and parameters, in the order of the data.
+func (l *load) open(r io.Reader) (*safetensors.Reader, []Named, error) {
+	f, err := safetensors.NewReader(r)
+	if err != nil {
+		return nil, nil, inFile(l.file, err)
+	}
+	named, err := l.match(f.Entries)
+	return f, named, err
+}
+
+// twice checks the file, and then reads it again into the model.
+func (l *load) twice(s io.ReadSeeker, start int64) error {
+	f, named, err := l.open(s)
 	if err != nil {
 		return err
 	}
-	named, err := match(entries, append(allNamed(m, false), allNamed(m, true)...))
+	if err := f.Skip(); err != nil {
+		return inFile(l.file, err)
+	}
+	if err := f.Finish(); err != nil {
+		return inFile(l.file, err)
+	}
+	if _, err := s.Seek(start, io.SeekStart); err != nil {
+		return inFile(l.file, err)
+	}
+	again, err := safetensors.NewReader(s)
 	if err != nil {
-		return err
+		return inFile(l.file, err)
+	}
+	if !again.Same(f.Header) {
+		return &FormatError{File: l.file, Detail: "the file was changed while it was read"}
+	}
+	return l.stream(again, named)
+}
+
+// stream reads the tensors into the parameters.
+func (l *load) stream(f *safetensors.Reader, named []Named) error {
+	loaded := []string{}
+	fail := func(err error) error {
+		if err = inFile(l.file, err); len(loaded) == 0 || err == nil {
+			return err
+		}
+		return &PartialError{l.file, loaded, err}
 	}
 	for _, n := range named {
-		if err := readTensor(in, entries[n.Name], n.Parameter.Tensor()); err != nil {
-			return errors.WithMessagef(err, "nn: Load %s", n.Name)
+		values, err := f.Next()
+		if err != nil {
+			return fail(err)
 		}
+		loaded = append(loaded, n.Name)
+		if err := values.To(n.Parameter.Tensor(), l.home); err != nil {
+			return fail(fmt.Errorf("%s: %w", n.Name, err))
+		}
+	}
+	return fail(f.Finish())
+}
+
+// staged reads all of the file to host memory first.
+func (l *load) staged(r io.Reader) error {
+	f, named, err := l.open(r)
+	if err != nil {
+		return err
+	}
+	x := new(safetensors.Exchange)
+	for _, n := range named {
+		values, err := f.Next()
+		if err != nil {
+			return inFile(l.file, err)
+		}
+		from, err := values.Tensor(l.home)
+		if err != nil {
+			return inFile(l.file, fmt.Errorf("%s: %w", n.Name, err))
+		}
+		defer from.Release()
+		x.Add(n.Name, n.Parameter.Tensor(), from)
+	}
+	if err := f.Finish(); err != nil {
+		return inFile(l.file, err)
+	}
+	if err := x.Apply(); err != nil {
+		if undone := x.Undo(); undone != nil {
+			return &PartialError{l.file, nil, stderrors.Join(err, undone)}
+		}
+		return inFile(l.file, err)
 	}
 	return nil
 }
 
-// readHeader reads the header and checks that the tensors lie one after the other, without gaps, each as long as its shape
-// and type say.
-func readHeader(in io.Reader) (map[string]entry, error) {
-	var size uint64
-	if err := binary.Read(in, binary.LittleEndian, &size); err != nil {
-		return nil, &FormatError{"no length of the header: " + err.Error()}
+// match pairs tensors and parameters, in the order of the data.
+func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
+	written := make(map[string]safetensors.Entry, len(entries))
+	for _, e := range entries {
+		written[e.Name] = e
 	}
-	if size > maxHeader {
-		return nil, &FormatError{fmt.Sprintf("a header of %d bytes", size)}
-	}
-	text, err := io.ReadAll(io.LimitReader(in, int64(size)))
-	if err != nil || uint64(len(text)) < size {
-		return nil, &FormatError{fmt.Sprintf("%d of %d bytes of the header", len(text), size)}
-	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return nil, &FormatError{err.Error()}
-	}
-	delete(raw, "__metadata__")
-	entries := make(map[string]entry, len(raw))
-	for name, message := range raw {
-		var e entry
-		if err := json.Unmarshal(message, &e); err != nil {
-			return nil, &FormatError{name + ": " + err.Error()}
+	bad := MismatchError{File: l.file}
+	inModel, found := make(map[string]Named, len(l.named)), map[*autograd.Parameter]bool{}
+	for _, n := range l.named {
+		if _, twice := inModel[n.Name]; twice {
+			return nil, &NameError{Name: n.Name, Detail: "two parameters of the model have it"}
 		}
-		entries[name] = e
-	}
-	return entries, inLine(entries)
-}
-
-// inLine checks lengths and offsets.
-func inLine(entries map[string]entry) error {
-	at := int64(0)
-	for _, name := range inOrder(entries) {
-		e := entries[name]
-		dt := dtypeOf(e.DType)
-		if dt == 0 {
-			return &FormatError{fmt.Sprintf("%s is of type %q, which this package does not have", name, e.DType)}
-		}
-		size, ok := sizeOf(e.Shape, dt)
-		if !ok || e.Offsets[0] != at || e.Offsets[1]-e.Offsets[0] != size {
-			return &FormatError{fmt.Sprintf("%s %s%v is at %v; expected from %d on", name, e.DType, e.Shape, e.Offsets, at)}
-		}
-		at = e.Offsets[1]
-	}
-	return nil
-}
-
-// sizeOf is the bytes of a tensor, unless the shape is not one or the number does not fit.
-func sizeOf(shape []int, dt tensor.DType) (int64, bool) {
-	size := int64(dt.Size())
-	for _, d := range shape {
-		if d < 0 || d > 0 && size > (1<<62)/int64(d) {
-			return 0, false
-		}
-		size *= int64(d)
-	}
-	return size, true
-}
-
-func dtypeOf(name string) tensor.DType {
-	for dt, n := range formatNames {
-		if n == name {
-			return dt
-		}
-	}
-	return 0
-}
-
-// inOrder is the names by the places of their data; those of empty tensors come before what starts at the same place.
-func inOrder(entries map[string]entry) []string {
-	names := make([]string, 0, len(entries))
-	for name := range entries {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		x, y := entries[a].Offsets, entries[b].Offsets
-		return slices.Compare(x[:], y[:])
-	})
-	return names
-}
-
-// match pairs entries and parameters, in the order of the data. named has each parameter under all of its names.
-func match(entries map[string]entry, named []Named) ([]Named, error) {
-	var bad MismatchError
-	byName, found := map[string]Named{}, map[*autograd.Parameter]bool{}
-	for _, n := range named {
-		byName[n.Name] = n
-		e, ok := entries[n.Name]
+		inModel[n.Name] = n
+		e, ok := written[n.Name]
 		switch {
 		case !ok:
 			continue
@@ -169,60 +163,21 @@ func match(entries map[string]entry, named []Named) ([]Named, error) {
 		}
 		found[n.Parameter] = true
 	}
-	for _, n := range once(named) {
+	for _, n := range once(slices.Clone(l.named)) {
 		if !found[n.Parameter] {
 			bad.Missing = append(bad.Missing, n.Name)
 		}
 	}
-	var ordered []Named
-	for _, name := range inOrder(entries) {
-		n, ok := byName[name]
+	ordered := make([]Named, len(entries))
+	for i, e := range entries {
+		n, ok := inModel[e.Name]
 		if !ok {
-			bad.Unexpected = append(bad.Unexpected, name)
+			bad.Unexpected = append(bad.Unexpected, e.Name)
 		}
-		ordered = append(ordered, n)
+		ordered[i] = n
 	}
 	if len(bad.Missing)+len(bad.Unexpected)+len(bad.Shapes) > 0 {
 		return nil, &bad
 	}
 	return ordered, nil
-}
-
-// readTensor reads the elements of one tensor into t.
-func readTensor(in io.Reader, e entry, t *tensor.Tensor) error {
-	dt := dtypeOf(e.DType)
-	switch dt {
-	case tensor.Float32:
-		return readAs[float32](in, t, dt)
-	case tensor.Float64:
-		return readAs[float64](in, t, dt)
-	case tensor.Float16:
-		return readAs[tensor.Float16Bits](in, t, dt)
-	case tensor.BFloat16:
-		return readAs[tensor.BFloat16Bits](in, t, dt)
-	case tensor.Int64:
-		return readAs[int64](in, t, dt)
-	case tensor.Int32:
-		return readAs[int32](in, t, dt)
-	case tensor.Uint8:
-		return readAs[uint8](in, t, dt)
-	}
-	return readAs[bool](in, t, dt)
-}
-
-// readAs reads elements of type dt, which is T's, and converts them to t's if that is another.
-func readAs[T tensor.Element](in io.Reader, t *tensor.Tensor, dt tensor.DType) error {
-	data := make([]T, t.Len())
-	if err := binary.Read(in, binary.LittleEndian, data); err != nil {
-		return &FormatError{"the data ends early: " + err.Error()}
-	}
-	if dt == t.DType() {
-		return tensor.CopyFromSlice(t, data)
-	}
-	src, err := tensor.FromSlice(t.Exec(), data, t.Shape()...)
-	if err != nil {
-		return err
-	}
-	defer src.Release()
-	return t.CopyFrom(src)
 }

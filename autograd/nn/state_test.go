@@ -3,6 +3,8 @@ package nn_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"hash/crc32"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,19 +42,23 @@ func TestLoad_ConvertsTypes(t *testing.T) {
 	require.Equal(t, tensor.Float64, b.Weight.Tensor().DType())
 }
 
-func TestSave_WritesTheFormatThatItsCommentDraws(t *testing.T) {
+func TestSave_WritesTheFormatThatOthersRead(t *testing.T) {
 	r := onHost(t)
 	l := nn.Linear(2, 1, nn.WeightInit(nn.Ones), nn.BiasInit(nn.Zeros))
 	r.place(l)
 	var file bytes.Buffer
 	require.NoError(t, nn.Save(&file, l))
-	header := `{"bias":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},"weight":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}`
-	for len(header)%8 != 0 {
-		header += " "
+	text := func(sum string) []byte {
+		header := `{"__metadata__":{"cistern.checksum":"crc32c","cistern.crc32c":"` + sum + `","format":"pt"},` +
+			`"bias":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},"weight":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}`
+		for len(header)%8 != 0 {
+			header += " "
+		}
+		content := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+		return append(content, 0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f, 0, 0, 0, 0) // 1, 1, 0
 	}
-	want := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
-	want = append(want, 0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f, 0, 0, 0, 0) // 1, 1, 0
-	require.Equal(t, want, file.Bytes())
+	sum := crc32.Checksum(text("00000000"), crc32.MakeTable(crc32.Castagnoli))
+	require.Equal(t, text(fmt.Sprintf("%08x", sum)), file.Bytes())
 }
 
 func TestLoad_OfAnotherModel_NamesAllDifferencesAndChangesNothing(t *testing.T) {

@@ -41,8 +41,8 @@ func (o *Grouped) SetLR(lr float64, groups ...int) {
 			}
 		}
 	}
-	if !(lr >= 0) {
-		o.fail(&ConfigError{o.name, fmt.Sprintf("learning rate %v; it must not be negative", lr)})
+	if !countable(lr) {
+		o.fail(&ConfigError{o.name, fmt.Sprintf("learning rate %v; it must be finite and not negative", lr)})
 	}
 }
 

@@ -11,63 +11,107 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// StateError says that a StateDict does not fit an optimizer.
+// StateError says that a state does not fit an optimizer or a schedule, or that none has such a state.
 type StateError struct {
-	Optimizer string
-	Detail    string
+	Of     string // the optimizer or schedule, as in "Adam"
+	Method string // "LoadStateDict" or "LoadState"
+	Detail string // the values, and what is wanted
 }
 
-func (e *StateError) Error() string { return "optim: " + e.Optimizer + ": LoadStateDict: " + e.Detail }
+func (e *StateError) Error() string { return "optim: " + e.Of + ": " + e.Method + ": " + e.Detail }
+
+const loadDict = "LoadStateDict"
 
 // Unwrap returns ErrInvalid.
 func (e *StateError) Unwrap() error { return ErrInvalid }
 
 // LoadStateDict goes on from a state: settings are the dict's, and its tensors are copied, converted to the parameters' types and
 // devices. Groups and parameters must be as many and in the order in which they were when the state was taken, and parameters that
-// have a state must have a tensor. If it fails, the optimizer is as it was.
-func (o *Grouped) LoadStateDict(d StateDict) (err error) {
-	if o.err != nil {
-		return o.err
-	}
-	settings, initials, err := o.settingsOf(d)
+// have a state must have a tensor. A setting that an option would not take, and a number of steps that nobody takes, is a *StateError.
+// If it fails, the optimizer is as it was.
+func (o *Grouped) LoadStateDict(d StateDict) error {
+	p, err := o.PrepareStateDict(d)
 	if err != nil {
 		return err
 	}
-	states := map[*autograd.Parameter]*state{}
+	p.Swap()
+	p.Release()
+	return nil
+}
+
+// PreparedState is a state that an optimizer can have: checked, and copied to the parameters' devices.
+type PreparedState struct {
+	o        *Grouped
+	states   map[*autograd.Parameter]*state
+	counters []*counters
+	settings []Settings
+	initials []*float64
+}
+
+// PrepareStateDict does the part of LoadStateDict that can fail, and changes nothing. The caller swaps the result in, and releases it.
+func (o *Grouped) PrepareStateDict(d StateDict) (_ *PreparedState, err error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	s := &PreparedState{o: o, states: map[*autograd.Parameter]*state{}}
+	if s.settings, s.initials, err = o.settingsOf(d); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
-			for _, s := range states {
-				s.release()
-			}
+			s.Release()
 		}
 	}()
 	n := 0
 	for i, g := range o.groups {
 		for _, p := range g.params {
-			states[p], err = o.restored(d, n, p, o.method.buffers(&settings[i]))
+			s.states[p], err = o.restored(d, n, p, o.method.buffers(&s.settings[i]))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			n++
 		}
 	}
 	for k := range d.State {
 		if k < 0 || k >= n {
-			return &StateError{o.name, fmt.Sprintf("there is a state of parameter %d; there are %d parameters", k, n)}
+			return nil, &StateError{o.name, loadDict, fmt.Sprintf("there is a state of parameter %d; there are %d parameters", k, n)}
 		}
 	}
-	o.Release()
-	o.states = states
-	for i, g := range o.groups {
-		g.settings, g.initial = settings[i], initials[i]
+	return s, nil
+}
+
+// Swap exchanges the prepared state and that of the optimizer, which can be swapped back. Between PrepareStateDict and the last
+// Swap no group may be added. A PreparedState that PrepareStateDict did not make is of no optimizer, and does nothing.
+func (s *PreparedState) Swap() {
+	o := s.o
+	if o == nil {
+		return
 	}
-	return nil
+	s.states, o.states = o.states, s.states
+	s.counters, o.counters = o.counters, s.counters
+	for i := range s.settings {
+		g := o.groups[i]
+		s.settings[i], g.settings = g.settings, s.settings[i]
+		s.initials[i], g.initial = g.initial, s.initials[i]
+	}
+}
+
+// Release gives back the memory of the state that the optimizer does not have.
+func (s *PreparedState) Release() {
+	for p, st := range s.states {
+		st.release()
+		s.states[p] = nil
+	}
+	for _, c := range s.counters {
+		c.all.Release()
+	}
+	s.counters = nil
 }
 
 // settingsOf reads and checks the settings and initial learning rates of all groups.
 func (o *Grouped) settingsOf(d StateDict) ([]Settings, []*float64, error) {
 	if len(d.Groups) != len(o.groups) {
-		return nil, nil, &StateError{o.name, fmt.Sprintf("%d groups of parameters; the optimizer has %d", len(d.Groups), len(o.groups))}
+		return nil, nil, &StateError{o.name, loadDict, fmt.Sprintf("%d groups of parameters; the optimizer has %d", len(d.Groups), len(o.groups))}
 	}
 	settings, initials := make([]Settings, len(o.groups)), make([]*float64, len(o.groups))
 	n := 0
@@ -83,11 +127,11 @@ func (o *Grouped) settingsOf(d StateDict) ([]Settings, []*float64, error) {
 			n++
 		}
 		if err != nil || !slices.Equal(numbers, want) {
-			return nil, nil, &StateError{o.name, fmt.Sprintf("group %d has parameters %s; the optimizer's are %v", i, text, want)}
+			return nil, nil, &StateError{o.name, loadDict, fmt.Sprintf("group %d has parameters %s; the optimizer's are %v", i, text, want)}
 		}
 		settings[i] = g.settings
 		if initials[i], err = o.readGroup(d.Groups[i], &settings[i]); err != nil {
-			return nil, nil, &StateError{o.name, fmt.Sprintf("group %d: %v", i, err)}
+			return nil, nil, &StateError{o.name, loadDict, fmt.Sprintf("group %d: %v", i, err)}
 		}
 	}
 	return settings, initials, nil
@@ -108,10 +152,27 @@ func (o *Grouped) readGroup(g GroupState, s *Settings) (initial *float64, err er
 			return nil, fmt.Errorf("%s: %v", f.key, err)
 		}
 	}
+	if initial != nil && !countable(*initial) {
+		return nil, fmt.Errorf("initial_lr %v; it must be finite and not negative", *initial)
+	}
 	if err := s.check(o.name); err != nil {
 		return nil, err
 	}
 	return initial, o.method.check(s)
+}
+
+// maxSteps is how many steps a state can have taken: what a float64, with which steps count, and PyTorch's, holds.
+const maxSteps = 1 << 53
+
+// checkSteps refuses numbers of steps that nobody takes.
+func (o *Grouped) checkSteps(steps int) string {
+	switch {
+	case !o.method.counts() && steps != 0:
+		return fmt.Sprintf("step %d; want 0, for this optimizer does not count them", steps)
+	case o.method.counts() && (steps < 1 || steps > maxSteps):
+		return fmt.Sprintf("step %d; want one from 1 to 2^53", steps)
+	}
+	return ""
 }
 
 // restored makes the state of parameter number n from a dict, nil if that has none.
@@ -121,13 +182,16 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 		return nil, nil
 	}
 	wrong := func(format string, args ...any) error {
-		return &StateError{o.name, fmt.Sprintf("parameter %d (%q): ", n, p.Name()) + fmt.Sprintf(format, args...)}
+		return &StateError{o.name, loadDict, fmt.Sprintf("parameter %d (%q): ", n, p.Name()) + fmt.Sprintf(format, args...)}
 	}
 	if p.Tensor() == nil {
 		return nil, wrong("it has no tensor")
 	}
-	if len(from.Tensors) != len(kept) || o.method.counts() && from.Step < 1 {
-		return nil, wrong("step %d and %d tensors; want a step from 1 on, and %d tensors", from.Step, len(from.Tensors), len(kept))
+	if bad := o.checkSteps(from.Step); bad != "" {
+		return nil, wrong("%s", bad)
+	}
+	if len(from.Tensors) != len(kept) {
+		return nil, wrong("%d tensors; want %d", len(from.Tensors), len(kept))
 	}
 	for _, b := range kept {
 		t := from.Tensors[b.name]

@@ -57,10 +57,7 @@ func ReduceLROnPlateau(opt Rated, opts ...PlateauOption) *PlateauSchedule {
 			o(s)
 		}
 	}
-	s.best = math.Inf(1)
-	if s.rise {
-		s.best = math.Inf(-1)
-	}
+	s.best = s.worst()
 	switch {
 	case s.opt == (nobody{}):
 		s.err = &ConfigError{"ReduceLROnPlateau", noOptimizer}
@@ -123,7 +120,7 @@ func (s *PlateauSchedule) reduce() {
 // PlateauState is where a PlateauSchedule is. The names in JSON are those of PyTorch's state_dict. The learning rates are the
 // optimizer's state.
 type PlateauState struct {
-	Best            *float64 `json:"best"` // null before the first step
+	Best            *float64 `json:"best"` // null while no metric was better than the worst
 	NumBadEpochs    int      `json:"num_bad_epochs"`
 	CooldownCounter int      `json:"cooldown_counter"`
 	LastEpoch       int      `json:"last_epoch"`
@@ -132,21 +129,48 @@ type PlateauState struct {
 // State returns what LoadState takes.
 func (s *PlateauSchedule) State() (PlateauState, error) {
 	st := PlateauState{NumBadEpochs: s.bad, CooldownCounter: s.cool, LastEpoch: s.epoch}
-	if best := s.best; !math.IsInf(best, 0) {
+	if best := s.best; best != s.worst() { // -Inf in JSON is an error, but a metric that is -Inf is nothing else
 		st.Best = &best
 	}
 	return st, s.err
 }
 
-// LoadState goes on from a state.
-func (s *PlateauSchedule) LoadState(st PlateauState) error {
+// worst is the metric that every other is better than.
+func (s *PlateauSchedule) worst() float64 {
+	if s.rise {
+		return math.Inf(-1)
+	}
+	return math.Inf(1)
+}
+
+// CheckState refuses what LoadState would, and changes nothing: a *StateError.
+func (s *PlateauSchedule) CheckState(st PlateauState) error {
 	if s.err != nil {
 		return s.err
 	}
-	s.best = math.Inf(1)
-	if s.rise {
-		s.best = math.Inf(-1)
+	wrong := func(format string, args ...any) error {
+		return &StateError{"ReduceLROnPlateau", "LoadState", fmt.Sprintf(format, args...)}
 	}
+	if st.Best != nil && math.IsNaN(*st.Best) {
+		return wrong("best NaN; it must be a number")
+	}
+	for _, c := range []struct {
+		name  string
+		value int
+	}{{"num_bad_epochs", st.NumBadEpochs}, {"cooldown_counter", st.CooldownCounter}, {"last_epoch", st.LastEpoch}} {
+		if c.value < 0 || c.value > maxSteps {
+			return wrong("%s %d; want one from 0 to 2^53", c.name, c.value)
+		}
+	}
+	return nil
+}
+
+// LoadState goes on from a state.
+func (s *PlateauSchedule) LoadState(st PlateauState) error {
+	if err := s.CheckState(st); err != nil {
+		return err
+	}
+	s.best = s.worst()
 	if st.Best != nil {
 		s.best = *st.Best
 	}

@@ -155,13 +155,54 @@ func (s *Schedule) State() (ScheduleState, error) {
 	return ScheduleState{LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, s.err
 }
 
-// LoadState goes on from a state, and sets the learning rates that belong to it.
-func (s *Schedule) LoadState(st ScheduleState) error {
+// CheckState refuses what LoadState would, and changes nothing: a *StateError.
+func (s *Schedule) CheckState(st ScheduleState) error {
 	if s.err != nil {
 		return s.err
 	}
-	if st.LastEpoch < 0 || len(st.BaseLRs) != len(s.base) {
-		return &StateError{s.name, fmt.Sprintf("epoch %d and %d groups; the schedule has %d groups", st.LastEpoch, len(st.BaseLRs), len(s.base))}
+	wrong := func(format string, args ...any) error {
+		return &StateError{s.name, "LoadState", fmt.Sprintf(format, args...)}
+	}
+	if st.LastEpoch < 0 || st.LastEpoch > maxSteps {
+		return wrong("epoch %d; want one from 0 to 2^53", st.LastEpoch)
+	}
+	if n := len(s.base); len(st.BaseLRs) != n || len(st.LastLR) != n && st.LastLR != nil || s.opt.Groups() != n {
+		return wrong("%d base and %d last learning rates; the schedule has %d groups, the optimizer %d", len(st.BaseLRs), len(st.LastLR), n, s.opt.Groups())
+	}
+	for _, lr := range slices.Concat(st.BaseLRs, st.LastLR) {
+		if !countable(lr) {
+			return wrong("learning rates %v and %v; they must be finite and not negative", st.BaseLRs, st.LastLR)
+		}
+	}
+	if l, ok := s.rule.(limited); ok {
+		if err := l.check(st.LastEpoch); err != nil {
+			return wrong("%v", err)
+		}
+	}
+	return s.checkRates(st, wrong)
+}
+
+// checkRates refuses a state whose rates the optimizer would not take.
+func (s *Schedule) checkRates(st ScheduleState, wrong func(string, ...any) error) error {
+	for i, base := range st.BaseLRs {
+		if lr := s.rule.rate(base, i, st.LastEpoch); !countable(lr) {
+			return wrong("the learning rate of epoch %d would be %v", st.LastEpoch, lr)
+		}
+		m, ok := s.rule.(momentumRule)
+		if !ok {
+			continue
+		}
+		if v, old := m.momentum(i, st.LastEpoch), s.opt.Momentum(i); v >= 1 || v >= 0 && (v == 0) != (old == 0) {
+			return wrong("the momentum of epoch %d would be %v; that of group %d is %v", st.LastEpoch, v, i, old)
+		}
+	}
+	return nil
+}
+
+// LoadState goes on from a state, and sets the learning rates that belong to it.
+func (s *Schedule) LoadState(st ScheduleState) error {
+	if err := s.CheckState(st); err != nil {
+		return err
 	}
 	s.epoch, s.base = st.LastEpoch, slices.Clone(st.BaseLRs)
 	s.apply()

@@ -211,3 +211,59 @@ func TestSetMomentum_RefusesToSwitchItOnOrOff(t *testing.T) {
 	adam.SetMomentum(1, 0)
 	require.ErrorIs(t, adam.Err(), optim.ErrInvalid)
 }
+
+func TestLoadState_OfSchedules_RefusesWhatNoneHas_AndChangesNothing(t *testing.T) {
+	opt := optim.SGD(nil, optim.LR(0.1), optim.Momentum(0.9))
+	cycle := optim.OneCycleLR(opt, []float64{1}, 10)
+	require.NoError(t, cycle.Step())
+	before, err := cycle.State()
+	require.NoError(t, err)
+	for name, spoil := range map[string]func(st *optim.ScheduleState){
+		"negative epoch": func(st *optim.ScheduleState) { st.LastEpoch = -1 },
+		"absurd epoch":   func(st *optim.ScheduleState) { st.LastEpoch = math.MaxInt },
+		"past the end":   func(st *optim.ScheduleState) { st.LastEpoch = 10 },
+		"groups":         func(st *optim.ScheduleState) { st.BaseLRs = nil },
+		"NaN":            func(st *optim.ScheduleState) { st.BaseLRs = []float64{math.NaN()} },
+		"negative":       func(st *optim.ScheduleState) { st.BaseLRs = []float64{-1} },
+		"infinite":       func(st *optim.ScheduleState) { st.LastLR = []float64{math.Inf(1)} },
+	} {
+		st, err := cycle.State()
+		require.NoError(t, err)
+		spoil(&st)
+		var wrong *optim.StateError
+		require.ErrorAs(t, cycle.LoadState(st), &wrong, name)
+		require.Equal(t, "OneCycleLR", wrong.Of)
+		after, err := cycle.State()
+		require.NoError(t, err)
+		require.Equal(t, before, after, name)
+		require.NoError(t, opt.Err())
+	}
+	lambda := optim.LambdaLR(opt, func(epoch int) float64 { return 1 / float64(5-epoch) })
+	require.ErrorIs(t, lambda.LoadState(optim.ScheduleState{LastEpoch: 5, BaseLRs: []float64{1}}), optim.ErrInvalid)
+	require.NoError(t, opt.Err(), "the optimizer was not given an infinite rate")
+}
+
+func TestLoadState_OfAPlateau_RefusesWhatNoneHas(t *testing.T) {
+	s := optim.ReduceLROnPlateau(optim.SGD(nil), optim.MaxMode())
+	require.NoError(t, s.Step(math.Inf(1)))
+	st, err := s.State()
+	require.NoError(t, err)
+	require.Equal(t, math.Inf(1), *st.Best, "not what it began with")
+	require.NoError(t, s.LoadState(st))
+	nan := math.NaN()
+	for _, bad := range []optim.PlateauState{{Best: &nan}, {NumBadEpochs: -1}, {CooldownCounter: -1}, {LastEpoch: -1}, {LastEpoch: math.MaxInt}} {
+		var wrong *optim.StateError
+		require.ErrorAs(t, s.LoadState(bad), &wrong)
+	}
+	again, err := s.State()
+	require.NoError(t, err)
+	require.Equal(t, st, again)
+}
+
+func TestCosineAnnealingWarmRestarts_HasRatesAtEveryEpoch(t *testing.T) {
+	s := optim.CosineAnnealingWarmRestarts(optim.SGD(nil, optim.LR(1)), 1<<30, 1<<40, 0)
+	for _, epoch := range []int{1 << 30, 1 << 50, 1 << 53} {
+		require.NoError(t, s.LoadState(optim.ScheduleState{LastEpoch: epoch, BaseLRs: []float64{1}}))
+		require.GreaterOrEqual(t, s.LastLR()[0], 0.0)
+	}
+}

@@ -109,6 +109,10 @@ func CosineAnnealingWarmRestarts(opt Rated, t0, tMult int, etaMin float64) *Sche
 				break
 			}
 			epoch -= period
+			if period > math.MaxInt/tMult { // the next one has no end
+				period = math.MaxInt
+				break
+			}
 			period *= tMult
 		}
 		return etaMin + (base-etaMin)*halfCosine(epoch, period)

@@ -1,6 +1,9 @@
 package optim
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Settings are what options change. Each optimizer uses those that PyTorch's has.
 type Settings struct {
@@ -80,16 +83,22 @@ func InitialAccumulator(v float64) Option { return func(s *Settings) { s.Initial
 // settings are those at the time of the capture.
 func Capturable() Option { return func(s *Settings) { s.Capturable = true } }
 
-// check refuses what no optimizer takes, with PyTorch's rules. Comparisons are written so that NaN fails them.
+// check refuses what no optimizer takes: PyTorch's rules, and what is infinite. Comparisons are written so that NaN fails them.
 func (s *Settings) check(name string) error {
 	for _, v := range []struct {
 		what  string
 		value float64
 	}{{"learning rate", s.LR}, {"weight decay", s.WeightDecay}, {"momentum", s.Momentum}, {"epsilon", s.Eps},
 		{"alpha", s.Alpha}, {"learning rate decay", s.LRDecay}, {"initial accumulator", s.InitialAccumulator}} {
-		if !(v.value >= 0) {
-			return &ConfigError{name, fmt.Sprintf("%s %v; it must not be negative", v.what, v.value)}
+		if !countable(v.value) {
+			return &ConfigError{name, fmt.Sprintf("%s %v; it must be finite and not negative", v.what, v.value)}
 		}
+	}
+	if !(math.Abs(s.Dampening) <= math.MaxFloat64) {
+		return &ConfigError{name, fmt.Sprintf("dampening %v; it must be finite", s.Dampening)}
 	}
 	return nil
 }
+
+// countable reports whether v is finite and not negative.
+func countable(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }

@@ -56,13 +56,13 @@ func (f *field) set(v any) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case f.flag != nil:
-		return json.Unmarshal(text, f.flag)
-	case len(f.numbers) == 1:
-		return json.Unmarshal(text, f.numbers[0])
+	if f.flag != nil {
+		return setTo(text, f.flag)
 	}
-	var all []float64
+	if len(f.numbers) == 1 {
+		return setTo(text, f.numbers[0])
+	}
+	var all []json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
 		return err
 	}
@@ -70,8 +70,23 @@ func (f *field) set(v any) error {
 		return fmt.Errorf("%d numbers, want %d", len(all), len(f.numbers))
 	}
 	for i, v := range all {
-		*f.numbers[i] = v
+		if err := setTo(v, f.numbers[i]); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// setTo reads JSON. null, which json leaves things as they are for, is an error.
+func setTo[T any](text []byte, to *T) error {
+	var v *T
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	if v == nil {
+		return fmt.Errorf("null, want a %T", *to)
+	}
+	*to = *v
 	return nil
 }
 

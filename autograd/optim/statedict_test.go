@@ -2,6 +2,7 @@ package optim_test
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -123,16 +124,27 @@ func TestLoadStateDict_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {
 	good := func() optim.StateDict { return throughJSON(t, dictOf(t, opt)) }
 	before := alloc.Stats().AllocatedBytes.All.Current
 	for name, spoil := range map[string]func(d *optim.StateDict){
-		"groups":         func(d *optim.StateDict) { d.Groups = append(d.Groups, d.Groups[0]) },
-		"parameters":     func(d *optim.StateDict) { d.Groups[0]["params"] = []int{0} },
-		"no lr":          func(d *optim.StateDict) { delete(d.Groups[0], "lr") },
-		"a text":         func(d *optim.StateDict) { d.Groups[0]["lr"] = "fast" },
-		"three betas":    func(d *optim.StateDict) { d.Groups[0]["betas"] = []float64{1, 2, 3} },
-		"a bad beta":     func(d *optim.StateDict) { d.Groups[0]["betas"] = []float64{0.9, 1} },
-		"amsgrad":        func(d *optim.StateDict) { d.Groups[0]["amsgrad"] = true },
-		"no step":        func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: {Tensors: d.State[0].Tensors}} },
-		"other shapes":   func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: d.State[0], 1: d.State[0]} },
-		"a third":        func(d *optim.StateDict) { d.State = map[int]optim.ParamState{2: d.State[0]} },
+		"groups":       func(d *optim.StateDict) { d.Groups = append(d.Groups, d.Groups[0]) },
+		"parameters":   func(d *optim.StateDict) { d.Groups[0]["params"] = []int{0} },
+		"no lr":        func(d *optim.StateDict) { delete(d.Groups[0], "lr") },
+		"a text":       func(d *optim.StateDict) { d.Groups[0]["lr"] = "fast" },
+		"three betas":  func(d *optim.StateDict) { d.Groups[0]["betas"] = []float64{1, 2, 3} },
+		"a bad beta":   func(d *optim.StateDict) { d.Groups[0]["betas"] = []float64{0.9, 1} },
+		"amsgrad":      func(d *optim.StateDict) { d.Groups[0]["amsgrad"] = true },
+		"no step":      func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: {Tensors: d.State[0].Tensors}} },
+		"other shapes": func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: d.State[0], 1: d.State[0]} },
+		"a third":      func(d *optim.StateDict) { d.State = map[int]optim.ParamState{2: d.State[0]} },
+		"NaN":          func(d *optim.StateDict) { d.Groups[0]["lr"] = math.NaN() },
+		"infinite":     func(d *optim.StateDict) { d.Groups[0]["eps"] = math.Inf(1) },
+		"negative":     func(d *optim.StateDict) { d.Groups[0]["weight_decay"] = -1 },
+		"null":         func(d *optim.StateDict) { d.Groups[0]["lr"] = nil },
+		"a null beta":  func(d *optim.StateDict) { d.Groups[0]["betas"] = []any{0.9, nil} },
+		"a null flag":  func(d *optim.StateDict) { d.Groups[0]["amsgrad"] = nil },
+		"initial rate": func(d *optim.StateDict) { d.Groups[0]["initial_lr"] = -0.5 },
+		"steps": func(d *optim.StateDict) {
+			d.State[0] = optim.ParamState{Step: math.MaxInt, Tensors: d.State[0].Tensors}
+		},
+		"negative steps": func(d *optim.StateDict) { d.State[0] = optim.ParamState{Step: -1, Tensors: d.State[0].Tensors} },
 		"of another one": func(d *optim.StateDict) { d.State = map[int]optim.ParamState{0: {Step: 1}} },
 	} {
 		d := good()
@@ -162,4 +174,44 @@ func TestLoadStateDict_WithoutMemory_ChangesNothing(t *testing.T) {
 	require.ErrorIs(t, opt.LoadStateDict(dictOf(t, opt)), memory.ErrOutOfMemory)
 	require.Equal(t, before, alloc.Stats().AllocatedBytes.All.Current)
 	require.NoError(t, opt.LoadStateDict(dictOf(t, opt)), "from itself")
+}
+
+func TestPrepareStateDict_SwapsThereAndBack(t *testing.T) {
+	e, alloc := newExec(t, host.New())
+	ps := params{param(t, e, 0, 3, tensor.Float32)}
+	opt := optim.Adam(ps)
+	defer opt.Release()
+	setGradient(t, e, ps[0], 1, 0)
+	require.NoError(t, opt.Step())
+	saved := throughJSON(t, dictOf(t, opt))
+	saved.Groups[0]["lr"] = 0.5
+	before := alloc.Stats().AllocatedBytes.All.Current
+	prepared, err := opt.PrepareStateDict(saved)
+	require.NoError(t, err)
+	require.InDelta(t, 1e-3, opt.LR(0), 0)
+	prepared.Swap()
+	require.InDelta(t, 0.5, opt.LR(0), 0)
+	require.Equal(t, 1, dictOf(t, opt).State[0].Step)
+	prepared.Swap()
+	require.InDelta(t, 1e-3, opt.LR(0), 0)
+	prepared.Release()
+	prepared.Release()
+	require.Equal(t, before, alloc.Stats().AllocatedBytes.All.Current)
+	require.NoError(t, opt.Step())
+}
+
+func TestSettings_MustBeFinite(t *testing.T) {
+	for _, v := range []float64{math.Inf(1), math.NaN(), -1} {
+		for name, o := range map[string]optim.Option{
+			"LR": optim.LR(v), "WeightDecay": optim.WeightDecay(v), "Momentum": optim.Momentum(v), "Eps": optim.Eps(v),
+		} {
+			var wrong *optim.ConfigError
+			require.ErrorAs(t, optim.SGD(nil, o).Err(), &wrong, "%s %v", name, v)
+		}
+		opt := optim.SGD(nil)
+		opt.SetLR(v)
+		require.ErrorIs(t, opt.Err(), optim.ErrInvalid)
+	}
+	require.ErrorIs(t, optim.SGD(nil, optim.Dampening(math.NaN())).Err(), optim.ErrInvalid)
+	require.NoError(t, optim.SGD(nil, optim.Dampening(-1)).Err(), "as in PyTorch")
 }

@@ -137,6 +137,8 @@ def load(file):
     types = {"F32": torch.float32, "I64": torch.int64}
     tensors = {}
     for name, e in header.items():
+        if name == "__metadata__":  # texts, such as a checksum
+            continue
         lo, hi = e["data_offsets"]
         t = types[e["dtype"]]
         count = (hi - lo) // torch.empty(0, dtype=t).element_size()

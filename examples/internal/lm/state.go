@@ -13,7 +13,7 @@ func (t *Trainer) state() *checkpoint.Checkpoint {
 	return checkpoint.New().
 		Add("model", checkpoint.Module(t.model)).
 		Add("optimizer", checkpoint.Optimizer(t.opt)).
-		Add("scaler", checkpoint.State(t.scaler.State, t.scaler.LoadState)).
+		Add("scaler", checkpoint.State(t.scaler)).
 		Add("generator", checkpoint.Generator(t.gen)).
 		Add("step", checkpoint.Value(&t.step))
 }

@@ -1,0 +1,155 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
+	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+)
+
+// FormatError says that what was read is not a checkpoint, or not a sound one: one that is cut short, or was damaged.
+type FormatError struct {
+	File          string // the reader's Name, if it has one, as files have
+	Section       string // if it is about one
+	Tensor        string // likewise
+	Detail        string
+	Wanted, Found string // if there are such
+}
+
+func (e *FormatError) Error() string {
+	return prefix(e.File, e.Section) + "not a sound checkpoint: " + safetensors.Describe(e.Tensor, e.Detail, e.Wanted, e.Found)
+}
+
+func malformed(format string, args ...any) *FormatError {
+	return &FormatError{Detail: fmt.Sprintf(format, args...)}
+}
+
+// MismatchError says that a file and the objects that it is loaded into do not belong together.
+type MismatchError struct {
+	File        string // the reader's Name, if it has one
+	Section     string
+	Detail      string
+	Differences []Difference // of tensors, sorted by name
+}
+
+// Difference is a tensor that is not in a file as it is in the program.
+type Difference struct {
+	Tensor        string
+	Wanted, Found string // by the program and in the file, as in "shape [2, 3]"; "nothing" if it is not there
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: wanted %s, found %s", d.Tensor, d.Wanted, d.Found)
+}
+
+func (e *MismatchError) Error() string {
+	parts := make([]string, 0, len(e.Differences)+1)
+	if e.Detail != "" {
+		parts = append(parts, e.Detail)
+	}
+	for _, d := range e.Differences {
+		parts = append(parts, d.String())
+	}
+	return prefix(e.File, e.Section) + strings.Join(parts, "; ")
+}
+
+// absent is the error of a section of nothing.
+func absent(what string) error { return &MismatchError{Detail: "the " + what + " is nil"} }
+
+// SectionError is an error of a section: what an object says of a state that is none of its, or that a device failed.
+type SectionError struct {
+	File    string // the reader's Name, if it has one
+	Section string
+	Err     error
+}
+
+func (e *SectionError) Error() string { return prefix(e.File, e.Section) + fmt.Sprint(e.Err) }
+
+// Unwrap returns the cause.
+func (e *SectionError) Unwrap() error { return e.Err }
+
+// PartialError says that a device failed while a file that fits was loaded, and again when the old state was to be put back. What the
+// objects have now is unknown.
+type PartialError struct {
+	File string // the reader's Name, if it has one
+	Err  error  // both
+}
+
+func (e *PartialError) Error() string {
+	return prefix(e.File, "") + "partly loaded, and what was changed could not be put back: " + fmt.Sprint(e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *PartialError) Unwrap() error { return e.Err }
+
+// FileError is a step of writing or opening a file that failed.
+type FileError struct {
+	File string // as it was given
+	Op   string // as in "rename"
+	Path string // what the step was about, such as the temporary file or the folder
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	about := ""
+	if e.Path != e.File {
+		about = " " + e.Path
+	}
+	return fmt.Sprintf("%s%s%s: %v", prefix(e.File, ""), e.Op, about, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
+
+func prefix(file, section string) string {
+	text := "checkpoint: "
+	if file != "" {
+		text += file + ": "
+	}
+	if section != "" {
+		text += section + ": "
+	}
+	return text
+}
+
+// located completes an error with where it is from.
+func located(file, section string, err error) error {
+	var unsound *safetensors.Error
+	var format *FormatError
+	var mismatch *MismatchError
+	var step *fs.PathError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &unsound):
+		return &FormatError{file, section, unsound.Tensor, unsound.Detail, unsound.Wanted, unsound.Found}
+	case errors.As(err, &format):
+		e := *format
+		e.File, e.Section = file, section
+		return &e
+	case errors.As(err, &mismatch):
+		e := *mismatch
+		e.File, e.Section = file, section
+		return &e
+	case section == "" && errors.As(err, &step):
+		return &FileError{file, step.Op, step.Path, step.Err}
+	case section != "":
+		return &SectionError{file, section, err}
+	}
+	return fmt.Errorf("%s%w", prefix(file, ""), err)
+}
+
+// filed makes errors of the file system typed, and leaves others, which are located already.
+func filed(path string, err error) error {
+	var step *atomicfile.Error
+	if only, ok := err.(*atomicfile.Error); ok {
+		return &FileError{path, only.Op, only.Path, only.Err}
+	}
+	if errors.As(err, &step) {
+		return &FileError{path, step.Op, step.Path, err}
+	}
+	return err
+}

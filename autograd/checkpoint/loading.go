@@ -1,0 +1,145 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// loading is one call of Read.
+type loading struct {
+	c        *Checkpoint
+	file     string      // for errors
+	home     tensor.Exec // host memory for what is read
+	contents map[string]Content
+	changes  []Change // those that are prepared, in the order of the sections
+}
+
+// read reads the whole file and gives each section what is its own.
+func (l *loading) read(ctx context.Context, r io.Reader) error {
+	f, err := safetensors.NewReader(r)
+	if err != nil {
+		return located(l.file, "", err)
+	}
+	if err := l.split(f); err != nil {
+		return located(l.file, "", err)
+	}
+	for range f.Entries {
+		if err := ctx.Err(); err != nil {
+			return located(l.file, "", err)
+		}
+		values, err := f.Next()
+		if err != nil {
+			return located(l.file, "", err)
+		}
+		section, name, _ := strings.Cut(values.Name, ".")
+		t, err := values.Tensor(l.home)
+		if err != nil {
+			return located(l.file, section, fmt.Errorf("%s: %w", name, err))
+		}
+		l.contents[section].Tensors[name] = t
+	}
+	if err := f.Finish(); err != nil {
+		return located(l.file, "", err)
+	}
+	return l.known()
+}
+
+// split makes an empty Content for each section that the file has.
+func (l *loading) split(f *safetensors.Reader) error {
+	if got := f.Metadata[formatKey]; got != format {
+		return &FormatError{Detail: "the format that its metadata name", Wanted: format, Found: fmt.Sprintf("%q", got)}
+	}
+	switch got := f.Metadata[versionKey]; {
+	case got != version && got != unsummed:
+		return &FormatError{Detail: "its version", Wanted: version, Found: fmt.Sprintf("%q", got)}
+	case got == version && !f.HasChecksum():
+		return malformed("it has no checksum")
+	}
+	l.contents = map[string]Content{}
+	for key, text := range f.Metadata {
+		if name, ok := strings.CutPrefix(key, sectionKey); ok {
+			l.contents[name] = Content{JSON: json.RawMessage(text), Tensors: map[string]*tensor.Tensor{}}
+		}
+	}
+	for _, e := range f.Entries {
+		section, _, _ := strings.Cut(e.Name, ".")
+		if _, ok := l.contents[section]; !ok {
+			return &FormatError{Tensor: e.Name, Detail: "it is of no section"}
+		}
+	}
+	return nil
+}
+
+// known refuses files whose sections are others.
+func (l *loading) known() error {
+	for _, name := range l.c.names {
+		if _, ok := l.contents[name]; !ok {
+			return &MismatchError{File: l.file, Section: name, Detail: "the file has no such section"}
+		}
+	}
+	for name := range l.contents {
+		if l.c.sections[name] == nil {
+			return &MismatchError{File: l.file, Section: name, Detail: "the file has this section, the program has not"}
+		}
+	}
+	return nil
+}
+
+func (l *loading) prepare() error {
+	for _, name := range l.c.names {
+		change, err := l.c.sections[name].Prepare(l.contents[name])
+		if err != nil {
+			return located(l.file, name, err)
+		}
+		l.changes = append(l.changes, change)
+	}
+	return nil
+}
+
+// apply makes all changes, or none.
+func (l *loading) apply() error {
+	for i, change := range l.changes {
+		if change.Apply == nil {
+			continue
+		}
+		if err := change.Apply(); err != nil {
+			err = located(l.file, l.c.names[i], err)
+			if undone := l.undo(i); undone != nil {
+				return &PartialError{l.file, errors.Join(err, undone)}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// undo takes back the changes up to the one that failed, the last one first.
+func (l *loading) undo(failed int) error {
+	var errs []error
+	for i := failed; i >= 0; i-- {
+		if undo := l.changes[i].Undo; undo != nil {
+			errs = append(errs, located(l.file, l.c.names[i], undo()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *loading) release() {
+	for _, change := range l.changes {
+		if change.Close != nil {
+			change.Close()
+		}
+	}
+	for _, content := range l.contents {
+		for _, t := range content.Tensors {
+			t.Release()
+		}
+	}
+}

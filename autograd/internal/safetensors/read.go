@@ -1,0 +1,124 @@
+package safetensors
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Reader reads a file: its header, then its tensors one after the other.
+type Reader struct {
+	*Header
+	in   io.Reader // adds what is read to sum
+	sum  uint32
+	next int // entry
+}
+
+// NewReader reads the header. A file that is not sound is an *Error here and in all methods.
+func NewReader(r io.Reader) (*Reader, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	h, err := readHeader(in)
+	if err != nil {
+		return nil, err
+	}
+	f := &Reader{Header: h, sum: crc32.Update(0, castagnoli, h.raw)}
+	f.in = io.TeeReader(in, (*summing)(&f.sum))
+	return f, nil
+}
+
+// summing adds what is written to it to a checksum.
+type summing uint32
+
+func (s *summing) Write(b []byte) (int, error) {
+	*s = summing(crc32.Update(uint32(*s), castagnoli, b))
+	return len(b), nil
+}
+
+// Next reads the next tensor to host memory.
+func (f *Reader) Next() (*Values, error) {
+	if f.next == len(f.Entries) {
+		return nil, io.EOF
+	}
+	e := f.Entries[f.next]
+	data, got, err := codecs[e.DType].read(f.in, e.Len())
+	if err != nil {
+		return nil, f.short(e, got, err)
+	}
+	f.next++
+	return &Values{e, data}, nil
+}
+
+// Skip reads the rest of the tensors and keeps none.
+func (f *Reader) Skip() error {
+	for ; f.next < len(f.Entries); f.next++ {
+		e := f.Entries[f.next]
+		size, _ := sizeOf(e.Shape, e.DType)
+		if got, err := io.CopyN(io.Discard, f.in, size); err != nil {
+			return f.short(e, int(got)/e.DType.Size(), err)
+		}
+	}
+	return nil
+}
+
+func (f *Reader) short(e Entry, got int, err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("reading tensor %q: %w", e.Name, err)
+	}
+	return &Error{Tensor: e.Name, Detail: "the file ends within it", Wanted: fmt.Sprintf("%d elements", e.Len()), Found: fmt.Sprint(got)}
+}
+
+// Finish checks, after the last tensor, that nothing follows and that the checksum, if there is one, is that of what was read.
+func (f *Reader) Finish() error {
+	found := digits(f.sum)
+	switch n, err := io.ReadFull(f.in, make([]byte, 1)); {
+	case n > 0:
+		return unsound("there is more after the last tensor")
+	case err != nil && err != io.EOF:
+		return fmt.Errorf("reading the end: %w", err)
+	case f.HasChecksum() && found != f.Header.sum:
+		return &Error{Detail: "the checksum: the file is damaged", Wanted: f.Header.sum, Found: found}
+	}
+	return nil
+}
+
+// Values are the elements of a tensor in host memory.
+type Values struct {
+	Entry
+	data any // a slice of the type's Go type
+}
+
+// Tensor makes a tensor of the values.
+func (v *Values) Tensor(e tensor.Exec) (*tensor.Tensor, error) {
+	return codecs[v.DType].make(e, v.data, v.Shape)
+}
+
+// To sets a tensor of the same shape to the values. If its type is another one they are converted first, under home, which is on the
+// host.
+func (v *Values) To(t *tensor.Tensor, home tensor.Exec) error {
+	if v.DType == t.DType() {
+		return v.set(t)
+	}
+	from, err := v.Tensor(home)
+	if err != nil {
+		return err
+	}
+	defer from.Release()
+	as, err := (&exchanged{name: v.Name, to: t, from: from}).converted()
+	if err != nil {
+		return err
+	}
+	return as.set(t)
+}
+
+// set is To for a tensor of the same type.
+func (v *Values) set(t *tensor.Tensor) error { return codecs[v.DType].upload(t, v.data) }
+
+// Of reads the values of a tensor, which it waits for.
+func Of(name string, t *tensor.Tensor) (*Values, error) {
+	data, err := codecs[t.DType()].download(t)
+	return &Values{Entry{name, t.DType(), t.Shape()}, data}, err
+}

@@ -1,0 +1,151 @@
+package safetensors
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"unicode/utf8"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Named is a tensor under its name.
+type Named struct {
+	Name   string
+	Tensor *tensor.Tensor
+}
+
+// Write writes tensors, in the given order, and metadata. It copies one tensor at a time to the host, each twice: once for the
+// checksum, which comes before the data. If ctx is done it ends with its error, with w partly written.
+func Write(ctx context.Context, w io.Writer, tensors []Named, metadata map[string]string) error {
+	header, at, err := headerOf(tensors, metadata)
+	if err != nil {
+		return err
+	}
+	want, err := body(ctx, io.Discard, header, tensors)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, 1<<20)
+	if err := writeAll(out, header[:at], []byte(digits(want)), header[at+len(noSum):]); err != nil {
+		return err
+	}
+	got, err := body(ctx, out, header, tensors)
+	if err == nil && got != want {
+		err = errors.New("a tensor was changed while it was written")
+	}
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// File is a new file.
+type File interface {
+	io.Writer
+	io.WriterAt
+}
+
+// WriteFile is Write to a file that is empty. It copies each tensor once, and puts the checksum in at the end.
+func WriteFile(ctx context.Context, f File, tensors []Named, metadata map[string]string) error {
+	header, at, err := headerOf(tensors, metadata)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(f, 1<<20)
+	if _, err := out.Write(header); err != nil {
+		return err
+	}
+	sum, err := body(ctx, out, header, tensors)
+	if err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(digits(sum)), int64(at))
+	return err
+}
+
+func writeAll(w io.Writer, parts ...[]byte) error {
+	for _, b := range parts {
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// body writes the data, and returns the checksum of the file.
+func body(ctx context.Context, w io.Writer, header []byte, tensors []Named) (uint32, error) {
+	sum := crc32.Update(0, castagnoli, header)
+	both := io.MultiWriter((*summing)(&sum), w)
+	for _, n := range tensors {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		c := codecs[n.Tensor.DType()]
+		data, err := c.download(n.Tensor)
+		if err == nil {
+			err = c.write(both, data)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("tensor %q: %w", n.Name, err)
+		}
+	}
+	return sum, nil
+}
+
+// headerOf is the length and the header, with zeros at the place of the checksum, and that place.
+func headerOf(tensors []Named, metadata map[string]string) (header []byte, at int, err error) {
+	fields := make(map[string]any, len(tensors)+1)
+	end := int64(0)
+	for _, n := range tensors {
+		if err := nameable(n.Name, fields); err != nil {
+			return nil, 0, err
+		}
+		begin := end
+		end += int64(n.Tensor.Len()) * int64(n.Tensor.DType().Size())
+		fields[n.Name] = described{formatNames[n.Tensor.DType()], append([]int{}, n.Tensor.Shape()...), [2]int64{begin, end}}
+	}
+	all := maps.Clone(metadata)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[kindKey], all[sumKey] = kind, noSum
+	fields[metadataKey] = all
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, 0, err
+	}
+	for len(text)%8 != 0 { // blanks, as the format asks
+		text = append(text, ' ')
+	}
+	if len(text) > maxHeader {
+		return nil, 0, &Error{Detail: "the length of the header", Wanted: fmt.Sprintf("at most %d", maxHeader), Found: fmt.Sprint(len(text))}
+	}
+	header = append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
+	if at = place(header, noSum); at < 0 {
+		return nil, 0, errors.New("a name among the metadata is that of the checksum")
+	}
+	return header, at, nil
+}
+
+// nameable refuses names that could not be read again.
+func nameable(name string, taken map[string]any) error {
+	switch _, twice := taken[name]; {
+	case twice:
+		return &Error{Tensor: name, Detail: "two are called so"}
+	case name == metadataKey:
+		return &Error{Tensor: name, Detail: "the format has this name for metadata"}
+	case !utf8.ValidString(name):
+		return &Error{Tensor: name, Detail: "the name is not UTF-8"}
+	}
+	return nil
+}

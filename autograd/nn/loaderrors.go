@@ -1,0 +1,90 @@
+package nn
+
+import (
+	stderrors "errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+)
+
+// FormatError says that what Load read is not a file in the safetensors format, or not a sound one: one that is cut short, or was
+// damaged.
+type FormatError struct {
+	File          string // the reader's Name, if it has one, as files have
+	Tensor        string // if it is about one
+	Detail        string
+	Wanted, Found string // if there are such
+}
+
+func (e *FormatError) Error() string {
+	return prefix(e.File) + "not a sound safetensors file: " + safetensors.Describe(e.Tensor, e.Detail, e.Wanted, e.Found)
+}
+
+// MismatchError says that a file and a model do not have the same parameters.
+type MismatchError struct {
+	File       string   // the reader's Name, if it has one
+	Missing    []string // in the model, not in the file
+	Unexpected []string // in the file, not in the model
+	Shapes     []string // of different shapes, with both
+}
+
+func (e *MismatchError) Error() string {
+	var parts []string
+	for _, p := range []struct {
+		what  string
+		names []string
+	}{{"missing from the file", e.Missing}, {"not in the model", e.Unexpected}, {"of another shape", e.Shapes}} {
+		if len(p.names) > 0 {
+			parts = append(parts, p.what+": "+strings.Join(p.names, ", "))
+		}
+	}
+	return prefix(e.File) + strings.Join(parts, "; ")
+}
+
+// PartialError says that Load failed after it had begun to change the model: a file changed or could not be read again after it had
+// been checked, or a device failed, also when the old values were to be put back.
+type PartialError struct {
+	File   string   // the reader's Name, if it has one
+	Loaded []string // the parameters that have, or may have, new values; nil if nobody knows
+	Err    error
+}
+
+func (e *PartialError) Error() string {
+	which := "unknown parameters"
+	if e.Loaded != nil {
+		which = strings.Join(e.Loaded, ", ")
+	}
+	return prefix(e.File) + fmt.Sprintf("the model is partly loaded (%s): %v", which, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *PartialError) Unwrap() error { return e.Err }
+
+func prefix(file string) string {
+	if file == "" {
+		return "nn: Load: "
+	}
+	return "nn: Load: " + file + ": "
+}
+
+// nameOf is what a file is called.
+func nameOf(r io.Reader) string {
+	if f, ok := r.(interface{ Name() string }); ok {
+		return f.Name()
+	}
+	return ""
+}
+
+// inFile says where an error is from.
+func inFile(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var unsound *safetensors.Error
+	if stderrors.As(err, &unsound) {
+		return &FormatError{file, unsound.Tensor, unsound.Detail, unsound.Wanted, unsound.Found}
+	}
+	return fmt.Errorf("%s%w", prefix(file), err)
+}
