@@ -99,7 +99,7 @@ func (b *backward) run() error {
 	}
 	for i, n := range b.nodes {
 		if err := b.step(n); err != nil {
-			return &OpError{Op: n.op.name, Backward: true, Operands: operands(n.in), Site: n.site, Err: err}
+			return &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.site, Err: err}
 		}
 		b.nodes[i] = nil
 	}

@@ -1,6 +1,10 @@
 package autograd
 
-import "github.com/cistern-ml/cistern/tensor"
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
 
 // bagArg is the argument of EmbeddingBag.
 type bagArg struct {
@@ -18,6 +22,10 @@ func (v *Variable) EmbeddingBag(index, offsets *Variable, mode tensor.BagMode, o
 		if o != nil {
 			o(&a.embeddingArg)
 		}
+	}
+	if offsets == nil && v.Alive() && index.Alive() && index.NDim() != 2 {
+		return v.g.Refuse("embedding_bag", &tensor.ShapeError{Op: "EmbeddingBag", Shapes: []tensor.Shape{v.Shape().Clone(), index.Shape().Clone()},
+			Detail: fmt.Sprintf("the index has %d dimensions; want [B, L] without offsets, or [N] with them", index.NDim())}, v, index)
 	}
 	if v == nil || index == nil || offsets != nil || !index.Alive() || index.NDim() != 2 {
 		return embeddingBag.apply(a, v, index, offsets)

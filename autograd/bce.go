@@ -30,9 +30,9 @@ func (v *Variable) BCEWithLogitsLoss(target *Variable, r Reduction, opts ...BCEO
 			return bceLogits.apply(elementLoss{Reduction: r}, v, target)
 		}
 		if target != nil && v.g.err == nil && !v.Shape().Equal(target.Shape()) {
-			return v.g.fail(&OpError{Op: bceLogits.name, Operands: operands([]*Variable{v, target}), Site: callSite(), Err: &tensor.ShapeError{
+			return v.g.Refuse(bceLogits.name, &tensor.ShapeError{
 				Op: "BCEWithLogitsLoss", Shapes: []tensor.Shape{v.Shape().Clone(), target.Shape().Clone()},
-				Detail: "prediction and target must have one shape; they do not broadcast"}})
+				Detail: "prediction and target must have one shape; they do not broadcast"}, v, target)
 		}
 		factor := positive.SubScalar(1).Mul(target).AddScalar(1)
 		loss := v.Neg().Softplus(1, softplusLinear).Mul(factor).Add(target.Neg().AddScalar(1).Mul(v))

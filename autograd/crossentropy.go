@@ -149,8 +149,7 @@ func (v *Variable) crossEntropyOfProbabilities(target *Variable, c classLoss) *V
 		return crossEntropy.apply(c, v, target) // says what is wrong
 	}
 	if !v.Shape().Equal(target.Shape()) || v.NDim() == 0 || c.ignore >= 0 {
-		return v.g.fail(&OpError{Op: "cross_entropy", Operands: operands([]*Variable{v, target}), Site: callSite(),
-			Err: fmt.Errorf("probabilities have the shape of the logits, and no class (%d) to ignore", c.ignore)})
+		return v.g.Refuse("cross_entropy", c.refusesProbabilities(v, target), v, target)
 	}
 	return v.g.Scope(func() *Variable {
 		dim := min(1, v.NDim()-1)
@@ -179,6 +178,9 @@ func (v *Variable) crossEntropyOfProbabilities(target *Variable, c classLoss) *V
 // byRows brings logits and classes of any rank to [N, C] and [N], applies o, and gives the result of NoReduction the shape
 // of the classes.
 func byRows(o *op, c classLoss, v, classes *Variable) *Variable {
+	if v.Alive() && classes.Alive() && v.g == classes.g && !fitsClasses(v, classes) {
+		return v.g.Refuse(o.name, misfitClasses(o, v, classes), v, classes)
+	}
 	if v == nil || classes == nil || v.NDim() == 2 && c.weights == nil || !v.Alive() {
 		return o.apply(c, v, classes)
 	}
@@ -202,4 +204,52 @@ func byRows(o *op, c classLoss, v, classes *Variable) *Variable {
 		}
 		return loss
 	})
+}
+
+// refusesProbabilities says why a target of a floating-point type is not one of probabilities.
+func (c classLoss) refusesProbabilities(v, target *Variable) error {
+	shapes := []tensor.Shape{v.Shape().Clone(), target.Shape().Clone()}
+	if c.ignore >= 0 && v.Shape().Equal(target.Shape()) && v.NDim() > 0 {
+		return &tensor.ValueError{Op: "CrossEntropy", Detail: fmt.Sprintf("IgnoreIndex(%d): probabilities have no class to ignore", c.ignore)}
+	}
+	return &tensor.ShapeError{Op: "CrossEntropy", Shapes: shapes, Detail: fmt.Sprintf(
+		"a %s target holds probabilities and has the shape of the logits; a target of classes is int64 (Variable.To) of shape %v",
+		target.dtype, classShape(v))}
+}
+
+// classShape is the shape that classes have for logits v.
+func classShape(v *Variable) tensor.Shape {
+	switch s := v.Shape(); len(s) {
+	case 0, 1:
+		return tensor.Shape{}
+	default:
+		return append(tensor.Shape{s[0]}, s[2:]...)
+	}
+}
+
+// fitsClasses reports whether classes have the shape of classShape.
+func fitsClasses(v, classes *Variable) bool {
+	n := v.NDim()
+	if n == 0 || classes.NDim() != n-1 {
+		return false
+	}
+	for i := range classes.NDim() {
+		if classes.Dim(i) != v.Dim(i+min(i, 1)) {
+			return false
+		}
+	}
+	return true
+}
+
+// misfitClasses says which classes fit.
+func misfitClasses(o *op, v, classes *Variable) error {
+	name := map[*op]string{crossEntropy: "CrossEntropy", nll: "NLLLoss"}[o]
+	e := &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{v.Shape().Clone(), classes.Shape().Clone()}}
+	if v.NDim() == 0 {
+		e.Detail = "logits have no dimension of classes; want [N, C], [C] or [N, C, d1, ...]"
+		return e
+	}
+	e.Detail = fmt.Sprintf("the classes have shape %v, want %v: dimension %d of the logits holds the %d classes of each",
+		classes.Shape(), classShape(v), min(v.NDim()-1, 1), v.Dim(min(v.NDim()-1, 1)))
+	return e
 }

@@ -29,19 +29,25 @@ type Operand struct {
 }
 
 // String is type and shape, as in "float32[2, 3]".
-func (o Operand) String() string { return o.DType.String() + o.Shape.String() }
+func (o Operand) String() string {
+	if o.DType == 0 {
+		return "nil"
+	}
+	return o.DType.String() + o.Shape.String()
+}
 
 // OpError is an operation that failed, in the forward or in the backward pass. Err says why: an error of package tensor
 // (*tensor.ShapeError, ...), of the allocator (*memory.OOMError), or of this package.
 type OpError struct {
 	Op       string // the operation's name, as in "matmul"
 	Backward bool   // it is the gradient rule that failed
+	Module   string // the path in the model of the module that ran it, as in "h.3.attn"; empty outside of modules, and before To
 	Operands []Operand
 	Site     Site // where the program called the operation; unknown in backward, unless the graph detects anomalies
 	Err      error
 }
 
-// Error is one line, as in "autograd: matmul(float32[2, 3], float32[4, 5]) at train.go:31: ...".
+// Error is one line, as in "autograd: matmul(float32[2, 3], float32[4, 5]) in h.3.attn at train.go:31: ...".
 func (e *OpError) Error() string {
 	var b strings.Builder
 	b.WriteString("autograd: ")
@@ -49,14 +55,17 @@ func (e *OpError) Error() string {
 		b.WriteString("backward of ")
 	}
 	b.WriteString(e.Op)
-	b.WriteByte('(')
 	for i, o := range e.Operands {
-		if i > 0 {
-			b.WriteString(", ")
-		}
+		b.WriteString([...]string{"(", ", "}[min(i, 1)])
 		b.WriteString(o.String())
 	}
-	b.WriteByte(')')
+	if len(e.Operands) > 0 {
+		b.WriteByte(')')
+	}
+	if e.Module != "" {
+		b.WriteString(" in ")
+		b.WriteString(e.Module)
+	}
 	if e.Site.Known() {
 		b.WriteString(" at ")
 		b.WriteString(e.Site.String())
@@ -70,6 +79,28 @@ func (e *OpError) Error() string {
 
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
+
+// opError is the error of an operation that the program called now.
+func (g *Graph) opError(op string, err error, operands ...Operand) error {
+	return &OpError{Op: op, Module: g.ModulePath(), Operands: operands, Site: callSite(), Err: err}
+}
+
+// Refuse makes err, which a module found, the graph's error, as that of an operation that failed: an *OpError with the module's path,
+// the operands and the program's line. It returns what operations return after an error.
+func (g *Graph) Refuse(op string, err error, in ...*Variable) *Variable {
+	if g == nil || err == nil || !g.ready(op) {
+		return g.failed()
+	}
+	return g.fail(g.opError(op, err, operands(in)...))
+}
+
+// failed is the result of operations after an error; there is none of a nil graph.
+func (g *Graph) failed() *Variable {
+	if g == nil {
+		return nil
+	}
+	return g.poison
+}
 
 // Reason says why the value of a variable is no longer there.
 type Reason uint8
@@ -135,17 +166,43 @@ func (e *SecondBackwardError) Unwrap() error { return ErrSecondBackward }
 
 // ModifiedError is a tensor that a node saved, and that was then changed in place, so that the gradient would be wrong.
 type ModifiedError struct {
-	Op       string // the operation that saved it
-	Saved    string // what it is to the operation: "input 1", "its output", "a workspace"
-	Operand  Operand
-	Version  uint32 // of the storage, now
-	Expected uint32 // of the storage, when it was saved
+	Op        string // the operation that saved it
+	Module    string // the path of the module that ran the operation; see OpError
+	Site      Site   // where the program called the operation; known if the graph detects anomalies
+	Saved     string // what it is to the operation: "input 1", "the output", "workspace 0"
+	Parameter string // its name, if it is a parameter
+	Operand   Operand
+	Version   uint32 // of the storage, now
+	Expected  uint32 // of the storage, when it was saved
+	ChangedBy string // the operation in place of the graph that changed it, as in "relu_"; empty for changes of tensors
+	Changed   Site   // where the program changed it last; known if the graph detects anomalies
 }
 
-// Error is PyTorch's explanation.
+// Error is PyTorch's explanation, with what is known of both places.
 func (e *ModifiedError) Error() string {
-	return fmt.Sprintf("one of the variables needed for gradient computation has been modified by an in-place operation: %s, "+
-		"which is %s of %s, is at version %d; expected version %d instead", e.Operand, e.Saved, e.Op, e.Version, e.Expected)
+	var b strings.Builder
+	b.WriteString("one of the variables needed for gradient computation has been modified by an in-place operation: ")
+	if e.Parameter != "" {
+		fmt.Fprintf(&b, "parameter %q ", e.Parameter)
+	}
+	fmt.Fprintf(&b, "%s, which is %s of %s", e.Operand, e.Saved, e.Op)
+	if e.Module != "" {
+		b.WriteString(" in " + e.Module)
+	}
+	if e.Site.Known() {
+		b.WriteString(" at " + e.Site.String())
+	}
+	fmt.Fprintf(&b, ", is at version %d; expected version %d instead", e.Version, e.Expected)
+	if e.ChangedBy != "" {
+		b.WriteString("; " + e.ChangedBy + " changed it")
+	}
+	switch {
+	case e.Changed.Known():
+		b.WriteString("; it was changed at " + e.Changed.String())
+	case !e.Site.Known():
+		b.WriteString("; a graph with DetectAnomaly says at which lines")
+	}
+	return b.String()
 }
 
 // Unwrap returns ErrModified.
@@ -163,12 +220,25 @@ func (e *GradError) Unwrap() error { return ErrNoGrad }
 
 // ParameterError is the use of a parameter that has no tensor, because it was not materialized or was released.
 type ParameterError struct {
-	Name  string
-	Shape tensor.Shape
+	Name   string // with the path of its layer, where that is known
+	Shape  tensor.Shape
+	Layer  string // the layer's description, empty if the error does not come from one
+	Detail string // why, if that is known
 }
 
+// Error is one line, as in `parameter "0.weight" [3, 2] of Linear(...) has no tensor: ...`.
 func (e *ParameterError) Error() string {
-	return fmt.Sprintf("parameter %q %s has no tensor: it was not materialized yet (To on the model), or it was released", e.Name, e.Shape)
+	if e.Name == "" && e.Shape == nil {
+		return "the parameter is nil"
+	}
+	layer, why := "", e.Detail
+	if e.Layer != "" {
+		layer = " of " + e.Layer
+	}
+	if why == "" {
+		why = "it was not materialized yet (To on the model), or it was released"
+	}
+	return fmt.Sprintf("parameter %q %s%s has no tensor: %s", e.Name, e.Shape, layer, why)
 }
 
 // Unwrap returns ErrNotMaterialized.

@@ -75,8 +75,8 @@ func (v *Variable) Diag(offset int) *Variable {
 		return v.Diagonal(offset, 0, 1)
 	}
 	if v != nil && v.NDim() > 2 && v.check("diag") == nil {
-		return v.g.fail(&OpError{Op: "diag", Operands: []Operand{v.operand()}, Site: callSite(), Err: &tensor.ShapeError{
-			Op: "Diag", Shapes: []tensor.Shape{v.Shape().Clone()}, Detail: "it takes a vector or a matrix"}})
+		return v.g.Refuse("diag", &tensor.ShapeError{Op: "Diag", Shapes: []tensor.Shape{v.Shape().Clone()},
+			Detail: "it takes a vector or a matrix"}, v)
 	}
 	return v.DiagEmbed(offset)
 }

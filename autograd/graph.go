@@ -116,7 +116,7 @@ func (g *Graph) without(use string) *Variable {
 		return nil
 	}
 	if g.ready(use) {
-		g.Fail(&OpError{Op: use, Site: callSite(), Err: &tensor.ValueError{Op: use, Detail: "the function is nil"}})
+		g.Refuse(use, &tensor.ValueError{Op: use, Detail: "the function is nil"})
 	}
 	return g.poison
 }

@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"fmt"
+
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -32,7 +34,7 @@ func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
 		}
 	}
 	if v.requires && !v.dtype.IsFloat() {
-		return g.fail(notFloat("Input", v.dtype))
+		return g.Refuse("Input", notFloat(v.dtype), v)
 	}
 	v.requires = v.requires && !g.inference
 	return v
@@ -50,10 +52,10 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 	}
 	t, err := f(g.exec)
 	if err != nil {
-		return g.fail(&OpError{Op: "new", Site: callSite(), Err: err})
+		return g.Refuse("new", err)
 	}
 	if t.Released() {
-		return g.fail(&OpError{Op: "new", Site: callSite(), Err: &tensor.ReleasedError{Op: "New"}})
+		return g.Refuse("new", &tensor.ReleasedError{Op: "New", Nil: t == nil})
 	}
 	if t.Exec() != g.exec {
 		h, err := g.adopt("New", t)
@@ -79,7 +81,7 @@ func (g *Graph) Param(p *Parameter) *Variable {
 		return v
 	}
 	if p.Tensor() == nil {
-		return g.fail(&OpError{Op: "param", Site: callSite(), Err: p.missing()})
+		return g.Refuse("param", p.missing())
 	}
 	h, err := g.adopt("parameter "+p.name, p.Tensor())
 	if err != nil {
@@ -88,7 +90,7 @@ func (g *Graph) Param(p *Parameter) *Variable {
 	v := g.Outside(func() *Variable { return g.newVariable(h) })
 	v.param, v.keep = p, true
 	if p.requiresGrad && !v.dtype.IsFloat() {
-		return g.fail(notFloat("parameter "+p.name, v.dtype))
+		return g.Refuse("parameter "+p.name, notFloat(v.dtype), v)
 	}
 	v.requires = p.requiresGrad && !g.inference
 	if g.params == nil {
@@ -98,19 +100,19 @@ func (g *Graph) Param(p *Parameter) *Variable {
 	return v
 }
 
-func notFloat(what string, dt tensor.DType) error {
-	return &GradError{Detail: what + ": only floating-point tensors can require gradients, not " + dt.String()}
+func notFloat(dt tensor.DType) error {
+	return &GradError{Detail: "only floating-point tensors can require gradients, not " + dt.String()}
 }
 
 // adopt takes a handle on a user's tensor that works under the graph's Exec, and makes the graph's stream wait for what was
 // put so far on the tensor's.
 func (g *Graph) adopt(name string, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t == nil || t.Released() {
-		return nil, &OpError{Op: name, Site: callSite(), Err: &tensor.ReleasedError{Op: name}}
+		return nil, g.opError(name, &tensor.ReleasedError{Op: name, Nil: t == nil})
 	}
 	if have, want := t.Device().ID(), g.dev.ID(); have != want {
-		return nil, &OpError{Op: name, Operands: []Operand{{t.DType(), t.Shape().Clone()}}, Site: callSite(), Err: &tensor.DeviceError{
-			Op: name, Devices: []device.ID{have, want}, Detail: "the tensor is not on the graph's device"}}
+		return nil, g.opError(name, &tensor.DeviceError{Op: name, Devices: []device.ID{have, want},
+			Detail: fmt.Sprintf("the tensor is on %v, the graph on %v", have, want)}, Operand{t.DType(), t.Shape().Clone()})
 	}
 	if err := g.follow(t.Exec().Stream()); err != nil {
 		return nil, err

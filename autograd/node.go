@@ -23,6 +23,7 @@ type node struct {
 	spare  bool // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
 	wide   bool // the caster wants the result in the type of computation; see Widener
 	site   Site // if the graph detects anomalies
+	host   *scope
 }
 
 // saved is a tensor that backward will read, and the version of its storage when it was saved.
@@ -176,7 +177,7 @@ func (n *node) record() error {
 		}
 		return err
 	}
-	n.number = n.g.nodes
+	n.number, n.host = n.g.nodes, n.g.scope.hosted()
 	n.g.nodes++
 	for i := range n.outputs() {
 		if v := n.output(i); v.dtype.IsFloat() {
@@ -190,6 +191,9 @@ func (n *node) record() error {
 }
 
 func (n *node) save(what uses, at int, v *value) {
+	if n.g.anomaly {
+		v.t.WatchChanges()
+	}
 	n.saved = append(n.saved, saved{what: what, at: at, val: v, version: v.t.Version()})
 }
 
@@ -242,8 +246,37 @@ func (n *node) intact() error {
 			continue
 		}
 		if now := s.val.t.Version(); now != s.version {
-			return &ModifiedError{Op: n.op.name, Saved: s.String(), Version: now, Expected: s.version,
-				Operand: Operand{s.val.t.DType(), s.val.t.Shape().Clone()}}
+			return n.modified(s, now)
+		}
+	}
+	return nil
+}
+
+// modified describes a saved tensor that was changed since.
+func (n *node) modified(s *saved, now uint32) error {
+	e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.site, Saved: s.String(), Version: now, Expected: s.version,
+		Operand: Operand{s.val.t.DType(), s.val.t.Shape().Clone()}, Changed: siteOf(s.val.t.LastChange())}
+	v := n.savedVariable(s)
+	if v == nil {
+		return e
+	}
+	if v.param != nil {
+		e.Parameter = v.param.name
+	}
+	if v.next != nil && v.next.node != nil {
+		e.ChangedBy = v.next.node.op.name
+	}
+	return e
+}
+
+// savedVariable is the variable whose value was saved, nil for a workspace.
+func (n *node) savedVariable(s *saved) *Variable {
+	if s.what == output {
+		return n.out
+	}
+	for i := range n.in {
+		if i < 61 && s.what == input(i) {
+			return n.in[i]
 		}
 	}
 	return nil

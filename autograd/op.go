@@ -144,7 +144,7 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 	}
 	n := &node{op: o, g: g, in: in, arg: arg}
 	if err := n.run(); err != nil {
-		return nil, g.fail(&OpError{Op: o.name, Operands: operands(in), Site: callSite(), Err: err})
+		return nil, g.fail(g.opError(o.name, err, operands(in)...))
 	}
 	if g.observer != nil {
 		g.observer(o.name, false)
@@ -178,6 +178,8 @@ func (n *node) checkInputs() error {
 		case v != nil && v.g == n.g && v.Alive():
 		case v != nil && v.g != n.g:
 			return fmt.Errorf("%w: input %d", ErrOtherGraph, i)
+		case v == nil:
+			return fmt.Errorf("input %d: %w", i, ErrNilVariable)
 		default:
 			return v.check(fmt.Sprintf("input %d", i))
 		}

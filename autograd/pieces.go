@@ -106,7 +106,7 @@ func (v *Variable) verify(name string, cut func(*tensor.Tensor) ([]*tensor.Tenso
 		}
 	}
 	if err != nil {
-		v.g.Fail(&OpError{Op: name, Operands: []Operand{v.operand()}, Site: callSite(), Err: err})
+		v.g.Refuse(name, err, v)
 	}
 	return err == nil
 }

@@ -11,8 +11,90 @@ import (
 // scope lists the variables that were made while it was the innermost one, and returned by scopes inside it. Variables
 // made outside of all scopes are on no list: the ledger has them.
 type scope struct {
-	outer *scope
-	made  []*Variable
+	outer  *scope
+	made   []*Variable
+	module Located // whose forward pass the scope is, nil for none
+	host   *scope  // the innermost scope of a module around this one, or this one itself
+	depth  int     // how many modules are around
+}
+
+// Located is a module that knows where in a model it is, for errors.
+type Located interface {
+	// PathIn is the path of the module in the model, as in "h.3.attn". outer are the modules whose forward passes are around, the
+	// outermost first. It is asked only when an operation has failed.
+	PathIn(outer []Located) string
+}
+
+// maxModules is deeper than any model: modules are nested like this if one is a part of itself.
+const maxModules = 10000
+
+// path is that of the module whose forward pass the scope is in, empty for none.
+func (s *scope) path() string {
+	if s == nil || s.host == nil {
+		return ""
+	}
+	var around []Located
+	for at := s.host; at != nil; at = at.outer.hosted() {
+		around = append(around, at.module)
+	}
+	slices.Reverse(around)
+	last := len(around) - 1
+	return around[last].PathIn(around[:last])
+}
+
+func (s *scope) hosted() *scope {
+	if s == nil {
+		return nil
+	}
+	return s.host
+}
+
+// ModulePath is the path in the model of the module whose forward pass is under way, empty outside of all.
+func (g *Graph) ModulePath() string {
+	if g == nil {
+		return ""
+	}
+	return g.scope.path()
+}
+
+// ModuleScope is Scope for the forward pass of a module: errors of operations in it say where in the model they were. After an error of
+// the graph f is not run.
+func (g *Graph) ModuleScope(m Located, f func() *Variable) *Variable {
+	switch {
+	case g == nil || f == nil:
+		return g.without("ModuleScope")
+	case g.err != nil:
+		return g.poison
+	}
+	s := g.beginModule(m)
+	var result [1]*Variable
+	defer g.endScope(s, result[:])
+	if s.depth > maxModules {
+		return g.Refuse("forward", &tensor.ValueError{Op: "ModuleScope",
+			Detail: fmt.Sprintf("modules are nested more than %d deep: one is a part of itself", maxModules)})
+	}
+	result[0] = f()
+	return result[0]
+}
+
+// ModuleScopes is ModuleScope for modules with several results. It runs f after an error too.
+func (g *Graph) ModuleScopes(m Located, f func() []*Variable) (results []*Variable) {
+	if g == nil || f == nil {
+		g.without("ModuleScopes")
+		return nil
+	}
+	s := g.beginModule(m)
+	defer func() { g.endScope(s, results) }()
+	results = f()
+	return results
+}
+
+func (g *Graph) beginModule(m Located) *scope {
+	s := g.beginScope()
+	if m != nil {
+		s.module, s.host, s.depth = m, s, s.depth+1
+	}
+	return s
 }
 
 // track puts a new variable on the list of the innermost scope.
@@ -50,6 +132,9 @@ func (g *Graph) Scopes(f func() []*Variable) (results []*Variable) {
 
 func (g *Graph) beginScope() *scope {
 	s := &scope{outer: g.scope}
+	if s.outer != nil {
+		s.host, s.depth = s.outer.host, s.outer.depth
+	}
 	g.scope = s
 	return s
 }
@@ -67,6 +152,7 @@ func (g *Graph) endScope(s *scope, results []*Variable) {
 			v.now().release(ScopeEnded)
 		}
 	}
+	s.made = nil // nodes keep the scope, for where they were made
 }
 
 // release releases the values of everything on the list of a scope that nobody else knows. A nil scope has none.
@@ -99,8 +185,7 @@ func (g *Graph) Memo(key any, f func() *Variable) *Variable {
 		return g.without("Memo")
 	}
 	if key != nil && !reflect.ValueOf(key).Comparable() {
-		return g.fail(&OpError{Op: "Memo", Site: callSite(), Err: &tensor.ValueError{Op: "Memo",
-			Detail: fmt.Sprintf("keys of type %T cannot be compared", key)}})
+		return g.Refuse("Memo", &tensor.ValueError{Op: "Memo", Detail: fmt.Sprintf("keys of type %T cannot be compared", key)})
 	}
 	if v, ok := g.memo[key]; ok && v.Alive() {
 		return v

@@ -20,39 +20,48 @@ func (s Site) Known() bool { return s.Line != 0 }
 // String is the file's name without its directories, and the line.
 func (s Site) String() string { return fmt.Sprintf("%s:%d", filepath.Base(s.File), s.Line) }
 
-// internalPackages are skipped on the way up the stack: what interests is the line of the program that uses them.
-var internalPackages = map[string]bool{}
+// moduleRoot is the folder of this module, as the compiler writes it in the names of files.
+var moduleRoot = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return strings.TrimSuffix(file, "autograd/site.go")
+}()
 
-func init() {
-	root := packageOf(callerName())
-	for _, p := range []string{"", "/nn", "/gradcheck"} {
-		internalPackages[root+p] = true
+// library reports whether a file belongs to this library, and not to a program, an example or a test: what interests is the line of the
+// program. It goes by files, because a closure that is inlined has its caller's package in the name of its function.
+func library(file string) bool {
+	path, ours := strings.CutPrefix(file, moduleRoot)
+	if !ours || strings.HasSuffix(path, "_test.go") {
+		return false
 	}
-	internalPackages[strings.TrimSuffix(root, "autograd")+"amp"] = true
-}
-
-func callerName() string {
-	pc, _, _, _ := runtime.Caller(1)
-	return runtime.FuncForPC(pc).Name()
-}
-
-// packageOf cuts the package path out of a function's full name: everything before the first dot after the last slash.
-func packageOf(function string) string {
-	slash := strings.LastIndexByte(function, '/') + 1
-	if dot := strings.IndexByte(function[slash:], '.'); dot >= 0 {
-		return function[:slash+dot]
+	switch folder, _, _ := strings.Cut(path, "/"); folder {
+	case "amp", "autograd", "device", "kernels", "memory", "tensor":
+		return true
 	}
-	return function
+	return false
 }
 
-// callSite finds the first frame outside this package and its children, tests of them excepted. It is only called when
-// something failed, or when the graph detects anomalies: walking the stack costs about a microsecond.
+// callSite finds the innermost frame outside of the library. It is only called when something failed, or when the graph detects
+// anomalies: walking the stack costs about a microsecond.
 func callSite() Site {
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	var few [32]uintptr
+	pcs := few[:]
+	n := runtime.Callers(2, pcs)
+	for n == len(pcs) { // deep models have deep stacks
+		pcs = make([]uintptr, 4*len(pcs))
+		n = runtime.Callers(2, pcs)
+	}
+	return siteOf(pcs[:n])
+}
+
+// siteOf finds the innermost frame outside of the library among program counters.
+func siteOf(pcs []uintptr) Site {
+	if len(pcs) == 0 {
+		return Site{}
+	}
+	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
-		if !internalPackages[packageOf(f.Function)] || strings.HasSuffix(f.File, "_test.go") {
+		if !library(f.File) {
 			return Site{Function: f.Function, File: f.File, Line: f.Line}
 		}
 		if !more {

@@ -49,6 +49,9 @@ func checkRunning(name string, t *Tensor, channels int, mean, variance *Tensor) 
 	if mean == nil || variance == nil {
 		return valueErr(name, "there are a running mean and a running variance, or neither")
 	}
+	if dt := mean.dtype; dt != t.dtype && dt != op.ComputeType(t.dtype) {
+		return dtypeErr(name, "the running statistics have the input's type, or float32 for half precision; To converts", t.dtype, dt)
+	}
 	if err := checkAffine(name, t, Shape{channels}, mean, variance); err != nil {
 		return err
 	}

@@ -118,8 +118,8 @@ func convolve(name string, dims int, x, w, bias *Tensor, c Conv) (*Tensor, error
 	}
 	image, shapes := x.image(dims), []Shape{x.Shape(), w.Shape()}
 	outputs := w.Dim(0)
-	if image.shape[1] != w.Dim(1)*v.groups || outputs%v.groups != 0 {
-		return nil, shapeErr(name, shapes, "%d channels for kernels of %d groups", image.shape[1], v.groups)
+	if err := v.checkChannels(name, shapes, image.shape[1], w.Dim(1)*v.groups, outputs); err != nil {
+		return nil, err
 	}
 	if bias != nil && (bias.NDim() != 1 || bias.Dim(0) != outputs) {
 		return nil, shapeErr(name, append(shapes, bias.Shape()), "the bias has one element for each of %d outputs", outputs)
@@ -139,6 +139,27 @@ func convolve(name string, dims int, x, w, bias *Tensor, c Conv) (*Tensor, error
 	return v.run(name, op.Conv2D, x.imageShape(dims, outputs, size), x, w, bias)
 }
 
+// checkChannels refuses an image of other channels than kernels take, and channels that cannot be cut into groups.
+func (v *convolution) checkChannels(name string, shapes []Shape, have, want, cut int) error {
+	switch {
+	case have != want && v.groups > 1:
+		return shapeErr(name, shapes, "the image has %d channels, kernels of shape %v in %d groups take %d", have, shapes[1], v.groups, want)
+	case have != want:
+		return shapeErr(name, shapes, "the image has %d channels, kernels of shape %v take %d", have, shapes[1], want)
+	case cut%v.groups != 0:
+		return shapeErr(name, shapes, "%d channels cannot be cut into %d equal groups", cut, v.groups)
+	}
+	return nil
+}
+
+// imageShapes writes the shapes of images.
+func imageShapes(dims int) string {
+	if dims == 1 {
+		return "[N, C, L] or [C, L]"
+	}
+	return "[N, C, H, W] or [C, H, W]"
+}
+
 // checkConv refuses operands of the wrong types or numbers of dimensions. w has no dimension of 0.
 func checkConv(name string, dims int, x, w, bias *Tensor) error {
 	operands := [3]*Tensor{x, w, bias}
@@ -149,8 +170,11 @@ func checkConv(name string, dims int, x, w, bias *Tensor) error {
 	if err := sameFloat(name, used...); err != nil {
 		return err
 	}
-	if n := x.NDim(); n != dims+1 && n != dims+2 || w.NDim() != dims+2 || w.Len() == 0 {
-		return shapeErr(name, shapesOf(used), "images are [N, C, ...] or [C, ...] of %d dimensions, kernels [O, C/groups, ...], not empty", dims)
+	if n := x.NDim(); n != dims+1 && n != dims+2 {
+		return shapeErr(name, shapesOf(used), "the image has %d dimensions; want %s", n, imageShapes(dims))
+	}
+	if w.NDim() != dims+2 || w.Len() == 0 {
+		return shapeErr(name, shapesOf(used), "kernels of shape %v; want %d dimensions, none of 0", w.Shape(), dims+2)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func convolveTransposed(name string, dims int, x, w, bias *Tensor, c ConvTranspo
 		return nil, err
 	}
 	image, shapes, outputs := x.image(dims), []Shape{x.Shape(), w.Shape()}, w.Dim(1)*v.groups
-	if image.shape[1] != w.Dim(0) || w.Dim(0)%v.groups != 0 {
-		return nil, shapeErr(name, shapes, "%d channels for kernels of %d groups", image.shape[1], v.groups)
+	if err := v.checkChannels(name, shapes, image.shape[1], w.Dim(0), w.Dim(0)); err != nil {
+		return nil, err
 	}
 	if bias != nil && (bias.NDim() != 1 || bias.Dim(0) != outputs) {
 		return nil, shapeErr(name, append(shapes, bias.Shape()), "the bias has one element for each of %d outputs", outputs)

@@ -104,8 +104,11 @@ func (c ClassLoss) check(name string, logits, classes *Tensor) error {
 	if err := together(name, operands...); err != nil {
 		return err
 	}
-	if !logits.dtype.IsFloat() || classes.dtype != Int64 || c.Weight != nil && c.Weight.dtype != logits.dtype {
-		return dtypeErr(name, "logits and weights are of one floating-point type, classes int64", dtypesOf(operands)...)
+	if err := checkClasses(name, "logits", logits, classes); err != nil {
+		return err
+	}
+	if c.Weight != nil && c.Weight.dtype != logits.dtype {
+		return dtypeErr(name, "logits and weights are of one type; To converts", dtypesOf(operands)...)
 	}
 	if logits.NDim() != 2 || classes.NDim() != 1 || logits.Dim(0) != classes.Dim(0) {
 		return shapeErr(name, shapesOf(operands), "logits are [N, C], classes [N]")

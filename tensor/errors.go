@@ -76,11 +76,17 @@ func (e *ValueError) Error() string { return describe(e.Op, nil, e.Detail) }
 
 // ReleasedError says that an operation was given a handle on which Release had been called, or nil.
 type ReleasedError struct {
-	Op string
+	Op  string
+	Nil bool // there never was a tensor
 }
 
 // Error returns one line, as in "tensor: Add: use after Release".
-func (e *ReleasedError) Error() string { return describe(e.Op, nil, ErrReleased.Error()) }
+func (e *ReleasedError) Error() string {
+	if e.Nil {
+		return describe(e.Op, nil, "the tensor is nil")
+	}
+	return describe(e.Op, nil, ErrReleased.Error())
+}
 
 // Unwrap returns ErrReleased.
 func (e *ReleasedError) Unwrap() error { return ErrReleased }

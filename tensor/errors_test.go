@@ -19,7 +19,7 @@ func TestErrors_NameTheOperationAndTheValues(t *testing.T) {
 		return err.Error()
 	}
 	require.Equal(t, "tensor: MatMul: [2, 3] and [4, 5]: inner dimensions differ (3 and 4)", message(x.MatMul(y)))
-	require.Equal(t, "tensor: MatMul: float32 and int64: operands must have one type", message(x.MatMul(n)))
+	require.Equal(t, "tensor: MatMul: float32 and int64: operands must have one type; To converts", message(x.MatMul(n)))
 	require.Equal(t, "tensor: Mean: int64: needs a floating-point type", message(n.Mean(nil, false)))
 	require.Equal(t, "tensor: Sum: [2, 3]: dimension 2 is not in -2..1", message(x.Sum([]int{2}, false)))
 	require.Equal(t, "tensor: Reshape: [2, 3] and [4, -1]: 6 elements do not make this shape", message(x.Reshape(4, -1)))

@@ -123,7 +123,7 @@ func sameFloat(name string, ts ...*Tensor) error {
 	dt := ts[0].dtype
 	for _, t := range ts {
 		if t.dtype != dt {
-			return dtypeErr(name, "operands must have one type", dtypesOf(ts)...)
+			return dtypeErr(name, "operands must have one type; To converts", dtypesOf(ts)...)
 		}
 	}
 	if !dt.IsFloat() {

@@ -184,7 +184,7 @@ func (t *Tensor) ternaryInPlace(name string, id op.ID, a, b *Tensor, value float
 		return err
 	}
 	if a.dtype != t.dtype || b.dtype != t.dtype {
-		return dtypeErr(name, "operands must have one type", t.dtype, a.dtype, b.dtype)
+		return dtypeErr(name, "operands must have one type; To converts", t.dtype, a.dtype, b.dtype)
 	}
 	if !t.dtype.IsFloat() && !integral(value) {
 		return valueErr(name, "value is %v; for %s it must be an integer", value, t.dtype)

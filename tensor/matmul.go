@@ -179,8 +179,11 @@ func linearProduct(name string, x, w, bias *Tensor) (product, error) {
 	if err := sameFloat(name, used...); err != nil {
 		return product{}, err
 	}
-	if x.NDim() == 0 || w.NDim() != 2 || x.Dim(-1) != w.Dim(1) {
+	switch {
+	case x.NDim() == 0 || w.NDim() != 2:
 		return product{}, shapeErr(name, shapesOf(used), "inputs are [..., K], weights [N, K]")
+	case x.Dim(-1) != w.Dim(1):
+		return product{}, shapeErr(name, shapesOf(used), "the input has %d features, weights of shape %v take %d", x.Dim(-1), w.Shape(), w.Dim(1))
 	}
 	if bias != nil && (bias.NDim() != 1 || bias.Dim(0) != w.Dim(0)) {
 		return product{}, shapeErr(name, shapesOf(used), "the bias is [N], as many as the weights have rows")

@@ -75,7 +75,7 @@ func prepare(name string, dims int, t *Tensor, p Pool, average bool) (pooling, l
 // checkImage refuses what is no image of so many dimensions, or an empty one.
 func checkImage(name string, dims int, t *Tensor) error {
 	if n := t.NDim(); n != dims+1 && n != dims+2 {
-		return shapeErr(name, []Shape{t.Shape()}, "images are [N, C, ...] or [C, ...] of %d dimensions", dims)
+		return shapeErr(name, []Shape{t.Shape()}, "the image has %d dimensions; want %s", n, imageShapes(dims))
 	}
 	for _, d := range t.Shape()[t.NDim()-dims-1:] {
 		if d == 0 {

@@ -12,7 +12,11 @@ import (
 // waits for the work before it on t's stream. What cannot be printed (a released tensor, an error of the device, a device
 // without storage) is said in place of the values.
 func (t *Tensor) Format(s fmt.State, verb rune) {
-	if t == nil || t.Released() {
+	if t == nil {
+		fmt.Fprint(s, "tensor(nil)")
+		return
+	}
+	if t.Released() {
 		fmt.Fprint(s, "tensor(released)")
 		return
 	}

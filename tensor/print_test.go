@@ -24,7 +24,7 @@ func TestFormat_PrintsTypeShapeAndValues(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("float32 [2] on %s (no storage)", sim.Device().ID()), y.String())
 	x.Release()
 	require.Equal(t, "tensor(released)", x.String())
-	require.Equal(t, "tensor(released)", fmt.Sprint((*tensor.Tensor)(nil)))
+	require.Equal(t, "tensor(nil)", fmt.Sprint((*tensor.Tensor)(nil)))
 }
 
 func TestFormat_BringsOnlyTheEndsOfLargeTensorsToTheHost(t *testing.T) {

@@ -107,7 +107,7 @@ func layerRows(name string, t *Tensor, shape []int) (*rowNorm, error) {
 	}
 	lead := t.NDim() - len(shape)
 	if len(shape) == 0 || lead < 0 || !Shape(shape).Equal(t.Shape()[lead:]) {
-		return nil, shapeErr(name, []Shape{t.Shape(), shape}, "the second must be the last dimensions of the first")
+		return nil, shapeErr(name, []Shape{t.Shape()}, "the last dimensions must be %v, over which it normalises", Shape(shape))
 	}
 	return &rowNorm{name: name, shape: [3]int{t.Shape()[:lead].Len(), Shape(shape).Len(), 1}, groups: 1, affine: shape}, nil
 }

@@ -87,8 +87,8 @@ func NLL(logp, target *Tensor, ignore int64) (*Tensor, error) {
 	if err := together(name, logp, target); err != nil {
 		return nil, err
 	}
-	if !logp.dtype.IsFloat() || target.dtype != Int64 {
-		return nil, dtypeErr(name, "log-probabilities are floating point, classes int64", logp.dtype, target.dtype)
+	if err := checkClasses(name, "log-probabilities", logp, target); err != nil {
+		return nil, err
 	}
 	if logp.NDim() != 2 || target.NDim() != 1 || logp.Dim(0) != target.Dim(0) {
 		return nil, shapeErr(name, []Shape{logp.Shape(), target.Shape()}, "log-probabilities are [N, C], classes [N]")
@@ -130,4 +130,15 @@ func nll(name string, id op.ID, a, target *Tensor, ignore int64, shape Shape) (*
 		return nil, err
 	}
 	return r, nil
+}
+
+// checkClasses refuses types of a loss of classes. scores is what it calls its first operand.
+func checkClasses(name, scores string, t, classes *Tensor) error {
+	switch {
+	case classes.dtype != Int64:
+		return dtypeErr(name, "classes are "+classes.dtype.String()+", want int64, the number of the class of each row; To converts", t.dtype, classes.dtype)
+	case !t.dtype.IsFloat():
+		return dtypeErr(name, scores+" are "+t.dtype.String()+", want a floating-point type; To converts", t.dtype, classes.dtype)
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ type storage struct {
 	refs    atomic.Int32
 	version atomic.Uint32 // moves at each change in place
 	guarded atomic.Bool   // the safety net is attached, or being attached by a holder of a reference
+	watch   atomic.Pointer[[]uintptr]
 	cleanup runtime.Cleanup
 }
 
@@ -86,5 +87,15 @@ func (s *storage) release(later bool) {
 	runtime.KeepAlive(s)
 }
 
-// changed notes a change in place.
-func (s *storage) changed() { s.version.Add(1) }
+// changed notes a change in place, and where it was if that is asked for.
+func (s *storage) changed() {
+	s.version.Add(1)
+	if s.watch.Load() != nil {
+		pcs := make([]uintptr, watchedFrames)
+		pcs = pcs[:runtime.Callers(2, pcs)]
+		s.watch.Store(&pcs)
+	}
+}
+
+// watchedFrames is how much of the stack of a change is kept.
+const watchedFrames = 64

@@ -68,7 +68,7 @@ func (t *Tensor) handle(l *layout, e Exec) *Tensor {
 func usable(name string, ts ...*Tensor) error {
 	for _, t := range ts {
 		if t.Released() {
-			return &ReleasedError{Op: name}
+			return &ReleasedError{Op: name, Nil: t == nil}
 		}
 		if t.misfit {
 			return &DeviceError{Op: name, Devices: []device.ID{t.storage.alloc.Device()},
@@ -221,6 +221,25 @@ func (t *Tensor) Version() uint32 {
 		return 0
 	}
 	return t.storage.version.Load()
+}
+
+// WatchChanges makes the storage remember, from now on, where it is changed in place, for LastChange. Each change then takes about a
+// microsecond more.
+func (t *Tensor) WatchChanges() {
+	if t.made() {
+		t.storage.watch.CompareAndSwap(nil, new([]uintptr))
+	}
+}
+
+// LastChange is the stack of the last change in place since WatchChanges, for runtime.CallersFrames; nil if there was none.
+func (t *Tensor) LastChange() []uintptr {
+	if !t.made() {
+		return nil
+	}
+	if pcs := t.storage.watch.Load(); pcs != nil {
+		return *pcs
+	}
+	return nil
 }
 
 // SharesStorage reports whether u is a view of the same storage.

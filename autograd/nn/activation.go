@@ -29,10 +29,9 @@ func Func(text string, f func(x *autograd.Variable) *autograd.Variable) *FuncMod
 
 // Forward implements Module.
 func (m *FuncModule) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+	return within(m, x, func(g *autograd.Graph) *autograd.Variable {
 		if m.f == nil {
-			g.Fail(argumentErr("Func", "%q has no function", m.text))
-			return x.AddScalar(0) // of a graph with an error
+			return g.Refuse("forward", argumentErr("Func", "%q has no function", m.text), x)
 		}
 		return m.f(x)
 	})
@@ -110,10 +109,10 @@ func Dropout(p float64) *DropoutLayer { return &DropoutLayer{P: p} }
 
 // Forward implements Module.
 func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	if !d.Training() {
+	if d != nil && !d.Training() {
 		return x
 	}
-	return scope(x, func(*autograd.Graph) *autograd.Variable { return x.Dropout(d.P) })
+	return within(d, x, func(*autograd.Graph) *autograd.Variable { return x.Dropout(d.P) })
 }
 
 // String is PyTorch's description.

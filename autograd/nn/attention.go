@@ -85,10 +85,13 @@ func MultiheadAttention(embed, heads int, opts ...AttentionLayerOption) *Multihe
 	return l
 }
 
+// projNames are the names of ProjWeights.
+var projNames = [3]string{"q_proj_weight", "k_proj_weight", "v_proj_weight"}
+
 // register names the fields, in PyTorch's order.
 func (l *MultiheadAttentionLayer) register() {
 	l.RegisterParameterField("in_proj_weight", &l.InProjWeight)
-	for i, name := range []string{"q_proj_weight", "k_proj_weight", "v_proj_weight"} {
+	for i, name := range projNames {
 		l.RegisterParameterField(name, &l.ProjWeights[i])
 	}
 	l.RegisterParameterField("in_proj_bias", &l.InProjBias)
@@ -109,12 +112,15 @@ func (l *MultiheadAttentionLayer) Forward(x *autograd.Variable) *autograd.Variab
 // a batch N is missing. The result is of query's shape. If all three are one variable, one projection serves them, and heads
 // are views of what it gives.
 func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, opts ...AttendOption) *autograd.Variable {
-	return scope(query, func(g *autograd.Graph) *autograd.Variable {
+	return within(l, query, func(g *autograd.Graph) *autograd.Variable {
 		if key == nil || value == nil || !query.Alive() || !key.Alive() || !value.Alive() {
 			return autograd.ScaledDotProductAttention(query, key, value) // says what is wrong
 		}
-		if l.heads <= 0 || l.embed%l.heads != 0 {
-			g.Fail(argumentErr(l.String(), "the embedding does not divide into heads"))
+		if err := l.incomplete(); err != nil {
+			return g.Refuse("attention", err, query, key, value)
+		}
+		if err := l.misfit(query, key, value); err != nil {
+			return g.Refuse("attention", err, query, key, value)
 		}
 		a := attending{layer: l, g: g, batched: query.NDim() == 3}
 		for _, o := range opts {
@@ -129,10 +135,52 @@ func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, o
 	})
 }
 
+// incomplete says which field is nil that must not be, or that the sizes do not fit.
+func (l *MultiheadAttentionLayer) incomplete() error {
+	if l.heads <= 0 || l.embed%l.heads != 0 {
+		return argumentErr(l.String(), "the embedding does not divide into heads")
+	}
+	if l.InProjWeight == nil {
+		for i, p := range l.ProjWeights {
+			if p == nil {
+				return argumentErr(l.String(), "the fields of parameters in_proj_weight and %s are nil", projNames[i])
+			}
+		}
+	}
+	if l.OutProj == nil {
+		return argumentErr(l.String(), "the field of part out_proj is nil")
+	}
+	return nil
+}
+
+// misfit refuses operands that are not [T, N, width] or [T, width].
+func (l *MultiheadAttentionLayer) misfit(query, key, value *autograd.Variable) error {
+	widths := [3]int{l.embed, l.config.kdim, l.config.vdim}
+	for i, v := range []*autograd.Variable{query, key, value} {
+		name := [3]string{"query", "key", "value"}[i]
+		if n := v.NDim(); n != 2 && n != 3 || n != query.NDim() {
+			return shapeError(l.String(), v, "the %s has %d dimensions; want [%s, %d], or [T, %d] without a batch, for query, key and value alike",
+				name, n, l.config.order(), widths[i], widths[i])
+		}
+		if v.Dim(-1) != widths[i] {
+			return shapeError(l.String(), v, "the %s has %d features, the layer takes %d", name, v.Dim(-1), widths[i])
+		}
+	}
+	return nil
+}
+
+// order is the order of length and batch.
+func (c *attentionConfig) order() string {
+	if c.batchFirst {
+		return "N, T"
+	}
+	return "T, N"
+}
+
 // self attends with one projection.
 func (a *attending) self(x *autograd.Variable) *autograd.Variable {
 	l := a.layer
-	qkv := a.batchFirst(x.Linear(a.g.Param(l.InProjWeight), a.bias(0, 3)))
+	qkv := a.batchFirst(x.Linear(param(a.g, l, "in_proj_weight", l.InProjWeight), a.bias(0, 3)))
 	rows := qkv.Dim(-2)
 	a.sizes(qkv, rows, rows)
 	return a.finish(qkv.SelfAttention(l.heads, l.heads, a.options()...))
@@ -155,9 +203,9 @@ func (a *attending) cross(query, key, value *autograd.Variable) *autograd.Variab
 // weight is the weight of the projection of operand i.
 func (a *attending) weight(i int) *autograd.Variable {
 	if p := a.layer.ProjWeights[i]; p != nil {
-		return a.g.Param(p)
+		return param(a.g, a.layer, projNames[i], p)
 	}
-	return a.g.Param(a.layer.InProjWeight).Narrow(0, i*a.layer.embed, a.layer.embed)
+	return param(a.g, a.layer, "in_proj_weight", a.layer.InProjWeight).Narrow(0, i*a.layer.embed, a.layer.embed)
 }
 
 // bias is the bias of n operands from i on, or nil.
@@ -167,9 +215,9 @@ func (a *attending) bias(i, n int) *autograd.Variable {
 		return nil
 	}
 	if n == 3 {
-		return a.g.Param(p)
+		return param(a.g, a.layer, "in_proj_bias", p)
 	}
-	return a.g.Param(p).Narrow(0, i*a.layer.embed, a.layer.embed)
+	return param(a.g, a.layer, "in_proj_bias", p).Narrow(0, i*a.layer.embed, a.layer.embed)
 }
 
 // batchFirst exchanges rows and batch, unless they already are as attention wants them.

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -129,8 +128,7 @@ func (a *attending) shapedPadding() *autograd.Variable {
 }
 
 func (a *attending) refuse(m *autograd.Variable, name string, want tensor.Shape) *autograd.Variable {
-	a.g.Fail(&tensor.ShapeError{Op: "MultiheadAttention", Shapes: []tensor.Shape{m.Shape().Clone()}, Detail: fmt.Sprintf("%s: want %v", name, want)})
-	return m
+	return a.g.Refuse("attention", shapeError("MultiheadAttention", m, "%s: want %v", name, want), m)
 }
 
 // order is the mask of IsCausal, where it must be joined with others.

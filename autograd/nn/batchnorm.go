@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
@@ -87,18 +88,27 @@ func integerZero(e tensor.Exec, _ *tensor.Generator, _ tensor.DType, shape ...in
 
 // Forward implements Module.
 func (l *BatchNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		g.Fail(channelsOf(l.name, x, l.dims, l.Channels))
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		if err := channelsOf(l.name, x, l.dims, l.Channels); err != nil {
+			return g.Refuse("batch_norm", err, x)
+		}
+		for i, p := range []*autograd.Parameter{l.RunningMean, l.RunningVar} {
+			if p != nil && p.Tensor() == nil {
+				return withoutTensor(g, l, []string{"running_mean", "running_var"}[i], p)
+			}
+		}
 		mean, variance, momentum := l.RunningMean, l.RunningVar, l.Momentum
 		if l.Training() && mean != nil && g.Err() == nil {
 			n, err := l.count()
-			g.Fail(err)
+			if err != nil {
+				return g.Refuse("batch_norm", err, x)
+			}
 			if l.Momentum == CumulativeAverage {
 				momentum = 1 / float64(n)
 			}
 		}
 		training := l.Training() || mean == nil
-		return x.BatchNorm(mean, variance, leaf(g, l.Weight), leaf(g, l.Bias), training, momentum, l.Eps)
+		return x.BatchNorm(mean, variance, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), training, momentum, l.Eps)
 	})
 }
 
@@ -127,8 +137,20 @@ func channelsOf(name string, x *autograd.Variable, dims []int, channels int) err
 	if !x.Alive() || slices.Contains(dims, x.NDim()) && x.Dim(1) == channels {
 		return nil
 	}
-	return &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{x.Shape().Clone()},
-		Detail: fmt.Sprintf("needs %v dimensions, of which the second has %d elements", dims, channels)}
+	if !slices.Contains(dims, x.NDim()) {
+		return shapeError(name, x, "%d dimensions; want %s", x.NDim(), channelShapes(dims, channels))
+	}
+	return shapeError(name, x, "%d channels, the layer has %d; want %s", x.Dim(1), channels, channelShapes(dims, channels))
+}
+
+// channelShapes writes the shapes that a layer of channels takes, as in "[N, 3, H, W]".
+func channelShapes(dims []int, channels int) string {
+	spatial := map[int]string{2: "", 3: ", L", 4: ", H, W", 5: ", D, H, W"}
+	var all []string
+	for _, d := range dims {
+		all = append(all, fmt.Sprintf("[N, %d%s]", channels, spatial[d]))
+	}
+	return strings.Join(all, " or ")
 }
 
 // String is PyTorch's description.

@@ -106,8 +106,8 @@ func (c *conv) declare(b *Base, weight, bias **autograd.Parameter, dims, first, 
 
 // Forward implements Module.
 func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		w, b := g.Param(l.Weight), leaf(g, l.Bias)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)
 		if l.dims == 1 {
 			return x.Conv1d(w, b, l.args)
 		}
@@ -117,8 +117,8 @@ func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // Forward implements Module.
 func (l *ConvTransposeLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		w, b := g.Param(l.Weight), leaf(g, l.Bias)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)
 		if l.dims == 1 {
 			return x.ConvTranspose1d(w, b, l.args)
 		}

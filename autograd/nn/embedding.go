@@ -50,7 +50,9 @@ func newTable(rows, width int, opts []LayerOption) (weight *autograd.Parameter, 
 
 // Forward implements Module.
 func (l *EmbeddingLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable { return g.Param(l.Weight).Embedding(x, l.opts...) })
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return param(g, l, "weight", l.Weight).Embedding(x, l.opts...)
+	})
 }
 
 // String is PyTorch's description.
@@ -101,8 +103,8 @@ func (l *EmbeddingBagLayer) Forward(x *autograd.Variable) *autograd.Variable { r
 
 // Bags is Forward for bags of different sizes: x is [N], and offsets, of type int64, say where in it each bag begins.
 func (l *EmbeddingBagLayer) Bags(x, offsets *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return g.Param(l.Weight).EmbeddingBag(x, offsets, l.Mode, l.opts...)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return param(g, l, "weight", l.Weight).EmbeddingBag(x, offsets, l.Mode, l.opts...)
 	})
 }
 

@@ -68,12 +68,8 @@ func (l *LinearLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // forward is Forward with another function of input, weight and bias.
 func (l *LinearLayer) forward(x *autograd.Variable, f func(x, weight, bias *autograd.Variable) *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		var bias *autograd.Variable
-		if l.Bias != nil {
-			bias = g.Param(l.Bias)
-		}
-		return f(x, g.Param(l.Weight), bias)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return f(x, param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias))
 	})
 }
 
@@ -92,13 +88,4 @@ func size(p *autograd.Parameter, dim int) int {
 		return s[dim]
 	}
 	return 0
-}
-
-// scope runs f in a scope of x's graph.
-func scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.Variable) *autograd.Variable {
-	if x == nil {
-		return nil
-	}
-	g := x.Graph()
-	return g.Scope(func() *autograd.Variable { return f(g) })
 }

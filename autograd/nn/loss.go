@@ -63,6 +63,6 @@ func chosen(r []autograd.Reduction) autograd.Reduction {
 
 func scoped(loss Loss) Loss {
 	return func(p, t *autograd.Variable) *autograd.Variable {
-		return scope(p, func(*autograd.Graph) *autograd.Variable { return loss(p, t) })
+		return p.Graph().Scope(func() *autograd.Variable { return loss(p, t) })
 	}
 }

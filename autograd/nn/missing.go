@@ -24,10 +24,7 @@ func failing(err error) autograd.Initializer {
 }
 
 func (u unusable) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		g.Fail(u.err)
-		return g.Param(u.parameter) // of a graph with an error
-	})
+	return x.Graph().Refuse("forward", u.err, x)
 }
 
 func (u unusable) Parameters() []*autograd.Parameter       { return []*autograd.Parameter{u.parameter} }

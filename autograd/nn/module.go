@@ -27,6 +27,9 @@ type Base struct {
 	wrong error      // the first mistake of a registration
 	self  *Base      // where the Base lay when fields were registered
 	eval  bool
+
+	path    string // in the model that To was called on
+	reached bool   // by To
 }
 
 // Part is a module inside another.
@@ -55,7 +58,11 @@ func (b *Base) To(dev device.Device, opts ...Option) error {
 	if err := check(bare{b}); err != nil {
 		return err
 	}
-	return place(once(NamedState(bare{b})), dev, opts)
+	if err := place(once(NamedState(bare{b})), dev, opts); err != nil {
+		return err
+	}
+	remember(bare{b})
+	return nil
 }
 
 // Release implements Module.
@@ -127,7 +134,7 @@ func (s *SequentialModule) Set(i int, m Module) error {
 
 // Forward implements Module.
 func (s *SequentialModule) Forward(x *autograd.Variable) *autograd.Variable {
-	return s.first(len(s.parts), x)
+	return within(s, x, func(*autograd.Graph) *autograd.Variable { return s.first(len(s.parts), x) })
 }
 
 // first runs the first n modules. The scope of module n holds its input, the result of those before it: so the input is freed

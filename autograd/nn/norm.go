@@ -49,14 +49,6 @@ func normLayer(affine bool, opts []LayerOption) *layer {
 	return c
 }
 
-// leaf is p's variable in g; nil for nil.
-func leaf(g *autograd.Graph, p *autograd.Parameter) *autograd.Variable {
-	if p == nil {
-		return nil
-	}
-	return g.Param(p)
-}
-
 // LayerNormLayer normalises over the last dimensions.
 type LayerNormLayer struct {
 	Base
@@ -77,8 +69,8 @@ func LayerNorm(shape []int, opts ...LayerOption) *LayerNormLayer {
 
 // Forward implements Module.
 func (l *LayerNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return x.LayerNorm(l.Shape, leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return x.LayerNorm(l.Shape, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
 	})
 }
 
@@ -107,7 +99,9 @@ func RMSNorm(shape []int, opts ...LayerOption) *RMSNormLayer {
 
 // Forward implements Module.
 func (l *RMSNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable { return x.RMSNorm(l.Shape, leaf(g, l.Weight), l.Eps) })
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return x.RMSNorm(l.Shape, optional(g, l, "weight", l.Weight), l.Eps)
+	})
 }
 
 // String is PyTorch's description.
@@ -139,8 +133,11 @@ func GroupNorm(groups, channels int, opts ...LayerOption) *GroupNormLayer {
 
 // Forward implements Module.
 func (l *GroupNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return x.GroupNorm(l.Groups, leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		if x.Alive() && x.NDim() >= 2 && x.Dim(1) != l.Channels {
+			return g.Refuse("group_norm", shapeError("GroupNorm", x, "%d channels, the layer has %d; want [N, %d, ...]", x.Dim(1), l.Channels, l.Channels), x)
+		}
+		return x.GroupNorm(l.Groups, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
 	})
 }
 
@@ -180,9 +177,11 @@ func instanceNorm(name string, dims []int, channels int, opts []LayerOption) *In
 
 // Forward implements Module.
 func (l *InstanceNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		g.Fail(channelsOf(l.name, x, l.dims, l.Channels))
-		return x.InstanceNorm(leaf(g, l.Weight), leaf(g, l.Bias), l.Eps)
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		if err := channelsOf(l.name, x, l.dims, l.Channels); err != nil {
+			return g.Refuse("instance_norm", err, x)
+		}
+		return x.InstanceNorm(optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
 	})
 }
 

@@ -115,12 +115,9 @@ func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, rever
 	return d
 }
 
-func (d *rnnDirection) weights(g *autograd.Graph) autograd.RecurrentWeights {
-	w := autograd.RecurrentWeights{IH: g.Param(d.ih), HH: g.Param(d.hh)}
-	if d.biasIH != nil {
-		w.BiasIH, w.BiasHH = g.Param(d.biasIH), g.Param(d.biasHH)
-	}
-	return w
+func (d *rnnDirection) weights(g *autograd.Graph, l describedLayer) autograd.RecurrentWeights {
+	of := func(p *autograd.Parameter) *autograd.Variable { return optional(g, l, p.Name(), p) }
+	return autograd.RecurrentWeights{IH: of(d.ih), HH: of(d.hh), BiasIH: of(d.biasIH), BiasHH: of(d.biasHH)}
 }
 
 // kind is the name of the constructor.
@@ -150,7 +147,7 @@ func (l *RNNLayer) perLayer() int {
 
 // Forward implements Module: it starts from states of zeros and returns the output alone.
 func (l *RNNLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(*autograd.Graph) *autograd.Variable {
+	return within(l, x, func(*autograd.Graph) *autograd.Variable {
 		out, _, _ := l.run(x, nil, nil)
 		return out
 	})
@@ -164,7 +161,11 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 	if x == nil {
 		return nil, nil, nil
 	}
-	x.Graph().Scopes(func() []*autograd.Variable {
+	if l == nil {
+		failed := x.Graph().Refuse("forward", nilLayer[RNNLayer](), x)
+		return failed, failed, failed
+	}
+	x.Graph().ModuleScopes((*located)(&l.Base), func() []*autograd.Variable {
 		out, last, lastCell = l.run(x, h, c)
 		if lastCell == nil {
 			return []*autograd.Variable{out, last}
@@ -176,12 +177,10 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 
 func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	g, alone := x.Graph(), x.NDim() == 2
-	if l.invalid != nil {
-		g.Fail(l.invalid)
-		x = x.AddScalar(0) // of a graph with an error
-		return x, x, x
+	if err := l.refusal(x, h, c); err != nil {
+		failed := g.Refuse(strings.ToLower(l.kind()), err, x)
+		return failed, failed, failed
 	}
-	g.Fail(l.checkStates(x, h, c))
 	if alone {
 		x, h, c = x.Unsqueeze(1), l.batched(h), l.batched(c)
 	} else if l.config.batchFirst {
@@ -209,23 +208,50 @@ func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autogra
 	return out, last, lastCell
 }
 
-// checkStates refuses states that are not those of all layers and directions, of which some would go unused.
-func (l *RNNLayer) checkStates(x, h, c *autograd.Variable) error {
-	want := tensor.Shape{l.config.layers * l.perLayer(), l.Units}
+// refusal says what is wrong with the options, the input or the states.
+func (l *RNNLayer) refusal(x, h, c *autograd.Variable) error {
+	switch {
+	case l.invalid != nil:
+		return l.invalid
+	case x.Graph().Err() != nil:
+		return nil
+	case x.NDim() != 2 && x.NDim() != 3:
+		return shapeError(l.String(), x, "the input has %d dimensions; want %s, or [T, %d] for one sequence alone", x.NDim(), l.inputShape(), l.Inputs)
+	case x.Dim(-1) != l.Inputs:
+		return shapeError(l.String(), x, "the input has %d features, the layer takes %d", x.Dim(-1), l.Inputs)
+	}
+	if err := l.checkState("state", x, h); err != nil {
+		return err
+	}
+	if err := noCell(l.String(), l.gru, c); err != nil {
+		return err
+	}
+	return l.checkState("cell", x, c)
+}
+
+// inputShape is that of batches.
+func (l *RNNLayer) inputShape() string {
+	if l.config.batchFirst {
+		return fmt.Sprintf("[N, T, %d]", l.Inputs)
+	}
+	return fmt.Sprintf("[T, N, %d]", l.Inputs)
+}
+
+// checkState refuses states that are not those of all layers and directions, of which some would go unused.
+func (l *RNNLayer) checkState(name string, x, v *autograd.Variable) error {
+	want, meaning := tensor.Shape{l.config.layers * l.perLayer(), l.Units}, "[layers*directions, units]"
 	if x.NDim() == 3 {
 		batch := x.Dim(1)
 		if l.config.batchFirst {
 			batch = x.Dim(0)
 		}
-		want = tensor.Shape{want[0], batch, l.Units}
+		want, meaning = tensor.Shape{want[0], batch, l.Units}, "[layers*directions, N, units]"
 	}
-	for _, v := range []*autograd.Variable{h, c} {
-		if v != nil && x.Graph().Err() == nil && !v.Shape().Equal(want) {
-			return &tensor.ShapeError{Op: l.String(), Shapes: []tensor.Shape{x.Shape().Clone(), v.Shape().Clone()},
-				Detail: fmt.Sprintf("a state is %v, want %v: layers times directions, and units", v.Shape(), want)}
-		}
+	if v == nil || v.Shape().Equal(want) {
+		return nil
 	}
-	return noCell(l.String(), l.gru, c)
+	return &tensor.ShapeError{Op: l.String(), Shapes: []tensor.Shape{x.Shape().Clone(), v.Shape().Clone()},
+		Detail: fmt.Sprintf("the %s has shape %v, want %v, which is %s", name, v.Shape(), want, meaning)}
 }
 
 // noCell refuses the cell of a GRU, which has none.
@@ -254,9 +280,9 @@ func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, e
 		dir, h0 := l.directions[at], l.first(g, x, h, at)
 		var out, last, cell *autograd.Variable
 		if l.gru {
-			out, last = x.GRU(h0, dir.weights(g), dir.reverse)
+			out, last = x.GRU(h0, dir.weights(g, l), dir.reverse)
 		} else {
-			out, last, cell = x.LSTM(h0, l.first(g, x, c, at), dir.weights(g), dir.reverse)
+			out, last, cell = x.LSTM(h0, l.first(g, x, c, at), dir.weights(g, l), dir.reverse)
 			ends.c = append(ends.c, cell)
 		}
 		outs, ends.h = append(outs, out), append(ends.h, last)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // RNNCell is one step of an LSTM or GRU, for programs that run the steps themselves. Its parameters are weight_ih, weight_hh,
@@ -40,7 +41,7 @@ func newCell(gru bool, inputs, units int, opts []RNNOption) *RNNCell {
 
 // Forward implements Module: it starts from states of zeros and returns the state after the step.
 func (c *RNNCell) Forward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(*autograd.Graph) *autograd.Variable {
+	return within(c, x, func(*autograd.Graph) *autograd.Variable {
 		h, _ := c.step(x, nil, nil)
 		return h
 	})
@@ -52,7 +53,11 @@ func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 	if x == nil {
 		return nil, nil
 	}
-	x.Graph().Scopes(func() []*autograd.Variable {
+	if c == nil {
+		failed := x.Graph().Refuse("forward", nilLayer[RNNCell](), x)
+		return failed, failed
+	}
+	x.Graph().ModuleScopes((*located)(&c.Base), func() []*autograd.Variable {
 		next, nextCell = c.step(x, h, cell)
 		if nextCell == nil {
 			return []*autograd.Variable{next}
@@ -64,7 +69,10 @@ func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 
 func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
 	g, alone := x.Graph(), x.NDim() == 1
-	g.Fail(noCell(c.String(), c.gru, cell))
+	if err := c.refusal(x, h, cell); err != nil {
+		failed := g.Refuse(c.op(), err, x)
+		return failed, failed
+	}
 	if alone {
 		x = x.Unsqueeze(0)
 	}
@@ -79,9 +87,9 @@ func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 	}
 	steps := x.Unsqueeze(0)
 	if c.gru {
-		_, next = steps.GRU(state(h), c.weights.weights(g), false)
+		_, next = steps.GRU(state(h), c.weights.weights(g, c), false)
 	} else {
-		_, next, nextCell = steps.LSTM(state(h), state(cell), c.weights.weights(g), false)
+		_, next, nextCell = steps.LSTM(state(h), state(cell), c.weights.weights(g, c), false)
 	}
 	if alone {
 		next = next.Squeeze(0)
@@ -90,6 +98,35 @@ func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 		}
 	}
 	return next, nextCell
+}
+
+// refusal says what is wrong with the input or the states.
+func (c *RNNCell) refusal(x, h, cell *autograd.Variable) error {
+	switch n := x.NDim(); {
+	case x.Graph().Err() != nil:
+		return nil
+	case n != 1 && n != 2:
+		return shapeError(c.String(), x, "the input has %d dimensions; want [N, %d], or [%d] for one sequence alone", n, c.Inputs, c.Inputs)
+	case x.Dim(-1) != c.Inputs:
+		return shapeError(c.String(), x, "the input has %d features, the layer takes %d", x.Dim(-1), c.Inputs)
+	}
+	want := x.Shape().Clone()
+	want[len(want)-1] = c.Units
+	for i, v := range []*autograd.Variable{h, cell} {
+		if v != nil && !v.Shape().Equal(want) {
+			return &tensor.ShapeError{Op: c.String(), Shapes: []tensor.Shape{x.Shape().Clone(), v.Shape().Clone()},
+				Detail: fmt.Sprintf("the %s has shape %v, want %v", [2]string{"state", "cell"}[i], v.Shape(), want)}
+		}
+	}
+	return noCell(c.String(), c.gru, cell)
+}
+
+// op is the name of the operation in errors.
+func (c *RNNCell) op() string {
+	if c.gru {
+		return "gru_cell"
+	}
+	return "lstm_cell"
 }
 
 // String is PyTorch's description.

@@ -85,10 +85,13 @@ func (l *TransformerBlockLayer) Forward(x *autograd.Variable) *autograd.Variable
 
 // Attend is Forward with masks.
 func (l *TransformerBlockLayer) Attend(x *autograd.Variable, opts ...AttendOption) *autograd.Variable {
-	if l.config.causal {
-		opts = append(opts[:len(opts):len(opts)], IsCausal())
-	}
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		if err := l.incomplete(); err != nil {
+			return g.Refuse("transformer_block", err, x)
+		}
+		if l.config.causal {
+			opts = append(opts[:len(opts):len(opts)], IsCausal())
+		}
 		attend := func(x *autograd.Variable) *autograd.Variable { return l.SelfAttn.Attend(x, x, x, opts...) }
 		sum := g.Scope(func() *autograd.Variable { return l.beside(x, attend, l.Norm1) })
 		return l.beside(sum, l.feedForward, l.Norm2)
@@ -98,7 +101,7 @@ func (l *TransformerBlockLayer) Attend(x *autograd.Variable, opts ...AttendOptio
 // beside adds what part makes of x to x; norm comes before the part or after the sum.
 func (l *TransformerBlockLayer) beside(x *autograd.Variable, part func(x *autograd.Variable) *autograd.Variable, norm *LayerNormLayer) *autograd.Variable {
 	branch := func(x *autograd.Variable) *autograd.Variable {
-		return scope(x, func(*autograd.Graph) *autograd.Variable { return l.drop.Forward(part(x)) })
+		return x.Graph().Scope(func() *autograd.Variable { return l.drop.Forward(part(x)) })
 	}
 	if l.config.normFirst {
 		return x.Add(branch(norm.Forward(x)))
@@ -107,14 +110,35 @@ func (l *TransformerBlockLayer) beside(x *autograd.Variable, part func(x *autogr
 }
 
 func (l *TransformerBlockLayer) feedForward(x *autograd.Variable) *autograd.Variable {
-	return scope(x, func(g *autograd.Graph) *autograd.Variable {
-		w, b := g.Param(l.Linear1.Weight), leaf(g, l.Linear1.Bias)
-		h := x.LinearReLU
+	return x.Graph().Scope(func() *autograd.Variable {
+		activation := (*autograd.Variable).LinearReLU
 		if l.config.gelu {
-			h = x.LinearGELU
+			activation = (*autograd.Variable).LinearGELU
 		}
-		return l.Linear2.Forward(l.drop.Forward(h(w, b)))
+		return l.Linear2.Forward(l.drop.Forward(l.Linear1.forward(x, activation)))
 	})
+}
+
+// incomplete says which field is nil.
+func (l *TransformerBlockLayer) incomplete() error {
+	missing := ""
+	switch {
+	case l.SelfAttn == nil:
+		missing = "self_attn"
+	case l.Linear1 == nil:
+		missing = "linear1"
+	case l.Linear2 == nil:
+		missing = "linear2"
+	case l.Norm1 == nil:
+		missing = "norm1"
+	case l.Norm2 == nil:
+		missing = "norm2"
+	case l.drop == nil:
+		missing = "dropout"
+	default:
+		return nil
+	}
+	return argumentErr(l.String(), "the field of part %s is nil", missing)
 }
 
 // String names the layer and its sizes.

@@ -459,6 +459,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[autograd.InPlaceError](),
 	reflect.TypeFor[autograd.Initializer](),
 	reflect.TypeFor[autograd.LeafOption](),
+	reflect.TypeFor[autograd.Located](),
 	reflect.TypeFor[autograd.ModifiedError](),
 	reflect.TypeFor[autograd.OpError](),
 	reflect.TypeFor[autograd.Operand](),

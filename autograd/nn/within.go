@@ -1,0 +1,140 @@
+package nn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// located is a Base as autograd sees it: what errors ask for the path.
+type located Base
+
+// PathIn is the path that To found or, before To, the names by which the modules around lead here.
+func (l *located) PathIn(outer []autograd.Located) string {
+	b := (*Base)(l)
+	if b.path != "" {
+		return b.path
+	}
+	for i := len(outer) - 1; i >= 0; i-- {
+		o, ok := outer[i].(*located)
+		if !ok {
+			continue
+		}
+		if path := pathOf(b, (*Base)(o)); path != "" {
+			return join(o.PathIn(outer[:i]), path)
+		}
+	}
+	return ""
+}
+
+// pathOf is the path of b in root, empty if it is not in it.
+func pathOf(b, root *Base) (found string) {
+	walk(bare{root}, "", nil, func(path string, m Module) {
+		if found == "" && baseOf(m) == b {
+			found = path
+		}
+	})
+	return found
+}
+
+// remember notes the paths of m's parts, for errors. A path that is longer, because To reached the part by a larger model before, stays.
+func remember(m Module) {
+	seen := map[*Base]bool{}
+	walk(m, "", nil, func(path string, m Module) {
+		b := baseOf(m)
+		if c, ok := m.(*CheckpointModule); ok {
+			b = baseOf(c.inner())
+		}
+		if b == nil || seen[b] {
+			return
+		}
+		seen[b] = true
+		b.reached = true
+		if path != "" && !strings.HasSuffix(b.path, "."+path) {
+			b.path = path
+		}
+	})
+}
+
+// Scope is the scope of a module's Forward: it runs f in a scope of x's graph, and errors in it have the module's path. It returns what f
+// returns, and nil for a nil x.
+//
+//	func (n *Net) Forward(x *autograd.Variable) *autograd.Variable {
+//		return n.Scope(x, func(g *autograd.Graph) *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
+//	}
+func (b *Base) Scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.Variable) *autograd.Variable {
+	g := x.Graph()
+	if g == nil {
+		return nil
+	}
+	if err := b.mistake(); err != nil {
+		return g.Refuse("forward", err, x)
+	}
+	return g.ModuleScope((*located)(b), func() *autograd.Variable {
+		if f == nil {
+			return g.Refuse("forward", argumentErr("Scope", "the function is nil"), x)
+		}
+		return f(g)
+	})
+}
+
+// layerOf is a pointer to a layer.
+type layerOf[T any] interface {
+	*T
+	base() *Base
+}
+
+// within is Base.Scope for the layers of this package, which may be nil in somebody's field.
+func within[T any, L layerOf[T]](l L, x *autograd.Variable, f func(g *autograd.Graph) *autograd.Variable) *autograd.Variable {
+	if l == nil {
+		return x.Graph().Refuse("forward", nilLayer[T](), x)
+	}
+	return l.base().Scope(x, f)
+}
+
+// nilLayer is the error of a nil pointer to a T.
+func nilLayer[T any]() error {
+	name := fmt.Sprintf("%T", *new(T))
+	return argumentErr(strings.TrimPrefix(name, "nn."), "the layer is nil")
+}
+
+// describedLayer is what errors say of a layer.
+type describedLayer interface {
+	base() *Base
+	String() string
+}
+
+// param is the variable of a layer's parameter, which is registered under name.
+func param(g *autograd.Graph, l describedLayer, name string, p *autograd.Parameter) *autograd.Variable {
+	if p.Tensor() == nil {
+		return withoutTensor(g, l, name, p)
+	}
+	return g.Param(p)
+}
+
+// optional is param for a parameter that may be nil, as its variable then is.
+func optional(g *autograd.Graph, l describedLayer, name string, p *autograd.Parameter) *autograd.Variable {
+	if p == nil {
+		return nil
+	}
+	return param(g, l, name, p)
+}
+
+// withoutTensor refuses a parameter without a tensor, and says what may be missing.
+func withoutTensor(g *autograd.Graph, l describedLayer, name string, p *autograd.Parameter) *autograd.Variable {
+	if p == nil {
+		return g.Refuse("param", argumentErr(l.String(), "the field of parameter %s is nil", name))
+	}
+	e := &autograd.ParameterError{Name: join(g.ModulePath(), name), Shape: p.Shape(), Layer: l.String()}
+	if !l.base().reached {
+		e.Detail = "To has not reached the layer: call To on the model and, if that was done, register the layer there (Register, RegisterField)"
+	}
+	return g.Refuse("param", e)
+}
+
+// shapeError refuses an input of a layer.
+func shapeError(layer string, x *autograd.Variable, format string, args ...any) error {
+	return &tensor.ShapeError{Op: layer, Shapes: []tensor.Shape{x.Shape().Clone()}, Detail: fmt.Sprintf(format, args...)}
+}
