@@ -173,7 +173,7 @@ func checkAffine(name string, t *Tensor, shape Shape, weight, bias *Tensor) erro
 			return err
 		}
 		if w.dtype != t.dtype && w.dtype != op.ComputeType(t.dtype) {
-			return dtypeErr(name, "weight and bias have the input's type, or float32 for half precision", t.dtype, w.dtype)
+			return dtypeErr(name, "weight and bias have the input's type, or float32 for half precision; To converts", t.dtype, w.dtype)
 		}
 		if !w.Shape().Equal(shape) {
 			return shapeErr(name, []Shape{t.Shape(), w.Shape()}, "weight and bias need the shape %v", shape)
