@@ -220,7 +220,7 @@ func TestBatchNorm_RefusesWhatItCannotDo(t *testing.T) {
 		"not in -2..1":                  func(v vars) *autograd.Variable { return v[0].Embedding(v[1], autograd.PaddingIdx(2)) },
 		"the table is [rows, width]":    func(v vars) *autograd.Variable { return v[0].Unsqueeze(0).Embedding(v[1]) },
 		"not 2 equal groups":            func(v vars) *autograd.Variable { return v[0].GroupNorm(2, nil, nil, 1e-5) },
-		"must be the last dimensions":   func(v vars) *autograd.Variable { return v[0].LayerNorm([]int{2}, nil, nil, 1e-5) },
+		"last dimensions must be [2]":   func(v vars) *autograd.Variable { return v[0].LayerNorm([]int{2}, nil, nil, 1e-5) },
 		"there are more indices":        func(v vars) *autograd.Variable { return v[0].Gather(1, v[1].Reshape(-1, 1)) },
 		"classes are int64":             func(v vars) *autograd.Variable { return v[0].OneHot(3) },
 		"index 2 at 2 is not in 0..1":   func(v vars) *autograd.Variable { return v[0].Embedding(v[1]) },

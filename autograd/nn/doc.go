@@ -40,8 +40,10 @@
 //	}
 //
 //	func (n *Net) Forward(x *autograd.Variable) *autograd.Variable {
-//		return x.Graph().Scope(func() *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
+//		return n.Scope(x, func(g *autograd.Graph) *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
 //	}
+//
+// Scope frees what Forward makes on the way, and lets errors of operations in it name the module's path.
 //
 // # Tying
 //

@@ -78,11 +78,7 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 
 // Forward gives the logits, [batch, length, vocabulary], of the token that follows each token of x, [batch, length].
 func (m *GPT) Forward(x *autograd.Variable) *autograd.Variable {
-	if x == nil {
-		return nil
-	}
-	g := x.Graph()
-	return g.Scope(func() *autograd.Variable {
+	return m.Scope(x, func(g *autograd.Graph) *autograd.Variable {
 		h := g.Scope(func() *autograd.Variable {
 			at := g.Param(m.positions).Narrow(0, 0, x.Dim(-1))
 			return m.drop.Forward(m.tokens.Forward(x).Add(at))
@@ -135,11 +131,7 @@ func newBlock(c *GPTConfig) *block {
 
 // Forward implements nn.Module.
 func (b *block) Forward(x *autograd.Variable) *autograd.Variable {
-	if x == nil {
-		return nil
-	}
-	g := x.Graph()
-	return g.Scope(func() *autograd.Variable {
+	return b.Scope(x, func(g *autograd.Graph) *autograd.Variable {
 		x := g.Scope(func() *autograd.Variable { return x.Add(b.drop.Forward(b.attention(x))) })
 		return x.Add(b.drop.Forward(b.feedForward(x)))
 	})

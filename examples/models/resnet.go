@@ -72,11 +72,8 @@ func NewResNet(c ResNetConfig) (*ResNet, error) {
 
 // Forward gives the logits, [batch, classes], of images, [batch, channels, rows, columns].
 func (m *ResNet) Forward(x *autograd.Variable) *autograd.Variable {
-	if x == nil {
-		return nil
-	}
-	return x.Graph().Scope(func() *autograd.Variable {
-		return m.head.Forward(x.Graph().Scope(func() *autograd.Variable { return m.body.Forward(m.stem.Forward(x)) }))
+	return m.Scope(x, func(g *autograd.Graph) *autograd.Variable {
+		return m.head.Forward(g.Scope(func() *autograd.Variable { return m.body.Forward(m.stem.Forward(x)) }))
 	})
 }
 
@@ -136,11 +133,8 @@ func around(branch nn.Module, in, out, stride int) nn.Module {
 
 // Forward implements nn.Module.
 func (r *residual) Forward(x *autograd.Variable) *autograd.Variable {
-	if x == nil {
-		return nil
-	}
-	return x.Graph().Scope(func() *autograd.Variable {
-		sum := x.Graph().Scope(func() *autograd.Variable {
+	return r.Scope(x, func(g *autograd.Graph) *autograd.Variable {
+		sum := g.Scope(func() *autograd.Variable {
 			past := x
 			if r.shortcut != nil {
 				past = r.shortcut.Forward(x)
