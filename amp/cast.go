@@ -96,9 +96,8 @@ type castKey struct {
 // cached is v converted to dt, once per graph. Memo makes it as outside of NoGrad, so that a cast which was first needed inside
 // serves a training step outside too, and keeps it until the graph is released.
 func cached(v *autograd.Variable, dt tensor.DType) *autograd.Variable {
-	t, err := v.Tensor()
-	if err != nil {
+	if !v.Alive() {
 		return v // the operation will say so
 	}
-	return v.Graph().Memo(castKey{v, dt, t.Version()}, func() *autograd.Variable { return v.To(dt) })
+	return v.Graph().Memo(castKey{v, dt, v.Version()}, func() *autograd.Variable { return v.To(dt) })
 }

@@ -111,7 +111,7 @@ func (s *GradScaler) create(e tensor.Exec) error {
 	if s.scale != nil {
 		return nil
 	}
-	e, err := tensor.On(e.Device(), tensor.WithStream(e.Stream()), tensor.WithAllocator(e.Allocator())) // a graph's Exec is Owned
+	e, err := tensor.On(e.Device(), tensor.WithStream(e.Stream()), tensor.WithAllocator(e.Allocator())) // it may be Owned
 	if err != nil {
 		return err
 	}

@@ -4,13 +4,14 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Tensor returns the value, which stays the graph's: it is valid until the scope that made it ends, until backward passes
-// it, or until the graph is released, and must not be released by the caller. Take and Clone outlive the graph.
+// Tensor returns the value, which stays the graph's: the handle is borrowed (tensor.Tensor.Lend), valid until the scope that made
+// the value ends, until backward passes it, or until the graph is released. What is made of it, also with Retain, is the caller's
+// to release, and outlives the graph.
 func (v *Variable) Tensor() (*tensor.Tensor, error) {
 	if err := v.check("Tensor"); err != nil {
 		return nil, err
 	}
-	return v.tensor(), nil
+	return v.g.lend(v.tensor()), nil
 }
 
 // Take takes the value out of the graph: the caller owns it and releases it, with the garbage collector as the safety net.
@@ -19,7 +20,7 @@ func (v *Variable) Take() (*tensor.Tensor, error) {
 	if err := v.check("Take"); err != nil {
 		return nil, err
 	}
-	t := v.tensor().On(unowned(v.g.exec))
+	t := v.tensor().On(v.g.outer)
 	v.now().release(Taken)
 	return t, nil
 }
@@ -49,7 +50,8 @@ func Values[T tensor.Element](v *Variable) ([]T, error) {
 }
 
 // Grad returns the gradient that Backward left: of leaves made with RequiresGrad, of parameters, and of variables with
-// RetainGrad. It is nil before. It stays the graph's (or the parameter's): Retain it to keep it longer.
+// RetainGrad. It is nil before. It stays the graph's (borrowed, as
+// Tensor) or the parameter's: Retain it to keep it longer.
 func (v *Variable) Grad() *tensor.Tensor {
 	if v = v.now(); v == nil {
 		return nil
@@ -60,7 +62,7 @@ func (v *Variable) Grad() *tensor.Tensor {
 	if v.grad == nil || v.g.released {
 		return nil
 	}
-	return v.grad.t
+	return v.g.lend(v.grad.t)
 }
 
 // Detach returns a variable with the same value, in the same memory, through which no gradients flow.

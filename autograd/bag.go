@@ -34,9 +34,9 @@ func (v *Variable) EmbeddingBag(index, offsets *Variable, mode tensor.BagMode, o
 		bags, each := index.Dim(0), index.Dim(1)
 		begins := v.g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
 			if each == 0 {
-				return tensor.Zeros(e, tensor.Int64, bags)
+				return tensor.Zeros(e.Owned(), tensor.Int64, bags)
 			}
-			return tensor.Arange(e, 0, float64(bags*each), float64(each), tensor.Int64)
+			return tensor.Arange(e.Owned(), 0, float64(bags*each), float64(each), tensor.Int64)
 		})
 		return embeddingBag.apply(a, v, index.Reshape(bags*each), begins)
 	})

@@ -115,7 +115,7 @@ func (s *segment) gradients(n *node, leaves []*Variable) ([]*tensor.Tensor, erro
 // child is a graph that works as g does, for a computation inside one of g's operations, which releases it.
 func (g *Graph) child(gen *tensor.Generator, c Caster, inference bool) *Graph {
 	sub := &Graph{
-		exec: g.exec, dev: g.dev, ledger: new(ledger), anomaly: g.anomaly,
+		exec: g.exec, outer: g.outer, dev: g.dev, ledger: new(ledger), anomaly: g.anomaly,
 		inference: inference, noGrad: inference, gen: gen, caster: c,
 	}
 	sub.poison = &Variable{g: sub}

@@ -18,7 +18,7 @@ type Context struct {
 func (c *Context) Save(ts ...*tensor.Tensor) { c.kept = append(c.kept, ts...) }
 
 // Saved returns tensor i of those that were saved, borrowed: it is freed when Backward returns.
-func (c *Context) Saved(i int) *tensor.Tensor { return c.n.stashed(i) }
+func (c *Context) Saved(i int) *tensor.Tensor { return c.n.g.lend(c.n.stashed(i)) }
 
 // NeedsGrad reports whether input i gets a gradient.
 func (c *Context) NeedsGrad(i int) bool { return i >= 0 && i < len(c.n.in) && c.n.flows(i) }
@@ -27,37 +27,47 @@ func (c *Context) NeedsGrad(i int) bool { return i >= 0 && i < len(c.n.in) && c.
 func (c *Context) GradEnabled() bool { return c.n.differentiable() }
 
 // Exec is what tensors are made under.
-func (c *Context) Exec() tensor.Exec { return c.n.g.exec }
+func (c *Context) Exec() tensor.Exec { return c.n.g.outer }
 
 // Generator is what random numbers are drawn from.
 func (c *Context) Generator() *tensor.Generator { return c.n.g.Generator() }
 
-// own takes over the results and what was saved.
+// own takes over the results and what was saved, and puts the inputs' own handles for the lent ones.
 func (c *Context) own(in, outs []*tensor.Tensor) (err error) {
 	take := func(t *tensor.Tensor) *tensor.Tensor {
-		owned, failed := c.n.g.own(t)
+		owned, failed := c.n.g.own("Forward", t)
 		if failed != nil && err == nil {
 			err = failed
 		}
+		c.rename(t, owned)
 		return owned
 	}
 	for i, t := range outs {
 		outs[i] = take(t)
-		for k, kept := range c.kept {
-			if kept == t {
-				c.kept[k] = outs[i]
-			}
-		}
 	}
-	for i, t := range c.kept {
-		if t != nil && !slices.Contains(in, t) && !slices.Contains(outs, t) {
-			c.kept[i] = take(t)
+	taken := slices.Clone(outs)
+	for _, t := range slices.Clone(c.kept) {
+		if t != nil && !slices.Contains(in, t) && !slices.Contains(taken, t) && slices.Contains(c.kept, t) {
+			taken = append(taken, take(t))
 		}
 	}
 	if err != nil {
 		c.forget(in, outs)
+		return err
 	}
-	return err
+	for i, t := range in {
+		c.rename(t, c.n.tensor(i))
+	}
+	return nil
+}
+
+// rename puts another handle in the places of one that was saved.
+func (c *Context) rename(from, to *tensor.Tensor) {
+	for k, kept := range c.kept {
+		if kept == from {
+			c.kept[k] = to
+		}
+	}
 }
 
 // forget releases what was saved for nothing: neither inputs nor results.

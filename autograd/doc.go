@@ -38,7 +38,9 @@
 //  8. Graph.Release frees the rest. The allocator then counts exactly what the leaves hold. Using a variable afterwards is an
 //     error that says so.
 //
-//  9. Variable.Take takes a value out of the graph; then it is its new owner's to release.
+//  9. Variable.Take takes a value out of the graph; then it is its new owner's to release. Other handles that users see of a
+//     graph's tensors (Variable.Tensor, Grad, the arguments of hooks and Functions) are borrowed: releasing them does nothing, and
+//     what is made of them, also with Retain, is the user's, with the safety net.
 //
 //  10. A graph that is dropped without Release is found by the garbage collector some time, and its memory goes back at the next
 //     allocation. Statistics count that (NumDeferredFrees), so that it is seen.

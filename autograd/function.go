@@ -120,7 +120,7 @@ func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
 	c.ctx.n = n
 	in := make([]*tensor.Tensor, len(n.in))
 	for i := range in {
-		in[i] = n.tensor(i)
+		in[i] = n.g.lend(n.tensor(i))
 	}
 	outs, err := f.compute(c, in)
 	quantity := false
@@ -155,26 +155,17 @@ func (f *Function[A]) backward(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, 
 	c := n.arg.(*call[A])
 	var grads []*tensor.Tensor
 	var err error
-	if f.BackwardAll != nil {
-		grads, err = f.BackwardAll(&c.ctx, c.arg, slices.Clone(gs))
+	if lent := n.g.lendAll(gs); f.BackwardAll != nil {
+		grads, err = f.BackwardAll(&c.ctx, c.arg, lent)
 	} else {
-		grads, err = f.Backward(&c.ctx, c.arg, gs[0])
+		grads, err = f.Backward(&c.ctx, c.arg, lent[0])
 	}
 	if err == nil && len(grads) != len(n.in) {
 		err = fmt.Errorf("Backward returned %d gradients for %d inputs", len(grads), len(n.in))
 	}
 	if err != nil {
-		for _, t := range grads {
-			if !slices.Contains(gs, t) {
-				t.Release()
-			}
-		}
+		releaseAll(grads) // what is borrowed is not hurt
 		return nil, err
 	}
-	for i, t := range grads {
-		if t != nil && slices.Contains(gs, t) { // borrowed
-			grads[i] = t.Retain()
-		}
-	}
-	return grads, nil
+	return n.g.ownAll("Backward", grads)
 }

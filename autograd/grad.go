@@ -43,7 +43,7 @@ func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor
 	grads := make([]*tensor.Tensor, len(inputs))
 	for i, v := range inputs {
 		if t := b.wanted[v]; t != nil {
-			grads[i] = t.On(unowned(b.g.exec))
+			grads[i] = t.On(b.g.outer)
 		}
 	}
 	for _, t := range b.wanted {

@@ -13,6 +13,7 @@ import (
 // A Graph and its variables are for one goroutine at a time.
 type Graph struct {
 	exec    tensor.Exec // Owned: the graph promises to release what is made under it
+	outer   tensor.Exec // the same with the safety net, for what users get and make
 	dev     device.Device
 	ledger  *ledger
 	cleanup runtime.Cleanup
@@ -58,7 +59,7 @@ func NewGraph(dev device.Device, opts ...Option) *Graph {
 		g.Fail(err)
 		return g
 	}
-	g.exec = exec.Owned()
+	g.exec, g.outer = exec.Owned(), exec
 	g.guard()
 	return g
 }
@@ -71,13 +72,13 @@ func (g *Graph) Device() device.Device {
 	return g.dev
 }
 
-// Exec is what the graph's operations run under. Tensors made under it are not freed by the garbage collector: give them to
-// the graph (New), or release them.
+// Exec is the stream and the allocator that the graph's operations use. What is made under it belongs to whoever makes it, with
+// the safety net of package tensor.
 func (g *Graph) Exec() tensor.Exec {
 	if g == nil {
 		return tensor.Exec{}
 	}
-	return g.exec
+	return g.outer
 }
 
 // GradEnabled reports whether operations record how to compute gradients.

@@ -7,8 +7,9 @@ import (
 )
 
 // Hook is called with a gradient on its way through backward. It may return another one of the same shape and type, which takes
-// its place and which the graph takes over, or nil to leave it. The gradient is borrowed: a hook must neither change nor release
-// it, and takes a handle of its own (Retain) if it wants to keep it. Its operations run under the gradient's Exec, the graph's.
+// its place and which the graph takes over, or nil to leave it. The gradient is borrowed: a hook must not change it,
+// and takes a handle of its own (Retain) if it wants to keep it. Operations on it run under the graph's Exec; what they make is the
+// hook's to release.
 // A nil Hook is none.
 type Hook func(grad *tensor.Tensor) (*tensor.Tensor, error)
 
@@ -78,8 +79,9 @@ func (p *Parameter) RegisterPostAccumulateGradHook(f func(p *Parameter) error) *
 // hooked passes the gradient in v.buf through the hooks.
 func (b *backward) hooked(v *Variable, hs *hooks) error {
 	for _, r := range hs.list {
-		t, err := r.f(v.buf.t)
-		if err == nil && (t == nil || t == v.buf.t) {
+		lent := b.g.lend(v.buf.t)
+		t, err := r.f(lent)
+		if err == nil && (t == nil || t == lent) {
 			continue
 		}
 		if err == nil {
@@ -110,7 +112,7 @@ func (b *backward) replacement(v *Variable, t *tensor.Tensor) (*tensor.Tensor, e
 		return nil, &tensor.DTypeError{Op: name, DTypes: []tensor.DType{have.DType, v.dtype},
 			Detail: "a hook must return a gradient of the variable's type"}
 	}
-	return b.g.own(t)
+	return b.g.own(name, t)
 }
 
 // accumulated calls the hooks of a parameter whose gradient has been added up. They may work on the parameter's stream.

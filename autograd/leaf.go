@@ -40,7 +40,8 @@ func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
 	return v
 }
 
-// New makes a leaf of a tensor that f makes under the graph's Exec. The graph owns it.
+// New makes a leaf of a tensor that f makes under the graph's Exec. The graph takes it over; a borrowed handle stays its owner's. What
+// f makes under Owned() of the Exec is not watched, which is cheaper: then nothing may be lost on the way.
 //
 //	h := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float32, batch, hidden) })
 func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
@@ -50,20 +51,15 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 	if !g.ready("New") {
 		return g.poison
 	}
-	t, err := f(g.exec)
+	t, err := f(g.outer)
 	if err != nil {
 		return g.Refuse("new", err)
 	}
 	if t.Released() {
 		return g.Refuse("new", &tensor.ReleasedError{Op: "New", Nil: t == nil})
 	}
-	if t.Exec() != g.exec {
-		h, err := g.adopt("New", t)
-		t.Release()
-		if err != nil {
-			return g.fail(err)
-		}
-		t = h
+	if t, err = g.own("New", t); err != nil {
+		return g.fail(err)
 	}
 	return g.newVariable(t)
 }

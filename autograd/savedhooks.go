@@ -87,7 +87,7 @@ func (n *node) pack() error {
 		if s.val == nil {
 			continue
 		}
-		p, err := n.g.ledger.pack(n.g.saving, s.val, n.leaf(s))
+		p, err := n.g.ledger.pack(n.g.outer, n.g.saving, s.val, n.leaf(s))
 		if err != nil {
 			return err
 		}
@@ -112,12 +112,12 @@ func (n *node) leaf(s *saved) bool {
 // keepsValue reports whether somebody outside of the graph has the value of a leaf in memory.
 func (v *Variable) keepsValue() bool { return v.param != nil || v.given }
 
-func (l *ledger) pack(r *saving, v *value, leaf bool) (*packed, error) {
+func (l *ledger) pack(outer tensor.Exec, r *saving, v *value, leaf bool) (*packed, error) {
 	if p := v.packed; p != nil && p.by == r {
 		p.holders++
 		return p, nil
 	}
-	it, err := r.hooks.Pack(v.t, leaf)
+	it, err := r.hooks.Pack(v.t.Lend(outer), leaf)
 	if err != nil || it == nil {
 		return nil, err
 	}
@@ -137,11 +137,11 @@ func (n *node) unpack() error {
 		if s.packed == nil || s.val != nil {
 			continue
 		}
-		t, err := s.packed.it.Unpack(n.g.exec)
+		t, err := s.packed.it.Unpack(n.g.outer)
 		if err != nil {
 			return err
 		}
-		if t, err = n.g.own(t); err != nil {
+		if t, err = n.g.own("hook", t); err != nil {
 			return err
 		}
 		s.val = n.g.ledger.add(t)
@@ -158,13 +158,4 @@ func (n *node) unload() {
 			s.val = nil
 		}
 	}
-}
-
-// own takes over a tensor that somebody else made: the result works under the graph's Exec.
-func (g *Graph) own(t *tensor.Tensor) (*tensor.Tensor, error) {
-	if t == nil || t.Exec() == g.exec {
-		return t, nil
-	}
-	defer t.Release()
-	return g.adopt("hook", t)
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/tensor"
 )
 
 // A graph works on one stream. Its leaves may live on others: then the graph's stream waits for theirs when they come in
@@ -56,14 +55,4 @@ func order(dev device.Device, before, after device.Stream) error {
 		err = cerr
 	}
 	return err
-}
-
-// unowned is e with the safety net of the garbage collector, for tensors that leave the graph. Stream and allocator of a
-// graph's Exec belong together, so On cannot refuse them.
-func unowned(e tensor.Exec) tensor.Exec {
-	u, err := tensor.On(e.Device(), tensor.WithStream(e.Stream()), tensor.WithAllocator(e.Allocator()))
-	if err != nil {
-		return e
-	}
-	return u
 }

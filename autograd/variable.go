@@ -94,6 +94,14 @@ func (v *Variable) DType() tensor.DType {
 	return v.dtype
 }
 
+// Version moves at each change in place of the value, through whatever view: see tensor.Tensor.Version. It is 0 without a value.
+func (v *Variable) Version() uint32 {
+	if !v.Alive() {
+		return 0
+	}
+	return v.tensor().Version()
+}
+
 // RequiresGrad reports whether gradients flow through the variable.
 func (v *Variable) RequiresGrad() bool { return v != nil && v.now().requires }
 

@@ -36,7 +36,8 @@
 //
 // The safety net: unless the Exec is Owned, runtime.AddCleanup watches the storage. When neither base nor views are reachable
 // any more and the block was not freed, the block is queued to the allocator (FreeLater). The garbage collector does
-// not see device memory, so this comes late: it is for mistakes, not for programs.
+// not see device memory, so this comes late: it is for mistakes, not for programs. Who owns tensors without it, as a graph does,
+// lends them to others (Lend), so that what they make is watched again.
 //
 // # Streams
 //

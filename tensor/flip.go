@@ -85,7 +85,9 @@ func (t *Tensor) rollFlat(name string, shift int) (*Tensor, error) {
 	if n := t.Len(); n > 0 {
 		by[0] = (shift%n + n) % n
 	}
-	r, err := x.under(flat).roll(name, by)
+	parts := x.under(flat)
+	parts.exec = t.exec // the result is no temporary
+	r, err := parts.roll(name, by)
 	if err != nil {
 		return nil, err
 	}

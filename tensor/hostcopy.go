@@ -9,11 +9,21 @@ import (
 
 // HostCopy is the elements of a tensor in host memory, with what is needed to make the tensor again. It is for one goroutine at a
 // time.
+//
+// It has the safety net of tensors: pinned memory of a copy that was dropped without Release goes back to its pool when the garbage
+// collector has found it.
 type HostCopy struct {
-	shape  Shape
-	dtype  DType
-	bytes  []byte
-	pinned memory.PinnedBlock // zero for memory of the Go heap
+	shape   Shape
+	dtype   DType
+	bytes   []byte
+	stream  device.Stream // that of the first copy
+	pinned  *pinnedCopy   // nil for memory of the Go heap
+	cleanup runtime.Cleanup
+}
+
+// pinnedCopy is what gives pinned memory back. It is apart from the HostCopy, to which it must not point, for the safety net.
+type pinnedCopy struct {
+	block  memory.PinnedBlock
 	pool   *memory.Pinned
 	stream device.Stream // that of the last copy
 }
@@ -56,7 +66,9 @@ func (h *HostCopy) take(dev device.Device, n uint64, pinned bool) error {
 	if err != nil {
 		return err
 	}
-	h.pool, h.pinned, h.bytes = pool, b, b.Bytes()[:n]
+	h.pinned, h.bytes = &pinnedCopy{b, pool, h.stream}, b.Bytes()[:n]
+	// Giving pinned memory back may wait for locks and call the device, which cleanups must not.
+	h.cleanup = runtime.AddCleanup(h, func(c *pinnedCopy) { go c.release() }, h.pinned)
 	return nil
 }
 
@@ -66,7 +78,7 @@ func (h *HostCopy) fill(src *Tensor) error {
 		return nil
 	}
 	async, ok := h.stream.(device.AsyncCopier)
-	if h.pool == nil || !ok {
+	if h.pinned == nil || !ok {
 		return src.download(h.bytes)
 	}
 	if err := src.storage.usedOn(h.stream.ID(), src.exec); err != nil {
@@ -97,11 +109,12 @@ func (h *HostCopy) Tensor(e Exec) (*Tensor, error) {
 }
 
 func (h *HostCopy) restore(t *Tensor) error {
+	defer runtime.KeepAlive(h) // while its bytes are read
 	async, ok := t.exec.stream.(device.AsyncCopier)
-	if h.pool == nil || !ok || len(h.bytes) == 0 {
+	if h.pinned == nil || !ok || len(h.bytes) == 0 {
 		return t.upload(h.bytes)
 	}
-	h.stream = t.exec.stream
+	h.pinned.stream = t.exec.stream
 	err := async.CopyToDeviceAsync(t.ptr(&t.layout), h.bytes)
 	runtime.KeepAlive(t)
 	return err
@@ -113,13 +126,19 @@ func (h *HostCopy) Bytes() uint64 { return uint64(len(h.bytes)) }
 // Release gives the memory back; pinned memory is used again when the copies on the stream are done. Releasing again does
 // nothing.
 func (h *HostCopy) Release() {
-	if h == nil || h.pool == nil {
+	if h == nil || h.pinned == nil {
 		return
 	}
+	h.cleanup.Stop()
+	h.pinned.release()
+	h.pinned, h.bytes = nil, nil
+	runtime.KeepAlive(h)
+}
+
+func (c *pinnedCopy) release() {
 	// Both fail only for blocks that are not the pool's or already free, or when the device is lost: then the next wait says so,
 	// and memory whose copies could not be recorded stays the pool's, unused.
-	if err := h.pool.RecordStream(h.pinned, h.stream); err == nil {
-		_ = h.pool.Free(h.pinned)
+	if err := c.pool.RecordStream(c.block, c.stream); err == nil {
+		_ = c.pool.Free(c.block)
 	}
-	h.pool, h.bytes = nil, nil
 }

@@ -147,7 +147,7 @@ func (p *recurrentPass) keep(t *Tensor, err error) (*Tensor, error) {
 
 // begin takes the memory of the pass.
 func (p *recurrentPass) begin(dOutput, dH, dC *Tensor, reuse bool) (err error) {
-	e, dt := p.s.Gates.exec.Owned(), p.s.Gates.dtype
+	e, dt := p.s.Gates.exec, p.s.Gates.dtype // not Owned: results are made under it
 	state := Shape{p.s.Inner.Dim(1), p.s.Inner.Dim(2)}
 	if p.dh, err = p.start(dH, state); err != nil {
 		return err

@@ -16,6 +16,7 @@ type Tensor struct {
 	exec     Exec
 	layout   layout
 	dtype    DType
+	lender   *Tensor // of a handle made by Lend: whose reference it lives on
 	released atomic.Bool
 	misfit   bool // made by On with an Exec of another device: every use is a DeviceError
 	donated  bool // made by Donate: an element-wise operation may write over it
@@ -53,7 +54,7 @@ func alloc(name string, e Exec, dt DType, l *layout) (*Tensor, error) {
 // another goroutine, and was the last handle, the new one is born released.
 func (t *Tensor) handle(l *layout, e Exec) *Tensor {
 	h := &Tensor{storage: t.storage, exec: e, layout: *l, dtype: t.dtype}
-	if t.released.Load() || !t.storage.acquire() {
+	if t.Released() || !t.storage.acquire() {
 		h.released.Store(true)
 		return h
 	}
@@ -104,7 +105,7 @@ func (t *Tensor) Release() { t.release(false) }
 func (t *Tensor) ReleaseLater() { t.release(true) }
 
 func (t *Tensor) release(later bool) {
-	if t.made() && t.released.CompareAndSwap(false, true) {
+	if t.made() && t.released.CompareAndSwap(false, true) && t.lender == nil {
 		t.storage.release(later)
 	}
 }
@@ -116,8 +117,10 @@ func (t *Tensor) made() bool { return t != nil && t.storage != nil }
 // written over it.
 func (t *Tensor) Exclusive() bool { return !t.Released() && t.storage.refs.Load() == 1 }
 
-// Released reports whether Release was called on this handle. A nil handle counts as released.
-func (t *Tensor) Released() bool { return !t.made() || t.released.Load() }
+// Released reports whether Release was called on this handle, or on the one that lent it. A nil handle counts as released.
+func (t *Tensor) Released() bool {
+	return !t.made() || t.released.Load() || t.lender != nil && t.lender.Released()
+}
 
 // Retain returns another handle on the same storage with the same layout. A handle of a released tensor is released too, and
 // that of a nil one is nil.
@@ -135,7 +138,7 @@ func (t *Tensor) On(e Exec) *Tensor {
 		return nil
 	}
 	h := t.handle(&t.layout, e)
-	h.misfit = e.valid("On") != nil || e.Device().ID() != t.storage.alloc.Device()
+	h.misfit = t.misplaced(e)
 	return h
 }
 

@@ -79,7 +79,7 @@ func (a *attending) mask() *autograd.Variable {
 		return added
 	}
 	number := func(v float64) *autograd.Variable {
-		return a.g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Scalar(e, v, added.DType()) })
+		return a.g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Scalar(e.Owned(), v, added.DType()) })
 	}
 	return sum(added, autograd.Where(seen, number(0), number(math.Inf(-1))))
 }
@@ -137,6 +137,7 @@ func (a *attending) order() *autograd.Variable {
 		return nil
 	}
 	return a.g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
+		e = e.Owned()
 		t, err := tensor.Arange(e, 0, float64(a.queries), 1, tensor.Int64)
 		if err != nil {
 			return nil, err

@@ -302,7 +302,7 @@ func (l *RNNLayer) first(g *autograd.Graph, x, given *autograd.Variable, at int)
 }
 
 func zeroState(g *autograd.Graph, x *autograd.Variable, shape ...int) *autograd.Variable {
-	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, x.DType(), shape...) })
+	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e.Owned(), x.DType(), shape...) })
 }
 
 // String is PyTorch's description.
