@@ -18,6 +18,9 @@ func Checkpointed(m Module) *CheckpointModule { return &CheckpointModule{orRefus
 
 // inner is the module now: what says that there is none if the field is nil, or if it leads back to c.
 func (c *CheckpointModule) inner() Module {
+	if c == nil {
+		return orRefused(nil, "Checkpointed")
+	}
 	m := c.Module
 	for range maxWrappers {
 		next, ok := m.(*CheckpointModule)

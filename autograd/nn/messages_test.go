@@ -324,6 +324,7 @@ func TestMessages_OfParametersWithoutATensor(t *testing.T) {
 		{gone, "autograd: transformer_block(float32[1, 2]) in 0 at HERE: nn: TransformerBlock(width=2, heads=1, feed_forward=2048, " +
 			"dropout=0.1, norm_first=False): the field of part norm1 is nil"},
 		{none, "autograd: forward(float32[1, 2]) at HERE: nn: ConvLayer: the layer is nil"},
+		{(*nn.CheckpointModule)(nil), "autograd: checkpoint(float32[1, 2]) at HERE: autograd: forward(float32[1, 2]) at HERE: nn: Checkpointed: the module is nil"},
 		{nn.GRU(2, 2, nn.Layers(0)), "autograd: gru(float32[1, 2]) at HERE: nn: GRU: 0 layers; there must be 1 to 4096"},
 	} {
 		g := r.graph()

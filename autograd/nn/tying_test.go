@@ -183,6 +183,18 @@ func TestNames_ThatCannotBeRegisteredAreReportedByTheFirstUse(t *testing.T) {
 	}
 }
 
+func TestNames_AreReportedByForwardToo(t *testing.T) {
+	r := onHost(t)
+	l := nn.Linear(2, 2)
+	l.RegisterParameter(autograd.DeclareParameter("bias", nn.Zeros, 2))
+	g := r.graph()
+	defer g.Release()
+	l.Forward(g.Input(r.tensor([]float32{1, 2}, 1, 2)))
+	var name *nn.NameError
+	require.ErrorAs(t, g.Err(), &name)
+	require.Equal(t, "bias", name.Name)
+}
+
 func TestFields_ThatAreNilOrCopiedAreErrorsAndNotPanics(t *testing.T) {
 	r := onHost(t)
 	copied := *newCoder()
