@@ -55,8 +55,10 @@ func takeAlongDimGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) 
 	if err != nil {
 		return nil, err
 	}
-	wide[dim] = n.in[0].Dim(dim)
-	return after(index, func(index *tensor.Tensor) (*tensor.Tensor, error) { return scattered(g, wide, dim, index) })
+	if len(wide) > 0 { // a scalar has dimensions 0 and -1 of one element
+		wide[dim] = n.in[0].Dim(dim)
+	}
+	return after(index, func(index *tensor.Tensor) (*tensor.Tensor, error) { return scattered(g, wide, n.arg.(int), index) })
 }
 
 // Scatter is v with the elements of src put where index says: src[i, j, ..] goes to the same place but along dim, where it goes to

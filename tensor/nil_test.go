@@ -51,6 +51,16 @@ func TestShapeLen_OfWhatNoTensorHas(t *testing.T) {
 	}
 }
 
+func TestTensorDotEquation_OfShapesThatNoTensorHas(t *testing.T) {
+	for _, shape := range []tensor.Shape{make(tensor.Shape, 9), {-1}, {1 << 40, 1 << 40}} {
+		_, err := tensor.TensorDotEquation(shape, tensor.Shape{2}, []int{0}, []int{1})
+		var bad *tensor.ShapeError
+		require.ErrorAs(t, err, &bad)
+		_, err = tensor.TensorDotEquation(tensor.Shape{2}, shape, nil, nil)
+		require.ErrorAs(t, err, &bad)
+	}
+}
+
 func TestPieces_AreRefusedWhereThereAreTooMany(t *testing.T) {
 	b := settings[0].bench(t)
 	m := making{t: t, Exec: b.Exec}

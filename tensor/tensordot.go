@@ -21,13 +21,18 @@ func TensorDotEquation(t, u Shape, dims, others []int) (string, error) {
 	if len(dims) != len(others) {
 		return "", shapeErr(name, shapes, "%d dimensions of one and %d of the other", len(dims), len(others))
 	}
+	var layouts [2]layout
+	for s, shape := range shapes {
+		var err error
+		if layouts[s], err = newLayout(name, shape); err != nil {
+			return "", err
+		}
+	}
 	letters := [2][]byte{make([]byte, len(t)), make([]byte, len(u))}
 	for k := range dims {
 		c := byte('A' + k)
 		for s, d := range []int{dims[k], others[k]} {
-			l := layout{ndim: len(shapes[s])}
-			copy(l.shape[:], shapes[s])
-			i, err := l.axis(name, d)
+			i, err := layouts[s].axis(name, d)
 			if err != nil {
 				return "", err
 			}

@@ -146,13 +146,16 @@ func failed(out []reflect.Value) error {
 	return err
 }
 
+// maxPieces is how many of many results are used: each goes back over all of what they are pieces of.
+const maxPieces = 16
+
 // look uses a result as a program would: its accessors, and backward.
 func (w *world) look(o reflect.Value) string {
 	switch v := o.Interface().(type) {
 	case *autograd.Variable:
 		return w.lookAt(v)
 	case []*autograd.Variable:
-		for _, e := range v {
+		for _, e := range v[:min(len(v), maxPieces)] {
 			if what := w.lookAt(e); what != "" {
 				return what
 			}
