@@ -39,13 +39,18 @@ func rpowScalarForward(n *node) (*tensor.Tensor, error) {
 	return n.tensor(0).RPowScalar(n.arg.(float64))
 }
 
-// rpowScalarGrad is g * s^v * log(s), and 0 for s = 0, where s^v is 0 or jumps.
-func rpowScalarGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
+// rpowScalarGrad is g * s^v * log(s). For s = 0 it is 0 where v is not negative, so that s^v is 0 or 1: the limit, which 0*log(0)
+// would miss.
+func rpowScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	s := n.arg.(float64)
-	if s == 0 {
-		return zeroGrad(n, i, g)
+	d, err := changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedOutput()) }, scaledBy(math.Log(s)))
+	if s != 0 || err != nil {
+		return d, err
 	}
-	return changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedOutput()) }, scaledBy(math.Log(s)))
+	return after(d, func(d *tensor.Tensor) (*tensor.Tensor, error) {
+		var w work
+		return w.result(zeroWhere(w.do(n.savedOutput().LeScalar(1)), d))
+	})
 }
 
 // Fmod is the remainder of v/u with the sign of v, with broadcasting. Saves v and u if u needs a gradient.
@@ -56,15 +61,31 @@ func (v *Variable) Remainder(u *Variable) *Variable { return remainder.apply(nil
 
 var (
 	fmod = define("fmod", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Fmod(n.tensor(1)) },
-		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad((*tensor.Tensor).Trunc)})
+		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad(truncated)})
 	remainder = define("remainder", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Remainder(n.tensor(1)) },
-		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad((*tensor.Tensor).Floor)})
+		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad(floored)})
 )
 
+// truncated is the quotient v/u without its fraction.
+func truncated(v, u *tensor.Tensor) (*tensor.Tensor, error) {
+	return inOwn(v.Div(u))((*tensor.Tensor).Trunc)
+}
+
+// floored is the largest whole number that is not above v/u, as Python's //. It is found from the remainder, as in PyTorch: so it
+// fits the remainder where v/u is rounded up to a whole number, and where u is infinite. Where u is 0 it is v/u.
+func floored(v, u *tensor.Tensor) (*tensor.Tensor, error) {
+	var w work
+	rest := w.do(v.Fmod(u))
+	whole := w.do(w.do(w.do(v.Sub(rest)).Div(u)).Round())
+	opposite := w.do(w.do(u.LtScalar(0)).Ne(w.do(rest.LtScalar(0))))
+	below := w.do(w.do(w.do(rest.NeScalar(0)).And(opposite)).To(whole.DType()))
+	return w.result(tensor.Where(w.do(u.EqScalar(0)), w.do(v.Div(u)), w.do(whole.Sub(below))))
+}
+
 // quotientGrad is -g times the whole quotient v/u.
-func quotientGrad(whole func(*tensor.Tensor) (*tensor.Tensor, error)) func(*node, int, *tensor.Tensor) (*tensor.Tensor, error) {
+func quotientGrad(whole func(v, u *tensor.Tensor) (*tensor.Tensor, error)) func(*node, int, *tensor.Tensor) (*tensor.Tensor, error) {
 	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-		q, err := inOwn(n.savedInput(0).Div(n.savedInput(1)))(whole)
+		q, err := whole(n.savedInput(0), n.savedInput(1))
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,8 @@ func IgnoreIndex(class int64) ClassLossOption { return func(c *classLoss) { c.ig
 // Reduce chooses the reduction; the default is the mean over the rows that are not ignored, weighted by ClassWeights.
 func Reduce(r Reduction) ClassLossOption { return func(c *classLoss) { c.reduction = r } }
 
-// ClassWeights says what a row of each class counts: [C], of the type of the logits. No gradient flows to it.
+// ClassWeights says what a row of each class counts: [C], of the type of the logits. A gradient flows to it
+// where the target is probabilities, as in PyTorch, and not where it is classes.
 func ClassWeights(w *Variable) ClassLossOption { return func(c *classLoss) { c.weights = w } }
 
 // LabelSmoothing spreads this share of each row's target over all classes. NLLLoss has none.
@@ -162,7 +163,7 @@ func (v *Variable) crossEntropyOfProbabilities(target *Variable, c classLoss) *V
 			for range v.NDim() - 1 - dim {
 				shape = append(shape, 1)
 			}
-			target = target.Mul(c.weights.Detach().Reshape(shape...))
+			target = target.Mul(c.weights.Reshape(shape...))
 		}
 		loss := v.LogSoftmax(dim).Mul(target).Sum([]int{dim}, false).Neg()
 		switch c.reduction {

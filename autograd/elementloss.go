@@ -15,7 +15,7 @@ func (v *Variable) MSELoss(target *Variable, r Reduction) *Variable {
 	return mse.apply(elementLoss{Reduction: r}, v, target)
 }
 
-// L1Loss is |v - target|, reduced. Its gradient where they are equal is 0. Saves v and target.
+// L1Loss is |v - target|, reduced. Its gradient where they are equal, or one is NaN, is 0. Saves v and target.
 func (v *Variable) L1Loss(target *Variable, r Reduction) *Variable {
 	return l1.apply(elementLoss{Reduction: r}, v, target)
 }
@@ -40,7 +40,11 @@ func (v *Variable) KLDivLoss(target *Variable, logTarget bool, r Reduction) *Var
 		return klDiv.apply(elementLoss{Reduction: r, log: logTarget}, v, target)
 	}
 	return v.g.Scope(func() *Variable {
-		return klDiv.apply(elementLoss{Reduction: SumReduction, log: logTarget}, v, target).DivScalar(float64(max(v.Dim(0), 1)))
+		batch := 1 // of a scalar; nothing divided by an empty batch is NaN, as the mean of nothing
+		if v.NDim() > 0 {
+			batch = v.Dim(0)
+		}
+		return klDiv.apply(elementLoss{Reduction: SumReduction, log: logTarget}, v, target).DivScalar(float64(batch))
 	})
 }
 

@@ -105,6 +105,7 @@ func prodForward(n *node) (*tensor.Tensor, error) {
 
 // prodGrad is g times the product of the other elements. With the zeros left out that is the product p divided by the element: right if
 // there are no zeros, and right for the zero if there is one; everything else is 0, or NaN if an infinity or NaN is among the others.
+// In a product of all elements with more than one zero everything is 0, as in PyTorch, which looks no further then.
 func prodGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	r, v := n.arg.(reduction), n.savedInput(0)
@@ -115,6 +116,9 @@ func prodGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	p := w.do(w.do(rest.Prod(r.dims, true)).Mul(g))
 	d := w.do(zeroWhere(vanishes, w.do(p.Div(rest))))
 	undefined := w.do(vanishes.And(w.do(w.others(r, w.do(w.do(v.IsFinite()).Not())))))
+	if len(r.dims) == 0 {
+		undefined = w.do(undefined.And(w.do(w.do(zeros.CountNonzero()).LeScalar(1))))
+	}
 	return w.result(d.MaskedFill(undefined, math.NaN()))
 }
 

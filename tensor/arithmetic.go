@@ -154,7 +154,7 @@ func (t *Tensor) withScalar(name string, id op.ID, v float64) (*Tensor, error) {
 }
 
 // PowScalar is t to the power of v. An integer tensor to the power of an integer stays one, exact but for wrapping; the exponent must
-// then not be negative.
+// then not be negative. Powers of 0.5 and -0.5 are Sqrt and Rsqrt, as in PyTorch, also of -0 and of minus infinity.
 func (t *Tensor) PowScalar(v float64) (*Tensor, error) {
 	const name = "PowScalar"
 	if err := usable(name, t); err != nil {
@@ -163,6 +163,12 @@ func (t *Tensor) PowScalar(v float64) (*Tensor, error) {
 	dt := withNumbers(t.dtype, v)
 	if !dt.IsFloat() && v < 0 {
 		return nil, valueErr(name, "exponent is %v; integers have no negative powers", v)
+	}
+	switch v {
+	case 0.5:
+		return unary(name, op.Sqrt, t, dt, dt, scalars{})
+	case -0.5:
+		return unary(name, op.Rsqrt, t, dt, dt, scalars{})
 	}
 	return unary(name, op.PowScalar, t, dt, dt, numbers(dt, v))
 }

@@ -104,9 +104,9 @@ func MSELossGrad(grad, pred, target *Tensor) (*Tensor, error) {
 	return elementLossGrad("MSELossGrad", op.SquaredErrorGrad, grad, pred, target)
 }
 
-// L1LossGrad is the gradient of L1Loss: 0 where prediction and target are equal.
+// L1LossGrad is the gradient of L1Loss: 0 where prediction and target are equal, and, as in PyTorch, where one of them is NaN.
 func L1LossGrad(grad, pred, target *Tensor) (*Tensor, error) {
-	return elementLossGrad("L1LossGrad", op.SmoothL1Grad, grad, pred, target, 0, 1)
+	return elementLossGrad("L1LossGrad", op.SmoothL1Grad, grad, pred, target, -1, 1)
 }
 
 // SmoothL1LossGrad is the gradient of SmoothL1Loss.

@@ -150,10 +150,7 @@ func siluDerivative64(x float64) float64 { return siluDerivative(x, math.Exp(-ma
 
 func siluDerivative(x, e float64) float64 {
 	s, slope := sigmoidOf(x, e)
-	if slope == 0 {
-		return s
-	}
-	return s + float64(x*slope)
+	return s + float64(x*slope) // NaN at the infinities, as PyTorch's
 }
 
 // sigmoidOf gives sigmoid(z) and its derivative, s*(1-s) without the cancellation, from e = exp(-|z|).

@@ -59,6 +59,8 @@ func smoothL1Grad(x, y float64, s *scalars8) float64 {
 		return s[1]
 	case d < 0:
 		return -s[1]
+	case s[0] < 0:
+		return 0 // also for NaN
 	default:
 		return d // 0 or NaN
 	}

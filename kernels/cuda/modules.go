@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "f026b6506b457cc333747a97d07b2e9b2f10c9b0a30e7fd19a768beb0cc3a4d0"
+const inputsHash = "1aa42c8beb3aad0b9971b722b01d010524bd4b7b7b546edb22deb960fa4f77f1"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -141,7 +141,7 @@ const (
 	// the target; scalars as the loss has them. Float types.
 
 	SquaredErrorGrad // a*2*(b - c)
-	SmoothL1Grad     // a*F[1]*(d/F[0], but at most 1 and at least -1) with d = b - c; the sign of d if F[0] is 0
+	SmoothL1Grad     // a*F[1]*(d/F[0], but at most 1 and at least -1) with d = b - c; the sign of d if F[0] is 0 or less, which is 0 for NaN if F[0] is less
 	BCEGrad          // a*(b - c)/max((1-b)*b, 1e-12), where 1e-12 is that of float32
 	BCELogitsGrad    // a*(sigmoid(b) - c)
 	KLDivGrad        // -a*c, or -a*exp(c) if F[0] is not 0

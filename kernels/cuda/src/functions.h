@@ -111,7 +111,7 @@ BINARY(TanhGrad, return a * (1 - b * b); )
 BINARY(GELUGrad, return a * (normal_cdf(b) + b * exp_((C)-0.5 * b * b) * (C)0.39894228040143267793994605993438); )
 BINARY(GELUTanhGrad, C k; C g = sigmoid_slope(gelu_argument(b), k);
        if (k != 0) g += 2 * b * k * ROOT_2_PI<C> * (1 + 3 * CUBIC<C> * b * b); return a * g; )
-BINARY(SiLUGrad, C k; C g = sigmoid_slope(b, k); if (k != 0) g += b * k; return a * g; )
+BINARY(SiLUGrad, C k; C g = sigmoid_slope(b, k); return a * (g + b * k); )
 BINARY(SoftplusGrad, f64 z = s * (f64)b; return z > t ? a : (C)((f64)a * sigmoid_(z)); )
 
 BINARY(ErfGrad, return a * ((C)1.12837916709551257389615890312155 * exp_(-b * b)); ) // 2/sqrt(pi)

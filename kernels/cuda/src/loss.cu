@@ -24,7 +24,7 @@ LOSS(BCELogits, C low = x < 0 ? -x : (x != x ? x : (C)0); return low + log1p_of(
 LOSS(KLDiv, if (p.s != 0) return exp_(y) * (y - x); return y == 0 ? (C)0 : y * (log_(y) - x); )
 
 LOSS(SquaredErrorGrad, return 2 * (x - y); )
-LOSS(SmoothL1Grad, C d = x - y; if (size_of(d) < p.s) return p.t * d / p.s; return d > 0 ? p.t : d < 0 ? -p.t : d; )
+LOSS(SmoothL1Grad, C d = x - y; if (size_of(d) < p.s) return p.t * d / p.s; return d > 0 ? p.t : d < 0 ? -p.t : p.s < 0 ? (C)0 : d; )
 LOSS(BCEGrad, return (x - y) / at_least<C>((1 - x) * x, (C)1e-12f); )
 LOSS(BCELogitsGrad, return sigmoid_(x) - y; )
 LOSS(KLDivGrad, return p.s != 0 ? -exp_(y) : -y; )
