@@ -127,6 +127,9 @@ func (t *Tensor) SubScalar(v float64) (*Tensor, error) {
 	if t != nil && t.dtype == Bool {
 		return nil, dtypeErr(name, "not defined for bool", Bool)
 	}
+	if t != nil && !t.dtype.IsFloat() && v == math.MinInt64 {
+		return t.withScalar(name, op.AddScalar, v) // in arithmetic that wraps it is its own negative, which int64 does not hold
+	}
 	return t.withScalar(name, op.AddScalar, -v)
 }
 

@@ -98,6 +98,9 @@ func panels(n, width int) int { return (n + width - 1) / width }
 
 // sized is memory for n elements: s if it is large enough. What is in it is undefined.
 func sized[T any](s []T, n int) []T {
+	if watch != nil {
+		return watched[T](n)
+	}
 	if cap(s) < n {
 		return make([]T, n)
 	}

@@ -55,3 +55,24 @@ func sizeOf[T any](v T) int { return int(unsafe.Sizeof(v)) }
 
 // elementsAt is the n elements that begin at p.
 func elementsAt[T any](p *T, n int) []T { return unsafe.Slice(p, n) }
+
+// watch, which tests set, is told of memory around each piece of scratch memory that must stay as it is: vector instructions write
+// without checks of bounds.
+var watch func(guard []byte)
+
+// watched is new memory for n elements between two guards, unless they have pointers: nobody but Go writes those.
+func watched[T any](n int) []T {
+	const elements = 256 // more than an instruction too many writes
+	s := make([]T, elements+n+elements)
+	switch any(s).(type) {
+	case []float32, []float64, []uint8, []uint32:
+		watch(bytesOf(s[:elements]))
+		watch(bytesOf(s[elements+n:]))
+	}
+	return s[elements:][:n:n]
+}
+
+// bytesOf is the memory of elements, of which there is one at least.
+func bytesOf[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*sizeOf(s[0]))
+}

@@ -24,6 +24,13 @@ var attentionTiles = []attentionSize{
 	{1, 1, 1, 150, 140, 40, 24}, {1, 1, 1, 150, 140, 64, 56}, {1, 1, 1, 150, 140, 72, 128}, {1, 1, 1, 70, 40, 128, 8},
 }
 
+// attentionEdges lie at the ends of blocks, of 64 or 128 queries and keys, of the kernels, and always run. Some are
+// for the kernels of tensor cores.
+var attentionEdges = []attentionSize{
+	{1, 1, 1, 63, 64, 8, 8}, {1, 1, 1, 64, 65, 8, 8}, {1, 1, 1, 65, 63, 8, 8}, {1, 1, 1, 127, 64, 8, 8}, {1, 1, 1, 128, 129, 8, 8},
+	{1, 1, 1, 129, 127, 8, 8},
+}
+
 // attentionKind is how a case sees its keys.
 type attentionKind struct {
 	causal  bool
@@ -49,6 +56,9 @@ func (m *maker) attentions() iter.Seq[*testCase] {
 		}
 		for k, s := range attentionTiles {
 			emit(m.attentionAlways(s, attentionKind{}, plans[0], k > 0))
+		}
+		for k, s := range attentionEdges {
+			emit(m.attentionAlways(s, attentionKind{causal: k == 2}, plans[0], k != 1))
 		}
 		// No depth: only the mask tells one tile from the next.
 		emit(m.attentionAlways(attentionSize{1, 1, 1, 70, 140, 0, 3}, attentionKind{mask: "float"}, plans[0], false))
