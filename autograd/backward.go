@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/cistern-ml/cistern/tensor"
@@ -59,22 +60,34 @@ func (v *Variable) Backward(opts ...BackwardOption) error {
 }
 
 // do is a whole pass.
-func (b *backward) do(name string, opts []BackwardOption) error {
+func (b *backward) do(name string, opts []BackwardOption) (err error) {
 	for _, o := range opts {
 		if o != nil {
 			o(b)
 		}
 	}
+	if b.g.running {
+		return fmt.Errorf("%s: %w", name, ErrReentrant)
+	}
 	if err := b.prepare(name); err != nil {
 		return err
 	}
-	b.g.retaining = b.retain
-	err := b.run()
-	b.g.retaining = false
-	if err != nil {
-		b.abort()
-		b.g.Fail(err)
-	}
+	b.g.enter()
+	defer b.g.leave()
+	b.g.retaining, b.g.running = b.retain, true
+	returned := false
+	defer func() {
+		b.g.retaining, b.g.running = false, false
+		if !returned {
+			err = fmt.Errorf("%s: %w", name, ErrPanicked) // for the graph: the panic goes on
+		}
+		if err != nil {
+			b.abort()
+			b.g.Fail(err)
+		}
+	}()
+	err = b.run()
+	returned = true
 	return err
 }
 
@@ -136,7 +149,10 @@ func (b *backward) step(n *node) error {
 	if b.g.observer != nil {
 		b.g.observer(n.op.name, true)
 	}
-	return b.settleLate()
+	if err := b.settleLate(); err != nil {
+		return err
+	}
+	return b.g.open("backward") // a hook may have released it
 }
 
 // pass is what happens to a result of a node when its gradient is complete.

@@ -76,6 +76,7 @@ func truncated(v, u *tensor.Tensor) (*tensor.Tensor, error) {
 func floored(v, u *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	rest := w.do(v.Fmod(u))
+	v = w.do(v.To(rest.DType())) // a bool has no difference
 	whole := w.do(w.do(w.do(v.Sub(rest)).Div(u)).Round())
 	opposite := w.do(w.do(u.LtScalar(0)).Ne(w.do(rest.LtScalar(0))))
 	below := w.do(w.do(w.do(rest.NeScalar(0)).And(opposite)).To(whole.DType()))

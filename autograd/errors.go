@@ -19,7 +19,9 @@ var (
 	ErrNilGraph        = stderrors.New("nil graph")                               // plain
 	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // plain, inside an *OpError
 	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // plain
-	ErrNaN             = stderrors.New("gradient has NaN elements")               // inside an *OpError
+	ErrReentrant       = stderrors.New("backward inside of a backward pass of the same graph")
+	ErrPanicked        = stderrors.New("a backward pass was ended by a panic")
+	ErrNaN             = stderrors.New("gradient has NaN elements") // inside an *OpError
 )
 
 // Operand is what an error keeps of a variable: it holds no memory of the device.

@@ -20,6 +20,8 @@ type Graph struct {
 
 	err       error // the first one
 	released  bool
+	busy      int  // operations and passes under way, which call functions of users that may release the graph
+	running   bool // a backward pass is under way
 	inference bool // made with NoGrad: leaves require no gradients
 	noGrad    bool // operations record nothing: always in inference, else inside NoGrad
 	anomaly   bool
@@ -139,16 +141,41 @@ func (g *Graph) ready(use string) bool {
 // Release frees everything that the graph still holds. Afterwards the allocator counts exactly what the leaves hold:
 // parameters, their gradients, optimizer state, inputs. Any later use of one of the graph's variables is an error that says
 // so. Releasing again does nothing. It may be called at any time, also inside a scope and after an error; memory is safe to
-// reuse at once, because it is reused in the order of the stream.
+// reuse at once, because it is reused in the order of the stream. In a hook or a Function the memory goes when the operation or
+// the pass that called it has ended, with an error.
 func (g *Graph) Release() {
 	if g == nil || g.released {
 		return
 	}
 	g.released = true
+	if g.busy == 0 {
+		g.end()
+	}
+}
+
+// end frees what a released graph holds.
+func (g *Graph) end() {
 	g.cleanup.Stop()
-	g.ledger.releaseAll()
 	g.params, g.memo, g.scope, g.foreign = nil, nil, nil, nil
+	g.ledger.releaseAll()
 	runtime.KeepAlive(g)
+}
+
+// enter is called before functions of users are, and leave after them, also when they panic.
+func (g *Graph) enter() { g.busy++ }
+
+func (g *Graph) leave() {
+	if g.busy--; g.busy == 0 && g.released {
+		g.end()
+	}
+}
+
+// open is an error if a function of the user has released the graph.
+func (g *Graph) open(use string) error {
+	if g.released {
+		return &ReleasedError{Use: use, Reason: GraphReleased}
+	}
+	return nil
 }
 
 // Generator is what the graph's random operations draw from.

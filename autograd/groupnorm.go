@@ -8,7 +8,7 @@ import (
 
 // GroupNorm normalises v, [N, C, ...], over each sample's groups of C/groups channels, times weight, plus bias of each channel,
 // which are [C] or nil. PyTorch's default of eps is 1e-5. Saves v, the weight if v needs a gradient, and mean and reciprocal
-// standard deviation of each group.
+// standard deviation of each group. As in PyTorch a batch whose groups have one element in all is refused.
 func (v *Variable) GroupNorm(groups int, weight, bias *Variable, eps float64) *Variable {
 	return groupNorms.apply(groupNorm{groups: groups, eps: eps}, v, weight, bias, acrossChannels(v))
 }
@@ -44,6 +44,10 @@ func (a groupNorm) forward(n *node, weight, bias *tensor.Tensor) (*tensor.Tensor
 	if a.instance && t.NDim() > 1 && t.Shape()[2:].Len() == 1 {
 		return nil, tensor.Moments{}, &tensor.ShapeError{Op: "InstanceNorm", Shapes: []tensor.Shape{t.Shape().Clone()},
 			Detail: fmt.Sprintf("needs more than one element of each of the %d channels", t.Dim(1))}
+	}
+	if !a.instance && t.NDim() > 1 && a.groups > 0 && t.Dim(0)*(t.Dim(1)/a.groups)*t.Shape()[2:].Len() == 1 {
+		return nil, tensor.Moments{}, &tensor.ShapeError{Op: "GroupNorm", Shapes: []tensor.Shape{t.Shape().Clone()},
+			Detail: fmt.Sprintf("needs more than one element of each of the %d groups", a.groups)}
 	}
 	return tensor.GroupNorm(t, a.of(t), weight, bias, a.eps)
 }

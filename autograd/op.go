@@ -143,7 +143,13 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 		in[i] = v.now()
 	}
 	n := &node{op: o, g: g, in: in, arg: arg}
-	if err := n.run(); err != nil {
+	g.enter()
+	defer g.leave()
+	err := n.run()
+	if err == nil {
+		err = g.open(o.name)
+	}
+	if err != nil {
 		return nil, g.fail(g.opError(o.name, err, operands(in)...))
 	}
 	if g.observer != nil {

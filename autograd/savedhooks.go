@@ -68,13 +68,18 @@ func (l *ledger) dropPacked(p *packed) {
 	}
 }
 
-// releasePacks releases all that hooks made.
+// releasePacks releases all that hooks made, also if one of them panics.
 func (l *ledger) releasePacks() {
+	defer func() {
+		if len(l.packs) > 0 {
+			l.releasePacks()
+		}
+	}()
 	for p := range l.packs {
+		delete(l.packs, p)
 		p.holders = 0
 		p.it.Release()
 	}
-	l.packs = nil
 }
 
 // pack gives what the node has saved to the hooks of the region.

@@ -160,11 +160,12 @@ func (t *Tensor) extreme(name string, id, forBool op.ID, dims []int, keep bool) 
 	return t.reduceAxes(name, id, t.dtype, t.exec, set, keep, 0)
 }
 
-// something refuses to reduce over a dimension of 0, unless the result is empty too.
+// something refuses to reduce over a dimension of 0, also where the result would have no elements, as PyTorch does.
 func (t *Tensor) something(name string, set axes) error {
-	l := t.layout.reduced(set)
-	if t.Len() == 0 && l.len() > 0 {
-		return shapeErr(name, []Shape{t.Shape()}, "no elements to reduce over")
+	for i, n := range t.Shape() {
+		if set[i] && n == 0 {
+			return shapeErr(name, []Shape{t.Shape()}, "no elements to reduce over in dimension %d", i)
+		}
 	}
 	return nil
 }

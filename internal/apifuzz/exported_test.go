@@ -707,6 +707,8 @@ var sentinels = []error{
 	autograd.ErrNoGrad,
 	autograd.ErrNotMaterialized,
 	autograd.ErrOtherGraph,
+	autograd.ErrPanicked,
+	autograd.ErrReentrant,
 	autograd.ErrReleased,
 	autograd.ErrSecondBackward,
 	device.ErrClosed,

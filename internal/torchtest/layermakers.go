@@ -203,6 +203,9 @@ func classLoss(g *generator, op string, r int) {
 		weight = g.weights(v.dtype, []int{c})
 	}
 	ignore := oneOf(g, -100, -100, 0, 1)
+	if g.special > 0 {
+		ignore = -100 // rows that are ignored get no gradient, and PyTorch's get NaN where a logit is infinite
+	}
 	target := g.integers("int64", rows, c)
 	if op == "CrossEntropy" && g.chance(0.2) {
 		target = g.inputOf(v.dtype.String(), v.shape, unit)

@@ -27,7 +27,7 @@ func unary(g *generator) {
 	v := g.any()
 	op := oneOf(g, "Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsInf", "IsNaN", "Log", "Log1p", "Neg", "Not", "ReLU", "Reciprocal", "Round",
 		"Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh", "Trunc", "Contiguous", "GELU", "GELUTanh", "SiLU", "ReLU6")
-	if g.special > 0 && (op == "ReLU6" || op == "SiLU") { // the gradient of SiLU at infinity is 1, and PyTorch's NaN
+	if g.special > 0 && op == "ReLU6" {
 		op = "ReLU"
 	}
 	if !v.float() && slices.Contains([]string{"GELU", "GELUTanh", "SiLU", "ReLU6"}, op) {
@@ -562,7 +562,11 @@ func inPlace(g *generator) {
 	case "AddScalarInPlace", "MulScalarInPlace":
 		g.call(op, t, g.number())
 	case "ClampInPlace":
-		g.call(op, t, oneOf[any](g, -1, "-inf", 0), oneOf[any](g, 1, "inf", 2))
+		low := oneOf[any](g, -1, "-inf", 0)
+		if v.dtype == tensor.Uint8 {
+			low = 0 // PyTorch takes -1 for 255
+		}
+		g.call(op, t, low, oneOf[any](g, 1, "inf", 2))
 	case "MaskedFillInPlace":
 		g.call(op, t, g.input("bool", g.narrower(v.shape)), oneOf(g, 0, 1, 2))
 	case "AddCMulInPlace", "AddCDivInPlace":
