@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,7 @@ type golden struct {
 		Int   bool
 	}
 	Out   []number
+	Shape []int // of the result
 	Grads [][]number
 }
 
@@ -190,8 +192,12 @@ func (c *golden) check(t *testing.T, r *rig, f func(v vars) *autograd.Variable, 
 	out := f(in).Keep()
 	require.NoError(t, weigh(out).Sum(nil, false).Backward())
 	near(t, "result", floats(c.Out), valuesOf(t, out), tolerance)
+	require.Equal(t, tensor.Shape(c.Shape), slices.Clone(out.Shape()), "shape of the result")
+	require.Equal(t, dt, out.DType())
 	for i, want := range c.Grads {
 		if want != nil {
+			require.Equal(t, in[i].Shape(), in[i].Grad().Shape(), "shape of gradient %d", i)
+			require.Equal(t, in[i].DType(), in[i].Grad().DType())
 			near(t, "gradient", floats(want), values(t, in[i].Grad()), tolerance)
 		}
 	}

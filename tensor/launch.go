@@ -83,7 +83,7 @@ func (l *launch) run(name string) error {
 	l.call.Work = op.View{Ptr: work.Ptr(), DType: Uint8, NDim: 1}
 	l.call.Work.Shape[0], l.call.Work.Strides[0] = int(bytes), 1
 	err = kernels.Launch(&l.call)
-	if freed := l.exec.alloc.Free(work); err == nil {
+	if freed := freeBlock(l.exec.alloc, work); err == nil {
 		err = freed
 	}
 	return wrap(name, err)

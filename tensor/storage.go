@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"errors"
 	"runtime"
 	"sync/atomic"
 
@@ -78,13 +79,25 @@ func (s *storage) release(later bool) {
 	}
 	if later {
 		s.alloc.FreeLater(s.block)
-	} else if err := s.alloc.Free(s.block); invariants.Enabled && err != nil {
-		// Free refuses blocks that are not its own or already free, which counting rules out. What else can fail is the
-		// device, and then the next operation on it says so.
-		// invariant: the block is ours, and freed once
-		panic("tensor: freeing a storage: " + err.Error())
+	} else {
+		// What can fail is the device, and then the next operation on it says so.
+		err := freeBlock(s.alloc, s.block)
+		if invariants.Enabled && (errors.Is(err, memory.ErrDoubleFree) || errors.Is(err, memory.ErrForeignBlock)) {
+			// invariant: the block is ours, and freed once, which counting sees to
+			panic("tensor: freeing a storage: " + err.Error())
+		}
 	}
 	runtime.KeepAlive(s)
+}
+
+// freeBlock frees a block. One that the driver refuses to take back is left to the next allocation, which asks again: an allocator
+// knows blocks that it has already.
+func freeBlock(alloc memory.Allocator, b memory.Block) error {
+	err := alloc.Free(b)
+	if err != nil {
+		alloc.FreeLater(b)
+	}
+	return err
 }
 
 // changed notes a change in place, and where it was if that is asked for.

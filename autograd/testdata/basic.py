@@ -33,7 +33,7 @@ def case(name, f, *inputs, dtype=torch.float64):
             name=name,
             dtype=str(dtype).split(".")[1],
             inputs=[dict(shape=list(t.shape), data=flat(t), int=not t.is_floating_point()) for t in leaves],
-            out=flat(out),
+            out=flat(out), shape=list(out.shape),
             grads=[flat(t.grad) if t.requires_grad and t.grad is not None else None for t in leaves],
         )
     )

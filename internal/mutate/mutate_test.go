@@ -65,6 +65,7 @@ func TestMutants_OfOneLine(t *testing.T) {
 		`panic(s + "1")`:                  nil,
 		"var _ [4]int":                    nil,
 		"_ = func() error { return err }": {"_ = func() error { return nil }"},
+		"_ = func() (int, bool, error) { return 0, false, err }": {"_ = func() (int, bool, error) { return 0, false, nil }"},
 	} {
 		s := parsed(t, "func ok() bool {return a[k]}\nfunc release() {}\nfunc swap(_, _ int) {}\nfunc mixed(_ int, _ string) {}\n"+
 			"func told(string, ...any) {}\nvar lock l\nvar a []bool\nvar k int\ntype l struct{}\nfunc (l) Lock() {}", line)

@@ -12,12 +12,13 @@ import (
 type lister struct {
 	source  *source
 	steps   map[ast.Stmt]bool // of loops, which would not end without
+	unread  map[ast.Expr]bool // results beside an error
 	mutants []*mutant
 }
 
 // mutantsOf lists the mutants of a source in the order of the text. They need not compile.
 func mutantsOf(s *source) []*mutant {
-	l := &lister{source: s, steps: map[ast.Stmt]bool{}}
+	l := &lister{source: s, steps: map[ast.Stmt]bool{}, unread: map[ast.Expr]bool{}}
 	for _, d := range s.ast.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -137,7 +138,7 @@ func (l *lister) condition(n ast.Expr) {
 // constant moves an integer by one. Octal ones are permissions of files.
 func (l *lister) constant(n *ast.BasicLit) {
 	value, err := strconv.ParseInt(n.Value, 10, 64)
-	if n.Kind != token.INT || err != nil || len(n.Value) > 1 && n.Value[0] == '0' {
+	if l.unread[n] || n.Kind != token.INT || err != nil || len(n.Value) > 1 && n.Value[0] == '0' {
 		return
 	}
 	l.add("constant", n.Pos(), n.End(), strconv.FormatInt(value+1, 10))
@@ -149,7 +150,7 @@ func (l *lister) constant(n *ast.BasicLit) {
 var opposites = map[string]string{"true": "false", "false": "true"}
 
 func (l *lister) truth(n *ast.Ident) {
-	if by := opposites[n.Name]; by != "" && l.source.pkg.info.Uses[n] == types.Universe.Lookup(n.Name) {
+	if by := opposites[n.Name]; by != "" && !l.unread[n] && l.source.pkg.info.Uses[n] == types.Universe.Lookup(n.Name) {
 		l.add("constant", n.Pos(), n.End(), by)
 	}
 }
@@ -192,7 +193,7 @@ func called(call *ast.CallExpr) string {
 	return ""
 }
 
-// result returns nil in the place of an error.
+// result returns nil in the place of an error. What is returned beside one is read by nobody.
 func (l *lister) result(n *ast.ReturnStmt, signature *ast.FuncType) {
 	if len(n.Results) == 0 || signature == nil || signature.Results.NumFields() != len(n.Results) {
 		return
@@ -200,6 +201,9 @@ func (l *lister) result(n *ast.ReturnStmt, signature *ast.FuncType) {
 	last := n.Results[len(n.Results)-1]
 	if tv := l.source.pkg.info.Types[signature.Results.List[len(signature.Results.List)-1].Type]; isError(tv.Type) && l.text(last) != "nil" {
 		l.add("lost error", last.Pos(), last.End(), "nil")
+		for _, beside := range n.Results[:len(n.Results)-1] {
+			l.unread[beside] = true
+		}
 	}
 }
 

@@ -1,0 +1,21 @@
+package optim_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd/optim"
+)
+
+func TestSetMomentum_RefusesZeroOnlyWhereThereIsMomentum(t *testing.T) {
+	with := optim.SGD(nil, optim.Momentum(0.9))
+	with.SetMomentum(0.5, 0)
+	require.NoError(t, with.Err())
+	with.SetMomentum(0, 0)
+	require.ErrorIs(t, with.Err(), optim.ErrInvalid)
+	require.Equal(t, 0.5, with.Momentum(0))
+	without := optim.SGD(nil)
+	without.SetMomentum(0, 0)
+	require.NoError(t, without.Err())
+}
