@@ -215,3 +215,10 @@ func TestSettings_MustBeFinite(t *testing.T) {
 	require.ErrorIs(t, optim.SGD(nil, optim.Dampening(math.NaN())).Err(), optim.ErrInvalid)
 	require.NoError(t, optim.SGD(nil, optim.Dampening(-1)).Err(), "as in PyTorch")
 }
+
+func TestStateDict_OfInvalidSettingsIsTheirError(t *testing.T) {
+	for _, lr := range []float64{math.Inf(-1), math.NaN(), -1} {
+		_, err := optim.Adam(nil, optim.LR(lr)).StateDict()
+		require.ErrorIs(t, err, optim.ErrInvalid)
+	}
+}
