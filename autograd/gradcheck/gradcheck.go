@@ -167,6 +167,10 @@ func (c *check) value(input int, x []float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if len(y) != len(c.weights) {
+		return 0, &tensor.ValueError{Op: "gradcheck",
+			Detail: fmt.Sprintf("the function has %d results at one time and %d at another: it must depend on its inputs alone", len(c.weights), len(y))}
+	}
 	s := 0.0
 	for i, v := range y {
 		s += c.weights[i] * v

@@ -64,3 +64,15 @@ func TestCheck_ReturnsTheErrorsOfTheFunction(t *testing.T) {
 	var shape *tensor.ShapeError
 	require.ErrorAs(t, gradcheck.Check(dev, func(v []*autograd.Variable) *autograd.Variable { return v[0].Reshape(3) }, in), &shape)
 }
+
+func TestCheck_RefusesAFunctionWhoseResultChangesItsSize(t *testing.T) {
+	dev := host.New()
+	n := 1
+	err := gradcheck.Check(dev, func(v []*autograd.Variable) *autograd.Variable {
+		n++
+		return v[0].Narrow(0, 0, n)
+	}, input(t, dev, 1, 2, 3, 4, 5))
+	var bad *tensor.ValueError
+	require.ErrorAs(t, err, &bad)
+	require.ErrorContains(t, err, "2 results at one time and 3 at another")
+}
