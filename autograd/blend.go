@@ -149,7 +149,11 @@ var addCMul = define("addcmul", func(n *node) (*tensor.Tensor, error) {
 }, rule{grad: passGrad}, rule{uses: input(2), grad: addCMulGrad}, rule{uses: input(1), grad: addCMulGrad})
 
 func addCMulGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedInput(3 - i)) }, scaledBy(n.arg.(float64)))
+	if n.arg.(float64) == 1 {
+		return g.Mul(n.savedInput(3 - i))
+	}
+	// The factor is multiplied first, as in PyTorch: with a value of 0 nothing can overflow.
+	return inOwn(n.savedInput(3 - i).MulScalar(n.arg.(float64)))(g.Mul)
 }
 
 // AddCDiv is v + value*a/b, with broadcasting. Saves b, and also a if b needs a gradient.

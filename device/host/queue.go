@@ -87,11 +87,20 @@ func (q *queue) takeBatch(last []work) []work {
 	}
 	if len(q.mu.pending) == 0 {
 		q.mu.serving = false
+		q.forget()
 		return nil
 	}
 	batch := q.mu.pending
 	q.mu.pending, q.mu.spare = q.mu.spare, nil
 	return batch
+}
+
+// forget gives up the room for work of a stream that was closed and has none: an event may keep the queue for long. The caller has
+// the lock.
+func (q *queue) forget() {
+	if q.mu.closed && !q.mu.serving {
+		q.mu.pending, q.mu.spare = nil, nil
+	}
 }
 
 // finish marks the next position as finished and wakes those who wait for it.

@@ -129,6 +129,29 @@ func TestQueue_KeepsNoReferenceToFinishedWork(t *testing.T) {
 
 // TestQueues_KeepEveryOrderThatEventsMake runs random work on several streams from one goroutine and checks, when a piece of
 // work runs, that all that must come before it has run: what was put on its stream earlier, and what its stream waited for.
+// Whoever has an event of a closed stream, as allocators keep events to record them again, has the queue too.
+func TestQueue_KeepsNoRoomForWorkWhenItIsClosed(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			d := New()
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			for range 1000 {
+				require.NoError(t, s.(device.Executor).Submit("work", func() error { return nil }))
+			}
+			if idle {
+				require.NoError(t, s.Synchronize(t.Context()))
+				synctest.Wait()
+			}
+			require.NoError(t, s.Close())
+			synctest.Wait()
+			q := s.(*queue)
+			require.Zero(t, cap(q.mu.pending)+cap(q.mu.spare))
+			require.NoError(t, d.Close())
+		})
+	}
+}
+
 func TestQueues_KeepEveryOrderThatEventsMake(t *testing.T) {
 	const steps = 3000
 	random := rand.New(rand.NewPCG(1, 2))

@@ -125,6 +125,7 @@ func (q *queue) Close() error {
 	already := q.mu.closed
 	q.mu.closed = true
 	at := q.mu.put
+	q.forget()
 	q.mu.Unlock()
 	if err := q.wait(context.Background(), at); err != nil || already {
 		return err

@@ -90,7 +90,16 @@ func reductions(g *generator) {
 	case "ArgMax", "ArgMin", "MaxDim", "MinDim":
 		g.call(op, v.name, g.dim(v), keep)
 	case "Var", "Std":
-		g.call(op, g.fit(v).name, dims, oneOf(g, 1, 1, 0, 2), keep)
+		v, correction := g.fit(v), oneOf(g, 1, 1, 0, 2)
+		if dims == nil && product(v.shape) <= correction {
+			return // PyTorch's gradient is infinite, or an error, where it is NaN along dimensions
+		}
+		g.call(op, v.name, dims, correction, keep)
+	case "Prod":
+		if g.special > 0 && len(dims) > 1 {
+			dims = dims[:1] // PyTorch has no product along several
+		}
+		g.call(op, v.name, dims, keep)
 	case "Norm":
 		g.call(op, g.fit(v).name, oneOf[any](g, 2, 2, 1, 0, 3, "inf", "-inf", 0.5), dims, keep)
 	case "CountNonzero":
