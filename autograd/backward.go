@@ -45,7 +45,8 @@ type backward struct {
 // It returns the first error of the graph, if there is one: so it is enough to check it once after a chain of operations.
 // Mistakes that can be seen before anything is computed (a second backward, a saved tensor that was changed in place) leave
 // everything as it was; other errors, as running out of memory, become the graph's error, may leave gradients of some
-// leaves, and all memory is freed by Release as usual.
+// leaves, and all memory is freed by Release as usual. The panic of a hook, or of another function of the program's, passes through;
+// the graph's error is then ErrPanicked. A pass cannot begin inside another one of its graph.
 //
 // Gradients add up: calling Backward for several losses, or for the parts of a batch, each in a graph of its own, leaves the sum
 // in the parameters until ZeroGrad. Divide each loss by the number of parts to get the gradient of the mean. In a retained graph,
@@ -68,14 +69,25 @@ func (b *backward) do(name string, opts []BackwardOption) error {
 	if err := b.prepare(name); err != nil {
 		return err
 	}
-	b.g.retaining = b.retain
-	err := b.run()
-	b.g.retaining = false
-	if err != nil {
-		b.abort()
-		b.g.Fail(err)
-	}
+	err := ErrPanicked // unless run returns
+	b.g.passing, b.g.retaining = true, b.retain
+	defer func() {
+		b.g.passing, b.g.retaining = false, false
+		if err != nil {
+			b.abort()
+			b.g.Fail(err)
+		}
+	}()
+	err = b.run()
 	return err
+}
+
+// alive refuses to go on when a function of the program's has released the graph.
+func (b *backward) alive() error {
+	if b.g.released {
+		return &ReleasedError{Use: "Backward", Reason: GraphReleased}
+	}
+	return nil
 }
 
 func (b *backward) run() error {
@@ -135,6 +147,9 @@ func (b *backward) step(n *node) error {
 	}
 	if b.g.observer != nil {
 		b.g.observer(n.op.name, true)
+	}
+	if err := b.alive(); err != nil {
+		return err
 	}
 	return b.settleLate()
 }

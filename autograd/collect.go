@@ -15,6 +15,8 @@ func (b *backward) prepare(name string) error {
 	switch {
 	case b.create:
 		return fmt.Errorf("%s with CreateGraph: %w", name, ErrHigherOrder)
+	case b.g.passing:
+		return &GradError{Detail: name + " inside a backward pass of the same graph"}
 	case b.g.inference:
 		return &GradError{Detail: name + " in a graph made with NoGrad"}
 	case len(b.seeds) > 0 && len(b.seeds) != len(b.roots):

@@ -20,6 +20,7 @@ var (
 	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // plain, inside an *OpError
 	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // plain
 	ErrNaN             = stderrors.New("gradient has NaN elements")               // inside an *OpError
+	ErrPanicked        = stderrors.New("a panic ended the backward pass")         // plain
 )
 
 // Operand is what an error keeps of a variable: it holds no memory of the device.

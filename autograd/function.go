@@ -115,6 +115,19 @@ func (f *Function[A]) compute(c *call[A], in []*tensor.Tensor) ([]*tensor.Tensor
 	return nil, fmt.Errorf("the function has no Forward")
 }
 
+// guarded is compute. If that panics, what it has saved is released.
+func (f *Function[A]) guarded(c *call[A], in []*tensor.Tensor) (outs []*tensor.Tensor, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			c.ctx.forget(in, nil)
+		}
+	}()
+	outs, err = f.compute(c, in)
+	returned = true
+	return outs, err
+}
+
 func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
 	c := n.arg.(*call[A])
 	c.ctx.n = n
@@ -122,7 +135,10 @@ func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
 	for i := range in {
 		in[i] = n.tensor(i)
 	}
-	outs, err := f.compute(c, in)
+	outs, err := f.guarded(c, in)
+	if err == nil {
+		err = n.checkInputs() // which Forward may have released
+	}
 	quantity := false
 	for i, t := range outs {
 		switch {
@@ -163,18 +179,36 @@ func (f *Function[A]) backward(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, 
 	if err == nil && len(grads) != len(n.in) {
 		err = fmt.Errorf("Backward returned %d gradients for %d inputs", len(grads), len(n.in))
 	}
+	return n.take(grads, gs, err)
+}
+
+// take takes over what Backward has returned, also if it returned an error. What was lent to it stays: the result has other handles.
+func (n *node) take(grads, gs []*tensor.Tensor, err error) ([]*tensor.Tensor, error) {
+	own := make([]*tensor.Tensor, len(grads))
+	for i, t := range grads {
+		if own[i] = t; t != nil && (slices.Contains(gs, t) || slices.Contains(grads[:i], t) || n.lends(t)) {
+			own[i] = t.Retain()
+		}
+	}
+	for i, t := range own {
+		if err == nil && t != nil && t.Released() {
+			err = &tensor.ReleasedError{Op: "Backward"}
+		}
+		if err == nil {
+			own[i], err = n.g.own(t)
+		}
+	}
 	if err != nil {
-		for _, t := range grads {
-			if !slices.Contains(gs, t) {
-				t.Release()
-			}
+		for _, t := range own {
+			t.Release()
 		}
 		return nil, err
 	}
-	for i, t := range grads {
-		if t != nil && slices.Contains(gs, t) { // borrowed
-			grads[i] = t.Retain()
-		}
-	}
-	return grads, nil
+	return own, nil
+}
+
+// lends reports whether t is a tensor that the node has saved, or the value of an input.
+func (n *node) lends(t *tensor.Tensor) bool {
+	return slices.ContainsFunc(n.saved, func(s saved) bool { return s.val != nil && s.val.t == t }) ||
+		slices.ContainsFunc(n.in, func(v *Variable) bool { return v.val != nil && v.val.t == t })
 }

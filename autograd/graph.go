@@ -22,7 +22,8 @@ type Graph struct {
 	inference bool // made with NoGrad: leaves require no gradients
 	noGrad    bool // operations record nothing: always in inference, else inside NoGrad
 	anomaly   bool
-	retaining bool    // a backward pass is under way that keeps what was saved
+	passing   bool    // a backward pass is under way
+	retaining bool    // and it keeps what was saved
 	saving    *saving // hooks for what operations save, nil for none
 
 	scope   *scope // the innermost open scope; nil outside of all

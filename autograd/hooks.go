@@ -79,13 +79,23 @@ func (p *Parameter) RegisterPostAccumulateGradHook(f func(p *Parameter) error) *
 func (b *backward) hooked(v *Variable, hs *hooks) error {
 	for _, r := range hs.list {
 		t, err := r.f(v.buf.t)
-		if err == nil && (t == nil || t == v.buf.t) {
-			continue
-		}
 		if err == nil {
-			t, err = b.replacement(v, t)
+			err = b.alive()
+		}
+		if err == nil && v.buf.t.Released() {
+			err = &tensor.ReleasedError{Op: "hook"} // it was only lent
+		}
+		if t == v.buf.t {
+			t = nil
 		}
 		if err != nil {
+			t.Release()
+			return err
+		}
+		if t == nil {
+			continue
+		}
+		if t, err = b.replacement(v, t); err != nil {
 			return err
 		}
 		b.g.ledger.drop(v.buf)
@@ -120,6 +130,9 @@ func (b *backward) accumulated(p *Parameter) error {
 	}
 	for _, r := range p.after.list {
 		if err := r.post(p); err != nil {
+			return err
+		}
+		if err := b.alive(); err != nil {
 			return err
 		}
 	}

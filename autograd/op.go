@@ -143,7 +143,11 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 		in[i] = v.now()
 	}
 	n := &node{op: o, g: g, in: in, arg: arg}
-	if err := n.run(); err != nil {
+	err := n.run()
+	if err == nil && g.released { // by a function of the program's
+		err = &ReleasedError{Use: o.name, Reason: GraphReleased}
+	}
+	if err != nil {
 		return nil, g.fail(g.opError(o.name, err, operands(in)...))
 	}
 	if g.observer != nil {

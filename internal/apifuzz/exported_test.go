@@ -707,6 +707,7 @@ var sentinels = []error{
 	autograd.ErrNoGrad,
 	autograd.ErrNotMaterialized,
 	autograd.ErrOtherGraph,
+	autograd.ErrPanicked,
 	autograd.ErrReleased,
 	autograd.ErrSecondBackward,
 	device.ErrClosed,
