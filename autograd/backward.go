@@ -46,7 +46,8 @@ type backward struct {
 // It returns the first error of the graph, if there is one: so it is enough to check it once after a chain of operations.
 // Mistakes that can be seen before anything is computed (a second backward, a saved tensor that was changed in place) leave
 // everything as it was; other errors, as running out of memory, become the graph's error, may leave gradients of some
-// leaves, and all memory is freed by Release as usual.
+// leaves, and all memory is freed by Release as usual. The panic of a hook, or of another function of the program's, passes through;
+// the graph's error is then ErrPanicked. A pass cannot begin inside another one of its graph.
 //
 // Gradients add up: calling Backward for several losses, or for the parts of a batch, each in a graph of its own, leaves the sum
 // in the parameters until ZeroGrad. Divide each loss by the number of parts to get the gradient of the mean. In a retained graph,

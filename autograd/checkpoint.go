@@ -47,6 +47,9 @@ func checkpointForward(n *node) (*tensor.Tensor, error) {
 	sub := n.g.child(n.g.Generator(), s.caster, true)
 	defer sub.Release()
 	_, out, err := s.run(sub, n, (*node).tensor)
+	if err == nil {
+		err = n.checkInputs() // which f may have released
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +88,9 @@ func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Te
 		in[i].requires = v.requires && !sub.inference
 	}
 	out = s.f(append([]*Variable(nil), in...))
+	if sub.err != nil { // whatever f has made of it
+		return nil, nil, sub.err
+	}
 	if out != nil && out.g != sub {
 		return nil, nil, fmt.Errorf("%w: the result is not of the function's graph", ErrOtherGraph)
 	}

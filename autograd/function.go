@@ -115,6 +115,19 @@ func (f *Function[A]) compute(c *call[A], in []*tensor.Tensor) ([]*tensor.Tensor
 	return nil, fmt.Errorf("the function has no Forward")
 }
 
+// guarded is compute. If that panics, what it has saved is released.
+func (f *Function[A]) guarded(c *call[A], in []*tensor.Tensor) (outs []*tensor.Tensor, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			c.ctx.forget(in, nil)
+		}
+	}()
+	outs, err = f.compute(c, in)
+	returned = true
+	return outs, err
+}
+
 func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
 	c := n.arg.(*call[A])
 	c.ctx.n = n
@@ -122,7 +135,10 @@ func (f *Function[A]) forward(n *node) ([]*tensor.Tensor, error) {
 	for i := range in {
 		in[i] = n.g.lend(n.tensor(i))
 	}
-	outs, err := f.compute(c, in)
+	outs, err := f.guarded(c, in)
+	if err == nil {
+		err = n.checkInputs() // which Forward may have released
+	}
 	quantity := false
 	for i, t := range outs {
 		switch {

@@ -81,13 +81,20 @@ func (b *backward) hooked(v *Variable, hs *hooks) error {
 	for _, r := range hs.list {
 		lent := b.g.lend(v.buf.t)
 		t, err := r.f(lent)
-		if err == nil && (t == nil || t == lent) {
-			continue
-		}
 		if err == nil {
-			t, err = b.replacement(v, t)
+			err = b.g.open("Backward")
+		}
+		if t == lent {
+			t = nil
 		}
 		if err != nil {
+			t.Release()
+			return err
+		}
+		if t == nil {
+			continue
+		}
+		if t, err = b.replacement(v, t); err != nil {
 			return err
 		}
 		b.g.ledger.drop(v.buf)
@@ -122,6 +129,9 @@ func (b *backward) accumulated(p *Parameter) error {
 	}
 	for _, r := range p.after.list {
 		if err := r.post(p); err != nil {
+			return err
+		}
+		if err := b.g.open("Backward"); err != nil {
 			return err
 		}
 	}

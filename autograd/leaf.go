@@ -52,7 +52,11 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 		return g.poison
 	}
 	t, err := f(g.outer)
+	if err == nil && g.released {
+		err = &ReleasedError{Use: "New", Reason: GraphReleased}
+	}
 	if err != nil {
+		t.Release()
 		return g.Refuse("new", err)
 	}
 	if t.Released() {

@@ -20,14 +20,19 @@ type value struct {
 // Release, the runtime hands the ledger to the cleanup, which frees what is left. For that the ledger, and everything that
 // can be reached from it, must not point back to the graph: tensors do not.
 //
-// Invariant: values holds exactly the values with holders > 0, each at its place.
+// Invariant: values holds exactly the values with holders > 0, each at its place. When it is closed there are none.
 type ledger struct {
 	values []*value
 	packs  map[*packed]struct{} // what hooks made of saved tensors, nil for none
+	closed bool                 // all was released: by a function of the program's, maybe, in the middle of an operation
 }
 
 // add takes over a handle, with one holder.
 func (l *ledger) add(t *tensor.Tensor) *value {
+	if l.closed {
+		t.Release()
+		return &value{t: t, place: -1}
+	}
 	v := &value{t: t, holders: 1, place: len(l.values)}
 	l.values = append(l.values, v)
 	return v
@@ -59,6 +64,9 @@ func (l *ledger) surrender(v *value) *tensor.Tensor {
 }
 
 func (l *ledger) remove(v *value) {
+	if v.place < 0 {
+		return
+	}
 	last := len(l.values) - 1
 	l.values[v.place] = l.values[last]
 	l.values[v.place].place = v.place
@@ -74,7 +82,7 @@ func (l *ledger) releaseAll() {
 		v.holders, v.place = 0, -1
 		v.t.Release()
 	}
-	l.values = nil
+	l.values, l.closed = nil, true
 	l.releasePacks()
 }
 

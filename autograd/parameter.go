@@ -1,10 +1,12 @@
 package autograd
 
 import (
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Initializer makes the first value of a parameter.
+// Initializer makes the first value of a parameter: a new tensor on e's device, of the given shape, and of type dt if it requires a
+// gradient.
 type Initializer func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error)
 
 // Parameter is a leaf that outlives graphs: a weight that is trained. It belongs to the user, like its gradient. It is for
@@ -131,13 +133,35 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 		return p.missing()
 	}
 	t, err := p.init(e, gen, dt, p.shape.Clone()...)
+	if err == nil {
+		err = p.fits(t, e, dt)
+	}
 	if err != nil {
+		t.Release()
 		return err
 	}
-	if t.Released() {
-		return p.missing()
-	}
 	p.value = t
+	if t.Exec() != e { // an initializer of the program's may have an Exec of its own on the same device
+		p.value = t.On(e)
+		err = order(e.Device(), t.Exec().Stream(), e.Stream())
+		t.Release()
+	}
+	return err
+}
+
+// fits refuses what an initializer must not return.
+func (p *Parameter) fits(t *tensor.Tensor, e tensor.Exec, dt tensor.DType) error {
+	name := "initializer of parameter " + p.name
+	switch {
+	case t.Released():
+		return &tensor.ReleasedError{Op: name, Nil: t == nil}
+	case !t.Shape().Equal(p.shape):
+		return &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{t.Shape().Clone(), p.shape.Clone()}, Detail: "it must be the parameter's shape"}
+	case p.requiresGrad && t.DType() != dt: // a counter has its own
+		return &tensor.DTypeError{Op: name, DTypes: []tensor.DType{t.DType(), dt}, Detail: "it must be the type that was asked for"}
+	case t.Device().ID() != e.Device().ID():
+		return &tensor.DeviceError{Op: name, Devices: []device.ID{t.Device().ID(), e.Device().ID()}, Detail: "it must be the device that was asked for"}
+	}
 	return nil
 }
 

@@ -126,6 +126,10 @@ func (l *ledger) pack(outer tensor.Exec, r *saving, v *value, leaf bool) (*packe
 	if err != nil || it == nil {
 		return nil, err
 	}
+	if l.closed {
+		it.Release()
+		return nil, &ReleasedError{Use: "Pack", Reason: GraphReleased}
+	}
 	p := &packed{by: r, of: v, it: it, holders: 1}
 	v.packed = p
 	if l.packs == nil {
@@ -143,7 +147,11 @@ func (n *node) unpack() error {
 			continue
 		}
 		t, err := s.packed.it.Unpack(n.g.outer)
+		if err == nil {
+			err = s.packed.made(t)
+		}
 		if err != nil {
+			t.Release()
 			return err
 		}
 		if t, err = n.g.own("hook", t); err != nil {
@@ -151,6 +159,22 @@ func (n *node) unpack() error {
 		}
 		s.val = n.g.ledger.add(t)
 		s.version = t.Version()
+	}
+	return nil
+}
+
+// made checks what was unpacked.
+func (p *packed) made(t *tensor.Tensor) error {
+	const name = "Unpack"
+	was := p.of.t
+	switch {
+	case t.Released():
+		return &tensor.ReleasedError{Op: name, Nil: t == nil}
+	case !t.Shape().Equal(was.Shape()):
+		return &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{t.Shape().Clone(), was.Shape().Clone()},
+			Detail: "it must be the shape of what was packed"}
+	case t.DType() != was.DType():
+		return &tensor.DTypeError{Op: name, DTypes: []tensor.DType{t.DType(), was.DType()}, Detail: "it must be the type of what was packed"}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
@@ -105,11 +106,18 @@ func (l *loading) prepare() error {
 
 // apply makes all changes, or none.
 func (l *loading) apply() error {
+	under := -1 // the change that is being made
+	defer func() {
+		_ = l.undo(under) // after a panic
+	}()
 	for i, change := range l.changes {
 		if change.Apply == nil {
 			continue
 		}
-		if err := change.Apply(); err != nil {
+		under = i
+		err := change.Apply()
+		under = -1
+		if err != nil {
 			err = located(l.file, l.c.names[i], err)
 			if undone := l.undo(i); undone != nil {
 				return &PartialError{l.file, errors.Join(err, undone)}
@@ -120,26 +128,28 @@ func (l *loading) apply() error {
 	return nil
 }
 
-// undo takes back the changes up to the one that failed, the last one first.
-func (l *loading) undo(failed int) error {
-	var errs []error
-	for i := failed; i >= 0; i-- {
-		if undo := l.changes[i].Undo; undo != nil {
-			errs = append(errs, located(l.file, l.c.names[i], undo()))
-		}
+// undo takes back the changes up to the one that failed, the last one first, also if one of them panics.
+func (l *loading) undo(failed int) (err error) {
+	if failed < 0 {
+		return nil
 	}
-	return errors.Join(errs...)
+	defer func() { err = errors.Join(err, l.undo(failed-1)) }()
+	if undo := l.changes[failed].Undo; undo != nil {
+		return located(l.file, l.c.names[failed], undo())
+	}
+	return nil
 }
 
+// release gives everything back: changes in the order of the sections, then what was read, whatever panics.
 func (l *loading) release() {
-	for _, change := range l.changes {
-		if change.Close != nil {
-			change.Close()
-		}
-	}
 	for _, content := range l.contents {
 		for _, t := range content.Tensors {
-			t.Release()
+			defer t.Release()
+		}
+	}
+	for _, change := range slices.Backward(l.changes) {
+		if change.Close != nil {
+			defer change.Close()
 		}
 	}
 }

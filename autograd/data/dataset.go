@@ -22,7 +22,7 @@ type Dataset interface {
 	// Len is the number of examples.
 	Len() int
 	// Batch makes tensors under e of the inputs and of the targets of the examples with the given numbers, in that order. The
-	// caller owns them. The targets may be nil, for data without. index is only valid during the call.
+	// caller owns them, also beside an error. The targets may be nil, for data without. index is only valid during the call.
 	Batch(e tensor.Exec, index []int64) (inputs, targets *tensor.Tensor, err error)
 }
 

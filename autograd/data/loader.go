@@ -116,12 +116,30 @@ func (l *Loader) read(yield func(x, y *tensor.Tensor) bool) error {
 // pass makes one batch, lends it to the loop, and releases it, also if the loop panics.
 func (l *Loader) pass(index []int64, yield func(x, y *tensor.Tensor) bool) (bool, error) {
 	x, y, err := l.set.Batch(l.exec, index)
+	defer x.Release()
+	defer y.Release()
+	if err == nil {
+		err = l.check("inputs", x)
+	}
+	if err == nil && y != nil {
+		err = l.check("targets", y)
+	}
 	if err != nil {
 		return false, err
 	}
-	defer x.Release()
-	defer y.Release()
 	return yield(x, y), nil
+}
+
+// check refuses what a data set must not return.
+func (l *Loader) check(what string, t *tensor.Tensor) error {
+	switch {
+	case t.Released():
+		return argumentErr("Batch returned %s that are nil or were released", what)
+	case t.Device().ID() != l.exec.Device().ID():
+		return &tensor.DeviceError{Op: "Batch", Devices: []device.ID{t.Device().ID(), l.exec.Device().ID()},
+			Detail: "the " + what + " must be on the loader's device"}
+	}
+	return nil
 }
 
 // order is the numbers of the n examples as they will be read, nil for their own order.

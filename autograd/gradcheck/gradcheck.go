@@ -93,6 +93,9 @@ func (c *check) analytic() ([][]float64, error) {
 		}
 	}
 	out := c.f(vars)
+	if err := g.Err(); err != nil { // whatever f has made of it
+		return nil, err
+	}
 	if _, err := out.Tensor(); err != nil {
 		return nil, err
 	}

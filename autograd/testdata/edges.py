@@ -28,7 +28,7 @@ def case(name, f, *inputs):
             name=name,
             dtype="float64",
             inputs=[dict(shape=list(t.shape), data=flat(t), int=False) for t in leaves],
-            out=flat(out),
+            out=flat(out), shape=list(out.shape),
             grads=[flat(t.grad) if t.grad is not None else None for t in leaves],
         )
     )

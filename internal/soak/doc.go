@@ -1,6 +1,3 @@
-// Package soak holds a test, and no code for others: it trains for a long time as servers and notebooks do, with batches of all sizes,
-// checkpoints, errors and panics in the middle of steps, new streams and graphs, handles that are dropped, and several goroutines, and
-// demands that nothing grows: bytes of the device, the Go heap, goroutines, open files, the memory of the process.
-//
-// "go test" runs it for some seconds; CISTERN_SOAK=10m, or .ci/run soak, runs longer.
+// Package soak has tests alone, of the whole library as long-running programs use it. soak_test.go trains for a while, with all that
+// goes wrong on the way, and looks for what grows. misuse_test.go gives the library functions that do what they must not.
 package soak

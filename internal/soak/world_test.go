@@ -1,106 +1,118 @@
-package soak_test
+package soak
 
 import (
-	"math/rand/v2"
-	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/autograd/data"
-	"github.com/cistern-ml/cistern/autograd/nn"
-	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-const (
-	features = 8
-	hidden   = 64
-	examples = 96
-	maxBatch = 48
-)
-
-// world is a device with a model in training.
+// world is two devices with allocators of their own, and a parameter on the first.
 type world struct {
 	t     *testing.T
 	dev   device.Device
-	alloc *memory.Caching
-	pool  *memory.Pinned
+	alloc memory.Allocator
 	exec  tensor.Exec
-	rng   *rand.Rand
-	model *nn.SequentialModule
-	opt   *optim.Grouped
-	set   data.Dataset
-	path  string // of the checkpoint
-	base  int64  // bytes that model, optimizer and data hold
+	far   tensor.Exec // of another device
+	input *tensor.Tensor
+	w     *autograd.Parameter
+	other *autograd.Graph // nobody's
+
+	kept       []*autograd.Variable // what functions of the user kept for later
+	goroutines int
+	bytes      int64 // on both devices, before the user's functions are called
 }
 
-func newWorld(t *testing.T, dev device.Device, seed uint64) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	alloc, err := memory.New(dev, memory.Config{})
+	goroutines := runtime.NumGoroutine()
+	w := &world{t: t, dev: host.New(), goroutines: goroutines}
+	w.alloc, w.exec = open(t, w.dev)
+	_, w.far = open(t, sim.New(1<<30))
+	var err error
+	w.input, err = tensor.FromSlice(w.exec, []float32{1, 2, 3, 4, 5, 6}, 2, 3)
 	require.NoError(t, err)
-	w := &world{t: t, dev: dev, alloc: alloc, rng: rand.New(rand.NewPCG(seed, 1)), path: filepath.Join(t.TempDir(), "run.safetensors")}
-	w.pool = pinnedOf(t, w)
-	w.exec, err = tensor.On(dev, tensor.WithAllocator(alloc))
-	require.NoError(t, err)
-	w.model = nn.Sequential(nn.Linear(features, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1))
-	require.NoError(t, w.model.To(dev, nn.Seed(1), nn.WithAllocator(alloc)))
-	w.opt = optim.AdamW(w.model.Parameters(), optim.LR(1e-3))
-	w.set, err = data.Slices(make([]float32, examples*features), []int{features}, make([]float32, examples), []int{1})
-	require.NoError(t, err)
-	w.train(w.graph(), nil) // the optimizer has its state from now on
-	w.opt.ZeroGrad()
-	w.base = w.allocated()
+	w.parameter()
+	w.bytes = w.allocated()
 	return w
 }
 
-// close releases everything and demands that nothing is left.
-func (w *world) close() {
-	w.opt.Release()
-	w.model.Release()
-	w.base = 0
-	require.Zero(w.t, w.measure(w.t).device, "bytes of the device at the end")
-	require.NoError(w.t, w.alloc.Close())
-	require.NoError(w.t, memory.Drop(w.dev))
-	require.NoError(w.t, w.dev.Close())
+func open(t *testing.T, dev device.Device) (memory.Allocator, tensor.Exec) {
+	t.Helper()
+	alloc, err := memory.New(dev, memory.Config{})
+	require.NoError(t, err)
+	e, err := tensor.On(dev, tensor.WithAllocator(alloc))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = alloc.Close() // its blocks were counted
+		require.NoError(t, dev.Close())
+	})
+	return alloc, e
 }
 
-// graph makes a graph on the world's device.
+// parameter gives the world a new parameter [3, 2].
+func (w *world) parameter() {
+	w.w.Release()
+	v, err := tensor.FromSlice(w.exec, []float32{1, 0, 0, 1, 1, 1}, 3, 2)
+	require.NoError(w.t, err)
+	w.w = autograd.NewParameter("w", v)
+}
+
 func (w *world) graph(opts ...autograd.Option) *autograd.Graph {
 	return autograd.NewGraph(w.dev, append([]autograd.Option{autograd.WithAllocator(w.alloc)}, opts...)...)
 }
 
-// loader reads the data in batches of a random size.
-func (w *world) loader(opts ...data.Option) *data.Loader {
-	opts = append(opts, data.WithAllocator(w.alloc), data.Shuffle(tensor.NewGenerator(w.rng.Uint64())))
-	return data.NewLoader(w.dev, w.set, 1+w.rng.IntN(maxBatch), opts...)
+func (w *world) allocated() int64 {
+	return w.alloc.Stats().AllocatedBytes.All.Current + w.far.Allocator().Stats().AllocatedBytes.All.Current
 }
 
-// loss is the model's loss on a batch, which spoil may change on the way.
-func (w *world) loss(g *autograd.Graph, x, y *tensor.Tensor, spoil func(h *autograd.Variable) *autograd.Variable) *autograd.Variable {
-	h := w.model.Forward(g.Input(x))
-	if spoil != nil {
-		h = spoil(h)
+// requireWhole asserts that nothing was lost, nobody runs, and that all still works.
+func (w *world) requireWhole() {
+	w.t.Helper()
+	for _, v := range w.kept {
+		require.Error(w.t, v.MulScalar(2).Backward(), "a variable of a released graph")
 	}
-	return h.MSELoss(g.Input(y), autograd.MeanReduction)
+	w.kept = nil
+	w.other.Release()
+	w.w.ZeroGrad()
+	if w.w.Tensor() == nil || w.input.Released() {
+		w.bytes = -1 // the user's function has released it
+	}
+	if w.bytes >= 0 {
+		require.Equal(w.t, w.bytes, w.allocated(), "bytes were lost")
+	}
+	w.requireTrains()
+	w.w.Release()
+	w.input.Release()
+	require.Zero(w.t, w.allocated(), "bytes were lost")
+	for end := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > w.goroutines && time.Now().Before(end); {
+		runtime.Gosched() // those that have ended count for a moment more
+	}
+	require.LessOrEqual(w.t, runtime.NumGoroutine(), w.goroutines, "goroutines")
 }
 
-// train makes one step on one batch in g, which it releases, and returns the step's error.
-func (w *world) train(g *autograd.Graph, spoil func(h *autograd.Variable) *autograd.Variable) (err error) {
-	defer g.Release()
-	defer w.opt.ZeroGrad()
-	loader := w.loader()
-	for x, y := range loader.Batches() {
-		if err = w.loss(g, x, y, spoil).Backward(); err != nil {
-			return err
-		}
-		if err = w.opt.Step(); err != nil {
-			return err
-		}
-		break
+// requireTrains asserts that a step has the right gradient.
+func (w *world) requireTrains() {
+	w.t.Helper()
+	if w.input.Released() {
+		var err error
+		w.input, err = tensor.FromSlice(w.exec, []float32{1, 2, 3, 4, 5, 6}, 2, 3)
+		require.NoError(w.t, err)
 	}
-	return loader.Err()
+	w.parameter()
+	g := w.graph()
+	require.NoError(w.t, g.Input(w.input).MatMul(g.Param(w.w)).Sum(nil, false).Backward())
+	g.Release()
+	got, err := w.w.Grad().Float64s()
+	require.NoError(w.t, err)
+	require.Equal(w.t, []float64{5, 5, 7, 7, 9, 9}, got)
+	w.w.ZeroGrad()
 }
