@@ -94,6 +94,8 @@ func (u use) over() bool { return u.capture != 0 && captureOf(u.stream) != u.cap
 func (b *block) addUser(s device.Stream) {
 	u := use{s, captureOf(s)}
 	if !slices.ContainsFunc(b.users, func(v use) bool { return v.stream.ID() == s.ID() && v.capture == u.capture }) {
+		// Close has waited for a stream's work. A block that lives for long would list all streams that there ever were.
+		b.users = slices.DeleteFunc(b.users, func(v use) bool { return v.capture == 0 && closed(v.stream) })
 		b.users = append(b.users, u)
 	}
 }

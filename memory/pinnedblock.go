@@ -82,7 +82,7 @@ type pinnedBlock struct {
 // addUser notes a stream, once. Caller holds the bucket's lock.
 func (b *pinnedBlock) addUser(s device.Stream) {
 	if !slices.ContainsFunc(b.users, func(u device.Stream) bool { return sameStream(u, s) }) {
-		b.users = append(b.users, s)
+		b.users = append(slices.DeleteFunc(b.users, closed), s) // Close has waited for a stream's work
 	}
 }
 
@@ -163,6 +163,7 @@ func (k *bucket) surrender(b *pinnedBlock) {
 // endUse takes a block off the counts of active memory. Caller holds k.mu.
 func (k *bucket) endUse(b *pinnedBlock) {
 	clear(b.users) // do not keep closed streams alive
+	clear(b.users)
 	b.users = b.users[:0]
 	k.tally.returned++
 	k.tally.returnedBytes += int64(b.size)

@@ -144,6 +144,7 @@ func (seg *segment) freeAll(policy *policy, m moment) (freed []device.Ptr) {
 
 // giveBack is Free of a block that nobody else uses. Caller holds the shard.
 func (sh *shard) giveBack(b *block, m moment) {
+	clear(b.users)
 	b.users = b.users[:0]
 	sh.release(b)
 	if sh.log.rec != nil {

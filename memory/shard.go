@@ -254,6 +254,7 @@ func (sh *shard) newBlock() *block {
 
 // retire puts the object of a block that no longer exists aside. Its turn is kept, so that stale handles stay stale.
 func (sh *shard) retire(b *block) {
+	clear(b.users)
 	turn, freed, users := b.turn, b.freed, b.users[:0]
 	b.guarded = guarded{}
 	b.turn, b.freed, b.users, b.next = turn, freed, users, sh.spare
