@@ -41,7 +41,9 @@ func TestBackward_BeginsAfterTheLeafsStreamAndEndsBeforeIt(t *testing.T) {
 		leaf   bool
 		within bool
 	}
-	of := func(c sim.Call) step { return step{kind: c.Kind, leaf: c.Stream == leaf.ID(), within: c.Stream == own.ID()} }
+	of := func(c sim.Call) step {
+		return step{kind: c.Kind, leaf: c.Stream == leaf.ID(), within: c.Stream == own.ID()}
+	}
 	require.Equal(t, step{kind: sim.CallEventRecord, leaf: true}, of(calls[0]))
 	require.Equal(t, step{kind: sim.CallStreamWait, within: true}, of(calls[1]))
 	n := len(calls)
