@@ -21,7 +21,7 @@
 // is by tests that take much longer than without it. What nothing noticed has survived, and its lines are printed, unless
 // equivalent.txt says why no test can notice it. The last line has the percentage that was killed of those not known to be equivalent.
 //
-// The exit code is 0 whatever survives, and 1 if the tests fail without a mutant or nothing could be run.
+// The exit code is 0 whatever survives, also after an interrupt, and 1 if the tests fail without a mutant or nothing could be run.
 package main
 
 import (
@@ -119,6 +119,10 @@ func judge(ctx context.Context, root string, o options, table tests, known equiv
 		}
 		began := time.Now()
 		outcome, by, err := verdict(ctx, r, known, m)
+		if ctx.Err() != nil { // interrupted: what the tests said then says nothing
+			score.left = len(mutants) - i
+			break
+		}
 		if err != nil {
 			return err
 		}

@@ -19,3 +19,19 @@ func TestSetMomentum_RefusesZeroOnlyWhereThereIsMomentum(t *testing.T) {
 	without.SetMomentum(0, 0)
 	require.NoError(t, without.Err())
 }
+
+func TestSchedule_GoesBackToItsBeginning(t *testing.T) {
+	opt := optim.SGD(nil, optim.LR(1))
+	s := optim.StepLR(opt, 1, 0.5)
+	beginning, err := s.State()
+	require.NoError(t, err)
+	require.Zero(t, beginning.LastEpoch)
+	for range 3 {
+		require.NoError(t, s.Step())
+	}
+	require.Equal(t, 0.125, opt.LR(0))
+	require.NoError(t, s.LoadState(beginning))
+	require.Equal(t, 1.0, opt.LR(0))
+	require.NoError(t, s.Step())
+	require.Equal(t, 0.5, opt.LR(0))
+}
