@@ -33,6 +33,7 @@ var layers = []layer{
 	{packages: "internal/...", may: leaves},
 	{packages: "internal/torchtest", may: with(below, "tensor/...", "autograd/...", "amp/...")},              // compares all of them with PyTorch
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
+	{packages: "internal/soak", may: leaves, tests: with(below, "tensor/...", "autograd/...")},               // trains for a long time
 	{packages: "tensor/dtype"},
 	{packages: "device", tests: []string{"device/..."}},
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
