@@ -27,7 +27,7 @@ func unary(g *generator) {
 	v := g.any()
 	op := oneOf(g, "Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsInf", "IsNaN", "Log", "Log1p", "Neg", "Not", "ReLU", "Reciprocal", "Round",
 		"Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh", "Trunc", "Contiguous", "GELU", "GELUTanh", "SiLU", "ReLU6")
-	if g.special > 0 && op == "ReLU6" {
+	if g.special > 0 && (op == "ReLU6" || op == "GELUTanh") { // far from 0 the squares in PyTorch's gradient of GELUTanh overflow
 		op = "ReLU"
 	}
 	if !v.float() && slices.Contains([]string{"GELU", "GELUTanh", "SiLU", "ReLU6"}, op) {
@@ -99,6 +99,7 @@ func reductions(g *generator) {
 		if g.special > 0 && len(dims) > 1 {
 			dims = dims[:1] // PyTorch has no product along several
 		}
+		keep = keep && (dims != nil || g.special == 0) // nor one of all that keeps the dimensions
 		g.call(op, v.name, dims, keep)
 	case "Norm":
 		g.call(op, g.fit(v).name, oneOf[any](g, 2, 2, 1, 0, 3, "inf", "-inf", 0.5), dims, keep)
