@@ -13,6 +13,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -65,8 +66,11 @@ func (c *Checkpoint) fail(err error) {
 // Write writes all sections to w. It waits for the device, and copies one tensor at a time to the host, each twice: the file begins
 // with a checksum. If ctx is done it ends with its error, with w partly written.
 func (c *Checkpoint) Write(ctx context.Context, w io.Writer) error {
-	if c.err == nil && w == nil {
-		return malformed("the writer is nil")
+	if c.err != nil {
+		return c.err
+	}
+	if why := isnil.Why("writer", w); why != "" {
+		return &ArgumentError{"Write", why}
 	}
 	return c.write("", func(tensors []safetensors.Named, metadata map[string]string) error {
 		return safetensors.Write(ctx, w, tensors, metadata)
@@ -113,8 +117,8 @@ func (c *Checkpoint) Read(ctx context.Context, r io.Reader) (err error) {
 	if c.err != nil {
 		return c.err
 	}
-	if r == nil {
-		return malformed("the reader is nil")
+	if why := isnil.Why("reader", r); why != "" {
+		return &ArgumentError{"Read", why}
 	}
 	home, end, err := safetensors.Home()
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -118,7 +118,7 @@ type optimizerJSON struct {
 }
 
 func (s optimizer) Save() (Content, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Content{}, absent("optimizer")
 	}
 	d, err := s.o.StateDict()
@@ -138,7 +138,7 @@ func (s optimizer) Save() (Content, error) {
 }
 
 func (s optimizer) Prepare(c Content) (Change, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Change{}, absent("optimizer")
 	}
 	d, err := dictOf(c)
@@ -202,7 +202,7 @@ func State[T any](o Stateful[T]) Section { return state[T]{o} }
 type state[T any] struct{ o Stateful[T] }
 
 func (s state[T]) Save() (Content, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Content{}, absent("state")
 	}
 	v, err := s.o.State()
@@ -214,7 +214,7 @@ func (s state[T]) Save() (Content, error) {
 }
 
 func (s state[T]) Prepare(c Content) (Change, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Change{}, absent("state")
 	}
 	v, err := decodeOnly[T](c)
@@ -297,10 +297,4 @@ func decodeOnly[T any](c Content) (v T, err error) {
 		return v, &FormatError{Tensor: name, Detail: fmt.Sprintf("a %T has no tensors", v)}
 	}
 	return decode[T](c.JSON)
-}
-
-// isNil reports whether an interface holds nothing, or a nil pointer.
-func isNil(o any) bool {
-	v := reflect.ValueOf(o)
-	return o == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -22,8 +23,8 @@ import (
 // kept in host memory until all is there, and so are the values that it replaces, which come back if a device fails meanwhile. The
 // device needs no second copy of the model. Where the model was changed in part nevertheless the error is a *PartialError.
 func Load(r io.Reader, m Module) error {
-	if r == nil {
-		return argumentErr("Load", "the reader is nil")
+	if why := isnil.Why("reader", r); why != "" {
+		return argumentErr("Load", "%s", why)
 	}
 	if err := check(m); err != nil {
 		return err
