@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,8 +167,8 @@ func (s optimizer) Prepare(c Content) (Change, error) {
 // dictOf puts the state of an optimizer together.
 func dictOf(c Content) (optim.StateDict, error) {
 	var rest optimizerJSON
-	if err := json.Unmarshal(c.JSON, &rest); err != nil {
-		return optim.StateDict{}, malformed("the optimizer: %v", err)
+	if err := unmarshal(c.JSON, &rest); err != nil {
+		return optim.StateDict{}, fmt.Errorf("the optimizer: %w", err)
 	}
 	d := optim.StateDict{Groups: rest.Groups, State: map[int]optim.ParamState{}}
 	for n, step := range rest.Steps {
@@ -263,7 +264,13 @@ func (s generator) Prepare(c Content) (Change, error) {
 }
 
 // Value is the section of a variable: the step, the epoch, what is known of the best model. The value goes through JSON, but NaN and
-// infinities, which JSON does not have, are kept too.
+// infinities, which JSON does not have, are kept too. So what comes back as it was are numbers, strings, bools, and structs, pointers,
+// slices, arrays and maps of them, and types with methods MarshalJSON and UnmarshalJSON, or those for text. What an any holds comes
+// back as JSON's types: float64, string, bool, []any, map[string]any.
+//
+// Write refuses (*ValueError) what JSON would lose: tensors, generators, parameters, modules and optimizers, which have sections of
+// their own, channels and functions, and structs with fields that are not exported. Fields with the tag `json:"-"`, and locks (sync.Mutex,
+// sync.RWMutex), are not written, and Read leaves those of the variable as they are.
 func Value[T any](v *T) Section { return value[T]{v} }
 
 type value[T any] struct{ v *T }
@@ -284,9 +291,10 @@ func (s value[T]) Prepare(c Content) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	old := *s.v
+	old, merged := *s.v, *s.v
+	merge(reflect.ValueOf(&merged).Elem(), reflect.ValueOf(&v).Elem())
 	return Change{
-		Apply: func() error { *s.v = v; return nil },
+		Apply: func() error { *s.v = merged; return nil },
 		Undo:  func() error { *s.v = old; return nil },
 	}, nil
 }
