@@ -16,6 +16,8 @@ import (
 // JSON has no NaN and no infinities. A value with such numbers is written with zeros in their places, and a list of them before it:
 //
 //	{"cistern.nonfinite": [{"path": ["best"], "value": "+Inf"}], "value": {"best": 0, "epoch": 3}}
+//
+// A value that begins so itself is written with an empty list before it.
 
 // annotated is such a value.
 type annotated struct {
@@ -37,6 +39,8 @@ func encode[T any](v T) ([]byte, error) {
 	var unsupported *json.UnsupportedValueError
 	if errors.As(err, &unsupported) {
 		text, err = encodeNonFinite(v, err)
+	} else if bytes.HasPrefix(text, []byte(annotatedStart)) {
+		text, err = json.Marshal(annotated{[]nonFinite{}, text})
 	}
 	if lost := kept(reflect.ValueOf(&v).Elem(), err == nil); lost != nil {
 		return nil, lost

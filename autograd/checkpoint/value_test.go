@@ -135,3 +135,18 @@ func TestValue_OfAnotherType_IsASectionError(t *testing.T) {
 		require.NotContains(t, err.Error(), "sound", name)
 	}
 }
+
+// A value that looks like one with a list of numbers is one that a program may have.
+func TestValue_ThatLooksLikeAList_ComesBack(t *testing.T) {
+	for _, v := range []any{
+		map[string]any{"cistern.nonfinite": []any{}, "value": 3.0},
+		map[string]any{"cistern.nonfinite": 7.0},
+		map[string]any{"cistern.nonfinite": []any{map[string]any{"path": []any{}, "value": "NaN"}}, "value": 0.0},
+		map[string]any{"cistern.nonfinite": []any{}, "value": math.Inf(1)},
+		[]any{map[string]any{"cistern.nonfinite": []any{}, "value": math.Inf(-1)}},
+	} {
+		var got any
+		sent(t, &v, &got)
+		require.Equal(t, v, got)
+	}
+}
