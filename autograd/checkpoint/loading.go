@@ -43,7 +43,9 @@ func (l *loading) read(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return located(l.file, section, fmt.Errorf("%s: %w", name, err))
 		}
-		l.contents[section].Tensors[name] = t
+		content := l.contents[section]
+		content.Tensors[name], content.order = t, append(content.order, name)
+		l.contents[section] = content
 	}
 	if err := f.Finish(); err != nil {
 		return located(l.file, "", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/autograd/internal/statedict"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/internal/isnil"
@@ -41,16 +42,29 @@ type Change struct {
 type Content struct {
 	Tensors map[string]*tensor.Tensor
 	JSON    json.RawMessage
+
+	order []string // of the tensors in the file
+}
+
+// inOrder is the names of the tensors as they are in the file, sorted for a Content that is of none.
+func (c Content) inOrder() []string {
+	if len(c.order) == len(c.Tensors) {
+		return c.order
+	}
+	return slices.Sorted(maps.Keys(c.Tensors))
 }
 
 // Module is the section of a model's parameters and buffers, under the names of nn.NamedState. Values are converted to the
-// types that the model has. They are set in place: the device needs no second copy.
+// types that the model has. What the model shares may be in a file under any of its names, or several, as for nn.Load. Values are set in place: the device needs no second copy.
 func Module(m nn.Module) Section { return module{m} }
 
 type module struct{ m nn.Module }
 
 func (s module) Save() (Content, error) {
 	c := Content{Tensors: map[string]*tensor.Tensor{}}
+	if isnil.Value(s.m) {
+		return c, absent("module")
+	}
 	for _, n := range nn.NamedState(s.m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
@@ -65,39 +79,47 @@ func (s module) Save() (Content, error) {
 }
 
 func (s module) Prepare(c Content) (Change, error) {
-	have, err := s.Save()
-	if err != nil {
+	if _, err := s.Save(); err != nil {
 		return Change{}, err
 	}
-	if wrong := differences(have.Tensors, c.Tensors); len(wrong) > 0 {
-		return Change{}, &MismatchError{Differences: wrong}
+	var model []statedict.Named
+	for _, n := range nn.AllNamedState(s.m) {
+		model = append(model, statedict.Named(n))
+	}
+	names := c.inOrder()
+	file := make([]statedict.Entry, len(names))
+	for i, name := range names {
+		file[i] = statedict.Entry{Name: name, Shape: c.Tensors[name].Shape()}
+	}
+	found := statedict.New(model, file)
+	if !found.Fits() {
+		return Change{}, mismatch(found)
 	}
 	x := new(safetensors.Exchange)
-	for _, name := range slices.Sorted(maps.Keys(have.Tensors)) {
-		x.Add(name, have.Tensors[name], c.Tensors[name])
+	for i, name := range names {
+		x.Add(name, found.To[i].Tensor(), c.Tensors[name])
 	}
 	return Change{Apply: x.Apply, Undo: x.Undo}, nil
 }
 
-// differences compares what a program wants with what a file has.
-func differences(wanted, found map[string]*tensor.Tensor) []Difference {
+// mismatch lists what a program wants and a file has not, or otherwise.
+func mismatch(found *statedict.Match) error {
+	if found.Twice != "" {
+		return &MismatchError{Detail: "two parameters are called " + found.Twice}
+	}
 	const nothing = "nothing"
 	var all []Difference
-	for name, t := range wanted {
-		switch from := found[name]; {
-		case from == nil:
-			all = append(all, Difference{name, "shape " + t.Shape().String(), nothing})
-		case !from.Shape().Equal(t.Shape()):
-			all = append(all, Difference{name, "shape " + t.Shape().String(), "shape " + from.Shape().String()})
-		}
+	for _, n := range found.Missing {
+		all = append(all, Difference{n.Name, "shape " + n.Parameter.Shape().String(), nothing})
 	}
-	for name, t := range found {
-		if wanted[name] == nil {
-			all = append(all, Difference{name, nothing, "shape " + t.Shape().String()})
-		}
+	for _, o := range found.Shapes {
+		all = append(all, Difference{o.Name, "shape " + o.Parameter.Shape().String(), "shape " + o.Found.String()})
+	}
+	for _, e := range found.Unexpected {
+		all = append(all, Difference{e.Name, nothing, "shape " + e.Shape.String()})
 	}
 	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.Tensor, b.Tensor) })
-	return all
+	return &MismatchError{Differences: all}
 }
 
 // StateOptimizer is an optimizer with a state. *optim.Grouped is one.
