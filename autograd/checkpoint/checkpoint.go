@@ -19,8 +19,6 @@ import (
 
 // What the metadata of a checkpoint says. The JSON of a section is under sectionKey and its name.
 const (
-	formatKey  = "format"
-	format     = "cistern-checkpoint"
 	versionKey = "version"
 	version    = "2"
 	unsummed   = "1" // files of this version have no checksum
@@ -96,7 +94,7 @@ func (c *Checkpoint) Write(ctx context.Context, w io.Writer) error {
 // write collects what the sections have, and hands it over. file is for errors.
 func (c *Checkpoint) write(file string, to func(tensors []safetensors.Named, metadata map[string]string) error) error {
 	var tensors []safetensors.Named
-	metadata := map[string]string{formatKey: format, versionKey: version}
+	metadata := map[string]string{safetensors.FormatKey: safetensors.Checkpoint, versionKey: version}
 	for _, name := range c.names {
 		content, err := c.sections[name].Save()
 		if err != nil {

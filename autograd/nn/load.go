@@ -58,6 +58,10 @@ func (l *load) open(r io.Reader) (*safetensors.Reader, []Named, error) {
 		return nil, nil, inFile(l.file, err)
 	}
 	named, err := l.match(f.Entries)
+	var other *MismatchError
+	if f.IsCheckpoint() && stderrors.As(err, &other) {
+		err = &MismatchError{File: l.file, Detail: "it is a checkpoint of a training run: Checkpoint.Read of package autograd/checkpoint loads it"}
+	}
 	return f, named, err
 }
 
