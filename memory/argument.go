@@ -22,5 +22,4 @@ const (
 	nilStream   = "the stream is nil"
 	nilPool     = "the pool is nil"
 	nilFunction = "the function is nil"
-	nilWriter   = "the writer is nil"
 )

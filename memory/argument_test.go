@@ -3,6 +3,7 @@ package memory_test
 import (
 	"bytes"
 	"io"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,8 @@ func TestNil_ArgumentsAreRefused(t *testing.T) {
 		"WriteSnapshot":       memory.WriteSnapshot(io.Discard, nil, memory.FormatJSON),
 		"WriteJSON":           a.Snapshot().WriteJSON(nil),
 		"WritePickle":         a.Snapshot().WritePickle(nil),
+		"WriteJSON, file":     a.Snapshot().WriteJSON((*os.File)(nil)),
+		"WritePickle, buffer": a.Snapshot().WritePickle((*bytes.Buffer)(nil)),
 		"Write":               a.Snapshot().Write(new(bytes.Buffer), ".txt"),
 	} {
 		var bad *memory.ArgumentError

@@ -7,14 +7,15 @@ import (
 	"path/filepath"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/pkg/errors"
 )
 
 // WriteJSON writes the snapshot as JSON. PyTorch's memory viewer opens it, and json.Unmarshal reads it. Every entry repeats
 // its call stack: for large traces the pickle is much smaller.
 func (s Snapshot) WriteJSON(w io.Writer) error {
-	if w == nil {
-		return argumentErr("Snapshot.WriteJSON", nilWriter)
+	if why := isnil.Why("writer", w); why != "" {
+		return argumentErr("Snapshot.WriteJSON", "%s", why)
 	}
 	d := newJSONDocument(w)
 	s.write(d)
@@ -31,8 +32,8 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 // WritePickle writes the snapshot as a Python pickle, such as torch.cuda.memory._dump_snapshot makes. Each call stack is
 // in it once.
 func (s Snapshot) WritePickle(w io.Writer) error {
-	if w == nil {
-		return argumentErr("Snapshot.WritePickle", nilWriter)
+	if why := isnil.Why("writer", w); why != "" {
+		return argumentErr("Snapshot.WritePickle", "%s", why)
 	}
 	d := newPickleDocument(w)
 	s.write(d)

@@ -13,13 +13,12 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
 // What the metadata of a checkpoint says. The JSON of a section is under sectionKey and its name.
 const (
-	formatKey  = "format"
-	format     = "cistern-checkpoint"
 	versionKey = "version"
 	version    = "2"
 	unsummed   = "1" // files of this version have no checksum
@@ -40,6 +39,9 @@ func New() *Checkpoint { return &Checkpoint{} }
 // Add adds a section under a name that has no dot, and returns the Checkpoint. Sections are loaded in the order in which they were
 // added. A wrong name is the error of all methods.
 func (c *Checkpoint) Add(name string, s Section) *Checkpoint {
+	if c == nil {
+		c = &Checkpoint{err: &ArgumentError{"Add", nilCheckpoint}}
+	}
 	switch {
 	case name == "" || strings.Contains(name, ".") || !utf8.ValidString(name):
 		c.fail(&MismatchError{Section: fmt.Sprintf("%q", name), Detail: "the name of a section is UTF-8, not empty, and has no dot"})
@@ -62,11 +64,27 @@ func (c *Checkpoint) fail(err error) {
 	}
 }
 
+const nilCheckpoint = "the checkpoint is nil: make one with New"
+
+// ready is what is wrong before a call has done anything.
+func (c *Checkpoint) ready(ctx context.Context, call string) error {
+	if c == nil {
+		return &ArgumentError{call, nilCheckpoint}
+	}
+	if why := isnil.Why("context", ctx); c.err == nil && why != "" {
+		return &ArgumentError{call, why + ": give context.Background()"}
+	}
+	return c.err
+}
+
 // Write writes all sections to w. It waits for the device, and copies one tensor at a time to the host, each twice: the file begins
 // with a checksum. If ctx is done it ends with its error, with w partly written.
 func (c *Checkpoint) Write(ctx context.Context, w io.Writer) error {
-	if c.err == nil && w == nil {
-		return malformed("the writer is nil")
+	if err := c.ready(ctx, "Write"); err != nil {
+		return err
+	}
+	if why := isnil.Why("writer", w); why != "" {
+		return &ArgumentError{"Write", why}
 	}
 	return c.write("", func(tensors []safetensors.Named, metadata map[string]string) error {
 		return safetensors.Write(ctx, w, tensors, metadata)
@@ -75,11 +93,8 @@ func (c *Checkpoint) Write(ctx context.Context, w io.Writer) error {
 
 // write collects what the sections have, and hands it over. file is for errors.
 func (c *Checkpoint) write(file string, to func(tensors []safetensors.Named, metadata map[string]string) error) error {
-	if c.err != nil {
-		return c.err
-	}
 	var tensors []safetensors.Named
-	metadata := map[string]string{formatKey: format, versionKey: version}
+	metadata := map[string]string{safetensors.FormatKey: safetensors.Checkpoint, versionKey: version}
 	for _, name := range c.names {
 		content, err := c.sections[name].Save()
 		if err != nil {
@@ -110,11 +125,11 @@ func (c *Checkpoint) write(file string, to func(tensors []safetensors.Named, met
 // *SectionError what an object does not take. They name the file if r has a Name, as files have. If ctx is done before anything has
 // changed it is its error.
 func (c *Checkpoint) Read(ctx context.Context, r io.Reader) (err error) {
-	if c.err != nil {
-		return c.err
+	if err := c.ready(ctx, "Read"); err != nil {
+		return err
 	}
-	if r == nil {
-		return malformed("the reader is nil")
+	if why := isnil.Why("reader", r); why != "" {
+		return &ArgumentError{"Read", why}
 	}
 	home, end, err := safetensors.Home()
 	if err != nil {
@@ -150,8 +165,8 @@ func (c *Checkpoint) Read(ctx context.Context, r io.Reader) (err error) {
 // A new file has the permissions that the process gives new files, one that is replaced keeps its own, and a symbolic link stays: its target
 // is replaced. An error of the file system is a *FileError.
 func (c *Checkpoint) WriteFile(ctx context.Context, path string) error {
-	if c.err != nil {
-		return c.err
+	if err := c.ready(ctx, "WriteFile"); err != nil {
+		return err
 	}
 	sys := c.sys
 	if sys == nil {
@@ -167,6 +182,9 @@ func (c *Checkpoint) WriteFile(ctx context.Context, path string) error {
 
 // ReadFile is Read from a file.
 func (c *Checkpoint) ReadFile(ctx context.Context, path string) error {
+	if err := c.ready(ctx, "ReadFile"); err != nil {
+		return err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return &FileError{path, "open", path, err}

@@ -269,7 +269,7 @@ func TestRead_OfAnotherProgramsCheckpoint_ChangesNothing(t *testing.T) {
 	file := write(checkpoint.New().Add("optimizer", checkpoint.Optimizer(a.opt)))
 	require.ErrorIs(t, checkpoint.New().Add("optimizer", checkpoint.Optimizer(wrong)).Read(context.Background(), file), optim.ErrInvalid)
 	text := write(checkpoint.New().Add("step", checkpoint.Value(new(int))))
-	var bad *checkpoint.FormatError
+	var bad *checkpoint.SectionError
 	require.ErrorAs(t, checkpoint.New().Add("step", checkpoint.Value(new([]string))).Read(context.Background(), text), &bad)
 }
 

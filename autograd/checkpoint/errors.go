@@ -23,6 +23,14 @@ func (e *FormatError) Error() string {
 	return prefix(e.File, e.Section) + "not a sound checkpoint: " + safetensors.Describe(e.Tensor, e.Detail, e.Wanted, e.Found)
 }
 
+// ArgumentError is an argument that a method of Checkpoint does not take.
+type ArgumentError struct {
+	Call   string // as in "Read"
+	Detail string
+}
+
+func (e *ArgumentError) Error() string { return "checkpoint: " + e.Call + ": " + e.Detail }
+
 func malformed(format string, args ...any) *FormatError {
 	return &FormatError{Detail: fmt.Sprintf(format, args...)}
 }

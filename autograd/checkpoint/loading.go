@@ -44,7 +44,9 @@ func (l *loading) read(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return located(l.file, section, fmt.Errorf("%s: %w", name, err))
 		}
-		l.contents[section].Tensors[name] = t
+		content := l.contents[section]
+		content.Tensors[name], content.order = t, append(content.order, name)
+		l.contents[section] = content
 	}
 	if err := f.Finish(); err != nil {
 		return located(l.file, "", err)
@@ -54,8 +56,9 @@ func (l *loading) read(ctx context.Context, r io.Reader) error {
 
 // split makes an empty Content for each section that the file has.
 func (l *loading) split(f *safetensors.Reader) error {
-	if got := f.Metadata[formatKey]; got != format {
-		return &FormatError{Detail: "the format that its metadata name", Wanted: format, Found: fmt.Sprintf("%q", got)}
+	if !f.IsCheckpoint() {
+		return &FormatError{Detail: "the format that its metadata name (a model alone, as nn.Save writes it, is loaded by nn.Load)",
+			Wanted: safetensors.Checkpoint, Found: fmt.Sprintf("%q", f.Metadata[safetensors.FormatKey])}
 	}
 	switch got := f.Metadata[versionKey]; {
 	case got != version && got != unsummed:

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 )
 
@@ -22,10 +22,10 @@ func TestNil_SectionsAreErrors(t *testing.T) {
 	} {
 		require.ErrorAs(t, checkpoint.New().Add("it", s).Write(context.Background(), new(bytes.Buffer)), &mismatch, name)
 	}
-	err := checkpoint.New().Add("it", checkpoint.Module(nil)).Write(context.Background(), new(bytes.Buffer))
-	require.ErrorIs(t, err, autograd.ErrNotMaterialized)
-	var format *checkpoint.FormatError
-	require.ErrorAs(t, checkpoint.New().Write(context.Background(), nil), &format)
-	require.ErrorAs(t, checkpoint.New().Read(context.Background(), nil), &format)
+	for _, m := range []nn.Module{nil, (*nn.LinearLayer)(nil)} {
+		err := checkpoint.New().Add("it", checkpoint.Module(m)).Write(context.Background(), new(bytes.Buffer))
+		require.ErrorAs(t, err, &mismatch)
+		require.EqualError(t, err, "checkpoint: it: the module is nil")
+	}
 	require.NoError(t, new(checkpoint.Checkpoint).Add("step", checkpoint.Value(new(int))).WriteFile(context.Background(), filepath.Join(t.TempDir(), "x")))
 }

@@ -16,6 +16,8 @@ import (
 // JSON has no NaN and no infinities. A value with such numbers is written with zeros in their places, and a list of them before it:
 //
 //	{"cistern.nonfinite": [{"path": ["best"], "value": "+Inf"}], "value": {"best": 0, "epoch": 3}}
+//
+// A value that begins so itself is written with an empty list before it.
 
 // annotated is such a value.
 type annotated struct {
@@ -31,13 +33,29 @@ type nonFinite struct {
 	Value string   `json:"value"`
 }
 
-// encode is json.Marshal for all numbers.
+// encode is json.Marshal for all numbers, and refuses what could not be read again.
 func encode[T any](v T) ([]byte, error) {
-	text, err := json.Marshal(v)
+	text, err := json.Marshal(&v) // by address: fields' methods may be those of pointers
 	var unsupported *json.UnsupportedValueError
-	if !errors.As(err, &unsupported) {
-		return text, err
+	if errors.As(err, &unsupported) {
+		text, err = encodeNonFinite(v, err)
+	} else if bytes.HasPrefix(text, []byte(annotatedStart)) {
+		text, err = json.Marshal(annotated{[]nonFinite{}, text})
 	}
+	if lost := kept(reflect.ValueOf(&v).Elem(), err == nil); lost != nil {
+		return nil, lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decode[T](text); err != nil {
+		return nil, fmt.Errorf("it could not be read again: %w", err)
+	}
+	return text, nil
+}
+
+// encodeNonFinite is encode for a value that JSON does not take, for the given reason.
+func encodeNonFinite[T any](v T, err error) ([]byte, error) {
 	again, failed := annotate(v)
 	if failed != nil {
 		return nil, fmt.Errorf("%w (%v)", err, failed)
@@ -62,7 +80,7 @@ func annotate[T any](v T) ([]byte, error) {
 	if err := s.strip(stripped, nil); err != nil {
 		return nil, err
 	}
-	inner, err := json.Marshal(stripped.Interface())
+	inner, err := json.Marshal(stripped.Addr().Interface())
 	if err != nil {
 		return nil, err
 	}
@@ -72,28 +90,53 @@ func annotate[T any](v T) ([]byte, error) {
 // decode is the reverse of encode.
 func decode[T any](text []byte) (v T, err error) {
 	if !bytes.HasPrefix(text, []byte(annotatedStart)) {
-		if err := json.Unmarshal(text, &v); err != nil {
-			return v, malformed("a %T: %v", v, err)
-		}
-		return v, nil
+		return v, unmarshal(text, &v)
 	}
 	var a annotated
 	if err := json.Unmarshal(text, &a); err != nil {
 		return v, malformed("a %T: %v", v, err)
 	}
-	if err := json.Unmarshal(a.Value, &v); err != nil {
-		return v, malformed("a %T: %v", v, err)
+	if err := unmarshal(a.Value, &v); err != nil {
+		return v, err
 	}
+	return v, a.putAll(&v)
+}
+
+// unmarshal is json.Unmarshal. JSON that is sound, but of another type, is no fault of the file.
+func unmarshal(text []byte, v any) error {
+	err := json.Unmarshal(text, v)
+	switch {
+	case err == nil:
+		return nil
+	case json.Valid(text):
+		return fmt.Errorf("what the file has is no %v: %w", reflect.TypeOf(v).Elem(), err)
+	}
+	return malformed("a %v: %v", reflect.TypeOf(v).Elem(), err)
+}
+
+// putAll sets the numbers of the list.
+func (a *annotated) putAll(v any) error {
+	var plain any
+	if err := unmarshal(a.Value, &plain); err != nil {
+		return err
+	}
+	t := reflect.TypeOf(v).Elem()
 	for _, n := range a.Numbers {
 		x, err := strconv.ParseFloat(n.Value, 64)
 		if err != nil || !math.IsNaN(x) && !math.IsInf(x, 0) {
-			return v, malformed("a %T: %q is neither NaN nor infinite", v, n.Value)
+			return malformed("a %v: %q is neither NaN nor infinite", t, n.Value)
 		}
-		if err := put(reflect.ValueOf(&v).Elem(), n.Path, x); err != nil {
-			return v, malformed("a %T: no number at %s: %v", v, strings.Join(n.Path, "/"), err)
+		at := strings.Join(n.Path, "/")
+		err = put(reflect.ValueOf(v).Elem(), n.Path, x)
+		switch {
+		case err == nil:
+		case put(reflect.ValueOf(&plain).Elem(), n.Path, x) == nil: // it is there, but the type has another place for it, or none
+			return fmt.Errorf("what the file has is no %v: no number at %s: %w", t, at, err)
+		default:
+			return malformed("a %v: no number at %s: %v", t, at, err)
 		}
 	}
-	return v, nil
+	return nil
 }
 
 // stripper makes zeros of numbers that JSON does not have.

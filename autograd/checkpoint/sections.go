@@ -11,8 +11,10 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/autograd/internal/statedict"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -40,16 +42,29 @@ type Change struct {
 type Content struct {
 	Tensors map[string]*tensor.Tensor
 	JSON    json.RawMessage
+
+	order []string // of the tensors in the file
+}
+
+// inOrder is the names of the tensors as they are in the file, sorted for a Content that is of none.
+func (c Content) inOrder() []string {
+	if len(c.order) == len(c.Tensors) {
+		return c.order
+	}
+	return slices.Sorted(maps.Keys(c.Tensors))
 }
 
 // Module is the section of a model's parameters and buffers, under the names of nn.NamedState. Values are converted to the
-// types that the model has. They are set in place: the device needs no second copy.
+// types that the model has. What the model shares may be in a file under any of its names, or several, as for nn.Load. Values are set in place: the device needs no second copy.
 func Module(m nn.Module) Section { return module{m} }
 
 type module struct{ m nn.Module }
 
 func (s module) Save() (Content, error) {
 	c := Content{Tensors: map[string]*tensor.Tensor{}}
+	if isnil.Value(s.m) {
+		return c, absent("module")
+	}
 	for _, n := range nn.NamedState(s.m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
@@ -64,39 +79,47 @@ func (s module) Save() (Content, error) {
 }
 
 func (s module) Prepare(c Content) (Change, error) {
-	have, err := s.Save()
-	if err != nil {
+	if _, err := s.Save(); err != nil {
 		return Change{}, err
 	}
-	if wrong := differences(have.Tensors, c.Tensors); len(wrong) > 0 {
-		return Change{}, &MismatchError{Differences: wrong}
+	var model []statedict.Named
+	for _, n := range nn.AllNamedState(s.m) {
+		model = append(model, statedict.Named(n))
+	}
+	names := c.inOrder()
+	file := make([]statedict.Entry, len(names))
+	for i, name := range names {
+		file[i] = statedict.Entry{Name: name, Shape: c.Tensors[name].Shape()}
+	}
+	found := statedict.New(model, file)
+	if !found.Fits() {
+		return Change{}, mismatch(found)
 	}
 	x := new(safetensors.Exchange)
-	for _, name := range slices.Sorted(maps.Keys(have.Tensors)) {
-		x.Add(name, have.Tensors[name], c.Tensors[name])
+	for i, name := range names {
+		x.Add(name, found.To[i].Tensor(), c.Tensors[name])
 	}
 	return Change{Apply: x.Apply, Undo: x.Undo}, nil
 }
 
-// differences compares what a program wants with what a file has.
-func differences(wanted, found map[string]*tensor.Tensor) []Difference {
+// mismatch lists what a program wants and a file has not, or otherwise.
+func mismatch(found *statedict.Match) error {
+	if found.Twice != "" {
+		return &MismatchError{Detail: "two parameters are called " + found.Twice}
+	}
 	const nothing = "nothing"
 	var all []Difference
-	for name, t := range wanted {
-		switch from := found[name]; {
-		case from == nil:
-			all = append(all, Difference{name, "shape " + t.Shape().String(), nothing})
-		case !from.Shape().Equal(t.Shape()):
-			all = append(all, Difference{name, "shape " + t.Shape().String(), "shape " + from.Shape().String()})
-		}
+	for _, n := range found.Missing {
+		all = append(all, Difference{n.Name, "shape " + n.Parameter.Shape().String(), nothing})
 	}
-	for name, t := range found {
-		if wanted[name] == nil {
-			all = append(all, Difference{name, nothing, "shape " + t.Shape().String()})
-		}
+	for _, o := range found.Shapes {
+		all = append(all, Difference{o.Name, "shape " + o.Parameter.Shape().String(), "shape " + o.Found.String()})
+	}
+	for _, e := range found.Unexpected {
+		all = append(all, Difference{e.Name, nothing, "shape " + e.Shape.String()})
 	}
 	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.Tensor, b.Tensor) })
-	return all
+	return &MismatchError{Differences: all}
 }
 
 // StateOptimizer is an optimizer with a state. *optim.Grouped is one.
@@ -118,7 +141,7 @@ type optimizerJSON struct {
 }
 
 func (s optimizer) Save() (Content, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Content{}, absent("optimizer")
 	}
 	d, err := s.o.StateDict()
@@ -138,7 +161,7 @@ func (s optimizer) Save() (Content, error) {
 }
 
 func (s optimizer) Prepare(c Content) (Change, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Change{}, absent("optimizer")
 	}
 	d, err := dictOf(c)
@@ -166,8 +189,8 @@ func (s optimizer) Prepare(c Content) (Change, error) {
 // dictOf puts the state of an optimizer together.
 func dictOf(c Content) (optim.StateDict, error) {
 	var rest optimizerJSON
-	if err := json.Unmarshal(c.JSON, &rest); err != nil {
-		return optim.StateDict{}, malformed("the optimizer: %v", err)
+	if err := unmarshal(c.JSON, &rest); err != nil {
+		return optim.StateDict{}, fmt.Errorf("the optimizer: %w", err)
 	}
 	d := optim.StateDict{Groups: rest.Groups, State: map[int]optim.ParamState{}}
 	for n, step := range rest.Steps {
@@ -202,7 +225,7 @@ func State[T any](o Stateful[T]) Section { return state[T]{o} }
 type state[T any] struct{ o Stateful[T] }
 
 func (s state[T]) Save() (Content, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Content{}, absent("state")
 	}
 	v, err := s.o.State()
@@ -214,7 +237,7 @@ func (s state[T]) Save() (Content, error) {
 }
 
 func (s state[T]) Prepare(c Content) (Change, error) {
-	if isNil(s.o) {
+	if isnil.Value(s.o) {
 		return Change{}, absent("state")
 	}
 	v, err := decodeOnly[T](c)
@@ -263,7 +286,13 @@ func (s generator) Prepare(c Content) (Change, error) {
 }
 
 // Value is the section of a variable: the step, the epoch, what is known of the best model. The value goes through JSON, but NaN and
-// infinities, which JSON does not have, are kept too.
+// infinities, which JSON does not have, are kept too. So what comes back as it was are numbers, strings, bools, and structs, pointers,
+// slices, arrays and maps of them, and types with methods MarshalJSON and UnmarshalJSON, or those for text. What an any holds comes
+// back as JSON's types: float64, string, bool, []any, map[string]any.
+//
+// Write refuses (*ValueError) what JSON would lose: tensors, generators, parameters, modules and optimizers, which have sections of
+// their own, channels and functions, and structs with fields that are not exported. Fields with the tag `json:"-"`, and locks (sync.Mutex,
+// sync.RWMutex), are not written, and Read leaves those of the variable as they are.
 func Value[T any](v *T) Section { return value[T]{v} }
 
 type value[T any] struct{ v *T }
@@ -284,9 +313,10 @@ func (s value[T]) Prepare(c Content) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	old := *s.v
+	old, merged := *s.v, *s.v
+	merge(reflect.ValueOf(&merged).Elem(), reflect.ValueOf(&v).Elem())
 	return Change{
-		Apply: func() error { *s.v = v; return nil },
+		Apply: func() error { *s.v = merged; return nil },
 		Undo:  func() error { *s.v = old; return nil },
 	}, nil
 }
@@ -297,10 +327,4 @@ func decodeOnly[T any](c Content) (v T, err error) {
 		return v, &FormatError{Tensor: name, Detail: fmt.Sprintf("a %T has no tensors", v)}
 	}
 	return decode[T](c.JSON)
-}
-
-// isNil reports whether an interface holds nothing, or a nil pointer.
-func isNil(o any) bool {
-	v := reflect.ValueOf(o)
-	return o == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
+	"github.com/cistern-ml/cistern/autograd/optim"
 )
 
 // best is what a program may know of its best model.
@@ -24,7 +25,7 @@ type best struct {
 	Inner   struct{ Deep *float64 }
 	Text    string
 	inner
-	hidden float64
+	hidden float64 `json:"-"`
 }
 
 type inner struct{ Embedded float64 }
@@ -64,8 +65,8 @@ func TestValue_KeepsThemWhereverTheyAre(t *testing.T) {
 	v.Inner.Deep = &low
 	got := best{hidden: 3}
 	sent(t, &v, &got)
-	require.Zero(t, got.hidden, "not in JSON")
-	v.hidden = 0
+	require.Equal(t, 3.0, got.hidden, "what is not written stays")
+	v.hidden = 3
 	require.Equal(t, v, got)
 	require.Equal(t, math.Inf(1), inf, "what was saved stays as it was")
 	require.Equal(t, []float64{1, inf, low}, v.History)
@@ -113,4 +114,39 @@ func prepare(s checkpoint.Section, text string) error {
 		err = change.Apply()
 	}
 	return err
+}
+
+// A file that is sound and a program with another type.
+func TestValue_OfAnotherType_IsASectionError(t *testing.T) {
+	inf := math.Inf(1)
+	for name, c := range map[string][2]checkpoint.Section{
+		"a struct for a number":    {checkpoint.Value(&struct{ X int }{3}), checkpoint.Value(new(int))},
+		"a string for a number":    {checkpoint.Value(new(string)), checkpoint.Value(new(float64))},
+		"an infinity for a string": {checkpoint.Value(&inf), checkpoint.Value(new(string))},
+		"another field":            {checkpoint.Value(&struct{ X float64 }{inf}), checkpoint.Value(new(struct{ Y float64 }))},
+		"a list for an optimizer":  {checkpoint.Value(&[]int{3}), checkpoint.Optimizer(optim.SGD(nil))},
+	} {
+		var file bytes.Buffer
+		require.NoError(t, checkpoint.New().Add("v", c[0]).Write(context.Background(), &file))
+		err := checkpoint.New().Add("v", c[1]).Read(context.Background(), &file)
+		var section *checkpoint.SectionError
+		require.ErrorAs(t, err, &section, name)
+		require.ErrorContains(t, err, "what the file has is no ", name)
+		require.NotContains(t, err.Error(), "sound", name)
+	}
+}
+
+// A value that looks like one with a list of numbers is one that a program may have.
+func TestValue_ThatLooksLikeAList_ComesBack(t *testing.T) {
+	for _, v := range []any{
+		map[string]any{"cistern.nonfinite": []any{}, "value": 3.0},
+		map[string]any{"cistern.nonfinite": 7.0},
+		map[string]any{"cistern.nonfinite": []any{map[string]any{"path": []any{}, "value": "NaN"}}, "value": 0.0},
+		map[string]any{"cistern.nonfinite": []any{}, "value": math.Inf(1)},
+		[]any{map[string]any{"cistern.nonfinite": []any{}, "value": math.Inf(-1)}},
+	} {
+		var got any
+		sent(t, &v, &got)
+		require.Equal(t, v, got)
+	}
 }

@@ -4,10 +4,10 @@ import (
 	stderrors "errors"
 	"fmt"
 	"io"
-	"slices"
 
-	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/autograd/internal/statedict"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -22,13 +22,13 @@ import (
 // kept in host memory until all is there, and so are the values that it replaces, which come back if a device fails meanwhile. The
 // device needs no second copy of the model. Where the model was changed in part nevertheless the error is a *PartialError.
 func Load(r io.Reader, m Module) error {
-	if r == nil {
-		return argumentErr("Load", "the reader is nil")
+	if why := isnil.Why("reader", r); why != "" {
+		return argumentErr("Load", "%s", why)
 	}
 	if err := check(m); err != nil {
 		return err
 	}
-	l := &load{file: nameOf(r), named: append(allNamed(m, false), allNamed(m, true)...)}
+	l := &load{file: nameOf(r), named: AllNamedState(m)}
 	home, end, err := safetensors.Home()
 	if err != nil {
 		return inFile(l.file, err)
@@ -58,6 +58,10 @@ func (l *load) open(r io.Reader) (*safetensors.Reader, []Named, error) {
 		return nil, nil, inFile(l.file, err)
 	}
 	named, err := l.match(f.Entries)
+	var other *MismatchError
+	if f.IsCheckpoint() && stderrors.As(err, &other) {
+		err = &MismatchError{File: l.file, Detail: "it is a checkpoint of a training run: Checkpoint.Read of package autograd/checkpoint loads it"}
+	}
 	return f, named, err
 }
 
@@ -141,43 +145,39 @@ func (l *load) staged(r io.Reader) error {
 
 // match pairs tensors and parameters, in the order of the data.
 func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
-	written := make(map[string]safetensors.Entry, len(entries))
-	for _, e := range entries {
-		written[e.Name] = e
+	model, file := make([]statedict.Named, len(l.named)), make([]statedict.Entry, len(entries))
+	for i, n := range l.named {
+		model[i] = statedict.Named(n)
 	}
-	bad := MismatchError{File: l.file}
-	inModel, found := make(map[string]Named, len(l.named)), map[*autograd.Parameter]bool{}
-	for _, n := range l.named {
-		if _, twice := inModel[n.Name]; twice {
-			return nil, &NameError{Name: n.Name, Detail: "two parameters of the model have it"}
-		}
-		inModel[n.Name] = n
-		e, ok := written[n.Name]
-		switch {
-		case !ok:
-			continue
-		case !n.Parameter.Shape().Equal(e.Shape):
-			bad.Shapes = append(bad.Shapes, fmt.Sprintf("%s (file %v, model %v)", n.Name, tensor.Shape(e.Shape), n.Parameter.Shape()))
-		case n.Parameter.Tensor() == nil:
-			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", n.Name)
-		}
-		found[n.Parameter] = true
+	for i, e := range entries {
+		file[i] = statedict.Entry{Name: e.Name, Shape: e.Shape}
 	}
-	for _, n := range once(slices.Clone(l.named)) {
-		if !found[n.Parameter] {
-			bad.Missing = append(bad.Missing, n.Name)
-		}
+	found := statedict.New(model, file)
+	if found.Twice != "" {
+		return nil, &NameError{Name: found.Twice, Detail: "two parameters of the model have it"}
+	}
+	if !found.Fits() {
+		return nil, l.mismatch(found)
 	}
 	ordered := make([]Named, len(entries))
-	for i, e := range entries {
-		n, ok := inModel[e.Name]
-		if !ok {
-			bad.Unexpected = append(bad.Unexpected, e.Name)
+	for i, p := range found.To {
+		if ordered[i] = (Named{entries[i].Name, p}); p.Tensor() == nil {
+			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", entries[i].Name)
 		}
-		ordered[i] = n
-	}
-	if len(bad.Missing)+len(bad.Unexpected)+len(bad.Shapes) > 0 {
-		return nil, &bad
 	}
 	return ordered, nil
+}
+
+func (l *load) mismatch(found *statedict.Match) error {
+	bad := MismatchError{File: l.file}
+	for _, n := range found.Missing {
+		bad.Missing = append(bad.Missing, n.Name)
+	}
+	for _, e := range found.Unexpected {
+		bad.Unexpected = append(bad.Unexpected, e.Name)
+	}
+	for _, o := range found.Shapes {
+		bad.Shapes = append(bad.Shapes, fmt.Sprintf("%s (file %v, model %v)", o.Name, o.Found, o.Parameter.Shape()))
+	}
+	return &bad
 }

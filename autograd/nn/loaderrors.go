@@ -28,9 +28,13 @@ type MismatchError struct {
 	Missing    []string // in the model, not in the file
 	Unexpected []string // in the file, not in the model
 	Shapes     []string // of different shapes, with both
+	Detail     string   // what else loads the file, where that is known; then there are no names
 }
 
 func (e *MismatchError) Error() string {
+	if e.Detail != "" {
+		return prefix(e.File) + e.Detail
+	}
 	var parts []string
 	for _, p := range []struct {
 		what  string

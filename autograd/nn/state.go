@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // Save writes the values of m's parameters and buffers, under the names of NamedState, what is shared once, in the safetensors format,
@@ -17,8 +18,8 @@ import (
 // The metadata say that names and layouts are PyTorch's ("format": "pt"), which programs of Hugging Face ask for, and have the checksum
 // ("cistern.checksum", "cistern.crc32c").
 func Save(w io.Writer, m Module) error {
-	if w == nil {
-		return argumentErr("Save", "the writer is nil")
+	if why := isnil.Why("writer", w); why != "" {
+		return argumentErr("Save", "%s", why)
 	}
 	if err := check(m); err != nil {
 		return err

@@ -25,6 +25,9 @@ func NamedBuffers(m Module) []Named { return once(allNamed(m, true)) }
 // name alone).
 func NamedState(m Module) []Named { return append(NamedParameters(m), NamedBuffers(m)...) }
 
+// AllNamedState is NamedState with each parameter and buffer under all of its names, as in PyTorch's state_dict.
+func AllNamedState(m Module) []Named { return append(allNamed(m, false), allNamed(m, true)...) }
+
 // allNamed lists parameters, or buffers, under all paths that lead to them.
 func allNamed(m Module, buffers bool) []Named {
 	var all []Named

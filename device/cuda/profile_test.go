@@ -661,3 +661,13 @@ func TestProfile_TellsGoroutinesOfOneStreamApart(t *testing.T) {
 	p.Stop()
 	require.Equal(t, map[cuda.Operation]int{filled(32): 1, copied("CopyToHost", 64): 1}, counts(t, p))
 }
+
+func TestProfile_WrittenToANilWriter_IsAnError(t *testing.T) {
+	r := cudatest.New(t, 1)
+	p := start(t, r.Devices[0])
+	defer p.Stop()
+	for _, w := range []io.Writer{nil, (*os.File)(nil), (*bytes.Buffer)(nil)} {
+		require.ErrorIs(t, p.WriteTrace(w), device.ErrInvalidValue, "%T", w)
+		require.ErrorIs(t, p.WriteTotals(w), device.ErrInvalidValue, "%T", w)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // traceEvent is an object of the Chrome trace event format.
@@ -34,7 +35,12 @@ type traceWriter struct {
 // WriteTrace writes the operations one by one in the Chrome trace event format, which chrome://tracing and https://ui.perfetto.dev
 // open. The device is a process there. Each of its streams has two rows: what the device did, and the calls that put it there, so
 // that gaps in the one can be compared with the other. Times are since the driver was opened. Errors are those of w.
-func (p *Profile) WriteTrace(w io.Writer) error { return writeTrace(w, []*Profile{p}) }
+func (p *Profile) WriteTrace(w io.Writer) error {
+	if why := isnil.Why("writer", w); why != "" {
+		return &device.Error{Device: p.device.id, Call: "Profile.WriteTrace", Detail: why, Err: device.ErrInvalidValue}
+	}
+	return writeTrace(w, []*Profile{p})
+}
 
 // writeTrace writes a trace of several devices.
 func writeTrace(w io.Writer, profiles []*Profile) error {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -399,4 +400,11 @@ func TestPublish_ShowsTheStatisticsOfAllDevices(t *testing.T) {
 	var all map[string]memory.Stats
 	require.NoError(t, json.Unmarshal([]byte(expvar.Get("cistern_memory").String()), &all))
 	require.Equal(t, a.Stats().AllocatedBytes, all[dev.ID().String()].AllocatedBytes)
+}
+
+func TestEncode_ToANilWriter_IsAnArgumentError(t *testing.T) {
+	var bad *memory.ArgumentError
+	for _, w := range []io.Writer{nil, (*os.File)(nil), (*bytes.Buffer)(nil)} {
+		require.ErrorAs(t, memprof.Encode(w, memory.Snapshot{}), &bad, "%T", w)
+	}
 }

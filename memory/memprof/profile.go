@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/pkg/errors"
 )
@@ -56,8 +57,8 @@ func WriteProfile(w io.Writer, dev device.Device) error {
 // Encode writes the profile of a snapshot. Samples have the labels state (active_allocated or active_pending_free), pool (small
 // or large), stream, and pool_id for private pools.
 func Encode(w io.Writer, s memory.Snapshot) error {
-	if w == nil {
-		return &memory.ArgumentError{Call: "memprof.Encode", Detail: "the writer is nil"}
+	if why := isnil.Why("writer", w); why != "" {
+		return &memory.ArgumentError{Call: "memprof.Encode", Detail: why}
 	}
 	zip := gzip.NewWriter(w)
 	if _, err := zip.Write(newProfile(s, time.Now()).encode()); err != nil {

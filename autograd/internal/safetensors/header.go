@@ -18,6 +18,12 @@ const (
 	maxHeader   = 100 << 20 // bytes; the format's limit
 )
 
+// Checkpoint is what the metadata of a checkpoint have under FormatKey.
+const (
+	FormatKey  = "format"
+	Checkpoint = "cistern-checkpoint"
+)
+
 // Entry is what a header says of a tensor.
 type Entry struct {
 	Name  string
@@ -41,6 +47,9 @@ type Header struct {
 // HasChecksum reports whether the file has a checksum.
 func (h *Header) HasChecksum() bool { return h.sum != "" }
 
+// IsCheckpoint reports whether the file is one of package autograd/checkpoint.
+func (h *Header) IsCheckpoint() bool { return h.Metadata[FormatKey] == Checkpoint }
+
 // Len is the bytes of the whole file.
 func (h *Header) Len() int64 { return int64(len(h.raw)) + h.Size }
 
@@ -60,6 +69,9 @@ func readHeader(r io.Reader) (*Header, error) {
 	raw := make([]byte, 8)
 	if n, err := io.ReadFull(r, raw); err != nil {
 		return nil, ended(err, "the length of the header", n, 8)
+	}
+	if bytes.HasPrefix(raw, []byte("PK\x03\x04")) { // as a length it would be more than a file has
+		return nil, unsound("it is a zip archive, as torch.save writes: write it with safetensors.torch.save_file in Python")
 	}
 	size := binary.LittleEndian.Uint64(raw)
 	if size > maxHeader {

@@ -1,0 +1,68 @@
+// Package statedict pairs the tensors of a file with the parameters of a model, for all that reads models.
+package statedict
+
+import (
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Named is a parameter under one of its names.
+type Named struct {
+	Name      string
+	Parameter *autograd.Parameter
+}
+
+// Entry is a tensor of a file.
+type Entry struct {
+	Name  string
+	Shape tensor.Shape
+}
+
+// Match is what a file and a model have of each other.
+type Match struct {
+	To         []*autograd.Parameter // of each entry; nil if the model has none
+	Twice      string                // a name that two parameters have; then there is nothing else
+	Missing    []Named               // parameters of which the file has no name, under their first
+	Unexpected []Entry               // which the model has not
+	Shapes     []Other
+}
+
+// Other is a parameter whose shape the file has otherwise.
+type Other struct {
+	Named
+	Found tensor.Shape
+}
+
+// New pairs by name. model has each parameter under all of its names, of which the file has one or several.
+func New(model []Named, file []Entry) *Match {
+	m := &Match{To: make([]*autograd.Parameter, len(file))}
+	byName, found := make(map[string]*autograd.Parameter, len(model)), map[*autograd.Parameter]bool{}
+	for _, n := range model {
+		if byName[n.Name] != nil {
+			return &Match{Twice: n.Name}
+		}
+		byName[n.Name] = n.Parameter
+	}
+	for i, e := range file {
+		p := byName[e.Name]
+		m.To[i], found[p] = p, true
+		switch {
+		case p == nil:
+			m.Unexpected = append(m.Unexpected, e)
+		case !p.Shape().Equal(e.Shape):
+			m.Shapes = append(m.Shapes, Other{Named{e.Name, p}, e.Shape})
+		}
+	}
+	for _, n := range model {
+		if !found[n.Parameter] {
+			m.Missing = append(m.Missing, n)
+			found[n.Parameter] = true
+		}
+	}
+	return m
+}
+
+// Fits reports whether there is no difference.
+func (m *Match) Fits() bool {
+	return m.Twice == "" && len(m.Missing)+len(m.Unexpected)+len(m.Shapes) == 0
+}
