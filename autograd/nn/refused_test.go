@@ -67,3 +67,38 @@ func TestNil_ArgumentsOfModules(t *testing.T) {
 		require.ErrorAs(t, err, &wrong)
 	}
 }
+
+// empty is a module whose Forward, without a Scope, returns nil.
+type empty struct{ nn.Base }
+
+func (*empty) Forward(*autograd.Variable) *autograd.Variable { return nil }
+
+// hollow is one with a Scope.
+type hollow struct{ nn.Base }
+
+func (h *hollow) Forward(x *autograd.Variable) *autograd.Variable {
+	return h.Scope(x, func(*autograd.Graph) *autograd.Variable { return nil })
+}
+
+func TestForward_ThatReturnsNilIsTheGraphsError(t *testing.T) {
+	r := onHost(t)
+	none := nn.Func("f", func(*autograd.Variable) *autograd.Variable { return nil })
+	for want, m := range map[string]nn.Module{
+		"autograd: forward in 1 at refused_test.go:":              nn.Sequential(nn.Linear(5, 3), none, nn.Linear(3, 2)),
+		"autograd: forward in 0 at refused_test.go:":              nn.Sequential(new(hollow)),
+		"autograd: forward(float32[2, 5]) at refused_test.go:":    nn.Sequential(nn.Identity(), new(empty), nn.Identity()),
+		"module 1: Forward returned nil":                          nn.Sequential(nn.Identity(), new(empty), nn.Identity()),
+		"autograd: checkpoint(float32[2, 5]) at refused_test.go:": nn.Checkpointed(new(empty)),
+	} {
+		r.place(m)
+		g := r.graph()
+		y := m.Forward(g.Input(r.tensor(make([]float32, 10), 2, 5)))
+		require.ErrorIs(t, g.Err(), autograd.ErrNilVariable, want)
+		require.ErrorContains(t, g.Err(), want)
+		require.ErrorContains(t, g.Err(), "Forward returned nil", want)
+		require.False(t, y.Alive())
+		require.NotNil(t, y)
+		g.Release()
+		require.Nil(t, m.Forward(nil), "a nil input is not the module's mistake")
+	}
+}
