@@ -108,7 +108,8 @@ func newOptimizer(name string, m method, base Settings, params []*autograd.Param
 }
 
 // AddGroup adds parameters that are updated with settings of their own: those of the constructor, changed by opts. It returns
-// the optimizer. A parameter can be in one group only.
+// the optimizer. A parameter can be in one group only. A nil one, and a mistake of a module that autograd.Parameter.Err tells, is an error
+// of Err and Step.
 func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Grouped {
 	s := o.base
 	for _, opt := range opts {
@@ -122,14 +123,34 @@ func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Groupe
 	if err := o.method.check(&s); err != nil {
 		o.fail(&ConfigError{o.name, err.Error()})
 	}
-	for _, p := range params {
-		if _, twice := o.states[p]; twice {
-			o.fail(&ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", p.Name())})
-		}
+	for i, p := range params {
+		o.fail(o.refusal(i, p))
 		o.states[p] = nil
 	}
 	o.groups = append(o.groups, &group{params: append([]*autograd.Parameter(nil), params...), settings: s})
 	return o
+}
+
+// refusal is why parameter i of a new group cannot be one, nil if it can.
+func (o *Grouped) refusal(i int, p *autograd.Parameter) error {
+	if p == nil {
+		return &ConfigError{o.name, fmt.Sprintf("parameter %d of group %d is nil", i, len(o.groups))}
+	}
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("optim: %s: %w", o.name, err)
+	}
+	if _, twice := o.states[p]; twice {
+		return &ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", p.Name())}
+	}
+	return nil
+}
+
+// ready is what a step begins with. That there are no parameters is an error only now, because groups can be added until here.
+func (o *Grouped) ready() error {
+	if o.err == nil && len(o.states) == 0 {
+		return &ConfigError{o.name, "the optimizer has an empty list of parameters"}
+	}
+	return o.err
 }
 
 func (o *Grouped) fail(err error) {
@@ -151,12 +172,13 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 }
 
 // Step updates every parameter that has a gradient. The work is put on the parameters' streams. If it fails because memory
-// for state is missing, parameters that were to be updated in a later launch are not.
+// for state is missing, parameters that were to be updated in a later launch are not. An optimizer without parameters, in whatever group,
+// is a *ConfigError.
 func (o *Grouped) Step() error { return o.stepAll(nil) }
 
 func (o *Grouped) stepAll(by *decision) error {
-	if o.err != nil {
-		return o.err
+	if err := o.ready(); err != nil {
+		return err
 	}
 	for _, g := range o.groups {
 		if err := o.update(g, g.params, by); err != nil {
