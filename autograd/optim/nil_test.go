@@ -58,4 +58,3 @@ func TestOptimizer_OfParametersThatCannotBeMade(t *testing.T) {
 	var name *nn.NameError
 	require.ErrorAs(t, optim.SGD(nil).AddGroup(twice.Parameters()).Err(), &name)
 }
-

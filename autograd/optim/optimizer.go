@@ -99,12 +99,21 @@ type batchKey struct {
 
 func newOptimizer(name string, m method, base Settings, params []*autograd.Parameter, opts []Option) *Grouped {
 	o := &Grouped{name: name, method: m, base: base, states: map[*autograd.Parameter]*state{}}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o.base)
-		}
-	}
+	o.set(&o.base, opts)
 	return o.AddGroup(params)
+}
+
+// set applies options, and refuses those of other optimizers.
+func (o *Grouped) set(s *Settings, opts []Option) {
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if name := foreign(o.method, opt); name != "" {
+			o.fail(&ConfigError{o.name, "it has no option " + name})
+		}
+		opt(s)
+	}
 }
 
 // AddGroup adds parameters that are updated with settings of their own: those of the constructor, changed by opts. It returns
@@ -112,11 +121,7 @@ func newOptimizer(name string, m method, base Settings, params []*autograd.Param
 // of Err and Step.
 func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Grouped {
 	s := o.base
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&s)
-		}
-	}
+	o.set(&s, opts)
 	if err := s.check(o.name); err != nil {
 		o.fail(err)
 	}
