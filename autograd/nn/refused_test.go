@@ -23,12 +23,21 @@ func TestModules_ThatCannotBeMadeSayWhy(t *testing.T) {
 		"nil pointer":        nn.Sequential((*nn.LinearLayer)(nil)),
 		"nil module":         nn.Checkpointed(nil),
 		"part of itself":     inner,
+		"kernel of 3 sizes":  nn.Conv2d(3, 4, 3, nn.KernelSize(1, 1, 1)),
+		"kernel of 2 sizes":  nn.Conv1d(3, 4, 3, nn.KernelSize(2, 5)),
+		"transposed kernel":  nn.ConvTranspose1d(3, 4, 3, nn.KernelSize(2, 5)),
+		"no groups":          nn.Conv1d(3, 4, 3, nn.Groups(0)),
+		"no groups at all":   nn.ConvTranspose2d(3, 4, 3, nn.Groups(0)),
+		"output padding":     nn.Conv1d(3, 4, 3, nn.OutputPadding(1)),
+		"same size":          nn.ConvTranspose1d(3, 4, 3, nn.PaddingSame()),
+		"divisor":            nn.AvgPool1d(3, nn.DivisorOverride(0)),
+		"divisor of a max":   nn.MaxPool1d(3, nn.DivisorOverride(0)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := host.New()
 			defer func() { require.NoError(t, dev.Close()) }()
 			var bad *nn.ArgumentError
-			require.ErrorAs(t, m.To(dev), &bad)
+			require.ErrorAs(t, m.To(dev), &bad, name)
 			g := autograd.NewGraph(dev)
 			defer g.Release()
 			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 1, 3, 3) })
