@@ -145,8 +145,11 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 	if p.Tensor() != nil {
 		return nil
 	}
-	if p == nil || p.init == nil {
+	switch {
+	case p == nil || p.wrong != nil:
 		return p.missing()
+	case p.init == nil:
+		return &ParameterError{Name: p.name, Shape: p.shape, Detail: "it has no initializer that could make one"}
 	}
 	t, err := p.init(e, gen, dt, p.shape.Clone()...)
 	if err != nil {

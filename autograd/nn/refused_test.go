@@ -111,3 +111,18 @@ func TestForward_ThatReturnsNilIsTheGraphsError(t *testing.T) {
 		require.Nil(t, m.Forward(nil), "a nil input is not the module's mistake")
 	}
 }
+
+func TestMessages_OfMistakesInMakingALayer(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	for want, m := range map[string]nn.Module{
+		"nn: PaddingIdx: row 9 of 4 rows":              nn.Embedding(4, 2, nn.PaddingIdx(9)),
+		"nn: PaddingIdx: row -5 of 4 rows":             nn.EmbeddingBag(4, 2, tensor.BagSum, nn.PaddingIdx(-5)),
+		"it has no initializer that could make one":    nn.Linear(2, 3, nn.WeightInit(nil)),
+		"nn: Groups: 0 groups; there must be at least": nn.Conv1d(1, 1, 1, nn.Groups(0)),
+	} {
+		err := m.To(dev)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "module :")
+	}
+}

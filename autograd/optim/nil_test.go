@@ -58,3 +58,28 @@ func TestOptimizer_OfParametersThatCannotBeMade(t *testing.T) {
 	var name *nn.NameError
 	require.ErrorAs(t, optim.SGD(nil).AddGroup(twice.Parameters()).Err(), &name)
 }
+
+func TestStep_OfAParameterThatWasMovedNamesIt(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	other, _ := newExec(t, host.New())
+	p := param(t, e, 0, 1, tensor.Float32)
+	with := func() {
+		g, err := tensor.Ones(e, tensor.Float32, 1)
+		require.NoError(t, err)
+		p.SetGrad(g)
+	}
+	opt := optim.Adam(params{p})
+	defer opt.Release()
+	with()
+	require.NoError(t, opt.Step())
+	require.NoError(t, p.To(e, tensor.Float64))
+	var types *tensor.DTypeError
+	require.ErrorAs(t, opt.Step(), &types)
+	require.NoError(t, p.To(other, tensor.Float32))
+	var devices *tensor.DeviceError
+	err := opt.Step()
+	require.ErrorAs(t, err, &devices)
+	require.ErrorContains(t, err, "parameter \"")
+	require.ErrorContains(t, err, "make the optimizer after To")
+	p.Release()
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -227,6 +228,9 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		if err != nil {
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, p.Name(), err)
 		}
+		if err := fits(s, p.Tensor()); err != nil {
+			return nil, fmt.Errorf("optim: %s: parameter %q: %w", o.name, p.Name(), err)
+		}
 		b := find(&all, o.keyOf(p, s, &g.settings, by))
 		b.params = append(b.params, p.Tensor())
 		b.grads = append(b.grads, p.Grad())
@@ -236,6 +240,20 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		b.states = append(b.states, s)
 	}
 	return all, nil
+}
+
+// fits refuses a state that was made for another place or type of the parameter: kernels would say so of tensors without names.
+func fits(s *state, p *tensor.Tensor) error {
+	const remedy = "make the optimizer after To, or load its StateDict into a new one"
+	for _, t := range s.buffers {
+		if t.Device().ID() != p.Device().ID() {
+			return &tensor.DeviceError{Op: "Step", Devices: []device.ID{p.Device().ID(), t.Device().ID()}, Detail: remedy}
+		}
+		if t.DType() != p.DType() {
+			return &tensor.DTypeError{Op: "Step", DTypes: []tensor.DType{p.DType(), t.DType()}, Detail: remedy}
+		}
+	}
+	return nil
 }
 
 // keyOf is the batch that a parameter belongs to.
