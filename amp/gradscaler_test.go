@@ -278,3 +278,16 @@ func TestScale_ChangedBeforeBackwardIsAnError(t *testing.T) {
 	require.NoError(t, s.Update(amp.NewScale(4)))
 	require.ErrorIs(t, loss.Backward(), autograd.ErrModified)
 }
+
+func TestBackward_KeepsTheLoss(t *testing.T) {
+	r := onHost(t)
+	for name, s := range map[string]*amp.GradScaler{"on": amp.NewGradScaler(amp.InitScale(4)), "off": amp.NewGradScaler(amp.Enabled(false))} {
+		defer s.Release()
+		g := r.graph()
+		loss := g.Param(r.param(3, 2)).Sum(nil, false)
+		require.NoError(t, s.Backward(loss), name)
+		v, err := loss.Item()
+		require.NoError(t, err, name)
+		require.Equal(t, 6.0, v, name)
+	}
+}

@@ -7,17 +7,17 @@ import (
 )
 
 // Backward is Scale(loss).Backward(opts...): the gradients that it leaves in the parameters are multiplied by the scale. As
-// Variable.Backward, it returns the first error of the graph.
+// Variable.Backward, it returns the first error of the graph, and leaves the value of loss, to be read afterwards.
 func (s *GradScaler) Backward(loss *autograd.Variable, opts ...autograd.BackwardOption) error {
 	if s.err != nil {
 		return s.err
 	}
-	return s.Scale(loss).Backward(opts...)
+	return s.Scale(loss.Keep()).Backward(opts...) // or loss would be an intermediate result, which backward releases
 }
 
 // Scale returns v, a loss, times the scale, in v's graph. The scale is float32, so a loss in 16 bits becomes one in float32,
 // which holds what float16 does not; unlike in PyTorch since 2.0 also a loss with dimensions. Variables without a value and those of a
-// graph with an error are returned as they are; errors become the graph's.
+// graph with an error are returned as they are; errors become the graph's. To read v after the result's Backward, call Keep on it.
 func (s *GradScaler) Scale(v *autograd.Variable) *autograd.Variable {
 	if !s.enabled || v == nil || !v.Alive() || v.Graph().Err() != nil {
 		return v

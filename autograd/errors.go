@@ -15,7 +15,7 @@ var (
 	ErrModified        = stderrors.New("saved tensor was modified in place")      // *ModifiedError
 	ErrNoGrad          = stderrors.New("variable does not require a gradient")    // *GradError
 	ErrNotMaterialized = stderrors.New("parameter has no tensor")                 // *ParameterError
-	ErrNilVariable     = stderrors.New("nil variable")                            // plain
+	ErrNilVariable     = stderrors.New("nil variable")                            // inside an *OpError
 	ErrNilGraph        = stderrors.New("nil graph")                               // plain
 	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // plain, inside an *OpError
 	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // plain

@@ -86,3 +86,20 @@ func TestRefuse_IsTheErrorOfAnOperation(t *testing.T) {
 	require.Nil(t, none.ModuleScope(spot("a"), nil))
 	require.Empty(t, none.ModulePath())
 }
+
+func TestModuleScope_OfNothingIsAnError(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	y := g.ModuleScope(spot("a"), func() *autograd.Variable { return nil })
+	require.ErrorIs(t, g.Err(), autograd.ErrNilVariable)
+	require.ErrorContains(t, g.Err(), "autograd: forward in a at modulescope_test.go:")
+	require.ErrorContains(t, g.Err(), "Forward returned nil")
+	require.False(t, y.Alive())
+	require.NotNil(t, y, "what operations return after an error")
+
+	after := r.graph()
+	broken := errors.New("broken")
+	after.ModuleScope(spot("a"), func() *autograd.Variable { after.Fail(broken); return nil })
+	require.Equal(t, broken, after.Err(), "the error that was first")
+}

@@ -148,3 +148,12 @@ func TestNil_FunctionsAreErrorsOfTheGraph(t *testing.T) {
 	require.Nil(t, g.Scopes(nil))
 	require.Error(t, g.Err())
 }
+
+func TestNil_VariablesAreReportedWithUseAndLine(t *testing.T) {
+	var none *autograd.Variable
+	err := none.Backward()
+	require.ErrorIs(t, err, autograd.ErrNilVariable)
+	require.ErrorContains(t, err, "autograd: Backward at nil_test.go:")
+	_, err = autograd.Cat(nil, 0).Item()
+	require.ErrorContains(t, err, "autograd: Item at nil_test.go:")
+}

@@ -18,6 +18,7 @@ type Parameter struct {
 	value        *tensor.Tensor
 	grad         *tensor.Tensor
 	requiresGrad bool
+	wrong        error // why it cannot be made, of one that stands for a mistake
 	hooks        hooks // of gradients, before they are added up
 	after        hooks // called when they are
 }
@@ -33,10 +34,27 @@ func DeclareParameter(name string, init Initializer, shape ...int) *Parameter {
 	return &Parameter{name: name, shape: tensor.Shape(shape).Clone(), init: init, requiresGrad: true}
 }
 
+// RefusedParameter stands for a parameter that cannot be made because of a mistake, which is the error of Materialize, of Err, and of
+// all uses: so lists of parameters need no error of their own.
+func RefusedParameter(name string, mistake error) *Parameter {
+	return &Parameter{name: name, wrong: mistake, requiresGrad: true}
+}
+
+// Err is the mistake of a RefusedParameter, nil for all others.
+func (p *Parameter) Err() error {
+	if p == nil {
+		return nil
+	}
+	return p.wrong
+}
+
 // missing is the error of a use of a parameter that has no tensor.
 func (p *Parameter) missing() error {
-	if p == nil {
+	switch {
+	case p == nil:
 		return &ParameterError{}
+	case p.wrong != nil:
+		return p.wrong
 	}
 	return &ParameterError{Name: p.name, Shape: p.shape}
 }
@@ -129,8 +147,11 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 	if p.Tensor() != nil {
 		return nil
 	}
-	if p == nil || p.init == nil {
+	switch {
+	case p == nil || p.wrong != nil:
 		return p.missing()
+	case p.init == nil:
+		return &ParameterError{Name: p.name, Shape: p.shape, Detail: "it has no initializer that could make one"}
 	}
 	t, err := p.init(e, gen, dt, p.shape.Clone()...)
 	if err == nil {

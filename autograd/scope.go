@@ -58,7 +58,7 @@ func (g *Graph) ModulePath() string {
 }
 
 // ModuleScope is Scope for the forward pass of a module: errors of operations in it say where in the model they were. After an error of
-// the graph f is not run.
+// the graph f is not run. If f returns nil, that is an error (ErrNilVariable).
 func (g *Graph) ModuleScope(m Located, f func() *Variable) *Variable {
 	switch {
 	case g == nil || f == nil:
@@ -73,9 +73,14 @@ func (g *Graph) ModuleScope(m Located, f func() *Variable) *Variable {
 		return g.Refuse("forward", &tensor.ValueError{Op: "ModuleScope",
 			Detail: fmt.Sprintf("modules are nested more than %d deep: one is a part of itself", maxModules)})
 	}
-	result[0] = f()
+	if result[0] = f(); result[0] == nil {
+		return g.Refuse("forward", errNothing)
+	}
 	return result[0]
 }
+
+// errNothing is the error of a module without a result: nil would be passed on, to an error far from it.
+var errNothing = fmt.Errorf("Forward returned nil: %w", ErrNilVariable)
 
 // ModuleScopes is ModuleScope for modules with several results. It runs f after an error too.
 func (g *Graph) ModuleScopes(m Located, f func() []*Variable) (results []*Variable) {

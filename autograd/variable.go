@@ -155,7 +155,7 @@ func (v *Variable) check(use string) error {
 	v = v.now()
 	switch {
 	case v == nil || v.g == nil:
-		return ErrNilVariable
+		return &OpError{Op: use, Site: callSite(), Err: ErrNilVariable}
 	case v.g.released:
 		err := &ReleasedError{Use: use, Operand: v.operand(), Reason: GraphReleased}
 		v.g.Fail(err)

@@ -45,7 +45,7 @@ func elementIndices(name string, t *Tensor, dim int, idx *Tensor) (int, error) {
 		return 0, err
 	}
 	if idx.dtype != Int64 && idx.dtype != Int32 {
-		return 0, dtypeErr(name, "indices are int64 or int32", t.dtype, idx.dtype)
+		return 0, dtypeErr(name, "indices are int64 or int32", idx.dtype)
 	}
 	shapes := []Shape{t.Shape(), idx.Shape()}
 	if idx.NDim() != t.NDim() {

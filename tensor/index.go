@@ -62,7 +62,7 @@ func selectLayout(name string, t *Tensor, axis int, idx *Tensor) (src, out layou
 // checkIndices refuses what cannot be the indices of an operation on t.
 func checkIndices(name string, t, idx *Tensor) error {
 	if idx.dtype != Int64 && idx.dtype != Int32 {
-		return dtypeErr(name, "indices are int64 or int32", t.dtype, idx.dtype)
+		return dtypeErr(name, "indices are int64 or int32", idx.dtype)
 	}
 	if idx.NDim() > 1 {
 		return shapeErr(name, []Shape{t.Shape(), idx.Shape()}, "indices have one dimension")

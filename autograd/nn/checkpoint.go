@@ -37,7 +37,9 @@ const maxWrappers = 1000
 
 // Forward implements Module.
 func (c *CheckpointModule) Forward(x *autograd.Variable) *autograd.Variable {
-	return autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable { return c.inner().Forward(in[0]) }, x)
+	return autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable {
+		return answered(in[0], c.inner().Forward(in[0]), "Checkpointed")
+	}, x)
 }
 
 // Parameters implements Module.

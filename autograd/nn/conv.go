@@ -54,18 +54,24 @@ func ConvTranspose2d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLaye
 func newConv(dims, in, out, kernel int, opts []ConvOption) *ConvLayer {
 	c := convOf(kernel, opts)
 	l := &ConvLayer{dims: dims, args: tensor.Conv{
-		Stride: c.stride, Padding: c.padding, Dilation: c.dilation, Same: c.same, Groups: c.groups,
+		Stride: c.stride, Padding: c.padding, Dilation: c.dilation, Same: c.same, Groups: c.cuts(),
 	}}
-	c.declare(&l.Base, &l.Weight, &l.Bias, dims, out, in/max(1, c.groups), out)
+	if c.outputPadding != nil {
+		l.mistaken(argumentErr("Conv", "OutputPadding is for transposed convolutions"))
+	}
+	c.declare(&l.Base, &l.Weight, &l.Bias, dims, out, in/max(1, c.cuts()), out)
 	return l
 }
 
 func newConvTranspose(dims, in, out, kernel int, opts []ConvOption) *ConvTransposeLayer {
 	c := convOf(kernel, opts)
 	l := &ConvTransposeLayer{dims: dims, args: tensor.ConvTranspose{
-		Stride: c.stride, Padding: c.padding, OutputPadding: c.outputPadding, Dilation: c.dilation, Groups: c.groups,
+		Stride: c.stride, Padding: c.padding, OutputPadding: c.outputPadding, Dilation: c.dilation, Groups: c.cuts(),
 	}}
-	c.declare(&l.Base, &l.Weight, &l.Bias, dims, in, out/max(1, c.groups), out)
+	if c.same {
+		l.mistaken(argumentErr("ConvTranspose", "PaddingSame is for convolutions that are not transposed"))
+	}
+	c.declare(&l.Base, &l.Weight, &l.Bias, dims, in, out/max(1, c.cuts()), out)
 	return l
 }
 
@@ -79,8 +85,30 @@ func convOf(kernel int, opts []ConvOption) *conv {
 	return c
 }
 
+// cuts is the number of groups.
+func (c *conv) cuts() int {
+	if c.groups == nil {
+		return 1
+	}
+	return *c.groups
+}
+
+// check is what is wrong with the options that the parameters are made by; the others are checked when the layer runs.
+func (c *conv) check(dims int) error {
+	switch n := len(c.kernel); {
+	case n != 1 && n != dims:
+		return argumentErr("KernelSize", "%v has %d sizes; want 1 or %d", c.kernel, n, dims)
+	case c.cuts() == 0:
+		return argumentErr("Groups", "0 groups; there must be at least 1")
+	}
+	return nil
+}
+
 // declare makes the parameters: kernels of shape [first, second, kernel...], and a bias for each output.
 func (c *conv) declare(b *Base, weight, bias **autograd.Parameter, dims, first, second, outputs int) {
+	if err := c.check(dims); err != nil {
+		b.mistaken(err)
+	}
 	shape, fan := []int{first, second}, second
 	for d := range dims {
 		n := c.kernel[min(d, len(c.kernel)-1)]

@@ -41,7 +41,11 @@ func newTable(rows, width int, opts []LayerOption) (weight *autograd.Parameter, 
 			row += rows
 		}
 		use, pads = []autograd.EmbeddingOption{autograd.PaddingIdx(row)}, fmt.Sprintf(", padding_idx=%d", row)
-		if c.weight != nil {
+		switch {
+		case row < 0 || row >= rows:
+			wrong := argumentErr("PaddingIdx", "row %d of %d rows", *c.padding, rows)
+			return autograd.RefusedParameter("weight", wrong), use, pads
+		case c.weight != nil:
 			c.weight = withoutRow(row, c.weight)
 		}
 	}

@@ -66,7 +66,7 @@ func TestMessages_OfLayers(t *testing.T) {
 			{i64, []int{2, 3}, `autograd: linear_bias(int64[2, 3], float32[2, 3], float32[2]) in block at HERE: tensor: Linear: int64 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.Embedding(3, 2), []wrong{
-			{f32, []int{2}, `autograd: embedding(float32[3, 2], float32[2]) in block at HERE: tensor: IndexSelect: float32 and float32: indices are int64 or int32`},
+			{f32, []int{2}, `autograd: embedding(float32[3, 2], float32[2]) in block at HERE: tensor: IndexSelect: float32: indices are int64 or int32`},
 		}},
 		{nn.EmbeddingBag(3, 2, tensor.BagMean), []wrong{
 			{i64, []int{2, 2, 2}, `autograd: embedding_bag(float32[3, 2], int64[2, 2, 2]) in block at HERE: tensor: EmbeddingBag: [3, 2] and [2, 2, 2]: the index has 3 dimensions; want [B, L] without offsets, or [N] with them`},

@@ -5,7 +5,6 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/tensor"
 )
 
 // unusable stands for a module that cannot be used: To, Forward and all that need its parameters say why.
@@ -15,12 +14,7 @@ type unusable struct {
 }
 
 func refused(err error) unusable {
-	return unusable{err, autograd.DeclareParameter("missing", failing(err))}
-}
-
-// failing is an initializer that cannot.
-func failing(err error) autograd.Initializer {
-	return func(tensor.Exec, *tensor.Generator, tensor.DType, ...int) (*tensor.Tensor, error) { return nil, err }
+	return unusable{err, autograd.RefusedParameter("missing", err)}
 }
 
 func (u unusable) Forward(x *autograd.Variable) *autograd.Variable {

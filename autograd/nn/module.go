@@ -147,7 +147,7 @@ func (s *SequentialModule) first(n int, x *autograd.Variable) *autograd.Variable
 		if l, f := s.fusedAt(n); l != nil {
 			return l.forward(s.first(n-2, x), f.linear)
 		}
-		return s.parts[n-1].module().Forward(s.first(n-1, x))
+		return answered(x, s.parts[n-1].module().Forward(s.first(n-1, x)), "module "+s.parts[n-1].name)
 	})
 }
 

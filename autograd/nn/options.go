@@ -11,14 +11,20 @@ import (
 type ConvOption interface{ changeConv(c *conv) }
 
 // PoolOption changes how a pooling layer is made: a WindowOption, or one of those that only pooling has.
-type PoolOption interface{ changePool(p *tensor.Pool) }
+type PoolOption interface{ changePool(p *pool) }
 
 // conv is a convolution in the making.
 type conv struct {
 	layer
 	kernel, stride, padding, outputPadding, dilation []int
 	same                                             bool
-	groups                                           int
+	groups                                           *int // nil if not given
+}
+
+// pool is a pooling layer in the making.
+type pool struct {
+	tensor.Pool
+	wrong error
 }
 
 func (o LayerOption) changeConv(c *conv) {
@@ -30,7 +36,7 @@ func (o LayerOption) changeConv(c *conv) {
 // WindowOption is an option of both convolutions and pooling.
 type WindowOption struct {
 	conv func(c *conv)
-	pool func(p *tensor.Pool)
+	pool func(p *pool)
 }
 
 func (o WindowOption) changeConv(c *conv) {
@@ -39,7 +45,7 @@ func (o WindowOption) changeConv(c *conv) {
 	}
 }
 
-func (o WindowOption) changePool(p *tensor.Pool) {
+func (o WindowOption) changePool(p *pool) {
 	if o.pool != nil {
 		o.pool(p)
 	}
@@ -51,30 +57,30 @@ func KernelSize(n ...int) WindowOption {
 	if len(n) == 0 {
 		return WindowOption{}
 	}
-	return WindowOption{func(c *conv) { c.kernel = n }, func(p *tensor.Pool) { p.Kernel = n }}
+	return WindowOption{func(c *conv) { c.kernel = n }, func(p *pool) { p.Kernel = n }}
 }
 
 // Stride moves the window by so much: one number for all dimensions, or one for each, as in the options below.
 func Stride(n ...int) WindowOption {
-	return WindowOption{func(c *conv) { c.stride = n }, func(p *tensor.Pool) { p.Stride = n }}
+	return WindowOption{func(c *conv) { c.stride = n }, func(p *pool) { p.Stride = n }}
 }
 
 // Padding adds zeros on all sides (for MaxPool: what is never the largest).
 func Padding(n ...int) WindowOption {
-	return WindowOption{func(c *conv) { c.padding = n }, func(p *tensor.Pool) { p.Padding = n }}
+	return WindowOption{func(c *conv) { c.padding = n }, func(p *pool) { p.Padding = n }}
 }
 
 // Dilation is the distance of neighbouring elements of the window.
 func Dilation(n ...int) WindowOption {
-	return WindowOption{func(c *conv) { c.dilation = n }, func(p *tensor.Pool) { p.Dilation = n }}
+	return WindowOption{func(c *conv) { c.dilation = n }, func(p *pool) { p.Dilation = n }}
 }
 
 type convOption func(c *conv)
 
 func (o convOption) changeConv(c *conv) { o(c) }
 
-// Groups cuts channels and outputs into n groups, which have nothing to do with each other.
-func Groups(n int) ConvOption { return convOption(func(c *conv) { c.groups = n }) }
+// Groups cuts channels and outputs into n groups, at least 1, which have nothing to do with each other.
+func Groups(n int) ConvOption { return convOption(func(c *conv) { c.groups = &n }) }
 
 // PaddingSame pads so that the result has the size of the input (padding="same"). The stride must be 1.
 func PaddingSame() ConvOption { return convOption(func(c *conv) { c.same = true }) }
@@ -82,19 +88,23 @@ func PaddingSame() ConvOption { return convOption(func(c *conv) { c.same = true 
 // OutputPadding adds to one side of the result of a transposed convolution.
 func OutputPadding(n ...int) ConvOption { return convOption(func(c *conv) { c.outputPadding = n }) }
 
-type poolOption func(p *tensor.Pool)
+type poolOption func(p *pool)
 
-func (o poolOption) changePool(p *tensor.Pool) { o(p) }
+func (o poolOption) changePool(p *pool) { o(p) }
 
 // CeilMode lets the last window reach over the input, if it begins inside.
-func CeilMode() PoolOption { return poolOption(func(p *tensor.Pool) { p.CeilMode = true }) }
+func CeilMode() PoolOption { return poolOption(func(p *pool) { p.CeilMode = true }) }
 
 // ExcludePadding makes averages of the elements of the input alone (count_include_pad=False).
-func ExcludePadding() PoolOption { return poolOption(func(p *tensor.Pool) { p.ExcludePadding = true }) }
+func ExcludePadding() PoolOption { return poolOption(func(p *pool) { p.ExcludePadding = true }) }
 
-// DivisorOverride is what sums are divided by, in place of the size of the window.
+// DivisorOverride is what sums are divided by, in place of the size of the window; it may not be 0.
 func DivisorOverride(n int) PoolOption {
-	return poolOption(func(p *tensor.Pool) { p.DivisorOverride = n })
+	return poolOption(func(p *pool) {
+		if p.DivisorOverride = n; n == 0 {
+			p.wrong = argumentErr("DivisorOverride", "the divisor is 0")
+		}
+	})
 }
 
 // tuple is PyTorch's way to write numbers of dimensions: missing stands for none, and one number for all of them.

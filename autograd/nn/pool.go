@@ -30,8 +30,8 @@ func AvgPool2d(kernel int, opts ...PoolOption) *FuncModule {
 	return avgPool("AvgPool2d", 2, kernel, opts, (*autograd.Variable).AvgPool2d)
 }
 
-func poolOf(kernel int, opts []PoolOption) tensor.Pool {
-	p := tensor.Pool{Kernel: []int{kernel}}
+func poolOf(kernel int, opts []PoolOption) pool {
+	p := pool{Pool: tensor.Pool{Kernel: []int{kernel}}}
 	for _, o := range opts {
 		if o != nil {
 			o.changePool(&p)
@@ -40,8 +40,17 @@ func poolOf(kernel int, opts []PoolOption) tensor.Pool {
 	return p
 }
 
+// module makes the layer, which cannot be used if an option is wrong.
+func (p pool) module(text string, f func(*autograd.Variable, tensor.Pool) *autograd.Variable) *FuncModule {
+	m := Func(text, func(x *autograd.Variable) *autograd.Variable { return f(x, p.Pool) })
+	if p.wrong != nil {
+		m.mistaken(p.wrong)
+	}
+	return m
+}
+
 // describeWindow writes window, stride and padding as they were given.
-func describeWindow(name string, p tensor.Pool, write func(list []int, missing int) string) string {
+func describeWindow(name string, p pool, write func(list []int, missing int) string) string {
 	stride := p.Stride
 	if stride == nil {
 		stride = p.Kernel
@@ -56,7 +65,7 @@ func maxPool(name string, kernel int, opts []PoolOption, f func(*autograd.Variab
 		ceil = "True"
 	}
 	text := fmt.Sprintf("%s, dilation=%s, ceil_mode=%s)", describeWindow(name, p, plain), plain(p.Dilation, 1), ceil)
-	return Func(text, func(x *autograd.Variable) *autograd.Variable { return f(x, p) })
+	return p.module(text, f)
 }
 
 func avgPool(name string, dims, kernel int, opts []PoolOption, f func(*autograd.Variable, tensor.Pool) *autograd.Variable,
@@ -66,7 +75,7 @@ func avgPool(name string, dims, kernel int, opts []PoolOption, f func(*autograd.
 	if dims == 1 { // of one dimension PyTorch makes tuples
 		write = func(list []int, missing int) string { return tuple(list, 1, missing) }
 	}
-	return Func(describeWindow(name, p, write)+")", func(x *autograd.Variable) *autograd.Variable { return f(x, p) })
+	return p.module(describeWindow(name, p, write)+")", f)
 }
 
 // AdaptiveMaxPool1d is the largest element of each window of [N, C, L] or [C, L], where windows are such that the result is as

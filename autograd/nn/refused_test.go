@@ -23,12 +23,21 @@ func TestModules_ThatCannotBeMadeSayWhy(t *testing.T) {
 		"nil pointer":        nn.Sequential((*nn.LinearLayer)(nil)),
 		"nil module":         nn.Checkpointed(nil),
 		"part of itself":     inner,
+		"kernel of 3 sizes":  nn.Conv2d(3, 4, 3, nn.KernelSize(1, 1, 1)),
+		"kernel of 2 sizes":  nn.Conv1d(3, 4, 3, nn.KernelSize(2, 5)),
+		"transposed kernel":  nn.ConvTranspose1d(3, 4, 3, nn.KernelSize(2, 5)),
+		"no groups":          nn.Conv1d(3, 4, 3, nn.Groups(0)),
+		"no groups at all":   nn.ConvTranspose2d(3, 4, 3, nn.Groups(0)),
+		"output padding":     nn.Conv1d(3, 4, 3, nn.OutputPadding(1)),
+		"same size":          nn.ConvTranspose1d(3, 4, 3, nn.PaddingSame()),
+		"divisor":            nn.AvgPool1d(3, nn.DivisorOverride(0)),
+		"divisor of a max":   nn.MaxPool1d(3, nn.DivisorOverride(0)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := host.New()
 			defer func() { require.NoError(t, dev.Close()) }()
 			var bad *nn.ArgumentError
-			require.ErrorAs(t, m.To(dev), &bad)
+			require.ErrorAs(t, m.To(dev), &bad, name)
 			g := autograd.NewGraph(dev)
 			defer g.Release()
 			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 1, 3, 3) })
@@ -65,5 +74,55 @@ func TestNil_ArgumentsOfModules(t *testing.T) {
 		require.NoError(t, err)
 		_, err = nn.Eye(e, nil, tensor.Float32, shape...)
 		require.ErrorAs(t, err, &wrong)
+	}
+}
+
+// empty is a module whose Forward, without a Scope, returns nil.
+type empty struct{ nn.Base }
+
+func (*empty) Forward(*autograd.Variable) *autograd.Variable { return nil }
+
+// hollow is one with a Scope.
+type hollow struct{ nn.Base }
+
+func (h *hollow) Forward(x *autograd.Variable) *autograd.Variable {
+	return h.Scope(x, func(*autograd.Graph) *autograd.Variable { return nil })
+}
+
+func TestForward_ThatReturnsNilIsTheGraphsError(t *testing.T) {
+	r := onHost(t)
+	none := nn.Func("f", func(*autograd.Variable) *autograd.Variable { return nil })
+	for want, m := range map[string]nn.Module{
+		"autograd: forward in 1 at refused_test.go:":              nn.Sequential(nn.Linear(5, 3), none, nn.Linear(3, 2)),
+		"autograd: forward in 0 at refused_test.go:":              nn.Sequential(new(hollow)),
+		"autograd: forward(float32[2, 5]) at refused_test.go:":    nn.Sequential(nn.Identity(), new(empty), nn.Identity()),
+		"module 1: Forward returned nil":                          nn.Sequential(nn.Identity(), new(empty), nn.Identity()),
+		"autograd: checkpoint(float32[2, 5]) at refused_test.go:": nn.Checkpointed(new(empty)),
+	} {
+		r.place(m)
+		g := r.graph()
+		y := m.Forward(g.Input(r.tensor(make([]float32, 10), 2, 5)))
+		require.ErrorIs(t, g.Err(), autograd.ErrNilVariable, want)
+		require.ErrorContains(t, g.Err(), want)
+		require.ErrorContains(t, g.Err(), "Forward returned nil", want)
+		require.False(t, y.Alive())
+		require.NotNil(t, y)
+		g.Release()
+		require.Nil(t, m.Forward(nil), "a nil input is not the module's mistake")
+	}
+}
+
+func TestMessages_OfMistakesInMakingALayer(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	for want, m := range map[string]nn.Module{
+		"nn: PaddingIdx: row 9 of 4 rows":              nn.Embedding(4, 2, nn.PaddingIdx(9)),
+		"nn: PaddingIdx: row -5 of 4 rows":             nn.EmbeddingBag(4, 2, tensor.BagSum, nn.PaddingIdx(-5)),
+		"it has no initializer that could make one":    nn.Linear(2, 3, nn.WeightInit(nil)),
+		"nn: Groups: 0 groups; there must be at least": nn.Conv1d(1, 1, 1, nn.Groups(0)),
+	} {
+		err := m.To(dev)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "module :")
 	}
 }

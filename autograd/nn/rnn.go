@@ -93,7 +93,7 @@ func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
 // refuse makes err the error of Forward, and, by a parameter that cannot be made, of To.
 func (l *RNNLayer) refuse(err error) {
 	l.invalid, l.config.layers = err, 0
-	l.RegisterParameter(autograd.DeclareParameter("weight_ih_l0", failing(err)))
+	l.RegisterParameter(autograd.RefusedParameter("weight_ih_l0", err))
 }
 
 func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, reverse bool) *rnnDirection {

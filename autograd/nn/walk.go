@@ -124,8 +124,10 @@ func checkOne(path string, m Module) error {
 	switch err := b.mistake(); {
 	case errors.As(err, &name):
 		return &NameError{Module: path, Name: name.Name, Detail: name.Detail}
-	case err != nil:
+	case err != nil && path != "":
 		return errors.WithMessage(err, "nn: module "+path)
+	case err != nil:
+		return err
 	}
 	for _, s := range b.own {
 		if s.required && *s.field == nil {

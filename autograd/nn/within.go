@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pkg/errors"
+
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -59,7 +61,7 @@ func remember(m Module) {
 }
 
 // Scope is the scope of a module's Forward: it runs f in a scope of x's graph, and errors in it have the module's path. It returns what f
-// returns, and nil for a nil x.
+// returns, and nil for a nil x. That f returns nil is an error of the graph.
 //
 //	func (n *Net) Forward(x *autograd.Variable) *autograd.Variable {
 //		return n.Scope(x, func(g *autograd.Graph) *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
@@ -78,6 +80,15 @@ func (b *Base) Scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.V
 		}
 		return f(g)
 	})
+}
+
+// answered is y, what a part of a module that was given x returned, or the graph's error if that is nothing: the part may be without a
+// Scope, which would have found it.
+func answered(x, y *autograd.Variable, part string) *autograd.Variable {
+	if y != nil {
+		return y
+	}
+	return x.Graph().Refuse("forward", errors.WithMessage(autograd.ErrNilVariable, part+": Forward returned nil"), x)
 }
 
 // layerOf is a pointer to a layer.

@@ -29,8 +29,12 @@ func (o *Grouped) InitialLR(group int) float64 {
 	return *g.initial
 }
 
-// SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given.
+// SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given. A rate
+// that LR would not take, and a group that does not exist, are errors of Err and Step.
 func (o *Grouped) SetLR(lr float64, groups ...int) {
+	for _, i := range groups {
+		o.exists("SetLR", i)
+	}
 	for i, g := range o.groups {
 		if len(groups) == 0 {
 			g.settings.LR = lr
@@ -55,10 +59,19 @@ func (o *Grouped) Momentum(group int) float64 {
 	return *o.momentumOf(group)
 }
 
-// SetMomentum changes it from the next step on. Groups that do not exist are ignored. It is an error, kept as SetLR keeps it, if
+// exists refuses a group that does not.
+func (o *Grouped) exists(method string, group int) bool {
+	if group >= 0 && group < len(o.groups) {
+		return true
+	}
+	o.fail(&ConfigError{o.name, fmt.Sprintf("%s: there is no group %d, of %d", method, group, len(o.groups))})
+	return false
+}
+
+// SetMomentum changes it from the next step on. It is an error, kept as SetLR keeps it, if there is no such group, if
 // the value is not in [0, 1), or if it would switch a momentum on or off: that state would be missing, or useless.
 func (o *Grouped) SetMomentum(momentum float64, group int) {
-	if group < 0 || group >= len(o.groups) {
+	if !o.exists("SetMomentum", group) {
 		return
 	}
 	m := o.momentumOf(group)

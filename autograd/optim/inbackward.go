@@ -6,8 +6,9 @@ import "github.com/cistern-ml/cistern/autograd"
 // release that gradient: so the gradients of a model never live all at once. There is nothing to call after Backward; settings
 // are those at the time of the pass. It cannot be joined with what needs all gradients together: clipping by their norm, a
 // GradScaler, accumulation over several passes. Launches are one for each parameter. Parameters of groups that are added later
-// are not concerned. The result ends it.
+// are not concerned, so that an optimizer without parameters has an error (Err) from here on. The result ends it.
 func (o *Grouped) StepInBackward() (stop func()) {
+	o.fail(o.ready())
 	var handles []*autograd.HookHandle
 	for _, g := range o.groups {
 		for _, p := range g.params {

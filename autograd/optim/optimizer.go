@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -99,37 +100,63 @@ type batchKey struct {
 
 func newOptimizer(name string, m method, base Settings, params []*autograd.Parameter, opts []Option) *Grouped {
 	o := &Grouped{name: name, method: m, base: base, states: map[*autograd.Parameter]*state{}}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o.base)
-		}
-	}
+	o.set(&o.base, opts)
 	return o.AddGroup(params)
 }
 
+// set applies options, and refuses those of other optimizers.
+func (o *Grouped) set(s *Settings, opts []Option) {
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if name := foreign(o.method, opt); name != "" {
+			o.fail(&ConfigError{o.name, "it has no option " + name})
+		}
+		opt(s)
+	}
+}
+
 // AddGroup adds parameters that are updated with settings of their own: those of the constructor, changed by opts. It returns
-// the optimizer. A parameter can be in one group only.
+// the optimizer. A parameter can be in one group only. A nil one, and a mistake of a module that autograd.Parameter.Err tells, is an error
+// of Err and Step.
 func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Grouped {
 	s := o.base
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&s)
-		}
-	}
+	o.set(&s, opts)
 	if err := s.check(o.name); err != nil {
 		o.fail(err)
 	}
 	if err := o.method.check(&s); err != nil {
 		o.fail(&ConfigError{o.name, err.Error()})
 	}
-	for _, p := range params {
-		if _, twice := o.states[p]; twice {
-			o.fail(&ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", p.Name())})
-		}
+	for i, p := range params {
+		o.fail(o.refusal(i, p))
 		o.states[p] = nil
 	}
 	o.groups = append(o.groups, &group{params: append([]*autograd.Parameter(nil), params...), settings: s})
 	return o
+}
+
+// refusal is why parameter i of a new group cannot be one, nil if it can.
+func (o *Grouped) refusal(i int, p *autograd.Parameter) error {
+	if p == nil {
+		return &ConfigError{o.name, fmt.Sprintf("parameter %d of group %d is nil", i, len(o.groups))}
+	}
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("optim: %s: %w", o.name, err)
+	}
+	if _, twice := o.states[p]; twice {
+		return &ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", p.Name())}
+	}
+	return nil
+}
+
+// ready is what a step begins with. That there are no parameters is an error only now, because groups can be added until here.
+func (o *Grouped) ready() error {
+	if o.err == nil && len(o.states) == 0 {
+		return &ConfigError{o.name, "the optimizer has an empty list of parameters"}
+	}
+	return o.err
 }
 
 func (o *Grouped) fail(err error) {
@@ -151,12 +178,13 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 }
 
 // Step updates every parameter that has a gradient. The work is put on the parameters' streams. If it fails because memory
-// for state is missing, parameters that were to be updated in a later launch are not.
+// for state is missing, parameters that were to be updated in a later launch are not. An optimizer without parameters, in whatever group,
+// is a *ConfigError.
 func (o *Grouped) Step() error { return o.stepAll(nil) }
 
 func (o *Grouped) stepAll(by *decision) error {
-	if o.err != nil {
-		return o.err
+	if err := o.ready(); err != nil {
+		return err
 	}
 	for _, g := range o.groups {
 		if err := o.update(g, g.params, by); err != nil {
@@ -200,6 +228,9 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		if err != nil {
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, p.Name(), err)
 		}
+		if err := fits(s, p.Tensor()); err != nil {
+			return nil, fmt.Errorf("optim: %s: parameter %q: %w", o.name, p.Name(), err)
+		}
 		b := find(&all, o.keyOf(p, s, &g.settings, by))
 		b.params = append(b.params, p.Tensor())
 		b.grads = append(b.grads, p.Grad())
@@ -209,6 +240,20 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		b.states = append(b.states, s)
 	}
 	return all, nil
+}
+
+// fits refuses a state that was made for another place or type of the parameter: kernels would say so of tensors without names.
+func fits(s *state, p *tensor.Tensor) error {
+	const remedy = "make the optimizer after To, or load its StateDict into a new one"
+	for _, t := range s.buffers {
+		if t.Device().ID() != p.Device().ID() {
+			return &tensor.DeviceError{Op: "Step", Devices: []device.ID{p.Device().ID(), t.Device().ID()}, Detail: remedy}
+		}
+		if t.DType() != p.DType() {
+			return &tensor.DTypeError{Op: "Step", DTypes: []tensor.DType{p.DType(), t.DType()}, Detail: remedy}
+		}
+	}
+	return nil
 }
 
 // keyOf is the batch that a parameter belongs to.

@@ -119,6 +119,38 @@ func TestSettings_AreRefusedWithPyTorchsRules(t *testing.T) {
 	}
 }
 
+func TestOptions_OfAnotherOptimizerAreRefused(t *testing.T) {
+	for want, opt := range map[string]*optim.Grouped{
+		"optim: SGD: it has no option Betas":            optim.SGD(nil, optim.Betas(0.9, 0.99), optim.AMSGrad()),
+		"optim: SGD: it has no option AMSGrad":          optim.SGD(nil).AddGroup(nil, optim.LR(1), optim.AMSGrad()),
+		"optim: Adam: it has no option Momentum":        optim.Adam(nil, optim.Momentum(0)),
+		"optim: AdamW: it has no option Nesterov":       optim.AdamW(nil, optim.Nesterov()),
+		"optim: Lion: it has no option Eps":             optim.Lion(nil, optim.Eps(1)),
+		"optim: RMSprop: it has no option Dampening":    optim.RMSprop(nil, optim.Dampening(2)),
+		"optim: Adagrad: it has no option Alpha":        optim.Adagrad(nil, optim.Alpha(math.NaN())),
+		"optim: SGD: SetLR: there is no group 3, of 1":  setLR(optim.SGD(nil), 3),
+		"optim: SGD: SetLR: there is no group -1, of 1": setLR(optim.SGD(nil), -1),
+	} {
+		require.EqualError(t, opt.Err(), want)
+		require.ErrorIs(t, opt.Err(), optim.ErrInvalid)
+	}
+	opt := optim.SGD(nil)
+	opt.SetMomentum(0.5, 7)
+	require.EqualError(t, opt.Err(), "optim: SGD: SetMomentum: there is no group 7, of 1")
+	for _, opt := range []*optim.Grouped{
+		optim.SGD(nil, optim.Momentum(1), optim.Nesterov(), optim.Maximize(), optim.Capturable()),
+		optim.Adam(nil, optim.Betas(0, 0), optim.Eps(1), optim.WeightDecay(1), optim.AMSGrad()),
+		optim.SGD(nil, func(s *optim.Settings) { s.LR *= 2 }),
+	} {
+		require.NoError(t, opt.Err())
+	}
+}
+
+func setLR(o *optim.Grouped, group int) *optim.Grouped {
+	o.SetLR(0.1, group)
+	return o
+}
+
 func TestSetLR_ChangesTheGivenGroupsOrAll(t *testing.T) {
 	e, _ := newExec(t, host.New())
 	opt := optim.SGD(params{param(t, e, 0, 1, tensor.Float32)}, optim.LR(1)).AddGroup(params{param(t, e, 1, 1, tensor.Float32)}, optim.LR(2))

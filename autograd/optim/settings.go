@@ -3,6 +3,8 @@ package optim
 import (
 	"fmt"
 	"math"
+	"reflect"
+	"strings"
 )
 
 // Settings are what options change. Each optimizer uses those that PyTorch's has.
@@ -31,7 +33,7 @@ type Settings struct {
 	Capturable bool
 }
 
-// Option changes a setting.
+// Option changes a setting. One that the optimizer does not have is an error of Err and Step, as in PyTorch. It may be called several times.
 type Option func(*Settings)
 
 // LR is the learning rate. The default of SGD, Adam and AdamW is 1e-3, that of RMSprop and Adagrad 1e-2, that of Lion 1e-4.
@@ -82,6 +84,50 @@ func InitialAccumulator(v float64) Option { return func(s *Settings) { s.Initial
 // (memory.Caching.CaptureGraph), once it has made its state. StepScaled, which a GradScaler calls, does so without being asked. The
 // settings are those at the time of the capture.
 func Capturable() Option { return func(s *Settings) { s.Capturable = true } }
+
+// foreign is the option that sets a setting which the optimizer does not have, empty for none.
+func foreign(m method, opt Option) string {
+	var s Settings
+	own := map[any]bool{&s.Capturable: true}
+	for _, f := range m.fields(&s) {
+		own[f.flag] = true
+		for _, n := range f.numbers {
+			own[n] = true
+		}
+	}
+	all := reflect.ValueOf(&s).Elem()
+	for _, probe := range []Settings{probe(1, false), probe(2, true)} { // what it changes is not known before it did; it may set 1, or false
+		s = probe
+		opt(&s)
+		for i := range all.NumField() {
+			if all.Field(i).Interface() != reflect.ValueOf(probe).Field(i).Interface() && !own[all.Field(i).Addr().Interface()] {
+				return optionOf(all.Type().Field(i).Name)
+			}
+		}
+	}
+	return ""
+}
+
+// probe has the same in all settings of a type.
+func probe(v float64, flag bool) (s Settings) {
+	all := reflect.ValueOf(&s).Elem()
+	for i := range all.NumField() {
+		if f := all.Field(i); f.Kind() == reflect.Bool {
+			f.SetBool(flag)
+		} else {
+			f.SetFloat(v)
+		}
+	}
+	return s
+}
+
+// optionOf is the option of a setting, which mostly has its name.
+func optionOf(setting string) string {
+	if strings.HasPrefix(setting, "Beta") {
+		return "Betas"
+	}
+	return setting
+}
 
 // check refuses what no optimizer takes: PyTorch's rules, and what is infinite. Comparisons are written so that NaN fails them.
 func (s *Settings) check(name string) error {

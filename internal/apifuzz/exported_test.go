@@ -66,6 +66,7 @@ var functions = map[string]any{
 	"autograd.PaddingIdx":                autograd.PaddingIdx,
 	"autograd.PosWeight":                 autograd.PosWeight,
 	"autograd.Reduce":                    autograd.Reduce,
+	"autograd.RefusedParameter":          autograd.RefusedParameter,
 	"autograd.RequiresGrad":              autograd.RequiresGrad,
 	"autograd.RetainGraph":               autograd.RetainGraph,
 	"autograd.SaveOnCPU":                 autograd.SaveOnCPU,
