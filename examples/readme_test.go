@@ -48,6 +48,9 @@ func trainingStep(batches *data.Loader) error {
 		}
 		opt.ZeroGrad()
 	}
+	if err := batches.Err(); err != nil { // why the batches ended early
+		return err
+	}
 	fmt.Println(memory.Summary(dev))
 	// README ends
 	opt.Release()
