@@ -2,7 +2,6 @@
 package examples
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -56,7 +55,7 @@ func trainingStep(batches *data.Loader) error {
 	opt.Release()
 	model.Release()
 	scaler.Release()
-	return errors.Join(batches.Err(), memory.Drop(dev))
+	return memory.Drop(dev)
 }
 
 func TestREADME_ShowsCodeThatRuns(t *testing.T) {
