@@ -11,23 +11,31 @@ import (
 // PyTorch warns. Only the binary cross-entropies refuse it.
 
 // MSELoss is (v - target)², reduced. Saves v and target.
+// A target of another shape broadcasts, as in PyTorch, which warns: a
+// target of [N] for a v of [N, 1] gives all N*N pairs.
 func (v *Variable) MSELoss(target *Variable, r Reduction) *Variable {
 	return mse.apply(elementLoss{Reduction: r}, v, target)
 }
 
 // L1Loss is |v - target|, reduced. Its gradient where they are equal, or one is NaN, is 0. Saves v and target.
+// A target of another shape broadcasts, as in PyTorch, which warns: a
+// target of [N] for a v of [N, 1] gives all N*N pairs.
 func (v *Variable) L1Loss(target *Variable, r Reduction) *Variable {
 	return l1.apply(elementLoss{Reduction: r}, v, target)
 }
 
 // SmoothL1Loss is d²/(2*beta) where d = |v - target| is less than beta, else d - beta/2, reduced. PyTorch's default for beta is 1;
 // 0 gives L1Loss. Saves v and target.
+// A target of another shape broadcasts, as in PyTorch, which warns: a
+// target of [N] for a v of [N, 1] gives all N*N pairs.
 func (v *Variable) SmoothL1Loss(target *Variable, beta float64, r Reduction) *Variable {
 	return smoothL1.apply(elementLoss{Reduction: r, scale: beta}, v, target)
 }
 
 // HuberLoss is d²/2 where d = |v - target| is less than delta, else delta*(d - delta/2), reduced. PyTorch's default for delta is 1.
 // Saves v and target.
+// A target of another shape broadcasts, as in PyTorch, which warns: a
+// target of [N] for a v of [N, 1] gives all N*N pairs.
 func (v *Variable) HuberLoss(target *Variable, delta float64, r Reduction) *Variable {
 	return huber.apply(elementLoss{Reduction: r, scale: delta}, v, target)
 }

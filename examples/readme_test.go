@@ -2,7 +2,6 @@
 package examples
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -48,12 +47,15 @@ func trainingStep(batches *data.Loader) error {
 		}
 		opt.ZeroGrad()
 	}
+	if err := batches.Err(); err != nil { // why the batches ended early
+		return err
+	}
 	fmt.Println(memory.Summary(dev))
 	// README ends
 	opt.Release()
 	model.Release()
 	scaler.Release()
-	return errors.Join(batches.Err(), memory.Drop(dev))
+	return memory.Drop(dev)
 }
 
 func TestREADME_ShowsCodeThatRuns(t *testing.T) {

@@ -13,7 +13,8 @@ type CheckpointModule struct {
 }
 
 // Checkpointed makes m save only its input for backward, and run a second time when backward comes to it: less memory for more
-// time; see autograd.Checkpoint. Names of parameters and modes are m's.
+// time; see autograd.Checkpoint. Names of parameters and modes are m's. As in PyTorch, a batch norm in m averages each batch into its
+// running statistics twice.
 func Checkpointed(m Module) *CheckpointModule { return &CheckpointModule{orRefused(m, "Checkpointed")} }
 
 // inner is the module now: what says that there is none if the field is nil, or if it leads back to c.

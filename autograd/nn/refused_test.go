@@ -126,3 +126,16 @@ func TestMessages_OfMistakesInMakingALayer(t *testing.T) {
 		require.NotContains(t, err.Error(), "module :")
 	}
 }
+
+func TestCheckpointed_BatchNormCountsABatchTwice(t *testing.T) {
+	r := onHost(t)
+	l := nn.BatchNorm1d(1)
+	m := nn.Checkpointed(l)
+	r.place(m)
+	defer m.Release()
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float32{1, 2}, 2, 1), autograd.RequiresGrad())
+	require.NoError(t, m.Forward(x).Sum(nil, false).Backward())
+	require.Equal(t, []float64{2}, valuesOf(t, l.BatchesTracked), "as in PyTorch")
+}

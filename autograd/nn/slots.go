@@ -11,6 +11,8 @@ import (
 // fields when they are asked for. So an assignment to a field replaces, or shares, for all that a module does:
 //
 //	decoder.Weight = encoder.Weight
+//
+// What was in the field before is no longer the module's, and the program releases it.
 
 // slot is the place of a parameter or buffer.
 type slot struct {
@@ -108,7 +110,7 @@ func (b *Base) Register(name string, m Module) {
 }
 
 // RegisterField makes the module in a field of b's module a part: always the one that is there, so that an assignment to the field
-// replaces the part. A field that is nil when the module is used is an *ArgumentError. Names are as for Register.
+// replaces the part; the program releases the one before. A field that is nil when the module is used is an *ArgumentError. Names are as for Register.
 //
 //	nn.RegisterField(&n.Base, "head", &n.head)
 func RegisterField[M Module](b *Base, name string, field *M) {
@@ -151,7 +153,8 @@ func (b *Base) RegisterParameter(p *autograd.Parameter) *autograd.Parameter {
 	return p
 }
 
-// RegisterParameterField makes the parameter in a field of the module a parameter of it: always the one that is there. A nil one is not
+// RegisterParameterField makes the parameter in a field of the module a parameter of it: always the one that is there; the program
+// releases one that it replaces. A nil one is not
 // listed (PyTorch's None). It is listed, saved and loaded under this name, whatever its own is. Names are as for Register.
 //
 //	n.RegisterParameterField("scale", &n.scale)
