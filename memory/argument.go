@@ -23,4 +23,6 @@ const (
 	nilPool     = "the pool is nil"
 	nilFunction = "the function is nil"
 	nilWriter   = "the writer is nil"
+
+	nilAllocator = "the allocator is nil"
 )
