@@ -29,3 +29,10 @@ type Allocator interface {
 	// Close gives everything back to the driver, blocks in use included, and reports those as a *LeakError.
 	Close() error
 }
+
+// CloseReporter is an Allocator that says whether it was closed: then the memory of all its blocks is gone. Those of this package
+// are.
+type CloseReporter interface {
+	Allocator
+	Closed() bool
+}

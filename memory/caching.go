@@ -473,5 +473,8 @@ func (a *Caching) Close() error {
 	return a.close()
 }
 
+// Closed implements CloseReporter.
+func (a *Caching) Closed() bool { return a.closed.Load() }
+
 // String names the allocator and its device.
 func (a *Caching) String() string { return fmt.Sprintf("caching allocator of %s", a.id) }
