@@ -161,7 +161,7 @@ type ExecMode uint8
 
 // The ways to execute.
 const (
-	ExecInline  ExecMode = iota // run before Submit returns: callers may call the function directly instead
+	ExecInline  ExecMode = iota // run before Submit returns: callers may call the function directly instead, if the device is open
 	ExecQueued                  // run later, in stream order
 	ExecDiscard                 // never run: the device has no storage
 )

@@ -9,7 +9,8 @@ import (
 
 // Launch puts one call on its stream. The memory of its views must stay allocated until the stream has passed it; the Call
 // itself may be used again as soon as Launch returns. On streams that execute inline (the host's default stream) the work is
-// done when Launch returns; on all others an error of the work itself is reported by the next call that waits for it.
+// done when Launch returns; on all others an error of the work itself is reported by the next call that waits
+// for it. Nothing runs on a device that was closed: that is a device.ErrClosed.
 func Launch(c *op.Call) error {
 	if invariants.Enabled {
 		if err := op.Check(c); err != nil {
@@ -31,6 +32,9 @@ func Launch(c *op.Call) error {
 	}
 	switch e.Mode() {
 	case device.ExecInline:
+		if err := e.Submit(c.Op.String(), nothing); err != nil { // the memory of a closed device is gone
+			return err
+		}
 		return f(c)
 	case device.ExecQueued:
 		copied := c.Clone()
@@ -40,5 +44,5 @@ func Launch(c *op.Call) error {
 	}
 }
 
-// nothing is what a device without storage does with a kernel.
+// nothing is what a device without storage does with a kernel, and what asks a stream whether it takes work.
 func nothing() error { return nil }

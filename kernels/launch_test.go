@@ -147,3 +147,16 @@ func TestWorkspace_ProcessorKernelsNeedNone(t *testing.T) {
 	v := vector(t, dev, dtype.Float32, 5)
 	require.Zero(t, kernels.Workspace(fill(dev.DefaultStream(), v, 1)))
 }
+
+func TestLaunch_OnAClosedDeviceIsErrClosed(t *testing.T) {
+	for name, dev := range map[string]device.Device{"host": host.New(), "sim": sim.New(1 << 30)} {
+		queue, err := dev.NewStream()
+		require.NoError(t, err)
+		v := vector(t, dev, dtype.Float32, 4)
+		require.NoError(t, dev.Close())
+		for _, s := range []device.Stream{dev.DefaultStream(), queue} {
+			err = kernels.Launch(fill(s, v, 1))
+			require.ErrorIs(t, err, device.ErrClosed, "%s, stream %d", name, s.ID())
+		}
+	}
+}

@@ -18,7 +18,7 @@ type Allocator interface {
 	// that one's FreeLater.
 	FreeLater(b Block)
 	// RecordStream notes that work on s uses the block, so that Free delays its reuse until the work then on s has finished.
-	// The block's own stream has no effect. A stream of another device is a *StreamError.
+	// The block's own stream has no effect. A block that was freed is a *BlockError (ErrUseAfterFree), on any stream. A stream of another device is a *StreamError.
 	RecordStream(b Block, s device.Stream) error
 	// EmptyCache gives all memory that no block uses back to the driver. It waits for events of freed blocks.
 	EmptyCache() error
@@ -28,4 +28,11 @@ type Allocator interface {
 	Device() device.ID
 	// Close gives everything back to the driver, blocks in use included, and reports those as a *LeakError.
 	Close() error
+}
+
+// CloseReporter is an Allocator that says whether it was closed: then the memory of all its blocks is gone. Those of this package
+// are.
+type CloseReporter interface {
+	Allocator
+	Closed() bool
 }

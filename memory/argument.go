@@ -22,4 +22,6 @@ const (
 	nilStream   = "the stream is nil"
 	nilPool     = "the pool is nil"
 	nilFunction = "the function is nil"
+
+	nilAllocator = "the allocator is nil"
 )

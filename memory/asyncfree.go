@@ -196,3 +196,10 @@ func (a *Async) Close() error {
 	errs = append(errs, a.driver.Synchronize(context.Background()), a.driver.TrimPool(0))
 	return errors.Join(errs...)
 }
+
+// Closed implements CloseReporter.
+func (a *Async) Closed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.closed
+}

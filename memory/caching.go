@@ -366,18 +366,19 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 		return argumentErr("RecordStream", nilStream)
 	}
 	own := sh.bound.Load()
-	if s == own.known {
-		return nil
-	}
-	if err := checkStream("RecordStream", a.id, a.driver, s); err != nil || s.ID() == own.id {
-		return err
+	if s != own.known {
+		if err := checkStream("RecordStream", a.id, a.driver, s); err != nil {
+			return err
+		}
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if b.turn != h.turn || b.state != stateAllocated {
 		return a.staleBlock("RecordStream", h, b.freedAs(h), ErrUseAfterFree)
 	}
-	b.addUser(s)
+	if s != own.known && s.ID() != own.id {
+		b.addUser(s)
+	}
 	return nil
 }
 
@@ -471,6 +472,9 @@ func (a *Caching) Close() error {
 	}
 	return a.close()
 }
+
+// Closed implements CloseReporter.
+func (a *Caching) Closed() bool { return a.closed.Load() }
 
 // String names the allocator and its device.
 func (a *Caching) String() string { return fmt.Sprintf("caching allocator of %s", a.id) }

@@ -16,8 +16,12 @@ import (
 // blocks of this allocator; if any callback did, the cache is searched again. Callbacks run one after the other, in the
 // order of registration, never two at a time, and without a lock: they may call the allocator as they like. A request that a
 // callback makes itself does without callbacks; those of other goroutines wait until it is done, so it must not wait for them.
-// If it panics, the callbacks after it are not called, and the panic reaches who made the request, which has taken nothing.
+// If it panics, the callbacks after it are not called, and the panic reaches who made the request, which has taken nothing. A
+// nil function changes nothing.
 func (a *Caching) OnLowMemory(f func() (freed bool)) {
+	if f == nil {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.callbacks = append(a.callbacks, f)

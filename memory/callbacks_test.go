@@ -264,3 +264,15 @@ func (s *fakeCapturer) EndCapture() (device.Graph, error) {
 	return nil, device.ErrUnavailable
 }
 func (s *fakeCapturer) CaptureID() uint64 { return s.id }
+
+func TestCallbacks_NilFunctionsDoNothing(t *testing.T) {
+	r := newRig(t, 64*mib, "")
+	r.a.OnLowMemory(nil)
+	r.a.OnOOM(nil)
+	told := 0
+	r.a.OnLowMemory(func() bool { told++; return false })
+	r.a.OnOOM(func(*OOMError) { told++ })
+	_, err := r.a.Alloc(gib, r.stream(0))
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.Equal(t, 2, told)
+}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -48,6 +49,9 @@ func CapturePinned(p *Pinned) CaptureOption {
 // and its memory can be given back by EmptyCache. If work panics the same is done, and the panic passes through. work may call
 // the allocator as it likes.
 func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...CaptureOption) (*Graph, error) {
+	if work == nil {
+		return nil, argumentErr("CaptureGraph", nilFunction)
+	}
 	stream, ok := s.(device.Capturer)
 	if !ok {
 		return nil, &device.Error{Device: a.id, Call: "CaptureGraph", Detail: "its streams have no graphs", Err: device.ErrUnavailable}
@@ -57,6 +61,9 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 		if opt != nil {
 			opt(&o)
 		}
+	}
+	if slices.Contains(o.pinned, nil) {
+		return nil, argumentErr("CapturePinned", nilAllocator)
 	}
 	g := &Graph{pool: o.pool}
 	if g.pool == nil {
@@ -117,14 +124,18 @@ func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, pinned
 		return err
 	}
 	defer func() { _ = a.EndRoute(g.pool) }() // cannot fail: it was begun, and nobody else knows of it
-	for _, p := range pinned {
-		g.pinned = append(g.pinned, p.BeginCapture(part))
-	}
 	defer func() {
 		for _, c := range g.pinned {
 			c.End()
 		}
 	}()
+	for _, p := range pinned {
+		c, err := p.BeginCapture(part)
+		if err != nil {
+			return err
+		}
+		g.pinned = append(g.pinned, c)
+	}
 	if err := work(); err != nil {
 		return err
 	}

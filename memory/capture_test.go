@@ -250,6 +250,16 @@ func TestCaptureGraph_KeepsPinnedBlocks(t *testing.T) {
 	require.NoError(t, errors.Join(g.Close(), p.Free(other), p.Close(), r.a.Free(out)))
 }
 
+func TestCaptureGraph_RefusesNil(t *testing.T) {
+	r := newCaptureRig(t, "")
+	var bad *memory.ArgumentError
+	_, err := r.a.CaptureGraph(r.main, nil)
+	require.ErrorAs(t, err, &bad)
+	_, err = r.a.CaptureGraph(r.main, func() error { return nil }, memory.CapturePinned(nil))
+	require.ErrorAs(t, err, &bad)
+	require.Zero(t, r.main.CaptureID(), "nothing was begun")
+}
+
 func TestCaptureGraph_NeedsADeviceWithGraphs(t *testing.T) {
 	dev := sim.New(64 << 20)
 	a, err := memory.New(dev, memory.Config{})

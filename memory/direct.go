@@ -260,5 +260,12 @@ func (a *Direct) Close() error {
 	return errors.Join(errs...)
 }
 
+// Closed implements CloseReporter.
+func (a *Direct) Closed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.closed
+}
+
 // String names the allocator and its device.
 func (a *Direct) String() string { return fmt.Sprintf("direct allocator of %s", a.id) }

@@ -76,7 +76,7 @@ func TestRecordStream_AfterFreeIsAnError(t *testing.T) {
 	err := r.a.RecordStream(b, r.stream(1))
 	require.ErrorIs(t, err, ErrUseAfterFree)
 	require.ErrorContains(t, err, "memory: RecordStream on")
-	require.NoError(t, r.a.RecordStream(b, r.stream(0)), "the block's own stream has no effect, whenever")
+	require.ErrorIs(t, r.a.RecordStream(b, r.stream(0)), ErrUseAfterFree, "on the block's own stream too")
 }
 
 func TestFree_WhilePendingIsADoubleFree(t *testing.T) {

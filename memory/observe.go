@@ -5,8 +5,11 @@ import "errors"
 // OnOOM registers a function to be told of every *OOMError that a request ends with: to log, to take a snapshot, to dump it. It
 // is called by the goroutine whose request failed, before that returns, in the order of registration and without a lock, so
 // it may call the allocator as it likes; a request of its own that fails is told to all functions too. If it panics, the functions
-// after it are not called, and the panic reaches who made the request.
+// after it are not called, and the panic reaches who made the request. A nil function changes nothing.
 func (a *Caching) OnOOM(f func(*OOMError)) {
+	if f == nil {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.observers = append(a.observers, f)

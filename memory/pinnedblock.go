@@ -17,7 +17,8 @@ type PinnedBlock struct {
 	mem  []byte
 }
 
-// Bytes is the memory, as long as it was asked for. It must not be touched after Free, nor while a device writes it.
+// Bytes is the memory, as long as it was asked for. It must not be touched after Free or Pinned.Close (after
+// Close that may be a fault that ends the program), nor while a device writes it.
 func (h PinnedBlock) Bytes() []byte { return h.mem }
 
 // Size is the block's size in bytes after rounding: what the statistics count as active.

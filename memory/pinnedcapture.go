@@ -30,14 +30,17 @@ type captureSet struct {
 // BeginCapture begins to hold blocks: those of which RecordStream says that work uses them on a stream for which capturing
 // returns true. If several captures claim a stream, the latest has it. capturing is called by RecordStream, by several
 // goroutines at once and without a lock: it may call the allocator, but for RecordStream, and if it panics nothing was recorded.
-// Call Release when the graph is gone.
-func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) *PinnedCapture {
+// Call Release when the graph is gone. A nil function is an *ArgumentError.
+func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) (*PinnedCapture, error) {
+	if capturing == nil {
+		return nil, argumentErr("Pinned.BeginCapture", nilFunction)
+	}
 	c := &PinnedCapture{set: &p.captures, capturing: capturing}
 	c.set.mu.Lock()
 	defer c.set.mu.Unlock()
 	list := append(slices.Clone(c.set.list()), c)
 	c.set.now.Store(&list)
-	return c
+	return c, nil
 }
 
 // End says that the capture is over: no more blocks are held, those that are stay so. Ending twice is harmless.

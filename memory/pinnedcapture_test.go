@@ -18,7 +18,7 @@ func capturingStream(id int) func(device.Stream) bool {
 
 func TestPinnedCapture_NoUse_BlocksNotUsedAreReused(t *testing.T) {
 	r := newPinnedRig(t, "")
-	c := r.p.BeginCapture(capturingStream(1))
+	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.free(a)
 	r.requireSame(a, r.alloc(4096))
@@ -27,7 +27,7 @@ func TestPinnedCapture_NoUse_BlocksNotUsedAreReused(t *testing.T) {
 
 func TestPinnedCapture_Use_BlocksUsedAreHeldUntilRelease(t *testing.T) {
 	r := newPinnedRig(t, "")
-	c := r.p.BeginCapture(capturingStream(1))
+	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.record(a, 1, 1)
 	require.Len(t, c.blocks, 1)
@@ -48,7 +48,7 @@ func TestPinnedCapture_Use_BlocksUsedAreHeldUntilRelease(t *testing.T) {
 
 func TestPinnedCapture_Use2_HeldBlocksAreFreedAfterRelease(t *testing.T) {
 	r := newPinnedRig(t, "")
-	c := r.p.BeginCapture(capturingStream(1))
+	c := r.beginCapture(capturingStream(1))
 	used, other := r.alloc(4096), r.alloc(4096)
 	r.record(used, 1)
 	r.record(other, 2) // not captured: an event
@@ -66,11 +66,11 @@ func TestPinnedCapture_Use2_HeldBlocksAreFreedAfterRelease(t *testing.T) {
 
 func TestPinnedCapture_TwoGraphs_BothHold(t *testing.T) {
 	r := newPinnedRig(t, "")
-	first := r.p.BeginCapture(capturingStream(1))
+	first := r.beginCapture(capturingStream(1))
 	a, b := r.alloc(4096), r.alloc(8192)
 	r.record(a, 1)
 	first.End()
-	second := r.p.BeginCapture(capturingStream(1))
+	second := r.beginCapture(capturingStream(1))
 	r.record(a, 1)
 	r.record(b, 1)
 	second.End()
@@ -87,8 +87,8 @@ func TestPinnedCapture_TwoGraphs_BothHold(t *testing.T) {
 
 func TestPinnedCapture_NestedCapturesEachHaveTheirStreams(t *testing.T) {
 	r := newPinnedRig(t, "")
-	outer := r.p.BeginCapture(func(device.Stream) bool { return true })
-	inner := r.p.BeginCapture(capturingStream(1))
+	outer := r.beginCapture(func(device.Stream) bool { return true })
+	inner := r.beginCapture(capturingStream(1))
 	a, b := r.alloc(4096), r.alloc(8192)
 	r.record(a, 1)
 	r.record(b, 2)
@@ -102,7 +102,7 @@ func TestPinnedCapture_NestedCapturesEachHaveTheirStreams(t *testing.T) {
 
 func TestPinnedCapture_UnpinnedMemoryIsIgnored(t *testing.T) {
 	r := newPinnedRig(t, "")
-	c := r.p.BeginCapture(capturingStream(1))
+	c := r.beginCapture(capturingStream(1))
 	r.record(PinnedBlock{}, 1)
 	require.NoError(t, c.Release())
 	require.Equal(t, HostStats{}, r.p.Stats())
@@ -111,7 +111,7 @@ func TestPinnedCapture_UnpinnedMemoryIsIgnored(t *testing.T) {
 func TestPinnedCapture_ThatEndsMeanwhileLeavesAnEvent(t *testing.T) {
 	r := newPinnedRig(t, "")
 	var c *PinnedCapture
-	c = r.p.BeginCapture(func(device.Stream) bool { c.End(); return true })
+	c = r.beginCapture(func(device.Stream) bool { c.End(); return true })
 	a := r.alloc(4096)
 	r.record(a, 1)
 	require.Empty(t, c.blocks)
@@ -122,7 +122,7 @@ func TestPinnedCapture_ThatEndsMeanwhileLeavesAnEvent(t *testing.T) {
 
 func TestPinnedCapture_HeldAndRecordedBlocksWaitForBoth(t *testing.T) {
 	r := newPinnedRig(t, "")
-	c := r.p.BeginCapture(capturingStream(1))
+	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.record(a, 1, 2)
 	r.free(a)
@@ -136,7 +136,7 @@ func TestPinnedCapture_HeldAndRecordedBlocksWaitForBoth(t *testing.T) {
 func TestPinnedCapture_ReleaseReturnsTheDriversErrors(t *testing.T) {
 	for _, conf := range []string{"", "pinned_free_catch_all:True"} {
 		r := newPinnedRig(t, "pinned_max_cached_size_mb:1,"+conf)
-		c := r.p.BeginCapture(capturingStream(1))
+		c := r.beginCapture(capturingStream(1))
 		a, b := r.alloc(2*mib), r.alloc(3*mib)
 		r.record(a, 1)
 		r.record(b, 1)
@@ -155,7 +155,7 @@ func TestPinnedCapture_ReleaseReturnsTheDriversErrors(t *testing.T) {
 
 func TestPinnedCapture_CloseReportsHeldBlocks(t *testing.T) {
 	r := newPinnedRig(t, "")
-	c := r.p.BeginCapture(capturingStream(1))
+	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.record(a, 1)
 	r.free(a)
@@ -164,4 +164,17 @@ func TestPinnedCapture_CloseReportsHeldBlocks(t *testing.T) {
 	require.EqualValues(t, 1, leak.Blocks)
 	require.NoError(t, c.Release())
 	r.check()
+}
+
+func TestPinnedCapture_NeedsAFunction(t *testing.T) {
+	r := newPinnedRig(t, "")
+	c, err := r.p.BeginCapture(nil)
+	var bad *ArgumentError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "memory: Pinned.BeginCapture: the function is nil", err.Error())
+	require.Nil(t, c)
+	h := r.alloc(1000)
+	r.record(h, 1) // nothing was begun
+	r.complete(1)
+	r.free(h)
 }

@@ -54,7 +54,7 @@ func (p *Pinned) reclaim() error {
 }
 
 // Close waits for the outstanding events and gives everything back to the driver, blocks in use and held by captures included:
-// their handles become stale. It is the last call; Alloc after it fails with device.ErrClosed. It returns a *LeakError if
+// their handles become stale, and touching their Bytes is a fault that ends the program. It is the last call; Alloc after it fails with device.ErrClosed. It returns a *LeakError if
 // blocks were in use, joined with the errors of streams and driver. Closing twice is harmless.
 func (p *Pinned) Close() error {
 	if p.closed.Swap(true) {

@@ -175,7 +175,9 @@ func (z *pinnedFuzzer) capture(stream int) {
 	}
 	c := &modelCapture{stream: stream}
 	z.m.captures = append(z.m.captures, c)
-	z.captures[c] = z.p.BeginCapture(capturingStream(stream))
+	begun, err := z.p.BeginCapture(capturingStream(stream))
+	require.NoError(z.t, err)
+	z.captures[c] = begun
 }
 
 // uncapture ends a capture, or releases one.

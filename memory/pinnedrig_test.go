@@ -81,6 +81,14 @@ func (r *pinnedRig) record(b PinnedBlock, streams ...int) {
 	}
 }
 
+// beginCapture begins a capture; it must succeed.
+func (r *pinnedRig) beginCapture(capturing func(device.Stream) bool) *PinnedCapture {
+	r.t.Helper()
+	c, err := r.p.BeginCapture(capturing)
+	require.NoError(r.t, err)
+	return c
+}
+
 func (r *pinnedRig) empty() {
 	r.t.Helper()
 	require.NoError(r.t, r.p.EmptyCache())

@@ -102,9 +102,13 @@ func pinnedObserver(t *testing.T, p *Pinned, streams []device.Stream, c Config) 
 		if s := p.Stats(); s.ActiveBytes.Current > s.AllocatedBytes.Current || s.ActiveBytes.Current > s.ActiveBytes.Peak {
 			t.Errorf("%+v", s)
 		}
-		capture := p.BeginCapture(func(s device.Stream) bool { return s == streams[1] })
+		capture, err := p.BeginCapture(func(s device.Stream) bool { return s == streams[1] })
+		if err != nil {
+			t.Error(err)
+			return
+		}
 		c.PinnedMaxCachedBytes = uint64(i%3) * mib
-		err := p.SetConfig(c)
+		err = p.SetConfig(c)
 		// A captured stream's blocks get no event: its work has to be done before they are let go.
 		capture.End()
 		err = errors.Join(err, streams[1].Synchronize(t.Context()), capture.Release())

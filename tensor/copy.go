@@ -84,6 +84,9 @@ func (r *Tensor) receive(src *Tensor) error {
 	if total == 0 {
 		return nil
 	}
+	if err := src.storage.usedOn(src.exec.stream.ID(), src.exec); err != nil {
+		return err
+	}
 	staging := make([]byte, min(total, stagingBytes))
 	for done := uint64(0); done < total; {
 		piece := staging[:min(total-done, stagingBytes)]

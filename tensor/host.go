@@ -109,6 +109,9 @@ func (t *Tensor) download(bytes []byte) error {
 	if len(bytes) == 0 {
 		return nil
 	}
+	if err := t.storage.usedOn(t.exec.stream.ID(), t.exec); err != nil {
+		return err
+	}
 	err := t.exec.stream.CopyToHost(bytes, t.ptr(&t.layout))
 	runtime.KeepAlive(t)
 	return err

@@ -110,6 +110,11 @@ func (h *HostCopy) Tensor(e Exec) (*Tensor, error) {
 
 func (h *HostCopy) restore(t *Tensor) error {
 	defer runtime.KeepAlive(h) // while its bytes are read
+	if h.pinned != nil {
+		if err := h.pinned.pool.RecordStream(h.pinned.block, t.exec.stream); err != nil { // the pool was closed, for one
+			return err
+		}
+	}
 	async, ok := t.exec.stream.(device.AsyncCopier)
 	if h.pinned == nil || !ok || len(h.bytes) == 0 {
 		return t.upload(h.bytes)

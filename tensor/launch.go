@@ -118,12 +118,18 @@ func (l *launch) recycle() {
 }
 
 // usedOn records that work on e's stream, whose number is id, uses the storage. The stream that it was allocated on needs
-// no record.
+// no record. It is a *memory.BlockError if the allocator was closed, which takes back the blocks that are in use.
 func (s *storage) usedOn(id device.StreamID, e Exec) error {
-	if s.home == id || s.block.IsZero() {
+	if s.block.IsZero() || s.home == id && !s.abandoned() {
 		return nil
 	}
 	return s.alloc.RecordStream(s.block, e.stream)
+}
+
+// abandoned reports whether the allocator says that it was closed.
+func (s *storage) abandoned() bool {
+	c, ok := s.alloc.(memory.CloseReporter)
+	return ok && c.Closed()
 }
 
 // mustHold panics if a layout reaches outside t's storage, or if the storage is not ours any more. It is the check of

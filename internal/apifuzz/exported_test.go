@@ -558,6 +558,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[memory.Caching](),
 	reflect.TypeFor[memory.CaptureOption](),
 	reflect.TypeFor[memory.CheckpointError](),
+	reflect.TypeFor[memory.CloseReporter](),
 	reflect.TypeFor[memory.Config](),
 	reflect.TypeFor[memory.ConfigError](),
 	reflect.TypeFor[memory.Direct](),

@@ -98,7 +98,7 @@ var events = []event{
 	{"states", (*run).states},
 	{"loop that is left", (*run).leaveLoop},
 	{"loop that panics", func(r *run) error {
-		_, thrown, _ := attempt(func() error {
+		thrown, _, _ := attempt(func() error {
 			for range r.loader(8).Batches() {
 				panic(panicked)
 			}
@@ -113,7 +113,7 @@ var events = []event{
 		return wants(errors.As(err, &shape), "%v", err)
 	}},
 	{"hook that panics", func(r *run) error {
-		_, thrown, _ := attempt(func() error {
+		thrown, _, _ := attempt(func() error {
 			return r.forward(func(g *autograd.Graph, y *autograd.Variable) *autograd.Variable {
 				y.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { panic(panicked) })
 				return y.Exp().Sum(nil, false)

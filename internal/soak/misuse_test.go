@@ -14,7 +14,7 @@ import (
 )
 
 // attempt calls f on a goroutine of its own, which f may end: then ended is false. thrown is what f panicked with.
-func attempt(f func() error) (err error, thrown any, ended bool) {
+func attempt(f func() error) (thrown any, ended bool, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -23,7 +23,7 @@ func attempt(f func() error) (err error, thrown any, ended bool) {
 		ended = true
 	}()
 	<-done
-	return err, thrown, ended
+	return thrown, ended, err
 }
 
 // Functions of the user's that do what they must not: the library says so, or passes their panic on, loses nothing and goes on.
@@ -33,8 +33,8 @@ func TestMisuse(t *testing.T) {
 			t.Run(p.name+"/"+d.name, func(t *testing.T) {
 				w := newWorld(t)
 				u := &user{world: w}
-				err, thrown, ended := attempt(func() error { return p.run(u, &d) })
-				_, late, released := attempt(func() error { u.g.Release(); return nil }) // which calls Packed.Release
+				thrown, ended, err := attempt(func() error { return p.run(u, &d) })
+				late, released, _ := attempt(func() error { u.g.Release(); return nil }) // which calls Packed.Release
 				if p.name == "Packed.Release" {
 					thrown, ended = late, ended && released
 				} else {

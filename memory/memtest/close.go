@@ -48,7 +48,10 @@ func testCloseLeak(f *fixture) {
 func testAfterClose(f *fixture) {
 	h := f.take(1000, f.streams[0])
 	f.give(h)
+	reporter, reports := f.alloc.(memory.CloseReporter)
+	require.False(f.t, reports && reporter.Closed())
 	require.NoError(f.t, f.alloc.Close())
+	require.False(f.t, reports && !reporter.Closed())
 	_, err := f.alloc.Alloc(1000, f.streams[0])
 	require.ErrorIs(f.t, err, device.ErrClosed)
 	require.Error(f.t, f.alloc.Free(h.block))
