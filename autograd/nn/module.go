@@ -13,7 +13,8 @@ type Module interface {
 	Forward(x *autograd.Variable) *autograd.Variable
 	// Parameters lists the module's parameters and those of its parts, each once, always in the same order.
 	Parameters() []*autograd.Parameter
-	// To gives the parameters and buffers memory on dev and their first values, or moves them there.
+	// To gives the parameters and buffers memory on dev and their first values, or moves them there: all of them, or none if it
+	// fails. What is moved or converted has its old and its new memory until the last one is there.
 	To(dev device.Device, opts ...Option) error
 	// Release gives the memory of parameters, gradients and buffers back. To gives the module new values.
 	Release()

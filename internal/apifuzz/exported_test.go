@@ -461,6 +461,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[autograd.LeafOption](),
 	reflect.TypeFor[autograd.Located](),
 	reflect.TypeFor[autograd.ModifiedError](),
+	reflect.TypeFor[autograd.Move](),
 	reflect.TypeFor[autograd.OpError](),
 	reflect.TypeFor[autograd.Operand](),
 	reflect.TypeFor[autograd.Option](),
