@@ -338,6 +338,7 @@ var functions = map[string]any{
 	"tensor.BatchNorm":                   tensor.BatchNorm,
 	"tensor.BatchNormGrad":               tensor.BatchNormGrad,
 	"tensor.BatchNormSums":               tensor.BatchNormSums,
+	"tensor.BatchNormTraining":           tensor.BatchNormTraining,
 	"tensor.Bernoulli":                   tensor.Bernoulli,
 	"tensor.BroadcastShapes":             tensor.BroadcastShapes,
 	"tensor.Cat":                         tensor.Cat,
