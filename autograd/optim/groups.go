@@ -5,11 +5,11 @@ import "fmt"
 // What of a group's settings can be read and changed while training: what schedules drive.
 
 // Groups is the number of groups.
-func (o *Grouped) Groups() int { return len(o.groups) }
+func (o *Grouped) Groups() int { return len(o.list()) }
 
 // LR returns the learning rate of a group, 0 if there is no such group.
 func (o *Grouped) LR(group int) float64 {
-	if group < 0 || group >= len(o.groups) {
+	if group < 0 || group >= len(o.list()) {
 		return 0
 	}
 	return o.groups[group].settings.LR
@@ -18,7 +18,7 @@ func (o *Grouped) LR(group int) float64 {
 // InitialLR is the learning rate that a group had when InitialLR was first called for it: what schedules start from. It is 0 if
 // there is no such group. A StateDict has it, as "initial_lr".
 func (o *Grouped) InitialLR(group int) float64 {
-	if group < 0 || group >= len(o.groups) {
+	if group < 0 || group >= len(o.list()) {
 		return 0
 	}
 	g := o.groups[group]
@@ -31,7 +31,7 @@ func (o *Grouped) InitialLR(group int) float64 {
 
 // SetLR changes the learning rate from the next step on: of the given groups, or of all if none is given.
 func (o *Grouped) SetLR(lr float64, groups ...int) {
-	for i, g := range o.groups {
+	for i, g := range o.list() {
 		if len(groups) == 0 {
 			g.settings.LR = lr
 		}
@@ -41,7 +41,7 @@ func (o *Grouped) SetLR(lr float64, groups ...int) {
 			}
 		}
 	}
-	if !countable(lr) {
+	if o != nil && !countable(lr) {
 		o.fail(&ConfigError{o.name, fmt.Sprintf("learning rate %v; it must be finite and not negative", lr)})
 	}
 }
@@ -49,7 +49,7 @@ func (o *Grouped) SetLR(lr float64, groups ...int) {
 // Momentum returns what a group calls momentum: that of SGD and RMSprop, and of the Adam family and Lion the first of the betas.
 // It is 0 if there is no such group.
 func (o *Grouped) Momentum(group int) float64 {
-	if group < 0 || group >= len(o.groups) {
+	if group < 0 || group >= len(o.list()) {
 		return 0
 	}
 	return *o.momentumOf(group)
@@ -58,7 +58,7 @@ func (o *Grouped) Momentum(group int) float64 {
 // SetMomentum changes it from the next step on. Groups that do not exist are ignored. It is an error, kept as SetLR keeps it, if
 // the value is not in [0, 1), or if it would switch a momentum on or off: that state would be missing, or useless.
 func (o *Grouped) SetMomentum(momentum float64, group int) {
-	if group < 0 || group >= len(o.groups) {
+	if group < 0 || group >= len(o.list()) {
 		return
 	}
 	m := o.momentumOf(group)

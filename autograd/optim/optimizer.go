@@ -110,6 +110,9 @@ func newOptimizer(name string, m method, base Settings, params []*autograd.Param
 // AddGroup adds parameters that are updated with settings of their own: those of the constructor, changed by opts. It returns
 // the optimizer. A parameter can be in one group only.
 func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Grouped {
+	if o.unmade() {
+		return o
+	}
 	s := o.base
 	for _, opt := range opts {
 		if opt != nil {
@@ -139,12 +142,33 @@ func (o *Grouped) fail(err error) {
 }
 
 // Err returns what is wrong with the settings, if anything.
-func (o *Grouped) Err() error { return o.err }
+func (o *Grouped) Err() error {
+	if o.unmade() {
+		return unmade("Grouped")
+	}
+	return o.err
+}
+
+// unmade reports whether the optimizer is nil or a zero value.
+func (o *Grouped) unmade() bool { return o == nil || o.method == nil }
+
+// unmade is the error of what is nil or a zero value.
+func unmade(what string) error {
+	return &ConfigError{what, "it is nil, or was not made by a constructor of this package"}
+}
+
+// list is the groups, none of a nil optimizer.
+func (o *Grouped) list() []*group {
+	if o == nil {
+		return nil
+	}
+	return o.groups
+}
 
 // Parameters lists the parameters of all groups.
 func (o *Grouped) Parameters() []*autograd.Parameter {
 	var all []*autograd.Parameter
-	for _, g := range o.groups {
+	for _, g := range o.list() {
 		all = append(all, g.params...)
 	}
 	return all
@@ -155,10 +179,10 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 func (o *Grouped) Step() error { return o.stepAll(nil) }
 
 func (o *Grouped) stepAll(by *decision) error {
-	if o.err != nil {
-		return o.err
+	if err := o.Err(); err != nil {
+		return err
 	}
-	for _, g := range o.groups {
+	for _, g := range o.list() {
 		if err := o.update(g, g.params, by); err != nil {
 			return err
 		}
@@ -241,7 +265,7 @@ func find(all *[]*batch, key batchKey) *batch {
 
 // ZeroGrad releases the gradients of all parameters.
 func (o *Grouped) ZeroGrad() {
-	for _, g := range o.groups {
+	for _, g := range o.list() {
 		for _, p := range g.params {
 			p.ZeroGrad()
 		}

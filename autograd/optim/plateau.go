@@ -84,11 +84,19 @@ func (s *PlateauSchedule) wrong() string {
 	return ""
 }
 
+// settled returns what is wrong with the settings, if anything.
+func (s *PlateauSchedule) settled() error {
+	if s == nil || s.opt == nil {
+		return unmade("ReduceLROnPlateau")
+	}
+	return s.err
+}
+
 // Step looks at the metric of an epoch, and reduces the rates if it is time. It returns what is wrong with the settings, if
 // anything. A metric that is NaN is no improvement.
 func (s *PlateauSchedule) Step(metric float64) error {
-	if s.err != nil {
-		return s.err
+	if err := s.settled(); err != nil {
+		return err
 	}
 	s.epoch++
 	if s.better(metric) {
@@ -143,6 +151,9 @@ type PlateauState struct {
 
 // State returns what LoadState takes.
 func (s *PlateauSchedule) State() (PlateauState, error) {
+	if s == nil || s.opt == nil {
+		return PlateauState{}, s.settled()
+	}
 	st := PlateauState{NumBadEpochs: s.bad, CooldownCounter: s.cool, LastEpoch: s.epoch}
 	if best := s.best; best != s.worst() { // -Inf in JSON is an error, but a metric that is -Inf is nothing else
 		st.Best = &best
@@ -160,8 +171,8 @@ func (s *PlateauSchedule) worst() float64 {
 
 // CheckState refuses what LoadState would, and changes nothing: a *StateError.
 func (s *PlateauSchedule) CheckState(st PlateauState) error {
-	if s.err != nil {
-		return s.err
+	if err := s.settled(); err != nil {
+		return err
 	}
 	wrong := func(format string, args ...any) error {
 		return &StateError{"ReduceLROnPlateau", "LoadState", fmt.Sprintf(format, args...)}

@@ -58,7 +58,7 @@ type between func(base float64, epoch int) float64
 
 func (f between) rate(base float64, _, epoch int) float64 { return f(base, epoch) }
 
-const noOptimizer = "the optimizer is nil"
+const noOptimizer = "the optimizer is nil, or was not made by a constructor"
 
 // nobody is driven by a schedule that was given no optimizer.
 type nobody struct{}
@@ -72,7 +72,7 @@ func (nobody) SetMomentum(float64, int) {}
 
 // driven is opt, or nobody.
 func driven(opt Rated) Rated {
-	if g, ok := opt.(*Grouped); opt == nil || ok && g == nil {
+	if g, ok := opt.(*Grouped); opt == nil || ok && g.unmade() {
 		return nobody{}
 	}
 	return opt
@@ -127,8 +127,8 @@ func (s *Schedule) apply(rates []float64) {
 // Step goes to the next epoch and sets its learning rates. It returns what is wrong with the schedule's settings, if anything. A
 // formula that gives a rate which is negative, infinite or NaN is a *ConfigError, and the schedule stays where it is.
 func (s *Schedule) Step() error {
-	if s.err != nil {
-		return s.err
+	if err := s.Err(); err != nil {
+		return err
 	}
 	if s.opt.Groups() != len(s.base) {
 		return &ConfigError{s.name, fmt.Sprintf("the optimizer has %d groups; it had %d when the schedule was made",
@@ -149,13 +149,26 @@ func (s *Schedule) Step() error {
 }
 
 // Err returns what is wrong with the schedule's settings, if anything.
-func (s *Schedule) Err() error { return s.err }
+func (s *Schedule) Err() error {
+	if s == nil || s.opt == nil {
+		return unmade("Schedule")
+	}
+	return s.err
+}
 
 // Epoch is the number of calls of Step.
-func (s *Schedule) Epoch() int { return s.epoch }
+func (s *Schedule) Epoch() int {
+	if s == nil {
+		return 0
+	}
+	return s.epoch
+}
 
 // LastLR is the learning rates that the schedule has set last, by group.
 func (s *Schedule) LastLR() []float64 {
+	if s == nil {
+		return nil
+	}
 	lrs := make([]float64, len(s.base))
 	for i, base := range s.base {
 		lrs[i] = s.rule.rate(base, i, s.epoch)
@@ -173,7 +186,10 @@ type ScheduleState struct {
 
 // State returns what LoadState takes.
 func (s *Schedule) State() (ScheduleState, error) {
-	return ScheduleState{LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, s.err
+	if err := s.Err(); err != nil {
+		return ScheduleState{}, err
+	}
+	return ScheduleState{LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, nil
 }
 
 // CheckState refuses what LoadState would, and changes nothing: a *StateError.
@@ -184,8 +200,8 @@ func (s *Schedule) CheckState(st ScheduleState) error {
 
 // checkState returns the rates of the state too.
 func (s *Schedule) checkState(st ScheduleState) ([]float64, error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.Err(); err != nil {
+		return nil, err
 	}
 	wrong := func(format string, args ...any) error {
 		return &StateError{s.name, "LoadState", fmt.Sprintf(format, args...)}

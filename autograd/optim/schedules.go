@@ -134,8 +134,8 @@ func SequentialLR(opt Rated, schedules []*Schedule, milestones []int) *Schedule 
 		if s.opt != opt {
 			err = fmt.Errorf("%s is of another optimizer", s.name)
 		}
-		if s.err != nil {
-			err = s.err
+		if e := s.Err(); e != nil {
+			err = e
 		}
 		r.rules = append(r.rules, s.rule)
 	}
