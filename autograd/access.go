@@ -67,7 +67,7 @@ func (v *Variable) Grad() *tensor.Tensor {
 
 // Detach returns a variable with the same value, in the same memory, through which no gradients flow.
 func (v *Variable) Detach() *Variable {
-	if v == nil {
+	if v == nil || v.g == nil {
 		return nil
 	}
 	if err := v.check("detach"); err != nil {

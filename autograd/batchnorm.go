@@ -10,7 +10,7 @@ import (
 // weight and bias are [C] or nil. In training these are the batch's own, and running mean and variance, if they are there, become
 // (1-momentum)*running + momentum*new, with the unbiased variance; else they are the running ones, which may then not be
 // nil. PyTorch's defaults are momentum 0.1 and eps 1e-5. The running statistics are parameters that need no gradient, of v's type or
-// float32 for half precision, and are changed in place as the result is computed.
+// float32 for half precision, and are changed in place as the result is computed: not if there is no memory for it.
 //
 // It saves v, the weight if v needs a gradient, and two numbers for each channel.
 func (v *Variable) BatchNorm(mean, variance *Parameter, weight, bias *Variable, training bool, momentum, eps float64) *Variable {
@@ -27,12 +27,27 @@ type batchNorm struct {
 	momentum, eps  float64
 }
 
-func (a batchNorm) forward(n *node, weight, bias *tensor.Tensor) (*tensor.Tensor, tensor.Moments, error) {
-	m, err := a.moments(n)
+func (a batchNorm) forward(n *node, weight, bias *tensor.Tensor) (out *tensor.Tensor, m tensor.Moments, err error) {
+	mean, err := a.adopt(n.g, a.mean)
 	if err != nil {
 		return nil, m, err
 	}
-	out, err := tensor.BatchNorm(n.tensor(0), m, weight, bias)
+	variance, err := a.adopt(n.g, a.variance)
+	if err != nil {
+		mean.Release()
+		return nil, m, err
+	}
+	if a.training {
+		defer mean.Release()
+		defer variance.Release()
+		return a.train(n, mean, variance, weight, bias)
+	}
+	m = tensor.Moments{Mean: mean, Var: variance, Eps: a.eps}
+	if mean == nil || variance == nil {
+		err = errors.New("without training there must be a running mean and a running variance")
+	} else {
+		out, err = tensor.BatchNorm(n.tensor(0), m, weight, bias)
+	}
 	if err != nil {
 		m.Release()
 		return nil, tensor.Moments{}, err
@@ -40,36 +55,18 @@ func (a batchNorm) forward(n *node, weight, bias *tensor.Tensor) (*tensor.Tensor
 	return out, m, nil
 }
 
-// moments are those of the batch in training, and the running ones else.
-func (a batchNorm) moments(n *node) (m tensor.Moments, err error) {
-	mean, err := a.adopt(n.g, a.mean)
-	if err != nil {
-		return m, err
-	}
-	variance, err := a.adopt(n.g, a.variance)
-	if err != nil {
-		mean.Release()
-		return m, err
-	}
-	if !a.training {
-		if mean == nil || variance == nil {
-			mean.Release()
-			variance.Release()
-			return m, errors.New("without training there must be a running mean and a running variance")
-		}
-		return tensor.Moments{Mean: mean, Var: variance, Eps: a.eps}, nil
-	}
-	defer mean.Release()
-	defer variance.Release()
-	m, err = tensor.BatchMoments(n.tensor(0), mean, variance, a.momentum, a.eps)
+// train normalises by the moments of the batch, and brings the running ones up to date.
+func (a batchNorm) train(n *node, mean, variance, weight, bias *tensor.Tensor) (*tensor.Tensor, tensor.Moments, error) {
+	out, m, err := tensor.BatchNormTraining(n.tensor(0), mean, variance, weight, bias, a.momentum, a.eps)
 	if err == nil {
 		err = a.follow(n.g)
 	}
 	if err != nil {
+		out.Release()
 		m.Release()
-		return tensor.Moments{}, err
+		return nil, tensor.Moments{}, err
 	}
-	return m, nil
+	return out, m, nil
 }
 
 // adopt takes a handle on running statistics that works under the graph's Exec; nil if there are none.

@@ -8,7 +8,15 @@ import (
 
 // Cat joins variables along dim; their other dimensions are equal. The gradients of the parts are views of that of the
 // result. Saves nothing.
-func Cat(vs []*Variable, dim int) *Variable { return cat.apply(dim, slices.Clone(vs)...) }
+func Cat(vs []*Variable, dim int) *Variable {
+	return cat.apply(&catArg{dim: dim}, slices.Clone(vs)...)
+}
+
+// catArg is the dimension, and where the parts start: the gradient of each would else add up the sizes of all before it.
+type catArg struct {
+	dim    int
+	starts []int
+}
 
 var cat = variadic(define("cat", catForward, rule{grad: catGrad}))
 
@@ -18,14 +26,18 @@ func variadic(o *op) *op {
 	return o
 }
 
-func catForward(n *node) (*tensor.Tensor, error) { return tensor.Cat(n.tensors(), n.arg.(int)) }
+func catForward(n *node) (*tensor.Tensor, error) { return tensor.Cat(n.tensors(), n.arg.(*catArg).dim) }
 
 func catGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	dim, start := n.arg.(int), 0
-	for _, v := range n.in[:i] {
-		start += v.Dim(dim)
+	a := n.arg.(*catArg)
+	if a.starts == nil {
+		start := 0
+		for _, v := range n.in {
+			a.starts = append(a.starts, start)
+			start += v.Dim(a.dim)
+		}
 	}
-	return g.Narrow(dim, start, n.in[i].Dim(dim))
+	return g.Narrow(a.dim, a.starts[i], n.in[i].Dim(a.dim))
 }
 
 // Stack joins variables of one shape along a new dimension dim. Saves nothing.

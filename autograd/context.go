@@ -15,22 +15,46 @@ type Context struct {
 // Save keeps tensors for Backward, which gets them from Saved in the same order: inputs, results, or others, which the graph
 // takes over. It does nothing if no gradient will be needed, except that others are released after Forward. Nil tensors are
 // kept as nil.
-func (c *Context) Save(ts ...*tensor.Tensor) { c.kept = append(c.kept, ts...) }
+func (c *Context) Save(ts ...*tensor.Tensor) {
+	if c.running() {
+		c.kept = append(c.kept, ts...)
+	}
+}
+
+// running reports whether the Context is that of a run, and neither nil nor a zero value.
+func (c *Context) running() bool { return c != nil && c.n != nil }
 
 // Saved returns tensor i of those that were saved, borrowed: it is freed when Backward returns.
-func (c *Context) Saved(i int) *tensor.Tensor { return c.n.g.lend(c.n.stashed(i)) }
+func (c *Context) Saved(i int) *tensor.Tensor {
+	if !c.running() {
+		return nil
+	}
+	return c.n.g.lend(c.n.stashed(i))
+}
 
 // NeedsGrad reports whether input i gets a gradient.
-func (c *Context) NeedsGrad(i int) bool { return i >= 0 && i < len(c.n.in) && c.n.flows(i) }
+func (c *Context) NeedsGrad(i int) bool {
+	return c.running() && i >= 0 && i < len(c.n.in) && c.n.flows(i)
+}
 
 // GradEnabled reports whether Backward may be called at all: else saving is in vain.
-func (c *Context) GradEnabled() bool { return c.n.differentiable() }
+func (c *Context) GradEnabled() bool { return c.running() && c.n.differentiable() }
 
 // Exec is what tensors are made under.
-func (c *Context) Exec() tensor.Exec { return c.n.g.outer }
+func (c *Context) Exec() tensor.Exec {
+	if !c.running() {
+		return tensor.Exec{}
+	}
+	return c.n.g.outer
+}
 
 // Generator is what random numbers are drawn from.
-func (c *Context) Generator() *tensor.Generator { return c.n.g.Generator() }
+func (c *Context) Generator() *tensor.Generator {
+	if !c.running() {
+		return nil
+	}
+	return c.n.g.Generator()
+}
 
 // own takes over the results and what was saved, and puts the inputs' own handles for the lent ones.
 func (c *Context) own(in, outs []*tensor.Tensor) (err error) {

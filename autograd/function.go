@@ -72,6 +72,9 @@ func (f *Function[A]) Apply(arg A, in ...*Variable) *Variable { return f.ApplyAl
 
 // ApplyAll is Apply for a function of several results.
 func (f *Function[A]) ApplyAll(arg A, in ...*Variable) []*Variable {
+	if f == nil {
+		return []*Variable{graphOf(in).without("Function.Apply")}
+	}
 	f.once.Do(f.define)
 	return f.op.applyAll(f.results(), &call[A]{arg: arg}, in...)
 }

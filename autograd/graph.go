@@ -97,10 +97,11 @@ func (g *Graph) NoGrad(f func() *Variable) *Variable {
 	return f()
 }
 
-// Err returns the first error of the graph: the operation, the shapes and the place. Of a nil graph it is ErrNilGraph. After an error, operations do nothing
+// Err returns the first error of the graph: the operation, the shapes and the place. Of a nil graph, and of one that NewGraph has not
+// made, it is ErrNilGraph. After an error, operations do nothing
 // and return a variable without a value, so that a chain of them needs to be checked only once, at its end.
 func (g *Graph) Err() error {
-	if g == nil {
+	if g == nil || g.ledger == nil {
 		return ErrNilGraph
 	}
 	return g.err
@@ -132,6 +133,9 @@ func (g *Graph) fail(err error) *Variable {
 
 // ready reports whether operations may run. Using a released graph is an error of its own.
 func (g *Graph) ready(use string) bool {
+	if g.ledger == nil { // the zero value
+		return false
+	}
 	if g.released {
 		g.Fail(&ReleasedError{Use: use, Reason: GraphReleased})
 	}
@@ -144,7 +148,7 @@ func (g *Graph) ready(use string) bool {
 // reuse at once, because it is reused in the order of the stream. In a hook or a Function the memory goes when the operation or
 // the pass that called it has ended, with an error.
 func (g *Graph) Release() {
-	if g == nil || g.released {
+	if g == nil || g.ledger == nil || g.released {
 		return
 	}
 	g.released = true

@@ -45,7 +45,7 @@ func (h *HookHandle) Remove() {
 // passes left. Hooks are called in the order of registration, each with what the one before returned. An error of f ends the
 // pass. v must require a gradient. If v is changed in place later, f still sees the gradient of what v was.
 func (v *Variable) RegisterHook(f Hook) *HookHandle {
-	if v == nil || f == nil {
+	if v == nil || v.g == nil || f == nil {
 		return nil
 	}
 	v = v.now()

@@ -158,11 +158,11 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 	return n, nil
 }
 
-// graphOf is the graph of the first input that is not nil. There is none if all are nil: then there is nothing to keep the
+// graphOf is the graph of the first input that has one. There is none if all are nil or zero values: then there is nothing to keep the
 // error in, and the nil is passed on until Backward, or an accessor, returns it as an error.
 func graphOf(in []*Variable) *Graph {
 	for _, v := range in {
-		if v != nil {
+		if v != nil && v.g != nil {
 			return v.g
 		}
 	}
@@ -181,11 +181,11 @@ func operands(in []*Variable) []Operand {
 func (n *node) checkInputs() error {
 	for i, v := range n.in {
 		switch {
-		case v != nil && v.g == n.g && v.Alive():
-		case v != nil && v.g != n.g:
-			return fmt.Errorf("%w: input %d", ErrOtherGraph, i)
-		case v == nil:
+		case v == nil || v.g == nil:
 			return fmt.Errorf("input %d: %w", i, ErrNilVariable)
+		case v.g != n.g:
+			return fmt.Errorf("%w: input %d", ErrOtherGraph, i)
+		case v.Alive():
 		default:
 			return v.check(fmt.Sprintf("input %d", i))
 		}

@@ -189,34 +189,10 @@ func (p *Parameter) fits(t *tensor.Tensor, e tensor.Exec, dt tensor.DType) error
 // To moves value and gradient to e's device, stream and allocator, and converts them to dt, or leaves their type if dt is
 // zero. It does nothing where nothing changes. If it fails, the parameter is as it was.
 func (p *Parameter) To(e tensor.Exec, dt tensor.DType) error {
-	if p.Tensor() == nil {
-		return p.missing()
-	}
-	value, err := move(p.value, e, dt)
+	m, err := p.Move(e, dt)
 	if err != nil {
 		return err
 	}
-	if p.grad != nil {
-		grad, err := move(p.grad, e, dt)
-		if err != nil {
-			value.Release()
-			return err
-		}
-		p.SetGrad(grad)
-	}
-	p.value.Release()
-	p.value = value
+	m.Commit()
 	return nil
-}
-
-// move returns a handle on t's elements under e, with type dt; only what differs is copied.
-func move(t *tensor.Tensor, e tensor.Exec, dt tensor.DType) (*tensor.Tensor, error) {
-	if dt == 0 {
-		dt = t.DType()
-	}
-	c, err := t.To(dt)
-	if err != nil || c.Exec() == e {
-		return c, err
-	}
-	return after(c, func(c *tensor.Tensor) (*tensor.Tensor, error) { return c.ToDevice(e) })
 }

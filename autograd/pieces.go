@@ -64,7 +64,7 @@ func (v *Variable) Unbind(dim int) []*Variable {
 // failed is n variables without values.
 func (v *Variable) failed(n int) []*Variable {
 	vs := make([]*Variable, n)
-	if v != nil {
+	if v != nil && v.g != nil {
 		for i := range vs {
 			vs[i] = v.g.poison
 		}
@@ -94,7 +94,7 @@ func (v *Variable) pieces(sizes []int, dim int) []*Variable {
 // verify lets package tensor check the arguments on v's value, and reports whether they are good. What it refuses is the graph's
 // error.
 func (v *Variable) verify(name string, cut func(*tensor.Tensor) ([]*tensor.Tensor, error)) bool {
-	if v == nil || !v.g.ready(name) {
+	if v == nil || v.g == nil || !v.g.ready(name) {
 		return false
 	}
 	err := v.check(name)

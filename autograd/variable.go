@@ -131,8 +131,8 @@ func (v *Variable) Keep() *Variable {
 // RetainGrad makes Backward leave the variable's gradient in Grad. Leaves do so anyway. If v is changed in place later, it is the
 // gradient of what v has become, as in PyTorch since 2.0. It returns v.
 func (v *Variable) RetainGrad() *Variable {
-	if v == nil {
-		return nil
+	if v == nil || v.g == nil {
+		return v
 	}
 	w := v.now()
 	if w.g.err == nil && !w.requires {
@@ -182,7 +182,7 @@ func (v *Variable) release(why Reason) {
 
 // Release gives the value back before its scope or the graph ends. What nodes have saved of it stays until backward.
 func (v *Variable) Release() {
-	if v != nil && !v.g.released {
+	if v != nil && v.g != nil && !v.g.released {
 		v.now().release(ReleasedEarly)
 	}
 }

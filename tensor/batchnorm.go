@@ -12,33 +12,80 @@ import (
 // unbiased one. Running statistics have t's type or, if that is half precision, float32. A channel of fewer than two elements
 // has no variance to learn from: that is a *ShapeError.
 func BatchMoments(t, runningMean, runningVar *Tensor, momentum, eps float64) (Moments, error) {
-	const name = "BatchMoments"
-	shape, err := channels(name, t)
+	n, m, err := batchMoments(t, runningMean, runningVar, momentum, eps)
 	if err != nil {
 		return Moments{}, err
 	}
-	if shape[0]*shape[2] < 2 {
-		return Moments{}, shapeErr(name, []Shape{t.Shape()}, "needs more than one value for each channel")
-	}
-	if err := checkRunning(name, t, shape[1], runningMean, runningVar); err != nil {
+	if err := n.learn(&m, runningMean, runningVar); err != nil {
 		return Moments{}, err
 	}
-	n := normalisation{name: name}
+	return m, nil
+}
+
+// batchMoments is BatchMoments before its launch, which is learn. The error is one of the arguments.
+func batchMoments(t, runningMean, runningVar *Tensor, momentum, eps float64) (*normalisation, Moments, error) {
+	const name = "BatchMoments"
+	shape, err := channels(name, t)
+	if err != nil {
+		return nil, Moments{}, err
+	}
+	if shape[0]*shape[2] < 2 {
+		return nil, Moments{}, shapeErr(name, []Shape{t.Shape()}, "needs more than one value for each channel")
+	}
+	if err := checkRunning(name, t, shape[1], runningMean, runningVar); err != nil {
+		return nil, Moments{}, err
+	}
+	n := &normalisation{name: name}
 	n.begin(op.ChannelStats, t, shape, 0)
 	n.call.call.F[0], n.call.call.F[1] = eps, momentum
 	n.in(t)
-	m := Moments{Eps: eps, Mean: n.stats(shape[1]), Rstd: n.stats(shape[1])}
-	if runningMean != nil {
+	return n, Moments{Eps: eps, Mean: n.stats(shape[1]), Rstd: n.stats(shape[1])}, nil
+}
+
+// learn launches what batchMoments has prepared. After an error the moments are released.
+func (n *normalisation) learn(m *Moments, runningMean, runningVar *Tensor) error {
+	if n.err == nil && runningMean != nil {
 		n.flag(op.NormRunning)
 		for _, r := range []*Tensor{runningMean, runningVar} {
 			r.storage.changed()
 			n.call.out(r, &r.layout)
 		}
 	}
-	if err := n.run(m.Mean, m.Rstd); err != nil {
-		return Moments{}, err
+	return n.run(m.Mean, m.Rstd)
+}
+
+// BatchNormTraining is BatchNorm by the moments of BatchMoments, which it returns too. All memory is there before anything is
+// launched: if there is not enough, the running statistics are as they were, and the batch can be tried again.
+func BatchNormTraining(t, runningMean, runningVar, weight, bias *Tensor, momentum, eps float64) (*Tensor, Moments, error) {
+	x, err := t.Contiguous() // once, for both launches
+	if err != nil {
+		return nil, Moments{}, err
 	}
-	return m, nil
+	defer x.Release()
+	stats, m, err := batchMoments(x, runningMean, runningVar, momentum, eps)
+	if err != nil {
+		return nil, Moments{}, err
+	}
+	var norm *normalisation
+	var out *Tensor
+	if stats.err == nil {
+		norm, out, stats.err = batchNorm(x, m, weight, bias)
+	}
+	if norm != nil && stats.err == nil {
+		stats.err = norm.err
+	}
+	if err := stats.learn(&m, runningMean, runningVar); err != nil {
+		if norm != nil {
+			norm.err = err
+			return nil, Moments{}, norm.run(out)
+		}
+		return nil, Moments{}, err
+	}
+	if err := norm.run(out); err != nil {
+		m.Release()
+		return nil, Moments{}, err
+	}
+	return out, m, nil
 }
 
 // checkRunning refuses running statistics that cannot be brought up to date.
@@ -66,27 +113,35 @@ func checkRunning(name string, t *Tensor, channels int, mean, variance *Tensor) 
 // BatchNorm is (t-mean)*rstd*weight + bias with moments of each channel: those of BatchMoments in training, else running
 // statistics as Mean and Var. weight and bias are [C] or nil.
 func BatchNorm(t *Tensor, m Moments, weight, bias *Tensor) (*Tensor, error) {
-	const name = "BatchNorm"
-	shape, err := channels(name, t)
+	n, out, err := batchNorm(t, m, weight, bias)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMoments(name, t, &m, shape[1], true); err != nil {
-		return nil, err
-	}
-	if err := checkAffine(name, t, Shape{shape[1]}, weight, bias); err != nil {
-		return nil, err
-	}
-	n := normalisation{name: name}
-	n.begin(op.ChannelNorm, t, shape, 0)
-	n.in(t)
-	n.moments(&m)
-	n.affine(weight, bias)
-	out := n.out(t.dtype, &t.layout, &n.full)
 	if err := n.run(out); err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// batchNorm is BatchNorm before its launch. The error is one of the arguments.
+func batchNorm(t *Tensor, m Moments, weight, bias *Tensor) (*normalisation, *Tensor, error) {
+	const name = "BatchNorm"
+	shape, err := channels(name, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkMoments(name, t, &m, shape[1], true); err != nil {
+		return nil, nil, err
+	}
+	if err := checkAffine(name, t, Shape{shape[1]}, weight, bias); err != nil {
+		return nil, nil, err
+	}
+	n := &normalisation{name: name}
+	n.begin(op.ChannelNorm, t, shape, 0)
+	n.in(t)
+	n.moments(&m)
+	n.affine(weight, bias)
+	return n, n.out(t.dtype, &t.layout, &n.full), nil
 }
 
 // BatchNormSums are the gradients of BatchNorm with respect to weight and bias, [C] each, in the type of the moments.

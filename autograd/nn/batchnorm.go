@@ -97,39 +97,61 @@ func (l *BatchNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 				return withoutTensor(g, l, []string{"running_mean", "running_var"}[i], p)
 			}
 		}
-		mean, variance, momentum := l.RunningMean, l.RunningVar, l.Momentum
-		if l.Training() && mean != nil && g.Err() == nil {
-			n, err := l.count()
-			if err != nil {
-				return g.Refuse("batch_norm", err, x)
-			}
-			if l.Momentum == CumulativeAverage {
-				momentum = 1 / float64(n)
-			}
+		if l.Training() && l.RunningMean != nil && g.Err() == nil {
+			return l.learn(g, x)
 		}
-		training := l.Training() || mean == nil
-		return x.BatchNorm(mean, variance, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), training, momentum, l.Eps)
+		return l.normalise(g, x, l.Momentum)
 	})
 }
 
-// count counts a batch. What the device holds is read only if somebody else has changed it, as Load does: nothing waits for the
-// device in a training step.
-func (l *BatchNormLayer) count() (int64, error) {
+func (l *BatchNormLayer) normalise(g *autograd.Graph, x *autograd.Variable, momentum float64) *autograd.Variable {
+	training := l.Training() || l.RunningMean == nil
+	return x.BatchNorm(l.RunningMean, l.RunningVar, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), training, momentum, l.Eps)
+}
+
+// learn is a forward pass that counts its batch, unless it fails.
+func (l *BatchNormLayer) learn(g *autograd.Graph, x *autograd.Variable) *autograd.Variable {
+	momentum := l.Momentum
+	before, err := l.tracked()
+	if err != nil {
+		return g.Refuse("batch_norm", err, x)
+	}
+	if momentum == CumulativeAverage {
+		momentum = 1 / float64(before+1)
+	}
+	y := l.normalise(g, x, momentum)
+	if g.Err() != nil {
+		return y
+	}
+	if err := l.count(before + 1); err != nil {
+		return g.Refuse("batch_norm", err, x)
+	}
+	return y
+}
+
+// tracked is the number of batches so far. What the device holds is read only if somebody else has changed it, as Load does: nothing
+// waits for the device in a training step.
+func (l *BatchNormLayer) tracked() (int64, error) {
+	t := l.BatchesTracked.Tensor()
+	switch {
+	case t == nil:
+		return 0, nil
+	case t == l.counted && t.Version() == l.version:
+		return l.batches, nil
+	}
+	v, err := t.Item()
+	return int64(v), err
+}
+
+// count sets the number of batches.
+func (l *BatchNormLayer) count(n int64) error {
 	t := l.BatchesTracked.Tensor()
 	if t == nil {
-		return 1, nil // the graph refuses running statistics without a value
+		return nil // a layer of the user's making, without this buffer
 	}
-	if t != l.counted || t.Version() != l.version {
-		v, err := t.Item()
-		if err != nil {
-			return 1, err
-		}
-		l.batches = int64(v)
-	}
-	l.batches++
-	err := t.FillInPlace(float64(l.batches))
-	l.counted, l.version = t, t.Version()
-	return l.batches, err
+	err := t.FillInPlace(float64(n))
+	l.batches, l.counted, l.version = n, t, t.Version()
+	return err
 }
 
 // channelsOf refuses inputs that are not [N, channels, ...] of so many dimensions.

@@ -44,6 +44,6 @@ func (b *Base) base() *Base { return b }
 
 // contains reports whether b is m's own, or that of one of its parts: then m cannot be a part of b.
 func contains(m Module, b *Base) (found bool) {
-	walk(m, "", nil, func(_ string, m Module) { found = found || identity(m) == any(b) })
+	walk(m, "", func(_ string, m Module) { found = found || identity(m) == any(b) })
 	return found
 }

@@ -13,7 +13,8 @@ type Module interface {
 	Forward(x *autograd.Variable) *autograd.Variable
 	// Parameters lists the module's parameters and those of its parts, each once, always in the same order.
 	Parameters() []*autograd.Parameter
-	// To gives the parameters and buffers memory on dev and their first values, or moves them there.
+	// To gives the parameters and buffers memory on dev and their first values, or moves them there: all of them, or none if it
+	// fails. What is moved or converted has its old and its new memory until the last one is there.
 	To(dev device.Device, opts ...Option) error
 	// Release gives the memory of parameters, gradients and buffers back. To gives the module new values.
 	Release()
@@ -85,7 +86,7 @@ func Train(m Module) { setTraining(m, true) }
 func Eval(m Module) { setTraining(m, false) }
 
 func setTraining(m Module, on bool) {
-	walk(m, "", nil, func(_ string, m Module) {
+	walk(m, "", func(_ string, m Module) {
 		if t, ok := m.(interface{ SetTraining(bool) }); ok {
 			t.SetTraining(on)
 		}
@@ -100,8 +101,10 @@ type SequentialModule struct {
 // Sequential makes a model of modules that run one after the other. They are named 0, 1, 2, ...
 func Sequential(modules ...Module) *SequentialModule {
 	s := new(SequentialModule)
-	for i, m := range modules {
-		s.Register(strconv.Itoa(i), m)
+	s.parts = make([]partSlot, len(modules))
+	for i, m := range modules { // that cannot have s as a part, which is new, nor two of one name: nothing to look for
+		name := strconv.Itoa(i)
+		s.parts[i] = partSlot{name: name, value: orRefused(m, "part "+name)}
 	}
 	return s
 }

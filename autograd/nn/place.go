@@ -42,8 +42,8 @@ func WithAllocator(a memory.Allocator) Option {
 // processGenerator is what initializers draw from when To is given none. Its seed is new in each process.
 var processGenerator = sync.OnceValue(autograd.FreshGenerator)
 
-// place materializes parameters that have no value and moves those that have. If it fails, parameters that were
-// materialized by this call have no value again; those that were moved stay where they are now, and calling it again goes on.
+// place materializes parameters that have no value and moves those that have, or fails and changes none: what was materialized by
+// this call then has no value again, and the moved values take their places only when all of them are made.
 func place(named []Named, dev device.Device, opts []Option) (err error) {
 	var p placement
 	for _, o := range opts {
@@ -56,7 +56,11 @@ func place(named []Named, dev device.Device, opts []Option) (err error) {
 		return err
 	}
 	var made []*autograd.Parameter
+	var moves []*autograd.Move
 	defer func() {
+		for _, m := range moves {
+			m.Release() // nothing is left in those that were committed
+		}
 		if err != nil {
 			for _, q := range made {
 				q.Release()
@@ -64,26 +68,30 @@ func place(named []Named, dev device.Device, opts []Option) (err error) {
 		}
 	}()
 	for _, n := range named {
-		q := n.Parameter
-		if q.Tensor() != nil {
-			err = p.move(q, e)
-		} else {
+		if q := n.Parameter; q.Tensor() == nil {
 			made = append(made, q)
 			err = p.materialize(q, e)
+		} else {
+			moves, err = p.move(moves, q, e)
 		}
 		if err != nil {
-			return errors.WithMessagef(err, "nn: parameter %s %s", n.Name, q.Shape())
+			return errors.WithMessagef(err, "nn: parameter %s %s", n.Name, n.Parameter.Shape())
 		}
+	}
+	for _, m := range moves {
+		m.Commit()
 	}
 	return nil
 }
 
-// move moves a parameter that has a value. Only floating-point types are converted.
-func (p *placement) move(q *autograd.Parameter, e tensor.Exec) error {
+// move prepares the move of a parameter that has a value. Only floating-point types are converted.
+func (p *placement) move(moves []*autograd.Move, q *autograd.Parameter, e tensor.Exec) ([]*autograd.Move, error) {
+	dt := p.dtype
 	if !q.Tensor().DType().IsFloat() {
-		return q.To(e, 0)
+		dt = 0
 	}
-	return q.To(e, p.dtype)
+	m, err := q.Move(e, dt)
+	return append(moves, m), err
 }
 
 func (p *placement) materialize(q *autograd.Parameter, e tensor.Exec) error {

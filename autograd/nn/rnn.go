@@ -116,6 +116,9 @@ func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, rever
 }
 
 func (d *rnnDirection) weights(g *autograd.Graph, l describedLayer) autograd.RecurrentWeights {
+	if d == nil { // of a zero value: the operation refuses weights that are nil
+		return autograd.RecurrentWeights{}
+	}
 	of := func(p *autograd.Parameter) *autograd.Variable { return optional(g, l, p.Name(), p) }
 	return autograd.RecurrentWeights{IH: of(d.ih), HH: of(d.hh), BiasIH: of(d.biasIH), BiasHH: of(d.biasHH)}
 }

@@ -135,7 +135,7 @@ func (c *RNNCell) String() string {
 	if c.gru {
 		name = "GRUCell"
 	}
-	if c.weights.biasIH == nil {
+	if c.weights == nil || c.weights.biasIH == nil {
 		return fmt.Sprintf("%s(%d, %d, bias=False)", name, c.Inputs, c.Units)
 	}
 	return fmt.Sprintf("%s(%d, %d)", name, c.Inputs, c.Units)

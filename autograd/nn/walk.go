@@ -31,7 +31,7 @@ func AllNamedState(m Module) []Named { return append(allNamed(m, false), allName
 // allNamed lists parameters, or buffers, under all paths that lead to them.
 func allNamed(m Module, buffers bool) []Named {
 	var all []Named
-	walk(m, "", nil, func(path string, m Module) {
+	walk(m, "", func(path string, m Module) {
 		for _, n := range ownOf(m, buffers) {
 			all = append(all, Named{join(path, n.Name), n.Parameter})
 		}
@@ -60,23 +60,30 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// walk visits m and its parts, each before its own; a module with several paths is visited on each. around are the modules that m is
-// in: one that is in itself is visited as a module that cannot be used.
-func walk(m Module, path string, around []any, visit func(path string, m Module)) {
+// walk visits m and its parts, each before its own; a module with several paths is visited on each. One that is in itself is visited as
+// a module that cannot be used.
+func walk(m Module, path string, visit func(path string, m Module)) {
+	walkIn(m, path, map[any]bool{}, visit)
+}
+
+// walkIn is walk for a module that is in those that around has.
+func walkIn(m Module, path string, around map[any]bool, visit func(path string, m Module)) {
 	where := "part " + path
 	if path == "" {
 		where = "model"
 	}
 	m = orRefused(m, where)
-	if id := identity(m); id != nil {
-		if slices.Contains(around, id) {
-			m = refused(argumentErr(where, "the module is a part of itself"))
-		}
-		around = append(around, id)
+	switch id := identity(m); {
+	case id == nil:
+	case around[id]:
+		m = refused(argumentErr(where, "the module is a part of itself"))
+	default:
+		around[id] = true
+		defer delete(around, id)
 	}
 	visit(path, m)
 	for _, part := range partsOf(m) {
-		walk(part.Module, join(path, part.Name), around, visit)
+		walkIn(part.Module, join(path, part.Name), around, visit)
 	}
 }
 
@@ -101,7 +108,7 @@ func baseOf(m Module) *Base {
 
 // check returns what is wrong with the registration of m or a part of it, with the path.
 func check(m Module) (err error) {
-	walk(m, "", nil, func(path string, m Module) {
+	walk(m, "", func(path string, m Module) {
 		if err == nil {
 			err = checkOne(path, m)
 		}

@@ -33,7 +33,7 @@ func (l *located) PathIn(outer []autograd.Located) string {
 
 // pathOf is the path of b in root, empty if it is not in it.
 func pathOf(b, root *Base) (found string) {
-	walk(bare{root}, "", nil, func(path string, m Module) {
+	walk(bare{root}, "", func(path string, m Module) {
 		if found == "" && baseOf(m) == b {
 			found = path
 		}
@@ -44,7 +44,7 @@ func pathOf(b, root *Base) (found string) {
 // remember notes the paths of m's parts, for errors. A path that is longer, because To reached the part by a larger model before, stays.
 func remember(m Module) {
 	seen := map[*Base]bool{}
-	walk(m, "", nil, func(path string, m Module) {
+	walk(m, "", func(path string, m Module) {
 		b := baseOf(m)
 		if c, ok := m.(*CheckpointModule); ok {
 			b = baseOf(c.inner())

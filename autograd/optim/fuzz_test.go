@@ -151,7 +151,10 @@ var fuzzedSchedules = []func(o *optim.Grouped) *optim.Schedule{
 	func(o *optim.Grouped) *optim.Schedule { return optim.StepLR(o, 3, 0.5) },
 	func(o *optim.Grouped) *optim.Schedule { return optim.StepLR(o, 1, 10) },
 	func(o *optim.Grouped) *optim.Schedule { return optim.MultiStepLR(o, []int{5, 2, 2}, 0.1) },
-	func(o *optim.Grouped) *optim.Schedule { return optim.ExponentialLR(o, -0.9) },
+	func(o *optim.Grouped) *optim.Schedule { return optim.ExponentialLR(o, 1e10) },
+	func(o *optim.Grouped) *optim.Schedule {
+		return optim.LambdaLR(o, func(n int) float64 { return math.Pow(-0.9, float64(n)) })
+	},
 	func(o *optim.Grouped) *optim.Schedule { return optim.ConstantLR(o, 0.3, 5) },
 	func(o *optim.Grouped) *optim.Schedule { return optim.LinearLR(o, 0.3, 1, 5) },
 	func(o *optim.Grouped) *optim.Schedule { return optim.CosineAnnealingLR(o, 10, 0) },

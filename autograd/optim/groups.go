@@ -5,11 +5,11 @@ import "fmt"
 // What of a group's settings can be read and changed while training: what schedules drive.
 
 // Groups is the number of groups.
-func (o *Grouped) Groups() int { return len(o.groups) }
+func (o *Grouped) Groups() int { return len(o.list()) }
 
 // LR returns the learning rate of a group, 0 if there is no such group.
 func (o *Grouped) LR(group int) float64 {
-	if group < 0 || group >= len(o.groups) {
+	if group < 0 || group >= len(o.list()) {
 		return 0
 	}
 	return o.groups[group].settings.LR
@@ -18,7 +18,7 @@ func (o *Grouped) LR(group int) float64 {
 // InitialLR is the learning rate that a group had when InitialLR was first called for it: what schedules start from. It is 0 if
 // there is no such group. A StateDict has it, as "initial_lr".
 func (o *Grouped) InitialLR(group int) float64 {
-	if group < 0 || group >= len(o.groups) {
+	if group < 0 || group >= len(o.list()) {
 		return 0
 	}
 	g := o.groups[group]
@@ -35,7 +35,7 @@ func (o *Grouped) SetLR(lr float64, groups ...int) {
 	for _, i := range groups {
 		o.exists("SetLR", i)
 	}
-	for i, g := range o.groups {
+	for i, g := range o.list() {
 		if len(groups) == 0 {
 			g.settings.LR = lr
 		}
@@ -45,7 +45,7 @@ func (o *Grouped) SetLR(lr float64, groups ...int) {
 			}
 		}
 	}
-	if !countable(lr) {
+	if o != nil && !countable(lr) {
 		o.fail(&ConfigError{o.name, fmt.Sprintf("learning rate %v; it must be finite and not negative", lr)})
 	}
 }
@@ -53,7 +53,7 @@ func (o *Grouped) SetLR(lr float64, groups ...int) {
 // Momentum returns what a group calls momentum: that of SGD and RMSprop, and of the Adam family and Lion the first of the betas.
 // It is 0 if there is no such group.
 func (o *Grouped) Momentum(group int) float64 {
-	if group < 0 || group >= len(o.groups) {
+	if group < 0 || group >= len(o.list()) {
 		return 0
 	}
 	return *o.momentumOf(group)
@@ -61,8 +61,11 @@ func (o *Grouped) Momentum(group int) float64 {
 
 // exists refuses a group that does not.
 func (o *Grouped) exists(method string, group int) bool {
-	if group >= 0 && group < len(o.groups) {
+	if group >= 0 && group < len(o.list()) {
 		return true
+	}
+	if o.unmade() {
+		return false
 	}
 	o.fail(&ConfigError{o.name, fmt.Sprintf("%s: there is no group %d, of %d", method, group, len(o.groups))})
 	return false

@@ -10,7 +10,7 @@ import "github.com/cistern-ml/cistern/autograd"
 func (o *Grouped) StepInBackward() (stop func()) {
 	o.fail(o.ready())
 	var handles []*autograd.HookHandle
-	for _, g := range o.groups {
+	for _, g := range o.list() {
 		for _, p := range g.params {
 			handles = append(handles, p.RegisterPostAccumulateGradHook(func(p *autograd.Parameter) error {
 				if o.err != nil {

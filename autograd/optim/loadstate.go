@@ -50,8 +50,8 @@ type PreparedState struct {
 
 // PrepareStateDict does the part of LoadStateDict that can fail, and changes nothing. The caller swaps the result in, and releases it.
 func (o *Grouped) PrepareStateDict(d StateDict) (_ *PreparedState, err error) {
-	if o.err != nil {
-		return nil, o.err
+	if err := o.Err(); err != nil {
+		return nil, err
 	}
 	s := &PreparedState{o: o, states: map[*autograd.Parameter]*state{}}
 	if s.settings, s.initials, err = o.settingsOf(d); err != nil {
@@ -83,10 +83,10 @@ func (o *Grouped) PrepareStateDict(d StateDict) (_ *PreparedState, err error) {
 // Swap exchanges the prepared state and that of the optimizer, which can be swapped back. Between PrepareStateDict and the last
 // Swap no group may be added. A PreparedState that PrepareStateDict did not make is of no optimizer, and does nothing.
 func (s *PreparedState) Swap() {
-	o := s.o
-	if o == nil {
+	if s == nil || s.o == nil {
 		return
 	}
+	o := s.o
 	s.states, o.states = o.states, s.states
 	s.counters, o.counters = o.counters, s.counters
 	for i := range s.settings {
@@ -98,6 +98,9 @@ func (s *PreparedState) Swap() {
 
 // Release gives back the memory of the state that the optimizer does not have.
 func (s *PreparedState) Release() {
+	if s == nil {
+		return
+	}
 	for p, st := range s.states {
 		st.release()
 		s.states[p] = nil

@@ -63,8 +63,15 @@ func (c *oneCycle) wrong(opt Rated) error {
 		return fmt.Errorf("%d rates for %d groups", len(c.most), opt.Groups())
 	case !(c.start >= 0 && c.start <= 1):
 		return unit("part of the rise", c.start)
-	case !(c.initial > 0 && c.final > 0):
-		return fmt.Errorf("factors %v and %v; they must be greater than 0", c.initial, c.final)
+	case !(c.initial > 0 && c.final > 0 && countable(c.initial) && countable(c.final)):
+		return fmt.Errorf("factors %v and %v; they must be finite and greater than 0", c.initial, c.final)
+	case !c.fixed && !(c.baseMomentum >= 0 && c.baseMomentum < 1 && c.maxMomentum >= 0 && c.maxMomentum < 1):
+		return fmt.Errorf("momenta %v and %v; they must be in [0, 1)", c.baseMomentum, c.maxMomentum)
+	}
+	for _, lr := range c.most {
+		if err := amount("learning rate", lr); err != nil {
+			return err
+		}
 	}
 	for i := range opt.Groups() {
 		if !c.fixed && opt.Momentum(i) == 0 {

@@ -121,6 +121,9 @@ func (o *Grouped) set(s *Settings, opts []Option) {
 // the optimizer. A parameter can be in one group only. A nil one, and a mistake of a module that autograd.Parameter.Err tells, is an error
 // of Err and Step.
 func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Grouped {
+	if o.unmade() {
+		return o
+	}
 	s := o.base
 	o.set(&s, opts)
 	if err := s.check(o.name); err != nil {
@@ -153,25 +156,46 @@ func (o *Grouped) refusal(i int, p *autograd.Parameter) error {
 
 // ready is what a step begins with. That there are no parameters is an error only now, because groups can be added until here.
 func (o *Grouped) ready() error {
-	if o.err == nil && len(o.states) == 0 {
-		return &ConfigError{o.name, "the optimizer has an empty list of parameters"}
+	if err := o.Err(); err != nil || len(o.states) > 0 {
+		return err
 	}
-	return o.err
+	return &ConfigError{o.name, "the optimizer has an empty list of parameters"}
 }
 
 func (o *Grouped) fail(err error) {
-	if o.err == nil {
+	if o != nil && o.err == nil {
 		o.err = err
 	}
 }
 
 // Err returns what is wrong with the settings, if anything.
-func (o *Grouped) Err() error { return o.err }
+func (o *Grouped) Err() error {
+	if o.unmade() {
+		return unmade("Grouped")
+	}
+	return o.err
+}
+
+// unmade reports whether the optimizer is nil or a zero value.
+func (o *Grouped) unmade() bool { return o == nil || o.method == nil }
+
+// unmade is the error of what is nil or a zero value.
+func unmade(what string) error {
+	return &ConfigError{what, "it is nil, or was not made by a constructor of this package"}
+}
+
+// list is the groups, none of a nil optimizer.
+func (o *Grouped) list() []*group {
+	if o == nil {
+		return nil
+	}
+	return o.groups
+}
 
 // Parameters lists the parameters of all groups.
 func (o *Grouped) Parameters() []*autograd.Parameter {
 	var all []*autograd.Parameter
-	for _, g := range o.groups {
+	for _, g := range o.list() {
 		all = append(all, g.params...)
 	}
 	return all
@@ -186,7 +210,7 @@ func (o *Grouped) stepAll(by *decision) error {
 	if err := o.ready(); err != nil {
 		return err
 	}
-	for _, g := range o.groups {
+	for _, g := range o.list() {
 		if err := o.update(g, g.params, by); err != nil {
 			return err
 		}
@@ -286,7 +310,7 @@ func find(all *[]*batch, key batchKey) *batch {
 
 // ZeroGrad releases the gradients of all parameters.
 func (o *Grouped) ZeroGrad() {
-	for _, g := range o.groups {
+	for _, g := range o.list() {
 		for _, p := range g.params {
 			p.ZeroGrad()
 		}

@@ -11,7 +11,7 @@ type PlateauOption func(*PlateauSchedule)
 // MaxMode waits for a metric that rises. By default it must fall.
 func MaxMode() PlateauOption { return func(s *PlateauSchedule) { s.rise = true } }
 
-// PlateauFactor is what the rate is multiplied by. The default is 0.1; it must be less than 1.
+// PlateauFactor is what the rate is multiplied by. The default is 0.1; it must be in [0, 1).
 func PlateauFactor(f float64) PlateauOption { return func(s *PlateauSchedule) { s.factor = f } }
 
 // Patience is how many steps without improvement are borne. The default is 10.
@@ -58,22 +58,45 @@ func ReduceLROnPlateau(opt Rated, opts ...PlateauOption) *PlateauSchedule {
 		}
 	}
 	s.best = s.worst()
-	switch {
-	case s.opt == (nobody{}):
-		s.err = &ConfigError{"ReduceLROnPlateau", noOptimizer}
-	case !(s.factor < 1):
-		s.err = &ConfigError{"ReduceLROnPlateau", fmt.Sprintf("factor %v; it must be less than 1", s.factor)}
-	case len(s.least) != 1 && len(s.least) != s.opt.Groups():
-		s.err = &ConfigError{"ReduceLROnPlateau", fmt.Sprintf("%d least rates for %d groups", len(s.least), s.opt.Groups())}
+	if detail := s.wrong(); detail != "" {
+		s.err = &ConfigError{"ReduceLROnPlateau", detail}
 	}
 	return s
+}
+
+// wrong says what is wrong with the settings, if anything.
+func (s *PlateauSchedule) wrong() string {
+	switch {
+	case s.opt == (nobody{}):
+		return noOptimizer
+	case !(s.factor >= 0 && s.factor < 1):
+		return fmt.Sprintf("factor %v; it must be at least 0 and less than 1", s.factor)
+	case len(s.least) != 1 && len(s.least) != s.opt.Groups():
+		return fmt.Sprintf("%d least rates for %d groups", len(s.least), s.opt.Groups())
+	case !countable(math.Abs(s.threshold)) || !countable(math.Abs(s.eps)):
+		return fmt.Sprintf("threshold %v and eps %v; they must be finite", s.threshold, s.eps)
+	}
+	for _, lr := range s.least {
+		if err := amount("least rate", lr); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// settled returns what is wrong with the settings, if anything.
+func (s *PlateauSchedule) settled() error {
+	if s == nil || s.opt == nil {
+		return unmade("ReduceLROnPlateau")
+	}
+	return s.err
 }
 
 // Step looks at the metric of an epoch, and reduces the rates if it is time. It returns what is wrong with the settings, if
 // anything. A metric that is NaN is no improvement.
 func (s *PlateauSchedule) Step(metric float64) error {
-	if s.err != nil {
-		return s.err
+	if err := s.settled(); err != nil {
+		return err
 	}
 	s.epoch++
 	if s.better(metric) {
@@ -128,6 +151,9 @@ type PlateauState struct {
 
 // State returns what LoadState takes.
 func (s *PlateauSchedule) State() (PlateauState, error) {
+	if s == nil || s.opt == nil {
+		return PlateauState{}, s.settled()
+	}
 	st := PlateauState{NumBadEpochs: s.bad, CooldownCounter: s.cool, LastEpoch: s.epoch}
 	if best := s.best; best != s.worst() { // -Inf in JSON is an error, but a metric that is -Inf is nothing else
 		st.Best = &best
@@ -145,8 +171,8 @@ func (s *PlateauSchedule) worst() float64 {
 
 // CheckState refuses what LoadState would, and changes nothing: a *StateError.
 func (s *PlateauSchedule) CheckState(st PlateauState) error {
-	if s.err != nil {
-		return s.err
+	if err := s.settled(); err != nil {
+		return err
 	}
 	wrong := func(format string, args ...any) error {
 		return &StateError{"ReduceLROnPlateau", "LoadState", fmt.Sprintf(format, args...)}

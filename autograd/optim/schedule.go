@@ -58,7 +58,7 @@ type between func(base float64, epoch int) float64
 
 func (f between) rate(base float64, _, epoch int) float64 { return f(base, epoch) }
 
-const noOptimizer = "the optimizer is nil"
+const noOptimizer = "the optimizer is nil, or was not made by a constructor"
 
 // nobody is driven by a schedule that was given no optimizer.
 type nobody struct{}
@@ -72,7 +72,7 @@ func (nobody) SetMomentum(float64, int) {}
 
 // driven is opt, or nobody.
 func driven(opt Rated) Rated {
-	if g, ok := opt.(*Grouped); opt == nil || ok && g == nil {
+	if g, ok := opt.(*Grouped); opt == nil || ok && g.unmade() {
 		return nobody{}
 	}
 	return opt
@@ -92,14 +92,30 @@ func newSchedule(name string, opt Rated, r rule, err error) *Schedule {
 	for i := range opt.Groups() {
 		s.base = append(s.base, opt.InitialLR(i))
 	}
-	s.apply()
+	rates, err := s.rates(s.base, 0)
+	if err != nil {
+		s.err, s.base = &ConfigError{name, err.Error()}, nil
+		return s
+	}
+	s.apply(rates)
 	return s
 }
 
+// rates are those of an epoch. A formula that gives what is none is an error.
+func (s *Schedule) rates(base []float64, epoch int) ([]float64, error) {
+	lrs := make([]float64, len(base))
+	for i := range base {
+		if lrs[i] = s.rule.rate(base[i], i, epoch); !countable(lrs[i]) {
+			return nil, fmt.Errorf("the learning rate of epoch %d would be %v, of group %d; it must be finite and not negative", epoch, lrs[i], i)
+		}
+	}
+	return lrs, nil
+}
+
 // apply sets the rates of the present epoch.
-func (s *Schedule) apply() {
-	for i, base := range s.base {
-		s.opt.SetLR(s.rule.rate(base, i, s.epoch), i)
+func (s *Schedule) apply(rates []float64) {
+	for i, lr := range rates {
+		s.opt.SetLR(lr, i)
 		if m, ok := s.rule.(momentumRule); ok {
 			if v := m.momentum(i, s.epoch); v >= 0 {
 				s.opt.SetMomentum(v, i)
@@ -108,10 +124,11 @@ func (s *Schedule) apply() {
 	}
 }
 
-// Step goes to the next epoch and sets its learning rates. It returns what is wrong with the schedule's settings, if anything.
+// Step goes to the next epoch and sets its learning rates. It returns what is wrong with the schedule's settings, if anything. A
+// formula that gives a rate which is negative, infinite or NaN is a *ConfigError, and the schedule stays where it is.
 func (s *Schedule) Step() error {
-	if s.err != nil {
-		return s.err
+	if err := s.Err(); err != nil {
+		return err
 	}
 	if s.opt.Groups() != len(s.base) {
 		return &ConfigError{s.name, fmt.Sprintf("the optimizer has %d groups; it had %d when the schedule was made",
@@ -122,19 +139,36 @@ func (s *Schedule) Step() error {
 			return &ConfigError{s.name, err.Error()}
 		}
 	}
+	rates, err := s.rates(s.base, s.epoch+1)
+	if err != nil {
+		return &ConfigError{s.name, err.Error()}
+	}
 	s.epoch++
-	s.apply()
+	s.apply(rates)
 	return nil
 }
 
 // Err returns what is wrong with the schedule's settings, if anything.
-func (s *Schedule) Err() error { return s.err }
+func (s *Schedule) Err() error {
+	if s == nil || s.opt == nil {
+		return unmade("Schedule")
+	}
+	return s.err
+}
 
 // Epoch is the number of calls of Step.
-func (s *Schedule) Epoch() int { return s.epoch }
+func (s *Schedule) Epoch() int {
+	if s == nil {
+		return 0
+	}
+	return s.epoch
+}
 
 // LastLR is the learning rates that the schedule has set last, by group.
 func (s *Schedule) LastLR() []float64 {
+	if s == nil {
+		return nil
+	}
 	lrs := make([]float64, len(s.base))
 	for i, base := range s.base {
 		lrs[i] = s.rule.rate(base, i, s.epoch)
@@ -152,46 +186,56 @@ type ScheduleState struct {
 
 // State returns what LoadState takes.
 func (s *Schedule) State() (ScheduleState, error) {
-	return ScheduleState{LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, s.err
+	if err := s.Err(); err != nil {
+		return ScheduleState{}, err
+	}
+	return ScheduleState{LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, nil
 }
 
 // CheckState refuses what LoadState would, and changes nothing: a *StateError.
 func (s *Schedule) CheckState(st ScheduleState) error {
-	if s.err != nil {
-		return s.err
+	_, err := s.checkState(st)
+	return err
+}
+
+// checkState returns the rates of the state too.
+func (s *Schedule) checkState(st ScheduleState) ([]float64, error) {
+	if err := s.Err(); err != nil {
+		return nil, err
 	}
 	wrong := func(format string, args ...any) error {
 		return &StateError{s.name, "LoadState", fmt.Sprintf(format, args...)}
 	}
 	if st.LastEpoch < 0 || st.LastEpoch > maxSteps {
-		return wrong("epoch %d; want one from 0 to 2^53", st.LastEpoch)
+		return nil, wrong("epoch %d; want one from 0 to 2^53", st.LastEpoch)
 	}
 	if n := len(s.base); len(st.BaseLRs) != n || len(st.LastLR) != n && st.LastLR != nil || s.opt.Groups() != n {
-		return wrong("%d base and %d last learning rates; the schedule has %d groups, the optimizer %d", len(st.BaseLRs), len(st.LastLR), n, s.opt.Groups())
+		return nil, wrong("%d base and %d last learning rates; the schedule has %d groups, the optimizer %d", len(st.BaseLRs), len(st.LastLR), n, s.opt.Groups())
 	}
 	for _, lr := range slices.Concat(st.BaseLRs, st.LastLR) {
 		if !countable(lr) {
-			return wrong("learning rates %v and %v; they must be finite and not negative", st.BaseLRs, st.LastLR)
+			return nil, wrong("learning rates %v and %v; they must be finite and not negative", st.BaseLRs, st.LastLR)
 		}
 	}
 	if l, ok := s.rule.(limited); ok {
 		if err := l.check(st.LastEpoch); err != nil {
-			return wrong("%v", err)
+			return nil, wrong("%v", err)
 		}
 	}
-	return s.checkRates(st, wrong)
+	rates, err := s.rates(st.BaseLRs, st.LastEpoch)
+	if err != nil {
+		return nil, wrong("%v", err)
+	}
+	return rates, s.checkMomenta(st, wrong)
 }
 
-// checkRates refuses a state whose rates the optimizer would not take.
-func (s *Schedule) checkRates(st ScheduleState, wrong func(string, ...any) error) error {
-	for i, base := range st.BaseLRs {
-		if lr := s.rule.rate(base, i, st.LastEpoch); !countable(lr) {
-			return wrong("the learning rate of epoch %d would be %v", st.LastEpoch, lr)
-		}
-		m, ok := s.rule.(momentumRule)
-		if !ok {
-			continue
-		}
+// checkMomenta refuses a state whose momenta the optimizer would not take.
+func (s *Schedule) checkMomenta(st ScheduleState, wrong func(string, ...any) error) error {
+	m, ok := s.rule.(momentumRule)
+	if !ok {
+		return nil
+	}
+	for i := range st.BaseLRs {
 		if v, old := m.momentum(i, st.LastEpoch), s.opt.Momentum(i); v >= 1 || v >= 0 && (v == 0) != (old == 0) {
 			return wrong("the momentum of epoch %d would be %v; that of group %d is %v", st.LastEpoch, v, i, old)
 		}
@@ -201,10 +245,11 @@ func (s *Schedule) checkRates(st ScheduleState, wrong func(string, ...any) error
 
 // LoadState goes on from a state, and sets the learning rates that belong to it.
 func (s *Schedule) LoadState(st ScheduleState) error {
-	if err := s.CheckState(st); err != nil {
+	rates, err := s.checkState(st)
+	if err != nil {
 		return err
 	}
 	s.epoch, s.base = st.LastEpoch, slices.Clone(st.BaseLRs)
-	s.apply()
+	s.apply(rates)
 	return nil
 }

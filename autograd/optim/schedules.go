@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	stderrors "errors"
 	"fmt"
 	"math"
@@ -34,7 +35,7 @@ func (f lambdas) rate(base float64, group, epoch int) float64 {
 // StepLR multiplies by gamma every size epochs (torch.optim.lr_scheduler.StepLR; PyTorch's default gamma is 0.1).
 func StepLR(opt Rated, size int, gamma float64) *Schedule {
 	return newSchedule("StepLR", opt, factor(func(epoch int) float64 { return math.Pow(gamma, float64(epoch/size)) }),
-		positive("step size", size))
+		cmp.Or(positive("step size", size), amount("gamma", gamma)))
 }
 
 // MultiStepLR multiplies by gamma at each milestone (torch.optim.lr_scheduler.MultiStepLR; PyTorch's default gamma is 0.1).
@@ -44,7 +45,7 @@ func MultiStepLR(opt Rated, milestones []int, gamma float64) *Schedule {
 	slices.Sort(sorted)
 	return newSchedule("MultiStepLR", opt, factor(func(epoch int) float64 {
 		return math.Pow(gamma, float64(passed(sorted, epoch)))
-	}), nil)
+	}), amount("gamma", gamma))
 }
 
 // passed is how many milestones the epoch has reached.
@@ -52,7 +53,8 @@ func passed(milestones []int, epoch int) int { return sort.SearchInts(milestones
 
 // ExponentialLR multiplies by gamma every epoch (torch.optim.lr_scheduler.ExponentialLR).
 func ExponentialLR(opt Rated, gamma float64) *Schedule {
-	return newSchedule("ExponentialLR", opt, factor(func(epoch int) float64 { return math.Pow(gamma, float64(epoch)) }), nil)
+	return newSchedule("ExponentialLR", opt, factor(func(epoch int) float64 { return math.Pow(gamma, float64(epoch)) }),
+		amount("gamma", gamma))
 }
 
 // ConstantLR sets base*f until epoch total, and base from then on (torch.optim.lr_scheduler.ConstantLR; PyTorch's defaults are
@@ -69,10 +71,7 @@ func ConstantLR(opt Rated, f float64, total int) *Schedule {
 // LinearLR goes from base*start to base*end in total epochs, and stays there: a warm-up
 // (torch.optim.lr_scheduler.LinearLR; PyTorch's defaults are 1/3, 1 and 5). start is in (0, 1], end in [0, 1].
 func LinearLR(opt Rated, start, end float64, total int) *Schedule {
-	err := positive("total", total)
-	if e := unit("end factor", end); err == nil {
-		err = e
-	}
+	err := cmp.Or(positive("total", total), unit("end factor", end))
 	if !(start > 0 && start <= 1) {
 		err = fmt.Errorf("start factor %v; it must be in (0, 1]", start)
 	}
@@ -86,7 +85,7 @@ func LinearLR(opt Rated, start, end float64, total int) *Schedule {
 func CosineAnnealingLR(opt Rated, tMax int, etaMin float64) *Schedule {
 	return newSchedule("CosineAnnealingLR", opt, between(func(base float64, epoch int) float64 {
 		return etaMin + (base-etaMin)*halfCosine(epoch, tMax)
-	}), positive("T max", tMax))
+	}), cmp.Or(positive("T max", tMax), amount("eta min", etaMin)))
 }
 
 // halfCosine falls from 1 at 0 to 0 at period.
@@ -97,10 +96,7 @@ func halfCosine(epoch, period int) float64 {
 // CosineAnnealingWarmRestarts goes from base to etaMin in half a cosine of t0 epochs, starts anew with one tMult times as long,
 // and so on (torch.optim.lr_scheduler.CosineAnnealingWarmRestarts; PyTorch's defaults of tMult and etaMin are 1 and 0).
 func CosineAnnealingWarmRestarts(opt Rated, t0, tMult int, etaMin float64) *Schedule {
-	err := positive("T 0", t0)
-	if e := positive("T mult", tMult); err == nil {
-		err = e
-	}
+	err := cmp.Or(positive("T 0", t0), positive("T mult", tMult), amount("eta min", etaMin))
 	return newSchedule("CosineAnnealingWarmRestarts", opt, between(func(base float64, epoch int) float64 {
 		period := t0
 		for epoch >= period {
@@ -138,8 +134,8 @@ func SequentialLR(opt Rated, schedules []*Schedule, milestones []int) *Schedule 
 		if s.opt != opt {
 			err = fmt.Errorf("%s is of another optimizer", s.name)
 		}
-		if s.err != nil {
-			err = s.err
+		if e := s.Err(); e != nil {
+			err = e
 		}
 		r.rules = append(r.rules, s.rule)
 	}
@@ -181,6 +177,14 @@ func (s *sequence) check(epoch int) error {
 func positive(what string, v int) error {
 	if v < 1 {
 		return fmt.Errorf("%s %d; it must be at least 1", what, v)
+	}
+	return nil
+}
+
+// amount refuses what no learning rate can be, or be multiplied by.
+func amount(what string, v float64) error {
+	if !countable(v) {
+		return fmt.Errorf("%s %v; it must be finite and not negative", what, v)
 	}
 	return nil
 }

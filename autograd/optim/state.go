@@ -32,6 +32,9 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 
 // StateBytes is the device memory of the state: what the allocators' statistics count for it, in bytes.
 func (o *Grouped) StateBytes() uint64 {
+	if o == nil {
+		return 0
+	}
 	total := uint64(0)
 	for _, s := range o.states {
 		if s == nil {
@@ -50,6 +53,9 @@ func (o *Grouped) StateBytes() uint64 {
 // Release releases the state, and forgets the steps taken: the next Step is a first one. Parameters and gradients are not the
 // optimizer's.
 func (o *Grouped) Release() {
+	if o == nil {
+		return
+	}
 	for p, s := range o.states {
 		s.release()
 		o.states[p] = nil

@@ -93,8 +93,8 @@ func setTo[T any](text []byte, to *T) error {
 // StateDict returns settings and state. The tensors are the optimizer's own: they change with the next step, and must not be
 // released. Where steps are counted on the device it waits for them, which can fail.
 func (o *Grouped) StateDict() (StateDict, error) {
-	if o.err != nil {
-		return StateDict{}, o.err
+	if err := o.Err(); err != nil {
+		return StateDict{}, err
 	}
 	d := StateDict{State: map[int]ParamState{}}
 	counted, err := o.readCounters()
