@@ -61,6 +61,7 @@ const (
 	BadScale                          // InitScale, or a scale in a State, that is not more than 0 and finite in float32
 	BadInterval                       // GrowthInterval, or one in a State, that is not from 1 to 2^31-1
 	BadTracker                        // a growth tracker in a State that is not from 0 to 2^31-1
+	NoScaler                          // a method of a nil GradScaler
 )
 
 // misuseText is PyTorch's text for each that PyTorch has.
@@ -80,6 +81,7 @@ var misuseText = [...]string{
 	BadScale:        "the scale must be more than 0 and finite in float32.",
 	BadInterval:     "the growth interval must be from 1 to 2147483647.",
 	BadTracker:      "the growth tracker must be from 0 to 2147483647.",
+	NoScaler:        "the GradScaler is nil: make one with NewGradScaler.",
 	BadOptimizer:    "the optimizer must be comparable and not nil: pass a pointer.",
 }
 

@@ -94,36 +94,59 @@ func NewGradScaler(opts ...ScalerOption) *GradScaler {
 }
 
 // Err returns what is wrong with the settings, if anything.
-func (s *GradScaler) Err() error { return s.err }
+func (s *GradScaler) Err() error {
+	s = s.given()
+	return s.err
+}
 
 // IsEnabled reports whether the GradScaler does anything.
-func (s *GradScaler) IsEnabled() bool { return s.enabled }
+func (s *GradScaler) IsEnabled() bool { return s != nil && s.enabled }
 
 // GrowthFactor is the setting of that name.
-func (s *GradScaler) GrowthFactor() float64 { return s.growthFactor }
+func (s *GradScaler) GrowthFactor() float64 {
+	s = s.given()
+	return s.growthFactor
+}
 
 // SetGrowthFactor changes it from the next Update on. What NewGradScaler would not take is the error of Err and of all methods.
 func (s *GradScaler) SetGrowthFactor(v float64) {
+	s = s.given()
 	s.growthFactor = v
 	s.recheck("SetGrowthFactor")
 }
 
 // BackoffFactor is the setting of that name.
-func (s *GradScaler) BackoffFactor() float64 { return s.backoffFactor }
+func (s *GradScaler) BackoffFactor() float64 {
+	s = s.given()
+	return s.backoffFactor
+}
 
 // SetBackoffFactor changes it from the next Update on. What NewGradScaler would not take is the error of Err and of all methods.
 func (s *GradScaler) SetBackoffFactor(v float64) {
+	s = s.given()
 	s.backoffFactor = v
 	s.recheck("SetBackoffFactor")
 }
 
 // GrowthInterval is the setting of that name.
-func (s *GradScaler) GrowthInterval() int { return s.growthInterval }
+func (s *GradScaler) GrowthInterval() int {
+	s = s.given()
+	return s.growthInterval
+}
 
 // SetGrowthInterval changes it from the next Update on. What NewGradScaler would not take is the error of Err and of all methods.
 func (s *GradScaler) SetGrowthInterval(n int) {
+	s = s.given()
 	s.growthInterval = n
 	s.recheck("SetGrowthInterval")
+}
+
+// given is s, or for nil a GradScaler whose methods all return NoScaler.
+func (s *GradScaler) given() *GradScaler {
+	if s == nil {
+		return &GradScaler{enabled: true, err: &ScalerError{Method: "GradScaler", Misuse: NoScaler}}
+	}
+	return s
 }
 
 // recheck keeps the first thing that is wrong with the settings.
@@ -136,9 +159,12 @@ func (s *GradScaler) recheck(method string) {
 // GetScale waits for the device and returns the scale: 1 if the GradScaler is disabled, the first one before anything was
 // scaled.
 func (s *GradScaler) GetScale() (float64, error) {
+	s = s.given()
 	switch {
 	case !s.enabled:
 		return 1, nil
+	case s.err != nil:
+		return 0, s.err
 	case s.scale == nil:
 		return s.initScale, nil
 	}
@@ -148,6 +174,7 @@ func (s *GradScaler) GetScale() (float64, error) {
 // Release gives the device memory back. Without a State that was taken before, and is loaded afterwards, the next Scale begins
 // anew with the first scale.
 func (s *GradScaler) Release() {
+	s = s.given()
 	s.forget()
 	s.scale.Release()
 	s.tracker.Release()

@@ -9,6 +9,7 @@ import (
 // Backward is Scale(loss).Backward(opts...): the gradients that it leaves in the parameters are multiplied by the scale. As
 // Variable.Backward, it returns the first error of the graph, and leaves the value of loss, to be read afterwards.
 func (s *GradScaler) Backward(loss *autograd.Variable, opts ...autograd.BackwardOption) error {
+	s = s.given()
 	if s.err != nil {
 		return s.err
 	}
@@ -19,6 +20,7 @@ func (s *GradScaler) Backward(loss *autograd.Variable, opts ...autograd.Backward
 // which holds what float16 does not; unlike in PyTorch since 2.0 also a loss with dimensions. Variables without a value and those of a
 // graph with an error are returned as they are; errors become the graph's. To read v after the result's Backward, call Keep on it.
 func (s *GradScaler) Scale(v *autograd.Variable) *autograd.Variable {
+	s = s.given()
 	if !s.enabled || v == nil || !v.Alive() || v.Graph().Err() != nil {
 		return v
 	}
@@ -73,6 +75,7 @@ func (s *GradScaler) ScaleAll(vs ...*autograd.Variable) []*autograd.Variable {
 // ScaleTensor returns t times the scale, in a tensor that the caller releases. It runs under t's Exec. If the GradScaler is
 // disabled, the result is another handle on t.
 func (s *GradScaler) ScaleTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
+	s = s.given()
 	if !s.enabled {
 		return t.Retain(), nil
 	}

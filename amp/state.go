@@ -19,6 +19,7 @@ type State struct {
 // State waits for the device and returns what LoadState takes. Take it between iterations: before the first Scale, or after
 // Update.
 func (s *GradScaler) State() (State, error) {
+	s = s.given()
 	if !s.enabled {
 		return State{}, nil
 	}
@@ -70,6 +71,7 @@ func (st State) check(method string) error {
 
 // CheckState refuses what LoadState would, and changes nothing.
 func (s *GradScaler) CheckState(st State) error {
+	s = s.given()
 	switch {
 	case !s.enabled:
 		return nil
@@ -85,6 +87,7 @@ func (s *GradScaler) CheckState(st State) error {
 // EmptyState. Settings that NewGradScaler does not take, a scale that is not more than 0 and finite in float32, and a growth tracker
 // that is negative are a *ScalerError. If it fails, the GradScaler is as it was. It may wait for the device.
 func (s *GradScaler) LoadState(st State) error {
+	s = s.given()
 	if err := s.CheckState(st); err != nil || !s.enabled {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 // leaves them as they are, scaled; call Unscale to look at them as they were. Of any other optimizer the gradients are unscaled, unless
 // Unscale has done it, and then Step waits for the device, to learn whether opt.Step is to be called.
 func (s *GradScaler) Step(opt Optimizer) error {
+	s = s.given()
 	if !s.enabled {
 		if opt == nil {
 			return &ScalerError{Method: "Step", Misuse: BadOptimizer}
@@ -134,6 +135,10 @@ func streamsOf(opt Optimizer, home device.Stream) (streams []device.Stream) {
 // Skipped reports whether the last Step of opt, since the last Update, was left out because a gradient was infinite or NaN. After a
 // step of a FusedStepper it waits for the device, to learn that.
 func (s *GradScaler) Skipped(opt Optimizer) (bool, error) {
+	s = s.given()
+	if s.err != nil {
+		return false, s.err
+	}
 	for _, p := range s.optimizers {
 		if p.opt != opt || p.stage != stepped {
 			continue

@@ -16,6 +16,7 @@ import (
 // The gradients of one type and device are unscaled, and searched for what overflowed, in one pass on the device. Nothing waits
 // for it.
 func (s *GradScaler) Unscale(opt Optimizer) error {
+	s = s.given()
 	if !s.enabled {
 		return nil
 	}

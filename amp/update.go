@@ -35,6 +35,7 @@ func NewScaleTensor(t *tensor.Tensor) UpdateOption {
 // bound. Otherwise, when that has not happened for a growth interval, it is multiplied by the growth factor, unless it would
 // become infinite. Without a Step or an Unscale before it is NothingToUpdate, unless a new scale is given.
 func (s *GradScaler) Update(opts ...UpdateOption) error {
+	s = s.given()
 	if !s.enabled {
 		return nil
 	}

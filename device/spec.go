@@ -78,7 +78,16 @@ func (e *ParseError) Error() string {
 	if e.Reason != "" {
 		reason = e.Reason + "; "
 	}
-	return fmt.Sprintf("%q is not a %s: %sallowed: %s", e.Value, e.What, reason, e.Allowed)
+	return fmt.Sprintf("%s is not a %s: %sallowed: %s", quoted(e.Value), e.What, reason, e.Allowed)
+}
+
+// quoted is a text in quotes, cut off after 100 bytes: it can come from anywhere.
+func quoted(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return strconv.Quote(text)
+	}
+	return strconv.Quote(strings.ToValidUTF8(text[:most], "")) + "..."
 }
 
 // Unwrap returns ErrInvalidValue.

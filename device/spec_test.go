@@ -1,6 +1,7 @@
 package device
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +66,14 @@ func FuzzParseSpec_NeverPanicsAndRoundTrips(f *testing.F) {
 		require.NoError(t, err, "%q is read as %q", text, spec)
 		require.Equal(t, spec, again)
 	})
+}
+
+func TestParseError_RepeatsTheBeginningOfALongText(t *testing.T) {
+	long := strings.Repeat("ü", 50_000)
+	_, err := Open(long)
+	require.ErrorIs(t, err, ErrInvalidValue)
+	require.Less(t, len(err.Error()), 1000)
+	require.ErrorContains(t, err, strings.Repeat("ü", 50)+`"...`)
+	_, err = ParseBytes(long)
+	require.Less(t, len(err.Error()), 1000)
 }

@@ -111,10 +111,18 @@ func (a *Caching) SetConfig(c Config) error {
 }
 
 // Device is the device whose memory this is.
-func (a *Caching) Device() device.ID { return a.id }
+func (a *Caching) Device() device.ID {
+	if a == nil {
+		return device.ID{}
+	}
+	return a.id
+}
 
 // Alloc implements Allocator. Served from cache it takes one lock, that of the stream, and makes no Go heap allocation.
 func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if a == nil {
+		return Block{}, argumentErr("Alloc", nilAllocator)
+	}
 	if invariants.Enabled {
 		defer a.audit("Alloc")
 	}
@@ -306,6 +314,9 @@ func (r *request) search() *block {
 
 // Free implements Allocator.
 func (a *Caching) Free(h Block) error {
+	if a == nil {
+		return argumentErr("Free", nilAllocator)
+	}
 	if invariants.Enabled {
 		defer a.audit("Free")
 	}
@@ -351,6 +362,9 @@ func (a *Caching) Free(h Block) error {
 
 // RecordStream implements Allocator.
 func (a *Caching) RecordStream(h Block, s device.Stream) error {
+	if a == nil {
+		return argumentErr("RecordStream", nilAllocator)
+	}
 	if invariants.Enabled {
 		defer a.audit("RecordStream")
 	}
@@ -467,14 +481,19 @@ func unlockShards(shards []*shard) {
 // Close gives everything back to the driver, blocks in use included: their handles become stale without notice, so it is
 // for the end of a program or test. It returns a *LeakError if blocks were in use, joined with the errors of the driver.
 func (a *Caching) Close() error {
-	if a.closed.Swap(true) {
+	if a == nil || a.closed.Swap(true) {
 		return nil
 	}
 	return a.close()
 }
 
 // Closed implements CloseReporter.
-func (a *Caching) Closed() bool { return a.closed.Load() }
+func (a *Caching) Closed() bool { return a == nil || a.closed.Load() }
 
 // String names the allocator and its device.
-func (a *Caching) String() string { return fmt.Sprintf("caching allocator of %s", a.id) }
+func (a *Caching) String() string {
+	if a == nil {
+		return "caching allocator (nil)"
+	}
+	return fmt.Sprintf("caching allocator of %s", a.id)
+}

@@ -13,6 +13,9 @@ import (
 // EmptyCache gives all memory that no block uses back to the driver, after waiting for the events of freed blocks. It
 // goes on after an error, and returns all of them joined.
 func (a *Caching) EmptyCache() error {
+	if a == nil {
+		return argumentErr("EmptyCache", nilAllocator)
+	}
 	if invariants.Enabled {
 		defer a.audit("EmptyCache")
 	}

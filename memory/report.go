@@ -8,6 +8,9 @@ import (
 
 // Stats implements Allocator: all figures are of one moment.
 func (a *Caching) Stats() Stats {
+	if a == nil {
+		return Stats{}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.peaks.mu.Lock()

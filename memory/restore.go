@@ -41,7 +41,7 @@ func (p *Pool) Restore(c *PoolCheckpoint) (r Restored, err error) {
 	if p.uses == 0 {
 		return r, p.errReleased("Restore of")
 	}
-	if c == nil {
+	if c == nil || c.pool == nil {
 		return r, p.checkpointError("Restore", 0, "there is no checkpoint")
 	}
 	if c.pool != p {

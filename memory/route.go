@@ -46,6 +46,9 @@ func (a *Caching) EndRoute(p *Pool) error {
 	if p == nil {
 		return argumentErr("EndRoute", nilPool)
 	}
+	if p.a != a {
+		return argumentErr("EndRoute", "pool %v is of another allocator", p.id)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	routes := slices.Clone(a.routing())

@@ -25,15 +25,21 @@ func NewGenerator(seed uint64) *Generator {
 	return &Generator{state: GeneratorState{Seed: seed}}
 }
 
-// State returns the state.
+// State returns the state, the zero one of a nil generator.
 func (g *Generator) State() GeneratorState {
+	if g == nil {
+		return GeneratorState{}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state
 }
 
-// SetState goes to a state.
+// SetState goes to a state. A nil generator has none.
 func (g *Generator) SetState(s GeneratorState) {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.state = s
@@ -57,8 +63,11 @@ func (g *Generator) take(n int) (seed, offset uint64) {
 }
 
 // Reserve takes blocks blocks of four words, and returns the state at which they begin: for operations that compute their
-// numbers themselves, when and as often as they need them.
+// numbers themselves, when and as often as they need them. A nil generator gives the zero state.
 func (g *Generator) Reserve(blocks uint64) GeneratorState {
+	if g == nil {
+		return GeneratorState{}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.state

@@ -80,3 +80,10 @@ func TestPieces_AreRefusedWhereThereAreTooMany(t *testing.T) {
 	require.Len(t, few, 3)
 	m.all = append(m.all, few...)
 }
+
+func TestNil_GeneratorHasNoState(t *testing.T) {
+	var g *tensor.Generator
+	g.SetState(tensor.GeneratorState{Seed: 3})
+	require.Zero(t, g.State())
+	require.Zero(t, g.Reserve(7))
+}

@@ -63,7 +63,7 @@ func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loade
 
 // Len is the number of batches in a loop.
 func (l *Loader) Len() int {
-	if l.batch < 1 || l.set == nil {
+	if l == nil || l.batch < 1 || l.set == nil {
 		return 0
 	}
 	n := max(0, l.set.Len())
@@ -74,13 +74,28 @@ func (l *Loader) Len() int {
 }
 
 // Err returns the error that ended the last loop early, nil if it ran to its end or was left.
-func (l *Loader) Err() error { return l.err }
+func (l *Loader) Err() error {
+	if l == nil {
+		return errNoLoader()
+	}
+	return l.err
+}
+
+// errNoLoader is what is wrong with a loader that NewLoader did not make.
+func errNoLoader() error { return argumentErr("there is no loader; make one with NewLoader") }
 
 // Batches reads the data set once: the first value has the inputs of a batch, the second the targets. They are released when
 // the next batch is taken and when the loop ends. After the loop, check Err.
 func (l *Loader) Batches() iter.Seq2[*tensor.Tensor, *tensor.Tensor] {
 	return func(yield func(x, y *tensor.Tensor) bool) {
+		if l == nil {
+			return
+		}
 		if l.err = l.invalid; l.err != nil {
+			return
+		}
+		if l.set == nil || l.batch < 1 {
+			l.err = errNoLoader()
 			return
 		}
 		l.err = l.read(yield)

@@ -259,3 +259,14 @@ func TestLoader_RefusesWhatCannotBe(t *testing.T) {
 	_, err = data.Slices([]float32{1, 2}, nil, []int64{1}, nil)
 	require.ErrorContains(t, err, "2 inputs and 1 targets")
 }
+
+func TestLoader_NilOrZeroHasNoBatches(t *testing.T) {
+	for _, l := range []*data.Loader{nil, {}} {
+		require.Zero(t, l.Len())
+		for range l.Batches() {
+			t.Error("a batch of nothing")
+		}
+		var bad *data.ArgumentError
+		require.ErrorAs(t, l.Err(), &bad)
+	}
+}

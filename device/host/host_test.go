@@ -132,6 +132,8 @@ func TestCheckBounds_NamesTheRangeThatIsOutside(t *testing.T) {
 			"CopyToHost":   s.CopyToHost(make([]byte, 2), p.Add(page-1)),
 			"Copy":         s.Copy(p, p.Add(2*page), 8),
 			"wrapping":     s.Fill(p, 1, 1<<64-1),
+			"half of all":  s.Fill(p, 1, 1<<63),
+			"copy of half": s.Copy(p, p.Add(8), 1<<63),
 		} {
 			require.ErrorIs(t, err, device.ErrInvalidValue, name)
 		}
@@ -220,5 +222,22 @@ func TestFill_SetsEveryByte(t *testing.T) {
 		require.Zero(t, b[n])
 		fill(b, 0)
 		require.Equal(t, make([]byte, n+1), b)
+	}
+}
+
+func TestSizes_ThatNoMemoryHasAreRefused(t *testing.T) {
+	d := New()
+	defer d.Close()
+	p, err := d.Malloc(8)
+	require.NoError(t, err)
+	q, err := d.NewStream()
+	require.NoError(t, err)
+	for _, s := range []device.Stream{d.DefaultStream(), q} {
+		for _, n := range []uint64{1 << 63, 1<<63 + 5, 1<<64 - 1} {
+			require.ErrorIs(t, s.Fill(p, 1, n), device.ErrInvalidValue)
+			require.ErrorIs(t, s.Copy(p, p.Add(4), n), device.ErrInvalidValue)
+		}
+		require.ErrorIs(t, s.CopyToHost(make([]byte, 8), device.Ptr(1<<64-4)), device.ErrInvalidValue)
+		require.NoError(t, s.Synchronize(context.Background()))
 	}
 }

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"math"
+
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/internal/extent"
 	"github.com/cistern-ml/cistern/device/internal/osmem"
@@ -92,7 +94,7 @@ func (d *Device) check(call string, p device.Ptr, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	if p == 0 || uint64(p)+n < n {
+	if p == 0 || n > math.MaxInt || uint64(p)+n < n { // nothing in Go is larger than an int
 		return d.fail(call, device.ErrInvalidValue, "%d bytes at address %#x", n, uintptr(p))
 	}
 	if !d.checkBounds || d.closed.Load() { // what is closed is refused with a better reason further on
