@@ -55,7 +55,7 @@ func (c classLoss) inputs(v, classes *Variable) []*Variable {
 // reduced, where target is of type int64 and shape [N] or [] or [N, d1, ...]; or -sum(target * log(softmax(v))) where
 // target is of a floating-point type and v's shape, with a probability for each class.
 //
-// Against classes, softmax and loss are one operation. It saves v, the classes, and one number for each row. Backward writes
+// Against classes, softmax and loss are one operation. It saves v, the classes, and two numbers for each row. Backward writes
 // the gradient over v if v is the result of an operation and nobody else holds it: then no second tensor of its size is
 // ever made. Half precision is computed in float32, and rounded at the end, unless the graph's caster wants it otherwise
 // (Widener).

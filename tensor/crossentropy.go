@@ -11,8 +11,9 @@ type ClassLoss struct {
 
 // CrossEntropy is the loss of each row of logits [N, C] against its class, [N] of type int64: with p = softmax(logits) along the
 // classes, -log(p[class])*w[class], smoothed as ClassLoss says, and 0 for rows to ignore. Besides loss it gives what the
-// gradient and the mean need: lse, the logarithm of the sum of each row's exponentials, and weight, that of each row's class,
-// or 0. All are [N] and float32 (float64 for logits of that type): losses of logits in half precision are not rounded. A class outside 0..C-1 makes the work fail on the
+// gradient and the mean need: lse, [2, N], of each row m = max(logits) and log(sum(exp(logits - m))), which is rounded away in
+// their sum where m is large; and weight, that of each row's class, or 0. Loss and weight are [N]. All are float32 (float64 for
+// logits of that type): losses of logits in half precision are not rounded. A class outside 0..C-1 makes the work fail on the
 // device, which the next wait reports.
 func CrossEntropy(logits, classes *Tensor, c ClassLoss) (loss, lse, weight *Tensor, err error) {
 	const name = "CrossEntropy"
@@ -20,10 +21,13 @@ func CrossEntropy(logits, classes *Tensor, c ClassLoss) (loss, lse, weight *Tens
 		return nil, nil, nil, err
 	}
 	rows, wide := classes.layout.packed(), op.ComputeType(logits.dtype)
+	both := layout{ndim: 2}
+	both.shape[0], both.shape[1] = 2, classes.Len()
+	both.pack()
 	var out [3]*Tensor
-	for i := range out {
+	for i, l := range []*layout{&rows, &both, &rows} {
 		if err == nil {
-			out[i], err = alloc(name, logits.exec, wide, &rows)
+			out[i], err = alloc(name, logits.exec, wide, l)
 		}
 	}
 	if err == nil && classes.Len() > 0 {
@@ -132,8 +136,8 @@ func (c ClassLoss) checkGrad(name string, grad, logits, classes, lse *Tensor) er
 	if wide := op.ComputeType(logits.dtype); grad.dtype != wide || lse.dtype != wide {
 		return dtypeErr(name, "gradients and lse are of the type of computation", logits.dtype, grad.dtype, lse.dtype)
 	}
-	if !grad.Shape().Equal(classes.Shape()) || !lse.Shape().Equal(classes.Shape()) || !lse.IsContiguous() {
-		return shapeErr(name, shapesOf([]*Tensor{logits, classes, grad, lse}), "gradients and lse are [N]")
+	if !grad.Shape().Equal(classes.Shape()) || !lse.Shape().Equal(Shape{2, classes.Len()}) || !lse.IsContiguous() {
+		return shapeErr(name, shapesOf([]*Tensor{logits, classes, grad, lse}), "gradients are [N], lse is [2, N] and contiguous")
 	}
 	return nil
 }

@@ -235,12 +235,6 @@ var operations = map[string]operation{
 		weight.Release()
 		return loss, err
 	},
-	"CrossEntropyGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.CrossEntropyGrad(in[0], in[1], in[2], in[0], classLoss(in[3:], a))
-	},
-	"CrossEntropyGradInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
-		return tensor.CrossEntropyGradInPlace(t, in[1], in[2], in[1], classLoss(in[3:], a))
-	}),
 	"MSELoss": two(tensor.MSELoss), "L1Loss": two(tensor.L1Loss), "BCELoss": two(tensor.BCELoss),
 	"BCEWithLogitsLoss": two(tensor.BCEWithLogitsLoss),
 	"SmoothL1Loss":      func(in tensors, a args) (*tensor.Tensor, error) { return tensor.SmoothL1Loss(in[0], in[1], a.float(0)) },

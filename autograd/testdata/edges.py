@@ -19,14 +19,14 @@ def flat(t):
     return [number(x) for x in t.detach().double().flatten().tolist()]
 
 
-def case(name, f, *inputs):
-    leaves = [torch.tensor(i, dtype=torch.float64).requires_grad_() for i in inputs]
+def case(name, f, *inputs, dtype="float64"):
+    leaves = [torch.tensor(i, dtype=getattr(torch, dtype)).requires_grad_() for i in inputs]
     out = f(*leaves)
     out.sum().backward()
     cases.append(
         dict(
             name=name,
-            dtype="float64",
+            dtype=dtype,
             inputs=[dict(shape=list(t.shape), data=flat(t), int=False) for t in leaves],
             out=flat(out), shape=list(out.shape),
             grads=[flat(t.grad) if t.grad is not None else None for t in leaves],
@@ -67,6 +67,10 @@ for v in ([0.0, inf, 2.0], [0.0, 0.0, inf], [0.0, inf, inf], [0.0, nan, 1.0], [i
 
 a, b = [5.0, -5.0, 0.0, 5.0, -5.0, inf, -inf, 5.0, nan, 5.0, -7.5], [inf, inf, inf, -inf, -inf, 2.0, inf, 0.0, 1.0, nan, 2.0]
 case("remainder", torch.remainder, a, b)
+for dtype in ("float64", "float32"):  # quotients that are rounded up to a whole number
+    a2, b2 = [1.0, 6.0, 3.0, -1.0, -0.7, 0.7, 5.0, 0.0], [0.1, 0.1, 0.3, 0.1, inf, -inf, -inf, 2.0]
+    case("remainder", torch.remainder, a2, b2, dtype=dtype)
+    case("fmod", torch.fmod, a2, b2, dtype=dtype)
 case("fmod", torch.fmod, a, b)
 case("remainder_inf", lambda x: torch.remainder(x, inf), a)
 case("remainder_minus_inf", lambda x: torch.remainder(x, -inf), a)

@@ -8,8 +8,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// CrossEntropy and CrossEntropyGrad: softmax, its logarithm and the loss in one pass over a row, of which a single number is
-// kept for backward.
+// CrossEntropy and CrossEntropyGrad: softmax, its logarithm and the loss in one pass over a row, of which two numbers are
+// kept for backward: the logarithm of its sum of exponentials would lose the digits of the sum beside a large maximum.
 
 // entropyJob is one call in work. It is a job over rows.
 type entropyJob[T float] struct {
@@ -18,7 +18,8 @@ type entropyJob[T float] struct {
 	backward            bool
 	logits, classes     *op.View
 	loss, dst           *op.View // loss is the gradient of the rows' losses in backward
-	lse, weight         []T
+	most, logSum        []T      // of each row: its maximum, and the logarithm of the sum of exponentials relative to that
+	weight              []T
 	weights             []T // nil if there are none
 	total               float64
 	ignore              int64
@@ -39,7 +40,7 @@ func entropy[T float](l lane[T], backward bool) op.Func {
 			split(j.logits.Shape[0], max(1, elementGrain/4/max(1, columns)), j)
 			j.weightsPool.Put(weights)
 		}
-		j.logits, j.classes, j.loss, j.dst, j.lse, j.weight, j.weights = nil, nil, nil, nil, nil, nil, nil
+		j.logits, j.classes, j.loss, j.dst, j.most, j.logSum, j.weight, j.weights = nil, nil, nil, nil, nil, nil, nil, nil
 		pool.Put(j)
 		return err
 	}
@@ -49,11 +50,18 @@ func (j *entropyJob[T]) set(c *op.Call) {
 	j.ignore, j.smooth = c.I[0], c.F[0]
 	if j.backward {
 		j.dst, j.loss, j.logits, j.classes = &c.Out[0], &c.In[0], &c.In[1], &c.In[2]
-		j.lse = slice[T](c.In[3].Ptr, c.In[3].Len())
+		j.setSums(&c.In[3])
 		return
 	}
 	j.logits, j.classes, j.loss = &c.In[0], &c.In[1], &c.Out[0]
-	j.lse, j.weight = slice[T](c.Out[1].Ptr, c.Out[1].Len()), slice[T](c.Out[2].Ptr, c.Out[2].Len())
+	j.setSums(&c.Out[1])
+	j.weight = slice[T](c.Out[2].Ptr, c.Out[2].Len())
+}
+
+// setSums takes lse, which is contiguous: all maxima, and then all logarithms.
+func (j *entropyJob[T]) setSums(lse *op.View) {
+	both, rows := slice[T](lse.Ptr, lse.Len()), lse.Shape[1]
+	j.most, j.logSum = both[:rows], both[rows:]
 }
 
 // loadWeights reads the weights of classes, and their sum. It returns the memory that they are in.
@@ -124,25 +132,25 @@ func (j *entropyJob[T]) weightOf(class int64) float64 {
 	return float64(j.weights[class])
 }
 
-// lossRow computes loss, lse and weight of row n.
+// lossRow computes loss, maximum, logarithm of the sum, and weight of row n.
 func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
-	lse := math.Inf(-1)
+	most, logSum := math.Inf(-1), math.Inf(-1)
 	if len(a) > 0 {
 		tmp := laneBuffer[T](s, 0, rowGroup)
-		most := float64(maxOf(a[0], a))
+		most = float64(maxOf(a[0], a))
 		var sum float64
 		for i := 0; i < len(a); i += rowGroup {
 			k := min(rowGroup, len(a)-i)
 			sum += expSumGroup(tmp[:k], a[i:i+k], most)
 		}
-		lse = most + math.Log(sum)
+		logSum = math.Log(sum)
 	}
-	j.lse[n], j.weight[n] = T(lse), T(j.weightOf(class))
+	j.most[n], j.logSum[n], j.weight[n] = T(most), T(logSum), T(j.weightOf(class))
 	var loss float64
 	if class != j.ignore {
-		loss = (1 - j.smooth) * j.weightOf(class) * (lse - float64(a[class]))
+		loss = (1 - j.smooth) * j.weightOf(class) * (logSum + (most - float64(a[class])))
 		if j.smooth != 0 {
-			loss += j.smooth / float64(len(a)) * j.distances(lse, a)
+			loss += j.smooth / float64(len(a)) * j.distances(most, logSum, a)
 		}
 	}
 	out := laneBuffer[T](s, 1, 1)
@@ -150,13 +158,13 @@ func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
 	j.wide.store(offset(j.loss.Ptr, n*j.loss.Strides[0], j.wide.size), 1, out)
 }
 
-// distances is the weighted sum of lse - a.
-func (j *entropyJob[T]) distances(lse float64, a []T) float64 {
+// distances is the weighted sum of -log(softmax(a)).
+func (j *entropyJob[T]) distances(most, logSum float64, a []T) float64 {
 	var sum float64
 	for i := 0; i < len(a); i += rowGroup {
 		var part float64
 		for k := i; k < min(i+rowGroup, len(a)); k++ {
-			d := lse - float64(a[k])
+			d := logSum + (most - float64(a[k]))
 			if j.weights != nil {
 				d *= float64(j.weights[k])
 			}
@@ -176,16 +184,16 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 	j.wide.load(g, offset(j.loss.Ptr, n*j.loss.Strides[0], j.wide.size), 1)
 	*memory = sized(*memory, 2*rowGroup)
 	p, a := (*memory)[:rowGroup], (*memory)[rowGroup:2*rowGroup]
-	lse, uniform := float64(j.lse[n]), j.smooth/float64(columns)
+	most, uniform := float64(j.most[n]), j.smooth/float64(columns)
 	hit := (1 - j.smooth) * j.weightOf(class)
-	all := hit + uniform*j.total
+	all := (hit + uniform*j.total) * math.Exp(-float64(j.logSum[n])) // of exponentials relative to the maximum
 	for i := 0; i < columns; i += rowGroup {
 		k := min(rowGroup, columns-i)
 		if class == j.ignore {
 			clear(p[:k])
 		} else {
 			j.lane.load(a[:k], offset(from, i*step, j.lane.size), step)
-			expSumGroup(p[:k], a[:k], lse)
+			expSumGroup(p[:k], a[:k], most)
 			j.scaleGroup(p[:k], i, float64(g[0]), all, uniform)
 			if at := int(class) - i; at >= 0 && at < k {
 				p[at] = T(float64(p[at]) - float64(g[0])*hit)
@@ -195,7 +203,7 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 	}
 }
 
-// scaleGroup turns the probabilities of classes first.. into gradients, but for the term of the row's own class.
+// scaleGroup turns the exponentials of classes first.. into gradients, but for the term of the row's own class.
 func (j *entropyJob[T]) scaleGroup(p []T, first int, g, all, uniform float64) {
 	switch {
 	case uniform == 0:

@@ -124,9 +124,9 @@ func logSoftmax[T float](dst, a, _, tmp []T) {
 		n := min(rowGroup, len(a)-i)
 		sum += expSumGroup(tmp[:n], a[i:i+n], float64(m))
 	}
-	shift := float64(m) + math.Log(sum)
+	most, shift := float64(m), math.Log(sum)
 	for i := range dst {
-		dst[i] = T(float64(a[i]) - shift)
+		dst[i] = T((float64(a[i]) - most) - shift) // both may be large, and their difference small
 	}
 }
 

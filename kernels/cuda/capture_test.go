@@ -319,8 +319,8 @@ func (r *recorder) lookups() []lookup {
 	add(op.ScatterAdd, []op.View{z(5, 3)}, []op.View{f(40, 3), i(40, 3)}, 1, -1<<40) // sorted
 	add(op.NLL, []op.View{z(7)}, []op.View{f(7, 5), i(7)}, 1, 5, integers(-100))
 	add(op.NLLGrad, []op.View{z(7, 5)}, []op.View{f(7), i(7)}, 1, 77, integers(-100))
-	add(op.CrossEntropy, []op.View{z(7), z(7), z(7)}, []op.View{f(7, 5), i(7)}, 1, -7, integers(-100))
-	add(op.CrossEntropyGrad, []op.View{z(7, 5)}, []op.View{f(7), f(7, 5), i(7), f(7)}, 2, 6, integers(-100))
+	add(op.CrossEntropy, []op.View{z(7), z(2, 7), z(7)}, []op.View{f(7, 5), i(7)}, 1, -7, integers(-100))
+	add(op.CrossEntropyGrad, []op.View{z(7, 5)}, []op.View{f(7), f(7, 5), i(7), f(2, 7)}, 2, 6, integers(-100))
 	bags := r.put(dtype.Int64, []float64{0, 3}, []int{2})
 	add(op.EmbeddingBag, []op.View{z(2, 3)}, []op.View{f(5, 3), i(7), bags}, 1, 8, integers(0, -1))
 	add(op.EmbeddingBagGrad, []op.View{z(5, 3)}, []op.View{f(2, 3), i(7), bags}, 1, -3, integers(0, -1))

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "1aa42c8beb3aad0b9971b722b01d010524bd4b7b7b546edb22deb960fa4f77f1"
+const inputsHash = "eb614f8aa4d44d9c9fececb308221e22127a7deea164face8cc5f33852766feb"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

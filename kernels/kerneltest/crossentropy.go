@@ -40,7 +40,7 @@ func (m *maker) entropies() iter.Seq[*testCase] {
 	})
 }
 
-// entropy makes a case. Rows of logits are large or small as a whole, and hold infinities now and then.
+// entropy makes a case. Rows of an odd number of classes are large as a whole: what they differ by must not be lost beside that.
 func (m *maker) entropy(rows, classes int, plan [4]layout, weighted bool, smooth float64, alias int, next func() value) *testCase {
 	if !m.due() {
 		return nil
@@ -53,7 +53,7 @@ func (m *maker) entropyAlways(rows, classes int, plan [4]layout, weighted bool, 
 	c.ulps, c.alias = 4, alias
 	c.call.F, c.call.I = floats8(smooth), ints8(-100)
 	a, b := newTensor(m.d, plan[1], rows, classes), newTensor(dtype.Int64, plan[2], rows)
-	a.fill(m.logits())
+	a.fill(m.logits(float64(classes % 2 * 10_000)))
 	b.fill(next)
 	var w []*tensor
 	if weighted {
@@ -64,32 +64,32 @@ func (m *maker) entropyAlways(rows, classes int, plan [4]layout, weighted bool, 
 	if m.id == op.CrossEntropy {
 		wide := op.ComputeType(m.d)
 		c.in = append([]*tensor{a, b}, w...)
-		c.out = []*tensor{newTensor(wide, plan[0], rows), newTensor(wide, contiguous, rows), newTensor(wide, contiguous, rows)}
-		c.want = [][]result{make([]result, rows), make([]result, rows), make([]result, rows)}
+		c.out = []*tensor{newTensor(wide, plan[0], rows), newTensor(wide, contiguous, 2, rows), newTensor(wide, contiguous, rows)}
+		c.want = [][]result{make([]result, rows), make([]result, 2*rows), make([]result, rows)}
 		for n := range rows {
 			e.loss(n)
 		}
 		return c
 	}
 	wide := op.ComputeType(m.d)
-	g, lse := newTensor(wide, plan[0], rows), newTensor(wide, contiguous, rows)
+	g, lse := newTensor(wide, plan[0], rows), newTensor(wide, contiguous, 2, rows)
 	g.fill(m.tame(wide))
 	c.in, c.out = append([]*tensor{g, a, b, lse}, w...), []*tensor{newTensor(m.d, plan[0], rows, classes)}
 	c.want = [][]result{make([]result, rows*classes)}
 	for n := range rows {
-		l, _ := e.lse(n)
-		lse.values[n] = floatValue(round(lse.dtype, l))
-		e.grad(n, g.at(n).f, lse.values[n].f)
+		most, logSum := e.lse(n)
+		lse.values[n], lse.values[rows+n] = floatValue(most), floatValue(round(wide, logSum))
+		e.grad(n, g.at(n).f, most, lse.values[rows+n].f)
 	}
 	return c
 }
 
-// logits gives tame numbers, and numbers that are too large for exp by themselves.
-func (m *maker) logits() func() value {
+// logits gives tame numbers, and numbers that are too large for exp by themselves, beside base.
+func (m *maker) logits(base float64) func() value {
 	tame, n := m.tame(m.d), 0
 	return func() value {
 		n++
-		v := tame().f
+		v := tame().f + base
 		if n%64 < 20 {
 			v += 200
 		}
@@ -112,39 +112,39 @@ func (e *entropyCase) weight(class int) float64 {
 	return e.w[0].at(class).f
 }
 
-// lse is the logarithm of the sum of the exponentials of a row, and the size of its largest element.
-func (e *entropyCase) lse(n int) (lse, size float64) {
-	most := math.Inf(-1)
+// lse is the largest element of a row, and the logarithm of the sum of the exponentials relative to it.
+func (e *entropyCase) lse(n int) (most, logSum float64) {
+	most = math.Inf(-1)
 	for j := range e.a.shape[1] {
-		most, size = max(most, e.a.at(n, j).f), max(size, math.Abs(e.a.at(n, j).f))
+		most = max(most, e.a.at(n, j).f)
 	}
 	var sum compensated
 	for j := range e.a.shape[1] {
 		sum.add(math.Exp(e.a.at(n, j).f - most))
 	}
-	return most + math.Log(sum.value()), size
+	return most, math.Log(sum.value())
 }
 
 func (e *entropyCase) loss(n int) {
 	count, class := e.a.shape[1], int(e.b.at(n).i)
-	lse, size := e.lse(n)
+	most, logSum := e.lse(n)
 	growth := 1 + math.Sqrt(float64(count))/8
-	e.c.want[1][n] = scaled(lse, size, growth)
+	e.c.want[1][n], e.c.want[1][e.a.shape[0]+n] = exact(most), scaled(logSum, 1, growth)
 	if class == -100 {
 		return
 	}
 	e.c.want[2][n] = exact(e.weight(class))
-	loss := (1 - e.smooth) * e.weight(class) * (lse - e.a.at(n, class).f)
+	loss := (1 - e.smooth) * e.weight(class) * (logSum + (most - e.a.at(n, class).f))
 	var sum, terms float64
 	for j := range count {
-		x := e.weight(j) * (lse - e.a.at(n, j).f)
+		x := e.weight(j) * (logSum + (most - e.a.at(n, j).f))
 		sum += x
-		terms += math.Abs(x) + e.weight(j)*size
+		terms += math.Abs(x) + e.weight(j)
 	}
-	e.c.want[0][n] = scaled(loss+e.smooth/float64(count)*sum, loss, 2*size, growth, e.smooth/float64(count)*terms*growth)
+	e.c.want[0][n] = scaled(loss+e.smooth/float64(count)*sum, loss, 2*e.weight(class), growth, e.smooth/float64(count)*terms*growth)
 }
 
-func (e *entropyCase) grad(n int, g, lse float64) {
+func (e *entropyCase) grad(n int, g, most, logSum float64) {
 	count, class := e.a.shape[1], int(e.b.at(n).i)
 	if class == -100 {
 		return
@@ -155,12 +155,13 @@ func (e *entropyCase) grad(n int, g, lse float64) {
 	}
 	hit, uniform := (1-e.smooth)*e.weight(class), e.smooth/float64(count)
 	for j := range count {
-		p := math.Exp(e.a.at(n, j).f - lse)
+		distance := logSum + (most - e.a.at(n, j).f)
+		p := math.Exp(-distance)
 		v := (hit+uniform*total)*p - uniform*e.weight(j)
 		if j == class {
 			v -= hit
 		}
-		size := math.Abs(g) * (hit + uniform*total) * p * (2 + math.Abs(lse-e.a.at(n, j).f))
+		size := math.Abs(g) * (hit + uniform*total) * p * (2 + math.Abs(distance))
 		if j == class {
 			size += math.Abs(g) * hit
 		}

@@ -242,17 +242,18 @@ const (
 	// took from there. I as UpsampleBilinear2D.
 	UpsampleBilinear2DGrad
 	// CrossEntropy: the loss of rows of logits against classes, computed relative to each row's maximum. Out: loss [N];
-	// lse [N], log(sum(exp(a[n, :]))), and weight [N], both contiguous; all three of the type of computation (Float32 for half
+	// lse [2, N], which holds m[n] = max(a[n, :]) and then l[n] = log(sum(exp(a[n, :] - m[n]))), apart because their sum would
+	// round l away where m is large; and weight [N]. lse and weight are contiguous, and all three of the type of computation (Float32 for half
 	// precision, else a's). In: a [N, C] logits (float types), b [N] classes (Int64), and perhaps w [C] weights of a's type. With
 	// s = F[0], c = b[n], and weights of 1 if there are none,
 	//
-	//	loss[n] = (1-s)*w[c]*(lse[n] - a[n, c]) + s/C * sum over j of w[j]*(lse[n] - a[n, j]),   weight[n] = w[c]
+	//	loss[n] = (1-s)*w[c]*(l[n] + (m[n] - a[n, c])) + s/C * sum over j of w[j]*(l[n] + (m[n] - a[n, j])),   weight[n] = w[c]
 	//
 	// and loss and weight are 0 where c is I[0] (ignore index); lse is computed for all rows. The second term is left out if s
 	// is 0. A class outside 0..C-1 that is not the ignore index makes the operation fail.
 	CrossEntropy
-	// CrossEntropyGrad: dst [N, C] from g [N] (the gradient of each row's loss, of the type of computation), a [N, C], b [N], lse [N] as CrossEntropy left
-	// it, and perhaps w [C]; scalars as CrossEntropy. dst may be the memory of a. With p = exp(a[n, j] - lse[n]),
+	// CrossEntropyGrad: dst [N, C] from g [N] (the gradient of each row's loss, of the type of computation), a [N, C], b [N], lse [2, N] as CrossEntropy left
+	// it, and perhaps w [C]; scalars as CrossEntropy. dst may be the memory of a. With p = exp((a[n, j] - m[n]) - l[n]),
 	//
 	//	dst[n, j] = g[n] * (((1-s)*w[c] + s/C*sum(w))*p - (1-s)*w[c]*(j is c) - s/C*w[j])
 	//

@@ -101,11 +101,11 @@ template <class T, class C, class F> FN void each(const Entropy& p, const T* row
 template <class T, class C> FN C weight_of(const Entropy& p, const T* w, u32 j) { return p.weighted ? (C)get(w[j * p.weight_step]) : (C)1; }
 
 // The weights of all classes, times x, are added up where smoothing wants that.
-template <class T, class C> FN C smooth_sum(const Entropy& p, const T* a, const T* w, C lse, u32 lane) {
+template <class T, class C> FN C smooth_sum(const Entropy& p, const T* a, const T* w, C most, C log_sum, u32 lane) {
     C sum = 0;
     each<T, C>(p, a, lane, [&](const auto& c, u32 j) INLINE {
 #pragma unroll
-        for (u32 i = 0; i < sizeof(c) / sizeof(C); i++) sum = fma(weight_of<T, C>(p, w, j + i), lse - c[i], sum);
+        for (u32 i = 0; i < sizeof(c) / sizeof(C); i++) sum = fma(weight_of<T, C>(p, w, j + i), (most - c[i]) + log_sum, sum);
     });
     return sum;
 }
@@ -118,22 +118,23 @@ FN void loss(const Entropy& p, C* dst, C* lse, C* weight, const T* a, const i64*
     Running<C> r = {(C)-__builtin_inff(), 0};
     if (live) each<T, C>(p, a, lane, [&](const auto& c, u32) INLINE { take(r, c); });
     r = row_join<Joined>(r, p.lanes, sh);
-    C l = r.most - r.most == 0 ? r.most + log_(r.sum) : r.most - r.most; // infinite maxima make NaN
+    C l = r.most - r.most == 0 ? log_(r.sum) : r.most - r.most; // infinite maxima make NaN
     i64 class_ = b[(live ? n : 0) * p.class_step];
     bool there = class_ >= 0 && class_ < p.classes && class_ != p.ignore;
     C s = 0;
-    if (p.smooth) s = row_join<Added>(live && there ? smooth_sum<T, C>(p, a, w, l, lane) : (C)0, p.lanes, sums);
+    if (p.smooth) s = row_join<Added>(live && there ? smooth_sum<T, C>(p, a, w, r.most, l, lane) : (C)0, p.lanes, sums);
     if (!live || lane > 0) return;
     if (!there && class_ != p.ignore) complain(note, class_, n, p.classes);
     C v = 0, x = 0;
     if (there) {
         x = weight_of<T, C>(p, w, (u32)class_);
         // Relative to the maximum first: both may be large, and their difference small.
-        v = ((r.most - (C)get(a[class_ * p.step])) + log_(r.sum)) * x;
+        v = ((r.most - (C)get(a[class_ * p.step])) + l) * x;
         if (p.smooth) v = (C)(1 - p.smoothing) * v + (C)(p.smoothing / p.classes) * s;
     }
     dst[n * p.loss_step] = v;
-    lse[n] = l;
+    lse[n] = r.most;
+    lse[p.rows + n] = l;
     weight[n] = x;
 }
 
@@ -154,7 +155,7 @@ FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b,
     if (!live) return;
     if (lane == 0 && !there && class_ != p.ignore) complain(note, class_, n, p.classes);
     u32 at = there ? (u32)class_ : ~0u;
-    C uniform = (C)(p.smoothing / p.classes), hit = 0, all = 0, grad = g[n * p.loss_step], l = lse[n];
+    C uniform = (C)(p.smoothing / p.classes), hit = 0, all = 0, grad = g[n * p.loss_step], most = lse[n], l = lse[p.rows + n];
     if (there) {
         hit = (C)(1 - p.smoothing) * weight_of<T, C>(p, w, (u32)class_);
         all = hit + uniform * total;
@@ -164,7 +165,7 @@ FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b,
         C d[N];
 #pragma unroll
         for (u32 i = 0; i < N; i++) {
-            d[i] = all * exp_(c[i] - l);
+            d[i] = all * exp_((c[i] - most) - l);
             if (p.smooth) d[i] -= uniform * weight_of<T, C>(p, w, j + i);
         }
         if (at - j < N) {
