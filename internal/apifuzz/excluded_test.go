@@ -12,4 +12,5 @@ var excluded = map[string]string{
 // nilReceivers are the types whose methods may be called on nil.
 var nilReceivers = map[string]bool{
 	"*tensor.Tensor": true, "*autograd.Variable": true, "*autograd.Graph": true, "*autograd.Parameter": true,
+	"*autograd.Move": true, "*autograd.Context": true, "*autograd.HookHandle": true, "*optim.Grouped": true, "*optim.Schedule": true, "*optim.PlateauSchedule": true,
 }
