@@ -67,8 +67,10 @@ func (r *run) do(e event) {
 	r.opt.ZeroGrad()
 }
 
+// sample is what is held after a step: what is loaded anew has less until then.
 func (r *run) sample(running int64) sample {
 	r.t.Helper()
+	r.do(events[0])
 	s, err := take(r.alloc, running)
 	require.NoError(r.t, err)
 	return s
