@@ -80,7 +80,7 @@ func (g *Graph) ModuleScope(m Located, f func() *Variable) *Variable {
 }
 
 // errNothing is the error of a module without a result: nil would be passed on, to an error far from it.
-var errNothing = fmt.Errorf("Forward returned nil: %w", ErrNilVariable)
+var errNothing = fmt.Errorf("the module's Forward returned nil: %w", ErrNilVariable)
 
 // ModuleScopes is ModuleScope for modules with several results. It runs f after an error too.
 func (g *Graph) ModuleScopes(m Located, f func() []*Variable) (results []*Variable) {
