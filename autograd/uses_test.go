@@ -2,7 +2,6 @@ package autograd_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,30 +10,23 @@ import (
 
 // The time of a backward pass goes with the number of uses of a variable, not with its square.
 func TestBackward_OfManyUsesOfOneVariableIsLinear(t *testing.T) {
+	const uses = 200_000 // a quadratic time is minutes
 	r := onHost(t)
 	x := r.random(1, 1)
 	for name, join := range map[string]func(vs []*autograd.Variable) *autograd.Variable{
 		"Cat":   func(vs []*autograd.Variable) *autograd.Variable { return autograd.Cat(vs, 0) },
 		"Stack": func(vs []*autograd.Variable) *autograd.Variable { return autograd.Stack(vs, 0) },
 	} {
-		took := func(uses int) time.Duration {
-			g := r.graph()
-			defer g.Release()
-			v := g.Input(x, autograd.RequiresGrad())
-			vs := make([]*autograd.Variable, uses)
-			for i := range vs {
-				vs[i] = v
-			}
-			start := time.Now()
-			require.NoError(t, join(vs).Sum(nil, false).Backward())
-			took := time.Since(start)
-			grad, err := v.Grad().Float64s()
-			require.NoError(t, err)
-			require.Equal(t, []float64{float64(uses)}, grad)
-			return took
+		g := r.graph()
+		v := g.Input(x, autograd.RequiresGrad())
+		vs := make([]*autograd.Variable, uses)
+		for i := range vs {
+			vs[i] = v
 		}
-		few := min(took(2_000), took(2_000))
-		// 32 times as many; a quadratic time is 1024 times as long, and the machine may be busy
-		require.Less(t, took(64_000), 256*few, name)
+		require.NoError(t, join(vs).Sum(nil, false).Backward(), name)
+		grad, err := v.Grad().Float64s()
+		require.NoError(t, err)
+		require.Equal(t, []float64{uses}, grad)
+		g.Release()
 	}
 }
