@@ -82,8 +82,8 @@ func (s *storage) release(later bool) {
 	} else {
 		// What can fail is the device, and then the next operation on it says so.
 		err := freeBlock(s.alloc, s.block)
-		if invariants.Enabled && (errors.Is(err, memory.ErrDoubleFree) || errors.Is(err, memory.ErrForeignBlock)) {
-			// invariant: the block is ours, and freed once, which counting sees to
+		if invariants.Enabled && !s.abandoned() && (errors.Is(err, memory.ErrDoubleFree) || errors.Is(err, memory.ErrForeignBlock)) {
+			// invariant: the block is ours, and freed once, which counting sees to, or by the allocator's Close
 			panic("tensor: freeing a storage: " + err.Error())
 		}
 	}
