@@ -6,9 +6,10 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// Format prints one line with type, shape and device, and below it the values, as gorgonia.org/tensor prints them: rows and
-// columns beyond eight are left out in the middle; with '#' nothing is; with '-' the values are flat. Verbs and precision
-// are those of numbers, as in %.3f. Of a large tensor only the ends of each dimension are brought to the host. Printing
+// Format prints one line with type, shape and device, and below it the values: a vector as [1  2], a matrix in brackets of as many
+// lines as it has rows, and of more dimensions one matrix after another. What lies beyond eight along a dimension is left out in
+// the middle. Flags: '#' leaves nothing out, '-' prints the values in one line. Verbs, width, precision and the other flags are those
+// of single numbers, as in %.3f; %v suits every type. Of a large tensor only what is printed is brought to the host. Printing
 // waits for the work before it on t's stream. What cannot be printed (a released tensor, an error of the device, a device
 // without storage) is said in place of the values.
 func (t *Tensor) Format(s fmt.State, verb rune) {
@@ -42,12 +43,11 @@ func (t *Tensor) Format(s fmt.State, verb rune) {
 // String is t as %v prints it.
 func (t *Tensor) String() string { return fmt.Sprintf("%v", t) }
 
-// Tensors of more than printWhole elements are printed by the ends of their dimensions: leading and trailing elements, one
-// more in sum than the formatter shows, so that it marks the gap.
 const (
-	printWhole    = 4096
-	printLeading  = 5
-	printTrailing = 4
+	// printEnd is how many elements are printed of either end of a dimension of more than twice as many.
+	printEnd = 4
+	// printWhole is how many elements are brought to the host to print some of them: fewer need memory on the device, to be put together.
+	printWhole = 4096
 )
 
 func (t *Tensor) formatValues(s fmt.State, verb rune) error {
@@ -60,16 +60,19 @@ func (t *Tensor) formatValues(s fmt.State, verb rune) error {
 		defer ends.Release()
 		shown = ends
 	}
-	d, err := shown.Dense()
+	cells, err := shown.cells(cellFormat(s, verb, t.dtype))
 	if err != nil {
 		return err
 	}
-	if t.NDim() > 2 && shown != t {
-		fmt.Fprint(s, " (the ends of each dimension)")
+	p := newPrinter(cells, shown.Shape(), t.Shape(), s.Flag('#'))
+	p.out.WriteByte('\n')
+	if s.Flag('-') {
+		p.line(s.Flag('#'))
+	} else {
+		p.values()
 	}
-	fmt.Fprintln(s)
-	d.Format(s, verb)
-	return nil
+	_, err = s.Write(p.out.Bytes())
+	return err
 }
 
 // ends keeps the first and the last elements along each long dimension, the longest dimension first.
@@ -82,7 +85,7 @@ func (t *Tensor) ends() (*Tensor, error) {
 				dim = i
 			}
 		}
-		if kept.Dim(dim) <= printLeading+printTrailing {
+		if kept.NDim() == 0 || kept.Dim(dim) <= 2*printEnd {
 			return kept, nil
 		}
 		next, err := kept.endsAlong(dim)
@@ -95,12 +98,12 @@ func (t *Tensor) ends() (*Tensor, error) {
 }
 
 func (t *Tensor) endsAlong(dim int) (*Tensor, error) {
-	head, err := t.Narrow(dim, 0, printLeading)
+	head, err := t.Narrow(dim, 0, printEnd)
 	if err != nil {
 		return nil, err
 	}
 	defer head.Release()
-	tail, err := t.Narrow(dim, -printTrailing, printTrailing)
+	tail, err := t.Narrow(dim, -printEnd, printEnd)
 	if err != nil {
 		return nil, err
 	}
