@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log"
 
-	gorgonia "gorgonia.org/tensor"
-
 	"github.com/cistern-ml/cistern/device"
 	_ "github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
@@ -119,27 +117,6 @@ func ExampleTensor_Release() {
 	// 4194304 held by the view
 	// 0
 	// tensor: Exp: use after Release true
-}
-
-// Data enters and leaves as gorgonia.org/tensor values.
-func ExampleFromDense() {
-	e := onTheHost()
-	x, err := tensor.FromDense(e, gorgonia.New(gorgonia.WithShape(2, 2), gorgonia.WithBacking([]float64{1, 4, 9, 16})))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer x.Release()
-	root, err := x.Sqrt()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer root.Release()
-	d, err := root.Dense()
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(d.Data(), d.Shape())
-	// Output: [1 2 3 4] (2, 2)
 }
 
 // A simulated device tells what a computation needs, without the memory.

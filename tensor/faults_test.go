@@ -222,7 +222,7 @@ func TestHostCopies_ReportTheDevicesErrors(t *testing.T) {
 	_, err := x.Float64s()
 	require.ErrorIs(t, err, errInjected)
 	dev.FailNext(sim.CallCopyToHost, 1, errInjected)
-	_, err = turned.Dense()
+	_, err = turned.Float64s()
 	require.ErrorIs(t, err, errInjected)
 	dev.FailNext(sim.CallCopyToDevice, 1, errInjected)
 	require.ErrorIs(t, tensor.CopyFromSlice(turned, make([]float32, 6)), errInjected)

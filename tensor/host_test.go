@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	gorgonia "gorgonia.org/tensor"
 
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -101,104 +100,4 @@ func TestBFloat16Of_RoundsToNearestEven(t *testing.T) {
 	require.True(t, math.IsNaN(float64(nan.Float32())), "a payload in the lower half must not become infinity")
 	require.Equal(t, float32(-2), tensor.BFloat16Of(-2).Float32())
 	require.Equal(t, float32(0.0999755859375), tensor.Float16Of(0.1).Float32())
-}
-
-func TestDense_CarriesEveryTypeBothWays(t *testing.T) {
-	b := onHost(t)
-	backings := map[string]any{
-		"float32": []float32{1, 2, 3, 4, 5, 6}, "float64": []float64{1, 2, 3, 4, 5, 6},
-		"int64": []int64{1, 2, 3, 4, 5, 6}, "int32": []int32{1, 2, 3, 4, 5, 6},
-		"uint8": []uint8{1, 2, 3, 4, 5, 6}, "bool": []bool{true, false, true, false, true, true},
-	}
-	for name, backing := range backings {
-		d := gorgonia.New(gorgonia.WithShape(2, 3), gorgonia.WithBacking(backing))
-		x := must(t)(tensor.FromDense(b.Exec, d))
-		require.Equal(t, name, x.DType().String())
-		require.Equal(t, tensor.Shape{2, 3}, x.Shape())
-		back, err := x.Dense()
-		require.NoError(t, err)
-		require.Equal(t, d.Data(), back.Data())
-		require.Equal(t, d.Shape(), back.Shape())
-		require.Equal(t, gorgonia.Shape{2, 3}, x.Shape().Gorgonia())
-	}
-	ints := must(t)(tensor.FromDense(b.Exec, gorgonia.New(gorgonia.WithBacking([]int{1, -2, 3}))))
-	require.Equal(t, tensor.Int64, ints.DType())
-	require.Equal(t, []float64{1, -2, 3}, values(t, ints))
-	scalar := must(t)(tensor.FromDense(b.Exec, gorgonia.New(gorgonia.FromScalar(2.5))))
-	require.Equal(t, 0, scalar.NDim())
-	back, err := scalar.Dense()
-	require.NoError(t, err)
-	require.Equal(t, 2.5, back.ScalarValue())
-	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
-		half := must(t)(ints.To(dt))
-		d, err := half.Dense()
-		require.NoError(t, err)
-		require.Equal(t, []float32{1, -2, 3}, d.Data())
-	}
-}
-
-func TestFromDense_ReadsViewsInRowMajorOrder(t *testing.T) {
-	b := onHost(t)
-	fresh := func() *gorgonia.Dense {
-		return gorgonia.New(gorgonia.WithShape(3, 4), gorgonia.WithBacking(gorgonia.Range(gorgonia.Float32, 0, 12)))
-	}
-	turned := fresh()
-	require.NoError(t, turned.T())
-	x := must(t)(tensor.FromDense(b.Exec, turned))
-	require.Equal(t, tensor.Shape{4, 3}, x.Shape())
-	require.Equal(t, []float64{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, values(t, x))
-
-	part, err := fresh().Slice(gorgonia.S(1, 3), gorgonia.S(1, 3))
-	require.NoError(t, err)
-	x = must(t)(tensor.FromDense(b.Exec, part.(*gorgonia.Dense)))
-	require.Equal(t, []float64{5, 6, 9, 10}, values(t, x))
-
-	column, err := fresh().Slice(nil, gorgonia.S(2))
-	require.NoError(t, err)
-	x = must(t)(tensor.FromDense(b.Exec, column.(*gorgonia.Dense)))
-	require.Equal(t, tensor.Shape{3}, x.Shape())
-	require.Equal(t, []float64{2, 6, 10}, values(t, x))
-
-	element, err := fresh().Slice(gorgonia.S(1), gorgonia.S(2))
-	require.NoError(t, err)
-	x = must(t)(tensor.FromDense(b.Exec, element.(*gorgonia.Dense)))
-	require.Equal(t, []float64{6}, values(t, x))
-
-	byColumns := gorgonia.New(gorgonia.AsFortran([]float32{1, 4, 2, 5, 3, 6}), gorgonia.WithShape(2, 3))
-	x = must(t)(tensor.FromDense(b.Exec, byColumns))
-	require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, values(t, x))
-}
-
-func TestFromDense_ReadsVectorsThatAreMatricesAndPermutedTensors(t *testing.T) {
-	b := onHost(t)
-	for dims, want := range map[[2]int]gorgonia.Shape{{3, 1}: {3, 1}, {1, 3}: {1, 3}} { // vectors that are matrices
-		v := gorgonia.New(gorgonia.WithShape(dims[0], dims[1]), gorgonia.WithBacking([]float32{1, 2, 3}))
-		x := must(t)(tensor.FromDense(b.Exec, v))
-		require.Equal(t, want, x.Shape().Gorgonia())
-		require.Equal(t, []float64{1, 2, 3}, values(t, x))
-		require.NoError(t, v.T())
-		x = must(t)(tensor.FromDense(b.Exec, v))
-		require.Equal(t, []float64{1, 2, 3}, values(t, x))
-	}
-	cube := gorgonia.New(gorgonia.WithShape(2, 1, 3), gorgonia.WithBacking([]float64{1, 2, 3, 4, 5, 6}))
-	require.NoError(t, cube.T(2, 0, 1))
-	x := must(t)(tensor.FromDense(b.Exec, cube))
-	require.Equal(t, tensor.Shape{3, 2, 1}, x.Shape())
-	require.Equal(t, []float64{1, 4, 2, 5, 3, 6}, values(t, x))
-}
-
-func TestFromDense_RefusesWhatHasNoCounterpart(t *testing.T) {
-	b := onHost(t)
-	var dtype *tensor.DTypeError
-	_, err := tensor.FromDense(b.Exec, gorgonia.New(gorgonia.WithBacking([]string{"a", "b"})))
-	require.ErrorAs(t, err, &dtype)
-	var value *tensor.ValueError
-	_, err = tensor.FromDense(b.Exec, nil)
-	require.ErrorAs(t, err, &value)
-	masked := gorgonia.New(gorgonia.WithBacking([]float32{1, 2}, []bool{true, false}))
-	_, err = tensor.FromDense(b.Exec, masked)
-	require.ErrorAs(t, err, &value)
-	var shape *tensor.ShapeError
-	_, err = must(t)(tensor.Zeros(b.Exec, tensor.Float32, 0, 2)).Dense()
-	require.ErrorAs(t, err, &shape)
 }

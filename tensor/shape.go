@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	gorgonia "gorgonia.org/tensor"
-
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
@@ -70,6 +68,3 @@ func (s Shape) String() string {
 	b.WriteByte(']')
 	return b.String()
 }
-
-// Gorgonia returns a copy as the shape type of gorgonia.org/tensor.
-func (s Shape) Gorgonia() gorgonia.Shape { return gorgonia.Shape(s.Clone()) }

@@ -18,6 +18,7 @@ import (
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memprof"
 	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/tensor/dense"
 	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
@@ -102,6 +103,8 @@ var functions = map[string]any{
 	"data.Slices[int64, int64]":          data.Slices[int64, int64],
 	"data.Tensors":                       data.Tensors,
 	"data.WithAllocator":                 data.WithAllocator,
+	"dense.FromTensor":                   dense.FromTensor,
+	"dense.ToTensor":                     dense.ToTensor,
 	"device.Count":                       device.Count,
 	"device.Default":                     device.Default,
 	"device.FormatBytes":                 device.FormatBytes,
@@ -370,7 +373,6 @@ var functions = map[string]any{
 	"tensor.Epsilon":                     tensor.Epsilon,
 	"tensor.Eye":                         tensor.Eye,
 	"tensor.Float16Of":                   tensor.Float16Of,
-	"tensor.FromDense":                   tensor.FromDense,
 	"tensor.FromSlice[bool]":             tensor.FromSlice[bool],
 	"tensor.FromSlice[float32]":          tensor.FromSlice[float32],
 	"tensor.FromSlice[int64]":            tensor.FromSlice[int64],

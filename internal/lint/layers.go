@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,18 +84,23 @@ var dependencies = []string{
 	"github.com/chewxy/math32",           // float32 functions
 	"github.com/ebitengine/purego",       // calls the GPU's driver without cgo
 	"github.com/pkg/errors",              // errors that know their place
-	"github.com/schollz/progressbar/v3",  // progress of examples; see onlyPrograms
+	"github.com/schollz/progressbar/v3",  // progress of examples; see confined
 	"github.com/stretchr/testify",        // tests only
 	"github.com/x448/float16",            // float16 conversions
 	"go4.org/unsafe/assume-no-moving-gc", // not called: gorgonia.org/tensor needs a newer version of it than it asks for
 	"golang.org/x/sys",                   // memory from the operating system
-	"gonum.org/v1/plot",                  // plots of benchmarks/replay; see onlyPrograms
-	"gorgonia.org/tensor",                // host tensors: how data enters and leaves
+	"gonum.org/v1/plot",                  // plots of benchmarks/replay; see confined
+	"gorgonia.org/tensor",                // other programs' host tensors; see confined
 }
 
-// onlyPrograms are those of the dependencies that programs which use this module must not pay for: nothing outside examples
-// and benchmarks imports them, so they are in no build but that of one of ours.
-var onlyPrograms = []string{"github.com/schollz/progressbar/v3", "gonum.org/v1/plot"}
+// confined are those of the dependencies that programs which use this module must not pay for, and the only packages that import
+// them: they are in no build that does not ask for these. internal/apifuzz calls all that is exported, in its tests.
+var confined = map[string][]string{
+	"github.com/schollz/progressbar/v3":  {"examples/...", "benchmarks/..."},
+	"gonum.org/v1/plot":                  {"examples/...", "benchmarks/..."},
+	"gorgonia.org/tensor":                {"tensor/dense", "internal/apifuzz"},
+	"go4.org/unsafe/assume-no-moving-gc": {"tensor/dense"},
+}
 
 // checkImports compares the imports of every file with layers and dependencies.
 func checkImports(m *Module) (problems []Problem) {
@@ -132,9 +138,9 @@ func judge(module string, f *File, target string) (what, remedy string) {
 		return f.pkg() + " imports testify outside tests",
 			`move the code to a _test.go file or to a package whose name ends in "test"`
 	}
-	for _, d := range onlyPrograms {
-		if matches(d+"/...", target) && !matches("benchmarks/...", f.pkg()) && !matches("examples/...", f.pkg()) {
-			return f.pkg() + " imports " + target + ", which is for our programs only", "move the code to examples/... or benchmarks/..."
+	for d, where := range confined {
+		if matches(d+"/...", target) && !slices.ContainsFunc(where, func(p string) bool { return matches(p, f.pkg()) }) {
+			return f.pkg() + " imports " + target + ", for which others would pay", "move the code to " + strings.Join(where, " or ")
 		}
 	}
 	for _, d := range dependencies {
