@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -268,12 +269,16 @@ func packed(t *testing.T, programs map[string]string) string {
 }
 
 func TestScript_UnpacksRunsAndKeepsResultsWhenItIsEnded(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run(signal.String(), func(t *testing.T) { endedBy(t, signal) })
+	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sent.String(), func(t *testing.T) { endedBy(t, sent) })
 	}
 }
 
-func endedBy(t *testing.T, signal syscall.Signal) {
+func endedBy(t *testing.T, sent syscall.Signal) {
+	// A signal that this process ignores, as under nohup, its children would ignore too; one that it catches they do not.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, sent)
+	defer signal.Stop(caught)
 	folder := packed(t, map[string]string{"smoke": "echo smoke", "load": `echo loading; touch "$LOADING"; exec sleep 1000`})
 	scripted(t, nil)
 	loading := filepath.Join(t.TempDir(), "loading")
@@ -286,7 +291,7 @@ func endedBy(t *testing.T, signal syscall.Signal) {
 	require.Eventually(t, func() bool { return isFile(loading) }, time.Minute, 20*time.Millisecond, "the second step begins")
 	first, _ := stepsOf(t, filepath.Join(out, "results.json"))
 	require.Equal(t, map[string]string{"smoke": "0 ", "load": "pending ", "launch": "pending "}, first, "results are there after the first step")
-	require.NoError(t, c.Process.Signal(signal))
+	require.NoError(t, c.Process.Signal(sent))
 	require.Error(t, c.Wait())
 	require.Equal(t, 130, c.ProcessState.ExitCode(), output.String())
 	ended, order := stepsOf(t, filepath.Join(out, "results.json"))
