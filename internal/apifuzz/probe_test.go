@@ -149,6 +149,9 @@ func failed(out []reflect.Value) error {
 // maxPieces is how many of many results are used: each goes back over all of what they are pieces of.
 const maxPieces = 16
 
+// maxSummed is how many elements of a result are added up: a view of one element may stand for more than a minute's work.
+const maxSummed = 1 << 26
+
 // look uses a result as a program would: its accessors, and backward.
 func (w *world) look(o reflect.Value) string {
 	switch v := o.Interface().(type) {
@@ -169,7 +172,7 @@ func (w *world) lookAt(v *autograd.Variable) string {
 	if _, err := v.Tensor(); err != nil {
 		return judge(err)
 	}
-	if !v.Alive() || !v.RequiresGrad() || !v.DType().IsFloat() || w.graph == nil || w.graph.Err() != nil {
+	if !v.Alive() || !v.RequiresGrad() || !v.DType().IsFloat() || w.graph == nil || w.graph.Err() != nil || v.Len() > maxSummed {
 		return ""
 	}
 	w.says = append(w.says, "result.Sum(nil, false).Backward(RetainGraph())")
