@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device/host"
 )
 
@@ -40,4 +41,17 @@ func TestFiles_OfAnotherKind_AreToldByWhatLoadsThem(t *testing.T) {
 	require.Contains(t, unsound.Detail, "safetensors.torch.save_file")
 	require.ErrorAs(t, c.Read(ctx, bytes.NewReader(archive)), &format)
 	require.Equal(t, unsound.Detail, format.Detail)
+}
+
+// A checkpoint of a run with Adam is not loaded into one with AdamW, though their tensors and settings have the same names.
+func TestRead_RefusesTheStateOfAnotherOptimizer(t *testing.T) {
+	model := nn.Linear(2, 1)
+	require.NoError(t, model.To(host.Default()))
+	defer model.Release()
+	var file bytes.Buffer
+	require.NoError(t, checkpoint.New().Add("optimizer", checkpoint.Optimizer(optim.Adam(model.Parameters()))).Write(t.Context(), &file))
+	err := checkpoint.New().Add("optimizer", checkpoint.Optimizer(optim.AdamW(model.Parameters()))).Read(t.Context(), &file)
+	var wrong *optim.StateError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, [2]string{"Adam", "AdamW"}, [2]string{wrong.From, wrong.Of})
 }

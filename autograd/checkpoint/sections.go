@@ -136,8 +136,9 @@ type optimizer struct{ o StateOptimizer }
 
 // optimizerJSON is what of an optimizer is no tensor.
 type optimizerJSON struct {
-	Groups []optim.GroupState `json:"param_groups"`
-	Steps  map[int]int        `json:"steps"` // of each parameter that has a state
+	Optimizer string             `json:"optimizer,omitempty"`
+	Groups    []optim.GroupState `json:"param_groups"`
+	Steps     map[int]int        `json:"steps"` // of each parameter that has a state
 }
 
 func (s optimizer) Save() (Content, error) {
@@ -149,7 +150,7 @@ func (s optimizer) Save() (Content, error) {
 		return Content{}, err
 	}
 	c := Content{Tensors: map[string]*tensor.Tensor{}}
-	rest := optimizerJSON{Groups: d.Groups, Steps: map[int]int{}}
+	rest := optimizerJSON{Optimizer: d.Optimizer, Groups: d.Groups, Steps: map[int]int{}}
 	for n, p := range d.State {
 		rest.Steps[n] = p.Step
 		for name, t := range p.Tensors {
@@ -192,7 +193,7 @@ func dictOf(c Content) (optim.StateDict, error) {
 	if err := unmarshal(c.JSON, &rest); err != nil {
 		return optim.StateDict{}, fmt.Errorf("the optimizer: %w", err)
 	}
-	d := optim.StateDict{Groups: rest.Groups, State: map[int]optim.ParamState{}}
+	d := optim.StateDict{Optimizer: rest.Optimizer, Groups: rest.Groups, State: map[int]optim.ParamState{}}
 	for n, step := range rest.Steps {
 		d.State[n] = optim.ParamState{Step: step, Tensors: map[string]*tensor.Tensor{}}
 	}

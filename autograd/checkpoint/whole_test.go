@@ -42,7 +42,7 @@ func TestRead_OfWhatOneSectionRefuses_ChangesNoSection(t *testing.T) {
 	held := b.alloc.Stats().AllocatedBytes.All.Current
 	for name, c := range map[string][3]string{
 		"a rate":          {`\"lr\":0.02`, `\"lr\":-1.2`, "optimizer"},
-		"betas":           {`\"betas\":[0.9,0.999],\"eps\":1e-8,\"initial_lr\":0.01`, `\"betas\":[0.9,1.999],\"eps\":1e-8,\"initial_lr\":0.01`, "optimizer"},
+		"betas":           {`\"betas\":[0.9,0.999],\"decoupled_weight_decay\":true,\"eps\":1e-8,\"initial_lr\":0.01`, `\"betas\":[0.9,1.999],\"decoupled_weight_decay\":true,\"eps\":1e-8,\"initial_lr\":0.01`, "optimizer"},
 		"steps":           {`\"steps\":{\"0\":3`, `\"steps\":{\"0\":0`, "optimizer"},
 		"a state's name":  {`"optimizer.state.3.exp_avg"`, `"optimizer.state.9.exp_avg"`, "optimizer"},
 		"another's name":  {`"optimizer.state.3.exp_avg"`, `"optimizer.steak.3.exp_avg"`, "optimizer"},

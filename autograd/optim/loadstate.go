@@ -16,18 +16,33 @@ type StateError struct {
 	Of     string // the optimizer or schedule, as in "Adam"
 	Method string // "LoadStateDict" or "LoadState"
 	Detail string // the values, and what is wanted
+	From   string // the optimizer or schedule that the state is of, if that is another one
 }
 
 func (e *StateError) Error() string { return "optim: " + e.Of + ": " + e.Method + ": " + e.Detail }
 
-const loadDict = "LoadStateDict"
+// another is the error of a state of another optimizer or schedule.
+func another(of, method, from string) error {
+	return &StateError{Of: of, Method: method, From: from, Detail: fmt.Sprintf("it is the state of %s, not of %s", from, of)}
+}
+
+// unfit is the error of a StateDict.
+func (o *Grouped) unfit(format string, args ...any) error {
+	return &StateError{Of: o.name, Method: loadDict, Detail: fmt.Sprintf(format, args...)}
+}
+
+const (
+	loadDict  = "LoadStateDict"
+	loadState = "LoadState"
+)
 
 // Unwrap returns ErrInvalid.
 func (e *StateError) Unwrap() error { return ErrInvalid }
 
 // LoadStateDict goes on from a state: settings are the dict's, and its tensors are copied, converted to the parameters' types and
 // devices. Groups and parameters must be as many and in the order in which they were when the state was taken, and parameters that
-// have a state must have a tensor. A setting that an option would not take, and a number of steps that nobody takes, is a *StateError.
+// have a state must have a tensor. A setting that an option would not take, a number of steps that nobody takes, and the state of another
+// optimizer, is a *StateError.
 // If it fails, the optimizer is as it was.
 func (o *Grouped) LoadStateDict(d StateDict) error {
 	p, err := o.PrepareStateDict(d)
@@ -53,6 +68,9 @@ func (o *Grouped) PrepareStateDict(d StateDict) (_ *PreparedState, err error) {
 	if err := o.Err(); err != nil {
 		return nil, err
 	}
+	if d.Optimizer != "" && d.Optimizer != o.name {
+		return nil, another(o.name, loadDict, d.Optimizer)
+	}
 	s := &PreparedState{o: o, states: map[*autograd.Parameter]*state{}}
 	if s.settings, s.initials, err = o.settingsOf(d); err != nil {
 		return nil, err
@@ -74,7 +92,7 @@ func (o *Grouped) PrepareStateDict(d StateDict) (_ *PreparedState, err error) {
 	}
 	for k := range d.State {
 		if k < 0 || k >= n {
-			return nil, &StateError{o.name, loadDict, fmt.Sprintf("there is a state of parameter %d; there are %d parameters", k, n)}
+			return nil, o.unfit("there is a state of parameter %d; there are %d parameters", k, n)
 		}
 	}
 	return s, nil
@@ -114,7 +132,7 @@ func (s *PreparedState) Release() {
 // settingsOf reads and checks the settings and initial learning rates of all groups.
 func (o *Grouped) settingsOf(d StateDict) ([]Settings, []*float64, error) {
 	if len(d.Groups) != len(o.groups) {
-		return nil, nil, &StateError{o.name, loadDict, fmt.Sprintf("%d groups of parameters; the optimizer has %d", len(d.Groups), len(o.groups))}
+		return nil, nil, o.unfit("%d groups of parameters; the optimizer has %d", len(d.Groups), len(o.groups))
 	}
 	settings, initials := make([]Settings, len(o.groups)), make([]*float64, len(o.groups))
 	n := 0
@@ -130,17 +148,20 @@ func (o *Grouped) settingsOf(d StateDict) ([]Settings, []*float64, error) {
 			n++
 		}
 		if err != nil || !slices.Equal(numbers, want) {
-			return nil, nil, &StateError{o.name, loadDict, fmt.Sprintf("group %d has parameters %s; the optimizer's are %v", i, text, want)}
+			return nil, nil, o.unfit("group %d has parameters %s; the optimizer's are %v", i, text, want)
 		}
 		settings[i] = g.settings
 		if initials[i], err = o.readGroup(d.Groups[i], &settings[i]); err != nil {
-			return nil, nil, &StateError{o.name, loadDict, fmt.Sprintf("group %d: %v", i, err)}
+			return nil, nil, o.unfit("group %d: %v", i, err)
 		}
 	}
 	return settings, initials, nil
 }
 
 func (o *Grouped) readGroup(g GroupState, s *Settings) (initial *float64, err error) {
+	if err := o.recognise(g); err != nil {
+		return nil, err
+	}
 	fields := o.method.fields(s)
 	if _, ok := g["initial_lr"]; ok {
 		initial = new(float64)
@@ -164,6 +185,29 @@ func (o *Grouped) readGroup(g GroupState, s *Settings) (initial *float64, err er
 	return initial, o.method.check(s)
 }
 
+// recognise refuses a group with settings that the optimizer does not have and others of this package do: it is one of those. What
+// PyTorch has beside them ("foreach", "fused") is nobody's.
+func (o *Grouped) recognise(g GroupState) error {
+	if marked, ok := o.method.(adam); ok {
+		if v, ok := g[decoupledKey]; ok && v != marked.decoupled {
+			return fmt.Errorf("%s is %v; that of %s is %v", decoupledKey, v, o.name, marked.decoupled)
+		}
+		return nil
+	}
+	own := map[string]bool{}
+	for _, f := range o.method.fields(new(Settings)) {
+		own[f.key] = true
+	}
+	for _, m := range []method{sgd{}, adam{}, rmsprop{}, adagrad{}} { // Lion's settings are Adam's too
+		for _, f := range m.fields(new(Settings)) {
+			if _, ok := g[f.key]; ok && !own[f.key] {
+				return fmt.Errorf("it has %q, which %s has not: it is a group of another optimizer", f.key, o.name)
+			}
+		}
+	}
+	return nil
+}
+
 // maxSteps is how many steps a state can have taken: what a float64, with which steps count, and PyTorch's, holds.
 const maxSteps = 1 << 53
 
@@ -185,7 +229,7 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 		return nil, nil
 	}
 	wrong := func(format string, args ...any) error {
-		return &StateError{o.name, loadDict, fmt.Sprintf("parameter %d (%q): ", n, p.Name()) + fmt.Sprintf(format, args...)}
+		return o.unfit("parameter %d (%q): %s", n, p.Name(), fmt.Sprintf(format, args...))
 	}
 	if p.Tensor() == nil {
 		return nil, wrong("it has no tensor")

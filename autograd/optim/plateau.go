@@ -175,7 +175,7 @@ func (s *PlateauSchedule) CheckState(st PlateauState) error {
 		return err
 	}
 	wrong := func(format string, args ...any) error {
-		return &StateError{"ReduceLROnPlateau", "LoadState", fmt.Sprintf(format, args...)}
+		return &StateError{Of: "ReduceLROnPlateau", Method: loadState, Detail: fmt.Sprintf(format, args...)}
 	}
 	if st.Best != nil && math.IsNaN(*st.Best) {
 		return wrong("best NaN; it must be a number")

@@ -179,6 +179,7 @@ func (s *Schedule) LastLR() []float64 {
 // ScheduleState is where a Schedule is. The names in JSON are those of PyTorch's state_dict. Settings are not part of it: make the
 // schedule with the same ones again.
 type ScheduleState struct {
+	Schedule  string    `json:"schedule,omitempty"` // its name, as in "StepLR"; empty in a state that does not say it, as PyTorch's do not
 	LastEpoch int       `json:"last_epoch"`
 	BaseLRs   []float64 `json:"base_lrs"`
 	LastLR    []float64 `json:"_last_lr"`
@@ -189,7 +190,7 @@ func (s *Schedule) State() (ScheduleState, error) {
 	if err := s.Err(); err != nil {
 		return ScheduleState{}, err
 	}
-	return ScheduleState{LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, nil
+	return ScheduleState{Schedule: s.name, LastEpoch: s.epoch, BaseLRs: slices.Clone(s.base), LastLR: s.LastLR()}, nil
 }
 
 // CheckState refuses what LoadState would, and changes nothing: a *StateError.
@@ -204,7 +205,10 @@ func (s *Schedule) checkState(st ScheduleState) ([]float64, error) {
 		return nil, err
 	}
 	wrong := func(format string, args ...any) error {
-		return &StateError{s.name, "LoadState", fmt.Sprintf(format, args...)}
+		return &StateError{Of: s.name, Method: loadState, Detail: fmt.Sprintf(format, args...)}
+	}
+	if st.Schedule != "" && st.Schedule != s.name {
+		return nil, another(s.name, loadState, st.Schedule)
 	}
 	if st.LastEpoch < 0 || st.LastEpoch > maxSteps {
 		return nil, wrong("epoch %d; want one from 0 to 2^53", st.LastEpoch)

@@ -10,9 +10,13 @@ import (
 // StateDict is what an optimizer has learned, in the form of PyTorch's state_dict: parameters have numbers, counted through the
 // groups.
 type StateDict struct {
-	State  map[int]ParamState // of the parameters that have a state
-	Groups []GroupState
+	Optimizer string             // the optimizer's name, as in "AdamW"; empty in a dict that does not say it, as PyTorch's do not
+	State     map[int]ParamState // of the parameters that have a state
+	Groups    []GroupState
 }
+
+// decoupledKey says in a group whether it is AdamW's or Adam's, as in PyTorch since 2.7.
+const decoupledKey = "decoupled_weight_decay"
 
 // ParamState is what an optimizer keeps for a parameter, under PyTorch's names: "exp_avg", "momentum_buffer", ...
 type ParamState struct {
@@ -96,7 +100,7 @@ func (o *Grouped) StateDict() (StateDict, error) {
 	if err := o.Err(); err != nil {
 		return StateDict{}, err
 	}
-	d := StateDict{State: map[int]ParamState{}}
+	d := StateDict{Optimizer: o.name, State: map[int]ParamState{}}
 	counted, err := o.readCounters()
 	if err != nil {
 		return StateDict{}, fmt.Errorf("optim: %s: StateDict: %w", o.name, err)
@@ -117,6 +121,9 @@ func (o *Grouped) StateDict() (StateDict, error) {
 		group := GroupState{"params": numbers}
 		for _, f := range o.method.fields(&g.settings) {
 			group[f.key] = f.value()
+		}
+		if a, ok := o.method.(adam); ok {
+			group[decoupledKey] = a.decoupled
 		}
 		if g.initial != nil {
 			group["initial_lr"] = *g.initial

@@ -83,7 +83,7 @@ func TestStateDict_HasPyTorchsNames(t *testing.T) {
 			[]string{"lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize", "params"}, 0},
 		"adam": {optim.Adam(params{param(t, e, 0, 3, tensor.Float32)}, optim.AMSGrad()),
 			[]string{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
-			[]string{"lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "params"}, 1},
+			[]string{"lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay", "params"}, 1},
 		"rmsprop": {optim.RMSprop(params{param(t, e, 0, 3, tensor.Float32)}, optim.Momentum(0.5), optim.Centered()),
 			[]string{"square_avg", "momentum_buffer", "grad_avg"},
 			[]string{"lr", "momentum", "alpha", "eps", "centered", "weight_decay", "maximize", "params"}, 1},
