@@ -81,7 +81,7 @@ func (g *Graph) Param(p *Parameter) *Variable {
 		return v
 	}
 	if p.Tensor() == nil {
-		return g.Refuse("param", p.missing())
+		return g.Refuse("param", g.scope.missing(p))
 	}
 	h, err := g.adopt("parameter "+p.name, p.Tensor())
 	if err != nil {

@@ -33,13 +33,35 @@ func (s *scope) path() string {
 	if s == nil || s.host == nil {
 		return ""
 	}
+	around := s.modules()
+	last := len(around) - 1
+	return around[last].PathIn(around[:last])
+}
+
+// modules are those whose forward passes are around, the outermost first.
+func (s *scope) modules() []Located {
 	var around []Located
-	for at := s.host; at != nil; at = at.outer.hosted() {
+	for at := s.hosted(); at != nil; at = at.outer.hosted() {
 		around = append(around, at.module)
 	}
 	slices.Reverse(around)
+	return around
+}
+
+// missing is the error of a parameter without a tensor, by what the module that asked for it knows.
+func (s *scope) missing(p *Parameter) error {
+	err := p.missing()
+	around := s.modules()
+	if len(around) == 0 || p == nil || p.wrong != nil {
+		return err
+	}
 	last := len(around) - 1
-	return around[last].PathIn(around[:last])
+	if m, ok := around[last].(interface {
+		MissingIn(outer []Located, p *Parameter) *ParameterError
+	}); ok {
+		return m.MissingIn(around[:last], p)
+	}
+	return err
 }
 
 func (s *scope) hosted() *scope {

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -140,9 +141,50 @@ func withoutTensor(g *autograd.Graph, l describedLayer, name string, p *autograd
 	}
 	e := &autograd.ParameterError{Name: join(g.ModulePath(), name), Shape: p.Shape(), Layer: l.String()}
 	if !l.base().reached {
-		e.Detail = "To has not reached the layer: call To on the model and, if that was done, register the layer there (Register, RegisterField)"
+		e.Detail = notReached("layer")
 	}
 	return g.Refuse("param", e)
+}
+
+func notReached(what string) string {
+	return fmt.Sprintf("To has not reached the %s: call To on the model and, if that was done, register the %s there (Register, RegisterField)", what, what)
+}
+
+// MissingIn is the error of a parameter without a tensor that a program's own module uses: with its path, and what may be missing.
+func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *autograd.ParameterError {
+	b, path := (*Base)(l), l.PathIn(outer)
+	e := &autograd.ParameterError{Name: join(path, p.Name()), Shape: p.Shape()}
+	if name, ok := nameIn(ownOf(bare{b}, false), ownOf(bare{b}, true), p); ok {
+		if e.Name = join(path, name); !b.reached {
+			e.Detail = notReached("module")
+		}
+		return e
+	}
+	if len(outer) > 0 { // it may be that of another part of the model
+		if root, ok := outer[0].(*located); ok {
+			m := bare{(*Base)(root)}
+			if name, ok := nameIn(allNamed(m, false), allNamed(m, true), p); ok {
+				e.Name = join(root.path, name)
+				return e
+			}
+		}
+	}
+	module := "the module"
+	if path != "" {
+		module += " " + path
+	}
+	e.Detail = module + " does not list it: register it there (RegisterParameterField, RegisterBufferField)"
+	return e
+}
+
+// nameIn is the name of p in lists of parameters and buffers.
+func nameIn(parameters, buffers []Named, p *autograd.Parameter) (string, bool) {
+	for _, n := range slices.Concat(parameters, buffers) {
+		if n.Parameter == p {
+			return n.Name, true
+		}
+	}
+	return "", false
 }
 
 // shapeError refuses an input of a layer.
