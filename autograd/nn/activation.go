@@ -105,7 +105,11 @@ type DropoutLayer struct {
 // Dropout makes a layer that in training sets each element to 0 with probability p and divides the others by 1-p, drawing
 // from the graph's generator. After Eval, or if p is 0, it returns its input. It goes by the mode alone, not by whether the graph computes
 // gradients.
-func Dropout(p float64) *DropoutLayer { return &DropoutLayer{P: p} }
+func Dropout(p float64) *DropoutLayer {
+	d := &DropoutLayer{P: p}
+	d.refuseProbability("Dropout", p)
+	return d
+}
 
 // Forward implements Module.
 func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {

@@ -64,6 +64,10 @@ func MultiheadAttention(embed, heads int, opts ...AttentionLayerOption) *Multihe
 		}
 	}
 	l := &MultiheadAttentionLayer{embed: embed, heads: heads, config: c}
+	if err := l.undivided(); err != nil {
+		l.mistaken(err)
+	}
+	l.refuseProbability("MultiheadAttention", c.dropout)
 	declare := func(name string, shape ...int) *autograd.Parameter {
 		return autograd.DeclareParameter(name, XavierUniform(1), shape...)
 	}
@@ -135,10 +139,18 @@ func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, o
 	})
 }
 
-// incomplete says which field is nil that must not be, or that the sizes do not fit.
-func (l *MultiheadAttentionLayer) incomplete() error {
+// undivided refuses heads that the embedding does not divide into.
+func (l *MultiheadAttentionLayer) undivided() error {
 	if l.heads <= 0 || l.embed%l.heads != 0 {
 		return argumentErr(l.String(), "the embedding does not divide into heads")
+	}
+	return nil
+}
+
+// incomplete says which field is nil that must not be, or, of a zero value, that it has no heads.
+func (l *MultiheadAttentionLayer) incomplete() error {
+	if err := l.undivided(); err != nil {
+		return err
 	}
 	if l.InProjWeight == nil {
 		for i, p := range l.ProjWeights {

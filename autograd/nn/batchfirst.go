@@ -7,6 +7,6 @@ type BatchFirstOption struct{}
 // by it.
 func BatchFirst() BatchFirstOption { return BatchFirstOption{} }
 
-func (BatchFirstOption) applyRNN(c *rnnConfig) { c.batchFirst = true }
+func (BatchFirstOption) applyRNN(c *rnnConfig) { c.note("BatchFirst"); c.batchFirst = true }
 
 func (BatchFirstOption) applyAttention(c *attentionConfig) { c.batchFirst = true }

@@ -34,11 +34,13 @@ type BatchNormLayer struct {
 const CumulativeAverage = -1
 
 // Momentum is the weight of a new batch in running statistics, instead of 0.1, or CumulativeAverage.
-func Momentum(m float64) LayerOption { return func(l *layer) { l.momentum = &m } }
+func Momentum(m float64) LayerOption { return func(l *layer) { l.note("Momentum"); l.momentum = &m } }
 
 // RunningStats(false) makes a batch norm without running statistics, which normalises by the moments of the batch after Eval
 // too (PyTorch's track_running_stats).
-func RunningStats(on bool) LayerOption { return func(l *layer) { l.noStats = !on } }
+func RunningStats(on bool) LayerOption {
+	return func(l *layer) { l.note("RunningStats"); l.noStats = !on }
+}
 
 // BatchNorm1d makes a layer for [N, channels] or [N, channels, L]. Weight and bias of each channel start as 1 and 0; eps is 1e-5 and
 // momentum 0.1 unless options say otherwise. In half precision the layer may stay in float32, as under autocast.
@@ -59,6 +61,7 @@ func BatchNorm3d(channels int, opts ...LayerOption) *BatchNormLayer {
 func batchNorm(name string, dims []int, channels int, opts []LayerOption) *BatchNormLayer {
 	c := normLayer(true, opts)
 	l := &BatchNormLayer{name: name, dims: dims, Channels: channels, Eps: c.epsOr(1e-5), Momentum: 0.1}
+	l.refuseForeign(&c.given, name, normalises+" Momentum RunningStats")
 	if c.momentum != nil {
 		l.Momentum = *c.momentum
 	}

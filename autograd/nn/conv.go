@@ -52,25 +52,23 @@ func ConvTranspose2d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLaye
 }
 
 func newConv(dims, in, out, kernel int, opts []ConvOption) *ConvLayer {
-	c := convOf(kernel, opts)
+	c, name := convOf(kernel, opts), fmt.Sprintf("Conv%dd", dims)
 	l := &ConvLayer{dims: dims, args: tensor.Conv{
 		Stride: c.stride, Padding: c.padding, Dilation: c.dilation, Same: c.same, Groups: c.cuts(),
 	}}
-	if c.outputPadding != nil {
-		l.mistaken(argumentErr("Conv", "OutputPadding is for transposed convolutions"))
-	}
+	l.refuseForeign(&c.given, name, biased+" PaddingSame")
+	c.refuseGroups(&l.Base, name, in, out)
 	c.declare(&l.Base, &l.Weight, &l.Bias, dims, out, in/max(1, c.cuts()), out)
 	return l
 }
 
 func newConvTranspose(dims, in, out, kernel int, opts []ConvOption) *ConvTransposeLayer {
-	c := convOf(kernel, opts)
+	c, name := convOf(kernel, opts), fmt.Sprintf("ConvTranspose%dd", dims)
 	l := &ConvTransposeLayer{dims: dims, args: tensor.ConvTranspose{
 		Stride: c.stride, Padding: c.padding, OutputPadding: c.outputPadding, Dilation: c.dilation, Groups: c.cuts(),
 	}}
-	if c.same {
-		l.mistaken(argumentErr("ConvTranspose", "PaddingSame is for convolutions that are not transposed"))
-	}
+	l.refuseForeign(&c.given, name, biased+" OutputPadding")
+	c.refuseGroups(&l.Base, name, in, out)
 	c.declare(&l.Base, &l.Weight, &l.Bias, dims, in, out/max(1, c.cuts()), out)
 	return l
 }
@@ -93,13 +91,20 @@ func (c *conv) cuts() int {
 	return *c.groups
 }
 
+// refuseGroups refuses groups that the channels do not divide into.
+func (c *conv) refuseGroups(b *Base, name string, in, out int) {
+	switch n := c.cuts(); {
+	case n < 1:
+		b.mistaken(argumentErr("Groups", "%d groups; there must be at least 1", n))
+	case in%n != 0 || out%n != 0:
+		b.mistaken(argumentErr(name, "%d channels and %d outputs do not divide into %d groups", in, out, n))
+	}
+}
+
 // check is what is wrong with the options that the parameters are made by; the others are checked when the layer runs.
 func (c *conv) check(dims int) error {
-	switch n := len(c.kernel); {
-	case n != 1 && n != dims:
+	if n := len(c.kernel); n != 1 && n != dims {
 		return argumentErr("KernelSize", "%v has %d sizes; want 1 or %d", c.kernel, n, dims)
-	case c.cuts() == 0:
-		return argumentErr("Groups", "0 groups; there must be at least 1")
 	}
 	return nil
 }

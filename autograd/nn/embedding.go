@@ -16,25 +16,24 @@ type EmbeddingLayer struct {
 }
 
 // PaddingIdx names the row of an embedding that starts as zeros and gets no gradient, counted from the end if it is negative.
-func PaddingIdx(row int) LayerOption { return func(l *layer) { l.padding = &row } }
+func PaddingIdx(row int) LayerOption {
+	return func(l *layer) { l.note("PaddingIdx"); l.padding = &row }
+}
 
 // Embedding makes a table of rows vectors of the given width, which start standard normal. Forward takes numbers of rows, of
 // type int64 and any shape, and appends a dimension of width elements. Rows are not renormalised (PyTorch's max_norm).
 func Embedding(rows, width int, opts ...LayerOption) *EmbeddingLayer {
 	l := new(EmbeddingLayer)
-	l.Weight, l.opts, l.pads = newTable(rows, width, opts)
+	l.Weight, l.opts, l.pads = l.newTable("Embedding", rows, width, opts)
 	l.requires("weight", &l.Weight)
 	return l
 }
 
 // newTable makes the parameter of a table, and the options of its use.
-func newTable(rows, width int, opts []LayerOption) (weight *autograd.Parameter, use []autograd.EmbeddingOption, pads string) {
+func (b *Base) newTable(name string, rows, width int, opts []LayerOption) (weight *autograd.Parameter, use []autograd.EmbeddingOption, pads string) {
 	c := layer{weight: Normal(0, 1)}
-	for _, o := range opts {
-		if o != nil {
-			o(&c)
-		}
-	}
+	c.apply(opts)
+	b.refuseForeign(&c.given, name, "WeightInit PaddingIdx")
 	if c.padding != nil {
 		row := *c.padding
 		if row < 0 {
@@ -97,7 +96,7 @@ type EmbeddingBagLayer struct {
 // greatest of each L rows, [B, width]. PaddingIdx counts for nothing. PyTorch's default mode is tensor.BagMean.
 func EmbeddingBag(rows, width int, mode tensor.BagMode, opts ...LayerOption) *EmbeddingBagLayer {
 	l := &EmbeddingBagLayer{Mode: mode}
-	l.Weight, l.opts, l.pads = newTable(rows, width, opts)
+	l.Weight, l.opts, l.pads = l.newTable("EmbeddingBag", rows, width, opts)
 	l.requires("weight", &l.Weight)
 	return l
 }

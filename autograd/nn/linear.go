@@ -14,10 +14,11 @@ type LinearLayer struct {
 	Bias   *autograd.Parameter // [out], or nil
 }
 
-// LayerOption changes how a layer with parameters is made.
+// LayerOption changes how a layer with parameters is made. One that the layer does not have is an *ArgumentError of To and Forward.
 type LayerOption func(*layer)
 
 type layer struct {
+	given
 	noBias       bool
 	weight, bias autograd.Initializer
 
@@ -29,14 +30,27 @@ type layer struct {
 	padding *int // the padding row of an embedding, nil for none
 }
 
+// apply applies options.
+func (l *layer) apply(opts []LayerOption) {
+	for _, o := range opts {
+		if o != nil {
+			o(l)
+		}
+	}
+}
+
 // NoBias makes a layer without a bias.
-func NoBias() LayerOption { return func(l *layer) { l.noBias = true } }
+func NoBias() LayerOption { return func(l *layer) { l.note("NoBias"); l.noBias = true } }
 
 // WeightInit initializes the weight by init, not by the layer's default.
-func WeightInit(init autograd.Initializer) LayerOption { return func(l *layer) { l.weight = init } }
+func WeightInit(init autograd.Initializer) LayerOption {
+	return func(l *layer) { l.note("WeightInit"); l.weight = init }
+}
 
 // BiasInit initializes the bias by init, not by the layer's default.
-func BiasInit(init autograd.Initializer) LayerOption { return func(l *layer) { l.bias = init } }
+func BiasInit(init autograd.Initializer) LayerOption {
+	return func(l *layer) { l.note("BiasInit"); l.bias = init }
+}
 
 // Linear makes a layer from [..., in] to [..., out]. Weight and bias start uniform in ±1/sqrt(in), as in PyTorch, which
 // writes it as KaimingUniform with a gain of 1/sqrt 3.
@@ -46,12 +60,9 @@ func Linear(in, out int, opts ...LayerOption) *LinearLayer {
 		bound = 1 / math.Sqrt(float64(in))
 	}
 	c := layer{weight: Uniform(-bound, bound), bias: Uniform(-bound, bound)}
-	for _, o := range opts {
-		if o != nil {
-			o(&c)
-		}
-	}
+	c.apply(opts)
 	l := new(LinearLayer)
+	l.refuseForeign(&c.given, "Linear", biased)
 	l.Weight = autograd.DeclareParameter("weight", c.weight, out, in)
 	if !c.noBias {
 		l.Bias = autograd.DeclareParameter("bias", c.bias, out)

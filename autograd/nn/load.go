@@ -25,7 +25,7 @@ func Load(r io.Reader, m Module) error {
 	if why := isnil.Why("reader", r); why != "" {
 		return argumentErr("Load", "%s", why)
 	}
-	if err := check(m); err != nil {
+	if err := Check(m); err != nil {
 		return err
 	}
 	l := &load{file: nameOf(r), named: AllNamedState(m)}

@@ -56,7 +56,7 @@ func (b *Base) Parameters() []*autograd.Parameter { return parametersOf(NamedPar
 
 // To implements Module.
 func (b *Base) To(dev device.Device, opts ...Option) error {
-	if err := check(bare{b}); err != nil {
+	if err := Check(bare{b}); err != nil {
 		return err
 	}
 	if err := place(once(NamedState(bare{b})), dev, opts); err != nil {

@@ -9,10 +9,10 @@ import (
 // Options of normalisations, beside NoBias, WeightInit and BiasInit.
 
 // Eps is what is added to variances, instead of the layer's default.
-func Eps(eps float64) LayerOption { return func(l *layer) { l.eps = &eps } }
+func Eps(eps float64) LayerOption { return func(l *layer) { l.note("Eps"); l.eps = &eps } }
 
 // Affine makes a normalisation with a weight and a bias, or without: the default is with, but for instance norm.
-func Affine(on bool) LayerOption { return func(l *layer) { l.affine = on } }
+func Affine(on bool) LayerOption { return func(l *layer) { l.note("Affine"); l.affine = on } }
 
 // epsOr is the option, or the default.
 func (l *layer) epsOr(eps float64) float64 {
@@ -41,11 +41,7 @@ func (b *Base) affine(c *layer, weight, bias **autograd.Parameter, shape ...int)
 // normLayer is the options of a normalisation.
 func normLayer(affine bool, opts []LayerOption) *layer {
 	c := &layer{weight: Ones, bias: Zeros, affine: affine}
-	for _, o := range opts {
-		if o != nil {
-			o(c)
-		}
-	}
+	c.apply(opts)
 	return c
 }
 
@@ -63,6 +59,7 @@ type LayerNormLayer struct {
 func LayerNorm(shape []int, opts ...LayerOption) *LayerNormLayer {
 	c := normLayer(true, opts)
 	l := &LayerNormLayer{Shape: shape, Eps: c.epsOr(1e-5)}
+	l.refuseForeign(&c.given, "LayerNorm", normalises)
 	l.affine(c, &l.Weight, &l.Bias, shape...)
 	return l
 }
@@ -93,6 +90,7 @@ type RMSNormLayer struct {
 func RMSNorm(shape []int, opts ...LayerOption) *RMSNormLayer {
 	c := normLayer(true, opts)
 	l := &RMSNormLayer{Shape: shape, Eps: c.epsOr(autograd.DefaultEps)}
+	l.refuseForeign(&c.given, "RMSNorm", "WeightInit Eps Affine")
 	l.affine(c, &l.Weight, nil, shape...)
 	return l
 }
@@ -127,6 +125,10 @@ type GroupNormLayer struct {
 func GroupNorm(groups, channels int, opts ...LayerOption) *GroupNormLayer {
 	c := normLayer(true, opts)
 	l := &GroupNormLayer{Groups: groups, Channels: channels, Eps: c.epsOr(1e-5)}
+	l.refuseForeign(&c.given, "GroupNorm", normalises)
+	if groups < 1 || channels%groups != 0 {
+		l.mistaken(argumentErr("GroupNorm", "%d channels do not divide into %d groups", channels, groups))
+	}
 	l.affine(c, &l.Weight, &l.Bias, channels)
 	return l
 }
@@ -171,6 +173,7 @@ func InstanceNorm2d(channels int, opts ...LayerOption) *InstanceNormLayer {
 func instanceNorm(name string, dims []int, channels int, opts []LayerOption) *InstanceNormLayer {
 	c := normLayer(false, opts)
 	l := &InstanceNormLayer{name: name, dims: dims, Channels: channels, Eps: c.epsOr(1e-5)}
+	l.refuseForeign(&c.given, name, normalises)
 	l.affine(c, &l.Weight, &l.Bias, channels)
 	return l
 }

@@ -24,6 +24,7 @@ type conv struct {
 // pool is a pooling layer in the making.
 type pool struct {
 	tensor.Pool
+	given
 	wrong error
 }
 
@@ -72,7 +73,7 @@ func Padding(n ...int) WindowOption {
 
 // Dilation is the distance of neighbouring elements of the window.
 func Dilation(n ...int) WindowOption {
-	return WindowOption{func(c *conv) { c.dilation = n }, func(p *pool) { p.Dilation = n }}
+	return WindowOption{func(c *conv) { c.dilation = n }, func(p *pool) { p.note("Dilation"); p.Dilation = n }}
 }
 
 type convOption func(c *conv)
@@ -83,10 +84,14 @@ func (o convOption) changeConv(c *conv) { o(c) }
 func Groups(n int) ConvOption { return convOption(func(c *conv) { c.groups = &n }) }
 
 // PaddingSame pads so that the result has the size of the input (padding="same"). The stride must be 1.
-func PaddingSame() ConvOption { return convOption(func(c *conv) { c.same = true }) }
+func PaddingSame() ConvOption {
+	return convOption(func(c *conv) { c.note("PaddingSame"); c.same = true })
+}
 
 // OutputPadding adds to one side of the result of a transposed convolution.
-func OutputPadding(n ...int) ConvOption { return convOption(func(c *conv) { c.outputPadding = n }) }
+func OutputPadding(n ...int) ConvOption {
+	return convOption(func(c *conv) { c.note("OutputPadding"); c.outputPadding = n })
+}
 
 type poolOption func(p *pool)
 
@@ -96,11 +101,14 @@ func (o poolOption) changePool(p *pool) { o(p) }
 func CeilMode() PoolOption { return poolOption(func(p *pool) { p.CeilMode = true }) }
 
 // ExcludePadding makes averages of the elements of the input alone (count_include_pad=False).
-func ExcludePadding() PoolOption { return poolOption(func(p *pool) { p.ExcludePadding = true }) }
+func ExcludePadding() PoolOption {
+	return poolOption(func(p *pool) { p.note("ExcludePadding"); p.ExcludePadding = true })
+}
 
 // DivisorOverride is what sums are divided by, in place of the size of the window; it may not be 0.
 func DivisorOverride(n int) PoolOption {
 	return poolOption(func(p *pool) {
+		p.note("DivisorOverride")
 		if p.DivisorOverride = n; n == 0 {
 			p.wrong = argumentErr("DivisorOverride", "the divisor is 0")
 		}

@@ -41,8 +41,9 @@ func poolOf(kernel int, opts []PoolOption) pool {
 }
 
 // module makes the layer, which cannot be used if an option is wrong.
-func (p pool) module(text string, f func(*autograd.Variable, tensor.Pool) *autograd.Variable) *FuncModule {
+func (p pool) module(name, own, text string, f func(*autograd.Variable, tensor.Pool) *autograd.Variable) *FuncModule {
 	m := Func(text, func(x *autograd.Variable) *autograd.Variable { return f(x, p.Pool) })
+	m.refuseForeign(&p.given, name, own)
 	if p.wrong != nil {
 		m.mistaken(p.wrong)
 	}
@@ -65,7 +66,7 @@ func maxPool(name string, kernel int, opts []PoolOption, f func(*autograd.Variab
 		ceil = "True"
 	}
 	text := fmt.Sprintf("%s, dilation=%s, ceil_mode=%s)", describeWindow(name, p, plain), plain(p.Dilation, 1), ceil)
-	return p.module(text, f)
+	return p.module(name, "Dilation", text, f)
 }
 
 func avgPool(name string, dims, kernel int, opts []PoolOption, f func(*autograd.Variable, tensor.Pool) *autograd.Variable,
@@ -75,7 +76,7 @@ func avgPool(name string, dims, kernel int, opts []PoolOption, f func(*autograd.
 	if dims == 1 { // of one dimension PyTorch makes tuples
 		write = func(list []int, missing int) string { return tuple(list, 1, missing) }
 	}
-	return p.module(describeWindow(name, p, write)+")", f)
+	return p.module(name, "ExcludePadding DivisorOverride", describeWindow(name, p, write)+")", f)
 }
 
 // AdaptiveMaxPool1d is the largest element of each window of [N, C, L] or [C, L], where windows are such that the result is as

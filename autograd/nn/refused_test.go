@@ -2,6 +2,8 @@ package nn_test
 
 import (
 	"bytes"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +34,19 @@ func TestModules_ThatCannotBeMadeSayWhy(t *testing.T) {
 		"same size":          nn.ConvTranspose1d(3, 4, 3, nn.PaddingSame()),
 		"divisor":            nn.AvgPool1d(3, nn.DivisorOverride(0)),
 		"divisor of a max":   nn.MaxPool1d(3, nn.DivisorOverride(0)),
+		"negative groups":    nn.Conv1d(3, 4, 3, nn.Groups(-1)),
+		"groups of inputs":   nn.Conv1d(3, 4, 3, nn.Groups(2)),
+		"groups of outputs":  nn.ConvTranspose1d(3, 4, 3, nn.Groups(3)),
+		"heads":              nn.MultiheadAttention(4, 3),
+		"no heads":           nn.TransformerBlock(4, 0),
+		"negative heads":     nn.MultiheadAttention(4, -2),
+		"groups of channels": nn.GroupNorm(2, 3),
+		"no channel groups":  nn.GroupNorm(0, 3),
+		"dropout":            nn.Dropout(1.5),
+		"no dropout":         nn.Dropout(math.NaN()),
+		"block dropout":      nn.TransformerBlock(4, 2, nn.BlockDropout(-1)),
+		"attention dropout":  nn.MultiheadAttention(4, 2, nn.AttentionDropout(2)),
+		"recurrent dropout":  nn.GRU(3, 3, nn.DropoutBetween(2)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := host.New()
@@ -125,6 +140,92 @@ func TestMessages_OfMistakesInMakingALayer(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "module :")
 	}
+}
+
+// As in PyTorch, a layer does not take an option that it does not have.
+func TestOptions_OfOtherLayersAreRefused(t *testing.T) {
+	layers := map[string]func(o nn.LayerOption) nn.Module{
+		"Linear":          func(o nn.LayerOption) nn.Module { return nn.Linear(2, 2, o) },
+		"Embedding":       func(o nn.LayerOption) nn.Module { return nn.Embedding(2, 2, o) },
+		"EmbeddingBag":    func(o nn.LayerOption) nn.Module { return nn.EmbeddingBag(2, 2, tensor.BagSum, o) },
+		"LayerNorm":       func(o nn.LayerOption) nn.Module { return nn.LayerNorm([]int{2}, o) },
+		"RMSNorm":         func(o nn.LayerOption) nn.Module { return nn.RMSNorm([]int{2}, o) },
+		"GroupNorm":       func(o nn.LayerOption) nn.Module { return nn.GroupNorm(1, 2, o) },
+		"InstanceNorm1d":  func(o nn.LayerOption) nn.Module { return nn.InstanceNorm1d(2, o) },
+		"InstanceNorm2d":  func(o nn.LayerOption) nn.Module { return nn.InstanceNorm2d(2, o) },
+		"BatchNorm1d":     func(o nn.LayerOption) nn.Module { return nn.BatchNorm1d(2, o) },
+		"BatchNorm2d":     func(o nn.LayerOption) nn.Module { return nn.BatchNorm2d(2, o) },
+		"BatchNorm3d":     func(o nn.LayerOption) nn.Module { return nn.BatchNorm3d(2, o) },
+		"Conv1d":          func(o nn.LayerOption) nn.Module { return nn.Conv1d(2, 2, 1, o) },
+		"Conv2d":          func(o nn.LayerOption) nn.Module { return nn.Conv2d(2, 2, 1, o) },
+		"ConvTranspose1d": func(o nn.LayerOption) nn.Module { return nn.ConvTranspose1d(2, 2, 1, o) },
+		"ConvTranspose2d": func(o nn.LayerOption) nn.Module { return nn.ConvTranspose2d(2, 2, 1, o) },
+	}
+	options := map[string]nn.LayerOption{
+		"NoBias": nn.NoBias(), "WeightInit": nn.WeightInit(nn.Ones), "BiasInit": nn.BiasInit(nn.Ones), "Eps": nn.Eps(1e-3),
+		"Affine": nn.Affine(true), "Momentum": nn.Momentum(0.1), "RunningStats": nn.RunningStats(true), "PaddingIdx": nn.PaddingIdx(0),
+	}
+	has := func(layer, option string) bool {
+		norm, table := strings.Contains(layer, "Norm"), strings.HasPrefix(layer, "Embedding")
+		switch option {
+		case "NoBias", "BiasInit":
+			return !table && layer != "RMSNorm"
+		case "Eps", "Affine":
+			return norm
+		case "Momentum", "RunningStats":
+			return strings.HasPrefix(layer, "BatchNorm")
+		case "PaddingIdx":
+			return table
+		}
+		return true
+	}
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	for layer, make := range layers {
+		for option, o := range options {
+			m := make(o)
+			err := m.To(dev)
+			if has(layer, option) {
+				require.NoError(t, err, "%s of %s", option, layer)
+				m.Release()
+				continue
+			}
+			var bad *nn.ArgumentError
+			require.ErrorAs(t, err, &bad, "%s of %s", option, layer)
+			require.EqualError(t, bad, "nn: "+layer+": it has no option "+option)
+		}
+	}
+	for want, m := range map[string]nn.Module{
+		"nn: LSTMCell: it has no option Bidirectional":      nn.LSTMCell(2, 2, nn.Bidirectional()),
+		"nn: LSTMCell: it has no option Layers":             nn.LSTMCell(2, 2, nn.NoRNNBias(), nn.Layers(1)),
+		"nn: GRUCell: it has no option BatchFirst":          nn.GRUCell(2, 2, nn.BatchFirst()),
+		"nn: GRUCell: it has no option DropoutBetween":      nn.GRUCell(2, 2, nn.DropoutBetween(0)),
+		"nn: AvgPool1d: it has no option Dilation":          nn.AvgPool1d(2, nn.Dilation(1)),
+		"nn: AvgPool2d: it has no option Dilation":          nn.AvgPool2d(2, nn.CeilMode(), nn.Dilation(1)),
+		"nn: MaxPool1d: it has no option ExcludePadding":    nn.MaxPool1d(2, nn.ExcludePadding()),
+		"nn: MaxPool2d: it has no option DivisorOverride":   nn.MaxPool2d(2, nn.DivisorOverride(2)),
+		"nn: Conv1d: it has no option OutputPadding":        nn.Conv1d(1, 1, 1, nn.OutputPadding(1)),
+		"nn: Conv2d: it has no option OutputPadding":        nn.Conv2d(1, 1, 1, nn.OutputPadding(1)),
+		"nn: ConvTranspose2d: it has no option PaddingSame": nn.ConvTranspose2d(1, 1, 1, nn.PaddingSame()),
+	} {
+		require.EqualError(t, m.To(dev), want)
+	}
+}
+
+// A step of a cell does not go by Forward, which finds what is wrong with other modules.
+func TestRecurrent_StepsFindMistakesToo(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float32{1, 2}, 1, 2))
+	h, c := nn.LSTMCell(2, 2, nn.Layers(2)).Step(x, nil, nil)
+	require.False(t, h.Alive() || c.Alive())
+	require.ErrorContains(t, g.Err(), "nn: LSTMCell: it has no option Layers")
+	layer := *nn.GRU(2, 2)
+	other := r.graph()
+	defer other.Release()
+	layer.ForwardState(other.Input(r.tensor([]float32{1, 2}, 1, 2)), nil, nil)
+	require.ErrorContains(t, other.Err(), "it is a copy of another one")
 }
 
 func TestCheckpointed_BatchNormCountsABatchTwice(t *testing.T) {

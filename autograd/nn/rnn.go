@@ -17,6 +17,7 @@ type rnnOption func(*rnnConfig)
 func (o rnnOption) applyRNN(c *rnnConfig) { o(c) }
 
 type rnnConfig struct {
+	given
 	layers        int
 	noBias        bool
 	batchFirst    bool
@@ -28,16 +29,20 @@ type rnnConfig struct {
 const maxLayers = 4096
 
 // Layers stacks n layers, 1 to 4096, each of which reads the output of the one before. The default is 1.
-func Layers(n int) RNNOption { return rnnOption(func(c *rnnConfig) { c.layers = n }) }
+func Layers(n int) RNNOption { return rnnOption(func(c *rnnConfig) { c.note("Layers"); c.layers = n }) }
 
 // NoRNNBias makes a network without biases.
 func NoRNNBias() RNNOption { return rnnOption(func(c *rnnConfig) { c.noBias = true }) }
 
 // DropoutBetween sets elements of the output of each layer but the last to 0 with probability p, in training.
-func DropoutBetween(p float64) RNNOption { return rnnOption(func(c *rnnConfig) { c.dropout = p }) }
+func DropoutBetween(p float64) RNNOption {
+	return rnnOption(func(c *rnnConfig) { c.note("DropoutBetween"); c.dropout = p })
+}
 
 // Bidirectional runs each layer in both directions and joins their outputs, [T, B, 2*H].
-func Bidirectional() RNNOption { return rnnOption(func(c *rnnConfig) { c.bidirectional = true }) }
+func Bidirectional() RNNOption {
+	return rnnOption(func(c *rnnConfig) { c.note("Bidirectional"); c.bidirectional = true })
+}
 
 // RNNLayer is what LSTM and GRU make. Its parameters have PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, and
 // so on, with _reverse for the second direction.
@@ -72,6 +77,10 @@ func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
 	}
 	if n := l.config.layers; n < 1 || n > maxLayers {
 		l.refuse(argumentErr(l.kind(), "%d layers; there must be 1 to %d", n, maxLayers))
+		return l
+	}
+	if err := probability(l.kind(), l.config.dropout); err != nil {
+		l.refuse(err)
 		return l
 	}
 	for k := range l.config.layers {
@@ -166,6 +175,10 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 	}
 	if l == nil {
 		failed := x.Graph().Refuse("forward", nilLayer[RNNLayer](), x)
+		return failed, failed, failed
+	}
+	if err := l.mistake(); err != nil {
+		failed := x.Graph().Refuse("forward", err, x)
 		return failed, failed, failed
 	}
 	x.Graph().ModuleScopes((*located)(&l.Base), func() []*autograd.Variable {

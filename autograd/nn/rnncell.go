@@ -17,7 +17,7 @@ type RNNCell struct {
 }
 
 // LSTMCell makes one step of an LSTM (torch.nn.LSTMCell). All weights start uniform in ±1/sqrt(units). NoRNNBias is the only
-// option that it has.
+// option that it has: others are an *ArgumentError of To and Forward.
 func LSTMCell(inputs, units int, opts ...RNNOption) *RNNCell {
 	return newCell(false, inputs, units, opts)
 }
@@ -35,6 +35,7 @@ func newCell(gru bool, inputs, units int, opts []RNNOption) *RNNCell {
 		}
 	}
 	c := &RNNCell{Inputs: inputs, Units: units, gru: gru}
+	c.refuseForeign(&config.given, c.kind(), "")
 	c.weights = newDirection(&c.Base, gatesOf(gru)*units, inputs, units, "", config.noBias, false)
 	return c
 }
@@ -55,6 +56,10 @@ func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 	}
 	if c == nil {
 		failed := x.Graph().Refuse("forward", nilLayer[RNNCell](), x)
+		return failed, failed
+	}
+	if err := c.mistake(); err != nil {
+		failed := x.Graph().Refuse("forward", err, x)
 		return failed, failed
 	}
 	x.Graph().ModuleScopes((*located)(&c.Base), func() []*autograd.Variable {
@@ -121,6 +126,14 @@ func (c *RNNCell) refusal(x, h, cell *autograd.Variable) error {
 	return noCell(c.String(), c.gru, cell)
 }
 
+// kind is the name of the constructor.
+func (c *RNNCell) kind() string {
+	if c.gru {
+		return "GRUCell"
+	}
+	return "LSTMCell"
+}
+
 // op is the name of the operation in errors.
 func (c *RNNCell) op() string {
 	if c.gru {
@@ -131,10 +144,7 @@ func (c *RNNCell) op() string {
 
 // String is PyTorch's description.
 func (c *RNNCell) String() string {
-	name := "LSTMCell"
-	if c.gru {
-		name = "GRUCell"
-	}
+	name := c.kind()
 	if c.weights == nil || c.weights.biasIH == nil {
 		return fmt.Sprintf("%s(%d, %d, bias=False)", name, c.Inputs, c.Units)
 	}

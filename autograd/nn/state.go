@@ -21,7 +21,7 @@ func Save(w io.Writer, m Module) error {
 	if why := isnil.Why("writer", w); why != "" {
 		return argumentErr("Save", "%s", why)
 	}
-	if err := check(m); err != nil {
+	if err := Check(m); err != nil {
 		return err
 	}
 	named := NamedState(m)

@@ -71,6 +71,7 @@ func TransformerBlock(width, heads int, opts ...BlockOption) *TransformerBlockLa
 		Norm1: LayerNorm([]int{width}), Norm2: LayerNorm([]int{width}),
 		width: width, heads: heads, config: c, drop: Dropout(c.dropout),
 	}
+	l.refuseProbability("TransformerBlock", c.dropout)
 	RegisterField(&l.Base, "self_attn", &l.SelfAttn)
 	RegisterField(&l.Base, "linear1", &l.Linear1)
 	RegisterField(&l.Base, "linear2", &l.Linear2)

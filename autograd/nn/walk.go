@@ -106,8 +106,9 @@ func baseOf(m Module) *Base {
 	return nil
 }
 
-// check returns what is wrong with the registration of m or a part of it, with the path.
-func check(m Module) (err error) {
+// Check returns what is wrong with the making or the registration of m or of a part of it, with the path: an *ArgumentError or a
+// *NameError. To, Save, Load and package checkpoint ask it; nothing is computed, and m need not have memory.
+func Check(m Module) (err error) {
 	walk(m, "", func(path string, m Module) {
 		if err == nil {
 			err = checkOne(path, m)
