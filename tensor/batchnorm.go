@@ -30,7 +30,7 @@ func batchMoments(t, runningMean, runningVar *Tensor, momentum, eps float64) (*n
 		return nil, Moments{}, err
 	}
 	if shape[0]*shape[2] < 2 {
-		return nil, Moments{}, shapeErr(name, []Shape{t.Shape()}, "needs more than one value for each channel")
+		return nil, Moments{}, shapeErr(name, []Shape{t.Shape()}, "needs more than one value for each channel in training mode (layers: nn.Eval)")
 	}
 	if err := checkRunning(name, t, shape[1], runningMean, runningVar); err != nil {
 		return nil, Moments{}, err

@@ -65,6 +65,9 @@ func (s module) Save() (Content, error) {
 	if isnil.Value(s.m) {
 		return c, absent("module")
 	}
+	if err := nn.Check(s.m); err != nil {
+		return Content{}, err
+	}
 	for _, n := range nn.NamedState(s.m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
