@@ -33,6 +33,7 @@ func TestFiles_OfAnotherKind_AreToldByWhatLoadsThem(t *testing.T) {
 	err = nn.Load(bytes.NewReader(state.Bytes()), m)
 	require.ErrorAs(t, err, &mismatch)
 	require.EqualError(t, err, "nn: Load: it is a checkpoint of a training run: Checkpoint.Read of package autograd/checkpoint loads it")
+	require.ErrorAs(t, nn.Load(bytes.NewReader(state.Bytes()), m, nn.Partial(nil)), &mismatch, "nothing of it would be loaded")
 
 	archive := append([]byte("PK\x03\x04"), make([]byte, 60)...)
 	var unsound *nn.FormatError

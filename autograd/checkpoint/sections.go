@@ -56,9 +56,21 @@ func (c Content) inOrder() []string {
 
 // Module is the section of a model's parameters and buffers, under the names of nn.NamedState. Values are converted to the
 // types that the model has. What the model shares may be in a file under any of its names, or several, as for nn.Load. Values are set in place: the device needs no second copy.
-func Module(m nn.Module) Section { return module{m} }
+// With nn.Partial file and model may have what the other has not.
+func Module(m nn.Module, opts ...nn.LoadOption) Section {
+	s := module{m: m}
+	for _, o := range opts {
+		if o != nil {
+			o(&s.load)
+		}
+	}
+	return s
+}
 
-type module struct{ m nn.Module }
+type module struct {
+	m    nn.Module
+	load nn.LoadSettings
+}
 
 func (s module) Save() (Content, error) {
 	c := Content{Tensors: map[string]*tensor.Tensor{}}
@@ -95,14 +107,37 @@ func (s module) Prepare(c Content) (Change, error) {
 		file[i] = statedict.Entry{Name: name, Shape: c.Tensors[name].Shape()}
 	}
 	found := statedict.New(model, file)
-	if !found.Fits() {
+	if !found.Fits() && !(s.load.Partial && found.FitsInPart()) {
 		return Change{}, mismatch(found)
 	}
 	x := new(safetensors.Exchange)
 	for i, name := range names {
-		x.Add(name, found.To[i].Tensor(), c.Tensors[name])
+		if p := found.To[i]; p != nil {
+			x.Add(name, p.Tensor(), c.Tensors[name])
+		}
 	}
-	return Change{Apply: x.Apply, Undo: x.Undo}, nil
+	return s.noting(found, Change{Apply: x.Apply, Undo: x.Undo}), nil
+}
+
+// noting lists what file and model do not have of each other, where that was asked for, when the values are there.
+func (s module) noting(found *statedict.Match, values Change) Change {
+	if s.load.Unmatched == nil {
+		return values
+	}
+	before := *s.load.Unmatched
+	return Change{
+		Apply: func() error {
+			if err := values.Apply(); err != nil {
+				return err
+			}
+			s.load.Unmatched.Missing, s.load.Unmatched.Unexpected = found.Names()
+			return nil
+		},
+		Undo: func() error {
+			*s.load.Unmatched = before
+			return values.Undo()
+		},
+	}
 }
 
 // mismatch lists what a program wants and a file has not, or otherwise.

@@ -14,14 +14,14 @@ import (
 // Load sets the values of m's parameters and buffers, which To has given memory, to those that Save, or another program, wrote in the
 // safetensors format. Values are converted to the types that the model has. File and model must have the same names and shapes, else
 // the error is a *MismatchError; what the model shares is in the file under one of its names or several, of which the last in the file
-// counts. A file that is cut short, goes on after its end, or is not what its checksum says is a *FormatError;
+// counts. With Partial either may have what the other has not. A file that is cut short, goes on after its end, or is not what its checksum says is a *FormatError;
 // files without a checksum, which other programs write, are checked for all but that.
 //
 // The whole file is read and checked before anything changes, and memory is taken for what is there, not for what a header claims.
 // A file, or any other io.Seeker, is read twice, the second time with one parameter at a time in host memory. What else is read is
 // kept in host memory until all is there, and so are the values that it replaces, which come back if a device fails meanwhile. The
 // device needs no second copy of the model. Where the model was changed in part nevertheless the error is a *PartialError.
-func Load(r io.Reader, m Module) error {
+func Load(r io.Reader, m Module, opts ...LoadOption) error {
 	if why := isnil.Why("reader", r); why != "" {
 		return argumentErr("Load", "%s", why)
 	}
@@ -29,6 +29,11 @@ func Load(r io.Reader, m Module) error {
 		return err
 	}
 	l := &load{file: nameOf(r), named: AllNamedState(m)}
+	for _, o := range opts {
+		if o != nil {
+			o(&l.LoadSettings)
+		}
+	}
 	home, end, err := safetensors.Home()
 	if err != nil {
 		return inFile(l.file, err)
@@ -44,12 +49,19 @@ func Load(r io.Reader, m Module) error {
 
 // load is one call of Load.
 type load struct {
+	LoadSettings
 	file  string
 	named []Named     // each parameter under all of its names
 	home  tensor.Exec // host memory for what is read
+	left  Unmatched
 }
 
-func (l *load) end(err error, end func() error) error { return stderrors.Join(err, end()) }
+func (l *load) end(err error, end func() error) error {
+	if err == nil && l.Unmatched != nil {
+		*l.Unmatched = l.left
+	}
+	return stderrors.Join(err, end())
+}
 
 // open reads the header and pairs tensors and parameters, in the order of the data.
 func (l *load) open(r io.Reader) (*safetensors.Reader, []Named, error) {
@@ -59,7 +71,7 @@ func (l *load) open(r io.Reader) (*safetensors.Reader, []Named, error) {
 	}
 	named, err := l.match(f.Entries)
 	var other *MismatchError
-	if f.IsCheckpoint() && stderrors.As(err, &other) {
+	if f.IsCheckpoint() && (l.Partial || stderrors.As(err, &other)) {
 		err = &MismatchError{File: l.file, Detail: "it is a checkpoint of a training run: Checkpoint.Read of package autograd/checkpoint loads it"}
 	}
 	return f, named, err
@@ -100,6 +112,12 @@ func (l *load) stream(f *safetensors.Reader, named []Named) error {
 		return &PartialError{l.file, loaded, err}
 	}
 	for _, n := range named {
+		if n.Parameter == nil {
+			if err := f.SkipOne(); err != nil {
+				return fail(err)
+			}
+			continue
+		}
 		values, err := f.Next()
 		if err != nil {
 			return fail(err)
@@ -120,6 +138,12 @@ func (l *load) staged(r io.Reader) error {
 	}
 	x := new(safetensors.Exchange)
 	for _, n := range named {
+		if n.Parameter == nil {
+			if err := f.SkipOne(); err != nil {
+				return inFile(l.file, err)
+			}
+			continue
+		}
 		values, err := f.Next()
 		if err != nil {
 			return inFile(l.file, err)
@@ -143,7 +167,7 @@ func (l *load) staged(r io.Reader) error {
 	return nil
 }
 
-// match pairs tensors and parameters, in the order of the data.
+// match pairs tensors and parameters, in the order of the data. Tensors that the model has not are without a parameter.
 func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
 	model, file := make([]statedict.Named, len(l.named)), make([]statedict.Entry, len(entries))
 	for i, n := range l.named {
@@ -156,12 +180,13 @@ func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
 	if found.Twice != "" {
 		return nil, &NameError{Name: found.Twice, Detail: "two parameters of the model have it"}
 	}
-	if !found.Fits() {
+	if !found.Fits() && !(l.Partial && found.FitsInPart()) {
 		return nil, l.mismatch(found)
 	}
+	l.left.Missing, l.left.Unexpected = found.Names()
 	ordered := make([]Named, len(entries))
 	for i, p := range found.To {
-		if ordered[i] = (Named{entries[i].Name, p}); p.Tensor() == nil {
+		if ordered[i] = (Named{entries[i].Name, p}); p != nil && p.Tensor() == nil {
 			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", entries[i].Name)
 		}
 	}
@@ -170,12 +195,7 @@ func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
 
 func (l *load) mismatch(found *statedict.Match) error {
 	bad := MismatchError{File: l.file}
-	for _, n := range found.Missing {
-		bad.Missing = append(bad.Missing, n.Name)
-	}
-	for _, e := range found.Unexpected {
-		bad.Unexpected = append(bad.Unexpected, e.Name)
-	}
+	bad.Missing, bad.Unexpected = found.Names()
 	for _, o := range found.Shapes {
 		bad.Shapes = append(bad.Shapes, fmt.Sprintf("%s (file %v, model %v)", o.Name, o.Found, o.Parameter.Shape()))
 	}

@@ -54,13 +54,25 @@ func (f *Reader) Next() (*Values, error) {
 
 // Skip reads the rest of the tensors and keeps none.
 func (f *Reader) Skip() error {
-	for ; f.next < len(f.Entries); f.next++ {
-		e := f.Entries[f.next]
-		size, _ := sizeOf(e.Shape, e.DType)
-		if got, err := io.CopyN(io.Discard, f.in, size); err != nil {
-			return f.short(e, int(got)/e.DType.Size(), err)
+	for f.next < len(f.Entries) {
+		if err := f.SkipOne(); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// SkipOne reads the next tensor and does not keep it.
+func (f *Reader) SkipOne() error {
+	if f.next == len(f.Entries) {
+		return io.EOF
+	}
+	e := f.Entries[f.next]
+	size, _ := sizeOf(e.Shape, e.DType)
+	if got, err := io.CopyN(io.Discard, f.in, size); err != nil {
+		return f.short(e, int(got)/e.DType.Size(), err)
+	}
+	f.next++
 	return nil
 }
 

@@ -62,6 +62,24 @@ func New(model []Named, file []Entry) *Match {
 	return m
 }
 
+// FitsInPart is Fits for a file and a model of which each may have what the other has not. They must have something of each other, unless
+// the file has nothing at all.
+func (m *Match) FitsInPart() bool {
+	some := len(m.To) == 0 || len(m.Unexpected) < len(m.To)
+	return m.Twice == "" && some && len(m.Shapes) == 0
+}
+
+// Names lists what the model and the file do not have of each other.
+func (m *Match) Names() (missing, unexpected []string) {
+	for _, n := range m.Missing {
+		missing = append(missing, n.Name)
+	}
+	for _, e := range m.Unexpected {
+		unexpected = append(unexpected, e.Name)
+	}
+	return missing, unexpected
+}
+
 // Fits reports whether there is no difference.
 func (m *Match) Fits() bool {
 	return m.Twice == "" && len(m.Missing)+len(m.Unexpected)+len(m.Shapes) == 0
