@@ -68,7 +68,7 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 		}
 	}
 	if b.g.running {
-		return fmt.Errorf("%s: %w", name, ErrReentrant)
+		return called(name, ErrReentrant)
 	}
 	if err := b.prepare(name); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Te
 	if out != nil && out.g != sub {
 		return nil, nil, fmt.Errorf("%w: the result is not of the function's graph", ErrOtherGraph)
 	}
-	return in, out.now(), out.check("result")
+	return in, out.now(), out.unusable("result")
 }
 
 // gradients are those of the leaves. The result may not depend on all of them.

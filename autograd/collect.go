@@ -14,11 +14,11 @@ import (
 func (b *backward) prepare(name string) error {
 	switch {
 	case b.create:
-		return fmt.Errorf("%s with CreateGraph: %w", name, ErrHigherOrder)
+		return called(name, fmt.Errorf("with CreateGraph: %w", ErrHigherOrder))
 	case b.g.inference:
-		return &GradError{Detail: name + " in a graph made with NoGrad"}
+		return gradError("%s in a graph made with NoGrad", name)
 	case len(b.seeds) > 0 && len(b.seeds) != len(b.roots):
-		return &GradError{Detail: fmt.Sprintf("WithGradient has %d gradients for %d variables", len(b.seeds), len(b.roots))}
+		return gradError("WithGradient has %d gradients for %d variables", len(b.seeds), len(b.roots))
 	}
 	for i, v := range b.roots {
 		if err := b.startable(name, i, v); err != nil {
@@ -29,6 +29,9 @@ func (b *backward) prepare(name string) error {
 	b.collect()
 	for _, n := range b.nodes {
 		if err := n.intact(); err != nil {
+			if second, ok := err.(*SecondBackwardError); ok {
+				second.Site = callSite()
+			}
 			return err
 		}
 	}
@@ -40,11 +43,11 @@ func (b *backward) startable(name string, i int, v *Variable) error {
 	seed := b.seed(i)
 	switch {
 	case !v.requires:
-		return &GradError{Detail: name + " of a variable that depends on no leaf that requires a gradient"}
+		return gradError("%s of a variable that depends on no leaf that requires a gradient", name)
 	case seed == nil && v.Len() != 1:
-		return &GradError{Detail: fmt.Sprintf("%s of %s, which is not one element, needs WithGradient", name, v.operand())}
+		return gradError("%s of %s, which is not one element, needs WithGradient", name, v.operand())
 	case seed != nil && (seed.Released() || !seed.Shape().Equal(v.Shape()) || seed.DType() != v.dtype):
-		return &GradError{Detail: fmt.Sprintf("WithGradient of %s for a variable of %s", Operand{seed.DType(), seed.Shape()}, v.operand())}
+		return gradError("WithGradient of %s for a variable of %s", Operand{seed.DType(), seed.Shape()}, v.operand())
 	}
 	return nil
 }

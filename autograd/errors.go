@@ -17,8 +17,8 @@ var (
 	ErrNotMaterialized = stderrors.New("parameter has no tensor")                 // *ParameterError
 	ErrNilVariable     = stderrors.New("nil variable")                            // inside an *OpError
 	ErrNilGraph        = stderrors.New("nil graph")                               // plain
-	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // plain, inside an *OpError
-	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // plain
+	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // inside an *OpError
+	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // inside an *OpError
 	ErrReentrant       = stderrors.New("backward inside of a backward pass of the same graph")
 	ErrPanicked        = stderrors.New("a backward pass was ended by a panic")
 	ErrNaN             = stderrors.New("gradient has NaN elements") // inside an *OpError
@@ -68,10 +68,7 @@ func (e *OpError) Error() string {
 		b.WriteString(" in ")
 		b.WriteString(e.Module)
 	}
-	if e.Site.Known() {
-		b.WriteString(" at ")
-		b.WriteString(e.Site.String())
-	}
+	b.WriteString(e.Site.at())
 	if e.Err != nil {
 		b.WriteString(": ")
 		b.WriteString(e.Err.Error())
@@ -86,6 +83,9 @@ func (e *OpError) Unwrap() error { return e.Err }
 func (g *Graph) opError(op string, err error, operands ...Operand) error {
 	return &OpError{Op: op, Module: g.ModulePath(), Operands: operands, Site: callSite(), Err: err}
 }
+
+// called is the error of a call, of a method or function, that is no operation.
+func called(name string, err error) error { return &OpError{Op: name, Site: callSite(), Err: err} }
 
 // Refuse makes err, which a module found, the graph's error, as that of an operation that failed: an *OpError with the module's path,
 // the operands and the program's line. It returns what operations return after an error.
@@ -139,14 +139,15 @@ type ReleasedError struct {
 	Use     string // what was attempted
 	Operand Operand
 	Reason  Reason
+	Site    Site // where the program did so; unknown inside of an *OpError, which has it
 }
 
 // Error is one line that says what was used, and why it is gone.
 func (e *ReleasedError) Error() string {
 	if e.Operand.DType == 0 {
-		return fmt.Sprintf("%s: %v: %s", e.Use, ErrReleased, e.Reason)
+		return fmt.Sprintf("%s%s: %v: %s", e.Use, e.Site.at(), ErrReleased, e.Reason)
 	}
-	return fmt.Sprintf("%s: value of %s was released: %s", e.Use, e.Operand, e.Reason)
+	return fmt.Sprintf("%s%s: value of %s was released: %s", e.Use, e.Site.at(), e.Operand, e.Reason)
 }
 
 // Unwrap returns ErrReleased.
@@ -154,13 +155,19 @@ func (e *ReleasedError) Unwrap() error { return ErrReleased }
 
 // SecondBackwardError is a backward pass over a node whose saved tensors an earlier pass has freed.
 type SecondBackwardError struct {
-	Op string // the first such node that was found
+	Op     string // the first such node that was found
+	Module string // the path of the module that ran it; see OpError
+	Site   Site   // where the program called Backward or Grad
 }
 
 // Error is PyTorch's explanation.
 func (e *SecondBackwardError) Error() string {
-	return fmt.Sprintf("trying to backward through the graph a second time: the tensors that %s saved were freed by the first "+
-		"Backward; pass RetainGraph() to it if the graph is needed again", e.Op)
+	op := e.Op
+	if e.Module != "" {
+		op += " in " + e.Module
+	}
+	return fmt.Sprintf("trying to backward through the graph a second time%s: the tensors that %s saved were freed by the first "+
+		"Backward; pass RetainGraph() to it if the graph is needed again", e.Site.at(), op)
 }
 
 // Unwrap returns ErrSecondBackward.
@@ -191,9 +198,7 @@ func (e *ModifiedError) Error() string {
 	if e.Module != "" {
 		b.WriteString(" in " + e.Module)
 	}
-	if e.Site.Known() {
-		b.WriteString(" at " + e.Site.String())
-	}
+	b.WriteString(e.Site.at())
 	fmt.Fprintf(&b, ", is at version %d; expected version %d instead", e.Version, e.Expected)
 	if e.ChangedBy != "" {
 		b.WriteString("; " + e.ChangedBy + " changed it")
@@ -213,9 +218,20 @@ func (e *ModifiedError) Unwrap() error { return ErrModified }
 // GradError is a Backward, or a leaf, that cannot have gradients.
 type GradError struct {
 	Detail string
+	Site   Site // where the program asked for them; unknown inside of an *OpError, which has it
 }
 
-func (e *GradError) Error() string { return e.Detail }
+func (e *GradError) Error() string {
+	if !e.Site.Known() {
+		return e.Detail
+	}
+	return e.Detail + "," + e.Site.at()
+}
+
+// gradError is a GradError of what the program called now.
+func gradError(format string, args ...any) error {
+	return &GradError{Detail: fmt.Sprintf(format, args...), Site: callSite()}
+}
 
 // Unwrap returns ErrNoGrad.
 func (e *GradError) Unwrap() error { return ErrNoGrad }

@@ -152,8 +152,11 @@ func ExampleGraph_Scope() {
 	})
 	fmt.Println(y.Float64s())
 	_, err := inside.Float64s()
-	fmt.Println(err)
+	var released *autograd.ReleasedError
+	if errors.As(err, &released) {
+		fmt.Println(released.Use, released.Operand, released.Reason)
+	}
 	// Output:
 	// [3 3 3] <nil>
-	// Float64s: value of float32[3] was released: the scope that made it has ended; return it from the scope to keep it
+	// Float64s float32[3] the scope that made it has ended; return it from the scope to keep it
 }

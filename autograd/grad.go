@@ -12,12 +12,12 @@ import (
 func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor, error) {
 	const name = "Grad"
 	if len(outputs) == 0 {
-		return nil, &GradError{Detail: "Grad without outputs"}
+		return nil, gradError("Grad without outputs")
 	}
 	for _, list := range [][]*Variable{outputs, inputs} {
 		for _, v := range list {
 			if v != nil && v.g != outputs[0].graph() {
-				return nil, ErrOtherGraph
+				return nil, called(name, ErrOtherGraph)
 			}
 		}
 	}
@@ -31,9 +31,9 @@ func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor
 	for _, v := range inputs {
 		switch {
 		case v == nil:
-			return nil, ErrNilVariable
+			return nil, called(name, ErrNilVariable)
 		case !v.requires:
-			return nil, &GradError{Detail: "Grad with respect to a variable that does not require a gradient"}
+			return nil, gradError("Grad with respect to a variable that does not require a gradient")
 		}
 		b.wanted[v] = nil
 	}

@@ -137,7 +137,7 @@ func (g *Graph) ready(use string) bool {
 		return false
 	}
 	if g.released {
-		g.Fail(&ReleasedError{Use: use, Reason: GraphReleased})
+		g.Fail(&ReleasedError{Use: use, Reason: GraphReleased, Site: callSite()})
 	}
 	return g.err == nil
 }

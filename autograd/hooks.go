@@ -50,7 +50,7 @@ func (v *Variable) RegisterHook(f Hook) *HookHandle {
 	}
 	v = v.now()
 	if v.g.err == nil && !v.requires {
-		v.g.Fail(&GradError{Detail: "RegisterHook of a variable that does not require a gradient"})
+		v.g.Fail(gradError("RegisterHook of a variable that does not require a gradient"))
 	}
 	return v.hooks.add(registered{f: f})
 }

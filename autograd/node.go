@@ -238,7 +238,7 @@ func (n *node) free() {
 // intact refuses a node whose saved tensors were freed by an earlier backward pass, or changed since they were saved.
 func (n *node) intact() error {
 	if n.freed {
-		return &SecondBackwardError{Op: n.op.name}
+		return &SecondBackwardError{Op: n.op.name, Module: n.host.path()}
 	}
 	for i := range n.saved {
 		s := &n.saved[i]

@@ -187,7 +187,7 @@ func (n *node) checkInputs() error {
 			return fmt.Errorf("%w: input %d", ErrOtherGraph, i)
 		case v.Alive():
 		default:
-			return v.check(fmt.Sprintf("input %d", i))
+			return v.unusable(fmt.Sprintf("input %d", i))
 		}
 	}
 	return nil

@@ -97,7 +97,7 @@ func (v *Variable) verify(name string, cut func(*tensor.Tensor) ([]*tensor.Tenso
 	if v == nil || v.g == nil || !v.g.ready(name) {
 		return false
 	}
-	err := v.check(name)
+	err := v.unusable(name)
 	if err == nil {
 		var ts []*tensor.Tensor
 		ts, err = cut(v.tensor())

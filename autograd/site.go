@@ -20,6 +20,14 @@ func (s Site) Known() bool { return s.Line != 0 }
 // String is the file's name without its directories, and the line.
 func (s Site) String() string { return fmt.Sprintf("%s:%d", filepath.Base(s.File), s.Line) }
 
+// at is " at " and the place, empty for none.
+func (s Site) at() string {
+	if !s.Known() {
+		return ""
+	}
+	return " at " + s.String()
+}
+
 // moduleRoot is the folder of this module, as the compiler writes it in the names of files.
 var moduleRoot = func() string {
 	_, file, _, _ := runtime.Caller(0)

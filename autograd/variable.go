@@ -136,7 +136,7 @@ func (v *Variable) RetainGrad() *Variable {
 	}
 	w := v.now()
 	if w.g.err == nil && !w.requires {
-		v.g.Fail(&GradError{Detail: "RetainGrad of a variable that does not require a gradient"})
+		v.g.Fail(gradError("RetainGrad of a variable that does not require a gradient"))
 	}
 	w.retain = true
 	return v
@@ -150,12 +150,22 @@ func (v *Variable) operand() Operand {
 	return Operand{DType: v.dtype, Shape: v.Shape().Clone()}
 }
 
-// check says why the value cannot be used, in the order in which it matters: the graph's error, then what became of it.
+// check says why the value cannot be used, with the program's line.
 func (v *Variable) check(use string) error {
+	err := v.unusable(use)
+	if gone, ok := err.(*ReleasedError); ok && !gone.Site.Known() {
+		gone.Site = callSite()
+	}
+	return err
+}
+
+// unusable is check for what becomes part of an OpError, which has the line. It looks in the order in which it matters: at the graph's
+// error, then at what became of the value.
+func (v *Variable) unusable(use string) error {
 	v = v.now()
 	switch {
 	case v == nil || v.g == nil:
-		return &OpError{Op: use, Site: callSite(), Err: ErrNilVariable}
+		return called(use, ErrNilVariable)
 	case v.g.released:
 		err := &ReleasedError{Use: use, Operand: v.operand(), Reason: GraphReleased}
 		v.g.Fail(err)
