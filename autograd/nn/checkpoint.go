@@ -1,7 +1,7 @@
 package nn
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
@@ -77,4 +77,11 @@ func (c *CheckpointModule) SetTraining(on bool) {
 }
 
 // String is m's description.
-func (c *CheckpointModule) String() string { return fmt.Sprint(c.inner()) }
+func (c *CheckpointModule) String() string {
+	if cyclic(c) {
+		return Describe("Checkpointed", c)
+	}
+	var b strings.Builder
+	describePart(&b, c.inner(), "\n")
+	return b.String()
+}

@@ -11,10 +11,11 @@ import (
 type unusable struct {
 	err       error
 	parameter *autograd.Parameter // which cannot be made
+	cyclic    bool                // the module is a part of itself
 }
 
 func refused(err error) unusable {
-	return unusable{err, autograd.RefusedParameter("missing", err)}
+	return unusable{err: err, parameter: autograd.RefusedParameter("missing", err)}
 }
 
 func (u unusable) Forward(x *autograd.Variable) *autograd.Variable {

@@ -2,22 +2,57 @@ package nn
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 )
 
 // String is PyTorch's description: the modules, one per line.
 func (s *SequentialModule) String() string { return Describe("Sequential", s) }
 
-// Describe writes a module of parts as PyTorch does: its name, and its parts with theirs, one per line. Modules of parts use
-// it for their String.
+// unnamed is what a Base calls the module that embeds it, whose type it does not know.
+const unnamed = "Module"
+
+// String describes the parts, for modules that have no String of their own: Describe with the name "Module". Within the description of
+// another module it has the name of its type.
+func (b *Base) String() string { return Describe(unnamed, bare{b}) }
+
+// Describe writes a module of parts as PyTorch does: its name, and its parts with theirs, one per line. An empty name stands for that of
+// the type. Modules of parts use it for their String:
+//
+//	func (n *Net) String() string { return nn.Describe("Net", n) }
 func Describe(name string, m Module) string {
+	m = orRefused(m, "module")
+	if name == "" {
+		name = typeName(m)
+	}
+	if cyclic(m) { // parts that describe themselves would do so without end
+		return name + "(a module in it is a part of itself)"
+	}
 	var b strings.Builder
 	describe(&b, name, m, "\n")
 	return b.String()
 }
 
-// describe writes what Describe returns, with newline, which ends in the indentation, between lines: nothing is copied once for each
-// module around it.
+// typeName is that of a module's type, without its package.
+func typeName(m Module) string {
+	t := reflect.TypeOf(m)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// cyclic reports whether m, or a module in it, is a part of itself.
+func cyclic(m Module) (found bool) {
+	walk(m, "", func(_ string, m Module) {
+		u, ok := m.(unusable)
+		found = found || ok && u.cyclic
+	})
+	return found
+}
+
+// describe writes what Describe returns, with newline, which ends in the indentation, between lines: no description of this package is
+// copied once for each module around it.
 func describe(b *strings.Builder, name string, m Module, newline string) {
 	parts := partsOf(m)
 	if len(parts) == 0 {
@@ -28,16 +63,26 @@ func describe(b *strings.Builder, name string, m Module, newline string) {
 	inner := newline + "  "
 	for _, p := range parts {
 		b.WriteString(inner + "(" + p.Name + "): ")
-		switch part := p.Module.(type) {
-		case *SequentialModule:
-			describe(b, "Sequential", part, inner)
-		case *moduleList:
-			describe(b, "ModuleList", part, inner)
-		case fmt.Stringer:
-			b.WriteString(strings.ReplaceAll(part.String(), "\n", inner))
-		default:
-			fmt.Fprintf(b, "%T", part)
-		}
+		describePart(b, p.Module, inner)
 	}
 	b.WriteString(newline + ")")
+}
+
+func describePart(b *strings.Builder, m Module, newline string) {
+	switch part := m.(type) {
+	case *SequentialModule:
+		describe(b, "Sequential", part, newline)
+	case *moduleList:
+		describe(b, "ModuleList", part, newline)
+	case *CheckpointModule:
+		describePart(b, part.inner(), newline)
+	case fmt.Stringer:
+		text := part.String()
+		if parts, ok := strings.CutPrefix(text, unnamed+"("); ok && baseOf(m) != nil { // that of its Base
+			text = typeName(m) + "(" + parts
+		}
+		b.WriteString(strings.ReplaceAll(text, "\n", newline))
+	default:
+		describe(b, typeName(m), m, newline)
+	}
 }

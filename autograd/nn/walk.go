@@ -76,7 +76,9 @@ func walkIn(m Module, path string, around map[any]bool, visit func(path string, 
 	switch id := identity(m); {
 	case id == nil:
 	case around[id]:
-		m = refused(argumentErr(where, "the module is a part of itself"))
+		u := refused(argumentErr(where, "the module is a part of itself"))
+		u.cyclic = true
+		m = u
 	default:
 		around[id] = true
 		defer delete(around, id)
