@@ -38,7 +38,12 @@ func (m *FuncModule) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // String is PyTorch's description.
-func (m *FuncModule) String() string { return m.text }
+func (m *FuncModule) String() string {
+	if m == nil {
+		return "nil"
+	}
+	return m.text
+}
 
 // Identity returns its input.
 func Identity() *FuncModule {
@@ -120,4 +125,9 @@ func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // String is PyTorch's description.
-func (d *DropoutLayer) String() string { return fmt.Sprintf("Dropout(p=%v, inplace=False)", d.P) }
+func (d *DropoutLayer) String() string {
+	if d == nil {
+		return "nil"
+	}
+	return fmt.Sprintf("Dropout(p=%v, inplace=False)", d.P)
+}

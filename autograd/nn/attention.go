@@ -104,6 +104,9 @@ func (l *MultiheadAttentionLayer) register() {
 
 // String names the layer and its sizes.
 func (l *MultiheadAttentionLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	return fmt.Sprintf("MultiheadAttention(embed_dim=%d, num_heads=%d)", l.embed, l.heads)
 }
 

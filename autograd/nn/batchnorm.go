@@ -180,6 +180,9 @@ func channelShapes(dims []int, channels int) string {
 
 // String is PyTorch's description.
 func (l *BatchNormLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	momentum := "None"
 	if l.Momentum != CumulativeAverage {
 		momentum = fmt.Sprint(l.Momentum)

@@ -161,6 +161,9 @@ func (l *ConvTransposeLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *ConvLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	a := &l.args
 	padding := tuple(a.Padding, l.dims, 0)
 	if a.Same {
@@ -172,6 +175,9 @@ func (l *ConvLayer) String() string {
 
 // String is PyTorch's description.
 func (l *ConvTransposeLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	a := &l.args
 	return describeConv("ConvTranspose", l.dims, size(l.Weight, 0), size(l.Weight, 1)*max(1, a.Groups), kernelOf(l.Weight), a.Stride,
 		tuple(a.Padding, l.dims, 0), a.OutputPadding, a.Dilation, a.Groups, l.Bias)

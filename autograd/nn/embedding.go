@@ -60,6 +60,9 @@ func (l *EmbeddingLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *EmbeddingLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	return fmt.Sprintf("Embedding(%d, %d%s)", size(l.Weight, 0), size(l.Weight, 1), l.pads)
 }
 
@@ -113,5 +116,8 @@ func (l *EmbeddingBagLayer) Bags(x, offsets *autograd.Variable) *autograd.Variab
 
 // String is PyTorch's description.
 func (l *EmbeddingBagLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	return fmt.Sprintf("EmbeddingBag(%d, %d, mode='%s'%s)", size(l.Weight, 0), size(l.Weight, 1), l.Mode, l.pads)
 }

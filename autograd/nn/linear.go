@@ -86,6 +86,9 @@ func (l *LinearLayer) forward(x *autograd.Variable, f func(x, weight, bias *auto
 
 // String is PyTorch's description.
 func (l *LinearLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	bias := "True"
 	if l.Bias == nil {
 		bias = "False"

@@ -41,6 +41,9 @@ type Part struct {
 
 // Parts lists the registered modules, as they are now. It is a copy: to change a part, assign to its field.
 func (b *Base) Parts() []Part {
+	if b == nil {
+		return nil
+	}
 	list := make([]Part, len(b.parts))
 	for i := range b.parts {
 		list[i] = Part{b.parts[i].name, b.parts[i].module()}
@@ -74,10 +77,14 @@ func (b *Base) Release() {
 }
 
 // Training reports whether the module is in training mode: the mode of a new module. Dropout acts only in training.
-func (b *Base) Training() bool { return !b.eval }
+func (b *Base) Training() bool { return b == nil || !b.eval }
 
 // SetTraining changes the mode of this module alone. Train and Eval change that of its parts as well.
-func (b *Base) SetTraining(on bool) { b.eval = !on }
+func (b *Base) SetTraining(on bool) {
+	if b != nil {
+		b.eval = !on
+	}
+}
 
 // Train puts m and all its parts in training mode.
 func Train(m Module) { setTraining(m, true) }
@@ -110,11 +117,16 @@ func Sequential(modules ...Module) *SequentialModule {
 }
 
 // Len is the number of modules.
-func (s *SequentialModule) Len() int { return len(s.parts) }
+func (s *SequentialModule) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.parts)
+}
 
 // At is module i, nil if there is none.
 func (s *SequentialModule) At(i int) Module {
-	if i < 0 || i >= len(s.parts) {
+	if i < 0 || i >= s.Len() {
 		return nil
 	}
 	return s.parts[i].module()
@@ -124,6 +136,8 @@ func (s *SequentialModule) At(i int) Module {
 // is changed.
 func (s *SequentialModule) Set(i int, m Module) error {
 	switch {
+	case s == nil:
+		return argumentErr("Sequential", "the model is nil")
 	case i < 0 || i >= len(s.parts):
 		return argumentErr("Sequential", "there is no module %d, of %d", i, len(s.parts))
 	case absent(m):

@@ -73,6 +73,9 @@ func (l *LayerNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *LayerNormLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	return fmt.Sprintf("LayerNorm(%s, eps=%v, elementwise_affine=%s)", tuple(l.Shape, len(l.Shape), 1), l.Eps, truth(l.Weight != nil))
 }
 
@@ -104,6 +107,9 @@ func (l *RMSNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *RMSNormLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	eps := "None"
 	if l.Eps != autograd.DefaultEps {
 		eps = fmt.Sprint(l.Eps)
@@ -145,6 +151,9 @@ func (l *GroupNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *GroupNormLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	return fmt.Sprintf("GroupNorm(%d, %d, eps=%v, affine=%s)", l.Groups, l.Channels, l.Eps, truth(l.Weight != nil))
 }
 
@@ -190,6 +199,9 @@ func (l *InstanceNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 
 // String is PyTorch's description.
 func (l *InstanceNormLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	return fmt.Sprintf("%s(%d, eps=%v, momentum=0.1, affine=%s, track_running_stats=False)", l.name, l.Channels, l.Eps, truth(l.Weight != nil))
 }
 

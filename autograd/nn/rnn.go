@@ -323,6 +323,9 @@ func zeroState(g *autograd.Graph, x *autograd.Variable, shape ...int) *autograd.
 
 // String is PyTorch's description.
 func (l *RNNLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s(%d, %d", l.kind(), l.Inputs, l.Units)
 	if l.config.layers != 1 {

@@ -144,6 +144,9 @@ func (c *RNNCell) op() string {
 
 // String is PyTorch's description.
 func (c *RNNCell) String() string {
+	if c == nil {
+		return "nil"
+	}
 	name := c.kind()
 	if c.weights == nil || c.weights.biasIH == nil {
 		return fmt.Sprintf("%s(%d, %d, bias=False)", name, c.Inputs, c.Units)

@@ -77,6 +77,9 @@ func (b *Base) mistaken(err error) {
 
 // mistake is what is wrong with the registration of b, nil for nothing.
 func (b *Base) mistake() error {
+	if b == nil {
+		return argumentErr("module", "its Base is a nil pointer: embed nn.Base")
+	}
 	if b.wrong == nil && b.self != nil && b.self != b {
 		return argumentErr("module", "it is a copy of another one, whose fields are registered; make each by its constructor")
 	}
@@ -85,6 +88,9 @@ func (b *Base) mistake() error {
 
 // ofField is what all that register fields begin with. A copy of the module would list the fields of the one that it was copied from.
 func (b *Base) ofField(name string, missing bool) bool {
+	if b == nil {
+		return false
+	}
 	if missing {
 		b.mistaken(argumentErr(strconv.Quote(name), "the pointer to the field is nil"))
 	}
@@ -100,6 +106,9 @@ func (b *Base) ofField(name string, missing bool) bool {
 // part that cannot be used: To and Forward are an *ArgumentError. A name that is empty, has a dot, or is taken is a *NameError of To and of
 // all else that reports errors.
 func (b *Base) Register(name string, m Module) {
+	if b == nil {
+		return
+	}
 	m = orRefused(m, "part "+name)
 	if contains(m, b) {
 		m = refused(argumentErr("part "+name, "the module would be a part of itself"))
@@ -114,7 +123,7 @@ func (b *Base) Register(name string, m Module) {
 //
 //	nn.RegisterField(&n.Base, "head", &n.head)
 func RegisterField[M Module](b *Base, name string, field *M) {
-	if b != nil && b.ofField(name, field == nil) {
+	if b.ofField(name, field == nil) {
 		b.parts = append(b.parts, partSlot{name: name, field: func() Module { return *field }})
 	}
 }
@@ -122,7 +131,7 @@ func RegisterField[M Module](b *Base, name string, field *M) {
 // RegisterList makes the modules in a slice parts, under the name, a dot and their number: "layers.0" and so on (PyTorch's ModuleList).
 // It is RegisterField for slices: the list is that of the slice in the field when it is asked for.
 func RegisterList[M Module](b *Base, name string, field *[]M) {
-	if b == nil || !b.ofField(name, field == nil) {
+	if !b.ofField(name, field == nil) {
 		return
 	}
 	b.parts = append(b.parts, partSlot{name: name, field: func() Module {
@@ -186,7 +195,10 @@ func (b *Base) addField(s slot) {
 }
 
 func (b *Base) addValue(p *autograd.Parameter, buffer bool) {
-	if p == nil {
+	switch {
+	case b == nil:
+		return
+	case p == nil:
 		b.mistaken(argumentErr("RegisterParameter", "the parameter is nil"))
 		return
 	}

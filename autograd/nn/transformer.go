@@ -144,6 +144,9 @@ func (l *TransformerBlockLayer) incomplete() error {
 
 // String names the layer and its sizes.
 func (l *TransformerBlockLayer) String() string {
+	if l == nil {
+		return "nil"
+	}
 	return fmt.Sprintf("TransformerBlock(width=%d, heads=%d, feed_forward=%d, dropout=%v, norm_first=%s)", l.width, l.heads, l.config.feedForward,
 		l.config.dropout, truth(l.config.normFirst))
 }

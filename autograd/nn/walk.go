@@ -126,10 +126,11 @@ func checkOne(path string, m Module) error {
 	if u, ok := m.(unusable); ok {
 		return u.err
 	}
-	b := baseOf(m)
-	if b == nil {
+	o, ok := m.(interface{ base() *Base })
+	if !ok {
 		return nil
 	}
+	b := o.base()
 	var name *NameError
 	switch err := b.mistake(); {
 	case errors.As(err, &name):
