@@ -1,10 +1,16 @@
-"""Writes norm.json: what PyTorch's layers of normalisation give in two batches of training and after eval(), their state afterwards,
-and their descriptions. Run: python3 norm.py"""
+"""Writes norm.json: what PyTorch's layers of normalisation give in two batches of training and after eval(), their state afterwards (with
+shapes and types), and their descriptions. Run: python3 norm.py"""
 
 import json
 
 import torch
 from torch import nn
+
+
+
+def described(t):
+    return dict(shape=list(t.shape), dtype=str(t.dtype).removeprefix("torch."), values=t.detach().double().flatten().tolist())
+
 
 torch.manual_seed(1)
 LAYERS = {
@@ -35,8 +41,8 @@ for name, (layer, shape) in LAYERS.items():
             text=str(layer),
             shape=shape,
             inputs=[x.flatten().tolist() for x in inputs],
-            outputs=[y.detach().flatten().tolist() for y in outputs],
-            state={k: v.double().flatten().tolist() for k, v in layer.state_dict().items()},
+            outputs=[described(y) for y in outputs],
+            state={k: described(v) for k, v in layer.state_dict().items()},
         )
     )
 with open("norm.json", "w") as f:
