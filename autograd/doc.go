@@ -88,5 +88,7 @@
 //
 // # Goroutines
 //
-// A graph with its variables, and a parameter, are for one goroutine at a time. Different graphs are independent of each other.
+// A graph with its variables, and a parameter, are for one goroutine at a time. Different graphs are independent of each other. While
+// nobody changes a parameter (its value, gradient, hooks or RequiresGrad) graphs of several goroutines may read it: graphs made with
+// NoGrad do, as does a forward pass without Backward, which adds gradients.
 package autograd

@@ -10,7 +10,7 @@ import (
 type Initializer func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error)
 
 // Parameter is a leaf that outlives graphs: a weight that is trained. It belongs to the user, like its gradient. It is for
-// one goroutine at a time.
+// one goroutine at a time; while nobody changes it several may use its value, in graphs of their own.
 type Parameter struct {
 	name         string
 	shape        tensor.Shape

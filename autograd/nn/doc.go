@@ -45,6 +45,13 @@
 //
 // Scope frees what Forward makes on the way, and lets errors of operations in it name the module's path.
 //
+// # Goroutines
+//
+// After Eval, and as long as nobody trains, moves, loads, registers or assigns anything, several goroutines may call Forward of one model,
+// each in a graph of its own (NoGrad), on one stream or on several: nothing of the model changes. So a server needs one copy of the weights.
+// In training a module is for one goroutine at a time: batch norm counts its batches, and parameters collect gradients. An own module must
+// not write to its fields in Forward either.
+//
 // # Tying
 //
 // Registered fields are read when a list is asked for: parameters, parts, names, state. So an assignment to a field of a layer, or to one
@@ -53,5 +60,18 @@
 //	decoder.Weight = encoder.Weight
 //
 // A parameter with several names gets memory, a gradient and a step once. Save writes it under the first of its names; Load takes it
-// under any. Tie before optimizers are made, which keep the list that they were given.
+// under any.
+//
+// # Replacing
+//
+// A part that is replaced, such as the head of a model that is to be fine-tuned, has new parameters. It needs To, which leaves the others
+// where they are, and optimizers must be made afterwards: an optimizer keeps the list of parameters that it was given. It cannot know that
+// they are of no model any more, nor that the model has others, which it does not train. So tie and replace first, then make optimizers, or
+// add the new parameters to them (optim.Grouped.AddGroup). If the program releases what it replaced, as it should, the next Step of an
+// optimizer that still has it is an error.
+//
+//	model.head.Release()
+//	model.head = nn.Linear(768, 2)
+//	err := model.To(dev)
+//	opt := optim.AdamW(model.Parameters())
 package nn

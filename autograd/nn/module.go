@@ -133,7 +133,7 @@ func (s *SequentialModule) At(i int) Module {
 }
 
 // Set puts m in the place of module i. It is an *ArgumentError if there is no module i, if m is nil, and if s is a part of m; then nothing
-// is changed.
+// is changed. The program releases the one before, and makes optimizers anew (package documentation, Replacing).
 func (s *SequentialModule) Set(i int, m Module) error {
 	switch {
 	case s == nil:

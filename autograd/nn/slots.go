@@ -119,7 +119,7 @@ func (b *Base) Register(name string, m Module) {
 }
 
 // RegisterField makes the module in a field of b's module a part: always the one that is there, so that an assignment to the field
-// replaces the part; the program releases the one before. A field that is nil when the module is used is an *ArgumentError. Names are as for Register.
+// replaces the part; the program releases the one before, and makes optimizers anew (package documentation, Replacing). A field that is nil when the module is used is an *ArgumentError. Names are as for Register.
 //
 //	nn.RegisterField(&n.Base, "head", &n.head)
 func RegisterField[M Module](b *Base, name string, field *M) {

@@ -203,16 +203,33 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 
 // Step updates every parameter that has a gradient. The work is put on the parameters' streams. If it fails because memory
 // for state is missing, parameters that were to be updated in a later launch are not. An optimizer without parameters, in whatever group,
-// is a *ConfigError.
+// is a *ConfigError, and a parameter without a tensor, such as one that a model has replaced and the program released, an
+// *autograd.ParameterError: then nothing is updated.
 func (o *Grouped) Step() error { return o.stepAll(nil) }
 
 func (o *Grouped) stepAll(by *decision) error {
 	if err := o.ready(); err != nil {
 		return err
 	}
+	if err := o.complete(); err != nil {
+		return err
+	}
 	for _, g := range o.list() {
 		if err := o.update(g, g.params, by); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// complete refuses a parameter without a tensor: a step of the others would train a part of the model and say nothing.
+func (o *Grouped) complete() error {
+	for _, g := range o.groups {
+		for _, p := range g.params {
+			if p.Tensor() == nil {
+				return fmt.Errorf("optim: %s: %w", o.name, &autograd.ParameterError{Name: p.Name(), Shape: p.Shape(),
+					Detail: "it was released, maybe because a model has replaced it, or To was not called on the model; make optimizers after that"})
+			}
 		}
 	}
 	return nil
