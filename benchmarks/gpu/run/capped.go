@@ -64,6 +64,8 @@ func (c *capped) close() {
 	end := c.last[:c.at]
 	if c.more > keptLast {
 		_, _ = fmt.Fprintf(c.file, "\n... %d bytes are left out ...\n", c.more-keptLast)
+	}
+	if c.more >= keptLast { // the ring is full
 		end = append(append([]byte(nil), c.last[c.at:]...), end...)
 	}
 	_, err := c.file.Write(end)
