@@ -45,15 +45,18 @@ func Write(sys FS, path string, write func(f File) error) (err error) {
 	if err := r.create(); err != nil {
 		return err
 	}
+	done := false
 	defer func() {
-		if err != nil {
+		if !done { // also after a panic of write's
 			err = errors.Join(err, r.abandon())
 		}
 	}()
 	if err := write(r.f); err != nil {
 		return err
 	}
-	return r.commit()
+	err = r.commit()
+	done = err == nil
+	return err
 }
 
 // replacement is one call of Write.

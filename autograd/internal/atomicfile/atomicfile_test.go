@@ -225,3 +225,21 @@ func TestWrite_OfALongName(t *testing.T) {
 	require.NoError(t, Write(OS{}, path, text("long")))
 	require.Equal(t, "long", read(t, path))
 }
+
+// What a program's own code panics with while it writes leaves neither a file nor a lock behind.
+func TestWrite_ThatPanicsLeavesTheOldFileAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
+	var during File
+	require.PanicsWithValue(t, "on purpose", func() {
+		_ = Write(OS{}, path, func(f File) error {
+			during = f
+			panic("on purpose")
+		})
+	})
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Error(t, during.Close(), "it was closed")
+}
