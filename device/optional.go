@@ -47,7 +47,8 @@ type AsyncCopier interface {
 // then.
 type CloseReporter interface {
 	Stream
-	// Closed reports whether Close has ended the stream: all its work has finished, and no more can be put there.
+	// Closed reports whether Close of the stream or of its device has ended it: all its work has finished, and no more can be put
+	// there. It waits for nothing and takes no lock: allocators ask at each call.
 	Closed() bool
 }
 

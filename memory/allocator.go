@@ -8,7 +8,7 @@ type Allocator interface {
 	// Alloc returns a block of at least bytes bytes for use on stream s. Zero bytes give the zero Block. It fails with an
 	// *OOMError (errors.Is ErrOutOfMemory) when the memory cannot be had; then nothing has changed for the blocks in use.
 	// The memory's content is undefined. Work on other streams may use the block after RecordStream. A stream of another device
-	// is a *StreamError.
+	// is a *StreamError, and one that was closed an ErrClosed of package device.
 	Alloc(bytes uint64, s device.Stream) (Block, error)
 	// Free takes a block back. Its memory may be handed out again at once to work on the same stream, and after the work
 	// put so far on all recorded streams to anybody: callers need not wait for work on the device.
@@ -18,7 +18,8 @@ type Allocator interface {
 	// that one's FreeLater.
 	FreeLater(b Block)
 	// RecordStream notes that work on s uses the block, so that Free delays its reuse until the work then on s has finished.
-	// The block's own stream has no effect. A block that was freed is a *BlockError (ErrUseAfterFree), on any stream. A stream of another device is a *StreamError.
+	// The block's own stream has no effect, nor has one that was closed, whose work is done. A block that was freed is a *BlockError
+	// (ErrUseAfterFree), on any stream. A stream of another device is a *StreamError.
 	RecordStream(b Block, s device.Stream) error
 	// EmptyCache gives all memory that no block uses back to the driver. It waits for events of freed blocks.
 	EmptyCache() error

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 )
@@ -51,7 +52,7 @@ type Async struct {
 	deferred []*block       // to be freed when no capture goes on
 	later    []Block
 	stats    Stats
-	closed   bool
+	closed   atomic.Bool // changed under mu; read without: tensors ask at each call
 }
 
 // asyncUse is what the allocator knows of a block in use.
@@ -111,12 +112,12 @@ func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if bytes == 0 {
 		return Block{}, nil
 	}
-	if err := checkStream("Alloc", a.id, a.driver, s); err != nil {
+	if err := checkOpenStream("Alloc", a.id, a.driver, s); err != nil {
 		return Block{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed {
+	if a.closed.Load() {
 		return Block{}, &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
 	}
 	a.freeDeferred()
@@ -220,11 +221,17 @@ func (a *Async) RecordStream(h Block, s device.Stream) error {
 	if !ok {
 		return a.stale("RecordStream", h, ErrUseAfterFree)
 	}
-	known := func(u device.Stream) bool { return u.ID() == s.ID() }
-	if s.ID() != use.stream.ID() && !slices.ContainsFunc(use.users, known) {
-		use.users = append(use.users, s)
-	}
+	use.add(s)
 	return nil
+}
+
+// add notes a stream that uses the block, once, unless it was closed: Close has waited for its work.
+func (u *asyncUse) add(s device.Stream) {
+	known := func(v device.Stream) bool { return v.ID() == s.ID() }
+	if known(u.stream) || closed(s) || slices.ContainsFunc(u.users, known) {
+		return
+	}
+	u.users = append(slices.DeleteFunc(u.users, closed), s)
 }
 
 // stale is the error for a block that is not in use.

@@ -136,7 +136,7 @@ func (a *Async) FreeLater(h Block) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed {
+	if a.closed.Load() {
 		return
 	}
 	a.later = append(a.later, h)
@@ -175,10 +175,9 @@ func (a *Async) Close() error {
 	a.drainLater()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed {
+	if a.closed.Swap(true) {
 		return nil
 	}
-	a.closed = true
 	a.freeDeferred()
 	var errs []error
 	if n := len(a.live); n > 0 {
@@ -198,8 +197,4 @@ func (a *Async) Close() error {
 }
 
 // Closed implements CloseReporter.
-func (a *Async) Closed() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.closed
-}
+func (a *Async) Closed() bool { return a.closed.Load() }

@@ -390,30 +390,33 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if b.turn != h.turn || b.state != stateAllocated {
 		return a.staleBlock("RecordStream", h, b.freedAs(h), ErrUseAfterFree)
 	}
-	if s != own.known && s.ID() != own.id {
+	if s != own.known && s.ID() != own.id && !closed(s) {
 		b.addUser(s)
 	}
 	return nil
 }
 
-// shardOf returns the shard of a stream and makes it at the first use. It fails with a *StreamError.
+// shardOf returns the shard of a stream and makes it at the first use. It fails with a *StreamError, or with device.ErrClosed if the
+// stream was closed.
 func (a *Caching) shardOf(s device.Stream) (*shard, error) {
 	if id := s.ID(); id < device.StreamID(len(a.direct)) {
 		if b := a.direct[id].Load(); b != nil && b.known == s {
-			return b.shard, nil
+			return b.shard, b.open("Alloc")
 		}
 	}
 	return a.shardIn(nil, s)
 }
 
 // shardIn returns the shard of a stream in a private pool, or the default ones if that is nil, and makes it at the first use. It
-// fails with a *StreamError, or with ErrPoolReleased if there is none and the pool makes no more.
+// fails like shardOf, and with ErrPoolReleased if there is none and the pool makes no more.
 func (a *Caching) shardIn(pool *Pool, s device.Stream) (*shard, error) {
 	sh := findShard(*a.shards.Load(), pool, s.ID())
-	if sh != nil && sh.bound.Load().known == s {
-		return sh, nil
+	if sh != nil {
+		if b := sh.bound.Load(); b.known == s {
+			return sh, b.open("Alloc")
+		}
 	}
-	if err := checkStream("Alloc", a.id, a.driver, s); err != nil || sh != nil {
+	if err := checkOpenStream("Alloc", a.id, a.driver, s); err != nil || sh != nil {
 		return sh, err
 	}
 	a.mu.Lock()

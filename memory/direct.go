@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 )
@@ -21,7 +22,7 @@ type Direct struct {
 	live   map[*block]device.Stream
 	stats  Stats
 	later  []Block
-	closed bool
+	closed atomic.Bool // changed under mu; read without: tensors ask at each call
 }
 
 // NewDirect makes an allocator without a cache. Of one without a device every Alloc is an *ArgumentError.
@@ -48,17 +49,14 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	case a.driver == nil:
 		return Block{}, argumentErr("Alloc", nilDevice)
 	}
-	if err := checkStream("Alloc", a.id, a.driver, s); err != nil {
+	if err := checkOpenStream("Alloc", a.id, a.driver, s); err != nil {
 		return Block{}, err
 	}
 	if bytes >= maxRequest {
 		return Block{}, a.fail(bytes, 0)
 	}
-	a.mu.Lock()
-	closed := a.closed
-	a.mu.Unlock()
-	if closed {
-		return Block{}, &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
+	if a.closed.Load() {
+		return Block{}, a.errClosed()
 	}
 	ptr, err := a.driver.Malloc(bytes)
 	if errors.Is(err, device.ErrOutOfMemory) {
@@ -70,12 +68,19 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	b := &block{shard: a.mark, guarded: guarded{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed.Load() { // while the driver was asked: nobody gives the block back any more
+		return Block{}, errors.Join(a.errClosed(), a.driver.Free(ptr))
+	}
 	a.live[b] = s
 	a.stats.NumDeviceAlloc++
 	for _, st := range a.moving() {
 		st.count.All.increase(st.of(bytes))
 	}
 	return Block{b: b, ptr: ptr, size: bytes}, nil
+}
+
+func (a *Direct) errClosed() error {
+	return &device.Error{Device: a.id, Call: "memory.Alloc", Err: device.ErrClosed}
 }
 
 type movingStat struct {
@@ -173,7 +178,7 @@ func (a *Direct) FreeLater(h Block) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed {
+	if a.closed.Load() {
 		return
 	}
 	a.later = append(a.later, h)
@@ -214,7 +219,7 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 		}
 		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}
 	}
-	if s.ID() != own.ID() {
+	if s.ID() != own.ID() && !closed(s) {
 		b.addUser(s)
 	}
 	return nil
@@ -239,11 +244,10 @@ func (a *Direct) Stats() Stats {
 func (a *Direct) Close() error {
 	a.drainLater()
 	a.mu.Lock()
-	if a.closed {
+	if a.closed.Swap(true) {
 		a.mu.Unlock()
 		return nil
 	}
-	a.closed = true
 	leak := &LeakError{Device: a.id, Blocks: int64(len(a.live)), Bytes: uint64(a.stats.AllocatedBytes.All.Current)}
 	var left []Block
 	for b := range a.live {
@@ -261,11 +265,7 @@ func (a *Direct) Close() error {
 }
 
 // Closed implements CloseReporter.
-func (a *Direct) Closed() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.closed
-}
+func (a *Direct) Closed() bool { return a.closed.Load() }
 
 // String names the allocator and its device.
 func (a *Direct) String() string { return fmt.Sprintf("direct allocator of %s", a.id) }

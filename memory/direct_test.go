@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
 )
 
@@ -84,4 +85,24 @@ func TestDirect_OutOfMemoryHasFigures(t *testing.T) {
 	require.EqualValues(t, 2, a.Stats().NumOOMs)
 	require.NoError(t, a.Free(b))
 	require.NoError(t, a.Close())
+}
+
+// during is a device that does something while it is asked for memory.
+type during struct {
+	*sim.Device
+	malloc func()
+}
+
+func (d during) Malloc(bytes uint64) (device.Ptr, error) {
+	d.malloc()
+	return d.Device.Malloc(bytes)
+}
+
+func TestDirect_ClosedWhileTheDriverIsAskedGivesTheMemoryBack(t *testing.T) {
+	dev := sim.New(gib)
+	var a *Direct
+	a = NewDirect(during{dev, func() { require.NoError(t, a.Close()) }})
+	_, err := a.Alloc(512, dev.DefaultStream())
+	require.ErrorIs(t, err, device.ErrClosed)
+	require.Equal(t, sim.Live{Streams: dev.Live().Streams}, dev.Live())
 }

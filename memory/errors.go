@@ -106,6 +106,21 @@ func checkStream(op string, id device.ID, d Driver, s device.Stream) error {
 	return &StreamError{Op: op, Device: id, Stream: s.ID(), Of: dev.ID()}
 }
 
+// checkOpenStream is checkStream for calls that take memory for work to come: a stream that was closed is an ErrClosed.
+func checkOpenStream(op string, id device.ID, d Driver, s device.Stream) error {
+	if err := checkStream(op, id, d, s); err != nil {
+		return err
+	}
+	if closed(s) {
+		return closedStream(op, id, s.ID())
+	}
+	return nil
+}
+
+func closedStream(op string, id device.ID, s device.StreamID) error {
+	return &device.Error{Device: id, Call: "memory." + op, Detail: fmt.Sprintf("stream %d is closed", s), Err: device.ErrClosed}
+}
+
 // LeakError reports blocks that were in use when their allocator was closed.
 type LeakError struct {
 	Device device.ID

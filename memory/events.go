@@ -214,7 +214,6 @@ func (a *Caching) arrive(b *block) {
 	sh.mu.Lock()
 	if b.events--; b.events == 0 {
 		clear(b.users) // do not keep closed streams alive
-		clear(b.users) // closed streams are not kept
 		b.users = b.users[:0]
 		if sh.log.rec != nil {
 			sh.noteCompleted(b)

@@ -34,8 +34,8 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 	if bytes == 0 {
 		return Block{}, nil
 	}
-	if s == nil {
-		return Block{}, argumentErr("AllocAt", nilStream)
+	if err := checkOpenStream("AllocAt", a.id, a.driver, s); err != nil {
+		return Block{}, err
 	}
 	if bytes >= maxRequest {
 		return Block{}, a.tooLarge(bytes)

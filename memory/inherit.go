@@ -22,6 +22,16 @@ type binding struct {
 	stream device.Stream
 	id     device.StreamID
 	known  device.Stream // stream, to compare others with; nil if values of its type cannot be compared
+
+	reporter device.CloseReporter // stream, if it says whether it was closed; else nil
+}
+
+// open is nil, or the error of call if the stream was closed.
+func (b *binding) open(call string) error {
+	if b.reporter != nil && b.reporter.Closed() {
+		return closedStream(call, b.shard.owner.id, b.id)
+	}
+	return nil
 }
 
 func (sh *shard) id() device.StreamID   { return sh.bound.Load().id }
@@ -30,6 +40,7 @@ func (sh *shard) stream() device.Stream { return sh.bound.Load().stream }
 // bind makes sh the shard of a stream. Caller holds a.mu and peaks.mu.
 func (a *Caching) bind(sh *shard, s device.Stream) {
 	b := &binding{shard: sh, stream: s, id: s.ID()}
+	b.reporter, _ = s.(device.CloseReporter)
 	if reflect.ValueOf(s).Comparable() {
 		b.known = s
 	}

@@ -80,11 +80,12 @@ type pinnedBlock struct {
 	next *pinnedBlock // in a list of blocks that are releasing
 }
 
-// addUser notes a stream, once. Caller holds the bucket's lock.
+// addUser notes a stream, once, unless it was closed: Close has waited for its work. Caller holds the bucket's lock.
 func (b *pinnedBlock) addUser(s device.Stream) {
-	if !slices.ContainsFunc(b.users, func(u device.Stream) bool { return sameStream(u, s) }) {
-		b.users = append(slices.DeleteFunc(b.users, closed), s) // Close has waited for a stream's work
+	if closed(s) || slices.ContainsFunc(b.users, func(u device.Stream) bool { return sameStream(u, s) }) {
+		return
 	}
+	b.users = append(slices.DeleteFunc(b.users, closed), s)
 }
 
 // sameStream compares streams of possibly different devices.
@@ -164,7 +165,6 @@ func (k *bucket) surrender(b *pinnedBlock) {
 // endUse takes a block off the counts of active memory. Caller holds k.mu.
 func (k *bucket) endUse(b *pinnedBlock) {
 	clear(b.users) // do not keep closed streams alive
-	clear(b.users)
 	b.users = b.users[:0]
 	k.tally.returned++
 	k.tally.returnedBytes += int64(b.size)

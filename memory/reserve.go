@@ -12,8 +12,8 @@ import (
 // requests can share: one, or, with max_split_size_mb, several just below it. If the device or the limit does not allow it
 // all, it fails with an *OOMError and has taken nothing.
 func (a *Caching) Reserve(bytes uint64, s device.Stream) (err error) {
-	if s == nil {
-		return argumentErr("Reserve", nilStream)
+	if err := checkOpenStream("Reserve", a.id, a.driver, s); err != nil {
+		return err
 	}
 	sh, err := a.shardOf(s)
 	if err != nil {

@@ -96,6 +96,9 @@ func (s *inline) Close() error {
 	return s.device.fail("Stream.Close", device.ErrInvalidValue, "the default stream cannot be closed")
 }
 
+// Closed reports whether the device was closed.
+func (s *inline) Closed() bool { return s.device.closed.Load() }
+
 // open returns an error if the device is closed.
 func (s *inline) open(call string) error {
 	if s.device.closed.Load() {

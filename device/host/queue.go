@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/internal/failures"
@@ -15,6 +16,7 @@ import (
 type queue struct {
 	device *Device
 	id     device.StreamID
+	ended  atomic.Bool // closed, and the work is done. Set under mu
 
 	mu struct {
 		sync.Mutex
@@ -103,11 +105,19 @@ func (q *queue) forget() {
 	}
 }
 
+// settle notes that a stream which was closed has done its work. The caller has the lock.
+func (q *queue) settle() {
+	if q.mu.closed && q.mu.done == q.mu.put {
+		q.ended.Store(true)
+	}
+}
+
 // finish marks the next position as finished and wakes those who wait for it.
 func (q *queue) finish(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.mu.done++
+	q.settle()
 	if err != nil {
 		q.mu.failed.Add(q.mu.done, err)
 	}

@@ -124,6 +124,7 @@ func (q *queue) Close() error {
 	q.mu.Lock()
 	already := q.mu.closed
 	q.mu.closed = true
+	q.settle()
 	at := q.mu.put
 	q.forget()
 	q.mu.Unlock()
@@ -135,11 +136,7 @@ func (q *queue) Close() error {
 }
 
 // Closed reports whether Close was called and the work is done.
-func (q *queue) Closed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.mu.closed && q.mu.done == q.mu.put
-}
+func (q *queue) Closed() bool { return q.ended.Load() }
 
 // closing reports whether Close waits for the work.
 func (q *queue) closing() bool {

@@ -203,6 +203,7 @@ func (d *Device) Close() error {
 	var first error
 	for _, s := range d.inOrder() {
 		s.finish(s.put)
+		s.closed.Store(true)
 		if err := s.failed.Take(s.put); first == nil {
 			first = err
 		}

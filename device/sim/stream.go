@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/internal/failures"
@@ -17,7 +18,7 @@ type stream struct {
 	done   uint64
 	waits  []dependency // unfinished ones, by position
 	failed failures.List
-	closed bool
+	closed atomic.Bool // written under the lock
 }
 
 // dependency is a position that cannot be finished before stream on has come to position upTo.
@@ -68,7 +69,7 @@ func (s *stream) call(c Call, act func() error) error {
 	d := s.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.closed || d.mu.closed {
+	if s.closed.Load() || d.mu.closed {
 		return d.fail(c.Kind, device.ErrClosed, "stream %d", s.id)
 	}
 	c.Stream, c.Segment = s.id, none
@@ -176,22 +177,18 @@ func (s *stream) Close() error {
 	if s.id == 0 {
 		return d.fail(CallStreamClose, device.ErrInvalidValue, "the default stream cannot be closed")
 	}
-	if s.closed || d.mu.closed {
+	if s.closed.Load() || d.mu.closed {
 		return nil
 	}
 	c := Call{Kind: CallStreamClose, Segment: none, Stream: s.id}
 	if !d.begin(&c) {
 		return d.end(&c)
 	}
-	s.closed = true
 	delete(d.mu.streams, s.id)
 	c.Err = s.await(context.Background(), c.Kind, s.put)
+	s.closed.Store(true)
 	return d.end(&c)
 }
 
-// Closed reports whether Close was called, which finishes the work.
-func (s *stream) Closed() bool {
-	s.device.mu.Lock()
-	defer s.device.mu.Unlock()
-	return s.closed
-}
+// Closed reports whether Close of the stream or the device was called, which finishes the work.
+func (s *stream) Closed() bool { return s.closed.Load() }

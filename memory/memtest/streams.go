@@ -2,6 +2,7 @@ package memtest
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,8 @@ var streamTests = []test{
 	{"RecordingTwiceIsRecordingOnce", testRecordTwice},
 	{"ReuseStaysOnTheStream", testReuseStays},
 	{"AStreamForEachRequestTakesNoMore", testManyStreams},
+	{"AClosedStreamGetsNoMemory", testClosedStream},
+	{"AClosedStreamThatUsesABlockHoldsNothingUp", testRecordClosed},
 }
 
 // commanded skips a test that needs streams which finish when told to.
@@ -147,4 +150,38 @@ func testManyStreams(f *fixture) {
 	}
 	f.give(last)
 	require.EqualValues(f.t, 2*manyStreams, f.alloc.Stats().Allocation.All.Allocated)
+}
+
+// closedStream is a stream on which a block was allocated and freed before it was closed.
+func (f *fixture) closedStream(bytes uint64) device.Stream {
+	f.t.Helper()
+	s, err := f.dev.NewStream()
+	require.NoError(f.t, err)
+	f.give(f.take(bytes, s))
+	require.NoError(f.t, s.Close())
+	return s
+}
+
+// testClosedStream: no work can be put on a closed stream, so memory for it is a mistake, whether or not some is cached.
+func testClosedStream(f *fixture) {
+	s := f.closedStream(12 * device.MiB)
+	for _, bytes := range []uint64{1, 12 * device.MiB, 40 * device.MiB} {
+		_, err := f.alloc.Alloc(bytes, s)
+		require.ErrorIs(f.t, err, device.ErrClosed)
+		require.ErrorContains(f.t, err, fmt.Sprintf("stream %d is closed", s.ID()))
+	}
+	require.Zero(f.t, f.alloc.Stats().Allocation.All.Current)
+	f.give(f.take(12*device.MiB, f.streams[1]))
+}
+
+// testRecordClosed: closing has waited for the work, so nothing is left to wait for.
+func testRecordClosed(f *fixture) {
+	s := f.closedStream(1000)
+	h := f.take(12*device.MiB, f.streams[1])
+	require.NoError(f.t, f.alloc.RecordStream(h.block, s))
+	f.give(h)
+	require.Zero(f.t, f.alloc.Stats().Active.All.Current)
+	if f.caches {
+		require.True(f.t, f.reused(h))
+	}
 }
