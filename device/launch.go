@@ -88,7 +88,8 @@ const (
 
 // Params are the parameters of a kernel. The zero Params is empty and ready to use. Each parameter takes one word of 8 bytes,
 // or several if it is a structure passed by value. A Params is large: keep it in a pool, and Reset it, where launches are
-// frequent. Parameters beyond the limits are dropped and Overflow reports it; launching such Params is an ErrInvalidValue.
+// frequent. Parameters beyond the limits are dropped and Overflow reports it; launching such Params is an ErrInvalidValue. A nil
+// Params is empty, too, and appending to it makes another one.
 type Params struct {
 	words    [MaxParamWords]uint64
 	starts   [MaxParams]uint16
@@ -99,6 +100,9 @@ type Params struct {
 
 // Reset empties p.
 func (p *Params) Reset() *Params {
+	if p == nil {
+		return new(Params)
+	}
 	p.used, p.count, p.overflow = 0, 0, false
 	return p
 }
@@ -106,6 +110,9 @@ func (p *Params) Reset() *Params {
 // Words appends a structure of whole words, as it lies in memory. Its size is a multiple of 8 bytes on the device too, or
 // the last word's rest is not looked at.
 func (p *Params) Words(words ...uint64) *Params {
+	if p == nil {
+		p = new(Params)
+	}
 	if p.count == MaxParams || p.used+len(words) > MaxParamWords {
 		p.overflow = true
 		return p
@@ -132,10 +139,13 @@ func (p *Params) Float32(v float32) *Params { return p.Words(uint64(math.Float32
 func (p *Params) Float64(v float64) *Params { return p.Words(math.Float64bits(v)) }
 
 // Overflow reports whether parameters were dropped because there were too many.
-func (p *Params) Overflow() bool { return p.overflow }
+func (p *Params) Overflow() bool { return p != nil && p.overflow }
 
 // Layout returns the words and, for each parameter, the index of its first word, for devices that launch kernels. Both slices
 // are p's own, valid until p changes.
 func (p *Params) Layout() (words []uint64, starts []uint16) {
+	if p == nil {
+		return nil, nil
+	}
 	return p.words[:p.used], p.starts[:p.count]
 }

@@ -32,3 +32,15 @@ func TestParams_SaysWhenThereAreTooMany(t *testing.T) {
 	require.False(t, p.Reset().Words(make([]uint64, MaxParamWords)...).Overflow())
 	require.True(t, p.Int32(1).Overflow())
 }
+
+func TestParams_NilIsEmpty(t *testing.T) {
+	var none *Params
+	require.False(t, none.Overflow())
+	words, starts := none.Layout()
+	require.Empty(t, words)
+	require.Empty(t, starts)
+	words, starts = none.Reset().Int64(7).Layout()
+	require.Equal(t, []uint64{7}, words)
+	require.Equal(t, []uint16{0}, starts)
+	require.NotNil(t, none.Ptr(1))
+}

@@ -20,8 +20,10 @@ func argumentErr(call, format string, args ...any) error {
 const (
 	nilDevice   = "the device is nil"
 	nilStream   = "the stream is nil"
-	nilPool     = "the pool is nil"
+	nilPool     = "the pool is nil or a zero value"
 	nilFunction = "the function is nil"
 
-	nilAllocator = "the allocator is nil"
+	nilGraph = "the graph is nil or a zero value"
+
+	nilAllocator = "the allocator is nil or a zero value"
 )

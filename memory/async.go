@@ -83,11 +83,22 @@ func NewAsync(d Driver, c Config) (*Async, error) {
 	return a, nil
 }
 
+// absent reports whether there is no allocator: a nil pointer, or a zero value, which NewAsync did not make.
+func (a *Async) absent() bool { return a == nil || a.driver == nil }
+
 // Device is the device whose memory this is.
-func (a *Async) Device() device.ID { return a.id }
+func (a *Async) Device() device.ID {
+	if a.absent() {
+		return device.ID{}
+	}
+	return a.id
+}
 
 // SetMemoryFraction limits the bytes in use to a fraction, from 0 to 1, of the device's memory; 1 lifts the limit.
 func (a *Async) SetMemoryFraction(fraction float64) error {
+	if a.absent() {
+		return argumentErr("SetMemoryFraction", nilAllocator)
+	}
 	if !(fraction >= 0 && fraction <= 1) {
 		return configError(keyFraction, floatText(fraction), wantFraction)
 	}
@@ -108,6 +119,9 @@ func (a *Async) SetMemoryFraction(fraction float64) error {
 // Alloc implements Allocator. When the driver has no memory, its pool gives back what it can, and it is asked once more;
 // not so in a capture, where nothing may wait.
 func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if a.absent() {
+		return Block{}, argumentErr("Alloc", nilAllocator)
+	}
 	a.drainLater()
 	if bytes == 0 {
 		return Block{}, nil
@@ -209,6 +223,9 @@ func (a *Async) fail(bytes, tried uint64, s device.Stream, limit bool) error {
 
 // RecordStream implements Allocator.
 func (a *Async) RecordStream(h Block, s device.Stream) error {
+	if a.absent() {
+		return argumentErr("RecordStream", nilAllocator)
+	}
 	if h.b == nil {
 		return nil
 	}
@@ -244,6 +261,9 @@ func (a *Async) stale(op string, h Block, sentinel error) error {
 
 // Stats implements Allocator.
 func (a *Async) Stats() Stats {
+	if a.absent() {
+		return Stats{}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.stats
@@ -256,4 +276,9 @@ func (a *Async) Stats() Stats {
 }
 
 // String names the allocator and its device.
-func (a *Async) String() string { return fmt.Sprintf("stream-ordered allocator of %s", a.id) }
+func (a *Async) String() string {
+	if a.absent() {
+		return "stream-ordered allocator (nil)"
+	}
+	return fmt.Sprintf("stream-ordered allocator of %s", a.id)
+}

@@ -10,6 +10,9 @@ import (
 
 // Free implements Allocator. If the driver refuses, the block is in use as before.
 func (a *Async) Free(h Block) error {
+	if a.absent() {
+		return argumentErr("Free", nilAllocator)
+	}
 	if h.b == nil {
 		return nil
 	}
@@ -127,7 +130,7 @@ func (a *Async) freeDeferred() {
 
 // FreeLater implements Allocator.
 func (a *Async) FreeLater(h Block) {
-	if h.b == nil {
+	if a.absent() || h.b == nil {
 		return
 	}
 	if home := h.b.home(); home != a {
@@ -160,6 +163,9 @@ func (a *Async) drainLater() {
 
 // EmptyCache implements Allocator: it waits for the device, and the pool gives back what nobody uses.
 func (a *Async) EmptyCache() error {
+	if a.absent() {
+		return argumentErr("EmptyCache", nilAllocator)
+	}
 	a.drainLater()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,6 +178,9 @@ func (a *Async) EmptyCache() error {
 
 // Close implements Allocator.
 func (a *Async) Close() error {
+	if a.absent() {
+		return nil
+	}
 	a.drainLater()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -197,4 +206,4 @@ func (a *Async) Close() error {
 }
 
 // Closed implements CloseReporter.
-func (a *Async) Closed() bool { return a.closed.Load() }
+func (a *Async) Closed() bool { return a.absent() || a.closed.Load() }

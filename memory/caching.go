@@ -86,8 +86,14 @@ func New(d Driver, c Config) (*Caching, error) {
 	return a, nil
 }
 
+// absent reports whether there is no allocator: a nil pointer, or a zero value, which New did not make.
+func (a *Caching) absent() bool { return a == nil || a.driver == nil }
+
 // Config returns the settings in force.
 func (a *Caching) Config() Config {
+	if a.absent() {
+		return Config{}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.config
@@ -95,6 +101,9 @@ func (a *Caching) Config() Config {
 
 // SetConfig changes the settings. Blocks in use and cached stay valid; later calls follow the new settings.
 func (a *Caching) SetConfig(c Config) error {
+	if a.absent() {
+		return argumentErr("SetConfig", nilAllocator)
+	}
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -120,7 +129,7 @@ func (a *Caching) Device() device.ID {
 
 // Alloc implements Allocator. Served from cache it takes one lock, that of the stream, and makes no Go heap allocation.
 func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
-	if a == nil {
+	if a.absent() {
 		return Block{}, argumentErr("Alloc", nilAllocator)
 	}
 	if invariants.Enabled {
@@ -314,7 +323,7 @@ func (r *request) search() *block {
 
 // Free implements Allocator.
 func (a *Caching) Free(h Block) error {
-	if a == nil {
+	if a.absent() {
 		return argumentErr("Free", nilAllocator)
 	}
 	if invariants.Enabled {
@@ -362,7 +371,7 @@ func (a *Caching) Free(h Block) error {
 
 // RecordStream implements Allocator.
 func (a *Caching) RecordStream(h Block, s device.Stream) error {
-	if a == nil {
+	if a.absent() {
 		return argumentErr("RecordStream", nilAllocator)
 	}
 	if invariants.Enabled {
@@ -484,18 +493,18 @@ func unlockShards(shards []*shard) {
 // Close gives everything back to the driver, blocks in use included: their handles become stale without notice, so it is
 // for the end of a program or test. It returns a *LeakError if blocks were in use, joined with the errors of the driver.
 func (a *Caching) Close() error {
-	if a == nil || a.closed.Swap(true) {
+	if a.absent() || a.closed.Swap(true) {
 		return nil
 	}
 	return a.close()
 }
 
 // Closed implements CloseReporter.
-func (a *Caching) Closed() bool { return a == nil || a.closed.Load() }
+func (a *Caching) Closed() bool { return a.absent() || a.closed.Load() }
 
 // String names the allocator and its device.
 func (a *Caching) String() string {
-	if a == nil {
+	if a.absent() {
 		return "caching allocator (nil)"
 	}
 	return fmt.Sprintf("caching allocator of %s", a.id)

@@ -19,6 +19,9 @@ import (
 // If it panics, the callbacks after it are not called, and the panic reaches who made the request, which has taken nothing. A
 // nil function changes nothing.
 func (a *Caching) OnLowMemory(f func() (freed bool)) {
+	if a.absent() {
+		return
+	}
 	if f == nil {
 		return
 	}

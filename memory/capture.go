@@ -49,6 +49,9 @@ func CapturePinned(p *Pinned) CaptureOption {
 // and its memory can be given back by EmptyCache. If work panics the same is done, and the panic passes through. work may call
 // the allocator as it likes.
 func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...CaptureOption) (*Graph, error) {
+	if a.absent() {
+		return nil, argumentErr("CaptureGraph", nilAllocator)
+	}
 	if work == nil {
 		return nil, argumentErr("CaptureGraph", nilFunction)
 	}
@@ -154,10 +157,18 @@ func (a *Caching) inCapture() bool {
 }
 
 // Pool is where the graph's memory comes from, to give to other captures.
-func (g *Graph) Pool() *Pool { return g.pool }
+func (g *Graph) Pool() *Pool {
+	if g == nil {
+		return nil
+	}
+	return g.pool
+}
 
 // Replay puts the captured work on a stream.
 func (g *Graph) Replay(s device.Stream) error {
+	if g == nil || g.exec == nil {
+		return argumentErr("Replay", nilGraph)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -169,6 +180,9 @@ func (g *Graph) Replay(s device.Stream) error {
 // Close ends the graph; its replays must be done. Its memory, as far as no block holds it and no other graph shares the pool,
 // goes back to the device with the next EmptyCache, or sooner under pressure. Closing twice is harmless.
 func (g *Graph) Close() error {
+	if g == nil || g.exec == nil {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {

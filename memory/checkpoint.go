@@ -47,6 +47,9 @@ type PoolCheckpoint struct {
 // Checkpoint notes the layout of the pool. It fails with a *CheckpointError if freed blocks still wait for other streams,
 // because what they will be part of is not known, and with ErrPoolReleased if the pool has no use left.
 func (p *Pool) Checkpoint() (*PoolCheckpoint, error) {
+	if p.absent() {
+		return nil, argumentErr("Checkpoint", nilPool)
+	}
 	a := p.a
 	a.doChores(nil)
 	a.mu.Lock()
@@ -70,6 +73,9 @@ func (p *Pool) Checkpoint() (*PoolCheckpoint, error) {
 // Allocated lists the addresses of the pool's allocated blocks, by address: what must be the memory that lives, if graphs
 // that share the pool are replayed.
 func (p *Pool) Allocated() []device.Ptr {
+	if p.absent() {
+		return nil
+	}
 	a := p.a
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,11 +35,22 @@ func NewDirect(d Driver) *Direct {
 	return a
 }
 
+// absent reports whether there is no allocator: a nil pointer, or a zero value, which NewDirect did not make.
+func (a *Direct) absent() bool { return a == nil || a.mark == nil }
+
 // Device is the device whose memory this is.
-func (a *Direct) Device() device.ID { return a.id }
+func (a *Direct) Device() device.ID {
+	if a.absent() {
+		return device.ID{}
+	}
+	return a.id
+}
 
 // Alloc implements Allocator.
 func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if a.absent() {
+		return Block{}, argumentErr("Alloc", nilAllocator)
+	}
 	a.drainLater()
 	switch {
 	case bytes == 0:
@@ -117,6 +128,9 @@ func (a *Direct) fail(bytes, tried uint64) error {
 // Free implements Allocator. Unlike the caching allocator's it blocks: work that uses the block must be done before the
 // driver may have it.
 func (a *Direct) Free(h Block) error {
+	if a.absent() {
+		return argumentErr("Free", nilAllocator)
+	}
 	b := h.b
 	if b == nil {
 		return nil
@@ -169,7 +183,7 @@ func waitForAll(users []use) error {
 
 // FreeLater implements Allocator.
 func (a *Direct) FreeLater(h Block) {
-	if h.b == nil {
+	if a.absent() || h.b == nil {
 		return
 	}
 	if home := h.b.home(); home != a {
@@ -202,6 +216,9 @@ func (a *Direct) drainLater() {
 
 // RecordStream implements Allocator.
 func (a *Direct) RecordStream(h Block, s device.Stream) error {
+	if a.absent() {
+		return argumentErr("RecordStream", nilAllocator)
+	}
 	b := h.b
 	if b == nil {
 		return nil
@@ -227,12 +244,18 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 
 // EmptyCache frees what FreeLater queued; there is no cache.
 func (a *Direct) EmptyCache() error {
+	if a.absent() {
+		return argumentErr("EmptyCache", nilAllocator)
+	}
 	a.drainLater()
 	return nil
 }
 
 // Stats implements Allocator.
 func (a *Direct) Stats() Stats {
+	if a.absent() {
+		return Stats{}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.stats
@@ -242,6 +265,9 @@ func (a *Direct) Stats() Stats {
 
 // Close implements Allocator.
 func (a *Direct) Close() error {
+	if a.absent() {
+		return nil
+	}
 	a.drainLater()
 	a.mu.Lock()
 	if a.closed.Swap(true) {
@@ -265,7 +291,12 @@ func (a *Direct) Close() error {
 }
 
 // Closed implements CloseReporter.
-func (a *Direct) Closed() bool { return a.closed.Load() }
+func (a *Direct) Closed() bool { return a.absent() || a.closed.Load() }
 
 // String names the allocator and its device.
-func (a *Direct) String() string { return fmt.Sprintf("direct allocator of %s", a.id) }
+func (a *Direct) String() string {
+	if a.absent() {
+		return "direct allocator (nil)"
+	}
+	return fmt.Sprintf("direct allocator of %s", a.id)
+}

@@ -31,6 +31,9 @@ func (e *AddressError) Is(target error) bool { return target == ErrAddress }
 // graph. The memory must be cached for stream s, in the pool that serves the size. The address is a multiple of 512. It never
 // asks the driver: what is not free at that place is an *AddressError.
 func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, error) {
+	if a.absent() {
+		return Block{}, argumentErr("AllocAt", nilAllocator)
+	}
 	if bytes == 0 {
 		return Block{}, nil
 	}

@@ -55,6 +55,9 @@ const (
 //
 // See recorder for how it works; doc.go says what it costs.
 func (a *Caching) RecordHistory(o HistoryOptions) error {
+	if a.absent() {
+		return argumentErr("RecordHistory", nilAllocator)
+	}
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -91,6 +94,9 @@ func (a *Caching) recordLocked(o HistoryOptions) {
 // StopHistory ends the recording and forgets the trace: take the snapshot before. The stacks of the blocks in use stay. While
 // somebody has a share (ShareHistory), the recording goes on until that ends.
 func (a *Caching) StopHistory() {
+	if a.absent() {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.historyOwned = false
@@ -102,6 +108,9 @@ func (a *Caching) StopHistory() {
 // share, unless the program has called RecordHistory meanwhile and not StopHistory. Calling stop again does nothing. The error is
 // a *ConfigError.
 func (a *Caching) ShareHistory(o HistoryOptions) (stop func(), err error) {
+	if a.absent() {
+		return nil, argumentErr("ShareHistory", nilAllocator)
+	}
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -148,7 +157,7 @@ func (a *Caching) setRecorder(rec *recorder, shards []*shard) {
 }
 
 // HistoryEnabled reports whether history is being recorded.
-func (a *Caching) HistoryEnabled() bool { return a.history.Load() != nil }
+func (a *Caching) HistoryEnabled() bool { return a != nil && a.history.Load() != nil }
 
 func (o *HistoryOptions) validate() error {
 	switch {

@@ -26,7 +26,7 @@ func (b *block) home() deferrer {
 
 // FreeLater implements Allocator.
 func (a *Caching) FreeLater(h Block) {
-	if a == nil || h.b == nil {
+	if a.absent() || h.b == nil {
 		return
 	}
 	if home := h.b.home(); home != a {

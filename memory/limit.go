@@ -11,6 +11,9 @@ import (
 // memory; 1 lifts the limit. Lowering it below what is reserved frees nothing, but nothing more is taken from the driver
 // until enough has been given back. It does not see memory that other libraries or processes hold.
 func (a *Caching) SetMemoryFraction(fraction float64) error {
+	if a.absent() {
+		return argumentErr("SetMemoryFraction", nilAllocator)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.setFraction(fraction)
@@ -34,6 +37,9 @@ func (a *Caching) setFraction(fraction float64) error {
 
 // MemoryFraction returns the limit as a fraction of the device's memory: 1 if there is none.
 func (a *Caching) MemoryFraction() (float64, error) {
+	if a.absent() {
+		return 0, argumentErr("MemoryFraction", nilAllocator)
+	}
 	limit := a.limit.Load()
 	if limit == unlimited {
 		return 1, nil
@@ -47,6 +53,9 @@ func (a *Caching) MemoryFraction() (float64, error) {
 
 // SetMemoryLimit limits the bytes that the allocator may reserve; 0 lifts the limit. It replaces a memory fraction.
 func (a *Caching) SetMemoryLimit(bytes uint64) {
+	if a.absent() {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if bytes == 0 {
@@ -56,7 +65,12 @@ func (a *Caching) SetMemoryLimit(bytes uint64) {
 }
 
 // MemInfo returns the driver's figures for the whole device, all processes included.
-func (a *Caching) MemInfo() (device.MemInfo, error) { return a.driver.MemInfo() }
+func (a *Caching) MemInfo() (device.MemInfo, error) {
+	if a.absent() {
+		return device.MemInfo{}, argumentErr("MemInfo", nilAllocator)
+	}
+	return a.driver.MemInfo()
+}
 
 // formatBytes writes a size as PyTorch's out-of-memory message does: the unit grows past 1024 of the smaller one, and the
 // limits themselves still print in the smaller unit.

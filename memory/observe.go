@@ -7,6 +7,9 @@ import "errors"
 // it may call the allocator as it likes; a request of its own that fails is told to all functions too. If it panics, the functions
 // after it are not called, and the panic reaches who made the request. A nil function changes nothing.
 func (a *Caching) OnOOM(f func(*OOMError)) {
+	if a.absent() {
+		return
+	}
 	if f == nil {
 		return
 	}

@@ -154,9 +154,15 @@ func NewPinned(d PinnedDriver, c Config) (*Pinned, error) {
 	return p, nil
 }
 
+// absent reports whether there is no allocator: a nil pointer, or a zero value, which NewPinned did not make.
+func (p *Pinned) absent() bool { return p == nil || p.driver == nil }
+
 // SetConfig changes the settings. Later calls follow them, except that the reserve segment is taken at the first allocation
 // and never changed, and that the background goroutine, once started, runs until Close.
 func (p *Pinned) SetConfig(c Config) error {
+	if p.absent() {
+		return argumentErr("Pinned.SetConfig", nilAllocator)
+	}
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -165,13 +171,21 @@ func (p *Pinned) SetConfig(c Config) error {
 }
 
 // Device is the device whose driver pins the memory.
-func (p *Pinned) Device() device.ID { return p.id }
+func (p *Pinned) Device() device.ID {
+	if p.absent() {
+		return device.ID{}
+	}
+	return p.id
+}
 
 // Alloc returns a block of at least bytes bytes; zero bytes give the zero PinnedBlock. The content is undefined. Served from
 // cache it takes the lock of the bucket, before that the one of the events if some are outstanding, and makes no Go heap
 // allocation. It fails with a *PinnedOOMError (errors.Is ErrOutOfMemory) when the memory cannot be had; only before that does
 // it wait for the device.
 func (p *Pinned) Alloc(bytes uint64) (PinnedBlock, error) {
+	if p.absent() {
+		return PinnedBlock{}, argumentErr("Pinned.Alloc", nilAllocator)
+	}
 	h, err := p.alloc(bytes)
 	p.verify()
 	return h, err
@@ -223,6 +237,9 @@ func (p *Pinned) allocSlow(policy *pinnedPolicy, bytes, size uint64) (PinnedBloc
 // it after putting the work there. If s is being captured (BeginCapture), the block is held by the capture instead. It fails
 // with a *BlockError if the block was freed or is of another allocator.
 func (p *Pinned) RecordStream(h PinnedBlock, s device.Stream) error {
+	if p.absent() {
+		return argumentErr("Pinned.RecordStream", nilAllocator)
+	}
 	b := h.b
 	if b == nil {
 		return nil
@@ -254,6 +271,9 @@ func (p *Pinned) RecordStream(h PinnedBlock, s device.Stream) error {
 // device. If the driver refuses, its error is returned (nil with PinnedFreeCatchAll) and counted in HostStats.NumFreeErrors;
 // the block is freed all the same: it is cached, and EmptyCache tries again.
 func (p *Pinned) Free(h PinnedBlock) error {
+	if p.absent() {
+		return argumentErr("Pinned.Free", nilAllocator)
+	}
 	err := p.free(h)
 	p.verify()
 	return err
@@ -300,4 +320,9 @@ func (p *Pinned) free(h PinnedBlock) error {
 }
 
 // String names the allocator and its device.
-func (p *Pinned) String() string { return fmt.Sprintf("pinned allocator of %s", p.id) }
+func (p *Pinned) String() string {
+	if p.absent() {
+		return "pinned allocator (nil)"
+	}
+	return fmt.Sprintf("pinned allocator of %s", p.id)
+}

@@ -32,6 +32,9 @@ type captureSet struct {
 // goroutines at once and without a lock: it may call the allocator, but for RecordStream, and if it panics nothing was recorded.
 // Call Release when the graph is gone. A nil function is an *ArgumentError.
 func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) (*PinnedCapture, error) {
+	if p.absent() {
+		return nil, argumentErr("Pinned.BeginCapture", nilAllocator)
+	}
 	if capturing == nil {
 		return nil, argumentErr("Pinned.BeginCapture", nilFunction)
 	}
@@ -45,6 +48,9 @@ func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) (*PinnedCaptur
 
 // End says that the capture is over: no more blocks are held, those that are stay so. Ending twice is harmless.
 func (c *PinnedCapture) End() {
+	if c == nil || c.set == nil {
+		return
+	}
 	c.set.mu.Lock()
 	list := slices.DeleteFunc(slices.Clone(c.set.list()), func(d *PinnedCapture) bool { return d == c })
 	if len(list) == 0 {
@@ -62,6 +68,9 @@ func (c *PinnedCapture) End() {
 // again. It ends the capture if that goes on, and releasing twice is harmless. Errors are those of Free for blocks larger than
 // PinnedMaxCachedBytes.
 func (c *PinnedCapture) Release() error {
+	if c == nil || c.set == nil {
+		return nil
+	}
 	c.End()
 	c.mu.Lock()
 	blocks := c.blocks

@@ -9,6 +9,9 @@ import (
 // EmptyCache gives all cached blocks back to the driver, except those cut from the reserve segment. Blocks that wait for
 // events stay. If the driver refuses some, they stay cached, and its errors are returned, joined.
 func (p *Pinned) EmptyCache() error {
+	if p.absent() {
+		return argumentErr("Pinned.EmptyCache", nilAllocator)
+	}
 	p.pollEvents()
 	err := p.releaseCached()
 	p.verify()
@@ -57,6 +60,9 @@ func (p *Pinned) reclaim() error {
 // their handles become stale, and touching their Bytes is a fault that ends the program. It is the last call; Alloc after it fails with device.ErrClosed. It returns a *LeakError if
 // blocks were in use, joined with the errors of streams and driver. Closing twice is harmless.
 func (p *Pinned) Close() error {
+	if p.absent() {
+		return nil
+	}
 	if p.closed.Swap(true) {
 		return nil
 	}

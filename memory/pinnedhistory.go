@@ -17,6 +17,9 @@ import (
 // undoing the trace from the blocks of a snapshot backwards meets a block where an entry frees one, and none where it
 // allocates one. A call's time and stack are taken under that lock as well.
 func (p *Pinned) RecordHistory(o HistoryOptions) error {
+	if p.absent() {
+		return argumentErr("Pinned.RecordHistory", nilAllocator)
+	}
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -41,6 +44,9 @@ func (p *Pinned) RecordHistory(o HistoryOptions) error {
 
 // StopHistory ends the recording and forgets the trace: take the snapshot before. The stacks of the blocks in use stay.
 func (p *Pinned) StopHistory() {
+	if p.absent() {
+		return
+	}
 	p.lockBuckets()
 	defer p.unlockBuckets()
 	p.forgetChunks()
@@ -49,6 +55,9 @@ func (p *Pinned) StopHistory() {
 
 // HistoryEnabled reports whether history is being recorded.
 func (p *Pinned) HistoryEnabled() bool {
+	if p.absent() {
+		return false
+	}
 	k := &p.buckets[0] // they all have the same recorder
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,6 +140,9 @@ type HostSnapshot struct {
 
 // Snapshot returns the blocks and the trace, all of one moment. It looks at no events. The locks are held for a copy.
 func (p *Pinned) Snapshot() HostSnapshot {
+	if p.absent() {
+		return HostSnapshot{}
+	}
 	p.lockBuckets()
 	var w window
 	if rec := p.buckets[0].log.rec; rec != nil {
@@ -194,7 +206,7 @@ func (b *pinnedLayout) info(syms *symbols) SegmentInfo {
 // AddHost adds the blocks and the trace of pinned memory to a snapshot, if p's history is being recorded; else it does
 // nothing, as in PyTorch. PyTorch's viewer does not show them.
 func (s *Snapshot) AddHost(p *Pinned) {
-	if p == nil || !p.HistoryEnabled() {
+	if !p.HistoryEnabled() {
 		return
 	}
 	h := p.Snapshot()

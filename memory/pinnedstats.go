@@ -155,6 +155,9 @@ func (p *Pinned) unlockBuckets() {
 
 // Stats returns the statistics, all of one moment. It looks at no events.
 func (p *Pinned) Stats() HostStats {
+	if p.absent() {
+		return HostStats{}
+	}
 	p.lockBuckets()
 	defer p.unlockBuckets()
 	s := p.books.stats
@@ -172,6 +175,9 @@ func (p *Pinned) Stats() HostStats {
 
 // ResetPeakStats sets every Peak to its Current, and the Max and Min of times to 0 (reset_peak_host_memory_stats).
 func (p *Pinned) ResetPeakStats() {
+	if p.absent() {
+		return
+	}
 	p.lockBuckets()
 	defer p.unlockBuckets()
 	p.requests.peak.Store(p.requests.now.Load())
@@ -186,6 +192,9 @@ func (p *Pinned) ResetPeakStats() {
 // ResetAccumulatedStats sets every Allocated and Freed, the counters of calls, and the Total, Count and Avg of times to 0
 // (reset_accumulated_host_memory_stats).
 func (p *Pinned) ResetAccumulatedStats() {
+	if p.absent() {
+		return
+	}
 	p.lockBuckets()
 	defer p.unlockBuckets()
 	for i := range p.buckets {

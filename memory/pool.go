@@ -85,6 +85,9 @@ func (p *Pool) errReleased(call string) error {
 
 // NewPool makes a private pool.
 func (a *Caching) NewPool(opts ...PoolOption) *Pool {
+	if a.absent() {
+		return &Pool{limit: unlimited}
+	}
 	p := &Pool{a: a, limit: unlimited}
 	for _, o := range opts {
 		if o != nil {
@@ -117,11 +120,22 @@ func comparePools(p, q *Pool) int {
 	return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
 }
 
+// absent reports whether there is no pool: a nil pointer, or a zero value, which NewPool did not make.
+func (p *Pool) absent() bool { return p == nil || p.a.absent() }
+
 // ID names the pool in statistics and snapshots.
-func (p *Pool) ID() PoolID { return p.id }
+func (p *Pool) ID() PoolID {
+	if p == nil {
+		return PoolID{}
+	}
+	return p.id
+}
 
 // Uses is the count of uses.
 func (p *Pool) Uses() int {
+	if p.absent() {
+		return 0
+	}
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	return p.uses
@@ -129,6 +143,9 @@ func (p *Pool) Uses() int {
 
 // Retain adds a use. It fails with ErrPoolReleased if none is left.
 func (p *Pool) Retain() error {
+	if p.absent() {
+		return argumentErr("Retain", nilPool)
+	}
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	if p.uses == 0 {
@@ -140,6 +157,9 @@ func (p *Pool) Retain() error {
 
 // Release drops a use. It fails with ErrPoolReleased if none is left.
 func (p *Pool) Release() error {
+	if p.absent() {
+		return argumentErr("Release", nilPool)
+	}
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	if p.uses == 0 {
@@ -152,6 +172,9 @@ func (p *Pool) Release() error {
 
 // Alloc implements Allocator with memory of the pool.
 func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
+	if p.absent() {
+		return Block{}, argumentErr("Alloc", nilPool)
+	}
 	if invariants.Enabled {
 		defer p.a.audit("Alloc")
 	}
@@ -178,17 +201,35 @@ func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
 }
 
 // Free implements Allocator. It takes any block of the device's allocator.
-func (p *Pool) Free(b Block) error { return p.a.Free(b) }
+func (p *Pool) Free(b Block) error {
+	if p.absent() {
+		return argumentErr("Free", nilPool)
+	}
+	return p.a.Free(b)
+}
 
 // FreeLater implements Allocator.
-func (p *Pool) FreeLater(b Block) { p.a.FreeLater(b) }
+func (p *Pool) FreeLater(b Block) {
+	if p.absent() {
+		return
+	}
+	p.a.FreeLater(b)
+}
 
 // RecordStream implements Allocator.
-func (p *Pool) RecordStream(b Block, s device.Stream) error { return p.a.RecordStream(b, s) }
+func (p *Pool) RecordStream(b Block, s device.Stream) error {
+	if p.absent() {
+		return argumentErr("RecordStream", nilPool)
+	}
+	return p.a.RecordStream(b, s)
+}
 
 // EmptyCache gives the pool's memory that no block uses back to the driver, whatever its count of uses: for pools that are
 // not part of a captured graph.
 func (p *Pool) EmptyCache() error {
+	if p.absent() {
+		return argumentErr("EmptyCache", nilPool)
+	}
 	p.a.drainLater()
 	m := p.a.momentOfFree()
 	p.a.mu.Lock()
@@ -198,19 +239,42 @@ func (p *Pool) EmptyCache() error {
 }
 
 // Stats implements Allocator. It returns the statistics of the whole device; ReservedBytesByPrivatePools has the pool's.
-func (p *Pool) Stats() Stats { return p.a.Stats() }
+func (p *Pool) Stats() Stats {
+	if p.absent() {
+		return Stats{}
+	}
+	return p.a.Stats()
+}
 
 // Snapshot returns the pool's segments.
-func (p *Pool) Snapshot() Snapshot { return p.a.snapshot(p, true) }
+func (p *Pool) Snapshot() Snapshot {
+	if p.absent() {
+		return Snapshot{}
+	}
+	return p.a.snapshot(p, true)
+}
 
 // SnapshotState is Snapshot without the pool's part of the trace.
-func (p *Pool) SnapshotState() Snapshot { return p.a.snapshot(p, false) }
+func (p *Pool) SnapshotState() Snapshot {
+	if p.absent() {
+		return Snapshot{}
+	}
+	return p.a.snapshot(p, false)
+}
 
 // Device is the device whose memory this is.
-func (p *Pool) Device() device.ID { return p.a.id }
+func (p *Pool) Device() device.ID {
+	if p.absent() {
+		return device.ID{}
+	}
+	return p.a.id
+}
 
 // Close releases one use and gives what is free back.
 func (p *Pool) Close() error {
+	if p.absent() {
+		return nil
+	}
 	if err := p.Release(); err != nil {
 		return err
 	}
@@ -218,7 +282,12 @@ func (p *Pool) Close() error {
 }
 
 // String names the pool and its device.
-func (p *Pool) String() string { return fmt.Sprintf("private pool %v of %s", p.id, p.a.id) }
+func (p *Pool) String() string {
+	if p.absent() {
+		return "private pool (nil)"
+	}
+	return fmt.Sprintf("private pool %v of %s", p.id, p.a.id)
+}
 
 // overLimit reports whether size more bytes are too many for the pool. Caller holds a.mu.
 func (p *Pool) overLimit(size uint64) bool {

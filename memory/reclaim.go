@@ -13,7 +13,7 @@ import (
 // EmptyCache gives all memory that no block uses back to the driver, after waiting for the events of freed blocks. It
 // goes on after an error, and returns all of them joined.
 func (a *Caching) EmptyCache() error {
-	if a == nil {
+	if a.absent() {
 		return argumentErr("EmptyCache", nilAllocator)
 	}
 	if invariants.Enabled {

@@ -8,7 +8,7 @@ import (
 
 // Stats implements Allocator: all figures are of one moment.
 func (a *Caching) Stats() Stats {
-	if a == nil {
+	if a.absent() {
 		return Stats{}
 	}
 	a.mu.Lock()
@@ -43,6 +43,9 @@ func (a *Caching) Stats() Stats {
 
 // ResetPeakStats sets every Peak to its Current.
 func (a *Caching) ResetPeakStats() {
+	if a.absent() {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.peaks.mu.Lock()
@@ -73,6 +76,9 @@ func (a *Caching) eachPoolStat(f func(*Stat)) {
 
 // ResetAccumulatedStats sets every Allocated and Freed and the counters of calls to 0.
 func (a *Caching) ResetAccumulatedStats() {
+	if a.absent() {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.peaks.mu.Lock()

@@ -12,6 +12,9 @@ import (
 // requests can share: one, or, with max_split_size_mb, several just below it. If the device or the limit does not allow it
 // all, it fails with an *OOMError and has taken nothing.
 func (a *Caching) Reserve(bytes uint64, s device.Stream) (err error) {
+	if a.absent() {
+		return argumentErr("Reserve", nilAllocator)
+	}
 	if err := checkOpenStream("Reserve", a.id, a.driver, s); err != nil {
 		return err
 	}
@@ -93,6 +96,9 @@ type Usage struct {
 
 // Usage asks the driver and compares with the allocator's books.
 func (a *Caching) Usage() (Usage, error) {
+	if a.absent() {
+		return Usage{}, argumentErr("Usage", nilAllocator)
+	}
 	info, err := a.driver.MemInfo()
 	if err != nil {
 		return Usage{}, err

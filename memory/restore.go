@@ -30,6 +30,9 @@ type Restored struct {
 // some (wait for them, and free it), or if memory of the checkpoint was given back to the driver; and with ErrPoolReleased if
 // the pool has no use left.
 func (p *Pool) Restore(c *PoolCheckpoint) (r Restored, err error) {
+	if p.absent() {
+		return r, argumentErr("Restore", nilPool)
+	}
 	if invariants.Enabled {
 		defer p.a.audit("Restore")
 	}

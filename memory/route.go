@@ -20,6 +20,9 @@ type route struct {
 // filter is called by every Alloc, without a lock and by several goroutines at once. It may call the allocator, except for an Alloc,
 // which would call it again. If it panics, the Alloc has done nothing.
 func (a *Caching) BeginRoute(p *Pool, filter func(device.Stream) bool) error {
+	if a.absent() {
+		return argumentErr("BeginRoute", nilAllocator)
+	}
 	if p == nil {
 		return argumentErr("BeginRoute", nilPool)
 	}
@@ -43,6 +46,9 @@ func (a *Caching) BeginRoute(p *Pool, filter func(device.Stream) bool) error {
 
 // EndRoute ends what BeginRoute began, and drops the use of p that it added.
 func (a *Caching) EndRoute(p *Pool) error {
+	if a.absent() {
+		return argumentErr("EndRoute", nilAllocator)
+	}
 	if p == nil {
 		return argumentErr("EndRoute", nilPool)
 	}

@@ -95,7 +95,7 @@ func (s Snapshot) String() string { return drawSegments(s.layout) }
 
 // snapshot is Snapshot of one private pool, or of everything.
 func (a *Caching) snapshot(want *Pool, trace bool) Snapshot {
-	if a == nil {
+	if a.absent() {
 		return Snapshot{}
 	}
 	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1), HostSegments: []SegmentInfo{}, HostTraces: []TraceEntry{}}

@@ -87,6 +87,9 @@ type AttentionGrads struct{ Q, K, V, Mask *Tensor }
 
 // Release releases all of them.
 func (g *AttentionGrads) Release() {
+	if g == nil {
+		return
+	}
 	for _, t := range []*Tensor{g.Q, g.K, g.V, g.Mask} {
 		t.Release()
 	}

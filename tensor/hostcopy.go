@@ -93,6 +93,9 @@ func (h *HostCopy) fill(src *Tensor) error {
 // pinned memory it does not wait.
 func (h *HostCopy) Tensor(e Exec) (*Tensor, error) {
 	const name = "HostCopy"
+	if h == nil {
+		return nil, &ReleasedError{Op: name, Nil: true}
+	}
 	l, err := newLayout(name, h.shape)
 	if err != nil {
 		return nil, err
@@ -126,7 +129,12 @@ func (h *HostCopy) restore(t *Tensor) error {
 }
 
 // Bytes is the size of the copy, in bytes.
-func (h *HostCopy) Bytes() uint64 { return uint64(len(h.bytes)) }
+func (h *HostCopy) Bytes() uint64 {
+	if h == nil {
+		return 0
+	}
+	return uint64(len(h.bytes))
+}
 
 // Release gives the memory back; pinned memory is used again when the copies on the stream are done. Releasing again does
 // nothing.

@@ -34,6 +34,9 @@ type RecurrentState struct {
 
 // Release releases all tensors.
 func (s *RecurrentState) Release() {
+	if s == nil {
+		return
+	}
 	for _, t := range []*Tensor{s.Output, s.H, s.C, s.Gates, s.Inner} {
 		t.Release()
 	}
@@ -94,6 +97,9 @@ func (r *Recurrent) check() error {
 // Forward runs the sequence. With keep the result has what Backward needs; else Gates and Inner are nil, and a cell takes the
 // memory of one step. The caller releases the result.
 func (r *Recurrent) Forward(keep bool) (*RecurrentState, error) {
+	if r == nil {
+		return nil, valueErr(recurrentName, "the layer is nil")
+	}
 	if err := r.check(); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,9 @@ type RecurrentGrads struct {
 
 // Release releases all tensors.
 func (g *RecurrentGrads) Release() {
+	if g == nil {
+		return
+	}
 	for _, t := range []*Tensor{g.X, g.H0, g.C0, g.WeightIH, g.WeightHH, g.BiasIH, g.BiasHH} {
 		t.Release()
 	}
@@ -38,8 +41,11 @@ type recurrentPass struct {
 // of s Output for that of WeightHH, and for GRU. The rest may be nil. With reuse the gradients of the gates are written over
 // s.Gates, whose elements are undefined afterwards. The caller releases the result.
 func (r *Recurrent) Backward(s *RecurrentState, dOutput, dH, dC *Tensor, wants RecurrentWants, reuse bool) (*RecurrentGrads, error) {
+	if r == nil {
+		return nil, valueErr(recurrentName, "the layer is nil")
+	}
 	if s == nil {
-		return nil, &ReleasedError{Op: recurrentName}
+		return nil, &ReleasedError{Op: recurrentName, Nil: true}
 	}
 	p := &recurrentPass{Recurrent: r, s: s, wants: wants}
 	if err := p.check(); err != nil {

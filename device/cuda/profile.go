@@ -2,11 +2,13 @@ package cuda
 
 import (
 	"cmp"
+	"io"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // Profile is the times of what was put on a device's streams while it ran: kernels, products of cuBLAS, copies, fills and launches of
@@ -115,7 +117,25 @@ func (d *Device) startProfile(p *Profile) error {
 
 // Stop ends the profile after waiting for the operations in it that are under way; what other goroutines put on streams meanwhile may
 // or may not be part of it. A second Stop does nothing. Closing the device stops its profiles.
-func (p *Profile) Stop() { p.device.stopProfiles(p) }
+func (p *Profile) Stop() {
+	if !p.absent() {
+		p.device.stopProfiles(p)
+	}
+}
+
+// absent reports whether there is no profile: a nil pointer, or a zero value, which StartProfile did not make.
+func (p *Profile) absent() bool { return p == nil || p.device == nil }
+
+// writable says what is wrong with the arguments of a call that writes the profile to w.
+func (p *Profile) writable(call string, w io.Writer) error {
+	if p.absent() {
+		return &device.Error{Call: call, Detail: "the profile is nil or a zero value", Err: device.ErrInvalidValue}
+	}
+	if why := isnil.Why("writer", w); why != "" {
+		return p.device.fail(call, device.ErrInvalidValue, "%s", why)
+	}
+	return nil
+}
 
 // stopProfiles stops profiles; those that do not run are left as they are.
 func (d *Device) stopProfiles(list ...*Profile) {
@@ -140,6 +160,9 @@ func (d *Device) endProfiles() {
 
 // Totals returns the operations of the profile, equal ones as one, those that took the longest first.
 func (p *Profile) Totals() []Total {
+	if p.absent() {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := make([]Total, 0, len(p.totals))

@@ -11,14 +11,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // WriteTotals writes tables: the streams, and the operations, those that took the longest first; by name, and then by name and shape.
 // share is the part of the time of all operations of the device. Errors are those of w.
 func (p *Profile) WriteTotals(w io.Writer) error {
-	if why := isnil.Why("writer", w); why != "" {
-		return &device.Error{Device: p.device.id, Call: "Profile.WriteTotals", Detail: why, Err: device.ErrInvalidValue}
+	if err := p.writable("Profile.WriteTotals", w); err != nil {
+		return err
 	}
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	list := p.Totals()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // traceEvent is an object of the Chrome trace event format.
@@ -36,8 +35,8 @@ type traceWriter struct {
 // open. The device is a process there. Each of its streams has two rows: what the device did, and the calls that put it there, so
 // that gaps in the one can be compared with the other. Times are since the driver was opened. Errors are those of w.
 func (p *Profile) WriteTrace(w io.Writer) error {
-	if why := isnil.Why("writer", w); why != "" {
-		return &device.Error{Device: p.device.id, Call: "Profile.WriteTrace", Detail: why, Err: device.ErrInvalidValue}
+	if err := p.writable("Profile.WriteTrace", w); err != nil {
+		return err
 	}
 	return writeTrace(w, []*Profile{p})
 }

@@ -9,6 +9,8 @@
 //	excluded_test.go  what is not called, or may do what others may not, with reasons
 //	apifuzz_test.go   the test
 //
+// Methods of pointers are also called on a nil pointer, "(*memory.Pool)(nil).Alloc", and on a zero value, "new(memory.Pool).Alloc".
+//
 // Each call has a world of its own: its arguments are made for it and released after it, so that every failure is one line that
 // stands for itself, and a name with a number finds it again (APIFUZZ_CALL). What must hold: the call returns; it does not panic; its
 // errors are of an exported type or wrap an exported sentinel; when all that it returned and was given has been released, nothing is

@@ -98,7 +98,10 @@ func trimmed(s string) string {
 func (w *world) run(t target) string {
 	var recv reflect.Value
 	prefix := ""
-	if t.recv != nil {
+	switch {
+	case t.blank != nil:
+		recv, prefix = t.blank(), strings.TrimSuffix(t.name, t.name[strings.LastIndexByte(t.name, '.'):])
+	case t.recv != nil:
 		r := w.make(t.recv, 0)
 		if nilled(r.v) && !nilReceivers[typeName(t.recv)] {
 			return ""
