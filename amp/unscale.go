@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -117,7 +118,7 @@ func (s *GradScaler) parts(opt Optimizer, half bool) (parts []*part, err error) 
 			continue
 		}
 		if g.DType() == tensor.Float16 && !half {
-			return nil, &ScalerError{Method: "Unscale", Misuse: Float16Gradient, Detail: fmt.Sprintf("(parameter %q)", param.Name())}
+			return nil, &ScalerError{Method: "Unscale", Misuse: Float16Gradient, Detail: fmt.Sprintf("(parameter %q)", excerpt.Of(param.Name()))}
 		}
 		at := slices.IndexFunc(parts, func(q *part) bool { return q.exec.Device().ID() == g.Device().ID() })
 		if at < 0 {

@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -120,7 +121,7 @@ func (p *Parameter) accumulate(t *tensor.Tensor) error {
 		return &ParameterError{Name: p.name, Shape: p.shape}
 	}
 	if here, there := t.Device().ID(), p.value.Device().ID(); here != there {
-		return &tensor.DeviceError{Op: "gradient of parameter " + p.name, Devices: []device.ID{here, there},
+		return &tensor.DeviceError{Op: "gradient of parameter " + excerpt.Of(p.name), Devices: []device.ID{here, there},
 			Detail: "the parameter was moved between forward and backward"}
 	}
 	if p.grad != nil {

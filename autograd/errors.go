@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -192,7 +193,7 @@ func (e *ModifiedError) Error() string {
 	var b strings.Builder
 	b.WriteString("one of the variables needed for gradient computation has been modified by an in-place operation: ")
 	if e.Parameter != "" {
-		fmt.Fprintf(&b, "parameter %q ", e.Parameter)
+		fmt.Fprintf(&b, "parameter %q ", excerpt.Of(e.Parameter))
 	}
 	fmt.Fprintf(&b, "%s, which is %s of %s", e.Operand, e.Saved, e.Op)
 	if e.Module != "" {
@@ -256,7 +257,7 @@ func (e *ParameterError) Error() string {
 	if why == "" {
 		why = "it was not materialized yet (To on the model), or it was released"
 	}
-	return fmt.Sprintf("parameter %q %s%s has no tensor: %s", e.Name, e.Shape, layer, why)
+	return fmt.Sprintf("parameter %q %s%s has no tensor: %s", excerpt.Of(e.Name), e.Shape, layer, why)
 }
 
 // Unwrap returns ErrNotMaterialized.

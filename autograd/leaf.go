@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -83,7 +84,7 @@ func (g *Graph) Param(p *Parameter) *Variable {
 	if p.Tensor() == nil {
 		return g.Refuse("param", g.scope.missing(p))
 	}
-	h, err := g.adopt("parameter "+p.name, p.Tensor())
+	h, err := g.adopt("parameter "+excerpt.Of(p.name), p.Tensor())
 	if err != nil {
 		return g.fail(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // Spec names a device to open: what ParseSpec reads from a flag or a configuration.
@@ -78,16 +80,7 @@ func (e *ParseError) Error() string {
 	if e.Reason != "" {
 		reason = e.Reason + "; "
 	}
-	return fmt.Sprintf("%s is not a %s: %sallowed: %s", quoted(e.Value), e.What, reason, e.Allowed)
-}
-
-// quoted is a text in quotes, cut off after 100 bytes: it can come from anywhere.
-func quoted(text string) string {
-	const most = 100
-	if len(text) <= most {
-		return strconv.Quote(text)
-	}
-	return strconv.Quote(strings.ToValidUTF8(text[:most], "")) + "..."
+	return fmt.Sprintf("%s is not a %s: %sallowed: %s", excerpt.Quote(e.Value), e.What, reason, e.Allowed)
 }
 
 // Unwrap returns ErrInvalidValue.

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // ConfigError is a setting that cannot be: which one, the value given, and what is allowed. Of a long text it has the beginning.
@@ -27,22 +28,7 @@ func (e *ConfigError) Error() string {
 }
 
 func configError(key, value, want string) error {
-	return &ConfigError{Key: shorten(key), Value: shorten(value), Want: want}
-}
-
-// quotedBytes is how much of a text errors repeat: settings can come from anywhere.
-const quotedBytes = 100
-
-// shorten cuts a long text off, and says so by three dots.
-func shorten(text string) string {
-	if len(text) <= quotedBytes {
-		return text
-	}
-	end := quotedBytes
-	for end > quotedBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
+	return &ConfigError{Key: excerpt.Of(key), Value: excerpt.Of(value), Want: want}
 }
 
 // parseDecimal reads a number without sign: digits, perhaps with a point among them, perhaps with an exponent. strconv.ParseFloat
@@ -103,11 +89,11 @@ func ParseConfig(text string) (Config, error) {
 	for rest != "" {
 		key, tail, ok := strings.Cut(rest, ":")
 		if !ok || key == "" {
-			return Config{}, configError("", text, "expected key:value at "+strconv.Quote(shorten(rest)))
+			return Config{}, configError("", text, "expected key:value at "+excerpt.Quote(rest))
 		}
 		value, next, err := cutValue(tail)
 		if err != "" {
-			return Config{}, configError("", text, err+" after "+shorten(key))
+			return Config{}, configError("", text, err+" after "+excerpt.Of(key))
 		}
 		if err := c.set(key, value); err != nil {
 			return Config{}, err

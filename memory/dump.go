@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/pkg/errors"
 )
@@ -57,24 +58,31 @@ func (s Snapshot) Write(w io.Writer, format SnapshotFormat) error {
 	case FormatPickle:
 		return s.WritePickle(w)
 	}
-	return argumentErr("Snapshot.Write", "snapshot format %q: want %s or %s", format, FormatPickle, FormatJSON)
+	return argumentErr("Snapshot.Write", "snapshot format %q: want %s or %s", excerpt.Of(string(format)), FormatPickle, FormatJSON)
 }
 
 // WriteSnapshot writes a snapshot of a device's allocator, with its pinned host memory if the history of that is recorded. It
 // fails if the device has no allocator yet, or one without snapshots.
 func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error {
+	s, err := snapshotOf("WriteSnapshot", dev)
+	if err != nil {
+		return err
+	}
+	return s.Write(w, format)
+}
+
+// snapshotOf takes the snapshot of a device's allocators for call.
+func snapshotOf(call string, dev device.Device) (s Snapshot, err error) {
 	if dev == nil {
-		return argumentErr("WriteSnapshot", nilDevice)
+		return s, argumentErr(call, nilDevice)
 	}
 	a, ok := lookup(dev).(interface{ Snapshot() Snapshot })
 	if !ok {
-		return argumentErr("WriteSnapshot", "no snapshot of %s: it has no caching allocator", dev.ID())
+		return s, argumentErr(call, "no snapshot of %s: it has no caching allocator", dev.ID())
 	}
-	s := a.Snapshot()
-	if p := lookupPinned(dev); p != nil {
-		s.AddHost(p)
-	}
-	return s.Write(w, format)
+	s = a.Snapshot()
+	s.AddHost(lookupPinned(dev))
+	return s, nil
 }
 
 // DumpSnapshot writes a snapshot of a device's allocator into a file, in the format that the ending of its name says: .pickle
@@ -82,13 +90,17 @@ func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error 
 func DumpSnapshot(dev device.Device, filename string) (err error) {
 	format := SnapshotFormat(filepath.Ext(filename))
 	if format != FormatJSON && format != FormatPickle {
-		return argumentErr("DumpSnapshot", "snapshot file %s: the name must end in %s or %s", filename, FormatPickle, FormatJSON)
+		return argumentErr("DumpSnapshot", "snapshot file %s: the name must end in %s or %s", excerpt.Long(filename), FormatPickle, FormatJSON)
+	}
+	s, err := snapshotOf("DumpSnapshot", dev) // before a file that may be there is lost
+	if err != nil {
+		return err
 	}
 	f, err := os.Create(filename)
 	if err != nil {
-		return errors.Wrap(err, "memory: DumpSnapshot")
+		return errors.Wrap(excerpt.File(err), "memory: DumpSnapshot")
 	}
-	if err = WriteSnapshot(f, dev, format); err != nil {
+	if err = s.Write(f, format); err != nil {
 		_ = f.Close()
 	} else {
 		err = errors.Wrap(f.Close(), "memory: DumpSnapshot")

@@ -1,6 +1,10 @@
 package tensor
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
+)
 
 // Einsum sums products of elements as an equation says (torch.einsum): a letter names each dimension of the operands and of the result,
 // as in "bij,bjk->bik"; dimensions that the result lacks are summed, a letter twice in one operand takes the diagonal, and "..."
@@ -12,7 +16,7 @@ func Einsum(text string, ts ...*Tensor) (*Tensor, error) { return einsum("Einsum
 
 func einsum(name, text string, ts []*Tensor) (*Tensor, error) {
 	if len(ts) == 0 {
-		return nil, valueErr(name, "equation %q: no operands", text)
+		return nil, valueErr(name, "equation %q: no operands", excerpt.Of(text))
 	}
 	if err := sameFloat(name, ts...); err != nil {
 		return nil, err
@@ -22,7 +26,7 @@ func einsum(name, text string, ts []*Tensor) (*Tensor, error) {
 		return nil, err
 	}
 	if len(e.out) > MaxDims {
-		return nil, shapeErr(name, shapesOf(ts), "equation %q: the result has %d dimensions, at most %d are allowed", text, len(e.out), MaxDims)
+		return nil, shapeErr(name, shapesOf(ts), "equation %q: the result has %d dimensions, at most %d are allowed", e.text, len(e.out), MaxDims)
 	}
 	x, err := e.reduceAll(name, ts, e.in, e.out)
 	if err != nil {
@@ -64,7 +68,7 @@ func EinsumGrad(text string, i int, shape Shape, grad *Tensor, ts ...*Tensor) (*
 		return nil, err
 	}
 	if !e.shapeOf(e.out).Equal(grad.Shape()) {
-		return nil, shapeErr(name, append([]Shape{grad.Shape()}, shapes...), "equation %q: the gradient does not have the shape of the result", text)
+		return nil, shapeErr(name, append([]Shape{grad.Shape()}, shapes...), "equation %q: the gradient does not have the shape of the result", excerpt.Of(text))
 	}
 	labels := append([][]int{e.out}, slices.Delete(slices.Clone(e.in), i, i+1)...)
 	return e.gradient(name, i, shape, operands, labels)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // equation is what Einsum is told: the labels of the dimensions of each operand, and of the result. Labels below firstDots are
@@ -19,11 +21,11 @@ const firstDots = 52
 
 // parseEquation reads an equation such as "bij,bjk->bik" for operands of the given shapes, and checks that they fit.
 func parseEquation(name, text string, shapes []Shape) (*equation, error) {
-	e := &equation{text: text, size: map[int]int{}}
+	e := &equation{text: excerpt.Of(text), size: map[int]int{}}
 	left, right, explicit := strings.Cut(strings.ReplaceAll(text, " ", ""), "->")
 	terms := strings.Split(left, ",")
 	if len(terms) != len(shapes) {
-		return nil, valueErr(name, "equation %q has %d operands; %d are given", text, len(terms), len(shapes))
+		return nil, valueErr(name, "equation %q has %d operands; %d are given", e.text, len(terms), len(shapes))
 	}
 	dots := 0 // dimensions of the longest "..."
 	for i, term := range terms {
@@ -32,10 +34,10 @@ func parseEquation(name, text string, shapes []Shape) (*equation, error) {
 			letters -= 3
 			dots = max(dots, len(shapes[i])-letters)
 		} else if letters != len(shapes[i]) {
-			return nil, shapeErr(name, shapes, "equation %q names %d dimensions of operand %d", text, letters, i)
+			return nil, shapeErr(name, shapes, "equation %q names %d dimensions of operand %d", e.text, letters, i)
 		}
 		if letters > len(shapes[i]) {
-			return nil, shapeErr(name, shapes, "equation %q names %d dimensions of operand %d", text, letters, i)
+			return nil, shapeErr(name, shapes, "equation %q names %d dimensions of operand %d", e.text, letters, i)
 		}
 		labels, err := e.labels(name, term, len(shapes[i])-letters)
 		if err != nil {

@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -44,7 +44,7 @@ func (c *Checkpoint) Add(name string, s Section) *Checkpoint {
 	}
 	switch {
 	case name == "" || strings.Contains(name, ".") || !utf8.ValidString(name):
-		c.fail(&MismatchError{Section: fmt.Sprintf("%q", name), Detail: "the name of a section is UTF-8, not empty, and has no dot"})
+		c.fail(&MismatchError{Section: excerpt.Quote(name), Detail: "the name of a section is UTF-8, not empty, and has no dot"})
 	case c.sections[name] != nil:
 		c.fail(&MismatchError{Section: name, Detail: "two sections are called so"})
 	case s == nil:
@@ -187,7 +187,7 @@ func (c *Checkpoint) ReadFile(ctx context.Context, path string) error {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return &FileError{path, "open", path, err}
+		return &FileError{path, "open", path, excerpt.File(err)}
 	}
 	defer f.Close()
 	return c.Read(ctx, f)

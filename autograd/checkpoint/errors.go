@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // FormatError says that what was read is not a checkpoint, or not a sound one: one that is cut short, or was damaged.
@@ -50,7 +51,7 @@ type Difference struct {
 }
 
 func (d Difference) String() string {
-	return fmt.Sprintf("%s: wanted %s, found %s", d.Tensor, d.Wanted, d.Found)
+	return fmt.Sprintf("%s: wanted %s, found %s", excerpt.Of(d.Tensor), d.Wanted, d.Found)
 }
 
 func (e *MismatchError) Error() string {
@@ -104,7 +105,7 @@ type FileError struct {
 func (e *FileError) Error() string {
 	about := ""
 	if e.Path != e.File {
-		about = " " + e.Path
+		about = " " + excerpt.Long(e.Path)
 	}
 	return fmt.Sprintf("%s%s%s: %v", prefix(e.File, ""), e.Op, about, e.Err)
 }
@@ -115,10 +116,10 @@ func (e *FileError) Unwrap() error { return e.Err }
 func prefix(file, section string) string {
 	text := "checkpoint: "
 	if file != "" {
-		text += file + ": "
+		text += excerpt.Long(file) + ": "
 	}
 	if section != "" {
-		text += section + ": "
+		text += excerpt.Of(section) + ": "
 	}
 	return text
 }
@@ -154,10 +155,10 @@ func located(file, section string, err error) error {
 func filed(path string, err error) error {
 	var step *atomicfile.Error
 	if only, ok := err.(*atomicfile.Error); ok {
-		return &FileError{path, only.Op, only.Path, only.Err}
+		return &FileError{path, only.Op, only.Path, excerpt.File(only.Err)}
 	}
 	if errors.As(err, &step) {
-		return &FileError{path, step.Op, step.Path, err}
+		return &FileError{path, step.Op, step.Path, excerpt.File(err)}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -42,7 +43,7 @@ func (l *loading) read(ctx context.Context, r io.Reader) error {
 		section, name, _ := strings.Cut(values.Name, ".")
 		t, err := values.Tensor(l.home)
 		if err != nil {
-			return located(l.file, section, fmt.Errorf("%s: %w", name, err))
+			return located(l.file, section, fmt.Errorf("%s: %w", excerpt.Of(name), err))
 		}
 		content := l.contents[section]
 		content.Tensors[name], content.order = t, append(content.order, name)
@@ -58,11 +59,11 @@ func (l *loading) read(ctx context.Context, r io.Reader) error {
 func (l *loading) split(f *safetensors.Reader) error {
 	if !f.IsCheckpoint() {
 		return &FormatError{Detail: "the format that its metadata name (a model alone, as nn.Save writes it, is loaded by nn.Load)",
-			Wanted: safetensors.Checkpoint, Found: fmt.Sprintf("%q", f.Metadata[safetensors.FormatKey])}
+			Wanted: safetensors.Checkpoint, Found: excerpt.Quote(f.Metadata[safetensors.FormatKey])}
 	}
 	switch got := f.Metadata[versionKey]; {
 	case got != version && got != unsummed:
-		return &FormatError{Detail: "its version", Wanted: version, Found: fmt.Sprintf("%q", got)}
+		return &FormatError{Detail: "its version", Wanted: version, Found: excerpt.Quote(got)}
 	case got == version && !f.HasChecksum():
 		return malformed("it has no checksum")
 	}

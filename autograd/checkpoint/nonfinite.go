@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // JSON has no NaN and no infinities. A value with such numbers is written with zeros in their places, and a list of them before it:
@@ -124,14 +126,14 @@ func (a *annotated) putAll(v any) error {
 	for _, n := range a.Numbers {
 		x, err := strconv.ParseFloat(n.Value, 64)
 		if err != nil || !math.IsNaN(x) && !math.IsInf(x, 0) {
-			return malformed("a %v: %q is neither NaN nor infinite", t, n.Value)
+			return malformed("a %v: %q is neither NaN nor infinite", t, excerpt.Of(n.Value))
 		}
 		at := strings.Join(n.Path, "/")
 		err = put(reflect.ValueOf(v).Elem(), n.Path, x)
 		switch {
 		case err == nil:
 		case put(reflect.ValueOf(&plain).Elem(), n.Path, x) == nil: // it is there, but the type has another place for it, or none
-			return fmt.Errorf("what the file has is no %v: no number at %s: %w", t, at, err)
+			return fmt.Errorf("what the file has is no %v: no number at %s: %w", t, excerpt.Of(at), err)
 		default:
 			return malformed("a %v: no number at %s: %v", t, at, err)
 		}
@@ -323,5 +325,5 @@ func putInto(v reflect.Value, path []string, x float64) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no %q", name)
+	return fmt.Errorf("there is no %q", excerpt.Of(name))
 }

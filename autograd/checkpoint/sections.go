@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/internal/statedict"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -86,7 +87,7 @@ func (s module) Save() (Content, error) {
 			return Content{}, &autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}
 		}
 		if c.Tensors[n.Name] != nil {
-			return Content{}, &MismatchError{Detail: "two parameters are called " + n.Name}
+			return Content{}, &MismatchError{Detail: "two parameters are called " + excerpt.Of(n.Name)}
 		}
 		c.Tensors[n.Name] = t
 	}
@@ -143,7 +144,7 @@ func (s module) noting(found *statedict.Match, values Change) Change {
 // mismatch lists what a program wants and a file has not, or otherwise.
 func mismatch(found *statedict.Match) error {
 	if found.Twice != "" {
-		return &MismatchError{Detail: "two parameters are called " + found.Twice}
+		return &MismatchError{Detail: "two parameters are called " + excerpt.Of(found.Twice)}
 	}
 	const nothing = "nothing"
 	var all []Difference

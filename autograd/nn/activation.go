@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // FuncModule is a module without parameters: a function.
@@ -31,7 +32,7 @@ func Func(text string, f func(x *autograd.Variable) *autograd.Variable) *FuncMod
 func (m *FuncModule) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(m, x, func(g *autograd.Graph) *autograd.Variable {
 		if m.f == nil {
-			return g.Refuse("forward", argumentErr("Func", "%q has no function", m.text), x)
+			return g.Refuse("forward", argumentErr("Func", "%q has no function", excerpt.Of(m.text)), x)
 		}
 		return m.f(x)
 	})

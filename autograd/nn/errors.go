@@ -1,6 +1,10 @@
 package nn
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
+)
 
 // ArgumentError is an argument that a module or an initializer does not take. It is the error of To, which makes the parameters, or
 // that of the graph.
@@ -28,7 +32,7 @@ type NameError struct {
 func (e *NameError) Error() string {
 	where := "nn: "
 	if e.Module != "" {
-		where += "module " + e.Module + ": "
+		where += "module " + excerpt.Of(e.Module) + ": "
 	}
-	return fmt.Sprintf("%sthe name %q: %s", where, e.Name, e.Detail)
+	return fmt.Sprintf("%sthe name %q: %s", where, excerpt.Of(e.Name), e.Detail)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/autograd/internal/statedict"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -124,7 +125,7 @@ func (l *load) stream(f *safetensors.Reader, named []Named) error {
 		}
 		loaded = append(loaded, n.Name)
 		if err := values.To(n.Parameter.Tensor(), l.home); err != nil {
-			return fail(fmt.Errorf("%s: %w", n.Name, err))
+			return fail(fmt.Errorf("%s: %w", excerpt.Of(n.Name), err))
 		}
 	}
 	return fail(f.Finish())
@@ -150,7 +151,7 @@ func (l *load) staged(r io.Reader) error {
 		}
 		from, err := values.Tensor(l.home)
 		if err != nil {
-			return inFile(l.file, fmt.Errorf("%s: %w", n.Name, err))
+			return inFile(l.file, fmt.Errorf("%s: %w", excerpt.Of(n.Name), err))
 		}
 		defer from.Release()
 		x.Add(n.Name, n.Parameter.Tensor(), from)
@@ -187,7 +188,7 @@ func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
 	ordered := make([]Named, len(entries))
 	for i, p := range found.To {
 		if ordered[i] = (Named{entries[i].Name, p}); p != nil && p.Tensor() == nil {
-			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", entries[i].Name)
+			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", excerpt.Of(entries[i].Name))
 		}
 	}
 	return ordered, nil

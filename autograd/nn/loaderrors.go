@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // FormatError says that what Load read is not a file in the safetensors format, or not a sound one: one that is cut short, or was
@@ -41,7 +42,7 @@ func (e *MismatchError) Error() string {
 		names []string
 	}{{"missing from the file", e.Missing}, {"not in the model", e.Unexpected}, {"of another shape", e.Shapes}} {
 		if len(p.names) > 0 {
-			parts = append(parts, p.what+": "+strings.Join(p.names, ", "))
+			parts = append(parts, p.what+": "+excerpt.List(p.names))
 		}
 	}
 	return prefix(e.File) + strings.Join(parts, "; ")
@@ -58,7 +59,7 @@ type PartialError struct {
 func (e *PartialError) Error() string {
 	which := "unknown parameters"
 	if e.Loaded != nil {
-		which = strings.Join(e.Loaded, ", ")
+		which = excerpt.List(e.Loaded)
 	}
 	return prefix(e.File) + fmt.Sprintf("the model is partly loaded (%s): %v", which, e.Err)
 }
@@ -70,7 +71,7 @@ func prefix(file string) string {
 	if file == "" {
 		return "nn: Load: "
 	}
-	return "nn: Load: " + file + ": "
+	return "nn: Load: " + excerpt.Long(file) + ": "
 }
 
 // nameOf is what a file is called.

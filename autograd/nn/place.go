@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -75,7 +76,7 @@ func place(named []Named, dev device.Device, opts []Option) (err error) {
 			moves, err = p.move(moves, q, e)
 		}
 		if err != nil {
-			return errors.WithMessagef(err, "nn: parameter %s %s", n.Name, n.Parameter.Shape())
+			return errors.WithMessagef(err, "nn: parameter %s %s", excerpt.Of(n.Name), n.Parameter.Shape())
 		}
 	}
 	for _, m := range moves {

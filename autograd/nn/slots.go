@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // A module registers the fields that its parameters, buffers and parts are in, not what they hold at the time: lists are read off the
@@ -92,7 +93,7 @@ func (b *Base) ofField(name string, missing bool) bool {
 		return false
 	}
 	if missing {
-		b.mistaken(argumentErr(strconv.Quote(name), "the pointer to the field is nil"))
+		b.mistaken(argumentErr(excerpt.Quote(name), "the pointer to the field is nil"))
 	}
 	if missing || !b.claim(name) {
 		return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
@@ -29,7 +30,7 @@ func Save(w io.Writer, m Module) error {
 	for i, n := range named {
 		t := n.Parameter.Tensor()
 		if t == nil {
-			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}, "nn: Save: "+n.Name+" has no value")
+			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}, "nn: Save: "+excerpt.Of(n.Name)+" has no value")
 		}
 		if taken[n.Name] {
 			return &NameError{Name: n.Name, Detail: "two parameters of the model have it"}

@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -137,7 +138,7 @@ func optional(g *autograd.Graph, l describedLayer, name string, p *autograd.Para
 // withoutTensor refuses a parameter without a tensor, and says what may be missing.
 func withoutTensor(g *autograd.Graph, l describedLayer, name string, p *autograd.Parameter) *autograd.Variable {
 	if p == nil {
-		return g.Refuse("param", argumentErr(l.String(), "the field of parameter %s is nil", name))
+		return g.Refuse("param", argumentErr(l.String(), "the field of parameter %s is nil", excerpt.Of(name)))
 	}
 	e := &autograd.ParameterError{Name: join(g.ModulePath(), name), Shape: p.Shape(), Layer: l.String()}
 	if !l.base().reached {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -145,7 +146,7 @@ type gradGroup struct {
 }
 
 func (g *gradGroup) wrap(what string, err error) error {
-	return fmt.Errorf("optim: %s: gradients of %q and %d others: %w", what, g.name, len(g.grads)-1, err)
+	return fmt.Errorf("optim: %s: gradients of %q and %d others: %w", what, excerpt.Of(g.name), len(g.grads)-1, err)
 }
 
 // gradients groups the gradients by where they are worked on.

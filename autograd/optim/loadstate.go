@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -170,7 +171,7 @@ func (o *Grouped) readGroup(g GroupState, s *Settings) (initial *float64, err er
 	for _, f := range fields {
 		v, ok := g[f.key]
 		if !ok {
-			return nil, fmt.Errorf("no %q; the group has %s", f.key, strings.Join(slices.Sorted(maps.Keys(g)), ", "))
+			return nil, fmt.Errorf("no %q; the group has %s", f.key, excerpt.Long(strings.Join(slices.Sorted(maps.Keys(g)), ", ")))
 		}
 		if err := f.set(v); err != nil {
 			return nil, fmt.Errorf("%s: %v", f.key, err)
@@ -229,7 +230,7 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 		return nil, nil
 	}
 	wrong := func(format string, args ...any) error {
-		return o.unfit("parameter %d (%q): %s", n, p.Name(), fmt.Sprintf(format, args...))
+		return o.unfit("parameter %d (%q): %s", n, excerpt.Of(p.Name()), fmt.Sprintf(format, args...))
 	}
 	if p.Tensor() == nil {
 		return nil, wrong("it has no tensor")
@@ -254,7 +255,7 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 		t, err := copyLike(from.Tensors[b.name], p.Tensor())
 		if err != nil {
 			s.release()
-			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, p.Name(), err)
+			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
 		}
 		s.buffers = append(s.buffers, t)
 	}

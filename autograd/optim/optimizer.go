@@ -6,6 +6,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -149,7 +150,7 @@ func (o *Grouped) refusal(i int, p *autograd.Parameter) error {
 		return fmt.Errorf("optim: %s: %w", o.name, err)
 	}
 	if _, twice := o.states[p]; twice {
-		return &ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", p.Name())}
+		return &ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", excerpt.Of(p.Name()))}
 	}
 	return nil
 }
@@ -267,10 +268,10 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		}
 		s, err := o.stateOf(p, kept)
 		if err != nil {
-			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, p.Name(), err)
+			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
 		}
 		if err := fits(s, p.Tensor()); err != nil {
-			return nil, fmt.Errorf("optim: %s: parameter %q: %w", o.name, p.Name(), err)
+			return nil, fmt.Errorf("optim: %s: parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
 		}
 		b := find(&all, o.keyOf(p, s, &g.settings, by))
 		b.params = append(b.params, p.Tensor())

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // ProfileVariable is the environment variable that profiles every device of the process, from its first use on: FILE is written when
@@ -98,7 +100,7 @@ func (d *Device) flushProfile() error {
 	err := replaceFile(f.path, func(w io.Writer) error { return writeTrace(w, f.profiles) })
 	err = join(err, replaceFile(f.path+".txt", f.writeTotals))
 	if err != nil {
-		return d.fail(ProfileVariable, err, "%s", f.path)
+		return d.fail(ProfileVariable, err, "%s", excerpt.Long(f.path))
 	}
 	f.written = version
 	return nil

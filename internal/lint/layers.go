@@ -36,7 +36,7 @@ var layers = []layer{
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
 	{packages: "internal/soak", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")},    // trains for long
 	{packages: "tensor/dtype"},
-	{packages: "device", may: []string{"internal/platform"}, tests: []string{"device/..."}},
+	{packages: "device", may: []string{"internal/excerpt", "internal/platform"}, tests: []string{"device/..."}},
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
 
 	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},

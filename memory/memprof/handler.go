@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -112,7 +113,7 @@ func allocator(r *http.Request) (memory.Allocator, error) {
 			return a, nil
 		}
 	}
-	return nil, &httpError{http.StatusNotFound, fmt.Sprintf("no allocator of device %q", want)}
+	return nil, &httpError{http.StatusNotFound, fmt.Sprintf("no allocator of device %q", excerpt.Of(want))}
 }
 
 func summary(w http.ResponseWriter, r *http.Request) error {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 const (
@@ -37,7 +39,7 @@ func (h *Header) takeChecksum() error {
 		return nil
 	}
 	if named != kind || len(value) != len(noSum) {
-		return &Error{Detail: "the checksum", Wanted: fmt.Sprintf("%q and 8 digits", kind), Found: fmt.Sprintf("%q and %q", named, value)}
+		return &Error{Detail: "the checksum", Wanted: fmt.Sprintf("%q and 8 digits", kind), Found: excerpt.Quote(named) + " and " + excerpt.Quote(value)}
 	}
 	at := place(h.raw, value)
 	if at < 0 {

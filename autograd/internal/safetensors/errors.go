@@ -1,6 +1,10 @@
 package safetensors
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
+)
 
 // Error says that what was read is not a file in the format, or not a whole one. The packages that read files make errors of their own
 // of it.
@@ -17,12 +21,12 @@ func (e *Error) Text() string { return Describe(e.Tensor, e.Detail, e.Wanted, e.
 
 // Describe puts the parts of an error, each of which may be empty, into one line.
 func Describe(tensor, detail, wanted, found string) string {
-	text := detail
+	text := excerpt.Long(detail)
 	if tensor != "" {
-		text = "tensor " + fmt.Sprintf("%q", tensor) + ": " + text
+		text = "tensor " + excerpt.Quote(tensor) + ": " + text
 	}
 	if wanted != "" || found != "" {
-		text += fmt.Sprintf(": wanted %s, found %s", wanted, found)
+		text += fmt.Sprintf(": wanted %s, found %s", excerpt.Long(wanted), excerpt.Long(found))
 	}
 	return text
 }

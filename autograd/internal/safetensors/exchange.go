@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -31,15 +32,15 @@ func (x *Exchange) Apply() error {
 		item := &x.list[i]
 		values, err := item.converted()
 		if err != nil {
-			return fmt.Errorf("%s: %w", item.name, err)
+			return fmt.Errorf("%s: %w", excerpt.Of(item.name), err)
 		}
 		item.from.Release()
 		if item.old, err = Of(item.name, item.to); err != nil {
-			return fmt.Errorf("%s: %w", item.name, err)
+			return fmt.Errorf("%s: %w", excerpt.Of(item.name), err)
 		}
 		x.done++
 		if err := values.set(item.to); err != nil {
-			return fmt.Errorf("%s: %w", item.name, err)
+			return fmt.Errorf("%s: %w", excerpt.Of(item.name), err)
 		}
 	}
 	return nil
@@ -61,7 +62,7 @@ func (x *Exchange) Undo() error {
 	for ; x.done > 0; x.done-- {
 		item := &x.list[x.done-1]
 		if err := item.old.set(item.to); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", item.name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", excerpt.Of(item.name), err))
 		}
 	}
 	return errors.Join(errs...)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -127,7 +128,7 @@ func object(text []byte) (map[string]json.RawMessage, error) {
 		}
 		name, _ := key.(string)
 		if _, twice := fields[name]; twice {
-			return nil, fmt.Errorf("%q is there twice", name)
+			return nil, fmt.Errorf("%q is there twice", excerpt.Of(name))
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
@@ -151,7 +152,7 @@ func texts(message json.RawMessage) (map[string]string, error) {
 	for name, m := range fields {
 		var text *string
 		if err := json.Unmarshal(m, &text); err != nil || text == nil {
-			return nil, fmt.Errorf("%q is not a text", name)
+			return nil, fmt.Errorf("%q is not a text", excerpt.Of(name))
 		}
 		metadata[name] = *text
 	}
@@ -172,7 +173,7 @@ func (h *Header) describe(fields map[string]json.RawMessage) error {
 		d := all[name]
 		dt := dtypeNamed(d.DType)
 		if dt == 0 {
-			return &Error{Tensor: name, Detail: fmt.Sprintf("a type that there is not here: %q", d.DType)}
+			return &Error{Tensor: name, Detail: fmt.Sprintf("a type that there is not here: %q", excerpt.Of(d.DType))}
 		}
 		size, ok := sizeOf(d.Shape, dt)
 		if !ok {

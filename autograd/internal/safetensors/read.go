@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -78,7 +79,7 @@ func (f *Reader) SkipOne() error {
 
 func (f *Reader) short(e Entry, got int, err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("reading tensor %q: %w", e.Name, err)
+		return fmt.Errorf("reading tensor %q: %w", excerpt.Of(e.Name), err)
 	}
 	return &Error{Tensor: e.Name, Detail: "the file ends within it", Wanted: fmt.Sprintf("%d elements", e.Len()), Found: fmt.Sprint(got)}
 }

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"unicode/utf8"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -96,7 +97,7 @@ func body(ctx context.Context, w io.Writer, header []byte, tensors []Named) (uin
 			err = c.write(both, data)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("tensor %q: %w", n.Name, err)
+			return 0, fmt.Errorf("tensor %q: %w", excerpt.Of(n.Name), err)
 		}
 	}
 	return sum, nil
