@@ -180,10 +180,14 @@ func (c *Checkpoint) WriteFile(ctx context.Context, path string) error {
 	return filed(path, err)
 }
 
-// ReadFile is Read from a file.
+// ReadFile is Read from a file. Reading one that makes its reader wait, such as a named pipe, ends when ctx is done; a pipe that nobody
+// has opened to write may keep a goroutine until somebody does.
 func (c *Checkpoint) ReadFile(ctx context.Context, path string) error {
 	if err := c.ready(ctx, "ReadFile"); err != nil {
 		return err
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return c.readStream(ctx, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
