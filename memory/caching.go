@@ -33,12 +33,12 @@ type Caching struct {
 	mu            turn // the driver's turn: segments, and everything that looks at several streams. Taken first
 	segments      []*segment
 	registrations uint64
-	underway      uint64               // bytes being asked of the driver without the lock
-	dev           Stats                // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
-	gone          tallies              // what shards counted that no longer exist
-	pools         []*Pool              // private pools that are alive or still hold segments, by id
-	deadPools     map[PoolID]StatArray // reserved bytes of pools that are no more
-	lastPool      PoolID               // the highest numbers given to private pools
+	underway      uint64     // bytes being asked of the driver without the lock
+	dev           Stats      // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
+	gone          tallies    // what shards counted that no longer exist
+	pools         []*Pool    // private pools that are alive or still hold segments, by id
+	deadPools     []deadPool // the last maxDeadPools, the oldest first
+	lastPool      PoolID     // the highest numbers given to private pools
 	callbacks     []func() bool
 	calling       sync.Mutex // callbacks run. Taken without any other lock
 

@@ -235,7 +235,11 @@ func (p *Pool) EmptyCache() error {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	p.a.behalf = m
-	return errors.WithMessage(stderrors.Join(p.a.syncEvents(), p.a.releasePool(p)), "memory: EmptyCache of a pool")
+	err := stderrors.Join(p.a.syncEvents(), p.a.releasePool(p))
+	if p.uses == 0 {
+		p.a.forgetPool(p)
+	}
+	return errors.WithMessage(err, "memory: EmptyCache of a pool")
 }
 
 // Stats implements Allocator. It returns the statistics of the whole device; ReservedBytesByPrivatePools has the pool's.
@@ -334,9 +338,19 @@ func (a *Caching) borrow(r *request) *block {
 	return nil
 }
 
+// deadPool is what Stats says of a pool that is no more.
+type deadPool struct {
+	id       PoolID
+	reserved StatArray
+}
+
+// maxDeadPools is how many of them are remembered: a program that captures graph after graph makes a pool for each.
+const maxDeadPools = 64
+
 // forgetPool drops a pool without uses when its last segment is gone. What its shards counted is kept. Caller holds a.mu.
 func (a *Caching) forgetPool(p *Pool) {
-	if slices.ContainsFunc(a.segments, func(seg *segment) bool { return seg.shard.pool == p }) {
+	held := slices.ContainsFunc(a.segments, func(seg *segment) bool { return seg.shard.pool == p })
+	if held || !slices.Contains(a.pools, p) {
 		return
 	}
 	a.peaks.mu.Lock()
@@ -359,8 +373,8 @@ func (a *Caching) forgetPool(p *Pool) {
 	}
 	a.shards.Store(&kept)
 	a.pools = slices.DeleteFunc(a.pools, func(q *Pool) bool { return q == p })
-	if a.deadPools == nil {
-		a.deadPools = map[PoolID]StatArray{}
+	if len(a.deadPools) == maxDeadPools {
+		a.deadPools = slices.Delete(a.deadPools, 0, 1)
 	}
-	a.deadPools[p.id] = p.reserved
+	a.deadPools = append(a.deadPools, deadPool{p.id, p.reserved})
 }

@@ -210,3 +210,23 @@ func TestPool_ReleasedMeanwhileTakesNoSegment(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.Zero(t, dev.Live().Allocations)
 }
+
+// A program that captures graph after graph makes a pool for each. The last ones are in the statistics when they are gone.
+func TestPool_StatisticsRememberTheLastThatAreGone(t *testing.T) {
+	r := newRig(t, gib, "")
+	var last PoolID
+	for range 3 * 64 {
+		p := r.a.NewPool()
+		b, err := p.Alloc(512, r.stream(0))
+		require.NoError(t, err)
+		require.NoError(t, p.Free(b))
+		require.NoError(t, p.Close())
+		last = p.ID()
+	}
+	require.Empty(t, r.a.pools, "closing ends them")
+	s := r.a.Stats().ReservedBytesByPrivatePools
+	require.Equal(t, 64, len(s))
+	for n := range uint64(64) {
+		require.EqualValues(t, 2*mib, s[PoolID{0, last[1] - n}].All.Peak)
+	}
+}

@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"maps"
-
 	"github.com/cistern-ml/cistern/device"
 )
 
@@ -29,11 +27,13 @@ func (a *Caching) Stats() Stats {
 	a.later.mu.Lock()
 	s.NumDeferredFrees = a.later.total
 	a.later.mu.Unlock()
-	s.ReservedBytesByPrivatePools = maps.Clone(a.deadPools)
+	if len(a.pools)+len(a.deadPools) > 0 {
+		s.ReservedBytesByPrivatePools = map[PoolID]StatArray{}
+	}
+	for _, p := range a.deadPools {
+		s.ReservedBytesByPrivatePools[p.id] = p.reserved
+	}
 	for _, p := range a.pools {
-		if s.ReservedBytesByPrivatePools == nil {
-			s.ReservedBytesByPrivatePools = map[PoolID]StatArray{}
-		}
 		s.ReservedBytesByPrivatePools[p.id] = p.reserved
 	}
 	s.NumSyncAllStreams = a.syncs.Load()
@@ -68,9 +68,8 @@ func (a *Caching) eachPoolStat(f func(*Stat)) {
 	for _, p := range a.pools {
 		p.reserved.each(f)
 	}
-	for id, arr := range a.deadPools {
-		arr.each(f)
-		a.deadPools[id] = arr
+	for i := range a.deadPools {
+		a.deadPools[i].reserved.each(f)
 	}
 }
 

@@ -78,7 +78,7 @@ type Stats struct {
 	NumDeviceFree     int64 `json:"num_device_free"`      // driver frees, and unmappings
 	MaxSplitSize      int64 `json:"max_split_size"`       // the setting in bytes; -1 is unlimited
 
-	// ReservedBytesByPrivatePools is ReservedBytes for each private pool that ever existed.
+	// ReservedBytesByPrivatePools is ReservedBytes for each private pool, also for the 64 that were the last to go.
 	ReservedBytesByPrivatePools map[PoolID]StatArray `json:"reserved_bytes_by_private_pools,omitempty"`
 
 	// NumDeferredFrees counts blocks freed by FreeLater: memory that the garbage collector had to find because nobody
