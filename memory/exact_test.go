@@ -139,3 +139,19 @@ func TestAllocAt_IsInTheHistory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 4, strings.Count(string(text), `"internal_metadata":"mallocWithAddress"`), "the free after that has none")
 }
+
+// A block that is freed before anybody looks is in the peaks.
+func TestAllocAt_MovesThePeaks(t *testing.T) {
+	r := newRig(t, gib, "")
+	b := r.alloc(3*mib, 0)
+	other := r.alloc(3*mib, 1)
+	at := b.Ptr()
+	r.free(b)
+	r.a.ResetPeakStats()
+	h, err := r.a.AllocAt(3*mib, r.stream(0), at)
+	require.NoError(t, err)
+	require.NoError(t, r.a.Free(h))
+	require.EqualValues(t, 6*mib, r.a.Stats().AllocatedBytes.All.Peak)
+	require.EqualValues(t, 2, r.a.Stats().Active.All.Peak)
+	r.free(other)
+}
