@@ -91,3 +91,18 @@ func TestAttentionGrad_RefusesWhatDoesNotBelongTogether(t *testing.T) {
 	err = tensor.AttentionGradInto(tensor.AttentionGrads{Q: x, K: x}, x, x, x, x, out, lse, tensor.Attention{})
 	require.ErrorIs(t, err, tensor.ErrReleased)
 }
+
+// The weights of a row with an infinite score are NaN, as softmax's, and so is the logarithm that backward needs.
+func TestAttention_OfAnInfiniteScoreIsNaN(t *testing.T) {
+	b := onHost(t)
+	q := must(t)(tensor.FromSlice(b.Exec, []float32{float32(math.Inf(1)), 1}, 2, 1))
+	k := must(t)(tensor.FromSlice(b.Exec, []float32{1, -1}, 2, 1))
+	out, lse, err := tensor.AttentionForward(q, k, k, tensor.Attention{})
+	require.NoError(t, err)
+	t.Cleanup(out.Release)
+	t.Cleanup(lse.Release)
+	for i, v := range [][]float64{values(t, out), values(t, lse)} {
+		require.True(t, math.IsNaN(v[0]), "result %d: %v", i, v)
+		require.False(t, math.IsNaN(v[1]), "result %d: %v", i, v)
+	}
+}

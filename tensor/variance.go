@@ -18,7 +18,7 @@ func (t *Tensor) Std(dims []int, correction int, keep bool) (*Tensor, error) {
 	return t.spread(name, dims, correction, keep, true)
 }
 
-// spread is Var, or its square root. It allocates the mean, the distances and the sum, and works on them in place.
+// spread is Var, or its square root. It allocates the mean, the distances and the mean of their squares, and works on them in place.
 func (t *Tensor) spread(name string, dims []int, correction int, keep, root bool) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (t *Tensor) spread(name string, dims []int, correction int, keep, root bool
 	if x != t {
 		e = e.Owned() // the result is converted once more
 	}
-	r, err := x.squares(name, set, e)
+	r, err := x.meanSquare(name, set, e)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (t *Tensor) spread(name string, dims []int, correction int, keep, root bool
 	if l.len() > 0 {
 		count = t.Len() / l.len()
 	}
-	if err := r.finishSpread(name, float64(max(0, count-correction)), root); err != nil {
+	if err := r.finishSpread(name, count, correction, root); err != nil {
 		r.Release()
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func wideFor(d DType) DType {
 	return d
 }
 
-// squares is the sum of squared distances from the mean along the axes, kept as dimensions of one element.
-func (x *Tensor) squares(name string, set axes, e Exec) (*Tensor, error) {
+// meanSquare is the mean of squared distances from the mean along the axes, kept as dimensions of one element.
+func (x *Tensor) meanSquare(name string, set axes, e Exec) (*Tensor, error) {
 	mean, err := x.reduceAxes(name, op.Mean, x.dtype, e.Owned(), set, true, 0)
 	if err != nil {
 		return nil, err
@@ -77,15 +77,20 @@ func (x *Tensor) squares(name string, set axes, e Exec) (*Tensor, error) {
 		return nil, err
 	}
 	defer distance.Release()
-	if err := distance.pointwiseInto(name, op.Mul, scalars{}, distance, distance); err != nil {
-		return nil, err
-	}
-	return distance.reduceAxes(name, op.Sum, x.dtype, e, set, true, 0)
+	return distance.reduceAxes(name, op.MeanSquare, x.dtype, e, set, true, 0)
 }
 
-func (r *Tensor) finishSpread(name string, divisor float64, root bool) error {
-	if err := r.pointwiseInto(name, op.DivScalar, numbers(r.dtype, divisor), r); err != nil || !root {
-		return err
+// finishSpread makes the mean of count squares their sum divided by count less correction. The factor is not less than 1, so that
+// nothing vanishes; what is divided by nothing is infinite, or NaN if it is 0.
+func (r *Tensor) finishSpread(name string, count, correction int, root bool) error {
+	if correction != 0 {
+		factor := float64(count) / float64(max(0, count-correction))
+		if err := r.pointwiseInto(name, op.MulScalar, numbers(r.dtype, factor), r); err != nil {
+			return err
+		}
+	}
+	if !root {
+		return nil
 	}
 	return r.pointwiseInto(name, op.Sqrt, scalars{}, r)
 }

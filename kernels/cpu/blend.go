@@ -124,10 +124,11 @@ func addCMul[T number](dst, a, b, c []T, call *op.Call) {
 	}
 }
 
+// addCDiv multiplies first, as PyTorch's processor does; its GPUs, and ours, divide first.
 func addCDiv[T float](dst, a, b, c []T, call *op.Call) {
 	a, b, c = a[:len(dst)], b[:len(dst)], c[:len(dst)]
 	s := T(call.F[0])
 	for i := range dst {
-		dst[i] = a[i] + T(s*T(b[i]/c[i]))
+		dst[i] = a[i] + T(T(s*b[i])/c[i])
 	}
 }

@@ -57,6 +57,18 @@ func (j *statsJob[T]) byBlocks() {
 		}
 		j.columns = j.repeated(j.means)
 	}
+	j.repeatInfinite()
+}
+
+// repeatInfinite computes channels once more whose squares overflowed in T: channel forms such in float64.
+func (j *statsJob[T]) repeatInfinite() {
+	s := takeScratch()
+	defer scratches.Put(s)
+	for c, v := range j.squares {
+		if math.IsInf(v, 1) {
+			j.channel(c, s)
+		}
+	}
 }
 
 func (j *statsJob[T]) run(lo, hi int) {

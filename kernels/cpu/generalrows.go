@@ -52,6 +52,7 @@ func reduceNormRows() []op.Row {
 	return []op.Row{
 		norm(op.Norm1, norm1Reducer[float32](), norm1Reducer[float64]()),
 		norm(op.Norm2, norm2Reducer[float32](), norm2Reducer[float64]()),
+		norm(op.MeanSquare, meanSquareReducer[float32](), meanSquareReducer[float64]()),
 		row(op.NormMax, floats(same(normMaxReducer[float32]()), same(normMaxReducer[float64]()))),
 		row(op.NormMin, floats(same(normMinReducer[float32]()), same(normMinReducer[float64]()))),
 		row(op.LogSumExp, floats(same(logSumExpReducer[float32]()), same(logSumExpReducer[float64]()))),

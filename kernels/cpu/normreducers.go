@@ -43,6 +43,13 @@ func norm2Reducer[T float]() reducer[T, float64, T] {
 	return r
 }
 
+// meanSquareReducer rounds once: the mean may be a number of T where the sum is not.
+func meanSquareReducer[T float]() reducer[T, float64, T] {
+	r := norm2Reducer[T]()
+	r.finish = func(acc float64, n int) T { return T(acc / float64(n)) }
+	return r
+}
+
 // fourSums keeps four sums of f, so that additions need not wait for each other.
 func fourSums[T float](v []T, f func(float64) float64) float64 {
 	var s [4]float64

@@ -116,11 +116,19 @@ func divScalar[T float](dst, a []T, c *op.Call) {
 	}
 }
 
+// clamp leaves what lies within the bounds as it is, -0 too. NaN lies within.
 func clamp[T number](dst, a []T, c *op.Call) {
 	a = a[:len(dst)]
 	lo, hi := saturated[T](c.F[0], c.I[0]), saturated[T](c.F[1], c.I[1])
 	for i := range dst {
-		dst[i] = min(max(a[i], lo), hi)
+		v := a[i]
+		if v < lo {
+			v = lo
+		}
+		if v > hi {
+			v = hi
+		}
+		dst[i] = v
 	}
 }
 

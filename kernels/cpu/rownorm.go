@@ -104,14 +104,19 @@ func (j *rowNorm[T]) moments(r int, s *scratch) (mean, rstd T) {
 	return mean, T(1 / math.Sqrt(square/float64(j.columns)+c.F[0]))
 }
 
-// squares is the sum of (x-mean)². tmp has the length of x.
+// squares is the sum of (x-mean)². tmp has the length of x. Squares that overflow in T are formed in float64.
 func squares[T float](x []T, mean T, tmp []T) float64 {
+	d := x
 	if mean != 0 {
 		shiftSlice(tmp, x, -mean)
-		x = tmp
+		d = tmp
 	}
-	mulSlices(tmp, x, x)
-	return foldSum(0, tmp)
+	mulSlices(tmp, d, d)
+	if sum := foldSum(0, tmp); !math.IsInf(sum, 1) {
+		return sum
+	}
+	m := float64(mean)
+	return fourSums(x, func(v float64) float64 { return (v - m) * (v - m) })
 }
 
 // backward computes the gradient of row r.

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "eb614f8aa4d44d9c9fececb308221e22127a7deea164face8cc5f33852766feb"
+const inputsHash = "b9d8483742ef4ecba676a1a83e913e93958ad75d1c697c8a967cb3945d3ddffa"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -309,12 +309,14 @@ var modules = map[string][]string{
 		"count_nonzero_f16_join", "count_nonzero_f32", "count_nonzero_f32_join", "count_nonzero_f64", "count_nonzero_f64_join",
 		"count_nonzero_i32", "count_nonzero_i32_join", "count_nonzero_i64", "count_nonzero_i64_join", "count_nonzero_u8",
 		"count_nonzero_u8_join", "logsumexp_bf16", "logsumexp_bf16_join", "logsumexp_f16", "logsumexp_f16_join", "logsumexp_f32",
-		"logsumexp_f32_join", "logsumexp_f64", "logsumexp_f64_join", "norm1_bf16", "norm1_bf16_join", "norm1_f16",
-		"norm1_f16_join", "norm1_f32", "norm1_f32_join", "norm1_f64", "norm1_f64_join", "norm2_bf16", "norm2_bf16_join",
-		"norm2_f16", "norm2_f16_join", "norm2_f32", "norm2_f32_join", "norm2_f64", "norm2_f64_join", "norm_max_bf16",
-		"norm_max_bf16_join", "norm_max_f16", "norm_max_f16_join", "norm_max_f32", "norm_max_f32_join", "norm_max_f64",
-		"norm_max_f64_join", "norm_min_bf16", "norm_min_bf16_join", "norm_min_f16", "norm_min_f16_join", "norm_min_f32",
-		"norm_min_f32_join", "norm_min_f64", "norm_min_f64_join",
+		"logsumexp_f32_join", "logsumexp_f64", "logsumexp_f64_join", "mean_square_bf16", "mean_square_bf16_join",
+		"mean_square_f16", "mean_square_f16_join", "mean_square_f32", "mean_square_f32_join", "mean_square_f64",
+		"mean_square_f64_join", "norm1_bf16", "norm1_bf16_join", "norm1_f16", "norm1_f16_join", "norm1_f32", "norm1_f32_join",
+		"norm1_f64", "norm1_f64_join", "norm2_bf16", "norm2_bf16_join", "norm2_f16", "norm2_f16_join", "norm2_f32",
+		"norm2_f32_join", "norm2_f64", "norm2_f64_join", "norm_max_bf16", "norm_max_bf16_join", "norm_max_f16",
+		"norm_max_f16_join", "norm_max_f32", "norm_max_f32_join", "norm_max_f64", "norm_max_f64_join", "norm_min_bf16",
+		"norm_min_bf16_join", "norm_min_f16", "norm_min_f16_join", "norm_min_f32", "norm_min_f32_join", "norm_min_f64",
+		"norm_min_f64_join",
 	},
 	"sample": {
 		"upsample_bilinear2d_backward_bf16", "upsample_bilinear2d_backward_f16", "upsample_bilinear2d_backward_f32",

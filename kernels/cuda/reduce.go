@@ -21,7 +21,7 @@ type plan struct {
 func reduceRows() []op.Row {
 	var rows []op.Row
 	for _, id := range []op.ID{op.Sum, op.Mean, op.Prod, op.Max, op.Min, op.ArgMax, op.ArgMin, op.Any, op.All,
-		op.Norm1, op.Norm2, op.NormMax, op.NormMin, op.CountNonzero, op.LogSumExp} {
+		op.Norm1, op.Norm2, op.MeanSquare, op.NormMax, op.NormMin, op.CountNonzero, op.LogSumExp} {
 		r := typedRow(id, func(d dtype.DType) op.Func { return reduction(id, d) })
 		r.Workspace = reduceSpace
 		rows = append(rows, r)

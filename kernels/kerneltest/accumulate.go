@@ -55,7 +55,7 @@ func (a *accumulator) add(m *maker, v value) {
 		a.product *= v.f
 		a.i *= v.i
 		a.size = math.Abs(a.product)
-	case op.Norm1, op.Norm2, op.NormMax, op.NormMin:
+	case op.Norm1, op.Norm2, op.MeanSquare, op.NormMax, op.NormMin:
 		a.addSize(m, math.Abs(v.f), first)
 	case op.CountNonzero:
 		a.best.i += b2i(v.f != 0 || v.i != 0)
@@ -80,7 +80,7 @@ func (a *accumulator) addSize(m *maker, s float64, first bool) {
 			a.best.f = s
 		}
 		return
-	case op.Norm2:
+	case op.Norm2, op.MeanSquare:
 		s *= s
 	}
 	a.sum.add(s)
@@ -106,6 +106,9 @@ func (a *accumulator) result(m *maker) result {
 		if root < 1e-15 && root > 0 { // squares may vanish in float32
 			return floatAny
 		}
+	case op.MeanSquare:
+		n := float64(a.count)
+		r = result{value: floatValue(a.sum.value() / n), scale: spread / n}
 	case op.LogSumExp:
 		return a.logSumExp()
 	case op.Prod:

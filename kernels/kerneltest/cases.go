@@ -16,7 +16,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.Cast: m.casts, op.Arange: m.aranges,
 		op.Uniform: m.randoms, op.Normal: m.randoms, op.Bernoulli: m.randoms, op.Dropout: m.randoms,
 		op.Sum: m.reductions, op.Mean: m.reductions, op.Prod: m.reductions, op.Max: m.reductions, op.Min: m.reductions,
-		op.Norm1: m.reductions, op.Norm2: m.reductions, op.NormMax: m.reductions, op.NormMin: m.reductions,
+		op.Norm1: m.reductions, op.Norm2: m.reductions, op.MeanSquare: m.reductions, op.NormMax: m.reductions, op.NormMin: m.reductions,
 		op.CountNonzero: m.reductions, op.LogSumExp: m.reductions,
 		op.CumSum: m.scans, op.CumProd: m.scans, op.CumProdGrad: m.scanGrads, op.Sort: m.sorts, op.TopK: m.sorts,
 		op.Tril: m.triangles, op.Triu: m.triangles,

@@ -177,6 +177,7 @@ var specs = [Count]spec{
 
 	Norm1:        {"norm1", "k", "k", floats, reduction},
 	Norm2:        {"norm2", "k", "k", floats, reduction},
+	MeanSquare:   {"mean_square", "k", "k", floats, reduction},
 	NormMax:      {"norm_max", "k", "k", floats, reduction},
 	NormMin:      {"norm_min", "k", "k", floats, reduction},
 	CountNonzero: {"count_nonzero", "i", "k", anything, reduction},

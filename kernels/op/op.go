@@ -161,6 +161,7 @@ const (
 
 	Norm1        // sum of |a|. Float types
 	Norm2        // square root of the sum of squares. Float types
+	MeanSquare   // mean of the squares. Float types
 	NormMax      // the largest |a|, NaN wins, 0 for nothing. Float types
 	NormMin      // the least |a|, NaN wins. Float types
 	CountNonzero // how many a are not 0 (NaN is not), an Int64 dst. All types

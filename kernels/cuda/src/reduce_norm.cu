@@ -8,11 +8,13 @@
 #define NORMS(T, C)                                                                                                   \
     using Norm1_##T = Norm1<C>;                                                                                       \
     using Norm2_##T = Norm2<C>;                                                                                       \
+    using MeanSquare_##T = MeanSquare<C>;                                                                              \
     using NormMax_##T = NormMax<C>;                                                                                   \
     using NormMin_##T = NormMin<C>;                                                                                   \
     using LogSumExp_##T = LogSumExp<C>;                                                                               \
     REDUCE(norm1_##T, Norm1_##T, T, T)                                                                                \
     REDUCE(norm2_##T, Norm2_##T, T, T)                                                                                \
+    REDUCE(mean_square_##T, MeanSquare_##T, T, T)                                                                     \
     REDUCE(norm_max_##T, NormMax_##T, T, T)                                                                           \
     REDUCE(norm_min_##T, NormMin_##T, T, T)                                                                           \
     REDUCE(logsumexp_##T, LogSumExp_##T, T, T)                                                                        \

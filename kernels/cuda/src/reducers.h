@@ -123,6 +123,10 @@ template <class C> struct Norm2 : Sum<C> {
     FN static C finish(const C& a, u64) { return root(a); }
 };
 
+template <class C> struct MeanSquare : Norm2<C> {
+    FN static C finish(const C& a, u64 n) { return a / (C)n; }
+};
+
 template <class C> struct NormMax : Max<C> {
     FN static C start() { return 0; }
     FN static void fold(C& a, C v, u32) { Max<C>::fold(a, size_of(v), 0); }
