@@ -15,6 +15,8 @@ func TestVar_IsANumberWhereTheSumOfSquaresIsNot(t *testing.T) {
 	x := must(t)(tensor.FromSlice(b.Exec, []float32{2e19, -2e19, 1e19, -1e19}, 4))
 	require.InEpsilon(t, 1e39/3, values(t, must(t)(x.Var(nil, 1, false)))[0], 1e-6)
 	require.InEpsilon(t, 2.5e38, values(t, must(t)(x.Var(nil, 0, false)))[0], 1e-6)
+	apart := must(t)(tensor.FromSlice(b.Exec, []float32{2e38, -2e38}, 2))
+	require.InEpsilon(t, 2e38, values(t, must(t)(apart.Std(nil, 0, false)))[0], 1e-6, "where the variance is not")
 	wide := must(t)(tensor.FromSlice(b.Exec, []float32{1e19, -1e19, 1e19, -1e19, 1e19, -1e19}, 2, 3))
 	require.InEpsilon(t, 1e19*math.Sqrt(4.0/3), values(t, must(t)(wide.Std([]int{1}, 1, false)))[1], 1e-6)
 }

@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"math"
+
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -18,7 +20,7 @@ func (t *Tensor) Std(dims []int, correction int, keep bool) (*Tensor, error) {
 	return t.spread(name, dims, correction, keep, true)
 }
 
-// spread is Var, or its square root. It allocates the mean, the distances and the mean of their squares, and works on them in place.
+// spread is Var, or its square root. It allocates the mean, the distances and the result.
 func (t *Tensor) spread(name string, dims []int, correction int, keep, root bool) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
@@ -39,7 +41,7 @@ func (t *Tensor) spread(name string, dims []int, correction int, keep, root bool
 	if x != t {
 		e = e.Owned() // the result is converted once more
 	}
-	r, err := x.meanSquare(name, set, e)
+	r, err := x.distances(name, set, e, root)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +67,8 @@ func wideFor(d DType) DType {
 	return d
 }
 
-// meanSquare is the mean of squared distances from the mean along the axes, kept as dimensions of one element.
-func (x *Tensor) meanSquare(name string, set axes, e Exec) (*Tensor, error) {
+// distances is the mean of squared distances from the mean along the axes, or their norm, kept as dimensions of one element.
+func (x *Tensor) distances(name string, set axes, e Exec, norm bool) (*Tensor, error) {
 	mean, err := x.reduceAxes(name, op.Mean, x.dtype, e.Owned(), set, true, 0)
 	if err != nil {
 		return nil, err
@@ -77,20 +79,22 @@ func (x *Tensor) meanSquare(name string, set axes, e Exec) (*Tensor, error) {
 		return nil, err
 	}
 	defer distance.Release()
-	return distance.reduceAxes(name, op.MeanSquare, x.dtype, e, set, true, 0)
+	id := op.MeanSquare
+	if norm {
+		id = op.Norm2
+	}
+	return distance.reduceAxes(name, id, x.dtype, e, set, true, 0)
 }
 
-// finishSpread makes the mean of count squares their sum divided by count less correction. The factor is not less than 1, so that
-// nothing vanishes; what is divided by nothing is infinite, or NaN if it is 0.
+// finishSpread makes the sum of count squares divided by count less correction of their mean, or the root of that of their norm.
+// Neither takes a step that overflows where the result is a number. What is divided by nothing is infinite, or NaN if it is 0.
 func (r *Tensor) finishSpread(name string, count, correction int, root bool) error {
-	if correction != 0 {
-		factor := float64(count) / float64(max(0, count-correction))
-		if err := r.pointwiseInto(name, op.MulScalar, numbers(r.dtype, factor), r); err != nil {
-			return err
-		}
+	left := float64(max(0, count-correction))
+	if root {
+		return r.pointwiseInto(name, op.DivScalar, numbers(r.dtype, math.Sqrt(left)), r)
 	}
-	if !root {
+	if correction == 0 {
 		return nil
 	}
-	return r.pointwiseInto(name, op.Sqrt, scalars{}, r)
+	return r.pointwiseInto(name, op.MulScalar, numbers(r.dtype, float64(count)/left), r)
 }
