@@ -19,13 +19,25 @@ func (t *Tensor) Contiguous() (*Tensor, error) {
 	return t.convert(name, t.dtype, t.exec)
 }
 
-// Clone copies t into storage of its own, contiguous.
+// Clone copies t into storage of its own. As in PyTorch elements that lie side by side, in whatever order of the dimensions, keep
+// that order: strides are those of t. The copy of a view with gaps, or whose elements share addresses, is contiguous.
 func (t *Tensor) Clone() (*Tensor, error) {
 	const name = "Clone"
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
-	return t.convert(name, t.dtype, t.exec)
+	r, err := alloc(name, t.exec, t.dtype, &t.layout)
+	if err != nil {
+		return nil, err
+	}
+	if t.layout.dense() {
+		r.layout.strides = t.layout.strides
+	}
+	if err := r.write(name, &r.layout, t, &t.layout); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
 }
 
 // To converts to another type: float to integer truncates toward zero, anything to bool is "not 0". With t's own type it

@@ -86,6 +86,25 @@ func (l *layout) contiguous() bool {
 	return packed
 }
 
+// dense reports whether the elements fill a range of addresses, each of them once: some permutation of the dimensions is contiguous.
+func (l *layout) dense() bool {
+	p := *l
+	for i := range p.ndim { // the largest strides first
+		for j := i; j > 0 && p.strides[j-1] < p.strides[j]; j-- {
+			p.swap(j-1, j)
+		}
+	}
+	n := 0 // dimensions of one element have any stride
+	for i := range p.ndim {
+		if p.shape[i] != 1 {
+			p.shape[n], p.strides[n] = p.shape[i], p.strides[i]
+			n++
+		}
+	}
+	p.ndim = n
+	return p.contiguous()
+}
+
 // extent is the range of elements of the storage that l can reach: first and one past the last. Empty layouts reach none.
 func (l *layout) extent() (first, end int) {
 	last := l.offset
