@@ -70,10 +70,21 @@ func refusals(p *Program, ours, torch *Answer) *Difference {
 	if ours.Failed < 0 || torch.Failed >= 0 && torch.Failed < ours.Failed {
 		first, kind, text = torch.Failed, "not refused", torch.Error
 	}
-	if d := p.difference(kind, first, text); !d.declared() {
+	if d := p.difference(kind, first, text+"; of "+strings.Join(p.operations(), " ")); !d.declared() {
 		return d
 	}
 	return nil
+}
+
+// operations are the names of those that the program has.
+func (p *Program) operations() []string {
+	var names []string
+	for _, s := range p.Steps {
+		if s.Op != "Input" && !slices.Contains(names, s.Op) {
+			names = append(names, s.Op)
+		}
+	}
+	return names
 }
 
 func (d *Difference) declared() bool {
@@ -260,14 +271,19 @@ var Declared = []Declaration{
 	declare("not refused", "Pad|Upsample.*", "Non-empty 4D|with possibly 0 batch size", "what is empty stays empty"),
 	declare("not refused", "Pad", "exceeds dimension size", "an internal error of PyTorch 1.13 for empty tensors"),
 	declare("refused", "SGD|RMSprop|Adam.*|Adagrad", "has no momentum that could be cycled", "OneCycleLR says so where PyTorch fails for one optimizer and not for another"),
-	declare("value", "To", "PyTorch's is (-2147483648|-9223372036854775808|0) ", "integers of NaN and of numbers that they do not hold are left open"),
+	declare("value", "To|Input", "PyTorch's is (-2147483648|-9223372036854775808|0) ", "integers of NaN and of numbers that they do not hold are left open"),
 	declare("value", "(Fmod|Remainder)(Scalar)?", "PyTorch's is nan ", "the remainder is exact, where PyTorch's quotient overflows"),
 	declare("refused", "(Log)?Softmax", "needs a floating-point type", "PyTorch takes integers if there are none"),
 	declare("not refused", "Pad", "tensor expected for input, but got", "what is empty stays empty"),
 	declare("refused", "backward", "modified by an in-place operation: .*of (l1_loss|smooth_l1_loss|huber_loss|mse_loss|scaled_dot_product_attention)", "PyTorch's loss or attention saves what this one does not, and the other way round"),
 	declare("not refused", "backward", "output 0 of ProdBackward0, is at version", "Prod saves its input alone"),
 	declare("not refused", "View", "view size is not compatible", "results are contiguous; PyTorch's may have the strides of an operand"),
-	declare("value", "(Var|Std)", "is [+]Inf, PyTorch's is [0-9]", "the sum of squares is of the result's type before it is divided, and overflows"),
+	declare("value", "LayerNorm|GroupNorm|RMSNorm|InstanceNorm", "PyTorch's is (nan|-?0.0) ", "moments are formed in float64 where squares overflow; and weights are applied last"),
+	declare("value", "nn.MultiheadAttention", "PyTorch's is nan ", "a row of scores that are all minus infinity gives 0, as in later versions"),
+	declare("value", "Lerp(Scalar)?", "is nan, PyTorch's is -?inf ", "weights of -1/2 and less count from the end, as on PyTorch's GPUs"),
+	declare("not refused", ".*InPlace|CopyFrom", "refer to a single memory location", "operands that overlap what is written are copied first"),
+	declare("not refused", "backward", "modified by an inplace operation.*; of .*NLLLoss", "NLLLoss saves neither its input nor weights of classes"),
+	declare("refused", "View", "do not allow this view.*; of .*Attention", "results of attention lie so that heads join without a copy"),
 	declare("value", "RDivScalar", "PyTorch's is (nan|inf|-inf) ", "PyTorch multiplies by the reciprocal, which overflows"),
 	declare("value", "Log1p", "PyTorch's is inf ", "PyTorch 1.13's log1p overflows at the largest numbers"),
 	declare("not refused", "Diag", "integer multiplication overflow", "a diagonal outside of the matrix is empty, as in later versions"),

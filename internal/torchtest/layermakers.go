@@ -10,9 +10,6 @@ import (
 )
 
 func convolutions(g *generator) {
-	if g.special > 0 {
-		return // what meets a zero of the padding or is left out is an algorithm's choice
-	}
 	dims := 1 + g.IntN(2)
 	groups := oneOf(g, 1, 1, 1, 2)
 	in, out := groups*(1+g.IntN(2)), groups*(1+g.IntN(2))
@@ -30,6 +27,9 @@ func convolutions(g *generator) {
 	if g.chance(0.5) {
 		bias = g.like(dt, []int{out})
 	}
+	if g.special > 0 && !g.p.Eager {
+		return // what meets a zero of the padding, which gradients have too, is an algorithm's choice
+	}
 	list := func(least, n int) []int {
 		l := make([]int, oneOf(g, 1, dims))
 		for i := range l {
@@ -38,6 +38,10 @@ func convolutions(g *generator) {
 		return l
 	}
 	suffix := strconv.Itoa(dims) + "d"
+	if g.special > 0 {
+		g.call("Conv"+suffix, x, g.like(dt, append([]int{out, in / groups}, kernel...)), bias, tensor.Conv{Stride: list(1, 2), Groups: groups})
+		return
+	}
 	if g.chance(0.6) {
 		c := tensor.Conv{Stride: list(1, 2), Padding: list(0, 3), Dilation: list(1, 2), Groups: groups}
 		if g.chance(0.15) {
@@ -82,9 +86,7 @@ func pools(g *generator) {
 		}
 		g.call(op, v.name, oneOf(g, []int{1 + g.IntN(4)}, []int{1 + g.IntN(3), 1 + g.IntN(4)}))
 	case 4:
-		if v = g.floats(4, 4); g.special > 0 {
-			return // infinities times a weight of 0
-		}
+		v = g.floats(4, 4)
 		u := map[string]any{}
 		if g.chance(0.5) {
 			u["Size"] = []int{1 + g.IntN(5), 1 + g.IntN(5)}
@@ -94,6 +96,9 @@ func pools(g *generator) {
 		if g.chance(0.5) {
 			g.call("UpsampleNearest2d", v.name, u)
 			return
+		}
+		if g.special > 0 {
+			return // infinities times a weight of 0
 		}
 		u["AlignCorners"] = g.chance(0.4)
 		g.call("UpsampleBilinear2d", v.name, u)
@@ -109,10 +114,12 @@ func (g *generator) maybe(dt tensor.DType, shape []int) any {
 }
 
 func norms(g *generator) {
-	if g.special > 0 {
-		return // squares overflow in one order and not in another
-	}
 	v := g.floats(1, 4)
+	optional := g.maybe
+	if g.special > 0 { // PyTorch's moments overflow in float32, which makes other gradients
+		v = g.still(v)
+		optional = func(dt tensor.DType, shape []int) any { return g.weights(dt, shape) }
+	}
 	n := len(v.shape)
 	eps := oneOf(g, 1e-5, 1e-5, 1e-3)
 	weight := any(nil)
@@ -120,30 +127,28 @@ func norms(g *generator) {
 		if weight == nil {
 			return nil
 		}
-		return g.maybe(v.dtype, shape)
+		return optional(v.dtype, shape)
 	}
 	switch g.IntN(4) {
 	case 0:
 		shape := v.shape[n-1-g.IntN(min(n, 2)):]
-		weight = g.maybe(v.dtype, shape)
+		weight = optional(v.dtype, shape)
 		g.call("LayerNorm", v.name, shape, weight, bias(shape), eps)
 	case 1:
 		shape := v.shape[n-1:]
-		g.call("RMSNorm", v.name, shape, g.maybe(v.dtype, shape), oneOf(g, eps, -1))
+		g.call("RMSNorm", v.name, shape, optional(v.dtype, shape), oneOf(g, eps, -1))
 	default:
 		if n < 2 || v.shape[1] == 0 {
 			return
 		}
 		c := v.shape[1]
-		weight = g.maybe(v.dtype, []int{c})
+		weight = optional(v.dtype, []int{c})
 		if g.chance(0.5) {
 			groups := 1
 			if c%2 == 0 && g.chance(0.5) {
 				groups = 2
 			}
-			if product(v.shape[2:])*c > groups { // PyTorch's half types keep digits of a single element that cancel
-				g.call("GroupNorm", v.name, groups, weight, bias([]int{c}), eps)
-			}
+			g.call("GroupNorm", v.name, groups, weight, bias([]int{c}), eps)
 			return
 		}
 		if n > 2 {
@@ -205,8 +210,8 @@ func classLoss(g *generator, op string, r int) {
 		weight = g.weights(v.dtype, []int{c})
 	}
 	ignore := oneOf(g, -100, -100, 0, 1)
-	if g.special > 0 {
-		ignore = -100 // rows that are ignored get no gradient, and PyTorch's get NaN where a logit is infinite
+	if g.special > 0 && ignore >= 0 {
+		v = g.still(v) // rows that are ignored have no gradient, and PyTorch's have NaN where a logit is infinite
 	}
 	target := g.integers("int64", rows, c)
 	if op == "CrossEntropy" && g.chance(0.2) {
@@ -221,9 +226,6 @@ func classLoss(g *generator, op string, r int) {
 }
 
 func attention(g *generator) {
-	if g.special > 0 {
-		return // what a key holds that a row does not see has an effect in PyTorch
-	}
 	q := []int{1 + g.IntN(2), 1 + g.IntN(4), 1 + g.IntN(4)}
 	if g.chance(0.4) {
 		q = append([]int{1 + g.IntN(2)}, q...)
@@ -237,9 +239,10 @@ func attention(g *generator) {
 		q[n-3] = 2 * k[n-3]
 	}
 	dt := dtypes[g.main]
-	causal := g.chance(0.3)
+	sees := g.special > 0 // every row all keys: what an infinite one holds that a row does not see has an effect in PyTorch
+	causal := !sees && g.chance(0.3)
 	var mask any
-	if !causal && g.chance(0.4) {
+	if !sees && !causal && g.chance(0.4) {
 		m := oneOf(g, []int{q[n-2], k[n-2]}, append(slices.Clone(q[:n-1]), k[n-2]), []int{k[n-2]})
 		mask = g.input(oneOf(g, "bool", g.main), m)
 	}
@@ -274,12 +277,15 @@ func tables(g *generator) {
 
 // layers makes a layer and its inputs.
 func layers(g *generator) {
-	if g.main == "float16" || g.special > 0 {
-		return // PyTorch has hardly any of float16 on the processor, and infinities meet zeros that others leave out
+	if g.main == "float16" {
+		return // PyTorch has hardly any of float16 on the processor
 	}
 	dt := dtypes[g.main]
 	name := oneOf(g, "Linear", "Embedding", "EmbeddingBag", "LayerNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "InstanceNorm1d", "InstanceNorm2d", "Conv1d", "Conv2d",
 		"ConvTranspose1d", "ConvTranspose2d", "LSTM", "LSTM", "LSTM", "GRU", "GRU", "GRU", "LSTMCell", "GRUCell", "MultiheadAttention", "TransformerBlock")
+	if g.special > 0 && !slices.Contains([]string{"Linear", "Embedding", "EmbeddingBag", "GRU", "MultiheadAttention"}, name) {
+		return // infinities meet the zeros of a padding or of a gradient that is not there, which others leave out, and moments overflow
+	}
 	c := config{In: 1 + g.IntN(4), Out: 1 + g.IntN(4), NoBias: g.chance(0.3)}
 	b := 1 + g.IntN(3)
 	var in []any

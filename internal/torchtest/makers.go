@@ -27,8 +27,8 @@ func unary(g *generator) {
 	v := g.any()
 	op := oneOf(g, "Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsInf", "IsNaN", "Log", "Log1p", "Neg", "Not", "ReLU", "Reciprocal", "Round",
 		"Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh", "Trunc", "Contiguous", "GELU", "GELUTanh", "SiLU", "ReLU6")
-	if g.special > 0 && (op == "ReLU6" || op == "GELUTanh") { // far from 0 the squares in PyTorch's gradient of GELUTanh overflow
-		op = "ReLU"
+	if g.special > 0 && op == "GELUTanh" {
+		v = g.still(v) // far from 0 the squares in PyTorch's gradient overflow
 	}
 	if !v.float() && slices.Contains([]string{"GELU", "GELUTanh", "SiLU", "ReLU6"}, op) {
 		v = g.float()
@@ -38,11 +38,7 @@ func unary(g *generator) {
 
 func parametrised(g *generator) {
 	v := g.float()
-	kind := g.IntN(6)
-	if g.special > 0 && (kind == 0 || kind == 3 || kind == 5) {
-		return // the gradients of ELU and Hardtanh at NaN, and infinities in Lerp, are not the same in all of PyTorch's loops
-	}
-	switch kind {
+	switch g.IntN(6) {
 	case 0:
 		g.call("ELU", v.name, oneOf(g, 1.0, 0.5, 2))
 	case 1:
@@ -92,14 +88,13 @@ func reductions(g *generator) {
 	case "Var", "Std":
 		v, correction := g.fit(v), oneOf(g, 1, 1, 0, 2)
 		if dims == nil && product(v.shape) <= correction {
-			return // PyTorch's gradient is infinite, or an error, where it is NaN along dimensions
+			v = g.still(v) // PyTorch's gradient is another one than along dimensions, or an error
 		}
 		g.call(op, v.name, dims, correction, keep)
 	case "Prod":
-		if g.special > 0 && len(dims) > 1 {
-			dims = dims[:1] // PyTorch has no product along several
+		if g.special > 0 {
+			v = g.still(v) // PyTorch divides the product by each element, and it overflows in float32
 		}
-		keep = keep && (dims != nil || g.special == 0) // nor one of all that keeps the dimensions
 		g.call(op, v.name, dims, keep)
 	case "Norm":
 		g.call(op, g.fit(v).name, oneOf[any](g, 2, 2, 1, 0, 3, "inf", "-inf", 0.5), dims, keep)
@@ -113,6 +108,15 @@ func reductions(g *generator) {
 	default:
 		g.call(op, v.name, dims, keep)
 	}
+}
+
+// still is v without a gradient.
+func (g *generator) still(v value) value {
+	if g.p.Eager || g.ended {
+		return v
+	}
+	name, _ := g.call("Detach", v.name)
+	return g.info(name)
 }
 
 // fit is v, or most times, if it is of no floating-point type, v converted.
@@ -459,16 +463,10 @@ func products(g *generator) {
 		g.call("BMM", v.name, g.like(v.dtype, []int{v.shape[0], v.shape[2], g.size()}))
 	case 7:
 		v := g.floats(2, 2)
-		if g.special > 0 {
-			return // what overflows depends on where alpha is multiplied, here and below
-		}
 		n := g.size()
 		g.call("AddMM", g.like(v.dtype, g.narrower([]int{v.shape[0], n})), v.name, g.like(v.dtype, []int{v.shape[1], n}), oneOf(g, 1, 0.5, 0), oneOf(g, 1, 2, 0.5))
 	case 8:
 		v := g.floats(3, 3)
-		if g.special > 0 {
-			return
-		}
 		n := g.size()
 		g.call("BAddBMM", g.like(v.dtype, g.narrower([]int{v.shape[0], v.shape[1], n})), v.name, g.like(v.dtype, []int{v.shape[0], v.shape[2], n}), oneOf(g, 1, 0.5, 0), oneOf(g, 1, 2, 0.5))
 	case 9:
@@ -520,14 +518,10 @@ func blends(g *generator) {
 	v := g.float()
 	a, b := g.like(v.dtype, g.narrower(v.shape)), g.like(v.dtype, g.narrower(v.shape))
 	switch {
-	case g.special == 0 && g.chance(0.3):
+	case g.chance(0.3):
 		g.call("Lerp", v.name, a, b)
 	default:
-		op := "AddCMul"
-		if g.special == 0 && g.chance(0.5) {
-			op = "AddCDiv" // which PyTorch's processor computes as (value*a)/b, and its GPUs and Cistern as value*(a/b)
-		}
-		g.call(op, v.name, a, b, oneOf(g, 1, 0.5, -2, 0))
+		g.call(oneOf(g, "AddCMul", "AddCDiv"), v.name, a, b, oneOf(g, 1, 0.5, -2, 0))
 	}
 }
 

@@ -56,12 +56,14 @@ def extreme(f, all_of):
 
 
 def prod(x, dims, keep):
+    """The product along several dimensions, which PyTorch has not, as that along one."""
     if x.dim() == 0:
         return x.prod()
     check_dims(x, dims)
-    for d in sorted((d % x.dim() for d in dims_or_all(x, dims)), reverse=True):
-        x = x.prod(d, keepdim=keep)
-    return x
+    cut = [d % x.dim() for d in dims_or_all(x, dims)]
+    kept = [d for d in range(x.dim()) if d not in cut]
+    r = x.permute(kept + sorted(cut)).flatten(len(kept)).prod(-1)
+    return r.reshape([1 if d in cut else n for d, n in enumerate(x.shape)]) if keep else r
 
 
 def check_dims(x, dims):
@@ -375,6 +377,10 @@ def view_of(t, views):
     return t
 
 
+def shares(t, args):
+    return any(shares(t, a) if isinstance(a, list) else isinstance(a, torch.Tensor) and a.storage().data_ptr() == t.storage().data_ptr() for a in args)
+
+
 class Run:
     current = None  # the noise of the run
 
@@ -421,6 +427,8 @@ class Run:
             r = OPS[op](*args)
         if not changes and any(r is a for a in args):
             r = r.view_as(r)  # a value of its own, as a variable is, on the same memory
+        if self.program.get("eager") and op != "Clone" and isinstance(r, torch.Tensor) and not shares(r, args):
+            r = r.contiguous()  # as new results are in Cistern: whether Reshape copies one shows where it is changed in place
         if inexact and changes:
             r.data.copy_(self.noise.rough(r.data, *before))
         elif inexact:
