@@ -35,8 +35,7 @@ func Promote(a, b DType) DType {
 
 // ResultType is the type in which an operation of several tensors is computed (torch.result_type). Tensors without dimensions do not
 // widen those that have some, but lift them to their category, as numbers do: float16 with a float32 scalar is float16, int64 with a
-// float64 scalar float64. Of no tensors, and with a nil one among them,
-// it is the invalid type.
+// float64 scalar float64. Of no tensors, and with a nil one among them, it is the invalid type.
 func ResultType(ts ...*Tensor) DType {
 	var of [2]DType // invalid at first: of the tensors without dimensions, and of those with some
 	for _, t := range ts {
