@@ -44,10 +44,11 @@ func Compare(p *Program, ours, torch *Answer) *Difference {
 	if ours.Failed >= 0 {
 		return nil
 	}
-	if d := p.compareAll("value", ours.Values, torch.Values); d != nil {
+	if d, meant := p.compareAll("value", ours.Values, torch.Values); d != nil || meant {
 		return d
 	}
-	return p.compareAll("gradient", ours.Grads, torch.Grads)
+	d, _ := p.compareAll("gradient", ours.Grads, torch.Grads)
+	return d
 }
 
 // missing matches what PyTorch says where it has no kernel.
@@ -109,25 +110,26 @@ func (p *Program) jumps(d *Difference, ours, torch map[string]Value) bool {
 var jumping = regexp.MustCompile("^(And|Or|Xor|Not|Eq|Ne|Lt|Le|Gt|Ge|.*(Eq|Ne|Lt|Le|Gt|Ge)Scalar|Any|All|CountNonzero|Floor|Ceil|Round|Trunc|Sign|Fmod.*|Remainder.*|To|" +
 	"Sort|ArgSort|TopK|ArgMax|ArgMin|MaxDim|MinDim|IsInf|IsFinite|IsNaN|Norm|Hook)$")
 
-func (p *Program) compareAll(kind string, ours, torch map[string]Value) *Difference {
+// compareAll returns the first difference, or reports that it is meant: what follows, gradients too, differs for the same reason.
+func (p *Program) compareAll(kind string, ours, torch map[string]Value) (d *Difference, meant bool) {
 	for _, name := range p.order(torch) {
 		o, ok := ours[name]
 		if !ok {
-			return p.at("value", name, "Cistern has none")
+			return p.at("value", name, "Cistern has none"), false
 		}
 		if d := p.compare(kind, name, o, torch[name]); d != nil {
 			if d.declared() || p.jumps(d, ours, torch) {
-				return nil // what follows differs for the same reason
+				return nil, true
 			}
-			return d
+			return d, false
 		}
 	}
 	for name := range ours {
 		if _, ok := torch[name]; !ok {
-			return p.at("value", name, "PyTorch has none")
+			return p.at("value", name, "PyTorch has none"), false
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // order lists values as they were made, gradients the other way round would not matter.

@@ -115,3 +115,16 @@ func TestCompare_FindsOperationsThatAreWrong(t *testing.T) {
 		})
 	}
 }
+
+// Gradients of values that differ as declared are others too; those of values that agree are not.
+func TestCompare_TakesNoGradientsOfValuesThatDifferAsDeclared(t *testing.T) {
+	p := new(Program)
+	require.NoError(t, json.Unmarshal([]byte(`{"steps":[{"id":0,"op":"Input","dtype":"float32","base":[1],"data":"1"},{"id":1,"op":"RDivScalar","args":["v0",1]}]}`), p))
+	answer := func(value, grad string) *Answer {
+		return &Answer{Failed: -1, Values: map[string]Value{"v0": {DType: "float32", Shape: []int{1}, Data: "1"}, "v1": {DType: "float32", Shape: []int{1}, Data: value}},
+			Grads: map[string]Value{"v0": {DType: "float32", Shape: []int{1}, Data: grad}}}
+	}
+	require.Nil(t, Compare(p, answer("1", "2"), answer("nan", "3")))
+	require.NotNil(t, Compare(p, answer("1", "2"), answer("1", "3")))
+	require.NotNil(t, Compare(p, answer("1", "2"), answer("2", "2")))
+}
