@@ -142,6 +142,11 @@ func alongDim(g *generator) {
 			n = v.shape[k]
 		}
 		g.call(op, v.name, g.IntN(n+1), d, g.chance(0.5))
+	case "CumProd":
+		if g.special > 0 {
+			v = g.still(v) // PyTorch divides by each element in the gradient, so that NaN comes of NaN
+		}
+		g.call(op, v.name, d)
 	default:
 		g.call(op, v.name, d)
 	}
