@@ -23,7 +23,7 @@ func (f Activation) apply(t *Tensor) (*Tensor, error) {
 	case ActGELUTanh:
 		return t.GELUTanh()
 	}
-	return t.Clone()
+	return t.convert("LinearAct", t.dtype, t.exec)
 }
 
 // LinearAct is f(x @ wᵀ + bias), Linear and an activation in one pass: what is between them is not stored. f may be applied

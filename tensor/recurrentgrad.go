@@ -196,7 +196,7 @@ func (p *recurrentPass) start(from *Tensor, shape Shape) (*Tensor, error) {
 	if from == nil {
 		return p.keep(Zeros(p.s.Gates.exec, p.s.Gates.dtype, shape...))
 	}
-	return p.keep(from.Clone())
+	return p.keep(from.convert(recurrentName, from.dtype, from.exec)) // contiguous, whatever the gradient's strides
 }
 
 // before is the state, or cell, before step n: what the step before has made, or the first one.

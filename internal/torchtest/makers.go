@@ -27,8 +27,8 @@ func unary(g *generator) {
 	v := g.any()
 	op := oneOf(g, "Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsInf", "IsNaN", "Log", "Log1p", "Neg", "Not", "ReLU", "Reciprocal", "Round",
 		"Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh", "Trunc", "Contiguous", "GELU", "GELUTanh", "SiLU", "ReLU6")
-	if g.special > 0 && op == "GELUTanh" {
-		v = g.still(v) // far from 0 the squares in PyTorch's gradient overflow
+	if g.special > 0 && (op == "GELUTanh" || op == "ReLU6") {
+		v = g.still(v) // as below; and far from 0 the squares in PyTorch's gradient of GELUTanh overflow
 	}
 	if !v.float() && slices.Contains([]string{"GELU", "GELUTanh", "SiLU", "ReLU6"}, op) {
 		v = g.float()
@@ -38,7 +38,11 @@ func unary(g *generator) {
 
 func parametrised(g *generator) {
 	v := g.float()
-	switch g.IntN(6) {
+	kind := g.IntN(6)
+	if g.special > 0 && (kind == 0 || kind == 3) {
+		v = g.still(v) // the gradients of ELU and Hardtanh at NaN are not the same in all of PyTorch's loops
+	}
+	switch kind {
 	case 0:
 		g.call("ELU", v.name, oneOf(g, 1.0, 0.5, 2))
 	case 1:
