@@ -136,7 +136,7 @@ func copies() []operation {
 				return nil, err
 			}
 			turned, err := s.keep(x.Transpose(0, 1))
-			return func() error { return discard(turned.Clone()) }, err
+			return func() error { return discard(turned.Contiguous()) }, err
 		}},
 		converted("to bfloat16", dtype.Float32, dtype.BFloat16, 1.5),
 		converted("to float32", dtype.BFloat16, dtype.Float32, 3),

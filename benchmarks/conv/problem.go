@@ -111,7 +111,7 @@ func channelsLast(t *tensor.Tensor) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	defer turned.Release()
-	copied, err := turned.Clone()
+	copied, err := turned.Contiguous()
 	if err != nil {
 		return nil, err
 	}
