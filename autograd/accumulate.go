@@ -133,7 +133,7 @@ func (p *Parameter) accumulate(t *tensor.Tensor) error {
 		p.grad = t.On(p.value.Exec())
 		return nil
 	}
-	c, err := t.Clone()
+	c, err := contiguousCopy(t)
 	if err != nil {
 		return err
 	}
