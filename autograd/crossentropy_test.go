@@ -1,6 +1,7 @@
 package autograd_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,4 +92,18 @@ func TestCrossEntropy_OfSharedLogitsAddsUp(t *testing.T) {
 		require.InDelta(t, 2*once[i], twice[i], 1e-15)
 		require.InDelta(t, once[i]+square[i], both[i], 1e-14)
 	}
+}
+
+func TestCrossEntropy_GradientOfRowsThatAreCertainIsWhatIsLeftOfTheDifference(t *testing.T) {
+	r := onHost(t)
+	gradient := func(logits []float32, classes int) []float64 {
+		g := r.graph()
+		defer g.Release()
+		x := g.Input(keep(t)(tensor.FromSlice(r.exec, logits, len(logits)/classes, classes)), autograd.RequiresGrad())
+		require.NoError(t, x.CrossEntropy(g.Input(r.ints(make([]int64, len(logits)/classes)))).Backward())
+		return values(t, x.Grad())
+	}
+	require.Equal(t, []float64{0, 0, 0, 0, 0, 0, 0}, gradient([]float32{0, 1, 1, 1, 1, 1, 3}, 1), "of one class")
+	rest := math.Exp(-20) / (1 + math.Exp(-20))
+	require.InDeltaSlice(t, []float64{-rest, rest}, gradient([]float32{20, 0}, 2), 1e-6*rest)
 }

@@ -194,16 +194,30 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 		} else {
 			j.lane.load(a[:k], offset(from, i*step, j.lane.size), step)
 			expSumGroup(p[:k], a[:k], most)
+			at, own := int(class)-i, T(0)
+			if at >= 0 && at < k {
+				own = p[at]
+			}
 			j.scaleGroup(p[:k], i, float64(g[0]), all, uniform)
-			if at := int(class) - i; at >= 0 && at < k {
-				p[at] = T(float64(p[at]) - float64(g[0])*hit)
+			if at >= 0 && at < k {
+				p[at] = T(float64(g[0]) * j.ownClass(at+i, float64(own), all, uniform, hit))
 			}
 		}
 		j.lane.store(offset(to, i*toStep, j.lane.size), toStep, p[:k])
 	}
 }
 
-// scaleGroup turns the exponentials of classes first.. into gradients, but for the term of the row's own class.
+// ownClass is the gradient of the logit of the row's own class, whose exponential is v. It is rounded after the difference, of which little
+// may be left: of a row that is certain of its class the loss has almost no gradient.
+func (j *entropyJob[T]) ownClass(class int, v, all, uniform, hit float64) float64 {
+	d := all*v - hit
+	if j.weights != nil {
+		uniform *= float64(j.weights[class])
+	}
+	return d - uniform
+}
+
+// scaleGroup turns the exponentials of classes first.. into gradients, but not that of the row's own class, which ownClass does.
 func (j *entropyJob[T]) scaleGroup(p []T, first int, g, all, uniform float64) {
 	switch {
 	case uniform == 0:
