@@ -1,6 +1,9 @@
 package amp
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // Class says what autocast does with the arguments of an operation.
 type Class uint8
@@ -37,7 +40,7 @@ func (c Class) String() string {
 // policy is what PyTorch's autocast does on CUDA devices (aten/src/ATen/autocast_mode.h), under autograd's names; where these
 // differ from PyTorch's, the comment says so. It is the same on every device, so that a program computes the same numbers and
 // takes the same memory on all of them: PyTorch's lists for the processor are other ones.
-var policy = map[string]Class{
+var policy = withTable(map[string]Class{
 	// Matrix products: the work that tensor cores do. The products are summed in float32 and rounded once.
 	"addmm":       LowerPrecision,
 	"baddbmm":     LowerPrecision,
@@ -167,6 +170,12 @@ var policy = map[string]Class{
 	// A conversion that was asked for, and a function whose operations are cast for themselves.
 	"checkpoint": Untouched,
 	"to":         Untouched,
+})
+
+// withTable adds what policy_gen.go has.
+func withTable(p map[string]Class) map[string]Class {
+	maps.Copy(p, tablePolicy)
+	return p
 }
 
 // peers are PyTorch's other names in the lists: operations that autograd does not have (yet), so that each has its class from
@@ -178,7 +187,7 @@ var peers = map[Class]string{
 		chain_matmul linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _thnn_fused_lstm_cell
 		_thnn_fused_gru_cell`,
 	Float32: `
-		acos asin cosh erfinv log10 log2 sinh tan native_layer_norm frobenius_norm
+		acos asin cosh erfinv sinh native_layer_norm frobenius_norm
 		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss
 		margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
 		multi_margin_loss dist pdist cdist renorm upsample_nearest1d upsample_nearest3d
@@ -186,5 +195,5 @@ var peers = map[Class]string{
 		_upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa`,
 	Float32Result: `linalg_vector_norm linalg_matrix_norm`,
 	WidestInput: `
-		atan2 bilinear cross vdot grid_sampler index_put`,
+		bilinear cross vdot grid_sampler index_put`,
 }

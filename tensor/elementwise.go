@@ -102,3 +102,52 @@ func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Ten
 	defer drop(y, b)
 	return pointwise(name, id, a.exec, out, &l, s, x, y)
 }
+
+// binaryFloat is binary in the promoted type for mathematical functions, which make float32 of other types, as in PyTorch.
+func binaryFloat(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := floating(ResultType(t, u))
+	return binary(name, id, t, u, dt, dt, scalars{})
+}
+
+// binaryActivation is binary in the promoted type for functions that only take floating-point types.
+func binaryActivation(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := ResultType(t, u)
+	if !dt.IsFloat() {
+		return nil, dtypeErr(name, needsFloat, t.dtype, u.dtype)
+	}
+	return binary(name, id, t, u, dt, dt, scalars{})
+}
+
+// gradientOfTwo runs the gradient of an operation of two inputs by one of them, in the type and shape of the gradient that arrives.
+func gradientOfTwo(name string, id op.ID, grad, a, b *Tensor) (*Tensor, error) {
+	if err := together(name, grad, a, b); err != nil {
+		return nil, err
+	}
+	if !grad.dtype.IsFloat() {
+		return nil, dtypeErr(name, needsFloat, grad.dtype)
+	}
+	l, err := broadcastLayout(name, a, b)
+	if err != nil {
+		return nil, err
+	}
+	if !grad.Shape().Equal(l.dims()) {
+		return nil, shapeErr(name, []Shape{grad.Shape(), a.Shape(), b.Shape()}, "the gradient is not of the shape of the result")
+	}
+	x, err := a.as(name, grad.dtype, grad.exec)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(x, a)
+	y, err := b.as(name, grad.dtype, grad.exec)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(y, b)
+	return pointwise(name, id, grad.exec, grad.dtype, &grad.layout, scalars{}, grad, x, y)
+}

@@ -8,6 +8,7 @@ of the result, a letter each: f float32, h float16, b bfloat16, d float64, i int
 """
 import itertools
 import json
+import pathlib
 import sys
 
 import torch
@@ -99,8 +100,15 @@ TWO = {
 }
 # Operations that autograd does not have: the caster is asked for the types of their arguments.
 PEERS = {
-    "atan2": torch.atan2, "chain_matmul": torch.chain_matmul, "dist": torch.dist,
+    "grid_sampler": lambda a, b: F.grid_sample(a.view(1, 1, 4, 4), b.view(1, 2, 4, 2), align_corners=False), "chain_matmul": torch.chain_matmul, "dist": torch.dist,
 }
+
+for op in json.loads((pathlib.Path(__file__).resolve().parent / "../../internal/elementwise/ops.json").read_text()):
+    f = eval("lambda x, y=None: " + op["expression"], {"torch": torch, "F": F})
+    if op["inputs"] == 1:
+        ONE[op["torch"]] = f
+    else:
+        TWO[op["torch"]] = f
 
 # Convolutions with a bias.
 BIASED = [

@@ -86,6 +86,15 @@ func GELUTanh() *FuncModule {
 // SiLU is x*sigmoid(x).
 func SiLU() *FuncModule { return Func("SiLU()", (*autograd.Variable).SiLU) }
 
+// Mish is x*tanh(log(1+exp(x))).
+func Mish() *FuncModule { return Func("Mish()", (*autograd.Variable).Mish) }
+
+// Hardswish is x*min(max(x+3, 0), 6)/6.
+func Hardswish() *FuncModule { return Func("Hardswish()", (*autograd.Variable).Hardswish) }
+
+// Softsign is x/(1+|x|).
+func Softsign() *FuncModule { return Func("Softsign()", (*autograd.Variable).Softsign) }
+
 // Softplus is log(1+exp(beta*x))/beta, and x itself where beta*x > threshold. PyTorch's defaults are 1 and 20.
 func Softplus(beta, threshold float64) *FuncModule {
 	return Func(fmt.Sprintf("Softplus(beta=%v, threshold=%v)", beta, threshold),

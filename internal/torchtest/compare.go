@@ -256,7 +256,7 @@ var Declared = []Declaration{
 	declare("refused", "Dot|MV|MM|BMM|MatMul|Einsum|TensorDot|AddMM|BAddBMM|Linear", "integer|floating", "products of integers are refused"),
 	declare("refused", "ScatterAdd.*|IndexAdd.*", "floating", "floating-point types only"),
 	declare("refused", "ELU|Hardtanh|ReLU6|LeakyReLU|GELU.*|SiLU|Softplus", "floating", "floating-point types only"),
-	declare("refused", "Sign|MaxDim|MinDim|Max|Min|ArgMax|ArgMin|Sort|ArgSort|TopK|Abs|Floor|Ceil|Round|Trunc|ReLU.*|Clamp.*|Maximum|Minimum", "not defined for bool|bools? ",
+	declare("refused", "Square|Sign|MaxDim|MinDim|Max|Min|ArgMax|ArgMin|Sort|ArgSort|TopK|Abs|Floor|Ceil|Round|Trunc|ReLU.*|Clamp.*|Maximum|Minimum", "not defined for bool|bools? ",
 		"bools have no order and no sign here"),
 	declare("refused", "(Add|Sub|Mul|AddScalar|MulScalar|Neg|AddCMul)InPlace|AddScaled|AddCMul", "bool", "no arithmetic in place on bools"),
 	declare("not refused", "Fmod|Remainder|FmodScalar|RemainderScalar", "ZeroDivisionError", "integers: 0 where the divisor is 0"),

@@ -3,6 +3,7 @@ package torchtest
 import (
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/elementwise"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -15,7 +16,7 @@ func times(n int, m maker) []maker { return slices.Repeat([]maker{m}, n) }
 // Each operation has its makers; those of several operations choose among them.
 var (
 	bothMakers = slices.Concat(
-		times(14, unary), times(4, parametrised), times(12, scalars), times(14, binary), times(10, reductions), times(6, alongDim), times(16, views), times(8, moves),
+		times(14, unary), times(6, ofTable), times(4, parametrised), times(12, scalars), times(14, binary), times(10, reductions), times(6, alongDim), times(16, views), times(8, moves),
 		times(6, joins), times(6, indexing), times(8, products), times(4, blends), times(2, casts), times(3, convolutions), times(3, pools), times(5, inPlace))
 	graphMakers = slices.Concat(bothMakers, times(3, norms), times(7, losses), times(2, attention), times(2, tables), times(14, layers), times(1, hooks))
 	// Under autocast only what PyTorch casts alike on the processor and on CUDA devices, whose lists are ours.
@@ -34,6 +35,30 @@ func unary(g *generator) {
 		v = g.float()
 	}
 	g.call(op, v.name)
+}
+
+// ofTable calls an operation of package elementwise. Its gradients at infinities and NaN are PyTorch's formulas, of which there may be several.
+func ofTable(g *generator) {
+	o := elementwise.Ops[g.IntN(len(elementwise.Ops))]
+	v := g.any()
+	if o.Types == elementwise.OnlyFloats && !v.float() && !g.chance(0.1) {
+		v = g.float()
+	}
+	if g.special > 0 {
+		v = g.still(v)
+		if o.Name == "Hardswish" {
+			return // PyTorch's product overflows where the result is a number
+		}
+	}
+	if o.Second == "" {
+		g.call(o.Name, v.name)
+		return
+	}
+	u := g.info(g.broadcast(v))
+	if g.special > 0 || v.dtype == tensor.Bool || u.dtype == tensor.Bool { // PyTorch's gradients negate bools, which it refuses
+		v, u = g.still(v), g.still(u)
+	}
+	g.call(o.Name, v.name, u.name)
 }
 
 func parametrised(g *generator) {

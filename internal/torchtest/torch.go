@@ -10,10 +10,29 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/cistern-ml/cistern/internal/elementwise"
 )
 
 //go:embed testdata/torch.py
 var script string
+
+// table is what the script knows of the operations of package elementwise.
+func table() string {
+	type row struct {
+		Expression string `json:"expression"`
+		Rough      bool   `json:"rough"`
+	}
+	rows := map[string]row{}
+	for _, o := range elementwise.Ops {
+		rows[o.Name] = row{o.Test.Torch, o.Types == elementwise.OnlyFloats}
+	}
+	text, err := json.Marshal(rows)
+	if err != nil {
+		panic("torchtest: " + err.Error()) // invariant: strings and booleans have a JSON form
+	}
+	return string(text)
+}
 
 // Torch is a process that runs programs in PyTorch.
 type Torch struct {
@@ -42,7 +61,7 @@ func StartTorch() (*Torch, error) {
 }
 
 func startTorch(python string) (*Torch, error) {
-	cmd := exec.Command(python, "-c", script)
+	cmd := exec.Command(python, "-c", script, table())
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OMP_WAIT_POLICY=PASSIVE", "MKL_NUM_THREADS=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {

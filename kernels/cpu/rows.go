@@ -28,6 +28,7 @@ func Rows() []op.Row {
 		clipRows(),
 		cellRows(),
 		ampRows(),
+		tableRows(),
 	}
 	var all []op.Row
 	for _, l := range lists {

@@ -91,3 +91,56 @@ func hardtanhGrad[T float](dst, a, b []T, c *op.Call) {
 		dst[i] = v
 	}
 }
+
+func hardswishGrad64(g, a float64) float64 {
+	switch {
+	case a < -3:
+		return 0
+	case a <= 3:
+		return g * (a/3 + 0.5)
+	}
+	return g
+}
+
+// mish64 is a*tanh(log(1+e)) with e = exp(a), whose tanh is n/(n+2) for n = e*(e+2). From 20 on that is 1.
+func mish64(a float64) float64 {
+	if a > 20 {
+		return a
+	}
+	e := math.Exp(a)
+	n := e * (e + 2)
+	return a * (n / (n + 2))
+}
+
+// mishSlope64 is the derivative of mish64: that of tanh is 4*(n+1)/(n+2)**2, with n+1 = (1+e)**2, and that of log(1+exp(a)) is e/(1+e).
+func mishSlope64(a float64) float64 {
+	if a > 20 {
+		return 1
+	}
+	e := math.Exp(a)
+	n := e * (e + 2)
+	return n/(n+2) + a*(4*e*(1+e)/((n+2)*(n+2)))
+}
+
+// logAddExp64 is log(exp(a)+exp(b)) relative to the greater of them, and that one if both are infinite alike.
+func logAddExp64(a, b float64) float64 {
+	if math.IsInf(a, 0) && a == b {
+		return a
+	}
+	return max(a, b) + math.Log1p(math.Exp(-math.Abs(a-b)))
+}
+
+// log2of64 is accurate near 1, where math.Log2 takes the difference of two numbers, and exact for powers of two.
+func log2of64(x float64) float64 {
+	if !(x > 0) || math.IsInf(x, 1) {
+		return math.Log2(x)
+	}
+	m, e := math.Frexp(x)
+	if m < math.Sqrt2/2 {
+		m, e = 2*m, e-1
+	}
+	return float64(e) + math.Log(m)/math.Ln2
+}
+
+// atan2of64 has the sign of y also where y/x underflows, which math.Atan2 has not.
+func atan2of64(y, x float64) float64 { return math.Copysign(math.Atan2(math.Abs(y), x), y) }

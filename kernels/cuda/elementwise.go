@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels/op"
@@ -155,8 +156,9 @@ var elementwiseIDs = []op.ID{
 }
 
 func elementwiseRows() []op.Row {
-	rows := make([]op.Row, 0, len(elementwiseIDs))
-	for _, id := range elementwiseIDs {
+	ids := slices.Concat(elementwiseIDs, tableIDs)
+	rows := make([]op.Row, 0, len(ids))
+	for _, id := range ids {
 		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
 			return elementwise(twinsOf("elementwise_"+suffixes[d], id.String()+"_"+suffixes[d]), scalarsOf(id, d))
 		}))

@@ -12,6 +12,7 @@ import (
 var references = func() map[op.ID]reference {
 	all := maps.Clone(commonReferences)
 	maps.Copy(all, specialReferences)
+	maps.Copy(all, tableReferences)
 	return all
 }()
 

@@ -71,7 +71,8 @@ type spec struct {
 	rule    rule
 }
 
-var specs = [Count]spec{
+// specs are those of all operations.
+var specs = withTable([Count]spec{
 	Fill:      {"fill", "k", "", anything, elementwise},
 	Copy:      {"copy", "k", "k", anything, elementwise},
 	Cast:      {"cast", "x", "k", anything, elementwise},
@@ -254,6 +255,12 @@ var specs = [Count]spec{
 
 	AmpUnscale:     {"amp_unscale", "*", "k", floats, ampUnscale},
 	AmpUpdateScale: {"amp_update_scale", "kj", "k", 1 << dtype.Float32, single},
+})
+
+// withTable adds those of elementwise_gen.go.
+func withTable(s [Count]spec) [Count]spec {
+	copy(s[firstOfTable:], tableSpecs[:])
+	return s
 }
 
 // String is the operation's name in PyTorch's manner: "add", "relu_backward".

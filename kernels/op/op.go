@@ -431,7 +431,7 @@ const (
 	// precision and rounded once.
 	AmpUpdateScale
 
-	count
+	firstOfTable // those of elementwise_gen.go follow
 )
 
 // The activations of MatMulAct.

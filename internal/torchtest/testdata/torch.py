@@ -304,6 +304,11 @@ PowScalar RPowScalar RDivScalar ELU""".split())
 ROUGH = set("""GELU GELUTanh SiLU ELU Softplus LogSoftmax Softmax Attention LinearGELU LinearGELUTanh LinearReLU LayerNorm GroupNorm RMSNorm InstanceNorm Var
 Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar AddCMul AddCDiv""".split())
 
+# The operations of package elementwise, which the caller knows: expressions of x and y.
+for go, row in json.loads(sys.argv[1]).items():
+    OPS[go] = eval("lambda x, y=None: " + row["expression"])
+    (ROUGH if row["rough"] else FUNCTIONS).add(go)
+
 
 def is_rough(op):
     return op in ROUGH or op.startswith("nn.")

@@ -20,6 +20,8 @@ COMPUTES(Sigmoid) COMPUTES(SiLU) COMPUTES(GELU) COMPUTES(GELUTanh) COMPUTES(PowS
 COMPUTES(Expm1) COMPUTES(Erf) COMPUTES(ELU) COMPUTES(GELUGrad) COMPUTES(GELUTanhGrad) COMPUTES(SiLUGrad) COMPUTES(SoftplusGrad)
 COMPUTES(ErfGrad) COMPUTES(ELUGrad) COMPUTES(Div_) COMPUTES(Pow) COMPUTES(Fmod) COMPUTES(Remainder) COMPUTES(AddCDiv)
 
+#include "functions_gen.h"
+
 // BYTES bytes, loaded and stored at once. The compiler must not see how: it would take vectors apart, to share accesses with the
 // paths for single elements beside them.
 template <int BYTES> struct Bits { u32 w[BYTES / 4]; };
@@ -200,7 +202,8 @@ FN void map_s(const Walk<N + 1>& w, D* dst, const A* const (&in)[N], S s, S t) {
     MAP2(minimum_##T, Minimum, T, T, C)                                                                               \
     MAP2(fmod_##T, Fmod, T, T, C)                                                                                     \
     MAP2(remainder_##T, Remainder, T, T, C)                                                                           \
-    MAP3(addcmul_##T, AddCMul, T, C)
+    MAP3(addcmul_##T, AddCMul, T, C)                                                                                  \
+    MAPS_NUMBER_TABLE(T, C)
 
 #define MAPS_INTEGER(T, C)                                                                                            \
     MAP1(pow_scalar_##T, PowScalar, T, T, i64)                                                                        \
@@ -249,4 +252,5 @@ FN void map_s(const Walk<N + 1>& w, D* dst, const A* const (&in)[N], S s, S t) {
     MAP3(lerp_##T, Lerp, T, C)                                                                                        \
     MAP3(addcdiv_##T, AddCDiv, T, C)                                                                                  \
     MAP2(div_##T, Div_, T, T, C)                                                                                      \
-    MAP2(pow_##T, Pow, T, T, C)
+    MAP2(pow_##T, Pow, T, T, C)                                                                                       \
+    MAPS_FLOAT_TABLE(T, C)

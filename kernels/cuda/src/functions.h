@@ -90,11 +90,11 @@ FN f32 normal_cdf(f32 x) { return fma(0.5f, erf_(x * 0.70710678f), 0.5f); }
 FN f64 normal_cdf(f64 x) { return 0.5 * erfc_(-x / 1.4142135623730951); }
 UNARY(GELU, return a * normal_cdf(a); )
 
-template <class C> constexpr C ROOT_2_PI = (C)0.79788456080286535587989211986876; // sqrt(2/pi)
-template <class C> constexpr C CUBIC = (C)0.044715;
+template <class C> FN constexpr C root_2_pi() { return (C)0.79788456080286535587989211986876; } // sqrt(2/pi)
+template <class C> FN constexpr C cubic() { return (C)0.044715; }
 
 // 0.5*(1+tanh(u)) is sigmoid(2*u), which does not cancel for negative u.
-template <class C> FN C gelu_argument(C x) { return 2 * ROOT_2_PI<C> * x * (1 + CUBIC<C> * x * x); }
+template <class C> FN C gelu_argument(C x) { return 2 * root_2_pi<C>() * x * (1 + cubic<C>() * x * x); }
 UNARY(GELUTanh, return a * sigmoid_(gelu_argument(a)); )
 
 // sigmoid(z), and its derivative without cancellation.
@@ -110,7 +110,7 @@ BINARY(SigmoidGrad, return a * b * (1 - b); )
 BINARY(TanhGrad, return a * (1 - b * b); )
 BINARY(GELUGrad, return a * (normal_cdf(b) + b * exp_((C)-0.5 * b * b) * (C)0.39894228040143267793994605993438); )
 BINARY(GELUTanhGrad, C k; C g = sigmoid_slope(gelu_argument(b), k);
-       if (k != 0) g += 2 * b * k * ROOT_2_PI<C> * (1 + 3 * CUBIC<C> * b * b); return a * g; )
+       if (k != 0) g += 2 * b * k * root_2_pi<C>() * (1 + 3 * cubic<C>() * b * b); return a * g; )
 BINARY(SiLUGrad, C k; C g = sigmoid_slope(b, k); return a * (g + b * k); )
 BINARY(SoftplusGrad, f64 z = s * (f64)b; return z > t ? a : (C)((f64)a * sigmoid_(z)); )
 

@@ -571,3 +571,87 @@ FN f64 pow_(f64 x, f64 y) {
     }
     return odd && bits_of(x) >> 63 ? -r : r;
 }
+
+// ---- functions of the table of element-wise operations -------------------------------------------------------------------
+
+// Float results of these are computed in double and rounded once.
+
+// log(m)/log(2) + e for v = m*2^e, which is exact for powers of two: then m is 1.
+FN f64 log2_(f64 v) {
+    if (!(v > 0.0) || v == __builtin_inf()) return log_(v);
+    f64 e, m = mantissa(v, e);
+    return e + log_(m) * 1.4426950408889634;
+}
+FN f32 log2_(f32 v) { return (f32)log2_((f64)v); }
+
+FN f64 log10_(f64 v) { return log_(v) * 0.43429448190325182765; }
+FN f32 log10_(f32 v) { return (f32)log10_((f64)v); }
+
+// exp(v*log(2)), with what rounding takes of the product.
+FN f64 exp2_(f64 v) {
+    if (v != v) return v;
+    if (v >= 1024.0) return __builtin_inf();
+    if (v < -1080.0) return 0.0;
+    f64 y = v * 0.693147180559945286227;
+    return exp_(y, fma(v, 0.693147180559945286227, -y) + v * 2.319046813846299558e-17);
+}
+FN f32 exp2_(f32 v) { return (f32)exp2_((f64)v); }
+
+FN f64 tan_(f64 v) {
+    f64 s, c;
+    sincos_(v, s, c);
+    return s / c;
+}
+FN f32 tan_(f32 v) { return (f32)tan_((f64)v); }
+
+// a*tanh(log(1+e)) with e = exp(a), whose tanh is n/(n+2) for n = e*(e+2). From 20 on that is 1.
+FN f64 mish_(f64 a) {
+    if (a > 20) return a;
+    f64 e = exp_(a), n = e * (e + 2);
+    return a * (n / (n + 2));
+}
+FN f32 mish_(f32 a) { return (f32)mish_((f64)a); }
+// The derivative: that of tanh is 4*(n+1)/(n+2)^2, with n+1 = (1+e)^2, and that of log(1+exp(a)) is e/(1+e).
+template <class C> FN C mish_slope(C a) {
+    if (a > 20) return 1;
+    C e = exp_(a), n = e * (e + 2);
+    return n / (n + 2) + a * (4 * e * (1 + e) / ((n + 2) * (n + 2)));
+}
+
+// log(exp(a)+exp(b)) relative to the greater of them, and that one if both are infinite alike.
+template <class C> FN C log_add_exp(C a, C b) {
+    if (a == b && a - b != 0) return a;
+    C top = a != a || a > b ? a : b;
+    return top + log1p_(exp_(-size_of(a - b)));
+}
+
+// atan(v) for v in [0, 1]: atan(v) = atan(c) + atan((v-c)/(1+v*c)) for the nearest c of 0, 1/4, ... 1, and the series of the rest, which is
+// at most 1/8.
+FN f64 atan_of_ratio(f64 v) {
+    f64 k = __builtin_rint(4.0 * v), c = 0.25 * k;
+    f64 base = k < 2.0 ? (k < 1.0 ? 0.0 : 0.24497866312686415417) : k < 3.0 ? 0.46364760900080611621 : k < 4.0 ? 0.64350110879328438680 : 0.78539816339744830962;
+    f64 r = (v - c) / (1.0 + v * c), z = r * r;
+    f64 p = 1.0 / 19 - z * (1.0 / 21);
+    p = 1.0 / 17 - z * p;
+    p = 1.0 / 15 - z * p;
+    p = 1.0 / 13 - z * p;
+    p = 1.0 / 11 - z * p;
+    p = 1.0 / 9 - z * p;
+    p = 1.0 / 7 - z * p;
+    p = 1.0 / 5 - z * p;
+    p = 1.0 / 3 - z * p;
+    return base + (r - r * (z * p));
+}
+
+// The angle of the point with the ordinate y and the abscissa x.
+FN f64 atan2_(f64 y, f64 x) {
+    if (x != x || y != y) return x + y;
+    f64 ay = size_of(y), ax = size_of(x), r;
+    bool steep = ay > ax;
+    if (ax == ay) r = ax == 0.0 ? 0.0 : 0.78539816339744830962; // also where both are infinite
+    else r = atan_of_ratio(steep ? ax / ay : ay / ax);
+    if (steep) r = 1.57079632679489661923 - (r - 6.123233995736766e-17);
+    if (bits_of(x) >> 63) r = 3.14159265358979323846 - (r - 1.2246467991473532e-16);
+    return bits_of(y) >> 63 ? -r : r;
+}
+FN f32 atan2_(f32 y, f32 x) { return (f32)atan2_((f64)y, (f64)x); }

@@ -1,0 +1,28 @@
+package autograd
+
+import "github.com/cistern-ml/cistern/tensor"
+
+// Rules of the operations of elementwise_gen.go, whose gradients are kernels too.
+
+type gradFunc = func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
+
+// ofInput makes the rule of a gradient at the input.
+func ofInput(f func(g, in *tensor.Tensor) (*tensor.Tensor, error)) gradFunc {
+	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+		return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return f(g, n.savedInput(0)) })
+	}
+}
+
+// ofOutput makes the rule of a gradient at the result.
+func ofOutput(f func(g, out *tensor.Tensor) (*tensor.Tensor, error)) gradFunc {
+	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+		return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return f(g, n.savedOutput()) })
+	}
+}
+
+// ofInputs makes the rule of a gradient, by one of two inputs, at both.
+func ofInputs(f func(g, a, b *tensor.Tensor) (*tensor.Tensor, error)) gradFunc {
+	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+		return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return f(g, n.savedInput(0), n.savedInput(1)) })
+	}
+}
