@@ -24,3 +24,7 @@ func TestGPU_NormValuesAndGradientsAreThoseOfPyTorch(t *testing.T) {
 func TestGPU_BasicsAreThoseOfPyTorch(t *testing.T) {
 	checkBasics(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
 }
+
+func TestGPU_GradientsOfExtremeNumbersAreThoseOfFloat64(t *testing.T) {
+	checkExtremes(t, func(t *testing.T) *rig { return newRig(t, cudatest.GPU(t)) })
+}

@@ -93,44 +93,6 @@ func logSumExpGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return w.result(changed(func() (*tensor.Tensor, error) { return v.Sub(out) }, (*tensor.Tensor).ExpInPlace, multiplied(g)))
 }
 
-// Prod is the product of the elements along dims, or of all if there are none. Saves v.
-func (v *Variable) Prod(dims []int, keep bool) *Variable { return prod.apply(reduction{dims, keep}, v) }
-
-var prod = define("prod", prodForward, rule{uses: input(0), grad: prodGrad})
-
-func prodForward(n *node) (*tensor.Tensor, error) {
-	r := n.arg.(reduction)
-	return n.tensor(0).Prod(r.dims, r.keep)
-}
-
-// prodGrad is g times the product of the other elements. With the zeros left out that is the product p divided by the element: right if
-// there are no zeros, and right for the zero if there is one; everything else is 0, or NaN if an infinity or NaN is among the others.
-// In a product of all elements with more than one zero everything is 0, as in PyTorch, which looks no further then.
-func prodGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	var w work
-	r, v := n.arg.(reduction), n.savedInput(0)
-	g = w.do(r.restore(g, v.Shape()))
-	zeros := w.do(v.EqScalar(0))
-	vanishes := w.do(w.others(r, zeros))
-	rest := w.do(v.MaskedFill(zeros, 1))
-	p := w.do(w.do(rest.Prod(r.dims, true)).Mul(g))
-	d := w.do(zeroWhere(vanishes, w.do(p.Div(rest))))
-	undefined := w.do(vanishes.And(w.do(w.others(r, w.do(w.do(v.IsFinite()).Not())))))
-	if len(r.dims) == 0 {
-		undefined = w.do(undefined.And(w.do(w.do(zeros.CountNonzero()).LeScalar(1))))
-	}
-	return w.result(d.MaskedFill(undefined, math.NaN()))
-}
-
-// others is true where mask is at another element of those that are reduced together.
-func (w *work) others(r reduction, mask *tensor.Tensor) (*tensor.Tensor, error) {
-	if w.err != nil {
-		return nil, w.err
-	}
-	count := w.do(reduction{dims: r.dims}.restore(w.do(mask.CountNonzero(r.dims...)), mask.Shape()))
-	return count.Ne(mask)
-}
-
 // CountNonzero is how many elements along dims, or of all if there are none, are not 0, as int64, without a gradient.
 func (v *Variable) CountNonzero(dims ...int) *Variable { return countNonzero.apply(dims, v) }
 
