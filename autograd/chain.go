@@ -60,6 +60,21 @@ func (w *work) result(t *tensor.Tensor, err error) (*tensor.Tensor, error) {
 	return t, nil
 }
 
+// release is result for a computation that changed a tensor of the caller's: it releases the temporaries and tells the first error.
+func (w *work) release(err error) error {
+	_, err = w.result(nil, err)
+	return err
+}
+
+// widened is t in float32 if its type has two bytes, else another handle on t. What is computed in several steps is computed in that,
+// and rounded once.
+func widened(t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t.DType().Size() == 2 {
+		return t.To(tensor.Float32)
+	}
+	return t.To(t.DType())
+}
+
 // zero is a scalar 0 of t's type, which broadcasts to anything.
 func zero(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t == nil {

@@ -40,19 +40,20 @@ func stdForward(n *node) (*tensor.Tensor, error) {
 // stdGrad is the gradient of the variance with g / (2*std).
 func stdGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	out := n.savedOutput()
-	d := w.do(g.Div(w.do(out.MulScalar(2))))
+	out := w.do(widened(n.savedOutput()))
+	d := w.do(w.do(widened(g)).Div(w.do(out.MulScalar(2))))
 	d = w.do(zeroWhere(w.do(out.EqScalar(0)), d))
 	return w.result(n.arg.(moment).grad(n.savedInput(0), d))
 }
 
-// grad is 2/(count-correction) * g * (v - mean). If count does not exceed correction the result is infinite or NaN, as the
-// variance is.
+// grad is 2/(count-correction) * g * (v - mean), computed in float32 for types of two bytes. If count does not exceed correction the
+// result is infinite or NaN, as the variance is. Their difference is a float64, since that of two ints may overflow.
 func (m moment) grad(v, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	shape := v.Shape()
-	scaled := w.do(g.MulScalar(2 / float64(m.count(shape)-m.correction)))
+	x := w.do(widened(v))
+	scaled := w.do(w.do(widened(g)).MulScalar(2 / (float64(m.count(shape)) - float64(m.correction))))
 	scaled = w.do(m.restore(scaled, shape))
-	distance := w.do(v.Sub(w.do(v.Mean(m.dims, true))))
-	return w.result(distance.Mul(scaled))
+	d := w.do(w.do(x.Sub(w.do(x.Mean(m.dims, true)))).Mul(scaled))
+	return w.result(d.To(v.DType()))
 }

@@ -25,39 +25,67 @@ func vectorNormForward(n *node) (*tensor.Tensor, error) {
 	return n.tensor(0).Norm(a.p, a.dims, a.keep)
 }
 
-// vectorNormGrad has the cases of PyTorch's norm_backward.
+// vectorNormGrad has the cases of PyTorch's norm_backward. In types of two bytes all is computed in float32, with the norm before it was
+// rounded, and rounded once.
 func vectorNormGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a, v := n.arg.(powered), n.savedInput(0)
 	if a.p == 0 {
 		return zeroGrad(n, i, g)
 	}
 	var w work
-	shape := v.Shape()
-	g = w.do(a.restore(g, shape))
-	out := w.do(a.restore(n.savedOutput(), shape))
-	if w.err != nil {
-		return w.result(nil, nil)
-	}
-	switch {
-	case a.p == 1:
+	if a.p == 1 {
+		g = w.do(a.restore(g, v.Shape()))
 		return w.result(changed(v.Sign, multiplied(g)))
+	}
+	out := n.savedOutput()
+	if v.DType().Size() == 2 {
+		v, g = w.do(widened(v)), w.do(widened(g))
+		out = w.do(v.Norm(a.p, a.dims, a.keep))
+	}
+	d := w.do(a.grad(v, out, g))
+	return w.result(d.To(n.savedInput(0).DType()))
+}
+
+// grad is the gradient for the norm out of v, in v's type.
+func (a powered) grad(v, out, g *tensor.Tensor) (*tensor.Tensor, error) {
+	if v == nil {
+		return nil, tensor.ErrReleased
+	}
+	var w work
+	g = w.do(a.restore(g, v.Shape()))
+	out = w.do(a.restore(out, v.Shape()))
+	switch {
 	case math.IsInf(a.p, 0):
 		return w.result(a.extreme(v, out, g))
 	case a.p == 2:
 		return w.result(v.Mul(w.do(zeroWhere(w.do(out.EqScalar(0)), w.do(g.Div(out))))))
 	}
 	// g * sign(v) * (|v| / norm)^(p-1), and 0 where the norm is 0, or where v is 0 and the power is negative.
-	ratio := w.do(w.do(v.Abs()).Div(out))
+	d := w.do(changed(v.Sign, multiplied(g)))
 	if w.err == nil {
-		d := w.do(changed(func() (*tensor.Tensor, error) { return ratio.PowScalar(a.p - 1) },
-			multiplied(w.do(v.Sign())), multiplied(g)))
-		vanishes := w.do(out.EqScalar(0))
-		if a.p < 1 {
-			vanishes = w.do(v.EqScalar(0))
-		}
-		return w.result(zeroWhere(vanishes, d))
+		w.fail(a.scale(d, v, out))
 	}
-	return w.result(nil, nil)
+	vanishes := w.do(out.EqScalar(0))
+	if a.p < 1 {
+		vanishes = w.do(v.EqScalar(0))
+	}
+	return w.result(zeroWhere(vanishes, d))
+}
+
+// scale multiplies d by (|v| / out)^(p-1). The quotient may leave the type's range where a small power of it does not: then powers are
+// taken first, of half the exponent each, so that nothing leaves the range before the result does.
+func (a powered) scale(d, v, out *tensor.Tensor) error {
+	var w work
+	abs := w.do(v.Abs())
+	if a.p < 0 || a.p > 2 {
+		return w.release(d.MulInPlace(w.do(w.do(abs.Div(out)).PowScalar(a.p - 1))))
+	}
+	half := (a.p - 1) / 2
+	root := w.do(w.do(abs.PowScalar(half)).Mul(w.do(out.PowScalar(-half))))
+	if err := d.MulInPlace(root); err != nil {
+		return w.release(err)
+	}
+	return w.release(d.MulInPlace(root))
 }
 
 // extreme is sign(v) * g / k at the k elements whose size is the norm, and 0 at the others.
@@ -85,12 +113,21 @@ func logSumExpForward(n *node) (*tensor.Tensor, error) {
 	return n.tensor(0).LogSumExp(r.dims, r.keep)
 }
 
-// logSumExpGrad is g * exp(v - result), computed in one tensor.
+// logSumExpGrad is g * exp(v - result), computed in one tensor: in float32 for types of two bytes, in which the rounded difference of
+// large numbers would be a factor of the gradient.
 func logSumExpGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	r, v := n.arg.(reduction), n.savedInput(0)
-	g, out := w.do(r.restore(g, v.Shape())), w.do(r.restore(n.savedOutput(), v.Shape()))
-	return w.result(changed(func() (*tensor.Tensor, error) { return v.Sub(out) }, (*tensor.Tensor).ExpInPlace, multiplied(g)))
+	r, v, out := n.arg.(reduction), n.savedInput(0), n.savedOutput()
+	if v.DType().Size() == 2 {
+		v, g = w.do(widened(v)), w.do(widened(g))
+		out = w.do(v.LogSumExp(r.dims, r.keep))
+	}
+	if w.err != nil {
+		return w.result(nil, nil)
+	}
+	g, out = w.do(r.restore(g, v.Shape())), w.do(r.restore(out, v.Shape()))
+	d := w.do(changed(func() (*tensor.Tensor, error) { return v.Sub(out) }, (*tensor.Tensor).ExpInPlace, multiplied(g)))
+	return w.result(d.To(n.savedInput(0).DType()))
 }
 
 // CountNonzero is how many elements along dims, or of all if there are none, are not 0, as int64, without a gradient.
