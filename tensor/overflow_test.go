@@ -78,3 +78,12 @@ func TestAddCDiv_MultipliesFirst(t *testing.T) {
 	require.Equal(t, []float64{math.Inf(1), math.Inf(1)}, values(t, must(t)(x.AddCDiv(p, q, 2))))
 	require.True(t, math.IsNaN(values(t, must(t)(x.AddCDiv(p, q, 0)))[1]))
 }
+
+// The number of elements less the correction may be no int.
+func TestVar_TakesEveryCorrection(t *testing.T) {
+	b := onHost(t)
+	x := must(t)(tensor.FromSlice(b.Exec, []float32{1, 3}, 2))
+	require.InEpsilon(t, 0x1p-62, values(t, must(t)(x.Var(nil, math.MinInt, false)))[0], 1e-6)
+	require.InEpsilon(t, math.Sqrt(0x1p-62), values(t, must(t)(x.Std(nil, math.MinInt, false)))[0], 1e-6)
+	require.Equal(t, []float64{math.Inf(1)}, values(t, must(t)(x.Var(nil, math.MaxInt, false))))
+}

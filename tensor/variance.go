@@ -89,7 +89,7 @@ func (x *Tensor) distances(name string, set axes, e Exec, norm bool) (*Tensor, e
 // finishSpread makes the sum of count squares divided by count less correction of their mean, or the root of that of their norm.
 // Neither takes a step that overflows where the result is a number. What is divided by nothing is infinite, or NaN if it is 0.
 func (r *Tensor) finishSpread(name string, count, correction int, root bool) error {
-	left := float64(max(0, count-correction))
+	left := max(0, float64(count)-float64(correction)) // the difference of two ints may overflow
 	if root {
 		return r.pointwiseInto(name, op.DivScalar, numbers(r.dtype, math.Sqrt(left)), r)
 	}
