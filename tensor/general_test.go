@@ -248,6 +248,7 @@ var generalRefusals = []struct {
 	{sample{"Einsum", "float32[2]", args{"ij"}}, "shape"}, {sample{"Einsum", "float32[2]", args{"i,j"}}, "value"}, {sample{"Einsum", "float32[2]", args{"i->j"}}, "value"},
 	{sample{"Einsum", "float32[2]", args{"i->ii"}}, "value"}, {sample{"Einsum", "float32[2]", args{"1"}}, "value"},
 	{sample{"EinsumGrad", "float32[3] float32[2]", args{"i->i", 0.0}}, "shape"}, {sample{"TensorDot", "float32[2 3] float32[2 3]", args{1.0, 0.0}}, "shape"},
+	{sample{"TensorDot", "float32[2 3] float32[2 3]", args{2.0, 0.0}}, "shape"}, {sample{"TensorDot", "float32[2 3] float32[2 3]", args{0.0, -3.0}}, "shape"},
 	{sample{"TensorDot", "float32[2 3] float64[2 3]", args{0.0, 0.0}}, "dtype"}, {sample{"TensorDot", "float32[2 2] float32[2 2]", args{0.0, 0.0, 0.0, 1.0}}, "shape"},
 	{sample{"SubInPlace", "int32[2] float32[2]", nil}, "dtype"}, {sample{"MulInPlace", "float32[2] float32[3]", nil}, "shape"},
 	{sample{"DivInPlace", "int32[2] int32[2]", nil}, "dtype"}, {sample{"AddScalarInPlace", "int32[2]", args{0.5}}, "value"},

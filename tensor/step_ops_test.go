@@ -96,7 +96,7 @@ var stepRefusals = []struct {
 	{sample{"RMSPropStep", "float32[2] float32[2] float32[2]", args{0.9, false}}, "value"},
 	{sample{"RMSPropStep", "float32[2 2] float32[2 2] ~float32[2 2]", args{0.0, false}}, "shape"},
 	{sample{"AdagradStep", "float32[2] float32[1] float32[2]", args{1.0}}, "shape"},
-	{sample{"AdagradStep", "float32[2] bool[2] float32[2]", args{1.0}}, "dtype"}, {sample{"AdagradStep", "float32[2] float32[2] float32[2]", args{-1.0}}, "value"},
+	{sample{"AdagradStep", "float32[2] bool[2] float32[2]", args{1.0}}, "dtype"}, {sample{"AdagradStep", "float32[2] float32[2] float32[2]", args{0.0}}, "value"},
 	{sample{"LionStep", "float32[2] float32[2] float32[]", nil}, "shape"}, {sample{"LionStep", "float32[2] float32[2] bfloat16[2]", nil}, "dtype"},
 	{sample{"LionStep", "float32[2] float32[2]", nil}, "value"},
 	{sample{"GradNorm", "float32[2] int32[2]", args{2.0}}, "dtype"}, {sample{"GradNorm", "float32[2]", args{-1.0}}, "value"},

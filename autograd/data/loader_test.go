@@ -187,6 +187,20 @@ func TestTensors_OfAnotherDevice_AreBroughtOver(t *testing.T) {
 	require.Equal(t, [][]float64{{1, 2, 3, 4}, {5, 6}}, got)
 }
 
+func TestOnStream_MakesTheBatchesThere(t *testing.T) {
+	e, alloc := newExec(t, host.New())
+	s, err := e.Device().NewStream()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	l := data.NewLoader(e.Device(), numbers(t, 3), 2, data.WithAllocator(alloc), data.OnStream(s))
+	for x, y := range l.Batches() {
+		require.Equal(t, s.ID(), x.Exec().Stream().ID())
+		require.Equal(t, s.ID(), y.Exec().Stream().ID())
+		require.Same(t, alloc, x.Exec().Allocator(), "one option leaves the other")
+	}
+	require.NoError(t, l.Err())
+}
+
 // failing is a data set that fails at its second batch.
 type failing struct {
 	data.Dataset
