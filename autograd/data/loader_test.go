@@ -71,6 +71,7 @@ func TestBatches_InOrder(t *testing.T) {
 	want := [][]int64{{0, 1}, {2, 3}, {4}}
 	require.Equal(t, want, read(t, l))
 	require.Equal(t, want, read(t, l), "a second loop reads all again")
+	require.Equal(t, [][]int64{{0}, {1}}, read(t, data.NewLoader(e.Device(), numbers(t, 2), 1, data.WithAllocator(alloc))))
 }
 
 func TestBatches_DropLastLeavesOutWhatIsNotFull(t *testing.T) {
@@ -79,7 +80,9 @@ func TestBatches_DropLastLeavesOutWhatIsNotFull(t *testing.T) {
 	require.Equal(t, 2, l.Len())
 	require.Equal(t, [][]int64{{0, 1}, {2, 3}}, read(t, l))
 	require.Empty(t, read(t, data.NewLoader(e.Device(), numbers(t, 3), 4, data.WithAllocator(alloc), data.DropLast())))
-	require.Empty(t, read(t, data.NewLoader(e.Device(), numbers(t, 0), 4, data.WithAllocator(alloc))))
+	none := data.NewLoader(e.Device(), numbers(t, 0), 4, data.WithAllocator(alloc))
+	require.Zero(t, none.Len())
+	require.Empty(t, read(t, none))
 }
 
 func TestBatches_ShuffledReadEachExampleOnceInAnOrderThatTheSeedGives(t *testing.T) {
@@ -231,20 +234,54 @@ func TestErr_IsWhatEndedTheLastLoop(t *testing.T) {
 func TestErr_OfOutOfMemory_LeaksNothing(t *testing.T) {
 	dev := sim.New(1 << 30)
 	alloc := memory.NewDirect(dev)
-	set := numbers(t, 4)
-	for nth := 1; nth <= 2; nth++ {
-		l := data.NewLoader(dev, set, 4, data.WithAllocator(alloc))
-		dev.FailNext(sim.CallMalloc, nth, device.ErrOutOfMemory)
-		for range l.Batches() {
-			t.Fatal("there is no memory for a batch")
+	e, err := tensor.On(dev, tensor.WithAllocator(alloc))
+	require.NoError(t, err)
+	x, err := tensor.Zeros(e, tensor.Float32, 4)
+	require.NoError(t, err)
+	defer x.Release()
+	before := alloc.Stats().AllocatedBytes.All.Current
+	for name, c := range map[string]struct {
+		set    data.Dataset
+		allocs int // for a batch
+	}{
+		"slices":  {numbers(t, 4), 2},
+		"tensors": {data.Tensors(x, x), 4}, // the numbers and the examples
+	} {
+		for nth := 1; nth <= c.allocs; nth++ {
+			l := data.NewLoader(dev, c.set, 4, data.WithAllocator(alloc))
+			dev.FailNext(sim.CallMalloc, nth, device.ErrOutOfMemory)
+			for range l.Batches() {
+				t.Fatal("there is no memory for a batch")
+			}
+			require.ErrorIs(t, l.Err(), memory.ErrOutOfMemory, "%s, allocation %d", name, nth)
+			require.Equal(t, before, alloc.Stats().AllocatedBytes.All.Current, "%s, allocation %d", name, nth)
 		}
-		require.ErrorIs(t, l.Err(), memory.ErrOutOfMemory)
-		require.Zero(t, alloc.Stats().AllocatedBytes.All.Current)
 	}
+}
+
+// given is a data set of three examples whose batches are all the same.
+type given struct{ x, y *tensor.Tensor }
+
+func (given) Len() int { return 3 }
+
+func (g given) Batch(tensor.Exec, []int64) (x, y *tensor.Tensor, err error) {
+	if g.x != nil {
+		x = g.x.Retain()
+	}
+	if g.y != nil {
+		y = g.y.Retain()
+	}
+	return x, y, nil
 }
 
 func TestLoader_RefusesWhatCannotBe(t *testing.T) {
 	e, alloc := newExec(t, host.New())
+	other, _ := newExec(t, host.New())
+	far, err := tensor.Zeros(other, tensor.Float32, 3)
+	require.NoError(t, err)
+	defer far.Release()
+	gone := far.Retain()
+	gone.Release()
 	x, err := tensor.Zeros(e, tensor.Float32, 3)
 	require.NoError(t, err)
 	defer x.Release()
@@ -254,21 +291,34 @@ func TestLoader_RefusesWhatCannotBe(t *testing.T) {
 	scalar, err := tensor.Scalar(e, 1, tensor.Float32)
 	require.NoError(t, err)
 	defer scalar.Release()
-	for name, l := range map[string]*data.Loader{
-		"batch size": data.NewLoader(e.Device(), numbers(t, 3), 0, data.WithAllocator(alloc)),
-		"no device":  data.NewLoader(nil, numbers(t, 3), 1),
-		"lengths":    data.NewLoader(e.Device(), data.Tensors(x, y), 1, data.WithAllocator(alloc)),
+	load := func(set data.Dataset, batch int) *data.Loader {
+		return data.NewLoader(e.Device(), set, batch, data.WithAllocator(alloc))
+	}
+	for want, l := range map[string]*data.Loader{
+		"there is no data set":   load(nil, 1),
+		"batches of 0 examples":  load(numbers(t, 3), 0),
+		"batches of -1 examples": load(numbers(t, 3), -1),
+		"device":                 data.NewLoader(nil, numbers(t, 3), 1),
+		"3 inputs and 4 targets": load(data.Tensors(x, y), 1),
+		"inputs that are nil":    load(given{}, 1),
+		"targets that are nil":   load(given{x: x, y: gone}, 1),
+		"the inputs must be on":  load(given{x: far}, 1),
+		"the targets must be on": load(given{x: x, y: far}, 1),
 	} {
 		for range l.Batches() {
-			t.Fatal(name)
+			t.Error(want)
 		}
-		require.Error(t, l.Err(), name)
+		require.ErrorContains(t, l.Err(), want)
 	}
+	_, _, err = data.Tensors(x, scalar).Batch(e, []int64{0})
+	require.ErrorContains(t, err, "3 inputs and 0 targets")
 	_, _, err = data.Tensors(scalar, nil).Batch(e, []int64{0})
 	require.ErrorContains(t, err, "scalar")
 	_, _, err = numbers(t, 3).Batch(e, []int64{3})
 	require.ErrorContains(t, err, "example 3 of 3")
 	_, err = data.Slices([]float32{1, 2, 3}, []int{2}, []int64{1}, nil)
+	require.ErrorContains(t, err, "3 elements")
+	_, err = data.Slices([]float32{1, 2, 3}, nil, []int64{1, 2, 3}, []int{2})
 	require.ErrorContains(t, err, "3 elements")
 	_, err = data.Slices([]float32{1, 2}, nil, []int64{1}, nil)
 	require.ErrorContains(t, err, "2 inputs and 1 targets")
