@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -178,6 +180,32 @@ func TestScaling_OrdersTheStreams(t *testing.T) {
 	other := r.keep(tensor.Ones(graphs, tensor.Float32))
 	require.Equal(t, []string{"record 2", "wait 1", "record 1", "wait 2"},
 		step(func() error { return s.Update(amp.NewScaleTensor(other)) }))
+}
+
+func TestStep_WaitsOnceForEachStreamOfTheParameters(t *testing.T) {
+	var calls []sim.Call
+	r, other := newRig(t, sim.New(1<<30, sim.OnCall(func(c sim.Call) { calls = append(calls, c) }))), onSim(t)
+	param := func(r *rig, s device.Stream) *autograd.Parameter {
+		e, err := tensor.On(r.dev, tensor.WithStream(s), tensor.WithAllocator(r.alloc))
+		require.NoError(t, err)
+		w, err := tensor.Ones(e, tensor.Float32)
+		require.NoError(t, err)
+		p := autograd.NewParameter("w", w)
+		t.Cleanup(p.Release)
+		g, err := tensor.Ones(e, tensor.Float32)
+		require.NoError(t, err)
+		p.SetGrad(g)
+		return p
+	}
+	home, near, far := r.dev.DefaultStream(), r.newStream(), other.newStream()
+	require.Equal(t, near.ID(), far.ID(), "streams of two devices have the same numbers")
+	opt := &blind{counter{params: []*autograd.Parameter{param(other, far), param(r, near), param(r, near), param(r, home)}}}
+	s := r.scaled()
+	require.NoError(t, s.Unscale(opt))
+	calls = nil
+	require.NoError(t, s.Step(opt))
+	order := slices.DeleteFunc(ordering(calls), func(call string) bool { return strings.HasPrefix(call, "launch") })
+	require.Equal(t, []string{"record 0", "wait 1", "record 1", "wait 0"}, order)
 }
 
 // newStream makes a stream that is closed before its device.

@@ -82,6 +82,9 @@ func (r *faultRig) iteration() error {
 	if err := r.scaler.Step(r.stepper()); err != nil {
 		return err
 	}
+	if err := r.elsewhere(one); err != nil {
+		return err
+	}
 	if err := r.scaler.Update(); err != nil {
 		return err
 	}
@@ -92,6 +95,22 @@ func (r *faultRig) iteration() error {
 		return err
 	}
 	return r.scaler.LoadState(amp.State{Scale: 2, GrowthFactor: 2, BackoffFactor: 0.5, GrowthInterval: 1})
+}
+
+// elsewhere scales a tensor of another stream than the scaler's, and has a second optimizer's gradients looked at.
+func (r *faultRig) elsewhere(one *tensor.Tensor) error {
+	e, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc), tensor.WithStream(r.graphs))
+	if err != nil {
+		return err
+	}
+	there := one.On(e)
+	defer there.Release()
+	scaled, err := r.scaler.ScaleTensor(there)
+	if err != nil {
+		return err
+	}
+	scaled.Release()
+	return r.scaler.Unscale(optim.SGD(r.params[:1]))
 }
 
 func (r *faultRig) stepper() amp.Optimizer {

@@ -116,7 +116,7 @@ func (s *GradScaler) stepFused(p *progress, opt FusedStepper) error {
 	return err
 }
 
-// streamsOf are the streams of an optimizer's parameters that are on home's device, without home.
+// streamsOf are the streams of an optimizer's parameters that are on home's device, each once; home, which may be one, is ordered as it is.
 func streamsOf(opt Optimizer, home device.Stream) (streams []device.Stream) {
 	for _, param := range opt.Parameters() {
 		t := param.Tensor()
@@ -125,7 +125,7 @@ func streamsOf(opt Optimizer, home device.Stream) (streams []device.Stream) {
 		}
 		stream := t.Exec().Stream()
 		same := func(other device.Stream) bool { return other.ID() == stream.ID() }
-		if stream.Device().ID() == home.Device().ID() && !same(home) && !slices.ContainsFunc(streams, same) {
+		if stream.Device().ID() == home.Device().ID() && !slices.ContainsFunc(streams, same) {
 			streams = append(streams, stream)
 		}
 	}
