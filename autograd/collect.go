@@ -89,7 +89,7 @@ func (b *backward) reach(v *Variable) {
 func (b *backward) count() {
 	leaves := func(visit func(*Variable)) {
 		for _, v := range b.roots {
-			if v.node == nil && b.needs(v) {
+			if v.node == nil { // of those that the pass does not need, nobody asks
 				visit(v)
 			}
 		}

@@ -129,6 +129,60 @@ func TestRegisterHook_RefusesWrongReplacements(t *testing.T) {
 	require.ErrorIs(t, g.Err(), autograd.ErrNoGrad)
 }
 
+// A hook that releases the graph ends the pass there and then: nobody else is called or gets a gradient.
+func TestHooks_ThatReleaseTheGraphEndThePass(t *testing.T) {
+	var g *autograd.Graph
+	returned := map[string]func(grad *tensor.Tensor) (*tensor.Tensor, error){
+		"nothing":      func(*tensor.Tensor) (*tensor.Tensor, error) { return nil, nil },
+		"the gradient": func(grad *tensor.Tensor) (*tensor.Tensor, error) { return grad, nil },
+		"another":      double,
+	}
+	for what, f := range returned {
+		releases := func(grad *tensor.Tensor) (*tensor.Tensor, error) {
+			g.Release()
+			return f(grad)
+		}
+		for _, name := range []string{"of a result", "of a leaf", "of a parameter"} {
+			t.Run(name+" and return "+what, func(t *testing.T) {
+				r := onHost(t)
+				w := autograd.NewParameter("w", must(tensor.Ones(r.exec, tensor.Float64, 2)))
+				defer w.Release()
+				before := r.allocated()
+				g = r.graph()
+				leaf := g.Param(w)
+				y := leaf.MulScalar(3)
+				later := 0
+				count := func(*tensor.Tensor) (*tensor.Tensor, error) { later++; return nil, nil }
+				register := map[string]func(autograd.Hook) *autograd.HookHandle{
+					"of a result": y.RegisterHook, "of a leaf": leaf.RegisterHook, "of a parameter": w.RegisterHook,
+				}[name]
+				register(releases)
+				register(count)
+				w.RegisterPostAccumulateGradHook(func(*autograd.Parameter) error { later++; return nil })
+				err := y.Sum(nil, false).Backward()
+				var released *autograd.ReleasedError
+				require.ErrorAs(t, err, &released)
+				require.Equal(t, autograd.GraphReleased, released.Reason)
+				require.Zero(t, later, "calls of later hooks")
+				require.Nil(t, w.Grad())
+				require.Equal(t, before, r.allocated())
+			})
+		}
+	}
+}
+
+func TestRegisterPostAccumulateGradHook_ThatReleasesTheGraphIsTheLast(t *testing.T) {
+	r := onHost(t)
+	w := autograd.NewParameter("w", must(tensor.Ones(r.exec, tensor.Float64, 2)))
+	defer w.Release()
+	g, later := r.graph(), 0
+	w.RegisterPostAccumulateGradHook(func(*autograd.Parameter) error { g.Release(); return nil })
+	w.RegisterPostAccumulateGradHook(func(*autograd.Parameter) error { later++; return nil })
+	var released *autograd.ReleasedError
+	require.ErrorAs(t, g.Param(w).Sum(nil, false).Backward(), &released)
+	require.Zero(t, later)
+}
+
 func TestRegisterHook_MayKeepTheGradient(t *testing.T) {
 	r := onHost(t)
 	g := r.graph()
