@@ -30,6 +30,19 @@ func TestID_EveryOperationHasANameOfItsOwnAndTypes(t *testing.T) {
 	require.Nil(t, op.Invalid.Types())
 }
 
+func TestArity_SaysWhereViewsAreOptional(t *testing.T) {
+	for _, id := range []op.ID{op.MatMul, op.Conv2D, op.CrossEntropy, op.Attention, op.SGDStep, op.AmpUnscale} {
+		_, _, variable := id.Arity()
+		require.True(t, variable, id)
+	}
+	out, in, variable := op.MatMul.Arity()
+	require.Equal(t, []int{1, 3}, []int{out, in})
+	require.True(t, variable)
+	out, in, variable = op.Add.Arity()
+	require.Equal(t, []int{1, 2}, []int{out, in})
+	require.False(t, variable)
+}
+
 func TestKey_IsTheTypeOfTheComputation(t *testing.T) {
 	view := func(d dtype.DType) op.View { return op.View{DType: d} }
 	key := func(id op.ID, out dtype.DType, in ...dtype.DType) dtype.DType {
