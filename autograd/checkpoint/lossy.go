@@ -47,14 +47,14 @@ type place struct {
 	addressable bool
 }
 
-// kept is an error for values of which JSON would lose something. What interfaces hold is looked at in values that are finite: those that
-// contain themselves are not.
+// kept is an error for values of which JSON would lose something. What is in a value is looked at if it is finite: those that contain
+// themselves are not.
 func kept(v reflect.Value, finite bool) error {
 	l := lossy{map[place]bool{}}
 	if err := l.check(v.Type(), "", true); err != nil || !finite {
 		return err
 	}
-	return l.held(v, "")
+	return l.held(v, "", false)
 }
 
 // check refuses types. Behind what has no address JSON does not call the methods of the pointer.
@@ -79,6 +79,9 @@ func (l lossy) check(t reflect.Type, path string, addressable bool) error {
 }
 
 func (l lossy) fields(t reflect.Type, path string, addressable bool) error {
+	if err := distinct(t, path); err != nil {
+		return err
+	}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		at := strings.TrimPrefix(path+"."+f.Name, ".")
@@ -89,60 +92,12 @@ func (l lossy) fields(t reflect.Type, path string, addressable bool) error {
 			return &ValueError{at, f.Type.String(), fmt.Sprintf("the field is not exported; export it, tag it `json:\"-\"` if it need not be kept, "+
 				"or give %s the methods MarshalJSON and UnmarshalJSON", t)}
 		}
-		if err := l.check(f.Type, at, addressable); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// held checks the types of what interfaces in v hold.
-func (l lossy) held(v reflect.Value, path string) error {
-	if ownJSON(v.Type(), v.CanAddr()) {
-		return nil
-	}
-	switch v.Kind() {
-	case reflect.Interface:
-		if v.IsNil() {
-			return nil
-		}
-		if err := l.check(v.Elem().Type(), path, false); err != nil {
-			return err
-		}
-		return l.held(v.Elem(), path)
-	case reflect.Pointer:
-		if v.IsNil() {
-			return nil
-		}
-		return l.held(v.Elem(), path)
-	case reflect.Slice, reflect.Array, reflect.Map:
-		return l.heldBy(v, path)
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); !ignored(f) {
-				if err := l.held(v.Field(i), strings.TrimPrefix(path+"."+f.Name, ".")); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func (l lossy) heldBy(v reflect.Value, path string) error {
-	if k := v.Type().Elem().Kind(); k <= reflect.Float64 || k == reflect.String { // a long list of numbers holds nothing else
-		return nil
-	}
-	if v.Kind() == reflect.Map {
-		for _, key := range sortedKeys(v) {
-			if err := l.held(v.MapIndex(key), strings.TrimPrefix(path+"."+keyName(key), ".")); err != nil {
+		if embedded := flattened(f); embedded != nil && ownJSON(f.Type, addressable) { // JSON takes its fields, and asks no methods
+			if err := l.fields(embedded, at, addressable); err != nil {
 				return err
 			}
 		}
-		return nil
-	}
-	for i := range v.Len() {
-		if err := l.held(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+		if err := l.check(f.Type, at, addressable); err != nil {
 			return err
 		}
 	}

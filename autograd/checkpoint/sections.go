@@ -331,7 +331,8 @@ func (s generator) Prepare(c Content) (Change, error) {
 // back as JSON's types: float64, string, bool, []any, map[string]any.
 //
 // Write refuses (*ValueError) what JSON would lose: tensors, generators, parameters, modules and optimizers, which have sections of
-// their own, channels and functions, and structs with fields that are not exported. Fields with the tag `json:"-"`, and locks (sync.Mutex,
+// their own, channels and functions, structs with fields that are not exported or of which two have one name in JSON, strings and keys
+// that are not UTF-8 (a []byte keeps all bytes), and numbers in an any that no float64 is. Fields with the tag `json:"-"`, and locks (sync.Mutex,
 // sync.RWMutex), are not written, and Read leaves those of the variable as they are.
 func Value[T any](v *T) Section { return value[T]{v} }
 
