@@ -36,8 +36,8 @@ type tensors struct{ inputs, targets *tensor.Tensor }
 func (d tensors) Len() int { return d.inputs.Dim(0) }
 
 func (d tensors) Batch(e tensor.Exec, index []int64) (x, y *tensor.Tensor, err error) {
-	if d.targets != nil && d.targets.Dim(0) != d.Len() {
-		return nil, nil, argumentErr("%d inputs and %d targets", d.Len(), d.targets.Dim(0))
+	if err := d.check(); err != nil {
+		return nil, nil, err
 	}
 	if x, err = pick(e, d.inputs, index); err != nil || d.targets == nil {
 		return x, nil, err
@@ -49,11 +49,24 @@ func (d tensors) Batch(e tensor.Exec, index []int64) (x, y *tensor.Tensor, err e
 	return x, y, nil
 }
 
+// check returns what is wrong with the tensors before an example is asked for.
+func (d tensors) check() error {
+	if d.inputs == nil {
+		return argumentErr("there are no inputs: the tensor is nil")
+	}
+	for name, t := range map[string]*tensor.Tensor{"inputs": d.inputs, "targets": d.targets} {
+		if t != nil && t.NDim() == 0 {
+			return argumentErr("a tensor without dimensions, a scalar or a zero value, has no examples as %s", name)
+		}
+	}
+	if d.targets != nil && d.targets.Dim(0) != d.Len() {
+		return argumentErr("%d inputs and %d targets", d.Len(), d.targets.Dim(0))
+	}
+	return nil
+}
+
 // pick selects examples of t on t's device, under e if that is e's device too.
 func pick(e tensor.Exec, t *tensor.Tensor, index []int64) (*tensor.Tensor, error) {
-	if t.NDim() == 0 {
-		return nil, argumentErr("a scalar is not a number of examples")
-	}
 	if t.Device() == e.Device() {
 		t = t.On(e)
 		defer t.Release()

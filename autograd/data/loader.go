@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -50,12 +51,18 @@ func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loade
 		}
 	}
 	switch {
-	case set == nil:
+	case isnil.Value(set):
+		l.set = nil
 		l.invalid = argumentErr("there is no data set")
 		return l
 	case batch < 1:
 		l.invalid = argumentErr("batches of %d examples", batch)
 		return l
+	}
+	if t, ok := set.(tensors); ok {
+		if l.invalid = t.check(); l.invalid != nil {
+			return l
+		}
 	}
 	l.exec, l.invalid = tensor.On(dev, l.options...)
 	return l

@@ -21,6 +21,9 @@ func TestLoader_OfNothing(t *testing.T) {
 	var bad *data.ArgumentError
 	for name, l := range map[string]*data.Loader{
 		"nil data set": data.NewLoader(dev, nil, 4, nil), "batches of none": data.NewLoader(dev, endless{}, 0),
+		"a nil pointer": data.NewLoader(dev, (*endless)(nil), 1), "no tensors": data.NewLoader(dev, data.Tensors(nil, nil), 2),
+		"targets only":  data.NewLoader(dev, data.Tensors(nil, new(tensor.Tensor)), 2),
+		"a zero tensor": data.NewLoader(dev, data.Tensors(new(tensor.Tensor), nil), 2),
 	} {
 		for range l.Batches() {
 			t.Fatal("a batch")
