@@ -1,6 +1,11 @@
 package memory
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
+)
 
 // ArgumentError is an argument that a call does not take: a nil stream or device, a pool of another allocator, a format that does
 // not exist.
@@ -18,7 +23,7 @@ func argumentErr(call, format string, args ...any) error {
 
 // What calls are given that is nil.
 const (
-	nilDevice   = "the device is nil"
+	nilDevice   = "the device is nil or a zero value"
 	nilStream   = "the stream is nil"
 	nilPool     = "the pool is nil or a zero value"
 	nilFunction = "the function is nil"
@@ -27,3 +32,6 @@ const (
 
 	nilAllocator = "the allocator is nil or a zero value"
 )
+
+// noDriver reports whether there is no device: nil, a nil pointer, or a zero value, which has no kind.
+func noDriver(d interface{ ID() device.ID }) bool { return isnil.Value(d) || d.ID().Kind == 0 }

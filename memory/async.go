@@ -68,7 +68,7 @@ func NewAsync(d Driver, c Config) (*Async, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if d == nil {
+	if noDriver(d) {
 		return nil, argumentErr("NewAsync", nilDevice)
 	}
 	driver, ok := d.(AsyncDriver)

@@ -74,7 +74,7 @@ type request struct {
 // New makes a caching allocator for a device. Most programs use For, which keeps one for each device. The error is a
 // *ConfigError, or an *ArgumentError if there is no device.
 func New(d Driver, c Config) (*Caching, error) {
-	if d == nil {
+	if noDriver(d) {
 		return nil, argumentErr("New", nilDevice)
 	}
 	a := &Caching{driver: d, id: d.ID()}

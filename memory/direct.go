@@ -29,7 +29,7 @@ type Direct struct {
 func NewDirect(d Driver) *Direct {
 	a := &Direct{live: map[*block]device.Stream{}}
 	a.mark = &shard{other: a}
-	if d != nil {
+	if !noDriver(d) {
 		a.driver, a.id = d, d.ID()
 	}
 	return a

@@ -73,7 +73,7 @@ func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error 
 
 // snapshotOf takes the snapshot of a device's allocators for call.
 func snapshotOf(call string, dev device.Device) (s Snapshot, err error) {
-	if dev == nil {
+	if noDriver(dev) {
 		return s, argumentErr(call, nilDevice)
 	}
 	a, ok := lookup(dev).(interface{ Snapshot() Snapshot })

@@ -140,7 +140,7 @@ func (p *pinnedPolicy) blockSize(bytes uint64) uint64 {
 // NewPinned makes an allocator of pinned host memory with the Pinned settings of c. Most programs use PinnedFor, which keeps
 // one for each device. The error is a *ConfigError.
 func NewPinned(d PinnedDriver, c Config) (*Pinned, error) {
-	if d == nil {
+	if noDriver(d) {
 		return nil, argumentErr("NewPinned", nilDevice)
 	}
 	p := &Pinned{driver: d, id: d.ID()}

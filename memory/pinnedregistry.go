@@ -19,7 +19,7 @@ var pinnedRegistry struct {
 // environment (see EnvConfig). It fails with a *ConfigError if those are wrong, and with device.ErrUnavailable if the device
 // has no pinned memory. Drop closes it.
 func PinnedFor(dev device.Device) (*Pinned, error) {
-	if dev == nil {
+	if noDriver(dev) {
 		return nil, argumentErr("PinnedFor", nilDevice)
 	}
 	driver, ok := dev.(PinnedDriver)

@@ -19,7 +19,7 @@ var registry struct {
 // For returns the allocator of a device, made at the first call: a Caching one with the settings of the environment (see
 // EnvConfig), an Async one if they say backend:cudaMallocAsync, or a Direct one if CISTERN_NO_MEMORY_CACHING or
 // PYTORCH_NO_CUDA_MEMORY_CACHING is "1". It fails if the settings in the environment are wrong, or ask for a backend that the
-// device does not have, with a *ConfigError.
+// device does not have, with a *ConfigError, and if there is no device, with an *ArgumentError.
 func For(dev device.Device) (Allocator, error) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -38,6 +38,9 @@ func For(dev device.Device) (Allocator, error) {
 }
 
 func newFor(dev device.Device) (Allocator, error) {
+	if noDriver(dev) {
+		return nil, argumentErr("For", nilDevice)
+	}
 	if cachingOff() {
 		return NewDirect(dev), nil
 	}

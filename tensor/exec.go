@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -24,10 +25,10 @@ func WithStream(s device.Stream) ExecOption { return func(e *Exec) { e.stream = 
 func WithAllocator(a memory.Allocator) ExecOption { return func(e *Exec) { e.alloc = a } }
 
 // On returns the Exec of dev's default stream and of its caching allocator, or of what the options name. It fails with a
-// *DeviceError if stream or allocator belong to another device.
+// *DeviceError if there is no device, which a nil pointer or a zero value is not, and if stream or allocator belong to another device.
 func On(dev device.Device, opts ...ExecOption) (Exec, error) {
 	const name = "On"
-	if dev == nil {
+	if isnil.Value(dev) || dev.ID().Kind == 0 { // nil, or a zero value
 		return Exec{}, &DeviceError{Op: name, Detail: "no device"}
 	}
 	var e Exec

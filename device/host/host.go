@@ -86,10 +86,11 @@ func open(index int, options ...Option) *Device {
 }
 
 // ID returns the device's name in this process.
-func (d *Device) ID() device.ID { return d.id }
+func (d *Device) ID() device.ID { return d.orAbsent().id }
 
 // Properties returns the facts. The processor's name is the operating system's, or the architecture if that says nothing.
 func (d *Device) Properties() device.Properties {
+	d = d.orAbsent()
 	return device.Properties{
 		Name:        processorName(),
 		TotalMemory: d.capacity,
@@ -99,10 +100,11 @@ func (d *Device) Properties() device.Properties {
 }
 
 // DefaultStream returns stream 0, which runs its work inline.
-func (d *Device) DefaultStream() device.Stream { return &d.inline }
+func (d *Device) DefaultStream() device.Stream { return &d.orAbsent().inline }
 
 // NewStream returns a new asynchronous stream.
 func (d *Device) NewStream() (device.Stream, error) {
+	d = d.orAbsent()
 	if d.closed.Load() {
 		return nil, d.fail("NewStream", device.ErrClosed, "")
 	}
@@ -132,6 +134,7 @@ func (d *Device) queues() []*queue {
 
 // NewEvent returns an event that counts as complete until it is recorded.
 func (d *Device) NewEvent() (device.Event, error) {
+	d = d.orAbsent()
 	if d.closed.Load() {
 		return nil, d.fail("NewEvent", device.ErrClosed, "")
 	}
@@ -140,6 +143,7 @@ func (d *Device) NewEvent() (device.Event, error) {
 
 // Synchronize waits for the work of all streams, in the order of their IDs, and returns the first error.
 func (d *Device) Synchronize(ctx context.Context) error {
+	d = d.orAbsent()
 	if d.closed.Load() {
 		return d.fail("Synchronize", device.ErrClosed, "")
 	}
@@ -170,8 +174,12 @@ func (d *Device) quiesce() {
 // Close waits for all work and gives all memory back, also what nobody freed. It returns the first error of the work that
 // nobody was told yet.
 func (d *Device) Close() error {
+	d = d.orAbsent()
 	if d.shared {
 		return d.Synchronize(context.Background())
+	}
+	if d == absent {
+		return noDevice("Close")
 	}
 	if d.closed.Swap(true) {
 		return nil
@@ -190,5 +198,8 @@ func (d *Device) Close() error {
 
 // fail makes the error of a call.
 func (d *Device) fail(call string, err error, format string, values ...any) error {
+	if d == absent {
+		return noDevice(call)
+	}
 	return &device.Error{Device: d.id, Call: call, Detail: fmt.Sprintf(format, values...), Err: err}
 }

@@ -14,6 +14,7 @@ func Bytes(p device.Ptr, n uint64) []byte { return osmem.Bytes(uintptr(p), n) }
 
 // Malloc maps bytes, rounded up to whole pages, of zeroed memory.
 func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
+	d = d.orAbsent()
 	const call = "Malloc"
 	if d.closed.Load() {
 		return 0, d.fail(call, device.ErrClosed, "%d bytes", bytes)
@@ -37,6 +38,7 @@ func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
 
 // Free unmaps what Malloc returned, after waiting for the work that is on the streams: it may still use the memory.
 func (d *Device) Free(p device.Ptr) error {
+	d = d.orAbsent()
 	const call = "Free"
 	if d.closed.Load() {
 		return d.fail(call, device.ErrClosed, "address %#x", uintptr(p))
@@ -57,6 +59,7 @@ func (d *Device) Free(p device.Ptr) error {
 
 // MemInfo returns the capacity and what of it this device has not mapped.
 func (d *Device) MemInfo() (device.MemInfo, error) {
+	d = d.orAbsent()
 	if d.closed.Load() {
 		return device.MemInfo{}, d.fail("MemInfo", device.ErrClosed, "")
 	}
@@ -68,6 +71,7 @@ func (d *Device) MemInfo() (device.MemInfo, error) {
 // Live returns how many allocations, reserved ranges, mapped pages and pinned pieces were handed out and not given back, and
 // how many bytes of memory are behind them: evidence for tests that look for leaks.
 func (d *Device) Live() (count int, bytes uint64) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, n := range d.mu.pinned {

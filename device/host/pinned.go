@@ -8,6 +8,7 @@ import (
 // AllocPinned returns zeroed memory outside the Go heap. For this device no memory is better than other memory: the method is
 // there so that code written for a GPU runs here. It does not count against the capacity.
 func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
+	d = d.orAbsent()
 	const call = "AllocPinned"
 	if d.closed.Load() {
 		return nil, d.fail(call, device.ErrClosed, "%d bytes", bytes)
@@ -31,6 +32,7 @@ func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
 
 // FreePinned gives back what AllocPinned returned.
 func (d *Device) FreePinned(b []byte) error {
+	d = d.orAbsent()
 	const call = "FreePinned"
 	if d.closed.Load() {
 		return d.fail(call, device.ErrClosed, "")

@@ -11,6 +11,7 @@ func (d *Device) Granularity() uint64 { return osmem.PageSize() }
 
 // Reserve takes a range of addresses from the operating system. It holds no memory.
 func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
+	d = d.orAbsent()
 	const call = "Reserve"
 	if d.closed.Load() {
 		return 0, d.fail(call, device.ErrClosed, "%d bytes", bytes)
@@ -30,6 +31,7 @@ func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
 
 // Unreserve gives an empty range back.
 func (d *Device) Unreserve(p device.Ptr) error {
+	d = d.orAbsent()
 	const call = "Unreserve"
 	if d.closed.Load() {
 		return d.fail(call, device.ErrClosed, "address %#x", uintptr(p))
@@ -52,6 +54,7 @@ func (d *Device) Unreserve(p device.Ptr) error {
 
 // Map puts pages into a reserved range. The operating system is asked once for all of them.
 func (d *Device) Map(p device.Ptr, bytes, page uint64) error {
+	d = d.orAbsent()
 	const call = "Map"
 	if d.closed.Load() {
 		return d.fail(call, device.ErrClosed, "address %#x", uintptr(p))
@@ -80,6 +83,7 @@ func (d *Device) Map(p device.Ptr, bytes, page uint64) error {
 
 // Unmap takes pages out of a range, after waiting for the work that is on the streams: it may still use them.
 func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
+	d = d.orAbsent()
 	const call = "Unmap"
 	if d.closed.Load() {
 		return d.fail(call, device.ErrClosed, "address %#x", uintptr(p))

@@ -124,6 +124,7 @@ type Costs [NumCalls]time.Duration
 
 // Calls returns a copy of the counts.
 func (d *Device) Calls() Calls {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mu.calls
@@ -131,6 +132,9 @@ func (d *Device) Calls() Calls {
 
 // SetCosts changes what calls cost from now on. A new device's calls cost nothing.
 func (d *Device) SetCosts(costs Costs) {
+	if d = d.orAbsent(); d == absent {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.costs = costs
@@ -138,6 +142,7 @@ func (d *Device) SetCosts(costs Costs) {
 
 // Elapsed is the sum of the costs of all calls so far.
 func (d *Device) Elapsed() time.Duration {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mu.elapsed

@@ -10,6 +10,9 @@ type fault struct {
 // FailNext makes one coming call of a kind fail with an *device.Error that wraps err: the next one for nth 1, the one after
 // that for nth 2, and so on. The call has no effect. Several orders are counted independently of each other.
 func (d *Device) FailNext(kind CallKind, nth int, err error) {
+	if d = d.orAbsent(); d == absent {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.faults = append(d.mu.faults, fault{kind: kind, left: max(nth, 1), err: err})
@@ -18,6 +21,9 @@ func (d *Device) FailNext(kind CallKind, nth int, err error) {
 // Inject sets a function that is asked before each call, whether it is to fail and with which error. It is how a test makes
 // calls fail at random, or each third one, or all above a size. Nil ends it. The function must not call the device.
 func (d *Device) Inject(f func(Call) error) {
+	if d = d.orAbsent(); d == absent {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.inject = f

@@ -13,6 +13,7 @@ type Live struct {
 
 // Live counts what was not given back yet: the zero Live is a program without a leak.
 func (d *Device) Live() Live {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	live := Live{

@@ -16,6 +16,7 @@ const (
 
 // Malloc takes a new segment.
 func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallMalloc, Segment: none, Bytes: bytes}
@@ -40,6 +41,7 @@ func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
 
 // Free gives back what Malloc returned. It does not wait for streams: work that is not finished has no storage to spoil.
 func (d *Device) Free(p device.Ptr) error {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallFree, Segment: none}
@@ -65,6 +67,7 @@ func (d *Device) Free(p device.Ptr) error {
 
 // MemInfo returns the capacity and what of it is not taken.
 func (d *Device) MemInfo() (device.MemInfo, error) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallMemInfo, Segment: none}
@@ -79,6 +82,9 @@ func (d *Device) MemInfo() (device.MemInfo, error) {
 
 // Occupy sets how much of the capacity other processes hold.
 func (d *Device) Occupy(bytes uint64) {
+	if d = d.orAbsent(); d == absent {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.occupied, d.mu.processes = bytes, nil
@@ -87,6 +93,7 @@ func (d *Device) Occupy(bytes uint64) {
 // Segment returns the number of the segment in which p lies, and p's offset in it. It is false for an address outside live
 // allocations and reserved ranges.
 func (d *Device) Segment(p device.Ptr) (number int, offset uint64, ok bool) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e, found := d.mu.ranges.Find(uint64(p))

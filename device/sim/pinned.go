@@ -8,6 +8,7 @@ import (
 // AllocPinned returns real, zeroed host memory: host memory is the one thing that a simulated device cannot leave out. It
 // does not count against the capacity.
 func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallAllocPinned, Segment: none, Bytes: bytes}
@@ -37,6 +38,7 @@ func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
 
 // FreePinned gives back what AllocPinned returned.
 func (d *Device) FreePinned(b []byte) error {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := osmem.Address(b)

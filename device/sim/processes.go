@@ -11,6 +11,9 @@ import (
 // OccupyBy says which other processes hold memory of the device, as Occupy says how much they hold; each call of either replaces
 // what was set before. From the first OccupyBy on, the device can tell about processes: see Processes.
 func (d *Device) OccupyBy(others ...device.Process) {
+	if d = d.orAbsent(); d == absent {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.occupied = 0
@@ -22,8 +25,12 @@ func (d *Device) OccupyBy(others ...device.Process) {
 
 // Processes lists those of OccupyBy, and this process with what it holds. Before OccupyBy it is an ErrUnavailable.
 func (d *Device) Processes() ([]device.Process, error) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d == absent {
+		return nil, noDevice("Processes")
+	}
 	if d.mu.closed || d.mu.processes == nil {
 		return nil, &device.Error{Device: d.id, Call: "Processes", Err: device.ErrUnavailable, Detail: "nobody has called OccupyBy"}
 	}

@@ -89,18 +89,20 @@ func New(capacity uint64, options ...Option) *Device {
 }
 
 // ID returns the device's name in this process.
-func (d *Device) ID() device.ID { return d.id }
+func (d *Device) ID() device.ID { return d.orAbsent().id }
 
 // Properties returns the facts.
 func (d *Device) Properties() device.Properties {
+	d = d.orAbsent()
 	return device.Properties{Name: "simulated device", TotalMemory: d.capacity, Alignment: alignment, Processors: 1}
 }
 
 // DefaultStream returns stream 0.
-func (d *Device) DefaultStream() device.Stream { return &d.zero }
+func (d *Device) DefaultStream() device.Stream { return &d.orAbsent().zero }
 
 // NewStream returns a stream with the next ID.
 func (d *Device) NewStream() (device.Stream, error) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallStreamCreate, Segment: none, Stream: d.mu.last + 1}
@@ -115,6 +117,9 @@ func (d *Device) NewStream() (device.Stream, error) {
 
 // Stream returns the stream with an ID of the caller's choice, and makes it if there is none. Traces name their streams.
 func (d *Device) Stream(id device.StreamID) device.Stream {
+	if d = d.orAbsent(); d == absent {
+		return &absent.zero
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.mu.streams[id]; s != nil {
@@ -133,6 +138,7 @@ func (d *Device) addStream(id device.StreamID) *stream {
 
 // NewEvent returns an event that counts as complete until it is recorded.
 func (d *Device) NewEvent() (device.Event, error) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallEventCreate, Segment: none}
@@ -149,6 +155,9 @@ func (d *Device) NewEvent() (device.Event, error) {
 // Complete finishes everything put on a stream so far. It is for devices with ManualStreams; for others there is nothing to
 // finish. A stream that does not exist is finished.
 func (d *Device) Complete(id device.StreamID) {
+	if d = d.orAbsent(); d == absent {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.mu.streams[id]; s != nil {
@@ -159,6 +168,9 @@ func (d *Device) Complete(id device.StreamID) {
 // FailWork puts work on a stream that fails: the next call that waits for it returns the error of the operation, as for a
 // kernel that failed. It does nothing for a stream that does not exist.
 func (d *Device) FailWork(id device.StreamID, operation string, err error) {
+	if d = d.orAbsent(); d == absent {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.mu.streams[id]; s != nil {
@@ -168,6 +180,7 @@ func (d *Device) FailWork(id device.StreamID, operation string, err error) {
 
 // Synchronize finishes the work of all streams and returns the first error, by stream ID.
 func (d *Device) Synchronize(ctx context.Context) error {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallDeviceSync, Segment: none}
@@ -194,8 +207,12 @@ func (d *Device) Synchronize(ctx context.Context) error {
 
 // Close finishes all work and gives everything back. It returns the first error of the work that nobody was told yet.
 func (d *Device) Close() error {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d == absent {
+		return noDevice("Close")
+	}
 	if d.mu.closed {
 		return nil
 	}
@@ -232,5 +249,8 @@ func (d *Device) open(kind CallKind) error {
 
 // fail makes the error of a call.
 func (d *Device) fail(kind CallKind, err error, format string, values ...any) error {
+	if d == absent {
+		return noDevice(kind.String())
+	}
 	return &device.Error{Device: d.id, Call: kind.String(), Detail: fmt.Sprintf(format, values...), Err: err}
 }

@@ -10,6 +10,7 @@ func (d *Device) Granularity() uint64 { return alignment }
 
 // Reserve takes a segment number and addresses, and no memory.
 func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallReserve, Segment: none, Bytes: bytes}
@@ -35,6 +36,7 @@ func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
 
 // Unreserve gives an empty range back.
 func (d *Device) Unreserve(p device.Ptr) error {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := Call{Kind: CallUnreserve, Segment: none}
@@ -62,6 +64,7 @@ func (d *Device) Unreserve(p device.Ptr) error {
 // Map creates all pages, then maps them one by one. If a call fails, what was done so far is undone and the range is as it
 // was.
 func (d *Device) Map(p device.Ptr, bytes, page uint64) error {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(CallPageMap); err != nil {
@@ -95,6 +98,7 @@ func (d *Device) Map(p device.Ptr, bytes, page uint64) error {
 
 // Unmap unmaps and releases pages one by one. A call that fails leaves the pages from that one on mapped.
 func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
+	d = d.orAbsent()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.open(CallPageUnmap); err != nil {

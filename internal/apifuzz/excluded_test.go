@@ -11,15 +11,13 @@ var excluded = map[string]string{
 
 // nilReceivers are the types whose methods may be called on nil.
 var nilReceivers = map[string]bool{
-	"*tensor.Tensor": true, "*autograd.Variable": true, "*autograd.Graph": true, "*autograd.Parameter": true,
+	"*tensor.Tensor": true, "*host.Device": true, "*sim.Device": true, "*autograd.Variable": true, "*autograd.Graph": true, "*autograd.Parameter": true,
 	"*autograd.Move": true, "*autograd.Context": true, "*autograd.HookHandle": true, "*optim.Grouped": true, "*optim.Schedule": true, "*optim.PlateauSchedule": true,
 }
 
 // noBlanks are the types of which nil and zero values are not called, and the methods that are not called on a nil pointer, with the
 // reason.
 var noBlanks = map[string]string{
-	"host.Device": "a device is what Default, New or Open returned",
-	"sim.Device":  "a device is what New or Open returned",
 	"nn.Base":     "is embedded in a layer, as a value",
 	"nn.String":   "fmt writes <nil> for a nil pointer, whose String nobody calls by hand",
 }

@@ -43,8 +43,8 @@ type Snapshotter interface {
 // WriteProfile writes what a device's memory is used for now, by Go call stack, in the gzipped format of pprof. It fails if
 // the device has no caching allocator.
 func WriteProfile(w io.Writer, dev device.Device) error {
-	if dev == nil {
-		return &memory.ArgumentError{Call: "WriteProfile", Detail: "the device is nil"}
+	if isnil.Value(dev) || dev.ID().Kind == 0 {
+		return &memory.ArgumentError{Call: "WriteProfile", Detail: "the device is nil or a zero value"}
 	}
 	for _, a := range memory.Allocators() {
 		if s, ok := a.(Snapshotter); ok && a.Device() == dev.ID() {
