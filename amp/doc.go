@@ -59,6 +59,10 @@
 //	ready --Unscale--> unscaled --Step--> stepped --Update--> ready
 //	  \---------------Step--------------/
 //
+// A Step that fails, for lack of memory as an example, may be called again: the gradients are still there, unscaled if Unscale has been
+// called. To repeat the whole iteration after an Unscale, call Update first, as in PyTorch, and ZeroGrad, and go on with Scale and
+// Backward: until Update another Unscale is UnscaledTwice. That Update counts the iteration that was left as one.
+//
 // Everything else is a *ScalerError with PyTorch's text. Several optimizers share one scaler: each skips by itself, and the scale
 // backs off if any of them had to.
 //
