@@ -162,6 +162,9 @@ func channelsOf(name string, x *autograd.Variable, dims []int, channels int) err
 	if !x.Alive() || slices.Contains(dims, x.NDim()) && x.Dim(1) == channels {
 		return nil
 	}
+	if len(dims) == 0 {
+		return argumentErr("Forward", "the layer is a zero value: make it with its constructor, such as nn.BatchNorm2d")
+	}
 	if !slices.Contains(dims, x.NDim()) {
 		return shapeError(name, x, "%d dimensions; want %s", x.NDim(), channelShapes(dims, channels))
 	}
