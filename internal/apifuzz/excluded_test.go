@@ -18,6 +18,6 @@ var nilReceivers = map[string]bool{
 // noBlanks are the types of which nil and zero values are not called, and the methods that are not called on a nil pointer, with the
 // reason.
 var noBlanks = map[string]string{
-	"nn.Base":     "is embedded in a layer, as a value",
-	"nn.String":   "fmt writes <nil> for a nil pointer, whose String nobody calls by hand",
+	"nn.Base":   "is embedded in a layer, as a value",
+	"nn.String": "fmt writes <nil> for a nil pointer, whose String nobody calls by hand",
 }
