@@ -71,8 +71,8 @@ func TestValue_WhoseValuesJSONWouldAlter_IsRefusedByWrite(t *testing.T) {
 		"methods that are promoted": {valueOf(stamped{time.Unix(3, 0), 5}), "Step", "forget it"},
 		"two embedded with methods": {valueOf(twoMethods{}), "Time.wall", "not exported"},
 		"one name twice": {valueOf(struct {
-			A int `json:"x"`
-			B int `json:"x"`
+			A int `json:"B"`
+			B int
 		}{}), "B", `A of struct`},
 		"a field that hides another": {valueOf(shadowing{}), "Loss", "same name"},
 		"two of one depth": {valueOf(struct {
