@@ -17,12 +17,14 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// What the metadata of a checkpoint says. The JSON of a section is under sectionKey and its name.
+// What the metadata of a checkpoint says. The JSON of a section is under sectionKey and its name, its kind
+// under kindKey.
 const (
 	versionKey = "version"
 	version    = "2"
 	unsummed   = "1" // files of this version have no checksum
 	sectionKey = "section."
+	kindKey    = "kind."
 )
 
 // Checkpoint lists the sections of a training state. It is for one goroutine at a time.
@@ -111,6 +113,12 @@ func (c *Checkpoint) write(file string, to func(tensors []safetensors.Named, met
 		}
 		if !utf8.Valid(content.JSON) {
 			return located(file, name, malformed("its JSON is not UTF-8"))
+		}
+		if !utf8.ValidString(content.Kind) {
+			return located(file, name, malformed("its kind is not UTF-8"))
+		}
+		if content.Kind != "" {
+			metadata[kindKey+name] = content.Kind
 		}
 		metadata[sectionKey+name] = string(content.JSON)
 	}

@@ -16,8 +16,8 @@
 // # The file
 //
 // It is a safetensors file: tensors under the names "section.name" ("model.0.weight", "optimizer.state.3.exp_avg"), which other
-// programs read, and in its metadata the rest of each section as JSON, with PyTorch's names for what PyTorch has. It can carry no
-// code. A checksum of all of it (CRC-32C) is among the metadata: a file with a wrong byte is not loaded.
+// programs read, and in its metadata the rest of each section as JSON, with PyTorch's names for what PyTorch has, and of what it is the
+// state: no section takes that of another kind. It can carry no code. A checksum of all of it (CRC-32C) is among the metadata: a file with a wrong byte is not loaded.
 //
 // # All or nothing
 //

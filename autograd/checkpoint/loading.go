@@ -70,7 +70,7 @@ func (l *loading) split(f *safetensors.Reader) error {
 	l.contents = map[string]Content{}
 	for key, text := range f.Metadata {
 		if name, ok := strings.CutPrefix(key, sectionKey); ok {
-			l.contents[name] = Content{JSON: json.RawMessage(text), Tensors: map[string]*tensor.Tensor{}}
+			l.contents[name] = Content{JSON: json.RawMessage(text), Kind: f.Metadata[kindKey+name], Tensors: map[string]*tensor.Tensor{}}
 		}
 	}
 	for _, e := range f.Entries {

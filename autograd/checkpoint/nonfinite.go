@@ -92,16 +92,27 @@ func annotate[T any](v T) ([]byte, error) {
 // decode is the reverse of encode.
 func decode[T any](text []byte) (v T, err error) {
 	if !bytes.HasPrefix(text, []byte(annotatedStart)) {
-		return v, unmarshal(text, &v)
+		return v, unmarshalExact(text, &v)
 	}
 	var a annotated
 	if err := json.Unmarshal(text, &a); err != nil {
 		return v, malformed("a %T: %v", v, err)
 	}
-	if err := unmarshal(a.Value, &v); err != nil {
+	if err := unmarshalExact(a.Value, &v); err != nil {
 		return v, err
 	}
 	return v, a.putAll(&v)
+}
+
+// unmarshalExact is unmarshal of exactly what v has.
+func unmarshalExact(text []byte, v any) error {
+	if err := unmarshal(text, v); err != nil {
+		return err
+	}
+	if err := exact(text, reflect.TypeOf(v).Elem(), ""); err != nil {
+		return fmt.Errorf("what the file has is no %v: %w", reflect.TypeOf(v).Elem(), err)
+	}
+	return nil
 }
 
 // unmarshal is json.Unmarshal. JSON that is sound, but of another type, is no fault of the file.

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -43,6 +44,9 @@ type Change struct {
 type Content struct {
 	Tensors map[string]*tensor.Tensor
 	JSON    json.RawMessage
+	// Kind is of what it is the state, as in "optimizer Adam", in the words of the section that saved it; empty if that said nothing. The
+	// sections of this package refuse a Kind that does not begin with the same word as theirs.
+	Kind string
 
 	order []string // of the tensors in the file
 }
@@ -74,7 +78,7 @@ type module struct {
 }
 
 func (s module) Save() (Content, error) {
-	c := Content{Tensors: map[string]*tensor.Tensor{}}
+	c := Content{Kind: moduleKind, Tensors: map[string]*tensor.Tensor{}}
 	if isnil.Value(s.m) {
 		return c, absent("module")
 	}
@@ -97,6 +101,12 @@ func (s module) Save() (Content, error) {
 func (s module) Prepare(c Content) (Change, error) {
 	if _, err := s.Save(); err != nil {
 		return Change{}, err
+	}
+	if err := sameKind(c, moduleKind); err != nil {
+		return Change{}, err
+	}
+	if len(c.JSON) > 0 && string(c.JSON) != "null" {
+		return Change{}, errors.New("what the file has is no module: a module has no JSON")
 	}
 	var model []statedict.Named
 	for _, n := range nn.AllNamedState(s.m) {
@@ -188,7 +198,7 @@ func (s optimizer) Save() (Content, error) {
 	if err != nil {
 		return Content{}, err
 	}
-	c := Content{Tensors: map[string]*tensor.Tensor{}}
+	c := Content{Kind: strings.TrimSpace(optimizerKind + " " + d.Optimizer), Tensors: map[string]*tensor.Tensor{}}
 	rest := optimizerJSON{Optimizer: d.Optimizer, Groups: d.Groups, Steps: map[int]int{}}
 	for n, p := range d.State {
 		rest.Steps[n] = p.Step
@@ -203,6 +213,9 @@ func (s optimizer) Save() (Content, error) {
 func (s optimizer) Prepare(c Content) (Change, error) {
 	if isnil.Value(s.o) {
 		return Change{}, absent("optimizer")
+	}
+	if err := sameKind(c, optimizerKind); err != nil {
+		return Change{}, s.named(err)
 	}
 	d, err := dictOf(c)
 	if err != nil {
@@ -226,10 +239,23 @@ func (s optimizer) Prepare(c Content) (Change, error) {
 	}, nil
 }
 
+// named says in an error which optimizer it is, if that can be found out.
+func (s optimizer) named(err error) error {
+	var kind *KindError
+	if own, failed := s.o.StateDict(); failed == nil && own.Optimizer != "" && errors.As(err, &kind) {
+		return &KindError{kind.Found, own.Optimizer}
+	}
+	return err
+}
+
 // dictOf puts the state of an optimizer together.
 func dictOf(c Content) (optim.StateDict, error) {
 	var rest optimizerJSON
-	if err := unmarshal(c.JSON, &rest); err != nil {
+	err := unmarshal(c.JSON, &rest)
+	if err == nil {
+		err = exact(c.JSON, reflect.TypeOf(rest), "")
+	}
+	if err != nil {
 		return optim.StateDict{}, fmt.Errorf("the optimizer: %w", err)
 	}
 	d := optim.StateDict{Optimizer: rest.Optimizer, Groups: rest.Groups, State: map[int]optim.ParamState{}}
@@ -259,7 +285,9 @@ type Stateful[T any] interface {
 	LoadState(s T) error
 }
 
-// State is the section of an object. Numbers that JSON does not have, NaN and infinities, are kept too.
+// State is the section of an object. Numbers that JSON does not have, NaN and infinities, are kept too. A state of another object
+// (*KindError), and one whose fields are not those of T, as for Value, is refused. If the object has a method Name() string, errors call
+// it so.
 func State[T any](o Stateful[T]) Section { return state[T]{o} }
 
 type state[T any] struct{ o Stateful[T] }
@@ -273,14 +301,14 @@ func (s state[T]) Save() (Content, error) {
 		return Content{}, err
 	}
 	text, err := encode(v)
-	return Content{JSON: text}, err
+	return Content{JSON: text, Kind: stateOf(s.o)}, err
 }
 
 func (s state[T]) Prepare(c Content) (Change, error) {
 	if isnil.Value(s.o) {
 		return Change{}, absent("state")
 	}
-	v, err := decodeOnly[T](c)
+	v, err := decodeOnly[T](c, stateOf(s.o))
 	if err != nil {
 		return Change{}, err
 	}
@@ -307,14 +335,14 @@ func (s generator) Save() (Content, error) {
 		return Content{}, absent("generator")
 	}
 	text, err := json.Marshal(s.g.State())
-	return Content{JSON: text}, err
+	return Content{JSON: text, Kind: generatorKind}, err
 }
 
 func (s generator) Prepare(c Content) (Change, error) {
 	if s.g == nil {
 		return Change{}, absent("generator")
 	}
-	v, err := decodeOnly[tensor.GeneratorState](c)
+	v, err := decodeOnly[tensor.GeneratorState](c, generatorKind)
 	if err != nil {
 		return Change{}, err
 	}
@@ -334,6 +362,11 @@ func (s generator) Prepare(c Content) (Change, error) {
 // their own, channels and functions, structs with fields that are not exported or of which two have one name in JSON, strings and keys
 // that are not UTF-8 (a []byte keeps all bytes), and numbers in an any that no float64 is. Fields with the tag `json:"-"`, and locks (sync.Mutex,
 // sync.RWMutex), are not written, and Read leaves those of the variable as they are.
+//
+// Read refuses (*SectionError) what json.Unmarshal would make zeros of or leave out: structs of which the file does not have a field, or has
+// one that the type has not, at any depth; null for what cannot be nil; arrays of another length. Names are compared with their case. A
+// field with omitempty or omitzero may be missing in the file, and is zero then: so tag those that a program gets later, if it shall read
+// older files. A type that must read more than that has its own UnmarshalJSON.
 func Value[T any](v *T) Section { return value[T]{v} }
 
 type value[T any] struct{ v *T }
@@ -343,14 +376,14 @@ func (s value[T]) Save() (Content, error) {
 		return Content{}, absent("variable")
 	}
 	text, err := encode(*s.v)
-	return Content{JSON: text}, err
+	return Content{JSON: text, Kind: valueKind}, err
 }
 
 func (s value[T]) Prepare(c Content) (Change, error) {
 	if s.v == nil {
 		return Change{}, absent("variable")
 	}
-	v, err := decodeOnly[T](c)
+	v, err := decodeOnly[T](c, valueKind)
 	if err != nil {
 		return Change{}, err
 	}
@@ -362,10 +395,17 @@ func (s value[T]) Prepare(c Content) (Change, error) {
 	}, nil
 }
 
-// decodeOnly reads the JSON of a section that has no tensors.
-func decodeOnly[T any](c Content) (v T, err error) {
+// decodeOnly reads the JSON of a section of a kind that has no tensors.
+func decodeOnly[T any](c Content, kind string) (v T, err error) {
+	if err := sameKind(c, kind); err != nil {
+		return v, err
+	}
 	for name := range c.Tensors {
 		return v, &FormatError{Tensor: name, Detail: fmt.Sprintf("a %T has no tensors", v)}
 	}
-	return decode[T](c.JSON)
+	v, err = decode[T](c.JSON)
+	if err != nil && strings.HasPrefix(kind, stateKind+" ") && c.Kind != "" && c.Kind != kind { // of another object, which explains it better
+		return v, &KindError{describe(c.Kind), describe(kind)}
+	}
+	return v, err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
-	"github.com/cistern-ml/cistern/autograd/optim"
 )
 
 // best is what a program may know of its best model.
@@ -124,7 +123,6 @@ func TestValue_OfAnotherType_IsASectionError(t *testing.T) {
 		"a string for a number":    {checkpoint.Value(new(string)), checkpoint.Value(new(float64))},
 		"an infinity for a string": {checkpoint.Value(&inf), checkpoint.Value(new(string))},
 		"another field":            {checkpoint.Value(&struct{ X float64 }{inf}), checkpoint.Value(new(struct{ Y float64 }))},
-		"a list for an optimizer":  {checkpoint.Value(&[]int{3}), checkpoint.Optimizer(optim.SGD(nil))},
 	} {
 		var file bytes.Buffer
 		require.NoError(t, checkpoint.New().Add("v", c[0]).Write(context.Background(), &file))

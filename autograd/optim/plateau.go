@@ -140,6 +140,9 @@ func (s *PlateauSchedule) reduce() {
 	}
 }
 
+// Name is "ReduceLROnPlateau".
+func (s *PlateauSchedule) Name() string { return "ReduceLROnPlateau" }
+
 // PlateauState is where a PlateauSchedule is. The names in JSON are those of PyTorch's state_dict. The learning rates are the
 // optimizer's state.
 type PlateauState struct {

@@ -148,6 +148,14 @@ func (s *Schedule) Step() error {
 	return nil
 }
 
+// Name is the function that made the schedule, as in "StepLR".
+func (s *Schedule) Name() string {
+	if s == nil || s.name == "" {
+		return "Schedule"
+	}
+	return s.name
+}
+
 // Err returns what is wrong with the schedule's settings, if anything.
 func (s *Schedule) Err() error {
 	if s == nil || s.opt == nil {

@@ -494,6 +494,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[checkpoint.Difference](),
 	reflect.TypeFor[checkpoint.FileError](),
 	reflect.TypeFor[checkpoint.FormatError](),
+	reflect.TypeFor[checkpoint.KindError](),
 	reflect.TypeFor[checkpoint.MismatchError](),
 	reflect.TypeFor[checkpoint.PartialError](),
 	reflect.TypeFor[checkpoint.Section](),
