@@ -92,8 +92,7 @@ func (g *Graph) ModuleScope(m Located, f func() *Variable) *Variable {
 	var result [1]*Variable
 	defer g.endScope(s, result[:])
 	if s.depth > maxModules {
-		return g.Refuse("forward", &tensor.ValueError{Op: "ModuleScope",
-			Detail: fmt.Sprintf("modules are nested more than %d deep: one is a part of itself", maxModules)})
+		return g.Refuse("forward", nestedForEver("ModuleScope"))
 	}
 	if result[0] = f(); result[0] == nil {
 		return g.Refuse("forward", errNothing)
@@ -104,7 +103,7 @@ func (g *Graph) ModuleScope(m Located, f func() *Variable) *Variable {
 // errNothing is the error of a module without a result: nil would be passed on, to an error far from it.
 var errNothing = fmt.Errorf("the module's Forward returned nil: %w", ErrNilVariable)
 
-// ModuleScopes is ModuleScope for modules with several results. It runs f after an error too.
+// ModuleScopes is ModuleScope for modules with several results. It runs f after an error too, but not in modules nested without end.
 func (g *Graph) ModuleScopes(m Located, f func() []*Variable) (results []*Variable) {
 	if g == nil || f == nil {
 		g.without("ModuleScopes")
@@ -112,8 +111,16 @@ func (g *Graph) ModuleScopes(m Located, f func() []*Variable) (results []*Variab
 	}
 	s := g.beginModule(m)
 	defer func() { g.endScope(s, results) }()
+	if s.depth > maxModules {
+		g.Refuse("forward", nestedForEver("ModuleScopes"))
+		return nil
+	}
 	results = f()
 	return results
+}
+
+func nestedForEver(call string) error {
+	return &tensor.ValueError{Op: call, Detail: fmt.Sprintf("modules are nested more than %d deep: one is a part of itself", maxModules)}
 }
 
 func (g *Graph) beginModule(m Located) *scope {

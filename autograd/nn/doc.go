@@ -43,7 +43,9 @@
 //		return n.Scope(x, func(g *autograd.Graph) *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
 //	}
 //
-// Scope frees what Forward makes on the way, and lets errors of operations in it name the module's path.
+// Scope frees what Forward makes on the way, and lets errors of operations in it name the module's path. A method with several
+// results, as an encoder has that gives mean and variance, or a network with a state, does the same with Scopes. Module asks for a Forward
+// with one result beside it, by which the module can be a part of others.
 //
 // # Goroutines
 //

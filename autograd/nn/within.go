@@ -84,6 +84,46 @@ func (b *Base) Scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.V
 	})
 }
 
+// Scopes is Scope for methods with several results, beside Forward. Assign them in f: then a nil x, for which f is not run, gives nil ones. A result
+// that is nil, and none at all, is an error of the graph. After an error f runs too, and what it computes is that error.
+//
+//	func (e *Encoder) Encode(x *autograd.Variable) (mean, logVar *autograd.Variable) {
+//		e.Scopes(x, func(g *autograd.Graph) []*autograd.Variable {
+//			h := e.body.Forward(x).ReLU()
+//			mean, logVar = e.mean.Forward(h), e.logVar.Forward(h)
+//			return []*autograd.Variable{mean, logVar}
+//		})
+//		return mean, logVar
+//	}
+func (b *Base) Scopes(x *autograd.Variable, f func(g *autograd.Graph) []*autograd.Variable) []*autograd.Variable {
+	g := x.Graph()
+	if g == nil {
+		return nil
+	}
+	if f == nil {
+		g.Refuse("forward", argumentErr("Scopes", "the function is nil"), x)
+		return nil
+	}
+	if err := b.mistake(); err != nil {
+		g.Refuse("forward", err, x)
+	}
+	if b == nil {
+		b = new(Base)
+	}
+	return g.ModuleScopes((*located)(b), func() []*autograd.Variable {
+		results := f(g)
+		if len(results) == 0 {
+			g.Refuse("forward", errors.WithMessage(autograd.ErrNilVariable, "the function of Scopes returned no results"), x)
+		}
+		for i, r := range results {
+			if r == nil {
+				results[i] = g.Refuse("forward", errors.WithMessagef(autograd.ErrNilVariable, "result %d of the function of Scopes is nil", i), x)
+			}
+		}
+		return results
+	})
+}
+
 // answered is y, what a part of a module that was given x returned, or the graph's error if that is nothing: the part may be without a
 // Scope, which would have found it.
 func answered(x, y *autograd.Variable, part string) *autograd.Variable {
