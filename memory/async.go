@@ -236,7 +236,7 @@ func (a *Async) RecordStream(h Block, s device.Stream) error {
 	defer a.mu.Unlock()
 	use, ok := a.live[h.b]
 	if !ok {
-		return a.stale("RecordStream", h, ErrUseAfterFree)
+		return a.stale("RecordStream", h, usedLate(&a.closed))
 	}
 	use.add(s)
 	return nil

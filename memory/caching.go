@@ -19,12 +19,13 @@ type Caching struct {
 	policy atomic.Pointer[policy]
 	config Config // guarded by mu
 
-	limit    atomic.Uint64            // most bytes that may be reserved; unlimited if there is no limit
-	searches [poolKinds]atomic.Uint64 // searches of all indices of a kind: the clock of garbage collection
-	chores   atomic.Int64             // outstanding events and queued frees: Alloc looks after them if there are any
-	syncs    atomic.Int64             // NumSyncAllStreams
-	closed   atomic.Bool
-	auditor  auditor // counts the checks of builds with the tag "invariants"
+	limit        atomic.Uint64            // most bytes that may be reserved; unlimited if there is no limit
+	limitInBytes atomic.Bool              // the limit is SetMemoryLimit's, for errors
+	searches     [poolKinds]atomic.Uint64 // searches of all indices of a kind: the clock of garbage collection
+	chores       atomic.Int64             // outstanding events and queued frees: Alloc looks after them if there are any
+	syncs        atomic.Int64             // NumSyncAllStreams
+	closed       atomic.Bool
+	auditor      auditor // counts the checks of builds with the tag "invariants"
 
 	direct [16]atomic.Pointer[binding] // the default pools' shards of the streams with small numbers
 	shards atomic.Pointer[[]*shard]    // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
@@ -397,7 +398,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if b.turn != h.turn || b.state != stateAllocated {
-		return a.staleBlock("RecordStream", h, b.freedAs(h), ErrUseAfterFree)
+		return a.staleBlock("RecordStream", h, b.freedAs(h), usedLate(&a.closed))
 	}
 	if s != own.known && s.ID() != own.id && !closed(s) {
 		b.addUser(s)
@@ -490,8 +491,8 @@ func unlockShards(shards []*shard) {
 	}
 }
 
-// Close gives everything back to the driver, blocks in use included: their handles become stale without notice, so it is
-// for the end of a program or test. It returns a *LeakError if blocks were in use, joined with the errors of the driver.
+// Close gives everything back to the driver, blocks in use included: their handles become stale without notice (RecordStream says
+// device.ErrClosed), so it is for the end of a program or test. It returns a *LeakError if blocks were in use, joined with the errors of the driver.
 func (a *Caching) Close() error {
 	if a.absent() || a.closed.Swap(true) {
 		return nil

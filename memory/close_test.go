@@ -43,7 +43,7 @@ func TestClose_ReportsBlocksInUseAndTakesThemBack(t *testing.T) {
 			var leak *LeakError
 			require.ErrorAs(t, err, &leak)
 			require.Equal(t, LeakError{Device: r.a.Device(), Blocks: 2, Bytes: 1024 + 30*mib}, *leak)
-			require.EqualError(t, leak, "memory: Close on "+r.a.Device().String()+": blocks still in use: 2 blocks, 31458304 bytes")
+			require.EqualError(t, leak, "memory: closing the allocator of "+r.a.Device().String()+": blocks still in use: 2 blocks, 31458304 bytes")
 			r.requireAllBack()
 			require.ErrorIs(t, r.a.Free(b), ErrDoubleFree, "its handle is stale")
 			s := r.a.Stats()

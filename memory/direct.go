@@ -230,7 +230,7 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 	defer a.mu.Unlock()
 	own, ok := a.live[b]
 	if !ok {
-		sentinel := ErrUseAfterFree
+		sentinel := usedLate(&a.closed)
 		if b.shard != a.mark {
 			sentinel = ErrForeignBlock
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 )
@@ -36,7 +37,7 @@ type BlockError struct {
 	Device device.ID
 	Ptr    device.Ptr // the block's address
 	Size   uint64     // its size in bytes
-	Err    error      // ErrDoubleFree, ErrUseAfterFree or ErrForeignBlock
+	Err    error      // ErrDoubleFree, ErrUseAfterFree or ErrForeignBlock; for a use after Close, ErrUseAfterFree and device.ErrClosed
 
 	// Where the block was allocated, and where it was freed before, innermost first: for double frees and uses after free,
 	// if history was being recorded then and its context has such stacks (RecordHistory), and if the block's object has not
@@ -69,6 +70,17 @@ func (a *Caching) staleBlock(op string, h Block, freed freedBlock, err error) er
 	syms := symbols{stacks: a.stacks.Load()}
 	return &BlockError{Op: op, Device: a.id, Ptr: h.ptr, Size: h.size, Err: err,
 		Allocated: syms.frames(freed.alloc), Freed: syms.frames(freed.free)}
+}
+
+// errClosed is the use of a block that Close has freed, which nobody remembers to have done.
+var errClosed = fmt.Errorf("%w: its allocator was closed (Close or Drop), which frees blocks in use too: %w", ErrUseAfterFree, device.ErrClosed)
+
+// usedLate is what is wrong with the use of a block that is not in use, of an allocator that may be closed.
+func usedLate(allocator *atomic.Bool) error {
+	if allocator.Load() {
+		return errClosed
+	}
+	return ErrUseAfterFree
 }
 
 // Unwrap returns the sentinel.
@@ -130,7 +142,7 @@ type LeakError struct {
 
 // Error names the device and what was in use.
 func (e *LeakError) Error() string {
-	return fmt.Sprintf("memory: Close on %s: %v: %d blocks, %d bytes", e.Device, ErrLeak, e.Blocks, e.Bytes)
+	return fmt.Sprintf("memory: closing the allocator of %s: %v: %d blocks, %d bytes", e.Device, ErrLeak, e.Blocks, e.Bytes)
 }
 
 // Is reports whether target is ErrLeak.

@@ -23,6 +23,7 @@ func (a *Caching) setFraction(fraction float64) error {
 	if !(fraction >= 0 && fraction <= 1) {
 		return configError(keyFraction, floatText(fraction), wantFraction)
 	}
+	a.limitInBytes.Store(false)
 	if fraction == 1 {
 		a.limit.Store(unlimited)
 		return nil
@@ -61,6 +62,7 @@ func (a *Caching) SetMemoryLimit(bytes uint64) {
 	if bytes == 0 {
 		bytes = unlimited
 	}
+	a.limitInBytes.Store(true)
 	a.limit.Store(bytes)
 }
 

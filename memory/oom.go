@@ -130,17 +130,25 @@ func (e *OOMError) hint(r *request) string {
 	pool := r.shard.pool
 	switch {
 	case e.LimitHit && pool != nil && e.Limit == pool.limit:
-		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough.",
+		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.",
 			formatBytes(uint64(pool.reserved.All.Current)+e.Tried))
 	case e.LimitHit && e.DeviceFree >= e.Tried:
-		return fmt.Sprintf("The device has the memory: a limit of %s would have been enough (per_process_memory_fraction).",
-			formatBytes(e.Reserved+e.Tried))
+		return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
+			formatBytes(e.Reserved+e.Tried), r.shard.owner.limitSetting())
 	case e.Cached >= e.Tried && !r.policy.expandable:
 		return "Enough is reserved but in pieces: expandable_segments:True or max_split_size_mb would have avoided the fragmentation."
 	case e.CachedOthers+e.DeviceFree >= e.Tried:
 		return "Blocks are reused on their own stream only: fewer streams, or freeing the other streams' memory first, would have helped."
 	}
 	return ""
+}
+
+// limitSetting names what has set the limit.
+func (a *Caching) limitSetting() string {
+	if a.limitInBytes.Load() {
+		return "SetMemoryLimit"
+	}
+	return "per_process_memory_fraction, SetMemoryFraction"
 }
 
 // rejectEarly refuses a request that would pass the configured fraction of the device's memory, if the settings say so:

@@ -83,7 +83,7 @@ func TestOOMError_TellsTheLimit(t *testing.T) {
 	require.EqualError(t, err, "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 100.00 MiB of which "+
 		"60.00 MiB is free. 50.00 MiB allowed; Of the allocated memory 40.00 MiB is allocated by Cistern, and 0 bytes is reserved by "+
 		"Cistern but unallocated. The largest free block of stream 0 is 0 bytes. The device has the memory: a limit of 60.00 MiB would "+
-		"have been enough (per_process_memory_fraction).")
+		"have been enough for this allocation (per_process_memory_fraction, SetMemoryFraction).")
 }
 
 func TestOOMError_HintsAtOtherStreams(t *testing.T) {

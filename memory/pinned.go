@@ -255,7 +255,7 @@ func (p *Pinned) RecordStream(h PinnedBlock, s device.Stream) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !h.valid() {
-		return p.blockError("RecordStream", h, ErrUseAfterFree)
+		return p.blockError("RecordStream", h, usedLate(&p.closed))
 	}
 	if capture != nil && capture.hold(b) {
 		return nil

@@ -71,7 +71,9 @@ func lookup(dev device.Device) Allocator {
 }
 
 // Drop closes the allocators of a device, also that of pinned memory, if it has them, and forgets them; For and PinnedFor then
-// make new ones. Close devices after it.
+// make new ones. Close devices after it. Like Close it frees blocks in use too, whose users then fail (device.ErrClosed) or, where work is
+// still to run, read and write memory that is nobody's: release tensors, graphs and models before. It returns a *LeakError if there were
+// such blocks, joined with the errors of the driver.
 func Drop(dev device.Device) error {
 	registry.mu.Lock()
 	a := registry.byID[dev]
