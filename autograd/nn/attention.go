@@ -129,7 +129,7 @@ func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, o
 		if err := l.misfit(query, key, value); err != nil {
 			return g.Refuse("attention", err, query, key, value)
 		}
-		a := attending{layer: l, g: g, batched: query.NDim() == 3}
+		a := attending{layer: l, g: g, query: query, batched: query.NDim() == 3}
 		for _, o := range opts {
 			if o != nil {
 				o(&a)

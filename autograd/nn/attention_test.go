@@ -167,6 +167,18 @@ func TestMultiheadAttention_RefusesMasksOfOtherShapes(t *testing.T) {
 		l.Attend(v, v, v, mask(v))
 		require.ErrorContains(t, g.Err(), name)
 		g.Release()
+
+		for _, shape := range [][]int{{3, 2}, {9}} { // [N, S], and one that is wrong too
+			g = r.graph()
+			l.Attend(g.Input(x), g.Input(x), g.Input(x), mask(g.Input(zeros(t, r, i64, shape...))))
+			var wrong *tensor.DTypeError
+			require.ErrorAs(t, g.Err(), &wrong, name)
+			var op *autograd.OpError
+			require.ErrorAs(t, g.Err(), &op)
+			require.Equal(t, tensor.Shape{2, 3, 4}, op.Operands[0].Shape, "the query comes first")
+			require.Equal(t, tensor.Int64, op.Operands[1].DType)
+			g.Release()
+		}
 	}
 	require.Nil(t, nn.MultiheadAttention(4, 2).Forward(nil))
 	require.Equal(t, "MultiheadAttention(embed_dim=4, num_heads=2)", nn.MultiheadAttention(4, 2).String())

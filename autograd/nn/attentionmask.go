@@ -27,6 +27,7 @@ func IsCausal() AttendOption { return func(a *attending) { a.causal = true } }
 type attending struct {
 	layer         *MultiheadAttentionLayer
 	g             *autograd.Graph
+	query         *autograd.Variable // as it was given, for errors
 	batched       bool
 	attn, padding *autograd.Variable
 	causal        bool
@@ -98,6 +99,8 @@ func (a *attending) shaped(m *autograd.Variable, name string) *autograd.Variable
 	}
 	heads := a.layer.heads
 	switch {
+	case !masks(m.DType()):
+		return a.refuseType(m, name)
 	case m.Shape().Equal(tensor.Shape{a.queries, a.keys}):
 		return seen(m)
 	case m.Shape().Equal(tensor.Shape{a.batch * heads, a.queries, a.keys}):
@@ -118,6 +121,9 @@ func (a *attending) shapedPadding() *autograd.Variable {
 	if a.batched {
 		want = tensor.Shape{a.batch, a.keys}
 	}
+	if !masks(a.padding.DType()) {
+		return a.refuseType(a.padding, "key_padding_mask")
+	}
 	if !a.padding.Shape().Equal(want) {
 		return a.refuse(a.padding, "key_padding_mask", want)
 	}
@@ -128,7 +134,15 @@ func (a *attending) shapedPadding() *autograd.Variable {
 }
 
 func (a *attending) refuse(m *autograd.Variable, name string, want tensor.Shape) *autograd.Variable {
-	return a.g.Refuse("attention", shapeError("MultiheadAttention", m, "%s: want %v", name, want), m)
+	return a.g.Refuse("attention", shapeError("MultiheadAttention", m, "%s: want %v", name, want), a.query, m)
+}
+
+// masks reports whether masks can be of a type.
+func masks(dt tensor.DType) bool { return dt == tensor.Bool || dt.IsFloat() }
+
+func (a *attending) refuseType(m *autograd.Variable, name string) *autograd.Variable {
+	return a.g.Refuse("attention", &tensor.DTypeError{Op: "MultiheadAttention", DTypes: []tensor.DType{m.DType()},
+		Detail: name + " is of type bool, or of a floating-point type to be added to the scores"}, a.query, m)
 }
 
 // order is the mask of IsCausal, where it must be joined with others.
