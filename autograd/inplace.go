@@ -14,7 +14,8 @@ import (
 // As in PyTorch, a leaf that requires a gradient is refused (ErrInPlace), and a tensor that an earlier operation saved, and that was
 // changed since, is refused by Backward (ErrModified). Unlike PyTorch, a variable that shares its memory with another one, or with a
 // tensor outside of the graph, is refused if gradients flow through the result: the history of what else sees the change would be
-// wrong. Clone it first (Contiguous of a view, MulScalar(1)), or use the operation that is not in place.
+// wrong. Clone it first (Contiguous of a view, MulScalar(1)), make it in a Scope of its own, which frees what it is a view of, or use the
+// operation that is not in place.
 
 // ErrInPlace is what every *InPlaceError matches with errors.Is.
 var ErrInPlace = errors.New("operation in place is not possible")
@@ -72,9 +73,42 @@ func (n *node) changeable() error {
 	case n.differentiable() && slices.Contains(n.in[1:], v):
 		return refuse("it is its own operand, whose value would be lost; use a copy of it")
 	case n.differentiable() && !v.tensor().Exclusive():
-		return refuse("it shares its memory with another tensor, whose history would be wrong; use a copy of it")
+		return refuse(v.shared())
 	}
 	return nil
+}
+
+// shared says with what v shares its memory, and what helps.
+func (v *Variable) shared() string {
+	const wrong, copied = ", whose history would be wrong; use a copy of it", ", or make it in a Scope of its own, whose end frees the other one"
+	if v.node != nil {
+		for _, in := range v.node.in {
+			if in != v && in.sharesWith(v) {
+				return fmt.Sprintf("it shares its memory with %s, of which %s is a view (%s)%s%s", in.operand(), v.operand(), v.node.op.name, wrong, copied)
+			}
+		}
+	}
+	for s := v.g.scope; s != nil; s = s.outer {
+		for _, made := range s.made {
+			if other := made.now(); other != v && other.sharesWith(v) {
+				return fmt.Sprintf("it shares its memory with %s%s%s%s", other.operand(), other.madeBy(), wrong, copied)
+			}
+		}
+	}
+	return "it shares its memory with another tensor" + wrong
+}
+
+// madeBy names the operation that made v, if that is known.
+func (v *Variable) madeBy() string {
+	if v.node == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (the result of %s)", v.node.op.name)
+}
+
+// sharesWith reports whether the values of both are there, on one memory.
+func (v *Variable) sharesWith(u *Variable) bool {
+	return v != nil && v.val != nil && u.val != nil && v.tensor().SharesStorage(u.tensor())
 }
 
 // replaced makes the variable of an operation in place: it takes over input 0's value, and input 0 stands for it from now on. So do the
