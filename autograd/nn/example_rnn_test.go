@@ -10,6 +10,54 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// A long sequence in pieces, each with a graph of its own: the state is carried over, gradients are not.
+func ExampleRNNLayer_ForwardState_carried() {
+	dev := host.Default()
+	net := nn.LSTM(3, 4)
+	if err := net.To(dev, nn.Seed(1)); err != nil {
+		log.Fatal(err)
+	}
+	defer net.Release()
+	gen := tensor.NewGenerator(2)
+	var h, c *tensor.Tensor // of the piece before
+	piece := func() error {
+		g := autograd.NewGraph(dev)
+		defer g.Release()
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.RandN(e, gen, tensor.Float32, 5, 2, 3) })
+		var h0, c0 *autograd.Variable // nil, zeros, at first
+		if h != nil {
+			h0, c0 = g.Input(h), g.Input(c)
+			h.Release() // the graph has its own handles
+			c.Release()
+			h, c = nil, nil
+		}
+		out, last, lastCell := net.ForwardState(x, h0, c0)
+		last.Keep()
+		lastCell.Keep()
+		if err := out.Mul(out).Mean(nil, false).Backward(); err != nil {
+			return err
+		}
+		var err error
+		if h, err = last.Take(); err != nil {
+			return err
+		}
+		c, err = lastCell.Take()
+		return err
+	}
+	for range 3 {
+		if err := piece(); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(h.Shape(), c.Shape())
+	}
+	h.Release()
+	c.Release()
+	// Output:
+	// [1, 2, 4] [1, 2, 4]
+	// [1, 2, 4] [1, 2, 4]
+	// [1, 2, 4] [1, 2, 4]
+}
+
 // A sequence in two halves: the state goes from one to the other.
 func ExampleRNNLayer_ForwardState() {
 	dev := host.Default()

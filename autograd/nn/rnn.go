@@ -169,6 +169,10 @@ func (l *RNNLayer) Forward(x *autograd.Variable) *autograd.Variable {
 // cell c, [layers*directions, B, units] (or [layers*directions, units]); nil ones are zero. It returns the output of the last
 // layer, [T, B, directions*units], and the last states and cells of all layers; the cells of a GRU are nil. States of other shapes, or a
 // cell for a GRU, are an error of the graph.
+//
+// To go on from a state in the next graph, as with pieces of a long sequence (truncated backpropagation through time), take the values out
+// of this one: Keep last and lastCell, since Backward releases what it passes; after Backward, Take them; release this graph; and give
+// them to the next one as Input, which no gradient passes. The taken tensors are the caller's to release.
 func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	if x == nil {
 		return nil, nil, nil
