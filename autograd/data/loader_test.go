@@ -311,7 +311,7 @@ func TestLoader_RefusesWhatCannotBe(t *testing.T) {
 		require.ErrorContains(t, l.Err(), want)
 	}
 	_, _, err = data.Tensors(x, scalar).Batch(e, []int64{0})
-	require.ErrorContains(t, err, "3 inputs and 0 targets")
+	require.ErrorContains(t, err, "a tensor without dimensions")
 	_, _, err = data.Tensors(scalar, nil).Batch(e, []int64{0})
 	require.ErrorContains(t, err, "scalar")
 	_, _, err = numbers(t, 3).Batch(e, []int64{3})
