@@ -106,7 +106,7 @@ func (s module) Prepare(c Content) (Change, error) {
 		return Change{}, err
 	}
 	if len(c.JSON) > 0 && string(c.JSON) != "null" {
-		return Change{}, errors.New("what the file has is no module: a module has no JSON")
+		return Change{}, &MismatchError{Detail: "what the file has is no module: a module has no JSON"}
 	}
 	var model []statedict.Named
 	for _, n := range nn.AllNamedState(s.m) {
