@@ -27,7 +27,7 @@ type kernel struct {
 	Op        elementwise.Op
 }
 
-// saves says which input, or the result, each gradient reads besides g.
+// operandsOf are the names of the inputs in expressions.
 func operandsOf(o elementwise.Op) []string {
 	if o.Second != "" {
 		return []string{"a", "b"}
@@ -43,11 +43,10 @@ func kernelsOf(o elementwise.Op) []kernel {
 		types = "numbers"
 	}
 	list := []kernel{{
-		ID: o.Name, Name: o.Torch, In: strings.Repeat("k", len(inputs)), Operands: inputs, Types: types, Spec: strings.ReplaceAll(o.Does, "|t|", "|a|"),
+		ID: o.Name, Name: o.Torch, In: strings.Repeat("k", len(inputs)), Operands: inputs, Types: types, Spec: specOf(o),
 		Go: o.Go, CUDA: o.CUDA, Exact: o.Types == elementwise.Numeric, Whole: o.Types == elementwise.Numeric,
 		Reference: o.Test.Reference, Ulps: o.Test.Ulps, Op: o,
 	}}
-	list[0].Spec = specOf(o)
 	for i, g := range o.Gradients {
 		operands := append([]string{"g"}, inputs...)
 		saved := "the input"
@@ -85,7 +84,7 @@ func specOf(o elementwise.Op) string {
 	return s
 }
 
-// calls makes a Go expression of elements one of slices: its operands get the index [i], converted.
+// elementsOf makes the Go expression one of slices: its operands get the index [i], converted.
 func elementsOf(k kernel) string {
 	e := k.Go
 	for _, name := range k.Operands {
