@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/cistern-ml/cistern/internal/excerpt"
@@ -146,21 +147,32 @@ func exactFields(text []byte, t reflect.Type, path string) error {
 	if err := unmarshal(text, &all); err != nil {
 		return err
 	}
-	known := map[string]bool{}
-	if err := exactOwn(all, t, path, known, true); err != nil {
+	fields := fieldNames{known: map[string]bool{}}
+	if err := fields.exact(all, t, path, true); err != nil {
 		return err
 	}
 	for name := range all {
-		if !known[name] {
+		if !fields.known[name] {
 			return inexact(path, "the file has %s, which a %v has not", excerpt.Quote(name), t)
 		}
 	}
 	return nil
 }
 
-// exactOwn checks the fields of a struct and of those embedded in it, and notes their names. Those behind an embedded pointer need not be
+// fieldNames are those that JSON gives to a struct and to the ones embedded in it.
+type fieldNames struct {
+	known  map[string]bool
+	within []reflect.Type // the structs around the one that is looked at: they embed it
+}
+
+// exact checks the fields of a struct and of those embedded in it, and notes their names. Those behind an embedded pointer need not be
 // there, since it may be nil.
-func exactOwn(all map[string]json.RawMessage, t reflect.Type, path string, known map[string]bool, needed bool) error {
+func (n *fieldNames) exact(all map[string]json.RawMessage, t reflect.Type, path string, needed bool) error {
+	if slices.Contains(n.within, t) { // structs that embed each other have no more names
+		return nil
+	}
+	n.within = append(n.within, t)
+	defer func() { n.within = n.within[:len(n.within)-1] }()
 	var embedded []reflect.StructField
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -172,10 +184,10 @@ func exactOwn(all map[string]json.RawMessage, t reflect.Type, path string, known
 			embedded = append(embedded, f)
 			continue
 		}
-		if known[name] || !f.IsExported() { // JSON takes the outer field of a name
+		if n.known[name] || !f.IsExported() { // JSON takes the outer field of a name
 			continue
 		}
-		known[name] = true
+		n.known[name] = true
 		v, there := all[name]
 		switch {
 		case ignored(f):
@@ -192,10 +204,7 @@ func exactOwn(all map[string]json.RawMessage, t reflect.Type, path string, known
 		if pointer {
 			of = of.Elem()
 		}
-		if pointer && of == t { // a struct that embeds itself has no more names
-			continue
-		}
-		if err := exactOwn(all, of, path, known, needed && !pointer); err != nil {
+		if err := n.exact(all, of, path, needed && !pointer); err != nil {
 			return err
 		}
 	}
