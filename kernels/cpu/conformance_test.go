@@ -28,7 +28,7 @@ func TestConformance_OnAnAsynchronousStream(t *testing.T) {
 	defer func() { require.NoError(t, dev.Close()) }()
 	s, err := dev.NewStream()
 	require.NoError(t, err)
-	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(2**every))
+	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(4**every))
 }
 
 // Slices that lie gibibytes apart, of which hardly any has memory.
@@ -38,7 +38,7 @@ func TestConformance_OfSlicesFarApart(t *testing.T) {
 	for id := op.Invalid + 1; id.Valid(); id++ {
 		for _, d := range id.Types() {
 			require.NoError(t, kerneltest.Each(dev, id, d, func(_ int, run func() error) error { return run() },
-				kerneltest.Every(4**every), kerneltest.Apart(9<<30)), "%s of %s", id, d)
+				kerneltest.Every(8**every), kerneltest.Apart(9<<30)), "%s of %s", id, d)
 		}
 	}
 }

@@ -28,13 +28,13 @@ func TestPTX_Conformance(t *testing.T) {
 		t.Skip("with -short only the run in the other order")
 	}
 	d, _ := onPTX(t)
-	kerneltest.Run(t, d, usual(everyOnPTX, 101, dtype.Float32)...)
+	kerneltest.Run(t, d, usual(everyOnPTX, 167, dtype.Float32)...)
 }
 
 func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
 	d, r := onPTX(t)
 	r.Greedy(true)
-	kerneltest.Run(t, d, usual(everyPTXBackwards, 509)...)
+	kerneltest.Run(t, d, usual(everyPTXBackwards, 1009)...)
 }
 
 // usual thins cases out more than full tests do, and leaves large ones to them for all types but these.
