@@ -2,7 +2,8 @@
 // it link nothing of gorgonia.
 //
 // Both ways the elements are copied, in row-major order: nothing is shared, and both sides may go on to change or release what they
-// have.
+// have. An Engine gives tensors of gorgonia memory from a caching allocator, so that those of a program written for gorgonia show in the
+// statistics, snapshots and limits of package memory.
 package dense
 
 import (
