@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/internal/cublas"
@@ -110,15 +110,36 @@ func (d *Device) AllowTF32() bool { return d.blas.tf32.Load() }
 // in KiB and a number of buffers, as in ":4096:2:16:8". The sum of them is what a product may take.
 const WorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG"
 
-// workspacePair is one pair of the variable.
-var workspacePair = regexp.MustCompile(`:([0-9]+):([0-9]+)`)
+// workspacePairs are the pairs of numbers, each behind a colon, that a value has. What is between them does not matter.
+func workspacePairs(value string) (pairs [][2]string) {
+	for {
+		_, rest, found := strings.Cut(value, ":")
+		if !found {
+			return pairs
+		}
+		size, rest := digits(rest)
+		count, after := digits(strings.TrimPrefix(rest, ":"))
+		if size == "" || count == "" || rest[0] != ':' {
+			value = rest
+			continue
+		}
+		pairs = append(pairs, [2]string{size, count})
+		value = after
+	}
+}
+
+// digits cuts the digits at the beginning of s off.
+func digits(s string) (number, rest string) {
+	rest = strings.TrimLeft(s, "0123456789")
+	return s[:len(s)-len(rest)], rest
+}
 
 // workspaceSize is the workspace in bytes for a GPU of so high a compute capability: as in PyTorch 32 MiB on Hopper and
 // Blackwell, ":4096:2:16:8" on others. As there, a value without a pair counts as none. A sum that is no number of bytes is an
 // error.
 func workspaceSize(major int) (uint64, error) {
 	value := os.Getenv(WorkspaceVariable)
-	pairs := workspacePair.FindAllStringSubmatch(value, -1)
+	pairs := workspacePairs(value)
 	if len(pairs) == 0 {
 		switch major {
 		case 9, 10, 12:
@@ -128,8 +149,8 @@ func workspaceSize(major int) (uint64, error) {
 	}
 	var kib uint64
 	for _, pair := range pairs {
-		size, err := strconv.ParseUint(pair[1], 10, 31)
-		count, err2 := strconv.ParseUint(pair[2], 10, 10)
+		size, err := strconv.ParseUint(pair[0], 10, 31)
+		count, err2 := strconv.ParseUint(pair[1], 10, 10)
 		if err := errors.Join(err, err2); err != nil {
 			return 0, fmt.Errorf("%s=%q: %w", WorkspaceVariable, value, err)
 		}
