@@ -199,7 +199,7 @@ func (c *Checkpoint) ReadFile(ctx context.Context, path string) error {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return &FileError{path, "open", path, excerpt.File(err)}
+		return &FileError{path, "open", path, err}
 	}
 	defer f.Close()
 	return c.Read(ctx, f)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
@@ -75,7 +77,9 @@ type SectionError struct {
 	Err     error
 }
 
-func (e *SectionError) Error() string { return prefix(e.File, e.Section) + fmt.Sprint(e.Err) }
+func (e *SectionError) Error() string {
+	return prefix(e.File, e.Section) + excerpt.Once(e.Err, e.File)
+}
 
 // Unwrap returns the cause.
 func (e *SectionError) Unwrap() error { return e.Err }
@@ -88,7 +92,7 @@ type PartialError struct {
 }
 
 func (e *PartialError) Error() string {
-	return prefix(e.File, "") + "partly loaded, and what was changed could not be put back: " + fmt.Sprint(e.Err)
+	return prefix(e.File, "") + "partly loaded, and what was changed could not be put back: " + excerpt.Once(e.Err, e.File)
 }
 
 // Unwrap returns the cause.
@@ -103,11 +107,27 @@ type FileError struct {
 }
 
 func (e *FileError) Error() string {
-	about := ""
-	if e.Path != e.File {
-		about = " " + excerpt.Long(e.Path)
+	why := e.Err
+	switch step := why.(type) { // the operation is named, as the path is
+	case *fs.PathError:
+		why = step.Err
+	case *os.LinkError:
+		why = step.Err
 	}
-	return fmt.Sprintf("%s%s%s: %v", prefix(e.File, ""), e.Op, about, e.Err)
+	return prefix(e.File, "") + e.Op + e.about() + ": " + excerpt.Once(why, e.File, e.Path)
+}
+
+// about is what the step was about, unless that is the file.
+func (e *FileError) about() string {
+	switch {
+	case filepath.Clean(e.Path) == filepath.Clean(e.File):
+		return ""
+	case atomicfile.Temporary(e.Path):
+		return " the temporary file beside it"
+	case filepath.Clean(e.Path) == filepath.Dir(e.File):
+		return " its folder"
+	}
+	return " " + excerpt.Long(e.Path)
 }
 
 // Unwrap returns the cause.
@@ -151,14 +171,20 @@ func located(file, section string, err error) error {
 	return fmt.Errorf("%s%w", prefix(file, ""), err)
 }
 
-// filed makes errors of the file system typed, and leaves others, which are located already.
+// filed makes errors of the file system typed, and leaves others, which are located already. A temporary file that could not be removed
+// after an error is told behind it.
 func filed(path string, err error) error {
-	var step *atomicfile.Error
-	if only, ok := err.(*atomicfile.Error); ok {
-		return &FileError{path, only.Op, only.Path, excerpt.File(only.Err)}
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
 	}
-	if errors.As(err, &step) {
-		return &FileError{path, step.Op, step.Path, excerpt.File(err)}
+	for i, e := range all {
+		if step, ok := e.(*atomicfile.Error); ok {
+			all[i] = &FileError{path, step.Op, step.Path, step.Err}
+		}
 	}
-	return err
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
 }

@@ -61,7 +61,7 @@ func (e *PartialError) Error() string {
 	if e.Loaded != nil {
 		which = excerpt.List(e.Loaded)
 	}
-	return prefix(e.File) + fmt.Sprintf("the model is partly loaded (%s): %v", which, e.Err)
+	return prefix(e.File) + fmt.Sprintf("the model is partly loaded (%s): %s", which, excerpt.Once(e.Err, e.File))
 }
 
 // Unwrap returns the cause.
@@ -91,5 +91,15 @@ func inFile(file string, err error) error {
 	if stderrors.As(err, &unsound) {
 		return &FormatError{file, unsound.Tensor, unsound.Detail, unsound.Wanted, unsound.Found}
 	}
-	return fmt.Errorf("%s%w", prefix(file), err)
+	return &loadError{file, err}
 }
+
+// loadError is any other error of Load, such as that of the file system or of a device.
+type loadError struct {
+	file string
+	err  error
+}
+
+func (e *loadError) Error() string { return prefix(e.file) + excerpt.Once(e.err, e.file) }
+
+func (e *loadError) Unwrap() error { return e.err }

@@ -116,6 +116,11 @@ const randomBytes = 8
 // prefix is how the names of our temporary files for this target begin. Names of files can have 255 bytes.
 func (r *replacement) prefix() string { return r.base[:min(len(r.base), 200)] + ".cistern-" }
 
+var temporary = regexp.MustCompile(fmt.Sprintf(`\.cistern-[0-9a-f]{%d}\.tmp$`, 2*randomBytes))
+
+// Temporary reports whether path is called as the files are that Write renames.
+func Temporary(path string) bool { return temporary.MatchString(path) }
+
 func (r *replacement) ours() *regexp.Regexp {
 	return regexp.MustCompile(fmt.Sprintf(`^%s[0-9a-f]{%d}\.tmp$`, regexp.QuoteMeta(r.prefix()), 2*randomBytes))
 }
