@@ -53,7 +53,8 @@ type check struct {
 }
 
 // Check compares the gradients of f at the given inputs on dev. Inputs of type float64 are checked, those of other types are
-// constants. The first difference is an *Error; other errors are those of f.
+// constants. The first difference is an *Error; other errors are those of f. What is wrong with the arguments, also that no input is of type
+// float64, is an error before f is called.
 func Check(dev device.Device, f Func, inputs []*tensor.Tensor, opts ...Option) error {
 	c := &check{dev: dev, f: f, inputs: inputs, eps: 1e-6, atol: 1e-5, rtol: 1e-3,
 		options: func() []autograd.Option { return nil }}
@@ -62,8 +63,8 @@ func Check(dev device.Device, f Func, inputs []*tensor.Tensor, opts ...Option) e
 			o(c)
 		}
 	}
-	if c.f == nil || c.options == nil {
-		return &tensor.ValueError{Op: "gradcheck", Detail: "the function is nil"}
+	if err := c.wrong(); err != nil {
+		return err
 	}
 	gradients, err := c.analytic()
 	if err != nil {
@@ -80,6 +81,32 @@ func Check(dev device.Device, f Func, inputs []*tensor.Tensor, opts ...Option) e
 	return nil
 }
 
+// wrong is what is wrong with the arguments, before anything is called.
+func (c *check) wrong() error {
+	bad := func(format string, args ...any) error {
+		return &tensor.ValueError{Op: "gradcheck", Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case c.f == nil || c.options == nil:
+		return bad("the function is nil")
+	case !(c.eps > 0) || math.IsInf(c.eps, 0):
+		return bad("eps is %v; it must be finite and more than 0", c.eps)
+	case !(c.atol >= 0 && c.rtol >= 0):
+		return bad("the tolerances are %v and %v; they must not be negative", c.atol, c.rtol)
+	}
+	checked := false
+	for i, t := range c.inputs {
+		if t.Released() {
+			return &tensor.ReleasedError{Op: fmt.Sprintf("gradcheck of input %d", i), Nil: t == nil}
+		}
+		checked = checked || t.DType() == tensor.Float64
+	}
+	if !checked {
+		return bad("none of the %d inputs is of type float64: there is nothing to check", len(c.inputs))
+	}
+	return nil
+}
+
 // analytic runs forward and backward once, chooses the weights, and returns the gradient of each float64 input.
 func (c *check) analytic() ([][]float64, error) {
 	g := autograd.NewGraph(c.dev, c.options()...)
@@ -91,6 +118,9 @@ func (c *check) analytic() ([][]float64, error) {
 		} else {
 			vars[i] = g.Input(t)
 		}
+	}
+	if err := g.Err(); err != nil { // of the graph or its inputs, with which f can do nothing
+		return nil, err
 	}
 	out := c.f(vars)
 	if err := g.Err(); err != nil { // whatever f has made of it
@@ -165,6 +195,9 @@ func (c *check) value(input int, x []float64) (float64, error) {
 		} else {
 			vars[i] = g.Input(t)
 		}
+	}
+	if err := g.Err(); err != nil {
+		return 0, err
 	}
 	y, err := c.f(vars).Float64s()
 	if err != nil {

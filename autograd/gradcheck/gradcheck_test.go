@@ -1,6 +1,7 @@
 package gradcheck_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +76,38 @@ func TestCheck_RefusesAFunctionWhoseResultChangesItsSize(t *testing.T) {
 	var bad *tensor.ValueError
 	require.ErrorAs(t, err, &bad)
 	require.ErrorContains(t, err, "2 results at one time and 3 at another")
+}
+
+func TestCheck_WithWrongArguments_DoesNotCallTheFunction(t *testing.T) {
+	dev := host.New()
+	in := input(t, dev, 1)
+	f := func(v []*autograd.Variable) *autograd.Variable {
+		t.Error("called")
+		return v[0].Exp()
+	}
+	closed := host.New()
+	require.NoError(t, closed.Close())
+	released := input(t, host.New(), 1)
+	released[0].Release()
+	for name, call := range map[string]func() error{
+		"no device":        func() error { return gradcheck.Check(nil, f, in) },
+		"nil device":       func() error { return gradcheck.Check((*host.Device)(nil), f, in) },
+		"other device":     func() error { return gradcheck.Check(closed, f, in) },
+		"nil input":        func() error { return gradcheck.Check(dev, f, []*tensor.Tensor{nil}) },
+		"released input":   func() error { return gradcheck.Check(dev, f, released) },
+		"no inputs":        func() error { return gradcheck.Check(dev, f, nil) },
+		"eps of 0":         func() error { return gradcheck.Check(dev, f, in, gradcheck.Eps(0)) },
+		"eps of NaN":       func() error { return gradcheck.Check(dev, f, in, gradcheck.Eps(math.NaN())) },
+		"negative bounds":  func() error { return gradcheck.Check(dev, f, in, gradcheck.Tolerance(-1, 0)) },
+		"options of graph": func() error { return gradcheck.Check(dev, f, in, gradcheck.Graph(nil)) },
+		"wrong stream": func() error {
+			return gradcheck.Check(dev, f, in, gradcheck.Graph(func() []autograd.Option {
+				return []autograd.Option{autograd.OnStream(closed.DefaultStream())}
+			}))
+		},
+	} {
+		require.Error(t, call(), name)
+	}
+	require.Error(t, gradcheck.Check(dev, nil, in))
+	require.ErrorIs(t, gradcheck.Check(dev, func([]*autograd.Variable) *autograd.Variable { return nil }, in), autograd.ErrNilVariable)
 }
