@@ -87,7 +87,7 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 			b.g.Fail(err)
 		}
 	}()
-	err = b.run()
+	err = sited(name, b.run())
 	returned = true
 	return err
 }

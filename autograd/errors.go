@@ -88,6 +88,21 @@ func (g *Graph) opError(op string, err error, operands ...Operand) error {
 // called is the error of a call, of a method or function, that is no operation.
 func called(name string, err error) error { return &OpError{Op: name, Site: callSite(), Err: err} }
 
+// sited is called for an error that may have an operation or a line already.
+func sited(name string, err error) error {
+	var op *OpError
+	var gone *ReleasedError
+	var changed *ModifiedError
+	var second *SecondBackwardError
+	switch {
+	case err == nil, stderrors.As(err, &op), stderrors.As(err, &changed), stderrors.As(err, &second):
+		return err
+	case stderrors.As(err, &gone) && gone.Site.Known():
+		return err
+	}
+	return called(name, err)
+}
+
 // Refuse makes err, which a module found, the graph's error, as that of an operation that failed: an *OpError with the module's path,
 // the operands and the program's line. It returns what operations return after an error.
 func (g *Graph) Refuse(op string, err error, in ...*Variable) *Variable {

@@ -116,7 +116,7 @@ func (g *Graph) adopt(name string, t *tensor.Tensor) (*tensor.Tensor, error) {
 			Detail: fmt.Sprintf("the tensor is on %v, the graph on %v", have, want)}, Operand{t.DType(), t.Shape().Clone()})
 	}
 	if err := g.follow(t.Exec().Stream()); err != nil {
-		return nil, err
+		return nil, g.opError(name, err, Operand{t.DType(), t.Shape().Clone()})
 	}
 	return t.On(g.exec), nil
 }
