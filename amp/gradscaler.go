@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -200,7 +201,7 @@ type progress struct {
 
 // of returns the progress of an optimizer, beginning it if need be.
 func (s *GradScaler) of(method string, opt Optimizer) (*progress, error) {
-	if opt == nil || !reflect.ValueOf(opt).Comparable() {
+	if isnil.Value(opt) || !reflect.ValueOf(opt).Comparable() {
 		return nil, &ScalerError{Method: method, Misuse: BadOptimizer}
 	}
 	for _, p := range s.optimizers {

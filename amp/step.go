@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -17,7 +18,7 @@ import (
 func (s *GradScaler) Step(opt Optimizer) error {
 	s = s.given()
 	if !s.enabled {
-		if opt == nil {
+		if isnil.Value(opt) {
 			return &ScalerError{Method: "Step", Misuse: BadOptimizer}
 		}
 		return opt.Step()

@@ -57,8 +57,11 @@ func NewGraph(dev device.Device, opts ...Option) *Graph {
 	}
 	g.poison = &Variable{g: g}
 	exec, err := tensor.On(dev, c.exec...)
+	if err == nil {
+		err = c.wrong()
+	}
 	if err != nil {
-		g.Fail(err)
+		g.Fail(called("NewGraph", err))
 		return g
 	}
 	g.exec, g.outer = exec.Owned(), exec
@@ -200,6 +203,10 @@ func (g *Graph) SetCaster(c Caster) Caster {
 		return nil
 	}
 	old := g.caster
+	if err := nilPointer("SetCaster", "caster", c); err != nil {
+		g.Fail(called("SetCaster", err))
+		c = nil
+	}
 	g.caster = c
 	return old
 }

@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -39,6 +40,22 @@ func WithGenerator(gen *tensor.Generator) Option { return func(c *config) { c.ge
 
 // WithCaster lets c replace the inputs of operations: this is how package amp does autocasting.
 func WithCaster(c Caster) Option { return func(cfg *config) { cfg.caster = c } }
+
+// wrong is what is wrong with the options but for those that tensor.On checks: a nil pointer casts, or packs, nothing.
+func (c *config) wrong() error {
+	if err := nilPointer("NewGraph", "caster", c.caster); err != nil {
+		return err
+	}
+	return nilPointer("NewGraph", "object with the hooks", c.saving)
+}
+
+// nilPointer refuses what is a nil pointer, but not nil.
+func nilPointer(op, what string, v any) error {
+	if v == nil || !isnil.Value(v) {
+		return nil
+	}
+	return &tensor.ValueError{Op: op, Detail: isnil.Why(what, v)}
+}
 
 // DetectAnomaly is for finding out where wrong gradients come from, as torch.autograd.detect_anomaly: each operation
 // remembers where it was called, and backward fails at the first rule that makes a NaN. It waits for the device after each

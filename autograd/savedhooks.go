@@ -30,6 +30,9 @@ func (g *Graph) SavedTensors(h SavedTensorHooks, f func() *Variable) *Variable {
 	if g == nil || f == nil {
 		return g.without("SavedTensors")
 	}
+	if err := nilPointer("SavedTensors", "object with the hooks", h); err != nil {
+		return g.Refuse("SavedTensors", err)
+	}
 	defer func(before *saving) { g.saving = before }(g.saving)
 	g.saving = savingWith(h)
 	return f()

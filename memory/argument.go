@@ -24,7 +24,6 @@ func argumentErr(call, format string, args ...any) error {
 // What calls are given that is nil.
 const (
 	nilDevice   = "the device is nil or a zero value"
-	nilStream   = "the stream is nil"
 	nilPool     = "the pool is nil or a zero value"
 	nilFunction = "the function is nil"
 

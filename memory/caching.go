@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
 )
@@ -139,8 +140,8 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if bytes == 0 {
 		return Block{}, nil
 	}
-	if s == nil {
-		return Block{}, argumentErr("Alloc", nilStream)
+	if isnil.Value(s) {
+		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	}
 	if a.chores.Load() != 0 {
 		a.doChores(s)
@@ -386,8 +387,8 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if sh == nil || sh.owner != a {
 		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
 	}
-	if s == nil {
-		return argumentErr("RecordStream", nilStream)
+	if isnil.Value(s) {
+		return argumentErr("RecordStream", "%s", isnil.Why("stream", s))
 	}
 	own := sh.bound.Load()
 	if s != own.known {

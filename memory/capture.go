@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	pkgerrors "github.com/pkg/errors"
 )
 
@@ -54,6 +55,9 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 	}
 	if work == nil {
 		return nil, argumentErr("CaptureGraph", nilFunction)
+	}
+	if why := isnil.Why("stream", s); why != "" {
+		return nil, argumentErr("CaptureGraph", "%s", why)
 	}
 	stream, ok := s.(device.Capturer)
 	if !ok {

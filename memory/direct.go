@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // Direct asks the driver for every block and gives it back at once: what programs do without a caching allocator. It is the
@@ -55,8 +56,8 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	switch {
 	case bytes == 0:
 		return Block{}, nil
-	case s == nil:
-		return Block{}, argumentErr("Alloc", nilStream)
+	case isnil.Value(s):
+		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	case a.driver == nil:
 		return Block{}, argumentErr("Alloc", nilDevice)
 	}

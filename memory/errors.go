@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // Sentinels for errors.Is.
@@ -105,10 +106,13 @@ func (e *StreamError) Unwrap() error { return ErrForeignStream }
 // checkStream returns a *StreamError unless s is a stream of the device. A driver that stands between the allocator and its
 // device may give itself another number: then the device is known by its default stream.
 func checkStream(op string, id device.ID, d Driver, s device.Stream) error {
-	if s == nil {
-		return argumentErr(op, nilStream)
+	if why := isnil.Why("stream", s); why != "" {
+		return argumentErr(op, "%s", why)
 	}
 	dev := s.Device()
+	if isnil.Value(dev) {
+		return argumentErr(op, "the stream has no device: NewStream of a device makes streams")
+	}
 	if dev.ID() == id {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/fpstack"
 )
 
@@ -247,8 +248,8 @@ func (p *Pinned) RecordStream(h PinnedBlock, s device.Stream) error {
 	if b.bucket.owner != p {
 		return p.blockError("RecordStream", h, ErrForeignBlock)
 	}
-	if s == nil {
-		return argumentErr("RecordStream", nilStream)
+	if isnil.Value(s) {
+		return argumentErr("RecordStream", "%s", isnil.Why("stream", s))
 	}
 	capture := p.captures.of(s)
 	k := b.bucket

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/pkg/errors"
 )
@@ -66,7 +67,20 @@ type PoolOption func(*Pool)
 func PoolLimit(bytes uint64) PoolOption { return func(p *Pool) { p.limit = bytes } }
 
 // PoolSource makes the pool take its segments from s. Expandable segments are not used then.
-func PoolSource(s Source) PoolOption { return func(p *Pool) { p.source = s } }
+// A nil pointer is an *ArgumentError of what the pool's memory is asked for.
+func PoolSource(s Source) PoolOption {
+	if s != nil && isnil.Value(s) {
+		s = noSource{isnil.Why("source", s)}
+	}
+	return func(p *Pool) { p.source = s }
+}
+
+// noSource stands for a source that is a nil pointer.
+type noSource struct{ why string }
+
+func (s noSource) Malloc(uint64) (device.Ptr, error) { return 0, argumentErr("PoolSource", "%s", s.why) }
+
+func (noSource) Free(device.Ptr) error { return nil }
 
 // PoolNoSplit makes the pool hand out whole segments.
 func PoolNoSplit() PoolOption { return func(p *Pool) { p.whole = true } }
@@ -181,8 +195,8 @@ func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if bytes == 0 {
 		return Block{}, nil
 	}
-	if s == nil {
-		return Block{}, argumentErr("Alloc", nilStream)
+	if isnil.Value(s) {
+		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	}
 	if p.a.chores.Load() != 0 {
 		p.a.doChores(s)

@@ -37,6 +37,9 @@ func On(dev device.Device, opts ...ExecOption) (Exec, error) {
 			o(&e)
 		}
 	}
+	if err := e.given(name); err != nil {
+		return Exec{}, err
+	}
 	if e.stream == nil {
 		e.stream = dev.DefaultStream()
 	}
@@ -54,6 +57,20 @@ func On(dev device.Device, opts ...ExecOption) (Exec, error) {
 		return Exec{}, &DeviceError{Op: name, Devices: []device.ID{dev.ID(), id}, Detail: "the allocator belongs to another device"}
 	}
 	return e, nil
+}
+
+// given refuses a stream or an allocator that is a nil pointer, such as the one that a constructor returns beside its error, or that no
+// constructor has made.
+func (e Exec) given(name string) error {
+	switch {
+	case e.stream != nil && isnil.Value(e.stream):
+		return &DeviceError{Op: name, Detail: isnil.Why("stream", e.stream)}
+	case e.stream != nil && isnil.Value(e.stream.Device()):
+		return &DeviceError{Op: name, Detail: "the stream has no device: NewStream of a device makes streams"}
+	case e.alloc != nil && isnil.Value(e.alloc):
+		return &DeviceError{Op: name, Detail: isnil.Why("allocator", e.alloc)}
+	}
+	return nil
 }
 
 // Device is the device of the stream, nil for the zero Exec.

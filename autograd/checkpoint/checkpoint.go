@@ -49,8 +49,8 @@ func (c *Checkpoint) Add(name string, s Section) *Checkpoint {
 		c.fail(&MismatchError{Section: excerpt.Quote(name), Detail: "the name of a section is UTF-8, not empty, and has no dot"})
 	case c.sections[name] != nil:
 		c.fail(&MismatchError{Section: name, Detail: "two sections are called so"})
-	case s == nil:
-		c.fail(&MismatchError{Section: name, Detail: "the section is nil"})
+	case isnil.Value(s):
+		c.fail(&MismatchError{Section: name, Detail: isnil.Why("section", s)})
 	}
 	if c.sections == nil {
 		c.sections = map[string]Section{}

@@ -3,6 +3,8 @@ package optim
 import (
 	"fmt"
 	"slices"
+
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // Rated is what schedules drive: an optimizer with learning rates by group. *Grouped is one.
@@ -72,7 +74,7 @@ func (nobody) SetMomentum(float64, int) {}
 
 // driven is opt, or nobody.
 func driven(opt Rated) Rated {
-	if g, ok := opt.(*Grouped); opt == nil || ok && g.unmade() {
+	if g, ok := opt.(*Grouped); isnil.Value(opt) || ok && g.unmade() {
 		return nobody{}
 	}
 	return opt
