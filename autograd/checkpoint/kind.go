@@ -153,7 +153,7 @@ func exactFields(text []byte, t reflect.Type, path string) error {
 	}
 	for name := range all {
 		if !fields.known[name] {
-			return inexact(path, "the file has %s, which a %v has not", excerpt.Quote(name), t)
+			return inexact(path, "the file has %s, which a %s has not", excerpt.Quote(name), called(t))
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func (n *fieldNames) exact(all map[string]json.RawMessage, t reflect.Type, path 
 				return err
 			}
 		case needed && !optional(f):
-			return inexact(path, "the file has no %q, which a %v has", excerpt.Of(name), t)
+			return inexact(path, "the file has no %q, which a %s has", excerpt.Of(name), called(t))
 		}
 	}
 	for _, f := range embedded {

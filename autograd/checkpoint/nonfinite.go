@@ -110,7 +110,7 @@ func unmarshalExact(text []byte, v any) error {
 		return err
 	}
 	if err := exact(text, reflect.TypeOf(v).Elem(), ""); err != nil {
-		return fmt.Errorf("what the file has is no %v: %w", reflect.TypeOf(v).Elem(), err)
+		return fmt.Errorf("what the file has is no %s: %w", called(reflect.TypeOf(v).Elem()), err)
 	}
 	return nil
 }
@@ -122,9 +122,9 @@ func unmarshal(text []byte, v any) error {
 	case err == nil:
 		return nil
 	case json.Valid(text):
-		return fmt.Errorf("what the file has is no %v: %w", reflect.TypeOf(v).Elem(), err)
+		return fmt.Errorf("what the file has is no %s: %w", called(reflect.TypeOf(v).Elem()), inWords(err))
 	}
-	return malformed("a %v: %v", reflect.TypeOf(v).Elem(), err)
+	return malformed("a %s: %v", called(reflect.TypeOf(v).Elem()), err)
 }
 
 // putAll sets the numbers of the list.

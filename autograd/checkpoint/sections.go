@@ -252,10 +252,10 @@ func (s optimizer) named(err error) error {
 func dictOf(c Content) (optim.StateDict, error) {
 	var rest optimizerJSON
 	err := unmarshal(c.JSON, &rest)
-	if err == nil {
-		err = exact(c.JSON, reflect.TypeOf(rest), "")
-	}
 	if err != nil {
+		return optim.StateDict{}, err
+	}
+	if err := exact(c.JSON, reflect.TypeOf(rest), ""); err != nil {
 		return optim.StateDict{}, fmt.Errorf("the optimizer: %w", err)
 	}
 	d := optim.StateDict{Optimizer: rest.Optimizer, Groups: rest.Groups, State: map[int]optim.ParamState{}}

@@ -9,6 +9,7 @@ package gradcheck
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
@@ -83,9 +84,6 @@ func Check(dev device.Device, f Func, inputs []*tensor.Tensor, opts ...Option) e
 
 // wrong is what is wrong with the arguments, before anything is called.
 func (c *check) wrong() error {
-	bad := func(format string, args ...any) error {
-		return &tensor.ValueError{Op: "gradcheck", Detail: fmt.Sprintf(format, args...)}
-	}
 	switch {
 	case c.f == nil || c.options == nil:
 		return bad("the function is nil")
@@ -94,17 +92,16 @@ func (c *check) wrong() error {
 	case !(c.atol >= 0 && c.rtol >= 0):
 		return bad("the tolerances are %v and %v; they must not be negative", c.atol, c.rtol)
 	}
-	checked := false
 	for i, t := range c.inputs {
 		if t.Released() {
 			return &tensor.ReleasedError{Op: fmt.Sprintf("gradcheck of input %d", i), Nil: t == nil}
 		}
-		checked = checked || t.DType() == tensor.Float64
-	}
-	if !checked {
-		return bad("none of the %d inputs is of type float64: there is nothing to check", len(c.inputs))
 	}
 	return nil
+}
+
+func bad(format string, args ...any) error {
+	return &tensor.ValueError{Op: "gradcheck", Detail: fmt.Sprintf(format, args...)}
 }
 
 // analytic runs forward and backward once, chooses the weights, and returns the gradient of each float64 input.
@@ -121,6 +118,9 @@ func (c *check) analytic() ([][]float64, error) {
 	}
 	if err := g.Err(); err != nil { // of the graph or its inputs, with which f can do nothing
 		return nil, err
+	}
+	if !slices.ContainsFunc(c.inputs, func(t *tensor.Tensor) bool { return t.DType() == tensor.Float64 }) {
+		return nil, bad("none of the %d inputs is of type float64: there is nothing to check", len(c.inputs))
 	}
 	out := c.f(vars)
 	if err := g.Err(); err != nil { // whatever f has made of it

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -67,8 +68,8 @@ func (f *field) set(v any) error {
 		return setTo(text, f.numbers[0])
 	}
 	var all []json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
-		return err
+	if json.Unmarshal(text, &all) != nil {
+		return fmt.Errorf("%s, want a list of %d numbers", excerpt.Of(string(text)), len(f.numbers))
 	}
 	if len(all) != len(f.numbers) {
 		return fmt.Errorf("%d numbers, want %d", len(all), len(f.numbers))
@@ -82,13 +83,14 @@ func (f *field) set(v any) error {
 }
 
 // setTo reads JSON. null, which json leaves things as they are for, is an error.
-func setTo[T any](text []byte, to *T) error {
+func setTo[T bool | float64](text []byte, to *T) error {
 	var v *T
-	if err := json.Unmarshal(text, &v); err != nil {
-		return err
-	}
-	if v == nil {
-		return fmt.Errorf("null, want a %T", *to)
+	if err := json.Unmarshal(text, &v); err != nil || v == nil {
+		kind := "a number"
+		if _, flag := any(*to).(bool); flag {
+			kind = "true or false"
+		}
+		return fmt.Errorf("%s, want %s", excerpt.Of(string(text)), kind)
 	}
 	*to = *v
 	return nil

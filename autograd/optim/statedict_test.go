@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
@@ -220,5 +221,22 @@ func TestStateDict_OfInvalidSettingsIsTheirError(t *testing.T) {
 	for _, lr := range []float64{math.Inf(-1), math.NaN(), -1} {
 		_, err := optim.Adam(nil, optim.LR(lr)).StateDict()
 		require.ErrorIs(t, err, optim.ErrInvalid)
+	}
+}
+
+func TestLoadStateDict_SaysWhatASettingIsWithoutTheNamesOfTypes(t *testing.T) {
+	p := autograd.DeclareParameter("p", nil, 1)
+	o := optim.Adam([]*autograd.Parameter{p})
+	for want, change := range map[string]func(d *optim.StateDict){
+		`lr: "fast", want a number`:            func(d *optim.StateDict) { d.Groups[0]["lr"] = "fast" },
+		`lr: null, want a number`:              func(d *optim.StateDict) { d.Groups[0]["lr"] = nil },
+		`amsgrad: 1, want true or false`:       func(d *optim.StateDict) { d.Groups[0]["amsgrad"] = 1 },
+		`betas: 0.9, want a list of 2 numbers`: func(d *optim.StateDict) { d.Groups[0]["betas"] = 0.9 },
+		`betas: [], want a number`:             func(d *optim.StateDict) { d.Groups[0]["betas"] = []any{0.9, []int{}} },
+	} {
+		d, err := o.StateDict()
+		require.NoError(t, err)
+		change(&d)
+		require.ErrorContains(t, o.LoadStateDict(d), want)
 	}
 }

@@ -2,11 +2,13 @@ package safetensors
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -63,6 +65,36 @@ type described struct {
 	Shape   []int    `json:"shape"`
 	Offsets [2]int64 `json:"data_offsets"`
 }
+
+// describedBy reads an entry. Errors are in the words of the format.
+func describedBy(name string, message json.RawMessage) (d described, err error) {
+	fields, err := object(message)
+	if err != nil {
+		return d, &Error{Tensor: name, Detail: err.Error()}
+	}
+	var offsets []int64
+	for _, f := range []struct {
+		name, wanted string
+		to           any
+	}{
+		{"dtype", "a text", &d.DType},
+		{"shape", fmt.Sprintf("a list of sizes from 0 to %d", math.MaxInt), &d.Shape},
+		{"data_offsets", offsetsWanted, &offsets},
+	} {
+		m := fields[f.name]
+		null := bytes.HasSuffix(m, []byte("null")) || m != nil && m[0] == '[' && bytes.Contains(m, []byte("null")) // would be 0
+		if m == nil || null || json.Unmarshal(m, f.to) != nil {
+			return d, &Error{Tensor: name, Detail: f.name, Wanted: f.wanted, Found: cmp.Or(string(m), "nothing")}
+		}
+	}
+	if len(offsets) != len(d.Offsets) {
+		return d, &Error{Tensor: name, Detail: "data_offsets", Wanted: offsetsWanted, Found: string(fields["data_offsets"])}
+	}
+	d.Offsets = [2]int64(offsets)
+	return d, nil
+}
+
+var offsetsWanted = fmt.Sprintf("two numbers of bytes from 0 to %d", int64(math.MaxInt64))
 
 // readHeader reads the header and checks that the tensors lie one after the other, without gaps, each as long as its shape and type
 // say. It takes memory for what is there, whatever the length says.
@@ -163,9 +195,9 @@ func texts(message json.RawMessage) (map[string]string, error) {
 func (h *Header) describe(fields map[string]json.RawMessage) error {
 	all := make(map[string]described, len(fields))
 	for name, message := range fields {
-		var d described
-		if err := json.Unmarshal(message, &d); err != nil {
-			return &Error{Tensor: name, Detail: err.Error()}
+		d, err := describedBy(name, message)
+		if err != nil {
+			return err
 		}
 		all[name] = d
 	}
