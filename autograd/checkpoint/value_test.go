@@ -148,3 +148,35 @@ func TestValue_ThatLooksLikeAList_ComesBack(t *testing.T) {
 		require.Equal(t, v, got)
 	}
 }
+
+// unsorted has fields in another order than that of their names, which maps have in JSON.
+type unsorted struct {
+	Z float64
+	A float64 `json:"a"`
+	M []float32
+}
+
+func TestValue_KeepsThemInAStructInAnInterface_WhateverTheOrderOfItsFields(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	type holder struct {
+		Any any
+		Num float64
+	}
+	for name, in := range map[string]any{
+		"struct":           unsorted{Z: nan, A: inf, M: []float32{1, float32(inf)}},
+		"pointer":          &unsorted{Z: 1, A: nan},
+		"slice of structs": []unsorted{{Z: nan, A: 2}, {Z: 3, A: inf}},
+		"nested":           map[string]any{"k": unsorted{Z: inf}, "b": []any{unsorted{A: nan}, nan}},
+		"struct of any":    holder{Any: unsorted{Z: nan, A: -inf}, Num: inf},
+	} {
+		v, got := holder{Any: in, Num: nan}, holder{}
+		sent(t, &v, &got)
+		require.True(t, math.IsNaN(got.Num), name)
+		if name == "struct" {
+			require.Equal(t, fmt.Sprint(map[string]any{"Z": nan, "a": inf, "M": []any{1.0, inf}}), fmt.Sprint(got.Any))
+		}
+		again := holder{}
+		sent(t, &got, &again) // what was read is kept as well
+		require.Equal(t, fmt.Sprint(got), fmt.Sprint(again), name)
+	}
+}
