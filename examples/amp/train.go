@@ -128,6 +128,8 @@ func (r *report) train(o options, corpus *text.Corpus, precision, name string, b
 const lastSteps = 20
 
 func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
+	bars, end := session.Progress(bars)
+	defer end()
 	bar := progressbar.NewOptions(o.Steps, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
 		progressbar.OptionSetDescription(run.Name), progressbar.OptionThrottle(100*time.Millisecond))
 	start, took := time.Now(), make([]time.Duration, 0, o.Steps)
@@ -154,7 +156,6 @@ func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
 	if !run.interrupted {
 		_ = bar.Finish()
 	}
-	fmt.Fprintln(bars)
 	return nil
 }
 

@@ -115,6 +115,8 @@ func (r *report) try(t *lm.Trainer, o options) (err error) {
 
 // steps trains up to a step, or until the program is interrupted, and returns the loss of each and the time until its end.
 func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, took []time.Duration, err error) {
+	bars, end := session.Progress(bars)
+	defer end()
 	bar := progressbar.NewOptions(last, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
 	start := time.Now()
@@ -131,7 +133,6 @@ func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, took []ti
 	if !t.Interrupted() {
 		_ = bar.Finish()
 	}
-	fmt.Fprintln(bars)
 	return losses, took, nil
 }
 

@@ -110,7 +110,9 @@ func held(model nn.Module) (all []*autograd.Parameter) {
 }
 
 func (t *trainer) epoch(epoch int, batches *data.Loader) error {
-	bar := progressbar.NewOptions(batches.Len(), progressbar.OptionSetWriter(t.bars), progressbar.OptionSetWidth(30),
+	bars, end := session.Progress(t.bars)
+	defer end()
+	bar := progressbar.NewOptions(batches.Len(), progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30),
 		progressbar.OptionSetDescription(fmt.Sprintf("epoch %2d/%d", epoch+1, t.Epochs)), progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
 	nn.Train(t.model)
@@ -129,7 +131,6 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 	}
 	t.report.trainTime += time.Since(start)
 	if t.report.interrupted {
-		fmt.Fprintln(t.bars)
 		return nil
 	}
 	accuracy, err := t.accuracy()
@@ -139,7 +140,6 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 	t.report.Accuracy = accuracy
 	bar.Describe(fmt.Sprintf("epoch %2d/%d  loss %.4f  accuracy %.2f %%", epoch+1, t.Epochs, t.report.LastLoss, 100*accuracy))
 	_ = bar.Finish()
-	fmt.Fprintln(t.bars)
 	return nil
 }
 
