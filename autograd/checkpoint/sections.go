@@ -61,7 +61,8 @@ func (c Content) inOrder() []string {
 
 // Module is the section of a model's parameters and buffers, under the names of nn.NamedState. Values are converted to the
 // types that the model has. What the model shares may be in a file under any of its names, or several, as for nn.Load. Values are set in place: the device needs no second copy.
-// With nn.Partial file and model may have what the other has not.
+// With nn.Partial file and model may have what the other has not, and nn.Rename is for a file with other names, which it gets without that of
+// the section.
 func Module(m nn.Module, opts ...nn.LoadOption) Section {
 	s := module{m: m}
 	for _, o := range opts {
@@ -117,14 +118,18 @@ func (s module) Prepare(c Content) (Change, error) {
 	for i, name := range names {
 		file[i] = statedict.Entry{Name: name, Shape: c.Tensors[name].Shape()}
 	}
+	file, at, err := statedict.Rename(file, s.load.Rename)
+	if err != nil {
+		return Change{}, &MismatchError{Detail: err.Error()}
+	}
 	found := statedict.New(model, file)
-	if !found.Fits() && !(s.load.Partial && found.FitsInPart()) {
+	if !found.Fits() && !(s.load.Partial && found.FitsInPart(len(names))) {
 		return Change{}, mismatch(found)
 	}
 	x := new(safetensors.Exchange)
-	for i, name := range names {
-		if p := found.To[i]; p != nil {
-			x.Add(name, p.Tensor(), c.Tensors[name])
+	for i, p := range found.To {
+		if p != nil {
+			x.Add(file[i].Name, p.Tensor(), c.Tensors[names[at[i]]])
 		}
 	}
 	return s.noting(found, Change{Apply: x.Apply, Undo: x.Undo}), nil

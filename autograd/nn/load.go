@@ -15,7 +15,7 @@ import (
 // Load sets the values of m's parameters and buffers, which To has given memory, to those that Save, or another program, wrote in the
 // safetensors format. Values are converted to the types that the model has. File and model must have the same names and shapes, else
 // the error is a *MismatchError; what the model shares is in the file under one of its names or several, of which the last in the file
-// counts. With Partial either may have what the other has not. A file that is cut short, goes on after its end, or is not what its checksum says is a *FormatError;
+// counts. With Partial either may have what the other has not, and with Rename the file may have other names. A file that is cut short, goes on after its end, or is not what its checksum says is a *FormatError;
 // files without a checksum, which other programs write, are checked for all but that.
 //
 // The whole file is read and checked before anything changes, and memory is taken for what is there, not for what a header claims.
@@ -37,7 +37,7 @@ func Load(r io.Reader, m Module, opts ...LoadOption) error {
 	}
 	home, end, err := safetensors.Home()
 	if err != nil {
-		return inFile(l.file, err)
+		return inFile("", l.file, err)
 	}
 	l.home = home
 	if s, ok := r.(io.ReadSeeker); ok {
@@ -68,11 +68,11 @@ func (l *load) end(err error, end func() error) error {
 func (l *load) open(r io.Reader) (*safetensors.Reader, []Named, error) {
 	f, err := safetensors.NewReader(r)
 	if err != nil {
-		return nil, nil, inFile(l.file, err)
+		return nil, nil, inFile("", l.file, err)
 	}
 	named, err := l.match(f.Entries)
 	var other *MismatchError
-	if f.IsCheckpoint() && (l.Partial || stderrors.As(err, &other)) {
+	if f.IsCheckpoint() && (l.Partial && l.Rename == nil || stderrors.As(err, &other)) {
 		err = &MismatchError{File: l.file, Detail: "it is a checkpoint of a training run: Checkpoint.Read of package autograd/checkpoint loads it"}
 	}
 	return f, named, err
@@ -85,17 +85,17 @@ func (l *load) twice(s io.ReadSeeker, start int64) error {
 		return err
 	}
 	if err := f.Skip(); err != nil {
-		return inFile(l.file, err)
+		return inFile("", l.file, err)
 	}
 	if err := f.Finish(); err != nil {
-		return inFile(l.file, err)
+		return inFile("", l.file, err)
 	}
 	if _, err := s.Seek(start, io.SeekStart); err != nil {
-		return inFile(l.file, err)
+		return inFile("", l.file, err)
 	}
 	again, err := safetensors.NewReader(s)
 	if err != nil {
-		return inFile(l.file, err)
+		return inFile("", l.file, err)
 	}
 	if !again.Same(f.Header) {
 		return &FormatError{File: l.file, Detail: "the file was changed while it was read"}
@@ -107,7 +107,7 @@ func (l *load) twice(s io.ReadSeeker, start int64) error {
 func (l *load) stream(f *safetensors.Reader, named []Named) error {
 	loaded := []string{}
 	fail := func(err error) error {
-		if err = inFile(l.file, err); len(loaded) == 0 || err == nil {
+		if err = inFile("", l.file, err); len(loaded) == 0 || err == nil {
 			return err
 		}
 		return &PartialError{l.file, loaded, err}
@@ -141,34 +141,34 @@ func (l *load) staged(r io.Reader) error {
 	for _, n := range named {
 		if n.Parameter == nil {
 			if err := f.SkipOne(); err != nil {
-				return inFile(l.file, err)
+				return inFile("", l.file, err)
 			}
 			continue
 		}
 		values, err := f.Next()
 		if err != nil {
-			return inFile(l.file, err)
+			return inFile("", l.file, err)
 		}
 		from, err := values.Tensor(l.home)
 		if err != nil {
-			return inFile(l.file, fmt.Errorf("%s: %w", excerpt.Of(n.Name), err))
+			return inFile("", l.file, fmt.Errorf("%s: %w", excerpt.Of(n.Name), err))
 		}
 		defer from.Release()
 		x.Add(n.Name, n.Parameter.Tensor(), from)
 	}
 	if err := f.Finish(); err != nil {
-		return inFile(l.file, err)
+		return inFile("", l.file, err)
 	}
 	if err := x.Apply(); err != nil {
 		if undone := x.Undo(); undone != nil {
 			return &PartialError{l.file, nil, stderrors.Join(err, undone)}
 		}
-		return inFile(l.file, err)
+		return inFile("", l.file, err)
 	}
 	return nil
 }
 
-// match pairs tensors and parameters, in the order of the data. Tensors that the model has not are without a parameter.
+// match pairs tensors and parameters, in the order of the data. Tensors that the model has not, or that Rename leaves out, are without a parameter.
 func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
 	model, file := make([]statedict.Named, len(l.named)), make([]statedict.Entry, len(entries))
 	for i, n := range l.named {
@@ -177,18 +177,22 @@ func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
 	for i, e := range entries {
 		file[i] = statedict.Entry{Name: e.Name, Shape: e.Shape}
 	}
+	file, at, err := statedict.Rename(file, l.Rename)
+	if err != nil {
+		return nil, &MismatchError{File: l.file, Detail: err.Error()}
+	}
 	found := statedict.New(model, file)
 	if found.Twice != "" {
 		return nil, &NameError{Name: found.Twice, Detail: "two parameters of the model have it"}
 	}
-	if !found.Fits() && !(l.Partial && found.FitsInPart()) {
+	if !found.Fits() && !(l.Partial && found.FitsInPart(len(entries))) {
 		return nil, l.mismatch(found)
 	}
 	l.left.Missing, l.left.Unexpected = found.Names()
 	ordered := make([]Named, len(entries))
 	for i, p := range found.To {
-		if ordered[i] = (Named{entries[i].Name, p}); p != nil && p.Tensor() == nil {
-			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", excerpt.Of(entries[i].Name))
+		if ordered[at[i]] = (Named{file[i].Name, p}); p != nil && p.Tensor() == nil {
+			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", excerpt.Of(file[i].Name))
 		}
 	}
 	return ordered, nil

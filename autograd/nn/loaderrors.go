@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	stderrors "errors"
 	"fmt"
 	"io"
@@ -10,9 +11,10 @@ import (
 	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
-// FormatError says that what Load read is not a file in the safetensors format, or not a sound one: one that is cut short, or was
+// FormatError says that what Load, ReadTensors or ListTensors read is not a file in the safetensors format, or not a sound one: one that is cut short, or was
 // damaged.
 type FormatError struct {
+	Call          string // as in "ReadTensors"; empty is Load
 	File          string // the reader's Name, if it has one, as files have
 	Tensor        string // if it is about one
 	Detail        string
@@ -20,11 +22,12 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return prefix(e.File) + "not a sound safetensors file: " + safetensors.Describe(e.Tensor, e.Detail, e.Wanted, e.Found)
+	return prefix(e.Call, e.File) + "not a sound safetensors file: " + safetensors.Describe(e.Tensor, e.Detail, e.Wanted, e.Found)
 }
 
-// MismatchError says that a file and a model do not have the same parameters.
+// MismatchError says that a file and a model do not have the same parameters, or a file not what ReadTensors was asked for.
 type MismatchError struct {
+	Call       string   // as in "ReadTensors"; empty is Load
 	File       string   // the reader's Name, if it has one
 	Missing    []string // in the model, not in the file
 	Unexpected []string // in the file, not in the model
@@ -34,7 +37,7 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	if e.Detail != "" {
-		return prefix(e.File) + e.Detail
+		return prefix(e.Call, e.File) + e.Detail
 	}
 	var parts []string
 	for _, p := range []struct {
@@ -45,7 +48,7 @@ func (e *MismatchError) Error() string {
 			parts = append(parts, p.what+": "+excerpt.List(p.names))
 		}
 	}
-	return prefix(e.File) + strings.Join(parts, "; ")
+	return prefix(e.Call, e.File) + strings.Join(parts, "; ")
 }
 
 // PartialError says that Load failed after it had begun to change the model: a file changed or could not be read again after it had
@@ -61,17 +64,18 @@ func (e *PartialError) Error() string {
 	if e.Loaded != nil {
 		which = excerpt.List(e.Loaded)
 	}
-	return prefix(e.File) + fmt.Sprintf("the model is partly loaded (%s): %s", which, excerpt.Once(e.Err, e.File))
+	return prefix("", e.File) + fmt.Sprintf("the model is partly loaded (%s): %s", which, excerpt.Once(e.Err, e.File))
 }
 
 // Unwrap returns the cause.
 func (e *PartialError) Unwrap() error { return e.Err }
 
-func prefix(file string) string {
-	if file == "" {
-		return "nn: Load: "
+func prefix(call, file string) string {
+	text := "nn: " + cmp.Or(call, "Load") + ": "
+	if file != "" {
+		text += excerpt.Long(file) + ": "
 	}
-	return "nn: Load: " + excerpt.Long(file) + ": "
+	return text
 }
 
 // nameOf is what a file is called.
@@ -83,23 +87,23 @@ func nameOf(r io.Reader) string {
 }
 
 // inFile says where an error is from.
-func inFile(file string, err error) error {
+func inFile(call, file string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var unsound *safetensors.Error
 	if stderrors.As(err, &unsound) {
-		return &FormatError{file, unsound.Tensor, unsound.Detail, unsound.Wanted, unsound.Found}
+		return &FormatError{call, file, unsound.Tensor, unsound.Detail, unsound.Wanted, unsound.Found}
 	}
-	return &loadError{file, err}
+	return &loadError{call, file, err}
 }
 
-// loadError is any other error of Load, such as that of the file system or of a device.
+// loadError is any other error of reading a file, such as that of the file system or of a device.
 type loadError struct {
-	file string
-	err  error
+	call, file string
+	err        error
 }
 
-func (e *loadError) Error() string { return prefix(e.file) + excerpt.Once(e.err, e.file) }
+func (e *loadError) Error() string { return prefix(e.call, e.file) + excerpt.Once(e.err, e.file) }
 
 func (e *loadError) Unwrap() error { return e.err }

@@ -62,10 +62,10 @@ func New(model []Named, file []Entry) *Match {
 	return m
 }
 
-// FitsInPart is Fits for a file and a model of which each may have what the other has not. They must have something of each other, unless
-// the file has nothing at all.
-func (m *Match) FitsInPart() bool {
-	some := len(m.To) == 0 || len(m.Unexpected) < len(m.To)
+// FitsInPart is Fits for a file of so many tensors and a model of which each may have what the other has not. They must have something of
+// each other, unless the file has nothing at all.
+func (m *Match) FitsInPart(tensors int) bool {
+	some := tensors == 0 || len(m.Unexpected) < len(m.To)
 	return m.Twice == "" && some && len(m.Shapes) == 0
 }
 
