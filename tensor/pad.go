@@ -21,7 +21,7 @@ func (m PadMode) String() string {
 }
 
 // Pad puts elements before and after those along the last dimensions: pad is the numbers before and after along the last dimension,
-// then those along the one before it, and so on. Negative numbers, which only PadConstant takes, cut elements off. value is what
+// then those along the one before it, and so on. Negative numbers, which only PadConstant takes, cut elements off, on each side as many as there are at most. value is what
 // PadConstant puts. PadReflect takes fewer elements than the dimension has, PadCircular at most as many.
 func (t *Tensor) Pad(pad []int, mode PadMode, value float64) (*Tensor, error) {
 	const name = "Pad"
@@ -64,10 +64,13 @@ func bordersOf(name string, l *layout, pad []int, mode PadMode) (b borders, err 
 		i := l.ndim - 1 - k/2
 		before, after, n := pad[k], pad[k+1], l.shape[i]
 		b.before[i], b.after[i] = before, after
+		if longer := n + max(before, 0); longer < n || longer+max(after, 0) < longer {
+			return b, shapeErr(name, []Shape{l.dims()}, "pad %v makes dimension %d longer than any", pad, i)
+		}
 		most := n // of the mode
 		switch mode {
 		case PadConstant:
-			if n+before+after < 0 {
+			if before < -n || after < -n || n+before+after < 0 {
 				return b, shapeErr(name, []Shape{l.dims()}, "pad %v leaves less than nothing of dimension %d", pad, i)
 			}
 			continue
