@@ -150,7 +150,10 @@ func (t *Tensor) SwapAxes(a, b int) (*Tensor, error) { return t.transpose("SwapA
 // Diagonal is a view of the elements whose places along dimensions a and b differ by offset (b is ahead if it is positive): the two
 // dimensions are dropped and the diagonal comes last.
 func (t *Tensor) Diagonal(offset, a, b int) (*Tensor, error) {
-	const name = "Diagonal"
+	return t.diagonal("Diagonal", offset, a, b)
+}
+
+func (t *Tensor) diagonal(name string, offset, a, b int) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
@@ -184,15 +187,19 @@ func (t *Tensor) Diagonal(offset, a, b int) (*Tensor, error) {
 
 // DiagEmbed makes matrices of zeros with the last dimension of t on the diagonal, moved offset columns to the right (or rows down,
 // if it is negative). They are the last two dimensions of the result.
-func (t *Tensor) DiagEmbed(offset int) (*Tensor, error) {
-	const name = "DiagEmbed"
+func (t *Tensor) DiagEmbed(offset int) (*Tensor, error) { return t.diagEmbed("DiagEmbed", offset) }
+
+func (t *Tensor) diagEmbed(name string, offset int) (*Tensor, error) {
 	if _, err := t.dimension(name, -1); err != nil {
 		return nil, err
 	}
 	if t.NDim() == MaxDims {
 		return nil, shapeErr(name, []Shape{t.Shape()}, "at most %d dimensions are allowed", MaxDims)
 	}
-	n := t.Dim(-1) + max(offset, -offset)
+	n := t.Dim(-1) + max(offset, -offset) // of which either may wrap around
+	if n < t.Dim(-1) {
+		return nil, shapeErr(name, []Shape{t.Shape()}, "offset %d makes a matrix larger than any", offset)
+	}
 	r, err := filled(name, t.exec, 0, t.dtype, append(t.Shape()[:t.NDim()-1].Clone(), n, n))
 	if err != nil || t.Len() == 0 {
 		return r, err

@@ -39,9 +39,9 @@ func (t *Tensor) Diag(diagonal int) (*Tensor, error) {
 	}
 	switch t.NDim() {
 	case 1:
-		return t.DiagEmbed(diagonal)
+		return t.diagEmbed(name, diagonal)
 	case 2:
-		return t.Diagonal(diagonal, 0, 1)
+		return t.diagonal(name, diagonal, 0, 1)
 	}
 	return nil, shapeErr(name, []Shape{t.Shape()}, "it takes a vector or a matrix")
 }

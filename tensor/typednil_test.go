@@ -46,9 +46,12 @@ func TestAllocators_RefuseStreamsThatAreNilPointers(t *testing.T) {
 	for name, call := range map[string]func(s device.Stream) error{
 		"Caching.Alloc":        func(s device.Stream) error { _, err := caching.Alloc(1, s); return err },
 		"Caching.RecordStream": func(s device.Stream) error { return caching.RecordStream(held, s) },
-		"Caching.CaptureGraph": func(s device.Stream) error { _, err := caching.CaptureGraph(s, func() error { return nil }); return err },
-		"Direct.Alloc":         func(s device.Stream) error { _, err := direct.Alloc(1, s); return err },
-		"Pool.Alloc":           func(s device.Stream) error { _, err := pool.Alloc(1, s); return err },
+		"Caching.CaptureGraph": func(s device.Stream) error {
+			_, err := caching.CaptureGraph(s, func() error { return nil })
+			return err
+		},
+		"Direct.Alloc": func(s device.Stream) error { _, err := direct.Alloc(1, s); return err },
+		"Pool.Alloc":   func(s device.Stream) error { _, err := pool.Alloc(1, s); return err },
 	} {
 		var refused *memory.ArgumentError
 		require.ErrorAs(t, call(s), &refused, name)
