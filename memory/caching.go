@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // Caching is PyTorch's caching allocator for one device. See the package comment for how it works.

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // Pinned is PyTorch's caching allocator for pinned host memory: memory that the operating system does not move, so that a

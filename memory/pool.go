@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/pkg/errors"
 )
 
@@ -78,7 +78,9 @@ func PoolSource(s Source) PoolOption {
 // noSource stands for a source that is a nil pointer.
 type noSource struct{ why string }
 
-func (s noSource) Malloc(uint64) (device.Ptr, error) { return 0, argumentErr("PoolSource", "%s", s.why) }
+func (s noSource) Malloc(uint64) (device.Ptr, error) {
+	return 0, argumentErr("PoolSource", "%s", s.why)
+}
 
 func (noSource) Free(device.Ptr) error { return nil }
 
