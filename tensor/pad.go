@@ -21,8 +21,8 @@ func (m PadMode) String() string {
 }
 
 // Pad puts elements before and after those along the last dimensions: pad is the numbers before and after along the last dimension,
-// then those along the one before it, and so on. Negative numbers, which only PadConstant takes, cut elements off, on each side as many as there are at most. value is what
-// PadConstant puts. PadReflect takes fewer elements than the dimension has, PadCircular at most as many.
+// then those along the one before it, and so on. Negative numbers, which only PadConstant takes, cut elements off, on each side as many
+// as there are at most. value is what PadConstant puts. PadReflect takes fewer elements than the dimension has, PadCircular at most as many.
 func (t *Tensor) Pad(pad []int, mode PadMode, value float64) (*Tensor, error) {
 	const name = "Pad"
 	if err := usable(name, t); err != nil {
