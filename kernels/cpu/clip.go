@@ -157,7 +157,7 @@ func norm[T float](x []T, p float64) float64 {
 		}
 	default:
 		for i, v := range x {
-			a[i&3] += math.Pow(math.Abs(float64(v)), p)
+			a[i&3] += pow64(math.Abs(float64(v)), p)
 		}
 	}
 	return a[0] + a[1] + a[2] + a[3]

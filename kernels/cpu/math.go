@@ -81,19 +81,10 @@ func normal64(x float64) (cdf, gauss float64) {
 	return 0.5 * math.Erfc(-x/math.Sqrt2), math.Exp(-0.5 * x * x)
 }
 
-// log64 and pow64 are math.Log and math.Pow, which are wrong for denormal numbers on amd64 (go1.26: Log(5e-324) is -709.09).
-
+// log64 is math.Log, which is wrong for denormal numbers on amd64 (go1.26: Log(5e-324) is -709.09).
 func log64(x float64) float64 {
 	if x > 0 && x < 0x1p-1022 {
 		return math.Log(x*0x1p54) - 54*math.Ln2
 	}
 	return math.Log(x)
-}
-
-// pow64 scales a denormal x. Both factors are on the same side of 1, so one overflows or vanishes only if the product does.
-func pow64(x, y float64) float64 {
-	if x != 0 && math.Abs(x) < 0x1p-1022 && !math.IsInf(y, 0) {
-		return math.Pow(x*0x1p54, y) * math.Exp2(-54*y)
-	}
-	return math.Pow(x, y)
 }

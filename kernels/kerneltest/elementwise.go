@@ -91,9 +91,6 @@ func (m *maker) placeAlways(e reference, s scalars, alias int, shape []int, plan
 	c := m.newCase()
 	c.call.F, c.call.I = s.f, s.i
 	c.alias, c.bits, c.ulps = alias, e.bits, e.ulps
-	if m.d == dtype.Float64 {
-		c.ulps += e.ulps64
-	}
 	for k := range len(e.in) {
 		t := newTensor(e.inType(k, m.d), plan[k+1], shape...)
 		t.fill(e.numbers(m, k, t.dtype))
@@ -133,7 +130,6 @@ type reference struct {
 	to      dtype.DType // of the output of Cast
 	bits    bool
 	ulps    float64
-	ulps64  float64                                               // more of them for Float64, where the reference is that much worse
 	values  func(m *maker, input int, d dtype.DType) func() value // wild if nil
 	params  []scalars                                             // one case of zeros if empty
 	float   func(x []float64, f [8]float64) result
