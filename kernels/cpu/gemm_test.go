@@ -186,3 +186,25 @@ func TestMatMul_ChoosesTheKernelWithLessInVain(t *testing.T) {
 	require.Same(t, &k.narrow, k.choose(512, 10))
 	require.Same(t, &k.narrow, k.choose(20, 48))
 }
+
+// Elements times alpha overflow where the sums do not.
+func TestMatMul_MultipliesSumsByAlpha(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		for _, m := range []int{2, 40} {
+			a, b, c := make([]float64, m*2), make([]float64, 2*n), make([]float64, m*n)
+			for i := range a {
+				a[i] = math.MaxFloat64 * float64(1-i%2)
+			}
+			for i := range n {
+				b[i] = 0.25
+			}
+			x := &op.Call{Op: op.MatMul, Out: []op.View{viewOf(t, dtype.Float64, c, m, n)},
+				In: []op.View{viewOf(t, dtype.Float64, a, m, 2), viewOf(t, dtype.Float64, b, 2, n)}}
+			x.F[0] = 2
+			launch(t, x)
+			for i := range c {
+				require.Equal(t, math.MaxFloat64/2, c[i], "%d rows, %d columns", m, n)
+			}
+		}
+	}
+}

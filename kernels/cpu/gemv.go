@@ -23,7 +23,7 @@ type fewJob[T float] struct {
 	lane lane[T]
 	product[T]
 	kernels *fewKernels[T]
-	a       []T // rows of a, times alpha
+	a       []T // rows of a
 }
 
 var fewPools = struct{ narrow, wide sync.Pool }{
@@ -40,11 +40,7 @@ func multiplyFew[T float](l lane[T], p *product[T], serial bool) {
 	j.lane, j.product, j.kernels = l, *p, &matMulKernelsOf[T]().few
 	j.a = sized(j.a, p.m*p.k)
 	for i := range p.m {
-		row := j.a[i*p.k:][:p.k]
-		l.load(row, offset(p.a.ptr, i*p.a.row, l.size), p.a.step)
-		for x := range row {
-			row[x] *= p.alpha
-		}
+		l.load(j.a[i*p.k:][:p.k], offset(p.a.ptr, i*p.a.row, l.size), p.a.step)
 	}
 	pieces := panels(p.n, fewColumns)
 	if serial {
@@ -79,6 +75,7 @@ func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 		j.dotColumns(sums[:m], i, c, n, s)
 	}
 	for r, sum := range sums[:m] {
+		j.scale(sum)
 		if j.beta != 0 {
 			// The second half of the lane is free: fewColumns is at most half a chunk.
 			add := laneBuffer[T](s, r, chunk)[chunk-n:]
@@ -88,6 +85,16 @@ func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 			}
 		}
 		j.lane.store(offset(j.dst.ptr, (i+r)*j.dst.row+c*j.dst.step, j.lane.size), j.dst.step, sum)
+	}
+}
+
+// scale multiplies sums by alpha: elements times alpha may overflow where the sums do not.
+func (j *fewJob[T]) scale(sum []T) {
+	if j.alpha == 1 {
+		return
+	}
+	for x := range sum {
+		sum[x] *= j.alpha
 	}
 }
 
