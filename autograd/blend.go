@@ -40,17 +40,16 @@ func rpowScalarForward(n *node) (*tensor.Tensor, error) {
 }
 
 // rpowScalarGrad is g * s^v * log(s). For s = 0 it is 0 where v is not negative, so that s^v is 0 or 1: the limit, which 0*log(0)
-// would miss.
+// would miss. A g that is NaN stays NaN there.
 func rpowScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	s := n.arg.(float64)
-	d, err := changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedOutput()) }, scaledBy(math.Log(s)))
-	if s != 0 || err != nil {
-		return d, err
+	if s != 0 {
+		return changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedOutput()) }, scaledBy(math.Log(s)))
 	}
-	return after(d, func(d *tensor.Tensor) (*tensor.Tensor, error) {
-		var w work
-		return w.result(zeroWhere(w.do(n.savedOutput().LeScalar(1)), d))
-	})
+	var w work
+	power := n.savedOutput()
+	d := w.do(zeroWhere(w.do(power.LeScalar(1)), w.do(power.MulScalar(math.Inf(-1)))))
+	return w.result(g.Mul(d))
 }
 
 // Fmod is the remainder of v/u with the sign of v, with broadcasting. Saves v and u if u needs a gradient.

@@ -95,3 +95,25 @@ func TestGradients_AtNaNAndInfinitiesAreThoseOfPyTorch(t *testing.T) {
 		assert.True(t, seen[name], name)
 	}
 }
+
+// PyTorch multiplies the gradient by a derivative that is 0 in these places, so that one that is NaN stays NaN.
+func TestPow_PassesGradientsThatAreNaN(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	of := func(x ...float64) *autograd.Variable {
+		return g.Input(r.tensor(x, len(x)), autograd.RequiresGrad())
+	}
+	for name, f := range map[string]func(u *autograd.Variable) *autograd.Variable{
+		"0 to the power of u":   func(u *autograd.Variable) *autograd.Variable { return of(0, 0, 0).Pow(u) },
+		"the number 0 likewise": func(u *autograd.Variable) *autograd.Variable { return u.RPowScalar(0) },
+		"the number 2":          func(u *autograd.Variable) *autograd.Variable { return u.RPowScalar(2) },
+	} {
+		u := of(1, 0, 2)
+		seed := r.tensor([]float64{math.NaN(), math.NaN(), 1}, 3)
+		require.NoError(t, f(u).Backward(autograd.WithGradient(seed)), name)
+		got := values(t, u.Grad())
+		require.True(t, math.IsNaN(got[0]) && math.IsNaN(got[1]), "%s: %v", name, got)
+		require.False(t, math.IsNaN(got[2]), "%s: %v", name, got)
+	}
+}

@@ -38,11 +38,12 @@ func powGradBase(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return w.result(zeroWhere(w.do(u.EqScalar(0)), w.do(g.Mul(d))))
 }
 
-// powGradExponent is g * v^u*log(v), and 0 where v is 0 and u is not negative: the limit, which 0*log(0) would miss.
+// powGradExponent is g * v^u*log(v), and 0 where v is 0 and u is not negative: the limit, which 0*log(0) would miss. A g that is NaN
+// stays NaN there.
 func powGradExponent(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	v, u := n.savedInput(0), n.savedInput(1)
 	d := w.do(n.savedOutput().Mul(w.do(v.Log())))
 	limit := w.do(w.do(v.EqScalar(0)).And(w.do(u.GeScalar(0))))
-	return w.result(zeroWhere(limit, w.do(g.Mul(d))))
+	return w.result(g.Mul(w.do(zeroWhere(limit, d))))
 }
