@@ -107,3 +107,17 @@ func TestCrossEntropy_GradientOfRowsThatAreCertainIsWhatIsLeftOfTheDifference(t 
 	rest := math.Exp(-20) / (1 + math.Exp(-20))
 	require.InDeltaSlice(t, []float64{-rest, rest}, gradient([]float32{20, 0}, 2), 1e-6*rest)
 }
+
+func TestCrossEntropy_OfOneClassHasNoGradient(t *testing.T) {
+	for name, opts := range map[string][]autograd.ClassLossOption{
+		"smoothed": {autograd.LabelSmoothing(0.1)}, "of each row": {autograd.LabelSmoothing(0.1), autograd.Reduce(autograd.NoReduction)},
+	} {
+		r := onHost(t)
+		g := r.graph()
+		x := g.Input(r.tensor([]float64{1.5, -2}, 2, 1), autograd.RequiresGrad())
+		loss := x.CrossEntropy(g.Input(r.ints([]int64{0, 0})), opts...)
+		require.NoError(t, loss.Sum(nil, false).Backward(), name)
+		require.Equal(t, []float64{0, 0}, values(t, x.Grad()), name)
+		g.Release()
+	}
+}

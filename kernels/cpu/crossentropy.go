@@ -208,13 +208,12 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 }
 
 // ownClass is the gradient of the logit of the row's own class, whose exponential is v. It is rounded after the difference, of which little
-// may be left: of a row that is certain of its class the loss has almost no gradient.
+// may be left: of a row that is certain of its class the loss has almost no gradient, and of a single class none.
 func (j *entropyJob[T]) ownClass(class int, v, all, uniform, hit float64) float64 {
-	d := all*v - hit
 	if j.weights != nil {
 		uniform *= float64(j.weights[class])
 	}
-	return d - uniform
+	return all*v - (hit + uniform)
 }
 
 // scaleGroup turns the exponentials of classes first.. into gradients, but not that of the row's own class, which ownClass does.

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "59e3aa59ab2a0ae203521291b44a2789b93b54463659cdfbfde977d4cac482b4"
+const inputsHash = "694081517337bdb3c50975ee9dace25c10d2522c671eba38900b9b9c7017c6a6"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -165,13 +165,9 @@ FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b,
         C d[N];
 #pragma unroll
         for (u32 i = 0; i < N; i++) {
-            d[i] = all * exp_((c[i] - most) - l);
-            if (p.smooth) d[i] -= uniform * weight_of<T, C>(p, w, j + i);
-        }
-        if (at - j < N) {
-#pragma unroll
-            for (u32 i = 0; i < N; i++)
-                if (j + i == at) d[i] -= hit;
+            C target = j + i == at ? hit : 0; // with its share of the smoothing: of one class that is all, and nothing is left
+            if (p.smooth) target += uniform * weight_of<T, C>(p, w, j + i);
+            d[i] = all * exp_((c[i] - most) - l) - target;
         }
         vec<T, N> v;
 #pragma unroll
