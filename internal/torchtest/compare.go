@@ -102,8 +102,21 @@ func (p *Program) jumps(d *Difference, ours, torch map[string]Value) bool {
 		return false
 	}
 	return slices.ContainsFunc(p.Steps[d.Step].uses(), func(v string) bool {
-		return differentElement(ours[v], Value{Data: torch[v].Data}) != ""
+		return differentElement(ours[v], Value{Data: torch[v].Data}, true) != "" || pole.MatchString(d.Op) && differentZero(ours[v], torch[v])
 	})
+}
+
+// differentZero reports whether two values, equal as numbers, have zeros of other signs: their poles are infinities of other signs.
+func differentZero(ours, torch Value) bool {
+	a, b := strings.Fields(ours.Data), strings.Fields(torch.Data)
+	for i := range min(len(a), len(b)) {
+		x, _ := strconv.ParseFloat(a[i], 64)
+		y, _ := strconv.ParseFloat(b[i], 64)
+		if x == 0 && y == 0 && math.Signbit(x) != math.Signbit(y) {
+			return true
+		}
+	}
+	return false
 }
 
 // jumping matches operations that are not continuous.
@@ -166,16 +179,35 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 	case !slices.Equal(ours.Shape, torch.Shape):
 		d.Kind, d.Detail = kind+" shape", fmt.Sprintf("%v, PyTorch %v", ours.Shape, torch.Shape)
 	default:
-		d.Detail = differentElement(ours, torch)
+		d.Detail = differentElement(ours, torch, kind == "value" && exact[d.Op])
 	}
 	if d.Detail == "" {
 		return nil
 	}
+	if kind == "gradient" {
+		d.Detail += p.through(d.Step)
+	}
 	return d
 }
 
+// through names the operations that a gradient of a step may have come through.
+func (p *Program) through(step int) string {
+	after := map[string]bool{p.Steps[max(step, 0)].name(): true}
+	text := "; through"
+	if step >= 0 && p.Steps[step].Op != "Input" {
+		text += " " + p.Steps[step].Op // parameters of layers have gradients too
+	}
+	for _, s := range p.Steps[step+1:] {
+		if slices.ContainsFunc(s.uses(), func(v string) bool { return after[stepOf(v)] }) {
+			after[s.name()] = true
+			text += " " + s.Op
+		}
+	}
+	return text
+}
+
 // differentElement names the first element that is too far from PyTorch's.
-func differentElement(ours, torch Value) string {
+func differentElement(ours, torch Value, exact bool) string {
 	a, b, spread := strings.Fields(ours.Data), strings.Fields(torch.Data), strings.Fields(torch.Spread)
 	if len(a) != len(b) {
 		return fmt.Sprintf("%d elements, PyTorch %d", len(a), len(b))
@@ -185,7 +217,7 @@ func differentElement(ours, torch Value) string {
 		if len(spread) > 0 {
 			allowed, _ = strconv.ParseFloat(spread[i], 64)
 		}
-		if !near(ours.DType, a[i], b[i], allowed) {
+		if !near(ours.DType, a[i], b[i], allowed) && (exact || !overflows(ours.DType, a[i], b[i])) {
 			return fmt.Sprintf("element %d is %s, PyTorch's is %s ± %v; %s, PyTorch %s", i, a[i], b[i], slack*allowed, short(a), short(b))
 		}
 	}
@@ -224,12 +256,38 @@ func near(dtype, a, b string, spread float64) bool {
 	return math.Abs(x-y) <= slack*spread+least[dtype]
 }
 
+// overflows reports whether one of two elements is infinite and the other nearly so, with the same sign: whether a sum or a product
+// overflows on the way to a result of this size is a matter of order. That of an operation that is exact overflows where it
+// must.
+func overflows(dtype, a, b string) bool {
+	x, _ := strconv.ParseFloat(a, 64)
+	y, _ := strconv.ParseFloat(b, 64)
+	if math.IsInf(x, 0) {
+		x, y = y, x
+	}
+	return math.IsInf(y, 0) && math.Signbit(x) == math.Signbit(y) && most[dtype] > 0 && math.Abs(x) >= most[dtype]/16
+}
+
+// most is the largest number of each type.
+var most = map[string]float64{"float32": math.MaxFloat32, "float64": math.MaxFloat64, "float16": 65504, "bfloat16": 0x1.fep127}
+
+// exact are the operations that testdata/torch.py lists as EXACT.
+var exact = func() map[string]bool {
+	_, text, _ := strings.Cut(script, "\nEXACT = set(\"\"\"")
+	text, _, _ = strings.Cut(text, `"""`)
+	names := map[string]bool{"Input": true}
+	for _, name := range strings.Fields(text) {
+		names[name] = true
+	}
+	return names
+}()
+
 // least is some of the smallest numbers of each type.
 var least = map[string]float64{"float32": 4 * math.SmallestNonzeroFloat32, "float64": 4 * math.SmallestNonzeroFloat64, "float16": 2 * 0x1p-24, "bfloat16": 2 * 0x1p-133}
 
 // pole matches those that are infinite or NaN at some place, which infinite finds in the text of a difference.
 var (
-	pole     = regexp.MustCompile("^(Div|DivInPlace|Reciprocal|RDivScalar|Rsqrt|Log|Pow|PowScalar|AddCDiv)$")
+	pole     = regexp.MustCompile("^(Div|DivInPlace|Reciprocal|RDivScalar|Rsqrt|Sqrt|Log|Log1p|Log2|Log10|Atan2|Pow|PowScalar|AddCDiv)$")
 	infinite = regexp.MustCompile("is (nan|[-+]?[Ii]nf)")
 )
 
@@ -293,6 +351,19 @@ var Declared = []Declaration{
 	declare("not refused", "Pad", "Dimension out of range", "an internal error of PyTorch 1.13 for empty tensors"),
 	declare("not refused", "Adam.*|SGD|RMSprop|Adagrad", "Expected reduction dim to be specified for input.numel\\(\\) == 0", "the norm of a gradient without elements is 0"),
 	declare("value dtype", "Any|All", "bool .*, PyTorch uint8", "always bool; PyTorch keeps uint8"),
+	declare("gradient", ".*", "PyTorch's is nan .*; through.* CumProd", "the gradient of a running product divides by nothing, PyTorch's by elements that are NaN"),
+	declare("gradient", ".*", "PyTorch's is (nan|inf|-inf) .*; through.* AddCDiv", "PyTorch squares the divisor, which overflows or vanishes"),
+	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* CrossEntropy", "rows that are ignored have a gradient of 0, whatever their logits"),
+	declare("gradient", ".*", "(is nan, PyTorch|PyTorch's is nan ).*; through.* (nn\\.)?Conv", "whether infinite gradients meet the zeros of a padding is an algorithm's choice, also PyTorch's"),
+	declare("gradient", ".*", "is nan, PyTorch.*; through.* (nn.Multihead)?Attention", "where a row of scores is infinite or a key is: the gradient of what PyTorch multiplies by 0 exactly"),
+	declare("value", "Attention", "PyTorch's is nan ", "queries are scaled before they are multiplied: scores that overflow in PyTorch are finite"),
+	declare("value", "MulScalar(InPlace)?", "PyTorch's is nan ", "PyTorch rounds the number to half, in which it is infinite"),
+	declare("value", "KLDivLoss|BCEWithLogitsLoss", "PyTorch's is -?inf ", "losses are formed in float64 on the processor, where PyTorch's overflow"),
+	declare("value", "Softsign", "PyTorch's is -?1.0 ", "in PyTorch the size of the least integer is negative, and one more than the greatest is the least"),
+	declare("refused", "(R)?SubScalar", "not defined for bool", "no arithmetic on bools"),
+	declare("refused", "MatMul|Linear.*|MM|BMM|MV|Dot|Einsum|TensorDot", "operands must have one type", "PyTorch does not look at the types of empty operands"),
+	declare("refused", "backward", "modified by an in-place operation: .*(input 1 of take_along_dim|workspace 0 of sort|the output of gru|of rms_norm|the output of div_),", "saves what PyTorch's operation does not"),
+	declare("not refused", "backward", "grad_input must be contiguous", "an internal error of PyTorch 1.13"),
 	declare("value", "Sum|Mean|Prod|CumSum|CumProd|Norm|Var|Std|Dot|MM|MV|BMM|MatMul|Einsum|TensorDot|Linear.*|AddMM|BAddBMM|LogSumExp|AvgPool.*|AdaptiveAvgPool.*",
 		"PyTorch's is (inf|-inf|nan) ", "sums and products are formed in float64 on the processor, where PyTorch's overflow"),
 }

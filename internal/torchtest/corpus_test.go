@@ -5,12 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
 )
 
 var add = flag.String("torchadd", "", "a program in JSON, or the path of a file of them, one a line, to add to the corpus with PyTorch's answer")
@@ -85,6 +88,14 @@ func TestCompare_FindsOperationsThatAreWrong(t *testing.T) {
 		"the shape":                        {"Abs", `{"steps":[{"id":0,"op":"Input","dtype":"float32","base":[2],"data":"1 -2"},{"id":1,"op":"Abs","args":["v0"]}]}`, func(v variable) variable { return v.Unsqueeze(0) }},
 		"the gradient": {"Mul", `{"steps":[{"id":0,"op":"Input","dtype":"float32","base":[2],"data":"1 -2","grad":true},{"id":1,"op":"Mul","args":["v0","v0"]}],"backward":{"of":["v1"],"seeds":["1 1"]}}`,
 			func(v variable) variable { return v.Detach().Mul(v).Sub(v.Detach().Mul(v.Detach())).Add(v.Detach()) }},
+		"a unit in the last place of a division": {"Div", `{"steps":[{"id":0,"op":"Input","dtype":"float64","base":[2],"data":"1 3"},{"id":1,"op":"Input","dtype":"float64","base":[],"data":"3"},{"id":2,"op":"Div","args":["v0","v1"]}]}`,
+			func(v variable) variable { return v.AddScalar(0x1p-54) }},
+		"a gradient that loses a NaN": {"MulScalar", `{"steps":[{"id":0,"op":"Input","dtype":"float32","base":[2],"data":"1 -2","grad":true},{"id":1,"op":"MulScalar","args":["v0",2]}],"backward":{"of":["v1"],"seeds":["nan 1"]}}`,
+			func(v variable) variable {
+				return autograd.Cat([]variable{v.Detach().Narrow(0, 0, 1), v.Narrow(0, 1, 1)}, 0)
+			}},
+		"an exact value that is infinite": {"Add", `{"steps":[{"id":0,"op":"Input","dtype":"float32","base":[1],"data":"1.7014118346046923e+38"},{"id":1,"op":"Add","args":["v0","v0"]}]}`,
+			func(v variable) variable { return v.Clamp(-math.MaxFloat32, math.MaxFloat32) }},
 		"a refusal that is missing": {"View", `{"steps":[{"id":0,"op":"Input","dtype":"float32","base":[2,2],"data":"1 2 3 4"},{"id":1,"op":"Contiguous","args":["v0"]},{"id":2,"op":"Transpose","args":["v1",0,1]},{"id":3,"op":"View","args":["v2",[4]]}]}`, nil},
 	}
 	answers := map[string]*Answer{
@@ -94,7 +105,11 @@ func TestCompare_FindsOperationsThatAreWrong(t *testing.T) {
 		"the type":                         {Failed: -1, Values: map[string]Value{"v0": {DType: "float32", Shape: []int{2}, Data: "1 -2"}, "v1": {DType: "float32", Shape: []int{2}, Data: "1 2"}}},
 		"the gradient": {Failed: -1, Values: map[string]Value{"v0": {DType: "float32", Shape: []int{2}, Data: "1 -2"}, "v1": {DType: "float32", Shape: []int{2}, Data: "1 4"}},
 			Grads: map[string]Value{"v0": {DType: "float32", Shape: []int{2}, Data: "2 -4"}}},
-		"a refusal that is missing": {Failed: 1, Error: "RuntimeError: something that Cistern does not refuse"},
+		"a unit in the last place of a division": {Failed: -1, Values: map[string]Value{"v0": {DType: "float64", Shape: []int{2}, Data: "1 3"}, "v1": {DType: "float64", Shape: []int{}, Data: "3"}, "v2": {DType: "float64", Shape: []int{2}, Data: "0.3333333333333333 1"}}},
+		"a gradient that loses a NaN": {Failed: -1, Values: map[string]Value{"v0": {DType: "float32", Shape: []int{2}, Data: "1 -2"}, "v1": {DType: "float32", Shape: []int{2}, Data: "2 -4"}},
+			Grads: map[string]Value{"v0": {DType: "float32", Shape: []int{2}, Data: "nan 2"}}},
+		"an exact value that is infinite": {Failed: -1, Values: map[string]Value{"v0": {DType: "float32", Shape: []int{1}, Data: "1.7014118346046923e+38"}, "v1": {DType: "float32", Shape: []int{1}, Data: "inf"}}},
+		"a refusal that is missing":       {Failed: 1, Error: "RuntimeError: something that Cistern does not refuse"},
 	}
 	answers["the shape"] = answers["the type"]
 	r := newRunner(t)

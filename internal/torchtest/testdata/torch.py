@@ -141,27 +141,66 @@ def attention(q, k, v, mask, causal, scale, gqa):
     return Run.noisy(lambda noise: softmax(s.masked_fill(dead, 0), noise)).masked_fill(dead, 0) @ v
 
 
-def softmax(s, noise):
-    """Softmax of the last dimension; with noise such that the parts of its gradient do not cancel exactly."""
-    if noise is None:
-        return s.softmax(-1)
-    def on(t):
-        t = noise.on(t)
-        if t.requires_grad:
-            t.register_hook(noise.on)
-        return t
-    e = on((s - s.detach().amax(-1, keepdim=True)).exp())
-    return e / on(e.sum(-1, keepdim=True))
+def softmax(s, noise, dim=-1):
+    """Softmax; with noise such that the parts of its gradient do not cancel exactly."""
+    if noise is None or s.numel() == 0:
+        return s.softmax(dim)
+    e = noise.branch((s - s.detach().amax(dim, keepdim=True)).exp())
+    return e / noise.branch(e.sum(dim, keepdim=True))
+
+
+def in_float(f):
+    """A function of half types by way of float32, as on PyTorch's GPUs, where 1.13's code for processors rounds within (group_norm), or
+    lets infinities and NaN leak into other elements (vectors and oneDNN)."""
+    def run(x, *rest):
+        if not isinstance(x, torch.Tensor) or x.dtype not in (torch.bfloat16, torch.float16):
+            return f(x, *rest)
+        if any(isinstance(t, torch.Tensor) and t.is_floating_point() and t.dtype != x.dtype for t in rest):
+            return f(x, *rest)
+        up = lambda t: t.float() if isinstance(t, torch.Tensor) and t.is_floating_point() else t
+        f(x, *rest)  # refuses what it refuses
+        return f(up(x), *map(up, rest)).to(x.dtype)
+    return run
+
+
+def where_finite(f):
+    """in_float for inputs with infinities and NaN alone."""
+    def run(x, *rest):
+        odd = any(isinstance(t, torch.Tensor) and t.is_floating_point() and not t.isfinite().all() for t in (x,) + rest)
+        return in_float(f)(x, *rest) if odd else f(x, *rest)
+    return run
+
+
+def past_nan(f):
+    """A function whose gradient at NaN is that of its right side: PyTorch's kernels differ there, by the number of elements or from each
+    other."""
+    def run(x, *rest):
+        nan = x.isnan()
+        return torch.where(nan, x, f(x.masked_fill(nan, 0), *rest))
+    return run
+
+
+def elu(x, alpha):
+    nan = x.isnan()
+    odd = x.masked_fill(~nan, 0)
+    return torch.where(nan, odd * odd, F.elu(x.masked_fill(nan, 0), alpha))  # the gradient of NaN is NaN
+
+
+def gelu_tanh(x):
+    """Far from 0 the gradient is 1 or 0, where PyTorch's squares overflow."""
+    far = x.abs() > 100
+    return torch.where(far, torch.where(x > 0, x, 0 * x), F.gelu(x.masked_fill(far, 0), approximate="tanh"))
 
 
 def rms_norm(x, shape, weight, eps):
     eps = torch.finfo(x.dtype).eps if eps < 0 else eps
-    y = x * torch.rsqrt(x.pow(2).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps)
+    on = Run.current.branch if Run.current else lambda t: t  # the parts of its gradient cancel
+    y = on(x) * on(torch.rsqrt(on(x).pow(2).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps))
     return y if weight is None else y * weight
 
 
 def hook(x, factor):
-    x.register_hook(lambda g: g * factor)
+    x.register_hook(lambda g: None if g is None else g * factor)  # PyTorch 1.13 calls hooks of results without one
     return x
 
 
@@ -208,6 +247,8 @@ def clamp(f):
     def run(x, lo, hi):
         lo, hi = number(lo), number(hi)
         bound = lambda s: None if math.isinf(s) else scalar(x, s)
+        if x.dtype == torch.uint8:  # PyTorch 1.13 wraps bounds that the type does not hold
+            lo, hi = min(max(lo, 0), 255), min(max(hi, 0), 255)
         if math.isinf(lo) and math.isinf(hi):
             if not x.is_floating_point():
                 return x
@@ -230,7 +271,7 @@ for go, py in {"Abs": "abs", "Ceil": "ceil", "Cos": "cos", "Contiguous": "contig
                "Select": "select", "Unsqueeze": "unsqueeze", "Flip": "flip", "Tril": "tril", "Triu": "triu", "DiagEmbed": "diag_embed",
                "Diagonal": "diagonal", "Diag": "diag", "MoveDim": "movedim", "Chunk": "chunk", "Split": "split", "SplitSizes": "split", "Unbind": "unbind",
                "CumSum": "cumsum", "CumProd": "cumprod", "Flatten": "flatten", "IndexSelect": "index_select", "Gather": "gather", "RepeatInterleave": "repeat_interleave",
-               "Softmax": "softmax", "LogSoftmax": "log_softmax", "SumTo": "sum_to_size",
+               "SumTo": "sum_to_size",
                "Scatter": "scatter", "ScatterAdd": "scatter_add", "ScatterInPlace": "scatter_", "ScatterAddInPlace": "scatter_add_", "IndexAdd": "index_add",
                "IndexAddInPlace": "index_add_", "TakeAlongDim": "take_along_dim"}.items():
     OPS[go] = method(py)
@@ -240,8 +281,8 @@ for go, py in {"AddScalar": "add", "SubScalar": "sub", "MulScalar": "mul", "DivS
     OPS[go] = with_number(py)
 OPS.update({
     "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
-    "GELU": F.gelu, "GELUTanh": lambda x: F.gelu(x, approximate="tanh"), "SiLU": F.silu, "ReLU6": F.relu6, "ELU": lambda x, a: F.elu(x, a),
-    "LeakyReLU": lambda x, s: F.leaky_relu(x, s), "Softplus": lambda x, b, t: F.softplus(x, b, t), "Hardtanh": lambda x, lo, hi: F.hardtanh(x, lo, hi),
+    "GELU": F.gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
+    "LeakyReLU": lambda x, s: F.leaky_relu(x, s), "Softplus": lambda x, b, t: F.softplus(x, b, t), "Hardtanh": past_nan(F.hardtanh),
     "Lerp": torch.lerp, "LerpScalar": lambda x, end, w: torch.lerp(x, end, w), "AddScaled": lambda x, y, a: torch.add(x, y, alpha=scalar(x, a) if not y.is_floating_point() else a),
     "AddInPlace": lambda x, y, a: x.add_(y, alpha=scalar(x, a)),
     "AddCMul": lambda x, a, b, s: torch.addcmul(x, a, b, value=s if x.is_floating_point() or a.is_floating_point() or b.is_floating_point() else scalar(x, s)),
@@ -252,7 +293,7 @@ OPS.update({
     "AddMM": lambda c, a, b, beta, alpha: torch.addmm(c, a, b, beta=beta, alpha=alpha),
     "BAddBMM": lambda c, a, b, beta, alpha: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), "TensorDot": lambda a, b, i, j: torch.tensordot(a, b, (i, j)),
     "Linear": lambda x, w, b: F.linear(x, w, b), "LinearReLU": lambda x, w, b: F.relu(F.linear(x, w, b)), "LinearGELU": lambda x, w, b: F.gelu(F.linear(x, w, b)),
-    "LinearGELUTanh": lambda x, w, b: F.gelu(F.linear(x, w, b), approximate="tanh"),
+    "LinearGELUTanh": lambda x, w, b: gelu_tanh(F.linear(x, w, b)),
     "Diag": lambda x, k: x.diagonal(k) if x.dim() == 2 else x.diag(k), "SumTo": lambda x, s: x.view_as(x) if list(x.shape) == s else x.sum_to_size(s),
     "Sum": lambda x, d, k: x.sum(dims_or_all(x, d), keepdim=k), "Mean": lambda x, d, k: x.mean(dims_or_all(x, d), keepdim=k), "Prod": prod,
     "Max": extreme(torch.amax, torch.max), "Min": extreme(torch.amin, torch.min), "Any": any_all(torch.any), "All": any_all(torch.all),
@@ -265,7 +306,7 @@ OPS.update({
     "Repeat": lambda x, s: x.repeat(s), "Tile": lambda x, s: x.tile(s), "Roll": lambda x, s, d: x.roll(s, d or ()), "Pad": pad,
     "To": lambda x, d: x.to(DTYPES[d]), "OneHot": lambda x, n: F.one_hot(x, n), "ScatterValue": lambda x, d, i, s: x.scatter(d, i, scalar(x, s)),
     "Embedding": lambda w, i, p: F.embedding(i, w, padding_idx=p), "EmbeddingBag": lambda w, i, o, mode, p: F.embedding_bag(i, w, o, mode=["sum", "mean", "max"][mode], padding_idx=p),
-    "Conv1d": lambda x, w, b, c: F.conv1d(x, w, b, **conv_args(c)), "Conv2d": lambda x, w, b, c: F.conv2d(x, w, b, **conv_args(c)),
+    "Conv1d": where_finite(lambda x, w, b, c: F.conv1d(x, w, b, **conv_args(c))), "Conv2d": where_finite(lambda x, w, b, c: F.conv2d(x, w, b, **conv_args(c))),
     "ConvTranspose1d": lambda x, w, b, c: F.conv_transpose1d(x, w, b, **transposed_args(c)),
     "ConvTranspose2d": lambda x, w, b, c: F.conv_transpose2d(x, w, b, **transposed_args(c)),
     "MaxPool1d": lambda x, p: F.max_pool1d(x, **pool(F.max_pool1d, 1, p)), "MaxPool2d": lambda x, p: F.max_pool2d(x, **pool(F.max_pool2d, 2, p)),
@@ -273,8 +314,8 @@ OPS.update({
     "AdaptiveMaxPool1d": lambda x, s: F.adaptive_max_pool1d(x, s), "AdaptiveAvgPool1d": lambda x, s: F.adaptive_avg_pool1d(x, s),
     "AdaptiveMaxPool2d": lambda x, s: F.adaptive_max_pool2d(x, s * 2 if len(s) == 1 else s),
     "AdaptiveAvgPool2d": lambda x, s: F.adaptive_avg_pool2d(x, s * 2 if len(s) == 1 else s),
-    "UpsampleNearest2d": upsample("nearest"), "UpsampleBilinear2d": upsample("bilinear"),
-    "LayerNorm": lambda x, s, w, b, e: F.layer_norm(x, s, w, b, e), "GroupNorm": lambda x, g, w, b, e: F.group_norm(x, g, w, b, e), "RMSNorm": rms_norm,
+    "UpsampleNearest2d": upsample("nearest"), "UpsampleBilinear2d": where_finite(upsample("bilinear")),
+    "LayerNorm": lambda x, s, w, b, e: F.layer_norm(x, s, w, b, e), "GroupNorm": in_float(lambda x, g, w, b, e: F.group_norm(x, g, w, b, e)), "RMSNorm": rms_norm,
     "InstanceNorm": lambda x, w, b, e: F.instance_norm(x, weight=w, bias=b, eps=e),
     "MSELoss": lambda x, y, r: F.mse_loss(x, y, reduction=REDUCTIONS[r]), "L1Loss": lambda x, y, r: F.l1_loss(x, y, reduction=REDUCTIONS[r]),
     "SmoothL1Loss": lambda x, y, b, r: F.smooth_l1_loss(x, y, beta=b, reduction=REDUCTIONS[r]),
@@ -282,7 +323,8 @@ OPS.update({
     "KLDivLoss": lambda x, y, log, r: F.kl_div(x, y, log_target=log, reduction=REDUCTIONS[r]),
     "BCELoss": lambda x, y, w, r: F.binary_cross_entropy(x, y, weight=w, reduction=REDUCTIONS[r]),
     "BCEWithLogitsLoss": lambda x, y, w, p, r: F.binary_cross_entropy_with_logits(x, y, weight=w, pos_weight=p, reduction=REDUCTIONS[r]),
-    "CrossEntropy": cross_entropy, "NLLLoss": lambda x, y, w, i, r: F.nll_loss(x, y, weight=w, ignore_index=int(i), reduction=REDUCTIONS[r]),
+    "CrossEntropy": where_finite(cross_entropy), "NLLLoss": lambda x, y, w, i, r: F.nll_loss(x, y, weight=w, ignore_index=int(i), reduction=REDUCTIONS[r]),
+    "Softmax": lambda x, d: Run.noisy(lambda noise: softmax(x, noise, d)), "LogSoftmax": where_finite(lambda x, d: x.log_softmax(d)),
     "Attention": attention, "Dropout": lambda x, p: F.dropout(x, p), "Hook": hook,
 })
 
@@ -338,9 +380,17 @@ class Noise:
     def on(self, t):
         if t is None or not t.is_floating_point() or t.numel() == 0:
             return t
-        s = torch.randint(-1, 2, t.shape, generator=self.g)
-        moved = t.detach().double() * (1 + self.unit[t.dtype] * s.double()) + s.double() * torch.finfo(t.dtype).tiny
+        s = torch.randint(-1, 2, t.shape, generator=self.g) * (1 - torch.rand(t.shape, generator=self.g, dtype=torch.float64) / 2)
+        moved = t.detach().double() * (1 + self.unit[t.dtype] * s) + s * torch.finfo(t.dtype).tiny
         return t + torch.where((s == 0) | ~torch.isfinite(moved), 0, moved - t.detach().double()).to(t.dtype)
+
+    def branch(self, t):
+        """Errors of a value within an operation, and of its gradient."""
+        t = self.on(t)
+        if t.requires_grad:
+            t = t.view_as(t)
+            t.register_hook(self.on)
+        return t
 
     def gradient(self, t):
         self.seen = max(self.seen, greatest(t))
