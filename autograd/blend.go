@@ -165,14 +165,15 @@ var addCDiv = define("addcdiv", func(n *node) (*tensor.Tensor, error) {
 }, rule{grad: passGrad}, rule{uses: input(2), grad: addCDivGradA}, rule{uses: input(1) | input(2), grad: addCDivGradB})
 
 func addCDivGradA(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return changed(func() (*tensor.Tensor, error) { return g.Div(n.savedInput(2)) }, scaledBy(n.arg.(float64)))
+	return changed(func() (*tensor.Tensor, error) { return g.MulScalar(n.arg.(float64)) }, divided(n.savedInput(2)))
 }
 
-// addCDivGradB is -value*g*a / b / b.
+// addCDivGradB is -value*g*a / b / b. The factor is multiplied first, as that of AddCMul.
 func addCDivGradB(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a, b := n.savedInput(1), n.savedInput(2)
-	return inOwn(g.Mul(a))(func(t *tensor.Tensor) (*tensor.Tensor, error) {
-		return changed(func() (*tensor.Tensor, error) { return t.Div(b) }, divided(b), scaledBy(-n.arg.(float64)))
+	scaled := func() (*tensor.Tensor, error) { return g.Mul(a) }
+	return inOwn(changed(scaled, scaledBy(-n.arg.(float64))))(func(t *tensor.Tensor) (*tensor.Tensor, error) {
+		return changed(func() (*tensor.Tensor, error) { return t.Div(b) }, divided(b))
 	})
 }
 

@@ -94,3 +94,15 @@ func TestProd_GradientOfAllAndOfSeveralDimensionsIsTheProductOfTheOthers(t *test
 		g.Release()
 	}
 }
+
+// With a value of 0 nothing overflows on the way to a gradient of 0, as in AddCMul and in PyTorch.
+func TestAddCDiv_MultipliesByItsValueFirst(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	in := func(x float64) *autograd.Variable { return g.Input(r.tensor([]float64{x}, 1), autograd.RequiresGrad()) }
+	a, b := in(1), in(1e-300)
+	require.NoError(t, in(0).AddCDiv(a, b, 0).Backward(autograd.WithGradient(r.tensor([]float64{1e300}, 1))))
+	require.Equal(t, []float64{0}, values(t, a.Grad()))
+	require.Zero(t, values(t, b.Grad())[0])
+}
