@@ -352,7 +352,6 @@ var Declared = []Declaration{
 	declare("not refused", "Adam.*|SGD|RMSprop|Adagrad", "Expected reduction dim to be specified for input.numel\\(\\) == 0", "the norm of a gradient without elements is 0"),
 	declare("value dtype", "Any|All", "bool .*, PyTorch uint8", "always bool; PyTorch keeps uint8"),
 	declare("gradient", ".*", "PyTorch's is nan .*; through.* CumProd", "the gradient of a running product divides by nothing, PyTorch's by elements that are NaN"),
-	declare("gradient", ".*", "PyTorch's is (nan|inf|-inf) .*; through.* AddCDiv", "PyTorch squares the divisor, which overflows or vanishes"),
 	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* CrossEntropy", "rows that are ignored have a gradient of 0, whatever their logits"),
 	declare("gradient", ".*", "(is nan, PyTorch|PyTorch's is nan ).*; through.* (nn\\.)?Conv", "whether infinite gradients meet the zeros of a padding is an algorithm's choice, also PyTorch's"),
 	declare("gradient", ".*", "(is nan, PyTorch|PyTorch's is nan ).*; through.* (nn.Multihead)?Attention", "where a row of scores is infinite, or a key or a value is, one of the two may multiply it by 0"),

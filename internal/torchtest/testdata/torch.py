@@ -186,6 +186,14 @@ def elu(x, alpha):
     return torch.where(nan, odd * odd, F.elu(x.masked_fill(nan, 0), alpha))  # the gradient of NaN is NaN
 
 
+def addcdiv(x, a, b, value):
+    """PyTorch's gradient squares b. Where that overflows or vanishes it is divided by twice instead."""
+    y = torch.addcdiv(x, a, b, value=value)
+    square = b.detach() * b.detach()
+    lost = (square < torch.finfo(b.dtype).tiny) & (b != 0) | ~square.isfinite() & b.isfinite() if b.is_floating_point() else square < 0
+    return x + a * value / b if lost.any() and y.is_floating_point() else y
+
+
 def gelu_tanh(x):
     """Far from 0 the gradient is 1 or 0, where PyTorch's squares overflow."""
     far = x.abs() > 100
@@ -286,7 +294,7 @@ OPS.update({
     "Lerp": torch.lerp, "LerpScalar": lambda x, end, w: torch.lerp(x, end, w), "AddScaled": lambda x, y, a: torch.add(x, y, alpha=scalar(x, a) if not y.is_floating_point() else a),
     "AddInPlace": lambda x, y, a: x.add_(y, alpha=scalar(x, a)),
     "AddCMul": lambda x, a, b, s: torch.addcmul(x, a, b, value=s if x.is_floating_point() or a.is_floating_point() or b.is_floating_point() else scalar(x, s)),
-    "AddCDiv": lambda x, a, b, s: torch.addcdiv(x, a, b, value=s),
+    "AddCDiv": addcdiv,
     "AddCMulInPlace": lambda x, a, b, s: x.addcmul_(a, b, value=scalar(x, s)), "AddCDivInPlace": lambda x, a, b, s: x.addcdiv_(a, b, value=s),
     "MaskedFill": lambda x, m, s: x.masked_fill(m, scalar(x, s)), "MaskedFillInPlace": lambda x, m, s: x.masked_fill_(m, scalar(x, s)), "CopyFrom": copy_from,
     "Where": torch.where, "Cat": lambda xs, d: torch.cat(xs, d), "Stack": lambda xs, d: torch.stack(xs, d), "Einsum": lambda e, xs: torch.einsum(e, *xs),
