@@ -255,7 +255,7 @@ def clamp(f):
     def run(x, lo, hi):
         lo, hi = number(lo), number(hi)
         bound = lambda s: None if math.isinf(s) else scalar(x, s)
-        if x.dtype == torch.uint8:  # PyTorch 1.13 wraps bounds that the type does not hold
+        if x.dtype == torch.uint8 and all(math.isinf(s) or s == int(s) for s in (lo, hi)):  # PyTorch 1.13 wraps bounds that the type does not hold
             lo, hi = min(max(lo, 0), 255), min(max(hi, 0), 255)
         if math.isinf(lo) and math.isinf(hi):
             if not x.is_floating_point():
@@ -323,7 +323,7 @@ OPS.update({
     "AdaptiveMaxPool2d": lambda x, s: F.adaptive_max_pool2d(x, s * 2 if len(s) == 1 else s),
     "AdaptiveAvgPool2d": lambda x, s: F.adaptive_avg_pool2d(x, s * 2 if len(s) == 1 else s),
     "UpsampleNearest2d": upsample("nearest"), "UpsampleBilinear2d": where_finite(upsample("bilinear")),
-    "LayerNorm": lambda x, s, w, b, e: F.layer_norm(x, s, w, b, e), "GroupNorm": in_float(lambda x, g, w, b, e: F.group_norm(x, g, w, b, e)), "RMSNorm": rms_norm,
+    "LayerNorm": in_float(lambda x, s, w, b, e: F.layer_norm(x, s, w, b, e)), "GroupNorm": in_float(lambda x, g, w, b, e: F.group_norm(x, g, w, b, e)), "RMSNorm": rms_norm,
     "InstanceNorm": lambda x, w, b, e: F.instance_norm(x, weight=w, bias=b, eps=e),
     "MSELoss": lambda x, y, r: F.mse_loss(x, y, reduction=REDUCTIONS[r]), "L1Loss": lambda x, y, r: F.l1_loss(x, y, reduction=REDUCTIONS[r]),
     "SmoothL1Loss": lambda x, y, b, r: F.smooth_l1_loss(x, y, beta=b, reduction=REDUCTIONS[r]),
@@ -511,7 +511,8 @@ class Run:
             return a
         a = self.noise.on(a)
         if is_rough(op) and a.requires_grad:
-            a.register_hook(lambda g: self.noise.rough(g, times=times(op)))
+            tails = 2 if "GELU" in op else 1  # the parts of its gradient cancel far from 0
+            a.register_hook(lambda g: self.noise.rough(g, times=max(tails, times(op))))
         return a
 
     def keep(self, s, r):
