@@ -223,3 +223,25 @@ func TestExpandable_RangeThatCannotBeGivenBackIsUsedAgain(t *testing.T) {
 	require.Zero(t, r.reserved())
 	require.Equal(t, place{0, 0}, r.place(r.alloc(40*mib, 0)))
 }
+
+// What trim is given was found free a while ago: it looks again, and leaves alone what is in use, retired, or no expandable segment's.
+func TestTrim_LeavesWhatIsNoFreePageAlone(t *testing.T) {
+	r := newRig(t, 200*mib, expandable)
+	taken := r.alloc(40*mib, 0)
+	r.conf("")
+	plain := r.alloc(15*mib, 1)
+	free := plain.b
+	r.free(plain)
+	before := r.a.picture()
+	r.takeLog()
+	for _, b := range []*block{taken.b, free, {shard: taken.b.shard, guarded: guarded{state: stateCached}}} {
+		func() {
+			r.a.mu.Lock()
+			defer r.a.mu.Unlock()
+			require.NoError(t, r.a.trim(b))
+		}()
+		require.Empty(t, r.takeLog())
+		require.Equal(t, before, r.a.picture())
+	}
+	r.free(taken)
+}

@@ -86,6 +86,26 @@ func TestOOMError_TellsTheLimit(t *testing.T) {
 		"have been enough for this allocation (per_process_memory_fraction, SetMemoryFraction).")
 }
 
+// Memory that is just enough is enough: a limit is blamed where the device has what was tried, and not a byte less.
+func TestOOMError_BlamesTheLimitWhereTheDeviceHasJustEnough(t *testing.T) {
+	for outside, hint := range map[uint64]string{
+		40 * mib:       "The device has the memory: a limit of 60.00 MiB would have been enough",
+		40*mib + 1*kib: "",
+	} {
+		r := newCUDARig(t, 100*mib, "per_process_memory_fraction:0.5")
+		r.dev.Occupy(outside)
+		r.alloc(40*mib, 0)
+		_, err := r.tryAlloc(20*mib, 0)
+		oom := requireOOM(t, err, ErrLimit)
+		require.EqualValues(t, 60*mib-outside, oom.DeviceFree)
+		if hint == "" {
+			require.Empty(t, oom.Hint)
+		} else {
+			require.Contains(t, oom.Hint, hint)
+		}
+	}
+}
+
 func TestOOMError_HintsAtOtherStreams(t *testing.T) {
 	r := newRig(t, 100*mib, "expandable_segments:True")
 	for s := range 4 {
