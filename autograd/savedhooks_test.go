@@ -150,6 +150,37 @@ func TestSavedTensorHooks_ThatFail_FailTheOperation(t *testing.T) {
 	}
 }
 
+// misshapen brings back something else than what was packed.
+type misshapen struct {
+	like func(e tensor.Exec) (*tensor.Tensor, error)
+}
+
+func (m misshapen) Pack(*tensor.Tensor, bool) (autograd.Packed, error) { return m, nil }
+func (m misshapen) Unpack(e tensor.Exec) (*tensor.Tensor, error)       { return m.like(e) }
+func (misshapen) Release()                                             {}
+
+// What a hook brings back is the graph's to release, also where it is refused.
+func TestSavedTensorHooks_WhatIsRefusedIsReleased(t *testing.T) {
+	for name, like := range map[string]func(e tensor.Exec) (*tensor.Tensor, error){
+		"shape": func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float64, 3) },
+		"type":  func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float32, 2) },
+		"an error beside it": func(e tensor.Exec) (*tensor.Tensor, error) {
+			x, err := tensor.Zeros(e, tensor.Float64, 3)
+			return x, errors.Join(err, errors.New("boom"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := onHost(t)
+			g := r.graph(autograd.WithSavedTensorHooks(misshapen{like}))
+			defer g.Release()
+			loss := g.Input(r.tensor([]float64{1, 2}), autograd.RequiresGrad()).Exp().Sum(nil, false)
+			base := r.allocated()
+			require.Error(t, loss.Backward(autograd.RetainGraph()))
+			require.Equal(t, base, r.allocated())
+		})
+	}
+}
+
 func TestSavedTensorHooks_ServeCheckpointsAndFunctions(t *testing.T) {
 	r := onHost(t)
 	c := new(counted)
