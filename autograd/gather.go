@@ -94,16 +94,14 @@ func cornerOf(t *tensor.Tensor, shape tensor.Shape) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	corner := full.Retain()
-	for i, n := range t.Shape() {
-		c, err := corner.Narrow(i, 0, n)
-		corner.Release()
-		if err != nil {
-			full.Release()
-			return nil, err
-		}
-		corner = c
+	for i := 0; err == nil && i < t.NDim(); i++ {
+		larger := corner
+		corner, err = larger.Narrow(i, 0, t.Dim(i))
+		larger.Release()
 	}
-	err = corner.CopyFrom(t)
+	if err == nil {
+		err = corner.CopyFrom(t)
+	}
 	corner.Release()
 	if err != nil {
 		full.Release()

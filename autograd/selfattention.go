@@ -134,14 +134,7 @@ func selfAttendGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 			w.fail(err)
 		}
 	}
-	if w.err != nil {
-		_, err := w.result(nil, nil)
-		return nil, err
-	}
-	kept := (*tensor.Tensor)(nil)
-	if mask != nil {
-		kept = mask.Retain()
-	}
+	kept := mask.Retain() // beyond the temporaries
 	whole, err := w.result(total.Reshape(n.in[0].Shape()...))
 	if err != nil {
 		kept.Release()
