@@ -102,6 +102,7 @@ var samples = []sample{
 	{"AttentionGrad", "float32[2 3 5 2] float32[2 3 5 4] float32[3 6 4] float32[2 3 6 2] float32[5 6]", args{0.0, false, false}},
 	{"AttentionGrad", "float16[2 2 3 5 2] float16[2 2 3 5 4] float16[1 2 1 6 4] float16[2 1 1 6 2] bool[6]", args{0.0, false, true}},
 	{"AttentionGradInto", "float32[2 3 5 4] float32[2 3 5 4] float32[2 3 5 4] float32[2 3 5 4]", args{0.0, true, false}},
+	{"AttentionGradInto", "float32[5 4] float32[5 4] float32[5 4] float32[5 4] float64[5 5]", args{0.0, false, false}},
 	{"CrossEntropy", "float32[4 2] int64[4]", args{0.0}}, {"CrossEntropy", "~float16[2 4] int64[4] float16[2]", args{0.1}},
 	{"MSELoss", "float32[2 3] ~float64[3 2]", nil}, {"L1Loss", "float16[2 3] float16[3]", nil}, {"BCELoss", "float32[3] float32[3]", nil},
 	{"BCEWithLogitsLoss", "float32[3] int64[3]", nil}, {"SmoothL1Loss", "float32[3] float32[3]", args{0.5}},
