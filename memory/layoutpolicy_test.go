@@ -147,8 +147,10 @@ func (p *layoutPair) step(rng *rand.Rand) {
 	switch op := rng.IntN(100); {
 	case op < 30:
 		p.alloc(pairSize(byte(rng.IntN(256)), byte(rng.IntN(256))), stream)
-	case op < 55 && n > 0:
+	case op < 48 && n > 0:
 		p.freeBoth(rng.IntN(n))
+	case op < 55 && n > 0:
+		p.freeLaterBoth(rng.IntN(n))
 	case op < 62 && n > 0:
 		p.recordBoth(rng.IntN(n), stream)
 	case op < 70:

@@ -10,9 +10,10 @@ import (
 
 func (n *naive) logf(format string, args ...any) { n.log = append(n.log, fmt.Sprintf(format, args...)) }
 
-// poll completes frees from the front of each queue up to the first event that has not completed. Streams are walked from
+// poll makes the frees that were put off, and completes frees from the front of each queue up to the first event that has not completed. Streams are walked from
 // the highest number.
 func (n *naive) poll() {
+	n.drain()
 	for _, s := range n.queuedStreams() {
 		for len(n.queues[s]) > 0 && n.queues[s][0].at <= n.done[s] {
 			n.pop(s)
@@ -117,6 +118,7 @@ func (n *naive) allCached(large bool) []*naiveBlock {
 }
 
 func (n *naive) releaseAll() {
+	n.drain()
 	n.sync()
 	for _, large := range []bool{true, false} {
 		for _, b := range n.allCached(large) {

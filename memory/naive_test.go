@@ -20,6 +20,7 @@ type naive struct {
 	put      map[int]uint64  // pieces of work put on each stream
 	done     map[int]uint64  // of them finished
 	queues   map[int][]naiveEvent
+	later    []*naiveBlock // freed, by somebody who may not wait
 	stats    Stats
 	log      []string // driver calls, as sim.Call.LogLine writes them
 }
@@ -154,6 +155,20 @@ func (n *naive) free(b *naiveBlock) {
 		b.events++
 	}
 	b.users = nil
+}
+
+// freeLater is a free that the next call which looks at events makes.
+func (n *naive) freeLater(b *naiveBlock) {
+	n.stats.NumDeferredFrees++
+	n.later = append(n.later, b)
+}
+
+func (n *naive) drain() {
+	later := n.later
+	n.later = nil
+	for _, b := range later {
+		n.free(b)
+	}
 }
 
 // complete is the end of a free.

@@ -50,6 +50,13 @@ func (p *pair) freeBoth(i int) {
 	p.live = slices.Delete(p.live, i, i+1)
 }
 
+func (p *pair) freeLaterBoth(i int) {
+	p.t.Helper()
+	p.a.FreeLater(p.live[i].block)
+	p.naive.freeLater(p.live[i].naive)
+	p.live = slices.Delete(p.live, i, i+1)
+}
+
 func (p *pair) recordBoth(i, stream int) {
 	p.t.Helper()
 	p.record(p.live[i].block, stream)
@@ -107,8 +114,10 @@ func (p *pair) step(op, x, y, z byte) {
 	switch n := len(p.live); {
 	case op < 110:
 		p.allocBoth(pairSize(x, z), stream)
-	case op < 190 && n > 0:
+	case op < 170 && n > 0:
 		p.freeBoth(int(x) % n)
+	case op < 190 && n > 0:
+		p.freeLaterBoth(int(x) % n)
 	case op < 220 && n > 0:
 		p.recordBoth(int(x)%n, stream)
 	case op < 240:
@@ -174,8 +183,10 @@ func TestPeaks_AreExactOverStreams(t *testing.T) {
 			switch op := rng.IntN(100); {
 			case op < 50 || n == 0:
 				p.allocBoth(1+rng.Uint64N(uint64(1)<<(8+rng.IntN(16))), rng.IntN(5))
-			case op < 90:
+			case op < 80:
 				p.freeBoth(rng.IntN(n))
+			case op < 90:
+				p.freeLaterBoth(rng.IntN(n))
 			case op < 95:
 				p.recordBoth(rng.IntN(n), rng.IntN(5))
 			case op < 98:
