@@ -32,6 +32,15 @@ func (s *GradScaler) FoundInf(opt Optimizer) []*tensor.Tensor {
 // Tensors are the scale and the growth tracker.
 func (s *GradScaler) Tensors() (scale, tracker *tensor.Tensor) { return s.scale, s.tracker }
 
+// Held is all that s has in memory.
+func (s *GradScaler) Held() []*tensor.Tensor {
+	held := []*tensor.Tensor{s.scale, s.tracker}
+	for _, p := range s.optimizers {
+		held = append(held, p.found...)
+	}
+	return held
+}
+
 // UnscaleHalf is Unscale for gradients that may be in float16.
 func (s *GradScaler) UnscaleHalf(opt Optimizer) error {
 	p, err := s.of("Unscale", opt)

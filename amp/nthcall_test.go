@@ -28,6 +28,18 @@ func TestScaling_FailsAtEveryCallAndLosesNothing(t *testing.T) {
 	}
 }
 
+// held is the bytes of the gradients and of the scaler.
+func (r *faultRig) held() (bytes int64) {
+	all := r.scaler.Held()
+	for _, p := range r.params {
+		all = append(all, p.Grad())
+	}
+	for _, x := range all {
+		bytes += int64(x.StorageBytes())
+	}
+	return bytes
+}
+
 // failNth runs one iteration, and reports whether it made as many calls.
 func (r *faultRig) failNth(nth int, base int64) bool {
 	injected, calls, kind := errors.New("injected"), 0, sim.CallKind(0)
@@ -40,10 +52,15 @@ func (r *faultRig) failNth(nth int, base int64) bool {
 	})
 	err := r.iteration()
 	r.dev.Inject(nil)
-	r.opt.ZeroGrad()
-	r.opt.Release()
-	r.scaler.Release()
 	require.NoError(r.t, r.alloc.EmptyCache(), "what could not be freed then is freed now")
+	held := base + r.held()
+	const state = 2 * (2*8*8*4 + 8) // of AdamW: two buffers for each parameter, and a counter in float64 if it is fused
+	require.LessOrEqual(r.t, r.allocated(), held+state, "call %d, %s: what is in use, and no more", nth, kind)
+	r.opt.Release()
+	require.Equal(r.t, held, r.allocated(), "call %d, %s: gradients and the scaler are left", nth, kind)
+	r.opt.ZeroGrad()
+	r.scaler.Release()
+	require.NoError(r.t, r.alloc.EmptyCache())
 	require.Equal(r.t, base, r.allocated(), "call %d, %s: the parameters are left", nth, kind)
 	if calls >= nth && !slices.Contains(silent, kind) {
 		require.ErrorIs(r.t, err, injected, "call %d, %s", nth, kind)
