@@ -97,11 +97,24 @@ func compile(clang, source string) (module, error) {
 	if len(m.kernels) == 0 {
 		return m, fmt.Errorf("%s has no kernels", source)
 	}
-	packed, err := pack(ptx.Bytes())
+	packed, err := pack(slim(ptx.Bytes()))
 	if err != nil {
 		return m, err
 	}
 	return m, os.WriteFile(filepath.Join("ptx", m.name+".ptx.gz"), packed, 0o644)
+}
+
+// slim leaves out comments and indentation: every program that imports package tensor carries the PTX.
+func slim(ptx []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(ptx) {
+		line, _, _ = bytes.Cut(line, []byte("//"))
+		if line = bytes.Join(bytes.Fields(line), []byte(" ")); len(line) > 0 {
+			out.Write(line)
+			out.WriteByte('\n')
+		}
+	}
+	return out.Bytes()
 }
 
 // pack compresses, without a time or a name in the header.
