@@ -1,0 +1,41 @@
+package lint_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/internal/fulltests"
+)
+
+// What package tensor costs those who import it.
+const (
+	mostBytes    = 15e6 // of a program that adds two tensors, built without flags
+	mostPackages = 10   // of other modules below ./tensor
+)
+
+func TestTensor_IsLightToImport(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{$.ImportPath}}{{end}}{{end}}", "../../tensor").Output()
+	require.NoError(t, err)
+	others := strings.Fields(string(out))
+	require.LessOrEqual(t, len(others), mostPackages, "%v", others)
+}
+
+func TestTensor_MakesNoLargeProgram(t *testing.T) {
+	if !fulltests.Enabled() {
+		t.Skip("builds a program: in full tests only")
+	}
+	program := filepath.Join(t.TempDir(), "minimal.exe")
+	build := exec.Command("go", "build", "-o", program, "./testdata/minimal")
+	build.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	info, err := os.Stat(program)
+	require.NoError(t, err)
+	require.LessOrEqual(t, info.Size(), int64(mostBytes), "if kernels/cuda/ptx has grown: was it compressed with zopfli?")
+	t.Logf("%d bytes", info.Size())
+}
