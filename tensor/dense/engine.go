@@ -206,6 +206,8 @@ func (e *Engine) Memcpy(dst, src gorgonia.Memory) error {
 	switch {
 	case n == 0:
 		return nil
+	case !toOwn && !accessible(dst), !fromOwn && !accessible(src):
+		return outOfReach(op)
 	case toOwn && fromOwn:
 		return stream.Copy(to.at, from.at, n)
 	case toOwn:
@@ -231,7 +233,10 @@ func (e *Engine) Memset(mem gorgonia.Memory, val any) error {
 		return err
 	}
 	if !e.owns(s) {
-		return e.try("Memset", func() error { return standard.Memset(mem, val) })
+		if !accessible(mem) {
+			return outOfReach(op)
+		}
+		return attempt(op, func() error { return standard.Memset(mem, val) })
 	}
 	pattern, err := repeated(op, val, s.bytes)
 	if err != nil {
@@ -251,7 +256,19 @@ func (e *Engine) Memclr(mem gorgonia.Memory) {
 		_ = e.exec.Stream().Fill(s.at, 0, s.bytes)
 		return
 	}
-	clear(s.goBytes())
+	if accessible(mem) {
+		clear(s.goBytes())
+	}
+}
+
+// accessible reports whether Go can use the memory of mem, as far as that says it.
+func accessible(mem gorgonia.Memory) bool {
+	t, tells := mem.(interface{ IsNativelyAccessible() bool })
+	return !tells || t.IsNativelyAccessible()
+}
+
+func outOfReach(op string) error {
+	return &tensor.ValueError{Op: op, Detail: "memory of another Engine that Go cannot use"}
 }
 
 // span is memory by its address.

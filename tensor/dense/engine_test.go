@@ -198,8 +198,17 @@ func TestEngine_OnADeviceOfItsOwn(t *testing.T) {
 	var wrong *tensor.ValueError
 	require.ErrorAs(t, e.Memset(y, "seven"), &wrong)
 
+	require.NoError(t, e.Memset(back, float32(9)), "memory of Go")
+	require.Equal(t, []float32{9, 9, 9, 9, 9, 9}, back.Data())
 	_, err = gorgonia.Add(x, y)
 	require.Error(t, err)
+	_, err = e.Square(data)
+	var failed *dense.OperationError
+	require.ErrorAs(t, err, &failed, "on no device but the host, whatever the operand is")
+	other, _ := engineOn(t, host.New())
+	require.ErrorAs(t, other.Memcpy(back, y), &wrong, "memory of another engine")
+	require.ErrorAs(t, other.Memset(y, float32(7)), &wrong)
+	other.Memclr(y)
 	require.NoError(t, e.Free(x, 24))
 	require.EqualValues(t, 512, inUse())
 }

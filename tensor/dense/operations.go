@@ -42,12 +42,20 @@ func (e *Engine) run(name string, opts []gorgonia.FuncOpt, operation func() (gor
 	return r, nil
 }
 
-// try makes an *OperationError of an operation's error or panic.
-func (e *Engine) try(name string, operation func() error) (err error) {
+// try is attempt where the Engine's memory is accessible.
+func (e *Engine) try(name string, operation func() error) error {
 	op := "dense.Engine." + name
 	if err := e.usable(op); err != nil {
 		return err
 	}
+	if !e.AllocAccessible() {
+		return &OperationError{op, fmt.Errorf("gorgonia computes on the host, and the Engine's memory is on %v", e.exec.Device().ID())}
+	}
+	return attempt(op, operation)
+}
+
+// attempt makes an *OperationError of an operation's error or panic.
+func attempt(op string, operation func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &OperationError{op, reason(p)}
