@@ -106,3 +106,18 @@ func TestAddCDiv_MultipliesByItsValueFirst(t *testing.T) {
 	require.Equal(t, []float64{0}, values(t, a.Grad()))
 	require.Zero(t, values(t, b.Grad())[0])
 }
+
+// The product of no other elements is 1, also beside a NaN.
+func TestProd_GradientOfASingleElementIsOne(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	for _, dims := range [][]int{nil, {1}} {
+		for _, keepDim := range []bool{false, true} {
+			v := g.Input(r.tensor([]float64{math.NaN()}, 1, 1), autograd.RequiresGrad())
+			require.NoError(t, v.Prod(dims, keepDim).MulScalar(3).Sum(nil, false).Backward())
+			require.Equal(t, []float64{3}, values(t, v.Grad()))
+			require.Equal(t, tensor.Shape{1, 1}, v.Grad().Shape())
+		}
+	}
+}

@@ -23,6 +23,9 @@ func prodForward(n *node) (*tensor.Tensor, error) {
 func prodGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	r, v := n.arg.(reduction), n.savedInput(0)
+	if r.count(v.Shape()) == 1 { // there is no other, of which the product is 1
+		return w.result(r.restore(g, v.Shape()))
+	}
 	g = w.do(w.do(r.restore(g, v.Shape())).To(tensor.Float64))
 	zeros := w.do(v.EqScalar(0))
 	vanishes := w.do(w.others(r, zeros))
