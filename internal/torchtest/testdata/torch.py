@@ -181,9 +181,10 @@ def past_nan(f):
 
 
 def elu(x, alpha):
-    nan = x.isnan()
-    odd = x.masked_fill(~nan, 0)
-    return torch.where(nan, odd * odd, F.elu(x.masked_fill(nan, 0), alpha))  # the gradient of NaN is NaN
+    """By expm1, where PyTorch's exp(x)-1 cancels; the gradient of NaN is NaN."""
+    if not x.is_floating_point() or x.dtype in (torch.float16, torch.bfloat16):
+        return F.elu(x, alpha)
+    return torch.where(x > 0, x, alpha * torch.expm1(x.clamp(max=0)))
 
 
 def addcdiv(x, a, b, value):
@@ -388,9 +389,9 @@ class Noise:
     def on(self, t):
         if t is None or not t.is_floating_point() or t.numel() == 0:
             return t
-        s = torch.randint(-1, 2, t.shape, generator=self.g) * (1 - torch.rand(t.shape, generator=self.g, dtype=torch.float64) / 2)
+        s = (torch.randint(2, t.shape, generator=self.g) * 2 - 1) * (1 - torch.rand(t.shape, generator=self.g, dtype=torch.float64) / 2)
         moved = t.detach().double() * (1 + self.unit[t.dtype] * s) + s * torch.finfo(t.dtype).tiny
-        return t + torch.where((s == 0) | ~torch.isfinite(moved), 0, moved - t.detach().double()).to(t.dtype)
+        return t + torch.where(~torch.isfinite(moved), 0, moved - t.detach().double()).to(t.dtype)
 
     def branch(self, t):
         """Errors of a value within an operation, and of its gradient."""
@@ -600,6 +601,11 @@ def layer(make, forward=None):
 nn = torch.nn
 
 
+def batch_norm(m, config, x):
+    """PyTorch 1.13's gradient takes the channels for the last dimension where those of the input are, and not those of what comes back."""
+    return m(x.contiguous())
+
+
 def keywords(c, **names):
     return {py: c[go] for go, py in names.items() if c.get(go) is not None}
 
@@ -649,7 +655,7 @@ LAYERS = {
                           lambda m, c, x, offsets=None: m(x, offsets)),
     "LayerNorm": layer(lambda c: nn.LayerNorm(c["shape"], eps=c.get("eps", 1e-5), elementwise_affine=c.get("affine", True))),
     "GroupNorm": layer(lambda c: nn.GroupNorm(c["groups"], c["in"], eps=c.get("eps", 1e-5), affine=c.get("affine", True))),
-    "BatchNorm1d": layer(lambda c: nn.BatchNorm1d(c["in"], **norm_keywords(c))), "BatchNorm2d": layer(lambda c: nn.BatchNorm2d(c["in"], **norm_keywords(c))),
+    "BatchNorm1d": layer(lambda c: nn.BatchNorm1d(c["in"], **norm_keywords(c)), batch_norm), "BatchNorm2d": layer(lambda c: nn.BatchNorm2d(c["in"], **norm_keywords(c)), batch_norm),
     "InstanceNorm1d": layer(lambda c: nn.InstanceNorm1d(c["in"], affine=c.get("affine", False))),
     "InstanceNorm2d": layer(lambda c: nn.InstanceNorm2d(c["in"], affine=c.get("affine", False))),
     "Conv1d": layer(lambda c: nn.Conv1d(c["in"], c["out"], c["kernel"], **window(c))), "Conv2d": layer(lambda c: nn.Conv2d(c["in"], c["out"], c["kernel"], **window(c))),
