@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Kernels work on raw device memory: here, the sum of a row vector and a column vector, both broadcast by strides of 0.

@@ -2,9 +2,9 @@ package kernels
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Launch puts one call on its stream. The memory of its views must stay allocated until the stream has passed it; the Call

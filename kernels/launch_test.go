@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 	"github.com/stretchr/testify/require"
 )
 

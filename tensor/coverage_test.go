@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/tensor"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // elsewhere are the exported functions of tensors that take or give Go slices, and where they are tested and refused something.

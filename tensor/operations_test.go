@@ -1,8 +1,8 @@
 package tensor_test
 
 import (
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/tensor"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 type (

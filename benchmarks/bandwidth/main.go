@@ -35,8 +35,8 @@ import (
 	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/tensor"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 func main() { os.Exit(exit.Code("bandwidth", run(os.Args[1:], os.Stdout, os.Stderr))) }

@@ -36,8 +36,8 @@ import (
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/tensor"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 func main() { os.Exit(exit.Code("conv", run(os.Args[1:], os.Stdout, os.Stderr))) }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/blas"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // memory is what the addresses of these tests point into, as float64: address 8*i is element i.

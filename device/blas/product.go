@@ -2,7 +2,7 @@ package blas
 
 import (
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // MaxDims is the most batch dimensions of a Product.

@@ -14,9 +14,9 @@ import (
 	"github.com/cistern-ml/cistern/device/blas"
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/rawbytes"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // square is n by n matrices of float32 on a device, dst = a @ b (+ c), with a workspace.

@@ -6,7 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/blas"
 	"github.com/cistern-ml/cistern/device/cuda/internal/cublas"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // Products without an epilogue: cublasGemmEx and cublasGemmStridedBatchedEx.

@@ -5,7 +5,7 @@ import (
 	"github.com/cistern-ml/cistern/device/blas"
 	"github.com/cistern-ml/cistern/device/cuda/internal/cublas"
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // Products with an epilogue go to cuBLASLt, which wants descriptors of the product and its operands, and an algorithm chosen

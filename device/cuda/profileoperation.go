@@ -8,7 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/blas"
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // OperationKind tells what an Operation is.

@@ -13,13 +13,13 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memprof"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/dense"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // functions are the exported functions by name.

@@ -35,14 +35,14 @@ var layers = []layer{
 	{packages: "internal/torchtest", may: with(below, "tensor/...", "autograd/...", "amp/...")},              // compares all of them with PyTorch
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
 	{packages: "internal/soak", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")},    // trains for long
-	{packages: "tensor/dtype"},
 	{packages: "device", may: []string{"internal/excerpt", "internal/platform"}, tests: []string{"device/..."}},
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
+	{packages: "device/dtype"}, // element types: below everything
 
 	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},
 	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/internal/..."), tests: underMemory},
 
-	{packages: "kernels/op", may: []string{"device", "tensor/dtype"}, tests: []string{"device/..."}},
+	{packages: "kernels/op", may: []string{"device", "device/dtype"}, tests: []string{"device/..."}},
 	{packages: "kernels/cpu/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest"}},
 	{packages: "kernels/cuda/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest", "kernels/cpu",
 		"memory", "tensor"}}, // what whole operations ask of memory
@@ -65,7 +65,7 @@ var layers = []layer{
 
 // What several layers may import.
 var (
-	leaves        = []string{"internal/...", "tensor/dtype"}
+	leaves        = []string{"internal/...", "device/dtype"}
 	underMemory   = []string{"device/...", "memory/..."}
 	underKernels  = with(leaves, "kernels/op", "kernels/internal/...", "device/...")
 	underTensor   = with(leaves, "memory", "kernels", "kernels/op", "device/...")

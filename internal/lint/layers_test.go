@@ -24,7 +24,7 @@ func imports(t *testing.T, path string, targets ...string) []Problem {
 func TestImports_FollowTheDesign(t *testing.T) {
 	cases := []struct{ file, allowed, forbidden string }{
 		{"device/device_test.go", "device device/host", "memory"},
-		{"device/device.go", "", "device/host device/internal/extent internal/invariants memory kernels/op tensor/dtype"},
+		{"device/device.go", "", "device/host device/internal/extent internal/invariants memory kernels/op device/dtype"},
 		{"device/host/a.go", "device device/internal/extent device/host/x internal/invariants", "device/sim memory kernels/op tensor"},
 		{"device/host/a_test.go", "device device/host device/sim device/devicetest", "memory kernels/op"},
 		{"device/devicetest/a.go", "device device/host", "memory"},
@@ -32,30 +32,30 @@ func TestImports_FollowTheDesign(t *testing.T) {
 		{"memory/a_test.go", "memory device/host device/sim memory/memtest", "kernels kernels/op tensor autograd"},
 		{"memory/memtest/a.go", "memory device device/sim", "kernels/op tensor"},
 		{"memory/replay/a.go", "memory device", "device/sim kernels/op tensor"},
-		{"tensor/dtype/a.go", "", "device memory tensor internal/invariants"},
-		{"tensor/dtype/a_test.go", "tensor/dtype", "device"},
-		{"kernels/op/a.go", "device tensor/dtype", "device/host kernels kernels/cpu memory tensor"},
-		{"kernels/cpu/a.go", "kernels/op device device/host tensor/dtype kernels/cpu/simd", "kernels kernels/cuda memory tensor"},
+		{"device/dtype/a.go", "", "device memory tensor internal/invariants"},
+		{"device/dtype/a_test.go", "device/dtype", "device"},
+		{"kernels/op/a.go", "device device/dtype", "device/host kernels kernels/cpu memory tensor"},
+		{"kernels/cpu/a.go", "kernels/op device device/host device/dtype kernels/cpu/simd", "kernels kernels/cuda memory tensor"},
 		{"kernels/cpu/a_test.go", "kernels kernels/cpu kernels/kerneltest", "kernels/cuda memory tensor"},
 		{"kernels/cuda/a.go", "kernels/op device/cuda kernels/cuda/gen", "kernels kernels/cpu memory tensor"},
 		{"kernels/cuda/a_test.go", "kernels kernels/cpu kernels/kerneltest memory tensor", "autograd"},
 		{"kernels/kerneltest/a.go", "kernels kernels/op kernels/cpu device/host", "memory tensor"},
 		{"kernels/a.go", "kernels/op kernels/cpu kernels/cuda device", "memory tensor autograd kernels/kerneltest"},
-		{"tensor/a.go", "memory kernels kernels/op device device/host tensor/dtype", "kernels/cpu kernels/cuda autograd amp"},
+		{"tensor/a.go", "memory kernels kernels/op device device/host device/dtype", "kernels/cpu kernels/cuda autograd amp"},
 		{"tensor/a_test.go", "tensor memory/memtest kernels/cpu device/sim", "autograd amp examples/mnist"},
-		{"autograd/a.go", "tensor tensor/dtype memory kernels device", "kernels/cpu autograd/nn autograd/optim amp"},
+		{"autograd/a.go", "tensor device/dtype memory kernels device", "kernels/cpu autograd/nn autograd/optim amp"},
 		{"autograd/a_test.go", "autograd kernels/cpu autograd/nn", "amp"},
 		{"autograd/nn/a.go", "autograd tensor memory autograd/internal/x", "autograd/optim amp examples/mnist"},
 		{"autograd/nn/a_test.go", "autograd/optim", "amp"},
 		{"autograd/optim/a.go", "autograd tensor", "autograd/nn amp"},
 		{"autograd/optim/a_test.go", "autograd/nn", "amp"},
 		{"autograd/checkpoint/a.go", "autograd autograd/nn autograd/optim tensor device/host", "amp examples/mnist"},
-		{"amp/a.go", "autograd tensor tensor/dtype memory", "autograd/optim autograd/nn examples/mnist benchmarks/x"},
+		{"amp/a.go", "autograd tensor device/dtype memory", "autograd/optim autograd/nn examples/mnist benchmarks/x"},
 		{"amp/a_test.go", "autograd/optim autograd/nn", "examples/mnist"},
 		{"examples/mnist/a.go", "device/cuda memory kernels/cpu tensor autograd/nn amp examples/mnist/dataset", "benchmarks/x examples/xor"},
 		{"benchmarks/x/a.go", "device/sim memory kernels tensor autograd/optim amp benchmarks/x/y", "examples/mnist benchmarks/z"},
 		{"benchmarks/x/a_test.go", "benchmarks/internal/replay", "benchmarks/z"},
-		{"internal/testutil/a.go", "tensor/dtype internal/invariants", "device memory kernels/op tensor"},
+		{"internal/testutil/a.go", "device/dtype internal/invariants", "device memory kernels/op tensor"},
 	}
 	for _, c := range cases {
 		for _, target := range strings.Fields(c.allowed) {
@@ -75,7 +75,7 @@ func TestImports_FollowTheDesign(t *testing.T) {
 func TestLayers_HaveNoCircle(t *testing.T) {
 	packages := []string{
 		"device", "device/host", "memory", "memory/memtest", "kernels/op", "kernels/cpu", "kernels/cuda", "kernels/kerneltest", "kernels",
-		"tensor/dtype", "tensor", "autograd", "autograd/nn", "autograd/optim", "amp", "examples/mnist", "benchmarks/x",
+		"device/dtype", "tensor", "autograd", "autograd/nn", "autograd/optim", "amp", "examples/mnist", "benchmarks/x",
 	}
 	may := func(from, to string) bool {
 		f := &File{Path: from + "/a.go"}

@@ -3,8 +3,8 @@ package cpu
 import (
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // What a row does not see, and what dropout leaves out of it.

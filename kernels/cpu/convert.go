@@ -5,8 +5,8 @@ import (
 
 	"github.com/chewxy/math32"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Cast. The row's key is the source type; castTo chooses by the destination's.

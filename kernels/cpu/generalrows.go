@@ -3,8 +3,8 @@ package cpu
 import (
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // The rows of special functions, tests, remainders, kernels of three inputs, norms, running sums, sorting and the like.

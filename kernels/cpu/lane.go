@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // lane is how a driver reads and writes an operand that it computes with as T: float32 for Float16 and BFloat16, uint8 for

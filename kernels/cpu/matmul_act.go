@@ -3,8 +3,8 @@ package cpu
 import (
 	"sync"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // matMulActRow makes the row of MatMulAct from those of the product and of the activations: the product goes to pre, or to dst if

@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Operations on images plane by plane: pooling (pool.go) and resampling (sample.go). A plane is the rows and columns of one

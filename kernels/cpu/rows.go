@@ -1,8 +1,8 @@
 package cpu
 
 import (
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Rows lists the operations that this package implements, with a Func for each type. It is the only list: a kernel that

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // The scalars of Adam, RMSprop, Adagrad and Lion, as the structures in src/optim.cu have them.

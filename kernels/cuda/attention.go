@@ -2,8 +2,8 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Attention and AttentionGrad: from a call to an Attention and Operands of src/attention.h.

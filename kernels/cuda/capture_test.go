@@ -14,11 +14,11 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	devicecuda "github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Graphs of kernels and of the library's products. Each test runs on the emulated driver, and on a GPU under a name of TestGPU.

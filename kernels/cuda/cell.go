@@ -2,8 +2,8 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // The cells of recurrent layers: one thread for each unit of each row. Neighbouring threads have neighbouring units, so that

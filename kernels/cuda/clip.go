@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Norm and clipping of gradients. A norm is joined of one part for each block, in the order of the blocks, so that it is the

@@ -2,8 +2,8 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Conv2D, Conv2DGradInput and Conv2DGradWeight: from a call to Convs of src/conv.h, one, or one for each phase of a transposed

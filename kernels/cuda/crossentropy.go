@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // CrossEntropy and CrossEntropyGrad: from a call to an Entropy of src/crossentropy.cu.

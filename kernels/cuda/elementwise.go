@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // twins are the two kernels of an element-wise operation: on contiguous memory by vectors, and on any strides.

@@ -10,10 +10,10 @@ import (
 
 	devicecuda "github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }

@@ -4,8 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // maxLoop is one more than the most elements that a kernel counts: its divisions are for numbers below 2^31.

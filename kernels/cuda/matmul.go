@@ -5,8 +5,8 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/blas"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // MatMul and MatMulAct: from a call to a Product of src/matmul.h, or to the device's library of products. Who computes a call is

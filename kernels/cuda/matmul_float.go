@@ -2,7 +2,7 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // floatKernels are the kernels of src/matmul_float.cu: [a is contiguous along k][b is contiguous along k].

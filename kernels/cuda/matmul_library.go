@@ -2,8 +2,8 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device/blas"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // library has the device's library compute a call. It reports false if there is none, or if it does not.

@@ -1,6 +1,6 @@
 package cuda
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import "github.com/cistern-ml/cistern/device/dtype"
 
 // A product of few blocks leaves most of a GPU idle. If its sums are long, they are cut into slices: each block computes a tile of
 // one slice and leaves its sums in the workspace, and a second kernel adds the slices up in their order.

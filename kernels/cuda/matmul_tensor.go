@@ -2,7 +2,7 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // tensorTile is a tile of src/matmul_tensor.h, and what it takes.

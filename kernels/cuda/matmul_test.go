@@ -11,9 +11,9 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // matrix is an operand in a test: rows by columns, of pitch elements from one row (or column, if turned) to the next.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels"
 	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // What blocks of GPUs can share, in bytes, gives tiles from two to four stages: RTX 30 and 40, A100, H100.

@@ -1,6 +1,6 @@
 package cuda
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import "github.com/cistern-ml/cistern/device/dtype"
 
 // vectorKernels are the kernels of src/matmul_vector.cu for one type: [the matrix is contiguous along k][pieces of 16 bytes].
 type vectorKernels [2][2]*kernel

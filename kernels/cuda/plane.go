@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // Operations on images plane by plane: pooling (src/pool.cu) and resampling (src/sample.cu). Each has a thread for every element

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // These tests run the committed PTX itself, on the machine of internal/fakecuda: what a GPU's driver compiles, with the assembly that

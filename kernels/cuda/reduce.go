@@ -1,8 +1,8 @@
 package cuda
 
 import (
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // The reductions. What src/reduce.h computes is planned here, from the call alone.

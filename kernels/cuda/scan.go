@@ -1,8 +1,8 @@
 package cuda
 
 import (
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // CumSum, CumProd and CumProdGrad. What src/scan.cu computes is planned here, from the call alone.

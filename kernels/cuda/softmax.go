@@ -1,8 +1,8 @@
 package cuda
 
 import (
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // The softmax family, NLL and NLLGrad.

@@ -2,8 +2,8 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // What the optimizers' steps take from device memory: scale, flag and counters. Counters are one more launch, of one thread for

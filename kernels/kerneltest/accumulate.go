@@ -3,8 +3,8 @@ package kerneltest
 import (
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // accumulator takes in elements one after the other.

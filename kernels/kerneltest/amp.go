@@ -4,7 +4,7 @@ import (
 	"iter"
 	"math"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // unscales are the cases of AmpUnscale: gradients that are finite to their limits, and gradients with one bad element, at each

@@ -3,7 +3,7 @@ package kerneltest
 import (
 	"math"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // attending computes what a case wants, one row after the other.

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // attentionSize are the sizes of a case: batches, heads of q, heads of k and v, queries, keys, and elements of heads.

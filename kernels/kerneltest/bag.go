@@ -3,8 +3,8 @@ package kerneltest
 import (
 	"iter"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // bagCases are rows and width of the table, the number of indices, and the offsets.

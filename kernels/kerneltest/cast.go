@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // castTo is the wanted result of Cast.

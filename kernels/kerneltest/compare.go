@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // compare looks for wrong elements, and for bytes that changed and should not have.

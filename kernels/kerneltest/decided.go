@@ -3,8 +3,8 @@ package kerneltest
 import (
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // decided is what a step of an optimizer takes from memory: flags are op.StepFlags, found is the flag, and the counters of the

@@ -3,8 +3,8 @@ package kerneltest
 import (
 	"iter"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // shapes are those on which every element-wise operation runs, in all plans of layouts.

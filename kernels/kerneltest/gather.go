@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // gatherCases are the shape that is indexed, the shape of the indices, and the dimension.

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // nlls are the cases of NLL and NLLGrad.

@@ -3,8 +3,8 @@ package kerneltest
 import (
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // lossReferences has the losses of elements, which are element-wise operations like those of references.

@@ -3,7 +3,7 @@ package kerneltest
 import (
 	"math"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // edges are the values of a type at which kernels go wrong.

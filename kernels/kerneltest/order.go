@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // sortShapes are shapes whose rows are sorted, and the lengths that TopK keeps.

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // poolCase is a use of pooling: sizes of images and results, and I. A window of 0 is adaptive.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/big"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // commonReferences has element-wise operations, as functions of float64 and int64 that follow the words of package op.

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // sampleCase is a use of resampling: sizes of images and results; the distance of results is that of the sizes, or 1/factor.

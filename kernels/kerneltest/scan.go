@@ -4,8 +4,8 @@ import (
 	"iter"
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // scanShapes are the shapes of running sums and products; the rows are along the last dimension.

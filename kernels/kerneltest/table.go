@@ -3,7 +3,7 @@ package kerneltest
 import (
 	"math"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // What the references of elementwise_gen.go need.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // value is one element: f for float types, i for integer types and Bool.

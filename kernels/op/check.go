@@ -3,7 +3,7 @@ package op
 import (
 	"strings"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // Check compares a call with the specification of its operation: the number of views, their types, their shapes, and the

@@ -1,6 +1,6 @@
 package op
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import "github.com/cistern-ml/cistern/device/dtype"
 
 // checkBag checks the calls of EmbeddingBag and its gradient.
 func checkBag(c *Call) error {

@@ -3,7 +3,7 @@ package op
 import (
 	"slices"
 
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // normViews are the views of a normalisation, as the flags say which are there; nil where one is not.

@@ -1,6 +1,6 @@
 package op
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import "github.com/cistern-ml/cistern/device/dtype"
 
 // Calls of optimizers.
 

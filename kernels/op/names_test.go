@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 	"github.com/stretchr/testify/require"
 )
 

@@ -1,6 +1,6 @@
 package op
 
-import "github.com/cistern-ml/cistern/tensor/dtype"
+import "github.com/cistern-ml/cistern/device/dtype"
 
 // Func runs or launches one call. The operation, and the type of its key view, are those of the row it stands in.
 type Func func(*Call) error

@@ -2,7 +2,7 @@ package op
 
 import (
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/tensor/dtype"
+	"github.com/cistern-ml/cistern/device/dtype"
 )
 
 // MaxDims is the largest number of dimensions of a View.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
-	"github.com/cistern-ml/cistern/tensor/dtype"
 )
 
 // The sizes of the product: tiles of tensor cores, and a ragged edge.
