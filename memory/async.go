@@ -22,6 +22,7 @@ type AsyncDriver interface {
 	FreeAsync(p device.Ptr, s device.Stream) error
 	TrimPool(keep uint64) error
 	PoolUsage() (device.PoolUsage, error)
+	ResetPoolPeaks() error
 }
 
 // Async hands out memory of the driver's stream-ordered allocator: PyTorch's backend cudaMallocAsync. It splits nothing and
@@ -273,6 +274,25 @@ func (a *Async) Stats() Stats {
 		s.ReservedBytes.All = Stat{Current: now, Peak: max(now, int64(u.ReservedPeak)), Allocated: now}
 	}
 	return s
+}
+
+// ResetPeakStats sets every Peak to its Current, the driver's pool's too. A driver that refuses is an error, and nothing is changed.
+func (a *Async) ResetPeakStats() error {
+	if a.absent() {
+		return argumentErr("ResetPeakStats", nilAllocator)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed.Load() {
+		return &device.Error{Device: a.id, Call: "memory.ResetPeakStats", Err: device.ErrClosed}
+	}
+	if err := a.driver.ResetPoolPeaks(); err != nil {
+		return err
+	}
+	for _, s := range a.stats.arrays() {
+		s.each((*Stat).resetPeak)
+	}
+	return nil
 }
 
 // String names the allocator and its device.

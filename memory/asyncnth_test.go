@@ -54,3 +54,35 @@ func TestAsync_FreeReturnsEveryErrorOfTheDriverAndKeepsTheBlock(t *testing.T) {
 		}
 	}
 }
+
+// ResetPeakStats is for what comes: the peaks of the pool, which the driver keeps, begin anew with those of the blocks.
+func TestAsync_ResetPeakStatsAlsoThatOfThePool(t *testing.T) {
+	path := fakecuda.Build(t)
+	driver := fakecuda.Open(t, path)
+	driver.Reset()
+	devices, err := cuda.OpenLibrary(path)
+	require.NoError(t, err)
+	d := devices[0]
+	a, err := memory.NewAsync(d, memory.Config{})
+	require.NoError(t, err)
+	b, err := a.Alloc(64*device.MiB, d.DefaultStream())
+	require.NoError(t, err)
+	require.NoError(t, a.Free(b))
+	require.NoError(t, a.EmptyCache())
+	require.GreaterOrEqual(t, a.Stats().ReservedBytes.All.Peak, int64(64*device.MiB))
+
+	driver.Fail("*", 1, 999)
+	var failed *device.Error
+	require.ErrorAs(t, a.ResetPeakStats(), &failed)
+	driver.ClearFaults()
+	require.EqualValues(t, 64*device.MiB, a.Stats().AllocatedBytes.All.Peak, "nothing is changed")
+
+	require.NoError(t, a.ResetPeakStats())
+	s := a.Stats()
+	require.Zero(t, s.AllocatedBytes.All.Peak)
+	require.Less(t, s.ReservedBytes.All.Peak, int64(64*device.MiB))
+	require.NoError(t, a.Close())
+	require.ErrorIs(t, a.ResetPeakStats(), device.ErrClosed)
+	require.NoError(t, d.Close())
+	require.Empty(t, driver.Leaks())
+}

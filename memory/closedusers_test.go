@@ -17,6 +17,7 @@ func (o ordered) AllocAsync(n uint64, _ device.Stream) (device.Ptr, error) { ret
 func (o ordered) FreeAsync(p device.Ptr, _ device.Stream) error            { return o.Free(p) }
 func (ordered) TrimPool(uint64) error                                      { return nil }
 func (ordered) PoolUsage() (u device.PoolUsage, err error)                 { return u, nil }
+func (ordered) ResetPoolPeaks() error                                      { return nil }
 
 // A block that lives for long and is used on streams that come and go knows those that are open.
 func TestRecordStream_ForgetsClosedStreams(t *testing.T) {

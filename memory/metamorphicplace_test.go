@@ -224,3 +224,5 @@ func (d *asyncDriver) FreeAsync(p device.Ptr, s device.Stream) error {
 func (d *asyncDriver) PoolUsage() (device.PoolUsage, error) {
 	return device.PoolUsage{}, errors.ErrUnsupported
 }
+
+func (d *asyncDriver) ResetPoolPeaks() error { return errors.ErrUnsupported }
