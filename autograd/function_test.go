@@ -288,3 +288,55 @@ type casterFunc func(op string, in vars) (vars, error)
 func (f casterFunc) Cast(op string, in []*autograd.Variable) ([]*autograd.Variable, error) {
 	return f(op, in)
 }
+
+// masked is dropout without scaling: random numbers that backward needs again.
+var masked = autograd.Function[float64]{
+	Name: "masked",
+	Forward: func(c *autograd.Context, p float64, in []*tensor.Tensor) (*tensor.Tensor, error) {
+		mask, err := tensor.Bernoulli(c.Exec(), c.Generator(), p, in[0].DType(), in[0].Shape()...)
+		if err != nil {
+			return nil, err
+		}
+		y, err := in[0].Mul(mask)
+		if c.GradEnabled() { // which takes the mask over
+			c.Save(mask)
+		} else {
+			mask.Release()
+		}
+		return y, err
+	},
+	Backward: func(c *autograd.Context, _ float64, grad *tensor.Tensor) ([]*tensor.Tensor, error) {
+		dx, err := grad.Mul(c.Saved(0))
+		return []*tensor.Tensor{dx}, err
+	},
+}
+
+// The numbers are the graph's: the seed decides, also when a checkpoint runs forward once more.
+func TestFunction_DrawsFromTheGraphsGenerator(t *testing.T) {
+	r := onHost(t)
+	ones := keep(t)(tensor.Full(r.exec, 1, tensor.Float64, 64))
+	run := func(seed uint64, checkpoint bool, opts ...autograd.Option) (value, grad []float64) {
+		g := r.graph(append(opts, autograd.WithGenerator(tensor.NewGenerator(seed)))...)
+		defer g.Release()
+		x := g.Input(ones, autograd.RequiresGrad())
+		apply := func(in vars) *autograd.Variable { return masked.Apply(0.5, in[0]) }
+		y := apply(vars{x})
+		if checkpoint {
+			y = autograd.Checkpoint(apply, x)
+		}
+		value = values(t, must(y.Tensor()))
+		if y.RequiresGrad() {
+			require.NoError(t, y.Sum(nil, false).Backward())
+			grad = values(t, x.Grad())
+		}
+		return value, grad
+	}
+	value, grad := run(3, false)
+	require.Equal(t, value, grad, "the mask is the gradient")
+	again, _ := run(3, false, autograd.NoGrad())
+	require.Equal(t, value, again)
+	other, _ := run(4, false)
+	require.NotEqual(t, value, other)
+	value, grad = run(3, true)
+	require.Equal(t, value, grad)
+}

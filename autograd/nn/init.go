@@ -11,12 +11,10 @@ import (
 // input goes to: dimensions 1 and 0 of a weight, each times the dimensions after them.
 
 // Gains, by which the standard deviation is scaled to make up for what an activation does to it (torch.nn.init.calculate_gain).
+// That of a linear layer and of Sigmoid is 1.
 const (
-	LinearGain  = 1.0
-	SigmoidGain = 1.0
-	TanhGain    = 5.0 / 3
-	ReLUGain    = math.Sqrt2
-	SELUGain    = 3.0 / 4
+	TanhGain = 5.0 / 3
+	ReLUGain = math.Sqrt2
 )
 
 // LeakyReLUGain is the gain of LeakyReLU.
