@@ -138,7 +138,7 @@ func (b *backward) step(n *node) error {
 	if err := b.apply(n); err != nil {
 		return err
 	}
-	if !b.retain && len(n.saved) > 0 {
+	if !b.retain && len(n.saved) > 0 && b.runs(n) {
 		n.free()
 		n.freed = true
 	}
@@ -158,7 +158,7 @@ func (b *backward) step(n *node) error {
 
 // pass is what happens to a result of a node when its gradient is complete.
 func (b *backward) pass(out *Variable) error {
-	if !b.retain && !out.keep && !slices.Contains(b.roots, out) {
+	if !b.retain && !out.keep && !slices.Contains(b.roots, out) && b.runs(out.node) {
 		out.release(BackwardDone)
 	}
 	if out.buf == nil { // one of several results, on which nothing depended
@@ -178,7 +178,7 @@ func (b *backward) pass(out *Variable) error {
 
 // apply runs the rules of a node, on what it saved.
 func (b *backward) apply(n *node) error {
-	if b.wanted != nil && n.needed != b.g.passes {
+	if !b.runs(n) {
 		return nil
 	}
 	if err := n.intact(); err != nil { // a hook may have changed it

@@ -28,6 +28,9 @@ func (b *backward) prepare(name string) error {
 	b.g.passes++
 	b.collect()
 	for _, n := range b.nodes {
+		if !b.runs(n) {
+			continue
+		}
 		if err := n.intact(); err != nil {
 			if second, ok := err.(*SecondBackwardError); ok {
 				second.Site = callSite()

@@ -77,6 +77,9 @@ func (b *backward) needs(v *Variable) bool {
 	return ok || v.node != nil && v.node.needed == b.g.passes
 }
 
+// runs reports whether the pass runs the rules of n. Of a result that is wanted, and of which nothing else is, only the gradient counts.
+func (b *backward) runs(n *node) bool { return b.wanted == nil || n.needed == b.g.passes }
+
 // flows reports whether input i of n gets a gradient in this pass.
 func (b *backward) flows(n *node, i int) bool { return n.flows(i) && b.needs(n.in[i]) }
 

@@ -87,6 +87,33 @@ func TestGrad_OfAnOutputThatIsAnInput(t *testing.T) {
 	releaseAll(grads)
 }
 
+// The operation that made an input does not run: what it has saved may have changed, and stays for a pass that needs it.
+func TestGrad_LeavesTheOperationThatMadeAnInputAlone(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x, y := g.Input(r.tensor([]float64{2, 3}, 2), autograd.RequiresGrad()), g.Input(r.tensor([]float64{5, 7}, 2))
+	z := x.Mul(y)
+	one := r.tensor([]float64{1, 1}, 2)
+	grads, err := autograd.Grad(vars{z}, vars{z}, autograd.WithGradient(one))
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 1}, values(t, keep(t)(grads[0], nil)))
+
+	w := z.MulScalar(2)
+	grads, err = autograd.Grad(vars{w}, vars{z}, autograd.WithGradient(one))
+	require.NoError(t, err)
+	require.Equal(t, []float64{2, 2}, values(t, keep(t)(grads[0], nil)))
+	require.NoError(t, z.Backward(autograd.WithGradient(one)))
+	require.Equal(t, []float64{5, 7}, values(t, x.Grad()), "Mul had still what it saved")
+
+	z = x.Mul(y)
+	y.MulScalarInPlace(2)
+	grads, err = autograd.Grad(vars{z}, vars{z}, autograd.WithGradient(one))
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 1}, values(t, keep(t)(grads[0], nil)))
+	require.ErrorIs(t, z.Backward(autograd.WithGradient(one)), autograd.ErrModified)
+}
+
 func TestGrad_CallsHooks(t *testing.T) {
 	r := onHost(t)
 	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{2})))
