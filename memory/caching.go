@@ -140,7 +140,7 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if bytes == 0 {
 		return Block{}, nil
 	}
-	if isnil.Value(s) {
+	if s == nil { // a nil pointer is refused where the stream is not known yet
 		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	}
 	if a.chores.Load() != 0 {
@@ -387,7 +387,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if sh == nil || sh.owner != a {
 		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
 	}
-	if isnil.Value(s) {
+	if s == nil {
 		return argumentErr("RecordStream", "%s", isnil.Why("stream", s))
 	}
 	own := sh.bound.Load()

@@ -74,7 +74,12 @@ func (d *Device) PriorityRange() (least, greatest int, err error) {
 }
 
 // ID is 0 for the default stream, and otherwise how many streams the device had made with this one.
-func (s *Stream) ID() device.StreamID { return s.id }
+func (s *Stream) ID() device.StreamID {
+	if s == nil { // which is of no device, but allocators ask for the ID first
+		return 0
+	}
+	return s.id
+}
 
 // Device returns the *Device.
 func (s *Stream) Device() device.Device { return s.device }
