@@ -17,6 +17,8 @@ type Program struct {
 	Steps    []Step    `json:"steps,omitempty"`
 	Backward *Backward `json:"backward,omitempty"`
 	Train    *Train    `json:"train,omitempty"`
+
+	huge bool // has numbers whose squares overflow; set by Compare
 }
 
 // Step makes an input, calls an operation or runs a layer. Its first result is the value "v3" if its ID is 3, others are "v3.1" and

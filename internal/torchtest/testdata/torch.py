@@ -138,7 +138,13 @@ def attention(q, k, v, mask, causal, scale, gqa):
     if hidden is not None:
         s = s.masked_fill(hidden, -math.inf)
     dead = (s == -math.inf).all(-1, keepdim=True)
-    return Run.noisy(lambda noise: softmax(s.masked_fill(dead, 0), noise)).masked_fill(dead, 0) @ v
+
+    def shares(noise):
+        p = softmax(s.masked_fill(dead, 0), noise)
+        if noise is not None and p.requires_grad:
+            p.register_hook(lambda g: noise.rough(g, v, times=2))  # a product, whose sums may cancel
+        return p
+    return Run.noisy(shares).masked_fill(dead, 0) @ v
 
 
 def softmax(s, noise, dim=-1):
@@ -333,7 +339,7 @@ OPS.update({
     "BCELoss": lambda x, y, w, r: F.binary_cross_entropy(x, y, weight=w, reduction=REDUCTIONS[r]),
     "BCEWithLogitsLoss": lambda x, y, w, p, r: F.binary_cross_entropy_with_logits(x, y, weight=w, pos_weight=p, reduction=REDUCTIONS[r]),
     "CrossEntropy": where_finite(cross_entropy), "NLLLoss": lambda x, y, w, i, r: F.nll_loss(x, y, weight=w, ignore_index=int(i), reduction=REDUCTIONS[r]),
-    "Softmax": lambda x, d: Run.noisy(lambda noise: softmax(x, noise, d)), "LogSoftmax": where_finite(lambda x, d: x.log_softmax(d)),
+    "Softmax": lambda x, d: Run.noisy(lambda noise: softmax(x, noise, d)), "LogSoftmax": in_float(lambda x, d: x.log_softmax(d)),
     "Attention": attention, "Dropout": lambda x, p: F.dropout(x, p), "Hook": hook,
 })
 
