@@ -121,3 +121,6 @@ var moveDim = define("movedim", func(n *node) (*tensor.Tensor, error) {
 	a := n.arg.([2]int)
 	return g.MoveDim(a[1], a[0])
 }})
+
+// SwapAxes is Transpose.
+func (v *Variable) SwapAxes(a, b int) *Variable { return v.Transpose(a, b) }
