@@ -295,10 +295,10 @@ func (a *Async) ResetPeakStats() error {
 	return nil
 }
 
-// String names the allocator and its device.
+// String names the allocator and its device, and says when it is closed.
 func (a *Async) String() string {
 	if a.absent() {
 		return "stream-ordered allocator (nil)"
 	}
-	return fmt.Sprintf("stream-ordered allocator of %s", a.id)
+	return named("stream-ordered allocator", a.id, &a.closed)
 }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -504,10 +503,10 @@ func (a *Caching) Close() error {
 // Closed implements CloseReporter.
 func (a *Caching) Closed() bool { return a.absent() || a.closed.Load() }
 
-// String names the allocator and its device.
+// String names the allocator and its device, and says when it is closed.
 func (a *Caching) String() string {
 	if a.absent() {
 		return "caching allocator (nil)"
 	}
-	return fmt.Sprintf("caching allocator of %s", a.id)
+	return named("caching allocator", a.id, &a.closed)
 }

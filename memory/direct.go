@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -294,10 +293,10 @@ func (a *Direct) Close() error {
 // Closed implements CloseReporter.
 func (a *Direct) Closed() bool { return a.absent() || a.closed.Load() }
 
-// String names the allocator and its device.
+// String names the allocator and its device, and says when it is closed.
 func (a *Direct) String() string {
 	if a.absent() {
 		return "direct allocator (nil)"
 	}
-	return fmt.Sprintf("direct allocator of %s", a.id)
+	return named("direct allocator", a.id, &a.closed)
 }

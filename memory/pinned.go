@@ -2,7 +2,6 @@ package memory
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
@@ -320,10 +319,10 @@ func (p *Pinned) free(h PinnedBlock) error {
 	return err
 }
 
-// String names the allocator and its device.
+// String names the allocator and its device, and says when it is closed.
 func (p *Pinned) String() string {
 	if p.absent() {
 		return "pinned allocator (nil)"
 	}
-	return fmt.Sprintf("pinned allocator of %s", p.id)
+	return named("pinned allocator", p.id, &p.closed)
 }
