@@ -49,7 +49,7 @@ func newTraining(t *testing.T, dev device.Device, half tensor.DType, opts ...nn.
 	r.exec, err = tensor.On(dev, tensor.WithAllocator(r.alloc), tensor.WithStream(s))
 	require.NoError(t, err)
 	r.module = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.LayerNorm([]int{64}), nn.Linear(64, 16))
-	opts = append([]nn.Option{nn.Seed(1), nn.WithAllocator(r.alloc), nn.OnStream(s)}, opts...)
+	opts = append([]nn.Option{nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(s)}, opts...)
 	require.NoError(t, r.module.To(dev, opts...))
 	r.opt = optim.AdamW(r.module.Parameters(), optim.LR(0.02))
 	r.scaler = amp.NewGradScaler(amp.InitScale(1024), amp.GrowthFactor(4), amp.GrowthInterval(3))
@@ -79,7 +79,7 @@ func (r *training) reserved() int64  { return r.alloc.Stats().ReservedBytes.All.
 
 // step puts a whole iteration on the stream.
 func (r *training) step() error {
-	g := autograd.NewGraph(r.exec.Device(), autograd.OnStream(r.exec.Stream()), autograd.WithAllocator(r.alloc), amp.Autocast(r.half))
+	g := autograd.NewGraph(r.exec.Device(), autograd.WithStream(r.exec.Stream()), autograd.WithAllocator(r.alloc), amp.Autocast(r.half))
 	defer g.Release()
 	defer r.opt.ZeroGrad()
 	loss := r.module.Forward(g.Input(r.x)).MSELoss(g.Input(r.y), autograd.MeanReduction).Keep()
@@ -203,7 +203,7 @@ func TestGPU_CaptureOfAWholeStepRepeatsIt(t *testing.T) {
 
 // refusesOtherStreams captures a step whose parameters are on a stream that is not captured: an error, after which all is as before.
 func refusesOtherStreams(t *testing.T, dev device.Device) {
-	r := newTraining(t, dev, tensor.BFloat16, nn.OnStream(dev.DefaultStream()))
+	r := newTraining(t, dev, tensor.BFloat16, nn.WithStream(dev.DefaultStream()))
 	for turn := range 2 {
 		r.set(turn)
 		require.NoError(t, r.step())

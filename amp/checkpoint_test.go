@@ -28,7 +28,7 @@ func newMixedRun(t *testing.T, seed uint64) *mixedRun {
 	t.Helper()
 	r := &mixedRun{rig: onHost(t), gen: tensor.NewGenerator(seed)}
 	r.model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 1))
-	require.NoError(t, r.model.To(r.dev, nn.Generator(r.gen), nn.WithAllocator(r.alloc)))
+	require.NoError(t, r.model.To(r.dev, nn.WithGenerator(r.gen), nn.WithAllocator(r.alloc)))
 	r.opt = optim.AdamW(r.model.Parameters(), optim.LR(0.01))
 	// The first scale overflows in float16, and the scale grows again after two steps.
 	r.scaler = amp.NewGradScaler(amp.InitScale(1<<20), amp.GrowthInterval(2))

@@ -155,7 +155,7 @@ func TestScaling_OrdersTheStreams(t *testing.T) {
 	require.NoError(t, err)
 	p := autograd.NewParameter("w", w)
 	defer p.Release()
-	g := r.graph(autograd.OnStream(graphs.Stream()))
+	g := r.graph(autograd.WithStream(graphs.Stream()))
 	loss := g.Param(p).MulScalar(1)
 	require.Equal(t, []string{"record 1", "wait 2", "launch 2", "record 2", "wait 1"}, step(func() error {
 		loss = s.Scale(loss)
@@ -221,7 +221,7 @@ func (r *rig) newStream() device.Stream {
 func TestScaling_OnSeveralStreamsGivesTheSameNumbers(t *testing.T) {
 	train := func(r *rig, graphs, params device.Stream) (w, scale []float64) {
 		m := nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
-		require.NoError(t, m.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.OnStream(params)))
+		require.NoError(t, m.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(params)))
 		defer m.Release()
 		opt := optim.SGD(m.Parameters(), optim.LR(0.05))
 		s := amp.NewGradScaler(amp.GrowthInterval(3), amp.InitScale(1<<15))
@@ -231,7 +231,7 @@ func TestScaling_OnSeveralStreamsGivesTheSameNumbers(t *testing.T) {
 		x.Release()
 		in := r.random(7, tensor.Float32, 8, 16)
 		for range 12 {
-			g := r.graph(amp.Autocast(tensor.Float16), autograd.OnStream(graphs))
+			g := r.graph(amp.Autocast(tensor.Float16), autograd.WithStream(graphs))
 			y := m.Forward(g.Input(in))
 			require.NoError(t, s.Backward(y.MSELoss(g.Input(r.full(1, tensor.Float32, 8, 1)), autograd.MeanReduction)))
 			g.Release()

@@ -121,7 +121,7 @@ func (r *faultRig) stepper() amp.Optimizer {
 }
 
 func (r *faultRig) backward() error {
-	g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.OnStream(r.graphs), amp.Autocast(tensor.Float16))
+	g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.WithStream(r.graphs), amp.Autocast(tensor.Float16))
 	defer g.Release()
 	return r.scaler.Backward(g.Param(r.params[0]).MatMul(g.Param(r.params[1])).Sum(nil, false))
 }

@@ -53,7 +53,7 @@ func onEmulator(t *testing.T) func(make optimizerMaker) *emulatedRun {
 
 // iterate puts a whole iteration on the stream.
 func (s *emulatedRun) iterate() error {
-	g := autograd.NewGraph(s.dev, autograd.OnStream(s.exec.Stream()), autograd.WithAllocator(s.alloc))
+	g := autograd.NewGraph(s.dev, autograd.WithStream(s.exec.Stream()), autograd.WithAllocator(s.alloc))
 	defer g.Release()
 	defer s.opt.ZeroGrad()
 	h := g.Input(s.x).Mul(g.Param(s.ps[0])).Add(g.Param(s.ps[1]))

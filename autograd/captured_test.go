@@ -40,7 +40,7 @@ func newCapturedStep(t *testing.T) *capturedStep {
 
 // run puts the step on the stream.
 func (s *capturedStep) run() error {
-	g := autograd.NewGraph(s.rig.dev, autograd.OnStream(s.rig.exec.Stream()), autograd.WithAllocator(s.rig.alloc))
+	g := autograd.NewGraph(s.rig.dev, autograd.WithStream(s.rig.exec.Stream()), autograd.WithAllocator(s.rig.alloc))
 	defer g.Release()
 	defer s.w.ZeroGrad()
 	h := g.Input(s.x).Mul(g.Param(s.w)).Sigmoid()

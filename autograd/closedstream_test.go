@@ -47,7 +47,7 @@ func TestClosedStream_IsAnErrorWithOperationAndLine(t *testing.T) {
 			s := must2(dev.NewStream())
 			e := must2(tensor.On(dev, tensor.WithAllocator(alloc)))
 			foreign := must(tensor.Ones(e, tensor.Float32, 2))
-			g := autograd.NewGraph(dev, autograd.OnStream(s), autograd.WithAllocator(alloc))
+			g := autograd.NewGraph(dev, autograd.WithStream(s), autograd.WithAllocator(alloc))
 			x := g.Input(foreign, autograd.RequiresGrad())
 			loss := x.Exp().Sum(nil, false)
 			require.NoError(t, g.Err())
@@ -67,7 +67,7 @@ func TestClosedStream_IsAnErrorWithOperationAndLine(t *testing.T) {
 func TestNewGraph_ThatCannotBeMade_NamesItselfAndTheLine(t *testing.T) {
 	a, b := host.New(), host.New()
 	located(t, autograd.NewGraph(nil).Err(), "NewGraph")
-	located(t, autograd.NewGraph(a, autograd.OnStream(b.DefaultStream())).Err(), "NewGraph")
+	located(t, autograd.NewGraph(a, autograd.WithStream(b.DefaultStream())).Err(), "NewGraph")
 	require.NoError(t, memory.Drop(a))
 	require.NoError(t, a.Close())
 	require.NoError(t, b.Close())

@@ -83,7 +83,7 @@
 //
 // # Streams
 //
-// A graph works on one stream (OnStream). It waits for the streams of its leaves when they come in, and they wait for it when
+// A graph works on one stream (WithStream). It waits for the streams of its leaves when they come in, and they wait for it when
 // backward has left their gradients: leaves and optimizers may work on other streams without further care.
 //
 // # Goroutines

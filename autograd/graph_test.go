@@ -281,7 +281,7 @@ func TestGraph_OnAnotherStream_IsOrderedWithItsLeaves(t *testing.T) {
 	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{1, 2})))
 	defer w.Release()
 	for range 50 {
-		g := r.graph(autograd.OnStream(s))
+		g := r.graph(autograd.WithStream(s))
 		loss := g.Param(w).MulScalar(3).Sum(nil, false)
 		require.NoError(t, loss.Backward())
 		require.Equal(t, r.exec, w.Grad().Exec(), "the gradient works on the parameter's stream")

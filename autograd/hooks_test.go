@@ -296,7 +296,7 @@ func TestPostAccumulateGradHook_WorksOnTheParametersStream(t *testing.T) {
 		require.Equal(t, []float64{3, 3}, values(t, p.Grad()))
 		return nil
 	})
-	g := r.graph(autograd.OnStream(s))
+	g := r.graph(autograd.WithStream(s))
 	defer g.Release()
 	require.NoError(t, g.Param(w).MulScalar(3).Sum(nil, false).Backward())
 	require.Equal(t, 1, seen)

@@ -31,7 +31,7 @@ func (p place) train(t *testing.T) []float64 {
 	model := nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Dropout(0.1), nn.Checkpointed(nn.Linear(16, 16)), nn.Tanh(), nn.Linear(16, 3))
 	place := []nn.Option{nn.Seed(1), nn.DType(tensor.Float64), nn.WithAllocator(alloc)}
 	if p.params != nil {
-		place = append(place, nn.OnStream(p.params(dev)))
+		place = append(place, nn.WithStream(p.params(dev)))
 	}
 	require.NoError(t, model.To(dev, place...))
 	opt := optim.AdamW(model.Parameters(), optim.LR(0.01))
@@ -40,7 +40,7 @@ func (p place) train(t *testing.T) []float64 {
 	y := must(tensor.FromSlice(e, []int64{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, -100}))
 	options := []autograd.Option{autograd.WithAllocator(alloc), autograd.WithGenerator(tensor.NewGenerator(3))}
 	if p.graph != nil {
-		options = append(options, autograd.OnStream(p.graph(dev)))
+		options = append(options, autograd.WithStream(p.graph(dev)))
 	}
 
 	var losses []float64

@@ -28,7 +28,7 @@ func (w way) sequences(t *testing.T) (all [][]float64) {
 	net, head := nn.LSTM(3, 5, nn.Layers(2), nn.Bidirectional()), nn.Linear(10, 2)
 	place := []nn.Option{nn.Seed(1), nn.WithAllocator(alloc)}
 	if w.params != nil {
-		place = append(place, nn.OnStream(w.params(dev)))
+		place = append(place, nn.WithStream(w.params(dev)))
 	}
 	params := append(net.Parameters(), head.Parameters()...)
 	for _, m := range []nn.Module{net, head} {
@@ -42,7 +42,7 @@ func (w way) sequences(t *testing.T) (all [][]float64) {
 	x := must(tensor.RandN(e, tensor.NewGenerator(2), tensor.Float32, 6, 4, 3))
 	options := []autograd.Option{autograd.WithAllocator(alloc), autograd.WithSavedTensorHooks(w.saving)}
 	if w.graph != nil {
-		options = append(options, autograd.OnStream(w.graph(dev)))
+		options = append(options, autograd.WithStream(w.graph(dev)))
 	}
 	for range 4 {
 		g := autograd.NewGraph(dev, options...)

@@ -272,7 +272,7 @@ func TestBatchNorm_OrdersTheStreamsOfItsRunningStatistics(t *testing.T) {
 	defer mean.Release()
 	x := r.zeros(tensor.Float32, 50, channels)
 	for range 3 {
-		g := r.graph(autograd.NoGrad(), autograd.OnStream(s))
+		g := r.graph(autograd.NoGrad(), autograd.WithStream(s))
 		g.Input(x).Exp().BatchNorm(mean, variance, nil, nil, true, 0.5, 1e-5)
 		require.NoError(t, g.Err())
 		require.NoError(t, mean.Tensor().MulScalarInPlace(2))

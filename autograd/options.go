@@ -23,9 +23,9 @@ type config struct {
 // ends.
 func NoGrad() Option { return func(c *config) { c.noGrad = true } }
 
-// OnStream runs the graph's operations on s, not on the device's default stream. Leaves that live on other streams are
+// WithStream runs the graph's operations on s, not on the device's default stream. Leaves that live on other streams are
 // waited for, and their streams wait for the gradients at the end of Backward.
-func OnStream(s device.Stream) Option {
+func WithStream(s device.Stream) Option {
 	return func(c *config) { c.exec = append(c.exec, tensor.WithStream(s)) }
 }
 

@@ -20,7 +20,7 @@ func TestBackward_BeginsAfterTheLeafsStreamAndEndsBeforeIt(t *testing.T) {
 	e, err := tensor.On(dev, tensor.WithAllocator(alloc), tensor.WithStream(leaf))
 	require.NoError(t, err)
 	p := autograd.NewParameter("p", must(tensor.Ones(e, tensor.Float32, 4)))
-	g := autograd.NewGraph(dev, autograd.WithAllocator(alloc), autograd.OnStream(own))
+	g := autograd.NewGraph(dev, autograd.WithAllocator(alloc), autograd.WithStream(own))
 	loss := g.Param(p).Exp().Sum(nil, false)
 	require.NoError(t, loss.Backward(autograd.RetainGraph()))
 	require.NoError(t, p.Grad().MulScalarInPlace(0.5)) // on the leaf's stream

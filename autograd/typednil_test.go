@@ -26,7 +26,7 @@ func (f *fixed) Pack(*tensor.Tensor, bool) (autograd.Packed, error) {
 func TestGraph_RefusesNilPointersInOptions(t *testing.T) {
 	r := onHost(t)
 	for name, o := range map[string]autograd.Option{
-		"OnStream":             autograd.OnStream((*cuda.Stream)(nil)),
+		"WithStream":           autograd.WithStream((*cuda.Stream)(nil)),
 		"WithAllocator":        autograd.WithAllocator((*memory.Caching)(nil)),
 		"WithCaster":           autograd.WithCaster((*fixed)(nil)),
 		"WithSavedTensorHooks": autograd.WithSavedTensorHooks((*fixed)(nil)),

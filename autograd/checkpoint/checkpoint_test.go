@@ -66,7 +66,7 @@ func newRun(t *testing.T, seed uint64, dt tensor.DType, make func(ps []*autograd
 	r.exec, err = tensor.On(r.dev, tensor.WithAllocator(r.alloc))
 	require.NoError(t, err)
 	r.model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Dropout(0.3), nn.Linear(8, 2))
-	require.NoError(t, r.model.To(r.dev, nn.Generator(r.gen), nn.WithAllocator(r.alloc), nn.DType(dt)))
+	require.NoError(t, r.model.To(r.dev, nn.WithGenerator(r.gen), nn.WithAllocator(r.alloc), nn.DType(dt)))
 	ps := r.model.Parameters()
 	r.opt = make(ps)
 	r.schedule = optim.SequentialLR(r.opt, []*optim.Schedule{optim.LinearLR(r.opt, 0.1, 1, 3), optim.CosineAnnealingLR(r.opt, 9, 0)}, []int{3})

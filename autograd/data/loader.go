@@ -31,8 +31,8 @@ func Shuffle(gen *tensor.Generator) Option { return func(l *Loader) { l.gen = ge
 // DropLast leaves out the last batch if it is not full.
 func DropLast() Option { return func(l *Loader) { l.dropLast = true } }
 
-// OnStream makes the batches on s, not on the device's default stream.
-func OnStream(s device.Stream) Option {
+// WithStream makes the batches on s, not on the device's default stream.
+func WithStream(s device.Stream) Option {
 	return func(l *Loader) { l.options = append(l.options, tensor.WithStream(s)) }
 }
 

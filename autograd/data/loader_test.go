@@ -195,7 +195,7 @@ func TestOnStream_MakesTheBatchesThere(t *testing.T) {
 	s, err := e.Device().NewStream()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	l := data.NewLoader(e.Device(), numbers(t, 3), 2, data.WithAllocator(alloc), data.OnStream(s))
+	l := data.NewLoader(e.Device(), numbers(t, 3), 2, data.WithAllocator(alloc), data.WithStream(s))
 	for x, y := range l.Batches() {
 		require.Equal(t, s.ID(), x.Exec().Stream().ID())
 		require.Equal(t, s.ID(), y.Exec().Stream().ID())

@@ -102,7 +102,7 @@ func TestCheck_WithWrongArguments_DoesNotCallTheFunction(t *testing.T) {
 		"options of graph": func() error { return gradcheck.Check(dev, f, in, gradcheck.Graph(nil)) },
 		"wrong stream": func() error {
 			return gradcheck.Check(dev, f, in, gradcheck.Graph(func() []autograd.Option {
-				return []autograd.Option{autograd.OnStream(closed.DefaultStream())}
+				return []autograd.Option{autograd.WithStream(closed.DefaultStream())}
 			}))
 		},
 	} {

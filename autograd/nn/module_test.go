@@ -61,7 +61,7 @@ func TestTo_WithASeed_GivesTheSameModelEveryTime(t *testing.T) {
 	r := onHost(t)
 	a, b, c := newNet(), newNet(), newNet()
 	r.place(a, nn.Seed(1))
-	r.place(b, nn.Generator(tensor.NewGenerator(1)))
+	r.place(b, nn.WithGenerator(tensor.NewGenerator(1)))
 	r.place(c)
 	for i, p := range a.Parameters() {
 		require.Equal(t, valuesOf(t, p), valuesOf(t, b.Parameters()[i]))

@@ -21,17 +21,17 @@ type placement struct {
 	dtype tensor.DType
 }
 
-// Generator makes initializers draw from gen.
-func Generator(gen *tensor.Generator) Option { return func(p *placement) { p.gen = gen } }
+// WithGenerator makes initializers draw from gen.
+func WithGenerator(gen *tensor.Generator) Option { return func(p *placement) { p.gen = gen } }
 
 // Seed makes initializers draw from a new generator with this seed, so that the model starts the same every time.
-func Seed(seed uint64) Option { return Generator(tensor.NewGenerator(seed)) }
+func Seed(seed uint64) Option { return WithGenerator(tensor.NewGenerator(seed)) }
 
 // DType is the type of the parameters: of new ones instead of float32, and existing ones are converted to it.
 func DType(dt tensor.DType) Option { return func(p *placement) { p.dtype = dt } }
 
-// OnStream puts the parameters on s, not on the device's default stream.
-func OnStream(s device.Stream) Option {
+// WithStream puts the parameters on s, not on the device's default stream.
+func WithStream(s device.Stream) Option {
 	return func(p *placement) { p.exec = append(p.exec, tensor.WithStream(s)) }
 }
 

@@ -34,7 +34,7 @@ func TestModules_MayBeReadByManyGoroutines(t *testing.T) {
 			s, err := r.dev.NewStream()
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Close()) }()
-			opts = append(opts, autograd.OnStream(s))
+			opts = append(opts, autograd.WithStream(s))
 		}
 		all.Go(func() {
 			for k := range requests {

@@ -134,7 +134,7 @@ type attended struct {
 }
 
 func (o *operands) graph(p *problem) *attended {
-	g := autograd.NewGraph(o.exec.Device(), autograd.OnStream(o.exec.Stream()))
+	g := autograd.NewGraph(o.exec.Device(), autograd.WithStream(o.exec.Stream()))
 	a := &attended{graph: g}
 	for _, t := range []*tensor.Tensor{o.q, o.k, o.v} {
 		a.leaves = append(a.leaves, g.Input(t, autograd.RequiresGrad()))

@@ -44,7 +44,7 @@ func (s *scene) steps(leaves []*tensor.Tensor, grad *tensor.Tensor, f func(g *au
 		opts = append(opts, autograd.WithGradient(grad))
 	}
 	return func() error {
-		g := autograd.NewGraph(s.Device(), autograd.OnStream(s.Stream()))
+		g := autograd.NewGraph(s.Device(), autograd.WithStream(s.Stream()))
 		defer g.Release()
 		v := make([]*autograd.Variable, len(leaves))
 		for i, t := range leaves {

@@ -41,7 +41,7 @@ func newTrainer(dev device.Device) (*trainer, error) {
 		t.labels[i] = numbers.Int64N(classes)
 	}
 	t.model = nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU(), nn.Linear(hidden, classes))
-	if err := t.model.To(dev, nn.Generator(tensor.NewGenerator(1))); err != nil {
+	if err := t.model.To(dev, nn.WithGenerator(tensor.NewGenerator(1))); err != nil {
 		t.model.Release()
 		return nil, err
 	}

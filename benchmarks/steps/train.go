@@ -45,7 +45,7 @@ func train(o options, p *program, after func(t *trainer, step int)) (err error) 
 		return err
 	}
 	defer t.model.Release()
-	if err := t.model.To(dev, nn.Generator(t.gen)); err != nil {
+	if err := t.model.To(dev, nn.WithGenerator(t.gen)); err != nil {
 		return err
 	}
 	t.opt = p.optim(t.model.Parameters())

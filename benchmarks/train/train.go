@@ -92,7 +92,7 @@ func (r *trainer) begin(stream device.Stream) (err error) {
 	if r.start, err = r.newStart(r.exec, true); err != nil {
 		return err
 	}
-	if err := r.To(r.dev, nn.Seed(1), nn.OnStream(stream)); err != nil {
+	if err := r.To(r.dev, nn.Seed(1), nn.WithStream(stream)); err != nil {
 		return err
 	}
 	if r.Start != "" {
@@ -275,7 +275,7 @@ func (r *trainer) step(read bool) (loss *tensor.Tensor, err error) {
 
 // gradients goes forward and backward.
 func (r *trainer) gradients(read bool) (*tensor.Tensor, error) {
-	opts := []autograd.Option{autograd.OnStream(r.exec.Stream())}
+	opts := []autograd.Option{autograd.WithStream(r.exec.Stream())}
 	if r.AMP != "off" {
 		opts = append(opts, amp.Autocast(precisions[r.AMP]))
 	}

@@ -313,7 +313,7 @@ func (r *run) newStream() error {
 	if err != nil {
 		return err
 	}
-	err = r.forward(func(g *autograd.Graph, y *autograd.Variable) *autograd.Variable { return y.Exp().Sum(nil, false) }, autograd.OnStream(s))
+	err = r.forward(func(g *autograd.Graph, y *autograd.Variable) *autograd.Variable { return y.Exp().Sum(nil, false) }, autograd.WithStream(s))
 	r.opt.ZeroGrad()
 	return errors.Join(err, s.Synchronize(context.Background()), s.Close())
 }

@@ -28,7 +28,7 @@ func TestConformance_OnAnAsynchronousStream(t *testing.T) {
 	defer func() { require.NoError(t, dev.Close()) }()
 	s, err := dev.NewStream()
 	require.NoError(t, err)
-	kerneltest.Run(t, dev, kerneltest.OnStream(s), kerneltest.Every(4**every))
+	kerneltest.Run(t, dev, kerneltest.WithStream(s), kerneltest.Every(4**every))
 }
 
 // Slices that lie gibibytes apart, of which hardly any has memory.

@@ -74,5 +74,5 @@ func TestConformance_WithTheGreedyScheduleOnAnotherStream(t *testing.T) {
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	kerneltest.Run(t, d, thinned(everyGreedy), kerneltest.OnStream(s))
+	kerneltest.Run(t, d, thinned(everyGreedy), kerneltest.WithStream(s))
 }

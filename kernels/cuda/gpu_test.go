@@ -40,7 +40,7 @@ func TestGPU_ConformanceOnAnotherStream(t *testing.T) {
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	kerneltest.Run(t, d, thinned(5), kerneltest.OnStream(s))
+	kerneltest.Run(t, d, thinned(5), kerneltest.WithStream(s))
 }
 
 // gpuWithCUBLAS skips the test where there is no cuBLAS, and says why.

@@ -28,8 +28,8 @@ type options struct {
 // Slack multiplies the tolerated ulps of each operation: 1 if not given. Devices with approximate functions need more.
 func Slack(factor float64) Option { return func(o *options) { o.slack = factor } }
 
-// OnStream runs the suite on this stream instead of the default one.
-func OnStream(s device.Stream) Option { return func(o *options) { o.stream = s } }
+// WithStream runs the suite on this stream instead of the default one.
+func WithStream(s device.Stream) Option { return func(o *options) { o.stream = s } }
 
 // Every runs only one in n cases of each operation, for further runs on a device that passed all of them.
 func Every(n int) Option { return func(o *options) { o.every = n } }

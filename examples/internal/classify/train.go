@@ -74,7 +74,7 @@ func Train(s *session.Session, o Options, model Model, train, test dataset.Set, 
 }
 
 func (t *trainer) run() error {
-	if err := t.model.To(t.Session.Device, nn.Generator(t.gen)); err != nil {
+	if err := t.model.To(t.Session.Device, nn.WithGenerator(t.gen)); err != nil {
 		return err
 	}
 	t.opt = optim.AdamW(t.model.Parameters(), optim.LR(t.LR))

@@ -50,7 +50,7 @@ func New(s *session.Session, c Config, corpus *text.Corpus) (*Trainer, error) {
 	}
 	t := &Trainer{Session: s, Config: c, Corpus: corpus, model: model, gen: tensor.NewGenerator(c.Seed), exec: exec,
 		scaler: amp.NewGradScaler(amp.Enabled(c.AMP == "fp16"))}
-	if err := model.To(s.Device, nn.Generator(t.gen)); err != nil {
+	if err := model.To(s.Device, nn.WithGenerator(t.gen)); err != nil {
 		return nil, err
 	}
 	t.opt = t.optimizer()
