@@ -44,5 +44,5 @@ func TestCaching_Conformance(t *testing.T) {
 }
 
 func TestDirect_Conformance(t *testing.T) {
-	memtest.TestAllocator(t, func(_ testing.TB, dev device.Device) memory.Allocator { return memory.NewDirect(dev) })
+	memtest.TestAllocator(t, func(_ testing.TB, dev device.Device) memory.Allocator { return memory.NewDirect(dev) }, nil)
 }

@@ -128,7 +128,7 @@ func TestBLAS_SaysWhyThereIsNone(t *testing.T) {
 	require.ErrorIs(t, d.BLAS().Reason, device.ErrUnavailable)
 	require.Contains(t, d.BLAS().String(), "own kernels: cuda:0: cuBLAS: device unavailable (none was given to OpenLibrary)")
 
-	devices, err := cuda.OpenLibrary(fakecuda.Build(t), cuda.WithCUBLAS("/nowhere/libcublas.so.12"))
+	devices, err := cuda.OpenLibrary(fakecuda.Build(t), nil, cuda.WithCUBLAS("/nowhere/libcublas.so.12"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, devices[0].Close()) }()
 	require.ErrorContains(t, devices[0].BLAS().Reason, "/nowhere/libcublas.so.12")

@@ -160,7 +160,9 @@ func OpenLibrary(path string, options ...LibraryOption) ([]*Device, error) {
 	}
 	s.cublas = func() (*cublas.Library, error) { return nil, errors.New("none was given to OpenLibrary") }
 	for _, set := range options {
-		set(s)
+		if set != nil {
+			set(s)
+		}
 	}
 	devices := make([]*Device, s.count)
 	for i := range devices {

@@ -46,7 +46,9 @@ type suite struct {
 func TestDevice(t *testing.T, open func(t *testing.T) device.Device, options ...Option) {
 	s := &suite{open: open, storage: true, exact: true}
 	for _, option := range options {
-		option(s)
+		if option != nil {
+			option(s)
+		}
 	}
 	for _, group := range []struct {
 		name  string

@@ -9,7 +9,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	devicetest.TestDevice(t, func(*testing.T) device.Device { return host.New(host.Capacity(64 << 20)) })
+	devicetest.TestDevice(t, func(*testing.T) device.Device { return host.New(host.Capacity(64<<20), nil) }, nil)
 }
 
 func TestConformance_WithBoundsChecks(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
@@ -149,4 +150,10 @@ func TestCompensated_SumsWhatPlainSumsLose(t *testing.T) {
 	require.Equal(t, 2.0, c.value())
 	c.add(math.Inf(1))
 	require.Equal(t, math.Inf(1), c.value())
+}
+
+func TestEach_IgnoresNilOptions(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	require.NoError(t, Each(dev, op.Neg, dtype.Float32, func(int, func() error) error { return nil }, nil))
 }

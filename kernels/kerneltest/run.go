@@ -81,7 +81,9 @@ func TestOp(t *testing.T, dev device.Device, id op.ID, opts ...Option) {
 func Each(dev device.Device, id op.ID, d dtype.DType, visit func(number int, run func() error) error, opts ...Option) (err error) {
 	o := options{slack: 1, stream: dev.DefaultStream(), every: 1}
 	for _, set := range opts {
-		set(&o)
+		if set != nil {
+			set(&o)
+		}
 	}
 	r := &rig{stream: o.stream, slack: o.slack}
 	if o.apart > 0 {

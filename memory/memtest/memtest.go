@@ -93,7 +93,9 @@ var groups = []struct {
 func TestAllocator(t *testing.T, open Opener, options ...Option) {
 	s := &suite{open: open, places: []devicePlace{{name: "sim", open: simulated}, {name: "host", open: onHost, storage: true}}}
 	for _, option := range options {
-		option(s)
+		if option != nil {
+			option(s)
+		}
 	}
 	for _, place := range s.places {
 		t.Run(place.name, func(t *testing.T) {
