@@ -13,7 +13,7 @@ import (
 )
 
 func TestString_IsOneLineWhateverTheDevice(t *testing.T) {
-	d := cudatest.New(t, 1).Devices[0]
+	d := cudatest.New(t, 1, nil).Devices[0]
 	facts := d.Properties()
 	require.Equal(t, "cuda:0: "+facts.Name+", "+device.FormatBytes(facts.TotalMemory), d.String())
 	require.Equal(t, fmt.Sprintf("{%s}", d), fmt.Sprintf("%v", struct{ Device device.Device }{d}))

@@ -58,7 +58,9 @@ func start(t testing.TB, devices int, path string, options []cuda.LibraryOption,
 		r.Library.Capacity(i, Capacity)
 	}
 	for _, set := range settings {
-		set(r.Library)
+		if set != nil {
+			set(r.Library)
+		}
 	}
 	var err error
 	r.Devices, err = cuda.OpenLibrary(path, options...)
