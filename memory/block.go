@@ -63,7 +63,7 @@ type guarded struct {
 	prev, next *block // neighbours in the segment, by address
 	requested  uint64
 	gcBase     uint64     // value of the pool's search counter when the block was put into the index
-	turn       uint64     // moves on at each free, so stale handles are known
+	generation uint64     // moves on at each free, so stale handles are known
 	events     int32      // events of other streams that have not completed
 	stack      fpstack.ID // where the block was allocated, if history is recorded
 	freed      freedBlock // the last one that this object stood for
@@ -114,7 +114,7 @@ func (b *block) plainWhole() bool { return b.whole() && !b.expandable() }
 
 // freedAs returns what is known of the block that h stood for: it must have been the last one freed in this object.
 func (b *block) freedAs(h Block) freedBlock {
-	if b.turn != h.turn+1 {
+	if b.generation != h.generation+1 {
 		return freedBlock{}
 	}
 	return b.freed

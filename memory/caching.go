@@ -188,7 +188,7 @@ func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m moment) Block
 	if sh.log.rec != nil {
 		sh.noteAlloc(b, m)
 	}
-	h := Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size}
+	h := Block{b: b, generation: b.generation, ptr: b.ptr, size: b.size}
 	over := sh.tally.over
 	sh.mu.Unlock()
 	if over != 0 {
@@ -340,7 +340,7 @@ func (a *Caching) Free(h Block) error {
 		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
 	}
 	sh.mu.Lock()
-	if b.turn != h.turn || b.state != stateAllocated {
+	if b.generation != h.generation || b.state != stateAllocated {
 		freed := b.freedAs(h)
 		sh.mu.Unlock()
 		return a.staleBlock("Free", h, freed, ErrDoubleFree)
@@ -397,7 +397,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if b.turn != h.turn || b.state != stateAllocated {
+	if b.generation != h.generation || b.state != stateAllocated {
 		return a.staleBlock("RecordStream", h, b.freedAs(h), usedLate(&a.closed))
 	}
 	if s != own.known && s.ID() != own.id && !closed(s) {

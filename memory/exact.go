@@ -82,7 +82,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 		sh.complete(prefix)
 	}
 	sh.log.tag = tagNone
-	h := Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size}
+	h := Block{b: b, generation: b.generation, ptr: b.ptr, size: b.size}
 	over := sh.tally.over
 	sh.mu.Unlock()
 	if over != 0 {

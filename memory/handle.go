@@ -7,10 +7,10 @@ import "github.com/cistern-ml/cistern/device"
 // (ErrDoubleFree), also when the memory has long been given to somebody else. The zero Block is what Alloc returns for
 // zero bytes: it has no address, and freeing it does nothing.
 type Block struct {
-	b    *block
-	turn uint64 // b.turn at hand-out; b.turn moves on at each Free
-	ptr  device.Ptr
-	size uint64
+	b          *block
+	generation uint64 // b.generation at hand-out; b.generation moves on at each Free
+	ptr        device.Ptr
+	size       uint64
 }
 
 // Ptr is the address of the block's first byte, 0 for the zero Block. It is valid until Free, and for work that was put on

@@ -294,7 +294,7 @@ func (p *Pinned) free(h PinnedBlock) error {
 		k.mu.Unlock()
 		return p.blockError("Free", h, ErrDoubleFree)
 	}
-	b.turn++
+	b.generation++
 	users := b.users
 	b.waits = len(users) + len(b.holders)
 	if k.log.rec != nil {

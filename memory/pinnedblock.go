@@ -12,9 +12,9 @@ import (
 // PinnedBlock is a caller's handle on a piece of pinned host memory, from Alloc until Free. Like Block it is a value, and a
 // handle that outlives its Free is recognised. The zero PinnedBlock is what Alloc returns for zero bytes.
 type PinnedBlock struct {
-	b    *pinnedBlock
-	turn uint64 // b.turn at hand-out; b.turn moves on at each Free
-	mem  []byte
+	b          *pinnedBlock
+	generation uint64 // b.generation at hand-out; b.generation moves on at each Free
+	mem        []byte
 }
 
 // Bytes is the memory, as long as it was asked for. It must not be touched after Free or Pinned.Close (after
@@ -33,7 +33,9 @@ func (h PinnedBlock) Size() uint64 {
 func (h PinnedBlock) IsZero() bool { return h.b == nil }
 
 // valid reports whether the holder of h may use the block. Caller holds the bucket's lock.
-func (h PinnedBlock) valid() bool { return h.b.turn == h.turn && h.b.state == pinnedAllocated }
+func (h PinnedBlock) valid() bool {
+	return h.b.generation == h.generation && h.b.state == pinnedAllocated
+}
 
 // pinnedState is where a block stands. See Pinned for the legal moves.
 type pinnedState uint8
@@ -56,7 +58,7 @@ const (
 )
 
 // pinnedBlock is a piece of pinned memory and its state. Its object is not used again for other memory, so a stale handle
-// always finds the right lock and a turn that has moved on.
+// always finds the right lock and a generation that has moved on.
 type pinnedBlock struct {
 	// These never change.
 	bucket *bucket
@@ -66,12 +68,12 @@ type pinnedBlock struct {
 	origin pinnedOrigin
 
 	// Guarded by bucket.mu.
-	state   pinnedState
-	turn    uint64
-	place   int              // index in bucket.all
-	users   []device.Stream  // streams whose work uses the block
-	holders []*PinnedCapture // captures that hold the block
-	waits   int              // of a pending block: events and captures that it waits for
+	state      pinnedState
+	generation uint64
+	place      int              // index in bucket.all
+	users      []device.Stream  // streams whose work uses the block
+	holders    []*PinnedCapture // captures that hold the block
+	waits      int              // of a pending block: events and captures that it waits for
 
 	requested uint64     // by the holder
 	stack     fpstack.ID // where it was handed out, if history is recorded
@@ -140,7 +142,7 @@ func (k *bucket) handOut(b *pinnedBlock, bytes uint64, fresh bool) PinnedBlock {
 	k.tally.requestedBytes += int64(b.size)
 	k.owner.requests.rise(1)
 	k.owner.bytes.rise(int64(b.size))
-	return PinnedBlock{b: b, turn: b.turn, mem: b.mem[:bytes:bytes]}
+	return PinnedBlock{b: b, generation: b.generation, mem: b.mem[:bytes:bytes]}
 }
 
 // complete ends the use of a block: it is cached, or releasing if it is too large to be kept, and then the caller has to

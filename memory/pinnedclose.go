@@ -109,7 +109,7 @@ func (k *bucket) abandon(leak *LeakError) (gone []*pinnedBlock) {
 			}
 			k.endUse(b)
 		}
-		b.turn++
+		b.generation++
 		k.surrender(b)
 		k.strike(b)
 		k.owner.books.countBlock(-int64(b.size))

@@ -156,7 +156,7 @@ func (a *Caching) noteDeferred(h Block) {
 	}
 	h.b.shard.mu.Lock()
 	defer h.b.shard.mu.Unlock()
-	if h.b.turn == h.turn {
+	if h.b.generation == h.generation {
 		h.b.deferred = true
 	}
 }

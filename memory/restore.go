@@ -172,7 +172,7 @@ func (seg *segment) divide(policy *policy, layout []blockLayout, on, off moment)
 			gaps = append(gaps, b)
 			continue
 		}
-		live = append(live, Block{b: b, turn: b.turn, ptr: b.ptr, size: b.size})
+		live = append(live, Block{b: b, generation: b.generation, ptr: b.ptr, size: b.size})
 	}
 	for _, b := range gaps {
 		seg.shard.giveBack(b, off)

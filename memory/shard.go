@@ -148,7 +148,7 @@ func (sh *shard) cache(b *block) {
 
 // release is the first half of a free: the block is no longer the caller's. Its handle becomes stale.
 func (sh *shard) release(b *block) {
-	b.turn++
+	b.generation++
 	b.freed = freedBlock{}
 	sh.tally.decrease(b.kind, hotAllocation, 1)
 	sh.tally.decrease(b.kind, hotAllocatedBytes, int64(b.size))
@@ -252,11 +252,11 @@ func (sh *shard) newBlock() *block {
 	return b
 }
 
-// retire puts the object of a block that no longer exists aside. Its turn is kept, so that stale handles stay stale.
+// retire puts the object of a block that no longer exists aside. Its generation is kept, so that stale handles stay stale.
 func (sh *shard) retire(b *block) {
 	clear(b.users)
-	turn, freed, users := b.turn, b.freed, b.users[:0]
+	generation, freed, users := b.generation, b.freed, b.users[:0]
 	b.guarded = guarded{}
-	b.turn, b.freed, b.users, b.next = turn, freed, users, sh.spare
+	b.generation, b.freed, b.users, b.next = generation, freed, users, sh.spare
 	sh.spare = b
 }
