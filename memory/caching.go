@@ -31,7 +31,7 @@ type Caching struct {
 	shards atomic.Pointer[[]*shard]    // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
 	routes atomic.Pointer[[]route]     // requests that go to private pools, innermost last; replaced, never changed, under mu
 
-	mu            turn // the driver's turn: segments, and everything that looks at several streams. Taken first
+	mu            driverLock // segments, and everything that looks at several streams. Taken first
 	segments      []*segment
 	registrations uint64
 	underway      uint64     // bytes being asked of the driver without the lock
@@ -46,7 +46,7 @@ type Caching struct {
 	history   atomic.Pointer[recorder]      // nil if none is recorded; replaced under mu and the locks of all shards
 	stacks    atomic.Pointer[fpstack.Table] // nil until history is recorded for the first time
 	log       logbook                       // guarded by mu; for what concerns no stream
-	behalf    moment                        // guarded by mu: the call that has the driver's turn
+	behalf    moment                        // guarded by mu: the call that holds the driver lock
 	observers []func(*OOMError)             // guarded by mu
 
 	historyOwned  bool // by the program: RecordHistory. Guarded by mu
@@ -227,7 +227,7 @@ func (a *Caching) allocSlow(r *request) (Block, error) {
 	return h, err
 }
 
-// allocNew serves a request in the driver's turn.
+// allocNew serves a request under the driver lock.
 func (a *Caching) allocNew(r *request) (Block, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

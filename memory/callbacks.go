@@ -65,7 +65,7 @@ func callEach(callbacks []func() bool) (freed bool) {
 // The functions that are on the stack while a program's function runs.
 const (
 	callbackFrame = "memory.callEach"
-	sourceFrame   = "memory.(*turn).callSource"
+	sourceFrame   = "memory.(*driverLock).callSource"
 )
 
 // calledBy reports whether this goroutine is inside a function. Only who is about to wait asks.
@@ -87,36 +87,36 @@ func calledBy(function string) bool {
 	}
 }
 
-// turn is the lock of the driver's side. While a pool's source takes memory back its holder is the source's caller, and a call
+// driverLock is the lock of the driver's side. While a pool's source takes memory back its holder is the source's caller, and a call
 // that the source makes would wait for itself: it panics instead.
-type turn struct {
+type driverLock struct {
 	mu       sync.Mutex
 	inSource atomic.Bool
 }
 
-// Lock waits for the turn.
-func (t *turn) Lock() {
-	if t.mu.TryLock() {
+// Lock waits for the lock.
+func (l *driverLock) Lock() {
+	if l.mu.TryLock() {
 		return
 	}
-	if t.inSource.Load() && calledBy(sourceFrame) {
+	if l.inSource.Load() && calledBy(sourceFrame) {
 		// invariant: the contract of Source.Free, without which this call would never return
-		panic("memory: Source.Free made a call of the pool's allocator that needs the driver's turn")
+		panic("memory: Source.Free made a call of the pool's allocator that needs the driver lock")
 	}
-	t.mu.Lock()
+	l.mu.Lock()
 }
 
-// TryLock takes the turn if it is free.
-func (t *turn) TryLock() bool { return t.mu.TryLock() }
+// TryLock takes the lock if it is free.
+func (l *driverLock) TryLock() bool { return l.mu.TryLock() }
 
-// Unlock ends the turn.
-func (t *turn) Unlock() { t.mu.Unlock() }
+// Unlock gives it back.
+func (l *driverLock) Unlock() { l.mu.Unlock() }
 
-// callSource gives memory back to a pool's source. Caller holds t.
+// callSource gives memory back to a pool's source. Caller holds l.
 //
 //go:noinline
-func (t *turn) callSource(s Source, p device.Ptr) error {
-	t.inSource.Store(true)
-	defer t.inSource.Store(false)
+func (l *driverLock) callSource(s Source, p device.Ptr) error {
+	l.inSource.Store(true)
+	defer l.inSource.Store(false)
 	return s.Free(p)
 }

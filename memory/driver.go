@@ -45,7 +45,7 @@ func (a *Caching) attempt(r *request) (*block, error) {
 }
 
 // malloc is the driver call of attempt. With release_lock_on_cudamalloc, and for a pool's source, which may call the allocator,
-// other requests may have their turn meanwhile; the bytes count against the limits from before the call, so that together they
+// other requests may be served meanwhile; the bytes count against the limits from before the call, so that together they
 // do not pass them. Caller holds a.mu.
 func (a *Caching) malloc(r *request, size uint64) (device.Ptr, error) {
 	pool := r.shard.pool

@@ -17,7 +17,7 @@ type auditor struct {
 const blocksPerCall = 64
 
 // audit proves the invariants after a public call, or panics with the one that does not hold. It is skipped while somebody has
-// the driver's turn, who may be the caller himself: a pool's source frees blocks under Caching.mu.
+// the driver lock, who may be the caller himself: a pool's source frees blocks under Caching.mu.
 func (a *Caching) audit(call string) {
 	if a.auditor.skip.Add(-1) >= 0 || !a.mu.TryLock() {
 		return

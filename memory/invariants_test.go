@@ -42,7 +42,7 @@ func TestInvariants_BrokenOnesPanicAfterThePublicCall(t *testing.T) {
 	}
 }
 
-// A source gives memory back while its caller has the driver's turn: its frees are not followed by a check, which would wait for
+// A source gives memory back while its caller holds the driver lock: its frees are not followed by a check, which would wait for
 // ever.
 func TestInvariants_SourcesMayFree(t *testing.T) {
 	r := newRig(t, gib, "")

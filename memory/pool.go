@@ -52,8 +52,8 @@ type Pool struct {
 // device.ErrOutOfMemory, after which the ladder goes on as if the driver had none.
 //
 // Malloc may call the allocator, also to take memory from other pools of it; then another goroutine may call it at the same time.
-// Free is called in the driver's turn: of the same allocator it may call Free, FreeLater, RecordStream and Device, and any other
-// call that needs the driver's turn panics, because it would wait for itself. After a panic of Malloc the request has taken
+// Free is called under the driver lock: of the same allocator it may call Free, FreeLater, RecordStream and Device, and any other
+// call that needs the driver lock panics, because it would wait for itself. After a panic of Malloc the request has taken
 // nothing; after one of Free the memory is the pool's as before, except in Close, which goes on with the other segments.
 type Source interface {
 	Malloc(bytes uint64) (device.Ptr, error)

@@ -25,10 +25,10 @@ func (m *spinMutex) TryLock() bool { return m.mu.TryLock() }
 func (m *spinMutex) spin() {
 	const (
 		rounds = 64
-		pause  = 128 // empty turns between two looks, so that the owner's cache line stays his
+		pause  = 128 // empty iterations between two looks, so that the owner's cache line stays his
 	)
 	for range rounds {
-		for turns := pause; turns > 0; turns-- {
+		for left := pause; left > 0; left-- {
 		}
 		if m.mu.TryLock() {
 			return
