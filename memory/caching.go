@@ -46,7 +46,7 @@ type Caching struct {
 	history   atomic.Pointer[recorder]      // nil if none is recorded; replaced under mu and the locks of all shards
 	stacks    atomic.Pointer[fpstack.Table] // nil until history is recorded for the first time
 	log       logbook                       // guarded by mu; for what concerns no stream
-	behalf    moment                        // guarded by mu: the call that holds the driver lock
+	behalf    callSite                      // guarded by mu: the call that holds the driver lock
 	observers []func(*OOMError)             // guarded by mu
 
 	historyOwned  bool // by the program: RecordHistory. Guarded by mu
@@ -66,10 +66,10 @@ type request struct {
 	policy    *policy
 	shard     *shard
 	kind      poolKind
-	bytes     uint64 // asked for
-	size      uint64 // rounded: the block's size
-	moment    moment // of the call, for the history
-	overLimit bool   // the last attempt failed because of the limit
+	bytes     uint64   // asked for
+	size      uint64   // rounded: the block's size
+	site      callSite // of the call, for the history
+	overLimit bool     // the last attempt failed because of the limit
 }
 
 // New makes a caching allocator for a device. Most programs use For, which keeps one for each device. The error is a
@@ -160,7 +160,7 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	if bytes >= maxRequest {
 		return Block{}, a.tooLarge(bytes)
 	}
-	m := a.momentOfAlloc()
+	m := a.allocSite()
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
 	kind := poolFor(size)
@@ -169,7 +169,7 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	b := sh.take(p, kind, size)
 	if b == nil {
 		sh.mu.Unlock()
-		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, moment: m})
+		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, site: m})
 	}
 	return sh.finish(p, b, size, bytes, m), nil
 }
@@ -182,7 +182,7 @@ func (a *Caching) tick(p *policy, sh *shard, kind poolKind) {
 }
 
 // finish hands b out and returns its handle. It is called with sh.mu held and releases it.
-func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m moment) Block {
+func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m callSite) Block {
 	b = sh.handOut(p, b, size, bytes)
 	b.stack = m.stack
 	if sh.log.rec != nil {
@@ -231,7 +231,7 @@ func (a *Caching) allocSlow(r *request) (Block, error) {
 func (a *Caching) allocNew(r *request) (Block, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.behalf = r.moment
+	a.behalf = r.site
 	b, err := a.grow(r)
 	if err != nil {
 		return Block{}, err
@@ -246,7 +246,7 @@ func (r *request) finish(b *block) Block {
 	if sh.splits(r.policy, b, r.size) {
 		sh.rejoin(b)
 	}
-	return sh.finish(r.policy, b, r.size, r.bytes, r.moment)
+	return sh.finish(r.policy, b, r.size, r.bytes, r.site)
 }
 
 // grow climbs the ladder from the driver to the out-of-memory error and returns a block in no index. Caller holds a.mu.
@@ -330,7 +330,7 @@ func (a *Caching) Free(h Block) error {
 	if invariants.Enabled {
 		defer a.audit("Free")
 	}
-	m := a.momentOfFree()
+	m := a.freeSite()
 	b := h.b
 	if b == nil {
 		return nil

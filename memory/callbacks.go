@@ -40,7 +40,7 @@ func (a *Caching) runCallbacks(r *request) bool {
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
-		a.behalf = r.moment
+		a.behalf = r.site
 	}()
 	if !a.calling.TryLock() {
 		if calledBy(callbackFrame) {

@@ -5,7 +5,7 @@ import "errors"
 // close frees every segment. The first thing is to let pending frees complete, so that only real leaks are reported.
 func (a *Caching) close() error {
 	a.drainLater()
-	m := a.momentOfFree()
+	m := a.freeSite()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behalf = m

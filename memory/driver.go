@@ -63,7 +63,7 @@ func (a *Caching) malloc(r *request, size uint64) (device.Ptr, error) {
 	defer func() {
 		a.mu.Lock()
 		move(-size)
-		a.behalf = r.moment
+		a.behalf = r.site
 	}()
 	return r.shard.source().Malloc(size)
 }
@@ -88,13 +88,13 @@ func (a *Caching) addSegment(r *request, ptr device.Ptr, size uint64) *block {
 	}
 	r.shard.mu.Lock()
 	defer r.shard.mu.Unlock()
-	r.shard.noteSegment(actSegmentAlloc, seg, ptr, size, r.moment)
+	r.shard.noteSegment(actSegmentAlloc, seg, ptr, size, r.site)
 	return r.shard.firstBlock(seg)
 }
 
 // newSegment registers a segment for the stream and pool of r.
 func (a *Caching) newSegment(r *request, ptr device.Ptr, size uint64) *segment {
-	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments), stack: r.moment.stack}
+	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments), stack: r.site.stack}
 	a.registrations++
 	a.segments = append(a.segments, seg)
 	return seg

@@ -53,7 +53,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 	if err != nil {
 		return Block{}, err
 	}
-	kind, m := poolFor(size), a.momentOfAlloc()
+	kind, m := poolFor(size), a.allocSite()
 	sh.mu.Lock()
 	b := sh.containing(kind, at, size)
 	if b == nil {
@@ -110,7 +110,7 @@ func (sh *shard) containing(k poolKind, at device.Ptr, size uint64) *block {
 // holdPrefix hands out what lies before an address in b, which is in no index, as a block of its own, so that the rest begins
 // there. It returns nil if b begins there. The split is one that the pool's rule may not make. As in PyTorch the prefix counts
 // as an allocation, which the caller frees at once; but unlike there no peak counts the two together.
-func (sh *shard) holdPrefix(p *policy, b *block, at device.Ptr, m moment) *block {
+func (sh *shard) holdPrefix(p *policy, b *block, at device.Ptr, m callSite) *block {
 	if b.ptr == at {
 		return nil
 	}

@@ -221,7 +221,7 @@ func TestFree_LeavesABlockAloneThatIsBeingHandedOut(t *testing.T) {
 	sh.mu.Unlock()
 	require.NoError(t, r.a.Free(b))
 	sh.mu.Lock()
-	h := sh.finish(p, found, 4*mib, 4*mib, moment{})
+	h := sh.finish(p, found, 4*mib, 4*mib, callSite{})
 	r.a.mu.Unlock()
 	require.EqualValues(t, 4*mib, h.Size())
 	r.check()

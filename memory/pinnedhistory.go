@@ -102,7 +102,7 @@ func (k *bucket) noteFree(b *pinnedBlock, done bool) {
 
 // noteCompleted notes a pending block that nobody uses any more.
 func (k *bucket) noteCompleted(b *pinnedBlock) {
-	k.log.write(actFreeCompleted, b.addr, b.requested, moment{stack: b.stack})
+	k.log.write(actFreeCompleted, b.addr, b.requested, callSite{stack: b.stack})
 }
 
 // noteAbandoned notes the end of a block in use when the allocator is closed.
@@ -126,7 +126,7 @@ func (k *bucket) noteReleased(b *pinnedBlock) {
 
 // noteKept notes a block that the driver refused.
 func (k *bucket) noteKept(b *pinnedBlock) {
-	k.log.write(actSegmentAlloc, b.addr, b.size, moment{stack: b.made})
+	k.log.write(actSegmentAlloc, b.addr, b.size, callSite{stack: b.made})
 }
 
 // HostSnapshot is the state of a Pinned at one moment and, if its history is recorded, how it came about: the host keys of

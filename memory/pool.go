@@ -247,7 +247,7 @@ func (p *Pool) EmptyCache() error {
 		return argumentErr("EmptyCache", nilPool)
 	}
 	p.a.drainLater()
-	m := p.a.momentOfFree()
+	m := p.a.freeSite()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	p.a.behalf = m

@@ -20,7 +20,7 @@ func (a *Caching) EmptyCache() error {
 		defer a.audit("EmptyCache")
 	}
 	a.drainLater()
-	m := a.momentOfFree()
+	m := a.freeSite()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behalf = m

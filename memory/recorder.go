@@ -10,10 +10,10 @@ import (
 
 // recorder is the history being recorded: nil in Caching.history and in every log while there is none.
 //
-// A call looks at Caching.history before it takes a lock, and has its moment noted: the time and, if wanted, its stack. Under
+// A call looks at Caching.history before it takes a lock, and has its call site noted: the time and, if wanted, its stack. Under
 // the shard's lock, which it takes anyway, it then writes its entries into the shard's log if that has a recorder: only
 // this counts, so that the trace begins and ends at one moment for all shards. A call that was under way when recording
-// began has an empty moment, and its entries no stack.
+// began has an empty call site, and its entries no stack.
 //
 // The trace has an entry for each change: a walk back from the present segments and blocks through it meets a block where
 // an entry frees one, and none where it allocates one. So each entry is written under the lock of the shard whose blocks
@@ -38,37 +38,37 @@ func newRecorder(o HistoryOptions, stacks *fpstack.Table) *recorder {
 	return rec
 }
 
-// moment is when and where a call was made. The zero moment is unknown: entries then get the time at which they are written.
-type moment struct {
+// callSite is when and where a call was made. The zero callSite is unknown: entries then get the time at which they are written.
+type callSite struct {
 	nanos int64 // since 1970
 	stack fpstack.ID
 }
 
-// momentOfAlloc is for calls that make blocks and segments. No lock is held.
-func (a *Caching) momentOfAlloc() moment {
+// allocSite is for calls that make blocks and segments. No lock is held.
+func (a *Caching) allocSite() callSite {
 	if rec := a.history.Load(); rec != nil {
 		return rec.ofAlloc()
 	}
-	return moment{}
+	return callSite{}
 }
 
-// momentOfFree is for calls that give blocks and segments back. No lock is held.
-func (a *Caching) momentOfFree() moment {
+// freeSite is for calls that give blocks and segments back. No lock is held.
+func (a *Caching) freeSite() callSite {
 	if rec := a.history.Load(); rec != nil {
 		return rec.ofFree()
 	}
-	return moment{}
+	return callSite{}
 }
 
 //go:noinline
-func (rec *recorder) ofAlloc() moment { return rec.moment(ContextState) } // not inlined, so that momentOfAlloc is
+func (rec *recorder) ofAlloc() callSite { return rec.site(ContextState) } // not inlined, so that allocSite is
 
 //go:noinline
-func (rec *recorder) ofFree() moment { return rec.moment(ContextAll) }
+func (rec *recorder) ofFree() callSite { return rec.site(ContextAll) }
 
-// moment takes the time, and the stack if need is among the context that is recorded.
-func (rec *recorder) moment(need HistoryContext) moment {
-	m := moment{nanos: rec.now()}
+// site takes the time, and the stack if need is among the context that is recorded.
+func (rec *recorder) site(need HistoryContext) callSite {
+	m := callSite{nanos: rec.now()}
 	if rec.context <= need {
 		m.stack = rec.stacks.Here()
 	}
@@ -88,7 +88,7 @@ type logbook struct {
 }
 
 // write adds an entry with a number of its own.
-func (l *logbook) write(act action, addr device.Ptr, size uint64, m moment) {
+func (l *logbook) write(act action, addr device.Ptr, size uint64, m callSite) {
 	rec := l.rec
 	if !rec.trace || rec.skip>>act&1 != 0 {
 		return
@@ -97,7 +97,7 @@ func (l *logbook) write(act action, addr device.Ptr, size uint64, m moment) {
 }
 
 // writeFree adds the entry of a free, and if done says that nobody else uses the block also the one of its end.
-func (l *logbook) writeFree(addr device.Ptr, size uint64, m moment, done bool) {
+func (l *logbook) writeFree(addr device.Ptr, size uint64, m callSite, done bool) {
 	rec := l.rec
 	if !done || rec.skip != 0 || !rec.trace {
 		l.write(actFreeRequested, addr, size, m)
@@ -130,11 +130,11 @@ func (l *logbook) put(r record) {
 }
 
 // noteAlloc notes a block that is handed out. There is a recorder, and the caller holds sh.mu.
-func (sh *shard) noteAlloc(b *block, m moment) { sh.log.write(actAlloc, b.ptr, b.requested, m) }
+func (sh *shard) noteAlloc(b *block, m callSite) { sh.log.write(actAlloc, b.ptr, b.requested, m) }
 
 // noteFree notes a block that its holder gives back, before it merges with others; done says that nobody else uses it. There
 // is a recorder, and the caller holds sh.mu.
-func (sh *shard) noteFree(b *block, m moment, done bool) {
+func (sh *shard) noteFree(b *block, m callSite, done bool) {
 	rec := sh.log.rec
 	if b.deferred {
 		b.deferred, m.stack = false, 0
@@ -163,12 +163,12 @@ func (a *Caching) noteDeferred(h Block) {
 
 // noteCompleted notes a pending block that nobody uses any more. There is a recorder, and the caller holds sh.mu.
 func (sh *shard) noteCompleted(b *block) {
-	sh.log.write(actFreeCompleted, b.ptr, b.requested, moment{stack: b.stack})
+	sh.log.write(actFreeCompleted, b.ptr, b.requested, callSite{stack: b.stack})
 }
 
 // noteSegment notes memory that is got from the driver or given back. m may be without a stack: then it is seg's. Caller holds
 // a.mu and sh.mu.
-func (sh *shard) noteSegment(act action, seg *segment, addr device.Ptr, size uint64, m moment) {
+func (sh *shard) noteSegment(act action, seg *segment, addr device.Ptr, size uint64, m callSite) {
 	if sh.log.rec == nil {
 		return
 	}
@@ -179,7 +179,7 @@ func (sh *shard) noteSegment(act action, seg *segment, addr device.Ptr, size uin
 }
 
 // noteAbandon notes the end of the blocks of a segment that is given back whatever they are used for.
-func (sh *shard) noteAbandon(seg *segment, m moment) {
+func (sh *shard) noteAbandon(seg *segment, m callSite) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.log.rec == nil {
@@ -201,7 +201,7 @@ func (a *Caching) noteOOM(r *request, deviceFree uint64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.log.rec != nil {
-		sh.log.write(actOOM, device.Ptr(deviceFree), r.size, r.moment)
+		sh.log.write(actOOM, device.Ptr(deviceFree), r.size, r.site)
 	}
 }
 

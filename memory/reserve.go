@@ -61,10 +61,10 @@ func (a *Caching) freeReserved(taken []Block, keep bool) error {
 // takeSegment allocates a block that is a new segment, whatever is cached.
 func (a *Caching) takeSegment(sh *shard, bytes uint64) (Block, error) {
 	p := a.policy.Load()
-	r := &request{policy: p, shard: sh, kind: largePool, bytes: bytes, size: roundUp(max(bytes, largeThreshold), largeRounding), moment: a.momentOfAlloc()}
+	r := &request{policy: p, shard: sh, kind: largePool, bytes: bytes, size: roundUp(max(bytes, largeThreshold), largeRounding), site: a.allocSite()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.behalf = r.moment
+	a.behalf = r.site
 	if err := a.refused(r); err != nil {
 		return Block{}, err
 	}
@@ -76,7 +76,7 @@ func (a *Caching) takeSegment(sh *shard, bytes uint64) (Block, error) {
 		return Block{}, a.outOfMemory(r)
 	}
 	b.shard.mu.Lock()
-	return b.shard.finish(p, b, b.size, bytes, r.moment), nil
+	return b.shard.finish(p, b, b.size, bytes, r.site), nil
 }
 
 // Usage divides a device's memory by who holds it, in bytes: Total = Free + Reserved + Other.

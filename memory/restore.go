@@ -38,7 +38,7 @@ func (p *Pool) Restore(c *PoolCheckpoint) (r Restored, err error) {
 	}
 	a := p.a
 	a.doChores(nil)
-	on, off := a.momentOfAlloc(), a.momentOfFree()
+	on, off := a.allocSite(), a.freeSite()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.uses == 0 {
@@ -132,7 +132,7 @@ func (seg *segment) mappedAsIn(layout []blockLayout) (device.Ptr, bool) {
 }
 
 // freeAll frees the allocated blocks of a segment and returns their addresses. Caller holds the shard.
-func (seg *segment) freeAll(policy *policy, m moment) (freed []device.Ptr) {
+func (seg *segment) freeAll(policy *policy, m callSite) (freed []device.Ptr) {
 	for b := seg.head; b != nil; b = b.next {
 		if b.state == stateAllocated {
 			freed = append(freed, b.ptr)
@@ -146,7 +146,7 @@ func (seg *segment) freeAll(policy *policy, m moment) (freed []device.Ptr) {
 }
 
 // giveBack is Free of a block that nobody else uses. Caller holds the shard.
-func (sh *shard) giveBack(b *block, m moment) {
+func (sh *shard) giveBack(b *block, m callSite) {
 	clear(b.users)
 	b.users = b.users[:0]
 	sh.release(b)
@@ -158,7 +158,7 @@ func (sh *shard) giveBack(b *block, m moment) {
 
 // divide cuts a segment without allocated blocks up as a layout says, and returns handles for those that are allocated in it.
 // Caller holds the shard.
-func (seg *segment) divide(policy *policy, layout []blockLayout, on, off moment) (live []Block) {
+func (seg *segment) divide(policy *policy, layout []blockLayout, on, off callSite) (live []Block) {
 	var gaps []*block
 	for _, l := range layout {
 		if l.state == stateUnmapped {
@@ -182,7 +182,7 @@ func (seg *segment) divide(policy *policy, layout []blockLayout, on, off moment)
 
 // cut allocates the first size bytes of b, a free block; requested is 0 for a block that is to be free again. Caller holds the
 // shard.
-func (seg *segment) cut(policy *policy, b *block, size, requested uint64, m moment) *block {
+func (seg *segment) cut(policy *policy, b *block, size, requested uint64, m callSite) *block {
 	sh, always := seg.shard, *policy
 	always.expandable, always.force = true, true // cuts off whatever is left, also what the pool's rule would not
 	gap := requested == 0

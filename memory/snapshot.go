@@ -119,7 +119,7 @@ func (a *Caching) snapshot(want *Pool, trace bool) Snapshot {
 
 // copyState takes what a snapshot is made of, all at one moment, and notes that it did.
 func (a *Caching) copyState(s *Snapshot, want *Pool, trace bool) (w window, c Config) {
-	m := a.momentOfFree()
+	m := a.freeSite()
 	if rec := a.history.Load(); rec != nil && trace {
 		w = rec.journal.prepare(len(*a.shards.Load()) + 1)
 	}
