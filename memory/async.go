@@ -45,15 +45,15 @@ type Async struct {
 	id     device.ID
 	mark   *shard // stands in each of its blocks, and in no other's
 
-	mu       sync.Mutex // also held over driver calls: the driver's allocator takes one call at a time anyway
-	live     map[*block]*asyncUse
-	limit    uint64         // most bytes in use; unlimited if there is no limit
-	releaser device.Stream  // frees what several streams used; made when it is needed
-	events   []device.Event // to use again
-	deferred []*block       // to be freed when no capture goes on
-	later    []Block
-	stats    Stats
-	closed   atomic.Bool // changed under mu; read without: tensors ask at each call
+	mu            sync.Mutex // also held over driver calls: the driver's allocator takes one call at a time anyway
+	live          map[*block]*asyncUse
+	limit         uint64         // most bytes in use; unlimited if there is no limit
+	releaser      device.Stream  // frees what several streams used; made when it is needed
+	events        []device.Event // to use again
+	deferred      []*block       // to be freed when no capture goes on
+	deferredFrees []Block
+	stats         Stats
+	closed        atomic.Bool // changed under mu; read without: tensors ask at each call
 }
 
 // asyncUse is what the allocator knows of a block in use.
@@ -123,7 +123,7 @@ func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.absent() {
 		return Block{}, argumentErr("Alloc", nilAllocator)
 	}
-	a.drainLater()
+	a.drainDeferredFrees()
 	if bytes == 0 {
 		return Block{}, nil
 	}

@@ -142,20 +142,20 @@ func (a *Async) FreeLater(h Block) {
 	if a.closed.Load() {
 		return
 	}
-	a.later = append(a.later, h)
+	a.deferredFrees = append(a.deferredFrees, h)
 	a.stats.NumDeferredFrees++
 }
 
-func (a *Async) drainLater() {
+func (a *Async) drainDeferredFrees() {
 	a.mu.Lock()
-	blocks := a.later
-	a.later = nil
+	blocks := a.deferredFrees
+	a.deferredFrees = nil
 	a.mu.Unlock()
 	for _, h := range blocks {
 		// Nobody is there to be told of an error; a block that the driver refused waits for the next time.
 		if err := a.Free(h); err != nil && !errors.Is(err, ErrDoubleFree) && !errors.Is(err, ErrForeignBlock) {
 			a.mu.Lock()
-			a.later = append(a.later, h)
+			a.deferredFrees = append(a.deferredFrees, h)
 			a.mu.Unlock()
 		}
 	}
@@ -166,7 +166,7 @@ func (a *Async) EmptyCache() error {
 	if a.absent() {
 		return argumentErr("EmptyCache", nilAllocator)
 	}
-	a.drainLater()
+	a.drainDeferredFrees()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.freeDeferred()
@@ -181,7 +181,7 @@ func (a *Async) Close() error {
 	if a.absent() {
 		return nil
 	}
-	a.drainLater()
+	a.drainDeferredFrees()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed.Swap(true) {

@@ -57,7 +57,7 @@ type guarded struct {
 
 	kind     poolKind
 	state    blockState
-	deferred bool // being freed by drainLater; only known while history is recorded
+	deferred bool // being freed by drainDeferredFrees; only known while history is recorded
 
 	seg        *segment
 	prev, next *block // neighbours in the segment, by address

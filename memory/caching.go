@@ -22,7 +22,7 @@ type Caching struct {
 	limit        atomic.Uint64            // most bytes that may be reserved; unlimited if there is no limit
 	limitInBytes atomic.Bool              // the limit is SetMemoryLimit's, for errors
 	searches     [poolKinds]atomic.Uint64 // searches of all indices of a kind: the clock of garbage collection
-	chores       atomic.Int64             // outstanding events and queued frees: Alloc looks after them if there are any
+	pendingWork  atomic.Int64             // outstanding events and queued frees: Alloc looks after them if there are any
 	syncs        atomic.Int64             // NumSyncAllStreams
 	closed       atomic.Bool
 	auditor      auditor // counts the checks of builds with the tag "invariants"
@@ -52,10 +52,10 @@ type Caching struct {
 	historyOwned  bool // by the program: RecordHistory. Guarded by mu
 	historyShares int  // of ShareHistory. Guarded by mu
 
-	peaks    peaks
-	events   events
-	later    later
-	oversize struct {
+	peaks         peaks
+	events        events
+	deferredFrees deferredFrees
+	oversize      struct {
 		mu   sync.Mutex // taken last
 		stat Stat
 	}
@@ -142,8 +142,8 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if s == nil { // a nil pointer is refused where the stream is not known yet
 		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	}
-	if a.chores.Load() != 0 {
-		a.doChores(s)
+	if a.pendingWork.Load() != 0 {
+		a.doPendingWork(s)
 	}
 	if a.routes.Load() != nil {
 		return a.allocRouted(bytes, s)

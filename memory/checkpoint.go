@@ -51,7 +51,7 @@ func (p *Pool) Checkpoint() (*PoolCheckpoint, error) {
 		return nil, argumentErr("Checkpoint", nilPool)
 	}
 	a := p.a
-	a.doChores(nil)
+	a.doPendingWork(nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.uses == 0 {

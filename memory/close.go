@@ -4,7 +4,7 @@ import "errors"
 
 // close frees every segment. The first thing is to let pending frees complete, so that only real leaks are reported.
 func (a *Caching) close() error {
-	a.drainLater()
+	a.drainDeferredFrees()
 	m := a.freeSite()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,11 +18,11 @@ type Direct struct {
 	id     device.ID
 	mark   *shard // stands in each of its blocks, and in no other's
 
-	mu     sync.Mutex
-	live   map[*block]device.Stream
-	stats  Stats
-	later  []Block
-	closed atomic.Bool // changed under mu; read without: tensors ask at each call
+	mu            sync.Mutex
+	live          map[*block]device.Stream
+	stats         Stats
+	deferredFrees []Block
+	closed        atomic.Bool // changed under mu; read without: tensors ask at each call
 }
 
 // NewDirect makes an allocator without a cache. Of one without a device every Alloc is an *ArgumentError.
@@ -51,7 +51,7 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.absent() {
 		return Block{}, argumentErr("Alloc", nilAllocator)
 	}
-	a.drainLater()
+	a.drainDeferredFrees()
 	switch {
 	case bytes == 0:
 		return Block{}, nil
@@ -195,20 +195,20 @@ func (a *Direct) FreeLater(h Block) {
 	if a.closed.Load() {
 		return
 	}
-	a.later = append(a.later, h)
+	a.deferredFrees = append(a.deferredFrees, h)
 	a.stats.NumDeferredFrees++
 }
 
-func (a *Direct) drainLater() {
+func (a *Direct) drainDeferredFrees() {
 	a.mu.Lock()
-	blocks := a.later
-	a.later = nil
+	blocks := a.deferredFrees
+	a.deferredFrees = nil
 	a.mu.Unlock()
 	for _, h := range blocks {
 		// Nobody is there to be told of an error; a block that the driver refused waits for the next time.
 		if err := a.Free(h); err != nil && !errors.Is(err, ErrDoubleFree) && !errors.Is(err, ErrForeignBlock) {
 			a.mu.Lock()
-			a.later = append(a.later, h)
+			a.deferredFrees = append(a.deferredFrees, h)
 			a.mu.Unlock()
 		}
 	}
@@ -247,7 +247,7 @@ func (a *Direct) EmptyCache() error {
 	if a.absent() {
 		return argumentErr("EmptyCache", nilAllocator)
 	}
-	a.drainLater()
+	a.drainDeferredFrees()
 	return nil
 }
 
@@ -268,7 +268,7 @@ func (a *Direct) Close() error {
 	if a.absent() {
 		return nil
 	}
-	a.drainLater()
+	a.drainDeferredFrees()
 	a.mu.Lock()
 	if a.closed.Swap(true) {
 		a.mu.Unlock()

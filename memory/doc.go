@@ -25,7 +25,7 @@
 //
 // # The walk of an Alloc
 //
-//  1. If frees wait for events or were queued by FreeLater, look after them (events.go, later.go).
+//  1. If frees wait for events or were queued by FreeLater, look after them (events.go, deferredfrees.go).
 //  2. Round the size up to 512 bytes, or as roundup_power2_divisions says (size.go). Up to 1 MiB is small.
 //  3. Take the smallest block of the stream's pool that is large enough (index.go). If it is much larger, cut off the rest,
 //     which stays in the pool (shard.go). This is the usual end: one lock, no Go heap allocation.
@@ -71,7 +71,7 @@
 // # Locks
 //
 // In this order, each optional: Caching.mu (the driver's side: segments, limits, everything that looks at several streams),
-// events.mu, peaks.mu, the shards' locks in the order of their streams, and then the small ones (oversize.mu, later.mu,
+// events.mu, peaks.mu, the shards' locks in the order of their streams, and then the small ones (oversize.mu, deferredFrees.mu,
 // journal.mu, that of the table of stacks).
 // The driver is called under Caching.mu, so streams that are served from their caches never wait for it; the exceptions
 // are the virtual-memory calls of expandable segments, for which the shard stays locked (see expand), and recording and

@@ -54,7 +54,7 @@ func (a *Caching) park(b *block, users []use) {
 			q.late++
 		}
 		q.entries = append(q.entries, o)
-		a.chores.Add(1)
+		a.pendingWork.Add(1)
 	}
 }
 
@@ -200,7 +200,7 @@ func (a *Caching) pop(q *eventQueue) {
 		q.entries = append(q.entries[:0], q.entries[q.head:]...)
 		q.head = 0
 	}
-	a.chores.Add(-1)
+	a.pendingWork.Add(-1)
 	if o.event != nil {
 		a.events.pool = append(a.events.pool, o.event)
 	}

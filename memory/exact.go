@@ -48,7 +48,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 	if at%minBlock != 0 {
 		return Block{}, &AddressError{Device: a.id, Ptr: at, Size: size, Detail: "the address is not aligned to 512 bytes"}
 	}
-	a.doChores(s)
+	a.doPendingWork(s)
 	sh, err := a.shardOf(s)
 	if err != nil {
 		return Block{}, err

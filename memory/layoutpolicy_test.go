@@ -157,7 +157,7 @@ func (p *layoutPair) step(rng *rand.Rand) {
 		p.complete(stream)
 		p.naive.completeStream(stream)
 	case op < 75:
-		p.a.doChores(nil)
+		p.a.doPendingWork(nil)
 		p.naive.poll()
 	case op < 88 && p.pool == nil:
 		p.allocAt(rng)

@@ -200,8 +200,8 @@ func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if isnil.Value(s) {
 		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	}
-	if p.a.chores.Load() != 0 {
-		p.a.doChores(s)
+	if p.a.pendingWork.Load() != 0 {
+		p.a.doPendingWork(s)
 	}
 	if p.released.Load() {
 		return Block{}, p.errReleased("Alloc from")
@@ -246,7 +246,7 @@ func (p *Pool) EmptyCache() error {
 	if p.absent() {
 		return argumentErr("EmptyCache", nilPool)
 	}
-	p.a.drainLater()
+	p.a.drainDeferredFrees()
 	m := p.a.freeSite()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()

@@ -19,7 +19,7 @@ func (a *Caching) EmptyCache() error {
 	if invariants.Enabled {
 		defer a.audit("EmptyCache")
 	}
-	a.drainLater()
+	a.drainDeferredFrees()
 	m := a.freeSite()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -24,9 +24,9 @@ func (a *Caching) Stats() Stats {
 	a.oversize.mu.Lock()
 	s.OversizeAllocations = a.oversize.stat
 	a.oversize.mu.Unlock()
-	a.later.mu.Lock()
-	s.NumDeferredFrees = a.later.total
-	a.later.mu.Unlock()
+	a.deferredFrees.mu.Lock()
+	s.NumDeferredFrees = a.deferredFrees.total
+	a.deferredFrees.mu.Unlock()
 	if len(a.pools)+len(a.deadPools) > 0 {
 		s.ReservedBytesByPrivatePools = map[PoolID]StatArray{}
 	}
@@ -101,9 +101,9 @@ func (a *Caching) ResetAccumulatedStats() {
 	a.eachPoolStat((*Stat).resetAccumulated)
 	a.dev.NumAllocRetries, a.dev.NumOOMs, a.dev.NumOOMRejections, a.dev.NumDeviceAlloc, a.dev.NumDeviceFree = 0, 0, 0, 0, 0
 	a.syncs.Store(0)
-	a.later.mu.Lock()
-	defer a.later.mu.Unlock()
-	a.later.total = 0
+	a.deferredFrees.mu.Lock()
+	defer a.deferredFrees.mu.Unlock()
+	a.deferredFrees.total = 0
 }
 
 // Summary returns PyTorch's table of the device's statistics, "" if the device has no allocator yet.

@@ -37,7 +37,7 @@ func (p *Pool) Restore(c *PoolCheckpoint) (r Restored, err error) {
 		defer p.a.audit("Restore")
 	}
 	a := p.a
-	a.doChores(nil)
+	a.doPendingWork(nil)
 	on, off := a.allocSite(), a.freeSite()
 	a.mu.Lock()
 	defer a.mu.Unlock()

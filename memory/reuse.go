@@ -49,7 +49,7 @@ func (a *Caching) keepForCapture(b *block, users []use) bool {
 	b.events = 1
 	b.shard.mu.Unlock()
 	a.events.reuse.kept = append(a.events.reuse.kept, k)
-	a.chores.Add(1)
+	a.pendingWork.Add(1)
 	return true
 }
 
@@ -63,7 +63,7 @@ func (a *Caching) pollReuse(s device.Stream) {
 		if k.stream.CaptureID() == k.capture && (s == nil || s.ID() != k.stream.ID() || !k.passed()) {
 			return false
 		}
-		a.chores.Add(-1)
+		a.pendingWork.Add(-1)
 		a.arrive(k.block)
 		return true
 	})

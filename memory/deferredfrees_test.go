@@ -14,7 +14,7 @@ func TestFreeLater_FreesAtTheNextAlloc(t *testing.T) {
 	require.EqualValues(t, 1, s.Allocation.All.Current, "only queued")
 	require.EqualValues(t, 1, s.NumDeferredFrees)
 	require.Equal(t, r.place(b), r.place(r.alloc(12*mib, 0)), "freed before the search")
-	require.Zero(t, r.a.chores.Load(), "nothing is left to do for later allocations")
+	require.Zero(t, r.a.pendingWork.Load(), "nothing is left to do for later allocations")
 }
 
 func TestFreeLater_EmptyCacheAndCloseLookAtTheQueueToo(t *testing.T) {

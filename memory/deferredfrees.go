@@ -6,8 +6,8 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// later is the queue of FreeLater: frees from runtime cleanups, which must not block.
-type later struct {
+// deferredFrees is the queue of FreeLater: frees from runtime cleanups, which must not block.
+type deferredFrees struct {
 	mu     sync.Mutex // taken last
 	blocks []Block
 	total  int64
@@ -36,29 +36,29 @@ func (a *Caching) FreeLater(h Block) {
 	if a.closed.Load() { // it has given all memory back, and nobody looks at the queue any more
 		return
 	}
-	a.later.mu.Lock()
-	a.later.blocks = append(a.later.blocks, h)
-	a.later.total++
-	a.later.mu.Unlock()
-	a.chores.Add(1)
+	a.deferredFrees.mu.Lock()
+	a.deferredFrees.blocks = append(a.deferredFrees.blocks, h)
+	a.deferredFrees.total++
+	a.deferredFrees.mu.Unlock()
+	a.pendingWork.Add(1)
 }
 
-// drainLater frees what FreeLater queued. No lock is held.
-func (a *Caching) drainLater() {
-	a.later.mu.Lock()
-	blocks := a.later.blocks
-	a.later.blocks = nil
-	a.later.mu.Unlock()
+// drainDeferredFrees frees what FreeLater queued. No lock is held.
+func (a *Caching) drainDeferredFrees() {
+	a.deferredFrees.mu.Lock()
+	blocks := a.deferredFrees.blocks
+	a.deferredFrees.blocks = nil
+	a.deferredFrees.mu.Unlock()
 	for _, h := range blocks {
-		a.chores.Add(-1)
+		a.pendingWork.Add(-1)
 		// A block that was also freed by hand is a double free: the explicit one has won, and this one has nobody to tell.
 		a.noteDeferred(h)
 		_ = a.Free(h)
 	}
 }
 
-// doChores is what Alloc does first if there is anything outstanding. s is the stream that is to have memory, or nil.
-func (a *Caching) doChores(s device.Stream) {
-	a.drainLater()
+// doPendingWork is what Alloc does first if there is anything outstanding. s is the stream that is to have memory, or nil.
+func (a *Caching) doPendingWork(s device.Stream) {
+	a.drainDeferredFrees()
 	a.pollEvents(s)
 }
