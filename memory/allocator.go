@@ -11,7 +11,7 @@ type Allocator interface {
 	// is a *StreamError, and one that was closed an ErrClosed of package device.
 	Alloc(bytes uint64, s device.Stream) (Block, error)
 	// Free takes a block back. Its memory may be handed out again at once to work on the same stream, and after the work
-	// put so far on all recorded streams to anybody: callers need not wait for work on the device.
+	// enqueued so far on all recorded streams to anybody: callers need not wait for work on the device.
 	Free(b Block) error
 	// FreeLater is Free for code that must neither block nor fail, such as runtime cleanups: the block is queued, and freed at
 	// the next Alloc. Blocks freed this way are counted in Stats. A block of another allocator of this package is passed on to

@@ -39,7 +39,7 @@ func CapturePinned(p *Pinned) CaptureOption {
 	return func(o *captureOptions) { o.pinned = append(o.pinned, p) }
 }
 
-// CaptureGraph captures the work that work puts on s, and on streams that join the capture, as a Graph. None of it runs.
+// CaptureGraph captures the work that work enqueues on s, and on streams that join the capture, as a Graph. None of it runs.
 // Meanwhile requests for memory on these streams are served by a private pool, and the rules of a capture hold: work must not
 // wait for these streams, memory freed while other streams use it is not reused before the end (with ReuseInCapture: before
 // the capture has joined them), and a request for which the device has no memory fails at once, without giving the cache back
@@ -168,7 +168,7 @@ func (g *Graph) Pool() *Pool {
 	return g.pool
 }
 
-// Replay puts the captured work on a stream.
+// Replay enqueues the captured work on a stream.
 func (g *Graph) Replay(s device.Stream) error {
 	if g == nil || g.exec == nil {
 		return argumentErr("Replay", nilGraph)

@@ -63,7 +63,7 @@ func (r *captureRig) take(n uint64, s device.Stream) memory.Block {
 	return b
 }
 
-// order puts what follows on a stream behind what is on another.
+// order places what follows on a stream behind what is on another.
 func (r *captureRig) order(before, after *cuda.Stream) {
 	r.t.Helper()
 	e := r.event()

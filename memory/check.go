@@ -226,8 +226,8 @@ func (t *trie) holds(at int32, level int) bool {
 		return t.leaves[at].bits != 0
 	}
 	b := t.branches[at]
-	for d, kid := range b.kids {
-		if (b.bits>>d&1 != 0) != (kid != 0 && t.holds(kid, level-1)) {
+	for d, child := range b.children {
+		if (b.bits>>d&1 != 0) != (child != 0 && t.holds(child, level-1)) {
 			t.broken = true
 		}
 	}

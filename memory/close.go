@@ -124,7 +124,7 @@ func (sh *shard) abandon(seg *segment) {
 		case statePending:
 			sh.dropActive(b)
 		}
-		sh.retire(b)
+		sh.recycle(b)
 		b = next
 	}
 }

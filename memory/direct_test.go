@@ -69,7 +69,7 @@ func TestDirect_FreeThatFailsCanBeTriedAgain(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-func TestDirect_OutOfMemoryHasFigures(t *testing.T) {
+func TestDirect_OutOfMemoryHasNumbers(t *testing.T) {
 	dev := sim.New(100 * mib)
 	a := NewDirect(dev)
 	b, err := a.Alloc(60*mib, dev.DefaultStream())

@@ -33,12 +33,12 @@
 //     old segments if the garbage collection threshold is passed (reclaim.go); ask the driver (driver.go), or map pages
 //     into an expandable segment (expandable.go); give back just enough oversize blocks and ask again; wait for all
 //     events, give the whole cache back, and ask once more.
-//  5. An *OOMError with the figures and what would have helped (oom.go).
+//  5. An *OOMError with the numbers and what would have helped (oom.go).
 //
 // # The walk of a Free
 //
 //  1. The handle is checked: stale and foreign ones are errors, not corruption.
-//  2. If other streams were recorded, an event is put on each, and the block is pending until all have completed.
+//  2. If other streams were recorded, an event is enqueued on each, and the block is pending until all have completed.
 //  3. The block merges with its free neighbours and enters the pool. Memory goes back to the driver only by the ladder and
 //     by EmptyCache, and only whole segments do, or whole pages of expandable ones.
 //

@@ -137,7 +137,7 @@ func (a *Caching) releaseSegment(b *block) (uint64, error) {
 			sh.pools[b.kind].insert(b)
 			return
 		}
-		sh.retire(b)
+		sh.recycle(b)
 		a.dropSegment(seg)
 	}()
 

@@ -213,7 +213,7 @@ func (a *Caching) dropRange(b *block) error {
 		return err
 	}
 	sh.forgetUnmapped(b)
-	sh.retire(b)
+	sh.recycle(b)
 	a.forgetSegment(seg)
 	return nil
 }

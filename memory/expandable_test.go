@@ -224,7 +224,7 @@ func TestExpandable_RangeThatCannotBeGivenBackIsUsedAgain(t *testing.T) {
 	require.Equal(t, place{0, 0}, r.place(r.alloc(40*mib, 0)))
 }
 
-// What trim is given was found free a while ago: it looks again, and leaves alone what is in use, retired, or no expandable segment's.
+// What trim is given was found free a while ago: it looks again, and leaves alone what is in use, gone, or no expandable segment's.
 func TestTrim_LeavesWhatIsNoFreePageAlone(t *testing.T) {
 	r := newRig(t, 200*mib, expandable)
 	taken := r.alloc(40*mib, 0)

@@ -13,7 +13,7 @@ type Block struct {
 	size       uint64
 }
 
-// Ptr is the address of the block's first byte, 0 for the zero Block. It is valid until Free, and for work that was put on
+// Ptr is the address of the block's first byte, 0 for the zero Block. It is valid until Free, and for work that was enqueued on
 // the block's stream before Free.
 func (b Block) Ptr() device.Ptr { return b.ptr }
 

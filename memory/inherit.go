@@ -71,7 +71,7 @@ func (a *Caching) orphan(pool *Pool) (found *shard) {
 }
 
 // bequeath gives the shard of a closed stream to s. An Alloc that is under way for the closed one may still be served by it: no
-// work can be put there. Caller holds a.mu and peaks.mu.
+// work can be enqueued there. Caller holds a.mu and peaks.mu.
 func (a *Caching) bequeath(sh *shard, s device.Stream) {
 	old := sh.bound.Load()
 	if sh.pool == nil && old.id < device.StreamID(len(a.direct)) {
@@ -79,7 +79,7 @@ func (a *Caching) bequeath(sh *shard, s device.Stream) {
 	}
 	sh.mu.Lock()
 	if sh.log.rec != nil {
-		sh.log.rec.journal.retire(&sh.log)
+		sh.log.rec.journal.seal(&sh.log)
 	}
 	sh.log.stream = s.ID()
 	sh.mu.Unlock()

@@ -140,7 +140,7 @@ func TestInherit_InTheHistory(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// A program that opens a stream for each request keeps its size, in memory, in the allocator's own lists, and in the figures.
+// A program that opens a stream for each request keeps its size, in memory, in the allocator's own lists, and in the statistics.
 func TestInherit_AThousandStreams(t *testing.T) {
 	for _, conf := range []string{"", expandable} {
 		for _, history := range []bool{false, true} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// falsify makes the books wrong, and mends them at the end of the test.
+// falsify makes the books wrong, and puts them right at the end of the test.
 func falsify(r *rig) {
 	sh, err := r.a.shardOf(r.stream(0))
 	require.NoError(r.t, err)

@@ -96,8 +96,8 @@ func (j *journal) trim() {
 	}
 }
 
-// retire queues what a log that will write no more has, full or not.
-func (j *journal) retire(l *logbook) {
+// seal queues what a log that will write no more has, full or not.
+func (j *journal) seal(l *logbook) {
 	if l.chunk == nil {
 		return
 	}

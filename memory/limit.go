@@ -66,7 +66,7 @@ func (a *Caching) SetMemoryLimit(bytes uint64) {
 	a.limit.Store(bytes)
 }
 
-// MemInfo returns the driver's figures for the whole device, all processes included.
+// MemInfo returns the driver's numbers for the whole device, all processes included.
 func (a *Caching) MemInfo() (device.MemInfo, error) {
 	if a.absent() {
 		return device.MemInfo{}, argumentErr("MemInfo", nilAllocator)

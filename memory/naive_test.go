@@ -17,7 +17,7 @@ type naive struct {
 	numbers  int    // segments made so far
 	segments []*naiveSegment
 	searches map[bool]uint64 // by pool, true is large: the clock of garbage collection
-	put      map[int]uint64  // pieces of work put on each stream
+	put      map[int]uint64  // pieces of work enqueued on each stream
 	done     map[int]uint64  // of them finished
 	queues   map[int][]naiveEvent
 	later    []*naiveBlock // freed, by somebody who may not wait

@@ -7,7 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// OOMError says why memory could not be had, with the figures at that moment. All sizes are bytes. The allocator is intact:
+// OOMError says why memory could not be had, with the numbers at that moment. All sizes are bytes. The allocator is intact:
 // after freeing something the program may go on.
 type OOMError struct {
 	Device device.ID
@@ -125,7 +125,7 @@ func (a *Caching) outOfMemory(r *request) error {
 	return e
 }
 
-// hint names the setting or call that would have made the request succeed, as far as the figures tell.
+// hint names the setting or call that would have made the request succeed, as far as the numbers tell.
 func (e *OOMError) hint(r *request) string {
 	pool := r.shard.pool
 	switch {

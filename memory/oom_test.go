@@ -45,8 +45,8 @@ func TestOOMError_TextBeginsAsPyTorchs(t *testing.T) {
 	r.alloc(gib, 0) // the allocator works on
 }
 
-// Every part of the text, with the figures that it is made of.
-func TestOOMError_HasAllTheFigures(t *testing.T) {
+// Every part of the text, with the numbers that it is made of.
+func TestOOMError_HasAllTheNumbers(t *testing.T) {
 	r := newCUDARig(t, 100*mib, "")
 	r.dev.Occupy(10 * mib)
 	r.alloc(30*mib, 0)
@@ -138,7 +138,7 @@ func TestOOMError_NamesOtherKindsOfDevices(t *testing.T) {
 }
 
 // A driver that does not answer does not hide the error.
-func TestOOMError_WithoutFiguresOfTheDriver(t *testing.T) {
+func TestOOMError_WithoutNumbersOfTheDriver(t *testing.T) {
 	r := newRig(t, 10*mib, "")
 	r.dev.FailNext(sim.CallMemInfo, 1, errInjected)
 	_, err := r.tryAlloc(20*mib, 0)

@@ -15,7 +15,7 @@ import (
 //
 //	p, err := memory.PinnedFor(dev)
 //	b, err := p.Alloc(bytes)           // b.Bytes() is ordinary memory for Go
-//	err = p.RecordStream(b, stream)    // after putting a copy from or to b on the stream
+//	err = p.RecordStream(b, stream)    // after enqueuing a copy from or to b on the stream
 //	err = p.Free(b)                    // at once: the block is reused when the copy is done
 //
 // # Sizes and buckets
@@ -264,7 +264,7 @@ func (p *Pinned) RecordStream(h PinnedBlock, s device.Stream) error {
 	return nil
 }
 
-// Free takes a block back. It does not wait: if streams were recorded, an event is put on each, and the block can be reused
+// Free takes a block back. It does not wait: if streams were recorded, an event is enqueued on each, and the block can be reused
 // when all have completed. It fails with a *BlockError if the block was freed before or is of another allocator.
 //
 // A block larger than PinnedMaxCachedBytes goes to the driver, at once if no stream was recorded; that call may wait for the

@@ -7,7 +7,7 @@ import (
 )
 
 func TestPinnedCheck_FindsWhatIsBroken(t *testing.T) {
-	for name, breakIt := range map[string]func(r *pinnedRig, held, pending, cached *pinnedBlock) (mend func()){
+	for name, breakIt := range map[string]func(r *pinnedRig, held, pending, cached *pinnedBlock) (fix func()){
 		"allocated_bytes is": func(r *pinnedRig, _, _, _ *pinnedBlock) func() {
 			r.p.books.stats.AllocatedBytes.Current++
 			return func() { r.p.books.stats.AllocatedBytes.Current-- }
@@ -78,9 +78,9 @@ func TestPinnedCheck_FindsWhatIsBroken(t *testing.T) {
 			r.record(pending, 1)
 			r.record(other, 1)
 			r.free(pending, other, cached)
-			mend := breakIt(r, held.b, pending.b, cached.b)
+			fix := breakIt(r, held.b, pending.b, cached.b)
 			require.ErrorContains(t, r.p.check(), name)
-			mend()
+			fix()
 			r.check()
 		})
 	}

@@ -140,7 +140,7 @@ func TestPinned_WithoutAnEventABlockWaitsForTheWholeStream(t *testing.T) {
 	}
 }
 
-// recordedOn puts work on a stream, past a fault that waits for the next event.
+// recordedOn enqueues work on a stream, past a fault that waits for the next event.
 func recordedOn(t *testing.T, r *pinnedRig, stream int) device.Event {
 	t.Helper()
 	for {

@@ -9,7 +9,7 @@ import (
 )
 
 // pinnedModel is the specification of Pinned, written for clarity: one list of events that is walked from the front, no locks,
-// no objects to use again. It predicts which block every Alloc returns, every figure, and which call meets an ordered fault.
+// no objects to use again. It predicts which block every Alloc returns, every statistic, and which call meets an ordered fault.
 type pinnedModel struct {
 	config  Config
 	blocks  []*modelBlock // that there are

@@ -22,7 +22,7 @@ type HostStats struct {
 	HostAllocTime DurationStat `json:"host_alloc_time"` // of the calls in NumHostAlloc
 	HostFreeTime  DurationStat `json:"host_free_time"`  // of the calls in NumHostFree
 
-	// NumFreeErrors counts the times that the driver refused to take a block back. PyTorch has no such figure.
+	// NumFreeErrors counts the times that the driver refused to take a block back. PyTorch has no such statistic.
 	NumFreeErrors int64 `json:"num_free_errors"`
 }
 
@@ -87,7 +87,7 @@ func (s HostStats) flatten() []flatStat {
 	return list
 }
 
-// gauge is a figure that all buckets move, with its peak. It is moved under the lock of a bucket; so it stands still for who
+// gauge is a number that all buckets move, with its peak. It is moved under the lock of a bucket; so it stands still for who
 // holds the locks of all.
 type gauge struct{ now, peak atomic.Int64 }
 

@@ -157,7 +157,7 @@ func TestPinnedStats_HavePyTorchsKeys(t *testing.T) {
 	require.EqualValues(t, 4096, flat["active_bytes.peak"])
 	require.EqualValues(t, 1, flat["host_alloc_time.count"])
 
-	// The nested form has the same names and figures.
+	// The nested form has the same names and numbers.
 	raw, err := json.Marshal(r.p.Stats())
 	require.NoError(t, err)
 	var nested map[string]any

@@ -208,7 +208,7 @@ func (a *Caching) noteOOM(r *request, deviceFree uint64) {
 // close keeps the entries of a shard that ceases to exist. Caller holds its lock.
 func (l *logbook) close() {
 	if l.rec != nil {
-		l.rec.journal.retire(l)
+		l.rec.journal.seal(l)
 		l.rec = nil
 	}
 }

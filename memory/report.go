@@ -4,7 +4,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// Stats implements Allocator: all figures are of one moment.
+// Stats implements Allocator: all statistics are of one moment.
 func (a *Caching) Stats() Stats {
 	if a.absent() {
 		return Stats{}

@@ -105,7 +105,7 @@ func (a *Caching) Usage() (Usage, error) {
 	}
 	s := a.Stats()
 	u := Usage{Total: info.Total, Free: info.Free, Reserved: uint64(s.ReservedBytes.All.Current), Allocated: uint64(s.ActiveBytes.All.Current)}
-	// The two figures are not of the same moment: while other goroutines allocate, the sum may be off for a moment.
+	// The two numbers are not of the same moment: while other goroutines allocate, the sum may be off for a moment.
 	if held := u.Free + u.Reserved; held < u.Total {
 		u.Other = u.Total - held
 	}

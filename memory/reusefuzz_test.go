@@ -169,7 +169,7 @@ func (z *reuseFuzzer) work(b Block, i int) {
 	require.NoError(z.t, z.a.RecordStream(b, s))
 }
 
-// order puts what follows on a stream behind what is on another, if both are or come to be in the capture.
+// order places what follows on a stream behind what is on another, if both are or come to be in the capture.
 func (z *reuseFuzzer) order(before, after int) {
 	x, y := z.streams[before], z.streams[after]
 	if x.capture == nil || before == after {

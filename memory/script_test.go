@@ -28,7 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scripts in testdata/sc
 //	alloc NAME SIZE sN  allocates on a stream; s0 may be left out
 //	record NAME sN      work on a stream uses the block
 //	free NAME           frees it; later NAME queues the free
-//	complete sN         the work put on a stream so far finishes
+//	complete sN         the work enqueued on a stream so far finishes
 //	empty               gives the cache back
 //	stats KEY           prints a statistic
 //	driver              prints the driver calls since the last time

@@ -207,7 +207,7 @@ func (sh *shard) joinPrev(b, prev *block) {
 	} else {
 		b.seg.head = b
 	}
-	sh.retire(prev)
+	sh.recycle(prev)
 }
 
 // joinNext extends b over the block after it, which ceases to exist.
@@ -217,7 +217,7 @@ func (sh *shard) joinNext(b, next *block) {
 	if b.next != nil {
 		b.next.prev = b
 	}
-	sh.retire(next)
+	sh.recycle(next)
 }
 
 // splitBack cuts b, which is in no index, after size bytes and returns the rest as a new block in no index.
@@ -252,8 +252,8 @@ func (sh *shard) newBlock() *block {
 	return b
 }
 
-// retire puts the object of a block that no longer exists aside. Its generation is kept, so that stale handles stay stale.
-func (sh *shard) retire(b *block) {
+// recycle puts the object of a block that no longer exists aside. Its generation is kept, so that stale handles stay stale.
+func (sh *shard) recycle(b *block) {
 	clear(b.users)
 	generation, freed, users := b.generation, b.freed, b.users[:0]
 	b.guarded = guarded{}

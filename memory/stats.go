@@ -82,7 +82,7 @@ type Stats struct {
 	ReservedBytesByPrivatePools map[PoolID]StatArray `json:"reserved_bytes_by_private_pools,omitempty"`
 
 	// NumDeferredFrees counts blocks freed by FreeLater: memory that the garbage collector had to find because nobody
-	// released it. PyTorch has no such figure.
+	// released it. PyTorch has no such statistic.
 	NumDeferredFrees int64 `json:"num_deferred_frees"`
 }
 

@@ -18,10 +18,10 @@ type trie struct {
 // leaf out and putting it back would be most of the work.
 const maxIdle = 256
 
-// branch is an inner node. bits says which of the kids hold something. The others are empty, or 0 if they do not exist.
+// branch is an inner node. bits says which of the children hold something. The others are empty, or 0 if they do not exist.
 type branch struct {
-	bits uint64
-	kids [fanout]int32 // branches, or, above the last digit, leaves
+	bits     uint64
+	children [fanout]int32 // branches, or, above the last digit, leaves
 }
 
 // leaf holds the slots of 64 neighbouring sizes. bits says which are not empty.
@@ -48,13 +48,13 @@ func (t *trie) slot(key uint64) **block {
 	at := t.roots[n]
 	for level := n - 1; level > 0; level-- {
 		d := digit(key, level)
-		if t.branches[at].kids[d] == 0 {
-			kid := t.newNode(level - 1) // may move the branches
-			t.branches[at].kids[d] = kid
+		if t.branches[at].children[d] == 0 {
+			child := t.newNode(level - 1) // may move the branches
+			t.branches[at].children[d] = child
 		}
 		b := &t.branches[at]
 		b.bits |= 1 << d
-		at = b.kids[d]
+		at = b.children[d]
 	}
 	l, d := t.leaves[at], digit(key, 0)
 	if l.bits == 0 {
@@ -95,7 +95,7 @@ func (t *trie) find(key uint64, p *triePath) **block {
 	at := t.roots[n]
 	for level := n - 1; level > 0; level-- {
 		p.nodes[level] = at
-		at = t.branches[at].kids[digit(key, level)]
+		at = t.branches[at].children[digit(key, level)]
 	}
 	p.nodes[0] = at
 	return &t.leaves[at].slots[digit(key, 0)]
@@ -118,8 +118,8 @@ func (t *trie) clear(p *triePath) {
 		b, d := &t.branches[p.nodes[level]], digit(p.key, level)
 		b.bits &^= 1 << d
 		if remove {
-			b.kids[d] = 0
-			remove = b.kids == [fanout]int32{}
+			b.children[d] = 0
+			remove = b.children == [fanout]int32{}
 			if remove {
 				t.spare[1] = append(t.spare[1], p.nodes[level])
 			}
@@ -164,12 +164,12 @@ func (t *trie) fromNode(at int32, level int, key uint64) *block {
 	}
 	b := &t.branches[at]
 	if b.bits>>d&1 != 0 {
-		if found := t.fromNode(b.kids[d], level-1, key); found != nil {
+		if found := t.fromNode(b.children[d], level-1, key); found != nil {
 			return found
 		}
 	}
 	if more := b.bits >> d >> 1; more != 0 {
-		return t.least(b.kids[d+1+uint(bits.TrailingZeros64(more))], level-1)
+		return t.least(b.children[d+1+uint(bits.TrailingZeros64(more))], level-1)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (t *trie) fromNode(at int32, level int, key uint64) *block {
 func (t *trie) least(at int32, level int) *block {
 	for ; level > 0; level-- {
 		b := &t.branches[at]
-		at = b.kids[bits.TrailingZeros64(b.bits)%fanout]
+		at = b.children[bits.TrailingZeros64(b.bits)%fanout]
 	}
 	l := t.leaves[at]
 	return l.slots[bits.TrailingZeros64(l.bits)%fanout]
@@ -214,12 +214,12 @@ func (t *trie) upToNode(at int32, level int, key uint64) *block {
 	}
 	b := &t.branches[at]
 	if b.bits>>d&1 != 0 {
-		if found := t.upToNode(b.kids[d], level-1, key); found != nil {
+		if found := t.upToNode(b.children[d], level-1, key); found != nil {
 			return found
 		}
 	}
 	if less := b.bits & (1<<d - 1); less != 0 {
-		return t.greatest(b.kids[bits.Len64(less)-1], level-1)
+		return t.greatest(b.children[bits.Len64(less)-1], level-1)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (t *trie) upToNode(at int32, level int, key uint64) *block {
 func (t *trie) greatest(at int32, level int) *block {
 	for ; level > 0; level-- {
 		b := &t.branches[at]
-		at = b.kids[(bits.Len64(b.bits)-1)%fanout]
+		at = b.children[(bits.Len64(b.bits)-1)%fanout]
 	}
 	l := t.leaves[at]
 	return l.slots[(bits.Len64(l.bits)-1)%fanout]

@@ -15,7 +15,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// sampleTypes are the figures of a profile, as go tool pprof -sample_index chooses them. The bytes of the second and fourth add
+// sampleTypes are the values of a profile, as go tool pprof -sample_index chooses them. The bytes of the second and fourth add
 // up to what the allocator has reserved.
 var sampleTypes = []valueType{
 	{"inuse_objects", "count"},   // active blocks: held by callers, or freed and waiting for other streams

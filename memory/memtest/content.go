@@ -39,7 +39,7 @@ func testContent(f *fixture) {
 	f.giveAll()
 }
 
-// gated puts work on a stream that waits for the returned function to be called, and then copies the ends of a block.
+// gated enqueues work on a stream that waits for the returned function to be called, and then copies the ends of a block.
 func (f *fixture) gated(s device.Executor, h *held) (open func(), read func() []byte) {
 	gate, got := make(chan struct{}), make([]byte, 0, 2*edge)
 	dev := f.streams[0] // inline: may be used from the work of another stream

@@ -11,7 +11,7 @@ import (
 )
 
 var oomTests = []test{
-	{"TheErrorHasTheFigures", testOOMFigures},
+	{"TheErrorHasTheNumbers", testOOMNumbers},
 	{"TheAllocatorWorksOnAfterwards", testOOMWorksOn},
 	{"FreedMemoryOfAllStreamsIsFoundFirst", testOOMFindsCached},
 }
@@ -31,7 +31,7 @@ func requireOOM(t testing.TB, dev device.Device, err error, requested uint64) *m
 	return oom
 }
 
-func testOOMFigures(f *fixture) {
+func testOOMNumbers(f *fixture) {
 	total := f.freeBytes()
 	half := f.take(total/2, f.streams[0])
 	_, err := f.try(total*3/4, f.streams[1])

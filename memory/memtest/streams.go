@@ -35,7 +35,7 @@ func (f *fixture) finished(s device.Stream) bool {
 	return done
 }
 
-// use puts work that touches a block on a stream, and records it.
+// use enqueues work on a stream that touches a block, and records it.
 func (f *fixture) use(h *held, s device.Stream) {
 	f.t.Helper()
 	require.NoError(f.t, s.Fill(h.block.Ptr(), 0, h.block.Size()))
@@ -162,7 +162,7 @@ func (f *fixture) closedStream(bytes uint64) device.Stream {
 	return s
 }
 
-// testClosedStream: no work can be put on a closed stream, so memory for it is a mistake, whether or not some is cached.
+// testClosedStream: no work can be enqueued on a closed stream, so memory for it is a mistake, whether or not some is cached.
 func testClosedStream(f *fixture) {
 	s := f.closedStream(12 * device.MiB)
 	for _, bytes := range []uint64{1, 12 * device.MiB, 40 * device.MiB} {
