@@ -12,8 +12,8 @@
 //
 // # Streams and events
 //
-// A Stream is an ordered queue of work. Work on one stream runs in the order in which it was put there; work on
-// different streams is not ordered unless an Event is recorded on one and waited for on the other. A call that puts
+// A Stream is an ordered queue of work. Work on one stream runs in the order in which it was enqueued; work on
+// different streams is not ordered unless an Event is recorded on one and waited for on the other. A call that enqueues
 // work on a stream returns before the work is done, unless its comment says otherwise. An error of such work is
 // reported by the next call that waits for it (Stream.Synchronize, Event.Synchronize, Stream.CopyToHost,
 // Device.Synchronize), together with the name of the operation that failed.
@@ -133,14 +133,14 @@ type Stream interface {
 	// Fill sets n bytes to value, ordered on the stream.
 	Fill(dst Ptr, value byte, n uint64) error
 
-	// Record makes e stand for everything put on the stream so far. Recording again moves it.
+	// Record makes e stand for everything enqueued on the stream so far. Recording again moves it.
 	Record(e Event) error
 	// Wait makes later work on this stream wait for what e stood for when Wait was called. It does not block the caller.
 	// An event that was never recorded is complete.
 	Wait(e Event) error
-	// Done reports whether everything put on the stream so far has finished, without blocking.
+	// Done reports whether everything enqueued on the stream so far has finished, without blocking.
 	Done() (bool, error)
-	// Synchronize waits until everything put on the stream so far has finished.
+	// Synchronize waits until everything enqueued on the stream so far has finished.
 	Synchronize(ctx context.Context) error
 	// Close waits for the stream's work, then ends it. The default stream cannot be closed (ErrInvalidValue). Done and
 	// Synchronize are an ErrClosed only when the work is done, also while another goroutine closes.
@@ -171,7 +171,7 @@ const (
 type Executor interface {
 	Stream
 	Mode() ExecMode
-	// Submit puts fn on the stream under the operation's name, which goes into the error of a wait if fn fails or panics: a
+	// Submit enqueues fn on the stream under the operation's name, which goes into the error of a wait if fn fails or panics: a
 	// LaunchError. With ExecInline that error is returned at once. fn must not wait for its own stream, nor free memory.
 	Submit(operation string, fn func() error) error
 }

@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 // Unwrap returns the sentinel, for errors.Is.
 func (e *Error) Unwrap() error { return e.Err }
 
-// LaunchError is the error of an operation that was put on a stream and failed there. errors.Is finds both ErrLaunch and
+// LaunchError is the error of an operation that was enqueued on a stream and failed there. errors.Is finds both ErrLaunch and
 // cause, so a caller can ask for either.
 func LaunchError(id ID, operation string, cause error) *Error {
 	return &Error{Device: id, Call: operation, Err: &launchFailure{cause: cause}}

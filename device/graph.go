@@ -1,7 +1,7 @@
 package device
 
-// Capturer is a Stream whose work can be captured: put into a Graph instead of being run, to be run as a whole later, many
-// times, for less than it costs to put each operation on a stream.
+// Capturer is a Stream whose work can be captured: recorded in a Graph instead of being run, to be run as a whole later, many
+// times, for less than it costs to enqueue each operation on a stream.
 //
 // A capture goes on from BeginCapture to EndCapture on one stream, and spreads to those that Wait for an event recorded in
 // it; they must be joined again, by an event the other way, before its end. What is captured does not run, so nothing may
@@ -12,7 +12,7 @@ type Capturer interface {
 	BeginCapture() error
 	// EndCapture returns what was captured since BeginCapture. After an error the capture is over too.
 	EndCapture() (Graph, error)
-	// CaptureID is the number of the capture into which work put on the stream now goes, and 0 if it runs. All streams of one
+	// CaptureID is the number of the capture into which work enqueued on the stream now goes, and 0 if it runs. All streams of one
 	// capture have the same; no two captures of the process do.
 	CaptureID() uint64
 }
@@ -40,7 +40,7 @@ type Graph interface {
 
 // GraphExec is a graph that can be run. It does not need the Graph it was made of.
 type GraphExec interface {
-	// Launch puts the whole graph on a stream. Launches of one GraphExec run one after the other.
+	// Launch enqueues the whole graph on a stream. Launches of one GraphExec run one after the other.
 	Launch(s Stream) error
 	// Close ends it; launches that are on a stream still run.
 	Close() error

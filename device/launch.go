@@ -35,7 +35,7 @@ type Module interface {
 // Kernel is a function that runs on the device. It lives as long as its module.
 type Kernel interface {
 	Name() string
-	// Launch puts the kernel on a stream of its device. params are in the order of the kernel's declaration; they are copied,
+	// Launch enqueues the kernel on a stream of its device. params are in the order of the kernel's declaration; they are copied,
 	// so that they may be changed and used again as soon as the call returns. It makes no Go heap allocation. Errors of the
 	// kernel itself surface at the next wait, as a LaunchError with its name.
 	Launch(s Stream, shape LaunchShape, params *Params) error

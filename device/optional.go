@@ -59,7 +59,7 @@ type StreamOrdered interface {
 	// StreamOrdered reports whether this device, and not only others of its kind, has it. Else the methods below are an
 	// ErrUnavailable.
 	StreamOrdered() bool
-	// AllocAsync takes memory that work put on s from now on may use. Work on other streams may use it when it is ordered
+	// AllocAsync takes memory that work enqueued on s from now on may use. Work on other streams may use it when it is ordered
 	// behind that. The pool keeps what is freed until TrimPool.
 	AllocAsync(bytes uint64, s Stream) (Ptr, error)
 	// FreeAsync gives it back behind the work on s.
@@ -67,7 +67,7 @@ type StreamOrdered interface {
 	// TrimPool gives memory of the pool that nobody uses back to the device, down to keep bytes.
 	TrimPool(keep uint64) error
 	PoolUsage() (PoolUsage, error)
-	// ResetPoolPeaks sets the peaks of PoolUsage to the current figures.
+	// ResetPoolPeaks sets the peaks of PoolUsage to the current values.
 	ResetPoolPeaks() error
 }
 

@@ -34,8 +34,8 @@ func (p *Product) Gemm() (g Gemm, ok bool) {
 	if p.M == 0 || p.N == 0 || p.K == 0 || max(p.M, p.N, p.K) > 1<<31-1 {
 		return g, false
 	}
-	turned := p.turned()
-	if g, ok = turned.columns(); ok { // dst is row-major
+	transposed := p.transposed()
+	if g, ok = transposed.columns(); ok { // dst is row-major
 		g.swapped = true
 		return g, p.batch(&g)
 	}
@@ -45,8 +45,8 @@ func (p *Product) Gemm() (g Gemm, ok bool) {
 	return g, false
 }
 
-// turned is the product of the transposes.
-func (p *Product) turned() (q Product) {
+// transposed is the product of the transposes.
+func (p *Product) transposed() (q Product) {
 	q = *p
 	q.M, q.N = p.N, p.M
 	q.A, q.B = p.B.transposed(), p.A.transposed()

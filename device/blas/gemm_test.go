@@ -107,23 +107,23 @@ func TestGemm_IsTheProductInColumnMajorOrder(t *testing.T) {
 	rows := func(p device.Ptr, pitch int) blas.Matrix { return blas.Matrix{Ptr: p, Row: pitch, Column: 1} }
 	columns := func(p device.Ptr, pitch int) blas.Matrix { return blas.Matrix{Ptr: p, Row: 1, Column: pitch} }
 	for name, p := range map[string]blas.Product{
-		"rows":             {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4)},
-		"pitches":          {M: 3, N: 4, K: 5, Dst: rows(dst, 9), A: rows(inA, 7), B: rows(inB, 6)},
-		"turned inputs":    {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: columns(inA, 3), B: columns(inB, 8)},
-		"turned result":    {M: 3, N: 4, K: 5, Dst: columns(dst, 3), A: rows(inA, 5), B: columns(inB, 5)},
-		"one row":          {M: 1, N: 4, K: 5, Dst: rows(dst, 77), A: rows(inA, -3), B: columns(inB, 5)},
-		"one column":       {M: 3, N: 1, K: 5, Dst: blas.Matrix{Ptr: dst, Row: 2, Column: 1}, A: rows(inA, 5), B: blas.Matrix{Ptr: inB, Row: 1, Column: 9}},
-		"a column in rows": {M: 3, N: 1, K: 5, Dst: rows(dst, 1), A: rows(inA, 5), B: blas.Matrix{Ptr: inB, Row: 3, Column: 1}},
-		"k of one":         {M: 3, N: 4, K: 1, Dst: rows(dst, 4), A: rows(inA, 1), B: rows(inB, 4)},
-		"bias":             {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4), Beta: 1, C: blas.Matrix{Ptr: inC, Column: 1}},
-		"addend":           {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4), Beta: 2, C: rows(inC, 6)},
-		"in place":         {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4), Beta: 2, C: rows(dst, 4)},
+		"rows":              {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4)},
+		"pitches":           {M: 3, N: 4, K: 5, Dst: rows(dst, 9), A: rows(inA, 7), B: rows(inB, 6)},
+		"transposed inputs": {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: columns(inA, 3), B: columns(inB, 8)},
+		"transposed result": {M: 3, N: 4, K: 5, Dst: columns(dst, 3), A: rows(inA, 5), B: columns(inB, 5)},
+		"one row":           {M: 1, N: 4, K: 5, Dst: rows(dst, 77), A: rows(inA, -3), B: columns(inB, 5)},
+		"one column":        {M: 3, N: 1, K: 5, Dst: blas.Matrix{Ptr: dst, Row: 2, Column: 1}, A: rows(inA, 5), B: blas.Matrix{Ptr: inB, Row: 1, Column: 9}},
+		"a column in rows":  {M: 3, N: 1, K: 5, Dst: rows(dst, 1), A: rows(inA, 5), B: blas.Matrix{Ptr: inB, Row: 3, Column: 1}},
+		"k of one":          {M: 3, N: 4, K: 1, Dst: rows(dst, 4), A: rows(inA, 1), B: rows(inB, 4)},
+		"bias":              {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4), Beta: 1, C: blas.Matrix{Ptr: inC, Column: 1}},
+		"addend":            {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4), Beta: 2, C: rows(inC, 6)},
+		"in place":          {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4), Beta: 2, C: rows(dst, 4)},
 		"batch": {M: 3, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 5), B: rows(inB, 4), Dims: 1,
 			Shape: [8]int{6}, Strides: [4][8]int{{12}, {15}, {0}}},
 		"heads": { // [2, 3 heads, 4, 5] as a view of [2, 4, 3, 5]
 			M: 4, N: 4, K: 5, Dst: rows(dst, 4), A: rows(inA, 15), B: columns(inB, 15), Dims: 2,
 			Shape: [8]int{2, 3}, Strides: [4][8]int{{48, 16}, {60, 5}, {60, 5}}},
-		"batch in place, turned": {M: 3, N: 4, K: 5, Dst: columns(dst, 3), A: rows(inA, 5), B: rows(inB, 4), Beta: 1, C: columns(dst, 3), Dims: 2,
+		"batch in place, transposed": {M: 3, N: 4, K: 5, Dst: columns(dst, 3), A: rows(inA, 5), B: rows(inB, 4), Beta: 1, C: columns(dst, 3), Dims: 2,
 			Shape: [8]int{4, 2}, Strides: [4][8]int{{12, 100}, {15, 0}, {0, 20}, {12, 100}}},
 	} {
 		t.Run(name, func(t *testing.T) {

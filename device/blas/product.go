@@ -53,7 +53,7 @@ type Multiplier interface {
 	// MatMulWorkspace returns how many bytes of workspace, aligned to 256, the library wants for p. ok is false if there is no
 	// library or if it does not compute p; then MatMul would not do it either. It loads the library at the first call.
 	MatMulWorkspace(p *Product) (bytes uint64, ok bool)
-	// MatMul puts p on a stream, with a workspace that must live until the stream has passed it. done is false if the library
+	// MatMul enqueues p on a stream, with a workspace that must live until the stream has passed it. done is false if the library
 	// refused: then there is nothing of p on the stream, and the caller computes it otherwise. The error is that of work
 	// that may have been begun, or of the device.
 	MatMul(s device.Stream, p *Product, work device.Ptr, bytes uint64) (done bool, err error)

@@ -110,7 +110,7 @@ func (d *Device) TrimPool(keep uint64) error {
 	return d.call("TrimPool", driver.DeviceGraphMemTrim, d.ordinal)
 }
 
-// PoolUsage returns the pool's figures.
+// PoolUsage returns the pool's statistics.
 func (d *Device) PoolUsage() (u device.PoolUsage, err error) {
 	for _, want := range []struct {
 		attribute uintptr
@@ -126,7 +126,7 @@ func (d *Device) PoolUsage() (u device.PoolUsage, err error) {
 	return u, nil
 }
 
-// ResetPoolPeaks sets the peaks to the current figures.
+// ResetPoolPeaks sets the peaks to the current values.
 func (d *Device) ResetPoolPeaks() error {
 	for _, attribute := range []uintptr{driver.PoolUsedHigh, driver.PoolReservedHigh} {
 		if err := d.poolAttribute("ResetPoolPeaks", driver.MemPoolSetAttribute, attribute, new(uint64)); err != nil {

@@ -13,7 +13,7 @@ var _ blas.Multiplier = (*Device)(nil)
 
 // multiplier is a device's use of cuBLAS. There is one handle for all streams, because a handle holds memory of the driver's that
 // no allocator here knows of; a call sets stream and workspace under the lock, which it holds for the microseconds in which
-// the library puts work on the stream.
+// the library enqueues work on the stream.
 type multiplier struct {
 	beginning sync.Mutex      // held while the library is being opened
 	begun     atomic.Bool     // it has been, well or badly

@@ -11,7 +11,7 @@ import (
 
 // Products without an epilogue: cublasGemmEx and cublasGemmStridedBatchedEx.
 
-// multiply makes the calls of a product without an epilogue. begun says that one of several calls has put work on the stream.
+// multiply makes the calls of a product without an epilogue. begun says that one of several calls has enqueued work on the stream.
 func (m *multiplier) multiply(s *Stream, p *blas.Product, g *blas.Gemm, work device.Ptr, bytes uint64) (begun bool, err error) {
 	c, err := s.blasCalls("MatMul")
 	if err != nil {

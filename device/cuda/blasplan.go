@@ -213,7 +213,7 @@ func (m *multiplier) dropPlans(d *Device) {
 	m.plans = nil
 }
 
-// multiplyLt puts a product with an epilogue on a stream.
+// multiplyLt enqueues a product with an epilogue on a stream.
 func (m *multiplier) multiplyLt(s *Stream, p *blas.Product, g *blas.Gemm, work device.Ptr, bytes uint64) error {
 	if m.lt == 0 {
 		return s.device.fail("cublasLtMatmul", BLASStatus(cublas.NotSupported), "there is no cuBLASLt")

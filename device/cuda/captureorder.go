@@ -10,7 +10,7 @@ import (
 // to which its work comes before. It is a vector clock. Operations on one stream are in order; between streams only events
 // make an order, and they carry a mark from the stream that records them to those that wait.
 //
-// What libraries put on a stream under its Handle counts as far as Note was called.
+// What libraries enqueue on a stream under its Handle counts as far as Note was called.
 type captureMark struct {
 	capture *capture
 	at      []uint64 // as long as parts was then: of streams that joined later, nothing comes before
@@ -22,7 +22,7 @@ type captureClock struct {
 	seen []uint64 // by part: the highest position that an event brought here, 0 for none
 }
 
-// join makes s part of the capture, if it is not yet, and puts what follows on it behind m; nil is nothing.
+// join makes s part of the capture, if it is not yet, and places what follows on it behind m; nil is nothing.
 func (c *capture) join(s *Stream, m *captureMark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

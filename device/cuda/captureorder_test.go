@@ -34,7 +34,7 @@ func (r *orderRig) work(i int) {
 	require.NoError(r.t, r.streams[i].Fill(r.p, 1, 100))
 }
 
-// order puts what follows on a stream behind what is on another.
+// order places what follows on a stream behind what is on another.
 func (r *orderRig) order(before, after int) {
 	r.t.Helper()
 	e := r.Event(r.Devices[0])
@@ -107,7 +107,7 @@ func TestCaptureOrder_EventsStandForWhatWasBeforeThem(t *testing.T) {
 	require.NoError(t, r.streams[0].Wait(join))
 	require.True(t, r.streams[0].CapturePassed(m))
 	r.streams[1].Note("cublasGemmEx")
-	require.False(t, r.streams[0].CapturePassed(r.streams[1].CaptureMark()), "what libraries put there counts")
+	require.False(t, r.streams[0].CapturePassed(r.streams[1].CaptureMark()), "what libraries enqueue there counts")
 	r.order(1, 0)
 	r.end()
 }

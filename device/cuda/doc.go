@@ -61,11 +61,11 @@
 //
 // # Profiling
 //
-// CISTERN_CUDA_PROFILE=FILE (ProfileVariable) times every operation that a program puts on a stream, without NVIDIA's tools: kernels,
+// CISTERN_CUDA_PROFILE=FILE (ProfileVariable) times every operation that a program enqueues on a stream, without NVIDIA's tools: kernels,
 // products of cuBLAS, copies, fills and launches of graphs. FILE is a trace for chrome://tracing and Perfetto, FILE.txt has totals
 // by name and shape; docs/profiling.md tells how to read them. In code, StartProfile does that for a region.
 //
-// Each operation is put on its stream between two timing events, in one crossing. The events, some 4096 at most, are used again
+// Each operation is enqueued on its stream between two timing events, in one crossing. The events, some 4096 at most, are used again
 // when they have been read, which waits do, and launches when half of them are under way. An operation that finds none waits for the
 // oldest one. Goroutines that share a stream take turns meanwhile. What is captured is not timed but counted; the graph's launches
 // are timed, each as one. While no profile runs, an operation pays one test of a pointer.
@@ -77,7 +77,7 @@
 //
 // Each error is a *device.Error with the name of the driver's function that failed; errors.As finds its Result. Errors of work
 // on the device show when somebody waits. The driver says only that something went wrong, so each stream remembers the names
-// of the operations put on it since it was last seen without error, and the error names them. With CUDA_LAUNCH_BLOCKING=1,
+// of the operations enqueued on it since it was last seen without error, and the error names them. With CUDA_LAUNCH_BLOCKING=1,
 // which the driver reads, the list has one entry.
 //
 // After some errors (an illegal address, for one) the context is lost. The device then refuses everything with the first

@@ -34,7 +34,7 @@ func TestAsynchronousErrors_NameTheOperationAtTheNextWait(t *testing.T) {
 	require.NoError(t, s.Copy(p, p.Add(32), 32))
 	require.NoError(t, s.Synchronize(background)) // the copy is beyond suspicion
 	r.Fail("work", 1, 700)
-	require.NoError(t, s.Fill(p, 1, 64), "putting it on the stream is fine")
+	require.NoError(t, s.Fill(p, 1, 64), "enqueuing it is fine")
 	err := s.Synchronize(background)
 	require.ErrorIs(t, err, device.ErrLaunch)
 	require.EqualError(t, err, "cuda:0: Fill: operation failed on the device: CUDA_ERROR_ILLEGAL_ADDRESS (700) (stream 1; told by cuStreamSynchronize)")

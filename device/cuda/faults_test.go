@@ -133,7 +133,7 @@ func walk(t *testing.T, d *cuda.Device) (failures int) {
 	return failures
 }
 
-// streamCalls are the calls that put work on a stream or wait for it. p and q are memory.
+// streamCalls are the calls that enqueue work on a stream or wait for it. p and q are memory.
 func streamCalls(d *cuda.Device, s *cuda.Stream, e device.Event, p, q device.Ptr, b []byte) []func() error {
 	var async device.Ptr
 	large := make([]byte, 3<<20)

@@ -7,7 +7,7 @@ import "github.com/cistern-ml/cistern/device/cuda/internal/driver"
 // and addresses only, narrower ones as their bits. What the arguments point to on the Go heap must be kept alive by the
 // caller, and not lie on a stack; the function must not keep such addresses. The error is about the device, not the status.
 //
-// Work that the function puts on a stream should be announced with Stream.Note.
+// Work that the function enqueues on a stream should be announced with Stream.Note.
 func (d *Device) CallForeign(fn uintptr, args ...uintptr) (status uint32, err error) {
 	b, err := d.begin("CallForeign")
 	if err != nil {

@@ -75,7 +75,7 @@ func (g *Graph) Close() error {
 	return g.device.unload("Graph.Close", &g.closed, driver.GraphDestroy, g.handle)
 }
 
-// Launch puts the graph on a stream of its device. It makes no Go heap allocation.
+// Launch enqueues the graph on a stream of its device. It makes no Go heap allocation.
 func (x *GraphExec) Launch(s device.Stream) error {
 	const call = "Graph.Launch"
 	own, ok := s.(*Stream)

@@ -12,7 +12,7 @@ const remembered = 16
 // inflight has the names of the operations on a stream of which nobody knows yet whether they succeeded. The driver reports
 // that some work failed and not which, so these are the suspects.
 //
-// Positions count operations; the first has position 1. An operation is noted before it is put on the stream, so that a wait
+// Positions count operations; the first has position 1. An operation is noted before it is enqueued on the stream, so that a wait
 // by another goroutine cannot miss it.
 type inflight struct {
 	mu    sync.Mutex

@@ -106,7 +106,7 @@ func (m *Module) Close() error {
 // Name is the kernel's name in the image.
 func (k *Kernel) Name() string { return k.name }
 
-// Launch puts the kernel on a stream.
+// Launch enqueues the kernel on a stream.
 func (k *Kernel) Launch(s device.Stream, shape device.LaunchShape, params *device.Params) error {
 	return k.LaunchAs(k.name, s, shape, params)
 }

@@ -68,7 +68,7 @@ func (d *Device) forgetMemory(p device.Ptr) (bytes uint64, ok bool) {
 	return bytes, ok
 }
 
-// MemInfo returns the driver's figures: what all processes together left.
+// MemInfo returns the driver's numbers: what all processes together left.
 func (d *Device) MemInfo() (device.MemInfo, error) {
 	b, err := d.begin("MemInfo")
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Device) MemInfo() (device.MemInfo, error) {
 	if f, r := b.Run(); r != driver.Success {
 		return device.MemInfo{}, d.failed(f, r, "")
 	}
-	total := d.properties.TotalMemory // the driver's own figure here is the same, or smaller by what it keeps for itself
+	total := d.properties.TotalMemory // the driver's own number here is the same, or smaller by what it keeps for itself
 	return device.MemInfo{Free: min(b.Value(0), total), Total: total}, nil
 }
 

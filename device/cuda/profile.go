@@ -11,7 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
-// Profile is the times of what was put on a device's streams while it ran: kernels, products of cuBLAS, copies, fills and launches of
+// Profile is the times of what was enqueued on a device's streams while it ran: kernels, products of cuBLAS, copies, fills and launches of
 // graphs. See StartProfile. Its methods may be called at any time, by any goroutine; before Stop they tell of what was seen to be
 // done so far, at a wait or when the profile had too many operations under way.
 type Profile struct {
@@ -24,7 +24,7 @@ type Profile struct {
 	spans    []span
 	unkept   int // operations beyond profileLimits.spans
 	captured int
-	lost     int // put on a stream and not timed
+	lost     int // enqueued on a stream and not timed
 	waits    int // for the oldest operation, when too many were under way
 	failures int
 	failure  error  // the first
@@ -72,7 +72,7 @@ func (t *Total) add(u *Total) {
 	t.Time += u.Time
 }
 
-// StartProfile begins to time what is put on the device's streams, each operation by two events of the driver around it, until Stop.
+// StartProfile begins to time what is enqueued on the device's streams, each operation by two events of the driver around it, until Stop.
 // Several profiles may run at a time, each of its own region. A device has no profile on its own unless ProfileVariable asks for one,
 // and its operations then pay nothing for it.
 //
@@ -96,7 +96,7 @@ func newProfile(d *Device) *Profile {
 	return &Profile{device: d, totals: map[Operation]*Total{}, streams: map[device.StreamID]*streamTotal{}}
 }
 
-// startProfile lets p have what is put on the streams from now on. The device has a context.
+// startProfile lets p have what is enqueued on the streams from now on. The device has a context.
 func (d *Device) startProfile(p *Profile) error {
 	d.profiling.Lock()
 	defer d.profiling.Unlock()
@@ -115,7 +115,7 @@ func (d *Device) startProfile(p *Profile) error {
 	return nil
 }
 
-// Stop ends the profile after waiting for the operations in it that are under way; what other goroutines put on streams meanwhile may
+// Stop ends the profile after waiting for the operations in it that are under way; what other goroutines enqueue on streams meanwhile may
 // or may not be part of it. A second Stop does nothing. Closing the device stops its profiles.
 func (p *Profile) Stop() {
 	if !p.absent() {

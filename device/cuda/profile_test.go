@@ -239,11 +239,11 @@ func TestProfile_TimesProducts(t *testing.T) {
 		q.require(t, q.product(), 8*2*3)
 		q.require(t, q.biased(), 8*2*3+5)
 	}
-	turned := q.product()
-	turned.B.Row, turned.B.Column = 1, 8
-	q.require(t, turned, 8*2*3)
+	transposed := q.product()
+	transposed.B.Row, transposed.B.Column = 1, 8
+	q.require(t, transposed, 8*2*3)
 	p.Stop()
-	product := cuda.Operation{Kind: cuda.ProductOperation, Name: "cublasGemmEx", Type: turned.Type, M: 8, N: 8, K: 8, Batch: 1, Layout: "NN"}
+	product := cuda.Operation{Kind: cuda.ProductOperation, Name: "cublasGemmEx", Type: transposed.Type, M: 8, N: 8, K: 8, Batch: 1, Layout: "NN"}
 	biased, other := product, product
 	biased.Name, other.Layout = "cublasLtMatmul", "NT"
 	require.Equal(t, map[cuda.Operation]int{product: 2, biased: 2, other: 1, copied("CopyToHost", 256): 5}, counts(t, p))
@@ -465,7 +465,7 @@ func TestProfile_FaultsFailNoOperation(t *testing.T) {
 	}
 }
 
-// profiledWork puts operations on a stream, none of which may fail, waits, and returns how many there were.
+// profiledWork enqueues operations on a stream, none of which may fail, waits, and returns how many there were.
 func profiledWork(t *testing.T, d *cuda.Device) int {
 	t.Helper()
 	s, err := d.NewStream()
@@ -629,7 +629,7 @@ func TestProfile_OfTheEnvironmentThatCannotBeginIsToldInTheTotals(t *testing.T) 
 	require.Contains(t, string(text), "1 calls of the driver failed, the first: cuda:0: cuEventRecord: CUDA_ERROR_UNKNOWN (999)")
 }
 
-// Two goroutines put operations on one stream: nothing of the one comes between the events of the other.
+// Two goroutines enqueue operations on one stream: nothing of the one comes between the events of the other.
 func TestProfile_TellsGoroutinesOfOneStreamApart(t *testing.T) {
 	r := cudatest.New(t, 1)
 	d := r.Devices[0]
@@ -654,7 +654,7 @@ func TestProfile_TellsGoroutinesOfOneStreamApart(t *testing.T) {
 	}
 	after := r.Calls()["cuEventRecord"]
 	r.ReleaseStream(s.Handle())
-	require.False(t, came, "the operation is on the stream while another one is being put there")
+	require.False(t, came, "the operation is on the stream while another one is being enqueued")
 	require.LessOrEqual(t, after, before+1, "only the copy's last event can have come")
 	require.NoError(t, <-first)
 	require.NoError(t, <-second)

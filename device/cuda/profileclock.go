@@ -100,7 +100,7 @@ func (c *clock) pair(events [2]uintptr) (between time.Duration, f driver.Func, r
 func (c *clock) tick() {
 	switch now := c.now(); {
 	case c.next != nil:
-		c.turn()
+		c.advance()
 	case now-c.base.set > c.device.system.profiles.limits.base:
 		event, _, r := c.device.rawEvent()
 		if r != driver.Success {
@@ -114,8 +114,8 @@ func (c *clock) tick() {
 	}
 }
 
-// turn makes the next base the base if it is done.
-func (c *clock) turn() {
+// advance makes the next base the base if it is done.
+func (c *clock) advance() {
 	b, err := c.device.beginProfile()
 	if err != nil {
 		return

@@ -40,7 +40,7 @@ func (k OperationKind) String() string {
 	return fmt.Sprintf("OperationKind(%d)", uint8(k))
 }
 
-// Operation says what was put on a stream, as far as a Profile tells operations apart. Fields that its kind does not have are zero.
+// Operation says what was enqueued on a stream, as far as a Profile tells operations apart. Fields that its kind does not have are zero.
 type Operation struct {
 	Kind   OperationKind
 	Name   string             // what errors call it: a kernel's operation, a function of the library, a method of Stream; a graph's name
@@ -121,7 +121,7 @@ func (k OperationKind) rate(work float64, took time.Duration) string {
 	return fmt.Sprintf("%.4g GB/s", work/took.Seconds()/1e9)
 }
 
-// operation describes a call that puts something on a stream by its arguments. name is what errors call it.
+// operation describes a call that enqueues something on a stream by its arguments. name is what errors call it.
 func (d *Device) operation(name string, f driver.Func, args []uintptr) Operation {
 	switch f {
 	case driver.LaunchKernel:

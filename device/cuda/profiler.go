@@ -10,10 +10,10 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
 )
 
-// profiler times the operations of a device for its profiles. Each operation is put on its stream between two timing events, in one
+// profiler times the operations of a device for its profiles. Each operation is enqueued on its stream between two timing events, in one
 // crossing (timing). What is done is read later, by waits, which have the time, and when many operations are under way (drain).
 //
-// Locks are taken in this order: Stream.looking, use, Stream.turn, mu, Profile.mu.
+// Locks are taken in this order: Stream.looking, use, Stream.timing, mu, Profile.mu.
 type profiler struct {
 	device *Device
 	clock  clock
@@ -67,7 +67,7 @@ func newProfiler(d *Device) (*profiler, error) {
 	return p, nil
 }
 
-// time begins to time what is about to be put on the stream. It returns nil if that is not timed: no profile runs, or the stream is
+// time begins to time what is about to be enqueued on the stream. It returns nil if that is not timed: no profile runs, or the stream is
 // being captured, so that it does not run now. The methods of a nil timing do as without profiles.
 func (s *Stream) time() *timing {
 	p := s.device.profiler.Load()
@@ -93,7 +93,7 @@ func (s *Stream) timeLooking() *timing {
 	return p.timing(s)
 }
 
-// timing takes two events and the stream's turn.
+// timing takes two events and the stream's timing lock.
 func (p *profiler) timing(s *Stream) *timing {
 	p.use.RLock()
 	if s.Capturing() {
@@ -106,7 +106,7 @@ func (p *profiler) timing(s *Stream) *timing {
 		p.use.RUnlock()
 		return nil
 	}
-	s.turn.Lock()
+	s.timing.Lock()
 	t.stream, t.called = s, p.clock.now()
 	return t
 }
@@ -147,7 +147,7 @@ func (t *timing) finish(done bool) {
 	}
 	p, s, looking := t.profiler, t.stream, t.looking
 	p.put(t, done) // it may be another operation's from here on
-	s.turn.Unlock()
+	s.timing.Unlock()
 	p.use.RUnlock()
 	if looking {
 		s.looking.RUnlock()
@@ -229,7 +229,7 @@ func (p *profiler) make() {
 	p.free = append(p.free, t)
 }
 
-// waitForOldest waits for the operation that was put on its stream first. Caller holds p.mu, which it gives up meanwhile.
+// waitForOldest waits for the operation that was enqueued on its stream first. Caller holds p.mu, which it gives up meanwhile.
 func (p *profiler) waitForOldest() {
 	oldest := p.oldest()
 	if oldest == nil {

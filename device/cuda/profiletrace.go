@@ -32,7 +32,7 @@ type traceWriter struct {
 }
 
 // WriteTrace writes the operations one by one in the Chrome trace event format, which chrome://tracing and https://ui.perfetto.dev
-// open. The device is a process there. Each of its streams has two rows: what the device did, and the calls that put it there, so
+// open. The device is a process there. Each of its streams has two rows: what the device did, and the calls that enqueued it, so
 // that gaps in the one can be compared with the other. Times are since the driver was opened. Errors are those of w.
 func (p *Profile) WriteTrace(w io.Writer) error {
 	if err := p.writable("Profile.WriteTrace", w); err != nil {

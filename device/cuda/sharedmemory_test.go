@@ -11,7 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 )
 
-// endsPTX is a kernel whose 256 threads write their number to the first and, turned, to the last 256 bytes of n bytes of shared
+// endsPTX is a kernel whose 256 threads write their number to the first and, in reverse, to the last 256 bytes of n bytes of shared
 // memory, and hand out what another thread has written at either end.
 const endsPTX = `.version 7.0
 .target sm_80

@@ -24,9 +24,9 @@ type Stream struct {
 	// that would end. Taken before Device.waiting.
 	looking sync.RWMutex
 
-	// turn is held, while a profile runs, from an operation's first timing event to its last, so that nobody else's operation
+	// timing is held, while a profile runs, from an operation's first timing event to its last, so that nobody else's operation
 	// comes between them. Taken after looking.
-	turn sync.Mutex
+	timing sync.Mutex
 }
 
 // NewStream returns a new stream of normal priority.
@@ -84,11 +84,11 @@ func (s *Stream) ID() device.StreamID {
 // Device returns the *Device.
 func (s *Stream) Device() device.Device { return s.device }
 
-// Handle is the driver's CUstream, for libraries that put work on it. Note, called before, names that work in errors and
+// Handle is the driver's CUstream, for libraries that enqueue work on it. Note, called before, names that work in errors and
 // counts it in the order of a capture.
 func (s *Stream) Handle() uintptr { return s.handle }
 
-// Note remembers an operation that somebody else is about to put on the stream under its Handle, so that an error can name it,
+// Note remembers an operation that somebody else is about to enqueue on the stream under its Handle, so that an error can name it,
 // and so that CaptureMark knows of it.
 func (s *Stream) Note(operation string) { s.work.note(operation) }
 
@@ -105,7 +105,7 @@ func (s *Stream) begin(call string) (*driver.Batch, error) {
 	return b, nil
 }
 
-// enqueue makes a call that puts an operation on the stream. It releases the batch.
+// enqueue makes a call that enqueues an operation on the stream. It releases the batch.
 func (s *Stream) enqueue(b *driver.Batch, operation string, f driver.Func, args ...uintptr) error {
 	return s.enqueueFor(b, operation, "", f, args...)
 }

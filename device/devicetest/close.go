@@ -37,7 +37,7 @@ func testClosedDevice(s *suite, t *testing.T, dev device.Device) {
 			require.ErrorIs(t, err, device.ErrClosed, name)
 		}
 		report, ok := stream.(device.CloseReporter)
-		require.True(t, !ok || report.Closed(), "nothing can be put on stream %d any more", stream.ID())
+		require.True(t, !ok || report.Closed(), "nothing can be enqueued on stream %d any more", stream.ID())
 	}
 	_, err = event.Done()
 	require.ErrorIs(t, err, device.ErrClosed)

@@ -57,7 +57,7 @@ func testSubmitRuns(_ *suite, t *testing.T, dev device.Device) {
 	}
 }
 
-// submitted puts fn on x and returns its error from wherever it surfaces.
+// submitted enqueues fn on x and returns its error from wherever it surfaces.
 func submitted(x device.Executor, operation string, fn func() error) error {
 	if err := x.Submit(operation, fn); err != nil {
 		return err

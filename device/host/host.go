@@ -160,7 +160,7 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	return first
 }
 
-// quiesce waits for the work that was put on the streams so far: memory that is about to go may be in use by it. It tells
+// quiesce waits for the work that was enqueued on the streams so far: memory that is about to go may be in use by it. It tells
 // nobody's errors.
 func (d *Device) quiesce() {
 	if d.busy.Load() == 0 {

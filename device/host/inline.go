@@ -6,7 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// inline is the default stream: its work is done when the call that puts it there returns.
+// inline is the default stream: its work is done when the call that enqueues it returns.
 type inline struct{ device *Device }
 
 func (s *inline) ID() device.StreamID   { return 0 }

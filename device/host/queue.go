@@ -11,7 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/device/internal/failures"
 )
 
-// queue is an asynchronous stream. Work gets positions 1, 2, 3, ... in the order in which it is put there, and is finished in
+// queue is an asynchronous stream. Work gets positions 1, 2, 3, ... in the order in which it is enqueued, and is finished in
 // that order, so one number says how far the stream has come: an event is a position, and waiting is waiting for a number.
 type queue struct {
 	device *Device

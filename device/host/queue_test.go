@@ -47,7 +47,7 @@ func TestQueue_IsNotClosedBeforeItsWorkIsDone(t *testing.T) {
 		results := make(chan error, 3)
 		go func() { results <- s.Close() }()
 		synctest.Wait()
-		require.ErrorIs(t, s.(device.Executor).Submit("late", nil), device.ErrClosed, "nothing more can be put there")
+		require.ErrorIs(t, s.(device.Executor).Submit("late", nil), device.ErrClosed, "nothing more can be enqueued")
 		done, err := s.Done()
 		require.NoError(t, err)
 		require.False(t, done)
@@ -128,7 +128,7 @@ func TestQueue_KeepsNoReferenceToFinishedWork(t *testing.T) {
 }
 
 // TestQueues_KeepEveryOrderThatEventsMake runs random work on several streams from one goroutine and checks, when a piece of
-// work runs, that all that must come before it has run: what was put on its stream earlier, and what its stream waited for.
+// work runs, that all that must come before it has run: what was enqueued on its stream earlier, and what its stream waited for.
 // Whoever has an event of a closed stream, as allocators keep events to record them again, has the queue too.
 func TestQueue_KeepsNoRoomForWorkWhenItIsClosed(t *testing.T) {
 	for _, idle := range []bool{false, true} {
@@ -178,12 +178,12 @@ func TestQueues_KeepEveryOrderThatEventsMake(t *testing.T) {
 	}
 }
 
-// order is what the test above knows about the work that it put on the streams.
+// order is what the test above knows about the work that it enqueued on the streams.
 type order struct {
 	queues [4]device.Executor
 	events [3]device.Event
 	marked [3]struct{ stream, at int } // what each event stands for
-	put    [4]int                      // pieces of work put on each stream
+	put    [4]int                      // pieces of work enqueued on each stream
 	needs  [4][4]int                   // for each stream, how far each other must have come
 	ran    [4]chan struct{}            // holds one value for each piece of work that ran
 }
@@ -204,7 +204,7 @@ func newOrder(t *testing.T, d *Device, steps int) *order {
 	return o
 }
 
-// submit puts work on stream i that checks what must have run before it.
+// submit enqueues work on stream i that checks what must have run before it.
 func (o *order) submit(t *testing.T, i int) {
 	t.Helper()
 	need := o.needs[i]

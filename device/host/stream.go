@@ -6,13 +6,13 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// This file is the device.Executor side of a queue: each call checks its arguments and puts work there.
+// This file is the device.Executor side of a queue: each call checks its arguments and enqueues work.
 
 func (q *queue) ID() device.StreamID   { return q.id }
 func (q *queue) Device() device.Device { return q.device }
 func (q *queue) Mode() device.ExecMode { return device.ExecQueued }
 
-// Submit puts fn behind the work that is already on the stream.
+// Submit enqueues fn behind the work that is already on the stream.
 func (q *queue) Submit(operation string, fn func() error) error {
 	_, err := q.put(work{task: taskCall, operation: operation, fn: fn})
 	return err
@@ -72,7 +72,7 @@ func (q *queue) Record(e device.Event) error {
 	return own.record(q, q.position())
 }
 
-// Wait puts a wait for the work of e on the stream, if that is not done and not on this stream anyway. An error of that work
+// Wait enqueues a wait for the work of e on the stream, if that is not done and not on this stream anyway. An error of that work
 // is left to those who wait on its stream.
 func (q *queue) Wait(e device.Event) error {
 	const call = "Wait"
@@ -118,7 +118,7 @@ func (q *queue) Synchronize(ctx context.Context) error {
 	return q.take(at)
 }
 
-// Close lets the work finish and returns its error. Nothing more can be put on the stream from the moment of the call, but that it
+// Close lets the work finish and returns its error. Nothing more can be enqueued on the stream from the moment of the call, but that it
 // is closed is said when the work is done. Another Close waits as well.
 func (q *queue) Close() error {
 	q.mu.Lock()

@@ -198,7 +198,7 @@ func walk(t *testing.T, d *Device) (failures int) {
 	return failures
 }
 
-// streamCalls are the calls that put work on a stream or wait for it. p and q are memory.
+// streamCalls are the calls that enqueue work on a stream or wait for it. p and q are memory.
 func streamCalls(d *Device, s device.Stream, e device.Event, p, q device.Ptr, b []byte) []func() error {
 	ctx := context.Background()
 	return []func() error{

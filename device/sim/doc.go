@@ -13,9 +13,9 @@
 //
 // # Streams
 //
-// By default, what is put on a stream is finished at once. With ManualStreams nothing is finished until the test says so, by
+// By default, what is enqueued on a stream is finished at once. With ManualStreams nothing is finished until the test says so, by
 // Complete, or until somebody waits for it: waiting for an event or a stream finishes that stream up to that point, and the
-// points of other streams that it in turn waits for. Recording an event puts something on a stream, too.
+// points of other streams that it in turn waits for. Recording an event enqueues something on a stream, too.
 //
 //	s.Record(e)              e.Done() is false
 //	dev.Complete(s.ID())     e.Done() is true

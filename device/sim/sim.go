@@ -152,7 +152,7 @@ func (d *Device) NewEvent() (device.Event, error) {
 	return &event{device: d}, d.end(&c)
 }
 
-// Complete finishes everything put on a stream so far. It is for devices with ManualStreams; for others there is nothing to
+// Complete finishes everything enqueued on a stream so far. It is for devices with ManualStreams; for others there is nothing to
 // finish. A stream that does not exist is finished.
 func (d *Device) Complete(id device.StreamID) {
 	if d = d.orAbsent(); d == absent {
@@ -165,7 +165,7 @@ func (d *Device) Complete(id device.StreamID) {
 	}
 }
 
-// FailWork puts work on a stream that fails: the next call that waits for it returns the error of the operation, as for a
+// FailWork enqueues work on a stream that fails: the next call that waits for it returns the error of the operation, as for a
 // kernel that failed. It does nothing for a stream that does not exist.
 func (d *Device) FailWork(id device.StreamID, operation string, err error) {
 	if d = d.orAbsent(); d == absent {

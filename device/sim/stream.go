@@ -8,7 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/device/internal/failures"
 )
 
-// stream counts what is put on it. Work has positions 1, 2, 3, ...; all up to done are finished. The fields below id are
+// stream counts what is enqueued on it. Work has positions 1, 2, 3, ...; all up to done are finished. The fields below id are
 // guarded by the device's lock.
 type stream struct {
 	device *Device
@@ -32,7 +32,7 @@ func (s *stream) ID() device.StreamID   { return s.id }
 func (s *stream) Device() device.Device { return s.device }
 func (s *stream) Mode() device.ExecMode { return device.ExecDiscard }
 
-// push puts a piece of work on the stream and returns its position. The caller holds the device's lock.
+// push enqueues a piece of work on the stream and returns its position. The caller holds the device's lock.
 func (s *stream) push() uint64 {
 	s.put++
 	if !s.device.manual {
@@ -116,7 +116,7 @@ func (s *stream) Copy(dst, src device.Ptr, n uint64) error {
 // Fill checks the range and does nothing.
 func (s *stream) Fill(dst device.Ptr, _ byte, n uint64) error { return s.touch(CallFill, n, dst) }
 
-// touch puts work on the stream that reads or writes n bytes at each address.
+// touch enqueues work on the stream that reads or writes n bytes at each address.
 func (s *stream) touch(kind CallKind, n uint64, addresses ...device.Ptr) error {
 	return s.call(Call{Kind: kind, Bytes: n}, func() error {
 		for _, p := range addresses {
@@ -129,7 +129,7 @@ func (s *stream) touch(kind CallKind, n uint64, addresses ...device.Ptr) error {
 	})
 }
 
-// Record puts e on the stream.
+// Record enqueues e on the stream.
 func (s *stream) Record(e device.Event) error {
 	return s.call(Call{Kind: CallEventRecord}, func() error {
 		own, err := s.device.own(CallEventRecord, e)
@@ -140,7 +140,7 @@ func (s *stream) Record(e device.Event) error {
 	})
 }
 
-// Wait puts a wait on the stream.
+// Wait enqueues a wait on the stream.
 func (s *stream) Wait(e device.Event) error {
 	return s.call(Call{Kind: CallStreamWait}, func() error {
 		own, err := s.device.own(CallStreamWait, e)
@@ -155,7 +155,7 @@ func (s *stream) Wait(e device.Event) error {
 	})
 }
 
-// Done reports whether all that was put on the stream is finished.
+// Done reports whether all that was enqueued on the stream is finished.
 func (s *stream) Done() (done bool, err error) {
 	err = s.call(Call{Kind: CallStreamQuery}, func() error {
 		done = s.done == s.put
@@ -164,7 +164,7 @@ func (s *stream) Done() (done bool, err error) {
 	return done, err
 }
 
-// Synchronize finishes all that was put on the stream.
+// Synchronize finishes all that was enqueued on the stream.
 func (s *stream) Synchronize(ctx context.Context) error {
 	return s.call(Call{Kind: CallStreamSync}, func() error { return s.await(ctx, CallStreamSync, s.put) })
 }

@@ -4,7 +4,7 @@ package failures
 // limit is how many errors are kept. A program that ignores all of them for so long learns of the first ones.
 const limit = 16
 
-// List holds the errors of one stream in stream order. A position counts what was put on the stream: the first piece of
+// List holds the errors of one stream in stream order. A position counts what was enqueued on the stream: the first piece of
 // work has position 1. The zero List is empty and ready to use; its user locks it.
 type List struct {
 	list []failure

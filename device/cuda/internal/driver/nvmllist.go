@@ -8,7 +8,7 @@ import (
 
 // An entry of a list of processes begins with the process's number, 4 bytes of padding and its memory. What follows depends on
 // the driver and not on the function's name: nothing, two numbers of instances (nvmlProcessInfo_v2_t, nearly all drivers), or
-// these and another figure (535.43 to 535.86). So there is room for the longest, and the list itself tells how long they are:
+// these and another number (535.43 to 535.86). So there is room for the longest, and the list itself tells how long they are:
 // the library writes nothing behind the last entry.
 const (
 	nvmlShortest = 16
