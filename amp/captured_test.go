@@ -77,7 +77,7 @@ func (r *training) release() {
 func (r *training) allocated() int64 { return r.alloc.Stats().AllocatedBytes.All.Current }
 func (r *training) reserved() int64  { return r.alloc.Stats().ReservedBytes.All.Current }
 
-// step puts a whole iteration on the stream.
+// step enqueues a whole iteration on the stream.
 func (r *training) step() error {
 	g := autograd.NewGraph(r.exec.Device(), autograd.WithStream(r.exec.Stream()), autograd.WithAllocator(r.alloc), amp.Autocast(r.half))
 	defer g.Release()

@@ -51,7 +51,7 @@ func onEmulator(t *testing.T) func(make optimizerMaker) *emulatedRun {
 	}
 }
 
-// iterate puts a whole iteration on the stream.
+// iterate enqueues a whole iteration on the stream.
 func (s *emulatedRun) iterate() error {
 	g := autograd.NewGraph(s.dev, autograd.WithStream(s.exec.Stream()), autograd.WithAllocator(s.alloc))
 	defer g.Release()

@@ -147,7 +147,7 @@ func (q *part) add(g *tensor.Tensor) {
 	}
 }
 
-// run puts the pass on the stream, after the work on the gradients' streams, and makes their later work wait for it.
+// run enqueues the pass on the stream, after the work on the gradients' streams, and makes their later work wait for it.
 func (q *part) run() error {
 	for _, t := range q.streams {
 		if err := order(t, q.exec.Stream()); err != nil {

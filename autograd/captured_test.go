@@ -38,7 +38,7 @@ func newCapturedStep(t *testing.T) *capturedStep {
 	return s
 }
 
-// run puts the step on the stream.
+// run enqueues the step on the stream.
 func (s *capturedStep) run() error {
 	g := autograd.NewGraph(s.rig.dev, autograd.WithStream(s.rig.exec.Stream()), autograd.WithAllocator(s.rig.alloc))
 	defer g.Release()

@@ -106,7 +106,7 @@ func notFloat(dt tensor.DType) error {
 }
 
 // adopt takes a handle on a user's tensor that works under the graph's Exec, and makes the graph's stream wait for what was
-// put so far on the tensor's.
+// enqueued so far on the tensor's.
 func (g *Graph) adopt(name string, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t == nil || t.Released() {
 		return nil, g.opError(name, &tensor.ReleasedError{Op: name, Nil: t == nil})

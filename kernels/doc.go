@@ -11,8 +11,8 @@
 //
 // Launch looks at the stream of the call. A stream that executes Go code (device.Executor: host and simulated devices) gets
 // the processor's kernel. With ExecInline it is called on the spot, without an allocation; the call's error is the
-// kernel's. With ExecQueued a copy of the call is put on the stream; an error comes out of a later wait. With ExecDiscard
-// there is no storage to compute on: the row must exist, and a function that does nothing is put on the stream, so that the
+// kernel's. With ExecQueued a copy of the call is enqueued on the stream; an error comes out of a later wait. With ExecDiscard
+// there is no storage to compute on: the row must exist, and a function that does nothing is enqueued on the stream, so that the
 // launch is counted and costs what a launch costs.
 //
 // Kernels never allocate device memory: an operation that needs workspace says how much (Workspace), and the caller passes

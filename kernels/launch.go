@@ -7,7 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Launch puts one call on its stream. The memory of its views must stay allocated until the stream has passed it; the Call
+// Launch enqueues one call on its stream. The memory of its views must stay allocated until the stream has passed it; the Call
 // itself may be used again as soon as Launch returns. On streams that execute inline (the host's default stream) the work is
 // done when Launch returns; on all others an error of the work itself is reported by the next call that waits
 // for it. Nothing runs on a device that was closed: that is a device.ErrClosed.
@@ -28,7 +28,7 @@ func Launch(c *op.Call) error {
 	}
 	e, ok := c.Stream.(device.Executor)
 	if !ok {
-		return f(c) // a device with its own launches: f puts the work on the stream
+		return f(c) // a device with its own launches: f enqueues the work on the stream
 	}
 	switch e.Mode() {
 	case device.ExecInline:

@@ -17,7 +17,7 @@
 //  1. checks its operands (released, devices, types, shapes) and fails with a typed error before anything happened;
 //  2. converts operands to the promoted type, in temporaries;
 //  3. takes the result from the allocator;
-//  4. records storage that was allocated on another stream, and puts one kernel on the stream (launch.go);
+//  4. records storage that was allocated on another stream, and enqueues one kernel on the stream (launch.go);
 //  5. gives temporaries back. If anything failed, the result too: an operation that returns an error has kept no memory.
 //
 // Operations return when the work is on the stream. Errors of the work itself (an index outside its dimension) are told by

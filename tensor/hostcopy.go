@@ -29,7 +29,7 @@ type pinnedCopy struct {
 }
 
 // CopyToHost copies t to host memory, in row-major order. With pinned it takes memory that the operating system does not move
-// (memory.PinnedFor), and the copy is put on t's stream without waiting for it, if the device can do so: t may be released at
+// (memory.PinnedFor), and the copy is enqueued on t's stream without waiting for it, if the device can do so: t may be released at
 // once, because its memory is reused in stream order. Without, the copy is in the Go heap, and the call waits for the stream.
 func (t *Tensor) CopyToHost(pinned bool) (*HostCopy, error) {
 	const name = "CopyToHost"

@@ -65,7 +65,7 @@ func (l *launch) in(t *Tensor, as *layout) {
 // workspace is kernels.Workspace, but for tests: kernels for the processor need none.
 var workspace = kernels.Workspace
 
-// run puts the call on the stream and gives l back to the pool. Storage from another stream is recorded first, so that its
+// run enqueues the call on the stream and gives l back to the pool. Storage from another stream is recorded first, so that its
 // memory is not reused before this call has run. The workspace is freed at once: that, too, is stream ordered.
 func (l *launch) run(name string) error {
 	defer l.recycle()

@@ -61,7 +61,7 @@ func (s *storage) acquire() bool {
 	}
 }
 
-// release drops a reference. The last one frees the block: work that was put on streams before is not disturbed, because
+// release drops a reference. The last one frees the block: work that was enqueued on streams before is not disturbed, because
 // the allocator hands memory out again in stream order. With later, freeing is left to the next allocation.
 func (s *storage) release(later bool) {
 	n := s.refs.Add(-1)

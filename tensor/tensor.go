@@ -97,7 +97,7 @@ func together(name string, ts ...*Tensor) error {
 }
 
 // Release ends the handle. When it was the last one of its storage, the memory goes back to its allocator at once; work
-// that was put on the streams before is not disturbed. Releasing a handle again does nothing.
+// that was enqueued on the streams before is not disturbed. Releasing a handle again does nothing.
 func (t *Tensor) Release() { t.release(false) }
 
 // ReleaseLater is Release for code that must neither block nor wait for the allocator's lock, such as runtime cleanups: the

@@ -202,7 +202,7 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 	return all
 }
 
-// Step updates every parameter that has a gradient. The work is put on the parameters' streams. If it fails because memory
+// Step updates every parameter that has a gradient. The work is enqueued on the parameters' streams. If it fails because memory
 // for state is missing, parameters that were to be updated in a later launch are not. An optimizer without parameters, in whatever group,
 // is a *ConfigError, and a parameter without a tensor, such as one that a model has replaced and the program released, an
 // *autograd.ParameterError: then nothing is updated.

@@ -108,7 +108,7 @@ func (doneEvent) Done() (bool, error)               { return true, nil }
 func (doneEvent) Synchronize(context.Context) error { return nil }
 func (doneEvent) Close() error                      { return nil }
 
-// idleStream is a stream in name only: nothing is ever put on it.
+// idleStream is a stream in name only: nothing is ever enqueued on it.
 type idleStream struct {
 	device.Stream // nil: the rest of the methods is not used by allocators
 	id            device.StreamID

@@ -136,7 +136,7 @@ func newPlayer(p program, on *place) (*player, error) {
 }
 
 // play runs the program once: it frees what it allocates. A request without memory is counted, and its slot stays empty. The
-// work that the trace completes was never put on the streams, so that is left out.
+// work that the trace completes was never enqueued on the streams, so that is left out.
 func (y *player) play() (err error) {
 	for i := range y.program.Ops {
 		op := &y.program.Ops[i]

@@ -6,7 +6,7 @@
 //	a <id> <bytes> <stream>   allocate bytes, as requested, on a stream; ids are 0, 1, 2, ... in order
 //	f <id>                    free
 //	s <id> <stream>           the block is also used on stream
-//	c <stream>                everything put on stream so far has finished
+//	c <stream>                everything enqueued on stream so far has finished
 //	e                         empty the cache
 //	m <label>                 a mark, such as the beginning of a training step; not counted as an event
 //

@@ -7,7 +7,7 @@ import (
 
 // The launches of a product of conv.go.
 
-// launch puts the kernels of a product on the call's stream.
+// launch enqueues the kernels of a product on the call's stream.
 func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	weight := c.Op == op.Conv2DGradWeight
 	if max(p.m*p.groups, p.n, p.k, p.rows, p.columns) >= maxLoop || blocksOf(p.m, tile) > maxGridZ {

@@ -37,7 +37,7 @@ func entropyGrad(d dtype.DType) op.Func {
 // entropyCall is the views of a call whose strides count; weights and dst may be nil.
 type entropyCall struct{ loss, logits, classes, weights, dst *op.View }
 
-// launch puts the kernel on the stream. ptrs are its pointers up to that of the weights.
+// launch enqueues the kernel on the stream. ptrs are its pointers up to that of the weights.
 func (e entropyCall) launch(c *op.Call, k *kernel, ptrs ...device.Ptr) error {
 	rows, columns := e.logits.Shape[0], e.logits.Shape[1]
 	if rows == 0 {

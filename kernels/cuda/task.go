@@ -30,7 +30,7 @@ func takeTask() *task {
 	return t
 }
 
-// launch puts a kernel on the call's stream with the task's parameters, and empties them.
+// launch enqueues a kernel on the call's stream with the task's parameters, and empties them.
 func (t *task) launch(c *op.Call, k *kernel, grid device.Dim3) error {
 	return t.launchShape(c, k, device.LaunchShape{Grid: grid, Block: device.Dim3{X: threads}})
 }
@@ -46,7 +46,7 @@ func (t *task) launchShape(c *op.Call, k *kernel, shape device.LaunchShape) erro
 	return err
 }
 
-// launch puts a kernel on the call's stream, and lets devices know what for.
+// launch enqueues a kernel on the call's stream, and lets devices know what for.
 func launch(c *op.Call, h device.Kernel, shape device.LaunchShape, params *device.Params) error {
 	if described, ok := h.(device.DescribedKernel); ok {
 		return described.LaunchFor(c, c.Stream, shape, params)

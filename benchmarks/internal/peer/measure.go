@@ -49,7 +49,7 @@ func Warm(e tensor.Exec, duration time.Duration) error {
 }
 
 // Measure measures f, a call of so many floating-point operations that leaves nothing allocated: some runs of calls for about
-// duration, each with one wait at its end. f puts its work on e's stream.
+// duration, each with one wait at its end. f enqueues its work on e's stream.
 func Measure(e tensor.Exec, runs int, duration time.Duration, flops float64, f func() error) (m Measured, err error) {
 	seconds, err := timing.Runs(e.Stream(), runs, duration, f)
 	if err != nil {

@@ -17,7 +17,7 @@ type machine interface {
 	driver() memory.Driver
 	// stream returns the stream to which a trace gives a number, and makes it at the first use.
 	stream(number uint64) (device.Stream, error)
-	// complete finishes everything put on a stream so far.
+	// complete finishes everything enqueued on a stream so far.
 	complete(number uint64) error
 	// segment returns the number of the driver allocation in which p lies, and p's offset in it; -1 if it lies in none.
 	segment(p device.Ptr) (number int, offset uint64)

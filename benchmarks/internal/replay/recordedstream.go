@@ -28,7 +28,7 @@ func (r *recorder) stream(number uint64) (device.Stream, error) {
 	return s, nil
 }
 
-// complete waits for the stream. One that the trace has put nothing on need not be made for that.
+// complete waits for the stream. One that the trace has enqueued nothing on need not be made for that.
 func (r *recorder) complete(number uint64) error {
 	s := r.streams[number]
 	if s == nil {

@@ -12,7 +12,7 @@ import (
 // most is how many calls one measurement makes at most.
 const most = 10_000
 
-// Each is the seconds of one call of f, of as many as take about d, after two that do not count. f puts its work on s.
+// Each is the seconds of one call of f, of as many as take about d, after two that do not count. f enqueues its work on s.
 func Each(s device.Stream, d time.Duration, f func() error) (float64, error) {
 	n, err := calls(s, d, f)
 	if err != nil {
@@ -59,7 +59,7 @@ func many(s device.Stream, n int, f func() error) (float64, error) {
 	return time.Since(begin).Seconds() / float64(n), err
 }
 
-// Issued is the seconds that the host takes for one call of f, of n in a row that nothing waits for. f puts its work on s, which has
+// Issued is the seconds that the host takes for one call of f, of n in a row that nothing waits for. f enqueues its work on s, which has
 // nothing to do before. n calls must fit into the queue between host and device, or the host waits for the device after all.
 func Issued(s device.Stream, n int, f func() error) (float64, error) {
 	if err := s.Synchronize(context.Background()); err != nil {
