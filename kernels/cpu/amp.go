@@ -12,15 +12,15 @@ import (
 
 // unscaleJob is one call of AmpUnscale in work. It is a job over the elements of all gradients, as an optimizer's step.
 type unscaleJob[T float] struct {
-	lane  lane[T]
-	grads []op.View
-	inv   T
-	found atomic.Bool
+	access accessor[T]
+	grads  []op.View
+	inv    T
+	found  atomic.Bool
 }
 
 // ampUnscale makes the Func of AmpUnscale.
-func ampUnscale[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &unscaleJob[T]{lane: l} }}
+func ampUnscale[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &unscaleJob[T]{access: l} }}
 	return func(c *op.Call) error {
 		n := int(c.I[0])
 		j := pool.Get().(*unscaleJob[T])
@@ -57,21 +57,21 @@ func (j *unscaleJob[T]) run(lo, hi int) {
 
 // gradient unscales elements lo..hi-1 of one gradient and reports whether all of them were finite.
 func (j *unscaleJob[T]) gradient(g *op.View, lo, hi int) bool {
-	if j.lane.direct {
-		return unscale(slice[T](offset(g.Ptr, lo, j.lane.size), hi-lo), j.inv)
+	if j.access.direct {
+		return unscale(slice[T](offset(g.Ptr, lo, j.access.size), hi-lo), j.inv)
 	}
 	s := takeScratch()
 	defer scratches.Put(s)
 	finite := true
 	for ; lo < hi; lo += chunk {
-		p := offset(g.Ptr, lo, j.lane.size)
-		buf := laneBuffer[T](s, 0, min(chunk, hi-lo))
-		j.lane.load(buf, p, 1)
+		p := offset(g.Ptr, lo, j.access.size)
+		buf := scratchBuffer[T](s, 0, min(chunk, hi-lo))
+		j.access.load(buf, p, 1)
 		if !unscale(buf, j.inv) {
 			finite = false
 		}
 		if j.inv != 1 {
-			j.lane.store(p, 1, buf)
+			j.access.store(p, 1, buf)
 		}
 	}
 	return finite

@@ -11,14 +11,14 @@ import (
 
 // argReduction is one call in work. It is a job over outputs.
 type argReduction[T number] struct {
-	in     lane[T]
+	in     accessor[T]
 	kept   loop // operands: output, input
 	count  int  // elements along the reduced dimension, and their distance
 	stride int
 	least  bool // ArgMin
 }
 
-func argReduce[T number](in lane[T], least bool) op.Func {
+func argReduce[T number](in accessor[T], least bool) op.Func {
 	pool := &sync.Pool{New: func() any { return &argReduction[T]{in: in, least: least} }}
 	return func(c *op.Call) error {
 		r := pool.Get().(*argReduction[T])
@@ -60,7 +60,7 @@ func (r *argReduction[T]) single(w *walk, s *scratch) {
 	var best T
 	var at int64
 	for i := 0; i < r.count; i += chunk {
-		buf := laneBuffer[T](s, 0, min(chunk, r.count-i))
+		buf := scratchBuffer[T](s, 0, min(chunk, r.count-i))
 		r.in.load(buf, offset(p, i*r.stride, r.in.size), r.stride)
 		if i == 0 {
 			best = buf[0]
@@ -101,7 +101,7 @@ func (r *argReduction[T]) scan(v []T, base int64, best T, at int64) (T, int64) {
 // columns finds n neighbouring outputs together, row by row.
 func (r *argReduction[T]) columns(w *walk, n int, s *scratch) {
 	p, stride := w.at(1)
-	row, best, at := laneBuffer[T](s, 0, n), laneBuffer[T](s, 1, n), laneBuffer[int64](s, 2, n)
+	row, best, at := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n), scratchBuffer[int64](s, 2, n)
 	r.in.load(best, p, stride)
 	clear(at)
 	for i := 1; i < r.count; i++ {

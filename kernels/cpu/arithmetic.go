@@ -101,8 +101,8 @@ func ge[T number](dst []uint8, a, b []T, c *op.Call) { le(dst, b, a, c) }
 
 // choose makes the Where of elements that have the size of T.
 func choose[T any]() op.Func {
-	l := wordLane[T]()
-	return elementwise(l, wordLane[uint8](), l, l, where[T])
+	l := wordAccessor[T]()
+	return elementwise(l, wordAccessor[uint8](), l, l, where[T])
 }
 
 func where[T any](dst []T, a []uint8, b, c []T, _ *op.Call) {

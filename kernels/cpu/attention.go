@@ -36,7 +36,7 @@ func (p *strip) at(batch, head, i, size int) matrix {
 
 // attention is what both directions share: the sizes, the operands and the kernels of a call.
 type attention[T float] struct {
-	lane    lane[T]
+	access  accessor[T]
 	all     *matMulKernels[T]
 	kernel  *microkernel[T]
 	columns *columnLoops[T]
@@ -51,7 +51,7 @@ type attention[T float] struct {
 	mask                        strip
 	maskKind                    maskKind
 	dropout                     dropout[T]
-	masks                       lane[uint8]
+	masks                       accessor[uint8]
 }
 
 // set reads a call; q, k and v are its inputs from first on, and the mask, if there is one, the input after all others.
@@ -97,7 +97,7 @@ func (a *attention[T]) packed(dst []T, m matrix, count, width, k int, s *scratch
 		return
 	}
 	for job := range packJobs(&m, count, width, k) {
-		pack(&a.lane, dst, m, job, count, width, k, a.all.pack, s)
+		pack(&a.access, dst, m, job, count, width, k, a.all.pack, s)
 	}
 }
 

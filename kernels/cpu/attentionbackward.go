@@ -25,10 +25,10 @@ type attentionBackward[T float] struct {
 const queryGroup = 4
 
 // attendGrad makes the Func of AttentionGrad.
-func attendGrad[T float](l lane[T]) op.Func {
+func attendGrad[T float](l accessor[T]) op.Func {
 	pool := &sync.Pool{New: func() any {
 		j := new(attentionBackward[T])
-		j.lane, j.all, j.columns = l, matMulKernelsOf[T](), columnLoopsOf[T]()
+		j.access, j.all, j.columns = l, matMulKernelsOf[T](), columnLoopsOf[T]()
 		return j
 	}}
 	return func(c *op.Call) error {
@@ -128,7 +128,7 @@ func (j *attentionBackward[T]) room(n int, w *attentionMemory[T]) {
 // loadHead packs the queries of a head and the gradient of their results, each as panels of queries, for scores, and as groups
 // of rows, for the gradients of keys; and computes delta, the sum of gradient times result for each query.
 func (j *attentionBackward[T]) loadHead(batch, head int, w *attentionMemory[T], s *scratch) {
-	nr, size := j.kernel.nr, j.lane.size
+	nr, size := j.kernel.nr, j.access.size
 	j.packed(w.q, j.q.at(batch, head, 0, size), j.queries, nr, j.depth, s)
 	j.packed(w.grad, j.grad.at(batch, head, 0, size), j.queries, nr, j.width, s)
 	for t := 0; t < j.queries; t += queryGroup * nr {
@@ -143,8 +143,8 @@ func (j *attentionBackward[T]) loadHead(batch, head int, w *attentionMemory[T], 
 		}
 		a, b := w.line[:j.width], w.line[j.width:2*j.width]
 		grad, out := j.grad.at(batch, head, t, size), j.out.at(batch, head, t, size)
-		j.lane.load(a, grad.ptr, grad.step)
-		j.lane.load(b, out.ptr, out.step)
+		j.access.load(a, grad.ptr, grad.step)
+		j.access.load(b, out.ptr, out.step)
 		w.delta[t] = T(dotProduct(a, b))
 	}
 	for t := j.queries; t < len(w.safe); t++ {
@@ -154,7 +154,7 @@ func (j *attentionBackward[T]) loadHead(batch, head int, w *attentionMemory[T], 
 
 // keysOf takes a block of n keys through all queries of a head that see one of them.
 func (j *attentionBackward[T]) keysOf(batch, head, key, n, first int, sums []T, w *attentionMemory[T], s *scratch) {
-	mr, nr, size := j.kernel.mr, j.kernel.nr, j.lane.size
+	mr, nr, size := j.kernel.mr, j.kernel.nr, j.access.size
 	k := j.k.at(batch, head/j.group, key, size)
 	j.packed(w.k, k, n, mr, j.depth, s)
 	j.packed(w.rows, k.transposed(), j.depth, mr, n, s)

@@ -14,10 +14,10 @@ type attentionForward[T float] struct {
 }
 
 // attend makes the Func of Attention.
-func attend[T float](l lane[T]) op.Func {
+func attend[T float](l accessor[T]) op.Func {
 	pool := &sync.Pool{New: func() any {
 		j := new(attentionForward[T])
-		j.lane, j.all, j.columns = l, matMulKernelsOf[T](), columnLoopsOf[T]()
+		j.access, j.all, j.columns = l, matMulKernelsOf[T](), columnLoopsOf[T]()
 		return j
 	}}
 	return func(c *op.Call) error {
@@ -59,7 +59,7 @@ func (j *attentionForward[T]) run(lo, hi int) {
 
 // rows computes the results of queries first..end-1 of a head.
 func (j *attentionForward[T]) rows(batch, head, first, end int, w *attentionMemory[T], s *scratch) {
-	mr, nr, size := j.kernel.mr, j.kernel.nr, j.lane.size
+	mr, nr, size := j.kernel.mr, j.kernel.nr, j.access.size
 	n := padded(end-first, nr)
 	height := padded(j.width, mr) * nr // of the results of a panel
 	w.begin(n, n/nr*height)
@@ -140,7 +140,7 @@ func (j *attentionForward[T]) raise(n int, s, most, factor []T) bool {
 // finish divides by the sums and writes the results of m queries.
 func (j *attentionForward[T]) finish(batch, head, query, m, p int, acc []T, w *attentionMemory[T]) {
 	nr := j.kernel.nr
-	out := j.out.at(batch, head, query, j.lane.size)
+	out := j.out.at(batch, head, query, j.access.size)
 	lse := j.lse[(batch*j.heads+head)*j.queries+query:][:m]
 	w.line = sized(w.line, max(j.width, j.depth, j.keyBlock))
 	row := w.line[:j.width]
@@ -154,6 +154,6 @@ func (j *attentionForward[T]) finish(batch, head, query, m, p int, acc []T, w *a
 		for e := range row {
 			row[e] = acc[e*nr+i] * factor
 		}
-		j.lane.store(offset(out.ptr, i*out.row, j.lane.size), out.step, row)
+		j.access.store(offset(out.ptr, i*out.row, j.access.size), out.step, row)
 	}
 }

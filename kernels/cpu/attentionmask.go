@@ -24,7 +24,7 @@ func (a *attention[T]) setMask(mask []op.View) {
 	}
 	a.mask, a.maskKind = stripOf(&mask[0]), addedMask
 	if mask[0].DType == dtype.Bool {
-		a.maskKind, a.masks = truthMask, laneOf[uint8](dtype.Bool)
+		a.maskKind, a.masks = truthMask, accessorOf[uint8](dtype.Bool)
 	}
 }
 
@@ -51,8 +51,8 @@ func (a *attention[T]) hide(s []T, b *block, w *attentionMemory[T]) {
 		w.line = sized(w.line, max(b.n, a.width, a.depth))
 		line := w.line[:b.n]
 		for j := range b.m {
-			row := a.mask.at(b.batch, b.head, b.query+j, a.lane.size).at(0, b.key, a.lane.size)
-			a.lane.load(line, row.ptr, row.step)
+			row := a.mask.at(b.batch, b.head, b.query+j, a.access.size).at(0, b.key, a.access.size)
+			a.access.load(line, row.ptr, row.step)
 			for i, v := range line {
 				s[i*b.k+j] += v
 			}

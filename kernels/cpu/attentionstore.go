@@ -9,8 +9,8 @@ func (j *attentionBackward[T]) storeMask(b *block, ds []T, w *attentionMemory[T]
 		for key := range line {
 			line[key] = ds[key*b.k+i]
 		}
-		to := j.dmask.at(b.batch, b.head, b.query+i, j.lane.size).at(0, b.key, j.lane.size)
-		j.lane.store(to.ptr, to.step, line)
+		to := j.dmask.at(b.batch, b.head, b.query+i, j.access.size).at(0, b.key, j.access.size)
+		j.access.store(to.ptr, to.step, line)
 	}
 }
 
@@ -23,8 +23,8 @@ func (j *attentionBackward[T]) storeQueries(batch, head int, sums []T, w *attent
 		for d := range line {
 			line[d] = panel[d*nr+t%nr]
 		}
-		to := j.dq.at(batch, head, t, j.lane.size)
-		j.lane.store(to.ptr, to.step, line)
+		to := j.dq.at(batch, head, t, j.access.size)
+		j.access.store(to.ptr, to.step, line)
 	}
 }
 
@@ -32,8 +32,8 @@ func (j *attentionBackward[T]) storeQueries(batch, head int, sums []T, w *attent
 func (j *attentionBackward[T]) storeKeys(to *strip, batch, head, first, end, width int, sums []T, w *attentionMemory[T]) {
 	ld := padded(width, j.kernel.nr)
 	for i := range end - first {
-		row := to.at(batch, head, first+i, j.lane.size)
-		j.lane.store(row.ptr, row.step, sums[i*ld:][:width])
+		row := to.at(batch, head, first+i, j.access.size)
+		j.access.store(row.ptr, row.step, sums[i*ld:][:width])
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // bagJob is one EmbeddingBag in work. It is a job over bags.
 type bagJob[T float] struct {
-	lane    lane[T]
+	access  accessor[T]
 	call    *op.Call
 	indices []int64
 	offsets []int64
@@ -34,8 +34,8 @@ func checkBags(c *op.Call, rows int) error {
 }
 
 // embeddingBag makes the Func of EmbeddingBag.
-func embeddingBag[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &bagJob[T]{lane: l} }}
+func embeddingBag[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &bagJob[T]{access: l} }}
 	return func(c *op.Call) error {
 		if err := checkBags(c, c.In[0].Shape[0]); err != nil {
 			return err
@@ -48,7 +48,7 @@ func embeddingBag[T float](l lane[T]) op.Func {
 		}
 		work := max(1, len(j.indices)*j.width/max(1, len(j.offsets))) // of a bag
 		split(len(j.offsets), max(1, elementGrain/work), j)
-		*j = bagJob[T]{lane: l}
+		*j = bagJob[T]{access: l}
 		pool.Put(j)
 		return nil
 	}
@@ -82,7 +82,7 @@ func (j *bagJob[T]) run(lo, hi int) {
 
 // columns computes n elements of bag k from column col on.
 func (j *bagJob[T]) columns(k, col, n int, s *scratch) {
-	y, x := laneBuffer[T](s, 0, n), laneBuffer[T](s, 1, n)
+	y, x := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n)
 	clear(y)
 	var rows []int64
 	if j.mode == op.BagMax {
@@ -93,7 +93,7 @@ func (j *bagJob[T]) columns(k, col, n int, s *scratch) {
 		if row == j.padding {
 			continue
 		}
-		j.lane.load(x, offset(j.call.In[0].Ptr, int(row)*j.width+col, j.lane.size), 1)
+		j.access.load(x, offset(j.call.In[0].Ptr, int(row)*j.width+col, j.access.size), 1)
 		if rows == nil {
 			addSlices(y, y, x)
 			continue
@@ -110,7 +110,7 @@ func (j *bagJob[T]) columns(k, col, n int, s *scratch) {
 			y[i] /= count
 		}
 	}
-	j.lane.store(offset(j.call.Out[0].Ptr, k*j.width+col, j.lane.size), 1, y)
+	j.access.store(offset(j.call.Out[0].Ptr, k*j.width+col, j.access.size), 1, y)
 }
 
 // bagGrad is one EmbeddingBagGrad in work. It is a job over rows of the table that are named: each belongs to one worker.
@@ -122,8 +122,8 @@ type bagGrad[T float] struct {
 }
 
 // embeddingBagGrad makes the Func of EmbeddingBagGrad.
-func embeddingBagGrad[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &bagGrad[T]{accumulation: accumulation[T]{lane: l}} }}
+func embeddingBagGrad[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &bagGrad[T]{accumulation: accumulation[T]{access: l}} }}
 	return func(c *op.Call) error {
 		if err := checkBags(c, c.Out[0].Shape[0]); err != nil {
 			return err
@@ -165,15 +165,15 @@ func (j *bagGrad[T]) run(lo, hi int) {
 
 // columns adds what belongs to n elements of a row from column col on.
 func (j *bagGrad[T]) columns(row int64, group []int64, col, n int, s *scratch) {
-	p := offset(j.call.Out[0].Ptr, int(row)*j.width+col, j.lane.size)
-	sum, x := laneBuffer[T](s, 0, n), laneBuffer[T](s, 1, n)
-	j.lane.load(sum, p, 1)
+	p := offset(j.call.Out[0].Ptr, int(row)*j.width+col, j.access.size)
+	sum, x := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n)
+	j.access.load(sum, p, 1)
 	for _, o := range group {
 		k := j.bagOf(o % j.count)
 		if k < 0 {
 			continue
 		}
-		j.lane.load(x, offset(j.call.In[0].Ptr, k*j.width+col, j.lane.size), 1)
+		j.access.load(x, offset(j.call.In[0].Ptr, k*j.width+col, j.access.size), 1)
 		if j.counts == nil {
 			addSlices(sum, sum, x)
 			continue
@@ -183,7 +183,7 @@ func (j *bagGrad[T]) columns(row int64, group []int64, col, n int, s *scratch) {
 			sum[i] += v / count
 		}
 	}
-	j.lane.store(p, 1, sum)
+	j.access.store(p, 1, sum)
 }
 
 // bagOf is the bag of index i: the last that begins at or before it; -1 for indices before the first.

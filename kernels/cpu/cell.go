@@ -19,7 +19,7 @@ type cellKernel[T float] func(v [cellSlots][]T, tmp []T)
 
 // cellJob is one call in work. It is a job over all units of all rows.
 type cellJob[T float] struct {
-	lane   lane[T]
+	access accessor[T]
 	f      cellKernel[T]
 	call   *op.Call
 	units  int
@@ -27,9 +27,9 @@ type cellJob[T float] struct {
 }
 
 // cell makes the Func of a cell.
-func cell[T float](l lane[T], f cellKernel[T]) op.Func {
+func cell[T float](l accessor[T], f cellKernel[T]) op.Func {
 	pool := &sync.Pool{New: func() any {
-		return &cellJob[T]{lane: l, f: f, memory: sync.Pool{New: func() any { return new([cellSlots + 1][chunk]T) }}}
+		return &cellJob[T]{access: l, f: f, memory: sync.Pool{New: func() any { return new([cellSlots + 1][chunk]T) }}}
 	}}
 	return func(c *op.Call) error {
 		j := pool.Get().(*cellJob[T])
@@ -67,22 +67,22 @@ func (j *cellJob[T]) piece(row, unit, n int, m *[cellSlots + 1][chunk]T) {
 		}
 	}
 	open := func(slot int, w *op.View, at int) {
-		p := offset(w.Ptr, at, j.lane.size)
-		if j.lane.direct {
+		p := offset(w.Ptr, at, j.access.size)
+		if j.access.direct {
 			v[slot] = slice[T](p, n)
 			return
 		}
 		v[slot] = m[slot][:n]
-		j.lane.load(v[slot], p, 1)
+		j.access.load(v[slot], p, 1)
 	}
 	each(j.call.Out, open)
 	each(j.call.In, open)
 	j.f(v, m[cellSlots][:n])
-	if j.lane.direct {
+	if j.access.direct {
 		return
 	}
 	slot = 0
-	each(j.call.Out, func(slot int, w *op.View, at int) { j.lane.store(offset(w.Ptr, at, j.lane.size), 1, v[slot]) })
+	each(j.call.Out, func(slot int, w *op.View, at int) { j.access.store(offset(w.Ptr, at, j.access.size), 1, v[slot]) })
 }
 
 // function computes dst of a, which may be dst.
@@ -165,8 +165,8 @@ func cellRows() []op.Row {
 	sigmoid64, tanh64 := function[float64](mapped[float64](sigmoid64)), function[float64](mapped[float64](math.Tanh))
 	rowOf := func(id op.ID, f cellKernel[float32], g cellKernel[float64]) op.Row {
 		return row(id, floats(
-			func(l lane[float32]) op.Func { return cell(l, f) },
-			func(l lane[float64]) op.Func { return cell(l, g) }))
+			func(l accessor[float32]) op.Func { return cell(l, f) },
+			func(l accessor[float64]) op.Func { return cell(l, g) }))
 	}
 	return []op.Row{
 		rowOf(op.LSTMCell, lstmCell(sigmoid32, tanh32), lstmCell(sigmoid64, tanh64)),

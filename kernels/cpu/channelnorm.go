@@ -19,10 +19,10 @@ type channelNorm[T float] struct {
 }
 
 // channelNormalizer makes the Func of ChannelNorm, or of its gradient.
-func channelNormalizer[T float](gradient bool) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func {
+func channelNormalizer[T float](gradient bool) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func {
 		pool := &sync.Pool{New: func() any {
-			return &channelNorm[T]{normShape: normShape[T]{lane: l}, gradient: gradient}
+			return &channelNorm[T]{normShape: normShape[T]{access: l}, gradient: gradient}
 		}}
 		return func(c *op.Call) error {
 			j := pool.Get().(*channelNorm[T])
@@ -84,7 +84,7 @@ func (j *channelNorm[T]) run(lo, hi int) {
 	for ; lo < hi; lo++ {
 		for col := 0; col < width; col += chunk {
 			n := min(chunk, width-col)
-			y := j.target(j.call.Out[0].Ptr, lo*width+col, n, laneBuffer[T](s, 3, n))
+			y := j.target(j.call.Out[0].Ptr, lo*width+col, n, scratchBuffer[T](s, 3, n))
 			if short {
 				j.columns1(y, lo*width+col, col, s)
 			} else {
@@ -100,17 +100,17 @@ func (j *channelNorm[T]) columns1(y []T, at, c int, s *scratch) {
 	n := len(y)
 	x := y
 	if j.gradient {
-		x = laneBuffer[T](s, 1, n)
+		x = scratchBuffer[T](s, 1, n)
 	}
 	if !j.gradient || j.k1 != nil {
-		subSlices(x, j.open(j.a.Ptr, at, n, laneBuffer[T](s, 1, n)), j.mean[c:c+n])
+		subSlices(x, j.open(j.a.Ptr, at, n, scratchBuffer[T](s, 1, n)), j.mean[c:c+n])
 		mulSlices(x, x, j.rstd[c:c+n])
 		if j.k1 != nil {
 			mulSlices(x, x, j.k1[c:c+n])
 		}
 	}
 	if j.gradient {
-		mulSlices(y, j.open(j.g.Ptr, at, n, laneBuffer[T](s, 0, n)), j.k0[c:c+n])
+		mulSlices(y, j.open(j.g.Ptr, at, n, scratchBuffer[T](s, 0, n)), j.k0[c:c+n])
 		if j.k1 != nil {
 			addSlices(y, y, x)
 		}
@@ -125,17 +125,17 @@ func (j *channelNorm[T]) run1(y []T, at, c int, s *scratch) {
 	n := len(y)
 	x := y
 	if j.gradient {
-		x = laneBuffer[T](s, 1, n)
+		x = scratchBuffer[T](s, 1, n)
 	}
 	if !j.gradient || j.k1 != nil {
-		shiftSlice(x, j.open(j.a.Ptr, at, n, laneBuffer[T](s, 1, n)), -j.mean[c])
+		shiftSlice(x, j.open(j.a.Ptr, at, n, scratchBuffer[T](s, 1, n)), -j.mean[c])
 		scaleSlice(x, x, j.rstd[c])
 		if j.k1 != nil {
 			scaleSlice(x, x, j.k1[c])
 		}
 	}
 	if j.gradient {
-		scaleSlice(y, j.open(j.g.Ptr, at, n, laneBuffer[T](s, 0, n)), j.k0[c])
+		scaleSlice(y, j.open(j.g.Ptr, at, n, scratchBuffer[T](s, 0, n)), j.k0[c])
 		if j.k1 != nil {
 			addSlices(y, y, x)
 		}

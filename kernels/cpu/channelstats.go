@@ -20,8 +20,8 @@ type statsJob[T float] struct {
 }
 
 // channelStats makes the Func of ChannelStats.
-func channelStats[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &statsJob[T]{normShape: normShape[T]{lane: l}} }}
+func channelStats[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &statsJob[T]{normShape: normShape[T]{access: l}} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*statsJob[T])
 		j.begin(c, &c.In[0])
@@ -90,9 +90,9 @@ func (j *statsJob[T]) block(i int, s *scratch) {
 	sums := j.partials.of(b, 0)[from:to]
 	width, n := j.c*j.l, to-from
 	for r := lo; r < hi; r++ {
-		x := j.open(j.call.In[0].Ptr, r*width+from, n, laneBuffer[T](s, 0, n))
+		x := j.open(j.call.In[0].Ptr, r*width+from, n, scratchBuffer[T](s, 0, n))
 		if j.second {
-			d := laneBuffer[T](s, 1, n)
+			d := scratchBuffer[T](s, 1, n)
 			subSlices(d, x, j.columns[from:to])
 			mulSlices(d, d, d)
 			x = d
@@ -108,9 +108,9 @@ func (j *statsJob[T]) channel(c int, s *scratch) {
 		for n := range j.n {
 			for i := 0; i < j.l; i += chunk {
 				k := min(chunk, j.l-i)
-				x := j.open(j.call.In[0].Ptr, (n*j.c+c)*j.l+i, k, laneBuffer[T](s, 0, k))
+				x := j.open(j.call.In[0].Ptr, (n*j.c+c)*j.l+i, k, scratchBuffer[T](s, 0, k))
 				if second {
-					square += squares(x, j.means[c], laneBuffer[T](s, 1, k))
+					square += squares(x, j.means[c], scratchBuffer[T](s, 1, k))
 				} else {
 					sum += foldSum(0, x)
 				}

@@ -13,11 +13,11 @@ func clipRows() []op.Row {
 	return []op.Row{
 		row(op.GradNorm, floats(gradNorm[float32], gradNorm[float64])),
 		row(op.ClipNorm, floats(
-			func(l lane[float32]) op.Func { return tensors(l, clipFactor[float32], scaleBy[float32]) },
-			func(l lane[float64]) op.Func { return tensors(l, clipFactor[float64], scaleBy[float64]) })),
+			func(l accessor[float32]) op.Func { return tensors(l, clipFactor[float32], scaleBy[float32]) },
+			func(l accessor[float64]) op.Func { return tensors(l, clipFactor[float64], scaleBy[float64]) })),
 		row(op.ClipValue, floats(
-			func(l lane[float32]) op.Func { return tensors(l, clipLimit[float32], limitTo[float32]) },
-			func(l lane[float64]) op.Func { return tensors(l, clipLimit[float64], limitTo[float64]) })),
+			func(l accessor[float32]) op.Func { return tensors(l, clipLimit[float32], limitTo[float32]) },
+			func(l accessor[float64]) op.Func { return tensors(l, clipLimit[float64], limitTo[float64]) })),
 	}
 }
 
@@ -58,15 +58,15 @@ const normPiece = stepGrain
 
 // normJob is one call of GradNorm in work: a job over pieces, which are counted through all tensors.
 type normJob[T float] struct {
-	lane  lane[T]
-	views []op.View
-	p     float64
-	parts []float64
+	access accessor[T]
+	views  []op.View
+	p      float64
+	parts  []float64
 }
 
 // gradNorm makes the Func of GradNorm.
-func gradNorm[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &normJob[T]{lane: l} }}
+func gradNorm[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &normJob[T]{access: l} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*normJob[T])
 		j.views, j.p = c.In, c.F[0]
@@ -118,13 +118,13 @@ func (j *normJob[T]) part(v *op.View, lo, hi int, s *scratch) float64 {
 	total := 0.0
 	for ; lo < hi; lo += chunk {
 		n := min(chunk, hi-lo)
-		at := offset(v.Ptr, lo, j.lane.size)
+		at := offset(v.Ptr, lo, j.access.size)
 		var x []T
-		if j.lane.direct {
+		if j.access.direct {
 			x = slice[T](at, n)
 		} else {
-			x = laneBuffer[T](s, 0, n)
-			j.lane.load(x, at, 1)
+			x = scratchBuffer[T](s, 0, n)
+			j.access.load(x, at, 1)
 		}
 		total = joinNorm(total, norm(x, j.p), j.p)
 	}

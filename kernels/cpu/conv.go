@@ -12,7 +12,7 @@ import (
 
 // convCall is one call in work. It is a job over groups.
 type convCall[T float] struct {
-	lane   lane[T]
+	access accessor[T]
 	conv   op.Convolution
 	call   *op.Call
 	bias   []T
@@ -21,10 +21,10 @@ type convCall[T float] struct {
 }
 
 // conv makes the Func of a convolution.
-func conv[T float](l lane[T]) op.Func {
-	gemms := &sync.Pool{New: func() any { return &convGemm[T]{lane: l, all: matMulKernelsOf[T]()} }}
-	directs := &sync.Pool{New: func() any { return &directConv[T]{lane: l, few: &matMulKernelsOf[T]().few} }}
-	pool := &sync.Pool{New: func() any { return &convCall[T]{lane: l, gemms: gemms} }}
+func conv[T float](l accessor[T]) op.Func {
+	gemms := &sync.Pool{New: func() any { return &convGemm[T]{access: l, all: matMulKernelsOf[T]()} }}
+	directs := &sync.Pool{New: func() any { return &directConv[T]{access: l, few: &matMulKernelsOf[T]().few} }}
+	pool := &sync.Pool{New: func() any { return &convCall[T]{access: l, gemms: gemms} }}
 	return func(c *op.Call) error {
 		if c.Out[0].Len() == 0 {
 			return nil
@@ -52,7 +52,7 @@ func (j *convCall[T]) readBias() {
 	}
 	v := &j.call.In[2]
 	j.bias = sized(j.bias, v.Shape[0])
-	j.lane.load(j.bias, v.Ptr, v.Strides[0])
+	j.access.load(j.bias, v.Ptr, v.Strides[0])
 }
 
 func (j *convCall[T]) run(lo, hi int) {
@@ -78,7 +78,7 @@ func (j *convCall[T]) forward(g *convGemm[T], group int) {
 	axes := [2]op.Axis{v.Forward(0), v.Forward(1)}
 	k := v.Kernel.Strides
 	j.over(g, axes, v.Image, group*v.Channels, v.Channels, v.Result, group*v.Outputs, v.Outputs,
-		taps{offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.lane.size), k[0], k[1], k[2], k[3]})
+		taps{offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.access.size), k[0], k[1], k[2], k[3]})
 }
 
 // backward computes the gradient of one group's channels.
@@ -89,7 +89,7 @@ func (j *convCall[T]) backward(g *convGemm[T], group int) {
 		for x := range v.Phases(1) {
 			axes := [2]op.Axis{v.Backward(0, y), v.Backward(1, x)}
 			j.over(g, axes, v.Result, group*v.Outputs, v.Outputs, v.Image, group*v.Channels, v.Channels,
-				taps{offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.lane.size), k[1], k[0], k[2], k[3]})
+				taps{offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.access.size), k[1], k[0], k[2], k[3]})
 		}
 	}
 }
@@ -97,13 +97,13 @@ func (j *convCall[T]) backward(g *convGemm[T], group int) {
 // over computes channels of dst, from to on, by a sum over channels of src from first on.
 func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first, channels int, dst *op.View, to, count int, k taps,
 ) {
-	size := j.lane.size
+	size := j.access.size
 	h, w := &axes[0], &axes[1]
 	k.ptr = offset(k.ptr, h.Tap0*k.down+w.Tap0*k.across, size)
 	k.down *= h.TapStep
 	k.across *= w.TapStep
 	g.overPlaces, g.kernels = false, k
-	g.image = patchOf(j.lane, src, first, axes)
+	g.image = patchOf(j.access, src, first, axes)
 	g.m, g.n, g.k = count, g.image.grid.len(), channels*h.Taps*w.Taps
 	g.dst = placesOf(dst, to, axes, size)
 	g.bias = nil
@@ -130,15 +130,15 @@ func (j *convCall[T]) weight(g *convGemm[T], group int) {
 	v := &j.conv
 	g.overPlaces, g.bias = true, nil
 	axes := [2]op.Axis{v.Forward(0), v.Forward(1)}
-	g.image = patchOf(j.lane, v.Image, group*v.Channels, axes)
-	g.gradient = patchOf(j.lane, v.Result, group*v.Outputs, [2]op.Axis{
+	g.image = patchOf(j.access, v.Image, group*v.Channels, axes)
+	g.gradient = patchOf(j.access, v.Result, group*v.Outputs, [2]op.Axis{
 		{Size: axes[0].Size, Step: 1, Taps: 1, AtStep: 1}, {Size: axes[1].Size, Step: 1, Taps: 1, AtStep: 1},
 	})
 	high, wide := v.Kernel.Shape[2], v.Kernel.Shape[3]
 	g.m, g.n, g.k = v.Outputs, v.Channels*high*wide, g.image.grid.len()
 	s := v.Kernel.Strides
 	g.dst = target{
-		ptr: offset(v.Kernel.Ptr, group*v.Outputs*s[0], j.lane.size), row: s[0],
+		ptr: offset(v.Kernel.Ptr, group*v.Outputs*s[0], j.access.size), row: s[0],
 		grid: grid{v.Channels, high, wide}, stride: [3]int{s[1], s[2], s[3]},
 	}
 	g.multiply()

@@ -21,7 +21,7 @@ var convCases = []struct{ n, c, size, o, k, stride, groups int }{
 func convolveAll(t *testing.T, number func(rng *rand.Rand) float32) map[string][]float32 {
 	t.Helper()
 	results := map[string][]float32{}
-	f := conv[float32](laneOf[float32](dtype.Float32))
+	f := conv[float32](accessorOf[float32](dtype.Float32))
 	for _, s := range convCases {
 		fill := func(n int) []float32 {
 			rng, v := rand.New(rand.NewPCG(1, uint64(n))), make([]float32, n)

@@ -40,7 +40,7 @@ func keepsFewLines(v *op.Convolution) bool {
 
 // directConv is one convolution in work. It is a job over lines of the result, or, for the gradient of the kernel, over groups.
 type directConv[T float] struct {
-	lane     lane[T]
+	access   accessor[T]
 	few      *fewKernels[T]
 	conv     *op.Convolution
 	id       op.ID
@@ -104,14 +104,14 @@ func (d *directConv[T]) run(lo, hi int) {
 func (d *directConv[T]) result(w *window[T], n, group, r, i int) {
 	h, x, s := &d.axes[0], &d.axes[1], &d.to.Strides
 	to := group*d.rows + r
-	p := offset(d.to.Ptr, n*s[0]+to*s[1]+(h.First+i*h.Step)*s[2]+x.First*s[3], d.lane.size)
+	p := offset(d.to.Ptr, n*s[0]+to*s[1]+(h.First+i*h.Step)*s[2]+x.First*s[3], d.access.size)
 	var start T
 	if d.bias != nil {
 		start = d.bias[to]
 	}
 	fillSlice(w.acc, start)
 	d.add(w, n, group, r, i)
-	d.lane.store(p, x.Step*s[3], w.acc[:x.Size])
+	d.access.store(p, x.Step*s[3], w.acc[:x.Size])
 }
 
 // add adds the terms of line i of result r, four at a time.
@@ -166,7 +166,7 @@ func (j *directWeightJob[T]) run(lo, hi int) {
 		for at, sum := range sums {
 			r, u, v := at/(high*wide), at/wide%high, at%wide
 			w.dots[0] = T(sum)
-			d.lane.store(offset(d.conv.Kernel.Ptr, (lo*d.rows+r)*s[0]+u*s[2]+v*s[3], d.lane.size), 1, w.dots[:1])
+			d.access.store(offset(d.conv.Kernel.Ptr, (lo*d.rows+r)*s[0]+u*s[2]+v*s[3], d.access.size), 1, w.dots[:1])
 		}
 	}
 }
@@ -174,8 +174,8 @@ func (j *directWeightJob[T]) run(lo, hi int) {
 // correlate adds to the sum of each tap what line i of a gradient gives.
 func (d *directConv[T]) correlate(w *window[T], sums []float64, n, group, r, i int) {
 	h, x, s := &d.axes[0], &d.axes[1], &d.to.Strides
-	p := offset(d.to.Ptr, n*s[0]+(group*d.rows+r)*s[1]+i*s[2], d.lane.size)
-	d.lane.load(w.acc[:x.Size], p, s[3])
+	p := offset(d.to.Ptr, n*s[0]+(group*d.rows+r)*s[1]+i*s[2], d.access.size)
+	d.access.load(w.acc[:x.Size], p, s[3])
 	clear(w.acc[x.Size:])
 	for u := range h.Taps {
 		y := h.At0 + u*h.AtTap + i*h.AtStep

@@ -11,17 +11,17 @@ import (
 
 // Cast. The row's key is the source type; castTo chooses by the destination's.
 
-// castFrom makes the Func that converts elements of a lane to any type.
-func castFrom[A number](a lane[A]) op.Func {
+// castFrom makes the Func that converts elements of an accessor to any type.
+func castFrom[A number](a accessor[A]) op.Func {
 	var to funcs
-	to[dtype.Float32] = unary(laneOf[float32](dtype.Float32), a, convert[float32, A])
-	to[dtype.Float64] = unary(laneOf[float64](dtype.Float64), a, convert[float64, A])
-	to[dtype.Float16] = unary(laneOf[float32](dtype.Float16), a, narrow[A])
-	to[dtype.BFloat16] = unary(laneOf[float32](dtype.BFloat16), a, narrow[A])
-	to[dtype.Int64] = unary(laneOf[int64](dtype.Int64), a, convert[int64, A])
-	to[dtype.Int32] = unary(laneOf[int32](dtype.Int32), a, convertInt[int32, A])
-	to[dtype.Uint8] = unary(laneOf[uint8](dtype.Uint8), a, convertInt[uint8, A])
-	to[dtype.Bool] = unary(laneOf[uint8](dtype.Bool), a, toBool[A])
+	to[dtype.Float32] = unary(accessorOf[float32](dtype.Float32), a, convert[float32, A])
+	to[dtype.Float64] = unary(accessorOf[float64](dtype.Float64), a, convert[float64, A])
+	to[dtype.Float16] = unary(accessorOf[float32](dtype.Float16), a, narrow[A])
+	to[dtype.BFloat16] = unary(accessorOf[float32](dtype.BFloat16), a, narrow[A])
+	to[dtype.Int64] = unary(accessorOf[int64](dtype.Int64), a, convert[int64, A])
+	to[dtype.Int32] = unary(accessorOf[int32](dtype.Int32), a, convertInt[int32, A])
+	to[dtype.Uint8] = unary(accessorOf[uint8](dtype.Uint8), a, convertInt[uint8, A])
+	to[dtype.Bool] = unary(accessorOf[uint8](dtype.Bool), a, toBool[A])
 	return func(c *op.Call) error {
 		d := c.Out[0].DType
 		if !d.Valid() {

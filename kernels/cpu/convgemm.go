@@ -23,7 +23,7 @@ type taps struct {
 
 // convGemm is one product in work, and the memory for it.
 type convGemm[T float] struct {
-	lane   lane[T]
+	access accessor[T]
 	all    *matMulKernels[T]
 	kernel *microkernel[T]
 	serial bool
@@ -45,7 +45,7 @@ type convGemm[T float] struct {
 
 func (g *convGemm[T]) multiply() {
 	g.kernel = g.all.choose(g.m, g.n)
-	if joined := g.dst.joined(); g.lane.direct && joined.straight() {
+	if joined := g.dst.joined(); g.access.direct && joined.straight() {
 		g.direct, g.dst = true, joined
 	} else {
 		g.direct = false
@@ -112,7 +112,7 @@ func (g *convGemm[T]) runs(row, j, n int, f func(dst []T, from int)) {
 	at := g.dst.grid.at(g.j + j)
 	for from := 0; from < n; {
 		count := min(n-from, g.dst.grid[2]-at[2])
-		f(slice[T](g.dst.place(g.i+row, at, g.lane.size), count), from)
+		f(slice[T](g.dst.place(g.i+row, at, g.access.size), count), from)
 		from += count
 		g.dst.grid.nextRow(&at)
 	}
@@ -128,7 +128,7 @@ func (j *convFinishJob[T]) run(lo, hi int) {
 		at := g.dst.grid.at(g.j)
 		for len(row) > 0 {
 			n := min(len(row), g.dst.grid[2]-at[2])
-			g.lane.store(g.dst.place(g.i+lo, at, g.lane.size), g.dst.stride[2], row[:n])
+			g.access.store(g.dst.place(g.i+lo, at, g.access.size), g.dst.stride[2], row[:n])
 			row = row[n:]
 			g.dst.grid.nextRow(&at)
 		}
@@ -176,12 +176,12 @@ func (g *convGemm[T]) task(i, iEnd, j, jEnd int, s *scratch) {
 			a := g.packedA[r*g.bk:]
 			switch {
 			case whole && r+mr <= g.bm && g.direct:
-				out := slice[T](g.dst.place(g.i+r, at, g.lane.size), 1)
+				out := slice[T](g.dst.place(g.i+r, at, g.access.size), 1)
 				g.kernel.tile(g.bk, &a[0], &b[0], &out[0], g.dst.row, 1, add)
 			case whole && r+mr <= g.bm:
 				g.kernel.tile(g.bk, &a[0], &b[0], &g.block[r*g.bn+j], g.bn, 1, add)
 			default:
-				t := laneBuffer[T](s, 0, mr*nr)
+				t := scratchBuffer[T](s, 0, mr*nr)
 				g.kernel.tile(g.bk, &a[0], &b[0], &t[0], nr, 1, false)
 				g.putTile(t, r, j, add)
 			}

@@ -28,23 +28,23 @@ func (j *convPackJob[T]) run(lo, hi int) {
 
 // packKernel packs panel i of the kernel.
 func (g *convGemm[T]) packKernel(i int, s *scratch) {
-	width, k, size := g.kernel.mr, &g.kernels, g.lane.size
+	width, k, size := g.kernel.mr, &g.kernels, g.access.size
 	panel := g.packedA[i*width*g.bk:][:width*g.bk]
 	first := g.i + i*width
 	n := min(width, g.m-first)
 	high, wide := g.image.axis[0].Taps, g.image.axis[1].Taps
 	if (wide == 1 || k.across == 1) && (high == 1 || k.down == wide*k.across) && k.channel == high*wide {
 		a := matrix{offset(k.ptr, first*k.row+g.l, size), k.row, 1}
-		if g.lane.direct {
+		if g.access.direct {
 			packRows(panel, a, n, width, g.bk, size, g.all.pack)
 		} else {
-			packConverted(&g.lane, panel, a, n, width, g.bk, s)
+			packConverted(&g.access, panel, a, n, width, g.bk, s)
 		}
 	} else {
 		channel, u, v := g.tap(g.l)
 		for x := range g.bk {
 			from := offset(k.ptr, first*k.row+channel*k.channel+u*k.down+v*k.across, size)
-			g.lane.load(panel[x*width:][:n], from, k.row)
+			g.access.load(panel[x*width:][:n], from, k.row)
 			channel, u, v = g.nextTap(channel, u, v)
 		}
 	}
@@ -93,7 +93,7 @@ func (g *convGemm[T]) packLines(panel []T, from *patch[T], first, n, width int, 
 		channel, u, v = g.tap(first)
 	}
 	const four = 4
-	lines := laneBuffer[T](s, 0, four*blockK)
+	lines := scratchBuffer[T](s, 0, four*blockK)
 	for i := 0; i < n; i += four {
 		count := min(four, n-i)
 		for r := range count {

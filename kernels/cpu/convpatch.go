@@ -28,7 +28,7 @@ func (g *grid) nextRow(at *[3]int) {
 // patch reads what a convolution multiplies with the elements of its kernel: for each tap, and each place of a grid of
 // results, an element of the image, or 0 where that lies outside.
 type patch[T float] struct {
-	lane          lane[T]
+	access        accessor[T]
 	ptr           device.Ptr
 	image         int // distances in elements: of images, channels, rows and columns
 	channel       int
@@ -39,9 +39,9 @@ type patch[T float] struct {
 }
 
 // patchOf reads channels from first on of an image.
-func patchOf[T float](l lane[T], v *op.View, first int, axes [2]op.Axis) patch[T] {
+func patchOf[T float](l accessor[T], v *op.View, first int, axes [2]op.Axis) patch[T] {
 	g := patch[T]{
-		lane: l, ptr: offset(v.Ptr, first*v.Strides[1], l.size), image: v.Strides[0], channel: v.Strides[1], row: v.Strides[2],
+		access: l, ptr: offset(v.Ptr, first*v.Strides[1], l.size), image: v.Strides[0], channel: v.Strides[1], row: v.Strides[2],
 		column: v.Strides[3], rows: v.Shape[2], columns: v.Shape[3], axis: axes, grid: grid{v.Shape[0], axes[0].Size, axes[1].Size},
 	}
 	if g.plain() {
@@ -90,11 +90,11 @@ func (g *patch[T]) line(dst []T, plane, y, x int) {
 	if lo >= hi {
 		return
 	}
-	from := offset(g.ptr, plane+y*g.row+(x+lo*step)*g.column, g.lane.size)
-	if step *= g.column; step == 1 && g.lane.direct {
+	from := offset(g.ptr, plane+y*g.row+(x+lo*step)*g.column, g.access.size)
+	if step *= g.column; step == 1 && g.access.direct {
 		copy(dst[lo:hi], slice[T](from, hi-lo))
 	} else {
-		g.lane.load(dst[lo:hi], from, step)
+		g.access.load(dst[lo:hi], from, step)
 	}
 }
 

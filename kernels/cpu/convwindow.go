@@ -39,7 +39,7 @@ func (d *directConv[T]) window() *window[T] {
 		w = new(window[T])
 	}
 	w.patch = patch[T]{
-		lane: d.lane, image: d.from.Strides[0], channel: d.from.Strides[1], row: d.from.Strides[2], column: d.from.Strides[3],
+		access: d.access, image: d.from.Strides[0], channel: d.from.Strides[1], row: d.from.Strides[2], column: d.from.Strides[3],
 		ptr: d.from.Ptr, rows: d.from.Shape[2], columns: d.from.Shape[3], axis: d.axes,
 	}
 	x := &w.axis[1]
@@ -103,7 +103,7 @@ func (w *window[T]) elements(d *directConv[T], group int) []T {
 		for c := range d.channels {
 			for u := range h.Taps {
 				at := base + r*s[0] + c*s[1] + (h.Tap0+u*h.TapStep)*s[2] + x.Tap0*s[3]
-				d.lane.load(to[:x.Taps], offset(k.Ptr, at, d.lane.size), x.TapStep*s[3])
+				d.access.load(to[:x.Taps], offset(k.Ptr, at, d.access.size), x.TapStep*s[3])
 				to = to[x.Taps:]
 			}
 		}

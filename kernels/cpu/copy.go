@@ -14,13 +14,13 @@ func fill[T number](dst []T, c *op.Call) {
 }
 
 // arange fills one dimension; it is not an element-wise kernel, because the value depends on the place.
-func arange[T number](l lane[T]) op.Func {
+func arange[T number](l accessor[T]) op.Func {
 	return func(c *op.Call) error {
 		dst := &c.Out[0]
 		s := takeScratch()
 		defer scratches.Put(s)
 		for i := 0; i < dst.Shape[0]; i += chunk {
-			buf := laneBuffer[T](s, 0, min(chunk, dst.Shape[0]-i))
+			buf := scratchBuffer[T](s, 0, min(chunk, dst.Shape[0]-i))
 			progression(buf, i, c)
 			l.store(offset(dst.Ptr, i*dst.Strides[0], l.size), dst.Strides[0], buf)
 		}

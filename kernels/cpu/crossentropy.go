@@ -13,8 +13,8 @@ import (
 
 // entropyJob is one call in work. It is a job over rows.
 type entropyJob[T float] struct {
-	lane                lane[T]
-	wide                lane[T] // of losses, which have the type of computation
+	access              accessor[T]
+	wide                accessor[T] // of losses, which have the type of computation
 	backward            bool
 	logits, classes     *op.View
 	loss, dst           *op.View // loss is the gradient of the rows' losses in backward
@@ -28,8 +28,8 @@ type entropyJob[T float] struct {
 }
 
 // entropy makes the Func of CrossEntropy, or of its gradient. All classes are checked before anything is written.
-func entropy[T float](l lane[T], backward bool) op.Func {
-	pool := &sync.Pool{New: func() any { return &entropyJob[T]{lane: l, wide: wordLane[T](), backward: backward} }}
+func entropy[T float](l accessor[T], backward bool) op.Func {
+	pool := &sync.Pool{New: func() any { return &entropyJob[T]{access: l, wide: wordAccessor[T](), backward: backward} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*entropyJob[T])
 		j.set(c)
@@ -81,7 +81,7 @@ func (j *entropyJob[T]) loadWeights(c *op.Call) *[]T {
 	}
 	*memory = sized(*memory, count)
 	j.weights = *memory
-	j.lane.load(j.weights, c.In[first].Ptr, c.In[first].Strides[0])
+	j.access.load(j.weights, c.In[first].Ptr, c.In[first].Strides[0])
 	j.total = foldSum(0, j.weights)
 	return memory
 }
@@ -108,16 +108,16 @@ func (j *entropyJob[T]) run(lo, hi int) {
 }
 
 func (j *entropyJob[T]) rowOf(v *op.View, n int) (p device.Ptr, step int) {
-	return offset(v.Ptr, n*v.Strides[0], j.lane.size), v.Strides[1]
+	return offset(v.Ptr, n*v.Strides[0], j.access.size), v.Strides[1]
 }
 
 // gathered is a row as it lies, or gathered and converted into memory.
 func (j *entropyJob[T]) gathered(p device.Ptr, step, n int, memory *[]T) []T {
-	if j.lane.direct && step == 1 {
+	if j.access.direct && step == 1 {
 		return slice[T](p, n)
 	}
 	*memory = sized(*memory, n)
-	j.lane.load(*memory, p, step)
+	j.access.load(*memory, p, step)
 	return *memory
 }
 
@@ -136,7 +136,7 @@ func (j *entropyJob[T]) weightOf(class int64) float64 {
 func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
 	most, logSum := math.Inf(-1), math.Inf(-1)
 	if len(a) > 0 {
-		tmp := laneBuffer[T](s, 0, rowGroup)
+		tmp := scratchBuffer[T](s, 0, rowGroup)
 		most = float64(maxOf(a[0], a))
 		var sum float64
 		for i := 0; i < len(a); i += rowGroup {
@@ -153,7 +153,7 @@ func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
 			loss += j.smooth / float64(len(a)) * j.distances(most, logSum, a)
 		}
 	}
-	out := laneBuffer[T](s, 1, 1)
+	out := scratchBuffer[T](s, 1, 1)
 	out[0] = T(loss)
 	j.wide.store(offset(j.loss.Ptr, n*j.loss.Strides[0], j.wide.size), 1, out)
 }
@@ -180,7 +180,7 @@ func (j *entropyJob[T]) distances(most, logSum float64, a []T) float64 {
 func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, memory *[]T, s *scratch) {
 	to, toStep := j.rowOf(j.dst, n)
 	columns := j.logits.Shape[1]
-	g := laneBuffer[T](s, 1, 1)
+	g := scratchBuffer[T](s, 1, 1)
 	j.wide.load(g, offset(j.loss.Ptr, n*j.loss.Strides[0], j.wide.size), 1)
 	*memory = sized(*memory, 2*rowGroup)
 	p, a := (*memory)[:rowGroup], (*memory)[rowGroup:2*rowGroup]
@@ -192,7 +192,7 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 		if class == j.ignore {
 			clear(p[:k])
 		} else {
-			j.lane.load(a[:k], offset(from, i*step, j.lane.size), step)
+			j.access.load(a[:k], offset(from, i*step, j.access.size), step)
 			expSumGroup(p[:k], a[:k], most)
 			at, own := int(class)-i, T(0)
 			if at >= 0 && at < k {
@@ -203,7 +203,7 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 				p[at] = T(float64(g[0]) * j.ownClass(at+i, float64(own), all, uniform, hit))
 			}
 		}
-		j.lane.store(offset(to, i*toStep, j.lane.size), toStep, p[:k])
+		j.access.store(offset(to, i*toStep, j.access.size), toStep, p[:k])
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 
 // dropper is one call of Dropout in work. It is a job over blocks of four elements, as random numbers are.
 type dropper[T float] struct {
-	call *op.Call
-	lane lane[T]
+	call   *op.Call
+	access accessor[T]
 }
 
 // droppedOut makes the Func of Dropout.
-func droppedOut[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &dropper[T]{lane: l} }}
+func droppedOut[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &dropper[T]{access: l} }}
 	return func(c *op.Call) error {
 		d := pool.Get().(*dropper[T])
 		d.call = c
@@ -33,14 +33,14 @@ func (d *dropper[T]) run(lo, hi int) {
 	factors := [2]T{0, T(c.F[1])}
 	for lo < hi {
 		n := min(hi-lo, chunk/4)
-		u, x := laneBuffer[T](s, 0, 4*n), laneBuffer[T](s, 3, min(4*n, total-4*lo))
+		u, x := scratchBuffer[T](s, 0, 4*n), scratchBuffer[T](s, 3, min(4*n, total-4*lo))
 		uniforms(u, uint64(c.I[0]), uint64(c.I[1])+uint64(lo), s)
-		d.lane.load(x, offset(c.In[0].Ptr, 4*lo, d.lane.size), 1)
+		d.access.load(x, offset(c.In[0].Ptr, 4*lo, d.access.size), 1)
 		for i, v := range x {
 			// A table, not a branch: which way it goes cannot be predicted.
 			x[i] = v * factors[truth(float64(u[i]) < c.F[0])]
 		}
-		d.lane.store(offset(c.Out[0].Ptr, 4*lo, d.lane.size), 1, x)
+		d.access.store(offset(c.Out[0].Ptr, 4*lo, d.access.size), 1, x)
 		lo += n
 	}
 }

@@ -10,7 +10,7 @@ import (
 // The element-wise driver. A kernel is a function on slices of equal length, contiguous and in the type of computation; the
 // driver cuts a call into such slices. Operands that lie straight in memory, in the type of computation, are passed as they
 // are; all others (strided, broadcast, half precision) go through a chunk of scratch memory. The same driver serves
-// operations of none, one, two and three inputs: what is not there has an empty lane.
+// operations of none, one, two and three inputs: what is not there has an empty accessor.
 
 // elementGrain is the least number of elements that is worth another goroutine.
 const elementGrain = 32 << 10
@@ -29,10 +29,10 @@ type (
 type elements[D, A, B, C any] struct {
 	loop
 	call *op.Call
-	dst  lane[D]
-	a    lane[A]
-	b    lane[B]
-	c    lane[C]
+	dst  accessor[D]
+	a    accessor[A]
+	b    accessor[B]
+	c    accessor[C]
 	f    kernel3[D, A, B, C]
 	// plain: all operands are direct with rows that lie straight, so that no scratch memory is needed.
 	plain bool
@@ -41,8 +41,8 @@ type elements[D, A, B, C any] struct {
 // none stands for the type of an input that is not there.
 type none = struct{}
 
-// elementwise makes a Func of a kernel. The lanes carry the types in memory.
-func elementwise[D, A, B, C any](dst lane[D], a lane[A], b lane[B], c lane[C], f kernel3[D, A, B, C]) op.Func {
+// elementwise makes a Func of a kernel. The accessors carry the types in memory.
+func elementwise[D, A, B, C any](dst accessor[D], a accessor[A], b accessor[B], c accessor[C], f kernel3[D, A, B, C]) op.Func {
 	direct := dst.direct && a.direct && b.direct && c.direct
 	inputs := 0
 	for _, there := range []bool{a.load != nil, b.load != nil, c.load != nil} {
@@ -94,7 +94,7 @@ func (e *elements[D, A, B, C]) run(lo, hi int) {
 			p, _ := w.at(0)
 			e.f(slice[D](p, n), a, b, c, e.call)
 		} else {
-			dst := laneBuffer[D](s, 0, n)
+			dst := scratchBuffer[D](s, 0, n)
 			e.f(dst, a, b, c, e.call)
 			write(&e.dst, &w, n, dst)
 		}
@@ -114,8 +114,8 @@ func (e *elements[D, A, B, C]) step(w *walk, left int) int {
 	return min(left, chunk, w.inner()-w.col)
 }
 
-// read gives the next n elements of input k: memory itself, or a copy in lane k of the scratch.
-func read[T any](l *lane[T], w *walk, k, n int, s *scratch) []T {
+// read gives the next n elements of input k: memory itself, or a copy in buffer k of the scratch.
+func read[T any](l *accessor[T], w *walk, k, n int, s *scratch) []T {
 	if k >= w.n {
 		return nil
 	}
@@ -123,7 +123,7 @@ func read[T any](l *lane[T], w *walk, k, n int, s *scratch) []T {
 	if l.direct && w.straight(k, n) {
 		return slice[T](p, n)
 	}
-	buf := laneBuffer[T](s, k, n)
+	buf := scratchBuffer[T](s, k, n)
 	switch {
 	case w.straight(k, n):
 		l.load(buf, p, 1)
@@ -143,7 +143,7 @@ func read[T any](l *lane[T], w *walk, k, n int, s *scratch) []T {
 }
 
 // write puts the next n elements of the output into memory.
-func write[T any](l *lane[T], w *walk, n int, src []T) {
+func write[T any](l *accessor[T], w *walk, n int, src []T) {
 	p, stride := w.at(0)
 	switch {
 	case w.straight(0, n):
@@ -157,16 +157,16 @@ func write[T any](l *lane[T], w *walk, n int, src []T) {
 
 // nullary, unary and binary make Funcs of kernels with fewer inputs.
 
-func nullary[D any](d lane[D], f kernel0[D]) op.Func {
+func nullary[D any](d accessor[D], f kernel0[D]) op.Func {
 	return elementwise(d, absent, absent, absent, func(dst []D, _, _, _ []none, c *op.Call) { f(dst, c) })
 }
 
-func unary[D, A any](d lane[D], a lane[A], f kernel1[D, A]) op.Func {
+func unary[D, A any](d accessor[D], a accessor[A], f kernel1[D, A]) op.Func {
 	return elementwise(d, a, absent, absent, func(dst []D, a []A, _, _ []none, c *op.Call) { f(dst, a, c) })
 }
 
-func binary[D, A, B any](d lane[D], a lane[A], b lane[B], f kernel2[D, A, B]) op.Func {
+func binary[D, A, B any](d accessor[D], a accessor[A], b accessor[B], f kernel2[D, A, B]) op.Func {
 	return elementwise(d, a, b, absent, func(dst []D, a []A, b []B, _ []none, c *op.Call) { f(dst, a, b, c) })
 }
 
-var absent = lane[none]{direct: true}
+var absent = accessor[none]{direct: true}

@@ -26,7 +26,7 @@ const (
 
 // gemm is one product in work, and the memory for it.
 type gemm[T float] struct {
-	lane   lane[T]
+	access accessor[T]
 	all    *matMulKernels[T]
 	kernel *microkernel[T] // the one for this product
 	serial bool
@@ -54,7 +54,7 @@ func (g *gemm[T]) multiply(p *product[T], serial bool) {
 }
 
 func (g *gemm[T]) multiplyBlock() {
-	direct := g.lane.direct && g.dst.step == 1 && g.dst.row >= 0
+	direct := g.access.direct && g.dst.step == 1 && g.dst.row >= 0
 	if direct {
 		g.ld = g.dst.row
 		g.out = slice[T](g.at(&g.dst, 0, 0), (g.m-1)*g.ld+g.n)
@@ -82,7 +82,7 @@ func (g *gemm[T]) multiplyBlock() {
 
 // at is the address of the element of row i and column j of the block in a or dst.
 func (g *gemm[T]) at(a *matrix, i, j int) device.Ptr {
-	return offset(a.ptr, (g.i+i)*a.row+(g.j+j)*a.step, g.lane.size)
+	return offset(a.ptr, (g.i+i)*a.row+(g.j+j)*a.step, g.access.size)
 }
 
 func (g *gemm[T]) split(n, grain int, j job) {
@@ -118,7 +118,7 @@ func (j *startJob[T]) run(lo, hi int) {
 			clear(row)
 			continue
 		}
-		g.lane.load(row, g.at(&g.c, lo, 0), g.c.step)
+		g.access.load(row, g.at(&g.c, lo, 0), g.c.step)
 		for i := range row {
 			row[i] *= g.beta
 		}
@@ -131,7 +131,7 @@ type finishJob[T float] gemm[T]
 func (j *finishJob[T]) run(lo, hi int) {
 	g := (*gemm[T])(j)
 	for ; lo < hi; lo++ {
-		g.lane.store(g.at(&g.dst, lo, 0), g.dst.step, g.out[lo*g.ld:][:g.n])
+		g.access.store(g.at(&g.dst, lo, 0), g.dst.step, g.out[lo*g.ld:][:g.n])
 	}
 }
 
@@ -147,15 +147,15 @@ type packJob[T float] gemm[T]
 func (j *packJob[T]) run(lo, hi int) {
 	g := (*gemm[T])(j)
 	jobsA, _ := g.packJobs()
-	a := g.a.at(g.i, g.l, g.lane.size)
-	b := g.b.at(g.l, g.j, g.lane.size).transposed()
+	a := g.a.at(g.i, g.l, g.access.size)
+	b := g.b.at(g.l, g.j, g.access.size).transposed()
 	s := takeScratch()
 	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
 		if lo < jobsA {
-			pack(&g.lane, g.packedA, a, lo, g.m, g.kernel.mr, g.k, g.all.pack, s)
+			pack(&g.access, g.packedA, a, lo, g.m, g.kernel.mr, g.k, g.all.pack, s)
 		} else {
-			pack(&g.lane, g.packedB, b, lo-jobsA, g.n, g.kernel.nr, g.k, g.all.pack, s)
+			pack(&g.access, g.packedB, b, lo-jobsA, g.n, g.kernel.nr, g.k, g.all.pack, s)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (g *gemm[T]) task(i, iEnd, j, jEnd int, s *scratch) {
 				g.kernel.tile(g.k, &a[0], &b[0], &g.out[r*g.ld+j], g.ld, g.alpha, add)
 				continue
 			}
-			t := laneBuffer[T](s, 0, mr*nr)
+			t := scratchBuffer[T](s, 0, mr*nr)
 			g.kernel.tile(g.k, &a[0], &b[0], &t[0], nr, g.alpha, false)
 			g.putTile(t, r, j, add)
 		}

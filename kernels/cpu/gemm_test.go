@@ -117,7 +117,7 @@ func TestFewKernels_AreTheirLoops(t *testing.T) {
 
 func TestPack_PanelsHoldEveryElementInItsPlace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	l, s := laneOf[float32](dtype.Float32), takeScratch()
+	l, s := accessorOf[float32](dtype.Float32), takeScratch()
 	for _, width := range []int{4, 6, 14, 16, 32} {
 		for _, count := range []int{1, 3, 5, width, width + 1, 3*width - 1} {
 			for _, k := range []int{1, 3, 4, 16, 17, 100} {

@@ -20,7 +20,7 @@ func isFewRows[T float](p *product[T]) bool {
 
 // fewJob is one product of few rows in work. It is a job over pieces of columns.
 type fewJob[T float] struct {
-	lane lane[T]
+	access accessor[T]
 	product[T]
 	kernels *fewKernels[T]
 	a       []T // rows of a
@@ -31,13 +31,13 @@ var fewPools = struct{ narrow, wide sync.Pool }{
 	sync.Pool{New: func() any { return new(fewJob[float64]) }},
 }
 
-func multiplyFew[T float](l lane[T], p *product[T], serial bool) {
+func multiplyFew[T float](l accessor[T], p *product[T], serial bool) {
 	pool := &fewPools.narrow
 	if l.size == 8 {
 		pool = &fewPools.wide
 	}
 	j := pool.Get().(*fewJob[T])
-	j.lane, j.product, j.kernels = l, *p, &matMulKernelsOf[T]().few
+	j.access, j.product, j.kernels = l, *p, &matMulKernelsOf[T]().few
 	j.a = sized(j.a, p.m*p.k)
 	for i := range p.m {
 		l.load(j.a[i*p.k:][:p.k], offset(p.a.ptr, i*p.a.row, l.size), p.a.step)
@@ -67,7 +67,7 @@ func (j *fewJob[T]) run(lo, hi int) {
 func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 	var sums [fewGroup][]T
 	for r := range m {
-		sums[r] = laneBuffer[T](s, r, n)
+		sums[r] = scratchBuffer[T](s, r, n)
 	}
 	if j.b.step == 1 {
 		j.addRows(sums[:m], i, c, n, s)
@@ -77,14 +77,14 @@ func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 	for r, sum := range sums[:m] {
 		j.scale(sum)
 		if j.beta != 0 {
-			// The second half of the lane is free: fewColumns is at most half a chunk.
-			add := laneBuffer[T](s, r, chunk)[chunk-n:]
-			j.lane.load(add, offset(j.c.ptr, (i+r)*j.c.row+c*j.c.step, j.lane.size), j.c.step)
+			// The second half of the buffer is free: fewColumns is at most half a chunk.
+			add := scratchBuffer[T](s, r, chunk)[chunk-n:]
+			j.access.load(add, offset(j.c.ptr, (i+r)*j.c.row+c*j.c.step, j.access.size), j.c.step)
 			for x := range sum {
 				sum[x] += T(j.beta * add[x])
 			}
 		}
-		j.lane.store(offset(j.dst.ptr, (i+r)*j.dst.row+c*j.dst.step, j.lane.size), j.dst.step, sum)
+		j.access.store(offset(j.dst.ptr, (i+r)*j.dst.row+c*j.dst.step, j.access.size), j.dst.step, sum)
 	}
 }
 
@@ -98,15 +98,15 @@ func (j *fewJob[T]) scale(sum []T) {
 	}
 }
 
-// along gives n elements of b from row l and column c on, along rows or columns, converted into the upper half of lane k if need
+// along gives n elements of b from row l and column c on, along rows or columns, converted into the upper half of buffer k if need
 // be: the lower halves hold sums.
 func (j *fewJob[T]) along(step, l, c, n, k int, s *scratch) []T {
-	p := offset(j.b.ptr, l*j.b.row+c*j.b.step, j.lane.size)
-	if j.lane.direct {
+	p := offset(j.b.ptr, l*j.b.row+c*j.b.step, j.access.size)
+	if j.access.direct {
 		return slice[T](p, n)
 	}
-	buf := laneBuffer[T](s, k, chunk)[fewColumns:][:n]
-	j.lane.load(buf, p, step)
+	buf := scratchBuffer[T](s, k, chunk)[fewColumns:][:n]
+	j.access.load(buf, p, step)
 	return buf
 }
 
@@ -136,9 +136,9 @@ func (j *fewJob[T]) addRows(sums [][]T, i, c, n int, s *scratch) {
 
 // dotColumns takes a column of b at a time, for all rows of a. Columns to be converted are taken in pieces.
 func (j *fewJob[T]) dotColumns(sums [][]T, i, c, n int, s *scratch) {
-	out := (*[fewGroup]T)(laneBuffer[T](s, 3, chunk)[fewColumns:])
+	out := (*[fewGroup]T)(scratchBuffer[T](s, 3, chunk)[fewColumns:])
 	length := j.k
-	if !j.lane.direct {
+	if !j.access.direct {
 		length = min(j.k, fewColumns)
 	}
 	for x := range n {

@@ -9,8 +9,8 @@ import (
 
 // The rows of special functions, tests, remainders, kernels of three inputs, norms, running sums, sorting and the like.
 
-func three[T any](f kernel3[T, T, T, T]) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return elementwise(l, l, l, l, f) }
+func three[T any](f kernel3[T, T, T, T]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return elementwise(l, l, l, l, f) }
 }
 
 func specialRows() []op.Row {
@@ -84,12 +84,12 @@ func orderRows() []op.Row {
 func sortFuncs() (f funcs) {
 	narrow := narrowOrdering(keyFloat32)
 	for _, d := range []dtype.DType{dtype.Float32, dtype.Float16, dtype.BFloat16} {
-		f[d] = sortRows(laneOf[float32](d), narrow)
+		f[d] = sortRows(accessorOf[float32](d), narrow)
 	}
-	f[dtype.Float64] = sortRows(laneOf[float64](dtype.Float64), wideOrdering(keyFloat64))
-	f[dtype.Int64] = sortRows(laneOf[int64](dtype.Int64), wideOrdering(keyInt64))
-	f[dtype.Int32] = sortRows(laneOf[int32](dtype.Int32), narrowOrdering(keyInt32))
-	f[dtype.Uint8] = sortRows(laneOf[uint8](dtype.Uint8), narrowOrdering(keyUint8))
+	f[dtype.Float64] = sortRows(accessorOf[float64](dtype.Float64), wideOrdering(keyFloat64))
+	f[dtype.Int64] = sortRows(accessorOf[int64](dtype.Int64), wideOrdering(keyInt64))
+	f[dtype.Int32] = sortRows(accessorOf[int32](dtype.Int32), narrowOrdering(keyInt32))
+	f[dtype.Uint8] = sortRows(accessorOf[uint8](dtype.Uint8), narrowOrdering(keyUint8))
 	f[dtype.Bool] = f[dtype.Uint8]
 	return f
 }

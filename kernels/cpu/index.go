@@ -64,16 +64,16 @@ func (s *selection[T]) run(lo, hi int) {
 // accumulation is one IndexAdd in work. It is a job over places: an output slice, and the input slices that are added to it.
 // Each output slice belongs to one worker, which adds in the order of the indices and, for half precision, rounds once.
 type accumulation[T float] struct {
-	lane  lane[T]
-	call  *op.Call
-	dim   int
-	order []int64 // index*count + place among the indices, sorted
-	count int64
-	first []int // where in order the runs of one index begin
+	access accessor[T]
+	call   *op.Call
+	dim    int
+	order  []int64 // index*count + place among the indices, sorted
+	count  int64
+	first  []int // where in order the runs of one index begin
 }
 
-func indexAdd[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &accumulation[T]{lane: l} }}
+func indexAdd[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &accumulation[T]{access: l} }}
 	return func(c *op.Call) error {
 		dim := int(c.I[0])
 		if err := checkIndices(c, c.Out[0].Shape[dim]); err != nil {
@@ -134,15 +134,15 @@ func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
 		n := min(w.inner()-w.col, chunk)
 		out, to := w.at(0)
 		in, from := w.at(1)
-		sum, v := laneBuffer[T](s, 0, n), laneBuffer[T](s, 1, n)
-		a.lane.load(sum, out, to)
+		sum, v := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n)
+		a.access.load(sum, out, to)
 		for _, o := range group {
-			a.lane.load(v, offset(in, int(o%a.count)*step, a.lane.size), from)
+			a.access.load(v, offset(in, int(o%a.count)*step, a.access.size), from)
 			for i := range sum {
 				sum[i] += v[i]
 			}
 		}
-		a.lane.store(out, to, sum)
+		a.access.store(out, to, sum)
 		w.skip(n)
 		done += n
 	}

@@ -10,16 +10,16 @@ import (
 // The lists of rows, in the order of package op.
 
 func fillRows() []op.Row {
-	zeroTo := func(f kernel0[float32]) func(lane[float32]) op.Func {
-		return func(l lane[float32]) op.Func { return nullary(l, f) }
+	zeroTo := func(f kernel0[float32]) func(accessor[float32]) op.Func {
+		return func(l accessor[float32]) op.Func { return nullary(l, f) }
 	}
-	wide := func(l lane[float64]) op.Func { return nullary(l, fill[float64]) }
+	wide := func(l accessor[float64]) op.Func { return nullary(l, fill[float64]) }
 	filler := row(op.Fill, floats(zeroTo(fill[float32]), wide),
 		integers(
-			func(l lane[int64]) op.Func { return nullary(l, fill[int64]) },
-			func(l lane[int32]) op.Func { return nullary(l, fill[int32]) },
-			func(l lane[uint8]) op.Func { return nullary(l, fill[uint8]) }),
-		boolean(func(l lane[uint8]) op.Func { return nullary(l, fill[uint8]) }))
+			func(l accessor[int64]) op.Func { return nullary(l, fill[int64]) },
+			func(l accessor[int32]) op.Func { return nullary(l, fill[int32]) },
+			func(l accessor[uint8]) op.Func { return nullary(l, fill[uint8]) }),
+		boolean(func(l accessor[uint8]) op.Func { return nullary(l, fill[uint8]) }))
 	return []op.Row{
 		filler,
 		{Op: op.Copy, Funcs: bySize(move[uint8](), move[uint16](), move[uint32](), move[uint64]())},
@@ -31,15 +31,15 @@ func fillRows() []op.Row {
 			floats(arange[float32], arange[float64]),
 			integers(arange[int64], arange[int32], arange[uint8])),
 		row(op.Uniform, floats(
-			func(l lane[float32]) op.Func { return random(l, uniform[float32]) },
-			func(l lane[float64]) op.Func { return random(l, uniform[float64]) })),
+			func(l accessor[float32]) op.Func { return random(l, uniform[float32]) },
+			func(l accessor[float64]) op.Func { return random(l, uniform[float64]) })),
 		row(op.Normal, floats(
-			func(l lane[float32]) op.Func { return random(l, normal[float32]) },
-			func(l lane[float64]) op.Func { return random(l, normal[float64]) })),
+			func(l accessor[float32]) op.Func { return random(l, normal[float32]) },
+			func(l accessor[float64]) op.Func { return random(l, normal[float64]) })),
 		row(op.Bernoulli, floats(
-			func(l lane[float32]) op.Func { return random(l, bernoulli[float32]) },
-			func(l lane[float64]) op.Func { return random(l, bernoulli[float64]) }),
-			boolean(func(lane[uint8]) op.Func { return random(boolLane(), bernoulli[float32]) })),
+			func(l accessor[float32]) op.Func { return random(l, bernoulli[float32]) },
+			func(l accessor[float64]) op.Func { return random(l, bernoulli[float64]) }),
+			boolean(func(accessor[uint8]) op.Func { return random(boolAccessor(), bernoulli[float32]) })),
 		row(op.Dropout, floats(droppedOut[float32], droppedOut[float64])),
 	}
 }
@@ -102,7 +102,7 @@ func binaryRows() []op.Row {
 		return row(id, floats(two(f), two(g)), integers(two(l), two(i), two(u)))
 	}
 	product := number(op.Mul, vectorTwo(vector.mul, 8, mul[float32]), mul[float64], mul[int64], mul[int32], mul[uint8])
-	product.Funcs[dtype.Bool] = two(and)(laneOf[uint8](dtype.Bool))
+	product.Funcs[dtype.Bool] = two(and)(accessorOf[uint8](dtype.Bool))
 	return []op.Row{
 		number(op.Add, add32(vector.add), add[float64], add[int64], add[int32], add[uint8]),
 		number(op.Sub, vectorTwo(vector.sub, 8, sub[float32]), sub[float64], sub[int64], sub[int32], sub[uint8]),
@@ -172,8 +172,8 @@ func reduceRows() []op.Row {
 func structuredRows() []op.Row {
 	rowOp := func(id op.ID, f rowKernel[float32], g rowKernel[float64]) op.Row {
 		return row(id, floats(
-			func(l lane[float32]) op.Func { return rowwise(l, f) },
-			func(l lane[float64]) op.Func { return rowwise(l, g) }))
+			func(l accessor[float32]) op.Func { return rowwise(l, f) },
+			func(l accessor[float64]) op.Func { return rowwise(l, g) }))
 	}
 	return []op.Row{
 		row(op.MatMul, floats(matMul[float32], matMul[float64])),
@@ -187,11 +187,11 @@ func structuredRows() []op.Row {
 		row(op.NLL, floats(nll[float32], nll[float64])),
 		row(op.NLLGrad, floats(nllGrad[float32], nllGrad[float64])),
 		row(op.CrossEntropy, floats(
-			func(l lane[float32]) op.Func { return entropy(l, false) },
-			func(l lane[float64]) op.Func { return entropy(l, false) })),
+			func(l accessor[float32]) op.Func { return entropy(l, false) },
+			func(l accessor[float64]) op.Func { return entropy(l, false) })),
 		row(op.CrossEntropyGrad, floats(
-			func(l lane[float32]) op.Func { return entropy(l, true) },
-			func(l lane[float64]) op.Func { return entropy(l, true) })),
+			func(l accessor[float32]) op.Func { return entropy(l, true) },
+			func(l accessor[float64]) op.Func { return entropy(l, true) })),
 		row(op.Attention, floats(attend[float32], attend[float64])),
 		row(op.AttentionGrad, floats(attendGrad[float32], attendGrad[float64])),
 		{Op: op.IndexSelect, Funcs: bySize(

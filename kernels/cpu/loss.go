@@ -27,8 +27,8 @@ func lossKernel[T float](f func(x, y float64, s *scalars8) float64) kernel2[T, T
 // lossGradRow makes the row of a gradient: dst = a * f(b, c).
 func lossGradRow(id op.ID, f func(x, y float64, s *scalars8) float64) op.Row {
 	return row(id, floats(
-		func(l lane[float32]) op.Func { return elementwise(l, l, l, l, lossGradKernel[float32](f)) },
-		func(l lane[float64]) op.Func { return elementwise(l, l, l, l, lossGradKernel[float64](f)) }))
+		func(l accessor[float32]) op.Func { return elementwise(l, l, l, l, lossGradKernel[float32](f)) },
+		func(l accessor[float64]) op.Func { return elementwise(l, l, l, l, lossGradKernel[float64](f)) }))
 }
 
 func lossGradKernel[T float](f func(x, y float64, s *scalars8) float64) kernel3[T, T, T, T] {

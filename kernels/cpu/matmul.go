@@ -34,7 +34,7 @@ type product[T float] struct {
 
 // matMulCall is one call in work. It is a job over batches.
 type matMulCall[T float] struct {
-	lane    lane[T]
+	access  accessor[T]
 	product product[T] // of the first batch
 	dims    int        // batch dimensions, of shape and strides
 	shape   [op.MaxDims]int
@@ -48,9 +48,9 @@ type matMulCall[T float] struct {
 const serialFlops = 1 << 20
 
 // matMul makes the Func of MatMul.
-func matMul[T float](l lane[T]) op.Func {
-	gemms := &sync.Pool{New: func() any { return &gemm[T]{lane: l, all: matMulKernelsOf[T]()} }}
-	pool := &sync.Pool{New: func() any { return &matMulCall[T]{lane: l, gemms: gemms} }}
+func matMul[T float](l accessor[T]) op.Func {
+	gemms := &sync.Pool{New: func() any { return &gemm[T]{access: l, all: matMulKernelsOf[T]()} }}
+	pool := &sync.Pool{New: func() any { return &matMulCall[T]{access: l, gemms: gemms} }}
 	return func(c *op.Call) error {
 		m := pool.Get().(*matMulCall[T])
 		m.set(c)
@@ -118,7 +118,7 @@ func (m *matMulCall[T]) foldBatch() {
 
 // run computes the products lo..hi-1 of the batch.
 func (m *matMulCall[T]) run(lo, hi int) {
-	size := m.lane.size
+	size := m.access.size
 	for ; lo < hi; lo++ {
 		p := m.product
 		rest := lo
@@ -142,7 +142,7 @@ func (m *matMulCall[T]) multiply(p product[T]) {
 			p = q
 		}
 		if isFewRows(&p) {
-			multiplyFew(m.lane, &p, m.serial)
+			multiplyFew(m.access, &p, m.serial)
 			return
 		}
 	}

@@ -26,9 +26,9 @@ const chunk = 1024
 
 // scratch is the memory for the chunks of one call's operands. Its type makes it aligned for every element type.
 type scratch struct {
-	lane [5][chunk]uint64
-	loop loop // for operations that loop over parts of their views
-	// constant[k] says that lane k is filled with a broadcast value: the first n elements, from the address at.
+	buffer [5][chunk]uint64
+	loop   loop // for operations that loop over parts of their views
+	// constant[k] says that buffer k is filled with a broadcast value: the first n elements, from the address at.
 	constant [4]struct {
 		at device.Ptr
 		n  int
@@ -45,9 +45,9 @@ func takeScratch() *scratch {
 	return s
 }
 
-// laneBuffer is lane k of the scratch as n elements of type T.
-func laneBuffer[T any](s *scratch, k, n int) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(&s.lane[k])), n)
+// scratchBuffer is buffer k of the scratch as n elements of type T.
+func scratchBuffer[T any](s *scratch, k, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(&s.buffer[k])), n)
 }
 
 // sizeOf is the size of T in memory.

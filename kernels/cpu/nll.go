@@ -8,7 +8,7 @@ import (
 // fills its output with zeros.
 
 // nll makes the Func of NLL. All classes are checked before anything is written.
-func nll[T float](l lane[T]) op.Func {
+func nll[T float](l accessor[T]) op.Func {
 	return func(c *op.Call) error {
 		dst, a, classes := &c.Out[0], &c.In[0], &c.In[1]
 		if err := checkClasses(c, a.Shape[1]); err != nil {
@@ -16,7 +16,7 @@ func nll[T float](l lane[T]) op.Func {
 		}
 		s := takeScratch()
 		defer scratches.Put(s)
-		v := laneBuffer[T](s, 0, 1)
+		v := scratchBuffer[T](s, 0, 1)
 		for n := range dst.Shape[0] {
 			v[0] = 0
 			if class := int64At(classes, n); class != c.I[0] {
@@ -30,7 +30,7 @@ func nll[T float](l lane[T]) op.Func {
 }
 
 // nllGrad makes the Func of NLLGrad.
-func nllGrad[T float](l lane[T]) op.Func {
+func nllGrad[T float](l accessor[T]) op.Func {
 	zero := nullary(l, func(dst []T, _ *op.Call) { clear(dst) })
 	return func(c *op.Call) error {
 		dst, a, classes := &c.Out[0], &c.In[0], &c.In[1]
@@ -42,7 +42,7 @@ func nllGrad[T float](l lane[T]) op.Func {
 		}
 		s := takeScratch()
 		defer scratches.Put(s)
-		v := laneBuffer[T](s, 0, 1)
+		v := scratchBuffer[T](s, 0, 1)
 		for n := range dst.Shape[0] {
 			class := int64At(classes, n)
 			if class == c.I[0] {

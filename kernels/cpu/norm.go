@@ -15,7 +15,7 @@ import (
 
 // normShape is the shape of a call on [N, C, L], and what it has besides the elements.
 type normShape[T float] struct {
-	lane    lane[T] // of a, and what has its shape
+	access  accessor[T] // of a, and what has its shape
 	call    *op.Call
 	n, c, l int
 	groups  int // of channels; 0 for operations on channels
@@ -131,25 +131,25 @@ func (s *normShape[T]) statistics(views []op.View) {
 
 // open is elements at..at+n-1 of a view of a's shape: the memory itself, or buf, which is filled.
 func (s *normShape[T]) open(p device.Ptr, at, n int, buf []T) []T {
-	p = offset(p, at, s.lane.size)
-	if s.lane.direct {
+	p = offset(p, at, s.access.size)
+	if s.access.direct {
 		return slice[T](p, n)
 	}
-	s.lane.load(buf[:n], p, 1)
+	s.access.load(buf[:n], p, 1)
 	return buf[:n]
 }
 
 // target is where elements at..at+n-1 of an output are computed: its memory, or buf. close writes buf there.
 func (s *normShape[T]) target(p device.Ptr, at, n int, buf []T) []T {
-	if s.lane.direct {
-		return slice[T](offset(p, at, s.lane.size), n)
+	if s.access.direct {
+		return slice[T](offset(p, at, s.access.size), n)
 	}
 	return buf[:n]
 }
 
 func (s *normShape[T]) close(p device.Ptr, at int, v []T) {
-	if !s.lane.direct {
-		s.lane.store(offset(p, at, s.lane.size), 1, v)
+	if !s.access.direct {
+		s.access.store(offset(p, at, s.access.size), 1, v)
 	}
 }
 

@@ -69,8 +69,8 @@ type sumsJob[T float] struct {
 }
 
 // normSums makes the Func of NormSums.
-func normSums[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &sumsJob[T]{normShape: normShape[T]{lane: l}} }}
+func normSums[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &sumsJob[T]{normShape: normShape[T]{access: l}} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*sumsJob[T])
 		j.begin(c, &c.In[1])
@@ -131,8 +131,8 @@ func (j *sumsJob[T]) block(i int, s *scratch) {
 			n = min(n, j.columns-col%j.columns)
 		}
 		for r := lo; r < hi; r++ {
-			g := j.open(j.call.In[0].Ptr, r*width+col, n, laneBuffer[T](s, 0, n))
-			x := laneBuffer[T](s, 1, n)
+			g := j.open(j.call.In[0].Ptr, r*width+col, n, scratchBuffer[T](s, 0, n))
+			x := scratchBuffer[T](s, 1, n)
 			a := j.open(j.call.In[1].Ptr, r*width+col, n, x)
 			if j.groups == 0 {
 				subSlices(x, a, j.mean[col:col+n])
@@ -159,8 +159,8 @@ func (j *sumsJob[T]) channel(c int, s *scratch) {
 		}
 		for i := 0; i < j.l; i += chunk {
 			k, from := min(chunk, j.l-i), (n*j.c+c)*j.l+i
-			g := j.open(j.call.In[0].Ptr, from, k, laneBuffer[T](s, 0, k))
-			x := laneBuffer[T](s, 1, k)
+			g := j.open(j.call.In[0].Ptr, from, k, scratchBuffer[T](s, 0, k))
+			x := scratchBuffer[T](s, 1, k)
 			shiftSlice(x, j.open(j.call.In[1].Ptr, from, k, x), -j.mean[at])
 			scaleSlice(x, x, j.rstd[at])
 			mulSlices(x, x, g)

@@ -24,18 +24,18 @@ type stepKernel[T float, S any] func(v operands[T], s *S)
 
 // stepJob is one call in work. It is a job over the elements of all tensors.
 type stepJob[T float, S any] struct {
-	lane    lane[T]
+	access  accessor[T]
 	f       stepKernel[T, S]
 	call    *op.Call
 	scalars S
 	each    []S // of each tensor, if the steps are counted in memory
 	n       int // tensors
-	groups  int // of outputs of the lane's type
+	groups  int // of outputs of the accessor's type
 	grads   bool
 }
 
 // tensors makes the Func of an operation that updates many tensors without gradients. An optimizer's step is in step.go.
-func tensors[T float, S any](l lane[T], prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
+func tensors[T float, S any](l accessor[T], prepare func(*op.Call) S, f stepKernel[T, S]) op.Func {
 	pool := newStepJobs(l, f, false)
 	return func(c *op.Call) error {
 		j := pool.Get().(*stepJob[T, S])
@@ -46,8 +46,8 @@ func tensors[T float, S any](l lane[T], prepare func(*op.Call) S, f stepKernel[T
 	}
 }
 
-func newStepJobs[T float, S any](l lane[T], f stepKernel[T, S], grads bool) *sync.Pool {
-	return &sync.Pool{New: func() any { return &stepJob[T, S]{lane: l, f: f, grads: grads} }}
+func newStepJobs[T float, S any](l accessor[T], f stepKernel[T, S], grads bool) *sync.Pool {
+	return &sync.Pool{New: func() any { return &stepJob[T, S]{access: l, f: f, grads: grads} }}
 }
 
 // do runs the job on a call with so many groups of outputs.
@@ -80,7 +80,7 @@ func (j *stepJob[T, S]) tensor(i, lo, hi int) {
 	if len(j.each) > 0 {
 		scalars = &j.each[i]
 	}
-	if !j.lane.direct {
+	if !j.access.direct {
 		step = chunk
 	}
 	for ; lo < hi; lo += step {
@@ -92,9 +92,9 @@ func (j *stepJob[T, S]) tensor(i, lo, hi int) {
 			}
 		}
 		j.f(v, scalars)
-		for k := 0; k < gradient && !j.lane.direct; k++ {
+		for k := 0; k < gradient && !j.access.direct; k++ {
 			if m := j.view(i, k); m != nil {
-				j.lane.store(offset(m.Ptr, lo, j.lane.size), 1, v[k])
+				j.access.store(offset(m.Ptr, lo, j.access.size), 1, v[k])
 			}
 		}
 	}
@@ -115,12 +115,12 @@ func (j *stepJob[T, S]) view(i, k int) *op.View {
 }
 
 func (j *stepJob[T, S]) open(m *op.View, k, lo, n int, s *scratch) []T {
-	p := offset(m.Ptr, lo, j.lane.size)
-	if j.lane.direct {
+	p := offset(m.Ptr, lo, j.access.size)
+	if j.access.direct {
 		return slice[T](p, n)
 	}
-	buf := laneBuffer[T](s, k, n)
-	j.lane.load(buf, p, 1)
+	buf := scratchBuffer[T](s, k, n)
+	j.access.load(buf, p, 1)
 	return buf
 }
 

@@ -11,20 +11,20 @@ import (
 func stepRows() []op.Row {
 	return []op.Row{
 		row(op.SGDStep, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, sgdScalarsOf[float32], sgdStep[float32]) },
-			func(l lane[float64]) op.Func { return optimizer(l, sgdScalarsOf[float64], sgdStep[float64]) })),
+			func(l accessor[float32]) op.Func { return optimizer(l, sgdScalarsOf[float32], sgdStep[float32]) },
+			func(l accessor[float64]) op.Func { return optimizer(l, sgdScalarsOf[float64], sgdStep[float64]) })),
 		row(op.AdamStep, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, adamScalarsOf[float32], adamStep[float32]) },
-			func(l lane[float64]) op.Func { return optimizer(l, adamScalarsOf[float64], adamStep[float64]) })),
+			func(l accessor[float32]) op.Func { return optimizer(l, adamScalarsOf[float32], adamStep[float32]) },
+			func(l accessor[float64]) op.Func { return optimizer(l, adamScalarsOf[float64], adamStep[float64]) })),
 		row(op.RMSPropStep, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, rmspropScalarsOf[float32], rmsprop[float32]) },
-			func(l lane[float64]) op.Func { return optimizer(l, rmspropScalarsOf[float64], rmsprop[float64]) })),
+			func(l accessor[float32]) op.Func { return optimizer(l, rmspropScalarsOf[float32], rmsprop[float32]) },
+			func(l accessor[float64]) op.Func { return optimizer(l, rmspropScalarsOf[float64], rmsprop[float64]) })),
 		row(op.AdagradStep, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, adagradScalarsOf[float32], adagrad[float32]) },
-			func(l lane[float64]) op.Func { return optimizer(l, adagradScalarsOf[float64], adagrad[float64]) })),
+			func(l accessor[float32]) op.Func { return optimizer(l, adagradScalarsOf[float32], adagrad[float32]) },
+			func(l accessor[float64]) op.Func { return optimizer(l, adagradScalarsOf[float64], adagrad[float64]) })),
 		row(op.LionStep, floats(
-			func(l lane[float32]) op.Func { return optimizer(l, lionScalarsOf[float32], lion[float32]) },
-			func(l lane[float64]) op.Func { return optimizer(l, lionScalarsOf[float64], lion[float64]) })),
+			func(l accessor[float32]) op.Func { return optimizer(l, lionScalarsOf[float32], lion[float32]) },
+			func(l accessor[float64]) op.Func { return optimizer(l, lionScalarsOf[float64], lion[float64]) })),
 	}
 }
 

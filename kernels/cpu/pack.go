@@ -17,7 +17,7 @@ func packJobs(a *matrix, count, width, k int) int {
 }
 
 // pack does one of the jobs. The last panel of dst is as large as the others.
-func pack[T float](l *lane[T], dst []T, a matrix, job, count, width, k int, four packFour[T], s *scratch) {
+func pack[T float](l *accessor[T], dst []T, a matrix, job, count, width, k int, four packFour[T], s *scratch) {
 	if a.row == 1 {
 		first := job * packSteps
 		packStepsOf(l, dst, a, first, min(first+packSteps, k), count, width, k, s)
@@ -39,7 +39,7 @@ func pack[T float](l *lane[T], dst []T, a matrix, job, count, width, k int, four
 }
 
 // packStepsOf packs steps first..end-1 of all panels.
-func packStepsOf[T float](l *lane[T], dst []T, a matrix, first, end, count, width, k int, s *scratch) {
+func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, s *scratch) {
 	if !l.direct {
 		for x := first; x < end; x++ {
 			packStep(l, dst, a, x, count, width, k, s)
@@ -60,10 +60,10 @@ func packStepsOf[T float](l *lane[T], dst []T, a matrix, first, end, count, widt
 	}
 }
 
-// packStep packs one step of all panels, converting as many panels together as fit into a lane.
-func packStep[T float](l *lane[T], dst []T, a matrix, x, count, width, k int, s *scratch) {
+// packStep packs one step of all panels, converting as many panels together as fit into a buffer.
+func packStep[T float](l *accessor[T], dst []T, a matrix, x, count, width, k int, s *scratch) {
 	for i := 0; i < count; {
-		buf := laneBuffer[T](s, 0, min(chunk/width*width, count-i))
+		buf := scratchBuffer[T](s, 0, min(chunk/width*width, count-i))
 		l.load(buf, offset(a.ptr, i+x*a.step, l.size), 1)
 		for len(buf) > 0 {
 			to := dst[i*k+x*width:][:width]
@@ -100,8 +100,8 @@ func packRows[T float](dst []T, a matrix, n, width, k, size int, four packFour[T
 }
 
 // packConverted packs a panel of n rows that are strided or converted: each is gathered first.
-func packConverted[T float](l *lane[T], dst []T, a matrix, n, width, k int, s *scratch) {
-	row := laneBuffer[T](s, 0, k)
+func packConverted[T float](l *accessor[T], dst []T, a matrix, n, width, k int, s *scratch) {
+	row := scratchBuffer[T](s, 0, k)
 	for i := range n {
 		l.load(row, offset(a.ptr, i*a.row, l.size), a.step)
 		placeRow(dst[i:], row, width)

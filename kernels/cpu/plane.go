@@ -16,7 +16,7 @@ type planeKernel[T float] func(j *planeJob[T], dst, src []T, m *planeMemory[T])
 
 // planeJob is one call in work. It is a job over planes.
 type planeJob[T float] struct {
-	lane          lane[T]
+	access        accessor[T]
 	f             planeKernel[T]
 	prepare       func(j *planeJob[T])
 	call          *op.Call
@@ -37,8 +37,8 @@ type planeMemory[T float] struct {
 
 // planewise makes the Func of an operation on planes. prepare computes what is the same for all planes; backward says that the
 // output is the image.
-func planewise[T float](l lane[T], backward bool, prepare func(j *planeJob[T]), f planeKernel[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &planeJob[T]{lane: l, f: f, prepare: prepare} }}
+func planewise[T float](l accessor[T], backward bool, prepare func(j *planeJob[T]), f planeKernel[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &planeJob[T]{access: l, f: f, prepare: prepare} }}
 	return func(c *op.Call) error {
 		if c.Out[0].Len() == 0 {
 			return nil
@@ -76,13 +76,13 @@ func (j *planeJob[T]) run(lo, hi int) {
 		n, c := lo/channels, lo%channels
 		src, ok := j.plane(j.from, n, c, &m.from)
 		if !ok {
-			j.move(j.from, n, c, src, j.lane.load)
+			j.move(j.from, n, c, src, j.access.load)
 		}
 		j.takeNumbers(n, c, m)
 		dst, ok := j.plane(j.to, n, c, &m.to)
 		j.f(j, dst, src, m)
 		if !ok {
-			j.move(j.to, n, c, dst, func(row []T, p device.Ptr, stride int) { j.lane.store(p, stride, row) })
+			j.move(j.to, n, c, dst, func(row []T, p device.Ptr, stride int) { j.access.store(p, stride, row) })
 		}
 		if j.call.Op == op.MaxPool2D {
 			eachNumbers(j.numbers, n, c, m.numbers, writeNumbers[uint8], writeNumbers[int32])
@@ -93,8 +93,8 @@ func (j *planeJob[T]) run(lo, hi int) {
 // plane is a plane of a view, or memory for it, which ok tells.
 func (j *planeJob[T]) plane(v *op.View, n, c int, buf *[]T) (plane []T, ok bool) {
 	size := v.Shape[2] * v.Shape[3]
-	if j.lane.direct && (v.Strides[3] == 1 || v.Shape[3] == 1) && (v.Strides[2] == v.Shape[3] || v.Shape[2] == 1) {
-		return slice[T](offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1], j.lane.size), size), true
+	if j.access.direct && (v.Strides[3] == 1 || v.Shape[3] == 1) && (v.Strides[2] == v.Shape[3] || v.Shape[2] == 1) {
+		return slice[T](offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1], j.access.size), size), true
 	}
 	*buf = sized(*buf, size)
 	return *buf, false
@@ -103,7 +103,7 @@ func (j *planeJob[T]) plane(v *op.View, n, c int, buf *[]T) (plane []T, ok bool)
 // move calls f for the rows of a plane.
 func (j *planeJob[T]) move(v *op.View, n, c int, plane []T, f func(row []T, p device.Ptr, stride int)) {
 	for y := range v.Shape[2] {
-		p := offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1]+y*v.Strides[2], j.lane.size)
+		p := offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1]+y*v.Strides[2], j.access.size)
 		f(plane[y*v.Shape[3]:][:v.Shape[3]], p, v.Strides[3])
 	}
 }

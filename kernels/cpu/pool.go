@@ -17,8 +17,8 @@ type window1 struct{ first, count, step, skipped, size, padded int }
 func poolRows() []op.Row {
 	rows := func(id op.ID, backward bool, f planeKernel[float32], g planeKernel[float64]) op.Row {
 		return row(id, floats(
-			func(l lane[float32]) op.Func { return planewise(l, backward, prepareWindows[float32], f) },
-			func(l lane[float64]) op.Func { return planewise(l, backward, prepareWindows[float64], g) }))
+			func(l accessor[float32]) op.Func { return planewise(l, backward, prepareWindows[float32], f) },
+			func(l accessor[float64]) op.Func { return planewise(l, backward, prepareWindows[float64], g) }))
 	}
 	return []op.Row{
 		rows(op.MaxPool2D, false, maxPool[float32], maxPool[float64]),

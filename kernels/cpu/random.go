@@ -13,12 +13,12 @@ import (
 // randomizer is one call in work. It is a job over blocks of four elements.
 type randomizer[T float] struct {
 	call  *op.Call
-	out   lane[T]
+	out   accessor[T]
 	shape func(u []T, c *op.Call) // turns uniform numbers, whole blocks of them, into what the operation wants
 }
 
 // random makes the Func of an operation that turns uniform numbers into others.
-func random[T float](out lane[T], shape func(u []T, c *op.Call)) op.Func {
+func random[T float](out accessor[T], shape func(u []T, c *op.Call)) op.Func {
 	pool := &sync.Pool{New: func() any { return &randomizer[T]{out: out, shape: shape} }}
 	return func(c *op.Call) error {
 		r := pool.Get().(*randomizer[T])
@@ -37,7 +37,7 @@ func (r *randomizer[T]) run(lo, hi int) {
 	total := dst.Len()
 	for lo < hi {
 		n := min(hi-lo, chunk/4)
-		u := laneBuffer[T](s, 0, 4*n)
+		u := scratchBuffer[T](s, 0, 4*n)
 		uniforms(u, uint64(r.call.I[0]), uint64(r.call.I[1])+uint64(lo), s)
 		r.shape(u, r.call)
 		r.out.store(offset(dst.Ptr, 4*lo, r.out.size), 1, u[:min(4*n, total-4*lo)])
@@ -45,10 +45,10 @@ func (r *randomizer[T]) run(lo, hi int) {
 	}
 }
 
-// uniforms fills u, whole blocks of it, with the numbers u of the layout, beginning with block first. It uses lanes 1 and 2 of
+// uniforms fills u, whole blocks of it, with the numbers u of the layout, beginning with block first. It uses buffers 1 and 2 of
 // the scratch.
 func uniforms[T float](u []T, key, first uint64, s *scratch) {
-	w := laneBuffer[uint32](s, 1, len(u))
+	w := scratchBuffer[uint32](s, 1, len(u))
 	philoxBlocks(w, key, first, 0)
 	if sizeOf(u[0]) == 4 {
 		for i := range u {
@@ -56,7 +56,7 @@ func uniforms[T float](u []T, key, first uint64, s *scratch) {
 		}
 		return
 	}
-	v := laneBuffer[uint32](s, 2, len(u))
+	v := scratchBuffer[uint32](s, 2, len(u))
 	philoxBlocks(v, key, first, 1)
 	for i := range u {
 		u[i] = T(uniform53(w[i], v[i]))
@@ -86,9 +86,9 @@ func bernoulli[T float](u []T, c *op.Call) {
 	}
 }
 
-// boolLane stores the zeros and ones of Bernoulli as Bool.
-func boolLane() lane[float32] {
-	return lane[float32]{size: 1, store: func(p device.Ptr, _ int, src []float32) {
+// boolAccessor stores the zeros and ones of Bernoulli as Bool.
+func boolAccessor() accessor[float32] {
+	return accessor[float32]{size: 1, store: func(p device.Ptr, _ int, src []float32) {
 		dst := slice[uint8](p, len(src))
 		for i, v := range src {
 			dst[i] = uint8(v)

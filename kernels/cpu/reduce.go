@@ -25,8 +25,8 @@ type reducer[T, A, D any] struct {
 // reduction is one call in work.
 type reduction[T, A, D any] struct {
 	reducer[T, A, D]
-	in   lane[T]
-	out  lane[D]
+	in   accessor[T]
+	out  accessor[D]
 	kept loop // operands: output, input
 	cut  loop // the reduced dimensions of the input; addresses are relative to the kept position
 
@@ -38,7 +38,7 @@ type reduction[T, A, D any] struct {
 }
 
 // reduce makes the Func of a reduction.
-func reduce[T, A, D any](in lane[T], out lane[D], r reducer[T, A, D]) op.Func {
+func reduce[T, A, D any](in accessor[T], out accessor[D], r reducer[T, A, D]) op.Func {
 	pool := &sync.Pool{New: func() any { return &reduction[T, A, D]{reducer: r, in: in, out: out} }}
 	return func(c *op.Call) error {
 		r := pool.Get().(*reduction[T, A, D])
@@ -108,7 +108,7 @@ func (r *reduction[T, A, D]) partials(n int) []A {
 
 // put writes the results of outputs that lie side by side in the kept dimensions.
 func (r *reduction[T, A, D]) put(p device.Ptr, stride int, acc []A, s *scratch) {
-	results := laneBuffer[D](s, 0, len(acc))
+	results := scratchBuffer[D](s, 0, len(acc))
 	for i, a := range acc {
 		results[i] = r.finish(a, r.cut.total)
 	}

@@ -17,7 +17,7 @@ func (r *reduction[T, A, D]) runRuns() {
 	split(len(part), elementGrain/r.block, (*blockRuns[T, A, D])(r))
 	s := takeScratch()
 	defer scratches.Put(s)
-	acc := laneBuffer[A](s, 1, 1)
+	acc := scratchBuffer[A](s, 1, 1)
 	var w walk
 	w.seek(&r.kept, 0)
 	for i := range outputs {
@@ -42,7 +42,7 @@ func (j *wholeRuns[T, A, D]) run(lo, hi int) {
 	w.seek(&r.kept, lo)
 	for lo < hi {
 		n := min(hi-lo, w.inner()-w.col, chunk)
-		acc := laneBuffer[A](s, 1, n)
+		acc := scratchBuffer[A](s, 1, n)
 		in, step := w.at(1)
 		for i := range acc {
 			acc[i] = r.foldBlock(in, 0, s)
@@ -90,7 +90,7 @@ func (r *reduction[T, A, D]) foldBlock(in device.Ptr, b int, s *scratch) A {
 			acc = r.fold(acc, slice[T](p, n))
 		} else {
 			n = min(n, chunk)
-			buf := laneBuffer[T](s, 0, n)
+			buf := scratchBuffer[T](s, 0, n)
 			r.in.load(buf, p, stride)
 			acc = r.fold(acc, buf)
 		}

@@ -44,7 +44,7 @@ func (j *tileRows[T, A, D]) run(lo, hi int) {
 	r := (*reduction[T, A, D])(j)
 	s := takeScratch()
 	defer scratches.Put(s)
-	acc, later := laneBuffer[A](s, 2, r.tile), laneBuffer[A](s, 3, r.tile)
+	acc, later := scratchBuffer[A](s, 2, r.tile), scratchBuffer[A](s, 3, r.tile)
 	for ; lo < hi; lo++ {
 		r.mergeBlock(acc, lo, 0, s)
 		for b := 1; b < r.blocks; b++ {
@@ -82,7 +82,7 @@ const rowGroup = 64
 func (r *reduction[T, A, D]) mergeBlock(acc []A, t, b int, s *scratch) {
 	at, n := r.place(t)
 	in, stride := at.at(1)
-	acc, few := acc[:n], laneBuffer[A](s, 1, n)
+	acc, few := acc[:n], scratchBuffer[A](s, 1, n)
 	fillSlice(acc, r.start)
 	lo, hi := r.blockRange(b)
 	var w walk
@@ -104,7 +104,7 @@ func (r *reduction[T, A, D]) row(p device.Ptr, stride, n int, s *scratch) []T {
 	if r.in.direct && stride == 1 {
 		return slice[T](p, n)
 	}
-	buf := laneBuffer[T](s, 0, n)
+	buf := scratchBuffer[T](s, 0, n)
 	r.in.load(buf, p, stride)
 	return buf
 }

@@ -16,10 +16,10 @@ type rowNorm[T float] struct {
 }
 
 // rowNormalizer makes the Func of RowNorm, or of its gradient.
-func rowNormalizer[T float](gradient bool) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func {
+func rowNormalizer[T float](gradient bool) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func {
 		pool := &sync.Pool{New: func() any {
-			return &rowNorm[T]{normShape: normShape[T]{lane: l}, gradient: gradient}
+			return &rowNorm[T]{normShape: normShape[T]{access: l}, gradient: gradient}
 		}}
 		return func(c *op.Call) error {
 			j := pool.Get().(*rowNorm[T])
@@ -67,18 +67,18 @@ func (j *rowNorm[T]) forward(r int, s *scratch) {
 	first := r % j.groups * j.per
 	for col := 0; col < j.columns; col += chunk {
 		n := min(chunk, j.columns-col)
-		x := j.open(c.In[0].Ptr, at+col, n, laneBuffer[T](s, 0, n))
-		y := j.target(c.Out[0].Ptr, at+col, n, laneBuffer[T](s, 1, n))
+		x := j.open(c.In[0].Ptr, at+col, n, scratchBuffer[T](s, 0, n))
+		y := j.target(c.Out[0].Ptr, at+col, n, scratchBuffer[T](s, 1, n))
 		if mean != 0 {
 			shiftSlice(y, x, -mean)
 			x = y
 		}
 		scaleSlice(y, x, rstd)
 		if j.weight != nil {
-			mulSlices(y, y, j.along(j.weight, first, col, n, laneBuffer[T](s, 2, n)))
+			mulSlices(y, y, j.along(j.weight, first, col, n, scratchBuffer[T](s, 2, n)))
 		}
 		if j.bias != nil {
-			addSlices(y, y, j.along(j.bias, first, col, n, laneBuffer[T](s, 2, n)))
+			addSlices(y, y, j.along(j.bias, first, col, n, scratchBuffer[T](s, 2, n)))
 		}
 		j.close(c.Out[0].Ptr, at+col, y)
 	}
@@ -91,15 +91,15 @@ func (j *rowNorm[T]) moments(r int, s *scratch) (mean, rstd T) {
 	if !j.has(op.NormRMS) {
 		for col := 0; col < j.columns; col += chunk {
 			n := min(chunk, j.columns-col)
-			sum += foldSum(0, j.open(c.In[0].Ptr, at+col, n, laneBuffer[T](s, 0, n)))
+			sum += foldSum(0, j.open(c.In[0].Ptr, at+col, n, scratchBuffer[T](s, 0, n)))
 		}
 		mean = T(sum / float64(j.columns))
 	}
 	var square float64
 	for col := 0; col < j.columns; col += chunk {
 		n := min(chunk, j.columns-col)
-		x := j.open(c.In[0].Ptr, at+col, n, laneBuffer[T](s, 0, n))
-		square += squares(x, mean, laneBuffer[T](s, 1, n))
+		x := j.open(c.In[0].Ptr, at+col, n, scratchBuffer[T](s, 0, n))
+		square += squares(x, mean, scratchBuffer[T](s, 1, n))
 	}
 	return mean, T(1 / math.Sqrt(square/float64(j.columns)+c.F[0]))
 }
@@ -138,7 +138,7 @@ func (j *rowNorm[T]) backward(r int, s *scratch) {
 	for col := 0; col < j.columns; col += chunk {
 		n := min(chunk, j.columns-col)
 		g, x := j.pair(r, col, n, s)
-		y := j.target(c.Out[0].Ptr, at+col, n, laneBuffer[T](s, 3, n))
+		y := j.target(c.Out[0].Ptr, at+col, n, scratchBuffer[T](s, 3, n))
 		scaleSlice(y, g, T(rstd))
 		scaleSlice(x, x, T(slope))
 		addSlices(y, y, x)
@@ -153,13 +153,13 @@ func (j *rowNorm[T]) backward(r int, s *scratch) {
 // scratch memory; the first one may be the gradient itself.
 func (j *rowNorm[T]) pair(r, col, n int, s *scratch) (g, x []T) {
 	c, at := j.call, r*j.columns+col
-	g = j.open(c.In[0].Ptr, at, n, laneBuffer[T](s, 0, n))
+	g = j.open(c.In[0].Ptr, at, n, scratchBuffer[T](s, 0, n))
 	if j.weight != nil {
-		weighted := laneBuffer[T](s, 0, n)
-		mulSlices(weighted, g, j.along(j.weight, r%j.groups*j.per, col, n, laneBuffer[T](s, 2, n)))
+		weighted := scratchBuffer[T](s, 0, n)
+		mulSlices(weighted, g, j.along(j.weight, r%j.groups*j.per, col, n, scratchBuffer[T](s, 2, n)))
 		g = weighted
 	}
-	x = laneBuffer[T](s, 1, n)
+	x = scratchBuffer[T](s, 1, n)
 	shiftSlice(x, j.open(c.In[1].Ptr, at, n, x), -j.mean[r])
 	scaleSlice(x, x, j.rstd[r])
 	return g, x

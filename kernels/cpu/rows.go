@@ -53,42 +53,42 @@ func row(id op.ID, parts ...funcs) op.Row {
 }
 
 // floats makes the Funcs of the four float types: half precision is computed as float32.
-func floats(narrow func(lane[float32]) op.Func, wide func(lane[float64]) op.Func) (f funcs) {
+func floats(narrow func(accessor[float32]) op.Func, wide func(accessor[float64]) op.Func) (f funcs) {
 	for _, d := range []dtype.DType{dtype.Float32, dtype.Float16, dtype.BFloat16} {
-		f[d] = narrow(laneOf[float32](d))
+		f[d] = narrow(accessorOf[float32](d))
 	}
-	f[dtype.Float64] = wide(laneOf[float64](dtype.Float64))
+	f[dtype.Float64] = wide(accessorOf[float64](dtype.Float64))
 	return f
 }
 
-func integers(l func(lane[int64]) op.Func, i func(lane[int32]) op.Func, u func(lane[uint8]) op.Func) (f funcs) {
-	f[dtype.Int64] = l(laneOf[int64](dtype.Int64))
-	f[dtype.Int32] = i(laneOf[int32](dtype.Int32))
-	f[dtype.Uint8] = u(laneOf[uint8](dtype.Uint8))
+func integers(l func(accessor[int64]) op.Func, i func(accessor[int32]) op.Func, u func(accessor[uint8]) op.Func) (f funcs) {
+	f[dtype.Int64] = l(accessorOf[int64](dtype.Int64))
+	f[dtype.Int32] = i(accessorOf[int32](dtype.Int32))
+	f[dtype.Uint8] = u(accessorOf[uint8](dtype.Uint8))
 	return f
 }
 
-func boolean(b func(lane[uint8]) op.Func) (f funcs) {
-	f[dtype.Bool] = b(laneOf[uint8](dtype.Bool))
+func boolean(b func(accessor[uint8]) op.Func) (f funcs) {
+	f[dtype.Bool] = b(accessorOf[uint8](dtype.Bool))
 	return f
 }
 
 // one, two and three make Funcs of kernels whose operands all have the type of the row; two8 and one8 have a Bool output.
 
-func one[T any](f kernel1[T, T]) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return unary(l, l, f) }
+func one[T any](f kernel1[T, T]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return unary(l, l, f) }
 }
 
-func two[T any](f kernel2[T, T, T]) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return binary(l, l, l, f) }
+func two[T any](f kernel2[T, T, T]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return binary(l, l, l, f) }
 }
 
-func one8[T any](f kernel1[uint8, T]) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return unary(laneOf[uint8](dtype.Bool), l, f) }
+func one8[T any](f kernel1[uint8, T]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return unary(accessorOf[uint8](dtype.Bool), l, f) }
 }
 
-func two8[T any](f kernel2[uint8, T, T]) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return binary(laneOf[uint8](dtype.Bool), l, l, f) }
+func two8[T any](f kernel2[uint8, T, T]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return binary(accessorOf[uint8](dtype.Bool), l, l, f) }
 }
 
 func floatOne(id op.ID, f kernel1[float32, float32], g kernel1[float64, float64]) op.Row {
@@ -109,14 +109,14 @@ func bySize(f1, f2, f4, f8 op.Func) (f funcs) {
 
 // same makes Funcs of a reducer whose result has the type of the row; wide of one whose result is Int64.
 
-func same[T, A any](r reducer[T, A, T]) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return reduce(l, l, r) }
+func same[T, A any](r reducer[T, A, T]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return reduce(l, l, r) }
 }
 
-func wide[T any](r reducer[T, int64, int64]) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return reduce(l, laneOf[int64](dtype.Int64), r) }
+func wide[T any](r reducer[T, int64, int64]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return reduce(l, accessorOf[int64](dtype.Int64), r) }
 }
 
-func arg[T number](least bool) func(lane[T]) op.Func {
-	return func(l lane[T]) op.Func { return argReduce(l, least) }
+func arg[T number](least bool) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return argReduce(l, least) }
 }

@@ -19,8 +19,8 @@ func sampleRows() []op.Row {
 	rows := func(id op.ID, backward bool, p func(*planeJob[float32]), q func(*planeJob[float64]),
 		f planeKernel[float32], g planeKernel[float64]) op.Row {
 		return row(id, floats(
-			func(l lane[float32]) op.Func { return planewise(l, backward, p, f) },
-			func(l lane[float64]) op.Func { return planewise(l, backward, q, g) }))
+			func(l accessor[float32]) op.Func { return planewise(l, backward, p, f) },
+			func(l accessor[float64]) op.Func { return planewise(l, backward, q, g) }))
 	}
 	near32, near64 := prepareNearest[float32], prepareNearest[float64]
 	linear32, linear64 := prepareLinear[float32], prepareLinear[float64]

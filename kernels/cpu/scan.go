@@ -13,8 +13,8 @@ import (
 // which takes neighbouring rows together if their elements are nearer to each other than those of one row.
 type scanJob[T, A, D any] struct {
 	loop    // over the first elements of the rows: output, input
-	in      lane[T]
-	out     lane[D]
+	in      accessor[T]
+	out     accessor[D]
 	start   A
 	step    func(acc A, v T) (A, D)
 	columns int
@@ -22,7 +22,7 @@ type scanJob[T, A, D any] struct {
 }
 
 // scan makes the Func of a running reduction.
-func scan[T, A, D any](in lane[T], out lane[D], start A, step func(acc A, v T) (A, D)) op.Func {
+func scan[T, A, D any](in accessor[T], out accessor[D], start A, step func(acc A, v T) (A, D)) op.Func {
 	pool := &sync.Pool{New: func() any { return &scanJob[T, A, D]{in: in, out: out, start: start, step: step} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*scanJob[T, A, D])
@@ -64,7 +64,7 @@ func (j *scanJob[T, A, D]) row(to, from device.Ptr, s *scratch) {
 	acc := j.start
 	for i := 0; i < j.columns; i += chunk {
 		n := min(chunk, j.columns-i)
-		v, r := laneBuffer[T](s, 0, n), laneBuffer[D](s, 1, n)
+		v, r := scratchBuffer[T](s, 0, n), scratchBuffer[D](s, 1, n)
 		j.in.load(v, offset(from, i*j.stride[1], j.in.size), j.stride[1])
 		for k := range v {
 			acc, r[k] = j.step(acc, v[k])
@@ -75,7 +75,7 @@ func (j *scanJob[T, A, D]) row(to, from device.Ptr, s *scratch) {
 
 // tile scans n neighbouring rows together: in and out are the distances of their elements.
 func (j *scanJob[T, A, D]) tile(n int, to device.Ptr, out int, from device.Ptr, in int, s *scratch) {
-	v, r, acc := laneBuffer[T](s, 0, n), laneBuffer[D](s, 1, n), laneBuffer[A](s, 2, n)
+	v, r, acc := scratchBuffer[T](s, 0, n), scratchBuffer[D](s, 1, n), scratchBuffer[A](s, 2, n)
 	fillSlice(acc, j.start)
 	for i := range j.columns {
 		j.in.load(v, offset(from, i*j.stride[1], j.in.size), in)
@@ -86,32 +86,32 @@ func (j *scanJob[T, A, D]) tile(n int, to device.Ptr, out int, from device.Ptr, 
 	}
 }
 
-func cumSum[T float](l lane[T]) op.Func {
+func cumSum[T float](l accessor[T]) op.Func {
 	return scan(l, l, 0, func(acc float64, v T) (float64, T) { acc += float64(v); return acc, T(acc) })
 }
 
-func cumProd[T float](l lane[T]) op.Func {
+func cumProd[T float](l accessor[T]) op.Func {
 	return scan(l, l, 1, func(acc float64, v T) (float64, T) { acc *= float64(v); return acc, T(acc) })
 }
 
-func intCumSum[T integer](l lane[T]) op.Func {
-	return scan(l, wordLane[int64](), 0, func(acc int64, v T) (int64, int64) { acc += int64(v); return acc, acc })
+func intCumSum[T integer](l accessor[T]) op.Func {
+	return scan(l, wordAccessor[int64](), 0, func(acc int64, v T) (int64, int64) { acc += int64(v); return acc, acc })
 }
 
-func intCumProd[T integer](l lane[T]) op.Func {
-	return scan(l, wordLane[int64](), 1, func(acc int64, v T) (int64, int64) { acc *= int64(v); return acc, acc })
+func intCumProd[T integer](l accessor[T]) op.Func {
+	return scan(l, wordAccessor[int64](), 1, func(acc int64, v T) (int64, int64) { acc *= int64(v); return acc, acc })
 }
 
 // scanGrad is one CumProdGrad in work. It is a job over rows, each of which it walks from its end.
 type scanGrad[T float] struct {
 	loop    // over the first elements of the rows: output, gradient, input and output of CumProd
-	lane    lane[T]
+	access  accessor[T]
 	columns int
 	stride  [4]int
 }
 
-func cumProdGrad[T float](l lane[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &scanGrad[T]{lane: l} }}
+func cumProdGrad[T float](l accessor[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &scanGrad[T]{access: l} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*scanGrad[T])
 		views := [4]op.View{c.Out[0], c.In[0], c.In[1], c.In[2]}
@@ -149,9 +149,9 @@ func (j *scanGrad[T]) row(w *walk, s *scratch) {
 		n := hi - lo
 		var v [4][]T
 		for k := range v {
-			v[k] = laneBuffer[T](s, k, n)
+			v[k] = scratchBuffer[T](s, k, n)
 			if p, _ := w.at(k); k > 0 && k < 3 {
-				j.lane.load(v[k], offset(p, lo*j.stride[k], j.lane.size), j.stride[k])
+				j.access.load(v[k], offset(p, lo*j.stride[k], j.access.size), j.stride[k])
 			}
 		}
 		j.before(w, v[3], lo)
@@ -161,7 +161,7 @@ func (j *scanGrad[T]) row(w *walk, s *scratch) {
 			v[0][i] = T(float64(v[3][i]) * sum)
 		}
 		p, _ := w.at(0)
-		j.lane.store(offset(p, lo*j.stride[0], j.lane.size), j.stride[0], v[0])
+		j.access.store(offset(p, lo*j.stride[0], j.access.size), j.stride[0], v[0])
 		hi = lo
 	}
 }
@@ -174,6 +174,6 @@ func (j *scanGrad[T]) before(w *walk, v []T, lo int) {
 		v, lo = v[1:], 1
 	}
 	if len(v) > 0 {
-		j.lane.load(v, offset(p, (lo-1)*j.stride[3], j.lane.size), j.stride[3])
+		j.access.load(v, offset(p, (lo-1)*j.stride[3], j.access.size), j.stride[3])
 	}
 }

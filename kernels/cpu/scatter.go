@@ -62,11 +62,11 @@ func scatter[T any]() op.Func {
 }
 
 // scatterAdd makes the Func of ScatterAdd. Half precision needs a line in float32, to be rounded once.
-func scatterAdd[T float](l lane[T]) op.Func {
+func scatterAdd[T float](l accessor[T]) op.Func {
 	return scattered[T](&sync.Pool{New: func() any {
 		j := &scattering[T]{lines: addLines[T]}
 		if !l.direct {
-			w := &wideLines[T]{lane: l}
+			w := &wideLines[T]{access: l}
 			j.lines = w.add
 		}
 		return j
@@ -129,7 +129,7 @@ func elementAt[T any](p device.Ptr) T { return *pointerTo[T](p) }
 
 // wideLines adds to lines of half precision in float32.
 type wideLines[T float] struct {
-	lane    lane[T]
+	access  accessor[T]
 	buffers sync.Pool
 }
 
@@ -144,11 +144,11 @@ func (w *wideLines[T]) add(j *scattering[T], at []lineAt) {
 	}
 	sums, v := (*buf)[:j.size], (*buf)[j.size:j.size+j.n]
 	for _, l := range at {
-		w.lane.load(sums, l.dst, j.step[0])
-		w.lane.load(v, l.src, j.step[1])
+		w.access.load(sums, l.dst, j.step[0])
+		w.access.load(v, l.src, j.step[1])
 		for i := range v {
 			sums[elementAt[int64](offset(l.index, i*j.step[2], 8))] += v[i]
 		}
-		w.lane.store(l.dst, j.step[0], sums)
+		w.access.store(l.dst, j.step[0], sums)
 	}
 }

@@ -14,8 +14,8 @@ type rowKernel[T float] func(dst, a, b, tmp []T)
 
 // rowJob is one call in work. It is a job over rows.
 type rowJob[T float] struct {
-	loop            // over the first elements of the rows
-	lane    lane[T] // all views have one type
+	loop                // over the first elements of the rows
+	access  accessor[T] // all views have one type
 	f       rowKernel[T]
 	columns int
 	stride  [3]int // of the last dimension: output and inputs
@@ -23,8 +23,8 @@ type rowJob[T float] struct {
 }
 
 // rowwise makes the Func of an operation on rows.
-func rowwise[T float](l lane[T], f rowKernel[T]) op.Func {
-	pool := &sync.Pool{New: func() any { return &rowJob[T]{lane: l, f: f} }}
+func rowwise[T float](l accessor[T], f rowKernel[T]) op.Func {
+	pool := &sync.Pool{New: func() any { return &rowJob[T]{access: l, f: f} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*rowJob[T])
 		j.set(&c.Out[0], c.In)
@@ -56,23 +56,23 @@ func (j *rowJob[T]) run(lo, hi int) {
 	defer j.memory.Put(rows)
 	s := takeScratch()
 	defer scratches.Put(s)
-	tmp := laneBuffer[T](s, 0, rowGroup)
+	tmp := scratchBuffer[T](s, 0, rowGroup)
 	for ; lo < hi; lo++ {
 		var r [3][]T
 		for k := range j.n {
 			p, _ := w.at(k)
-			if j.lane.direct && j.stride[k] == 1 {
+			if j.access.direct && j.stride[k] == 1 {
 				r[k] = slice[T](p, j.columns)
 				continue
 			}
 			r[k] = (*rows)[k*j.columns : (k+1)*j.columns]
 			if k > 0 {
-				j.lane.load(r[k], p, j.stride[k])
+				j.access.load(r[k], p, j.stride[k])
 			}
 		}
 		j.f(r[0], r[1], r[2], tmp)
-		if p, _ := w.at(0); !j.lane.direct || j.stride[0] != 1 {
-			j.lane.store(p, j.stride[0], r[0])
+		if p, _ := w.at(0); !j.access.direct || j.stride[0] != 1 {
+			j.access.store(p, j.stride[0], r[0])
 		}
 		w.skip(1)
 	}
@@ -97,7 +97,7 @@ func (j *rowJob[T]) straight() bool {
 			return false
 		}
 	}
-	return j.lane.direct
+	return j.access.direct
 }
 
 func softmax[T float](dst, a, _, _ []T) {

@@ -22,7 +22,7 @@ const radixLength = 512
 type sorting[T, E any] struct {
 	ordering[T, E]
 	loop    // over the first elements of the rows: values, indices, input
-	lane    lane[T]
+	access  accessor[T]
 	columns int // of a row of the input
 	keep    int // of a row of the outputs
 	stride  [3]int
@@ -42,8 +42,8 @@ type sortMemory[T, E any] struct {
 }
 
 // sortRows makes the Func of Sort and TopK.
-func sortRows[T, E any](l lane[T], o ordering[T, E]) op.Func {
-	pool := &sync.Pool{New: func() any { return &sorting[T, E]{ordering: o, lane: l} }}
+func sortRows[T, E any](l accessor[T], o ordering[T, E]) op.Func {
+	pool := &sync.Pool{New: func() any { return &sorting[T, E]{ordering: o, access: l} }}
 	return func(c *op.Call) error {
 		if n := c.In[0].Shape[c.In[0].NDim-1]; n >= 1<<32 {
 			return op.Errorf(c.Op, op.ErrCall, "rows of %d elements are too long", n)
@@ -110,7 +110,7 @@ func (s *sorting[T, E]) run(lo, hi int) {
 
 func (s *sorting[T, E]) load(w *walk, m *sortMemory[T, E]) {
 	p, _ := w.at(2)
-	s.lane.load(m.values, p, s.stride[2])
+	s.access.load(m.values, p, s.stride[2])
 }
 
 // sortPart sorts elements lo..hi-1 of a row; as many of the result as the outputs keep are right.
@@ -213,16 +213,16 @@ func (s *sorting[T, E]) store(w *walk, m *sortMemory[T, E], sorted []E) {
 	indices, _ := w.at(1)
 	for i := 0; i < s.keep; i += chunk {
 		n := min(chunk, s.keep-i)
-		v, x := laneBuffer[T](tmp, 0, n), laneBuffer[int64](tmp, 1, n)
+		v, x := scratchBuffer[T](tmp, 0, n), scratchBuffer[int64](tmp, 1, n)
 		for k, e := range sorted[i : i+n] {
 			at := s.place(e)
 			v[k], x[k] = m.values[at], int64(at)
 		}
-		s.lane.store(s.element(values, i, 0), s.stride[0], v)
+		s.access.store(s.element(values, i, 0), s.stride[0], v)
 		storeStrided(offset(indices, i*s.stride[1], 8), s.stride[1], x)
 	}
 }
 
 func (s *sorting[T, E]) element(p device.Ptr, i, k int) device.Ptr {
-	return offset(p, i*s.stride[k], s.lane.size)
+	return offset(p, i*s.stride[k], s.access.size)
 }

@@ -22,7 +22,7 @@ func signOf[T float](maximize int64, at stepStart) T {
 
 // optimizer makes the Func of an optimizer's step. prepare computes the scalars of one tensor, or of all if they are not counted in
 // memory.
-func optimizer[T float, S any](l lane[T], prepare func(*op.Call, stepStart) S, f stepKernel[T, S]) op.Func {
+func optimizer[T float, S any](l accessor[T], prepare func(*op.Call, stepStart) S, f stepKernel[T, S]) op.Func {
 	pool := newStepJobs(l, f, true)
 	return func(c *op.Call) error {
 		scale, found, counts := op.StepOperands(c)

@@ -5,9 +5,9 @@ import (
 	"github.com/cistern-ml/cistern/device/dtype"
 )
 
-// lane is how a driver reads and writes an operand that it computes with as T: float32 for Float16 and BFloat16, uint8 for
+// accessor is how a driver reads and writes an operand that it computes with as T: float32 for Float16 and BFloat16, uint8 for
 // Bool, else the type in memory.
-type lane[T any] struct {
+type accessor[T any] struct {
 	size   int  // of an element in memory, in bytes
 	direct bool // memory holds T itself, so that contiguous elements need no copy
 
@@ -17,25 +17,25 @@ type lane[T any] struct {
 	store func(p device.Ptr, stride int, src []T)
 }
 
-// laneOf is the lane for computing on elements of type d as T.
-func laneOf[T any](d dtype.DType) lane[T] {
+// accessorOf is the accessor for computing on elements of type d as T.
+func accessorOf[T any](d dtype.DType) accessor[T] {
 	switch d {
 	case dtype.Float16:
-		return convertedLane[T](loadHalf, storeHalf)
+		return convertedAccessor[T](loadHalf, storeHalf)
 	case dtype.BFloat16:
-		return convertedLane[T](loadBrain, storeBrain)
+		return convertedAccessor[T](loadBrain, storeBrain)
 	}
-	return wordLane[T]()
+	return wordAccessor[T]()
 }
 
-// wordLane is the lane for operations that only move elements of the size of T.
-func wordLane[T any]() lane[T] {
+// wordAccessor is the accessor for operations that only move elements of the size of T.
+func wordAccessor[T any]() accessor[T] {
 	var e T
-	return lane[T]{size: sizeOf(e), direct: true, load: loadStrided[T], store: storeStrided[T]}
+	return accessor[T]{size: sizeOf(e), direct: true, load: loadStrided[T], store: storeStrided[T]}
 }
 
-func convertedLane[T any](load func([]float32, device.Ptr, int), store func(device.Ptr, int, []float32)) lane[T] {
-	return lane[T]{
+func convertedAccessor[T any](load func([]float32, device.Ptr, int), store func(device.Ptr, int, []float32)) accessor[T] {
+	return accessor[T]{
 		size:  2,
 		load:  any(load).(func([]T, device.Ptr, int)),
 		store: any(store).(func(device.Ptr, int, []T)),
