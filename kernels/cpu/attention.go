@@ -12,10 +12,10 @@ import (
 // IO-awareness" (2022): scores exist a block of keys at a time, and sums of exponentials that were taken relative to an
 // earlier, smaller maximum are corrected when a larger one turns up.
 //
-// The products are those of the micro-kernels of matrix products. A block of scores is turned: keys are rows, and as many
+// The products are those of the micro-kernels of matrix products. A block of scores is transposed: keys are rows, and as many
 // queries as the micro-kernel has columns lie side by side, a panel. So maxima and sums of all queries of a panel run down
 // its columns as vectors (columns.go), and the block is at once the packed right operand of the product with v, whose
-// result is turned too. attentionforward.go and attentionbackward.go have the two directions.
+// result is transposed too. attentionforward.go and attentionbackward.go have the two directions.
 //
 // The order of additions for each result depends on the sizes of blocks only, not on where work is cut.
 
@@ -139,12 +139,12 @@ func attentionPool[T float]() *sync.Pool {
 
 // attentionMemory is what one worker computes in.
 type attentionMemory[T float] struct {
-	q, k, v, turned, rows  []T // packed operands
-	grad, gradRows         []T // the packed gradient of the result
-	s, ds, kept, left      []T // scores and their gradients, what dropout keeps of them, and them packed
-	acc, accK, accV        []T // results on the way
-	most, safe, sum, delta []T // for each query
-	line                   []T // one row
-	words                  []uint32
-	bytes                  []uint8
+	q, k, v, transposed, rows []T // packed operands
+	grad, gradRows            []T // the packed gradient of the result
+	s, ds, kept, left         []T // scores and their gradients, what dropout keeps of them, and them packed
+	acc, accK, accV           []T // results on the way
+	most, safe, sum, delta    []T // for each query
+	line                      []T // one row
+	words                     []uint32
+	bytes                     []uint8
 }

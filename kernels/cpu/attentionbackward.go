@@ -67,7 +67,7 @@ func (j *attentionBackward[T]) cut() int {
 	return strips * j.parts
 }
 
-// querySums is the elements of the gradients of a head of q, as turned panels.
+// querySums is the elements of the gradients of a head of q, as transposed panels.
 func (j *attentionBackward[T]) querySums() int {
 	return panels(j.queries, j.kernel.nr) * j.kernel.nr * padded(j.depth, j.kernel.mr)
 }
@@ -111,7 +111,7 @@ func (j *attentionBackward[T]) task(task int, w *attentionMemory[T], s *scratch)
 func (j *attentionBackward[T]) room(n int, w *attentionMemory[T]) {
 	mr, nr := j.kernel.mr, j.kernel.nr
 	t := padded(j.queries, nr)
-	w.q, w.turned = sized(w.q, t*j.depth), sized(w.turned, t*padded(j.depth, nr))
+	w.q, w.transposed = sized(w.q, t*j.depth), sized(w.transposed, t*padded(j.depth, nr))
 	w.grad, w.gradRows = sized(w.grad, t*j.width), sized(w.gradRows, t*padded(j.width, nr))
 	w.safe, w.delta, w.sum = sized(w.safe, t), sized(w.delta, t), sized(w.sum, nr) // the sums are not used
 	clear(w.sum)
@@ -133,7 +133,7 @@ func (j *attentionBackward[T]) loadHead(batch, head int, w *attentionMemory[T], 
 	j.packed(w.grad, j.grad.at(batch, head, 0, size), j.queries, nr, j.width, s)
 	for t := 0; t < j.queries; t += queryGroup * nr {
 		n := min(queryGroup*nr, j.queries-t)
-		j.packed(w.turned[t*padded(j.depth, nr):], j.q.at(batch, head, t, size).transposed(), j.depth, nr, n, s)
+		j.packed(w.transposed[t*padded(j.depth, nr):], j.q.at(batch, head, t, size).transposed(), j.depth, nr, n, s)
 		j.packed(w.gradRows[t*padded(j.width, nr):], j.grad.at(batch, head, t, size).transposed(), j.width, nr, n, s)
 	}
 	copy(w.safe, j.lse[(batch*j.heads+head)*j.queries:][:j.queries])
@@ -171,7 +171,7 @@ func (j *attentionBackward[T]) keysOf(batch, head, key, n, first int, sums []T, 
 			j.panel(&b, p, sums, w)
 		}
 		j.toKeys(w.accV[(key-first)*padded(j.width, nr):], j.probabilities(w), w.gradRows[t*padded(j.width, nr):], n, m, j.width, 1, w)
-		j.toKeys(w.accK[(key-first)*padded(j.depth, nr):], w.ds, w.turned[t*padded(j.depth, nr):], n, m, j.depth, j.scale, w)
+		j.toKeys(w.accK[(key-first)*padded(j.depth, nr):], w.ds, w.transposed[t*padded(j.depth, nr):], n, m, j.depth, j.scale, w)
 	}
 }
 
@@ -214,7 +214,7 @@ func (j *attentionBackward[T]) toKeys(sums, blocks, rows []T, n, m, width int, a
 	ld := padded(width, nr)
 	for i := 0; i < n; i += mr {
 		for p := range panels(m, nr) {
-			turnRows(w.left[p*nr*mr:], blocks[p*j.keyBlock*nr+i*nr:], mr, nr, nr, j.all.pack)
+			transposeRows(w.left[p*nr*mr:], blocks[p*j.keyBlock*nr+i*nr:], mr, nr, nr, j.all.pack)
 		}
 		for e := 0; e < width; e += nr {
 			j.kernel.tile(m, &w.left[0], &rows[e*m], &sums[i*ld+e], ld, alpha, true)

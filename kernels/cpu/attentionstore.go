@@ -1,6 +1,6 @@
 package cpu
 
-// How gradients of attention leave the turned panels that they are computed in.
+// How gradients of attention leave the transposed panels that they are computed in.
 
 // storeMask writes the gradients of a block of scores.
 func (j *attentionBackward[T]) storeMask(b *block, ds []T, w *attentionMemory[T]) {
@@ -14,7 +14,7 @@ func (j *attentionBackward[T]) storeMask(b *block, ds []T, w *attentionMemory[T]
 	}
 }
 
-// storeQueries writes the gradients of a head of q from turned panels.
+// storeQueries writes the gradients of a head of q from transposed panels.
 func (j *attentionBackward[T]) storeQueries(batch, head int, sums []T, w *attentionMemory[T]) {
 	nr, height := j.kernel.nr, padded(j.depth, j.kernel.mr)
 	line := w.line[:j.depth]

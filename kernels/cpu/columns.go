@@ -73,9 +73,9 @@ func scaleColumns[T float](block, by []T) {
 	}
 }
 
-// turnRows packs width rows of a block side by side: element x of row i goes to dst[x*width+i]. Rows are ld apart and have
+// transposeRows packs width rows of a block side by side: element x of row i goes to dst[x*width+i]. Rows are ld apart and have
 // steps elements.
-func turnRows[T float](dst, src []T, width, steps, ld int, four packFour[T]) {
+func transposeRows[T float](dst, src []T, width, steps, ld int, four packFour[T]) {
 	i := 0
 	for ; four != nil && steps%4 == 0 && i+4 <= width; i += 4 {
 		four(steps, &dst[i], width, &src[i*ld], ld)

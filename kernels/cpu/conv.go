@@ -23,7 +23,7 @@ type convCall[T float] struct {
 // conv makes the Func of a convolution.
 func conv[T float](l accessor[T]) op.Func {
 	gemms := &sync.Pool{New: func() any { return &convGemm[T]{access: l, all: matMulKernelsOf[T]()} }}
-	directs := &sync.Pool{New: func() any { return &directConv[T]{access: l, few: &matMulKernelsOf[T]().few} }}
+	directs := &sync.Pool{New: func() any { return &directConv[T]{access: l, gemv: &matMulKernelsOf[T]().gemv} }}
 	pool := &sync.Pool{New: func() any { return &convCall[T]{access: l, gemms: gemms} }}
 	return func(c *op.Call) error {
 		if c.Out[0].Len() == 0 {

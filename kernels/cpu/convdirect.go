@@ -41,7 +41,7 @@ func keepsFewLines(v *op.Convolution) bool {
 // directConv is one convolution in work. It is a job over lines of the result, or, for the gradient of the kernel, over groups.
 type directConv[T float] struct {
 	access   accessor[T]
-	few      *fewKernels[T]
+	gemv     *gemvKernels[T]
 	conv     *op.Convolution
 	id       op.ID
 	bias     []T
@@ -128,18 +128,18 @@ func (d *directConv[T]) add(w *window[T], n, group, r, i int) {
 			line := w.line(n, c, group*d.channels, y)
 			for v := range x.Taps {
 				w.terms[waiting], w.factors[waiting] = w.tap(line, v), elements[(c*h.Taps+u)*x.Taps+v]
-				if waiting++; waiting == fewGroup {
-					d.few.axpy4(w.acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
+				if waiting++; waiting == gemvGroup {
+					d.gemv.axpy4(w.acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
 					waiting = 0
 				}
 			}
 		}
 	}
 	if waiting > 0 {
-		for k := waiting; k < fewGroup; k++ {
+		for k := waiting; k < gemvGroup; k++ {
 			w.terms[k], w.factors[k] = w.zeros, 0
 		}
-		d.few.axpy4(w.acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
+		d.gemv.axpy4(w.acc, w.factors[:], w.terms[0], w.terms[1], w.terms[2], w.terms[3])
 	}
 }
 
@@ -187,9 +187,9 @@ func (d *directConv[T]) correlate(w *window[T], sums []float64, n, group, r, i i
 			// The next taps are AtTap further on in the same line, if AtStep is 1; of four, those beyond the last are left out.
 			count, computed := 1, 1
 			if x.AtStep == 1 && x.Taps-v > 1 {
-				count, computed = min(fewGroup, x.Taps-v), fewGroup
+				count, computed = min(gemvGroup, x.Taps-v), gemvGroup
 			}
-			d.few.dots(&w.dots, computed, w.tap(line, v), x.AtTap, w.acc)
+			d.gemv.dots(&w.dots, computed, w.tap(line, v), x.AtTap, w.acc)
 			for k := range count {
 				sums[u*x.Taps+v+k] += float64(w.dots[k])
 			}

@@ -20,9 +20,9 @@ type window[T float] struct {
 	sums         []float64
 
 	// the terms of a result that are added together, or products of lines
-	factors [fewGroup]T
-	terms   [fewGroup][]T
-	dots    [fewGroup]T
+	factors [gemvGroup]T
+	terms   [gemvGroup][]T
+	dots    [gemvGroup]T
 }
 
 const nothing = -1 << 62
@@ -49,7 +49,7 @@ func (d *directConv[T]) window() *window[T] {
 	reach = max(0, w.axis[0].Taps-1) * w.axis[0].AtTap
 	w.span, w.channels = max(reach, -reach)+1, d.channels
 	w.held = sized(w.held, w.span*d.channels)
-	w.long = w.count + lengthen + fewGroup*max(x.AtTap, -x.AtTap)
+	w.long = w.count + lengthen + gemvGroup*max(x.AtTap, -x.AtTap)
 	w.data = sized(w.data, len(w.held)*x.AtStep*w.long)
 	w.acc = sized(w.acc, lengthened(x.Size))
 	w.zeros = sized(w.zeros, lengthened(x.Size))

@@ -27,7 +27,7 @@ func axpy4AVX2(n int, y, a, x0, x1, x2, x3 *float32)
 func dotAVX2(n int, a, b *float32) float32
 
 //go:noescape
-func dot4AVX2(n int, a *float32, ld int, b *float32, sums *[fewGroup]float32)
+func dot4AVX2(n int, a *float32, ld int, b *float32, sums *[gemvGroup]float32)
 
 //go:noescape
 func axpy4DoubleAVX2(n int, y, a, x0, x1, x2, x3 *float64)
@@ -36,7 +36,7 @@ func axpy4DoubleAVX2(n int, y, a, x0, x1, x2, x3 *float64)
 func dotDoubleAVX2(n int, a, b *float64) float64
 
 //go:noescape
-func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[fewGroup]float64)
+func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[gemvGroup]float64)
 
 // pack4AVX is a packFour.
 //
@@ -54,8 +54,8 @@ func init() {
 		kernels32.wide = microkernel[float32]{"14x32 AVX-512", 14, 32, tile14x32AVX512}
 		kernels64.wide = microkernel[float64]{"14x16 AVX-512", 14, 16, tile14x16AVX512}
 	}
-	kernels32.few = fewKernels[float32]{axpy4Vector(axpy4AVX2, 16), dotsVector(dotAVX2, dot4AVX2, 16)}
-	kernels64.few = fewKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
+	kernels32.gemv = gemvKernels[float32]{axpy4Vector(axpy4AVX2, 16), dotsVector(dotAVX2, dot4AVX2, 16)}
+	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
 	kernels32.pack = pack4AVX
 }
 
@@ -74,11 +74,11 @@ func axpy4Vector[T float](loop func(n int, y, a, x0, x1, x2, x3 *T), width int) 
 
 // dotsVector is dots by loops for one row, which takes multiples of 2*width elements, and for four rows, which takes
 // multiples of width.
-func dotsVector[T float](one func(n int, a, b *T) T, four func(n int, a *T, ld int, b *T, sums *[fewGroup]T), width int,
-) func(sums *[fewGroup]T, count int, a []T, ld int, b []T) {
-	return func(sums *[fewGroup]T, count int, a []T, ld int, b []T) {
+func dotsVector[T float](one func(n int, a, b *T) T, four func(n int, a *T, ld int, b *T, sums *[gemvGroup]T), width int,
+) func(sums *[gemvGroup]T, count int, a []T, ld int, b []T) {
+	return func(sums *[gemvGroup]T, count int, a []T, ld int, b []T) {
 		n := len(b) / (2 * width) * 2 * width
-		if count == fewGroup && len(b) >= width {
+		if count == gemvGroup && len(b) >= width {
 			n = len(b) / width * width
 			four(n, &a[0], ld, &b[0], sums)
 		} else {

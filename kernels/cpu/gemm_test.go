@@ -86,7 +86,7 @@ func TestTile_Float64SumsAreFused(t *testing.T) {
 	}
 }
 
-func testFew[T float](t *testing.T, few *fewKernels[T]) {
+func testGemv[T float](t *testing.T, gemv *gemvKernels[T]) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, n := range []int{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 100, 513} {
 		x := [4][]T{}
@@ -96,23 +96,23 @@ func testFew[T float](t *testing.T, few *fewKernels[T]) {
 		a, y := small[T](rng, 4), small[T](rng, n)
 		want := append([]T(nil), y...)
 		axpy4(want, a, x[0], x[1], x[2], x[3])
-		few.axpy4(y, a, x[0], x[1], x[2], x[3])
+		gemv.axpy4(y, a, x[0], x[1], x[2], x[3])
 		require.Equal(t, want, y, "axpy4 of %d", n)
 
 		ld := n + 3
 		rows := small[T](rng, 4*ld)
 		for count := 1; count <= 4; count++ {
-			var got, want [fewGroup]T
-			few.dots(&got, count, rows, ld, x[0])
+			var got, want [gemvGroup]T
+			gemv.dots(&got, count, rows, ld, x[0])
 			dots(&want, count, rows, ld, x[0])
 			require.Equal(t, want, got, "%d dots of %d", count, n)
 		}
 	}
 }
 
-func TestFewKernels_AreTheirLoops(t *testing.T) {
-	testFew(t, &kernels32.few)
-	testFew(t, &kernels64.few)
+func TestGemvKernels_AreTheirLoops(t *testing.T) {
+	testGemv(t, &kernels32.gemv)
+	testGemv(t, &kernels64.gemv)
 }
 
 func TestPack_PanelsHoldEveryElementInItsPlace(t *testing.T) {

@@ -7,65 +7,65 @@ import "sync"
 // dot products.
 
 const (
-	maxFewRows = 16 // of a: with more, packing is faster
-	fewGroup   = 4  // rows of a that are computed together
+	maxSkinnyRows = 16 // of a: with more, packing is faster
+	gemvGroup     = 4  // rows of a that are computed together
 
-	fewColumns = chunk / 2 // of a piece: few enough to stay in the first-level cache with four rows of b
+	gemvColumns = chunk / 2 // of a piece: few enough to stay in the first-level cache with four rows of b
 )
 
-// isFewRows reports whether multiplyFew is the way to compute p.
-func isFewRows[T float](p *product[T]) bool {
-	return p.m <= maxFewRows && (p.b.step == 1 || p.b.row == 1)
+// isSkinny reports whether multiplySkinny is the way to compute p.
+func isSkinny[T float](p *product[T]) bool {
+	return p.m <= maxSkinnyRows && (p.b.step == 1 || p.b.row == 1)
 }
 
-// fewJob is one product of few rows in work. It is a job over pieces of columns.
-type fewJob[T float] struct {
+// gemvJob is one product of few rows in work. It is a job over pieces of columns.
+type gemvJob[T float] struct {
 	access accessor[T]
 	product[T]
-	kernels *fewKernels[T]
+	kernels *gemvKernels[T]
 	a       []T // rows of a
 }
 
-var fewPools = struct{ narrow, wide sync.Pool }{
-	sync.Pool{New: func() any { return new(fewJob[float32]) }},
-	sync.Pool{New: func() any { return new(fewJob[float64]) }},
+var gemvPools = struct{ narrow, wide sync.Pool }{
+	sync.Pool{New: func() any { return new(gemvJob[float32]) }},
+	sync.Pool{New: func() any { return new(gemvJob[float64]) }},
 }
 
-func multiplyFew[T float](l accessor[T], p *product[T], serial bool) {
-	pool := &fewPools.narrow
+func multiplySkinny[T float](l accessor[T], p *product[T], serial bool) {
+	pool := &gemvPools.narrow
 	if l.size == 8 {
-		pool = &fewPools.wide
+		pool = &gemvPools.wide
 	}
-	j := pool.Get().(*fewJob[T])
-	j.access, j.product, j.kernels = l, *p, &matMulKernelsOf[T]().few
+	j := pool.Get().(*gemvJob[T])
+	j.access, j.product, j.kernels = l, *p, &matMulKernelsOf[T]().gemv
 	j.a = sized(j.a, p.m*p.k)
 	for i := range p.m {
 		l.load(j.a[i*p.k:][:p.k], offset(p.a.ptr, i*p.a.row, l.size), p.a.step)
 	}
-	pieces := panels(p.n, fewColumns)
+	pieces := panels(p.n, gemvColumns)
 	if serial {
 		j.run(0, pieces)
 	} else {
-		split(pieces, max(1, elementGrain/(fewColumns*p.k)), j)
+		split(pieces, max(1, elementGrain/(gemvColumns*p.k)), j)
 	}
 	pool.Put(j)
 }
 
-func (j *fewJob[T]) run(lo, hi int) {
+func (j *gemvJob[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
-		c := lo * fewColumns
-		n := min(fewColumns, j.n-c)
-		for i := 0; i < j.m; i += fewGroup {
-			j.piece(i, min(fewGroup, j.m-i), c, n, s)
+		c := lo * gemvColumns
+		n := min(gemvColumns, j.n-c)
+		for i := 0; i < j.m; i += gemvGroup {
+			j.piece(i, min(gemvGroup, j.m-i), c, n, s)
 		}
 	}
 }
 
 // piece computes rows i..i+m-1 and columns c..c+n-1.
-func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
-	var sums [fewGroup][]T
+func (j *gemvJob[T]) piece(i, m, c, n int, s *scratch) {
+	var sums [gemvGroup][]T
 	for r := range m {
 		sums[r] = scratchBuffer[T](s, r, n)
 	}
@@ -77,7 +77,7 @@ func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 	for r, sum := range sums[:m] {
 		j.scale(sum)
 		if j.beta != 0 {
-			// The second half of the buffer is free: fewColumns is at most half a chunk.
+			// The second half of the buffer is free: gemvColumns is at most half a chunk.
 			add := scratchBuffer[T](s, r, chunk)[chunk-n:]
 			j.access.load(add, offset(j.c.ptr, (i+r)*j.c.row+c*j.c.step, j.access.size), j.c.step)
 			for x := range sum {
@@ -89,7 +89,7 @@ func (j *fewJob[T]) piece(i, m, c, n int, s *scratch) {
 }
 
 // scale multiplies sums by alpha: elements times alpha may overflow where the sums do not.
-func (j *fewJob[T]) scale(sum []T) {
+func (j *gemvJob[T]) scale(sum []T) {
 	if j.alpha == 1 {
 		return
 	}
@@ -100,18 +100,18 @@ func (j *fewJob[T]) scale(sum []T) {
 
 // along gives n elements of b from row l and column c on, along rows or columns, converted into the upper half of buffer k if need
 // be: the lower halves hold sums.
-func (j *fewJob[T]) along(step, l, c, n, k int, s *scratch) []T {
+func (j *gemvJob[T]) along(step, l, c, n, k int, s *scratch) []T {
 	p := offset(j.b.ptr, l*j.b.row+c*j.b.step, j.access.size)
 	if j.access.direct {
 		return slice[T](p, n)
 	}
-	buf := scratchBuffer[T](s, k, chunk)[fewColumns:][:n]
+	buf := scratchBuffer[T](s, k, chunk)[gemvColumns:][:n]
 	j.access.load(buf, p, step)
 	return buf
 }
 
 // addRows takes four rows of b at a time, for all rows of a, while they are in the cache.
-func (j *fewJob[T]) addRows(sums [][]T, i, c, n int, s *scratch) {
+func (j *gemvJob[T]) addRows(sums [][]T, i, c, n int, s *scratch) {
 	for _, sum := range sums {
 		clear(sum)
 	}
@@ -135,11 +135,11 @@ func (j *fewJob[T]) addRows(sums [][]T, i, c, n int, s *scratch) {
 }
 
 // dotColumns takes a column of b at a time, for all rows of a. Columns to be converted are taken in pieces.
-func (j *fewJob[T]) dotColumns(sums [][]T, i, c, n int, s *scratch) {
-	out := (*[fewGroup]T)(scratchBuffer[T](s, 3, chunk)[fewColumns:])
+func (j *gemvJob[T]) dotColumns(sums [][]T, i, c, n int, s *scratch) {
+	out := (*[gemvGroup]T)(scratchBuffer[T](s, 3, chunk)[gemvColumns:])
 	length := j.k
 	if !j.access.direct {
-		length = min(j.k, fewColumns)
+		length = min(j.k, gemvColumns)
 	}
 	for x := range n {
 		for l := 0; l < j.k; l += length {
@@ -174,7 +174,7 @@ func axpy4[T float](y, a, x0, x1, x2, x3 []T) {
 }
 
 // dots sets sums[r] to the dot product of row r of a and b, for count rows, which are ld apart.
-func dots[T float](sums *[fewGroup]T, count int, a []T, ld int, b []T) {
+func dots[T float](sums *[gemvGroup]T, count int, a []T, ld int, b []T) {
 	for r := range count {
 		sums[r] = dot(a[r*ld:][:len(b)], b)
 	}

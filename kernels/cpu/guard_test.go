@@ -61,7 +61,7 @@ func TestKernels_WriteNothingBesideTheirMemory(t *testing.T) {
 			long := 2*n + 1
 			for name, c := range map[string]*op.Call{
 				"product":                {Op: op.MatMul, Out: []op.View{v(n, long)}, In: []op.View{v(n, n), v(n, long)}, F: [8]float64{1}},
-				"product of transposed":  {Op: op.MatMul, Out: []op.View{v(long, n)}, In: []op.View{turned(v(n, long)), turned(v(n, n))}, F: [8]float64{1}},
+				"product of transposed":  {Op: op.MatMul, Out: []op.View{v(long, n)}, In: []op.View{transposed(v(n, long)), transposed(v(n, n))}, F: [8]float64{1}},
 				"convolution":            guardedConv(op.Conv2D, 1, v(2, 7, 1, n), v(2, 5, 1, n), v(7, 5, 1, 3)),
 				"gradient of images":     guardedConv(op.Conv2DGradInput, 1, v(2, 5, 1, n), v(2, 7, 1, n), v(7, 5, 1, 3)),
 				"gradient of kernels":    guardedConv(op.Conv2DGradWeight, 1, v(7, 5, 1, 3), v(1, 7, 1, n), v(1, 5, 1, n)),

@@ -46,7 +46,7 @@ func (l *loop) set(dst *op.View, in []op.View) {
 	if l.total == 0 {
 		return
 	}
-	l.turn()
+	l.flip()
 	l.sort()
 	l.merge()
 	if l.ndim == 0 {
@@ -60,8 +60,8 @@ func (l *loop) set(dst *op.View, in []op.View) {
 	}
 }
 
-// turn makes the output's strides positive by walking dimensions from their other end.
-func (l *loop) turn() {
+// flip makes the output's strides positive by walking dimensions from their other end.
+func (l *loop) flip() {
 	for d := range l.ndim {
 		if l.ops[0].stride[d] >= 0 {
 			continue

@@ -138,11 +138,11 @@ func (m *matMulCall[T]) run(lo, hi int) {
 // everywhere.
 func (m *matMulCall[T]) multiply(p product[T]) {
 	if p.k > 0 {
-		if q := p.transposed(); q.m < p.m && isFewRows(&q) {
+		if q := p.transposed(); q.m < p.m && isSkinny(&q) {
 			p = q
 		}
-		if isFewRows(&p) {
-			multiplyFew(m.access, &p, m.serial)
+		if isSkinny(&p) {
+			multiplySkinny(m.access, &p, m.serial)
 			return
 		}
 	}

@@ -3,7 +3,7 @@ package cpu
 // matMulKernels are the inner loops of matrix products on this processor.
 type matMulKernels[T float] struct {
 	wide, narrow microkernel[T] // of many, and of few results; both may be the same
-	few          fewKernels[T]
+	gemv         gemvKernels[T]
 	pack         packFour[T]
 }
 
@@ -23,10 +23,10 @@ type microkernel[T float] struct {
 	tile func(k int, a, b, c *T, ld int, alpha T, add bool)
 }
 
-// fewKernels are the loops of products of few rows, specified by the functions of the same names in gemv.go.
-type fewKernels[T float] struct {
+// gemvKernels are the loops of products of few rows, specified by the functions of the same names in gemv.go.
+type gemvKernels[T float] struct {
 	axpy4 func(y, a, x0, x1, x2, x3 []T)
-	dots  func(sums *[fewGroup]T, count int, a []T, ld int, b []T)
+	dots  func(sums *[gemvGroup]T, count int, a []T, ld int, b []T)
 }
 
 // The kernels of plain Go. The init function of gemm_amd64.go may replace them.
@@ -37,7 +37,7 @@ var (
 
 func goKernels[T float]() matMulKernels[T] {
 	m := microkernel[T]{"4x4 Go", 4, 4, tileGo[T]}
-	return matMulKernels[T]{wide: m, narrow: m, few: fewKernels[T]{axpy4[T], dots[T]}}
+	return matMulKernels[T]{wide: m, narrow: m, gemv: gemvKernels[T]{axpy4[T], dots[T]}}
 }
 
 func matMulKernelsOf[T float]() *matMulKernels[T] {

@@ -45,12 +45,12 @@ func TestKernels_DoNotDependOnTheNumberOfWorkers(t *testing.T) {
 	dst := func(shape ...int) []op.View { return []op.View{viewOf(t, dtype.Float64, out, shape...)} }
 	calls := map[string]*op.Call{
 		"add":             {Op: op.Add, Out: dst(rows, columns), In: []op.View{av, bv}, F: [8]float64{1}},
-		"add transposed":  {Op: op.Add, Out: []op.View{turned(dst(columns, rows)[0])}, In: []op.View{av, bv}, F: [8]float64{0.3}},
+		"add transposed":  {Op: op.Add, Out: []op.View{transposed(dst(columns, rows)[0])}, In: []op.View{av, bv}, F: [8]float64{0.3}},
 		"exp":             {Op: op.Exp, Out: dst(rows, columns), In: []op.View{av}},
 		"sum of all":      {Op: op.Sum, Out: dst(1, 1), In: []op.View{av}},
 		"sum of rows":     {Op: op.Sum, Out: dst(rows, 1), In: []op.View{av}},
 		"sum of columns":  {Op: op.Sum, Out: dst(1, columns), In: []op.View{av}},
-		"mean transposed": {Op: op.Mean, Out: dst(1, rows), In: []op.View{turned(av)}},
+		"mean transposed": {Op: op.Mean, Out: dst(1, rows), In: []op.View{transposed(av)}},
 		"prod":            {Op: op.Prod, Out: dst(1, columns), In: []op.View{av}},
 		"softmax":         {Op: op.Softmax, Out: dst(rows, columns), In: []op.View{av}},
 		"log_softmax":     {Op: op.LogSoftmax, Out: dst(rows, columns), In: []op.View{av}},

@@ -82,20 +82,20 @@ const rowGroup = 64
 func (r *reduction[T, A, D]) mergeBlock(acc []A, t, b int, s *scratch) {
 	at, n := r.place(t)
 	in, stride := at.at(1)
-	acc, few := acc[:n], scratchBuffer[A](s, 1, n)
+	acc, partial := acc[:n], scratchBuffer[A](s, 1, n)
 	fillSlice(acc, r.start)
 	lo, hi := r.blockRange(b)
 	var w walk
 	w.seek(&r.cut, lo)
 	for lo < hi {
-		fillSlice(few, r.start)
+		fillSlice(partial, r.start)
 		for range min(hi-lo, rowGroup) {
 			p, _ := w.at(0)
-			r.merge(few, r.row(in+p, stride, n, s))
+			r.merge(partial, r.row(in+p, stride, n, s))
 			w.skip(1)
 			lo++
 		}
-		r.joinRow(acc, few)
+		r.joinRow(acc, partial)
 	}
 }
 

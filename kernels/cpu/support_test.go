@@ -33,7 +33,8 @@ func viewOf[T any](t testing.TB, d dtype.DType, v []T, shape ...int) op.View {
 	return w
 }
 
-func turned(v op.View) op.View {
+// transposed is v with its first two dimensions exchanged.
+func transposed(v op.View) op.View {
 	v.Shape[0], v.Shape[1] = v.Shape[1], v.Shape[0]
 	v.Strides[0], v.Strides[1] = v.Strides[1], v.Strides[0]
 	return v

@@ -57,7 +57,7 @@ func (b *banks) close() (err error) {
 	return errors.Join(err, b.dev.Unreserve(b.base))
 }
 
-// stretch says of which tensors the slices go to banks: those that have gaps or are turned, and few slices. It reports false if there
+// stretch says of which tensors the slices go to banks: those that have gaps or are transposed, and few slices. It reports false if there
 // are none.
 func (b *banks) stretch(c *testCase) (any bool) {
 	for _, list := range [][]*tensor{c.in, c.out} {

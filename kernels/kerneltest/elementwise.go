@@ -16,8 +16,8 @@ var shapes = [][]int{
 // large are shapes for which an implementation may work in parallel, or on a whole grid.
 var large = [][]int{{70_003}, {40, 1030}, {800, 3, 15}}
 
-// turned are shapes of more tiles than a grid has, for copies that go by tiles of its outer dimensions. They always run.
-var turned = [][]int{{16, 1030, 16}, {50, 260, 49}}
+// tiled are shapes of more tiles than a grid has, for copies that go by tiles of its outer dimensions. They always run.
+var tiled = [][]int{{16, 1030, 16}, {50, 260, 49}}
 
 // plans are layouts for the output and the inputs.
 var plans = [][4]layout{
@@ -67,7 +67,7 @@ func (m *maker) elementwise() iter.Seq[*testCase] {
 			if m.id != op.Copy {
 				continue
 			}
-			for _, shape := range turned {
+			for _, shape := range tiled {
 				emit(m.placeAlways(e, s, 0, shape, [4]layout{contiguous, transposed}))
 			}
 		}

@@ -46,8 +46,8 @@ var alignedSizes = [][3]int{{136, 40, 104}, {16, 24, 72}, {128, 128, 64}, {24, 1
 // alignedMatMuls emits what kernels for tensor cores take, in all four directions of a and b. The first size always runs.
 func (m *maker) alignedMatMuls(emit func(*testCase)) {
 	for i, s := range alignedSizes {
-		for turns := range 4 {
-			l := [4]layout{contiguous, layout(turns & 1), layout(turns >> 1), outer}
+		for transposes := range 4 {
+			l := [4]layout{contiguous, layout(transposes & 1), layout(transposes >> 1), outer}
 			if i > 0 && !m.due() {
 				continue
 			}

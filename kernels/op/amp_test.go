@@ -28,8 +28,8 @@ func views(vs ...op.View) []op.View { return vs }
 func TestCheck_OfAmpCalls(t *testing.T) {
 	stream := device.Stream(host.Default().DefaultStream())
 	flag, half := view(dtype.Float32), view(dtype.Float16, 2, 3)
-	turned := half
-	turned.Strides = [op.MaxDims]int{1, 2}
+	transposed := half
+	transposed.Strides = [op.MaxDims]int{1, 2}
 	for name, c := range map[string]struct {
 		call op.Call
 		bad  bool
@@ -42,7 +42,7 @@ func TestCheck_OfAmpCalls(t *testing.T) {
 			call: op.Call{Op: op.AmpUnscale, Out: views(half, view(dtype.Float32, 2), flag), In: views(flag), I: [8]int64{2}}, bad: true},
 		"integers": {
 			call: op.Call{Op: op.AmpUnscale, Out: views(view(dtype.Int64, 2), flag), In: views(flag), I: [8]int64{1}}, bad: true},
-		"strided gradient": {call: op.Call{Op: op.AmpUnscale, Out: views(turned, flag), In: views(flag), I: [8]int64{1}}, bad: true},
+		"strided gradient": {call: op.Call{Op: op.AmpUnscale, Out: views(transposed, flag), In: views(flag), I: [8]int64{1}}, bad: true},
 		"double flag": {
 			call: op.Call{Op: op.AmpUnscale, Out: views(half, view(dtype.Float64)), In: views(flag), I: [8]int64{1}}, bad: true},
 		"two scales": {

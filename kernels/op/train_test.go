@@ -15,8 +15,8 @@ import (
 func TestCheck_OfOptimizersAndClipping(t *testing.T) {
 	stream := device.Stream(host.Default().DefaultStream())
 	x, norm, half := view(dtype.Float32, 2, 3), view(dtype.Float64), view(dtype.Float16, 2, 3)
-	turned := x
-	turned.Strides = [op.MaxDims]int{1, 2}
+	transposed := x
+	transposed.Strides = [op.MaxDims]int{1, 2}
 	one := [8]int64{1}
 	flag, count := view(dtype.Float32), view(dtype.Int64)
 	decided := func(flags int64) [8]int64 { return [8]int64{0: 1, 4: flags} }
@@ -51,7 +51,7 @@ func TestCheck_OfOptimizersAndClipping(t *testing.T) {
 		"norm of two types": {call: op.Call{Op: op.GradNorm, Out: views(norm), In: views(x, half), I: [8]int64{2}}, bad: true},
 		"clip":              {call: op.Call{Op: op.ClipNorm, Out: views(half), In: views(norm), I: one}},
 		"clip without norm": {call: op.Call{Op: op.ClipNorm, Out: views(half), I: one}, bad: true},
-		"clip strided":      {call: op.Call{Op: op.ClipNorm, Out: views(turned), In: views(norm), I: one}, bad: true},
+		"clip strided":      {call: op.Call{Op: op.ClipNorm, Out: views(transposed), In: views(norm), I: one}, bad: true},
 		"clip value":        {call: op.Call{Op: op.ClipValue, Out: views(half, half), I: [8]int64{2}}},
 		"clip integers":     {call: op.Call{Op: op.ClipValue, Out: views(view(dtype.Int32)), I: one}, bad: true},
 	} {
@@ -69,21 +69,21 @@ func TestCheck_OfCells(t *testing.T) {
 	state, four, three := view(dtype.Float32, 2, 5), view(dtype.Float32, 2, 20), view(dtype.Float32, 2, 15)
 	apart := state
 	apart.Strides = [op.MaxDims]int{40, 1}
-	turned := state
-	turned.Strides = [op.MaxDims]int{1, 2}
+	transposed := state
+	transposed.Strides = [op.MaxDims]int{1, 2}
 	for name, c := range map[string]struct {
 		call op.Call
 		bad  bool
 	}{
-		"lstm":         {call: op.Call{Op: op.LSTMCell, Out: views(four, apart, state), In: views(apart)}},
-		"lstm narrow":  {call: op.Call{Op: op.LSTMCell, Out: views(three, state, state), In: views(state)}, bad: true},
-		"lstm turned":  {call: op.Call{Op: op.LSTMCell, Out: views(four, turned, state), In: views(state)}, bad: true},
-		"lstm rows":    {call: op.Call{Op: op.LSTMCell, Out: views(four, state, state), In: views(view(dtype.Float32, 3, 5))}, bad: true},
-		"lstm grad":    {call: op.Call{Op: op.LSTMCellGrad, Out: views(four, state), In: views(four, state, state, state, state, state)}},
-		"lstm grad no": {call: op.Call{Op: op.LSTMCellGrad, Out: views(four, state), In: views(state, state, state, state, state, state)}, bad: true},
-		"gru":          {call: op.Call{Op: op.GRUCell, Out: views(three, state, state), In: views(three, state)}},
-		"gru grad":     {call: op.Call{Op: op.GRUCellGrad, Out: views(three, three, state), In: views(three, state, state, state, state)}},
-		"gru vector":   {call: op.Call{Op: op.GRUCell, Out: views(three, state, view(dtype.Float32, 5)), In: views(three, state)}, bad: true},
+		"lstm":            {call: op.Call{Op: op.LSTMCell, Out: views(four, apart, state), In: views(apart)}},
+		"lstm narrow":     {call: op.Call{Op: op.LSTMCell, Out: views(three, state, state), In: views(state)}, bad: true},
+		"lstm transposed": {call: op.Call{Op: op.LSTMCell, Out: views(four, transposed, state), In: views(state)}, bad: true},
+		"lstm rows":       {call: op.Call{Op: op.LSTMCell, Out: views(four, state, state), In: views(view(dtype.Float32, 3, 5))}, bad: true},
+		"lstm grad":       {call: op.Call{Op: op.LSTMCellGrad, Out: views(four, state), In: views(four, state, state, state, state, state)}},
+		"lstm grad no":    {call: op.Call{Op: op.LSTMCellGrad, Out: views(four, state), In: views(state, state, state, state, state, state)}, bad: true},
+		"gru":             {call: op.Call{Op: op.GRUCell, Out: views(three, state, state), In: views(three, state)}},
+		"gru grad":        {call: op.Call{Op: op.GRUCellGrad, Out: views(three, three, state), In: views(three, state, state, state, state)}},
+		"gru vector":      {call: op.Call{Op: op.GRUCell, Out: views(three, state, view(dtype.Float32, 5)), In: views(three, state)}, bad: true},
 	} {
 		c.call.Stream = stream
 		if err := op.Check(&c.call); c.bad {
