@@ -23,10 +23,10 @@ var sources embed.FS
 const required = "CISTERN_REQUIRE_FAKECUDA"
 
 // driverFlags build the library. The guard leaves frames by siglongjmp, which _FORTIFY_SOURCE would take for an attack.
-// machineFlags are those of the part that runs PTX, which wants vectors and exact arithmetic.
+// interpreterFlags are those of the part that runs PTX, which wants vectors and exact arithmetic.
 var (
-	driverFlags  = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"}
-	machineFlags = []string{"-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas"}
+	driverFlags      = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"}
+	interpreterFlags = []string{"-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas"}
 )
 
 // Build compiles the library, unless that was done before with the same sources and compiler, and returns its path. The file
@@ -34,8 +34,8 @@ var (
 func Build(t testing.TB) string {
 	t.Helper()
 	cxx := compiler(t)
-	machine := slices.Concat(driverFlags, machineFlags, vectorFlags())
-	return cached(t, "libcuda.so.1", []string{cxx, version(cxx), fmt.Sprint(driverFlags, machine), treeHash(t, sources)}, func(dir, out string) {
+	interpreter := slices.Concat(driverFlags, interpreterFlags, vectorFlags())
+	return cached(t, "libcuda.so.1", []string{cxx, version(cxx), fmt.Sprint(driverFlags, interpreter), treeHash(t, sources)}, func(dir, out string) {
 		if err := os.CopyFS(dir, sources); err != nil {
 			t.Fatalf("fakecuda: %v", err)
 		}
@@ -44,7 +44,7 @@ func Build(t testing.TB) string {
 			run(t, cxx, append([]string{"-c", filepath.Join(append([]string{dir}, source...)...), "-o", object}, flags...)...)
 			return object
 		}
-		run(t, cxx, "-shared", "-o", out, compile(driverFlags, "src", "all.cc"), compile(machine, "src", "machine", "all.cc"), "-ldl", "-lpthread")
+		run(t, cxx, "-shared", "-o", out, compile(driverFlags, "src", "all.cc"), compile(interpreter, "src", "interpreter", "all.cc"), "-ldl", "-lpthread")
 	})
 }
 

@@ -15,7 +15,7 @@
 //	lib.RequireClean()                     // nothing leaked, nothing found
 //
 // Kernels are the CUDA sources themselves, compiled for the processor by BuildKernels with an emulation header
-// (kernels/cuda/emu) and given to the library with LoadKernels; or the PTX that was made of them, run by a machine that is part of
+// (kernels/cuda/emu) and given to the library with LoadKernels; or the PTX that was made of them, run by an interpreter that is part of
 // the library (knob "ptx").
 //
 // The library's state is that of the process: tests that use it do not run in parallel.

@@ -61,10 +61,10 @@ const (
 
 // cu is the driver as these tests call it: each field is the exported function of its tag.
 type cu struct {
-	t       testing.TB
-	lib     *Library
-	machine bool   // runs PTX,
-	ptx     string // which is this
+	t           testing.TB
+	lib         *Library
+	interpreter bool   // runs PTX,
+	ptx         string // which is this
 
 	handle     uintptr
 	forkEvent  uintptr // of the tests of captures

@@ -18,7 +18,7 @@ func (c *cu) demo(mutant string) {
 	if mutant != "" {
 		flags = []string{"-DMUTANT=" + mutant}
 	}
-	if c.machine {
+	if c.interpreter {
 		c.ptx = demoPTX(c.t, flags...)
 		return
 	}
@@ -34,7 +34,7 @@ func (c *cu) function(name string) (f uintptr) {
 
 func (c *cu) load(name string) (m, f uintptr) {
 	c.t.Helper()
-	if c.machine {
+	if c.interpreter {
 		m = c.module(c.ptx)
 	} else {
 		m = c.module(c.lib.SkeletonPTX(name))
@@ -104,12 +104,12 @@ func schedules(t *testing.T, test func(t *testing.T, c *cu)) {
 	}
 }
 
-// everyway is schedules, and then both with what clang makes of the kernels, on the machine that runs PTX.
+// everyway is schedules, and then both with what clang makes of the kernels, on the PTX interpreter.
 func everyway(t *testing.T, test func(t *testing.T, c *cu)) {
 	schedules(t, test)
 	for _, greedy := range []bool{false, true} {
 		t.Run(map[bool]string{false: "PTX", true: "PTX, backwards"}[greedy], func(t *testing.T) {
-			c := onMachine(t)
+			c := onInterpreter(t)
 			c.lib.Greedy(greedy)
 			test(t, c)
 		})

@@ -130,12 +130,12 @@ func (l *Library) Leaks() []string { return l.lines("leaks") }
 // Findings lists what the driver found wrong: double frees, stale handles, accesses out of bounds, broken rules.
 func (l *Library) Findings() []string { return l.lines("errors") }
 
-// UnknownPTX says of each kernel of a PTX text that the machine cannot run why it cannot.
+// UnknownPTX says of each kernel of a PTX text that the interpreter cannot run why it cannot.
 func (l *Library) UnknownPTX(ptx string) []string {
 	return textLines(func(out *byte, n uintptr) uintptr { return l.unknown(ptx, out, n) })
 }
 
-// Counts has a line for each kernel that ran while the knob "counts" was on, on the machine that runs PTX: see README.md.
+// Counts has a line for each kernel that ran while the knob "counts" was on, on the PTX interpreter: see README.md.
 func (l *Library) Counts() []string { return l.lines("counts") }
 
 // Calls is how often each function was called since the last Reset.

@@ -45,7 +45,7 @@ var layers = []layer{
 	{packages: "kernels/op", may: []string{"device", "device/dtype"}, tests: []string{"device/..."}},
 	{packages: "kernels/cpu/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest"}},
 	{packages: "kernels/cuda/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest", "kernels/cpu",
-		"memory", "tensor"}}, // what whole operations ask of memory
+		"memory", "tensor"}}, // the memory traffic of whole operations
 	{packages: "kernels/...", may: with(underKernels, "own", "kernels/cpu"), tests: []string{"kernels"}},
 	{packages: "kernels", may: with(underKernels, "kernels/cpu", "kernels/cuda"), tests: []string{"kernels/..."}},
 

@@ -41,7 +41,7 @@ func onSource(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device,
 	return emulatedtest.NewSource(t, append(settings, func(l *fakecuda.Library) { l.Set("processors", "1") })...)
 }
 
-// onPTX is emulated with the machine that runs PTX.
+// onPTX is emulated with the PTX interpreter.
 func onPTX(t *testing.T, settings ...func(*fakecuda.Library)) (device.Device, *cudatest.Rig) {
 	t.Helper()
 	return emulatedtest.NewPTX(t, append(settings, func(l *fakecuda.Library) { l.Set("processors", "1") })...)

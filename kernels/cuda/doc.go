@@ -17,7 +17,7 @@
 //
 // The specification is package op, and the kernels of package cpu are its text in Go. Every kernel here is also compiled for
 // the processor, under an emulation of blocks, warps and barriers, and run through kernels/kerneltest, so that a machine
-// without a GPU tests all of this package. The committed PTX passes the same cases on a machine that runs PTX (ptx_test.go), which also
+// without a GPU tests all of this package. The committed PTX passes the same cases on a PTX interpreter (ptx_test.go), which also
 // looks for races in shared memory. Results do not depend on timing: there are no atomic additions, reductions are
 // planned from the call alone, and IndexAdd, Scatter, ScatterAdd and the gradient of EmbeddingBag sort. float32 kernels compute
 // in float32, half precision too; both round as the processor's within the tolerance of kerneltest.

@@ -15,8 +15,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
-// These tests run the committed PTX itself, on the machine of internal/fakecuda: what a GPU's driver compiles, with the assembly that
-// the emulation of the sources does without. The machine also looks for races in shared memory.
+// These tests run the committed PTX itself, on the interpreter of internal/fakecuda: what a GPU's driver compiles, with the assembly that
+// the emulation of the sources does without. The interpreter also looks for races in shared memory.
 
 const (
 	everyOnPTX        = 41
@@ -45,9 +45,9 @@ func usual(full, every int, but ...dtype.DType) []kerneltest.Option {
 	return []kerneltest.Option{thinned(every), kerneltest.Small(but...)}
 }
 
-// Also the kernels that no case of the tests above has come to: the machine knows each of their instructions, so that no new one
+// Also the kernels that no case of the tests above has come to: the interpreter knows each of their instructions, so that no new one
 // slips in without a meaning here.
-func TestPTX_TheMachineKnowsEachInstructionOfEachKernel(t *testing.T) {
+func TestPTX_TheInterpreterKnowsEachInstructionOfEachKernel(t *testing.T) {
 	l := fakecuda.Open(t, fakecuda.Build(t))
 	images, err := filepath.Glob(filepath.Join("ptx", "*.ptx.gz"))
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ struct State {
     std::vector<std::string> lost;    // what was alive when its context was destroyed
     std::map<std::string, uint64_t> calls;
     uint64_t total_calls = 0, total_work = 0;
-    std::map<std::string, machine::Counts> counts;  // by entry point
+    std::map<std::string, interpreter::Counts> counts;  // by entry point
     std::vector<Fault> faults;
 };
 extern State& g;  // never destroyed: workers may outlive exit handlers

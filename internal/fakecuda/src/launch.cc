@@ -54,8 +54,8 @@ CUresult load_kernels(const std::string& list, std::string* why) {
 static const char* const count_names[] = {"launches", "blocks", "instructions", "lanes", "divergent", "barriers", "requests", "bytes",
                                           "sectors", "needed", "accesses", "wavefronts", "passes", "products"};
 
-static void add_counts(machine::Counts* to, const machine::Counts& c) {
-    static_assert(sizeof(machine::Counts) == sizeof count_names / sizeof *count_names * sizeof(uint64_t), "a name for each");
+static void add_counts(interpreter::Counts* to, const interpreter::Counts& c) {
+    static_assert(sizeof(interpreter::Counts) == sizeof count_names / sizeof *count_names * sizeof(uint64_t), "a name for each");
     for (size_t i = 0; i < sizeof c / sizeof(uint64_t); i++) ((uint64_t*)to)[i] += ((const uint64_t*)&c)[i];
 }
 
@@ -79,19 +79,19 @@ struct Arguments {
 
 struct LaunchJob {
     Kernel kernel;
-    std::shared_ptr<machine::Code> code;  // or this: the PTX itself
+    std::shared_ptr<interpreter::Code> code;  // or this: the PTX itself
     std::string what, name;
     std::shared_ptr<Arguments> args;
     gk_launch launch;
 };
 
-// run_code lets the machine run blocks, and adds up what it counted.
+// run_code lets the interpreter run blocks, and adds up what it counted.
 static CUresult run_code(const LaunchJob& job, const gk_launch& l) {
-    machine::Counts counts;
-    machine::Request q = {job.code, l, g.knobs.races != 0, g.knobs.counts ? &counts : nullptr};
+    interpreter::Counts counts;
+    interpreter::Request q = {job.code, l, g.knobs.races != 0, g.knobs.counts ? &counts : nullptr};
     int r = 0;
     const CUresult fault = guarded_work(
-        job.what, [&] { r = machine::run(q); }, [](uint64_t address) { return machine::where(address); });
+        job.what, [&] { r = interpreter::run(q); }, [](uint64_t address) { return interpreter::where(address); });
     Lock lock(g.mu);
     counts.launches = l.first_block == 0;
     if (q.counts) add_counts(&g.counts[job.name], counts);
@@ -218,7 +218,7 @@ static CUresult find_code(Call& call, const Function& f, LaunchJob* job, std::st
     const Module& m = *f.module;
     if (m.image) {
         std::string reason = m.why_not;
-        if (reason.empty()) job->code = machine::compile(m.image.get(), f.entry.name, &reason);
+        if (reason.empty()) job->code = interpreter::compile(m.image.get(), f.entry.name, &reason);
         return job->code ? CUDA_SUCCESS : call.fail(CUDA_ERROR_NOT_SUPPORTED, reason);
     }
     auto k = kernels().find(f.entry.name);
@@ -271,17 +271,17 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** p
     return fake::launch(call, f, grid, block, c->sharedMemBytes, c->hStream, params, extra);
 }
 
-// fakecuda_unknown copies to out, a line for each kernel of a PTX text, why the machine cannot run it. Empty: it can run all.
+// fakecuda_unknown copies to out, a line for each kernel of a PTX text, why the interpreter cannot run it. Empty: it can run all.
 EXPORT size_t fakecuda_unknown(const char* ptx, char* out, size_t n) {
     fake::Lock lock(g.mu);
     fake::Module m;
     std::string why, lines;
     if (fake::parse_ptx(ptx, &m, &why) != CUDA_SUCCESS) return fake::copy_text(why + "\n", out, n);
-    auto image = fake::machine::open(ptx, &why);
+    auto image = fake::interpreter::open(ptx, &why);
     if (!why.empty()) lines = why + "\n";
     for (auto& e : m.entries) {
         why.clear();
-        if (!fake::machine::compile(image.get(), e.name, &why)) lines += why + "\n";
+        if (!fake::interpreter::compile(image.get(), e.name, &why)) lines += why + "\n";
     }
     return fake::copy_text(lines, out, n);
 }

@@ -46,7 +46,7 @@ static CUresult parse_image(const void* image, fake::Module* m, std::string* log
         if ((unsigned char)c >= 0x80) return CUDA_ERROR_INVALID_IMAGE;
     if (text.find('.') == std::string::npos) return CUDA_ERROR_INVALID_IMAGE;
     const CUresult r = fake::parse_ptx(text, m, log);
-    if (r == CUDA_SUCCESS && g.knobs.ptx) m->image = fake::machine::open(text, &m->why_not);
+    if (r == CUDA_SUCCESS && g.knobs.ptx) m->image = fake::interpreter::open(text, &m->why_not);
     return r;
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "api.h"
-#include "machine/machine.h"
+#include "interpreter/interpreter.h"
 
 namespace fake {
 
@@ -182,7 +182,7 @@ struct Module : Object {
     std::vector<EntryPoint> entries;
     std::map<std::string, CUfunction> handles;
     int target = 0, ptx_version = 0;
-    std::shared_ptr<machine::Image> image;  // what the machine runs, if it can; why_not else
+    std::shared_ptr<interpreter::Image> image;  // what the interpreter runs, if it can; why_not else
     std::string why_not;
 };
 

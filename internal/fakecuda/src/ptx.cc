@@ -1,5 +1,5 @@
 // What the driver must know of a PTX module: version, target, entry points, their parameters and static shared memory. The
-// code is for the machine, or emulated kernels take its place.
+// code is for the interpreter, or emulated kernels take its place.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,7 @@ static int max_threads_of(const std::string& directives) {
 
 // parse_ptx fills m, or returns the driver's code and what its compiler says.
 CUresult parse_ptx(const std::string& text, Module* m, std::string* log) {
-    const std::string s = machine::without_comments(text);
+    const std::string s = interpreter::without_comments(text);
     const size_t version = s.find(".version"), target = s.find(".target");
     auto fail = [&](CUresult code, const std::string& why) { return *log = "ptxas fatal   : " + why, code; };
     if (version == std::string::npos || target == std::string::npos)

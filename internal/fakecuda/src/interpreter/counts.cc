@@ -5,7 +5,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 void count_global(Warp& w, const u64* addresses, u32 bytes) {
     Counts& c = *w.block->counts;
@@ -44,5 +44,5 @@ void count_shared(Warp& w, const u64* addresses, u32 bytes) {
     }
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -35,8 +35,8 @@ func (c *cu) kernel(code string) (f uintptr) {
 	return f
 }
 
-// Each of the demonstration's barriers, and its wait, is needed: without it the machine finds a race, whatever the order.
-func TestMachine_FindsTheRaceThatAMissingBarrierMakes(t *testing.T) {
+// Each of the demonstration's barriers, and its wait, is needed: without it the interpreter finds a race, whatever the order.
+func TestInterpreter_FindsTheRaceThatAMissingBarrierMakes(t *testing.T) {
 	for mutant, run := range map[string]func(c *cu){
 		"1": func(c *cu) {
 			c.try(c.function("block_sum"), dim{3, 1, 1}, dim{224, 1, 1}, 0, 0, upload(c, make([]float32, 672)), c.alloc(12))
@@ -59,7 +59,7 @@ func TestMachine_FindsTheRaceThatAMissingBarrierMakes(t *testing.T) {
 	} {
 		for _, greedy := range []bool{false, true} {
 			t.Run(mutant, func(t *testing.T) {
-				c := onMachine(t)
+				c := onInterpreter(t)
 				c.lib.Greedy(greedy)
 				c.demo(mutant)
 				run(c)
@@ -70,10 +70,10 @@ func TestMachine_FindsTheRaceThatAMissingBarrierMakes(t *testing.T) {
 	}
 }
 
-func TestMachine_WritesAndReadsOfOneWarpRaceToo(t *testing.T) {
+func TestInterpreter_WritesAndReadsOfOneWarpRaceToo(t *testing.T) {
 	const exchange = "st.shared.u32 [%rd5], %r0; BARRIER xor.b32 %r1, %r0, 1; mul.wide.u32 %rd6, %r1, 4; add.s64 %rd6, %rd4, %rd6; ld.shared.u32 %r2, [%rd6]; st.global.u32 [%rd3], %r2;"
 	for barrier, races := range map[string]bool{"": true, "bar.warp.sync -1;": false, "bar.sync 0;": false, "membar.cta;": true} {
-		c := onMachine(t)
+		c := onInterpreter(t)
 		f, p := c.kernel(strings.Replace(exchange, "BARRIER", barrier, 1)), c.alloc(128)
 		if races {
 			c.stops(launchFailed, f, 32, []any{p, p}, "race in shared memory: thread 0 reads byte 4, and thread 1 did without a barrier")
@@ -84,7 +84,7 @@ func TestMachine_WritesAndReadsOfOneWarpRaceToo(t *testing.T) {
 	}
 }
 
-func TestMachine_NamesTheInstructionThatTouchedWhatItMustNot(t *testing.T) {
+func TestInterpreter_NamesTheInstructionThatTouchedWhatItMustNot(t *testing.T) {
 	for name, test := range map[string]struct {
 		code  string
 		want  int
@@ -104,7 +104,7 @@ func TestMachine_NamesTheInstructionThatTouchedWhatItMustNot(t *testing.T) {
 		"copy not waited for": {"cvt.u32.u64 %r1, %rd5; cp.async.ca.shared.global [%r1], [%rd3], 4, 4; cp.async.commit_group; ld.shared.u32 %r2, [%rd5];", launchFailed, []string{"before thread 0 has waited for its asynchronous copy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := onMachine(t)
+			c := onInterpreter(t)
 			p := c.alloc(256)
 			c.stops(test.want, c.kernel(test.code), 64, []any{p, p}, test.texts...)
 		})
@@ -112,7 +112,7 @@ func TestMachine_NamesTheInstructionThatTouchedWhatItMustNot(t *testing.T) {
 }
 
 // In global memory, between threads of a block and between blocks.
-func TestMachine_FindsRacesInGlobalMemory(t *testing.T) {
+func TestInterpreter_FindsRacesInGlobalMemory(t *testing.T) {
 	for code, text := range map[string]string{
 		"st.global.u32 [%rd0], %r0;":                            "race in global memory: thread 1 writes byte",
 		"st.global.u32 [%rd3], %r0; ld.global.u32 %r1, [%rd0];": "thread 1 reads byte",
@@ -122,7 +122,7 @@ func TestMachine_FindsRacesInGlobalMemory(t *testing.T) {
 		"atom.global.add.u32 %r1, [%rd0], 1;":        "",
 		"mov.u32 %r1, 7; st.global.u32 [%rd0], %r1;": "",
 	} {
-		c := onMachine(t)
+		c := onInterpreter(t)
 		p := c.alloc(512)
 		c.ok(c.try(c.kernel(code), dim{2, 1, 1}, dim{32, 1, 1}, 0, 0, p, p))
 		if text == "" {
@@ -135,9 +135,9 @@ func TestMachine_FindsRacesInGlobalMemory(t *testing.T) {
 }
 
 // Lanes that a branch parted run their sides and meet again: the sum over a warp after the join is that of all lanes.
-func TestMachine_LanesMeetAfterABranch(t *testing.T) {
+func TestInterpreter_LanesMeetAfterABranch(t *testing.T) {
 	for _, greedy := range []bool{false, true} {
-		c := onMachine(t)
+		c := onInterpreter(t)
 		c.lib.Greedy(greedy)
 		c.lib.Set("counts", "1")
 		f := c.kernel(`
@@ -157,7 +157,7 @@ $DONE:
 	}
 }
 
-func TestMachine_CountsWhatMemoryCosts(t *testing.T) {
+func TestInterpreter_CountsWhatMemoryCosts(t *testing.T) {
 	for code, want := range map[string]string{
 		"ld.global.u32 %r1, [%rd3];": "requests=2 bytes=256 sectors=8 needed=8",
 		"add.s64 %rd3, %rd3, %rd2; add.s64 %rd3, %rd3, %rd2; ld.global.u32 %r1, [%rd3];": "requests=2 bytes=256 sectors=24 needed=8",
@@ -167,7 +167,7 @@ func TestMachine_CountsWhatMemoryCosts(t *testing.T) {
 		"and.b32 %r1, %r0, 1; mul.wide.u32 %rd6, %r1, 128; add.s64 %rd6, %rd6, %rd4; ld.shared.u32 %r1, [%rd6];":                     "accesses=2 wavefronts=4 passes=2",
 		"and.b32 %r1, %r0, 15; mul.wide.u32 %rd6, %r1, 16; add.s64 %rd6, %rd6, %rd4; ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%rd6];": "accesses=2 wavefronts=8 passes=8",
 	} {
-		c := onMachine(t)
+		c := onInterpreter(t)
 		c.lib.Set("counts", "1")
 		p := c.alloc(1024)
 		c.ok(c.try(c.kernel(code), dim{1, 1, 1}, dim{64, 1, 1}, 0, 0, p, p))
@@ -176,11 +176,11 @@ func TestMachine_CountsWhatMemoryCosts(t *testing.T) {
 	}
 }
 
-func TestMachine_RefusesWhatItDoesNotKnow(t *testing.T) {
-	c := onMachine(t)
+func TestInterpreter_RefusesWhatItDoesNotKnow(t *testing.T) {
+	c := onInterpreter(t)
 	f := c.kernel("tanh.approx.f32 %f1, %f0;")
 	c.is(notSupported, c.try(f, dim{1, 1, 1}, dim{1, 1, 1}, 0, 0, uint64(0), uint64(0)))
-	c.found("the machine does not know tanh.approx.f32")
+	c.found("the interpreter does not know tanh.approx.f32")
 	f = c.kernel("add.s32 %r1, %r0, %rd0;")
 	c.is(notSupported, c.try(f, dim{1, 1, 1}, dim{1, 1, 1}, 0, 0, uint64(0), uint64(0)))
 	c.found("%rd0 has another size than its instruction")

@@ -6,10 +6,10 @@
 
 #include <unordered_map>
 
-#include "machine.h"
+#include "interpreter.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -200,5 +200,5 @@ void touch_global(Warp& w, int lane, u64 address, u32 bytes, const void* write);
 void count_global(Warp& w, const u64* addresses, u32 bytes);
 void count_shared(Warp& w, const u64* addresses, u32 bytes);
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -44,10 +44,10 @@ func (c *cu) lanes(types, code string, operands ...[]uint64) []uint64 {
 	return download[uint64](c, out, n)
 }
 
-// onMachine starts a driver that runs PTX.
-func onMachine(t *testing.T) *cu {
+// onInterpreter starts a driver that runs PTX.
+func onInterpreter(t *testing.T) *cu {
 	c := start(t)
-	c.machine = true
+	c.interpreter = true
 	c.lib.Set("ptx", "1")
 	c.lib.Set("races", "1")
 	return c
@@ -105,7 +105,7 @@ func fma32(x, y, z float32) float32 {
 	return float32(s)
 }
 
-func TestMachine_ArithmeticOfTwoOperands(t *testing.T) {
+func TestInterpreter_ArithmeticOfTwoOperands(t *testing.T) {
 	type b = uint64
 	shift := func(s, x b, width uint) b { // PTX: a count beyond the register shifts all out
 		if s >= b(width) {
@@ -157,7 +157,7 @@ func TestMachine_ArithmeticOfTwoOperands(t *testing.T) {
 		{"f32 f32 f32", "max.f32 d, a, b;", floats32, func(x, y b) b { return maxNumber(x, y) }},
 	} {
 		t.Run(test.code, func(t *testing.T) {
-			c := onMachine(t)
+			c := onInterpreter(t)
 			x, y := pairs(test.values)
 			got := c.lanes(test.types, test.code, x, y)
 			for i := range got {
@@ -192,8 +192,8 @@ func maxNumber(x, y uint64) uint64 {
 	return y
 }
 
-func TestMachine_OperationsOnBits(t *testing.T) {
-	c := onMachine(t)
+func TestInterpreter_OperationsOnBits(t *testing.T) {
+	c := onInterpreter(t)
 	values := []uint64{0, 0x80000000, 0x12345678, 0xffffffff, 0x00f0}
 	got := c.lanes("b32 b32", "bfe.u32 d, a, 4, 8;", values)
 	require.Equal(t, []uint64{0, 0, 0x67, 0xff, 0xf}, got)
@@ -222,8 +222,8 @@ func TestMachine_OperationsOnBits(t *testing.T) {
 	}
 }
 
-func TestMachine_Conversions(t *testing.T) {
-	c := onMachine(t)
+func TestInterpreter_Conversions(t *testing.T) {
+	c := onInterpreter(t)
 	x := []uint64{f32(0), f32(2.5), f32(-2.5), f32(3.5), f32(1e10), f32(-1e10), 0x7f800000, 0xff800000, 0x7fc00000, f32(0.99)}
 	signed := func(v ...int32) []uint64 {
 		out := make([]uint64, len(v))
@@ -248,9 +248,9 @@ func TestMachine_Conversions(t *testing.T) {
 	require.Equal(t, signed(-1, 127, -128), c.lanes("b32 b16", "cvt.s32.s16 d, a;", []uint64{0xffff, 127, 0xff80}))
 }
 
-// Every half precision value, both ways, in the machine's own instructions.
-func TestMachine_ConvertsEveryHalf(t *testing.T) {
-	c := onMachine(t)
+// Every half precision value, both ways, in the interpreter's own instructions.
+func TestInterpreter_ConvertsEveryHalf(t *testing.T) {
+	c := onInterpreter(t)
 	for from := 0; from < 1<<16; from += 1024 {
 		bits := make([]uint64, 1024)
 		for i := range bits {
@@ -269,8 +269,8 @@ func TestMachine_ConvertsEveryHalf(t *testing.T) {
 }
 
 // What the manual says of its error is all that kernels may rely on: here it does err.
-func TestMachine_ApproximatesAsBadlyAsItMay(t *testing.T) {
-	c := onMachine(t)
+func TestInterpreter_ApproximatesAsBadlyAsItMay(t *testing.T) {
+	c := onInterpreter(t)
 	x := []uint64{f32(0), 0x80000000, 0x7f800000, 0x7fc00000, 1, f32(0x1p127)}
 	require.Equal(t, []uint64{0x7f800000, 0xff800000, 0, 0x7fffffff, 0x7f800000, 0}, c.lanes("f32 f32", "rcp.approx.ftz.f32 d, a;", x))
 	x = make([]uint64, 1000)

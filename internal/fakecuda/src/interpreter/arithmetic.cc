@@ -10,7 +10,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 float bfloat_value(u16 h) { return bits<float>((u32)h << 16); }
 
@@ -436,5 +436,5 @@ bool packing(const std::string& opcode, size_t to, size_t from, Operation* out) 
     return false;
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -3,7 +3,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 enum { RACE = 719 };
 
@@ -68,5 +68,5 @@ void touch_global(Warp& w, int lane, u64 address, u32 bytes, const void* write) 
     }
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

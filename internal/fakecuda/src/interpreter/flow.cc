@@ -4,7 +4,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 // Graph is the blocks of a program, and one more that stands for its end.
 struct BlockGraph {
@@ -105,5 +105,5 @@ void find_joins(Code* code) {
     }
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -4,7 +4,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 enum { ILLEGAL_ADDRESS = 700, MISALIGNED = 716 };
 
@@ -271,5 +271,5 @@ bool memory(const std::vector<std::string>& words, Operation* out) {
     return movers_of(words.back(), loads, n, space, out);
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -2,7 +2,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 enum { LAUNCH_FAILED = 719, MISALIGNED_ROW = 716 };
 
@@ -248,5 +248,5 @@ bool together(const std::string& opcode, const std::vector<std::string>& words, 
     return false;
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -9,7 +9,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 // A warp that has run so many instructions will not end.
 static const u64 LIMIT = 1ull << 34;
@@ -258,5 +258,5 @@ int run(const Request& q) {
     return code;
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -1,4 +1,4 @@
-// The machine as one translation unit, for which compilers make vectors: see build.go.
+// The interpreter as one translation unit, for which compilers make vectors: see build.go.
 #include "text.cc"
 #include "read.cc"
 #include "flow.cc"

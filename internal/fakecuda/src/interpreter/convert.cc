@@ -7,7 +7,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 // ---- setp
 struct Eq { template <class T> static bool of(T a, T b) { return a == b; } };
@@ -227,5 +227,5 @@ bool conversion(const std::vector<std::string>& words, Operation* out) {
     return true;
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -1,4 +1,4 @@
-// What the driver asks of the machine: to run the PTX text itself, not the source it was compiled from.
+// What the driver asks of the interpreter: to run the PTX text itself, not the source it was compiled from.
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "../kernel_abi.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 struct Code;
 
@@ -60,5 +60,5 @@ int run(const Request& request);
 // where names what the calling OS thread was running when it touched an address.
 std::string where(uint64_t address);
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -7,7 +7,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 std::string without_comments(const std::string& text) {
     std::string out = text;
@@ -144,5 +144,5 @@ std::shared_ptr<Image> open(const std::string& text, std::string* why) {
     return image;
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake

@@ -7,7 +7,7 @@
 #include "program.h"
 
 namespace fake {
-namespace machine {
+namespace interpreter {
 
 // Reader makes the code of one entry point.
 struct Reader {
@@ -198,7 +198,7 @@ bool Reader::statement(std::string s) {
     } else {
         Operation op;
         const std::vector<std::string> operands = split(rest, ',');
-        if (!find_operation(opcode, operands, &op)) return fail("the machine does not know " + opcode);
+        if (!find_operation(opcode, operands, &op)) return fail("the interpreter does not know " + opcode);
         ins.run = op.run;
         ins.mode = op.mode;
         ins.flow = op.flow;
@@ -223,7 +223,7 @@ bool Reader::body(const std::string& s) {
         if (s[end] == ':') labels[text] = (u32)code->ins.size();
         else if (text.compare(0, 5, ".reg ") == 0 || text.compare(0, 5, ".reg\t") == 0) ok = declare_registers(text);
         else if (text.compare(0, 8, ".shared ") == 0 || text.compare(0, 7, ".pragma") == 0) continue;  // see symbols_before
-        else if (text[0] == '.') ok = fail("the machine does not know " + text);
+        else if (text[0] == '.') ok = fail("the interpreter does not know " + text);
         else ok = statement(text);
         if (!ok) return false;
     }
@@ -313,5 +313,5 @@ std::shared_ptr<Code> compile(Image* image, const std::string& entry, std::strin
     return image->codes[entry] = code;
 }
 
-}  // namespace machine
+}  // namespace interpreter
 }  // namespace fake
