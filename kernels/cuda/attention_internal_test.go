@@ -28,9 +28,9 @@ func TestAttention_GoesToTensorCoresWhereRowsCanBeCopiedInPieces(t *testing.T) {
 	odd := call(64)
 	odd.k.Ptr += 2
 	require.False(t, odd.tensorable(half))
-	turned := call(64)
-	turned.v.Strides[2], turned.v.Strides[3] = 1, 8
-	require.False(t, turned.tensorable(half))
+	transposed := call(64)
+	transposed.v.Strides[2], transposed.v.Strides[3] = 1, 8
+	require.False(t, transposed.tensorable(half))
 }
 
 // attentionKernelsOfTest has the shape of what attentionKernelsOf makes, without adding kernels to the package's list.

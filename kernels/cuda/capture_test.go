@@ -120,11 +120,11 @@ func (r *recorder) results(calls ...op.Call) (all [][]byte) {
 	return all
 }
 
-// valuesOf are n small numbers, others for each turn.
-func valuesOf(turn, n int) []float64 {
+// valuesOf are n small numbers, others for each round.
+func valuesOf(round, n int) []float64 {
 	v := make([]float64, n)
 	for i := range v {
-		v[i] = float64((i*7+turn*13)%23-11) / 4
+		v[i] = float64((i*7+round*13)%23-11) / 4
 	}
 	return v
 }
@@ -133,16 +133,16 @@ func valuesOf(turn, n int) []float64 {
 func (r *recorder) repeats(exec device.GraphExec, x []op.View, calls ...op.Call) {
 	r.t.Helper()
 	r.results(calls...)
-	for turn := range 3 {
+	for round := range 3 {
 		for i := range x {
-			r.set(x[i], valuesOf(turn+i, x[i].Len()))
+			r.set(x[i], valuesOf(round+i, x[i].Len()))
 		}
 		require.NoError(r.t, r.replay(exec))
 		got := r.results(calls...)
 		require.NoError(r.t, r.eager(calls...))
 		want := r.results(calls...)
 		for i := range want {
-			require.Equal(r.t, want[i], got[i], "turn %d, output %d of %s", turn, i, calls[0].Op)
+			require.Equal(r.t, want[i], got[i], "round %d, output %d of %s", round, i, calls[0].Op)
 		}
 		require.True(r.t, slices.ContainsFunc(want[0], func(b byte) bool { return b != 0 }), "nothing was computed")
 	}

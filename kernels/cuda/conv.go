@@ -130,8 +130,8 @@ func weightProduct(c *op.Call, v *op.Convolution) convolution {
 	return p
 }
 
-// few is the number of rows up to which a group of one channel has kernels of its own.
-const few = 4
+// maxDirectRows is the number of rows up to which a group of one channel has kernels of its own.
+const maxDirectRows = 4
 
 // channels is the number of channels that a row sums over, or, of a gradient of kernels, that its columns belong to.
 func (p *convolution) channels(weight bool) int {
@@ -144,7 +144,7 @@ func (p *convolution) channels(weight bool) int {
 
 // direct reports whether tiles would be next to empty.
 func (p *convolution) direct(weight bool) bool {
-	return p.groups > 1 && p.m <= few && p.channels(weight) <= few && (!weight || p.channels(true) == 1)
+	return p.groups > 1 && p.m <= maxDirectRows && p.channels(weight) <= maxDirectRows && (!weight || p.channels(true) == 1)
 }
 
 // cut splits the sum of a product that would have few blocks. It depends on sizes alone, so that sums are cut alike on

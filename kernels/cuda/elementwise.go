@@ -9,15 +9,15 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// twins are the two kernels of an element-wise operation: on contiguous memory by vectors, and on any strides.
-type twins struct{ vector, strided *kernel }
+// variants are the two kernels of an element-wise operation: on contiguous memory by vectors, and on any strides.
+type variants struct{ vector, strided *kernel }
 
-func twinsOf(module, name string) twins {
-	return twins{named(module, name+"_v"), named(module, name+"_s")}
+func variantsOf(module, name string) variants {
+	return variants{named(module, name+"_v"), named(module, name+"_s")}
 }
 
 // elementwise makes the Func of an operation. scalars appends the kernel's scalars.
-func elementwise(k twins, scalars func(*device.Params, *op.Call)) op.Func {
+func elementwise(k variants, scalars func(*device.Params, *op.Call)) op.Func {
 	var f op.Func
 	f = func(c *op.Call) error {
 		t := takeTask()
@@ -160,7 +160,7 @@ func elementwiseRows() []op.Row {
 	rows := make([]op.Row, 0, len(ids))
 	for _, id := range ids {
 		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
-			return elementwise(twinsOf("elementwise_"+suffixes[d], id.String()+"_"+suffixes[d]), scalarsOf(id, d))
+			return elementwise(variantsOf("elementwise_"+suffixes[d], id.String()+"_"+suffixes[d]), scalarsOf(id, d))
 		}))
 	}
 	return rows

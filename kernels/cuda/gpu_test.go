@@ -75,10 +75,10 @@ func TestGPU_LibraryAndOwnKernelsGiveTheSameBits(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(5, 6))
 		for i, size := range [][3]int{{512, 384, 1000}, {129, 130, 2048}, {1, 4096, 1024}, {4096, 1, 1024}, {16, 16, 8192}, {300, 20, 70}} {
-			for turns := range 4 {
-				kind := []dtype.DType{dtype.Float16, dtype.BFloat16}[(i+turns)%2]
-				t.Run(fmt.Sprint(kind, size, turns, library), func(t *testing.T) {
-					a, b := newMatrix(rng, size[0], size[2], 0, turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
+			for transposes := range 4 {
+				kind := []dtype.DType{dtype.Float16, dtype.BFloat16}[(i+transposes)%2]
+				t.Run(fmt.Sprint(kind, size, transposes, library), func(t *testing.T) {
+					a, b := newMatrix(rng, size[0], size[2], 0, transposes&1 != 0), newMatrix(rng, size[2], size[1], 0, transposes&2 != 0)
 					multiply(t, d, kind, a, b, newMatrix(rng, size[0], size[1], 0, false), newMatrix(rng, size[0], size[1], 0, false))
 				})
 			}

@@ -61,14 +61,14 @@ func (l *loop) finishShape(shape []int) {
 		l.ndim++
 	}
 	if l.total > 0 {
-		l.turn()
+		l.flip()
 		l.sort()
 		l.merge()
 	}
 }
 
-// turn makes the output's strides positive by walking dimensions from their other end.
-func (l *loop) turn() {
+// flip makes the output's strides positive by walking dimensions from their other end.
+func (l *loop) flip() {
 	for d := range l.ndim {
 		if l.stride[0][d] >= 0 {
 			continue

@@ -35,7 +35,7 @@ func TestVectors_TakeNeighboursAndBroadcasts(t *testing.T) {
 		{"a row at an odd address", 1<<13 + 4, []int{0, 1}, 0},
 		{"an odd address", 1<<13 + 8, []int{32, 1}, 0},
 		{"rows at odd addresses", 1 << 13, []int{33, 1}, 0},
-		{"turned", 1 << 13, []int{1, 6}, 0},
+		{"flipped", 1 << 13, []int{1, 6}, 0},
 		{"backwards", 1 << 13, []int{32, -1}, 0},
 	}
 	for _, c := range cases {

@@ -16,17 +16,17 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// matrix is an operand in a test: rows by columns, of pitch elements from one row (or column, if turned) to the next.
+// matrix is an operand in a test: rows by columns, of pitch elements from one row (or column, if transposed) to the next.
 type matrix struct {
 	rows, columns, pitch int
-	turned               bool
+	transposed           bool
 	values               []float64
 }
 
-func newMatrix(rng *rand.Rand, rows, columns, extra int, turned bool) *matrix {
-	m := &matrix{rows: rows, columns: columns, turned: turned, values: make([]float64, rows*columns)}
+func newMatrix(rng *rand.Rand, rows, columns, extra int, transposed bool) *matrix {
+	m := &matrix{rows: rows, columns: columns, transposed: transposed, values: make([]float64, rows*columns)}
 	inner := columns
-	if turned {
+	if transposed {
 		inner = rows
 	}
 	m.pitch = (inner+7)/8*8 + extra
@@ -37,7 +37,7 @@ func newMatrix(rng *rand.Rand, rows, columns, extra int, turned bool) *matrix {
 }
 
 func (m *matrix) place(i, j int) int {
-	if m.turned {
+	if m.transposed {
 		return j*m.pitch + i
 	}
 	return i*m.pitch + j
@@ -70,7 +70,7 @@ func (m *matrix) view(d dtype.DType, p device.Ptr) op.View {
 	v := op.View{Ptr: p, DType: d, NDim: 2}
 	v.Shape[0], v.Shape[1] = m.rows, m.columns
 	v.Strides[0], v.Strides[1] = m.pitch, 1
-	if m.turned {
+	if m.transposed {
 		v.Strides[0], v.Strides[1] = 1, m.pitch
 	}
 	return v
@@ -84,14 +84,14 @@ func TestMatMul_OnTensorCores(t *testing.T) {
 		r.Greedy(greedy)
 		rng := rand.New(rand.NewPCG(1, 2))
 		for _, size := range [][3]int{{16, 16, 16}, {128, 128, 64}, {17, 33, 31}, {129, 130, 40}, {200, 20, 72}, {40, 140, 100}, {256, 16, 17}} {
-			for turns := range 4 {
-				d := []dtype.DType{dtype.Float16, dtype.BFloat16}[turns%2]
+			for transposes := range 4 {
+				d := []dtype.DType{dtype.Float16, dtype.BFloat16}[transposes%2]
 				if greedy {
-					d = []dtype.DType{dtype.BFloat16, dtype.Float16}[turns%2]
+					d = []dtype.DType{dtype.BFloat16, dtype.Float16}[transposes%2]
 				}
-				t.Run(fmt.Sprint(d, size, turns, greedy), func(t *testing.T) {
-					a, b := newMatrix(rng, size[0], size[2], 8*(turns/2), turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
-					work := multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3, turns == 3), newMatrix(rng, size[0], size[1], 0, false))
+				t.Run(fmt.Sprint(d, size, transposes, greedy), func(t *testing.T) {
+					a, b := newMatrix(rng, size[0], size[2], 8*(transposes/2), transposes&1 != 0), newMatrix(rng, size[2], size[1], 0, transposes&2 != 0)
+					work := multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3, transposes == 3), newMatrix(rng, size[0], size[1], 0, false))
 					require.Zero(t, work)
 				})
 			}
@@ -107,12 +107,12 @@ func TestMatMul_OfVectorsAndOfLongSums(t *testing.T) {
 		r.Greedy(greedy)
 		rng := rand.New(rand.NewPCG(3, 4))
 		for i, size := range [][3]int{{1, 300, 40}, {300, 1, 40}, {1, 61, 2100}, {70, 1, 4100}, {1, 1, 2500}, {16, 16, 2100}, {40, 24, 1000}, {130, 20, 700}} {
-			for turns := range 4 {
-				d := []dtype.DType{dtype.Float16, dtype.BFloat16}[(i+turns)%2]
-				extra := turns / 2 * (i % 2) * 3 // an odd pitch now and then: no pieces of 16 bytes
-				t.Run(fmt.Sprint(d, size, turns, greedy), func(t *testing.T) {
-					a, b := newMatrix(rng, size[0], size[2], extra, turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
-					work := multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3*(turns%2), false), newMatrix(rng, size[0], size[1], 0, false))
+			for transposes := range 4 {
+				d := []dtype.DType{dtype.Float16, dtype.BFloat16}[(i+transposes)%2]
+				extra := transposes / 2 * (i % 2) * 3 // an odd pitch now and then: no pieces of 16 bytes
+				t.Run(fmt.Sprint(d, size, transposes, greedy), func(t *testing.T) {
+					a, b := newMatrix(rng, size[0], size[2], extra, transposes&1 != 0), newMatrix(rng, size[2], size[1], 0, transposes&2 != 0)
+					work := multiply(t, dev, d, a, b, newMatrix(rng, size[0], size[1], 3*(transposes%2), false), newMatrix(rng, size[0], size[1], 0, false))
 					require.Equal(t, size[2] >= 700, work > 0, "slices")
 				})
 			}

@@ -37,25 +37,25 @@ func TestMatMul_InTilesOfEverySize(t *testing.T) {
 // inTiles computes products in each tile, of each layout, in one order of warps or the other.
 func inTiles(t *testing.T, dev device.Device, r *cudatest.Rig, order int) {
 	for j, tile := range cuda.Tiles() {
-		for turns := range 4 {
-			if !fulltests.Enabled() && (order+j+turns)%len(sharedMemories) != 0 {
+		for transposes := range 4 {
+			if !fulltests.Enabled() && (order+j+transposes)%len(sharedMemories) != 0 {
 				continue // each tile and layout is run on one of the devices
 			}
-			t.Run(fmt.Sprint(tile, turns), func(t *testing.T) {
+			t.Run(fmt.Sprint(tile, transposes), func(t *testing.T) {
 				cuda.PreferTile(t, tile)
-				r.Greedy((order+j+turns)%2 == 1)
-				multiplyTiles(t, dev, turns)
+				r.Greedy((order+j+transposes)%2 == 1)
+				multiplyTiles(t, dev, transposes)
 			})
 		}
 	}
 }
 
-// multiplyTiles computes products with the operands turned or not.
-func multiplyTiles(t *testing.T, dev device.Device, turns int) {
-	rng := rand.New(rand.NewPCG(9, uint64(turns)))
+// multiplyTiles computes products with the operands transposed or not.
+func multiplyTiles(t *testing.T, dev device.Device, transposes int) {
+	rng := rand.New(rand.NewPCG(9, uint64(transposes)))
 	for n, size := range [][3]int{{136, 264, 330}, {131, 260, 72}, {24, 40, 64}} {
-		d := []dtype.DType{dtype.Float16, dtype.BFloat16}[(n+turns)%2]
-		a, b := newMatrix(rng, size[0], size[2], 8, turns&1 != 0), newMatrix(rng, size[2], size[1], 0, turns&2 != 0)
+		d := []dtype.DType{dtype.Float16, dtype.BFloat16}[(n+transposes)%2]
+		a, b := newMatrix(rng, size[0], size[2], 8, transposes&1 != 0), newMatrix(rng, size[2], size[1], 0, transposes&2 != 0)
 		dst, c := newMatrix(rng, size[0], size[1], 0, false), newMatrix(rng, size[0], size[1], 8*n, false)
 		require.Zero(t, multiply(t, dev, d, a, b, dst, c))
 	}
@@ -87,10 +87,10 @@ func multiplyFloatTiles(t *testing.T, dev device.Device) {
 	cuda.PreferTile(t, "float")
 	rng := rand.New(rand.NewPCG(10, 11))
 	for i, size := range [][3]int{{136, 132, 75}, {129, 131, 64}, {300, 140, 9}, {17, 33, 31}, {140, 128, 500}} {
-		for turns := range 4 {
-			t.Run(fmt.Sprint(size, turns), func(t *testing.T) {
-				a, b := newMatrix(rng, size[0], size[2], i, turns&1 != 0), newMatrix(rng, size[2], size[1], turns, turns&2 != 0)
-				dst, c := newMatrix(rng, size[0], size[1], i/3, turns == 3), newMatrix(rng, size[0], size[1], 0, i == 1)
+		for transposes := range 4 {
+			t.Run(fmt.Sprint(size, transposes), func(t *testing.T) {
+				a, b := newMatrix(rng, size[0], size[2], i, transposes&1 != 0), newMatrix(rng, size[2], size[1], transposes, transposes&2 != 0)
+				dst, c := newMatrix(rng, size[0], size[1], i/3, transposes == 3), newMatrix(rng, size[0], size[1], 0, i == 1)
 				multiply(t, dev, dtype.Float32, a, b, dst, c)
 			})
 		}
@@ -116,10 +116,10 @@ func TestGPU_MatMulInTilesOfEverySize(t *testing.T) {
 	dev := gpu(t, false)
 	t.Logf("%d bytes of shared memory", dev.Properties().SharedMemory)
 	for _, tile := range cuda.Tiles() {
-		for turns := range 4 {
-			t.Run(fmt.Sprint(tile, turns), func(t *testing.T) {
+		for transposes := range 4 {
+			t.Run(fmt.Sprint(tile, transposes), func(t *testing.T) {
 				cuda.PreferTile(t, tile)
-				multiplyTiles(t, dev, turns)
+				multiplyTiles(t, dev, transposes)
 			})
 		}
 	}

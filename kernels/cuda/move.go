@@ -27,11 +27,11 @@ func sized(id op.ID, f func(suffix string) op.Func) op.Row {
 func moveRows() []op.Row {
 	return []op.Row{
 		sized(op.Fill, func(suffix string) op.Func {
-			return elementwise(twinsOf("move", "fill_"+suffix), fillScalar)
+			return elementwise(variantsOf("move", "fill_"+suffix), fillScalar)
 		}),
 		sized(op.Copy, copier),
 		sized(op.Where, func(suffix string) op.Func {
-			return elementwise(twinsOf("move", "where_"+suffix), func(*device.Params, *op.Call) {})
+			return elementwise(variantsOf("move", "where_"+suffix), func(*device.Params, *op.Call) {})
 		}),
 		typedRow(op.Cast, castFrom),
 	}
@@ -70,7 +70,7 @@ func castFrom(d dtype.DType) op.Func {
 	}
 	var to [dtype.Count]op.Func
 	for _, o := range dtype.All() {
-		to[o] = elementwise(twinsOf(module, "cast_"+suffixes[d]+"_"+suffixes[o]), noScalars)
+		to[o] = elementwise(variantsOf(module, "cast_"+suffixes[d]+"_"+suffixes[o]), noScalars)
 	}
 	return func(c *op.Call) error { return to[c.Out[0].DType](c) }
 }
@@ -78,7 +78,7 @@ func castFrom(d dtype.DType) op.Func {
 // copier makes the Copy of one size of element: by tiles where the two sides have different inner dimensions, else as an
 // element-wise operation.
 func copier(suffix string) op.Func {
-	plain := elementwise(twinsOf("move", "copy_"+suffix), noScalars)
+	plain := elementwise(variantsOf("move", "copy_"+suffix), noScalars)
 	small := named("move", "turn_"+suffix+"_32")
 	large := small
 	if suffix != "u64" { // of which more would not stay in registers
@@ -89,7 +89,7 @@ func copier(suffix string) op.Func {
 		defer tasks.Put(t)
 		l := &t.loop
 		l.set(&c.Out[0], c.In)
-		d, ok := l.turned()
+		d, ok := l.transposed()
 		if !ok || l.total >= maxLoop {
 			return plain(c)
 		}
@@ -99,20 +99,20 @@ func copier(suffix string) op.Func {
 		rest.walk(&t.params)
 		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
 		// Blocks go over the slices, so that a grid of many small tiles is about what a GPU runs at a time.
-		turn, tile, wave := small, 32, 1024
+		transpose, tile, wave := small, 32, 1024
 		if min(rows, columns) > 48 && large != small {
-			turn, tile, wave = large, 64, 256
+			transpose, tile, wave = large, 64, 256
 		}
 		grid := blocks(rows, tile)
 		grid.Y = blocks(columns, tile).X
 		grid.Z = uint32(min(rest.total, max(1, wave/int(grid.X*grid.Y))))
-		return t.launch(c, turn, grid)
+		return t.launch(c, transpose, grid)
 	}
 }
 
-// turned reports whether the copy is better done by tiles: both sides have a contiguous dimension, not the same one, and both
+// transposed reports whether the copy is better done by tiles: both sides have a contiguous dimension, not the same one, and both
 // of these are long. d is the input's.
-func (l *loop) turned() (d int, ok bool) {
+func (l *loop) transposed() (d int, ok bool) {
 	const long = 16
 	last := l.ndim - 1
 	if l.ndim < 2 || l.stride[0][last] != 1 || l.stride[1][last] == 1 || l.shape[last] < long || l.shape[last] > 1<<20 {

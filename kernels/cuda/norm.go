@@ -21,12 +21,12 @@ func normRows() []op.Row {
 }
 
 // pairs are the kernels of an operation by the type of weight and bias, each by vectors and by single elements.
-type pairs [dtype.Count]twins
+type pairs [dtype.Count]variants
 
 // pairsOf makes the kernels of an operation of type d, whose weight may also have the type of statistics.
 func pairsOf(module string, id op.ID, d dtype.DType) (p pairs) {
 	for _, w := range slices.Compact([]dtype.DType{d, op.ComputeType(d)}) {
-		p[w] = twinsOf(module, id.String()+"_"+suffixes[d]+"_"+suffixes[w])
+		p[w] = variantsOf(module, id.String()+"_"+suffixes[d]+"_"+suffixes[w])
 	}
 	return p
 }
@@ -94,7 +94,7 @@ func (p *rowPlan) add(params *device.Params, width int) {
 		pair(d[0], d[1]), uint64(d[2]), math.Float64bits(p.eps))
 }
 
-func (p *rowPlan) launch(t *task, c *op.Call, k twins, width int) error {
+func (p *rowPlan) launch(t *task, c *op.Call, k variants, width int) error {
 	if p.rows >= maxLoop || p.columns >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", p.rows, p.columns)
 	}

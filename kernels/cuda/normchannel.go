@@ -84,7 +84,7 @@ func (p *channelPlan) counted() int {
 }
 
 // fold launches the kernel that adds up parts of channels; the caller has appended its parameters.
-func (p *channelPlan) fold(t *task, c *op.Call, columns, runs twins) error {
+func (p *channelPlan) fold(t *task, c *op.Call, columns, runs variants) error {
 	if p.n*p.l*p.counted() >= maxLoop || p.c >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d channels of %d elements are too many", p.c, p.n*p.l)
 	}
@@ -127,7 +127,7 @@ func normSpace(c *op.Call) uint64 {
 
 // normSums makes the Func of NormSums.
 func normSums(d dtype.DType) op.Func {
-	columns, runs := twinsOf("norm_channel", "norm_sums_columns_"+suffixes[d]), twinsOf("norm_channel", "norm_sums_runs_"+suffixes[d])
+	columns, runs := variantsOf("norm_channel", "norm_sums_columns_"+suffixes[d]), variantsOf("norm_channel", "norm_sums_runs_"+suffixes[d])
 	join := sumsJoin[op.ComputeType(d)]
 	return func(c *op.Call) error {
 		p := planSums(c)
@@ -159,7 +159,7 @@ var statsJoin = [dtype.Count]*kernel{
 
 // channelStats makes the Func of ChannelStats.
 func channelStats(d dtype.DType) op.Func {
-	columns, runs := twinsOf("norm_channel", "channel_stats_columns_"+suffixes[d]), twinsOf("norm_channel", "channel_stats_runs_"+suffixes[d])
+	columns, runs := variantsOf("norm_channel", "channel_stats_columns_"+suffixes[d]), variantsOf("norm_channel", "channel_stats_runs_"+suffixes[d])
 	return func(c *op.Call) error {
 		p := planSums(c)
 		if p.c == 0 {
@@ -214,7 +214,7 @@ func channelNormGrad(d dtype.DType) op.Func {
 
 // everywhere launches a kernel on all elements: of Out[0] and the views of its shape. rest appends the parameters after
 // those. What is too large for one launch is cut along the first dimension.
-func (p *channelPlan) everywhere(c *op.Call, k twins, full []op.View, rest func(*device.Params)) error {
+func (p *channelPlan) everywhere(c *op.Call, k variants, full []op.View, rest func(*device.Params)) error {
 	row := p.c * p.l
 	if row == 0 {
 		return nil

@@ -73,7 +73,7 @@ func reduceModule(id op.ID, d dtype.DType) string {
 }
 
 // separate sets loop to the outputs and the input elements with all reduced indices 0, and cut to the reduced dimensions of
-// the input alone. cut.ptr[0] is what its turned dimensions add to the input's address.
+// the input alone. cut.ptr[0] is what its flipped dimensions add to the input's address.
 func (t *task) separate(c *op.Call) {
 	dst, a := &c.Out[0], &c.In[0]
 	k := op.View{Ptr: dst.Ptr, DType: dst.DType}
@@ -94,7 +94,7 @@ func (t *task) separate(c *op.Call) {
 	t.loop.begin(&k)
 	t.loop.add(&in)
 	t.loop.finish(&k)
-	if arg && x.NDim == 1 { // places count from the first element: the dimension must not be turned
+	if arg && x.NDim == 1 { // places count from the first element: the dimension must not be flipped
 		t.cut = loop{ndim: 1, n: 1, total: x.Shape[0]}
 		t.cut.shape[0], t.cut.stride[0][0] = x.Shape[0], x.Strides[0]
 		return

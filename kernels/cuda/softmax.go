@@ -11,14 +11,14 @@ func softmaxRows() []op.Row {
 	var rows []op.Row
 	for _, id := range []op.ID{op.Softmax, op.SoftmaxGrad, op.LogSoftmax, op.LogSoftmaxGrad} {
 		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
-			return rowwise(twinsOf("softmax", id.String()+"_"+suffixes[d]))
+			return rowwise(variantsOf("softmax", id.String()+"_"+suffixes[d]))
 		}))
 	}
 	return append(rows, typedRow(op.NLL, nll), typedRow(op.NLLGrad, nllGrad))
 }
 
 // rowwise makes the Func of an operation on rows along the last dimension.
-func rowwise(k twins) op.Func {
+func rowwise(k variants) op.Func {
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)

@@ -14,7 +14,7 @@ func (b *bench) elementwise() []work {
 	f32, f16, bf16 := tensor.Float32, tensor.Float16, tensor.BFloat16
 	x, y, h, k := b.of(f32, 512, 512), b.of(f32, 512, 512), b.of(f16, 512, 512), b.of(bf16, 512, 512)
 	row, column := b.of(f32, 512), b.of(f32, 512, 1)
-	turned, turnedHalf := b.keep(x.Transpose(0, 1)), b.keep(h.Transpose(0, 1))
+	transposed, transposedHalf := b.keep(x.Transpose(0, 1)), b.keep(h.Transpose(0, 1))
 	odd := b.keep(b.of(f32, n+1).Narrow(0, 1, n))
 	params := []*tensor.Tensor{b.of(f32, n), b.of(f32, 1000), b.of(f32, 333, 65)}
 	grads, m, v := b.like(params), b.like(params), b.like(params)
@@ -28,13 +28,13 @@ func (b *bench) elementwise() []work {
 		{name: "add, float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return h.Add(h) }), again: 1.1},
 		{name: "add a row, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(row) }), again: 1.6},
 		{name: "add a column, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(column) }), again: 1.6},
-		{name: "add a transpose, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(turned) }), scatter: 9, again: 9},
+		{name: "add a transpose, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(transposed) }), scatter: 9, again: 9},
 		{name: "times a number, from an odd element, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return odd.MulScalar(2) }), scatter: 1.2, again: 1.2},
 		{name: "gelu, bfloat16", bytes: 4 * n, run: once(k.GELU)},
 		{name: "gelu's gradient, float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return h.GELUGrad(h) })},
 		{name: "float32 to float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return x.To(f16) })},
-		{name: "contiguous copy of a transpose, float32", bytes: 8 * n, run: once(turned.Contiguous)},
-		{name: "contiguous copy of a transpose, float16", bytes: 4 * n, run: once(turnedHalf.Contiguous)},
+		{name: "contiguous copy of a transpose, float32", bytes: 8 * n, run: once(transposed.Contiguous)},
+		{name: "contiguous copy of a transpose, float16", bytes: 4 * n, run: once(transposedHalf.Contiguous)},
 		{name: "dropout, float32", bytes: 9 * n, run: once(func() (*tensor.Tensor, error) { return x.Dropout(b.gen, 0.5) })},
 		{name: "normal random numbers, float32", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return tensor.RandN(b.e, b.gen, f32, n) }), scatter: 3, again: 3},
 		{name: "adam, three tensors, float32", bytes: 28 * total, run: func() error {
@@ -122,12 +122,12 @@ func (b *bench) products() []work {
 	const n = 256
 	f32, f16 := tensor.Float32, tensor.Float16
 	x, h := b.of(f32, n, n), b.of(f16, n, n)
-	turned := b.keep(h.Transpose(0, 1))
+	transposed := b.keep(h.Transpose(0, 1))
 	heads := func(dt tensor.DType) *tensor.Tensor { return b.of(dt, 2, 2, 256, 64) }
 	q, k, v := heads(f16), heads(f16), heads(f16)
 	image, weights := b.of(f16, 2, 32, 32, 32), b.of(f16, 32, 32, 3, 3)
 	big, float := b.of(f16, 512, 512), b.of(f32, 512, 512)
-	bigTurned := b.keep(big.Transpose(0, 1))
+	bigTransposed := b.keep(big.Transpose(0, 1))
 	tiled := func(tile string, a, c *tensor.Tensor) func() error {
 		return func() error {
 			var err error
@@ -142,8 +142,8 @@ func (b *bench) products() []work {
 	return []work{
 		{name: "product of 256, float32", bytes: 12 * n * n, run: once(func() (*tensor.Tensor, error) { return x.MatMul(x) }), again: often, scatter: 1.5, banks: 1.5},
 		{name: "product of 256, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(h) }), again: often, banks: 1.2},
-		{name: "product of 256, second transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(turned) }), again: often, banks: 1.3},
-		{name: "product of 256, first transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return turned.MatMul(h) }), again: often, banks: 1.1},
+		{name: "product of 256, second transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(transposed) }), again: often, banks: 1.3},
+		{name: "product of 256, first transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return transposed.MatMul(h) }), again: often, banks: 1.1},
 		{name: "attention, 4 heads of 256 by 64, float16", bytes: 4 * 2 * 4 * 256 * 64, run: func() error {
 			out, lse, err := tensor.AttentionForward(q, k, v, tensor.Attention{})
 			released(out, lse)
@@ -155,7 +155,7 @@ func (b *bench) products() []work {
 		{name: "product of 512 in small tiles, float16", bytes: 6 * 512 * 512, run: tiled("small", big, big), again: often, banks: 1.15, scatter: 1.3},
 		{name: "product of 512 in middle tiles, float16", bytes: 6 * 512 * 512, run: tiled("middle", big, big), again: often, banks: 1.15, scatter: 1.3},
 		{name: "product of 512 in large tiles, float16", bytes: 6 * 512 * 512, run: tiled("large", big, big), again: often, banks: 1.15, scatter: 1.3},
-		{name: "product of 512 in large tiles, both transposed, float16", bytes: 6 * 512 * 512, run: tiled("large", bigTurned, bigTurned), again: often, banks: 1.15, scatter: 1.3},
+		{name: "product of 512 in large tiles, both transposed, float16", bytes: 6 * 512 * 512, run: tiled("large", bigTransposed, bigTransposed), again: often, banks: 1.15, scatter: 1.3},
 		{name: "product of 512 in large tiles, float32", bytes: 12 * 512 * 512, run: tiled("float", float, float), again: often, scatter: 1.6},
 	}
 }
