@@ -293,7 +293,7 @@ var gradientCases = []gradientCase{
 	{op: "gru", note: "reverse", f: gru(true), shapes: [][]int{{3, 1, 2}, {1, 2}, {6, 2}, {6, 2}}},
 	{op: "gru_bias", f: gru(false), shapes: [][]int{{3, 2, 2}, {2, 3}, {9, 2}, {9, 3}, {9}, {9}}},
 	{op: "gru_bias", note: "reverse", f: gru(true), shapes: [][]int{{4, 2, 1}, {2, 2}, {6, 1}, {6, 2}, {6}, {6}}},
-	{op: "gru_bias", note: "turned", f: func(v vars) *autograd.Variable {
+	{op: "gru_bias", note: "transposed", f: func(v vars) *autograd.Variable {
 		out, _ := v[0].Transpose(0, 1).GRU(v[1].T(), autograd.RecurrentWeights{IH: v[2].T(), HH: v[3].T(), BiasIH: v[4], BiasHH: v[5]}, false)
 		return out.Transpose(0, 1)
 	}, shapes: [][]int{{2, 3, 2}, {3, 2}, {2, 9}, {3, 9}, {9}, {9}}},

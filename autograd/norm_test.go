@@ -88,7 +88,7 @@ var normCases = []gradientCase{
 		shapes: [][]int{{3, 4}, {4}}},
 	{op: "layer_norm_weight", f: layerNorm(4), shapes: [][]int{{3, 4}, {4}}},
 	{op: "layer_norm_affine", f: layerNorm(2, 3), shapes: [][]int{{2, 2, 3}, {2, 3}, {2, 3}}},
-	{op: "layer_norm_affine", note: "turned", f: func(v vars) *autograd.Variable { return layerNorm(3)(vars{v[0].T(), v[1], v[2]}) },
+	{op: "layer_norm_affine", note: "transposed", f: func(v vars) *autograd.Variable { return layerNorm(3)(vars{v[0].T(), v[1], v[2]}) },
 		shapes: [][]int{{3, 4}, {3}, {3}}},
 	{op: "layer_norm_affine", note: "bias only", f: onlyBias(layerNorm(3)), inputs: constants(3, 2, 3)},
 	{op: "rms_norm", f: rmsNorm(4), shapes: [][]int{{3, 4}}},

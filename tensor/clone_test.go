@@ -18,7 +18,7 @@ func TestClone_KeepsTheOrderOfElementsWithoutGaps(t *testing.T) {
 		want []int
 	}{
 		{"contiguous", x, []int{12, 4, 1}},
-		{"turned", must(t)(x.Permute(2, 0, 1)), []int{1, 12, 4}},
+		{"transposed", must(t)(x.Permute(2, 0, 1)), []int{1, 12, 4}},
 		{"with an offset", must(t)(must(t)(x.Select(0, 1)).Transpose(0, 1)), []int{1, 4}},
 		{"with a dimension of one", must(t)(must(t)(x.Permute(2, 0, 1)).Unsqueeze(1)), []int{1, 12, 12, 4}},
 		{"with gaps", must(t)(must(t)(x.Slice(2, 0, 4, 2)).Transpose(0, 2)), []int{6, 2, 1}},

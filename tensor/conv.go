@@ -100,7 +100,7 @@ func (t *Tensor) imageShape(dims, channels int, size [2]int) Shape {
 	return append(append(shape, channels), size[2-dims:]...)
 }
 
-// Conv1d is the convolution (torch's: no kernel is turned) of x, [N, C, L] or [C, L], with w, [O, C/Groups, K], plus bias, [O]
+// Conv1d is the convolution (torch's: no kernel is flipped) of x, [N, C, L] or [C, L], with w, [O, C/Groups, K], plus bias, [O]
 // or nil: [N, O, OL] or [O, OL], where OL = (L + 2*padding - dilation*(K-1) - 1)/stride + 1. All operands have one
 // floating-point type. It runs under x's Exec.
 func Conv1d(x, w, bias *Tensor, c Conv) (*Tensor, error) { return convolve("Conv1d", 1, x, w, bias, c) }

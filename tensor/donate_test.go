@@ -46,7 +46,7 @@ func TestDonate_IsNotTakenWhereTheResultDoesNotFit(t *testing.T) {
 			return must(t)(base.Donate(), nil).Add(must(t)(matrix.To(tensor.Float64)))
 		},
 		"a larger one":  func() (*tensor.Tensor, error) { return must(t)(base.Donate(), nil).Add(iota(t, b.Exec, 4, 2, 3)) },
-		"turned":        func() (*tensor.Tensor, error) { return must(t)(must(t)(base.T()).Donate(), nil).Neg() },
+		"transposed":    func() (*tensor.Tensor, error) { return must(t)(must(t)(base.T()).Donate(), nil).Neg() },
 		"with its part": func() (*tensor.Tensor, error) { return must(t)(base.Donate(), nil).Add(must(t)(base.Select(0, 0))) },
 		"a sum":         func() (*tensor.Tensor, error) { return must(t)(base.Donate(), nil).Sum(nil, false) },
 	} {

@@ -26,8 +26,8 @@ func TestDropout_KeepsTheExpectationAndRepeatsFromTheSameState(t *testing.T) {
 	require.Equal(t, first, values(t, must(t)(ones.Dropout(gen, 0.25))))
 
 	gen.SetState(state)
-	turned := must(t)(must(t)(tensor.Ones(b.Exec, tensor.Float32, 201, 100)).Transpose(0, 1))
-	require.Equal(t, first, values(t, must(t)(turned.Dropout(gen, 0.25))), "the layout makes no difference")
+	transposed := must(t)(must(t)(tensor.Ones(b.Exec, tensor.Float32, 201, 100)).Transpose(0, 1))
+	require.Equal(t, first, values(t, must(t)(transposed.Dropout(gen, 0.25))), "the layout makes no difference")
 }
 
 func TestDropout_AtItsEnds(t *testing.T) {

@@ -86,15 +86,15 @@ func TestToDevice_CopiesBetweenDevices(t *testing.T) {
 		require.Equal(t, x.Shape(), y.Shape())
 		require.Equal(t, values(t, x), values(t, y))
 	}
-	turned := must(t)(iota(t, h.Exec, 2, 3).T())
-	there := must(t)(turned.ToDevice(other.Exec))
+	transposed := must(t)(iota(t, h.Exec, 2, 3).T())
+	there := must(t)(transposed.ToDevice(other.Exec))
 	require.Equal(t, []float64{0, 3, 1, 4, 2, 5}, values(t, there))
 	require.NoError(t, there.CopyFrom(must(t)(tensor.FromSlice(h.Exec, []int32{7, 8}))))
 	require.Equal(t, []float64{7, 8, 7, 8, 7, 8}, values(t, there))
 
-	same := must(t)(turned.ToDevice(h.Exec.Owned()))
-	require.True(t, same.SharesStorage(turned), "on the same device nothing is copied")
-	_, err = turned.ToDevice(tensor.Exec{})
+	same := must(t)(transposed.ToDevice(h.Exec.Owned()))
+	require.True(t, same.SharesStorage(transposed), "on the same device nothing is copied")
+	_, err = transposed.ToDevice(tensor.Exec{})
 	var wrong *tensor.DeviceError
 	require.ErrorAs(t, err, &wrong)
 }

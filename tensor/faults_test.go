@@ -216,15 +216,15 @@ func TestOOM_OfARealDeviceReachesTheCaller(t *testing.T) {
 func TestHostCopies_ReportTheDevicesErrors(t *testing.T) {
 	b, dev := onSim(t)
 	x := iota(t, b.Exec, 3, 2)
-	turned := must(t)(x.T())
+	transposed := must(t)(x.T())
 	before := b.allocated()
 	dev.FailNext(sim.CallCopyToHost, 1, errInjected)
 	_, err := x.Float64s()
 	require.ErrorIs(t, err, errInjected)
 	dev.FailNext(sim.CallCopyToHost, 1, errInjected)
-	_, err = turned.Float64s()
+	_, err = transposed.Float64s()
 	require.ErrorIs(t, err, errInjected)
 	dev.FailNext(sim.CallCopyToDevice, 1, errInjected)
-	require.ErrorIs(t, tensor.CopyFromSlice(turned, make([]float32, 6)), errInjected)
+	require.ErrorIs(t, tensor.CopyFromSlice(transposed, make([]float32, 6)), errInjected)
 	require.Equal(t, before, b.allocated())
 }

@@ -20,7 +20,7 @@ func (t *Tensor) Flip(dims ...int) (*Tensor, error) {
 	from := t.layout
 	for i := range from.ndim {
 		if set[i] {
-			from.turn(i)
+			from.flip(i)
 		}
 	}
 	if err := r.write(name, &r.layout, t, &from); err != nil {
@@ -30,8 +30,8 @@ func (t *Tensor) Flip(dims ...int) (*Tensor, error) {
 	return r, nil
 }
 
-// turn walks dimension i, which is not empty, from its end. Layouts of handles are never turned, only those of kernels' inputs.
-func (l *layout) turn(i int) {
+// flip walks dimension i, which is not empty, from its end. Layouts of handles are never flipped, only those of kernels' inputs.
+func (l *layout) flip(i int) {
 	l.offset += (l.shape[i] - 1) * l.strides[i]
 	l.strides[i] = -l.strides[i]
 }

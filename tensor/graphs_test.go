@@ -252,7 +252,7 @@ func TestGPU_StreamsShareWorkspacesOfProducts(t *testing.T) {
 	}
 }
 
-// fullDevice asks for more than there is. The error has the figures, and the device goes on.
+// fullDevice asks for more than there is. The error has the numbers, and the device goes on.
 func fullDevice(t *testing.T, b bench) {
 	m := &making{t: t, Exec: b.Exec}
 	defer m.release()

@@ -18,14 +18,14 @@ func roundTrip[T tensor.Element](t *testing.T, want tensor.DType, data []T) {
 	got, err := tensor.ToSlice[T](x)
 	require.NoError(t, err)
 	require.Equal(t, data, got)
-	turned := must(t)(x.T())
-	got, err = tensor.ToSlice[T](turned)
+	transposed := must(t)(x.T())
+	got, err = tensor.ToSlice[T](transposed)
 	require.NoError(t, err)
 	for i, v := range got {
 		require.Equal(t, data[i%2*(len(data)/2)+i/2], v)
 	}
-	require.NoError(t, tensor.CopyFromSlice(turned, data))
-	got, err = tensor.ToSlice[T](turned)
+	require.NoError(t, tensor.CopyFromSlice(transposed, data))
+	got, err = tensor.ToSlice[T](transposed)
 	require.NoError(t, err)
 	require.Equal(t, data, got)
 }

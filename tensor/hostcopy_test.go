@@ -19,9 +19,9 @@ func TestHostCopy_MakesTheTensorAgain(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, memory.Drop(b.Device())) })
 			for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.BFloat16, tensor.Int64, tensor.Bool} {
 				x := must(t)(iota(t, b.Exec, 3, 4).To(dt))
-				turned := must(t)(x.T())
+				transposed := must(t)(x.T())
 				none := must(t)(x.Narrow(0, 1, 0))
-				for _, from := range []*tensor.Tensor{x, turned, none} {
+				for _, from := range []*tensor.Tensor{x, transposed, none} {
 					before := b.allocated()
 					h, err := from.CopyToHost(pinned)
 					require.NoError(t, err)

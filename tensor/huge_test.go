@@ -107,7 +107,7 @@ func hugeTensors(t *testing.T, b bench, rows int) {
 	for name, f := range h.rowwise() {
 		t.Run(name, func(t *testing.T) { h.same(t, 0, f) })
 	}
-	t.Run("turned", func(t *testing.T) {
+	t.Run("transposed", func(t *testing.T) {
 		h.same(t, 1, func(x *tensor.Tensor) (*tensor.Tensor, error) {
 			y, err := x.T()
 			if err != nil {
@@ -117,7 +117,7 @@ func hugeTensors(t *testing.T, b bench, rows int) {
 			return y.Contiguous()
 		})
 	})
-	t.Run("turned product", func(t *testing.T) {
+	t.Run("transposed product", func(t *testing.T) {
 		left := h.numbers(tensor.Float16, 3, hugeWidth)
 		h.same(t, 1, func(x *tensor.Tensor) (*tensor.Tensor, error) {
 			y, err := x.T()
@@ -160,8 +160,8 @@ func (h *huge) columns(t *testing.T) {
 	}
 	require.Equal(t, sums, values(t, h.of(h.x.Sum([]int{0}, false))))
 	require.Equal(t, most, values(t, h.of(h.x.Max([]int{0}, false))))
-	turned := h.of(h.x.T())
-	require.Equal(t, squares, values(t, h.of(turned.MatMul(h.x))), "products of 2^31 elements with as many")
+	transposed := h.of(h.x.T())
+	require.Equal(t, squares, values(t, h.of(transposed.MatMul(h.x))), "products of 2^31 elements with as many")
 }
 
 // hugeImages convolves images of more than 2^31 elements in all, and attends in as many heads.

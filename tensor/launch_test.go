@@ -70,16 +70,16 @@ func TestMatMul_OfABatchAndOneMatrixIsOneTallProduct(t *testing.T) {
 		return x
 	}
 	batch, matrix, bias := zeros(2, 3, 4), zeros(4, 5), zeros(5)
-	turned, err := batch.Transpose(0, 1) // [3, 2, 4], whose rows are not at one distance
+	transposed, err := batch.Transpose(0, 1) // [3, 2, 4], whose rows are not at one distance
 	require.NoError(t, err)
-	defer turned.Release()
+	defer transposed.Release()
 	weight := zeros(5, 4)
 	for name, c := range map[string]struct {
 		run  func() (*Tensor, error)
 		want Shape
 	}{
 		"a batch and a matrix":       {func() (*Tensor, error) { return batch.MatMul(matrix) }, Shape{6, 5}},
-		"of rows that lie anyhow":    {func() (*Tensor, error) { return turned.MatMul(matrix) }, Shape{3, 2, 5}},
+		"of rows that lie anyhow":    {func() (*Tensor, error) { return transposed.MatMul(matrix) }, Shape{3, 2, 5}},
 		"a layer":                    {func() (*Tensor, error) { return Linear(batch, weight, bias) }, Shape{6, 5}},
 		"a layer of four dimensions": {func() (*Tensor, error) { return Linear(zeros(2, 1, 3, 4), weight, nil) }, Shape{6, 5}},
 		"two batches":                {func() (*Tensor, error) { return batch.MatMul(zeros(2, 4, 5)) }, Shape{2, 3, 5}},

@@ -31,18 +31,18 @@ func launches(t testing.TB) map[string]func() (*tensor.Tensor, error) {
 		return x
 	}
 	x, y, row, w := ones(64, 32), ones(64, 32), ones(32), ones(32, 64)
-	turned := must(t)(x.Transpose(0, 1))
-	t.Cleanup(turned.Release)
+	transposed := must(t)(x.Transpose(0, 1))
+	t.Cleanup(transposed.Release)
 	all := map[string]func() (*tensor.Tensor, error){
 		"Add":           func() (*tensor.Tensor, error) { return x.Add(y) },
 		"Add broadcast": func() (*tensor.Tensor, error) { return x.Add(row) },
-		"Add strided":   func() (*tensor.Tensor, error) { return turned.Add(w) },
+		"Add strided":   func() (*tensor.Tensor, error) { return transposed.Add(w) },
 		"MulScalar":     func() (*tensor.Tensor, error) { return x.MulScalar(2) },
 		"ReLU":          x.ReLU,
 		"Softmax":       func() (*tensor.Tensor, error) { return x.Softmax(1) },
 		"Sum":           func() (*tensor.Tensor, error) { return x.Sum([]int{1}, false) },
 		"MatMul":        func() (*tensor.Tensor, error) { return x.MatMul(w) },
-		"Contiguous":    func() (*tensor.Tensor, error) { return turned.Clone() },
+		"Contiguous":    func() (*tensor.Tensor, error) { return transposed.Clone() },
 	}
 	for _, f := range all {
 		must(t)(f()).Release() // kernels are loaded, memory is there

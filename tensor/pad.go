@@ -162,7 +162,7 @@ func (b *borders) sides(l layout, d int, mode PadMode) []side {
 		switch mode {
 		case PadReflect:
 			s.source.part(d, before+1, before)
-			s.source.turn(d)
+			s.source.flip(d)
 		case PadReplicate:
 			s.source.part(d, before, before)
 			s.source.strides[d] = 0
@@ -177,7 +177,7 @@ func (b *borders) sides(l layout, d int, mode PadMode) []side {
 		switch mode {
 		case PadReflect:
 			s.source.part(d, before+n-1-after, after)
-			s.source.turn(d)
+			s.source.flip(d)
 		case PadReplicate:
 			s.source.part(d, before+n-1, after)
 			s.source.strides[d] = 0

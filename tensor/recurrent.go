@@ -205,7 +205,7 @@ func (r *Recurrent) run(s *RecurrentState) error {
 }
 
 func (r *Recurrent) lstmStep(gates, out, inner, before, cell operand) error {
-	if err := product2(gates, before, turned(r.WeightHH), &gates, 1); err != nil {
+	if err := product2(gates, before, transposed(r.WeightHH), &gates, 1); err != nil {
 		return err
 	}
 	return cellLaunch(op.LSTMCell, []operand{gates, out, inner}, []operand{cell})
@@ -217,7 +217,7 @@ func (r *Recurrent) gruStep(gates, out, inner, hidden, before operand) error {
 	if r.BiasHH != nil {
 		bias, beta = &operand{r.BiasHH, r.BiasHH.layout}, 1
 	}
-	if err := product2(hidden, before, turned(r.WeightHH), bias, beta); err != nil {
+	if err := product2(hidden, before, transposed(r.WeightHH), bias, beta); err != nil {
 		return err
 	}
 	return cellLaunch(op.GRUCell, []operand{gates, out, inner}, []operand{hidden, before})

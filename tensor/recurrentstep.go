@@ -38,10 +38,10 @@ func (t *Tensor) rowMajor() layout {
 	return l
 }
 
-// turned is a matrix with rows and columns exchanged.
-func turned(t *Tensor) operand { return operand{t, t.layout}.turned() }
+// transposed is a matrix with rows and columns exchanged.
+func transposed(t *Tensor) operand { return operand{t, t.layout}.transposed() }
 
-func (o operand) turned() operand {
+func (o operand) transposed() operand {
 	o.l.swap(0, 1)
 	return o
 }

@@ -54,7 +54,7 @@ func (p *recurrentPass) inputWeight(all operand) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := product2(operand{w, w.layout}, all.turned(), x.steps(0, p.steps), nil, 0); err != nil {
+	if err := product2(operand{w, w.layout}, all.transposed(), x.steps(0, p.steps), nil, 0); err != nil {
 		w.Release()
 		return nil, err
 	}
@@ -69,13 +69,13 @@ func (p *recurrentPass) stateWeight() (*Tensor, error) {
 		return nil, err
 	}
 	out, n := operand{w, w.layout}, p.steps
-	err = product2(out, p.dhidden.step(p.at(0, n)).turned(), operand{p.H0, p.H0.layout}, nil, 0)
+	err = product2(out, p.dhidden.step(p.at(0, n)).transposed(), operand{p.H0, p.H0.layout}, nil, 0)
 	if err == nil && n > 1 {
 		later, seen := p.dhidden.steps(1, n), p.s.Output.steps(0, n-1)
 		if p.Reverse {
 			later, seen = p.dhidden.steps(0, n-1), p.s.Output.steps(1, n)
 		}
-		err = product2(out, later.turned(), seen, &out, 1)
+		err = product2(out, later.transposed(), seen, &out, 1)
 	}
 	if err != nil {
 		w.Release()

@@ -158,8 +158,8 @@ func CumSumGrad(grad *Tensor, dim int) (*Tensor, error) {
 	}
 	c := begin(op.CumSum, grad.exec)
 	to, from := r.layout.rows(axis), grad.layout.rows(axis)
-	to.turn(to.ndim - 1)
-	from.turn(from.ndim - 1)
+	to.flip(to.ndim - 1)
+	from.flip(from.ndim - 1)
 	c.out(r, &to)
 	c.in(grad, &from)
 	if err := c.run(name); err != nil {

@@ -175,7 +175,7 @@ func TestLoad_WhereAParameterCannotBeSet_PutsTheOthersBack(t *testing.T) {
 	require.NoError(t, err)
 	l := nn.Linear(2, 3)
 	r.place(l)
-	m := &twins{}
+	m := &sharing{}
 	m.Register("linear", l)
 	m.RegisterParameter(autograd.NewParameter("z", spread))
 	defer m.Release()
@@ -193,7 +193,7 @@ func TestSave_RefusesNamesThatNoFileCanHave(t *testing.T) {
 	for _, name := range []string{"__metadata__", "\xff"} {
 		var b nn.Base
 		b.RegisterParameter(autograd.DeclareParameter(name, nn.Zeros, 1))
-		n := &twins{Base: b}
+		n := &sharing{Base: b}
 		r.place(n)
 		var bad *nn.ArgumentError
 		require.ErrorAs(t, nn.Save(new(bytes.Buffer), n), &bad, name)

@@ -139,7 +139,7 @@ func (p pair) Parameters() []*autograd.Parameter             { return p[:] }
 func (pair) To(device.Device, ...nn.Option) error            { return nil }
 func (pair) Release()                                        {}
 
-// twins is a module that registers nothing by itself.
-type twins struct{ nn.Base }
+// sharing is a module that registers nothing by itself.
+type sharing struct{ nn.Base }
 
-func (*twins) Forward(x *autograd.Variable) *autograd.Variable { return x }
+func (*sharing) Forward(x *autograd.Variable) *autograd.Variable { return x }

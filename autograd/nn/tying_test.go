@@ -170,7 +170,7 @@ func TestNames_ThatCannotBeRegisteredAreReportedByTheFirstUse(t *testing.T) {
 			b.RegisterParameterField("part", &q)
 		},
 	} {
-		n := new(twins)
+		n := new(sharing)
 		register(&n.Base)
 		var name *nn.NameError
 		require.ErrorAs(t, n.To(r.dev), &name)

@@ -85,9 +85,9 @@ func TestToTensor_ReadsViewsInRowMajorOrder(t *testing.T) {
 	fresh := func() *gorgonia.Dense {
 		return gorgonia.New(gorgonia.WithShape(3, 4), gorgonia.WithBacking(gorgonia.Range(gorgonia.Float32, 0, 12)))
 	}
-	turned := fresh()
-	require.NoError(t, turned.T())
-	x := must(t)(dense.ToTensor(e, turned))
+	transposed := fresh()
+	require.NoError(t, transposed.T())
+	x := must(t)(dense.ToTensor(e, transposed))
 	require.Equal(t, tensor.Shape{4, 3}, x.Shape())
 	require.Equal(t, []float64{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, values(t, x))
 
