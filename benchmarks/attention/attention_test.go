@@ -75,7 +75,7 @@ func TestRun_PutsPyTorchBesideTheSameProblem(t *testing.T) {
 	}
 }
 
-// One problem that does not fit, say, costs the figures of no other.
+// One problem that does not fit, say, costs the numbers of no other.
 func TestRun_MeasuresTheOthersIfOneFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "attention.json")
 	var out, errs bytes.Buffer

@@ -15,7 +15,7 @@
 // A cell is the median of the runs with the fastest and the slowest; a run makes calls for -duration, one behind the other, and waits
 // for the last one. TFLOP/s count 4*B*H*T*S*D operations for forward, 2.5 times as many for backward (which computes the scores
 // again), and half of them if it is causal: the convention of FlashAttention's authors. "host us" is what the host takes to issue
-// a call; where it is nearly all of the time ("bound"), the figure says nothing about the kernels. "peak" is what a call allocates above
+// a call; where it is nearly all of the time ("bound"), the number says nothing about the kernels. "peak" is what a call allocates above
 // what was there before, with its results.
 //
 // # PyTorch

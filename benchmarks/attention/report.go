@@ -33,7 +33,7 @@ type result struct {
 // ways are PyTorch's, in the order of the table.
 var ways = []string{"flash", "cudnn", "efficient", "math", "default", "written"}
 
-// used are the ways that have figures.
+// used are the ways that have numbers.
 func (r *report) used() (list []string) {
 	for _, way := range ways {
 		for _, x := range r.Results {

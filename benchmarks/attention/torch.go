@@ -24,7 +24,7 @@ type torchOutput struct {
 	Errors []string // what PyTorch refused
 }
 
-// addPyTorch puts PyTorch's figures beside ours, or notes why there are none. That is no failure.
+// addPyTorch puts PyTorch's numbers beside ours, or notes why there are none. That is no failure.
 func (o *options) addPyTorch(r *report, spec device.Spec) {
 	out, err := o.runPyTorch(r, spec)
 	some := false

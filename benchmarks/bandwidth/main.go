@@ -7,7 +7,7 @@
 //
 // Element-wise operations, copies, reductions, softmax, norms, cross entropy and optimizers, forward and backward, on a matrix of
 // the given size: rows of 1024 elements, for cross entropy rows of 32768. On a GPU the size must be several times its second-level
-// cache, or the figures are those of the cache. Bytes are counted by the formula of what an operation must read and write at least:
+// cache, or the numbers are those of the cache. Bytes are counted by the formula of what an operation must read and write at least:
 // an addition reads two matrices and writes one. What the operation does besides is part of its time: it takes its result from the
 // allocator.
 //

@@ -109,7 +109,7 @@ func (o *options) measureType(r *report, of *scene) error {
 			continue
 		}
 		seconds, err := o.measureOne(p, &scene{Exec: of.Exec, gen: of.gen, dtype: of.dtype, bytes: of.bytes})
-		if err != nil { // costs no other its figures
+		if err != nil { // costs no other its numbers
 			r.Failed = append(r.Failed, fmt.Sprintf("%s of %s: %v", p.name, of.dtype, err))
 			continue
 		}

@@ -112,7 +112,7 @@ func TestRun_PutsPyTorchBesideTheSameProblem(t *testing.T) {
 	require.NotContains(t, table, "channels last tf32")
 }
 
-// One problem that does not fit, say, costs the figures of no other.
+// One problem that does not fit, say, costs the numbers of no other.
 func TestRun_MeasuresTheOthersIfOneFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "conv.json")
 	var out, errs bytes.Buffer

@@ -13,7 +13,7 @@
 //
 // A cell is the median of the runs with the fastest and the slowest; a run makes calls for -duration, one behind the other, and waits
 // for the last one. TFLOP/s count 2*N*O*OH*OW*C/GROUPS*KH*KW operations for each pass. "host us" is what the host takes to issue a
-// call; where it is nearly all of the time ("bound"), the figure says nothing about the kernels. "peak" is what a call allocates above
+// call; where it is nearly all of the time ("bound"), the number says nothing about the kernels. "peak" is what a call allocates above
 // what was there before, with its result and its workspace.
 //
 // # PyTorch

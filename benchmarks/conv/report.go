@@ -37,7 +37,7 @@ var ways = []string{"nchw", "channels last", "nchw" + tf32, "channels last" + tf
 // tf32 is what names of ways end in that round products of float32.
 const tf32 = " tf32"
 
-// used are the ways that have figures.
+// used are the ways that have numbers.
 func (r *report) used() (list []string) {
 	for _, way := range ways {
 		for _, x := range r.Results {

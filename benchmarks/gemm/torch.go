@@ -33,7 +33,7 @@ type torchOutput struct {
 	}
 }
 
-// addPyTorch adds PyTorch's figures, or notes why there are none. That is no failure.
+// addPyTorch adds PyTorch's numbers, or notes why there are none. That is no failure.
 func (o *options) addPyTorch(r *report, spec device.Spec) {
 	out, err := o.runPyTorch(spec)
 	some := false

@@ -21,7 +21,7 @@ type report struct {
 	Failed figures.Failures `json:"failed,omitempty"`
 }
 
-// result is an operation's figures.
+// result is an operation's numbers.
 type result struct {
 	Operation string  `json:"operation"`
 	Call      spread  `json:"call"`

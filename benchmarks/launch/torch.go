@@ -21,7 +21,7 @@ type torchOutput struct {
 	}
 }
 
-// addPyTorch puts PyTorch's figures beside ours, or notes why there are none. That is no failure.
+// addPyTorch puts PyTorch's numbers beside ours, or notes why there are none. That is no failure.
 func (o *options) addPyTorch(r *report, spec device.Spec) {
 	var out torchOutput
 	on, err := torch.Device(spec)

@@ -23,7 +23,7 @@ type module struct {
 	loading string // the kernel that is being loaded
 }
 
-// kernel is one that was loaded. Its JSON is part of the figures.
+// kernel is one that was loaded. Its JSON is part of the numbers.
 type kernel struct {
 	Name       string  `json:"name"`
 	Ms         float64 `json:"ms"` // until its attributes were known

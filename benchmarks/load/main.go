@@ -17,7 +17,7 @@
 // # What fails
 //
 // A kernel that does not load is listed, with what the compiler says of it, and the others are loaded all the same. A process that crashes, or
-// takes longer than -timeout, costs the rest of its module. Each module's figures are written to the standard error as soon as
+// takes longer than -timeout, costs the rest of its module. Each module's numbers are written to the standard error as soon as
 // they are known, and -json after each of the three passes. The exit code is 1 if anything failed.
 package main
 

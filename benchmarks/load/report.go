@@ -26,7 +26,7 @@ type report struct {
 	Failures   []*failure    `json:"failures,omitempty"` // each with the first process in which it showed
 }
 
-// row is a module's figures.
+// row is a module's numbers.
 type row struct {
 	Name    string    `json:"name"`
 	Bytes   int       `json:"ptx_bytes"`

@@ -38,7 +38,7 @@ func newReport(o options, spec device.Spec) (*report, error) {
 	return r, dev.Close()
 }
 
-// write prints the table, and saves the figures where the options say.
+// write prints the table, and saves the numbers where the options say.
 func (r *report) write(w io.Writer, o options) error {
 	var b strings.Builder
 	r.head(&b)

@@ -84,7 +84,7 @@ func (o *options) replayOne(stdout io.Writer) error {
 	return o.compare(stdout, expected, r)
 }
 
-// measure replays t for its figures, and if there is to be a plot for that, and once more for the time.
+// measure replays t for its numbers, and if there is to be a plot for that, and once more for the time.
 func (o *options) measure(t *trace.Trace, config memory.Config) (*replay.Result, error) {
 	ro := replay.Options{Capacity: uint64(o.capacity), Config: config, Fraction: o.fraction.value, Device: o.device.kind,
 		Direct: o.direct()}

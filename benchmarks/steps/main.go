@@ -11,7 +11,7 @@
 //
 // With -traces the peaks that PyTorch 2.6's allocator reached on the recorded programs stand beside ours (PyTorch ran without
 // fused attention, as recorded; see the README there). On a simulated device nothing is computed, but every allocation is
-// made: the figures are those of the host, which a test compares.
+// made: the numbers are those of the host, which a test compares.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// Result is one program's figures, in bytes.
+// Result is one program's numbers, in bytes.
 type Result struct {
 	Model            string  `json:"model"`
 	Batch            int     `json:"batch"`

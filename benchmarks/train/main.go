@@ -14,7 +14,7 @@
 //
 // Both sides start from the same weights and train on the same batch, which is on the device: a file has them. After -warm steps come
 // -runs runs of -steps steps, one behind the other, each run until the loss of its last step has been read; nothing waits in between.
-// A figure is the median of the runs, with the fastest and the slowest. Losses are those of the first step and of each run's last:
+// A number is the median of the runs, with the fastest and the slowest. Losses are those of the first step and of each run's last:
 // one sees that both sides learn the same. Peaks of memory are the allocators' own, from the end of the warm-up on; memory that the
 // warm-up reserved stays reserved. The first step's time has what is loaded, compiled and chosen at first use.
 //

@@ -27,7 +27,7 @@ type measurement struct {
 // errNoPyTorch is that PyTorch is not there, or not for the device.
 var errNoPyTorch = errors.New("no PyTorch")
 
-// measure runs everything, while ctx is not over. What a process could not do is a remark beside its figures.
+// measure runs everything, while ctx is not over. What a process could not do is a remark beside its numbers.
 func (o *options) measure(ctx context.Context) (r *report, err error) {
 	spec, err := device.ParseSpec(o.device)
 	if err != nil {

@@ -51,7 +51,7 @@ type subject struct {
 	Ratios        *ratios   `json:"cistern_by_this,omitempty"` // of PyTorch's
 }
 
-// ratios are our figures divided by PyTorch's; 0 for none.
+// ratios are our numbers divided by PyTorch's; 0 for none.
 type ratios struct {
 	Rate      float64 `json:"rate,omitempty"`
 	Allocated float64 `json:"peak_allocated,omitempty"`
@@ -177,7 +177,7 @@ func number(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// write writes the figures so far to the file, if it has a name. Whoever stops the program meanwhile finds the old ones.
+// write writes the numbers so far to the file, if it has a name. Whoever stops the program meanwhile finds the old ones.
 func (m *measurement) write() error {
 	if m.json == "" {
 		return nil

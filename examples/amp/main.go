@@ -3,10 +3,10 @@
 //
 //	go run ./examples/amp                     three trainings on the host: a table, and the curves in amp.png
 //	go run ./examples/amp -steps 50 -plot ""  shorter, without the plot
-//	go run ./examples/amp -device sim:80GiB   the memory figures alone, for any size of model
+//	go run ./examples/amp -device sim:80GiB   the memory numbers alone, for any size of model
 //
 // In the float16 training one gradient is made infinite, as if it had overflowed: the scaler leaves that step out and halves
-// the scale. The flags of the model are those of examples/gpt; -json writes the figures to a file. Ctrl-C ends the program after the
+// the scale. The flags of the model are those of examples/gpt; -json writes the numbers to a file. Ctrl-C ends the program after the
 // step that runs, with the table of what there is by then, and exit code 130.
 package main
 

@@ -28,7 +28,7 @@ type training struct {
 	Overflow       *overflow `json:"forced_overflow,omitempty"`
 	session.Memory
 
-	interrupted bool // the figures are of the steps until then, without validation
+	interrupted bool // the numbers are of the steps until then, without validation
 }
 
 // overflow is what the scaler made of the infinite gradient.

@@ -3,13 +3,13 @@
 //	go run ./examples/cnn                        on the host, with the 10,000 digits that ship with examples/mnist
 //	go run ./examples/cnn -data DIR              with the four files of the full database, plain or gzipped
 //	go run ./examples/cnn -width 32 -epochs 10   a larger network, for longer
-//	go run ./examples/cnn -device sim:80GiB      without arithmetic: the same memory figures, no accuracy
+//	go run ./examples/cnn -device sim:80GiB      without arithmetic: the same memory numbers, no accuracy
 //
 // The network is a small ResNet: three stages of one block each, of -width channels at first and twice as many in each
 // later stage, with batch norm after each convolution. Each training image is moved by up to one pixel at random; AdamW
 // follows a learning rate that rises and falls once. The digits that it was not trained on are recognized in evaluation
 // mode, with batch norm's running statistics. It ends with a table of the accuracy (about 98.6 % with the shipped digits, after a minute or
-// two on two cores), the speed, and the memory summary of the device; -json writes the figures to a file.
+// two on two cores), the speed, and the memory summary of the device; -json writes the numbers to a file.
 package main
 
 import (

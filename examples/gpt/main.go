@@ -8,7 +8,7 @@
 //	go run ./examples/gpt -device sim:80GiB -layers 12 -width 768 -heads 12 -seq 1024 -vocab 50304 -steps 2
 //	                                                  what would GPT-2 take? A simulated device keeps the books without computing
 //
-// It ends with a table of the losses, the speed, and the memory summary of the device; -json writes the figures to a file. Ctrl-C
+// It ends with a table of the losses, the speed, and the memory summary of the device; -json writes the numbers to a file. Ctrl-C
 // ends training after the step that runs, saves, and prints the table; the exit code is 130.
 package main
 

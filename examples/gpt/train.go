@@ -12,7 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/examples/internal/text"
 )
 
-// report collects the figures of a run. On a simulated device the losses are 0, as nothing is computed there.
+// report collects the numbers of a run. On a simulated device the losses are 0, as nothing is computed there.
 type report struct {
 	TrainLoss      float64 `json:"train_loss"` // mean of the last steps
 	ValLoss        float64 `json:"val_loss"`

@@ -2,11 +2,11 @@
 //
 //	go run ./examples/mnist                        on the host, with the 10,000 digits that ship with it
 //	go run ./examples/mnist -data DIR              with the four files of the full database, plain or gzipped
-//	go run ./examples/mnist -device sim:80GiB      without arithmetic: the same memory figures, no accuracy
+//	go run ./examples/mnist -device sim:80GiB      without arithmetic: the same memory numbers, no accuracy
 //
 // The network has one hidden layer of ReLU units with dropout; each training image is moved by up to one pixel at random.
 // It ends with a table of the accuracy on images that it was not trained on (97 % and more), the speed, and the memory
-// summary of the device; -json writes the figures to a file.
+// summary of the device; -json writes the numbers to a file.
 package main
 
 import (

@@ -24,7 +24,7 @@ type Results struct {
 	Profiles map[string]string `json:"profiles,omitempty"` // beginnings of the tables of the library's own profiler
 
 	run   string   // the folder of the logs, where there is one
-	older []string // figures of earlier imports, with date and commit
+	older []string // numbers of earlier imports, with date and commit
 }
 
 // Step is a line of steps.tsv.

@@ -58,7 +58,7 @@ func (m *importer) importAll(folders []string, stdout io.Writer) error {
 	return err
 }
 
-// check refuses figures that say nothing about a GPU.
+// check refuses numbers that say nothing about a GPU.
 func (m *importer) check(r *Results) error {
 	if err := r.whole(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *Results) whole() error {
 
 var named = regexp.MustCompile(`^[a-z0-9-]+$`)
 
-// addEarlier adds the last figures of programs that did not run this time from earlier imports of the same GPU.
+// addEarlier adds the last numbers of programs that did not run this time from earlier imports of the same GPU.
 func (m *importer) addEarlier(r *Results) error {
 	files, err := filepath.Glob(filepath.Join(m.results, r.folder(), "*.json"))
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *Results) folder() string {
 	return name
 }
 
-// write writes a file for each program, with date, commit and command beside its figures, and one for the steps.
+// write writes a file for each program, with date, commit and command beside its numbers, and one for the steps.
 func (m *importer) write(r *Results) (files []string, err error) {
 	folder := filepath.Join(m.results, r.folder())
 	if err := os.MkdirAll(folder, 0o777); err != nil {
@@ -228,7 +228,7 @@ func (m *importer) section(r *Results, files []string) error {
 	return os.WriteFile(m.tables, text, 0o644)
 }
 
-// page is the section: where the figures are from, the targets, how the steps ended, all tables.
+// page is the section: where the numbers are from, the targets, how the steps ended, all tables.
 func (r *Results) page(w io.Writer, files []string) {
 	fmt.Fprintf(w, "## %s: run.sh\n\nDate %s, commit %s, %s. Command: `%s` ([raw figures](results/%s): %s).\n\n", r.Name, r.Date, r.Commit, r.Go, r.Command,
 		r.folder(), strings.Join(files, ", "))

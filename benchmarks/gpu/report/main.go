@@ -3,8 +3,8 @@
 //	report collect -run FOLDER -out FOLDER     on the machine with the GPU, after each step: results.json and summary.md
 //	go run ./benchmarks/gpu/report import RESULTS...
 //
-// The second is for the machine with the repository: it takes one or more folders that run.sh made on the same GPU, writes the figures
-// to benchmarks/results/GPU/NAME-DATE.json, and the GPU's section of benchmarks/RESULTS.md, which it replaces or adds. Figures of quick
+// The second is for the machine with the repository: it takes one or more folders that run.sh made on the same GPU, writes the numbers
+// to benchmarks/results/GPU/NAME-DATE.json, and the GPU's section of benchmarks/RESULTS.md, which it replaces or adds. Numbers of quick
 // runs and of emulated drivers are refused.
 package main
 

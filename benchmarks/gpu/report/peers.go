@@ -99,7 +99,7 @@ func (r *Results) productRatios() (list []float64) {
 	return list
 }
 
-// waysOf are those of PyTorch's ways, in this order, of which a call has figures.
+// waysOf are those of PyTorch's ways, in this order, of which a call has numbers.
 func waysOf(order []string, calls []*compared) (used []string) {
 	for _, way := range order {
 		if slices.ContainsFunc(calls, func(c *compared) bool { return c.PyTorch[way] != nil }) {

@@ -120,7 +120,7 @@ func (r *Results) profileTable(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// addProfile puts the profiler's figures beside those of the programs.
+// addProfile puts the profiler's numbers beside those of the programs.
 func (r *Results) addProfile(logs string) error {
 	all, err := profiles(logs)
 	if err != nil || len(all) == 0 {

@@ -16,7 +16,7 @@ type target struct {
 	met      bool
 }
 
-// targets prints a table of those that the figures answer.
+// targets prints a table of those that the numbers answer.
 func (r *Results) targets(w io.Writer) {
 	all := slices.Concat(r.bandwidthTargets(), r.gemmTargets(), r.allocTargets(), r.trainPeersTargets(), r.launchTargets())
 	var without []string

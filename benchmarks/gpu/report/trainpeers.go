@@ -33,7 +33,7 @@ type (
 		Remark    string
 		Ratios    peerRatios `json:"cistern_by_this"`
 	}
-	// peerRatios are our figures by PyTorch's.
+	// peerRatios are our numbers by PyTorch's.
 	peerRatios struct {
 		Rate      float64
 		Allocated float64 `json:"peak_allocated"`

@@ -224,7 +224,7 @@ func (r *runner) table() []byte {
 	return b.Bytes()
 }
 
-// command is how the run was started, for who reads the figures: flags and settings, no folders of this machine.
+// command is how the run was started, for who reads the numbers: flags and settings, no folders of this machine.
 func (r *runner) command() string {
 	var words []string
 	for _, set := range os.Environ() {

@@ -89,7 +89,7 @@ func (r *runner) fill(argv []string) []string {
 	return list
 }
 
-// program is a step that runs one of the bundle's programs, which writes its figures with -json. The flags quick come behind the others in
+// program is a step that runs one of the bundle's programs, which writes its numbers with -json. The flags quick come behind the others in
 // quick runs: the last one of a name counts.
 func program(name string, quick []string, flags ...string) func(*runner, context.Context, *step, time.Duration) {
 	return func(r *runner, ctx context.Context, s *step, limit time.Duration) {

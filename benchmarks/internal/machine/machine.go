@@ -1,4 +1,4 @@
-// Package machine says where, when and from what a measurement was made: a figure without it cannot be compared.
+// Package machine says where, when and from what a measurement was made: a number without it cannot be compared.
 package machine
 
 import (

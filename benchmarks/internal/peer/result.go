@@ -37,12 +37,12 @@ type Result struct {
 	samples Samples
 }
 
-// NewResult is a result that has our figures. The samples are what PyTorch's results are compared with, if there are any.
+// NewResult is a result that has our numbers. The samples are what PyTorch's results are compared with, if there are any.
 func NewResult(m Measured, flops float64, s Samples) Result {
 	return Result{Measured: m, Flops: flops, samples: s}
 }
 
-// Add puts what PyTorch measured beside our figures. Ways that fair does not name are shown, but ours is not compared with their time.
+// Add puts what PyTorch measured beside our numbers. Ways that fair does not name are shown, but ours is not compared with their time.
 func (r *Result) Add(l *Line, fair func(by string) bool) {
 	if len(l.Seconds) == 0 {
 		return
@@ -73,7 +73,7 @@ func Head(ways []string) string {
 	return strings.Join(append(titles, "best", "its peak", "difference", "time / PyTorch's", ""), "\t")
 }
 
-// Cells are the figures of a result.
+// Cells are the numbers of a result.
 func (r *Result) Cells(ways []string) string {
 	cells := []string{fmt.Sprintf("%.1f", r.Microseconds), fmt.Sprintf("(%.1f-%.1f)", r.Fastest, r.Slowest), fmt.Sprintf("%.2f", r.TFLOPS),
 		r.hostCell(), Bytes(r.Peak)}

@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// Difference is a figure that is not as it was recorded.
+// Difference is a number that is not as it was recorded.
 type Difference struct {
 	Path      string // as in "stats.segment.all.peak" or "series[2].reserved"
 	Event     int    // how many events came before, if Timed
-	Timed     bool   // the figure belongs to a moment
+	Timed     bool   // the number belongs to a moment
 	Got, Want string
 }
 
-// String names the figure, the moment, and both values.
+// String names the number, the moment, and both values.
 func (d Difference) String() string {
 	at := ""
 	if d.Timed {

@@ -7,7 +7,7 @@
 //	replay.go      a replay, event by event
 //	machine.go     the device under it; simulated.go and recorder.go implement it
 //	result.go      what is found, and its JSON
-//	expect.go      files of figures recorded from PyTorch's allocator; difference.go compares
+//	expect.go      files of numbers recorded from PyTorch's allocator; difference.go compares
 //	program.go     a trace in the form that timing loops want
 //
 // # Hashes

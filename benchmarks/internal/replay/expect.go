@@ -13,7 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/memory"
 )
 
-// Expected is a file of figures that PyTorch's allocator gave for a trace.
+// Expected is a file of numbers that PyTorch's allocator gave for a trace.
 type Expected struct {
 	Trace   string // file name
 	Config  Config
@@ -27,7 +27,7 @@ var (
 		"final"}
 )
 
-// OpenExpected reads a file of recorded figures, plain or gzipped. One that lacks a figure that is compared, or is no such
+// OpenExpected reads a file of recorded numbers, plain or gzipped. One that lacks a number that is compared, or is no such
 // file at all, is an error.
 func OpenExpected(name string) (*Expected, error) {
 	raw, err := readFile(name)
@@ -87,7 +87,7 @@ func (e *Expected) Options() (Options, error) {
 	return Options{Capacity: e.Config.Capacity, Config: c, Fraction: e.Config.Fraction}, nil
 }
 
-// Differences lists the figures in which r differs from the recorded ones, in the order in which a reader wants them: what
+// Differences lists the numbers in which r differs from the recorded ones, in the order in which a reader wants them: what
 // is known to have happened first comes first, then totals. Of each list of samples the first that differs stands for the
 // ones after it.
 func (e *Expected) Differences(r *Result) ([]Difference, error) {
@@ -124,7 +124,7 @@ func (e *Expected) orderUndefined() bool {
 	return false
 }
 
-// unordered: the figure depends on that order.
+// unordered: the number depends on that order.
 func (d Difference) unordered() bool {
 	return strings.HasPrefix(d.Path, "stats.inactive_split") && !strings.HasSuffix(d.Path, ".current")
 }

@@ -91,7 +91,7 @@ func TestDifferences_PutsTheEarliestFirst(t *testing.T) {
 	require.Equal(t, []string{"marks[6].active", "series[5].allocated", "ooms[0].id", "hash.placement", "stats.num_ooms"}, paths)
 }
 
-// Every figure of a recorded file counts: whichever is changed, something is found.
+// Every number of a recorded file counts: whichever is changed, something is found.
 func TestDifferences_LooksAtEveryRecordedFigure(t *testing.T) {
 	e, r := pair(t, "mlp_adam.oom")
 	leaves := 0

@@ -178,7 +178,7 @@ func (p *player) sample(label string) Sample {
 
 func hex(h hash.Hash64) string { return fmt.Sprintf("%016x", h.Sum64()) }
 
-// finish takes the figures at the end.
+// finish takes the numbers at the end.
 func (p *player) finish() error {
 	r := p.result
 	r.Stats = p.alloc.Stats()

@@ -77,7 +77,7 @@ func parse(t testing.TB, text string) *trace.Trace {
 }
 
 // The recorder counts, numbers and logs what passes through it. Over a simulated device that must give what the device
-// itself counts and logs, and so the recorded figures.
+// itself counts and logs, and so the recorded numbers.
 func TestRecorder_KeepsTheBooksOfASimulatedDevice(t *testing.T) {
 	for _, name := range []string{"gpt_prefetch.default", "gpt_prefetch.tight", "gpt_prefetch.expandable", "gpt_prefetch.combo",
 		"gpt_prefetch.expandable_tight", "mlp_adam.oom"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/memory"
 )
 
-// Result is what a replay found. Its JSON has the keys of the recorded figures of PyTorch's allocator.
+// Result is what a replay found. Its JSON has the keys of the recorded numbers of PyTorch's allocator.
 type Result struct {
 	ID        device.ID    `json:"-"`
 	Allocator string       `json:"allocator"`
@@ -46,7 +46,7 @@ type Config struct {
 	Fraction  *float64 `json:"memory_fraction"`
 }
 
-// Peaked is a figure with its highest value.
+// Peaked is a number with its highest value.
 type Peaked struct {
 	Current uint64 `json:"current"`
 	Peak    uint64 `json:"peak"`
@@ -99,7 +99,7 @@ func driverCounts(c sim.Calls, granulesPeak uint64) Driver {
 	}
 }
 
-// Sample is the state at one moment. Figures are bytes.
+// Sample is the state at one moment. Numbers are bytes.
 type Sample struct {
 	Label         string // of a mark
 	Event         int    // how many events came before

@@ -14,7 +14,7 @@ func (c *Cut) Error() string { return "cut short: " + c.Err.Error() }
 func (c *Cut) Unwrap() error { return c.Err }
 
 // Says is what a table says of PyTorch after Run: its version, with what cut it short, or why it was left out; and whether there
-// are figures.
+// are numbers.
 func Says(version string, err error) (string, bool) {
 	var cut *Cut
 	switch {
@@ -65,7 +65,7 @@ func (o output) results() int {
 	return len(list)
 }
 
-// skipped is why a script wrote no figures, and whether another Python may do better.
+// skipped is why a script wrote no numbers, and whether another Python may do better.
 func (o output) skipped() (why string, none bool) {
 	if json.Unmarshal(o["skipped"], &why) != nil || json.Unmarshal(o["none"], &none) != nil {
 		return why, false

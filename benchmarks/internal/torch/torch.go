@@ -1,4 +1,4 @@
-// Package torch runs Python scripts that measure PyTorch, so that its figures are from the same machine and the same run as ours.
+// Package torch runs Python scripts that measure PyTorch, so that its numbers are from the same machine and the same run as ours.
 package torch
 
 import (
@@ -58,7 +58,7 @@ func Run(python, script string, args []string, out any) error {
 }
 
 // Run runs the script and reads the JSON objects that it writes into out, as if they were one: lists of the same name are put together,
-// of other fields the last one counts. The error says why there are no figures: no Python, no PyTorch, no device for it. A [*Cut] says
+// of other fields the last one counts. The error says why there are no numbers: no Python, no PyTorch, no device for it. A [*Cut] says
 // why they are not all there.
 func (s Script) Run(out any) error {
 	if s.Python == "" {

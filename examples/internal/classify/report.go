@@ -7,7 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/examples/internal/session"
 )
 
-// Report collects the figures of a run. On a simulated device accuracy and losses are 0, as nothing is computed there.
+// Report collects the numbers of a run. On a simulated device accuracy and losses are 0, as nothing is computed there.
 type Report struct {
 	Accuracy       float64 `json:"test_accuracy"`
 	FirstLoss      float64 `json:"first_loss"`

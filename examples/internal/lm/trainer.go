@@ -78,7 +78,7 @@ func (t *Trainer) Release() {
 	t.model.Release()
 }
 
-// Finish notes the figures of memory, before and after it releases everything.
+// Finish notes the numbers of memory, before and after it releases everything.
 func (t *Trainer) Finish() {
 	t.scaler.Release()
 	t.Trained(t.model.Parameters(), t.opt)

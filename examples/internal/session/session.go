@@ -1,5 +1,5 @@
 // Package session has what the example programs share besides their models: opening a device with its allocator, giving
-// everything back at the end, and the figures of memory that each program reports.
+// everything back at the end, and the numbers of memory that each program reports.
 package session
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/cistern-ml/cistern/memory"
 )
 
-// Session is a device that a program works on, and the figures of its memory.
+// Session is a device that a program works on, and the numbers of its memory.
 type Session struct {
 	Device device.Device
 	Alloc  memory.Allocator
@@ -166,7 +166,7 @@ func (s *Session) Print(w io.Writer, own func(row Row)) {
 // Bytes writes a size for people and exactly.
 func Bytes(n uint64) string { return fmt.Sprintf("%s (%d bytes)", device.FormatBytes(n), n) }
 
-// WriteJSON writes the figures of a program to a file, unless the file has no name.
+// WriteJSON writes the numbers of a program to a file, unless the file has no name.
 func WriteJSON(file string, figures any) error {
 	if file == "" {
 		return nil
