@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "694081517337bdb3c50975ee9dace25c10d2522c671eba38900b9b9c7017c6a6"
+const inputsHash = "cee6b91e61c63056fa1a1f291749976aca4dc7d478d1d93801c2d839a0e46abd"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

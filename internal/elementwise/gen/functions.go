@@ -159,7 +159,7 @@ var functions = template.FuncMap{
 }
 
 // computes finds divisions and calls of functions, which take longer than loads.
-var computes = regexp.MustCompile(`/|[a-z_]\(`)
+var computes = regexp.MustCompile(`/|[a-z0-9_]\(`)
 
 // mapOf makes the kernels of a type.
 func mapOf(k kernel) string {

@@ -128,12 +128,12 @@ template <class C, u32 P> FN void soften(C (&s)[4][4], Running<C>& r, Sums<C, P>
 #pragma unroll
         for (u32 f = 0; f < 4; f++) most = s[e][f] > most ? s[e][f] : most;
         most = row_max(most);
-        C safe = most == LOW<C> ? (C)0 : most, factor = exp_(r.most[e] - safe);
+        C safe = most == LOW<C> ? (C)0 : most, factor = exp(r.most[e] - safe);
         r.most[e] = most;
         r.sum[e] *= factor;
 #pragma unroll
         for (u32 f = 0; f < 4; f++) {
-            s[e][f] = exp_(s[e][f] - safe);
+            s[e][f] = exp(s[e][f] - safe);
             r.sum[e] += s[e][f];
 #pragma unroll
             for (u32 n = 0; n < P; n++) sum.v[n][e][f] *= factor;
@@ -211,7 +211,7 @@ template <int MODE, class T, class C> FN void attend(const Attention<C>& p, cons
         if constexpr (MODE == RESULT) {
             C total = row_sum(r.sum[e]);
             factor = total == 0 ? (C)0 : 1 / total;
-            if (x == 0 && at.window == 0 && row < rows) head_at(p, o, at.batch, at.head).lse[row] = r.most[e] + log_(total);
+            if (x == 0 && at.window == 0 && row < rows) head_at(p, o, at.batch, at.head).lse[row] = r.most[e] + log(total);
         }
 #pragma unroll
         for (u32 f = 0; f < 4 * P; f++) {

@@ -94,7 +94,7 @@ template <class T, class C> FN C score(const Attention<C>& p, const Head<T, C>& 
 }
 
 // exp(score - lse), and 0 for what no row has: rows that see nothing have an lse of -infinity.
-template <class C> FN C probability(C score, C lse) { return score == LOW<C> || lse == LOW<C> ? (C)0 : exp_(score - lse); }
+template <class C> FN C probability(C score, C lse) { return score == LOW<C> || lse == LOW<C> ? (C)0 : exp(score - lse); }
 
 struct Words { u32 w[4]; };
 

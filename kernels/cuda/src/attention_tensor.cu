@@ -147,7 +147,7 @@ template <u32 N, int SIZE> FN void soften(f32 (&s)[N / 8][4], Running& r, f32 (&
 #pragma unroll
             for (u32 e = 0; e < 2; e++) most = s[j][half * 2 + e] > most ? s[j][half * 2 + e] : most;
         most = row_max(most);
-        f32 safe = most == LOW<f32> ? 0.0f : most, factor = exp_(r.most[half] - safe);
+        f32 safe = most == LOW<f32> ? 0.0f : most, factor = exp(r.most[half] - safe);
         r.most[half] = most;
         r.sum[half] *= factor;
 #pragma unroll
@@ -155,7 +155,7 @@ template <u32 N, int SIZE> FN void soften(f32 (&s)[N / 8][4], Running& r, f32 (&
 #pragma unroll
             for (u32 e = 0; e < 2; e++) {
                 f32& v = s[j][half * 2 + e];
-                v = exp_(v - safe);
+                v = exp(v - safe);
                 r.sum[half] += v;
             }
 #pragma unroll
@@ -281,7 +281,7 @@ template <int MODE, int SIZE, class T> FN void attend(const Attention<f32>& p, c
         if constexpr (MODE == RESULT) {
             f32 total = row_sum(run.sum[half]);
             factor = total == 0 ? 0.0f : 1 / total;
-            if (lane % 4 == 0 && row < rows) head_at(p, o, at.batch, at.head).lse[row] = run.most[half] + log_(total);
+            if (lane % 4 == 0 && row < rows) head_at(p, o, at.batch, at.head).lse[row] = run.most[half] + log(total);
         }
 #pragma unroll
         for (u32 j = 0; j < SIZE / 8; j++)

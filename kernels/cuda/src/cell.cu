@@ -33,14 +33,14 @@ template <class T, class C> FN void out(const Rows<T>& r, const Unit& u, u32 gat
 
 template <class T> FN void lstm(const Unit& u, Rows<T> gates, Rows<T> h, Rows<T> c, Rows<T> before) {
     using C = Compute<T>;
-    C i = sigmoid_(in(gates, u, 0)), f = sigmoid_(in(gates, u, 1)), g = tanh_(in(gates, u, 2)), o = sigmoid_(in(gates, u, 3));
+    C i = sigmoid(in(gates, u, 0)), f = sigmoid(in(gates, u, 1)), g = tanh(in(gates, u, 2)), o = sigmoid(in(gates, u, 3));
     C state = f * in(before, u) + i * g;
     out(gates, u, 0, i);
     out(gates, u, 1, f);
     out(gates, u, 2, g);
     out(gates, u, 3, o);
     out(c, u, 0, state);
-    out(h, u, 0, o * tanh_(state));
+    out(h, u, 0, o * tanh(state));
 }
 
 template <class T>
@@ -48,7 +48,7 @@ FN void lstm_backward(const Unit& u, Rows<T> dsums, Rows<T> dbefore, Rows<T> gat
                       Rows<T> dc) {
     using C = Compute<T>;
     C i = in(gates, u, 0), f = in(gates, u, 1), g = in(gates, u, 2), o = in(gates, u, 3);
-    C dh = in(y, u) + in(r, u), t = tanh_(in(c, u)), d = dh * o * (1 - t * t) + in(dc, u), p = in(before, u);
+    C dh = in(y, u) + in(r, u), t = tanh(in(c, u)), d = dh * o * (1 - t * t) + in(dc, u), p = in(before, u);
     out(dsums, u, 0, d * g * (i * (1 - i)));
     out(dsums, u, 1, d * p * (f * (1 - f)));
     out(dsums, u, 2, d * i * (1 - g * g));
@@ -58,8 +58,8 @@ FN void lstm_backward(const Unit& u, Rows<T> dsums, Rows<T> dbefore, Rows<T> gat
 
 template <class T> FN void gru(const Unit& u, Rows<T> gates, Rows<T> h, Rows<T> inner, Rows<T> hidden, Rows<T> before) {
     using C = Compute<T>;
-    C r = sigmoid_(in(gates, u, 0) + in(hidden, u, 0)), z = sigmoid_(in(gates, u, 1) + in(hidden, u, 1));
-    C share = in(hidden, u, 2), n = tanh_(in(gates, u, 2) + r * share);
+    C r = sigmoid(in(gates, u, 0) + in(hidden, u, 0)), z = sigmoid(in(gates, u, 1) + in(hidden, u, 1));
+    C share = in(hidden, u, 2), n = tanh(in(gates, u, 2) + r * share);
     out(gates, u, 0, r);
     out(gates, u, 1, z);
     out(gates, u, 2, n);

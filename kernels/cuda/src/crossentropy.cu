@@ -20,14 +20,14 @@ template <class C> FN C safe(C most) { return most == (C)-__builtin_inff() ? (C)
 
 template <class C> FN void take(Running<C>& r, C most) {
     if (most > r.most) {
-        r.sum *= exp_(r.most - most);
+        r.sum *= exp(r.most - most);
         r.most = most;
     }
 }
 
 // exp(v) for v that are not positive, to be added to 1: what is less than exp(-80) makes no difference, and 0 may be that.
 FN f32 exp_small(f32 v) { return exp_normal(at_least(v, -80.0f)); }
-FN f64 exp_small(f64 v) { return exp_(v); }
+FN f64 exp_small(f64 v) { return exp(v); }
 
 template <int N, class C> FN void take(Running<C>& r, const C (&v)[N]) {
     C most = v[0];
@@ -42,7 +42,7 @@ template <int N, class C> FN void take(Running<C>& r, const C (&v)[N]) {
 // Both rows of sums, joined: the greater maximum, and what each sum is relative to it.
 template <class C> FN Running<C> join(const Running<C>& a, const Running<C>& b) {
     C most = a.most > b.most ? a.most : b.most, shift = safe(most);
-    return Running<C>{most, a.sum * exp_(a.most - shift) + b.sum * exp_(b.most - shift)};
+    return Running<C>{most, a.sum * exp(a.most - shift) + b.sum * exp(b.most - shift)};
 }
 
 struct Joined { template <class V> FN static V of(const V& a, const V& b) { return join(a, b); } };
@@ -118,7 +118,7 @@ FN void loss(const Entropy& p, C* dst, C* lse, C* weight, const T* a, const i64*
     Running<C> r = {(C)-__builtin_inff(), 0};
     if (live) each<T, C>(p, a, lane, [&](const auto& c, u32) INLINE { take(r, c); });
     r = row_join<Joined>(r, p.lanes, sh);
-    C l = r.most - r.most == 0 ? log_(r.sum) : r.most - r.most; // infinite maxima make NaN
+    C l = r.most - r.most == 0 ? log(r.sum) : r.most - r.most; // infinite maxima make NaN
     i64 class_ = b[(live ? n : 0) * p.class_step];
     bool there = class_ >= 0 && class_ < p.classes && class_ != p.ignore;
     C s = 0;
@@ -167,7 +167,7 @@ FN void backward(const Entropy& p, T* dst, const C* g, const T* a, const i64* b,
         for (u32 i = 0; i < N; i++) {
             C target = j + i == at ? hit : 0; // with its share of the smoothing: of one class that is all, and nothing is left
             if (p.smooth) target += uniform * weight_of<T, C>(p, w, j + i);
-            d[i] = all * exp_((c[i] - most) - l) - target;
+            d[i] = all * exp((c[i] - most) - l) - target;
         }
         vec<T, N> v;
 #pragma unroll

@@ -51,16 +51,16 @@ UNARY(AddScalar, return plus<C>(a, s); )
 UNARY(MulScalar, return times<C>(a, s); )
 UNARY(DivScalar, return a / s; )
 UNARY(Clamp, return least<C>(most<C>(a, s), t); )
-UNARY(Exp, return exp_(a); )
-UNARY(Log, return log_(a); )
-UNARY(Sqrt, return root(a); )
-UNARY(Rsqrt, return 1 / root(a); )
+UNARY(Exp, return exp(a); )
+UNARY(Log, return log(a); )
+UNARY(Sqrt, return sqrt(a); )
+UNARY(Rsqrt, return 1 / sqrt(a); )
 UNARY(Reciprocal, return 1 / a; )
-UNARY(Sin, f64 x; f64 y; sincos_((f64)a, x, y); return (C)x; )
-UNARY(Cos, f64 x; f64 y; sincos_((f64)a, x, y); return (C)y; )
-UNARY(Tanh, return tanh_(a); )
-UNARY(Sigmoid, return sigmoid_(a); )
-UNARY(SiLU, return silu_(a); )
+UNARY(Sin, f64 x; f64 y; sincos((f64)a, x, y); return (C)x; )
+UNARY(Cos, f64 x; f64 y; sincos((f64)a, x, y); return (C)y; )
+UNARY(Tanh, return tanh(a); )
+UNARY(Sigmoid, return sigmoid(a); )
+UNARY(SiLU, return silu(a); )
 UNARY(LeakyReLU, return a > 0 ? a : a * s; )
 // An integer to the power of n, which wraps. Of negative powers only those of 1 and -1 are whole.
 template <class C> FN C whole_power(C a, i64 n) {
@@ -70,24 +70,24 @@ template <class C> FN C whole_power(C a, i64 n) {
         if (n & 1) r *= x;
     return (C)r;
 }
-UNARY(PowScalar, if constexpr (is_float<C>) { if (s == 2) return a * a; return (C)pow_((f64)a, s); } else return whole_power<C>(a, s); )
-UNARY(Softplus, f64 z = s * (f64)a; return z > t ? a : (C)(log1p_(exp_(z)) / s); )
-UNARY(Log1p, return log1p_(a); )
-UNARY(Expm1, return expm1_(a); )
-UNARY(Erf, return erf_(a); )
-UNARY(ELU, return a > 0 ? a : s * expm1_(a); )
-UNARY(Floor, return floor_(a); )
-UNARY(Ceil, return ceil_(a); )
-UNARY(Round, return even_(a); )
-UNARY(Trunc, return trunc_(a); )
+UNARY(PowScalar, if constexpr (is_float<C>) { if (s == 2) return a * a; return (C)pow((f64)a, s); } else return whole_power<C>(a, s); )
+UNARY(Softplus, f64 z = s * (f64)a; return z > t ? a : (C)(log1p(exp(z)) / s); )
+UNARY(Log1p, return log1p(a); )
+UNARY(Expm1, return expm1(a); )
+UNARY(Erf, return erf(a); )
+UNARY(ELU, return a > 0 ? a : s * expm1(a); )
+UNARY(Floor, return floor(a); )
+UNARY(Ceil, return ceil(a); )
+UNARY(Round, return rint(a); )
+UNARY(Trunc, return trunc(a); )
 TEST(Not, a == 0)
 TEST(IsNaN, a != a)
 TEST(IsInf, !(a - a == 0) && a == a)
 TEST(IsFinite, a - a == 0)
 
 // The distribution function of the normal distribution at x, and exp(-x*x/2).
-FN f32 normal_cdf(f32 x) { return fma(0.5f, erf_(x * 0.70710678f), 0.5f); }
-FN f64 normal_cdf(f64 x) { return 0.5 * erfc_(-x / 1.4142135623730951); }
+FN f32 normal_cdf(f32 x) { return fma(0.5f, erf(x * 0.70710678f), 0.5f); }
+FN f64 normal_cdf(f64 x) { return 0.5 * erfc(-x / 1.4142135623730951); }
 UNARY(GELU, return a * normal_cdf(a); )
 
 template <class C> FN constexpr C root_2_pi() { return (C)0.79788456080286535587989211986876; } // sqrt(2/pi)
@@ -95,11 +95,11 @@ template <class C> FN constexpr C cubic() { return (C)0.044715; }
 
 // 0.5*(1+tanh(u)) is sigmoid(2*u), which does not cancel for negative u.
 template <class C> FN C gelu_argument(C x) { return 2 * root_2_pi<C>() * x * (1 + cubic<C>() * x * x); }
-UNARY(GELUTanh, return a * sigmoid_(gelu_argument(a)); )
+UNARY(GELUTanh, return a * sigmoid(gelu_argument(a)); )
 
 // sigmoid(z), and its derivative without cancellation.
 template <class C> FN C sigmoid_slope(C z, C& slope) {
-    C e = exp_(-size_of(z)), s = ratio((C)1, 1 + e);
+    C e = exp(-abs(z)), s = ratio((C)1, 1 + e);
     slope = e * s * s;
     return z < 0 ? s * e : s;
 }
@@ -108,14 +108,14 @@ BINARY(ReLUGrad, return b <= 0 ? (C)0 : a; )
 BINARY(LeakyReLUGrad, return b > 0 ? a : a * s; )
 BINARY(SigmoidGrad, return a * b * (1 - b); )
 BINARY(TanhGrad, return a * (1 - b * b); )
-BINARY(GELUGrad, return a * (normal_cdf(b) + b * exp_((C)-0.5 * b * b) * (C)0.39894228040143267793994605993438); )
+BINARY(GELUGrad, return a * (normal_cdf(b) + b * exp((C)-0.5 * b * b) * (C)0.39894228040143267793994605993438); )
 BINARY(GELUTanhGrad, C k; C g = sigmoid_slope(gelu_argument(b), k);
        if (k != 0) g += 2 * b * k * root_2_pi<C>() * (1 + 3 * cubic<C>() * b * b); return a * g; )
 BINARY(SiLUGrad, C k; C g = sigmoid_slope(b, k); return a * (g + b * k); )
-BINARY(SoftplusGrad, f64 z = s * (f64)b; return z > t ? a : (C)((f64)a * sigmoid_(z)); )
+BINARY(SoftplusGrad, f64 z = s * (f64)b; return z > t ? a : (C)((f64)a * sigmoid(z)); )
 
-BINARY(ErfGrad, return a * ((C)1.12837916709551257389615890312155 * exp_(-b * b)); ) // 2/sqrt(pi)
-BINARY(ELUGrad, return b > 0 ? a : a * (s * exp_(b)); )
+BINARY(ErfGrad, return a * ((C)1.12837916709551257389615890312155 * exp(-b * b)); ) // 2/sqrt(pi)
+BINARY(ELUGrad, return b > 0 ? a : a * (s * exp(b)); )
 BINARY(ClampGrad, return b >= s && b <= t ? a : (C)0; )
 BINARY(HardtanhGrad, return b <= s || b >= t ? (C)0 : a; )
 
@@ -123,20 +123,20 @@ BINARY(Add, if (s == 1) return plus<C>(a, b); return plus<C>(a, times<C>(s, b));
 BINARY(Sub, return minus<C>(a, b); )
 BINARY(Mul, return times<C>(a, b); )
 BINARY(Div_, return a / b; )
-BINARY(Pow, if constexpr (is_float<C>) return (C)pow_((f64)a, (f64)b); else return whole_power<C>(a, (i64)b); )
+BINARY(Pow, if constexpr (is_float<C>) return (C)pow((f64)a, (f64)b); else return whole_power<C>(a, (i64)b); )
 // The remainder with the sign of a. Of integers it is 0 where b is 0; -1 divides everything, also where the quotient overflows.
-template <class C> FN C fmod_(C a, C b) {
+template <class C> FN C fmod(C a, C b) {
     if constexpr (is_float<C>) return long_division(a, b);
     else return b == 0 || ((C)-1 < 0 && b == (C)-1) ? (C)0 : (C)(a % b);
 }
-BINARY(Fmod, return fmod_<C>(a, b); )
-BINARY(Remainder, C r = fmod_<C>(a, b); return r != 0 && (r < 0) != (b < 0) ? plus<C>(r, b) : r; )
+BINARY(Fmod, return fmod<C>(a, b); )
+BINARY(Remainder, C r = fmod<C>(a, b); return r != 0 && (r < 0) != (b < 0) ? plus<C>(r, b) : r; )
 BINARY(Maximum, return most<C>(nan(b) ? b : a, b); )
 BINARY(Minimum, return least<C>(nan(b) ? b : a, b); )
 BINARY(And, return a & b; )
 BINARY(Or, return a | b; )
 BINARY(Xor, return a ^ b; )
-TERNARY(Lerp, return size_of(c) < (C)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c); )
+TERNARY(Lerp, return abs(c) < (C)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c); )
 TERNARY(AddCMul, return plus<C>(a, times<C>(times<C>(s, b), c)); )
 TERNARY(AddCDiv, return a + s * (b / c); )
 COMPARE(Eq, a == b)

@@ -8,7 +8,7 @@ template <class C> struct Scalars { C s, t; };
 // log(1+v) for v > -1: the logarithm of the rounded sum, corrected by what was rounded away.
 template <class C> FN C log1p_of(C v) {
     C u = 1 + v;
-    return u == 1 ? v : u - 1 == v ? log_(u) : log_(u) * (v / (u - 1));
+    return u == 1 ? v : u - 1 == v ? log(u) : log(u) * (v / (u - 1));
 }
 template <class C> FN C at_least(C v, C low) { return v < low ? low : v; }
 
@@ -18,16 +18,16 @@ template <class C> FN C at_least(C v, C low) { return v < low ? low : v; }
     };
 
 LOSS(SquaredError, C d = x - y; return d * d; )
-LOSS(SmoothL1, C d = size_of(x - y); return d < p.s ? p.t * d * d / (2 * p.s) : p.t * (d - p.s / 2); )
-LOSS(BCE, return -(y * at_least<C>(log_(x), -100) + (1 - y) * at_least<C>(log1p_of(-x), -100)); )
-LOSS(BCELogits, C low = x < 0 ? -x : (x != x ? x : (C)0); return low + log1p_of(exp_(-size_of(x))) + (1 - y) * x; )
-LOSS(KLDiv, if (p.s != 0) return exp_(y) * (y - x); return y == 0 ? (C)0 : y * (log_(y) - x); )
+LOSS(SmoothL1, C d = abs(x - y); return d < p.s ? p.t * d * d / (2 * p.s) : p.t * (d - p.s / 2); )
+LOSS(BCE, return -(y * at_least<C>(log(x), -100) + (1 - y) * at_least<C>(log1p_of(-x), -100)); )
+LOSS(BCELogits, C low = x < 0 ? -x : (x != x ? x : (C)0); return low + log1p_of(exp(-abs(x))) + (1 - y) * x; )
+LOSS(KLDiv, if (p.s != 0) return exp(y) * (y - x); return y == 0 ? (C)0 : y * (log(y) - x); )
 
 LOSS(SquaredErrorGrad, return 2 * (x - y); )
-LOSS(SmoothL1Grad, C d = x - y; if (size_of(d) < p.s) return p.t * d / p.s; return d > 0 ? p.t : d < 0 ? -p.t : p.s < 0 ? (C)0 : d; )
+LOSS(SmoothL1Grad, C d = x - y; if (abs(d) < p.s) return p.t * d / p.s; return d > 0 ? p.t : d < 0 ? -p.t : p.s < 0 ? (C)0 : d; )
 LOSS(BCEGrad, return (x - y) / at_least<C>((1 - x) * x, (C)1e-12f); )
-LOSS(BCELogitsGrad, return sigmoid_(x) - y; )
-LOSS(KLDivGrad, return p.s != 0 ? -exp_(y) : -y; )
+LOSS(BCELogitsGrad, return sigmoid(x) - y; )
+LOSS(KLDivGrad, return p.s != 0 ? -exp(y) : -y; )
 
 constexpr u32 STEPS = 4; // elements of a thread
 

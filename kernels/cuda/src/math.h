@@ -8,11 +8,11 @@
 
 FN f32 fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 FN f64 fma(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
-FN f32 root(f32 v) { return __builtin_sqrtf(v); }
-FN f64 root(f64 v) { return __builtin_sqrt(v); }
-FN f32 size_of(f32 v) { return float_of(bits_of(v) & 0x7fffffff); }
-FN f64 size_of(f64 v) { return double_of(bits_of(v) & 0x7fffffffffffffff); }
-FN f32 with_sign(f32 v, f32 s) { return float_of((bits_of(v) & 0x7fffffff) | (bits_of(s) & 0x80000000)); }
+FN f32 sqrt(f32 v) { return __builtin_sqrtf(v); }
+FN f64 sqrt(f64 v) { return __builtin_sqrt(v); }
+FN f32 abs(f32 v) { return float_of(bits_of(v) & 0x7fffffff); }
+FN f64 abs(f64 v) { return double_of(bits_of(v) & 0x7fffffffffffffff); }
+FN f32 copysign(f32 v, f32 s) { return float_of((bits_of(v) & 0x7fffffff) | (bits_of(s) & 0x80000000)); }
 
 // ---- float ------------------------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ FN f32 exp_factors(f32 v, f32& scale) {
 }
 
 // exp(v): within 1 ulp. The power of 2 is applied in two steps, so that denormal results are rounded once.
-FN f32 exp_(f32 v) {
+FN f32 exp(f32 v) {
     f32 scale, p = exp_factors(at_least(at_most(v, 90.0f), -105.0f), scale);
     return p * scale;
 }
@@ -93,7 +93,7 @@ FN f32 exp_normal(f32 v) {
 }
 
 // log(v): within 1 ulp.
-FN f32 log_(f32 a) {
+FN f32 log(f32 a) {
     if (a != a || a == __builtin_inff()) return a;
     if (a <= 0.0f) return a == 0.0f ? -__builtin_inff() : __builtin_nanf("");
     f32 i = 0.0f;
@@ -117,34 +117,34 @@ FN f32 log_(f32 a) {
 }
 
 // 1/(1+exp(-v)), relative to its own size on both sides.
-FN f32 sigmoid_(f32 v) {
-    f32 scale, p = exp_factors(at_least(-size_of(v), -105.0f), scale), e = p * scale;
+FN f32 sigmoid(f32 v) {
+    f32 scale, p = exp_factors(at_least(-abs(v), -105.0f), scale), e = p * scale;
     return ratio(v < 0.0f ? e : 1.0f, 1.0f + e);
 }
 
 // v*sigmoid(v). Far below 0 the exponential is denormal while the product is not: it is scaled last. What the product's rounding
 // takes is put back with the quotient's.
-FN f32 silu_(f32 v) {
-    f32 scale, t = -size_of(v), p = exp_factors(at_least(t, -120.0f), scale), d = fma(p, scale, 1.0f);
+FN f32 silu(f32 v) {
+    f32 scale, t = -abs(v), p = exp_factors(at_least(t, -120.0f), scale), d = fma(p, scale, 1.0f);
     f32 factor = v < 0.0f ? p : 1.0f, n = v * factor, r = inverse(d), q = n * r;
     q = fma(r, fma(-d, q, n) + fma(v, factor, -n), q) * (v < 0.0f ? scale : 1.0f);
     if (t < -120.0f) q = v < 0.0f ? v * 0.0f : v;
     return q;
 }
 
-FN f32 tanh_(f32 v) {
-    f32 t = size_of(v), s = v * v;
+FN f32 tanh(f32 v) {
+    f32 t = abs(v), s = v * v;
     f32 large = 1.0f - ratio(2.0f, exp_normal(at_most(2.0f * t, 20.0f)) + 1.0f);
     f32 r = 1.57394409e-2f;
     r = fma(r, s, -5.23025580e-2f);
     r = fma(r, s, 1.33152470e-1f);
     r = fma(r, s, -3.33327681e-1f);
     r = fma(r * s, v, v);
-    return t >= 0.55f ? with_sign(large, v) : r;
+    return t >= 0.55f ? copysign(large, v) : r;
 }
 
-FN f32 erf_(f32 v) {
-    f32 t = at_most(size_of(v), 4.0f), s = t * t; // beyond 4 the result is 1
+FN f32 erf(f32 v) {
+    f32 t = at_most(abs(v), 4.0f), s = t * t; // beyond 4 the result is 1
     f32 r = fma(-1.72853470e-5f, t, 3.83197126e-4f);
     f32 u = fma(-3.88396438e-3f, t, 2.42546219e-2f);
     r = fma(r, s, u);
@@ -159,12 +159,12 @@ FN f32 erf_(f32 v) {
     r = fma(r, s, -3.76125336e-1f);
     r = fma(r, s, 1.28379166e-1f);
     r = fma(r, v, v);
-    return t > 0.927734375f ? with_sign(large, v) : r;
+    return t > 0.927734375f ? copysign(large, v) : r;
 }
 
 // exp(v) - 1 = 2^j * (exp(f) - 1) + (2^j - 1) with |f| <= log(2)/2; the series of exp(f) - 1 leaves out less than 2^-26 of it.
-FN f32 expm1_(f32 v) {
-    if (v > 80.0f) return exp_(v);
+FN f32 expm1(f32 v) {
+    if (v > 80.0f) return exp(v);
     if (v < -20.0f) return -1.0f;
     f32 j = __builtin_rintf(1.442695f * v);
     f32 f = fma(j, -6.93145752e-1f, v);
@@ -182,20 +182,20 @@ FN f32 expm1_(f32 v) {
 }
 
 // log(1+v): the logarithm of the rounded sum, and what the rounding took.
-FN f32 log1p_(f32 v) {
+FN f32 log1p(f32 v) {
     f32 u = 1.0f + v;
-    if (!(u > 0.0f && u < __builtin_inff())) return log_(u);
-    return log_(u) + (v - (u - 1.0f)) / u;
+    if (!(u > 0.0f && u < __builtin_inff())) return log(u);
+    return log(u) + (v - (u - 1.0f)) / u;
 }
 
-FN f32 floor_(f32 v) { return __builtin_floorf(v); }
-FN f64 floor_(f64 v) { return __builtin_floor(v); }
-FN f32 ceil_(f32 v) { return __builtin_ceilf(v); }
-FN f64 ceil_(f64 v) { return __builtin_ceil(v); }
-FN f32 trunc_(f32 v) { return __builtin_truncf(v); }
-FN f64 trunc_(f64 v) { return __builtin_trunc(v); }
-FN f32 even_(f32 v) { return __builtin_rintf(v); } // halves to the even neighbour
-FN f64 even_(f64 v) { return __builtin_rint(v); }
+FN f32 floor(f32 v) { return __builtin_floorf(v); }
+FN f64 floor(f64 v) { return __builtin_floor(v); }
+FN f32 ceil(f32 v) { return __builtin_ceilf(v); }
+FN f64 ceil(f64 v) { return __builtin_ceil(v); }
+FN f32 trunc(f32 v) { return __builtin_truncf(v); }
+FN f64 trunc(f64 v) { return __builtin_trunc(v); }
+FN f32 rint(f32 v) { return __builtin_rintf(v); } // halves to the even neighbour
+FN f64 rint(f64 v) { return __builtin_rint(v); }
 
 FN u32 zeros_before(u32 v) { return (u32)__clz((i32)v); }
 FN u32 zeros_before(u64 v) { return v >> 32 ? zeros_before((u32)(v >> 32)) : 32 + zeros_before((u32)v); }
@@ -240,7 +240,7 @@ FN f64 long_division(f64 a, f64 b) { return divide_long<52>(a, b, bits_of(a), bi
 // ---- double -----------------------------------------------------------------------------------------------------------
 
 // exp(v + rest), for a small rest.
-FN f64 exp_(f64 v, f64 rest) {
+FN f64 exp(f64 v, f64 rest) {
     if (v != v) return v;
     if (v > 709.8) return __builtin_inf();
     if (v < -746.0) return 0.0;
@@ -255,7 +255,7 @@ FN f64 exp_(f64 v, f64 rest) {
     i64 k = (i64)bits_of(sum) - (i64)bits_of(shift), half = k >> 1;
     return y * double_of((u64)(1023 + half) << 52) * double_of((u64)(1023 + k - half) << 52);
 }
-FN f64 exp_(f64 v) { return exp_(v, 0.0); }
+FN f64 exp(f64 v) { return exp(v, 0.0); }
 
 // v = m * 2^e with m in [sqrt(1/2), sqrt(2)), for positive finite v.
 FN f64 mantissa(f64 v, f64& e) {
@@ -269,7 +269,7 @@ FN f64 mantissa(f64 v, f64& e) {
     return double_of(bits_of(v) - (u64)k);
 }
 
-FN f64 log_(f64 v) {
+FN f64 log(f64 v) {
     if (v != v || v == __builtin_inf()) return v;
     if (v <= 0.0) return v == 0.0 ? -__builtin_inf() : __builtin_nan("");
     f64 k;
@@ -282,15 +282,15 @@ FN f64 log_(f64 v) {
 }
 
 // log(1+v), as the one of float.
-FN f64 log1p_(f64 v) {
+FN f64 log1p(f64 v) {
     f64 u = 1.0 + v;
-    if (!(u > 0.0 && u < __builtin_inf())) return log_(u);
-    return log_(u) - ((u - 1.0) - v) / u;
+    if (!(u > 0.0 && u < __builtin_inf())) return log(u);
+    return log(u) - ((u - 1.0) - v) / u;
 }
 
 // exp(v) - 1, as the one of float, with the series to f^14/14!.
-FN f64 expm1_(f64 v) {
-    if (v > 600.0) return exp_(v);
+FN f64 expm1(f64 v) {
+    if (v > 600.0) return exp(v);
     if (v < -40.0) return -1.0;
     f64 j = __builtin_rint(1.4426950408889634 * v);
     f64 f = fma(j, -6.93147180369123816490e-01, v);
@@ -314,14 +314,14 @@ FN f64 expm1_(f64 v) {
     return fma(power, p, power - 1.0);
 }
 
-FN f64 sigmoid_(f64 v) { return 1.0 / (1.0 + exp_(-v)); }
-FN f64 silu_(f64 v) { return v * sigmoid_(v); }
+FN f64 sigmoid(f64 v) { return 1.0 / (1.0 + exp(-v)); }
+FN f64 silu(f64 v) { return v * sigmoid(v); }
 
-FN f64 tanh_(f64 v) {
-    f64 t = size_of(v);
+FN f64 tanh(f64 v) {
+    f64 t = abs(v);
     if (t > 354.0) return v > 0.0 ? 1.0 : -1.0; // half of the logarithm of the largest number
     if (t >= 0.625) {
-        f64 y = 1.0 - 2.0 / (exp_(2.0 * t) + 1.0);
+        f64 y = 1.0 - 2.0 / (exp(2.0 * t) + 1.0);
         return v < 0.0 ? -y : y;
     }
     f64 s = v * v;
@@ -348,7 +348,7 @@ FN f64 erf_ratio(f64 z) {
 }
 
 // 1 - erf(v), relative to its own size.
-FN f64 erfc_(f64 v) {
+FN f64 erfc(f64 v) {
     const f64 erx = 8.45062911510467529297e-01;
     const f64 pa0 = -2.36211856075265944077e-03;
     const f64 pa1 = 4.14856118683748331666e-01;
@@ -395,7 +395,7 @@ FN f64 erfc_(f64 v) {
     const f64 sb7 = -2.24409524465858183362e+01;
     if (v != v) return v;
     bool sign = v < 0.0;
-    f64 x = size_of(v);
+    f64 x = abs(v);
     if (x < 0.84375) {
         f64 temp = x;
         if (x >= 0x1p-56) {
@@ -420,21 +420,21 @@ FN f64 erfc_(f64 v) {
         q = 1.0 + s * (sb1 + s * (sb2 + s * (sb3 + s * (sb4 + s * (sb5 + s * (sb6 + s * sb7))))));
     }
     f64 z = double_of(bits_of(x) & 0xffffffff00000000);
-    f64 e = exp_(-z * z - 0.5625) * exp_((z - x) * (z + x) + r / q) / x;
+    f64 e = exp(-z * z - 0.5625) * exp((z - x) * (z + x) + r / q) / x;
     return sign ? 2.0 - e : e;
 }
 
-FN f64 erf_(f64 v) {
-    f64 x = size_of(v);
+FN f64 erf(f64 v) {
+    f64 x = abs(v);
     if (x < 0.84375) return v + v * erf_ratio(v * v);
     if (v != v) return v;
-    f64 y = 1.0 - erfc_(x);
+    f64 y = 1.0 - erfc(x);
     return v < 0.0 ? -y : y;
 }
 
 // The remainder of v by pi/2, in [-pi/4, pi/4], and the quotient modulo 4.
 FN f64 reduce_angle(f64 v, i32& quadrant) {
-    f64 x = size_of(v), r;
+    f64 x = abs(v), r;
     if (x < 0x1p29) {
         f64 k = __builtin_rint(x * 0.63661977236758138);
         r = fma(-k, 1.5707963267948966, x);
@@ -502,7 +502,7 @@ FN f64 cos_poly(f64 r) {
     return w + (((1.0 - w) - half) + z * p);
 }
 
-FN void sincos_(f64 v, f64& sin, f64& cos) {
+FN void sincos(f64 v, f64& sin, f64& cos) {
     if (!finite(v)) {
         sin = cos = v - v;
         return;
@@ -551,10 +551,10 @@ FN f64 log_pair(f64 v, f64& low) {
     return sum;
 }
 
-FN f64 pow_(f64 x, f64 y) {
+FN f64 pow(f64 x, f64 y) {
     if (y == 0.0 || x == 1.0) return 1.0;
     if (x != x || y != y) return x + y;
-    f64 ax = size_of(x), ay = size_of(y);
+    f64 ax = abs(x), ay = abs(y);
     bool whole = ay >= 0x1p53 || __builtin_rint(y) == y;
     bool odd = ay < 0x1p53 && whole && ((i64)y & 1);
     f64 r;
@@ -566,7 +566,7 @@ FN f64 pow_(f64 x, f64 y) {
     } else {
         f64 low, l = log_pair(ax, low);
         f64 e = y * l;
-        r = ay > 0x1p70 ? ((e > 0.0) ? __builtin_inf() : 0.0) : exp_(e, fma(y, l, -e) + y * low);
+        r = ay > 0x1p70 ? ((e > 0.0) ? __builtin_inf() : 0.0) : exp(e, fma(y, l, -e) + y * low);
         if (ax == 1.0) r = 1.0;
     }
     return odd && bits_of(x) >> 63 ? -r : r;
@@ -577,44 +577,44 @@ FN f64 pow_(f64 x, f64 y) {
 // Float results of these are computed in double and rounded once.
 
 // log(m)/log(2) + e for v = m*2^e, which is exact for powers of two: then m is 1.
-FN f64 log2_(f64 v) {
-    if (!(v > 0.0) || v == __builtin_inf()) return log_(v);
+FN f64 log2(f64 v) {
+    if (!(v > 0.0) || v == __builtin_inf()) return log(v);
     f64 e, m = mantissa(v, e);
-    return e + log_(m) * 1.4426950408889634;
+    return e + log(m) * 1.4426950408889634;
 }
-FN f32 log2_(f32 v) { return (f32)log2_((f64)v); }
+FN f32 log2(f32 v) { return (f32)log2((f64)v); }
 
-FN f64 log10_(f64 v) { return log_(v) * 0.43429448190325182765; }
-FN f32 log10_(f32 v) { return (f32)log10_((f64)v); }
+FN f64 log10(f64 v) { return log(v) * 0.43429448190325182765; }
+FN f32 log10(f32 v) { return (f32)log10((f64)v); }
 
 // exp(v*log(2)), with what rounding takes of the product.
-FN f64 exp2_(f64 v) {
+FN f64 exp2(f64 v) {
     if (v != v) return v;
     if (v >= 1024.0) return __builtin_inf();
     if (v < -1080.0) return 0.0;
     f64 y = v * 0.693147180559945286227;
-    return exp_(y, fma(v, 0.693147180559945286227, -y) + v * 2.319046813846299558e-17);
+    return exp(y, fma(v, 0.693147180559945286227, -y) + v * 2.319046813846299558e-17);
 }
-FN f32 exp2_(f32 v) { return (f32)exp2_((f64)v); }
+FN f32 exp2(f32 v) { return (f32)exp2((f64)v); }
 
-FN f64 tan_(f64 v) {
+FN f64 tan(f64 v) {
     f64 s, c;
-    sincos_(v, s, c);
+    sincos(v, s, c);
     return s / c;
 }
-FN f32 tan_(f32 v) { return (f32)tan_((f64)v); }
+FN f32 tan(f32 v) { return (f32)tan((f64)v); }
 
 // a*tanh(log(1+e)) with e = exp(a), whose tanh is n/(n+2) for n = e*(e+2). From 20 on that is 1.
-FN f64 mish_(f64 a) {
+FN f64 mish(f64 a) {
     if (a > 20) return a;
-    f64 e = exp_(a), n = e * (e + 2);
+    f64 e = exp(a), n = e * (e + 2);
     return a * (n / (n + 2));
 }
-FN f32 mish_(f32 a) { return (f32)mish_((f64)a); }
+FN f32 mish(f32 a) { return (f32)mish((f64)a); }
 // The derivative: that of tanh is 4*(n+1)/(n+2)^2, with n+1 = (1+e)^2, and that of log(1+exp(a)) is e/(1+e).
 template <class C> FN C mish_slope(C a) {
     if (a > 20) return 1;
-    C e = exp_(a), n = e * (e + 2);
+    C e = exp(a), n = e * (e + 2);
     return n / (n + 2) + a * (4 * e * (1 + e) / ((n + 2) * (n + 2)));
 }
 
@@ -622,7 +622,7 @@ template <class C> FN C mish_slope(C a) {
 template <class C> FN C log_add_exp(C a, C b) {
     if (a == b && a - b != 0) return a;
     C top = a != a || a > b ? a : b;
-    return top + log1p_(exp_(-size_of(a - b)));
+    return top + log1p(exp(-abs(a - b)));
 }
 
 // atan(v) for v in [0, 1]: atan(v) = atan(c) + atan((v-c)/(1+v*c)) for the nearest c of 0, 1/4, ... 1, and the series of the rest, which is
@@ -644,9 +644,9 @@ FN f64 atan_of_ratio(f64 v) {
 }
 
 // The angle of the point with the ordinate y and the abscissa x.
-FN f64 atan2_(f64 y, f64 x) {
+FN f64 atan2(f64 y, f64 x) {
     if (x != x || y != y) return x + y;
-    f64 ay = size_of(y), ax = size_of(x), r;
+    f64 ay = abs(y), ax = abs(x), r;
     bool steep = ay > ax;
     if (ax == ay) r = ax == 0.0 ? 0.0 : 0.78539816339744830962; // also where both are infinite
     else r = atan_of_ratio(steep ? ax / ay : ay / ax);
@@ -654,4 +654,4 @@ FN f64 atan2_(f64 y, f64 x) {
     if (bits_of(x) >> 63) r = 3.14159265358979323846 - (r - 1.2246467991473532e-16);
     return bits_of(y) >> 63 ? -r : r;
 }
-FN f32 atan2_(f32 y, f32 x) { return (f32)atan2_((f64)y, (f64)x); }
+FN f32 atan2(f32 y, f32 x) { return (f32)atan2((f64)y, (f64)x); }

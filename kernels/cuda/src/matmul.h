@@ -32,7 +32,7 @@ template <class C> struct Product {
 template <class C> FN C activate(u32 activation, C v) {
     if (activation == RELU) return v <= 0 ? (C)0 : v;
     if (activation == GELU_ERF) return v * normal_cdf(v);
-    if (activation == GELU_TANH) return v * sigmoid_(gelu_argument(v));
+    if (activation == GELU_TANH) return v * sigmoid(gelu_argument(v));
     return v;
 }
 

@@ -17,7 +17,7 @@ struct Channels {
     f64 count;          // n*l
 };
 
-template <class C> FN C rstd_of(const Channels& p, C stat) { return p.variance ? 1 / root(stat + (C)p.eps) : stat; }
+template <class C> FN C rstd_of(const Channels& p, C stat) { return p.variance ? 1 / sqrt(stat + (C)p.eps) : stat; }
 
 // Count, mean, and the sum of squared distances from the mean.
 template <class C> struct Moments { C n, mean, square; };
@@ -200,7 +200,7 @@ FN void join_stats(const Channels& p, C* mean, C* rstd, R* running_mean, R* runn
     if (c >= p.c) return;
     Moments<C> acc = join(p, work, c);
     mean[c] = acc.mean;
-    rstd[c] = 1 / root(acc.square / acc.n + (C)p.eps);
+    rstd[c] = 1 / sqrt(acc.square / acc.n + (C)p.eps);
     if (!running_mean) return;
     C m = (C)momentum, rest = (C)(1 - momentum);
     running_mean[c] = put<R>(rest * get(running_mean[c]) + m * acc.mean);

@@ -102,7 +102,7 @@ FN void row_norm(const Rows& p, T* dst, C* means, C* rstds, const T* a, const W*
             sum = fma(d, d, sum);
         }
     });
-    C rstd = 1 / root(lanes_sum(sum, p.lanes, sh) / count + (C)p.eps);
+    C rstd = 1 / sqrt(lanes_sum(sum, p.lanes, sh) / count + (C)p.eps);
     each<T, V>(kept, row, s, [&](const vec<T, V>& x, u32 v) {
         C w[V], b[V];
         channels_of<V>(w, weight, (C)1, p, s, v);

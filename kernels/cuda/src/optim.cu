@@ -157,7 +157,7 @@ KERNEL count_steps(Counters t, const f32* found, f64* factors, u32 kind, f64 lr,
     if (kind == COUNT_FIRST) factors[2 * i] = steps == 1;
     if (kind == COUNT_ADAM) {
         factors[2 * i] = lr / (1 - whole_power(b1, (u64)steps));
-        factors[2 * i + 1] = root(1 - whole_power(b2, (u64)steps));
+        factors[2 * i + 1] = sqrt(1 - whole_power(b2, (u64)steps));
     }
     if (kind == COUNT_ADAGRAD) factors[2 * i] = lr / (1 + (f64)(steps - 1) * b1);
 }
@@ -203,7 +203,7 @@ template <class T, bool LARGEST, class C, int GROUPS> FN void adam(const Table<G
             if (!(v > x[3] || v != v)) most = x[3];
             x[3] = most;
         }
-        x[0] = p - size * m / (root(most) / under + s.eps);
+        x[0] = p - size * m / (sqrt(most) / under + s.eps);
         return true;
     });
 }
@@ -225,7 +225,7 @@ template <class T, class C> FN void rmsprop(const Table<5>& t, const RMSProp<C>&
             x[3] = a;
             q -= a * a;
         }
-        C move = g / (root(q) + s.eps);
+        C move = g / (sqrt(q) + s.eps);
         if (s.momentum != 0) {
             move += s.momentum * x[2];
             x[2] = move;
@@ -248,7 +248,7 @@ template <class T, class C> FN void adagrad(const Table<3>& t, const Adagrad<C>&
         if (s.decay != 0) g += s.decay * p;
         C q = x[1] + g * g;
         x[1] = q;
-        x[0] = p - lr * g / (root(q) + s.eps);
+        x[0] = p - lr * g / (sqrt(q) + s.eps);
         return true;
     });
 }
@@ -281,7 +281,7 @@ FN f64 norm_join(f64 a, f64 b, u32 kind) {
 FN f64 norm_term(f64 x, u32 kind, f64 p) {
     f64 size = x < 0 ? -x : x;
     if (kind == SQUARES) return x * x;
-    return kind == POWERS ? pow_(size, p) : size;
+    return kind == POWERS ? pow(size, p) : size;
 }
 
 // What all threads of the block have together, for thread 0.

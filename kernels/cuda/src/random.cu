@@ -42,8 +42,8 @@ template <class C> FN void uniform(C (&u)[4], f64 from, f64 to) {
 template <class T, class C> FN void normal(T (&r)[4], const C (&u)[4], f64 mean, f64 deviation) {
     #pragma unroll
     for (int j = 0; j < 4; j += 2) {
-        f64 size = root(-2.0 * log_(1.0 - (f64)u[j])), sin, cos;
-        sincos_(6.283185307179586 * (f64)u[j + 1], sin, cos);
+        f64 size = sqrt(-2.0 * log(1.0 - (f64)u[j])), sin, cos;
+        sincos(6.283185307179586 * (f64)u[j + 1], sin, cos);
         r[j] = round_to<T>(mean + deviation * size * cos);
         r[j + 1] = round_to<T>(mean + deviation * size * sin);
     }

@@ -115,12 +115,12 @@ template <class C, bool LEAST> struct Arg {
 
 // Sums of sizes, the root of a sum of squares, and the extremes of sizes.
 template <class C> struct Norm1 : Sum<C> {
-    FN static void fold(C& a, C v, u32) { a += size_of(v); }
+    FN static void fold(C& a, C v, u32) { a += abs(v); }
 };
 
 template <class C> struct Norm2 : Sum<C> {
     FN static void fold(C& a, C v, u32) { a = fma(v, v, a); }
-    FN static C finish(const C& a, u64) { return root(a); }
+    FN static C finish(const C& a, u64) { return sqrt(a); }
 };
 
 template <class C> struct MeanSquare : Norm2<C> {
@@ -129,11 +129,11 @@ template <class C> struct MeanSquare : Norm2<C> {
 
 template <class C> struct NormMax : Max<C> {
     FN static C start() { return 0; }
-    FN static void fold(C& a, C v, u32) { Max<C>::fold(a, size_of(v), 0); }
+    FN static void fold(C& a, C v, u32) { Max<C>::fold(a, abs(v), 0); }
 };
 
 template <class C> struct NormMin : Min<C> {
-    FN static void fold(C& a, C v, u32) { Min<C>::fold(a, size_of(v), 0); }
+    FN static void fold(C& a, C v, u32) { Min<C>::fold(a, abs(v), 0); }
 };
 
 template <class C> struct Nonzero {
@@ -157,8 +157,8 @@ template <class C> struct LogSumExp {
     FN static void join(A& a, const A& b) {
         if (b.most == -Limits<C>::high()) return;
         if (b.most == a.most) a.sum += b.sum;
-        else if (b.most < a.most) a.sum += b.sum * exp_(b.most - a.most);
-        else a = A{b.most, b.sum + a.sum * exp_(a.most - b.most)};
+        else if (b.most < a.most) a.sum += b.sum * exp(b.most - a.most);
+        else a = A{b.most, b.sum + a.sum * exp(a.most - b.most)};
     }
-    FN static C finish(const A& a, u64) { return a.most + log_(a.sum); }
+    FN static C finish(const A& a, u64) { return a.most + log(a.sum); }
 };

@@ -96,12 +96,12 @@ struct Softmax {
         C m = row_most(r, x, sh);
         r.kept([&](u32 k, u32) INLINE {
             #pragma unroll
-            for (int e = 0; e < V; e++) sum += power[k][e] = exp_(get(x[k][e]) - m);
+            for (int e = 0; e < V; e++) sum += power[k][e] = exp(get(x[k][e]) - m);
         });
         r.others([&](u32 v) INLINE {
             vec<T, V> y = r.a.read(v);
             #pragma unroll
-            for (int e = 0; e < V; e++) sum += exp_(get(y[e]) - m);
+            for (int e = 0; e < V; e++) sum += exp(get(y[e]) - m);
         });
         C scale = 1 / row_join<Add2>(sum, r.lanes, sh + WARPS);
         r.kept([&](u32 k, u32 v) INLINE {
@@ -113,7 +113,7 @@ struct Softmax {
         r.others([&](u32 v) INLINE {
             vec<T, V> y = r.a.read(v);
             #pragma unroll
-            for (int e = 0; e < V; e++) y[e] = put<T>(exp_(get(y[e]) - m) * scale);
+            for (int e = 0; e < V; e++) y[e] = put<T>(exp(get(y[e]) - m) * scale);
             r.dst.write(v, y);
         });
     }
@@ -127,11 +127,11 @@ struct LogSoftmax {
         C m = row_most(r, x, sh);
         auto take = [&](const vec<T, V>& y) INLINE {
             #pragma unroll
-            for (int e = 0; e < V; e++) sum += exp_(get(y[e]) - m);
+            for (int e = 0; e < V; e++) sum += exp(get(y[e]) - m);
         };
         r.kept([&](u32 k, u32) INLINE { take(x[k]); });
         r.others([&](u32 v) INLINE { take(r.a.read(v)); });
-        C shift = log_(row_join<Add2>(sum, r.lanes, sh + WARPS));
+        C shift = log(row_join<Add2>(sum, r.lanes, sh + WARPS));
         auto give = [&](vec<T, V> y, u32 v) INLINE {
             #pragma unroll
             for (int e = 0; e < V; e++) y[e] = put<T>((get(y[e]) - m) - shift);
@@ -174,7 +174,7 @@ struct OfSoftmax {
 };
 struct OfLogSoftmax {
     template <class C> FN static C take(C sum, C a, C) { return sum + a; }
-    template <class C> FN static C give(C sum, C a, C b) { return a - exp_(b) * sum; }
+    template <class C> FN static C give(C sum, C a, C b) { return a - exp(b) * sum; }
 };
 
 #define ROWS_OF(NAME, F, T, N, V)                                                                                     \
