@@ -13,7 +13,9 @@ func floatKernelsOf(d dtype.DType) *floatKernels {
 	if d != dtype.Float32 {
 		return nil
 	}
-	of := func(transposes string) *kernel { return named("matmul_float", "matmul_float_"+transposes+"_"+suffixes[d]) }
+	of := func(transposes string) *kernel {
+		return named("matmul_float", "matmul_float_"+transposes+"_"+suffixes[d])
+	}
 	return &floatKernels{{of("tn"), of("tt")}, {of("nn"), of("nt")}}
 }
 

@@ -31,7 +31,9 @@ func tensorCoresOf(d dtype.DType) *tensorCores {
 	}
 	all := new(tensorCores)
 	for i, t := range tiles {
-		of := func(transposes string) *kernel { return roomy("matmul_"+t.name, "matmul_"+t.name+"_"+transposes+"_"+suffixes[d]) }
+		of := func(transposes string) *kernel {
+			return roomy("matmul_"+t.name, "matmul_"+t.name+"_"+transposes+"_"+suffixes[d])
+		}
 		all[i] = [2][2]*kernel{{of("tn"), of("tt")}, {of("nn"), of("nt")}}
 	}
 	return all
