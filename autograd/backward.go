@@ -38,6 +38,7 @@ type backward struct {
 
 	// wanted, if not nil, are the variables whose gradients Grad wants, and what has come for them. Nothing else gets any.
 	wanted map[*Variable]*tensor.Tensor
+	hidden *Parameter // one that is wanted and that a checkpoint uses, out of sight of the graph
 }
 
 // Backward computes the gradients of v with respect to every leaf that it depends on and that requires one, and adds them to
@@ -75,10 +76,10 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 	}
 	b.g.enter()
 	defer b.g.leave()
-	b.g.retaining, b.g.running = b.retain, true
+	b.g.retaining, b.g.returning, b.g.running = b.retain, b.wanted != nil, true
 	returned := false
 	defer func() {
-		b.g.retaining, b.g.running = false, false
+		b.g.retaining, b.g.returning, b.g.running = false, false, false
 		if !returned {
 			err = fmt.Errorf("%s: %w", name, ErrPanicked) // for the graph: the panic goes on
 		}

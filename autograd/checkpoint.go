@@ -12,9 +12,12 @@ import (
 // of n equal layers under k checkpoints saves k inputs and, for a while, what n/k layers save.
 //
 // f gets variables in a graph of its own, and uses parameters and values through that graph (in[i].Graph()): variables that it
-// captures from outside are an error. It must compute the same both times. Random operations draw the same numbers, because
-// the generator's state is put back; autocasting is as it was. Gradients of parameters that f uses are added to them when its
-// second run goes backward.
+// captures from outside are an error. It must compute the same both times: the mode of modules (Train, Eval), values that f captures and
+// frozen parameters must be as they were, which is not checked, and what f counts or averages, such as the statistics of a batch norm, it
+// does twice. Random operations draw the same numbers, because the generator's state is put back; autocasting is as it was. Changes of
+// the inputs in place within f are an error, and changes of parameters that require gradients, after f has used them, a *ModifiedError
+// of backward. Gradients of parameters that f uses are added to them when its second run goes backward; Grad computes those of the
+// inputs alone, and refuses to be asked for the parameters'.
 func Checkpoint(f func(in []*Variable) *Variable, in ...*Variable) *Variable {
 	return checkpoint.apply(&segment{f: f}, slices.Clone(in)...)
 }
@@ -25,6 +28,14 @@ type segment struct {
 	random tensor.GeneratorState
 	caster Caster
 	saving *saving
+	params []usedParameter
+}
+
+// usedParameter is a parameter that f used, as it was then.
+type usedParameter struct {
+	p       *Parameter
+	tensor  *tensor.Tensor // the parameter's, which may get another one
+	version uint32
 }
 
 var checkpoint = defineCheckpoint()
@@ -46,12 +57,22 @@ func checkpointForward(n *node) (*tensor.Tensor, error) {
 	s.random, s.caster, s.saving = n.g.Generator().State(), n.g.caster, n.g.saving
 	sub := n.g.child(n.g.Generator(), s.caster, true)
 	defer sub.Release()
+	before := n.versions()
 	_, out, err := s.run(sub, n, (*node).tensor)
 	if err == nil {
 		err = n.checkInputs() // which f may have released
 	}
 	if err != nil {
 		return nil, err
+	}
+	for i, v := range n.versions() {
+		if v != before[i] {
+			return nil, &tensor.ValueError{Op: "Checkpoint", Detail: fmt.Sprintf("the function changes input %d in place, and would do so once more for backward", i)}
+		}
+	}
+	s.note(sub)
+	if n.g.nested {
+		n.g.used = append(n.g.used, s.params...)
 	}
 	return out.tensor().Retain(), nil
 }
@@ -60,6 +81,9 @@ func checkpointForward(n *node) (*tensor.Tensor, error) {
 // gradients, and dies with this function.
 func checkpointGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 	s := n.arg.(*segment)
+	if err := s.intact(n); err != nil {
+		return nil, err
+	}
 	gen := tensor.NewGenerator(0)
 	gen.SetState(s.random)
 	sub := n.g.child(gen, s.caster, false)
@@ -72,12 +96,81 @@ func checkpointGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 	if !out.Shape().Equal(n.out.Shape()) || out.dtype != n.out.dtype {
 		return nil, fmt.Errorf("the function did not compute the same again: %s at first, now %s", n.out.operand(), out.operand())
 	}
-	if out.requires {
+	switch {
+	case !out.requires:
+	case n.g.returning:
+		return returned(n, leaves, out, g)
+	default:
 		if err := out.Backward(WithGradient(g)); err != nil {
 			return nil, err
 		}
 	}
-	return s.gradients(n, leaves)
+	return gradientsOf(n, leaves)
+}
+
+// versions are those of the inputs' storages.
+func (n *node) versions() []uint32 {
+	vs := make([]uint32, len(n.in))
+	for i := range vs {
+		vs[i] = n.tensor(i).Version()
+	}
+	return vs
+}
+
+// note remembers the parameters that f used, and those of checkpoints within.
+func (s *segment) note(sub *Graph) {
+	s.params = sub.used
+	for p, v := range sub.params {
+		if p.requiresGrad && v.Alive() {
+			s.params = append(s.params, usedParameter{p, p.Tensor(), v.tensor().Version()})
+		}
+	}
+}
+
+// intact refuses a second run with other parameters than the first one had.
+func (s *segment) intact(n *node) error {
+	for _, u := range s.params {
+		t := u.p.Tensor()
+		if t != nil && t == u.tensor && t.Version() == u.version {
+			continue
+		}
+		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.site, Saved: "used within the function", Parameter: u.p.name, Expected: u.version}
+		if t != nil {
+			e.Operand, e.Version, e.Changed = Operand{t.DType(), t.Shape().Clone()}, t.Version(), siteOf(t.LastChange())
+		}
+		return e
+	}
+	return nil
+}
+
+// uses reports whether f used the parameter of v, if v is that of one.
+func (s *segment) uses(v *Variable) bool {
+	return v.param != nil && slices.ContainsFunc(s.params, func(u usedParameter) bool { return u.p == v.param })
+}
+
+// returned is what a second run gives to a pass of Grad, which adds to no parameter.
+func returned(n *node, leaves []*Variable, out *Variable, g *tensor.Tensor) ([]*tensor.Tensor, error) {
+	var wanted []*Variable
+	for i, v := range leaves {
+		if n.flows(i) {
+			wanted = append(wanted, v)
+		}
+	}
+	list, err := Grad([]*Variable{out}, wanted, WithGradient(g))
+	if err != nil {
+		return nil, err
+	}
+	defer releaseAll(list)
+	found := make(map[*Variable]*tensor.Tensor, len(wanted))
+	for i, v := range wanted {
+		found[v] = list[i]
+	}
+	return n.given(leaves, func(v *Variable) *tensor.Tensor {
+		if t := found[v]; t != nil {
+			return t.On(n.g.exec)
+		}
+		return nil
+	})
 }
 
 // run calls f in sub on leaves of the given values of n's inputs, and checks the result.
@@ -97,23 +190,30 @@ func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Te
 	return in, out.now(), out.unusable("result")
 }
 
-// gradients are those of the leaves. The result may not depend on all of them.
-func (s *segment) gradients(n *node, leaves []*Variable) ([]*tensor.Tensor, error) {
+// gradientsOf are the gradients that a backward pass left in the leaves.
+func gradientsOf(n *node, leaves []*Variable) ([]*tensor.Tensor, error) {
+	return n.given(leaves, func(v *Variable) *tensor.Tensor {
+		if v.grad == nil {
+			return nil
+		}
+		return v.grad.t.Retain()
+	})
+}
+
+// given is the gradients of a node's inputs: those of leaves that stand for them, and zeros for leaves on which the result does not depend.
+func (n *node) given(leaves []*Variable, gradient func(*Variable) *tensor.Tensor) ([]*tensor.Tensor, error) {
 	ts := make([]*tensor.Tensor, len(leaves))
 	for i, v := range leaves {
-		switch {
-		case v.grad != nil:
-			ts[i] = v.grad.t.Retain()
-		case n.flows(i):
-			z, err := tensor.Zeros(n.g.exec, v.dtype, v.Shape()...)
-			if err != nil {
-				for _, t := range ts {
-					t.Release()
-				}
-				return nil, err
-			}
-			ts[i] = z
+		ts[i] = gradient(v)
+		if ts[i] != nil || !n.flows(i) {
+			continue
 		}
+		z, err := tensor.Zeros(n.g.exec, v.dtype, v.Shape()...)
+		if err != nil {
+			releaseAll(ts)
+			return nil, err
+		}
+		ts[i] = z
 	}
 	return ts, nil
 }
@@ -122,7 +222,7 @@ func (s *segment) gradients(n *node, leaves []*Variable) ([]*tensor.Tensor, erro
 func (g *Graph) child(gen *tensor.Generator, c Caster, inference bool) *Graph {
 	sub := &Graph{
 		exec: g.exec, outer: g.outer, dev: g.dev, ledger: new(ledger), anomaly: g.anomaly,
-		inference: inference, noGrad: inference, gen: gen, caster: c,
+		inference: inference, noGrad: inference, gen: gen, caster: c, nested: true,
 	}
 	sub.poison = &Variable{g: sub}
 	return sub

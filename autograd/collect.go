@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -27,6 +28,9 @@ func (b *backward) prepare(name string) error {
 	}
 	b.g.passes++
 	b.collect()
+	if b.hidden != nil {
+		return gradError("%s with respect to parameter %q, which a Checkpoint uses: Backward computes its gradient", name, excerpt.Of(b.hidden.name))
+	}
 	for _, n := range b.nodes {
 		if !b.runs(n) {
 			continue
@@ -76,8 +80,20 @@ func (b *backward) collect() {
 		}
 	}
 	slices.SortFunc(b.nodes, func(m, n *node) int { return cmp.Compare(n.number, m.number) })
+	b.hide()
 	b.prune()
 	b.count()
+}
+
+// hide looks for parameters that are wanted and that checkpoints use, out of sight of the graph.
+func (b *backward) hide() {
+	for v := range b.wanted {
+		for _, n := range b.nodes {
+			if s, ok := n.arg.(*segment); ok && s.uses(v) {
+				b.hidden = v.param
+			}
+		}
+	}
 }
 
 // reach adds the node that made v, once.

@@ -26,6 +26,7 @@ type Graph struct {
 	noGrad    bool // operations record nothing: always in inference, else inside NoGrad
 	anomaly   bool
 	retaining bool    // a backward pass is under way that keeps what was saved
+	returning bool    // Grad is under way, which adds to no leaf
 	saving    *saving // hooks for what operations save, nil for none
 
 	scope   *scope // the innermost open scope; nil outside of all
@@ -33,6 +34,8 @@ type Graph struct {
 	passes  uint64 // how many backward passes were begun
 	params  map[*Parameter]*Variable
 	memo    map[any]*Variable
+	nested  bool            // it is that of a checkpoint's function
+	used    []usedParameter // by checkpoints within a nested one
 	foreign []device.Stream // streams other than the graph's on which leaves live
 
 	gen     *tensor.Generator
