@@ -53,7 +53,9 @@ func (b *backward) startable(name string, i int, v *Variable) error {
 		return gradError("%s of a variable that depends on no leaf that requires a gradient", name)
 	case seed == nil && v.Len() != 1:
 		return gradError("%s of %s, which is not one element, needs WithGradient", name, v.operand())
-	case seed != nil && (seed.Released() || !seed.Shape().Equal(v.Shape()) || seed.DType() != v.dtype):
+	case seed.Released() && seed != nil:
+		return called(name, &tensor.ReleasedError{Op: "WithGradient"})
+	case seed != nil && (!seed.Shape().Equal(v.Shape()) || seed.DType() != v.dtype):
 		return gradError("WithGradient of %s for a variable of %s", Operand{seed.DType(), seed.Shape()}, v.operand())
 	}
 	return nil

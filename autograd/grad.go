@@ -14,16 +14,16 @@ func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor
 	if len(outputs) == 0 {
 		return nil, gradError("Grad without outputs")
 	}
+	for _, v := range outputs {
+		if err := v.check(name); err != nil {
+			return nil, err
+		}
+	}
 	for _, list := range [][]*Variable{outputs, inputs} {
 		for _, v := range list {
 			if v != nil && v.g != outputs[0].graph() {
 				return nil, called(name, ErrOtherGraph)
 			}
-		}
-	}
-	for _, v := range outputs {
-		if err := v.check(name); err != nil {
-			return nil, err
 		}
 	}
 	b := &backward{g: outputs[0].g, roots: present(outputs), wanted: map[*Variable]*tensor.Tensor{}}

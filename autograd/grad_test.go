@@ -87,6 +87,21 @@ func TestGrad_OfAnOutputThatIsAnInput(t *testing.T) {
 	releaseAll(grads)
 }
 
+func TestGrad_SaysWhichArgumentIsWrong(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{4}), autograd.RequiresGrad())
+	_, err := autograd.Grad(vars{nil}, vars{x})
+	require.ErrorIs(t, err, autograd.ErrNilVariable)
+	seed := must(tensor.Ones(r.exec, tensor.Float64))
+	seed.Release()
+	err = x.MulScalar(2).Backward(autograd.WithGradient(seed))
+	var released *tensor.ReleasedError
+	require.ErrorAs(t, err, &released)
+	require.Equal(t, "WithGradient", released.Op)
+}
+
 // The operation that made an input does not run: what it has saved may have changed, and stays for a pass that needs it.
 func TestGrad_LeavesTheOperationThatMadeAnInputAlone(t *testing.T) {
 	r := onHost(t)
@@ -144,7 +159,7 @@ func TestGrad_RefusesWhatHasNoGradient(t *testing.T) {
 	require.ErrorIs(t, try(nil, vars{x}), autograd.ErrNoGrad)
 	require.ErrorIs(t, try(vars{y}, vars{fixed}), autograd.ErrNoGrad)
 	require.ErrorIs(t, try(vars{fixed}, vars{x}), autograd.ErrNoGrad)
-	require.ErrorIs(t, try(vars{nil}, vars{x}), autograd.ErrOtherGraph)
+	require.ErrorIs(t, try(vars{nil}, vars{x}), autograd.ErrNilVariable)
 	require.ErrorIs(t, try(vars{y, nil}, vars{x}), autograd.ErrNilVariable)
 	require.ErrorIs(t, try(vars{y}, vars{nil}), autograd.ErrNilVariable)
 	require.ErrorIs(t, try(vars{y}, vars{other.Input(r.tensor([]float64{4}), autograd.RequiresGrad())}), autograd.ErrOtherGraph)

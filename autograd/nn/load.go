@@ -72,7 +72,7 @@ func (l *load) open(r io.Reader) (*safetensors.Reader, []Named, error) {
 	}
 	named, err := l.match(f.Entries)
 	var other *MismatchError
-	if f.IsCheckpoint() && (l.Partial && l.Rename == nil || stderrors.As(err, &other)) {
+	if f.IsCheckpoint() && l.Rename == nil && (l.Partial || stderrors.As(err, &other)) {
 		err = &MismatchError{File: l.file, Detail: "it is a checkpoint of a training run: Checkpoint.Read of package autograd/checkpoint loads it"}
 	}
 	return f, named, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 
 	gorgonia "gorgonia.org/tensor"
 
@@ -124,7 +125,8 @@ func (e *Engine) Close() error {
 }
 
 // Scope begins a part of the program whose memory is freed together: end frees all that the Engine's tensors were given since, by any
-// goroutine, but for those of keep. That has what gorgonia's operations make and drop on their way, too.
+// goroutine, but for those of keep. That has what gorgonia's operations make and drop on their way, too, and what operations that failed
+// have made. A second call of end does nothing, so that it can be deferred.
 //
 //	end := engine.Scope()
 //	loss := step(x)
@@ -135,7 +137,11 @@ func (e *Engine) Scope() (end func(keep ...gorgonia.Memory) error) {
 		return func(...gorgonia.Memory) error { return err }
 	}
 	mark := e.blocks.mark()
+	var ended atomic.Bool
 	return func(keep ...gorgonia.Memory) error {
+		if ended.Load() {
+			return nil
+		}
 		var kept []span
 		for _, k := range keep {
 			s, err := spanOf(op, k)
@@ -143,6 +149,9 @@ func (e *Engine) Scope() (end func(keep ...gorgonia.Memory) error) {
 				return err
 			}
 			kept = append(kept, s)
+		}
+		if ended.Swap(true) {
+			return nil
 		}
 		return e.free(e.blocks.takeSince(mark, kept))
 	}

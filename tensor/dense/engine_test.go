@@ -129,6 +129,7 @@ func TestEngine_ResultsOfOperationsAreItsOwn(t *testing.T) {
 			require.Same(t, e, got.Engine(), "%s of %v", name, dt)
 			require.Greater(t, inUse(), before, "%s of %v", name, dt)
 			require.NoError(t, end(got))
+			require.NoError(t, end(), "deferred")
 			require.EqualValues(t, before+512, inUse(), "%s of %v: the result is kept", name, dt)
 			require.NoError(t, e.Free(got, 0))
 			require.Equal(t, before, inUse(), "%s of %v", name, dt)
