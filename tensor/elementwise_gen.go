@@ -51,7 +51,7 @@ func (t *Tensor) SoftsignGrad(a *Tensor) (*Tensor, error) {
 // Hardswish is t*min(max(t+3, 0), 6)/6. Only takes floating-point types.
 func (t *Tensor) Hardswish() (*Tensor, error) { return activation("Hardswish", op.Hardswish, t) }
 
-// HardswishGrad is the gradient of Hardswish at a, where t is that of the result: 0 where a < -3, g*(a/3+0.5) where a <= 3, else g with g = t.
+// HardswishGrad is the gradient of Hardswish at a, where t is that of the result: g where a > 3, 0 where a < -3, else g*(a/3+0.5) with g = t.
 func (t *Tensor) HardswishGrad(a *Tensor) (*Tensor, error) {
 	return gradient("HardswishGrad", op.HardswishGrad, t, a)
 }

@@ -120,7 +120,7 @@ func hardswish[T float](dst, a []T, _ *op.Call) {
 	}
 }
 
-// hardswishGrad is 0 where a < -3, g*(a/3+0.5) where a <= 3, else g, of the gradient g and the input.
+// hardswishGrad is g where a > 3, 0 where a < -3, else g*(a/3+0.5), of the gradient g and the input.
 func hardswishGrad[T float](dst, g, a []T, _ *op.Call) {
 	g = g[:len(dst)]
 	a = a[:len(dst)]

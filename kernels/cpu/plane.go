@@ -23,6 +23,7 @@ type planeJob[T float] struct {
 	image, result [2]int // rows and columns of the larger and of the smaller side, in the sense of the forward operation
 	from, to      *op.View
 	numbers       *op.View
+	empty         bool // from has no elements
 
 	windows [2][]window1   // of pooling, for each result along a dimension
 	sources [2][]source[T] // of resampling
@@ -56,6 +57,9 @@ func planewise[T float](l accessor[T], backward bool, prepare func(j *planeJob[T
 			j.numbers = &c.In[1]
 		}
 		j.image, j.result = [2]int(image.Shape[2:4]), [2]int(result.Shape[2:4])
+		if j.empty = j.from.Len() == 0; j.empty { // a gradient of no windows, however many there are one way
+			j.result = [2]int{}
+		}
 		prepare(j)
 		n := j.to.Shape[0] * j.to.Shape[1]
 		split(n, max(1, elementGrain*n/max(c.Out[0].Len(), c.In[0].Len())), j)
@@ -74,11 +78,7 @@ func (j *planeJob[T]) run(lo, hi int) {
 	channels := j.to.Shape[1]
 	for ; lo < hi; lo++ {
 		n, c := lo/channels, lo%channels
-		src, ok := j.plane(j.from, n, c, &m.from)
-		if !ok {
-			j.move(j.from, n, c, src, j.access.load)
-		}
-		j.takeNumbers(n, c, m)
+		src := j.source(n, c, m)
 		dst, ok := j.plane(j.to, n, c, &m.to)
 		j.f(j, dst, src, m)
 		if !ok {
@@ -88,6 +88,19 @@ func (j *planeJob[T]) run(lo, hi int) {
 			eachNumbers(j.numbers, n, c, m.numbers, writeNumbers[uint8], writeNumbers[int32])
 		}
 	}
+}
+
+// source is the plane that is read, with its numbers in m.
+func (j *planeJob[T]) source(n, c int, m *planeMemory[T]) []T {
+	if j.empty {
+		return nil
+	}
+	src, ok := j.plane(j.from, n, c, &m.from)
+	if !ok {
+		j.move(j.from, n, c, src, j.access.load)
+	}
+	j.takeNumbers(n, c, m)
+	return src
 }
 
 // plane is a plane of a view, or memory for it, which ok tells.

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "cee6b91e61c63056fa1a1f291749976aca4dc7d478d1d93801c2d839a0e46abd"
+const inputsHash = "85c49541433745ea47e8380d4daf89f42fd0bab631048bd7f2d6abe2c58ec531"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
