@@ -190,7 +190,10 @@ def elu(x, alpha):
     """By expm1, where PyTorch's exp(x)-1 cancels; the gradient of NaN is NaN."""
     if not x.is_floating_point() or x.dtype in (torch.float16, torch.bfloat16):
         return F.elu(x, alpha)
-    return torch.where(x > 0, x, alpha * torch.expm1(x.clamp(max=0)))
+    nan = x.isnan()
+    odd = x.masked_fill(~nan, 0)
+    even = x.masked_fill(nan, 0)
+    return torch.where(nan, odd * odd, torch.where(even > 0, even, alpha * torch.expm1(even.clamp(max=0))))
 
 
 def addcdiv(x, a, b, value):
@@ -199,6 +202,12 @@ def addcdiv(x, a, b, value):
     square = b.detach() * b.detach()
     lost = (square < torch.finfo(b.dtype).tiny) & (b != 0) | ~square.isfinite() & b.isfinite() if b.is_floating_point() else square < 0
     return x + a * value / b if lost.any() and y.is_floating_point() else y
+
+
+def in_common(*tensors):
+    """Operands of the type of the result: PyTorch's gradients compute with a number of half in half."""
+    common = torch.result_type(*tensors)
+    return [t.to(common) if common.is_floating_point else t for t in tensors]
 
 
 def gelu_tanh(x):
@@ -297,6 +306,7 @@ for go, py in {"AddScalar": "add", "SubScalar": "sub", "MulScalar": "mul", "DivS
 OPS.update({
     "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
     "GELU": F.gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
+    "Atan2": lambda x, y: torch.atan2(*in_common(x, y)),
     "LeakyReLU": lambda x, s: F.leaky_relu(x, s), "Softplus": lambda x, b, t: F.softplus(x, b, t), "Hardtanh": past_nan(F.hardtanh),
     "Lerp": torch.lerp, "LerpScalar": lambda x, end, w: torch.lerp(x, end, w), "AddScaled": lambda x, y, a: torch.add(x, y, alpha=scalar(x, a) if not y.is_floating_point() else a),
     "AddInPlace": lambda x, y, a: x.add_(y, alpha=scalar(x, a)),
