@@ -10,12 +10,13 @@ import (
 // The driver's own stream-ordered allocator, cudaMallocAsync in the runtime's words. The device's default pool is used.
 
 // StreamOrdered reports whether the device has such memory: a driver of CUDA 11.2 or newer that supports it.
-func (d *Device) StreamOrdered() bool { return d.pools }
+func (d *Device) StreamOrdered() bool { return d.orAbsent().pools }
 
 // AllocAsync takes memory for work on s, behind what is on it. It is not freed by Free but by FreeAsync. In a capture it becomes
 // part of the graph: there is memory from the launch on, until the graph frees it, or FreeAsync after the launch, or the next
 // launch. What was freed by FreeAsync after a launch, and made again by another launch, is freed with the graph's Close.
 func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
+	d = d.orAbsent()
 	const call = "AllocAsync"
 	own, err := d.ownStream(call, s)
 	if err != nil {
@@ -50,6 +51,7 @@ func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 // FreeAsync gives memory back when the work that is on s is done. Memory of a graph that no launch has made is an
 // ErrInvalidValue; it is forgotten all the same.
 func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
+	d = d.orAbsent()
 	const call = "FreeAsync"
 	own, err := d.ownStream(call, s)
 	if err != nil {
@@ -100,6 +102,7 @@ func (d *Device) forgetAsync(call string, p device.Ptr, capturing bool) (m *grap
 // TrimPool gives memory of the pool that nobody uses back, down to keep bytes, and all that graphs have freed, which the driver
 // keeps apart.
 func (d *Device) TrimPool(keep uint64) error {
+	d = d.orAbsent()
 	pool, err := d.defaultPool()
 	if err != nil {
 		return err
@@ -112,6 +115,7 @@ func (d *Device) TrimPool(keep uint64) error {
 
 // PoolUsage returns the pool's statistics.
 func (d *Device) PoolUsage() (u device.PoolUsage, err error) {
+	d = d.orAbsent()
 	for _, want := range []struct {
 		attribute uintptr
 		to        *uint64
@@ -128,6 +132,7 @@ func (d *Device) PoolUsage() (u device.PoolUsage, err error) {
 
 // ResetPoolPeaks sets the peaks to the current values.
 func (d *Device) ResetPoolPeaks() error {
+	d = d.orAbsent()
 	for _, attribute := range []uintptr{driver.PoolUsedHigh, driver.PoolReservedHigh} {
 		if err := d.poolAttribute("ResetPoolPeaks", driver.MemPoolSetAttribute, attribute, new(uint64)); err != nil {
 			return err

@@ -125,10 +125,11 @@ func (m *multiplier) refuse(err error) {
 }
 
 // HasLibrary implements blas.Multiplier.
-func (d *Device) HasLibrary() bool { return d.takes() != nil }
+func (d *Device) HasLibrary() bool { return d.orAbsent().takes() != nil }
 
 // MatMulWorkspace implements blas.Multiplier.
 func (d *Device) MatMulWorkspace(p *blas.Product) (bytes uint64, ok bool) {
+	d = d.orAbsent()
 	m := d.takes()
 	if m == nil {
 		return 0, false
@@ -158,6 +159,7 @@ func plain(p *blas.Product, g *blas.Gemm) bool {
 
 // MatMul implements blas.Multiplier.
 func (d *Device) MatMul(s device.Stream, p *blas.Product, work device.Ptr, bytes uint64) (done bool, err error) {
+	d = d.orAbsent()
 	m := d.takes()
 	if m == nil {
 		return false, nil

@@ -72,6 +72,7 @@ func (b BLAS) String() string {
 // in the places where systems, toolkits and Python's packages have it. Its workspace has the size that PyTorch gives it, or what
 // CUBLAS_WORKSPACE_CONFIG says, and comes from the allocator of the operation, for the time of the operation.
 func (d *Device) BLAS() BLAS {
+	d = d.orAbsent()
 	if d.blas.off.Load() {
 		return BLAS{Reason: d.fail("cuBLAS", device.ErrUnavailable, "turned off by UseBLAS")}
 	}
@@ -97,14 +98,14 @@ func (d *Device) BLAS() BLAS {
 }
 
 // UseBLAS turns the library off for this device, or on again, as it is at first. Products that run meanwhile may go either way.
-func (d *Device) UseBLAS(use bool) { d.blas.off.Store(!use) }
+func (d *Device) UseBLAS(use bool) { d.orAbsent().blas.off.Store(!use) }
 
 // SetAllowTF32 lets products of float32 round their operands to TF32, 10 bits of mantissa, which is several times faster on
 // tensor cores: torch.backends.cuda.matmul.allow_tf32. It is off by default. Only the library does it; own kernels never do.
-func (d *Device) SetAllowTF32(allow bool) { d.blas.tf32.Store(allow) }
+func (d *Device) SetAllowTF32(allow bool) { d.orAbsent().blas.tf32.Store(allow) }
 
 // AllowTF32 reports what SetAllowTF32 set.
-func (d *Device) AllowTF32() bool { return d.blas.tf32.Load() }
+func (d *Device) AllowTF32() bool { return d.orAbsent().blas.tf32.Load() }
 
 // WorkspaceVariable is the environment variable with the library's workspace, as the library and PyTorch read it: pairs of a size
 // in KiB and a number of buffers, as in ":4096:2:16:8". The sum of them is what a product may take.

@@ -62,7 +62,7 @@ func (s *Stream) CaptureID() uint64 {
 }
 
 // Capturing reports whether any stream of the device is part of a capture.
-func (d *Device) Capturing() bool { return d.captures.Load() != 0 }
+func (d *Device) Capturing() bool { return d.orAbsent().captures.Load() != 0 }
 
 // notCapturing refuses what would end a capture.
 func (s *Stream) notCapturing(call string) error {

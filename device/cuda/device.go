@@ -77,13 +77,13 @@ var (
 )
 
 // ID returns the device's name in this process.
-func (d *Device) ID() device.ID { return d.id }
+func (d *Device) ID() device.ID { return d.orAbsent().id }
 
 // Properties returns the facts.
-func (d *Device) Properties() device.Properties { return d.properties }
+func (d *Device) Properties() device.Properties { return d.orAbsent().properties }
 
 // DefaultStream returns stream 0, the driver's legacy stream.
-func (d *Device) DefaultStream() device.Stream { return &d.stream }
+func (d *Device) DefaultStream() device.Stream { return &d.orAbsent().stream }
 
 // begin starts a batch of driver calls; the first of them makes the device's context current. The caller releases the batch.
 // It makes the context if there is none yet. call is the method, for the error.
@@ -146,6 +146,7 @@ func (d *Device) streams() []*Stream {
 
 // Synchronize waits for all work of the context, that of other libraries included.
 func (d *Device) Synchronize(ctx context.Context) error {
+	d = d.orAbsent()
 	const call = "Synchronize"
 	if err := d.notCapturing(call); err != nil {
 		return err
@@ -244,6 +245,10 @@ func (d *Device) await(ctx context.Context, call string, group *sync.WaitGroup, 
 // Close waits for the device's work, and writes the profile that ProfileVariable asks for. A device of Open otherwise stays as it is
 // until Shutdown; see there.
 func (d *Device) Close() error {
+	d = d.orAbsent()
+	if d == absent {
+		return noDevice("Close")
+	}
 	if d.closed.Load() {
 		return nil
 	}

@@ -38,6 +38,9 @@ func (r Result) Unwrap() error {
 
 // fail makes the error of a call that this package refuses.
 func (d *Device) fail(call string, err error, format string, values ...any) error {
+	if d == absent {
+		return noDevice(call)
+	}
 	return &device.Error{Device: d.id, Call: call, Detail: fmt.Sprintf(format, values...), Err: err}
 }
 
@@ -82,6 +85,10 @@ func (l *lost) Unwrap() []error { return []error{device.ErrUnavailable, l.first}
 
 // Err returns nil while the device can be used, and otherwise the error that ended it.
 func (d *Device) Err() error {
+	d = d.orAbsent()
+	if d == absent {
+		return noDevice("Err")
+	}
 	if first := d.broken.Load(); first != nil {
 		return first
 	}

@@ -28,6 +28,7 @@ type Event struct {
 
 // NewEvent returns an event without a clock, which is the cheaper kind.
 func (d *Device) NewEvent() (device.Event, error) {
+	d = d.orAbsent()
 	e, err := d.newEvent(driver.EventDisableTiming)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func (d *Device) NewEvent() (device.Event, error) {
 }
 
 // NewTimingEvent returns an event that notes when it happens; see Elapsed.
-func (d *Device) NewTimingEvent() (*Event, error) { return d.newEvent(0) }
+func (d *Device) NewTimingEvent() (*Event, error) { return d.orAbsent().newEvent(0) }
 
 func (d *Device) newEvent(flags uintptr) (*Event, error) {
 	b, err := d.begin("NewEvent")

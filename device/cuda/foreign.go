@@ -9,6 +9,7 @@ import "github.com/cistern-ml/cistern/device/cuda/internal/driver"
 //
 // Work that the function enqueues on a stream should be announced with Stream.Note.
 func (d *Device) CallForeign(fn uintptr, args ...uintptr) (status uint32, err error) {
+	d = d.orAbsent()
 	b, err := d.begin("CallForeign")
 	if err != nil {
 		return 0, err

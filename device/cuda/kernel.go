@@ -33,6 +33,7 @@ const (
 // LoadModule compiles PTX for the device, or takes a cubin or fatbin. The error of the driver's compiler has its text. A driver that does
 // not find its compiler is an ErrUnavailable, which says what to do; see the package's comment.
 func (d *Device) LoadModule(image []byte) (device.Module, error) {
+	d = d.orAbsent()
 	const call = "LoadModule"
 	b, err := d.begin(call)
 	if err != nil {

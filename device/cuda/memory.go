@@ -7,6 +7,7 @@ import (
 
 // Malloc takes memory from the driver, which may wait for the device's work before.
 func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
+	d = d.orAbsent()
 	const call = "Malloc"
 	b, err := d.begin(call)
 	if err != nil {
@@ -34,6 +35,7 @@ func beyondSense(bytes uint64) bool { return bytes >= 1<<48 }
 
 // Free gives memory back. The driver waits for the work that uses it.
 func (d *Device) Free(p device.Ptr) error {
+	d = d.orAbsent()
 	const call = "Free"
 	b, err := d.begin(call)
 	if err != nil {
@@ -70,6 +72,7 @@ func (d *Device) forgetMemory(p device.Ptr) (bytes uint64, ok bool) {
 
 // MemInfo returns the driver's numbers: what all processes together left.
 func (d *Device) MemInfo() (device.MemInfo, error) {
+	d = d.orAbsent()
 	b, err := d.begin("MemInfo")
 	if err != nil {
 		return device.MemInfo{}, err

@@ -21,6 +21,10 @@ func (d *Device) peer(call string, other device.Device) (*Device, error) {
 
 // CanAccessPeer asks the driver. It makes no context.
 func (d *Device) CanAccessPeer(other device.Device) (bool, error) {
+	d = d.orAbsent()
+	if d == absent {
+		return false, noDevice("CanAccessPeer")
+	}
 	p, err := d.peer("CanAccessPeer", other)
 	if err != nil {
 		return false, err
@@ -37,6 +41,7 @@ func (d *Device) CanAccessPeer(other device.Device) (bool, error) {
 // EnablePeerAccess lets d use the memory of another device: for all that cuMemAlloc returns the driver does that by itself;
 // for pages it is done one by one, here for those that exist and in Map for those to come.
 func (d *Device) EnablePeerAccess(other device.Device) error {
+	d = d.orAbsent()
 	const call = "EnablePeerAccess"
 	p, err := d.peer(call, other)
 	if err != nil {
@@ -92,6 +97,7 @@ func (d *Device) enablePeer(call string, p *Device) error {
 // CopyPeer copies from another device to this one. The driver finds the way, and handles memory of virtual ranges, which a
 // plain copy cannot reach without access.
 func (d *Device) CopyPeer(s device.Stream, dst device.Ptr, from device.Device, src device.Ptr, n uint64) error {
+	d = d.orAbsent()
 	const call = "CopyPeer"
 	p, err := d.peer(call, from)
 	if err != nil {

@@ -19,6 +19,7 @@ const (
 
 // AllocPinned returns zeroed memory of the driver's. The driver may take it from a used page, so it is cleared here.
 func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
+	d = d.orAbsent()
 	const call = "AllocPinned"
 	b, err := d.begin(call)
 	if err != nil {
@@ -44,12 +45,14 @@ func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
 
 // FreePinned gives back what AllocPinned of this device returned. Copies from and to it must be done.
 func (d *Device) FreePinned(b []byte) error {
+	d = d.orAbsent()
 	return d.unpin("FreePinned", b, pinnedByDriver, driver.MemFreeHost)
 }
 
 // RegisterPinned pins memory that the caller has from the operating system, whole pages of it. Memory of the Go heap must not
 // be given: the garbage collector may give it to others while the device still uses it.
 func (d *Device) RegisterPinned(memory []byte) error {
+	d = d.orAbsent()
 	const call = "RegisterPinned"
 	if len(memory) == 0 {
 		return d.fail(call, device.ErrInvalidValue, "0 bytes")
@@ -64,6 +67,7 @@ func (d *Device) RegisterPinned(memory []byte) error {
 
 // UnregisterPinned undoes RegisterPinned, for the same slice.
 func (d *Device) UnregisterPinned(memory []byte) error {
+	d = d.orAbsent()
 	return d.unpin("UnregisterPinned", memory, pinnedByRegistration, driver.MemHostUnregister)
 }
 

@@ -11,6 +11,7 @@ import (
 // Processes asks NVIDIA's management library (libnvidia-ml.so.1, nvml.dll), which comes with the driver and is opened at the
 // first call. Without it the error is an ErrUnavailable.
 func (d *Device) Processes() ([]device.Process, error) {
+	d = d.orAbsent()
 	const call = "Processes"
 	n, err := d.system.management()
 	if err != nil {

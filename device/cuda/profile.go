@@ -79,6 +79,7 @@ func (t *Total) add(u *Total) {
 // An error means that the device cannot be used, or cannot make what a profile needs. From then on nothing that goes wrong in a
 // profile fails an operation: it is counted, and WriteTotals tells it.
 func (d *Device) StartProfile() (*Profile, error) {
+	d = d.orAbsent()
 	const call = "StartProfile"
 	b, err := d.begin(call) // makes the context, which may start the profile that the environment asks for
 	if err != nil {

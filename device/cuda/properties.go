@@ -37,6 +37,10 @@ const (
 
 // Attribute asks the driver for a number. It makes no context.
 func (d *Device) Attribute(a Attribute) (int, error) {
+	d = d.orAbsent()
+	if d == absent {
+		return 0, noDevice("Attribute")
+	}
 	b := d.library.Batch()
 	defer b.Release()
 	b.Add(driver.DeviceGetAttribute, b.Out(0), uintptr(uint32(a)), d.ordinal)

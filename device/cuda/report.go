@@ -20,6 +20,7 @@ type reports struct{ current atomic.Pointer[report] }
 
 // Report implements device.Reporter. Pinned memory has one address for host and device, since all addresses are unified.
 func (d *Device) Report(bytes uint64, check func([]byte) error) (device.Ptr, error) {
+	d = d.orAbsent()
 	var next *report
 	if bytes > 0 {
 		b, err := d.begin("Report") // the device does not end before the report can be found

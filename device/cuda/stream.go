@@ -31,6 +31,7 @@ type Stream struct {
 
 // NewStream returns a new stream of normal priority.
 func (d *Device) NewStream() (device.Stream, error) {
+	d = d.orAbsent()
 	s, err := d.NewStreamWithPriority(0)
 	if err != nil {
 		return nil, err
@@ -42,6 +43,7 @@ func (d *Device) NewStream() (device.Stream, error) {
 // PriorityRange returns counts as the nearest inside. Waiting blocks of a stream with precedence start first; running blocks
 // go on.
 func (d *Device) NewStreamWithPriority(priority int) (*Stream, error) {
+	d = d.orAbsent()
 	b, err := d.begin("NewStream")
 	if err != nil {
 		return nil, err
@@ -61,6 +63,7 @@ func (d *Device) NewStreamWithPriority(priority int) (*Stream, error) {
 
 // PriorityRange returns the priorities that streams can have, as in 0, -5: from the least precedence to the most.
 func (d *Device) PriorityRange() (least, greatest int, err error) {
+	d = d.orAbsent()
 	b, err := d.begin("PriorityRange")
 	if err != nil {
 		return 0, 0, err

@@ -9,6 +9,7 @@ import (
 // Unmap gives pages back, in the order of their addresses. Unlike cuMemFree, cuMemUnmap does not wait for the work that uses
 // the memory, so this does. It stops at the first page that the driver refuses; that and those behind it stay mapped.
 func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
+	d = d.orAbsent()
 	const call = "Unmap"
 	b, err := d.begin(call) // the device does not end before the books are right
 	if err != nil {

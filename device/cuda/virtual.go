@@ -42,10 +42,11 @@ func (d *Device) askGranularity() {
 }
 
 // Granularity is the smallest page, 2 MiB on today's GPUs, and 0 if this one has no virtual memory.
-func (d *Device) Granularity() uint64 { return d.granularity }
+func (d *Device) Granularity() uint64 { return d.orAbsent().granularity }
 
 // Reserve takes a range of addresses.
 func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
+	d = d.orAbsent()
 	const call = "Reserve"
 	b, err := d.begin(call)
 	if err != nil {
@@ -72,6 +73,7 @@ func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
 
 // Unreserve gives an empty range back.
 func (d *Device) Unreserve(p device.Ptr) error {
+	d = d.orAbsent()
 	const call = "Unreserve"
 	b, err := d.begin(call)
 	if err != nil {
@@ -112,6 +114,7 @@ func (d *Device) forgetRange(call string, p device.Ptr) (uint64, error) {
 
 // Map makes pages and puts them into a reserved range.
 func (d *Device) Map(p device.Ptr, bytes, size uint64) error {
+	d = d.orAbsent()
 	const call = "Map"
 	b, err := d.begin(call) // for its checks; the device does not end before the books are right
 	if err != nil {
