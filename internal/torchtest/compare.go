@@ -453,7 +453,7 @@ var Declared = []Declaration{
 	declare("value", "Softsign", "PyTorch's is (-?1.0|inf) ", "in PyTorch the size of the least integer is negative, and one more than the greatest is the least"),
 	declare("refused", ".*", "not defined for bool", "no arithmetic on bools"),
 	declare("refused", "MatMul|Linear.*|MM|BMM|MV|Dot|Einsum|TensorDot", "operands must have one type", "PyTorch does not look at the types of empty operands"),
-	declare("refused", "backward", "modified by an in-place operation: .*(input 1 of take_along_dim|workspace 0 of sort|of (gru|lstm)|of gelu_tanh|of rms_norm|the output of div_)", "saves what PyTorch's operation does not"),
+	declare("refused", "backward", "modified by an in-place operation: .*(input 1 of take_along_dim|workspace 0 of sort|of (gru|lstm)|of (gelu_tanh|log_softmax|hardswish)|of rms_norm|the output of div_)", "saves what PyTorch's operation does not"),
 	declare("not refused", "Scatter.*", "Expected self.dtype to be equal to src.dtype", "if nothing is written no types are compared"),
 	declare("gradient", ".*", "\\[0( 0)*\\], PyTorch \\[nan( nan)*\\]; through.* GroupNorm", "weights of an empty batch have a gradient of 0"),
 	declare("gradient", ".*", "is [-+]Inf, PyTorch's is nan .*; through.* RDivScalar", "PyTorch multiplies by the square of the reciprocal, which vanishes"),

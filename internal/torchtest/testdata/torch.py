@@ -204,6 +204,13 @@ def addcdiv(x, a, b, value):
     return x + a * value / b if lost.any() and y.is_floating_point() else y
 
 
+def hardswish(x):
+    """The gradient of NaN is NaN, where PyTorch's depends on the number of elements."""
+    nan = x.isnan()
+    odd = x.masked_fill(~nan, 0)
+    return torch.where(nan, odd * odd, F.hardswish(x.masked_fill(nan, 0)))
+
+
 def in_common(*tensors):
     """Operands of the type of the result: PyTorch's gradients compute with a number of half in half."""
     common = torch.result_type(*tensors)
@@ -306,7 +313,7 @@ for go, py in {"AddScalar": "add", "SubScalar": "sub", "MulScalar": "mul", "DivS
 OPS.update({
     "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
     "GELU": F.gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
-    "Atan2": lambda x, y: torch.atan2(*in_common(x, y)),
+    "Atan2": lambda x, y: torch.atan2(*in_common(x, y)), "Hardswish": hardswish,
     "LeakyReLU": lambda x, s: F.leaky_relu(x, s), "Softplus": lambda x, b, t: F.softplus(x, b, t), "Hardtanh": past_nan(F.hardtanh),
     "Lerp": torch.lerp, "LerpScalar": lambda x, end, w: torch.lerp(x, end, w), "AddScaled": lambda x, y, a: torch.add(x, y, alpha=scalar(x, a) if not y.is_floating_point() else a),
     "AddInPlace": lambda x, y, a: x.add_(y, alpha=scalar(x, a)),
