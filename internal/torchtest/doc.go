@@ -30,7 +30,8 @@
 // an exact one nothing is let pass. What PyTorch 1.13 itself gets wrong is computed another way in testdata/torch.py (half types by way of
 // float32, gradients at NaN), so that the operation is still compared.
 //
-// Declared lists the differences that are meant. A gradient's names the operations that it may have come through. What PyTorch has no kernel for is not compared.
+// Declared lists the differences that are meant. A gradient's names the operations that it may have come through. What PyTorch has no
+// kernel for is not compared.
 //
 // # The corpus
 //

@@ -88,7 +88,7 @@ func (e *Engine) own(r gorgonia.Tensor, opts []gorgonia.FuncOpt) (gorgonia.Tenso
 	}
 	mine := gorgonia.New(gorgonia.Of(d.Dtype()), gorgonia.WithShape(d.Shape().Clone()...), gorgonia.WithEngine(e))
 	if err := gorgonia.Copy(mine, d); err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.Free(mine, 0))
 	}
 	return mine, nil
 }
