@@ -6,8 +6,12 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
+
+// steps has what is done to gradients and the scale on the device.
+var steps = tensor.Steps(training.Key{})
 
 // Unscale divides the gradients of opt's parameters by the scale, in place. Step does so by itself; call Unscale before it to
 // look at the gradients or to change them, as in clipping. It is called once for each optimizer and iteration, after all
@@ -154,7 +158,7 @@ func (q *part) run() error {
 			return err
 		}
 	}
-	if err := tensor.AmpUnscale(q.grads, q.found, q.inv); err != nil {
+	if err := steps.Unscale(q.grads, q.found, q.inv); err != nil {
 		return err
 	}
 	return q.release()

@@ -62,7 +62,7 @@ func (s *GradScaler) adapt() error {
 		return err
 	}
 	defer found.Release()
-	return tensor.AmpUpdateScale(s.scale, s.tracker, found, s.growthFactor, s.backoffFactor, s.growthInterval)
+	return steps.UpdateScale(s.scale, s.tracker, found, s.growthFactor, s.backoffFactor, s.growthInterval)
 }
 
 // replace sets the scale to t.

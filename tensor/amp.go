@@ -6,12 +6,12 @@ import (
 
 // What a gradient scaler needs of the device: nothing here waits for it.
 
-// AmpUnscale multiplies the elements of grads, in place, by the element of inv, and sets found, which has one element too, to
+// Unscale multiplies the elements of grads, in place, by the element of inv, and sets found, which has one element too, to
 // 1 if any of them was infinite or NaN before (torch._amp_foreach_non_finite_check_and_unscale_). It never clears found.
 // inv and found are float32, grads have floating-point types; nil ones are skipped. Everything runs under found's Exec, all
 // gradients of one type in one launch; gradients that are not contiguous go through temporaries. If it fails, no gradient
 // was changed, unless the launch itself failed.
-func AmpUnscale(grads []*Tensor, found, inv *Tensor) error {
+func (steps) Unscale(grads []*Tensor, found, inv *Tensor) error {
 	const name = "AmpUnscale"
 	if err := singles(name, Float32, found, inv); err != nil {
 		return err
@@ -34,10 +34,10 @@ func AmpUnscale(grads []*Tensor, found, inv *Tensor) error {
 	return nil
 }
 
-// AmpUpdateScale changes the scale of a gradient scaler and its growth tracker in place (torch._amp_update_scale_): if found
+// UpdateScale changes the scale of a gradient scaler and its growth tracker in place (torch._amp_update_scale_): if found
 // is not 0, scale *= backoff and tracker = 0; else tracker += 1, and at interval scale *= growth, unless that is infinite,
 // and tracker = 0. All have one element; scale and found are float32, tracker is int32. It runs under scale's Exec.
-func AmpUpdateScale(scale, tracker, found *Tensor, growth, backoff float64, interval int) error {
+func (steps) UpdateScale(scale, tracker, found *Tensor, growth, backoff float64, interval int) error {
 	const name = "AmpUpdateScale"
 	if err := singles(name, Float32, scale, found); err != nil {
 		return err

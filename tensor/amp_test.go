@@ -60,7 +60,7 @@ func TestAmpUnscale_MultipliesAndFindsEveryBadElement(t *testing.T) {
 							put(t, g, at[0], at[1], bad)
 							want = 1
 						}
-						require.NoError(t, tensor.AmpUnscale(tensors{nil, g}, found, inv))
+						require.NoError(t, steps.Unscale(tensors{nil, g}, found, inv))
 						require.Equal(t, want, item(t, found), "%v at %v", bad, at)
 						if bad == 0 {
 							for _, v := range values(t, g) {
@@ -79,7 +79,7 @@ func TestAmpUnscale_LeavesTheGapsOfAGradientAlone(t *testing.T) {
 	base := must(t)(tensor.Full(b.Exec, 4, tensor.Float32, 2, 3))
 	column := must(t)(base.Narrow(1, 1, 1))
 	found, inv := must(t)(tensor.Zeros(b.Exec, tensor.Float32)), must(t)(tensor.Scalar(b.Exec, 0.5, tensor.Float32))
-	require.NoError(t, tensor.AmpUnscale(tensors{column}, found, inv))
+	require.NoError(t, steps.Unscale(tensors{column}, found, inv))
 	require.Equal(t, []float64{4, 2, 4, 4, 2, 4}, values(t, base))
 }
 
@@ -96,7 +96,7 @@ func TestAmpUnscale_TakesMixedListsAndNeverClearsFound(t *testing.T) {
 	}
 	gs := mixed()
 	before := b.allocated()
-	require.NoError(t, tensor.AmpUnscale(gs, found, inv))
+	require.NoError(t, steps.Unscale(gs, found, inv))
 	require.Equal(t, before, b.allocated())
 	require.Zero(t, item(t, found))
 	for _, g := range gs {
@@ -106,11 +106,11 @@ func TestAmpUnscale_TakesMixedListsAndNeverClearsFound(t *testing.T) {
 
 	gs = mixed()
 	put(t, gs[len(gs)-1], 9, 4, math.NaN())
-	require.NoError(t, tensor.AmpUnscale(gs, found, inv))
+	require.NoError(t, steps.Unscale(gs, found, inv))
 	require.Equal(t, 1.0, item(t, found))
-	require.NoError(t, tensor.AmpUnscale(mixed(), found, inv))
+	require.NoError(t, steps.Unscale(mixed(), found, inv))
 	require.Equal(t, 1.0, item(t, found), "good gradients do not clear it")
-	require.NoError(t, tensor.AmpUnscale(nil, found, inv))
+	require.NoError(t, steps.Unscale(nil, found, inv))
 }
 
 func TestAmpUnscale_IsOneLaunchForEachTypeAndDoesNotWait(t *testing.T) {
@@ -121,7 +121,7 @@ func TestAmpUnscale_IsOneLaunchForEachTypeAndDoesNotWait(t *testing.T) {
 		gs = append(gs, must(t)(tensor.Empty(b.Exec, tensor.Float32, 7)), must(t)(tensor.Empty(b.Exec, tensor.BFloat16, 3, 5)))
 	}
 	before := dev.Calls().Count
-	require.NoError(t, tensor.AmpUnscale(gs, found, inv))
+	require.NoError(t, steps.Unscale(gs, found, inv))
 	after := dev.Calls().Count
 	before[sim.CallSubmit] += 2
 	require.Equal(t, before, after, "two launches and no other call of the driver")
@@ -142,12 +142,12 @@ func TestAmpUnscale_RefusesWhatItCannotDo(t *testing.T) {
 		"several flags": {good, good, one, "shape"},
 		"no scale":      {good, one, must(t)(tensor.Ones(b.Exec, tensor.Float32, 0)), "shape"},
 	} {
-		require.Equal(t, c.want, kindOf(tensor.AmpUnscale(tensors{good, c.grad}, c.found, c.inv)), name)
+		require.Equal(t, c.want, kindOf(steps.Unscale(tensors{good, c.grad}, c.found, c.inv)), name)
 	}
 	require.Equal(t, []float64{8, 8}, values(t, good))
 	gone := must(t)(tensor.Ones(b.Exec, tensor.Float32))
 	gone.Release()
-	require.ErrorIs(t, tensor.AmpUnscale(tensors{gone}, one, one), tensor.ErrReleased)
+	require.ErrorIs(t, steps.Unscale(tensors{gone}, one, one), tensor.ErrReleased)
 }
 
 func TestAmpUnscale_WithoutMemoryForACopyChangesNothing(t *testing.T) {
@@ -157,7 +157,7 @@ func TestAmpUnscale_WithoutMemoryForACopyChangesNothing(t *testing.T) {
 	gs := tensors{unscaleLayouts["contiguous"](t, b.Exec, tensor.Float32), unscaleLayouts["gaps"](t, b.Exec, tensor.Float64)}
 	before := b.allocated()
 	dev.FailNext(sim.CallMalloc, 1, device.ErrOutOfMemory)
-	require.ErrorIs(t, tensor.AmpUnscale(gs, found, inv), memory.ErrOutOfMemory)
+	require.ErrorIs(t, steps.Unscale(gs, found, inv), memory.ErrOutOfMemory)
 	require.Equal(t, before, b.allocated())
 	require.Zero(t, gs[0].Version())
 }
@@ -171,10 +171,10 @@ func TestAmpUpdateScale_GrowsAtTheIntervalAndBacksOffAtOnce(t *testing.T) {
 		found          *tensor.Tensor
 		scale, tracker float64
 	}{{good, 4, 1}, {good, 8, 0}, {good, 8, 1}, {bad, 2, 0}, {bad, 0.5, 0}, {good, 0.5, 1}, {good, 1, 0}} {
-		require.NoError(t, tensor.AmpUpdateScale(scale, tracker, step.found, 2, 0.25, 2))
+		require.NoError(t, steps.UpdateScale(scale, tracker, step.found, 2, 0.25, 2))
 		require.Equal(t, []float64{step.scale, step.tracker}, []float64{item(t, scale), item(t, tracker)}, "step %d", i)
 		require.EqualValues(t, i+1, scale.Version())
 	}
-	require.Equal(t, refusal("dtype"), kindOf(tensor.AmpUpdateScale(scale, good, bad, 2, 0.25, 2)))
-	require.Equal(t, refusal("dtype"), kindOf(tensor.AmpUpdateScale(tracker, tracker, bad, 2, 0.25, 2)))
+	require.Equal(t, refusal("dtype"), kindOf(steps.UpdateScale(scale, good, bad, 2, 0.25, 2)))
+	require.Equal(t, refusal("dtype"), kindOf(steps.UpdateScale(tracker, tracker, bad, 2, 0.25, 2)))
 }

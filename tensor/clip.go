@@ -13,7 +13,7 @@ import (
 // ones are skipped; without any the norm is 0. The sums are in double precision, in an order that does not change from run to
 // run: so a norm of half-precision gradients does not overflow. Tensors of one type go in one launch (and one that joins its
 // blocks); those that are not contiguous go through temporaries.
-func GradNorm(e Exec, grads []*Tensor, p float64) (*Tensor, error) {
+func (steps) GradNorm(e Exec, grads []*Tensor, p float64) (*Tensor, error) {
 	const name = "GradNorm"
 	if !(p > 0) {
 		return nil, valueErr(name, "the norm's p is %v; it must be greater than 0", p)
@@ -58,7 +58,7 @@ func (t *Tensor) root(name string, p float64) error {
 // ClipGradNorm multiplies the tensors, in place, by maxNorm/(norm + 1e-6) if that is less than 1: norm, of one element of type
 // float64, is what GradNorm gave. If the norm is not finite, they are left as they are, or with unusual multiplied all the
 // same, by NaN or 0, as PyTorch does. It runs under norm's Exec; the rest is as for GradNorm.
-func ClipGradNorm(grads []*Tensor, norm *Tensor, maxNorm float64, unusual bool) error {
+func (steps) ClipGradNorm(grads []*Tensor, norm *Tensor, maxNorm float64, unusual bool) error {
 	const name = "ClipGradNorm"
 	if err := singles(name, Float64, norm); err != nil {
 		return err
@@ -74,7 +74,7 @@ func ClipGradNorm(grads []*Tensor, norm *Tensor, maxNorm float64, unusual bool) 
 
 // ClipGradValue brings every element of the tensors into -limit..limit, in place. NaN stays. It runs under e; the rest is as for
 // GradNorm.
-func ClipGradValue(e Exec, grads []*Tensor, limit float64) error {
+func (steps) ClipGradValue(e Exec, grads []*Tensor, limit float64) error {
 	const name = "ClipGradValue"
 	if !(limit >= 0) {
 		return valueErr(name, "the limit is %v; it must not be negative", limit)

@@ -19,13 +19,13 @@ func TestGradNorm_JoinsAllTensorsOfAllTypes(t *testing.T) {
 	for p, want := range map[float64]float64{
 		1: 31, 2: 13, 3: math.Cbrt(27 + 64 + 4*216), math.Inf(1): 6, 0.5: math.Pow(math.Sqrt(3)+2+4*math.Sqrt(6), 2),
 	} {
-		norm, err := tensor.GradNorm(b.Exec, tensors{three, nil, four, wide}, p)
+		norm, err := steps.GradNorm(b.Exec, tensors{three, nil, four, wide}, p)
 		require.NoError(t, err)
 		require.InDelta(t, want, values(t, norm)[0], 1e-12, "p = %v", p)
 		require.Equal(t, tensor.Float64, norm.DType())
 		norm.Release()
 	}
-	none := must(t)(tensor.GradNorm(b.Exec, nil, 2))
+	none := must(t)(steps.GradNorm(b.Exec, nil, 2))
 	require.Equal(t, []float64{0}, values(t, none))
 	require.Equal(t, before+512, b.allocated())
 }
@@ -33,7 +33,7 @@ func TestGradNorm_JoinsAllTensorsOfAllTypes(t *testing.T) {
 func TestGradNorm_OfHalfPrecisionDoesNotOverflow(t *testing.T) {
 	b := onHost(t)
 	x := must(t)(tensor.Full(b.Exec, 60000, tensor.Float16, 16))
-	require.Equal(t, []float64{240000}, values(t, must(t)(tensor.GradNorm(b.Exec, tensors{x}, 2))))
+	require.Equal(t, []float64{240000}, values(t, must(t)(steps.GradNorm(b.Exec, tensors{x}, 2))))
 }
 
 func TestClipGradNorm_ScalesInPlaceAlsoThroughGaps(t *testing.T) {
@@ -41,7 +41,7 @@ func TestClipGradNorm_ScalesInPlaceAlsoThroughGaps(t *testing.T) {
 	matrix := iota(t, b.Exec, 2, 2) // 0 1 2 3
 	column := must(t)(matrix.Select(1, 1))
 	norm := must(t)(tensor.Full(b.Exec, 10, tensor.Float64))
-	require.NoError(t, tensor.ClipGradNorm(tensors{nil, column}, norm, 5, false))
+	require.NoError(t, steps.ClipGradNorm(tensors{nil, column}, norm, 5, false))
 	factor := 5 / (10 + 1e-6)
 	requireClose(t, []float64{0, factor, 2, 3 * factor}, values(t, matrix), 1e-6)
 	require.EqualValues(t, 1, matrix.Version())
@@ -52,9 +52,9 @@ func TestClipGradNorm_OfANormThatIsNotFinite(t *testing.T) {
 	for _, bad := range []float64{math.Inf(1), math.NaN()} {
 		norm := must(t)(tensor.Full(b.Exec, bad, tensor.Float64))
 		x := iota(t, b.Exec, 2)
-		require.NoError(t, tensor.ClipGradNorm(tensors{x}, norm, 1, false))
+		require.NoError(t, steps.ClipGradNorm(tensors{x}, norm, 1, false))
 		require.Equal(t, []float64{0, 1}, values(t, x))
-		require.NoError(t, tensor.ClipGradNorm(tensors{x}, norm, 1, true))
+		require.NoError(t, steps.ClipGradNorm(tensors{x}, norm, 1, true))
 		require.Equal(t, math.IsNaN(bad), math.IsNaN(values(t, x)[1]), "as PyTorch: x/inf is 0")
 	}
 }
@@ -62,7 +62,7 @@ func TestClipGradNorm_OfANormThatIsNotFinite(t *testing.T) {
 func TestClipGradValue_LimitsElementsAndLeavesNaN(t *testing.T) {
 	b := onHost(t)
 	x := must(t)(tensor.FromSlice(b.Exec, []float64{-3, -0.5, 0, 2, math.Inf(1), math.NaN()}))
-	require.NoError(t, tensor.ClipGradValue(b.Exec, tensors{x}, 1))
+	require.NoError(t, steps.ClipGradValue(b.Exec, tensors{x}, 1))
 	got := values(t, x)
 	require.Equal(t, []float64{-1, -0.5, 0, 1, 1}, got[:5])
 	require.True(t, math.IsNaN(got[5]))
@@ -83,11 +83,11 @@ func TestClipping_IsOneLaunchForEachTypeAndDoesNotWait(t *testing.T) {
 		grads = append(grads, must(t)(tensor.Zeros(b.Exec, tensor.Float32, 5)), must(t)(tensor.Zeros(b.Exec, tensor.BFloat16, 5)))
 	}
 	launches = 0
-	norm := must(t)(tensor.GradNorm(b.Exec, grads, 2))
+	norm := must(t)(steps.GradNorm(b.Exec, grads, 2))
 	require.Equal(t, 3, launches, "a sum for each type, and the root")
-	require.NoError(t, tensor.ClipGradNorm(grads, norm, 1, false))
+	require.NoError(t, steps.ClipGradNorm(grads, norm, 1, false))
 	require.Equal(t, 5, launches)
-	require.NoError(t, tensor.ClipGradValue(b.Exec, grads, 1))
+	require.NoError(t, steps.ClipGradValue(b.Exec, grads, 1))
 	require.Equal(t, 7, launches)
 	require.Zero(t, waits)
 }
@@ -107,20 +107,20 @@ func TestClipping_RefusesWhatItCannotDo(t *testing.T) {
 		}
 		return kindOf(err)
 	}
-	require.Equal(t, refusal("value"), of(tensor.GradNorm(b.Exec, tensors{good}, 0)))
-	require.Equal(t, refusal("value"), of(tensor.GradNorm(b.Exec, tensors{good}, math.NaN())))
-	require.Equal(t, refusal("dtype"), of(tensor.GradNorm(b.Exec, tensors{good, ints}, 2)))
-	require.Equal(t, refusal("dtype"), kindOf(tensor.ClipGradNorm(tensors{good}, good, 1, false)))
-	require.Equal(t, refusal("value"), kindOf(tensor.ClipGradNorm(tensors{good}, norm, -1, false)))
-	require.Equal(t, refusal("shape"), kindOf(tensor.ClipGradNorm(tensors{good, wide}, norm, 1, false)))
-	require.Equal(t, refusal("value"), kindOf(tensor.ClipGradValue(b.Exec, tensors{good}, math.NaN())))
-	_, err := tensor.GradNorm(b.Exec, tensors{gone}, 2)
+	require.Equal(t, refusal("value"), of(steps.GradNorm(b.Exec, tensors{good}, 0)))
+	require.Equal(t, refusal("value"), of(steps.GradNorm(b.Exec, tensors{good}, math.NaN())))
+	require.Equal(t, refusal("dtype"), of(steps.GradNorm(b.Exec, tensors{good, ints}, 2)))
+	require.Equal(t, refusal("dtype"), kindOf(steps.ClipGradNorm(tensors{good}, good, 1, false)))
+	require.Equal(t, refusal("value"), kindOf(steps.ClipGradNorm(tensors{good}, norm, -1, false)))
+	require.Equal(t, refusal("shape"), kindOf(steps.ClipGradNorm(tensors{good, wide}, norm, 1, false)))
+	require.Equal(t, refusal("value"), kindOf(steps.ClipGradValue(b.Exec, tensors{good}, math.NaN())))
+	_, err := steps.GradNorm(b.Exec, tensors{gone}, 2)
 	require.ErrorIs(t, err, tensor.ErrReleased)
 	var device *tensor.DeviceError
-	_, err = tensor.GradNorm(tensor.Exec{}, tensors{good}, 2)
+	_, err = steps.GradNorm(tensor.Exec{}, tensors{good}, 2)
 	require.ErrorAs(t, err, &device)
 	if other.Exec.Device().ID() != b.Exec.Device().ID() {
-		_, err = tensor.GradNorm(other.Exec, tensors{good}, 2)
+		_, err = steps.GradNorm(other.Exec, tensors{good}, 2)
 		require.ErrorAs(t, err, &device)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -130,23 +131,23 @@ func TestFunctionsWithoutSamples_KeepNoMemoryWhereverTheyFail(t *testing.T) {
 		"GRUBackward":  {14, func(l *leaks) func() (func(), error) { return l.recurrentGrad(true) }},
 		"GradNorm": {4, func(l *leaks) func() (func(), error) {
 			x := l.zeros(2, 3)
-			return single(func() (*tensor.Tensor, error) { return tensor.GradNorm(l.bench.Exec, tensors{x}, 2) })
+			return single(func() (*tensor.Tensor, error) { return steps.GradNorm(l.bench.Exec, tensors{x}, 2) })
 		}},
 		"ClipGradNorm": {3, func(l *leaks) func() (func(), error) {
 			x, norm := l.zeros(2, 3), must(l.t)(tensor.Zeros(l.bench.Exec, tensor.Float64))
-			return nothing(func() error { return tensor.ClipGradNorm(tensors{x}, norm, 1, false) })
+			return nothing(func() error { return steps.ClipGradNorm(tensors{x}, norm, 1, false) })
 		}},
 		"ClipGradValue": {3, func(l *leaks) func() (func(), error) {
 			x := l.zeros(2, 3)
-			return nothing(func() error { return tensor.ClipGradValue(l.bench.Exec, tensors{x}, 1) })
+			return nothing(func() error { return steps.ClipGradValue(l.bench.Exec, tensors{x}, 1) })
 		}},
 		"AmpUnscale": {3, func(l *leaks) func() (func(), error) {
 			x, found, inv := l.zeros(2, 3), l.zeros(), l.zeros()
-			return nothing(func() error { return tensor.AmpUnscale(tensors{x}, found, inv) })
+			return nothing(func() error { return steps.Unscale(tensors{x}, found, inv) })
 		}},
 		"SGDStep": {3, func(l *leaks) func() (func(), error) {
 			x, g := must(l.t)(tensor.Zeros(l.bench.Exec, tensor.Float32, 2, 3)), l.zeros(2, 3)
-			return nothing(func() error { return tensor.SGDStep(tensors{x}, tensors{g}, nil, tensor.SGDConfig{LR: 1}) })
+			return nothing(func() error { return steps.SGD(tensors{x}, tensors{g}, nil, training.SGD{LR: 1}, guard{}) })
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

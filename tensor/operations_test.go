@@ -2,10 +2,15 @@ package tensor_test
 
 import (
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// steps has what no program calls.
+var steps = tensor.Steps(training.Key{})
+
 type (
+	guard     = training.Guard[*tensor.Tensor]
 	tensors   = []*tensor.Tensor
 	operation = func(in tensors, a args) (*tensor.Tensor, error)
 )

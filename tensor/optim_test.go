@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -27,15 +28,15 @@ type optimizerCase struct {
 	Steps  [][][]float64
 }
 
-func (c optimizerCase) sgd(step int) tensor.SGDConfig {
-	return tensor.SGDConfig{
+func (c optimizerCase) sgd(step int) training.SGD {
+	return training.SGD{
 		LR: c.Config.LR, Momentum: c.Config.Momentum, Dampening: c.Config.Dampening, WeightDecay: c.Config.WeightDecay,
 		Nesterov: c.Config.Nesterov, Maximize: c.Config.Maximize, First: step == 1,
 	}
 }
 
-func (c optimizerCase) adam(step int) tensor.AdamConfig {
-	cfg := tensor.AdamConfig{
+func (c optimizerCase) adam(step int) training.Adam {
+	cfg := training.Adam{
 		LR: c.Config.LR, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: c.Config.WeightDecay, Step: step,
 		Decoupled: c.Optimizer == "AdamW", Maximize: c.Config.Maximize,
 	}
@@ -64,9 +65,9 @@ func TestOptimizers_TakePyTorchsSteps(t *testing.T) {
 			for s, want := range c.Steps {
 				before := b.allocated()
 				if c.Optimizer == "SGD" {
-					require.NoError(t, tensor.SGDStep(params, grads, first, c.sgd(s+1)))
+					require.NoError(t, steps.SGD(params, grads, first, c.sgd(s+1), guard{}))
 				} else {
-					require.NoError(t, tensor.AdamStep(params, grads, first, second, c.adam(s+1)))
+					require.NoError(t, steps.Adam(params, grads, first, second, nil, c.adam(s+1), guard{}))
 				}
 				require.Equal(t, before, b.allocated())
 				for i, w := range want {
@@ -81,11 +82,11 @@ func TestOptimizers_TakePyTorchsSteps(t *testing.T) {
 func TestSGDStep_SkipsParametersWithoutAGradient(t *testing.T) {
 	b := onHost(t)
 	p, q, g := iota(t, b.Exec, 2), iota(t, b.Exec, 2), iota(t, b.Exec, 2)
-	require.NoError(t, tensor.SGDStep(tensors{p, q}, tensors{nil, g}, nil, tensor.SGDConfig{LR: 1}))
+	require.NoError(t, steps.SGD(tensors{p, q}, tensors{nil, g}, nil, training.SGD{LR: 1}, guard{}))
 	require.Equal(t, []float64{0, 1}, values(t, p))
 	require.Equal(t, []float64{0, 0}, values(t, q))
 	require.Zero(t, p.Version())
-	require.NoError(t, tensor.SGDStep(nil, nil, nil, tensor.SGDConfig{LR: 1}))
+	require.NoError(t, steps.SGD(nil, nil, nil, training.SGD{LR: 1}, guard{}))
 }
 
 func TestOptimizers_TakeGradientsOfOtherTypesAndStrides(t *testing.T) {
@@ -95,9 +96,9 @@ func TestOptimizers_TakeGradientsOfOtherTypesAndStrides(t *testing.T) {
 	transposed := must(t)(iota(t, b.Exec, 3, 2).T())
 	g := must(t)(must(t)(half.Unsqueeze(1)).Expand(2, 3))
 	before := b.allocated()
-	require.NoError(t, tensor.SGDStep(tensors{p, half}, tensors{transposed, half}, nil, tensor.SGDConfig{LR: 1}))
+	require.NoError(t, steps.SGD(tensors{p, half}, tensors{transposed, half}, nil, training.SGD{LR: 1}, guard{}))
 	require.Equal(t, []float64{0, -1, -2, 2, 1, 0}, values(t, p))
-	require.NoError(t, tensor.SGDStep(tensors{p}, tensors{g}, nil, tensor.SGDConfig{LR: 1}))
+	require.NoError(t, steps.SGD(tensors{p}, tensors{g}, nil, training.SGD{LR: 1}, guard{}))
 	require.Equal(t, before, b.allocated())
 }
 
@@ -114,7 +115,7 @@ func TestOptimizers_LaunchOnceForEachType(t *testing.T) {
 		params = append(params, must(t)(tensor.Zeros(b.Exec, tensor.BFloat16, 5)))
 	}
 	launches = 0
-	require.NoError(t, tensor.AdamStep(params, params, params, params, tensor.AdamConfig{LR: 1, Step: 1}))
+	require.NoError(t, steps.Adam(params, params, params, params, nil, training.Adam{LR: 1, Step: 1}, guard{}))
 	require.Equal(t, 2, launches)
 }
 
@@ -129,7 +130,7 @@ func TestOptimizers_RefuseWrongArgumentsBeforeAnythingChanges(t *testing.T) {
 	var shape *tensor.ShapeError
 	var dtype *tensor.DTypeError
 	sgd := func(p, g, m tensors, momentum float64) error {
-		return tensor.SGDStep(p, g, m, tensor.SGDConfig{LR: 1, Momentum: momentum})
+		return steps.SGD(p, g, m, training.SGD{LR: 1, Momentum: momentum}, guard{})
 	}
 	require.ErrorAs(t, sgd(tensors{p}, tensors{g, g}, nil, 0), &value)
 	require.ErrorAs(t, sgd(tensors{p}, tensors{g}, nil, 0.9), &value, "momentum needs buffers")
@@ -140,7 +141,7 @@ func TestOptimizers_RefuseWrongArgumentsBeforeAnythingChanges(t *testing.T) {
 	require.ErrorAs(t, sgd(tensors{p}, tensors{g}, tensors{odd}, 0.9), &shape)
 	require.ErrorIs(t, sgd(tensors{p, gone}, tensors{g, g}, nil, 0), tensor.ErrReleased)
 	require.ErrorIs(t, sgd(tensors{p}, tensors{gone}, nil, 0), tensor.ErrReleased)
-	require.ErrorAs(t, tensor.SGDStep(tensors{p}, tensors{g}, nil, tensor.SGDConfig{Nesterov: true}), &value)
-	require.ErrorAs(t, tensor.AdamStep(tensors{p}, tensors{g}, tensors{p}, tensors{p}, tensor.AdamConfig{}), &value)
+	require.ErrorAs(t, steps.SGD(tensors{p}, tensors{g}, nil, training.SGD{Nesterov: true}, guard{}), &value)
+	require.ErrorAs(t, steps.Adam(tensors{p}, tensors{g}, tensors{p}, tensors{p}, nil, training.Adam{}, guard{}), &value)
 	require.Equal(t, []float64{0, 1}, values(t, p))
 }

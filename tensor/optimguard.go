@@ -4,19 +4,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// StepGuard is what a step of an optimizer takes from the device, so that nobody has to wait for it. The zero StepGuard takes
-// nothing. What there is must be on the device of all parameters.
-type StepGuard struct {
-	// Scale has one float32. Gradients are divided by it first, by multiplying with its reciprocal in the type of computation.
-	Scale *Tensor
-	// Found has one float32. If it is not 0, nothing changes.
-	Found *Tensor
-	// Counts are the steps that each parameter has taken, one int64 each. They rise by one, and take the place of Step and First.
-	Counts []*Tensor
-}
-
-// check checks scale and flag.
-func (g *StepGuard) check(name string) error {
+// checkGuard checks scale and flag.
+func checkGuard(name string, g *stepGuard) error {
 	for _, t := range []*Tensor{g.Scale, g.Found} {
 		if t == nil {
 			continue
@@ -28,8 +17,8 @@ func (g *StepGuard) check(name string) error {
 	return nil
 }
 
-// fits checks that what there is can be used for parameter number i.
-func (g *StepGuard) fits(name string, i int, p *Tensor) error {
+// guardFits checks that what there is can be used for parameter number i.
+func guardFits(name string, g *stepGuard, i int, p *Tensor) error {
 	if g.Scale != nil && !g.Scale.exec.sameDevice(p.exec) {
 		return devicesErr(name, p.exec, g.Scale.exec)
 	}
@@ -45,8 +34,8 @@ func (g *StepGuard) fits(name string, i int, p *Tensor) error {
 	return together(name, p, g.Counts[i])
 }
 
-// operands adds what the kernel takes for the given parameters.
-func (g *StepGuard) operands(c *launch, of group, members []int) {
+// guard adds what the kernel takes from the device for the given parameters.
+func (c *launch) guard(g *stepGuard, of group, members []int) {
 	if g.Scale != nil && !of.ready {
 		c.call.I[4] |= op.StepScaled
 		c.in(g.Scale, &g.Scale.layout)
@@ -70,9 +59,9 @@ func (g *StepGuard) operands(c *launch, of group, members []int) {
 func lossy(grad, param DType) bool { return grad != param && grad.Size() >= param.Size() }
 
 // unscaled makes the function that divides a gradient by the scale, in a temporary of another type.
-func (g *StepGuard) unscaled(grad *Tensor) func(name string, dt DType, e Exec) (*Tensor, error) {
+func unscaled(by, grad *Tensor) func(name string, dt DType, e Exec) (*Tensor, error) {
 	return func(name string, dt DType, e Exec) (*Tensor, error) {
-		here := []*Tensor{g.Scale.On(e.Owned()), grad.On(e.Owned())}
+		here := []*Tensor{by.On(e.Owned()), grad.On(e.Owned())}
 		defer func() {
 			for _, t := range here {
 				t.Release()

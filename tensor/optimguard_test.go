@@ -7,28 +7,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
 // guarded are steps of each optimizer under a guard, with tensors of their own as state.
-var guarded = map[string]func(p, g tensors, state func() tensors, guard tensor.StepGuard) error{
-	"SGDStep": func(p, g tensors, _ func() tensors, guard tensor.StepGuard) error {
-		return tensor.SGDStep(p, g, nil, tensor.SGDConfig{LR: 1, Guard: guard})
+var guarded = map[string]func(p, g tensors, state func() tensors, by guard) error{
+	"SGDStep": func(p, g tensors, _ func() tensors, by guard) error {
+		return steps.SGD(p, g, nil, training.SGD{LR: 1}, by)
 	},
-	"SGDStep with momentum": func(p, g tensors, state func() tensors, guard tensor.StepGuard) error {
-		return tensor.SGDStep(p, g, state(), tensor.SGDConfig{LR: 1, Momentum: 0.9, Dampening: 0.5, First: true, Guard: guard})
+	"SGDStep with momentum": func(p, g tensors, state func() tensors, by guard) error {
+		return steps.SGD(p, g, state(), training.SGD{LR: 1, Momentum: 0.9, Dampening: 0.5, First: true}, by)
 	},
-	"AdamStep": func(p, g tensors, state func() tensors, guard tensor.StepGuard) error {
-		return tensor.AdamStep(p, g, state(), state(), tensor.AdamConfig{LR: 1, Beta1: 0.9, Beta2: 0.99, Eps: 1, Step: 1, Guard: guard})
+	"AdamStep": func(p, g tensors, state func() tensors, by guard) error {
+		return steps.Adam(p, g, state(), state(), nil, training.Adam{LR: 1, Beta1: 0.9, Beta2: 0.99, Eps: 1, Step: 1}, by)
 	},
-	"RMSPropStep": func(p, g tensors, state func() tensors, guard tensor.StepGuard) error {
-		return tensor.RMSPropStep(p, g, state(), nil, nil, tensor.RMSPropConfig{LR: 1, Alpha: 0.9, Eps: 1, Guard: guard})
+	"RMSPropStep": func(p, g tensors, state func() tensors, by guard) error {
+		return steps.RMSProp(p, g, state(), nil, nil, training.RMSProp{LR: 1, Alpha: 0.9, Eps: 1}, by)
 	},
-	"AdagradStep": func(p, g tensors, state func() tensors, guard tensor.StepGuard) error {
-		return tensor.AdagradStep(p, g, state(), tensor.AdagradConfig{LR: 1, LRDecay: 0.5, Eps: 1, Step: 1, Guard: guard})
+	"AdagradStep": func(p, g tensors, state func() tensors, by guard) error {
+		return steps.Adagrad(p, g, state(), training.Adagrad{LR: 1, LRDecay: 0.5, Eps: 1, Step: 1}, by)
 	},
-	"LionStep": func(p, g tensors, state func() tensors, guard tensor.StepGuard) error {
-		return tensor.LionStep(p, g, state(), tensor.LionConfig{LR: 1, Beta1: 0.9, Beta2: 0.99, Guard: guard})
+	"LionStep": func(p, g tensors, state func() tensors, by guard) error {
+		return steps.Lion(p, g, state(), training.Lion{LR: 1, Beta1: 0.9, Beta2: 0.99}, by)
 	},
 }
 
@@ -38,16 +39,16 @@ func TestStepGuard_ScaledAndCountedStepsAreOrdinaryOnes(t *testing.T) {
 	zeros := func() tensors { return ones(0) }
 	for name, step := range guarded {
 		plain, other, skipped := iota(t, b.Exec, 3), iota(t, b.Exec, 3), iota(t, b.Exec, 3)
-		require.NoError(t, step(tensors{plain}, ones(2), zeros, tensor.StepGuard{}))
+		require.NoError(t, step(tensors{plain}, ones(2), zeros, guard{}))
 		scale, found := must(t)(tensor.Full(b.Exec, 1024, tensor.Float32, 1)), must(t)(tensor.Zeros(b.Exec, tensor.Float32))
 		count := must(t)(tensor.Zeros(b.Exec, tensor.Int64))
-		guard := tensor.StepGuard{Scale: scale, Found: found, Counts: tensors{count}}
-		require.NoError(t, step(tensors{other}, ones(2*1024), zeros, guard))
+		by := guard{Scale: scale, Found: found, Counts: tensors{count}}
+		require.NoError(t, step(tensors{other}, ones(2*1024), zeros, by))
 		require.Equal(t, values(t, plain), values(t, other), name)
 		require.Equal(t, []float64{1}, values(t, count), name)
 
 		require.NoError(t, found.FillInPlace(1))
-		require.NoError(t, step(tensors{skipped}, ones(math.Inf(1)), zeros, guard))
+		require.NoError(t, step(tensors{skipped}, ones(math.Inf(1)), zeros, by))
 		require.Equal(t, []float64{0, 1, 2}, values(t, skipped), name)
 		require.Equal(t, []float64{1}, values(t, count), name)
 		require.EqualValues(t, 2, count.Version(), name)
@@ -63,8 +64,8 @@ func TestStepGuard_DividesGradientsOfWiderTypesBeforeTheyAreConverted(t *testing
 	half = must(t)(half.To(tensor.Float16))
 	scale := must(t)(tensor.Full(b.Exec, 0x1p20, tensor.Float32, 1))
 	before := b.allocated()
-	guard := tensor.StepGuard{Scale: scale}
-	require.NoError(t, tensor.SGDStep(tensors{p, q}, tensors{wide, half}, nil, tensor.SGDConfig{LR: 0.5, Guard: guard}))
+	by := guard{Scale: scale}
+	require.NoError(t, steps.SGD(tensors{p, q}, tensors{wide, half}, nil, training.SGD{LR: 0.5}, by))
 	require.Equal(t, []float64{0.5, 1.125}, values(t, p))
 	require.Equal(t, []float64{1 - 0x1p-11, 1 + 0x1p-10}, values(t, q), "not rounded between division and step")
 	require.Equal(t, before, b.allocated())
@@ -83,15 +84,15 @@ func TestStepGuard_OperandsThatDoNotFitAreRefusedBeforeAnythingChanges(t *testin
 	var shape *tensor.ShapeError
 	var dtype *tensor.DTypeError
 	var device *tensor.DeviceError
-	step := func(guard tensor.StepGuard) error {
-		return tensor.SGDStep(tensors{p}, tensors{g}, nil, tensor.SGDConfig{LR: 1, Guard: guard})
+	step := func(by guard) error {
+		return steps.SGD(tensors{p}, tensors{g}, nil, training.SGD{LR: 1}, by)
 	}
-	require.ErrorAs(t, step(tensor.StepGuard{Scale: two}), &shape)
-	require.ErrorAs(t, step(tensor.StepGuard{Found: wide}), &dtype)
-	require.ErrorAs(t, step(tensor.StepGuard{Scale: one, Found: far}), &device)
-	require.ErrorAs(t, step(tensor.StepGuard{Counts: tensors{one}}), &dtype)
-	require.ErrorAs(t, step(tensor.StepGuard{Counts: tensors{}}), &value)
-	require.ErrorIs(t, step(tensor.StepGuard{Counts: tensors{nil}}), tensor.ErrReleased)
+	require.ErrorAs(t, step(guard{Scale: two}), &shape)
+	require.ErrorAs(t, step(guard{Found: wide}), &dtype)
+	require.ErrorAs(t, step(guard{Scale: one, Found: far}), &device)
+	require.ErrorAs(t, step(guard{Counts: tensors{one}}), &dtype)
+	require.ErrorAs(t, step(guard{Counts: tensors{}}), &value)
+	require.ErrorIs(t, step(guard{Counts: tensors{nil}}), tensor.ErrReleased)
 	require.Equal(t, []float64{0, 1}, values(t, p))
 	require.Zero(t, p.Version())
 }
@@ -110,7 +111,7 @@ func TestStepGuard_TakesNoMoreLaunches(t *testing.T) {
 	}
 	one := must(t)(tensor.Ones(b.Exec, tensor.Float32))
 	launches = 0
-	require.NoError(t, tensor.AdamStep(params, params, params, params,
-		tensor.AdamConfig{LR: 1, Guard: tensor.StepGuard{Scale: one, Found: one, Counts: counts}}))
+	require.NoError(t, steps.Adam(params, params, params, params, nil,
+		training.Adam{LR: 1}, guard{Scale: one, Found: one, Counts: counts}))
 	require.Equal(t, 1, launches)
 }

@@ -21,9 +21,9 @@ type group struct {
 	ready bool
 }
 
-// step checks all parameters before the first is changed, and launches the update of each group, in the order in which
+// stepAll checks all parameters before the first is changed, and launches the update of each group, in the order in which
 // groups first appear. states are the parameters and what the optimizer keeps for each.
-func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, guard *StepGuard, config func(*op.Call)) error {
+func stepAll(name string, id op.ID, states [][]*Tensor, grads []*Tensor, guard *stepGuard, config func(*op.Call)) error {
 	params := states[0]
 	lists := append(states, grads)
 	if guard.Counts != nil {
@@ -34,7 +34,7 @@ func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, guard *Ste
 			return valueErr(name, "lists of %d parameters and of %d other tensors", len(params), len(list))
 		}
 	}
-	if err := guard.check(name); err != nil {
+	if err := checkGuard(name, guard); err != nil {
 		return err
 	}
 	var order []group
@@ -46,7 +46,7 @@ func step(name string, id op.ID, states [][]*Tensor, grads []*Tensor, guard *Ste
 		if err := stepOperands(name, i, states, grads[i]); err != nil {
 			return err
 		}
-		if err := guard.fits(name, i, p); err != nil {
+		if err := guardFits(name, guard, i, p); err != nil {
 			return err
 		}
 		g := group{p.dtype, p.exec, guard.Scale != nil && lossy(grads[i].dtype, p.dtype)}
@@ -92,7 +92,7 @@ func stepOperands(name string, i int, states [][]*Tensor, grad *Tensor) error {
 
 // stepGroup launches the update of the parameters with the given numbers. Gradients that are not contiguous or of another
 // type are brought into shape in temporaries, which live until the launch.
-func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor, grads []*Tensor, guard *StepGuard,
+func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor, grads []*Tensor, guard *stepGuard,
 	config func(*op.Call)) error {
 	temporaries := make([]*Tensor, 0, len(members))
 	defer func() {
@@ -103,7 +103,7 @@ func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor
 	for _, i := range members {
 		prepare := grads[i].packedAs
 		if g.ready {
-			prepare = guard.unscaled(grads[i])
+			prepare = unscaled(guard.Scale, grads[i])
 		}
 		t, err := prepare(name, g.dtype, g.exec)
 		if err != nil {
@@ -123,7 +123,7 @@ func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor
 	for _, t := range temporaries {
 		c.in(t, &t.layout)
 	}
-	guard.operands(c, g, members)
+	c.guard(guard, g, members)
 	return c.run(name)
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -29,40 +30,40 @@ func lists(in tensors, i, count int) []tensors {
 var stepOperations = map[string]operation{
 	"SGDStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		l := lists(in, 1, 2)
-		return tensor.SGDStep(tensors{t}, l[0], l[1], tensor.SGDConfig{LR: 0.1, Momentum: a.float(0), Nesterov: a.bool(1)})
+		return steps.SGD(tensors{t}, l[0], l[1], training.SGD{LR: 0.1, Momentum: a.float(0), Nesterov: a.bool(1)}, guard{})
 	}),
 	"AdamStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		l := lists(in, 1, 4)
-		return tensor.AdamStep(tensors{t}, l[0], l[1], l[2], tensor.AdamConfig{LR: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1, Step: a.int(0), Largest: l[3]})
+		return steps.Adam(tensors{t}, l[0], l[1], l[2], l[3], training.Adam{LR: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1, Step: a.int(0)}, guard{})
 	}),
 	"RMSPropStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		l := lists(in, 1, 4)
-		return tensor.RMSPropStep(tensors{t}, l[0], l[1], l[2], l[3],
-			tensor.RMSPropConfig{LR: 0.1, Alpha: 0.9, Eps: 1, Momentum: a.float(0), Centered: a.bool(1)})
+		return steps.RMSProp(tensors{t}, l[0], l[1], l[2], l[3],
+			training.RMSProp{LR: 0.1, Alpha: 0.9, Eps: 1, Momentum: a.float(0), Centered: a.bool(1)}, guard{})
 	}),
 	"AdagradStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		l := lists(in, 1, 2)
-		return tensor.AdagradStep(tensors{t}, l[0], l[1], tensor.AdagradConfig{LR: 0.1, Eps: 1, Step: a.int(0)})
+		return steps.Adagrad(tensors{t}, l[0], l[1], training.Adagrad{LR: 0.1, Eps: 1, Step: a.int(0)}, guard{})
 	}),
 	"LionStep": inPlace(func(t *tensor.Tensor, in tensors, _ args) error {
 		l := lists(in, 1, 2)
-		return tensor.LionStep(tensors{t}, l[0], l[1], tensor.LionConfig{LR: 0.1, Beta1: 0.9, Beta2: 0.99})
+		return steps.Lion(tensors{t}, l[0], l[1], training.Lion{LR: 0.1, Beta1: 0.9, Beta2: 0.99}, guard{})
 	}),
 	"GradNorm": func(in tensors, a args) (*tensor.Tensor, error) {
 		if in[0] == nil { // a nil gradient is skipped, but has no Exec
 			return in[0].Clone()
 		}
-		return tensor.GradNorm(in[0].Exec(), in, a.float(len(a)-1)) // of the numbers for all operations the last is a norm
+		return steps.GradNorm(in[0].Exec(), in, a.float(len(a)-1)) // of the numbers for all operations the last is a norm
 	},
 	"ClipGradNorm": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
-		return tensor.ClipGradNorm(tensors{t}, in[1], a.float(0), false)
+		return steps.ClipGradNorm(tensors{t}, in[1], a.float(0), false)
 	}),
 	"ClipGradValue": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
-		return tensor.ClipGradValue(in[0].Exec(), append(tensors{t}, in[1:]...), a.float(0))
+		return steps.ClipGradValue(in[0].Exec(), append(tensors{t}, in[1:]...), a.float(0))
 	}),
-	"AmpUnscale": inPlace(func(t *tensor.Tensor, in tensors, _ args) error { return tensor.AmpUnscale(tensors{t}, in[1], in[2]) }),
+	"AmpUnscale": inPlace(func(t *tensor.Tensor, in tensors, _ args) error { return steps.Unscale(tensors{t}, in[1], in[2]) }),
 	"AmpUpdateScale": inPlace(func(t *tensor.Tensor, in tensors, _ args) error {
-		return tensor.AmpUpdateScale(t, in[1], in[2], 2, 0.5, 10)
+		return steps.UpdateScale(t, in[1], in[2], 2, 0.5, 10)
 	}),
 }
 

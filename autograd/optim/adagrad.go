@@ -2,7 +2,7 @@ package optim
 
 import (
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/internal/training"
 )
 
 // Adagrad is torch.optim.Adagrad. Options: LR, LRDecay, WeightDecay (added to the gradient), InitialAccumulator, Eps, Maximize. It
@@ -29,8 +29,7 @@ func (adagrad) numbered(*Settings) bool { return true }
 func (adagrad) buffers(s *Settings) []buffer { return []buffer{{"sum", s.InitialAccumulator}} }
 
 func (adagrad) step(s *Settings, b *batch) error {
-	return tensor.AdagradStep(b.params, b.grads, b.buffers[0], tensor.AdagradConfig{
+	return steps.Adagrad(b.params, b.grads, b.buffers[0], training.Adagrad{
 		LR: s.LR, LRDecay: s.LRDecay, Eps: s.Eps, WeightDecay: s.WeightDecay, Step: b.steps, Maximize: s.Maximize,
-		Guard: b.guard,
-	})
+	}, b.guard)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/internal/training"
 )
 
 // Adam is torch.optim.Adam. Options: LR, Betas, Eps, WeightDecay (added to the gradient), AMSGrad, Maximize. It keeps two
@@ -56,8 +56,8 @@ func (adam) buffers(s *Settings) []buffer {
 }
 
 func (a adam) step(s *Settings, b *batch) error {
-	return tensor.AdamStep(b.params, b.grads, b.buffers[0], b.buffers[1], tensor.AdamConfig{
+	return steps.Adam(b.params, b.grads, b.buffers[0], b.buffers[1], b.buffers[2], training.Adam{
 		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, Eps: s.Eps, WeightDecay: s.WeightDecay,
-		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize, Largest: b.buffers[2], Guard: b.guard,
-	})
+		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize,
+	}, b.guard)
 }

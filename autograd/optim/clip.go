@@ -71,7 +71,7 @@ func clipGradNorm(params []*autograd.Parameter, maxNorm float64, read bool, opts
 		}
 	}()
 	for i, g := range groups {
-		n, err := tensor.GradNorm(g.exec, g.grads, c.p)
+		n, err := steps.GradNorm(g.exec, g.grads, c.p)
 		if err != nil {
 			return 0, g.wrap("ClipGradNorm", err)
 		}
@@ -85,7 +85,7 @@ func clipGradNorm(params []*autograd.Parameter, maxNorm float64, read bool, opts
 		return total, &NonFiniteError{Norm: total, P: c.p}
 	}
 	for i, g := range groups {
-		if err := tensor.ClipGradNorm(g.grads, norms[i], maxNorm, false); err != nil {
+		if err := steps.ClipGradNorm(g.grads, norms[i], maxNorm, false); err != nil {
 			return total, g.wrap("ClipGradNorm", err)
 		}
 	}
@@ -131,7 +131,7 @@ func ClipGradValue(params []*autograd.Parameter, limit float64) error {
 		return &ConfigError{"ClipGradValue", fmt.Sprintf("limit %v; it must not be negative", limit)}
 	}
 	for _, g := range gradients(params) {
-		if err := tensor.ClipGradValue(g.exec, g.grads, limit); err != nil {
+		if err := steps.ClipGradValue(g.exec, g.grads, limit); err != nil {
 			return g.wrap("ClipGradValue", err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 //
 // Parameters and state change as they would by gradients that had been divided before; the gradients themselves do not change.
 func (o *Grouped) StepScaled(gradScale, foundInf *tensor.Tensor) error {
-	by := &decision{scale: gradScale, found: foundInf, lent: map[tensor.Exec]tensor.StepGuard{}}
+	by := &decision{scale: gradScale, found: foundInf, lent: map[tensor.Exec]guard{}}
 	defer by.release()
 	return o.stepAll(by)
 }
@@ -21,11 +21,11 @@ func (o *Grouped) StepScaled(gradScale, foundInf *tensor.Tensor) error {
 // decision is what the device decides a step by.
 type decision struct {
 	scale, found *tensor.Tensor
-	lent         map[tensor.Exec]tensor.StepGuard // handles or copies where the parameters are
+	lent         map[tensor.Exec]guard // handles or copies where the parameters are
 }
 
 // at is the decision under e.
-func (d *decision) at(e tensor.Exec) (g tensor.StepGuard, err error) {
+func (d *decision) at(e tensor.Exec) (g guard, err error) {
 	if g, ok := d.lent[e]; ok {
 		return g, nil
 	}
@@ -37,7 +37,7 @@ func (d *decision) at(e tensor.Exec) (g tensor.StepGuard, err error) {
 	if d.found != nil {
 		if g.Found, err = d.found.ToDevice(e); err != nil {
 			g.Scale.Release()
-			return tensor.StepGuard{}, err
+			return guard{}, err
 		}
 	}
 	d.lent[e] = g

@@ -2,7 +2,7 @@ package optim
 
 import (
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/internal/training"
 )
 
 // Lion steps by the sign of a mix of momentum and gradient (Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023,
@@ -30,8 +30,7 @@ func (lion) numbered(*Settings) bool { return false }
 func (lion) buffers(*Settings) []buffer { return []buffer{{name: "exp_avg"}} }
 
 func (lion) step(s *Settings, b *batch) error {
-	return tensor.LionStep(b.params, b.grads, b.buffers[0], tensor.LionConfig{
+	return steps.Lion(b.params, b.grads, b.buffers[0], training.Lion{
 		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, WeightDecay: s.WeightDecay, Maximize: s.Maximize,
-		Guard: b.guard,
-	})
+	}, b.guard)
 }

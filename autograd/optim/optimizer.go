@@ -7,6 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -76,6 +77,12 @@ type buffer struct {
 	start float64
 }
 
+// steps are those of the optimizers, for many parameters at once, and what is done to gradients before them.
+var steps = tensor.Steps(training.Key{})
+
+// guard is what a step takes from the device.
+type guard = training.Guard[*tensor.Tensor]
+
 type group struct {
 	params   []*autograd.Parameter
 	settings Settings
@@ -89,7 +96,7 @@ type batch struct {
 	grads   []*tensor.Tensor
 	buffers [3][]*tensor.Tensor // in the order of method.buffers
 	states  []*state
-	guard   tensor.StepGuard
+	guard   guard
 }
 
 // batchKey is what the parameters of a batch have in common.

@@ -2,7 +2,7 @@ package optim
 
 import (
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/internal/training"
 )
 
 // RMSprop is torch.optim.RMSprop. Options: LR, Alpha, Eps, WeightDecay (added to the gradient), Momentum, Centered, Maximize. It
@@ -42,8 +42,8 @@ func (rmsprop) step(s *Settings, b *batch) error {
 	if s.Momentum == 0 {
 		bufs, means = nil, b.buffers[1]
 	}
-	return tensor.RMSPropStep(b.params, b.grads, b.buffers[0], bufs, means, tensor.RMSPropConfig{
+	return steps.RMSProp(b.params, b.grads, b.buffers[0], bufs, means, training.RMSProp{
 		LR: s.LR, Alpha: s.Alpha, Eps: s.Eps, WeightDecay: s.WeightDecay, Momentum: s.Momentum, Centered: s.Centered,
-		Maximize: s.Maximize, Guard: b.guard,
-	})
+		Maximize: s.Maximize,
+	}, b.guard)
 }

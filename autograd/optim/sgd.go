@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/internal/training"
 )
 
 // SGD is stochastic gradient descent, with momentum if asked for (torch.optim.SGD). Options: LR, Momentum, Dampening,
@@ -41,8 +41,8 @@ func (sgd) buffers(s *Settings) []buffer {
 }
 
 func (sgd) step(s *Settings, b *batch) error {
-	return tensor.SGDStep(b.params, b.grads, b.buffers[0], tensor.SGDConfig{
+	return steps.SGD(b.params, b.grads, b.buffers[0], training.SGD{
 		LR: s.LR, Momentum: s.Momentum, Dampening: s.Dampening, WeightDecay: s.WeightDecay,
-		Nesterov: s.Nesterov, Maximize: s.Maximize, First: b.steps == 1, Guard: b.guard,
-	})
+		Nesterov: s.Nesterov, Maximize: s.Maximize, First: b.steps == 1,
+	}, b.guard)
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -12,6 +13,9 @@ const (
 	pictureChannels = 16
 	pictureGroups   = 4
 )
+
+// steps has what is done to gradients before a step.
+var steps = tensor.Steps(training.Key{})
 
 // norms of rows, with their gradients.
 func norms() []operation {
@@ -167,7 +171,7 @@ func optimizers() []operation {
 		}),
 		{name: "gradient norm", matrices: 1, start: func(s *scene) (func() error, error) {
 			x, err := s.matrix(width)
-			return func() error { return discard(tensor.GradNorm(s.Exec, []*tensor.Tensor{x}, 2)) }, err
+			return func() error { return discard(steps.GradNorm(s.Exec, []*tensor.Tensor{x}, 2)) }, err
 		}},
 		{name: "unscale", matrices: 2, start: func(s *scene) (func() error, error) {
 			x, err := s.matrix(width)
@@ -179,7 +183,7 @@ func optimizers() []operation {
 				return nil, err
 			}
 			inv, err := s.keep(tensor.Ones(s.Exec, tensor.Float32, 1))
-			return func() error { return tensor.AmpUnscale([]*tensor.Tensor{x}, found, inv) }, err
+			return func() error { return steps.Unscale([]*tensor.Tensor{x}, found, inv) }, err
 		}},
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/cistern-ml/cistern/internal/training"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // target is a function or method that is called.
@@ -17,6 +20,16 @@ type target struct {
 	sig  reflect.Type // without the receiver
 
 	blank func() reflect.Value // the receiver of a target that is about nil or a zero value; else nil
+}
+
+// What only this module calls is called too, as functions.
+func init() {
+	for name, v := range map[string]any{"tensor.Steps": tensor.Steps(training.Key{})} {
+		of := reflect.ValueOf(v)
+		for i := range of.NumMethod() {
+			functions[name+"."+of.Type().Method(i).Name] = of.Method(i).Interface()
+		}
+	}
 }
 
 // targets are all functions and methods, in the order of their names.

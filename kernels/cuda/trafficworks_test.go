@@ -3,9 +3,12 @@ package cuda_test
 import (
 	"testing"
 
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/tensor"
 )
+
+var steps = tensor.Steps(training.Key{})
 
 // The works of TestTraffic: sizes are large enough that what a kernel does once for each block does not count.
 
@@ -38,9 +41,9 @@ func (b *bench) elementwise() []work {
 		{name: "dropout, float32", bytes: 9 * n, run: once(func() (*tensor.Tensor, error) { return x.Dropout(b.gen, 0.5) })},
 		{name: "normal random numbers, float32", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return tensor.RandN(b.e, b.gen, f32, n) }), scatter: 3, again: 3},
 		{name: "adam, three tensors, float32", bytes: 28 * total, run: func() error {
-			return tensor.AdamStep(params, grads, m, v, tensor.AdamConfig{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Step: 1})
+			return steps.Adam(params, grads, m, v, nil, training.Adam{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Step: 1}, training.Guard[*tensor.Tensor]{})
 		}},
-		{name: "unscale, three tensors, float32", bytes: 8 * total, run: func() error { return tensor.AmpUnscale(grads, found, inv) }},
+		{name: "unscale, three tensors, float32", bytes: 8 * total, run: func() error { return steps.Unscale(grads, found, inv) }},
 	}
 }
 
