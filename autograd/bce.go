@@ -79,14 +79,14 @@ var (
 			return tensor.BCELoss(pred, target)
 		},
 		func(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
-			return tensor.BCELossGrad(g, pred, target)
+			return gradients.BCELoss(g, pred, target)
 		}, bceGradTarget)
 	bceLogits = defineLoss("binary_cross_entropy_with_logits",
 		func(_ elementLoss, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
 			return tensor.BCEWithLogitsLoss(pred, target)
 		},
 		func(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
-			return tensor.BCEWithLogitsLossGrad(g, pred, target)
+			return gradients.BCEWithLogitsLoss(g, pred, target)
 		}, bceLogitsGradTarget)
 )
 

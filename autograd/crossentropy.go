@@ -135,13 +135,13 @@ func crossEntropyGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) 
 		return w.result(nil, nil)
 	}
 	if own := n.consume(0); own != nil {
-		if err := tensor.CrossEntropyGradInPlace(own, rows, classes, lse, use); err != nil {
+		if err := gradients.CrossEntropyInPlace(own, rows, classes, lse, use); err != nil {
 			own.Release()
 			return w.result(nil, err)
 		}
 		return w.result(own, nil)
 	}
-	return w.result(tensor.CrossEntropyGrad(rows, n.savedInput(0), classes, lse, use))
+	return w.result(gradients.CrossEntropy(rows, n.savedInput(0), classes, lse, use))
 }
 
 // crossEntropyOfProbabilities is made of operations, as in PyTorch. They save log(softmax(v)) and the smoothed target.

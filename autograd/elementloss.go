@@ -133,23 +133,23 @@ var (
 )
 
 func mseGrad(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.MSELossGrad(g, pred, target)
+	return gradients.MSELoss(g, pred, target)
 }
 
 func l1Grad(_ elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.L1LossGrad(g, pred, target)
+	return gradients.L1Loss(g, pred, target)
 }
 
 func smoothL1Grad(a elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.SmoothL1LossGrad(g, pred, target, a.scale)
+	return gradients.SmoothL1Loss(g, pred, target, a.scale)
 }
 
 func huberGrad(a elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.HuberLossGrad(g, pred, target, a.scale)
+	return gradients.HuberLoss(g, pred, target, a.scale)
 }
 
 func klDivGrad(a elementLoss, g, pred, target *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.KLDivLossGrad(g, pred, target, a.log)
+	return gradients.KLDivLoss(g, pred, target, a.log)
 }
 
 // klDivGradTarget is g*(log(target) + 1 - v), or 0 where target is 0; of logarithms it is g*exp(target)*(target - v + 1).

@@ -68,5 +68,5 @@ func nllGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	if w.err != nil {
 		return w.result(nil, nil)
 	}
-	return w.result(tensor.NLLGrad(rows, classes, n.in[0].Dim(1), c.ignore))
+	return w.result(gradients.NLL(rows, classes, n.in[0].Dim(1), c.ignore))
 }

@@ -5,8 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
+
+// gradients has those of package tensor's operations.
+var gradients = tensor.Gradients(training.Key{})
 
 // op is one differentiable operation: a row of the table that all its runs share. The forward function and the gradient
 // rules stand beside each other in the operation's file.

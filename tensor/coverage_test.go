@@ -43,7 +43,9 @@ func TestEveryFunctionOfTensors_IsAmongTheTestedOperations(t *testing.T) {
 	for name := range operations {
 		name = operationOf(name)
 		tested[name] = true
-		tested["gradients."+strings.Replace(name, "Grad", "", 1)] = true
+		if strings.Contains(name, "Grad") || strings.HasSuffix(name, "Sums") {
+			tested["gradients."+strings.Replace(name, "Grad", "", 1)] = true
+		}
 		tested["steps."+strings.TrimPrefix(strings.TrimSuffix(name, "Step"), "Amp")] = true
 	}
 	files, err := os.ReadDir(".")

@@ -48,9 +48,9 @@ func CrossEntropy(logits, classes *Tensor, c ClassLoss) (loss, lse, weight *Tens
 	return out[0], out[1], out[2], nil
 }
 
-// CrossEntropyGrad is the gradient of CrossEntropy with respect to the logits, for the gradient grad, [N], of the loss of each
+// CrossEntropy is the gradient of tensor.CrossEntropy with respect to the logits, for the gradient grad, [N], of the loss of each
 // row, which has the type of the loss; lse is what CrossEntropy gave.
-func CrossEntropyGrad(grad, logits, classes, lse *Tensor, c ClassLoss) (*Tensor, error) {
+func (gradients) CrossEntropy(grad, logits, classes, lse *Tensor, c ClassLoss) (*Tensor, error) {
 	const name = "CrossEntropyGrad"
 	if err := c.checkGrad(name, grad, logits, classes, lse); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func CrossEntropyGrad(grad, logits, classes, lse *Tensor, c ClassLoss) (*Tensor,
 	return r, nil
 }
 
-// CrossEntropyGradInPlace is CrossEntropyGrad written over the logits, so that no second tensor of their size is needed.
-func CrossEntropyGradInPlace(logits, grad, classes, lse *Tensor, c ClassLoss) error {
+// CrossEntropyInPlace is CrossEntropy, the gradient, written over the logits, so that no second tensor of their size is needed.
+func (gradients) CrossEntropyInPlace(logits, grad, classes, lse *Tensor, c ClassLoss) error {
 	const name = "CrossEntropyGradInPlace"
 	if err := c.checkGrad(name, grad, logits, classes, lse); err != nil {
 		return err

@@ -50,10 +50,10 @@ var givenOperations = map[string]operation{
 		return tensor.AttentionGradInto(g, in[3], in[4], in[5], in[6], in[7], in[8], attention(in[9:], a))
 	}),
 	"CrossEntropyGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.CrossEntropyGrad(in[0], in[1], in[2], optional(in, 3), classLoss(from(in, 4), a))
+		return gradients.CrossEntropy(in[0], in[1], in[2], optional(in, 3), classLoss(from(in, 4), a))
 	},
 	"CrossEntropyGradInPlace given": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
-		return tensor.CrossEntropyGradInPlace(t, in[1], in[2], in[3], classLoss(from(in, 4), a))
+		return gradients.CrossEntropyInPlace(t, in[1], in[2], in[3], classLoss(from(in, 4), a))
 	}),
 	"EmbeddingBagGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.EmbeddingBagGrad(in[0], in[1], in[2], optional(in, 3), a.int(0), tensor.BagMode(a.int(1)), a.int(2))

@@ -99,18 +99,18 @@ func KLDivLoss(pred, target *Tensor, logTarget bool) (*Tensor, error) {
 // The gradients of the losses with respect to the prediction: grad, the gradient of the loss, broadcasts to the shape that the
 // others broadcast to, which the result has.
 
-// MSELossGrad is the gradient of MSELoss.
-func MSELossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+// MSELoss is the gradient of tensor.MSELoss.
+func (gradients) MSELoss(grad, pred, target *Tensor) (*Tensor, error) {
 	return elementLossGrad("MSELossGrad", op.SquaredErrorGrad, grad, pred, target)
 }
 
-// L1LossGrad is the gradient of L1Loss: 0 where prediction and target are equal, and, as in PyTorch, where one of them is NaN.
-func L1LossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+// L1Loss is the gradient of tensor.L1Loss: 0 where prediction and target are equal, and, as in PyTorch, where one of them is NaN.
+func (gradients) L1Loss(grad, pred, target *Tensor) (*Tensor, error) {
 	return elementLossGrad("L1LossGrad", op.SmoothL1Grad, grad, pred, target, -1, 1)
 }
 
-// SmoothL1LossGrad is the gradient of SmoothL1Loss.
-func SmoothL1LossGrad(grad, pred, target *Tensor, beta float64) (*Tensor, error) {
+// SmoothL1Loss is the gradient of tensor.SmoothL1Loss.
+func (gradients) SmoothL1Loss(grad, pred, target *Tensor, beta float64) (*Tensor, error) {
 	const name = "SmoothL1LossGrad"
 	if err := checkBeta(name, beta, grad, pred, target); err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func SmoothL1LossGrad(grad, pred, target *Tensor, beta float64) (*Tensor, error)
 	return elementLossGrad(name, op.SmoothL1Grad, grad, pred, target, beta, 1)
 }
 
-// HuberLossGrad is the gradient of HuberLoss.
-func HuberLossGrad(grad, pred, target *Tensor, delta float64) (*Tensor, error) {
+// HuberLoss is the gradient of tensor.HuberLoss.
+func (gradients) HuberLoss(grad, pred, target *Tensor, delta float64) (*Tensor, error) {
 	const name = "HuberLossGrad"
 	if err := checkDelta(name, delta, grad, pred, target); err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func HuberLossGrad(grad, pred, target *Tensor, delta float64) (*Tensor, error) {
 	return elementLossGrad(name, op.SmoothL1Grad, grad, pred, target, delta, delta)
 }
 
-// BCELossGrad is the gradient of BCELoss, with a divisor of at least 1e-12.
-func BCELossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+// BCELoss is the gradient of tensor.BCELoss, with a divisor of at least 1e-12.
+func (gradients) BCELoss(grad, pred, target *Tensor) (*Tensor, error) {
 	const name = "BCELossGrad"
 	if err := sameShape(name, pred, target); err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func BCELossGrad(grad, pred, target *Tensor) (*Tensor, error) {
 	return elementLossGrad(name, op.BCEGrad, grad, pred, target)
 }
 
-// BCEWithLogitsLossGrad is the gradient of BCEWithLogitsLoss.
-func BCEWithLogitsLossGrad(grad, pred, target *Tensor) (*Tensor, error) {
+// BCEWithLogitsLoss is the gradient of tensor.BCEWithLogitsLoss.
+func (gradients) BCEWithLogitsLoss(grad, pred, target *Tensor) (*Tensor, error) {
 	const name = "BCEWithLogitsLossGrad"
 	if err := sameShape(name, pred, target); err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func BCEWithLogitsLossGrad(grad, pred, target *Tensor) (*Tensor, error) {
 	return elementLossGrad(name, op.BCELogitsGrad, grad, pred, target)
 }
 
-// KLDivLossGrad is the gradient of KLDivLoss.
-func KLDivLossGrad(grad, pred, target *Tensor, logTarget bool) (*Tensor, error) {
+// KLDivLoss is the gradient of tensor.KLDivLoss.
+func (gradients) KLDivLoss(grad, pred, target *Tensor, logTarget bool) (*Tensor, error) {
 	return elementLossGrad("KLDivLossGrad", op.KLDivGrad, grad, pred, target, float64(flag(logTarget)))
 }
 

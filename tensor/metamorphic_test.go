@@ -132,7 +132,7 @@ func network(e tensor.Exec) ([]float64, error) {
 	rows := l.do(func() (result, error) { return tensor.NLL(logp, target, -100) })
 	loss := l.do(func() (result, error) { return rows.Mean(nil, false) })
 	share := l.do(func() (result, error) { return tensor.Full(e, 1./16, tensor.Float32, 16) })
-	toLogp := l.do(func() (result, error) { return tensor.NLLGrad(share, target, 4, -100) })
+	toLogp := l.do(func() (result, error) { return gradients.NLL(share, target, 4, -100) })
 	grad := l.do(func() (result, error) { return tensor.LogSoftmaxGrad(toLogp, logp, 1) })
 	sizes := l.do(func() (result, error) { return grad.Abs() })
 	total := l.do(func() (result, error) { return sizes.SumTo(1, 4) })

@@ -6,8 +6,11 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// steps has what no program calls.
-var steps = tensor.Steps(training.Key{})
+// What no program calls.
+var (
+	gradients = tensor.Gradients(training.Key{})
+	steps     = tensor.Steps(training.Key{})
+)
 
 type (
 	guard     = training.Guard[*tensor.Tensor]
@@ -189,7 +192,7 @@ var operations = map[string]operation{
 	"Softmax": dim((*tensor.Tensor).Softmax), "LogSoftmax": dim((*tensor.Tensor).LogSoftmax),
 	"NLL": func(in tensors, a args) (*tensor.Tensor, error) { return tensor.NLL(in[0], in[1], int64(a.int(0))) },
 	"NLLGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.NLLGrad(in[0], in[1], a.int(0), int64(a.int(1)))
+		return gradients.NLL(in[0], in[1], a.int(0), int64(a.int(1)))
 	},
 	"Conv1d": convolution(tensor.Conv1d), "Conv2d": convolution(tensor.Conv2d),
 	"ConvTranspose1d": transposed(tensor.ConvTranspose1d), "ConvTranspose2d": transposed(tensor.ConvTranspose2d),
@@ -245,16 +248,16 @@ var operations = map[string]operation{
 	"SmoothL1Loss":      func(in tensors, a args) (*tensor.Tensor, error) { return tensor.SmoothL1Loss(in[0], in[1], a.float(0)) },
 	"HuberLoss":         func(in tensors, a args) (*tensor.Tensor, error) { return tensor.HuberLoss(in[0], in[1], a.float(0)) },
 	"KLDivLoss":         func(in tensors, a args) (*tensor.Tensor, error) { return tensor.KLDivLoss(in[0], in[1], a.bool(0)) },
-	"MSELossGrad":       three(tensor.MSELossGrad), "L1LossGrad": three(tensor.L1LossGrad), "BCELossGrad": three(tensor.BCELossGrad),
-	"BCEWithLogitsLossGrad": three(tensor.BCEWithLogitsLossGrad),
+	"MSELossGrad":       three(gradients.MSELoss), "L1LossGrad": three(gradients.L1Loss), "BCELossGrad": three(gradients.BCELoss),
+	"BCEWithLogitsLossGrad": three(gradients.BCEWithLogitsLoss),
 	"SmoothL1LossGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.SmoothL1LossGrad(in[0], in[1], in[2], a.float(0))
+		return gradients.SmoothL1Loss(in[0], in[1], in[2], a.float(0))
 	},
 	"HuberLossGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.HuberLossGrad(in[0], in[1], in[2], a.float(0))
+		return gradients.HuberLoss(in[0], in[1], in[2], a.float(0))
 	},
 	"KLDivLossGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.KLDivLossGrad(in[0], in[1], in[2], a.bool(0))
+		return gradients.KLDivLoss(in[0], in[1], in[2], a.bool(0))
 	},
 	"Cat": joined(tensor.Cat), "Stack": joined(tensor.Stack),
 	"IndexSelect": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].IndexSelect(a.int(0), in[1]) },

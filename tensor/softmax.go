@@ -96,8 +96,8 @@ func NLL(logp, target *Tensor, ignore int64) (*Tensor, error) {
 	return nll(name, op.NLL, logp, target, ignore, target.Shape())
 }
 
-// NLLGrad is the gradient of NLL with respect to logp, which had classes columns, for the gradient grad, [N], of its result.
-func NLLGrad(grad, target *Tensor, classes int, ignore int64) (*Tensor, error) {
+// NLL is the gradient of tensor.NLL with respect to logp, which had classes columns, for the gradient grad, [N], of its result.
+func (gradients) NLL(grad, target *Tensor, classes int, ignore int64) (*Tensor, error) {
 	const name = "NLLGrad"
 	if err := together(name, grad, target); err != nil {
 		return nil, err

@@ -1,6 +1,14 @@
 package tensor
 
-import "github.com/cistern-ml/cistern/internal/training"
+import (
+	"github.com/cistern-ml/cistern/internal/training"
+)
+
+// Gradients has the gradients of this package's operations, each by the operation's name and beside it in the sources. Errors have its
+// name with Grad in it: MSELossGrad. It is for packages of this module, which alone can write the key: programs use autograd.
+func Gradients(training.Key) gradients { return gradients{} }
+
+type gradients struct{}
 
 // Steps has what optimizers and gradient scalers do to many tensors at once, each in few launches and without waiting for the device. It is
 // for packages of this module, which alone can write the key: programs use autograd/optim and amp.

@@ -14,8 +14,11 @@ const (
 	pictureGroups   = 4
 )
 
-// steps has what is done to gradients before a step.
-var steps = tensor.Steps(training.Key{})
+// What programs call autograd and its optimizers for.
+var (
+	gradients = tensor.Gradients(training.Key{})
+	steps     = tensor.Steps(training.Key{})
+)
 
 // norms of rows, with their gradients.
 func norms() []operation {
@@ -143,7 +146,7 @@ func losses() []operation {
 			weight.Release()
 			s.later(lse.Release)
 			s.later(loss.Release)
-			return func() error { return discard(tensor.CrossEntropyGrad(loss, x, classes, lse, c)) }, nil
+			return func() error { return discard(gradients.CrossEntropy(loss, x, classes, lse, c)) }, nil
 		}},
 	}
 }

@@ -24,7 +24,7 @@ type target struct {
 
 // What only this module calls is called too, as functions.
 func init() {
-	for name, v := range map[string]any{"tensor.Steps": tensor.Steps(training.Key{})} {
+	for name, v := range map[string]any{"tensor.Gradients": tensor.Gradients(training.Key{}), "tensor.Steps": tensor.Steps(training.Key{})} {
 		of := reflect.ValueOf(v)
 		for i := range of.NumMethod() {
 			functions[name+"."+of.Type().Method(i).Name] = of.Method(i).Interface()

@@ -8,7 +8,10 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-var steps = tensor.Steps(training.Key{})
+var (
+	gradients = tensor.Gradients(training.Key{})
+	steps     = tensor.Steps(training.Key{})
+)
 
 // The works of TestTraffic: sizes are large enough that what a kernel does once for each block does not count.
 
