@@ -103,11 +103,11 @@ func (a batchNorm) saved(stashed func(int) *tensor.Tensor) tensor.Moments {
 }
 
 func (a batchNorm) grad(g, t *tensor.Tensor, m tensor.Moments, weight, product, sum *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.BatchNormGrad(g, t, m, weight, product, sum)
+	return gradients.BatchNorm(g, t, m, weight, product, sum)
 }
 
 func (a batchNorm) sums(g, t *tensor.Tensor, m tensor.Moments) (weight, bias *tensor.Tensor, err error) {
-	return tensor.BatchNormSums(g, t, m)
+	return gradients.BatchNormSums(g, t, m)
 }
 
 func (a batchNorm) biasGrad(g *tensor.Tensor, _ tensor.Shape) (*tensor.Tensor, error) {

@@ -57,11 +57,11 @@ func (a groupNorm) saved(stashed func(int) *tensor.Tensor) tensor.Moments {
 }
 
 func (a groupNorm) grad(g, t *tensor.Tensor, m tensor.Moments, weight, _, _ *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.GroupNormGrad(g, t, a.of(t), m, weight)
+	return gradients.GroupNorm(g, t, a.of(t), m, weight)
 }
 
 func (a groupNorm) sums(g, t *tensor.Tensor, m tensor.Moments) (weight, bias *tensor.Tensor, err error) {
-	return tensor.GroupNormSums(g, t, a.of(t), m)
+	return gradients.GroupNormSums(g, t, a.of(t), m)
 }
 
 func (a groupNorm) biasGrad(g *tensor.Tensor, _ tensor.Shape) (*tensor.Tensor, error) {

@@ -50,11 +50,11 @@ func (r rowNorm) saved(stashed func(int) *tensor.Tensor) tensor.Moments {
 }
 
 func (r rowNorm) grad(g, t *tensor.Tensor, m tensor.Moments, weight, _, _ *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.LayerNormGrad(g, t, r.shape, m, weight)
+	return gradients.LayerNorm(g, t, r.shape, m, weight)
 }
 
 func (r rowNorm) sums(g, t *tensor.Tensor, m tensor.Moments) (weight, bias *tensor.Tensor, err error) {
-	return tensor.LayerNormSums(g, t, r.shape, m)
+	return gradients.LayerNormSums(g, t, r.shape, m)
 }
 
 func (r rowNorm) biasGrad(g *tensor.Tensor, shape tensor.Shape) (*tensor.Tensor, error) {

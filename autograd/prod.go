@@ -79,7 +79,7 @@ func otherProducts(r reduction, v *tensor.Tensor) (*tensor.Tensor, error) {
 	if w.err == nil {
 		w.fail(w.do(last.Narrow(1, count-1, 1)).FillInPlace(1))
 	}
-	d := w.do(tensor.CumProdGrad(last, rows, w.do(rows.CumProd(1)), 1))
+	d := w.do(gradients.CumProd(last, rows, w.do(rows.CumProd(1)), 1))
 	return w.result(w.do(d.Reshape(shape...)).Permute(back...))
 }
 

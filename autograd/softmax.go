@@ -11,7 +11,7 @@ func softmaxForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Softma
 
 func softmaxGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
-		return tensor.SoftmaxGrad(g, n.savedOutput(), n.arg.(int))
+		return gradients.Softmax(g, n.savedOutput(), n.arg.(int))
 	})
 }
 
@@ -24,6 +24,6 @@ func logSoftmaxForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Log
 
 func logSoftmaxGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) {
-		return tensor.LogSoftmaxGrad(g, n.savedOutput(), n.arg.(int))
+		return gradients.LogSoftmax(g, n.savedOutput(), n.arg.(int))
 	})
 }

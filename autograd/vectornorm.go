@@ -143,7 +143,7 @@ func (v *Variable) CumSum(dim int) *Variable { return cumSum.apply(dim, v) }
 var cumSum = define("cumsum", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).CumSum(n.arg.(int)) }, rule{grad: cumSumGrad})
 
 func cumSumGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.CumSumGrad(g, n.arg.(int))
+	return gradients.CumSum(g, n.arg.(int))
 }
 
 // CumProd is the running product along dim. Saves v and its result.
@@ -153,5 +153,5 @@ var cumProd = define("cumprod", func(n *node) (*tensor.Tensor, error) { return n
 	rule{uses: input(0) | output, grad: cumProdGrad})
 
 func cumProdGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.CumProdGrad(g, n.savedInput(0), n.savedOutput(), n.arg.(int))
+	return gradients.CumProd(g, n.savedInput(0), n.savedOutput(), n.arg.(int))
 }

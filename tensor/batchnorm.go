@@ -145,7 +145,7 @@ func batchNorm(t *Tensor, m Moments, weight, bias *Tensor) (*normalisation, *Ten
 }
 
 // BatchNormSums are the gradients of BatchNorm with respect to weight and bias, [C] each, in the type of the moments.
-func BatchNormSums(grad, t *Tensor, m Moments) (weight, bias *Tensor, err error) {
+func (gradients) BatchNormSums(grad, t *Tensor, m Moments) (weight, bias *Tensor, err error) {
 	const name = "BatchNormSums"
 	shape, err := channelGrad(name, grad, t, &m)
 	if err != nil {
@@ -167,9 +167,9 @@ func channelGrad(name string, grad, t *Tensor, m *Moments) (shape [3]int, err er
 	return shape, checkMoments(name, t, m, shape[1], true)
 }
 
-// BatchNormGrad is the gradient of BatchNorm with respect to t. If the moments are those of t itself, as in training, it takes
+// BatchNorm is the gradient of tensor.BatchNorm with respect to t. If the moments are those of t itself, as in training, it takes
 // both results of BatchNormSums; for constant moments these are nil.
-func BatchNormGrad(grad, t *Tensor, m Moments, weight, product, sum *Tensor) (*Tensor, error) {
+func (gradients) BatchNorm(grad, t *Tensor, m Moments, weight, product, sum *Tensor) (*Tensor, error) {
 	const name = "BatchNormGrad"
 	shape, err := channelGrad(name, grad, t, &m)
 	if err != nil {

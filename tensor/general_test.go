@@ -84,9 +84,9 @@ var generalOperations = map[string]operation{
 	"MaxDim": flag((*tensor.Tensor).MaxDim, firstOf), "MinDim": flag((*tensor.Tensor).MinDim, firstOf),
 	"MaxDim indices": flag((*tensor.Tensor).MaxDim, secondOf),
 	"CumSum":         dim((*tensor.Tensor).CumSum), "CumProd": dim((*tensor.Tensor).CumProd),
-	"CumSumGrad": func(in tensors, a args) (*tensor.Tensor, error) { return tensor.CumSumGrad(in[0], a.int(0)) },
+	"CumSumGrad": func(in tensors, a args) (*tensor.Tensor, error) { return gradients.CumSum(in[0], a.int(0)) },
 	"CumProdGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.CumProdGrad(in[0], in[1], in[2], a.int(0))
+		return gradients.CumProd(in[0], in[1], in[2], a.int(0))
 	},
 	"Sort":    flag((*tensor.Tensor).Sort, firstOf),
 	"ArgSort": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].ArgSort(a.int(0), a.bool(1)) },

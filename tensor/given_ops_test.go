@@ -19,9 +19,9 @@ func init() {
 var givenOperations = map[string]operation{
 	"ReLUGrad given": two((*tensor.Tensor).ReLUGrad), "TanhGrad given": two((*tensor.Tensor).TanhGrad),
 	"SigmoidGrad given": two((*tensor.Tensor).SigmoidGrad),
-	"SoftmaxGrad given": func(in tensors, a args) (*tensor.Tensor, error) { return tensor.SoftmaxGrad(in[0], in[1], a.int(0)) },
+	"SoftmaxGrad given": func(in tensors, a args) (*tensor.Tensor, error) { return gradients.Softmax(in[0], in[1], a.int(0)) },
 	"LogSoftmaxGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.LogSoftmaxGrad(in[0], in[1], a.int(0))
+		return gradients.LogSoftmax(in[0], in[1], a.int(0))
 	},
 	"AttentionForward": func(in tensors, a args) (*tensor.Tensor, error) {
 		return secondOf(tensor.AttentionForward(in[0], in[1], in[2], attention(in[3:], a)))
@@ -59,25 +59,25 @@ var givenOperations = map[string]operation{
 		return tensor.EmbeddingBagGrad(in[0], in[1], in[2], optional(in, 3), a.int(0), tensor.BagMode(a.int(1)), a.int(2))
 	},
 	"LayerNormGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.LayerNormGrad(in[0], in[1], a.ints(0), given(in), optional(in, 4))
+		return gradients.LayerNorm(in[0], in[1], a.ints(0), given(in), optional(in, 4))
 	},
 	"LayerNormSums given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return stacked(tensor.LayerNormSums(in[0], in[1], a.ints(0), given(in)))
+		return stacked(gradients.LayerNormSums(in[0], in[1], a.ints(0), given(in)))
 	},
 	"GroupNormGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.GroupNormGrad(in[0], in[1], a.int(0), given(in), optional(in, 4))
+		return gradients.GroupNorm(in[0], in[1], a.int(0), given(in), optional(in, 4))
 	},
 	"GroupNormSums given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return stacked(tensor.GroupNormSums(in[0], in[1], a.int(0), given(in)))
+		return stacked(gradients.GroupNormSums(in[0], in[1], a.int(0), given(in)))
 	},
 	"BatchNorm given": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.BatchNorm(in[0], tensor.Moments{Rstd: in[1], Mean: in[2]}, optional(in, 3), optional(in, 4))
 	},
 	"BatchNormSums given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return stacked(tensor.BatchNormSums(in[0], in[1], given(in)))
+		return stacked(gradients.BatchNormSums(in[0], in[1], given(in)))
 	},
 	"BatchNormGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.BatchNormGrad(in[0], in[1], given(in), optional(in, 4), optional(in, 5), optional(in, 6))
+		return gradients.BatchNorm(in[0], in[1], given(in), optional(in, 4), optional(in, 5), optional(in, 6))
 	},
 }
 

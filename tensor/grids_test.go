@@ -117,7 +117,7 @@ var broad = []struct {
 		norm, moments, err := tensor.LayerNorm(x, []int{5}, nil, nil, 1e-5)
 		require.NoError(m.t, err)
 		moments.Release()
-		return []*tensor.Tensor{y, m.of(tensor.SoftmaxGrad(x, y, 1)), m.of(norm, nil), m.of(x.Sum([]int{1}, false)),
+		return []*tensor.Tensor{y, m.of(gradients.Softmax(x, y, 1)), m.of(norm, nil), m.of(x.Sum([]int{1}, false)),
 			m.of(x.ArgMax(1, false)), m.of(x.CumSum(1))}
 	}},
 	{"columns", func(m *making, n int) []*tensor.Tensor {
@@ -134,7 +134,7 @@ var broad = []struct {
 		require.NoError(m.t, err)
 		defer moments.Release()
 		y := m.of(tensor.BatchNorm(x, moments, nil, nil))
-		return append(m.both(tensor.BatchNormSums(x, x, moments)), y)
+		return append(m.both(gradients.BatchNormSums(x, x, moments)), y)
 	}},
 	{"planes", func(m *making, n int) []*tensor.Tensor {
 		x := m.numbers(tensor.Float32, 1, n, 2, 2)

@@ -133,7 +133,7 @@ func network(e tensor.Exec) ([]float64, error) {
 	loss := l.do(func() (result, error) { return rows.Mean(nil, false) })
 	share := l.do(func() (result, error) { return tensor.Full(e, 1./16, tensor.Float32, 16) })
 	toLogp := l.do(func() (result, error) { return gradients.NLL(share, target, 4, -100) })
-	grad := l.do(func() (result, error) { return tensor.LogSoftmaxGrad(toLogp, logp, 1) })
+	grad := l.do(func() (result, error) { return gradients.LogSoftmax(toLogp, logp, 1) })
 	sizes := l.do(func() (result, error) { return grad.Abs() })
 	total := l.do(func() (result, error) { return sizes.SumTo(1, 4) })
 	if l.err != nil {

@@ -64,25 +64,25 @@ var normOperations = map[string]operation{
 	"LayerNormGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		out, m, err := tensor.LayerNorm(in[1], a.ints(1), nil, nil, a.float(0))
 		return withMoments(out, m, err, func(m tensor.Moments) (*tensor.Tensor, error) {
-			return tensor.LayerNormGrad(in[0], in[1], a.ints(1), m, optional(in, 2))
+			return gradients.LayerNorm(in[0], in[1], a.ints(1), m, optional(in, 2))
 		})
 	},
 	"LayerNormSums": func(in tensors, a args) (*tensor.Tensor, error) {
 		out, m, err := tensor.RMSNorm(in[1], a.ints(1), nil, a.float(0))
 		return withMoments(out, m, err, func(m tensor.Moments) (*tensor.Tensor, error) {
-			return stacked(tensor.LayerNormSums(in[0], in[1], a.ints(1), m))
+			return stacked(gradients.LayerNormSums(in[0], in[1], a.ints(1), m))
 		})
 	},
 	"GroupNormGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		out, m, err := tensor.GroupNorm(in[1], a.int(1), nil, nil, a.float(0))
 		return withMoments(out, m, err, func(m tensor.Moments) (*tensor.Tensor, error) {
-			return tensor.GroupNormGrad(in[0], in[1], a.int(1), m, optional(in, 2))
+			return gradients.GroupNorm(in[0], in[1], a.int(1), m, optional(in, 2))
 		})
 	},
 	"GroupNormSums": func(in tensors, a args) (*tensor.Tensor, error) {
 		out, m, err := tensor.GroupNorm(in[1], a.int(1), nil, nil, a.float(0))
 		return withMoments(out, m, err, func(m tensor.Moments) (*tensor.Tensor, error) {
-			return stacked(tensor.GroupNormSums(in[0], in[1], a.int(1), m))
+			return stacked(gradients.GroupNormSums(in[0], in[1], a.int(1), m))
 		})
 	},
 	"BatchMoments": func(in tensors, a args) (*tensor.Tensor, error) {
@@ -96,7 +96,7 @@ var normOperations = map[string]operation{
 	},
 	"BatchNormGrad": func(in tensors, a args) (*tensor.Tensor, error) { return batchNormGrad(in, a.float(0)) },
 	"BatchNormGrad eval": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.BatchNormGrad(in[0], in[1], tensor.Moments{Mean: in[2], Var: in[2], Eps: a.float(0)}, optional(in, 3), nil, nil)
+		return gradients.BatchNorm(in[0], in[1], tensor.Moments{Mean: in[2], Var: in[2], Eps: a.float(0)}, optional(in, 3), nil, nil)
 	},
 
 	"Gather": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].Gather(a.int(0), in[1]) },
@@ -170,13 +170,13 @@ func batchNormGrad(in tensors, eps float64) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	defer m.Release()
-	product, sum, err := tensor.BatchNormSums(in[0], in[1], m)
+	product, sum, err := gradients.BatchNormSums(in[0], in[1], m)
 	if err != nil {
 		return nil, err
 	}
 	defer product.Release()
 	defer sum.Release()
-	return tensor.BatchNormGrad(in[0], in[1], m, optional(in, 2), product, sum)
+	return gradients.BatchNorm(in[0], in[1], m, optional(in, 2), product, sum)
 }
 
 var normSamples = []sample{

@@ -149,8 +149,8 @@ var operations = map[string]operation{
 	"SoftplusGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		return in[0].SoftplusGrad(in[1], a.float(0), a.float(1))
 	},
-	"SoftmaxGrad":    gradAlong((*tensor.Tensor).Softmax, tensor.SoftmaxGrad),
-	"LogSoftmaxGrad": gradAlong((*tensor.Tensor).LogSoftmax, tensor.LogSoftmaxGrad),
+	"SoftmaxGrad":    gradAlong((*tensor.Tensor).Softmax, gradients.Softmax),
+	"LogSoftmaxGrad": gradAlong((*tensor.Tensor).LogSoftmax, gradients.LogSoftmax),
 
 	"Sum": reduction((*tensor.Tensor).Sum), "Mean": reduction((*tensor.Tensor).Mean),
 	"Max": reduction((*tensor.Tensor).Max), "Min": reduction((*tensor.Tensor).Min),

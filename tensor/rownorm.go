@@ -134,9 +134,9 @@ func RMSNorm(t *Tensor, shape []int, weight *Tensor, eps float64) (*Tensor, Mome
 	return r.forward(t, weight, nil, eps, true)
 }
 
-// LayerNormGrad is the gradient of LayerNorm, or of RMSNorm if m has no Mean, with respect to t, for the gradient grad of the
+// LayerNorm is the gradient of tensor.LayerNorm, or of RMSNorm if m has no Mean, with respect to t, for the gradient grad of the
 // result. weight is nil if there was none.
-func LayerNormGrad(grad, t *Tensor, shape []int, m Moments, weight *Tensor) (*Tensor, error) {
+func (gradients) LayerNorm(grad, t *Tensor, shape []int, m Moments, weight *Tensor) (*Tensor, error) {
 	r, err := layerRows("LayerNormGrad", t, shape)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func LayerNormGrad(grad, t *Tensor, shape []int, m Moments, weight *Tensor) (*Te
 }
 
 // LayerNormSums are the gradients of LayerNorm, or of RMSNorm, with respect to weight and bias, in the type of the moments.
-func LayerNormSums(grad, t *Tensor, shape []int, m Moments) (weight, bias *Tensor, err error) {
+func (gradients) LayerNormSums(grad, t *Tensor, shape []int, m Moments) (weight, bias *Tensor, err error) {
 	r, err := layerRows("LayerNormSums", t, shape)
 	if err != nil {
 		return nil, nil, err
@@ -186,8 +186,8 @@ func GroupNorm(t *Tensor, groups int, weight, bias *Tensor, eps float64) (*Tenso
 	return r.forward(t, weight, bias, eps, false)
 }
 
-// GroupNormGrad is the gradient of GroupNorm with respect to t.
-func GroupNormGrad(grad, t *Tensor, groups int, m Moments, weight *Tensor) (*Tensor, error) {
+// GroupNorm is the gradient of tensor.GroupNorm with respect to t.
+func (gradients) GroupNorm(grad, t *Tensor, groups int, m Moments, weight *Tensor) (*Tensor, error) {
 	r, err := groupRows("GroupNormGrad", t, groups)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func GroupNormGrad(grad, t *Tensor, groups int, m Moments, weight *Tensor) (*Ten
 }
 
 // GroupNormSums are the gradients of GroupNorm with respect to weight and bias, [C] each, in the type of the moments.
-func GroupNormSums(grad, t *Tensor, groups int, m Moments) (weight, bias *Tensor, err error) {
+func (gradients) GroupNormSums(grad, t *Tensor, groups int, m Moments) (weight, bias *Tensor, err error) {
 	r, err := groupRows("GroupNormSums", t, groups)
 	if err != nil {
 		return nil, nil, err

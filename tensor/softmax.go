@@ -14,13 +14,13 @@ func (t *Tensor) LogSoftmax(dim int) (*Tensor, error) {
 	return alongRows("LogSoftmax", op.LogSoftmax, dim, t)
 }
 
-// SoftmaxGrad is the gradient of Softmax along dim, whose output was out, for the gradient grad of that output.
-func SoftmaxGrad(grad, out *Tensor, dim int) (*Tensor, error) {
+// Softmax is the gradient of Tensor.Softmax along dim, whose output was out, for the gradient grad of that output.
+func (gradients) Softmax(grad, out *Tensor, dim int) (*Tensor, error) {
 	return alongRows("SoftmaxGrad", op.SoftmaxGrad, dim, grad, out)
 }
 
-// LogSoftmaxGrad is the gradient of LogSoftmax along dim, whose output was out, for the gradient grad of that output.
-func LogSoftmaxGrad(grad, out *Tensor, dim int) (*Tensor, error) {
+// LogSoftmax is the gradient of Tensor.LogSoftmax along dim, whose output was out, for the gradient grad of that output.
+func (gradients) LogSoftmax(grad, out *Tensor, dim int) (*Tensor, error) {
 	return alongRows("LogSoftmaxGrad", op.LogSoftmaxGrad, dim, grad, out)
 }
 

@@ -141,9 +141,9 @@ func (t *Tensor) running(name string, id op.ID, dim int) (*Tensor, error) {
 	return rowOperation(name, id, dt, dim, t)
 }
 
-// CumSumGrad is the gradient of CumSum along dim for the gradient grad of its result: the running sum from the end. Floating-point
+// CumSum is the gradient of Tensor.CumSum along dim for the gradient grad of its result: the running sum from the end. Floating-point
 // types.
-func CumSumGrad(grad *Tensor, dim int) (*Tensor, error) {
+func (gradients) CumSum(grad *Tensor, dim int) (*Tensor, error) {
 	const name = "CumSumGrad"
 	if err := sameFloat(name, grad); err != nil {
 		return nil, err
@@ -169,8 +169,8 @@ func CumSumGrad(grad *Tensor, dim int) (*Tensor, error) {
 	return r, nil
 }
 
-// CumProdGrad is the gradient of CumProd along dim at in, whose result was out, for the gradient grad of that result. It divides by
+// CumProd is the gradient of Tensor.CumProd along dim at in, whose result was out, for the gradient grad of that result. It divides by
 // nothing: zeros are as good as other numbers. Floating-point types.
-func CumProdGrad(grad, in, out *Tensor, dim int) (*Tensor, error) {
+func (gradients) CumProd(grad, in, out *Tensor, dim int) (*Tensor, error) {
 	return alongRows("CumProdGrad", op.CumProdGrad, dim, grad, in, out)
 }

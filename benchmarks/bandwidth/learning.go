@@ -41,12 +41,12 @@ func norms() []operation {
 		}},
 		{name: "layer norm gradient", matrices: 3, start: func(s *scene) (func() error, error) {
 			x, w, g, m, err := s.normalised()
-			return func() error { return discard(tensor.LayerNormGrad(g, x, []int{width}, m, w)) }, err
+			return func() error { return discard(gradients.LayerNorm(g, x, []int{width}, m, w)) }, err
 		}},
 		{name: "layer norm gradient of weights", matrices: 2, start: func(s *scene) (func() error, error) {
 			x, _, g, m, err := s.normalised()
 			return func() error {
-				w, b, err := tensor.LayerNormSums(g, x, []int{width}, m)
+				w, b, err := gradients.LayerNormSums(g, x, []int{width}, m)
 				b.Release()
 				return discard(w, err)
 			}, err

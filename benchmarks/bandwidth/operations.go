@@ -103,7 +103,7 @@ func rows() []operation {
 		made("largest of rows", 1, func(x *tensor.Tensor) (*tensor.Tensor, error) { return x.Max([]int{1}, false) }),
 		made("softmax", 2, func(x *tensor.Tensor) (*tensor.Tensor, error) { return x.Softmax(1) }),
 		made("log softmax", 2, func(x *tensor.Tensor) (*tensor.Tensor, error) { return x.LogSoftmax(1) }),
-		madeOfTwo("softmax gradient", 3, func(x, y *tensor.Tensor) (*tensor.Tensor, error) { return tensor.SoftmaxGrad(x, y, 1) }),
+		madeOfTwo("softmax gradient", 3, func(x, y *tensor.Tensor) (*tensor.Tensor, error) { return gradients.Softmax(x, y, 1) }),
 	}
 }
 

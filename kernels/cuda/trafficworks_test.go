@@ -87,7 +87,7 @@ func (b *bench) rows() []work {
 		{name: "running sum of rows, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.CumSum(1) }), scatter: 4, again: 4},
 		{name: "softmax, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return x.Softmax(1) })},
 		{name: "softmax, float16", bytes: 4 * n, run: once(func() (*tensor.Tensor, error) { return h.Softmax(1) })},
-		{name: "softmax's gradient, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return tensor.SoftmaxGrad(g, soft, 1) })},
+		{name: "softmax's gradient, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return gradients.Softmax(g, soft, 1) })},
 		{name: "cross entropy, float32", bytes: 4 * n, run: func() error {
 			loss, lse, weight, err := tensor.CrossEntropy(x, classes, tensor.ClassLoss{IgnoreIndex: -100})
 			released(loss, lse, weight)
@@ -103,15 +103,15 @@ func (b *bench) rows() []work {
 			released(out, m.Mean, m.Rstd)
 			return err
 		}, again: 2.1},
-		{name: "layer norm's gradient, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return tensor.LayerNormGrad(g, x, []int{width}, moments, w) }), again: 2.1},
+		{name: "layer norm's gradient, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return gradients.LayerNorm(g, x, []int{width}, moments, w) }), again: 2.1},
 		{name: "layer norm's sums, float32", bytes: 8 * n, run: func() error {
-			dw, db, err := tensor.LayerNormSums(g, x, []int{width}, moments)
+			dw, db, err := gradients.LayerNormSums(g, x, []int{width}, moments)
 			released(dw, db)
 			return err
 		}, banks: 5},
 		{name: "batch norm, float32", bytes: 8 * 8 * 32 * 1024, run: once(func() (*tensor.Tensor, error) { return tensor.BatchNorm(image, batch, cw, cb) }), again: 1.2},
 		{name: "batch norm's sums, float32", bytes: 8 * 8 * 32 * 1024, run: func() error {
-			dw, db, err := tensor.BatchNormSums(image, image, batch)
+			dw, db, err := gradients.BatchNormSums(image, image, batch)
 			released(dw, db)
 			return err
 		}, banks: 1.7},
