@@ -104,7 +104,7 @@ func (a *attention) saved(n *node, at int) (use tensor.Attention, maskFlows bool
 
 func attendGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 	use, maskFlows := n.arg.(*attention).saved(n, 3)
-	d, err := tensor.AttentionGrad(g, n.savedInput(0), n.savedInput(1), n.savedInput(2), n.savedOutput(), n.stashed(0), use, maskFlows)
+	d, err := gradients.Attention(g, n.savedInput(0), n.savedInput(1), n.savedInput(2), n.savedOutput(), n.stashed(0), use, maskFlows)
 	if err != nil {
 		return nil, err
 	}

@@ -67,5 +67,5 @@ func embeddingBagGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) 
 	if err != nil {
 		return nil, err
 	}
-	return tensor.EmbeddingBagGrad(g, n.savedInput(1), n.savedInput(2), n.stashed(0), rows, a.mode, padding)
+	return gradients.EmbeddingBag(g, n.savedInput(1), n.savedInput(2), n.stashed(0), rows, a.mode, padding)
 }

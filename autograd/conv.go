@@ -63,19 +63,19 @@ func convForward[A any](f func(x, w, bias *tensor.Tensor, a A) (*tensor.Tensor, 
 }
 
 func convGradInput(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.ConvGradInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.Conv))
+	return gradients.ConvInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.Conv))
 }
 
 func convGradWeight(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.ConvGradWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.Conv))
+	return gradients.ConvWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.Conv))
 }
 
 func convTransposeGradInput(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.ConvTransposeGradInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.ConvTranspose))
+	return gradients.ConvTransposeInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.ConvTranspose))
 }
 
 func convTransposeGradWeight(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return tensor.ConvTransposeGradWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.ConvTranspose))
+	return gradients.ConvTransposeWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.ConvTranspose))
 }
 
 // convGradBias is the sum of g over all but the channels.

@@ -101,7 +101,7 @@ func padForward(n *node) (*tensor.Tensor, error) {
 
 func padGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a := n.arg.(padArg)
-	return g.PadGrad(a.pad, a.mode)
+	return gradients.Pad(g, a.pad, a.mode)
 }
 
 // Repeat puts sizes[i] copies of v side by side along dimension i; there may be more sizes than dimensions, which are then in front.

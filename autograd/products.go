@@ -126,7 +126,7 @@ func einsumGrad(n *node, text string, i int, g *tensor.Tensor) (*tensor.Tensor, 
 			operands[k] = n.savedInput(k)
 		}
 	}
-	return tensor.EinsumGrad(text, i, n.in[i].Shape(), g, operands...)
+	return gradients.Einsum(text, i, n.in[i].Shape(), g, operands...)
 }
 
 func tensorDotGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {

@@ -1,6 +1,9 @@
 package autograd
 
-import "github.com/cistern-ml/cistern/tensor"
+import (
+	"github.com/cistern-ml/cistern/internal/training"
+	"github.com/cistern-ml/cistern/tensor"
+)
 
 // RecurrentWeights are the weights of one direction of one layer of a recurrent network, for I inputs and H units: G is 4 for
 // LSTM and 3 for GRU.
@@ -118,10 +121,10 @@ func recurrentGrad(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		i = 3
 	}
 	bias := i+3 < len(n.in)
-	wants := tensor.RecurrentWants{
+	wants := training.Wants{
 		X: n.flows(0), WeightIH: n.flows(i), WeightHH: n.flows(i + 1), Bias: bias && (n.flows(i+2) || n.flows(i+3)),
 	}
-	g, err := r.Backward(s, gs[0], gs[1], dC, wants, !n.g.retaining)
+	g, err := gradients.Recurrent(r, s, gs[0], gs[1], dC, wants, !n.g.retaining)
 	if err != nil {
 		return nil, err
 	}

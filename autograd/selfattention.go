@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -129,8 +130,8 @@ func selfAttendGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 		mask = w.do(tensor.Empty(g.Exec(), g.DType(), out.Dim(0), a.heads, out.Dim(2), out.Dim(2)))
 	}
 	if w.err == nil {
-		d := tensor.AttentionGrads{Q: into[0], K: into[1], V: into[2], Mask: mask}
-		if err := tensor.AttentionGradInto(d, grad, in[0], in[1], in[2], out, n.stashed(0), use); err != nil {
+		d := training.Attention[*tensor.Tensor]{Q: into[0], K: into[1], V: into[2], Mask: mask}
+		if err := gradients.AttentionInto(d, grad, in[0], in[1], in[2], out, n.stashed(0), use); err != nil {
 			w.fail(err)
 		}
 	}

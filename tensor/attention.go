@@ -82,25 +82,12 @@ func attentionForward(name string, q, k, v *Tensor, a Attention) (out, lse *Tens
 	return out, lse, nil
 }
 
-// AttentionGrads are the gradients of the operands of attention: of the shapes that these broadcast to. Mask may be nil.
-type AttentionGrads struct{ Q, K, V, Mask *Tensor }
-
-// Release releases all of them.
-func (g *AttentionGrads) Release() {
-	if g == nil {
-		return
-	}
-	for _, t := range []*Tensor{g.Q, g.K, g.V, g.Mask} {
-		t.Release()
-	}
-}
-
-// AttentionGrad is the gradient of ScaledDotProductAttention for the gradient grad of its result out, with the lse that
+// Attention is the gradient of ScaledDotProductAttention for the gradient grad of its result out, with the lse that
 // AttentionForward gave; a is as it was then. The gradient of the mask, which is as large as the matrix of scores, is computed
 // only if withMask is set; it is of the operands' type. Gradients of four dimensions or more lie in memory as the result does.
-func AttentionGrad(grad, q, k, v, out, lse *Tensor, a Attention, withMask bool) (AttentionGrads, error) {
+func (gradients) Attention(grad, q, k, v, out, lse *Tensor, a Attention, withMask bool) (attentionGrads, error) {
 	const name = "AttentionGrad"
-	var g AttentionGrads
+	var g attentionGrads
 	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a, withMask)
 	if err != nil {
 		return g, err
@@ -120,14 +107,14 @@ func AttentionGrad(grad, q, k, v, out, lse *Tensor, a Attention, withMask bool) 
 	}
 	if err != nil {
 		g.Release()
-		return AttentionGrads{}, err
+		return attentionGrads{}, err
 	}
 	return g, nil
 }
 
-// AttentionGradInto is AttentionGrad into tensors of the right shapes and type and any strides, such as parts of one tensor,
+// AttentionInto is Attention, the gradient, into tensors of the right shapes and type and any strides, such as parts of one tensor,
 // which must not overlap each other or an operand. Without g.Mask the gradient of the mask is not computed.
-func AttentionGradInto(g AttentionGrads, grad, q, k, v, out, lse *Tensor, a Attention) error {
+func (gradients) AttentionInto(g attentionGrads, grad, q, k, v, out, lse *Tensor, a Attention) error {
 	const name = "AttentionGradInto"
 	p, err := newAttentionGrad(name, grad, q, k, v, out, lse, a, g.Mask != nil)
 	if err != nil {
@@ -137,14 +124,14 @@ func AttentionGradInto(g AttentionGrads, grad, q, k, v, out, lse *Tensor, a Atte
 	if err := p.checkResults(name, &g); err != nil {
 		return err
 	}
-	for _, t := range g.list() {
+	for _, t := range listed(&g) {
 		t.storage.changed()
 	}
 	return p.grads(name, g, grad, out, lse)
 }
 
-// list is Q, K, V and, if it is there, Mask.
-func (g *AttentionGrads) list() []*Tensor {
+// listed are Q, K, V and, if it is there, Mask.
+func listed(g *attentionGrads) []*Tensor {
 	all := []*Tensor{g.Q, g.K, g.V, g.Mask}
 	if g.Mask == nil {
 		all = all[:3]
@@ -153,8 +140,8 @@ func (g *AttentionGrads) list() []*Tensor {
 }
 
 // checkResults refuses tensors that the gradients cannot be written to.
-func (p *attending) checkResults(name string, g *AttentionGrads) error {
-	results := g.list()
+func (p *attending) checkResults(name string, g *attentionGrads) error {
+	results := listed(g)
 	want := [4]Shape{
 		p.shapeOf(p.heads, p.queries, p.depth), p.shapeOf(p.groups, p.keys, p.depth), p.shapeOf(p.groups, p.keys, p.width),
 		p.shapeOf(p.heads, p.queries, p.keys),
@@ -205,7 +192,7 @@ func newAttentionGrad(name string, grad, q, k, v, out, lse *Tensor, a Attention,
 }
 
 // grads launches AttentionGrad.
-func (p *attending) grads(name string, g AttentionGrads, grad, out, lse *Tensor) error {
+func (p *attending) grads(name string, g attentionGrads, grad, out, lse *Tensor) error {
 	if g.Q.Len()+g.K.Len()+g.V.Len() == 0 && (g.Mask == nil || g.Mask.Len() == 0) {
 		return nil
 	}
@@ -217,7 +204,7 @@ func (p *attending) grads(name string, g AttentionGrads, grad, out, lse *Tensor)
 	if err != nil {
 		return err
 	}
-	results := g.list()
+	results := listed(&g)
 	views, err := p.fours(name, results)
 	if err != nil {
 		return err

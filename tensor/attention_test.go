@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -70,20 +71,20 @@ func TestAttentionGrad_RefusesWhatDoesNotBelongTogether(t *testing.T) {
 	scores := must(t)(tensor.Zeros(b.Exec, tensor.Float64, 5, 5))
 	for name, f := range map[string]func() error{
 		"shape": func() error {
-			_, err := tensor.AttentionGrad(short, x, x, x, out, lse, tensor.Attention{}, false)
+			_, err := gradients.Attention(short, x, x, x, out, lse, tensor.Attention{}, false)
 			return err
 		},
 		"dtype": func() error {
-			_, err := tensor.AttentionGrad(wide, x, x, x, out, lse, tensor.Attention{}, false)
+			_, err := gradients.Attention(wide, x, x, x, out, lse, tensor.Attention{}, false)
 			return err
 		},
 		"shape, with a mask that is converted": func() error {
 			mask := tensor.Attention{Mask: scores}
-			_, err := tensor.AttentionGrad(short, x, x, x, out, lse, mask, false)
+			_, err := gradients.Attention(short, x, x, x, out, lse, mask, false)
 			return err
 		},
 		"value": func() error {
-			_, err := tensor.AttentionGrad(x, x, x, x, out, lse, tensor.Attention{}, true)
+			_, err := gradients.Attention(x, x, x, x, out, lse, tensor.Attention{}, true)
 			return err
 		},
 	} {
@@ -92,11 +93,11 @@ func TestAttentionGrad_RefusesWhatDoesNotBelongTogether(t *testing.T) {
 		require.Equal(t, refusal(want), kindOf(f()))
 		require.Equal(t, before, b.allocated())
 	}
-	_, err = tensor.AttentionGrad(x, x, x, x, out, x, tensor.Attention{}, false)
+	_, err = gradients.Attention(x, x, x, x, out, x, tensor.Attention{}, false)
 	require.Equal(t, refusal("shape"), kindOf(err))
-	err = tensor.AttentionGradInto(tensor.AttentionGrads{Q: x, K: x, V: short}, x, x, x, x, out, lse, tensor.Attention{})
+	err = gradients.AttentionInto(training.Attention[*tensor.Tensor]{Q: x, K: x, V: short}, x, x, x, x, out, lse, tensor.Attention{})
 	require.Equal(t, refusal("shape"), kindOf(err))
-	err = tensor.AttentionGradInto(tensor.AttentionGrads{Q: x, K: x}, x, x, x, x, out, lse, tensor.Attention{})
+	err = gradients.AttentionInto(training.Attention[*tensor.Tensor]{Q: x, K: x}, x, x, x, x, out, lse, tensor.Attention{})
 	require.ErrorIs(t, err, tensor.ErrReleased)
 }
 

@@ -27,7 +27,7 @@ func (m BagMode) String() string {
 // for the last; offsets ascend. Both are int64 or int32. Row padding is left out; -1 for none. A bag of no rows gives zeros. The
 // result is [B, W] for B offsets.
 //
-// The second result is for EmbeddingBagGrad: nil for sums, the number of rows of each bag for means, and for the greatest, [B, W],
+// The second result is for the gradient: nil for sums, the number of rows of each bag for means, and for the greatest, [B, W],
 // which row it was, or -1. Indices and offsets out of range make the work fail on the device, which the next wait reports.
 func EmbeddingBag(table, idx, offsets *Tensor, mode BagMode, padding int) (out, extra *Tensor, err error) {
 	b := bagCall{name: "EmbeddingBag", mode: mode, padding: padding}
@@ -68,9 +68,9 @@ func EmbeddingBag(table, idx, offsets *Tensor, mode BagMode, padding int) (out, 
 	return out, extra, nil
 }
 
-// EmbeddingBagGrad is the gradient of EmbeddingBag with respect to its table of rows rows, for the gradient grad of its first
+// EmbeddingBag is the gradient of tensor.EmbeddingBag with respect to its table of rows rows, for the gradient grad of its first
 // result; extra is the second one. It is dense, and summed in the order of the indices.
-func EmbeddingBagGrad(grad, idx, offsets, extra *Tensor, rows int, mode BagMode, padding int) (*Tensor, error) {
+func (gradients) EmbeddingBag(grad, idx, offsets, extra *Tensor, rows int, mode BagMode, padding int) (*Tensor, error) {
 	b := bagCall{name: "EmbeddingBagGrad", mode: mode, padding: padding, rows: rows, backward: true}
 	if err := b.check(grad, idx, offsets); err != nil {
 		return nil, err

@@ -208,9 +208,9 @@ func (v *convolution) run(name string, id op.ID, shape Shape, a, b, bias *Tensor
 	return r, nil
 }
 
-// ConvGradInput is the gradient of Conv1d or Conv2d with respect to x, of shape input, for the gradient grad of its result
+// ConvInput is the gradient of Conv1d or Conv2d with respect to x, of shape input, for the gradient grad of its result
 // (torch.nn.grad.conv2d_input).
-func ConvGradInput(grad, w *Tensor, input Shape, c Conv) (*Tensor, error) {
+func (gradients) ConvInput(grad, w *Tensor, input Shape, c Conv) (*Tensor, error) {
 	const name = "ConvGradInput"
 	v, err := c.gradient(name, grad, w)
 	if err != nil {
@@ -222,9 +222,9 @@ func ConvGradInput(grad, w *Tensor, input Shape, c Conv) (*Tensor, error) {
 	return v.run(name, op.Conv2DGradInput, input, grad, w, nil)
 }
 
-// ConvGradWeight is the gradient of Conv1d or Conv2d with respect to w, of shape weight, for the gradient grad of its result
+// ConvWeight is the gradient of Conv1d or Conv2d with respect to w, of shape weight, for the gradient grad of its result
 // (torch.nn.grad.conv2d_weight).
-func ConvGradWeight(grad, x *Tensor, weight Shape, c Conv) (*Tensor, error) {
+func (gradients) ConvWeight(grad, x *Tensor, weight Shape, c Conv) (*Tensor, error) {
 	const name = "ConvGradWeight"
 	return gradWeight(name, grad, x, weight, c, false)
 }

@@ -16,7 +16,7 @@ func TestConvGradInput_OfAnExpandedKernel(t *testing.T) {
 	whole := must(t)(tensor.Full(b.Exec, 2, tensor.Float32, 1, 1, 3))
 	grad := iota(t, b.Exec, 2, 1, 2)
 	c := tensor.Conv{Stride: []int{2}, Padding: []int{2}, Dilation: []int{2}}
-	want := must(t)(tensor.ConvGradInput(grad, whole, tensor.Shape{2, 1, 3}, c))
-	got := must(t)(tensor.ConvGradInput(grad, expanded, tensor.Shape{2, 1, 3}, c))
+	want := must(t)(gradients.ConvInput(grad, whole, tensor.Shape{2, 1, 3}, c))
+	got := must(t)(gradients.ConvInput(grad, expanded, tensor.Shape{2, 1, 3}, c))
 	require.Equal(t, values(t, want), values(t, got))
 }

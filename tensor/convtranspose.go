@@ -61,9 +61,9 @@ func convolveTransposed(name string, dims int, x, w, bias *Tensor, c ConvTranspo
 	return v.run(name, op.Conv2DGradInput, x.imageShape(dims, outputs, size), x, w, bias)
 }
 
-// ConvTransposeGradInput is the gradient of ConvTranspose1d or ConvTranspose2d with respect to x, of shape input, for the gradient
+// ConvTransposeInput is the gradient of ConvTranspose1d or ConvTranspose2d with respect to x, of shape input, for the gradient
 // grad of its result.
-func ConvTransposeGradInput(grad, w *Tensor, input Shape, c ConvTranspose) (*Tensor, error) {
+func (gradients) ConvTransposeInput(grad, w *Tensor, input Shape, c ConvTranspose) (*Tensor, error) {
 	const name = "ConvTransposeGradInput"
 	v, err := c.conv().gradient(name, grad, w)
 	if err != nil {
@@ -75,9 +75,9 @@ func ConvTransposeGradInput(grad, w *Tensor, input Shape, c ConvTranspose) (*Ten
 	return v.run(name, op.Conv2D, input, grad, w, nil)
 }
 
-// ConvTransposeGradWeight is the gradient of ConvTranspose1d or ConvTranspose2d with respect to w, of shape weight, for the
+// ConvTransposeWeight is the gradient of ConvTranspose1d or ConvTranspose2d with respect to w, of shape weight, for the
 // gradient grad of its result.
-func ConvTransposeGradWeight(grad, x *Tensor, weight Shape, c ConvTranspose) (*Tensor, error) {
+func (gradients) ConvTransposeWeight(grad, x *Tensor, weight Shape, c ConvTranspose) (*Tensor, error) {
 	const name = "ConvTransposeGradWeight"
 	return gradWeight(name, grad, x, weight, c.conv(), true)
 }

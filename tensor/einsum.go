@@ -40,9 +40,9 @@ func einsum(name, text string, ts []*Tensor) (*Tensor, error) {
 	return x.t, nil
 }
 
-// EinsumGrad is the gradient of Einsum with respect to operand i, of the given shape, for the gradient grad of the result. ts[i] is not
+// Einsum is the gradient of tensor.Einsum with respect to operand i, of the given shape, for the gradient grad of the result. ts[i] is not
 // read and may be nil. It is an Einsum itself, of grad and the other operands.
-func EinsumGrad(text string, i int, shape Shape, grad *Tensor, ts ...*Tensor) (*Tensor, error) {
+func (gradients) Einsum(text string, i int, shape Shape, grad *Tensor, ts ...*Tensor) (*Tensor, error) {
 	const name = "EinsumGrad"
 	if i < 0 || i >= len(ts) {
 		return nil, valueErr(name, "operand %d of %d", i, len(ts))

@@ -121,7 +121,7 @@ var generalOperations = map[string]operation{
 		return in[0].Pad(a.ints(2), tensor.PadMode(a.int(0)), a.float(1))
 	},
 	"PadGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return in[0].PadGrad(a.ints(1), tensor.PadMode(a.int(0)))
+		return gradients.Pad(in[0], a.ints(1), tensor.PadMode(a.int(0)))
 	},
 	"Repeat": shaped((*tensor.Tensor).Repeat), "Tile": shaped((*tensor.Tensor).Tile),
 	"RepeatInterleave": dims((*tensor.Tensor).RepeatInterleave),
@@ -134,9 +134,9 @@ var generalOperations = map[string]operation{
 	"Einsum": func(in tensors, a args) (*tensor.Tensor, error) { return tensor.Einsum(a.text(0), in...) },
 	"EinsumGrad": func(in tensors, a args) (*tensor.Tensor, error) { // the gradient, then the operands
 		if in[1] == nil {
-			return tensor.EinsumGrad("i,i->", 0, nil, in[0], in[1], in[2])
+			return gradients.Einsum("i,i->", 0, nil, in[0], in[1], in[2])
 		}
-		return tensor.EinsumGrad(a.text(0), a.int(1), in[1+a.int(1)].Shape(), in[0], in[1:]...)
+		return gradients.Einsum(a.text(0), a.int(1), in[1+a.int(1)].Shape(), in[0], in[1:]...)
 	},
 	"TensorDot": func(in tensors, a args) (*tensor.Tensor, error) { // dimensions of one, then as many of the other
 		n := len(a) / 2

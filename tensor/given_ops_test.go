@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -35,7 +36,7 @@ var givenOperations = map[string]operation{
 	},
 	"AttentionGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
 		withMask := len(a) > 3 && a.bool(3)
-		g, err := tensor.AttentionGrad(in[0], in[1], in[2], optional(in, 3), optional(in, 4), optional(in, 5), attention(from(in, 6), a), withMask)
+		g, err := gradients.Attention(in[0], in[1], in[2], optional(in, 3), optional(in, 4), optional(in, 5), attention(from(in, 6), a), withMask)
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +47,8 @@ var givenOperations = map[string]operation{
 		return g.Q.Retain(), nil
 	},
 	"AttentionGradInto given": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
-		g := tensor.AttentionGrads{Q: t, K: in[1], V: in[2]}
-		return tensor.AttentionGradInto(g, in[3], in[4], in[5], in[6], in[7], in[8], attention(in[9:], a))
+		g := training.Attention[*tensor.Tensor]{Q: t, K: in[1], V: in[2]}
+		return gradients.AttentionInto(g, in[3], in[4], in[5], in[6], in[7], in[8], attention(in[9:], a))
 	}),
 	"CrossEntropyGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
 		return gradients.CrossEntropy(in[0], in[1], in[2], optional(in, 3), classLoss(from(in, 4), a))
@@ -56,7 +57,7 @@ var givenOperations = map[string]operation{
 		return gradients.CrossEntropyInPlace(t, in[1], in[2], in[3], classLoss(from(in, 4), a))
 	}),
 	"EmbeddingBagGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.EmbeddingBagGrad(in[0], in[1], in[2], optional(in, 3), a.int(0), tensor.BagMode(a.int(1)), a.int(2))
+		return gradients.EmbeddingBag(in[0], in[1], in[2], optional(in, 3), a.int(0), tensor.BagMode(a.int(1)), a.int(2))
 	},
 	"LayerNormGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
 		return gradients.LayerNorm(in[0], in[1], a.ints(0), given(in), optional(in, 4))

@@ -88,12 +88,12 @@ var broad = []struct {
 	{"groups of a convolution", func(m *making, n int) []*tensor.Tensor {
 		x, w, c := m.numbers(tensor.Float32, 1, n, 3, 3), m.numbers(tensor.Float32, n, 1, 2, 2), tensor.Conv{Groups: n}
 		y := m.of(tensor.Conv2d(x, w, m.numbers(tensor.Float32, n), c))
-		return []*tensor.Tensor{y, m.of(tensor.ConvGradInput(y, w, x.Shape(), c)), m.of(tensor.ConvGradWeight(y, x, w.Shape(), c))}
+		return []*tensor.Tensor{y, m.of(gradients.ConvInput(y, w, x.Shape(), c)), m.of(gradients.ConvWeight(y, x, w.Shape(), c))}
 	}},
 	{"groups of a convolution with channels", func(m *making, n int) []*tensor.Tensor {
 		x, w, c := m.numbers(tensor.Float16, 1, n, 2, 1), m.numbers(tensor.Float16, 5*n, 1, 1, 1), tensor.Conv{Groups: n}
 		y := m.of(tensor.Conv2d(x, w, nil, c))
-		return []*tensor.Tensor{y, m.of(tensor.ConvGradInput(y, w, x.Shape(), c)), m.of(tensor.ConvGradWeight(y, x, w.Shape(), c))}
+		return []*tensor.Tensor{y, m.of(gradients.ConvInput(y, w, x.Shape(), c)), m.of(gradients.ConvWeight(y, x, w.Shape(), c))}
 	}},
 	{"heads of attention", func(m *making, n int) (list []*tensor.Tensor) {
 		for _, dt := range []tensor.DType{tensor.Float32, tensor.Float16} {
@@ -106,7 +106,7 @@ var broad = []struct {
 	{"gradients of heads of attention", func(m *making, n int) []*tensor.Tensor {
 		q, k := m.numbers(tensor.Float16, n/4, 4, 1, 8), m.numbers(tensor.Float16, n/4, 4, 1, 8)
 		r := m.both(tensor.AttentionForward(q, k, k, tensor.Attention{}))
-		g, err := tensor.AttentionGrad(q, q, k, k, r[0], r[1], tensor.Attention{}, false)
+		g, err := gradients.Attention(q, q, k, k, r[0], r[1], tensor.Attention{}, false)
 		require.NoError(m.t, err)
 		m.all = append(m.all, g.Q, g.K, g.V)
 		return []*tensor.Tensor{g.Q, g.K, g.V}
@@ -157,7 +157,7 @@ var broad = []struct {
 		table, i := m.numbers(tensor.Float32, 1000, 3), m.indices(1000, n)
 		starts := m.of(tensor.Arange(m.Exec, 0, float64(n), 2, tensor.Int64))
 		r := m.both(tensor.EmbeddingBag(table, i, starts, tensor.BagMean, -1))
-		return []*tensor.Tensor{r[0], m.of(tensor.EmbeddingBagGrad(r[0], i, starts, r[1], 1000, tensor.BagMean, -1))}
+		return []*tensor.Tensor{r[0], m.of(gradients.EmbeddingBag(r[0], i, starts, r[1], 1000, tensor.BagMean, -1))}
 	}},
 	{"rows to sort", func(m *making, n int) []*tensor.Tensor {
 		x := m.numbers(tensor.Float32, n, 5)

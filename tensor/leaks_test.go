@@ -176,6 +176,9 @@ func (l *leaks) recurrentGrad(gru bool) func() (func(), error) {
 	s, err := r.Forward(true)
 	require.NoError(l.t, err)
 	l.t.Cleanup(s.Release)
-	wants := tensor.RecurrentWants{X: true, WeightIH: true, WeightHH: true, Bias: true}
-	return func() (func(), error) { g, err := r.Backward(s, grad, r.H0, nil, wants, false); return g.Release, err }
+	wants := training.Wants{X: true, WeightIH: true, WeightHH: true, Bias: true}
+	return func() (func(), error) {
+		g, err := gradients.Recurrent(r, s, grad, r.H0, nil, wants, false)
+		return g.Release, err
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -52,7 +53,7 @@ func TestSafetyNet_IsUnderTheResultsOfRecurrentLayers(t *testing.T) {
 			s, err := r.Forward(true)
 			require.NoError(t, err)
 			dy := must(t)(s.Output.Clone())
-			g, err := r.Backward(s, dy, nil, nil, tensor.RecurrentWants{X: true, WeightIH: true, WeightHH: true, Bias: true}, reuse)
+			g, err := gradients.Recurrent(r, s, dy, nil, nil, training.Wants{X: true, WeightIH: true, WeightHH: true, Bias: true}, reuse)
 			require.NoError(t, err)
 			for _, x := range []*tensor.Tensor{s.Output, s.H, s.C, s.Gates, s.Inner, g.X, g.H0, g.C0, g.WeightIH, g.WeightHH, g.BiasIH, g.BiasHH} {
 				if x != nil {

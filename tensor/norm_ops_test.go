@@ -128,7 +128,7 @@ var normOperations = map[string]operation{
 		}
 		defer out.Release()
 		defer extra.Release()
-		return tensor.EmbeddingBagGrad(out, in[1], in[2], extra, in[0].Dim(0), tensor.BagMode(a.int(0)), a.int(1))
+		return gradients.EmbeddingBag(out, in[1], in[2], extra, in[0].Dim(0), tensor.BagMode(a.int(0)), a.int(1))
 	},
 	"MaskedFill": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].MaskedFill(optional(in, 1), a.float(0)) },
 	"OneHot":     dim((*tensor.Tensor).OneHot),

@@ -35,7 +35,7 @@ func TestConvGradInput_OfAnExpandedKernelWithPhasesWithoutTaps(t *testing.T) {
 		grad := m.of(tensor.Ones(b.Exec, tensor.Float32, 1, 2, 2, 2))
 		for _, dt := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.BFloat16} {
 			w := m.of(m.of(two.To(dt)).Expand(2, 3, 1, 1))
-			g := m.of(tensor.ConvGradInput(m.of(grad.To(dt)), w, tensor.Shape{1, 3, 6, 6}, tensor.Conv{Stride: []int{3}}))
+			g := m.of(gradients.ConvInput(m.of(grad.To(dt)), w, tensor.Shape{1, 3, 6, 6}, tensor.Conv{Stride: []int{3}}))
 			want := constant(3*6*6, 0) // every third row and column has the one tap of two outputs
 			for c := range 3 {
 				for _, y := range []int{0, 3} {
@@ -59,8 +59,8 @@ func TestAdaptivePool_OfSizeZeroHasAGradientOfZeros(t *testing.T) {
 			require.Equal(t, tensor.Shape{2, 3, 0}, m.of(x.AdaptiveAvgPool1d(0)).Shape())
 			grad := m.of(m.of(tensor.Scalar(b.Exec, 1, dt)).Expand(2, 3, 0))
 			for _, g := range []*tensor.Tensor{
-				m.of(tensor.AvgPoolGrad(grad, x.Shape(), 1, tensor.Adaptive(0))),
-				m.of(tensor.MaxPoolGrad(grad, out[1], x.Shape(), 1, tensor.Adaptive(0))),
+				m.of(gradients.AvgPool(grad, x.Shape(), 1, tensor.Adaptive(0))),
+				m.of(gradients.MaxPool(grad, out[1], x.Shape(), 1, tensor.Adaptive(0))),
 			} {
 				require.Equal(t, constant(24, 0), values(t, g))
 			}
@@ -97,8 +97,8 @@ func TestConv_TakesHugeStridesAndDilations(t *testing.T) {
 			c := tensor.Conv{Stride: []int{huge}, Dilation: []int{huge}}
 			y := m.of(tensor.Conv2d(x, w, nil, c))
 			require.Equal(t, constant(channels, float64(channels)), values(t, y))
-			require.Equal(t, float64(channels), values(t, m.of(tensor.ConvGradInput(y, w, x.Shape(), c)))[0]/float64(channels))
-			require.Equal(t, float64(channels), values(t, m.of(tensor.ConvGradWeight(y, x, w.Shape(), c)))[0])
+			require.Equal(t, float64(channels), values(t, m.of(gradients.ConvInput(y, w, x.Shape(), c)))[0]/float64(channels))
+			require.Equal(t, float64(channels), values(t, m.of(gradients.ConvWeight(y, x, w.Shape(), c)))[0])
 
 			far := m.of(tensor.Ones(b.Exec, tensor.Float32, channels, channels, 2, 2))
 			c.Padding = []int{huge} // one tap of each result meets the image at most

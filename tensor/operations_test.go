@@ -197,16 +197,16 @@ var operations = map[string]operation{
 	"Conv1d": convolution(tensor.Conv1d), "Conv2d": convolution(tensor.Conv2d),
 	"ConvTranspose1d": transposed(tensor.ConvTranspose1d), "ConvTranspose2d": transposed(tensor.ConvTranspose2d),
 	"ConvGradInput": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.ConvGradInput(in[0], in[1], a.ints(4), conv(a))
+		return gradients.ConvInput(in[0], in[1], a.ints(4), conv(a))
 	},
 	"ConvGradWeight": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.ConvGradWeight(in[0], in[1], a.ints(4), conv(a))
+		return gradients.ConvWeight(in[0], in[1], a.ints(4), conv(a))
 	},
 	"ConvTransposeGradInput": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.ConvTransposeGradInput(in[0], in[1], a.ints(4), transpose(a))
+		return gradients.ConvTransposeInput(in[0], in[1], a.ints(4), transpose(a))
 	},
 	"ConvTransposeGradWeight": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.ConvTransposeGradWeight(in[0], in[1], a.ints(4), transpose(a))
+		return gradients.ConvTransposeWeight(in[0], in[1], a.ints(4), transpose(a))
 	},
 	"MaxPool1d": pooled((*tensor.Tensor).MaxPool1d), "MaxPool2d": pooled((*tensor.Tensor).MaxPool2d),
 	"AvgPool1d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AvgPool1d(pool(a)) },
@@ -220,18 +220,18 @@ var operations = map[string]operation{
 	"AdaptiveAvgPool1d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AdaptiveAvgPool1d(a.int(0)) },
 	"AdaptiveAvgPool2d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AdaptiveAvgPool2d(a.ints(0)...) },
 	"MaxPoolGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.MaxPoolGrad(in[0], in[1], a.ints(4), a.int(3), pool(a))
+		return gradients.MaxPool(in[0], in[1], a.ints(4), a.int(3), pool(a))
 	},
 	"AvgPoolGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.AvgPoolGrad(in[0], a.ints(4), a.int(3), pool(a))
+		return gradients.AvgPool(in[0], a.ints(4), a.int(3), pool(a))
 	},
 	"UpsampleNearest2d":  func(in tensors, a args) (*tensor.Tensor, error) { return in[0].UpsampleNearest2d(resized(a)) },
 	"UpsampleBilinear2d": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].UpsampleBilinear2d(resized(a)) },
 	"UpsampleNearest2dGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.UpsampleNearest2dGrad(in[0], a.ints(2), resized(a))
+		return gradients.UpsampleNearest2d(in[0], a.ints(2), resized(a))
 	},
 	"UpsampleBilinear2dGrad": func(in tensors, a args) (*tensor.Tensor, error) {
-		return tensor.UpsampleBilinear2dGrad(in[0], a.ints(2), resized(a))
+		return gradients.UpsampleBilinear2d(in[0], a.ints(2), resized(a))
 	},
 	"ScaledDotProductAttention": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.ScaledDotProductAttention(in[0], in[1], in[2], attention(in[3:], a))
@@ -363,7 +363,7 @@ func attentionGrad(in tensors, a args) (*tensor.Tensor, error) {
 	}
 	defer out.Release()
 	defer lse.Release()
-	g, err := tensor.AttentionGrad(in[0], in[1], in[2], in[3], out, lse, o, len(in) > 4 && in[4].DType().IsFloat())
+	g, err := gradients.Attention(in[0], in[1], in[2], in[3], out, lse, o, len(in) > 4 && in[4].DType().IsFloat())
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +390,7 @@ func attentionGradInto(in tensors, a args) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	var g tensor.AttentionGrads
+	var g training.Attention[*tensor.Tensor]
 	defer g.Release()
 	for i, to := range []**tensor.Tensor{&g.Q, &g.K, &g.V} {
 		if *to, err = all.Select(0, i); err != nil {
@@ -398,7 +398,7 @@ func attentionGradInto(in tensors, a args) (*tensor.Tensor, error) {
 		}
 	}
 	if err == nil {
-		err = tensor.AttentionGradInto(g, in[0], in[1], in[2], in[3], out, lse, o)
+		err = gradients.AttentionInto(g, in[0], in[1], in[2], in[3], out, lse, o)
 	}
 	if err != nil {
 		all.Release()

@@ -2,9 +2,9 @@ package tensor
 
 import "github.com/cistern-ml/cistern/kernels/op"
 
-// PadGrad is the gradient of Pad for the gradient t of its result: t without the borders, with what the borders have added to where
+// Pad is the gradient of Tensor.Pad for the gradient t of its result: t without the borders, with what the borders have added to where
 // their elements came from. With PadConstant it is a view of t, unless elements had been cut off.
-func (t *Tensor) PadGrad(pad []int, mode PadMode) (*Tensor, error) {
+func (gradients) Pad(t *Tensor, pad []int, mode PadMode) (*Tensor, error) {
 	const name = "PadGrad"
 	if err := usable(name, t); err != nil {
 		return nil, err

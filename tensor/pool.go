@@ -17,7 +17,7 @@ func (v *pooling) begin(id op.ID, e Exec) *launch {
 }
 
 // MaxPool1d is the largest element of each window of t, [N, C, L] or [C, L]; NaN wins. from says for each which element of its
-// window it is, for MaxPoolGrad: as uint8, or as int32 if windows have more than 256 elements. Floating-point types.
+// window it is, for the gradient: as uint8, or as int32 if windows have more than 256 elements. Floating-point types.
 func (t *Tensor) MaxPool1d(p Pool) (out, from *Tensor, err error) {
 	return maxPool("MaxPool1d", 1, t, p)
 }
@@ -124,9 +124,9 @@ func (v *pooling) run(name string, id op.ID, shape Shape, t, numbers *Tensor) (*
 	return r, nil
 }
 
-// MaxPoolGrad is the gradient of MaxPool1d or MaxPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
+// MaxPool is the gradient of MaxPool1d or MaxPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
 // result and the numbers from that it returned.
-func MaxPoolGrad(grad, from *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
+func (gradients) MaxPool(grad, from *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
 	const name = "MaxPoolGrad"
 	if err := together(name, grad, from); err != nil {
 		return nil, err
@@ -144,9 +144,9 @@ func MaxPoolGrad(grad, from *Tensor, input Shape, dims int, p Pool) (*Tensor, er
 	return v.run(name, op.MaxPool2DGrad, input, grad, from)
 }
 
-// AvgPoolGrad is the gradient of AvgPool1d or AvgPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
+// AvgPool is the gradient of AvgPool1d or AvgPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
 // result.
-func AvgPoolGrad(grad *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
+func (gradients) AvgPool(grad *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
 	const name = "AvgPoolGrad"
 	v, err := poolGradient(name, grad, input, dims, p, true)
 	if err != nil {

@@ -23,7 +23,7 @@ type Recurrent struct {
 	BiasIH, BiasHH *Tensor // [G*H], or nil for none
 }
 
-// RecurrentState is what Forward makes, and what Backward needs of it.
+// RecurrentState is what Forward makes, and what its gradient needs.
 type RecurrentState struct {
 	Output *Tensor // [T, B, H]
 	H      *Tensor // [B, H], the last state; nil if it was not asked for
@@ -94,7 +94,7 @@ func (r *Recurrent) check() error {
 	return nil
 }
 
-// Forward runs the sequence. With keep the result has what Backward needs; else Gates and Inner are nil, and a cell takes the
+// Forward runs the sequence. With keep the result has what the gradient needs; else Gates and Inner are nil, and a cell takes the
 // memory of one step. The caller releases the result.
 func (r *Recurrent) Forward(keep bool) (*RecurrentState, error) {
 	if r == nil {

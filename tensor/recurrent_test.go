@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -46,7 +47,7 @@ func TestRecurrent_TakesTwoLaunchesForAStep(t *testing.T) {
 			require.NoError(t, err)
 			forward = launches
 			launches = 0
-			g, err := r.Backward(s, s.Output, nil, nil, tensor.RecurrentWants{X: true, WeightIH: true, WeightHH: true, Bias: true}, true)
+			g, err := gradients.Recurrent(r, s, s.Output, nil, nil, training.Wants{X: true, WeightIH: true, WeightHH: true, Bias: true}, true)
 			require.NoError(t, err)
 			backward = launches
 			g.Release()
@@ -86,7 +87,7 @@ func TestRecurrent_WritesTheGradientsOfGatesOverTheGates(t *testing.T) {
 		defer s.Release()
 		before := b.allocated()
 		b.alloc.(interface{ ResetPeakStats() }).ResetPeakStats()
-		g, err := r.Backward(s, s.Output, nil, nil, tensor.RecurrentWants{}, reuse)
+		g, err := gradients.Recurrent(r, s, s.Output, nil, nil, training.Wants{}, reuse)
 		require.NoError(t, err)
 		g.Release()
 		return b.alloc.Stats().AllocatedBytes.All.Peak - before
@@ -122,7 +123,7 @@ func TestRecurrent_OfNothingGivesNothing(t *testing.T) {
 			r := recurrentLayer(t, b, gru, 3, size[0], size[1], size[2], zeros(t, b))
 			s, err := r.Forward(true)
 			require.NoError(t, err)
-			g, err := r.Backward(s, s.Output, nil, nil, tensor.RecurrentWants{X: true, WeightIH: true, WeightHH: true, Bias: true}, false)
+			g, err := gradients.Recurrent(r, s, s.Output, nil, nil, training.Wants{X: true, WeightIH: true, WeightHH: true, Bias: true}, false)
 			require.NoError(t, err)
 			require.Equal(t, r.X.Shape(), g.X.Shape(), fmt.Sprint(size))
 			require.Equal(t, r.WeightHH.Shape(), g.WeightHH.Shape())
@@ -171,12 +172,12 @@ func TestRecurrent_RefusesWrongOperands(t *testing.T) {
 	s, err := r.Forward(true)
 	require.NoError(t, err)
 	defer s.Release()
-	_, err = r.Backward(s, half, nil, nil, tensor.RecurrentWants{}, false)
+	_, err = gradients.Recurrent(r, s, half, nil, nil, training.Wants{}, false)
 	require.Equal(t, refusal("dtype"), kindOf(err))
 	r.X = nil
-	_, err = r.Backward(s, nil, nil, nil, tensor.RecurrentWants{WeightIH: true}, false)
+	_, err = gradients.Recurrent(r, s, nil, nil, nil, training.Wants{WeightIH: true}, false)
 	require.ErrorIs(t, err, tensor.ErrReleased)
-	_, err = r.Backward(&tensor.RecurrentState{}, nil, nil, nil, tensor.RecurrentWants{}, false)
+	_, err = gradients.Recurrent(r, &tensor.RecurrentState{}, nil, nil, nil, training.Wants{}, false)
 	require.ErrorIs(t, err, tensor.ErrReleased)
 	require.Greater(t, b.allocated(), before)
 }
@@ -217,7 +218,7 @@ func TestRecurrentBackward_RefusesGradientsThatAreNotThoseOfTheResults(t *testin
 			for i := range 3 {
 				grads := make(tensors, 3)
 				grads[i] = g
-				_, err := r.Backward(s, grads[0], grads[1], grads[2], tensor.RecurrentWants{}, true)
+				_, err := gradients.Recurrent(r, s, grads[0], grads[1], grads[2], training.Wants{}, true)
 				typed(t, "Recurrent", err)
 				if want != "device" {
 					require.Equal(t, want, kindOf(err), "gradient %d", i)
@@ -258,7 +259,7 @@ func recurrentBits(t *testing.T, r *tensor.Recurrent, dy *tensor.Tensor) (all []
 	s, err := r.Forward(true)
 	require.NoError(t, err)
 	defer s.Release()
-	g, err := r.Backward(s, dy, nil, nil, tensor.RecurrentWants{X: true, WeightIH: true, WeightHH: true, Bias: true}, false)
+	g, err := gradients.Recurrent(r, s, dy, nil, nil, training.Wants{X: true, WeightIH: true, WeightHH: true, Bias: true}, false)
 	require.NoError(t, err)
 	defer g.Release()
 	for _, x := range []*tensor.Tensor{s.Output, s.H, s.C, g.X, g.H0, g.C0, g.WeightIH, g.WeightHH, g.BiasIH, g.BiasHH} {

@@ -1,32 +1,15 @@
 package tensor
 
 import (
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
-
-// RecurrentGrads are the gradients of the operands of the same name.
-type RecurrentGrads struct {
-	X, H0, C0, WeightIH, WeightHH, BiasIH, BiasHH *Tensor
-}
-
-// Release releases all tensors.
-func (g *RecurrentGrads) Release() {
-	if g == nil {
-		return
-	}
-	for _, t := range []*Tensor{g.X, g.H0, g.C0, g.WeightIH, g.WeightHH, g.BiasIH, g.BiasHH} {
-		t.Release()
-	}
-}
-
-// RecurrentWants says which gradients Backward computes. Those of H0 and C0 come with the rest.
-type RecurrentWants struct{ X, WeightIH, WeightHH, Bias bool }
 
 // recurrentPass is a backward pass over a sequence.
 type recurrentPass struct {
 	*Recurrent
 	s       *RecurrentState
-	wants   RecurrentWants
+	wants   training.Wants
 	steps   int
 	dy      operand // one step of the gradient of the output, or zeros for all steps
 	dyAll   *Tensor // nil for zeros
@@ -36,11 +19,11 @@ type recurrentPass struct {
 	temps   []*Tensor
 }
 
-// Backward computes gradients from those of Output, H and C, of which nil ones are zero. s is what Forward(true) returned. Of r it
-// needs WeightHH, C0 for LSTM and H0 for GRU; WeightIH for the gradient of X, X for that of WeightIH, H0 for that of WeightHH; and
+// Recurrent computes the gradients of r's operands from those of Output, H and C, of which nil ones are zero. s is what Forward(true)
+// returned. Of r it needs WeightHH, C0 for LSTM and H0 for GRU; WeightIH for the gradient of X, X for that of WeightIH, H0 for that of WeightHH; and
 // of s Output for that of WeightHH, and for GRU. The rest may be nil. With reuse the gradients of the gates are written over
 // s.Gates, whose elements are undefined afterwards. The caller releases the result.
-func (r *Recurrent) Backward(s *RecurrentState, dOutput, dH, dC *Tensor, wants RecurrentWants, reuse bool) (*RecurrentGrads, error) {
+func (gradients) Recurrent(r *Recurrent, s *RecurrentState, dOutput, dH, dC *Tensor, wants training.Wants, reuse bool) (*recurrentGrads, error) {
 	if r == nil {
 		return nil, valueErr(recurrentName, "the layer is nil")
 	}
@@ -59,7 +42,7 @@ func (r *Recurrent) Backward(s *RecurrentState, dOutput, dH, dC *Tensor, wants R
 			t.Release()
 		}
 	}()
-	g := new(RecurrentGrads)
+	g := new(recurrentGrads)
 	err := p.begin(dOutput, dH, dC, reuse)
 	if err == nil && s.Inner.Len() > 0 {
 		err = p.run()

@@ -1,7 +1,7 @@
 package tensor
 
 // collect makes the gradients of the operands of those of the gates: one product for all steps.
-func (p *recurrentPass) collect(g *RecurrentGrads) (err error) {
+func (p *recurrentPass) collect(g *recurrentGrads) (err error) {
 	g.H0 = p.dh.Retain()
 	if !p.GRU {
 		g.C0 = p.dc.Retain()

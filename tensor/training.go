@@ -10,6 +10,12 @@ func Gradients(training.Key) gradients { return gradients{} }
 
 type gradients struct{}
 
+// attentionGrads and recurrentGrads are what those of several operands at once return.
+type (
+	attentionGrads = training.Attention[*Tensor]
+	recurrentGrads = training.Recurrent[*Tensor]
+)
+
 // Steps has what optimizers and gradient scalers do to many tensors at once, each in few launches and without waiting for the device. It is
 // for packages of this module, which alone can write the key: programs use autograd/optim and amp.
 func Steps(training.Key) steps { return steps{} }

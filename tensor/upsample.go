@@ -145,13 +145,13 @@ func (v *resampling) run(name string, id op.ID, shape Shape, t *Tensor, u Upsamp
 	return r, nil
 }
 
-// UpsampleNearest2dGrad is the gradient of UpsampleNearest2d of a tensor of shape input, for the gradient grad of its result.
-func UpsampleNearest2dGrad(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
+// UpsampleNearest2d is the gradient of Tensor.UpsampleNearest2d of a tensor of shape input, for the gradient grad of its result.
+func (gradients) UpsampleNearest2d(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
 	return upsampleGrad("UpsampleNearest2dGrad", op.UpsampleNearest2DGrad, grad, input, u)
 }
 
-// UpsampleBilinear2dGrad is the gradient of UpsampleBilinear2d of a tensor of shape input, for the gradient grad of its result.
-func UpsampleBilinear2dGrad(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
+// UpsampleBilinear2d is the gradient of Tensor.UpsampleBilinear2d of a tensor of shape input, for the gradient grad of its result.
+func (gradients) UpsampleBilinear2d(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
 	return upsampleGrad("UpsampleBilinear2dGrad", op.UpsampleBilinear2DGrad, grad, input, u)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/peer"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -59,15 +60,18 @@ type pass struct {
 	run  func(o *operands, s shape) (*tensor.Tensor, error)
 }
 
+// gradients are what programs call autograd for.
+var gradients = tensor.Gradients(training.Key{})
+
 // passes, as the script calls them too.
 func passes() []pass {
 	return []pass{
 		{"forward", func(o *operands, s shape) (*tensor.Tensor, error) { return tensor.Conv2d(o.x, o.w, nil, s.conv()) }},
 		{"input", func(o *operands, s shape) (*tensor.Tensor, error) {
-			return tensor.ConvGradInput(o.grad, o.w, o.x.Shape(), s.conv())
+			return gradients.ConvInput(o.grad, o.w, o.x.Shape(), s.conv())
 		}},
 		{"weight", func(o *operands, s shape) (*tensor.Tensor, error) {
-			return tensor.ConvGradWeight(o.grad, o.x, o.w.Shape(), s.conv())
+			return gradients.ConvWeight(o.grad, o.x, o.w.Shape(), s.conv())
 		}},
 	}
 }
