@@ -84,7 +84,7 @@ func (a *attention) forward(n *node, q, k, v *tensor.Tensor, at int) (*tensor.Te
 		a.Random = n.g.Generator().Reserve(blocks)
 		use.Random = a.Random
 	}
-	out, lse, err := tensor.AttentionForward(q, k, v, use)
+	out, lse, err := gradients.AttentionForward(q, k, v, use)
 	if err != nil {
 		return nil, err
 	}

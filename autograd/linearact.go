@@ -57,7 +57,7 @@ func (f *fusion) forward(n *node, bias *tensor.Tensor) (*tensor.Tensor, error) {
 		f.out = out
 		return out.Retain(), nil
 	}
-	out, pre, err := tensor.LinearActPre(x, w, bias, f.activation)
+	out, pre, err := gradients.LinearActPre(x, w, bias, f.activation)
 	f.out = out
 	return pre, err
 }

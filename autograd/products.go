@@ -131,7 +131,7 @@ func einsumGrad(n *node, text string, i int, g *tensor.Tensor) (*tensor.Tensor, 
 
 func tensorDotGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a := n.arg.([2][]int)
-	text, err := tensor.TensorDotEquation(n.in[0].Shape(), n.in[1].Shape(), a[0], a[1])
+	text, err := gradients.TensorDotEquation(n.in[0].Shape(), n.in[1].Shape(), a[0], a[1])
 	if err != nil {
 		return nil, err
 	}

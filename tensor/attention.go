@@ -52,7 +52,7 @@ func ScaledDotProductAttention(q, k, v *Tensor, a Attention) (*Tensor, error) {
 
 // AttentionForward is ScaledDotProductAttention, and what its gradient needs besides: lse, the logarithm of the sum of each row's
 // exponentials, float32 (float64 for operands of that type), of as many elements as the result has rows.
-func AttentionForward(q, k, v *Tensor, a Attention) (out, lse *Tensor, err error) {
+func (gradients) AttentionForward(q, k, v *Tensor, a Attention) (out, lse *Tensor, err error) {
 	return attentionForward("AttentionForward", q, k, v, a)
 }
 

@@ -62,7 +62,7 @@ func TestAttention_OfNothingIsEmpty_AndWithoutKeysZero(t *testing.T) {
 func TestAttentionGrad_RefusesWhatDoesNotBelongTogether(t *testing.T) {
 	b := onHost(t)
 	x := iota(t, b.Exec, 5, 4)
-	out, lse, err := tensor.AttentionForward(x, x, x, tensor.Attention{})
+	out, lse, err := gradients.AttentionForward(x, x, x, tensor.Attention{})
 	require.NoError(t, err)
 	defer out.Release()
 	defer lse.Release()
@@ -106,7 +106,7 @@ func TestAttention_OfAnInfiniteScoreIsNaN(t *testing.T) {
 	b := onHost(t)
 	q := must(t)(tensor.FromSlice(b.Exec, []float32{float32(math.Inf(1)), 1}, 2, 1))
 	k := must(t)(tensor.FromSlice(b.Exec, []float32{1, -1}, 2, 1))
-	out, lse, err := tensor.AttentionForward(q, k, k, tensor.Attention{})
+	out, lse, err := gradients.AttentionForward(q, k, k, tensor.Attention{})
 	require.NoError(t, err)
 	t.Cleanup(out.Release)
 	t.Cleanup(lse.Release)

@@ -76,7 +76,8 @@ func functionName(fn *ast.FuncDecl) string {
 // functionNames are what the function of an operation may be called.
 func functionNames(op string) []string {
 	names := []string{op, "steps." + strings.TrimPrefix(strings.TrimSuffix(op, "Step"), "Amp")}
-	if strings.Contains(op, "Grad") || strings.HasSuffix(op, "Sums") {
+	switch {
+	case strings.Contains(op, "Grad"), strings.HasSuffix(op, "Sums"), strings.HasSuffix(op, "Forward"), strings.HasSuffix(op, "Pre"):
 		names = append(names, "gradients."+strings.Replace(op, "Grad", "", 1))
 	}
 	return names

@@ -78,8 +78,8 @@ func dimensional(x, at, row *tensor.Tensor) map[string]func(d int) error {
 		"TopK":              func(d int) error { return two(x.TopK(1, d, true)) },
 		"TensorDot one":     func(d int) error { return one(x.TensorDot(x, []int{d}, []int{0})) },
 		"TensorDot other":   func(d int) error { return one(x.TensorDot(x, []int{0}, []int{d})) },
-		"TensorDotEquation": func(d int) error {
-			_, err := tensor.TensorDotEquation(x.Shape(), x.Shape(), []int{d}, []int{0})
+		"gradients.TensorDotEquation": func(d int) error {
+			_, err := gradients.TensorDotEquation(x.Shape(), x.Shape(), []int{d}, []int{0})
 			return err
 		},
 		"CumSum":      func(d int) error { return one(x.CumSum(d)) },

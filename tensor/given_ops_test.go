@@ -25,7 +25,7 @@ var givenOperations = map[string]operation{
 		return gradients.LogSoftmax(in[0], in[1], a.int(0))
 	},
 	"AttentionForward": func(in tensors, a args) (*tensor.Tensor, error) {
-		return secondOf(tensor.AttentionForward(in[0], in[1], in[2], attention(in[3:], a)))
+		return secondOf(gradients.AttentionForward(in[0], in[1], in[2], attention(in[3:], a)))
 	},
 	"AttentionBlocks": func(in tensors, a args) (*tensor.Tensor, error) {
 		n, err := tensor.AttentionBlocks(in[0], in[1], in[2], attention(nil, a))

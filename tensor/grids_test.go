@@ -105,7 +105,7 @@ var broad = []struct {
 	}},
 	{"gradients of heads of attention", func(m *making, n int) []*tensor.Tensor {
 		q, k := m.numbers(tensor.Float16, n/4, 4, 1, 8), m.numbers(tensor.Float16, n/4, 4, 1, 8)
-		r := m.both(tensor.AttentionForward(q, k, k, tensor.Attention{}))
+		r := m.both(gradients.AttentionForward(q, k, k, tensor.Attention{}))
 		g, err := gradients.Attention(q, q, k, k, r[0], r[1], tensor.Attention{}, false)
 		require.NoError(m.t, err)
 		m.all = append(m.all, g.Q, g.K, g.V)

@@ -34,7 +34,7 @@ func LinearAct(x, w, bias *Tensor, f Activation) (*Tensor, error) {
 }
 
 // LinearActPre is LinearAct that also returns what the activation is applied to, which the gradient of GELU needs.
-func LinearActPre(x, w, bias *Tensor, f Activation) (out, pre *Tensor, err error) {
+func (gradients) LinearActPre(x, w, bias *Tensor, f Activation) (out, pre *Tensor, err error) {
 	return linearAct("LinearActPre", x, w, bias, f, true)
 }
 

@@ -178,7 +178,7 @@ var operations = map[string]operation{
 		return tensor.LinearAct(in[0], in[1], in[2], tensor.Activation(a.int(0)))
 	},
 	"LinearActPre": func(in tensors, a args) (*tensor.Tensor, error) {
-		out, pre, err := tensor.LinearActPre(in[0], in[1], in[2], tensor.Activation(a.int(0)))
+		out, pre, err := gradients.LinearActPre(in[0], in[1], in[2], tensor.Activation(a.int(0)))
 		if err != nil {
 			return nil, err
 		}
@@ -357,7 +357,7 @@ func attentionGrad(in tensors, a args) (*tensor.Tensor, error) {
 		in = append(in, in[0])
 	}
 	o := attention(in[4:], a)
-	out, lse, err := tensor.AttentionForward(in[1], in[2], in[3], o)
+	out, lse, err := gradients.AttentionForward(in[1], in[2], in[3], o)
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +380,7 @@ func attentionGradInto(in tensors, a args) (*tensor.Tensor, error) {
 		in = append(in, in[0])
 	}
 	o := attention(in[4:], a)
-	out, lse, err := tensor.AttentionForward(in[1], in[2], in[3], o)
+	out, lse, err := gradients.AttentionForward(in[1], in[2], in[3], o)
 	if err != nil {
 		return nil, err
 	}

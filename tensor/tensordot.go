@@ -7,7 +7,7 @@ func (t *Tensor) TensorDot(u *Tensor, dims, others []int) (*Tensor, error) {
 	if err := sameFloat(name, t, u); err != nil {
 		return nil, err
 	}
-	text, err := TensorDotEquation(t.Shape(), u.Shape(), dims, others)
+	text, err := gradients{}.TensorDotEquation(t.Shape(), u.Shape(), dims, others)
 	if err != nil {
 		return nil, err
 	}
@@ -15,7 +15,7 @@ func (t *Tensor) TensorDot(u *Tensor, dims, others []int) (*Tensor, error) {
 }
 
 // TensorDotEquation is the equation for Einsum that does what TensorDot does with operands of these shapes.
-func TensorDotEquation(t, u Shape, dims, others []int) (string, error) {
+func (gradients) TensorDotEquation(t, u Shape, dims, others []int) (string, error) {
 	const name = "TensorDot"
 	shapes := []Shape{t, u}
 	if len(dims) != len(others) {

@@ -151,7 +151,7 @@ func (b *bench) products() []work {
 		{name: "product of 256, second transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(transposed) }), again: often, banks: 1.3},
 		{name: "product of 256, first transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return transposed.MatMul(h) }), again: often, banks: 1.1},
 		{name: "attention, 4 heads of 256 by 64, float16", bytes: 4 * 2 * 4 * 256 * 64, run: func() error {
-			out, lse, err := tensor.AttentionForward(q, k, v, tensor.Attention{})
+			out, lse, err := gradients.AttentionForward(q, k, v, tensor.Attention{})
 			released(out, lse)
 			return err
 		}, again: often, scatter: 1.3},
