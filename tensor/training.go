@@ -1,11 +1,10 @@
 package tensor
 
-import (
-	"github.com/cistern-ml/cistern/internal/training"
-)
+import "github.com/cistern-ml/cistern/internal/training"
 
 // Gradients has the gradients of this package's operations, each by the operation's name and beside it in the sources, and the operations
-// that also return what their gradients need. Errors of a gradient have Grad in the name: MSELossGrad. It is for packages of this module, which alone can write the key: programs use autograd.
+// that also return what their gradients need. Errors of a gradient have Grad in the name: MSELossGrad. It is for packages of this module,
+// which alone can write the key: programs use autograd.
 func Gradients(training.Key) gradients { return gradients{} }
 
 type gradients struct{}
