@@ -2,11 +2,11 @@ package autograd
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/oneline"
 )
 
 // String is the variable in one line without its values, as in `variable float32[2, 3] of "linear", requires grad`. The name is that of
@@ -51,7 +51,7 @@ func (p *Parameter) String() string {
 	}
 	text := "parameter " + excerpt.Quote(p.name)
 	if p.wrong != nil {
-		return text + ", refused: " + firstLine(p.wrong)
+		return text + ", refused: " + oneline.Error(p.wrong)
 	}
 	t := p.Tensor()
 	if t == nil {
@@ -79,7 +79,7 @@ func (g *Graph) String() string {
 	}
 	switch {
 	case g.err != nil:
-		return text + ", failed: " + firstLine(g.err)
+		return text + ", failed: " + oneline.Error(g.err)
 	case g.released:
 		return text + ", released"
 	}
@@ -87,20 +87,6 @@ func (g *Graph) String() string {
 	for _, v := range g.ledger.values {
 		bytes += uint64(v.t.Len()) * uint64(v.t.DType().Size())
 	}
-	return fmt.Sprintf("%s: %s of %s, %s recorded", text, count(len(g.ledger.values), "tensor"), device.FormatBytes(bytes),
-		count(g.nodes, "operation"))
-}
-
-// count is a number of things, as in "1 tensor".
-func count[N int | uint64](n N, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
-
-// firstLine is an error for a text of one line.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return excerpt.Long(line)
+	return fmt.Sprintf("%s: %s of %s, %s recorded", text, oneline.Count(len(g.ledger.values), "tensor"), device.FormatBytes(bytes),
+		oneline.Count(g.nodes, "operation"))
 }

@@ -2,9 +2,8 @@ package optim
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/oneline"
 )
 
 // String is the optimizer in one line, as in "Adam: 2 groups, 31 parameters, lr 0.001, 120 steps". Groups of different learning rates
@@ -17,7 +16,7 @@ func (o *Grouped) String() string {
 	if o.err != nil {
 		return failed(o.name, o.err)
 	}
-	text := fmt.Sprintf("%s: %s, %s, %s", o.name, count(len(o.groups), "group"), count(len(o.Parameters()), "parameter"), o.rates())
+	text := fmt.Sprintf("%s: %s, %s, %s", o.name, oneline.Count(len(o.groups), "group"), oneline.Count(len(o.Parameters()), "parameter"), o.rates())
 	if len(o.counters) > 0 {
 		return text
 	}
@@ -27,7 +26,7 @@ func (o *Grouped) String() string {
 			steps = max(steps, s.steps)
 		}
 	}
-	return text + ", " + count(steps, "step")
+	return text + ", " + oneline.Count(steps, "step")
 }
 
 // rates is the learning rates of the groups, as in "lr 0.001 to 0.1".
@@ -67,14 +66,5 @@ func scheduled(name string, epoch int, err error) string {
 
 // failed is what cannot be used, with the first line of why.
 func failed(name string, err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return name + ", failed: " + excerpt.Long(line)
-}
-
-// count is a number of things, as in "1 step".
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
+	return name + ", failed: " + oneline.Error(err)
 }
