@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"math/bits"
 	"sync"
 )
@@ -43,6 +44,15 @@ func (g *Generator) SetState(s GeneratorState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.state = s
+}
+
+// String is the generator in one line, as in "generator: seed 1, offset 12".
+func (g *Generator) String() string {
+	if g == nil {
+		return "generator (nil)"
+	}
+	s := g.State()
+	return fmt.Sprintf("generator: seed %d, offset %d", s.Seed, s.Offset)
 }
 
 // given refuses a nil generator.

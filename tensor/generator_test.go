@@ -32,3 +32,12 @@ func TestPhilox_IsTheGeneratorOfTheKernels(t *testing.T) {
 		require.Equal(t, float32(word>>8)*0x1p-24, u, "element %d", i)
 	}
 }
+
+func TestGenerator_PrintsWhereItIs(t *testing.T) {
+	gen := NewGenerator(7)
+	_, err := RandPerm(gen, 10)
+	require.NoError(t, err)
+	require.Equal(t, "generator: seed 7, offset 5", gen.String())
+	require.Equal(t, "generator: seed 0, offset 0", new(Generator).String())
+	require.Equal(t, "generator (nil)", (*Generator)(nil).String())
+}

@@ -1,10 +1,12 @@
 package data
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/oneline"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -86,6 +88,27 @@ func (l *Loader) Err() error {
 		return errNoLoader()
 	}
 	return l.err
+}
+
+// String is the loader in one line, as in "loader on host: 60000 examples in batches of 32, shuffled".
+func (l *Loader) String() string {
+	switch {
+	case l == nil, l.set == nil && l.invalid == nil:
+		return "loader (nil)"
+	case l.invalid != nil:
+		return "loader, failed: " + oneline.Error(l.invalid)
+	}
+	text := fmt.Sprintf("loader on %s: %s in batches of %d", l.exec.Device().ID(), oneline.Count(max(0, l.set.Len()), "example"), l.batch)
+	if l.gen != nil {
+		text += ", shuffled"
+	}
+	if l.dropLast {
+		text += ", without a rest"
+	}
+	if l.err != nil {
+		text += ", failed: " + oneline.Error(l.err)
+	}
+	return text
 }
 
 // errNoLoader is what is wrong with a loader that NewLoader did not make.
