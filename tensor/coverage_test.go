@@ -110,6 +110,26 @@ func takesTensors(fn *ast.FuncDecl) bool {
 	return found
 }
 
+// What only this module calls belongs to Gradients and Steps. Gradients of element-wise operations are methods of Tensor.
+func TestFunctionsThatAreExported_AreNeitherGradientsNorSteps(t *testing.T) {
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, 0)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !fn.Name.IsExported() || fn.Name.Name == "Gradients" || fn.Name.Name == "Steps" {
+				continue
+			}
+			require.NotRegexp(t, "Grad|Backward|Step$", fn.Name.Name, f.Name())
+		}
+	}
+}
+
 func TestEveryOperation_HasARefusal_OrTakesAnything(t *testing.T) {
 	refused := map[string]bool{}
 	for _, r := range refusals {
