@@ -47,21 +47,21 @@ func TestErrors_OfPassesAndAccessorsHaveTheProgramsLine(t *testing.T) {
 			leaf(g)
 			return g.Err()
 		},
-		"Backward of float64[2, 3], which is not one element, needs WithGradient, at HERE": func(g *autograd.Graph) error {
+		"autograd: Backward of float64[2, 3], which is not one element, needs WithGradient, at HERE": func(g *autograd.Graph) error {
 			return leaf(g).Exp().Backward()
 		},
-		"Backward of a variable that depends on no leaf that requires a gradient, at HERE": func(g *autograd.Graph) error {
+		"autograd: Backward of a variable that depends on no leaf that requires a gradient, at HERE": func(g *autograd.Graph) error {
 			return g.Input(r.random(1, 1)).Exp().Backward()
 		},
-		"RetainGrad of a variable that does not require a gradient, at HERE": func(g *autograd.Graph) error {
+		"autograd: RetainGrad of a variable that does not require a gradient, at HERE": func(g *autograd.Graph) error {
 			g.Input(r.random(1, 1)).RetainGrad()
 			return g.Err()
 		},
-		"RegisterHook of a variable that does not require a gradient, at HERE": func(g *autograd.Graph) error {
+		"autograd: RegisterHook of a variable that does not require a gradient, at HERE": func(g *autograd.Graph) error {
 			g.Input(r.random(1, 1)).RegisterHook(func(t *tensor.Tensor) (*tensor.Tensor, error) { return nil, nil })
 			return g.Err()
 		},
-		"Grad without outputs, at HERE": func(*autograd.Graph) error {
+		"autograd: Grad without outputs, at HERE": func(*autograd.Graph) error {
 			_, err := autograd.Grad(nil, nil)
 			return err
 		},

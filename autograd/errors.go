@@ -241,7 +241,7 @@ func (e *GradError) Error() string {
 	if !e.Site.Known() {
 		return e.Detail
 	}
-	return e.Detail + "," + e.Site.at()
+	return "autograd: " + e.Detail + "," + e.Site.at()
 }
 
 // gradError is a GradError of what the program called now.

@@ -158,6 +158,9 @@ var repeatInterleave = define("repeat_interleave", func(n *node) (*tensor.Tensor
 
 func repeatInterleaveGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a, shape := n.arg.([2]int), n.in[0].Shape()
+	if shape.Len() == 0 { // of nothing there may be more copies than a shape can count
+		return tensor.Zeros(g.Exec(), g.DType(), shape...)
+	}
 	d := a[1]
 	if d < 0 {
 		d += len(shape)
