@@ -43,6 +43,9 @@ func WithAllocator(a memory.Allocator) Option {
 	return func(l *Loader) { l.options = append(l.options, tensor.WithAllocator(a)) }
 }
 
+// tooMany is more than the examples of a batch: their numbers are in one list, of 2 GiB.
+const tooMany = 1 << 28
+
 // NewLoader makes a loader that puts batches of batch examples on dev. It does not fail: what is wrong is returned by Err
 // after a loop, which then runs zero times.
 func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loader {
@@ -59,6 +62,9 @@ func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loade
 		return l
 	case batch < 1:
 		l.invalid = argumentErr("batches of %d examples", batch)
+		return l
+	case min(batch, set.Len()) > tooMany:
+		l.invalid = argumentErr("batches of %d examples, of which there are %d; the numbers of at most %d are listed at a time", batch, set.Len(), tooMany)
 		return l
 	}
 	if t, ok := set.(tensors); ok {
@@ -134,7 +140,10 @@ func (l *Loader) Batches() iter.Seq2[*tensor.Tensor, *tensor.Tensor] {
 
 // read is one loop.
 func (l *Loader) read(yield func(x, y *tensor.Tensor) bool) error {
-	n := max(0, l.set.Len())
+	n := l.set.Len()
+	if n < 0 {
+		return argumentErr("Len of the data set returned %d", n)
+	}
 	order, err := l.order(n)
 	if err != nil {
 		return err

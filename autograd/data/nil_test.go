@@ -15,6 +15,11 @@ type endless struct{ data.Dataset }
 
 func (endless) Len() int { return 1 << 62 }
 
+// missing is a data set that counts wrongly.
+type missing struct{ data.Dataset }
+
+func (missing) Len() int { return -3 }
+
 func TestLoader_OfNothing(t *testing.T) {
 	dev := host.New()
 	defer func() { require.NoError(t, dev.Close()) }()
@@ -31,8 +36,22 @@ func TestLoader_OfNothing(t *testing.T) {
 		require.ErrorAs(t, l.Err(), &bad, name)
 		require.Zero(t, l.Len())
 	}
-	l := data.NewLoader(dev, endless{}, 1<<62, data.Shuffle(tensor.NewGenerator(1)))
-	require.Equal(t, 1, l.Len())
+	for _, batch := range []int{1 << 29, 1 << 62} {
+		l := data.NewLoader(dev, endless{}, batch)
+		require.Equal(t, 1<<62/batch, l.Len())
+		for range l.Batches() {
+			t.Fatal("a batch")
+		}
+		require.ErrorAs(t, l.Err(), &bad)
+		require.ErrorContains(t, l.Err(), "of which there are 4611686018427387904")
+	}
+	l := data.NewLoader(dev, missing{}, 2)
+	require.Zero(t, l.Len())
+	for range l.Batches() {
+		t.Fatal("a batch")
+	}
+	require.EqualError(t, l.Err(), "data: Len of the data set returned -3")
+	l = data.NewLoader(dev, endless{}, 16, data.Shuffle(tensor.NewGenerator(1)))
 	for range l.Batches() {
 		t.Fatal("a batch")
 	}
