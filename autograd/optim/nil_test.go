@@ -83,3 +83,18 @@ func TestStep_OfAParameterThatWasMovedNamesIt(t *testing.T) {
 	require.ErrorContains(t, err, "make the optimizer after To")
 	p.Release()
 }
+
+func TestStep_OfAGradientThatWasReleasedNamesTheParameter(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	p := param(t, e, 0, 1, tensor.Float32)
+	opt := optim.Adam(params{p})
+	defer opt.Release()
+	g := autograd.NewGraph(e.Device())
+	defer g.Release()
+	require.NoError(t, g.Param(p).Sum(nil, false).Backward())
+	p.Grad().Release()
+	err := opt.Step()
+	require.ErrorIs(t, err, tensor.ErrReleased)
+	require.ErrorContains(t, err, "optim: Adam: gradient of parameter \""+p.Name())
+	p.ZeroGrad()
+}

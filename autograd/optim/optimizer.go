@@ -273,6 +273,9 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		if p.Grad() == nil || p.Tensor() == nil {
 			continue
 		}
+		if p.Grad().Released() {
+			return nil, fmt.Errorf("optim: %s: gradient of parameter %q: %w", o.name, excerpt.Of(p.Name()), tensor.ErrReleased)
+		}
 		s, err := o.stateOf(p, kept)
 		if err != nil {
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
