@@ -4,6 +4,7 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
@@ -20,7 +21,11 @@ func TestConformance(t *testing.T) {
 	}
 	dev := host.New()
 	defer func() { require.NoError(t, dev.Close()) }()
-	kerneltest.Run(t, dev, kerneltest.Every(*every))
+	opts := []kerneltest.Option{kerneltest.Every(*every)}
+	if !fulltests.Enabled() {
+		opts = append(opts, kerneltest.Small(dtype.Float32, dtype.BFloat16))
+	}
+	kerneltest.Run(t, dev, opts...)
 }
 
 func TestConformance_OnAnAsynchronousStream(t *testing.T) {
@@ -28,7 +33,7 @@ func TestConformance_OnAnAsynchronousStream(t *testing.T) {
 	defer func() { require.NoError(t, dev.Close()) }()
 	s, err := dev.NewStream()
 	require.NoError(t, err)
-	kerneltest.Run(t, dev, kerneltest.WithStream(s), kerneltest.Every(4**every))
+	kerneltest.Run(t, dev, kerneltest.WithStream(s), kerneltest.Every(4**every), kerneltest.Small(dtype.Float32))
 }
 
 // Slices that lie gibibytes apart, of which hardly any has memory.
@@ -38,7 +43,7 @@ func TestConformance_OfSlicesFarApart(t *testing.T) {
 	for id := op.Invalid + 1; id.Valid(); id++ {
 		for _, d := range id.Types() {
 			require.NoError(t, kerneltest.Each(dev, id, d, func(_ int, run func() error) error { return run() },
-				kerneltest.Every(8**every), kerneltest.Apart(9<<30)), "%s of %s", id, d)
+				kerneltest.Every(8**every), kerneltest.Apart(9<<30), kerneltest.Small()), "%s of %s", id, d)
 		}
 	}
 }

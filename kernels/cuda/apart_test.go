@@ -23,7 +23,7 @@ func conformApart(t *testing.T, d device.Device, n int) {
 				require.NoError(t, kerneltest.Each(d, id, kind, func(_ int, run func() error) error {
 					ran++
 					return run()
-				}, kerneltest.Every(max(n, *every)), kerneltest.Apart(apart)))
+				}, kerneltest.Every(max(n, *every)), kerneltest.Apart(apart), kerneltest.Small()))
 			}
 			t.Logf("%d cases", ran)
 		})

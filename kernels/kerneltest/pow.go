@@ -28,6 +28,19 @@ func powOf(x, y float64) float64 {
 
 func bigOf(x float64) *big.Float { return new(big.Float).SetPrec(160).SetFloat64(x) }
 
+// reciprocals are those of the numbers from 1 on.
+var reciprocals = func() (r [50]*big.Float) {
+	for k := 1; k < len(r); k++ {
+		r[k] = bigOf(0).Quo(bigOf(1), bigOf(float64(k)))
+	}
+	return r
+}()
+
+// counts reports whether a term of a series changes its sum where float64 might see it, with 60 bits to spare.
+func counts(term, sum *big.Float) bool {
+	return term.Sign() != 0 && (sum.Sign() == 0 || term.MantExp(nil) > sum.MantExp(nil)-113)
+}
+
 // ln2 is log(4/3) + log(3/2).
 var ln2 = bigOf(0).Add(bigRatioLog(bigOf(4), bigOf(3)), bigRatioLog(bigOf(3), bigOf(2)))
 
@@ -45,8 +58,9 @@ func bigRatioLog(a, b *big.Float) *big.Float {
 	s := bigOf(0).Sub(a, b)
 	s.Quo(s, bigOf(0).Add(a, b))
 	square, sum := bigOf(0).Mul(s, s), bigOf(0)
-	for k := 1.0; k < 50; k += 2 {
-		sum.Add(sum, bigOf(0).Quo(s, bigOf(k/2)))
+	s.Mul(s, bigOf(2))
+	for k := 1; k < len(reciprocals) && counts(s, sum); k += 2 {
+		sum.Add(sum, bigOf(0).Mul(s, reciprocals[k]))
 		s.Mul(s, square)
 	}
 	return sum
@@ -58,9 +72,9 @@ func bigExp(x *big.Float) *big.Float {
 	k := math.Round(near)
 	x.Sub(x, bigOf(0).Mul(ln2, bigOf(k)))
 	sum, term := bigOf(0), bigOf(1)
-	for n := 1.0; n < 32; n++ {
+	for n := 1; n < len(reciprocals) && counts(term, sum); n++ {
 		sum.Add(sum, term)
-		term.Quo(term.Mul(term, x), bigOf(n))
+		term.Mul(term.Mul(term, x), reciprocals[n])
 	}
 	return sum.SetMantExp(sum, int(k))
 }

@@ -97,12 +97,12 @@ func Each(dev device.Device, id op.ID, d dtype.DType, visit func(number int, run
 		}
 	}()
 	m, number := newMaker(id, d), 0
-	m.every = o.every
+	m.every, m.small = o.every, o.small && !slices.Contains(o.but, d)
 	for c := range m.cases() {
 		if r.apart != nil && !r.apart.stretch(c) {
 			continue
 		}
-		if o.small && c.always && !slices.Contains(o.but, d) {
+		if m.small && c.always {
 			continue
 		}
 		if err := visit(number, func() error { return r.run(c) }); err != nil {
@@ -122,6 +122,7 @@ type maker struct {
 	count int  // cases so far, made or not
 	made  int  // cases that were made
 	asked bool // whether the next case is one that was due
+	small bool // whether cases that were not asked for are left out
 }
 
 func newMaker(id op.ID, d dtype.DType) *maker {
@@ -136,6 +137,10 @@ func (m *maker) due() bool {
 	m.asked = (m.count-1)%m.every == 0
 	return m.asked
 }
+
+// leavesOut reports whether the next case is one of those that Small leaves out. Functions that make a large one ask it before they compute
+// what comes out.
+func (m *maker) leavesOut() bool { return m.small && !m.asked && m.count > 0 }
 
 // newCase begins a case; in one of three, whatever its shapes, all tensors are aligned, as an allocator's memory is. In every other
 // one, strides that lead nowhere have odd values.
