@@ -21,16 +21,14 @@
 package main
 
 import (
-	"flag"
-	"fmt"
+	"errors"
 	"io"
-	"os"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 )
 
-func main() { os.Exit(exit.Code("alloc", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("alloc", run) }
 
 // options are the flags.
 type options struct {
@@ -44,31 +42,29 @@ type options struct {
 // run is the program; it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
-	fs := flag.NewFlagSet("alloc", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.StringVar(&o.traces, "traces", "", "`folder` of bench_mix64.trace.gz and gpt_fixed.trace.gz, or none: made-up workloads only")
-	fs.IntVar(&o.runs, "runs", 7, "`number` of measurements of which the median counts")
-	fs.DurationVar(&o.duration, "duration", 200*time.Millisecond, "how long one measurement takes, about")
-	fs.IntVar(&o.holes, "holes", 65536, "`number` of cached holes of different sizes in the workload of that name")
-	fs.BoolVar(&o.json, "json", false, "write one JSON object")
-	if err := fs.Parse(args); err == flag.ErrHelp {
-		return 0
-	} else if err != nil {
-		return 2
+	return harness.Run("alloc", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		r, err := o.measure()
+		if err != nil {
+			return err
+		}
+		return r.write(stdout, o.json)
+	})
+}
+
+func (o *options) parse(args []string, stderr io.Writer) error {
+	f := harness.NewFlagSet("alloc", stderr)
+	f.StringVar(&o.traces, "traces", "", "`folder` of bench_mix64.trace.gz and gpt_fixed.trace.gz, or none: made-up workloads only")
+	f.IntVar(&o.runs, "runs", 7, "`number` of measurements of which the median counts")
+	f.DurationVar(&o.duration, "duration", 200*time.Millisecond, "how long one measurement takes, about")
+	f.IntVar(&o.holes, "holes", 65536, "`number` of cached holes of different sizes in the workload of that name")
+	f.BoolVar(&o.json, "json", false, "write one JSON object")
+	if err := harness.Parse(f, args); err != nil {
+		return err
 	}
-	if fs.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.holes < 1 {
-		fmt.Fprintln(stderr, "alloc: want -runs and -holes of at least 1, a -duration of more than 0, and no arguments")
-		return 2
+	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.holes < 1 {
+		return errors.New("want -runs and -holes of at least 1, a -duration of more than 0, and no arguments")
 	}
-	report, err := o.measure()
-	if err == nil {
-		err = report.write(stdout, o.json)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "alloc:", err)
-		return 1
-	}
-	return 0
+	return nil
 }
 
 // measure runs everything.

@@ -81,8 +81,8 @@ func TestRun_MeasuresTheOthersIfOneFails(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, 1, run([]string{"-device", "host", "-shapes", "1x1x1x70368744177664x1,1x1x1x4x4", "-types", "float32", "-runs", "1", "-duration", "1us",
 		"-python", "", "-json", file}, &out, &errs))
-	require.Contains(t, errs.String(), "1 problems failed, the first one: operands of 1x1x1x70368744177664x1")
-	require.Contains(t, out.String(), "failed: operands of 1x1x1x70368744177664x1")
+	require.Contains(t, errs.String(), "one cell failed: operands of 1x1x1x70368744177664x1")
+	require.Contains(t, out.String(), "FAILED operands of 1x1x1x70368744177664x1")
 	var r report
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -27,116 +27,60 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
-	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
-	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func main() { os.Exit(exit.Code("attention", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("attention", run) }
 
-// defaults are GPT-2, a small model, decoding from 1,024 and 8,192 keys, and a long text.
+// defaults are GPT-2's training, a small model's, decoding and long sequences.
 const defaults = "16x12x1024x1024x64,8x6x256x256x64,8x32x1x1024x128,8x32x1x8192x128,4x16x4096x4096x128"
 
 // options are the flags.
 type options struct {
-	device   string
-	shapes   []shape
-	types    []tensor.DType
-	runs     int
-	duration time.Duration
-	python   string
-	limit    time.Duration
-	json     string
+	harness.Flags
+	shapes []shape
+	types  []tensor.DType
 }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "attention:", err)
-		return 2
-	}
-	r, err := o.measure()
-	if err == nil {
-		err = errors.Join(r.write(stdout, o.json), r.failed())
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "attention:", err)
-		return 1
-	}
-	return 0
+	o := options{Flags: harness.Flags{Runs: 3, Duration: 20 * time.Millisecond}}
+	return harness.Run("attention", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		b := o.bench()
+		r, err := b.Measure(o.measure)
+		if err != nil {
+			return err
+		}
+		return b.Write(stdout, r)
+	})
 }
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("attention", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0 or host")
+func (o *options) parse(args []string, stderr io.Writer) (err error) {
+	f := harness.NewFlagSet("attention", stderr)
+	o.Define(f)
 	shapes := f.String("shapes", defaults, "`list` of shapes BxHxTxSxD: sequences, heads, queries, keys, elements")
 	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
-	f.IntVar(&o.runs, "runs", 3, "`number` of runs of which the median counts")
-	f.DurationVar(&o.duration, "duration", 20*time.Millisecond, "how long one run takes, about")
-	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
-	f.DurationVar(&o.limit, "torch-limit", torch.Limit, "how long PyTorch may take; what it measured until then counts")
-	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
-	if err := f.Parse(args); err != nil {
-		return o, err
+	if err := harness.Parse(f, args); err != nil {
+		return err
 	}
-	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.limit <= 0 {
-		return o, errors.New("want -runs of at least 1, a -duration and -torch-limit of more than 0, and no arguments")
+	if err := o.Check(f); err != nil {
+		return err
 	}
-	for _, s := range strings.Split(*shapes, ",") {
-		shape, ok := shapeOf(s)
-		if !ok {
-			return o, fmt.Errorf("-shapes: %q is no BxHxTxSxD", s)
-		}
-		o.shapes = append(o.shapes, shape)
+	if o.shapes, err = harness.List("shapes", *shapes, shapeOf); err != nil {
+		return err
 	}
-	for _, s := range strings.Split(*types, ",") {
-		d, err := typeOf(s)
-		if err != nil {
-			return o, err
-		}
-		o.types = append(o.types, d)
-	}
-	return o, nil
+	o.types, err = harness.List("types", *types, harness.FloatType)
+	return err
 }
 
-// shapeOf is the shape of a text.
-func shapeOf(text string) (s shape, ok bool) {
-	parts := strings.Split(text, "x")
-	to := []*int{&s.Batch, &s.Heads, &s.Queries, &s.Keys, &s.Width}
-	if len(parts) != len(to) {
-		return s, false
+func shapeOf(text string) (s shape, err error) {
+	if !harness.Numbers(text, 1, &s.Batch, &s.Heads, &s.Queries, &s.Keys, &s.Width) {
+		return s, fmt.Errorf("%q is no BxHxTxSxD", text)
 	}
-	for i := range to {
-		n, err := strconv.Atoi(parts[i])
-		if err != nil || n < 1 {
-			return s, false
-		}
-		*to[i] = n
-	}
-	return s, true
-}
-
-// typeOf is the float type of a name.
-func typeOf(name string) (tensor.DType, error) {
-	for _, d := range dtype.All() {
-		if d.String() == name && d.IsFloat() {
-			return d, nil
-		}
-	}
-	return dtype.Invalid, fmt.Errorf("-types: %q is no float type", name)
+	return s, nil
 }

@@ -1,50 +1,19 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/peer"
-	"github.com/cistern-ml/cistern/device"
-	_ "github.com/cistern-ml/cistern/device/cuda" // devices that -device names
-	_ "github.com/cistern-ml/cistern/device/host"
-	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// measure runs everything.
-func (o *options) measure() (r *report, err error) {
-	spec, err := device.ParseSpec(o.device)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := device.Open(o.device)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
-	e, err := tensor.On(dev)
-	if err != nil {
-		return nil, err
-	}
-	r = &report{Machine: machine.Here(), Device: dev.Properties().Name, Runs: o.runs, Duration: o.duration.String(), PyTorch: "not measured yet"}
-	if err := peer.Warm(e, o.duration); err != nil {
-		return nil, err
-	}
+// measure measures all shapes.
+func (o *options) measure(e tensor.Exec, r *report) {
 	for _, s := range o.shapes {
 		for _, d := range o.types {
 			o.measureShape(r, e, d, s)
 		}
 	}
-	if err := e.Allocator().EmptyCache(); err != nil { // PyTorch needs memory too
-		return nil, err
-	}
-	if err := r.save(o.json); err != nil { // whatever becomes of PyTorch
-		return nil, err
-	}
-	o.addPyTorch(r, spec)
-	return r, nil
 }
 
 // measureShape measures what it can.
@@ -83,7 +52,7 @@ func (o *options) measureOne(in *operands, p *problem) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := peer.Measure(in.exec, o.runs, o.duration, p.flops(), func() error {
+	m, err := peer.Measure(in.exec, o.Runs, o.Duration, p.flops(), func() error {
 		return call(func(...*tensor.Tensor) error { return nil })
 	})
 	return &result{problem: *p, Result: peer.NewResult(m, p.flops(), samples)}, err

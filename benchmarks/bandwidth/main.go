@@ -24,103 +24,80 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
-	"strings"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
-	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func main() { os.Exit(exit.Code("bandwidth", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("bandwidth", run) }
 
-// options are the flags.
+// options are the flags. The limit of PyTorch is that of what is not compiled.
 type options struct {
-	device   string
-	sizes    []uint64
-	types    []tensor.DType
-	only     *regexp.Regexp
-	runs     int
-	duration time.Duration
-	python   string
-	json     string
+	harness.Flags
+	sizes []uint64
+	types []tensor.DType
+	only  *regexp.Regexp
 
-	limit, compile, compileEach time.Duration
+	compile, compileEach time.Duration
 }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "bandwidth:", err)
-		return 2
-	}
-	r, err := o.measure()
-	if err == nil {
-		err = errors.Join(r.write(stdout, o.json), r.failed())
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "bandwidth:", err)
-		return 1
-	}
-	return 0
+	o := options{Flags: harness.Flags{Runs: 5, Duration: 20 * time.Millisecond}}
+	return harness.Run("bandwidth", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		r, err := o.measure()
+		if err != nil {
+			return err
+		}
+		return errors.Join(r.write(stdout, o.JSON), r.Failed.Err())
+	})
 }
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("bandwidth", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0 or host")
+func (o *options) parse(args []string, stderr io.Writer) (err error) {
+	f := harness.NewFlagSet("bandwidth", stderr)
+	o.Define(f)
 	sizes := f.String("sizes", "256MiB", "`list` of sizes of the matrix")
 	types := f.String("types", "float32,float16,bfloat16", "`list` of float types")
 	only := f.String("only", "", "regular `expression` of the operations to measure")
-	f.IntVar(&o.runs, "runs", 5, "`number` of runs of which the median counts")
-	f.DurationVar(&o.duration, "duration", 20*time.Millisecond, "how long one run takes, about")
-	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
-	f.DurationVar(&o.limit, "torch-limit", torch.Limit, "how long PyTorch may take besides -compile; what it measured until then counts")
 	f.DurationVar(&o.compile, "compile", -1, "how long torch.compile may take for all operations; by default a minute on a GPU, 0 on the host")
 	f.DurationVar(&o.compileEach, "compile-each", 20*time.Second, "and for each")
-	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
-	if err := f.Parse(args); err != nil {
-		return o, err
+	if err := harness.Parse(f, args); err != nil {
+		return err
 	}
-	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.limit <= 0 || o.compileEach <= 0 {
-		return o, errors.New("want -runs of at least 1, a -duration, -torch-limit and -compile-each of more than 0, and no arguments")
+	if err := o.Check(f); err != nil {
+		return err
+	}
+	if o.compileEach <= 0 {
+		return errors.New("want a -compile-each of more than 0")
 	}
 	if o.only, err = regexp.Compile(*only); err != nil {
-		return o, fmt.Errorf("-only: %w", err)
+		return fmt.Errorf("-only: %w", err)
 	}
-	for _, s := range strings.Split(*sizes, ",") {
-		n, err := device.ParseBytes(s)
-		if err != nil || n == 0 || n%leastBytes != 0 {
-			return o, fmt.Errorf("-sizes: %q is no multiple of %s", s, device.FormatBytes(leastBytes))
-		}
-		o.sizes = append(o.sizes, n)
+	if o.sizes, err = harness.List("sizes", *sizes, sizeOf); err != nil {
+		return err
 	}
-	for _, s := range strings.Split(*types, ",") {
-		d, ok := typeOf(s)
-		if !ok {
-			return o, fmt.Errorf("-types: %q is not float32, float16 or bfloat16", s)
-		}
-		o.types = append(o.types, d)
-	}
-	return o, nil
+	o.types, err = harness.List("types", *types, typeOf)
+	return err
 }
 
-func typeOf(name string) (tensor.DType, bool) {
-	for _, d := range []tensor.DType{dtype.Float32, dtype.Float16, dtype.BFloat16} {
-		if d.String() == name {
-			return d, true
-		}
+func sizeOf(text string) (uint64, error) {
+	n, err := device.ParseBytes(text)
+	if err != nil || n == 0 || n%leastBytes != 0 {
+		return 0, fmt.Errorf("%q is no multiple of %s", text, device.FormatBytes(leastBytes))
 	}
-	return dtype.Invalid, false
+	return n, nil
+}
+
+func typeOf(name string) (tensor.DType, error) {
+	d, err := harness.FloatType(name)
+	if err == nil && d == dtype.Float64 {
+		err = fmt.Errorf("%q is not float32, float16 or bfloat16", name)
+	}
+	return d, err
 }

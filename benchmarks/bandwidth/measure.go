@@ -1,14 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
-	_ "github.com/cistern-ml/cistern/device/cuda" // devices that -device names
-	_ "github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -65,42 +62,32 @@ func (s *scene) end() {
 
 // measure runs everything.
 func (o *options) measure() (r *report, err error) {
-	spec, err := device.ParseSpec(o.device)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := device.Open(o.device)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
-	e, err := tensor.On(dev)
-	if err != nil {
-		return nil, err
-	}
-	r = &report{Machine: machine.Here(), Device: dev.Properties().Name, Runs: o.runs, Duration: o.duration.String(), PyTorch: "not measured yet"}
-	for _, size := range o.sizes {
-		for _, d := range o.types {
-			if err := o.measureType(r, &scene{Exec: e, gen: tensor.NewGenerator(1), dtype: d, bytes: size}); err != nil {
-				return nil, fmt.Errorf("%s of %s: %w", device.FormatBytes(size), d, err)
+	err = harness.On(o.Device, func(e tensor.Exec, spec device.Spec) error {
+		r = &report{Head: o.Head(e.Device())}
+		for _, size := range o.sizes {
+			for _, d := range o.types {
+				if err := o.measureType(r, &scene{Exec: e, gen: tensor.NewGenerator(1), dtype: d, bytes: size}); err != nil {
+					return fmt.Errorf("%s of %s: %w", device.FormatBytes(size), d, err)
+				}
 			}
 		}
-	}
-	if err := e.Allocator().EmptyCache(); err != nil { // PyTorch needs memory too
-		return nil, err
-	}
-	if err := r.writeFile(o.json); err != nil { // whatever becomes of PyTorch
-		return nil, err
-	}
-	o.addPyTorch(r, spec)
-	r.compare()
-	return r, nil
+		if err := e.Allocator().EmptyCache(); err != nil { // PyTorch needs memory too
+			return err
+		}
+		if err := harness.WriteJSON(o.JSON, r); err != nil { // whatever becomes of PyTorch
+			return err
+		}
+		o.addPyTorch(r, spec)
+		r.compare()
+		return nil
+	})
+	return r, err
 }
 
 // measureType measures all operations, or those of -only and memcpy. Each has a scene of its own. A device that had nothing to do is
 // slow at first, so copies that do not count go before.
 func (o *options) measureType(r *report, of *scene) error {
-	warm := options{runs: 1, duration: warmUp * o.duration}
+	warm := options{Flags: harness.Flags{Runs: 1, Duration: warmUp * o.Duration}}
 	if _, err := warm.measureOne(operations()[0], &scene{Exec: of.Exec, gen: of.gen, dtype: of.dtype, bytes: of.bytes}); err != nil {
 		return err
 	}
@@ -124,9 +111,9 @@ func (o *options) measureOne(p operation, s *scene) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	seconds := make([]float64, o.runs)
+	seconds := make([]float64, o.Runs)
 	for i := range seconds {
-		if seconds[i], err = timing.Each(s.Stream(), o.duration, call); err != nil {
+		if seconds[i], err = timing.Each(s.Stream(), o.Duration, call); err != nil {
 			return nil, err
 		}
 	}

@@ -1,27 +1,18 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"text/tabwriter"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
 )
 
 // report is everything that is written.
 type report struct {
-	Machine  machine.Facts `json:"machine"`
-	Device   string        `json:"device"`
-	Runs     int           `json:"runs"`
-	Duration string        `json:"duration"` // of one run, about
-	PyTorch  string        `json:"pytorch"`  // its version, or why it was left out
-	Failed   []string      `json:"failed,omitempty"`
-	Results  []*result     `json:"results"`
+	harness.Head
+	Results []*result `json:"results"`
 }
 
 // result is one cell.
@@ -62,49 +53,30 @@ func (r *report) compare() {
 
 // write prints the table, and the file if it has a name.
 func (r *report) write(w io.Writer, file string) error {
-	if err := r.writeFile(file); err != nil {
+	if err := harness.WriteJSON(file, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s\n%s\nmedian of %d runs of %s (fastest-slowest)\nPyTorch: %s\n", r.Machine, r.Device, r.Runs, r.Duration, r.PyTorch)
-	for _, why := range r.Failed {
-		fmt.Fprintln(w, "failed:", why)
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\nsize\ttype\toperation\tus\t\tGB/s\tof memcpy\tPyTorch us\tGB/s\ttime / PyTorch's\tcompiled us\ttime / compiled\t")
-	for _, x := range r.Results {
-		us, rate, ratio, compiled, ofCompiled := "-", "-", "-", "-", "-"
-		if x.Compiled != nil {
-			compiled, ofCompiled = fmt.Sprintf("%.1f", x.Compiled.Microseconds), fmt.Sprintf("%.2f", x.OfCompiled)
-		}
-		if x.PyTorch != nil {
-			us, rate = fmt.Sprintf("%.1f", x.PyTorch.Microseconds), fmt.Sprintf("%.0f", x.PyTorchGBs)
-			ratio = fmt.Sprintf("%.2f", x.OfPyTorch)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\t(%.1f-%.1f)\t%.0f\t%.2f\t%s\t%s\t%s\t%s\t%s\t\n", device.FormatBytes(x.Size), x.Type, x.Operation,
-			x.Microseconds, x.Fastest, x.Slowest, x.GBs, x.OfCopy, us, rate, ratio, compiled, ofCompiled)
-	}
-	return t.Flush()
-}
-
-// failed is what was not computed, as an error: the rest was measured all the same.
-func (r *report) failed() error {
-	if len(r.Failed) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d operations failed, the first one: %s", len(r.Failed), r.Failed[0])
-}
-
-// writeFile writes the file, if it has a name.
-func (r *report) writeFile(name string) (err error) {
-	if name == "" {
-		return nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
+	fmt.Fprint(w, &r.Head)
+	if err := r.Failed.Print(w); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	e := json.NewEncoder(f)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return harness.Table(w, func(w io.Writer) {
+		fmt.Fprintln(w, "\nsize\ttype\toperation\tus\t\tGB/s\tof memcpy\tPyTorch us\tGB/s\ttime / PyTorch's\tcompiled us\ttime / compiled\t")
+		for _, x := range r.Results {
+			x.row(w)
+		}
+	})
+}
+
+func (x *result) row(w io.Writer) {
+	us, rate, ratio, compiled, ofCompiled := "-", "-", "-", "-", "-"
+	if x.Compiled != nil {
+		compiled, ofCompiled = fmt.Sprintf("%.1f", x.Compiled.Microseconds), fmt.Sprintf("%.2f", x.OfCompiled)
+	}
+	if x.PyTorch != nil {
+		us, rate = fmt.Sprintf("%.1f", x.PyTorch.Microseconds), fmt.Sprintf("%.0f", x.PyTorchGBs)
+		ratio = fmt.Sprintf("%.2f", x.OfPyTorch)
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%.1f\t(%.1f-%.1f)\t%.0f\t%.2f\t%s\t%s\t%s\t%s\t%s\t\n", device.FormatBytes(x.Size), x.Type, x.Operation,
+		x.Microseconds, x.Fastest, x.Slowest, x.GBs, x.OfCopy, us, rate, ratio, compiled, ofCompiled)
 }

@@ -72,8 +72,8 @@ func (o *options) runPyTorch(r *report, spec device.Spec) (*torchOutput, error) 
 			compile = time.Minute
 		}
 	}
-	args := []string{"--device", on, "--runs", strconv.Itoa(o.runs), "--seconds", fmt.Sprint(o.duration.Seconds()), "--cells", string(cells),
+	args := []string{"--device", on, "--runs", strconv.Itoa(o.Runs), "--seconds", fmt.Sprint(o.Duration.Seconds()), "--cells", string(cells),
 		"--width", strconv.Itoa(width), "--vocabulary", strconv.Itoa(vocabulary),
 		"--compile", fmt.Sprint(compile.Seconds()), "--compile-each", fmt.Sprint(o.compileEach.Seconds())}
-	return out, torch.Script{Python: o.python, Text: script, Args: args, Limit: o.limit + compile}.Run(out)
+	return out, torch.Script{Python: o.Python, Text: script, Args: args, Limit: o.Limit + compile}.Run(out)
 }

@@ -22,114 +22,61 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
-	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
-	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func main() { os.Exit(exit.Code("gemm", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("gemm", run) }
 
 // options are the flags.
 type options struct {
-	device   string
-	shapes   []shape
-	types    []tensor.DType
-	runs     int
-	duration time.Duration
-	python   string
-	limit    time.Duration
-	json     string
+	harness.Flags
+	shapes []shape
+	types  []tensor.DType
 }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "gemm:", err)
-		return 2
-	}
-	r, err := o.measure()
-	if r != nil { // also what was measured before an error
-		err = errors.Join(r.write(stdout, o.json), err)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "gemm:", err)
-		return 1
-	}
-	return 0
+	o := options{Flags: harness.Flags{Runs: 5, Duration: 100 * time.Millisecond}}
+	return harness.Run("gemm", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		r, err := o.measure()
+		if r == nil {
+			return err
+		}
+		return errors.Join(r.write(stdout, o.JSON), err) // also what was measured before an error
+	})
 }
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("gemm", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0 or host")
+func (o *options) parse(args []string, stderr io.Writer) (err error) {
+	f := harness.NewFlagSet("gemm", stderr)
+	o.Define(f)
 	sizes := f.String("sizes", "1024,2048,4096,8192", "`list` of sizes, or of shapes MxNxK")
 	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
-	f.IntVar(&o.runs, "runs", 5, "`number` of runs of which the median counts")
-	f.DurationVar(&o.duration, "duration", 100*time.Millisecond, "how long one run takes, about")
-	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
-	f.DurationVar(&o.limit, "torch-limit", torch.Limit, "how long PyTorch may take; what it measured until then counts")
-	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
-	if err := f.Parse(args); err != nil {
-		return o, err
+	if err := harness.Parse(f, args); err != nil {
+		return err
 	}
-	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.limit <= 0 {
-		return o, errors.New("want -runs of at least 1, a -duration and -torch-limit of more than 0, and no arguments")
+	if err := o.Check(f); err != nil {
+		return err
 	}
-	for _, s := range strings.Split(*sizes, ",") {
-		shape, ok := shapeOf(s)
-		if !ok {
-			return o, fmt.Errorf("-sizes: %q is no size", s)
-		}
-		o.shapes = append(o.shapes, shape)
+	if o.shapes, err = harness.List("sizes", *sizes, shapeOf); err != nil {
+		return err
 	}
-	for _, s := range strings.Split(*types, ",") {
-		d, err := typeOf(s)
-		if err != nil {
-			return o, err
-		}
-		o.types = append(o.types, d)
-	}
-	return o, nil
+	o.types, err = harness.List("types", *types, harness.FloatType)
+	return err
 }
 
-// shapeOf is the shape of a text: N or MxNxK.
-func shapeOf(text string) (s shape, ok bool) {
-	parts := strings.Split(text, "x")
-	if len(parts) == 1 {
-		parts = []string{text, text, text}
+// shapeOf reads a size, or a shape MxNxK.
+func shapeOf(text string) (s shape, err error) {
+	if !strings.Contains(text, "x") {
+		text = text + "x" + text + "x" + text
 	}
-	if len(parts) != 3 {
-		return s, false
+	if !harness.Numbers(text, 1, &s.m, &s.n, &s.k) {
+		return s, fmt.Errorf("%q is no size", text)
 	}
-	for i, to := range []*int{&s.m, &s.n, &s.k} {
-		n, err := strconv.Atoi(parts[i])
-		if err != nil || n < 1 {
-			return s, false
-		}
-		*to = n
-	}
-	return s, true
-}
-
-// typeOf is the float type of a name.
-func typeOf(name string) (tensor.DType, error) {
-	for _, d := range dtype.All() {
-		if d.String() == name && d.IsFloat() {
-			return d, nil
-		}
-	}
-	return dtype.Invalid, fmt.Errorf("-types: %q is no float type", name)
+	return s, nil
 }

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
-	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
-	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -118,39 +115,30 @@ func (o *operands) release() {
 	}
 }
 
-// measure runs everything.
+// measure runs everything. With an error it returns what was measured before.
 func (o *options) measure() (r *report, err error) {
-	spec, err := device.ParseSpec(o.device)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := device.Open(o.device)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
-	e, err := tensor.On(dev)
-	if err != nil {
-		return nil, err
-	}
-	ways, library := subjects(dev)
-	r = &report{Machine: machine.Here(), Device: dev.Properties().Name, Library: library, Runs: o.runs, Duration: o.duration.String()}
-	for _, d := range o.types {
-		for _, s := range o.shapes {
-			if err := o.measureShape(r, e, ways, d, s); err != nil {
-				if err := r.Failed.Add(dev, fmt.Sprintf("%s of %s", d, s), err); err != nil {
-					return r, err
+	err = harness.On(o.Device, func(e tensor.Exec, spec device.Spec) error {
+		dev := e.Device()
+		ways, library := subjects(dev)
+		r = &report{Head: o.Head(dev), Library: library}
+		for _, d := range o.types {
+			for _, s := range o.shapes {
+				if err := o.measureShape(r, e, ways, d, s); err != nil {
+					if err := r.Failed.Add(dev, fmt.Sprintf("%s of %s", d, s), err); err != nil {
+						return err
+					}
 				}
 			}
 		}
-	}
-	ways[0].choose()
-	if err := e.Allocator().EmptyCache(); err != nil { // PyTorch needs memory too
-		return r, err
-	}
-	o.addPyTorch(r, spec)
-	r.compare()
-	return r, r.Failed.Err()
+		ways[0].choose()
+		if err := e.Allocator().EmptyCache(); err != nil { // PyTorch needs memory too
+			return err
+		}
+		o.addPyTorch(r, spec)
+		r.compare()
+		return r.Failed.Err()
+	})
+	return r, err
 }
 
 // measureShape measures all problems of a shape, and writes what there is so far after each.
@@ -162,18 +150,18 @@ func (o *options) measureShape(r *report, e tensor.Exec, ways []subject, d tenso
 	defer in.release()
 	list := problems(s)
 	warm := func() error { return discard(list[0].run(in)) } // a device that had nothing to do is slow at first
-	if _, err := timing.Each(e.Stream(), warmUp*o.duration, warm); err != nil {
+	if _, err := timing.Each(e.Stream(), warmUp*o.Duration, warm); err != nil {
 		return err
 	}
 	for _, p := range list {
 		seconds := make([][]float64, len(ways))
-		for range o.runs {
+		for range o.Runs {
 			for i, w := range ways {
 				if w.only != 0 && w.only != d {
 					continue
 				}
 				w.choose()
-				took, err := timing.Each(e.Stream(), o.duration, func() error { return discard(p.run(in)) })
+				took, err := timing.Each(e.Stream(), o.Duration, func() error { return discard(p.run(in)) })
 				if err != nil {
 					return fmt.Errorf("%s by %s: %w", p.name, w.name, err)
 				}
@@ -185,7 +173,7 @@ func (o *options) measureShape(r *report, e tensor.Exec, ways []subject, d tenso
 				r.Results = append(r.Results, newResult(&p, d, w.name, seconds[i]))
 			}
 		}
-		if err := figures.Write(o.json, r); err != nil {
+		if err := harness.WriteJSON(o.JSON, r); err != nil {
 			return err
 		}
 	}

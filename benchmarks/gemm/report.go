@@ -4,24 +4,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
-	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 )
 
 // report is everything that is written.
 type report struct {
-	Machine  machine.Facts `json:"machine"`
-	Device   string        `json:"device"`
-	Library  string        `json:"library"` // what the device says of its library
-	Runs     int           `json:"runs"`
-	Duration string        `json:"duration"` // of one run, about
-	PyTorch  string        `json:"pytorch"`  // its version, or why it was left out
-	Results  []*result     `json:"results"`
-
-	Failed figures.Failures `json:"failed,omitempty"`
+	harness.Head
+	Library string    `json:"library"` // what the device says of its library
+	Results []*result `json:"results"`
 }
 
 // result is one cell.
@@ -65,21 +57,21 @@ func (r *report) speed(x *result, subject string) float64 {
 
 // write prints the table, and the file if it has a name.
 func (r *report) write(w io.Writer, file string) error {
-	if err := figures.Write(file, r); err != nil {
+	if err := harness.WriteJSON(file, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s\n%s\n", r.Machine, r.Device)
+	fmt.Fprint(w, &r.Head)
 	if r.Library != "" {
 		fmt.Fprintln(w, r.Library)
 	}
-	fmt.Fprintf(w, "PyTorch: %s\nmedian of %d runs of %s (fastest-slowest)\n\n", r.PyTorch, r.Runs, r.Duration)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "type\tproblem\tm\tn\tk\tby\tus\t\tTFLOP/s\tGB/s\tof cuBLAS\tof PyTorch\t")
-	for _, c := range r.Results {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%.1f\t(%.1f-%.1f)\t%.2f\t%.0f\t%s\t%s\t\n", c.Type, c.Problem, c.M, c.N, c.K, c.Subject,
-			c.Microseconds, c.Fastest, c.Slowest, c.TFLOPS, c.GBs, ratio(c.OfCUBLAS), ratio(c.OfPyTorch))
-	}
-	if err := t.Flush(); err != nil {
+	err := harness.Table(w, func(w io.Writer) {
+		fmt.Fprintln(w, "\ntype\tproblem\tm\tn\tk\tby\tus\t\tTFLOP/s\tGB/s\tof cuBLAS\tof PyTorch\t")
+		for _, c := range r.Results {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%.1f\t(%.1f-%.1f)\t%.2f\t%.0f\t%s\t%s\t\n", c.Type, c.Problem, c.M, c.N, c.K, c.Subject,
+				c.Microseconds, c.Fastest, c.Slowest, c.TFLOPS, c.GBs, ratio(c.OfCUBLAS), ratio(c.OfPyTorch))
+		}
+	})
+	if err != nil {
 		return err
 	}
 	return r.Failed.Print(w)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
@@ -45,7 +46,7 @@ func (o *options) addPyTorch(r *report, spec device.Spec) {
 		if t.TF32 {
 			name += tf32
 		}
-		d, err := typeOf(t.Type)
+		d, err := harness.FloatType(t.Type)
 		if err != nil || len(t.Seconds) == 0 {
 			r.PyTorch += "; without " + t.Problem + " of " + t.Type
 			continue
@@ -72,8 +73,8 @@ func (o *options) runPyTorch(spec device.Spec) (*torchOutput, error) {
 	if err != nil {
 		return out, err
 	}
-	args := []string{"--device", on, "--runs", strconv.Itoa(o.runs), "--seconds", fmt.Sprint(o.duration.Seconds()), "--tasks", string(list)}
-	return out, torch.Script{Python: o.python, Text: script, Args: args, Limit: o.limit}.Run(out)
+	args := []string{"--device", on, "--runs", strconv.Itoa(o.Runs), "--seconds", fmt.Sprint(o.Duration.Seconds()), "--tasks", string(list)}
+	return out, torch.Script{Python: o.Python, Text: script, Args: args, Limit: o.Limit}.Run(out)
 }
 
 func tasksOf(d tensor.DType, s shape) (tasks []task) {

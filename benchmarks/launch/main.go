@@ -18,61 +18,34 @@ package main
 
 import (
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
-	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 )
 
-func main() { os.Exit(exit.Code("launch", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("launch", run) }
 
 // options are the flags.
-type options struct {
-	device   string
-	runs     int
-	duration time.Duration
-	python   string
-	json     string
-}
+type options struct{ harness.Flags }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "launch:", err)
-		return 2
-	}
-	r, err := o.measure()
-	if r != nil { // also what was measured before an error
-		err = errors.Join(r.write(stdout, o.json), err)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "launch:", err)
-		return 1
-	}
-	return 0
+	o := options{harness.Flags{Runs: 50, Duration: 20 * time.Millisecond}}
+	return harness.Run("launch", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		r, err := o.measure()
+		if r == nil {
+			return err
+		}
+		return errors.Join(r.write(stdout, o.JSON), err) // also what was measured before an error
+	})
 }
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("launch", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0 or host")
-	f.IntVar(&o.runs, "runs", 50, "`number` of runs of which the median counts")
-	f.DurationVar(&o.duration, "duration", 20*time.Millisecond, "how long a measurement of many calls takes, about")
-	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
-	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
-	if err := f.Parse(args); err != nil {
-		return o, err
+func (o *options) parse(args []string, stderr io.Writer) error {
+	f := harness.NewFlagSet("launch", stderr)
+	o.Define(f)
+	if err := harness.Parse(f, args); err != nil {
+		return err
 	}
-	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 {
-		return o, errors.New("want -runs of at least 1, a -duration of more than 0, and no arguments")
-	}
-	return o, nil
+	return o.Check(f)
 }

@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
-	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
-	_ "github.com/cistern-ml/cistern/device/cuda" // devices that -device names
-	_ "github.com/cistern-ml/cistern/device/host"
-	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -69,40 +64,30 @@ func (o *operands) operations() []operation {
 	}
 }
 
-// measure runs everything.
+// measure runs everything. With an error it returns what was measured before.
 func (o *options) measure() (r *report, err error) {
-	spec, err := device.ParseSpec(o.device)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := device.Open(o.device)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
-	e, err := tensor.On(dev)
-	if err != nil {
-		return nil, err
-	}
-	in, err := newOperands(e.Owned()) // all that is made is released here
-	if err != nil {
-		return nil, err
-	}
-	defer in.release()
-	r = &report{Machine: machine.Here(), Device: dev.Properties().Name, Runs: o.runs}
-	for _, p := range in.operations() {
-		x, err := o.measureOne(e.Stream(), p)
-		if err == nil {
-			r.Results = append(r.Results, x)
-		} else if err := r.Failed.Add(dev, p.name, err); err != nil {
-			return r, err
+	err = harness.On(o.Device, func(e tensor.Exec, spec device.Spec) error {
+		in, err := newOperands(e.Owned()) // all that is made is released here
+		if err != nil {
+			return err
 		}
-		if err := figures.Write(o.json, r); err != nil {
-			return r, err
+		defer in.release()
+		r = &report{Head: o.Head(e.Device())}
+		for _, p := range in.operations() {
+			x, err := o.measureOne(e.Stream(), p)
+			if err == nil {
+				r.Results = append(r.Results, x)
+			} else if err := r.Failed.Add(e.Device(), p.name, err); err != nil {
+				return err
+			}
+			if err := harness.WriteJSON(o.JSON, r); err != nil {
+				return err
+			}
 		}
-	}
-	o.addPyTorch(r, spec)
-	return r, r.Failed.Err()
+		o.addPyTorch(r, spec)
+		return r.Failed.Err()
+	})
+	return r, err
 }
 
 func (o *options) measureOne(s device.Stream, p operation) (*result, error) {
@@ -115,7 +100,7 @@ func (o *options) measureOne(s device.Stream, p operation) (*result, error) {
 	many := make([]float64, streamRuns)
 	for i := range many {
 		var err error
-		if many[i], err = timing.Each(s, o.duration, call); err != nil {
+		if many[i], err = timing.Each(s, o.Duration, call); err != nil {
 			return nil, err
 		}
 	}
@@ -133,7 +118,7 @@ func (o *options) measureOne(s device.Stream, p operation) (*result, error) {
 
 // rows times n calls in a row on an idle stream, with the wait for the last one or without.
 func (o *options) rows(s device.Stream, n int, wait bool, call func() error) (spread, error) {
-	seconds := make([]float64, o.runs)
+	seconds := make([]float64, o.Runs)
 	for i := range seconds {
 		begin := time.Now()
 		for range n {

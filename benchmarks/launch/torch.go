@@ -26,8 +26,8 @@ func (o *options) addPyTorch(r *report, spec device.Spec) {
 	var out torchOutput
 	on, err := torch.Device(spec)
 	if err == nil {
-		err = torch.Run(o.python, script, []string{"--device", on, "--runs", strconv.Itoa(o.runs), "--row", strconv.Itoa(inARow),
-			"--seconds", fmt.Sprint(o.duration.Seconds()), "--stream-runs", strconv.Itoa(streamRuns)}, &out)
+		err = torch.Script{Python: o.Python, Text: script, Limit: o.Limit, Args: []string{"--device", on, "--runs", strconv.Itoa(o.Runs), "--row", strconv.Itoa(inARow),
+			"--seconds", fmt.Sprint(o.Duration.Seconds()), "--stream-runs", strconv.Itoa(streamRuns)}}.Run(&out)
 	}
 	some := false
 	if r.PyTorch, some = torch.Says(out.Version, err); !some {

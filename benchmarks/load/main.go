@@ -23,18 +23,16 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"sync"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 )
 
-func main() { os.Exit(exit.Code("load", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("load", run) }
 
 // options are the flags.
 type options struct {
@@ -53,24 +51,16 @@ type options struct {
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error or if anything did not load, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "load:", err)
-		return 2
-	}
-	if o.child {
-		err = o.load(stdout)
-	} else {
-		err = o.parent(startProcess, stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "load:", err)
-		return 1
-	}
-	return 0
+	var o *options
+	return harness.Run("load", stderr, func() (err error) {
+		o, err = parse(args, stderr)
+		return err
+	}, func() error {
+		if o.child {
+			return o.load(stdout)
+		}
+		return o.parent(startProcess, stdout)
+	})
 }
 
 // parent measures and writes the table.
@@ -90,16 +80,15 @@ func (o *options) parent(start starter, stdout io.Writer) error {
 
 func parse(args []string, stderr io.Writer) (*options, error) {
 	o := &options{stderr: stderr}
-	f := flag.NewFlagSet("load", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f := harness.NewFlagSet("load", stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run")
 	f.StringVar(&o.ptx, "ptx", "kernels/cuda/ptx", "`folder` of *.ptx.gz")
 	f.StringVar(&o.cache, "cache", "", "`folder` for the driver's cache, made if it is not there")
 	f.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "`number` of processes at a time")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long a process may take")
-	f.StringVar(&o.json, "json", "", "`file` that gets all figures")
+	harness.JSON(f, &o.json)
 	f.BoolVar(&o.child, "child", false, "load the modules that are named, and write the figures as JSON")
-	if err := f.Parse(args); err != nil {
+	if err := harness.Parse(f, args); err != nil {
 		return o, err
 	}
 	o.files = f.Args()

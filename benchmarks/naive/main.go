@@ -34,19 +34,17 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
 )
 
-func main() { os.Exit(exit.Code("naive", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("naive", run) }
 
 // options are the flags.
 type options struct {
@@ -65,28 +63,22 @@ type options struct {
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parseFlags(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2 // said already
-	}
-	r, err := o.measure()
-	if r != nil { // also what was measured before an error
-		err = errors.Join(r.write(stdout, o), err)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "naive:", err)
-		return 1
-	}
-	return 0
+	var o options
+	return harness.Run("naive", stderr, func() (err error) {
+		o, err = parseFlags(args, stderr)
+		return err
+	}, func() error {
+		r, err := o.measure()
+		if r == nil {
+			return err
+		}
+		return errors.Join(r.write(stdout, o), err) // also what was measured before an error
+	})
 }
 
 func parseFlags(args []string, stderr io.Writer) (options, error) {
 	var o options
-	f := flag.NewFlagSet("naive", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f := harness.NewFlagSet("naive", stderr)
 	f.StringVar(&o.device, "device", "host:80GiB", "where to run: host, host:80GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&o.traces, "traces", "", "`folder` of *.trace or *.trace.gz, or none: training only")
 	f.IntVar(&o.runs, "runs", 5, "`number` of measurements of which the median counts")
@@ -101,22 +93,18 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.DurationVar(&o.costs.free, "free-cost", 50*time.Microsecond, "assumed time of a free on sim")
 	f.DurationVar(&o.costs.event, "event-cost", time.Microsecond, "assumed time of a call about an event or a stream on sim")
 	f.DurationVar(&o.costs.page, "map-cost", 50*time.Microsecond, "assumed time of mapping, or of unmapping, a page on sim")
-	if err := f.Parse(args); err != nil {
+	if err := harness.Parse(f, args); err != nil {
 		return o, err
 	}
 	for _, size := range strings.FieldsFunc(*single, func(r rune) bool { return r == ',' }) {
 		n, err := device.ParseBytes(size)
 		if err != nil || n == 0 {
-			err = fmt.Errorf("-single: %q is no size", size)
-			fmt.Fprintln(stderr, "naive:", err)
-			return o, err
+			return o, fmt.Errorf("-single: %q is no size", size)
 		}
 		o.single = append(o.single, n)
 	}
 	if f.NArg() > 0 || o.runs < 1 || o.steps < 0 || o.pairs < 0 || !o.costs.valid() || o.steps == 0 && o.traces == "" && len(o.single) == 0 {
-		err := errors.New("want -runs of at least 1, something to run (-steps, -single or -traces), no negative numbers, and no arguments")
-		fmt.Fprintln(stderr, "naive:", err)
-		return o, err
+		return o, errors.New("want -runs of at least 1, something to run (-steps, -single or -traces), no negative numbers, and no arguments")
 	}
 	return o, nil
 }

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory"
@@ -94,7 +94,7 @@ func (r *report) measureAll(o options, workloads []workload, subjects []subject)
 			x.NsPerUnit, x.AssumedNs = timing.Median(x.Runs), timing.Median(x.assumedRuns)
 		}
 		r.Results = append(r.Results, row...)
-		if err := figures.Write(o.json, r); err != nil {
+		if err := harness.WriteJSON(o.json, r); err != nil {
 			return err
 		}
 	}

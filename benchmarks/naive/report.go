@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/figures"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/device"
 )
@@ -48,7 +48,7 @@ func (r *report) write(w io.Writer, o options) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if err := figures.Write(o.json, r); err != nil {
+	if err := harness.WriteJSON(o.json, r); err != nil {
 		return err
 	}
 	if o.plot != "" {

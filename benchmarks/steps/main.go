@@ -15,14 +15,11 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -39,22 +36,15 @@ type options struct {
 	varying int
 }
 
-func main() { os.Exit(exit.Code("steps", run(os.Args[1:], os.Stdout, os.Stderr))) }
+func main() { harness.Main("steps", run) }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parseFlags(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2 // said already
-	}
-	if err := measure(o, stdout); err != nil {
-		fmt.Fprintln(stderr, "steps:", err)
-		return 1
-	}
-	return 0
+	var o options
+	return harness.Run("steps", stderr, func() (err error) {
+		o, err = parseFlags(args, stderr)
+		return err
+	}, func() error { return measure(o, stdout) })
 }
 
 // precisions are the values of -amp.
@@ -62,8 +52,7 @@ var precisions = map[string]tensor.DType{"off": tensor.Float32, "fp16": tensor.F
 
 func parseFlags(args []string, stderr io.Writer) (options, error) {
 	var o options
-	f := flag.NewFlagSet("steps", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f := harness.NewFlagSet("steps", stderr)
 	f.StringVar(&o.device, "device", "sim:80GiB", "where to run: host, sim:80GiB or cuda:0")
 	f.StringVar(&o.model, "model", "all", "one of "+strings.Join(names(), ", ")+", or all")
 	f.StringVar(&o.traces, "traces", "", "`folder` of recorded programs, for PyTorch's figures")
@@ -73,7 +62,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.batch, "batch", 0, "batch instead of the model's own")
 	f.IntVar(&o.seq, "seq", 0, "length of gpt's sequences instead of its own")
 	f.IntVar(&o.varying, "varying", 0, "train gpt for this many steps on sequences of varying length instead")
-	if err := f.Parse(args); err != nil {
+	if err := harness.Parse(f, args); err != nil {
 		return o, err
 	}
 	var err error
@@ -88,9 +77,6 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 		err = fmt.Errorf("-varying is 1, must be at least 2: the curve begins after the second step")
 	case o.model != "all" && find(o.model) == nil:
 		err = fmt.Errorf("-model is %q, must be one of %s, or all", o.model, strings.Join(names(), ", "))
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "steps:", err)
 	}
 	return o, err
 }

@@ -35,7 +35,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -45,11 +44,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 )
 
-func main() { os.Exit(exit.Code("train", run(os.Args[1:], os.Stdout, os.Stderr, nil))) }
+func main() {
+	harness.Main("train", func(args []string, stdout, stderr io.Writer) int { return run(args, stdout, stderr, nil) })
+}
 
 // options are the flags.
 type options struct {
@@ -72,25 +73,19 @@ type options struct {
 // run is main with its surroundings as arguments; own, if it is not nil, trains our side. It returns the exit code: 1 for an error, 2
 // for wrong flags.
 func run(args []string, stdout, stderr io.Writer, own starter) int {
-	o, err := parseFlags(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "train:", err)
-		return 2
-	}
-	o.own, o.other, o.stderr = o.ours, o.pytorch, stderr
-	if own != nil {
-		o.own = own
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := o.program(ctx, stdout); err != nil {
-		fmt.Fprintln(stderr, "train:", err)
-		return 1
-	}
-	return 0
+	var o *options
+	return harness.Run("train", stderr, func() (err error) {
+		o, err = parseFlags(args, stderr)
+		return err
+	}, func() error {
+		o.own, o.other, o.stderr = o.ours, o.pytorch, stderr
+		if own != nil {
+			o.own = own
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return o.program(ctx, stdout)
+	})
 }
 
 func (o *options) program(ctx context.Context, stdout io.Writer) error {
@@ -132,8 +127,7 @@ type overrides struct{ batch, layers, width, heads, seq, vocab, image, warm, run
 func parseFlags(args []string, stderr io.Writer) (o *options, err error) {
 	o = &options{}
 	var v overrides
-	f := flag.NewFlagSet("train", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f := harness.NewFlagSet("train", stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0, host, or sim:140GiB for memory only")
 	chosen := f.String("model", "all", "`list` of models: "+strings.Join(names(), ", ")+", or all")
 	ways := f.String("modes", strings.Join(modes, ","), "`list` of PyTorch's modes; ours are eager and graph of these")
@@ -153,10 +147,10 @@ func parseFlags(args []string, stderr io.Writer) (o *options, err error) {
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
 	f.DurationVar(&o.limit, "limit", 2*time.Minute, "limit of each training's process")
 	f.DurationVar(&o.budget, "budget", 0, "time after which no training begins, and the one in work is stopped; 0 for none")
-	f.StringVar(&o.json, "json", "", "`file` that gets all figures, after each training")
+	harness.JSON(f, &o.json)
 	f.StringVar(&o.profile, "profile", "", "profile the steps that count, on a GPU: `prefix` of files with totals by kernel, and traces")
 	f.StringVar(&o.child, "child", "", "for processes of this program: the `task`")
-	if err := f.Parse(args); err != nil {
+	if err := harness.Parse(f, args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 || o.limit <= 0 || o.budget < 0 {

@@ -23,7 +23,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/exit"
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/device"
 	_ "github.com/cistern-ml/cistern/device/cuda" // devices that -device names
 	_ "github.com/cistern-ml/cistern/device/host"
@@ -32,7 +32,7 @@ import (
 func main() {
 	code := run(os.Args[1:], os.Stdout, os.Stderr)
 	if code != codeHung { // the end would hang as well
-		code = exit.Code("smoke", code)
+		code = harness.Code("smoke", code)
 	}
 	os.Exit(code)
 }

@@ -1,29 +1,11 @@
-// Package figures writes what a benchmark measures while it goes on: a program that is ended, or loses its device, leaves what it had.
-package figures
+package harness
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/cistern-ml/cistern/device"
 )
-
-// Write writes v as JSON to a file, which always is a whole one: it takes the place of the last one at once. "" is no file.
-func Write(file string, v any) error {
-	if file == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(file+".new", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
-}
 
 // Failures are cells that could not be measured, each with its error. The others count all the same.
 type Failures []string

@@ -1,9 +1,7 @@
-package figures
+package harness
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,19 +9,6 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 )
-
-func TestWrite_ReplacesTheFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "x.json")
-	for _, v := range []int{1, 2} {
-		require.NoError(t, Write(file, map[string]int{"v": v}))
-	}
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, "{\n  \"v\": 2\n}\n", string(text))
-	require.NoError(t, Write("", 1))
-	require.Error(t, Write(file, func() {}))
-	require.Error(t, Write(filepath.Join(t.TempDir(), "no", "x"), 1))
-}
 
 // broken is a device that an error has ended.
 type broken struct{ device.Device }
