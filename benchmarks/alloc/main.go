@@ -25,10 +25,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
-func main() { harness.Main("alloc", run) }
+func main() { command.Main("alloc", run) }
 
 // options are the flags.
 type options struct {
@@ -42,7 +42,7 @@ type options struct {
 // run is the program; it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
-	return harness.Run("alloc", stderr, func() error { return o.parse(args, stderr) }, func() error {
+	return command.Run("alloc", stderr, func() error { return o.parse(args, stderr) }, func() error {
 		r, err := o.measure()
 		if err != nil {
 			return err
@@ -52,13 +52,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) error {
-	f := harness.NewFlagSet("alloc", stderr)
+	f := command.NewFlagSet("alloc", stderr)
 	f.StringVar(&o.traces, "traces", "", "`folder` of bench_mix64.trace.gz and gpt_fixed.trace.gz, or none: made-up workloads only")
 	f.IntVar(&o.runs, "runs", 7, "`number` of measurements of which the median counts")
 	f.DurationVar(&o.duration, "duration", 200*time.Millisecond, "how long one measurement takes, about")
 	f.IntVar(&o.holes, "holes", 65536, "`number` of cached holes of different sizes in the workload of that name")
 	f.BoolVar(&o.json, "json", false, "write one JSON object")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return err
 	}
 	if f.NArg() > 0 || o.runs < 1 || o.duration <= 0 || o.holes < 1 {

@@ -32,10 +32,11 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func main() { harness.Main("attention", run) }
+func main() { command.Main("attention", run) }
 
 // defaults are GPT-2's training, a small model's, decoding and long sequences.
 const defaults = "16x12x1024x1024x64,8x6x256x256x64,8x32x1x1024x128,8x32x1x8192x128,4x16x4096x4096x128"
@@ -50,7 +51,7 @@ type options struct {
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o := options{Flags: harness.Flags{Runs: 3, Duration: 20 * time.Millisecond}}
-	return harness.Run("attention", stderr, func() error { return o.parse(args, stderr) }, func() error {
+	return command.Run("attention", stderr, func() error { return o.parse(args, stderr) }, func() error {
 		b := o.bench()
 		r, err := b.Measure(o.measure)
 		if err != nil {
@@ -61,11 +62,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) (err error) {
-	f := harness.NewFlagSet("attention", stderr)
+	f := command.NewFlagSet("attention", stderr)
 	o.Define(f)
 	shapes := f.String("shapes", defaults, "`list` of shapes BxHxTxSxD: sequences, heads, queries, keys, elements")
 	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return err
 	}
 	if err := o.Check(f); err != nil {

@@ -32,10 +32,11 @@ import (
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func main() { harness.Main("bandwidth", run) }
+func main() { command.Main("bandwidth", run) }
 
 // options are the flags. The limit of PyTorch is that of what is not compiled.
 type options struct {
@@ -50,7 +51,7 @@ type options struct {
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o := options{Flags: harness.Flags{Runs: 5, Duration: 20 * time.Millisecond}}
-	return harness.Run("bandwidth", stderr, func() error { return o.parse(args, stderr) }, func() error {
+	return command.Run("bandwidth", stderr, func() error { return o.parse(args, stderr) }, func() error {
 		r, err := o.measure()
 		if err != nil {
 			return err
@@ -60,14 +61,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) (err error) {
-	f := harness.NewFlagSet("bandwidth", stderr)
+	f := command.NewFlagSet("bandwidth", stderr)
 	o.Define(f)
 	sizes := f.String("sizes", "256MiB", "`list` of sizes of the matrix")
 	types := f.String("types", "float32,float16,bfloat16", "`list` of float types")
 	only := f.String("only", "", "regular `expression` of the operations to measure")
 	f.DurationVar(&o.compile, "compile", -1, "how long torch.compile may take for all operations; by default a minute on a GPU, 0 on the host")
 	f.DurationVar(&o.compileEach, "compile-each", 20*time.Second, "and for each")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return err
 	}
 	if err := o.Check(f); err != nil {

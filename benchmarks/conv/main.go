@@ -31,10 +31,11 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func main() { harness.Main("conv", run) }
+func main() { command.Main("conv", run) }
 
 // 1; and one with a group for each channel, as MobileNet has it.
 const defaults = "32x64x56x56:64x3x3:1:1,32x256x14x14:256x3x3:1:1,32x64x56x56:256x1x1,32x1024x14x14:256x1x1,32x128x56x56:128x3x3:2:1," +
@@ -51,7 +52,7 @@ type options struct {
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o := options{Flags: harness.Flags{Runs: 3, Duration: 20 * time.Millisecond}}
-	return harness.Run("conv", stderr, func() error { return o.parse(args, stderr) }, func() error {
+	return command.Run("conv", stderr, func() error { return o.parse(args, stderr) }, func() error {
 		b := o.bench()
 		r, err := b.Measure(o.measure)
 		if err != nil {
@@ -62,12 +63,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) (err error) {
-	f := harness.NewFlagSet("conv", stderr)
+	f := command.NewFlagSet("conv", stderr)
 	o.Define(f)
 	shapes := f.String("shapes", defaults, "`list` of shapes NxCxHxW:OxKHxKW:STRIDE:PADDING:GROUPS")
 	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
 	f.BoolVar(&o.strided, "strided", true, "measure also images that lie in memory as [N, H, W, C]")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return err
 	}
 	if err := o.Check(f); err != nil {

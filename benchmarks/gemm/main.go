@@ -28,10 +28,11 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func main() { harness.Main("gemm", run) }
+func main() { command.Main("gemm", run) }
 
 // options are the flags.
 type options struct {
@@ -43,7 +44,7 @@ type options struct {
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o := options{Flags: harness.Flags{Runs: 5, Duration: 100 * time.Millisecond}}
-	return harness.Run("gemm", stderr, func() error { return o.parse(args, stderr) }, func() error {
+	return command.Run("gemm", stderr, func() error { return o.parse(args, stderr) }, func() error {
 		r, err := o.measure()
 		if r == nil {
 			return err
@@ -53,11 +54,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) (err error) {
-	f := harness.NewFlagSet("gemm", stderr)
+	f := command.NewFlagSet("gemm", stderr)
 	o.Define(f)
 	sizes := f.String("sizes", "1024,2048,4096,8192", "`list` of sizes, or of shapes MxNxK")
 	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return err
 	}
 	if err := o.Check(f); err != nil {

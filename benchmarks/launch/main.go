@@ -22,9 +22,10 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
-func main() { harness.Main("launch", run) }
+func main() { command.Main("launch", run) }
 
 // options are the flags.
 type options struct{ harness.Flags }
@@ -32,7 +33,7 @@ type options struct{ harness.Flags }
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o := options{harness.Flags{Runs: 50, Duration: 20 * time.Millisecond}}
-	return harness.Run("launch", stderr, func() error { return o.parse(args, stderr) }, func() error {
+	return command.Run("launch", stderr, func() error { return o.parse(args, stderr) }, func() error {
 		r, err := o.measure()
 		if r == nil {
 			return err
@@ -42,9 +43,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) error {
-	f := harness.NewFlagSet("launch", stderr)
+	f := command.NewFlagSet("launch", stderr)
 	o.Define(f)
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return err
 	}
 	return o.Check(f)

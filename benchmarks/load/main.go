@@ -30,9 +30,10 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
-func main() { harness.Main("load", run) }
+func main() { command.Main("load", run) }
 
 // options are the flags.
 type options struct {
@@ -52,7 +53,7 @@ type options struct {
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error or if anything did not load, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	var o *options
-	return harness.Run("load", stderr, func() (err error) {
+	return command.Run("load", stderr, func() (err error) {
 		o, err = parse(args, stderr)
 		return err
 	}, func() error {
@@ -80,7 +81,7 @@ func (o *options) parent(start starter, stdout io.Writer) error {
 
 func parse(args []string, stderr io.Writer) (*options, error) {
 	o := &options{stderr: stderr}
-	f := harness.NewFlagSet("load", stderr)
+	f := command.NewFlagSet("load", stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run")
 	f.StringVar(&o.ptx, "ptx", "kernels/cuda/ptx", "`folder` of *.ptx.gz")
 	f.StringVar(&o.cache, "cache", "", "`folder` for the driver's cache, made if it is not there")
@@ -88,7 +89,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long a process may take")
 	harness.JSON(f, &o.json)
 	f.BoolVar(&o.child, "child", false, "load the modules that are named, and write the figures as JSON")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return o, err
 	}
 	o.files = f.Args()

@@ -39,12 +39,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
-func main() { harness.Main("naive", run) }
+func main() { command.Main("naive", run) }
 
 // options are the flags.
 type options struct {
@@ -64,7 +64,7 @@ type options struct {
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
-	return harness.Run("naive", stderr, func() (err error) {
+	return command.Run("naive", stderr, func() (err error) {
 		o, err = parseFlags(args, stderr)
 		return err
 	}, func() error {
@@ -78,7 +78,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func parseFlags(args []string, stderr io.Writer) (options, error) {
 	var o options
-	f := harness.NewFlagSet("naive", stderr)
+	f := command.NewFlagSet("naive", stderr)
 	f.StringVar(&o.device, "device", "host:80GiB", "where to run: host, host:80GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&o.traces, "traces", "", "`folder` of *.trace or *.trace.gz, or none: training only")
 	f.IntVar(&o.runs, "runs", 5, "`number` of measurements of which the median counts")
@@ -93,7 +93,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.DurationVar(&o.costs.free, "free-cost", 50*time.Microsecond, "assumed time of a free on sim")
 	f.DurationVar(&o.costs.event, "event-cost", time.Microsecond, "assumed time of a call about an event or a stream on sim")
 	f.DurationVar(&o.costs.page, "map-cost", 50*time.Microsecond, "assumed time of mapping, or of unmapping, a page on sim")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return o, err
 	}
 	for _, size := range strings.FieldsFunc(*single, func(r rune) bool { return r == ',' }) {

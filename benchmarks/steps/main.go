@@ -19,7 +19,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -36,12 +36,12 @@ type options struct {
 	varying int
 }
 
-func main() { harness.Main("steps", run) }
+func main() { command.Main("steps", run) }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
-	return harness.Run("steps", stderr, func() (err error) {
+	return command.Run("steps", stderr, func() (err error) {
 		o, err = parseFlags(args, stderr)
 		return err
 	}, func() error { return measure(o, stdout) })
@@ -52,7 +52,7 @@ var precisions = map[string]tensor.DType{"off": tensor.Float32, "fp16": tensor.F
 
 func parseFlags(args []string, stderr io.Writer) (options, error) {
 	var o options
-	f := harness.NewFlagSet("steps", stderr)
+	f := command.NewFlagSet("steps", stderr)
 	f.StringVar(&o.device, "device", "sim:80GiB", "where to run: host, sim:80GiB or cuda:0")
 	f.StringVar(&o.model, "model", "all", "one of "+strings.Join(names(), ", ")+", or all")
 	f.StringVar(&o.traces, "traces", "", "`folder` of recorded programs, for PyTorch's figures")
@@ -62,7 +62,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.batch, "batch", 0, "batch instead of the model's own")
 	f.IntVar(&o.seq, "seq", 0, "length of gpt's sequences instead of its own")
 	f.IntVar(&o.varying, "varying", 0, "train gpt for this many steps on sequences of varying length instead")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return o, err
 	}
 	var err error

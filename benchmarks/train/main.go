@@ -46,10 +46,11 @@ import (
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 func main() {
-	harness.Main("train", func(args []string, stdout, stderr io.Writer) int { return run(args, stdout, stderr, nil) })
+	command.Main("train", func(args []string, stdout, stderr io.Writer) int { return run(args, stdout, stderr, nil) })
 }
 
 // options are the flags.
@@ -74,7 +75,7 @@ type options struct {
 // for wrong flags.
 func run(args []string, stdout, stderr io.Writer, own starter) int {
 	var o *options
-	return harness.Run("train", stderr, func() (err error) {
+	return command.Run("train", stderr, func() (err error) {
 		o, err = parseFlags(args, stderr)
 		return err
 	}, func() error {
@@ -127,7 +128,7 @@ type overrides struct{ batch, layers, width, heads, seq, vocab, image, warm, run
 func parseFlags(args []string, stderr io.Writer) (o *options, err error) {
 	o = &options{}
 	var v overrides
-	f := harness.NewFlagSet("train", stderr)
+	f := command.NewFlagSet("train", stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run: cuda:0, host, or sim:140GiB for memory only")
 	chosen := f.String("model", "all", "`list` of models: "+strings.Join(names(), ", ")+", or all")
 	ways := f.String("modes", strings.Join(modes, ","), "`list` of PyTorch's modes; ours are eager and graph of these")
@@ -150,7 +151,7 @@ func parseFlags(args []string, stderr io.Writer) (o *options, err error) {
 	harness.JSON(f, &o.json)
 	f.StringVar(&o.profile, "profile", "", "profile the steps that count, on a GPU: `prefix` of files with totals by kernel, and traces")
 	f.StringVar(&o.child, "child", "", "for processes of this program: the `task`")
-	if err := harness.Parse(f, args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 || o.limit <= 0 || o.budget < 0 {

@@ -5,9 +5,6 @@ import (
 	"io"
 	"math"
 	"text/tabwriter"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
@@ -53,10 +50,10 @@ var precisions = []struct{ amp, name string }{
 }
 
 func program(o options, stdout, stderr io.Writer) error {
-	if err := session.CheckOutputs(session.Output{Flag: "plot", File: o.plot}, session.Output{Flag: "json", File: o.json}); err != nil {
+	if err := session.CheckOutputs(session.Output{Flag: "plot", File: o.plot}, session.Output{Flag: "json", File: o.JSON}); err != nil {
 		return err
 	}
-	corpus, err := text.Load(o.text)
+	corpus, err := text.Load(o.Text)
 	if err != nil {
 		return err
 	}
@@ -84,7 +81,7 @@ func program(o options, stdout, stderr io.Writer) error {
 		}
 		fmt.Fprintln(stdout, "\nthe losses are drawn in", o.plot)
 	}
-	if err := session.WriteJSON(o.json, r); err != nil {
+	if err := session.WriteJSON(o.JSON, r); err != nil {
 		return err
 	}
 	if r.interrupted {
@@ -95,7 +92,7 @@ func program(o options, stdout, stderr io.Writer) error {
 
 // train is one training on a device of its own. Whatever happens, it gives all device memory back, and says so if that fails.
 func (r *report) train(o options, corpus *text.Corpus, precision, name string, bars io.Writer) (run *training, err error) {
-	s, err := session.Open(o.device, 1)
+	s, err := session.Open(o.Device, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -124,43 +121,19 @@ func (r *report) train(o options, corpus *text.Corpus, precision, name string, b
 	return run, nil
 }
 
-// lastSteps is how many steps the training loss is the mean of.
-const lastSteps = 20
-
 func (run *training) steps(t *lm.Trainer, o options, bars io.Writer) error {
-	bars, end := session.Progress(bars)
-	defer end()
-	bar := progressbar.NewOptions(o.Steps, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
-		progressbar.OptionSetDescription(run.Name), progressbar.OptionThrottle(100*time.Millisecond))
-	start, took := time.Now(), make([]time.Duration, 0, o.Steps)
-	for at := range o.Steps {
-		if run.interrupted = t.Interrupted(); run.interrupted {
-			break
-		}
-		step := t.TrainStep
+	p, err := t.Train(run.Name+", ", o.Steps, bars, func(at int) (float64, error) {
 		if o.AMP == "fp16" && at > 0 && at == o.overflow {
-			step = func() (float64, error) { return run.spoiled(t) }
+			return run.spoiled(t, at)
 		}
-		loss, err := step()
-		if err != nil {
-			return fmt.Errorf("step %d: %w", at+1, err)
-		}
-		run.Losses, took = append(run.Losses, loss), append(took, time.Since(start))
-		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
-	}
-	run.StepsPerSecond, run.LateSteps = session.Rates(took)
-	last := run.Losses[max(0, len(run.Losses)-lastSteps):]
-	for _, l := range last {
-		run.TrainLoss += l / float64(len(last))
-	}
-	if !run.interrupted {
-		_ = bar.Finish()
-	}
-	return nil
+		return t.TrainStep()
+	})
+	run.Losses, run.TrainLoss, run.StepsPerSecond, run.LateSteps, run.interrupted = p.Losses, p.TrainLoss, p.StepsPerSecond, p.LateSteps, p.Interrupted
+	return err
 }
 
 // spoiled is a step in which the first parameter's gradient is infinite.
-func (run *training) spoiled(t *lm.Trainer) (float64, error) {
+func (run *training) spoiled(t *lm.Trainer, at int) (float64, error) {
 	t.Spoil = func(_ int, params []*autograd.Parameter) error { return params[0].Grad().FillInPlace(math.Inf(1)) }
 	defer func() { t.Spoil = nil }()
 	before, err := t.Scale()
@@ -180,7 +153,7 @@ func (run *training) spoiled(t *lm.Trainer) (float64, error) {
 		return 0, err
 	}
 	now, err := t.Skipped()
-	run.Overflow = &overflow{Step: len(run.Losses) + 1, ScaleBefore: before, ScaleAfter: after, Skipped: now - skipped}
+	run.Overflow = &overflow{Step: at + 1, ScaleBefore: before, ScaleAfter: after, Skipped: now - skipped}
 	return loss, err
 }
 

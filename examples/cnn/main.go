@@ -16,27 +16,19 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
-	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/examples/internal/classify"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
 	"github.com/cistern-ml/cistern/examples/models"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 // stages is how many times the channels double, and the image halves, plus one.
 const stages = 3
 
-func main() {
-	code := run(os.Args[1:], os.Stdout, os.Stderr)
-	if err := device.Shutdown(); err != nil {
-		fmt.Fprintln(os.Stderr, "cnn:", err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
+func main() { command.Main("cnn", run) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	var width int

@@ -3,9 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/cistern-ml/cistern/examples/internal/lm"
 	"github.com/cistern-ml/cistern/examples/internal/session"
@@ -29,14 +26,14 @@ type report struct {
 
 // program runs everything. Whatever happens, it gives all device memory back, and says so if that fails.
 func program(o options, stdout, stderr io.Writer) (err error) {
-	if err := session.CheckOutputs(session.Output{Flag: "save", File: o.save}, session.Output{Flag: "json", File: o.json}); err != nil {
+	if err := session.CheckOutputs(session.Output{Flag: "save", File: o.save}, session.Output{Flag: "json", File: o.JSON}); err != nil {
 		return err
 	}
-	corpus, err := text.Load(o.text)
+	corpus, err := text.Load(o.Text)
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(o.device, o.fraction)
+	s, err := session.Open(o.Device, o.fraction)
 	if err != nil {
 		return err
 	}
@@ -51,7 +48,7 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	r.print(stdout, t)
-	if err := session.WriteJSON(o.json, r); err != nil {
+	if err := session.WriteJSON(o.JSON, r); err != nil {
 		return err
 	}
 	if r.interrupted {
@@ -59,9 +56,6 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 	}
 	return nil
 }
-
-// lastSteps is how many steps the training loss is the mean of.
-const lastSteps = 20
 
 func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 	if err := t.Resume(o.resume); err != nil {
@@ -72,19 +66,15 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 	if o.stop > 0 {
 		last = min(last, o.stop)
 	}
-	losses, took, err := steps(t, last, bars)
+	p, err := t.Train("", last, bars, nil)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(losses); n > 0 {
-		r.FirstLoss = losses[0]
-		last := losses[max(0, n-lastSteps):]
-		for _, l := range last {
-			r.TrainLoss += l / float64(len(last))
-		}
-		r.StepsPerSecond, r.LateSteps = session.Rates(took)
+	if len(p.Losses) > 0 {
+		r.FirstLoss = p.Losses[0]
 	}
-	if r.interrupted = t.Interrupted(); !r.interrupted {
+	r.TrainLoss, r.StepsPerSecond, r.LateSteps = p.TrainLoss, p.StepsPerSecond, p.LateSteps
+	if r.interrupted = p.Interrupted; !r.interrupted {
 		if err := r.try(t, o); err != nil {
 			return nil, err
 		}
@@ -111,29 +101,6 @@ func (r *report) try(t *lm.Trainer, o options) (err error) {
 		}
 	}
 	return nil
-}
-
-// steps trains up to a step, or until the program is interrupted, and returns the loss of each and the time until its end.
-func steps(t *lm.Trainer, last int, bars io.Writer) (losses []float64, took []time.Duration, err error) {
-	bars, end := session.Progress(bars)
-	defer end()
-	bar := progressbar.NewOptions(last, progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
-	start := time.Now()
-	for t.Next() < last && !t.Interrupted() {
-		at := t.Next()
-		loss, err := t.TrainStep()
-		if err != nil {
-			return nil, nil, fmt.Errorf("step %d: %w", at+1, err)
-		}
-		losses, took = append(losses, loss), append(took, time.Since(start))
-		bar.Describe(fmt.Sprintf("loss %.4f", loss))
-		_ = bar.Set(t.Next()) // a bar that cannot be drawn is no reason to stop
-	}
-	if !t.Interrupted() {
-		_ = bar.Finish()
-	}
-	return losses, took, nil
 }
 
 // print writes what the model wrote, the closing table and the memory summary.

@@ -13,25 +13,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
-	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/examples/internal/classify"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 // dropout is the part of hidden units left out in a training step.
 const dropout = 0.2
 
-func main() {
-	code := run(os.Args[1:], os.Stdout, os.Stderr)
-	if err := device.Shutdown(); err != nil {
-		fmt.Fprintln(os.Stderr, "mnist:", err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
+func main() { command.Main("mnist", run) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	var hidden int

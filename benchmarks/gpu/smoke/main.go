@@ -23,16 +23,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/device"
 	_ "github.com/cistern-ml/cistern/device/cuda" // devices that -device names
 	_ "github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 func main() {
 	code := run(os.Args[1:], os.Stdout, os.Stderr)
 	if code != codeHung { // the end would hang as well
-		code = harness.Code("smoke", code)
+		code = command.Code("smoke", code)
 	}
 	os.Exit(code)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -12,25 +11,6 @@ import (
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device/dtype"
 )
-
-// NewFlagSet is a flag set that returns errors, and writes them and its help to stderr.
-func NewFlagSet(program string, stderr io.Writer) *flag.FlagSet {
-	f := flag.NewFlagSet(program, flag.ContinueOnError)
-	f.SetOutput(stderr)
-	return f
-}
-
-// Parse reads the flags. An error has been written to the standard error with the flags' help: Run does not repeat it.
-func Parse(f *flag.FlagSet, args []string) error {
-	err := f.Parse(args)
-	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return err
-	}
-	return written{err}
-}
-
-// written is an error that was written already.
-type written struct{ error }
 
 // Flags are those of benchmarks that time calls on a device, beside PyTorch.
 type Flags struct {

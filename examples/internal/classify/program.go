@@ -3,13 +3,12 @@
 package classify
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
-	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 // Options are the flags of a program, with their defaults, and what the learning rate does.
@@ -41,24 +40,16 @@ type Program struct {
 // Run is the main of a program with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags, and
 // 130 after Ctrl-C, which ends training after the step that runs; the table tells of the steps until then.
 func (p *Program) Run(args []string, stdout, stderr io.Writer) int {
-	o, err := p.parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2 // what is wrong has been said
-	}
-	if err := o.program(p.Model, stdout, stderr); err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
-		return session.ExitCode(err)
-	}
-	return 0
+	var o *Options
+	return command.Run(p.Name, stderr, func() (err error) {
+		o, err = p.parse(args, stderr)
+		return err
+	}, func() error { return o.program(p.Model, stdout, stderr) })
 }
 
 func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
 	o := p.Defaults
-	f := flag.NewFlagSet(p.Name, flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f := command.NewFlagSet(p.Name, stderr)
 	f.StringVar(&o.Device, "device", "host", "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&o.Data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
 	f.StringVar(&o.JSON, "json", "", "file to write the figures to")
@@ -68,15 +59,12 @@ func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
 	f.Float64Var(&o.LR, "lr", o.LR, o.Schedule.usage())
 	f.Float64Var(&o.Fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
 	own := p.Flags(f)
-	if err := f.Parse(args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return nil, err
 	}
 	err := o.check(f)
 	if err == nil {
 		err = own()
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 	}
 	return &o, err
 }

@@ -10,18 +10,17 @@ import (
 
 // ErrInterrupted is the error of a program that Ctrl-C has ended, after it has saved and printed what it had. Its exit code is
 // InterruptedCode.
-var ErrInterrupted = errors.New("interrupted")
+var ErrInterrupted error = interrupted{}
+
+type interrupted struct{}
+
+func (interrupted) Error() string { return "interrupted" }
+
+// ExitCode is what package command asks for.
+func (interrupted) ExitCode() int { return InterruptedCode }
 
 // InterruptedCode is the exit code of a program that was interrupted: 128 and the number of SIGINT, as of shells.
 const InterruptedCode = 130
-
-// ExitCode is that of a program which ended with an error.
-func ExitCode(err error) int {
-	if errors.Is(err, ErrInterrupted) {
-		return InterruptedCode
-	}
-	return 1
-}
 
 // Interrupted reports whether the program was asked to stop, by Ctrl-C. Programs ask between steps. A second Ctrl-C ends the
 // process at once.

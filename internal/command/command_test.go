@@ -1,9 +1,10 @@
-package harness
+package command
 
 import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,14 +21,20 @@ func TestCode_IsThatOfTheProgramUnlessOnlyTheEndFailed(t *testing.T) {
 	}
 }
 
+// interrupted is an error with an exit code.
+type interrupted struct{ error }
+
+func (interrupted) ExitCode() int { return 130 }
+
 func TestRun_ExitCodesAndLines(t *testing.T) {
 	wrong := errors.New("wrong")
+	coded := fmt.Errorf("at the end: %w", interrupted{wrong})
 	none := func() error { return nil }
 	for _, c := range []struct {
 		parse, work error
 		code        int
 		text        string
-	}{{nil, nil, 0, ""}, {flag.ErrHelp, wrong, 0, ""}, {wrong, nil, 2, "p: wrong\n"}, {nil, wrong, 1, "p: wrong\n"}} {
+	}{{nil, nil, 0, ""}, {flag.ErrHelp, wrong, 0, ""}, {wrong, nil, 2, "p: wrong\n"}, {nil, wrong, 1, "p: wrong\n"}, {nil, coded, 130, "p: at the end: wrong\n"}} {
 		var w bytes.Buffer
 		require.Equal(t, c.code, Run("p", &w, func() error { return c.parse }, func() error { return c.work }))
 		require.Equal(t, c.text, w.String())

@@ -1,0 +1,73 @@
+// Package command is what the programs of this module have in common, examples and benchmarks: a main that ends devices, flags that return
+// errors, and exit codes.
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Main is main of a benchmark whose run returns an exit code. It ends the process's devices (device.Shutdown) before the process.
+func Main(program string, run func(args []string, stdout, stderr io.Writer) int) {
+	os.Exit(Code(program, run(os.Args[1:], os.Stdout, os.Stderr)))
+}
+
+// Code ends the process's devices (device.Shutdown) and returns the exit code: code, or 1 if that is 0 and they ended badly, which it
+// writes to the standard error under the program's name.
+func Code(program string, code int) int { return after(device.Shutdown(), os.Stderr, program, code) }
+
+func after(err error, w io.Writer, program string, code int) int {
+	if err == nil {
+		return code
+	}
+	fmt.Fprintf(w, "%s: %v\n", program, err)
+	return max(code, 1)
+}
+
+// NewFlagSet is a flag set that returns errors, and writes them and its help to stderr.
+func NewFlagSet(program string, stderr io.Writer) *flag.FlagSet {
+	f := flag.NewFlagSet(program, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	return f
+}
+
+// Parse reads the flags. An error has been written to the standard error with the flags' help: Run does not repeat it.
+func Parse(f *flag.FlagSet, args []string) error {
+	err := f.Parse(args)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	return written{err}
+}
+
+// written is an error that was written already.
+type written struct{ error }
+
+// Run calls work, if parse has read the flags, and returns the exit code: 2 for wrong flags, 0 after -h, and for an error of work 1 or what
+// its method ExitCode returns, if it has one. It writes errors to stderr, under the program's name.
+func Run(program string, stderr io.Writer, parse, work func() error) int {
+	switch err := parse(); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		if !errors.As(err, new(written)) {
+			fmt.Fprintf(stderr, "%s: %v\n", program, err)
+		}
+		return 2
+	}
+	err := work()
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", program, err)
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return 1
+}
