@@ -18,7 +18,8 @@ type Program struct {
 	Backward *Backward `json:"backward,omitempty"`
 	Train    *Train    `json:"train,omitempty"`
 
-	huge bool // has numbers whose squares overflow; set by Compare
+	huge  bool // has numbers whose squares overflow; set by Compare
+	large bool // has numbers greater than 1e6; likewise
 }
 
 // Step makes an input, calls an operation or runs a layer. Its first result is the value "v3" if its ID is 3, others are "v3.1" and

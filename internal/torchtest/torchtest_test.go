@@ -18,7 +18,7 @@ var (
 	duration = flag.Duration("torchtime", 0, "how long random programs are run, instead")
 	seed     = flag.Uint64("torchseed", 11000, "the seed of the first program; 0 takes the time of day")
 	only     = flag.Uint64("torchone", 0, "run the program of this seed alone, and print it")
-	all      = flag.Bool("torchall", false, "go on after a difference, and list them by kind, the first three of each shrunk")
+	all      = flag.Bool("torchall", false, "go on after a difference, and list them by kind, the first twelve of each shrunk")
 )
 
 func newRunner(t *testing.T) *Runner {
@@ -88,7 +88,7 @@ func TestRandomPrograms_AgreeWithPyTorch(t *testing.T) {
 		}
 		key := d.Kind + " " + d.Op
 		found[key] = append(found[key], p.Seed)
-		if len(found[key]) <= 3 {
+		if len(found[key]) <= 12 {
 			small, d := Shrink(r, torch, p, d)
 			text[key] += fmt.Sprintf("\n    seed %d: %.700s\n%s", p.Seed, d, Describe(small))
 		}
