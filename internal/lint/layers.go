@@ -32,6 +32,7 @@ type layer struct {
 //	examples, benchmarks
 var layers = []layer{
 	{packages: "internal/...", may: leaves},
+	{packages: "internal/command", may: with(leaves, "device")},                                              // the main of programs ends devices
 	{packages: "internal/torchtest", may: with(below, "tensor/...", "autograd/...", "amp/...")},              // compares all of them with PyTorch
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
 	{packages: "internal/soak", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")},    // trains for long
