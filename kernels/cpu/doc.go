@@ -45,10 +45,14 @@
 // The files *_amd64.s replace loops by vector instructions where a processor has them: AVX2 (with FMA and F16C, which come
 // with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
-// matMulKernels) that are set when the package starts.
+// matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
+// and steps, are written by a generator in the folder gen (avo, in a module of its own).
 //
 // # Memory
 //
 // Kernels never allocate device memory. Packed matrices and block sums come from pools of Go memory. Device memory is seen
 // as Go slices by memory.go, the only file with unsafe code.
 package cpu
+
+//go:generate go run -C gen . -set avx2 -out ../gemm_avx2_amd64.s
+//go:generate go run -C gen . -set avx512 -out ../gemm_avx512_amd64.s

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"log"
+	"math/bits"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// tile is a micro-kernel: the product of a packed panel of rows of a and one of columns of b, two vectors wide, is in registers while the
+// sum runs, two for each row. What is left over are two registers for a step of b, and two for elements of a.
+type tile struct {
+	name    string
+	typ     string // of an element
+	rows    int
+	unroll  int // steps of the sum in an iteration, a power of two
+	vectors vectors
+	scalars scalars
+}
+
+// vectors are the registers of an instruction set.
+type vectors struct {
+	bytes     int
+	registers []Op
+	zero      func(Op) // clears one
+}
+
+// scalars are the instructions for elements of a type.
+type scalars struct {
+	bytes, shift                    int
+	move, broadcast, fma, mul, plus func(...Op)
+}
+
+var (
+	ymm = vectors{32, []Op{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15}, func(r Op) { VXORPS(r, r, r) }}
+	zmm = vectors{64, []Op{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15, Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24,
+		Z25, Z26, Z27, Z28, Z29, Z30, Z31}, func(r Op) { VPXORQ(r, r, r) }}
+
+	single = scalars{4, 2, VMOVUPS, VBROADCASTSS, VFMADD231PS, VMULPS, VADDPS}
+	double = scalars{8, 3, VMOVUPD, VBROADCASTSD, VFMADD231PD, VMULPD, VADDPD}
+)
+
+// generate writes the function: c = alpha*a*b, or c += that, for a tile whose rows are ld elements apart.
+func (t tile) generate() {
+	TEXT(t.name, NOSPLIT, fmt.Sprintf("func(k int, a, b, c *%[1]s, ld int, alpha %[1]s, add bool)", t.typ))
+	Load(Param("k"), RCX)
+	Load(Param("a"), RAX)
+	Load(Param("b"), RBX)
+	Load(Param("c"), RDX)
+	Load(Param("ld"), RSI)
+	SHLQ(U8(t.scalars.shift), RSI)
+	for _, r := range t.sums() {
+		t.vectors.zero(r)
+	}
+	t.loop()
+	t.store()
+}
+
+// sums are the registers of the tile; rest are those after them: two of b, two of a.
+func (t tile) sums() []Op { return t.vectors.registers[:2*t.rows] }
+func (t tile) rest() []Op { return t.vectors.registers[2*t.rows:] }
+
+// loop adds k steps: as many as are unrolled at a time, and then one at a time.
+func (t tile) loop() {
+	shift := bits.Len(uint(t.unroll)) - 1
+	MOVQ(RCX, R8)
+	SHRQ(U8(shift), R8)
+	JZ(LabelRef("rest"))
+	Label("loop")
+	t.steps(t.unroll)
+	DECQ(R8)
+	JNZ(LabelRef("loop"))
+	Label("rest")
+	ANDQ(U8(t.unroll-1), RCX)
+	JZ(LabelRef("store"))
+	Label("one")
+	t.steps(1)
+	DECQ(RCX)
+	JNZ(LabelRef("one"))
+}
+
+// steps adds n steps, and moves on in both panels.
+func (t tile) steps(n int) {
+	a, b := t.rows*t.scalars.bytes, 2*t.vectors.bytes // of a step
+	for i := range n {
+		t.step(i*a, i*b)
+	}
+	ADDQ(U32(n*a), RAX)
+	ADDQ(U32(n*b), RBX)
+}
+
+// step adds one step of the sum, whose elements of a and b lie so many bytes from the pointers: each element of a times both vectors of b.
+// Elements of a take turns in two registers, so that one is loaded while the other is used.
+func (t tile) step(a, b int) {
+	sums, rest := t.sums(), t.rest()
+	t.scalars.move(Mem{Base: RBX, Disp: b}, rest[0])
+	t.scalars.move(Mem{Base: RBX, Disp: b + t.vectors.bytes}, rest[1])
+	for row := range t.rows {
+		element := rest[2+row%2]
+		t.scalars.broadcast(Mem{Base: RAX, Disp: a + row*t.scalars.bytes}, element)
+		t.scalars.fma(rest[0], element, sums[2*row])
+		t.scalars.fma(rest[1], element, sums[2*row+1])
+	}
+}
+
+// store writes the rows of the tile, times alpha, or adds them to what is there.
+func (t tile) store() {
+	alpha := t.rest()[3]
+	Label("store")
+	t.scalars.broadcast(address("alpha"), alpha)
+	MOVBLZX(address("add"), R8L)
+	TESTL(R8L, R8L)
+	JNZ(LabelRef("add"))
+	t.rowsOut(alpha, false)
+	Label("add")
+	t.rowsOut(alpha, true)
+}
+
+func (t tile) rowsOut(alpha Op, add bool) {
+	for row := range t.rows {
+		pair := t.sums()[2*row : 2*row+2]
+		for i, r := range pair {
+			at := Mem{Base: RDX, Disp: i * t.vectors.bytes}
+			t.scalars.mul(alpha, r, r)
+			if add {
+				t.scalars.plus(at, r, r)
+			}
+			t.scalars.move(r, at)
+		}
+		ADDQ(RSI, RDX)
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// address is where an argument lies.
+func address(name string) Mem {
+	b, err := Param(name).Resolve()
+	if err != nil {
+		log.Fatalf("gen: argument %s: %v", name, err)
+	}
+	return b.Addr
+}
