@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // AsyncDriver is a Driver with a stream-ordered allocator of its own; see device.StreamOrdered.
@@ -150,7 +151,7 @@ func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 		return Block{}, err
 	}
 	b := &block{shard: a.mark, guarded: guarded{ptr: ptr, size: bytes, requested: bytes, state: stateAllocated}}
-	a.live[b] = &asyncUse{stream: s, capture: captureOf(s)}
+	a.live[b] = &asyncUse{stream: s, capture: streams.Capture(s)}
 	a.stats.NumDeviceAlloc++
 	a.count(int64(bytes))
 	return Block{b: b, ptr: ptr, size: bytes}, nil
@@ -160,7 +161,7 @@ func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 func (a *Async) take(bytes uint64, s device.Stream) (device.Ptr, error) {
 	bytes = roundUp(bytes, minBlock)
 	ptr, err := a.driver.AllocAsync(bytes, s)
-	if !errors.Is(err, device.ErrOutOfMemory) || capturing(s) {
+	if !errors.Is(err, device.ErrOutOfMemory) || streams.Capturing(s) {
 		return ptr, err
 	}
 	a.stats.NumAllocRetries++
@@ -182,9 +183,6 @@ func (a *Async) awaitFrees(s device.Stream) error {
 	}
 	return err
 }
-
-// capturing reports whether work on s goes into a graph.
-func capturing(s device.Stream) bool { return captureOf(s) != 0 }
 
 // count moves the statistics by a block of n bytes, or a free one if n is negative. Caller holds a.mu.
 func (a *Async) count(n int64) {
@@ -246,10 +244,10 @@ func (a *Async) RecordStream(h Block, s device.Stream) error {
 // add notes a stream that uses the block, once, unless it was closed: Close has waited for its work.
 func (u *asyncUse) add(s device.Stream) {
 	known := func(v device.Stream) bool { return v.ID() == s.ID() }
-	if known(u.stream) || closed(s) || slices.ContainsFunc(u.users, known) {
+	if known(u.stream) || streams.Closed(s) || slices.ContainsFunc(u.users, known) {
 		return
 	}
-	u.users = append(slices.DeleteFunc(u.users, closed), s)
+	u.users = append(slices.DeleteFunc(u.users, streams.Closed), s)
 }
 
 // stale is the error for a block that is not in use.

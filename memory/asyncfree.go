@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // Free implements Allocator. If the driver refuses, the block is in use as before.
@@ -33,7 +34,7 @@ func (a *Async) Free(h Block) error {
 // inOtherCapture reports whether a stream that used the block is part of a capture that the block is not of.
 func (u *asyncUse) inOtherCapture() bool {
 	other := func(s device.Stream) bool {
-		id := captureOf(s)
+		id := streams.Capture(s)
 		return id != 0 && id != u.capture
 	}
 	return other(u.stream) || slices.ContainsFunc(u.users, other)
@@ -48,12 +49,12 @@ func (a *Async) give(b *block, use *asyncUse) error {
 		if errors.Is(err, device.ErrClosed) { // closing has waited for the work
 			err = a.giveAfter(b, nil)
 		}
-	case capturing(use.stream):
+	case streams.Capturing(use.stream):
 		err = a.giveInCapture(b, use)
 	default:
 		err = a.giveAfter(b, append(use.users, use.stream))
 	}
-	if use.capture != 0 && errors.Is(err, device.ErrInvalidValue) && !capturing(use.stream) {
+	if use.capture != 0 && errors.Is(err, device.ErrInvalidValue) && !streams.Capturing(use.stream) {
 		err = nil // its graph was not replayed since it was freed, or is closed: there is no memory
 	}
 	if err != nil {
@@ -86,7 +87,7 @@ func (a *Async) giveAfter(b *block, streams []device.Stream) error {
 // it again before the end; so the block's stream waits for the others.
 func (a *Async) giveInCapture(b *block, use *asyncUse) error {
 	for _, s := range use.users {
-		if captureOf(s) != use.capture {
+		if streams.Capture(s) != use.capture {
 			continue // what is not captured has not used it yet
 		}
 		if err := a.order(s, use.stream); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // blockState is where a block stands. See doc.go for the legal moves.
@@ -78,24 +79,16 @@ type use struct {
 	capture uint64 // number of the graph capture that the work is part of; 0 if it runs
 }
 
-// captureOf returns the number of the capture that a stream is part of, or 0.
-func captureOf(s device.Stream) uint64 {
-	if c, ok := s.(device.Capturer); ok {
-		return c.CaptureID()
-	}
-	return 0
-}
-
 // over reports whether the use is part of a capture that has ended: it keeps nobody from the block, as the graph's memory is
 // the graph's, and its replays come one after the other.
-func (u use) over() bool { return u.capture != 0 && captureOf(u.stream) != u.capture }
+func (u use) over() bool { return u.capture != 0 && streams.Capture(u.stream) != u.capture }
 
 // addUser notes a use, once.
 func (b *block) addUser(s device.Stream) {
-	u := use{s, captureOf(s)}
+	u := use{s, streams.Capture(s)}
 	if !slices.ContainsFunc(b.users, func(v use) bool { return v.stream.ID() == s.ID() && v.capture == u.capture }) {
 		// Close has waited for a stream's work. A block that lives for long would list all streams that there ever were.
-		b.users = slices.DeleteFunc(b.users, func(v use) bool { return v.capture == 0 && closed(v.stream) })
+		b.users = slices.DeleteFunc(b.users, func(v use) bool { return v.capture == 0 && streams.Closed(v.stream) })
 		b.users = append(b.users, u)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // Caching is PyTorch's caching allocator for one device. See the package comment for how it works.
@@ -78,7 +79,7 @@ func New(d Driver, c Config) (*Caching, error) {
 	if noDriver(d) {
 		return nil, argumentErr("New", nilDevice)
 	}
-	a := &Caching{driver: d, id: d.ID()}
+	a := &Caching{driver: d, id: d.ID(), events: events{queues: newEventQueues(d)}}
 	a.shards.Store(new([]*shard))
 	a.limit.Store(unlimited)
 	if err := a.SetConfig(c); err != nil {
@@ -400,7 +401,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if b.generation != h.generation || b.state != stateAllocated {
 		return a.staleBlock("RecordStream", h, b.freedAs(h), usedLate(&a.closed))
 	}
-	if s != own.known && s.ID() != own.id && !closed(s) {
+	if s != own.known && s.ID() != own.id && !streams.Closed(s) {
 		b.addUser(s)
 	}
 	return nil

@@ -136,10 +136,11 @@ func (c *checker) block(b *block) {
 // eventCounts: a pending block waits for exactly the entries that the queues have for it.
 func (c *checker) eventCounts(a *Caching) {
 	entries := map[*block]int32{}
-	for _, q := range a.events.queues {
-		for _, o := range q.entries[q.head:] {
-			entries[o.block]++
-		}
+	if flaw := a.events.queues.Flaw(); flaw != "" {
+		c.fail("%s", flaw)
+	}
+	for b := range a.events.queues.All() {
+		entries[b]++
 	}
 	for _, k := range a.events.reuse.kept {
 		entries[k.block]++

@@ -54,17 +54,8 @@ func (a *Caching) surrenderAll(errs *[]error) {
 func (a *Caching) closeEvents(errs *[]error) {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
-	for _, q := range a.events.queues { // those that could not be waited for
-		for _, o := range q.entries[q.head:] {
-			if o.event != nil {
-				a.events.pool = append(a.events.pool, o.event)
-			}
-		}
-	}
-	for _, e := range a.events.pool {
-		*errs = append(*errs, e.Close())
-	}
-	a.events.pool, a.events.queues, a.events.reuse.kept = nil, nil, nil
+	*errs = append(*errs, a.events.queues.Close()...) // with those that could not be waited for
+	a.events.reuse.kept = nil
 }
 
 // surrender gives a segment back to the driver whatever its blocks are used for. It is off the books even if the driver

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // Direct asks the driver for every block and gives it back at once: what programs do without a caching allocator. It is the
@@ -236,7 +237,7 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 		}
 		return &BlockError{Op: "RecordStream", Device: a.id, Ptr: h.ptr, Size: h.size, Err: sentinel}
 	}
-	if s.ID() != own.ID() && !closed(s) {
+	if s.ID() != own.ID() && !streams.Closed(s) {
 		b.addUser(s)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // Sentinels for errors.Is.
@@ -127,7 +128,7 @@ func checkOpenStream(op string, id device.ID, d Driver, s device.Stream) error {
 	if err := checkStream(op, id, d, s); err != nil {
 		return err
 	}
-	if closed(s) {
+	if streams.Closed(s) {
 		return closedStream(op, id, s.ID())
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // Expandable segments (setting expandable_segments) use the driver's virtual memory. Instead of many segments of fixed size
@@ -168,7 +169,7 @@ func (a *Caching) trim(b *block) error {
 		return nil
 	}
 	// Work on the stream may still use the memory: it is free for that stream only.
-	if err := ignoreClosed(sh.stream().Synchronize(context.Background())); err != nil {
+	if err := streams.IgnoreClosed(sh.stream().Synchronize(context.Background())); err != nil {
 		return err
 	}
 	to, failed := vm.unmap(from, to)
@@ -253,11 +254,4 @@ func (sh *shard) absorbUnmapped(b *block) {
 		sh.forgetUnmapped(next)
 		sh.joinNext(b, next)
 	}
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, device.ErrClosed) { // closing has waited
-		return nil
-	}
-	return err
 }

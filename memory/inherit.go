@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // Memory is reused on its own stream only, so what is cached for a stream that was closed would serve nobody any more; a program
@@ -57,7 +58,7 @@ func (a *Caching) orphan(pool *Pool) (found *shard) {
 	}
 	most := uint64(0)
 	for _, sh := range *a.shards.Load() {
-		if sh.pool != pool || !closed(sh.stream()) {
+		if sh.pool != pool || !streams.Closed(sh.stream()) {
 			continue
 		}
 		sh.mu.Lock()
@@ -88,10 +89,4 @@ func (a *Caching) bequeath(sh *shard, s device.Stream) {
 	i, _ := slices.BinarySearchFunc(shards, shardKey{sh.pool, s.ID()}, compareShard)
 	shards = slices.Insert(shards, i, sh)
 	a.shards.Store(&shards)
-}
-
-// closed reports whether a stream was closed and its work is done.
-func closed(s device.Stream) bool {
-	c, ok := s.(device.CloseReporter)
-	return ok && c.Closed()
 }

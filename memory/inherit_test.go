@@ -177,7 +177,7 @@ func TestInherit_AThousandStreams(t *testing.T) {
 				stats := a.Stats()
 				require.LessOrEqual(t, stats.ReservedBytes.All.Peak, int64(2*(40+2)*mib))
 				require.Len(t, *a.shards.Load(), 2)
-				require.LessOrEqual(t, len(a.events.queues), 1)
+				require.LessOrEqual(t, len(a.events.queues.Tails()), 1)
 				require.EqualValues(t, 4*n, stats.Allocation.All.Allocated)
 				require.EqualValues(t, 1, stats.Allocation.All.Current)
 				require.EqualValues(t, 3, stats.Allocation.All.Peak)
@@ -203,7 +203,7 @@ func TestInherit_QueuesOfClosedStreamsGo(t *testing.T) {
 		require.NoError(t, s.Close())
 		r.alloc(1000, 0)
 	}
-	require.LessOrEqual(t, len(r.a.events.queues), 2)
+	require.LessOrEqual(t, len(r.a.events.queues.Tails()), 2)
 }
 
 // A stream that is being closed still works: what it uses is not handed out.

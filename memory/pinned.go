@@ -143,7 +143,7 @@ func NewPinned(d PinnedDriver, c Config) (*Pinned, error) {
 	if noDriver(d) {
 		return nil, argumentErr("NewPinned", nilDevice)
 	}
-	p := &Pinned{driver: d, id: d.ID()}
+	p := &Pinned{driver: d, id: d.ID(), events: pinnedEvents{queues: newPinnedQueues()}}
 	p.registrar, _ = d.(HostRegistrar)
 	for i := range p.buckets {
 		p.buckets[i].owner = p

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
 // PinnedBlock is a caller's handle on a piece of pinned host memory, from Alloc until Free. Like Block it is a value, and a
@@ -84,15 +85,10 @@ type pinnedBlock struct {
 
 // addUser notes a stream, once, unless it was closed: Close has waited for its work. Caller holds the bucket's lock.
 func (b *pinnedBlock) addUser(s device.Stream) {
-	if closed(s) || slices.ContainsFunc(b.users, func(u device.Stream) bool { return sameStream(u, s) }) {
+	if streams.Closed(s) || slices.ContainsFunc(b.users, func(u device.Stream) bool { return streams.Same(u, s) }) {
 		return
 	}
-	b.users = append(slices.DeleteFunc(b.users, closed), s)
-}
-
-// sameStream compares streams of possibly different devices.
-func sameStream(a, b device.Stream) bool {
-	return a.ID() == b.ID() && a.Device().ID() == b.Device().ID()
+	b.users = append(slices.DeleteFunc(b.users, streams.Closed), s)
 }
 
 const numBuckets = 64

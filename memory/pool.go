@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/streams"
 	"github.com/pkg/errors"
 )
 
@@ -206,7 +207,7 @@ func (p *Pool) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if p.released.Load() {
 		return Block{}, p.errReleased("Alloc from")
 	}
-	if !p.captured.Load() && capturing(s) {
+	if !p.captured.Load() && streams.Capturing(s) {
 		p.captured.Store(true)
 	}
 	sh, err := p.a.shardIn(p, s)

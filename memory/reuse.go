@@ -63,7 +63,6 @@ func (a *Caching) pollReuse(s device.Stream) {
 		if k.stream.CaptureID() == k.capture && (s == nil || s.ID() != k.stream.ID() || !k.passed()) {
 			return false
 		}
-		a.pendingWork.Add(-1)
 		a.arrive(k.block)
 		return true
 	})
