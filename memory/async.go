@@ -52,7 +52,7 @@ type Async struct {
 	releaser      device.Stream  // frees what several streams used; made when it is needed
 	events        []device.Event // to use again
 	deferred      []*block       // to be freed when no capture goes on
-	deferredFrees []Block
+	deferredFrees deferredFrees
 	stats         Stats
 	closed        atomic.Bool // changed under mu; read without: tensors ask at each call
 }
@@ -124,7 +124,7 @@ func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.absent() {
 		return Block{}, argumentErr("Alloc", nilAllocator)
 	}
-	a.drainDeferredFrees()
+	a.deferredFrees.drain(a.Free)
 	if bytes == 0 {
 		return Block{}, nil
 	}
@@ -267,6 +267,7 @@ func (a *Async) Stats() Stats {
 	defer a.mu.Unlock()
 	s := a.stats
 	s.MaxSplitSize = -1
+	s.NumDeferredFrees = a.deferredFrees.count()
 	if u, err := a.driver.PoolUsage(); err == nil {
 		now := max(int64(u.Reserved), s.ActiveBytes.All.Current)
 		s.ReservedBytes.All = Stat{Current: now, Peak: max(now, int64(u.ReservedPeak)), Allocated: now}

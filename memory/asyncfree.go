@@ -138,28 +138,10 @@ func (a *Async) FreeLater(h Block) {
 		home.FreeLater(h)
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.closed.Load() {
 		return
 	}
-	a.deferredFrees = append(a.deferredFrees, h)
-	a.stats.NumDeferredFrees++
-}
-
-func (a *Async) drainDeferredFrees() {
-	a.mu.Lock()
-	blocks := a.deferredFrees
-	a.deferredFrees = nil
-	a.mu.Unlock()
-	for _, h := range blocks {
-		// Nobody is there to be told of an error; a block that the driver refused waits for the next time.
-		if err := a.Free(h); err != nil && !errors.Is(err, ErrDoubleFree) && !errors.Is(err, ErrForeignBlock) {
-			a.mu.Lock()
-			a.deferredFrees = append(a.deferredFrees, h)
-			a.mu.Unlock()
-		}
-	}
+	a.deferredFrees.add(h)
 }
 
 // EmptyCache implements Allocator: it waits for the device, and the pool gives back what nobody uses.
@@ -167,7 +149,7 @@ func (a *Async) EmptyCache() error {
 	if a.absent() {
 		return argumentErr("EmptyCache", nilAllocator)
 	}
-	a.drainDeferredFrees()
+	a.deferredFrees.drain(a.Free)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.freeDeferred()
@@ -182,7 +164,7 @@ func (a *Async) Close() error {
 	if a.absent() {
 		return nil
 	}
-	a.drainDeferredFrees()
+	a.deferredFrees.drain(a.Free)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed.Swap(true) {

@@ -22,7 +22,7 @@ type Direct struct {
 	mu            sync.Mutex
 	live          map[*block]device.Stream
 	stats         Stats
-	deferredFrees []Block
+	deferredFrees deferredFrees
 	closed        atomic.Bool // changed under mu; read without: tensors ask at each call
 }
 
@@ -52,7 +52,7 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.absent() {
 		return Block{}, argumentErr("Alloc", nilAllocator)
 	}
-	a.drainDeferredFrees()
+	a.deferredFrees.drain(a.Free)
 	switch {
 	case bytes == 0:
 		return Block{}, nil
@@ -191,28 +191,10 @@ func (a *Direct) FreeLater(h Block) {
 		home.FreeLater(h)
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.closed.Load() {
 		return
 	}
-	a.deferredFrees = append(a.deferredFrees, h)
-	a.stats.NumDeferredFrees++
-}
-
-func (a *Direct) drainDeferredFrees() {
-	a.mu.Lock()
-	blocks := a.deferredFrees
-	a.deferredFrees = nil
-	a.mu.Unlock()
-	for _, h := range blocks {
-		// Nobody is there to be told of an error; a block that the driver refused waits for the next time.
-		if err := a.Free(h); err != nil && !errors.Is(err, ErrDoubleFree) && !errors.Is(err, ErrForeignBlock) {
-			a.mu.Lock()
-			a.deferredFrees = append(a.deferredFrees, h)
-			a.mu.Unlock()
-		}
-	}
+	a.deferredFrees.add(h)
 }
 
 // RecordStream implements Allocator.
@@ -248,7 +230,7 @@ func (a *Direct) EmptyCache() error {
 	if a.absent() {
 		return argumentErr("EmptyCache", nilAllocator)
 	}
-	a.drainDeferredFrees()
+	a.deferredFrees.drain(a.Free)
 	return nil
 }
 
@@ -261,6 +243,7 @@ func (a *Direct) Stats() Stats {
 	defer a.mu.Unlock()
 	s := a.stats
 	s.MaxSplitSize = -1
+	s.NumDeferredFrees = a.deferredFrees.count()
 	return s
 }
 
@@ -269,7 +252,7 @@ func (a *Direct) Close() error {
 	if a.absent() {
 		return nil
 	}
-	a.drainDeferredFrees()
+	a.deferredFrees.drain(a.Free)
 	a.mu.Lock()
 	if a.closed.Swap(true) {
 		a.mu.Unlock()

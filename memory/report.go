@@ -24,9 +24,7 @@ func (a *Caching) Stats() Stats {
 	a.oversize.mu.Lock()
 	s.OversizeAllocations = a.oversize.stat
 	a.oversize.mu.Unlock()
-	a.deferredFrees.mu.Lock()
-	s.NumDeferredFrees = a.deferredFrees.total
-	a.deferredFrees.mu.Unlock()
+	s.NumDeferredFrees = a.deferredFrees.count()
 	if len(a.pools)+len(a.deadPools) > 0 {
 		s.ReservedBytesByPrivatePools = map[PoolID]StatArray{}
 	}
@@ -101,9 +99,7 @@ func (a *Caching) ResetAccumulatedStats() {
 	a.eachPoolStat((*Stat).resetAccumulated)
 	a.dev.NumAllocRetries, a.dev.NumOOMs, a.dev.NumOOMRejections, a.dev.NumDeviceAlloc, a.dev.NumDeviceFree = 0, 0, 0, 0, 0
 	a.syncs.Store(0)
-	a.deferredFrees.mu.Lock()
-	defer a.deferredFrees.mu.Unlock()
-	a.deferredFrees.total = 0
+	a.deferredFrees.resetCount()
 }
 
 // Summary returns PyTorch's table of the device's statistics, "" if the device has no allocator yet.
