@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
@@ -44,11 +45,11 @@ type Caching struct {
 	callbacks     []func() bool
 	calling       sync.Mutex // callbacks run. Taken without any other lock
 
-	history   atomic.Pointer[recorder]      // nil if none is recorded; replaced under mu and the locks of all shards
-	stacks    atomic.Pointer[fpstack.Table] // nil until history is recorded for the first time
-	log       logbook                       // guarded by mu; for what concerns no stream
-	behalf    callSite                      // guarded by mu: the call that holds the driver lock
-	observers []func(*OOMError)             // guarded by mu
+	history   atomic.Pointer[journal.Recorder] // nil if none is recorded; replaced under mu and the locks of all shards
+	stacks    atomic.Pointer[fpstack.Table]    // nil until history is recorded for the first time
+	log       journal.Logbook                  // guarded by mu; for what concerns no stream
+	behalf    journal.Site                     // guarded by mu: the call that holds the driver lock
+	observers []func(*OOMError)                // guarded by mu
 
 	historyOwned  bool // by the program: RecordHistory. Guarded by mu
 	historyShares int  // of ShareHistory. Guarded by mu
@@ -67,10 +68,10 @@ type request struct {
 	policy    *policy
 	shard     *shard
 	kind      poolKind
-	bytes     uint64   // asked for
-	size      uint64   // rounded: the block's size
-	site      callSite // of the call, for the history
-	overLimit bool     // the last attempt failed because of the limit
+	bytes     uint64       // asked for
+	size      uint64       // rounded: the block's size
+	site      journal.Site // of the call, for the history
+	overLimit bool         // the last attempt failed because of the limit
 }
 
 // New makes a caching allocator for a device. Most programs use For, which keeps one for each device. The error is a
@@ -183,10 +184,10 @@ func (a *Caching) tick(p *policy, sh *shard, kind poolKind) {
 }
 
 // finish hands b out and returns its handle. It is called with sh.mu held and releases it.
-func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m callSite) Block {
+func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m journal.Site) Block {
 	b = sh.handOut(p, b, size, bytes)
-	b.stack = m.stack
-	if sh.log.rec != nil {
+	b.stack = m.Stack
+	if sh.log.On() {
 		sh.noteAlloc(b, m)
 	}
 	h := Block{b: b, generation: b.generation, ptr: b.ptr, size: b.size}
@@ -348,7 +349,7 @@ func (a *Caching) Free(h Block) error {
 	}
 	sh.release(b)
 	users := b.users
-	if sh.log.rec != nil {
+	if sh.log.On() {
 		sh.noteFree(b, m, len(users) == 0)
 	}
 	if len(users) == 0 {
@@ -469,9 +470,10 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 		a.bequeath(sh, s)
 		return sh
 	}
-	sh := &shard{owner: a, pool: pool, log: logbook{rec: a.log.rec}}
+	sh := &shard{owner: a, pool: pool, log: journal.Logbook{Stream: key.id}}
 	a.bind(sh, s)
-	sh.log.stream, sh.log.pool = key.id, sh.poolID()
+	sh.log.Pool = journal.Pool(sh.poolID())
+	sh.log.SetRecorder(a.log.Recorder())
 	shards := slices.Insert(slices.Clone(old), i, sh)
 	a.shards.Store(&shards)
 	return sh

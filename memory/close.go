@@ -1,5 +1,7 @@
 package memory
 
+import "github.com/cistern-ml/cistern/memory/internal/journal"
+
 import "errors"
 
 // close frees every segment. The first thing is to let pending frees complete, so that only real leaks are reported.
@@ -84,7 +86,7 @@ func (a *Caching) surrender(seg *segment) error {
 		_, err := seg.vm.unmap(run.ptr, end)
 		errs = append(errs, err)
 		mapped += uint64(end - run.ptr)
-		seg.shard.noteSegment(actSegmentUnmap, seg, run.ptr, uint64(end-run.ptr), a.behalf)
+		seg.shard.noteSegment(journal.SegmentUnmap, seg, run.ptr, uint64(end-run.ptr), a.behalf)
 	}
 	seg.shard.mu.Unlock()
 	seg.shard.abandon(seg)

@@ -315,5 +315,5 @@ func TestParseConfig_ErrorsAreShort(t *testing.T) {
 		require.Less(t, len(err.Error()), 1000)
 	}
 	o := HistoryOptions{SkipActions: []Action{Action(long)}}
-	require.Less(t, len(o.validate().Error()), 1000)
+	require.Less(t, len(o.Validate().Error()), 1000)
 }

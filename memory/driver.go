@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // Driver is what an allocator needs of a device. Every device.Device is one.
@@ -88,13 +89,13 @@ func (a *Caching) addSegment(r *request, ptr device.Ptr, size uint64) *block {
 	}
 	r.shard.mu.Lock()
 	defer r.shard.mu.Unlock()
-	r.shard.noteSegment(actSegmentAlloc, seg, ptr, size, r.site)
+	r.shard.noteSegment(journal.SegmentAlloc, seg, ptr, size, r.site)
 	return r.shard.firstBlock(seg)
 }
 
 // newSegment registers a segment for the stream and pool of r.
 func (a *Caching) newSegment(r *request, ptr device.Ptr, size uint64) *segment {
-	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments), stack: r.site.stack}
+	seg := &segment{shard: r.shard, kind: r.kind, ptr: ptr, size: size, reg: a.registrations, place: len(a.segments), stack: r.site.Stack}
 	a.registrations++
 	a.segments = append(a.segments, seg)
 	return seg
@@ -150,7 +151,7 @@ func (a *Caching) releaseSegment(b *block) (uint64, error) {
 
 // dropSegment takes a plain segment that the driver has back off the books. Caller holds a.mu and the shard.
 func (a *Caching) dropSegment(seg *segment) {
-	seg.shard.noteSegment(actSegmentFree, seg, seg.ptr, seg.size, a.behalf)
+	seg.shard.noteSegment(journal.SegmentFree, seg, seg.ptr, seg.size, a.behalf)
 	a.forgetSegment(seg)
 	a.countReserved(seg.shard, seg.kind, -int64(seg.size))
 	a.dev.NumDeviceFree++

@@ -69,9 +69,9 @@ func placeText(intro string, frames []Frame) string {
 
 // staleBlock is the error for a handle whose block was freed; freed is what is known of that.
 func (a *Caching) staleBlock(op string, h Block, freed freedBlock, err error) error {
-	syms := symbols{stacks: a.stacks.Load()}
+	syms := newSymbols(a.stacks.Load())
 	return &BlockError{Op: op, Device: a.id, Ptr: h.ptr, Size: h.size, Err: err,
-		Allocated: syms.frames(freed.alloc), Freed: syms.frames(freed.free)}
+		Allocated: syms.Frames(freed.alloc), Freed: syms.Frames(freed.free)}
 }
 
 // errClosed is the use of a block that Close has freed, which nobody remembers to have done.

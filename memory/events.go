@@ -74,7 +74,7 @@ func (a *Caching) arrive(b *block) {
 	if b.events--; b.events == 0 {
 		clear(b.users) // do not keep closed streams alive
 		b.users = b.users[:0]
-		if sh.log.rec != nil {
+		if sh.log.On() {
 			sh.noteCompleted(b)
 		}
 		sh.complete(b)

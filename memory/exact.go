@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // ErrAddress: the memory at the wanted address cannot be had.
@@ -61,7 +62,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 		return Block{}, &AddressError{Device: a.id, Ptr: at, Size: size,
 			Detail: fmt.Sprintf("no free block of stream %d in the %s pool has it", sh.id(), kind)}
 	}
-	sh.log.tag = tagExact
+	sh.log.Tag = journal.Exact
 	sh.pools[kind].remove(b)
 	before := uint64(at - b.ptr)
 	prefix := sh.holdPrefix(p, b, at, m)
@@ -70,18 +71,18 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 		sh.pools[kind].remove(b)
 	}
 	b = sh.handOut(p, b, size, bytes)
-	b.stack = m.stack
-	if sh.log.rec != nil {
+	b.stack = m.Stack
+	if sh.log.On() {
 		sh.noteAlloc(b, m)
 	}
 	if prefix != nil {
 		sh.release(prefix)
-		if sh.log.rec != nil {
+		if sh.log.On() {
 			sh.noteFree(prefix, m, true)
 		}
 		sh.complete(prefix)
 	}
-	sh.log.tag = tagNone
+	sh.log.Tag = journal.NoTag
 	h := Block{b: b, generation: b.generation, ptr: b.ptr, size: b.size}
 	over := sh.tally.over
 	sh.mu.Unlock()
@@ -110,7 +111,7 @@ func (sh *shard) containing(k poolKind, at device.Ptr, size uint64) *block {
 // holdPrefix hands out what lies before an address in b, which is in no index, as a block of its own, so that the rest begins
 // there. It returns nil if b begins there. The split is one that the pool's rule may not make. As in PyTorch the prefix counts
 // as an allocation, which the caller frees at once; but unlike there no peak counts the two together.
-func (sh *shard) holdPrefix(p *policy, b *block, at device.Ptr, m callSite) *block {
+func (sh *shard) holdPrefix(p *policy, b *block, at device.Ptr, m journal.Site) *block {
 	if b.ptr == at {
 		return nil
 	}
@@ -118,7 +119,7 @@ func (sh *shard) holdPrefix(p *policy, b *block, at device.Ptr, m callSite) *blo
 	always.expandable = true // splits whatever is left
 	n := uint64(at - b.ptr)
 	prefix := sh.handOut(&always, b, n, n)
-	if sh.log.rec != nil {
+	if sh.log.On() {
 		sh.noteAlloc(prefix, m)
 	}
 	return prefix

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
@@ -143,7 +144,7 @@ func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 	sh.absorbFree(b)
 	sh.cache(b)
 	a.countReserved(sh, b.kind, int64(size))
-	sh.noteSegment(actSegmentMap, b.seg, at, size, a.behalf)
+	sh.noteSegment(journal.SegmentMap, b.seg, at, size, a.behalf)
 	a.dev.NumDeviceAlloc++
 	return true, nil
 }
@@ -188,7 +189,7 @@ func (a *Caching) trim(b *block) error {
 	sh.absorbUnmapped(b)
 	sh.unmap(b)
 	a.countReserved(sh, b.kind, -int64(to-from))
-	sh.noteSegment(actSegmentUnmap, b.seg, from, uint64(to-from), a.behalf)
+	sh.noteSegment(journal.SegmentUnmap, b.seg, from, uint64(to-from), a.behalf)
 	a.dev.NumDeviceFree++
 	if b.whole() {
 		return errors.Join(failed, a.dropRange(b))

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/internal/invariants"
+
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 const gib = 1 << 30
@@ -221,7 +223,7 @@ func TestFree_LeavesABlockAloneThatIsBeingHandedOut(t *testing.T) {
 	sh.mu.Unlock()
 	require.NoError(t, r.a.Free(b))
 	sh.mu.Lock()
-	h := sh.finish(p, found, 4*mib, 4*mib, callSite{})
+	h := sh.finish(p, found, 4*mib, 4*mib, journal.Site{})
 	r.a.mu.Unlock()
 	require.EqualValues(t, 4*mib, h.Size())
 	r.check()

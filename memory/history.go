@@ -1,12 +1,15 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/cistern-ml/cistern/internal/fpstack"
+
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // HistoryOptions say what RecordHistory keeps. The zero value is PyTorch's _record_memory_history(), but for the limit on
@@ -53,16 +56,13 @@ const (
 // RecordHistory begins to record what the allocator does, for Snapshot, and where, for BlockErrors. Called again, it changes
 // the options and keeps what was recorded, as far as the new limit allows. The error is a *ConfigError.
 //
-// See recorder for how it works; doc.go says what it costs.
+// Package memory/internal/journal says how it works, doc.go what it costs.
 func (a *Caching) RecordHistory(o HistoryOptions) error {
 	if a.absent() {
 		return argumentErr("RecordHistory", nilAllocator)
 	}
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return err
-	}
-	if o.MaxEntries == 0 {
-		o.MaxEntries = DefaultHistoryEntries
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,17 +78,7 @@ func (a *Caching) recordLocked(o HistoryOptions) {
 	if a.stacks.Load() == nil {
 		a.stacks.Store(fpstack.NewTable(maxStacks))
 	}
-	rec := newRecorder(o, a.stacks.Load())
-	if old := a.history.Load(); old != nil && !o.Clear {
-		rec.journal = old.journal
-		rec.journal.resize(o.MaxEntries)
-	} else {
-		a.log.chunk = nil
-		for _, sh := range shards {
-			sh.log.chunk = nil
-		}
-	}
-	a.setRecorder(rec, shards)
+	a.setRecorder(o.recorder(a.stacks.Load(), a.history.Load()), shards)
 }
 
 // StopHistory ends the recording and forgets the trace: take the snapshot before. The stacks of the blocks in use stay. While
@@ -111,11 +101,8 @@ func (a *Caching) ShareHistory(o HistoryOptions) (stop func(), err error) {
 	if a.absent() {
 		return nil, argumentErr("ShareHistory", nilAllocator)
 	}
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
-	}
-	if o.MaxEntries == 0 {
-		o.MaxEntries = DefaultHistoryEntries
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -140,26 +127,32 @@ func (a *Caching) stopUnlessWanted() {
 	}
 	shards := a.lockShards()
 	defer unlockShards(shards)
-	a.log.chunk = nil
-	for _, sh := range shards {
-		sh.log.chunk = nil
-	}
 	a.setRecorder(nil, shards)
 }
 
 // setRecorder makes rec the recorder of all shards. Because all are locked, the trace begins at one moment for all of them.
-func (a *Caching) setRecorder(rec *recorder, shards []*shard) {
+func (a *Caching) setRecorder(rec *journal.Recorder, shards []*shard) {
 	a.history.Store(rec)
-	a.log.rec = rec
+	a.log.SetRecorder(rec)
 	for _, sh := range shards {
-		sh.log.rec = rec
+		sh.log.SetRecorder(rec)
 	}
 }
 
 // HistoryEnabled reports whether history is being recorded.
 func (a *Caching) HistoryEnabled() bool { return a != nil && a.history.Load() != nil }
 
-func (o *HistoryOptions) validate() error {
+// recorder makes a recorder with these options, which goes on with what old has recorded unless that is nil or Clear is set.
+func (o HistoryOptions) recorder(stacks *fpstack.Table, old *journal.Recorder) *journal.Recorder {
+	if o.Clear {
+		old = nil
+	}
+	return journal.NewRecorder(journal.Options{Trace: o.Enabled == HistoryAll, Context: journal.Context(o.Context),
+		Entries: cmp.Or(o.MaxEntries, DefaultHistoryEntries), Skip: journal.SkipNamed(o.SkipActions)}, stacks, old)
+}
+
+// Validate reports the first option that is out of range, as a *ConfigError.
+func (o HistoryOptions) Validate() error {
 	switch {
 	case o.Enabled > HistoryState:
 		return configError("history enabled", strconv.Itoa(int(o.Enabled)), "expected HistoryAll or HistoryState")
@@ -170,8 +163,8 @@ func (o *HistoryOptions) validate() error {
 		return configError("history max_entries", strconv.Itoa(o.MaxEntries), "expected a positive number, or 0 for the default")
 	}
 	for _, act := range o.SkipActions {
-		if !slices.Contains(actionNames[:], act) {
-			return configError("history skip_actions", string(act), fmt.Sprintf("expected some of %v", actionNames))
+		if names := journal.ActionNames(); !slices.Contains(names, string(act)) {
+			return configError("history skip_actions", string(act), fmt.Sprintf("expected some of %v", names))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // traceRig is a rig that records history.
@@ -183,12 +184,10 @@ func TestHistory_TakesBoundedMemoryAndNoneInTheSteadyState(t *testing.T) {
 	}
 	held := journalCapacity(a)
 	for _, sh := range *a.shards.Load() {
-		if sh.log.chunk != nil {
-			held += cap(sh.log.chunk.records)
-		}
+		held += sh.log.Capacity()
 	}
 	require.GreaterOrEqual(t, held, most)
-	require.LessOrEqual(t, held, most+(2*len(streams)+1)*chunkSize)
+	require.LessOrEqual(t, held, most+(2*len(streams)+1)*journal.ChunkSize)
 }
 
 // Many pools come and go, and each leaves a few entries behind.
@@ -212,13 +211,7 @@ func TestHistory_OfPrivatePoolsOutlivesThemInBoundedMemory(t *testing.T) {
 }
 
 // journalCapacity is how many entries there is room for, without the chunks being filled.
-func journalCapacity(a *Caching) (n int) {
-	j := a.history.Load().journal
-	for _, c := range append(j.spare, j.queue...) {
-		n += cap(c.records)
-	}
-	return n
-}
+func journalCapacity(a *Caching) int { return a.history.Load().Capacity() }
 
 func TestSnapshot_OfAPoolHasItsPartOfTheTrace(t *testing.T) {
 	r := traceRig(t, gib, HistoryOptions{})

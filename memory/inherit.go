@@ -79,10 +79,8 @@ func (a *Caching) bequeath(sh *shard, s device.Stream) {
 		a.direct[old.id].Store(nil)
 	}
 	sh.mu.Lock()
-	if sh.log.rec != nil {
-		sh.log.rec.journal.seal(&sh.log)
-	}
-	sh.log.stream = s.ID()
+	sh.log.Seal()
+	sh.log.Stream = s.ID()
 	sh.mu.Unlock()
 	shards := slices.DeleteFunc(slices.Clone(*a.shards.Load()), func(x *shard) bool { return x == sh })
 	a.bind(sh, s)

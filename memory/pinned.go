@@ -297,7 +297,7 @@ func (p *Pinned) free(h PinnedBlock) error {
 	b.generation++
 	users := b.users
 	b.waits = len(users) + len(b.holders)
-	if k.log.rec != nil {
+	if k.log.On() {
 		k.noteFree(b, b.waits == 0)
 	}
 	if b.waits > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
@@ -103,10 +104,10 @@ type bucket struct {
 	owner *Pinned
 
 	mu    sync.Mutex
-	log   logbook        // of the history
-	free  []*pinnedBlock // cached ones; the last was freed last
-	all   []*pinnedBlock // all but spare ones
-	tally struct {       // since the accumulated statistics were reset
+	log   journal.Logbook // of the history
+	free  []*pinnedBlock  // cached ones; the last was freed last
+	all   []*pinnedBlock  // all but spare ones
+	tally struct {        // since the accumulated statistics were reset
 		requested, requestedBytes, returned, returnedBytes int64
 	}
 
@@ -131,7 +132,7 @@ func (k *bucket) reuse(bytes uint64) (PinnedBlock, bool) {
 func (k *bucket) handOut(b *pinnedBlock, bytes uint64, fresh bool) PinnedBlock {
 	b.state = pinnedAllocated
 	b.requested = bytes
-	if k.log.rec != nil {
+	if k.log.On() {
 		k.noteAlloc(b, fresh)
 	}
 	k.tally.requested++
@@ -155,7 +156,7 @@ func (k *bucket) complete(b *pinnedBlock, policy *pinnedPolicy) {
 // surrender takes a block that nobody uses out of everybody's reach, for the driver. Caller holds k.mu.
 func (k *bucket) surrender(b *pinnedBlock) {
 	b.state = pinnedReleasing
-	if k.log.rec != nil {
+	if k.log.On() {
 		k.noteReleased(b)
 	}
 }
@@ -180,7 +181,7 @@ func (k *bucket) cache(b *pinnedBlock) {
 // Caller holds k.mu.
 func (k *bucket) arrive(b *pinnedBlock, policy *pinnedPolicy) (release bool) {
 	if b.waits--; b.waits == 0 {
-		if k.log.rec != nil {
+		if k.log.On() {
 			k.noteCompleted(b)
 		}
 		k.complete(b, policy)

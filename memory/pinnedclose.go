@@ -104,7 +104,7 @@ func (k *bucket) abandon(leak *LeakError) (gone []*pinnedBlock) {
 			leak.Blocks++
 			leak.Bytes += b.size
 			b.users = nil
-			if k.log.rec != nil {
+			if k.log.On() {
 				k.noteAbandoned(b)
 			}
 			k.endUse(b)

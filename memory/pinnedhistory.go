@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // RecordHistory begins to record what the allocator does, for Snapshot, with the options of Caching.RecordHistory. It is
@@ -20,25 +21,15 @@ func (p *Pinned) RecordHistory(o HistoryOptions) error {
 	if p.absent() {
 		return argumentErr("Pinned.RecordHistory", nilAllocator)
 	}
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return err
-	}
-	if o.MaxEntries == 0 {
-		o.MaxEntries = DefaultHistoryEntries
 	}
 	p.lockBuckets()
 	defer p.unlockBuckets()
 	if p.stacks == nil {
 		p.stacks = fpstack.NewTable(maxStacks)
 	}
-	rec := newRecorder(o, p.stacks)
-	if old := p.buckets[0].log.rec; old != nil && !o.Clear {
-		rec.journal = old.journal
-		rec.journal.resize(o.MaxEntries)
-	} else {
-		p.forgetChunks()
-	}
-	p.setRecorder(rec)
+	p.setRecorder(o.recorder(p.stacks, p.buckets[0].log.Recorder()))
 	return nil
 }
 
@@ -49,7 +40,6 @@ func (p *Pinned) StopHistory() {
 	}
 	p.lockBuckets()
 	defer p.unlockBuckets()
-	p.forgetChunks()
 	p.setRecorder(nil)
 }
 
@@ -61,19 +51,13 @@ func (p *Pinned) HistoryEnabled() bool {
 	k := &p.buckets[0] // they all have the same recorder
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.log.rec != nil
+	return k.log.On()
 }
 
-// forgetChunks and setRecorder: caller holds all buckets.
-func (p *Pinned) forgetChunks() {
+// setRecorder begins or, with nil, ends the recording. Caller holds all buckets.
+func (p *Pinned) setRecorder(rec *journal.Recorder) {
 	for i := range p.buckets {
-		p.buckets[i].log.chunk = nil
-	}
-}
-
-func (p *Pinned) setRecorder(rec *recorder) {
-	for i := range p.buckets {
-		p.buckets[i].log.rec = rec
+		p.buckets[i].log.SetRecorder(rec)
 	}
 }
 
@@ -83,26 +67,26 @@ func addressOf(mem []byte) device.Ptr { return device.Ptr(reflect.ValueOf(mem).P
 // noteAlloc notes a block that is handed out; fresh says that the driver has just given it. There is a recorder, and the caller
 // holds k.mu: so it is with all of these.
 func (k *bucket) noteAlloc(b *pinnedBlock, fresh bool) {
-	m := k.log.rec.ofAlloc()
-	if b.stack = m.stack; fresh {
-		b.made = m.stack
-		k.log.write(actSegmentAlloc, b.addr, b.size, m)
+	m := k.log.Recorder().OfAlloc()
+	if b.stack = m.Stack; fresh {
+		b.made = m.Stack
+		k.log.Write(journal.SegmentAlloc, b.addr, b.size, m)
 	}
-	k.log.write(actAlloc, b.addr, b.requested, m)
+	k.log.Write(journal.Alloc, b.addr, b.requested, m)
 }
 
 // noteFree notes a block that its holder gives back; done says that nobody else uses it.
 func (k *bucket) noteFree(b *pinnedBlock, done bool) {
-	m := k.log.rec.ofFree()
-	if m.stack == 0 {
-		m.stack = b.stack
+	m := k.log.Recorder().OfFree()
+	if m.Stack == 0 {
+		m.Stack = b.stack
 	}
-	k.log.writeFree(b.addr, b.requested, m, done)
+	k.log.WriteFree(b.addr, b.requested, m, done)
 }
 
 // noteCompleted notes a pending block that nobody uses any more.
 func (k *bucket) noteCompleted(b *pinnedBlock) {
-	k.log.write(actFreeCompleted, b.addr, b.requested, callSite{stack: b.stack})
+	k.log.Write(journal.FreeCompleted, b.addr, b.requested, journal.Site{Stack: b.stack})
 }
 
 // noteAbandoned notes the end of a block in use when the allocator is closed.
@@ -117,16 +101,16 @@ func (k *bucket) noteAbandoned(b *pinnedBlock) {
 // noteReleased notes a block that the driver is given back. It is noted before: the driver may give the same address to
 // somebody else before it returns.
 func (k *bucket) noteReleased(b *pinnedBlock) {
-	m := k.log.rec.ofFree()
-	if m.stack == 0 {
-		m.stack = b.made
+	m := k.log.Recorder().OfFree()
+	if m.Stack == 0 {
+		m.Stack = b.made
 	}
-	k.log.write(actSegmentFree, b.addr, b.size, m)
+	k.log.Write(journal.SegmentFree, b.addr, b.size, m)
 }
 
 // noteKept notes a block that the driver refused.
 func (k *bucket) noteKept(b *pinnedBlock) {
-	k.log.write(actSegmentAlloc, b.addr, b.size, callSite{stack: b.made})
+	k.log.Write(journal.SegmentAlloc, b.addr, b.size, journal.Site{Stack: b.made})
 }
 
 // HostSnapshot is the state of a Pinned at one moment and, if its history is recorded, how it came about: the host keys of
@@ -144,14 +128,14 @@ func (p *Pinned) Snapshot() HostSnapshot {
 		return HostSnapshot{}
 	}
 	p.lockBuckets()
-	var w window
-	if rec := p.buckets[0].log.rec; rec != nil {
-		var logs []*logbook
+	var w journal.Window
+	if rec := p.buckets[0].log.Recorder(); rec != nil {
+		var logs []*journal.Logbook
 		for i := range p.buckets {
 			logs = append(logs, &p.buckets[i].log)
 		}
-		w = rec.journal.prepare(len(logs))
-		rec.journal.copy(&w, logs)
+		w = rec.Prepare(len(logs))
+		rec.Copy(&w, logs)
 	}
 	var blocks []pinnedLayout
 	for i := range p.buckets {
@@ -162,16 +146,14 @@ func (p *Pinned) Snapshot() HostSnapshot {
 			blocks = append(blocks, pinnedLayout{b.addr, b.size, b.requested, b.state, b.stack, b.made})
 		}
 	}
-	syms := &symbols{stacks: p.stacks}
+	syms := newSymbols(p.stacks)
 	p.unlockBuckets()
 
 	slices.SortFunc(blocks, func(x, y pinnedLayout) int { return cmp.Compare(x.addr, y.addr) })
-	s := HostSnapshot{Segments: []SegmentInfo{}, Trace: w.entries(syms, nil), DroppedEntries: int64(w.floor)}
+	s := HostSnapshot{Segments: []SegmentInfo{}, Trace: traceEntries(&w, syms, nil), DroppedEntries: w.Dropped(),
+		DroppedStacks: syms.Dropped()}
 	for _, b := range blocks {
 		s.Segments = append(s.Segments, b.info(syms))
-	}
-	if syms.stacks != nil {
-		s.DroppedStacks = syms.stacks.Dropped()
 	}
 	return s
 }
@@ -187,7 +169,7 @@ type pinnedLayout struct {
 }
 
 func (b *pinnedLayout) info(syms *symbols) SegmentInfo {
-	s := SegmentInfo{Device: -1, Address: b.addr, TotalSize: b.size, Type: smallPool.String(), Frames: syms.frames(b.made)}
+	s := SegmentInfo{Device: -1, Address: b.addr, TotalSize: b.size, Type: smallPool.String(), Frames: syms.Frames(b.made)}
 	info := BlockInfo{Address: b.addr, Size: b.size, State: Inactive}
 	switch b.state {
 	case pinnedAllocated:
@@ -197,7 +179,7 @@ func (b *pinnedLayout) info(syms *symbols) SegmentInfo {
 	}
 	if info.State != Inactive {
 		s.ActiveSize, s.RequestedSize = b.size, b.requested
-		info.RequestedSize, info.Frames = b.requested, syms.frames(b.stack)
+		info.RequestedSize, info.Frames = b.requested, syms.Frames(b.stack)
 	}
 	s.Blocks = []BlockInfo{info}
 	return s

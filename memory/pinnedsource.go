@@ -165,7 +165,7 @@ func (p *Pinned) release(b *pinnedBlock) error {
 	defer k.mu.Unlock()
 	if err != nil {
 		p.books.countFreeError()
-		if k.log.rec != nil {
+		if k.log.On() {
 			k.noteKept(b)
 		}
 		k.cache(b)

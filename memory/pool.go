@@ -379,7 +379,7 @@ func (a *Caching) forgetPool(p *Pool) {
 			continue
 		}
 		sh.mu.Lock()
-		sh.log.close()
+		sh.log.Close()
 		for k := range sh.tally.pool {
 			for i := range numHot {
 				a.gone.pool[k].allocated[i] += sh.tally.pool[k].allocated[i]

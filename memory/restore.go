@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // Restored is what Restore changed.
@@ -132,7 +133,7 @@ func (seg *segment) mappedAsIn(layout []blockLayout) (device.Ptr, bool) {
 }
 
 // freeAll frees the allocated blocks of a segment and returns their addresses. Caller holds the shard.
-func (seg *segment) freeAll(policy *policy, m callSite) (freed []device.Ptr) {
+func (seg *segment) freeAll(policy *policy, m journal.Site) (freed []device.Ptr) {
 	for b := seg.head; b != nil; b = b.next {
 		if b.state == stateAllocated {
 			freed = append(freed, b.ptr)
@@ -146,11 +147,11 @@ func (seg *segment) freeAll(policy *policy, m callSite) (freed []device.Ptr) {
 }
 
 // giveBack is Free of a block that nobody else uses. Caller holds the shard.
-func (sh *shard) giveBack(b *block, m callSite) {
+func (sh *shard) giveBack(b *block, m journal.Site) {
 	clear(b.users)
 	b.users = b.users[:0]
 	sh.release(b)
-	if sh.log.rec != nil {
+	if sh.log.On() {
 		sh.noteFree(b, m, true)
 	}
 	sh.complete(b)
@@ -158,7 +159,7 @@ func (sh *shard) giveBack(b *block, m callSite) {
 
 // divide cuts a segment without allocated blocks up as a layout says, and returns handles for those that are allocated in it.
 // Caller holds the shard.
-func (seg *segment) divide(policy *policy, layout []blockLayout, on, off callSite) (live []Block) {
+func (seg *segment) divide(policy *policy, layout []blockLayout, on, off journal.Site) (live []Block) {
 	var gaps []*block
 	for _, l := range layout {
 		if l.state == stateUnmapped {
@@ -182,7 +183,7 @@ func (seg *segment) divide(policy *policy, layout []blockLayout, on, off callSit
 
 // cut allocates the first size bytes of b, a free block; requested is 0 for a block that is to be free again. Caller holds the
 // shard.
-func (seg *segment) cut(policy *policy, b *block, size, requested uint64, m callSite) *block {
+func (seg *segment) cut(policy *policy, b *block, size, requested uint64, m journal.Site) *block {
 	sh, always := seg.shard, *policy
 	always.expandable, always.force = true, true // cuts off whatever is left, also what the pool's rule would not
 	gap := requested == 0
@@ -191,8 +192,8 @@ func (seg *segment) cut(policy *policy, b *block, size, requested uint64, m call
 	}
 	sh.pools[seg.kind].remove(b)
 	b = sh.handOut(&always, b, size, requested)
-	b.stack = m.stack
-	if sh.log.rec != nil {
+	b.stack = m.Stack
+	if sh.log.On() {
 		sh.noteAlloc(b, m)
 	}
 	switch {

@@ -1,5 +1,7 @@
 package memory
 
+import "github.com/cistern-ml/cistern/memory/internal/journal"
+
 import "sync/atomic"
 
 // shard is the part of the allocator that serves one stream: its small and its large pool of cached blocks, and all segments
@@ -13,7 +15,7 @@ type shard struct {
 	bound atomic.Pointer[binding]
 
 	mu    spinMutex
-	log   logbook // of the history
+	log   journal.Logbook // of the history
 	pools [poolKinds]index
 	tally tallies
 	spare *block // objects to use again, linked by next

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // Snapshot is the state of an allocator at one moment and, if RecordHistory is on, how it came about. It has the form of
@@ -99,17 +100,15 @@ func (a *Caching) snapshot(want *Pool, trace bool) Snapshot {
 		return Snapshot{}
 	}
 	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1), HostSegments: []SegmentInfo{}, HostTraces: []TraceEntry{}}
-	syms := &symbols{stacks: a.stacks.Load()}
+	syms := newSymbols(a.stacks.Load())
 	w, c := a.copyState(&s, want, trace)
 	s.Settings = c.settings()
 	for i := range s.DeviceTraces {
 		s.DeviceTraces[i] = []TraceEntry{}
 	}
-	s.DeviceTraces[a.id.Index] = w.entries(syms, want)
-	s.DroppedEntries = int64(w.floor)
-	if syms.stacks != nil {
-		s.DroppedStacks = syms.stacks.Dropped()
-	}
+	s.DeviceTraces[a.id.Index] = traceEntries(&w, syms, want)
+	s.DroppedEntries = w.Dropped()
+	s.DroppedStacks = syms.Dropped()
 	for i := range s.layout {
 		s.Segments = append(s.Segments, s.layout[i].infos(a.id.Index, syms)...)
 	}
@@ -118,25 +117,25 @@ func (a *Caching) snapshot(want *Pool, trace bool) Snapshot {
 }
 
 // copyState takes what a snapshot is made of, all at one moment, and notes that it did.
-func (a *Caching) copyState(s *Snapshot, want *Pool, trace bool) (w window, c Config) {
+func (a *Caching) copyState(s *Snapshot, want *Pool, trace bool) (w journal.Window, c Config) {
 	m := a.freeSite()
 	if rec := a.history.Load(); rec != nil && trace {
-		w = rec.journal.prepare(len(*a.shards.Load()) + 1)
+		w = rec.Prepare(len(*a.shards.Load()) + 1)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	s.layout = a.layout(want)
-	if rec := a.log.rec; rec != nil {
-		logs := []*logbook{&a.log}
+	if rec := a.log.Recorder(); rec != nil {
+		logs := []*journal.Logbook{&a.log}
 		for _, sh := range shards {
 			logs = append(logs, &sh.log)
 		}
 		if trace {
-			rec.journal.copy(&w, logs)
+			rec.Copy(&w, logs)
 		}
-		a.log.write(actSnapshot, 0, activeBytes(shards), m)
+		a.log.Write(journal.Snapshot, 0, activeBytes(shards), m)
 	}
 	return w, a.config
 }
@@ -162,7 +161,7 @@ func (l *segmentLayout) infos(index int, syms *symbols) (infos []SegmentInfo) {
 		}
 		if cur == nil {
 			infos = append(infos, SegmentInfo{Device: index, Address: b.ptr, Stream: l.stream, Type: l.kind.String(), PoolID: l.pool,
-				Expandable: l.expandable, Frames: syms.frames(l.stack)})
+				Expandable: l.expandable, Frames: syms.Frames(l.stack)})
 			cur = &infos[len(infos)-1]
 		}
 		cur.add(b, syms)
@@ -183,7 +182,7 @@ func (s *SegmentInfo) add(b *blockLayout, syms *symbols) {
 		info.State = ActiveAllocated
 		s.AllocatedSize += b.size
 	}
-	info.Frames = syms.frames(stack)
+	info.Frames = syms.Frames(stack)
 	s.Blocks = append(s.Blocks, info)
 }
 

@@ -1,10 +1,11 @@
 package memory
 
 import (
-	"strings"
+	"runtime"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // Action is what an entry of the trace is about, in PyTorch's words.
@@ -23,25 +24,6 @@ const (
 	ActionOOM           Action = "oom"            // a request could not be served
 )
 
-// action is an index into actionNames.
-type action uint8
-
-const (
-	actAlloc action = iota
-	actFreeRequested
-	actFreeCompleted
-	actSegmentAlloc
-	actSegmentFree
-	actSegmentMap
-	actSegmentUnmap
-	actSnapshot
-	actOOM
-	numActions
-)
-
-var actionNames = [numActions]Action{ActionAlloc, ActionFreeRequested, ActionFreeCompleted, ActionSegmentAlloc, ActionSegmentFree,
-	ActionSegmentMap, ActionSegmentUnmap, ActionSnapshot, ActionOOM}
-
 // TraceEntry is one thing that the allocator did. Size is, for blocks, what was asked for; for segments and pages, what the
 // driver gave or got; for ActionOOM, the rounded request; and for ActionSnapshot, the sum of the active blocks.
 type TraceEntry struct {
@@ -59,16 +41,6 @@ type TraceEntry struct {
 	InternalMetadata string `json:"internal_metadata,omitempty"`
 }
 
-// entryTag is what an entry's InternalMetadata says.
-type entryTag uint8
-
-const (
-	tagNone entryTag = iota
-	tagExact
-)
-
-func (t entryTag) String() string { return [...]string{"", "mallocWithAddress"}[t] }
-
 // Frame is one level of a call stack.
 type Frame struct {
 	Filename string `json:"filename"`
@@ -77,69 +49,30 @@ type Frame struct {
 }
 
 // symbols writes stacks out, each once.
-type symbols struct {
-	stacks *fpstack.Table // nil if history was never recorded
-	known  map[fpstack.ID][]Frame
+type symbols = journal.Symbols[Frame]
+
+func newSymbols(stacks *fpstack.Table) *symbols {
+	return journal.NewSymbols(stacks, func(f runtime.Frame) Frame { return Frame{Filename: f.File, Line: f.Line, Name: f.Function} })
 }
 
-// methods is how the names of this package's methods begin. They are left out at the inner end of stacks, as it is always they
-// that take them.
-const methods = "github.com/cistern-ml/cistern/memory.(*"
-
-// frames returns a stack, nil if it is not known.
-func (s *symbols) frames(id fpstack.ID) []Frame {
-	if id == 0 || s.stacks == nil {
-		return nil
+// traceEntries writes out the entries of one pool, or of all.
+func traceEntries(w *journal.Window, syms *symbols, want *Pool) []TraceEntry {
+	var id *journal.Pool
+	if want != nil {
+		id = (*journal.Pool)(&want.id)
 	}
-	if list, ok := s.known[id]; ok {
-		return list
+	list := []TraceEntry{}
+	for e := range w.Entries(id) {
+		list = append(list, traceEntry(&e, syms))
 	}
-	var list []Frame
-	for _, f := range s.stacks.Frames(id) {
-		if len(list) > 0 || !strings.HasPrefix(f.Function, methods) {
-			list = append(list, Frame{Filename: f.File, Line: f.Line, Name: f.Function})
-		}
-	}
-	if s.known == nil {
-		s.known = map[fpstack.ID][]Frame{}
-	}
-	s.known[id] = list
 	return list
 }
 
-// entries puts the records of a copy into order and writes them out; of one pool, or of all.
-func (w *window) entries(s *symbols, want *Pool) []TraceEntry {
-	if w.last == w.floor {
-		return []TraceEntry{}
+func traceEntry(e *journal.Entry, syms *symbols) TraceEntry {
+	t := TraceEntry{Action: Action(e.Action.String()), Addr: e.Addr, Size: e.Size, Stream: e.Stream, TimeUS: e.TimeUS,
+		PoolID: e.Pool, Frames: syms.Frames(e.Stack), InternalMetadata: e.Tag.String()}
+	if e.Action == journal.OOM {
+		t.Addr, t.DeviceFree = 0, uint64(e.Addr)
 	}
-	// Numbers have no gaps, so the number is the place. Those not wanted leave holes.
-	list := make([]TraceEntry, w.last-w.floor)
-	records := w.records
-	for _, run := range w.runs {
-		for _, r := range records[:run.n] {
-			if r.number > w.floor && (want == nil || want.id == run.pool) {
-				list[r.number-w.floor-1] = r.entry(run, s)
-			}
-		}
-		records = records[run.n:]
-	}
-	kept := list[:0]
-	var latest int64
-	for _, e := range list {
-		if e.Action != "" {
-			latest = max(latest, e.TimeUS) // a call has the time at which it began, and its number from when it had the lock
-			e.TimeUS = latest
-			kept = append(kept, e)
-		}
-	}
-	return kept
-}
-
-func (r *record) entry(run run, s *symbols) TraceEntry {
-	e := TraceEntry{Action: actionNames[r.action], Addr: r.addr, Size: r.size, Stream: run.stream, TimeUS: r.nanos / 1000,
-		PoolID: run.pool, Frames: s.frames(r.stack), InternalMetadata: r.tag.String()}
-	if r.action == actOOM {
-		e.Addr, e.DeviceFree = 0, uint64(r.addr)
-	}
-	return e
+	return t
 }

@@ -1,4 +1,4 @@
-package memory
+package journal
 
 import (
 	"slices"
@@ -16,14 +16,14 @@ type record struct {
 	size   uint64
 	nanos  int64
 	stack  fpstack.ID
-	action action
-	tag    entryTag
+	action Action
+	tag    Tag
 }
 
 // chunk is a run of one shard's entries.
 type chunk struct {
 	stream  device.StreamID
-	pool    PoolID
+	pool    Pool
 	records []record // in order of number; grows up to its capacity. Records hold no pointers for the collector to follow
 }
 
@@ -44,12 +44,13 @@ type journal struct {
 	floor   uint64     // the highest number dropped
 }
 
-const chunkSize = 256 // entries
+// ChunkSize is how many entries a log writes without a lock of the journal's.
+const ChunkSize = 256
 
 func newJournal(entries int) *journal { return &journal{entries: uint64(entries)} }
 
 // size is how many entries a chunk has: fewer if few are to be kept.
-func (j *journal) size() int { return int(min(max(j.entries/16, 1), chunkSize)) }
+func (j *journal) size() int { return int(min(max(j.entries/16, 1), ChunkSize)) }
 
 // resize changes how many entries are kept.
 func (j *journal) resize(entries int) {
@@ -61,7 +62,7 @@ func (j *journal) resize(entries int) {
 }
 
 // next takes the full chunk of a log, if it has one, and returns an empty one.
-func (j *journal) next(l *logbook) *chunk {
+func (j *journal) next(l *Logbook) *chunk {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if l.chunk != nil {
@@ -77,7 +78,7 @@ func (j *journal) next(l *logbook) *chunk {
 	if cap(c.records) != j.size() {
 		c.records = make([]record, 0, j.size())
 	}
-	c.stream, c.pool, c.records = l.stream, l.pool, c.records[:0]
+	c.stream, c.pool, c.records = l.Stream, l.Pool, c.records[:0]
 	return c
 }
 
@@ -97,7 +98,7 @@ func (j *journal) trim() {
 }
 
 // seal queues what a log that will write no more has, full or not.
-func (j *journal) seal(l *logbook) {
+func (j *journal) seal(l *Logbook) {
 	if l.chunk == nil {
 		return
 	}
@@ -108,23 +109,8 @@ func (j *journal) seal(l *logbook) {
 	l.chunk = nil
 }
 
-// window is a copy of the entries that there are.
-type window struct {
-	runs    []run
-	records []record
-	floor   uint64 // entries up to this number do not belong
-	last    uint64
-}
-
-// run says whose the next n records are.
-type run struct {
-	stream device.StreamID
-	pool   PoolID
-	n      int
-}
-
 // prepare makes room for a copy of the entries of some logs, so that copy need not do it under the locks.
-func (j *journal) prepare(logs int) (w window) {
+func (j *journal) prepare(logs int) (w Window) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := logs * j.size()
@@ -136,7 +122,7 @@ func (j *journal) prepare(logs int) (w window) {
 }
 
 // copy takes the entries. Caller has locked all that write: logs are theirs.
-func (j *journal) copy(w *window, logs []*logbook) {
+func (j *journal) copy(w *Window, logs []*Logbook) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, c := range j.queue {
@@ -152,9 +138,4 @@ func (j *journal) copy(w *window, logs []*logbook) {
 	if w.last-w.floor > j.entries {
 		w.floor = w.last - j.entries
 	}
-}
-
-func (w *window) add(c *chunk) {
-	w.runs = append(w.runs, run{c.stream, c.pool, len(c.records)})
-	w.records = append(w.records, c.records...)
 }
