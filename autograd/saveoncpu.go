@@ -4,7 +4,7 @@ import "github.com/cistern-ml/cistern/tensor"
 
 // SaveOnCPU saves tensors in host memory and brings them back when backward needs them (torch.autograd.graph.save_on_cpu): the
 // device holds the activations of one operation at a time, for the time that the copies take. With pinned memory the copies are
-// enqueued on the graph's stream without anybody waiting for them; it is kept in a pool (memory.PinnedFor), and is memory that the
+// enqueued on the graph's stream without anybody waiting for them; it is kept in a pool (package memory/pinned), and is memory that the
 // operating system can use for nothing else. Values of inputs and parameters, which stay on the device anyway, are not copied.
 //
 //	g := autograd.NewGraph(dev, autograd.WithSavedTensorHooks(autograd.SaveOnCPU(true)))

@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memprof"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 func TestNoDevice_IsAnArgumentError(t *testing.T) {
@@ -26,9 +27,9 @@ func TestNoDevice_IsAnArgumentError(t *testing.T) {
 		_, calls["New"] = memory.New(d, memory.Config{})
 		_, calls["NewAsync"] = memory.NewAsync(d, memory.Config{})
 		_, calls["For"] = memory.For(d)
-		_, calls["PinnedFor"] = memory.PinnedFor(d)
-		pinned, _ := d.(memory.PinnedDriver)
-		_, calls["NewPinned"] = memory.NewPinned(pinned, memory.Config{})
+		_, calls["pinned.For"] = pinned.For(d)
+		driver, _ := d.(pinned.Driver)
+		_, calls["pinned.New"] = pinned.New(driver, memory.Config{})
 		_, calls["Alloc"] = memory.NewDirect(d).Alloc(8, host.Default().DefaultStream())
 		for call, err := range calls {
 			var typed *memory.ArgumentError

@@ -1,11 +1,6 @@
 package memory
 
-import (
-	"fmt"
-
-	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/internal/isnil"
-)
+import "fmt"
 
 // ArgumentError is an argument that a call does not take: a nil stream or device, a pool of another allocator, a format that does
 // not exist.
@@ -21,16 +16,8 @@ func argumentErr(call, format string, args ...any) error {
 	return &ArgumentError{Call: call, Detail: fmt.Sprintf(format, args...)}
 }
 
-// What calls are given that is nil.
+// What calls are given that is nil, besides what package text has.
 const (
-	nilDevice   = "the device is nil or a zero value"
-	nilPool     = "the pool is nil or a zero value"
-	nilFunction = "the function is nil"
-
+	nilPool  = "the pool is nil or a zero value"
 	nilGraph = "the graph is nil or a zero value"
-
-	nilAllocator = "the allocator is nil or a zero value"
 )
-
-// noDriver reports whether there is no device: nil, a nil pointer, or a zero value, which has no kind.
-func noDriver(d interface{ ID() device.ID }) bool { return isnil.Value(d) || d.ID().Kind == 0 }

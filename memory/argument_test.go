@@ -11,6 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 func TestNil_ArgumentsAreRefused(t *testing.T) {
@@ -18,14 +19,14 @@ func TestNil_ArgumentsAreRefused(t *testing.T) {
 	a, err := memory.New(dev, memory.Config{})
 	require.NoError(t, err)
 	direct := memory.NewDirect(dev)
-	pinned, err := memory.NewPinned(dev, memory.Config{})
+	p, err := pinned.New(dev, memory.Config{})
 	require.NoError(t, err)
 	s := dev.DefaultStream()
 	block, err := a.Alloc(512, s)
 	require.NoError(t, err)
 	own, err := direct.Alloc(512, s)
 	require.NoError(t, err)
-	held, err := pinned.Alloc(512)
+	held, err := p.Alloc(512)
 	require.NoError(t, err)
 	pool := a.NewPool(nil) // a nil option changes nothing
 
@@ -33,9 +34,9 @@ func TestNil_ArgumentsAreRefused(t *testing.T) {
 	for name, err := range map[string]error{
 		"New":                 only(memory.New(nil, memory.Config{})),
 		"NewAsync":            only(memory.NewAsync(nil, memory.Config{})),
-		"NewPinned":           only(memory.NewPinned(nil, memory.Config{})),
+		"pinned.New":          only(pinned.New(nil, memory.Config{})),
 		"For":                 only(memory.For(nil)),
-		"PinnedFor":           only(memory.PinnedFor(nil)),
+		"pinned.For":          only(pinned.For(nil)),
 		"NewDirect":           only(memory.NewDirect(nil).Alloc(1, s)),
 		"Alloc":               only(a.Alloc(1, nil)),
 		"Direct.Alloc":        only(direct.Alloc(1, nil)),
@@ -43,7 +44,7 @@ func TestNil_ArgumentsAreRefused(t *testing.T) {
 		"AllocAt":             only(a.AllocAt(1, nil, 0)),
 		"RecordStream":        a.RecordStream(block, nil),
 		"Direct.RecordStream": direct.RecordStream(own, nil),
-		"Pinned.RecordStream": pinned.RecordStream(held, nil),
+		"pinned.RecordStream": p.RecordStream(held, nil),
 		"Reserve":             a.Reserve(1, nil),
 		"BeginRoute":          a.BeginRoute(nil, func(device.Stream) bool { return true }),
 		"BeginRoute, filter":  a.BeginRoute(pool, nil),
@@ -58,14 +59,14 @@ func TestNil_ArgumentsAreRefused(t *testing.T) {
 		var bad *memory.ArgumentError
 		require.ErrorAs(t, err, &bad, name)
 	}
-	new(memory.Snapshot).AddHost(nil)
+	p.AddTo(nil)
 	require.NoError(t, memory.Drop(nil))
 
 	require.NoError(t, pool.Release())
 	require.NoError(t, a.Free(block))
 	require.NoError(t, direct.Free(own))
-	require.NoError(t, pinned.Free(held))
-	require.NoError(t, pinned.Close())
+	require.NoError(t, p.Free(held))
+	require.NoError(t, p.Close())
 	require.NoError(t, direct.Close())
 	require.NoError(t, a.Close())
 	require.NoError(t, dev.Close())

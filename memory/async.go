@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // AsyncDriver is a Driver with a stream-ordered allocator of its own; see device.StreamOrdered.
@@ -70,8 +71,8 @@ func NewAsync(d Driver, c Config) (*Async, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if noDriver(d) {
-		return nil, argumentErr("NewAsync", nilDevice)
+	if text.NoDevice(d) {
+		return nil, argumentErr("NewAsync", text.NilDevice)
 	}
 	driver, ok := d.(AsyncDriver)
 	if !ok || !driver.StreamOrdered() {
@@ -99,7 +100,7 @@ func (a *Async) Device() device.ID {
 // SetMemoryFraction limits the bytes in use to a fraction, from 0 to 1, of the device's memory; 1 lifts the limit.
 func (a *Async) SetMemoryFraction(fraction float64) error {
 	if a.absent() {
-		return argumentErr("SetMemoryFraction", nilAllocator)
+		return argumentErr("SetMemoryFraction", text.NilAllocator)
 	}
 	if !(fraction >= 0 && fraction <= 1) {
 		return configError(keyFraction, floatText(fraction), wantFraction)
@@ -122,7 +123,7 @@ func (a *Async) SetMemoryFraction(fraction float64) error {
 // not so in a capture, where nothing may wait.
 func (a *Async) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.absent() {
-		return Block{}, argumentErr("Alloc", nilAllocator)
+		return Block{}, argumentErr("Alloc", text.NilAllocator)
 	}
 	a.deferredFrees.drain(a.Free)
 	if bytes == 0 {
@@ -223,7 +224,7 @@ func (a *Async) fail(bytes, tried uint64, s device.Stream, limit bool) error {
 // RecordStream implements Allocator.
 func (a *Async) RecordStream(h Block, s device.Stream) error {
 	if a.absent() {
-		return argumentErr("RecordStream", nilAllocator)
+		return argumentErr("RecordStream", text.NilAllocator)
 	}
 	if h.b == nil {
 		return nil
@@ -235,7 +236,7 @@ func (a *Async) RecordStream(h Block, s device.Stream) error {
 	defer a.mu.Unlock()
 	use, ok := a.live[h.b]
 	if !ok {
-		return a.stale("RecordStream", h, usedLate(&a.closed))
+		return a.stale("RecordStream", h, text.UsedLate(&a.closed, ErrUseAfterFree))
 	}
 	use.add(s)
 	return nil
@@ -278,7 +279,7 @@ func (a *Async) Stats() Stats {
 // ResetPeakStats sets every Peak to its Current, the driver's pool's too. A driver that refuses is an error, and nothing is changed.
 func (a *Async) ResetPeakStats() error {
 	if a.absent() {
-		return argumentErr("ResetPeakStats", nilAllocator)
+		return argumentErr("ResetPeakStats", text.NilAllocator)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -299,5 +300,5 @@ func (a *Async) String() string {
 	if a.absent() {
 		return "stream-ordered allocator (nil)"
 	}
-	return named("stream-ordered allocator", a.id, &a.closed)
+	return text.Allocator("stream-ordered allocator", a.id, &a.closed)
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // Free implements Allocator. If the driver refuses, the block is in use as before.
 func (a *Async) Free(h Block) error {
 	if a.absent() {
-		return argumentErr("Free", nilAllocator)
+		return argumentErr("Free", text.NilAllocator)
 	}
 	if h.b == nil {
 		return nil
@@ -147,7 +148,7 @@ func (a *Async) FreeLater(h Block) {
 // EmptyCache implements Allocator: it waits for the device, and the pool gives back what nobody uses.
 func (a *Async) EmptyCache() error {
 	if a.absent() {
-		return argumentErr("EmptyCache", nilAllocator)
+		return argumentErr("EmptyCache", text.NilAllocator)
 	}
 	a.deferredFrees.drain(a.Free)
 	a.mu.Lock()

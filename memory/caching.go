@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // Caching is PyTorch's caching allocator for one device. See the package comment for how it works.
@@ -77,8 +78,8 @@ type request struct {
 // New makes a caching allocator for a device. Most programs use For, which keeps one for each device. The error is a
 // *ConfigError, or an *ArgumentError if there is no device.
 func New(d Driver, c Config) (*Caching, error) {
-	if noDriver(d) {
-		return nil, argumentErr("New", nilDevice)
+	if text.NoDevice(d) {
+		return nil, argumentErr("New", text.NilDevice)
 	}
 	a := &Caching{driver: d, id: d.ID(), events: events{queues: newEventQueues(d)}}
 	a.shards.Store(new([]*shard))
@@ -105,7 +106,7 @@ func (a *Caching) Config() Config {
 // SetConfig changes the settings. Blocks in use and cached stay valid; later calls follow the new settings.
 func (a *Caching) SetConfig(c Config) error {
 	if a.absent() {
-		return argumentErr("SetConfig", nilAllocator)
+		return argumentErr("SetConfig", text.NilAllocator)
 	}
 	if err := c.Validate(); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (a *Caching) Device() device.ID {
 // Alloc implements Allocator. Served from cache it takes one lock, that of the stream, and makes no Go heap allocation.
 func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.absent() {
-		return Block{}, argumentErr("Alloc", nilAllocator)
+		return Block{}, argumentErr("Alloc", text.NilAllocator)
 	}
 	if invariants.Enabled {
 		defer a.audit("Alloc")
@@ -327,7 +328,7 @@ func (r *request) search() *block {
 // Free implements Allocator.
 func (a *Caching) Free(h Block) error {
 	if a.absent() {
-		return argumentErr("Free", nilAllocator)
+		return argumentErr("Free", text.NilAllocator)
 	}
 	if invariants.Enabled {
 		defer a.audit("Free")
@@ -375,7 +376,7 @@ func (a *Caching) Free(h Block) error {
 // RecordStream implements Allocator.
 func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if a.absent() {
-		return argumentErr("RecordStream", nilAllocator)
+		return argumentErr("RecordStream", text.NilAllocator)
 	}
 	if invariants.Enabled {
 		defer a.audit("RecordStream")
@@ -400,7 +401,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if b.generation != h.generation || b.state != stateAllocated {
-		return a.staleBlock("RecordStream", h, b.freedAs(h), usedLate(&a.closed))
+		return a.staleBlock("RecordStream", h, b.freedAs(h), text.UsedLate(&a.closed, ErrUseAfterFree))
 	}
 	if s != own.known && s.ID() != own.id && !streams.Closed(s) {
 		b.addUser(s)
@@ -511,5 +512,5 @@ func (a *Caching) String() string {
 	if a.absent() {
 		return "caching allocator (nil)"
 	}
-	return named("caching allocator", a.id, &a.closed)
+	return text.Allocator("caching allocator", a.id, &a.closed)
 }

@@ -2,11 +2,11 @@ package memory
 
 import (
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 	pkgerrors "github.com/pkg/errors"
 )
 
@@ -15,9 +15,9 @@ import (
 // Replays of one graph, and of graphs that share a pool, must run one after the other; those that share a pool, in the order
 // in which they were captured.
 type Graph struct {
-	exec   device.GraphExec
-	pool   *Pool
-	pinned []*PinnedCapture
+	exec device.GraphExec
+	pool *Pool
+	kept []CaptureKeeper
 
 	mu     sync.Mutex
 	closed bool
@@ -27,16 +27,25 @@ type Graph struct {
 type CaptureOption func(*captureOptions)
 
 type captureOptions struct {
-	pool   *Pool
-	pinned []*Pinned
+	pool *Pool
+	keep []beginKeeping
 }
+
+// CaptureKeeper keeps what captured work uses besides memory of the device, such as pinned host memory.
+type CaptureKeeper interface {
+	End()           // the capture is over: no more is kept, what is stays so
+	Release() error // the graph is closed
+}
+
+type beginKeeping = func(capturing func(device.Stream) bool) (CaptureKeeper, error)
 
 // CapturePool makes the capture take its memory from p, of the same allocator, which other graphs may use too.
 func CapturePool(p *Pool) CaptureOption { return func(o *captureOptions) { o.pool = p } }
 
-// CapturePinned also keeps the pinned blocks that the captured work uses, as RecordStream tells p, until the graph is closed.
-func CapturePinned(p *Pinned) CaptureOption {
-	return func(o *captureOptions) { o.pinned = append(o.pinned, p) }
+// CaptureKeeping makes the graph keep what begin's result keeps. begin is called when the capture has begun, with a function that
+// says which streams are part of it. Keep of package memory/pinned is such an option.
+func CaptureKeeping(begin func(capturing func(device.Stream) bool) (CaptureKeeper, error)) CaptureOption {
+	return func(o *captureOptions) { o.keep = append(o.keep, begin) }
 }
 
 // CaptureGraph captures the work that work enqueues on s, and on streams that join the capture, as a Graph. None of it runs.
@@ -51,10 +60,10 @@ func CapturePinned(p *Pinned) CaptureOption {
 // the allocator as it likes.
 func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...CaptureOption) (*Graph, error) {
 	if a.absent() {
-		return nil, argumentErr("CaptureGraph", nilAllocator)
+		return nil, argumentErr("CaptureGraph", text.NilAllocator)
 	}
 	if work == nil {
-		return nil, argumentErr("CaptureGraph", nilFunction)
+		return nil, argumentErr("CaptureGraph", text.NilFunction)
 	}
 	if why := isnil.Why("stream", s); why != "" {
 		return nil, argumentErr("CaptureGraph", "%s", why)
@@ -69,8 +78,10 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 			opt(&o)
 		}
 	}
-	if slices.Contains(o.pinned, nil) {
-		return nil, argumentErr("CapturePinned", nilAllocator)
+	for _, begin := range o.keep {
+		if begin == nil {
+			return nil, argumentErr("CaptureKeeping", text.NilFunction)
+		}
 	}
 	g := &Graph{pool: o.pool}
 	if g.pool == nil {
@@ -78,14 +89,14 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 	} else if err := g.pool.Retain(); err != nil {
 		return nil, err
 	}
-	if err := a.captureOrRelease(g, stream, work, o.pinned); err != nil {
+	if err := a.captureOrRelease(g, stream, work, o.keep); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
 // captureOrRelease captures, and lets go of the graph's memory if that fails or work panics.
-func (a *Caching) captureOrRelease(g *Graph, s device.Capturer, work func() error, pinned []*Pinned) (err error) {
+func (a *Caching) captureOrRelease(g *Graph, s device.Capturer, work func() error, keep []beginKeeping) (err error) {
 	done := false
 	defer func() {
 		a.pollEvents(nil) // what was freed in the capture and waited for its end
@@ -93,7 +104,7 @@ func (a *Caching) captureOrRelease(g *Graph, s device.Capturer, work func() erro
 			err = errors.Join(err, g.release())
 		}
 	}()
-	err = a.capture(g, s, work, pinned)
+	err = a.capture(g, s, work, keep)
 	done = err == nil
 	return err
 }
@@ -107,7 +118,7 @@ func (a *Caching) capturePool() *Pool {
 }
 
 // capture sets g.exec. However it ends, the capture is over and no request is routed any more.
-func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, pinned []*Pinned) error {
+func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, keep []beginKeeping) error {
 	if err := s.BeginCapture(); err != nil {
 		return err
 	}
@@ -132,16 +143,18 @@ func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, pinned
 	}
 	defer func() { _ = a.EndRoute(g.pool) }() // cannot fail: it was begun, and nobody else knows of it
 	defer func() {
-		for _, c := range g.pinned {
+		for _, c := range g.kept {
 			c.End()
 		}
 	}()
-	for _, p := range pinned {
-		c, err := p.BeginCapture(part)
+	for _, begin := range keep {
+		c, err := begin(part)
 		if err != nil {
 			return err
 		}
-		g.pinned = append(g.pinned, c)
+		if c != nil {
+			g.kept = append(g.kept, c)
+		}
 	}
 	if err := work(); err != nil {
 		return err
@@ -202,7 +215,7 @@ func (g *Graph) Close() error {
 // release lets go of the memory.
 func (g *Graph) release() error {
 	var errs []error
-	for _, c := range g.pinned {
+	for _, c := range g.kept {
 		errs = append(errs, c.Release())
 	}
 	return errors.Join(append(errs, g.pool.Release())...)

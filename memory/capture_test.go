@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 // captureRig is an allocator on the emulated driver, with two streams.
@@ -229,7 +230,7 @@ func TestCaptureGraph_GraphsCanShareAPool(t *testing.T) {
 
 func TestCaptureGraph_KeepsPinnedBlocks(t *testing.T) {
 	r := newCaptureRig(t, "")
-	p, err := memory.NewPinned(r.dev, memory.Config{})
+	p, err := pinned.New(r.dev, memory.Config{})
 	require.NoError(t, err)
 	out := r.take(1000, r.main)
 	b, err := p.Alloc(1000)
@@ -238,7 +239,7 @@ func TestCaptureGraph_KeepsPinnedBlocks(t *testing.T) {
 	mem[0] = 9
 	g, err := r.a.CaptureGraph(r.main, func() error {
 		return errors.Join(r.main.CopyToDeviceAsync(out.Ptr(), mem), p.RecordStream(b, r.main))
-	}, memory.CapturePinned(p))
+	}, pinned.Keep(p))
 	require.NoError(t, err)
 	require.NoError(t, p.Free(b))
 	other, err := p.Alloc(1000)
@@ -255,7 +256,9 @@ func TestCaptureGraph_RefusesNil(t *testing.T) {
 	var bad *memory.ArgumentError
 	_, err := r.a.CaptureGraph(r.main, nil)
 	require.ErrorAs(t, err, &bad)
-	_, err = r.a.CaptureGraph(r.main, func() error { return nil }, memory.CapturePinned(nil))
+	_, err = r.a.CaptureGraph(r.main, func() error { return nil }, pinned.Keep(nil))
+	require.ErrorAs(t, err, &bad)
+	_, err = r.a.CaptureGraph(r.main, func() error { return nil }, memory.CaptureKeeping(nil))
 	require.ErrorAs(t, err, &bad)
 	require.Zero(t, r.main.CaptureID(), "nothing was begun")
 }

@@ -38,36 +38,28 @@ func TestRecordStream_ForgetsClosedStreams(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// The same of the two allocators without a cache, and of pinned memory.
+// The same of the two allocators without a cache.
 func TestRecordStream_OfOtherAllocatorsForgetsClosedStreams(t *testing.T) {
 	dev := sim.New(gib)
 	async, err := NewAsync(ordered{dev}, Config{})
 	require.NoError(t, err)
 	direct := NewDirect(dev)
-	pinned, err := NewPinned(dev, Config{})
-	require.NoError(t, err)
 	h, err := async.Alloc(512, dev.DefaultStream())
 	require.NoError(t, err)
 	d, err := direct.Alloc(512, dev.DefaultStream())
-	require.NoError(t, err)
-	p, err := pinned.Alloc(512)
 	require.NoError(t, err)
 	for range 20 {
 		s, err := dev.NewStream()
 		require.NoError(t, err)
 		require.NoError(t, async.RecordStream(h, s))
 		require.NoError(t, direct.RecordStream(d, s))
-		require.NoError(t, pinned.RecordStream(p, s))
 		require.NoError(t, s.Close())
 	}
 	require.LessOrEqual(t, len(async.live[h.b].users), 1)
 	require.LessOrEqual(t, len(d.b.users), 1)
-	require.LessOrEqual(t, len(p.b.users), 1)
 	require.NoError(t, async.Free(h))
 	require.NoError(t, direct.Free(d))
-	require.NoError(t, pinned.Free(p))
 	require.NoError(t, async.Close())
 	require.NoError(t, direct.Close())
-	require.NoError(t, pinned.Close())
 	require.NoError(t, dev.Close())
 }

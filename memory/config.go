@@ -43,7 +43,7 @@ type Config struct {
 	// by For. Text: backend.
 	Backend Backend
 
-	// The settings of the pinned host allocator; see Pinned. Text: the same words, pinned_..., sizes in MiB.
+	// The settings of the pinned host allocator; see package memory/pinned. Text: the same words, pinned_..., sizes in MiB.
 	PinnedUseHostRegister        bool   // take ordinary memory and register it with the driver
 	PinnedNumRegisterThreads     int    // goroutines that touch the pages first; a power of two up to 128, 0 means 1
 	PinnedUseBackgroundThreads   bool   // look at events in the background, not in Alloc

@@ -15,6 +15,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memtest"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 // onCUDA runs a suite on the emulated driver. It poisons little of its memory, because that takes most of the time of tests
@@ -165,7 +166,7 @@ func hop(from, to *cuda.Device, in, out []byte) error {
 func TestPinned_OnCUDA(t *testing.T) {
 	for _, register := range []bool{false, true} {
 		d := cudatest.New(t, 1).Devices[0]
-		p, err := memory.NewPinned(d, memory.Config{PinnedUseHostRegister: register})
+		p, err := pinned.New(d, memory.Config{PinnedUseHostRegister: register})
 		require.NoError(t, err)
 		dst, err := d.Malloc(1 << 20)
 		require.NoError(t, err)

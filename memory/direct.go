@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // Direct asks the driver for every block and gives it back at once: what programs do without a caching allocator. It is the
@@ -30,7 +31,7 @@ type Direct struct {
 func NewDirect(d Driver) *Direct {
 	a := &Direct{live: map[*block]device.Stream{}}
 	a.mark = &shard{other: a}
-	if !noDriver(d) {
+	if !text.NoDevice(d) {
 		a.driver, a.id = d, d.ID()
 	}
 	return a
@@ -50,7 +51,7 @@ func (a *Direct) Device() device.ID {
 // Alloc implements Allocator.
 func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.absent() {
-		return Block{}, argumentErr("Alloc", nilAllocator)
+		return Block{}, argumentErr("Alloc", text.NilAllocator)
 	}
 	a.deferredFrees.drain(a.Free)
 	switch {
@@ -59,7 +60,7 @@ func (a *Direct) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	case isnil.Value(s):
 		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	case a.driver == nil:
-		return Block{}, argumentErr("Alloc", nilDevice)
+		return Block{}, argumentErr("Alloc", text.NilDevice)
 	}
 	if err := checkOpenStream("Alloc", a.id, a.driver, s); err != nil {
 		return Block{}, err
@@ -130,7 +131,7 @@ func (a *Direct) fail(bytes, tried uint64) error {
 // driver may have it.
 func (a *Direct) Free(h Block) error {
 	if a.absent() {
-		return argumentErr("Free", nilAllocator)
+		return argumentErr("Free", text.NilAllocator)
 	}
 	b := h.b
 	if b == nil {
@@ -200,7 +201,7 @@ func (a *Direct) FreeLater(h Block) {
 // RecordStream implements Allocator.
 func (a *Direct) RecordStream(h Block, s device.Stream) error {
 	if a.absent() {
-		return argumentErr("RecordStream", nilAllocator)
+		return argumentErr("RecordStream", text.NilAllocator)
 	}
 	b := h.b
 	if b == nil {
@@ -213,7 +214,7 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 	defer a.mu.Unlock()
 	own, ok := a.live[b]
 	if !ok {
-		sentinel := usedLate(&a.closed)
+		sentinel := text.UsedLate(&a.closed, ErrUseAfterFree)
 		if b.shard != a.mark {
 			sentinel = ErrForeignBlock
 		}
@@ -228,7 +229,7 @@ func (a *Direct) RecordStream(h Block, s device.Stream) error {
 // EmptyCache frees what FreeLater queued; there is no cache.
 func (a *Direct) EmptyCache() error {
 	if a.absent() {
-		return argumentErr("EmptyCache", nilAllocator)
+		return argumentErr("EmptyCache", text.NilAllocator)
 	}
 	a.deferredFrees.drain(a.Free)
 	return nil
@@ -282,5 +283,5 @@ func (a *Direct) String() string {
 	if a.absent() {
 		return "direct allocator (nil)"
 	}
-	return named("direct allocator", a.id, &a.closed)
+	return text.Allocator("direct allocator", a.id, &a.closed)
 }

@@ -25,7 +25,7 @@
 //
 // # The walk of an Alloc
 //
-//  1. If frees wait for events or were queued by FreeLater, look after them (events.go, deferredfrees.go).
+//  1. If frees wait for events or were queued by FreeLater, look after them (events.go, internal/eventqueue, deferredfrees.go).
 //  2. Round the size up to 512 bytes, or as roundup_power2_divisions says (size.go). Up to 1 MiB is small.
 //  3. Take the smallest block of the stream's pool that is large enough (index.go). If it is much larger, cut off the rest,
 //     which stays in the pool (shard.go). This is the usual end: one lock, no Go heap allocation.
@@ -72,7 +72,7 @@
 //
 // In this order, each optional: Caching.mu (the driver's side: segments, limits, everything that looks at several streams),
 // events.mu, peaks.mu, the shards' locks in the order of their streams, and then the small ones (oversize.mu, deferredFrees.mu,
-// journal.mu, that of the table of stacks).
+// those of the journal and of the table of stacks).
 // The driver is called under Caching.mu, so streams that are served from their caches never wait for it; the exceptions
 // are the virtual-memory calls of expandable segments, for which the shard stays locked (see expand), and recording and
 // asking events, which is done under events.mu.
@@ -91,7 +91,7 @@
 //	Source.Free of a pool        Free, FreeLater, RecordStream, Device   no
 //	filter of BeginRoute         everything but Alloc and Close          yes
 //	work of CaptureGraph         everything but Close                    no
-//	Pinned.BeginCapture's        everything but RecordStream and Close   yes
+//	begin of CaptureKeeping      everything but Close                    no
 //
 // # Captures
 //
@@ -101,7 +101,7 @@
 //
 // # History
 //
-// RecordHistory keeps what the allocator does, with Go call stacks (history.go, recorder.go, journal.go). A Snapshot then has,
+// RecordHistory keeps what the allocator does, with Go call stacks (history.go, notes.go, internal/journal). A Snapshot then has,
 // besides the state, how it came about; DumpSnapshot makes a file of it that PyTorch's memory viewer opens; BlockErrors
 // name the places of the allocation and of the first free; package memprof makes pprof profiles. OnOOM is the moment to
 // take a snapshot. Off, it costs two loads and branches a call. On, a pair of Alloc and Free takes 80 to 200 ns more,

@@ -330,3 +330,19 @@ func TestReadPickle_RefusesWhatIsNotWrittenHere(t *testing.T) {
 	}
 	require.True(t, slices.Equal(pickled(t, Snapshot{})[:2], []byte{opProto, 4}))
 }
+
+// Pinned host memory is written like that of devices.
+func TestSnapshot_WritesHostMemory(t *testing.T) {
+	s := newRig(t, gib, "").a.Snapshot()
+	s.HostSegments = []SegmentInfo{{Device: -1, TotalSize: 64, Type: "small", Blocks: []BlockInfo{{Size: 64, State: Inactive}}}}
+	s.HostTraces = []TraceEntry{{Action: ActionAlloc, Size: 40}}
+	var file bytes.Buffer
+	require.NoError(t, s.WritePickle(&file))
+	value, err := readPickle(file.Bytes())
+	require.NoError(t, err)
+	doc := numbersAsText(value).(map[string]any)
+	requireKeys(t, doc["host_traces"].([]any)[0].(map[string]any), "action", "addr", "size", "stream", "time_us", "compile_context",
+		"user_metadata", "pool_id", "frames")
+	requireKeys(t, doc["host_segments"].([]any)[0].(map[string]any), "device", "address", "total_size", "allocated_size", "active_size",
+		"requested_size", "stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks")
+}

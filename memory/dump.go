@@ -9,6 +9,8 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/registry"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 	"github.com/pkg/errors"
 )
 
@@ -73,15 +75,19 @@ func WriteSnapshot(w io.Writer, dev device.Device, format SnapshotFormat) error 
 
 // snapshotOf takes the snapshot of a device's allocators for call.
 func snapshotOf(call string, dev device.Device) (s Snapshot, err error) {
-	if noDriver(dev) {
-		return s, argumentErr(call, nilDevice)
+	if text.NoDevice(dev) {
+		return s, argumentErr(call, text.NilDevice)
 	}
 	a, ok := lookup(dev).(interface{ Snapshot() Snapshot })
 	if !ok {
 		return s, argumentErr(call, "no snapshot of %s: it has no caching allocator", dev.ID())
 	}
 	s = a.Snapshot()
-	s.AddHost(lookupPinned(dev))
+	if p, ok := registry.PinnedOf.Lookup(dev); ok {
+		if p, ok := p.(interface{ AddTo(*Snapshot) }); ok {
+			p.AddTo(&s)
+		}
+	}
 	return s, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
@@ -72,17 +71,6 @@ func (a *Caching) staleBlock(op string, h Block, freed freedBlock, err error) er
 	syms := newSymbols(a.stacks.Load())
 	return &BlockError{Op: op, Device: a.id, Ptr: h.ptr, Size: h.size, Err: err,
 		Allocated: syms.Frames(freed.alloc), Freed: syms.Frames(freed.free)}
-}
-
-// errClosed is the use of a block that Close has freed, which nobody remembers to have done.
-var errClosed = fmt.Errorf("%w: its allocator was closed (Close or Drop), which frees blocks in use too: %w", ErrUseAfterFree, device.ErrClosed)
-
-// usedLate is what is wrong with the use of a block that is not in use, of an allocator that may be closed.
-func usedLate(allocator *atomic.Bool) error {
-	if allocator.Load() {
-		return errClosed
-	}
-	return ErrUseAfterFree
 }
 
 // Unwrap returns the sentinel.

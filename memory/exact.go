@@ -3,10 +3,10 @@ package memory
 import (
 	"fmt"
 
-	"github.com/pkg/errors"
-
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory/internal/journal"
+	"github.com/cistern-ml/cistern/memory/internal/text"
+	"github.com/pkg/errors"
 )
 
 // ErrAddress: the memory at the wanted address cannot be had.
@@ -33,7 +33,7 @@ func (e *AddressError) Is(target error) bool { return target == ErrAddress }
 // asks the driver: what is not free at that place is an *AddressError.
 func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, error) {
 	if a.absent() {
-		return Block{}, argumentErr("AllocAt", nilAllocator)
+		return Block{}, argumentErr("AllocAt", text.NilAllocator)
 	}
 	if bytes == 0 {
 		return Block{}, nil

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/internal/fpstack"
-
 	"github.com/cistern-ml/cistern/memory/internal/journal"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // HistoryOptions say what RecordHistory keeps. The zero value is PyTorch's _record_memory_history(), but for the limit on
@@ -28,10 +28,6 @@ type HistoryOptions struct {
 
 // DefaultHistoryEntries is the usual HistoryOptions.MaxEntries.
 const DefaultHistoryEntries = 100_000
-
-// maxStacks is how many different call stacks an allocator keeps. A program has as many as it has ways to reach Alloc and
-// Free: some hundreds.
-const maxStacks = 1 << 15
 
 // HistoryMode is whether the trace is recorded.
 type HistoryMode uint8
@@ -59,7 +55,7 @@ const (
 // Package memory/internal/journal says how it works, doc.go what it costs.
 func (a *Caching) RecordHistory(o HistoryOptions) error {
 	if a.absent() {
-		return argumentErr("RecordHistory", nilAllocator)
+		return argumentErr("RecordHistory", text.NilAllocator)
 	}
 	if err := o.Validate(); err != nil {
 		return err
@@ -76,7 +72,7 @@ func (a *Caching) recordLocked(o HistoryOptions) {
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	if a.stacks.Load() == nil {
-		a.stacks.Store(fpstack.NewTable(maxStacks))
+		a.stacks.Store(fpstack.NewTable(journal.MaxStacks))
 	}
 	a.setRecorder(o.recorder(a.stacks.Load(), a.history.Load()), shards)
 }
@@ -99,7 +95,7 @@ func (a *Caching) StopHistory() {
 // a *ConfigError.
 func (a *Caching) ShareHistory(o HistoryOptions) (stop func(), err error) {
 	if a.absent() {
-		return nil, argumentErr("ShareHistory", nilAllocator)
+		return nil, argumentErr("ShareHistory", text.NilAllocator)
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err

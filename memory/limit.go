@@ -1,10 +1,10 @@
 package memory
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // SetMemoryFraction limits the bytes that the allocator may reserve to a fraction, from 0 to 1, of the device's total
@@ -12,7 +12,7 @@ import (
 // until enough has been given back. It does not see memory that other libraries or processes hold.
 func (a *Caching) SetMemoryFraction(fraction float64) error {
 	if a.absent() {
-		return argumentErr("SetMemoryFraction", nilAllocator)
+		return argumentErr("SetMemoryFraction", text.NilAllocator)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +39,7 @@ func (a *Caching) setFraction(fraction float64) error {
 // MemoryFraction returns the limit as a fraction of the device's memory: 1 if there is none.
 func (a *Caching) MemoryFraction() (float64, error) {
 	if a.absent() {
-		return 0, argumentErr("MemoryFraction", nilAllocator)
+		return 0, argumentErr("MemoryFraction", text.NilAllocator)
 	}
 	limit := a.limit.Load()
 	if limit == unlimited {
@@ -69,21 +69,7 @@ func (a *Caching) SetMemoryLimit(bytes uint64) {
 // MemInfo returns the driver's numbers for the whole device, all processes included.
 func (a *Caching) MemInfo() (device.MemInfo, error) {
 	if a.absent() {
-		return device.MemInfo{}, argumentErr("MemInfo", nilAllocator)
+		return device.MemInfo{}, argumentErr("MemInfo", text.NilAllocator)
 	}
 	return a.driver.MemInfo()
-}
-
-// formatBytes writes a size as PyTorch's out-of-memory message does: the unit grows past 1024 of the smaller one, and the
-// limits themselves still print in the smaller unit.
-func formatBytes(n uint64) string {
-	switch {
-	case n <= 1<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n <= 1<<20:
-		return fmt.Sprintf("%.2f KiB", float64(n)/(1<<10))
-	case n <= 1<<30:
-		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
 }

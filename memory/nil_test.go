@@ -82,19 +82,8 @@ func requireAbsent(t *testing.T, a Allocator, s device.Stream) {
 	require.Contains(t, fmt.Sprint(a), "(nil)")
 }
 
-func TestNilAndZeroPinned_RefuseOrDoNothing(t *testing.T) {
+func TestNilAndZeroGraphs_RefuseOrDoNothing(t *testing.T) {
 	s := newRig(t, gib, "").stream(0)
-	for _, p := range []*Pinned{nil, {}} {
-		var bad *ArgumentError
-		_, err := p.Alloc(8)
-		for _, err := range []error{err, p.Free(PinnedBlock{}), p.RecordStream(PinnedBlock{}, s), p.EmptyCache(), p.SetConfig(Config{}), p.RecordHistory(HistoryOptions{})} {
-			require.ErrorAs(t, err, &bad)
-		}
-		require.NoError(t, p.Close())
-		require.Equal(t, HostStats{}, p.Stats())
-		require.False(t, p.HistoryEnabled())
-		require.Contains(t, p.String(), "(nil)")
-	}
 	for _, g := range []*Graph{nil, {}} {
 		var bad *ArgumentError
 		require.ErrorAs(t, g.Replay(s), &bad)

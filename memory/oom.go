@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // OOMError says why memory could not be had, with the numbers at that moment. All sizes are bytes. The allocator is intact:
@@ -44,25 +45,25 @@ func (e *OOMError) Error() string {
 	}
 	if e.Rejected {
 		return fmt.Sprintf("%s out of memory. An allocation of %s on %s was pre-emptively rejected because it would exceed the "+
-			"per_process_memory_fraction limit of %s.", deviceWord(e.Device), formatBytes(e.Requested), deviceName(e.Device), formatBytes(e.Limit))
+			"per_process_memory_fraction limit of %s.", deviceWord(e.Device), text.Bytes(e.Requested), deviceName(e.Device), text.Bytes(e.Limit))
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s out of memory. Tried to allocate %s. %s has a total capacity of %s of which %s is free. ",
-		deviceWord(e.Device), formatBytes(e.Tried), deviceName(e.Device), formatBytes(e.DeviceTotal), formatBytes(e.DeviceFree))
+		deviceWord(e.Device), text.Bytes(e.Tried), deviceName(e.Device), text.Bytes(e.DeviceTotal), text.Bytes(e.DeviceFree))
 	if other := e.DeviceTotal - e.DeviceFree; e.DeviceTotal > e.DeviceFree && other > e.Reserved {
-		fmt.Fprintf(&s, "%s is in use outside this allocator. ", formatBytes(other-e.Reserved))
+		fmt.Fprintf(&s, "%s is in use outside this allocator. ", text.Bytes(other-e.Reserved))
 	}
 	if e.Limit != 0 {
-		fmt.Fprintf(&s, "%s allowed; ", formatBytes(e.Limit))
+		fmt.Fprintf(&s, "%s allowed; ", text.Bytes(e.Limit))
 	}
 	fmt.Fprintf(&s, "Of the allocated memory %s is allocated by Cistern, and %s is reserved by Cistern but unallocated.",
-		formatBytes(e.Allocated), formatBytes(e.Reserved-e.Allocated))
-	fmt.Fprintf(&s, " The largest free block of stream %d is %s", e.Stream, formatBytes(e.LargestFree))
+		text.Bytes(e.Allocated), text.Bytes(e.Reserved-e.Allocated))
+	fmt.Fprintf(&s, " The largest free block of stream %d is %s", e.Stream, text.Bytes(e.LargestFree))
 	if e.CachedOthers > 0 {
-		fmt.Fprintf(&s, "; %s is cached for other streams", formatBytes(e.CachedOthers))
+		fmt.Fprintf(&s, "; %s is cached for other streams", text.Bytes(e.CachedOthers))
 	}
 	if e.Pending > 0 {
-		fmt.Fprintf(&s, "; %s is freed but in use by other streams", formatBytes(e.Pending))
+		fmt.Fprintf(&s, "; %s is freed but in use by other streams", text.Bytes(e.Pending))
 	}
 	s.WriteString(".")
 	if e.Hint != "" {
@@ -131,10 +132,10 @@ func (e *OOMError) hint(r *request) string {
 	switch {
 	case e.LimitHit && pool != nil && e.Limit == pool.limit:
 		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.",
-			formatBytes(uint64(pool.reserved.All.Current)+e.Tried))
+			text.Bytes(uint64(pool.reserved.All.Current)+e.Tried))
 	case e.LimitHit && e.DeviceFree >= e.Tried:
 		return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
-			formatBytes(e.Reserved+e.Tried), r.shard.owner.limitSetting())
+			text.Bytes(e.Reserved+e.Tried), r.shard.owner.limitSetting())
 	case e.Cached >= e.Tried && !r.policy.expandable:
 		return "Enough is reserved but in pieces: expandable_segments:True or max_split_size_mb would have avoided the fragmentation."
 	case e.CachedOthers+e.DeviceFree >= e.Tried:

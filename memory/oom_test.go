@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 func TestFormatBytes_LimitsPrintInTheSmallerUnit(t *testing.T) {
@@ -24,7 +25,7 @@ func TestFormatBytes_LimitsPrintInTheSmallerUnit(t *testing.T) {
 		1 << 50:      "1048576.00 GiB",
 		gib + gib/50: "1.02 GiB",
 	} {
-		require.Equal(t, want, formatBytes(n), "%d", n)
+		require.Equal(t, want, text.Bytes(n), "%d", n)
 	}
 }
 

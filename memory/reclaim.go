@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // This file gives cached memory back to the driver: everything (EmptyCache), what is old (garbage collection), or just
@@ -14,7 +15,7 @@ import (
 // goes on after an error, and returns all of them joined.
 func (a *Caching) EmptyCache() error {
 	if a.absent() {
-		return argumentErr("EmptyCache", nilAllocator)
+		return argumentErr("EmptyCache", text.NilAllocator)
 	}
 	if invariants.Enabled {
 		defer a.audit("EmptyCache")

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // Reserve takes at least bytes from the device ahead of use and keeps them cached for a stream: how a program holds its
@@ -13,7 +14,7 @@ import (
 // all, it fails with an *OOMError and has taken nothing.
 func (a *Caching) Reserve(bytes uint64, s device.Stream) (err error) {
 	if a.absent() {
-		return argumentErr("Reserve", nilAllocator)
+		return argumentErr("Reserve", text.NilAllocator)
 	}
 	if err := checkOpenStream("Reserve", a.id, a.driver, s); err != nil {
 		return err
@@ -97,7 +98,7 @@ type Usage struct {
 // Usage asks the driver and compares with the allocator's books.
 func (a *Caching) Usage() (Usage, error) {
 	if a.absent() {
-		return Usage{}, argumentErr("Usage", nilAllocator)
+		return Usage{}, argumentErr("Usage", text.NilAllocator)
 	}
 	info, err := a.driver.MemInfo()
 	if err != nil {

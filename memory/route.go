@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 	"github.com/pkg/errors"
 )
 
@@ -21,7 +22,7 @@ type route struct {
 // which would call it again. If it panics, the Alloc has done nothing.
 func (a *Caching) BeginRoute(p *Pool, filter func(device.Stream) bool) error {
 	if a.absent() {
-		return argumentErr("BeginRoute", nilAllocator)
+		return argumentErr("BeginRoute", text.NilAllocator)
 	}
 	if p == nil {
 		return argumentErr("BeginRoute", nilPool)
@@ -36,7 +37,7 @@ func (a *Caching) BeginRoute(p *Pool, filter func(device.Stream) bool) error {
 	case slices.ContainsFunc(a.routing(), func(r route) bool { return r.pool == p }):
 		return argumentErr("BeginRoute", "already recording to pool %v", p.id)
 	case filter == nil:
-		return argumentErr("BeginRoute", nilFunction)
+		return argumentErr("BeginRoute", text.NilFunction)
 	}
 	p.uses++
 	p.captured.Store(true)
@@ -47,7 +48,7 @@ func (a *Caching) BeginRoute(p *Pool, filter func(device.Stream) bool) error {
 // EndRoute ends what BeginRoute began, and drops the use of p that it added.
 func (a *Caching) EndRoute(p *Pool) error {
 	if a.absent() {
-		return argumentErr("EndRoute", nilAllocator)
+		return argumentErr("EndRoute", text.NilAllocator)
 	}
 	if p == nil {
 		return argumentErr("EndRoute", nilPool)

@@ -20,7 +20,7 @@ type Snapshot struct {
 	DeviceTraces [][]TraceEntry `json:"device_traces"`      // by index of the device; empty for all but this one
 	Settings     Settings       `json:"allocator_settings"` // in force
 
-	// Of pinned host memory, see AddHost.
+	// Of pinned host memory, by AddTo of package memory/pinned: empty unless its history is recorded.
 	HostSegments []SegmentInfo `json:"host_segments"`
 	HostTraces   []TraceEntry  `json:"host_traces"`
 

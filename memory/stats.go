@@ -1,5 +1,7 @@
 package memory
 
+import "github.com/cistern-ml/cistern/memory/internal/stat"
+
 // Stat is one statistic, with PyTorch's arithmetic: an increase adds to Current and Allocated and may lift Peak, a decrease
 // takes from Current and adds to Freed.
 type Stat struct {
@@ -9,19 +11,10 @@ type Stat struct {
 	Freed     int64 `json:"freed"`     // sum of the decreases
 }
 
-func (s *Stat) increase(n int64) {
-	s.Current += n
-	s.Allocated += n
-	s.Peak = max(s.Peak, s.Current)
-}
-
-func (s *Stat) decrease(n int64) {
-	s.Current -= n
-	s.Freed += n
-}
-
-func (s *Stat) resetAccumulated() { s.Allocated, s.Freed = 0, 0 }
-func (s *Stat) resetPeak()        { s.Peak = s.Current }
+func (s *Stat) increase(n int64)  { (*stat.Counter)(s).Increase(n) }
+func (s *Stat) decrease(n int64)  { (*stat.Counter)(s).Decrease(n) }
+func (s *Stat) resetAccumulated() { (*stat.Counter)(s).ResetAccumulated() }
+func (s *Stat) resetPeak()        { (*stat.Counter)(s).ResetPeak() }
 
 // StatArray is a statistic over all blocks and by pool. The peaks are independent: that of All is at most the sum of the
 // others.

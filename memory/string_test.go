@@ -16,17 +16,15 @@ func TestString_OfAllocators(t *testing.T) {
 	require.Equal(t, "direct allocator of "+id, direct.String())
 	caching, err := New(r.dev, Config{})
 	require.NoError(t, err)
-	pinned, err := NewPinned(r.dev, Config{})
-	require.NoError(t, err)
 	for _, a := range []interface {
 		fmt.Stringer
 		Close() error
-	}{direct, caching, pinned} {
+	}{direct, caching} {
 		open := a.String()
 		require.NoError(t, a.Close())
 		require.Equal(t, open+", closed", a.String())
 	}
-	for _, zero := range []fmt.Stringer{new(Caching), new(Direct), new(Async), new(Pinned), new(Pool)} {
+	for _, zero := range []fmt.Stringer{new(Caching), new(Direct), new(Async), new(Pool)} {
 		require.Contains(t, zero.String(), " (nil)")
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"runtime"
 
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 // HostCopy is the elements of a tensor in host memory, with what is needed to make the tensor again. It is for one goroutine at a
@@ -23,14 +23,14 @@ type HostCopy struct {
 
 // pinnedCopy is what gives pinned memory back. It is apart from the HostCopy, to which it must not point, for the safety net.
 type pinnedCopy struct {
-	block  memory.PinnedBlock
-	pool   *memory.Pinned
+	block  pinned.Block
+	pool   *pinned.Allocator
 	stream device.Stream // that of the last copy
 }
 
 // CopyToHost copies t to host memory, in row-major order. With pinned it takes memory that the operating system does not move
-// (memory.PinnedFor), and the copy is enqueued on t's stream without waiting for it, if the device can do so: t may be released at
-// once, because its memory is reused in stream order. Without, the copy is in the Go heap, and the call waits for the stream.
+// (package memory/pinned), and the copy is enqueued on t's stream without waiting for it, if the device can do so: t may be released
+// at once, because its memory is reused in stream order. Without, the copy is in the Go heap, and the call waits for the stream.
 func (t *Tensor) CopyToHost(pinned bool) (*HostCopy, error) {
 	const name = "CopyToHost"
 	if err := usable(name, t); err != nil {
@@ -53,12 +53,12 @@ func (t *Tensor) CopyToHost(pinned bool) (*HostCopy, error) {
 }
 
 // take makes room for n bytes.
-func (h *HostCopy) take(dev device.Device, n uint64, pinned bool) error {
-	if !pinned || n == 0 {
+func (h *HostCopy) take(dev device.Device, n uint64, pin bool) error {
+	if !pin || n == 0 {
 		h.bytes = make([]byte, n)
 		return nil
 	}
-	pool, err := memory.PinnedFor(dev)
+	pool, err := pinned.For(dev)
 	if err != nil {
 		return err
 	}

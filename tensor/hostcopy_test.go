@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -53,7 +54,7 @@ func TestHostCopy_FromPinnedMemoryDoesNotWait_AndGivesItBackAfterTheCopies(t *te
 	h, err := x.CopyToHost(true)
 	require.NoError(t, err, "nothing has run yet")
 	x.Release()
-	pool, err := memory.PinnedFor(dev)
+	pool, err := pinned.For(dev)
 	require.NoError(t, err)
 	require.EqualValues(t, 4096, pool.Stats().ActiveBytes.Current)
 	y, err := h.Tensor(e)

@@ -8,6 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -41,7 +42,7 @@ func (l *leaks) zeros(shape ...int) *tensor.Tensor {
 
 // held is the memory that is in use, of both devices and pinned.
 func (l *leaks) held() [3]int64 {
-	pool, err := memory.PinnedFor(l.dev)
+	pool, err := pinned.For(l.dev)
 	require.NoError(l.t, err)
 	require.NoError(l.t, pool.EmptyCache()) // sees that the copies have been made
 	return [3]int64{l.bench.allocated(), l.far.allocated(), pool.Stats().ActiveBytes.Current}

@@ -11,6 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -125,7 +126,7 @@ func TestSafetyNet_GivesPinnedCopiesBack(t *testing.T) {
 	b := newBench(t, dev, alloc)
 	t.Cleanup(func() { require.NoError(t, memory.Drop(dev)) })
 	x := must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1024))
-	pool, err := memory.PinnedFor(dev)
+	pool, err := pinned.For(dev)
 	require.NoError(t, err)
 	losePinned(t, x)
 	require.NotZero(t, pool.Stats().ActiveBytes.Current)

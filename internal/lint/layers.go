@@ -41,7 +41,8 @@ var layers = []layer{
 	{packages: "device/dtype"}, // element types: below everything
 
 	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},
-	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/internal/..."), tests: underMemory},
+	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/pinned", "memory/internal/..."), tests: underMemory},
+	{packages: "memory/internal/...", may: with(leaves, "own", "device", "memory/internal/..."), tests: underMemory},
 
 	{packages: "kernels/op", may: []string{"device", "device/dtype"}, tests: []string{"device/..."}},
 	{packages: "kernels/cpu/...", may: with(underKernels, "own"), tests: []string{"kernels", "kernels/kerneltest"}},
@@ -69,7 +70,7 @@ var (
 	leaves        = []string{"internal/...", "device/dtype"}
 	underMemory   = []string{"device/...", "memory/..."}
 	underKernels  = with(leaves, "kernels/op", "kernels/internal/...", "device/...")
-	underTensor   = with(leaves, "memory", "kernels", "kernels/op", "device/...")
+	underTensor   = with(leaves, "memory", "memory/pinned", "kernels", "kernels/op", "device/...")
 	underAutograd = with(underTensor, "tensor/...")
 	onAutograd    = with(underAutograd, "own", "autograd", "autograd/internal/...")
 	below         = with(leaves, "device/...", "memory/...", "kernels/...") // for tests of tensor and above: all there is

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 // maxSeconds is how long a request may have history recorded for it.
@@ -150,9 +151,9 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request, name string) 
 		return err
 	}
 	defer func() { <-snapshots }()
-	for _, p := range memory.PinnedAllocators() {
+	for _, p := range pinned.Allocators() {
 		if p.Device() == a.Device() {
-			s.AddHost(p)
+			p.AddTo(&s)
 		}
 	}
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))

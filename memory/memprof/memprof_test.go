@@ -22,6 +22,7 @@ import (
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memprof"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 // open gives a device whose allocator memory.For has made.
@@ -316,7 +317,7 @@ func TestHandler_ServesEveryForm(t *testing.T) {
 func TestHandler_SnapshotsHaveThePinnedMemoryOfTheirDeviceIfItIsRecorded(t *testing.T) {
 	dev, _ := open(t)
 	other, _ := open(t)
-	p, err := memory.PinnedFor(dev)
+	p, err := pinned.For(dev)
 	require.NoError(t, err)
 	segments := func(dev device.Device) int {
 		var s memory.Snapshot
@@ -330,7 +331,7 @@ func TestHandler_SnapshotsHaveThePinnedMemoryOfTheirDeviceIfItIsRecorded(t *test
 	require.NoError(t, p.RecordHistory(memory.HistoryOptions{}))
 	require.Equal(t, 1, segments(dev))
 	require.Zero(t, segments(other))
-	require.Equal(t, []*memory.Pinned{p}, memory.PinnedAllocators())
+	require.Equal(t, []*pinned.Allocator{p}, pinned.Allocators())
 	require.NoError(t, p.Free(b))
 }
 

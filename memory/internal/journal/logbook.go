@@ -1,8 +1,6 @@
 package journal
 
-import (
-	"github.com/cistern-ml/cistern/device"
-)
+import "github.com/cistern-ml/cistern/device"
 
 // Logbook is where a part of an allocator writes its entries, under the lock of that part, which guards the log too. The zero
 // Logbook records nothing.

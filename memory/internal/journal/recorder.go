@@ -38,6 +38,10 @@ func SkipNamed[A ~string](names []A) (skip []Action) {
 	return skip
 }
 
+// MaxStacks is how many different call stacks an allocator keeps. A program has as many as it has ways to reach Alloc and
+// Free: some hundreds.
+const MaxStacks = 1 << 15
+
 // NewRecorder begins to record, with the stacks in a table that the allocator keeps, because blocks refer to it when the
 // recording is over. If old is not nil, it goes on with what that has recorded, as far as the new limit allows.
 func NewRecorder(o Options, stacks *fpstack.Table, old *Recorder) *Recorder {

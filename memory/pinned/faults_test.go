@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"errors"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 var errDriver = errors.New("driver says no")
 
 // limitPinned makes the device refuse pinned memory above a total of bytes.
-func (r *pinnedRig) limitPinned(bytes uint64) {
+func (r *rig) limitPinned(bytes uint64) {
 	r.dev.Inject(func(c sim.Call) error {
 		if c.Kind == sim.CallAllocPinned && uint64(r.p.books.stats.AllocatedBytes.Current)+c.Bytes > bytes {
 			return device.ErrOutOfMemory
@@ -23,7 +24,7 @@ func (r *pinnedRig) limitPinned(bytes uint64) {
 }
 
 func TestPinned_OutOfMemoryGivesTheCacheBackAndAsksAgain(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.limitPinned(4 * mib)
 	r.free(r.alloc(mib), r.alloc(2*mib))
 	b := r.alloc(3 * mib)
@@ -33,16 +34,16 @@ func TestPinned_OutOfMemoryGivesTheCacheBackAndAsksAgain(t *testing.T) {
 }
 
 func TestPinned_OutOfMemorySaysWhat(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.limitPinned(4 * mib)
 	held := r.alloc(2 * mib)
 	r.free(r.alloc(mib))
 	_, err := r.p.Alloc(2*mib + 1)
-	var oom *PinnedOOMError
+	var oom *OOMError
 	require.ErrorAs(t, err, &oom)
-	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.ErrorIs(t, err, memory.ErrOutOfMemory)
 	require.ErrorIs(t, err, device.ErrOutOfMemory)
-	require.Equal(t, PinnedOOMError{Device: r.dev.ID(), Requested: 2*mib + 1, Tried: 4 * mib, Active: 2 * mib, Err: oom.Err}, *oom)
+	require.Equal(t, OOMError{Device: r.dev.ID(), Requested: 2*mib + 1, Tried: 4 * mib, Active: 2 * mib, Err: oom.Err}, *oom)
 	require.ErrorContains(t, err, "tried to allocate 4.00 MiB for a request of 2097153 bytes; 2.00 MiB is in use, 0 bytes is cached")
 	require.ErrorContains(t, err, "pinned_max_round_threshold_mb")
 	r.check()
@@ -53,7 +54,7 @@ func TestPinned_OutOfMemorySaysWhat(t *testing.T) {
 }
 
 func TestPinned_OutOfMemoryWaitsForEventsFirst(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.limitPinned(4 * mib)
 	for range 4 {
 		b := r.alloc(mib)
@@ -66,7 +67,7 @@ func TestPinned_OutOfMemoryWaitsForEventsFirst(t *testing.T) {
 }
 
 func TestPinned_OutOfMemoryWaitsForTheWholeStreamWithoutAnEvent(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.limitPinned(mib)
 	b := r.alloc(mib)
 	r.record(b, 1)
@@ -80,7 +81,7 @@ func TestPinned_OutOfMemoryWaitsForTheWholeStreamWithoutAnEvent(t *testing.T) {
 
 // A broken device: waiting fails, and so does asking. Close gives memory and events back all the same.
 func TestPinned_CloseAbandonsBlocksWhoseEventsNeverComplete(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	b := r.alloc(4096)
 	r.record(b, 1, 2)
 	r.free(b)
@@ -92,32 +93,32 @@ func TestPinned_CloseAbandonsBlocksWhoseEventsNeverComplete(t *testing.T) {
 	})
 	err := r.p.Close()
 	require.ErrorIs(t, err, errDriver)
-	require.ErrorIs(t, err, ErrLeak)
+	require.ErrorIs(t, err, memory.ErrLeak)
 	require.Zero(t, r.dev.Live().Pinned+r.dev.Live().Events)
 	r.check()
 }
 
 func TestPinned_OutOfMemoryTellsOfFailedWork(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.limitPinned(mib)
 	b := r.alloc(mib)
 	r.record(b, 1)
 	r.dev.FailWork(1, "copy", errDriver)
 	r.free(b)
 	_, err := r.p.Alloc(mib)
-	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.ErrorIs(t, err, memory.ErrOutOfMemory)
 	require.ErrorIs(t, err, errDriver, "waiting for the stream took the error; it must not be lost")
 	r.check()
 	r.alloc(mib)
 }
 
 func TestPinned_DriverErrorsOfAllocLoseNothing(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.free(r.alloc(4096))
 	r.dev.FailNext(sim.CallAllocPinned, 1, errDriver)
 	_, err := r.p.Alloc(8192)
 	require.ErrorIs(t, err, errDriver)
-	require.NotErrorIs(t, err, ErrOutOfMemory)
+	require.NotErrorIs(t, err, memory.ErrOutOfMemory)
 	r.check()
 	require.Equal(t, 4096, r.allocated(), "the cache is not given back for that")
 	r.alloc(8192)
@@ -125,7 +126,7 @@ func TestPinned_DriverErrorsOfAllocLoseNothing(t *testing.T) {
 
 func TestPinned_WithoutAnEventABlockWaitsForTheWholeStream(t *testing.T) {
 	for _, kind := range []sim.CallKind{sim.CallEventCreate, sim.CallEventRecord} {
-		r := newPinnedRig(t, "")
+		r := newRig(t, "")
 		a := r.alloc(4096)
 		r.record(a, 1, 2)
 		r.dev.FailNext(kind, 1, errDriver)
@@ -141,7 +142,7 @@ func TestPinned_WithoutAnEventABlockWaitsForTheWholeStream(t *testing.T) {
 }
 
 // recordedOn enqueues work on a stream, past a fault that waits for the next event.
-func recordedOn(t *testing.T, r *pinnedRig, stream int) device.Event {
+func recordedOn(t *testing.T, r *rig, stream int) device.Event {
 	t.Helper()
 	for {
 		e, err := r.dev.NewEvent()
@@ -156,7 +157,7 @@ func recordedOn(t *testing.T, r *pinnedRig, stream int) device.Event {
 }
 
 func TestPinned_AnEventThatCannotBeAskedHasNotCompleted(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a := r.alloc(4096)
 	r.record(a, 1)
 	r.free(a)
@@ -167,7 +168,7 @@ func TestPinned_AnEventThatCannotBeAskedHasNotCompleted(t *testing.T) {
 }
 
 func TestPinned_ABlockThatTheDriverDoesNotTakeBackStaysCached(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a, b, c := r.alloc(4096), r.alloc(4096), r.alloc(8192)
 	r.free(a, b, c)
 	r.dev.FailNext(sim.CallFreePinned, 2, errDriver)
@@ -179,30 +180,30 @@ func TestPinned_ABlockThatTheDriverDoesNotTakeBackStaysCached(t *testing.T) {
 }
 
 func TestPinned_FreeOfALargeBlockReturnsTheDriversError(t *testing.T) {
-	r := newPinnedRig(t, "pinned_max_cached_size_mb:1")
+	r := newRig(t, "pinned_max_cached_size_mb:1")
 	a := r.alloc(2 * mib)
 	r.dev.FailNext(sim.CallFreePinned, 1, errDriver)
 	require.ErrorIs(t, r.p.Free(a), errDriver)
 	r.check()
-	requireBlockError(t, r.p.Free(a), "Free", ErrDoubleFree)
+	requireBlockError(t, r.p.Free(a), "Free", memory.ErrDoubleFree)
 	require.Zero(t, r.active())
 	require.Equal(t, 2*mib, r.allocated())
 	r.requireSame(a, r.alloc(2*mib))
 }
 
 func TestPinned_CatchAllIgnoresErrorsOfFree(t *testing.T) {
-	r := newPinnedRig(t, "pinned_max_cached_size_mb:1,pinned_free_catch_all:True")
+	r := newRig(t, "pinned_max_cached_size_mb:1,pinned_free_catch_all:True")
 	a := r.alloc(2 * mib)
 	r.dev.FailNext(sim.CallFreePinned, 1, errDriver)
 	r.free(a)
 	require.EqualValues(t, 1, r.p.Stats().NumFreeErrors)
-	requireBlockError(t, r.p.Free(a), "Free", ErrDoubleFree)
+	requireBlockError(t, r.p.Free(a), "Free", memory.ErrDoubleFree)
 	r.empty()
 	require.Zero(t, r.allocated())
 }
 
 func TestPinned_CloseReturnsTheDriversErrors(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a := r.alloc(4096)
 	r.record(a, 1)
 	failed := errors.New("copy failed")
@@ -235,7 +236,7 @@ func (d *meddler) FreePinned(b []byte) error {
 
 func TestPinned_CloseInTheMiddleOfADriverCallLosesNothing(t *testing.T) {
 	m := &meddler{close: func() {}}
-	r := buildPinnedRig(t, "", func(d *sim.Device) PinnedDriver { m.Device = d; return m })
+	r := buildRig(t, "", func(d *sim.Device) Driver { m.Device = d; return m })
 	m.close = func() { require.NoError(t, r.p.Close()) }
 	_, err := r.p.Alloc(4096)
 	require.ErrorIs(t, err, device.ErrClosed)
@@ -243,7 +244,7 @@ func TestPinned_CloseInTheMiddleOfADriverCallLosesNothing(t *testing.T) {
 	require.Zero(t, r.dev.Live().Pinned)
 
 	m.close = func() {}
-	r = buildPinnedRig(t, "", func(d *sim.Device) PinnedDriver { m.Device = d; return m })
+	r = buildRig(t, "", func(d *sim.Device) Driver { m.Device = d; return m })
 	r.free(r.alloc(4096), r.alloc(4096), r.alloc(8192))
 	m.close = func() { m.close = func() {}; require.NoError(t, r.p.Close()) }
 	r.empty()
@@ -252,11 +253,11 @@ func TestPinned_CloseInTheMiddleOfADriverCallLosesNothing(t *testing.T) {
 }
 
 func TestPinned_EventsOfAbandonedBlocksChangeNothing(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a := r.alloc(4096)
 	r.record(a, 1)
 	r.free(a)
-	leak := &LeakError{}
+	leak := &memory.LeakError{}
 	gone := r.p.bucket(4096).abandon(leak)
 	require.Len(t, gone, 1)
 	require.EqualValues(t, 1, leak.Blocks)
@@ -271,10 +272,10 @@ func TestPinned_EveryFaultLeavesTheBooksInOrder(t *testing.T) {
 	for kind := range sim.NumCalls {
 		for nth := 1; ; nth++ {
 			dev := sim.New(mib, sim.ManualStreams())
-			p, err := NewPinned(dev, Config{PinnedMaxCachedBytes: mib, PinnedReserveSegmentBytes: mib})
+			p, err := New(dev, memory.Config{PinnedMaxCachedBytes: mib, PinnedReserveSegmentBytes: mib})
 			require.NoError(t, err)
 			dev.FailNext(kind, nth, errDriver)
-			pinnedStory(&pinnedRig{t, dev, p})
+			pinnedStory(&rig{t, dev, p})
 			lost := 0
 			if err := p.Close(); err != nil {
 				require.ErrorIs(t, err, errDriver)
@@ -289,9 +290,9 @@ func TestPinned_EveryFaultLeavesTheBooksInOrder(t *testing.T) {
 }
 
 // pinnedStory allocates, records, frees and empties, whatever fails.
-func pinnedStory(r *pinnedRig) {
+func pinnedStory(r *rig) {
 	for round := range 3 {
-		var blocks []PinnedBlock
+		var blocks []Block
 		for i := range 6 {
 			b, err := r.p.Alloc(uint64(300*kib + i*200*kib))
 			r.check()
@@ -322,7 +323,7 @@ func pinnedStory(r *pinnedRig) {
 	require.LessOrEqual(r.t, r.dev.Live().Pinned, 1, "the reserve segment")
 }
 
-func pinnedEmpty(r *pinnedRig) {
+func pinnedEmpty(r *rig) {
 	if err := r.p.EmptyCache(); err != nil {
 		require.ErrorIs(r.t, err, errDriver)
 	}

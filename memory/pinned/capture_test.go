@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 // The rows of TestCachingHostAllocatorCudaGraph. No device captures graphs yet; to the allocator a capture is streams that
@@ -17,7 +18,7 @@ func capturingStream(id int) func(device.Stream) bool {
 }
 
 func TestPinnedCapture_NoUse_BlocksNotUsedAreReused(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.free(a)
@@ -26,7 +27,7 @@ func TestPinnedCapture_NoUse_BlocksNotUsedAreReused(t *testing.T) {
 }
 
 func TestPinnedCapture_Use_BlocksUsedAreHeldUntilRelease(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.record(a, 1, 1)
@@ -47,7 +48,7 @@ func TestPinnedCapture_Use_BlocksUsedAreHeldUntilRelease(t *testing.T) {
 }
 
 func TestPinnedCapture_Use2_HeldBlocksAreFreedAfterRelease(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	c := r.beginCapture(capturingStream(1))
 	used, other := r.alloc(4096), r.alloc(4096)
 	r.record(used, 1)
@@ -65,7 +66,7 @@ func TestPinnedCapture_Use2_HeldBlocksAreFreedAfterRelease(t *testing.T) {
 }
 
 func TestPinnedCapture_TwoGraphs_BothHold(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	first := r.beginCapture(capturingStream(1))
 	a, b := r.alloc(4096), r.alloc(8192)
 	r.record(a, 1)
@@ -86,7 +87,7 @@ func TestPinnedCapture_TwoGraphs_BothHold(t *testing.T) {
 }
 
 func TestPinnedCapture_NestedCapturesEachHaveTheirStreams(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	outer := r.beginCapture(func(device.Stream) bool { return true })
 	inner := r.beginCapture(capturingStream(1))
 	a, b := r.alloc(4096), r.alloc(8192)
@@ -101,16 +102,16 @@ func TestPinnedCapture_NestedCapturesEachHaveTheirStreams(t *testing.T) {
 }
 
 func TestPinnedCapture_UnpinnedMemoryIsIgnored(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	c := r.beginCapture(capturingStream(1))
-	r.record(PinnedBlock{}, 1)
+	r.record(Block{}, 1)
 	require.NoError(t, c.Release())
-	require.Equal(t, HostStats{}, r.p.Stats())
+	require.Equal(t, Stats{}, r.p.Stats())
 }
 
 func TestPinnedCapture_ThatEndsMeanwhileLeavesAnEvent(t *testing.T) {
-	r := newPinnedRig(t, "")
-	var c *PinnedCapture
+	r := newRig(t, "")
+	var c *Capture
 	c = r.beginCapture(func(device.Stream) bool { c.End(); return true })
 	a := r.alloc(4096)
 	r.record(a, 1)
@@ -121,7 +122,7 @@ func TestPinnedCapture_ThatEndsMeanwhileLeavesAnEvent(t *testing.T) {
 }
 
 func TestPinnedCapture_HeldAndRecordedBlocksWaitForBoth(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.record(a, 1, 2)
@@ -135,7 +136,7 @@ func TestPinnedCapture_HeldAndRecordedBlocksWaitForBoth(t *testing.T) {
 
 func TestPinnedCapture_ReleaseReturnsTheDriversErrors(t *testing.T) {
 	for _, conf := range []string{"", "pinned_free_catch_all:True"} {
-		r := newPinnedRig(t, "pinned_max_cached_size_mb:1,"+conf)
+		r := newRig(t, "pinned_max_cached_size_mb:1,"+conf)
 		c := r.beginCapture(capturingStream(1))
 		a, b := r.alloc(2*mib), r.alloc(3*mib)
 		r.record(a, 1)
@@ -154,12 +155,12 @@ func TestPinnedCapture_ReleaseReturnsTheDriversErrors(t *testing.T) {
 }
 
 func TestPinnedCapture_CloseReportsHeldBlocks(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	c := r.beginCapture(capturingStream(1))
 	a := r.alloc(4096)
 	r.record(a, 1)
 	r.free(a)
-	var leak *LeakError
+	var leak *memory.LeakError
 	require.ErrorAs(t, r.p.Close(), &leak)
 	require.EqualValues(t, 1, leak.Blocks)
 	require.NoError(t, c.Release())
@@ -167,11 +168,11 @@ func TestPinnedCapture_CloseReportsHeldBlocks(t *testing.T) {
 }
 
 func TestPinnedCapture_NeedsAFunction(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	c, err := r.p.BeginCapture(nil)
-	var bad *ArgumentError
+	var bad *memory.ArgumentError
 	require.ErrorAs(t, err, &bad)
-	require.Equal(t, "memory: Pinned.BeginCapture: the function is nil", err.Error())
+	require.Equal(t, "memory: pinned.BeginCapture: the function is nil", err.Error())
 	require.Nil(t, c)
 	h := r.alloc(1000)
 	r.record(h, 1) // nothing was begun

@@ -1,21 +1,22 @@
-package memory
+package pinned
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/internal/stat"
 )
 
-// HostStats are the statistics of pinned host memory, under PyTorch's names (torch.cuda.host_memory_stats). Sizes are those of
+// Stats are the statistics of pinned host memory, under PyTorch's names (torch.cuda.host_memory_stats). Sizes are those of
 // blocks, after rounding.
-type HostStats struct {
-	Allocations    Stat `json:"allocations"`     // blocks that there are, cached ones included
-	ActiveRequests Stat `json:"active_requests"` // blocks held by callers, or freed and waiting for events or captures
-	AllocatedBytes Stat `json:"allocated_bytes"` // bytes of Allocations
-	ActiveBytes    Stat `json:"active_bytes"`    // bytes of ActiveRequests
+type Stats struct {
+	Allocations    memory.Stat `json:"allocations"`     // blocks that there are, cached ones included
+	ActiveRequests memory.Stat `json:"active_requests"` // blocks held by callers, or freed and waiting for events or captures
+	AllocatedBytes memory.Stat `json:"allocated_bytes"` // bytes of Allocations
+	ActiveBytes    memory.Stat `json:"active_bytes"`    // bytes of ActiveRequests
 
 	NumHostAlloc  int64        `json:"num_host_alloc"`  // driver allocations and registrations
 	NumHostFree   int64        `json:"num_host_free"`   // driver frees and deregistrations
@@ -52,40 +53,34 @@ func (s *DurationStat) resetAccumulated() { s.Total, s.Count, s.Avg = 0, 0, 0 }
 func (s *DurationStat) resetPeak()        { s.Max, s.Min, s.seen = 0, 0, false }
 
 // Flat yields the statistics under the keys of torch.cuda.host_memory_stats, in sorted order.
-func (s HostStats) Flat() iter.Seq2[string, int64] {
-	return func(yield func(string, int64) bool) {
-		for _, e := range s.flatten() {
-			if !yield(e.key, e.value) {
-				return
-			}
-		}
-	}
-}
-
-func (s HostStats) flatten() []flatStat {
-	list := []flatStat{
-		{"num_host_alloc", s.NumHostAlloc}, {"num_host_free", s.NumHostFree}, {"num_free_errors", s.NumFreeErrors},
+func (s Stats) Flat() iter.Seq2[string, int64] {
+	list := []stat.Flat{
+		{Key: "num_host_alloc", Value: s.NumHostAlloc}, {Key: "num_host_free", Value: s.NumHostFree},
+		{Key: "num_free_errors", Value: s.NumFreeErrors},
 	}
 	for _, e := range []struct {
 		key  string
-		stat Stat
+		stat memory.Stat
 	}{
 		{"allocations", s.Allocations}, {"active_requests", s.ActiveRequests},
 		{"allocated_bytes", s.AllocatedBytes}, {"active_bytes", s.ActiveBytes},
 	} {
-		list = append(list, flatStat{e.key + ".current", e.stat.Current}, flatStat{e.key + ".peak", e.stat.Peak},
-			flatStat{e.key + ".allocated", e.stat.Allocated}, flatStat{e.key + ".freed", e.stat.Freed})
+		list = append(list, stat.Flat{Key: e.key + ".current", Value: e.stat.Current}, stat.Flat{Key: e.key + ".peak", Value: e.stat.Peak},
+			stat.Flat{Key: e.key + ".allocated", Value: e.stat.Allocated}, stat.Flat{Key: e.key + ".freed", Value: e.stat.Freed})
 	}
 	for _, e := range []struct {
 		key  string
 		time DurationStat
 	}{{"host_alloc_time", s.HostAllocTime}, {"host_free_time", s.HostFreeTime}} {
-		list = append(list, flatStat{e.key + ".total", e.time.Total}, flatStat{e.key + ".max", e.time.Max},
-			flatStat{e.key + ".min", e.time.Min}, flatStat{e.key + ".count", e.time.Count}, flatStat{e.key + ".avg", e.time.Avg})
+		list = append(list, stat.Flat{Key: e.key + ".total", Value: e.time.Total}, stat.Flat{Key: e.key + ".max", Value: e.time.Max},
+			stat.Flat{Key: e.key + ".min", Value: e.time.Min}, stat.Flat{Key: e.key + ".count", Value: e.time.Count},
+			stat.Flat{Key: e.key + ".avg", Value: e.time.Avg})
 	}
-	slices.SortFunc(list, func(x, y flatStat) int { return cmp.Compare(x.key, y.key) })
-	return list
+	return stat.Sorted(list)
 }
+
+// counter is a statistic with its arithmetic.
+func counter(s *memory.Stat) *stat.Counter { return (*stat.Counter)(s) }
 
 // gauge is a number that all buckets move, with its peak. It is moved under the lock of a bucket; so it stands still for who
 // holds the locks of all.
@@ -99,54 +94,54 @@ func (g *gauge) rise(n int64) {
 
 func (g *gauge) fall(n int64) { g.now.Add(-n) }
 
-// pinnedBooks counts blocks and driver calls: all that moves seldom.
-type pinnedBooks struct {
+// books counts blocks and driver calls: all that moves seldom.
+type books struct {
 	mu    sync.Mutex // taken last
-	stats HostStats  // without the active statistics, which the buckets have
+	stats Stats      // without the active statistics, which the buckets have
 }
 
 // countBlock books a new block of n bytes, or one that is no more if n is negative. Caller holds the lock of its bucket.
-func (k *pinnedBooks) countBlock(n int64) {
+func (k *books) countBlock(n int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if n > 0 {
-		k.stats.Allocations.increase(1)
-		k.stats.AllocatedBytes.increase(n)
+		counter(&k.stats.Allocations).Increase(1)
+		counter(&k.stats.AllocatedBytes).Increase(n)
 	} else {
-		k.stats.Allocations.decrease(1)
-		k.stats.AllocatedBytes.decrease(-n)
+		counter(&k.stats.Allocations).Decrease(1)
+		counter(&k.stats.AllocatedBytes).Decrease(-n)
 	}
 }
 
-func (k *pinnedBooks) countPin(d time.Duration) {
+func (k *books) countPin(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stats.NumHostAlloc++
 	k.stats.HostAllocTime.add(d)
 }
 
-func (k *pinnedBooks) countUnpin(d time.Duration) {
+func (k *books) countUnpin(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stats.NumHostFree++
 	k.stats.HostFreeTime.add(d)
 }
 
-func (k *pinnedBooks) countFreeError() {
+func (k *books) countFreeError() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stats.NumFreeErrors++
 }
 
 // lockBuckets locks all buckets and the books, in their order: then no statistic moves.
-func (p *Pinned) lockBuckets() {
+func (p *Allocator) lockBuckets() {
 	for i := range p.buckets {
 		p.buckets[i].mu.Lock()
 	}
 	p.books.mu.Lock()
 }
 
-func (p *Pinned) unlockBuckets() {
+func (p *Allocator) unlockBuckets() {
 	p.books.mu.Unlock()
 	for i := range p.buckets {
 		p.buckets[i].mu.Unlock()
@@ -154,15 +149,15 @@ func (p *Pinned) unlockBuckets() {
 }
 
 // Stats returns the statistics, all of one moment. It looks at no events.
-func (p *Pinned) Stats() HostStats {
+func (p *Allocator) Stats() Stats {
 	if p.absent() {
-		return HostStats{}
+		return Stats{}
 	}
 	p.lockBuckets()
 	defer p.unlockBuckets()
 	s := p.books.stats
-	s.ActiveRequests = Stat{Current: p.requests.now.Load(), Peak: p.requests.peak.Load()}
-	s.ActiveBytes = Stat{Current: p.bytes.now.Load(), Peak: p.bytes.peak.Load()}
+	s.ActiveRequests = memory.Stat{Current: p.requests.now.Load(), Peak: p.requests.peak.Load()}
+	s.ActiveBytes = memory.Stat{Current: p.bytes.now.Load(), Peak: p.bytes.peak.Load()}
 	for i := range p.buckets {
 		t := &p.buckets[i].tally
 		s.ActiveRequests.Allocated += t.requested
@@ -174,7 +169,7 @@ func (p *Pinned) Stats() HostStats {
 }
 
 // ResetPeakStats sets every Peak to its Current, and the Max and Min of times to 0 (reset_peak_host_memory_stats).
-func (p *Pinned) ResetPeakStats() {
+func (p *Allocator) ResetPeakStats() {
 	if p.absent() {
 		return
 	}
@@ -183,15 +178,15 @@ func (p *Pinned) ResetPeakStats() {
 	p.requests.peak.Store(p.requests.now.Load())
 	p.bytes.peak.Store(p.bytes.now.Load())
 	s := &p.books.stats
-	s.Allocations.resetPeak()
-	s.AllocatedBytes.resetPeak()
+	counter(&s.Allocations).ResetPeak()
+	counter(&s.AllocatedBytes).ResetPeak()
 	s.HostAllocTime.resetPeak()
 	s.HostFreeTime.resetPeak()
 }
 
 // ResetAccumulatedStats sets every Allocated and Freed, the counters of calls, and the Total, Count and Avg of times to 0
 // (reset_accumulated_host_memory_stats).
-func (p *Pinned) ResetAccumulatedStats() {
+func (p *Allocator) ResetAccumulatedStats() {
 	if p.absent() {
 		return
 	}
@@ -202,8 +197,8 @@ func (p *Pinned) ResetAccumulatedStats() {
 		t.requested, t.requestedBytes, t.returned, t.returnedBytes = 0, 0, 0, 0
 	}
 	s := &p.books.stats
-	s.Allocations.resetAccumulated()
-	s.AllocatedBytes.resetAccumulated()
+	counter(&s.Allocations).ResetAccumulated()
+	counter(&s.AllocatedBytes).ResetAccumulated()
 	s.HostAllocTime.resetAccumulated()
 	s.HostFreeTime.resetAccumulated()
 	s.NumHostAlloc, s.NumHostFree, s.NumFreeErrors = 0, 0, 0

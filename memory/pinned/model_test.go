@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"errors"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 )
 
-// pinnedModel is the specification of Pinned, written for clarity: one list of events that is walked from the front, no locks,
+// pinnedModel is the specification of Allocator, written for clarity: one list of events that is walked from the front, no locks,
 // no objects to use again. It predicts which block every Alloc returns, every statistic, and which call meets an ordered fault.
 type pinnedModel struct {
-	config  Config
+	config  memory.Config
 	blocks  []*modelBlock // that there are
 	cached  [64][]*modelBlock
 	queue   []modelWait // in the order of recording
@@ -43,7 +44,7 @@ type modelBlock struct {
 	state   modelState
 	users   []int
 	waits   int
-	handle  PinnedBlock
+	handle  Block
 	mark    byte
 }
 

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"sync"
@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// pinnedInterval is how often the background goroutine asks outstanding events: PyTorch's interval.
-const pinnedInterval = 100 * time.Microsecond
+// pollInterval is how often the background goroutine asks outstanding events: PyTorch's interval.
+const pollInterval = 100 * time.Microsecond
 
-// pinnedWorker is the background goroutine of PinnedUseBackgroundThreads: it looks at events so that Alloc need not. The first
+// worker is the background goroutine of PinnedUseBackgroundThreads: it looks at events so that Alloc need not. The first
 // allocation that is not served from cache starts it, and Close ends it. While nothing is outstanding it rests.
-type pinnedWorker struct {
+type worker struct {
 	running atomic.Bool
 
 	mu    sync.Mutex
@@ -22,7 +22,7 @@ type pinnedWorker struct {
 }
 
 // start starts the goroutine unless it runs, or has ended.
-func (w *pinnedWorker) start(p *Pinned) {
+func (w *worker) start(p *Allocator) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended || w.running.Load() {
@@ -35,7 +35,7 @@ func (w *pinnedWorker) start(p *Pinned) {
 
 // rouse tells the goroutine that an event was recorded; before that it was counted as outstanding. Seen from a goroutine that
 // is about to rest, one of the two happens: it sees the count, or there is something in wake.
-func (w *pinnedWorker) rouse() {
+func (w *worker) rouse() {
 	if !w.running.Load() {
 		return
 	}
@@ -45,9 +45,9 @@ func (w *pinnedWorker) rouse() {
 	}
 }
 
-func (w *pinnedWorker) run(p *Pinned) {
+func (w *worker) run(p *Allocator) {
 	defer close(w.done)
-	ticker := time.NewTicker(pinnedInterval)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		if p.events.outstanding.Load() == 0 {
@@ -67,7 +67,7 @@ func (w *pinnedWorker) run(p *Pinned) {
 }
 
 // end ends the goroutine and waits for it. It cannot be started again.
-func (w *pinnedWorker) end() {
+func (w *worker) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"slices"
@@ -6,39 +6,41 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
-// PinnedCapture holds the pinned blocks that a graph capture uses. A captured graph has their addresses in it and uses them
+// Capture holds the pinned blocks that a graph capture uses. A captured graph has their addresses in it and uses them
 // again with each replay, so they must not be handed out to anybody else while the graph lives, although the program that was
 // captured frees them. Blocks that were allocated during the capture but never used on a captured stream are free as ever.
-type PinnedCapture struct {
+type Capture struct {
 	set       *captureSet
 	capturing func(device.Stream) bool
 
 	mu     sync.Mutex // after the locks of buckets
 	ended  bool       // no more blocks
-	blocks []*pinnedBlock
+	blocks []*block
 }
 
 // captureSet has the captures that are going on, in the order in which they began; nil is none. Replaced, never changed,
 // under mu.
 type captureSet struct {
 	mu  sync.Mutex
-	now atomic.Pointer[[]*PinnedCapture]
+	now atomic.Pointer[[]*Capture]
 }
 
 // BeginCapture begins to hold blocks: those of which RecordStream says that work uses them on a stream for which capturing
 // returns true. If several captures claim a stream, the latest has it. capturing is called by RecordStream, by several
 // goroutines at once and without a lock: it may call the allocator, but for RecordStream, and if it panics nothing was recorded.
-// Call Release when the graph is gone. A nil function is an *ArgumentError.
-func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) (*PinnedCapture, error) {
+// Call Release when the graph is gone. A nil function is a *memory.ArgumentError.
+func (p *Allocator) BeginCapture(capturing func(device.Stream) bool) (*Capture, error) {
 	if p.absent() {
-		return nil, argumentErr("Pinned.BeginCapture", nilAllocator)
+		return nil, argumentErr("pinned.BeginCapture", text.NilAllocator)
 	}
 	if capturing == nil {
-		return nil, argumentErr("Pinned.BeginCapture", nilFunction)
+		return nil, argumentErr("pinned.BeginCapture", text.NilFunction)
 	}
-	c := &PinnedCapture{set: &p.captures, capturing: capturing}
+	c := &Capture{set: &p.captures, capturing: capturing}
 	c.set.mu.Lock()
 	defer c.set.mu.Unlock()
 	list := append(slices.Clone(c.set.list()), c)
@@ -46,13 +48,25 @@ func (p *Pinned) BeginCapture(capturing func(device.Stream) bool) (*PinnedCaptur
 	return c, nil
 }
 
+// Keep is an option of memory.Caching.CaptureGraph: the graph also keeps the pinned blocks that the captured work uses, as RecordStream
+// tells p, until it is closed.
+func Keep(p *Allocator) memory.CaptureOption {
+	return memory.CaptureKeeping(func(capturing func(device.Stream) bool) (memory.CaptureKeeper, error) {
+		c, err := p.BeginCapture(capturing)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	})
+}
+
 // End says that the capture is over: no more blocks are held, those that are stay so. Ending twice is harmless.
-func (c *PinnedCapture) End() {
+func (c *Capture) End() {
 	if c == nil || c.set == nil {
 		return
 	}
 	c.set.mu.Lock()
-	list := slices.DeleteFunc(slices.Clone(c.set.list()), func(d *PinnedCapture) bool { return d == c })
+	list := slices.DeleteFunc(slices.Clone(c.set.list()), func(d *Capture) bool { return d == c })
 	if len(list) == 0 {
 		c.set.now.Store(nil)
 	} else {
@@ -67,7 +81,7 @@ func (c *PinnedCapture) End() {
 // Release lets go of the blocks: the graph is gone, and its work done. Those that were freed meanwhile can be handed out
 // again. It ends the capture if that goes on, and releasing twice is harmless. Errors are those of Free for blocks larger than
 // PinnedMaxCachedBytes.
-func (c *PinnedCapture) Release() error {
+func (c *Capture) Release() error {
 	if c == nil || c.set == nil {
 		return nil
 	}
@@ -81,7 +95,7 @@ func (c *PinnedCapture) Release() error {
 	}
 	p := blocks[0].bucket.owner
 	policy := p.policy.Load()
-	var back *pinnedBlock
+	var back *block
 	for _, b := range blocks {
 		if c.letGo(b, policy) {
 			b.next, back = back, b
@@ -96,7 +110,7 @@ func (c *PinnedCapture) Release() error {
 }
 
 // of returns the capture that claims s, or nil.
-func (set *captureSet) of(s device.Stream) *PinnedCapture {
+func (set *captureSet) of(s device.Stream) *Capture {
 	for _, c := range slices.Backward(set.list()) {
 		if c.capturing(s) {
 			return c
@@ -105,7 +119,7 @@ func (set *captureSet) of(s device.Stream) *PinnedCapture {
 	return nil
 }
 
-func (set *captureSet) list() []*PinnedCapture {
+func (set *captureSet) list() []*Capture {
 	if list := set.now.Load(); list != nil {
 		return *list
 	}
@@ -114,7 +128,7 @@ func (set *captureSet) list() []*PinnedCapture {
 
 // hold makes the capture hold b, once. It reports false if the capture has ended meanwhile. Caller holds the lock of b's
 // bucket.
-func (c *PinnedCapture) hold(b *pinnedBlock) bool {
+func (c *Capture) hold(b *block) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -128,10 +142,10 @@ func (c *PinnedCapture) hold(b *pinnedBlock) bool {
 }
 
 // letGo is the opposite of hold. It reports whether the block is to be released.
-func (c *PinnedCapture) letGo(b *pinnedBlock, policy *pinnedPolicy) (release bool) {
+func (c *Capture) letGo(b *block, policy *policy) (release bool) {
 	k := b.bucket
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	b.holders = slices.DeleteFunc(b.holders, func(d *PinnedCapture) bool { return d == c })
-	return b.state == pinnedPending && k.arrive(b, policy)
+	b.holders = slices.DeleteFunc(b.holders, func(d *Capture) bool { return d == c })
+	return b.state == statePending && k.arrive(b, policy)
 }

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"bytes"
@@ -9,9 +9,10 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 )
 
-// FuzzPinned reads a script of operations from bytes, runs it on Pinned and on the model, and compares everything after each
+// FuzzPinned reads a script of operations from bytes, runs it on Allocator and on the model, and compares everything after each
 // step: which memory was handed out, errors, statistics, and the content of all blocks that somebody may still use. The
 // first byte chooses the settings; then each operation is a byte for what and one for which.
 func FuzzPinned(f *testing.F) {
@@ -36,16 +37,16 @@ func FuzzPinned(f *testing.F) {
 type pinnedFuzzer struct {
 	t        *testing.T
 	dev      *sim.Device
-	p        *Pinned
+	p        *Allocator
 	m        *pinnedModel
 	held     []*modelBlock
-	captures map[*modelCapture]*PinnedCapture
-	stale    []PinnedBlock
+	captures map[*modelCapture]*Capture
+	stale    []Block
 	mark     byte
 }
 
 // pinnedFuzzConfigs are the settings that scripts switch between.
-var pinnedFuzzConfigs = []Config{
+var pinnedFuzzConfigs = []memory.Config{
 	{},
 	{PinnedMaxRoundThresholdBytes: 64 * kib},
 	{PinnedMaxCachedBytes: 64 * kib, PinnedFreeCatchAll: true},
@@ -64,11 +65,11 @@ var pinnedFuzzFaults = []struct {
 func newPinnedFuzzer(t *testing.T, conf byte) *pinnedFuzzer {
 	c := pinnedFuzzConfigs[int(conf)%len(pinnedFuzzConfigs)]
 	dev := sim.New(1, sim.ManualStreams())
-	p, err := NewPinned(dev, c)
+	p, err := New(dev, c)
 	require.NoError(t, err)
-	require.NoError(t, p.RecordHistory(HistoryOptions{Context: HistoryContext(conf / 16 % 4)}))
+	require.NoError(t, p.RecordHistory(memory.HistoryOptions{Context: memory.HistoryContext(conf / 16 % 4)}))
 	return &pinnedFuzzer{t: t, dev: dev, p: p, m: &pinnedModel{config: c, faults: map[sim.CallKind]error{}},
-		captures: map[*modelCapture]*PinnedCapture{}}
+		captures: map[*modelCapture]*Capture{}}
 }
 
 func (z *pinnedFuzzer) stream(i int) device.Stream { return z.dev.Stream(device.StreamID(i)) }
@@ -143,7 +144,7 @@ func (z *pinnedFuzzer) alloc(bytes uint64) {
 }
 
 // pinnedEnds are the first and the last bytes of a block.
-func pinnedEnds(h PinnedBlock) [2][]byte {
+func pinnedEnds(h Block) [2][]byte {
 	mem := h.Bytes()
 	n := min(len(mem), 32)
 	return [2][]byte{mem[:n], mem[len(mem)-n:]}
@@ -152,8 +153,8 @@ func pinnedEnds(h PinnedBlock) [2][]byte {
 func (z *pinnedFuzzer) free(which int) {
 	if len(z.stale) > 0 {
 		h := z.stale[which%len(z.stale)]
-		require.ErrorIs(z.t, z.p.Free(h), ErrDoubleFree)
-		require.ErrorIs(z.t, z.p.RecordStream(h, z.stream(0)), ErrUseAfterFree)
+		require.ErrorIs(z.t, z.p.Free(h), memory.ErrDoubleFree)
+		require.ErrorIs(z.t, z.p.RecordStream(h, z.stream(0)), memory.ErrUseAfterFree)
 	}
 	if len(z.held) == 0 {
 		return
@@ -207,7 +208,7 @@ func (z *pinnedFuzzer) requireError(want, got error) {
 	}
 }
 
-// compare holds Pinned against the model.
+// compare holds Allocator against the model.
 func (z *pinnedFuzzer) compare() {
 	require.NoError(z.t, z.p.check())
 	s, m := z.p.Stats(), z.m

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"errors"
@@ -10,24 +10,24 @@ import (
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
-// pinnedEvents delays the reuse of freed blocks whose memory streams still use. Free records an event on each of those
+// events delays the reuse of freed blocks whose memory streams still use. Free records an event on each of those
 // streams; Alloc, or the background goroutine, asks which have completed. Completed blocks enter their buckets in the order of
 // recording, over all streams.
-type pinnedEvents struct {
+type events struct {
 	outstanding atomic.Int64 // entries in all queues, for those who do not hold mu. Changed under mu
 
 	mu     sync.Mutex // first of all: before the locks of buckets
-	queues eventqueue.Queues[*pinnedBlock]
+	queues eventqueue.Queues[*block]
 }
 
-// newPinnedQueues: streams may be of any device, and each makes its own events.
-func newPinnedQueues() eventqueue.Queues[*pinnedBlock] {
-	return eventqueue.New[*pinnedBlock](eventqueue.ByAge, func(s device.Stream) (device.Event, error) { return s.Device().NewEvent() })
+// newQueues: streams may be of any device, and each makes its own events.
+func newQueues() eventqueue.Queues[*block] {
+	return eventqueue.New[*block](eventqueue.ByAge, func(s device.Stream) (device.Event, error) { return s.Device().NewEvent() })
 }
 
 // park records an event for b on each stream that uses it. b is pending and waits for all of them, so users does not change
 // meanwhile. No lock is held.
-func (p *Pinned) park(b *pinnedBlock, users []device.Stream) {
+func (p *Allocator) park(b *block, users []device.Stream) {
 	if len(users) == 0 { // captures hold it
 		return
 	}
@@ -42,11 +42,11 @@ func (p *Pinned) park(b *pinnedBlock, users []device.Stream) {
 }
 
 // pollEvents completes the frees of blocks whose events have completed. It does not wait for the device. No lock is held.
-func (p *Pinned) pollEvents() {
+func (p *Allocator) pollEvents() {
 	policy := p.policy.Load()
-	var back *pinnedBlock // list of those that are too large to be kept
+	var back *block // list of those that are too large to be kept
 	p.events.mu.Lock()
-	p.events.queues.Poll(func(b *pinnedBlock) {
+	p.events.queues.Poll(func(b *block) {
 		p.events.outstanding.Add(-1)
 		if b.arrive(policy) {
 			b.next, back = back, b
@@ -57,11 +57,11 @@ func (p *Pinned) pollEvents() {
 }
 
 // arrive tells the block that a stream has come so far, and reports whether the block is to be released.
-func (b *pinnedBlock) arrive(policy *pinnedPolicy) (release bool) {
+func (b *block) arrive(policy *policy) (release bool) {
 	k := b.bucket
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if b.state != pinnedPending { // the allocator was closed meanwhile
+	if b.state != statePending { // the allocator was closed meanwhile
 		return false
 	}
 	return k.arrive(b, policy)
@@ -69,7 +69,7 @@ func (b *pinnedBlock) arrive(policy *pinnedPolicy) (release bool) {
 
 // waitEvents waits for all outstanding events, and completes the frees that waited for them. Others can free and record
 // meanwhile: no lock is held during the wait. It returns the errors of the work on the streams.
-func (p *Pinned) waitEvents() error {
+func (p *Allocator) waitEvents() error {
 	p.events.mu.Lock()
 	tails := p.events.queues.Tails()
 	p.events.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *Pinned) waitEvents() error {
 
 // closeEvents gives all events back to their devices, of which some may be closed. Those still queued belong to blocks that are
 // no more.
-func (p *Pinned) closeEvents() error {
+func (p *Allocator) closeEvents() error {
 	ev := &p.events
 	ev.mu.Lock()
 	defer ev.mu.Unlock()

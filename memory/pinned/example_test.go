@@ -1,4 +1,4 @@
-package memory_test
+package pinned_test
 
 import (
 	"errors"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
 // A batch is copied to the device from pinned memory, which is freed while the copy runs.
-func ExamplePinned() {
+func Example() {
 	dev := sim.New(1<<30, sim.ManualStreams())
-	p, err := memory.PinnedFor(dev)
+	p, err := pinned.For(dev)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"fmt"
@@ -8,25 +8,25 @@ import (
 
 // verify is check in builds with the tag "invariants", and nothing in others. With many blocks it checks less often, once in as
 // many calls as there are blocks / 64. No lock is held.
-func (p *Pinned) verify() {
+func (p *Allocator) verify() {
 	if !invariants.Enabled || p.unverified.Add(-1) >= 0 {
 		return
 	}
 	if err := p.check(); err != nil {
-		panic(err) // invariant: the books of Pinned agree with its blocks after each call
+		panic(err) // invariant: the books of Allocator agree with its blocks after each call
 	}
 	p.unverified.Store(p.Stats().Allocations.Current / 64)
 }
 
-// check proves the invariants of Pinned, or says which one does not hold. Tests call it after each step, fuzzing after each
+// check proves the invariants of Allocator, or says which one does not hold. Tests call it after each step, fuzzing after each
 // operation, and builds with the tag "invariants" after each call that moves blocks. No lock is held.
-func (p *Pinned) check() error {
+func (p *Allocator) check() error {
 	p.events.mu.Lock()
 	defer p.events.mu.Unlock()
 	p.lockBuckets()
 	defer p.unlockBuckets()
 
-	c := pinnedChecker{queued: map[*pinnedBlock]int{}}
+	c := checker{queued: map[*block]int{}}
 	if flaw := p.events.queues.Flaw(); flaw != "" {
 		c.fail("%s", flaw)
 	}
@@ -60,25 +60,25 @@ func (p *Pinned) check() error {
 	return c.err
 }
 
-// pinnedChecker collects what the walk over all blocks finds, and keeps the first contradiction.
-type pinnedChecker struct {
+// checker collects what the walk over all blocks finds, and keeps the first contradiction.
+type checker struct {
 	err         error
-	queued      map[*pinnedBlock]int
+	queued      map[*block]int
 	blocks      int64
 	bytes       int64
 	active      int64
 	activeBytes int64
 }
 
-func (c *pinnedChecker) fail(format string, args ...any) {
+func (c *checker) fail(format string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("memory: pinned: invariant broken: "+format, args...)
 	}
 }
 
 // bucket: its blocks belong there, and those in its list of free blocks are exactly the cached ones.
-func (c *pinnedChecker) bucket(i int, k *bucket) {
-	free := map[*pinnedBlock]bool{}
+func (c *checker) bucket(i int, k *bucket) {
+	free := map[*block]bool{}
 	for _, b := range k.free {
 		if free[b] || b.bucket != k {
 			c.fail("bucket %d has a block twice, or of another", i)
@@ -89,7 +89,7 @@ func (c *pinnedChecker) bucket(i int, k *bucket) {
 		if b.bucket != k || b.place != place || bucketIndex(b.size) != i || uint64(len(b.mem)) != b.size {
 			c.fail("bucket %d: block of %d bytes at place %d of %d", i, b.size, b.place, place)
 		}
-		if cached := b.state == pinnedCached; cached != free[b] {
+		if cached := b.state == stateCached; cached != free[b] {
 			c.fail("bucket %d: block of %d bytes: state %d, free %v", i, b.size, b.state, free[b])
 		}
 		delete(free, b)
@@ -100,21 +100,21 @@ func (c *pinnedChecker) bucket(i int, k *bucket) {
 	}
 }
 
-func (c *pinnedChecker) block(b *pinnedBlock) {
+func (c *checker) block(b *block) {
 	c.blocks++
 	c.bytes += int64(b.size)
 	switch b.state {
-	case pinnedAllocated, pinnedPending:
+	case stateAllocated, statePending:
 		c.active++
 		c.activeBytes += int64(b.size)
-	case pinnedCached, pinnedReleasing:
+	case stateCached, stateReleasing:
 		if len(b.users) != 0 || len(b.holders) != 0 {
 			c.fail("free block of %d bytes: %d users, %d holders", b.size, len(b.users), len(b.holders))
 		}
-	case pinnedSpare:
+	case stateSpare:
 		c.fail("block of %d bytes is on the books, but no more", b.size)
 	}
-	if b.state == pinnedPending {
+	if b.state == statePending {
 		// Between the two halves of Free another goroutine may see the block before its events: then there are none.
 		if n := c.queued[b]; b.waits != n+len(b.holders) && n != 0 {
 			c.fail("pending block of %d bytes waits for %d, of which %d events and %d captures are left", b.size, b.waits, n, len(b.holders))

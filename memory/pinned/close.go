@@ -1,16 +1,18 @@
-package memory
+package pinned
 
 import (
 	"errors"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
 // EmptyCache gives all cached blocks back to the driver, except those cut from the reserve segment. Blocks that wait for
 // events stay. If the driver refuses some, they stay cached, and its errors are returned, joined.
-func (p *Pinned) EmptyCache() error {
+func (p *Allocator) EmptyCache() error {
 	if p.absent() {
-		return argumentErr("Pinned.EmptyCache", nilAllocator)
+		return argumentErr("pinned.EmptyCache", text.NilAllocator)
 	}
 	p.pollEvents()
 	err := p.releaseCached()
@@ -20,7 +22,7 @@ func (p *Pinned) EmptyCache() error {
 
 // releaseCached gives what is cached back to the driver, bucket by bucket, the block freed first going first. Driver calls are
 // made without a lock: a block on its way is in no list of free blocks.
-func (p *Pinned) releaseCached() error {
+func (p *Allocator) releaseCached() error {
 	var errs []error
 	for i := range p.buckets {
 		errs = append(errs, p.releaseList(p.buckets[i].takeReleasable()))
@@ -29,7 +31,7 @@ func (p *Pinned) releaseCached() error {
 }
 
 // takeReleasable takes all free blocks that the driver can have back, as a list linked by next.
-func (k *bucket) takeReleasable() (first *pinnedBlock) {
+func (k *bucket) takeReleasable() (first *block) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	last := &first
@@ -50,16 +52,17 @@ func (k *bucket) takeReleasable() (first *pinnedBlock) {
 
 // reclaim is the last resort before an out-of-memory error: it waits for all outstanding events and empties the cache. It
 // returns the errors of the work that it waited for; what the driver does not take back does not matter here.
-func (p *Pinned) reclaim() error {
+func (p *Allocator) reclaim() error {
 	err := p.waitEvents()
 	_ = p.releaseCached()
 	return err
 }
 
 // Close waits for the outstanding events and gives everything back to the driver, blocks in use and held by captures included:
-// their handles become stale, and touching their Bytes is a fault that ends the program. It is the last call; Alloc after it fails with device.ErrClosed. It returns a *LeakError if
-// blocks were in use, joined with the errors of streams and driver. Closing twice is harmless.
-func (p *Pinned) Close() error {
+// their handles become stale, and touching their Bytes is a fault that ends the program. It is the last call; Alloc after it fails
+// with device.ErrClosed. It returns a *memory.LeakError if blocks were in use, joined with the errors of streams and driver. Closing
+// twice is harmless.
+func (p *Allocator) Close() error {
 	if p.absent() {
 		return nil
 	}
@@ -68,7 +71,7 @@ func (p *Pinned) Close() error {
 	}
 	p.worker.end()
 	errs := []error{p.waitEvents()}
-	leak := &LeakError{Device: p.id}
+	leak := &memory.LeakError{Device: p.id}
 	for i := range p.buckets {
 		for _, b := range p.buckets[i].abandon(leak) {
 			if b.origin != fromSegment {
@@ -91,16 +94,16 @@ func (p *Pinned) Close() error {
 
 // abandon takes all blocks off the books, whatever they are used for, and returns them. It adds to leak those that were not
 // free. Releasing ones are left to the goroutine that has them.
-func (k *bucket) abandon(leak *LeakError) (gone []*pinnedBlock) {
+func (k *bucket) abandon(leak *memory.LeakError) (gone []*block) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.free = nil
 	for i := len(k.all) - 1; i >= 0; i-- { // strike moves the last to i
 		b := k.all[i]
 		switch b.state {
-		case pinnedReleasing:
+		case stateReleasing:
 			continue
-		case pinnedAllocated, pinnedPending:
+		case stateAllocated, statePending:
 			leak.Blocks++
 			leak.Bytes += b.size
 			b.users = nil
@@ -118,6 +121,6 @@ func (k *bucket) abandon(leak *LeakError) (gone []*pinnedBlock) {
 	return gone
 }
 
-func (p *Pinned) errClosed() error {
-	return &device.Error{Device: p.id, Call: "memory.Pinned.Alloc", Err: device.ErrClosed}
+func (p *Allocator) errClosed() error {
+	return &device.Error{Device: p.id, Call: "pinned.Alloc", Err: device.ErrClosed}
 }

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"encoding/json"
@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 // requireStats compares the statistics, times left out, but for their counts.
-func (r *pinnedRig) requireStats(want HostStats) {
+func (r *rig) requireStats(want Stats) {
 	r.t.Helper()
 	got := r.p.Stats()
 	want.HostAllocTime.Count, want.HostFreeTime.Count = want.NumHostAlloc, want.NumHostFree
@@ -23,58 +24,60 @@ func (r *pinnedRig) requireStats(want HostStats) {
 	require.Equal(r.t, want, got)
 }
 
-// stat is a Stat in the order current, peak, allocated, freed.
-func stat(current, peak, allocated, freed int64) Stat { return Stat{current, peak, allocated, freed} }
+// counts is a Stat in the order current, peak, allocated, freed.
+func counts(current, peak, allocated, freed int64) memory.Stat {
+	return memory.Stat{Current: current, Peak: peak, Allocated: allocated, Freed: freed}
+}
 
 // test_host_memory_stats: 10*1024 float32 are 64 KiB, 20*1024 are 128 KiB.
 func TestPinnedStats_OfTwoAllocations(t *testing.T) {
 	const one, both = 64 * kib, 192 * kib
-	r := newPinnedRig(t, "")
-	r.requireStats(HostStats{})
+	r := newRig(t, "")
+	r.requireStats(Stats{})
 
 	a := r.alloc(10 * 1024 * 4)
-	r.requireStats(HostStats{Allocations: stat(1, 1, 1, 0), ActiveRequests: stat(1, 1, 1, 0),
-		AllocatedBytes: stat(one, one, one, 0), ActiveBytes: stat(one, one, one, 0), NumHostAlloc: 1})
+	r.requireStats(Stats{Allocations: counts(1, 1, 1, 0), ActiveRequests: counts(1, 1, 1, 0),
+		AllocatedBytes: counts(one, one, one, 0), ActiveBytes: counts(one, one, one, 0), NumHostAlloc: 1})
 
 	b := r.alloc(20 * 1024 * 4)
-	two := HostStats{Allocations: stat(2, 2, 2, 0), ActiveRequests: stat(2, 2, 2, 0),
-		AllocatedBytes: stat(both, both, both, 0), ActiveBytes: stat(both, both, both, 0), NumHostAlloc: 2}
+	two := Stats{Allocations: counts(2, 2, 2, 0), ActiveRequests: counts(2, 2, 2, 0),
+		AllocatedBytes: counts(both, both, both, 0), ActiveBytes: counts(both, both, both, 0), NumHostAlloc: 2}
 	r.requireStats(two)
 	r.empty()
 	r.requireStats(two)
 
 	r.free(a, b)
-	r.requireStats(HostStats{Allocations: stat(2, 2, 2, 0), ActiveRequests: stat(0, 2, 2, 2),
-		AllocatedBytes: stat(both, both, both, 0), ActiveBytes: stat(0, both, both, both), NumHostAlloc: 2})
+	r.requireStats(Stats{Allocations: counts(2, 2, 2, 0), ActiveRequests: counts(0, 2, 2, 2),
+		AllocatedBytes: counts(both, both, both, 0), ActiveBytes: counts(0, both, both, both), NumHostAlloc: 2})
 	a = r.alloc(10 * 1024 * 4) // reused: no driver call
-	r.requireStats(HostStats{Allocations: stat(2, 2, 2, 0), ActiveRequests: stat(1, 2, 3, 2),
-		AllocatedBytes: stat(both, both, both, 0), ActiveBytes: stat(one, both, both+one, both), NumHostAlloc: 2})
+	r.requireStats(Stats{Allocations: counts(2, 2, 2, 0), ActiveRequests: counts(1, 2, 3, 2),
+		AllocatedBytes: counts(both, both, both, 0), ActiveBytes: counts(one, both, both+one, both), NumHostAlloc: 2})
 	r.free(a)
 	r.empty()
-	r.requireStats(HostStats{Allocations: stat(0, 2, 2, 2), ActiveRequests: stat(0, 2, 3, 3),
-		AllocatedBytes: stat(0, both, both, both), ActiveBytes: stat(0, both, both+one, both+one), NumHostAlloc: 2, NumHostFree: 2})
+	r.requireStats(Stats{Allocations: counts(0, 2, 2, 2), ActiveRequests: counts(0, 2, 3, 3),
+		AllocatedBytes: counts(0, both, both, both), ActiveBytes: counts(0, both, both+one, both+one), NumHostAlloc: 2, NumHostFree: 2})
 
 	r.p.ResetPeakStats()
 	r.p.ResetAccumulatedStats()
-	r.requireStats(HostStats{})
+	r.requireStats(Stats{})
 }
 
 func TestPinnedStats_ActiveFallsOnBothPathsOfFree(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a, b := r.alloc(4096), r.alloc(4096)
 	r.free(a)
-	require.Equal(t, stat(4096, 8192, 8192, 4096), r.p.Stats().ActiveBytes, "without events at once")
+	require.Equal(t, counts(4096, 8192, 8192, 4096), r.p.Stats().ActiveBytes, "without events at once")
 	r.record(b, 1)
 	r.free(b)
-	require.Equal(t, stat(4096, 8192, 8192, 4096), r.p.Stats().ActiveBytes, "a pending block is active")
+	require.Equal(t, counts(4096, 8192, 8192, 4096), r.p.Stats().ActiveBytes, "a pending block is active")
 	r.complete(1)
 	r.p.pollEvents()
-	require.Equal(t, stat(0, 8192, 8192, 8192), r.p.Stats().ActiveBytes, "when the events have completed, once")
-	require.Equal(t, stat(0, 2, 2, 2), r.p.Stats().ActiveRequests)
+	require.Equal(t, counts(0, 8192, 8192, 8192), r.p.Stats().ActiveBytes, "when the events have completed, once")
+	require.Equal(t, counts(0, 2, 2, 2), r.p.Stats().ActiveRequests)
 }
 
 func TestPinnedStats_PeaksAreNotSumsOfBuckets(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	for _, n := range []uint64{4096, 8192, 16384, 8192} {
 		r.free(r.alloc(n))
 	}
@@ -83,19 +86,19 @@ func TestPinnedStats_PeaksAreNotSumsOfBuckets(t *testing.T) {
 }
 
 func TestPinnedStats_ResetKeepsWhatIsThere(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a, b := r.alloc(4096), r.alloc(8192)
 	r.free(b)
 	r.p.ResetPeakStats()
-	r.requireStats(HostStats{Allocations: stat(2, 2, 2, 0), ActiveRequests: stat(1, 1, 2, 1),
-		AllocatedBytes: stat(12288, 12288, 12288, 0), ActiveBytes: stat(4096, 4096, 12288, 8192), NumHostAlloc: 2})
+	r.requireStats(Stats{Allocations: counts(2, 2, 2, 0), ActiveRequests: counts(1, 1, 2, 1),
+		AllocatedBytes: counts(12288, 12288, 12288, 0), ActiveBytes: counts(4096, 4096, 12288, 8192), NumHostAlloc: 2})
 	r.p.ResetAccumulatedStats()
-	r.requireStats(HostStats{Allocations: stat(2, 2, 0, 0), ActiveRequests: stat(1, 1, 0, 0),
-		AllocatedBytes: stat(12288, 12288, 0, 0), ActiveBytes: stat(4096, 4096, 0, 0)})
+	r.requireStats(Stats{Allocations: counts(2, 2, 0, 0), ActiveRequests: counts(1, 1, 0, 0),
+		AllocatedBytes: counts(12288, 12288, 0, 0), ActiveBytes: counts(4096, 4096, 0, 0)})
 	r.free(a)
 	r.empty()
-	r.requireStats(HostStats{Allocations: stat(0, 2, 0, 2), ActiveRequests: stat(0, 1, 0, 1),
-		AllocatedBytes: stat(0, 12288, 0, 12288), ActiveBytes: stat(0, 4096, 0, 4096), NumHostFree: 2})
+	r.requireStats(Stats{Allocations: counts(0, 2, 0, 2), ActiveRequests: counts(0, 1, 0, 1),
+		AllocatedBytes: counts(0, 12288, 0, 12288), ActiveBytes: counts(0, 4096, 0, 4096), NumHostFree: 2})
 }
 
 // slowPin takes as long as the test says.
@@ -116,7 +119,7 @@ func (d *slowPin) FreePinned(b []byte) error {
 
 func TestPinnedStats_TimesOfDriverCalls(t *testing.T) {
 	slow := &slowPin{}
-	r := buildPinnedRig(t, "", func(d *sim.Device) PinnedDriver { slow.Device = d; return slow })
+	r := buildRig(t, "", func(d *sim.Device) Driver { slow.Device = d; return slow })
 	synctest.Test(t, func(t *testing.T) {
 		step := func(d time.Duration, n uint64) {
 			slow.next = d
@@ -143,7 +146,7 @@ func TestPinnedStats_TimesOfDriverCalls(t *testing.T) {
 }
 
 func TestPinnedStats_HavePyTorchsKeys(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.alloc(4096)
 	flat := maps.Collect(r.p.Stats().Flat())
 	keys := []string{"num_host_alloc", "num_host_free", "num_free_errors"}

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 // Goroutines allocate, fill, hand to real asynchronous streams that check the content, free at once, and meet in every path:
@@ -21,10 +22,10 @@ func TestPinnedStress_GoroutinesAndStreams(t *testing.T) {
 		"pinned_use_background_threads:True",
 		"pinned_reserve_segment_size_mb:1,pinned_max_cached_size_mb:1,pinned_max_round_threshold_mb:1",
 	} {
-		c, err := ParseConfig(conf)
+		c, err := memory.ParseConfig(conf)
 		require.NoError(t, err)
 		dev := host.New()
-		p, err := NewPinned(dev, c)
+		p, err := New(dev, c)
 		require.NoError(t, err)
 		streams := []device.Stream{dev.DefaultStream()}
 		for range 3 {
@@ -50,7 +51,7 @@ func TestPinnedStress_GoroutinesAndStreams(t *testing.T) {
 
 var errContent = errors.New("the content of a block changed")
 
-func pinnedWorkerStress(t *testing.T, p *Pinned, streams []device.Stream, seed uint64) {
+func pinnedWorkerStress(t *testing.T, p *Allocator, streams []device.Stream, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for i := range 400 {
 		n := uint64(1) << rng.IntN(14)
@@ -81,7 +82,7 @@ func pinnedWorkerStress(t *testing.T, p *Pinned, streams []device.Stream, seed u
 		if err = errors.Join(err, p.Free(b)); err != nil {
 			t.Error(err)
 		}
-		if !errors.Is(p.Free(b), ErrDoubleFree) {
+		if !errors.Is(p.Free(b), memory.ErrDoubleFree) {
 			t.Error("a second Free was taken")
 		}
 		if rng.IntN(50) == 0 {
@@ -93,7 +94,7 @@ func pinnedWorkerStress(t *testing.T, p *Pinned, streams []device.Stream, seed u
 }
 
 // pinnedObserver reads what locks everything, checks the invariants, captures, and changes settings.
-func pinnedObserver(t *testing.T, p *Pinned, streams []device.Stream, c Config) {
+func pinnedObserver(t *testing.T, p *Allocator, streams []device.Stream, c memory.Config) {
 	for i := range 100 {
 		if err := p.check(); err != nil {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"bytes"
@@ -11,10 +11,11 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 func TestPinned_WaitsForAllRecordedStreams(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a := r.alloc(4096)
 	r.record(a, 1, 2, 3, 2, 1)
 	r.free(a)
@@ -28,7 +29,7 @@ func TestPinned_WaitsForAllRecordedStreams(t *testing.T) {
 }
 
 func TestPinned_WaitsOnlyForWorkBeforeTheFree(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a := r.alloc(4096)
 	r.record(a, 1)
 	r.free(a)
@@ -41,7 +42,7 @@ func TestPinned_WaitsOnlyForWorkBeforeTheFree(t *testing.T) {
 }
 
 func TestPinned_RecordedStreamsAreForgottenAfterTheFree(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a := r.alloc(4096)
 	r.record(a, 1)
 	r.free(a)
@@ -55,7 +56,7 @@ func TestPinned_RecordedStreamsAreForgottenAfterTheFree(t *testing.T) {
 }
 
 func TestPinned_FreeDoesNotWait(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	for range 100 {
 		b := r.alloc(4096)
 		r.record(b, 1, 2)
@@ -67,7 +68,7 @@ func TestPinned_FreeDoesNotWait(t *testing.T) {
 
 // In PyTorch b would wait for a: there is one queue for all streams.
 func TestPinned_ALongRunningStreamHoldsUpNoOther(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	a, b := r.alloc(4096), r.alloc(8192)
 	r.record(a, 1)
 	r.record(b, 2)
@@ -78,8 +79,8 @@ func TestPinned_ALongRunningStreamHoldsUpNoOther(t *testing.T) {
 }
 
 func TestPinned_CompletedBlocksAreCachedInTheOrderOfTheirFrees(t *testing.T) {
-	r := newPinnedRig(t, "")
-	var blocks []PinnedBlock
+	r := newRig(t, "")
+	var blocks []Block
 	for range 6 {
 		blocks = append(blocks, r.alloc(4096))
 	}
@@ -96,7 +97,7 @@ func TestPinned_CompletedBlocksAreCachedInTheOrderOfTheirFrees(t *testing.T) {
 }
 
 func TestPinned_LooksAtFewEventsForEachAlloc(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	for i := range 3000 { // enough for the queues to move up
 		b, err := r.p.Alloc(1)
 		require.NoError(t, err)
@@ -114,7 +115,7 @@ func TestPinned_LooksAtFewEventsForEachAlloc(t *testing.T) {
 }
 
 func TestPinned_TakesStreamsOfOtherDevices(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	other := sim.New(mib, sim.ManualStreams())
 	a := r.alloc(4096)
 	r.record(a, 1)
@@ -124,12 +125,12 @@ func TestPinned_TakesStreamsOfOtherDevices(t *testing.T) {
 	r.requireOther(a, r.alloc(4096))
 	other.Complete(1)
 	r.requireSame(a, r.alloc(4096))
-	require.ErrorIs(t, r.p.Close(), ErrLeak)
+	require.ErrorIs(t, r.p.Close(), memory.ErrLeak)
 	require.Zero(t, other.Live().Events)
 }
 
 func TestPinned_AClosedStreamIsDone(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	s, err := r.dev.NewStream()
 	require.NoError(t, err)
 	before, after := r.alloc(4096), r.alloc(8192)
@@ -147,7 +148,7 @@ func TestPinned_AClosedStreamIsDone(t *testing.T) {
 func TestPinned_FreedBlocksKeepTheirContentUntilTheCopyRan(t *testing.T) {
 	dev := host.New()
 	defer func() { require.NoError(t, dev.Close()) }()
-	p, err := NewPinned(dev, Config{})
+	p, err := New(dev, memory.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, p.Close()) }()
 	s, err := dev.NewStream()
@@ -188,13 +189,13 @@ func fill(b []byte, v byte) {
 
 func TestPinned_BackgroundGoroutineLooksAtEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newPinnedRig(t, "pinned_use_background_threads:True")
+		r := newRig(t, "pinned_use_background_threads:True")
 		defer r.close()
 		a, other := r.alloc(4096), r.alloc(1)
 		r.record(a, 1)
 		r.free(a)
 		r.complete(1)
-		time.Sleep(3 * pinnedInterval / 2)
+		time.Sleep(3 * pollInterval / 2)
 		require.Equal(t, 1, r.active(), "nobody called Alloc")
 		r.requireSame(a, r.alloc(4096))
 
@@ -203,20 +204,20 @@ func TestPinned_BackgroundGoroutineLooksAtEvents(t *testing.T) {
 		r.free(other)
 		r.requireOther(other, r.alloc(1))
 		require.Equal(t, before, r.calls(sim.CallEventQuery), "Alloc leaves events to the goroutine")
-		time.Sleep(10*pinnedInterval + pinnedInterval/2)
+		time.Sleep(10*pollInterval + pollInterval/2)
 		require.InDelta(t, 10, r.calls(sim.CallEventQuery)-before, 1)
 	})
 }
 
 func TestPinned_BackgroundGoroutineRestsWhileNothingIsOutstanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newPinnedRig(t, "pinned_use_background_threads:True")
+		r := newRig(t, "pinned_use_background_threads:True")
 		defer r.close()
 		a := r.alloc(4096)
 		r.record(a, 1)
 		r.free(a)
 		r.complete(1)
-		time.Sleep(2 * pinnedInterval)
+		time.Sleep(2 * pollInterval)
 		queries := r.calls(sim.CallEventQuery)
 		time.Sleep(time.Hour) // in a bubble an hour with a running ticker would be 36 million rounds
 		require.Equal(t, queries, r.calls(sim.CallEventQuery))
@@ -225,7 +226,7 @@ func TestPinned_BackgroundGoroutineRestsWhileNothingIsOutstanding(t *testing.T) 
 }
 
 func TestPinned_BackgroundGoroutineStartsAtTheFirstMissAndEndsWithClose(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.free(r.alloc(4096))
 	r.conf("pinned_use_background_threads:True")
 	r.alloc(4096)
@@ -233,7 +234,7 @@ func TestPinned_BackgroundGoroutineStartsAtTheFirstMissAndEndsWithClose(t *testi
 	r.alloc(4096)
 	require.True(t, r.p.worker.running.Load())
 	ended := r.p.worker.done
-	require.ErrorIs(t, r.p.Close(), ErrLeak)
+	require.ErrorIs(t, r.p.Close(), memory.ErrLeak)
 	<-ended
 	require.False(t, r.p.worker.running.Load())
 	r.p.worker.start(r.p)

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"testing"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 )
 
-func benchPinned(b *testing.B) (*Pinned, *sim.Device) {
+func benchPinned(b *testing.B) (*Allocator, *sim.Device) {
 	dev := sim.New(mib)
-	p, err := NewPinned(dev, Config{})
+	p, err := New(dev, memory.Config{})
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = p.Close() })
 	b.ReportAllocs()
@@ -40,7 +41,7 @@ func BenchmarkPinned_Cached64KiB_OneStreamRecorded(b *testing.B) {
 // While 8 streams run for long and have 1000 blocks each waiting, other sizes are served from cache.
 func BenchmarkPinned_Cached64KiB_8000Outstanding(b *testing.B) {
 	dev := sim.New(mib, sim.ManualStreams())
-	p, err := NewPinned(dev, Config{PinnedReserveSegmentBytes: 64 * mib})
+	p, err := New(dev, memory.Config{PinnedReserveSegmentBytes: 64 * mib})
 	require.NoError(b, err)
 	for i := range 8000 {
 		h, err := p.Alloc(1)

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"errors"
@@ -11,22 +11,22 @@ import (
 	"github.com/cistern-ml/cistern/memory/internal/pages"
 )
 
-// pinnedStep is the alignment of blocks in the reserve segment, and the page size by which memory is touched: 4 KiB.
-const pinnedStep = 4 * kib
+// pageStep is the alignment of blocks in the reserve segment, and the page size by which memory is touched: 4 KiB.
+const pageStep = 4 << 10
 
-// pinnedReserve is the reserve segment: memory taken from the driver once and cut up from front to back. Pieces never go back
+// reserve is the reserve segment: memory taken from the driver once and cut up from front to back. Pieces never go back
 // to it; they become blocks that stay cached.
-type pinnedReserve struct {
+type reserve struct {
 	mu      sync.Mutex
 	settled bool   // the setting was read, and the segment taken if it asks for one
 	segment []byte // nil if there is none
-	origin  pinnedOrigin
+	origin  origin
 	rest    []byte // not cut up yet
 }
 
 // obtain makes a new block, from the reserve segment or else by the driver. It belongs to the caller and is in no bucket.
 // No lock is held.
-func (p *Pinned) obtain(policy *pinnedPolicy, size uint64) (*pinnedBlock, error) {
+func (p *Allocator) obtain(policy *policy, size uint64) (*block, error) {
 	mem, err := p.cutReserve(policy, size)
 	if err != nil {
 		return nil, err
@@ -37,12 +37,12 @@ func (p *Pinned) obtain(policy *pinnedPolicy, size uint64) (*pinnedBlock, error)
 			return nil, err
 		}
 	}
-	return &pinnedBlock{bucket: p.bucket(size), mem: mem, addr: addressOf(mem), size: size, origin: origin}, nil
+	return &block{bucket: p.bucket(size), mem: mem, addr: addressOf(mem), size: size, origin: origin}, nil
 }
 
 // cutReserve cuts a block off the reserve segment, which the first call takes. It returns nil if there is none or too little
 // is left. If the driver refuses the segment, the next call asks again.
-func (p *Pinned) cutReserve(policy *pinnedPolicy, size uint64) ([]byte, error) {
+func (p *Allocator) cutReserve(policy *policy, size uint64) ([]byte, error) {
 	r := &p.reserve
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,13 +63,13 @@ func (p *Pinned) cutReserve(policy *pinnedPolicy, size uint64) ([]byte, error) {
 		return nil, nil
 	}
 	mem := r.rest[:size:size]
-	step := (size + pinnedStep - 1) / pinnedStep * pinnedStep
+	step := (size + pageStep - 1) / pageStep * pageStep
 	r.rest = r.rest[min(step, uint64(len(r.rest))):]
 	return mem, nil
 }
 
 // pin takes pinned memory from the driver, or registers ordinary memory if the settings say so and driver and system can.
-func (p *Pinned) pin(policy *pinnedPolicy, size uint64) (mem []byte, origin pinnedOrigin, err error) {
+func (p *Allocator) pin(policy *policy, size uint64) (mem []byte, origin origin, err error) {
 	start := time.Now()
 	if policy.register && p.registrar != nil && pages.Supported {
 		mem, err = p.register(size, policy.threads)
@@ -86,7 +86,7 @@ func (p *Pinned) pin(policy *pinnedPolicy, size uint64) (mem []byte, origin pinn
 
 // register takes ordinary memory, touches its pages, because several goroutines do that faster than the driver would, and
 // registers it.
-func (p *Pinned) register(size uint64, threads int) ([]byte, error) {
+func (p *Allocator) register(size uint64, threads int) ([]byte, error) {
 	if size > math.MaxInt {
 		return nil, p.noPages(size, errors.ErrUnsupported)
 	}
@@ -101,20 +101,20 @@ func (p *Pinned) register(size uint64, threads int) ([]byte, error) {
 	return mem, nil
 }
 
-func (p *Pinned) noPages(size uint64, cause error) error {
+func (p *Allocator) noPages(size uint64, cause error) error {
 	return &device.Error{Device: p.id, Call: "RegisterPinned", Err: device.ErrOutOfMemory,
 		Detail: fmt.Sprintf("%d bytes wanted, refused by the operating system: %v", size, cause)}
 }
 
 // touch writes a byte to each page of fresh memory, so that there is physical memory behind it.
 func touch(mem []byte, threads int) {
-	pageCount := (len(mem) + pinnedStep - 1) / pinnedStep
-	share := (pageCount + threads - 1) / threads * pinnedStep
+	pageCount := (len(mem) + pageStep - 1) / pageStep
+	share := (pageCount + threads - 1) / threads * pageStep
 	var wg sync.WaitGroup
 	for from := 0; from < len(mem); from += share {
 		part := mem[from:min(from+share, len(mem))]
 		wg.Go(func() {
-			for i := 0; i < len(part); i += pinnedStep {
+			for i := 0; i < len(part); i += pageStep {
 				part[i] = 0
 			}
 		})
@@ -123,7 +123,7 @@ func touch(mem []byte, threads int) {
 }
 
 // unpin is the opposite of pin. If the driver refuses, the memory is as it was.
-func (p *Pinned) unpin(mem []byte, origin pinnedOrigin) error {
+func (p *Allocator) unpin(mem []byte, origin origin) error {
 	start := time.Now()
 	if origin == registered {
 		if err := p.registrar.UnregisterPinned(mem); err != nil {
@@ -140,7 +140,7 @@ func (p *Pinned) unpin(mem []byte, origin pinnedOrigin) error {
 }
 
 // admit puts a new block on the books and hands it out. No lock is held.
-func (p *Pinned) admit(b *pinnedBlock, bytes uint64) (PinnedBlock, error) {
+func (p *Allocator) admit(b *block, bytes uint64) (Block, error) {
 	k := b.bucket
 	k.mu.Lock()
 	if p.closed.Load() { // Close has been, or is about to be, at this bucket
@@ -149,7 +149,7 @@ func (p *Pinned) admit(b *pinnedBlock, bytes uint64) (PinnedBlock, error) {
 		if b.origin != fromSegment {
 			err = errors.Join(err, p.unpin(b.mem, b.origin))
 		}
-		return PinnedBlock{}, err
+		return Block{}, err
 	}
 	defer k.mu.Unlock()
 	k.enroll(b)
@@ -158,7 +158,7 @@ func (p *Pinned) admit(b *pinnedBlock, bytes uint64) (PinnedBlock, error) {
 }
 
 // release gives a releasing block back to the driver. If the driver refuses, the block is cached. No lock is held.
-func (p *Pinned) release(b *pinnedBlock) error {
+func (p *Allocator) release(b *block) error {
 	err := p.unpin(b.mem, b.origin)
 	k := b.bucket
 	k.mu.Lock()
@@ -177,7 +177,7 @@ func (p *Pinned) release(b *pinnedBlock) error {
 }
 
 // releaseList releases the blocks of a list linked by next.
-func (p *Pinned) releaseList(b *pinnedBlock) error {
+func (p *Allocator) releaseList(b *block) error {
 	var errs []error
 	for b != nil {
 		next := b.next

@@ -1,4 +1,4 @@
-package memory
+package pinned
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/internal/pages"
 )
 
@@ -46,15 +47,15 @@ func (d *registrar) UnregisterPinned(b []byte) error {
 	return nil
 }
 
-func newRegistrarRig(t *testing.T, conf string) (*pinnedRig, *registrar) {
+func newRegistrarRig(t *testing.T, conf string) (*rig, *registrar) {
 	t.Helper()
 	if !pages.Supported {
 		t.Skip("this system has no memory to register")
 	}
 	reg := &registrar{registered: map[*byte]int{}}
-	r := buildPinnedRig(t, conf, func(d *sim.Device) PinnedDriver { reg.Device = d; return reg })
+	r := buildRig(t, conf, func(d *sim.Device) Driver { reg.Device = d; return reg })
 	t.Cleanup(func() {
-		require.ErrorIs(t, errors.Join(r.p.Close(), ErrLeak), ErrLeak)
+		require.ErrorIs(t, errors.Join(r.p.Close(), memory.ErrLeak), memory.ErrLeak)
 		require.Empty(t, reg.registered)
 		require.Zero(t, pages.Live())
 	})
@@ -80,12 +81,12 @@ func TestPinned_RegistersOrdinaryMemory(t *testing.T) {
 }
 
 func TestTouch_WritesEachPageOnce(t *testing.T) {
-	for _, n := range []int{1, pinnedStep - 1, pinnedStep, 7*pinnedStep + 5, 64 * pinnedStep} {
+	for _, n := range []int{1, pageStep - 1, pageStep, 7*pageStep + 5, 64 * pageStep} {
 		for _, threads := range []int{1, 2, 4, 128} {
 			mem, want := make([]byte, n), make([]byte, n)
 			fill(mem, 1)
 			fill(want, 1)
-			for i := 0; i < n; i += pinnedStep {
+			for i := 0; i < n; i += pageStep {
 				want[i] = 0
 			}
 			touch(mem, threads)
@@ -130,7 +131,7 @@ func TestPinned_RegisteringGoroutinesShareTheAllocator(t *testing.T) {
 }
 
 func TestPinned_DevicesThatRegisterNothingPinAsUsual(t *testing.T) {
-	r := newPinnedRig(t, "pinned_use_cuda_host_register:True")
+	r := newRig(t, "pinned_use_cuda_host_register:True")
 	r.free(r.alloc(4096))
 	require.Equal(t, 1, r.calls(sim.CallAllocPinned))
 }
@@ -142,7 +143,7 @@ func TestPinned_FailedRegistrationLosesNothing(t *testing.T) {
 	_, err := r.p.Alloc(4096)
 	require.ErrorIs(t, err, refused)
 	require.Zero(t, pages.Live())
-	require.Equal(t, HostStats{}, r.p.Stats())
+	require.Equal(t, Stats{}, r.p.Stats())
 
 	reg.failNext = &device.Error{Device: r.dev.ID(), Call: "RegisterPinned", Err: device.ErrOutOfMemory}
 	r.free(r.alloc(4096)) // the second attempt is made after the cache was emptied
@@ -158,13 +159,13 @@ func TestPinned_FailedRegistrationLosesNothing(t *testing.T) {
 func TestPinned_MemoryThatTheSystemRefusesToRegisterIsOutOfMemory(t *testing.T) {
 	r, _ := newRegistrarRig(t, "pinned_use_cuda_host_register:True")
 	_, err := r.p.Alloc(1 << 59)
-	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.ErrorIs(t, err, memory.ErrOutOfMemory)
 	require.ErrorContains(t, err, "refused by the operating system")
 	r.check()
 }
 
 func TestPinned_CutsBlocksOffTheReserveSegment(t *testing.T) {
-	r := newPinnedRig(t, "pinned_reserve_segment_size_mb:1")
+	r := newRig(t, "pinned_reserve_segment_size_mb:1")
 	require.Zero(t, r.calls(sim.CallAllocPinned), "it is taken at the first allocation")
 	a, b, c := r.alloc(1), r.alloc(4097), r.alloc(100)
 	require.EqualValues(t, 1, a.Size())
@@ -182,7 +183,7 @@ func TestPinned_CutsBlocksOffTheReserveSegment(t *testing.T) {
 }
 
 func TestPinned_AsksTheDriverWhenTheReserveSegmentIsUsedUp(t *testing.T) {
-	r := newPinnedRig(t, "pinned_reserve_segment_size_mb:1")
+	r := newRig(t, "pinned_reserve_segment_size_mb:1")
 	r.alloc(2 * mib)
 	require.Equal(t, 2, r.calls(sim.CallAllocPinned), "too large for it")
 	for range 256 {
@@ -194,7 +195,7 @@ func TestPinned_AsksTheDriverWhenTheReserveSegmentIsUsedUp(t *testing.T) {
 }
 
 func TestPinned_ReserveSegmentIsFixedByTheFirstAllocation(t *testing.T) {
-	r := newPinnedRig(t, "")
+	r := newRig(t, "")
 	r.alloc(4096)
 	r.conf("pinned_reserve_segment_size_mb:1")
 	r.alloc(4096)
@@ -203,7 +204,7 @@ func TestPinned_ReserveSegmentIsFixedByTheFirstAllocation(t *testing.T) {
 }
 
 func TestPinned_BlocksOfTheReserveSegmentStayCached(t *testing.T) {
-	r := newPinnedRig(t, "pinned_reserve_segment_size_mb:4,pinned_max_cached_size_mb:1")
+	r := newRig(t, "pinned_reserve_segment_size_mb:4,pinned_max_cached_size_mb:1")
 	a, large := r.alloc(4096), r.alloc(2*mib)
 	r.free(a, large)
 	r.empty()
@@ -213,7 +214,7 @@ func TestPinned_BlocksOfTheReserveSegmentStayCached(t *testing.T) {
 }
 
 func TestPinned_ReserveSegmentThatCannotBeHadIsAskedForAgain(t *testing.T) {
-	r := newPinnedRig(t, "pinned_reserve_segment_size_mb:1")
+	r := newRig(t, "pinned_reserve_segment_size_mb:1")
 	broken := errors.New("broken")
 	r.dev.FailNext(sim.CallAllocPinned, 1, broken)
 	_, err := r.p.Alloc(4096)
@@ -224,7 +225,7 @@ func TestPinned_ReserveSegmentThatCannotBeHadIsAskedForAgain(t *testing.T) {
 }
 
 func TestPinned_TakesNoReserveSegmentAfterClose(t *testing.T) {
-	r := newPinnedRig(t, "pinned_reserve_segment_size_mb:1")
+	r := newRig(t, "pinned_reserve_segment_size_mb:1")
 	require.NoError(t, r.p.Close())
 	_, err := r.p.obtain(r.p.policy.Load(), 4096) // an Alloc that was on its way
 	require.ErrorIs(t, err, device.ErrClosed)
