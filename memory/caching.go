@@ -16,27 +16,33 @@ import (
 )
 
 // Caching is PyTorch's caching allocator for one device. See the package comment for how it works.
+//
+// Where PyTorch has one recursive mutex for each device, there is one lock for each stream (shard.mu), which is all that a request
+// served from cache takes, and one for what concerns several streams or the driver (mu). What the fast path reads of the whole
+// allocator is atomic, and either a number or something that is replaced and never changed.
 type Caching struct {
 	driver Driver
 	id     device.ID
-	policy atomic.Pointer[policy]
-	config Config // guarded by mu
+	policy atomic.Pointer[policy] // of config. A request loads it once: what it rounds, finds and splits by must be the same
+	config Config                 // guarded by mu; as the program gave it, for Config and snapshots
 
 	limit        atomic.Uint64            // most bytes that may be reserved; unlimited if there is no limit
 	limitInBytes atomic.Bool              // the limit is SetMemoryLimit's, for errors
 	searches     [poolKinds]atomic.Uint64 // searches of all indices of a kind: the clock of garbage collection
 	pendingWork  atomic.Int64             // outstanding events and queued frees: Alloc looks after them if there are any
-	syncs        atomic.Int64             // NumSyncAllStreams
-	closed       atomic.Bool
-	auditor      auditor // counts the checks of builds with the tag "invariants"
+	syncs        atomic.Int64             // NumSyncAllStreams; not in dev, because syncEvents may be called without mu
+	closed       atomic.Bool              // set before Close takes mu, so that a request that waits for mu sees it (refused)
+	auditor      auditor                  // counts the checks of builds with the tag "invariants"
 
+	// Two ways from a stream to its shard, neither of which takes a lock. Most programs have a few streams with small numbers and
+	// no private pool: for them direct is an index and a comparison. All others are found by binary search.
 	direct [16]atomic.Pointer[binding] // the default pools' shards of the streams with small numbers
 	shards atomic.Pointer[[]*shard]    // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
-	routes atomic.Pointer[[]route]     // requests that go to private pools, innermost last; replaced, never changed, under mu
+	routes atomic.Pointer[[]route]     // requests that go to private pools, innermost last; replaced, never changed, under mu. Nil if none
 
 	mu            driverLock // segments, and everything that looks at several streams. Taken first
-	segments      []*segment
-	registrations uint64
+	segments      []*segment // in no order: each knows its place. The order of PyTorch's walks is by registration (segment.reg)
+	registrations uint64     // the next segment's number: never used twice, so that "older" is a comparison
 	underway      uint64     // bytes being asked of the driver without the lock
 	dev           Stats      // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
 	gone          tallies    // what shards counted that no longer exist
@@ -55,16 +61,18 @@ type Caching struct {
 	historyOwned  bool // by the program: RecordHistory. Guarded by mu
 	historyShares int  // of ShareHistory. Guarded by mu
 
+	// Each has a lock of its own; doc.go has the order.
 	peaks         peaks
 	events        events
 	deferredFrees deferredFrees
 	oversize      struct {
 		mu   sync.Mutex // taken last
-		stat Stat
+		stat Stat       // moves with few blocks, if any (max_split_size_mb), so all shards share one
 	}
 }
 
-// request is one Alloc on its way to the driver.
+// request is one Alloc on its way to the driver. The locks are released and taken again on that way, so it carries what was found
+// out before: the policy in particular, although SetConfig may have replaced it.
 type request struct {
 	policy    *policy
 	shard     *shard
@@ -119,7 +127,7 @@ func (a *Caching) SetConfig(c Config) error {
 		}
 	}
 	a.config = c
-	a.policy.Store(newPolicy(c))
+	a.policy.Store(newPolicy(c)) // the last step, after all that can fail
 	return nil
 }
 
@@ -145,6 +153,8 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if s == nil { // a nil pointer is refused where the stream is not known yet
 		return Block{}, argumentErr("Alloc", "%s", isnil.Why("stream", s))
 	}
+	// First of all, as PyTorch's process_events: what has completed may be the block that serves this request. There is no other
+	// time at which it is done, so without an Alloc pending memory stays pending.
 	if a.pendingWork.Load() != 0 {
 		a.doPendingWork(s)
 	}
@@ -163,21 +173,23 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	if bytes >= maxRequest {
 		return Block{}, a.tooLarge(bytes)
 	}
-	m := a.allocSite()
+	m := a.allocSite() // walks the stack: not under a lock
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
 	kind := poolFor(size)
-	a.tick(p, sh, kind)
+	a.tick(p, sh, kind) // before the search, as in PyTorch: a block cached later has an age that does not count this one
 	sh.mu.Lock()
 	b := sh.take(p, kind, size)
 	if b == nil {
+		// mu comes before sh.mu, so this one must be released first. What happens in between is grow's affair.
 		sh.mu.Unlock()
 		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, site: m})
 	}
 	return sh.finish(p, b, size, bytes, m), nil
 }
 
-// tick moves the clock of garbage collection on: once for each search of the default pools.
+// tick moves the clock of garbage collection on: once for each search of the default pools. Without a threshold and a limit nobody
+// reads the clock, and the streams do not share a counter.
 func (a *Caching) tick(p *policy, sh *shard, kind poolKind) {
 	if p.gcThreshold > 0 && sh.pool == nil && a.limit.Load() != unlimited {
 		a.searches[kind].Add(1)
@@ -191,9 +203,11 @@ func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m journal.Site)
 	if sh.log.On() {
 		sh.noteAlloc(b, m)
 	}
-	h := Block{b: b, generation: b.generation, ptr: b.ptr, size: b.size}
+	h := Block{b: b, generation: b.generation, ptr: b.ptr, size: b.size} // read here: without the lock b may change
 	over := sh.tally.over
 	sh.mu.Unlock()
+	// Peaks are settled with all shards locked, for which this one must be free. A Free that gets in between lowers the sum before
+	// it is looked at; the two calls overlap, so it is as true that the Free came first.
 	if over != 0 {
 		sh.owner.settlePeaks(sh)
 	}
@@ -225,7 +239,7 @@ func (a *Caching) passOversize() {
 func (a *Caching) allocSlow(r *request) (Block, error) {
 	h, err := a.allocNew(r)
 	if err != nil {
-		a.tellObservers(err)
+		a.tellObservers(err) // without the lock: they may free things, take a snapshot, or allocate
 	}
 	return h, err
 }
@@ -234,18 +248,20 @@ func (a *Caching) allocSlow(r *request) (Block, error) {
 func (a *Caching) allocNew(r *request) (Block, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.behalf = r.site
+	a.behalf = r.site // what gives segments back on the way is this call's doing
 	b, err := a.grow(r)
 	if err != nil {
 		return Block{}, err
 	}
-	return r.finish(b), nil
+	return r.finish(b), nil // still under mu: a checkpoint or snapshot must not see the block in no index and nobody's
 }
 
 // finish hands out what grow found, in r's shard or that of a pool that helps out.
 func (r *request) finish(b *block) Block {
 	sh := b.shard
 	sh.mu.Lock()
+	// Since b was taken its shard was unlocked, and what lies behind it may have been freed. It did not merge with b, which looked
+	// allocated. If b is cut now, its rest would lie beside it, both free.
 	if sh.splits(r.policy, b, r.size) {
 		sh.rejoin(b)
 	}
@@ -253,11 +269,16 @@ func (r *request) finish(b *block) Block {
 }
 
 // grow climbs the ladder from the driver to the out-of-memory error and returns a block in no index. Caller holds a.mu.
+//
+// Each rung costs more than the one before: a search, the program's callbacks, driver calls, and at last waiting for the device.
+// The order is PyTorch's (malloc of DeviceCachingAllocator), and so is that there is no further search of the pools after the rungs
+// that free: they free for the driver's sake, and a block that became free in a segment still in use serves the next request.
 func (a *Caching) grow(r *request) (*block, error) {
 	if err := a.refused(r); err != nil {
 		return nil, err
 	}
-	// While we waited for a.mu another goroutine may have freed a block, or had the driver make one.
+	// While we waited for a.mu another goroutine may have freed a block, or had the driver make one. The clock does not tick: to
+	// PyTorch, which has one lock, this is the search that allocIn made.
 	if b := r.search(); b != nil {
 		return b, nil
 	}
@@ -270,20 +291,23 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if err := a.refused(r); err != nil { // callbacks run without the lock
 		return nil, err
 	}
+	// Old segments go before the limit is reached, instead of all when it is. The threshold is a part of the limit: no limit, no GC.
 	if r.policy.gcThreshold > 0 && a.limit.Load() != unlimited {
 		if err := a.collectGarbage(r.policy); err != nil {
 			return nil, err
 		}
 	}
+	// throw_on_cudamalloc_oom: fail before anything is given back. The collection above has been, as in PyTorch.
 	if err := a.rejectEarly(r); err != nil {
 		return nil, err
 	}
-	if b, err := a.attempt(r); b != nil || err != nil {
+	if b, err := a.attempt(r); b != nil || err != nil { // an error here is not "no memory" but a driver that fails: no rung helps
 		return b, err
 	}
-	if b := a.borrow(r); b != nil {
+	if b := a.borrow(r); b != nil { // of pools with PoolUseOnOOM; they are searched, and take nothing from the driver
 		return b, nil
 	}
+	// Oversize blocks serve few requests and are whole segments: give up as many as this request needs before giving up all.
 	enough, err := a.releaseOversize(r)
 	if err != nil {
 		return nil, err
@@ -299,7 +323,7 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if err := a.releaseAll(); err != nil {
 		return nil, err
 	}
-	a.dev.NumAllocRetries++
+	a.dev.NumAllocRetries++ // this one attempt only, not the one after releaseOversize: PyTorch's count
 	if b, err := a.attempt(r); b != nil || err != nil {
 		return b, err
 	}
@@ -333,16 +357,18 @@ func (a *Caching) Free(h Block) error {
 	if invariants.Enabled {
 		defer a.audit("Free")
 	}
-	m := a.freeSite()
+	m := a.freeSite() // before the lock, like allocSite
 	b := h.b
 	if b == nil {
 		return nil
 	}
+	// A block's object is of one shard for ever and b.shard is never written again: a stale handle, too, finds the right lock.
 	sh := b.shard
 	if sh == nil || sh.owner != a {
 		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
 	}
 	sh.mu.Lock()
+	// The generation tells handles apart whose memory was given to others since. The state alone would not, nor would the address.
 	if b.generation != h.generation || b.state != stateAllocated {
 		freed := b.freedAs(h)
 		sh.mu.Unlock()
@@ -351,22 +377,25 @@ func (a *Caching) Free(h Block) error {
 	sh.release(b)
 	users := b.users
 	if sh.log.On() {
-		sh.noteFree(b, m, len(users) == 0)
+		sh.noteFree(b, m, len(users) == 0) // before it merges: the entry has the block's own address
 	}
 	if len(users) == 0 {
 		sh.complete(b)
 	} else {
+		// Counted before the events exist, so that the first of them to complete does not find a count of 0. A pending block is
+		// nobody's: RecordStream and Free refuse it, neighbours do not merge with it. So park may read users without the lock.
 		b.state = statePending
 		b.events = int32(len(users))
 	}
 	over := sh.tally.over
 	sh.mu.Unlock()
 	if len(users) != 0 {
-		a.park(b, users)
+		a.park(b, users) // events.mu comes before sh.mu
 	}
-	if over != 0 {
+	if over != 0 { // of the inactive splits, which a free may raise
 		a.settlePeaks(sh)
 	}
+	// By the setting of now, although the block may have been counted by another: as PyTorch does.
 	if p := a.policy.Load(); h.size >= p.maxSplit {
 		a.countOversize(-1)
 	}
@@ -392,6 +421,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if s == nil {
 		return argumentErr("RecordStream", "%s", isnil.Why("stream", s))
 	}
+	// The block's own stream is the usual argument, of code that records whatever it runs on: one comparison, without a lock.
 	own := sh.bound.Load()
 	if s != own.known {
 		if err := checkStream("RecordStream", a.id, a.driver, s); err != nil {
@@ -403,6 +433,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 	if b.generation != h.generation || b.state != stateAllocated {
 		return a.staleBlock("RecordStream", h, b.freedAs(h), text.UsedLate(&a.closed, ErrUseAfterFree))
 	}
+	// Its own stream needs no event: who gets the memory next comes after this work there. A closed one has none outstanding.
 	if s != own.known && s.ID() != own.id && !streams.Closed(s) {
 		b.addUser(s)
 	}
@@ -413,6 +444,7 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 // stream was closed.
 func (a *Caching) shardOf(s device.Stream) (*shard, error) {
 	if id := s.ID(); id < device.StreamID(len(a.direct)) {
+		// The number alone would do for streams of this device; the comparison tells those of others apart, which have the same numbers.
 		if b := a.direct[id].Load(); b != nil && b.known == s {
 			return b.shard, b.open("Alloc")
 		}
@@ -429,12 +461,13 @@ func (a *Caching) shardIn(pool *Pool, s device.Stream) (*shard, error) {
 			return sh, b.open("Alloc")
 		}
 	}
+	// The stream is new, or another value than the one that the shard knows: wrapped, or of another device.
 	if err := checkOpenStream("Alloc", a.id, a.driver, s); err != nil || sh != nil {
 		return sh, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if pool != nil && pool.uses == 0 {
+	if pool != nil && pool.uses == 0 { // a shard made now would never be given back
 		return nil, pool.errReleased("Alloc from")
 	}
 	return a.addShard(pool, s), nil
@@ -464,10 +497,10 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 	old := *a.shards.Load()
 	key := shardKey{pool, s.ID()}
 	i, ok := slices.BinarySearchFunc(old, key, compareShard)
-	if ok {
+	if ok { // another goroutine was faster
 		return old[i]
 	}
-	if sh := a.orphan(pool); sh != nil {
+	if sh := a.orphan(pool); sh != nil { // a closed stream's, with its memory (inherit.go)
 		a.bequeath(sh, s)
 		return sh
 	}
@@ -475,12 +508,13 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 	a.bind(sh, s)
 	sh.log.Pool = journal.Pool(sh.poolID())
 	sh.log.SetRecorder(a.log.Recorder())
-	shards := slices.Insert(slices.Clone(old), i, sh)
+	shards := slices.Insert(slices.Clone(old), i, sh) // a copy: others read the old list without a lock
 	a.shards.Store(&shards)
-	return sh
+	return sh // its leases are 0: the first block settles, and gets it a share
 }
 
-// lockShards locks all shards, in their order. Caller holds peaks.mu or mu, so that none is added meanwhile.
+// lockShards locks all shards, in their order. Caller holds peaks.mu or mu, so that none is added meanwhile. One caller may have
+// the one and another the other lock, so it is the order that keeps the two from waiting for each other.
 func (a *Caching) lockShards() []*shard {
 	shards := *a.shards.Load()
 	for _, sh := range shards {
@@ -498,7 +532,7 @@ func unlockShards(shards []*shard) {
 // Close gives everything back to the driver, blocks in use included: their handles become stale without notice (RecordStream says
 // device.ErrClosed), so it is for the end of a program or test. It returns a *LeakError if blocks were in use, joined with the errors of the driver.
 func (a *Caching) Close() error {
-	if a.absent() || a.closed.Swap(true) {
+	if a.absent() || a.closed.Swap(true) { // one caller wins; the others may return before it is done
 		return nil
 	}
 	return a.close()
