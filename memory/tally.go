@@ -5,11 +5,18 @@ import "sync"
 // The statistics that move with every Alloc and Free are kept by each shard, under its own lock, so that streams do not
 // contend for them. Sums are easy: Stats adds the shards up. Peaks are not, as the peak of a sum is not the sum of peaks.
 //
+// PyTorch has no such problem: one mutex is held over each whole call. Here a common counter would be a cache line that all streams
+// write with every call, which costs more than the rest of an Alloc.
+//
 // They are kept exactly, with leases. Every shard holds, for each statistic, a lease: a value that its current may rise to
 // without anybody having to look. The leases of all shards together never exceed the recorded peak, so while each shard
 // stays within its lease the sum of currents cannot be a new peak. A shard that goes beyond its lease settles: with all
 // shards locked, the sum of currents is taken, the peak raised if that is higher, and the room between the two shared out
 // as new leases. A program in its steady state, having reached its peak before, hardly ever settles.
+//
+// Example: the peak is 100 MiB, two shards hold 40 and 20. The room is 40, so they may have leases of 60 and 40. The first goes to 70:
+// it settles; the sum is 90, no new peak, and the room of 10 is shared again. It goes to 85: the sum is 105, and so is the peak.
+// There is no room then, and while the sum grows further each block settles.
 
 // The hot statistics, indices into the arrays below.
 const (
@@ -23,6 +30,7 @@ const (
 	numHot
 )
 
+// hot returns the statistic with an index.
 func (s *Stats) hot(i int) *StatArray {
 	return [numHot]*StatArray{&s.Allocation, &s.Active, &s.InactiveSplit, &s.AllocatedBytes, &s.ActiveBytes,
 		&s.InactiveSplitBytes, &s.RequestedBytes}[i]
@@ -30,19 +38,20 @@ func (s *Stats) hot(i int) *StatArray {
 
 type hotValues [numHot]int64
 
-// tally is what a shard counts for one of its pools.
+// tally is what a shard counts for one of its pools. Decreases are not counted, as they follow from the others: a Free writes one
+// number for each statistic, and no lease is looked at.
 type tally struct {
 	current   hotValues
 	allocated hotValues // increases since the last reset of accumulated values
 	base      hotValues // current at that reset; so decreases = allocated + base - current
-	lease     hotValues
+	lease     hotValues // of the peak of this pool kind over all shards (peaks.pool)
 }
 
 // tallies is a shard's part of the statistics. Guarded by the shard's lock.
 type tallies struct {
 	pool  [poolKinds]tally
-	lease hotValues // for the sum over both pools
-	over  hotSet    // what is beyond its lease: settle it before the operation returns
+	lease hotValues // for the sum over both pools (peaks.all): its peak is not the sum of the pools' peaks either
+	over  hotSet    // what is beyond its lease: settle it before the operation returns. Most of the time empty: one test for all
 }
 
 // hotSet is a set of hot statistics: bit i is that of all pools, bit (1+k)*numHot+i that of pool k.
@@ -53,9 +62,11 @@ const (
 	ofAll      hotSet = 1
 )
 
+// ofPool is the set with the first statistic of pool k; shifted by i, with the i-th.
 func ofPool(k poolKind) hotSet { return ofAll << ((1 + int(k)) * numHot) }
 
-// increase moves a statistic of pool k up by n.
+// increase moves a statistic of pool k up by n. Caller holds the shard's lock, under which nothing can be settled, because that
+// takes peaks.mu, which comes before: so it only notes what is to be settled, and the caller does that when it has unlocked.
 func (t *tallies) increase(k poolKind, i int, n int64) {
 	p := &t.pool[k]
 	p.allocated[i] += n
@@ -64,19 +75,19 @@ func (t *tallies) increase(k poolKind, i int, n int64) {
 	if c > p.lease[i] {
 		t.over |= ofPool(k) << i
 	}
-	if c+t.pool[k^1].current[i] > t.lease[i] {
+	if c+t.pool[k^1].current[i] > t.lease[i] { // the other kind: there are two
 		t.over |= ofAll << i
 	}
 }
 
-// decrease moves it down.
+// decrease moves it down. A lease stays as it is, above current: room that this shard may use again without asking.
 func (t *tallies) decrease(k poolKind, i int, n int64) {
 	t.pool[k].current[i] -= n
 }
 
 // peaks holds the recorded peaks of the hot statistics.
 type peaks struct {
-	mu   sync.Mutex // before the locks of shards; after Caching.mu
+	mu   sync.Mutex // before the locks of shards; after Caching.mu. Also keeps shards from being added: the leases are divided among them
 	pool [poolKinds]hotValues
 	all  hotValues
 }
@@ -88,7 +99,7 @@ func (a *Caching) settlePeaks(sh *shard) {
 	a.peaks.mu.Lock()
 	defer a.peaks.mu.Unlock()
 	shards := a.lockShards()
-	a.settleLocked(shards, sh, sh.tally.over)
+	a.settleLocked(shards, sh, sh.tally.over) // by now perhaps empty: another goroutine has settled it too
 	unlockShards(shards)
 }
 
@@ -104,6 +115,7 @@ func (a *Caching) settleLocked(shards []*shard, needy *shard, set hotSet) {
 			a.settleAll(shards, needy, i)
 		}
 	}
+	// In all shards, not only the needy one: each has a lease for what it has now.
 	for _, sh := range shards {
 		sh.tally.over &^= set
 	}
@@ -115,6 +127,7 @@ func (a *Caching) settlePool(shards []*shard, needy *shard, k poolKind, i int) {
 	for _, sh := range shards {
 		sum += sh.tally.pool[k].current[i]
 	}
+	// All leases are given out anew, those of shards that did not ask too: only then do they add up to no more than the peak.
 	own, share := divide(&a.peaks.pool[k][i], sum, len(shards))
 	for _, sh := range shards {
 		t := &sh.tally.pool[k]
@@ -138,13 +151,13 @@ func (a *Caching) settleAll(shards []*shard, needy *shard, i int) {
 }
 
 // divide raises the peak to the sum, and divides the room between the two: half goes to the needy shard, the rest is shared
-// by the others.
+// by the others. Who asked will probably ask again; but if it got all, the next increase of any other would settle.
 func divide(peak *int64, sum int64, shards int) (own, share int64) {
 	*peak = max(*peak, sum)
 	room := *peak - sum
 	if others := int64(shards - 1); others > 0 {
 		share = room / 2 / others
-		return room - share*others, share
+		return room - share*others, share // what the division leaves over is used, too
 	}
 	return room, 0
 }
@@ -154,16 +167,18 @@ func (a *Caching) resetPeaksLocked(shards []*shard) {
 	a.peaks.all = hotValues{}
 	a.peaks.pool = [poolKinds]hotValues{}
 	if len(shards) > 0 {
-		a.settleLocked(shards, shards[0], everything)
+		a.settleLocked(shards, shards[0], everything) // raises them to the sums, and takes the leases back, which were of the old peaks
 	}
 }
 
-// addHot writes the hot statistics into s. Callers hold peaks.mu and all shards.
+// addHot writes the hot statistics into s. Callers hold peaks.mu and all shards, and have settled everything if peaks matter: a
+// shard that another call has unlocked, and not yet settled, may be beyond its lease.
 func (a *Caching) addHot(s *Stats, shards []*shard) {
 	for i := range numHot {
 		arr := s.hot(i)
 		for k := range poolKinds {
 			st := arr.pool(k)
+			// Shards that are gone hold nothing, so all that they ever counted was freed.
 			st.Allocated = a.gone.pool[k].allocated[i]
 			st.Freed = st.Allocated + a.gone.pool[k].base[i]
 			for _, sh := range shards {
