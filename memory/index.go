@@ -10,11 +10,16 @@ import "math/bits"
 // two levels of bit sets; above, the size's digits in base 64 lead through a trie (trie.go). So finding the best fit is a few
 // bit scans, however many blocks there are. The blocks are their own treap nodes, and trie nodes are used again: in the
 // steady state no operation allocates.
+//
+// PyTorch has a std::set, a red-black tree of all free blocks of all streams: with n blocks, log n pointers to follow, each likely a
+// cache miss, and an allocation for each insertion. The stream is the first part of its key; here each stream has its own index.
+//
+// A block's size, reg and ptr are its place in the index. They must not change while it is there.
 type index struct {
 	summary [shortLeaves / 64]uint64 // bit l: leaf l holds something
 	short   [shortLeaves]*leaf       // made when first needed, then kept
-	long    trie
-	count   int
+	long    trie                     // of the larger sizes
+	count   int                      // blocks, and their bytes
 	bytes   uint64
 	seed    uint32 // of the treaps' priorities
 }
@@ -24,9 +29,11 @@ const (
 	shortLeaves = shortKeys / fanout
 )
 
+// keyOf is the size in units: exact, as every size is a multiple. So in one slot all sizes are equal.
 func keyOf(b *block) uint64 { return b.size / minBlock }
 
-// before is the order of the index.
+// before is the order of the index: PyTorch's BlockComparatorSize. Among equal sizes the oldest segment comes first, so that the newer
+// ones empty and can go back to the driver; and the lowest address, so that the free space of a segment stays together.
 func before(a, b *block) bool {
 	if a.size != b.size {
 		return a.size < b.size
@@ -37,13 +44,14 @@ func before(a, b *block) bool {
 	return a.ptr < b.ptr
 }
 
-// insert adds b, which must not be in an index.
+// insert adds b, which must not be in an index. In a slot that holds others b sinks to where its priority says, and takes the
+// subtree there apart for its own children: no rotations, and no way back up.
 func (x *index) insert(b *block) {
 	x.count++
 	x.bytes += b.size
 	b.left, b.right = nil, nil
 	slot := x.slot(keyOf(b))
-	if *slot == nil {
+	if *slot == nil { // almost always. b keeps an old priority, or 0: any will do for the first
 		*slot = b
 		return
 	}
@@ -65,7 +73,8 @@ func (x *index) insert(b *block) {
 	*link = b
 }
 
-// splitTreap divides the subtree t into b.left (before b) and b.right (after b).
+// splitTreap divides the subtree t into b.left (before b) and b.right (after b). left and right are the links at which the next
+// node of each side is to hang: on the one side always the rightmost, on the other the leftmost.
 func splitTreap(t, b *block) {
 	left, right := &b.left, &b.right
 	for t != nil {
@@ -88,7 +97,7 @@ func (x *index) remove(b *block) {
 	x.bytes -= b.size
 	key := keyOf(b)
 	if key >= shortKeys {
-		var path triePath
+		var path triePath // on this goroutine's stack: clear walks it back up
 		if slot := x.long.find(key, &path); unlink(slot, b) {
 			x.long.clear(&path)
 		}
@@ -96,7 +105,7 @@ func (x *index) remove(b *block) {
 	}
 	l, d := key/fanout, key%fanout
 	if !unlink(&x.short[l].slots[d], b) {
-		return
+		return // others of this size
 	}
 	if x.short[l].bits &^= 1 << d; x.short[l].bits == 0 {
 		x.summary[l/64] &^= 1 << (l % 64)
@@ -139,13 +148,15 @@ func (x *index) from(key uint64) *block {
 	if key >= shortKeys {
 		return x.long.from(key)
 	}
+	// Three looks: in the key's own leaf, in the summary for the next leaf that is not empty, and in the trie, where all keys are
+	// greater.
 	l := key / fanout
 	if at := x.short[l]; at != nil {
 		if more := at.bits >> (key % fanout); more != 0 {
 			return at.slots[(key+uint64(bits.TrailingZeros64(more)))%fanout]
 		}
 	}
-	for l++; l < shortLeaves; l = (l | 63) + 1 {
+	for l++; l < shortLeaves; l = (l | 63) + 1 { // by words of the summary, the first from l on
 		if more := x.summary[l/64] >> (l % 64); more != 0 {
 			at := x.short[l+uint64(bits.TrailingZeros64(more))]
 			return at.slots[bits.TrailingZeros64(at.bits)%fanout]
@@ -162,6 +173,7 @@ func (x *index) upTo(key uint64) *block {
 		}
 		key = shortKeys - 1
 	}
+	// Unlike from this is for what is done seldom (releaseOversize, checks), so it goes through the leaves one by one.
 	l := key / fanout
 	if at := x.short[l]; at != nil {
 		if less := at.bits << (fanout - 1 - key%fanout); less != 0 {
@@ -200,6 +212,7 @@ func mergeTreap(a, b *block) *block {
 	return root
 }
 
+// leftmost returns the first block of a treap, nil of none.
 func leftmost(t *block) *block {
 	for t != nil && t.left != nil {
 		t = t.left
@@ -207,6 +220,7 @@ func leftmost(t *block) *block {
 	return t
 }
 
+// rightmost returns the last block of a treap, nil of none.
 func rightmost(t *block) *block {
 	for t != nil && t.right != nil {
 		t = t.right
@@ -214,13 +228,14 @@ func rightmost(t *block) *block {
 	return t
 }
 
-// atLeast returns the first block of size or more, or nil.
+// atLeast returns the first block of size or more, or nil: best fit. Size may be any number: of an oversize setting, for one.
 func (x *index) atLeast(size uint64) *block {
 	return leftmost(x.from((size + minBlock - 1) / minBlock))
 }
 
 // after returns the block that follows b, which is in the index, or nil.
 func (x *index) after(b *block) *block {
+	// The last node at which the way to b, and on, turns left is the first after it.
 	var next *block
 	for t := x.from(keyOf(b)); t != nil; { // the slot of b's size
 		if before(b, t) {
