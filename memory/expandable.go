@@ -16,6 +16,13 @@ import (
 //
 // The range is one segment whose blocks are free, held or unmapped. Nothing is unmapped on a free; EmptyCache unmaps the
 // whole pages inside free blocks.
+//
+//	| held | free | held | free | unmapped .......................|   pages are mapped where unmapped begins; EmptyCache makes
+//	| held | unm. | held | unm. | unmapped .......................|   holes too, which the next growth fills first if it fits
+//
+// Addresses cost nothing, so the range is larger than the memory: growth ends when the device is full, not when the range is.
+// What the driver gives and takes here is pages, and so is what reserved_bytes counts. The statistics of segments and inactive
+// splits do not count expandable segments, as in PyTorch: what is free in them can go back, whole segment or not.
 
 // VirtualDriver is a Driver with virtual memory, see device.VirtualMemory. Without it the setting has no effect on where
 // memory comes from.
@@ -28,10 +35,10 @@ type VirtualDriver interface {
 	Unmap(p device.Ptr, bytes uint64) error
 }
 
-// virtualRange is what a segment has more if it is expandable.
+// virtualRange is what a segment has more if it is expandable. It never changes.
 type virtualRange struct {
 	driver VirtualDriver
-	page   uint64
+	page   uint64 // bytes that are mapped and unmapped at once. Of the segment, as the setting may change while it lives
 }
 
 // expands reports whether new memory for a request comes from an expandable segment.
@@ -47,11 +54,12 @@ func (a *Caching) expands(r *request) (VirtualDriver, bool) {
 // the device is full; what was mapped before that stays cached. Caller holds a.mu.
 //
 // The shard stays locked over the driver calls: a free block next to the pages being mapped must not be handed out, nor
-// merged, before they are there.
+// merged, before they are there. So this stream's other requests wait; those of other streams go on.
 func (a *Caching) expand(d VirtualDriver, r *request) (*block, error) {
 	sh := r.shard
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	// For the block's size, not that of a segment: pages are mapped as they are needed.
 	b := sh.findExpandable(r.kind, r.size)
 	if b == nil {
 		var err error
@@ -64,6 +72,8 @@ func (a *Caching) expand(d VirtualDriver, r *request) (*block, error) {
 			return nil, err
 		}
 	}
+	// b is free now and in the index, so what lies behind it is not free: by findExpandable, it is unmapped. Pages are mapped there
+	// until b is large enough, and mapBlock takes in what is free behind them. If the device is full halfway, b stays as it is then.
 	for b.size < r.size {
 		next := b.next
 		if ok, err := a.mapBlock(next, min(next.size, r.size-b.size)); !ok {
@@ -83,7 +93,7 @@ func (sh *shard) findExpandable(k poolKind, size uint64) *block {
 		if b.prev != nil && b.prev.state == stateCached {
 			b = b.prev
 		}
-		room := uint64(0)
+		room := uint64(0) // of neighbours of which none is in use: mapped, they are one block
 		for n := b; n != nil && room < size && (n.state == stateCached || n.state == stateUnmapped); n = n.next {
 			room += n.size
 		}
@@ -100,12 +110,13 @@ func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The sizes of segments, so that the driver is called about as often. A device may have larger pages of its own.
 	page := roundUp(smallSegment, d.Granularity())
 	if r.kind == largePool {
 		page = roundUp(r.policy.largeSegment, d.Granularity())
 	}
 	size := roundUp(r.policy.reserve.of(info.Total), page)
-	if size < r.size {
+	if size < r.size { // with expandable_segments_reserve; a range that never serves the request is not taken
 		return nil, nil
 	}
 	ptr, err := d.Reserve(size)
@@ -118,7 +129,7 @@ func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 	seg := a.newSegment(r, ptr, size)
 	seg.vm = &virtualRange{driver: d, page: page}
 	b := r.shard.firstBlock(seg)
-	r.shard.unmap(b)
+	r.shard.unmap(b) // no driver call: there is nothing behind the addresses yet, and nothing is counted
 	return b, nil
 }
 
@@ -126,9 +137,10 @@ func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 // block, merged with its free neighbours, in the index: that is b then, and what is left stays unmapped behind it. It reports
 // false if the device is full. Caller holds a.mu and the shard.
 func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
+	// An unmapped block begins and ends at pages: the range does, and trim cuts there. So b.size is whole pages, too.
 	vm, sh := b.seg.vm, b.shard
 	size = min(roundUp(size, vm.page), b.size)
-	at := b.ptr
+	at := b.ptr // absorbFree may move it
 	err := vm.driver.Map(at, size, vm.page)
 	if errors.Is(err, device.ErrOutOfMemory) {
 		return false, nil
@@ -136,16 +148,17 @@ func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	sh.forgetUnmapped(b)
+	// Only now, when the driver has said yes, do the books change.
+	sh.forgetUnmapped(b) // while its address is the list's key
 	if size < b.size {
 		sh.unmap(sh.splitBack(b, size))
 	}
 	b.state = stateCached
 	sh.absorbFree(b)
 	sh.cache(b)
-	a.countReserved(sh, b.kind, int64(size))
+	a.countReserved(sh, b.kind, int64(size)) // the pages, not the block that they became part of
 	sh.noteSegment(journal.SegmentMap, b.seg, at, size, a.behalf)
-	a.dev.NumDeviceAlloc++
+	a.dev.NumDeviceAlloc++ // one, however many pages: PyTorch's count
 	return true, nil
 }
 
@@ -162,6 +175,7 @@ func (a *Caching) trim(b *block) error {
 	if a.inCapture() {
 		return nil // pages are unmapped when work is done, and nothing may wait now
 	}
+	// Pages are counted from the start of the range. The first whole one begins at from, the last ends at to.
 	vm, start := b.seg.vm, b.seg.ptr
 	from := start.Add(roundUp(uint64(b.ptr-start), vm.page))
 	end := b.ptr.Add(b.size)
@@ -169,16 +183,18 @@ func (a *Caching) trim(b *block) error {
 	if from >= to {
 		return nil
 	}
-	// Work on the stream may still use the memory: it is free for that stream only.
+	// Work on the stream may still use the memory: it is free for that stream only. cudaFree waits by itself, unmapping does not.
 	if err := streams.IgnoreClosed(sh.stream().Synchronize(context.Background())); err != nil {
 		return err
 	}
+	// The driver comes first here as well, although it may stop halfway: what it did is booked, and its error returned. The shard is
+	// locked, so nobody is given b meanwhile, although it still is in the index.
 	to, failed := vm.unmap(from, to)
 	if from == to {
 		return failed
 	}
 	sh.pools[b.kind].remove(b)
-	if from > b.ptr {
+	if from > b.ptr { // the page before is shared with a block in use
 		rest := sh.splitBack(b, uint64(from-b.ptr))
 		sh.cache(b)
 		b = rest
@@ -186,12 +202,12 @@ func (a *Caching) trim(b *block) error {
 	if to < end {
 		sh.cache(sh.splitBack(b, uint64(to-from)))
 	}
-	sh.absorbUnmapped(b)
+	sh.absorbUnmapped(b) // so that growable sees all that could be mapped, and whole that nothing is left
 	sh.unmap(b)
 	a.countReserved(sh, b.kind, -int64(to-from))
 	sh.noteSegment(journal.SegmentUnmap, b.seg, from, uint64(to-from), a.behalf)
 	a.dev.NumDeviceFree++
-	if b.whole() {
+	if b.whole() { // no page is left: a range for each stream that there ever was would use the addresses up
 		return errors.Join(failed, a.dropRange(b))
 	}
 	return failed
@@ -210,7 +226,7 @@ func (vm *virtualRange) unmap(from, to device.Ptr) (device.Ptr, error) {
 
 // dropRange gives the addresses of a range without pages back. Caller holds a.mu and the shard.
 func (a *Caching) dropRange(b *block) error {
-	seg, sh := b.seg, b.shard
+	seg, sh := b.seg, b.shard // recycle forgets the segment
 	if err := seg.vm.driver.Unreserve(seg.ptr); err != nil {
 		return err
 	}
@@ -220,7 +236,8 @@ func (a *Caching) dropRange(b *block) error {
 	return nil
 }
 
-// unmap notes b as an unmapped block.
+// unmap notes b as an unmapped block. The list is by address, because the lowest range that is large enough is used first
+// (PyTorch's order), and short: the holes that EmptyCache made, and the end of each range.
 func (sh *shard) unmap(b *block) {
 	b.state = stateUnmapped
 	list := &sh.unmapped[b.kind]
@@ -228,6 +245,7 @@ func (sh *shard) unmap(b *block) {
 	*list = slices.Insert(*list, i, b)
 }
 
+// forgetUnmapped is the opposite, before b's address changes.
 func (sh *shard) forgetUnmapped(b *block) {
 	list := &sh.unmapped[b.kind]
 	if i, ok := slices.BinarySearchFunc(*list, b, compareAddress); ok {
@@ -235,6 +253,7 @@ func (sh *shard) forgetUnmapped(b *block) {
 	}
 }
 
+// compareAddress orders blocks by address.
 func compareAddress(x, y *block) int {
 	switch {
 	case x.ptr < y.ptr:
