@@ -14,7 +14,7 @@ import (
 type events struct {
 	mu     sync.Mutex // after Caching.mu, before the locks of shards
 	queues eventqueue.Queues[*block]
-	reuse  reuse
+	reuse  reuse // what was freed in a capture, with graph_capture_record_stream_reuse: it waits for the graph, not for events
 }
 
 // newEventQueues is for allocators of this driver.
@@ -22,14 +22,20 @@ func newEventQueues(d Driver) eventqueue.Queues[*block] {
 	return eventqueue.New[*block](eventqueue.ByStream, func(device.Stream) (device.Event, error) { return d.NewEvent() })
 }
 
-// park adds b, for each stream that used it, to the queue of what waits for that stream. b is pending, and this goroutine's alone.
-// No lock is held.
+// park adds b, for each stream that used it, to the queue of what waits for that stream. b is pending and counts len(users) arrivals,
+// none of which can come before it is in a queue: so it is this goroutine's alone. No lock is held.
+//
+// Between the shard's lock, under which b became pending, and events.mu another goroutine may poll or wait for events and not see
+// this one's. It does no harm: the block is free a little later, and checks know of it.
 func (a *Caching) park(b *block, users []use) {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
 	if a.keepForCapture(b, users) {
 		return
 	}
+	// A use in a capture ends with the capture, on whatever stream it was. Others end with an event; but one recorded while the stream is
+	// being captured would be part of the graph. PyTorch asks whether the current stream is being captured, and if so puts all
+	// frees of blocks with recorded streams off.
 	for _, u := range users {
 		switch {
 		case u.capture != 0:
@@ -40,7 +46,7 @@ func (a *Caching) park(b *block, users []use) {
 			a.events.queues.Add(u.stream, b)
 		}
 	}
-	a.pendingWork.Add(int64(len(users)))
+	a.pendingWork.Add(int64(len(users))) // last, so that who sees it finds the entries
 }
 
 // pollEvents completes the frees of blocks whose events have completed. It does not block. s is the stream that is to have memory,
@@ -49,19 +55,21 @@ func (a *Caching) pollEvents(s device.Stream) {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
 	a.pollReuse(s)
-	a.events.queues.Poll(a.arrive)
+	a.events.queues.Poll(a.arrive) // the locks of shards are taken inside, one at a time
 }
 
 // syncEvents waits for all outstanding events and completes the frees that waited for them, except during a graph capture,
 // where nothing may wait. Caller may hold a.mu.
 func (a *Caching) syncEvents() error {
-	if a.inCapture() {
+	if a.inCapture() { // nobody may wait for the device while one of its streams is being captured
 		return nil
 	}
-	a.syncs.Add(1)
+	a.syncs.Add(1) // also if nothing is outstanding: PyTorch counts calls
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
 	a.pollReuse(nil)
+	// The lock is held while the device works. Frees with recorded streams wait for it, and Allocs too if anything is pending; the
+	// caller is about to give the cache back, after which they would ask the driver anyway.
 	return a.events.queues.Drain(a.arrive)
 }
 
@@ -71,6 +79,7 @@ func (a *Caching) arrive(b *block) {
 	a.pendingWork.Add(-1)
 	sh := b.shard
 	sh.mu.Lock()
+	// Until the last arrival the block is active and no neighbour merges with it. Then the free goes on where Free left it.
 	if b.events--; b.events == 0 {
 		clear(b.users) // do not keep closed streams alive
 		b.users = b.users[:0]
