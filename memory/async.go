@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/settings"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
@@ -103,7 +104,7 @@ func (a *Async) SetMemoryFraction(fraction float64) error {
 		return argumentErr("SetMemoryFraction", text.NilAllocator)
 	}
 	if !(fraction >= 0 && fraction <= 1) {
-		return configError(keyFraction, floatText(fraction), wantFraction)
+		return configError(keyFraction, settings.FloatText(fraction), wantFraction)
 	}
 	limit := unlimited
 	if fraction < 1 {

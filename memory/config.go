@@ -1,6 +1,10 @@
 package memory
 
-import "math"
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/memory/internal/settings"
+)
 
 // Config holds the settings of a caching allocator. The zero Config is PyTorch's default behaviour. ParseConfig reads one
 // from PyTorch's text form, and String writes it back.
@@ -138,29 +142,29 @@ func (c Config) Validate() error {
 	gc, threads := c.GarbageCollectionThreshold, uint64(c.PinnedNumRegisterThreads)
 	switch {
 	case large <= largeThreshold:
-		return configError(keyLargeSegment, mbText(large), "must be > 10 MB")
+		return configError(keyLargeSegment, settings.MBText(large), "must be > 10 MB")
 	case large >= maxRequest:
-		return configError(keyLargeSegment, mbText(large), "no device has so much memory")
+		return configError(keyLargeSegment, settings.MBText(large), "no device has so much memory")
 	case c.MaxSplitBytes != 0 && c.MaxSplitBytes < large:
-		return configError(keyMaxSplit, mbText(c.MaxSplitBytes), "too small, must be >= "+mbText(large))
+		return configError(keyMaxSplit, settings.MBText(c.MaxSplitBytes), "too small, must be >= "+settings.MBText(large))
 	case c.MaxNonSplitRoundingBytes != 0 && c.MaxNonSplitRoundingBytes < large:
-		return configError(keyMaxNonSplit, mbText(c.MaxNonSplitRoundingBytes), "too small, must be >= "+mbText(large))
+		return configError(keyMaxNonSplit, settings.MBText(c.MaxNonSplitRoundingBytes), "too small, must be >= "+settings.MBText(large))
 	case !(gc >= 0 && gc < 1):
-		return configError(keyGC, floatText(gc), wantGC)
+		return configError(keyGC, settings.FloatText(gc), wantGC)
 	case c.MemoryFraction != nil && !(*c.MemoryFraction >= 0 && *c.MemoryFraction <= 1):
-		return configError(keyFraction, floatText(*c.MemoryFraction), wantFraction)
+		return configError(keyFraction, settings.FloatText(*c.MemoryFraction), wantFraction)
 	case !(c.ExpandableReserve.Fraction >= 0 && c.ExpandableReserve.Fraction <= math.MaxFloat64):
-		return configError(keyReserve, floatText(c.ExpandableReserve.Fraction), wantReserve)
-	case threads != 0 && !isPowerOfTwo(threads):
-		return configError(keyRegisterThreads, uintText(threads), "number of register threads has to be a power of 2")
+		return configError(keyReserve, settings.FloatText(c.ExpandableReserve.Fraction), wantReserve)
+	case threads != 0 && !settings.PowerOfTwo(threads):
+		return configError(keyRegisterThreads, settings.UintText(threads), "number of register threads has to be a power of 2")
 	case threads > 128:
-		return configError(keyRegisterThreads, uintText(threads), "number of register threads should be less than or equal to 128")
+		return configError(keyRegisterThreads, settings.UintText(threads), "number of register threads should be less than or equal to 128")
 	case c.Backend > BackendAsync:
-		return configError(keyBackend, uintText(uint64(c.Backend)), wantBackend)
+		return configError(keyBackend, settings.UintText(uint64(c.Backend)), wantBackend)
 	}
 	for _, d := range c.RoundupDivisions {
-		if d != 0 && !isPowerOfTwo(uint64(d)) {
-			return configError(keyRoundup, uintText(uint64(d)), "the divisions have to be powers of 2, or 0 to disable rounding")
+		if d != 0 && !settings.PowerOfTwo(uint64(d)) {
+			return configError(keyRoundup, settings.UintText(uint64(d)), "the divisions have to be powers of 2, or 0 to disable rounding")
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestParseConfig_ReadsEveryKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, strings.Join(all, ","), got.String(), "in the order of the list of settings")
-	require.Len(t, settings, len(everySetting), "a key without a row here")
+	require.Len(t, configTable.Settings, len(everySetting), "a key without a row here")
 }
 
 // A field of Config that no key sets could not be given by the environment.
@@ -149,7 +149,7 @@ func TestParseConfig_RefusesWithKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"roundup_power2_divisions:[256]", "roundup_power2_divisions",
 			"the divisions have to be powers of 2, or 0 to disable rounding"},
 		{"roundup_power2_divisions:[[256:1]", "roundup_power2_divisions", "the intervals have to be powers of 2"},
-		{"foo:1", "foo", "unrecognized key; known are " + strings.Join(configKeys(), ", ")},
+		{"foo:1", "foo", "unrecognized key; known are " + strings.Join(configTable.Keys(), ", ")},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			_, err := ParseConfig(c.text)
@@ -301,8 +301,8 @@ func TestParseConfig_ErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("é1", 1<<19)
 	texts := []string{long, long + ":1", ":" + long, "max_split_size_mb:40," + long, long + ":", long + ":[", long + ":[]" + long, "foo:" + long,
 		"roundup_power2_divisions:[" + long + "]", "roundup_power2_divisions:[" + long + ":1]", "expandable_segments_reserve:" + long + "G"}
-	for i := range settings {
-		texts = append(texts, settings[i].key+":"+long, settings[i].key+":"+strings.Repeat("9", 1<<20))
+	for _, key := range configTable.Keys() {
+		texts = append(texts, key+":"+long, key+":"+strings.Repeat("9", 1<<20))
 	}
 	for _, text := range texts {
 		_, err := ParseConfig(text)

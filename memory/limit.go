@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/settings"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
@@ -21,7 +22,7 @@ func (a *Caching) SetMemoryFraction(fraction float64) error {
 
 func (a *Caching) setFraction(fraction float64) error {
 	if !(fraction >= 0 && fraction <= 1) {
-		return configError(keyFraction, floatText(fraction), wantFraction)
+		return configError(keyFraction, settings.FloatText(fraction), wantFraction)
 	}
 	a.limitInBytes.Store(false)
 	if fraction == 1 {

@@ -1,9 +1,13 @@
 package memory
 
 import (
+	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/cistern-ml/cistern/memory/internal/settings"
 )
 
 // The keys of the text form of a Config that errors name elsewhere.
@@ -24,153 +28,109 @@ const (
 	wantBackend  = "options are native and cudaMallocAsync"
 )
 
-// setting is one key of the text form: how to read it into a Config, and how to write it back, "" being the default.
-type setting struct {
-	key     string
-	aliases []string
-	parse   func(c *Config, value string) error
-	text    func(c *Config) string
-}
-
-// settings lists all keys, in the order in which String writes them.
-var settings []setting
-
-func init() { // not a variable's initial value, because parsing reports the keys
-	settings = []setting{
-		{key: keyBackend, parse: parseBackend, text: func(c *Config) string {
+// configTable lists all keys of the text form, in the order in which String writes them.
+var configTable = settings.Table[Config]{
+	Fail: configError,
+	Settings: []settings.Setting[Config]{
+		{Key: keyBackend, Parse: parseBackend, Text: func(c *Config) string {
 			if c.Backend == BackendNative {
 				return ""
 			}
 			return c.Backend.String()
 		}},
-		mbSetting(keyLargeSegment, func(c *Config) *uint64 { return &c.LargeSegmentBytes }),
-		mbSetting(keyMaxSplit, func(c *Config) *uint64 { return &c.MaxSplitBytes }),
-		mbSetting(keyMaxNonSplit, func(c *Config) *uint64 { return &c.MaxNonSplitRoundingBytes }),
-		{key: keyGC, parse: parseGC, text: func(c *Config) string { return nonZeroFloat(c.GarbageCollectionThreshold) }},
-		{key: keyRoundup, parse: parseRoundup, text: roundupText},
-		boolSetting("expandable_segments", func(c *Config) *bool { return &c.ExpandableSegments }),
-		{key: keyReserve, parse: parseReserve, text: reserveText},
-		boolSetting("release_lock_on_cudamalloc", func(c *Config) *bool { return &c.ReleaseLockOnMalloc }, "release_lock_on_hipmalloc"),
-		boolSetting("graph_capture_record_stream_reuse", func(c *Config) *bool { return &c.ReuseInCapture }),
-		{key: keyFraction, parse: parseFraction, text: fractionText},
-		boolSetting("throw_on_cudamalloc_oom", func(c *Config) *bool { return &c.RejectOverFraction }),
-		boolSetting("pinned_use_cuda_host_register", func(c *Config) *bool { return &c.PinnedUseHostRegister }),
-		{key: keyRegisterThreads, parse: parseThreads, text: threadsText},
-		boolSetting("pinned_use_background_threads", func(c *Config) *bool { return &c.PinnedUseBackgroundThreads }),
-		mbSetting("pinned_reserve_segment_size_mb", func(c *Config) *uint64 { return &c.PinnedReserveSegmentBytes }),
-		mbSetting("pinned_max_round_threshold_mb", func(c *Config) *uint64 { return &c.PinnedMaxRoundThresholdBytes }),
-		mbSetting("pinned_max_cached_size_mb", func(c *Config) *uint64 { return &c.PinnedMaxCachedBytes }),
-		boolSetting("pinned_free_catch_all", func(c *Config) *bool { return &c.PinnedFreeCatchAll }),
-	}
+		settings.MB(keyLargeSegment, func(c *Config) *uint64 { return &c.LargeSegmentBytes }),
+		settings.MB(keyMaxSplit, func(c *Config) *uint64 { return &c.MaxSplitBytes }),
+		settings.MB(keyMaxNonSplit, func(c *Config) *uint64 { return &c.MaxNonSplitRoundingBytes }),
+		{Key: keyGC, Parse: parseGC, Text: func(c *Config) string { return nonZeroFloat(c.GarbageCollectionThreshold) }},
+		{Key: keyRoundup, Parse: parseRoundup, Text: roundupText},
+		settings.Bool("expandable_segments", func(c *Config) *bool { return &c.ExpandableSegments }),
+		{Key: keyReserve, Parse: parseReserve, Text: reserveText},
+		settings.Bool("release_lock_on_cudamalloc", func(c *Config) *bool { return &c.ReleaseLockOnMalloc }, "release_lock_on_hipmalloc"),
+		settings.Bool("graph_capture_record_stream_reuse", func(c *Config) *bool { return &c.ReuseInCapture }),
+		{Key: keyFraction, Parse: parseFraction, Text: fractionText},
+		settings.Bool("throw_on_cudamalloc_oom", func(c *Config) *bool { return &c.RejectOverFraction }),
+		settings.Bool("pinned_use_cuda_host_register", func(c *Config) *bool { return &c.PinnedUseHostRegister }),
+		{Key: keyRegisterThreads, Parse: parseThreads, Text: threadsText},
+		settings.Bool("pinned_use_background_threads", func(c *Config) *bool { return &c.PinnedUseBackgroundThreads }),
+		settings.MB("pinned_reserve_segment_size_mb", func(c *Config) *uint64 { return &c.PinnedReserveSegmentBytes }),
+		settings.MB("pinned_max_round_threshold_mb", func(c *Config) *uint64 { return &c.PinnedMaxRoundThresholdBytes }),
+		settings.MB("pinned_max_cached_size_mb", func(c *Config) *uint64 { return &c.PinnedMaxCachedBytes }),
+		settings.Bool("pinned_free_catch_all", func(c *Config) *bool { return &c.PinnedFreeCatchAll }),
+	},
 }
 
-func mbSetting(key string, field func(*Config) *uint64) setting {
-	return setting{key: key,
-		parse: func(c *Config, value string) error {
-			n, ok := parseMB(value)
-			if !ok {
-				return configError(key, value, "want a positive number of MiB")
-			}
-			*field(c) = n
-			return nil
-		},
-		text: func(c *Config) string {
-			if n := *field(c); n != 0 {
-				return mbText(n)
-			}
-			return ""
-		}}
-}
-
-func boolSetting(key string, field func(*Config) *bool, aliases ...string) setting {
-	return setting{key: key, aliases: aliases,
-		parse: func(c *Config, value string) error {
-			if value != "True" && value != "False" {
-				return configError(key, value, "want True or False")
-			}
-			*field(c) = value == "True"
-			return nil
-		},
-		text: func(c *Config) string {
-			if *field(c) {
-				return "True"
-			}
-			return ""
-		}}
-}
-
-func parseBackend(c *Config, value string) error {
+func parseBackend(c *Config, value string) (want string) {
 	switch value {
 	case BackendNative.String():
 		c.Backend = BackendNative
 	case BackendAsync.String():
 		c.Backend = BackendAsync
 	default:
-		return configError(keyBackend, value, wantBackend)
+		return wantBackend
 	}
-	return nil
+	return ""
 }
 
-func parseGC(c *Config, value string) error {
-	f, ok := parseDecimal(value)
+func parseGC(c *Config, value string) (want string) {
+	f, ok := settings.ParseDecimal(value)
 	if !ok || !(f > 0 && f < 1) {
-		return configError(keyGC, value, wantGC)
+		return wantGC
 	}
 	c.GarbageCollectionThreshold = f
-	return nil
+	return ""
 }
 
-func parseFraction(c *Config, value string) error {
-	f, ok := parseDecimal(value)
+func parseFraction(c *Config, value string) (want string) {
+	f, ok := settings.ParseDecimal(value)
 	if !ok || !(f >= 0 && f <= 1) {
-		return configError(keyFraction, value, wantFraction)
+		return wantFraction
 	}
 	c.MemoryFraction = &f
-	return nil
+	return ""
 }
 
 func fractionText(c *Config) string {
 	if c.MemoryFraction == nil {
 		return ""
 	}
-	return floatText(*c.MemoryFraction)
+	return settings.FloatText(*c.MemoryFraction)
 }
 
 func nonZeroFloat(f float64) string {
 	if f == 0 {
 		return ""
 	}
-	return floatText(f)
+	return settings.FloatText(f)
 }
 
-func parseReserve(c *Config, value string) error {
+func parseReserve(c *Config, value string) (want string) {
 	number, gib := strings.CutSuffix(value, "G")
-	f, ok := parseDecimal(number)
+	f, ok := settings.ParseDecimal(number)
 	if !ok || !(f > 0 && f < math.MaxInt64/(1<<30)) {
-		return configError(keyReserve, value, wantReserve)
+		return wantReserve
 	}
 	if gib {
 		c.ExpandableReserve = Reserve{Bytes: uint64(f * (1 << 30))}
 	} else {
 		c.ExpandableReserve = Reserve{Fraction: f}
 	}
-	return nil
+	return ""
 }
 
 func reserveText(c *Config) string {
 	if n := c.ExpandableReserve.Bytes; n != 0 {
-		return floatText(float64(n)/(1<<30)) + "G"
+		return settings.FloatText(float64(n)/(1<<30)) + "G"
 	}
 	return nonZeroFloat(c.ExpandableReserve.Fraction)
 }
 
-func parseThreads(c *Config, value string) error {
+func parseThreads(c *Config, value string) (want string) {
 	n, err := strconv.ParseUint(value, 10, 31)
-	if err != nil || !isPowerOfTwo(n) {
-		return configError(keyRegisterThreads, value, "number of register threads has to be a power of 2")
+	if err != nil || !settings.PowerOfTwo(n) {
+		return "number of register threads has to be a power of 2"
 	}
 	c.PinnedNumRegisterThreads = int(n)
-	return nil
+	return ""
 }
 
 func threadsText(c *Config) string {
@@ -178,4 +138,65 @@ func threadsText(c *Config) string {
 		return ""
 	}
 	return strconv.Itoa(c.PinnedNumRegisterThreads)
+}
+
+// parseRoundup reads the scalar form "4" and the list form "[256:1,512:2,>:8]". In a list each boundary sets the octave that
+// starts there, the first one also all lower octaves, and ">" all octaves after the last one named.
+func parseRoundup(c *Config, value string) (want string) {
+	var d [roundupIntervals]uint
+	if !strings.HasPrefix(value, "[") {
+		n, err := strconv.ParseUint(value, 10, 32)
+		if err != nil || !settings.PowerOfTwo(n) {
+			return "the divisions have to be a power of 2"
+		}
+		for i := range d {
+			d[i] = uint(n)
+		}
+		c.RoundupDivisions = d
+		return ""
+	}
+	last := 0
+	for i, item := range strings.Split(value[1:len(value)-1], ",") {
+		bound, text, ok := strings.Cut(item, ":")
+		n, err := strconv.ParseUint(text, 10, 32)
+		if !ok || err != nil || (n != 0 && !settings.PowerOfTwo(n)) {
+			return "the divisions have to be powers of 2, or 0 to disable rounding"
+		}
+		from, to := last+1, len(d)-1
+		if bound != ">" {
+			mb, err := strconv.ParseUint(bound, 10, 44)
+			if err != nil || !settings.PowerOfTwo(mb) {
+				return "the intervals have to be powers of 2"
+			}
+			to = min(bits.Len64(mb)-1, roundupIntervals-1)
+			from, last = to, to
+			if i == 0 {
+				from = 0
+			}
+		}
+		for ; from <= to; from++ {
+			d[from] = uint(n)
+		}
+	}
+	c.RoundupDivisions = d
+	return ""
+}
+
+func roundupText(c *Config) string {
+	d := c.RoundupDivisions
+	same := true
+	for _, v := range d {
+		same = same && v == d[0]
+	}
+	switch {
+	case same && d[0] == 0:
+		return ""
+	case same:
+		return settings.UintText(uint64(d[0]))
+	}
+	items := make([]string, len(d))
+	for i, v := range d {
+		items[i] = fmt.Sprintf("%d:%d", 1<<i, v)
+	}
+	return "[" + strings.Join(items, ",") + "]"
 }
