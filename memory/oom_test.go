@@ -7,27 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
-	"github.com/cistern-ml/cistern/memory/internal/text"
 )
-
-func TestFormatBytes_LimitsPrintInTheSmallerUnit(t *testing.T) {
-	for n, want := range map[uint64]string{
-		0:            "0 bytes",
-		1:            "1 bytes",
-		1024:         "1024 bytes",
-		1025:         "1.00 KiB",
-		1536:         "1.50 KiB",
-		mib:          "1024.00 KiB",
-		mib + 1:      "1.00 MiB",
-		20 * mib:     "20.00 MiB",
-		gib:          "1024.00 MiB",
-		gib + 1:      "1.00 GiB",
-		1 << 50:      "1048576.00 GiB",
-		gib + gib/50: "1.02 GiB",
-	} {
-		require.Equal(t, want, text.Bytes(n), "%d", n)
-	}
-}
 
 // test_out_of_memory: the beginning is PyTorch's to the letter, as programs search for it.
 func TestOOMError_TextBeginsAsPyTorchs(t *testing.T) {
