@@ -65,18 +65,9 @@ var policy = withTable(map[string]Class{
 	"mv":                                  LowerPrecision,
 
 	// Functions whose results leave the range of float16, or lose all digits there.
-	"exp":         Float32,
-	"expm1":       Float32,
-	"log":         Float32,
-	"log1p":       Float32,
 	"logsumexp":   Float32,
-	"pow":         Float32,
-	"pow_scalar":  Float32, // pow with a number
-	"reciprocal":  Float32,
 	"rdiv_scalar": Float32, // reciprocal, then a product
 	"rpow_scalar": Float32, // pow of a number
-	"rsqrt":       Float32,
-	"softplus":    Float32,
 
 	// Normalisations of rows: moments of many elements.
 	"group_norm":        Float32,
@@ -114,27 +105,17 @@ var policy = withTable(map[string]Class{
 	"sum":         Float32Result,
 
 	// Operations of several arguments that do not promote by themselves.
-	"addcdiv":   WidestInput,
-	"addcmul":   WidestInput,
 	"dot":       WidestInput,
 	"tensordot": WidestInput,
 
 	// Element-wise operations, which are bound by memory: the narrower the better. Those with several arguments promote by
-	// themselves.
-	"abs": Untouched, "add": Untouched, "add_scalar": Untouched, "clamp": Untouched, "cos": Untouched, "div": Untouched,
-	"div_scalar": Untouched, "dropout": Untouched, "maximum": Untouched, "minimum": Untouched, "mul": Untouched,
-	"mul_scalar": Untouched, "neg": Untouched, "sin": Untouched, "sqrt": Untouched, "sub": Untouched, "sub_scalar": Untouched,
-	"where": Untouched, "ceil": Untouched, "erf": Untouched, "floor": Untouched, "fmod": Untouched, "fmod_scalar": Untouched,
-	"lerp": Untouched, "lerp_scalar": Untouched, "masked_fill": Untouched, "outer": Untouched, "remainder": Untouched,
-	"remainder_scalar": Untouched, "round": Untouched, "rsub_scalar": Untouched, "sign": Untouched, "trunc": Untouched,
+	// themselves. Most are in policy_gen.go.
+	"dropout": Untouched, "fmod_scalar": Untouched, "lerp_scalar": Untouched, "masked_fill": Untouched, "outer": Untouched,
+	"remainder_scalar": Untouched, "rsub_scalar": Untouched, "sub_scalar": Untouched, "where": Untouched,
 
 	// Operations in place keep the type of what they change.
 	"add_": Untouched, "add_scalar_": Untouched, "clamp_": Untouched, "div_": Untouched, "exp_": Untouched, "masked_fill_": Untouched,
 	"mul_": Untouched, "mul_scalar_": Untouched, "relu_": Untouched, "sigmoid_": Untouched, "sub_": Untouched, "tanh_": Untouched,
-
-	// Activations other than softplus and softmax.
-	"gelu": Untouched, "gelu_tanh": Untouched, "leaky_relu": Untouched, "relu": Untouched, "sigmoid": Untouched,
-	"silu": Untouched, "tanh": Untouched, "elu": Untouched, "hardtanh": Untouched,
 
 	// Reductions other than sum. The kernels sum in float32 and round once, so that a mean keeps its digits.
 	"amax": Untouched, "amin": Untouched, "mean": Untouched, "std": Untouched, "var": Untouched, "max": Untouched,
@@ -154,11 +135,8 @@ var policy = withTable(map[string]Class{
 	"max_pool2d": Untouched,
 
 	// Comparisons, and what else gives no floating-point numbers.
-	"argmax": Untouched, "argmin": Untouched, "eq": Untouched, "ge": Untouched, "gt": Untouched, "le": Untouched,
-	"lt": Untouched, "ne": Untouched, "all": Untouched, "any": Untouched, "argsort": Untouched, "eq_scalar": Untouched, "ge_scalar": Untouched,
-	"gt_scalar": Untouched, "le_scalar": Untouched, "logical_and": Untouched, "logical_not": Untouched, "logical_or": Untouched,
-	"logical_xor": Untouched, "lt_scalar": Untouched, "ne_scalar": Untouched, "count_nonzero": Untouched, "isfinite": Untouched, "isinf": Untouched,
-	"isnan": Untouched,
+	"argmax": Untouched, "argmin": Untouched, "all": Untouched, "any": Untouched, "argsort": Untouched, "count_nonzero": Untouched,
+	"eq_scalar": Untouched, "ge_scalar": Untouched, "gt_scalar": Untouched, "le_scalar": Untouched, "lt_scalar": Untouched, "ne_scalar": Untouched,
 
 	// What moves elements, or only looks at them in another way. cat and stack promote by themselves.
 	"cat": Untouched, "contiguous": Untouched, "expand": Untouched, "flatten": Untouched, "index_select": Untouched,

@@ -12,20 +12,6 @@ func addForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Add(n.tens
 // passGrad hands the gradient through: no copy is made, both sides share its memory.
 func passGrad(_ *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) { return g.Retain(), nil }
 
-// Sub is v - u, with broadcasting. Saves nothing.
-func (v *Variable) Sub(u *Variable) *Variable { return sub.apply(nil, v, u) }
-
-var sub = define("sub", subForward, rule{grad: passGrad}, rule{grad: negGrad})
-
-func subForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sub(n.tensor(1)) }
-
-// Neg is -v. Saves nothing.
-func (v *Variable) Neg() *Variable { return neg.apply(nil, v) }
-
-var neg = define("neg", negForward, rule{grad: negGrad})
-
-func negForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Neg() }
-
 func negGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return n.over(g, (*tensor.Tensor).Neg)
 }

@@ -52,19 +52,6 @@ func rpowScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return w.result(g.Mul(d))
 }
 
-// Fmod is the remainder of v/u with the sign of v, with broadcasting. Saves v and u if u needs a gradient.
-func (v *Variable) Fmod(u *Variable) *Variable { return fmod.apply(nil, v, u) }
-
-// Remainder is the remainder of v/u with the sign of u, as Python's %. Saves v and u if u needs a gradient.
-func (v *Variable) Remainder(u *Variable) *Variable { return remainder.apply(nil, v, u) }
-
-var (
-	fmod = define("fmod", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Fmod(n.tensor(1)) },
-		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad(truncated)})
-	remainder = define("remainder", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Remainder(n.tensor(1)) },
-		rule{grad: passGrad}, rule{uses: input(0) | input(1), grad: quotientGrad(floored)})
-)
-
 // truncated is the quotient v/u without its fraction.
 func truncated(v, u *tensor.Tensor) (*tensor.Tensor, error) {
 	return inOwn(v.Div(u))((*tensor.Tensor).Trunc)

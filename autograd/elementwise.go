@@ -2,7 +2,7 @@ package autograd
 
 import "github.com/cistern-ml/cistern/tensor"
 
-// Rules of the operations of elementwise_gen.go, whose gradients are kernels too.
+// Rules of the operations of elementwise_gen.go whose gradients are kernels too.
 
 type gradFunc = func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
 
@@ -10,6 +10,21 @@ type gradFunc = func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
 func ofInput(f func(g, in *tensor.Tensor) (*tensor.Tensor, error)) gradFunc {
 	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 		return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return f(g, n.savedInput(0)) })
+	}
+}
+
+// ofInputWith1 is ofInput for an operation with a number.
+func ofInputWith1(f func(g, in *tensor.Tensor, s float64) (*tensor.Tensor, error)) gradFunc {
+	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+		return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return f(g, n.savedInput(0), n.arg.(float64)) })
+	}
+}
+
+// ofInputWith2 is ofInput for an operation with two numbers.
+func ofInputWith2(f func(g, in *tensor.Tensor, s, t float64) (*tensor.Tensor, error)) gradFunc {
+	return func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+		s := n.arg.([2]float64)
+		return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return f(g, n.savedInput(0), s[0], s[1]) })
 	}
 }
 

@@ -6,6 +6,208 @@ import "github.com/cistern-ml/cistern/tensor"
 
 // Operations of internal/elementwise.
 
+// Neg is -v. Integers wrap. Not defined for bool. Saves nothing.
+func (v *Variable) Neg() *Variable { return neg.apply(nil, v) }
+
+var neg = define("neg", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Neg() },
+	rule{grad: negGrad})
+
+// Abs is |v|. Integers wrap. Not defined for bool. Its gradient at 0 is 0. Saves v.
+func (v *Variable) Abs() *Variable { return abs.apply(nil, v) }
+
+var abs = define("abs", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Abs() },
+	rule{uses: input(0), grad: absGrad})
+
+// Sign is -1, 0 or 1, and 0 for NaN. Not defined for bool. Its gradient is 0. Saves nothing.
+func (v *Variable) Sign() *Variable { return sign.apply(nil, v) }
+
+var sign = define("sign", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sign() },
+	rule{grad: zeroGrad})
+
+// Square is v*v. Integers wrap. Not defined for bool. Saves v.
+func (v *Variable) Square() *Variable { return square.apply(nil, v) }
+
+var square = define("square", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Square() },
+	rule{uses: input(0), grad: ofInput((*tensor.Tensor).SquareGrad)})
+
+// Floor is the greatest integer that is not above v. Integers stay as they are; bools are refused. Its gradient is 0. Saves nothing.
+func (v *Variable) Floor() *Variable { return floor.apply(nil, v) }
+
+var floor = define("floor", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Floor() },
+	rule{grad: zeroGrad})
+
+// Ceil is the least integer that is not below v. Integers stay as they are; bools are refused. Its gradient is 0. Saves nothing.
+func (v *Variable) Ceil() *Variable { return ceil.apply(nil, v) }
+
+var ceil = define("ceil", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Ceil() },
+	rule{grad: zeroGrad})
+
+// Round is the nearest integer, and the even one of two. Integers stay as they are; bools are refused. Its gradient is 0. Saves nothing.
+func (v *Variable) Round() *Variable { return round.apply(nil, v) }
+
+var round = define("round", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Round() },
+	rule{grad: zeroGrad})
+
+// Trunc is v without its fraction. Integers stay as they are; bools are refused. Its gradient is 0. Saves nothing.
+func (v *Variable) Trunc() *Variable { return trunc.apply(nil, v) }
+
+var trunc = define("trunc", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Trunc() },
+	rule{grad: zeroGrad})
+
+// Sub is v - u, with broadcasting. Not defined for bool. Saves nothing.
+func (v *Variable) Sub(u *Variable) *Variable { return sub.apply(nil, v, u) }
+
+var sub = define("sub", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sub(n.tensor(1)) },
+	rule{grad: passGrad},
+	rule{grad: negGrad})
+
+// Mul is v * u, with broadcasting. Of two bools it is "and". Saves each factor whose partner needs a gradient.
+func (v *Variable) Mul(u *Variable) *Variable { return mul.apply(nil, v, u) }
+
+var mul = define("mul", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Mul(n.tensor(1)) },
+	rule{uses: input(1), grad: mulGrad},
+	rule{uses: input(0), grad: mulGrad})
+
+// Div is v / u, true division, with broadcasting. Makes float32 of integers and bools. Saves u, and also v if u needs a gradient.
+func (v *Variable) Div(u *Variable) *Variable { return div.apply(nil, v, u) }
+
+var div = define("div", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Div(n.tensor(1)) },
+	rule{uses: input(1), grad: divGradDividend},
+	rule{uses: input(0) | input(1), grad: divGradDivisor})
+
+// Pow is v to the power of u, with broadcasting. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or
+// -1 for -1. Two bools are refused. Saves both, and also the result if u needs a gradient.
+func (v *Variable) Pow(u *Variable) *Variable { return pow.apply(nil, v, u) }
+
+var pow = define("pow", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Pow(n.tensor(1)) },
+	rule{uses: input(0) | input(1), grad: powGradBase},
+	rule{uses: input(0) | input(1) | output, grad: powGradExponent})
+
+// Maximum is the greater of v and u, and NaN if either is, with broadcasting. Equal elements share the gradient. Saves both.
+func (v *Variable) Maximum(u *Variable) *Variable { return maximum.apply(nil, v, u) }
+
+var maximum = define("maximum", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Maximum(n.tensor(1)) },
+	rule{uses: input(0) | input(1), grad: maximumGrad},
+	rule{uses: input(0) | input(1), grad: maximumGrad})
+
+// Minimum is the lesser of v and u, and NaN if either is, with broadcasting. Equal elements share the gradient. Saves both.
+func (v *Variable) Minimum(u *Variable) *Variable { return minimum.apply(nil, v, u) }
+
+var minimum = define("minimum", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Minimum(n.tensor(1)) },
+	rule{uses: input(0) | input(1), grad: minimumGrad},
+	rule{uses: input(0) | input(1), grad: minimumGrad})
+
+// Fmod is the remainder of v/u with the sign of v, exact, with broadcasting. Of integers it is 0 where u is 0. Two bools are refused. Saves
+// both if u needs a gradient.
+func (v *Variable) Fmod(u *Variable) *Variable { return fmod.apply(nil, v, u) }
+
+var fmod = define("fmod", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Fmod(n.tensor(1)) },
+	rule{grad: passGrad},
+	rule{uses: input(0) | input(1), grad: quotientGrad(truncated)})
+
+// Remainder is the remainder of v/u with the sign of u, as Python's %, with broadcasting. Of integers it is 0 where u is 0. Two bools are
+// refused. Saves both if u needs a gradient.
+func (v *Variable) Remainder(u *Variable) *Variable { return remainder.apply(nil, v, u) }
+
+var remainder = define("remainder", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Remainder(n.tensor(1)) },
+	rule{grad: passGrad},
+	rule{uses: input(0) | input(1), grad: quotientGrad(floored)})
+
+// AddScalar is v + s. The number lifts integers and bools to its category, and widens no type. Saves nothing.
+func (v *Variable) AddScalar(s float64) *Variable { return addScalar.apply(s, v) }
+
+var addScalar = define("add_scalar", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).AddScalar(n.arg.(float64)) },
+	rule{grad: passGrad})
+
+// MulScalar is v * s. The number lifts integers and bools to its category, and widens no type. Saves nothing.
+func (v *Variable) MulScalar(s float64) *Variable { return mulScalar.apply(s, v) }
+
+var mulScalar = define("mul_scalar", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).MulScalar(n.arg.(float64)) },
+	rule{grad: mulScalarGrad})
+
+// DivScalar is v / s, true division. It is the quotient, also on a GPU, where PyTorch multiplies by 1/s. Makes float32 of integers and
+// bools. Saves nothing.
+func (v *Variable) DivScalar(s float64) *Variable { return divScalar.apply(s, v) }
+
+var divScalar = define("div_scalar", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).DivScalar(n.arg.(float64)) },
+	rule{grad: divScalarGrad})
+
+// PowScalar is v to the power of p, of integers exact but for wrapping. Saves v.
+func (v *Variable) PowScalar(p float64) *Variable { return powScalar.apply(p, v) }
+
+var powScalar = define("pow_scalar", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).PowScalar(n.arg.(float64)) },
+	rule{uses: input(0), grad: powScalarGrad})
+
+// Clamp is v brought into lo..hi, and hi where lo > hi; NaN stays NaN. An infinity leaves its side open. The gradient passes where v lies
+// in the range, its ends included. Saves v.
+func (v *Variable) Clamp(lo, hi float64) *Variable { return clamp.apply([2]float64{lo, hi}, v) }
+
+var clamp = define("clamp", func(n *node) (*tensor.Tensor, error) {
+	s := n.arg.([2]float64)
+	return n.tensor(0).Clamp(s[0], s[1])
+},
+	rule{uses: input(0), grad: ofInputWith2((*tensor.Tensor).ClampGrad)})
+
+// Exp is e to the power of v. Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Exp() *Variable { return exp.apply(nil, v) }
+
+var exp = define("exp", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Exp() },
+	rule{uses: output, grad: expGrad})
+
+// Log is the natural logarithm. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Log() *Variable { return log.apply(nil, v) }
+
+var log = define("log", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Log() },
+	rule{uses: input(0), grad: logGrad})
+
+// Sqrt is the square root. Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Sqrt() *Variable { return sqrt.apply(nil, v) }
+
+var sqrt = define("sqrt", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sqrt() },
+	rule{uses: output, grad: sqrtGrad})
+
+// Rsqrt is 1/sqrt(v). Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Rsqrt() *Variable { return rsqrt.apply(nil, v) }
+
+var rsqrt = define("rsqrt", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Rsqrt() },
+	rule{uses: output, grad: rsqrtGrad})
+
+// Reciprocal is 1/v. Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Reciprocal() *Variable { return reciprocal.apply(nil, v) }
+
+var reciprocal = define("reciprocal", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Reciprocal() },
+	rule{uses: output, grad: reciprocalGrad})
+
+// Sin is the sine of v in radians. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Sin() *Variable { return sin.apply(nil, v) }
+
+var sin = define("sin", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sin() },
+	rule{uses: input(0), grad: sinGrad})
+
+// Cos is the cosine of v in radians. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Cos() *Variable { return cos.apply(nil, v) }
+
+var cos = define("cos", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Cos() },
+	rule{uses: input(0), grad: cosGrad})
+
+// Log1p is log(1+v), accurate near 0. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Log1p() *Variable { return log1p.apply(nil, v) }
+
+var log1p = define("log1p", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Log1p() },
+	rule{uses: input(0), grad: log1pGrad})
+
+// Expm1 is exp(v)-1, accurate near 0. Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Expm1() *Variable { return expm1.apply(nil, v) }
+
+var expm1 = define("expm1", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Expm1() },
+	rule{uses: output, grad: expm1Grad})
+
+// Erf is the error function. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Erf() *Variable { return erf.apply(nil, v) }
+
+var erf = define("erf", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Erf() },
+	rule{uses: input(0), grad: ofInput((*tensor.Tensor).ErfGrad)})
+
 // Log2 is the logarithm to base 2, exact for powers of two. Makes float32 of integers and bools. Saves v.
 func (v *Variable) Log2() *Variable { return log2.apply(nil, v) }
 
@@ -24,17 +226,77 @@ func (v *Variable) Exp2() *Variable { return exp2.apply(nil, v) }
 var exp2 = define("exp2", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Exp2() },
 	rule{uses: output, grad: ofOutput((*tensor.Tensor).Exp2Grad)})
 
-// Square is v*v. Not defined for bool; integers wrap. Saves v.
-func (v *Variable) Square() *Variable { return square.apply(nil, v) }
-
-var square = define("square", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Square() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).SquareGrad)})
-
 // Tan is the tangent of v in radians. Makes float32 of integers and bools. Saves its result.
 func (v *Variable) Tan() *Variable { return tan.apply(nil, v) }
 
 var tan = define("tan", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tan() },
 	rule{uses: output, grad: ofOutput((*tensor.Tensor).TanGrad)})
+
+// Atan2 is the angle, from -pi to pi, of the point with the coordinates x and v, with broadcasting. Makes float32 of integers and bools.
+// Saves both.
+func (v *Variable) Atan2(x *Variable) *Variable { return atan2.apply(nil, v, x) }
+
+var atan2 = define("atan2", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Atan2(n.tensor(1)) },
+	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2Grad)},
+	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2GradX)})
+
+// LogAddExp is log(exp(v) + exp(u)), without overflow, with broadcasting. Only takes floating-point types. Saves both.
+func (v *Variable) LogAddExp(u *Variable) *Variable { return logAddExp.apply(nil, v, u) }
+
+var logAddExp = define("logaddexp", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).LogAddExp(n.tensor(1)) },
+	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).LogAddExpGrad)},
+	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).LogAddExpGradU)})
+
+// Tanh is the hyperbolic tangent. Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Tanh() *Variable { return tanh.apply(nil, v) }
+
+var tanh = define("tanh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tanh() },
+	rule{uses: output, grad: ofOutput((*tensor.Tensor).TanhGrad)})
+
+// Sigmoid is 1/(1+exp(-v)), without overflow. Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Sigmoid() *Variable { return sigmoid.apply(nil, v) }
+
+var sigmoid = define("sigmoid", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sigmoid() },
+	rule{uses: output, grad: ofOutput((*tensor.Tensor).SigmoidGrad)})
+
+// ReLU is max(v, 0), and NaN where v is. Not defined for bool. Its gradient at 0 is 0. Saves its result.
+func (v *Variable) ReLU() *Variable { return relu.apply(nil, v) }
+
+var relu = define("relu", func(n *node) (*tensor.Tensor, error) {
+	if t := made(n); t != nil {
+		return t, nil
+	}
+	return n.tensor(0).ReLU()
+},
+	rule{uses: output, grad: ofOutput((*tensor.Tensor).ReLUGrad)})
+
+// GELU is v times the normal distribution function at v: 0.5*v*(1+erf(v/sqrt 2)). Only takes floating-point types. Saves v.
+func (v *Variable) GELU() *Variable { return gelu.apply(nil, v) }
+
+var gelu = define("gelu", func(n *node) (*tensor.Tensor, error) {
+	if t := made(n); t != nil {
+		return t, nil
+	}
+	return n.tensor(0).GELU()
+},
+	rule{uses: input(0), grad: ofInput((*tensor.Tensor).GELUGrad)})
+
+// GELUTanh is the tanh approximation of GELU. Only takes floating-point types. Saves v.
+func (v *Variable) GELUTanh() *Variable { return geluTanh.apply(nil, v) }
+
+var geluTanh = define("gelu_tanh", func(n *node) (*tensor.Tensor, error) {
+	if t := made(n); t != nil {
+		return t, nil
+	}
+	return n.tensor(0).GELUTanh()
+},
+	rule{uses: input(0), grad: ofInput((*tensor.Tensor).GELUTanhGrad)})
+
+// SiLU is v*sigmoid(v). Only takes floating-point types. Saves v.
+func (v *Variable) SiLU() *Variable { return silu.apply(nil, v) }
+
+var silu = define("silu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).SiLU() },
+	rule{uses: input(0), grad: ofInput((*tensor.Tensor).SiLUGrad)})
 
 // Softsign is v/(1+|v|). Makes float32 of integers and bools. Saves v.
 func (v *Variable) Softsign() *Variable { return softsign.apply(nil, v) }
@@ -54,16 +316,122 @@ func (v *Variable) Mish() *Variable { return mish.apply(nil, v) }
 var mish = define("mish", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Mish() },
 	rule{uses: input(0), grad: ofInput((*tensor.Tensor).MishGrad)})
 
-// Atan2 is the angle, from -pi to pi, of the point with the coordinates x and v, with broadcasting. Makes float32 of integers and bools. Saves both.
-func (v *Variable) Atan2(x *Variable) *Variable { return atan2.apply(nil, v, x) }
+// LeakyReLU is v where v > 0, else slope*v. Only takes floating-point types. PyTorch's default slope is 0.01. Saves v.
+func (v *Variable) LeakyReLU(slope float64) *Variable { return leakyReLU.apply(slope, v) }
 
-var atan2 = define("atan2", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Atan2(n.tensor(1)) },
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2Grad)},
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2GradX)})
+var leakyReLU = define("leaky_relu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).LeakyReLU(n.arg.(float64)) },
+	rule{uses: input(0), grad: ofInputWith1((*tensor.Tensor).LeakyReLUGrad)})
 
-// LogAddExp is log(exp(v) + exp(u)), without overflow, with broadcasting. Only takes floating-point types. Saves both.
-func (v *Variable) LogAddExp(u *Variable) *Variable { return logAddExp.apply(nil, v, u) }
+// Softplus is log(1+exp(beta*v))/beta, and v itself where beta*v > threshold. Only takes floating-point types. PyTorch's defaults are 1 and
+// 20. Saves v.
+func (v *Variable) Softplus(beta, threshold float64) *Variable {
+	return softplus.apply([2]float64{beta, threshold}, v)
+}
 
-var logAddExp = define("logaddexp", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).LogAddExp(n.tensor(1)) },
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).LogAddExpGrad)},
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).LogAddExpGradU)})
+var softplus = define("softplus", func(n *node) (*tensor.Tensor, error) {
+	s := n.arg.([2]float64)
+	return n.tensor(0).Softplus(s[0], s[1])
+},
+	rule{uses: input(0), grad: ofInputWith2((*tensor.Tensor).SoftplusGrad)})
+
+// ELU is v where v > 0, else alpha*(exp(v)-1). Only takes floating-point types. PyTorch's default alpha is 1. Saves v.
+func (v *Variable) ELU(alpha float64) *Variable { return elu.apply(alpha, v) }
+
+var elu = define("elu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).ELU(n.arg.(float64)) },
+	rule{uses: input(0), grad: ofInputWith1((*tensor.Tensor).ELUGrad)})
+
+// Hardtanh is v brought into lo..hi. PyTorch's defaults are -1 and 1. The gradient passes between the bounds, which are excluded. Saves v.
+func (v *Variable) Hardtanh(lo, hi float64) *Variable { return hardtanh.apply([2]float64{lo, hi}, v) }
+
+var hardtanh = define("hardtanh", func(n *node) (*tensor.Tensor, error) {
+	s := n.arg.([2]float64)
+	return n.tensor(0).Hardtanh(s[0], s[1])
+},
+	rule{uses: input(0), grad: ofInputWith2((*tensor.Tensor).HardtanhGrad)})
+
+// IsNaN is true where v is not a number. The result is of type bool. Saves nothing.
+func (v *Variable) IsNaN() *Variable { return isNaN.apply(nil, v) }
+
+var isNaN = define("isnan", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).IsNaN() },
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// IsInf is true where v is infinite. The result is of type bool. Saves nothing.
+func (v *Variable) IsInf() *Variable { return isInf.apply(nil, v) }
+
+var isInf = define("isinf", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).IsInf() },
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// IsFinite is true where v is neither infinite nor NaN. The result is of type bool. Saves nothing.
+func (v *Variable) IsFinite() *Variable { return isFinite.apply(nil, v) }
+
+var isFinite = define("isfinite", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).IsFinite() },
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Not is true where v is 0. The result is of type bool. Saves nothing.
+func (v *Variable) Not() *Variable { return not.apply(nil, v) }
+
+var not = define("logical_not", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Not() },
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Eq is v == u, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Eq(u *Variable) *Variable { return eq.apply(nil, v, u) }
+
+var eq = define("eq", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Eq(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Ne is v != u, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Ne(u *Variable) *Variable { return ne.apply(nil, v, u) }
+
+var ne = define("ne", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Ne(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Lt is v < u, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Lt(u *Variable) *Variable { return lt.apply(nil, v, u) }
+
+var lt = define("lt", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Lt(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Le is v <= u, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Le(u *Variable) *Variable { return le.apply(nil, v, u) }
+
+var le = define("le", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Le(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Gt is v > u, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Gt(u *Variable) *Variable { return gt.apply(nil, v, u) }
+
+var gt = define("gt", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Gt(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Ge is v >= u, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Ge(u *Variable) *Variable { return ge.apply(nil, v, u) }
+
+var ge = define("ge", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Ge(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// And is true where neither v nor u is 0, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) And(u *Variable) *Variable { return and.apply(nil, v, u) }
+
+var and = define("logical_and", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).And(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Or is true where v or u is not 0, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Or(u *Variable) *Variable { return or.apply(nil, v, u) }
+
+var or = define("logical_or", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Or(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))
+
+// Xor is true where exactly one of v and u is not 0, with broadcasting. The result is of type bool. Saves nothing.
+func (v *Variable) Xor(u *Variable) *Variable { return xor.apply(nil, v, u) }
+
+var xor = define("logical_xor", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Xor(n.tensor(1)) },
+	notDifferentiable("the result is constant between the places where it jumps"),
+	notDifferentiable("the result is constant between the places where it jumps"))

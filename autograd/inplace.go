@@ -200,9 +200,9 @@ func (v *Variable) TanhInPlace() *Variable { return tanhOver.over(nil, v) }
 func (v *Variable) ExpInPlace() *Variable { return expOver.over(nil, v) }
 
 var (
-	reluOver    = mapOver("relu_", (*tensor.Tensor).ReLUInPlace, reluGrad)
-	sigmoidOver = mapOver("sigmoid_", (*tensor.Tensor).SigmoidInPlace, sigmoidGrad)
-	tanhOver    = mapOver("tanh_", (*tensor.Tensor).TanhInPlace, tanhGrad)
+	reluOver    = mapOver("relu_", (*tensor.Tensor).ReLUInPlace, ofOutput((*tensor.Tensor).ReLUGrad))
+	sigmoidOver = mapOver("sigmoid_", (*tensor.Tensor).SigmoidInPlace, ofOutput((*tensor.Tensor).SigmoidGrad))
+	tanhOver    = mapOver("tanh_", (*tensor.Tensor).TanhInPlace, ofOutput((*tensor.Tensor).TanhGrad))
 	expOver     = mapOver("exp_", (*tensor.Tensor).ExpInPlace, expGrad)
 )
 
@@ -212,6 +212,8 @@ func mapOver(name string, f func(*tensor.Tensor) error, grad func(n *node, i int
 
 // ClampInPlace brings v into lo..hi. Saves where it was inside, one byte for each element.
 func (v *Variable) ClampInPlace(lo, hi float64) *Variable { return clampOver.over(bounds{lo, hi}, v) }
+
+type bounds struct{ lo, hi float64 }
 
 var clampOver = inPlace(define("clamp_", writing(func(n *node, t *tensor.Tensor) error {
 	b := n.arg.(bounds)

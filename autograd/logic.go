@@ -36,25 +36,6 @@ func scalarComparison(name string, f func(*tensor.Tensor, float64) (*tensor.Tens
 	return define(name, forward, notDifferentiable(steps))
 }
 
-// And is true where neither v nor u is 0, with broadcasting.
-func (v *Variable) And(u *Variable) *Variable { return logicalAnd.apply(nil, v, u) }
-
-// Or is true where v or u is not 0.
-func (v *Variable) Or(u *Variable) *Variable { return logicalOr.apply(nil, v, u) }
-
-// Xor is true where exactly one of v and u is not 0.
-func (v *Variable) Xor(u *Variable) *Variable { return logicalXor.apply(nil, v, u) }
-
-// Not is true where v is 0.
-func (v *Variable) Not() *Variable { return logicalNot.apply(nil, v) }
-
-var (
-	logicalAnd = comparison("logical_and", (*tensor.Tensor).And)
-	logicalOr  = comparison("logical_or", (*tensor.Tensor).Or)
-	logicalXor = comparison("logical_xor", (*tensor.Tensor).Xor)
-	logicalNot = testOf("logical_not", (*tensor.Tensor).Not)
-)
-
 // Any is true where an element along dims, or any if there are none, is not 0.
 func (v *Variable) Any(dims []int, keep bool) *Variable {
 	return anyOf.apply(reduction{dims, keep}, v)

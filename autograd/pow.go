@@ -2,13 +2,6 @@ package autograd
 
 import "github.com/cistern-ml/cistern/tensor"
 
-// PowScalar is v to the power of p. Saves v.
-func (v *Variable) PowScalar(p float64) *Variable { return powScalar.apply(p, v) }
-
-var powScalar = define("pow_scalar", powScalarForward, rule{uses: input(0), grad: powScalarGrad})
-
-func powScalarForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).PowScalar(n.arg.(float64)) }
-
 // powScalarGrad is g * p*v^(p-1), and 0 for p = 0, where v^(p-1) may be infinite.
 func powScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	p := n.arg.(float64)
@@ -19,16 +12,6 @@ func powScalarGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	d := w.do(w.do(n.savedInput(0).PowScalar(p - 1)).MulScalar(p))
 	return w.result(g.Mul(d))
 }
-
-// Pow is v to the power of u, element by element, with broadcasting. Saves v and u, and also the result if u needs a
-// gradient.
-func (v *Variable) Pow(u *Variable) *Variable { return pow.apply(nil, v, u) }
-
-var pow = define("pow", powForward,
-	rule{uses: input(0) | input(1), grad: powGradBase},
-	rule{uses: input(0) | input(1) | output, grad: powGradExponent})
-
-func powForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Pow(n.tensor(1)) }
 
 // powGradBase is g * u*v^(u-1), and 0 where u is 0.
 func powGradBase(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {

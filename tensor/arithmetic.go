@@ -61,30 +61,6 @@ func (t *Tensor) Mul(u *Tensor) (*Tensor, error) {
 	return binary(name, op.Mul, t, u, dt, dt, scalars{})
 }
 
-// Div is t / u, broadcast: true division, which gives float32 for two integer or bool types.
-func (t *Tensor) Div(u *Tensor) (*Tensor, error) {
-	const name = "Div"
-	if err := together(name, t, u); err != nil {
-		return nil, err
-	}
-	dt := floating(ResultType(t, u))
-	return binary(name, op.Div, t, u, dt, dt, scalars{})
-}
-
-// Pow is t to the power of u, broadcast, in the promoted type. Powers of integers are exact but for wrapping; negative exponents give 0,
-// but 1 for 1, and 1 or -1 for -1. Two bools are refused.
-func (t *Tensor) Pow(u *Tensor) (*Tensor, error) {
-	const name = "Pow"
-	if err := together(name, t, u); err != nil {
-		return nil, err
-	}
-	dt := ResultType(t, u)
-	if dt == Bool {
-		return nil, dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
-	}
-	return binary(name, op.Pow, t, u, dt, dt, scalars{})
-}
-
 // converted turns the temporary r, made under e, into a result of type dt.
 func converted(name string, r *Tensor, err error, dt DType, e Exec) (*Tensor, error) {
 	if err != nil || r.dtype == dt {
@@ -115,12 +91,6 @@ func (t *Tensor) extremum(name string, id, forBool op.ID, u *Tensor) (*Tensor, e
 	return binary(name, id, t, u, dt, dt, scalars{})
 }
 
-// AddScalar is t + v. The number does not widen t's type, but lifts it to its category: an integer tensor plus 2 is of
-// integers, plus 2.5 of float32. Likewise for the other functions of a tensor and a number.
-func (t *Tensor) AddScalar(v float64) (*Tensor, error) {
-	return t.withScalar("AddScalar", op.AddScalar, v)
-}
-
 // SubScalar is t - v. Not defined for bool.
 func (t *Tensor) SubScalar(v float64) (*Tensor, error) {
 	const name = "SubScalar"
@@ -128,27 +98,14 @@ func (t *Tensor) SubScalar(v float64) (*Tensor, error) {
 		return nil, dtypeErr(name, "not defined for bool", Bool)
 	}
 	if t != nil && !t.dtype.IsFloat() && v == math.MinInt64 {
-		return t.withScalar(name, op.AddScalar, v) // in arithmetic that wraps it is its own negative, which int64 does not hold
+		return withScalar(name, op.AddScalar, t, v) // in arithmetic that wraps it is its own negative, which int64 does not hold
 	}
-	return t.withScalar(name, op.AddScalar, -v)
+	return withScalar(name, op.AddScalar, t, -v)
 }
 
-// MulScalar is t * v.
-func (t *Tensor) MulScalar(v float64) (*Tensor, error) {
-	return t.withScalar("MulScalar", op.MulScalar, v)
-}
-
-// DivScalar is t / v, true division: the quotient, also on a GPU, where PyTorch multiplies by 1/v.
-func (t *Tensor) DivScalar(v float64) (*Tensor, error) {
-	const name = "DivScalar"
-	if err := usable(name, t); err != nil {
-		return nil, err
-	}
-	dt := floating(t.dtype)
-	return unary(name, op.DivScalar, t, dt, dt, numbers(dt, v))
-}
-
-func (t *Tensor) withScalar(name string, id op.ID, v float64) (*Tensor, error) {
+// withScalar is unary for operations with a number, which does not widen t's type, but lifts it to its category: integers plus 2 are
+// integers, plus 2.5 of float32.
+func withScalar(name string, id op.ID, t *Tensor, v float64) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}

@@ -4,25 +4,7 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Eq is t == u: a bool tensor. Operands are broadcast and compared in the promoted type, here and below.
-func (t *Tensor) Eq(u *Tensor) (*Tensor, error) { return compare("Eq", op.Eq, t, u) }
-
-// Ne is t != u.
-func (t *Tensor) Ne(u *Tensor) (*Tensor, error) { return compare("Ne", op.Ne, t, u) }
-
-// Lt is t < u.
-func (t *Tensor) Lt(u *Tensor) (*Tensor, error) { return compare("Lt", op.Lt, t, u) }
-
-// Le is t <= u.
-func (t *Tensor) Le(u *Tensor) (*Tensor, error) { return compare("Le", op.Le, t, u) }
-
-// Gt is t > u.
-func (t *Tensor) Gt(u *Tensor) (*Tensor, error) { return compare("Gt", op.Gt, t, u) }
-
-// Ge is t >= u.
-func (t *Tensor) Ge(u *Tensor) (*Tensor, error) { return compare("Ge", op.Ge, t, u) }
-
-// EqScalar is t == v.
+// EqScalar is t == v: a bool tensor, as of the functions below.
 func (t *Tensor) EqScalar(v float64) (*Tensor, error) { return compareScalar("EqScalar", op.Eq, t, v) }
 
 // NeScalar is t != v.
@@ -40,6 +22,7 @@ func (t *Tensor) GtScalar(v float64) (*Tensor, error) { return compareScalar("Gt
 // GeScalar is t >= v.
 func (t *Tensor) GeScalar(v float64) (*Tensor, error) { return compareScalar("GeScalar", op.Ge, t, v) }
 
+// compare compares in the promoted type.
 func compare(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
 	if err := together(name, t, u); err != nil {
 		return nil, err
@@ -65,26 +48,12 @@ func compareScalar(name string, id op.ID, t *Tensor, v float64) (*Tensor, error)
 	return binary(name, id, t, number, dt, Bool, scalars{})
 }
 
-// And is true where both are not 0, broadcast: a bool tensor, as torch.logical_and.
-func (t *Tensor) And(u *Tensor) (*Tensor, error) { return logical("And", op.And, t, u) }
-
-// Or is true where either is not 0, broadcast.
-func (t *Tensor) Or(u *Tensor) (*Tensor, error) { return logical("Or", op.Or, t, u) }
-
+// logical runs an operation of conditions: what is not 0 is true.
 func logical(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
 	if err := together(name, t, u); err != nil {
 		return nil, err
 	}
 	return binary(name, id, t, u, Bool, Bool, scalars{})
-}
-
-// Not is true where t is 0.
-func (t *Tensor) Not() (*Tensor, error) {
-	const name = "Not"
-	if err := usable(name, t); err != nil {
-		return nil, err
-	}
-	return unary(name, op.Not, t, t.dtype, Bool, scalars{})
 }
 
 // Where takes the elements of a where cond, which is bool, is true, and those of b elsewhere. All three are broadcast; the

@@ -63,12 +63,45 @@ func unaryNumeric(name string, id op.ID, t *Tensor) (*Tensor, error) {
 }
 
 // unaryFloat is unary for mathematical functions, which make float32 of other types, as in PyTorch.
-func unaryFloat(name string, id op.ID, t *Tensor) (*Tensor, error) {
+func unaryFloat(name string, id op.ID, t *Tensor, v ...float64) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
 	dt := floating(t.dtype)
-	return unary(name, id, t, dt, dt, scalars{})
+	return unary(name, id, t, dt, dt, numbers(dt, v...))
+}
+
+// rounded is unary for roundings, which leave integers as they are.
+func rounded(name string, id op.ID, t *Tensor) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.dtype == Bool:
+		return nil, dtypeErr(name, "not defined for bool", t.dtype)
+	case !t.dtype.IsFloat():
+		return t.convert(name, t.dtype, t.exec)
+	}
+	return unary(name, id, t, t.dtype, t.dtype, scalars{})
+}
+
+// condition is unary for conditions of all types.
+func condition(name string, id op.ID, t *Tensor) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	return unary(name, id, t, t.dtype, Bool, scalars{})
+}
+
+// tested is condition for floating-point types; otherwise is what it gives for all others.
+func tested(name string, id op.ID, t *Tensor, otherwise float64) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if !t.dtype.IsFloat() {
+		return full(name, t.exec, otherwise, Bool, &t.layout)
+	}
+	return unary(name, id, t, t.dtype, Bool, scalars{})
 }
 
 // activation is unary for functions that, as in PyTorch, only take floating-point types.
@@ -101,6 +134,18 @@ func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Ten
 	}
 	defer drop(y, b)
 	return pointwise(name, id, a.exec, out, &l, s, x, y)
+}
+
+// binaryNumeric is binary in the promoted type for operations on floating-point and integer types: one of two bools is refused.
+func binaryNumeric(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := ResultType(t, u)
+	if dt == Bool {
+		return nil, dtypeErr(name, "not defined for bool", t.dtype, u.dtype)
+	}
+	return binary(name, id, t, u, dt, dt, scalars{})
 }
 
 // binaryFloat is binary in the promoted type for mathematical functions, which make float32 of other types, as in PyTorch.

@@ -6,6 +6,105 @@ import "github.com/cistern-ml/cistern/kernels/op"
 
 // Functions of internal/elementwise.
 
+// Neg is -t. Integers wrap. Not defined for bool.
+func (t *Tensor) Neg() (*Tensor, error) { return unaryNumeric("Neg", op.Neg, t) }
+
+// Abs is |t|. Integers wrap. Not defined for bool.
+func (t *Tensor) Abs() (*Tensor, error) { return unaryNumeric("Abs", op.Abs, t) }
+
+// Sign is -1, 0 or 1, and 0 for NaN. Not defined for bool.
+func (t *Tensor) Sign() (*Tensor, error) { return unaryNumeric("Sign", op.Sign, t) }
+
+// Square is t*t. Integers wrap. Not defined for bool.
+func (t *Tensor) Square() (*Tensor, error) { return unaryNumeric("Square", op.Square, t) }
+
+// SquareGrad is the gradient of Square at a, where t is that of the result: g*2*a with g = t.
+func (t *Tensor) SquareGrad(a *Tensor) (*Tensor, error) {
+	return gradient("SquareGrad", op.SquareGrad, t, a)
+}
+
+// Floor is the greatest integer that is not above t. Integers stay as they are; bools are refused.
+func (t *Tensor) Floor() (*Tensor, error) { return rounded("Floor", op.Floor, t) }
+
+// Ceil is the least integer that is not below t. Integers stay as they are; bools are refused.
+func (t *Tensor) Ceil() (*Tensor, error) { return rounded("Ceil", op.Ceil, t) }
+
+// Round is the nearest integer, and the even one of two. Integers stay as they are; bools are refused.
+func (t *Tensor) Round() (*Tensor, error) { return rounded("Round", op.Round, t) }
+
+// Trunc is t without its fraction. Integers stay as they are; bools are refused.
+func (t *Tensor) Trunc() (*Tensor, error) { return rounded("Trunc", op.Trunc, t) }
+
+// Div is t / u, true division, with broadcasting. Makes float32 of integers and bools.
+func (t *Tensor) Div(u *Tensor) (*Tensor, error) { return binaryFloat("Div", op.Div, t, u) }
+
+// Pow is t to the power of u, with broadcasting. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or
+// -1 for -1. Two bools are refused.
+func (t *Tensor) Pow(u *Tensor) (*Tensor, error) { return binaryNumeric("Pow", op.Pow, t, u) }
+
+// Fmod is the remainder of t/u with the sign of t, exact, with broadcasting. Of integers it is 0 where u is 0. Two bools are refused.
+func (t *Tensor) Fmod(u *Tensor) (*Tensor, error) { return binaryNumeric("Fmod", op.Fmod, t, u) }
+
+// Remainder is the remainder of t/u with the sign of u, as Python's %, with broadcasting. Of integers it is 0 where u is 0. Two bools are
+// refused.
+func (t *Tensor) Remainder(u *Tensor) (*Tensor, error) {
+	return binaryNumeric("Remainder", op.Remainder, t, u)
+}
+
+// AddScalar is t + s. The number lifts integers and bools to its category, and widens no type.
+func (t *Tensor) AddScalar(s float64) (*Tensor, error) {
+	return withScalar("AddScalar", op.AddScalar, t, s)
+}
+
+// MulScalar is t * s. The number lifts integers and bools to its category, and widens no type.
+func (t *Tensor) MulScalar(s float64) (*Tensor, error) {
+	return withScalar("MulScalar", op.MulScalar, t, s)
+}
+
+// DivScalar is t / s, true division. It is the quotient, also on a GPU, where PyTorch multiplies by 1/s. Makes float32 of integers and
+// bools.
+func (t *Tensor) DivScalar(s float64) (*Tensor, error) {
+	return unaryFloat("DivScalar", op.DivScalar, t, s)
+}
+
+// ClampGrad is the gradient of Clamp at a, where t is that of the result: g where lo <= a <= hi, else 0 with g = t.
+func (t *Tensor) ClampGrad(a *Tensor, lo, hi float64) (*Tensor, error) {
+	return gradient("ClampGrad", op.ClampGrad, t, a, lo, hi)
+}
+
+// Exp is e to the power of t. Makes float32 of integers and bools.
+func (t *Tensor) Exp() (*Tensor, error) { return unaryFloat("Exp", op.Exp, t) }
+
+// Log is the natural logarithm. Makes float32 of integers and bools.
+func (t *Tensor) Log() (*Tensor, error) { return unaryFloat("Log", op.Log, t) }
+
+// Sqrt is the square root. Makes float32 of integers and bools.
+func (t *Tensor) Sqrt() (*Tensor, error) { return unaryFloat("Sqrt", op.Sqrt, t) }
+
+// Rsqrt is 1/sqrt(t). Makes float32 of integers and bools.
+func (t *Tensor) Rsqrt() (*Tensor, error) { return unaryFloat("Rsqrt", op.Rsqrt, t) }
+
+// Reciprocal is 1/t. Makes float32 of integers and bools.
+func (t *Tensor) Reciprocal() (*Tensor, error) { return unaryFloat("Reciprocal", op.Reciprocal, t) }
+
+// Sin is the sine of t in radians. Makes float32 of integers and bools.
+func (t *Tensor) Sin() (*Tensor, error) { return unaryFloat("Sin", op.Sin, t) }
+
+// Cos is the cosine of t in radians. Makes float32 of integers and bools.
+func (t *Tensor) Cos() (*Tensor, error) { return unaryFloat("Cos", op.Cos, t) }
+
+// Log1p is log(1+t), accurate near 0. Makes float32 of integers and bools.
+func (t *Tensor) Log1p() (*Tensor, error) { return unaryFloat("Log1p", op.Log1p, t) }
+
+// Expm1 is exp(t)-1, accurate near 0. Makes float32 of integers and bools.
+func (t *Tensor) Expm1() (*Tensor, error) { return unaryFloat("Expm1", op.Expm1, t) }
+
+// Erf is the error function. Makes float32 of integers and bools.
+func (t *Tensor) Erf() (*Tensor, error) { return unaryFloat("Erf", op.Erf, t) }
+
+// ErfGrad is the gradient of Erf at a, where t is that of the result: g*2/sqrt(pi)*exp(-a*a) with g = t.
+func (t *Tensor) ErfGrad(a *Tensor) (*Tensor, error) { return gradient("ErfGrad", op.ErfGrad, t, a) }
+
 // Log2 is the logarithm to base 2, exact for powers of two. Makes float32 of integers and bools.
 func (t *Tensor) Log2() (*Tensor, error) { return unaryFloat("Log2", op.Log2, t) }
 
@@ -26,47 +125,17 @@ func (t *Tensor) Exp2() (*Tensor, error) { return unaryFloat("Exp2", op.Exp2, t)
 // Exp2Grad is the gradient of Exp2 whose result was a, where t is that of the result: g*a*log 2 with g = t.
 func (t *Tensor) Exp2Grad(a *Tensor) (*Tensor, error) { return gradient("Exp2Grad", op.Exp2Grad, t, a) }
 
-// Square is t*t. Not defined for bool; integers wrap.
-func (t *Tensor) Square() (*Tensor, error) { return unaryNumeric("Square", op.Square, t) }
-
-// SquareGrad is the gradient of Square at a, where t is that of the result: g*2*a with g = t.
-func (t *Tensor) SquareGrad(a *Tensor) (*Tensor, error) {
-	return gradient("SquareGrad", op.SquareGrad, t, a)
-}
-
 // Tan is the tangent of t in radians. Makes float32 of integers and bools.
 func (t *Tensor) Tan() (*Tensor, error) { return unaryFloat("Tan", op.Tan, t) }
 
 // TanGrad is the gradient of Tan whose result was a, where t is that of the result: g*(1+a*a) with g = t.
 func (t *Tensor) TanGrad(a *Tensor) (*Tensor, error) { return gradient("TanGrad", op.TanGrad, t, a) }
 
-// Softsign is t/(1+|t|). Makes float32 of integers and bools.
-func (t *Tensor) Softsign() (*Tensor, error) { return unaryFloat("Softsign", op.Softsign, t) }
-
-// SoftsignGrad is the gradient of Softsign at a, where t is that of the result: g/(1+|a|)**2 with g = t.
-func (t *Tensor) SoftsignGrad(a *Tensor) (*Tensor, error) {
-	return gradient("SoftsignGrad", op.SoftsignGrad, t, a)
-}
-
-// Hardswish is t*min(max(t+3, 0), 6)/6. Only takes floating-point types.
-func (t *Tensor) Hardswish() (*Tensor, error) { return activation("Hardswish", op.Hardswish, t) }
-
-// HardswishGrad is the gradient of Hardswish at a, where t is that of the result: g where a > 3, 0 where a < -3, else g*(a/3+0.5) with g = t.
-func (t *Tensor) HardswishGrad(a *Tensor) (*Tensor, error) {
-	return gradient("HardswishGrad", op.HardswishGrad, t, a)
-}
-
-// Mish is t*tanh(log(1+exp(t))). Only takes floating-point types.
-func (t *Tensor) Mish() (*Tensor, error) { return activation("Mish", op.Mish, t) }
-
-// MishGrad is the gradient of Mish at a, where t is that of the result: g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a)) with g = t.
-func (t *Tensor) MishGrad(a *Tensor) (*Tensor, error) { return gradient("MishGrad", op.MishGrad, t, a) }
-
 // Atan2 is the angle, from -pi to pi, of the point with the coordinates x and t, with broadcasting. Makes float32 of integers and bools.
 func (t *Tensor) Atan2(x *Tensor) (*Tensor, error) { return binaryFloat("Atan2", op.Atan2, t, x) }
 
-// Atan2Grad is the gradient of Atan2 of a and b by the first of them, where t is that of the result: g*b/(a*a+b*b) with g = t. It has
-// the shape that a and b broadcast to.
+// Atan2Grad is the gradient of Atan2 of a and b by the first of them, where t is that of the result: g*b/(a*a+b*b) with g = t. It has the
+// shape that a and b broadcast to.
 func (t *Tensor) Atan2Grad(a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("Atan2Grad", op.Atan2Grad, t, a, b)
 }
@@ -82,14 +151,152 @@ func (t *Tensor) LogAddExp(u *Tensor) (*Tensor, error) {
 	return binaryActivation("LogAddExp", op.LogAddExp, t, u)
 }
 
-// LogAddExpGrad is the gradient of LogAddExp of a and b by the first of them, where t is that of the result: g/(1+exp(b-a)) with g = t. It has
-// the shape that a and b broadcast to.
+// LogAddExpGrad is the gradient of LogAddExp of a and b by the first of them, where t is that of the result: g/(1+exp(b-a)) with g = t. It
+// has the shape that a and b broadcast to.
 func (t *Tensor) LogAddExpGrad(a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("LogAddExpGrad", op.LogAddExpGrad, t, a, b)
 }
 
-// LogAddExpGradU is the gradient of LogAddExp of a and b by the second of them, where t is that of the result: g/(1+exp(a-b)) with g = t. It has
-// the shape that a and b broadcast to.
+// LogAddExpGradU is the gradient of LogAddExp of a and b by the second of them, where t is that of the result: g/(1+exp(a-b)) with g = t.
+// It has the shape that a and b broadcast to.
 func (t *Tensor) LogAddExpGradU(a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("LogAddExpGradU", op.LogAddExpGradU, t, a, b)
 }
+
+// Tanh is the hyperbolic tangent. Makes float32 of integers and bools.
+func (t *Tensor) Tanh() (*Tensor, error) { return unaryFloat("Tanh", op.Tanh, t) }
+
+// TanhGrad is the gradient of Tanh whose result was a, where t is that of the result: g*(1-a*a) with g = t.
+func (t *Tensor) TanhGrad(a *Tensor) (*Tensor, error) { return gradient("TanhGrad", op.TanhGrad, t, a) }
+
+// Sigmoid is 1/(1+exp(-t)), without overflow. Makes float32 of integers and bools.
+func (t *Tensor) Sigmoid() (*Tensor, error) { return unaryFloat("Sigmoid", op.Sigmoid, t) }
+
+// SigmoidGrad is the gradient of Sigmoid whose result was a, where t is that of the result: g*a*(1-a) with g = t.
+func (t *Tensor) SigmoidGrad(a *Tensor) (*Tensor, error) {
+	return gradient("SigmoidGrad", op.SigmoidGrad, t, a)
+}
+
+// ReLU is max(t, 0), and NaN where t is. Not defined for bool.
+func (t *Tensor) ReLU() (*Tensor, error) { return unaryNumeric("ReLU", op.ReLU, t) }
+
+// ReLUGrad is the gradient of ReLU whose result was a, where t is that of the result: 0 where a <= 0, else g, also where a is NaN with g =
+// t.
+func (t *Tensor) ReLUGrad(a *Tensor) (*Tensor, error) { return gradient("ReLUGrad", op.ReLUGrad, t, a) }
+
+// GELU is t times the normal distribution function at t: 0.5*t*(1+erf(t/sqrt 2)). Only takes floating-point types.
+func (t *Tensor) GELU() (*Tensor, error) { return activation("GELU", op.GELU, t) }
+
+// GELUGrad is the gradient of GELU at a, where t is that of the result: g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)) with g = t.
+func (t *Tensor) GELUGrad(a *Tensor) (*Tensor, error) { return gradient("GELUGrad", op.GELUGrad, t, a) }
+
+// GELUTanh is the tanh approximation of GELU. Only takes floating-point types.
+func (t *Tensor) GELUTanh() (*Tensor, error) { return activation("GELUTanh", op.GELUTanh, t) }
+
+// GELUTanhGrad is the gradient of GELUTanh at a, where t is that of the result: g times its derivative with g = t.
+func (t *Tensor) GELUTanhGrad(a *Tensor) (*Tensor, error) {
+	return gradient("GELUTanhGrad", op.GELUTanhGrad, t, a)
+}
+
+// SiLU is t*sigmoid(t). Only takes floating-point types.
+func (t *Tensor) SiLU() (*Tensor, error) { return activation("SiLU", op.SiLU, t) }
+
+// SiLUGrad is the gradient of SiLU at a, where t is that of the result: g*(s + a*s*(1-s)) with s = sigmoid(a) with g = t.
+func (t *Tensor) SiLUGrad(a *Tensor) (*Tensor, error) { return gradient("SiLUGrad", op.SiLUGrad, t, a) }
+
+// Softsign is t/(1+|t|). Makes float32 of integers and bools.
+func (t *Tensor) Softsign() (*Tensor, error) { return unaryFloat("Softsign", op.Softsign, t) }
+
+// SoftsignGrad is the gradient of Softsign at a, where t is that of the result: g/(1+|a|)**2 with g = t.
+func (t *Tensor) SoftsignGrad(a *Tensor) (*Tensor, error) {
+	return gradient("SoftsignGrad", op.SoftsignGrad, t, a)
+}
+
+// Hardswish is t*min(max(t+3, 0), 6)/6. Only takes floating-point types.
+func (t *Tensor) Hardswish() (*Tensor, error) { return activation("Hardswish", op.Hardswish, t) }
+
+// HardswishGrad is the gradient of Hardswish at a, where t is that of the result: g where a > 3, 0 where a < -3, else g*(a/3+0.5) with g =
+// t.
+func (t *Tensor) HardswishGrad(a *Tensor) (*Tensor, error) {
+	return gradient("HardswishGrad", op.HardswishGrad, t, a)
+}
+
+// Mish is t*tanh(log(1+exp(t))). Only takes floating-point types.
+func (t *Tensor) Mish() (*Tensor, error) { return activation("Mish", op.Mish, t) }
+
+// MishGrad is the gradient of Mish at a, where t is that of the result: g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a))
+// with g = t.
+func (t *Tensor) MishGrad(a *Tensor) (*Tensor, error) { return gradient("MishGrad", op.MishGrad, t, a) }
+
+// LeakyReLU is t where t > 0, else slope*t. Only takes floating-point types.
+func (t *Tensor) LeakyReLU(slope float64) (*Tensor, error) {
+	return activation("LeakyReLU", op.LeakyReLU, t, slope)
+}
+
+// LeakyReLUGrad is the gradient of LeakyReLU at a, where t is that of the result: g where a > 0, else g*slope with g = t.
+func (t *Tensor) LeakyReLUGrad(a *Tensor, slope float64) (*Tensor, error) {
+	return gradient("LeakyReLUGrad", op.LeakyReLUGrad, t, a, slope)
+}
+
+// Softplus is log(1+exp(beta*t))/beta, and t itself where beta*t > threshold. Only takes floating-point types.
+func (t *Tensor) Softplus(beta, threshold float64) (*Tensor, error) {
+	return activation("Softplus", op.Softplus, t, beta, threshold)
+}
+
+// SoftplusGrad is the gradient of Softplus at a, where t is that of the result: g*sigmoid(beta*a), and g where beta*a > threshold with g =
+// t.
+func (t *Tensor) SoftplusGrad(a *Tensor, beta, threshold float64) (*Tensor, error) {
+	return gradient("SoftplusGrad", op.SoftplusGrad, t, a, beta, threshold)
+}
+
+// ELU is t where t > 0, else alpha*(exp(t)-1). Only takes floating-point types.
+func (t *Tensor) ELU(alpha float64) (*Tensor, error) { return activation("ELU", op.ELU, t, alpha) }
+
+// ELUGrad is the gradient of ELU at a, where t is that of the result: g where a > 0, else g*alpha*exp(a) with g = t.
+func (t *Tensor) ELUGrad(a *Tensor, alpha float64) (*Tensor, error) {
+	return gradient("ELUGrad", op.ELUGrad, t, a, alpha)
+}
+
+// HardtanhGrad is the gradient of Hardtanh at a, where t is that of the result: 0 where a <= lo or a >= hi, else g with g = t.
+func (t *Tensor) HardtanhGrad(a *Tensor, lo, hi float64) (*Tensor, error) {
+	return gradient("HardtanhGrad", op.HardtanhGrad, t, a, lo, hi)
+}
+
+// IsNaN is true where t is not a number. The result is of type bool.
+func (t *Tensor) IsNaN() (*Tensor, error) { return tested("IsNaN", op.IsNaN, t, 0) }
+
+// IsInf is true where t is infinite. The result is of type bool.
+func (t *Tensor) IsInf() (*Tensor, error) { return tested("IsInf", op.IsInf, t, 0) }
+
+// IsFinite is true where t is neither infinite nor NaN. The result is of type bool.
+func (t *Tensor) IsFinite() (*Tensor, error) { return tested("IsFinite", op.IsFinite, t, 1) }
+
+// Not is true where t is 0. The result is of type bool.
+func (t *Tensor) Not() (*Tensor, error) { return condition("Not", op.Not, t) }
+
+// Eq is t == u, with broadcasting. The result is of type bool.
+func (t *Tensor) Eq(u *Tensor) (*Tensor, error) { return compare("Eq", op.Eq, t, u) }
+
+// Ne is t != u, with broadcasting. The result is of type bool.
+func (t *Tensor) Ne(u *Tensor) (*Tensor, error) { return compare("Ne", op.Ne, t, u) }
+
+// Lt is t < u, with broadcasting. The result is of type bool.
+func (t *Tensor) Lt(u *Tensor) (*Tensor, error) { return compare("Lt", op.Lt, t, u) }
+
+// Le is t <= u, with broadcasting. The result is of type bool.
+func (t *Tensor) Le(u *Tensor) (*Tensor, error) { return compare("Le", op.Le, t, u) }
+
+// Gt is t > u, with broadcasting. The result is of type bool.
+func (t *Tensor) Gt(u *Tensor) (*Tensor, error) { return compare("Gt", op.Gt, t, u) }
+
+// Ge is t >= u, with broadcasting. The result is of type bool.
+func (t *Tensor) Ge(u *Tensor) (*Tensor, error) { return compare("Ge", op.Ge, t, u) }
+
+// And is true where neither t nor u is 0, with broadcasting. The result is of type bool.
+func (t *Tensor) And(u *Tensor) (*Tensor, error) { return logical("And", op.And, t, u) }
+
+// Or is true where t or u is not 0, with broadcasting. The result is of type bool.
+func (t *Tensor) Or(u *Tensor) (*Tensor, error) { return logical("Or", op.Or, t, u) }
+
+// Xor is true where exactly one of t and u is not 0, with broadcasting. The result is of type bool.
+func (t *Tensor) Xor(u *Tensor) (*Tensor, error) { return logical("Xor", op.Xor, t, u) }

@@ -10,93 +10,292 @@ import (
 
 func init() {
 	maps.Copy(operations, map[string]operation{
+		"Neg":            one((*tensor.Tensor).Neg),
+		"Abs":            one((*tensor.Tensor).Abs),
+		"Sign":           one((*tensor.Tensor).Sign),
+		"Square":         one((*tensor.Tensor).Square),
+		"SquareGrad":     two((*tensor.Tensor).SquareGrad),
+		"Floor":          one((*tensor.Tensor).Floor),
+		"Ceil":           one((*tensor.Tensor).Ceil),
+		"Round":          one((*tensor.Tensor).Round),
+		"Trunc":          one((*tensor.Tensor).Trunc),
+		"Div":            two((*tensor.Tensor).Div),
+		"Pow":            two((*tensor.Tensor).Pow),
+		"Fmod":           two((*tensor.Tensor).Fmod),
+		"Remainder":      two((*tensor.Tensor).Remainder),
+		"AddScalar":      scalar((*tensor.Tensor).AddScalar),
+		"MulScalar":      scalar((*tensor.Tensor).MulScalar),
+		"DivScalar":      scalar((*tensor.Tensor).DivScalar),
+		"ClampGrad":      twoAndScalars((*tensor.Tensor).ClampGrad),
+		"Exp":            one((*tensor.Tensor).Exp),
+		"Log":            one((*tensor.Tensor).Log),
+		"Sqrt":           one((*tensor.Tensor).Sqrt),
+		"Rsqrt":          one((*tensor.Tensor).Rsqrt),
+		"Reciprocal":     one((*tensor.Tensor).Reciprocal),
+		"Sin":            one((*tensor.Tensor).Sin),
+		"Cos":            one((*tensor.Tensor).Cos),
+		"Log1p":          one((*tensor.Tensor).Log1p),
+		"Expm1":          one((*tensor.Tensor).Expm1),
+		"Erf":            one((*tensor.Tensor).Erf),
+		"ErfGrad":        two((*tensor.Tensor).ErfGrad),
 		"Log2":           one((*tensor.Tensor).Log2),
 		"Log2Grad":       two((*tensor.Tensor).Log2Grad),
 		"Log10":          one((*tensor.Tensor).Log10),
 		"Log10Grad":      two((*tensor.Tensor).Log10Grad),
 		"Exp2":           one((*tensor.Tensor).Exp2),
 		"Exp2Grad":       two((*tensor.Tensor).Exp2Grad),
-		"Square":         one((*tensor.Tensor).Square),
-		"SquareGrad":     two((*tensor.Tensor).SquareGrad),
 		"Tan":            one((*tensor.Tensor).Tan),
 		"TanGrad":        two((*tensor.Tensor).TanGrad),
-		"Softsign":       one((*tensor.Tensor).Softsign),
-		"SoftsignGrad":   two((*tensor.Tensor).SoftsignGrad),
-		"Hardswish":      one((*tensor.Tensor).Hardswish),
-		"HardswishGrad":  two((*tensor.Tensor).HardswishGrad),
-		"Mish":           one((*tensor.Tensor).Mish),
-		"MishGrad":       two((*tensor.Tensor).MishGrad),
 		"Atan2":          two((*tensor.Tensor).Atan2),
 		"Atan2Grad":      three((*tensor.Tensor).Atan2Grad),
 		"Atan2GradX":     three((*tensor.Tensor).Atan2GradX),
 		"LogAddExp":      two((*tensor.Tensor).LogAddExp),
 		"LogAddExpGrad":  three((*tensor.Tensor).LogAddExpGrad),
 		"LogAddExpGradU": three((*tensor.Tensor).LogAddExpGradU),
+		"Tanh":           one((*tensor.Tensor).Tanh),
+		"TanhGrad":       two((*tensor.Tensor).TanhGrad),
+		"Sigmoid":        one((*tensor.Tensor).Sigmoid),
+		"SigmoidGrad":    two((*tensor.Tensor).SigmoidGrad),
+		"ReLU":           one((*tensor.Tensor).ReLU),
+		"ReLUGrad":       two((*tensor.Tensor).ReLUGrad),
+		"GELU":           one((*tensor.Tensor).GELU),
+		"GELUGrad":       two((*tensor.Tensor).GELUGrad),
+		"GELUTanh":       one((*tensor.Tensor).GELUTanh),
+		"GELUTanhGrad":   two((*tensor.Tensor).GELUTanhGrad),
+		"SiLU":           one((*tensor.Tensor).SiLU),
+		"SiLUGrad":       two((*tensor.Tensor).SiLUGrad),
+		"Softsign":       one((*tensor.Tensor).Softsign),
+		"SoftsignGrad":   two((*tensor.Tensor).SoftsignGrad),
+		"Hardswish":      one((*tensor.Tensor).Hardswish),
+		"HardswishGrad":  two((*tensor.Tensor).HardswishGrad),
+		"Mish":           one((*tensor.Tensor).Mish),
+		"MishGrad":       two((*tensor.Tensor).MishGrad),
+		"LeakyReLU":      scalar((*tensor.Tensor).LeakyReLU),
+		"LeakyReLUGrad":  twoAndScalar((*tensor.Tensor).LeakyReLUGrad),
+		"Softplus":       scalars((*tensor.Tensor).Softplus),
+		"SoftplusGrad":   twoAndScalars((*tensor.Tensor).SoftplusGrad),
+		"ELU":            scalar((*tensor.Tensor).ELU),
+		"ELUGrad":        twoAndScalar((*tensor.Tensor).ELUGrad),
+		"HardtanhGrad":   twoAndScalars((*tensor.Tensor).HardtanhGrad),
+		"IsNaN":          one((*tensor.Tensor).IsNaN),
+		"IsInf":          one((*tensor.Tensor).IsInf),
+		"IsFinite":       one((*tensor.Tensor).IsFinite),
+		"Not":            one((*tensor.Tensor).Not),
+		"Eq":             two((*tensor.Tensor).Eq),
+		"Ne":             two((*tensor.Tensor).Ne),
+		"Lt":             two((*tensor.Tensor).Lt),
+		"Le":             two((*tensor.Tensor).Le),
+		"Gt":             two((*tensor.Tensor).Gt),
+		"Ge":             two((*tensor.Tensor).Ge),
+		"And":            two((*tensor.Tensor).And),
+		"Or":             two((*tensor.Tensor).Or),
+		"Xor":            two((*tensor.Tensor).Xor),
 	})
 	samples = append(samples, []sample{
+		{"Neg", "~float32[2 3]", nil}, {"Neg", "int32[3]", nil},
+		{"Abs", "~float32[2 3]", nil}, {"Abs", "int32[3]", nil},
+		{"Sign", "~float32[2 3]", nil}, {"Sign", "int32[3]", nil},
+		{"Square", "~float32[2 3]", nil}, {"Square", "int32[3]", nil},
+		{"SquareGrad", "float32[3 2] float32[3 2]", nil},
+		{"Floor", "~float32[2 3]", nil}, {"Floor", "int64[3]", nil},
+		{"Ceil", "~float32[2 3]", nil}, {"Ceil", "int64[3]", nil},
+		{"Round", "~float32[2 3]", nil}, {"Round", "int64[3]", nil},
+		{"Trunc", "~float32[2 3]", nil}, {"Trunc", "int64[3]", nil},
+		{"Div", "~float32[2 3] float16[3 1]", nil}, {"Div", "int32[3] float64[2 1]", nil},
+		{"Pow", "~float32[2 3] float16[3 1]", nil}, {"Pow", "int32[3] float64[2 1]", nil},
+		{"Fmod", "~float32[2 3] float16[3 1]", nil}, {"Fmod", "int32[3] float64[2 1]", nil},
+		{"Remainder", "~float32[2 3] float16[3 1]", nil}, {"Remainder", "int32[3] float64[2 1]", nil},
+		{"AddScalar", "~float32[2 3]", args{float64(1.5)}}, {"AddScalar", "int32[3]", args{float64(1.5)}},
+		{"MulScalar", "~float32[2 3]", args{float64(-0.75)}}, {"MulScalar", "int32[3]", args{float64(-0.75)}},
+		{"DivScalar", "~float32[2 3]", args{float64(-0.75)}}, {"DivScalar", "int32[3]", args{float64(-0.75)}},
+		{"ClampGrad", "float32[3 2] float32[3 2]", args{float64(-0.5), float64(1.25)}},
+		{"Exp", "~float32[2 3]", nil}, {"Exp", "int32[3]", nil},
+		{"Log", "~float32[2 3]", nil}, {"Log", "int32[3]", nil},
+		{"Sqrt", "~float32[2 3]", nil}, {"Sqrt", "int32[3]", nil},
+		{"Rsqrt", "~float32[2 3]", nil}, {"Rsqrt", "int32[3]", nil},
+		{"Reciprocal", "~float32[2 3]", nil}, {"Reciprocal", "int32[3]", nil},
+		{"Sin", "~float32[2 3]", nil}, {"Sin", "int32[3]", nil},
+		{"Cos", "~float32[2 3]", nil}, {"Cos", "int32[3]", nil},
+		{"Log1p", "~float32[2 3]", nil}, {"Log1p", "int32[3]", nil},
+		{"Expm1", "~float32[2 3]", nil}, {"Expm1", "int32[3]", nil},
+		{"Erf", "~float32[2 3]", nil}, {"Erf", "int32[3]", nil},
+		{"ErfGrad", "float32[3 2] float32[3 2]", nil},
 		{"Log2", "~float32[2 3]", nil}, {"Log2", "int32[3]", nil},
 		{"Log2Grad", "float32[3 2] float32[3 2]", nil},
 		{"Log10", "~float32[2 3]", nil}, {"Log10", "int32[3]", nil},
 		{"Log10Grad", "float32[3 2] float32[3 2]", nil},
 		{"Exp2", "~float32[2 3]", nil}, {"Exp2", "int32[3]", nil},
 		{"Exp2Grad", "float32[3 2] float32[3 2]", nil},
-		{"Square", "~float32[2 3]", nil}, {"Square", "int32[3]", nil},
-		{"SquareGrad", "float32[3 2] float32[3 2]", nil},
 		{"Tan", "~float32[2 3]", nil}, {"Tan", "int32[3]", nil},
 		{"TanGrad", "float32[3 2] float32[3 2]", nil},
-		{"Softsign", "~float32[2 3]", nil}, {"Softsign", "int32[3]", nil},
-		{"SoftsignGrad", "float32[3 2] float32[3 2]", nil},
-		{"Hardswish", "~float32[2 3]", nil}, {"Hardswish", "float64[3]", nil},
-		{"HardswishGrad", "float32[3 2] float32[3 2]", nil},
-		{"Mish", "~float32[2 3]", nil}, {"Mish", "float64[3]", nil},
-		{"MishGrad", "float32[3 2] float32[3 2]", nil},
 		{"Atan2", "~float32[2 3] float16[3 1]", nil}, {"Atan2", "int32[3] float64[2 1]", nil},
 		{"Atan2Grad", "float32[3 2] float32[2] float64[3 1]", nil},
 		{"Atan2GradX", "float32[3 2] float32[2] float64[3 1]", nil},
 		{"LogAddExp", "~float32[2 3] float16[3 1]", nil}, {"LogAddExp", "float64[3] float64[2 1]", nil},
 		{"LogAddExpGrad", "float32[3 2] float32[2] float64[3 1]", nil},
 		{"LogAddExpGradU", "float32[3 2] float32[2] float64[3 1]", nil},
+		{"Tanh", "~float32[2 3]", nil}, {"Tanh", "int32[3]", nil},
+		{"TanhGrad", "float32[3 2] float32[3 2]", nil},
+		{"Sigmoid", "~float32[2 3]", nil}, {"Sigmoid", "int32[3]", nil},
+		{"SigmoidGrad", "float32[3 2] float32[3 2]", nil},
+		{"ReLU", "~float32[2 3]", nil}, {"ReLU", "int32[3]", nil},
+		{"ReLUGrad", "float32[3 2] float32[3 2]", nil},
+		{"GELU", "~float32[2 3]", nil}, {"GELU", "float64[3]", nil},
+		{"GELUGrad", "float32[3 2] float32[3 2]", nil},
+		{"GELUTanh", "~float32[2 3]", nil}, {"GELUTanh", "float64[3]", nil},
+		{"GELUTanhGrad", "float32[3 2] float32[3 2]", nil},
+		{"SiLU", "~float32[2 3]", nil}, {"SiLU", "float64[3]", nil},
+		{"SiLUGrad", "float32[3 2] float32[3 2]", nil},
+		{"Softsign", "~float32[2 3]", nil}, {"Softsign", "int32[3]", nil},
+		{"SoftsignGrad", "float32[3 2] float32[3 2]", nil},
+		{"Hardswish", "~float32[2 3]", nil}, {"Hardswish", "float64[3]", nil},
+		{"HardswishGrad", "float32[3 2] float32[3 2]", nil},
+		{"Mish", "~float32[2 3]", nil}, {"Mish", "float64[3]", nil},
+		{"MishGrad", "float32[3 2] float32[3 2]", nil},
+		{"LeakyReLU", "~float32[2 3]", args{float64(0.25)}}, {"LeakyReLU", "float64[3]", args{float64(0.25)}},
+		{"LeakyReLUGrad", "float32[3 2] float32[3 2]", args{float64(0.25)}},
+		{"Softplus", "~float32[2 3]", args{float64(2), float64(5)}}, {"Softplus", "float64[3]", args{float64(2), float64(5)}},
+		{"SoftplusGrad", "float32[3 2] float32[3 2]", args{float64(2), float64(5)}},
+		{"ELU", "~float32[2 3]", args{float64(0.3)}}, {"ELU", "float64[3]", args{float64(0.3)}},
+		{"ELUGrad", "float32[3 2] float32[3 2]", args{float64(0.3)}},
+		{"HardtanhGrad", "float32[3 2] float32[3 2]", args{float64(-0.5), float64(1.25)}},
+		{"IsNaN", "~float32[2 3]", nil}, {"IsNaN", "int32[3]", nil},
+		{"IsInf", "~float32[2 3]", nil}, {"IsInf", "int32[3]", nil},
+		{"IsFinite", "~float32[2 3]", nil}, {"IsFinite", "int32[3]", nil},
+		{"Not", "~float32[2 3]", nil}, {"Not", "int32[3]", nil},
+		{"Eq", "~float32[2 3] float16[3 1]", nil}, {"Eq", "int32[3] float64[2 1]", nil},
+		{"Ne", "~float32[2 3] float16[3 1]", nil}, {"Ne", "int32[3] float64[2 1]", nil},
+		{"Lt", "~float32[2 3] float16[3 1]", nil}, {"Lt", "int32[3] float64[2 1]", nil},
+		{"Le", "~float32[2 3] float16[3 1]", nil}, {"Le", "int32[3] float64[2 1]", nil},
+		{"Gt", "~float32[2 3] float16[3 1]", nil}, {"Gt", "int32[3] float64[2 1]", nil},
+		{"Ge", "~float32[2 3] float16[3 1]", nil}, {"Ge", "int32[3] float64[2 1]", nil},
+		{"And", "~float32[2 3] float16[3 1]", nil}, {"And", "int32[3] float64[2 1]", nil},
+		{"Or", "~float32[2 3] float16[3 1]", nil}, {"Or", "int32[3] float64[2 1]", nil},
+		{"Xor", "~float32[2 3] float16[3 1]", nil}, {"Xor", "int32[3] float64[2 1]", nil},
 	}...)
-	refuse := func(op, in string, want refusal) {
+	refuse := func(op, in string, a args, want refusal) {
 		refusals = append(refusals, struct {
 			sample
 			want refusal
-		}{sample{op, in, nil}, want})
+		}{sample{op, in, a}, want})
 	}
-	takesAnything["Log2"] = "makes float32 of other types"
-	refuse("Log2Grad", "float32[2] float32[1]", "shape")
-	refuse("Log2Grad", "float32[2] float64[2]", "dtype")
-	takesAnything["Log10"] = "makes float32 of other types"
-	refuse("Log10Grad", "float32[2] float32[1]", "shape")
-	refuse("Log10Grad", "float32[2] float64[2]", "dtype")
-	takesAnything["Exp2"] = "makes float32 of other types"
-	refuse("Exp2Grad", "float32[2] float32[1]", "shape")
-	refuse("Exp2Grad", "float32[2] float64[2]", "dtype")
-	refuse("Square", "bool[2]", "dtype")
-	refuse("SquareGrad", "float32[2] float32[1]", "shape")
-	refuse("SquareGrad", "float32[2] float64[2]", "dtype")
-	takesAnything["Tan"] = "makes float32 of other types"
-	refuse("TanGrad", "float32[2] float32[1]", "shape")
-	refuse("TanGrad", "float32[2] float64[2]", "dtype")
-	takesAnything["Softsign"] = "makes float32 of other types"
-	refuse("SoftsignGrad", "float32[2] float32[1]", "shape")
-	refuse("SoftsignGrad", "float32[2] float64[2]", "dtype")
-	refuse("Hardswish", "int32[2]", "dtype")
-	refuse("HardswishGrad", "float32[2] float32[1]", "shape")
-	refuse("HardswishGrad", "float32[2] float64[2]", "dtype")
-	refuse("Mish", "int32[2]", "dtype")
-	refuse("MishGrad", "float32[2] float32[1]", "shape")
-	refuse("MishGrad", "float32[2] float64[2]", "dtype")
-	refuse("Atan2", "float32[2] float32[3]", "shape")
+	refuse("Neg", "bool[2]", nil, "dtype")
+	refuse("Abs", "bool[2]", nil, "dtype")
+	refuse("Sign", "bool[2]", nil, "dtype")
+	refuse("Square", "bool[2]", nil, "dtype")
+	refuse("SquareGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("SquareGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("Floor", "bool[2]", nil, "dtype")
+	refuse("Ceil", "bool[2]", nil, "dtype")
+	refuse("Round", "bool[2]", nil, "dtype")
+	refuse("Trunc", "bool[2]", nil, "dtype")
+	refuse("Div", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Div"] = true
+	refuse("Pow", "float32[2] float32[3]", nil, "shape")
+	refuse("Pow", "bool[2] bool[2]", nil, "dtype")
+	refuse("Fmod", "float32[2] float32[3]", nil, "shape")
+	refuse("Fmod", "bool[2] bool[2]", nil, "dtype")
+	refuse("Remainder", "float32[2] float32[3]", nil, "shape")
+	refuse("Remainder", "bool[2] bool[2]", nil, "dtype")
+	takesAnything["AddScalar"] = "The number lifts integers and bools to its category, and widens no type."
+	takesAnything["MulScalar"] = "The number lifts integers and bools to its category, and widens no type."
+	takesAnything["DivScalar"] = "Makes float32 of integers and bools."
+	refuse("ClampGrad", "float32[2] float32[1]", args{float64(-0.5), float64(1.25)}, "shape")
+	refuse("ClampGrad", "float32[2] float64[2]", args{float64(-0.5), float64(1.25)}, "dtype")
+	takesAnything["Exp"] = "Makes float32 of integers and bools."
+	takesAnything["Log"] = "Makes float32 of integers and bools."
+	takesAnything["Sqrt"] = "Makes float32 of integers and bools."
+	takesAnything["Rsqrt"] = "Makes float32 of integers and bools."
+	takesAnything["Reciprocal"] = "Makes float32 of integers and bools."
+	takesAnything["Sin"] = "Makes float32 of integers and bools."
+	takesAnything["Cos"] = "Makes float32 of integers and bools."
+	takesAnything["Log1p"] = "Makes float32 of integers and bools."
+	takesAnything["Expm1"] = "Makes float32 of integers and bools."
+	takesAnything["Erf"] = "Makes float32 of integers and bools."
+	refuse("ErfGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("ErfGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Log2"] = "Makes float32 of integers and bools."
+	refuse("Log2Grad", "float32[2] float32[1]", nil, "shape")
+	refuse("Log2Grad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Log10"] = "Makes float32 of integers and bools."
+	refuse("Log10Grad", "float32[2] float32[1]", nil, "shape")
+	refuse("Log10Grad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Exp2"] = "Makes float32 of integers and bools."
+	refuse("Exp2Grad", "float32[2] float32[1]", nil, "shape")
+	refuse("Exp2Grad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Tan"] = "Makes float32 of integers and bools."
+	refuse("TanGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("TanGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("Atan2", "float32[2] float32[3]", nil, "shape")
 	takesAllTypes["Atan2"] = true
-	refuse("Atan2Grad", "float32[3] float32[2] float32[2]", "shape")
-	refuse("Atan2Grad", "int32[2] float32[2] float32[2]", "dtype")
-	refuse("Atan2GradX", "float32[3] float32[2] float32[2]", "shape")
-	refuse("Atan2GradX", "int32[2] float32[2] float32[2]", "dtype")
-	refuse("LogAddExp", "float32[2] float32[3]", "shape")
-	refuse("LogAddExp", "int32[2] uint8[2]", "dtype")
-	refuse("LogAddExpGrad", "float32[3] float32[2] float32[2]", "shape")
-	refuse("LogAddExpGrad", "int32[2] float32[2] float32[2]", "dtype")
-	refuse("LogAddExpGradU", "float32[3] float32[2] float32[2]", "shape")
-	refuse("LogAddExpGradU", "int32[2] float32[2] float32[2]", "dtype")
+	refuse("Atan2Grad", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("Atan2Grad", "int32[2] float32[2] float32[2]", nil, "dtype")
+	refuse("Atan2GradX", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("Atan2GradX", "int32[2] float32[2] float32[2]", nil, "dtype")
+	refuse("LogAddExp", "float32[2] float32[3]", nil, "shape")
+	refuse("LogAddExp", "int32[2] int32[2]", nil, "dtype")
+	refuse("LogAddExpGrad", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("LogAddExpGrad", "int32[2] float32[2] float32[2]", nil, "dtype")
+	refuse("LogAddExpGradU", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("LogAddExpGradU", "int32[2] float32[2] float32[2]", nil, "dtype")
+	takesAnything["Tanh"] = "Makes float32 of integers and bools."
+	refuse("TanhGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("TanhGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Sigmoid"] = "Makes float32 of integers and bools."
+	refuse("SigmoidGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("SigmoidGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("ReLU", "bool[2]", nil, "dtype")
+	refuse("ReLUGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("ReLUGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("GELU", "int32[2]", nil, "dtype")
+	refuse("GELUGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("GELUGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("GELUTanh", "int32[2]", nil, "dtype")
+	refuse("GELUTanhGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("GELUTanhGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("SiLU", "int32[2]", nil, "dtype")
+	refuse("SiLUGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("SiLUGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Softsign"] = "Makes float32 of integers and bools."
+	refuse("SoftsignGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("SoftsignGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("Hardswish", "int32[2]", nil, "dtype")
+	refuse("HardswishGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("HardswishGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("Mish", "int32[2]", nil, "dtype")
+	refuse("MishGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("MishGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("LeakyReLU", "int32[2]", args{float64(0.25)}, "dtype")
+	refuse("LeakyReLUGrad", "float32[2] float32[1]", args{float64(0.25)}, "shape")
+	refuse("LeakyReLUGrad", "float32[2] float64[2]", args{float64(0.25)}, "dtype")
+	refuse("Softplus", "int32[2]", args{float64(2), float64(5)}, "dtype")
+	refuse("SoftplusGrad", "float32[2] float32[1]", args{float64(2), float64(5)}, "shape")
+	refuse("SoftplusGrad", "float32[2] float64[2]", args{float64(2), float64(5)}, "dtype")
+	refuse("ELU", "int32[2]", args{float64(0.3)}, "dtype")
+	refuse("ELUGrad", "float32[2] float32[1]", args{float64(0.3)}, "shape")
+	refuse("ELUGrad", "float32[2] float64[2]", args{float64(0.3)}, "dtype")
+	refuse("HardtanhGrad", "float32[2] float32[1]", args{float64(-0.5), float64(1.25)}, "shape")
+	refuse("HardtanhGrad", "float32[2] float64[2]", args{float64(-0.5), float64(1.25)}, "dtype")
+	takesAnything["IsNaN"] = "The result is of type bool."
+	takesAnything["IsInf"] = "The result is of type bool."
+	takesAnything["IsFinite"] = "The result is of type bool."
+	takesAnything["Not"] = "The result is of type bool."
+	refuse("Eq", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Eq"] = true
+	refuse("Ne", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Ne"] = true
+	refuse("Lt", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Lt"] = true
+	refuse("Le", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Le"] = true
+	refuse("Gt", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Gt"] = true
+	refuse("Ge", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Ge"] = true
+	refuse("And", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["And"] = true
+	refuse("Or", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Or"] = true
+	refuse("Xor", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Xor"] = true
 }

@@ -18,8 +18,6 @@ func init() {
 }
 
 var givenOperations = map[string]operation{
-	"ReLUGrad given": two((*tensor.Tensor).ReLUGrad), "TanhGrad given": two((*tensor.Tensor).TanhGrad),
-	"SigmoidGrad given": two((*tensor.Tensor).SigmoidGrad),
 	"SoftmaxGrad given": func(in tensors, a args) (*tensor.Tensor, error) { return gradients.Softmax(in[0], in[1], a.int(0)) },
 	"LogSoftmaxGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
 		return gradients.LogSoftmax(in[0], in[1], a.int(0))
@@ -89,8 +87,7 @@ func from(in tensors, i int) tensors { return in[min(i, len(in)):] }
 func given(in tensors) tensor.Moments { return tensor.Moments{Rstd: in[2], Mean: optional(in, 3)} }
 
 var givenSamples = []sample{
-	{"ReLUGrad given", "float32[2 3] ~float32[3 2]", nil}, {"TanhGrad given", "float32[3] float32[3]", nil},
-	{"SigmoidGrad given", "float16[3] float16[3]", nil}, {"SoftmaxGrad given", "float32[2 3] ~float32[3 2]", args{0.0}},
+	{"SoftmaxGrad given", "float32[2 3] ~float32[3 2]", args{0.0}},
 	{"LogSoftmaxGrad given", "float32[2 3] float32[2 3]", args{1.0}},
 	{"AttentionForward", "float32[2 3 5 4] float32[2 3 6 4] float32[2 3 6 2]", nil},
 	{"AttentionForward", "float16[5 4] float16[6 4] float16[6 4] bool[5 6]", nil},
@@ -124,9 +121,6 @@ var givenRefusals = []struct {
 	sample
 	want refusal
 }{
-	{sample{"ReLUGrad given", "float32[2] float32[3]", nil}, "shape"}, {sample{"ReLUGrad given", "bool[2] bool[2]", nil}, "dtype"},
-	{sample{"TanhGrad given", "float32[2] float32[1]", nil}, "shape"}, {sample{"TanhGrad given", "float32[2] float16[2]", nil}, "dtype"},
-	{sample{"SigmoidGrad given", "float32[2] float32[2 1]", nil}, "shape"}, {sample{"SigmoidGrad given", "int64[2] int64[2]", nil}, "dtype"},
 	{sample{"SoftmaxGrad given", "float32[2 3] float32[3 2]", args{0.0}}, "shape"}, {sample{"SoftmaxGrad given", "float32[2] float32[2]", args{1.0}}, "shape"},
 	{sample{"SoftmaxGrad given", "float32[2] float64[2]", args{0.0}}, "dtype"},
 	{sample{"LogSoftmaxGrad given", "float32[2 3] float32[2]", args{0.0}}, "shape"},

@@ -24,10 +24,20 @@ var (
 	eagerMakers = slices.Concat(bothMakers, times(10, eagerOnly), times(8, inPlace))
 )
 
+// unaries and binaries are operations of one and of two variables.
+var (
+	unaries = []string{
+		"Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsInf", "IsNaN", "Log", "Log1p", "Neg", "Not", "ReLU", "Reciprocal", "Round",
+		"Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh", "Trunc", "Contiguous", "GELU", "GELUTanh", "SiLU", "ReLU6",
+	}
+	binaries = []string{
+		"Add", "Add", "Sub", "Mul", "Mul", "Div", "Pow", "Maximum", "Minimum", "Fmod", "Remainder", "And", "Or", "Xor", "Eq", "Ne", "Lt", "Le", "Gt", "Ge",
+	}
+)
+
 func unary(g *generator) {
 	v := g.any()
-	op := oneOf(g, "Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsInf", "IsNaN", "Log", "Log1p", "Neg", "Not", "ReLU", "Reciprocal", "Round",
-		"Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Tanh", "Trunc", "Contiguous", "GELU", "GELUTanh", "SiLU", "ReLU6")
+	op := oneOf(g, unaries...)
 	if g.special > 0 && (op == "GELUTanh" || op == "ReLU6") {
 		v = g.still(v) // as below; and far from 0 the squares in PyTorch's gradient of GELUTanh overflow
 	}
@@ -37,9 +47,14 @@ func unary(g *generator) {
 	g.call(op, v.name)
 }
 
-// ofTable calls an operation of package elementwise. Its gradients at infinities and NaN are PyTorch's formulas, of which there may be several.
+// tableOps are the operations of package elementwise that have no maker here, and no function in testdata/torch.py, but for the table.
+var tableOps = slices.DeleteFunc(slices.Clone(elementwise.Ops), func(o elementwise.Op) bool {
+	return o.ByHand != 0 || len(o.Scalars) > 0 || slices.Contains(unaries, o.Name) || slices.Contains(binaries, o.Name)
+})
+
+// ofTable calls one of them. Its gradients at infinities and NaN are PyTorch's formulas, of which there may be several.
 func ofTable(g *generator) {
-	o := elementwise.Ops[g.IntN(len(elementwise.Ops))]
+	o := oneOf(g, tableOps...)
 	v := g.any()
 	if o.Types == elementwise.OnlyFloats && !v.float() && !g.chance(0.1) {
 		v = g.float()
@@ -100,7 +115,7 @@ func scalars(g *generator) {
 
 func binary(g *generator) {
 	v := g.any()
-	op := oneOf(g, "Add", "Add", "Sub", "Mul", "Mul", "Div", "Pow", "Maximum", "Minimum", "Fmod", "Remainder", "And", "Or", "Xor", "Eq", "Ne", "Lt", "Le", "Gt", "Ge")
+	op := oneOf(g, binaries...)
 	a, b := v.name, g.broadcast(v)
 	if g.chance(0.3) {
 		a, b = b, a

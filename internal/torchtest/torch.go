@@ -17,14 +17,14 @@ import (
 //go:embed testdata/torch.py
 var script string
 
-// table is what the script knows of the operations of package elementwise.
+// table is what the script knows of tableOps.
 func table() string {
 	type row struct {
 		Expression string `json:"expression"`
 		Rough      bool   `json:"rough"`
 	}
 	rows := map[string]row{}
-	for _, o := range elementwise.Ops {
+	for _, o := range tableOps {
 		rows[o.Name] = row{o.Test.Torch, o.Types == elementwise.OnlyFloats}
 	}
 	text, err := json.Marshal(rows)

@@ -6,48 +6,14 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Kernels of one input, and their gradients, that need transcendental functions. Each formula is written once, in float64,
-// over the few functions that come in two accuracies (math.go): narrow ones for float32 results, and package math's.
+// Activations and powers, and their derivatives. Each formula is written once, in float64, over the few functions that come in two
+// accuracies (math.go): narrow ones for float32 results, and package math's.
 
 const (
 	inverseSqrt2Pi = 0.39894228040143267793994605993438 // 1/sqrt(2*pi): the normal density is this times exp(-x*x/2)
 	geluScale      = 0.79788456080286535587989211986876 // sqrt(2/pi)
 	geluCubic      = 0.044715
 )
-
-// mapped makes a kernel of a function of float64.
-func mapped[T float](f func(float64) float64) kernel1[T, T] {
-	return func(dst, a []T, _ *op.Call) {
-		a = a[:len(dst)]
-		for i := range dst {
-			dst[i] = T(f(float64(a[i])))
-		}
-	}
-}
-
-// mappedGrad makes a kernel of a derivative: dst = a * f(b).
-func mappedGrad[T float](f func(float64) float64) kernel2[T, T, T] {
-	return func(dst, a, b []T, _ *op.Call) {
-		a, b = a[:len(dst)], b[:len(dst)]
-		for i := range dst {
-			dst[i] = T(float64(a[i]) * f(float64(b[i])))
-		}
-	}
-}
-
-func pow[T float](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = T(pow64(float64(a[i]), float64(b[i])))
-	}
-}
-
-func intPow[T integer](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = wholePower(a[i], int64(b[i]))
-	}
-}
 
 func intPowScalar[T integer](dst, a []T, c *op.Call) {
 	a = a[:len(dst)]
@@ -163,27 +129,17 @@ func sigmoidOf(z, e float64) (s, slope float64) {
 	return s, slope
 }
 
-// softplus is log(1+exp(beta*a))/beta with beta = F[0], and a where beta*a > F[1].
-func softplus[T float](dst, a []T, c *op.Call) {
-	a = a[:len(dst)]
-	beta, threshold := c.F[0], c.F[1]
-	for i := range dst {
-		v := float64(a[i])
-		if z := beta * v; !(z > threshold) {
-			v = math.Log1p(math.Exp(z)) / beta
-		}
-		dst[i] = T(v)
+// softplus64 is log(1+exp(beta*x))/beta, and x where beta*x > threshold.
+func softplus64(x, beta, threshold float64) float64 {
+	if z := beta * x; !(z > threshold) {
+		return math.Log1p(math.Exp(z)) / beta
 	}
+	return x
 }
 
-func softplusGrad[T float](dst, a, b []T, c *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	beta, threshold := c.F[0], c.F[1]
-	for i := range dst {
-		g := float64(a[i])
-		if z := beta * float64(b[i]); !(z > threshold) {
-			g *= sigmoid64(z)
-		}
-		dst[i] = T(g)
+func softplusGrad64(g, x, beta, threshold float64) float64 {
+	if z := beta * x; !(z > threshold) {
+		return g * sigmoid64(z)
 	}
+	return g
 }

@@ -43,7 +43,7 @@ func (r *argReduction[T]) run(lo, hi int) {
 	w.seek(&r.kept, lo)
 	for lo < hi {
 		n := min(hi-lo, w.inner()-w.col, chunk)
-		if _, near := w.at(1); n >= 8 && abs(near) < abs(r.stride) {
+		if _, near := w.at(1); n >= 8 && absInt(near) < absInt(r.stride) {
 			r.columns(&w, n, s)
 		} else {
 			n = 1

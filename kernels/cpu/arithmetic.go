@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/cistern-ml/cistern/kernels/op"
 
-// Kernels of two inputs. In each, the loop is the specification; slices have equal lengths.
+// Add, whose scalar is 1 nearly always, and Where.
 
 func add[T number](dst, a, b []T, c *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
@@ -17,87 +17,6 @@ func add[T number](dst, a, b []T, c *op.Call) {
 		dst[i] = a[i] + T(alpha*b[i]) // the conversion keeps the two roundings apart on every processor
 	}
 }
-
-func sub[T number](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] - b[i]
-	}
-}
-
-func mul[T number](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] * b[i]
-	}
-}
-
-func div[T float](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] / b[i]
-	}
-}
-
-func maximum[T number](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = max(a[i], b[i]) // of floats: NaN if either is NaN
-	}
-}
-
-func minimum[T number](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = min(a[i], b[i])
-	}
-}
-
-func and(dst, a, b []uint8, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] & b[i]
-	}
-}
-
-func or(dst, a, b []uint8, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] | b[i]
-	}
-}
-
-func eq[T number](dst []uint8, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = truth(a[i] == b[i])
-	}
-}
-
-func ne[T number](dst []uint8, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = truth(a[i] != b[i])
-	}
-}
-
-func lt[T number](dst []uint8, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = truth(a[i] < b[i])
-	}
-}
-
-func le[T number](dst []uint8, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = truth(a[i] <= b[i])
-	}
-}
-
-func gt[T number](dst []uint8, a, b []T, c *op.Call) { lt(dst, b, a, c) }
-
-func ge[T number](dst []uint8, a, b []T, c *op.Call) { le(dst, b, a, c) }
 
 // choose makes the Where of elements that have the size of T.
 func choose[T any]() op.Func {

@@ -10,6 +10,348 @@ import (
 
 // Kernels of the operations of internal/elementwise.
 
+// neg is -a. Integers wrap.
+func neg[T number](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = -a[i]
+	}
+}
+
+// abs is |a|. Integers wrap.
+func abs[T number](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = magnitude(a[i])
+	}
+}
+
+// sign is -1, 0 or 1, and 0 for NaN.
+func sign[T number](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = signum(a[i])
+	}
+}
+
+// square is a*a. Integers wrap.
+func square[T number](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] * a[i]
+	}
+}
+
+// squareGrad is g*2*a, of the gradient g and the input.
+func squareGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) * (2 * float64(a[i])))
+	}
+}
+
+// floor is the greatest integer that is not above a.
+func floor[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Floor(float64(a[i])))
+	}
+}
+
+// ceil is the least integer that is not below a.
+func ceil[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Ceil(float64(a[i])))
+	}
+}
+
+// round is the nearest integer, and the even one of two.
+func round[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.RoundToEven(float64(a[i])))
+	}
+}
+
+// trunc is a without its fraction.
+func trunc[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Trunc(float64(a[i])))
+	}
+}
+
+// sub is a - b. Not defined for bool.
+func sub[T number](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] - b[i]
+	}
+}
+
+// mul is a * b. Of two bools it is "and".
+func mul[T number](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] * b[i]
+	}
+}
+
+// div is a / b, true division.
+func div[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] / b[i]
+	}
+}
+
+// pow is a to the power of b. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or -1 for -1.
+func pow[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(pow64(float64(a[i]), float64(b[i])))
+	}
+}
+
+// powWhole is a to the power of b. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or -1 for -1.
+func powWhole[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = wholePower(a[i], int64(b[i]))
+	}
+}
+
+// maximum is the greater of a and b, and NaN if either is.
+func maximum[T number](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = max(a[i], b[i])
+	}
+}
+
+// minimum is the lesser of a and b, and NaN if either is.
+func minimum[T number](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = min(a[i], b[i])
+	}
+}
+
+// fmod is the remainder of a/b with the sign of a, exact. Of integers it is 0 where b is 0.
+func fmod[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
+	}
+}
+
+// fmodWhole is the remainder of a/b with the sign of a, exact. Of integers it is 0 where b is 0.
+func fmodWhole[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = intMod(a[i], b[i])
+	}
+}
+
+// remainder is the remainder of a/b with the sign of b, as Python's %. Of integers it is 0 where b is 0.
+func remainder[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = remainderOf(a[i], b[i])
+	}
+}
+
+// remainderWhole is the remainder of a/b with the sign of b, as Python's %. Of integers it is 0 where b is 0.
+func remainderWhole[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = intRemainder(a[i], b[i])
+	}
+}
+
+// addScalar is a + s; F is s.
+func addScalar[T number](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	s := scalar[T](call.F[0], call.I[0])
+	for i := range dst {
+		dst[i] = a[i] + s
+	}
+}
+
+// mulScalar is a * s; F is s.
+func mulScalar[T number](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	s := scalar[T](call.F[0], call.I[0])
+	for i := range dst {
+		dst[i] = a[i] * s
+	}
+}
+
+// divScalar is a / s, true division. It is the quotient, also on a GPU, where PyTorch multiplies by 1/s; F is s.
+func divScalar[T float](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	s := T(call.F[0])
+	for i := range dst {
+		dst[i] = a[i] / s
+	}
+}
+
+// clampGrad is g where lo <= a <= hi, else 0, of the gradient g and the input.
+func clampGrad[T float](dst, g, a []T, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	lo, hi := T(call.F[0]), T(call.F[1])
+	for i := range dst {
+		dst[i] = withinGrad(g[i], a[i], lo, hi)
+	}
+}
+
+// lerp is a + c*(b-a), which comes from the nearer of both.
+func lerp[T float](dst, a, b, c []T, _ *op.Call) {
+	a, b, c = a[:len(dst)], b[:len(dst)], c[:len(dst)]
+	for i := range dst {
+		dst[i] = between(a[i], b[i], c[i])
+	}
+}
+
+// addCMul is a + value*b*c; F is value.
+func addCMul[T number](dst, a, b, c []T, call *op.Call) {
+	a, b, c = a[:len(dst)], b[:len(dst)], c[:len(dst)]
+	value := scalar[T](call.F[0], call.I[0])
+	for i := range dst {
+		dst[i] = a[i] + T(T(value*b[i])*c[i])
+	}
+}
+
+// addCDiv is a + value*b/c; F is value.
+func addCDiv[T float](dst, a, b, c []T, call *op.Call) {
+	a, b, c = a[:len(dst)], b[:len(dst)], c[:len(dst)]
+	value := T(call.F[0])
+	for i := range dst {
+		dst[i] = a[i] + T(T(value*b[i])/c[i])
+	}
+}
+
+// expFloat32 is e to the power of a.
+func expFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(expNarrow(float64(a[i])))
+	}
+}
+
+// expFloat64 is e to the power of a.
+func expFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = math.Exp(a[i])
+	}
+}
+
+// log is the natural logarithm.
+func log[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(log64(float64(a[i])))
+	}
+}
+
+// sqrt is the square root.
+func sqrt[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Sqrt(float64(a[i])))
+	}
+}
+
+// rsqrt is 1/sqrt(a).
+func rsqrt[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(1 / math.Sqrt(float64(a[i])))
+	}
+}
+
+// reciprocal is 1/a.
+func reciprocal[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = 1 / a[i]
+	}
+}
+
+// sin is the sine of a in radians.
+func sin[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Sin(float64(a[i])))
+	}
+}
+
+// cos is the cosine of a in radians.
+func cos[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Cos(float64(a[i])))
+	}
+}
+
+// log1p is log(1+a), accurate near 0.
+func log1p[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Log1p(float64(a[i])))
+	}
+}
+
+// expm1Float32 is exp(a)-1, accurate near 0.
+func expm1Float32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(expm1Narrow(float64(a[i])))
+	}
+}
+
+// expm1Float64 is exp(a)-1, accurate near 0.
+func expm1Float64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = math.Expm1(a[i])
+	}
+}
+
+// erfFloat32 is the error function.
+func erfFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(erfNarrow(float64(a[i])))
+	}
+}
+
+// erfFloat64 is the error function.
+func erfFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = math.Erf(a[i])
+	}
+}
+
+// erfGradFloat32 is g*2/sqrt(pi)*exp(-a*a), of the gradient g and the input.
+func erfGradFloat32(dst, g, a []float32, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(float64(g[i]) * (twoOverRootPi * expNarrow(-float64(a[i])*float64(a[i]))))
+	}
+}
+
+// erfGradFloat64 is g*2/sqrt(pi)*exp(-a*a), of the gradient g and the input.
+func erfGradFloat64(dst, g, a []float64, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = g[i] * (twoOverRootPi * math.Exp(-a[i]*a[i]))
+	}
+}
+
 // log2 is the logarithm to base 2, exact for powers of two.
 func log2[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
@@ -20,8 +362,7 @@ func log2[T float](dst, a []T, _ *op.Call) {
 
 // log2Grad is g/(a*log 2), of the gradient g and the input.
 func log2Grad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
+	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(float64(g[i]) / (float64(a[i]) * math.Ln2))
 	}
@@ -37,8 +378,7 @@ func log10[T float](dst, a []T, _ *op.Call) {
 
 // log10Grad is g/(a*log 10), of the gradient g and the input.
 func log10Grad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
+	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(float64(g[i]) / (float64(a[i]) * math.Ln10))
 	}
@@ -54,27 +394,9 @@ func exp2[T float](dst, a []T, _ *op.Call) {
 
 // exp2Grad is g*a*log 2, of the gradient g and the result.
 func exp2Grad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
+	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(float64(g[i]) * (float64(a[i]) * math.Ln2))
-	}
-}
-
-// square is a*a.
-func square[T number](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] * a[i]
-	}
-}
-
-// squareGrad is g*2*a, of the gradient g and the input.
-func squareGrad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(float64(g[i]) * (2 * float64(a[i])))
 	}
 }
 
@@ -88,10 +410,217 @@ func tan[T float](dst, a []T, _ *op.Call) {
 
 // tanGrad is g*(1+a*a), of the gradient g and the result.
 func tanGrad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
+	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(float64(g[i]) * (1 + float64(a[i])*float64(a[i])))
+	}
+}
+
+// atan2 is the angle, from -pi to pi, of the point with the coordinates b and a.
+func atan2[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(atan2of64(float64(a[i]), float64(b[i])))
+	}
+}
+
+// atan2Grad is g*b/(a*a+b*b), of the gradient g and the inputs a and b.
+func atan2Grad[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) * float64(b[i]) / (float64(a[i])*float64(a[i]) + float64(b[i])*float64(b[i])))
+	}
+}
+
+// atan2GradX is -g*a/(a*a+b*b), of the gradient g and the inputs a and b.
+func atan2GradX[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(-float64(g[i]) * float64(a[i]) / (float64(a[i])*float64(a[i]) + float64(b[i])*float64(b[i])))
+	}
+}
+
+// logAddExp is log(exp(a) + exp(b)), without overflow.
+func logAddExp[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(logAddExp64(float64(a[i]), float64(b[i])))
+	}
+}
+
+// logAddExpGrad is g/(1+exp(b-a)), of the gradient g and the inputs a and b.
+func logAddExpGrad[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) / (1 + math.Exp(float64(b[i])-float64(a[i]))))
+	}
+}
+
+// logAddExpGradU is g/(1+exp(a-b)), of the gradient g and the inputs a and b.
+func logAddExpGradU[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) / (1 + math.Exp(float64(a[i])-float64(b[i]))))
+	}
+}
+
+// tanhFloat32 is the hyperbolic tangent.
+func tanhFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(tanhNarrow(float64(a[i])))
+	}
+}
+
+// tanhFloat64 is the hyperbolic tangent.
+func tanhFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = math.Tanh(a[i])
+	}
+}
+
+// tanhGrad is g*(1-a*a), of the gradient g and the result.
+func tanhGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = g[i] * (1 - T(a[i]*a[i]))
+	}
+}
+
+// sigmoidFloat32 is 1/(1+exp(-a)), without overflow.
+func sigmoidFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(sigmoidNarrow(float64(a[i])))
+	}
+}
+
+// sigmoidFloat64 is 1/(1+exp(-a)), without overflow.
+func sigmoidFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = sigmoid64(a[i])
+	}
+}
+
+// sigmoidGrad is g*a*(1-a), of the gradient g and the result.
+func sigmoidGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = g[i] * a[i] * (1 - a[i])
+	}
+}
+
+// relu is max(a, 0), and NaN where a is.
+func relu[T number](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = rectified(a[i])
+	}
+}
+
+// reluGrad is 0 where a <= 0, else g, also where a is NaN, of the gradient g and the result.
+func reluGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = rectifiedGrad(g[i], a[i])
+	}
+}
+
+// geluFloat32 is a times the normal distribution function at a: 0.5*a*(1+erf(a/sqrt 2)).
+func geluFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(gelu32(float64(a[i])))
+	}
+}
+
+// geluFloat64 is a times the normal distribution function at a: 0.5*a*(1+erf(a/sqrt 2)).
+func geluFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = gelu64(a[i])
+	}
+}
+
+// geluGradFloat32 is g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)), of the gradient g and the input.
+func geluGradFloat32(dst, g, a []float32, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(float64(g[i]) * geluDerivative32(float64(a[i])))
+	}
+}
+
+// geluGradFloat64 is g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)), of the gradient g and the input.
+func geluGradFloat64(dst, g, a []float64, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = g[i] * geluDerivative64(a[i])
+	}
+}
+
+// geluTanhFloat32 is the tanh approximation of GELU.
+func geluTanhFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(geluTanh32(float64(a[i])))
+	}
+}
+
+// geluTanhFloat64 is the tanh approximation of GELU.
+func geluTanhFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = geluTanh64(a[i])
+	}
+}
+
+// geluTanhGradFloat32 is g times its derivative, of the gradient g and the input.
+func geluTanhGradFloat32(dst, g, a []float32, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(float64(g[i]) * geluTanhDerivative32(float64(a[i])))
+	}
+}
+
+// geluTanhGradFloat64 is g times its derivative, of the gradient g and the input.
+func geluTanhGradFloat64(dst, g, a []float64, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = g[i] * geluTanhDerivative64(a[i])
+	}
+}
+
+// siluFloat32 is a*sigmoid(a).
+func siluFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(silu32(float64(a[i])))
+	}
+}
+
+// siluFloat64 is a*sigmoid(a).
+func siluFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = silu64(a[i])
+	}
+}
+
+// siluGradFloat32 is g*(s + a*s*(1-s)) with s = sigmoid(a), of the gradient g and the input.
+func siluGradFloat32(dst, g, a []float32, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(float64(g[i]) * siluDerivative32(float64(a[i])))
+	}
+}
+
+// siluGradFloat64 is g*(s + a*s*(1-s)) with s = sigmoid(a), of the gradient g and the input.
+func siluGradFloat64(dst, g, a []float64, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = g[i] * siluDerivative64(a[i])
 	}
 }
 
@@ -105,8 +634,7 @@ func softsign[T float](dst, a []T, _ *op.Call) {
 
 // softsignGrad is g/(1+|a|)**2, of the gradient g and the input.
 func softsignGrad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
+	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(float64(g[i]) / ((1 + math.Abs(float64(a[i]))) * (1 + math.Abs(float64(a[i])))))
 	}
@@ -122,8 +650,7 @@ func hardswish[T float](dst, a []T, _ *op.Call) {
 
 // hardswishGrad is g where a > 3, 0 where a < -3, else g*(a/3+0.5), of the gradient g and the input.
 func hardswishGrad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
+	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(hardswishGrad64(float64(g[i]), float64(a[i])))
 	}
@@ -139,95 +666,288 @@ func mish[T float](dst, a []T, _ *op.Call) {
 
 // mishGrad is g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a)), of the gradient g and the input.
 func mishGrad[T float](dst, g, a []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
+	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(float64(g[i]) * mishSlope64(float64(a[i])))
 	}
 }
 
-// atan2 is the angle, from -pi to pi, of the point with the coordinates b and a.
-func atan2[T float](dst, a, b []T, _ *op.Call) {
+// leakyReLU is a where a > 0, else slope*a; F is slope.
+func leakyReLU[T float](dst, a []T, call *op.Call) {
 	a = a[:len(dst)]
-	b = b[:len(dst)]
+	slope := T(call.F[0])
 	for i := range dst {
-		dst[i] = T(atan2of64(float64(a[i]), float64(b[i])))
+		dst[i] = leaky(a[i], slope)
 	}
 }
 
-// atan2Grad is g*b/(a*a+b*b), of the gradient g and the inputs a and b.
-func atan2Grad[T float](dst, g, a, b []T, _ *op.Call) {
-	g = g[:len(dst)]
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+// leakyReLUGrad is g where a > 0, else g*slope, of the gradient g and the input.
+func leakyReLUGrad[T float](dst, g, a []T, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	slope := T(call.F[0])
 	for i := range dst {
-		dst[i] = T(float64(g[i]) * float64(b[i]) / (float64(a[i])*float64(a[i]) + float64(b[i])*float64(b[i])))
+		dst[i] = leakyGrad(g[i], a[i], slope)
 	}
 }
 
-// atan2GradX is -g*a/(a*a+b*b), of the gradient g and the inputs a and b.
-func atan2GradX[T float](dst, g, a, b []T, _ *op.Call) {
-	g = g[:len(dst)]
+// softplus is log(1+exp(beta*a))/beta, and a itself where beta*a > threshold; F is beta, threshold.
+func softplus[T float](dst, a []T, call *op.Call) {
 	a = a[:len(dst)]
-	b = b[:len(dst)]
+	beta, threshold := call.F[0], call.F[1]
 	for i := range dst {
-		dst[i] = T(-float64(g[i]) * float64(a[i]) / (float64(a[i])*float64(a[i]) + float64(b[i])*float64(b[i])))
+		dst[i] = T(softplus64(float64(a[i]), beta, threshold))
 	}
 }
 
-// logAddExp is log(exp(a) + exp(b)), without overflow.
-func logAddExp[T float](dst, a, b []T, _ *op.Call) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+// softplusGrad is g*sigmoid(beta*a), and g where beta*a > threshold, of the gradient g and the input.
+func softplusGrad[T float](dst, g, a []T, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	beta, threshold := call.F[0], call.F[1]
 	for i := range dst {
-		dst[i] = T(logAddExp64(float64(a[i]), float64(b[i])))
+		dst[i] = T(softplusGrad64(float64(g[i]), float64(a[i]), beta, threshold))
 	}
 }
 
-// logAddExpGrad is g/(1+exp(b-a)), of the gradient g and the inputs a and b.
-func logAddExpGrad[T float](dst, g, a, b []T, _ *op.Call) {
-	g = g[:len(dst)]
+// eluFloat32 is a where a > 0, else alpha*(exp(a)-1); F is alpha.
+func eluFloat32(dst, a []float32, call *op.Call) {
 	a = a[:len(dst)]
-	b = b[:len(dst)]
+	alpha := call.F[0]
 	for i := range dst {
-		dst[i] = T(float64(g[i]) / (1 + math.Exp(float64(b[i])-float64(a[i]))))
+		dst[i] = float32(elu32(float64(a[i]), alpha))
 	}
 }
 
-// logAddExpGradU is g/(1+exp(a-b)), of the gradient g and the inputs a and b.
-func logAddExpGradU[T float](dst, g, a, b []T, _ *op.Call) {
-	g = g[:len(dst)]
+// eluFloat64 is a where a > 0, else alpha*(exp(a)-1); F is alpha.
+func eluFloat64(dst, a []float64, call *op.Call) {
 	a = a[:len(dst)]
-	b = b[:len(dst)]
+	alpha := call.F[0]
 	for i := range dst {
-		dst[i] = T(float64(g[i]) / (1 + math.Exp(float64(a[i])-float64(b[i]))))
+		dst[i] = elu64(a[i], alpha)
+	}
+}
+
+// eluGradFloat32 is g where a > 0, else g*alpha*exp(a), of the gradient g and the input.
+func eluGradFloat32(dst, g, a []float32, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	alpha := call.F[0]
+	for i := range dst {
+		dst[i] = float32(eluGrad32(float64(g[i]), float64(a[i]), alpha))
+	}
+}
+
+// eluGradFloat64 is g where a > 0, else g*alpha*exp(a), of the gradient g and the input.
+func eluGradFloat64(dst, g, a []float64, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	alpha := call.F[0]
+	for i := range dst {
+		dst[i] = eluGrad64(g[i], a[i], alpha)
+	}
+}
+
+// hardtanhGrad is 0 where a <= lo or a >= hi, else g, of the gradient g and the input.
+func hardtanhGrad[T float](dst, g, a []T, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	lo, hi := T(call.F[0]), T(call.F[1])
+	for i := range dst {
+		dst[i] = betweenGrad(g[i], a[i], lo, hi)
+	}
+}
+
+// isNaN is true where a is not a number.
+func isNaN[T float](dst []uint8, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(math.IsNaN(float64(a[i])))
+	}
+}
+
+// isInf is true where a is infinite.
+func isInf[T float](dst []uint8, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(math.IsInf(float64(a[i]), 0))
+	}
+}
+
+// isFinite is true where a is neither infinite nor NaN.
+func isFinite[T float](dst []uint8, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(math.Abs(float64(a[i])) <= math.MaxFloat64)
+	}
+}
+
+// not is true where a is 0.
+func not[T number](dst []uint8, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(a[i] == 0)
+	}
+}
+
+// eq is a == b.
+func eq[T number](dst []uint8, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(a[i] == b[i])
+	}
+}
+
+// ne is a != b.
+func ne[T number](dst []uint8, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(a[i] != b[i])
+	}
+}
+
+// lt is a < b.
+func lt[T number](dst []uint8, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(a[i] < b[i])
+	}
+}
+
+// le is a <= b.
+func le[T number](dst []uint8, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(a[i] <= b[i])
+	}
+}
+
+// gt is a > b.
+func gt[T number](dst []uint8, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(a[i] > b[i])
+	}
+}
+
+// ge is a >= b.
+func ge[T number](dst []uint8, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = truth(a[i] >= b[i])
+	}
+}
+
+// and is true where neither a nor b is 0.
+func and(dst, a, b []uint8, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] & b[i]
+	}
+}
+
+// or is true where a or b is not 0.
+func or(dst, a, b []uint8, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] | b[i]
+	}
+}
+
+// xor is true where exactly one of a and b is not 0.
+func xor(dst, a, b []uint8, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] ^ b[i]
 	}
 }
 
 func tableRows() []op.Row {
 	return []op.Row{
+		row(op.Neg, floats(one(neg[float32]), one(neg[float64])), integers(one(neg[int64]), one(neg[int32]), one(neg[uint8]))),
+		row(op.Abs, floats(one(abs[float32]), one(abs[float64])), integers(one(abs[int64]), one(abs[int32]), one(abs[uint8]))),
+		row(op.Sign, floats(one(sign[float32]), one(sign[float64])), integers(one(sign[int64]), one(sign[int32]), one(sign[uint8]))),
+		row(op.Square, floats(one(square[float32]), one(square[float64])), integers(one(square[int64]), one(square[int32]), one(square[uint8]))),
+		row(op.SquareGrad, floats(two(squareGrad[float32]), two(squareGrad[float64]))),
+		row(op.Floor, floats(one(floor[float32]), one(floor[float64]))),
+		row(op.Ceil, floats(one(ceil[float32]), one(ceil[float64]))),
+		row(op.Round, floats(one(round[float32]), one(round[float64]))),
+		row(op.Trunc, floats(one(trunc[float32]), one(trunc[float64]))),
+		row(op.Add, floats(two(add32(vector.add)), two(add[float64])), integers(two(add[int64]), two(add[int32]), two(add[uint8]))),
+		row(op.Sub, floats(two(vectorTwo(vector.sub, 8, sub[float32])), two(sub[float64])), integers(two(sub[int64]), two(sub[int32]), two(sub[uint8]))),
+		row(op.Mul, floats(two(vectorTwo(vector.mul, 8, mul[float32])), two(mul[float64])), integers(two(mul[int64]), two(mul[int32]), two(mul[uint8])), boolean(two(and))),
+		row(op.Div, floats(two(vectorTwo(vector.div, 8, div[float32])), two(div[float64]))),
+		row(op.Pow, floats(two(pow[float32]), two(pow[float64])), integers(two(powWhole[int64]), two(powWhole[int32]), two(powWhole[uint8]))),
+		row(op.Maximum, floats(two(maximum[float32]), two(maximum[float64])), integers(two(maximum[int64]), two(maximum[int32]), two(maximum[uint8]))),
+		row(op.Minimum, floats(two(minimum[float32]), two(minimum[float64])), integers(two(minimum[int64]), two(minimum[int32]), two(minimum[uint8]))),
+		row(op.Fmod, floats(two(fmod[float32]), two(fmod[float64])), integers(two(fmodWhole[int64]), two(fmodWhole[int32]), two(fmodWhole[uint8]))),
+		row(op.Remainder, floats(two(remainder[float32]), two(remainder[float64])), integers(two(remainderWhole[int64]), two(remainderWhole[int32]), two(remainderWhole[uint8]))),
+		row(op.AddScalar, floats(one(vectorScalar(vector.addScalar, addScalar[float32])), one(addScalar[float64])), integers(one(addScalar[int64]), one(addScalar[int32]), one(addScalar[uint8]))),
+		row(op.MulScalar, floats(one(vectorScalar(vector.mulScalar, mulScalar[float32])), one(mulScalar[float64])), integers(one(mulScalar[int64]), one(mulScalar[int32]), one(mulScalar[uint8]))),
+		row(op.DivScalar, floats(one(vectorScalar(vector.divScalar, divScalar[float32])), one(divScalar[float64]))),
+		row(op.PowScalar, floats(one(powScalar[float32]), one(powScalar[float64])), integers(one(intPowScalar[int64]), one(intPowScalar[int32]), one(intPowScalar[uint8]))),
+		row(op.Clamp, floats(one(clamp[float32]), one(clamp[float64])), integers(one(clamp[int64]), one(clamp[int32]), one(clamp[uint8]))),
+		row(op.ClampGrad, floats(two(clampGrad[float32]), two(clampGrad[float64]))),
+		row(op.Lerp, floats(three(lerp[float32]), three(lerp[float64]))),
+		row(op.AddCMul, floats(three(addCMul[float32]), three(addCMul[float64])), integers(three(addCMul[int64]), three(addCMul[int32]), three(addCMul[uint8]))),
+		row(op.AddCDiv, floats(three(addCDiv[float32]), three(addCDiv[float64]))),
+		row(op.Exp, floats(one(vectorOne(vector.exp, 4, expFloat32)), one(expFloat64))),
+		row(op.Log, floats(one(log[float32]), one(log[float64]))),
+		row(op.Sqrt, floats(one(sqrt[float32]), one(sqrt[float64]))),
+		row(op.Rsqrt, floats(one(rsqrt[float32]), one(rsqrt[float64]))),
+		row(op.Reciprocal, floats(one(reciprocal[float32]), one(reciprocal[float64]))),
+		row(op.Sin, floats(one(sin[float32]), one(sin[float64]))),
+		row(op.Cos, floats(one(cos[float32]), one(cos[float64]))),
+		row(op.Log1p, floats(one(log1p[float32]), one(log1p[float64]))),
+		row(op.Expm1, floats(one(expm1Float32), one(expm1Float64))),
+		row(op.Erf, floats(one(erfFloat32), one(erfFloat64))),
+		row(op.ErfGrad, floats(two(erfGradFloat32), two(erfGradFloat64))),
 		row(op.Log2, floats(one(log2[float32]), one(log2[float64]))),
 		row(op.Log2Grad, floats(two(log2Grad[float32]), two(log2Grad[float64]))),
 		row(op.Log10, floats(one(log10[float32]), one(log10[float64]))),
 		row(op.Log10Grad, floats(two(log10Grad[float32]), two(log10Grad[float64]))),
 		row(op.Exp2, floats(one(exp2[float32]), one(exp2[float64]))),
 		row(op.Exp2Grad, floats(two(exp2Grad[float32]), two(exp2Grad[float64]))),
-		row(op.Square, floats(one(square[float32]), one(square[float64])),
-			integers(one(square[int64]), one(square[int32]), one(square[uint8]))),
-		row(op.SquareGrad, floats(two(squareGrad[float32]), two(squareGrad[float64]))),
 		row(op.Tan, floats(one(tan[float32]), one(tan[float64]))),
 		row(op.TanGrad, floats(two(tanGrad[float32]), two(tanGrad[float64]))),
-		row(op.Softsign, floats(one(softsign[float32]), one(softsign[float64]))),
-		row(op.SoftsignGrad, floats(two(softsignGrad[float32]), two(softsignGrad[float64]))),
-		row(op.Hardswish, floats(one(hardswish[float32]), one(hardswish[float64]))),
-		row(op.HardswishGrad, floats(two(hardswishGrad[float32]), two(hardswishGrad[float64]))),
-		row(op.Mish, floats(one(mish[float32]), one(mish[float64]))),
-		row(op.MishGrad, floats(two(mishGrad[float32]), two(mishGrad[float64]))),
 		row(op.Atan2, floats(two(atan2[float32]), two(atan2[float64]))),
 		row(op.Atan2Grad, floats(three(atan2Grad[float32]), three(atan2Grad[float64]))),
 		row(op.Atan2GradX, floats(three(atan2GradX[float32]), three(atan2GradX[float64]))),
 		row(op.LogAddExp, floats(two(logAddExp[float32]), two(logAddExp[float64]))),
 		row(op.LogAddExpGrad, floats(three(logAddExpGrad[float32]), three(logAddExpGrad[float64]))),
 		row(op.LogAddExpGradU, floats(three(logAddExpGradU[float32]), three(logAddExpGradU[float64]))),
+		row(op.Tanh, floats(one(vectorOne(vector.tanh, 4, tanhFloat32)), one(tanhFloat64))),
+		row(op.TanhGrad, floats(two(tanhGrad[float32]), two(tanhGrad[float64]))),
+		row(op.Sigmoid, floats(one(vectorOne(vector.sigmoid, 4, sigmoidFloat32)), one(sigmoidFloat64))),
+		row(op.SigmoidGrad, floats(two(sigmoidGrad[float32]), two(sigmoidGrad[float64]))),
+		row(op.ReLU, floats(one(vectorOne(vector.relu, 8, relu[float32])), one(relu[float64])), integers(one(relu[int64]), one(relu[int32]), one(relu[uint8]))),
+		row(op.ReLUGrad, floats(two(vectorTwo(vector.reluGrad, 8, reluGrad[float32])), two(reluGrad[float64]))),
+		row(op.GELU, floats(one(vectorOne(vector.gelu, 4, geluFloat32)), one(geluFloat64))),
+		row(op.GELUGrad, floats(two(vectorTwo(vector.geluGrad, 4, geluGradFloat32)), two(geluGradFloat64))),
+		row(op.GELUTanh, floats(one(vectorOne(vector.geluTanh, 4, geluTanhFloat32)), one(geluTanhFloat64))),
+		row(op.GELUTanhGrad, floats(two(vectorTwo(vector.geluTanhGrad, 4, geluTanhGradFloat32)), two(geluTanhGradFloat64))),
+		row(op.SiLU, floats(one(vectorOne(vector.silu, 4, siluFloat32)), one(siluFloat64))),
+		row(op.SiLUGrad, floats(two(vectorTwo(vector.siluGrad, 4, siluGradFloat32)), two(siluGradFloat64))),
+		row(op.Softsign, floats(one(softsign[float32]), one(softsign[float64]))),
+		row(op.SoftsignGrad, floats(two(softsignGrad[float32]), two(softsignGrad[float64]))),
+		row(op.Hardswish, floats(one(hardswish[float32]), one(hardswish[float64]))),
+		row(op.HardswishGrad, floats(two(hardswishGrad[float32]), two(hardswishGrad[float64]))),
+		row(op.Mish, floats(one(mish[float32]), one(mish[float64]))),
+		row(op.MishGrad, floats(two(mishGrad[float32]), two(mishGrad[float64]))),
+		row(op.LeakyReLU, floats(one(leakyReLU[float32]), one(leakyReLU[float64]))),
+		row(op.LeakyReLUGrad, floats(two(leakyReLUGrad[float32]), two(leakyReLUGrad[float64]))),
+		row(op.Softplus, floats(one(softplus[float32]), one(softplus[float64]))),
+		row(op.SoftplusGrad, floats(two(softplusGrad[float32]), two(softplusGrad[float64]))),
+		row(op.ELU, floats(one(eluFloat32), one(eluFloat64))),
+		row(op.ELUGrad, floats(two(eluGradFloat32), two(eluGradFloat64))),
+		row(op.HardtanhGrad, floats(two(hardtanhGrad[float32]), two(hardtanhGrad[float64]))),
+		row(op.IsNaN, floats(one8(isNaN[float32]), one8(isNaN[float64]))),
+		row(op.IsInf, floats(one8(isInf[float32]), one8(isInf[float64]))),
+		row(op.IsFinite, floats(one8(isFinite[float32]), one8(isFinite[float64]))),
+		row(op.Not, floats(one8(not[float32]), one8(not[float64])), integers(one8(not[int64]), one8(not[int32]), one8(not[uint8])), boolean(one8(not[uint8]))),
+		row(op.Eq, floats(two8(eq[float32]), two8(eq[float64])), integers(two8(eq[int64]), two8(eq[int32]), two8(eq[uint8])), boolean(two8(eq[uint8]))),
+		row(op.Ne, floats(two8(ne[float32]), two8(ne[float64])), integers(two8(ne[int64]), two8(ne[int32]), two8(ne[uint8])), boolean(two8(ne[uint8]))),
+		row(op.Lt, floats(two8(lt[float32]), two8(lt[float64])), integers(two8(lt[int64]), two8(lt[int32]), two8(lt[uint8])), boolean(two8(lt[uint8]))),
+		row(op.Le, floats(two8(le[float32]), two8(le[float64])), integers(two8(le[int64]), two8(le[int32]), two8(le[uint8])), boolean(two8(le[uint8]))),
+		row(op.Gt, floats(two8(gt[float32]), two8(gt[float64])), integers(two8(gt[int64]), two8(gt[int32]), two8(gt[uint8])), boolean(two8(gt[uint8]))),
+		row(op.Ge, floats(two8(ge[float32]), two8(ge[float64])), integers(two8(ge[int64]), two8(ge[int32]), two8(ge[uint8])), boolean(two8(ge[uint8]))),
+		row(op.And, boolean(two(and))),
+		row(op.Or, boolean(two(or))),
+		row(op.Xor, boolean(two(xor))),
 	}
 }

@@ -1,48 +1,14 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// The rows of special functions, tests, remainders, kernels of three inputs, norms, running sums, sorting and the like.
+// The rows of norms, running sums, sorting and the like.
 
 func three[T any](f kernel3[T, T, T, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return elementwise(l, l, l, l, f) }
-}
-
-func specialRows() []op.Row {
-	test := func(id op.ID, f func(float64) bool) op.Row {
-		return row(id, floats(one8(predicate[float32](f)), one8(predicate[float64](f))))
-	}
-	return []op.Row{
-		floatOne(op.Log1p, mapped[float32](math.Log1p), mapped[float64](math.Log1p)),
-		floatOne(op.Expm1, mapped[float32](expm1Narrow), mapped[float64](math.Expm1)),
-		floatOne(op.Erf, mapped[float32](erfNarrow), mapped[float64](math.Erf)),
-		floatOne(op.ELU, elu[float32](expm1Narrow), elu[float64](math.Expm1)),
-		floatOne(op.Floor, floor[float32], floor[float64]),
-		floatOne(op.Ceil, ceil[float32], ceil[float64]),
-		floatOne(op.Round, round[float32], round[float64]),
-		floatOne(op.Trunc, trunc[float32], trunc[float64]),
-		test(op.IsNaN, math.IsNaN),
-		test(op.IsInf, isInf),
-		test(op.IsFinite, isFinite),
-		floatTwo(op.ErfGrad, mappedGrad[float32](erfDerivative32), mappedGrad[float64](erfDerivative64)),
-		floatTwo(op.ELUGrad, eluGrad[float32], eluGrad[float64]),
-		floatTwo(op.ClampGrad, clampGrad[float32], clampGrad[float64]),
-		floatTwo(op.HardtanhGrad, hardtanhGrad[float32], hardtanhGrad[float64]),
-		row(op.Xor, boolean(two(xor))),
-		row(op.Fmod, floats(two(fmod[float32]), two(fmod[float64])),
-			integers(two(intFmod[int64]), two(intFmod[int32]), two(intFmod[uint8]))),
-		row(op.Remainder, floats(two(remainder[float32]), two(remainder[float64])),
-			integers(two(intRemainder[int64]), two(intRemainder[int32]), two(intRemainder[uint8]))),
-		row(op.Lerp, floats(three(lerp[float32]), three(lerp[float64]))),
-		row(op.AddCMul, floats(three(addCMul[float32]), three(addCMul[float64])),
-			integers(three(addCMul[int64]), three(addCMul[int32]), three(addCMul[uint8]))),
-		row(op.AddCDiv, floats(three(addCDiv[float32]), three(addCDiv[float64]))),
-	}
 }
 
 func reduceNormRows() []op.Row {

@@ -1,13 +1,8 @@
 package cpu
 
-import (
-	"math"
+import "github.com/cistern-ml/cistern/kernels/op"
 
-	"github.com/cistern-ml/cistern/device/dtype"
-	"github.com/cistern-ml/cistern/kernels/op"
-)
-
-// The lists of rows, in the order of package op.
+// The lists of rows, but those of elementwise_gen.go.
 
 func fillRows() []op.Row {
 	zeroTo := func(f kernel0[float32]) func(accessor[float32]) op.Func {
@@ -41,78 +36,7 @@ func fillRows() []op.Row {
 			func(l accessor[float64]) op.Func { return random(l, bernoulli[float64]) }),
 			boolean(func(accessor[uint8]) op.Func { return random(boolAccessor(), bernoulli[float32]) })),
 		row(op.Dropout, floats(droppedOut[float32], droppedOut[float64])),
-	}
-}
-
-func unaryRows() []op.Row {
-	number := func(id op.ID, f kernel1[float32, float32], g kernel1[float64, float64],
-		l kernel1[int64, int64], i kernel1[int32, int32], u kernel1[uint8, uint8]) op.Row {
-		return row(id, floats(one(f), one(g)), integers(one(l), one(i), one(u)))
-	}
-	return []op.Row{
-		number(op.Neg, neg[float32], neg[float64], neg[int64], neg[int32], neg[uint8]),
-		number(op.Abs, absolute[float32], absolute[float64], absolute[int64], absolute[int32], absolute[uint8]),
-		number(op.Sign, sign[float32], sign[float64], sign[int64], sign[int32], sign[uint8]),
-		number(op.ReLU, vectorOne(vector.relu, 8, relu[float32]), relu[float64], relu[int64], relu[int32], relu[uint8]),
-		number(op.AddScalar, vectorScalar(vector.addScalar, addScalar[float32]),
-			addScalar[float64], addScalar[int64], addScalar[int32], addScalar[uint8]),
-		number(op.MulScalar, vectorScalar(vector.mulScalar, mulScalar[float32]),
-			mulScalar[float64], mulScalar[int64], mulScalar[int32], mulScalar[uint8]),
-		floatOne(op.DivScalar, vectorScalar(vector.divScalar, divScalar[float32]), divScalar[float64]),
-		number(op.Clamp, clamp[float32], clamp[float64], clamp[int64], clamp[int32], clamp[uint8]),
-		floatOne(op.Exp, vectorOne(vector.exp, 4, mapped[float32](expNarrow)), mapped[float64](math.Exp)),
-		floatOne(op.Log, mapped[float32](math.Log), mapped[float64](log64)),
-		floatOne(op.Sqrt, sqrt[float32], sqrt[float64]),
-		floatOne(op.Rsqrt, rsqrt[float32], rsqrt[float64]),
-		floatOne(op.Reciprocal, reciprocal[float32], reciprocal[float64]),
-		floatOne(op.Sin, mapped[float32](math.Sin), mapped[float64](math.Sin)),
-		floatOne(op.Cos, mapped[float32](math.Cos), mapped[float64](math.Cos)),
-		floatOne(op.Tanh, vectorOne(vector.tanh, 4, mapped[float32](tanhNarrow)), mapped[float64](math.Tanh)),
-		floatOne(op.Sigmoid, vectorOne(vector.sigmoid, 4, mapped[float32](sigmoidNarrow)), mapped[float64](sigmoid64)),
-		floatOne(op.LeakyReLU, leakyReLU[float32], leakyReLU[float64]),
-		floatOne(op.GELU, vectorOne(vector.gelu, 4, mapped[float32](gelu32)), mapped[float64](gelu64)),
-		floatOne(op.GELUTanh, vectorOne(vector.geluTanh, 4, mapped[float32](geluTanh32)), mapped[float64](geluTanh64)),
-		floatOne(op.SiLU, vectorOne(vector.silu, 4, mapped[float32](silu32)), mapped[float64](silu64)),
-		floatOne(op.Softplus, softplus[float32], softplus[float64]),
-		number(op.PowScalar, powScalar[float32], powScalar[float64], intPowScalar[int64], intPowScalar[int32], intPowScalar[uint8]),
-		row(op.Not, floats(one8(not[float32]), one8(not[float64])),
-			integers(one8(not[int64]), one8(not[int32]), one8(not[uint8])), boolean(one8(not[uint8]))),
-	}
-}
-
-func gradRows() []op.Row {
-	return []op.Row{
-		floatTwo(op.ReLUGrad, vectorTwo(vector.reluGrad, 8, reluGrad[float32]), reluGrad[float64]),
-		floatTwo(op.LeakyReLUGrad, leakyReLUGrad[float32], leakyReLUGrad[float64]),
-		floatTwo(op.SigmoidGrad, sigmoidGrad[float32], sigmoidGrad[float64]),
-		floatTwo(op.TanhGrad, tanhGrad[float32], tanhGrad[float64]),
-		floatTwo(op.GELUGrad, vectorTwo(vector.geluGrad, 4, mappedGrad[float32](geluDerivative32)),
-			mappedGrad[float64](geluDerivative64)),
-		floatTwo(op.GELUTanhGrad, vectorTwo(vector.geluTanhGrad, 4, mappedGrad[float32](geluTanhDerivative32)),
-			mappedGrad[float64](geluTanhDerivative64)),
-		floatTwo(op.SiLUGrad, vectorTwo(vector.siluGrad, 4, mappedGrad[float32](siluDerivative32)),
-			mappedGrad[float64](siluDerivative64)),
-		floatTwo(op.SoftplusGrad, softplusGrad[float32], softplusGrad[float64]),
-	}
-}
-
-func binaryRows() []op.Row {
-	number := func(id op.ID, f kernel2[float32, float32, float32], g kernel2[float64, float64, float64],
-		l kernel2[int64, int64, int64], i kernel2[int32, int32, int32], u kernel2[uint8, uint8, uint8]) op.Row {
-		return row(id, floats(two(f), two(g)), integers(two(l), two(i), two(u)))
-	}
-	product := number(op.Mul, vectorTwo(vector.mul, 8, mul[float32]), mul[float64], mul[int64], mul[int32], mul[uint8])
-	product.Funcs[dtype.Bool] = two(and)(accessorOf[uint8](dtype.Bool))
-	return []op.Row{
-		number(op.Add, add32(vector.add), add[float64], add[int64], add[int32], add[uint8]),
-		number(op.Sub, vectorTwo(vector.sub, 8, sub[float32]), sub[float64], sub[int64], sub[int32], sub[uint8]),
-		product,
-		number(op.Maximum, maximum[float32], maximum[float64], maximum[int64], maximum[int32], maximum[uint8]),
-		number(op.Minimum, minimum[float32], minimum[float64], minimum[int64], minimum[int32], minimum[uint8]),
-		floatTwo(op.Div, vectorTwo(vector.div, 8, div[float32]), div[float64]),
-		number(op.Pow, pow[float32], pow[float64], intPow[int64], intPow[int32], intPow[uint8]),
-		row(op.And, boolean(two(and))),
-		row(op.Or, boolean(two(or))),
+		{Op: op.Where, Funcs: bySize(choose[uint8](), choose[uint16](), choose[uint32](), choose[uint64]())},
 	}
 }
 
@@ -122,22 +46,6 @@ func lossRows() []op.Row {
 		lossRow(op.BCELogits, bceLogits), lossRow(op.KLDiv, klDiv),
 		lossGradRow(op.SquaredErrorGrad, squaredErrorGrad), lossGradRow(op.SmoothL1Grad, smoothL1Grad), lossGradRow(op.BCEGrad, bceGrad),
 		lossGradRow(op.BCELogitsGrad, bceLogitsGrad), lossGradRow(op.KLDivGrad, klDivGrad),
-	}
-}
-
-func compareRows() []op.Row {
-	compare := func(id op.ID, f kernel2[uint8, float32, float32], g kernel2[uint8, float64, float64],
-		l kernel2[uint8, int64, int64], i kernel2[uint8, int32, int32], u kernel2[uint8, uint8, uint8]) op.Row {
-		return row(id, floats(two8(f), two8(g)), integers(two8(l), two8(i), two8(u)), boolean(two8(u)))
-	}
-	return []op.Row{
-		compare(op.Eq, eq[float32], eq[float64], eq[int64], eq[int32], eq[uint8]),
-		compare(op.Ne, ne[float32], ne[float64], ne[int64], ne[int32], ne[uint8]),
-		compare(op.Lt, lt[float32], lt[float64], lt[int64], lt[int32], lt[uint8]),
-		compare(op.Le, le[float32], le[float64], le[int64], le[int32], le[uint8]),
-		compare(op.Gt, gt[float32], gt[float64], gt[int64], gt[int32], gt[uint8]),
-		compare(op.Ge, ge[float32], ge[float64], ge[int64], ge[int32], ge[uint8]),
-		{Op: op.Where, Funcs: bySize(choose[uint8](), choose[uint16](), choose[uint32](), choose[uint64]())},
 	}
 }
 

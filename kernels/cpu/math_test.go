@@ -111,9 +111,9 @@ func TestVector_LoopsGiveTheBitsOfTheGoLoops(t *testing.T) {
 		vector func(int, *float32, *float32)
 		plain  kernel1[float32, float32]
 	}{
-		"relu": {vector.relu, relu[float32]}, "exp": {vector.exp, mapped[float32](expNarrow)}, "sigmoid": {vector.sigmoid, mapped[float32](sigmoidNarrow)},
-		"tanh": {vector.tanh, mapped[float32](tanhNarrow)}, "silu": {vector.silu, mapped[float32](silu32)}, "gelu": {vector.gelu, mapped[float32](gelu32)},
-		"geluTanh": {vector.geluTanh, mapped[float32](geluTanh32)},
+		"relu": {vector.relu, relu[float32]}, "exp": {vector.exp, expFloat32}, "sigmoid": {vector.sigmoid, sigmoidFloat32},
+		"tanh": {vector.tanh, tanhFloat32}, "silu": {vector.silu, siluFloat32}, "gelu": {vector.gelu, geluFloat32},
+		"geluTanh": {vector.geluTanh, geluTanhFloat32},
 	} {
 		f.vector(n, &got[0], &a[0])
 		f.plain(want, a, nil)
@@ -124,8 +124,8 @@ func TestVector_LoopsGiveTheBitsOfTheGoLoops(t *testing.T) {
 		plain  kernel2[float32, float32, float32]
 	}{
 		"sub": {vector.sub, sub[float32]}, "mul": {vector.mul, mul[float32]}, "div": {vector.div, div[float32]}, "reluGrad": {vector.reluGrad, reluGrad[float32]},
-		"siluGrad": {vector.siluGrad, mappedGrad[float32](siluDerivative32)}, "geluGrad": {vector.geluGrad, mappedGrad[float32](geluDerivative32)},
-		"geluTanhGrad": {vector.geluTanhGrad, mappedGrad[float32](geluTanhDerivative32)},
+		"siluGrad": {vector.siluGrad, siluGradFloat32}, "geluGrad": {vector.geluGrad, geluGradFloat32},
+		"geluTanhGrad": {vector.geluTanhGrad, geluTanhGradFloat32},
 	} {
 		f.vector(n, &got[0], &a[0], &b[0])
 		f.plain(want, a, b, nil)

@@ -1,119 +1,47 @@
 package cpu
 
-import (
-	"math"
+import "github.com/cistern-ml/cistern/kernels/op"
 
-	"github.com/cistern-ml/cistern/kernels/op"
-)
+// Functions of one element that need only comparisons and arithmetic, in its own type, and the kernel of Clamp.
 
-// Kernels of one input that need only arithmetic. Those of exponentials and their like are in activation.go.
-
-func neg[T number](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = -a[i]
+func magnitude[T number](a T) T {
+	if a <= 0 { // also -0; NaN stays as it is
+		return 0 - a
 	}
+	return a
 }
 
-func absolute[T number](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		v := a[i]
-		if v <= 0 { // also -0; NaN stays as it is
-			v = 0 - v
-		}
-		dst[i] = v
+// signum gives 0 for NaN, as PyTorch does.
+func signum[T number](a T) (s T) {
+	if a > 0 {
+		s = 1
+	} else if a < 0 {
+		s--
 	}
+	return s
 }
 
-// sign gives 0 for NaN, as PyTorch does.
-func sign[T number](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		var s T
-		if a[i] > 0 {
-			s = 1
-		} else if a[i] < 0 {
-			s--
-		}
-		dst[i] = s
+func rectified[T number](a T) T {
+	if a <= 0 { // not NaN
+		return 0
 	}
+	return a
 }
 
-func relu[T number](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		v := a[i]
-		if v <= 0 { // not NaN
-			v = 0
-		}
-		dst[i] = v
+func rectifiedGrad[T float](g, out T) T {
+	if out <= 0 { // not NaN
+		return 0
 	}
+	return g
 }
 
-func leakyReLU[T float](dst, a []T, c *op.Call) {
-	a = a[:len(dst)]
-	slope := T(c.F[0])
-	for i := range dst {
-		v := a[i]
-		if !(v > 0) {
-			v *= slope
-		}
-		dst[i] = v
-	}
-}
+func leaky[T float](a, slope T) T { return leakyGrad(a, a, slope) }
 
-func sqrt[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Sqrt(float64(a[i])))
+func leakyGrad[T float](g, a, slope T) T {
+	if !(a > 0) {
+		return g * slope
 	}
-}
-
-// rsqrt takes the root and the quotient in float64: two roundings in float32 would cost up to an ulp.
-func rsqrt[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(1 / math.Sqrt(float64(a[i])))
-	}
-}
-
-func reciprocal[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = 1 / a[i]
-	}
-}
-
-func not[T number](dst []uint8, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = truth(a[i] == 0)
-	}
-}
-
-func addScalar[T number](dst, a []T, c *op.Call) {
-	a = a[:len(dst)]
-	s := scalar[T](c.F[0], c.I[0])
-	for i := range dst {
-		dst[i] = a[i] + s
-	}
-}
-
-func mulScalar[T number](dst, a []T, c *op.Call) {
-	a = a[:len(dst)]
-	s := scalar[T](c.F[0], c.I[0])
-	for i := range dst {
-		dst[i] = a[i] * s
-	}
-}
-
-func divScalar[T float](dst, a []T, c *op.Call) {
-	a = a[:len(dst)]
-	s := T(c.F[0])
-	for i := range dst {
-		dst[i] = a[i] / s
-	}
+	return g
 }
 
 // clamp leaves what lies within the bounds as it is, -0 too. NaN lies within.
@@ -132,41 +60,18 @@ func clamp[T number](dst, a []T, c *op.Call) {
 	}
 }
 
-// reluGrad and leakyReLUGrad are kernels of two inputs: the incoming gradient and what forward saved.
-
-func reluGrad[T float](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		v := a[i]
-		if b[i] <= 0 { // not NaN
-			v = 0
-		}
-		dst[i] = v
+// withinGrad is the gradient of Clamp.
+func withinGrad[T float](g, a, lo, hi T) T {
+	if a >= lo && a <= hi {
+		return g
 	}
+	return 0
 }
 
-func leakyReLUGrad[T float](dst, a, b []T, c *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	slope := T(c.F[0])
-	for i := range dst {
-		v := a[i]
-		if !(b[i] > 0) {
-			v *= slope
-		}
-		dst[i] = v
+// betweenGrad is the gradient of Hardtanh.
+func betweenGrad[T float](g, a, lo, hi T) T {
+	if a <= lo || a >= hi { // not NaN
+		return 0
 	}
-}
-
-func sigmoidGrad[T float](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] * b[i] * (1 - b[i])
-	}
-}
-
-func tanhGrad[T float](dst, a, b []T, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] * (1 - T(b[i]*b[i]))
-	}
+	return g
 }

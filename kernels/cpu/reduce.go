@@ -60,7 +60,7 @@ func (r *reduction[T, A, D]) set(dst, a *op.View) {
 	columns := r.kept.inner()
 	near := r.kept.ops[1].stride[r.kept.ndim-1]
 	step := r.cut.ops[0].stride[r.cut.ndim-1]
-	r.byRows = columns >= 8 && r.cut.total > 0 && (r.cut.inner() < 16 || abs(near) <= abs(step))
+	r.byRows = columns >= 8 && r.cut.total > 0 && (r.cut.inner() < 16 || absInt(near) <= absInt(step))
 	if r.byRows {
 		r.tile = min(columns, 512)
 		r.block = max(64, (128<<10)/r.tile)
@@ -91,7 +91,7 @@ func separate(kept, cut *loop, dst, a *op.View) {
 	cut.set(&x, nil)
 }
 
-func abs(n int) int { return max(n, -n) }
+func absInt(n int) int { return max(n, -n) }
 
 // blockRange is the range of reduced elements of block b.
 func (r *reduction[T, A, D]) blockRange(b int) (lo, hi int) {

@@ -10,14 +10,9 @@ import (
 func Rows() []op.Row {
 	lists := [][]op.Row{
 		fillRows(),
-		unaryRows(),
-		gradRows(),
-		binaryRows(),
 		lossRows(),
-		compareRows(),
 		reduceRows(),
 		structuredRows(),
-		specialRows(),
 		reduceNormRows(),
 		orderRows(),
 		normRows(),
@@ -89,10 +84,6 @@ func one8[T any](f kernel1[uint8, T]) func(accessor[T]) op.Func {
 
 func two8[T any](f kernel2[uint8, T, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return binary(accessorOf[uint8](dtype.Bool), l, l, f) }
-}
-
-func floatOne(id op.ID, f kernel1[float32, float32], g kernel1[float64, float64]) op.Row {
-	return row(id, floats(one(f), one(g)))
 }
 
 func floatTwo(id op.ID, f kernel2[float32, float32, float32], g kernel2[float64, float64, float64]) op.Row {

@@ -48,7 +48,7 @@ func (j *scanJob[T, A, D]) run(lo, hi int) {
 		n := min(hi-lo, w.inner()-w.col, chunk)
 		to, out := w.at(0)
 		from, in := w.at(1)
-		if n >= 8 && abs(in) < abs(j.stride[1]) {
+		if n >= 8 && absInt(in) < absInt(j.stride[1]) {
 			j.tile(n, to, out, from, in, s)
 		} else {
 			n = 1

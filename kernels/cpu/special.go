@@ -1,10 +1,6 @@
 package cpu
 
-import (
-	"math"
-
-	"github.com/cistern-ml/cistern/kernels/op"
-)
+import "math"
 
 // Special functions, and ELU, which is made of one. As in activation.go each formula is written in float64.
 
@@ -38,58 +34,32 @@ func erfNarrow(x float64) float64 {
 	return math.Copysign(1-2*tail, x)
 }
 
-// elu makes the kernel of F[0]*(exp(a)-1) for a <= 0, with exp-1 in the accuracy of T.
-func elu[T float](expm1 func(float64) float64) kernel1[T, T] {
-	return func(dst, a []T, c *op.Call) {
-		a = a[:len(dst)]
-		alpha := c.F[0]
-		for i := range dst {
-			v := a[i]
-			if !(v > 0) {
-				v = T(alpha * expm1(float64(v)))
-			}
-			dst[i] = v
-		}
+func elu32(x, alpha float64) float64 {
+	if x > 0 {
+		return x
 	}
+	return alpha * expm1Narrow(x)
 }
 
-func eluGrad[T float](dst, a, b []T, c *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	alpha := c.F[0]
-	for i := range dst {
-		v := a[i]
-		if x := b[i]; !(x > 0) {
-			v = T(float64(v) * alpha * expOf[T](float64(x)))
-		}
-		dst[i] = v
+func elu64(x, alpha float64) float64 {
+	if x > 0 {
+		return x
 	}
+	return alpha * math.Expm1(x)
 }
 
-func erfDerivative32(x float64) float64 { return twoOverRootPi * expNarrow(-x*x) }
-func erfDerivative64(x float64) float64 { return twoOverRootPi * math.Exp(-x*x) }
-
-func clampGrad[T float](dst, a, b []T, c *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	lo, hi := T(c.F[0]), T(c.F[1])
-	for i := range dst {
-		var v T
-		if b[i] >= lo && b[i] <= hi {
-			v = a[i]
-		}
-		dst[i] = v
+func eluGrad32(g, x, alpha float64) float64 {
+	if x > 0 {
+		return g
 	}
+	return g * alpha * expNarrow(x)
 }
 
-func hardtanhGrad[T float](dst, a, b []T, c *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	lo, hi := T(c.F[0]), T(c.F[1])
-	for i := range dst {
-		v := a[i]
-		if b[i] <= lo || b[i] >= hi { // not NaN
-			v = 0
-		}
-		dst[i] = v
+func eluGrad64(g, x, alpha float64) float64 {
+	if x > 0 {
+		return g
 	}
+	return g * alpha * math.Exp(x)
 }
 
 func hardswishGrad64(g, a float64) float64 {

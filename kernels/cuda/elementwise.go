@@ -133,32 +133,21 @@ func noScalars(p *device.Params, _ *op.Call) { p.Int64(0).Int64(0) }
 // scalarsOf chooses for an operation and its key type.
 func scalarsOf(id op.ID, d dtype.DType) func(*device.Params, *op.Call) {
 	switch {
-	case d == dtype.Float64, d.IsFloat() && (id == op.Softplus || id == op.SoftplusGrad || id == op.PowScalar):
+	case d == dtype.Float64, d.IsFloat() && slices.Contains(doubleScalars, id):
 		return wideScalars
 	case d.IsFloat():
 		return narrowScalars
-	case id == op.Clamp && d == dtype.Int32:
+	case d == dtype.Int32 && slices.Contains(boundedScalars, id):
 		return boundScalars(math.MinInt32, math.MaxInt32)
-	case id == op.Clamp && d == dtype.Uint8:
+	case d == dtype.Uint8 && slices.Contains(boundedScalars, id):
 		return boundScalars(0, math.MaxUint8)
 	}
 	return wholeScalars
 }
 
-// elementwiseIDs are the operations of src/elementwise.h.
-var elementwiseIDs = []op.ID{
-	op.Neg, op.Abs, op.Sign, op.Exp, op.Log, op.Sqrt, op.Rsqrt, op.Reciprocal, op.Sin, op.Cos, op.Tanh, op.Sigmoid, op.ReLU,
-	op.LeakyReLU, op.GELU, op.GELUTanh, op.SiLU, op.Softplus, op.Not, op.AddScalar, op.MulScalar, op.DivScalar, op.PowScalar, op.Clamp,
-	op.ReLUGrad, op.LeakyReLUGrad, op.SigmoidGrad, op.TanhGrad, op.GELUGrad, op.GELUTanhGrad, op.SiLUGrad, op.SoftplusGrad,
-	op.Add, op.Sub, op.Mul, op.Div, op.Pow, op.Maximum, op.Minimum, op.Eq, op.Ne, op.Lt, op.Le, op.Gt, op.Ge, op.And, op.Or,
-	op.Log1p, op.Expm1, op.Erf, op.ELU, op.Floor, op.Ceil, op.Round, op.Trunc, op.IsNaN, op.IsInf, op.IsFinite,
-	op.ErfGrad, op.ELUGrad, op.ClampGrad, op.HardtanhGrad, op.Xor, op.Fmod, op.Remainder, op.Lerp, op.AddCMul, op.AddCDiv,
-}
-
 func elementwiseRows() []op.Row {
-	ids := slices.Concat(elementwiseIDs, tableIDs)
-	rows := make([]op.Row, 0, len(ids))
-	for _, id := range ids {
+	rows := make([]op.Row, 0, len(elementwiseIDs))
+	for _, id := range elementwiseIDs {
 		rows = append(rows, typedRow(id, func(d dtype.DType) op.Func {
 			return elementwise(variantsOf("elementwise_"+suffixes[d], id.String()+"_"+suffixes[d]), scalarsOf(id, d))
 		}))

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "85c49541433745ea47e8380d4daf89f42fd0bab631048bd7f2d6abe2c58ec531"
+const inputsHash = "6e67a78d22254a7fd225cc844fc1baf706e282512c0b709811daa6d31101bb03"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -45,81 +45,10 @@ const (
 	// one shape, and may be the same memory. The same call on a gradient is its gradient: no mask is kept. I as Uniform.
 	Dropout
 
-	// ---- element-wise, one input: dst = f(a), dst has a's type ----------------------------------------------------
+	// ---- element-wise operations that are not made of the table of internal/elementwise; the others are in elementwise_gen.go ---
 
-	Neg        // -a. Float and integer types
-	Abs        // |a|. Float and integer types
-	Sign       // -1, 0 or 1. Float and integer types
-	Exp        // float types
-	Log        // float types
-	Sqrt       // float types
-	Rsqrt      // 1/sqrt(a). Float types
-	Reciprocal // 1/a. Float types
-	Sin        // float types
-	Cos        // float types
-	Tanh       // float types
-	Sigmoid    // 1/(1+exp(-a)), without overflow. Float types
-	ReLU       // max(a, 0), NaN stays NaN. Float and integer types
-	LeakyReLU  // a > 0 ? a : F[0]*a. Float types
-	GELU       // 0.5*a*(1+erf(a/sqrt 2)). Float types
-	GELUTanh   // the tanh approximation of GELU. Float types
-	SiLU       // a*sigmoid(a). Float types
-	Softplus   // log(1+exp(F[0]*a))/F[0], and a itself where F[0]*a > F[1]. Float types
-	Not        // dst (Bool) = a is 0. All types
-	AddScalar  // a + F[0]; I[0] for integer types. Float and integer types
-	MulScalar  // a * F[0]; I[0] for integer types. Float and integer types
-	DivScalar  // a / F[0]. Float types
-	PowScalar  // a ** F[0]; I[0], at least 0, for integer types, exact but for wrapping. Float and integer types
-	Clamp      // min(max(a, F[0]), F[1]); I[0], I[1] for integer types; NaN stays NaN. Float and integer types
-	Log1p      // log(1+a), accurate near 0. Float types
-	Expm1      // exp(a)-1, accurate near 0. Float types
-	Erf        // the error function. Float types
-	ELU        // a > 0 ? a : F[0]*(exp(a)-1). Float types
-	Floor      // float types
-	Ceil       // float types
-	Round      // to the nearest integer, halves to the even one. Float types
-	Trunc      // toward zero. Float types
-	IsNaN      // dst (Bool) = a is NaN. Float types
-	IsInf      // dst (Bool) = a is infinite. Float types
-	IsFinite   // dst (Bool) = a is neither. Float types
-
-	// ---- element-wise, gradients: a is the incoming gradient, b what the forward pass saved; all of one float type ---
-
-	ReLUGrad      // b <= 0 ? 0 : a, so a where b is NaN. b is the output of ReLU
-	LeakyReLUGrad // b > 0 ? a : F[0]*a. b is the input
-	SigmoidGrad   // a*b*(1-b). b is the output
-	TanhGrad      // a*(1-b*b). b is the output
-	GELUGrad      // b is the input
-	GELUTanhGrad  // b is the input
-	SiLUGrad      // b is the input
-	SoftplusGrad  // F as Softplus. b is the input
-	ErfGrad       // a*2/sqrt(pi)*exp(-b*b). b is the input
-	ELUGrad       // b > 0 ? a : a*F[0]*exp(b), so NaN where b is. b is the input
-	ClampGrad     // F[0] <= b <= F[1] ? a : 0. b is the input
-	HardtanhGrad  // b <= F[0] or b >= F[1] ? 0 : a. b is the input
-
-	// ---- element-wise, two inputs -----------------------------------------------------------------------------------
-
-	Add     // a + F[0]*b (F[0] is usually 1); integer types use I[0]. Float and integer types
-	Sub     // a - b. Float and integer types
-	Mul     // a * b. Float and integer types; Bool: and
-	Div     // a / b. Float types
-	Pow     // a ** b, of integers exact but for wrapping; negative b give 0, but 1 for 1 and 1 or -1 for -1. Float and integer types
-	Maximum // NaN if either is NaN. Float and integer types
-	Minimum // NaN if either is NaN. Float and integer types
-	Eq      // dst is Bool; a and b have one type. All types. Likewise the five below
-	Ne
-	Lt
-	Le
-	Gt
-	Ge
-	And // Bool
-	Or  // Bool
-	Xor // Bool
-	// Fmod: the remainder of a/b with the sign of a, exact. Integers: 0 where b is 0. Float and integer types.
-	Fmod
-	// Remainder: the remainder with the sign of b: Fmod plus b where that is not 0 and of the other sign. As Fmod otherwise.
-	Remainder
+	// Where: dst = a (Bool) ? b : c. b, c and dst have one type. All types
+	Where
 
 	// The losses of elements: a is the prediction, b the target. Float types.
 
@@ -129,13 +58,6 @@ const (
 	BCE       // -(b*max(log(a), -100) + (1-b)*max(log(1-a), -100))
 	BCELogits // log(1+exp(-a)) + (1-b)*a, without overflow: the BCE of sigmoid(a)
 	KLDiv     // b*(log(b) - a), and 0 where b is 0; if F[0] is not 0, b is a logarithm itself: exp(b)*(b - a)
-
-	// ---- element-wise, three inputs ---------------------------------------------------------------------------------
-
-	Where   // a (Bool) ? b : c. b, c and dst have one type. All types
-	Lerp    // |c| < 0.5 ? a + c*(b-a) : b - (b-a)*(1-c). Float types
-	AddCMul // a + F[0]*b*c; I[0] for integer types. Float and integer types
-	AddCDiv // a + F[0]*b/c. Float types
 
 	// The gradients of the losses of elements with respect to the prediction: a is the gradient of the loss, b the prediction, c
 	// the target; scalars as the loss has them. Float types.

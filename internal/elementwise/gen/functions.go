@@ -10,119 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/elementwise"
 )
 
-// kernel is an operation of the kernels: one of the table, or one of its gradients.
-type kernel struct {
-	ID, Name string // of Go, and of PyTorch's manner
-	In       string // views as the specification counts them
-	Operands []string
-	Types    string // as the specification names them
-	Spec     string
-	Go, CUDA string
-	Exact    bool // Go is arithmetic in the type itself
-	Whole    bool // integers too
-
-	Reference string
-	Ulps      float64
-	Gradient  bool
-	Op        elementwise.Op
-}
-
-// operandsOf are the names of the inputs in expressions.
-func operandsOf(o elementwise.Op) []string {
-	if o.Second != "" {
-		return []string{"a", "b"}
-	}
-	return []string{"a"}
-}
-
-// kernelsOf are the kernels of an operation: itself, and its gradients.
-func kernelsOf(o elementwise.Op) []kernel {
-	inputs := operandsOf(o)
-	types := "floats"
-	if o.Types == elementwise.Numeric {
-		types = "numbers"
-	}
-	list := []kernel{{
-		ID: o.Name, Name: o.Torch, In: strings.Repeat("k", len(inputs)), Operands: inputs, Types: types, Spec: specOf(o),
-		Go: o.Go, CUDA: o.CUDA, Exact: o.Types == elementwise.Numeric, Whole: o.Types == elementwise.Numeric,
-		Reference: o.Test.Reference, Ulps: o.Test.Ulps, Op: o,
-	}}
-	for i, g := range o.Gradients {
-		operands := append([]string{"g"}, inputs...)
-		saved := "the input"
-		switch {
-		case g.OfOutput:
-			operands, saved = []string{"g", "a"}, "the result"
-		case o.Second != "":
-			saved = "the inputs a and b"
-		}
-		list = append(list, kernel{
-			ID: o.Name + gradSuffix(o, i), Name: o.Torch + "_backward" + map[bool]string{true: "_other"}[i == 1],
-			In: strings.Repeat("k", len(operands)), Operands: operands, Types: "floats", Spec: g.Formula + ", of the gradient g and " + saved,
-			Go: g.Go, CUDA: g.CUDA, Reference: o.Test.Gradients[i], Ulps: o.Test.Ulps, Gradient: true, Op: o,
-		})
-	}
-	return list
-}
-
-// gradSuffix is what the name of the gradient by input i ends in: Grad, or GradU by the second input u.
-func gradSuffix(o elementwise.Op, i int) string {
-	if i == 0 {
-		return "Grad"
-	}
-	return "Grad" + strings.ToUpper(o.Second)
-}
-
-var wordT = regexp.MustCompile(`\bt\b`)
-
-// specOf is what the operation does, of its inputs a and b.
-func specOf(o elementwise.Op) string {
-	s := wordT.ReplaceAllString(strings.TrimPrefix(o.Does, "is "), "a")
-	if o.Second != "" {
-		s = regexp.MustCompile(`\b`+o.Second+`\b`).ReplaceAllString(s, "b")
-	}
-	return s
-}
-
-// elementsOf makes the Go expression one of slices: its operands get the index [i], converted.
-func elementsOf(k kernel) string {
-	e := k.Go
-	for _, name := range k.Operands {
-		to := fmt.Sprintf("float64(%s[i])", name)
-		if k.Exact {
-			to = name + "[i]"
-		}
-		e = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(e, to)
-	}
-	return e
-}
-
-// referenceOf makes the reference one of the list x.
-func referenceOf(k kernel) string {
-	e := inList(k.Reference, k)
-	if k.Gradient {
-		e = "x[0] * (" + e + ")"
-	}
-	return e
-}
-
-// inList makes an expression of elements one of the list x.
-func inList(e string, k kernel) string {
-	for i, name := range k.Operands {
-		e = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(e, fmt.Sprintf("x[%d]", i))
-	}
-	return e
-}
-
-// cudaOf makes operands of a CUDA expression those of the macros, a, b and c in the order of inputs.
-func cudaOf(k kernel) string {
-	e := k.CUDA
-	for i := len(k.Operands) - 1; i >= 0; i-- {
-		e = regexp.MustCompile(`\b`+k.Operands[i]+`\b`).ReplaceAllString(e, string("abc"[i]))
-	}
-	return e
-}
-
+// functions are those of the templates.
 var functions = template.FuncMap{
 	"kernels": func(ops []elementwise.Op) (list []kernel) {
 		for _, o := range ops {
@@ -130,77 +18,276 @@ var functions = template.FuncMap{
 		}
 		return list
 	},
-	"elements":  elementsOf,
-	"reference": referenceOf,
-	"cuda":      cudaOf,
-	"scale":     func(k kernel) string { return inList(k.Op.Test.Scale, k) },
-	"suffix":    gradSuffix,
-	"lower":     lower,
-	"list":      func(s []string) string { return strings.Join(s, ", ") },
-	"floats":    func(ks []kernel) []kernel { return filter(ks, func(k kernel) bool { return !k.Whole }) },
-	"wholes":    func(ks []kernel) []kernel { return filter(ks, func(k kernel) bool { return k.Whole }) },
-	"onV":       func(s string) string { return wordT.ReplaceAllString(s, "v") },
-	"promotion": promotion,
-	"tensorFunc": func(o elementwise.Op) string {
-		return map[elementwise.Types]string{elementwise.ToFloat: "unaryFloat", elementwise.OnlyFloats: "activation", elementwise.Numeric: "unaryNumeric"}[o.Types]
+	"in": func(maps string, ks []kernel) []kernel {
+		return filter(ks, func(k kernel) bool { return k.Class.Maps == maps })
 	},
-	"binaryFunc": func(o elementwise.Op) string {
-		return map[elementwise.Types]string{elementwise.ToFloat: "binaryFloat", elementwise.OnlyFloats: "binaryActivation"}[o.Types]
+	"list":   func(s []string) string { return strings.Join(s, ", ") },
+	"names":  func(s ...string) []string { return s },
+	"lower":  lower,
+	"suffix": gradSuffix,
+	"two":    func(o elementwise.Op) bool { return len(o.Scalars) == 2 },
+	"json":   func(s string) string { return fmt.Sprintf("%q", s) },
+	"last":   func(i, n int) bool { return i == n-1 },
+
+	"tensor":   func() elementwise.Layers { return elementwise.Tensor },
+	"autograd": func() elementwise.Layers { return elementwise.Autograd },
+	"inLayer":  inLayer,
+	"except": func(l elementwise.Layers, ops []elementwise.Op) []elementwise.Op {
+		return filter(ops, func(o elementwise.Op) bool { return inLayer(l, o) })
 	},
-	"saves":    saves,
-	"onlyReal": func(o elementwise.Op) bool { return o.Types == elementwise.OnlyFloats },
-	"whole":    func(o elementwise.Op) bool { return o.Types == elementwise.Numeric },
-	"json":     func(s string) string { return fmt.Sprintf("%q", s) },
-	"arity":    func(k kernel) string { return []string{"one", "two", "three"}[len(k.Operands)-1] },
-	"macro":    func(k kernel) string { return []string{"UNARY", "BINARY", "TERNARY"}[len(k.Operands)-1] },
-	"map":      mapOf,
-	"computes": func(k kernel) bool { return computes.MatchString(k.CUDA) },
-	"last":     func(i, n int) bool { return i == n-1 },
+	"differentiable": func(ops []elementwise.Op) []elementwise.Op {
+		return filter(ops, func(o elementwise.Op) bool { return inLayer(elementwise.Autograd, o) && flows(o) })
+	},
+	"flows":     flows,
+	"hasKernel": hasKernel,
+	"types":     factsOf,
+
+	"comment": comment,
+	"doc":     doc,
+	"gradDoc": gradDoc,
+	"onV":     func(s string) string { return wordT.ReplaceAllString(s, "v") },
+	"saves":   saves,
+
+	"uses":    uses,
+	"rule":    ruleOf,
+	"second":  second,
+	"params":  params,
+	"passed":  passed,
+	"arg":     arg,
+	"taken":   taken,
+	"numbers": func(o elementwise.Op) string { return numbers(o, "%s") },
+	"args":    args,
 }
 
-// computes finds divisions and calls of functions, which take longer than loads.
-var computes = regexp.MustCompile(`/|[a-z0-9_]\(`)
+// typesOf is what layers make of the types that an operation takes.
+type typesOf struct {
+	One, Two string // the functions of package tensor that run it
+	Sentence string // in documentation
+	Takes    string // a type beside float32
+	Refuses  string // one that is refused
+}
 
-// mapOf makes the kernels of a type.
-func mapOf(k kernel) string {
-	if len(k.Operands) == 3 {
-		return fmt.Sprintf("MAP3(%s_##T, %s, T, C)", k.Name, k.ID)
+var typeFacts = map[elementwise.Types]typesOf{
+	elementwise.ToFloat:    {One: "unaryFloat", Two: "binaryFloat", Sentence: "Makes float32 of integers and bools.", Takes: "int32"},
+	elementwise.OnlyFloats: {One: "activation", Two: "binaryActivation", Sentence: "Only takes floating-point types.", Takes: "float64", Refuses: "int32"},
+	elementwise.Numeric:    {One: "unaryNumeric", Two: "binaryNumeric", Sentence: "Not defined for bool.", Takes: "int32", Refuses: "bool"},
+	elementwise.Lifting:    {One: "withScalar", Sentence: "The number lifts integers and bools to its category, and widens no type.", Takes: "int32"},
+	elementwise.Rounding:   {One: "rounded", Sentence: "Integers stay as they are; bools are refused.", Takes: "int64", Refuses: "bool"},
+	elementwise.Tests:      {One: "tested", Sentence: "The result is of type bool.", Takes: "int32"},
+	elementwise.Conditions: {One: "condition", Two: "compare", Sentence: "The result is of type bool.", Takes: "int32"},
+	elementwise.Bools:      {Two: "logical", Sentence: "The result is of type bool.", Takes: "int32"},
+}
+
+func factsOf(o elementwise.Op) typesOf {
+	facts := typeFacts[o.Types]
+	switch {
+	case !inLayer(elementwise.Tensor, o):
+		facts.Sentence = ""
+	case o.Types == elementwise.Numeric && o.Second != "":
+		facts.Sentence = "Two bools are refused."
 	}
-	return fmt.Sprintf("MAP%d(%s_##T, %s, T, T, C)", len(k.Operands), k.Name, k.ID)
+	return facts
 }
 
-func filter(ks []kernel, keep func(kernel) bool) (list []kernel) {
-	for _, k := range ks {
-		if keep(k) {
-			list = append(list, k)
+var wordT = regexp.MustCompile(`\bt\b`)
+
+func filter[T any](list []T, keep func(T) bool) (kept []T) {
+	for _, x := range list {
+		if keep(x) {
+			kept = append(kept, x)
 		}
 	}
-	return list
+	return kept
 }
 
-// lower is the name of a function that is not exported: softsign, logAddExp.
+// lower is the name of a function that is not exported: softsign, logAddExp, relu.
 func lower(name string) string {
+	for _, short := range []string{"ReLU", "GELU", "SiLU", "ELU"} {
+		if rest, ok := strings.CutPrefix(name, short); ok {
+			return strings.ToLower(short) + rest
+		}
+	}
 	r := []rune(name)
 	r[0] = unicode.ToLower(r[0])
 	return string(r)
 }
 
-// promotion is a sentence about types.
-func promotion(o elementwise.Op) string {
-	return map[elementwise.Types]string{
-		elementwise.ToFloat:    "Makes float32 of integers and bools.",
-		elementwise.OnlyFloats: "Only takes floating-point types.",
-		elementwise.Numeric:    "Not defined for bool; integers wrap.",
-	}[o.Types]
+// comment breaks a text into lines of a comment.
+func comment(text string) string {
+	const width = 140
+	var b strings.Builder
+	line := "//"
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > width {
+			b.WriteString(line + "\n")
+			line = "//"
+		}
+		line += " " + word
+	}
+	return b.String() + line
+}
+
+// doc is the comment of a function of tensors or variables.
+func doc(name, does, second string, sentences ...string) string {
+	if second != "" {
+		does += ", with broadcasting"
+	}
+	return comment(name + " " + does + ". " + strings.Join(sentences, " "))
+}
+
+// gradDoc is the comment of the gradient by input i.
+func gradDoc(o elementwise.Op, i int) string {
+	g := o.Gradients[i]
+	at := "at a"
+	switch {
+	case g.OfOutput:
+		at = "whose result was a"
+	case o.Second != "":
+		at = "of a and b by the " + []string{"first", "second"}[i] + " of them"
+	}
+	s := fmt.Sprintf("%s%s is the gradient of %s %s, where t is that of the result: %s with g = t.", o.Name, gradSuffix(o, i), o.Name, at, g.Formula)
+	if o.Second != "" {
+		s += " It has the shape that a and b broadcast to."
+	}
+	return comment(s)
+}
+
+// inLayer reports whether a layer has functions of the operation that are not by hand.
+func inLayer(l elementwise.Layers, o elementwise.Op) bool { return o.ByHand&l == 0 }
+
+// hasKernel reports whether a gradient has a kernel of its own.
+func hasKernel(g elementwise.Gradient) bool { return g.Go != "" || g.Loop != "" }
+
+// flows reports whether an operation has gradients.
+func flows(o elementwise.Op) bool {
+	for _, g := range o.Gradients {
+		if g.None == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// uses is what the rule of input i reads of the forward pass, as package autograd writes it, or nothing.
+func uses(o elementwise.Op, i int) string {
+	switch g := o.Gradients[i]; {
+	case g.Rule != "" || g.None != "":
+		return g.Uses
+	case g.OfOutput:
+		return "output"
+	case o.Second != "":
+		return "input(0) | input(1)"
+	}
+	return "input(0)"
+}
+
+// ruleOf is the rule of input i, as package autograd writes it.
+func ruleOf(o elementwise.Op, i int) string {
+	g := o.Gradients[i]
+	if g.Rule != "" {
+		return g.Rule
+	}
+	make := "ofInput"
+	switch {
+	case g.OfOutput:
+		make = "ofOutput"
+	case o.Second != "":
+		make = "ofInputs"
+	}
+	if n := len(o.Scalars); n > 0 {
+		make += fmt.Sprintf("With%d", n)
+	}
+	return fmt.Sprintf("%s((*tensor.Tensor).%s%s)", make, o.Name, gradSuffix(o, i))
 }
 
 // saves says what autograd's operation saves.
 func saves(o elementwise.Op) string {
 	switch {
-	case o.Second != "":
-		return "Saves both."
-	case o.Gradients[0].OfOutput:
+	case o.Second == "" && uses(o, 0) == "output":
 		return "Saves its result."
+	case o.Second == "" && uses(o, 0) != "":
+		return "Saves v."
+	case o.Second == "" || uses(o, 0)+uses(o, 1) == "":
+		return "Saves nothing."
+	case uses(o, 0) == "input(1)" && uses(o, 1) == "input(0)":
+		return "Saves each factor whose partner needs a gradient."
+	case uses(o, 0) == uses(o, 1):
+		return "Saves both."
+	case uses(o, 0)+" | output" == uses(o, 1):
+		return "Saves both, and also the result if " + o.Second + " needs a gradient."
+	case uses(o, 0) != "":
+		return "Saves " + o.Second + ", and also v if " + o.Second + " needs a gradient."
 	}
-	return "Saves v."
+	return "Saves both if " + o.Second + " needs a gradient."
+}
+
+// second is the parameter of the second input, if there is one.
+func second(o elementwise.Op, typ string) string {
+	if o.Second == "" {
+		return ""
+	}
+	return o.Second + " " + typ
+}
+
+// arg is what a node of autograd has besides its inputs: one number, or an array of two.
+func arg(o elementwise.Op) string {
+	switch len(o.Scalars) {
+	case 0:
+		return "nil"
+	case 1:
+		return o.Scalars[0]
+	}
+	return "[2]float64{" + strings.Join(o.Scalars, ", ") + "}"
+}
+
+// params are the parameters that the scalars are, after the operands if there are any.
+func params(o elementwise.Op, operands string) string {
+	s := strings.Join(o.Scalars, ", ")
+	if s != "" {
+		s += " float64"
+	}
+	if operands != "" && s != "" {
+		operands += ", "
+	}
+	return operands + s
+}
+
+// passed are the scalars as further arguments.
+func passed(o elementwise.Op) string {
+	var s string
+	for _, name := range o.Scalars {
+		s += ", " + name
+	}
+	return s
+}
+
+// numbers are the scalars that the operation is tried with first, each in a format.
+func numbers(o elementwise.Op, format string) string {
+	if len(o.Test.Scalars) == 0 {
+		return ""
+	}
+	values := strings.Split(o.Test.Scalars[0], ", ")
+	for i, v := range values {
+		values[i] = fmt.Sprintf(format, v)
+	}
+	return strings.Join(values, ", ")
+}
+
+// args are these as arguments of a sample.
+func args(o elementwise.Op) string {
+	if len(o.Scalars) == 0 {
+		return "nil"
+	}
+	return "args{" + numbers(o, "float64(%s)") + "}"
+}
+
+// taken are the scalars of a node of autograd.
+func taken(o elementwise.Op) string {
+	switch len(o.Scalars) {
+	case 0:
+		return ""
+	case 1:
+		return "n.arg.(float64)"
+	}
+	return "s[0], s[1]"
 }

@@ -14,11 +14,7 @@ constexpr int VDIMS = 4;
 
 // Whether a function computes for longer than a few loads take: one at a time is then enough, and less code.
 template <class F> constexpr bool computes = false;
-#define COMPUTES(F) template <> constexpr bool computes<F> = true;
-COMPUTES(Exp) COMPUTES(Log) COMPUTES(Rsqrt) COMPUTES(Reciprocal) COMPUTES(Sqrt) COMPUTES(Sin) COMPUTES(Cos) COMPUTES(Tanh)
-COMPUTES(Sigmoid) COMPUTES(SiLU) COMPUTES(GELU) COMPUTES(GELUTanh) COMPUTES(PowScalar) COMPUTES(DivScalar) COMPUTES(Softplus) COMPUTES(Log1p)
-COMPUTES(Expm1) COMPUTES(Erf) COMPUTES(ELU) COMPUTES(GELUGrad) COMPUTES(GELUTanhGrad) COMPUTES(SiLUGrad) COMPUTES(SoftplusGrad)
-COMPUTES(ErfGrad) COMPUTES(ELUGrad) COMPUTES(Div_) COMPUTES(Pow) COMPUTES(Fmod) COMPUTES(Remainder) COMPUTES(AddCDiv)
+#define COMPUTES(F) template <> inline constexpr bool computes<F> = true;
 
 #include "functions_gen.h"
 
@@ -176,81 +172,3 @@ FN void map_s(const Walk<N + 1>& w, D* dst, const A* const (&in)[N], S s, S t) {
         const T* const in[3] = {a, b, c};                                                                             \
         map_s<F>(w, dst, in, s, t);                                                                                   \
     }
-
-// The operations of a type, by the classes of types for which they are defined; T is its suffix and type, C of computation.
-#define MAPS_ANY(T, C)                                                                                                \
-    MAP1(logical_not_##T, Not, b8, T, C)                                                                              \
-    MAP2(eq_##T, Eq, b8, T, C)                                                                                        \
-    MAP2(ne_##T, Ne, b8, T, C)                                                                                        \
-    MAP2(lt_##T, Lt, b8, T, C)                                                                                        \
-    MAP2(le_##T, Le, b8, T, C)                                                                                        \
-    MAP2(gt_##T, Gt, b8, T, C)                                                                                        \
-    MAP2(ge_##T, Ge, b8, T, C)
-
-#define MAPS_NUMBER(T, C)                                                                                             \
-    MAP1(neg_##T, Neg, T, T, C)                                                                                       \
-    MAP1(abs_##T, Abs, T, T, C)                                                                                       \
-    MAP1(sign_##T, Sign, T, T, C)                                                                                     \
-    MAP1(relu_##T, ReLU, T, T, C)                                                                                     \
-    MAP1(add_scalar_##T, AddScalar, T, T, C)                                                                          \
-    MAP1(mul_scalar_##T, MulScalar, T, T, C)                                                                          \
-    MAP1(clamp_##T, Clamp, T, T, C)                                                                                   \
-    MAP2(add_##T, Add, T, T, C)                                                                                       \
-    MAP2(sub_##T, Sub, T, T, C)                                                                                       \
-    MAP2(mul_##T, Mul, T, T, C)                                                                                       \
-    MAP2(maximum_##T, Maximum, T, T, C)                                                                               \
-    MAP2(minimum_##T, Minimum, T, T, C)                                                                               \
-    MAP2(fmod_##T, Fmod, T, T, C)                                                                                     \
-    MAP2(remainder_##T, Remainder, T, T, C)                                                                           \
-    MAP3(addcmul_##T, AddCMul, T, C)                                                                                  \
-    MAPS_NUMBER_TABLE(T, C)
-
-#define MAPS_INTEGER(T, C)                                                                                            \
-    MAP1(pow_scalar_##T, PowScalar, T, T, i64)                                                                        \
-    MAP2(pow_##T, Pow, T, T, C)
-
-#define MAPS_FLOAT(T, C)                                                                                              \
-    MAP1(exp_##T, Exp, T, T, C)                                                                                       \
-    MAP1(log_##T, Log, T, T, C)                                                                                       \
-    MAP1(sqrt_##T, Sqrt, T, T, C)                                                                                     \
-    MAP1(rsqrt_##T, Rsqrt, T, T, C)                                                                                   \
-    MAP1(reciprocal_##T, Reciprocal, T, T, C)                                                                         \
-    MAP1(sin_##T, Sin, T, T, C)                                                                                       \
-    MAP1(cos_##T, Cos, T, T, C)                                                                                       \
-    MAP1(tanh_##T, Tanh, T, T, C)                                                                                     \
-    MAP1(sigmoid_##T, Sigmoid, T, T, C)                                                                               \
-    MAP1(leaky_relu_##T, LeakyReLU, T, T, C)                                                                          \
-    MAP1(gelu_##T, GELU, T, T, C)                                                                                     \
-    MAP1(gelu_tanh_##T, GELUTanh, T, T, C)                                                                            \
-    MAP1(silu_##T, SiLU, T, T, C)                                                                                     \
-    MAP1(div_scalar_##T, DivScalar, T, T, C)                                                                          \
-    MAP1(softplus_##T, Softplus, T, T, f64)                                                                           \
-    MAP1(pow_scalar_##T, PowScalar, T, T, f64)                                                                        \
-    MAP2(relu_backward_##T, ReLUGrad, T, T, C)                                                                        \
-    MAP2(leaky_relu_backward_##T, LeakyReLUGrad, T, T, C)                                                             \
-    MAP2(sigmoid_backward_##T, SigmoidGrad, T, T, C)                                                                  \
-    MAP2(tanh_backward_##T, TanhGrad, T, T, C)                                                                        \
-    MAP2(gelu_backward_##T, GELUGrad, T, T, C)                                                                        \
-    MAP2(gelu_tanh_backward_##T, GELUTanhGrad, T, T, C)                                                               \
-    MAP2(silu_backward_##T, SiLUGrad, T, T, C)                                                                        \
-    MAP2(softplus_backward_##T, SoftplusGrad, T, T, f64)                                                              \
-    MAP1(log1p_##T, Log1p, T, T, C)                                                                                   \
-    MAP1(expm1_##T, Expm1, T, T, C)                                                                                   \
-    MAP1(erf_##T, Erf, T, T, C)                                                                                       \
-    MAP1(elu_##T, ELU, T, T, C)                                                                                       \
-    MAP1(floor_##T, Floor, T, T, C)                                                                                   \
-    MAP1(ceil_##T, Ceil, T, T, C)                                                                                     \
-    MAP1(round_##T, Round, T, T, C)                                                                                   \
-    MAP1(trunc_##T, Trunc, T, T, C)                                                                                   \
-    MAP1(isnan_##T, IsNaN, b8, T, C)                                                                                  \
-    MAP1(isinf_##T, IsInf, b8, T, C)                                                                                  \
-    MAP1(isfinite_##T, IsFinite, b8, T, C)                                                                            \
-    MAP2(erf_backward_##T, ErfGrad, T, T, C)                                                                          \
-    MAP2(elu_backward_##T, ELUGrad, T, T, C)                                                                          \
-    MAP2(clamp_backward_##T, ClampGrad, T, T, C)                                                                      \
-    MAP2(hardtanh_backward_##T, HardtanhGrad, T, T, C)                                                                \
-    MAP3(lerp_##T, Lerp, T, C)                                                                                        \
-    MAP3(addcdiv_##T, AddCDiv, T, C)                                                                                  \
-    MAP2(div_##T, Div_, T, T, C)                                                                                      \
-    MAP2(pow_##T, Pow, T, T, C)                                                                                       \
-    MAPS_FLOAT_TABLE(T, C)

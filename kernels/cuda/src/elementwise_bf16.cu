@@ -2,5 +2,5 @@
 #include "elementwise.h"
 
 MAPS_ANY(bf16, f32)
-MAPS_NUMBER(bf16, f32)
-MAPS_FLOAT(bf16, f32)
+MAPS_NUMBER(bf16, f32, f64)
+MAPS_FLOAT(bf16, f32, f64)

@@ -2,5 +2,5 @@
 #include "elementwise.h"
 
 MAPS_ANY(f16, f32)
-MAPS_NUMBER(f16, f32)
-MAPS_FLOAT(f16, f32)
+MAPS_NUMBER(f16, f32, f64)
+MAPS_FLOAT(f16, f32, f64)

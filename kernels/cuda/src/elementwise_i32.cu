@@ -2,5 +2,4 @@
 #include "elementwise.h"
 
 MAPS_ANY(i32, i32)
-MAPS_NUMBER(i32, i32)
-MAPS_INTEGER(i32, i32)
+MAPS_NUMBER(i32, i32, i64)

@@ -2,5 +2,4 @@
 #include "elementwise.h"
 
 MAPS_ANY(u8, u8)
-MAPS_NUMBER(u8, u8)
-MAPS_INTEGER(u8, u8)
+MAPS_NUMBER(u8, u8, i64)

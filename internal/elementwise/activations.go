@@ -1,0 +1,196 @@
+package elementwise
+
+// activations are the functions between the layers of a network.
+var activations = []Op{
+	{
+		Name: "Tanh", Torch: "tanh", Types: ToFloat, Autocast: "Untouched",
+		Does: "is the hyperbolic tangent",
+		Func: Func{
+			Go: "math.Tanh(a)", Narrow: "tanhNarrow(a)", Float32: "vectorOne(vector.tanh, 4, tanhFloat32)", CUDA: "tanh(a)",
+			Reference: "math.Tanh(a)", Ulps: 2, Wild: true,
+		},
+		Gradients: []Gradient{{
+			OfOutput: true,
+			Func:     Func{Go: "g * (1 - T(a*a))", Own: true, CUDA: "g * (1 - a * a)", Reference: "1 - a*a", Ulps: 3},
+			Formula:  "g*(1-a*a)", From: -1, To: 1,
+		}},
+		Test: Test{From: -4, To: 4, Torch: "x.tanh()"},
+	},
+	{
+		Name: "Sigmoid", Torch: "sigmoid", Types: ToFloat, Autocast: "Untouched",
+		Does: "is 1/(1+exp(-t)), without overflow",
+		Func: Func{
+			Go: "sigmoid64(a)", Narrow: "sigmoidNarrow(a)", Float32: "vectorOne(vector.sigmoid, 4, sigmoidFloat32)", CUDA: "sigmoid(a)",
+			Reference: "sigmoid(a)", Ulps: 2, Wild: true,
+		},
+		Gradients: []Gradient{{
+			OfOutput: true,
+			Func:     Func{Go: "g * a * (1 - a)", Own: true, CUDA: "g * a * (1 - a)", Reference: "a * (1 - a)", Ulps: 3},
+			Formula:  "g*a*(1-a)", From: 0, To: 1,
+		}},
+		Test: Test{From: -4, To: 4, Torch: "x.sigmoid()"},
+	},
+	{
+		Name: "ReLU", Torch: "relu", Types: Numeric, Autocast: "Untouched", Fused: true,
+		Does: "is max(t, 0), and NaN where t is", Note: "Its gradient at 0 is 0.",
+		Func: Func{
+			Go: "rectified(a)", Float32: "vectorOne(vector.relu, 8, relu[float32])", CUDA: "a <= 0 ? (C)0 : a",
+			Reference: "max(a, 0)", Wild: true,
+		},
+		Gradients: []Gradient{{
+			OfOutput: true, // which the next layer usually saves as well
+			Func: Func{
+				Go: "rectifiedGrad(g, a)", Own: true, Float32: "vectorTwo(vector.reluGrad, 8, reluGrad[float32])", CUDA: "a <= 0 ? (C)0 : g",
+				Reference: "onlyIf(!(a <= 0), g)", Wild: true,
+			},
+			Formula: "0 where a <= 0, else g, also where a is NaN",
+		}},
+		Test: Test{From: -4, To: 4, Torch: "F.relu(x)"},
+	},
+	{
+		Name: "GELU", Torch: "gelu", Types: OnlyFloats, Autocast: "Untouched", Fused: true,
+		Does: "is t times the normal distribution function at t: 0.5*t*(1+erf(t/sqrt 2))",
+		Func: Func{
+			Go: "gelu64(a)", Narrow: "gelu32(a)", Float32: "vectorOne(vector.gelu, 4, geluFloat32)", CUDA: "a * normal_cdf(a)",
+			Reference: "a * 0.5 * math.Erfc(-a/math.Sqrt2)", Scale: "a", Ulps: 2, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "g * geluDerivative64(a)", Narrow: "g * geluDerivative32(a)", Float32: "vectorTwo(vector.geluGrad, 4, geluGradFloat32)",
+				CUDA:      "g * (normal_cdf(a) + a * exp((C)-0.5 * a * a) * (C)0.39894228040143267793994605993438)",
+				Reference: "0.5*math.Erfc(-a/math.Sqrt2) + a*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi)", Ulps: 3,
+			},
+			Formula: "g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi))", From: -12, To: 12,
+		}},
+		Test: Test{From: -4, To: 4, Torch: "F.gelu(x)"},
+	},
+	{
+		Name: "GELUTanh", Torch: "gelu_tanh", Types: OnlyFloats, Autocast: "Untouched", Fused: true,
+		Does: "is the tanh approximation of GELU",
+		Func: Func{
+			Go: "geluTanh64(a)", Narrow: "geluTanh32(a)", Float32: "vectorOne(vector.geluTanh, 4, geluTanhFloat32)", CUDA: "a * sigmoid(gelu_argument(a))",
+			Reference: "a * sigmoid(2*geluArgument(a))", Scale: "a", Ulps: 2, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "g * geluTanhDerivative64(a)", Narrow: "g * geluTanhDerivative32(a)", Float32: "vectorTwo(vector.geluTanhGrad, 4, geluTanhGradFloat32)",
+				CUDA: "g * gelu_tanh_slope(a)", Reference: "geluTanhSlope(a)", Ulps: 3,
+			},
+			Formula: "g times its derivative", From: -12, To: 12,
+		}},
+		Test: Test{From: -4, To: 4, Torch: "F.gelu(x, approximate='tanh')"},
+	},
+	{
+		Name: "SiLU", Torch: "silu", Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t*sigmoid(t)",
+		Func: Func{
+			Go: "silu64(a)", Narrow: "silu32(a)", Float32: "vectorOne(vector.silu, 4, siluFloat32)", CUDA: "silu(a)",
+			Reference: "a * sigmoid(a)", Ulps: 2, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "g * siluDerivative64(a)", Narrow: "g * siluDerivative32(a)", Float32: "vectorTwo(vector.siluGrad, 4, siluGradFloat32)",
+				CUDA: "g * silu_slope(a)", Reference: "sigmoid(a) + a*sigmoidSlope(a)", Ulps: 3,
+			},
+			Formula: "g*(s + a*s*(1-s)) with s = sigmoid(a)", From: -30, To: 30,
+		}},
+		Test: Test{From: -4, To: 4, Torch: "F.silu(x)"},
+	},
+	{
+		Name: "Softsign", Torch: "softsign", Types: ToFloat, Autocast: "Untouched",
+		Does: "is t/(1+|t|)",
+		Func: Func{Go: "a / (1 + math.Abs(a))", CUDA: "a / (1 + abs(a))", Reference: "a / (1 + math.Abs(a))", Ulps: 3},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "g / ((1 + math.Abs(a)) * (1 + math.Abs(a)))", CUDA: "g / ((1 + abs(a)) * (1 + abs(a)))",
+				Reference: "math.Pow(1+math.Abs(a), -2)", Ulps: 3,
+			},
+			Formula: "g/(1+|a|)**2",
+		}},
+		Test: Test{From: -4, To: 4, Torch: "F.softsign(x)"},
+	},
+	{
+		Name: "Hardswish", Torch: "hardswish", Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t*min(max(t+3, 0), 6)/6",
+		Func: Func{
+			Go: "a * min(max(a+3, 0), 6) / 6", CUDA: "a * least<C>(most<C>(a + 3, 0), 6) / 6",
+			Reference: "a * math.Min(math.Max(a+3, 0), 6) / 6", Ulps: 3,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "hardswishGrad64(g, a)", CUDA: "a > 3 ? g : a < -3 ? (C)0 : g * (a / 3 + (C)0.5)",
+				Reference: "hardswishSlope(a)", Ulps: 3,
+			},
+			Formula: "g where a > 3, 0 where a < -3, else g*(a/3+0.5)",
+		}},
+		Test: Test{From: -5, To: 5, Torch: "F.hardswish(x)"},
+	},
+	{
+		Name: "Mish", Torch: "mish", Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t*tanh(log(1+exp(t)))",
+		Func: Func{Go: "mish64(a)", CUDA: "mish(a)", Reference: "a * math.Tanh(math.Log1p(math.Exp(a)))", Ulps: 5},
+		Gradients: []Gradient{{
+			Func:    Func{Go: "g * mishSlope64(a)", CUDA: "g * mish_slope(a)", Reference: "mishSlope(a)", Ulps: 5},
+			Formula: "g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a))",
+		}},
+		Test: Test{From: -6, To: 6, Torch: "F.mish(x)"},
+	},
+	{
+		Name: "LeakyReLU", Torch: "leaky_relu", Scalars: []string{"slope"}, Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t where t > 0, else slope*t", Note: "PyTorch's default slope is 0.01.",
+		Func: Func{Go: "leaky(a, slope)", Own: true, CUDA: "a > 0 ? a : a * slope", Reference: "leakyGrad(a, a, slope)", Ulps: 1, Wild: true},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "leakyGrad(g, a, slope)", Own: true, CUDA: "a > 0 ? g : g * slope",
+				Reference: "leakyGrad(g, a, slope)", Ulps: 1, Wild: true,
+			},
+			Formula: "g where a > 0, else g*slope",
+		}},
+		Test: Test{Scalars: []string{"0.25"}, From: -4, To: 4, Torch: "F.leaky_relu(x, 0.25)"},
+	},
+	{
+		Name: "Softplus", Torch: "softplus", Scalars: []string{"beta", "threshold"}, Types: OnlyFloats, Autocast: "Float32",
+		Does: "is log(1+exp(beta*t))/beta, and t itself where beta*t > threshold", Note: "PyTorch's defaults are 1 and 20.",
+		Func: Func{
+			Go: "softplus64(a, beta, threshold)", CUDA: "softplus(a, beta, threshold)", Double: true,
+			Reference: "softplus(a, beta, threshold)", Ulps: 2, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "softplusGrad64(g, a, beta, threshold)", CUDA: "softplus_grad(g, a, beta, threshold)", Double: true,
+				Reference: "g * softplusSlope(a, beta, threshold)", Ulps: 3, Values: "moderate",
+			},
+			Formula: "g*sigmoid(beta*a), and g where beta*a > threshold",
+		}},
+		Test: Test{Scalars: []string{"2, 5", "1, 20"}, From: -4, To: 4, Torch: "F.softplus(x, 2, 5)"},
+	},
+	{
+		Name: "ELU", Torch: "elu", Scalars: []string{"alpha"}, Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t where t > 0, else alpha*(exp(t)-1)", Note: "PyTorch's default alpha is 1.",
+		Func: Func{
+			Go: "elu64(a, alpha)", Narrow: "elu32(a, alpha)", CUDA: "a > 0 ? a : alpha * expm1(a)",
+			Reference: "elu(a, alpha)", Ulps: 3, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "eluGrad64(g, a, alpha)", Narrow: "eluGrad32(g, a, alpha)", CUDA: "a > 0 ? g : g * (alpha * exp(a))",
+				Reference: "g * eluSlope(a, alpha)", Ulps: 4,
+			},
+			Formula: "g where a > 0, else g*alpha*exp(a)", From: -12, To: 3,
+		}},
+		Test: Test{Scalars: []string{"0.3", "1"}, From: -4, To: 4, Torch: "F.elu(x, 0.3)"},
+	},
+	{
+		// Its kernel is that of Clamp.
+		Name: "Hardtanh", Torch: "hardtanh", Scalars: []string{"lo", "hi"}, Types: OnlyFloats, Autocast: "Untouched", ByHand: Tensor,
+		Does: "is t brought into lo..hi", Note: "PyTorch's defaults are -1 and 1. The gradient passes between the bounds, which are excluded.",
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "betweenGrad(g, a, lo, hi)", Own: true, CUDA: "a <= lo || a >= hi ? (C)0 : g",
+				Reference: "onlyIf(!(a <= lo || a >= hi), g)", Wild: true,
+			},
+			Formula: "0 where a <= lo or a >= hi, else g",
+		}},
+		Test: Test{Scalars: []string{"-0.5, 1.25", "math.Inf(-1), 0", "0, math.Inf(1)"}, From: -4, To: 4, Torch: "F.hardtanh(x, -0.5, 1.25)"},
+	},
+}

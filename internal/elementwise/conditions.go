@@ -1,0 +1,96 @@
+package elementwise
+
+// conditions are operations whose results are bools, through which no gradient flows.
+var conditions = []Op{
+	{
+		Name: "IsNaN", Torch: "isnan", Types: Tests, Autocast: "Untouched",
+		Does:      "is true where t is not a number",
+		Func:      Func{Go: "math.IsNaN(a)", CUDA: "a != a", Reference: "math.IsNaN(a)", Wild: true},
+		Gradients: []Gradient{{None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x.isnan()"},
+	},
+	{
+		Name: "IsInf", Torch: "isinf", Types: Tests, Autocast: "Untouched",
+		Does:      "is true where t is infinite",
+		Func:      Func{Go: "math.IsInf(a, 0)", CUDA: "!(a - a == 0) && a == a", Reference: "math.IsInf(a, 0)", Wild: true},
+		Gradients: []Gradient{{None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x.isinf()"},
+	},
+	{
+		Name: "IsFinite", Torch: "isfinite", Types: Tests, OfWhole: 1, Autocast: "Untouched",
+		Does:      "is true where t is neither infinite nor NaN",
+		Func:      Func{Go: "math.Abs(a) <= math.MaxFloat64", CUDA: "a - a == 0", Reference: "!math.IsInf(a, 0) && !math.IsNaN(a)", Wild: true},
+		Gradients: []Gradient{{None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x.isfinite()"},
+	},
+	{
+		Name: "Not", Torch: "logical_not", Types: Conditions, Autocast: "Untouched",
+		Does:      "is true where t is 0",
+		Func:      Func{Go: "a == 0", CUDA: "a == 0", Reference: "a == 0", Wild: true},
+		Gradients: []Gradient{{None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x.logical_not()"},
+	},
+	{
+		Name: "Eq", Torch: "eq", Second: "u", Types: Conditions, Autocast: "Untouched",
+		Does:      "is t == u",
+		Func:      Func{Go: "a == b", CUDA: "a == b", Reference: "a == b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x == y"},
+	},
+	{
+		Name: "Ne", Torch: "ne", Second: "u", Types: Conditions, Autocast: "Untouched",
+		Does:      "is t != u",
+		Func:      Func{Go: "a != b", CUDA: "a != b", Reference: "a != b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x != y"},
+	},
+	{
+		Name: "Lt", Torch: "lt", Second: "u", Types: Conditions, Autocast: "Untouched",
+		Does:      "is t < u",
+		Func:      Func{Go: "a < b", CUDA: "a < b", Reference: "a < b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x < y"},
+	},
+	{
+		Name: "Le", Torch: "le", Second: "u", Types: Conditions, Autocast: "Untouched",
+		Does:      "is t <= u",
+		Func:      Func{Go: "a <= b", CUDA: "a <= b", Reference: "a <= b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x <= y"},
+	},
+	{
+		Name: "Gt", Torch: "gt", Second: "u", Types: Conditions, Autocast: "Untouched",
+		Does:      "is t > u",
+		Func:      Func{Go: "a > b", CUDA: "a > b", Reference: "a > b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x > y"},
+	},
+	{
+		Name: "Ge", Torch: "ge", Second: "u", Types: Conditions, Autocast: "Untouched",
+		Does:      "is t >= u",
+		Func:      Func{Go: "a >= b", CUDA: "a >= b", Reference: "a >= b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "x >= y"},
+	},
+	{
+		Name: "And", Torch: "logical_and", Second: "u", Types: Bools, Autocast: "Untouched",
+		Does:      "is true where neither t nor u is 0",
+		Func:      Func{Go: "a & b", CUDA: "a & b", Reference: "a & b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "torch.logical_and(x, y)"},
+	},
+	{
+		Name: "Or", Torch: "logical_or", Second: "u", Types: Bools, Autocast: "Untouched",
+		Does:      "is true where t or u is not 0",
+		Func:      Func{Go: "a | b", CUDA: "a | b", Reference: "a | b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "torch.logical_or(x, y)"},
+	},
+	{
+		Name: "Xor", Torch: "logical_xor", Second: "u", Types: Bools, Autocast: "Untouched",
+		Does:      "is true where exactly one of t and u is not 0",
+		Func:      Func{Go: "a ^ b", CUDA: "a ^ b", Reference: "a ^ b", Wild: true},
+		Gradients: []Gradient{{None: jumps}, {None: jumps}},
+		Test:      Test{From: -4, To: 4, Torch: "torch.logical_xor(x, y)"},
+	},
+}
