@@ -114,8 +114,8 @@ var policy = withTable(map[string]Class{
 	"remainder_scalar": Untouched, "rsub_scalar": Untouched, "sub_scalar": Untouched, "where": Untouched,
 
 	// Operations in place keep the type of what they change.
-	"add_": Untouched, "add_scalar_": Untouched, "clamp_": Untouched, "div_": Untouched, "exp_": Untouched, "masked_fill_": Untouched,
-	"mul_": Untouched, "mul_scalar_": Untouched, "relu_": Untouched, "sigmoid_": Untouched, "sub_": Untouched, "tanh_": Untouched,
+	"add_": Untouched, "add_scalar_": Untouched, "clamp_": Untouched, "div_": Untouched, "masked_fill_": Untouched, "mul_": Untouched,
+	"mul_scalar_": Untouched, "sub_": Untouched,
 
 	// Reductions other than sum. The kernels sum in float32 and round once, so that a mean keeps its digits.
 	"amax": Untouched, "amin": Untouched, "mean": Untouched, "std": Untouched, "var": Untouched, "max": Untouched,

@@ -71,4 +71,8 @@ var tablePolicy = map[string]Class{
 	"logical_and": Untouched,
 	"logical_or":  Untouched,
 	"logical_xor": Untouched,
+	"exp_":        Untouched, // operations in place keep the type of what they change
+	"tanh_":       Untouched, // operations in place keep the type of what they change
+	"sigmoid_":    Untouched, // operations in place keep the type of what they change
+	"relu_":       Untouched, // operations in place keep the type of what they change
 }

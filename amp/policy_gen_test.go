@@ -73,5 +73,9 @@ func init() {
 		"logical_and": two((*autograd.Variable).And),
 		"logical_or":  two((*autograd.Variable).Or),
 		"logical_xor": two((*autograd.Variable).Xor),
+		"exp_":        one((*autograd.Variable).ExpInPlace),
+		"tanh_":       one((*autograd.Variable).TanhInPlace),
+		"sigmoid_":    one((*autograd.Variable).SigmoidInPlace),
+		"relu_":       one((*autograd.Variable).ReLUInPlace),
 	})
 }

@@ -154,6 +154,11 @@ func (v *Variable) Exp() *Variable { return exp.apply(nil, v) }
 var exp = define("exp", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Exp() },
 	rule{uses: output, grad: expGrad})
 
+// ExpInPlace replaces every element of v by Exp of it. Only takes floating-point types. Saves its result.
+func (v *Variable) ExpInPlace() *Variable { return expInPlace.over(nil, v) }
+
+var expInPlace = mapOver("exp_", (*tensor.Tensor).ExpInPlace, expGrad)
+
 // Log is the natural logarithm. Makes float32 of integers and bools. Saves v.
 func (v *Variable) Log() *Variable { return log.apply(nil, v) }
 
@@ -253,11 +258,21 @@ func (v *Variable) Tanh() *Variable { return tanh.apply(nil, v) }
 var tanh = define("tanh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tanh() },
 	rule{uses: output, grad: ofOutput((*tensor.Tensor).TanhGrad)})
 
+// TanhInPlace replaces every element of v by Tanh of it. Only takes floating-point types. Saves its result.
+func (v *Variable) TanhInPlace() *Variable { return tanhInPlace.over(nil, v) }
+
+var tanhInPlace = mapOver("tanh_", (*tensor.Tensor).TanhInPlace, ofOutput((*tensor.Tensor).TanhGrad))
+
 // Sigmoid is 1/(1+exp(-v)), without overflow. Makes float32 of integers and bools. Saves its result.
 func (v *Variable) Sigmoid() *Variable { return sigmoid.apply(nil, v) }
 
 var sigmoid = define("sigmoid", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sigmoid() },
 	rule{uses: output, grad: ofOutput((*tensor.Tensor).SigmoidGrad)})
+
+// SigmoidInPlace replaces every element of v by Sigmoid of it. Only takes floating-point types. Saves its result.
+func (v *Variable) SigmoidInPlace() *Variable { return sigmoidInPlace.over(nil, v) }
+
+var sigmoidInPlace = mapOver("sigmoid_", (*tensor.Tensor).SigmoidInPlace, ofOutput((*tensor.Tensor).SigmoidGrad))
 
 // ReLU is max(v, 0), and NaN where v is. Not defined for bool. Its gradient at 0 is 0. Saves its result.
 func (v *Variable) ReLU() *Variable { return relu.apply(nil, v) }
@@ -269,6 +284,11 @@ var relu = define("relu", func(n *node) (*tensor.Tensor, error) {
 	return n.tensor(0).ReLU()
 },
 	rule{uses: output, grad: ofOutput((*tensor.Tensor).ReLUGrad)})
+
+// ReLUInPlace replaces every element of v by ReLU of it. Not defined for bool. Saves its result.
+func (v *Variable) ReLUInPlace() *Variable { return reluInPlace.over(nil, v) }
+
+var reluInPlace = mapOver("relu_", (*tensor.Tensor).ReLUInPlace, ofOutput((*tensor.Tensor).ReLUGrad))
 
 // GELU is v times the normal distribution function at v: 0.5*v*(1+erf(v/sqrt 2)). Only takes floating-point types. Saves v.
 func (v *Variable) GELU() *Variable { return gelu.apply(nil, v) }

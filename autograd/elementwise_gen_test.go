@@ -120,4 +120,10 @@ func init() {
 	for _, op := range []string{"neg", "abs", "sign", "square", "floor", "ceil", "round", "trunc", "sub", "mul", "div", "pow", "maximum", "minimum", "fmod", "remainder", "add_scalar", "mul_scalar", "div_scalar", "pow_scalar", "clamp", "exp", "log", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "log1p", "expm1", "erf", "log2", "log10", "exp2", "tan", "atan2", "logaddexp", "tanh", "sigmoid", "relu", "gelu", "gelu_tanh", "silu", "softsign", "hardswish", "mish", "leaky_relu", "softplus", "elu", "hardtanh"} {
 		gradientCases = append(gradientCases, tableCases(op)...)
 	}
+	gradientCases = append(gradientCases,
+		over("exp_", "", func(t variable, v vars) variable { return t.ExpInPlace() }, []int{6}).noted("", apart),
+		over("tanh_", "", func(t variable, v vars) variable { return t.TanhInPlace() }, []int{6}).noted("", apart),
+		over("sigmoid_", "", func(t variable, v vars) variable { return t.SigmoidInPlace() }, []int{6}).noted("", apart),
+		over("relu_", "", func(t variable, v vars) variable { return t.ReLUInPlace() }, []int{6}).noted("", apart),
+	)
 }

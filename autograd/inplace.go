@@ -187,25 +187,7 @@ var mulScalarBy = inPlace(define("mul_scalar_", writing(func(n *node, t *tensor.
 	return t.MulScalarInPlace(n.arg.(float64))
 }), rule{grad: mulScalarGrad}))
 
-// ReLUInPlace sets the negative elements of v to 0. Saves its result.
-func (v *Variable) ReLUInPlace() *Variable { return reluOver.over(nil, v) }
-
-// SigmoidInPlace replaces v by 1/(1+exp(-v)). Saves its result.
-func (v *Variable) SigmoidInPlace() *Variable { return sigmoidOver.over(nil, v) }
-
-// TanhInPlace replaces v by its hyperbolic tangent. Saves its result.
-func (v *Variable) TanhInPlace() *Variable { return tanhOver.over(nil, v) }
-
-// ExpInPlace replaces v by its exponential. Saves its result.
-func (v *Variable) ExpInPlace() *Variable { return expOver.over(nil, v) }
-
-var (
-	reluOver    = mapOver("relu_", (*tensor.Tensor).ReLUInPlace, ofOutput((*tensor.Tensor).ReLUGrad))
-	sigmoidOver = mapOver("sigmoid_", (*tensor.Tensor).SigmoidInPlace, ofOutput((*tensor.Tensor).SigmoidGrad))
-	tanhOver    = mapOver("tanh_", (*tensor.Tensor).TanhInPlace, ofOutput((*tensor.Tensor).TanhGrad))
-	expOver     = mapOver("exp_", (*tensor.Tensor).ExpInPlace, expGrad)
-)
-
+// mapOver is an operation of one input in place whose gradient is of its result.
 func mapOver(name string, f func(*tensor.Tensor) error, grad func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)) *op {
 	return inPlace(define(name, writing(func(_ *node, t *tensor.Tensor) error { return f(t) }), rule{uses: output, grad: grad}))
 }

@@ -9,6 +9,9 @@ import "github.com/cistern-ml/cistern/kernels/op"
 // Neg is -t. Integers wrap. Not defined for bool.
 func (t *Tensor) Neg() (*Tensor, error) { return unaryNumeric("Neg", op.Neg, t) }
 
+// NegInPlace replaces every element of t by Neg of it. Not defined for bool.
+func (t *Tensor) NegInPlace() error { return t.mapInPlace("NegInPlace", op.Neg, false) }
+
 // Abs is |t|. Integers wrap. Not defined for bool.
 func (t *Tensor) Abs() (*Tensor, error) { return unaryNumeric("Abs", op.Abs, t) }
 
@@ -75,11 +78,17 @@ func (t *Tensor) ClampGrad(a *Tensor, lo, hi float64) (*Tensor, error) {
 // Exp is e to the power of t. Makes float32 of integers and bools.
 func (t *Tensor) Exp() (*Tensor, error) { return unaryFloat("Exp", op.Exp, t) }
 
+// ExpInPlace replaces every element of t by Exp of it. Only takes floating-point types.
+func (t *Tensor) ExpInPlace() error { return t.mapInPlace("ExpInPlace", op.Exp, true) }
+
 // Log is the natural logarithm. Makes float32 of integers and bools.
 func (t *Tensor) Log() (*Tensor, error) { return unaryFloat("Log", op.Log, t) }
 
 // Sqrt is the square root. Makes float32 of integers and bools.
 func (t *Tensor) Sqrt() (*Tensor, error) { return unaryFloat("Sqrt", op.Sqrt, t) }
+
+// SqrtInPlace replaces every element of t by Sqrt of it. Only takes floating-point types.
+func (t *Tensor) SqrtInPlace() error { return t.mapInPlace("SqrtInPlace", op.Sqrt, true) }
 
 // Rsqrt is 1/sqrt(t). Makes float32 of integers and bools.
 func (t *Tensor) Rsqrt() (*Tensor, error) { return unaryFloat("Rsqrt", op.Rsqrt, t) }
@@ -166,11 +175,17 @@ func (t *Tensor) LogAddExpGradU(a, b *Tensor) (*Tensor, error) {
 // Tanh is the hyperbolic tangent. Makes float32 of integers and bools.
 func (t *Tensor) Tanh() (*Tensor, error) { return unaryFloat("Tanh", op.Tanh, t) }
 
+// TanhInPlace replaces every element of t by Tanh of it. Only takes floating-point types.
+func (t *Tensor) TanhInPlace() error { return t.mapInPlace("TanhInPlace", op.Tanh, true) }
+
 // TanhGrad is the gradient of Tanh whose result was a, where t is that of the result: g*(1-a*a) with g = t.
 func (t *Tensor) TanhGrad(a *Tensor) (*Tensor, error) { return gradient("TanhGrad", op.TanhGrad, t, a) }
 
 // Sigmoid is 1/(1+exp(-t)), without overflow. Makes float32 of integers and bools.
 func (t *Tensor) Sigmoid() (*Tensor, error) { return unaryFloat("Sigmoid", op.Sigmoid, t) }
+
+// SigmoidInPlace replaces every element of t by Sigmoid of it. Only takes floating-point types.
+func (t *Tensor) SigmoidInPlace() error { return t.mapInPlace("SigmoidInPlace", op.Sigmoid, true) }
 
 // SigmoidGrad is the gradient of Sigmoid whose result was a, where t is that of the result: g*a*(1-a) with g = t.
 func (t *Tensor) SigmoidGrad(a *Tensor) (*Tensor, error) {
@@ -179,6 +194,9 @@ func (t *Tensor) SigmoidGrad(a *Tensor) (*Tensor, error) {
 
 // ReLU is max(t, 0), and NaN where t is. Not defined for bool.
 func (t *Tensor) ReLU() (*Tensor, error) { return unaryNumeric("ReLU", op.ReLU, t) }
+
+// ReLUInPlace replaces every element of t by ReLU of it. Not defined for bool.
+func (t *Tensor) ReLUInPlace() error { return t.mapInPlace("ReLUInPlace", op.ReLU, false) }
 
 // ReLUGrad is the gradient of ReLU whose result was a, where t is that of the result: 0 where a <= 0, else g, also where a is NaN with g =
 // t.

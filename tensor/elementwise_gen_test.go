@@ -10,6 +10,12 @@ import (
 
 func init() {
 	maps.Copy(operations, map[string]operation{
+		"NegInPlace":     changed1((*tensor.Tensor).NegInPlace),
+		"ExpInPlace":     changed1((*tensor.Tensor).ExpInPlace),
+		"SqrtInPlace":    changed1((*tensor.Tensor).SqrtInPlace),
+		"TanhInPlace":    changed1((*tensor.Tensor).TanhInPlace),
+		"SigmoidInPlace": changed1((*tensor.Tensor).SigmoidInPlace),
+		"ReLUInPlace":    changed1((*tensor.Tensor).ReLUInPlace),
 		"Neg":            one((*tensor.Tensor).Neg),
 		"Abs":            one((*tensor.Tensor).Abs),
 		"Sign":           one((*tensor.Tensor).Sign),
@@ -92,6 +98,12 @@ func init() {
 		"Xor":            two((*tensor.Tensor).Xor),
 	})
 	samples = append(samples, []sample{
+		{"NegInPlace", "float32[3]", nil},
+		{"ExpInPlace", "float32[3]", nil},
+		{"SqrtInPlace", "float32[3]", nil},
+		{"TanhInPlace", "float32[3]", nil},
+		{"SigmoidInPlace", "float32[3]", nil},
+		{"ReLUInPlace", "float32[3]", nil},
 		{"Neg", "~float32[2 3]", nil}, {"Neg", "int32[3]", nil},
 		{"Abs", "~float32[2 3]", nil}, {"Abs", "int32[3]", nil},
 		{"Sign", "~float32[2 3]", nil}, {"Sign", "int32[3]", nil},
@@ -179,6 +191,16 @@ func init() {
 			want refusal
 		}{sample{op, in, a}, want})
 	}
+	refuse("NegInPlace", "bool[2]", nil, "dtype")
+	refuse("ExpInPlace", "bool[2]", nil, "dtype")
+	refuse("ExpInPlace", "int32[2]", nil, "dtype")
+	refuse("SqrtInPlace", "bool[2]", nil, "dtype")
+	refuse("SqrtInPlace", "int32[2]", nil, "dtype")
+	refuse("TanhInPlace", "bool[2]", nil, "dtype")
+	refuse("TanhInPlace", "int32[2]", nil, "dtype")
+	refuse("SigmoidInPlace", "bool[2]", nil, "dtype")
+	refuse("SigmoidInPlace", "int32[2]", nil, "dtype")
+	refuse("ReLUInPlace", "bool[2]", nil, "dtype")
 	refuse("Neg", "bool[2]", nil, "dtype")
 	refuse("Abs", "bool[2]", nil, "dtype")
 	refuse("Sign", "bool[2]", nil, "dtype")

@@ -133,10 +133,7 @@ var generalOperations = map[string]operation{
 	},
 
 	"SubInPlace": changed2((*tensor.Tensor).SubInPlace), "MulInPlace": changed2((*tensor.Tensor).MulInPlace),
-	"DivInPlace": changed2((*tensor.Tensor).DivInPlace), "ReLUInPlace": changed1((*tensor.Tensor).ReLUInPlace),
-	"NegInPlace": changed1((*tensor.Tensor).NegInPlace), "ExpInPlace": changed1((*tensor.Tensor).ExpInPlace),
-	"SqrtInPlace": changed1((*tensor.Tensor).SqrtInPlace), "SigmoidInPlace": changed1((*tensor.Tensor).SigmoidInPlace),
-	"TanhInPlace":      changed1((*tensor.Tensor).TanhInPlace),
+	"DivInPlace":       changed2((*tensor.Tensor).DivInPlace),
 	"AddScalarInPlace": inPlace(func(t *tensor.Tensor, _ tensors, a args) error { return t.AddScalarInPlace(a.float(0)) }),
 	"ClampInPlace":     inPlace(func(t *tensor.Tensor, _ tensors, a args) error { return t.ClampInPlace(a.float(0), a.float(1)) }),
 	"MaskedFillInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
@@ -179,9 +176,8 @@ var generalSamples = []sample{
 	{"EinsumGrad", "float32[2 4] float32[2 3] float32[3 4]", args{"ij,jk->ik", 0.0}}, {"EinsumGrad", "float32[] float32[3 3] float32[2]", args{"ii,k->", 0.0}},
 	{"TensorDot", "float32[2 3 4] float32[4 3]", args{1.0, 2.0, 1.0, 0.0}},
 	{"SubInPlace", "float16[2 3] float32[3]", nil}, {"MulInPlace", "float32[2 3] int32[3]", nil}, {"DivInPlace", "float32[2 3] float32[3]", nil},
-	{"AddScalarInPlace", "int32[3]", args{2.0}}, {"ClampInPlace", "int32[3]", args{-1.0, 1.0}}, {"ReLUInPlace", "float32[3]", nil},
-	{"NegInPlace", "float32[3]", nil}, {"ExpInPlace", "float32[3]", nil}, {"SqrtInPlace", "float32[3]", nil}, {"SigmoidInPlace", "float32[3]", nil},
-	{"TanhInPlace", "float32[3]", nil}, {"MaskedFillInPlace", "float32[2 3] bool[3]", args{1.0}},
+	{"AddScalarInPlace", "int32[3]", args{2.0}}, {"ClampInPlace", "int32[3]", args{-1.0, 1.0}},
+	{"MaskedFillInPlace", "float32[2 3] bool[3]", args{1.0}},
 	{"AddCMulInPlace", "float32[2 3] float32[3] float32[]", args{2.0}}, {"AddCDivInPlace", "float32[2 3] float32[3] float32[2 1]", args{2.0}},
 }
 
@@ -233,9 +229,8 @@ var generalRefusals = []struct {
 	{sample{"TensorDot", "float32[2 3] float64[2 3]", args{0.0, 0.0}}, "dtype"}, {sample{"TensorDot", "float32[2 2] float32[2 2]", args{0.0, 0.0, 0.0, 1.0}}, "shape"},
 	{sample{"SubInPlace", "int32[2] float32[2]", nil}, "dtype"}, {sample{"MulInPlace", "float32[2] float32[3]", nil}, "shape"},
 	{sample{"DivInPlace", "int32[2] int32[2]", nil}, "dtype"}, {sample{"AddScalarInPlace", "int32[2]", args{0.5}}, "value"},
-	{sample{"ClampInPlace", "int32[2]", args{0.5, 1.0}}, "value"}, {sample{"ReLUInPlace", "bool[2]", nil}, "dtype"}, {sample{"NegInPlace", "bool[2]", nil}, "dtype"},
-	{sample{"ExpInPlace", "int32[2]", nil}, "dtype"}, {sample{"SqrtInPlace", "int32[2]", nil}, "dtype"}, {sample{"SigmoidInPlace", "int32[2]", nil}, "dtype"},
-	{sample{"TanhInPlace", "bool[2]", nil}, "dtype"}, {sample{"MaskedFillInPlace", "float32[2] bool[3]", args{1.0}}, "shape"},
+	{sample{"ClampInPlace", "int32[2]", args{0.5, 1.0}}, "value"},
+	{sample{"MaskedFillInPlace", "float32[2] bool[3]", args{1.0}}, "shape"},
 	{sample{"AddCMulInPlace", "float32[2] float32[2] float64[2]", args{1.0}}, "dtype"}, {sample{"AddCDivInPlace", "float32[2] float32[2] float32[3]", args{1.0}}, "shape"},
 }
 

@@ -94,24 +94,7 @@ func (t *Tensor) ClampInPlace(lo, hi float64) error {
 	return t.unaryInPlace(name, op.Clamp, scalars{f: [2]float64{lo, hi}, i: [2]int64{saturate(lo), saturate(hi)}})
 }
 
-// ReLUInPlace sets negative elements to 0. Bools are refused.
-func (t *Tensor) ReLUInPlace() error { return t.mapInPlace("ReLUInPlace", op.ReLU, false) }
-
-// NegInPlace changes the sign of every element. Bools are refused.
-func (t *Tensor) NegInPlace() error { return t.mapInPlace("NegInPlace", op.Neg, false) }
-
-// ExpInPlace takes the exponential of every element. Floating-point types, here and below.
-func (t *Tensor) ExpInPlace() error { return t.mapInPlace("ExpInPlace", op.Exp, true) }
-
-// SqrtInPlace takes the square root of every element.
-func (t *Tensor) SqrtInPlace() error { return t.mapInPlace("SqrtInPlace", op.Sqrt, true) }
-
-// SigmoidInPlace replaces every element x by 1/(1+exp(-x)).
-func (t *Tensor) SigmoidInPlace() error { return t.mapInPlace("SigmoidInPlace", op.Sigmoid, true) }
-
-// TanhInPlace takes the hyperbolic tangent of every element.
-func (t *Tensor) TanhInPlace() error { return t.mapInPlace("TanhInPlace", op.Tanh, true) }
-
+// mapInPlace runs an operation of one input in place; float refuses integers.
 func (t *Tensor) mapInPlace(name string, id op.ID, float bool) error {
 	if err := t.changeable(name, float); err != nil {
 		return err

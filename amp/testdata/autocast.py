@@ -67,9 +67,8 @@ ONE |= {
     "repeat_interleave": lambda a: a.repeat_interleave(2, 0), "roll": lambda a: a.roll(1, 0),
     "rpow_scalar": lambda a: torch.pow(2.0, a), "rsub_scalar": lambda a: 1.5 - a, "sort": lambda a: a.sort().values,
     "topk": lambda a: a.topk(2).values, "tril": torch.tril, "triu": torch.triu,
-    "add_scalar_": lambda a: a.clone().add_(1.5), "clamp_": lambda a: a.clone().clamp_(-1, 1), "exp_": lambda a: a.clone().exp_(),
+    "add_scalar_": lambda a: a.clone().add_(1.5), "clamp_": lambda a: a.clone().clamp_(-1, 1),
     "masked_fill_": lambda a: a.clone().masked_fill_(mask, 1.5), "mul_scalar_": lambda a: a.clone().mul_(1.5),
-    "relu_": lambda a: a.clone().relu_(), "sigmoid_": lambda a: a.clone().sigmoid_(), "tanh_": lambda a: a.clone().tanh_(),
 }
 # Operations on two arguments [4, 4].
 TWO = {
@@ -102,6 +101,8 @@ for op in json.loads((pathlib.Path(__file__).resolve().parent / "../../internal/
         ONE[op["torch"]] = f
     else:
         TWO[op["torch"]] = f
+    if op["in_place"]:
+        ONE[op["torch"] + "_"] = lambda a, name=op["torch"] + "_": getattr(a.clone(), name)()
 
 # Convolutions with a bias.
 BIASED = [

@@ -3,7 +3,7 @@ package elementwise
 // activations are the functions between the layers of a network.
 var activations = []Op{
 	{
-		Name: "Tanh", Torch: "tanh", Types: ToFloat, Autocast: "Untouched",
+		Name: "Tanh", Torch: "tanh", Types: ToFloat, Autocast: "Untouched", InPlace: Tensor | Autograd,
 		Does: "is the hyperbolic tangent",
 		Func: Func{
 			Go: "math.Tanh(a)", Narrow: "tanhNarrow(a)", Float32: "vectorOne(vector.tanh, 4, tanhFloat32)", CUDA: "tanh(a)",
@@ -17,7 +17,7 @@ var activations = []Op{
 		Test: Test{From: -4, To: 4, Torch: "x.tanh()"},
 	},
 	{
-		Name: "Sigmoid", Torch: "sigmoid", Types: ToFloat, Autocast: "Untouched",
+		Name: "Sigmoid", Torch: "sigmoid", Types: ToFloat, Autocast: "Untouched", InPlace: Tensor | Autograd,
 		Does: "is 1/(1+exp(-t)), without overflow",
 		Func: Func{
 			Go: "sigmoid64(a)", Narrow: "sigmoidNarrow(a)", Float32: "vectorOne(vector.sigmoid, 4, sigmoidFloat32)", CUDA: "sigmoid(a)",
@@ -31,7 +31,7 @@ var activations = []Op{
 		Test: Test{From: -4, To: 4, Torch: "x.sigmoid()"},
 	},
 	{
-		Name: "ReLU", Torch: "relu", Types: Numeric, Autocast: "Untouched", Fused: true,
+		Name: "ReLU", Torch: "relu", Types: Numeric, Autocast: "Untouched", Fused: true, InPlace: Tensor | Autograd,
 		Does: "is max(t, 0), and NaN where t is", Note: "Its gradient at 0 is 0.",
 		Func: Func{
 			Go: "rectified(a)", Float32: "vectorOne(vector.relu, 8, relu[float32])", CUDA: "a <= 0 ? (C)0 : a",

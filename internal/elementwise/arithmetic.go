@@ -3,7 +3,7 @@ package elementwise
 // arithmetic are operations of floating-point numbers and integers, and roundings.
 var arithmetic = []Op{
 	{
-		Name: "Neg", Torch: "neg", Types: Numeric, Autocast: "Untouched",
+		Name: "Neg", Torch: "neg", Types: Numeric, Autocast: "Untouched", InPlace: Tensor,
 		Does: "is -t", More: "Integers wrap.",
 		Func:      Func{Go: "-a", CUDA: "negative<C>(a)", Reference: "-a", Wild: true},
 		Gradients: []Gradient{{Rule: "negGrad"}},

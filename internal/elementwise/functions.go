@@ -3,7 +3,7 @@ package elementwise
 // functions are those of mathematics: of one number, and of two.
 var functions = []Op{
 	{
-		Name: "Exp", Torch: "exp", Types: ToFloat, Autocast: "Float32",
+		Name: "Exp", Torch: "exp", Types: ToFloat, Autocast: "Float32", InPlace: Tensor | Autograd,
 		Does: "is e to the power of t",
 		Func: Func{
 			Go: "math.Exp(a)", Narrow: "expNarrow(a)", Float32: "vectorOne(vector.exp, 4, expFloat32)", CUDA: "exp(a)",
@@ -20,7 +20,7 @@ var functions = []Op{
 		Test:      Test{From: 0.1, To: 9, Torch: "x.log()"},
 	},
 	{
-		Name: "Sqrt", Torch: "sqrt", Types: ToFloat, Autocast: "Untouched",
+		Name: "Sqrt", Torch: "sqrt", Types: ToFloat, Autocast: "Untouched", InPlace: Tensor,
 		Does:      "is the square root",
 		Func:      Func{Go: "math.Sqrt(a)", CUDA: "sqrt(a)", Reference: "math.Sqrt(a)", Ulps: 2, Wild: true},
 		Gradients: []Gradient{{Rule: "sqrtGrad", Uses: "output"}},

@@ -20,7 +20,8 @@ type Op struct {
 
 	// Gradients has one for each input.
 	Gradients []Gradient
-	Fused     bool // a linear layer may have computed it already
+	Fused     bool   // a linear layer may have computed it already
+	InPlace   Layers // those that have it in place too: autograd only if the gradient is of the result
 
 	Autocast string // a class of package amp
 

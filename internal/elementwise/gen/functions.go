@@ -35,6 +35,10 @@ var functions = template.FuncMap{
 	"except": func(l elementwise.Layers, ops []elementwise.Op) []elementwise.Op {
 		return filter(ops, func(o elementwise.Op) bool { return inLayer(l, o) })
 	},
+	"inPlace": func(l elementwise.Layers, ops []elementwise.Op) []elementwise.Op {
+		return filter(ops, func(o elementwise.Op) bool { return o.InPlace&l != 0 })
+	},
+	"hasInPlace": func(l elementwise.Layers, o elementwise.Op) bool { return o.InPlace&l != 0 },
 	"differentiable": func(ops []elementwise.Op) []elementwise.Op {
 		return filter(ops, func(o elementwise.Op) bool { return inLayer(elementwise.Autograd, o) && flows(o) })
 	},
@@ -42,11 +46,12 @@ var functions = template.FuncMap{
 	"hasKernel": hasKernel,
 	"types":     factsOf,
 
-	"comment": comment,
-	"doc":     doc,
-	"gradDoc": gradDoc,
-	"onV":     func(s string) string { return wordT.ReplaceAllString(s, "v") },
-	"saves":   saves,
+	"comment":    comment,
+	"doc":        doc,
+	"gradDoc":    gradDoc,
+	"inPlaceDoc": inPlaceDoc,
+	"onV":        func(s string) string { return wordT.ReplaceAllString(s, "v") },
+	"saves":      saves,
 
 	"uses":    uses,
 	"rule":    ruleOf,
@@ -63,14 +68,15 @@ var functions = template.FuncMap{
 type typesOf struct {
 	One, Two string // the functions of package tensor that run it
 	Sentence string // in documentation
+	InPlace  string // likewise, of operations in place
 	Takes    string // a type beside float32
 	Refuses  string // one that is refused
 }
 
 var typeFacts = map[elementwise.Types]typesOf{
-	elementwise.ToFloat:    {One: "unaryFloat", Two: "binaryFloat", Sentence: "Makes float32 of integers and bools.", Takes: "int32"},
+	elementwise.ToFloat:    {One: "unaryFloat", Two: "binaryFloat", Sentence: "Makes float32 of integers and bools.", InPlace: "Only takes floating-point types.", Takes: "int32"},
 	elementwise.OnlyFloats: {One: "activation", Two: "binaryActivation", Sentence: "Only takes floating-point types.", Takes: "float64", Refuses: "int32"},
-	elementwise.Numeric:    {One: "unaryNumeric", Two: "binaryNumeric", Sentence: "Not defined for bool.", Takes: "int32", Refuses: "bool"},
+	elementwise.Numeric:    {One: "unaryNumeric", Two: "binaryNumeric", Sentence: "Not defined for bool.", InPlace: "Not defined for bool.", Takes: "int32", Refuses: "bool"},
 	elementwise.Lifting:    {One: "withScalar", Sentence: "The number lifts integers and bools to its category, and widens no type.", Takes: "int32"},
 	elementwise.Rounding:   {One: "rounded", Sentence: "Integers stay as they are; bools are refused.", Takes: "int64", Refuses: "bool"},
 	elementwise.Tests:      {One: "tested", Sentence: "The result is of type bool.", Takes: "int32"},
@@ -133,6 +139,11 @@ func doc(name, does, second string, sentences ...string) string {
 		does += ", with broadcasting"
 	}
 	return comment(name + " " + does + ". " + strings.Join(sentences, " "))
+}
+
+// inPlaceDoc is the comment of the operation in place, of the tensor or variable that it changes.
+func inPlaceDoc(o elementwise.Op, of string, sentences ...string) string {
+	return comment(fmt.Sprintf("%sInPlace replaces every element of %s by %s of it. %s", o.Name, of, o.Name, strings.Join(sentences, " ")))
 }
 
 // gradDoc is the comment of the gradient by input i.
