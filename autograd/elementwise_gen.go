@@ -61,14 +61,16 @@ var sub = define("sub", func(n *node) (*tensor.Tensor, error) { return n.tensor(
 	rule{grad: passGrad},
 	rule{grad: negGrad})
 
-// Mul is v * u, with broadcasting. Of two bools it is "and". Saves each factor whose partner needs a gradient.
+// Mul is v * u, with broadcasting. Computed in the promoted type; of two bools it is "and". Saves each factor whose partner needs a
+// gradient.
 func (v *Variable) Mul(u *Variable) *Variable { return mul.apply(nil, v, u) }
 
 var mul = define("mul", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Mul(n.tensor(1)) },
 	rule{uses: input(1), grad: mulGrad},
 	rule{uses: input(0), grad: mulGrad})
 
-// Div is v / u, true division, with broadcasting. Makes float32 of integers and bools. Saves u, and also v if u needs a gradient.
+// Div is v / u, true division, with broadcasting. Computed in the promoted type, and in float32 for integers and bools. Saves u, and also v
+// if u needs a gradient.
 func (v *Variable) Div(u *Variable) *Variable { return div.apply(nil, v, u) }
 
 var div = define("div", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Div(n.tensor(1)) },
@@ -76,37 +78,39 @@ var div = define("div", func(n *node) (*tensor.Tensor, error) { return n.tensor(
 	rule{uses: input(0) | input(1), grad: divGradDivisor})
 
 // Pow is v to the power of u, with broadcasting. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or
-// -1 for -1. Two bools are refused. Saves both, and also the result if u needs a gradient.
+// -1 for -1. Computed in the promoted type; two bools are refused. Saves both, and also the result if u needs a gradient.
 func (v *Variable) Pow(u *Variable) *Variable { return pow.apply(nil, v, u) }
 
 var pow = define("pow", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Pow(n.tensor(1)) },
 	rule{uses: input(0) | input(1), grad: powGradBase},
 	rule{uses: input(0) | input(1) | output, grad: powGradExponent})
 
-// Maximum is the greater of v and u, and NaN if either is, with broadcasting. Equal elements share the gradient. Saves both.
+// Maximum is the greater of v and u, and NaN if either is, with broadcasting. Computed in the promoted type; of two bools it is "or". Equal
+// elements share the gradient. Saves both.
 func (v *Variable) Maximum(u *Variable) *Variable { return maximum.apply(nil, v, u) }
 
 var maximum = define("maximum", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Maximum(n.tensor(1)) },
 	rule{uses: input(0) | input(1), grad: maximumGrad},
 	rule{uses: input(0) | input(1), grad: maximumGrad})
 
-// Minimum is the lesser of v and u, and NaN if either is, with broadcasting. Equal elements share the gradient. Saves both.
+// Minimum is the lesser of v and u, and NaN if either is, with broadcasting. Computed in the promoted type; of two bools it is "and". Equal
+// elements share the gradient. Saves both.
 func (v *Variable) Minimum(u *Variable) *Variable { return minimum.apply(nil, v, u) }
 
 var minimum = define("minimum", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Minimum(n.tensor(1)) },
 	rule{uses: input(0) | input(1), grad: minimumGrad},
 	rule{uses: input(0) | input(1), grad: minimumGrad})
 
-// Fmod is the remainder of v/u with the sign of v, exact, with broadcasting. Of integers it is 0 where u is 0. Two bools are refused. Saves
-// both if u needs a gradient.
+// Fmod is the remainder of v/u with the sign of v, exact, with broadcasting. Of integers it is 0 where u is 0. Computed in the promoted
+// type; two bools are refused. Saves both if u needs a gradient.
 func (v *Variable) Fmod(u *Variable) *Variable { return fmod.apply(nil, v, u) }
 
 var fmod = define("fmod", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Fmod(n.tensor(1)) },
 	rule{grad: passGrad},
 	rule{uses: input(0) | input(1), grad: quotientGrad(truncated)})
 
-// Remainder is the remainder of v/u with the sign of u, as Python's %, with broadcasting. Of integers it is 0 where u is 0. Two bools are
-// refused. Saves both if u needs a gradient.
+// Remainder is the remainder of v/u with the sign of u, as Python's %, with broadcasting. Of integers it is 0 where u is 0. Computed in the
+// promoted type; two bools are refused. Saves both if u needs a gradient.
 func (v *Variable) Remainder(u *Variable) *Variable { return remainder.apply(nil, v, u) }
 
 var remainder = define("remainder", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Remainder(n.tensor(1)) },
@@ -237,15 +241,16 @@ func (v *Variable) Tan() *Variable { return tan.apply(nil, v) }
 var tan = define("tan", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tan() },
 	rule{uses: output, grad: ofOutput((*tensor.Tensor).TanGrad)})
 
-// Atan2 is the angle, from -pi to pi, of the point with the coordinates x and v, with broadcasting. Makes float32 of integers and bools.
-// Saves both.
+// Atan2 is the angle, from -pi to pi, of the point with the coordinates x and v, with broadcasting. Computed in the promoted type, and in
+// float32 for integers and bools. Saves both.
 func (v *Variable) Atan2(x *Variable) *Variable { return atan2.apply(nil, v, x) }
 
 var atan2 = define("atan2", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Atan2(n.tensor(1)) },
 	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2Grad)},
 	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2GradX)})
 
-// LogAddExp is log(exp(v) + exp(u)), without overflow, with broadcasting. Only takes floating-point types. Saves both.
+// LogAddExp is log(exp(v) + exp(u)), without overflow, with broadcasting. Computed in the promoted type, which must be of floating point.
+// Saves both.
 func (v *Variable) LogAddExp(u *Variable) *Variable { return logAddExp.apply(nil, v, u) }
 
 var logAddExp = define("logaddexp", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).LogAddExp(n.tensor(1)) },
@@ -393,42 +398,42 @@ func (v *Variable) Not() *Variable { return not.apply(nil, v) }
 var not = define("logical_not", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Not() },
 	notDifferentiable("the result is constant between the places where it jumps"))
 
-// Eq is v == u, with broadcasting. The result is of type bool. Saves nothing.
+// Eq is v == u, with broadcasting. Computed in the promoted type. The result is of type bool. Saves nothing.
 func (v *Variable) Eq(u *Variable) *Variable { return eq.apply(nil, v, u) }
 
 var eq = define("eq", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Eq(n.tensor(1)) },
 	notDifferentiable("the result is constant between the places where it jumps"),
 	notDifferentiable("the result is constant between the places where it jumps"))
 
-// Ne is v != u, with broadcasting. The result is of type bool. Saves nothing.
+// Ne is v != u, with broadcasting. Computed in the promoted type. The result is of type bool. Saves nothing.
 func (v *Variable) Ne(u *Variable) *Variable { return ne.apply(nil, v, u) }
 
 var ne = define("ne", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Ne(n.tensor(1)) },
 	notDifferentiable("the result is constant between the places where it jumps"),
 	notDifferentiable("the result is constant between the places where it jumps"))
 
-// Lt is v < u, with broadcasting. The result is of type bool. Saves nothing.
+// Lt is v < u, with broadcasting. Computed in the promoted type. The result is of type bool. Saves nothing.
 func (v *Variable) Lt(u *Variable) *Variable { return lt.apply(nil, v, u) }
 
 var lt = define("lt", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Lt(n.tensor(1)) },
 	notDifferentiable("the result is constant between the places where it jumps"),
 	notDifferentiable("the result is constant between the places where it jumps"))
 
-// Le is v <= u, with broadcasting. The result is of type bool. Saves nothing.
+// Le is v <= u, with broadcasting. Computed in the promoted type. The result is of type bool. Saves nothing.
 func (v *Variable) Le(u *Variable) *Variable { return le.apply(nil, v, u) }
 
 var le = define("le", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Le(n.tensor(1)) },
 	notDifferentiable("the result is constant between the places where it jumps"),
 	notDifferentiable("the result is constant between the places where it jumps"))
 
-// Gt is v > u, with broadcasting. The result is of type bool. Saves nothing.
+// Gt is v > u, with broadcasting. Computed in the promoted type. The result is of type bool. Saves nothing.
 func (v *Variable) Gt(u *Variable) *Variable { return gt.apply(nil, v, u) }
 
 var gt = define("gt", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Gt(n.tensor(1)) },
 	notDifferentiable("the result is constant between the places where it jumps"),
 	notDifferentiable("the result is constant between the places where it jumps"))
 
-// Ge is v >= u, with broadcasting. The result is of type bool. Saves nothing.
+// Ge is v >= u, with broadcasting. Computed in the promoted type. The result is of type bool. Saves nothing.
 func (v *Variable) Ge(u *Variable) *Variable { return ge.apply(nil, v, u) }
 
 var ge = define("ge", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Ge(n.tensor(1)) },

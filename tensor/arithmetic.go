@@ -51,16 +51,6 @@ func (t *Tensor) Sub(u *Tensor) (*Tensor, error) {
 	return binary(name, op.Sub, t, u, dt, dt, scalars{})
 }
 
-// Mul is t * u, broadcast, in the promoted type. For bool it is "and".
-func (t *Tensor) Mul(u *Tensor) (*Tensor, error) {
-	const name = "Mul"
-	if err := together(name, t, u); err != nil {
-		return nil, err
-	}
-	dt := ResultType(t, u)
-	return binary(name, op.Mul, t, u, dt, dt, scalars{})
-}
-
 // converted turns the temporary r, made under e, into a result of type dt.
 func converted(name string, r *Tensor, err error, dt DType, e Exec) (*Tensor, error) {
 	if err != nil || r.dtype == dt {
@@ -68,27 +58,6 @@ func converted(name string, r *Tensor, err error, dt DType, e Exec) (*Tensor, er
 	}
 	defer r.Release()
 	return r.convert(name, dt, e)
-}
-
-// Maximum is the greater of t and u, broadcast, in the promoted type, and NaN if either is.
-func (t *Tensor) Maximum(u *Tensor) (*Tensor, error) {
-	return t.extremum("Maximum", op.Maximum, op.Or, u)
-}
-
-// Minimum is the lesser of t and u, broadcast, in the promoted type, and NaN if either is.
-func (t *Tensor) Minimum(u *Tensor) (*Tensor, error) {
-	return t.extremum("Minimum", op.Minimum, op.And, u)
-}
-
-func (t *Tensor) extremum(name string, id, forBool op.ID, u *Tensor) (*Tensor, error) {
-	if err := together(name, t, u); err != nil {
-		return nil, err
-	}
-	dt := ResultType(t, u)
-	if dt == Bool {
-		id = forBool
-	}
-	return binary(name, id, t, u, dt, dt, scalars{})
 }
 
 // SubScalar is t - v. Not defined for bool.

@@ -148,6 +148,18 @@ func binaryNumeric(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
 	return binary(name, id, t, u, dt, dt, scalars{})
 }
 
+// binaryWithBools is binaryNumeric for an operation that is another one, or is itself, for two bools.
+func binaryWithBools(name string, id, ofBools op.ID, t, u *Tensor) (*Tensor, error) {
+	if err := together(name, t, u); err != nil {
+		return nil, err
+	}
+	dt := ResultType(t, u)
+	if dt == Bool {
+		id = ofBools
+	}
+	return binary(name, id, t, u, dt, dt, scalars{})
+}
+
 // binaryFloat is binary in the promoted type for mathematical functions, which make float32 of other types, as in PyTorch.
 func binaryFloat(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
 	if err := together(name, t, u); err != nil {

@@ -38,18 +38,32 @@ func (t *Tensor) Round() (*Tensor, error) { return rounded("Round", op.Round, t)
 // Trunc is t without its fraction. Integers stay as they are; bools are refused.
 func (t *Tensor) Trunc() (*Tensor, error) { return rounded("Trunc", op.Trunc, t) }
 
-// Div is t / u, true division, with broadcasting. Makes float32 of integers and bools.
+// Mul is t * u, with broadcasting. Computed in the promoted type; of two bools it is "and".
+func (t *Tensor) Mul(u *Tensor) (*Tensor, error) { return binaryWithBools("Mul", op.Mul, op.Mul, t, u) }
+
+// Div is t / u, true division, with broadcasting. Computed in the promoted type, and in float32 for integers and bools.
 func (t *Tensor) Div(u *Tensor) (*Tensor, error) { return binaryFloat("Div", op.Div, t, u) }
 
 // Pow is t to the power of u, with broadcasting. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or
-// -1 for -1. Two bools are refused.
+// -1 for -1. Computed in the promoted type; two bools are refused.
 func (t *Tensor) Pow(u *Tensor) (*Tensor, error) { return binaryNumeric("Pow", op.Pow, t, u) }
 
-// Fmod is the remainder of t/u with the sign of t, exact, with broadcasting. Of integers it is 0 where u is 0. Two bools are refused.
+// Maximum is the greater of t and u, and NaN if either is, with broadcasting. Computed in the promoted type; of two bools it is "or".
+func (t *Tensor) Maximum(u *Tensor) (*Tensor, error) {
+	return binaryWithBools("Maximum", op.Maximum, op.Or, t, u)
+}
+
+// Minimum is the lesser of t and u, and NaN if either is, with broadcasting. Computed in the promoted type; of two bools it is "and".
+func (t *Tensor) Minimum(u *Tensor) (*Tensor, error) {
+	return binaryWithBools("Minimum", op.Minimum, op.And, t, u)
+}
+
+// Fmod is the remainder of t/u with the sign of t, exact, with broadcasting. Of integers it is 0 where u is 0. Computed in the promoted
+// type; two bools are refused.
 func (t *Tensor) Fmod(u *Tensor) (*Tensor, error) { return binaryNumeric("Fmod", op.Fmod, t, u) }
 
-// Remainder is the remainder of t/u with the sign of u, as Python's %, with broadcasting. Of integers it is 0 where u is 0. Two bools are
-// refused.
+// Remainder is the remainder of t/u with the sign of u, as Python's %, with broadcasting. Of integers it is 0 where u is 0. Computed in the
+// promoted type; two bools are refused.
 func (t *Tensor) Remainder(u *Tensor) (*Tensor, error) {
 	return binaryNumeric("Remainder", op.Remainder, t, u)
 }
@@ -140,7 +154,8 @@ func (t *Tensor) Tan() (*Tensor, error) { return unaryFloat("Tan", op.Tan, t) }
 // TanGrad is the gradient of Tan whose result was a, where t is that of the result: g*(1+a*a) with g = t.
 func (t *Tensor) TanGrad(a *Tensor) (*Tensor, error) { return gradient("TanGrad", op.TanGrad, t, a) }
 
-// Atan2 is the angle, from -pi to pi, of the point with the coordinates x and t, with broadcasting. Makes float32 of integers and bools.
+// Atan2 is the angle, from -pi to pi, of the point with the coordinates x and t, with broadcasting. Computed in the promoted type, and in
+// float32 for integers and bools.
 func (t *Tensor) Atan2(x *Tensor) (*Tensor, error) { return binaryFloat("Atan2", op.Atan2, t, x) }
 
 // Atan2Grad is the gradient of Atan2 of a and b by the first of them, where t is that of the result: g*b/(a*a+b*b) with g = t. It has the
@@ -155,7 +170,7 @@ func (t *Tensor) Atan2GradX(a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("Atan2GradX", op.Atan2GradX, t, a, b)
 }
 
-// LogAddExp is log(exp(t) + exp(u)), without overflow, with broadcasting. Only takes floating-point types.
+// LogAddExp is log(exp(t) + exp(u)), without overflow, with broadcasting. Computed in the promoted type, which must be of floating point.
 func (t *Tensor) LogAddExp(u *Tensor) (*Tensor, error) {
 	return binaryActivation("LogAddExp", op.LogAddExp, t, u)
 }
@@ -292,22 +307,22 @@ func (t *Tensor) IsFinite() (*Tensor, error) { return tested("IsFinite", op.IsFi
 // Not is true where t is 0. The result is of type bool.
 func (t *Tensor) Not() (*Tensor, error) { return condition("Not", op.Not, t) }
 
-// Eq is t == u, with broadcasting. The result is of type bool.
+// Eq is t == u, with broadcasting. Computed in the promoted type. The result is of type bool.
 func (t *Tensor) Eq(u *Tensor) (*Tensor, error) { return compare("Eq", op.Eq, t, u) }
 
-// Ne is t != u, with broadcasting. The result is of type bool.
+// Ne is t != u, with broadcasting. Computed in the promoted type. The result is of type bool.
 func (t *Tensor) Ne(u *Tensor) (*Tensor, error) { return compare("Ne", op.Ne, t, u) }
 
-// Lt is t < u, with broadcasting. The result is of type bool.
+// Lt is t < u, with broadcasting. Computed in the promoted type. The result is of type bool.
 func (t *Tensor) Lt(u *Tensor) (*Tensor, error) { return compare("Lt", op.Lt, t, u) }
 
-// Le is t <= u, with broadcasting. The result is of type bool.
+// Le is t <= u, with broadcasting. Computed in the promoted type. The result is of type bool.
 func (t *Tensor) Le(u *Tensor) (*Tensor, error) { return compare("Le", op.Le, t, u) }
 
-// Gt is t > u, with broadcasting. The result is of type bool.
+// Gt is t > u, with broadcasting. Computed in the promoted type. The result is of type bool.
 func (t *Tensor) Gt(u *Tensor) (*Tensor, error) { return compare("Gt", op.Gt, t, u) }
 
-// Ge is t >= u, with broadcasting. The result is of type bool.
+// Ge is t >= u, with broadcasting. Computed in the promoted type. The result is of type bool.
 func (t *Tensor) Ge(u *Tensor) (*Tensor, error) { return compare("Ge", op.Ge, t, u) }
 
 // And is true where neither t nor u is 0, with broadcasting. The result is of type bool.

@@ -25,8 +25,11 @@ func init() {
 		"Ceil":           one((*tensor.Tensor).Ceil),
 		"Round":          one((*tensor.Tensor).Round),
 		"Trunc":          one((*tensor.Tensor).Trunc),
+		"Mul":            two((*tensor.Tensor).Mul),
 		"Div":            two((*tensor.Tensor).Div),
 		"Pow":            two((*tensor.Tensor).Pow),
+		"Maximum":        two((*tensor.Tensor).Maximum),
+		"Minimum":        two((*tensor.Tensor).Minimum),
 		"Fmod":           two((*tensor.Tensor).Fmod),
 		"Remainder":      two((*tensor.Tensor).Remainder),
 		"AddScalar":      scalar((*tensor.Tensor).AddScalar),
@@ -113,8 +116,11 @@ func init() {
 		{"Ceil", "~float32[2 3]", nil}, {"Ceil", "int64[3]", nil},
 		{"Round", "~float32[2 3]", nil}, {"Round", "int64[3]", nil},
 		{"Trunc", "~float32[2 3]", nil}, {"Trunc", "int64[3]", nil},
+		{"Mul", "~float32[2 3] float16[3 1]", nil}, {"Mul", "int32[3] float64[2 1]", nil}, {"Mul", "bool[3] bool[3]", nil},
 		{"Div", "~float32[2 3] float16[3 1]", nil}, {"Div", "int32[3] float64[2 1]", nil},
 		{"Pow", "~float32[2 3] float16[3 1]", nil}, {"Pow", "int32[3] float64[2 1]", nil},
+		{"Maximum", "~float32[2 3] float16[3 1]", nil}, {"Maximum", "int32[3] float64[2 1]", nil}, {"Maximum", "bool[3] bool[3]", nil},
+		{"Minimum", "~float32[2 3] float16[3 1]", nil}, {"Minimum", "int32[3] float64[2 1]", nil}, {"Minimum", "bool[3] bool[3]", nil},
 		{"Fmod", "~float32[2 3] float16[3 1]", nil}, {"Fmod", "int32[3] float64[2 1]", nil},
 		{"Remainder", "~float32[2 3] float16[3 1]", nil}, {"Remainder", "int32[3] float64[2 1]", nil},
 		{"AddScalar", "~float32[2 3]", args{float64(1.5)}}, {"AddScalar", "int32[3]", args{float64(1.5)}},
@@ -211,10 +217,16 @@ func init() {
 	refuse("Ceil", "bool[2]", nil, "dtype")
 	refuse("Round", "bool[2]", nil, "dtype")
 	refuse("Trunc", "bool[2]", nil, "dtype")
+	refuse("Mul", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Mul"] = true
 	refuse("Div", "float32[2] float32[3]", nil, "shape")
 	takesAllTypes["Div"] = true
 	refuse("Pow", "float32[2] float32[3]", nil, "shape")
 	refuse("Pow", "bool[2] bool[2]", nil, "dtype")
+	refuse("Maximum", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Maximum"] = true
+	refuse("Minimum", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Minimum"] = true
 	refuse("Fmod", "float32[2] float32[3]", nil, "shape")
 	refuse("Fmod", "bool[2] bool[2]", nil, "dtype")
 	refuse("Remainder", "float32[2] float32[3]", nil, "shape")

@@ -119,9 +119,7 @@ var operations = map[string]operation{
 		return in[0].ToDevice(in[0].Exec())
 	},
 
-	"Add": two((*tensor.Tensor).Add), "Sub": two((*tensor.Tensor).Sub), "Mul": two((*tensor.Tensor).Mul),
-	"Maximum":   two((*tensor.Tensor).Maximum),
-	"Minimum":   two((*tensor.Tensor).Minimum),
+	"Add": two((*tensor.Tensor).Add), "Sub": two((*tensor.Tensor).Sub),
 	"AddScaled": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].AddScaled(in[1], a.float(0)) },
 	"SubScalar": scalar((*tensor.Tensor).SubScalar),
 	"PowScalar": scalar((*tensor.Tensor).PowScalar), "EqScalar": scalar((*tensor.Tensor).EqScalar),

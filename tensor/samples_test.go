@@ -35,8 +35,6 @@ var samples = []sample{
 
 	{"Add", "float32[2 3] float32[2 3]", nil}, {"Add", "float32[2 3] ~float64[1 2]", nil}, {"Add", "int64[2] float16[2]", nil},
 	{"Add", "bool[2] bool[2]", nil}, {"AddScaled", "int32[3] uint8[3]", args{2.0}}, {"Sub", "float32[3] bfloat16[2 1]", nil},
-	{"Mul", "float16[2 3] bfloat16[2 3]", nil},
-	{"Maximum", "float32[3] int32[3]", nil}, {"Minimum", "bool[3] bool[3]", nil},
 	{"Where", "bool[3] float32[2 1] float64[3]", nil},
 	{"SubScalar", "float32[3]", args{2.5}},
 	{"PowScalar", "int32[3]", args{2.0}}, {"Clamp", "int32[3]", args{-0.5, 0.5}},

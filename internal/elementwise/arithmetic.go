@@ -80,8 +80,8 @@ var arithmetic = []Op{
 		Test:      Test{From: -4, To: 4, Torch: "x - y"},
 	},
 	{
-		Name: "Mul", Torch: "mul", Second: "u", Types: Numeric, Autocast: "Untouched", ByHand: Tensor,
-		Does: "is t * u", More: "Of two bools it is \"and\".",
+		Name: "Mul", Torch: "mul", Second: "u", Types: Numeric, OfBools: "Mul", Autocast: "Untouched",
+		Does: "is t * u",
 		Func: Func{
 			Go: "a * b", Float32: "vectorTwo(vector.mul, 8, mul[float32])", Bool: "and", CUDA: "times<C>(a, b)", CUDABool: "And",
 			Reference: "a * b", Wild: true,
@@ -114,14 +114,14 @@ var arithmetic = []Op{
 		Test: Test{From: 0.5, To: 4, Torch: "x ** y"},
 	},
 	{
-		Name: "Maximum", Torch: "maximum", Second: "u", Types: Numeric, Autocast: "Untouched", ByHand: Tensor,
+		Name: "Maximum", Torch: "maximum", Second: "u", Types: Numeric, OfBools: "Or", Autocast: "Untouched",
 		Does: "is the greater of t and u, and NaN if either is", Note: "Equal elements share the gradient.",
 		Func:      Func{Go: "max(a, b)", CUDA: "greater<C>(a, b)", Reference: "max(a, b)", Wild: true},
 		Gradients: []Gradient{{Rule: "maximumGrad", Uses: "input(0) | input(1)"}, {Rule: "maximumGrad", Uses: "input(0) | input(1)"}},
 		Test:      Test{From: -4, To: 4, Torch: "torch.maximum(x, y)"},
 	},
 	{
-		Name: "Minimum", Torch: "minimum", Second: "u", Types: Numeric, Autocast: "Untouched", ByHand: Tensor,
+		Name: "Minimum", Torch: "minimum", Second: "u", Types: Numeric, OfBools: "And", Autocast: "Untouched",
 		Does: "is the lesser of t and u, and NaN if either is", Note: "Equal elements share the gradient.",
 		Func:      Func{Go: "min(a, b)", CUDA: "lesser<C>(a, b)", Reference: "min(a, b)", Wild: true},
 		Gradients: []Gradient{{Rule: "minimumGrad", Uses: "input(0) | input(1)"}, {Rule: "minimumGrad", Uses: "input(0) | input(1)"}},

@@ -14,6 +14,7 @@ type Op struct {
 	More    string   // sentences that it has besides
 	Note    string   // sentences that autograd's documentation has besides
 	Types   Types
+	OfBools string  // of Numeric: the operation that is run for two bools, which are refused else
 	OfWhole float64 // of Tests: what they give, as a number, for types that are not of floating point
 
 	Func // what it computes; empty if it has the kernel of another one

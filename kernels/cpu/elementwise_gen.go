@@ -90,7 +90,7 @@ func sub[T number](dst, a, b []T, _ *op.Call) {
 	}
 }
 
-// mul is a * b. Of two bools it is "and".
+// mul is a * b.
 func mul[T number](dst, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {

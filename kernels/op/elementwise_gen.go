@@ -16,7 +16,7 @@ const (
 	Trunc                                // a without its fraction. Float types
 	Add                                  // a + alpha*b; F is alpha. Float and integer types
 	Sub                                  // a - b. Not defined for bool. Float and integer types
-	Mul                                  // a * b. Of two bools it is "and". Float and integer types; and of Bool
+	Mul                                  // a * b. Float and integer types; and of Bool
 	Div                                  // a / b, true division. Float types
 	Pow                                  // a to the power of b. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or -1 for -1. Float and integer types
 	Maximum                              // the greater of a and b, and NaN if either is. Float and integer types

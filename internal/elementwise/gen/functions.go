@@ -68,30 +68,39 @@ var functions = template.FuncMap{
 type typesOf struct {
 	One, Two string // the functions of package tensor that run it
 	Sentence string // in documentation
+	OfTwo    string // likewise, of operations of two
 	InPlace  string // likewise, of operations in place
 	Takes    string // a type beside float32
 	Refuses  string // one that is refused
 }
 
 var typeFacts = map[elementwise.Types]typesOf{
-	elementwise.ToFloat:    {One: "unaryFloat", Two: "binaryFloat", Sentence: "Makes float32 of integers and bools.", InPlace: "Only takes floating-point types.", Takes: "int32"},
-	elementwise.OnlyFloats: {One: "activation", Two: "binaryActivation", Sentence: "Only takes floating-point types.", Takes: "float64", Refuses: "int32"},
-	elementwise.Numeric:    {One: "unaryNumeric", Two: "binaryNumeric", Sentence: "Not defined for bool.", InPlace: "Not defined for bool.", Takes: "int32", Refuses: "bool"},
-	elementwise.Lifting:    {One: "withScalar", Sentence: "The number lifts integers and bools to its category, and widens no type.", Takes: "int32"},
-	elementwise.Rounding:   {One: "rounded", Sentence: "Integers stay as they are; bools are refused.", Takes: "int64", Refuses: "bool"},
-	elementwise.Tests:      {One: "tested", Sentence: "The result is of type bool.", Takes: "int32"},
-	elementwise.Conditions: {One: "condition", Two: "compare", Sentence: "The result is of type bool.", Takes: "int32"},
-	elementwise.Bools:      {Two: "logical", Sentence: "The result is of type bool.", Takes: "int32"},
+	elementwise.ToFloat: {One: "unaryFloat", Two: "binaryFloat", Sentence: "Makes float32 of integers and bools.",
+		OfTwo: "Computed in the promoted type, and in float32 for integers and bools.", InPlace: "Only takes floating-point types.", Takes: "int32"},
+	elementwise.OnlyFloats: {One: "activation", Two: "binaryActivation", Sentence: "Only takes floating-point types.",
+		OfTwo: "Computed in the promoted type, which must be of floating point.", Takes: "float64", Refuses: "int32"},
+	elementwise.Numeric: {One: "unaryNumeric", Two: "binaryNumeric", Sentence: "Not defined for bool.",
+		OfTwo: "Computed in the promoted type; two bools are refused.", InPlace: "Not defined for bool.", Takes: "int32", Refuses: "bool"},
+	elementwise.Lifting:  {One: "withScalar", Sentence: "The number lifts integers and bools to its category, and widens no type.", Takes: "int32"},
+	elementwise.Rounding: {One: "rounded", Sentence: "Integers stay as they are; bools are refused.", Takes: "int64", Refuses: "bool"},
+	elementwise.Tests:    {One: "tested", Sentence: "The result is of type bool.", Takes: "int32"},
+	elementwise.Conditions: {One: "condition", Two: "compare", Sentence: "The result is of type bool.",
+		OfTwo: "Computed in the promoted type. The result is of type bool.", Takes: "int32"},
+	elementwise.Bools: {Two: "logical", OfTwo: "The result is of type bool.", Takes: "int32"},
 }
 
 // factsOf are those of an operation. Of one that is like no other in package tensor nothing is said in general.
 func factsOf(o elementwise.Op) typesOf {
 	facts := typeFacts[o.Types]
+	if o.Second != "" {
+		facts.Sentence = facts.OfTwo
+	}
 	switch {
 	case !inLayer(elementwise.Tensor, o):
 		facts.Sentence = ""
-	case o.Types == elementwise.Numeric && o.Second != "":
-		facts.Sentence = "Two bools are refused."
+	case o.OfBools != "":
+		facts.Two, facts.Refuses = "binaryWithBools", ""
+		facts.Sentence = "Computed in the promoted type; of two bools it is " + map[string]string{"Mul": `"and"`, "And": `"and"`, "Or": `"or"`}[o.OfBools] + "."
 	}
 	return facts
 }
