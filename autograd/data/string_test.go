@@ -30,7 +30,7 @@ func TestLoader_PrintsWhyItCannotBeUsed(t *testing.T) {
 	require.Equal(t, "loader, failed: data: there is no data set", data.NewLoader(dev, nil, 2).String())
 	require.Equal(t, "loader, failed: data: batches of 0 examples", data.NewLoader(dev, numbers(t, 1), 0).String())
 	require.Contains(t, data.NewLoader(nil, numbers(t, 1), 1).String(), "loader, failed: tensor: On: ")
-	l := data.NewLoader(dev, endless{}, 1<<62, data.Shuffle(tensor.NewGenerator(1)))
+	l := data.NewLoader(dev, endless{}, 16, data.Shuffle(tensor.NewGenerator(1)))
 	for range l.Batches() {
 		t.Fatal("a batch")
 	}
