@@ -18,6 +18,9 @@ import (
 var kernelFlags = []string{"-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-ffp-contract=off",
 	"-fno-strict-aliasing", "-Wno-unknown-pragmas"}
 
+// launchABI is the header that the emulator shares with the driver, as seen from the emulator's folder.
+const launchABI = "../../../internal/fakecuda/src/kernel_abi.h"
+
 // flagsVariable is the environment variable with further flags for the compiler of kernels. What cannot be tested all the time, because
 // it doubles the time to compile: "-fsanitize=alignment -fsanitize-undefined-trap-on-error" makes an access that is not
 // aligned to its type, which a GPU refuses and a processor allows, end the launch with a trap.
@@ -58,7 +61,7 @@ func newKernelBuild(t testing.TB, emulator string, kernels, flags []string) *ker
 		}
 	}
 	b.flags = slices.Concat(kernelFlags, vectorFlags(), strings.Fields(os.Getenv(flagsVariable)), flags)
-	b.key = []string{b.cxx, version(b.cxx), strings.Join(b.flags, " ")}
+	b.key = []string{b.cxx, version(b.cxx), strings.Join(b.flags, " "), fileHash(t, filepath.Join(emulator, launchABI))}
 	for _, folder := range folders {
 		folder, err := filepath.Abs(folder)
 		if err != nil {

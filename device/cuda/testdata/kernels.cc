@@ -29,9 +29,9 @@ static int broken(const gk_launch*) { return 700; }
 static const uint32_t combine_sizes[] = {8, 8, 4, sizeof(Coefficients), 4, 8};
 static const gk_kernel kernels[] = {{"combine", 6, combine_sizes, combine}, {"broken", 0, nullptr, broken}};
 
-extern "C" int gk_abi() { return GK_ABI; }
-extern "C" const gk_kernel* gk_kernels(int* count) { return *count = 2, kernels; }
-extern "C" size_t gk_where(char* out, size_t n) {
-    if (n > 0) out[0] = 0;
+GK_EXPORT int gk_abi() { return GK_ABI; }
+GK_EXPORT const gk_kernel* gk_kernels(int* count) { return *count = 2, kernels; }
+GK_EXPORT size_t gk_where(uint64_t, char* out, size_t room) {
+    if (room > 0) out[0] = 0;
     return 0;
 }

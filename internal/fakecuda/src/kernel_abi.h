@@ -1,5 +1,5 @@
-// The contract between the emulated driver and a library of emulated kernels. kernels/cuda/emu/abi.h is the other copy:
-// neither side can see the other's folder. Change ABI when anything here changes.
+// The contract between the emulated driver and a library of emulated kernels, for both sides. The driver loads such a library
+// by dlopen, so that a linker checks nothing of this: change GK_ABI when anything here changes.
 #pragma once
 
 #include <stddef.h>
@@ -25,8 +25,9 @@ struct gk_kernel {
     int (*run)(const gk_launch*);  // returns a CUresult
 };
 
-// What the library exports:
-//   int gk_abi(void)                              the value of GK_ABI
-//   const gk_kernel* gk_kernels(int* count)       the kernels
-//   size_t gk_where(uint64_t address, char* out, size_t n)  names the block and thread that the calling OS thread was
-//                                                           running, and the shared memory that the address belongs to
+// What the library exports. For tests of kernels there is more, which emu_places.cc describes: gk_watch, gk_reached, gk_remove.
+#define GK_EXPORT extern "C" __attribute__((visibility("default")))
+GK_EXPORT int gk_abi();  // the value of GK_ABI
+GK_EXPORT const gk_kernel* gk_kernels(int* count);
+// gk_where names the block and thread that the calling OS thread was running, and the shared memory that the address belongs to.
+GK_EXPORT size_t gk_where(uint64_t address, char* out, size_t room);

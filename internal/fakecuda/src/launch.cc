@@ -12,7 +12,7 @@ namespace fake {
 
 // KernelFile is one loaded library of kernels. It stays loaded: launches may be on their way.
 struct KernelFile {
-    size_t (*where)(uint64_t address, char*, size_t);
+    decltype(&gk_where) where;
 };
 
 struct Kernel {
@@ -36,9 +36,9 @@ CUresult load_kernels(const std::string& list, std::string* why) {
             note(*why = dlerror());
             return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
         }
-        auto abi = (int (*)())dlsym(h, "gk_abi");
-        auto table = (const gk_kernel* (*)(int*))dlsym(h, "gk_kernels");
-        KernelFile* file = new KernelFile{(size_t (*)(uint64_t, char*, size_t))dlsym(h, "gk_where")};
+        auto abi = (decltype(&gk_abi))dlsym(h, "gk_abi");
+        auto table = (decltype(&gk_kernels))dlsym(h, "gk_kernels");
+        KernelFile* file = new KernelFile{(decltype(&gk_where))dlsym(h, "gk_where")};
         if (!abi || !table || !file->where || abi() != GK_ABI) {
             note(*why = path + " has no kernels of this ABI");
             return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;

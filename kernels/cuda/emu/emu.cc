@@ -217,9 +217,9 @@ Registration::Registration(const gk_kernel* kernels, int count) : kernels(kernel
 
 }  // namespace gk
 
-extern "C" __attribute__((visibility("default"))) int gk_abi(void) { return GK_ABI; }
+GK_EXPORT int gk_abi() { return GK_ABI; }
 
-extern "C" __attribute__((visibility("default"))) const gk_kernel* gk_kernels(int* count) {
+GK_EXPORT const gk_kernel* gk_kernels(int* count) {
     static gk_kernel* all = nullptr;
     static int n = 0;
     if (!all) {
@@ -233,7 +233,7 @@ extern "C" __attribute__((visibility("default"))) const gk_kernel* gk_kernels(in
     return all;
 }
 
-extern "C" __attribute__((visibility("default"))) size_t gk_where(uint64_t address, char* out, size_t room) {
+GK_EXPORT size_t gk_where(uint64_t address, char* out, size_t room) {
     const gk::Engine* e = gk::own();
     if (!e || room == 0) return 0;
     const gk::Dim b = gk::current->block_index, t = gk::current->thread_index;

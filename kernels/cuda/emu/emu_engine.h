@@ -11,7 +11,7 @@
 //	greedy warp      warps descending; a warp runs as far as it can before another one begins; lanes and blocks descending
 #pragma once
 
-#include "abi.h"
+#include "../../../internal/fakecuda/src/kernel_abi.h"
 #include "gk.h"
 
 namespace gk {

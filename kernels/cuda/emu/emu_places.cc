@@ -10,8 +10,6 @@
 
 #include "emu_engine.h"
 
-extern "C" const gk_kernel* gk_kernels(int* count);
-
 namespace gk {
 
 static bool watching;                // changed only while no kernel runs
@@ -51,7 +49,7 @@ bool removed(const char* file, int line) {
 }  // namespace gk
 
 // gk_watch begins to note barriers, with none noted, or ends it.
-extern "C" __attribute__((visibility("default"))) void gk_watch(int on) {
+GK_EXPORT void gk_watch(int on) {
     gk::watching = on != 0;
     gk::reached.clear();
     gk::out.line = 0;
@@ -59,7 +57,7 @@ extern "C" __attribute__((visibility("default"))) void gk_watch(int on) {
 
 // gk_reached lists the barriers that kernels came to since gk_watch: lines of kernel, file without folder, line. It writes at
 // most room bytes with a zero at the end, and returns the length that it wanted.
-extern "C" __attribute__((visibility("default"))) size_t gk_reached(char* to, size_t room) {
+GK_EXPORT size_t gk_reached(char* to, size_t room) {
     std::string all;
     for (const std::string& place : gk::reached) all += place + "\n";
     snprintf(to, room, "%s", all.c_str());
@@ -67,6 +65,6 @@ extern "C" __attribute__((visibility("default"))) size_t gk_reached(char* to, si
 }
 
 // gk_remove takes one barrier out of one kernel, until the next call; line 0 takes none. Barriers must be watched.
-extern "C" __attribute__((visibility("default"))) void gk_remove(const char* kernel, const char* file, int line) {
+GK_EXPORT void gk_remove(const char* kernel, const char* file, int line) {
     gk::out = {kernel, file, line};
 }

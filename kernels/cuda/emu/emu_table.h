@@ -4,7 +4,7 @@
 //	static gk::Registration registered(kernels, 2);
 #pragma once
 
-#include "abi.h"
+#include "../../../internal/fakecuda/src/kernel_abi.h"
 
 namespace gk {
 
