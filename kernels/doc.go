@@ -4,6 +4,7 @@
 //
 //	kernels/op           operations, views, calls: the contract
 //	kernels/cpu          plain Go and a little assembly, for host and simulated devices
+//	kernels/cuda         CUDA C++, as PTX, for NVIDIA's GPUs
 //	kernels/kerneltest   the conformance suite
 //	kernels              the table, and Launch
 //

@@ -23,7 +23,7 @@ func argReduce[T number](in accessor[T], least bool) op.Func {
 	return func(c *op.Call) error {
 		r := pool.Get().(*argReduction[T])
 		r.set(&c.Out[0], &c.In[0], int(c.I[0]))
-		split(r.kept.total, max(1, elementGrain/max(1, r.count)), r)
+		split(r.kept.Total, max(1, elementGrain/max(1, r.count)), r)
 		pool.Put(r)
 		return nil
 	}

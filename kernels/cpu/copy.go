@@ -50,7 +50,7 @@ func move[T any]() op.Func {
 	return func(c *op.Call) error {
 		m := pool.Get().(*mover[T])
 		m.set(&c.Out[0], c.In)
-		split(m.total, elementGrain, m)
+		split(m.Total, elementGrain, m)
 		pool.Put(m)
 		return nil
 	}

@@ -18,8 +18,9 @@
 //
 // All drivers stand on the same three ideas:
 //
-//   - A loop (loop.go) is the iteration over all elements of a call's views, after simplification: dimensions are flipped,
-//     sorted and joined, so that what lies straight in memory is one long dimension however the views were shaped.
+//   - A loop (loop.go) is the iteration over all elements of a call's views, after simplification (kernels/internal/loops):
+//     dimensions are flipped, sorted and joined, so that what lies straight in memory is one long dimension however the views
+//     were shaped.
 //   - An accessor (accessor.go) is how an operand is read and written as the type of computation. Contiguous memory of that type is
 //     used as it is; everything else goes through a chunk of 1024 elements in scratch memory, which stays in the
 //     first-level cache. Float16 and BFloat16 are computed in float32 this way and rounded once.

@@ -56,10 +56,10 @@ func elementwise[D, A, B, C any](dst accessor[D], a accessor[A], b accessor[B], 
 	return func(call *op.Call) error {
 		e := pool.Get().(*elements[D, A, B, C])
 		e.set(&call.Out[0], call.In[:inputs])
-		if e.total > 0 {
+		if e.Total > 0 {
 			e.call = call
 			e.plain = direct && e.rowsStraight()
-			split(e.total, elementGrain, e)
+			split(e.Total, elementGrain, e)
 			e.call = nil
 		}
 		pool.Put(e)
@@ -69,12 +69,12 @@ func elementwise[D, A, B, C any](dst accessor[D], a accessor[A], b accessor[B], 
 
 // rowsStraight reports whether all operands have rows without gaps that are long enough to be passed one by one.
 func (l *loop) rowsStraight() bool {
-	for k := range l.n {
-		if l.ops[k].stride[l.ndim-1] != 1 {
+	for k := range l.N {
+		if l.Stride[k][l.NDim-1] != 1 {
 			return false
 		}
 	}
-	return l.ndim == 1 || l.inner() >= shortRow
+	return l.NDim == 1 || l.inner() >= shortRow
 }
 
 func (e *elements[D, A, B, C]) run(lo, hi int) {
@@ -116,7 +116,7 @@ func (e *elements[D, A, B, C]) step(w *walk, left int) int {
 
 // read gives the next n elements of input k: memory itself, or a copy in buffer k of the scratch.
 func read[T any](l *accessor[T], w *walk, k, n int, s *scratch) []T {
-	if k >= w.n {
+	if k >= w.N {
 		return nil
 	}
 	p, stride := w.at(k)

@@ -26,7 +26,7 @@ func checkAllIndices(c *op.Call, size int) error {
 	defer indexChecks.Put(j)
 	j.loop.set(&c.In[1], nil)
 	j.size, j.bad = int64(size), false
-	split(j.total, elementGrain, j)
+	split(j.Total, elementGrain, j)
 	if j.bad {
 		return op.Errorf(c.Op, op.ErrIndex, "index %d at %d is not in 0..%d", j.was, j.at, size-1)
 	}
@@ -80,7 +80,7 @@ func gather[T any]() op.Func {
 		g.step = in[0].Strides[dim]
 		in[0].Strides[dim] = 0
 		g.loop.set(&c.Out[0], in[:])
-		split(g.total, elementGrain, g)
+		split(g.Total, elementGrain, g)
 		pool.Put(g)
 		return nil
 	}

@@ -57,7 +57,7 @@ func (s *selection[T]) run(lo, hi int) {
 		dst := sliceAt(&s.call.Out[0], s.dim, i)
 		src := [1]op.View{sliceAt(&s.call.In[0], s.dim, int(int64At(&s.call.In[1], i)))}
 		tmp.loop.set(&dst, src[:])
-		moveRange[T](&tmp.loop, 0, tmp.loop.total)
+		moveRange[T](&tmp.loop, 0, tmp.loop.Total)
 	}
 }
 
@@ -124,13 +124,13 @@ func (a *accumulation[T]) run(lo, hi int) {
 
 // addGroup adds the input slices of group to the output slice; l is the loop over it and input slice 0.
 func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
-	if l.total == 0 {
+	if l.Total == 0 {
 		return
 	}
 	step := a.call.In[0].Strides[a.dim]
 	var w walk
 	w.seek(l, 0)
-	for done := 0; done < l.total; {
+	for done := 0; done < l.Total; {
 		n := min(w.inner()-w.col, chunk)
 		out, to := w.at(0)
 		in, from := w.at(1)

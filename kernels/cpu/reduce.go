@@ -43,7 +43,7 @@ func reduce[T, A, D any](in accessor[T], out accessor[D], r reducer[T, A, D]) op
 	return func(c *op.Call) error {
 		r := pool.Get().(*reduction[T, A, D])
 		r.set(&c.Out[0], &c.In[0])
-		if r.kept.total > 0 {
+		if r.kept.Total > 0 {
 			if r.byRows {
 				r.runRows()
 			} else {
@@ -58,16 +58,16 @@ func reduce[T, A, D any](in accessor[T], out accessor[D], r reducer[T, A, D]) op
 func (r *reduction[T, A, D]) set(dst, a *op.View) {
 	separate(&r.kept, &r.cut, dst, a)
 	columns := r.kept.inner()
-	near := r.kept.ops[1].stride[r.kept.ndim-1]
-	step := r.cut.ops[0].stride[r.cut.ndim-1]
-	r.byRows = columns >= 8 && r.cut.total > 0 && (r.cut.inner() < 16 || absInt(near) <= absInt(step))
+	near := r.kept.Stride[1][r.kept.NDim-1]
+	step := r.cut.Stride[0][r.cut.NDim-1]
+	r.byRows = columns >= 8 && r.cut.Total > 0 && (r.cut.inner() < 16 || absInt(near) <= absInt(step))
 	if r.byRows {
 		r.tile = min(columns, 512)
 		r.block = max(64, (128<<10)/r.tile)
 	} else {
 		r.block = 8 << 10
 	}
-	r.blocks = max(1, (r.cut.total+r.block-1)/r.block)
+	r.blocks = max(1, (r.cut.Total+r.block-1)/r.block)
 }
 
 // separate sets kept to the loop over dst and the elements of a with all reduced indices 0, and cut to the loop over the
@@ -95,7 +95,7 @@ func absInt(n int) int { return max(n, -n) }
 
 // blockRange is the range of reduced elements of block b.
 func (r *reduction[T, A, D]) blockRange(b int) (lo, hi int) {
-	return b * r.block, min((b+1)*r.block, r.cut.total)
+	return b * r.block, min((b+1)*r.block, r.cut.Total)
 }
 
 // partials gives memory for n block results. It is kept for later calls, within reason.
@@ -110,7 +110,7 @@ func (r *reduction[T, A, D]) partials(n int) []A {
 func (r *reduction[T, A, D]) put(p device.Ptr, stride int, acc []A, s *scratch) {
 	results := scratchBuffer[D](s, 0, len(acc))
 	for i, a := range acc {
-		results[i] = r.finish(a, r.cut.total)
+		results[i] = r.finish(a, r.cut.Total)
 	}
 	r.out.store(p, stride, results)
 }

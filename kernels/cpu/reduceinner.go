@@ -6,9 +6,9 @@ import "github.com/cistern-ml/cistern/device"
 
 // runRuns reduces each output by folding slices. With few outputs of many blocks, workers share an output.
 func (r *reduction[T, A, D]) runRuns() {
-	outputs := r.kept.total
+	outputs := r.kept.Total
 	if r.blocks == 1 || outputs >= 256 {
-		grain := max(1, elementGrain/max(1, r.cut.total))
+		grain := max(1, elementGrain/max(1, r.cut.Total))
 		split(outputs, grain, (*wholeRuns[T, A, D])(r))
 		return
 	}

@@ -8,14 +8,14 @@ import "github.com/cistern-ml/cistern/device"
 // tiles is the number of tiles in a kept row, and in all.
 func (r *reduction[T, A, D]) tiles() (perRow, total int) {
 	perRow = (r.kept.inner() + r.tile - 1) / r.tile
-	return perRow, perRow * (r.kept.total / r.kept.inner())
+	return perRow, perRow * (r.kept.Total / r.kept.inner())
 }
 
 func (r *reduction[T, A, D]) runRows() {
 	_, tiles := r.tiles()
 	if r.blocks == 1 || tiles >= 256 {
 		r.part = r.partials(0)
-		split(tiles, max(1, elementGrain/(r.tile*r.cut.total)), (*tileRows[T, A, D])(r))
+		split(tiles, max(1, elementGrain/(r.tile*r.cut.Total)), (*tileRows[T, A, D])(r))
 		return
 	}
 	r.part = r.partials(tiles * r.blocks * r.tile)

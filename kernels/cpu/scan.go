@@ -32,7 +32,7 @@ func scan[T, A, D any](in accessor[T], out accessor[D], start A, step func(acc A
 		dst.Shape[last], a[0].Shape[last] = 1, 1
 		j.set(&dst, a[:])
 		if j.columns > 0 {
-			split(j.total, max(1, elementGrain/j.columns), j)
+			split(j.Total, max(1, elementGrain/j.columns), j)
 		}
 		pool.Put(j)
 		return nil
@@ -123,7 +123,7 @@ func cumProdGrad[T float](l accessor[T]) op.Func {
 		}
 		j.set(&views[0], views[1:])
 		if j.columns > 0 {
-			split(j.total, max(1, elementGrain/j.columns), j)
+			split(j.Total, max(1, elementGrain/j.columns), j)
 		}
 		pool.Put(j)
 		return nil

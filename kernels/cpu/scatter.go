@@ -49,7 +49,7 @@ func scattered[T any](pool *sync.Pool) op.Func {
 		}
 		j := newScattering[T](c, pool)
 		if j.n > 0 {
-			split(j.total, max(16, elementGrain/4/j.n), j) // neighbouring lines share lines of the cache
+			split(j.Total, max(16, elementGrain/4/j.n), j) // neighbouring lines share lines of the cache
 		}
 		pool.Put(j)
 		return nil

@@ -52,10 +52,10 @@ func sortRows[T, E any](l accessor[T], o ordering[T, E]) op.Func {
 		s.prepare(c)
 		switch {
 		case s.keep == 0:
-		case s.total < runtime.GOMAXPROCS(0) && s.columns >= 4*sortTile:
+		case s.Total < runtime.GOMAXPROCS(0) && s.columns >= 4*sortTile:
 			s.inTiles()
 		default:
-			split(s.total, max(1, sortTile/4/s.columns), s)
+			split(s.Total, max(1, sortTile/4/s.columns), s)
 		}
 		pool.Put(s)
 		return nil

@@ -30,7 +30,7 @@ func triangular[T any](upper bool) op.Func {
 		}
 		t.set(&views[0], views[1:])
 		if t.columns > 0 {
-			split(t.total*t.rows, max(1, elementGrain/t.columns), t)
+			split(t.Total*t.rows, max(1, elementGrain/t.columns), t)
 		}
 		pool.Put(t)
 		return nil

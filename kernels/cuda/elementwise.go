@@ -23,25 +23,25 @@ func elementwise(k variants, scalars func(*device.Params, *op.Call)) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		l := &t.loop
-		l.set(&c.Out[0], c.In)
-		if l.total == 0 {
+		l.Set(&c.Out[0], c.In)
+		if l.Total == 0 {
 			return nil
 		}
-		if l.total >= maxLoop {
+		if l.Total >= maxLoop {
 			return halves(c, f)
 		}
-		p, chosen, grid := &t.params, k.strided, blocks(l.total, threads*steps)
+		p, chosen, grid := &t.params, k.strided, blocks(l.Total, threads*steps)
 		if width := l.vectors(); width > 0 {
-			p.Int32(int32(l.total))
+			p.Int32(int32(l.Total))
 			t.cut = l.grouped(width)
-			l, chosen, grid = &t.cut, k.vector, blocks(t.cut.total, threads*vectors)
+			l, chosen, grid = &t.cut, k.vector, blocks(t.cut.Total, threads*vectors)
 			var w [1 + vectorDims/2*3 + 4*vectorDims]uint64
 			p.Words(w[:l.pack(w[:], vectorDims)]...)
 		} else {
 			l.walk(p)
 		}
-		for i := range l.n {
-			p.Ptr(l.ptr[i])
+		for i := range l.N {
+			p.Ptr(l.Ptr[i])
 		}
 		scalars(p, c)
 		return t.launch(c, chosen, grid)
@@ -58,10 +58,10 @@ const (
 // vectors returns the number of elements of a vector, 16 bytes of the widest operand, or 0 if they cannot be used.
 func (l *loop) vectors() int {
 	widest := 1
-	for k := range l.n {
-		widest = max(widest, l.size[k])
+	for k := range l.N {
+		widest = max(widest, l.Size[k])
 	}
-	if width := 16 / widest; l.ndim <= vectorDims && l.groups(width) {
+	if width := 16 / widest; l.NDim <= vectorDims && l.groups(width) {
 		return width
 	}
 	return 0
@@ -71,19 +71,19 @@ func (l *loop) vectors() int {
 // in memory, at a multiple of their size, or is one element for all of them. Of a loop of one dimension the last may be fewer.
 func (l *loop) groups(width int) bool {
 	inner, _ := l.inner(0)
-	if l.ndim > 1 && inner%width != 0 {
+	if l.NDim > 1 && inner%width != 0 {
 		return false
 	}
-	for k := range l.n {
+	for k := range l.N {
 		_, step := l.inner(k)
 		switch {
 		case step == 0 && k > 0:
 			continue
-		case step != 1 || uint64(l.ptr[k])%uint64(width*l.size[k]) != 0:
+		case step != 1 || uint64(l.Ptr[k])%uint64(width*l.Size[k]) != 0:
 			return false
 		}
-		for d := range l.ndim - 1 {
-			if l.stride[k][d]%width != 0 {
+		for d := range l.NDim - 1 {
+			if l.Stride[k][d]%width != 0 {
 				return false
 			}
 		}
@@ -94,17 +94,17 @@ func (l *loop) groups(width int) bool {
 // grouped is the loop over groups of width neighbours; its strides are still in elements.
 func (l *loop) grouped(width int) loop {
 	g := *l
-	if g.ndim == 0 {
+	if g.NDim == 0 {
 		return g
 	}
-	last := g.ndim - 1
-	g.shape[last] = (g.shape[last] + width - 1) / width
-	g.total = 1
-	for _, n := range g.shape[:g.ndim] {
-		g.total *= n
+	last := g.NDim - 1
+	g.Shape[last] = (g.Shape[last] + width - 1) / width
+	g.Total = 1
+	for _, n := range g.Shape[:g.NDim] {
+		g.Total *= n
 	}
-	for k := range g.n {
-		g.stride[k][last] *= width
+	for k := range g.N {
+		g.Stride[k][last] *= width
 	}
 	return g
 }

@@ -26,10 +26,10 @@ func gather(suffix string) op.Func {
 		dim := int(c.I[0])
 		size, step := a.Shape[dim], a.Strides[dim]
 		a.Strides[dim] = 0
-		t.loop.begin(&dst)
-		t.loop.add(&a)
-		t.loop.add(&c.In[1])
-		t.loop.finish(&dst)
+		t.loop.Begin(&dst)
+		t.loop.Add(&a)
+		t.loop.Add(&c.In[1])
+		t.loop.Finish()
 		return t.selectElements(c, k, size, step)
 	}
 }
@@ -38,32 +38,32 @@ func gather(suffix string) op.Func {
 // moved 16 bytes at a time.
 func (t *task) selectElements(c *op.Call, k *kernel, size, step int) error {
 	l := &t.loop
-	if l.total == 0 {
+	if l.Total == 0 {
 		return nil // nothing is moved, and no index is looked at
 	}
-	if l.total >= maxLoop {
-		return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", l.total)
+	if l.Total >= maxLoop {
+		return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", l.Total)
 	}
-	each := 16 / l.size[0]
+	each := 16 / l.Size[0]
 	_, same := l.inner(2)
 	_, near := l.inner(1)
 	if inner, _ := l.inner(0); inner%each == 0 && same == 0 && near == 1 && step%each == 0 && l.groups(each) {
 		k, step = selectWide, step/each
 		t.cut = l.grouped(each)
-		for d := range t.cut.ndim {
-			t.cut.stride[0][d] /= each
-			t.cut.stride[1][d] /= each
+		for d := range t.cut.NDim {
+			t.cut.Stride[0][d] /= each
+			t.cut.Stride[1][d] /= each
 		}
 		l = &t.cut
 	} else {
 		each = 1
 	}
 	l.walk(&t.params)
-	t.params.Int32(int32(each)).Ptr(l.ptr[0]).Ptr(l.ptr[1]).Ptr(l.ptr[2]).Int64(int64(size)).Int64(int64(step))
+	t.params.Int32(int32(each)).Ptr(l.Ptr[0]).Ptr(l.Ptr[1]).Ptr(l.Ptr[2]).Int64(int64(size)).Int64(int64(step))
 	if err := t.note(c); err != nil {
 		return err
 	}
-	return t.launch(c, k, blocks(l.total, threads*steps))
+	return t.launch(c, k, blocks(l.Total, threads*steps))
 }
 
 var selectWide = named("move", "index_select_u128")
@@ -108,14 +108,14 @@ func (t *task) scatterLines(c *op.Call, k *kernel) error {
 	n, size := index.Shape[dim], dst.Shape[dim]
 	dst.Shape = index.Shape
 	dst.Shape[dim] = 1
-	t.loop.begin(&dst)
-	t.loop.add(&a)
-	t.loop.add(&index)
-	t.loop.finish(&dst)
+	t.loop.Begin(&dst)
+	t.loop.Add(&a)
+	t.loop.Add(&index)
+	t.loop.Finish()
 	t.loop.walk(&t.params)
 	t.params.Words(uint64(n), uint64(size), uint64(dst.Strides[dim]), uint64(a.Strides[dim]), uint64(index.Strides[dim]))
-	t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2])
-	return t.noted(c, k, t.loop.total)
+	t.params.Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1]).Ptr(t.loop.Ptr[2])
+	return t.noted(c, k, t.loop.Total)
 }
 
 // scatterRuns sorts the elements by where they go, and launches a thread for each.
@@ -125,25 +125,25 @@ func (t *task) scatterRuns(c *op.Call, k *kernel) error {
 	size, step := dst.Shape[dim], dst.Strides[dim]
 	numbers := rowMajor(&index)
 	dst.Ptr, dst.Strides[dim] = 0, 0
-	t.loop.begin(&numbers)
-	t.loop.add(&index)
-	t.loop.add(&dst)
-	t.loop.finish(&numbers)
+	t.loop.Begin(&numbers)
+	t.loop.Add(&index)
+	t.loop.Add(&dst)
+	t.loop.Finish()
 	t.loop.walk(&t.params)
-	t.params.Ptr(t.loop.ptr[1]).Int64(int64(size)).Int64(int64(step)).Ptr(c.Work.Ptr)
-	if err := t.noted(c, scatterEntries, t.loop.total); err != nil {
+	t.params.Ptr(t.loop.Ptr[1]).Int64(int64(size)).Int64(int64(step)).Ptr(c.Work.Ptr)
+	if err := t.noted(c, scatterEntries, t.loop.Total); err != nil {
 		return err
 	}
-	sorted, err := t.sort(c, t.loop.total, c.Out[0].Len())
+	sorted, err := t.sort(c, t.loop.Total, c.Out[0].Len())
 	if err != nil {
 		return err
 	}
-	t.loop.begin(&numbers)
-	t.loop.add(&c.In[0])
-	t.loop.finish(&numbers)
+	t.loop.Begin(&numbers)
+	t.loop.Add(&c.In[0])
+	t.loop.Finish()
 	t.loop.walk(&t.params)
-	t.params.Ptr(c.Out[0].Ptr).Ptr(t.loop.ptr[1]).Ptr(sorted)
-	return t.launch(c, k, blocks(t.loop.total, threads))
+	t.params.Ptr(c.Out[0].Ptr).Ptr(t.loop.Ptr[1]).Ptr(sorted)
+	return t.launch(c, k, blocks(t.loop.Total, threads))
 }
 
 // rowMajor is a view of v's shape that numbers its elements: it makes a walk go over them in row-major order.

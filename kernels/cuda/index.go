@@ -25,10 +25,10 @@ func indexSelect(suffix string) op.Func {
 		size, step := a.Shape[dim], a.Strides[dim]
 		a.Strides[dim] = 0
 		index.Strides[dim] = c.In[1].Strides[0]
-		t.loop.begin(&dst)
-		t.loop.add(&a)
-		t.loop.add(&index)
-		t.loop.finish(&dst)
+		t.loop.Begin(&dst)
+		t.loop.Add(&a)
+		t.loop.Add(&index)
+		t.loop.Finish()
 		return t.selectElements(c, k, size, step)
 	}
 }
@@ -44,14 +44,14 @@ func indexAdd(d dtype.DType) op.Func {
 		n, size := c.In[1].Shape[0], dst.Shape[dim]
 		to, from := dst.Strides[dim], a.Strides[dim]
 		dst.Shape[dim], a.Shape[dim] = 1, 1
-		t.loop.begin(&dst)
-		t.loop.add(&a)
-		t.loop.finish(&dst)
-		if t.loop.total == 0 || n == 0 || size == 0 {
+		t.loop.Begin(&dst)
+		t.loop.Add(&a)
+		t.loop.Finish()
+		if t.loop.Total == 0 || n == 0 || size == 0 {
 			return nil
 		}
-		if t.loop.total >= maxLoop || n >= maxLoop || size >= maxLoop {
-			return op.Errorf(c.Op, op.ErrCall, "%d slices of %d elements to %d are too many", n, t.loop.total, size)
+		if t.loop.Total >= maxLoop || n >= maxLoop || size >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d slices of %d elements to %d are too many", n, t.loop.Total, size)
 		}
 		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(int64(c.In[1].Strides[0])).Int64(int64(size)).Ptr(c.Work.Ptr)
 		if err := t.note(c); err != nil {
@@ -65,8 +65,8 @@ func indexAdd(d dtype.DType) op.Func {
 			return err
 		}
 		t.loop.walk(&t.params)
-		t.params.Int32(int32(n)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(sorted).Int64(int64(to)).Int64(int64(from))
-		grid := blocks(t.loop.total, threads)
+		t.params.Int32(int32(n)).Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1]).Ptr(sorted).Int64(int64(to)).Int64(int64(from))
+		grid := blocks(t.loop.Total, threads)
 		grid.Y = uint32(min(n, 1<<16-1))
 		return t.launch(c, k, grid)
 	}

@@ -5,138 +5,23 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/kernels/internal/loops"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
 // maxLoop is one more than the most elements that a kernel counts: its divisions are for numbers below 2^31.
 const maxLoop = 1 << 31
 
-// loop is the iteration over all elements of up to four operands of one shape, after simplification: dimensions of one
-// element are gone, the output's strides are positive and descend, and neighbouring dimensions that all operands walk as
-// one are one. Operand 0 is the output. It is the host's side of Walk in src/base.h, where dimensions stand in reverse.
-type loop struct {
-	ndim   int
-	total  int
-	shape  [op.MaxDims]int
-	n      int // operands
-	ptr    [4]device.Ptr
-	size   [4]int // of an element
-	stride [4][op.MaxDims]int
-}
-
-// set makes l the loop over dst and the inputs, whose shapes are equal.
-func (l *loop) set(dst *op.View, in []op.View) {
-	l.begin(dst)
-	for k := range in {
-		l.add(&in[k])
-	}
-	l.finish(dst)
-}
-
-// begin, add and finish are set in pieces, for operands that are not in one slice.
-func (l *loop) begin(dst *op.View) {
-	l.n = 0
-	l.add(dst)
-}
-
-func (l *loop) add(v *op.View) {
-	l.ptr[l.n], l.size[l.n], l.stride[l.n] = v.Ptr, v.DType.Size(), v.Strides
-	l.n++
-}
-
-func (l *loop) finish(dst *op.View) { l.finishShape(dst.Shape[:dst.NDim]) }
-
-// finishShape is finish for the first dimensions of the operands.
-func (l *loop) finishShape(shape []int) {
-	l.ndim, l.total = 0, 1
-	for d, size := range shape {
-		l.total *= size
-		if size == 1 {
-			continue
-		}
-		l.shape[l.ndim] = size
-		for k := range l.n {
-			l.stride[k][l.ndim] = l.stride[k][d]
-		}
-		l.ndim++
-	}
-	if l.total > 0 {
-		l.flip()
-		l.sort()
-		l.merge()
-	}
-}
-
-// flip makes the output's strides positive by walking dimensions from their other end.
-func (l *loop) flip() {
-	for d := range l.ndim {
-		if l.stride[0][d] >= 0 {
-			continue
-		}
-		for k := range l.n {
-			l.ptr[k] += device.Ptr(l.stride[k][d] * (l.shape[d] - 1) * l.size[k])
-			l.stride[k][d] = -l.stride[k][d]
-		}
-	}
-}
-
-// sort orders dimensions by descending stride of the output, by insertion: it is stable, and there are few.
-func (l *loop) sort() {
-	for i := 1; i < l.ndim; i++ {
-		for d := i; d > 0 && l.stride[0][d-1] < l.stride[0][d]; d-- {
-			l.shape[d-1], l.shape[d] = l.shape[d], l.shape[d-1]
-			for k := range l.n {
-				s := &l.stride[k]
-				s[d-1], s[d] = s[d], s[d-1]
-			}
-		}
-	}
-}
-
-// merge joins neighbouring dimensions that every operand walks as one.
-func (l *loop) merge() {
-	kept := 0
-	for d := 1; d < l.ndim; d++ {
-		if l.oneWalk(kept, d) {
-			l.shape[kept] *= l.shape[d]
-		} else {
-			kept++
-			l.shape[kept] = l.shape[d]
-		}
-		for k := range l.n {
-			l.stride[k][kept] = l.stride[k][d]
-		}
-	}
-	l.ndim = min(l.ndim, kept+1)
-}
-
-func (l *loop) oneWalk(outer, inner int) bool {
-	for k := range l.n {
-		if l.stride[k][outer] != l.stride[k][inner]*l.shape[inner] {
-			return false
-		}
-	}
-	return true
-}
+// loop is a call's iteration over up to four operands. It is the host's side of Walk in src/base.h, where dimensions stand in
+// reverse.
+type loop struct{ loops.Nest }
 
 // inner is the size of the innermost dimension, and its stride for operand k.
 func (l *loop) inner(k int) (size, stride int) {
-	if l.ndim == 0 {
+	if l.NDim == 0 {
 		return 1, 1
 	}
-	return l.shape[l.ndim-1], l.stride[k][l.ndim-1]
-}
-
-// full reports whether operand k lies in memory in loop order without gaps.
-func (l *loop) full(k int) bool {
-	expect := 1
-	for d := l.ndim - 1; d >= 0; d-- {
-		if l.stride[k][d] != expect {
-			return false
-		}
-		expect *= l.shape[d]
-	}
-	return true
+	return l.Shape[l.NDim-1], l.Stride[k][l.NDim-1]
 }
 
 // walk appends the loop as a Walk of its operands.
@@ -147,18 +32,18 @@ func (l *loop) walk(p *device.Params) {
 
 // pack writes the loop as a Walk of so many dimensions, an even number, and returns the number of words.
 func (l *loop) pack(w []uint64, dims int) int {
-	w[0] = uint64(uint32(l.total)) | uint64(l.ndim)<<32
+	w[0] = uint64(uint32(l.Total)) | uint64(l.NDim)<<32
 	at := 1
 	for i := 0; i < dims; i += 2 { // two divisors are three words
 		a, b := l.divisor(i), l.divisor(i+1)
 		w[at], w[at+1], w[at+2] = pair(a[0], a[1]), pair(a[2], b[0]), pair(b[1], b[2])
 		at += 3
 	}
-	for k := range l.n {
-		for i := range l.ndim {
-			w[at+i] = uint64(l.stride[k][l.ndim-1-i])
+	for k := range l.N {
+		for i := range l.NDim {
+			w[at+i] = uint64(l.Stride[k][l.NDim-1-i])
 		}
-		clear(w[at+l.ndim : at+dims])
+		clear(w[at+l.NDim : at+dims])
 		at += dims
 	}
 	return at
@@ -166,10 +51,10 @@ func (l *loop) pack(w []uint64, dims int) int {
 
 // divisor is that of the dimension which is i from the inside.
 func (l *loop) divisor(i int) [3]uint32 {
-	if i >= l.ndim {
+	if i >= l.NDim {
 		return [3]uint32{1, 1, 0}
 	}
-	return divisor(max(l.shape[l.ndim-1-i], 1)) // an empty loop divides by nothing
+	return divisor(max(l.Shape[l.NDim-1-i], 1)) // an empty loop divides by nothing
 }
 
 // put32 sets the ith half word.

@@ -40,27 +40,27 @@ func TestVectors_TakeNeighboursAndBroadcasts(t *testing.T) {
 	}
 	for _, c := range cases {
 		var l loop
-		l.set(&dst, []op.View{view(dtype.Float32, c.p, shape, c.strides)})
+		l.Set(&dst, []op.View{view(dtype.Float32, c.p, shape, c.strides)})
 		require.Equal(t, c.width, l.vectors(), c.name)
 	}
 	var l loop
 	narrow := view(dtype.Float32, 1<<12, []int{6, 30}, []int{30, 1})
-	l.set(&narrow, []op.View{view(dtype.Float32, 1<<13, []int{6, 30}, []int{0, 1})})
+	l.Set(&narrow, []op.View{view(dtype.Float32, 1<<13, []int{6, 30}, []int{0, 1})})
 	require.Zero(t, l.vectors(), "a row that is not of whole vectors")
 }
 
 func TestGrouped_CountsVectorsAndKeepsStridesInElements(t *testing.T) {
 	dst := view(dtype.Float32, 1<<12, []int{6, 32}, []int{40, 1})
 	var l loop
-	l.set(&dst, []op.View{view(dtype.Float32, 1<<13, []int{6, 32}, []int{0, 1}), view(dtype.Float32, 1<<14, []int{6, 32}, []int{1, 0})})
+	l.Set(&dst, []op.View{view(dtype.Float32, 1<<13, []int{6, 32}, []int{0, 1}), view(dtype.Float32, 1<<14, []int{6, 32}, []int{1, 0})})
 	g := l.grouped(4)
-	require.Equal(t, 48, g.total)
-	require.Equal(t, []int{6, 8}, g.shape[:2])
-	require.Equal(t, [][]int{{40, 4}, {0, 4}, {1, 0}}, [][]int{g.stride[0][:2], g.stride[1][:2], g.stride[2][:2]})
+	require.Equal(t, 48, g.Total)
+	require.Equal(t, []int{6, 8}, g.Shape[:2])
+	require.Equal(t, [][]int{{40, 4}, {0, 4}, {1, 0}}, [][]int{g.Stride[0][:2], g.Stride[1][:2], g.Stride[2][:2]})
 	flat := view(dtype.Float32, 1<<12, []int{67}, []int{1})
-	l.set(&flat, nil)
+	l.Set(&flat, nil)
 	g = l.grouped(4)
-	require.Equal(t, 17, g.total, "the last vector has fewer elements")
+	require.Equal(t, 17, g.Total, "the last vector has fewer elements")
 }
 
 func TestHalves_CoverTheCallAlongItsLongestDimension(t *testing.T) {

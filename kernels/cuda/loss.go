@@ -32,18 +32,18 @@ func losses(k *kernel, d dtype.DType) op.Func {
 		defer tasks.Put(t)
 		dst := &c.Out[0]
 		l := &t.loop
-		l.begin(dst)
+		l.Begin(dst)
 		for i := range 3 {
-			l.add(&c.In[min(i, len(c.In)-1)])
+			l.Add(&c.In[min(i, len(c.In)-1)])
 		}
-		l.finish(dst)
-		if l.total == 0 {
+		l.Finish()
+		if l.Total == 0 {
 			return nil
 		}
-		if l.total >= maxLoop {
+		if l.Total >= maxLoop {
 			return halves(c, f)
 		}
-		straight := l.full(0) && l.full(1) && l.full(2) && l.full(3)
+		straight := l.Contiguous(0) && l.Contiguous(1) && l.Contiguous(2) && l.Contiguous(3)
 		l.walk(&t.params)
 		t.params.Int32(int32(truth(straight)))
 		if d == dtype.Float64 {
@@ -51,8 +51,8 @@ func losses(k *kernel, d dtype.DType) op.Func {
 		} else {
 			t.params.Words(pair(math.Float32bits(float32(c.F[0])), math.Float32bits(float32(c.F[1]))))
 		}
-		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Ptr(l.ptr[2]).Ptr(l.ptr[3])
-		return t.launch(c, k, blocks(l.total, lossSteps*threads))
+		t.params.Ptr(l.Ptr[0]).Ptr(l.Ptr[1]).Ptr(l.Ptr[2]).Ptr(l.Ptr[3])
+		return t.launch(c, k, blocks(l.Total, lossSteps*threads))
 	}
 	return f
 }

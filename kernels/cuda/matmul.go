@@ -36,8 +36,8 @@ func (p *product) transpose() {
 	p.m, p.n = p.n, p.m
 	p.a, p.b = transposed(p.b), transposed(p.a)
 	p.dst, p.c, p.pre = transposed(p.dst), transposed(p.c), transposed(p.pre)
-	for d := range p.batch.ndim {
-		s := &p.batch.stride
+	for d := range p.batch.NDim {
+		s := &p.batch.Stride
 		s[1][d], s[2][d] = s[2][d], s[1][d]
 	}
 }
@@ -78,11 +78,11 @@ func matMul(dtype.DType) op.Func {
 		var w work
 		p := &w.product
 		t.product(c, p)
-		if p.m == 0 || p.n == 0 || p.batch.total == 0 {
+		if p.m == 0 || p.n == 0 || p.batch.Total == 0 {
 			return nil
 		}
-		if max(p.m, p.n, p.k, p.batch.total) >= maxLoop {
-			return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.batch.total, p.m, p.k, p.n)
+		if max(p.m, p.n, p.k, p.batch.Total) >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.batch.Total, p.m, p.k, p.n)
 		}
 		if done, err := t.library(c, p); done || err != nil {
 			return err
@@ -100,7 +100,7 @@ func matMulWorkspace(c *op.Call) uint64 {
 	var w work
 	p := &w.product
 	t.product(c, p)
-	if p.m == 0 || p.n == 0 || p.batch.total == 0 || max(p.m, p.n, p.k, p.batch.total) >= maxLoop {
+	if p.m == 0 || p.n == 0 || p.batch.Total == 0 || max(p.m, p.n, p.k, p.batch.Total) >= maxLoop {
 		return 0
 	}
 	if bytes, ok := t.libraryWorkspace(c, p); ok {
@@ -166,7 +166,7 @@ func (w *work) fit(dev device.Device) {
 
 // multiply launches the kernels.
 func (t *task) multiply(c *op.Call, w *work) error {
-	total, most := w.batch.total, maxGridZ/w.slices
+	total, most := w.batch.Total, maxGridZ/w.slices
 	shape := w.shape
 	for first := 0; first < total; first += most {
 		n := min(total-first, most)
@@ -209,15 +209,16 @@ func (t *task) product(c *op.Call, p *product) {
 		}
 	}
 	l := &t.loop
-	l.n = 0
-	for _, v := range [...]*op.View{dst, a, b, bias} {
-		l.add(v)
-	}
-	l.finishShape(dst.Shape[:n])
-	p.dst = matrix{Ptr: l.ptr[0], Row: dst.Strides[n], Column: dst.Strides[n+1]}
-	p.a = matrix{Ptr: l.ptr[1], Row: a.Strides[n], Column: a.Strides[n+1]}
-	p.b = matrix{Ptr: l.ptr[2], Row: b.Strides[n], Column: b.Strides[n+1]}
-	p.c = matrix{Ptr: l.ptr[3], Row: bias.Strides[n], Column: bias.Strides[n+1]}
+	l.Begin(dst)
+	l.Add(a)
+	l.Add(b)
+	l.Add(bias)
+	l.NDim = n // of the batch alone
+	l.Finish()
+	p.dst = matrix{Ptr: l.Ptr[0], Row: dst.Strides[n], Column: dst.Strides[n+1]}
+	p.a = matrix{Ptr: l.Ptr[1], Row: a.Strides[n], Column: a.Strides[n+1]}
+	p.b = matrix{Ptr: l.Ptr[2], Row: b.Strides[n], Column: b.Strides[n+1]}
+	p.c = matrix{Ptr: l.Ptr[3], Row: bias.Strides[n], Column: bias.Strides[n+1]}
 }
 
 // add appends the Product, whose launch begins with the product first of the batch.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/kernels/internal/loops"
 )
 
 // onlyProperties is a device that is asked for nothing else.
@@ -28,7 +29,7 @@ var (
 
 // planOf plans a product of row-major half-precision matrices.
 func planOf(dev device.Device, batch, m, n, k int, workspace uint64) work {
-	w := work{product: product{dtype: dtype.Float16, m: m, n: n, k: k, depth: k, slices: 1, batch: &loop{total: batch}}}
+	w := work{product: product{dtype: dtype.Float16, m: m, n: n, k: k, depth: k, slices: 1, batch: &loop{loops.Nest{Total: batch}}}}
 	w.a, w.b, w.dst = matrix{Row: k, Column: 1}, matrix{Row: n, Column: 1}, matrix{Row: n, Column: 1}
 	w.plan(workspace)
 	w.fit(dev)

@@ -46,12 +46,12 @@ func (t *task) ask(p *product) {
 	q := &t.asked
 	*q = blas.Product{
 		Type: p.dtype, M: p.m, N: p.n, K: p.k, Alpha: p.alpha, Beta: p.beta, Dst: p.dst, A: p.a, B: p.b, C: p.c, Pre: p.pre,
-		Activation: p.activation, Dims: p.batch.ndim,
+		Activation: p.activation, Dims: p.batch.NDim,
 	}
-	for d := range p.batch.ndim {
-		q.Shape[d] = p.batch.shape[d]
+	for d := range p.batch.NDim {
+		q.Shape[d] = p.batch.Shape[d]
 		for i := range q.Strides {
-			q.Strides[i][d] = p.batch.stride[i][d]
+			q.Strides[i][d] = p.batch.Stride[i][d]
 		}
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 // split cuts k for products of so many blocks, if there is workspace for the slices.
 func (w *work) split(blocks, wanted, depth int, workspace uint64) {
-	have := blocks * w.batch.total
+	have := blocks * w.batch.Total
 	slices := min(wanted/max(have, 1), w.k/depth, maxSlices)
 	if slices < 2 || have*2 > wanted || w.m*w.n >= maxLoop {
 		return
@@ -33,7 +33,7 @@ func (w *work) split(blocks, wanted, depth int, workspace uint64) {
 	if w.dtype == dtype.Float64 {
 		size = 8
 	}
-	bytes := uint64(slices) * uint64(w.batch.total) * uint64(w.m) * uint64(w.n) * size
+	bytes := uint64(slices) * uint64(w.batch.Total) * uint64(w.m) * uint64(w.n) * size
 	if bytes <= workspace {
 		w.slices, w.depth, w.bytes = slices, of, bytes
 	}

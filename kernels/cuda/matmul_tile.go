@@ -11,6 +11,6 @@ func (t *tiling) blocks(m, n int) int { return blocksOf(m, t.rows) * blocksOf(n,
 
 // time is when the busiest of so many processors is done, in cycles, if its blocks share it.
 func (t *tiling) time(w *work, processors int) int {
-	each := blocksOf(t.blocks(w.m, w.n)*w.slices*w.batch.total, max(processors, 1))
+	each := blocksOf(t.blocks(w.m, w.n)*w.slices*w.batch.Total, max(processors, 1))
 	return each * t.rows * t.columns / t.speed * (w.depth + t.setUp)
 }

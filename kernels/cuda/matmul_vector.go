@@ -37,8 +37,8 @@ func (v *vectorKernels) find(p *product) (k *kernel, each int) {
 // pieces reports whether all products of the batch begin at pieces of 16 bytes of an operand.
 func (p *product) pieces(operand int) bool {
 	piece := 16 / p.dtype.Size()
-	for d := range p.batch.ndim {
-		if p.batch.stride[operand][d]%piece != 0 {
+	for d := range p.batch.NDim {
+		if p.batch.Stride[operand][d]%piece != 0 {
 			return false
 		}
 	}

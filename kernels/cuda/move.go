@@ -88,16 +88,16 @@ func copier(suffix string) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		l := &t.loop
-		l.set(&c.Out[0], c.In)
+		l.Set(&c.Out[0], c.In)
 		d, ok := l.transposed()
-		if !ok || l.total >= maxLoop {
+		if !ok || l.Total >= maxLoop {
 			return plain(c)
 		}
-		columns, rows := l.shape[l.ndim-1], l.shape[d]
-		step, from := l.stride[0][d], l.stride[1][l.ndim-1]
+		columns, rows := l.Shape[l.NDim-1], l.Shape[d]
+		step, from := l.Stride[0][d], l.Stride[1][l.NDim-1]
 		rest := l.without(d)
 		rest.walk(&t.params)
-		t.params.Ptr(l.ptr[0]).Ptr(l.ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
+		t.params.Ptr(l.Ptr[0]).Ptr(l.Ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
 		// Blocks go over the slices, so that a grid of many small tiles is about what a GPU runs at a time.
 		transpose, tile, wave := small, 32, 1024
 		if min(rows, columns) > 48 && large != small {
@@ -105,7 +105,7 @@ func copier(suffix string) op.Func {
 		}
 		grid := blocks(rows, tile)
 		grid.Y = blocks(columns, tile).X
-		grid.Z = uint32(min(rest.total, max(1, wave/int(grid.X*grid.Y))))
+		grid.Z = uint32(min(rest.Total, max(1, wave/int(grid.X*grid.Y))))
 		return t.launch(c, transpose, grid)
 	}
 }
@@ -114,12 +114,12 @@ func copier(suffix string) op.Func {
 // of these are long. d is the input's.
 func (l *loop) transposed() (d int, ok bool) {
 	const long = 16
-	last := l.ndim - 1
-	if l.ndim < 2 || l.stride[0][last] != 1 || l.stride[1][last] == 1 || l.shape[last] < long || l.shape[last] > 1<<20 {
+	last := l.NDim - 1
+	if l.NDim < 2 || l.Stride[0][last] != 1 || l.Stride[1][last] == 1 || l.Shape[last] < long || l.Shape[last] > 1<<20 {
 		return 0, false
 	}
 	for d := range last {
-		if l.stride[1][d] == 1 && l.shape[d] >= long {
+		if l.Stride[1][d] == 1 && l.Shape[d] >= long {
 			return d, true
 		}
 	}
@@ -129,18 +129,18 @@ func (l *loop) transposed() (d int, ok bool) {
 // without is the loop without dimension d and the innermost one.
 func (l *loop) without(d int) loop {
 	r := *l
-	r.ndim = 0
-	r.total = 1
-	for i := range l.ndim - 1 {
+	r.NDim = 0
+	r.Total = 1
+	for i := range l.NDim - 1 {
 		if i == d {
 			continue
 		}
-		r.shape[r.ndim] = l.shape[i]
-		for k := range l.n {
-			r.stride[k][r.ndim] = l.stride[k][i]
+		r.Shape[r.NDim] = l.Shape[i]
+		for k := range l.N {
+			r.Stride[k][r.NDim] = l.Stride[k][i]
 		}
-		r.total *= l.shape[i]
-		r.ndim++
+		r.Total *= l.Shape[i]
+		r.NDim++
 	}
 	return r
 }

@@ -19,23 +19,23 @@ func triangle(suffix string) op.Func {
 		defer tasks.Put(t)
 		right := op.View{DType: dtype.Uint8, NDim: c.Out[0].NDim}
 		right.Strides[right.NDim-2], right.Strides[right.NDim-1] = -1, 1
-		t.loop.begin(&c.Out[0])
-		t.loop.add(&c.In[0])
-		t.loop.add(&right)
-		t.loop.finish(&c.Out[0])
-		if t.loop.total == 0 {
+		t.loop.Begin(&c.Out[0])
+		t.loop.Add(&c.In[0])
+		t.loop.Add(&right)
+		t.loop.Finish()
+		if t.loop.Total == 0 {
 			return nil
 		}
-		if t.loop.total >= maxLoop {
-			return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", t.loop.total)
+		if t.loop.Total >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", t.loop.Total)
 		}
 		upper := int32(0)
 		if c.Op == op.Triu {
 			upper = 1
 		}
 		t.loop.walk(&t.params)
-		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Int64(int64(t.loop.ptr[2])).Int64(c.I[0]).Int32(upper)
-		return t.launch(c, k, blocks(t.loop.total, threads*steps))
+		t.params.Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1]).Int64(int64(t.loop.Ptr[2])).Int64(c.I[0]).Int32(upper)
+		return t.launch(c, k, blocks(t.loop.Total, threads*steps))
 	}
 }
 

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/kernels/internal/loops"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -38,26 +39,26 @@ func reduction(id op.ID, d dtype.DType) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		t.separate(c)
-		if t.loop.total == 0 {
+		if t.loop.Total == 0 {
 			return nil
 		}
-		if t.loop.total >= maxLoop || t.cut.total >= maxLoop {
-			return op.Errorf(c.Op, op.ErrCall, "%d outputs of %d elements each are too many", t.loop.total, t.cut.total)
+		if t.loop.Total >= maxLoop || t.cut.Total >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d outputs of %d elements each are too many", t.loop.Total, t.cut.Total)
 		}
 		p := t.plan(c.Op)
 		t.loop.walk(&t.params)
 		t.cut.walk(&t.params)
 		t.params.Words(pair(uint32(p.lanes), uint32(truth(p.across))), pair(uint32(p.part), uint32(p.splits)), uint64(truth(p.width > 1)))
-		t.params.Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1] + t.cut.ptr[0]).Ptr(c.Work.Ptr)
-		grid := blocks(t.loop.total, p.outputs())
+		t.params.Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1] + t.cut.Ptr[0]).Ptr(c.Work.Ptr)
+		grid := blocks(t.loop.Total, p.outputs())
 		grid.Y = uint32(p.splits)
 		if err := t.launch(c, first, grid); err != nil || p.splits == 1 {
 			return err
 		}
 		lanes := min(threads, powerUp(p.splits))
 		t.loop.walk(&t.params)
-		t.params.Int32(int32(p.splits)).Int32(int32(t.cut.total)).Int32(int32(lanes)).Ptr(t.loop.ptr[0]).Ptr(c.Work.Ptr)
-		return t.launch(c, join, blocks(t.loop.total, threads/lanes))
+		t.params.Int32(int32(p.splits)).Int32(int32(t.cut.Total)).Int32(int32(lanes)).Ptr(t.loop.Ptr[0]).Ptr(c.Work.Ptr)
+		return t.launch(c, join, blocks(t.loop.Total, threads/lanes))
 	}
 }
 
@@ -73,7 +74,7 @@ func reduceModule(id op.ID, d dtype.DType) string {
 }
 
 // separate sets loop to the outputs and the input elements with all reduced indices 0, and cut to the reduced dimensions of
-// the input alone. cut.ptr[0] is what its flipped dimensions add to the input's address.
+// the input alone. cut.Ptr[0] is what its flipped dimensions add to the input's address.
 func (t *task) separate(c *op.Call) {
 	dst, a := &c.Out[0], &c.In[0]
 	k := op.View{Ptr: dst.Ptr, DType: dst.DType}
@@ -91,21 +92,21 @@ func (t *task) separate(c *op.Call) {
 		k.NDim++
 	}
 	in.NDim = k.NDim
-	t.loop.begin(&k)
-	t.loop.add(&in)
-	t.loop.finish(&k)
+	t.loop.Begin(&k)
+	t.loop.Add(&in)
+	t.loop.Finish()
 	if arg && x.NDim == 1 { // places count from the first element: the dimension must not be flipped
-		t.cut = loop{ndim: 1, n: 1, total: x.Shape[0]}
-		t.cut.shape[0], t.cut.stride[0][0] = x.Shape[0], x.Strides[0]
+		t.cut = loop{loops.Nest{NDim: 1, N: 1, Total: x.Shape[0]}}
+		t.cut.Shape[0], t.cut.Stride[0][0] = x.Shape[0], x.Strides[0]
 		return
 	}
-	t.cut.begin(&x)
-	t.cut.finish(&x)
+	t.cut.Begin(&x)
+	t.cut.Finish()
 }
 
 // plan chooses how threads share the work of loop and cut. A block's share is some loads for each thread.
 func (t *task) plan(id op.ID) plan {
-	n, outputs := t.cut.total, t.loop.total
+	n, outputs := t.cut.Total, t.loop.Total
 	columns, near := t.loop.inner(1)
 	_, step := t.cut.inner(0)
 	p := plan{lanes: 1, splits: 1}
@@ -152,24 +153,24 @@ func (p *plan) outputs() int {
 // width is the number of elements of a vector: 1 unless those along the inner dimension, of the outputs or of what is reduced, are
 // neighbours, and all other steps are of whole vectors.
 func (t *task) width(across bool) int {
-	n := min(16/t.loop.size[1], 8) // WIDE in the source
+	n := min(16/t.loop.Size[1], 8) // WIDE in the source
 	for _, l := range []struct {
 		*loop
 		operand int
 		inner   bool
 	}{{&t.loop, 1, across}, {&t.cut, 0, !across}} {
-		for d, step := range l.stride[l.operand][:l.ndim] {
+		for d, step := range l.Stride[l.operand][:l.NDim] {
 			switch {
-			case !l.inner || d < l.ndim-1:
+			case !l.inner || d < l.NDim-1:
 				if step%n != 0 {
 					return 1
 				}
-			case step != 1, (across || l.ndim > 1) && l.shape[d]%n != 0:
+			case step != 1, (across || l.NDim > 1) && l.Shape[d]%n != 0:
 				return 1
 			}
 		}
 	}
-	if !across && t.cut.ndim == 0 || uint64(t.loop.ptr[1]+t.cut.ptr[0])%uint64(n*t.loop.size[1]) != 0 {
+	if !across && t.cut.NDim == 0 || uint64(t.loop.Ptr[1]+t.cut.Ptr[0])%uint64(n*t.loop.Size[1]) != 0 {
 		return 1
 	}
 	return n
@@ -191,14 +192,14 @@ func reduceSpace(c *op.Call) uint64 {
 	t := takeTask()
 	defer tasks.Put(t)
 	t.separate(c)
-	if t.loop.total == 0 {
+	if t.loop.Total == 0 {
 		return 0
 	}
 	p := t.plan(c.Op)
 	if p.splits == 1 {
 		return 0
 	}
-	return uint64(t.loop.total) * uint64(p.splits) * accumulator(c.Op, c.In[0].DType)
+	return uint64(t.loop.Total) * uint64(p.splits) * accumulator(c.Op, c.In[0].DType)
 }
 
 // accumulator is the size of a reducer's A in src/reducers.h.

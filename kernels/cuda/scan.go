@@ -31,19 +31,19 @@ func scan(id op.ID, d dtype.DType) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		p, steps := t.scanPlan(c)
-		if t.loop.total == 0 || p.columns == 0 {
+		if t.loop.Total == 0 || p.columns == 0 {
 			return nil
 		}
-		if t.loop.total >= maxLoop || p.columns >= maxLoop {
-			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", t.loop.total, p.columns)
+		if t.loop.Total >= maxLoop || p.columns >= maxLoop {
+			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", t.loop.Total, p.columns)
 		}
-		grid := blocks(t.loop.total, threads/p.lanes)
+		grid := blocks(t.loop.Total, threads/p.lanes)
 		grid.Y = uint32(p.splits)
 		run := func(k *kernel) error {
 			t.loop.walk(&t.params)
 			t.params.Words(pair(uint32(p.columns), uint32(p.lanes)), pair(uint32(p.part), uint32(p.splits)))
-			for k := range t.loop.n {
-				t.params.Ptr(t.loop.ptr[k])
+			for k := range t.loop.N {
+				t.params.Ptr(t.loop.Ptr[k])
 			}
 			t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2]), uint64(steps[3])).Ptr(c.Work.Ptr)
 			return t.launch(c, k, grid)
@@ -68,7 +68,7 @@ func (t *task) scanPlan(c *op.Call) (p scanPlan, steps [4]int) {
 		steps[k] = views[k].Strides[last]
 		views[k].Shape[last] = 1
 	}
-	t.loop.set(&views[0], views[1:])
+	t.loop.Set(&views[0], views[1:])
 	size, near := t.loop.inner(1)
 	switch tile := threads * scanItems; {
 	case size >= 32 && abs(near) < abs(steps[1]) || p.columns <= scanItems:
@@ -77,8 +77,8 @@ func (t *task) scanPlan(c *op.Call) (p scanPlan, steps [4]int) {
 		p.lanes = 32
 	default:
 		p.lanes = threads
-		if t.loop.total < busy && p.columns > 4*tile {
-			p.splits = min((busy+t.loop.total-1)/max(t.loop.total, 1), (p.columns+2*tile-1)/(2*tile), threads)
+		if t.loop.Total < busy && p.columns > 4*tile {
+			p.splits = min((busy+t.loop.Total-1)/max(t.loop.Total, 1), (p.columns+2*tile-1)/(2*tile), threads)
 		}
 	}
 	p.part = max(1, (p.columns+p.splits-1)/p.splits)
@@ -101,5 +101,5 @@ func scanSpace(c *op.Call) uint64 {
 	if c.Op == op.CumProdGrad {
 		size *= 2
 	}
-	return size * uint64(t.loop.total) * uint64(p.splits)
+	return size * uint64(t.loop.Total) * uint64(p.splits)
 }

@@ -28,11 +28,11 @@ func rowwise(k variants) op.Func {
 		for _, v := range []*op.View{&dst, &a, &b} {
 			v.Shape[last] = 1
 		}
-		t.loop.begin(&dst)
-		t.loop.add(&a)
-		t.loop.add(&b)
-		t.loop.finish(&dst)
-		rows := t.loop.total
+		t.loop.Begin(&dst)
+		t.loop.Add(&a)
+		t.loop.Add(&b)
+		t.loop.Finish()
+		rows := t.loop.Total
 		if rows == 0 || columns == 0 {
 			return nil
 		}
@@ -46,7 +46,7 @@ func rowwise(k variants) op.Func {
 		}
 		lanes := lanesOf(columns / width)
 		t.loop.walk(&t.params)
-		t.params.Int32(int32(columns / width)).Int32(int32(lanes)).Ptr(t.loop.ptr[0]).Ptr(t.loop.ptr[1]).Ptr(t.loop.ptr[2])
+		t.params.Int32(int32(columns / width)).Int32(int32(lanes)).Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1]).Ptr(t.loop.Ptr[2])
 		t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2]))
 		return t.launch(c, chosen, blocks(rows, threads/lanes))
 	}
@@ -55,16 +55,16 @@ func rowwise(k variants) op.Func {
 // rowWidth is the number of elements of a vector for a loop over rows of so many columns, which are steps apart: 1 unless rows
 // have no gaps, are of whole vectors and begin at multiples of 16 bytes.
 func (l *loop) rowWidth(columns int, steps [3]int) int {
-	width := 16 / l.size[0]
+	width := 16 / l.Size[0]
 	if columns%width != 0 {
 		return 1
 	}
-	for k := range l.n {
-		if steps[k] != 1 && columns > 1 || l.ptr[k]%16 != 0 {
+	for k := range l.N {
+		if steps[k] != 1 && columns > 1 || l.Ptr[k]%16 != 0 {
 			return 1
 		}
-		for d := range l.ndim {
-			if l.stride[k][d]%width != 0 {
+		for d := range l.NDim {
+			if l.Stride[k][d]%width != 0 {
 				return 1
 			}
 		}

@@ -62,8 +62,8 @@ func (s *sorter) plan(t *task, c *op.Call) (p sortPlan, wanted int, steps [3]int
 		steps[k] = views[k].Strides[last]
 		views[k].Shape[last] = 1
 	}
-	t.loop.set(&views[0], views[1:])
-	p.rows, p.shared, p.padded, p.tiles, p.keep = t.loop.total, 1, s.tile, (p.columns+s.tile-1)/s.tile, wanted
+	t.loop.Set(&views[0], views[1:])
+	p.rows, p.shared, p.padded, p.tiles, p.keep = t.loop.Total, 1, s.tile, (p.columns+s.tile-1)/s.tile, wanted
 	if c.I[0] != 0 {
 		p.flip = 1
 	}
@@ -129,7 +129,7 @@ func (s *sorter) addRows(t *task, p *sortPlan, steps [3]int, work device.Ptr) {
 	t.loop.walk(&t.params)
 	p.add(&t.params)
 	for k := range steps {
-		t.params.Ptr(t.loop.ptr[k])
+		t.params.Ptr(t.loop.Ptr[k])
 	}
 	t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2])).Ptr(work)
 }
