@@ -1,6 +1,10 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
 
 // Reducers of sizes (norms), of what is not zero, and of exponentials. Sums are formed in float64.
 
@@ -122,5 +126,23 @@ func logSumExpReducer[T float]() reducer[T, exps, T] {
 		},
 		join:   func(a, b exps) exps { return a.with(b.most, b.sum, exp) },
 		finish: func(acc exps, _ int) T { return T(acc.most + math.Log(acc.sum)) },
+	}
+}
+
+func reduceNormRows() []op.Row {
+	norm := func(id op.ID, f reducer[float32, float64, float32], g reducer[float64, float64, float64]) op.Row {
+		return row(id, floats(same(f), same(g)))
+	}
+	return []op.Row{
+		norm(op.Norm1, norm1Reducer[float32](), norm1Reducer[float64]()),
+		norm(op.Norm2, norm2Reducer[float32](), norm2Reducer[float64]()),
+		norm(op.MeanSquare, meanSquareReducer[float32](), meanSquareReducer[float64]()),
+		row(op.NormMax, floats(same(normMaxReducer[float32]()), same(normMaxReducer[float64]()))),
+		row(op.NormMin, floats(same(normMinReducer[float32]()), same(normMinReducer[float64]()))),
+		row(op.LogSumExp, floats(same(logSumExpReducer[float32]()), same(logSumExpReducer[float64]()))),
+		row(op.CountNonzero,
+			floats(wide(nonzeroReducer[float32]()), wide(nonzeroReducer[float64]())),
+			integers(wide(nonzeroReducer[int64]()), wide(nonzeroReducer[int32]()), wide(nonzeroReducer[uint8]())),
+			boolean(wide(nonzeroReducer[uint8]()))),
 	}
 }

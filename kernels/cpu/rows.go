@@ -14,7 +14,9 @@ func Rows() []op.Row {
 		reduceRows(),
 		structuredRows(),
 		reduceNormRows(),
-		orderRows(),
+		scanRows(),
+		sortingRows(),
+		triangleRows(),
 		normRows(),
 		gatherRows(),
 		poolRows(),
@@ -76,6 +78,10 @@ func one[T any](f kernel1[T, T]) func(accessor[T]) op.Func {
 
 func two[T any](f kernel2[T, T, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return binary(l, l, l, f) }
+}
+
+func three[T any](f kernel3[T, T, T, T]) func(accessor[T]) op.Func {
+	return func(l accessor[T]) op.Func { return elementwise(l, l, l, l, f) }
 }
 
 func one8[T any](f kernel1[uint8, T]) func(accessor[T]) op.Func {

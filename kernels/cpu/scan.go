@@ -177,3 +177,13 @@ func (j *scanGrad[T]) before(w *walk, v []T, lo int) {
 		j.access.load(v, offset(p, (lo-1)*j.stride[3], j.access.size), j.stride[3])
 	}
 }
+
+func scanRows() []op.Row {
+	return []op.Row{
+		row(op.CumSum, floats(cumSum[float32], cumSum[float64]),
+			integers(intCumSum[int64], intCumSum[int32], intCumSum[uint8]), boolean(intCumSum[uint8])),
+		row(op.CumProd, floats(cumProd[float32], cumProd[float64]),
+			integers(intCumProd[int64], intCumProd[int32], intCumProd[uint8]), boolean(intCumProd[uint8])),
+		row(op.CumProdGrad, floats(cumProdGrad[float32], cumProdGrad[float64])),
+	}
+}

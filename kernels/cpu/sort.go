@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -225,4 +226,23 @@ func (s *sorting[T, E]) store(w *walk, m *sortMemory[T, E], sorted []E) {
 
 func (s *sorting[T, E]) element(p device.Ptr, i, k int) device.Ptr {
 	return offset(p, i*s.stride[k], s.access.size)
+}
+
+func sortingRows() []op.Row {
+	sorted := sortFuncs()
+	return []op.Row{{Op: op.Sort, Funcs: sorted}, {Op: op.TopK, Funcs: sorted}}
+}
+
+// sortFuncs are the Funcs of Sort and TopK: Bool is sorted as Uint8.
+func sortFuncs() (f funcs) {
+	narrow := narrowOrdering(keyFloat32)
+	for _, d := range []dtype.DType{dtype.Float32, dtype.Float16, dtype.BFloat16} {
+		f[d] = sortRows(accessorOf[float32](d), narrow)
+	}
+	f[dtype.Float64] = sortRows(accessorOf[float64](dtype.Float64), wideOrdering(keyFloat64))
+	f[dtype.Int64] = sortRows(accessorOf[int64](dtype.Int64), wideOrdering(keyInt64))
+	f[dtype.Int32] = sortRows(accessorOf[int32](dtype.Int32), narrowOrdering(keyInt32))
+	f[dtype.Uint8] = sortRows(accessorOf[uint8](dtype.Uint8), narrowOrdering(keyUint8))
+	f[dtype.Bool] = f[dtype.Uint8]
+	return f
 }

@@ -71,3 +71,12 @@ func (t *triangle[T]) row(i int, to, from device.Ptr) {
 		source += t.stride[1][1]
 	}
 }
+
+func triangleRows() []op.Row {
+	return []op.Row{
+		{Op: op.Tril, Funcs: bySize(
+			triangular[uint8](false), triangular[uint16](false), triangular[uint32](false), triangular[uint64](false))},
+		{Op: op.Triu, Funcs: bySize(
+			triangular[uint8](true), triangular[uint16](true), triangular[uint32](true), triangular[uint64](true))},
+	}
+}
