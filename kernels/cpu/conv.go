@@ -22,7 +22,7 @@ type convCall[T float] struct {
 
 // conv makes the Func of a convolution.
 func conv[T float](l accessor[T]) op.Func {
-	gemms := &sync.Pool{New: func() any { return &convGemm[T]{access: l, all: matMulKernelsOf[T]()} }}
+	gemms := &sync.Pool{New: func() any { return newConvGemm(l) }}
 	directs := &sync.Pool{New: func() any { return &directConv[T]{access: l, gemv: &matMulKernelsOf[T]().gemv} }}
 	pool := &sync.Pool{New: func() any { return &convCall[T]{access: l, gemms: gemms} }}
 	return func(c *op.Call) error {

@@ -2,14 +2,13 @@ package cpu
 
 // Packing for convolutions: panels as those of pack.go, of the kernel, of the image, and of the gradient.
 
-// convPackJob packs panels: those of the left operand, then those of the right one.
-type convPackJob[T float] convGemm[T]
+func (g *convGemm[T]) packJobs() (jobs, grain int) {
+	return panels(g.bm, g.kernel.mr) + panels(g.bn, g.kernel.nr), 2
+}
 
-func (j *convPackJob[T]) run(lo, hi int) {
-	g := (*convGemm[T])(j)
+// pack packs panels: those of the left operand, then those of the right one.
+func (g *convGemm[T]) pack(lo, hi int, s *scratch) {
 	left := panels(g.bm, g.kernel.mr)
-	s := takeScratch()
-	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
 		switch {
 		case lo < left && g.overPlaces:
@@ -48,9 +47,7 @@ func (g *convGemm[T]) packKernel(i int, s *scratch) {
 			channel, u, v = g.nextTap(channel, u, v)
 		}
 	}
-	for x := 0; n < width && x < g.bk; x++ {
-		clear(panel[x*width+n : (x+1)*width])
-	}
+	clearBeyond(panel, n, width)
 }
 
 // tap is (channel, tap) number k: a step of the sum, or a column of the result.
@@ -116,7 +113,5 @@ func (g *convGemm[T]) packLines(panel []T, from *patch[T], first, n, width int, 
 			}
 		}
 	}
-	for x := 0; n < width && x < g.bk; x++ {
-		clear(panel[x*width+n : (x+1)*width])
-	}
+	clearBeyond(panel, n, width)
 }

@@ -10,9 +10,10 @@
 //	copy.go          those that only move bits
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go)
 //	softmax.go       operations on rows
-//	matmul.go        matrix products: gemm.go in general, gemv.go for few rows
+//	matmul.go        matrix products: matgemm.go in general, gemv.go for few rows
 //	norm.go          normalisations: rownorm.go; normsums.go, channelstats.go, channelnorm.go; by slicemath.go
 //	conv.go          convolutions: convgemm.go in general, convdirect.go for groups of few channels
+//	gemm.go          the blocked product in general, of matrices and of convolutions
 //	plane.go         pooling (pool.go) and resampling (sample.go)
 //	index.go, gather.go, scatter.go, bag.go, nll.go, random.go, optimize.go, argreduce.go   the others
 //

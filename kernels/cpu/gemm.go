@@ -2,18 +2,19 @@ package cpu
 
 import "github.com/cistern-ml/cistern/device"
 
-// The general matrix product, after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008), as
-// BLIS has refined it. The product is cut into blocks; for each, slices of a and b are packed into panels (pack.go): mr rows
-// of a, or nr columns of b, side by side for each step of the sum. The micro-kernel (microkernel.go) multiplies a panel of a
-// with a panel of b into a tile of mr x nr results, which it holds in registers. Packing also takes care of strides and of
-// half precision, so the kernel sees neither.
+// The general product, after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008), as BLIS has
+// refined it. The product is cut into blocks; for each, slices of a and b are packed into panels (pack.go): mr rows of a, or nr
+// columns of b, side by side for each step of the sum. The micro-kernel (microkernel.go) multiplies a panel of a with a panel of b
+// into a tile of mr x nr results, which it holds in registers. Packing also takes care of strides and of half precision, so the
+// kernel sees neither.
 //
 //	for each block of blockM x blockN results
 //	    for each slice of blockK steps of the sum
 //	        pack the rows of a, and the columns of b     in parallel
 //	        for each tile: dst += panel of a * panel of b     in parallel
 //
-// The order of additions for each result is the same wherever it lies and however many goroutines work.
+// What is multiplied, matrices (matgemm.go) or a convolution (convgemm.go), differs in how it is packed and in what results begin
+// with, and in nothing else. The order of additions for each result is the same wherever it lies and however many goroutines work.
 
 const (
 	blockM = 1024 // results of a block; packed operands are blockM*blockK and blockN*blockK elements
@@ -24,65 +25,75 @@ const (
 	taskColumns = 256
 )
 
-// gemm is one product in work, and the memory for it.
-type gemm[T float] struct {
-	access accessor[T]
-	all    *matMulKernels[T]
-	kernel *microkernel[T] // the one for this product
-	serial bool
-
-	product[T]
-	packedA, packedB []T
-	block            []T // results, where dst cannot hold sums on the way: half precision, or elements apart
-
-	// the block and slice in work
-	i, j, l int // first row, column and step
-	m, n, k int // their numbers
-	out     []T // results of the block; out[0] is the first
-	ld      int // distance of their rows
+// gemmOperands are what is multiplied.
+type gemmOperands[T float] interface {
+	// packJobs is the number of jobs that pack the slice in work, those of a and those of b, and how many of them are worth another
+	// goroutine.
+	packJobs() (jobs, grain int)
+	// pack does jobs lo..hi-1.
+	pack(lo, hi int, s *scratch)
+	// begins reports whether sums are added to something, and begin sets results of a row of the block, from a column on, to that:
+	// to 0 if there is nothing, for empty sums.
+	begins() bool
+	begin(dst []T, row, column int)
 }
 
-func (g *gemm[T]) multiply(p *product[T], serial bool) {
-	g.product, g.serial, g.kernel = *p, serial, g.all.choose(p.m, p.n)
-	for g.i = 0; g.i < p.m; g.i += blockM {
-		for g.j = 0; g.j < p.n; g.j += blockN {
-			g.m, g.n = min(blockM, p.m-g.i), min(blockN, p.n-g.j)
+// gemm is one product in work, and the memory for it: dst = alpha*a@b plus what results begin with, with dst m by n and k the
+// length of the sums.
+type gemm[T float] struct {
+	access   accessor[T]
+	all      *matMulKernels[T]
+	operands gemmOperands[T]
+	m, n, k  int
+	alpha    T
+	dst      target
+	serial   bool
+	fine     bool // blocks of few results are cut into narrower tasks: for operands that are dear to pack
+
+	kernel           *microkernel[T] // the one for this product
+	direct           bool            // sums on the way stand in dst itself
+	block            []T             // or else here: dst has half precision, or its elements lie apart
+	packedA, packedB []T
+
+	i, j, l    int  // the block and the slice in work: first row, column and step
+	bm, bn, bk int  // their numbers
+	add        bool // there is something in the results that the slice is added to
+}
+
+func (g *gemm[T]) multiply() {
+	g.kernel = g.all.choose(g.m, g.n)
+	joined := g.dst.joined()
+	if g.direct = g.access.direct && joined.straight(); g.direct {
+		g.dst = joined
+	}
+	for g.i = 0; g.i < g.m; g.i += blockM {
+		for g.j = 0; g.j < g.n; g.j += blockN {
+			g.bm, g.bn = min(blockM, g.m-g.i), min(blockN, g.n-g.j)
 			g.multiplyBlock()
 		}
 	}
-	g.out = nil
 }
 
 func (g *gemm[T]) multiplyBlock() {
-	direct := g.access.direct && g.dst.step == 1 && g.dst.row >= 0
-	if direct {
-		g.ld = g.dst.row
-		g.out = slice[T](g.at(&g.dst, 0, 0), (g.m-1)*g.ld+g.n)
-	} else {
-		g.ld = g.n
-		g.block = sized(g.block, g.m*g.n)
-		g.out = g.block
+	if !g.direct {
+		g.block = sized(g.block, g.bm*g.bn)
 	}
-	if g.beta != 0 || g.product.k == 0 {
-		g.split(g.m, max(1, elementGrain/g.n), (*startJob[T])(g))
+	if g.add = g.operands.begins(); g.add || g.k == 0 {
+		g.split(g.bm, max(1, elementGrain/g.bn), (*startJob[T])(g))
 	}
-	for g.l = 0; g.l < g.product.k; g.l += blockK {
-		g.k = min(blockK, g.product.k-g.l)
-		g.packedA = sized(g.packedA, panels(g.m, g.kernel.mr)*g.kernel.mr*g.k)
-		g.packedB = sized(g.packedB, panels(g.n, g.kernel.nr)*g.kernel.nr*g.k)
-		jobsA, jobsB := g.packJobs()
-		g.split(jobsA+jobsB, 4, (*packJob[T])(g))
+	for g.l = 0; g.l < g.k; g.l += blockK {
+		g.bk = min(blockK, g.k-g.l)
+		g.packedA = sized(g.packedA, panels(g.bm, g.kernel.mr)*g.kernel.mr*g.bk)
+		g.packedB = sized(g.packedB, panels(g.bn, g.kernel.nr)*g.kernel.nr*g.bk)
+		jobs, grain := g.operands.packJobs()
+		g.split(jobs, grain, (*packJob[T])(g))
 		rows, columns := g.tasks()
 		g.split(rows*columns, 1, (*tileJob[T])(g))
+		g.add = true
 	}
-	if !direct {
-		g.split(g.m, max(1, elementGrain/g.n), (*finishJob[T])(g))
+	if !g.direct {
+		g.split(g.bm, max(1, elementGrain/g.bn), (*finishJob[T])(g))
 	}
-}
-
-// at is the address of the element of row i and column j of the block in a or dst.
-func (g *gemm[T]) at(a *matrix, i, j int) device.Ptr {
-	return offset(a.ptr, (g.i+i)*a.row+(g.j+j)*a.step, g.access.size)
 }
 
 func (g *gemm[T]) split(n, grain int, j job) {
@@ -107,66 +118,73 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// startJob sets rows of results to beta*c, or to 0 where the sum is empty.
+// runs calls f for the pieces of n results of a row of the block, the first of them at a place of dst's grid, that lie in one row of
+// the grid: with the piece's address, the number of results before it and its own.
+func (g *gemm[T]) runs(row int, at [3]int, n int, f func(p device.Ptr, from, count int)) {
+	for from := 0; from < n; {
+		count := min(n-from, g.dst.grid[2]-at[2])
+		f(g.dst.place(g.i+row, at, g.access.size), from, count)
+		from += count
+		g.dst.grid.nextRow(&at)
+	}
+}
+
+// startJob sets rows of results to what they begin with.
 type startJob[T float] gemm[T]
 
 func (j *startJob[T]) run(lo, hi int) {
 	g := (*gemm[T])(j)
+	at := g.dst.grid.at(g.j)
 	for ; lo < hi; lo++ {
-		row := g.out[lo*g.ld:][:g.n]
-		if g.beta == 0 {
-			clear(row)
+		if !g.direct {
+			g.operands.begin(g.block[lo*g.bn:][:g.bn], lo, 0)
 			continue
 		}
-		g.access.load(row, g.at(&g.c, lo, 0), g.c.step)
-		for i := range row {
-			row[i] *= g.beta
-		}
+		g.runs(lo, at, g.bn, func(p device.Ptr, from, count int) { g.operands.begin(slice[T](p, count), lo, from) })
 	}
 }
 
-// finishJob writes rows of results to dst.
+// finishJob writes rows of the block to dst.
 type finishJob[T float] gemm[T]
 
 func (j *finishJob[T]) run(lo, hi int) {
 	g := (*gemm[T])(j)
+	first := g.dst.grid.at(g.j)
 	for ; lo < hi; lo++ {
-		g.access.store(g.at(&g.dst, lo, 0), g.dst.step, g.out[lo*g.ld:][:g.n])
-	}
-}
-
-// packJobs is the number of packing jobs for a and for b.
-func (g *gemm[T]) packJobs() (a, b int) {
-	right := g.b.transposed()
-	return packJobs(&g.a, g.m, g.kernel.mr, g.k), packJobs(&right, g.n, g.kernel.nr, g.k)
-}
-
-// packJob does packing jobs: those for a, then those for b.
-type packJob[T float] gemm[T]
-
-func (j *packJob[T]) run(lo, hi int) {
-	g := (*gemm[T])(j)
-	jobsA, _ := g.packJobs()
-	a := g.a.at(g.i, g.l, g.access.size)
-	b := g.b.at(g.l, g.j, g.access.size).transposed()
-	s := takeScratch()
-	defer scratches.Put(s)
-	for ; lo < hi; lo++ {
-		if lo < jobsA {
-			pack(&g.access, g.packedA, a, lo, g.m, g.kernel.mr, g.k, g.all.pack, s)
-		} else {
-			pack(&g.access, g.packedB, b, lo-jobsA, g.n, g.kernel.nr, g.k, g.all.pack, s)
+		row := g.block[lo*g.bn:][:g.bn]
+		at := first
+		for len(row) > 0 {
+			n := min(len(row), g.dst.grid[2]-at[2])
+			g.access.store(g.dst.place(g.i+lo, at, g.access.size), g.dst.stride[2], row[:n])
+			row = row[n:]
+			g.dst.grid.nextRow(&at)
 		}
 	}
 }
 
-// tasks is the number of tasks along rows and columns of the block.
-func (g *gemm[T]) tasks() (rows, columns int) {
-	return panels(g.m, g.taskRows()), panels(g.n, g.taskColumns())
+// packJob packs panels.
+type packJob[T float] gemm[T]
+
+func (j *packJob[T]) run(lo, hi int) {
+	s := takeScratch()
+	j.operands.pack(lo, hi, s)
+	scratches.Put(s)
 }
 
-func (g *gemm[T]) taskRows() int    { return taskRows / g.kernel.mr * g.kernel.mr }
-func (g *gemm[T]) taskColumns() int { return taskColumns / g.kernel.nr * g.kernel.nr }
+// tasks is the number of tasks along rows and columns of the block.
+func (g *gemm[T]) tasks() (rows, columns int) {
+	return panels(g.bm, g.taskRows()), panels(g.bn, g.taskColumns())
+}
+
+func (g *gemm[T]) taskRows() int { return taskRows / g.kernel.mr * g.kernel.mr }
+
+func (g *gemm[T]) taskColumns() int {
+	nr := g.kernel.nr
+	if g.fine && g.bm*g.bn < 16*taskRows*taskColumns {
+		return 2 * nr
+	}
+	return taskColumns / nr * nr
+}
 
 // tileJob computes tasks: blocks of tiles.
 type tileJob[T float] gemm[T]
@@ -178,41 +196,57 @@ func (j *tileJob[T]) run(lo, hi int) {
 	_, columns := g.tasks()
 	for ; lo < hi; lo++ {
 		i, c := lo/columns*g.taskRows(), lo%columns*g.taskColumns()
-		g.task(i, min(i+g.taskRows(), g.m), c, min(c+g.taskColumns(), g.n), s)
+		g.task(i, min(i+g.taskRows(), g.bm), c, min(c+g.taskColumns(), g.bn), s)
 	}
 }
 
 // task computes the tiles of rows i..iEnd-1 and columns j..jEnd-1. The panel of b is the one that stays.
 func (g *gemm[T]) task(i, iEnd, j, jEnd int, s *scratch) {
 	mr, nr := g.kernel.mr, g.kernel.nr
-	add := g.l > 0 || g.beta != 0
 	for ; j < jEnd; j += nr {
-		b := g.packedB[j*g.k:]
+		b := g.packedB[j*g.bk:]
+		at := g.dst.grid.at(g.j + j)
+		whole := j+nr <= g.bn && (!g.direct || at[2]+nr <= g.dst.grid[2])
 		for r := i; r < iEnd; r += mr {
-			a := g.packedA[r*g.k:]
-			if r+mr <= g.m && j+nr <= g.n {
-				g.kernel.tile(g.k, &a[0], &b[0], &g.out[r*g.ld+j], g.ld, g.alpha, add)
-				continue
+			a := g.packedA[r*g.bk:]
+			switch {
+			case whole && r+mr <= g.bm && g.direct:
+				out := slice[T](g.dst.place(g.i+r, at, g.access.size), 1)
+				g.kernel.tile(g.bk, &a[0], &b[0], &out[0], g.dst.row, g.alpha, g.add)
+			case whole && r+mr <= g.bm:
+				g.kernel.tile(g.bk, &a[0], &b[0], &g.block[r*g.bn+j], g.bn, g.alpha, g.add)
+			default:
+				t := scratchBuffer[T](s, 0, mr*nr)
+				g.kernel.tile(g.bk, &a[0], &b[0], &t[0], nr, g.alpha, false)
+				g.putTile(t, r, j, at)
 			}
-			t := scratchBuffer[T](s, 0, mr*nr)
-			g.kernel.tile(g.k, &a[0], &b[0], &t[0], nr, g.alpha, false)
-			g.putTile(t, r, j, add)
 		}
 	}
 }
 
-// putTile adds a tile, or sets it, that reaches over the end of the block.
-func (g *gemm[T]) putTile(t []T, i, j int, add bool) {
+// putTile adds a tile, or sets it, that reaches over the end of the block or of a run; its first column is at.
+func (g *gemm[T]) putTile(t []T, i, j int, at [3]int) {
 	nr := g.kernel.nr
-	n := min(nr, g.n-j)
-	for r := range min(g.kernel.mr, g.m-i) {
-		out, row := g.out[(i+r)*g.ld+j:][:n], t[r*nr:][:n]
-		if !add {
-			copy(out, row)
-			continue
+	n := min(nr, g.bn-j)
+	for r := range min(g.kernel.mr, g.bm-i) {
+		row := t[r*nr:][:n]
+		switch {
+		case !g.direct:
+			putRow(g.block[(i+r)*g.bn+j:][:n], row, g.add)
+		case at[2]+n <= g.dst.grid[2]:
+			putRow(slice[T](g.dst.place(g.i+i+r, at, g.access.size), n), row, g.add)
+		default:
+			g.runs(i+r, at, n, func(p device.Ptr, from, count int) { putRow(slice[T](p, count), row[from:][:count], g.add) })
 		}
-		for x := range out {
-			out[x] += row[x]
-		}
+	}
+}
+
+func putRow[T float](out, row []T, add bool) {
+	if !add {
+		copy(out, row)
+		return
+	}
+	for x := range out {
+		out[x] += row[x]
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// MatMul: from a call to products of single matrices. gemm.go has the general product, gemv.go those of few rows.
+// MatMul: from a call to products of single matrices. matgemm.go has the general product, gemv.go those of few rows.
 
 // matrix is an operand of a product: the address of its first element and the distances of rows and columns in elements.
 type matrix struct {
@@ -49,7 +49,7 @@ const serialFlops = 1 << 20
 
 // matMul makes the Func of MatMul.
 func matMul[T float](l accessor[T]) op.Func {
-	gemms := &sync.Pool{New: func() any { return &gemm[T]{access: l, all: matMulKernelsOf[T]()} }}
+	gemms := &sync.Pool{New: func() any { return newMatGemm(l) }}
 	pool := &sync.Pool{New: func() any { return &matMulCall[T]{access: l, gemms: gemms} }}
 	return func(c *op.Call) error {
 		m := pool.Get().(*matMulCall[T])
@@ -149,7 +149,7 @@ func (m *matMulCall[T]) multiply(p product[T]) {
 	if p.dst.step != 1 && p.dst.row == 1 {
 		p = p.transposed()
 	}
-	g := m.gemms.Get().(*gemm[T])
+	g := m.gemms.Get().(*matGemm[T])
 	g.multiply(&p, m.serial)
 	m.gemms.Put(g)
 }

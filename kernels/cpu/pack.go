@@ -31,10 +31,13 @@ func pack[T float](l *accessor[T], dst []T, a matrix, job, count, width, k int, 
 	} else {
 		packConverted(l, panel, from, n, width, k, s)
 	}
-	if n < width {
-		for x := range k {
-			clear(panel[x*width+n : (x+1)*width])
-		}
+	clearBeyond(panel, n, width)
+}
+
+// clearBeyond fills the rows of a panel from n on with zeros.
+func clearBeyond[T float](panel []T, n, width int) {
+	for at := 0; n < width && at < len(panel); at += width {
+		clear(panel[at+n : at+width])
 	}
 }
 

@@ -1,0 +1,56 @@
+package cpu
+
+// matGemm is a product of matrices in work.
+type matGemm[T float] struct {
+	gemm[T]
+	product product[T]
+}
+
+func newMatGemm[T float](l accessor[T]) *matGemm[T] {
+	g := &matGemm[T]{gemm: gemm[T]{access: l, all: matMulKernelsOf[T]()}}
+	g.operands = g
+	return g
+}
+
+func (g *matGemm[T]) multiply(p *product[T], serial bool) {
+	g.product, g.serial = *p, serial
+	g.m, g.n, g.k, g.alpha = p.m, p.n, p.k, p.alpha
+	g.dst = target{ptr: p.dst.ptr, row: p.dst.row, grid: grid{1, 1, p.n}, stride: [3]int{2: p.dst.step}}
+	g.gemm.multiply()
+}
+
+func (g *matGemm[T]) begins() bool { return g.product.beta != 0 }
+
+func (g *matGemm[T]) begin(dst []T, row, column int) {
+	if g.product.beta == 0 {
+		clear(dst)
+		return
+	}
+	c := g.product.c.at(g.i+row, g.j+column, g.access.size)
+	g.access.load(dst, c.ptr, c.step)
+	for i := range dst {
+		dst[i] *= g.product.beta
+	}
+}
+
+// slices are the steps of a and of b in work, from the block's first row and column on; both have rows of steps.
+func (g *matGemm[T]) slices() (a, b matrix) {
+	return g.product.a.at(g.i, g.l, g.access.size), g.product.b.at(g.l, g.j, g.access.size).transposed()
+}
+
+func (g *matGemm[T]) packJobs() (jobs, grain int) {
+	a, b := g.slices()
+	return packJobs(&a, g.bm, g.kernel.mr, g.bk) + packJobs(&b, g.bn, g.kernel.nr, g.bk), 4
+}
+
+func (g *matGemm[T]) pack(lo, hi int, s *scratch) {
+	a, b := g.slices()
+	jobsA := packJobs(&a, g.bm, g.kernel.mr, g.bk)
+	for ; lo < hi; lo++ {
+		if lo < jobsA {
+			pack(&g.access, g.packedA, a, lo, g.bm, g.kernel.mr, g.bk, g.all.pack, s)
+		} else {
+			pack(&g.access, g.packedB, b, lo-jobsA, g.bn, g.kernel.nr, g.bk, g.all.pack, s)
+		}
+	}
+}
