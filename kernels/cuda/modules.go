@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6e67a78d22254a7fd225cc844fc1baf706e282512c0b709811daa6d31101bb03"
+const inputsHash = "a61961099a12d7eff59fdbc0941557e53a4ef2d208757c4b087766e4337a2a68"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -265,10 +265,10 @@ var modules = map[string][]string{
 	"move": {
 		"copy_u16_s", "copy_u16_v", "copy_u32_s", "copy_u32_v", "copy_u64_s", "copy_u64_v", "copy_u8_s", "copy_u8_v",
 		"fill_u16_s", "fill_u16_v", "fill_u32_s", "fill_u32_v", "fill_u64_s", "fill_u64_v", "fill_u8_s", "fill_u8_v",
-		"index_select_u128", "index_select_u16", "index_select_u32", "index_select_u64", "index_select_u8", "triangle_u16",
-		"triangle_u32", "triangle_u64", "triangle_u8", "turn_u16_32", "turn_u16_64", "turn_u32_32", "turn_u32_64", "turn_u64_32",
-		"turn_u8_32", "turn_u8_64", "where_u16_s", "where_u16_v", "where_u32_s", "where_u32_v", "where_u64_s", "where_u64_v",
-		"where_u8_s", "where_u8_v",
+		"index_select_u128", "index_select_u16", "index_select_u32", "index_select_u64", "index_select_u8", "transpose_u16_32",
+		"transpose_u16_64", "transpose_u32_32", "transpose_u32_64", "transpose_u64_32", "transpose_u8_32", "transpose_u8_64",
+		"triangle_u16", "triangle_u32", "triangle_u64", "triangle_u8", "where_u16_s", "where_u16_v", "where_u32_s",
+		"where_u32_v", "where_u64_s", "where_u64_v", "where_u8_s", "where_u8_v",
 	},
 	"norm_channel": {
 		"channel_norm_backward_bf16_bf16_s", "channel_norm_backward_bf16_bf16_v", "channel_norm_backward_bf16_f32_s",

@@ -79,10 +79,10 @@ func castFrom(d dtype.DType) op.Func {
 // element-wise operation.
 func copier(suffix string) op.Func {
 	plain := elementwise(variantsOf("move", "copy_"+suffix), noScalars)
-	small := named("move", "turn_"+suffix+"_32")
+	small := named("move", "transpose_"+suffix+"_32")
 	large := small
 	if suffix != "u64" { // of which more would not stay in registers
-		large = named("move", "turn_"+suffix+"_64")
+		large = named("move", "transpose_"+suffix+"_64")
 	}
 	return func(c *op.Call) error {
 		t := takeTask()

@@ -66,10 +66,10 @@ template <class T> FN void where_s(const Walk<4>& w, T* dst, const u8* a, const 
     }
 }
 
-// A tile of SIDE by SIDE elements turned over in shared memory, for copies whose two sides have different inner dimensions: both
+// A tile of SIDE by SIDE elements transposed in shared memory, for copies whose two sides have different inner dimensions: both
 // read and write along theirs. Dimension 0 of the walk is the source's inner one, with size rows; the output's is columns.
 // The walk goes over what is left. Rows of the tile are longer by a word, so that its columns lie in different banks.
-template <int SIDE, class T> FN void turn(const Walk<2>& w, T* dst, const T* a, u32 rows, u32 columns, i64 dst_step, i64 a_step) {
+template <int SIDE, class T> FN void transpose(const Walk<2>& w, T* dst, const T* a, u32 rows, u32 columns, i64 dst_step, i64 a_step) {
     constexpr u32 PITCH = SIDE + (sizeof(T) < 4 ? 4 / sizeof(T) : 1), DOWN = THREADS / 32, N = SIDE / 32;
     GK_SHARED_ARR(T, tile, [SIDE * PITCH]);
     u32 x = threadIdx.x % 32, y = threadIdx.x / 32, r0 = blockIdx.x * SIDE, c0 = blockIdx.y * SIDE;
@@ -134,16 +134,16 @@ template <class T> FN void index_select(const Walk<3>& w, u32 each, T* dst, cons
         index_select<T>(w, each, dst, a, index, size, stride, note);                                                  \
     }
 
-#define TURN(T, SIDE)                                                                                                 \
-    KERNEL turn_##T##_##SIDE(Walk<2> w, T* dst, const T* a, u32 rows, u32 columns, i64 dst_step, i64 a_step) { \
-        turn<SIDE>(w, dst, a, rows, columns, dst_step, a_step);                                                       \
+#define TRANSPOSE(T, SIDE)                                                                                            \
+    KERNEL transpose_##T##_##SIDE(Walk<2> w, T* dst, const T* a, u32 rows, u32 columns, i64 dst_step, i64 a_step) { \
+        transpose<SIDE>(w, dst, a, rows, columns, dst_step, a_step);                                                  \
     }
 
 #define MOVES(T)                                                                                                      \
     KERNEL fill_##T##_v(u32 n, Walk<1, VDIMS> w, T* dst, T value) { fill_v<T>(n, w, dst, value); }                    \
     KERNEL fill_##T##_s(Walk<1> w, T* dst, T value) { fill_s<T>(w, dst, value); }                     \
     MAP1(copy_##T, Same_, T, T, u8)                                                                                   \
-    TURN(T, 32)                                                                                                       \
+    TRANSPOSE(T, 32)                                                                                                  \
     KERNEL where_##T##_v(u32 n, Walk<4, VDIMS> w, T* dst, const u8* a, const T* b, const T* c) {                      \
         where_v<T>(n, w, dst, a, b, c);                                                                               \
     }                                                                                                                 \
@@ -154,9 +154,9 @@ MOVES(u8)
 MOVES(u16)
 MOVES(u32)
 MOVES(u64)
-TURN(u8, 64)
-TURN(u16, 64)
-TURN(u32, 64)
+TRANSPOSE(u8, 64)
+TRANSPOSE(u16, 64)
+TRANSPOSE(u32, 64)
 
 using u128 = vec<u32, 4>; // a piece of a row
 SELECT(u128)
