@@ -17,19 +17,19 @@ type Device struct {
 	system      *system
 	library     *driver.Library
 	id          device.ID
-	ordinal     uintptr // the driver's number
+	ordinal     uintptr // the driver's number, a CUdevice; what it is asked about by this alone needs no context
 	properties  device.Properties
 	granularity uint64 // smallest page; 0 if the device has no virtual memory
 	pools       bool   // it has stream-ordered memory
-	shared      bool   // Close leaves it open
+	shared      bool   // Close leaves it open: it is that of everybody who called Open
 
-	retaining sync.Mutex     // held while the context is being made
-	context   atomic.Uintptr // 0 until it is needed
-	pool      atomic.Uintptr // of stream-ordered memory; 0 until it is needed
-	gate      *driver.Gate   // shut by Close
-	closed    atomic.Bool
-	broken    atomic.Pointer[device.Error] // the sticky error
-	captures  atomic.Int32                 // that are going on
+	retaining sync.Mutex                   // held while the context is being made: retaining it twice would want two releases
+	context   atomic.Uintptr               // the primary one, 0 until it is needed; each crossing to the driver reads it
+	pool      atomic.Uintptr               // of stream-ordered memory; 0 until it is needed
+	gate      *driver.Gate                 // shut by Close, which then waits until no call is inside
+	closed    atomic.Bool                  // set before the gate is shut
+	broken    atomic.Pointer[device.Error] // the first sticky error: later ones only repeat it
+	captures  atomic.Int32                 // streams that are part of a capture; changed under capture.mu
 	stream    Stream                       // the default one
 	reports   reports
 	blas      multiplier
@@ -38,7 +38,8 @@ type Device struct {
 	names     handleNames
 
 	// waiting is read-locked by waits for the whole device, and locked by what begins a capture or draws a stream into one: a wait that
-	// meets a capture in the driver ends it.
+	// meets a capture in the driver ends it. So a capture begins when such waits are over, which is as long as the device's work
+	// takes. Taken after Stream.looking.
 	waiting sync.RWMutex
 
 	// mapping is read-locked by Map, and locked by what changes the peers, so that each page is open to each peer. Taken first.
@@ -55,7 +56,7 @@ type Device struct {
 		ranges     map[uint64]uint64           // sizes of reserved ranges
 		pages      extent.Set                  // mapped; the owner is the range, the tag the driver's handle
 		orphans    []page                      // that the driver refused to take back
-		code       map[*atomic.Bool]loaded     // modules and graphs, by what says that they are closed
+		code       map[*atomic.Bool]loaded     // modules and graphs, by their own flag that they are closed
 		peers      []*Device                   // that may use this device's memory
 	}
 }
@@ -88,6 +89,8 @@ func (d *Device) DefaultStream() device.Stream { return &d.orAbsent().stream }
 // begin starts a batch of driver calls; the first of them makes the device's context current. The caller releases the batch.
 // It makes the context if there is none yet. call is the method, for the error.
 func (d *Device) begin(call string) (*driver.Batch, error) {
+	// The gate comes before the context is read: until the batch is released, Close can neither give the context back nor destroy
+	// what the calls of the batch use.
 	b := d.gate.Batch(d.library)
 	if b == nil {
 		return nil, d.fail(call, device.ErrClosed, "")
@@ -102,6 +105,7 @@ func (d *Device) beginLast(call string) (*driver.Batch, error) {
 
 // prepare makes the context current in a batch. It releases the batch if it fails.
 func (d *Device) prepare(call string, b *driver.Batch) (*driver.Batch, error) {
+	// The driver would answer with the sticky result again. It is not asked, because its answer does not say what came first.
 	if first := d.broken.Load(); first != nil {
 		b.Release()
 		return nil, d.unusable(call, first)
@@ -114,6 +118,8 @@ func (d *Device) prepare(call string, b *driver.Batch) (*driver.Batch, error) {
 			return nil, err
 		}
 	}
+	// Threads have a current context, goroutines have none: this one may run on another thread than a moment ago, or another library
+	// may have set its own context on this thread. Within the batch nothing comes between.
 	b.Add(driver.CtxSetCurrent, handle)
 	return b, nil
 }
@@ -122,10 +128,10 @@ func (d *Device) prepare(call string, b *driver.Batch) (*driver.Batch, error) {
 func (d *Device) retain() (uintptr, error) {
 	d.retaining.Lock()
 	defer d.retaining.Unlock()
-	if handle := d.context.Load(); handle != 0 {
+	if handle := d.context.Load(); handle != 0 { // by another goroutine, while this one waited for the lock
 		return handle, nil
 	}
-	b := d.library.Batch()
+	b := d.library.Batch() // it names the device and so needs no context
 	defer b.Release()
 	b.Add(driver.DevicePrimaryCtxRetain, b.Out(0), d.ordinal)
 	if f, r := b.Run(); r != driver.Success {
@@ -133,7 +139,7 @@ func (d *Device) retain() (uintptr, error) {
 	}
 	handle := uintptr(b.Value(0))
 	d.context.Store(handle)
-	d.profileFromEnvironment()
+	d.profileFromEnvironment() // not before: a profile's own calls want the context, too
 	return handle, nil
 }
 
@@ -151,6 +157,7 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	if err := d.notCapturing(call); err != nil {
 		return err
 	}
+	// Before the wait: what others enqueue while it goes on may be behind it, and has not succeeded when it ends.
 	streams := d.streams()
 	at := make([]uint64, len(streams))
 	for i, s := range streams {
@@ -170,7 +177,7 @@ func (d *Device) Synchronize(ctx context.Context) error {
 func (d *Device) waitForAll(call string) error {
 	d.waiting.RLock()
 	defer d.waiting.RUnlock()
-	if err := d.notCapturing(call); err != nil {
+	if err := d.notCapturing(call); err != nil { // one may have begun before the lock was had
 		return err
 	}
 	return d.call(call, driver.CtxSynchronize)
@@ -227,11 +234,11 @@ func (d *Device) await(ctx context.Context, call string, group *sync.WaitGroup, 
 		}
 		return d.fail(call, ctx.Err(), "")
 	}
-	result := make(chan error, 1)
+	result := make(chan error, 1) // with room, so that a goroutine to which nobody listens any more ends
 	wait := func() { result <- block() }
-	if group != nil {
+	if group != nil { // whoever closes the stream or event waits for the group before its handle is destroyed
 		group.Go(wait)
-	} else {
+	} else { // the context outlives the wait: it is inside the gate
 		go wait()
 	}
 	select {
@@ -256,9 +263,9 @@ func (d *Device) Close() error {
 		err := d.Synchronize(context.Background())
 		return join(err, d.flushProfile())
 	}
-	if !d.shut() {
+	if !d.shut() { // somebody else's Close came first, and may be at work still
 		return nil
 	}
-	d.gate.Wait()
+	d.gate.Wait() // calls that are inside end with the context that they began with
 	return d.end()
 }

@@ -30,6 +30,9 @@ func (r Result) Unwrap() error {
 		return device.ErrClosed
 	}
 	switch {
+	// What the machine, its driver or its setup lacks, and no other arguments would help: 8xx are permissions, services and versions;
+	// 3, 34 and 36 a driver that is not there, a stub of it, or too old; 46, 100 and 102 the GPU; 217 peer access; 221 and 223
+	// the PTX compiler; 304 the operating system; 999 anything.
 	case r >= 800 && r < 900, r == 3, r == 34, r == 36, r == 46, r == 100, r == 102, r == 217, r == 221, r == 223, r == 304, r == 999:
 		return device.ErrUnavailable
 	}
@@ -51,6 +54,8 @@ func (d *Device) failed(f driver.Func, r driver.Result, format string, values ..
 	if !r.Sticky() {
 		return &device.Error{Device: d.id, Call: f.String(), Detail: detail, Err: Result(r)}
 	}
+	// Any call may return the error of earlier work, so f is only who told. Work of other streams is as suspect as the stream's own:
+	// the result belongs to the context.
 	suspects := d.suspects()
 	call := f.String()
 	if len(suspects) > 0 {
@@ -65,11 +70,12 @@ func (d *Device) failed(f driver.Func, r driver.Result, format string, values ..
 	}
 	err := device.LaunchError(d.id, call, Result(r))
 	err.Detail = detail
-	d.broken.CompareAndSwap(nil, err)
+	d.broken.CompareAndSwap(nil, err) // of two goroutines that are told at once, one is right: the context broke once
 	return err
 }
 
-// unusable is the error of every call after a sticky result.
+// unusable is the error of every call after a sticky result. The driver's documentation wants a new process: the context is in an
+// undefined state, and all that the process has on the device is in this one context.
 func (d *Device) unusable(call string, first *device.Error) error {
 	return &device.Error{Device: d.id, Call: call, Err: &lost{first}, Detail: "start a new process to use it again"}
 }

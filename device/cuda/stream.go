@@ -13,11 +13,11 @@ import (
 type Stream struct {
 	device  *Device
 	id      device.StreamID
-	handle  uintptr // the driver's; 0 for the default stream
+	handle  uintptr // the driver's CUstream; 0 is its legacy default stream
 	closed  atomic.Bool
-	waiters sync.WaitGroup // goroutines that outlived their context
-	work    inflight
-	staging staging
+	waiters sync.WaitGroup          // goroutines in the driver whose caller's ctx ended; dispose waits for them
+	work    inflight                // what an error may be of
+	staging staging                 // for copies from memory that is not pinned
 	capture atomic.Pointer[capture] // that the stream is part of
 
 	// looking is read-locked by what looks at the stream's progress, and locked by what makes the stream part of a capture, which
@@ -49,6 +49,8 @@ func (d *Device) NewStreamWithPriority(priority int) (*Stream, error) {
 		return nil, err
 	}
 	defer b.Release()
+	// Without StreamNonBlocking each operation on the default stream would wait for those on this one, and the other way round. The
+	// priority is a C int: its 32 bits, not extended by its sign. The driver clamps it.
 	b.Add(driver.StreamCreateWithPriority, b.Out(0), driver.StreamNonBlocking, uintptr(uint32(int32(priority))))
 	if f, r := b.Run(); r != driver.Success {
 		return nil, d.failed(f, r, "")
@@ -116,7 +118,7 @@ func (s *Stream) enqueue(b *driver.Batch, operation string, f driver.Func, args 
 // enqueueFor is enqueue that says what for, in profiles.
 func (s *Stream) enqueueFor(b *driver.Batch, operation, what string, f driver.Func, args ...uintptr) error {
 	defer b.Release()
-	s.work.note(operation)
+	s.work.note(operation) // before it is there: a wait that begins in between must not settle a position that lacks it
 	if s.device.profiler.Load() != nil {
 		return s.enqueueTimed(b, operation, what, f, args...)
 	}
@@ -129,7 +131,7 @@ func (s *Stream) enqueueFor(b *driver.Batch, operation, what string, f driver.Fu
 
 // enqueueTimed is enqueue while a profile runs. It does not release the batch.
 func (s *Stream) enqueueTimed(b *driver.Batch, operation, what string, f driver.Func, args ...uintptr) error {
-	t := s.time()
+	t := s.time() // nil if it is not to be timed, for which all methods do nothing more than the call
 	t.begin(b)
 	b.Add(f, args...)
 	t.end(b)
@@ -168,6 +170,7 @@ func (d *Device) checkCopy(call string, dst, src device.Ptr, n uint64) error {
 	if err := d.check(call, src, n); err != nil {
 		return err
 	}
+	// The driver takes overlapping ranges and leaves open what then is in them.
 	if dst < src.Add(n) && src < dst.Add(n) && n > 0 {
 		return d.fail(call, device.ErrInvalidValue, "%d bytes from address %#x to %#x overlap", n, uintptr(src), uintptr(dst))
 	}
@@ -201,7 +204,7 @@ func (s *Stream) Done() (bool, error) {
 		return false, err
 	}
 	defer b.Release()
-	at := s.work.position()
+	at := s.work.position() // before the question: the answer need not cover what is enqueued while it is asked
 	b.Add(driver.StreamQuery, s.handle)
 	f, r := b.Run()
 	switch {
@@ -225,7 +228,7 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 
 func (s *Stream) synchronize() error {
 	const call = "Stream.Synchronize"
-	s.looking.RLock()
+	s.looking.RLock() // until the wait is over, so that BeginCapture on this stream comes after it
 	defer s.looking.RUnlock()
 	if err := s.notCapturing(call); err != nil {
 		return err
@@ -252,9 +255,11 @@ func (s *Stream) Close() error {
 	if s.closed.Load() || s.device.closed.Load() {
 		return nil
 	}
+	// The driver would let the work of a destroyed stream finish, but the staging memory is freed here, and an error of the work
+	// would have nobody to be told to.
 	if err := s.Synchronize(context.Background()); err != nil && s.device.usable() {
 		return err
-	} else if err != nil {
+	} else if err != nil { // the context is lost, and the stream with it
 		s.closed.Store(true)
 		return err
 	}
@@ -267,7 +272,7 @@ func (s *Stream) Closed() bool { return s.closed.Load() }
 // dispose ends a stream whose work is done.
 func (s *Stream) dispose() error {
 	d := s.device
-	s.waiters.Wait()
+	s.waiters.Wait() // in the driver, with the handle
 	if err := s.staging.release(d); err != nil {
 		return err
 	}
@@ -276,7 +281,7 @@ func (s *Stream) dispose() error {
 			return err
 		}
 	}
-	s.closed.Store(true)
+	s.closed.Store(true) // only now: a stream that the driver did not take can be closed again
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.mu.open, s)
