@@ -17,10 +17,10 @@ import (
 // before the driver sees it.
 type capture struct {
 	id     uint64
-	origin *Stream
-	mu     sync.Mutex
-	ended  bool
-	parts  []*Stream
+	origin *Stream        // where it began, and must end: the driver refuses the end on another stream of it
+	mu     sync.Mutex     // guards what follows; taken after Stream.looking and Device.waiting
+	ended  bool           // for a Wait that comes late with a mark of it
+	parts  []*Stream      // the origin first; none leaves before the end
 	clocks []captureClock // of each part: the order of what is captured
 	memory []*graphMemory // allocated in it
 }
@@ -82,7 +82,7 @@ func (d *Device) notCapturing(call string) error {
 // BeginCapture begins to put the stream's work into a graph. The default stream cannot be captured.
 func (s *Stream) BeginCapture() error {
 	const call = "BeginCapture"
-	s.looking.Lock()
+	s.looking.Lock() // nobody asks for this stream's progress from here on until it says that it is being captured
 	defer s.looking.Unlock()
 	d := s.device
 	b, err := s.begin(call)
@@ -99,7 +99,7 @@ func (s *Stream) BeginCapture() error {
 		driver.GraphLaunch, driver.GraphExecDestroy, driver.GraphDestroy, driver.GraphGetNodes):
 		return d.fail(call, device.ErrUnavailable, "graphs need a driver of CUDA 11.4 or newer")
 	}
-	d.waiting.Lock()
+	d.waiting.Lock() // and nobody waits for the whole device, of which this stream is part
 	defer d.waiting.Unlock()
 	b.Add(driver.StreamBeginCapture, s.handle, driver.CaptureRelaxed)
 	if f, r := b.Run(); r != driver.Success {
@@ -123,7 +123,7 @@ func (s *Stream) EndCapture() (device.Graph, error) {
 	if c == nil || c.origin != s {
 		return nil, d.fail(call, device.ErrInvalidValue, "no capture began on stream %d", s.id)
 	}
-	defer c.end() // not before the driver has ended it
+	defer c.end() // not before the driver has ended it: until then a wait for one of its streams would be a mistake
 	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
 	f, r := b.Run()
 	handle := uintptr(b.Value(0))
@@ -149,7 +149,7 @@ func (d *Device) abandon(s *Stream, begin func(call string) (*driver.Batch, erro
 	b.Run()
 	if handle := uintptr(b.Value(0)); handle != 0 {
 		b.Reset()
-		b.Add(driver.CtxSetCurrent, d.context.Load())
+		b.Add(driver.CtxSetCurrent, d.context.Load()) // another crossing, perhaps on another thread
 		b.Add(driver.GraphDestroy, handle)
 		b.Run()
 	}

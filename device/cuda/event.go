@@ -13,10 +13,10 @@ import (
 // Event is a point in the work of a stream. Its methods make no Go heap allocation unless they fail.
 type Event struct {
 	device  *Device
-	handle  uintptr
-	timing  bool
+	handle  uintptr // the driver's CUevent
+	timing  bool    // it notes when it happens
 	closed  atomic.Bool
-	waiters sync.WaitGroup
+	waiters sync.WaitGroup // goroutines in the driver whose caller's ctx ended; Close waits for them
 
 	// Where it was recorded last: to know what has succeeded when the event has, and its place in a capture if it is part of
 	// one. A goroutine that looks while another records sees the one place or the other, or the new stream with the old
@@ -26,7 +26,7 @@ type Event struct {
 	mark atomic.Pointer[captureMark]
 }
 
-// NewEvent returns an event without a clock, which is the cheaper kind.
+// NewEvent returns an event without a clock, which is the cheaper kind: the device writes no time.
 func (d *Device) NewEvent() (device.Event, error) {
 	d = d.orAbsent()
 	e, err := d.newEvent(driver.EventDisableTiming)
@@ -65,19 +65,20 @@ func (s *Stream) Record(e device.Event) error {
 	}
 	defer b.Release()
 	own, ok := e.(*Event)
-	if !ok || own == nil || own.device != s.device {
+	if !ok || own == nil || own.device != s.device { // the driver records an event on streams of its own context; any may wait for it
 		return s.device.wrongDevice(call, "event")
 	}
 	if own.closed.Load() {
 		return s.device.fail(call, device.ErrClosed, "the event is closed")
 	}
+	// Before the call: the event is behind all that is noted by now. What somebody else enqueues meanwhile may be behind the event.
 	at := s.work.position()
 	mark := s.markAt(at)
 	b.Add(driver.EventRecord, own.handle, s.handle)
 	if f, r := b.Run(); r != driver.Success {
 		return s.device.failed(f, r, "stream %d", s.id)
 	}
-	own.on.Store(s)
+	own.on.Store(s) // now that the driver has it: until then the event stands for what it stood for
 	own.at.Store(at)
 	own.mark.Store(mark)
 	return nil
@@ -99,6 +100,8 @@ func (s *Stream) Wait(e device.Event) error {
 	if own.closed.Load() {
 		return s.device.fail(call, device.ErrClosed, "the event is closed")
 	}
+	// To wait for an event of a capture makes the stream part of it. That is BeginCapture for this stream, and takes the same locks in
+	// the same order. Other events cost no lock.
 	m := own.mark.Load()
 	if m != nil {
 		s.looking.Lock()
@@ -106,6 +109,7 @@ func (s *Stream) Wait(e device.Event) error {
 		s.device.waiting.Lock()
 		defer s.device.waiting.Unlock()
 	}
+	// The wait is for what the event stands for now; recording it again changes nothing. An event that was never recorded is no wait.
 	b.Add(driver.StreamWaitEvent, s.handle, own.handle, 0)
 	if f, r := b.Run(); r != driver.Success {
 		return s.device.failed(f, r, "stream %d", s.id)
@@ -141,7 +145,7 @@ func (e *Event) Done() (bool, error) {
 		return false, err
 	}
 	defer b.Release()
-	on, at := e.on.Load(), e.at.Load()
+	on, at := e.on.Load(), e.at.Load() // before the question: what is recorded after the answer is not done
 	b.Add(driver.EventQuery, e.handle)
 	f, r := b.Run()
 	switch {
@@ -206,12 +210,12 @@ func (e *Event) Elapsed(since *Event) (time.Duration, error) {
 
 // Close ends the event. Streams that wait for it still do.
 func (e *Event) Close() error {
-	if e.device.closed.Load() || e.closed.Swap(true) {
+	if e.device.closed.Load() || e.closed.Swap(true) { // Close of the device destroys what is left
 		return nil
 	}
-	e.waiters.Wait()
+	e.waiters.Wait() // in the driver, with the handle
 	if err := e.device.call("Event.Close", driver.EventDestroy, e.handle); err != nil {
-		e.closed.Store(!e.device.usable())
+		e.closed.Store(!e.device.usable()) // it can be closed again, unless the context is lost
 		return err
 	}
 	e.device.mu.Lock()

@@ -28,6 +28,8 @@ func (s *Stream) CopyToHost(dst []byte, src device.Ptr) error {
 	at := s.work.position()
 	t := s.timeLooking()
 	t.begin(b)
+	// Whether a copy to pageable memory is done when the call returns is left open by the driver's documentation: it may be copied
+	// through pinned memory of the driver's own. So the wait stays, even where the copy looks synchronous.
 	b.Add(driver.MemcpyDtoHAsync, b.Bytes(dst), uintptr(src), uintptr(n), s.handle)
 	t.end(b)
 	b.Add(driver.StreamSynchronize, s.handle)
@@ -89,6 +91,8 @@ func (s *Stream) beginPinned(call string, p device.Ptr, host []byte) (*driver.Ba
 	if err != nil {
 		return nil, err
 	}
+	// The driver would take pageable memory, too. But then the call may wait for the stream, and where it does not, nothing keeps the
+	// memory alive until the copy is done.
 	err = s.device.check(call, p, uint64(len(host)))
 	if err == nil && !s.device.system.isPinned(host) {
 		err = s.device.fail(call, device.ErrInvalidValue, "%d bytes of host memory at %#x are not pinned", len(host), osmem.Address(host))

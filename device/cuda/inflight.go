@@ -47,7 +47,7 @@ func (w *inflight) settle(position uint64) {
 func (w *inflight) unknown() (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first := w.good
+	first := w.good // positions good+1..put, of which the ring has the last
 	if w.put > remembered && first < w.put-remembered {
 		names = append(names, fmt.Sprintf("%d earlier ones", w.put-remembered-first))
 		first = w.put - remembered
@@ -60,7 +60,7 @@ func (w *inflight) unknown() (names []string) {
 	return names
 }
 
-// suspects lists the operations on all streams that may have failed.
+// suspects lists the operations on all streams that may have failed. Streams have no order among them, so neither has the list.
 func (d *Device) suspects() (names []string) {
 	for _, s := range d.streams() {
 		for _, name := range s.work.unknown() {

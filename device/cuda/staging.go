@@ -22,15 +22,15 @@ type staging struct {
 }
 
 type chunk struct {
-	mem  []byte
-	used int
+	mem  []byte // pinned, not of the Go heap
+	used int    // bytes from the front that copies under way may read
 	done *Event // recorded when the chunk was full
 	busy bool   // the event has not been waited for
 }
 
 // copy copies src to dst, ordered on s.
 func (g *staging) copy(s *Stream, dst device.Ptr, src []byte) error {
-	g.mu.Lock()
+	g.mu.Lock() // through the wait for a chunk, too: other copies on this stream would have to wait for the same one
 	defer g.mu.Unlock()
 	for len(src) > 0 {
 		c, err := g.chunk(s)
@@ -61,6 +61,8 @@ func (g *staging) put(s *Stream, dst device.Ptr, mem []byte) error {
 func (g *staging) chunk(s *Stream) (*chunk, error) {
 	c := &g.chunks[g.now]
 	if c.used >= chunkSize && !c.busy {
+		// Behind the last copy from this chunk, as only copies under g.mu read it. Other work that the stream was given since is waited
+		// for as well, which does no harm.
 		if err := s.Record(c.done); err != nil {
 			return nil, err
 		}
@@ -109,7 +111,7 @@ func (g *staging) release(d *Device) error {
 				return err
 			}
 		}
-		*c = chunk{}
+		*c = chunk{} // a call after a refusal begins at the chunk that was refused
 	}
 	return nil
 }
