@@ -36,6 +36,8 @@ func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 		return 0, err
 	}
 	defer b.Release()
+	// The address is good at once, for calls that enqueue work; the memory is, for that work, behind this place of the stream. Other
+	// streams have to wait for an event.
 	b.Add(driver.MemAllocAsync, b.Out(0), uintptr(bytes), own.handle)
 	if f, r := b.Run(); r != driver.Success {
 		return 0, d.failed(f, r, "%d bytes wanted, stream %d", bytes, own.id)
@@ -62,6 +64,7 @@ func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
 		return err
 	}
 	defer b.Release()
+	// Before the driver has it back, which may give the address out anew to somebody else before this call returns.
 	m, undo, err := d.forgetAsync(call, p, own.Capturing())
 	if err != nil {
 		return err
@@ -179,12 +182,12 @@ func (d *Device) defaultPool() (uintptr, error) {
 	}
 	pool, everything := uintptr(b.Value(0)), uint64(math.MaxUint64)
 	b.Reset()
-	b.Add(driver.CtxSetCurrent, d.context.Load())
+	b.Add(driver.CtxSetCurrent, d.context.Load()) // another crossing, perhaps on another thread
 	b.Add(driver.MemPoolSetAttribute, pool, driver.PoolReleaseThreshold, driver.Keep(b, &everything))
 	if f, r := b.Run(); r != driver.Success {
 		return 0, d.failed(f, r, "")
 	}
-	d.pool.Store(pool)
+	d.pool.Store(pool) // two goroutines may both come here, with the same pool and the same wish
 	return pool, nil
 }
 

@@ -5,7 +5,8 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
 )
 
-// Malloc takes memory from the driver, which may wait for the device's work before.
+// Malloc takes memory from the driver, which may wait for the device's work before. That, and the page tables, make it dear: package
+// memory asks seldom, for large pieces.
 func (d *Device) Malloc(bytes uint64) (device.Ptr, error) {
 	d = d.orAbsent()
 	const call = "Malloc"
@@ -42,7 +43,7 @@ func (d *Device) Free(p device.Ptr) error {
 		return err
 	}
 	defer b.Release()
-	bytes, ok := d.forgetMemory(p)
+	bytes, ok := d.forgetMemory(p) // of two that free the same, one gets this far
 	if !ok {
 		return d.fail(call, device.ErrInvalidValue, "address %#x was not returned by Malloc or is freed", uintptr(p))
 	}
@@ -88,7 +89,7 @@ func (d *Device) MemInfo() (device.MemInfo, error) {
 
 // check returns an error if [p, p+n) cannot be device memory.
 func (d *Device) check(call string, p device.Ptr, n uint64) error {
-	if n > 0 && (p == 0 || uint64(p)+n < n) {
+	if n > 0 && (p == 0 || uint64(p)+n < n) { // the end wraps around
 		return d.fail(call, device.ErrInvalidValue, "%d bytes at address %#x", n, uintptr(p))
 	}
 	return nil

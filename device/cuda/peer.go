@@ -77,7 +77,7 @@ func (d *Device) EnablePeerAccess(other device.Device) error {
 }
 
 func (d *Device) enablePeer(call string, p *Device) error {
-	there, err := p.begin(call) // makes the peer's context
+	there, err := p.begin(call) // makes the peer's context, which the call below names
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,8 @@ func (d *Device) enablePeer(call string, p *Device) error {
 		return err
 	}
 	defer b.Release()
+	// One way: d's context, the current one, may read and write the memory of p's. A second time is no mistake here, and another library
+	// may have been first.
 	b.Add(driver.CtxEnablePeerAccess, p.context.Load(), 0)
 	if f, r := b.Run(); r != driver.Success && r != driver.PeerAccessAlreadyEnabled {
 		return d.failed(f, r, "%s", p.id)
@@ -117,6 +119,7 @@ func (d *Device) CopyPeer(s device.Stream, dst device.Ptr, from device.Device, s
 		}
 		b.Release()
 	}
+	// On a stream of the source or of the destination; the call names both contexts, whichever is current.
 	b, err := own.begin(call)
 	if err != nil {
 		return err

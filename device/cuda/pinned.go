@@ -32,6 +32,8 @@ func (d *Device) AllocPinned(bytes uint64) ([]byte, error) {
 	if beyondSense(bytes) {
 		return nil, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted", bytes)
 	}
+	// Portable: pinned for the contexts of all devices, those that are made later included. Else a copy by another device would be one
+	// from pageable memory, which waits.
 	b.Add(driver.MemHostAlloc, b.Out(0), uintptr(bytes), driver.HostAllocPortable)
 	if f, r := b.Run(); r != driver.Success {
 		return nil, d.failed(f, r, "%d bytes wanted", bytes)
@@ -79,7 +81,7 @@ func (d *Device) unpin(call string, memory []byte, how int, f driver.Func) error
 	}
 	defer b.Release()
 	address := osmem.Address(memory)
-	e, ok := d.system.unpin(uint64(address), how)
+	e, ok := d.system.unpin(uint64(address), how) // before the driver has it, which may give it out anew at once
 	if !ok {
 		return d.fail(call, device.ErrInvalidValue, "address %#x is not the first of such memory, or was given back", address)
 	}
@@ -114,7 +116,7 @@ func (s *system) isPinned(b []byte) bool {
 	address := uint64(osmem.Address(b))
 	s.pinnedMu.Lock()
 	defer s.pinnedMu.Unlock()
-	e, ok := s.pinned.Find(address)
+	e, ok := s.pinned.Find(address) // a slice of it will do; one over two neighbours would not be one piece for the driver
 	return ok && uint64(len(b)) <= e.End()-address
 }
 
@@ -130,7 +132,7 @@ func (d *Device) releasePinned() (first error) {
 	for _, e := range mine {
 		d.system.pinned.Remove(e.Addr)
 	}
-	d.system.pinnedMu.Unlock()
+	d.system.pinnedMu.Unlock() // the table is everybody's: no driver call under its lock
 	for _, e := range mine {
 		f := driver.MemFreeHost
 		if e.Tag == pinnedByRegistration {

@@ -16,7 +16,7 @@ func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
 		return err
 	}
 	defer b.Release()
-	if err := d.waitForAll(call); err != nil {
+	if err := d.waitForAll(call); err != nil { // refused while a stream is captured, whose work may use the memory later
 		return err
 	}
 	if err := d.dropOrphans(); err != nil {
@@ -65,6 +65,8 @@ func (d *Device) putBack(pages []extent.Extent) {
 // dropPage unmaps a page and gives its memory back. It fails if it cannot be unmapped. If only the memory cannot be given
 // back, the page becomes an orphan, which is tried again later.
 func (d *Device) dropPage(q page) error {
+	// In this order a failure leaves the page mapped, or an orphan without an address, and nothing else. The driver would take a release
+	// of mapped memory, and give it back with its last mapping.
 	if q.mapped {
 		if err := d.call("Unmap", driver.MemUnmap, uintptr(q.addr), uintptr(q.size)); err != nil {
 			return err

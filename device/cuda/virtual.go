@@ -9,7 +9,7 @@ import (
 // page is a piece of physical memory, and where it is mapped.
 type page struct {
 	addr, size uint64
-	handle     uint64
+	handle     uint64 // of the physical memory, which has no address of its own
 	mapped     bool
 }
 
@@ -62,6 +62,8 @@ func (d *Device) Reserve(bytes uint64) (device.Ptr, error) {
 	if beyondSense(bytes) {
 		return 0, d.fail(call, device.ErrOutOfMemory, "%d bytes wanted", bytes)
 	}
+	// Addresses alone: no memory is taken, and the range may be larger than the device's. The zeros are the default
+	// alignment, no wish for an address, and no flags.
 	b.Add(driver.MemAddressReserve, b.Out(0), uintptr(bytes), 0, 0, 0)
 	if f, r := b.Run(); r != driver.Success {
 		return 0, d.failed(f, r, "%d bytes wanted", bytes)
@@ -128,17 +130,17 @@ func (d *Device) Map(p device.Ptr, bytes, size uint64) error {
 	if err := d.dropOrphans(); err != nil {
 		return err
 	}
-	d.mapping.RLock()
+	d.mapping.RLock() // no peer is added meanwhile, who would find the claim's pages, which do not exist yet, or miss the real ones
 	defer d.mapping.RUnlock()
 	owner, err := d.claim(call, p, bytes, size)
 	if err != nil {
 		return err
 	}
-	pages, err := d.makePages(uint64(p), bytes, size)
+	pages, err := d.makePages(uint64(p), bytes, size) // all of them before any is mapped: memory runs out here
 	if err == nil {
 		err = d.mapPages(pages)
 	}
-	if err == nil {
+	if err == nil { // mapped memory is nobody's yet, not even the device's own: touching it would be an illegal address
 		err = d.allowAccess(p, bytes, d)
 	}
 	if err != nil {
@@ -176,7 +178,8 @@ func (d *Device) settleClaim(owner, p, bytes, size uint64, pages []*page) {
 	}
 }
 
-// makePages takes all pages from the driver, or none.
+// makePages takes pages from the driver; those that it got are returned with an error. Each is an allocation of its own: a mapping can
+// only be undone as a whole, and pages are given back one by one.
 func (d *Device) makePages(p, bytes, size uint64) ([]*page, error) {
 	pages := make([]*page, 0, bytes/size)
 	prop := d.pageProp()
