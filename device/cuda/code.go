@@ -13,7 +13,7 @@ type loaded struct {
 	left   []*graphMemory
 }
 
-// keepCode notes what was loaded, until unload.
+// keepCode notes what was loaded, until unload. closed is the flag of its owner, whose address tells it from all other code.
 func (d *Device) keepCode(closed *atomic.Bool, l loaded) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -22,11 +22,11 @@ func (d *Device) keepCode(closed *atomic.Bool, l loaded) {
 
 // unload is Close of modules and graphs: once, and again only if the driver refused.
 func (d *Device) unload(call string, closed *atomic.Bool, f driver.Func, handle uintptr) error {
-	if d.closed.Load() || closed.Swap(true) {
+	if d.closed.Load() || closed.Swap(true) { // Close of a device takes its context, and what is loaded there with it
 		return nil
 	}
 	if err := d.call(call, f, handle); err != nil {
-		closed.Store(!d.usable())
+		closed.Store(!d.usable()) // it can be closed again, unless the context is lost
 		return err
 	}
 	d.mu.Lock()
@@ -42,8 +42,8 @@ func (d *Device) unloadAll() (first error) {
 	d.mu.code = nil
 	d.mu.Unlock()
 	note := keepFirst(&first)
-	for closed, l := range code {
-		closed.Store(true)
+	for closed, l := range code { // in any order: a GraphExec does not need its Graph any more
+		closed.Store(true) // a Close that comes later finds nothing to do
 		note(d.last(l.end, l.handle))
 		for _, m := range l.left {
 			if m.live && !m.held {

@@ -11,17 +11,17 @@ import (
 // Graph is captured work.
 type Graph struct {
 	device *Device
-	handle uintptr
-	left   []*graphMemory
-	name   string // for profiles
+	handle uintptr        // the driver's CUgraph
+	left   []*graphMemory // allocated in the capture and not freed there: each launch makes it anew
+	name   string         // for profiles
 	closed atomic.Bool
 }
 
 // GraphExec is a graph that can be launched.
 type GraphExec struct {
 	device *Device
-	handle uintptr
-	left   []*graphMemory
+	handle uintptr        // the driver's CUgraphExec
+	left   []*graphMemory // as of its Graph
 	closed atomic.Bool
 	mu     sync.Mutex // the driver does not want two launches of one graph at the same moment
 }
@@ -90,6 +90,7 @@ func (x *GraphExec) Launch(s device.Stream) error {
 		b.Release()
 		return x.device.fail(call, device.ErrClosed, "the graph is closed")
 	}
+	// On the device, a launch waits for the one before, whatever stream that was on: the nodes have one set of parameters, and memory.
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := own.enqueue(b, call, driver.GraphLaunch, x.handle, own.handle); err != nil {
@@ -108,6 +109,6 @@ func (x *GraphExec) Close() error {
 	if err := x.device.unload(call, &x.closed, driver.GraphExecDestroy, x.handle); err != nil {
 		return err
 	}
-	x.device.names.drop(x.handle)
+	x.device.names.drop(x.handle) // the driver may give the handle out anew
 	return x.device.freeLeft(call, x.left)
 }

@@ -12,14 +12,14 @@ import (
 // Module is compiled code on a device.
 type Module struct {
 	device *Device
-	handle uintptr
+	handle uintptr // the driver's CUmodule: it is the context's, and ends with it if nobody closes it
 	closed atomic.Bool
 }
 
-// Kernel is a function of a Module.
+// Kernel is a function of a Module. There is nothing to close: it ends with the module.
 type Kernel struct {
 	module *Module
-	handle uintptr
+	handle uintptr // the driver's CUfunction
 	name   string
 }
 
@@ -43,8 +43,10 @@ func (d *Device) LoadModule(image []byte) (device.Module, error) {
 	if len(image) == 0 {
 		return nil, d.fail(call, device.ErrInvalidValue, "the image is empty")
 	}
-	text := append(bytes.Clone(image), 0) // PTX is read up to a zero
+	text := append(bytes.Clone(image), 0) // PTX is read up to a zero; binaries know their length
 	log := make([]byte, jitLog)
+	// Two arrays of as many elements, names and values; a value that is a number stands in place of its address. The batch keeps them
+	// alive, and the driver keeps no address of them.
 	options := &[2]int32{jitErrorLog, jitErrorLogSize}
 	values := &[2]uintptr{b.Bytes(log), jitLog}
 	b.Add(driver.ModuleLoadDataEx, b.Out(0), b.Bytes(text), 2, driver.Keep(b, options), driver.Keep(b, values))
@@ -91,6 +93,8 @@ func (m *Module) Kernel(name string) (device.Kernel, error) {
 	if m.closed.Load() {
 		return nil, m.device.fail("Module.Kernel", device.ErrClosed, "the module is closed")
 	}
+	// With lazy loading, the driver's default since CUDA 12.2 on Linux, code goes to the device here or at the first launch, and either may run
+	// out of memory.
 	b.Add(driver.ModuleGetFunction, b.Out(0), m.handle, b.Bytes(append([]byte(name), 0)))
 	if f, r := b.Run(); r != driver.Success {
 		return nil, m.device.failed(f, r, "kernel %q", name)
@@ -139,13 +143,15 @@ func (k *Kernel) launch(operation, what string, s device.Stream, shape device.La
 		b.Release()
 		return k.refuse(operation)
 	}
+	// The driver copies the parameters before it returns, so the batch, which holds them, can be used again at once. Whether shape and
+	// shared memory are within the kernel's limits is left to the driver: its answer, an invalid value, is no sticky one.
 	g, t := shape.Grid, shape.Block
 	return own.enqueueFor(b, operation, what, driver.LaunchKernel, k.handle,
 		extent3(g.X), extent3(g.Y), extent3(g.Z), extent3(t.X), extent3(t.Y), extent3(t.Z), uintptr(shape.Shared),
 		own.handle, b.Params(params.Layout()), 0)
 }
 
-// extent3 is one dimension of a Dim3.
+// extent3 is one dimension of a Dim3. The driver refuses grids and blocks of nothing, and a Dim3 of fewer dimensions has zeros.
 func extent3(n uint32) uintptr { return uintptr(max(n, 1)) }
 
 func (k *Kernel) refuse(operation string) error {

@@ -68,8 +68,8 @@ func (s *system) newDevice(index int) (*Device, error) {
 		return nil, d.failed(f, r, "index %d", index)
 	}
 	d.ordinal = uintptr(uint32(b.Value(0)))
-	b.Reset()
-	b.Add(driver.DeviceGetName, b.Bytes(name), maxName-1, d.ordinal)
+	b.Reset()                                                        // none of these calls needs a context
+	b.Add(driver.DeviceGetName, b.Bytes(name), maxName-1, d.ordinal) // a zero stays behind it, however long it is
 	b.Add(driver.DeviceTotalMem, b.Out(1), d.ordinal)
 	if f, r := b.Run(); r != driver.Success {
 		return nil, d.failed(f, r, "index %d", index)

@@ -26,7 +26,7 @@ func (d *Device) end() error {
 	if d.context.Load() == 0 {
 		return nil
 	}
-	d.endCaptures()
+	d.endCaptures() // the wait below would be refused
 	err := d.last(driver.CtxSynchronize)
 	if err == nil {
 		err = d.reported()
@@ -42,11 +42,11 @@ func (d *Device) end() error {
 // a shared device may be anybody's.
 func (d *Device) releaseAll() (first error) {
 	note := keepFirst(&first)
-	d.blas.destroy(d)
+	d.blas.destroy(d) // its handles hold memory of the driver's in the context
 	if d.shared {
 		note(d.unloadAll())
 	}
-	note(d.releaseStreams())
+	note(d.releaseStreams()) // after captures ended and work is done: nothing uses the memory below
 	note(d.releaseMemory())
 	note(d.releasePages())
 	note(d.releasePinned())
@@ -85,9 +85,11 @@ func (d *Device) releaseMemory() (first error) {
 	d.mu.Unlock()
 	for p, m := range async {
 		if m == nil || m.live {
-			note(d.last(driver.MemFreeAsync, uintptr(p), 0))
+			note(d.last(driver.MemFreeAsync, uintptr(p), 0)) // on the default stream, the only one left; all work is done
 		}
 	}
+	// The pool is the device's, not the context's: what it kept for the next allocation would stay taken if somebody else retains the
+	// context.
 	if pool := d.pool.Load(); pool != 0 {
 		note(d.last(driver.MemPoolTrimTo, pool, 0))
 		if d.library.Has(driver.DeviceGraphMemTrim) {
@@ -125,7 +127,7 @@ func (d *Device) releasePages() (first error) {
 // releaseContext drops the use of the primary context. The driver destroys it, with all that is in it, when nobody else in the
 // process uses it.
 func (d *Device) releaseContext() error {
-	b := d.library.Batch()
+	b := d.library.Batch() // without making the context current: it may be gone when the call returns
 	defer b.Release()
 	b.Add(driver.DevicePrimaryCtxRelease, d.ordinal)
 	if f, r := b.Run(); r != driver.Success {

@@ -15,11 +15,11 @@ func (s *system) shutdown() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var devices []*Device
-	for i, d := range s.shared {
+	for i, d := range s.shared { // all gates are shut, then all calls let out, then devices end: a call on one may be about another
 		if d != nil {
 			d.shut()
 			devices = append(devices, d)
-			s.shared[i] = nil
+			s.shared[i] = nil // the next Open makes a new one
 		}
 	}
 	for _, d := range devices {

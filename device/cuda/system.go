@@ -19,15 +19,15 @@ type system struct {
 	count   int
 	cublas  func() (*cublas.Library, error) // looks for it once
 
-	mu     sync.Mutex
-	shared []*Device // by ordinal; those that Open gave out
+	mu     sync.Mutex // guards shared; Shutdown holds it until the devices have ended, and Open waits
+	shared []*Device  // by ordinal; those that Open gave out
 
 	management func() (*driver.NVML, error) // loads it, once
 
 	profiles profileFile
 
 	pinnedMu sync.Mutex
-	pinned   extent.Set // host memory that copies can use directly. The owner is 1 for memory that was registered
+	pinned   extent.Set // host memory that copies can use directly; the owner is the device's index, the tag how it was made
 }
 
 // theSystem is what Open uses. The driver is loaded, once, when somebody asks for a device or their number.
