@@ -80,7 +80,7 @@ func embeddingBagGrad(d dtype.DType) op.Func {
 			return err
 		}
 		grid := blocks(width, threads)
-		grid.Y = uint32(min(n, 1<<16-1))
+		grid.Y = uint32(min(n, maxGridZ)) // a block goes on with each entry that is grid.Y further on
 		return t.launch(c, k, grid)
 	}
 }

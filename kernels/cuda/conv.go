@@ -65,7 +65,7 @@ func convolve(d dtype.DType) op.Func {
 			p := weightProduct(c, &v)
 			return p.launch(c, &convKernelsOf[d][1])
 		}
-		for i := range phases(c, &v) {
+		for i := range phases(c, &v) { // each writes places of its own; the workspace is theirs in turn, as the stream orders them
 			p := placeProduct(c, &v, i)
 			if p.n == 0 {
 				continue

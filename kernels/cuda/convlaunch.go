@@ -34,6 +34,7 @@ func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	if p.splits == 1 {
 		return nil
 	}
+	// Behind the others on the stream: all splits are in the workspace.
 	p.add(&t.params, 0)
 	t.params.Ptr(p.dst).Ptr(p.added).Ptr(c.Work.Ptr)
 	grid := blocks(p.n, threads)

@@ -124,7 +124,7 @@ func (t *task) scatterRuns(c *op.Call, k *kernel) error {
 	dst, index := c.Out[0], c.In[1]
 	size, step := dst.Shape[dim], dst.Strides[dim]
 	numbers := rowMajor(&index)
-	dst.Ptr, dst.Strides[dim] = 0, 0
+	dst.Ptr, dst.Strides[dim] = 0, 0 // a walk over it gives the offsets of lines in the output, to which the kernel adds index*step
 	t.loop.Begin(&numbers)
 	t.loop.Add(&index)
 	t.loop.Add(&dst)
@@ -134,6 +134,8 @@ func (t *task) scatterRuns(c *op.Call, k *kernel) error {
 	if err := t.noted(c, scatterEntries, t.loop.Total); err != nil {
 		return err
 	}
+	// Equal places lie side by side then, in the order in which the elements came: what is added up does not depend on which block
+	// was faster, as it would with atomic additions.
 	sorted, err := t.sort(c, t.loop.Total, c.Out[0].Len())
 	if err != nil {
 		return err

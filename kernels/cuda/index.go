@@ -60,14 +60,14 @@ func indexAdd(d dtype.DType) op.Func {
 		if err := t.launch(c, indexEntries, blocks(n, threads)); err != nil {
 			return err
 		}
-		sorted, err := t.sort(c, n, size)
+		sorted, err := t.sort(c, n, size) // stable: equal indices are added in their order, on each GPU
 		if err != nil {
 			return err
 		}
 		t.loop.walk(&t.params)
 		t.params.Int32(int32(n)).Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1]).Ptr(sorted).Int64(int64(to)).Int64(int64(from))
 		grid := blocks(t.loop.Total, threads)
-		grid.Y = uint32(min(n, 1<<16-1))
+		grid.Y = uint32(min(n, maxGridZ)) // a block goes on with each entry that is grid.Y further on
 		return t.launch(c, k, grid)
 	}
 }

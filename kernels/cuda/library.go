@@ -16,7 +16,7 @@ var images embed.FS
 type kernel struct {
 	module, name string
 	id           int  // its place in kernels
-	roomy        bool // its blocks want more shared memory than any launch may ask for
+	roomy        bool // its blocks want more shared memory than the 48 KiB for which no kernel has to ask
 }
 
 // kernels are all that the rows use. It does not change after start.
@@ -43,8 +43,8 @@ type library struct {
 
 	note atomic.Uint64 // address of the device's note; 0 until it is needed
 
-	mu      sync.Mutex
-	modules []device.Module // one for each kernel
+	mu      sync.Mutex      // held while a kernel is loaded, through the driver's compiler
+	modules []device.Module // one for each kernel: a program pays for those that it uses, not for all of a source
 }
 
 type handle struct{ device.Kernel }
@@ -82,12 +82,12 @@ func Unload(dev device.Device) error {
 		return nil
 	}
 	l := v.(*library)
-	recent.CompareAndSwap(l, nil)
+	recent.CompareAndSwap(l, nil) // or launches would find it again, without its modules, and it would keep the device alive
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var first error
 	if r, ok := l.device.(device.Reporter); ok && l.note.Load() != 0 {
-		_, first = r.Report(0, nil)
+		_, first = r.Report(0, nil) // or the device would ask after each wait what nobody writes any more
 	}
 	for _, m := range l.modules {
 		if err := m.Close(); err != nil && first == nil {
@@ -103,7 +103,7 @@ func (k *kernel) on(dev device.Device) (device.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h := l.handles[k.id].Load(); h != nil {
+	if h := l.handles[k.id].Load(); h != nil { // each launch comes by here: no lock, and no map with a key to be made
 		return h.Kernel, nil
 	}
 	return l.load(k)
@@ -133,7 +133,7 @@ func (l *library) load(k *kernel) (device.Kernel, error) {
 		return nil, err
 	}
 	l.modules = append(l.modules, m)
-	l.handles[k.id].Store(&handle{h})
+	l.handles[k.id].Store(&handle{h}) // last: whoever sees it launches without the lock
 	return h, nil
 }
 
@@ -143,6 +143,7 @@ func (l *library) find(m device.Module, k *kernel) (device.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Once, for the most that any launch can want: a launch that asks for more than it was allowed is refused by the driver.
 	if s, ok := h.(device.SharedKernel); ok && k.roomy {
 		if err := s.SetMaxShared(l.device.Properties().SharedMemory); err != nil {
 			return nil, err

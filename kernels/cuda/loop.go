@@ -9,7 +9,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// maxLoop is one more than the most elements that a kernel counts: its divisions are for numbers below 2^31.
+// maxLoop is one more than the most elements that a kernel counts: its divisions are for numbers below 2^31. Counts of 32 bits are
+// cheaper than those of 64, which GPUs compose of them; addresses are of 64 bits all the same, as strides are.
 const maxLoop = 1 << 31
 
 // loop is a call's iteration over up to four operands. It is the host's side of Walk in src/base.h, where dimensions stand in
@@ -33,6 +34,7 @@ func (l *loop) walk(p *device.Params) {
 // pack writes the loop as a Walk of so many dimensions, an even number, and returns the number of words.
 func (l *loop) pack(w []uint64, dims int) int {
 	w[0] = uint64(uint32(l.Total)) | uint64(l.NDim)<<32
+	// Divisors are of three half words and not aligned to words: an even number of them ends at one, where strides begin.
 	at := 1
 	for i := 0; i < dims; i += 2 { // two divisors are three words
 		a, b := l.divisor(i), l.divisor(i+1)
@@ -40,7 +42,7 @@ func (l *loop) pack(w []uint64, dims int) int {
 		at += 3
 	}
 	for k := range l.N {
-		for i := range l.NDim {
+		for i := range l.NDim { // from the inside, as a kernel divides
 			w[at+i] = uint64(l.Stride[k][l.NDim-1-i])
 		}
 		clear(w[at+l.NDim : at+dims])
@@ -81,7 +83,7 @@ func halves(c *op.Call, f op.Func) error {
 			dim = d
 		}
 	}
-	half := dst.Shape[dim] / 2
+	half := dst.Shape[dim] / 2 // at least 1: 2^31 elements in 8 dimensions make one of 15 or more
 	low, high := c.Clone(), c.Clone()
 	for _, views := range [][2][]op.View{{low.Out, high.Out}, {low.In, high.In}} {
 		for k := range views[0] {

@@ -115,7 +115,7 @@ type work struct {
 	product
 	kernel *kernel            // nil for one of tensor cores that is still to be chosen
 	along  [2]int             // for tensor cores, whether a and b are contiguous along k
-	shape  device.LaunchShape // of one product, unsplit
+	shape  device.LaunchShape // of one product, unsplit; Z is for slices and the batch
 	bytes  uint64             // workspace for the sums of slices
 }
 
@@ -124,7 +124,7 @@ type work struct {
 func (w *work) plan(workspace uint64) {
 	p := &w.product
 	kernels := products[p.dtype]
-	if p.m == 1 {
+	if p.m == 1 { // the kernels for vectors have theirs on the right
 		p.transpose()
 	}
 	w.shape.Block.X = threads
@@ -133,7 +133,7 @@ func (w *work) plan(workspace uint64) {
 		w.split(blocksOf(p.m, each), vectorBlocks, vectorDepth, workspace)
 		return
 	}
-	if p.dst.Column != 1 && p.dst.Row == 1 {
+	if p.dst.Column != 1 && p.dst.Row == 1 { // results are written along rows
 		p.transpose()
 	}
 	if ak, bk, ok := kernels.tensor.find(p); ok {
@@ -141,7 +141,7 @@ func (w *work) plan(workspace uint64) {
 		w.split(blocksOf(p.m, side)*blocksOf(p.n, side), tensorBlocks, tensorDepth, workspace)
 		return
 	}
-	if p.m > tile*maxGridZ {
+	if p.m > tile*maxGridZ { // X may have 2^31-1 blocks, and Y may not; no memory holds a result of which both sizes are as large
 		p.transpose()
 	}
 	w.kernel, w.shape.Grid = kernels.plain, blocks(p.n, tile)
@@ -168,6 +168,8 @@ func (w *work) fit(dev device.Device) {
 func (t *task) multiply(c *op.Call, w *work) error {
 	total, most := w.batch.Total, maxGridZ/w.slices
 	shape := w.shape
+	// A batch that does not fit into the grid is more launches. They use the same workspace one after the other, as the stream orders
+	// them: the sums of one are added up before the next one writes.
 	for first := 0; first < total; first += most {
 		n := min(total-first, most)
 		w.add(&t.params, first)

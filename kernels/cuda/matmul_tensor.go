@@ -62,7 +62,7 @@ func (p *product) line(a matrix, operand int) (alongK int, ok bool) {
 	default:
 		return 0, false
 	}
-	if a.Ptr%16 != 0 || step%piece != 0 {
+	if a.Ptr%16 != 0 || step%piece != 0 { // cp.async of 16 bytes faults on any other address: an error that ends the context
 		return 0, false
 	}
 	return alongK, p.pieces(operand)
@@ -89,7 +89,7 @@ func (w *work) onTensorCores(c *tensorCores, on *device.Properties) {
 	for i := range tiles {
 		t := &tiles[i]
 		n, bytes := t.stages(shared)
-		if bytes > shared {
+		if bytes > shared { // even the fewest stages: no block of it could run on this GPU
 			continue
 		}
 		time := t.time(w, on.Processors)

@@ -20,12 +20,12 @@ func (v *vectorKernels) find(p *product) (k *kernel, each int) {
 	}
 	piece := 16 / p.dtype.Size()
 	switch {
-	case p.a.Column == 1 || p.k == 1:
+	case p.a.Column == 1 || p.k == 1: // a warp for each row of the matrix
 		if p.a.Row%piece == 0 && p.b.Row == 1 && p.a.Ptr%16 == 0 && p.b.Ptr%16 == 0 && p.pieces(1) && p.pieces(2) {
 			return v[1][1], threads / warp
 		}
 		return v[1][0], threads / warp
-	case p.a.Row == 1:
+	case p.a.Row == 1: // neighbouring threads have neighbouring rows, and go down the columns
 		if p.a.Column%piece == 0 && p.a.Ptr%16 == 0 && p.pieces(1) {
 			return v[0][1], warp * piece
 		}

@@ -98,6 +98,8 @@ func copier(suffix string) op.Func {
 		rest := l.without(d)
 		rest.walk(&t.params)
 		t.params.Ptr(l.Ptr[0]).Ptr(l.Ptr[1]).Int32(int32(rows)).Int32(int32(columns)).Int64(int64(step)).Int64(int64(from))
+		// The kernel takes the two dimensions as they are, and walks the rest: a tile's rows are contiguous in the source, its columns in the
+		// destination, so that both are read and written in whole sectors.
 		// Blocks go over the slices, so that a grid of many small tiles is about what a GPU runs at a time.
 		transpose, tile, wave := small, 32, 1024
 		if min(rows, columns) > 48 && large != small {
@@ -113,7 +115,7 @@ func copier(suffix string) op.Func {
 // transposed reports whether the copy is better done by tiles: both sides have a contiguous dimension, not the same one, and both
 // of these are long. d is the input's.
 func (l *loop) transposed() (d int, ok bool) {
-	const long = 16
+	const long = 16 // elements, a sector of memory if they have two bytes: shorter runs are not worth the detour through shared memory
 	last := l.NDim - 1
 	if l.NDim < 2 || l.Stride[0][last] != 1 || l.Stride[1][last] == 1 || l.Shape[last] < long || l.Shape[last] > 1<<20 {
 		return 0, false

@@ -19,7 +19,7 @@ const (
 // checkNote returns the error in a note, if there is one, and frees the note. The device calls it after each wait.
 func checkNote(memory []byte) error {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(memory[8*i:]) }
-	if word(0) != noteWritten {
+	if word(0) != noteWritten { // free, or a kernel of work that is not waited for is about to write: then it is read the next time
 		return nil
 	}
 	id, index, place, size := op.ID(word(1)), int64(word(2)), word(3), word(4)
@@ -48,7 +48,7 @@ func (l *library) notes() (device.Ptr, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.note.Load(); p != 0 {
+	if p := l.note.Load(); p != 0 { // another goroutine was faster: two notes would be one too many to ask
 		return device.Ptr(p), nil
 	}
 	r, ok := l.device.(device.Reporter)

@@ -11,6 +11,7 @@ import (
 // The optimizers, norm and clipping of gradients, AmpUnscale and AmpUpdateScale.
 
 // The limits of a launch over many tensors: TENSORS and PIECE in src/optim.cu.
+// The table is a parameter of the kernel, of which all together have 4 KiB: 64 lengths, addresses of up to five groups, and the scalars.
 const (
 	tableTensors = 64
 	pieceLen     = 4096
@@ -72,7 +73,7 @@ func launchTables(c *op.Call, k *kernel, groups int, group func(c *op.Call, g, i
 	for i, n := 0, int(c.I[0]); i < n; {
 		next, grid, count := tableOf(c, &t.params, groups, i, n, group)
 		i = next
-		if grid == 0 {
+		if grid == 0 { // nothing but empty tensors: a grid of no blocks is an error
 			t.params.Reset()
 			continue
 		}

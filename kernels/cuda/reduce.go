@@ -14,9 +14,11 @@ const busy = 264
 
 // plan is Plan in src/reduce.h.
 type plan struct {
-	lanes, part, splits int
-	across              bool
-	width               int // elements of a vector; 1 if there are none
+	lanes  int  // threads of an output, a power of two
+	part   int  // elements of a split, of each output
+	splits int  // blocks of an output; more than one leave their results in the workspace, for a second kernel
+	across bool // neighbouring threads have neighbouring outputs, and not neighbouring elements of one: whichever lies closer in memory
+	width  int  // elements of a vector; 1 if there are none
 }
 
 func reduceRows() []op.Row {
@@ -55,6 +57,7 @@ func reduction(id op.ID, d dtype.DType) op.Func {
 		if err := t.launch(c, first, grid); err != nil || p.splits == 1 {
 			return err
 		}
+		// The second kernel comes behind the first on the stream. It adds the splits in their order.
 		lanes := min(threads, powerUp(p.splits))
 		t.loop.walk(&t.params)
 		t.params.Int32(int32(p.splits)).Int32(int32(t.cut.Total)).Int32(int32(lanes)).Ptr(t.loop.Ptr[0]).Ptr(c.Work.Ptr)
@@ -135,7 +138,7 @@ func (t *task) plan(id op.ID) plan {
 		p.splits = min((most+count-1)/count, (n+deep-1)/deep, 1024)
 	}
 	p.part = max(1, (n+p.splits-1)/p.splits)
-	if !p.across {
+	if !p.across { // each split begins at a vector
 		p.part = (p.part + p.width - 1) / p.width * p.width
 	}
 	p.splits = max(1, (n+p.part-1)/p.part)

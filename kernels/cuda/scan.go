@@ -48,7 +48,7 @@ func scan(id op.ID, d dtype.DType) op.Func {
 			t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2]), uint64(steps[3])).Ptr(c.Work.Ptr)
 			return t.launch(c, k, grid)
 		}
-		if p.splits > 1 {
+		if p.splits > 1 { // the totals of the parts, of which the second launch finds those before its own in the workspace
 			if err := run(part); err != nil {
 				return err
 			}
@@ -72,9 +72,9 @@ func (t *task) scanPlan(c *op.Call) (p scanPlan, steps [4]int) {
 	size, near := t.loop.inner(1)
 	switch tile := threads * scanItems; {
 	case size >= 32 && abs(near) < abs(steps[1]) || p.columns <= scanItems:
-		p.lanes = 1
+		p.lanes = 1 // a thread for each row: neighbouring threads read neighbouring elements, of neighbouring rows
 	case p.columns <= tile:
-		p.lanes = 32
+		p.lanes = 32 // a warp, which needs no barrier
 	default:
 		p.lanes = threads
 		if t.loop.Total < busy && p.columns > 4*tile {

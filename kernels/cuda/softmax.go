@@ -56,7 +56,7 @@ func rowwise(k variants) op.Func {
 // have no gaps, are of whole vectors and begin at multiples of 16 bytes.
 func (l *loop) rowWidth(columns int, steps [3]int) int {
 	width := 16 / l.Size[0]
-	if columns%width != 0 {
+	if columns%width != 0 { // the second row would not begin at a multiple, and the first not end at one
 		return 1
 	}
 	for k := range l.N {

@@ -35,14 +35,15 @@ func (t *task) launch(c *op.Call, k *kernel, grid device.Dim3) error {
 	return t.launchShape(c, k, device.LaunchShape{Grid: grid, Block: device.Dim3{X: threads}})
 }
 
-// launchShape is launch for kernels with blocks of their own.
+// launchShape is launch for kernels with blocks of their own. Launches of one call are on one stream, so that each finds what the one
+// before wrote; none is waited for.
 func (t *task) launchShape(c *op.Call, k *kernel, shape device.LaunchShape) error {
 	h, err := k.on(c.Stream.Device())
 	if err != nil {
 		return err
 	}
 	err = launch(c, h, shape, &t.params)
-	t.params.Reset()
+	t.params.Reset() // the driver has its copy: the next launch of the same call begins with none
 	return err
 }
 

@@ -145,7 +145,7 @@ func (s *sorter) thin(t *task, c *op.Call, p sortPlan, from, to device.Ptr) (dev
 		if err := t.launch(c, s.again, device.Dim3{X: uint32(p.rows * p.tiles)}); err != nil {
 			return 0, 0, err
 		}
-		from, to = to, from
+		from, to = to, from // what was written is read next, behind it on the stream
 	}
 	return from, p.total(s.tile), nil
 }
