@@ -27,7 +27,7 @@ func (s *Stream) blasCalls(call string) (c blasCalls, err error) {
 
 func (c *blasCalls) add(f cublas.Func, args ...uintptr) {
 	c.b.AddForeign(c.library.Address(f), args...)
-	c.funcs[c.b.Len()-1] = f
+	c.funcs[c.b.Len()-1] = f // the driver's names do not know it; the context's call, the first, has no entry
 }
 
 // run makes the calls. The error of the library is a *device.Error that has a BLASStatus.
@@ -36,7 +36,7 @@ func (c *blasCalls) run() error {
 	switch {
 	case r == driver.Success:
 		return nil
-	case f != driver.Foreign:
+	case f != driver.Foreign: // the context could not be made current: a CUresult, and not a status of the library
 		return c.d.failed(f, r, "")
 	}
 	return &device.Error{Device: c.d.id, Call: c.funcs[c.b.Done()].String(), Err: BLASStatus(r)}
@@ -84,7 +84,7 @@ func (c *blasCalls) create(f cublas.Func, args ...uintptr) (uintptr, error) {
 func (c *blasCalls) setAll(f cublas.Func, object uintptr, settings []setting) error {
 	for _, s := range settings {
 		c.reset()
-		c.add(f, object, s.number, c.b.Word(0, s.value), s.size)
+		c.add(f, object, s.number, c.b.Word(0, s.value), s.size) // the library copies the value; size says how much of the word
 		if err := c.run(); err != nil {
 			return err
 		}

@@ -18,7 +18,9 @@ func (m *multiplier) multiply(s *Stream, p *blas.Product, g *blas.Gemm, work dev
 		return false, err
 	}
 	defer c.release()
-	c.add(cublas.SetStream, m.handle, s.handle) // takes the workspace away
+	// The order matters: SetStream takes the workspace away. Without one of the caller's, cuBLAS would take memory of its own, in a capture
+	// too, where that becomes part of the graph.
+	c.add(cublas.SetStream, m.handle, s.handle)
 	c.add(cublas.SetWorkspace, m.handle, uintptr(work), uintptr(bytes))
 	for i := range p.Calls(g) {
 		at := p.At(g, i)
@@ -27,9 +29,9 @@ func (m *multiplier) multiply(s *Stream, p *blas.Product, g *blas.Gemm, work dev
 		}
 		s.work.note("cublasGemmEx")
 		if err := c.timed(s, m, p, &at); err != nil {
-			return i > 0, err
+			return i > 0, err // the first one's refusal is harmless: nothing is on the stream, and another kernel can compute it all
 		}
-		c.reset()
+		c.reset() // stream and workspace stay set: m.mu is held
 	}
 	return false, nil
 }
@@ -77,7 +79,7 @@ func types(d dtype.DType, tf32 bool) (data, compute uintptr) {
 	switch d {
 	case dtype.Float64:
 		return cublas.R64F, cublas.Compute64F
-	case dtype.Float16:
+	case dtype.Float16: // sums in float32, as everywhere here: those in float16 are faster on some GPUs, and overflow
 		return cublas.R16F, cublas.Compute32F
 	case dtype.BFloat16:
 		return cublas.R16BF, cublas.Compute32F
@@ -88,7 +90,8 @@ func types(d dtype.DType, tf32 bool) (data, compute uintptr) {
 	return cublas.R32F, cublas.Compute32F
 }
 
-// scalars puts alpha and beta where the library reads them, in the type of computation.
+// scalars puts alpha and beta where the library reads them, in the type of computation: in host memory, the mode in which handles are
+// made, so it has read them when the call returns.
 func (c *blasCalls) scalars(d dtype.DType, alpha, beta float64) (a, b uintptr) {
 	if d == dtype.Float64 {
 		return c.b.Word(0, math.Float64bits(alpha)), c.b.Word(1, math.Float64bits(beta))

@@ -15,7 +15,7 @@ import (
 const maxPlans = 512
 
 // planKey is what a plan depends on.
-type planKey struct {
+type planKey struct { // no addresses, but what they can be divided by: an algorithm may load 16 bytes at a time
 	kind             dtype.DType
 	tf32             bool
 	m, n, k          int
@@ -32,9 +32,9 @@ type planKey struct {
 type plan struct {
 	desc      uintptr
 	layouts   [4]uintptr // a, b, c, d
-	algo      *[8]uint64
-	workspace uint64
-	refused   error
+	algo      *[8]uint64 // cublasLtMatmulAlgo_t, of which the library keeps nothing
+	workspace uint64     // that the algorithm wants, in bytes
+	refused   error      // asking again would cost as much, and give the same
 }
 
 // epilogueOf is the epilogue of a product, or false if the library has none that is the same function. Its GELU is the
@@ -173,6 +173,7 @@ func (m *multiplier) choose(c *blasCalls, key *planKey, p *plan) error {
 		return err
 	}
 	defer c.d.destroyBLAS(cublas.LtMatmulPreferenceDestroy, &preference)
+	// Algorithms that add up in the type of the output are left out: a sum in slices would be rounded to half precision in between.
 	settings := []setting{{cublas.PrefMaxWorkspace, m.workspace, 8}, {cublas.PrefReductionMask, cublas.ReductionNotOutput, 4}}
 	for i, align := range [4]uint32{key.alignA, key.alignB, key.alignC, key.alignD} {
 		settings = append(settings, setting{cublas.PrefAlignmentA + uintptr(i), uint64(align), 4})
@@ -231,6 +232,8 @@ func (m *multiplier) multiplyLt(s *Stream, p *blas.Product, g *blas.Gemm, work d
 	}
 	defer c.release()
 	alpha, beta := c.scalars(p.Type, p.Alpha, g.Beta)
+	// A plan is for all products of its shapes, so its descriptor gets this one's addresses, in the same crossing: m.mu keeps others away
+	// until the library has read them.
 	if g.Bias != 0 {
 		c.add(cublas.LtMatmulDescSetAttribute, plan.desc, cublas.DescBiasPointer, c.b.Word(2, uint64(g.Bias)), 8)
 	}

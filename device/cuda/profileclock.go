@@ -88,6 +88,7 @@ func (c *clock) pair(events [2]uintptr) (between time.Duration, f driver.Func, r
 		return 0, driver.EventRecord, driver.InvalidContext
 	}
 	defer b.Release()
+	// In one crossing, so that no goroutine switch is between the calls: half of their time is the clock's error.
 	b.Add(driver.EventRecord, events[0], c.stream)
 	b.Add(driver.EventRecord, events[1], c.stream)
 	b.Add(driver.StreamSynchronize, c.stream)
@@ -125,7 +126,7 @@ func (c *clock) advance() {
 	b.Add(driver.EventElapsedTime, b.Out(0), c.base.event, c.next.event)
 	switch _, r := b.Run(); r {
 	case driver.Success:
-		c.next.at = c.base.at + milliseconds(uint32(b.Value(0)))
+		c.next.at = c.base.at + milliseconds(uint32(b.Value(0))) // on the device's clock: errors of the host's do not add up
 		c.old = append(c.old, c.base.event)
 		c.base, c.next = c.next, nil
 	case driver.NotReady:

@@ -34,6 +34,7 @@ func (d *Device) Report(bytes uint64, check func([]byte) error) (device.Ptr, err
 		}
 		next = &report{memory: memory, check: check}
 	}
+	// Kernels that were launched with the old address must be done: only the caller knows that, and it is its duty.
 	if last := d.reports.current.Swap(next); last != nil {
 		last.mu.Lock() // a check may still be running
 		defer last.mu.Unlock()
@@ -71,9 +72,11 @@ func (d *Device) reported() error {
 	if r == nil {
 		return nil
 	}
+	// The lock is for goroutines, not for the device: a kernel of another stream may be writing. What it has not finished yet is found by
+	// the next wait.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.check == nil {
+	if r.check == nil { // given back since
 		return nil
 	}
 	return r.check(r.memory)
