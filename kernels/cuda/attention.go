@@ -64,7 +64,7 @@ func attendGrad(d dtype.DType) op.Func {
 			grad: &c.In[0], q: &c.In[1], k: &c.In[2], v: &c.In[3], out: &c.In[4], lse: c.In[5].Ptr, mask: c.In[6:],
 			delta: c.Work.Ptr, dmask: c.Out[3:],
 		}
-		if err := a.sums(c, k.delta); err != nil {
+		if err := a.sums(c, k.delta); err != nil { // first on the stream: the others read it
 			return err
 		}
 		for i, mode := range []attentionMode{attentionQueries, attentionKeys, attentionValues} {
@@ -80,7 +80,8 @@ func attendGrad(d dtype.DType) op.Func {
 type attention struct {
 	q, k, v, out, grad *op.View
 	mask, dmask        []op.View
-	lse, delta         device.Ptr
+	lse                device.Ptr // logarithms of the sums of each row's exponentials
+	delta              device.Ptr // of a gradient, in the workspace: the sums of each row of grad*out
 }
 
 const (
@@ -113,7 +114,7 @@ func (a *attention) launch(c *op.Call, kernels *attentionKernels, mode attention
 	if err != nil {
 		return err
 	}
-	shape.Grid.X = uint32(grid)
+	shape.Grid.X = uint32(grid) // all in one dimension, of 2^31-1: the others end at 65535, which images and heads may exceed
 	return launch(c, h, shape, &t.params)
 }
 
@@ -152,7 +153,7 @@ func (a *attention) tensorable(kernels *attentionKernels) bool {
 		if v == nil {
 			continue
 		}
-		if v.Strides[3] != 1 && v.Shape[3] > 1 || v.Ptr%16 != 0 {
+		if v.Strides[3] != 1 && v.Shape[3] > 1 || v.Ptr%16 != 0 { // cp.async of 16 bytes faults on any other address
 			return false
 		}
 		for i, s := range v.Strides[:3] {

@@ -19,6 +19,7 @@ func (w *attentionWords) pair(a, b int) {
 	w.at++
 }
 
+// strip appends the strides of a view, and leaves them 0 if it is not there.
 func (w *attentionWords) strip(v *op.View) {
 	if v != nil {
 		for i, s := range v.Strides[:4] {
@@ -68,6 +69,7 @@ func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, resu
 	w.pair(keys, a.q.Shape[3])
 	w.pair(a.v.Shape[3], truth(c.I[0] != 0))
 	w.pair(kind, truth(c.F[1] != 0))
+	// An element is kept if its random number of 24 bits is below this; random numbers come in blocks of four along the keys.
 	w.pair(int(math.Ceil((1-c.F[1])*(1<<24))), (keys+3)/4)
 	w.pair(tiles, windows)
 	for _, v := range []*op.View{a.q, a.k, a.v, a.out, a.grad, result, mask, first(a.dmask)} {

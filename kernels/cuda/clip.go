@@ -71,6 +71,7 @@ func gradNorm(d dtype.DType) op.Func {
 		if done == 0 {
 			return nil
 		}
+		// One block, behind the others on the stream. The norm stays on the device, where clipping reads it: nothing waits.
 		t.params.Ptr(c.Out[0].Ptr).Ptr(c.Work.Ptr).Int32(int32(done)).Int32(kind)
 		return t.launch(c, join, device.Dim3{X: 1})
 	}

@@ -57,9 +57,12 @@ func aligned(bytes int, addresses ...device.Ptr) bool {
 
 // rowPlan is Rows in src/norm_row.cu, and what belongs to it.
 type rowPlan struct {
-	rows, columns, lanes, groups, per, neighbours int
-	plain                                         uint32
-	eps                                           float64
+	rows, columns int // of statistics: a row is one group of channels of one image
+	lanes         int // threads of a row
+	groups, per   int // groups of channels, and channels of a group
+	neighbours    int // elements of a channel in a row, which share a weight
+	plain         uint32
+	eps           float64
 }
 
 func planRows(c *op.Call) rowPlan {
@@ -79,7 +82,7 @@ func (p *rowPlan) width(d, w dtype.DType, weight, bias device.Ptr, full ...devic
 	if p.columns%n != 0 || p.neighbours%n != 0 && p.neighbours != 1 || !aligned(16, full...) {
 		return 1
 	}
-	if p.neighbours == 1 && !aligned(n*w.Size(), weight, bias) {
+	if p.neighbours == 1 && !aligned(n*w.Size(), weight, bias) { // weights are read by vectors, too, if each element has its own
 		return 1
 	}
 	return n

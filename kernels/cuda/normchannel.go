@@ -12,11 +12,14 @@ import (
 
 // channelPlan is Channels in src/norm_channel.cu, and what belongs to it.
 type channelPlan struct {
-	n, c, l, groups, part, splits int
-	columns                       bool // l is 1: rows are added up, else elements of a channel
-	width                         int  // elements of a vector, for sums; 1 if there are none
-	flags                         int64
-	eps                           float64
+	n, c, l int  // images, channels, and elements of a channel in an image
+	groups  int  // of channels; 0 if statistics belong to channels
+	part    int  // rows, or elements of a channel, that a block adds up
+	splits  int  // blocks of a channel; each leaves its sums in the workspace, and a second kernel joins them in their order
+	columns bool // l is 1: rows are added up, else elements of a channel
+	width   int  // elements of a vector, for sums; 1 if there are none
+	flags   int64
+	eps     float64
 }
 
 func planChannels(c *op.Call, a *op.View) channelPlan {
@@ -38,7 +41,7 @@ func (p *channelPlan) widen(full ...op.View) {
 		}
 	}
 	p.width = n
-	if !p.columns {
+	if !p.columns { // from here on l counts vectors; see counted
 		p.l /= n
 	}
 }
@@ -224,14 +227,14 @@ func (p *channelPlan) everywhere(c *op.Call, k variants, full []op.View, rest fu
 	}
 	t := takeTask()
 	defer tasks.Put(t)
-	size, each := c.Out[0].DType.Size(), min(p.n, (maxLoop-1)/row)
+	size, each := c.Out[0].DType.Size(), min(p.n, (maxLoop-1)/row) // whole images, so that places count from an image's first element
 	for first := 0; first < p.n; first += each {
 		total := min(each, p.n-first) * row
 		skip := uint64(first) * uint64(row) * uint64(size)
 		chosen, width := k.vector, 16/size
 		p.add(&t.params)
 		t.params.Int32(int32(total)).Ptr(c.Out[0].Ptr.Add(skip))
-		straight := aligned(16, c.Out[0].Ptr.Add(skip))
+		straight := aligned(16, c.Out[0].Ptr.Add(skip)) // of each launch anew: rows need not be of whole vectors
 		for i := range full {
 			t.params.Ptr(full[i].Ptr.Add(skip))
 			straight = straight && aligned(16, full[i].Ptr.Add(skip))

@@ -9,7 +9,15 @@ import (
 // Sort and TopK.
 
 // sortPlan is SortPlan in src/sort.cu.
-type sortPlan struct{ rows, columns, padded, shared, tiles, keep, flip, direct int }
+type sortPlan struct {
+	rows, columns int
+	padded        int // entries that are sorted together: a power of two, as the network of comparisons wants
+	shared        int // short rows of a block
+	tiles         int // of a row
+	keep          int // entries that a tile hands on to the next pass
+	flip          int // 1: descending
+	direct        int // 1: a row is one tile, whose kernel writes the results itself
+}
 
 func (p *sortPlan) add(params *device.Params) {
 	params.Words(pair(uint32(p.rows), uint32(p.columns)), pair(uint32(p.padded), uint32(p.shared)),
@@ -106,7 +114,7 @@ func (s *sorter) run(c *op.Call) error {
 	if err := t.launch(c, s.rows, device.Dim3{X: uint32((p.rows + p.shared - 1) / p.shared * p.tiles)}); err != nil || p.direct != 0 {
 		return err
 	}
-	n := p.total(s.tile)
+	n := p.total(s.tile) // entries of a row; the two lists take turns, each pass behind the one before on the stream
 	to := from.Add(uint64(s.entry) * uint64(p.rows) * uint64(n))
 	var err error
 	if s.thins(wanted) {
