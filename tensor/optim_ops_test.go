@@ -1,7 +1,6 @@
 package tensor_test
 
 import (
-	"maps"
 	"math"
 
 	"github.com/cistern-ml/cistern/internal/training"
@@ -10,24 +9,9 @@ import (
 
 // The steps of optimizers, and what is done to gradients before them. The result is the first input, changed.
 
-func init() {
-	maps.Copy(operations, stepOperations)
-	samples = append(samples, stepSamples...)
-	refusals = append(refusals, stepRefusals...)
-}
+func init() { register(optimOperations, optimSamples, optimRefusals) }
 
-// lists makes a list of each input from i on, for functions that take as many lists of one tensor; missing ones are empty.
-func lists(in tensors, i, count int) []tensors {
-	all := make([]tensors, count)
-	for k := range all {
-		if i+k < len(in) {
-			all[k] = in[i+k : i+k+1]
-		}
-	}
-	return all
-}
-
-var stepOperations = map[string]operation{
+var optimOperations = map[string]operation{
 	"SGDStep": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		l := lists(in, 1, 2)
 		return steps.SGD(tensors{t}, l[0], l[1], training.SGD{LR: 0.1, Momentum: a.float(0), Nesterov: a.bool(1)}, guard{})
@@ -67,7 +51,7 @@ var stepOperations = map[string]operation{
 	}),
 }
 
-var stepSamples = []sample{
+var optimSamples = []sample{
 	{"SGDStep", "float32[2 3] ~float32[3 2]", args{0.0, false}}, {"SGDStep", "float16[3] float32[3] float16[3]", args{0.9, true}},
 	{"AdamStep", "float32[2 3] float32[2 3] float32[2 3] float32[2 3]", args{1.0}},
 	{"AdamStep", "float64[3] float16[3] float64[3] float64[3] float64[3]", args{2.0}},
@@ -79,14 +63,13 @@ var stepSamples = []sample{
 	{"AmpUnscale", "float16[2 3] float32[] float32[1]", nil}, {"AmpUpdateScale", "float32[] int32[1] float32[]", nil},
 }
 
-var stepRefusals = []struct {
-	sample
-	want refusal
-}{
-	{sample{"SGDStep", "float32[2] float32[3]", args{0.0, false}}, "shape"}, {sample{"SGDStep", "float32[2] int64[2]", args{0.0, false}}, "dtype"},
+var optimRefusals = []refused{
+	{sample{"SGDStep", "float32[2] float32[3]", args{0.0, false}}, "shape"},
+	{sample{"SGDStep", "float32[2] int64[2]", args{0.0, false}}, "dtype"},
 	{sample{"SGDStep", "float32[2] float32[2] float32[1]", args{0.9, false}}, "shape"},
 	{sample{"SGDStep", "float32[2] float32[2] float16[2]", args{0.9, false}}, "dtype"},
-	{sample{"SGDStep", "float32[2] float32[2]", args{0.9, false}}, "value"}, {sample{"SGDStep", "float32[2] float32[2]", args{0.0, true}}, "value"},
+	{sample{"SGDStep", "float32[2] float32[2]", args{0.9, false}}, "value"},
+	{sample{"SGDStep", "float32[2] float32[2]", args{0.0, true}}, "value"},
 	{sample{"AdamStep", "float32[2] float32[2] float32[2] float32[3]", args{1.0}}, "shape"},
 	{sample{"AdamStep", "int32[2] float32[2] int32[2] int32[2]", args{1.0}}, "dtype"},
 	{sample{"AdamStep", "float32[2] float32[2] float32[2] float32[2] float64[2]", args{1.0}}, "dtype"},
@@ -97,15 +80,31 @@ var stepRefusals = []struct {
 	{sample{"RMSPropStep", "float32[2] float32[2] float32[2]", args{0.9, false}}, "value"},
 	{sample{"RMSPropStep", "float32[2 2] float32[2 2] ~float32[2 2]", args{0.0, false}}, "shape"},
 	{sample{"AdagradStep", "float32[2] float32[1] float32[2]", args{1.0}}, "shape"},
-	{sample{"AdagradStep", "float32[2] bool[2] float32[2]", args{1.0}}, "dtype"}, {sample{"AdagradStep", "float32[2] float32[2] float32[2]", args{0.0}}, "value"},
-	{sample{"LionStep", "float32[2] float32[2] float32[]", nil}, "shape"}, {sample{"LionStep", "float32[2] float32[2] bfloat16[2]", nil}, "dtype"},
-	{sample{"LionStep", "float32[2] float32[2]", nil}, "value"},
+	{sample{"AdagradStep", "float32[2] bool[2] float32[2]", args{1.0}}, "dtype"},
+	{sample{"AdagradStep", "float32[2] float32[2] float32[2]", args{0.0}}, "value"},
+	{sample{"LionStep", "float32[2] float32[2] float32[]", nil}, "shape"},
+	{sample{"LionStep", "float32[2] float32[2] bfloat16[2]", nil}, "dtype"}, {sample{"LionStep", "float32[2] float32[2]", nil}, "value"},
 	{sample{"GradNorm", "float32[2] int32[2]", args{2.0}}, "dtype"}, {sample{"GradNorm", "float32[2]", args{-1.0}}, "value"},
 	{sample{"ClipGradNorm", "float32[2] float64[2]", args{1.0}}, "shape"}, {sample{"ClipGradNorm", "float32[2] float32[]", args{1.0}}, "dtype"},
-	{sample{"ClipGradNorm", "uint8[2] float64[]", args{1.0}}, "dtype"}, {sample{"ClipGradNorm", "float32[2] float64[]", args{math.NaN()}}, "value"},
+	{sample{"ClipGradNorm", "uint8[2] float64[]", args{1.0}}, "dtype"},
+	{sample{"ClipGradNorm", "float32[2] float64[]", args{math.NaN()}}, "value"},
 	{sample{"ClipGradValue", "float32[2] bool[2]", args{1.0}}, "dtype"}, {sample{"ClipGradValue", "float32[2]", args{-1.0}}, "value"},
-	{sample{"AmpUnscale", "float16[2] float32[2] float32[]", nil}, "shape"}, {sample{"AmpUnscale", "int32[2] float32[] float32[]", nil}, "dtype"},
+	{sample{"AmpUnscale", "float16[2] float32[2] float32[]", nil}, "shape"},
+	{sample{"AmpUnscale", "int32[2] float32[] float32[]", nil}, "dtype"},
 	{sample{"AmpUnscale", "float16[2] float32[] float64[]", nil}, "dtype"},
-	{sample{"AmpUpdateScale", "float32[] int32[2] float32[]", nil}, "shape"}, {sample{"AmpUpdateScale", "float32[] int64[] float32[]", nil}, "dtype"},
-	{sample{"AmpUpdateScale", "float32[2] int32[] float32[]", nil}, "shape"}, {sample{"AmpUpdateScale", "float16[] int32[] float32[]", nil}, "dtype"},
+	{sample{"AmpUpdateScale", "float32[] int32[2] float32[]", nil}, "shape"},
+	{sample{"AmpUpdateScale", "float32[] int64[] float32[]", nil}, "dtype"},
+	{sample{"AmpUpdateScale", "float32[2] int32[] float32[]", nil}, "shape"},
+	{sample{"AmpUpdateScale", "float16[] int32[] float32[]", nil}, "dtype"},
+}
+
+// lists makes a list of each input from i on, for functions that take as many lists of one tensor; missing ones are empty.
+func lists(in tensors, i, count int) []tensors {
+	all := make([]tensors, count)
+	for k := range all {
+		if i+k < len(in) {
+			all[k] = in[i+k : i+k+1]
+		}
+	}
+	return all
 }
