@@ -28,7 +28,7 @@ var sign = define("sign", func(n *node) (*tensor.Tensor, error) { return n.tenso
 func (v *Variable) Square() *Variable { return square.apply(nil, v) }
 
 var square = define("square", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Square() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).SquareGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.Square)})
 
 // Floor is the greatest integer that is not above v. Integers stay as they are; bools are refused. Its gradient is 0. Saves nothing.
 func (v *Variable) Floor() *Variable { return floor.apply(nil, v) }
@@ -150,7 +150,7 @@ var clamp = define("clamp", func(n *node) (*tensor.Tensor, error) {
 	s := n.arg.([2]float64)
 	return n.tensor(0).Clamp(s[0], s[1])
 },
-	rule{uses: input(0), grad: ofInputWith2((*tensor.Tensor).ClampGrad)})
+	rule{uses: input(0), grad: ofInputWith2(gradients.Clamp)})
 
 // Exp is e to the power of v. Makes float32 of integers and bools. Saves its result.
 func (v *Variable) Exp() *Variable { return exp.apply(nil, v) }
@@ -215,69 +215,69 @@ var expm1 = define("expm1", func(n *node) (*tensor.Tensor, error) { return n.ten
 func (v *Variable) Erf() *Variable { return erf.apply(nil, v) }
 
 var erf = define("erf", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Erf() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).ErfGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.Erf)})
 
 // Log2 is the logarithm to base 2, exact for powers of two. Makes float32 of integers and bools. Saves v.
 func (v *Variable) Log2() *Variable { return log2.apply(nil, v) }
 
 var log2 = define("log2", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Log2() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).Log2Grad)})
+	rule{uses: input(0), grad: ofInput(gradients.Log2)})
 
 // Log10 is the logarithm to base 10. Makes float32 of integers and bools. Saves v.
 func (v *Variable) Log10() *Variable { return log10.apply(nil, v) }
 
 var log10 = define("log10", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Log10() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).Log10Grad)})
+	rule{uses: input(0), grad: ofInput(gradients.Log10)})
 
 // Exp2 is 2 to the power of v. Makes float32 of integers and bools. Saves its result.
 func (v *Variable) Exp2() *Variable { return exp2.apply(nil, v) }
 
 var exp2 = define("exp2", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Exp2() },
-	rule{uses: output, grad: ofOutput((*tensor.Tensor).Exp2Grad)})
+	rule{uses: output, grad: ofOutput(gradients.Exp2)})
 
 // Tan is the tangent of v in radians. Makes float32 of integers and bools. Saves its result.
 func (v *Variable) Tan() *Variable { return tan.apply(nil, v) }
 
 var tan = define("tan", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tan() },
-	rule{uses: output, grad: ofOutput((*tensor.Tensor).TanGrad)})
+	rule{uses: output, grad: ofOutput(gradients.Tan)})
 
 // Atan2 is the angle, from -pi to pi, of the point with the coordinates x and v, with broadcasting. Computed in the promoted type, and in
 // float32 for integers and bools. Saves both.
 func (v *Variable) Atan2(x *Variable) *Variable { return atan2.apply(nil, v, x) }
 
 var atan2 = define("atan2", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Atan2(n.tensor(1)) },
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2Grad)},
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).Atan2GradX)})
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.Atan2)},
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.Atan2X)})
 
 // LogAddExp is log(exp(v) + exp(u)), without overflow, with broadcasting. Computed in the promoted type, which must be of floating point.
 // Saves both.
 func (v *Variable) LogAddExp(u *Variable) *Variable { return logAddExp.apply(nil, v, u) }
 
 var logAddExp = define("logaddexp", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).LogAddExp(n.tensor(1)) },
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).LogAddExpGrad)},
-	rule{uses: input(0) | input(1), grad: ofInputs((*tensor.Tensor).LogAddExpGradU)})
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.LogAddExp)},
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.LogAddExpU)})
 
 // Tanh is the hyperbolic tangent. Makes float32 of integers and bools. Saves its result.
 func (v *Variable) Tanh() *Variable { return tanh.apply(nil, v) }
 
 var tanh = define("tanh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tanh() },
-	rule{uses: output, grad: ofOutput((*tensor.Tensor).TanhGrad)})
+	rule{uses: output, grad: ofOutput(gradients.Tanh)})
 
 // TanhInPlace replaces every element of v by Tanh of it. Only takes floating-point types. Saves its result.
 func (v *Variable) TanhInPlace() *Variable { return tanhInPlace.over(nil, v) }
 
-var tanhInPlace = mapOver("tanh_", (*tensor.Tensor).TanhInPlace, ofOutput((*tensor.Tensor).TanhGrad))
+var tanhInPlace = mapOver("tanh_", (*tensor.Tensor).TanhInPlace, ofOutput(gradients.Tanh))
 
 // Sigmoid is 1/(1+exp(-v)), without overflow. Makes float32 of integers and bools. Saves its result.
 func (v *Variable) Sigmoid() *Variable { return sigmoid.apply(nil, v) }
 
 var sigmoid = define("sigmoid", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sigmoid() },
-	rule{uses: output, grad: ofOutput((*tensor.Tensor).SigmoidGrad)})
+	rule{uses: output, grad: ofOutput(gradients.Sigmoid)})
 
 // SigmoidInPlace replaces every element of v by Sigmoid of it. Only takes floating-point types. Saves its result.
 func (v *Variable) SigmoidInPlace() *Variable { return sigmoidInPlace.over(nil, v) }
 
-var sigmoidInPlace = mapOver("sigmoid_", (*tensor.Tensor).SigmoidInPlace, ofOutput((*tensor.Tensor).SigmoidGrad))
+var sigmoidInPlace = mapOver("sigmoid_", (*tensor.Tensor).SigmoidInPlace, ofOutput(gradients.Sigmoid))
 
 // ReLU is max(v, 0), and NaN where v is. Not defined for bool. Its gradient at 0 is 0. Saves its result.
 func (v *Variable) ReLU() *Variable { return relu.apply(nil, v) }
@@ -288,12 +288,12 @@ var relu = define("relu", func(n *node) (*tensor.Tensor, error) {
 	}
 	return n.tensor(0).ReLU()
 },
-	rule{uses: output, grad: ofOutput((*tensor.Tensor).ReLUGrad)})
+	rule{uses: output, grad: ofOutput(gradients.ReLU)})
 
 // ReLUInPlace replaces every element of v by ReLU of it. Not defined for bool. Saves its result.
 func (v *Variable) ReLUInPlace() *Variable { return reluInPlace.over(nil, v) }
 
-var reluInPlace = mapOver("relu_", (*tensor.Tensor).ReLUInPlace, ofOutput((*tensor.Tensor).ReLUGrad))
+var reluInPlace = mapOver("relu_", (*tensor.Tensor).ReLUInPlace, ofOutput(gradients.ReLU))
 
 // GELU is v times the normal distribution function at v: 0.5*v*(1+erf(v/sqrt 2)). Only takes floating-point types. Saves v.
 func (v *Variable) GELU() *Variable { return gelu.apply(nil, v) }
@@ -304,7 +304,7 @@ var gelu = define("gelu", func(n *node) (*tensor.Tensor, error) {
 	}
 	return n.tensor(0).GELU()
 },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).GELUGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.GELU)})
 
 // GELUTanh is the tanh approximation of GELU. Only takes floating-point types. Saves v.
 func (v *Variable) GELUTanh() *Variable { return geluTanh.apply(nil, v) }
@@ -315,37 +315,37 @@ var geluTanh = define("gelu_tanh", func(n *node) (*tensor.Tensor, error) {
 	}
 	return n.tensor(0).GELUTanh()
 },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).GELUTanhGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.GELUTanh)})
 
 // SiLU is v*sigmoid(v). Only takes floating-point types. Saves v.
 func (v *Variable) SiLU() *Variable { return silu.apply(nil, v) }
 
 var silu = define("silu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).SiLU() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).SiLUGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.SiLU)})
 
 // Softsign is v/(1+|v|). Makes float32 of integers and bools. Saves v.
 func (v *Variable) Softsign() *Variable { return softsign.apply(nil, v) }
 
 var softsign = define("softsign", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Softsign() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).SoftsignGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.Softsign)})
 
 // Hardswish is v*min(max(v+3, 0), 6)/6. Only takes floating-point types. Saves v.
 func (v *Variable) Hardswish() *Variable { return hardswish.apply(nil, v) }
 
 var hardswish = define("hardswish", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Hardswish() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).HardswishGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.Hardswish)})
 
 // Mish is v*tanh(log(1+exp(v))). Only takes floating-point types. Saves v.
 func (v *Variable) Mish() *Variable { return mish.apply(nil, v) }
 
 var mish = define("mish", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Mish() },
-	rule{uses: input(0), grad: ofInput((*tensor.Tensor).MishGrad)})
+	rule{uses: input(0), grad: ofInput(gradients.Mish)})
 
 // LeakyReLU is v where v > 0, else slope*v. Only takes floating-point types. PyTorch's default slope is 0.01. Saves v.
 func (v *Variable) LeakyReLU(slope float64) *Variable { return leakyReLU.apply(slope, v) }
 
 var leakyReLU = define("leaky_relu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).LeakyReLU(n.arg.(float64)) },
-	rule{uses: input(0), grad: ofInputWith1((*tensor.Tensor).LeakyReLUGrad)})
+	rule{uses: input(0), grad: ofInputWith1(gradients.LeakyReLU)})
 
 // Softplus is log(1+exp(beta*v))/beta, and v itself where beta*v > threshold. Only takes floating-point types. PyTorch's defaults are 1 and
 // 20. Saves v.
@@ -357,13 +357,13 @@ var softplus = define("softplus", func(n *node) (*tensor.Tensor, error) {
 	s := n.arg.([2]float64)
 	return n.tensor(0).Softplus(s[0], s[1])
 },
-	rule{uses: input(0), grad: ofInputWith2((*tensor.Tensor).SoftplusGrad)})
+	rule{uses: input(0), grad: ofInputWith2(gradients.Softplus)})
 
 // ELU is v where v > 0, else alpha*(exp(v)-1). Only takes floating-point types. PyTorch's default alpha is 1. Saves v.
 func (v *Variable) ELU(alpha float64) *Variable { return elu.apply(alpha, v) }
 
 var elu = define("elu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).ELU(n.arg.(float64)) },
-	rule{uses: input(0), grad: ofInputWith1((*tensor.Tensor).ELUGrad)})
+	rule{uses: input(0), grad: ofInputWith1(gradients.ELU)})
 
 // Hardtanh is v brought into lo..hi. PyTorch's defaults are -1 and 1. The gradient passes between the bounds, which are excluded. Saves v.
 func (v *Variable) Hardtanh(lo, hi float64) *Variable { return hardtanh.apply([2]float64{lo, hi}, v) }
@@ -372,7 +372,7 @@ var hardtanh = define("hardtanh", func(n *node) (*tensor.Tensor, error) {
 	s := n.arg.([2]float64)
 	return n.tensor(0).Hardtanh(s[0], s[1])
 },
-	rule{uses: input(0), grad: ofInputWith2((*tensor.Tensor).HardtanhGrad)})
+	rule{uses: input(0), grad: ofInputWith2(gradients.Hardtanh)})
 
 // IsNaN is true where v is not a number. The result is of type bool. Saves nothing.
 func (v *Variable) IsNaN() *Variable { return isNaN.apply(nil, v) }

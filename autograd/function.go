@@ -12,34 +12,31 @@ import (
 // (torch.autograd.Function). A is the type of what it has besides its inputs: a struct of settings, or struct{} for none. Make
 // one for each operation, as a package variable, and do not change it afterwards.
 //
-//	var scaledTanh = autograd.Function[float64]{
-//		Name: "scaled_tanh",
+//	var scaledExp = autograd.Function[float64]{
+//		Name: "scaled_exp",
 //		Forward: func(c *autograd.Context, scale float64, in []*tensor.Tensor) (*tensor.Tensor, error) {
-//			y, err := in[0].Tanh()
+//			e, err := in[0].Exp()
 //			if err != nil {
 //				return nil, err
 //			}
+//			defer e.Release()
+//			y, err := e.MulScalar(scale)
 //			c.Save(y)
-//			return y.MulScalar(scale)
+//			return y, err
 //		},
 //		Backward: func(c *autograd.Context, scale float64, grad *tensor.Tensor) ([]*tensor.Tensor, error) {
-//			g, err := grad.MulScalar(scale)
-//			if err != nil {
-//				return nil, err
-//			}
-//			defer g.Release()
-//			dx, err := g.TanhGrad(c.Saved(0))
+//			dx, err := grad.Mul(c.Saved(0)) // the derivative is the result
 //			return []*tensor.Tensor{dx}, err
 //		},
 //	}
 //
-//	y := scaledTanh.Apply(2, x)
+//	y := scaledExp.Apply(2, x)
 //
 // It is an operation like any other: inputs are checked, a Caster is asked about it by its name (package amp lets operations that
 // it does not know run in the types of their inputs; amp.CastInputs gives it one type), errors say its name, anomaly detection
 // looks at its gradients, hooks and checkpoints see it, and what it saved is freed when its rule has run.
 type Function[A any] struct {
-	Name string // for errors and casters: like PyTorch's names, "scaled_tanh"
+	Name string // for errors and casters: like PyTorch's names, "scaled_exp"
 
 	// Forward computes the result from the values of the inputs, which are borrowed. It returns a new tensor, made by operations
 	// on the inputs or under c.Exec, or a handle on an input (Retain), and releases what else it makes and does not Save.

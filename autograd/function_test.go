@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/gradcheck"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -29,7 +30,7 @@ var scaledTanh = autograd.Function[float64]{
 			return nil, err
 		}
 		defer g.Release()
-		dx, err := g.TanhGrad(c.Saved(0))
+		dx, err := tensor.Gradients(training.Key{}).Tanh(g, c.Saved(0))
 		return []*tensor.Tensor{dx}, err
 	},
 }

@@ -35,7 +35,7 @@ func TestOperations_AllocateOnlyTheHandleOfTheResult(t *testing.T) {
 		"Add broadcast": func() (*tensor.Tensor, error) { return x.Add(row) },
 		"MulScalar":     func() (*tensor.Tensor, error) { return x.MulScalar(2) },
 		"ReLU":          x.ReLU,
-		"ReLUGrad":      func() (*tensor.Tensor, error) { return x.ReLUGrad(y) },
+		"ReLUGrad":      func() (*tensor.Tensor, error) { return gradients.ReLU(x, y) },
 		"Softmax":       func() (*tensor.Tensor, error) { return x.Softmax(1) },
 		"Transpose":     func() (*tensor.Tensor, error) { return x.Transpose(0, 1) },
 		"View":          func() (*tensor.Tensor, error) { return x.View(8, 4) },

@@ -21,9 +21,9 @@ func (t *Tensor) Sign() (*Tensor, error) { return unaryNumeric("Sign", op.Sign, 
 // Square is t*t. Integers wrap. Not defined for bool.
 func (t *Tensor) Square() (*Tensor, error) { return unaryNumeric("Square", op.Square, t) }
 
-// SquareGrad is the gradient of Square at a, where t is that of the result: g*2*a with g = t.
-func (t *Tensor) SquareGrad(a *Tensor) (*Tensor, error) {
-	return gradient("SquareGrad", op.SquareGrad, t, a)
+// Square is the gradient of Tensor.Square at a, where grad, or g, is that of the result: g*2*a.
+func (gradients) Square(grad, a *Tensor) (*Tensor, error) {
+	return gradient("SquareGrad", op.SquareGrad, grad, a)
 }
 
 // Floor is the greatest integer that is not above t. Integers stay as they are; bools are refused.
@@ -84,9 +84,9 @@ func (t *Tensor) DivScalar(s float64) (*Tensor, error) {
 	return unaryFloat("DivScalar", op.DivScalar, t, s)
 }
 
-// ClampGrad is the gradient of Clamp at a, where t is that of the result: g where lo <= a <= hi, else 0 with g = t.
-func (t *Tensor) ClampGrad(a *Tensor, lo, hi float64) (*Tensor, error) {
-	return gradient("ClampGrad", op.ClampGrad, t, a, lo, hi)
+// Clamp is the gradient of Tensor.Clamp at a, where grad, or g, is that of the result: g where lo <= a <= hi, else 0.
+func (gradients) Clamp(grad, a *Tensor, lo, hi float64) (*Tensor, error) {
+	return gradient("ClampGrad", op.ClampGrad, grad, a, lo, hi)
 }
 
 // Exp is e to the power of t. Makes float32 of integers and bools.
@@ -125,49 +125,57 @@ func (t *Tensor) Expm1() (*Tensor, error) { return unaryFloat("Expm1", op.Expm1,
 // Erf is the error function. Makes float32 of integers and bools.
 func (t *Tensor) Erf() (*Tensor, error) { return unaryFloat("Erf", op.Erf, t) }
 
-// ErfGrad is the gradient of Erf at a, where t is that of the result: g*2/sqrt(pi)*exp(-a*a) with g = t.
-func (t *Tensor) ErfGrad(a *Tensor) (*Tensor, error) { return gradient("ErfGrad", op.ErfGrad, t, a) }
+// Erf is the gradient of Tensor.Erf at a, where grad, or g, is that of the result: g*2/sqrt(pi)*exp(-a*a).
+func (gradients) Erf(grad, a *Tensor) (*Tensor, error) {
+	return gradient("ErfGrad", op.ErfGrad, grad, a)
+}
 
 // Log2 is the logarithm to base 2, exact for powers of two. Makes float32 of integers and bools.
 func (t *Tensor) Log2() (*Tensor, error) { return unaryFloat("Log2", op.Log2, t) }
 
-// Log2Grad is the gradient of Log2 at a, where t is that of the result: g/(a*log 2) with g = t.
-func (t *Tensor) Log2Grad(a *Tensor) (*Tensor, error) { return gradient("Log2Grad", op.Log2Grad, t, a) }
+// Log2 is the gradient of Tensor.Log2 at a, where grad, or g, is that of the result: g/(a*log 2).
+func (gradients) Log2(grad, a *Tensor) (*Tensor, error) {
+	return gradient("Log2Grad", op.Log2Grad, grad, a)
+}
 
 // Log10 is the logarithm to base 10. Makes float32 of integers and bools.
 func (t *Tensor) Log10() (*Tensor, error) { return unaryFloat("Log10", op.Log10, t) }
 
-// Log10Grad is the gradient of Log10 at a, where t is that of the result: g/(a*log 10) with g = t.
-func (t *Tensor) Log10Grad(a *Tensor) (*Tensor, error) {
-	return gradient("Log10Grad", op.Log10Grad, t, a)
+// Log10 is the gradient of Tensor.Log10 at a, where grad, or g, is that of the result: g/(a*log 10).
+func (gradients) Log10(grad, a *Tensor) (*Tensor, error) {
+	return gradient("Log10Grad", op.Log10Grad, grad, a)
 }
 
 // Exp2 is 2 to the power of t. Makes float32 of integers and bools.
 func (t *Tensor) Exp2() (*Tensor, error) { return unaryFloat("Exp2", op.Exp2, t) }
 
-// Exp2Grad is the gradient of Exp2 whose result was a, where t is that of the result: g*a*log 2 with g = t.
-func (t *Tensor) Exp2Grad(a *Tensor) (*Tensor, error) { return gradient("Exp2Grad", op.Exp2Grad, t, a) }
+// Exp2 is the gradient of Tensor.Exp2 whose result was a, where grad, or g, is that of the result: g*a*log 2.
+func (gradients) Exp2(grad, a *Tensor) (*Tensor, error) {
+	return gradient("Exp2Grad", op.Exp2Grad, grad, a)
+}
 
 // Tan is the tangent of t in radians. Makes float32 of integers and bools.
 func (t *Tensor) Tan() (*Tensor, error) { return unaryFloat("Tan", op.Tan, t) }
 
-// TanGrad is the gradient of Tan whose result was a, where t is that of the result: g*(1+a*a) with g = t.
-func (t *Tensor) TanGrad(a *Tensor) (*Tensor, error) { return gradient("TanGrad", op.TanGrad, t, a) }
+// Tan is the gradient of Tensor.Tan whose result was a, where grad, or g, is that of the result: g*(1+a*a).
+func (gradients) Tan(grad, a *Tensor) (*Tensor, error) {
+	return gradient("TanGrad", op.TanGrad, grad, a)
+}
 
 // Atan2 is the angle, from -pi to pi, of the point with the coordinates x and t, with broadcasting. Computed in the promoted type, and in
 // float32 for integers and bools.
 func (t *Tensor) Atan2(x *Tensor) (*Tensor, error) { return binaryFloat("Atan2", op.Atan2, t, x) }
 
-// Atan2Grad is the gradient of Atan2 of a and b by the first of them, where t is that of the result: g*b/(a*a+b*b) with g = t. It has the
+// Atan2 is the gradient of Tensor.Atan2 of a and b by the first of them, where grad, or g, is that of the result: g*b/(a*a+b*b). It has the
 // shape that a and b broadcast to.
-func (t *Tensor) Atan2Grad(a, b *Tensor) (*Tensor, error) {
-	return gradientOfTwo("Atan2Grad", op.Atan2Grad, t, a, b)
+func (gradients) Atan2(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("Atan2Grad", op.Atan2Grad, grad, a, b)
 }
 
-// Atan2GradX is the gradient of Atan2 of a and b by the second of them, where t is that of the result: -g*a/(a*a+b*b) with g = t. It has
+// Atan2X is the gradient of Tensor.Atan2 of a and b by the second of them, where grad, or g, is that of the result: -g*a/(a*a+b*b). It has
 // the shape that a and b broadcast to.
-func (t *Tensor) Atan2GradX(a, b *Tensor) (*Tensor, error) {
-	return gradientOfTwo("Atan2GradX", op.Atan2GradX, t, a, b)
+func (gradients) Atan2X(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("Atan2GradX", op.Atan2GradX, grad, a, b)
 }
 
 // LogAddExp is log(exp(t) + exp(u)), without overflow, with broadcasting. Computed in the promoted type, which must be of floating point.
@@ -175,16 +183,16 @@ func (t *Tensor) LogAddExp(u *Tensor) (*Tensor, error) {
 	return binaryActivation("LogAddExp", op.LogAddExp, t, u)
 }
 
-// LogAddExpGrad is the gradient of LogAddExp of a and b by the first of them, where t is that of the result: g/(1+exp(b-a)) with g = t. It
-// has the shape that a and b broadcast to.
-func (t *Tensor) LogAddExpGrad(a, b *Tensor) (*Tensor, error) {
-	return gradientOfTwo("LogAddExpGrad", op.LogAddExpGrad, t, a, b)
+// LogAddExp is the gradient of Tensor.LogAddExp of a and b by the first of them, where grad, or g, is that of the result: g/(1+exp(b-a)).
+// It has the shape that a and b broadcast to.
+func (gradients) LogAddExp(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("LogAddExpGrad", op.LogAddExpGrad, grad, a, b)
 }
 
-// LogAddExpGradU is the gradient of LogAddExp of a and b by the second of them, where t is that of the result: g/(1+exp(a-b)) with g = t.
+// LogAddExpU is the gradient of Tensor.LogAddExp of a and b by the second of them, where grad, or g, is that of the result: g/(1+exp(a-b)).
 // It has the shape that a and b broadcast to.
-func (t *Tensor) LogAddExpGradU(a, b *Tensor) (*Tensor, error) {
-	return gradientOfTwo("LogAddExpGradU", op.LogAddExpGradU, t, a, b)
+func (gradients) LogAddExpU(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("LogAddExpGradU", op.LogAddExpGradU, grad, a, b)
 }
 
 // Tanh is the hyperbolic tangent. Makes float32 of integers and bools.
@@ -193,8 +201,10 @@ func (t *Tensor) Tanh() (*Tensor, error) { return unaryFloat("Tanh", op.Tanh, t)
 // TanhInPlace replaces every element of t by Tanh of it. Only takes floating-point types.
 func (t *Tensor) TanhInPlace() error { return t.mapInPlace("TanhInPlace", op.Tanh, true) }
 
-// TanhGrad is the gradient of Tanh whose result was a, where t is that of the result: g*(1-a*a) with g = t.
-func (t *Tensor) TanhGrad(a *Tensor) (*Tensor, error) { return gradient("TanhGrad", op.TanhGrad, t, a) }
+// Tanh is the gradient of Tensor.Tanh whose result was a, where grad, or g, is that of the result: g*(1-a*a).
+func (gradients) Tanh(grad, a *Tensor) (*Tensor, error) {
+	return gradient("TanhGrad", op.TanhGrad, grad, a)
+}
 
 // Sigmoid is 1/(1+exp(-t)), without overflow. Makes float32 of integers and bools.
 func (t *Tensor) Sigmoid() (*Tensor, error) { return unaryFloat("Sigmoid", op.Sigmoid, t) }
@@ -202,9 +212,9 @@ func (t *Tensor) Sigmoid() (*Tensor, error) { return unaryFloat("Sigmoid", op.Si
 // SigmoidInPlace replaces every element of t by Sigmoid of it. Only takes floating-point types.
 func (t *Tensor) SigmoidInPlace() error { return t.mapInPlace("SigmoidInPlace", op.Sigmoid, true) }
 
-// SigmoidGrad is the gradient of Sigmoid whose result was a, where t is that of the result: g*a*(1-a) with g = t.
-func (t *Tensor) SigmoidGrad(a *Tensor) (*Tensor, error) {
-	return gradient("SigmoidGrad", op.SigmoidGrad, t, a)
+// Sigmoid is the gradient of Tensor.Sigmoid whose result was a, where grad, or g, is that of the result: g*a*(1-a).
+func (gradients) Sigmoid(grad, a *Tensor) (*Tensor, error) {
+	return gradient("SigmoidGrad", op.SigmoidGrad, grad, a)
 }
 
 // ReLU is max(t, 0), and NaN where t is. Not defined for bool.
@@ -213,62 +223,70 @@ func (t *Tensor) ReLU() (*Tensor, error) { return unaryNumeric("ReLU", op.ReLU, 
 // ReLUInPlace replaces every element of t by ReLU of it. Not defined for bool.
 func (t *Tensor) ReLUInPlace() error { return t.mapInPlace("ReLUInPlace", op.ReLU, false) }
 
-// ReLUGrad is the gradient of ReLU whose result was a, where t is that of the result: 0 where a <= 0, else g, also where a is NaN with g =
-// t.
-func (t *Tensor) ReLUGrad(a *Tensor) (*Tensor, error) { return gradient("ReLUGrad", op.ReLUGrad, t, a) }
+// ReLU is the gradient of Tensor.ReLU whose result was a, where grad, or g, is that of the result: 0 where a <= 0, else g, also where a is
+// NaN.
+func (gradients) ReLU(grad, a *Tensor) (*Tensor, error) {
+	return gradient("ReLUGrad", op.ReLUGrad, grad, a)
+}
 
 // GELU is t times the normal distribution function at t: 0.5*t*(1+erf(t/sqrt 2)). Only takes floating-point types.
 func (t *Tensor) GELU() (*Tensor, error) { return activation("GELU", op.GELU, t) }
 
-// GELUGrad is the gradient of GELU at a, where t is that of the result: g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)) with g = t.
-func (t *Tensor) GELUGrad(a *Tensor) (*Tensor, error) { return gradient("GELUGrad", op.GELUGrad, t, a) }
+// GELU is the gradient of Tensor.GELU at a, where grad, or g, is that of the result: g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)).
+func (gradients) GELU(grad, a *Tensor) (*Tensor, error) {
+	return gradient("GELUGrad", op.GELUGrad, grad, a)
+}
 
 // GELUTanh is the tanh approximation of GELU. Only takes floating-point types.
 func (t *Tensor) GELUTanh() (*Tensor, error) { return activation("GELUTanh", op.GELUTanh, t) }
 
-// GELUTanhGrad is the gradient of GELUTanh at a, where t is that of the result: g times its derivative with g = t.
-func (t *Tensor) GELUTanhGrad(a *Tensor) (*Tensor, error) {
-	return gradient("GELUTanhGrad", op.GELUTanhGrad, t, a)
+// GELUTanh is the gradient of Tensor.GELUTanh at a, where grad, or g, is that of the result: g times its derivative.
+func (gradients) GELUTanh(grad, a *Tensor) (*Tensor, error) {
+	return gradient("GELUTanhGrad", op.GELUTanhGrad, grad, a)
 }
 
 // SiLU is t*sigmoid(t). Only takes floating-point types.
 func (t *Tensor) SiLU() (*Tensor, error) { return activation("SiLU", op.SiLU, t) }
 
-// SiLUGrad is the gradient of SiLU at a, where t is that of the result: g*(s + a*s*(1-s)) with s = sigmoid(a) with g = t.
-func (t *Tensor) SiLUGrad(a *Tensor) (*Tensor, error) { return gradient("SiLUGrad", op.SiLUGrad, t, a) }
+// SiLU is the gradient of Tensor.SiLU at a, where grad, or g, is that of the result: g*(s + a*s*(1-s)) with s = sigmoid(a).
+func (gradients) SiLU(grad, a *Tensor) (*Tensor, error) {
+	return gradient("SiLUGrad", op.SiLUGrad, grad, a)
+}
 
 // Softsign is t/(1+|t|). Makes float32 of integers and bools.
 func (t *Tensor) Softsign() (*Tensor, error) { return unaryFloat("Softsign", op.Softsign, t) }
 
-// SoftsignGrad is the gradient of Softsign at a, where t is that of the result: g/(1+|a|)**2 with g = t.
-func (t *Tensor) SoftsignGrad(a *Tensor) (*Tensor, error) {
-	return gradient("SoftsignGrad", op.SoftsignGrad, t, a)
+// Softsign is the gradient of Tensor.Softsign at a, where grad, or g, is that of the result: g/(1+|a|)**2.
+func (gradients) Softsign(grad, a *Tensor) (*Tensor, error) {
+	return gradient("SoftsignGrad", op.SoftsignGrad, grad, a)
 }
 
 // Hardswish is t*min(max(t+3, 0), 6)/6. Only takes floating-point types.
 func (t *Tensor) Hardswish() (*Tensor, error) { return activation("Hardswish", op.Hardswish, t) }
 
-// HardswishGrad is the gradient of Hardswish at a, where t is that of the result: g where a > 3, 0 where a < -3, else g*(a/3+0.5) with g =
-// t.
-func (t *Tensor) HardswishGrad(a *Tensor) (*Tensor, error) {
-	return gradient("HardswishGrad", op.HardswishGrad, t, a)
+// Hardswish is the gradient of Tensor.Hardswish at a, where grad, or g, is that of the result: g where a > 3, 0 where a < -3, else
+// g*(a/3+0.5).
+func (gradients) Hardswish(grad, a *Tensor) (*Tensor, error) {
+	return gradient("HardswishGrad", op.HardswishGrad, grad, a)
 }
 
 // Mish is t*tanh(log(1+exp(t))). Only takes floating-point types.
 func (t *Tensor) Mish() (*Tensor, error) { return activation("Mish", op.Mish, t) }
 
-// MishGrad is the gradient of Mish at a, where t is that of the result: g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a))
-// with g = t.
-func (t *Tensor) MishGrad(a *Tensor) (*Tensor, error) { return gradient("MishGrad", op.MishGrad, t, a) }
+// Mish is the gradient of Tensor.Mish at a, where grad, or g, is that of the result: g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s =
+// log(1+exp(a)).
+func (gradients) Mish(grad, a *Tensor) (*Tensor, error) {
+	return gradient("MishGrad", op.MishGrad, grad, a)
+}
 
 // LeakyReLU is t where t > 0, else slope*t. Only takes floating-point types.
 func (t *Tensor) LeakyReLU(slope float64) (*Tensor, error) {
 	return activation("LeakyReLU", op.LeakyReLU, t, slope)
 }
 
-// LeakyReLUGrad is the gradient of LeakyReLU at a, where t is that of the result: g where a > 0, else g*slope with g = t.
-func (t *Tensor) LeakyReLUGrad(a *Tensor, slope float64) (*Tensor, error) {
-	return gradient("LeakyReLUGrad", op.LeakyReLUGrad, t, a, slope)
+// LeakyReLU is the gradient of Tensor.LeakyReLU at a, where grad, or g, is that of the result: g where a > 0, else g*slope.
+func (gradients) LeakyReLU(grad, a *Tensor, slope float64) (*Tensor, error) {
+	return gradient("LeakyReLUGrad", op.LeakyReLUGrad, grad, a, slope)
 }
 
 // Softplus is log(1+exp(beta*t))/beta, and t itself where beta*t > threshold. Only takes floating-point types.
@@ -276,23 +294,23 @@ func (t *Tensor) Softplus(beta, threshold float64) (*Tensor, error) {
 	return activation("Softplus", op.Softplus, t, beta, threshold)
 }
 
-// SoftplusGrad is the gradient of Softplus at a, where t is that of the result: g*sigmoid(beta*a), and g where beta*a > threshold with g =
-// t.
-func (t *Tensor) SoftplusGrad(a *Tensor, beta, threshold float64) (*Tensor, error) {
-	return gradient("SoftplusGrad", op.SoftplusGrad, t, a, beta, threshold)
+// Softplus is the gradient of Tensor.Softplus at a, where grad, or g, is that of the result: g*sigmoid(beta*a), and g where beta*a >
+// threshold.
+func (gradients) Softplus(grad, a *Tensor, beta, threshold float64) (*Tensor, error) {
+	return gradient("SoftplusGrad", op.SoftplusGrad, grad, a, beta, threshold)
 }
 
 // ELU is t where t > 0, else alpha*(exp(t)-1). Only takes floating-point types.
 func (t *Tensor) ELU(alpha float64) (*Tensor, error) { return activation("ELU", op.ELU, t, alpha) }
 
-// ELUGrad is the gradient of ELU at a, where t is that of the result: g where a > 0, else g*alpha*exp(a) with g = t.
-func (t *Tensor) ELUGrad(a *Tensor, alpha float64) (*Tensor, error) {
-	return gradient("ELUGrad", op.ELUGrad, t, a, alpha)
+// ELU is the gradient of Tensor.ELU at a, where grad, or g, is that of the result: g where a > 0, else g*alpha*exp(a).
+func (gradients) ELU(grad, a *Tensor, alpha float64) (*Tensor, error) {
+	return gradient("ELUGrad", op.ELUGrad, grad, a, alpha)
 }
 
-// HardtanhGrad is the gradient of Hardtanh at a, where t is that of the result: 0 where a <= lo or a >= hi, else g with g = t.
-func (t *Tensor) HardtanhGrad(a *Tensor, lo, hi float64) (*Tensor, error) {
-	return gradient("HardtanhGrad", op.HardtanhGrad, t, a, lo, hi)
+// Hardtanh is the gradient of Tensor.Hardtanh at a, where grad, or g, is that of the result: 0 where a <= lo or a >= hi, else g.
+func (gradients) Hardtanh(grad, a *Tensor, lo, hi float64) (*Tensor, error) {
+	return gradient("HardtanhGrad", op.HardtanhGrad, grad, a, lo, hi)
 }
 
 // IsNaN is true where t is not a number. The result is of type bool.

@@ -127,9 +127,9 @@ func (a args) ints(from int) []int {
 
 // ofOutputs are gradients that want the output of a function as what was saved, where the golden files have its input.
 var ofOutputs = map[string]operation{
-	"ReLUGrad":    gradOfOutput((*tensor.Tensor).ReLU, (*tensor.Tensor).ReLUGrad),
-	"TanhGrad":    gradOfOutput((*tensor.Tensor).Tanh, (*tensor.Tensor).TanhGrad),
-	"SigmoidGrad": gradOfOutput((*tensor.Tensor).Sigmoid, (*tensor.Tensor).SigmoidGrad),
+	"ReLUGrad":    gradOfOutput((*tensor.Tensor).ReLU, gradients.ReLU),
+	"TanhGrad":    gradOfOutput((*tensor.Tensor).Tanh, gradients.Tanh),
+	"SigmoidGrad": gradOfOutput((*tensor.Tensor).Sigmoid, gradients.Sigmoid),
 }
 
 // runProgram runs the steps; what each makes is released when the next has run.

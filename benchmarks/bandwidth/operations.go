@@ -68,7 +68,7 @@ func elementwise() []operation {
 		made("exp", 2, (*tensor.Tensor).Exp),
 		madeOfTwo("add", 3, (*tensor.Tensor).Add),
 		madeOfTwo("mul", 3, (*tensor.Tensor).Mul),
-		madeOfTwo("gelu tanh gradient", 3, (*tensor.Tensor).GELUTanhGrad),
+		madeOfTwo("gelu tanh gradient", 3, gradients.GELUTanh),
 		{name: "add in place", matrices: 3, start: func(s *scene) (func() error, error) {
 			x, err := s.matrix(width)
 			if err != nil {

@@ -37,7 +37,7 @@ func (b *bench) elementwise() []work {
 		{name: "add a transpose, float32", bytes: 12 * n, run: once(func() (*tensor.Tensor, error) { return x.Add(transposed) }), scatter: 9, again: 9},
 		{name: "times a number, from an odd element, float32", bytes: 8 * n, run: once(func() (*tensor.Tensor, error) { return odd.MulScalar(2) }), scatter: 1.2, again: 1.2},
 		{name: "gelu, bfloat16", bytes: 4 * n, run: once(k.GELU)},
-		{name: "gelu's gradient, float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return h.GELUGrad(h) })},
+		{name: "gelu's gradient, float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return gradients.GELU(h, h) })},
 		{name: "float32 to float16", bytes: 6 * n, run: once(func() (*tensor.Tensor, error) { return x.To(f16) })},
 		{name: "contiguous copy of a transpose, float32", bytes: 8 * n, run: once(transposed.Contiguous)},
 		{name: "contiguous copy of a transpose, float16", bytes: 4 * n, run: once(transposedHalf.Contiguous)},

@@ -24,10 +24,10 @@ var functions = template.FuncMap{
 	"list":   func(s []string) string { return strings.Join(s, ", ") },
 	"names":  func(s ...string) []string { return s },
 	"lower":  lower,
-	"suffix": gradSuffix,
-	"two":    func(o elementwise.Op) bool { return len(o.Scalars) == 2 },
-	"json":   func(s string) string { return fmt.Sprintf("%q", s) },
-	"last":   func(i, n int) bool { return i == n-1 },
+	"suffix": gradSuffix, "methodOf": methodOf,
+	"two":  func(o elementwise.Op) bool { return len(o.Scalars) == 2 },
+	"json": func(s string) string { return fmt.Sprintf("%q", s) },
+	"last": func(i, n int) bool { return i == n-1 },
 
 	"tensor":   func() elementwise.Layers { return elementwise.Tensor },
 	"autograd": func() elementwise.Layers { return elementwise.Autograd },
@@ -173,8 +173,11 @@ func ruleOf(o elementwise.Op, i int) string {
 	if n := len(o.Scalars); n > 0 {
 		make += fmt.Sprintf("With%d", n)
 	}
-	return fmt.Sprintf("%s((*tensor.Tensor).%s%s)", make, o.Name, gradSuffix(o, i))
+	return fmt.Sprintf("%s(gradients.%s)", make, methodOf(o.Name+gradSuffix(o, i)))
 }
+
+// methodOf is the method of package tensor's gradients that computes what an error calls name: Atan2GradX is gradients.Atan2X.
+func methodOf(name string) string { return strings.Replace(name, "Grad", "", 1) }
 
 // second is the parameter of the second input, if there is one.
 func second(o elementwise.Op, typ string) string {
