@@ -39,11 +39,10 @@ func (d *Device) AllocAsync(bytes uint64, s device.Stream) (device.Ptr, error) {
 	// The address is good at once, for calls that enqueue work; the memory is, for that work, behind this place of the stream. Other
 	// streams have to wait for an event.
 	b.Add(driver.MemAllocAsync, b.Out(0), uintptr(bytes), own.handle)
-	if f, r := b.Run(); r != driver.Success {
+	p, m, f, r := own.allocate(b)
+	if r != driver.Success {
 		return 0, d.failed(f, r, "%d bytes wanted, stream %d", bytes, own.id)
 	}
-	p := device.Ptr(b.Value(0))
-	m := own.ofGraph(p)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.async[p] = m

@@ -125,7 +125,10 @@ func (s *Stream) EndCapture() (device.Graph, error) {
 	}
 	defer c.end() // not before the driver has ended it: until then a wait for one of its streams would be a mistake
 	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
+	c.mu.Lock() // an allocation is part of the graph, or it comes after the capture's end: see allocate
 	f, r := b.Run()
+	c.ended = true
+	c.mu.Unlock()
 	handle := uintptr(b.Value(0))
 	if r == driver.Success {
 		g := &Graph{device: d, handle: handle, left: d.left(c), name: c.name()}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
@@ -77,5 +78,28 @@ func TestCapture_IsNotEndedByALookAtItsStream(t *testing.T) {
 	close(stop)
 	if err := <-looks; err != nil {
 		require.ErrorIs(t, err, device.ErrInvalidValue)
+	}
+}
+
+// What another goroutine allocates while a capture ends is part of the graph, and nobody's, or ordinary memory: the driver and the list of
+// the graph's memory agree.
+func TestCapture_EndsWhileAnotherGoroutineAllocates(t *testing.T) {
+	r := cudatest.New(t, 1)
+	d := r.Devices[0]
+	s := r.Stream(d)
+	for range 100 {
+		require.NoError(t, s.BeginCapture())
+		memory := make(chan device.Ptr, 1)
+		go func() {
+			p, err := d.AllocAsync(4096, s)
+			assert.NoError(t, err)
+			memory <- p
+		}()
+		g, err := s.EndCapture()
+		require.NoError(t, err)
+		if err := d.FreeAsync(<-memory, s); err != nil {
+			require.ErrorContains(t, err, "was not launched")
+		}
+		require.NoError(t, g.Close())
 	}
 }

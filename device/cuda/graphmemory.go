@@ -14,24 +14,35 @@ type graphMemory struct {
 	live bool // there is memory, from a launch
 }
 
-// ofGraph notes memory that becomes part of the capture of s, or returns nil if there is none.
-func (s *Stream) ofGraph(p device.Ptr) *graphMemory {
+// allocate runs b, which allocates memory on s, and returns it with what the graph is to know of it, nil outside of captures. No capture
+// of the stream begins or ends meanwhile: the driver and the list agree on what is part of it.
+func (s *Stream) allocate(b *driver.Batch) (p device.Ptr, m *graphMemory, f driver.Func, r driver.Result) {
+	s.looking.RLock()
+	defer s.looking.RUnlock()
 	c := s.capture.Load()
-	if c == nil {
-		return nil
+	if c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 	}
-	m := &graphMemory{ptr: p, held: true}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.memory = append(c.memory, m)
-	return m
+	if f, r = b.Run(); r != driver.Success {
+		return 0, nil, f, r
+	}
+	p = device.Ptr(b.Value(0))
+	if c != nil && !c.ended {
+		m = &graphMemory{ptr: p, held: true}
+		c.memory = append(c.memory, m)
+	}
+	return p, m, f, r
 }
 
 // left is the memory that the graph of a capture leaves to others to free.
 func (d *Device) left(c *capture) (list []*graphMemory) {
+	c.mu.Lock()
+	made := c.memory // only ever appended to, by allocations that run while another goroutine ends the capture
+	c.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, m := range c.memory {
+	for _, m := range made {
 		if m.held {
 			list = append(list, m)
 		}
