@@ -41,3 +41,15 @@ func ofInputs(f func(g, a, b *tensor.Tensor) (*tensor.Tensor, error)) gradFunc {
 		return n.over(g, func(g *tensor.Tensor) (*tensor.Tensor, error) { return f(g, n.savedInput(0), n.savedInput(1)) })
 	}
 }
+
+// ReLU6 is v brought into 0..6, with Hardtanh's gradient. Saves v.
+func (v *Variable) ReLU6() *Variable { return hardtanh.apply([2]float64{0, 6}, v) }
+
+// zeroGrad is one 0, repeated without taking memory.
+func zeroGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	z, err := zero(g)
+	if err != nil {
+		return nil, err
+	}
+	return after(z, func(z *tensor.Tensor) (*tensor.Tensor, error) { return z.Expand(n.in[i].Shape()...) })
+}

@@ -35,3 +35,13 @@ func reciprocalGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 		return w.result(w.scrap(g.Neg()).Mul(w.do(out.Mul(out))))
 	})
 }
+
+// log1pGrad is g / (1+v).
+func log1pGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return inOwn(n.savedInput(0).AddScalar(1))(func(d *tensor.Tensor) (*tensor.Tensor, error) { return g.Div(d) })
+}
+
+// expm1Grad is g * (exp(v)-1 + 1), computed in one tensor.
+func expm1Grad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	return changed(func() (*tensor.Tensor, error) { return n.savedOutput().AddScalar(1) }, multiplied(g))
+}

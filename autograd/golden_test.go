@@ -147,7 +147,7 @@ func TestValuesAndGradients_AreThoseOfPyTorch(t *testing.T) { checkGolden(t, onH
 
 func checkGolden(t *testing.T, rigOf func(*testing.T) *rig) {
 	checkGoldenFile(t, rigOf, "gradients.json")
-	checkGoldenFile(t, rigOf, "general.json")
+	checkGoldenFile(t, rigOf, "operations.json")
 }
 
 func checkGoldenFile(t *testing.T, rigOf func(*testing.T) *rig, file string) {

@@ -155,7 +155,7 @@ func TestPrograms_GiveWhatPyTorchGives(t *testing.T) { checkPrograms(t, onHost(t
 
 func checkPrograms(t *testing.T, b bench) {
 	checkProgramFile(t, b, "programs.json")
-	checkProgramFile(t, b, "general.json")
+	checkProgramFile(t, b, "operations.json")
 }
 
 func checkProgramFile(t *testing.T, b bench, file string) {

@@ -143,3 +143,61 @@ func softplusGrad64(g, x, beta, threshold float64) float64 {
 	}
 	return g
 }
+
+func elu32(x, alpha float64) float64 {
+	if x > 0 {
+		return x
+	}
+	return alpha * expm1Narrow(x)
+}
+
+func elu64(x, alpha float64) float64 {
+	if x > 0 {
+		return x
+	}
+	return alpha * math.Expm1(x)
+}
+
+func eluGrad32(g, x, alpha float64) float64 {
+	if x > 0 {
+		return g
+	}
+	return g * alpha * expNarrow(x)
+}
+
+func eluGrad64(g, x, alpha float64) float64 {
+	if x > 0 {
+		return g
+	}
+	return g * alpha * math.Exp(x)
+}
+
+func hardswishGrad64(g, a float64) float64 {
+	switch {
+	case a > 3:
+		return g
+	case a < -3:
+		return 0
+	}
+	return g * (a/3 + 0.5) // also NaN
+}
+
+// mish64 is a*tanh(log(1+e)) with e = exp(a), whose tanh is n/(n+2) for n = e*(e+2). From 20 on that is 1.
+func mish64(a float64) float64 {
+	if a > 20 {
+		return a
+	}
+	e := math.Exp(a)
+	n := e * (e + 2)
+	return a * (n / (n + 2))
+}
+
+// mishSlope64 is the derivative of mish64: that of tanh is 4*(n+1)/(n+2)**2, with n+1 = (1+e)**2, and that of log(1+exp(a)) is e/(1+e).
+func mishSlope64(a float64) float64 {
+	if a > 20 {
+		return 1
+	}
+	e := math.Exp(a)
+	n := e * (e + 2)
+	return n/(n+2) + a*(4*e*(1+e)/((n+2)*(n+2)))
+}

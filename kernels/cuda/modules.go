@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "a61961099a12d7eff59fdbc0941557e53a4ef2d208757c4b087766e4337a2a68"
+const inputsHash = "736e5334127c899f2954821cfed330775da587d79a2723154d3a165633df344c"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

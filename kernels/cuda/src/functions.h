@@ -1,5 +1,5 @@
 // What functions_gen.h makes the functions of element-wise kernels of, over the type of computation C. Those of package kernels/cpu
-// (pointwise.go, activation.go, special.go, blend.go) are their specification.
+// (pointwise.go, activation.go, math.go, blend.go) are their specification.
 #pragma once
 
 #include "math.h"

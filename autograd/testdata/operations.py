@@ -1,5 +1,5 @@
-"""Writes general.json: values and gradients that PyTorch gives for the general operations, at corners, zeros, ties and infinities, and
-for shapes. Run: python3 general.py"""
+"""Writes operations.json: values and gradients that PyTorch gives for operations, at corners, zeros, ties and infinities, and
+for shapes. Run: python3 operations.py"""
 
 import json
 import math
@@ -85,5 +85,5 @@ case("mul_", lambda a, b: (a * 1).mul_(b), [[1.0, 2.0], [3.0, 4.0]], [5.0, 0.0])
 case("div_", lambda a, b: (a * 1).div_(b), [[1.0, 2.0], [3.0, 4.0]], [5.0, -2.0])
 case("clamp_", lambda a: (a * 1).clamp_(-0.5, 1.0), corner)
 
-with open("general.json", "w") as f:
+with open("operations.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

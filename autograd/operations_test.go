@@ -9,7 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// The gradient cases of the general operations.
+// The gradient cases of operations.
 
 type variable = *autograd.Variable
 
@@ -78,7 +78,7 @@ func normOf(p float64, dims []int, keep bool) gradcheck.Func {
 	return func(v vars) variable { return v[0].Norm(p, dims, keep) }
 }
 
-var generalCases = []gradientCase{
+var operationCases = []gradientCase{
 	unary("hardtanh", variable.ReLU6).noted("relu6", apart),
 	unary("rsub_scalar", func(v variable) variable { return v.RSubScalar(2) }),
 	unary("rdiv_scalar", func(v variable) variable { return v.RDivScalar(2) }).noted("", positive),
@@ -154,7 +154,7 @@ var generalCases = []gradientCase{
 	{op: "masked_fill_", f: func(v vars) variable { return v[0].MulScalar(2).MaskedFillInPlace(v[1], 3) }, inputs: flags([]int{2, 3})},
 }
 
-func init() { gradientCases = append(gradientCases, generalCases...) }
+func init() { gradientCases = append(gradientCases, operationCases...) }
 
 // arranged multiplies v by 0, 1, 2 and so on, in the shape of v.
 func arranged(v variable) variable {
@@ -172,8 +172,8 @@ func around(mode tensor.PadMode, pad ...int) func(v vars) variable {
 	return func(v vars) variable { return arranged(v[0].Pad(pad, mode, 0.5)) }
 }
 
-// generalFunctions compute the cases of testdata/general.py.
-var generalFunctions = map[string]func(v vars) variable{
+// operationFunctions compute the cases of testdata/operations.py.
+var operationFunctions = map[string]func(v vars) variable{
 	"log1p": func(v vars) variable { return v[0].Log1p() }, "expm1": func(v vars) variable { return v[0].Expm1() }, "erf": func(v vars) variable { return v[0].Erf() },
 	"elu": func(v vars) variable { return v[0].ELU(0.5) }, "logsumexp": func(v vars) variable { return v[0].LogSumExp([]int{1}, false) },
 	"cumprod": func(v vars) variable { return v[0].CumProd(1) }, "hardtanh": func(v vars) variable { return v[0].Hardtanh(-0.5, 1) }, "relu6": func(v vars) variable { return v[0].ReLU6() },
@@ -205,4 +205,4 @@ var generalFunctions = map[string]func(v vars) variable{
 	"div_": func(v vars) variable { return v[0].MulScalar(1).DivInPlace(v[1]) }, "clamp_": func(v vars) variable { return v[0].MulScalar(1).ClampInPlace(-0.5, 1) },
 }
 
-func init() { maps.Copy(goldenFunctions, generalFunctions) }
+func init() { maps.Copy(goldenFunctions, operationFunctions) }

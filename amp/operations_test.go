@@ -7,13 +7,13 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func init() { maps.Copy(runs, generalRuns) }
+func init() { maps.Copy(runs, operationRuns) }
 
 // noFakeKernel are the operations that testdata/autocast.py could not run: PyTorch 1.13 has no kernels of them without data.
 var noFakeKernel = []string{"baddbmm", "bmm", "count_nonzero", "dot", "mv", "outer", "repeat_interleave"}
 
-// generalRuns are the runs of the general operations.
-var generalRuns = map[string]func(r *rig, in vars) *autograd.Variable{
+// operationRuns are the runs of operations.
+var operationRuns = map[string]func(r *rig, in vars) *autograd.Variable{
 	"argsort":           one(func(v *autograd.Variable) *autograd.Variable { return v.ArgSort(-1, false) }),
 	"count_nonzero":     one(func(v *autograd.Variable) *autograd.Variable { return v.CountNonzero() }),
 	"cumprod":           one(func(v *autograd.Variable) *autograd.Variable { return v.CumProd(0) }),

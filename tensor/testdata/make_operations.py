@@ -1,4 +1,4 @@
-"""Makes general.json, the reference values of the general operations of package tensor, with PyTorch: python3 make_general.py
+"""Makes operations.json, the reference values of operations of package tensor, with PyTorch: python3 make_operations.py
 
 The form is that of programs.json: inputs, operations with their arguments, and what comes out; no "want" is an error.
 """
@@ -145,5 +145,5 @@ run(["SubInPlace"], r(2, 3), r(3)), run(["SubInPlace"], r(3), r(2, 3)), run(["Mu
 run(["AddScalarInPlace", 2], ints), run(["ClampInPlace", -1, 2], ints), run(["ExpInPlace"], r(3)), run(["ExpInPlace"], ints), run(["SqrtInPlace"], r(3).abs())
 run(["MaskedFillInPlace", 2], r(2, 3), torch.tensor([True, False, True])), run(["MaskedFillInPlace", 2], r(3), torch.ones(2, 3, dtype=torch.bool)), run(["AddCMulInPlace", 2], r(2, 3), r(3), r(2, 1)), run(["AddCDivInPlace", 2], r(2, 3), r(3), r(2, 1))
 
-with open("general.json", "w") as f:
+with open("operations.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(m, separators=(",", ":")) for m in made) + "\n]\n")
