@@ -22,8 +22,8 @@ func (b *backward) arrived(v *Variable) error {
 	if v.pending--; v.pending > 0 {
 		return nil
 	}
-	if v.param != nil && len(v.param.after.list) > 0 {
-		b.late = append(b.late, v)
+	if v.param == nil && b.wanted == nil || v.param != nil && len(v.param.after.list) > 0 {
+		b.late = append(b.late, v) // when the node has let go of the gradient, an input's need not be copied
 		return nil
 	}
 	return b.settle(v)
@@ -48,7 +48,7 @@ func (b *backward) settle(v *Variable) error {
 	total := b.g.ledger.surrender(v.buf)
 	v.buf = nil
 	if v.param == nil {
-		return v.keepGrad(total)
+		return v.keepOwnGrad(total)
 	}
 	if err := v.param.accumulate(total); err != nil || len(v.param.after.list) == 0 {
 		return err
@@ -66,6 +66,19 @@ func (b *backward) settleLate() error {
 		}
 	}
 	return nil
+}
+
+// keepOwnGrad is keepGrad for a leaf: its gradient is nobody else's, as a parameter's is, so that it may be changed in place.
+func (v *Variable) keepOwnGrad(t *tensor.Tensor) error {
+	if v.grad == nil && !stealable(t) {
+		c, err := contiguousCopy(t)
+		t.Release()
+		if err != nil {
+			return err
+		}
+		t = c
+	}
+	return v.keepGrad(t)
 }
 
 // keepGrad adds t, which it takes over, to the gradient that the graph keeps for v.

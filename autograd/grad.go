@@ -7,7 +7,8 @@ import (
 // Grad computes the gradients of the sum of outputs with respect to inputs, which may be leaves or intermediate variables (as
 // operations in place have left them), and returns them instead of adding them to anything (torch.autograd.grad). Only operations
 // between inputs and outputs run. Outputs that are not one element need WithGradient. The gradient of an input on which no output
-// depends is nil. The caller releases the tensors; they outlive the graph. Hooks of the inputs, and of variables between, are called.
+// depends is nil. The caller releases the tensors; they outlive the graph. As in PyTorch they may share memory, with each other, with
+// a gradient that was given, or with a larger tensor of which they are a part: Clone one before it is changed in place, or kept for long. Hooks of the inputs, and of variables between, are called.
 // Like Backward it frees what the operations that it ran have saved, unless RetainGraph is given.
 func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor, error) {
 	const name = "Grad"

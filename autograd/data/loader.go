@@ -18,17 +18,23 @@ type Loader struct {
 	exec     tensor.Exec
 	gen      *tensor.Generator // nil for the data set's order
 	dropLast bool
-	options  []tensor.ExecOption
-	invalid  error // what is wrong with the loader itself
-	err      error // of the last loop
-	buffer   []int64
+	// unshuffled says that it was to be shuffled by a generator that is nil.
+	unshuffled bool
+	options    []tensor.ExecOption
+	invalid    error // what is wrong with the loader itself
+	err        error // of the last loop
+	buffer     []int64
 }
 
 // Option changes how a Loader works.
 type Option func(*Loader)
 
 // Shuffle reads the examples in a new random order in each loop, drawn from gen.
-func Shuffle(gen *tensor.Generator) Option { return func(l *Loader) { l.gen = gen } }
+func Shuffle(gen *tensor.Generator) Option {
+	return func(l *Loader) {
+		l.gen, l.unshuffled = gen, gen == nil
+	}
+}
 
 // DropLast leaves out the last batch if it is not full.
 func DropLast() Option { return func(l *Loader) { l.dropLast = true } }
@@ -59,6 +65,9 @@ func NewLoader(dev device.Device, set Dataset, batch int, opts ...Option) *Loade
 	case isnil.Value(set):
 		l.set = nil
 		l.invalid = argumentErr("there is no data set")
+		return l
+	case l.unshuffled:
+		l.invalid = argumentErr("Shuffle was given no generator: it is nil")
 		return l
 	case batch < 1:
 		l.invalid = argumentErr("batches of %d examples", batch)

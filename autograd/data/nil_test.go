@@ -45,7 +45,12 @@ func TestLoader_OfNothing(t *testing.T) {
 		require.ErrorAs(t, l.Err(), &bad)
 		require.ErrorContains(t, l.Err(), "of which there are 4611686018427387904")
 	}
-	l := data.NewLoader(dev, missing{}, 2)
+	l := data.NewLoader(dev, endless{}, 2, data.Shuffle(nil))
+	for range l.Batches() {
+		t.Fatal("a batch, in the data set's order")
+	}
+	require.EqualError(t, l.Err(), "data: Shuffle was given no generator: it is nil")
+	l = data.NewLoader(dev, missing{}, 2)
 	require.Zero(t, l.Len())
 	for range l.Batches() {
 		t.Fatal("a batch")

@@ -95,6 +95,6 @@ func TestStep_OfAGradientThatWasReleasedNamesTheParameter(t *testing.T) {
 	p.Grad().Release()
 	err := opt.Step()
 	require.ErrorIs(t, err, tensor.ErrReleased)
-	require.ErrorContains(t, err, "optim: Adam: gradient of parameter \""+p.Name())
+	require.ErrorContains(t, err, "optim: Adam: parameter \""+p.Name())
 	p.ZeroGrad()
 }

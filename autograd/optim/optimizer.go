@@ -209,8 +209,9 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 	return all
 }
 
-// Step updates every parameter that has a gradient. The work is enqueued on the parameters' streams. If it fails because memory
-// for state is missing, parameters that were to be updated in a later launch are not. An optimizer without parameters, in whatever group,
+// Step updates every parameter that has a gradient. The work is enqueued on the parameters' streams. If it fails because memory for
+// state is missing, of whatever group, nothing is updated, and it may be called again; a kernel's launch that fails ends it in the middle.
+// An optimizer without parameters, in whatever group,
 // is a *ConfigError, and a parameter without a tensor, such as one that a model has replaced and the program released, an
 // *autograd.ParameterError: then nothing is updated.
 func (o *Grouped) Step() error { return o.stepAll(nil) }
@@ -222,8 +223,15 @@ func (o *Grouped) stepAll(by *decision) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
-	for _, g := range o.list() {
-		if err := o.update(g, g.params, by); err != nil {
+	planned := make([][]*batch, len(o.groups))
+	for i, g := range o.groups { // the state of all groups is there before the first parameter changes
+		var err error
+		if planned[i], err = o.plan(g, g.params, by); err != nil {
+			return err
+		}
+	}
+	for i, g := range o.groups {
+		if err := o.take(g, planned[i]); err != nil {
 			return err
 		}
 	}
@@ -245,15 +253,29 @@ func (o *Grouped) complete() error {
 
 // update takes a step for those of the given parameters of a group that have gradients.
 func (o *Grouped) update(g *group, params []*autograd.Parameter, by *decision) error {
-	batches, err := o.batches(g, params, by)
+	batches, err := o.plan(g, params, by)
 	if err != nil {
 		return err
 	}
+	return o.take(g, batches)
+}
+
+// plan takes the memory of what a step keeps: it changes no parameter.
+func (o *Grouped) plan(g *group, params []*autograd.Parameter, by *decision) ([]*batch, error) {
+	batches, err := o.batches(g, params, by)
+	if err != nil {
+		return nil, err
+	}
 	for _, b := range batches {
 		if err := o.prepare(b, by); err != nil {
-			return fmt.Errorf("optim: %s: %w", o.name, err)
+			return nil, fmt.Errorf("optim: %s: %w", o.name, err)
 		}
 	}
+	return batches, nil
+}
+
+// take takes the step of batches of a group.
+func (o *Grouped) take(g *group, batches []*batch) error {
 	for _, b := range batches {
 		if err := o.method.step(&g.settings, b); err != nil {
 			return fmt.Errorf("optim: %s: %w", o.name, err)
@@ -273,8 +295,8 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		if p.Grad() == nil || p.Tensor() == nil {
 			continue
 		}
-		if p.Grad().Released() {
-			return nil, fmt.Errorf("optim: %s: gradient of parameter %q: %w", o.name, excerpt.Of(p.Name()), tensor.ErrReleased)
+		if err := steppable(p); err != nil {
+			return nil, fmt.Errorf("optim: %s: parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
 		}
 		s, err := o.stateOf(p, kept)
 		if err != nil {
@@ -292,6 +314,21 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		b.states = append(b.states, s)
 	}
 	return all, nil
+}
+
+// steppable refuses what kernels would, before there is a state, and for a parameter that errors can name.
+func steppable(p *autograd.Parameter) error {
+	t, grad := p.Tensor(), p.Grad()
+	switch {
+	case grad.Released():
+		return fmt.Errorf("its gradient: %w", tensor.ErrReleased)
+	case !t.IsContiguous():
+		return &tensor.ShapeError{Op: "Step", Shapes: []tensor.Shape{t.Shape().Clone()},
+			Detail: fmt.Sprintf("the value has strides %v, and optimizers need it contiguous: make the parameter of its Clone", t.Strides())}
+	case !grad.Shape().Equal(t.Shape()):
+		return &tensor.ShapeError{Op: "Step", Shapes: []tensor.Shape{t.Shape().Clone(), grad.Shape().Clone()}, Detail: "the gradient has another shape"}
+	}
+	return nil
 }
 
 // fits refuses a state that was made for another place or type of the parameter: kernels would say so of tensors without names.
