@@ -20,7 +20,8 @@ type OOMError struct {
 	Allocated    uint64 // held by callers
 	Pending      uint64 // freed, but waiting for work on other streams
 	Cached       uint64 // free in segments that could not be given back, all streams
-	CachedOthers uint64 // the part of Cached that belongs to other streams
+	CachedOthers uint64 // the part of Cached that belongs to other streams, in the request's pool or the default ones
+	CachedPools  uint64 // the part of Cached that belongs to private pools, or to other ones if the request was in one
 	LargestFree  uint64 // the largest cached block of the request's stream
 	Reserved     uint64 // held by the allocator in all: Allocated + Pending + Cached
 
@@ -61,6 +62,9 @@ func (e *OOMError) Error() string {
 	fmt.Fprintf(&s, " The largest free block of stream %d is %s", e.Stream, text.Bytes(e.LargestFree))
 	if e.CachedOthers > 0 {
 		fmt.Fprintf(&s, "; %s is cached for other streams", text.Bytes(e.CachedOthers))
+	}
+	if e.CachedPools > 0 {
+		fmt.Fprintf(&s, "; %s is cached in other memory pools", text.Bytes(e.CachedPools))
 	}
 	if e.Pending > 0 {
 		fmt.Fprintf(&s, "; %s is freed but in use by other streams", text.Bytes(e.Pending))
@@ -114,7 +118,9 @@ func (a *Caching) outOfMemory(r *request) error {
 			e.Allocated += uint64(t.current[hotAllocatedBytes])
 			e.Pending += uint64(t.current[hotActiveBytes] - t.current[hotAllocatedBytes])
 			e.Cached += sh.pools[k].bytes
-			if sh != r.shard {
+			if sh.pool != r.shard.pool {
+				e.CachedPools += sh.pools[k].bytes
+			} else if sh != r.shard {
 				e.CachedOthers += sh.pools[k].bytes
 			} else if b := sh.pools[k].last(); b != nil {
 				e.LargestFree = max(e.LargestFree, b.size)
@@ -136,10 +142,12 @@ func (e *OOMError) hint(r *request) string {
 	case e.LimitHit && e.DeviceFree >= e.Tried:
 		return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
 			text.Bytes(e.Reserved+e.Tried), r.shard.owner.limitSetting())
-	case e.Cached >= e.Tried && !r.policy.expandable:
+	case e.Cached-e.CachedPools >= e.Tried && !r.policy.expandable:
 		return "Enough is reserved but in pieces: expandable_segments:True or max_split_size_mb would have avoided the fragmentation."
 	case e.CachedOthers+e.DeviceFree >= e.Tried:
 		return "Blocks are reused on their own stream only: fewer streams, or freeing the other streams' memory first, would have helped."
+	case e.CachedPools+e.CachedOthers+e.DeviceFree >= e.Tried:
+		return "A pool serves its own requests only: Pool.EmptyCache of those that cache memory would have helped."
 	}
 	return ""
 }

@@ -84,3 +84,18 @@ func TestPool_ReleasedOnesDoNotHelpOut(t *testing.T) {
 	requireOOM(t, err, ErrDeviceFull)
 	r.free(held)
 }
+
+func TestPool_OOMTellsWhatOtherPoolsCache(t *testing.T) {
+	r := newRig(t, 64*mib, "")
+	p := r.a.NewPool()
+	r.free(r.allocIn(p, 50*mib, 0))
+	var oom *OOMError
+	_, err := r.tryAlloc(30*mib, 0)
+	require.ErrorAs(t, err, &oom)
+	require.EqualValues(t, 50*mib, oom.CachedPools)
+	require.Zero(t, oom.CachedOthers, "there is one stream")
+	require.ErrorContains(t, err, "; 50.00 MiB is cached in other memory pools.")
+	require.Contains(t, oom.Hint, "Pool.EmptyCache", "and nothing of pieces")
+	require.NoError(t, p.EmptyCache())
+	r.alloc(30*mib, 0)
+}
