@@ -21,7 +21,7 @@ func (t *Tensor) Sign() (*Tensor, error) { return unaryNumeric("Sign", op.Sign, 
 // Square is t*t. Integers wrap. Not defined for bool.
 func (t *Tensor) Square() (*Tensor, error) { return unaryNumeric("Square", op.Square, t) }
 
-// Square is the gradient of Tensor.Square at a, where grad, or g, is that of the result: g*2*a.
+// Square is the gradient of Tensor.Square at a, from that of the result, grad or g: g*2*a.
 func (gradients) Square(grad, a *Tensor) (*Tensor, error) {
 	return gradient("SquareGrad", op.SquareGrad, grad, a)
 }
@@ -84,7 +84,7 @@ func (t *Tensor) DivScalar(s float64) (*Tensor, error) {
 	return unaryFloat("DivScalar", op.DivScalar, t, s)
 }
 
-// Clamp is the gradient of Tensor.Clamp at a, where grad, or g, is that of the result: g where lo <= a <= hi, else 0.
+// Clamp is the gradient of Tensor.Clamp at a, from that of the result, grad or g: g where lo <= a <= hi, else 0.
 func (gradients) Clamp(grad, a *Tensor, lo, hi float64) (*Tensor, error) {
 	return gradient("ClampGrad", op.ClampGrad, grad, a, lo, hi)
 }
@@ -125,7 +125,7 @@ func (t *Tensor) Expm1() (*Tensor, error) { return unaryFloat("Expm1", op.Expm1,
 // Erf is the error function. Makes float32 of integers and bools.
 func (t *Tensor) Erf() (*Tensor, error) { return unaryFloat("Erf", op.Erf, t) }
 
-// Erf is the gradient of Tensor.Erf at a, where grad, or g, is that of the result: g*2/sqrt(pi)*exp(-a*a).
+// Erf is the gradient of Tensor.Erf at a, from that of the result, grad or g: g*2/sqrt(pi)*exp(-a*a).
 func (gradients) Erf(grad, a *Tensor) (*Tensor, error) {
 	return gradient("ErfGrad", op.ErfGrad, grad, a)
 }
@@ -133,7 +133,7 @@ func (gradients) Erf(grad, a *Tensor) (*Tensor, error) {
 // Log2 is the logarithm to base 2, exact for powers of two. Makes float32 of integers and bools.
 func (t *Tensor) Log2() (*Tensor, error) { return unaryFloat("Log2", op.Log2, t) }
 
-// Log2 is the gradient of Tensor.Log2 at a, where grad, or g, is that of the result: g/(a*log 2).
+// Log2 is the gradient of Tensor.Log2 at a, from that of the result, grad or g: g/(a*log 2).
 func (gradients) Log2(grad, a *Tensor) (*Tensor, error) {
 	return gradient("Log2Grad", op.Log2Grad, grad, a)
 }
@@ -141,7 +141,7 @@ func (gradients) Log2(grad, a *Tensor) (*Tensor, error) {
 // Log10 is the logarithm to base 10. Makes float32 of integers and bools.
 func (t *Tensor) Log10() (*Tensor, error) { return unaryFloat("Log10", op.Log10, t) }
 
-// Log10 is the gradient of Tensor.Log10 at a, where grad, or g, is that of the result: g/(a*log 10).
+// Log10 is the gradient of Tensor.Log10 at a, from that of the result, grad or g: g/(a*log 10).
 func (gradients) Log10(grad, a *Tensor) (*Tensor, error) {
 	return gradient("Log10Grad", op.Log10Grad, grad, a)
 }
@@ -149,7 +149,7 @@ func (gradients) Log10(grad, a *Tensor) (*Tensor, error) {
 // Exp2 is 2 to the power of t. Makes float32 of integers and bools.
 func (t *Tensor) Exp2() (*Tensor, error) { return unaryFloat("Exp2", op.Exp2, t) }
 
-// Exp2 is the gradient of Tensor.Exp2 whose result was a, where grad, or g, is that of the result: g*a*log 2.
+// Exp2 is the gradient of Tensor.Exp2 whose result was a, from that of the result, grad or g: g*a*log 2.
 func (gradients) Exp2(grad, a *Tensor) (*Tensor, error) {
 	return gradient("Exp2Grad", op.Exp2Grad, grad, a)
 }
@@ -157,7 +157,7 @@ func (gradients) Exp2(grad, a *Tensor) (*Tensor, error) {
 // Tan is the tangent of t in radians. Makes float32 of integers and bools.
 func (t *Tensor) Tan() (*Tensor, error) { return unaryFloat("Tan", op.Tan, t) }
 
-// Tan is the gradient of Tensor.Tan whose result was a, where grad, or g, is that of the result: g*(1+a*a).
+// Tan is the gradient of Tensor.Tan whose result was a, from that of the result, grad or g: g*(1+a*a).
 func (gradients) Tan(grad, a *Tensor) (*Tensor, error) {
 	return gradient("TanGrad", op.TanGrad, grad, a)
 }
@@ -166,14 +166,14 @@ func (gradients) Tan(grad, a *Tensor) (*Tensor, error) {
 // float32 for integers and bools.
 func (t *Tensor) Atan2(x *Tensor) (*Tensor, error) { return binaryFloat("Atan2", op.Atan2, t, x) }
 
-// Atan2 is the gradient of Tensor.Atan2 of a and b by the first of them, where grad, or g, is that of the result: g*b/(a*a+b*b). It has the
+// Atan2 is the gradient of Tensor.Atan2 of a and b by the first of them, from that of the result, grad or g: g*b/(a*a+b*b). It has the
 // shape that a and b broadcast to.
 func (gradients) Atan2(grad, a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("Atan2Grad", op.Atan2Grad, grad, a, b)
 }
 
-// Atan2X is the gradient of Tensor.Atan2 of a and b by the second of them, where grad, or g, is that of the result: -g*a/(a*a+b*b). It has
-// the shape that a and b broadcast to.
+// Atan2X is the gradient of Tensor.Atan2 of a and b by the second of them, from that of the result, grad or g: -g*a/(a*a+b*b). It has the
+// shape that a and b broadcast to.
 func (gradients) Atan2X(grad, a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("Atan2GradX", op.Atan2GradX, grad, a, b)
 }
@@ -183,14 +183,14 @@ func (t *Tensor) LogAddExp(u *Tensor) (*Tensor, error) {
 	return binaryActivation("LogAddExp", op.LogAddExp, t, u)
 }
 
-// LogAddExp is the gradient of Tensor.LogAddExp of a and b by the first of them, where grad, or g, is that of the result: g/(1+exp(b-a)).
-// It has the shape that a and b broadcast to.
+// LogAddExp is the gradient of Tensor.LogAddExp of a and b by the first of them, from that of the result, grad or g: g/(1+exp(b-a)). It has
+// the shape that a and b broadcast to.
 func (gradients) LogAddExp(grad, a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("LogAddExpGrad", op.LogAddExpGrad, grad, a, b)
 }
 
-// LogAddExpU is the gradient of Tensor.LogAddExp of a and b by the second of them, where grad, or g, is that of the result: g/(1+exp(a-b)).
-// It has the shape that a and b broadcast to.
+// LogAddExpU is the gradient of Tensor.LogAddExp of a and b by the second of them, from that of the result, grad or g: g/(1+exp(a-b)). It
+// has the shape that a and b broadcast to.
 func (gradients) LogAddExpU(grad, a, b *Tensor) (*Tensor, error) {
 	return gradientOfTwo("LogAddExpGradU", op.LogAddExpGradU, grad, a, b)
 }
@@ -201,7 +201,7 @@ func (t *Tensor) Tanh() (*Tensor, error) { return unaryFloat("Tanh", op.Tanh, t)
 // TanhInPlace replaces every element of t by Tanh of it. Only takes floating-point types.
 func (t *Tensor) TanhInPlace() error { return t.mapInPlace("TanhInPlace", op.Tanh, true) }
 
-// Tanh is the gradient of Tensor.Tanh whose result was a, where grad, or g, is that of the result: g*(1-a*a).
+// Tanh is the gradient of Tensor.Tanh whose result was a, from that of the result, grad or g: g*(1-a*a).
 func (gradients) Tanh(grad, a *Tensor) (*Tensor, error) {
 	return gradient("TanhGrad", op.TanhGrad, grad, a)
 }
@@ -212,7 +212,7 @@ func (t *Tensor) Sigmoid() (*Tensor, error) { return unaryFloat("Sigmoid", op.Si
 // SigmoidInPlace replaces every element of t by Sigmoid of it. Only takes floating-point types.
 func (t *Tensor) SigmoidInPlace() error { return t.mapInPlace("SigmoidInPlace", op.Sigmoid, true) }
 
-// Sigmoid is the gradient of Tensor.Sigmoid whose result was a, where grad, or g, is that of the result: g*a*(1-a).
+// Sigmoid is the gradient of Tensor.Sigmoid whose result was a, from that of the result, grad or g: g*a*(1-a).
 func (gradients) Sigmoid(grad, a *Tensor) (*Tensor, error) {
 	return gradient("SigmoidGrad", op.SigmoidGrad, grad, a)
 }
@@ -223,8 +223,7 @@ func (t *Tensor) ReLU() (*Tensor, error) { return unaryNumeric("ReLU", op.ReLU, 
 // ReLUInPlace replaces every element of t by ReLU of it. Not defined for bool.
 func (t *Tensor) ReLUInPlace() error { return t.mapInPlace("ReLUInPlace", op.ReLU, false) }
 
-// ReLU is the gradient of Tensor.ReLU whose result was a, where grad, or g, is that of the result: 0 where a <= 0, else g, also where a is
-// NaN.
+// ReLU is the gradient of Tensor.ReLU whose result was a, from that of the result, grad or g: 0 where a <= 0, else g, also where a is NaN.
 func (gradients) ReLU(grad, a *Tensor) (*Tensor, error) {
 	return gradient("ReLUGrad", op.ReLUGrad, grad, a)
 }
@@ -232,7 +231,7 @@ func (gradients) ReLU(grad, a *Tensor) (*Tensor, error) {
 // GELU is t times the normal distribution function at t: 0.5*t*(1+erf(t/sqrt 2)). Only takes floating-point types.
 func (t *Tensor) GELU() (*Tensor, error) { return activation("GELU", op.GELU, t) }
 
-// GELU is the gradient of Tensor.GELU at a, where grad, or g, is that of the result: g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)).
+// GELU is the gradient of Tensor.GELU at a, from that of the result, grad or g: g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)).
 func (gradients) GELU(grad, a *Tensor) (*Tensor, error) {
 	return gradient("GELUGrad", op.GELUGrad, grad, a)
 }
@@ -240,7 +239,7 @@ func (gradients) GELU(grad, a *Tensor) (*Tensor, error) {
 // GELUTanh is the tanh approximation of GELU. Only takes floating-point types.
 func (t *Tensor) GELUTanh() (*Tensor, error) { return activation("GELUTanh", op.GELUTanh, t) }
 
-// GELUTanh is the gradient of Tensor.GELUTanh at a, where grad, or g, is that of the result: g times its derivative.
+// GELUTanh is the gradient of Tensor.GELUTanh at a, from that of the result, grad or g: g times its derivative.
 func (gradients) GELUTanh(grad, a *Tensor) (*Tensor, error) {
 	return gradient("GELUTanhGrad", op.GELUTanhGrad, grad, a)
 }
@@ -248,7 +247,7 @@ func (gradients) GELUTanh(grad, a *Tensor) (*Tensor, error) {
 // SiLU is t*sigmoid(t). Only takes floating-point types.
 func (t *Tensor) SiLU() (*Tensor, error) { return activation("SiLU", op.SiLU, t) }
 
-// SiLU is the gradient of Tensor.SiLU at a, where grad, or g, is that of the result: g*(s + a*s*(1-s)) with s = sigmoid(a).
+// SiLU is the gradient of Tensor.SiLU at a, from that of the result, grad or g: g*(s + a*s*(1-s)) with s = sigmoid(a).
 func (gradients) SiLU(grad, a *Tensor) (*Tensor, error) {
 	return gradient("SiLUGrad", op.SiLUGrad, grad, a)
 }
@@ -256,7 +255,7 @@ func (gradients) SiLU(grad, a *Tensor) (*Tensor, error) {
 // Softsign is t/(1+|t|). Makes float32 of integers and bools.
 func (t *Tensor) Softsign() (*Tensor, error) { return unaryFloat("Softsign", op.Softsign, t) }
 
-// Softsign is the gradient of Tensor.Softsign at a, where grad, or g, is that of the result: g/(1+|a|)**2.
+// Softsign is the gradient of Tensor.Softsign at a, from that of the result, grad or g: g/(1+|a|)**2.
 func (gradients) Softsign(grad, a *Tensor) (*Tensor, error) {
 	return gradient("SoftsignGrad", op.SoftsignGrad, grad, a)
 }
@@ -264,8 +263,7 @@ func (gradients) Softsign(grad, a *Tensor) (*Tensor, error) {
 // Hardswish is t*min(max(t+3, 0), 6)/6. Only takes floating-point types.
 func (t *Tensor) Hardswish() (*Tensor, error) { return activation("Hardswish", op.Hardswish, t) }
 
-// Hardswish is the gradient of Tensor.Hardswish at a, where grad, or g, is that of the result: g where a > 3, 0 where a < -3, else
-// g*(a/3+0.5).
+// Hardswish is the gradient of Tensor.Hardswish at a, from that of the result, grad or g: g where a >= 3, 0 where a < -3, else g*(a/3+0.5).
 func (gradients) Hardswish(grad, a *Tensor) (*Tensor, error) {
 	return gradient("HardswishGrad", op.HardswishGrad, grad, a)
 }
@@ -273,7 +271,7 @@ func (gradients) Hardswish(grad, a *Tensor) (*Tensor, error) {
 // Mish is t*tanh(log(1+exp(t))). Only takes floating-point types.
 func (t *Tensor) Mish() (*Tensor, error) { return activation("Mish", op.Mish, t) }
 
-// Mish is the gradient of Tensor.Mish at a, where grad, or g, is that of the result: g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s =
+// Mish is the gradient of Tensor.Mish at a, from that of the result, grad or g: g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s =
 // log(1+exp(a)).
 func (gradients) Mish(grad, a *Tensor) (*Tensor, error) {
 	return gradient("MishGrad", op.MishGrad, grad, a)
@@ -284,7 +282,7 @@ func (t *Tensor) LeakyReLU(slope float64) (*Tensor, error) {
 	return activation("LeakyReLU", op.LeakyReLU, t, slope)
 }
 
-// LeakyReLU is the gradient of Tensor.LeakyReLU at a, where grad, or g, is that of the result: g where a > 0, else g*slope.
+// LeakyReLU is the gradient of Tensor.LeakyReLU at a, from that of the result, grad or g: g where a > 0, else g*slope.
 func (gradients) LeakyReLU(grad, a *Tensor, slope float64) (*Tensor, error) {
 	return gradient("LeakyReLUGrad", op.LeakyReLUGrad, grad, a, slope)
 }
@@ -294,8 +292,7 @@ func (t *Tensor) Softplus(beta, threshold float64) (*Tensor, error) {
 	return activation("Softplus", op.Softplus, t, beta, threshold)
 }
 
-// Softplus is the gradient of Tensor.Softplus at a, where grad, or g, is that of the result: g*sigmoid(beta*a), and g where beta*a >
-// threshold.
+// Softplus is the gradient of Tensor.Softplus at a, from that of the result, grad or g: g*sigmoid(beta*a), and g where beta*a > threshold.
 func (gradients) Softplus(grad, a *Tensor, beta, threshold float64) (*Tensor, error) {
 	return gradient("SoftplusGrad", op.SoftplusGrad, grad, a, beta, threshold)
 }
@@ -303,12 +300,12 @@ func (gradients) Softplus(grad, a *Tensor, beta, threshold float64) (*Tensor, er
 // ELU is t where t > 0, else alpha*(exp(t)-1). Only takes floating-point types.
 func (t *Tensor) ELU(alpha float64) (*Tensor, error) { return activation("ELU", op.ELU, t, alpha) }
 
-// ELU is the gradient of Tensor.ELU at a, where grad, or g, is that of the result: g where a > 0, else g*alpha*exp(a).
+// ELU is the gradient of Tensor.ELU at a, from that of the result, grad or g: g where a > 0, else g*alpha*exp(a).
 func (gradients) ELU(grad, a *Tensor, alpha float64) (*Tensor, error) {
 	return gradient("ELUGrad", op.ELUGrad, grad, a, alpha)
 }
 
-// Hardtanh is the gradient of Tensor.Hardtanh at a, where grad, or g, is that of the result: 0 where a <= lo or a >= hi, else g.
+// Hardtanh is the gradient of Tensor.Hardtanh at a, from that of the result, grad or g: 0 where a <= lo or a >= hi, else g.
 func (gradients) Hardtanh(grad, a *Tensor, lo, hi float64) (*Tensor, error) {
 	return gradient("HardtanhGrad", op.HardtanhGrad, grad, a, lo, hi)
 }

@@ -118,12 +118,12 @@ var activations = []Op{
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "hardswishGrad64(g, a)", CUDA: "a > 3 ? g : a < -3 ? (C)0 : g * (a / 3 + (C)0.5)",
+				Go: "hardswishGrad64(g, a)", CUDA: "a >= 3 ? g : a < -3 ? (C)0 : g * (a / 3 + (C)0.5)",
 				Reference: "hardswishSlope(a)", Ulps: 3,
 			},
-			Formula: "g where a > 3, 0 where a < -3, else g*(a/3+0.5)",
+			Formula: "g where a >= 3, 0 where a < -3, else g*(a/3+0.5)",
 		}},
-		Test: Test{From: -5, To: 5, Torch: "F.hardswish(x)"},
+		Test: Test{From: -5, To: 5, Torch: "F.hardswish(x)"}, // at -3 and 3 PyTorch has two answers: vectors and single elements differ
 	},
 	{
 		Name: "Mish", Torch: "mish", Types: OnlyFloats, Autocast: "Untouched",

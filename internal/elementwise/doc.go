@@ -2,7 +2,7 @@
 // other packages need of it are generated. Nothing imports this package in a program; the generator and tests do.
 //
 // An operation with kernels takes a row in the file of its family and, if it needs a function that is not there yet, that function in
-// kernels/cpu or kernels/cuda/src/math.h. go generate ./internal/elementwise makes of the row
+// kernels/cpu, kernels/cuda/src/math.h or, for references, kernels/kerneltest/table.go. go generate ./internal/elementwise makes of the row
 //
 //	kernels/op            the identifiers and what calls must look like
 //	kernels/cpu           loops and rows

@@ -59,7 +59,7 @@ type Func struct {
 	WholeReference string // in its place for integers
 	Scale          string // the size of the largest term of a sum that may cancel; an expression like Reference, or several
 	Ulps           float64
-	Wild           bool   // numbers of all sizes are tried, else such up to 1000; of gradients, else those of the range that Test has
+	Wild           bool   // numbers of all sizes are tried, with NaN and infinities, else such up to 1000; of gradients, else those of the range that Test has
 	Values         string // a method of kerneltest's maker that gives them, in place of all that
 }
 
@@ -104,7 +104,7 @@ type Gradient struct {
 type Test struct {
 	Scalars  []string // values of the scalars, in turn: Go expressions, separated by commas
 	Wholes   []string // those for integers
-	From, To float64  // where the function is compared with finite differences and PyTorch
+	From, To float64  // where the function is compared with finite differences and PyTorch, at nine even places: let them meet each edge
 	Near     bool     // it is not compared with PyTorch outside of that
 	Torch    string   // PyTorch's expression of x and y
 }

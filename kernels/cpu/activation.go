@@ -174,7 +174,7 @@ func eluGrad64(g, x, alpha float64) float64 {
 
 func hardswishGrad64(g, a float64) float64 {
 	switch {
-	case a > 3:
+	case a >= 3:
 		return g
 	case a < -3:
 		return 0

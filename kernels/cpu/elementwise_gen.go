@@ -648,7 +648,7 @@ func hardswish[T float](dst, a []T, _ *op.Call) {
 	}
 }
 
-// hardswishGrad is g where a > 3, 0 where a < -3, else g*(a/3+0.5), of the gradient g and the input.
+// hardswishGrad is g where a >= 3, 0 where a < -3, else g*(a/3+0.5), of the gradient g and the input.
 func hardswishGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "736e5334127c899f2954821cfed330775da587d79a2723154d3a165633df344c"
+const inputsHash = "4c06cdc5ec60e16da967956758096c0b59e72870eff95d48507d595f742bd03a"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

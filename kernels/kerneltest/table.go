@@ -28,7 +28,7 @@ func hardswishSlope(x float64) float64 {
 	switch {
 	case x < -3:
 		return 0
-	case x > 3:
+	case x >= 3:
 		return 1
 	}
 	return x/3 + 0.5

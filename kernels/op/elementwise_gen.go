@@ -72,7 +72,7 @@ const (
 	Softsign                             // a/(1+|a|). Float types
 	SoftsignGrad                         // g/(1+|a|)**2, of the gradient g and the input. Float types
 	Hardswish                            // a*min(max(a+3, 0), 6)/6. Float types
-	HardswishGrad                        // g where a > 3, 0 where a < -3, else g*(a/3+0.5), of the gradient g and the input. Float types
+	HardswishGrad                        // g where a >= 3, 0 where a < -3, else g*(a/3+0.5), of the gradient g and the input. Float types
 	Mish                                 // a*tanh(log(1+exp(a))). Float types
 	MishGrad                             // g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a)), of the gradient g and the input. Float types
 	LeakyReLU                            // a where a > 0, else slope*a; F is slope. Float types

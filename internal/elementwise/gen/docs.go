@@ -47,7 +47,7 @@ func gradDoc(o elementwise.Op, i int) string {
 	case o.Second != "":
 		at = "of a and b by the " + []string{"first", "second"}[i] + " of them"
 	}
-	s := fmt.Sprintf("%s is the gradient of Tensor.%s %s, where grad, or g, is that of the result: %s.", methodOf(o.Name+gradSuffix(o, i)), o.Name, at, g.Formula)
+	s := fmt.Sprintf("%s is the gradient of Tensor.%s %s, from that of the result, grad or g: %s.", methodOf(o.Name+gradSuffix(o, i)), o.Name, at, g.Formula)
 	if o.Second != "" {
 		s += " It has the shape that a and b broadcast to."
 	}
