@@ -85,3 +85,39 @@ func moveRow[T any](dst device.Ptr, to int, src device.Ptr, from, n int) {
 		j += from
 	}
 }
+
+func fillRows() []op.Row {
+	zeroTo := func(f kernel0[float32]) func(accessor[float32]) op.Func {
+		return func(l accessor[float32]) op.Func { return nullary(l, f) }
+	}
+	wide := func(l accessor[float64]) op.Func { return nullary(l, fill[float64]) }
+	filler := row(op.Fill, floats(zeroTo(fill[float32]), wide),
+		integers(
+			func(l accessor[int64]) op.Func { return nullary(l, fill[int64]) },
+			func(l accessor[int32]) op.Func { return nullary(l, fill[int32]) },
+			func(l accessor[uint8]) op.Func { return nullary(l, fill[uint8]) }),
+		boolean(func(l accessor[uint8]) op.Func { return nullary(l, fill[uint8]) }))
+	return []op.Row{
+		filler,
+		{Op: op.Copy, Funcs: bySize(move[uint8](), move[uint16](), move[uint32](), move[uint64]())},
+		row(op.Cast,
+			floats(castFrom[float32], castFrom[float64]),
+			integers(castFrom[int64], castFrom[int32], castFrom[uint8]),
+			boolean(castFrom[uint8])),
+		row(op.Arange,
+			floats(arange[float32], arange[float64]),
+			integers(arange[int64], arange[int32], arange[uint8])),
+		row(op.Uniform, floats(
+			func(l accessor[float32]) op.Func { return random(l, uniform[float32]) },
+			func(l accessor[float64]) op.Func { return random(l, uniform[float64]) })),
+		row(op.Normal, floats(
+			func(l accessor[float32]) op.Func { return random(l, normal[float32]) },
+			func(l accessor[float64]) op.Func { return random(l, normal[float64]) })),
+		row(op.Bernoulli, floats(
+			func(l accessor[float32]) op.Func { return random(l, bernoulli[float32]) },
+			func(l accessor[float64]) op.Func { return random(l, bernoulli[float64]) }),
+			boolean(func(accessor[uint8]) op.Func { return random(boolAccessor(), bernoulli[float32]) })),
+		row(op.Dropout, floats(droppedOut[float32], droppedOut[float64])),
+		{Op: op.Where, Funcs: bySize(choose[uint8](), choose[uint16](), choose[uint32](), choose[uint64]())},
+	}
+}

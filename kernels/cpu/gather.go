@@ -108,3 +108,13 @@ func (g *gathering[T]) run(lo, hi int) {
 		lo += n
 	}
 }
+
+func gatherRows() []op.Row {
+	return []op.Row{
+		{Op: op.Gather, Funcs: bySize(gather[uint8](), gather[uint16](), gather[uint32](), gather[uint64]())},
+		{Op: op.Scatter, Funcs: bySize(scatter[uint8](), scatter[uint16](), scatter[uint32](), scatter[uint64]())},
+		row(op.ScatterAdd, floats(scatterAdd[float32], scatterAdd[float64])),
+		row(op.EmbeddingBag, floats(embeddingBag[float32], embeddingBag[float64])),
+		row(op.EmbeddingBagGrad, floats(embeddingBagGrad[float32], embeddingBagGrad[float64])),
+	}
+}

@@ -100,3 +100,12 @@ func klDivGrad(_, y float64, s *scalars8) float64 {
 	}
 	return -y
 }
+
+func lossRows() []op.Row {
+	return []op.Row{
+		lossRow(op.SquaredError, squaredError), lossRow(op.SmoothL1, smoothL1), lossRow(op.BCE, bce),
+		lossRow(op.BCELogits, bceLogits), lossRow(op.KLDiv, klDiv),
+		lossGradRow(op.SquaredErrorGrad, squaredErrorGrad), lossGradRow(op.SmoothL1Grad, smoothL1Grad), lossGradRow(op.BCEGrad, bceGrad),
+		lossGradRow(op.BCELogitsGrad, bceLogitsGrad), lossGradRow(op.KLDivGrad, klDivGrad),
+	}
+}

@@ -161,3 +161,34 @@ func (p product[T]) transposed() product[T] {
 	p.dst, p.c = p.dst.transposed(), p.c.transposed()
 	return p
 }
+
+func structuredRows() []op.Row {
+	rowOp := func(id op.ID, f rowKernel[float32], g rowKernel[float64]) op.Row {
+		return row(id, floats(
+			func(l accessor[float32]) op.Func { return rowwise(l, f) },
+			func(l accessor[float64]) op.Func { return rowwise(l, g) }))
+	}
+	return []op.Row{
+		row(op.MatMul, floats(matMul[float32], matMul[float64])),
+		row(op.Conv2D, floats(conv[float32], conv[float64])),
+		row(op.Conv2DGradInput, floats(conv[float32], conv[float64])),
+		row(op.Conv2DGradWeight, floats(conv[float32], conv[float64])),
+		rowOp(op.Softmax, softmax[float32], softmax[float64]),
+		rowOp(op.SoftmaxGrad, softmaxGrad[float32], softmaxGrad[float64]),
+		rowOp(op.LogSoftmax, logSoftmax[float32], logSoftmax[float64]),
+		rowOp(op.LogSoftmaxGrad, logSoftmaxGrad[float32], logSoftmaxGrad[float64]),
+		row(op.NLL, floats(nll[float32], nll[float64])),
+		row(op.NLLGrad, floats(nllGrad[float32], nllGrad[float64])),
+		row(op.CrossEntropy, floats(
+			func(l accessor[float32]) op.Func { return entropy(l, false) },
+			func(l accessor[float64]) op.Func { return entropy(l, false) })),
+		row(op.CrossEntropyGrad, floats(
+			func(l accessor[float32]) op.Func { return entropy(l, true) },
+			func(l accessor[float64]) op.Func { return entropy(l, true) })),
+		row(op.Attention, floats(attend[float32], attend[float64])),
+		row(op.AttentionGrad, floats(attendGrad[float32], attendGrad[float64])),
+		{Op: op.IndexSelect, Funcs: bySize(
+			indexSelect[uint8](), indexSelect[uint16](), indexSelect[uint32](), indexSelect[uint64]())},
+		row(op.IndexAdd, floats(indexAdd[float32], indexAdd[float64])),
+	}
+}

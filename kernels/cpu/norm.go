@@ -177,3 +177,14 @@ func storeVector[T float](v *op.View, numbers []T) {
 		storeVia(v.Ptr, 1, any(numbers).([]float32), v.DType)
 	}
 }
+
+func normRows() []op.Row {
+	return []op.Row{
+		row(op.RowNorm, floats(rowNormalizer[float32](false), rowNormalizer[float64](false))),
+		row(op.RowNormGrad, floats(rowNormalizer[float32](true), rowNormalizer[float64](true))),
+		row(op.NormSums, floats(normSums[float32], normSums[float64])),
+		row(op.ChannelStats, floats(channelStats[float32], channelStats[float64])),
+		row(op.ChannelNorm, floats(channelNormalizer[float32](false), channelNormalizer[float64](false))),
+		row(op.ChannelNormGrad, floats(channelNormalizer[float32](true), channelNormalizer[float64](true))),
+	}
+}

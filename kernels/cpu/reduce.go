@@ -114,3 +114,31 @@ func (r *reduction[T, A, D]) put(p device.Ptr, stride int, acc []A, s *scratch) 
 	}
 	r.out.store(p, stride, results)
 }
+
+func reduceRows() []op.Row {
+	return []op.Row{
+		row(op.Sum,
+			floats(same(sumReducer[float32]()), same(sumReducer[float64]())),
+			integers(wide(intSumReducer[int64]()), wide(intSumReducer[int32]()), wide(intSumReducer[uint8]())),
+			boolean(wide(intSumReducer[uint8]()))),
+		row(op.Mean, floats(same(meanReducer[float32]()), same(meanReducer[float64]()))),
+		row(op.Prod,
+			floats(same(prodReducer[float32, float64, float32]()), same(prodReducer[float64, float64, float64]())),
+			integers(wide(prodReducer[int64, int64, int64]()), wide(prodReducer[int32, int64, int64]()),
+				wide(prodReducer[uint8, int64, int64]()))),
+		row(op.Max,
+			floats(same(maxReducer[float32]()), same(maxReducer[float64]())),
+			integers(same(maxReducer[int64]()), same(maxReducer[int32]()), same(maxReducer[uint8]()))),
+		row(op.Min,
+			floats(same(minReducer[float32]()), same(minReducer[float64]())),
+			integers(same(minReducer[int64]()), same(minReducer[int32]()), same(minReducer[uint8]()))),
+		row(op.ArgMax,
+			floats(arg[float32](false), arg[float64](false)),
+			integers(arg[int64](false), arg[int32](false), arg[uint8](false))),
+		row(op.ArgMin,
+			floats(arg[float32](true), arg[float64](true)),
+			integers(arg[int64](true), arg[int32](true), arg[uint8](true))),
+		row(op.Any, boolean(same(anyReducer()))),
+		row(op.All, boolean(same(allReducer()))),
+	}
+}
