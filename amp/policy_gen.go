@@ -53,6 +53,7 @@ var tablePolicy = map[string]Class{
 	"silu":        Untouched,
 	"softsign":    Untouched,
 	"hardswish":   Untouched,
+	"hardsigmoid": Untouched,
 	"mish":        Untouched,
 	"leaky_relu":  Untouched,
 	"softplus":    Float32,

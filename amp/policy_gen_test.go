@@ -55,6 +55,7 @@ func init() {
 		"silu":        one((*autograd.Variable).SiLU),
 		"softsign":    one((*autograd.Variable).Softsign),
 		"hardswish":   one((*autograd.Variable).Hardswish),
+		"hardsigmoid": one((*autograd.Variable).Hardsigmoid),
 		"mish":        one((*autograd.Variable).Mish),
 		"leaky_relu":  one(func(v *autograd.Variable) *autograd.Variable { return v.LeakyReLU(0.25) }),
 		"softplus":    one(func(v *autograd.Variable) *autograd.Variable { return v.Softplus(2, 5) }),

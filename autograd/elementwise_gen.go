@@ -335,6 +335,12 @@ func (v *Variable) Hardswish() *Variable { return hardswish.apply(nil, v) }
 var hardswish = define("hardswish", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Hardswish() },
 	rule{uses: input(0), grad: ofInput(gradients.Hardswish)})
 
+// Hardsigmoid is min(max(v+3, 0), 6)/6. Only takes floating-point types. Its gradient is 0 at -3, at 3 and at NaN. Saves v.
+func (v *Variable) Hardsigmoid() *Variable { return hardsigmoid.apply(nil, v) }
+
+var hardsigmoid = define("hardsigmoid", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Hardsigmoid() },
+	rule{uses: input(0), grad: ofInput(gradients.Hardsigmoid)})
+
 // Mish is v*tanh(log(1+exp(v))). Only takes floating-point types. Saves v.
 func (v *Variable) Mish() *Variable { return mish.apply(nil, v) }
 

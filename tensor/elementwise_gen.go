@@ -263,9 +263,18 @@ func (gradients) Softsign(grad, a *Tensor) (*Tensor, error) {
 // Hardswish is t*min(max(t+3, 0), 6)/6. Only takes floating-point types.
 func (t *Tensor) Hardswish() (*Tensor, error) { return activation("Hardswish", op.Hardswish, t) }
 
-// Hardswish is the gradient of Tensor.Hardswish at a, from that of the result, grad or g: g where a >= 3, 0 where a < -3, else g*(a/3+0.5).
+// Hardswish is the gradient of Tensor.Hardswish at a, from that of the result, grad or g: g where a >= 3, 0 where a <= -3, else
+// g*(a/3+0.5).
 func (gradients) Hardswish(grad, a *Tensor) (*Tensor, error) {
 	return gradient("HardswishGrad", op.HardswishGrad, grad, a)
+}
+
+// Hardsigmoid is min(max(t+3, 0), 6)/6. Only takes floating-point types.
+func (t *Tensor) Hardsigmoid() (*Tensor, error) { return activation("Hardsigmoid", op.Hardsigmoid, t) }
+
+// Hardsigmoid is the gradient of Tensor.Hardsigmoid at a, from that of the result, grad or g: g/6 where -3 < a < 3, else 0.
+func (gradients) Hardsigmoid(grad, a *Tensor) (*Tensor, error) {
+	return gradient("HardsigmoidGrad", op.HardsigmoidGrad, grad, a)
 }
 
 // Mish is t*tanh(log(1+exp(t))). Only takes floating-point types.

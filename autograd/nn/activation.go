@@ -89,6 +89,9 @@ func SiLU() *FuncModule { return Func("SiLU()", (*autograd.Variable).SiLU) }
 // Mish is x*tanh(log(1+exp(x))).
 func Mish() *FuncModule { return Func("Mish()", (*autograd.Variable).Mish) }
 
+// Hardsigmoid is min(max(x+3, 0), 6)/6.
+func Hardsigmoid() *FuncModule { return Func("Hardsigmoid()", (*autograd.Variable).Hardsigmoid) }
+
 // Hardswish is x*min(max(x+3, 0), 6)/6.
 func Hardswish() *FuncModule { return Func("Hardswish()", (*autograd.Variable).Hardswish) }
 

@@ -215,6 +215,7 @@ func TestFunctionModules_ComputeWhatTheirNamesSay(t *testing.T) {
 		nn.GELUTanh():          (*autograd.Variable).GELUTanh,
 		nn.SiLU():              (*autograd.Variable).SiLU,
 		nn.Mish():              (*autograd.Variable).Mish,
+		nn.Hardsigmoid():       (*autograd.Variable).Hardsigmoid,
 		nn.Hardswish():         (*autograd.Variable).Hardswish,
 		nn.Softsign():          (*autograd.Variable).Softsign,
 		nn.Softplus(2, 20):     func(v *autograd.Variable) *autograd.Variable { return v.Softplus(2, 20) },

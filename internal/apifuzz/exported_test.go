@@ -198,6 +198,7 @@ var functions = map[string]any{
 	"nn.GRUCell":                         nn.GRUCell,
 	"nn.GroupNorm":                       nn.GroupNorm,
 	"nn.Groups":                          nn.Groups,
+	"nn.Hardsigmoid":                     nn.Hardsigmoid,
 	"nn.Hardswish":                       nn.Hardswish,
 	"nn.HuberLoss":                       nn.HuberLoss,
 	"nn.Identity":                        nn.Identity,

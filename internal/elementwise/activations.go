@@ -118,12 +118,29 @@ var activations = []Op{
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "hardswishGrad64(g, a)", CUDA: "a >= 3 ? g : a < -3 ? (C)0 : g * (a / 3 + (C)0.5)",
+				Go: "hardswishGrad64(g, a)", CUDA: "a >= 3 ? g : a <= -3 ? (C)0 : g * (a / 3 + (C)0.5)",
 				Reference: "hardswishSlope(a)", Ulps: 3,
 			},
-			Formula: "g where a >= 3, 0 where a < -3, else g*(a/3+0.5)",
+			Formula: "g where a >= 3, 0 where a <= -3, else g*(a/3+0.5)",
 		}},
-		Test: Test{From: -5, To: 5, Torch: "F.hardswish(x)"}, // at -3 and 3 PyTorch has two answers: vectors and single elements differ
+		Test: Test{From: -5, To: 5, Torch: "F.hardswish(x)"}, // at -3 and 3 PyTorch 1.13 has other answers than later versions
+	},
+	{
+		Name: "Hardsigmoid", Torch: "hardsigmoid", Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is min(max(t+3, 0), 6)/6", Note: "Its gradient is 0 at -3, at 3 and at NaN.",
+		Func: Func{
+			Go: "min(max(a+3, 0), 6) / 6", CUDA: "least<C>(most<C>(a + 3, 0), 6) / 6",
+			Reference: "math.Min(math.Max(a+3, 0), 6) / 6", Ulps: 3, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "hardsigmoidGrad64(g, a)", CUDA: "a > -3 && a < 3 ? g / 6 : (C)0",
+				Reference: "onlyIf(a > -3 && a < 3, g/6)", Ulps: 3, Wild: true,
+			},
+			Formula: "g/6 where -3 < a < 3, else 0",
+		}},
+		// The gradient of F.hardsigmoid has 1/6 of float32 in it, also in float64.
+		Test: Test{From: -6, To: 6, Torch: "torch.where((x > -3) & (x < 3), (x + 3) / 6, F.hardsigmoid(x).detach())"},
 	},
 	{
 		Name: "Mish", Torch: "mish", Types: OnlyFloats, Autocast: "Untouched",

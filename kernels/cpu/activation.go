@@ -176,10 +176,17 @@ func hardswishGrad64(g, a float64) float64 {
 	switch {
 	case a >= 3:
 		return g
-	case a < -3:
+	case a <= -3:
 		return 0
 	}
 	return g * (a/3 + 0.5) // also NaN
+}
+
+func hardsigmoidGrad64(g, a float64) float64 {
+	if a > -3 && a < 3 {
+		return g / 6
+	}
+	return 0 // also NaN
 }
 
 // mish64 is a*tanh(log(1+e)) with e = exp(a), whose tanh is n/(n+2) for n = e*(e+2). From 20 on that is 1.

@@ -648,11 +648,27 @@ func hardswish[T float](dst, a []T, _ *op.Call) {
 	}
 }
 
-// hardswishGrad is g where a >= 3, 0 where a < -3, else g*(a/3+0.5), of the gradient g and the input.
+// hardswishGrad is g where a >= 3, 0 where a <= -3, else g*(a/3+0.5), of the gradient g and the input.
 func hardswishGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(hardswishGrad64(float64(g[i]), float64(a[i])))
+	}
+}
+
+// hardsigmoid is min(max(a+3, 0), 6)/6.
+func hardsigmoid[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(min(max(float64(a[i])+3, 0), 6) / 6)
+	}
+}
+
+// hardsigmoidGrad is g/6 where -3 < a < 3, else 0, of the gradient g and the input.
+func hardsigmoidGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(hardsigmoidGrad64(float64(g[i]), float64(a[i])))
 	}
 }
 
@@ -927,6 +943,8 @@ func tableRows() []op.Row {
 		row(op.SoftsignGrad, floats(two(softsignGrad[float32]), two(softsignGrad[float64]))),
 		row(op.Hardswish, floats(one(hardswish[float32]), one(hardswish[float64]))),
 		row(op.HardswishGrad, floats(two(hardswishGrad[float32]), two(hardswishGrad[float64]))),
+		row(op.Hardsigmoid, floats(one(hardsigmoid[float32]), one(hardsigmoid[float64]))),
+		row(op.HardsigmoidGrad, floats(two(hardsigmoidGrad[float32]), two(hardsigmoidGrad[float64]))),
 		row(op.Mish, floats(one(mish[float32]), one(mish[float64]))),
 		row(op.MishGrad, floats(two(mishGrad[float32]), two(mishGrad[float64]))),
 		row(op.LeakyReLU, floats(one(leakyReLU[float32]), one(leakyReLU[float64]))),

@@ -74,6 +74,8 @@ var elementwiseIDs = []op.ID{
 	op.SoftsignGrad,
 	op.Hardswish,
 	op.HardswishGrad,
+	op.Hardsigmoid,
+	op.HardsigmoidGrad,
 	op.Mish,
 	op.MishGrad,
 	op.LeakyReLU,

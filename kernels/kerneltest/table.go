@@ -26,7 +26,7 @@ func mishSlope(x float64) float64 {
 
 func hardswishSlope(x float64) float64 {
 	switch {
-	case x < -3:
+	case x <= -3:
 		return 0
 	case x >= 3:
 		return 1

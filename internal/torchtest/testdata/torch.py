@@ -205,10 +205,10 @@ def addcdiv(x, a, b, value):
 
 
 def hardswish(x):
-    """The gradient of NaN is NaN, where PyTorch's depends on the number of elements."""
-    nan = x.isnan()
+    """The gradient of NaN is NaN, where PyTorch's depends on the number of elements; at -3 and 3 it is that of later versions."""
+    nan, low, high = x.isnan(), x == -3, x == 3
     odd = x.masked_fill(~nan, 0)
-    return torch.where(nan, odd * odd, F.hardswish(x.masked_fill(nan, 0)))
+    return torch.where(nan, odd * odd, torch.where(high, x, F.hardswish(x.masked_fill(nan | low | high, 0))))
 
 
 def in_common(*tensors):

@@ -94,7 +94,9 @@ BINARY(SiLUGrad, return a * silu_slope(b); )
 UNARY(Softsign, return a / (1 + abs(a)); )
 BINARY(SoftsignGrad, return a / ((1 + abs(b)) * (1 + abs(b))); )
 UNARY(Hardswish, return a * least<C>(most<C>(a + 3, 0), 6) / 6; )
-BINARY(HardswishGrad, return b >= 3 ? a : b < -3 ? (C)0 : a * (b / 3 + (C)0.5); )
+BINARY(HardswishGrad, return b >= 3 ? a : b <= -3 ? (C)0 : a * (b / 3 + (C)0.5); )
+UNARY(Hardsigmoid, return least<C>(most<C>(a + 3, 0), 6) / 6; )
+BINARY(HardsigmoidGrad, return b > -3 && b < 3 ? a / 6 : (C)0; )
 UNARY(Mish, return mish(a); )
 BINARY(MishGrad, return a * mish_slope(b); )
 UNARY(LeakyReLU, return a > 0 ? a : a * s; )
@@ -162,6 +164,8 @@ COMPUTES(fn::Softsign)
 COMPUTES(fn::SoftsignGrad)
 COMPUTES(fn::Hardswish)
 COMPUTES(fn::HardswishGrad)
+COMPUTES(fn::Hardsigmoid)
+COMPUTES(fn::HardsigmoidGrad)
 COMPUTES(fn::Mish)
 COMPUTES(fn::MishGrad)
 COMPUTES(fn::Softplus)
@@ -251,6 +255,8 @@ COMPUTES(fn::ELUGrad)
     MAP2(softsign_backward_##T, fn::SoftsignGrad, T, T, C) \
     MAP1(hardswish_##T, fn::Hardswish, T, T, C) \
     MAP2(hardswish_backward_##T, fn::HardswishGrad, T, T, C) \
+    MAP1(hardsigmoid_##T, fn::Hardsigmoid, T, T, C) \
+    MAP2(hardsigmoid_backward_##T, fn::HardsigmoidGrad, T, T, C) \
     MAP1(mish_##T, fn::Mish, T, T, C) \
     MAP2(mish_backward_##T, fn::MishGrad, T, T, C) \
     MAP1(leaky_relu_##T, fn::LeakyReLU, T, T, C) \
