@@ -59,8 +59,8 @@
 //	ready --Unscale--> unscaled --Step--> stepped --Update--> ready
 //	  \---------------Step--------------/
 //
-// A Step that fails, for lack of memory as an example, may be called again: the gradients are still there, unscaled if Unscale has been
-// called. To repeat the whole iteration after an Unscale, call Update first, as in PyTorch, and ZeroGrad, and go on with Scale and
+// A Step that fails for lack of memory for the optimizer's state has changed nothing and may be called again: the gradients are still there,
+// unscaled if Unscale has been called. One that fails in the middle, at a kernel's launch, has changed some parameters. To repeat the whole iteration after an Unscale, call Update first, as in PyTorch, and ZeroGrad, and go on with Scale and
 // Backward: until Update another Unscale is UnscaledTwice. That Update counts the iteration that was left as one.
 //
 // Everything else is a *ScalerError with PyTorch's text. Several optimizers share one scaler: each skips by itself, and the scale
