@@ -13,13 +13,22 @@ type BackwardOption func(*backward)
 // RetainGraph keeps saved tensors and intermediate results, so that Backward can be called again.
 func RetainGraph() BackwardOption { return func(b *backward) { b.retain = true } }
 
+// GradOutputs is WithGradient of variables of the graph: with CreateGraph gradients flow through them too, so that two passes give the
+// product of a Jacobian and a vector. Nil stands for one.
+func GradOutputs(v ...*Variable) BackwardOption { return func(b *backward) { b.starts = v } }
+
 // WithGradient starts from t instead of one, for variables that are not scalars. t must have the variable's shape and type.
 // Grad takes one for each output; nil stands for one.
 func WithGradient(t ...*tensor.Tensor) BackwardOption { return func(b *backward) { b.seeds = t } }
 
-// CreateGraph asks for gradients that can be differentiated again. This package has none: with it, Backward and Grad return an
-// error that matches ErrHigherOrder, and do nothing. It is there so that code that needs it finds out in time.
-func CreateGraph() BackwardOption { return func(b *backward) { b.create = true } }
+// CreateGraph records how the gradients are computed, so that they can be differentiated again (create_graph of PyTorch): what Grad returns
+// are results of operations then, of which a loss can be made, and Backward leaves the gradients of leaves in GradVariable as well. It
+// implies RetainGraph. The gradients that are recorded, and what is saved of them, stay until the graph is released. An operation whose
+// gradient cannot be recorded ends the pass before anything is computed, with an error that names it and matches ErrHigherOrder;
+// Differentiable operations are listed in docs/parity-ops.md. A hook may look at a gradient, but not replace it.
+func CreateGraph() BackwardOption {
+	return func(b *backward) { b.create, b.retain = true, true }
+}
 
 // backward is one backward pass.
 //
@@ -33,12 +42,15 @@ type backward struct {
 	retain bool
 	create bool
 	seeds  []*tensor.Tensor // borrowed from the caller, nil for one; none is one for each root
+	starts []*Variable      // instead of seeds
 	nodes  []*node
 	late   []*Variable // leaves whose owners get their gradients when the rules of the node have run
 
 	// wanted, if not nil, are the variables whose gradients Grad wants, and what has come for them. Nothing else gets any.
 	wanted map[*Variable]*tensor.Tensor
 	hidden *Parameter // one that is wanted and that a checkpoint uses, out of sight of the graph
+
+	recorded map[*Variable]*Variable // with CreateGraph: what has come for them
 }
 
 // Backward computes the gradients of v with respect to every leaf that it depends on and that requires one, and adds them to
@@ -88,7 +100,11 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 			b.g.Fail(err)
 		}
 	}()
-	err = sited(name, b.run())
+	if b.create {
+		err = sited(name, b.record())
+	} else {
+		err = sited(name, b.run())
+	}
 	returned = true
 	return err
 }
@@ -123,6 +139,9 @@ func (b *backward) run() error {
 
 // first is the gradient that a root starts with.
 func (b *backward) first(i int, v *Variable) (*tensor.Tensor, error) {
+	if start := b.start(i); start != nil {
+		return start.tensor().Retain(), nil
+	}
 	if seed := b.seed(i); seed != nil {
 		return b.g.adopt("WithGradient", seed)
 	}

@@ -156,7 +156,7 @@ func returned(n *node, leaves []*Variable, out *Variable, g *tensor.Tensor) ([]*
 			wanted = append(wanted, v)
 		}
 	}
-	list, err := Grad([]*Variable{out}, wanted, WithGradient(g))
+	list, err := gradTensors([]*Variable{out}, wanted, WithGradient(g))
 	if err != nil {
 		return nil, err
 	}

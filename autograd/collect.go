@@ -14,12 +14,14 @@ import (
 // prepare finds the nodes and refuses what can be refused before anything has changed.
 func (b *backward) prepare(name string) error {
 	switch {
-	case b.create:
-		return called(name, fmt.Errorf("with CreateGraph: %w", ErrHigherOrder))
 	case b.g.inference:
 		return gradError("%s in a graph made with NoGrad", name)
 	case len(b.seeds) > 0 && len(b.seeds) != len(b.roots):
 		return gradError("WithGradient has %d gradients for %d variables", len(b.seeds), len(b.roots))
+	case len(b.starts) > 0 && len(b.starts) != len(b.roots):
+		return gradError("GradOutputs has %d gradients for %d variables", len(b.starts), len(b.roots))
+	case len(b.starts) > 0 && len(b.seeds) > 0:
+		return gradError("%s with both WithGradient and GradOutputs", name)
 	}
 	for i, v := range b.roots {
 		if err := b.startable(name, i, v); err != nil {
@@ -41,6 +43,10 @@ func (b *backward) prepare(name string) error {
 			}
 			return err
 		}
+		if b.create && doubles[n.op] == nil {
+			return &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: callSite(),
+				Err: fmt.Errorf("with CreateGraph: %w", ErrHigherOrder)}
+		}
 	}
 	return nil
 }
@@ -48,6 +54,9 @@ func (b *backward) prepare(name string) error {
 // startable refuses a root that the pass cannot start from.
 func (b *backward) startable(name string, i int, v *Variable) error {
 	seed := b.seed(i)
+	if start := b.start(i); start != nil {
+		return startableWith(name, v, start)
+	}
 	switch {
 	case !v.requires:
 		return gradError("%s of a variable that depends on no leaf that requires a gradient", name)
@@ -59,6 +68,30 @@ func (b *backward) startable(name string, i int, v *Variable) error {
 		return gradError("WithGradient of %s for a variable of %s", Operand{seed.DType(), seed.Shape()}, v.operand())
 	}
 	return nil
+}
+
+// startableWith is startable for a gradient that is a variable.
+func startableWith(name string, v, start *Variable) error {
+	if err := start.check("GradOutputs"); err != nil {
+		return err
+	}
+	switch start = start.now(); {
+	case start.g != v.g:
+		return called(name, fmt.Errorf("GradOutputs: %w", ErrOtherGraph))
+	case !v.requires:
+		return gradError("%s of a variable that depends on no leaf that requires a gradient", name)
+	case !start.Shape().Equal(v.Shape()) || start.dtype != v.dtype:
+		return gradError("GradOutputs of %s for a variable of %s", start.operand(), v.operand())
+	}
+	return nil
+}
+
+// start is the variable that root i starts with, nil for none.
+func (b *backward) start(i int) *Variable {
+	if len(b.starts) == 0 {
+		return nil
+	}
+	return b.starts[i].now()
 }
 
 func (b *backward) seed(i int) *tensor.Tensor {

@@ -277,3 +277,6 @@ func (e *ParameterError) Error() string {
 
 // Unwrap returns ErrNotMaterialized.
 func (e *ParameterError) Unwrap() error { return ErrNotMaterialized }
+
+// higherOrder says why a gradient cannot be differentiated again.
+func higherOrder(why string) error { return fmt.Errorf("%w: %s", ErrHigherOrder, why) }

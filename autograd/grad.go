@@ -7,38 +7,36 @@ import (
 // Grad computes the gradients of the sum of outputs with respect to inputs, which may be leaves or intermediate variables (as
 // operations in place have left them), and returns them instead of adding them to anything (torch.autograd.grad). Only operations
 // between inputs and outputs run. Outputs that are not one element need WithGradient. The gradient of an input on which no output
-// depends is nil. The caller releases the tensors; they outlive the graph. As in PyTorch they may share memory, with each other, with
-// a gradient that was given, or with a larger tensor of which they are a part: Clone one before it is changed in place, or kept for long. Hooks of the inputs, and of variables between, are called.
-// Like Backward it frees what the operations that it ran have saved, unless RetainGraph is given.
-func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor, error) {
-	const name = "Grad"
-	if len(outputs) == 0 {
-		return nil, gradError("Grad without outputs")
+// depends is nil. Hooks of the inputs, and of variables between, are called.
+//
+// The gradients are variables of the graph, which end with the scope around or with the graph: Take one to keep it longer. Without
+// CreateGraph they are constants; as in PyTorch they may share memory, with each other, with a gradient that was given, or with a larger
+// tensor of which they are a part. With CreateGraph gradients flow through them. Like Backward, Grad frees what the operations that it ran
+// have saved, unless RetainGraph or CreateGraph is given.
+func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*Variable, error) {
+	b, inputs, err := gradOf(outputs, inputs, opts)
+	if err != nil {
+		return nil, err
 	}
-	for _, v := range outputs {
-		if err := v.check(name); err != nil {
-			return nil, err
+	grads := make([]*Variable, len(inputs))
+	made := map[*Variable]*Variable{}
+	for i, v := range inputs {
+		if b.create {
+			grads[i] = b.recorded[v]
+			continue
 		}
-	}
-	for _, list := range [][]*Variable{outputs, inputs} {
-		for _, v := range list {
-			if v != nil && v.g != outputs[0].graph() {
-				return nil, called(name, ErrOtherGraph)
-			}
+		if t := b.wanted[v]; t != nil && made[v] == nil {
+			made[v] = b.g.newVariable(t)
 		}
+		grads[i] = made[v]
 	}
-	b := &backward{g: outputs[0].g, roots: present(outputs), wanted: map[*Variable]*tensor.Tensor{}}
-	inputs = present(inputs)
-	for _, v := range inputs {
-		switch {
-		case v == nil:
-			return nil, called(name, ErrNilVariable)
-		case !v.requires:
-			return nil, gradError("Grad with respect to a variable that does not require a gradient")
-		}
-		b.wanted[v] = nil
-	}
-	if err := b.do(name, opts); err != nil {
+	return grads, nil
+}
+
+// gradTensors is Grad for tensors that the caller releases.
+func gradTensors(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor, error) {
+	b, inputs, err := gradOf(outputs, inputs, opts)
+	if err != nil {
 		return nil, err
 	}
 	grads := make([]*tensor.Tensor, len(inputs))
@@ -51,6 +49,38 @@ func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*tensor.Tensor
 		t.Release()
 	}
 	return grads, nil
+}
+
+// gradOf is the pass of Grad. It returns the inputs as they are now.
+func gradOf(outputs, inputs []*Variable, opts []BackwardOption) (*backward, []*Variable, error) {
+	const name = "Grad"
+	if len(outputs) == 0 {
+		return nil, nil, gradError("Grad without outputs")
+	}
+	for _, v := range outputs {
+		if err := v.check(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, list := range [][]*Variable{outputs, inputs} {
+		for _, v := range list {
+			if v != nil && v.g != outputs[0].graph() {
+				return nil, nil, called(name, ErrOtherGraph)
+			}
+		}
+	}
+	b := &backward{g: outputs[0].g, roots: present(outputs), wanted: map[*Variable]*tensor.Tensor{}}
+	inputs = present(inputs)
+	for _, v := range inputs {
+		switch {
+		case v == nil:
+			return nil, nil, called(name, ErrNilVariable)
+		case !v.requires:
+			return nil, nil, gradError("Grad with respect to a variable that does not require a gradient")
+		}
+		b.wanted[v] = nil
+	}
+	return b, inputs, b.do(name, opts)
 }
 
 // present are the variables that those of a list stand for now.

@@ -29,14 +29,16 @@ type Graph struct {
 	returning bool    // Grad is under way, which adds to no leaf
 	saving    *saving // hooks for what operations save, nil for none
 
-	scope   *scope // the innermost open scope; nil outside of all
-	nodes   uint64 // how many nodes were recorded: the next node's number
-	passes  uint64 // how many backward passes were begun
-	params  map[*Parameter]*Variable
-	memo    map[any]*Variable
-	nested  bool            // it is that of a checkpoint's function
-	used    []usedParameter // by checkpoints within a nested one
-	foreign []device.Stream // streams other than the graph's on which leaves live
+	scope  *scope // the innermost open scope; nil outside of all
+	nodes  uint64 // how many nodes were recorded: the next node's number
+	passes uint64 // how many backward passes were begun
+	params map[*Parameter]*Variable
+	memo   map[any]*Variable
+
+	gradients map[*Variable]*Variable // of leaves, that Backward has recorded
+	nested    bool                    // it is that of a checkpoint's function
+	used      []usedParameter         // by checkpoints within a nested one
+	foreign   []device.Stream         // streams other than the graph's on which leaves live
 
 	gen     *tensor.Generator
 	caster  Caster
@@ -166,7 +168,7 @@ func (g *Graph) Release() {
 // end frees what a released graph holds.
 func (g *Graph) end() {
 	g.cleanup.Stop()
-	g.params, g.memo, g.scope, g.foreign = nil, nil, nil, nil
+	g.params, g.memo, g.scope, g.foreign, g.gradients = nil, nil, nil, nil, nil
 	g.ledger.releaseAll()
 	runtime.KeepAlive(g)
 }

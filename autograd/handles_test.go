@@ -49,7 +49,7 @@ var lenders = map[string]dropping{
 		drop(x.Grad())
 	},
 	"Grad": func(_ *rig, _ *autograd.Graph, x *autograd.Variable, drop func(t *tensor.Tensor)) {
-		drop(must2(autograd.Grad(vars{x.Exp().Sum(nil, false)}, vars{x}))[0])
+		drop(must(must2(autograd.Grad(vars{x.Exp().Sum(nil, false)}, vars{x}))[0].Tensor()))
 	},
 	"Parameter": func(r *rig, g *autograd.Graph, x *autograd.Variable, drop func(t *tensor.Tensor)) {
 		p := autograd.NewParameter("p", must(tensor.Ones(r.exec, tensor.Float64, 8, 8)))

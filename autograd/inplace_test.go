@@ -234,10 +234,8 @@ func TestInPlace_GradFollowsOutputsAndInputs(t *testing.T) {
 	loss.MulScalarInPlace(10)
 	grads, err := autograd.Grad([]*autograd.Variable{loss}, []*autograd.Variable{x, h})
 	require.NoError(t, err)
-	defer grads[0].Release()
-	defer grads[1].Release()
-	require.Equal(t, []float64{720, 1440, 2160}, values(t, grads[0]), "360 x**2")
-	require.Equal(t, []float64{120, 240, 360}, values(t, grads[1]), "of 6x, not of 2x: 10 h**2")
+	require.Equal(t, []float64{720, 1440, 2160}, valuesOf(t, grads[0]), "360 x**2")
+	require.Equal(t, []float64{120, 240, 360}, valuesOf(t, grads[1]), "of 6x, not of 2x: 10 h**2")
 }
 
 func TestInPlace_GradOfASumThatIsAccumulatedInAConstant(t *testing.T) {
@@ -251,8 +249,7 @@ func TestInPlace_GradOfASumThatIsAccumulatedInAConstant(t *testing.T) {
 	}
 	grads, err := autograd.Grad([]*autograd.Variable{sum}, []*autograd.Variable{x})
 	require.NoError(t, err)
-	defer grads[0].Release()
-	require.Equal(t, []float64{6, 12}, values(t, grads[0]))
+	require.Equal(t, []float64{6, 12}, valuesOf(t, grads[0]))
 }
 
 func TestInPlace_HooksSeeTheGradientOfWhatTheVariableWasAtTheirRegistration(t *testing.T) {

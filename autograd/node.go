@@ -170,6 +170,11 @@ func (n *node) record() error {
 	if need&output != 0 {
 		n.save(output, 0, n.out.val.hold())
 	}
+	for i, v := range n.in {
+		if v.same != nil {
+			n.in[i] = v.same
+		}
+	}
 	if err := n.pack(); err != nil {
 		n.free()
 		for i := range n.outputs() {

@@ -21,6 +21,7 @@ type Variable struct {
 	param *Parameter // for the leaf of a parameter
 
 	next *Variable // what an operation in place has made of it; see inplace.go
+	same *Variable // the variable whose place in the graph it takes, with a value that was saved; see doublebackward.go
 
 	buf     *value // during a backward pass: the sum of the gradients that have arrived
 	pending int    // during a backward pass, for leaves: gradients that have not arrived

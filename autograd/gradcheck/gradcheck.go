@@ -57,13 +57,7 @@ type check struct {
 // constants. The first difference is an *Error; other errors are those of f. What is wrong with the arguments, also that no input is of type
 // float64, is an error before f is called.
 func Check(dev device.Device, f Func, inputs []*tensor.Tensor, opts ...Option) error {
-	c := &check{dev: dev, f: f, inputs: inputs, eps: 1e-6, atol: 1e-5, rtol: 1e-3,
-		options: func() []autograd.Option { return nil }}
-	for _, o := range opts {
-		if o != nil {
-			o(c)
-		}
-	}
+	c := newCheck(dev, f, inputs, opts)
 	if err := c.wrong(); err != nil {
 		return err
 	}
@@ -80,6 +74,17 @@ func Check(dev device.Device, f Func, inputs []*tensor.Tensor, opts ...Option) e
 		}
 	}
 	return nil
+}
+
+func newCheck(dev device.Device, f Func, inputs []*tensor.Tensor, opts []Option) *check {
+	c := &check{dev: dev, f: f, inputs: inputs, eps: 1e-6, atol: 1e-5, rtol: 1e-3,
+		options: func() []autograd.Option { return nil }}
+	for _, o := range opts {
+		if o != nil {
+			o(c)
+		}
+	}
+	return c
 }
 
 // wrong is what is wrong with the arguments, before anything is called.
@@ -164,14 +169,19 @@ func (c *check) compare(input int, gradient []float64) error {
 	if err != nil {
 		return err
 	}
+	return c.comparing(input, gradient, x, func() (float64, error) { return c.value(input, x) })
+}
+
+// comparing moves each element of x and looks at what value makes of it.
+func (c *check) comparing(input int, gradient, x []float64, value func() (float64, error)) error {
 	for j, at := range x {
 		x[j] = at + c.eps
-		up, err := c.value(input, x)
+		up, err := value()
 		if err != nil {
 			return err
 		}
 		x[j] = at - c.eps
-		down, err := c.value(input, x)
+		down, err := value()
 		if err != nil {
 			return err
 		}

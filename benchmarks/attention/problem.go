@@ -152,10 +152,11 @@ func (a *attended) grads(o *operands, use func(...*tensor.Tensor) error, opts ..
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, t := range list {
-			t.Release()
+	grads := make([]*tensor.Tensor, len(list))
+	for i, d := range list {
+		if grads[i], err = d.Tensor(); err != nil {
+			return err
 		}
-	}()
-	return use(list...)
+	}
+	return use(grads...)
 }

@@ -50,10 +50,7 @@ func (s *scene) steps(leaves []*tensor.Tensor, grad *tensor.Tensor, f func(g *au
 		for i, t := range leaves {
 			v[i] = g.Input(t, autograd.RequiresGrad())
 		}
-		grads, err := autograd.Grad([]*autograd.Variable{f(g, v)}, v, opts...)
-		for _, t := range grads {
-			t.Release()
-		}
+		_, err := autograd.Grad([]*autograd.Variable{f(g, v)}, v, opts...)
 		return err
 	}
 }

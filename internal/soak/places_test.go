@@ -108,10 +108,7 @@ var places = []place{
 		y.RegisterHook(u.hook(d))
 		loss := y.Tanh().Sum(nil, false)
 		u.loss = func() error { return loss.Backward() }
-		gs, err := autograd.Grad([]*autograd.Variable{loss}, []*autograd.Variable{y, x})
-		for _, t := range gs {
-			t.Release()
-		}
+		_, err := autograd.Grad([]*autograd.Variable{loss}, []*autograd.Variable{y, x})
 		return err
 	}},
 	{"hook of a parameter", func(u *user, d *deed) error {

@@ -441,11 +441,14 @@ func (c *run) grad(b *Backward, roots []variable, seeds []array, grads map[strin
 	if err != nil {
 		return err
 	}
-	for i, t := range list {
+	for i, d := range list {
 		v := Value{DType: "none"}
-		if t != nil {
+		if d != nil {
+			t, failed := d.Tensor()
+			if failed != nil {
+				return failed
+			}
 			v, err = format(t)
-			t.Release()
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,194 @@
+package autograd
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// The gradients of element-wise operations as variables: formulas are those of the rules beside the operations.
+
+func init() {
+	piecewise(abs, relu, leakyReLU, hardtanh, hardsigmoid, clamp, maximum, minimum, where, dropout, maskedFill, maskedFillOver, clampOver,
+		reluInPlace)
+
+	each(add, pass, pass)
+	each(sub, pass, negated)
+	multilinear(mul)
+	each(div,
+		func(r *rerun, g *Variable) *Variable { return g.Div(r.input(1)) },
+		func(r *rerun, g *Variable) *Variable { return g.Neg().Mul(r.input(0).Div(r.input(1)).Div(r.input(1))) })
+	each(pow, powBase, powExponent)
+	each(fmod, pass, quotient(truncated))
+	each(remainder, pass, quotient(floored))
+	each(atan2,
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(1)).Div(r.squares()) },
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(0)).Neg().Div(r.squares()) })
+	each(logAddExp,
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(0).Sub(r.input(1)).Sigmoid()) },
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(1).Sub(r.input(0)).Sigmoid()) })
+
+	for _, o := range []*op{addScalar, subScalar, addScalarTo, fmodScalar, remainderScalar, contiguous, expand, to} {
+		each(o, pass)
+	}
+	each(rsubScalar, negated)
+	each(neg, negated)
+	scale := func(r *rerun, g *Variable) *Variable { return g.MulScalar(r.number()) }
+	each(mulScalar, scale)
+	each(mulScalarBy, scale)
+	each(divScalar, func(r *rerun, g *Variable) *Variable { return g.DivScalar(r.number()) })
+	each(rdivScalar, func(r *rerun, g *Variable) *Variable {
+		return g.MulScalar(-r.number()).Div(r.input(0)).Div(r.input(0))
+	})
+	each(powScalar, powNumber)
+	each(rpowScalar, func(r *rerun, g *Variable) *Variable {
+		if y := r.output(); r.number() == 0 { // it is -infinity where the power is infinite, and 0 elsewhere
+			return g.Mul(y.Detach().MulScalar(math.Inf(-1)).MaskedFill(y.LeScalar(1), 0))
+		}
+		return g.Mul(r.output()).MulScalar(math.Log(r.number()))
+	})
+
+	flat := func(r *rerun, g *Variable) *Variable { return g.MulScalar(0) }
+	for _, o := range []*op{sign, floor, ceil, round, trunc} {
+		each(o, flat)
+	}
+
+	ofOutput := func(f func(y *Variable) *Variable, ops ...*op) {
+		for _, o := range ops {
+			slope(o, func(r *rerun) *Variable { return f(r.output()) })
+		}
+	}
+	ofInput := func(o *op, f func(x *Variable) *Variable) {
+		slope(o, func(r *rerun) *Variable { return f(r.input(0)) })
+	}
+	ofOutput(func(y *Variable) *Variable { return y }, exp, expInPlace)
+	ofOutput(func(y *Variable) *Variable { return y.MulScalar(math.Ln2) }, exp2)
+	ofOutput(func(y *Variable) *Variable { return y.AddScalar(1) }, expm1)
+	ofOutput(func(y *Variable) *Variable { return y.MulScalar(2).Reciprocal() }, sqrt)
+	ofOutput(func(y *Variable) *Variable { return y.PowScalar(3).MulScalar(-0.5) }, rsqrt)
+	ofOutput(func(y *Variable) *Variable { return y.Square().Neg() }, reciprocal)
+	ofOutput(func(y *Variable) *Variable { return y.Square().AddScalar(1) }, tan)
+	ofOutput(func(y *Variable) *Variable { return y.Square().RSubScalar(1) }, tanh, tanhInPlace)
+	ofOutput(func(y *Variable) *Variable { return y.RSubScalar(1).Mul(y) }, sigmoid, sigmoidInPlace)
+	ofInput(square, func(x *Variable) *Variable { return x.MulScalar(2) })
+	ofInput(log, (*Variable).Reciprocal)
+	ofInput(log2, func(x *Variable) *Variable { return x.Reciprocal().MulScalar(math.Log2E) })
+	ofInput(log10, func(x *Variable) *Variable { return x.Reciprocal().MulScalar(math.Log10E) })
+	ofInput(log1p, func(x *Variable) *Variable { return x.AddScalar(1).Reciprocal() })
+	ofInput(sin, (*Variable).Cos)
+	ofInput(cos, func(x *Variable) *Variable { return x.Sin().Neg() })
+	ofInput(erf, func(x *Variable) *Variable { return x.Square().Neg().Exp().MulScalar(2 / math.SqrtPi) })
+
+	ofInput(silu, func(x *Variable) *Variable { s := x.Sigmoid(); return s.Add(x.Mul(s.RSubScalar(1).Mul(s))) })
+	ofInput(gelu, func(x *Variable) *Variable {
+		density := x.Square().MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
+		return x.MulScalar(math.Sqrt2 / 2).Erf().AddScalar(1).MulScalar(0.5).Add(x.Mul(density))
+	})
+	ofInput(geluTanh, geluTanhSlope)
+	ofInput(softsign, func(x *Variable) *Variable { return x.Abs().AddScalar(1).Square().Reciprocal() })
+	ofInput(mish, func(x *Variable) *Variable {
+		t := x.Softplus(1, 20).Tanh()
+		return t.Add(x.Mul(x.Sigmoid()).Mul(t.Square().RSubScalar(1)))
+	})
+	ofInput(hardswish, func(x *Variable) *Variable {
+		inner := x.DivScalar(3).AddScalar(0.5)
+		return inner.MaskedFill(x.LtScalar(-3), 0).MaskedFill(x.GtScalar(3), 1)
+	})
+	slope(softplus, func(r *rerun) *Variable {
+		x, s := r.input(0), r.n.arg.([2]float64)
+		scaled := x.MulScalar(s[0])
+		return scaled.Sigmoid().MaskedFill(scaled.GtScalar(s[1]), 1)
+	})
+	slope(elu, func(r *rerun) *Variable {
+		x := r.input(0)
+		below := x.Clamp(math.Inf(-1), 0).Exp().MulScalar(r.number()) // where x is positive nothing overflows
+		return below.MaskedFill(x.GtScalar(0), 1)
+	})
+
+	each(lerp,
+		func(r *rerun, g *Variable) *Variable { return r.input(2).RSubScalar(1).Mul(g) },
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(2)) },
+		func(r *rerun, g *Variable) *Variable { return r.input(1).Sub(r.input(0)).Mul(g) })
+	each(lerpScalar, func(r *rerun, g *Variable) *Variable { return g.MulScalar(1 - r.number()) }, scale)
+	times := func(other int) func(r *rerun, g *Variable) *Variable {
+		return func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(other).MulScalar(r.number())) }
+	}
+	each(addCMul, pass, times(2), times(1))
+	each(addCDiv, pass,
+		func(r *rerun, g *Variable) *Variable { return g.MulScalar(r.number()).Div(r.input(2)) },
+		func(r *rerun, g *Variable) *Variable {
+			return g.Mul(r.input(1)).MulScalar(-r.number()).Div(r.input(2)).Div(r.input(2))
+		})
+
+	each(addTo, pass, scale)
+	each(subFrom, pass, negated)
+	each(mulBy,
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(1)) },
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.before()) })
+	each(divBy,
+		func(r *rerun, g *Variable) *Variable { return g.Div(r.input(1)) },
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.output()).Div(r.input(1)).Neg() })
+}
+
+// before is what input 0 of an operation in place was, of which the operation has stashed a copy.
+func (r *rerun) before() *Variable {
+	if s := r.saved(stash); s != nil {
+		return r.n.in[0].as(s.val)
+	}
+	return r.fails("what was overwritten is not saved")
+}
+
+// fails is the result of a rule that cannot go on.
+func (r *rerun) fails(why string) *Variable {
+	return r.n.g.fail(called(r.n.op.name, higherOrder(why)))
+}
+
+// squares is the sum of the squares of both inputs.
+func (r *rerun) squares() *Variable { return r.input(0).Square().Add(r.input(1).Square()) }
+
+// powBase is g * u*v^(u-1), and 0 where u is 0.
+func powBase(r *rerun, g *Variable) *Variable {
+	v, u := r.input(0), r.input(1)
+	return g.Mul(u).Mul(v.Pow(u.SubScalar(1))).MaskedFill(u.EqScalar(0), 0)
+}
+
+// powExponent is g * v^u*log(v), and 0 where v is 0 and u is not negative.
+func powExponent(r *rerun, g *Variable) *Variable {
+	v, u := r.input(0), r.input(1)
+	limit := v.EqScalar(0).And(u.GeScalar(0))
+	return g.Mul(r.output().Mul(v.MaskedFill(v.EqScalar(0), 1).Log()).MaskedFill(limit, 0))
+}
+
+// powNumber is g * p*v^(p-1), and 0 for p = 0.
+func powNumber(r *rerun, g *Variable) *Variable {
+	switch p := r.number(); p {
+	case 0:
+		return g.MulScalar(0)
+	case 1:
+		return g
+	default:
+		return g.Mul(r.input(0).PowScalar(p - 1).MulScalar(p))
+	}
+}
+
+// quotient is -g times the whole part of v/u, which does not change but at single points.
+func quotient(whole func(v, u *tensor.Tensor) (*tensor.Tensor, error)) func(r *rerun, g *Variable) *Variable {
+	return func(r *rerun, g *Variable) *Variable {
+		v, u := r.input(0), r.input(1)
+		if r.n.g.err != nil {
+			return r.n.g.poison
+		}
+		q := r.n.g.New(func(tensor.Exec) (*tensor.Tensor, error) { return whole(v.tensor(), u.tensor()) })
+		return g.Mul(q).Neg()
+	}
+}
+
+// geluTanhSlope is the derivative of x/2 * (1 + tanh(a*(x + b*x³))).
+func geluTanhSlope(x *Variable) *Variable {
+	const b = 0.044715
+	a := math.Sqrt(2 / math.Pi)
+	square := x.Square()
+	t := square.MulScalar(b).AddScalar(1).Mul(x).MulScalar(a).Tanh()
+	inner := square.MulScalar(3 * b).AddScalar(1).MulScalar(a)
+	return t.AddScalar(1).MulScalar(0.5).Add(x.MulScalar(0.5).Mul(t.Square().RSubScalar(1)).Mul(inner))
+}
