@@ -45,10 +45,9 @@ func init() {
 		none := target.LeScalar(0)
 		return target.Mul(target.MaskedFill(none, 1).Log().Sub(v)).MaskedFill(none, 0)
 	})
-	lossOf(bce, func(_ elementLoss, _, v, target *Variable) *Variable {
-		const least = -100 // of a logarithm, as in PyTorch
-		yes, no := v.Log().Clamp(least, math.Inf(1)), v.RSubScalar(1).Log().Clamp(least, math.Inf(1))
-		return target.Mul(yes).Add(target.RSubScalar(1).Mul(no)).Neg()
+	each(bce, bceDouble, func(r *rerun, g *Variable) *Variable {
+		v := r.input(0)
+		return r.share(g).Mul(v.RSubScalar(1).Log().Sub(v.Log()))
 	})
 	lossOf(bceLogits, func(_ elementLoss, _, v, target *Variable) *Variable {
 		return v.Softplus(1, softplusLinear).Sub(v.Mul(target))
@@ -58,24 +57,35 @@ func init() {
 // composed computes the gradients of an operation through f, which computes the same from its inputs.
 func composed(o *op, f func(r *rerun, in []*Variable) *Variable) {
 	doubles[o] = func(r *rerun, gs []*Variable) []*Variable {
-		g, from := r.n.g, r.n.g.nodes
-		out := f(r, r.inputs())
-		if g.err != nil {
-			return nil
-		}
-		p := &recording{g: g, from: from, wanted: r.asks}
-		p.collect([]*Variable{out})
-		if err := p.run([]*Variable{out}, gs); err != nil {
-			g.Fail(err)
-			return nil
-		}
-		in := make([]*Variable, len(r.n.in))
-		for i, v := range r.n.in {
-			in[i] = p.grads[v]
-			delete(p.grads, v) // of an input that is there twice, the first one gets all
-		}
-		return in
+		from := r.n.g.nodes
+		return r.through(from, []*Variable{f(r, r.inputs())}, gs)
 	}
+}
+
+// through are the gradients of the inputs, by way of results that nodes from a number on have computed of them.
+func (r *rerun) through(from uint64, outs, gs []*Variable) []*Variable {
+	g := r.n.g
+	if g.err != nil {
+		return nil
+	}
+	p := &recording{g: g, from: from, wanted: r.asks}
+	var roots, seeds []*Variable
+	for i, out := range outs {
+		if gs[i] != nil {
+			roots, seeds = append(roots, out), append(seeds, gs[i])
+		}
+	}
+	p.collect(roots)
+	if err := p.run(roots, seeds); err != nil {
+		g.Fail(err)
+		return nil
+	}
+	in := make([]*Variable, len(r.n.in))
+	for i, v := range r.n.in {
+		in[i] = p.grads[v]
+		delete(p.grads, v) // of an input that is there twice, the first one gets all
+	}
+	return in
 }
 
 // asks reports whether v is an input whose gradient is wanted.
@@ -123,6 +133,21 @@ func lossOf(o *op, f func(a elementLoss, d, v, target *Variable) *Variable) {
 		a := r.n.arg.(elementLoss)
 		return f(a, in[0].Sub(in[1]), in[0], in[1]).reduced(a.Reduction)
 	})
+}
+
+// bceDouble is g*(v - target) / (v*(1-v)), of which the divisor is at least PyTorch's 1e-12, a float32.
+func bceDouble(r *rerun, g *Variable) *Variable {
+	v, target := r.input(0), r.input(1)
+	return r.share(g).Mul(v.Sub(target)).Div(v.RSubScalar(1).Mul(v).Clamp(float64(float32(1e-12)), math.Inf(1)))
+}
+
+// share is the gradient of each element's loss.
+func (r *rerun) share(g *Variable) *Variable {
+	shape, err := tensor.BroadcastShapes(r.n.in[0].Shape(), r.n.in[1].Shape())
+	if err != nil || r.n.arg.(elementLoss).Reduction != MeanReduction {
+		return g
+	}
+	return g.DivScalar(float64(shape.Len()))
 }
 
 // normalized is layer, RMS, batch, group and instance norm.

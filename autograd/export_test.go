@@ -20,3 +20,6 @@ func Differentiable(name string) (some bool, reasons []string) {
 
 // Owned is how many tensors g holds.
 func (g *Graph) Owned() int { return len(g.ledger.values) }
+
+// RecordsGradients reports whether the gradient of an operation can be recorded.
+func RecordsGradients(name string) bool { return doubles[table[name]] != nil }

@@ -44,6 +44,8 @@ type golden struct {
 	Out   []number
 	Shape []int // of the result
 	Grads [][]number
+
+	Second [][]number // what differentiating the gradients gives, nil where PyTorch cannot
 }
 
 // goldenFunctions compute what the cases of the same name do; what follows the first word is a variant.

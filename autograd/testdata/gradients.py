@@ -18,6 +18,23 @@ def flat(t):
     return [number(x) for x in t.detach().double().flatten().tolist()]
 
 
+def second_derivatives(f, leaves):
+    """Those of the sum of all gradients, element j times cos(j), where PyTorch has them."""
+    floats = [t for t in leaves if t.requires_grad]
+    try:
+        grads = torch.autograd.grad(f(*leaves).sum(), floats, create_graph=True, allow_unused=True)
+        grads = torch.cat([g.flatten() for g in grads if g is not None])
+        total = (grads * torch.cos(torch.arange(float(len(grads))).to(grads.dtype))).sum()
+        if not total.requires_grad:
+            return dict(second=[None for _ in leaves])
+        found = iter(torch.autograd.grad(total, floats, allow_unused=True))
+        seconds = [next(found) if t.requires_grad else None for t in leaves]
+        return dict(second=[None if t is None else flat(t) for t in seconds])
+    except RuntimeError as e:
+        print("no second derivatives:", e)
+        return {}
+
+
 def case(name, f, *inputs, dtype=torch.float64):
     leaves = []
     for i in inputs:
@@ -25,6 +42,7 @@ def case(name, f, *inputs, dtype=torch.float64):
         leaves.append(t.to(dtype).requires_grad_() if t.is_floating_point() else t)
     out = f(*leaves)
     out.sum().backward()
+    second = second_derivatives(f, leaves)
     cases.append(
         dict(
             name=name,
@@ -32,6 +50,7 @@ def case(name, f, *inputs, dtype=torch.float64):
             inputs=[dict(shape=list(t.shape), data=flat(t), int=not t.is_floating_point()) for t in leaves],
             out=flat(out), shape=list(out.shape),
             grads=[flat(t.grad) if t.requires_grad and t.grad is not None else None for t in leaves],
+            **second,
         )
     )
 
