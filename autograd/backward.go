@@ -24,8 +24,8 @@ func WithGradient(t ...*tensor.Tensor) BackwardOption { return func(b *backward)
 // CreateGraph records how the gradients are computed, so that they can be differentiated again (create_graph of PyTorch): what Grad returns
 // are results of operations then, of which a loss can be made, and Backward leaves the gradients of leaves in GradVariable as well. It
 // implies RetainGraph. The gradients that are recorded, and what is saved of them, stay until the graph is released. An operation whose
-// gradient cannot be recorded ends the pass before anything is computed, with an error that names it and matches ErrHigherOrder;
-// Differentiable operations are listed in docs/parity-ops.md. A hook may look at a gradient, but not replace it.
+// gradient cannot be recorded (Checkpoint, EmbeddingBag, Functions) ends the pass before anything is computed, with an error that names it
+// and matches ErrHigherOrder. A hook may look at a gradient, but not replace it.
 func CreateGraph() BackwardOption {
 	return func(b *backward) { b.create, b.retain = true, true }
 }

@@ -67,7 +67,10 @@
 // Hooks see gradients on their way, and may replace them (Variable.RegisterHook, Parameter.RegisterHook); a hook that is called when
 // a parameter's gradient is complete can take the optimizer's step at once (RegisterPostAccumulateGradHook). Hooks of saved tensors
 // decide in what form they are kept: SaveOnCPU keeps them in host memory. Function makes operations of a program's own. Grad
-// returns gradients instead of adding them up. Gradients of gradients are not computed (ErrHigherOrder).
+// returns gradients instead of adding them up.
+//
+// With CreateGraph gradients are recorded, and can be differentiated again: for gradient penalties, Hessian-vector products, meta-learning.
+// Nearly all operations have such gradients; Checkpoint, EmbeddingBag and Functions have none, and say so (ErrHigherOrder).
 //
 // Backward adds gradients to what is there: parts of a batch, each in a graph of its own, leave their sum until ZeroGrad.
 //

@@ -19,7 +19,7 @@ var (
 	ErrNilVariable     = stderrors.New("nil variable")                            // inside an *OpError
 	ErrNilGraph        = stderrors.New("nil graph")                               // plain
 	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // inside an *OpError
-	ErrHigherOrder     = stderrors.New("gradients of gradients are not computed") // inside an *OpError
+	ErrHigherOrder     = stderrors.New("the gradient cannot be differentiated again") // inside an *OpError
 	ErrReentrant       = stderrors.New("backward inside of a backward pass of the same graph")
 	ErrPanicked        = stderrors.New("a backward pass was ended by a panic")
 	ErrNaN             = stderrors.New("gradient has NaN elements") // inside an *OpError
