@@ -4,11 +4,12 @@ import (
 	"runtime"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
-// HostCopy is the elements of a tensor in host memory, with what is needed to make the tensor again. It is for one goroutine at a
-// time.
+// HostCopy is the elements of a tensor in host memory, with what is needed to make the tensor again, or for the first time. It is for
+// one goroutine at a time.
 //
 // It has the safety net of tensors: pinned memory of a copy that was dropped without Release goes back to its pool when the garbage
 // collector has found it.
@@ -25,7 +26,44 @@ type HostCopy struct {
 type pinnedCopy struct {
 	block  pinned.Block
 	pool   *pinned.Allocator
-	stream device.Stream // that of the last copy
+	stream device.Stream // that of the last copy, nil if there was none
+}
+
+// NewHostCopy makes room in host memory for the elements of a tensor that is yet to be made, on dev: the program writes them into
+// Data, and Tensor uploads them. Their values are undefined. With pinned the memory is taken from dev's pool (package memory/pinned),
+// and Tensor does not wait for the upload. It fails with a *DTypeError or a *ShapeError for what is no type or shape, or is larger than
+// the device's memory, with a *DeviceError without a device, and with pinned also if the device has no such memory
+// (device.ErrUnavailable), or not enough (memory.ErrOutOfMemory).
+func NewHostCopy(dev device.Device, dt DType, pinned bool, shape ...int) (*HostCopy, error) {
+	const name = "NewHostCopy"
+	if isnil.Value(dev) || dev.ID().Kind == 0 {
+		return nil, &DeviceError{Op: name, Detail: "no device"}
+	}
+	if !dt.Valid() {
+		return nil, dtypeErr(name, "not an element type", dt)
+	}
+	l, err := newLayout(name, shape)
+	if err != nil {
+		return nil, err
+	}
+	bytes := uint64(l.len()) * uint64(dt.Size())
+	if total := dev.Properties().TotalMemory; bytes > total { // the Go heap would end the program
+		return nil, shapeErr(name, []Shape{shape}, "%d bytes; the device has %d", bytes, total)
+	}
+	h := &HostCopy{shape: l.dims().Clone(), dtype: dt}
+	if err := h.take(dev, bytes, pinned); err != nil {
+		return nil, wrap(name, err)
+	}
+	return h, nil
+}
+
+// Data is the memory: elements in row-major order and the machine's byte order, a bool as one byte that is 0 or 1. It must be written
+// before Tensor is called, and not after it while the memory is pinned and the copy may be under way. It is nil after Release.
+func (h *HostCopy) Data() []byte {
+	if h == nil {
+		return nil
+	}
+	return h.bytes
 }
 
 // CopyToHost copies t to host memory, in row-major order. With pinned it takes memory that the operating system does not move
@@ -90,7 +128,7 @@ func (h *HostCopy) fill(src *Tensor) error {
 }
 
 // Tensor makes the tensor again, contiguous, under e, whose stream must be ordered behind the one that was copied from. From
-// pinned memory it does not wait.
+// pinned memory it does not wait. After Release it is a *ReleasedError.
 func (h *HostCopy) Tensor(e Exec) (*Tensor, error) {
 	const name = "HostCopy"
 	if h == nil {
@@ -99,6 +137,9 @@ func (h *HostCopy) Tensor(e Exec) (*Tensor, error) {
 	l, err := newLayout(name, h.shape)
 	if err != nil {
 		return nil, err
+	}
+	if h.bytes == nil { // also the zero value
+		return nil, &ReleasedError{Op: name}
 	}
 	t, err := alloc(name, e, h.dtype, &l)
 	if err != nil {
@@ -139,19 +180,26 @@ func (h *HostCopy) Bytes() uint64 {
 // Release gives the memory back; pinned memory is used again when the copies on the stream are done. Releasing again does
 // nothing.
 func (h *HostCopy) Release() {
-	if h == nil || h.pinned == nil {
+	if h == nil {
+		return
+	}
+	h.bytes = nil
+	if h.pinned == nil {
 		return
 	}
 	h.cleanup.Stop()
 	h.pinned.release()
-	h.pinned, h.bytes = nil, nil
+	h.pinned = nil
 	runtime.KeepAlive(h)
 }
 
 func (c *pinnedCopy) release() {
 	// Both fail only for blocks that are not the pool's or already free, or when the device is lost: then the next wait says so,
 	// and memory whose copies could not be recorded stays the pool's, unused.
-	if err := c.pool.RecordStream(c.block, c.stream); err == nil {
-		_ = c.pool.Free(c.block)
+	if c.stream != nil {
+		if err := c.pool.RecordStream(c.block, c.stream); err != nil {
+			return
+		}
 	}
+	_ = c.pool.Free(c.block)
 }

@@ -89,3 +89,60 @@ func TestHostCopy_KeepsNoMemoryWhenItFails(t *testing.T) {
 	_, err = gone.CopyToHost(false)
 	require.ErrorIs(t, err, tensor.ErrReleased)
 }
+
+func TestNewHostCopy_UploadsWhatWasWrittenIntoIt(t *testing.T) {
+	for _, pinned := range []bool{false, true} {
+		b := onHost(t)
+		t.Cleanup(func() { require.NoError(t, memory.Drop(b.Device())) })
+		h, err := tensor.NewHostCopy(b.Device(), tensor.Uint8, pinned, 2, 3)
+		require.NoError(t, err)
+		require.Len(t, h.Data(), 6)
+		copy(h.Data(), []byte{1, 2, 3, 4, 5, 6})
+		x := must(t)(h.Tensor(b.Exec))
+		h.Release()
+		require.Nil(t, h.Data())
+		require.Equal(t, tensor.Shape{2, 3}, x.Shape())
+		require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, values(t, x))
+		_, err = h.Tensor(b.Exec)
+		require.ErrorIs(t, err, tensor.ErrReleased, "pinned %v", pinned)
+
+		unused, err := tensor.NewHostCopy(b.Device(), tensor.Float32, pinned, 5)
+		require.NoError(t, err)
+		unused.Release()
+		empty, err := tensor.NewHostCopy(b.Device(), tensor.Bool, pinned, 0, 7)
+		require.NoError(t, err)
+		require.Equal(t, tensor.Shape{0, 7}, must(t)(empty.Tensor(b.Exec)).Shape())
+		empty.Release()
+	}
+}
+
+func TestNewHostCopy_GivesPinnedMemoryBack(t *testing.T) {
+	b := onHost(t)
+	t.Cleanup(func() { require.NoError(t, memory.Drop(b.Device())) })
+	pool, err := pinned.For(b.Device())
+	require.NoError(t, err)
+	h, err := tensor.NewHostCopy(b.Device(), tensor.Float32, true, 1024)
+	require.NoError(t, err)
+	require.EqualValues(t, 4096, pool.Stats().ActiveBytes.Current)
+	h.Release()
+	require.Zero(t, pool.Stats().ActiveBytes.Current, "no stream has used it")
+}
+
+func TestNewHostCopy_RefusesWhatCannotBe(t *testing.T) {
+	b, dev := onSim(t)
+	var shape *tensor.ShapeError
+	_, err := tensor.NewHostCopy(dev, tensor.Float32, false, -1)
+	require.ErrorAs(t, err, &shape)
+	_, err = tensor.NewHostCopy(dev, tensor.Float32, false, 1<<40)
+	require.ErrorAs(t, err, &shape)
+	require.ErrorContains(t, err, "the device has")
+	var dtype *tensor.DTypeError
+	_, err = tensor.NewHostCopy(dev, 0, false, 1)
+	require.ErrorAs(t, err, &dtype)
+	var none *tensor.DeviceError
+	_, err = tensor.NewHostCopy(nil, tensor.Float32, false, 1)
+	require.ErrorAs(t, err, &none)
+	_, err = new(tensor.HostCopy).Tensor(b.Exec)
+	require.ErrorIs(t, err, tensor.ErrReleased)
+	require.Nil(t, (*tensor.HostCopy)(nil).Data())
+}
