@@ -1,28 +1,18 @@
 package data
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// ArgumentError says what is wrong with a data set, or with how it is read.
-type ArgumentError struct{ Detail string }
-
-// Error is one line, as in "data: 3 inputs and 2 targets".
-func (e *ArgumentError) Error() string { return "data: " + e.Detail }
-
-func argumentErr(format string, args ...any) error {
-	return &ArgumentError{fmt.Sprintf(format, args...)}
-}
-
-// Dataset is a number of examples, each an input and a target.
+// Dataset is a number of examples, each an input and a target, of which it makes whole batches. A Source makes its examples one by one.
 type Dataset interface {
 	// Len is the number of examples.
 	Len() int
 	// Batch makes tensors under e of the inputs and of the targets of the examples with the given numbers, in that order. The
-	// caller owns them, also beside an error. The targets may be nil, for data without. index is only valid during the call.
+	// caller owns them, also beside an error. The targets may be nil, for data without. index must not be changed. With workers
+	// several goroutines call it at the same time, and e has a stream of the loader's.
 	Batch(e tensor.Exec, index []int64) (inputs, targets *tensor.Tensor, err error)
 }
 
@@ -68,6 +58,9 @@ func (d tensors) check() error {
 // pick selects examples of t on t's device, under e if that is e's device too.
 func pick(e tensor.Exec, t *tensor.Tensor, index []int64) (*tensor.Tensor, error) {
 	if t.Device() == e.Device() {
+		if err := order(t.Exec().Stream(), e.Stream()); err != nil {
+			return nil, err
+		}
 		t = t.On(e)
 		defer t.Release()
 	}
