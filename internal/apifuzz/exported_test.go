@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
 	"github.com/cistern-ml/cistern/autograd/data"
+	"github.com/cistern-ml/cistern/autograd/data/images"
 	"github.com/cistern-ml/cistern/autograd/gradcheck"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
@@ -156,6 +157,21 @@ var functions = map[string]any{
 	"host.Capacity":                      host.Capacity,
 	"host.CheckBounds":                   host.CheckBounds,
 	"host.New":                           host.New,
+	"images.CenterCrop":                  images.CenterCrop,
+	"images.Compose":                     images.Compose,
+	"images.Decode":                      images.Decode,
+	"images.FromImage":                   images.FromImage,
+	"images.Gray":                        images.Gray,
+	"images.HorizontalFlip":              images.HorizontalFlip,
+	"images.Normalize":                   images.Normalize,
+	"images.OpenFolder":                  images.OpenFolder,
+	"images.Pad":                         images.Pad,
+	"images.RandomCrop":                  images.RandomCrop,
+	"images.RandomHorizontalFlip":        images.RandomHorizontalFlip,
+	"images.Read":                        images.Read,
+	"images.Resize":                      images.Resize,
+	"images.ResizeShorter":               images.ResizeShorter,
+	"images.ToFloat":                     images.ToFloat,
 	"memory.Allocators":                  memory.Allocators,
 	"memory.CaptureKeeping":              memory.CaptureKeeping,
 	"memory.CapturePool":                 memory.CapturePool,
@@ -564,6 +580,10 @@ var types = []reflect.Type{
 	reflect.TypeFor[gradcheck.Option](),
 	reflect.TypeFor[host.Device](),
 	reflect.TypeFor[host.Option](),
+	reflect.TypeFor[images.FileError](),
+	reflect.TypeFor[images.Filter](),
+	reflect.TypeFor[images.Folder](),
+	reflect.TypeFor[images.Transform](),
 	reflect.TypeFor[memory.Action](),
 	reflect.TypeFor[memory.AddressError](),
 	reflect.TypeFor[memory.Allocator](),
@@ -737,6 +757,8 @@ var sentinels = []error{
 	device.ErrLaunch,
 	device.ErrOutOfMemory,
 	device.ErrUnavailable,
+	images.ErrFormat,
+	images.ErrTooLarge,
 	memory.ErrAddress,
 	memory.ErrCheckpoint,
 	memory.ErrDeviceFull,

@@ -27,7 +27,7 @@ const (
 // packages are those whose exported names the fuzzer calls: all that a program of a user imports, except the GPU's, which have
 // nothing to offer on a machine without one.
 var packages = []string{
-	"amp", "autograd", "autograd/checkpoint", "autograd/data", "autograd/gradcheck", "autograd/nn", "autograd/optim",
+	"amp", "autograd", "autograd/checkpoint", "autograd/data", "autograd/data/images", "autograd/gradcheck", "autograd/nn", "autograd/optim",
 	"device", "device/host", "device/sim", "memory", "memory/memprof", "memory/pinned", "tensor", "tensor/dense", "device/dtype",
 }
 
