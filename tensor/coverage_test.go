@@ -27,8 +27,8 @@ var elsewhere = map[string]string{
 // takesAnything are the operations that no type, shape or number of the kind that they ask for can make fail.
 var takesAnything = map[string]string{
 	"Contiguous": "copies what it is given", "Clone": "copies what it is given", "To": "every type converts to every other",
-	"ZeroInPlace": "",
-	"EqScalar":    "", "NeScalar": "", "LtScalar": "", "LeScalar": "", "GtScalar": "", "GeScalar": "",
+	"ZeroInPlace": "", "EmptyLike": "", "ZerosLike": "", "OnesLike": "",
+	"EqScalar": "", "NeScalar": "", "LtScalar": "", "LeScalar": "", "GtScalar": "", "GeScalar": "",
 	"ToDevice": "brings every tensor to every device", "FmodScalar": "", "RemainderScalar": "", "RDivScalar": "", "RPowScalar": "",
 }
 

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -182,6 +183,13 @@ func TestCreation_KeepsNoMemoryWhenItFails(t *testing.T) {
 		"Uniform":   func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Uniform(e, gen, 1, 2, tensor.Float32, 3) },
 		"Normal":    func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Normal(e, gen, 1, 2, tensor.Float32, 3) },
 		"Bernoulli": func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Bernoulli(e, gen, .5, tensor.Bool, 3) },
+		"Linspace":  func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Linspace(e, 0, 5, 4, tensor.Int32) },
+		"Logspace":  func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Logspace(e, 0, 5, 4, 2, tensor.Float16) },
+		"RandInt":   func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.RandInt(e, gen, -3, 9, tensor.Int32, 3) },
+		"RandInt of many": func(e tensor.Exec) (*tensor.Tensor, error) {
+			return tensor.RandInt(e, gen, 0, math.MaxInt64, tensor.Int64, 3)
+		},
+		"RandPermOn": func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.RandPermOn(e, gen, 5) },
 	}
 	for name, f := range makers {
 		b, alloc, dev := onFaulty(t)

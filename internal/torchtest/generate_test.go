@@ -16,6 +16,8 @@ var notCompared = map[string]string{
 	"Graph": "no operation", "GradVariable": "no operation", "IsLeaf": "no operation", "Item": "no operation", "Keep": "lifetime", "Len": "no operation", "NDim": "no operation",
 	"Parameter": "no operation", "RegisterHook": "Hook", "Release": "lifetime", "RequiresGrad": "no operation", "RetainGrad": "of the backward pass",
 	"Shape": "no operation", "String": "no operation", "Take": "lifetime", "Tensor": "no operation", "Version": "no operation",
+	"ZerosLike": "a constant", "OnesLike": "a constant", "FullLike": "a constant", "RandLike": "other random numbers", "RandNLike": "other random numbers",
+	"Multinomial": "other random numbers", "SearchSorted": "tensor/testdata/selections.json", "Bucketize": "tensor/testdata/selections.json",
 	"Dropout": "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
 }
 
