@@ -55,10 +55,12 @@ func TestGraphsMakeVariables_OfNumbers(t *testing.T) {
 
 func TestGraphsMakeVariables_OrSayWhatIsWrong(t *testing.T) {
 	for name, f := range map[string]func(g *autograd.Graph, x *autograd.Variable) *autograd.Variable{
-		"new":          func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Zeros(tensor.Float32, -1) },
-		"multinomial":  func(_ *autograd.Graph, x *autograd.Variable) *autograd.Variable { return x.Multinomial(3, false) },
-		"bucketize":    func(_ *autograd.Graph, x *autograd.Variable) *autograd.Variable { return x.Bucketize(nil, false) },
-		"searchsorted": func(g *autograd.Graph, x *autograd.Variable) *autograd.Variable { return x.SearchSorted(g.Zeros(tensor.Int64, 2), true) },
+		"new":         func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Zeros(tensor.Float32, -1) },
+		"multinomial": func(_ *autograd.Graph, x *autograd.Variable) *autograd.Variable { return x.Multinomial(3, false) },
+		"bucketize":   func(_ *autograd.Graph, x *autograd.Variable) *autograd.Variable { return x.Bucketize(nil, false) },
+		"searchsorted": func(g *autograd.Graph, x *autograd.Variable) *autograd.Variable {
+			return x.SearchSorted(g.Zeros(tensor.Int64, 2), true)
+		},
 		"meshgrid": func(g *autograd.Graph, x *autograd.Variable) *autograd.Variable {
 			return autograd.MeshGrid([]*autograd.Variable{x, g.Zeros(tensor.Float64, 2, 2)}, false)[1]
 		},

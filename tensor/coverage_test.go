@@ -20,6 +20,7 @@ import (
 var elsewhere = map[string]string{
 	"BatchNormTraining":   "BatchMoments and BatchNorm in one: autograd's goldens of batch norm, and nn, run it",
 	"gradients.Recurrent": "recurrent_test.go",
+	"gradients.Indexing":  "Index runs the same",
 	"ToSlice":             "host_test.go: TestHostCopies_RefuseWhatDoesNotFit, TestHostCopies_ReportTheDevicesErrors",
 	"CopyFromSlice":       "the same, and inplace_test.go: TestInPlace_RefusesTensorsWhoseElementsShareAnAddress",
 }
@@ -27,7 +28,7 @@ var elsewhere = map[string]string{
 // takesAnything are the operations that no type, shape or number of the kind that they ask for can make fail.
 var takesAnything = map[string]string{
 	"Contiguous": "copies what it is given", "Clone": "copies what it is given", "To": "every type converts to every other",
-	"ZeroInPlace": "", "EmptyLike": "", "ZerosLike": "", "OnesLike": "",
+	"ZeroInPlace": "", "EmptyLike": "", "ZerosLike": "", "OnesLike": "", "Nonzero": "", "Unique": "", "IsIn": "",
 	"EqScalar": "", "NeScalar": "", "LtScalar": "", "LeScalar": "", "GtScalar": "", "GeScalar": "",
 	"ToDevice": "brings every tensor to every device", "FmodScalar": "", "RemainderScalar": "", "RDivScalar": "", "RPowScalar": "",
 }
@@ -144,11 +145,11 @@ func TestEveryOperation_HasARefusal_OrTakesAnything(t *testing.T) {
 // takesAllTypes are the operations of several tensors that promote their types, or convert one to that of the other.
 var takesAllTypes = map[string]bool{
 	"Add": true, "AddScaled": true, "Outer": true, "Cat": true, "Stack": true,
-	"CopyFrom": true,
+	"CopyFrom": true, "IsIn": true,
 }
 
 // takesAllShapes are the operations of several tensors whose shapes have nothing to do with each other.
-var takesAllShapes = map[string]bool{"GradNorm": true, "ClipGradValue": true}
+var takesAllShapes = map[string]bool{"GradNorm": true, "ClipGradValue": true, "IsIn": true}
 
 func TestEveryOperationOfSeveralTensors_RefusesShapesAndTypesThatDoNotFit(t *testing.T) {
 	refused := map[string]bool{}

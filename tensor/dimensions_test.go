@@ -82,14 +82,17 @@ func dimensional(x, at, row *tensor.Tensor) map[string]func(d int) error {
 			_, err := gradients.TensorDotEquation(x.Shape(), x.Shape(), []int{d}, []int{0})
 			return err
 		},
-		"CumSum":      func(d int) error { return one(x.CumSum(d)) },
-		"CumProd":     func(d int) error { return one(x.CumProd(d)) },
-		"CumSumGrad":  func(d int) error { return one(gradients.CumSum(x, d)) },
-		"CumProdGrad": func(d int) error { return one(gradients.CumProd(x, x, x, d)) },
-		"Slice":       func(d int) error { return one(x.Slice(d, 0, 1, 1)) },
-		"Narrow":      func(d int) error { return one(x.Narrow(d, 0, 1)) },
-		"Select":      func(d int) error { return one(x.Select(d, 0)) },
-		"Squeeze":     func(d int) error { return one(x.Squeeze(d)) },
+		"IndexCopy":     func(d int) error { return one(x.IndexCopy(d, row, x)) },
+		"IndexFill":     func(d int) error { return one(x.IndexFill(d, row, 1)) },
+		"ScatterReduce": func(d int) error { return one(x.ScatterReduce(d, at, x, tensor.ScatterProd, true)) },
+		"CumSum":        func(d int) error { return one(x.CumSum(d)) },
+		"CumProd":       func(d int) error { return one(x.CumProd(d)) },
+		"CumSumGrad":    func(d int) error { return one(gradients.CumSum(x, d)) },
+		"CumProdGrad":   func(d int) error { return one(gradients.CumProd(x, x, x, d)) },
+		"Slice":         func(d int) error { return one(x.Slice(d, 0, 1, 1)) },
+		"Narrow":        func(d int) error { return one(x.Narrow(d, 0, 1)) },
+		"Select":        func(d int) error { return one(x.Select(d, 0)) },
+		"Squeeze":       func(d int) error { return one(x.Squeeze(d)) },
 	}
 }
 

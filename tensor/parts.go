@@ -15,13 +15,18 @@ func (p *parts) of(t *Tensor) *Tensor { return p.do(t.On(t.exec.Owned()), nil) }
 // do takes over the result of a step.
 func (p *parts) do(t *Tensor, err error) *Tensor {
 	if err != nil {
-		if p.err == nil {
-			p.err = err
-		}
+		p.note(err)
 		return nil
 	}
 	p.temps = append(p.temps, t)
 	return t
+}
+
+// note keeps the first error, of a step without a result.
+func (p *parts) note(err error) {
+	if p.err == nil {
+		p.err = err
+	}
 }
 
 // both is do for a step with two results.

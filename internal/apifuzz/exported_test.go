@@ -739,6 +739,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[tensor.Recurrent](),
 	reflect.TypeFor[tensor.RecurrentState](),
 	reflect.TypeFor[tensor.ReleasedError](),
+	reflect.TypeFor[tensor.ScatterReduction](),
 	reflect.TypeFor[tensor.Shape](),
 	reflect.TypeFor[tensor.ShapeError](),
 	reflect.TypeFor[tensor.Tensor](),
