@@ -21,19 +21,21 @@ func (gradients) MaxPoolPick(t, from *Tensor, dims int, p Pool) (*Tensor, error)
 		return Empty(t.exec, t.dtype, from.Shape()...)
 	}
 	lead := from.Shape()[:from.NDim()-dims]
-	w := new(chain)
+	w := new(parts)
+	exec := t.exec
+	t, from = w.of(t), w.of(from)
 	index := w.do(v.places(image.shape[2], image.shape[3], w.do(from.Reshape(append(slices.Clone(lead), v.result[0], v.result[1])...))))
 	index = w.do(index.Reshape(append(slices.Clone(lead), v.result[0]*v.result[1])...))
 	outside := w.do(index.LtScalar(0))
 	flat := w.do(t.Reshape(append(slices.Clone(lead), image.shape[2]*image.shape[3])...))
 	picked := w.do(flat.Gather(-1, w.do(index.MaskedFill(outside, 0))))
-	return w.result(w.do(picked.MaskedFill(outside, 0)).Reshape(from.Shape()...))
+	return w.result(exec, w.do(w.do(picked.MaskedFill(outside, 0)).Reshape(from.Shape()...)))
 }
 
 // places are the numbers of elements of an image of so many rows and columns, [..., OH, OW] of type int64, that the numbers of windows'
 // elements stand for; -1 for those of windows without elements.
 func (v *pooling) places(rows, columns int, numbers *Tensor) (*Tensor, error) {
-	w := new(chain)
+	w := new(parts)
 	exec := numbers.Exec()
 	firstRow, _ := v.windows(0, rows)
 	firstColumn, widths := v.windows(1, columns)
@@ -46,7 +48,7 @@ func (v *pooling) places(rows, columns int, numbers *Tensor) (*Tensor, error) {
 	place := w.do(w.do(row.MulScalar(float64(columns))).Add(column))
 	inside := w.do(w.do(w.do(row.GeScalar(0)).And(w.do(row.LtScalar(float64(rows))))).
 		And(w.do(w.do(column.GeScalar(0)).And(w.do(column.LtScalar(float64(columns)))))))
-	return w.result(w.do(place.MaskedFill(w.do(inside.Not()), -1)).To(Int64))
+	return w.result(exec, w.do(w.do(place.MaskedFill(w.do(inside.Not()), -1)).To(Int64)))
 }
 
 // windows are the first element of each window along a dimension of size elements, and how many it has.
