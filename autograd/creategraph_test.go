@@ -75,7 +75,9 @@ func TestCreateGraph_OfOperationsInPlaceIsThatOfTheOthers(t *testing.T) {
 			func(v, _ *autograd.Variable) *autograd.Variable { return v.ReLU() }},
 		"clamp": {func(v, _ *autograd.Variable) *autograd.Variable { return v.ClampInPlace(-1, 1) },
 			func(v, _ *autograd.Variable) *autograd.Variable { return v.Clamp(-1, 1) }},
-		"masked fill": {func(v, u *autograd.Variable) *autograd.Variable { return v.MaskedFillInPlace(u.Detach().GtScalar(1), 4) },
+		"masked fill": {func(v, u *autograd.Variable) *autograd.Variable {
+			return v.MaskedFillInPlace(u.Detach().GtScalar(1), 4)
+		},
 			func(v, u *autograd.Variable) *autograd.Variable { return v.MaskedFill(u.Detach().GtScalar(1), 4) }},
 	}
 	second := func(f func(v, u *autograd.Variable) *autograd.Variable) [][]float64 {

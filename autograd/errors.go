@@ -11,14 +11,14 @@ import (
 
 // Sentinels for errors.Is. Each has a typed error, for errors.As, with the values.
 var (
-	ErrReleased        = stderrors.New("value was released")                      // *ReleasedError
-	ErrSecondBackward  = stderrors.New("second backward over freed nodes")        // *SecondBackwardError
-	ErrModified        = stderrors.New("saved tensor was modified in place")      // *ModifiedError
-	ErrNoGrad          = stderrors.New("variable does not require a gradient")    // *GradError
-	ErrNotMaterialized = stderrors.New("parameter has no tensor")                 // *ParameterError
-	ErrNilVariable     = stderrors.New("nil variable")                            // inside an *OpError
-	ErrNilGraph        = stderrors.New("nil graph")                               // plain
-	ErrOtherGraph      = stderrors.New("variables belong to different graphs")    // inside an *OpError
+	ErrReleased        = stderrors.New("value was released")                          // *ReleasedError
+	ErrSecondBackward  = stderrors.New("second backward over freed nodes")            // *SecondBackwardError
+	ErrModified        = stderrors.New("saved tensor was modified in place")          // *ModifiedError
+	ErrNoGrad          = stderrors.New("variable does not require a gradient")        // *GradError
+	ErrNotMaterialized = stderrors.New("parameter has no tensor")                     // *ParameterError
+	ErrNilVariable     = stderrors.New("nil variable")                                // inside an *OpError
+	ErrNilGraph        = stderrors.New("nil graph")                                   // plain
+	ErrOtherGraph      = stderrors.New("variables belong to different graphs")        // inside an *OpError
 	ErrHigherOrder     = stderrors.New("the gradient cannot be differentiated again") // inside an *OpError
 	ErrReentrant       = stderrors.New("backward inside of a backward pass of the same graph")
 	ErrPanicked        = stderrors.New("a backward pass was ended by a panic")

@@ -35,6 +35,9 @@ func (gradients) MaxPoolPick(t, from *Tensor, dims int, p Pool) (*Tensor, error)
 // places are the numbers of elements of an image of so many rows and columns, [..., OH, OW] of type int64, that the numbers of windows'
 // elements stand for; -1 for those of windows without elements.
 func (v *pooling) places(rows, columns int, numbers *Tensor) (*Tensor, error) {
+	if numbers == nil {
+		return nil, ErrReleased
+	}
 	w := new(parts)
 	exec := numbers.Exec()
 	firstRow, _ := v.windows(0, rows)
