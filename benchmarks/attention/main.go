@@ -29,11 +29,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/benchmarks/internal/peer"
 	"github.com/cistern-ml/cistern/internal/command"
-	"github.com/cistern-ml/cistern/tensor"
 )
 
 func main() { command.Main("attention", run) }
@@ -41,43 +40,16 @@ func main() { command.Main("attention", run) }
 // defaults are GPT-2's training, a small model's, decoding and long sequences.
 const defaults = "16x12x1024x1024x64,8x6x256x256x64,8x32x1x1024x128,8x32x1x8192x128,4x16x4096x4096x128"
 
-// options are the flags.
-type options struct {
-	harness.Flags
-	shapes []shape
-	types  []tensor.DType
-}
-
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o := options{Flags: harness.Flags{Runs: 3, Duration: 20 * time.Millisecond}}
-	return command.Run("attention", stderr, func() error { return o.parse(args, stderr) }, func() error {
-		b := o.bench()
-		r, err := b.Measure(o.measure)
-		if err != nil {
-			return err
-		}
-		return b.Write(stdout, r)
-	})
+	var o options
+	p := peer.Program[shape, problem, *result]{Bench: o.bench(), Name: "attention", Shapes: defaults, Read: shapeOf, Ours: o.measureShape,
+		Form: "BxHxTxSxD: sequences, heads, queries, keys, elements"}
+	return p.Run(args, stdout, stderr)
 }
 
-func (o *options) parse(args []string, stderr io.Writer) (err error) {
-	f := command.NewFlagSet("attention", stderr)
-	o.Define(f)
-	shapes := f.String("shapes", defaults, "`list` of shapes BxHxTxSxD: sequences, heads, queries, keys, elements")
-	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
-	if err := command.Parse(f, args); err != nil {
-		return err
-	}
-	if err := o.Check(f); err != nil {
-		return err
-	}
-	if o.shapes, err = harness.List("shapes", *shapes, shapeOf); err != nil {
-		return err
-	}
-	o.types, err = harness.List("types", *types, harness.FloatType)
-	return err
-}
+// options are the flags.
+type options struct{ harness.Flags }
 
 func shapeOf(text string) (s shape, err error) {
 	if !harness.Numbers(text, 1, &s.Batch, &s.Heads, &s.Queries, &s.Keys, &s.Width) {

@@ -25,14 +25,14 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/benchmarks/internal/peer"
 	"github.com/cistern-ml/cistern/internal/command"
-	"github.com/cistern-ml/cistern/tensor"
 )
 
 func main() { command.Main("conv", run) }
@@ -41,49 +41,28 @@ func main() { command.Main("conv", run) }
 const defaults = "32x64x56x56:64x3x3:1:1,32x256x14x14:256x3x3:1:1,32x64x56x56:256x1x1,32x1024x14x14:256x1x1,32x128x56x56:128x3x3:2:1," +
 	"32x3x224x224:64x7x7:2:3,32x128x28x28:128x3x3:1:1,32x512x7x7:512x3x3:1:1,32x128x56x56:128x3x3:1:1:128"
 
-// options are the flags.
+// options are the flags that other benchmarks have not.
 type options struct {
 	harness.Flags
-	shapes  []shape
-	types   []tensor.DType
 	strided bool
 }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o := options{Flags: harness.Flags{Runs: 3, Duration: 20 * time.Millisecond}}
-	return command.Run("conv", stderr, func() error { return o.parse(args, stderr) }, func() error {
-		b := o.bench()
-		r, err := b.Measure(o.measure)
-		if err != nil {
-			return err
-		}
-		return b.Write(stdout, r)
-	})
+	var o options
+	p := peer.Program[shape, problem, *result]{Bench: o.bench(), Name: "conv", Shapes: defaults, Form: form, Read: shapeOf, Ours: o.measureShape,
+		Define: func(f *flag.FlagSet) {
+			f.BoolVar(&o.strided, "strided", true, "measure also images that lie in memory as [N, H, W, C]")
+		}}
+	return p.Run(args, stdout, stderr)
 }
 
-func (o *options) parse(args []string, stderr io.Writer) (err error) {
-	f := command.NewFlagSet("conv", stderr)
-	o.Define(f)
-	shapes := f.String("shapes", defaults, "`list` of shapes NxCxHxW:OxKHxKW:STRIDE:PADDING:GROUPS")
-	types := f.String("types", "float16,bfloat16,float32", "`list` of float types")
-	f.BoolVar(&o.strided, "strided", true, "measure also images that lie in memory as [N, H, W, C]")
-	if err := command.Parse(f, args); err != nil {
-		return err
-	}
-	if err := o.Check(f); err != nil {
-		return err
-	}
-	if o.shapes, err = harness.List("shapes", *shapes, shapeOf); err != nil {
-		return err
-	}
-	o.types, err = harness.List("types", *types, harness.FloatType)
-	return err
-}
+// form is that of a shape's text.
+const form = "NxCxHxW:OxKHxKW:STRIDE:PADDING:GROUPS"
 
 func shapeOf(text string) (s shape, err error) {
 	s = shape{Stride: 1, Groups: 1}
-	wrong := fmt.Errorf("%q is no NxCxHxW:OxKHxKW:STRIDE:PADDING:GROUPS of a result", text)
+	wrong := fmt.Errorf("%q is no "+form+" of a result", text)
 	parts := strings.Split(text, ":")
 	if len(parts) < 2 || len(parts) > 5 || !harness.Numbers(parts[0], 1, &s.N, &s.C, &s.H, &s.W) || !harness.Numbers(parts[1], 1, &s.O, &s.KH, &s.KW) {
 		return s, wrong

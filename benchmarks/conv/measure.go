@@ -7,15 +7,6 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// measure measures all shapes.
-func (o *options) measure(e tensor.Exec, r *report) {
-	for _, s := range o.shapes {
-		for _, d := range o.types {
-			o.measureShape(r, e, d, s)
-		}
-	}
-}
-
 // measureShape measures what it can.
 func (o *options) measureShape(r *report, e tensor.Exec, d tensor.DType, s shape) {
 	in, err := newOperands(e, d, s)
