@@ -10,46 +10,32 @@
 //
 // Traces are described by package internal/trace, expected files by the README in benchmarks/internal/replay/testdata.
 //
-// The exit code is 0 if all went well and all was equal, 1 if not, 2 for wrong flags. Errors are one line on standard error.
+// The exit code is 0 if all went well and all was equal, 1 if not, 2 for wrong flags.
 package main
 
 import (
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/replay"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/internal/trace"
 	"github.com/cistern-ml/cistern/memory"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { command.Main("replay", run) }
 
-// run is the program; it returns the exit code.
+// run is main with its surroundings as arguments. It returns the exit code: 1 for an error or a difference, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parseFlags(args, stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "replay: %v (-h lists the flags)\n", err)
-		return 2
-	}
-	if o.all != "" {
-		err = replayAll(o.all, stdout)
-	} else {
-		err = o.replayOne(stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "replay:", strings.ReplaceAll(err.Error(), "\n", "; ")) // joined errors stand on several lines
-		return 1
-	}
-	return 0
+	var o options
+	return command.Run("replay", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		if o.all != "" {
+			return replayAll(o.all, stdout)
+		}
+		return o.replayOne(stdout)
+	})
 }
 
 // replayOne replays one trace, writes what was found, and compares it with the expected file if there is one.
@@ -86,8 +72,8 @@ func (o *options) replayOne(stdout io.Writer) error {
 
 // measure replays t for its numbers, and if there is to be a plot for that, and once more for the time.
 func (o *options) measure(t *trace.Trace, config memory.Config) (*replay.Result, error) {
-	ro := replay.Options{Capacity: uint64(o.capacity), Config: config, Fraction: o.fraction.value, Device: o.device.kind,
-		Direct: o.direct()}
+	ro := replay.Options{Capacity: o.capacity, Config: config, Fraction: o.fraction, Device: o.device,
+		Direct: o.direct}
 	if ro.Capacity == 0 && ro.Device == device.Sim {
 		ro.Capacity = 80 * device.GiB
 	}
@@ -110,7 +96,7 @@ func (o *options) measure(t *trace.Trace, config memory.Config) (*replay.Result,
 
 func (o *options) report(stdout io.Writer, t *trace.Trace, r *replay.Result) error {
 	if !o.json {
-		return writeTable(stdout, t, r, o.direct())
+		return writeTable(stdout, t, r, o.direct)
 	}
 	raw, err := json.Marshal(r)
 	if err != nil {

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
 )
@@ -178,16 +177,4 @@ func number(format string, v float64) string {
 }
 
 // write writes the numbers so far to the file, if it has a name. Whoever stops the program meanwhile finds the old ones.
-func (m *measurement) write() error {
-	if m.json == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(m.report, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(m.json+".new", append(text, '\n'), 0o666); err != nil {
-		return err
-	}
-	return os.Rename(m.json+".new", m.json)
-}
+func (m *measurement) write() error { return harness.WriteJSON(m.json, m.report) }

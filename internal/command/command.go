@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/cistern-ml/cistern/device"
 )
@@ -25,7 +26,7 @@ func after(err error, w io.Writer, program string, code int) int {
 	if err == nil {
 		return code
 	}
-	fmt.Fprintf(w, "%s: %v\n", program, err)
+	write(w, program, err)
 	return max(code, 1)
 }
 
@@ -48,15 +49,31 @@ func Parse(f *flag.FlagSet, args []string) error {
 // written is an error that was written already.
 type written struct{ error }
 
+func (w written) Unwrap() error { return w.error }
+
+// Exit is an error of a program's work that has written what there is to say: Run returns the code, and writes nothing. It is nil for 0.
+func Exit(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return written{exit(code)}
+}
+
+// exit is an error with an exit code.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+func (e exit) ExitCode() int { return int(e) }
+
 // Run calls work, if parse has read the flags, and returns the exit code: 2 for wrong flags, 0 after -h, and for an error of work 1 or what
-// its method ExitCode returns, if it has one. It writes errors to stderr, under the program's name.
+// its method ExitCode returns, if it has one. It writes an error to stderr, as a line under the program's name.
 func Run(program string, stderr io.Writer, parse, work func() error) int {
 	switch err := parse(); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		if !errors.As(err, new(written)) {
-			fmt.Fprintf(stderr, "%s: %v\n", program, err)
+			write(stderr, program, err)
 		}
 		return 2
 	}
@@ -64,10 +81,17 @@ func Run(program string, stderr io.Writer, parse, work func() error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", program, err)
+	if !errors.As(err, new(written)) {
+		write(stderr, program, err)
+	}
 	var coded interface{ ExitCode() int }
 	if errors.As(err, &coded) {
 		return coded.ExitCode()
 	}
 	return 1
+}
+
+// write writes an error as one line: joined ones stand on several.
+func write(w io.Writer, program string, err error) {
+	fmt.Fprintf(w, "%s: %s\n", program, strings.ReplaceAll(err.Error(), "\n", "; "))
 }

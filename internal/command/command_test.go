@@ -34,7 +34,8 @@ func TestRun_ExitCodesAndLines(t *testing.T) {
 		parse, work error
 		code        int
 		text        string
-	}{{nil, nil, 0, ""}, {flag.ErrHelp, wrong, 0, ""}, {wrong, nil, 2, "p: wrong\n"}, {nil, wrong, 1, "p: wrong\n"}, {nil, coded, 130, "p: at the end: wrong\n"}} {
+	}{{nil, nil, 0, ""}, {flag.ErrHelp, wrong, 0, ""}, {wrong, nil, 2, "p: wrong\n"}, {nil, wrong, 1, "p: wrong\n"}, {nil, coded, 130, "p: at the end: wrong\n"},
+		{nil, errors.Join(wrong, wrong), 1, "p: wrong; wrong\n"}, {nil, Exit(3), 3, ""}, {nil, Exit(0), 0, ""}} {
 		var w bytes.Buffer
 		require.Equal(t, c.code, Run("p", &w, func() error { return c.parse }, func() error { return c.work }))
 		require.Equal(t, c.text, w.String())

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 )
 
 // collection is the collect command.
@@ -26,30 +28,18 @@ func (c *collection) collect(stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := replace(filepath.Join(c.out, "results.json"), append(text, '\n')); err != nil {
+	if err := harness.WriteJSON(filepath.Join(c.out, "results.json"), r); err != nil {
 		return err
 	}
 	var b strings.Builder
 	r.summary(&b)
-	if err := replace(filepath.Join(c.out, "summary.md"), []byte(b.String())); err != nil {
+	if err := harness.Replace(filepath.Join(c.out, "summary.md"), []byte(b.String())); err != nil {
 		return err
 	}
 	b.Reset()
 	r.targets(&b)
 	_, err = io.WriteString(stdout, b.String())
 	return err
-}
-
-// replace writes a file at once: a run that is stopped meanwhile leaves the old one.
-func replace(name string, text []byte) error {
-	if err := os.WriteFile(name+".new", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
 }
 
 // read collects the files of a run.

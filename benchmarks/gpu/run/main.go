@@ -34,13 +34,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	command.Main("run", func(args []string, stdout, stderr io.Writer) int {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+		return run(ctx, args, stdout, stderr)
+	})
 }
 
 // options are the flags.
@@ -55,41 +58,36 @@ type options struct {
 	steps  []string
 }
 
-// Exit codes.
+// Exit codes, beside those of command.Run.
 const (
 	codeFailed      = 1
-	codeFlags       = 2
 	codeNotRun      = 3
 	codeInterrupted = 130
 )
 
 // run is main with its surroundings as arguments. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
+	var o options
 	var p plan
-	if err == nil {
-		p, err = planFor(o.steps)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "run:", err)
-		return codeFlags
-	}
-	if o.dry {
-		p.print(stdout, o.total)
-		return 0
-	}
-	r, err := newRunner(ctx, o, p, stderr)
-	if err != nil {
-		fmt.Fprintln(stderr, "run:", err)
-		return codeFailed
-	}
-	defer r.close()
-	r.all(ctx)
-	fmt.Fprint(stdout, r.targets())
-	return r.end(ctx)
+	return command.Run("run", stderr, func() (err error) {
+		if err = o.parse(args, stderr); err == nil {
+			p, err = planFor(o.steps)
+		}
+		return err
+	}, func() error {
+		if o.dry {
+			p.print(stdout, o.total)
+			return nil
+		}
+		r, err := newRunner(ctx, o, p, stderr)
+		if err != nil {
+			return err
+		}
+		defer r.close()
+		r.all(ctx)
+		fmt.Fprint(stdout, r.targets())
+		return command.Exit(r.end(ctx))
+	})
 }
 
 // end says where the results are, and what is left to do, and returns the exit code.
@@ -119,9 +117,8 @@ var devices = regexp.MustCompile(`^(cuda(:\d+)?|(host|sim)(:.+)?)$`)
 // oldest is how long before its start a run can have begun: what unpacking takes. More is a clock that was set.
 const oldest = 2 * time.Minute
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("run", flag.ContinueOnError)
-	f.SetOutput(stderr)
+func (o *options) parse(args []string, stderr io.Writer) error {
+	f := command.NewFlagSet("run", stderr)
 	f.Usage = func() { usage(f, stderr) }
 	f.StringVar(&o.bundle, "bundle", ".", "`folder` of the unpacked bundle; run.sh gives it")
 	f.StringVar(&o.out, "out", "", "`folder` that gets the results; by default results-STEP, of the first step or call")
@@ -131,8 +128,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	seconds := f.Int("t", 470, "`seconds` that everything may take")
 	begun := f.Int64("begun", 0, "Unix `time` at which the time began to run; run.sh gives it")
 	for rest := args; ; rest = rest[1:] { // flags may stand behind steps
-		if err := f.Parse(rest); err != nil {
-			return o, err
+		if err := command.Parse(f, rest); err != nil {
+			return err
 		}
 		if rest = f.Args(); len(rest) == 0 {
 			break
@@ -147,15 +144,15 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	switch {
 	case *seconds < 10:
-		return o, errors.New("want -t of at least 10")
+		return errors.New("want -t of at least 10")
 	case !devices.MatchString(o.device):
-		return o, fmt.Errorf("%q is no device: want cuda:0, or host", o.device)
+		return fmt.Errorf("%q is no device: want cuda:0, or host", o.device)
 	}
 	o.total, o.since = time.Duration(*seconds)*time.Second, time.Now()
 	if age := time.Since(time.Unix(*begun, 0)); *begun > 0 && age > 0 && age < oldest {
 		o.since = o.since.Add(-age)
 	}
-	return o, nil
+	return nil
 }
 
 func usage(f *flag.FlagSet, w io.Writer) {

@@ -12,9 +12,7 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,9 +21,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/device"
-	_ "github.com/cistern-ml/cistern/device/cuda" // devices that -device names
-	_ "github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/internal/command"
 )
 
@@ -52,45 +49,35 @@ type options struct {
 
 // run is main with its surroundings as arguments. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "smoke:", err)
-		return 2
-	}
-	r := &report{}
-	code := o.check(r, stdout, stderr)
-	if o.json != "" {
-		if err := r.save(o.json); err != nil {
-			fmt.Fprintln(stderr, "smoke:", err)
-			return 1
+	o := options{open: device.Open, shut: shut}
+	return command.Run("smoke", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		r := &report{}
+		code := o.check(r, stdout, stderr)
+		if err := harness.WriteJSON(o.json, r); err != nil {
+			return err
 		}
-	}
-	return code
+		return command.Exit(code)
+	})
 }
 
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	o.open, o.shut = device.Open, shut
-	f := flag.NewFlagSet("smoke", flag.ContinueOnError)
-	f.SetOutput(stderr)
+func (o *options) parse(args []string, stderr io.Writer) error {
+	f := command.NewFlagSet("smoke", stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run")
 	f.DurationVar(&o.limit, "limit", 10*time.Second, "what one check may take")
 	only := f.String("only", "", "regular `expression` of the checks to make; \"open\" is always made")
-	f.StringVar(&o.json, "json", "", "`file` that gets all results")
-	if err := f.Parse(args); err != nil {
-		return o, err
+	harness.JSON(f, &o.json)
+	if err := command.Parse(f, args); err != nil {
+		return err
 	}
 	if f.NArg() > 0 || o.limit <= 0 {
-		return o, errors.New("want a -limit of more than 0, and no arguments")
+		return errors.New("want a -limit of more than 0, and no arguments")
 	}
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
-		return o, fmt.Errorf("-only: %w", err)
+		return fmt.Errorf("-only: %w", err)
 	}
 	o.checks = slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return c.name != "open" && !wanted.MatchString(c.name) })
-	return o, nil
+	return nil
 }
 
 // What a check may end with.
@@ -115,14 +102,6 @@ type outcome struct {
 	Says   string  `json:"says"`
 }
 
-func (r *report) save(file string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
-
 // check makes all checks and writes a line for each. stdout is not buffered: what was written is there even if the process is killed.
 func (o *options) check(r *report, stdout, stderr io.Writer) (code int) {
 	s := &smoke{device: o.device, opener: o.open}
@@ -134,7 +113,7 @@ func (o *options) check(r *report, stdout, stderr io.Writer) (code int) {
 		case hung:
 			fmt.Fprintf(stderr, "smoke: %q did not end within %v; all goroutines:\n", c.name, o.limit)
 			_ = pprof.Lookup("goroutine").WriteTo(stderr, 2) // nobody is left to tell of an error
-			return 3                                         // and nothing is given back: that would hang as well
+			return codeHung                                  // and nothing is given back: that would hang as well
 		case failed:
 			code = 1
 		}

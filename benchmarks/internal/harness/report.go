@@ -38,8 +38,7 @@ func Table(w io.Writer, rows func(w io.Writer)) error {
 	return t.Flush()
 }
 
-// WriteJSON writes v as JSON to a file, which always is a whole one: it takes the place of the last one at once, so a program that is
-// ended, or loses its device, leaves what it had. "" is no file.
+// WriteJSON writes v as JSON to a file, as Replace does. "" is no file.
 func WriteJSON(file string, v any) error {
 	if file == "" {
 		return nil
@@ -48,7 +47,13 @@ func WriteJSON(file string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", append(text, '\n'), 0o644); err != nil {
+	return Replace(file, append(text, '\n'))
+}
+
+// Replace writes a file, which always is a whole one: it takes the place of the last one at once, so a program that is ended, or loses its
+// device, leaves what it had.
+func Replace(file string, text []byte) error {
+	if err := os.WriteFile(file+".new", text, 0o644); err != nil {
 		return err
 	}
 	return os.Rename(file+".new", file)
