@@ -47,7 +47,7 @@ for package in $programs; do
 	echo "$package" >&2
 	go build -trimpath -ldflags="$flags" -o "$bundle/bin/" "./$package"
 done
-cp kernels/cuda/ptx/*.ptx.gz "$bundle/ptx/"
+cp kernels/cuda/ptx/*.ptx.lzma "$bundle/ptx/"
 cp examples/gpt/testdata/train.py "$bundle/"
 cp "$(go env GOROOT)/src/testdata/Isaac.Newton-Opticks.txt" "$bundle/text.txt" # what the GPTs learn
 cp "$traces"/*.trace.gz "$bundle/traces/"

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
@@ -59,10 +55,10 @@ func touch(dev device.Device) error {
 func (c *child) add(file string) error {
 	image, text, err := open(file)
 	if err != nil {
-		return errors.Join(c.out.Encode(line{Module: nameOf(file)}), c.fail("", err))
+		return errors.Join(c.out.Encode(line{Module: ptx.Module(file)}), c.fail("", err))
 	}
 	names := image.Names()
-	if err := c.out.Encode(line{Module: nameOf(file), Bytes: len(text), Count: len(names)}); err != nil {
+	if err := c.out.Encode(line{Module: ptx.Module(file), Bytes: len(text), Count: len(names)}); err != nil {
 		return err
 	}
 	for i, name := range names {
@@ -120,33 +116,14 @@ func (k *kernel) ask(m device.Module) error {
 	return err
 }
 
-// open reads a packed module.
+// open reads a module.
 func open(file string) (*ptx.Image, []byte, error) {
-	text, err := unpack(file)
+	text, err := ptx.ReadFile(file)
 	if err != nil {
 		return nil, nil, err
 	}
 	image, err := ptx.Read(string(text))
 	return image, text, err
-}
-
-func unpack(file string) (text []byte, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	r, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
-}
-
-// nameOf is the module's name.
-func nameOf(file string) string {
-	name, _, _ := strings.Cut(filepath.Base(file), ".ptx")
-	return name
 }
 
 func milliseconds(since time.Time) float64 { return 1e3 * time.Since(since).Seconds() }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/internal/ptx"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 )
 
@@ -28,15 +28,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pack writes a packed module.
-func pack(t *testing.T, file, text string) {
+// put writes a module.
+func put(t *testing.T, file, text string) {
 	t.Helper()
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := w.Write([]byte(text))
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	require.NoError(t, os.WriteFile(file, b.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // folder has modules of the given names, which are no PTX.
@@ -44,7 +39,7 @@ func folder(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
-		pack(t, filepath.Join(dir, name+".ptx.gz"), name)
+		put(t, filepath.Join(dir, name+".ptx"), name)
 	}
 	return dir
 }
@@ -68,7 +63,7 @@ func TestMeasure_LoadsEachModuleTwiceAndThenAllAtOnce(t *testing.T) {
 		s := &started{Name: "fast", Context: 7}
 		for _, file := range files {
 			times[file]++
-			s.Modules = append(s.Modules, &module{Name: nameOf(file), Bytes: 2048, Count: 2, Kernels: []*kernel{
+			s.Modules = append(s.Modules, &module{Name: ptx.Module(file), Bytes: 2048, Count: 2, Kernels: []*kernel{
 				{Name: "x", Ms: 7 / times[file], Registers: 40, Shared: 1, MaxThreads: 1024}, {Name: "y", Ms: 3 / times[file], Registers: 30, Local: 16},
 			}})
 		}
@@ -131,7 +126,7 @@ func TestMeasure_GoesOnAfterFailures(t *testing.T) {
 	start := func(_ *options, files []string) (*started, error) {
 		s := &started{Name: "shaky"}
 		for _, file := range files {
-			m := &module{Name: nameOf(file), Count: 4, Kernels: []*kernel{{Name: "x", Ms: 1}}}
+			m := &module{Name: ptx.Module(file), Count: 4, Kernels: []*kernel{{Name: "x", Ms: 1}}}
 			switch s.Modules = append(s.Modules, m); m.Name {
 			case "b":
 				m.Failures = []*failure{{Module: "b", Kernel: "y", Error: "ptxas says\nno"}}
@@ -191,7 +186,7 @@ func TestStart_KeepsWhatAProcessSaidBeforeItEndedBadly(t *testing.T) {
 		if strings.Contains(end, "sleep") {
 			o.timeout = 200 * time.Millisecond
 		}
-		s, err := o.start(script(t, begun+end), []string{"m.ptx.gz"})
+		s, err := o.start(script(t, begun+end), []string{"m.ptx.lzma"})
 		require.ErrorContains(t, err, want, end)
 		require.Equal(t, "d", s.Name)
 		require.Len(t, s.Modules, 1, end)
@@ -216,10 +211,10 @@ func children(t *testing.T, faults func(*fakecuda.Library), files ...string) (*s
 	return read(&out), err
 }
 
-const softmax = "../../kernels/cuda/ptx/softmax.ptx.gz"
+const softmax = "../../kernels/cuda/ptx/softmax.ptx.lzma"
 
 func TestChild_LoadsTheKernelsOfTheModule(t *testing.T) {
-	s, err := children(t, func(*fakecuda.Library) {}, softmax, "load_test.go")
+	s, err := children(t, func(*fakecuda.Library) {}, softmax, "none.ptx.lzma")
 	require.NoError(t, err)
 	require.Len(t, s.Modules, 2)
 	m := s.Modules[0]
@@ -236,7 +231,7 @@ func TestChild_LoadsTheKernelsOfTheModule(t *testing.T) {
 		require.Zero(t, k.Local)
 		require.Positive(t, k.MaxThreads)
 	}
-	require.Len(t, s.Modules[1].Failures, 1, "not packed")
+	require.Len(t, s.Modules[1].Failures, 1, "there is none")
 	require.Empty(t, s.Modules[1].Failures[0].Kernel)
 }
 
@@ -266,10 +261,10 @@ func TestChild_EndsAModuleWhenNothingMoreCanLoad(t *testing.T) {
 // The whole program, in processes: the driver refuses the third load of each.
 func TestRun_ListsFailuresAndExitsWith1(t *testing.T) {
 	dir := t.TempDir()
-	text, err := unpack(softmax)
+	text, err := ptx.ReadFile(softmax)
 	require.NoError(t, err)
-	pack(t, filepath.Join(dir, "softmax.ptx.gz"), string(text))
-	pack(t, filepath.Join(dir, "broken.ptx.gz"), ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry broken( { }\n")
+	put(t, filepath.Join(dir, "softmax.ptx"), string(text))
+	put(t, filepath.Join(dir, "broken.ptx"), ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry broken( { }\n")
 	t.Setenv("CISTERN_CUDA_LIBRARY", fakecuda.Build(t))
 	t.Setenv("FAKECUDA_FAIL", "cuModuleLoadDataEx:3:218")
 	file := filepath.Join(t.TempDir(), "load.json")

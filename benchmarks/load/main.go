@@ -83,7 +83,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	o := &options{stderr: stderr}
 	f := command.NewFlagSet("load", stderr)
 	f.StringVar(&o.device, "device", "cuda:0", "where to run")
-	f.StringVar(&o.ptx, "ptx", "kernels/cuda/ptx", "`folder` of *.ptx.gz")
+	f.StringVar(&o.ptx, "ptx", "kernels/cuda/ptx", "`folder` of *.ptx.lzma or *.ptx")
 	f.StringVar(&o.cache, "cache", "", "`folder` for the driver's cache, made if it is not there")
 	f.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "`number` of processes at a time")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long a process may take")

@@ -3,23 +3,23 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/timing"
+	"github.com/cistern-ml/cistern/internal/ptx"
 )
 
 // measure runs everything. The error is one without which nothing can be measured; what does not load is in the report.
 func (o *options) measure(start starter) (*report, error) {
-	files, err := filepath.Glob(filepath.Join(o.ptx, "*.ptx.gz"))
+	files, err := ptx.Files(o.ptx)
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no modules (*.ptx.gz) in %q", o.ptx)
+		return nil, fmt.Errorf("no modules (*%s) in %q", ptx.Packed, o.ptx)
 	}
 	if err := os.MkdirAll(o.cache, 0o777); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (o *options) each(start starter, files []string, process string, r *report)
 func (o *options) runChild(start starter, files []string) *started {
 	s, err := start(o, files)
 	if len(s.Modules) == 0 {
-		s.Modules = []*module{{Name: nameOf(files[0])}}
+		s.Modules = []*module{{Name: ptx.Module(files[0])}}
 	}
 	if m := s.last(); err != nil {
 		text := err.Error()

@@ -5,7 +5,7 @@
 //
 //	src/*.cu          CUDA C++, one file for each module; headers are shared. emu/gk.h is the language
 //	gen               go generate ./kernels/cuda: clang compiles each source to PTX, without the CUDA SDK
-//	ptx/*.ptx.gz      what came out, committed and embedded: users need no compiler
+//	ptx/*.ptx.lzma    what came out, packed, committed and embedded: users need no compiler
 //	modules.go        written by gen: the modules and their kernels
 //	library.go        a kernel is cut out of its module (image.go) and loaded into a device when it is first launched there
 //	params.go, ...    a call becomes parameters and a grid; no allocation on the Go heap

@@ -1,13 +1,11 @@
 package cuda
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"sync"
 	"weak"
 
+	"github.com/cistern-ml/cistern/internal/lzma"
 	"github.com/cistern-ml/cistern/internal/ptx"
 )
 
@@ -38,13 +36,9 @@ func imageOf(module string) (*ptx.Image, error) {
 
 // textOf is the PTX of a module.
 func textOf(module string) ([]byte, error) {
-	packed, err := images.ReadFile(fmt.Sprintf("ptx/%s.ptx.gz", module))
+	packed, err := images.ReadFile("ptx/" + module + ptx.Packed)
 	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
+	return lzma.Unpack(packed)
 }

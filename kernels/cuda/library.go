@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-//go:embed ptx/*.ptx.gz
+//go:embed ptx/*.ptx.lzma
 var images embed.FS
 
 // kernel is one kernel of a module, on any device.

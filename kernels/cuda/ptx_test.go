@@ -1,10 +1,6 @@
 package cuda_test
 
 import (
-	"compress/gzip"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
+	"github.com/cistern-ml/cistern/internal/ptx"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
@@ -49,21 +46,12 @@ func usual(full, every int, but ...dtype.DType) []kerneltest.Option {
 // slips in without a meaning here.
 func TestPTX_TheInterpreterKnowsEachInstructionOfEachKernel(t *testing.T) {
 	l := fakecuda.Open(t, fakecuda.Build(t))
-	images, err := filepath.Glob(filepath.Join("ptx", "*.ptx.gz"))
+	images, err := ptx.Files("ptx")
 	require.NoError(t, err)
 	require.NotEmpty(t, images)
 	for _, image := range images {
-		require.Empty(t, l.UnknownPTX(unzipped(t, image)), image)
+		text, err := ptx.ReadFile(image)
+		require.NoError(t, err)
+		require.Empty(t, l.UnknownPTX(string(text)), image)
 	}
-}
-
-func unzipped(t *testing.T, name string) string {
-	f, err := os.Open(name)
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	text, err := io.ReadAll(z)
-	require.NoError(t, err)
-	return string(text)
 }

@@ -1,19 +1,21 @@
 // Gen compiles the CUDA sources of package kernels/cuda to PTX, by clang and without NVIDIA's toolkit, and writes what Go needs
-// of them: ptx/NAME.ptx.gz for each src/NAME.cu, and modules.go. go generate runs it in the folder of the package.
+// of them: ptx/NAME.ptx.lzma for each src/NAME.cu, and modules.go. go generate runs it in the folder of the package.
 //
-// The output depends on the sources and the major version of clang alone, so that CI can run it again and compare; a file that holds the
-// same PTX stays as it is, since zopfli compresses it if that is installed, which CI need not have. Without clang 19 it says so and
+// The PTX depends on the sources and the major version of clang alone, so that CI can run it again and compare. A file that holds the
+// same PTX stays as it is: versions of xz may pack it to other bytes, and CI need not have xz. Without clang 19 it says so and
 // changes nothing; CLANG in the environment names another binary.
+//
+//	cd kernels/cuda && go run ./gen -pack
+//
+// packs anew the PTX that is there, which needs no clang: for when it is how PTX is packed that has changed.
 package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"errors"
+	"flag"
 	"fmt"
 	"go/format"
-	"io"
 	"log"
 	"os"
 	"os/exec"
@@ -23,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cistern-ml/cistern/internal/ptx"
 )
 
 // flags make PTX 7.0 for compute capability 8.0, which drivers from 2020 on take. The front end assumes an old PTX when there
@@ -43,7 +47,13 @@ type module struct {
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("kernels/cuda/gen: ")
-	if err := run(); err != nil {
+	again := flag.Bool("pack", false, "only pack anew the PTX that is there")
+	flag.Parse()
+	work := run
+	if *again {
+		work = packAgain
+	}
+	if err := work(); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -87,43 +97,24 @@ func run() error {
 // compile makes the PTX of one source.
 func compile(clang, source string) (module, error) {
 	m := module{name: strings.TrimSuffix(filepath.Base(source), ".cu")}
-	var ptx, messages bytes.Buffer
+	var out, messages bytes.Buffer
 	cmd := exec.Command(clang, slices.Concat(flags, []string{source, "-o", "-"})...)
-	cmd.Stdout, cmd.Stderr = &ptx, &messages
+	cmd.Stdout, cmd.Stderr = &out, &messages
 	if err := cmd.Run(); err != nil {
 		return m, fmt.Errorf("%s: %v\n%s", source, err, messages.String())
 	}
-	for _, match := range entry.FindAllSubmatch(ptx.Bytes(), -1) {
+	for _, match := range entry.FindAllSubmatch(out.Bytes(), -1) {
 		m.kernels = append(m.kernels, string(match[1]))
 	}
 	slices.Sort(m.kernels)
 	if len(m.kernels) == 0 {
 		return m, fmt.Errorf("%s has no kernels", source)
 	}
-	file, text := filepath.Join("ptx", m.name+".ptx.gz"), slim(ptx.Bytes())
-	if holds(file, text) {
+	file, text := filepath.Join("ptx", m.name+packed), slim(out.Bytes())
+	if old, err := ptx.ReadFile(file); err == nil && bytes.Equal(old, text) {
 		return m, nil
 	}
-	packed, err := pack(text)
-	if err != nil {
-		return m, err
-	}
-	return m, os.WriteFile(file, packed, 0o644)
-}
-
-// holds reports whether a file is the text, compressed by whatever means.
-func holds(file string, text []byte) bool {
-	packed, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer packed.Close()
-	r, err := gzip.NewReader(packed)
-	if err != nil {
-		return false
-	}
-	old, err := io.ReadAll(r)
-	return err == nil && bytes.Equal(old, text)
+	return m, pack(file, text)
 }
 
 // slim leaves out comments and indentation: every program that imports package tensor carries the PTX.
@@ -139,46 +130,14 @@ func slim(ptx []byte) []byte {
 	return out.Bytes()
 }
 
-// pack compresses, without a time or a name in the header: by zopfli if it is installed, whose files are a tenth smaller and take minutes.
-func pack(b []byte) ([]byte, error) {
-	if program, err := exec.LookPath("zopfli"); err == nil {
-		return squeezed(program, b)
-	}
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(b); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-func squeezed(program string, b []byte) ([]byte, error) {
-	f, err := os.CreateTemp("", "*.ptx")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	return exec.Command(program, "-c", f.Name()).Output()
-}
-
 // removeStale removes the PTX of sources that are gone.
 func removeStale(modules []module) error {
-	files, err := filepath.Glob("ptx/*.ptx.gz")
+	files, err := filepath.Glob("ptx/*")
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".ptx.gz")
+		name := strings.TrimSuffix(filepath.Base(file), packed)
 		if !slices.ContainsFunc(modules, func(m module) bool { return m.name == name }) {
 			if err := os.Remove(file); err != nil {
 				return err

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"compress/gzip"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cistern-ml/cistern/internal/ptx"
 )
 
 // architectures are those that the PTX must be good for: A100; RTX 30; RTX 40 and L4; H100.
@@ -78,26 +77,26 @@ type row struct {
 
 // check compiles every module in folder for every architecture.
 func check(c *compiler, folder string) ([]row, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.ptx.gz"))
+	files, err := ptx.Files(folder)
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no *.ptx.gz in %s: %v", folder, err)
+		return nil, fmt.Errorf("no *%s in %s: %v", ptx.Packed, folder, err)
 	}
 	var rows []row
 	for _, file := range files {
-		ptx, err := unpack(file)
+		text, err := ptx.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
 		byKernel := map[string]*row{}
 		for _, arch := range architectures {
-			report, err := c.run(ptx, arch)
+			report, err := c.run(text, arch)
 			if err != nil {
 				return nil, fmt.Errorf("%s for %s: %w", file, arch, err)
 			}
 			for kernel, u := range parse(report) {
 				r := byKernel[kernel]
 				if r == nil {
-					r = &row{module: strings.TrimSuffix(filepath.Base(file), ".ptx.gz"), kernel: kernel}
+					r = &row{module: ptx.Module(file), kernel: kernel}
 					byKernel[kernel] = r
 				}
 				r.usage = append(r.usage, u)
@@ -109,19 +108,6 @@ func check(c *compiler, folder string) ([]row, error) {
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.module+" "+a.kernel, b.module+" "+b.kernel) })
 	return rows, nil
-}
-
-func unpack(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
 }
 
 // problems lists what no kernel should do.

@@ -19,7 +19,7 @@ import (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("ptxcheck: ")
-	folder := flag.String("ptx", "ptx", "folder of the *.ptx.gz")
+	folder := flag.String("ptx", "ptx", "folder of the *.ptx.lzma")
 	out := flag.String("o", "registers.md", "file to write the table to")
 	flag.Parse()
 	c, err := open(candidates())
