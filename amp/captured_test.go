@@ -29,7 +29,7 @@ type training struct {
 	alloc      *memory.Caching
 	exec       tensor.Exec
 	half       tensor.DType
-	module     nn.Module
+	module     nn.Layer
 	opt        *optim.Grouped
 	scaler     *amp.GradScaler
 	x, y, loss *tensor.Tensor

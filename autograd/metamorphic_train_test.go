@@ -31,7 +31,7 @@ func (w way) sequences(t *testing.T) (all [][]float64) {
 		place = append(place, nn.WithStream(w.params(dev)))
 	}
 	params := append(net.Parameters(), head.Parameters()...)
-	for _, m := range []nn.Module{net, head} {
+	for _, m := range []nn.Layer{net, head} {
 		require.NoError(t, m.To(dev, place...))
 	}
 	opt := optim.RMSprop(params, optim.LR(0.01), optim.Momentum(0.5), optim.Centered(), optim.Eps(1e-2))

@@ -22,7 +22,7 @@ func TestNil_SectionsAreErrors(t *testing.T) {
 	} {
 		require.ErrorAs(t, checkpoint.New().Add("it", s).Write(context.Background(), new(bytes.Buffer)), &mismatch, name)
 	}
-	for _, m := range []nn.Module{nil, (*nn.LinearLayer)(nil)} {
+	for _, m := range []nn.Layer{nil, (*nn.LinearLayer)(nil)} {
 		err := checkpoint.New().Add("it", checkpoint.Module(m)).Write(context.Background(), new(bytes.Buffer))
 		require.ErrorAs(t, err, &mismatch)
 		require.EqualError(t, err, "checkpoint: it: the module is nil")

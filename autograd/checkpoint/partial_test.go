@@ -24,7 +24,7 @@ func (lastFails) Prepare(checkpoint.Content) (checkpoint.Change, error) {
 func TestModule_InPart_TakesWhatBothHaveAndListsTheRest(t *testing.T) {
 	old := nn.Sequential(nn.Linear(2, 3, nn.WeightInit(nn.Constant(5))), nn.Linear(3, 1))
 	model := nn.Sequential(nn.Linear(2, 3, nn.WeightInit(nn.Zeros)), nn.ReLU(), nn.Linear(3, 4))
-	for _, m := range []nn.Module{old, model} {
+	for _, m := range []nn.Layer{old, model} {
 		require.NoError(t, m.To(host.Default()))
 		defer m.Release()
 	}

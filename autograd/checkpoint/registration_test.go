@@ -15,7 +15,8 @@ import (
 // misnamed is a module that registers two parts under one name.
 type misnamed struct {
 	nn.Base
-	a, b *nn.LinearLayer
+	a *nn.LinearLayer
+	b *nn.LinearLayer `nn:"-"`
 }
 
 func (m *misnamed) Forward(x *autograd.Variable) *autograd.Variable { return x }

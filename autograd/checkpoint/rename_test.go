@@ -25,7 +25,7 @@ func without(prefix string) nn.LoadOption {
 func TestModule_WithRename_TakesAPartUnderOtherNames(t *testing.T) {
 	whole := nn.Sequential(nn.Sequential(nn.Linear(2, 3, nn.WeightInit(nn.Constant(5)))), nn.Linear(3, 1))
 	body := nn.Sequential(nn.Linear(2, 3, nn.WeightInit(nn.Zeros)))
-	for _, m := range []nn.Module{whole, body} {
+	for _, m := range []nn.Layer{whole, body} {
 		require.NoError(t, m.To(host.Default()))
 		defer m.Release()
 	}

@@ -145,7 +145,7 @@ func TestRead_ReportsAllThatDiffers(t *testing.T) {
 		require.NoError(t, c.Write(context.Background(), &file))
 		return &named{bytes.NewReader(file.Bytes())}
 	}
-	model := func(parts ...nn.Module) nn.Module {
+	model := func(parts ...nn.Layer) nn.Layer {
 		m := nn.Sequential(parts...)
 		require.NoError(t, m.To(host.Default(), nn.Seed(1)))
 		t.Cleanup(m.Release)

@@ -25,10 +25,10 @@ func (m *FuncModule) afterLinear(f func(x, weight, bias *autograd.Variable) *aut
 
 // Func makes a module of a function. text is what String returns. Without a function Forward is an *ArgumentError.
 func Func(text string, f func(x *autograd.Variable) *autograd.Variable) *FuncModule {
-	return &FuncModule{text: text, f: f}
+	return &FuncModule{Base: Base{listed: true}, text: text, f: f}
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (m *FuncModule) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(m, x, func(g *autograd.Graph) *autograd.Variable {
 		if m.f == nil {
@@ -124,12 +124,12 @@ type DropoutLayer struct {
 // from the graph's generator. After Eval, or if p is 0, it returns its input. It goes by the mode alone, not by whether the graph computes
 // gradients.
 func Dropout(p float64) *DropoutLayer {
-	d := &DropoutLayer{P: p}
+	d := &DropoutLayer{Base: Base{listed: true}, P: p}
 	d.refuseProbability("Dropout", p)
 	return d
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	if d != nil && !d.Training() {
 		return x

@@ -110,7 +110,7 @@ func (l *MultiheadAttentionLayer) String() string {
 	return fmt.Sprintf("MultiheadAttention(embed_dim=%d, num_heads=%d)", l.embed, l.heads)
 }
 
-// Forward implements Module: attention of x to itself. x is [T, N, embed], or [N, T, embed] with BatchFirst, or [T, embed].
+// Forward implements Layer: attention of x to itself. x is [T, N, embed], or [N, T, embed] with BatchFirst, or [T, embed].
 func (l *MultiheadAttentionLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return l.Attend(x, x, x)
 }

@@ -89,7 +89,7 @@ func integerZero(e tensor.Exec, _ *tensor.Generator, _ tensor.DType, shape ...in
 	return tensor.Zeros(e, tensor.Int64, shape...)
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *BatchNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		if err := channelsOf(l.name, x, l.dims, l.Channels); err != nil {

@@ -7,28 +7,30 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// CheckpointModule is a module that saves only its input for backward. An assignment to its field replaces the module.
+// CheckpointModule is a layer that saves only its input for backward. An assignment to its field replaces the layer.
 type CheckpointModule struct {
-	Module
+	Layer
 }
 
 // Checkpointed makes m save only its input for backward, and run a second time when backward comes to it: less memory for more
 // time; see autograd.Checkpoint. Names of parameters and modes are m's. As in PyTorch, a batch norm in m averages each batch into its
 // running statistics twice.
-func Checkpointed(m Module) *CheckpointModule { return &CheckpointModule{orRefused(m, "Checkpointed")} }
+func Checkpointed(m Layer) *CheckpointModule {
+	return &CheckpointModule{introduced(layerOrRefused(m, "Checkpointed"))}
+}
 
-// inner is the module now: what says that there is none if the field is nil, or if it leads back to c.
-func (c *CheckpointModule) inner() Module {
+// inner is the layer now: what says that there is none if the field is nil, or if it leads back to c.
+func (c *CheckpointModule) inner() Layer {
 	if c == nil {
-		return orRefused(nil, "Checkpointed")
+		return layerOrRefused(nil, "Checkpointed")
 	}
-	m := c.Module
+	m := c.Layer
 	for range maxWrappers {
 		next, ok := m.(*CheckpointModule)
 		if !ok || next == nil {
-			return orRefused(c.Module, "Checkpointed")
+			return layerOrRefused(c.Layer, "Checkpointed")
 		}
-		m = next.Module
+		m = next.Layer
 	}
 	return refused(argumentErr("Checkpointed", "the module is a part of itself"))
 }
@@ -36,7 +38,7 @@ func (c *CheckpointModule) inner() Module {
 // maxWrappers is more than anybody puts around one module.
 const maxWrappers = 1000
 
-// Forward implements Module.
+// Forward implements Layer.
 func (c *CheckpointModule) Forward(x *autograd.Variable) *autograd.Variable {
 	return autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable {
 		return answered(in[0], c.inner().Forward(in[0]), "Checkpointed")
@@ -44,15 +46,26 @@ func (c *CheckpointModule) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // Parameters implements Module.
-func (c *CheckpointModule) Parameters() []*autograd.Parameter { return c.inner().Parameters() }
+func (c *CheckpointModule) Parameters() []*autograd.Parameter {
+	return parametersOf(NamedParameters(c.inner()))
+}
 
 // To implements Module.
 func (c *CheckpointModule) To(dev device.Device, opts ...Option) error {
+	if m := c.inner(); baseOf(m) != nil { // which may not know what it is embedded in
+		return to(m, dev, opts)
+	}
 	return c.inner().To(dev, opts...)
 }
 
 // Release implements Module.
-func (c *CheckpointModule) Release() { c.inner().Release() }
+func (c *CheckpointModule) Release() {
+	if m := c.inner(); baseOf(m) != nil {
+		release(m)
+		return
+	}
+	c.inner().Release()
+}
 
 // Parts lists m's parts.
 func (c *CheckpointModule) Parts() []Part { return partsOf(c.inner()) }
@@ -67,7 +80,9 @@ func (c *CheckpointModule) OwnBuffers() []*autograd.Parameter {
 	return parametersOf(ownOf(c.inner(), true))
 }
 
-func (c *CheckpointModule) named(buffers bool) []Named { return ownOf(c.inner(), buffers) }
+func (c *CheckpointModule) ownIn(_ Module, buffers bool) []Named { return ownOf(c.inner(), buffers) }
+
+func (c *CheckpointModule) partsIn(Module) []Part { return partsOf(c.inner()) }
 
 // SetTraining changes m's mode.
 func (c *CheckpointModule) SetTraining(on bool) {

@@ -137,7 +137,7 @@ func (c *conv) declare(b *Base, weight, bias **autograd.Parameter, dims, first, 
 	b.RegisterParameterField("bias", bias)
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)
@@ -148,7 +148,7 @@ func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	})
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *ConvTransposeLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)

@@ -39,7 +39,7 @@ func TestDescriptionsOfImageLayers_ArePyTorchs(t *testing.T) {
 func TestConvolutions_StartUniformByTheirFanIn(t *testing.T) {
 	r := onHost(t)
 	for _, c := range []struct {
-		m     nn.Module
+		m     nn.Layer
 		shape tensor.Shape
 		fan   float64
 	}{
@@ -78,7 +78,7 @@ func TestImageLayers_AreTheOperationsOfAutograd(t *testing.T) {
 	excluded := three
 	excluded.CeilMode, excluded.ExcludePadding = true, true
 	for _, c := range []struct {
-		m    nn.Module
+		m    nn.Layer
 		x    *tensor.Tensor
 		want unary
 	}{

@@ -19,7 +19,7 @@ import (
 )
 
 // contents is what Save writes of a model.
-func contents(t testing.TB, m nn.Module) []byte {
+func contents(t testing.TB, m nn.Layer) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	require.NoError(t, nn.Save(&file, m))

@@ -61,7 +61,7 @@
 //
 //	decoder.Weight = encoder.Weight
 //
-// A parameter with several names gets memory, a gradient and a step once. Save writes it under the first of its names; Load takes it
+// A parameter with several names gets memory, a gradient and a step once. Save writes it under each of its names; Load takes it
 // under any.
 //
 // # Replacing

@@ -51,7 +51,7 @@ func (b *Base) newTable(name string, rows, width int, opts []LayerOption) (weigh
 	return autograd.DeclareParameter("weight", c.weight, rows, width), use, pads
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *EmbeddingLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		return param(g, l, "weight", l.Weight).Embedding(x, l.opts...)
@@ -104,7 +104,7 @@ func EmbeddingBag(rows, width int, mode tensor.BagMode, opts ...LayerOption) *Em
 	return l
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *EmbeddingBagLayer) Forward(x *autograd.Variable) *autograd.Variable { return l.Bags(x, nil) }
 
 // Bags is Forward for bags of different sizes: x is [N], and offsets, of type int64, say where in it each bag begins.

@@ -20,7 +20,7 @@ func TestSequential_ComputesLinearAndActivationInOnePass(t *testing.T) {
 		require.NoError(t, err)
 		var values, grads [2][]float64
 		var peaks [2]int64
-		for i, m := range []nn.Module{nn.Sequential(linear, activation()), nn.Sequential(linear, nn.Identity(), activation())} {
+		for i, m := range []nn.Layer{nn.Sequential(linear, activation()), nn.Sequential(linear, nn.Identity(), activation())} {
 			g := r.graph()
 			require.NoError(t, m.Forward(g.Input(x)).Sum(nil, false).Backward())
 			grads[i], err = linear.Weight.Grad().Float64s()

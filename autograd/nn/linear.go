@@ -72,7 +72,7 @@ func Linear(in, out int, opts ...LayerOption) *LinearLayer {
 	return l
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *LinearLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return l.forward(x, (*autograd.Variable).Linear)
 }

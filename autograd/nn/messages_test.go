@@ -41,12 +41,12 @@ type wrong struct {
 // The layer is in a model, under the name block, so that messages have a path.
 type around struct {
 	nn.Base
-	block nn.Module
+	block nn.Layer
 }
 
 func (a *around) Forward(x *autograd.Variable) *autograd.Variable { return a.block.Forward(x) }
 
-func within(m nn.Module) *around {
+func within(m nn.Layer) *around {
 	a := &around{block: m}
 	nn.RegisterField(&a.Base, "block", &a.block)
 	return a
@@ -56,7 +56,7 @@ const f32, f64, i64, i32 = tensor.Float32, tensor.Float64, tensor.Int64, tensor.
 
 func TestMessages_OfLayers(t *testing.T) {
 	for _, c := range []struct {
-		layer nn.Module
+		layer nn.Layer
 		wrong []wrong
 	}{
 		{nn.Linear(3, 2), []wrong{
@@ -291,7 +291,7 @@ func TestMessages_OfParametersWithoutATensor(t *testing.T) {
 	replaced := nn.Sequential(nn.Linear(2, 2))
 	emptied := nn.Sequential(nn.TransformerBlock(2, 1))
 	gone := nn.Sequential(nn.TransformerBlock(2, 1), nn.MultiheadAttention(2, 1))
-	for _, m := range []nn.Module{lost, released, replaced, emptied, gone} {
+	for _, m := range []nn.Layer{lost, released, replaced, emptied, gone} {
 		r.place(m)
 		for _, p := range m.Parameters() { // those that the model loses below are nobody's
 			t.Cleanup(p.Release)
@@ -306,13 +306,13 @@ func TestMessages_OfParametersWithoutATensor(t *testing.T) {
 	var none *nn.ConvLayer
 	const linear = "Linear(in_features=2, out_features=2, bias=True)"
 	for _, c := range []struct {
-		m    nn.Module
+		m    nn.Layer
 		want string
 	}{
 		{nn.Sequential(nn.Sequential(nn.Linear(2, 2))), `autograd: param in 0.0 at HERE: parameter "0.0.weight" [2, 2] of ` + linear +
-			" has no tensor: To has not reached the layer: call To on the model and, if that was done, register the layer there (Register, RegisterField)"},
+			" has no tensor: To has not reached the layer: call To on the model and, if that was done, put the layer into an exported field there or register it (Register, RegisterField)"},
 		{lost, `autograd: param at HERE: parameter "weight" [2, 2] of ` + linear +
-			" has no tensor: To has not reached the layer: call To on the model and, if that was done, register the layer there (Register, RegisterField)"},
+			" has no tensor: To has not reached the layer: call To on the model and, if that was done, put the layer into an exported field there or register it (Register, RegisterField)"},
 		{released, `autograd: param in 0.0 at HERE: parameter "0.0.weight" [2, 2] of ` + linear +
 			" has no tensor: it was not materialized yet (To on the model), or it was released"},
 		{replaced, `autograd: param in 0 at HERE: parameter "0.bias" [2] of ` + linear +
@@ -432,7 +432,7 @@ func TestSite_IsTheProgramsLineWhateverIsInlined(t *testing.T) {
 }
 
 // deepIn is m in so many modules.
-func deepIn(n int, m nn.Module) nn.Module {
+func deepIn(n int, m nn.Layer) nn.Layer {
 	for range n {
 		m = nn.Sequential(m)
 	}
@@ -443,7 +443,7 @@ func TestForward_OfAModelThatIsAPartOfItself_IsAnError(t *testing.T) {
 	r := onHost(t)
 	inner := nn.Checkpointed(nn.ReLU())
 	m := nn.Sequential(within(nn.ReLU()))
-	inner.Module = m
+	inner.Layer = m
 	m.At(0).(*around).block = m
 	g := r.graph()
 	defer g.Release()

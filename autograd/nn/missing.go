@@ -40,6 +40,14 @@ func orRefused(m Module, where string) Module {
 	return m
 }
 
+// layerOrRefused is orRefused for layers.
+func layerOrRefused(l Layer, where string) Layer {
+	if absent(l) {
+		return refused(argumentErr(where, "the module is nil"))
+	}
+	return l
+}
+
 // base finds the Base that a module embeds.
 func (b *Base) base() *Base { return b }
 

@@ -7,10 +7,9 @@ import (
 	"github.com/cistern-ml/cistern/device"
 )
 
-// Module is a layer, or a model made of layers.
+// Module is what has parameters and buffers: a layer, a model made of layers, a part of one. What embeds Base is a Module. How it computes
+// is its own affair: its Forward has the inputs and results that it needs.
 type Module interface {
-	// Forward computes the module's function in x's graph. Errors are the graph's.
-	Forward(x *autograd.Variable) *autograd.Variable
 	// Parameters lists the module's parameters and those of its parts, each once, always in the same order.
 	Parameters() []*autograd.Parameter
 	// To gives the parameters and buffers memory on dev and their first values, or moves them there: all of them, or none if it
@@ -20,14 +19,24 @@ type Module interface {
 	Release()
 }
 
+// Layer is a Module with one input and one result, so that Sequential can run it, and Checkpointed run it twice.
+type Layer interface {
+	Module
+	// Forward computes the layer's function in x's graph. Errors are the graph's.
+	Forward(x *autograd.Variable) *autograd.Variable
+}
+
 // Base has what modules share. Modules embed it, and write Forward. The zero Base is a module in training without
 // parameters. A module that has registered fields may not be copied.
 type Base struct {
 	own   []slot     // parameters and buffers, in the order of registration
 	parts []partSlot // likewise
 	wrong error      // the first mistake of a registration
-	self  *Base      // where the Base lay when fields were registered
+	self  *Base      // where the Base lay when fields were registered, or it was given to New
+	outer Module     // what embeds the Base, nil if nobody has said so
 	eval  bool
+
+	listed bool // there is nothing to find in fields: of modules of this package without parameters
 
 	path    string // in the model that To was called on
 	reached bool   // by To
@@ -39,39 +48,71 @@ type Part struct {
 	Module Module
 }
 
-// Parts lists the registered modules, as they are now. It is a copy: to change a part, assign to its field.
-func (b *Base) Parts() []Part {
-	if b == nil {
-		return nil
+// New tells a module's Base what it is embedded in, and returns the module. A constructor ends with it:
+//
+//	return nn.New(&Net{FC1: nn.Linear(8, 16), FC2: nn.Linear(16, 1)})
+//
+// So the methods of the Base (To, Parameters, Buffers, Parts, Release, String) find what is in the fields. Functions that take a module find it
+// by themselves. Of a struct that embeds another module the one that is made last counts. A nil module is returned as it is.
+func New[M Module](m M) M {
+	if absent(m) {
+		return m
 	}
-	list := make([]Part, len(b.parts))
-	for i := range b.parts {
-		list[i] = Part{b.parts[i].name, b.parts[i].module()}
+	if b := baseOf(m); b != nil {
+		b.outer = m
+		if b.self == nil {
+			b.self = b
+		}
 	}
-	return list
+	return m
 }
 
+// introduced is m, whose Base knows from now on what it is embedded in, unless it did.
+func introduced[M Module](m M) M {
+	if b := baseOf(m); b != nil && b.outer == nil {
+		b.outer = m
+	}
+	return m
+}
+
+// whole is what the Base is embedded in, or the Base alone if it does not know that.
+func (b *Base) whole() Module {
+	if b == nil || b.outer == nil || baseOf(b.outer) != b { // a copy knows only of the one that it was copied from
+		return bare{b}
+	}
+	return b.outer
+}
+
+// Parts lists the modules in the module, as they are now. It is a copy: to change a part, assign to its field.
+func (b *Base) Parts() []Part { return b.partsIn(b.whole()) }
+
 // OwnParameters lists the parameters of the module itself, without those of its parts.
-func (b *Base) OwnParameters() []*autograd.Parameter { return parametersOf(once(b.named(false))) }
+func (b *Base) OwnParameters() []*autograd.Parameter {
+	return parametersOf(once(b.ownIn(b.whole(), false)))
+}
 
 // Parameters implements Module.
-func (b *Base) Parameters() []*autograd.Parameter { return parametersOf(NamedParameters(bare{b})) }
+func (b *Base) Parameters() []*autograd.Parameter { return parametersOf(NamedParameters(b.whole())) }
 
 // To implements Module.
-func (b *Base) To(dev device.Device, opts ...Option) error {
-	if err := Check(bare{b}); err != nil {
+func (b *Base) To(dev device.Device, opts ...Option) error { return to(b.whole(), dev, opts) }
+
+func to(m Module, dev device.Device, opts []Option) error {
+	if err := Check(m); err != nil {
 		return err
 	}
-	if err := place(once(NamedState(bare{b})), dev, opts); err != nil {
+	if err := settle(once(NamedState(m)), dev, opts); err != nil {
 		return err
 	}
-	remember(bare{b})
+	remember(m)
 	return nil
 }
 
 // Release implements Module.
-func (b *Base) Release() {
-	for _, n := range NamedState(bare{b}) {
+func (b *Base) Release() { release(b.whole()) }
+
+func release(m Module) {
+	for _, n := range NamedState(m) {
 		n.Parameter.Release()
 	}
 }
@@ -100,23 +141,24 @@ func setTraining(m Module, on bool) {
 	})
 }
 
-// SequentialModule runs modules one after the other. A Linear and a ReLU, GELU or GELUTanh behind it are computed in one pass.
+// SequentialModule runs layers one after the other. A Linear and a ReLU, GELU or GELUTanh behind it are computed in one pass.
 type SequentialModule struct {
 	Base
 }
 
-// Sequential makes a model of modules that run one after the other. They are named 0, 1, 2, ...
-func Sequential(modules ...Module) *SequentialModule {
+// Sequential makes a model of layers that run one after the other. They are named 0, 1, 2, ...
+func Sequential(layers ...Layer) *SequentialModule {
 	s := new(SequentialModule)
-	s.parts = make([]partSlot, len(modules))
-	for i, m := range modules { // that cannot have s as a part, which is new, nor two of one name: nothing to look for
+	s.listed = true
+	s.parts = make([]partSlot, len(layers))
+	for i, m := range layers { // that cannot have s as a part, which is new, nor two of one name: nothing to look for
 		name := strconv.Itoa(i)
-		s.parts[i] = partSlot{name: name, value: orRefused(m, "part "+name)}
+		s.parts[i] = partSlot{name: name, value: introduced(orRefused(m, "part "+name))}
 	}
 	return s
 }
 
-// Len is the number of modules.
+// Len is the number of layers.
 func (s *SequentialModule) Len() int {
 	if s == nil {
 		return 0
@@ -124,17 +166,26 @@ func (s *SequentialModule) Len() int {
 	return len(s.parts)
 }
 
-// At is module i, nil if there is none.
-func (s *SequentialModule) At(i int) Module {
+// At is layer i, nil if there is none.
+func (s *SequentialModule) At(i int) Layer {
 	if i < 0 || i >= s.Len() {
 		return nil
 	}
-	return s.parts[i].module()
+	return s.layer(i)
 }
 
-// Set puts m in the place of module i. It is an *ArgumentError if there is no module i, if m is nil, and if s is a part of m; then nothing
+// layer is layer i. Register may have given the model a part that is none.
+func (s *SequentialModule) layer(i int) Layer {
+	m := s.parts[i].module()
+	if l, ok := m.(Layer); ok {
+		return l
+	}
+	return refused(argumentErr("part "+s.parts[i].name, "a %T has no Forward with one input, which Sequential runs", m))
+}
+
+// Set puts m in the place of layer i. It is an *ArgumentError if there is no layer i, if m is nil, and if s is a part of m; then nothing
 // is changed. The program releases the one before, and makes optimizers anew (package documentation, Replacing).
-func (s *SequentialModule) Set(i int, m Module) error {
+func (s *SequentialModule) Set(i int, m Layer) error {
 	switch {
 	case s == nil:
 		return argumentErr("Sequential", "the model is nil")
@@ -145,11 +196,11 @@ func (s *SequentialModule) Set(i int, m Module) error {
 	case contains(m, &s.Base):
 		return argumentErr("Sequential", "module %d would have the model itself as a part", i)
 	}
-	s.parts[i] = partSlot{name: s.parts[i].name, value: m}
+	s.parts[i] = partSlot{name: s.parts[i].name, value: introduced(m)}
 	return nil
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (s *SequentialModule) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(s, x, func(*autograd.Graph) *autograd.Variable { return s.first(len(s.parts), x) })
 }
@@ -164,7 +215,7 @@ func (s *SequentialModule) first(n int, x *autograd.Variable) *autograd.Variable
 		if l, f := s.fusedAt(n); l != nil {
 			return l.forward(s.first(n-2, x), f.linear)
 		}
-		return answered(x, s.parts[n-1].module().Forward(s.first(n-1, x)), "module "+s.parts[n-1].name)
+		return answered(x, s.layer(n-1).Forward(s.first(n-1, x)), "module "+s.parts[n-1].name)
 	})
 }
 

@@ -146,7 +146,7 @@ func TestDropout_RefusesWhatIsNotAProbability(t *testing.T) {
 const unit = 64 * 64 * 4
 
 func deep(n int) *nn.SequentialModule {
-	var layers []nn.Module
+	var layers []nn.Layer
 	for range n {
 		layers = append(layers, nn.Linear(64, 64, nn.NoBias()), nn.Sigmoid())
 	}
@@ -282,7 +282,7 @@ func TestCheckpointed_SavesOnlyTheInput_AndIsOtherwiseTheModule(t *testing.T) {
 		}
 	}
 	nn.Eval(saving)
-	require.False(t, saving.At(0).(*nn.CheckpointModule).Module.(*nn.SequentialModule).Training())
+	require.False(t, saving.At(0).(*nn.CheckpointModule).Layer.(*nn.SequentialModule).Training())
 }
 
 // foreign is a module that does not embed Base.

@@ -54,7 +54,7 @@ func TestNilLayers_AreErrorsOfTheFunctionsThatTakeModules(t *testing.T) {
 	r := onHost(t)
 	var bad *nn.ArgumentError
 	for _, layer := range nilLayers {
-		m, ok := layer.(nn.Module)
+		m, ok := layer.(nn.Layer)
 		if !ok {
 			continue
 		}
@@ -86,7 +86,7 @@ func TestNilBase_IsAnErrorOfTheModule(t *testing.T) {
 	r := onHost(t)
 	p := &pointed{fc: nn.Linear(2, 1)}
 	nn.RegisterField(p.Base, "fc", &p.fc)
-	nn.RegisterList(p.Base, "fcs", &[]nn.Module{})
+	nn.RegisterList(p.Base, "fcs", &[]nn.Layer{})
 	p.Register("other", nn.ReLU())
 	p.RegisterParameterField("p", nil)
 	p.RegisterBuffer(nil)

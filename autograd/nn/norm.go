@@ -64,7 +64,7 @@ func LayerNorm(shape []int, opts ...LayerOption) *LayerNormLayer {
 	return l
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *LayerNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		return x.LayerNorm(l.Shape, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
@@ -98,7 +98,7 @@ func RMSNorm(shape []int, opts ...LayerOption) *RMSNormLayer {
 	return l
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *RMSNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		return x.RMSNorm(l.Shape, optional(g, l, "weight", l.Weight), l.Eps)
@@ -139,7 +139,7 @@ func GroupNorm(groups, channels int, opts ...LayerOption) *GroupNormLayer {
 	return l
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *GroupNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		if x.Alive() && x.NDim() >= 2 && x.Dim(1) != l.Channels {
@@ -187,7 +187,7 @@ func instanceNorm(name string, dims []int, channels int, opts []LayerOption) *In
 	return l
 }
 
-// Forward implements Module.
+// Forward implements Layer.
 func (l *InstanceNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		if err := channelsOf(l.name, x, l.dims, l.Channels); err != nil {

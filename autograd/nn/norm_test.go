@@ -15,20 +15,20 @@ import (
 )
 
 // normLayers are the layers of testdata/norm.py.
-var normLayers = map[string]func() nn.Module{
-	"layer norm":               func() nn.Module { return nn.LayerNorm([]int{3}) },
-	"layer norm two dims":      func() nn.Module { return nn.LayerNorm([]int{2, 3}, nn.Eps(1e-3)) },
-	"layer norm plain":         func() nn.Module { return nn.LayerNorm([]int{2, 3}, nn.Affine(false)) },
-	"group norm":               func() nn.Module { return nn.GroupNorm(2, 4) },
-	"group norm plain":         func() nn.Module { return nn.GroupNorm(2, 4, nn.Affine(false)) },
-	"instance norm 1d":         func() nn.Module { return nn.InstanceNorm1d(3) },
-	"instance norm 2d":         func() nn.Module { return nn.InstanceNorm2d(3, nn.Affine(true)) },
-	"batch norm 1d":            func() nn.Module { return nn.BatchNorm1d(3) },
-	"batch norm 1d lines":      func() nn.Module { return nn.BatchNorm1d(3, nn.Eps(1e-3), nn.Momentum(0.3)) },
-	"batch norm 2d":            func() nn.Module { return nn.BatchNorm2d(3) },
-	"batch norm 2d cumulative": func() nn.Module { return nn.BatchNorm2d(3, nn.Momentum(nn.CumulativeAverage)) },
-	"batch norm 3d plain":      func() nn.Module { return nn.BatchNorm3d(2, nn.Affine(false)) },
-	"batch norm 1d stateless":  func() nn.Module { return nn.BatchNorm1d(3, nn.RunningStats(false)) },
+var normLayers = map[string]func() nn.Layer{
+	"layer norm":               func() nn.Layer { return nn.LayerNorm([]int{3}) },
+	"layer norm two dims":      func() nn.Layer { return nn.LayerNorm([]int{2, 3}, nn.Eps(1e-3)) },
+	"layer norm plain":         func() nn.Layer { return nn.LayerNorm([]int{2, 3}, nn.Affine(false)) },
+	"group norm":               func() nn.Layer { return nn.GroupNorm(2, 4) },
+	"group norm plain":         func() nn.Layer { return nn.GroupNorm(2, 4, nn.Affine(false)) },
+	"instance norm 1d":         func() nn.Layer { return nn.InstanceNorm1d(3) },
+	"instance norm 2d":         func() nn.Layer { return nn.InstanceNorm2d(3, nn.Affine(true)) },
+	"batch norm 1d":            func() nn.Layer { return nn.BatchNorm1d(3) },
+	"batch norm 1d lines":      func() nn.Layer { return nn.BatchNorm1d(3, nn.Eps(1e-3), nn.Momentum(0.3)) },
+	"batch norm 2d":            func() nn.Layer { return nn.BatchNorm2d(3) },
+	"batch norm 2d cumulative": func() nn.Layer { return nn.BatchNorm2d(3, nn.Momentum(nn.CumulativeAverage)) },
+	"batch norm 3d plain":      func() nn.Layer { return nn.BatchNorm3d(2, nn.Affine(false)) },
+	"batch norm 1d stateless":  func() nn.Layer { return nn.BatchNorm1d(3, nn.RunningStats(false)) },
 }
 
 // described is a tensor of PyTorch's.
@@ -162,7 +162,7 @@ func TestTo_ConvertsBuffersThatAreNotWholeNumbers(t *testing.T) {
 
 func TestBatchNorm_RefusesOtherShapes(t *testing.T) {
 	r := onHost(t)
-	for text, m := range map[string]nn.Module{
+	for text, m := range map[string]nn.Layer{
 		"BatchNorm1d": nn.BatchNorm1d(3), "BatchNorm2d": nn.BatchNorm2d(2), "InstanceNorm1d": nn.InstanceNorm1d(2),
 		"running_mean": nil, // no memory
 	} {

@@ -11,7 +11,7 @@ import (
 )
 
 // saved is the file of a model.
-func saved(t *testing.T, m nn.Module) []byte {
+func saved(t *testing.T, m nn.Layer) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	require.NoError(t, nn.Save(&file, m))

@@ -43,9 +43,9 @@ func WithAllocator(a memory.Allocator) Option {
 // processGenerator is what initializers draw from when To is given none. Its seed is new in each process.
 var processGenerator = sync.OnceValue(autograd.FreshGenerator)
 
-// place materializes parameters that have no value and moves those that have, or fails and changes none: what was materialized by
+// settle materializes parameters that have no value and moves those that have, or fails and changes none: what was materialized by
 // this call then has no value again, and the moved values take their places only when all of them are made.
-func place(named []Named, dev device.Device, opts []Option) (err error) {
+func settle(named []Named, dev device.Device, opts []Option) (err error) {
 	var p placement
 	for _, o := range opts {
 		if o != nil {

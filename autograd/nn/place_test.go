@@ -59,7 +59,7 @@ func TestTo_ThatFails_ChangesNoParameter(t *testing.T) {
 }
 
 // tensors are the values and gradients of a model, as they are.
-func tensors(m nn.Module) (all []*tensor.Tensor) {
+func tensors(m nn.Layer) (all []*tensor.Tensor) {
 	for _, n := range nn.NamedState(m) {
 		all = append(all, n.Parameter.Tensor(), n.Parameter.Grad())
 	}

@@ -9,12 +9,18 @@ import (
 // String is PyTorch's description: the modules, one per line.
 func (s *SequentialModule) String() string { return Describe("Sequential", s) }
 
-// unnamed is what a Base calls the module that embeds it, whose type it does not know.
+// unnamed is what a Base calls the module that embeds it, if it does not know its type.
 const unnamed = "Module"
 
-// String describes the parts, for modules that have no String of their own: Describe with the name "Module". Within the description of
-// another module it has the name of its type.
-func (b *Base) String() string { return Describe(unnamed, bare{b}) }
+// String describes the parts, for modules that have no String of their own, under the name of the module's type. Before New or To the Base
+// does not know that, and calls it "Module".
+func (b *Base) String() string {
+	m := b.whole()
+	if _, alone := m.(bare); alone {
+		return Describe(unnamed, m)
+	}
+	return Describe("", m)
+}
 
 // Describe writes a module of parts as PyTorch does: its name, and its parts with theirs, one per line. An empty name stands for that of
 // the type. Modules of parts use it for their String:
@@ -72,8 +78,8 @@ func describePart(b *strings.Builder, m Module, newline string) {
 	switch part := m.(type) {
 	case *SequentialModule:
 		describe(b, "Sequential", part, newline)
-	case *moduleList:
-		describe(b, "ModuleList", part, newline)
+	case *groupModule:
+		describe(b, part.kind, part, newline)
 	case *CheckpointModule:
 		describePart(b, part.inner(), newline)
 	case fmt.Stringer:

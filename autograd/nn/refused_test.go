@@ -18,7 +18,7 @@ import (
 func TestModules_ThatCannotBeMadeSayWhy(t *testing.T) {
 	inner := nn.Sequential(nn.ReLU())
 	inner.Register("self", inner)
-	for name, m := range map[string]nn.Module{
+	for name, m := range map[string]nn.Layer{
 		"GRU of 2^62 layers": nn.GRU(3, 3, nn.Layers(1<<62)),
 		"LSTM of none":       nn.LSTM(3, 3, nn.Layers(0)),
 		"nil part":           nn.Sequential(nn.ReLU(), nil),
@@ -107,7 +107,7 @@ func (h *hollow) Forward(x *autograd.Variable) *autograd.Variable {
 func TestForward_ThatReturnsNilIsTheGraphsError(t *testing.T) {
 	r := onHost(t)
 	none := nn.Func("f", func(*autograd.Variable) *autograd.Variable { return nil })
-	for want, m := range map[string]nn.Module{
+	for want, m := range map[string]nn.Layer{
 		"autograd: forward in 1 at refused_test.go:":              nn.Sequential(nn.Linear(5, 3), none, nn.Linear(3, 2)),
 		"autograd: forward in 0 at refused_test.go:":              nn.Sequential(new(hollow)),
 		"autograd: forward(float32[2, 5]) at refused_test.go:":    nn.Sequential(nn.Identity(), new(empty), nn.Identity()),
@@ -130,7 +130,7 @@ func TestForward_ThatReturnsNilIsTheGraphsError(t *testing.T) {
 func TestMessages_OfMistakesInMakingALayer(t *testing.T) {
 	dev := host.New()
 	defer func() { require.NoError(t, dev.Close()) }()
-	for want, m := range map[string]nn.Module{
+	for want, m := range map[string]nn.Layer{
 		"nn: PaddingIdx: row 9 of 4 rows":              nn.Embedding(4, 2, nn.PaddingIdx(9)),
 		"nn: PaddingIdx: row -5 of 4 rows":             nn.EmbeddingBag(4, 2, tensor.BagSum, nn.PaddingIdx(-5)),
 		"it has no initializer that could make one":    nn.Linear(2, 3, nn.WeightInit(nil)),
@@ -144,22 +144,22 @@ func TestMessages_OfMistakesInMakingALayer(t *testing.T) {
 
 // As in PyTorch, a layer does not take an option that it does not have.
 func TestOptions_OfOtherLayersAreRefused(t *testing.T) {
-	layers := map[string]func(o nn.LayerOption) nn.Module{
-		"Linear":          func(o nn.LayerOption) nn.Module { return nn.Linear(2, 2, o) },
-		"Embedding":       func(o nn.LayerOption) nn.Module { return nn.Embedding(2, 2, o) },
-		"EmbeddingBag":    func(o nn.LayerOption) nn.Module { return nn.EmbeddingBag(2, 2, tensor.BagSum, o) },
-		"LayerNorm":       func(o nn.LayerOption) nn.Module { return nn.LayerNorm([]int{2}, o) },
-		"RMSNorm":         func(o nn.LayerOption) nn.Module { return nn.RMSNorm([]int{2}, o) },
-		"GroupNorm":       func(o nn.LayerOption) nn.Module { return nn.GroupNorm(1, 2, o) },
-		"InstanceNorm1d":  func(o nn.LayerOption) nn.Module { return nn.InstanceNorm1d(2, o) },
-		"InstanceNorm2d":  func(o nn.LayerOption) nn.Module { return nn.InstanceNorm2d(2, o) },
-		"BatchNorm1d":     func(o nn.LayerOption) nn.Module { return nn.BatchNorm1d(2, o) },
-		"BatchNorm2d":     func(o nn.LayerOption) nn.Module { return nn.BatchNorm2d(2, o) },
-		"BatchNorm3d":     func(o nn.LayerOption) nn.Module { return nn.BatchNorm3d(2, o) },
-		"Conv1d":          func(o nn.LayerOption) nn.Module { return nn.Conv1d(2, 2, 1, o) },
-		"Conv2d":          func(o nn.LayerOption) nn.Module { return nn.Conv2d(2, 2, 1, o) },
-		"ConvTranspose1d": func(o nn.LayerOption) nn.Module { return nn.ConvTranspose1d(2, 2, 1, o) },
-		"ConvTranspose2d": func(o nn.LayerOption) nn.Module { return nn.ConvTranspose2d(2, 2, 1, o) },
+	layers := map[string]func(o nn.LayerOption) nn.Layer{
+		"Linear":          func(o nn.LayerOption) nn.Layer { return nn.Linear(2, 2, o) },
+		"Embedding":       func(o nn.LayerOption) nn.Layer { return nn.Embedding(2, 2, o) },
+		"EmbeddingBag":    func(o nn.LayerOption) nn.Layer { return nn.EmbeddingBag(2, 2, tensor.BagSum, o) },
+		"LayerNorm":       func(o nn.LayerOption) nn.Layer { return nn.LayerNorm([]int{2}, o) },
+		"RMSNorm":         func(o nn.LayerOption) nn.Layer { return nn.RMSNorm([]int{2}, o) },
+		"GroupNorm":       func(o nn.LayerOption) nn.Layer { return nn.GroupNorm(1, 2, o) },
+		"InstanceNorm1d":  func(o nn.LayerOption) nn.Layer { return nn.InstanceNorm1d(2, o) },
+		"InstanceNorm2d":  func(o nn.LayerOption) nn.Layer { return nn.InstanceNorm2d(2, o) },
+		"BatchNorm1d":     func(o nn.LayerOption) nn.Layer { return nn.BatchNorm1d(2, o) },
+		"BatchNorm2d":     func(o nn.LayerOption) nn.Layer { return nn.BatchNorm2d(2, o) },
+		"BatchNorm3d":     func(o nn.LayerOption) nn.Layer { return nn.BatchNorm3d(2, o) },
+		"Conv1d":          func(o nn.LayerOption) nn.Layer { return nn.Conv1d(2, 2, 1, o) },
+		"Conv2d":          func(o nn.LayerOption) nn.Layer { return nn.Conv2d(2, 2, 1, o) },
+		"ConvTranspose1d": func(o nn.LayerOption) nn.Layer { return nn.ConvTranspose1d(2, 2, 1, o) },
+		"ConvTranspose2d": func(o nn.LayerOption) nn.Layer { return nn.ConvTranspose2d(2, 2, 1, o) },
 	}
 	options := map[string]nn.LayerOption{
 		"NoBias": nn.NoBias(), "WeightInit": nn.WeightInit(nn.Ones), "BiasInit": nn.BiasInit(nn.Ones), "Eps": nn.Eps(1e-3),
@@ -195,7 +195,7 @@ func TestOptions_OfOtherLayersAreRefused(t *testing.T) {
 			require.EqualError(t, bad, "nn: "+layer+": it has no option "+option)
 		}
 	}
-	for want, m := range map[string]nn.Module{
+	for want, m := range map[string]nn.Layer{
 		"nn: LSTMCell: it has no option Bidirectional":      nn.LSTMCell(2, 2, nn.Bidirectional()),
 		"nn: LSTMCell: it has no option Layers":             nn.LSTMCell(2, 2, nn.NoRNNBias(), nn.Layers(1)),
 		"nn: GRUCell: it has no option BatchFirst":          nn.GRUCell(2, 2, nn.BatchFirst()),

@@ -65,7 +65,7 @@ func (r *rig) tensor(values []float32, shape ...int) *tensor.Tensor {
 }
 
 // forward runs m on x without gradients.
-func (r *rig) forward(m nn.Module, x *tensor.Tensor, opts ...autograd.Option) []float64 {
+func (r *rig) forward(m nn.Layer, x *tensor.Tensor, opts ...autograd.Option) []float64 {
 	r.t.Helper()
 	g := r.graph(append(opts, autograd.NoGrad())...)
 	defer g.Release()

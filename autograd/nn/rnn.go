@@ -157,7 +157,7 @@ func (l *RNNLayer) perLayer() int {
 	return 1
 }
 
-// Forward implements Module: it starts from states of zeros and returns the output alone.
+// Forward implements Layer: it starts from states of zeros and returns the output alone.
 func (l *RNNLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(*autograd.Graph) *autograd.Variable {
 		out, _, _ := l.run(x, nil, nil)

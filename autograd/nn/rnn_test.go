@@ -17,7 +17,7 @@ import (
 
 // recurrent is a layer or a cell.
 type recurrent interface {
-	nn.Module
+	nn.Layer
 	fmt.Stringer
 }
 

@@ -40,7 +40,7 @@ func newCell(gru bool, inputs, units int, opts []RNNOption) *RNNCell {
 	return c
 }
 
-// Forward implements Module: it starts from states of zeros and returns the state after the step.
+// Forward implements Layer: it starts from states of zeros and returns the state after the step.
 func (c *RNNCell) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(c, x, func(*autograd.Graph) *autograd.Variable {
 		h, _ := c.step(x, nil, nil)

@@ -11,23 +11,23 @@ import (
 )
 
 // severalInputs are the layers that take several variables, which may be one.
-var severalInputs = map[string]func() (nn.Module, func(v [3]*autograd.Variable) *autograd.Variable){
-	"attention": func() (nn.Module, func(v [3]*autograd.Variable) *autograd.Variable) {
+var severalInputs = map[string]func() (nn.Layer, func(v [3]*autograd.Variable) *autograd.Variable){
+	"attention": func() (nn.Layer, func(v [3]*autograd.Variable) *autograd.Variable) {
 		l := nn.MultiheadAttention(4, 2)
 		return l, func(v [3]*autograd.Variable) *autograd.Variable { return l.Attend(v[0], v[1], v[2]) }
 	},
-	"attention with widths": func() (nn.Module, func(v [3]*autograd.Variable) *autograd.Variable) {
+	"attention with widths": func() (nn.Layer, func(v [3]*autograd.Variable) *autograd.Variable) {
 		l := nn.MultiheadAttention(4, 2, nn.KDim(4), nn.VDim(4), nn.BatchFirst())
 		return l, func(v [3]*autograd.Variable) *autograd.Variable { return l.Attend(v[0], v[1], v[2]) }
 	},
-	"cell of a GRU": func() (nn.Module, func(v [3]*autograd.Variable) *autograd.Variable) {
+	"cell of a GRU": func() (nn.Layer, func(v [3]*autograd.Variable) *autograd.Variable) {
 		c := nn.GRUCell(4, 4)
 		return c, func(v [3]*autograd.Variable) *autograd.Variable {
 			next, _ := c.Step(v[0].Select(0, 0), v[1].Select(0, 0), nil)
 			return next.Add(v[2].Select(0, 0))
 		}
 	},
-	"cell of an LSTM": func() (nn.Module, func(v [3]*autograd.Variable) *autograd.Variable) {
+	"cell of an LSTM": func() (nn.Layer, func(v [3]*autograd.Variable) *autograd.Variable) {
 		c := nn.LSTMCell(4, 4)
 		return c, func(v [3]*autograd.Variable) *autograd.Variable {
 			if v[1] == v[2] { // one handle for both states

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 type slot struct {
 	name     string
 	field    **autograd.Parameter
+	value    bool // the field is nobody's: the parameter was registered
 	buffer   bool
 	required bool // nil is a mistake, and not what is missing by intention
 }
@@ -27,7 +29,33 @@ type slot struct {
 type partSlot struct {
 	name  string
 	value Module
-	field func() Module // nil for a value
+	field place // nil for a value
+}
+
+// place is a field that was registered.
+type place interface {
+	module(name string) Module // what is there now
+	address() any              // the pointer to the field
+}
+
+// fieldPlace is the field of a module.
+type fieldPlace[M Module] struct{ field *M }
+
+func (p fieldPlace[M]) module(name string) Module { return orRefused(*p.field, "part "+name) }
+func (p fieldPlace[M]) address() any              { return p.field }
+
+// listPlace is the field of a slice of modules.
+type listPlace[M Module] struct{ field *[]M }
+
+func (p listPlace[M]) address() any { return p.field }
+
+func (p listPlace[M]) module(name string) Module {
+	l := &groupModule{kind: "ModuleList"}
+	for i, m := range *p.field {
+		number := strconv.Itoa(i)
+		l.parts = append(l.parts, partSlot{name: number, value: orRefused(m, "part "+name+"."+number)})
+	}
+	return l
 }
 
 // module is what is there now.
@@ -35,7 +63,7 @@ func (p *partSlot) module() Module {
 	if p.field == nil {
 		return p.value
 	}
-	return orRefused(p.field(), "part "+p.name)
+	return p.field.module(p.name)
 }
 
 // claim takes a name for something that is registered. The first one that it refuses is the mistake that is reported.
@@ -102,17 +130,23 @@ func (b *Base) ofField(name string, missing bool) bool {
 	return true
 }
 
-// Register makes m a part under a name. Parts are listed in the order of registration. It is for parts that stay what they are: of one
-// in a field that may be assigned to, register the field, with RegisterField. A nil m, and one that b is a part of, make a
-// part that cannot be used: To and Forward are an *ArgumentError. A name that is empty, has a dot, or is taken is a *NameError of To and of
-// all else that reports errors.
+// Register makes m a part under a name, for names and an order that are not those of exported fields: what is registered is listed first, in the order
+// of registration, and under that name alone. It is for parts that stay what they are: of one in a field that may be assigned to, register the field,
+// with RegisterField. A part that was registered under the name before is replaced in its place, as in PyTorch. A nil m, and one that b is a part
+// of, make a part that cannot be used: To and Forward are an *ArgumentError. A name that is empty, has a dot, or is that of a field or of something
+// that is no part is a *NameError of To and of all else that reports errors.
 func (b *Base) Register(name string, m Module) {
 	if b == nil {
 		return
 	}
-	m = orRefused(m, "part "+name)
+	m = introduced(orRefused(m, "part "+name))
 	if contains(m, b) {
 		m = refused(argumentErr("part "+name, "the module would be a part of itself"))
+	}
+	at := slices.IndexFunc(b.parts, func(p partSlot) bool { return p.name == name && p.field == nil })
+	if at >= 0 {
+		b.parts[at].value = m
+		return
 	}
 	if b.claim(name) {
 		b.parts = append(b.parts, partSlot{name: name, value: m})
@@ -125,39 +159,20 @@ func (b *Base) Register(name string, m Module) {
 //	nn.RegisterField(&n.Base, "head", &n.head)
 func RegisterField[M Module](b *Base, name string, field *M) {
 	if b.ofField(name, field == nil) {
-		b.parts = append(b.parts, partSlot{name: name, field: func() Module { return *field }})
+		b.parts = append(b.parts, partSlot{name: name, field: fieldPlace[M]{field}})
 	}
 }
 
 // RegisterList makes the modules in a slice parts, under the name, a dot and their number: "layers.0" and so on (PyTorch's ModuleList).
 // It is RegisterField for slices: the list is that of the slice in the field when it is asked for.
 func RegisterList[M Module](b *Base, name string, field *[]M) {
-	if !b.ofField(name, field == nil) {
-		return
+	if b.ofField(name, field == nil) {
+		b.parts = append(b.parts, partSlot{name: name, field: listPlace[M]{field}})
 	}
-	b.parts = append(b.parts, partSlot{name: name, field: func() Module {
-		l := new(moduleList)
-		for i, m := range *field {
-			number := strconv.Itoa(i)
-			l.parts = append(l.parts, partSlot{name: number, value: orRefused(m, "part "+name+"."+number)})
-		}
-		return l
-	}})
 }
 
-// moduleList stands for the modules of a slice.
-type moduleList struct{ Base }
-
-// Forward implements Module: a list does not say in which order its modules run.
-func (l *moduleList) Forward(x *autograd.Variable) *autograd.Variable {
-	return refused(argumentErr("ModuleList", "a list of modules has no Forward; call those of its modules")).Forward(x)
-}
-
-// String is PyTorch's description.
-func (l *moduleList) String() string { return Describe("ModuleList", l) }
-
-// RegisterParameter makes p a parameter of the module itself, under its name, and returns it. It is for parameters that stay what they
-// are: of one in a field that may be assigned to, register the field, with RegisterParameterField.
+// RegisterParameter makes p a parameter of the module itself, under its name, and returns it. It replaces one that was registered so before. It is for
+// parameters that stay what they are: of one in a field that may be assigned to, register the field, with RegisterParameterField.
 func (b *Base) RegisterParameter(p *autograd.Parameter) *autograd.Parameter {
 	b.addValue(p, false)
 	return p
@@ -203,22 +218,27 @@ func (b *Base) addValue(p *autograd.Parameter, buffer bool) {
 		b.mistaken(argumentErr("RegisterParameter", "the parameter is nil"))
 		return
 	}
+	at := slices.IndexFunc(b.own, func(s slot) bool { return s.name == p.Name() && s.value && s.buffer == buffer })
+	if at >= 0 {
+		b.own[at].field = &p
+		return
+	}
 	if b.claim(p.Name()) {
-		b.own = append(b.own, slot{name: p.Name(), field: &p, buffer: buffer})
+		b.own = append(b.own, slot{name: p.Name(), field: &p, value: true, buffer: buffer})
 	}
 }
 
-// named lists the parameters of the module itself, or its buffers, under their names here. What cannot be listed is a parameter that
-// cannot be made, and says why.
-func (b *Base) named(buffers bool) []Named {
-	if err := b.mistake(); err != nil {
+// ownIn lists the parameters of m itself, whose Base b is, or its buffers, under their names here. What cannot be listed is a parameter
+// that cannot be made, and says why.
+func (b *Base) ownIn(m Module, buffers bool) []Named {
+	if err := b.mistakeIn(m); err != nil {
 		if buffers {
 			return nil
 		}
 		return []Named{{"missing", refused(err).parameter}}
 	}
 	var list []Named
-	for _, s := range b.own {
+	for _, s := range contentsOf(m, b).own {
 		switch p := *s.field; {
 		case s.buffer != buffers:
 		case p != nil:
@@ -228,6 +248,30 @@ func (b *Base) named(buffers bool) []Named {
 		}
 	}
 	return list
+}
+
+// partsIn lists the parts of m, whose Base b is.
+func (b *Base) partsIn(m Module) []Part {
+	if b == nil {
+		return nil
+	}
+	parts := contentsOf(m, b).parts
+	list := make([]Part, len(parts))
+	for i := range parts {
+		list[i] = Part{parts[i].name, parts[i].module()}
+	}
+	return list
+}
+
+// mistakeIn is what is wrong with the registration of m, whose Base b is, or with its fields, nil for nothing.
+func (b *Base) mistakeIn(m Module) error {
+	if err := b.mistake(); err != nil {
+		return err
+	}
+	if _, alone := m.(bare); alone && !b.listed && len(b.own)+len(b.parts) == 0 {
+		return argumentErr("module", "its Base does not know what it is embedded in, and which fields that has: return it from nn.New in its constructor")
+	}
+	return contentsOf(m, b).wrong
 }
 
 // nilParameter is the error of a field that must have a parameter.

@@ -12,8 +12,8 @@ import (
 	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
-// Save writes the values of m's parameters and buffers, under the names of NamedState, what is shared once, in the safetensors format,
-// which other frameworks read and which cannot carry code. It copies one at a time to the host, each twice: the file begins with a checksum of all
+// Save writes the values of m's parameters and buffers, under the names of AllNamedState, in the safetensors format, which other frameworks read
+// and which cannot carry code. What is shared is written under each of its names, as PyTorch's load_state_dict asks for. It copies one at a time to the host, each twice: the file begins with a checksum of all
 // of it.
 //
 // The metadata say that names and layouts are PyTorch's ("format": "pt"), which programs of Hugging Face ask for, and have the checksum
@@ -25,18 +25,22 @@ func Save(w io.Writer, m Module) error {
 	if err := Check(m); err != nil {
 		return err
 	}
-	named := NamedState(m)
-	tensors, taken := make([]safetensors.Named, len(named)), map[string]bool{}
-	for i, n := range named {
+	var tensors []safetensors.Named
+	taken := map[string]*autograd.Parameter{}
+	for _, n := range AllNamedState(m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
 			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}, "nn: Save: "+excerpt.Of(n.Name)+" has no value")
 		}
-		if taken[n.Name] {
+		switch before := taken[n.Name]; before {
+		case nil:
+		case n.Parameter:
+			continue
+		default:
 			return &NameError{Name: n.Name, Detail: "two parameters of the model have it"}
 		}
-		taken[n.Name] = true
-		tensors[i] = safetensors.Named{Name: n.Name, Tensor: t}
+		taken[n.Name] = n.Parameter
+		tensors = append(tensors, safetensors.Named{Name: n.Name, Tensor: t})
 	}
 	err := safetensors.Write(context.Background(), w, tensors, map[string]string{"format": "pt"})
 	var unfit *safetensors.Error

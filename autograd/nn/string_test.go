@@ -14,13 +14,13 @@ import (
 type classifier struct {
 	nn.Base
 	body   *holder
-	layers []nn.Module
+	layers []nn.Layer
 	head   *nn.LinearLayer
 }
 
 func newClassifier() *classifier {
 	c := &classifier{body: &holder{in: newAdapter(true)}, head: nn.Linear(2, 1)}
-	c.layers = []nn.Module{nn.ReLU(), nn.Sequential(newAdapter(true)), nn.Checkpointed(newAdapter(true))}
+	c.layers = []nn.Layer{nn.ReLU(), nn.Sequential(newAdapter(true)), nn.Checkpointed(newAdapter(true))}
 	nn.RegisterField(&c.body.Base, "in", &c.body.in)
 	nn.RegisterField(&c.Base, "body", &c.body)
 	nn.RegisterList(&c.Base, "layers", &c.layers)
@@ -47,17 +47,18 @@ func TestString_OfAnOwnModuleIsThatOfPyTorch(t *testing.T) {
 )`
 	require.Equal(t, "classifier"+parts, nn.Describe("", c))
 	require.Equal(t, "net"+parts, nn.Describe("net", c))
-	require.Equal(t, "Module"+parts, fmt.Sprint(c), "Base does not know the type that embeds it")
-	require.Equal(t, "Module()", fmt.Sprint(newAdapter(true)))
+	require.Equal(t, "Module"+parts, fmt.Sprint(c), "Base does not know yet what embeds it")
+	require.Equal(t, "classifier"+parts, fmt.Sprint(nn.New(c)))
+	require.Equal(t, "adapter()", fmt.Sprint(newAdapter(true)))
 	require.Equal(t, "Sequential(\n  (0): adapter()\n)", fmt.Sprint(nn.Sequential(newAdapter(true))))
 }
 
 func TestString_OfAModuleThatIsAPartOfItselfEnds(t *testing.T) {
 	c := newClassifier()
-	c.layers = []nn.Module{nn.Sequential(c)}
+	c.layers = []nn.Layer{nn.Sequential(c)}
 	require.Contains(t, fmt.Sprint(c), "a part of itself")
 	require.Contains(t, nn.Describe("", c), "a part of itself")
-	c.layers = []nn.Module{c}
+	c.layers = []nn.Layer{c}
 	require.Contains(t, fmt.Sprint(c), "a part of itself")
 	require.Contains(t, fmt.Sprint(nn.Sequential(c)), "a part of itself")
 	require.Contains(t, fmt.Sprint(nn.Checkpointed(c)), "a part of itself")

@@ -81,7 +81,7 @@ func TransformerBlock(width, heads int, opts ...BlockOption) *TransformerBlockLa
 	return l
 }
 
-// Forward implements Module: x is [T, N, width], or [N, T, width] with BatchFirst, or [T, width], and so is the result.
+// Forward implements Layer: x is [T, N, width], or [N, T, width] with BatchFirst, or [T, width], and so is the result.
 func (l *TransformerBlockLayer) Forward(x *autograd.Variable) *autograd.Variable { return l.Attend(x) }
 
 // Attend is Forward with masks.

@@ -12,7 +12,7 @@ import (
 // adapter is a module with a parameter of its own, which it registers or forgets.
 type adapter struct {
 	nn.Base
-	a *autograd.Parameter
+	a *autograd.Parameter `nn:"-"`
 }
 
 func newAdapter(register bool) *adapter {
@@ -20,7 +20,7 @@ func newAdapter(register bool) *adapter {
 	if register {
 		m.RegisterParameterField("lora_a", &m.a)
 	}
-	return m
+	return nn.New(m)
 }
 
 func (m *adapter) Forward(x *autograd.Variable) *autograd.Variable {
@@ -30,7 +30,7 @@ func (m *adapter) Forward(x *autograd.Variable) *autograd.Variable {
 // holder has an adapter as its part "in", or does not register it.
 type holder struct {
 	nn.Base
-	in *adapter
+	in *adapter `nn:"-"`
 }
 
 func (m *holder) Forward(x *autograd.Variable) *autograd.Variable {
@@ -39,7 +39,7 @@ func (m *holder) Forward(x *autograd.Variable) *autograd.Variable {
 
 func TestParam_OfAnOwnModuleSaysWhereItIsAndWhatIsMissing(t *testing.T) {
 	r := onHost(t)
-	message := func(m nn.Module, place bool) string {
+	message := func(m nn.Layer, place bool) string {
 		if place {
 			r.place(m)
 		}
@@ -50,22 +50,22 @@ func TestParam_OfAnOwnModuleSaysWhereItIsAndWhatIsMissing(t *testing.T) {
 		require.ErrorAs(t, g.Err(), &missing)
 		return missing.Error()
 	}
-	of := func(in *adapter, register bool) nn.Module {
+	of := func(in *adapter, register bool) nn.Layer {
 		m := &holder{in: in}
 		if register {
 			nn.RegisterField(&m.Base, "in", &m.in)
 		}
-		return m
+		return nn.New(m)
 	}
-	const register = "register it there (RegisterParameterField, RegisterBufferField)"
+	const register = "put it into an exported field there or register it (RegisterParameterField, RegisterBufferField)"
 	require.Equal(t, `parameter "in.lora_a" [3] has no tensor: the module in does not list it: `+register, message(of(newAdapter(false), true), true))
 	require.Equal(t, `parameter "lora_a" [3] has no tensor: the module does not list it: `+register, message(newAdapter(false), true))
-	require.Equal(t, `parameter "in.lora_a" [3] has no tensor: To has not reached the module: call To on the model and, if that was done, register `+
-		`the module there (Register, RegisterField)`, message(of(newAdapter(true), true), false))
-	require.Equal(t, `parameter "lora_a" [3] has no tensor: To has not reached the module: call To on the model and, if that was done, register `+
-		`the module there (Register, RegisterField)`, message(of(newAdapter(true), false), true))
+	require.Equal(t, `parameter "in.lora_a" [3] has no tensor: To has not reached the module: call To on the model and, if that was done, put `+
+		`the module into an exported field there or register it (Register, RegisterField)`, message(of(newAdapter(true), true), false))
+	require.Equal(t, `parameter "lora_a" [3] has no tensor: To has not reached the module: call To on the model and, if that was done, put `+
+		`the module into an exported field there or register it (Register, RegisterField)`, message(of(newAdapter(true), false), true))
 	tied := newAdapter(false)
-	outer := &holder{in: tied}
+	outer := nn.New(&holder{in: tied})
 	nn.RegisterField(&outer.Base, "in", &outer.in)
 	outer.RegisterParameterField("scale", &tied.a)
 	require.NotContains(t, message(outer, false), "does not list", "it is another's")

@@ -21,11 +21,10 @@ func NamedParameters(m Module) []Named { return once(allNamed(m, false)) }
 // NamedBuffers lists the buffers of m with their paths, as NamedParameters does the parameters.
 func NamedBuffers(m Module) []Named { return once(allNamed(m, true)) }
 
-// NamedState lists what Save writes: the parameters and buffers of m (PyTorch's state_dict, with what is shared under its first
-// name alone).
+// NamedState lists the parameters and buffers of m that Save writes, each once, under the first path that leads to it.
 func NamedState(m Module) []Named { return append(NamedParameters(m), NamedBuffers(m)...) }
 
-// AllNamedState is NamedState with each parameter and buffer under all of its names, as in PyTorch's state_dict.
+// AllNamedState is NamedState with each parameter and buffer under all of its names: what Save writes, and PyTorch's state_dict.
 func AllNamedState(m Module) []Named { return append(allNamed(m, false), allNamed(m, true)...) }
 
 // allNamed lists parameters, or buffers, under all paths that lead to them.
@@ -108,15 +107,18 @@ func baseOf(m Module) *Base {
 	return nil
 }
 
-// Check returns what is wrong with the making or the registration of m or of a part of it, with the path: an *ArgumentError or a
-// *NameError. To, Save, Load and package checkpoint ask it; nothing is computed, and m need not have memory.
+// Check returns what is wrong with the making, the fields or the registration of m or of a part of it, with the path: an *ArgumentError or a
+// *NameError. A field that is not exported and holds a module or a parameter which the model does not have from elsewhere is such a mistake. To, Save, Load and package checkpoint ask it; nothing is computed, and m need not have memory.
 func Check(m Module) (err error) {
 	walk(m, "", func(path string, m Module) {
 		if err == nil {
 			err = checkOne(path, m)
 		}
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return forgotten(m)
 }
 
 func checkOne(path string, m Module) error {
@@ -132,7 +134,7 @@ func checkOne(path string, m Module) error {
 	}
 	b := o.base()
 	var name *NameError
-	switch err := b.mistake(); {
+	switch err := b.mistakeIn(m); {
 	case errors.As(err, &name):
 		return &NameError{Module: path, Name: name.Name, Detail: name.Detail}
 	case err != nil && path != "":
@@ -150,7 +152,13 @@ func checkOne(path string, m Module) error {
 
 // partsOf lists the parts of m, none if it does not tell.
 func partsOf(m Module) []Part {
-	if p, ok := m.(interface{ Parts() []Part }); ok && !absent(m) {
+	if absent(m) {
+		return nil
+	}
+	switch p := m.(type) {
+	case interface{ partsIn(m Module) []Part }:
+		return p.partsIn(m)
+	case interface{ Parts() []Part }:
 		return p.Parts()
 	}
 	return nil
@@ -159,8 +167,10 @@ func partsOf(m Module) []Part {
 // ownOf lists the parameters, or buffers, of m itself; of a module that does not tell its parameters from those of its parts, all.
 func ownOf(m Module, buffers bool) []Named {
 	m = orRefused(m, "module")
-	if o, ok := m.(interface{ named(buffers bool) []Named }); ok {
-		return o.named(buffers)
+	if o, ok := m.(interface {
+		ownIn(m Module, buffers bool) []Named
+	}); ok {
+		return o.ownIn(m, buffers)
 	}
 	if buffers {
 		if o, ok := m.(interface {
@@ -197,5 +207,3 @@ func parametersOf(list []Named) []*autograd.Parameter {
 
 // bare is a Base as a module, for what walks over modules.
 type bare struct{ *Base }
-
-func (bare) Forward(x *autograd.Variable) *autograd.Variable { return x }

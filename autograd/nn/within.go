@@ -35,7 +35,7 @@ func (l *located) PathIn(outer []autograd.Located) string {
 
 // pathOf is the path of b in root, empty if it is not in it.
 func pathOf(b, root *Base) (found string) {
-	walk(bare{root}, "", func(path string, m Module) {
+	walk(root.whole(), "", func(path string, m Module) {
 		if found == "" && baseOf(m) == b {
 			found = path
 		}
@@ -47,14 +47,17 @@ func pathOf(b, root *Base) (found string) {
 func remember(m Module) {
 	seen := map[*Base]bool{}
 	walk(m, "", func(path string, m Module) {
-		b := baseOf(m)
 		if c, ok := m.(*CheckpointModule); ok {
-			b = baseOf(c.inner())
+			m = c.inner()
 		}
+		b := baseOf(m)
 		if b == nil || seen[b] {
 			return
 		}
 		seen[b] = true
+		if _, alone := m.(bare); !alone {
+			introduced(m)
+		}
 		b.reached = true
 		if path != "" && !strings.HasSuffix(b.path, "."+path) {
 			b.path = path
@@ -188,14 +191,14 @@ func withoutTensor(g *autograd.Graph, l describedLayer, name string, p *autograd
 }
 
 func notReached(what string) string {
-	return fmt.Sprintf("To has not reached the %s: call To on the model and, if that was done, register the %s there (Register, RegisterField)", what, what)
+	return fmt.Sprintf("To has not reached the %s: call To on the model and, if that was done, put the %s into an exported field there or register it (Register, RegisterField)", what, what)
 }
 
 // MissingIn is the error of a parameter without a tensor that a program's own module uses: with its path, and what may be missing.
 func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *autograd.ParameterError {
 	b, path := (*Base)(l), l.PathIn(outer)
 	e := &autograd.ParameterError{Name: join(path, p.Name()), Shape: p.Shape()}
-	if name, ok := nameIn(ownOf(bare{b}, false), ownOf(bare{b}, true), p); ok {
+	if name, ok := nameIn(ownOf(b.whole(), false), ownOf(b.whole(), true), p); ok {
 		if e.Name = join(path, name); !b.reached {
 			e.Detail = notReached("module")
 		}
@@ -203,7 +206,7 @@ func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *au
 	}
 	if len(outer) > 0 { // it may be that of another part of the model
 		if root, ok := outer[0].(*located); ok {
-			m := bare{(*Base)(root)}
+			m := (*Base)(root).whole()
 			if name, ok := nameIn(allNamed(m, false), allNamed(m, true), p); ok {
 				e.Name = join(root.path, name)
 				return e
@@ -214,7 +217,7 @@ func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *au
 	if path != "" {
 		module += " " + path
 	}
-	e.Detail = module + " does not list it: register it there (RegisterParameterField, RegisterBufferField)"
+	e.Detail = module + " does not list it: put it into an exported field there or register it (RegisterParameterField, RegisterBufferField)"
 	return e
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestZeroNorms_SayThatNoConstructorMadeThem(t *testing.T) {
-	for _, m := range []nn.Module{new(nn.BatchNormLayer), new(nn.InstanceNormLayer)} {
+	for _, m := range []nn.Layer{new(nn.BatchNormLayer), new(nn.InstanceNormLayer)} {
 		dev := host.New()
 		g := autograd.NewGraph(dev)
 		x, err := tensor.FromSlice(g.Exec(), []float32{1, 2, 3, 4, 5, 6}, 2, 3)

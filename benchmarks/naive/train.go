@@ -23,7 +23,7 @@ const (
 // trainer is a model in training, on a batch that is the same in each step but copied anew.
 type trainer struct {
 	dev    device.Device
-	model  nn.Module
+	model  nn.Layer
 	opt    *optim.Grouped
 	images []float32
 	labels []int64

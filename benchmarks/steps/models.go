@@ -16,7 +16,7 @@ type program struct {
 	seq    int // of language models
 	vocab  int
 	evalAt int // evaluate at batch 200 each so many steps; 0 for never
-	model  func(p *program) (nn.Module, error)
+	model  func(p *program) (nn.Layer, error)
 	optim  func(params []*autograd.Parameter) *optim.Grouped
 }
 
@@ -33,16 +33,16 @@ var programs = []*program{
 
 func adamW(p []*autograd.Parameter) *optim.Grouped { return optim.AdamW(p) }
 
-func mlp(*program) (nn.Module, error) {
+func mlp(*program) (nn.Layer, error) {
 	return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)), nil
 }
 
-func resnet(*program) (nn.Module, error) {
+func resnet(*program) (nn.Layer, error) {
 	return models.NewResNet(models.ResNetConfig{Channels: 3, Classes: 10, Widths: []int{64, 128, 256, 512}, Blocks: 2})
 }
 
-func gpt(checkpoint bool) func(p *program) (nn.Module, error) {
-	return func(p *program) (nn.Module, error) {
+func gpt(checkpoint bool) func(p *program) (nn.Layer, error) {
+	return func(p *program) (nn.Layer, error) {
 		return models.NewGPT(models.GPTConfig{Vocab: p.vocab, Context: p.seq, Layers: 6, Width: 384, Heads: 6, Dropout: 0.1, Checkpoint: checkpoint})
 	}
 }

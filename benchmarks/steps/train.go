@@ -20,7 +20,7 @@ type trainer struct {
 	dev    device.Device
 	exec   tensor.Exec
 	alloc  memory.Allocator
-	model  nn.Module
+	model  nn.Layer
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
 	gen    *tensor.Generator

@@ -117,14 +117,14 @@ func (t *task) flops(parameters int) float64 {
 }
 
 // model makes the model, without values.
-func (t *task) model() (nn.Module, error) {
+func (t *task) model() (nn.Layer, error) {
 	switch t.Kind {
 	case "gpt":
 		return models.NewGPT(models.GPTConfig{Vocab: t.Vocab, Context: t.Seq, Layers: t.Layers, Width: t.Width, Heads: t.Heads, Tied: true})
 	case "resnet":
 		return models.NewResNet(models.ResNetConfig{Channels: 3, Classes: t.Class, Widths: t.Widths, Stages: t.Stages, Bottleneck: true, Large: true})
 	case "mlp":
-		var layers []nn.Module
+		var layers []nn.Layer
 		for i := range len(t.Widths) - 1 {
 			layers = append(layers, nn.Linear(t.Widths[i], t.Widths[i+1]), nn.ReLU())
 		}
@@ -184,7 +184,7 @@ func (t *task) batch(e tensor.Exec, zeros bool) (x, y *tensor.Tensor, err error)
 type start struct {
 	nn.Base
 	x, y *autograd.Parameter
-	net  nn.Module
+	net  nn.Layer
 }
 
 // newStart makes a start whose model has no values yet; its Release gives the batch back too.
@@ -204,7 +204,7 @@ func (t *task) newStart(e tensor.Exec, zeros bool) (*start, error) {
 	return s, nil
 }
 
-// Forward implements nn.Module.
+// Forward implements nn.Layer.
 func (s *start) Forward(x *autograd.Variable) *autograd.Variable { return s.net.Forward(x) }
 
 // has reports whether a program is measured in a mode in PyTorch.

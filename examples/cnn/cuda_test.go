@@ -22,7 +22,7 @@ func small(t *testing.T, dev device.Device) *classify.Report {
 	require.NoError(t, err)
 	s, err := session.On(dev, 1)
 	require.NoError(t, err)
-	model := func(rows, cols int) (nn.Module, error) { return network(rows, cols, 2) }
+	model := func(rows, cols int) (nn.Layer, error) { return network(rows, cols, 2) }
 	o := classify.Options{Epochs: 1, Batch: 4, Seed: 1, LR: 1e-2, Schedule: classify.OneCycle}
 	r, err := classify.Train(s, o, model, middle(all, 0, 7), middle(all, 7, 12), io.Discard, io.Discard)
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 				return nil
 			}
 		},
-		Model: func(rows, cols int) (nn.Module, error) { return network(rows, cols, width) },
+		Model: func(rows, cols int) (nn.Layer, error) { return network(rows, cols, width) },
 	}
 	return p.Run(args, stdout, stderr)
 }
@@ -53,7 +53,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 const widest = 1 << 20
 
 // network takes batches of rows, [N, rows*cols], as images of one channel.
-func network(rows, cols, width int) (nn.Module, error) {
+func network(rows, cols, width int) (nn.Layer, error) {
 	config := models.ResNetConfig{Channels: 1, Classes: dataset.Classes, Blocks: 1}
 	for i := range stages {
 		config.Widths = append(config.Widths, width<<i)

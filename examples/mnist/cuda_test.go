@@ -37,7 +37,7 @@ func small(t *testing.T, dev device.Device, epochs int, stdout io.Writer) (r cla
 		return r, err
 	}
 	o := classify.Options{Epochs: epochs, Batch: 16, Seed: 1, LR: 2e-3}
-	model := func(rows, cols int) (nn.Module, error) { return network(rows*cols, 8), nil }
+	model := func(rows, cols int) (nn.Layer, error) { return network(rows*cols, 8), nil }
 	figures, err := classify.Train(s, o, model, first(all, 40), first(test, 32), stdout, io.Discard)
 	if err != nil {
 		return r, err

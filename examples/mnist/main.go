@@ -39,11 +39,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 				return nil
 			}
 		},
-		Model: func(rows, cols int) (nn.Module, error) { return network(rows*cols, hidden), nil },
+		Model: func(rows, cols int) (nn.Layer, error) { return network(rows*cols, hidden), nil },
 	}
 	return p.Run(args, stdout, stderr)
 }
 
-func network(pixels, hidden int) nn.Module {
+func network(pixels, hidden int) nn.Layer {
 	return nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, dataset.Classes))
 }

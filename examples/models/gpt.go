@@ -32,8 +32,8 @@ type GPT struct {
 	tokens    *nn.EmbeddingLayer
 	positions *autograd.Parameter // [context, width]
 	drop      *nn.DropoutLayer
-	layers    []nn.Module
-	norm      nn.Module
+	layers    []nn.Layer
+	norm      nn.Layer
 	head      *nn.LinearLayer // nil if it is the embedding
 }
 
@@ -61,7 +61,7 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 	m.RegisterParameterField("positions", &m.positions)
 	nn.RegisterField(&m.Base, "drop", &m.drop)
 	for range c.Layers {
-		var layer nn.Module = newBlock(&c)
+		var layer nn.Layer = newBlock(&c)
 		if c.Checkpoint {
 			layer = nn.Checkpointed(layer)
 		}
@@ -105,7 +105,7 @@ type block struct {
 	nn.Base
 	heads              int
 	dropout            float64
-	norm1, norm2       nn.Module
+	norm1, norm2       nn.Layer
 	qkv, out, fc1, fc2 *nn.LinearLayer
 	drop               *nn.DropoutLayer
 }
@@ -129,7 +129,7 @@ func newBlock(c *GPTConfig) *block {
 	return b
 }
 
-// Forward implements nn.Module.
+// Forward implements nn.Layer.
 func (b *block) Forward(x *autograd.Variable) *autograd.Variable {
 	return b.Scope(x, func(g *autograd.Graph) *autograd.Variable {
 		x := g.Scope(func() *autograd.Variable { return x.Add(b.drop.Forward(b.attention(x))) })

@@ -48,14 +48,14 @@ func goldens(t *testing.T) (cases []golden, counts map[string]int) {
 	return file.Cases, file.Counts
 }
 
-func resNet(t *testing.T, c models.ResNetConfig) nn.Module {
+func resNet(t *testing.T, c models.ResNetConfig) nn.Layer {
 	t.Helper()
 	m, err := models.NewResNet(c)
 	require.NoError(t, err)
 	return m
 }
 
-func gpt(t *testing.T, c models.GPTConfig) nn.Module {
+func gpt(t *testing.T, c models.GPTConfig) nn.Layer {
 	t.Helper()
 	m, err := models.NewGPT(c)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ var (
 )
 
 // small makes the model of a golden case.
-func small(t *testing.T, name string, checkpoint bool) nn.Module {
+func small(t *testing.T, name string, checkpoint bool) nn.Layer {
 	t.Helper()
 	switch name {
 	case "resnet":
@@ -113,7 +113,7 @@ func (c *golden) input(t *testing.T, e tensor.Exec) (x *tensor.Tensor) {
 }
 
 // fill gives parameters the values of testdata/models.py.
-func fill(t *testing.T, e tensor.Exec, m nn.Module) {
+func fill(t *testing.T, e tensor.Exec, m nn.Layer) {
 	t.Helper()
 	k := 0
 	for _, p := range m.Parameters() {
@@ -148,7 +148,7 @@ func TestModels_HaveAsManyParametersAsPyTorchs(t *testing.T) {
 	require.Equal(t, 11_173_962, counts["resnet18"], "the published number")
 	require.Equal(t, 25_557_032, counts["resnet50"], "the published number")
 	require.Equal(t, 124_439_808, counts["gpt2"], "the published number")
-	for name, m := range map[string]nn.Module{
+	for name, m := range map[string]nn.Layer{
 		"resnet18":               resNet(t, models.ResNetConfig{Channels: 3, Classes: 10, Widths: []int{64, 128, 256, 512}, Blocks: 2}),
 		"resnet of three stages": resNet(t, models.ResNetConfig{Channels: 1, Classes: 10, Widths: []int{16, 32, 64}, Blocks: 1}),
 		"resnet50": resNet(t, models.ResNetConfig{Channels: 3, Classes: 1000, Widths: []int{64, 128, 256, 512}, Stages: []int{3, 4, 6, 3},
@@ -251,7 +251,7 @@ func TestModels_HalveImagesBetweenStagesAndTakeAnySize(t *testing.T) {
 	}
 }
 
-func names(m nn.Module) string {
+func names(m nn.Layer) string {
 	var all []string
 	for _, n := range nn.NamedParameters(m) {
 		all = append(all, n.Name)

@@ -30,7 +30,7 @@ type ResNetConfig struct {
 // in whose bottlenecks the 3x3 convolution is the one that halves the image, as in torchvision.
 type ResNet struct {
 	nn.Base
-	stem, body, head nn.Module
+	stem, body, head nn.Layer
 }
 
 // NewResNet makes a ResNet without values; its To gives them.
@@ -47,7 +47,7 @@ func NewResNet(c ResNetConfig) (*ResNet, error) {
 	if c.Bottleneck {
 		block = newBottleneck
 	}
-	var blocks []nn.Module
+	var blocks []nn.Layer
 	in := c.Widths[0]
 	for i, width := range c.Widths {
 		if width < 1 {
@@ -78,7 +78,7 @@ func (m *ResNet) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // newStem makes what comes before the stages.
-func newStem(c ResNetConfig) nn.Module {
+func newStem(c ResNetConfig) nn.Layer {
 	width := c.Widths[0]
 	if c.Large {
 		return nn.Sequential(nn.Conv2d(c.Channels, width, 7, nn.Stride(2), nn.Padding(3), nn.NoBias()), nn.BatchNorm2d(width), nn.ReLU(),
@@ -87,24 +87,24 @@ func newStem(c ResNetConfig) nn.Module {
 	return nn.Sequential(conv(c.Channels, width, 1), nn.BatchNorm2d(width), nn.ReLU())
 }
 
-func conv(in, out, stride int) nn.Module {
+func conv(in, out, stride int) nn.Layer {
 	return nn.Conv2d(in, out, 3, nn.Stride(stride), nn.Padding(1), nn.NoBias())
 }
 
 // pointwise is a convolution of single points.
-func pointwise(in, out, stride int) nn.Module {
+func pointwise(in, out, stride int) nn.Layer {
 	return nn.Conv2d(in, out, 1, nn.Stride(stride), nn.NoBias())
 }
 
 // residual is a block: convolutions beside a way past them.
 type residual struct {
 	nn.Base
-	branch   nn.Module
-	shortcut nn.Module // nil for the input itself
+	branch   nn.Layer
+	shortcut nn.Layer // nil for the input itself
 }
 
 // newResidual makes a block of two convolutions, and says how many channels it gives.
-func newResidual(in, width, stride int) (block nn.Module, out int) {
+func newResidual(in, width, stride int) (block nn.Layer, out int) {
 	branch := nn.Sequential(conv(in, width, stride), nn.BatchNorm2d(width), nn.ReLU(), conv(width, width, 1), nn.BatchNorm2d(width))
 	return around(branch, in, width, stride), width
 }
@@ -113,7 +113,7 @@ func newResidual(in, width, stride int) (block nn.Module, out int) {
 const expansion = 4
 
 // newBottleneck makes a block of three convolutions, and says how many channels it gives.
-func newBottleneck(in, width, stride int) (block nn.Module, out int) {
+func newBottleneck(in, width, stride int) (block nn.Layer, out int) {
 	out = expansion * width
 	branch := nn.Sequential(pointwise(in, width, 1), nn.BatchNorm2d(width), nn.ReLU(), conv(width, width, stride), nn.BatchNorm2d(width), nn.ReLU(),
 		pointwise(width, out, 1), nn.BatchNorm2d(out))
@@ -121,7 +121,7 @@ func newBottleneck(in, width, stride int) (block nn.Module, out int) {
 }
 
 // around puts a way past a branch that changes channels and size like this.
-func around(branch nn.Module, in, out, stride int) nn.Module {
+func around(branch nn.Layer, in, out, stride int) nn.Layer {
 	r := &residual{branch: branch}
 	nn.RegisterField(&r.Base, "branch", &r.branch)
 	if in != out || stride != 1 {
@@ -131,7 +131,7 @@ func around(branch nn.Module, in, out, stride int) nn.Module {
 	return r
 }
 
-// Forward implements nn.Module.
+// Forward implements nn.Layer.
 func (r *residual) Forward(x *autograd.Variable) *autograd.Variable {
 	return r.Scope(x, func(g *autograd.Graph) *autograd.Variable {
 		sum := g.Scope(func() *autograd.Variable {

@@ -17,6 +17,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -65,6 +66,7 @@ func init() {
 		reflect.TypeFor[memory.Allocator]():    (*world).allocator,
 		reflect.TypeFor[memory.Block]():        (*world).block,
 		reflect.TypeFor[nn.Module]():           (*world).module,
+		reflect.TypeFor[nn.Layer]():            (*world).layer,
 		reflect.TypeFor[context.Context]():     (*world).context,
 		reflect.TypeFor[io.Reader]():           (*world).reader,
 		reflect.TypeFor[io.Writer]():           (*world).writer,
@@ -714,7 +716,22 @@ func (w *world) module(depth int) value {
 	if !ok {
 		return valueOf[nn.Module](nn.ReLU(), "nn.ReLU()")
 	}
-	if m := v.v.Interface().(nn.Module); m != nil && w.chance(0.7) && m.To(w.dev) == nil {
+	if m := v.v.Interface().(nn.Module); !isnil.Value(m) && w.chance(0.7) && m.To(w.dev) == nil {
+		w.says = append(w.says, v.text+".To(dev)")
+	}
+	return v
+}
+
+// layer is a module with one input.
+func (w *world) layer(depth int) value {
+	if w.mischief() {
+		return pick(w, valueOf[nn.Layer](nil, "nil"), valueOf[nn.Layer]((*nn.LinearLayer)(nil), "(*LinearLayer)(nil)"))
+	}
+	v, ok := w.construct(reflect.TypeFor[nn.Layer](), depth)
+	if !ok {
+		return valueOf[nn.Layer](nn.ReLU(), "nn.ReLU()")
+	}
+	if m := v.v.Interface().(nn.Layer); !isnil.Value(m) && w.chance(0.7) && m.To(w.dev) == nil {
 		w.says = append(w.says, v.text+".To(dev)")
 	}
 	return v

@@ -36,7 +36,7 @@ type run struct {
 	set   data.Dataset
 	file  string
 
-	model    nn.Module
+	model    nn.Layer
 	opt      *optim.Grouped
 	schedule *optim.Schedule
 	scaler   *amp.GradScaler

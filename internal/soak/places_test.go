@@ -63,7 +63,7 @@ func around(name string, f func(u *user, y *autograd.Variable, do func() *autogr
 }
 
 // module is a place in a model.
-func module(name string, m func(f func(x *autograd.Variable) *autograd.Variable) nn.Module) place {
+func module(name string, m func(f func(x *autograd.Variable) *autograd.Variable) nn.Layer) place {
 	return place{name, func(u *user, d *deed) error {
 		outer := u.g
 		return u.train(func(y *autograd.Variable) *autograd.Variable {
@@ -194,14 +194,14 @@ var places = []place{
 		})
 	}},
 	{"Checkpoint, second run", func(u *user, d *deed) error { return u.checkpoint(d, 2) }},
-	module("Func", func(f func(x *autograd.Variable) *autograd.Variable) nn.Module { return nn.Func("f", f) }),
-	module("Sequential", func(f func(x *autograd.Variable) *autograd.Variable) nn.Module {
+	module("Func", func(f func(x *autograd.Variable) *autograd.Variable) nn.Layer { return nn.Func("f", f) }),
+	module("Sequential", func(f func(x *autograd.Variable) *autograd.Variable) nn.Layer {
 		return nn.Sequential(nn.Tanh(), nn.Func("f", f), nn.ReLU())
 	}),
-	module("Checkpointed", func(f func(x *autograd.Variable) *autograd.Variable) nn.Module {
+	module("Checkpointed", func(f func(x *autograd.Variable) *autograd.Variable) nn.Layer {
 		return nn.Checkpointed(nn.Func("f", f))
 	}),
-	module("Base.Scope", func(f func(x *autograd.Variable) *autograd.Variable) nn.Module { return &own{f: f} }),
+	module("Base.Scope", func(f func(x *autograd.Variable) *autograd.Variable) nn.Layer { return &own{f: f} }),
 
 	{"Dataset.Batch", func(u *user, d *deed) error { return u.load(d, "inputs") }},
 	{"Dataset.Batch, targets", func(u *user, d *deed) error { return u.load(d, "targets") }},

@@ -38,7 +38,7 @@ func (r *Runner) Generate(seed uint64) *Program {
 	if g.p.Autocast {
 		g.main, g.special = "float32", 0
 	}
-	g.live = &run{Runner: r, p: g.p, values: map[string]reflect.Value{}, layers: map[string]nn.Module{}}
+	g.live = &run{Runner: r, p: g.p, values: map[string]reflect.Value{}, layers: map[string]nn.Layer{}}
 	g.live.start()
 	defer g.live.release()
 	for range 1 + g.IntN(9) {

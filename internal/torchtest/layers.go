@@ -40,7 +40,7 @@ type config struct {
 }
 
 // layerOf makes a layer.
-func layerOf(name string, c config) (nn.Module, error) {
+func layerOf(name string, c config) (nn.Layer, error) {
 	switch name {
 	case "Linear":
 		return nn.Linear(c.In, c.Out, c.common()...), nil
@@ -225,7 +225,7 @@ func (c *run) layer(s *Step) ([]reflect.Value, error) {
 }
 
 // fill sets parameters and buffers.
-func (c *run) fill(m nn.Module, params map[string]string) error {
+func (c *run) fill(m nn.Layer, params map[string]string) error {
 	for _, p := range nn.NamedState(m) {
 		text, ok := params[p.Name]
 		if !ok {
@@ -246,7 +246,7 @@ func (c *run) fill(m nn.Module, params map[string]string) error {
 }
 
 // forward runs a layer on its inputs, of which those at the end may be missing or nil.
-func forward(m nn.Module, c config, in []variable) []variable {
+func forward(m nn.Layer, c config, in []variable) []variable {
 	for len(in) < 5 {
 		in = append(in, nil)
 	}

@@ -70,7 +70,7 @@ func (r *Runner) Run(p *Program) *Answer {
 }
 
 func (r *Runner) guarded(p *Program) (a *Answer) {
-	c := &run{Runner: r, p: p, values: map[string]reflect.Value{}, layers: map[string]nn.Module{}}
+	c := &run{Runner: r, p: p, values: map[string]reflect.Value{}, layers: map[string]nn.Layer{}}
 	defer func() {
 		if x := recover(); x != nil {
 			a = &Answer{Failed: c.at, Panic: fmt.Sprintf("%v\n%s", x, debug.Stack())}
@@ -91,7 +91,7 @@ type run struct {
 	at     int
 	values map[string]reflect.Value
 	names  []string // of the values, in their order
-	layers map[string]nn.Module
+	layers map[string]nn.Layer
 }
 
 func (c *run) release() {

@@ -26,7 +26,7 @@ type Options struct {
 }
 
 // Model makes a model, without values, for images of rows*cols elements.
-type Model func(rows, cols int) (nn.Module, error)
+type Model func(rows, cols int) (nn.Layer, error)
 
 // Program is a training program.
 type Program struct {

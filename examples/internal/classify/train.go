@@ -21,7 +21,7 @@ import (
 type trainer struct {
 	*session.Session
 	*Options
-	model  nn.Module
+	model  nn.Layer
 	opt    *optim.Grouped
 	rates  *optim.Schedule
 	gen    *tensor.Generator // shuffling and dropout
@@ -102,7 +102,7 @@ func (t *trainer) run() error {
 }
 
 // held lists what a model holds in memory: its parameters, and its buffers such as running statistics.
-func held(model nn.Module) (all []*autograd.Parameter) {
+func held(model nn.Layer) (all []*autograd.Parameter) {
 	for _, n := range nn.NamedState(model) {
 		all = append(all, n.Parameter)
 	}

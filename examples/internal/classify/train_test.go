@@ -42,7 +42,7 @@ func TestTrain_TestsInEvaluationMode(t *testing.T) {
 	require.NoError(t, err)
 	w := &witness{linear: nn.Linear(4, dataset.Classes)}
 	nn.RegisterField(&w.Base, "linear", &w.linear)
-	model := func(int, int) (nn.Module, error) { return w, nil }
+	model := func(int, int) (nn.Layer, error) { return w, nil }
 	_, err = Train(s, Options{Epochs: 2, Batch: 4, LR: 1}, model, blank(6), blank(5), io.Discard, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, []int{4, 2, -4, -1, 4, 2, -4, -1}, w.seen)
