@@ -24,28 +24,47 @@
 //
 // # Own modules
 //
-// Embed Base, register the fields with what the module has (RegisterField, RegisterList, RegisterParameterField,
-// RegisterBufferField), and write Forward:
+// Embed Base, put layers and parameters into exported fields, write Forward, and end the constructor with New:
 //
 //	type Net struct {
 //		nn.Base
-//		fc1, fc2 *nn.LinearLayer
+//		FC1, FC2 *nn.LinearLayer
 //	}
 //
-//	func NewNet() *Net {
-//		n := &Net{fc1: nn.Linear(8, 16), fc2: nn.Linear(16, 1)}
-//		nn.RegisterField(&n.Base, "fc1", &n.fc1)
-//		nn.RegisterField(&n.Base, "fc2", &n.fc2)
-//		return n
-//	}
+//	func NewNet() *Net { return nn.New(&Net{FC1: nn.Linear(8, 16), FC2: nn.Linear(16, 1)}) }
 //
 //	func (n *Net) Forward(x *autograd.Variable) *autograd.Variable {
-//		return n.Scope(x, func(g *autograd.Graph) *autograd.Variable { return n.fc2.Forward(n.fc1.Forward(x).ReLU()) })
+//		return n.Scope(x, func(g *autograd.Graph) *autograd.Variable { return n.FC2.Forward(n.FC1.Forward(x).ReLU()) })
 //	}
 //
-// Scope frees what Forward makes on the way, and lets errors of operations in it name the module's path. A method with several
-// results, as an encoder has that gives mean and variance, or a network with a state, does the same with Scopes. Module asks for a Forward
-// with one result beside it, by which the module can be a part of others.
+// Forward has the inputs and results that the module needs, and any name: a Module is what has parameters. With one input and one result it is a
+// Layer too, which Sequential, Checkpointed and Func are about. Scope frees what Forward makes on the way, and lets errors of operations in it name
+// the module's path. A method with several results, as an encoder has that gives mean and variance, or a network with a state, does the same with
+// Scopes.
+//
+// # What is found in fields
+//
+// Exported fields that hold modules or parameters (*autograd.Parameter), or slices, arrays or maps of them, in any type or interface, are the
+// module's parts and parameters. What is nil is not there. They are listed in the order of the fields, elements of slices by their numbers, of maps
+// in the order of their keys, parameters before those of parts. Names are those of the fields as PyTorch writes names: FC1 is fc1, SelfAttn is
+// self_attn, QKVProj is qkv_proj, Blocks[3] is blocks.3, Heads["a"] is heads.a. A tag gives another name (`nn:"ln_f"`), or leaves the field out
+// (`nn:"-"`), as for a model that is used and not trained. The fields of an embedded struct are the module's own.
+//
+// Register, RegisterField, RegisterList and their like for parameters and buffers are for names and orders of one's own, for fields that are not
+// exported, and for buffers: what is registered is listed first, under that name alone. A layer or a parameter in a field that is not exported, and
+// that the model does not have from elsewhere, is an error of To, Save and Load that names the field (Check). What functions capture nobody can see.
+//
+// New tells the methods that Base gives to a module (To, Parameters, Release, String) in what Base is embedded. Without it the module that To is
+// called on refuses; functions (Save, Train, NamedParameters), and the modules around a part, know by themselves.
+//
+// # Coming from PyTorch
+//
+//   - super().__init__() is New at the end of the constructor; an attribute is an exported field.
+//   - nn.ModuleList and nn.ModuleDict are slices and maps in fields, nn.ParameterList and nn.ParameterDict slices and maps of parameters: loops
+//     over them are Go's, and assignments to their elements count at once.
+//   - register_buffer is RegisterBuffer, nn.Parameter is autograd.DeclareParameter, which takes its first value from To, or autograd.NewParameter.
+//   - model.state_dict() is AllNamedState, torch.save and safetensors' save_file are Save, load_state_dict(strict=False) is Load with Partial.
+//   - self.decoder.weight = self.encoder.weight is the same assignment here.
 //
 // # Goroutines
 //
@@ -56,8 +75,8 @@
 //
 // # Tying
 //
-// Registered fields are read when a list is asked for: parameters, parts, names, state. So an assignment to a field of a layer, or to one
-// that a module of your own has registered, is all it takes to share a parameter or to replace a part:
+// Fields are read when a list is asked for: parameters, parts, names, state. So an assignment to a field of a layer, or to one
+// of a module of your own, is all it takes to share a parameter or to replace a part:
 //
 //	decoder.Weight = encoder.Weight
 //
@@ -72,8 +91,8 @@
 // add the new parameters to them (optim.Grouped.AddGroup). If the program releases what it replaced, as it should, the next Step of an
 // optimizer that still has it is an error.
 //
-//	model.head.Release()
-//	model.head = nn.Linear(768, 2)
+//	model.Head.Release()
+//	model.Head = nn.Linear(768, 2)
 //	err := model.To(dev)
 //	opt := optim.AdamW(model.Parameters())
 package nn

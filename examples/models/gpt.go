@@ -28,13 +28,12 @@ type GPTConfig struct {
 // its own, unless the configuration says that it is the embedding's.
 type GPT struct {
 	nn.Base
-	config    GPTConfig
-	tokens    *nn.EmbeddingLayer
-	positions *autograd.Parameter // [context, width]
-	drop      *nn.DropoutLayer
-	layers    []nn.Layer
-	norm      nn.Layer
-	head      *nn.LinearLayer // nil if it is the embedding
+	Tokens    *nn.EmbeddingLayer
+	Positions *autograd.Parameter // [context, width]
+	Drop      *nn.DropoutLayer
+	Layers    []nn.Layer
+	Norm      nn.Layer
+	Head      *nn.LinearLayer // nil if it is the embedding
 }
 
 // deviation is that of all weights at the start, as in GPT-2.
@@ -54,60 +53,58 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 	if c.Width%c.Heads != 0 {
 		return nil, errors.Errorf("models: GPT: a width of %d cannot be cut into %d heads", c.Width, c.Heads)
 	}
-	m := &GPT{config: c, drop: nn.Dropout(c.Dropout), norm: nn.LayerNorm([]int{c.Width})}
-	m.tokens = nn.Embedding(c.Vocab, c.Width, nn.WeightInit(nn.Normal(0, deviation)))
-	nn.RegisterField(&m.Base, "tokens", &m.tokens)
-	m.positions = autograd.DeclareParameter("positions", nn.Normal(0, deviation), c.Context, c.Width)
-	m.RegisterParameterField("positions", &m.positions)
-	nn.RegisterField(&m.Base, "drop", &m.drop)
+	m := &GPT{
+		Tokens:    nn.Embedding(c.Vocab, c.Width, nn.WeightInit(nn.Normal(0, deviation))),
+		Positions: autograd.DeclareParameter("positions", nn.Normal(0, deviation), c.Context, c.Width),
+		Drop:      nn.Dropout(c.Dropout), Norm: nn.LayerNorm([]int{c.Width}),
+	}
 	for range c.Layers {
 		var layer nn.Layer = newBlock(&c)
 		if c.Checkpoint {
 			layer = nn.Checkpointed(layer)
 		}
-		m.layers = append(m.layers, layer)
+		m.Layers = append(m.Layers, layer)
 	}
-	nn.RegisterList(&m.Base, "layers", &m.layers)
-	nn.RegisterField(&m.Base, "norm", &m.norm)
 	if !c.Tied {
-		m.head = nn.Linear(c.Width, c.Vocab, nn.NoBias(), nn.WeightInit(nn.Normal(0, deviation)))
-		nn.RegisterField(&m.Base, "head", &m.head)
+		m.Head = nn.Linear(c.Width, c.Vocab, nn.NoBias(), nn.WeightInit(nn.Normal(0, deviation)))
 	}
-	return m, nil
+	return nn.New(m), nil
 }
 
 // Forward gives the logits, [batch, length, vocabulary], of the token that follows each token of x, [batch, length].
 func (m *GPT) Forward(x *autograd.Variable) *autograd.Variable {
 	return m.Scope(x, func(g *autograd.Graph) *autograd.Variable {
 		h := g.Scope(func() *autograd.Variable {
-			at := g.Param(m.positions).Narrow(0, 0, x.Dim(-1))
-			return m.drop.Forward(m.tokens.Forward(x).Add(at))
+			at := g.Param(m.Positions).Narrow(0, 0, x.Dim(-1))
+			return m.Drop.Forward(m.Tokens.Forward(x).Add(at))
 		})
-		for _, layer := range m.layers {
+		for _, layer := range m.Layers {
 			before := h
 			h = layer.Forward(before)
 			before.Release() // what backward needs of it, its readers have saved
 		}
-		return m.logits(m.norm.Forward(h))
+		return m.logits(m.Norm.Forward(h))
 	})
 }
 
 // logits are the output matrix's.
 func (m *GPT) logits(h *autograd.Variable) *autograd.Variable {
-	if m.head == nil {
-		return h.Linear(h.Graph().Param(m.tokens.Weight), nil)
+	if m.Head == nil {
+		return h.Linear(h.Graph().Param(m.Tokens.Weight), nil)
 	}
-	return m.head.Forward(h)
+	return m.Head.Forward(h)
 }
 
 // block is one layer: attention and a feed-forward part, each beside the residual stream.
 type block struct {
 	nn.Base
-	heads              int
-	dropout            float64
-	norm1, norm2       nn.Layer
-	qkv, out, fc1, fc2 *nn.LinearLayer
-	drop               *nn.DropoutLayer
+	Norm1    nn.Layer
+	QKV, Out *nn.LinearLayer
+	Norm2    nn.Layer
+	FC1, FC2 *nn.LinearLayer
+	Drop     *nn.DropoutLayer
+	heads    int
+	dropout  float64
 }
 
 func newBlock(c *GPTConfig) *block {
@@ -115,42 +112,35 @@ func newBlock(c *GPTConfig) *block {
 		return nn.Linear(in, out, nn.WeightInit(nn.Normal(0, std)), nn.BiasInit(nn.Zeros))
 	}
 	last := deviation / math.Sqrt(2*float64(c.Layers))
-	b := &block{heads: c.Heads, dropout: c.Dropout, norm1: nn.LayerNorm([]int{c.Width}), norm2: nn.LayerNorm([]int{c.Width}),
-		qkv: linear(c.Width, 3*c.Width, deviation), out: linear(c.Width, c.Width, last),
-		fc1: linear(c.Width, 4*c.Width, deviation), fc2: linear(4*c.Width, c.Width, last),
-		drop: nn.Dropout(c.Dropout)}
-	nn.RegisterField(&b.Base, "norm1", &b.norm1)
-	nn.RegisterField(&b.Base, "qkv", &b.qkv)
-	nn.RegisterField(&b.Base, "out", &b.out)
-	nn.RegisterField(&b.Base, "norm2", &b.norm2)
-	nn.RegisterField(&b.Base, "fc1", &b.fc1)
-	nn.RegisterField(&b.Base, "fc2", &b.fc2)
-	nn.RegisterField(&b.Base, "drop", &b.drop)
-	return b
+	return nn.New(&block{
+		Norm1: nn.LayerNorm([]int{c.Width}), QKV: linear(c.Width, 3*c.Width, deviation), Out: linear(c.Width, c.Width, last),
+		Norm2: nn.LayerNorm([]int{c.Width}), FC1: linear(c.Width, 4*c.Width, deviation), FC2: linear(4*c.Width, c.Width, last),
+		Drop: nn.Dropout(c.Dropout), heads: c.Heads, dropout: c.Dropout,
+	})
 }
 
 // Forward implements nn.Layer.
 func (b *block) Forward(x *autograd.Variable) *autograd.Variable {
 	return b.Scope(x, func(g *autograd.Graph) *autograd.Variable {
-		x := g.Scope(func() *autograd.Variable { return x.Add(b.drop.Forward(b.attention(x))) })
-		return x.Add(b.drop.Forward(b.feedForward(x)))
+		x := g.Scope(func() *autograd.Variable { return x.Add(b.Drop.Forward(b.attention(x))) })
+		return x.Add(b.Drop.Forward(b.feedForward(x)))
 	})
 }
 
 func (b *block) feedForward(x *autograd.Variable) *autograd.Variable {
 	return x.Graph().Scope(func() *autograd.Variable {
-		return b.fc2.Forward(b.fc1.Forward(b.norm2.Forward(x)).GELU())
+		return b.FC2.Forward(b.FC1.Forward(b.Norm2.Forward(x)).GELU())
 	})
 }
 
 // attention is causal attention of several heads.
 func (b *block) attention(x *autograd.Variable) *autograd.Variable {
 	return x.Graph().Scope(func() *autograd.Variable {
-		qkv := b.qkv.Forward(b.norm1.Forward(x))
+		qkv := b.QKV.Forward(b.Norm1.Forward(x))
 		options := []autograd.AttentionOption{autograd.IsCausal()}
 		if b.Training() {
 			options = append(options, autograd.AttnDropout(b.dropout))
 		}
-		return b.out.Forward(qkv.SelfAttention(b.heads, b.heads, options...))
+		return b.Out.Forward(qkv.SelfAttention(b.heads, b.heads, options...))
 	})
 }

@@ -30,7 +30,7 @@ type ResNetConfig struct {
 // in whose bottlenecks the 3x3 convolution is the one that halves the image, as in torchvision.
 type ResNet struct {
 	nn.Base
-	stem, body, head nn.Layer
+	Stem, Body, Head nn.Layer
 }
 
 // NewResNet makes a ResNet without values; its To gives them.
@@ -42,7 +42,7 @@ func NewResNet(c ResNetConfig) (*ResNet, error) {
 		return nil, errors.Errorf("models: ResNet: %+v has a part that is empty", c)
 	}
 	m := new(ResNet)
-	m.stem = newStem(c)
+	m.Stem = newStem(c)
 	block := newResidual
 	if c.Bottleneck {
 		block = newBottleneck
@@ -62,18 +62,15 @@ func NewResNet(c ResNetConfig) (*ResNet, error) {
 			blocks, in = append(blocks, b), out
 		}
 	}
-	m.body = nn.Sequential(blocks...)
-	m.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in, c.Classes))
-	nn.RegisterField(&m.Base, "stem", &m.stem)
-	nn.RegisterField(&m.Base, "body", &m.body)
-	nn.RegisterField(&m.Base, "head", &m.head)
-	return m, nil
+	m.Body = nn.Sequential(blocks...)
+	m.Head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in, c.Classes))
+	return nn.New(m), nil
 }
 
 // Forward gives the logits, [batch, classes], of images, [batch, channels, rows, columns].
 func (m *ResNet) Forward(x *autograd.Variable) *autograd.Variable {
 	return m.Scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return m.head.Forward(g.Scope(func() *autograd.Variable { return m.body.Forward(m.stem.Forward(x)) }))
+		return m.Head.Forward(g.Scope(func() *autograd.Variable { return m.Body.Forward(m.Stem.Forward(x)) }))
 	})
 }
 
@@ -99,8 +96,8 @@ func pointwise(in, out, stride int) nn.Layer {
 // residual is a block: convolutions beside a way past them.
 type residual struct {
 	nn.Base
-	branch   nn.Layer
-	shortcut nn.Layer // nil for the input itself
+	Branch   nn.Layer
+	Shortcut nn.Layer // nil for the input itself
 }
 
 // newResidual makes a block of two convolutions, and says how many channels it gives.
@@ -122,13 +119,11 @@ func newBottleneck(in, width, stride int) (block nn.Layer, out int) {
 
 // around puts a way past a branch that changes channels and size like this.
 func around(branch nn.Layer, in, out, stride int) nn.Layer {
-	r := &residual{branch: branch}
-	nn.RegisterField(&r.Base, "branch", &r.branch)
+	r := &residual{Branch: branch}
 	if in != out || stride != 1 {
-		r.shortcut = nn.Sequential(pointwise(in, out, stride), nn.BatchNorm2d(out))
-		nn.RegisterField(&r.Base, "shortcut", &r.shortcut)
+		r.Shortcut = nn.Sequential(pointwise(in, out, stride), nn.BatchNorm2d(out))
 	}
-	return r
+	return nn.New(r)
 }
 
 // Forward implements nn.Layer.
@@ -136,10 +131,10 @@ func (r *residual) Forward(x *autograd.Variable) *autograd.Variable {
 	return r.Scope(x, func(g *autograd.Graph) *autograd.Variable {
 		sum := g.Scope(func() *autograd.Variable {
 			past := x
-			if r.shortcut != nil {
-				past = r.shortcut.Forward(x)
+			if r.Shortcut != nil {
+				past = r.Shortcut.Forward(x)
 			}
-			return r.branch.Forward(x).Add(past)
+			return r.Branch.Forward(x).Add(past)
 		})
 		return sum.ReLU()
 	})
