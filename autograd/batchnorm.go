@@ -74,6 +74,12 @@ func (a batchNorm) adopt(g *Graph, p *Parameter) (*tensor.Tensor, error) {
 	if p == nil {
 		return nil, nil
 	}
+	if v := g.replaced[p]; v != nil {
+		if err := v.unusable("running statistics " + p.name); err != nil {
+			return nil, err
+		}
+		return v.tensor().Retain(), nil
+	}
 	if p.Tensor() == nil {
 		return nil, &ParameterError{Name: p.name, Shape: p.shape}
 	}
@@ -83,7 +89,7 @@ func (a batchNorm) adopt(g *Graph, p *Parameter) (*tensor.Tensor, error) {
 // follow makes the streams of the running statistics wait for their change.
 func (a batchNorm) follow(g *Graph) error {
 	for _, p := range []*Parameter{a.mean, a.variance} {
-		if p == nil {
+		if p == nil || g.replaced[p] != nil {
 			continue
 		}
 		if s := p.value.Exec().Stream(); s.ID() != g.exec.Stream().ID() {

@@ -19,7 +19,8 @@ import (
 // of backward. Gradients of parameters that f uses are added to them when its second run goes backward; Grad computes those of the
 // inputs alone, and refuses to be asked for the parameters'.
 func Checkpoint(f func(in []*Variable) *Variable, in ...*Variable) *Variable {
-	return checkpoint.apply(&segment{f: f}, slices.Clone(in)...)
+	f, in = carrying(f, in)
+	return checkpoint.apply(&segment{f: f}, in...)
 }
 
 // segment is what a checkpoint remembers to run f again as it ran before.

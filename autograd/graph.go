@@ -29,11 +29,12 @@ type Graph struct {
 	returning bool    // Grad is under way, which adds to no leaf
 	saving    *saving // hooks for what operations save, nil for none
 
-	scope  *scope // the innermost open scope; nil outside of all
-	nodes  uint64 // how many nodes were recorded: the next node's number
-	passes uint64 // how many backward passes were begun
-	params map[*Parameter]*Variable
-	memo   map[any]*Variable
+	scope    *scope // the innermost open scope; nil outside of all
+	nodes    uint64 // how many nodes were recorded: the next node's number
+	passes   uint64 // how many backward passes were begun
+	params   map[*Parameter]*Variable
+	replaced map[*Parameter]*Variable // what WithParameters has put in their place
+	memo     map[any]*Variable
 
 	gradients map[*Variable]*Variable // of leaves, that Backward has recorded
 	nested    bool                    // it is that of a checkpoint's function

@@ -70,13 +70,16 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 }
 
 // Param returns p's leaf in this graph. There is one per graph, however often the parameter is used, unless that was released;
-// it belongs to no scope.
+// it belongs to no scope. Within WithParameters it is what that has put in p's place.
 func (g *Graph) Param(p *Parameter) *Variable {
 	if g == nil {
 		return nil
 	}
 	if !g.ready("Param") {
 		return g.poison
+	}
+	if v := g.replaced[p]; v != nil {
+		return v
 	}
 	if v, ok := g.params[p]; ok && v.Alive() {
 		return v

@@ -96,7 +96,7 @@ func (l *BatchNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 			return g.Refuse("batch_norm", err, x)
 		}
 		for i, p := range []*autograd.Parameter{l.RunningMean, l.RunningVar} {
-			if p != nil && p.Tensor() == nil {
+			if p != nil && p.Tensor() == nil && g.Replacement(p) == nil {
 				return withoutTensor(g, l, []string{"running_mean", "running_var"}[i], p)
 			}
 		}

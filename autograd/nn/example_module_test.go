@@ -58,7 +58,9 @@ func ExampleNew() {
 	defer g.Release()
 	x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 3, 6) })
 	mean, logVar := model.Encode(x)
-	noise := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.RandN(e, g.Generator(), tensor.Float32, 3, 2) })
+	noise := g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
+		return tensor.RandN(e, g.Generator(), tensor.Float32, 3, 2)
+	})
 	y := model.Decode(mean.Add(noise.Mul(logVar.MulScalar(0.5).Exp())))
 	fmt.Println(y.Shape(), y.Sub(x).Square().Mean(nil, false).Backward())
 	fmt.Println(model)

@@ -164,7 +164,7 @@ type describedLayer interface {
 
 // param is the variable of a layer's parameter, which is registered under name.
 func param(g *autograd.Graph, l describedLayer, name string, p *autograd.Parameter) *autograd.Variable {
-	if p.Tensor() == nil {
+	if p.Tensor() == nil && g.Replacement(p) == nil {
 		return withoutTensor(g, l, name, p)
 	}
 	return g.Param(p)

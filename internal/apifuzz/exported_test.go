@@ -326,6 +326,7 @@ var functions = map[string]any{
 	"nn.WeightInit":                      nn.WeightInit,
 	"nn.WithAllocator":                   nn.WithAllocator,
 	"nn.WithGenerator":                   nn.WithGenerator,
+	"nn.WithParameters":                  nn.WithParameters,
 	"nn.WithStream":                      nn.WithStream,
 	"nn.XavierNormal":                    nn.XavierNormal,
 	"nn.XavierUniform":                   nn.XavierUniform,
