@@ -9,12 +9,6 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-func releaseAll(ts []*tensor.Tensor) {
-	for _, t := range ts {
-		t.Release()
-	}
-}
-
 func TestGrad_ReturnsGradientsAndLeavesLeavesAlone(t *testing.T) {
 	r := onHost(t)
 	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{2, 3})))

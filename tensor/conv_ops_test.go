@@ -37,6 +37,9 @@ var convOperations = map[string]operation{
 	"MaxPoolGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		return gradients.MaxPool(in[0], in[1], a.ints(4), a.int(3), pool(a))
 	},
+	"MaxPoolPick": func(in tensors, a args) (*tensor.Tensor, error) {
+		return gradients.MaxPoolPick(in[0], in[1], a.int(3), pool(a))
+	},
 	"AvgPoolGrad": func(in tensors, a args) (*tensor.Tensor, error) {
 		return gradients.AvgPool(in[0], a.ints(4), a.int(3), pool(a))
 	},
@@ -68,6 +71,8 @@ var convSamples = []sample{
 	{"AdaptiveMaxPool2d", "float32[2 3 7 6]", args{3.0, 4.0}}, {"AdaptiveAvgPool1d", "float32[3 7]", args{3.0}},
 	{"AdaptiveAvgPool2d", "float32[2 3 7 6]", args{1.0}},
 	{"MaxPoolGrad", "float32[2 3 4] uint8[2 3 4]", args{3.0, 2.0, 1.0, 1.0, 2.0, 3.0, 7.0}},
+	{"MaxPoolPick", "float32[2 3 7] uint8[2 3 4]", args{3.0, 2.0, 1.0, 1.0}},
+	{"MaxPoolPick", "float32[2 3 7 8] uint8[2 3 4 4]", args{3.0, 2.0, 1.0, 2.0}},
 	{"MaxPoolGrad", "float32[2 3 4 4] uint8[2 3 4 4]", args{3.0, 2.0, 1.0, 2.0, 2.0, 3.0, 7.0, 8.0}},
 	{"AvgPoolGrad", "float32[2 3 4 4]", args{3.0, 2.0, 1.0, 2.0, 2.0, 3.0, 7.0, 8.0}},
 	{"UpsampleNearest2d", "float32[2 3 4 5]", args{1.5, false}}, {"UpsampleBilinear2d", "float64[2 3 4 5]", args{2.0, true}},
@@ -126,6 +131,9 @@ var convRefusals = []refused{
 	{sample{"AdaptiveAvgPool1d", "float32[2 3 5]", args{-1.0}}, "value"}, {sample{"AdaptiveAvgPool1d", "float32[5]", args{1.0}}, "shape"},
 	{sample{"AdaptiveAvgPool2d", "float32[2 3 5 5]", args{1.0, 2.0, 3.0}}, "value"},
 	{sample{"AdaptiveAvgPool2d", "uint8[2 3 5 5]", args{1.0}}, "dtype"},
+	{sample{"MaxPoolPick", "float32[2 3 7] int32[2 3 4]", args{3.0, 2.0, 1.0, 1.0}}, "dtype"},
+	{sample{"MaxPoolPick", "float32[2 3 7] uint8[2 3 4]", args{3.0, 2.0, 3.0, 1.0}}, "value"},
+	{sample{"MaxPoolPick", "float32[2 3 7] uint8[2 3 3]", args{3.0, 2.0, 1.0, 1.0}}, "shape"},
 	{sample{"MaxPoolGrad", "float32[2 3 4] int32[2 3 4]", args{3.0, 2.0, 1.0, 1.0, 2.0, 3.0, 7.0}}, "dtype"},
 	{sample{"MaxPoolGrad", "float32[2 3 4] uint8[2 3 4]", args{3.0, 2.0, 1.0, 3.0, 2.0, 3.0, 7.0}}, "value"},
 	{sample{"MaxPoolGrad", "float32[2 3 4] uint8[2 3 3]", args{3.0, 2.0, 1.0, 1.0, 2.0, 3.0, 7.0}}, "shape"},

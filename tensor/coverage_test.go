@@ -77,7 +77,7 @@ func functionName(fn *ast.FuncDecl) string {
 func functionNames(op string) []string {
 	names := []string{op, "steps." + strings.TrimPrefix(strings.TrimSuffix(op, "Step"), "Amp")}
 	switch {
-	case strings.Contains(op, "Grad"), strings.HasSuffix(op, "Sums"), strings.HasSuffix(op, "Forward"), strings.HasSuffix(op, "Pre"):
+	case strings.Contains(op, "Grad"), strings.HasSuffix(op, "Sums"), strings.HasSuffix(op, "Forward"), strings.HasSuffix(op, "Pre"), strings.HasSuffix(op, "Pick"):
 		names = append(names, "gradients."+strings.Replace(op, "Grad", "", 1))
 	}
 	return names

@@ -130,7 +130,7 @@ func TestDimensions_CountFromBothEndsAndNoFurther(t *testing.T) {
 
 func TestDimensions_OfEveryFunctionThatTakesOneAreTested(t *testing.T) {
 	// The pools take a number of dimensions.
-	tested := map[string]bool{"Unsqueeze": true, "Stack": true, "gradients.MaxPool": true, "gradients.AvgPool": true}
+	tested := map[string]bool{"Unsqueeze": true, "Stack": true, "gradients.MaxPool": true, "gradients.MaxPoolPick": true, "gradients.AvgPool": true}
 	for name := range dimensional(nil, nil, nil) {
 		for _, n := range functionNames(operationOf(name)) {
 			tested[n] = true

@@ -14,7 +14,10 @@ func (gradients) MaxPoolPick(t, from *Tensor, dims int, p Pool) (*Tensor, error)
 	if err != nil {
 		return nil, err
 	}
-	if from.dtype != v.numbers() || !from.Shape().Equal(t.imageShape(dims, image.shape[1], v.result)) {
+	if from.dtype != v.numbers() {
+		return nil, dtypeErr(name, "the numbers are not those of MaxPool", t.dtype, from.dtype)
+	}
+	if !from.Shape().Equal(t.imageShape(dims, image.shape[1], v.result)) {
 		return nil, shapeErr(name, []Shape{t.Shape(), from.Shape()}, "the numbers are not those of MaxPool")
 	}
 	if from.Len() == 0 {

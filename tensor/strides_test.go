@@ -126,6 +126,7 @@ func rewrite(in string, f func(string) string) string {
 var strideSamples = []sample{
 	{"Reshape", "float32[1 3 2]", args{3.0, 2.0}}, {"Narrow", "float32[5 1]", args{0.0, 1.0, 2.0}},
 	{"MaxPoolGrad", "float32[1 1 4] uint8[1 1 4]", args{3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 7.0}},
+	{"MaxPoolPick", "float32[1 1 7] uint8[1 1 4]", args{3.0, 2.0, 1.0, 1.0}},
 	{"AvgPoolGrad", "float32[1 1 4 4]", args{3.0, 2.0, 1.0, 2.0, 1.0, 1.0, 7.0, 8.0}},
 	{"Conv2d", "float32[1 32 1 9] float32[8 32 1 3]", args{1.0, 0.0, 1.0, 1.0}},
 	{"Conv2d", "float32[1 1 9 1] float32[1 1 3 1] float32[1]", args{1.0, 0.0, 1.0, 1.0}},

@@ -632,7 +632,8 @@ func TestOptions_RefuseWhatCannotBe(t *testing.T) {
 		t.Error("three tensors")
 	}
 	require.ErrorContains(t, l.Err(), "batches of 3 tensors")
-	for range l.All(nil) { //nolint:staticcheck // what if
+	var none context.Context
+	for range l.All(none) {
 	}
 	require.ErrorContains(t, l.Err(), "the context is nil")
 	l = data.NewSourceLoader(e.Device(), nil, 2)
