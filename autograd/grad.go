@@ -11,8 +11,8 @@ import (
 //
 // The gradients are variables of the graph, which end with the scope around or with the graph: Take one to keep it longer. Without
 // CreateGraph they are constants; as in PyTorch they may share memory, with each other, with a gradient that was given, or with a larger
-// tensor of which they are a part. With CreateGraph gradients flow through them. Like Backward, Grad frees what the operations that it ran
-// have saved, unless RetainGraph or CreateGraph is given.
+// tensor of which they are a part. With CreateGraph gradients flow through them, and two inputs may have the same variable, of which one
+// Take is all. Like Backward, Grad frees what the operations that it ran have saved, unless RetainGraph or CreateGraph is given.
 func Grad(outputs, inputs []*Variable, opts ...BackwardOption) ([]*Variable, error) {
 	b, inputs, err := gradOf(outputs, inputs, opts)
 	if err != nil {
