@@ -133,6 +133,7 @@ var convRefusals = []refused{
 	{sample{"AdaptiveAvgPool2d", "uint8[2 3 5 5]", args{1.0}}, "dtype"},
 	{sample{"MaxPoolPick", "float32[2 3 7] int32[2 3 4]", args{3.0, 2.0, 1.0, 1.0}}, "dtype"},
 	{sample{"MaxPoolPick", "float32[2 3 7] uint8[2 3 4]", args{3.0, 2.0, 3.0, 1.0}}, "value"},
+	{sample{"MaxPoolPick", "float32[2 3 7 8] uint8[2 3 4 4]", args{3.0, 2.0, 1.0, 3.0}}, "value"},
 	{sample{"MaxPoolPick", "float32[2 3 7] uint8[2 3 3]", args{3.0, 2.0, 1.0, 1.0}}, "shape"},
 	{sample{"MaxPoolGrad", "float32[2 3 4] int32[2 3 4]", args{3.0, 2.0, 1.0, 1.0, 2.0, 3.0, 7.0}}, "dtype"},
 	{sample{"MaxPoolGrad", "float32[2 3 4] uint8[2 3 4]", args{3.0, 2.0, 1.0, 3.0, 2.0, 3.0, 7.0}}, "value"},

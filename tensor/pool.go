@@ -74,6 +74,9 @@ func prepare(name string, dims int, t *Tensor, p Pool, average bool) (pooling, l
 
 // checkImage refuses what is no image of so many dimensions, or an empty one.
 func checkImage(name string, dims int, t *Tensor) error {
+	if dims != 1 && dims != 2 {
+		return valueErr(name, "%d dimensions", dims)
+	}
 	if n := t.NDim(); n != dims+1 && n != dims+2 {
 		return shapeErr(name, []Shape{t.Shape()}, "the image has %d dimensions; want %s", n, imageShapes(dims))
 	}
@@ -163,9 +166,6 @@ func poolGradient(name string, grad *Tensor, input Shape, dims int, p Pool, aver
 	l, err := newLayout(name, input)
 	if err != nil {
 		return pooling{}, err
-	}
-	if dims != 1 && dims != 2 {
-		return pooling{}, valueErr(name, "%d dimensions", dims)
 	}
 	t := &Tensor{layout: l}
 	if err := checkImage(name, dims, t); err != nil {

@@ -716,7 +716,7 @@ func (w *world) module(depth int) value {
 	if !ok {
 		return valueOf[nn.Module](nn.ReLU(), "nn.ReLU()")
 	}
-	if m := v.v.Interface().(nn.Module); !isnil.Value(m) && w.chance(0.7) && m.To(w.dev) == nil {
+	if m, _ := v.v.Interface().(nn.Module); !isnil.Value(m) && w.chance(0.7) && m.To(w.dev) == nil {
 		w.says = append(w.says, v.text+".To(dev)")
 	}
 	return v
@@ -731,7 +731,7 @@ func (w *world) layer(depth int) value {
 	if !ok {
 		return valueOf[nn.Layer](nn.ReLU(), "nn.ReLU()")
 	}
-	if m := v.v.Interface().(nn.Layer); !isnil.Value(m) && w.chance(0.7) && m.To(w.dev) == nil {
+	if m, _ := v.v.Interface().(nn.Layer); !isnil.Value(m) && w.chance(0.7) && m.To(w.dev) == nil {
 		w.says = append(w.says, v.text+".To(dev)")
 	}
 	return v

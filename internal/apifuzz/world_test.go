@@ -145,11 +145,8 @@ func (w *world) dispose(v reflect.Value, depth int) {
 	if !v.IsValid() || depth > 4 {
 		return
 	}
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Map, reflect.Func:
-		if v.IsNil() {
-			return
-		}
+	if nilled(v) {
+		return
 	}
 	switch x := v.Interface().(type) {
 	case memory.Block:
