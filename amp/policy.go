@@ -161,11 +161,11 @@ func withTable(p map[string]Class) map[string]Class {
 var peers = map[Class]string{
 	LowerPrecision: `
 		_convolution conv3d conv_tbc conv_transpose3d convolution
-		cudnn_convolution cudnn_convolution_transpose prelu addmv addr linalg_vecdot addbmm
+		cudnn_convolution cudnn_convolution_transpose addmv addr linalg_vecdot addbmm
 		chain_matmul linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _thnn_fused_lstm_cell
 		_thnn_fused_gru_cell`,
 	Float32: `
-		acos asin cosh erfinv sinh native_layer_norm frobenius_norm
+		native_layer_norm frobenius_norm
 		nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss2d hinge_embedding_loss
 		margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
 		multi_margin_loss dist pdist cdist renorm upsample_nearest1d upsample_nearest3d

@@ -9,7 +9,7 @@ import (
 // The gradients of element-wise operations as variables: formulas are those of the rules beside the operations.
 
 func init() {
-	piecewise(abs, relu, leakyReLU, hardtanh, hardsigmoid, clamp, maximum, minimum, where, dropout, maskedFill, maskedFillOver, clampOver,
+	piecewise(abs, relu, leakyReLU, hardtanh, hardsigmoid, threshold, hardshrink, softshrink, clamp, maximum, minimum, where, dropout, maskedFill, maskedFillOver, clampOver,
 		reluInPlace)
 
 	each(add, pass, pass)
@@ -28,7 +28,7 @@ func init() {
 		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(0).Sub(r.input(1)).Sigmoid()) },
 		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(1).Sub(r.input(0)).Sigmoid()) })
 
-	for _, o := range []*op{addScalar, subScalar, addScalarTo, fmodScalar, remainderScalar, contiguous, expand, to} {
+	for _, o := range []*op{addScalar, subScalar, addScalarTo, fmodScalar, remainderScalar, frac, contiguous, expand, to} {
 		each(o, pass)
 	}
 	each(rsubScalar, negated)
@@ -52,6 +52,7 @@ func init() {
 	for _, o := range []*op{sign, floor, ceil, round, trunc} {
 		each(o, flat)
 	}
+	each(floorDivide, flat, flat)
 
 	ofOutput := func(f func(y *Variable) *Variable, ops ...*op) {
 		for _, o := range ops {
@@ -104,6 +105,8 @@ func init() {
 		below := x.Clamp(math.Inf(-1), 0).Exp().MulScalar(r.number()) // where x is positive nothing overflows
 		return below.MaskedFill(x.GtScalar(0), 1)
 	})
+
+	specialRules()
 
 	each(lerp,
 		func(r *rerun, g *Variable) *Variable { return r.input(2).RSubScalar(1).Mul(g) },

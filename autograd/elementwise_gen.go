@@ -54,6 +54,12 @@ func (v *Variable) Trunc() *Variable { return trunc.apply(nil, v) }
 var trunc = define("trunc", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Trunc() },
 	rule{grad: zeroGrad})
 
+// Frac is v - trunc(v), with the sign of v. Only takes floating-point types. The gradient passes. Saves nothing.
+func (v *Variable) Frac() *Variable { return frac.apply(nil, v) }
+
+var frac = define("frac", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Frac() },
+	rule{grad: passGrad})
+
 // Sub is v - u, with broadcasting. Not defined for bool. Saves nothing.
 func (v *Variable) Sub(u *Variable) *Variable { return sub.apply(nil, v, u) }
 
@@ -116,6 +122,14 @@ func (v *Variable) Remainder(u *Variable) *Variable { return remainder.apply(nil
 var remainder = define("remainder", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Remainder(n.tensor(1)) },
 	rule{grad: passGrad},
 	rule{uses: input(0) | input(1), grad: quotientGrad(floored)})
+
+// FloorDivide is the greatest integer that is not above v/u, as Python's //, with broadcasting. Of integers it is 0 where u is 0. Computed
+// in the promoted type; two bools are refused. Its gradients are 0. Saves nothing.
+func (v *Variable) FloorDivide(u *Variable) *Variable { return floorDivide.apply(nil, v, u) }
+
+var floorDivide = define("floor_divide", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).FloorDivide(n.tensor(1)) },
+	rule{grad: zeroGrad},
+	rule{grad: zeroGrad})
 
 // AddScalar is v + s. The number lifts integers and bools to its category, and widens no type. Saves nothing.
 func (v *Variable) AddScalar(s float64) *Variable { return addScalar.apply(s, v) }
@@ -240,6 +254,100 @@ func (v *Variable) Tan() *Variable { return tan.apply(nil, v) }
 
 var tan = define("tan", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Tan() },
 	rule{uses: output, grad: ofOutput(gradients.Tan)})
+
+// Sinh is the hyperbolic sine. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Sinh() *Variable { return sinh.apply(nil, v) }
+
+var sinh = define("sinh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Sinh() },
+	rule{uses: input(0), grad: sinhGrad})
+
+// Cosh is the hyperbolic cosine. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Cosh() *Variable { return cosh.apply(nil, v) }
+
+var cosh = define("cosh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Cosh() },
+	rule{uses: input(0), grad: coshGrad})
+
+// Asin is the angle in radians, from -pi/2 to pi/2, whose sine is v. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Asin() *Variable { return asin.apply(nil, v) }
+
+var asin = define("asin", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Asin() },
+	rule{uses: input(0), grad: ofInput(gradients.Asin)})
+
+// Acos is the angle in radians, from 0 to pi, whose cosine is v. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Acos() *Variable { return acos.apply(nil, v) }
+
+var acos = define("acos", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Acos() },
+	rule{uses: input(0), grad: ofInput(gradients.Acos)})
+
+// Atan is the angle in radians, from -pi/2 to pi/2, whose tangent is v. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Atan() *Variable { return atan.apply(nil, v) }
+
+var atan = define("atan", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Atan() },
+	rule{uses: input(0), grad: ofInput(gradients.Atan)})
+
+// Asinh is the inverse of the hyperbolic sine. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Asinh() *Variable { return asinh.apply(nil, v) }
+
+var asinh = define("asinh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Asinh() },
+	rule{uses: input(0), grad: ofInput(gradients.Asinh)})
+
+// Acosh is the inverse of the hyperbolic cosine, not negative, and NaN below 1. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Acosh() *Variable { return acosh.apply(nil, v) }
+
+var acosh = define("acosh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Acosh() },
+	rule{uses: input(0), grad: ofInput(gradients.Acosh)})
+
+// Atanh is the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Atanh() *Variable { return atanh.apply(nil, v) }
+
+var atanh = define("atanh", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Atanh() },
+	rule{uses: input(0), grad: ofInput(gradients.Atanh)})
+
+// Erfc is 1-erf(v), accurate where that is small. Makes float32 of integers and bools. Saves v.
+func (v *Variable) Erfc() *Variable { return erfc.apply(nil, v) }
+
+var erfc = define("erfc", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Erfc() },
+	rule{uses: input(0), grad: erfcGrad})
+
+// Erfinv is the inverse of the error function, infinite at -1 and 1, and NaN beyond. Makes float32 of integers and bools. Saves its result.
+func (v *Variable) Erfinv() *Variable { return erfinv.apply(nil, v) }
+
+var erfinv = define("erfinv", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Erfinv() },
+	rule{uses: output, grad: ofOutput(gradients.Erfinv)})
+
+// Lgamma is the natural logarithm of the absolute value of the gamma function, infinite at 0, -1, -2, .... Makes float32 of integers and
+// bools. Saves v.
+func (v *Variable) Lgamma() *Variable { return lgamma.apply(nil, v) }
+
+var lgamma = define("lgamma", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Lgamma() },
+	rule{uses: input(0), grad: lgammaGrad})
+
+// Digamma is the derivative of the logarithm of the gamma function, NaN at -1, -2, .... Makes float32 of integers and bools. Saves v.
+func (v *Variable) Digamma() *Variable { return digamma.apply(nil, v) }
+
+var digamma = define("digamma", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Digamma() },
+	rule{uses: input(0), grad: digammaGrad})
+
+// Polygamma is derivative number n of Digamma, from 0, Digamma itself, to 169. Saves v.
+func (v *Variable) Polygamma(n float64) *Variable { return polygamma.apply(n, v) }
+
+var polygamma = define("polygamma", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Polygamma(n.arg.(float64)) },
+	rule{uses: input(0), grad: polygammaGrad})
+
+// Logit is log(v/(1-v)) of v brought into eps..1-eps, or of v itself where eps is negative. Makes float32 of integers and bools. PyTorch's
+// default is t itself. Saves v.
+func (v *Variable) Logit(eps float64) *Variable { return logit.apply(eps, v) }
+
+var logit = define("logit", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Logit(n.arg.(float64)) },
+	rule{uses: input(0), grad: ofInputWith1(gradients.Logit)})
+
+// Xlogy is v*log(u), and 0 where v is 0, unless u is NaN, with broadcasting. Computed in the promoted type, and in float32 for integers and
+// bools. Saves both.
+func (v *Variable) Xlogy(u *Variable) *Variable { return xlogy.apply(nil, v, u) }
+
+var xlogy = define("xlogy", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Xlogy(n.tensor(1)) },
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.Xlogy)},
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.XlogyU)})
 
 // Atan2 is the angle, from -pi to pi, of the point with the coordinates x and v, with broadcasting. Computed in the promoted type, and in
 // float32 for integers and bools. Saves both.
@@ -370,6 +478,58 @@ func (v *Variable) ELU(alpha float64) *Variable { return elu.apply(alpha, v) }
 
 var elu = define("elu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).ELU(n.arg.(float64)) },
 	rule{uses: input(0), grad: ofInputWith1(gradients.ELU)})
+
+// LogSigmoid is log(1/(1+exp(-v))), without overflow. Only takes floating-point types. Saves v.
+func (v *Variable) LogSigmoid() *Variable { return logSigmoid.apply(nil, v) }
+
+var logSigmoid = define("log_sigmoid", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).LogSigmoid() },
+	rule{uses: input(0), grad: ofInput(gradients.LogSigmoid)})
+
+// SELU is scale*v where v > 0, else scale*alpha*(exp(v)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer
+// to layer. Only takes floating-point types. Saves v.
+func (v *Variable) SELU() *Variable { return selu.apply(nil, v) }
+
+var selu = define("selu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).SELU() },
+	rule{uses: input(0), grad: ofInput(gradients.SELU)})
+
+// CELU is v where v > 0, else alpha*(exp(v/alpha)-1). Only takes floating-point types. PyTorch's default alpha is 1, and 0 is refused
+// there; here it gives NaN for 0. Saves v.
+func (v *Variable) CELU(alpha float64) *Variable { return celu.apply(alpha, v) }
+
+var celu = define("celu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).CELU(n.arg.(float64)) },
+	rule{uses: input(0), grad: ofInputWith1(gradients.CELU)})
+
+// PReLU is v where v > 0, else weight*v, with broadcasting. Computed in the promoted type, which must be of floating point. The weight is
+// broadcast: for one number per channel of [N, C, H, W] it is [C, 1, 1]. Saves both.
+func (v *Variable) PReLU(weight *Variable) *Variable { return prelu.apply(nil, v, weight) }
+
+var prelu = define("prelu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).PReLU(n.tensor(1)) },
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.PReLU)},
+	rule{uses: input(0) | input(1), grad: ofInputs(gradients.PReLUWEIGHT)})
+
+// Threshold is v where v > edge, else value; NaN stays NaN. Only takes floating-point types. Saves v.
+func (v *Variable) Threshold(edge, value float64) *Variable {
+	return threshold.apply([2]float64{edge, value}, v)
+}
+
+var threshold = define("threshold", func(n *node) (*tensor.Tensor, error) {
+	s := n.arg.([2]float64)
+	return n.tensor(0).Threshold(s[0], s[1])
+},
+	rule{uses: input(0), grad: ofInputWith2(gradients.Threshold)})
+
+// Hardshrink is 0 where -lambda <= v <= lambda, else v. Only takes floating-point types. PyTorch's default lambda is 0.5. Saves v.
+func (v *Variable) Hardshrink(lambda float64) *Variable { return hardshrink.apply(lambda, v) }
+
+var hardshrink = define("hardshrink", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Hardshrink(n.arg.(float64)) },
+	rule{uses: input(0), grad: ofInputWith1(gradients.Hardshrink)})
+
+// Softshrink is v-lambda where v > lambda, v+lambda where v < -lambda, else 0; NaN stays NaN. Only takes floating-point types. PyTorch's
+// default lambda is 0.5. Saves v.
+func (v *Variable) Softshrink(lambda float64) *Variable { return softshrink.apply(lambda, v) }
+
+var softshrink = define("softshrink", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Softshrink(n.arg.(float64)) },
+	rule{uses: input(0), grad: softshrinkGrad})
 
 // Hardtanh is v brought into lo..hi. PyTorch's defaults are -1 and 1. The gradient passes between the bounds, which are excluded. Saves v.
 func (v *Variable) Hardtanh(lo, hi float64) *Variable { return hardtanh.apply([2]float64{lo, hi}, v) }

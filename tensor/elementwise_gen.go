@@ -38,6 +38,9 @@ func (t *Tensor) Round() (*Tensor, error) { return rounded("Round", op.Round, t)
 // Trunc is t without its fraction. Integers stay as they are; bools are refused.
 func (t *Tensor) Trunc() (*Tensor, error) { return rounded("Trunc", op.Trunc, t) }
 
+// Frac is t - trunc(t), with the sign of t. Only takes floating-point types.
+func (t *Tensor) Frac() (*Tensor, error) { return activation("Frac", op.Frac, t) }
+
 // Mul is t * u, with broadcasting. Computed in the promoted type; of two bools it is "and".
 func (t *Tensor) Mul(u *Tensor) (*Tensor, error) { return binaryWithBools("Mul", op.Mul, op.Mul, t, u) }
 
@@ -66,6 +69,12 @@ func (t *Tensor) Fmod(u *Tensor) (*Tensor, error) { return binaryNumeric("Fmod",
 // promoted type; two bools are refused.
 func (t *Tensor) Remainder(u *Tensor) (*Tensor, error) {
 	return binaryNumeric("Remainder", op.Remainder, t, u)
+}
+
+// FloorDivide is the greatest integer that is not above t/u, as Python's //, with broadcasting. Of integers it is 0 where u is 0. Computed
+// in the promoted type; two bools are refused.
+func (t *Tensor) FloorDivide(u *Tensor) (*Tensor, error) {
+	return binaryNumeric("FloorDivide", op.FloorDivide, t, u)
 }
 
 // AddScalar is t + s. The number lifts integers and bools to its category, and widens no type.
@@ -160,6 +169,103 @@ func (t *Tensor) Tan() (*Tensor, error) { return unaryFloat("Tan", op.Tan, t) }
 // Tan is the gradient of Tensor.Tan whose result was a, from that of the result, grad or g: g*(1+a*a).
 func (gradients) Tan(grad, a *Tensor) (*Tensor, error) {
 	return gradient("TanGrad", op.TanGrad, grad, a)
+}
+
+// Sinh is the hyperbolic sine. Makes float32 of integers and bools.
+func (t *Tensor) Sinh() (*Tensor, error) { return unaryFloat("Sinh", op.Sinh, t) }
+
+// Cosh is the hyperbolic cosine. Makes float32 of integers and bools.
+func (t *Tensor) Cosh() (*Tensor, error) { return unaryFloat("Cosh", op.Cosh, t) }
+
+// Asin is the angle in radians, from -pi/2 to pi/2, whose sine is t. Makes float32 of integers and bools.
+func (t *Tensor) Asin() (*Tensor, error) { return unaryFloat("Asin", op.Asin, t) }
+
+// Asin is the gradient of Tensor.Asin at a, from that of the result, grad or g: g/sqrt(1-a*a).
+func (gradients) Asin(grad, a *Tensor) (*Tensor, error) {
+	return gradient("AsinGrad", op.AsinGrad, grad, a)
+}
+
+// Acos is the angle in radians, from 0 to pi, whose cosine is t. Makes float32 of integers and bools.
+func (t *Tensor) Acos() (*Tensor, error) { return unaryFloat("Acos", op.Acos, t) }
+
+// Acos is the gradient of Tensor.Acos at a, from that of the result, grad or g: -g/sqrt(1-a*a).
+func (gradients) Acos(grad, a *Tensor) (*Tensor, error) {
+	return gradient("AcosGrad", op.AcosGrad, grad, a)
+}
+
+// Atan is the angle in radians, from -pi/2 to pi/2, whose tangent is t. Makes float32 of integers and bools.
+func (t *Tensor) Atan() (*Tensor, error) { return unaryFloat("Atan", op.Atan, t) }
+
+// Atan is the gradient of Tensor.Atan at a, from that of the result, grad or g: g/(1+a*a).
+func (gradients) Atan(grad, a *Tensor) (*Tensor, error) {
+	return gradient("AtanGrad", op.AtanGrad, grad, a)
+}
+
+// Asinh is the inverse of the hyperbolic sine. Makes float32 of integers and bools.
+func (t *Tensor) Asinh() (*Tensor, error) { return unaryFloat("Asinh", op.Asinh, t) }
+
+// Asinh is the gradient of Tensor.Asinh at a, from that of the result, grad or g: g/sqrt(a*a+1).
+func (gradients) Asinh(grad, a *Tensor) (*Tensor, error) {
+	return gradient("AsinhGrad", op.AsinhGrad, grad, a)
+}
+
+// Acosh is the inverse of the hyperbolic cosine, not negative, and NaN below 1. Makes float32 of integers and bools.
+func (t *Tensor) Acosh() (*Tensor, error) { return unaryFloat("Acosh", op.Acosh, t) }
+
+// Acosh is the gradient of Tensor.Acosh at a, from that of the result, grad or g: g/sqrt(a*a-1).
+func (gradients) Acosh(grad, a *Tensor) (*Tensor, error) {
+	return gradient("AcoshGrad", op.AcoshGrad, grad, a)
+}
+
+// Atanh is the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond. Makes float32 of integers and bools.
+func (t *Tensor) Atanh() (*Tensor, error) { return unaryFloat("Atanh", op.Atanh, t) }
+
+// Atanh is the gradient of Tensor.Atanh at a, from that of the result, grad or g: g/(1-a*a).
+func (gradients) Atanh(grad, a *Tensor) (*Tensor, error) {
+	return gradient("AtanhGrad", op.AtanhGrad, grad, a)
+}
+
+// Erfc is 1-erf(t), accurate where that is small. Makes float32 of integers and bools.
+func (t *Tensor) Erfc() (*Tensor, error) { return unaryFloat("Erfc", op.Erfc, t) }
+
+// Erfinv is the inverse of the error function, infinite at -1 and 1, and NaN beyond. Makes float32 of integers and bools.
+func (t *Tensor) Erfinv() (*Tensor, error) { return unaryFloat("Erfinv", op.Erfinv, t) }
+
+// Erfinv is the gradient of Tensor.Erfinv whose result was a, from that of the result, grad or g: g*sqrt(pi)/2*exp(a*a).
+func (gradients) Erfinv(grad, a *Tensor) (*Tensor, error) {
+	return gradient("ErfinvGrad", op.ErfinvGrad, grad, a)
+}
+
+// Lgamma is the natural logarithm of the absolute value of the gamma function, infinite at 0, -1, -2, .... Makes float32 of integers and
+// bools.
+func (t *Tensor) Lgamma() (*Tensor, error) { return unaryFloat("Lgamma", op.Lgamma, t) }
+
+// Digamma is the derivative of the logarithm of the gamma function, NaN at -1, -2, .... Makes float32 of integers and bools.
+func (t *Tensor) Digamma() (*Tensor, error) { return unaryFloat("Digamma", op.Digamma, t) }
+
+// Logit is log(t/(1-t)) of t brought into eps..1-eps, or of t itself where eps is negative. Makes float32 of integers and bools.
+func (t *Tensor) Logit(eps float64) (*Tensor, error) { return unaryFloat("Logit", op.Logit, t, eps) }
+
+// Logit is the gradient of Tensor.Logit at a, from that of the result, grad or g: g/(a*(1-a)); of a outside of eps..1-eps 0, and NaN
+// outside of 0..1 if eps is negative.
+func (gradients) Logit(grad, a *Tensor, eps float64) (*Tensor, error) {
+	return gradient("LogitGrad", op.LogitGrad, grad, a, eps)
+}
+
+// Xlogy is t*log(u), and 0 where t is 0, unless u is NaN, with broadcasting. Computed in the promoted type, and in float32 for integers and
+// bools.
+func (t *Tensor) Xlogy(u *Tensor) (*Tensor, error) { return binaryFloat("Xlogy", op.Xlogy, t, u) }
+
+// Xlogy is the gradient of Tensor.Xlogy of a and b by the first of them, from that of the result, grad or g: g*log(b), and 0 where a is 0
+// and b <= 0, or g is 0. It has the shape that a and b broadcast to.
+func (gradients) Xlogy(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("XlogyGrad", op.XlogyGrad, grad, a, b)
+}
+
+// XlogyU is the gradient of Tensor.Xlogy of a and b by the second of them, from that of the result, grad or g: g*a/b. It has the shape that
+// a and b broadcast to.
+func (gradients) XlogyU(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("XlogyGradU", op.XlogyGradU, grad, a, b)
 }
 
 // Atan2 is the angle, from -pi to pi, of the point with the coordinates x and t, with broadcasting. Computed in the promoted type, and in
@@ -312,6 +418,73 @@ func (t *Tensor) ELU(alpha float64) (*Tensor, error) { return activation("ELU", 
 // ELU is the gradient of Tensor.ELU at a, from that of the result, grad or g: g where a > 0, else g*alpha*exp(a).
 func (gradients) ELU(grad, a *Tensor, alpha float64) (*Tensor, error) {
 	return gradient("ELUGrad", op.ELUGrad, grad, a, alpha)
+}
+
+// LogSigmoid is log(1/(1+exp(-t))), without overflow. Only takes floating-point types.
+func (t *Tensor) LogSigmoid() (*Tensor, error) { return activation("LogSigmoid", op.LogSigmoid, t) }
+
+// LogSigmoid is the gradient of Tensor.LogSigmoid at a, from that of the result, grad or g: g/(1+exp(a)).
+func (gradients) LogSigmoid(grad, a *Tensor) (*Tensor, error) {
+	return gradient("LogSigmoidGrad", op.LogSigmoidGrad, grad, a)
+}
+
+// SELU is scale*t where t > 0, else scale*alpha*(exp(t)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer
+// to layer. Only takes floating-point types.
+func (t *Tensor) SELU() (*Tensor, error) { return activation("SELU", op.SELU, t) }
+
+// SELU is the gradient of Tensor.SELU at a, from that of the result, grad or g: g*scale where a > 0, else g*scale*alpha*exp(a).
+func (gradients) SELU(grad, a *Tensor) (*Tensor, error) {
+	return gradient("SELUGrad", op.SELUGrad, grad, a)
+}
+
+// CELU is t where t > 0, else alpha*(exp(t/alpha)-1). Only takes floating-point types.
+func (t *Tensor) CELU(alpha float64) (*Tensor, error) { return activation("CELU", op.CELU, t, alpha) }
+
+// CELU is the gradient of Tensor.CELU at a, from that of the result, grad or g: g where a > 0, else g*exp(a/alpha).
+func (gradients) CELU(grad, a *Tensor, alpha float64) (*Tensor, error) {
+	return gradient("CELUGrad", op.CELUGrad, grad, a, alpha)
+}
+
+// PReLU is t where t > 0, else weight*t, with broadcasting. Computed in the promoted type, which must be of floating point.
+func (t *Tensor) PReLU(weight *Tensor) (*Tensor, error) {
+	return binaryActivation("PReLU", op.PReLU, t, weight)
+}
+
+// PReLU is the gradient of Tensor.PReLU of a and b by the first of them, from that of the result, grad or g: g where a > 0, else g*b. It
+// has the shape that a and b broadcast to.
+func (gradients) PReLU(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("PReLUGrad", op.PReLUGrad, grad, a, b)
+}
+
+// PReLUWEIGHT is the gradient of Tensor.PReLU of a and b by the second of them, from that of the result, grad or g: 0 where a > 0, else
+// g*a. It has the shape that a and b broadcast to.
+func (gradients) PReLUWEIGHT(grad, a, b *Tensor) (*Tensor, error) {
+	return gradientOfTwo("PReLUGradWEIGHT", op.PReLUGradWEIGHT, grad, a, b)
+}
+
+// Threshold is t where t > edge, else value; NaN stays NaN. Only takes floating-point types.
+func (t *Tensor) Threshold(edge, value float64) (*Tensor, error) {
+	return activation("Threshold", op.Threshold, t, edge, value)
+}
+
+// Threshold is the gradient of Tensor.Threshold at a, from that of the result, grad or g: 0 where a <= edge, else g.
+func (gradients) Threshold(grad, a *Tensor, edge, value float64) (*Tensor, error) {
+	return gradient("ThresholdGrad", op.ThresholdGrad, grad, a, edge, value)
+}
+
+// Hardshrink is 0 where -lambda <= t <= lambda, else t. Only takes floating-point types.
+func (t *Tensor) Hardshrink(lambda float64) (*Tensor, error) {
+	return activation("Hardshrink", op.Hardshrink, t, lambda)
+}
+
+// Hardshrink is the gradient of Tensor.Hardshrink at a, from that of the result, grad or g: 0 where -lambda <= a <= lambda, else g.
+func (gradients) Hardshrink(grad, a *Tensor, lambda float64) (*Tensor, error) {
+	return gradient("HardshrinkGrad", op.HardshrinkGrad, grad, a, lambda)
+}
+
+// Softshrink is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN. Only takes floating-point types.
+func (t *Tensor) Softshrink(lambda float64) (*Tensor, error) {
+	return activation("Softshrink", op.Softshrink, t, lambda)
 }
 
 // Hardtanh is the gradient of Tensor.Hardtanh at a, from that of the result, grad or g: 0 where a <= lo or a >= hi, else g.

@@ -25,6 +25,7 @@ func init() {
 		"Ceil":            one((*tensor.Tensor).Ceil),
 		"Round":           one((*tensor.Tensor).Round),
 		"Trunc":           one((*tensor.Tensor).Trunc),
+		"Frac":            one((*tensor.Tensor).Frac),
 		"Mul":             two((*tensor.Tensor).Mul),
 		"Div":             two((*tensor.Tensor).Div),
 		"Pow":             two((*tensor.Tensor).Pow),
@@ -32,6 +33,7 @@ func init() {
 		"Minimum":         two((*tensor.Tensor).Minimum),
 		"Fmod":            two((*tensor.Tensor).Fmod),
 		"Remainder":       two((*tensor.Tensor).Remainder),
+		"FloorDivide":     two((*tensor.Tensor).FloorDivide),
 		"AddScalar":       scalar((*tensor.Tensor).AddScalar),
 		"MulScalar":       scalar((*tensor.Tensor).MulScalar),
 		"DivScalar":       scalar((*tensor.Tensor).DivScalar),
@@ -55,6 +57,30 @@ func init() {
 		"Exp2Grad":        two(gradients.Exp2),
 		"Tan":             one((*tensor.Tensor).Tan),
 		"TanGrad":         two(gradients.Tan),
+		"Sinh":            one((*tensor.Tensor).Sinh),
+		"Cosh":            one((*tensor.Tensor).Cosh),
+		"Asin":            one((*tensor.Tensor).Asin),
+		"AsinGrad":        two(gradients.Asin),
+		"Acos":            one((*tensor.Tensor).Acos),
+		"AcosGrad":        two(gradients.Acos),
+		"Atan":            one((*tensor.Tensor).Atan),
+		"AtanGrad":        two(gradients.Atan),
+		"Asinh":           one((*tensor.Tensor).Asinh),
+		"AsinhGrad":       two(gradients.Asinh),
+		"Acosh":           one((*tensor.Tensor).Acosh),
+		"AcoshGrad":       two(gradients.Acosh),
+		"Atanh":           one((*tensor.Tensor).Atanh),
+		"AtanhGrad":       two(gradients.Atanh),
+		"Erfc":            one((*tensor.Tensor).Erfc),
+		"Erfinv":          one((*tensor.Tensor).Erfinv),
+		"ErfinvGrad":      two(gradients.Erfinv),
+		"Lgamma":          one((*tensor.Tensor).Lgamma),
+		"Digamma":         one((*tensor.Tensor).Digamma),
+		"Logit":           scalar((*tensor.Tensor).Logit),
+		"LogitGrad":       twoAndScalar(gradients.Logit),
+		"Xlogy":           two((*tensor.Tensor).Xlogy),
+		"XlogyGrad":       three(gradients.Xlogy),
+		"XlogyGradU":      three(gradients.XlogyU),
 		"Atan2":           two((*tensor.Tensor).Atan2),
 		"Atan2Grad":       three(gradients.Atan2),
 		"Atan2GradX":      three(gradients.Atan2X),
@@ -87,6 +113,20 @@ func init() {
 		"SoftplusGrad":    twoAndScalars(gradients.Softplus),
 		"ELU":             scalar((*tensor.Tensor).ELU),
 		"ELUGrad":         twoAndScalar(gradients.ELU),
+		"LogSigmoid":      one((*tensor.Tensor).LogSigmoid),
+		"LogSigmoidGrad":  two(gradients.LogSigmoid),
+		"SELU":            one((*tensor.Tensor).SELU),
+		"SELUGrad":        two(gradients.SELU),
+		"CELU":            scalar((*tensor.Tensor).CELU),
+		"CELUGrad":        twoAndScalar(gradients.CELU),
+		"PReLU":           two((*tensor.Tensor).PReLU),
+		"PReLUGrad":       three(gradients.PReLU),
+		"PReLUGradWEIGHT": three(gradients.PReLUWEIGHT),
+		"Threshold":       scalars((*tensor.Tensor).Threshold),
+		"ThresholdGrad":   twoAndScalars(gradients.Threshold),
+		"Hardshrink":      scalar((*tensor.Tensor).Hardshrink),
+		"HardshrinkGrad":  twoAndScalar(gradients.Hardshrink),
+		"Softshrink":      scalar((*tensor.Tensor).Softshrink),
 		"HardtanhGrad":    twoAndScalars(gradients.Hardtanh),
 		"IsNaN":           one((*tensor.Tensor).IsNaN),
 		"IsInf":           one((*tensor.Tensor).IsInf),
@@ -118,6 +158,7 @@ func init() {
 		{"Ceil", "~float32[2 3]", nil}, {"Ceil", "int64[3]", nil},
 		{"Round", "~float32[2 3]", nil}, {"Round", "int64[3]", nil},
 		{"Trunc", "~float32[2 3]", nil}, {"Trunc", "int64[3]", nil},
+		{"Frac", "~float32[2 3]", nil}, {"Frac", "float64[3]", nil},
 		{"Mul", "~float32[2 3] float16[3 1]", nil}, {"Mul", "int32[3] float64[2 1]", nil}, {"Mul", "bool[3] bool[3]", nil},
 		{"Div", "~float32[2 3] float16[3 1]", nil}, {"Div", "int32[3] float64[2 1]", nil},
 		{"Pow", "~float32[2 3] float16[3 1]", nil}, {"Pow", "int32[3] float64[2 1]", nil},
@@ -125,6 +166,7 @@ func init() {
 		{"Minimum", "~float32[2 3] float16[3 1]", nil}, {"Minimum", "int32[3] float64[2 1]", nil}, {"Minimum", "bool[3] bool[3]", nil},
 		{"Fmod", "~float32[2 3] float16[3 1]", nil}, {"Fmod", "int32[3] float64[2 1]", nil},
 		{"Remainder", "~float32[2 3] float16[3 1]", nil}, {"Remainder", "int32[3] float64[2 1]", nil},
+		{"FloorDivide", "~float32[2 3] float16[3 1]", nil}, {"FloorDivide", "int32[3] float64[2 1]", nil},
 		{"AddScalar", "~float32[2 3]", args{float64(1.5)}}, {"AddScalar", "int32[3]", args{float64(1.5)}},
 		{"MulScalar", "~float32[2 3]", args{float64(-0.75)}}, {"MulScalar", "int32[3]", args{float64(-0.75)}},
 		{"DivScalar", "~float32[2 3]", args{float64(-0.75)}}, {"DivScalar", "int32[3]", args{float64(-0.75)}},
@@ -148,6 +190,30 @@ func init() {
 		{"Exp2Grad", "float32[3 2] float32[3 2]", nil},
 		{"Tan", "~float32[2 3]", nil}, {"Tan", "int32[3]", nil},
 		{"TanGrad", "float32[3 2] float32[3 2]", nil},
+		{"Sinh", "~float32[2 3]", nil}, {"Sinh", "int32[3]", nil},
+		{"Cosh", "~float32[2 3]", nil}, {"Cosh", "int32[3]", nil},
+		{"Asin", "~float32[2 3]", nil}, {"Asin", "int32[3]", nil},
+		{"AsinGrad", "float32[3 2] float32[3 2]", nil},
+		{"Acos", "~float32[2 3]", nil}, {"Acos", "int32[3]", nil},
+		{"AcosGrad", "float32[3 2] float32[3 2]", nil},
+		{"Atan", "~float32[2 3]", nil}, {"Atan", "int32[3]", nil},
+		{"AtanGrad", "float32[3 2] float32[3 2]", nil},
+		{"Asinh", "~float32[2 3]", nil}, {"Asinh", "int32[3]", nil},
+		{"AsinhGrad", "float32[3 2] float32[3 2]", nil},
+		{"Acosh", "~float32[2 3]", nil}, {"Acosh", "int32[3]", nil},
+		{"AcoshGrad", "float32[3 2] float32[3 2]", nil},
+		{"Atanh", "~float32[2 3]", nil}, {"Atanh", "int32[3]", nil},
+		{"AtanhGrad", "float32[3 2] float32[3 2]", nil},
+		{"Erfc", "~float32[2 3]", nil}, {"Erfc", "int32[3]", nil},
+		{"Erfinv", "~float32[2 3]", nil}, {"Erfinv", "int32[3]", nil},
+		{"ErfinvGrad", "float32[3 2] float32[3 2]", nil},
+		{"Lgamma", "~float32[2 3]", nil}, {"Lgamma", "int32[3]", nil},
+		{"Digamma", "~float32[2 3]", nil}, {"Digamma", "int32[3]", nil},
+		{"Logit", "~float32[2 3]", args{float64(-1)}}, {"Logit", "int32[3]", args{float64(-1)}},
+		{"LogitGrad", "float32[3 2] float32[3 2]", args{float64(-1)}},
+		{"Xlogy", "~float32[2 3] float16[3 1]", nil}, {"Xlogy", "int32[3] float64[2 1]", nil},
+		{"XlogyGrad", "float32[3 2] float32[2] float64[3 1]", nil},
+		{"XlogyGradU", "float32[3 2] float32[2] float64[3 1]", nil},
 		{"Atan2", "~float32[2 3] float16[3 1]", nil}, {"Atan2", "int32[3] float64[2 1]", nil},
 		{"Atan2Grad", "float32[3 2] float32[2] float64[3 1]", nil},
 		{"Atan2GradX", "float32[3 2] float32[2] float64[3 1]", nil},
@@ -180,6 +246,20 @@ func init() {
 		{"SoftplusGrad", "float32[3 2] float32[3 2]", args{float64(2), float64(5)}},
 		{"ELU", "~float32[2 3]", args{float64(0.3)}}, {"ELU", "float64[3]", args{float64(0.3)}},
 		{"ELUGrad", "float32[3 2] float32[3 2]", args{float64(0.3)}},
+		{"LogSigmoid", "~float32[2 3]", nil}, {"LogSigmoid", "float64[3]", nil},
+		{"LogSigmoidGrad", "float32[3 2] float32[3 2]", nil},
+		{"SELU", "~float32[2 3]", nil}, {"SELU", "float64[3]", nil},
+		{"SELUGrad", "float32[3 2] float32[3 2]", nil},
+		{"CELU", "~float32[2 3]", args{float64(0.75)}}, {"CELU", "float64[3]", args{float64(0.75)}},
+		{"CELUGrad", "float32[3 2] float32[3 2]", args{float64(0.75)}},
+		{"PReLU", "~float32[2 3] float16[3 1]", nil}, {"PReLU", "float64[3] float64[2 1]", nil},
+		{"PReLUGrad", "float32[3 2] float32[2] float64[3 1]", nil},
+		{"PReLUGradWEIGHT", "float32[3 2] float32[2] float64[3 1]", nil},
+		{"Threshold", "~float32[2 3]", args{float64(0.5), float64(-2)}}, {"Threshold", "float64[3]", args{float64(0.5), float64(-2)}},
+		{"ThresholdGrad", "float32[3 2] float32[3 2]", args{float64(0.5), float64(-2)}},
+		{"Hardshrink", "~float32[2 3]", args{float64(0.75)}}, {"Hardshrink", "float64[3]", args{float64(0.75)}},
+		{"HardshrinkGrad", "float32[3 2] float32[3 2]", args{float64(0.75)}},
+		{"Softshrink", "~float32[2 3]", args{float64(0.75)}}, {"Softshrink", "float64[3]", args{float64(0.75)}},
 		{"HardtanhGrad", "float32[3 2] float32[3 2]", args{float64(-0.5), float64(1.25)}},
 		{"IsNaN", "~float32[2 3]", nil}, {"IsNaN", "int32[3]", nil},
 		{"IsInf", "~float32[2 3]", nil}, {"IsInf", "int32[3]", nil},
@@ -221,6 +301,7 @@ func init() {
 	refuse("Ceil", "bool[2]", nil, "dtype")
 	refuse("Round", "bool[2]", nil, "dtype")
 	refuse("Trunc", "bool[2]", nil, "dtype")
+	refuse("Frac", "int32[2]", nil, "dtype")
 	refuse("Mul", "float32[2] float32[3]", nil, "shape")
 	takesAllTypes["Mul"] = true
 	refuse("Div", "float32[2] float32[3]", nil, "shape")
@@ -235,6 +316,8 @@ func init() {
 	refuse("Fmod", "bool[2] bool[2]", nil, "dtype")
 	refuse("Remainder", "float32[2] float32[3]", nil, "shape")
 	refuse("Remainder", "bool[2] bool[2]", nil, "dtype")
+	refuse("FloorDivide", "float32[2] float32[3]", nil, "shape")
+	refuse("FloorDivide", "bool[2] bool[2]", nil, "dtype")
 	takesAnything["AddScalar"] = "The number lifts integers and bools to its category, and widens no type."
 	takesAnything["MulScalar"] = "The number lifts integers and bools to its category, and widens no type."
 	takesAnything["DivScalar"] = "Makes float32 of integers and bools."
@@ -264,6 +347,41 @@ func init() {
 	takesAnything["Tan"] = "Makes float32 of integers and bools."
 	refuse("TanGrad", "float32[2] float32[1]", nil, "shape")
 	refuse("TanGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Sinh"] = "Makes float32 of integers and bools."
+	takesAnything["Cosh"] = "Makes float32 of integers and bools."
+	takesAnything["Asin"] = "Makes float32 of integers and bools."
+	refuse("AsinGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("AsinGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Acos"] = "Makes float32 of integers and bools."
+	refuse("AcosGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("AcosGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Atan"] = "Makes float32 of integers and bools."
+	refuse("AtanGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("AtanGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Asinh"] = "Makes float32 of integers and bools."
+	refuse("AsinhGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("AsinhGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Acosh"] = "Makes float32 of integers and bools."
+	refuse("AcoshGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("AcoshGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Atanh"] = "Makes float32 of integers and bools."
+	refuse("AtanhGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("AtanhGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Erfc"] = "Makes float32 of integers and bools."
+	takesAnything["Erfinv"] = "Makes float32 of integers and bools."
+	refuse("ErfinvGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("ErfinvGrad", "float32[2] float64[2]", nil, "dtype")
+	takesAnything["Lgamma"] = "Makes float32 of integers and bools."
+	takesAnything["Digamma"] = "Makes float32 of integers and bools."
+	takesAnything["Logit"] = "Makes float32 of integers and bools."
+	refuse("LogitGrad", "float32[2] float32[1]", args{float64(-1)}, "shape")
+	refuse("LogitGrad", "float32[2] float64[2]", args{float64(-1)}, "dtype")
+	refuse("Xlogy", "float32[2] float32[3]", nil, "shape")
+	takesAllTypes["Xlogy"] = true
+	refuse("XlogyGrad", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("XlogyGrad", "int32[2] float32[2] float32[2]", nil, "dtype")
+	refuse("XlogyGradU", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("XlogyGradU", "int32[2] float32[2] float32[2]", nil, "dtype")
 	refuse("Atan2", "float32[2] float32[3]", nil, "shape")
 	takesAllTypes["Atan2"] = true
 	refuse("Atan2Grad", "float32[3] float32[2] float32[2]", nil, "shape")
@@ -315,6 +433,28 @@ func init() {
 	refuse("ELU", "int32[2]", args{float64(0.3)}, "dtype")
 	refuse("ELUGrad", "float32[2] float32[1]", args{float64(0.3)}, "shape")
 	refuse("ELUGrad", "float32[2] float64[2]", args{float64(0.3)}, "dtype")
+	refuse("LogSigmoid", "int32[2]", nil, "dtype")
+	refuse("LogSigmoidGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("LogSigmoidGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("SELU", "int32[2]", nil, "dtype")
+	refuse("SELUGrad", "float32[2] float32[1]", nil, "shape")
+	refuse("SELUGrad", "float32[2] float64[2]", nil, "dtype")
+	refuse("CELU", "int32[2]", args{float64(0.75)}, "dtype")
+	refuse("CELUGrad", "float32[2] float32[1]", args{float64(0.75)}, "shape")
+	refuse("CELUGrad", "float32[2] float64[2]", args{float64(0.75)}, "dtype")
+	refuse("PReLU", "float32[2] float32[3]", nil, "shape")
+	refuse("PReLU", "int32[2] int32[2]", nil, "dtype")
+	refuse("PReLUGrad", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("PReLUGrad", "int32[2] float32[2] float32[2]", nil, "dtype")
+	refuse("PReLUGradWEIGHT", "float32[3] float32[2] float32[2]", nil, "shape")
+	refuse("PReLUGradWEIGHT", "int32[2] float32[2] float32[2]", nil, "dtype")
+	refuse("Threshold", "int32[2]", args{float64(0.5), float64(-2)}, "dtype")
+	refuse("ThresholdGrad", "float32[2] float32[1]", args{float64(0.5), float64(-2)}, "shape")
+	refuse("ThresholdGrad", "float32[2] float64[2]", args{float64(0.5), float64(-2)}, "dtype")
+	refuse("Hardshrink", "int32[2]", args{float64(0.75)}, "dtype")
+	refuse("HardshrinkGrad", "float32[2] float32[1]", args{float64(0.75)}, "shape")
+	refuse("HardshrinkGrad", "float32[2] float64[2]", args{float64(0.75)}, "dtype")
+	refuse("Softshrink", "int32[2]", args{float64(0.75)}, "dtype")
 	refuse("HardtanhGrad", "float32[2] float32[1]", args{float64(-0.5), float64(1.25)}, "shape")
 	refuse("HardtanhGrad", "float32[2] float64[2]", args{float64(-0.5), float64(1.25)}, "dtype")
 	takesAnything["IsNaN"] = "The result is of type bool."

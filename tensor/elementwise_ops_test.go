@@ -21,7 +21,7 @@ var elementwiseOperations = map[string]operation{
 	"Dropout": func(in []*tensor.Tensor, a args) (*tensor.Tensor, error) {
 		return in[0].Dropout(tensor.NewGenerator(1), a[0].(float64))
 	},
-	"Hardtanh": scalars((*tensor.Tensor).Hardtanh), "ReLU6": one((*tensor.Tensor).ReLU6),
+	"Polygamma": scalar((*tensor.Tensor).Polygamma), "Hardtanh": scalars((*tensor.Tensor).Hardtanh), "ReLU6": one((*tensor.Tensor).ReLU6),
 	"FmodScalar": scalar((*tensor.Tensor).FmodScalar), "RemainderScalar": scalar((*tensor.Tensor).RemainderScalar),
 	"RSubScalar": scalar((*tensor.Tensor).RSubScalar), "RDivScalar": scalar((*tensor.Tensor).RDivScalar),
 	"RPowScalar": scalar((*tensor.Tensor).RPowScalar),
@@ -39,7 +39,7 @@ var elementwiseSamples = []sample{
 	{"NeScalar", "uint8[3]", args{300.0}}, {"LtScalar", "float32[3]", args{1.0}}, {"LeScalar", "float32[3]", args{1.0}},
 	{"GtScalar", "bool[3]", args{0.0}}, {"GeScalar", "float16[3]", args{0.0}}, {"Clamp", "int32[3]", args{-0.5, 0.5}},
 	{"Where", "bool[3] float32[2 1] float64[3]", nil}, {"Dropout", "float32[2 3]", args{0.5}}, {"Dropout", "~float16[2 3]", args{0.5}},
-	{"Hardtanh", "float32[3]", args{-1.0, 1.0}}, {"ReLU6", "float32[3]", nil}, {"FmodScalar", "float32[3]", args{2.0}},
+	{"Polygamma", "float32[3]", args{2.0}}, {"Polygamma", "float64[3]", args{0.0}}, {"Hardtanh", "float32[3]", args{-1.0, 1.0}}, {"ReLU6", "float32[3]", nil}, {"FmodScalar", "float32[3]", args{2.0}},
 	{"RemainderScalar", "int32[3]", args{1.5}}, {"RSubScalar", "float32[3]", args{1.0}}, {"RDivScalar", "int32[3]", args{1.0}},
 	{"RPowScalar", "float32[3]", args{2.0}}, {"Lerp", "float32[3] float32[2 1] float32[]", nil},
 	{"LerpScalar", "float32[3] float32[3]", args{0.25}}, {"AddCMul", "float32[3] int32[2 1] float64[3]", args{0.5}},
@@ -63,6 +63,7 @@ var elementwiseRefusals = []refused{
 	{sample{"Where", "bool[3] float32[2] float32[2]", nil}, "shape"}, {sample{"Where", "bool[3] int32[2] float32[2]", nil}, "shape"},
 	{sample{"Dropout", "int32[2]", args{0.5}}, "dtype"}, {sample{"Dropout", "float32[2]", args{1.5}}, "value"},
 	{sample{"Dropout", "float32[2]", args{math.NaN()}}, "value"}, {sample{"Hardtanh", "int32[2]", args{0.0, 1.0}}, "dtype"},
+	{sample{"Polygamma", "int32[2]", args{1.0}}, "dtype"}, {sample{"Polygamma", "float32[2]", args{1.5}}, "value"}, {sample{"Polygamma", "float32[2]", args{-1.0}}, "value"},
 	{sample{"Hardtanh", "float32[2]", args{1.0, 0.0}}, "value"}, {sample{"ReLU6", "int32[2]", nil}, "dtype"},
 	{sample{"RSubScalar", "bool[2]", args{1.0}}, "dtype"}, {sample{"Lerp", "float32[2] float64[2] float32[2]", nil}, "dtype"},
 	{sample{"Lerp", "float32[2] float32[2] float32[3]", nil}, "shape"}, {sample{"LerpScalar", "int32[2] int32[2]", args{1.0}}, "dtype"},

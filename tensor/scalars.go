@@ -15,6 +15,19 @@ func (t *Tensor) Hardtanh(lo, hi float64) (*Tensor, error) {
 	return activation(name, op.Clamp, t, lo, hi)
 }
 
+// Polygamma is derivative number n of Digamma, of elements of a floating-point type: 0 is Digamma itself, and 169 the last one whose factor,
+// a factorial, is finite.
+func (t *Tensor) Polygamma(n float64) (*Tensor, error) {
+	const name = "Polygamma"
+	switch {
+	case !(n >= 0 && n < 170 && n == math.Trunc(n)):
+		return nil, valueErr(name, "the derivative is number %v; want a whole number from 0 to 169", n)
+	case n == 0:
+		return activation(name, op.Digamma, t)
+	}
+	return activation(name, op.Polygamma, t, n)
+}
+
 // ReLU6 limits the elements to 0..6.
 func (t *Tensor) ReLU6() (*Tensor, error) { return activation("ReLU6", op.Clamp, t, 0, 6) }
 

@@ -104,6 +104,51 @@ func Softplus(beta, threshold float64) *FuncModule {
 		func(x *autograd.Variable) *autograd.Variable { return x.Softplus(beta, threshold) })
 }
 
+// LogSigmoid is log(1/(1+exp(-x))).
+func LogSigmoid() *FuncModule { return Func("LogSigmoid()", (*autograd.Variable).LogSigmoid) }
+
+// SELU is ELU with the alpha and the scale that keep mean 0 and variance 1 from layer to layer.
+func SELU() *FuncModule { return Func("SELU()", (*autograd.Variable).SELU) }
+
+// ELU is x where x > 0, else alpha*(exp(x)-1). PyTorch's default alpha is 1.
+func ELU(alpha float64) *FuncModule {
+	return Func(fmt.Sprintf("ELU(alpha=%v)", alpha), func(x *autograd.Variable) *autograd.Variable { return x.ELU(alpha) })
+}
+
+// CELU is x where x > 0, else alpha*(exp(x/alpha)-1). PyTorch's default alpha is 1.
+func CELU(alpha float64) *FuncModule {
+	return Func(fmt.Sprintf("CELU(alpha=%v)", alpha), func(x *autograd.Variable) *autograd.Variable { return x.CELU(alpha) })
+}
+
+// ReLU6 is x brought into 0..6.
+func ReLU6() *FuncModule { return Func("ReLU6()", (*autograd.Variable).ReLU6) }
+
+// Hardtanh is x brought into lo..hi. PyTorch's defaults are -1 and 1.
+func Hardtanh(lo, hi float64) *FuncModule {
+	return Func(fmt.Sprintf("Hardtanh(min_val=%v, max_val=%v)", lo, hi), func(x *autograd.Variable) *autograd.Variable { return x.Hardtanh(lo, hi) })
+}
+
+// Threshold is x where x > edge, else value.
+func Threshold(edge, value float64) *FuncModule {
+	return Func(fmt.Sprintf("Threshold(threshold=%v, value=%v)", edge, value),
+		func(x *autograd.Variable) *autograd.Variable { return x.Threshold(edge, value) })
+}
+
+// Hardshrink is 0 where -lambda <= x <= lambda, else x. PyTorch's default lambda is 0.5.
+func Hardshrink(lambda float64) *FuncModule {
+	return Func(fmt.Sprintf("Hardshrink(%v)", lambda), func(x *autograd.Variable) *autograd.Variable { return x.Hardshrink(lambda) })
+}
+
+// Softshrink brings x nearer to 0 by lambda, and to 0 if it is no farther. PyTorch's default lambda is 0.5.
+func Softshrink(lambda float64) *FuncModule {
+	return Func(fmt.Sprintf("Softshrink(%v)", lambda), func(x *autograd.Variable) *autograd.Variable { return x.Softshrink(lambda) })
+}
+
+// Tanhshrink is x - tanh(x).
+func Tanhshrink() *FuncModule {
+	return Func("Tanhshrink()", func(x *autograd.Variable) *autograd.Variable { return x.Sub(x.Tanh()) })
+}
+
 // Softmax is the softmax along dim.
 func Softmax(dim int) *FuncModule {
 	return Func(fmt.Sprintf("Softmax(dim=%d)", dim), func(x *autograd.Variable) *autograd.Variable { return x.Softmax(dim) })

@@ -15,7 +15,7 @@ import (
 // nilLayers are nil pointers to all layers.
 var nilLayers = []any{
 	(*nn.Base)(nil), (*nn.LinearLayer)(nil), (*nn.FuncModule)(nil), (*nn.DropoutLayer)(nil), (*nn.MultiheadAttentionLayer)(nil), (*nn.BatchNormLayer)(nil),
-	(*nn.ConvLayer)(nil), (*nn.ConvTransposeLayer)(nil), (*nn.EmbeddingLayer)(nil), (*nn.EmbeddingBagLayer)(nil), (*nn.SequentialModule)(nil),
+	(*nn.ConvLayer)(nil), (*nn.ConvTransposeLayer)(nil), (*nn.EmbeddingLayer)(nil), (*nn.EmbeddingBagLayer)(nil), (*nn.PReLULayer)(nil), (*nn.SequentialModule)(nil),
 	(*nn.LayerNormLayer)(nil), (*nn.RMSNormLayer)(nil), (*nn.GroupNormLayer)(nil), (*nn.InstanceNormLayer)(nil), (*nn.RNNLayer)(nil), (*nn.RNNCell)(nil),
 	(*nn.TransformerBlockLayer)(nil), (*nn.CheckpointModule)(nil),
 }

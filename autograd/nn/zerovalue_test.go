@@ -21,7 +21,7 @@ var zeroValues = []any{
 	new(optim.Grouped), new(optim.Schedule), new(optim.PlateauSchedule), new(optim.PreparedState), new(optim.ConfigError),
 	new(optim.StateError), new(optim.NonFiniteError),
 	new(nn.FuncModule), new(nn.DropoutLayer), new(nn.MultiheadAttentionLayer), new(nn.BatchNormLayer), new(nn.CheckpointModule),
-	new(nn.ConvLayer), new(nn.ConvTransposeLayer), new(nn.EmbeddingLayer), new(nn.EmbeddingBagLayer), new(nn.LinearLayer), new(nn.Base),
+	new(nn.ConvLayer), new(nn.ConvTransposeLayer), new(nn.EmbeddingLayer), new(nn.EmbeddingBagLayer), new(nn.PReLULayer), new(nn.LinearLayer), new(nn.Base),
 	new(nn.SequentialModule), new(nn.LayerNormLayer), new(nn.RMSNormLayer), new(nn.GroupNormLayer), new(nn.InstanceNormLayer),
 	new(nn.RNNLayer), new(nn.RNNCell), new(nn.TransformerBlockLayer),
 	new(nn.ArgumentError), new(nn.NameError), new(nn.FormatError), new(nn.MismatchError), new(nn.PartialError),

@@ -198,6 +198,92 @@ var activations = []Op{
 		Test: Test{Scalars: []string{"0.3", "1"}, From: -4, To: 4, Torch: "F.elu(x, 0.3)"},
 	},
 	{
+		Name: "LogSigmoid", Torch: "log_sigmoid", Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is log(1/(1+exp(-t))), without overflow",
+		Func: Func{
+			Go: "min(a, 0) - math.Log1p(math.Exp(-math.Abs(a)))", CUDA: "least<C>(a, 0) - log1p(exp(-abs(a)))",
+			Reference: "math.Min(a, 0) - math.Log1p(math.Exp(-math.Abs(a)))", Ulps: 4, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func:    Func{Go: "g * sigmoid64(-a)", CUDA: "g * sigmoid(-a)", Reference: "sigmoid(-a)", Ulps: 4},
+			Formula: "g/(1+exp(a))",
+		}},
+		Test: Test{From: -4, To: 4, Torch: "F.logsigmoid(x)"},
+	},
+	{
+		Name: "SELU", Torch: "selu", Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is scale*t where t > 0, else scale*alpha*(exp(t)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer to layer",
+		Func: Func{
+			Go: "selu64(a)", Narrow: "selu32(a)", CUDA: "(C)1.0507009873554804934193349852946 * (a > 0 ? a : (C)1.6732632423543772848170429916717 * expm1(a))",
+			Reference: "1.0507009873554804934193349852946 * elu(a, 1.6732632423543772848170429916717)", Ulps: 4, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "seluGrad64(g, a)", Narrow: "seluGrad32(g, a)",
+				CUDA:      "g * ((C)1.0507009873554804934193349852946 * (a > 0 ? (C)1 : (C)1.6732632423543772848170429916717 * exp(a)))",
+				Reference: "1.0507009873554804934193349852946 * eluSlope(a, 1.6732632423543772848170429916717)", Ulps: 4,
+			},
+			Formula: "g*scale where a > 0, else g*scale*alpha*exp(a)", From: -12, To: 3,
+		}},
+		Test: Test{From: -4, To: 4, Torch: "F.selu(x)"},
+	},
+	{
+		Name: "CELU", Torch: "celu", Scalars: []string{"alpha"}, Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t where t > 0, else alpha*(exp(t/alpha)-1)", Note: "PyTorch's default alpha is 1, and 0 is refused there; here it gives NaN for 0.",
+		Func: Func{
+			Go: "celu64(a, alpha)", Narrow: "celu32(a, alpha)", CUDA: "a > 0 ? a : alpha * expm1(a / alpha)",
+			Reference: "celu(a, alpha)", Ulps: 4, Wild: true,
+		},
+		Gradients: []Gradient{{
+			Func: Func{
+				Go: "celuGrad64(g, a, alpha)", Narrow: "celuGrad32(g, a, alpha)", CUDA: "a > 0 ? g : g * exp(a / alpha)",
+				Reference: "celuSlope(a, alpha)", Ulps: 6,
+			},
+			Formula: "g where a > 0, else g*exp(a/alpha)", From: -12, To: 3,
+		}},
+		Test: Test{Scalars: []string{"0.75", "1"}, From: -4, To: 4, Torch: "F.celu(x, 0.75)"},
+	},
+	{
+		Name: "PReLU", Torch: "prelu", Second: "weight", Types: OnlyFloats, Autocast: "LowerPrecision",
+		Does: "is t where t > 0, else weight*t", Note: "The weight is broadcast: for one number per channel of [N, C, H, W] it is [C, 1, 1].",
+		Func: Func{Go: "prelu64(a, b)", CUDA: "a > 0 ? a : a * b", Reference: "leakyGrad(a, a, b)", Ulps: 1, Wild: true},
+		Gradients: []Gradient{
+			{Func: Func{Go: "preluGrad64(g, a, b)", CUDA: "a > 0 ? g : g * b", Reference: "leakyGrad(g, a, b)", Ulps: 1, Wild: true}, Formula: "g where a > 0, else g*b"},
+			{Func: Func{Go: "preluGradWeight64(g, a)", CUDA: "a > 0 ? (C)0 : g * a", Reference: "onlyIf(!(a > 0), g*a)", Ulps: 1, Wild: true}, Formula: "0 where a > 0, else g*a"},
+		},
+		Test: Test{From: -4, To: 4, Torch: "torch.prelu(torch.broadcast_tensors(x, y)[0].reshape(-1, y.numel()), y.reshape(-1)).reshape(torch.broadcast_shapes(x.shape, y.shape))"},
+	},
+	{
+		Name: "Threshold", Torch: "threshold", Scalars: []string{"edge", "value"}, Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t where t > edge, else value; NaN stays NaN",
+		Func: Func{Go: "thresholded(a, a, edge, value)", Own: true, CUDA: "a <= edge ? value : a", Reference: "thresholdOf(a, edge, value)", Wild: true},
+		Gradients: []Gradient{{
+			Func:    Func{Go: "thresholded(g, a, edge, 0)", Own: true, CUDA: "a <= edge ? (C)0 : g", Reference: "onlyIf(!(a <= edge), g)", Wild: true},
+			Formula: "0 where a <= edge, else g",
+		}},
+		Test: Test{Scalars: []string{"0.5, -2"}, From: -4, To: 4, Torch: "F.threshold(x, 0.5, -2)"},
+	},
+	{
+		Name: "Hardshrink", Torch: "hardshrink", Scalars: []string{"lambda"}, Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is 0 where -lambda <= t <= lambda, else t", Note: "PyTorch's default lambda is 0.5.",
+		Func: Func{Go: "shrunk(a, a, lambda)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : a", Reference: "onlyIf(!(a >= -lambda && a <= lambda), a)", Wild: true},
+		Gradients: []Gradient{{
+			Func:    Func{Go: "shrunk(g, a, lambda)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : g", Reference: "onlyIf(!(a >= -lambda && a <= lambda), g)", Wild: true},
+			Formula: "0 where -lambda <= a <= lambda, else g",
+		}},
+		Test: Test{Scalars: []string{"0.75"}, From: -4, To: 4, Torch: "F.hardshrink(x, 0.75)"},
+	},
+	{
+		Name: "Softshrink", Torch: "softshrink", Scalars: []string{"lambda"}, Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN", Note: "PyTorch's default lambda is 0.5.",
+		Func: Func{
+			Go: "softShrunk(a, lambda)", Own: true, CUDA: "a > lambda ? a - lambda : a < -lambda ? a + lambda : a * 0",
+			Reference: "softShrunk(a, lambda)", Scale: "a, lambda", Ulps: 1, Wild: true,
+		},
+		Gradients: []Gradient{{Rule: "softshrinkGrad", Uses: "input(0)"}},
+		Test:      Test{Scalars: []string{"0.75"}, From: -4, To: 4, Torch: "F.softshrink(x, 0.75)"},
+	},
+	{
 		// Its kernel is that of Clamp.
 		Name: "Hardtanh", Torch: "hardtanh", Scalars: []string{"lo", "hi"}, Types: OnlyFloats, Autocast: "Untouched", ByHand: Tensor,
 		Does: "is t brought into lo..hi", Note: "PyTorch's defaults are -1 and 1. The gradient passes between the bounds, which are excluded.",

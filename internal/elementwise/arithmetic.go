@@ -64,6 +64,13 @@ var arithmetic = []Op{
 		Test:      Test{From: -4, To: 4, Torch: "x.trunc()"},
 	},
 	{
+		Name: "Frac", Torch: "frac", Types: OnlyFloats, Autocast: "Untouched",
+		Does: "is t - trunc(t), with the sign of t", Note: "The gradient passes.",
+		Func:      Func{Go: "a - math.Trunc(a)", CUDA: "a - trunc(a)", Quick: true, Reference: "a - math.Trunc(a)", Wild: true},
+		Gradients: []Gradient{{Rule: "passGrad"}},
+		Test:      Test{From: -3.9, To: 4.1, Torch: "x.frac()"},
+	},
+	{
 		Name: "Add", Torch: "add", Second: "u", Scalars: []string{"alpha"}, Types: Numeric, Autocast: "Untouched", ByHand: Tensor | Autograd,
 		Does: "is t + alpha*u",
 		Func: Func{
@@ -146,6 +153,17 @@ var arithmetic = []Op{
 		},
 		Gradients: []Gradient{{Rule: "passGrad"}, {Rule: "quotientGrad(floored)", Uses: "input(0) | input(1)"}},
 		Test:      Test{From: -4, To: 4, Torch: "torch.remainder(x, y)"},
+	},
+	{
+		Name: "FloorDivide", Torch: "floor_divide", Second: "u", Types: Numeric, Autocast: "Untouched",
+		Does: "is the greatest integer that is not above t/u, as Python's //", More: "Of integers it is 0 where u is 0.",
+		Note: "Its gradients are 0.",
+		Func: Func{
+			Go: "T(floorDivide64(float64(a), float64(b)))", Whole: "intFloorDivide(a, b)", CUDA: "floor_divide(a, b)",
+			Reference: "floorDivide(a, b)", WholeReference: "intFloorDivide(a, b)", Ulps: 2,
+		},
+		Gradients: []Gradient{{Rule: "zeroGrad"}, {Rule: "zeroGrad"}},
+		Test:      Test{From: 0.5, To: 4, Torch: "torch.div(x, y, rounding_mode='floor')"},
 	},
 	{
 		Name: "AddScalar", Torch: "add_scalar", Scalars: []string{"s"}, Types: Lifting, Autocast: "Untouched",

@@ -50,6 +50,7 @@ type Func struct {
 	CUDA     string
 	CUDABool string // the operation whose CUDA function it has for bools
 	Quick    bool   // on GPUs it takes no longer than loads, though it calls functions
+	Slow     bool   // on GPUs it computes for so long, in double precision, that its kernels move elements one by one, which is less code
 	Double   bool   // on GPUs its scalars are of type double (of integers, long) whatever the type of computation is
 	Bounds   bool   // scalars that a type of integers does not hold become the nearest ones that it does
 

@@ -172,6 +172,48 @@ func eluGrad64(g, x, alpha float64) float64 {
 	return g * alpha * math.Exp(x)
 }
 
+func celu32(x, alpha float64) float64 {
+	if x > 0 {
+		return x
+	}
+	return alpha * expm1Narrow(x/alpha)
+}
+
+func celu64(x, alpha float64) float64 {
+	if x > 0 {
+		return x
+	}
+	return alpha * math.Expm1(x/alpha)
+}
+
+func celuGrad32(g, x, alpha float64) float64 {
+	if x > 0 {
+		return g
+	}
+	return g * expNarrow(x/alpha)
+}
+
+func celuGrad64(g, x, alpha float64) float64 {
+	if x > 0 {
+		return g
+	}
+	return g * math.Exp(x/alpha)
+}
+
+// The constants of SELU solve the equations by which mean 0 and variance 1 are fixed (Klambauer and others, 2017).
+const (
+	seluAlpha = 1.6732632423543772848170429916717
+	seluScale = 1.0507009873554804934193349852946
+)
+
+func selu32(x float64) float64 { return seluScale * elu32(x, seluAlpha) }
+
+func selu64(x float64) float64 { return seluScale * elu64(x, seluAlpha) }
+
+func seluGrad32(g, x float64) float64 { return seluScale * eluGrad32(g, x, seluAlpha) }
+
+func seluGrad64(g, x float64) float64 { return seluScale * eluGrad64(g, x, seluAlpha) }
+
 func hardswishGrad64(g, a float64) float64 {
 	switch {
 	case a >= 3:

@@ -82,6 +82,14 @@ func trunc[T float](dst, a []T, _ *op.Call) {
 	}
 }
 
+// frac is a - trunc(a), with the sign of a.
+func frac[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(a[i]) - math.Trunc(float64(a[i])))
+	}
+}
+
 // sub is a - b. Not defined for bool.
 func sub[T number](dst, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
@@ -167,6 +175,22 @@ func remainderWhole[T integer](dst, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = intRemainder(a[i], b[i])
+	}
+}
+
+// floorDivide is the greatest integer that is not above a/b, as Python's //. Of integers it is 0 where b is 0.
+func floorDivide[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(floorDivide64(float64(a[i]), float64(b[i])))
+	}
+}
+
+// floorDivideWhole is the greatest integer that is not above a/b, as Python's //. Of integers it is 0 where b is 0.
+func floorDivideWhole[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = intFloorDivide(a[i], b[i])
 	}
 }
 
@@ -413,6 +437,209 @@ func tanGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(float64(g[i]) * (1 + float64(a[i])*float64(a[i])))
+	}
+}
+
+// sinh is the hyperbolic sine.
+func sinh[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Sinh(float64(a[i])))
+	}
+}
+
+// cosh is the hyperbolic cosine.
+func cosh[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Cosh(float64(a[i])))
+	}
+}
+
+// asin is the angle in radians, from -pi/2 to pi/2, whose sine is a.
+func asin[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Asin(float64(a[i])))
+	}
+}
+
+// asinGrad is g/sqrt(1-a*a), of the gradient g and the input.
+func asinGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) / math.Sqrt((1-float64(a[i]))*(1+float64(a[i]))))
+	}
+}
+
+// acos is the angle in radians, from 0 to pi, whose cosine is a.
+func acos[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(acos64(float64(a[i])))
+	}
+}
+
+// acosGrad is -g/sqrt(1-a*a), of the gradient g and the input.
+func acosGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(-float64(g[i]) / math.Sqrt((1-float64(a[i]))*(1+float64(a[i]))))
+	}
+}
+
+// atan is the angle in radians, from -pi/2 to pi/2, whose tangent is a.
+func atan[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Atan(float64(a[i])))
+	}
+}
+
+// atanGrad is g/(1+a*a), of the gradient g and the input.
+func atanGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) / (1 + float64(a[i])*float64(a[i])))
+	}
+}
+
+// asinh is the inverse of the hyperbolic sine.
+func asinh[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Asinh(float64(a[i])))
+	}
+}
+
+// asinhGrad is g/sqrt(a*a+1), of the gradient g and the input.
+func asinhGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) / math.Sqrt(float64(a[i])*float64(a[i])+1))
+	}
+}
+
+// acosh is the inverse of the hyperbolic cosine, not negative, and NaN below 1.
+func acosh[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Acosh(float64(a[i])))
+	}
+}
+
+// acoshGrad is g/sqrt(a*a-1), of the gradient g and the input.
+func acoshGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) / math.Sqrt((float64(a[i])-1)*(float64(a[i])+1)))
+	}
+}
+
+// atanh is the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond.
+func atanh[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Atanh(float64(a[i])))
+	}
+}
+
+// atanhGrad is g/(1-a*a), of the gradient g and the input.
+func atanhGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) / ((1 - float64(a[i])) * (1 + float64(a[i]))))
+	}
+}
+
+// erfc is 1-erf(a), accurate where that is small.
+func erfc[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Erfc(float64(a[i])))
+	}
+}
+
+// erfinv is the inverse of the error function, infinite at -1 and 1, and NaN beyond.
+func erfinv[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Erfinv(float64(a[i])))
+	}
+}
+
+// erfinvGrad is g*sqrt(pi)/2*exp(a*a), of the gradient g and the result.
+func erfinvGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) * (math.Exp(float64(a[i])*float64(a[i])) / twoOverRootPi))
+	}
+}
+
+// lgamma is the natural logarithm of the absolute value of the gamma function, infinite at 0, -1, -2, ....
+func lgamma[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(lgamma64(float64(a[i])))
+	}
+}
+
+// digamma is the derivative of the logarithm of the gamma function, NaN at -1, -2, ....
+func digamma[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(digamma64(float64(a[i])))
+	}
+}
+
+// polygamma is derivative number n of Digamma, from 0, Digamma itself, to 169; F is n.
+func polygamma[T float](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	n := call.F[0]
+	for i := range dst {
+		dst[i] = T(polygamma64(n, float64(a[i])))
+	}
+}
+
+// logit is log(a/(1-a)) of a brought into eps..1-eps, or of a itself where eps is negative; F is eps.
+func logit[T float](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	eps := call.F[0]
+	for i := range dst {
+		dst[i] = T(logit64(float64(a[i]), eps))
+	}
+}
+
+// logitGrad is g/(a*(1-a)); of a outside of eps..1-eps 0, and NaN outside of 0..1 if eps is negative, of the gradient g and the input.
+func logitGrad[T float](dst, g, a []T, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	eps := call.F[0]
+	for i := range dst {
+		dst[i] = T(logitGrad64(float64(g[i]), float64(a[i]), eps))
+	}
+}
+
+// xlogy is a*log(b), and 0 where a is 0, unless b is NaN.
+func xlogy[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(xlogy64(float64(a[i]), float64(b[i])))
+	}
+}
+
+// xlogyGrad is g*log(b), and 0 where a is 0 and b <= 0, or g is 0, of the gradient g and the inputs a and b.
+func xlogyGrad[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(xlogyGrad64(float64(g[i]), float64(a[i]), float64(b[i])))
+	}
+}
+
+// xlogyGradU is g*a/b, of the gradient g and the inputs a and b.
+func xlogyGradU[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) * float64(a[i]) / float64(b[i]))
 	}
 }
 
@@ -760,6 +987,161 @@ func eluGradFloat64(dst, g, a []float64, call *op.Call) {
 	}
 }
 
+// logSigmoid is log(1/(1+exp(-a))), without overflow.
+func logSigmoid[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(min(float64(a[i]), 0) - math.Log1p(math.Exp(-math.Abs(float64(a[i])))))
+	}
+}
+
+// logSigmoidGrad is g/(1+exp(a)), of the gradient g and the input.
+func logSigmoidGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) * sigmoid64(-float64(a[i])))
+	}
+}
+
+// seluFloat32 is scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1
+// from layer to layer.
+func seluFloat32(dst, a []float32, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(selu32(float64(a[i])))
+	}
+}
+
+// seluFloat64 is scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1
+// from layer to layer.
+func seluFloat64(dst, a []float64, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = selu64(a[i])
+	}
+}
+
+// seluGradFloat32 is g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input.
+func seluGradFloat32(dst, g, a []float32, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(seluGrad32(float64(g[i]), float64(a[i])))
+	}
+}
+
+// seluGradFloat64 is g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input.
+func seluGradFloat64(dst, g, a []float64, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = seluGrad64(g[i], a[i])
+	}
+}
+
+// celuFloat32 is a where a > 0, else alpha*(exp(a/alpha)-1); F is alpha.
+func celuFloat32(dst, a []float32, call *op.Call) {
+	a = a[:len(dst)]
+	alpha := call.F[0]
+	for i := range dst {
+		dst[i] = float32(celu32(float64(a[i]), alpha))
+	}
+}
+
+// celuFloat64 is a where a > 0, else alpha*(exp(a/alpha)-1); F is alpha.
+func celuFloat64(dst, a []float64, call *op.Call) {
+	a = a[:len(dst)]
+	alpha := call.F[0]
+	for i := range dst {
+		dst[i] = celu64(a[i], alpha)
+	}
+}
+
+// celuGradFloat32 is g where a > 0, else g*exp(a/alpha), of the gradient g and the input.
+func celuGradFloat32(dst, g, a []float32, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	alpha := call.F[0]
+	for i := range dst {
+		dst[i] = float32(celuGrad32(float64(g[i]), float64(a[i]), alpha))
+	}
+}
+
+// celuGradFloat64 is g where a > 0, else g*exp(a/alpha), of the gradient g and the input.
+func celuGradFloat64(dst, g, a []float64, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	alpha := call.F[0]
+	for i := range dst {
+		dst[i] = celuGrad64(g[i], a[i], alpha)
+	}
+}
+
+// prelu is a where a > 0, else b*a.
+func prelu[T float](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(prelu64(float64(a[i]), float64(b[i])))
+	}
+}
+
+// preluGrad is g where a > 0, else g*b, of the gradient g and the inputs a and b.
+func preluGrad[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(preluGrad64(float64(g[i]), float64(a[i]), float64(b[i])))
+	}
+}
+
+// preluGradWEIGHT is 0 where a > 0, else g*a, of the gradient g and the inputs a and b.
+func preluGradWEIGHT[T float](dst, g, a, b []T, _ *op.Call) {
+	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(preluGradWeight64(float64(g[i]), float64(a[i])))
+	}
+}
+
+// threshold is a where a > edge, else value; NaN stays NaN; F is edge, value.
+func threshold[T float](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	edge, value := T(call.F[0]), T(call.F[1])
+	for i := range dst {
+		dst[i] = thresholded(a[i], a[i], edge, value)
+	}
+}
+
+// thresholdGrad is 0 where a <= edge, else g, of the gradient g and the input.
+func thresholdGrad[T float](dst, g, a []T, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	edge, _ := T(call.F[0]), T(call.F[1])
+	for i := range dst {
+		dst[i] = thresholded(g[i], a[i], edge, 0)
+	}
+}
+
+// hardshrink is 0 where -lambda <= a <= lambda, else a; F is lambda.
+func hardshrink[T float](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	lambda := T(call.F[0])
+	for i := range dst {
+		dst[i] = shrunk(a[i], a[i], lambda)
+	}
+}
+
+// hardshrinkGrad is 0 where -lambda <= a <= lambda, else g, of the gradient g and the input.
+func hardshrinkGrad[T float](dst, g, a []T, call *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	lambda := T(call.F[0])
+	for i := range dst {
+		dst[i] = shrunk(g[i], a[i], lambda)
+	}
+}
+
+// softshrink is a-lambda where a > lambda, a+lambda where a < -lambda, else 0; NaN stays NaN; F is lambda.
+func softshrink[T float](dst, a []T, call *op.Call) {
+	a = a[:len(dst)]
+	lambda := T(call.F[0])
+	for i := range dst {
+		dst[i] = softShrunk(a[i], lambda)
+	}
+}
+
 // hardtanhGrad is 0 where a <= lo or a >= hi, else g, of the gradient g and the input.
 func hardtanhGrad[T float](dst, g, a []T, call *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
@@ -884,6 +1266,7 @@ func tableRows() []op.Row {
 		row(op.Ceil, floats(one(ceil[float32]), one(ceil[float64]))),
 		row(op.Round, floats(one(round[float32]), one(round[float64]))),
 		row(op.Trunc, floats(one(trunc[float32]), one(trunc[float64]))),
+		row(op.Frac, floats(one(frac[float32]), one(frac[float64]))),
 		row(op.Add, floats(two(add32(vector.add)), two(add[float64])), integers(two(add[int64]), two(add[int32]), two(add[uint8]))),
 		row(op.Sub, floats(two(vectorTwo(vector.sub, 8, sub[float32])), two(sub[float64])), integers(two(sub[int64]), two(sub[int32]), two(sub[uint8]))),
 		row(op.Mul, floats(two(vectorTwo(vector.mul, 8, mul[float32])), two(mul[float64])), integers(two(mul[int64]), two(mul[int32]), two(mul[uint8])), boolean(two(and))),
@@ -893,6 +1276,7 @@ func tableRows() []op.Row {
 		row(op.Minimum, floats(two(minimum[float32]), two(minimum[float64])), integers(two(minimum[int64]), two(minimum[int32]), two(minimum[uint8]))),
 		row(op.Fmod, floats(two(fmod[float32]), two(fmod[float64])), integers(two(fmodWhole[int64]), two(fmodWhole[int32]), two(fmodWhole[uint8]))),
 		row(op.Remainder, floats(two(remainder[float32]), two(remainder[float64])), integers(two(remainderWhole[int64]), two(remainderWhole[int32]), two(remainderWhole[uint8]))),
+		row(op.FloorDivide, floats(two(floorDivide[float32]), two(floorDivide[float64])), integers(two(floorDivideWhole[int64]), two(floorDivideWhole[int32]), two(floorDivideWhole[uint8]))),
 		row(op.AddScalar, floats(one(vectorScalar(vector.addScalar, addScalar[float32])), one(addScalar[float64])), integers(one(addScalar[int64]), one(addScalar[int32]), one(addScalar[uint8]))),
 		row(op.MulScalar, floats(one(vectorScalar(vector.mulScalar, mulScalar[float32])), one(mulScalar[float64])), integers(one(mulScalar[int64]), one(mulScalar[int32]), one(mulScalar[uint8]))),
 		row(op.DivScalar, floats(one(vectorScalar(vector.divScalar, divScalar[float32])), one(divScalar[float64]))),
@@ -921,6 +1305,31 @@ func tableRows() []op.Row {
 		row(op.Exp2Grad, floats(two(exp2Grad[float32]), two(exp2Grad[float64]))),
 		row(op.Tan, floats(one(tan[float32]), one(tan[float64]))),
 		row(op.TanGrad, floats(two(tanGrad[float32]), two(tanGrad[float64]))),
+		row(op.Sinh, floats(one(sinh[float32]), one(sinh[float64]))),
+		row(op.Cosh, floats(one(cosh[float32]), one(cosh[float64]))),
+		row(op.Asin, floats(one(asin[float32]), one(asin[float64]))),
+		row(op.AsinGrad, floats(two(asinGrad[float32]), two(asinGrad[float64]))),
+		row(op.Acos, floats(one(acos[float32]), one(acos[float64]))),
+		row(op.AcosGrad, floats(two(acosGrad[float32]), two(acosGrad[float64]))),
+		row(op.Atan, floats(one(atan[float32]), one(atan[float64]))),
+		row(op.AtanGrad, floats(two(atanGrad[float32]), two(atanGrad[float64]))),
+		row(op.Asinh, floats(one(asinh[float32]), one(asinh[float64]))),
+		row(op.AsinhGrad, floats(two(asinhGrad[float32]), two(asinhGrad[float64]))),
+		row(op.Acosh, floats(one(acosh[float32]), one(acosh[float64]))),
+		row(op.AcoshGrad, floats(two(acoshGrad[float32]), two(acoshGrad[float64]))),
+		row(op.Atanh, floats(one(atanh[float32]), one(atanh[float64]))),
+		row(op.AtanhGrad, floats(two(atanhGrad[float32]), two(atanhGrad[float64]))),
+		row(op.Erfc, floats(one(erfc[float32]), one(erfc[float64]))),
+		row(op.Erfinv, floats(one(erfinv[float32]), one(erfinv[float64]))),
+		row(op.ErfinvGrad, floats(two(erfinvGrad[float32]), two(erfinvGrad[float64]))),
+		row(op.Lgamma, floats(one(lgamma[float32]), one(lgamma[float64]))),
+		row(op.Digamma, floats(one(digamma[float32]), one(digamma[float64]))),
+		row(op.Polygamma, floats(one(polygamma[float32]), one(polygamma[float64]))),
+		row(op.Logit, floats(one(logit[float32]), one(logit[float64]))),
+		row(op.LogitGrad, floats(two(logitGrad[float32]), two(logitGrad[float64]))),
+		row(op.Xlogy, floats(two(xlogy[float32]), two(xlogy[float64]))),
+		row(op.XlogyGrad, floats(three(xlogyGrad[float32]), three(xlogyGrad[float64]))),
+		row(op.XlogyGradU, floats(three(xlogyGradU[float32]), three(xlogyGradU[float64]))),
 		row(op.Atan2, floats(two(atan2[float32]), two(atan2[float64]))),
 		row(op.Atan2Grad, floats(three(atan2Grad[float32]), three(atan2Grad[float64]))),
 		row(op.Atan2GradX, floats(three(atan2GradX[float32]), three(atan2GradX[float64]))),
@@ -953,6 +1362,20 @@ func tableRows() []op.Row {
 		row(op.SoftplusGrad, floats(two(softplusGrad[float32]), two(softplusGrad[float64]))),
 		row(op.ELU, floats(one(eluFloat32), one(eluFloat64))),
 		row(op.ELUGrad, floats(two(eluGradFloat32), two(eluGradFloat64))),
+		row(op.LogSigmoid, floats(one(logSigmoid[float32]), one(logSigmoid[float64]))),
+		row(op.LogSigmoidGrad, floats(two(logSigmoidGrad[float32]), two(logSigmoidGrad[float64]))),
+		row(op.SELU, floats(one(seluFloat32), one(seluFloat64))),
+		row(op.SELUGrad, floats(two(seluGradFloat32), two(seluGradFloat64))),
+		row(op.CELU, floats(one(celuFloat32), one(celuFloat64))),
+		row(op.CELUGrad, floats(two(celuGradFloat32), two(celuGradFloat64))),
+		row(op.PReLU, floats(two(prelu[float32]), two(prelu[float64]))),
+		row(op.PReLUGrad, floats(three(preluGrad[float32]), three(preluGrad[float64]))),
+		row(op.PReLUGradWEIGHT, floats(three(preluGradWEIGHT[float32]), three(preluGradWEIGHT[float64]))),
+		row(op.Threshold, floats(one(threshold[float32]), one(threshold[float64]))),
+		row(op.ThresholdGrad, floats(two(thresholdGrad[float32]), two(thresholdGrad[float64]))),
+		row(op.Hardshrink, floats(one(hardshrink[float32]), one(hardshrink[float64]))),
+		row(op.HardshrinkGrad, floats(two(hardshrinkGrad[float32]), two(hardshrinkGrad[float64]))),
+		row(op.Softshrink, floats(one(softshrink[float32]), one(softshrink[float64]))),
 		row(op.HardtanhGrad, floats(two(hardtanhGrad[float32]), two(hardtanhGrad[float64]))),
 		row(op.IsNaN, floats(one8(isNaN[float32]), one8(isNaN[float64]))),
 		row(op.IsInf, floats(one8(isInf[float32]), one8(isInf[float64]))),

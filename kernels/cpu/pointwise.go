@@ -75,3 +75,39 @@ func betweenGrad[T float](g, a, lo, hi T) T {
 	}
 	return g
 }
+
+func prelu64(a, weight float64) float64 { return leakyGrad(a, a, weight) }
+
+func preluGrad64(g, a, weight float64) float64 { return leakyGrad(g, a, weight) }
+
+func preluGradWeight64(g, a float64) float64 {
+	if a > 0 {
+		return 0
+	}
+	return g * a
+}
+
+func thresholded[T float](v, a, threshold, value T) T {
+	if a <= threshold { // not NaN
+		return value
+	}
+	return v
+}
+
+// shrunk is v where a lies outside of -lambda..lambda.
+func shrunk[T float](v, a, lambda T) T {
+	if a >= -lambda && a <= lambda {
+		return 0
+	}
+	return v
+}
+
+func softShrunk[T float](a, lambda T) T {
+	switch {
+	case a > lambda:
+		return a - lambda
+	case a < -lambda:
+		return a + lambda
+	}
+	return a * 0 // NaN stays
+}

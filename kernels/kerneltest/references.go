@@ -94,6 +94,11 @@ func sigmoidSlope(x float64) float64 {
 
 func geluArgument(x float64) float64 { return math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x) }
 
+// positive gives numbers between a hundredth and a thousand.
+func (m *maker) positive(_ int, d dtype.DType) func() value {
+	return func() value { return floatValue(round(d, math.Exp(m.rng.Float64()*11.5-4.6))) }
+}
+
 // moderate gives numbers up to 1000, and those that are none.
 func (m *maker) moderate(_ int, d dtype.DType) func() value {
 	wild := m.wild(d)

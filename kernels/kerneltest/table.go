@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"math"
+	"math/big"
 
 	"github.com/cistern-ml/cistern/device/dtype"
 )
@@ -123,4 +124,139 @@ func bounded(a, b float64) result {
 	r := scaled(a+b, a, b)
 	r.any = math.Abs(b) > math.MaxFloat32/2 && !math.IsInf(b, 0)
 	return r
+}
+
+func celu(x, alpha float64) float64 {
+	if x > 0 {
+		return x
+	}
+	return alpha * math.Expm1(x/alpha)
+}
+
+func celuSlope(x, alpha float64) float64 { return math.Exp(math.Min(x, 0) / alpha) }
+
+func thresholdOf(x, threshold, value float64) float64 {
+	if x <= threshold {
+		return value
+	}
+	return x
+}
+
+func softShrunk(x, lambda float64) float64 {
+	if math.IsNaN(x) {
+		return x
+	}
+	return math.Max(x-lambda, 0) + math.Min(x+lambda, 0)
+}
+
+// floorDivide is exact: the integer below the quotient of two numbers, whatever their quotient is rounded to.
+func floorDivide(a, b float64) float64 {
+	if b == 0 || math.IsInf(a, 0) || math.IsInf(b, 0) || math.IsNaN(a) || math.IsNaN(b) {
+		return floorDivideWild(a, b)
+	}
+	exact := new(big.Float).SetPrec(2200).Quo(new(big.Float).SetFloat64(a), new(big.Float).SetFloat64(b))
+	down, _ := exact.Int(nil)
+	if exact.Sign() < 0 && !exact.IsInt() {
+		down.Sub(down, big.NewInt(1))
+	}
+	f, _ := new(big.Float).SetInt(down).Float64()
+	return f
+}
+
+// floorDivideWild is what PyTorch gives.
+func floorDivideWild(a, b float64) float64 {
+	switch {
+	case b == 0 || math.IsNaN(a) || math.IsNaN(b):
+		return a / b
+	case math.IsInf(b, 0) && a != 0 && (a < 0) != (b < 0) && !math.IsInf(a, 0):
+		return -1
+	case math.IsInf(b, 0) && !math.IsInf(a, 0):
+		return a * 0
+	}
+	return math.NaN()
+}
+
+func intFloorDivide(a, b int64) int64 {
+	if b == 0 {
+		return 0
+	}
+	q, r := a/b, a%b
+	if r != 0 && (r < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+func logitOf(x, eps float64) float64 {
+	if eps >= 0 {
+		x = math.Min(math.Max(x, eps), 1-eps)
+	}
+	return logOf(x) - math.Log1p(-x)
+}
+
+func logitSlope(x, eps float64) float64 {
+	if eps >= 0 && (x < eps || x > 1-eps) {
+		return 0
+	}
+	return 1/x + 1/(1-x)
+}
+
+func xlogyOf(x, y float64) float64 {
+	if x == 0 && !math.IsNaN(y) {
+		return 0
+	}
+	return x * logOf(y)
+}
+
+func xlogySlope(g, x, y float64) float64 {
+	if x == 0 && y <= 0 {
+		return 0
+	}
+	return xlogyOf(g, y)
+}
+
+func lgammaOf(x float64) float64 {
+	switch {
+	case math.IsInf(x, -1):
+		return math.Inf(1)
+	case x != 0 && math.Abs(x) < 1e-300:
+		return -logOf(math.Abs(x))
+	}
+	y, _ := math.Lgamma(x)
+	return y
+}
+
+// digammaOf and polygammaOf add up 1/(x+k)^m for many k, and the rest by the first terms of Euler and Maclaurin's formula.
+func digammaOf(x float64) float64 {
+	const n = 60
+	y := x + n
+	terms := []float64{math.Log(y), -1 / (2 * y), -1 / (12 * y * y), 1 / (120 * math.Pow(y, 4)), -1 / (252 * math.Pow(y, 6)), 1 / (240 * math.Pow(y, 8))}
+	for k := range n {
+		terms = append(terms, -1/(x+float64(k)))
+	}
+	return sumOf(terms)
+}
+
+func polygammaOf(order, x float64) float64 {
+	const n = 40
+	y, m := x+n, order+1
+	terms := []float64{math.Pow(y, -order) / order, math.Pow(y, -m) / 2, m * math.Pow(y, -m-1) / 12, -m * (m + 1) * (m + 2) * math.Pow(y, -m-3) / 720,
+		m * (m + 1) * (m + 2) * (m + 3) * (m + 4) * math.Pow(y, -m-5) / 30240,
+		-m * (m + 1) * (m + 2) * (m + 3) * (m + 4) * (m + 5) * (m + 6) * math.Pow(y, -m-7) / 1209600}
+	for k := range n {
+		terms = append(terms, math.Pow(x+float64(k), -m))
+	}
+	return math.Pow(-1, m) * math.Gamma(m) * sumOf(terms)
+}
+
+// sumOf adds with what rounding takes of each sum (Kahan).
+func sumOf(terms []float64) float64 {
+	var sum, lost float64
+	for _, t := range terms {
+		t -= lost
+		next := sum + t
+		lost = (next - sum) - t
+		sum = next
+	}
+	return sum
 }

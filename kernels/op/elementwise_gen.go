@@ -14,6 +14,7 @@ const (
 	Ceil                                  // the least integer that is not below a. Float types
 	Round                                 // the nearest integer, and the even one of two. Float types
 	Trunc                                 // a without its fraction. Float types
+	Frac                                  // a - trunc(a), with the sign of a. Float types
 	Add                                   // a + alpha*b; F is alpha. Float and integer types
 	Sub                                   // a - b. Not defined for bool. Float and integer types
 	Mul                                   // a * b. Float and integer types; and of Bool
@@ -23,6 +24,7 @@ const (
 	Minimum                               // the lesser of a and b, and NaN if either is. Float and integer types
 	Fmod                                  // the remainder of a/b with the sign of a, exact. Of integers it is 0 where b is 0. Float and integer types
 	Remainder                             // the remainder of a/b with the sign of b, as Python's %. Of integers it is 0 where b is 0. Float and integer types
+	FloorDivide                           // the greatest integer that is not above a/b, as Python's //. Of integers it is 0 where b is 0. Float and integer types
 	AddScalar                             // a + s; F is s. Float and integer types
 	MulScalar                             // a * s; F is s. Float and integer types
 	DivScalar                             // a / s, true division. It is the quotient, also on a GPU, where PyTorch multiplies by 1/s; F is s. Float types
@@ -51,6 +53,31 @@ const (
 	Exp2Grad                              // g*a*log 2, of the gradient g and the result. Float types
 	Tan                                   // the tangent of a in radians. Float types
 	TanGrad                               // g*(1+a*a), of the gradient g and the result. Float types
+	Sinh                                  // the hyperbolic sine. Float types
+	Cosh                                  // the hyperbolic cosine. Float types
+	Asin                                  // the angle in radians, from -pi/2 to pi/2, whose sine is a. Float types
+	AsinGrad                              // g/sqrt(1-a*a), of the gradient g and the input. Float types
+	Acos                                  // the angle in radians, from 0 to pi, whose cosine is a. Float types
+	AcosGrad                              // -g/sqrt(1-a*a), of the gradient g and the input. Float types
+	Atan                                  // the angle in radians, from -pi/2 to pi/2, whose tangent is a. Float types
+	AtanGrad                              // g/(1+a*a), of the gradient g and the input. Float types
+	Asinh                                 // the inverse of the hyperbolic sine. Float types
+	AsinhGrad                             // g/sqrt(a*a+1), of the gradient g and the input. Float types
+	Acosh                                 // the inverse of the hyperbolic cosine, not negative, and NaN below 1. Float types
+	AcoshGrad                             // g/sqrt(a*a-1), of the gradient g and the input. Float types
+	Atanh                                 // the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond. Float types
+	AtanhGrad                             // g/(1-a*a), of the gradient g and the input. Float types
+	Erfc                                  // 1-erf(a), accurate where that is small. Float types
+	Erfinv                                // the inverse of the error function, infinite at -1 and 1, and NaN beyond. Float types
+	ErfinvGrad                            // g*sqrt(pi)/2*exp(a*a), of the gradient g and the result. Float types
+	Lgamma                                // the natural logarithm of the absolute value of the gamma function, infinite at 0, -1, -2, .... Float types
+	Digamma                               // the derivative of the logarithm of the gamma function, NaN at -1, -2, .... Float types
+	Polygamma                             // derivative number n of Digamma, from 0, Digamma itself, to 169; F is n. Float types
+	Logit                                 // log(a/(1-a)) of a brought into eps..1-eps, or of a itself where eps is negative; F is eps. Float types
+	LogitGrad                             // g/(a*(1-a)); of a outside of eps..1-eps 0, and NaN outside of 0..1 if eps is negative, of the gradient g and the input. Float types
+	Xlogy                                 // a*log(b), and 0 where a is 0, unless b is NaN. Float types
+	XlogyGrad                             // g*log(b), and 0 where a is 0 and b <= 0, or g is 0, of the gradient g and the inputs a and b. Float types
+	XlogyGradU                            // g*a/b, of the gradient g and the inputs a and b. Float types
 	Atan2                                 // the angle, from -pi to pi, of the point with the coordinates b and a. Float types
 	Atan2Grad                             // g*b/(a*a+b*b), of the gradient g and the inputs a and b. Float types
 	Atan2GradX                            // -g*a/(a*a+b*b), of the gradient g and the inputs a and b. Float types
@@ -83,6 +110,20 @@ const (
 	SoftplusGrad                          // g*sigmoid(beta*a), and g where beta*a > threshold, of the gradient g and the input. Float types
 	ELU                                   // a where a > 0, else alpha*(exp(a)-1); F is alpha. Float types
 	ELUGrad                               // g where a > 0, else g*alpha*exp(a), of the gradient g and the input. Float types
+	LogSigmoid                            // log(1/(1+exp(-a))), without overflow. Float types
+	LogSigmoidGrad                        // g/(1+exp(a)), of the gradient g and the input. Float types
+	SELU                                  // scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer to layer. Float types
+	SELUGrad                              // g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input. Float types
+	CELU                                  // a where a > 0, else alpha*(exp(a/alpha)-1); F is alpha. Float types
+	CELUGrad                              // g where a > 0, else g*exp(a/alpha), of the gradient g and the input. Float types
+	PReLU                                 // a where a > 0, else b*a. Float types
+	PReLUGrad                             // g where a > 0, else g*b, of the gradient g and the inputs a and b. Float types
+	PReLUGradWEIGHT                       // 0 where a > 0, else g*a, of the gradient g and the inputs a and b. Float types
+	Threshold                             // a where a > edge, else value; NaN stays NaN; F is edge, value. Float types
+	ThresholdGrad                         // 0 where a <= edge, else g, of the gradient g and the input. Float types
+	Hardshrink                            // 0 where -lambda <= a <= lambda, else a; F is lambda. Float types
+	HardshrinkGrad                        // 0 where -lambda <= a <= lambda, else g, of the gradient g and the input. Float types
+	Softshrink                            // a-lambda where a > lambda, a+lambda where a < -lambda, else 0; NaN stays NaN; F is lambda. Float types
 	HardtanhGrad                          // 0 where a <= lo or a >= hi, else g, of the gradient g and the input. Float types
 	IsNaN                                 // true where a is not a number. Float types; dst is Bool
 	IsInf                                 // true where a is infinite. Float types; dst is Bool
@@ -111,6 +152,7 @@ var tableSpecs = [count - firstOfTable]spec{
 	Ceil - firstOfTable:            {"ceil", "k", "k", floats, elementwise},
 	Round - firstOfTable:           {"round", "k", "k", floats, elementwise},
 	Trunc - firstOfTable:           {"trunc", "k", "k", floats, elementwise},
+	Frac - firstOfTable:            {"frac", "k", "k", floats, elementwise},
 	Add - firstOfTable:             {"add", "k", "kk", numbers, elementwise},
 	Sub - firstOfTable:             {"sub", "k", "kk", numbers, elementwise},
 	Mul - firstOfTable:             {"mul", "k", "kk", anything, elementwise},
@@ -120,6 +162,7 @@ var tableSpecs = [count - firstOfTable]spec{
 	Minimum - firstOfTable:         {"minimum", "k", "kk", numbers, elementwise},
 	Fmod - firstOfTable:            {"fmod", "k", "kk", numbers, elementwise},
 	Remainder - firstOfTable:       {"remainder", "k", "kk", numbers, elementwise},
+	FloorDivide - firstOfTable:     {"floor_divide", "k", "kk", numbers, elementwise},
 	AddScalar - firstOfTable:       {"add_scalar", "k", "k", numbers, elementwise},
 	MulScalar - firstOfTable:       {"mul_scalar", "k", "k", numbers, elementwise},
 	DivScalar - firstOfTable:       {"div_scalar", "k", "k", floats, elementwise},
@@ -148,6 +191,31 @@ var tableSpecs = [count - firstOfTable]spec{
 	Exp2Grad - firstOfTable:        {"exp2_backward", "k", "kk", floats, elementwise},
 	Tan - firstOfTable:             {"tan", "k", "k", floats, elementwise},
 	TanGrad - firstOfTable:         {"tan_backward", "k", "kk", floats, elementwise},
+	Sinh - firstOfTable:            {"sinh", "k", "k", floats, elementwise},
+	Cosh - firstOfTable:            {"cosh", "k", "k", floats, elementwise},
+	Asin - firstOfTable:            {"asin", "k", "k", floats, elementwise},
+	AsinGrad - firstOfTable:        {"asin_backward", "k", "kk", floats, elementwise},
+	Acos - firstOfTable:            {"acos", "k", "k", floats, elementwise},
+	AcosGrad - firstOfTable:        {"acos_backward", "k", "kk", floats, elementwise},
+	Atan - firstOfTable:            {"atan", "k", "k", floats, elementwise},
+	AtanGrad - firstOfTable:        {"atan_backward", "k", "kk", floats, elementwise},
+	Asinh - firstOfTable:           {"asinh", "k", "k", floats, elementwise},
+	AsinhGrad - firstOfTable:       {"asinh_backward", "k", "kk", floats, elementwise},
+	Acosh - firstOfTable:           {"acosh", "k", "k", floats, elementwise},
+	AcoshGrad - firstOfTable:       {"acosh_backward", "k", "kk", floats, elementwise},
+	Atanh - firstOfTable:           {"atanh", "k", "k", floats, elementwise},
+	AtanhGrad - firstOfTable:       {"atanh_backward", "k", "kk", floats, elementwise},
+	Erfc - firstOfTable:            {"erfc", "k", "k", floats, elementwise},
+	Erfinv - firstOfTable:          {"erfinv", "k", "k", floats, elementwise},
+	ErfinvGrad - firstOfTable:      {"erfinv_backward", "k", "kk", floats, elementwise},
+	Lgamma - firstOfTable:          {"lgamma", "k", "k", floats, elementwise},
+	Digamma - firstOfTable:         {"digamma", "k", "k", floats, elementwise},
+	Polygamma - firstOfTable:       {"polygamma", "k", "k", floats, elementwise},
+	Logit - firstOfTable:           {"logit", "k", "k", floats, elementwise},
+	LogitGrad - firstOfTable:       {"logit_backward", "k", "kk", floats, elementwise},
+	Xlogy - firstOfTable:           {"xlogy", "k", "kk", floats, elementwise},
+	XlogyGrad - firstOfTable:       {"xlogy_backward", "k", "kkk", floats, elementwise},
+	XlogyGradU - firstOfTable:      {"xlogy_backward_other", "k", "kkk", floats, elementwise},
 	Atan2 - firstOfTable:           {"atan2", "k", "kk", floats, elementwise},
 	Atan2Grad - firstOfTable:       {"atan2_backward", "k", "kkk", floats, elementwise},
 	Atan2GradX - firstOfTable:      {"atan2_backward_other", "k", "kkk", floats, elementwise},
@@ -180,6 +248,20 @@ var tableSpecs = [count - firstOfTable]spec{
 	SoftplusGrad - firstOfTable:    {"softplus_backward", "k", "kk", floats, elementwise},
 	ELU - firstOfTable:             {"elu", "k", "k", floats, elementwise},
 	ELUGrad - firstOfTable:         {"elu_backward", "k", "kk", floats, elementwise},
+	LogSigmoid - firstOfTable:      {"log_sigmoid", "k", "k", floats, elementwise},
+	LogSigmoidGrad - firstOfTable:  {"log_sigmoid_backward", "k", "kk", floats, elementwise},
+	SELU - firstOfTable:            {"selu", "k", "k", floats, elementwise},
+	SELUGrad - firstOfTable:        {"selu_backward", "k", "kk", floats, elementwise},
+	CELU - firstOfTable:            {"celu", "k", "k", floats, elementwise},
+	CELUGrad - firstOfTable:        {"celu_backward", "k", "kk", floats, elementwise},
+	PReLU - firstOfTable:           {"prelu", "k", "kk", floats, elementwise},
+	PReLUGrad - firstOfTable:       {"prelu_backward", "k", "kkk", floats, elementwise},
+	PReLUGradWEIGHT - firstOfTable: {"prelu_backward_other", "k", "kkk", floats, elementwise},
+	Threshold - firstOfTable:       {"threshold", "k", "k", floats, elementwise},
+	ThresholdGrad - firstOfTable:   {"threshold_backward", "k", "kk", floats, elementwise},
+	Hardshrink - firstOfTable:      {"hardshrink", "k", "k", floats, elementwise},
+	HardshrinkGrad - firstOfTable:  {"hardshrink_backward", "k", "kk", floats, elementwise},
+	Softshrink - firstOfTable:      {"softshrink", "k", "k", floats, elementwise},
 	HardtanhGrad - firstOfTable:    {"hardtanh_backward", "k", "kk", floats, elementwise},
 	IsNaN - firstOfTable:           {"isnan", "b", "k", floats, elementwise},
 	IsInf - firstOfTable:           {"isinf", "b", "k", floats, elementwise},

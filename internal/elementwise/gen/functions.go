@@ -118,7 +118,7 @@ func filter[T any](list []T, keep func(T) bool) (kept []T) {
 
 // lower is the name of a function that is not exported: softsign, logAddExp, relu.
 func lower(name string) string {
-	for _, short := range []string{"ReLU", "GELU", "SiLU", "ELU"} {
+	for _, short := range []string{"ReLU", "GELU", "SiLU", "ELU", "SELU", "CELU", "PReLU"} {
 		if rest, ok := strings.CutPrefix(name, short); ok {
 			return strings.ToLower(short) + rest
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -81,6 +82,17 @@ func (l loop) Taken() string {
 		values[i] = fmt.Sprintf(l.Values, i)
 	}
 	return strings.Join(values, ", ")
+}
+
+// Names are those of the scalars, _ for one that the expression does not use.
+func (l loop) Names() string {
+	names := slices.Clone(l.Scalars)
+	for i, name := range names {
+		if replaced(l.Expr, name, "") == l.Expr {
+			names[i] = "_"
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Row are the types of a row of package cpu, with their functions.

@@ -16,6 +16,10 @@ constexpr int VDIMS = 4;
 template <class F> constexpr bool computes = false;
 #define COMPUTES(F) template <> inline constexpr bool computes<F> = true;
 
+// Whether it computes for so long that loads and stores of single elements do not matter.
+template <class F> constexpr bool slow = false;
+#define SLOW(F) template <> inline constexpr bool slow<F> = true;
+
 #include "functions_gen.h"
 
 // BYTES bytes, loaded and stored at once. The compiler must not see how: it would take vectors apart, to share accesses with the
@@ -115,12 +119,31 @@ FN void map_vectors(u32 n, u32 i, const Walk<N + 1, VDIMS>& w, D* dst, const A* 
     }
 }
 
+// The elements of vector number i, one after the other.
+template <class F, class D, class A, class S, int N>
+FN void map_slowly(u32 n, u32 i, const Walk<N + 1, VDIMS>& w, D* dst, const A* const (&in)[N], S s, S t) {
+    constexpr u32 V = 16 / larger(sizeof(D), sizeof(A));
+    i64 at[1][N + 1];
+    seek_all(w, i, THREADS, at);
+    if (i >= w.total) return;
+    u32 left = n - i * V;
+    #pragma unroll 1
+    for (u32 e = 0; e < V && e < left; e++) {
+        A x[N];
+        #pragma unroll
+        for (int k = 0; k < N; k++) x[k] = in[k][at[0][k + 1] + (w.stride[k + 1][0] == 0 ? 0 : e)];
+        dst[at[0][0] + e] = value<F, D, S>(x, s, t);
+    }
+}
+
 template <class F, class D, class A, class S, int N>
 FN void map_v(u32 n, const Walk<N + 1, VDIMS>& w, D* dst, const A* const (&in)[N], S s, S t) {
     constexpr int M = computes<F> ? 1 : VECTORS;
     u32 first = blockIdx.x * THREADS * VECTORS + threadIdx.x;
     #pragma unroll 1
-    for (u32 m = 0; m < VECTORS; m += M) map_vectors<F, M>(n, first + m * THREADS, w, dst, in, s, t);
+    for (u32 m = 0; m < VECTORS; m += M)
+        if constexpr (slow<F>) map_slowly<F>(n, first + m * THREADS, w, dst, in, s, t);
+        else map_vectors<F, M>(n, first + m * THREADS, w, dst, in, s, t);
 }
 
 template <class F, class D, class A, class S, int N>

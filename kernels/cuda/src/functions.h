@@ -109,3 +109,34 @@ template <class C> FN C remainder(C a, C b) {
     C r = fmod<C>(a, b);
     return r != 0 && (r < 0) != (b < 0) ? plus<C>(r, b) : r;
 }
+// The quotient rounded down, from the remainder, which is exact: a/b itself may be rounded up to an integer.
+template <class C> FN C floor_divide(C a, C b) {
+    if constexpr (is_float<C>) {
+        if (b == 0) return a / b;
+        C r = fmod<C>(a, b), q = (a - r) / b;
+        if (r != 0 && (r < 0) != (b < 0)) q -= 1;
+        if (q == 0) return a / b < 0 ? -(C)0 : (C)0;
+        C down = floor(q);
+        return q - down > (C)0.5 ? down + 1 : down;
+    } else {
+        if (b == 0) return 0;
+        if ((C)-1 < 0 && b == (C)-1) return minus<C>(0, a);
+        return (C)(a / b - (a % b != 0 && (a % b < 0) != (b < 0)));
+    }
+}
+
+// log(a/(1-a)) of a between eps and 1-eps, and its derivative; without bounds if eps is negative.
+template <class C> FN C logit(C a, f64 eps) {
+    f64 p = a;
+    if (eps >= 0) p = least<f64>(most<f64>(p, eps), 1 - eps);
+    return (C)log(p / (1 - p));
+}
+template <class C> FN C logit_grad(C g, C a, f64 eps) {
+    f64 p = a;
+    if (eps < 0 && (p < 0 || p > 1)) return (C)__builtin_nan("");
+    if (eps >= 0 && (p < eps || p > 1 - eps)) return 0;
+    return (C)((f64)g / (p * (1 - p)));
+}
+
+template <class C> FN C xlogy(C a, C b) { return nan(b) ? b : a == 0 ? (C)0 : a * log(b); }
+template <class C> FN C xlogy_grad(C g, C a, C b) { return a == 0 && b <= 0 ? (C)0 : xlogy(g, b); }

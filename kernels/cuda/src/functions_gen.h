@@ -36,6 +36,7 @@ UNARY(Floor, return floor(a); )
 UNARY(Ceil, return ceil(a); )
 UNARY(Round, return rint(a); )
 UNARY(Trunc, return trunc(a); )
+UNARY(Frac, return a - trunc(a); )
 BINARY(Add, return sum<C>(a, b, s); )
 BINARY(Sub, return minus<C>(a, b); )
 BINARY(Mul, return times<C>(a, b); )
@@ -45,6 +46,7 @@ BINARY(Maximum, return greater<C>(a, b); )
 BINARY(Minimum, return lesser<C>(a, b); )
 BINARY(Fmod, return fmod(a, b); )
 BINARY(Remainder, return remainder(a, b); )
+BINARY(FloorDivide, return floor_divide(a, b); )
 UNARY(AddScalar, return plus<C>(a, s); )
 UNARY(MulScalar, return times<C>(a, s); )
 UNARY(DivScalar, return a / s; )
@@ -73,6 +75,31 @@ UNARY(Exp2, return exp2(a); )
 BINARY(Exp2Grad, return a * (b * (C)0.693147180559945309417); )
 UNARY(Tan, return tan(a); )
 BINARY(TanGrad, return a * (1 + b * b); )
+UNARY(Sinh, return sinh(a); )
+UNARY(Cosh, return cosh(a); )
+UNARY(Asin, return asin(a); )
+BINARY(AsinGrad, return a / sqrt((1 - b) * (1 + b)); )
+UNARY(Acos, return acos(a); )
+BINARY(AcosGrad, return -a / sqrt((1 - b) * (1 + b)); )
+UNARY(Atan, return atan2(a, (C)1); )
+BINARY(AtanGrad, return a / (1 + b * b); )
+UNARY(Asinh, return asinh(a); )
+BINARY(AsinhGrad, return a / sqrt(b * b + 1); )
+UNARY(Acosh, return acosh(a); )
+BINARY(AcoshGrad, return a / sqrt((b - 1) * (b + 1)); )
+UNARY(Atanh, return atanh(a); )
+BINARY(AtanhGrad, return a / ((1 - b) * (1 + b)); )
+UNARY(Erfc, return (C)erfc((f64)a); )
+UNARY(Erfinv, return (C)erfinv((f64)a); )
+BINARY(ErfinvGrad, return a * ((C)0.886226925452758013649 * exp(b * b)); )
+UNARY(Lgamma, return (C)lgamma((f64)a); )
+UNARY(Digamma, return (C)digamma((f64)a); )
+UNARY(Polygamma, return (C)polygamma(s, (f64)a); )
+UNARY(Logit, return logit(a, s); )
+BINARY(LogitGrad, return logit_grad(a, b, s); )
+BINARY(Xlogy, return xlogy(a, b); )
+TERNARY(XlogyGrad, return xlogy_grad(a, b, c); )
+TERNARY(XlogyGradU, return a * b / c; )
 BINARY(Atan2, return atan2(a, b); )
 TERNARY(Atan2Grad, return a * c / (b * b + c * c); )
 TERNARY(Atan2GradX, return -a * b / (b * b + c * c); )
@@ -105,6 +132,20 @@ UNARY(Softplus, return softplus(a, s, t); )
 BINARY(SoftplusGrad, return softplus_grad(a, b, s, t); )
 UNARY(ELU, return a > 0 ? a : s * expm1(a); )
 BINARY(ELUGrad, return b > 0 ? a : a * (s * exp(b)); )
+UNARY(LogSigmoid, return least<C>(a, 0) - log1p(exp(-abs(a))); )
+BINARY(LogSigmoidGrad, return a * sigmoid(-b); )
+UNARY(SELU, return (C)1.0507009873554804934193349852946 * (a > 0 ? a : (C)1.6732632423543772848170429916717 * expm1(a)); )
+BINARY(SELUGrad, return a * ((C)1.0507009873554804934193349852946 * (b > 0 ? (C)1 : (C)1.6732632423543772848170429916717 * exp(b))); )
+UNARY(CELU, return a > 0 ? a : s * expm1(a / s); )
+BINARY(CELUGrad, return b > 0 ? a : a * exp(b / s); )
+BINARY(PReLU, return a > 0 ? a : a * b; )
+TERNARY(PReLUGrad, return b > 0 ? a : a * c; )
+TERNARY(PReLUGradWEIGHT, return b > 0 ? (C)0 : a * b; )
+UNARY(Threshold, return a <= s ? t : a; )
+BINARY(ThresholdGrad, return b <= s ? (C)0 : a; )
+UNARY(Hardshrink, return a >= -s && a <= s ? (C)0 : a; )
+BINARY(HardshrinkGrad, return b >= -s && b <= s ? (C)0 : a; )
+UNARY(Softshrink, return a > s ? a - s : a < -s ? a + s : a * 0; )
 BINARY(HardtanhGrad, return b <= s || b >= t ? (C)0 : a; )
 TEST(IsNaN, a != a)
 TEST(IsInf, !(a - a == 0) && a == a)
@@ -126,6 +167,7 @@ COMPUTES(fn::Div)
 COMPUTES(fn::Pow)
 COMPUTES(fn::Fmod)
 COMPUTES(fn::Remainder)
+COMPUTES(fn::FloorDivide)
 COMPUTES(fn::DivScalar)
 COMPUTES(fn::PowScalar)
 COMPUTES(fn::AddCDiv)
@@ -146,6 +188,31 @@ COMPUTES(fn::Log10)
 COMPUTES(fn::Log10Grad)
 COMPUTES(fn::Exp2)
 COMPUTES(fn::Tan)
+COMPUTES(fn::Sinh)
+COMPUTES(fn::Cosh)
+COMPUTES(fn::Asin)
+COMPUTES(fn::AsinGrad)
+COMPUTES(fn::Acos)
+COMPUTES(fn::AcosGrad)
+COMPUTES(fn::Atan)
+COMPUTES(fn::AtanGrad)
+COMPUTES(fn::Asinh)
+COMPUTES(fn::AsinhGrad)
+COMPUTES(fn::Acosh)
+COMPUTES(fn::AcoshGrad)
+COMPUTES(fn::Atanh)
+COMPUTES(fn::AtanhGrad)
+COMPUTES(fn::Erfc)
+COMPUTES(fn::Erfinv)
+COMPUTES(fn::ErfinvGrad)
+COMPUTES(fn::Lgamma)
+COMPUTES(fn::Digamma)
+COMPUTES(fn::Polygamma)
+COMPUTES(fn::Logit)
+COMPUTES(fn::LogitGrad)
+COMPUTES(fn::Xlogy)
+COMPUTES(fn::XlogyGrad)
+COMPUTES(fn::XlogyGradU)
 COMPUTES(fn::Atan2)
 COMPUTES(fn::Atan2Grad)
 COMPUTES(fn::Atan2GradX)
@@ -172,6 +239,33 @@ COMPUTES(fn::Softplus)
 COMPUTES(fn::SoftplusGrad)
 COMPUTES(fn::ELU)
 COMPUTES(fn::ELUGrad)
+COMPUTES(fn::LogSigmoid)
+COMPUTES(fn::LogSigmoidGrad)
+COMPUTES(fn::SELU)
+COMPUTES(fn::SELUGrad)
+COMPUTES(fn::CELU)
+COMPUTES(fn::CELUGrad)
+SLOW(fn::Sin)
+SLOW(fn::Cos)
+SLOW(fn::Log2)
+SLOW(fn::Log10)
+SLOW(fn::Exp2)
+SLOW(fn::Tan)
+SLOW(fn::Sinh)
+SLOW(fn::Cosh)
+SLOW(fn::Asin)
+SLOW(fn::Acos)
+SLOW(fn::Atan)
+SLOW(fn::Asinh)
+SLOW(fn::Acosh)
+SLOW(fn::Atanh)
+SLOW(fn::Erfc)
+SLOW(fn::Erfinv)
+SLOW(fn::Lgamma)
+SLOW(fn::Digamma)
+SLOW(fn::Polygamma)
+SLOW(fn::Logit)
+SLOW(fn::Atan2)
 
 // The kernels of a type, by the classes of types for which they are defined; T is its suffix and type, C of computation, and W of
 // scalars that are wide whatever the type is.
@@ -197,6 +291,7 @@ COMPUTES(fn::ELUGrad)
     MAP2(minimum_##T, fn::Minimum, T, T, C) \
     MAP2(fmod_##T, fn::Fmod, T, T, C) \
     MAP2(remainder_##T, fn::Remainder, T, T, C) \
+    MAP2(floor_divide_##T, fn::FloorDivide, T, T, C) \
     MAP1(add_scalar_##T, fn::AddScalar, T, T, C) \
     MAP1(mul_scalar_##T, fn::MulScalar, T, T, C) \
     MAP1(pow_scalar_##T, fn::PowScalar, T, T, W) \
@@ -210,6 +305,7 @@ COMPUTES(fn::ELUGrad)
     MAP1(ceil_##T, fn::Ceil, T, T, C) \
     MAP1(round_##T, fn::Round, T, T, C) \
     MAP1(trunc_##T, fn::Trunc, T, T, C) \
+    MAP1(frac_##T, fn::Frac, T, T, C) \
     MAP2(div_##T, fn::Div, T, T, C) \
     MAP1(div_scalar_##T, fn::DivScalar, T, T, C) \
     MAP2(clamp_backward_##T, fn::ClampGrad, T, T, C) \
@@ -234,6 +330,31 @@ COMPUTES(fn::ELUGrad)
     MAP2(exp2_backward_##T, fn::Exp2Grad, T, T, C) \
     MAP1(tan_##T, fn::Tan, T, T, C) \
     MAP2(tan_backward_##T, fn::TanGrad, T, T, C) \
+    MAP1(sinh_##T, fn::Sinh, T, T, C) \
+    MAP1(cosh_##T, fn::Cosh, T, T, C) \
+    MAP1(asin_##T, fn::Asin, T, T, C) \
+    MAP2(asin_backward_##T, fn::AsinGrad, T, T, C) \
+    MAP1(acos_##T, fn::Acos, T, T, C) \
+    MAP2(acos_backward_##T, fn::AcosGrad, T, T, C) \
+    MAP1(atan_##T, fn::Atan, T, T, C) \
+    MAP2(atan_backward_##T, fn::AtanGrad, T, T, C) \
+    MAP1(asinh_##T, fn::Asinh, T, T, C) \
+    MAP2(asinh_backward_##T, fn::AsinhGrad, T, T, C) \
+    MAP1(acosh_##T, fn::Acosh, T, T, C) \
+    MAP2(acosh_backward_##T, fn::AcoshGrad, T, T, C) \
+    MAP1(atanh_##T, fn::Atanh, T, T, C) \
+    MAP2(atanh_backward_##T, fn::AtanhGrad, T, T, C) \
+    MAP1(erfc_##T, fn::Erfc, T, T, C) \
+    MAP1(erfinv_##T, fn::Erfinv, T, T, C) \
+    MAP2(erfinv_backward_##T, fn::ErfinvGrad, T, T, C) \
+    MAP1(lgamma_##T, fn::Lgamma, T, T, C) \
+    MAP1(digamma_##T, fn::Digamma, T, T, C) \
+    MAP1(polygamma_##T, fn::Polygamma, T, T, W) \
+    MAP1(logit_##T, fn::Logit, T, T, W) \
+    MAP2(logit_backward_##T, fn::LogitGrad, T, T, W) \
+    MAP2(xlogy_##T, fn::Xlogy, T, T, C) \
+    MAP3(xlogy_backward_##T, fn::XlogyGrad, T, C) \
+    MAP3(xlogy_backward_other_##T, fn::XlogyGradU, T, C) \
     MAP2(atan2_##T, fn::Atan2, T, T, C) \
     MAP3(atan2_backward_##T, fn::Atan2Grad, T, C) \
     MAP3(atan2_backward_other_##T, fn::Atan2GradX, T, C) \
@@ -265,6 +386,20 @@ COMPUTES(fn::ELUGrad)
     MAP2(softplus_backward_##T, fn::SoftplusGrad, T, T, W) \
     MAP1(elu_##T, fn::ELU, T, T, C) \
     MAP2(elu_backward_##T, fn::ELUGrad, T, T, C) \
+    MAP1(log_sigmoid_##T, fn::LogSigmoid, T, T, C) \
+    MAP2(log_sigmoid_backward_##T, fn::LogSigmoidGrad, T, T, C) \
+    MAP1(selu_##T, fn::SELU, T, T, C) \
+    MAP2(selu_backward_##T, fn::SELUGrad, T, T, C) \
+    MAP1(celu_##T, fn::CELU, T, T, C) \
+    MAP2(celu_backward_##T, fn::CELUGrad, T, T, C) \
+    MAP2(prelu_##T, fn::PReLU, T, T, C) \
+    MAP3(prelu_backward_##T, fn::PReLUGrad, T, C) \
+    MAP3(prelu_backward_other_##T, fn::PReLUGradWEIGHT, T, C) \
+    MAP1(threshold_##T, fn::Threshold, T, T, C) \
+    MAP2(threshold_backward_##T, fn::ThresholdGrad, T, T, C) \
+    MAP1(hardshrink_##T, fn::Hardshrink, T, T, C) \
+    MAP2(hardshrink_backward_##T, fn::HardshrinkGrad, T, T, C) \
+    MAP1(softshrink_##T, fn::Softshrink, T, T, C) \
     MAP2(hardtanh_backward_##T, fn::HardtanhGrad, T, T, C) \
     MAP1(isnan_##T, fn::IsNaN, b8, T, C) \
     MAP1(isinf_##T, fn::IsInf, b8, T, C) \

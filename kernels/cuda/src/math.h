@@ -655,3 +655,230 @@ FN f64 atan2(f64 y, f64 x) {
     return bits_of(y) >> 63 ? -r : r;
 }
 FN f32 atan2(f32 y, f32 x) { return (f32)atan2((f64)y, (f64)x); }
+
+// The inverse of erf: algorithm AS 241 (Wichura, 1988), of three ranges.
+FN f64 erfinv(f64 v) {
+    f64 x = abs(v), r, p, q;
+    if (!(x < 1.0)) return x == 1.0 ? v * __builtin_inf() : __builtin_nan("");
+    if (x <= 0.85) {
+        r = 0.180625 - 0.25 * x * x;
+        p = 887.0940696254552;
+        p = fma(p, r, 11819.493347062295);
+        p = fma(p, r, 23782.041382114385);
+        p = fma(p, r, 16235.862515167575);
+        p = fma(p, r, 4854.886889384388);
+        p = fma(p, r, 697.062665343896);
+        p = fma(p, r, 47.07268811238398);
+        p = fma(p, r, 1.1975323115670913);
+        q = 5226.495278852854;
+        q = fma(q, r, 28729.085735721943);
+        q = fma(q, r, 39307.89580009271);
+        q = fma(q, r, 21213.794301586597);
+        q = fma(q, r, 5394.196021424751);
+        q = fma(q, r, 687.1870074920579);
+        q = fma(q, r, 42.31333070160091);
+        q = fma(q, r, 1.0);
+        return v * p / q;
+    }
+    r = sqrt(0.693147180559945309417 - log(1.0 - x));
+    if (r <= 5.0) {
+        r -= 1.6;
+        p = 0.0007745450142783414;
+        p = fma(p, r, 0.022723844989269184);
+        p = fma(p, r, 0.2417807251774506);
+        p = fma(p, r, 1.2704582524523684);
+        p = fma(p, r, 3.6478483247632045);
+        p = fma(p, r, 5.769497221460691);
+        p = fma(p, r, 4.630337846156546);
+        p = fma(p, r, 1.4234371107496835);
+        q = 1.4859850019840355e-09;
+        q = fma(q, r, 0.0007744145906515771);
+        q = fma(q, r, 0.021494160384252878);
+        q = fma(q, r, 0.2094506521051275);
+        q = fma(q, r, 0.9754783200178743);
+        q = fma(q, r, 2.3707661626024534);
+        q = fma(q, r, 2.9036514445419948);
+        q = fma(q, r, 1.4142135623730951);
+    } else {
+        r -= 5.0;
+        p = 2.0103343992922881e-07;
+        p = fma(p, r, 2.7115555687434876e-05);
+        p = fma(p, r, 0.0012426609473880784);
+        p = fma(p, r, 0.026532189526576124);
+        p = fma(p, r, 0.29656057182850487);
+        p = fma(p, r, 1.7848265399172913);
+        p = fma(p, r, 5.463784911164114);
+        p = fma(p, r, 6.657904643501103);
+        q = 2.8910246058729655e-15;
+        q = fma(q, r, 2.010321207683943e-07);
+        q = fma(q, r, 2.6110884050805935e-05);
+        q = fma(q, r, 0.0011128009970788597);
+        q = fma(q, r, 0.02103693768272069);
+        q = fma(q, r, 0.19364809469506591);
+        q = fma(q, r, 0.8482908416595164);
+        q = fma(q, r, 1.4142135623730951);
+    }
+    return v < 0.0 ? -p / q : p / q;
+}
+
+// log(gamma(1+z)) + log(1+z) = log(gamma(2+z)) for |z| <= 1/4: the series of (-1)^k*(zeta(k)-1)/k * z^k, from k = 2 on.
+FN f64 lgamma_near_two(f64 z) {
+    f64 p = 2.1207184805554665e-07;
+    p = fma(p, z, -4.492469198764566e-07);
+    p = fma(p, z, 9.55141213040742e-07);
+    p = fma(p, z, -2.039215753801366e-06);
+    p = fma(p, z, 4.374866789907488e-06);
+    p = fma(p, z, -9.439488275268397e-06);
+    p = fma(p, z, 2.050721277567069e-05);
+    p = fma(p, z, -4.492623673813314e-05);
+    p = fma(p, z, 9.945751278180853e-05);
+    p = fma(p, z, -0.00022315475845357939);
+    p = fma(p, z, 0.0005096695247430425);
+    p = fma(p, z, -0.001192753911703261);
+    p = fma(p, z, 0.0028905103307415234);
+    p = fma(p, z, -0.007385551028673986);
+    p = fma(p, z, 0.020580808427784546);
+    p = fma(p, z, -0.0673523010531981);
+    p = fma(p, z, 0.3224670334241132);
+    return z * fma(p, z, 0.422784335098467139393); // 1 - Euler's constant
+}
+
+// log(gamma(x)) for x > 0: near 1 and 2, where it is 0, by its series, else of x + n >= 8 by Stirling's.
+FN f64 lgamma_positive(f64 x) {
+    if (abs(x - 2.0) <= 0.25) return lgamma_near_two(x - 2.0);
+    if (abs(x - 1.0) <= 0.25) return lgamma_near_two(x - 1.0) - log1p(x - 1.0);
+    if (x > 1e17) return x * (log(x) - 1.0);
+    f64 product = 1.0;
+    #pragma unroll 1
+    for (; x < 8.0; x += 1.0) product *= x;
+    f64 z = 1.0 / x, s = z * z;
+    f64 p = 1.0 / 156;
+    p = fma(p, s, -691.0 / 360360);
+    p = fma(p, s, 1.0 / 1188);
+    p = fma(p, s, -1.0 / 1680);
+    p = fma(p, s, 1.0 / 1260);
+    p = fma(p, s, -1.0 / 360);
+    p = fma(p, s, 1.0 / 12);
+    return ((x - 0.5) * (log(x) - 1.0) + 0.418938533204672741780) + (p * z - log(product));
+}
+
+// sin(pi*v) and cos(pi*v) but for their sign: v and the distance to the nearest integer differ by that integer.
+FN void sincos_pi(f64 v, f64& sin, f64& cos) { sincos(3.14159265358979323846 * (v - rint(v)), sin, cos); }
+
+// log(|gamma(v)|), of negative v by reflection: gamma(v)*gamma(-v) = -pi/(v*sin(pi*v)).
+FN f64 lgamma(f64 v) {
+    f64 x = abs(v);
+    if (v != v || x == __builtin_inf()) return x;
+    if (x == 0.0) return __builtin_inf();
+    if (x < 0x1p-70) return -log(x);
+    if (v > 0.0) return lgamma_positive(v);
+    if (rint(v) == v) return __builtin_inf();
+    f64 s, c;
+    sincos_pi(x, s, c);
+    return log(3.14159265358979323846 / (x * abs(s))) - lgamma_positive(x);
+}
+
+// The derivative of log(gamma(v)): of negative v by reflection, else of v + n >= 10 by its asymptotic series.
+FN f64 digamma(f64 v) {
+    if (v == 0.0) return bits_of(v) >> 63 ? __builtin_inf() : -__builtin_inf();
+    if (v == __builtin_inf() || v != v) return v;
+    f64 r = 0.0;
+    if (v < 0.0) {
+        if (rint(v) == v) return __builtin_nan("");
+        f64 s, c;
+        sincos_pi(v, s, c);
+        r = -3.14159265358979323846 * c / s;
+        v = 1.0 - v;
+    }
+    #pragma unroll 1
+    for (; v < 10.0; v += 1.0) r -= 1.0 / v;
+    f64 z = 1.0 / v, s = z * z;
+    f64 p = 1.0 / 12;
+    p = fma(p, s, -691.0 / 32760);
+    p = fma(p, s, 1.0 / 132);
+    p = fma(p, s, -1.0 / 240);
+    p = fma(p, s, 1.0 / 252);
+    p = fma(p, s, -1.0 / 120);
+    p = fma(p, s, 1.0 / 12);
+    return r + ((log(v) - 0.5 * z) - s * p);
+}
+
+// Whole powers of positive numbers, by multiplication.
+FN f64 natural_power(f64 v, i64 n) {
+    f64 r = 1.0;
+    #pragma unroll 1
+    for (; n > 0; n >>= 1, v *= v)
+        if (n & 1) r *= v;
+    return r;
+}
+
+// The derivative number order of digamma: (-1)^(n+1) * n! * (1/v^(n+1) + 1/(v+1)^(n+1) + ...) for n >= 1, whose tail Euler and Maclaurin's
+// formula gives from v + k > 10 + 1.5*n on. Where v is not positive only poles and what is no pole are told apart: all terms down to the
+// positive ones are added one by one.
+FN f64 polygamma(f64 order, f64 v) {
+    i64 n = (i64)order;
+    if (v != v || v == -__builtin_inf()) return __builtin_nan("");
+    f64 fact = 1.0;
+    #pragma unroll 1
+    for (i64 k = 2; k <= n; k++) fact *= (f64)k;
+    if (!(n & 1)) fact = -fact;
+    if (v <= 0.0 && rint(v) == v) return __builtin_inf();
+    if (v == __builtin_inf()) return 0.0 * fact;
+    f64 sum = 0.0, from = 10.0 + 1.5 * order;
+    #pragma unroll 1
+    for (; v < from; v += 1.0) {
+        f64 x = 1.0 / abs(v), t = natural_power(x, n + 1);
+        sum += v < 0.0 && !(n & 1) ? -t : t;
+    }
+    // The integral, half of the first term, and B(2k)/(2k)! * (n+1)*...*(n+2k-1) / v^(n+2k).
+    f64 x = 1.0 / v, s = x * x, tail = natural_power(x, n), term = tail * s * (order + 1.0);
+    sum += tail / order + 0.5 * tail * x;
+    f64 m = order + 1.0, t = 0.0;
+    t = -3617.0 / 10670622842880000.0;
+    t = fma(t * s, (m + 13.0) * (m + 14.0), 1.0 / 74724249600.0);
+    t = fma(t * s, (m + 11.0) * (m + 12.0), -691.0 / 1307674368000.0);
+    t = fma(t * s, (m + 9.0) * (m + 10.0), 1.0 / 47900160.0);
+    t = fma(t * s, (m + 7.0) * (m + 8.0), -1.0 / 1209600.0);
+    t = fma(t * s, (m + 5.0) * (m + 6.0), 1.0 / 30240.0);
+    t = fma(t * s, (m + 3.0) * (m + 4.0), -1.0 / 720.0);
+    t = fma(t * s, (m + 1.0) * (m + 2.0), 1.0 / 12.0);
+    return fact * (sum + term * t);
+}
+
+FN f64 sinh(f64 v) {
+    f64 x = abs(v), y;
+    if (x > 709.0) {
+        y = exp(0.5 * x);
+        y *= 0.5 * y;
+    } else {
+        y = expm1(x);
+        y = 0.5 * (y + y / (y + 1.0));
+    }
+    return v < 0.0 ? -y : x == 0.0 ? v : y;
+}
+FN f32 sinh(f32 v) { return (f32)sinh((f64)v); }
+FN f64 cosh(f64 v) {
+    f64 x = abs(v), y = exp(x > 709.0 ? 0.5 * x : x);
+    return x > 709.0 ? 0.5 * y * y : 0.5 * (y + 1.0 / y);
+}
+FN f32 cosh(f32 v) { return (f32)cosh((f64)v); }
+FN f64 asin(f64 v) { return atan2(v, sqrt((1.0 - v) * (1.0 + v))); }
+FN f32 asin(f32 v) { return (f32)asin((f64)v); }
+FN f64 acos(f64 v) { return 2.0 * atan2(sqrt(1.0 - v), sqrt(1.0 + v)); }
+FN f32 acos(f32 v) { return (f32)acos((f64)v); }
+FN f64 asinh(f64 v) {
+    f64 x = abs(v), y = x > 0x1p28 ? log(x) + 0.693147180559945309417 : log1p(x + x * x / (1.0 + sqrt(x * x + 1.0)));
+    return v < 0.0 ? -y : x == 0.0 ? v : y;
+}
+FN f32 asinh(f32 v) { return (f32)asinh((f64)v); }
+FN f64 acosh(f64 v) {
+    if (v > 0x1p28) return log(v) + 0.693147180559945309417;
+    f64 t = v - 1.0;
+    return t < 0.0 ? __builtin_nan("") : log1p(t + sqrt(t * (2.0 + t)));
+}
+FN f32 acosh(f32 v) { return (f32)acosh((f64)v); }
+FN f64 atanh(f64 v) {
+    f64 x = abs(v), y = 0.5 * log1p(2.0 * x / (1.0 - x));
+    return v < 0.0 ? -y : x == 0.0 ? v : y;
+}
+FN f32 atanh(f32 v) { return (f32)atanh((f64)v); }
