@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
-	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/atomicfile"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/safetensors"
 )
 
 // FormatError says that what was read is not a checkpoint, or not a sound one: one that is cut short, or was damaged.

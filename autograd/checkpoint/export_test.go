@@ -1,6 +1,6 @@
 package checkpoint
 
-import "github.com/cistern-ml/cistern/autograd/internal/atomicfile"
+import "github.com/cistern-ml/cistern/internal/atomicfile"
 
 // On makes WriteFile use another file system.
 func (c *Checkpoint) On(sys atomicfile.FS) *Checkpoint {

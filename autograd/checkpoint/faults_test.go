@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
-	"github.com/cistern-ml/cistern/autograd/internal/atomicfile"
+	"github.com/cistern-ml/cistern/internal/atomicfile"
 )
 
 var errDisk = errors.New("the disk fails")

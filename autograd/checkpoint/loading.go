@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/safetensors"
 	"github.com/cistern-ml/cistern/tensor"
 )
 

@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/autograd/internal/statedict"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/safetensors"
 	"github.com/cistern-ml/cistern/tensor"
 )
 

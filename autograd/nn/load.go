@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/autograd/internal/statedict"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/safetensors"
 	"github.com/cistern-ml/cistern/tensor"
 )
 

@@ -7,8 +7,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/safetensors"
 )
 
 // FormatError says that what Load, ReadTensors or ListTensors read is not a file in the safetensors format, or not a sound one: one that is cut short, or was

@@ -7,9 +7,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/safetensors"
 )
 
 // Save writes the values of m's parameters and buffers, under the names of AllNamedState, in the safetensors format, which other frameworks read

@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/cistern-ml/cistern/autograd/internal/safetensors"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/safetensors"
 	"github.com/cistern-ml/cistern/tensor"
 )
 

@@ -35,6 +35,7 @@ var layers = []layer{
 	{packages: "internal/command", may: with(leaves, "device")},                                              // the main of programs ends devices
 	{packages: "internal/torchtest", may: with(below, "tensor/...", "autograd/...", "amp/...")},              // compares all of them with PyTorch
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
+	{packages: "internal/safetensors", may: with(underTensor, "tensor")},                                     // the format, for tensor/safetensors and all that reads models
 	{packages: "internal/soak", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")},    // trains for long
 	{packages: "device", may: []string{"internal/excerpt", "internal/platform"}, tests: []string{"device/..."}},
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
