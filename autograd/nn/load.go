@@ -194,6 +194,9 @@ func (l *load) match(entries []safetensors.Entry) ([]Named, error) {
 		if ordered[at[i]] = (Named{file[i].Name, p}); p != nil && p.Tensor() == nil {
 			return nil, argumentErr("Load", "parameter %s has no memory: call To on the model first", excerpt.Of(file[i].Name))
 		}
+		if err := entries[at[i]].Unreadable(); p != nil && err != nil {
+			return nil, inFile("", l.file, err)
+		}
 	}
 	return ordered, nil
 }

@@ -14,7 +14,7 @@ import (
 // TensorInfo is what a file in the safetensors format says of one of its tensors.
 type TensorInfo struct {
 	Name  string
-	DType tensor.DType
+	DType tensor.DType // 0 for a type that package tensor has not
 	Shape tensor.Shape
 }
 
@@ -39,7 +39,8 @@ func ListTensors(r io.Reader) (tensors []TensorInfo, metadata map[string]string,
 
 // ReadTensors reads tensors of a file in the safetensors format by their names, all if none is given, and makes them under e, with the types
 // and shapes that they have there. The caller releases them (ReleaseTensors). It is for what belongs to no module: statistics of a data set,
-// weights to look into. Load reads models.
+// weights to look into. Load reads models. It is for what can only be read from its beginning to its end, such as a pipe: a file is opened with package
+// tensor/safetensors, which reads a tensor when it is asked for.
 //
 // The whole file is read and checked, one tensor at a time in host memory: with an error, everything that was made is released. A file that
 // is cut short, goes on after its end, or is not what its checksum says is a *FormatError; names that it has not are a *MismatchError
@@ -60,6 +61,11 @@ func ReadTensors(e tensor.Exec, r io.Reader, names ...string) (tensors map[strin
 	wanted, missing := choose(f.Entries, names)
 	if len(missing) > 0 {
 		return nil, &MismatchError{Call: call, File: file, Missing: missing}
+	}
+	for _, entry := range f.Entries {
+		if err := entry.Unreadable(); err != nil && wanted[entry.Name] {
+			return nil, inFile(call, file, err)
+		}
 	}
 	made, done := map[string]*tensor.Tensor{}, false
 	defer func() {

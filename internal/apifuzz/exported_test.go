@@ -22,6 +22,7 @@ import (
 	"github.com/cistern-ml/cistern/memory/pinned"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/dense"
+	"github.com/cistern-ml/cistern/tensor/safetensors"
 )
 
 // functions are the exported functions by name.
@@ -395,6 +396,14 @@ var functions = map[string]any{
 	"pinned.For":                         pinned.For,
 	"pinned.Keep":                        pinned.Keep,
 	"pinned.New":                         pinned.New,
+	"safetensors.As":                     safetensors.As,
+	"safetensors.NewFile":                safetensors.NewFile,
+	"safetensors.Open":                   safetensors.Open,
+	"safetensors.Rows":                   safetensors.Rows,
+	"safetensors.Unverified":             safetensors.Unverified,
+	"safetensors.Write":                  safetensors.Write,
+	"safetensors.WriteFile":              safetensors.WriteFile,
+	"safetensors.WriteShards":            safetensors.WriteShards,
 	"sim.ManualStreams":                  sim.ManualStreams,
 	"sim.New":                            sim.New,
 	"sim.OnCall":                         sim.OnCall,
@@ -727,6 +736,16 @@ var types = []reflect.Type{
 	reflect.TypeFor[pinned.Registrar](),
 	reflect.TypeFor[pinned.Snapshot](),
 	reflect.TypeFor[pinned.Stats](),
+	reflect.TypeFor[safetensors.ArgumentError](),
+	reflect.TypeFor[safetensors.Entry](),
+	reflect.TypeFor[safetensors.File](),
+	reflect.TypeFor[safetensors.FileError](),
+	reflect.TypeFor[safetensors.FormatError](),
+	reflect.TypeFor[safetensors.Info](),
+	reflect.TypeFor[safetensors.NameError](),
+	reflect.TypeFor[safetensors.OpenOption](),
+	reflect.TypeFor[safetensors.ReadOption](),
+	reflect.TypeFor[safetensors.TypeError](),
 	reflect.TypeFor[sim.Call](),
 	reflect.TypeFor[sim.CallKind](),
 	reflect.TypeFor[sim.Calls](),
@@ -797,6 +816,7 @@ var sentinels = []error{
 	memory.ErrPoolReleased,
 	memory.ErrUseAfterFree,
 	optim.ErrInvalid,
+	safetensors.ErrClosed,
 	tensor.ErrIndex,
 	tensor.ErrReleased,
 }

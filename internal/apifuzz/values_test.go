@@ -3,6 +3,7 @@ package apifuzz
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
+	"github.com/cistern-ml/cistern/tensor/safetensors"
 )
 
 // maxDepth is how many constructors stand inside each other.
@@ -70,6 +72,7 @@ func init() {
 		reflect.TypeFor[context.Context]():     (*world).context,
 		reflect.TypeFor[io.Reader]():           (*world).reader,
 		reflect.TypeFor[io.Writer]():           (*world).writer,
+		reflect.TypeFor[*safetensors.File]():   (*world).weights,
 		reflect.TypeFor[error]():               func(w *world, _ int) value { return valueOf(pick(w, nil, errGiven), "err") },
 		reflect.TypeFor[fmt.State]():           func(w *world, _ int) value { return valueOf[fmt.State](printing{}, "state") },
 		reflect.TypeFor[http.Handler]():        func(w *world, _ int) value { return valueOf(http.NotFoundHandler(), "handler") },
@@ -752,6 +755,16 @@ func (w *world) reader(int) value {
 	}
 	text := pick(w, "", "junk", "PK\x03\x04", strings.Repeat("\x00", 100), strings.Repeat("\xff", 100), `{"a":1}`)
 	return valueOf[io.Reader](strings.NewReader(text), "reader(%q)", text)
+}
+
+// weights is a file with tensors of names that strings have.
+func (w *world) weights(int) value {
+	if w.mischief() {
+		return pick(w, valueOf[*safetensors.File](nil, "nil"), valueOf(new(safetensors.File), "new(safetensors.File)"))
+	}
+	const header = `{"weight":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"a":{"dtype":"I8","shape":[1],"data_offsets":[8,9]}}`
+	text := string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header + strings.Repeat("\x00", 9)
+	return valueOf(must(safetensors.NewFile(strings.NewReader(text), int64(len(text)))), "file")
 }
 
 func (w *world) writer(int) value {

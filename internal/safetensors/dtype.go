@@ -8,6 +8,12 @@ var formatNames = map[tensor.DType]string{
 	tensor.Int64: "I64", tensor.Int32: "I32", tensor.Uint8: "U8", tensor.Bool: "BOOL",
 }
 
+// foreignBits are the bits of an element of the types that the format has and the tensor package has not.
+var foreignBits = map[string]int64{
+	"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "C64": 64,
+	"I8": 8, "I16": 16, "U16": 16, "U32": 32, "U64": 64,
+}
+
 // dtypeNamed is the type of a name, 0 for those that the tensor package does not have.
 func dtypeNamed(name string) tensor.DType {
 	for dt, n := range formatNames {
@@ -18,9 +24,17 @@ func dtypeNamed(name string) tensor.DType {
 	return 0
 }
 
-// sizeOf is the bytes of a tensor, unless the shape is not one or the number does not fit.
-func sizeOf(shape []int, dt tensor.DType) (int64, bool) {
-	size := int64(dt.Size())
+// bitsOf are the bits of an element, 0 for a type that nobody here has heard of.
+func bitsOf(name string) int64 {
+	if dt := dtypeNamed(name); dt != 0 {
+		return 8 * int64(dt.Size())
+	}
+	return foreignBits[name]
+}
+
+// sizeOf is the bytes of a tensor whose elements have so many bits, unless the shape is not one or the number does not fit.
+func sizeOf(shape []int, bits int64) (int64, bool) {
+	size := bits
 	if size == 0 || len(shape) > tensor.MaxDims {
 		return 0, false
 	}
@@ -30,5 +44,5 @@ func sizeOf(shape []int, dt tensor.DType) (int64, bool) {
 		}
 		size *= int64(d)
 	}
-	return size, true
+	return size / 8, size%8 == 0
 }

@@ -30,12 +30,23 @@ const (
 // Entry is what a header says of a tensor.
 type Entry struct {
 	Name  string
-	DType tensor.DType
+	DType tensor.DType // 0 for a type that the tensor package has not
 	Shape []int
+	Type  string // as the format calls it
+	Begin int64  // where its data begins, counted from the end of the header
+	Bytes int64  // of its data
 }
 
 // Len is the number of elements.
 func (e *Entry) Len() int { return tensor.Shape(e.Shape).Len() }
+
+// Unreadable is the error of reading a tensor whose type the tensor package has not, nil for all others.
+func (e *Entry) Unreadable() error {
+	if e.DType != 0 {
+		return nil
+	}
+	return &Error{Tensor: e.Name, Detail: fmt.Sprintf("a type that there is not here: %q", excerpt.Of(e.Type))}
+}
 
 // Header is what a file says of itself before its data.
 type Header struct {
@@ -54,7 +65,10 @@ func (h *Header) HasChecksum() bool { return h.sum != "" }
 func (h *Header) IsCheckpoint() bool { return h.Metadata[FormatKey] == Checkpoint }
 
 // Len is the bytes of the whole file.
-func (h *Header) Len() int64 { return int64(len(h.raw)) + h.Size }
+func (h *Header) Len() int64 { return h.Start() + h.Size }
+
+// Start is where the data begins.
+func (h *Header) Start() int64 { return int64(len(h.raw)) }
 
 // Same reports whether two headers are the same bytes.
 func (h *Header) Same(o *Header) bool { return h.sum == o.sum && bytes.Equal(h.raw, o.raw) }
@@ -96,9 +110,9 @@ func describedBy(name string, message json.RawMessage) (d described, err error) 
 
 var offsetsWanted = fmt.Sprintf("two numbers of bytes from 0 to %d", int64(math.MaxInt64))
 
-// readHeader reads the header and checks that the tensors lie one after the other, without gaps, each as long as its shape and type
+// ReadHeader reads the header and checks that the tensors lie one after the other, without gaps, each as long as its shape and type
 // say. It takes memory for what is there, whatever the length says.
-func readHeader(r io.Reader) (*Header, error) {
+func ReadHeader(r io.Reader) (*Header, error) {
 	raw := make([]byte, 8)
 	if n, err := io.ReadFull(r, raw); err != nil {
 		return nil, ended(err, "the length of the header", n, 8)
@@ -203,24 +217,35 @@ func (h *Header) describe(fields map[string]json.RawMessage) error {
 	}
 	for _, name := range inOrder(all) {
 		d := all[name]
-		dt := dtypeNamed(d.DType)
-		if dt == 0 {
-			return &Error{Tensor: name, Detail: fmt.Sprintf("a type that there is not here: %q", excerpt.Of(d.DType))}
-		}
-		size, ok := sizeOf(d.Shape, dt)
-		if !ok {
-			return &Error{Tensor: name, Detail: fmt.Sprintf("a shape that no tensor has: %v", d.Shape)}
+		size, err := d.size(name)
+		if err != nil {
+			return err
 		}
 		if d.Offsets[0] != h.Size || d.Offsets[1]-d.Offsets[0] != size {
 			return &Error{Tensor: name, Detail: fmt.Sprintf("the place of %s%v", d.DType, d.Shape),
 				Wanted: fmt.Sprint([2]int64{h.Size, h.Size + size}), Found: fmt.Sprint(d.Offsets)}
 		}
+		h.Entries = append(h.Entries, Entry{name, dtypeNamed(d.DType), append([]int{}, d.Shape...), d.DType, h.Size, size})
 		if h.Size += size; h.Size < 0 {
 			return unsound("the data is longer than any file")
 		}
-		h.Entries = append(h.Entries, Entry{name, dt, append([]int{}, d.Shape...)})
 	}
 	return nil
+}
+
+// size is the bytes that the type and the shape ask for; of a type that nobody here has heard of, those that it takes.
+func (d *described) size(name string) (int64, error) {
+	bits := bitsOf(d.DType)
+	if bits == 0 {
+		if _, fits := sizeOf(d.Shape, 8); fits && d.Offsets[1] >= d.Offsets[0] {
+			return d.Offsets[1] - d.Offsets[0], nil
+		}
+	}
+	size, ok := sizeOf(d.Shape, bits)
+	if !ok {
+		return 0, &Error{Tensor: name, Detail: fmt.Sprintf("a shape that no tensor has: %v", d.Shape)}
+	}
+	return size, nil
 }
 
 // inOrder is the names by the places of their data; those of empty tensors come before what starts at the same place.

@@ -22,7 +22,7 @@ type Reader struct {
 // NewReader reads the header. A file that is not sound is an *Error here and in all methods.
 func NewReader(r io.Reader) (*Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
-	h, err := readHeader(in)
+	h, err := ReadHeader(in)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +45,9 @@ func (f *Reader) Next() (*Values, error) {
 		return nil, io.EOF
 	}
 	e := f.Entries[f.next]
+	if err := e.Unreadable(); err != nil {
+		return nil, err
+	}
 	data, got, err := codecs[e.DType].read(f.in, e.Len())
 	if err != nil {
 		return nil, f.short(e, got, err)
@@ -69,9 +72,8 @@ func (f *Reader) SkipOne() error {
 		return io.EOF
 	}
 	e := f.Entries[f.next]
-	size, _ := sizeOf(e.Shape, e.DType)
-	if got, err := io.CopyN(io.Discard, f.in, size); err != nil {
-		return f.short(e, int(got)/e.DType.Size(), err)
+	if got, err := io.CopyN(io.Discard, f.in, e.Bytes); err != nil {
+		return f.short(e, int(got/max(e.Bytes/int64(max(e.Len(), 1)), 1)), err)
 	}
 	f.next++
 	return nil
@@ -104,6 +106,24 @@ type Values struct {
 	data any // a slice of the type's Go type
 }
 
+// ReadPart reads n elements of a tensor, from the element first on, of a file that has them: nothing that a header claims is trusted by
+// those who call it. start is where the file's data begins.
+func (e *Entry) ReadPart(r io.ReaderAt, start int64, first, n int) (*Values, error) {
+	if err := e.Unreadable(); err != nil {
+		return nil, err
+	}
+	size := int64(e.DType.Size())
+	section := io.NewSectionReader(r, start+e.Begin+int64(first)*size, int64(n)*size)
+	data, got, err := codecs[e.DType].read(section, n)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, &Error{Tensor: e.Name, Detail: "the file ends within it", Wanted: fmt.Sprintf("%d elements", n), Found: fmt.Sprint(got)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading tensor %s: %w", excerpt.Quote(e.Name), err)
+	}
+	return &Values{Entry{Name: e.Name, DType: e.DType, Shape: []int{n}}, data}, nil
+}
+
 // Tensor makes a tensor of the values.
 func (v *Values) Tensor(e tensor.Exec) (*tensor.Tensor, error) {
 	return codecs[v.DType].make(e, v.data, v.Shape)
@@ -133,5 +153,5 @@ func (v *Values) set(t *tensor.Tensor) error { return codecs[v.DType].upload(t, 
 // Of reads the values of a tensor, which it waits for.
 func Of(name string, t *tensor.Tensor) (*Values, error) {
 	data, err := codecs[t.DType()].download(t)
-	return &Values{Entry{name, t.DType(), t.Shape()}, data}, err
+	return &Values{Entry{Name: name, DType: t.DType(), Shape: t.Shape()}, data}, err
 }

@@ -22,9 +22,36 @@ type Named struct {
 	Tensor *tensor.Tensor
 }
 
-// Write writes tensors, in the given order, and metadata. It copies one tensor at a time to the host, each twice: once for the
-// checksum, which comes before the data. If ctx is done it ends with its error, with w partly written.
+// Item is a tensor to write.
+type Item struct {
+	Name  string
+	DType tensor.DType
+	Shape []int
+	// Open is the tensor, and what gives it back. It is called for every time that the elements are written.
+	Open func() (t *tensor.Tensor, done func(), err error)
+}
+
+// ItemOf is a tensor that there is.
+func ItemOf(name string, t *tensor.Tensor) Item {
+	return Item{name, t.DType(), t.Shape(), func() (*tensor.Tensor, func(), error) { return t, func() {}, nil }}
+}
+
+func itemsOf(tensors []Named) []Item {
+	items := make([]Item, len(tensors))
+	for i, n := range tensors {
+		items[i] = ItemOf(n.Name, n.Tensor)
+	}
+	return items
+}
+
+// Write is WriteItems of tensors that there are.
 func Write(ctx context.Context, w io.Writer, tensors []Named, metadata map[string]string) error {
+	return WriteItems(ctx, w, itemsOf(tensors), metadata)
+}
+
+// WriteItems writes tensors, in the given order, and metadata. It copies one piece of a tensor at a time to the host, each twice: once for the
+// checksum, which comes before the data. If ctx is done it ends with its error, with w partly written.
+func WriteItems(ctx context.Context, w io.Writer, tensors []Item, metadata map[string]string) error {
 	header, at, err := headerOf(tensors, metadata)
 	if err != nil {
 		return err
@@ -55,6 +82,11 @@ type File interface {
 
 // WriteFile is Write to a file that is empty. It copies each tensor once, and puts the checksum in at the end.
 func WriteFile(ctx context.Context, f File, tensors []Named, metadata map[string]string) error {
+	return WriteItemsFile(ctx, f, itemsOf(tensors), metadata)
+}
+
+// WriteItemsFile is WriteFile of items.
+func WriteItemsFile(ctx context.Context, f File, tensors []Item, metadata map[string]string) error {
 	header, at, err := headerOf(tensors, metadata)
 	if err != nil {
 		return err
@@ -84,27 +116,45 @@ func writeAll(w io.Writer, parts ...[]byte) error {
 }
 
 // body writes the data, and returns the checksum of the file.
-func body(ctx context.Context, w io.Writer, header []byte, tensors []Named) (uint32, error) {
+func body(ctx context.Context, w io.Writer, header []byte, tensors []Item) (uint32, error) {
 	sum := crc32.Update(0, castagnoli, header)
 	both := io.MultiWriter((*summing)(&sum), w)
 	for _, n := range tensors {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		c := codecs[n.Tensor.DType()]
-		data, err := c.download(n.Tensor)
-		if err == nil {
-			err = c.write(both, data)
-		}
-		if err != nil {
+		if err := n.write(ctx, both); err != nil {
 			return 0, fmt.Errorf("tensor %q: %w", excerpt.Of(n.Name), err)
 		}
 	}
 	return sum, nil
 }
 
+// write writes the elements.
+func (n *Item) write(ctx context.Context, w io.Writer) error {
+	t, done, err := n.Open()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if t.DType() != n.DType || !t.Shape().Equal(n.Shape) {
+		return &Error{Detail: "what was made", Wanted: fmt.Sprintf("%v%v", n.DType, n.Shape), Found: fmt.Sprintf("%v%v", t.DType(), t.Shape())}
+	}
+	c := codecs[n.DType]
+	return Pieces(t, func(piece *tensor.Tensor, _ int) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := c.download(piece)
+		if err != nil {
+			return err
+		}
+		return c.write(w, data)
+	})
+}
+
 // headerOf is the length and the header, with zeros at the place of the checksum, and that place.
-func headerOf(tensors []Named, metadata map[string]string) (header []byte, at int, err error) {
+func headerOf(tensors []Item, metadata map[string]string) (header []byte, at int, err error) {
 	fields := make(map[string]any, len(tensors)+1)
 	end := int64(0)
 	for _, n := range tensors {
@@ -112,8 +162,12 @@ func headerOf(tensors []Named, metadata map[string]string) (header []byte, at in
 			return nil, 0, err
 		}
 		begin := end
-		end += int64(n.Tensor.Len()) * int64(n.Tensor.DType().Size())
-		fields[n.Name] = described{formatNames[n.Tensor.DType()], append([]int{}, n.Tensor.Shape()...), [2]int64{begin, end}}
+		size, ok := sizeOf(n.Shape, 8*int64(n.DType.Size()))
+		if !ok {
+			return nil, 0, &Error{Tensor: n.Name, Detail: fmt.Sprintf("there is no such tensor: %v%v", n.DType, n.Shape)}
+		}
+		end += size
+		fields[n.Name] = described{formatNames[n.DType], append([]int{}, n.Shape...), [2]int64{begin, end}}
 	}
 	all := maps.Clone(metadata)
 	if all == nil {

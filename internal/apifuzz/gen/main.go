@@ -28,7 +28,7 @@ const (
 // nothing to offer on a machine without one.
 var packages = []string{
 	"amp", "autograd", "autograd/checkpoint", "autograd/data", "autograd/data/images", "autograd/gradcheck", "autograd/nn", "autograd/optim",
-	"device", "device/host", "device/sim", "memory", "memory/memprof", "memory/pinned", "tensor", "tensor/dense", "device/dtype",
+	"device", "device/host", "device/sim", "memory", "memory/memprof", "memory/pinned", "tensor", "tensor/dense", "tensor/safetensors", "device/dtype",
 }
 
 // instances are the types that stand for a type parameter of a constraint.
