@@ -18,9 +18,10 @@ type Parameter struct {
 	value        *tensor.Tensor
 	grad         *tensor.Tensor
 	requiresGrad bool
-	wrong        error // why it cannot be made, of one that stands for a mistake
-	hooks        hooks // of gradients, before they are added up
-	after        hooks // called when they are
+	awaits       *awaited // where the value will be, of one that has none
+	wrong        error    // why it cannot be made, of one that stands for a mistake
+	hooks        hooks    // of gradients, before they are added up
+	after        hooks    // called when they are
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
@@ -56,7 +57,15 @@ func (p *Parameter) missing() error {
 	case p.wrong != nil:
 		return p.wrong
 	}
-	return &ParameterError{Name: p.name, Shape: p.shape}
+	return &ParameterError{Name: p.name, Shape: p.shape, Detail: p.unset()}
+}
+
+// unset says why there is no value, if that is known.
+func (p *Parameter) unset() string {
+	if p == nil || p.awaits == nil {
+		return ""
+	}
+	return "its value was to be loaded, and was not"
 }
 
 // Name is the parameter's name within its module, as in "weight".
@@ -139,7 +148,7 @@ func (p *Parameter) Release() {
 	}
 	p.ZeroGrad()
 	p.value.Release()
-	p.value = nil
+	p.value, p.awaits = nil, nil
 }
 
 // Materialize gives the parameter its first value, by its initializer. It does nothing if it has one.
@@ -161,7 +170,7 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 		t.Release()
 		return err
 	}
-	p.value = t
+	p.value, p.awaits = t, nil
 	if t.Exec() != e { // an initializer of the program's may have an Exec of its own on the same device
 		p.value = t.On(e)
 		err = order(e.Device(), t.Exec().Stream(), e.Stream())

@@ -100,7 +100,10 @@ func (s module) Save() (Content, error) {
 }
 
 func (s module) Prepare(c Content) (Change, error) {
-	if _, err := s.Save(); err != nil {
+	if isnil.Value(s.m) {
+		return Change{}, absent("module")
+	}
+	if err := nn.Check(s.m); err != nil {
 		return Change{}, err
 	}
 	if err := sameKind(c, moduleKind); err != nil {
@@ -118,7 +121,7 @@ func (s module) Prepare(c Content) (Change, error) {
 	for i, name := range names {
 		file[i] = statedict.Entry{Name: name, Shape: c.Tensors[name].Shape()}
 	}
-	file, at, err := statedict.Rename(file, s.load.Rename)
+	model, file, at, err := statedict.Changes{Rename: s.load.Rename, Transposed: s.load.Transposed, Only: s.load.Only}.Apply(model, file)
 	if err != nil {
 		return Change{}, &MismatchError{Detail: err.Error()}
 	}
@@ -128,9 +131,15 @@ func (s module) Prepare(c Content) (Change, error) {
 	}
 	x := new(safetensors.Exchange)
 	for i, p := range found.To {
-		if p != nil {
-			x.Add(file[i].Name, p.Tensor(), c.Tensors[names[at[i]]])
+		if p == nil {
+			continue
 		}
+		place, ok := statedict.PlaceOf(p)
+		if !ok {
+			return Change{}, &autograd.ParameterError{Name: file[i].Name, Shape: p.Shape()}
+		}
+		place.Transposed = file[i].Transposed
+		x.Add(file[i].Name, place, c.Tensors[names[at[i]]])
 	}
 	return s.noting(found, Change{Apply: x.Apply, Undo: x.Undo}), nil
 }

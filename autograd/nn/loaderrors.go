@@ -51,9 +51,10 @@ func (e *MismatchError) Error() string {
 	return prefix(e.Call, e.File) + strings.Join(parts, "; ")
 }
 
-// PartialError says that Load failed after it had begun to change the model: a file changed or could not be read again after it had
+// PartialError says that Load or LoadFile failed after it had begun to change the model: a file changed or could not be read again after it had
 // been checked, or a device failed, also when the old values were to be put back.
 type PartialError struct {
+	Call   string   // as in "LoadFile"; empty is Load
 	File   string   // the reader's Name, if it has one
 	Loaded []string // the parameters that have, or may have, new values; nil if nobody knows
 	Err    error
@@ -64,7 +65,7 @@ func (e *PartialError) Error() string {
 	if e.Loaded != nil {
 		which = excerpt.List(e.Loaded)
 	}
-	return prefix("", e.File) + fmt.Sprintf("the model is partly loaded (%s): %s", which, excerpt.Once(e.Err, e.File))
+	return prefix(e.Call, e.File) + fmt.Sprintf("the model is partly loaded (%s): %s", which, excerpt.Once(e.Err, e.File))
 }
 
 // Unwrap returns the cause.

@@ -101,7 +101,12 @@ func to(m Module, dev device.Device, opts []Option) error {
 	if err := Check(m); err != nil {
 		return err
 	}
-	if err := settle(once(NamedState(m)), dev, opts); err != nil {
+	params, buffers := NamedParameters(m), NamedBuffers(m)
+	isBuffer := make(map[*autograd.Parameter]bool, len(buffers))
+	for _, b := range buffers {
+		isBuffer[b.Parameter] = true
+	}
+	if err := settle(once(append(params, buffers...)), isBuffer, dev, opts); err != nil {
 		return err
 	}
 	remember(m)

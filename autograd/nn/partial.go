@@ -8,7 +8,9 @@ type LoadSettings struct {
 	Partial   bool       // names may be missing on either side
 	Unmatched *Unmatched // where those are listed, nil for nowhere
 
-	Rename func(name string) string // from the names of the file to those of the model, nil for the same
+	Rename     func(name string) string // from the names of the file to those of the model, nil for the same
+	Transposed func(name string) bool   // which matrices the file, whose names these are, has transposed; nil for none
+	Only       func(name string) bool   // which names of the model are loaded, nil for all
 }
 
 // Unmatched is what a file and a model do not have of each other.
@@ -42,4 +44,20 @@ func Partial(left *Unmatched) LoadOption {
 // With it, Load reads a model from the file of package checkpoint, too, where names begin with that of their section ("model.0.weight").
 func Rename(f func(name string) string) LoadOption {
 	return func(s *LoadSettings) { s.Rename = f }
+}
+
+// Transposed loads those of the file's matrices transposed for whose names, in the file, f returns true: the weights of GPT-2's layers, for one, are stored as
+// [in, out], and those of Linear are [out, in]. A tensor of which f says so and that is no matrix is a *MismatchError. They are turned in host memory.
+//
+//	err := nn.LoadFile(f, model, nn.Transposed(func(name string) bool { return strings.HasSuffix(name, ".c_attn.weight") }))
+func Transposed(f func(name string) bool) LoadOption {
+	return func(s *LoadSettings) { s.Transposed = f }
+}
+
+// Only loads what of the model f names, as if neither the model nor the file had anything else: adapters over a model that stays as it is. What is left must
+// be in both, unless there is Partial as well. An f that names nothing of the model is a *MismatchError.
+//
+//	err := nn.Load(f, model, nn.Only(func(name string) bool { return strings.Contains(name, ".lora_") }))
+func Only(f func(name string) bool) LoadOption {
+	return func(s *LoadSettings) { s.Only = f }
 }

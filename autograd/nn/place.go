@@ -19,6 +19,7 @@ type placement struct {
 	exec  []tensor.ExecOption
 	gen   *tensor.Generator
 	dtype tensor.DType
+	unset bool
 }
 
 // WithGenerator makes initializers draw from gen.
@@ -29,6 +30,23 @@ func Seed(seed uint64) Option { return WithGenerator(tensor.NewGenerator(seed)) 
 
 // DType is the type of the parameters: of new ones instead of float32, and existing ones are converted to it.
 func DType(dt tensor.DType) Option { return func(p *placement) { p.dtype = dt } }
+
+// Unset leaves parameters that have no value without one, and spends neither time nor memory on initial values that Load or LoadFile replaces: these
+// give each the value of the file, on the device and with the type that To was told, and a model into which they loaded nothing is as it was. Buffers
+// have their first values at once. A graph that uses a parameter into which nothing was loaded has a *autograd.ParameterError with its name, and so has Save.
+// To without Unset gives initial values to those that still have none, such as adapters that no file has.
+//
+//	model.To(dev, nn.Unset(), nn.DType(tensor.BFloat16))
+//	nn.LoadFile(f, model)
+func Unset() Option { return func(p *placement) { p.unset = true } }
+
+// unset says of a parameter without a value that To has left it so, "" of others.
+func unset(p *autograd.Parameter) string {
+	if _, _, awaited := p.Awaited(); awaited {
+		return "To was called with Unset, and nothing was loaded into it since"
+	}
+	return ""
+}
 
 // WithStream puts the parameters on s, not on the device's default stream.
 func WithStream(s device.Stream) Option {
@@ -45,7 +63,7 @@ var processGenerator = sync.OnceValue(autograd.FreshGenerator)
 
 // settle materializes parameters that have no value and moves those that have, or fails and changes none: what was materialized by
 // this call then has no value again, and the moved values take their places only when all of them are made.
-func settle(named []Named, dev device.Device, opts []Option) (err error) {
+func settle(named []Named, buffers map[*autograd.Parameter]bool, dev device.Device, opts []Option) (err error) {
 	var p placement
 	for _, o := range opts {
 		if o != nil {
@@ -56,7 +74,7 @@ func settle(named []Named, dev device.Device, opts []Option) (err error) {
 	if err != nil {
 		return err
 	}
-	var made []*autograd.Parameter
+	var made []missing
 	var moves []*autograd.Move
 	defer func() {
 		for _, m := range moves {
@@ -64,15 +82,20 @@ func settle(named []Named, dev device.Device, opts []Option) (err error) {
 		}
 		if err != nil {
 			for _, q := range made {
-				q.Release()
+				q.restore()
 			}
 		}
 	}()
 	for _, n := range named {
-		if q := n.Parameter; q.Tensor() == nil {
-			made = append(made, q)
+		q := n.Parameter
+		switch has := q.Tensor() != nil; {
+		case !has && p.unset && !buffers[q]:
+			made = append(made, missingOf(q))
+			err = q.Await(e, p.newType())
+		case !has:
+			made = append(made, missingOf(q))
 			err = p.materialize(q, e)
-		} else {
+		default:
 			moves, err = p.move(moves, q, e)
 		}
 		if err != nil {
@@ -96,12 +119,38 @@ func (p *placement) move(moves []*autograd.Move, q *autograd.Parameter, e tensor
 }
 
 func (p *placement) materialize(q *autograd.Parameter, e tensor.Exec) error {
-	gen, dt := p.gen, p.dtype
+	gen := p.gen
 	if gen == nil {
 		gen = processGenerator()
 	}
-	if dt == 0 {
-		dt = tensor.Float32
+	return q.Materialize(e, gen, p.newType())
+}
+
+// newType is the type of parameters that have no value yet.
+func (p *placement) newType() tensor.DType {
+	if p.dtype == 0 {
+		return tensor.Float32
 	}
-	return q.Materialize(e, gen, dt)
+	return p.dtype
+}
+
+// missing is a parameter that had no value, and where it was to be.
+type missing struct {
+	*autograd.Parameter
+	exec  tensor.Exec
+	dtype tensor.DType // 0 if nobody had said
+}
+
+func missingOf(q *autograd.Parameter) missing {
+	m := missing{Parameter: q}
+	m.exec, m.dtype, _ = q.Awaited()
+	return m
+}
+
+// restore makes the parameter what it was.
+func (m missing) restore() {
+	m.Release()
+	if m.dtype != 0 {
+		_ = m.Await(m.exec, m.dtype) // it was accepted before
+	}
 }

@@ -183,7 +183,7 @@ func withoutTensor(g *autograd.Graph, l describedLayer, name string, p *autograd
 	if p == nil {
 		return g.Refuse("param", argumentErr(l.String(), "the field of parameter %s is nil", excerpt.Of(name)))
 	}
-	e := &autograd.ParameterError{Name: join(g.ModulePath(), name), Shape: p.Shape(), Layer: l.String()}
+	e := &autograd.ParameterError{Name: join(g.ModulePath(), name), Shape: p.Shape(), Layer: l.String(), Detail: unset(p)}
 	if !l.base().reached {
 		e.Detail = notReached("layer")
 	}
@@ -197,9 +197,9 @@ func notReached(what string) string {
 // MissingIn is the error of a parameter without a tensor that a program's own module uses: with its path, and what may be missing.
 func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *autograd.ParameterError {
 	b, path := (*Base)(l), l.PathIn(outer)
-	e := &autograd.ParameterError{Name: join(path, p.Name()), Shape: p.Shape()}
+	e := &autograd.ParameterError{Name: join(path, p.Name()), Shape: p.Shape(), Detail: unset(p)}
 	if name, ok := nameIn(ownOf(b.whole(), false), ownOf(b.whole(), true), p); ok {
-		if e.Name = join(path, name); !b.reached {
+		if e.Name = join(path, name); !b.reached && e.Detail == "" {
 			e.Detail = notReached("module")
 		}
 		return e

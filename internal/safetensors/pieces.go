@@ -56,7 +56,7 @@ func (e *Entry) Fill(t *tensor.Tensor, r io.ReaderAt, start int64, first int) (e
 		if err != nil {
 			return err
 		}
-		return values.To(piece, home)
+		return values.Put(Place{Tensor: piece}, home)
 	})
 }
 

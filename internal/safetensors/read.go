@@ -129,25 +129,7 @@ func (v *Values) Tensor(e tensor.Exec) (*tensor.Tensor, error) {
 	return codecs[v.DType].make(e, v.data, v.Shape)
 }
 
-// To sets a tensor of the same shape to the values. If its type is another one they are converted first, under home, which is on the
-// host.
-func (v *Values) To(t *tensor.Tensor, home tensor.Exec) error {
-	if v.DType == t.DType() {
-		return v.set(t)
-	}
-	from, err := v.Tensor(home)
-	if err != nil {
-		return err
-	}
-	defer from.Release()
-	as, err := (&exchanged{name: v.Name, to: t, from: from}).converted()
-	if err != nil {
-		return err
-	}
-	return as.set(t)
-}
-
-// set is To for a tensor of the same type.
+// set sets a tensor of the same shape and type to the values.
 func (v *Values) set(t *tensor.Tensor) error { return codecs[v.DType].upload(t, v.data) }
 
 // Of reads the values of a tensor, which it waits for.

@@ -171,8 +171,8 @@ func TestExchange_PutsBack(t *testing.T) {
 	}
 	before := values()
 	x := new(Exchange)
-	x.Add("a", a, made(t, e, []int32{5, 6}, 2))
-	x.Add("b", b, made(t, e, []tensor.BFloat16Bits{0x4000}, 1))
+	x.Add("a", Place{Tensor: a}, made(t, e, []int32{5, 6}, 2))
+	x.Add("b", Place{Tensor: b}, made(t, e, []tensor.BFloat16Bits{0x4000}, 1))
 	require.NoError(t, x.Apply())
 	require.Equal(t, "[5 6] [2]", values())
 	require.NoError(t, x.Undo())
@@ -181,8 +181,8 @@ func TestExchange_PutsBack(t *testing.T) {
 
 	released := made(t, e, []float32{0}, 1)
 	x = new(Exchange)
-	x.Add("a", a, made(t, e, []float32{7, 8}, 2))
-	x.Add("released", released, made(t, e, []float32{9}, 1))
+	x.Add("a", Place{Tensor: a}, made(t, e, []float32{7, 8}, 2))
+	x.Add("released", Place{Tensor: released}, made(t, e, []float32{9}, 1))
 	released.Release()
 	require.Error(t, x.Apply())
 	require.NoError(t, x.Undo())

@@ -9,6 +9,9 @@ import (
 	format "github.com/cistern-ml/cistern/internal/safetensors"
 )
 
+// Unverified reports whether the file was opened with the option of this name.
+func (f *File) Unverified() bool { return f != nil && f.unverified }
+
 // Verify reads all files that have a checksum through, and compares it: a *FormatError says that one of them is damaged. Files without one
 // are not read. What was found sound is not read again by another Verify, nor before the first tensor. If ctx is done it ends with its error.
 func (f *File) Verify(ctx context.Context) error {

@@ -14,13 +14,14 @@ type Named struct {
 
 // Entry is a tensor of a file.
 type Entry struct {
-	Name  string
-	Shape tensor.Shape
+	Name       string
+	Shape      tensor.Shape
+	Transposed bool // the file has it otherwise, and this is the shape in the model
 }
 
 // Match is what a file and a model have of each other.
 type Match struct {
-	To         []*autograd.Parameter // of each entry; nil if the model has none
+	To         []*autograd.Parameter // of each entry; nil if the model has none, or the file has it again further on
 	Twice      string                // a name that two parameters have; then there is nothing else
 	Missing    []Named               // parameters of which the file has no name, under their first
 	Unexpected []Entry               // which the model has not
@@ -43,9 +44,13 @@ func New(model []Named, file []Entry) *Match {
 		}
 		byName[n.Name] = n.Parameter
 	}
+	last := map[*autograd.Parameter]int{}
 	for i, e := range file {
 		p := byName[e.Name]
-		m.To[i], found[p] = p, true
+		if before, again := last[p]; again {
+			m.To[before] = nil
+		}
+		m.To[i], found[p], last[p] = p, true, i
 		switch {
 		case p == nil:
 			m.Unexpected = append(m.Unexpected, e)

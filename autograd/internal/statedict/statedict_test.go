@@ -16,7 +16,7 @@ func parameter(name string, shape ...int) *autograd.Parameter {
 
 func TestNew_PairsByNameInTheOrderOfTheFile(t *testing.T) {
 	a, b := parameter("a", 2), parameter("b", 3)
-	m := statedict.New([]statedict.Named{{"a", a}, {"b", b}}, []statedict.Entry{{"b", tensor.Shape{3}}, {"a", tensor.Shape{2}}})
+	m := statedict.New([]statedict.Named{{"a", a}, {"b", b}}, []statedict.Entry{{Name: "b", Shape: tensor.Shape{3}}, {Name: "a", Shape: tensor.Shape{2}}})
 	require.True(t, m.Fits())
 	require.True(t, m.FitsInPart(len(m.To)))
 	require.Equal(t, []*autograd.Parameter{b, a}, m.To)
@@ -25,12 +25,12 @@ func TestNew_PairsByNameInTheOrderOfTheFile(t *testing.T) {
 func TestNew_ListsEveryDifference(t *testing.T) {
 	a, b, c := parameter("a", 2), parameter("b", 3), parameter("c", 4)
 	m := statedict.New([]statedict.Named{{"a", a}, {"b", b}, {"c", c}},
-		[]statedict.Entry{{"x", tensor.Shape{1}}, {"b", tensor.Shape{3, 1}}, {"c", tensor.Shape{4}}})
+		[]statedict.Entry{{Name: "x", Shape: tensor.Shape{1}}, {Name: "b", Shape: tensor.Shape{3, 1}}, {Name: "c", Shape: tensor.Shape{4}}})
 	require.False(t, m.Fits())
 	require.False(t, m.FitsInPart(1), "a shape is another")
 	require.Equal(t, []*autograd.Parameter{nil, b, c}, m.To)
 	require.Equal(t, []statedict.Named{{"a", a}}, m.Missing)
-	require.Equal(t, []statedict.Entry{{"x", tensor.Shape{1}}}, m.Unexpected)
+	require.Equal(t, []statedict.Entry{{Name: "x", Shape: tensor.Shape{1}}}, m.Unexpected)
 	require.Equal(t, []statedict.Other{{statedict.Named{"b", b}, tensor.Shape{3, 1}}}, m.Shapes)
 	missing, unexpected := m.Names()
 	require.Equal(t, [2][]string{{"a"}, {"x"}}, [2][]string{missing, unexpected})
@@ -50,7 +50,7 @@ func TestNew_TakesWhatIsSharedUnderAnyOfItsNames(t *testing.T) {
 }
 
 func TestNew_RefusesANameThatTwoParametersHave(t *testing.T) {
-	m := statedict.New([]statedict.Named{{"a", parameter("a")}, {"a", parameter("a")}}, []statedict.Entry{{"a", nil}})
+	m := statedict.New([]statedict.Named{{"a", parameter("a")}, {"a", parameter("a")}}, []statedict.Entry{{Name: "a", Shape: nil}})
 	require.Equal(t, "a", m.Twice)
 	require.False(t, m.Fits())
 	require.False(t, m.FitsInPart(len(m.To)))
@@ -59,8 +59,8 @@ func TestNew_RefusesANameThatTwoParametersHave(t *testing.T) {
 func TestFitsInPart_WantsSomethingThatBothHave(t *testing.T) {
 	model := []statedict.Named{{"a", parameter("a", 2)}}
 	for want, file := range map[bool][]statedict.Entry{
-		true:  {{"x", nil}, {"a", tensor.Shape{2}}},
-		false: {{"model.a", tensor.Shape{2}}},
+		true:  {{Name: "x", Shape: nil}, {Name: "a", Shape: tensor.Shape{2}}},
+		false: {{Name: "model.a", Shape: tensor.Shape{2}}},
 	} {
 		m := statedict.New(model, file)
 		require.False(t, m.Fits())

@@ -1,0 +1,68 @@
+package autograd
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// awaited is where a parameter's value will be.
+type awaited struct {
+	exec  tensor.Exec
+	dtype tensor.DType
+}
+
+// Await notes where the value of a parameter that has none will be, and takes no memory: for a value that is loaded next, in whose place
+// Materialize would make one in vain. SetTensor gives it, and Materialize still can. Until then every use is a *ParameterError that says
+// what is missing. It does nothing if there is a value.
+func (p *Parameter) Await(e tensor.Exec, dt tensor.DType) error {
+	switch {
+	case p.Tensor() != nil:
+		return nil
+	case p == nil || p.wrong != nil:
+		return p.missing()
+	case e.Stream() == nil:
+		return &tensor.DeviceError{Op: "Await", Detail: "zero Exec: make one with tensor.On"}
+	case !dt.Valid() || p.requiresGrad && !dt.IsFloat():
+		return &tensor.DTypeError{Op: "Await", DTypes: []tensor.DType{dt}, Detail: "no type of a parameter"}
+	}
+	p.awaits = &awaited{e, dt}
+	return nil
+}
+
+// Awaited is where Await has noted that the value will be, and with which type. ok is false for a parameter that has a value, and for one of which
+// nothing was noted.
+func (p *Parameter) Awaited() (e tensor.Exec, dt tensor.DType, ok bool) {
+	if p == nil || p.awaits == nil || p.Tensor() != nil {
+		return e, 0, false
+	}
+	return p.awaits.exec, p.awaits.dtype, true
+}
+
+// SetTensor makes t, which it takes over, the value of a parameter that has none. t has the parameter's shape, and a floating-point type
+// if it requires a gradient; one that Await was told about is where, and what, that has noted. With an error t stays the caller's.
+func (p *Parameter) SetTensor(t *tensor.Tensor) error {
+	const name = "SetTensor"
+	switch {
+	case p == nil || p.wrong != nil:
+		return p.missing()
+	case t.Released():
+		return &tensor.ReleasedError{Op: name, Nil: t == nil}
+	case p.Tensor() != nil:
+		return &tensor.ValueError{Op: name, Detail: "parameter " + excerpt.Quote(p.name) + " has a value already"}
+	case !t.Shape().Equal(p.shape):
+		return &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{t.Shape().Clone(), p.shape.Clone()}, Detail: "it must be the parameter's shape"}
+	case p.requiresGrad && !t.DType().IsFloat():
+		return notFloat(t.DType())
+	}
+	if a := p.awaits; a != nil {
+		if t.DType() != a.dtype {
+			return &tensor.DTypeError{Op: name, DTypes: []tensor.DType{t.DType(), a.dtype}, Detail: "it must be the type that was noted"}
+		}
+		if have, want := t.Device().ID(), a.exec.Device().ID(); have != want {
+			return &tensor.DeviceError{Op: name, Devices: []device.ID{have, want}, Detail: "it must be the device that was noted"}
+		}
+	}
+	p.value, p.awaits = t, nil
+	return nil
+}
