@@ -17,7 +17,7 @@ var nilLayers = []any{
 	(*nn.Base)(nil), (*nn.LinearLayer)(nil), (*nn.FuncModule)(nil), (*nn.DropoutLayer)(nil), (*nn.MultiheadAttentionLayer)(nil), (*nn.BatchNormLayer)(nil),
 	(*nn.ConvLayer)(nil), (*nn.ConvTransposeLayer)(nil), (*nn.EmbeddingLayer)(nil), (*nn.EmbeddingBagLayer)(nil), (*nn.PReLULayer)(nil), (*nn.SequentialModule)(nil),
 	(*nn.LayerNormLayer)(nil), (*nn.RMSNormLayer)(nil), (*nn.GroupNormLayer)(nil), (*nn.InstanceNormLayer)(nil), (*nn.RNNLayer)(nil), (*nn.RNNCell)(nil),
-	(*nn.TransformerBlockLayer)(nil), (*nn.CheckpointModule)(nil),
+	(*nn.TransformerBlockLayer)(nil), (*nn.LoRALayer)(nil), (*nn.CheckpointModule)(nil),
 }
 
 // What a layer has of Base is called through a field of it, which Go ends before any code of the method runs: those of its own it must
