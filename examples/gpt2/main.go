@@ -1,0 +1,112 @@
+// Gpt2 loads GPT-2 from a folder with Hugging Face's files (config.json, model.safetensors or shards of it, vocab.json, merges.txt) and writes text; it can
+// train adapters (LoRA) over it.
+//
+//	go run ./examples/gpt2 -model DIR -prompt "Once upon a time"         the likeliest tokens
+//	go run ./examples/gpt2 -model DIR -temperature 0.8 -top-k 40         drawn tokens
+//	go run ./examples/gpt2 -model DIR -dtype bf16                        weights in bfloat16, converted while they are loaded
+//	go run ./examples/gpt2 -model DIR -lora FILE -text BOOK              train adapters on a text, and write them alone to FILE
+//	go run ./examples/gpt2 -model DIR -lora FILE                         write text with these adapters
+//
+// Without -model it is the tiny model of random weights that the tests have, which writes nonsense. It ends with a table, and the memory summary of the
+// device; -json writes the numbers to a file. Ctrl-C ends training after the step that runs, and writing after a token; the exit code is 130.
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// options are the program's flags.
+type options struct {
+	sampling
+	folder, prompt, device, dtype string
+	tokens                        int
+
+	lora, text  string
+	rank, steps int
+	batch, seq  int
+	alpha, lr   float64
+	json        string
+}
+
+// tiny is the model of the tests.
+const tiny = "examples/gpt2/testdata/tiny"
+
+// dtypes are the values of -dtype.
+var dtypes = map[string]tensor.DType{"f32": tensor.Float32, "bf16": tensor.BFloat16, "fp16": tensor.Float16}
+
+func main() { command.Main("gpt2", run) }
+
+// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags, 130 after Ctrl-C.
+func run(args []string, stdout, stderr io.Writer) int {
+	var o options
+	return command.Run("gpt2", stderr, func() error { return o.parse(args, stderr) }, func() error { return program(o, stdout, stderr) })
+}
+
+func (o *options) parse(args []string, stderr io.Writer) error {
+	f := command.NewFlagSet("gpt2", stderr)
+	f.StringVar(&o.folder, "model", tiny, "folder of the model")
+	f.StringVar(&o.prompt, "prompt", "The cat sat on the", "text to continue")
+	f.IntVar(&o.tokens, "tokens", 40, "tokens to write")
+	f.Float64Var(&o.temperature, "temperature", 0, "0 for the likeliest token, else how even the chances are: 1 for those that the model gives")
+	f.IntVar(&o.topK, "top-k", 0, "draw from this many of the likeliest tokens (default: all)")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of all random numbers")
+	f.StringVar(&o.device, "device", "host", "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
+	f.StringVar(&o.dtype, "dtype", "f32", "type of the weights: f32, bf16 or fp16")
+	f.StringVar(&o.lora, "lora", "", "file of adapters: read, or written if there is -text")
+	f.StringVar(&o.text, "text", "", "text to train adapters on")
+	f.IntVar(&o.rank, "rank", 8, "rank of the adapters")
+	f.Float64Var(&o.alpha, "alpha", 16, "what the adapters' part is multiplied by, times their rank")
+	f.IntVar(&o.steps, "steps", 100, "training steps")
+	f.IntVar(&o.batch, "batch", 4, "sequences of a training step")
+	f.IntVar(&o.seq, "seq", 64, "tokens of a sequence")
+	f.Float64Var(&o.lr, "lr", 1e-3, "learning rate")
+	f.StringVar(&o.json, "json", "", "file to write the figures to")
+	if err := command.Parse(f, args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	return o.check()
+}
+
+// check refuses what cannot be done.
+func (o *options) check() error {
+	for _, v := range []struct {
+		bad  bool
+		what string
+	}{
+		{o.tokens < 0, fmt.Sprintf("-tokens is %d, must not be negative", o.tokens)},
+		{!(o.temperature >= 0) || math.IsInf(o.temperature, 0), fmt.Sprintf("-temperature is %g, must not be negative", o.temperature)},
+		{o.topK < 0, fmt.Sprintf("-top-k is %d, must not be negative", o.topK)},
+		{dtypes[o.dtype] == 0, fmt.Sprintf("-dtype is %q, must be f32, bf16 or fp16", o.dtype)},
+		{o.text != "" && o.lora == "", "-text trains adapters: -lora names the file for them"},
+		{o.text != "" && o.dtype != "f32", "adapters are trained in f32"},
+		{o.rank < 1, fmt.Sprintf("-rank is %d, must be at least 1", o.rank)},
+		{math.IsNaN(o.alpha) || math.IsInf(o.alpha, 0), fmt.Sprintf("-alpha is %g", o.alpha)},
+		{o.steps < 0, fmt.Sprintf("-steps is %d, must not be negative", o.steps)},
+		{o.batch < 1, fmt.Sprintf("-batch is %d, must be at least 1", o.batch)},
+		{o.seq < 1, fmt.Sprintf("-seq is %d, must be at least 1", o.seq)},
+		{!(o.lr > 0), fmt.Sprintf("-lr is %g, must be positive", o.lr)},
+	} {
+		if v.bad {
+			return fmt.Errorf("%s", v.what)
+		}
+	}
+	return nil
+}
+
+// outputs are the files that are written at the end.
+func (o *options) outputs() []session.Output {
+	all := []session.Output{{Flag: "json", File: o.json}}
+	if o.text != "" {
+		all = append(all, session.Output{Flag: "lora", File: o.lora})
+	}
+	return all
+}
