@@ -11,7 +11,7 @@ import (
 
 // codec is what a file and a tensor have to do with elements of one type. Elements in host memory are slices of the Go type, as any.
 type codec struct {
-	read     func(r io.Reader, n int) (data any, got int, err error)
+	read     func(r io.Reader, n, first int) (data any, got int, err error) // first is how many elements are sure to be there
 	write    func(w io.Writer, data any) error
 	download func(t *tensor.Tensor) (any, error)
 	upload   func(t *tensor.Tensor, data any) error
@@ -34,7 +34,7 @@ func codecOf[T interface {
 	rawbytes.Number
 }]() codec {
 	c := moves[T]()
-	c.read = func(r io.Reader, n int) (any, int, error) { return readPieces(r, n, rawbytes.Of[T]) }
+	c.read = func(r io.Reader, n, first int) (any, int, error) { return readPieces(r, n, first, rawbytes.Of[T]) }
 	c.write = func(w io.Writer, data any) error {
 		b := rawbytes.Of(data.([]T))
 		if bigEndian && len(b) > 0 {
@@ -49,8 +49,8 @@ func codecOf[T interface {
 // bools are a byte each: any but 0 is true.
 func bools() codec {
 	c := moves[bool]()
-	c.read = func(r io.Reader, n int) (any, int, error) {
-		data, got, err := readPieces(r, n, rawbytes.Of[uint8])
+	c.read = func(r io.Reader, n, first int) (any, int, error) {
+		data, got, err := readPieces(r, n, first, rawbytes.Of[uint8])
 		flags := make([]bool, len(data))
 		for i, b := range data {
 			flags[i] = b != 0
@@ -84,12 +84,15 @@ func moves[T tensor.Element]() codec {
 // that claims more than there is takes no memory, and what is there is copied once on average.
 const firstPiece, mostPiece = 1 << 9, 1 << 20
 
-// readPieces reads n elements, or as many as there are, and says how many.
-func readPieces[T any](r io.Reader, n int, bytesOf func([]T) []byte) ([]T, int, error) {
-	var data []T
+// readPieces reads n elements, or as many as there are, and says how many. Memory for the first ones is taken at once.
+func readPieces[T any](r io.Reader, n, first int, bytesOf func([]T) []byte) ([]T, int, error) {
+	data := make([]T, 0, first)
 	for at := 0; at < n; {
 		more := min(n-at, max(at, firstPiece), mostPiece)
-		data = slices.Grow(data, min(n-at, max(at, firstPiece)))[:at+more]
+		if at+more > cap(data) {
+			data = slices.Grow(data, min(n-at, max(at, firstPiece)))
+		}
+		data = data[:at+more]
 		b := bytesOf(data[at:])
 		size := len(b) / more
 		got, err := io.ReadFull(r, b)

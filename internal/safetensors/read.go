@@ -48,7 +48,7 @@ func (f *Reader) Next() (*Values, error) {
 	if err := e.Unreadable(); err != nil {
 		return nil, err
 	}
-	data, got, err := codecs[e.DType].read(f.in, e.Len())
+	data, got, err := codecs[e.DType].read(f.in, e.Len(), 0)
 	if err != nil {
 		return nil, f.short(e, got, err)
 	}
@@ -114,7 +114,7 @@ func (e *Entry) ReadPart(r io.ReaderAt, start int64, first, n int) (*Values, err
 	}
 	size := int64(e.DType.Size())
 	section := io.NewSectionReader(r, start+e.Begin+int64(first)*size, int64(n)*size)
-	data, got, err := codecs[e.DType].read(section, n)
+	data, got, err := codecs[e.DType].read(section, n, n)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, &Error{Tensor: e.Name, Detail: "the file ends within it", Wanted: fmt.Sprintf("%d elements", n), Found: fmt.Sprint(got)}
 	}
