@@ -30,8 +30,8 @@ func (p *Parameter) Await(e tensor.Exec, dt tensor.DType) error {
 	return nil
 }
 
-// Awaited is where Await has noted that the value will be, and with which type. ok is false for a parameter that has a value, and for one of which
-// nothing was noted.
+// Awaited is where Await has noted that the value will be, and with which type. ok is false for a parameter that has a value, and for one
+// of which nothing was noted.
 func (p *Parameter) Awaited() (e tensor.Exec, dt tensor.DType, ok bool) {
 	if p == nil || p.awaits == nil || p.Tensor() != nil {
 		return e, 0, false

@@ -6,9 +6,10 @@
 //
 // # Life of a model
 //
-// A constructor takes no memory and returns no error: it declares parameters, each with its shape and how it is initialized.
-// To gives them memory on a device and their first values; on a model that has values it moves them to another device or
-// type; with Unset it leaves them without values, for LoadFile or Load to give. Release gives the memory back. Using a model before To is an error of the graph that used it.
+// A constructor takes no memory and returns no error: it declares parameters, each with its shape and how it is initialized. To gives them
+// memory on a device and their first values; on a model that has values it moves them to another device or type; with Unset it leaves them
+// without values, for LoadFile or Load to give. Release gives the memory back. Using a model before To is an error of the graph that used
+// it.
 //
 // # Buffers and modes
 //

@@ -14,12 +14,13 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Load sets the values of m's parameters and buffers, to which To has given memory or, with Unset, a place, to those that Save, or another program, wrote
-// in the safetensors format. Values are converted to the types that the model has. File and model must have the same names and shapes, else
-// the error is a *MismatchError; what the model shares is in the file under one of its names or several, of which the last in the file
-// counts. With Partial either may have what the other has not, with Rename the file may have other names, with Transposed other matrices, and Only
-// loads a part of the model. A file that is cut short, goes on after its end, or is not what its checksum says is a *FormatError;
-// files without a checksum, which other programs write, are checked for all but that. LoadFile is for files that are open, and models in shards.
+// Load sets the values of m's parameters and buffers, to which To has given memory or, with Unset, a place, to those that Save, or another
+// program, wrote in the safetensors format. Values are converted to the types that the model has. File and model must have the same names
+// and shapes, else the error is a *MismatchError; what the model shares is in the file under one of its names or several, of which the
+// last in the file counts. With Partial either may have what the other has not, with Rename the file may have other names, with Transposed
+// other matrices, and Only loads a part of the model. A file that is cut short, goes on after its end, or is not what its checksum says is
+// a *FormatError; files without a checksum, which other programs write, are checked for all but that. LoadFile is for files that are open,
+// and models in shards.
 //
 // The whole file is read and checked before anything changes, and memory is taken for what is there, not for what a header claims.
 // A file, or any other io.Seeker, is read twice, the second time with one parameter at a time in host memory. What else is read is
@@ -196,7 +197,8 @@ func (l *load) staged(r io.Reader) error {
 	return nil
 }
 
-// match pairs tensors and parameters, in the order of the data. Tensors that the model has not, or that options leave out, are without a parameter.
+// match pairs tensors and parameters, in the order of the data. Tensors that the model has not, or that options leave out, are without a
+// parameter.
 func (l *load) match(entries []safetensors.Entry, checkpoint bool) ([]paired, error) {
 	pairs, err := l.pair(entries)
 	var other *MismatchError

@@ -51,8 +51,8 @@ func (e *MismatchError) Error() string {
 	return prefix(e.Call, e.File) + strings.Join(parts, "; ")
 }
 
-// PartialError says that Load or LoadFile failed after it had begun to change the model: a file changed or could not be read again after it had
-// been checked, or a device failed, also when the old values were to be put back.
+// PartialError says that Load or LoadFile failed after it had begun to change the model: a file changed or could not be read again after
+// it had been checked, or a device failed, also when the old values were to be put back.
 type PartialError struct {
 	Call   string   // as in "LoadFile"; empty is Load
 	File   string   // the reader's Name, if it has one

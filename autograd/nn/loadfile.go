@@ -9,9 +9,9 @@ import (
 	"github.com/cistern-ml/cistern/tensor/safetensors"
 )
 
-// LoadFile is Load of a file that is open, or of a model in shards: it reads each tensor that the model has, and no others, one at a time, to the
-// parameter's device. Options, and what they make an error, are those of Load. A file with a checksum is verified before anything changes, unless it was
-// opened with safetensors.Unverified; its errors are those of package tensor/safetensors.
+// LoadFile is Load of a file that is open, or of a model in shards: it reads each tensor that the model has, and no others, one at a time,
+// to the parameter's device. Options, and what they make an error, are those of Load. A file with a checksum is verified before anything
+// changes, unless it was opened with safetensors.Unverified; its errors are those of package tensor/safetensors.
 //
 //	f, err := safetensors.Open("gpt2") // a folder
 //	if err != nil { ... }

@@ -7,9 +7,9 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 )
 
-// LoRALayer is a Linear that is not trained, and beside it a product of two narrow ones that is (Hu et al., "LoRA: Low-rank adaptation of large
-// language models", 2021): BaseLayer(x) + scale * B(A(x)), with the scale alpha / rank. Parameters have the names that they have in Hugging Face's
-// peft: "base_layer.weight", "lora_A.weight", "lora_B.weight".
+// LoRALayer is a Linear that is not trained, and beside it a product of two narrow ones that is (Hu et al., "LoRA: Low-rank adaptation of
+// large language models", 2021): BaseLayer(x) + scale * B(A(x)), with the scale alpha / rank. Parameters have the names that they have in
+// Hugging Face's peft: "base_layer.weight", "lora_A.weight", "lora_B.weight".
 type LoRALayer struct {
 	Base
 	BaseLayer *LinearLayer `nn:"base_layer"`
@@ -20,8 +20,9 @@ type LoRALayer struct {
 	alpha float64
 }
 
-// LoRA puts an adapter of a rank beside a Linear, whose parameters it freezes (SetRequiresGrad). A starts as the weight of a Linear does, and B with zeros,
-// so that at first the result is that of the Linear. To on the model gives A and B their values also where the Linear has its own already:
+// LoRA puts an adapter of a rank beside a Linear, whose parameters it freezes (SetRequiresGrad). A starts as the weight of a Linear does,
+// and B with zeros, so that at first the result is that of the Linear. To on the model gives A and B their values also where the Linear
+// has its own already:
 //
 //	block.Query = nn.LoRA(block.Query, 8, 16) // a field of type nn.Layer holds both
 //	err := model.To(dev)

@@ -46,16 +46,17 @@ func Rename(f func(name string) string) LoadOption {
 	return func(s *LoadSettings) { s.Rename = f }
 }
 
-// Transposed loads those of the file's matrices transposed for whose names, in the file, f returns true: the weights of GPT-2's layers, for one, are stored as
-// [in, out], and those of Linear are [out, in]. A tensor of which f says so and that is no matrix is a *MismatchError. They are turned in host memory.
+// Transposed loads those of the file's matrices transposed for whose names, in the file, f returns true: the weights of GPT-2's layers,
+// for one, are stored as [in, out], and those of Linear are [out, in]. A tensor of which f says so and that is no matrix is a
+// *MismatchError. They are turned in host memory.
 //
 //	err := nn.LoadFile(f, model, nn.Transposed(func(name string) bool { return strings.HasSuffix(name, ".c_attn.weight") }))
 func Transposed(f func(name string) bool) LoadOption {
 	return func(s *LoadSettings) { s.Transposed = f }
 }
 
-// Only loads what of the model f names, as if neither the model nor the file had anything else: adapters over a model that stays as it is. What is left must
-// be in both, unless there is Partial as well. An f that names nothing of the model is a *MismatchError.
+// Only loads what of the model f names, as if neither the model nor the file had anything else: adapters over a model that stays as it is.
+// What is left must be in both, unless there is Partial as well. An f that names nothing of the model is a *MismatchError.
 //
 //	err := nn.Load(f, model, nn.Only(func(name string) bool { return strings.Contains(name, ".lora_") }))
 func Only(f func(name string) bool) LoadOption {

@@ -31,10 +31,11 @@ func Seed(seed uint64) Option { return WithGenerator(tensor.NewGenerator(seed)) 
 // DType is the type of the parameters: of new ones instead of float32, and existing ones are converted to it.
 func DType(dt tensor.DType) Option { return func(p *placement) { p.dtype = dt } }
 
-// Unset leaves parameters that have no value without one, and spends neither time nor memory on initial values that Load or LoadFile replaces: these
-// give each the value of the file, on the device and with the type that To was told, and a model into which they loaded nothing is as it was. Buffers
-// have their first values at once. A graph that uses a parameter into which nothing was loaded has a *autograd.ParameterError with its name, and so has Save.
-// To without Unset gives initial values to those that still have none, such as adapters that no file has.
+// Unset leaves parameters that have no value without one, and spends neither time nor memory on initial values that Load or LoadFile
+// replaces: these give each the value of the file, on the device and with the type that To was told, and a model into which they loaded
+// nothing is as it was. Buffers have their first values at once. A graph that uses a parameter into which nothing was loaded has a
+// *autograd.ParameterError with its name, and so has Save. To without Unset gives initial values to those that still have none, such as
+// adapters that no file has.
 //
 //	model.To(dev, nn.Unset(), nn.DType(tensor.BFloat16))
 //	nn.LoadFile(f, model)

@@ -37,10 +37,10 @@ func ListTensors(r io.Reader) (tensors []TensorInfo, metadata map[string]string,
 	return tensors, f.Metadata, nil
 }
 
-// ReadTensors reads tensors of a file in the safetensors format by their names, all if none is given, and makes them under e, with the types
-// and shapes that they have there. The caller releases them (ReleaseTensors). It is for what belongs to no module: statistics of a data set,
-// weights to look into. Load reads models. It is for what can only be read from its beginning to its end, such as a pipe: a file is opened with package
-// tensor/safetensors, which reads a tensor when it is asked for.
+// ReadTensors reads tensors of a file in the safetensors format by their names, all if none is given, and makes them under e, with the
+// types and shapes that they have there. The caller releases them (ReleaseTensors). It is for what belongs to no module: statistics of a
+// data set, weights to look into. Load reads models. It is for what can only be read from its beginning to its end, such as a pipe: a file
+// is opened with package tensor/safetensors, which reads a tensor when it is asked for.
 //
 // The whole file is read and checked, one tensor at a time in host memory: with an error, everything that was made is released. A file that
 // is cut short, goes on after its end, or is not what its checksum says is a *FormatError; names that it has not are a *MismatchError

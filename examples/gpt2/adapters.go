@@ -20,7 +20,8 @@ const (
 	alphaKey = "lora_alpha"
 )
 
-// adapt freezes the model and puts adapters beside the projections to queries, keys and values, as peft does with GPT-2. They have values after To.
+// adapt freezes the model and puts adapters beside the projections to queries, keys and values, as peft does with GPT-2. They have values
+// after To.
 func (m *model) adapt(rank int, alpha float64) error {
 	for _, p := range m.Parameters() {
 		p.SetRequiresGrad(false)

@@ -10,8 +10,8 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// decoder gives the logits of the token that follows some tokens. A decoder that keeps the keys and values of the tokens that it has seen computes those
-// alone that are new; this program's only one computes all of them each time.
+// decoder gives the logits of the token that follows some tokens. A decoder that keeps the keys and values of the tokens that it has seen
+// computes those alone that are new; this program's only one computes all of them each time.
 type decoder interface {
 	next(ids []int64) ([]float64, error)
 }

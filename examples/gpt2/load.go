@@ -20,8 +20,8 @@ type checkpoint struct {
 	words *bpe.Tokenizer
 }
 
-// load reads a folder as transformers' save_pretrained writes it: config.json, model.safetensors or the index of its shards, vocab.json and merges.txt. The
-// caller releases the model.
+// load reads a folder as transformers' save_pretrained writes it: config.json, model.safetensors or the index of its shards, vocab.json
+// and merges.txt. The caller releases the model.
 func load(folder string, dev device.Device, dt tensor.DType) (*checkpoint, error) {
 	c, err := readConfig(folder)
 	if err != nil {
@@ -58,8 +58,8 @@ func (m *model) read(folder string) error {
 	return err
 }
 
-// ours is a name of the file in the model: without the prefix that only some files have, and none for what is no weight, the masks of older files and the
-// output matrix beside the embedding that it is.
+// ours is a name of the file in the model: without the prefix that only some files have, and none for what is no weight, the masks of
+// older files and the output matrix beside the embedding that it is.
 func (m *model) ours(name string) string {
 	name = strings.TrimPrefix(name, "transformer.")
 	if strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias") || name == "lm_head.weight" && m.Head == nil {

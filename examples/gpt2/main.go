@@ -1,5 +1,5 @@
-// Gpt2 loads GPT-2 from a folder with Hugging Face's files (config.json, model.safetensors or shards of it, vocab.json, merges.txt) and writes text; it can
-// train adapters (LoRA) over it.
+// Gpt2 loads GPT-2 from a folder with Hugging Face's files (config.json, model.safetensors or shards of it, vocab.json, merges.txt) and
+// writes text; it can train adapters (LoRA) over it.
 //
 //	go run ./examples/gpt2 -model DIR -prompt "Once upon a time"         the likeliest tokens
 //	go run ./examples/gpt2 -model DIR -temperature 0.8 -top-k 40         drawn tokens
@@ -7,8 +7,9 @@
 //	go run ./examples/gpt2 -model DIR -lora FILE -text BOOK              train adapters on a text, and write them alone to FILE
 //	go run ./examples/gpt2 -model DIR -lora FILE                         write text with these adapters
 //
-// Without -model it is the tiny model of random weights that the tests have, which writes nonsense. It ends with a table, and the memory summary of the
-// device; -json writes the numbers to a file. Ctrl-C ends training after the step that runs, and writing after a token; the exit code is 130.
+// Without -model it is the tiny model of random weights that the tests have, which writes nonsense. It ends with a table, and the memory
+// summary of the device; -json writes the numbers to a file. Ctrl-C ends training after the step that runs, and writing after a token; the
+// exit code is 130.
 package main
 
 import (

@@ -8,8 +8,8 @@
 //	}
 //	weight, err := f.Read(e, "h.0.attn.c_attn.weight", safetensors.As(tensor.BFloat16))
 //
-// Opening reads the header alone. A tensor is read when it is asked for, to any device, one piece of 16 MiB at a time in host memory, also where
-// its type is converted on the way. nn.LoadFile loads a model from such a File, nn.Load from any reader.
+// Opening reads the header alone. A tensor is read when it is asked for, to any device, one piece of 16 MiB at a time in host memory, also
+// where its type is converted on the way. nn.LoadFile loads a model from such a File, nn.Load from any reader.
 //
 // # Shards
 //
@@ -18,12 +18,14 @@
 //
 // # Checksums
 //
-// Files that this module writes have a checksum among their metadata, of all their bytes, which other programs take for a text like any other.
-// A File with one is read through before its first tensor is returned, once, unless Unverified says that it need not be. Files of other programs
-// have none, and are what they are: their headers are checked all the same, and that they have the length that these ask for.
+// Files that this module writes have a checksum among their metadata, of all their bytes, which other programs take for a text like any
+// other. A File with one is read through before its first tensor is returned, once, unless Unverified says that it need not be. Files of
+// other programs have none, and are what they are: their headers are checked all the same, and that they have the length that these ask
+// for.
 //
 // # Errors
 //
-// A file that is not sound is a *FormatError, a name that it has not a *NameError, a tensor of a type that package tensor has not (F8_E4M3, I16, ...)
-// a *TypeError when it is read, and not before. The file system's errors are in a *FileError, those of arguments are an *ArgumentError.
+// A file that is not sound is a *FormatError, a name that it has not a *NameError, a tensor of a type that package tensor has not
+// (F8_E4M3, I16, ...) a *TypeError when it is read, and not before. The file system's errors are in a *FileError, those of arguments are
+// an *ArgumentError.
 package safetensors

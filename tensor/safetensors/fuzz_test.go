@@ -18,8 +18,8 @@ func headed(header string, data ...byte) []byte {
 	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), data...)
 }
 
-// FuzzFile opens anything, and reads all that is in it. What is refused is a typed error, takes no more memory than the file is long, and keeps
-// none; what is read is written and read again to the same.
+// FuzzFile opens anything, and reads all that is in it. What is refused is a typed error, takes no more memory than the file is long, and
+// keeps none; what is read is written and read again to the same.
 func FuzzFile(f *testing.F) {
 	e, alloc := rig(f)
 	good := ours(f, e)

@@ -90,7 +90,7 @@ func parseIndex(path string, text []byte) (map[string]string, error) {
 		return nil, &FormatError{File: path, Detail: "the index has no weight_map"}
 	}
 	for name, file := range x.WeightMap {
-		if file == "" || file == "." || file == ".." || strings.ContainsAny(file, "/\\:\x00") {
+		if file == "." || !filepath.IsLocal(file) || strings.ContainsAny(file, "/\\:\x00") {
 			return nil, &FormatError{File: path, Tensor: name, Detail: "a file of the index's folder is called otherwise: " + excerpt.Quote(file)}
 		}
 	}

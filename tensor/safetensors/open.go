@@ -25,9 +25,9 @@ type OpenOption func(*File)
 // Unverified leaves the checksum of files that have one alone, so that reading a few tensors of a large file reads these and nothing else.
 func Unverified() OpenOption { return func(f *File) { f.unverified = true } }
 
-// Open opens a file, and reads its header alone. A path that ends in ".index.json" is the index of a model in shards, all of which are opened;
-// of a folder it is the file model.safetensors in it, or else the index model.safetensors.index.json. Where the system can map files into memory
-// they are: then the file must not be changed in place while it is open; replacing it, as WriteFile does, is fine.
+// Open opens a file, and reads its header alone. A path that ends in ".index.json" is the index of a model in shards, all of which are
+// opened; of a folder it is the file model.safetensors in it, or else the index model.safetensors.index.json. Where the system can map
+// files into memory they are: then the file must not be changed in place while it is open; replacing it, as WriteFile does, is fine.
 //
 // Its errors are a *FileError and a *FormatError.
 func Open(path string, opts ...OpenOption) (*File, error) {
@@ -54,8 +54,8 @@ func Open(path string, opts ...OpenOption) (*File, error) {
 	return f, nil
 }
 
-// NewFile opens a file of size bytes that r reads, and reads its header alone. r must read the same bytes at all times; File.Close does not close
-// it. Its errors are a *FormatError, a *FileError of r's errors, and an *ArgumentError.
+// NewFile opens a file of size bytes that r reads, and reads its header alone. r must read the same bytes at all times; File.Close does
+// not close it. Its errors are a *FormatError, a *FileError of r's errors, and an *ArgumentError.
 func NewFile(r io.ReaderAt, size int64, opts ...OpenOption) (*File, error) {
 	if why := isnil.Why("reader", r); why != "" {
 		return nil, argumentErr("NewFile", "%s", why)

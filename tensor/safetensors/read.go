@@ -26,11 +26,11 @@ func Rows(from, to int) ReadOption {
 	return func(r *reading) { r.from, r.to, r.rows = from, to, true }
 }
 
-// Read makes a tensor under e, on any device, of the one in the file of this name, with the type and the shape that it has there unless options
-// say otherwise. The caller releases it. Before the first tensor a file with a checksum is read through; see Unverified.
+// Read makes a tensor under e, on any device, of the one in the file of this name, with the type and the shape that it has there unless
+// options say otherwise. The caller releases it. Before the first tensor a file with a checksum is read through; see Unverified.
 //
-// A name that there is not is a *NameError, a type that package tensor has not is a *TypeError, rows that there are not are an *ArgumentError, a
-// file that is damaged is a *FormatError, and after Close it is ErrClosed. With an error nothing is kept.
+// A name that there is not is a *NameError, a type that package tensor has not is a *TypeError, rows that there are not are an
+// *ArgumentError, a file that is damaged is a *FormatError, and after Close it is ErrClosed. With an error nothing is kept.
 func (f *File) Read(e tensor.Exec, name string, opts ...ReadOption) (*tensor.Tensor, error) {
 	r := readingOf("Read", opts)
 	if e.Stream() == nil {

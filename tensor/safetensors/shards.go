@@ -13,9 +13,9 @@ import (
 	format "github.com/cistern-ml/cistern/internal/safetensors"
 )
 
-// WriteShards writes a model into a folder that is there, in files of at most maxBytes of data each, or of one tensor that is larger, in the order
-// of the tensors: model-00001-of-00003.safetensors and so on, and last the index, model.safetensors.index.json. What fits into one file is
-// model.safetensors, without an index, as Hugging Face's programs have it. Each file is written as WriteFile does.
+// WriteShards writes a model into a folder that is there, in files of at most maxBytes of data each, or of one tensor that is larger, in
+// the order of the tensors: model-00001-of-00003.safetensors and so on, and last the index, model.safetensors.index.json. What fits into
+// one file is model.safetensors, without an index, as Hugging Face's programs have it. Each file is written as WriteFile does.
 //
 // A folder with a model of the other kind, which would be opened in place of this one or beside it, is a *FileError.
 func WriteShards(ctx context.Context, folder string, maxBytes int64, tensors []Entry, metadata map[string]string) error {

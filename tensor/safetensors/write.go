@@ -25,9 +25,9 @@ type Entry struct {
 	Shape tensor.Shape
 }
 
-// Write writes tensors in their order, and metadata, which may be nil. At most 16 MiB of a tensor are in host memory at a time; each is copied
-// there twice, and made twice if it has a Make, since the file begins with a checksum of all of it: WriteFile does so once. If ctx is done it ends with
-// its error, and with w partly written, as with any error.
+// Write writes tensors in their order, and metadata, which may be nil. At most 16 MiB of a tensor are in host memory at a time; each is
+// copied there twice, and made twice if it has a Make, since the file begins with a checksum of all of it: WriteFile does so once. If ctx
+// is done it ends with its error, and with w partly written, as with any error.
 //
 // The metadata say "format": "pt" unless they name a format themselves, since Hugging Face's programs refuse files that name none.
 func Write(ctx context.Context, w io.Writer, tensors []Entry, metadata map[string]string) error {

@@ -15,8 +15,8 @@ type Changes struct {
 	Only       func(name string) bool   // whether a name of the model is loaded
 }
 
-// Apply makes the changes. at is where the tensors that are left are in file. Two tensors of one name are an error: which of them counts would be
-// chance.
+// Apply makes the changes. at is where the tensors that are left are in file. Two tensors of one name are an error: which of them counts
+// would be chance.
 func (c Changes) Apply(model []Named, file []Entry) (ours []Named, changed []Entry, at []int, err error) {
 	before := make(map[string]string, len(file))
 	for i, e := range file {

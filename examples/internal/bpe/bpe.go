@@ -1,5 +1,6 @@
-// Package bpe is the byte-level byte-pair encoding of GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019; Sennrich et al.,
-// "Neural machine translation of rare words with subword units", 2016), read from the two files in which it is exchanged, vocab.json and merges.txt.
+// Package bpe is the byte-level byte-pair encoding of GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019;
+// Sennrich et al., "Neural machine translation of rare words with subword units", 2016), read from the two files in which it is exchanged,
+// vocab.json and merges.txt.
 package bpe
 
 import (

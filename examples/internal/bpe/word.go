@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// word is the length of the first word of a text that is not empty. It is what GPT-2's expression matches, whose look-ahead package regexp has not:
+// word is the length of the first word of a text that is not empty. It is what GPT-2's expression matches, whose look-ahead package regexp
+// has not:
 //
 //	's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 func word(text string) int {
