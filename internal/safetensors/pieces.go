@@ -11,9 +11,9 @@ import (
 // pieceBytes is how much of a tensor is in host memory at a time, on its way between a file and a device.
 const pieceBytes = 16 << 20
 
-// Pieces calls do with parts of t that are not too long, as vectors, in the order of the elements; first is where they begin. What is not
-// contiguous is one part, of t's shape.
-func Pieces(t *tensor.Tensor, do func(piece *tensor.Tensor, first int) error) error {
+// Pieces calls do with parts of t that are not too long for elements of so many bytes, as vectors, in the order of the elements; first is
+// where they begin. What is not contiguous is one part, of t's shape.
+func Pieces(t *tensor.Tensor, size int, do func(piece *tensor.Tensor, first int) error) error {
 	if !t.IsContiguous() || t.Released() {
 		return do(t, 0)
 	}
@@ -22,7 +22,7 @@ func Pieces(t *tensor.Tensor, do func(piece *tensor.Tensor, first int) error) er
 		return err
 	}
 	defer flat.Release()
-	most := pieceBytes / t.DType().Size()
+	most := pieceBytes / size
 	for first := 0; first < t.Len() || first == 0; first += most {
 		piece, err := flat.Narrow(0, first, min(most, t.Len()-first))
 		if err != nil {
@@ -51,7 +51,7 @@ func (e *Entry) Fill(t *tensor.Tensor, r io.ReaderAt, start int64, first int) (e
 		}
 		defer func() { err = errors.Join(err, end()) }()
 	}
-	return Pieces(t, func(piece *tensor.Tensor, at int) error {
+	return Pieces(t, max(t.DType().Size(), e.DType.Size()), func(piece *tensor.Tensor, at int) error {
 		values, err := e.ReadPart(r, start, first+at, piece.Len())
 		if err != nil {
 			return err

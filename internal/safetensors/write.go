@@ -141,7 +141,7 @@ func (n *Item) write(ctx context.Context, w io.Writer) error {
 		return &Error{Detail: "what was made", Wanted: fmt.Sprintf("%v%v", n.DType, n.Shape), Found: fmt.Sprintf("%v%v", t.DType(), t.Shape())}
 	}
 	c := codecs[n.DType]
-	return Pieces(t, func(piece *tensor.Tensor, _ int) error {
+	return Pieces(t, n.DType.Size(), func(piece *tensor.Tensor, _ int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -149,5 +150,5 @@ func (f *File) String() string {
 	if f == nil {
 		return "safetensors.File(nil)"
 	}
-	return "safetensors.File(" + excerpt.Long(f.name) + ")"
+	return fmt.Sprintf("safetensors.File(%s, %d tensors)", excerpt.Quote(f.name), len(f.infos))
 }

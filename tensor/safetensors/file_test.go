@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,6 +186,7 @@ func TestRead_OfAFileWithAChecksum_VerifiesItFirst(t *testing.T) {
 	held := allocated(alloc)
 	f := reader(t, file)
 	require.Len(t, f.Tensors(), 2, "the header is sound")
+	require.Equal(t, `safetensors.File("", 2 tensors)`, fmt.Sprint(f))
 	var unsound *safetensors.FormatError
 	for range 2 {
 		_, err := f.Read(e, "a")

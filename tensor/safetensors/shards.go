@@ -17,7 +17,8 @@ import (
 // the order of the tensors: model-00001-of-00003.safetensors and so on, and last the index, model.safetensors.index.json. What fits into
 // one file is model.safetensors, without an index, as Hugging Face's programs have it. Each file is written as WriteFile does.
 //
-// A folder with a model of the other kind, which would be opened in place of this one or beside it, is a *FileError.
+// A folder with a model of the other kind, which would be opened in place of this one or beside it, is a *FileError. Shards of an older
+// model that are called otherwise stay, and no index names them.
 func WriteShards(ctx context.Context, folder string, maxBytes int64, tensors []Entry, metadata map[string]string) error {
 	items, err := itemsOf("WriteShards", ctx, tensors, metadata)
 	if err != nil {
