@@ -36,6 +36,8 @@ type partSlot struct {
 type place interface {
 	module(name string) Module // what is there now
 	address() any              // the pointer to the field
+
+	moved(to map[any]any) place // the same of another module, by pointers to fields; nil if it is not there
 }
 
 // fieldPlace is the field of a module.
@@ -43,6 +45,13 @@ type fieldPlace[M Module] struct{ field *M }
 
 func (p fieldPlace[M]) module(name string) Module { return orRefused(*p.field, "part "+name) }
 func (p fieldPlace[M]) address() any              { return p.field }
+
+func (p fieldPlace[M]) moved(to map[any]any) place {
+	if field, ok := to[p.field].(*M); ok {
+		return fieldPlace[M]{field}
+	}
+	return nil
+}
 
 // listPlace is the field of a slice of modules.
 type listPlace[M Module] struct{ field *[]M }
@@ -56,6 +65,13 @@ func (p listPlace[M]) module(name string) Module {
 		l.parts = append(l.parts, partSlot{name: number, value: orRefused(m, "part "+name+"."+number)})
 	}
 	return l
+}
+
+func (p listPlace[M]) moved(to map[any]any) place {
+	if field, ok := to[p.field].(*[]M); ok {
+		return listPlace[M]{field}
+	}
+	return nil
 }
 
 // module is what is there now.

@@ -27,6 +27,9 @@ func NamedState(m Module) []Named { return append(NamedParameters(m), NamedBuffe
 // AllNamedState is NamedState with each parameter and buffer under all of its names: what Save writes, and PyTorch's state_dict.
 func AllNamedState(m Module) []Named { return append(allNamed(m, false), allNamed(m, true)...) }
 
+// everything lists parameters and buffers, each once.
+func everything(m Module) []Named { return once(AllNamedState(m)) }
+
 // allNamed lists parameters, or buffers, under all paths that lead to them.
 func allNamed(m Module, buffers bool) []Named {
 	var all []Named
