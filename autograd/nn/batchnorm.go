@@ -25,9 +25,7 @@ type BatchNormLayer struct {
 	// The running statistics, nil with RunningStats(false). BatchesTracked is of type int64.
 	RunningMean, RunningVar, BatchesTracked *autograd.Parameter
 
-	batches int64          // what BatchesTracked was set to,
-	counted *tensor.Tensor // in this tensor,
-	version uint32         // which then had this version
+	batches counter // BatchesTracked
 }
 
 // CumulativeAverage as a momentum makes running statistics the averages of all batches (PyTorch's momentum=None).
@@ -115,7 +113,7 @@ func (l *BatchNormLayer) normalise(g *autograd.Graph, x *autograd.Variable, mome
 // learn is a forward pass that counts its batch, unless it fails.
 func (l *BatchNormLayer) learn(g *autograd.Graph, x *autograd.Variable) *autograd.Variable {
 	momentum := l.Momentum
-	before, err := l.tracked()
+	before, err := l.batches.value(l.BatchesTracked)
 	if err != nil {
 		return g.Refuse("batch_norm", err, x)
 	}
@@ -126,35 +124,10 @@ func (l *BatchNormLayer) learn(g *autograd.Graph, x *autograd.Variable) *autogra
 	if g.Err() != nil {
 		return y
 	}
-	if err := l.count(before + 1); err != nil {
+	if err := l.batches.set(l.BatchesTracked, before+1); err != nil { // a layer of the user's making may be without this buffer
 		return g.Refuse("batch_norm", err, x)
 	}
 	return y
-}
-
-// tracked is the number of batches so far. What the device holds is read only if somebody else has changed it, as Load does: nothing
-// waits for the device in a training step.
-func (l *BatchNormLayer) tracked() (int64, error) {
-	t := l.BatchesTracked.Tensor()
-	switch {
-	case t == nil:
-		return 0, nil
-	case t == l.counted && t.Version() == l.version:
-		return l.batches, nil
-	}
-	v, err := t.Item()
-	return int64(v), err
-}
-
-// count sets the number of batches.
-func (l *BatchNormLayer) count(n int64) error {
-	t := l.BatchesTracked.Tensor()
-	if t == nil {
-		return nil // a layer of the user's making, without this buffer
-	}
-	err := t.FillInPlace(float64(n))
-	l.batches, l.counted, l.version = n, t, t.Version()
-	return err
 }
 
 // channelsOf refuses inputs that are not [N, channels, ...] of so many dimensions.

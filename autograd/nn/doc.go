@@ -65,7 +65,7 @@
 //     over them are Go's, and assignments to their elements count at once.
 //   - register_buffer is RegisterBuffer, nn.Parameter is autograd.DeclareParameter, which takes its first value from To, or autograd.NewParameter.
 //   - model.state_dict() is AllNamedState, torch.save and safetensors' save_file are Save, load_state_dict(strict=False) is Load with Partial.
-//   - copy.deepcopy(model) is Clone.
+//   - copy.deepcopy(model) is Clone; torch.optim.swa_utils.AveragedModel is EMA and SWA.
 //   - self.decoder.weight = self.encoder.weight is the same assignment here.
 //
 // # Goroutines

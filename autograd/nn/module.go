@@ -117,9 +117,18 @@ func to(m Module, dev device.Device, opts []Option) error {
 func (b *Base) Release() { release(b.whole()) }
 
 func release(m Module) {
-	for _, n := range NamedState(m) {
+	for _, n := range everything(m) {
 		n.Parameter.Release()
 	}
+	walk(m, "", func(_ string, m Module) {
+		b := baseOf(m)
+		if b == nil || b.wrong == nil || b.self != nil && b.self != b {
+			return
+		}
+		for _, s := range contentsOf(m, b).own { // a mistake is what is listed instead of them
+			(*s.field).Release()
+		}
+	})
 }
 
 // Training reports whether the module is in training mode: the mode of a new module. Dropout acts only in training.
