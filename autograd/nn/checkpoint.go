@@ -72,15 +72,15 @@ func (c *CheckpointModule) Parts() []Part { return partsOf(c.inner()) }
 
 // OwnParameters lists m's own parameters.
 func (c *CheckpointModule) OwnParameters() []*autograd.Parameter {
-	return parametersOf(ownOf(c.inner(), false))
+	return parametersOf(ownOf(c.inner(), ofParameters))
 }
 
 // OwnBuffers lists m's own buffers.
 func (c *CheckpointModule) OwnBuffers() []*autograd.Parameter {
-	return parametersOf(ownOf(c.inner(), true))
+	return parametersOf(ownOf(c.inner(), ofBuffers))
 }
 
-func (c *CheckpointModule) ownIn(_ Module, buffers bool) []Named { return ownOf(c.inner(), buffers) }
+func (c *CheckpointModule) ownIn(_ Module, kind contentKind) []Named { return ownOf(c.inner(), kind) }
 
 func (c *CheckpointModule) partsIn(Module) []Part { return partsOf(c.inner()) }
 

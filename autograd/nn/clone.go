@@ -384,8 +384,7 @@ func (c *cloning) cloned(copied Module) error {
 
 // verify refuses a copy in which a part or a parameter is the model's, or is missing.
 func (c *cloning) verify(copied Module) error {
-	of := func(m Module) []Named { return append(allNamed(m, false), allNamed(m, true)...) }
-	before, after := of(c.model), of(copied)
+	before, after := underAllNames(c.model), underAllNames(copied)
 	for i, n := range before {
 		if i >= len(after) || after[i].Name != n.Name || any(after[i].Parameter) != c.copies[n.Parameter] {
 			return outOfSight(n.Name)

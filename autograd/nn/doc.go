@@ -49,7 +49,9 @@
 // module's parts and parameters. What is nil is not there. They are listed in the order of the fields, elements of slices by their numbers, of maps
 // in the order of their keys, parameters before those of parts. Names are those of the fields as PyTorch writes names: FC1 is fc1, SelfAttn is
 // self_attn, QKVProj is qkv_proj, Blocks[3] is blocks.3, Heads["a"] is heads.a. A tag gives another name (`nn:"ln_f"`), or leaves the field out
-// (`nn:"-"`), as for a model that is used and not trained. The fields of an embedded struct are the module's own.
+// (`nn:"-"`), as for a model that is used and not trained. A tag also makes the parameters of a field buffers (`nn:"name,buffer"`, or with the name of
+// the field `nn:",buffer"`), or buffers that are not saved (`nn:",nonpersistent"`; see NonPersistent). The fields of an embedded struct are the
+// module's own.
 //
 // Register, RegisterField, RegisterList and their like for parameters and buffers are for names and orders of one's own, for fields that are not
 // exported, and for buffers: what is registered is listed first, under that name alone. A layer or a parameter in a field that is not exported, and
@@ -63,7 +65,7 @@
 //   - super().__init__() is New at the end of the constructor; an attribute is an exported field.
 //   - nn.ModuleList and nn.ModuleDict are slices and maps in fields, nn.ParameterList and nn.ParameterDict slices and maps of parameters: loops
 //     over them are Go's, and assignments to their elements count at once.
-//   - register_buffer is RegisterBuffer, nn.Parameter is autograd.DeclareParameter, which takes its first value from To, or autograd.NewParameter.
+//   - register_buffer is RegisterBuffer or a tag (`nn:",buffer"`), persistent=False is NonPersistent, nn.Parameter is autograd.DeclareParameter, which takes its first value from To, or autograd.NewParameter.
 //   - model.state_dict() is AllNamedState, torch.save and safetensors' save_file are Save, load_state_dict(strict=False) is Load with Partial.
 //   - copy.deepcopy(model) is Clone; torch.optim.swa_utils.AveragedModel is EMA and SWA.
 //   - self.decoder.weight = self.encoder.weight is the same assignment here.

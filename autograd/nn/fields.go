@@ -39,6 +39,13 @@ type finder struct {
 	found
 	base  *Base
 	taken map[any]bool // what is registered: pointers to fields, and values
+	tag   fieldTag     // of the field that is looked at
+}
+
+// fieldTag is what the tag of a field says.
+type fieldTag struct {
+	name            string
+	buffer, unsaved bool
 }
 
 var (
@@ -86,6 +93,7 @@ func (f *finder) fields(v reflect.Value) {
 	for i := range v.NumField() {
 		field, held := v.Type().Field(i), open(v.Field(i))
 		tag := field.Tag.Get("nn")
+		f.tag = fieldTag{}
 		switch {
 		case tag == "-", field.Type == baseType, field.Type == reflect.PointerTo(baseType):
 		case field.Anonymous && f.promotes(held):
@@ -94,10 +102,34 @@ func (f *finder) fields(v reflect.Value) {
 			f.hide(field.Name, held)
 		case strings.Contains(tag, "."):
 			f.mistaken(&NameError{Name: tag, Detail: "a name has no dots; it is the tag of the field " + field.Name})
+		case !f.readTag(field, tag):
 		default:
-			f.add(&f.contents, cmp.Or(tag, fieldName(field.Name)), held, maxNested)
+			f.add(&f.contents, cmp.Or(f.tag.name, fieldName(field.Name)), held, maxNested)
 		}
 	}
+}
+
+// readTag reads "name", "name,buffer" and "name,nonpersistent" into f.tag. It reports whether that can be.
+func (f *finder) readTag(field reflect.StructField, tag string) bool {
+	name, option, given := strings.Cut(tag, ",")
+	f.tag = fieldTag{name: name, buffer: given, unsaved: option == "nonpersistent"}
+	switch {
+	case given && option != "buffer" && option != "nonpersistent":
+		f.mistaken(argumentErr("field "+field.Name, "its tag %q has the option %q; there are buffer and nonpersistent", tag, option))
+	case given && !ofParameter(field.Type):
+		f.mistaken(argumentErr("field "+field.Name, "its tag %q is for parameters; the field is a %s", tag, field.Type))
+	default:
+		return true
+	}
+	return false
+}
+
+// ofParameter reports whether t is that of a parameter, or of slices, arrays or maps of them.
+func ofParameter(t reflect.Type) bool {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t == parameterType
 }
 
 // open is a field that may be read, whether it is exported or not: what is in the others is listed nowhere, but must not be forgotten.
@@ -133,7 +165,10 @@ func (f *finder) add(to *contents, name string, v reflect.Value, deep int) {
 	}
 	if p, ok := v.Interface().(*autograd.Parameter); ok {
 		if p != nil && !f.taken[p] {
-			to.own = append(to.own, slot{name: name, field: pointerTo(v, p)})
+			if f.tag.buffer && p.RequiresGrad() { // as RegisterBuffer has it
+				p.SetRequiresGrad(false)
+			}
+			to.own = append(to.own, slot{name: name, field: pointerTo(v, p), buffer: f.tag.buffer, unsaved: f.tag.unsaved})
 		}
 		return
 	}

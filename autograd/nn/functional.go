@@ -8,7 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
-// WithParameters runs f with other variables in the place of parameters and buffers of m, by their names in NamedState, and returns what f returns
+// WithParameters runs f with other variables in the place of parameters and buffers of m, by their names in NamedParameters and NamedBuffers, and returns what f returns
 // (torch.func.functional_call): for weights that are results of computations in the graph g, as in MAML or a hypernetwork, through which gradients
 // flow back to what they were computed from. What is not in with is m's own; of a shared parameter any one of its names will do. m needs memory only
 // for the rest. Names that m does not have, and two of one parameter with different variables, are an *ArgumentError of the graph, and f is not run.
@@ -24,7 +24,7 @@ func WithParameters(g *autograd.Graph, m Module, with map[string]*autograd.Varia
 		return g.Refuse(call, err)
 	}
 	byParameter, used := make(map[*autograd.Parameter]*autograd.Variable, len(with)), 0
-	for _, n := range append(allNamed(m, false), allNamed(m, true)...) {
+	for _, n := range underAllNames(m) {
 		v, given := with[n.Name]
 		if !given {
 			continue
@@ -44,7 +44,7 @@ func WithParameters(g *autograd.Graph, m Module, with map[string]*autograd.Varia
 // strange is the first name, in their order, that m does not have.
 func strange(m Module, with map[string]*autograd.Variable) string {
 	names := make(map[string]bool)
-	for _, n := range append(allNamed(m, false), allNamed(m, true)...) {
+	for _, n := range underAllNames(m) {
 		names[n.Name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(with)) {

@@ -88,7 +88,7 @@ func (b *Base) Parts() []Part { return b.partsIn(b.whole()) }
 
 // OwnParameters lists the parameters of the module itself, without those of its parts.
 func (b *Base) OwnParameters() []*autograd.Parameter {
-	return parametersOf(once(b.ownIn(b.whole(), false)))
+	return parametersOf(once(b.ownIn(b.whole(), ofParameters)))
 }
 
 // Parameters implements Module.

@@ -22,6 +22,7 @@ type slot struct {
 	field    **autograd.Parameter
 	value    bool // the field is nobody's: the parameter was registered
 	buffer   bool
+	unsaved  bool // of a buffer: it is in no file
 	required bool // nil is a mistake, and not what is missing by intention
 }
 
@@ -204,15 +205,17 @@ func (b *Base) RegisterParameterField(name string, field **autograd.Parameter) {
 }
 
 // RegisterBuffer makes p a buffer of the module itself, and returns it. Graphs compute no gradient for it. See RegisterParameter.
-func (b *Base) RegisterBuffer(p *autograd.Parameter) *autograd.Parameter {
+func (b *Base) RegisterBuffer(p *autograd.Parameter, opts ...BufferOption) *autograd.Parameter {
 	p.SetRequiresGrad(false)
-	b.addValue(p, true)
+	b.addValue(p, true, opts...)
 	return p
 }
 
 // RegisterBufferField makes the buffer in a field of the module a buffer of it, as RegisterParameterField does with parameters.
-func (b *Base) RegisterBufferField(name string, field **autograd.Parameter) {
-	b.addField(slot{name: name, field: field, buffer: true})
+func (b *Base) RegisterBufferField(name string, field **autograd.Parameter, opts ...BufferOption) {
+	s := slot{name: name, field: field, buffer: true}
+	s.apply(opts)
+	b.addField(s)
 }
 
 // requires is RegisterParameterField for a parameter that the module cannot do without.
@@ -226,7 +229,7 @@ func (b *Base) addField(s slot) {
 	}
 }
 
-func (b *Base) addValue(p *autograd.Parameter, buffer bool) {
+func (b *Base) addValue(p *autograd.Parameter, buffer bool, opts ...BufferOption) {
 	switch {
 	case b == nil:
 		return
@@ -234,21 +237,23 @@ func (b *Base) addValue(p *autograd.Parameter, buffer bool) {
 		b.mistaken(argumentErr("RegisterParameter", "the parameter is nil"))
 		return
 	}
+	s := slot{name: p.Name(), field: &p, value: true, buffer: buffer}
+	s.apply(opts)
 	at := slices.IndexFunc(b.own, func(s slot) bool { return s.name == p.Name() && s.value && s.buffer == buffer })
 	if at >= 0 {
-		b.own[at].field = &p
+		b.own[at] = s
 		return
 	}
 	if b.claim(p.Name()) {
-		b.own = append(b.own, slot{name: p.Name(), field: &p, value: true, buffer: buffer})
+		b.own = append(b.own, s)
 	}
 }
 
 // ownIn lists the parameters of m itself, whose Base b is, or its buffers, under their names here. What cannot be listed is a parameter
 // that cannot be made, and says why.
-func (b *Base) ownIn(m Module, buffers bool) []Named {
+func (b *Base) ownIn(m Module, kind contentKind) []Named {
 	if err := b.mistakeIn(m); err != nil {
-		if buffers {
+		if kind != ofParameters {
 			return nil
 		}
 		return []Named{{"missing", refused(err).parameter}}
@@ -256,7 +261,7 @@ func (b *Base) ownIn(m Module, buffers bool) []Named {
 	var list []Named
 	for _, s := range contentsOf(m, b).own {
 		switch p := *s.field; {
-		case s.buffer != buffers:
+		case s.buffer != (kind != ofParameters), s.unsaved && kind == ofSavedBuffers:
 		case p != nil:
 			list = append(list, Named{s.name, p})
 		case s.required:

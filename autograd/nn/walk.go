@@ -16,25 +16,44 @@ type Named struct {
 
 // NamedParameters lists the parameters of m in the order of Parameters, each once, under the first path that leads to it.
 // Names of modules that do not embed Base are those of their parameters.
-func NamedParameters(m Module) []Named { return once(allNamed(m, false)) }
+func NamedParameters(m Module) []Named { return once(allNamed(m, ofParameters)) }
 
 // NamedBuffers lists the buffers of m with their paths, as NamedParameters does the parameters.
-func NamedBuffers(m Module) []Named { return once(allNamed(m, true)) }
+func NamedBuffers(m Module) []Named { return once(allNamed(m, ofBuffers)) }
 
-// NamedState lists the parameters and buffers of m that Save writes, each once, under the first path that leads to it.
-func NamedState(m Module) []Named { return append(NamedParameters(m), NamedBuffers(m)...) }
+// NamedState lists the parameters and buffers of m that Save writes, all but those that are NonPersistent, each once, under the first path that
+// leads to it.
+func NamedState(m Module) []Named {
+	return append(NamedParameters(m), once(allNamed(m, ofSavedBuffers))...)
+}
 
 // AllNamedState is NamedState with each parameter and buffer under all of its names: what Save writes, and PyTorch's state_dict.
-func AllNamedState(m Module) []Named { return append(allNamed(m, false), allNamed(m, true)...) }
+func AllNamedState(m Module) []Named {
+	return append(allNamed(m, ofParameters), allNamed(m, ofSavedBuffers)...)
+}
 
-// everything lists parameters and buffers, each once.
-func everything(m Module) []Named { return once(AllNamedState(m)) }
+// everything lists parameters and buffers, also those that are NonPersistent, each once.
+func everything(m Module) []Named { return once(underAllNames(m)) }
+
+// underAllNames lists the same under all of their names.
+func underAllNames(m Module) []Named {
+	return append(allNamed(m, ofParameters), allNamed(m, ofBuffers)...)
+}
+
+// contentKind is what a list of a module has.
+type contentKind int
+
+const (
+	ofParameters contentKind = iota
+	ofBuffers
+	ofSavedBuffers // without those that are NonPersistent
+)
 
 // allNamed lists parameters, or buffers, under all paths that lead to them.
-func allNamed(m Module, buffers bool) []Named {
+func allNamed(m Module, kind contentKind) []Named {
 	var all []Named
 	walk(m, "", func(path string, m Module) {
-		for _, n := range ownOf(m, buffers) {
+		for _, n := range ownOf(m, kind) {
 			all = append(all, Named{join(path, n.Name), n.Parameter})
 		}
 	})
@@ -168,14 +187,14 @@ func partsOf(m Module) []Part {
 }
 
 // ownOf lists the parameters, or buffers, of m itself; of a module that does not tell its parameters from those of its parts, all.
-func ownOf(m Module, buffers bool) []Named {
+func ownOf(m Module, kind contentKind) []Named {
 	m = orRefused(m, "module")
 	if o, ok := m.(interface {
-		ownIn(m Module, buffers bool) []Named
+		ownIn(m Module, kind contentKind) []Named
 	}); ok {
-		return o.ownIn(m, buffers)
+		return o.ownIn(m, kind)
 	}
-	if buffers {
+	if kind != ofParameters {
 		if o, ok := m.(interface {
 			OwnBuffers() []*autograd.Parameter
 		}); ok {

@@ -198,7 +198,7 @@ func notReached(what string) string {
 func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *autograd.ParameterError {
 	b, path := (*Base)(l), l.PathIn(outer)
 	e := &autograd.ParameterError{Name: join(path, p.Name()), Shape: p.Shape(), Detail: unset(p)}
-	if name, ok := nameIn(ownOf(b.whole(), false), ownOf(b.whole(), true), p); ok {
+	if name, ok := nameIn(ownOf(b.whole(), ofParameters), ownOf(b.whole(), ofBuffers), p); ok {
 		if e.Name = join(path, name); !b.reached && e.Detail == "" {
 			e.Detail = notReached("module")
 		}
@@ -207,7 +207,7 @@ func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *au
 	if len(outer) > 0 { // it may be that of another part of the model
 		if root, ok := outer[0].(*located); ok {
 			m := (*Base)(root).whole()
-			if name, ok := nameIn(allNamed(m, false), allNamed(m, true), p); ok {
+			if name, ok := nameIn(allNamed(m, ofParameters), allNamed(m, ofBuffers), p); ok {
 				e.Name = join(root.path, name)
 				return e
 			}
