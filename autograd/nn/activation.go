@@ -176,10 +176,15 @@ func Dropout(p float64) *DropoutLayer {
 
 // Forward implements Layer.
 func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	if d != nil && !d.Training() {
+	if d != nil && !d.Training() && !d.hooked() {
 		return x
 	}
-	return within(d, x, func(*autograd.Graph) *autograd.Variable { return x.Dropout(d.P) })
+	return within(d, x, func(*autograd.Graph) *autograd.Variable {
+		if !d.Training() {
+			return x
+		}
+		return x.Dropout(d.P)
+	})
 }
 
 // String is PyTorch's description.

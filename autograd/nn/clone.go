@@ -203,6 +203,7 @@ func (c *cloning) replaceMap(to, from reflect.Value) {
 // replaceBase does the same with what is registered in a Base. Pointers to fields wait for the copies of all fields (finish).
 func (c *cloning) replaceBase(b *Base) {
 	b.own, b.parts = slices.Clone(b.own), slices.Clone(b.parts)
+	b.hooks = b.hooks.clone()
 	c.bases = append(c.bases, b)
 	for i := range b.parts {
 		if p := &b.parts[i]; p.field == nil {

@@ -68,6 +68,7 @@
 //   - register_buffer is RegisterBuffer or a tag (`nn:",buffer"`), persistent=False is NonPersistent, nn.Parameter is autograd.DeclareParameter, which takes its first value from To, or autograd.NewParameter.
 //   - model.state_dict() is AllNamedState, torch.save and safetensors' save_file are Save, load_state_dict(strict=False) is Load with Partial.
 //   - copy.deepcopy(model) is Clone; torch.optim.swa_utils.AveragedModel is EMA and SWA.
+//   - register_forward_hook and its like are functions of a module: RegisterForwardHook(model.At(0), ...).
 //   - self.decoder.weight = self.encoder.weight is the same assignment here.
 //
 // # Goroutines

@@ -35,6 +35,7 @@ type Base struct {
 	self  *Base      // where the Base lay when fields were registered, or it was given to New
 	outer Module     // what embeds the Base, nil if nobody has said so
 	eval  bool
+	hooks *moduleHooks
 
 	listed bool // there is nothing to find in fields: of modules of this package without parameters
 
@@ -240,7 +241,7 @@ func (s *SequentialModule) fusedAt(n int) (*LinearLayer, *FuncModule) {
 	}
 	l, ok := s.parts[n-2].module().(*LinearLayer)
 	f, ok2 := s.parts[n-1].module().(*FuncModule)
-	if !ok || !ok2 || f.linear == nil {
+	if !ok || !ok2 || f.linear == nil || l.hooked() || f.hooked() {
 		return nil, nil
 	}
 	return l, f

@@ -185,14 +185,28 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 		failed := x.Graph().Refuse("forward", err, x)
 		return failed, failed, failed
 	}
-	x.Graph().ModuleScopes((*located)(&l.Base), func() []*autograd.Variable {
-		out, last, lastCell = l.run(x, h, c)
-		if lastCell == nil {
-			return []*autograd.Variable{out, last}
-		}
-		return []*autograd.Variable{out, last, lastCell}
-	})
-	return out, last, lastCell
+	return three(x.Graph().ModuleScopes((*located)(&l.Base), func() []*autograd.Variable {
+		return l.calling(x.Graph(), x, false, func() []*autograd.Variable {
+			out, last, lastCell := l.run(x, h, c)
+			if lastCell == nil {
+				return []*autograd.Variable{out, last}
+			}
+			return []*autograd.Variable{out, last, lastCell}
+		})
+	}))
+}
+
+// three are results, of which the third may be missing; after an error all are the first one.
+func three(results []*autograd.Variable) (a, b, c *autograd.Variable) {
+	switch len(results) {
+	case 0:
+		return nil, nil, nil
+	case 1:
+		return results[0], results[0], results[0]
+	case 2:
+		return results[0], results[1], nil
+	}
+	return results[0], results[1], results[2]
 }
 
 func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {

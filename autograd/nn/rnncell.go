@@ -62,14 +62,24 @@ func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 		failed := x.Graph().Refuse("forward", err, x)
 		return failed, failed
 	}
-	x.Graph().ModuleScopes((*located)(&c.Base), func() []*autograd.Variable {
-		next, nextCell = c.step(x, h, cell)
-		if nextCell == nil {
-			return []*autograd.Variable{next}
-		}
-		return []*autograd.Variable{next, nextCell}
+	results := x.Graph().ModuleScopes((*located)(&c.Base), func() []*autograd.Variable {
+		return c.calling(x.Graph(), x, false, func() []*autograd.Variable {
+			next, nextCell := c.step(x, h, cell)
+			if nextCell == nil {
+				return []*autograd.Variable{next}
+			}
+			return []*autograd.Variable{next, nextCell}
+		})
 	})
-	return next, nextCell
+	switch {
+	case len(results) == 0:
+		return nil, nil
+	case len(results) == 2:
+		nextCell = results[1]
+	case !c.gru: // after an error
+		nextCell = results[0]
+	}
+	return results[0], nextCell
 }
 
 func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {

@@ -116,8 +116,19 @@ func (l *TransformerBlockLayer) feedForward(x *autograd.Variable) *autograd.Vari
 		if l.config.gelu {
 			activation = (*autograd.Variable).LinearGELU
 		}
+		if l.Linear1.hooked() { // which see what is before the activation
+			h := l.Linear1.Forward(x)
+			return l.Linear2.Forward(l.drop.Forward(l.activated(h)))
+		}
 		return l.Linear2.Forward(l.drop.Forward(l.Linear1.forward(x, activation)))
 	})
+}
+
+func (l *TransformerBlockLayer) activated(x *autograd.Variable) *autograd.Variable {
+	if l.config.gelu {
+		return x.GELU()
+	}
+	return x.ReLU()
 }
 
 // incomplete says which field is nil.

@@ -83,7 +83,10 @@ func (b *Base) Scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.V
 		if f == nil {
 			return g.Refuse("forward", argumentErr("Scope", "the function is nil"), x)
 		}
-		return f(g)
+		if !b.hooked() {
+			return f(g)
+		}
+		return b.calling(g, x, false, func() []*autograd.Variable { return []*autograd.Variable{f(g)} })[0]
 	})
 }
 
@@ -114,7 +117,7 @@ func (b *Base) Scopes(x *autograd.Variable, f func(g *autograd.Graph) []*autogra
 		b = new(Base)
 	}
 	return g.ModuleScopes((*located)(b), func() []*autograd.Variable {
-		results := f(g)
+		results := b.calling(g, x, true, func() []*autograd.Variable { return f(g) })
 		if len(results) == 0 {
 			g.Refuse("forward", errors.WithMessage(autograd.ErrNilVariable, "the function of Scopes returned no results"), x)
 		}
