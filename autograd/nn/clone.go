@@ -99,7 +99,23 @@ func (c *cloning) parameters() error {
 		c.made = append(c.made, p)
 		c.copies[n.Parameter] = p
 	}
-	return nil
+	return c.hidden()
+}
+
+// hidden copies the parameters that are computed, and on no list.
+func (c *cloning) hidden() (err error) {
+	walk(c.model, "", func(_ string, m Module) {
+		q, ok := m.(*parametrized)
+		if !ok || err != nil || c.copies[q.weight] != nil {
+			return
+		}
+		p, failed := q.weight.Clone()
+		if err = failed; err == nil {
+			c.made = append(c.made, p)
+			c.copies[q.weight] = p
+		}
+	})
+	return err
 }
 
 func (c *cloning) release() {
@@ -204,6 +220,10 @@ func (c *cloning) replaceMap(to, from reflect.Value) {
 func (c *cloning) replaceBase(b *Base) {
 	b.own, b.parts = slices.Clone(b.own), slices.Clone(b.parts)
 	b.hooks = b.hooks.clone()
+	b.parametrized = slices.Clone(b.parametrized)
+	for i, q := range b.parametrized {
+		b.parametrized[i] = c.replacedModule(q).(*parametrized)
+	}
 	c.bases = append(c.bases, b)
 	for i := range b.parts {
 		if p := &b.parts[i]; p.field == nil {

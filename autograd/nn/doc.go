@@ -69,6 +69,7 @@
 //   - model.state_dict() is AllNamedState, torch.save and safetensors' save_file are Save, load_state_dict(strict=False) is Load with Partial.
 //   - copy.deepcopy(model) is Clone; torch.optim.swa_utils.AveragedModel is EMA and SWA.
 //   - register_forward_hook and its like are functions of a module: RegisterForwardHook(model.At(0), ...).
+//   - torch.nn.utils.parametrizations are WeightNorm and SpectralNorm; register_parametrization is Parametrize.
 //   - self.decoder.weight = self.encoder.weight is the same assignment here.
 //
 // # Goroutines

@@ -65,6 +65,7 @@ func contentsOf(m Module, b *Base) *found {
 	if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[bare]() {
 		f.fields(v)
 	}
+	f.parametrizations()
 	f.twice()
 	return &f.found
 }
@@ -345,6 +346,9 @@ func forgotten(m Module) (err error) {
 		here := contentsOf(m, b)
 		for _, s := range here.own {
 			reached[*s.field] = true
+		}
+		for _, q := range b.parametrized {
+			reached[q.weight] = true
 		}
 		for _, h := range here.hidden {
 			all = append(all, hiding{path, m, h})

@@ -118,26 +118,22 @@ func (h *moduleHooks) clone() *moduleHooks {
 	return &c
 }
 
-// calling runs f, the forward pass of b's module, between the module's hooks. The results are f's, of which hooks see the first one.
+// calling runs f, the forward pass of b's module, between the module's hooks, with its parametrized parameters computed. The results are f's, of which hooks see the first one.
 func (b *Base) calling(g *autograd.Graph, x *autograd.Variable, fixed bool, f func() []*autograd.Variable) (results []*autograd.Variable) {
+	if b == nil {
+		return f()
+	}
+	run := f
+	f = func() []*autograd.Variable { return b.withParametrized(g, run) }
 	if !b.hooked() || g.Err() != nil {
 		return f()
 	}
 	c := &hookCall{b: b, g: g, hooks: b.hooks.list, m: b.whole()}
 	in := c.before(x)
-	if in != x {
-		y := g.WithVariable(x, in, func() *autograd.Variable {
-			if results = f(); len(results) == 0 {
-				return nil
-			}
-			return results[0]
-		})
-		if len(results) > 0 {
-			results[0] = y
-		}
-	}
-	if in == x || g.Err() != nil && len(results) == 0 { // after an error results are assigned too
+	if in == x {
 		results = f()
+	} else {
+		results = firstOf(f, func(f func() *autograd.Variable) *autograd.Variable { return g.WithVariable(x, in, f) })
 	}
 	if len(results) == 0 || results[0] == nil || g.Err() != nil {
 		return results

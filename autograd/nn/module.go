@@ -37,6 +37,8 @@ type Base struct {
 	eval  bool
 	hooks *moduleHooks
 
+	parametrized []*parametrized
+
 	listed bool // there is nothing to find in fields: of modules of this package without parameters
 
 	path    string // in the model that To was called on
@@ -102,12 +104,7 @@ func to(m Module, dev device.Device, opts []Option) error {
 	if err := Check(m); err != nil {
 		return err
 	}
-	params, buffers := NamedParameters(m), NamedBuffers(m)
-	isBuffer := make(map[*autograd.Parameter]bool, len(buffers))
-	for _, b := range buffers {
-		isBuffer[b.Parameter] = true
-	}
-	if err := settle(once(append(params, buffers...)), isBuffer, dev, opts); err != nil {
+	if err := settle(m, dev, opts); err != nil {
 		return err
 	}
 	remember(m)

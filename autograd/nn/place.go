@@ -16,10 +16,11 @@ import (
 type Option func(*placement)
 
 type placement struct {
-	exec  []tensor.ExecOption
-	gen   *tensor.Generator
-	dtype tensor.DType
-	unset bool
+	exec   []tensor.ExecOption
+	gen    *tensor.Generator
+	dtype  tensor.DType
+	unset  bool
+	makers *makers
 }
 
 // WithGenerator makes initializers draw from gen.
@@ -62,10 +63,15 @@ func WithAllocator(a memory.Allocator) Option {
 // processGenerator is what initializers draw from when To is given none. Its seed is new in each process.
 var processGenerator = sync.OnceValue(autograd.FreshGenerator)
 
-// settle materializes parameters that have no value and moves those that have, or fails and changes none: what was materialized by
+// settle materializes parameters and buffers of m that have no value and moves those that have, or fails and changes none: what was materialized by
 // this call then has no value again, and the moved values take their places only when all of them are made.
-func settle(named []Named, buffers map[*autograd.Parameter]bool, dev device.Device, opts []Option) (err error) {
-	var p placement
+func settle(m Module, dev device.Device, opts []Option) (err error) {
+	named, buffers := everything(m), make(map[*autograd.Parameter]bool)
+	for _, b := range NamedBuffers(m) {
+		buffers[b.Parameter] = true
+	}
+	p := placement{makers: makersOf(m)}
+	defer p.makers.release()
 	for _, o := range opts {
 		if o != nil {
 			o(&p)
@@ -124,7 +130,19 @@ func (p *placement) materialize(q *autograd.Parameter, e tensor.Exec) error {
 	if gen == nil {
 		gen = processGenerator()
 	}
-	return q.Materialize(e, gen, p.newType())
+	f := p.makers.of[q]
+	if f == nil {
+		return q.Materialize(e, gen, p.newType())
+	}
+	t, err := f(e, gen, p.newType())
+	if err == nil {
+		q.Release() // what Await has noted of it
+		err = q.SetTensor(t)
+	}
+	if err != nil {
+		t.Release()
+	}
+	return err
 }
 
 // newType is the type of parameters that have no value yet.

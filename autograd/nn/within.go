@@ -83,7 +83,7 @@ func (b *Base) Scope(x *autograd.Variable, f func(g *autograd.Graph) *autograd.V
 		if f == nil {
 			return g.Refuse("forward", argumentErr("Scope", "the function is nil"), x)
 		}
-		if !b.hooked() {
+		if !b.hooked() && len(b.parametrized) == 0 {
 			return f(g)
 		}
 		return b.calling(g, x, false, func() []*autograd.Variable { return []*autograd.Variable{f(g)} })[0]
