@@ -158,39 +158,3 @@ func Softmax(dim int) *FuncModule {
 func LogSoftmax(dim int) *FuncModule {
 	return Func(fmt.Sprintf("LogSoftmax(dim=%d)", dim), func(x *autograd.Variable) *autograd.Variable { return x.LogSoftmax(dim) })
 }
-
-// DropoutLayer sets elements to 0 at random, in training only.
-type DropoutLayer struct {
-	Base
-	P float64 // the probability of an element to become 0
-}
-
-// Dropout makes a layer that in training sets each element to 0 with probability p and divides the others by 1-p, drawing
-// from the graph's generator. After Eval, or if p is 0, it returns its input. It goes by the mode alone, not by whether the graph computes
-// gradients.
-func Dropout(p float64) *DropoutLayer {
-	d := &DropoutLayer{Base: Base{listed: true}, P: p}
-	d.refuseProbability("Dropout", p)
-	return d
-}
-
-// Forward implements Layer.
-func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {
-	if d != nil && !d.Training() && !d.hooked() {
-		return x
-	}
-	return within(d, x, func(*autograd.Graph) *autograd.Variable {
-		if !d.Training() {
-			return x
-		}
-		return x.Dropout(d.P)
-	})
-}
-
-// String is PyTorch's description.
-func (d *DropoutLayer) String() string {
-	if d == nil {
-		return "nil"
-	}
-	return fmt.Sprintf("Dropout(p=%v, inplace=False)", d.P)
-}
