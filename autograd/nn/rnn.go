@@ -3,13 +3,14 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// RNNOption changes how LSTM and GRU are made.
+// RNNOption changes how LSTM, GRU and RNN are made.
 type RNNOption interface{ applyRNN(c *rnnConfig) }
 
 type rnnOption func(*rnnConfig)
@@ -23,6 +24,8 @@ type rnnConfig struct {
 	batchFirst    bool
 	dropout       float64
 	bidirectional bool
+	relu          bool
+	projection    int
 }
 
 // maxLayers is more than anybody stacks, and no more than can be made in no time.
@@ -44,32 +47,69 @@ func Bidirectional() RNNOption {
 	return rnnOption(func(c *rnnConfig) { c.note("Bidirectional"); c.bidirectional = true })
 }
 
-// RNNLayer is what LSTM and GRU make. Its parameters have PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, and
+// NonlinearityReLU makes the units of an RNN max(x, 0) instead of tanh (nonlinearity="relu").
+func NonlinearityReLU() RNNOption {
+	return rnnOption(func(c *rnnConfig) { c.note("NonlinearityReLU"); c.relu = true })
+}
+
+// ProjSize makes the states of an LSTM projections of its units to n features (proj_size), by weight_hr_l0 and so on, [n, units]; cells stay as
+// large as the units. n is at least 1 and less than the units.
+func ProjSize(n int) RNNOption {
+	return rnnOption(func(c *rnnConfig) { c.note("ProjSize"); c.projection = n })
+}
+
+// RNNLayer is what LSTM, GRU and RNN make. Its parameters have PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, and
 // so on, with _reverse for the second direction.
 type RNNLayer struct {
 	Base
 	Inputs, Units int
 	config        rnnConfig
 	invalid       error // what is wrong with the options
-	gru           bool
+	unit          unitKind
 	directions    []*rnnDirection // by layer; both directions of one are neighbours
 }
+
+// unitKind is what the units of a recurrent layer are.
+type unitKind int
+
+const (
+	lstmUnits unitKind = iota
+	gruUnits
+	plainUnits
+)
+
+// String is the name of the constructor.
+func (k unitKind) String() string { return [...]string{"LSTM", "GRU", "RNN"}[k] }
+
+// gates are the rows of weights for each unit.
+func (k unitKind) gates() int { return [...]int{4, 3, 1}[k] }
 
 // rnnDirection is the weights of one direction of one layer.
 type rnnDirection struct {
 	ih, hh, biasIH, biasHH *autograd.Parameter
+	hr                     *autograd.Parameter // the projection, or nil
 	reverse                bool
 }
 
 // LSTM makes a network of long short-term memory, from inputs features to units (torch.nn.LSTM). All weights start uniform in
 // ±1/sqrt(units).
-func LSTM(inputs, units int, opts ...RNNOption) *RNNLayer { return newRNN(false, inputs, units, opts) }
+func LSTM(inputs, units int, opts ...RNNOption) *RNNLayer {
+	return newRNN(lstmUnits, inputs, units, opts)
+}
 
 // GRU makes a network of gated recurrent units (torch.nn.GRU). All weights start uniform in ±1/sqrt(units).
-func GRU(inputs, units int, opts ...RNNOption) *RNNLayer { return newRNN(true, inputs, units, opts) }
+func GRU(inputs, units int, opts ...RNNOption) *RNNLayer {
+	return newRNN(gruUnits, inputs, units, opts)
+}
 
-func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
-	l := &RNNLayer{Inputs: inputs, Units: units, gru: gru, config: rnnConfig{layers: 1}}
+// RNN makes a network of plain recurrent units, tanh(W x + V h + biases) (torch.nn.RNN). All weights start uniform in ±1/sqrt(units). It is composed of
+// other operations, several for each step, which take more time and memory than the kernels of LSTM and GRU.
+func RNN(inputs, units int, opts ...RNNOption) *RNNLayer {
+	return newRNN(plainUnits, inputs, units, opts)
+}
+
+func newRNN(unit unitKind, inputs, units int, opts []RNNOption) *RNNLayer {
+	l := &RNNLayer{Inputs: inputs, Units: units, unit: unit, config: rnnConfig{layers: 1}}
 	for _, o := range opts {
 		if o != nil {
 			o.applyRNN(&l.config)
@@ -83,20 +123,50 @@ func newRNN(gru bool, inputs, units int, opts []RNNOption) *RNNLayer {
 		l.refuse(err)
 		return l
 	}
+	if err := l.foreign(); err != nil {
+		l.refuse(err)
+		return l
+	}
 	for k := range l.config.layers {
 		in := inputs
 		if k > 0 {
-			in = units * l.perLayer()
+			in = l.features() * l.perLayer()
 		}
 		for d := range l.perLayer() {
 			suffix := fmt.Sprintf("_l%d", k)
 			if d == 1 {
 				suffix += "_reverse"
 			}
-			l.directions = append(l.directions, newDirection(&l.Base, l.gates()*units, in, units, suffix, l.config.noBias, d == 1))
+			l.directions = append(l.directions, newDirection(&l.Base, unit.gates(), in, units, l.config.projection, suffix, l.config.noBias, d == 1))
 		}
 	}
 	return l
+}
+
+// foreign is the error of an option that the units do not have.
+func (l *RNNLayer) foreign() error {
+	var b Base
+	own := "Layers DropoutBetween Bidirectional BatchFirst"
+	switch l.unit {
+	case lstmUnits:
+		own += " ProjSize"
+	case plainUnits:
+		own += " NonlinearityReLU"
+	}
+	b.refuseForeign(&l.config.given, l.kind(), own)
+	n := l.config.projection
+	if b.wrong == nil && slices.Contains(l.config.options, "ProjSize") && (n < 1 || n >= l.Units) {
+		return argumentErr(l.kind(), "a projection to %d features; there must be at least 1 and less than the %d units", n, l.Units)
+	}
+	return b.wrong
+}
+
+// features are those of the states and of the output of one direction.
+func (l *RNNLayer) features() int {
+	if l.config.projection > 0 {
+		return l.config.projection
+	}
+	return l.Units
 }
 
 // refuse makes err the error of Forward, and, by a parameter that cannot be made, of To.
@@ -105,7 +175,11 @@ func (l *RNNLayer) refuse(err error) {
 	l.RegisterParameter(autograd.RefusedParameter("weight_ih_l0", err))
 }
 
-func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, reverse bool) *rnnDirection {
+func newDirection(b *Base, gates, inputs, units, projection int, suffix string, noBias, reverse bool) *rnnDirection {
+	rows, states := gates*units, units
+	if projection > 0 {
+		states = projection
+	}
 	bound := 0.0
 	if units > 0 {
 		bound = 1 / math.Sqrt(float64(units))
@@ -116,10 +190,13 @@ func newDirection(b *Base, rows, inputs, units int, suffix string, noBias, rever
 	}
 	d := &rnnDirection{reverse: reverse}
 	declare(&d.ih, "weight_ih", rows, inputs)
-	declare(&d.hh, "weight_hh", rows, units)
+	declare(&d.hh, "weight_hh", rows, states)
 	if !noBias {
 		declare(&d.biasIH, "bias_ih", rows)
 		declare(&d.biasHH, "bias_hh", rows)
+	}
+	if projection > 0 {
+		declare(&d.hr, "weight_hr", projection, units)
 	}
 	return d
 }
@@ -133,21 +210,7 @@ func (d *rnnDirection) weights(g *autograd.Graph, l describedLayer) autograd.Rec
 }
 
 // kind is the name of the constructor.
-func (l *RNNLayer) kind() string {
-	if l.gru {
-		return "GRU"
-	}
-	return "LSTM"
-}
-
-func (l *RNNLayer) gates() int { return gatesOf(l.gru) }
-
-func gatesOf(gru bool) int {
-	if gru {
-		return 3
-	}
-	return 4
-}
+func (l *RNNLayer) kind() string { return l.unit.String() }
 
 // perLayer is the number of directions.
 func (l *RNNLayer) perLayer() int {
@@ -160,7 +223,7 @@ func (l *RNNLayer) perLayer() int {
 // Forward implements Layer: it starts from states of zeros and returns the output alone.
 func (l *RNNLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(*autograd.Graph) *autograd.Variable {
-		out, _, _ := l.run(x, nil, nil)
+		out, _, _ := l.run(x, nil, nil, nil)
 		return out
 	})
 }
@@ -174,6 +237,22 @@ func (l *RNNLayer) Forward(x *autograd.Variable) *autograd.Variable {
 // of this one: Keep last and lastCell, since Backward releases what it passes; after Backward, Take them; release this graph; and give
 // them to the next one as Input, which no gradient passes. The taken tensors are the caller's to release.
 func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
+	return l.forwardState(x, nil, h, c)
+}
+
+// ForwardLengths is ForwardState for sequences of different lengths, which are padded to one: lengths has one number for each sequence of the batch, 1
+// to T, in any order. As with pack_padded_sequence(enforce_sorted=False) in PyTorch, what is behind the end of a sequence changes no state, gets no
+// gradient, and has an output of zeros, [T, B, ...] as x; the second direction begins at the last step of each sequence; last states are those after it.
+// Lengths that are not of the batch, or not in 1..T, are an error of the graph. Unless all lengths are T it is composed of other operations, several for
+// each step, which take more time and memory than the kernels of LSTM and GRU.
+func (l *RNNLayer) ForwardLengths(x *autograd.Variable, lengths []int, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
+	if lengths == nil {
+		lengths = []int{}
+	}
+	return l.forwardState(x, lengths, h, c)
+}
+
+func (l *RNNLayer) forwardState(x *autograd.Variable, lengths []int, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	if x == nil {
 		return nil, nil, nil
 	}
@@ -187,7 +266,7 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 	}
 	return three(x.Graph().ModuleScopes((*located)(&l.Base), func() []*autograd.Variable {
 		return l.calling(x.Graph(), x, false, func() []*autograd.Variable {
-			out, last, lastCell := l.run(x, h, c)
+			out, last, lastCell := l.run(x, lengths, h, c)
 			if lastCell == nil {
 				return []*autograd.Variable{out, last}
 			}
@@ -209,9 +288,13 @@ func three(results []*autograd.Variable) (a, b, c *autograd.Variable) {
 	return results[0], results[1], results[2]
 }
 
-func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
+func (l *RNNLayer) run(x *autograd.Variable, lengths []int, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	g, alone := x.Graph(), x.NDim() == 2
-	if err := l.refusal(x, h, c); err != nil {
+	err := l.refusal(x, h, c)
+	if err == nil && lengths != nil && g.Err() == nil {
+		err = l.wrongLengths(x, lengths)
+	}
+	if err != nil {
 		failed := g.Refuse(strings.ToLower(l.kind()), err, x)
 		return failed, failed, failed
 	}
@@ -220,7 +303,8 @@ func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autogra
 	} else if l.config.batchFirst {
 		x = x.Transpose(0, 1)
 	}
-	var ends lastStates
+	ends := lastStates{padding: paddingOf(g, x, lengths)}
+	x = ends.padding.cleared(x)
 	for k := range l.config.layers {
 		x = l.layer(g, k, x, h, c, &ends)
 		if k < l.config.layers-1 && l.config.dropout > 0 && l.Training() {
@@ -228,11 +312,11 @@ func (l *RNNLayer) run(x, h, c *autograd.Variable) (out, last, lastCell *autogra
 		}
 	}
 	out, last = x, autograd.Stack(ends.h, 0)
-	if !l.gru {
+	if l.unit == lstmUnits {
 		lastCell = autograd.Stack(ends.c, 0)
 	}
 	switch {
-	case alone && l.gru:
+	case alone && lastCell == nil:
 		return out.Squeeze(1), last.Squeeze(1), nil
 	case alone:
 		return out.Squeeze(1), last.Squeeze(1), lastCell.Squeeze(1)
@@ -254,13 +338,13 @@ func (l *RNNLayer) refusal(x, h, c *autograd.Variable) error {
 	case x.Dim(-1) != l.Inputs:
 		return shapeError(l.String(), x, "the input has %d features, the layer takes %d", x.Dim(-1), l.Inputs)
 	}
-	if err := l.checkState("state", x, h); err != nil {
+	if err := l.checkState("state", x, h, l.features()); err != nil {
 		return err
 	}
-	if err := noCell(l.String(), l.gru, c); err != nil {
+	if err := noCell(l.String(), l.unit, c); err != nil {
 		return err
 	}
-	return l.checkState("cell", x, c)
+	return l.checkState("cell", x, c, l.Units)
 }
 
 // inputShape is that of batches.
@@ -272,14 +356,14 @@ func (l *RNNLayer) inputShape() string {
 }
 
 // checkState refuses states that are not those of all layers and directions, of which some would go unused.
-func (l *RNNLayer) checkState(name string, x, v *autograd.Variable) error {
-	want, meaning := tensor.Shape{l.config.layers * l.perLayer(), l.Units}, "[layers*directions, units]"
+func (l *RNNLayer) checkState(name string, x, v *autograd.Variable, units int) error {
+	want, meaning := tensor.Shape{l.config.layers * l.perLayer(), units}, "[layers*directions, units]"
 	if x.NDim() == 3 {
 		batch := x.Dim(1)
 		if l.config.batchFirst {
 			batch = x.Dim(0)
 		}
-		want, meaning = tensor.Shape{want[0], batch, l.Units}, "[layers*directions, N, units]"
+		want, meaning = tensor.Shape{want[0], batch, units}, "[layers*directions, N, units]"
 	}
 	if v == nil || v.Shape().Equal(want) {
 		return nil
@@ -288,10 +372,10 @@ func (l *RNNLayer) checkState(name string, x, v *autograd.Variable) error {
 		Detail: fmt.Sprintf("the %s has shape %v, want %v, which is %s", name, v.Shape(), want, meaning)}
 }
 
-// noCell refuses the cell of a GRU, which has none.
-func noCell(name string, gru bool, cell *autograd.Variable) error {
-	if gru && cell != nil {
-		return &tensor.ValueError{Op: name, Detail: "a GRU has no cell"}
+// noCell refuses the cell of a GRU or RNN, which have none.
+func noCell(name string, unit unitKind, cell *autograd.Variable) error {
+	if unit != lstmUnits && cell != nil {
+		return &tensor.ValueError{Op: name, Detail: fmt.Sprintf("a %s has no cell", unit)}
 	}
 	return nil
 }
@@ -304,19 +388,30 @@ func (l *RNNLayer) batched(v *autograd.Variable) *autograd.Variable {
 }
 
 // lastStates are the last states and cells of the layers that have run, in PyTorch's order.
-type lastStates struct{ h, c []*autograd.Variable }
+type lastStates struct {
+	h, c    []*autograd.Variable
+	padding *padding // nil for none
+}
 
 // layer runs layer k and notes its last states and cells.
 func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, ends *lastStates) *autograd.Variable {
 	var outs []*autograd.Variable
 	for d := range l.perLayer() {
 		at := k*l.perLayer() + d
-		dir, h0 := l.directions[at], l.first(g, x, h, at)
-		var out, last, cell *autograd.Variable
-		if l.gru {
+		dir, h0 := l.directions[at], l.first(g, x, h, at, l.features())
+		var c0, out, last, cell *autograd.Variable
+		if l.unit == lstmUnits {
+			c0 = l.first(g, x, c, at, l.Units)
+		}
+		switch {
+		case l.unit == plainUnits || l.config.projection > 0 || ends.padding != nil:
+			out, last, cell = l.steps(x, h0, c0, dir, ends.padding)
+		case l.unit == gruUnits:
 			out, last = x.GRU(h0, dir.weights(g, l), dir.reverse)
-		} else {
-			out, last, cell = x.LSTM(h0, l.first(g, x, c, at), dir.weights(g, l), dir.reverse)
+		default:
+			out, last, cell = x.LSTM(h0, c0, dir.weights(g, l), dir.reverse)
+		}
+		if cell != nil {
 			ends.c = append(ends.c, cell)
 		}
 		outs, ends.h = append(outs, out), append(ends.h, last)
@@ -328,11 +423,11 @@ func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, e
 }
 
 // first is the state that a direction starts from.
-func (l *RNNLayer) first(g *autograd.Graph, x, given *autograd.Variable, at int) *autograd.Variable {
+func (l *RNNLayer) first(g *autograd.Graph, x, given *autograd.Variable, at, units int) *autograd.Variable {
 	if given != nil {
 		return given.Select(0, at)
 	}
-	return zeroState(g, x, x.Dim(1), l.Units)
+	return zeroState(g, x, x.Dim(1), units)
 }
 
 func zeroState(g *autograd.Graph, x *autograd.Variable, shape ...int) *autograd.Variable {
@@ -346,6 +441,9 @@ func (l *RNNLayer) String() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s(%d, %d", l.kind(), l.Inputs, l.Units)
+	if n := l.config.projection; n != 0 {
+		fmt.Fprintf(&b, ", proj_size=%d", n)
+	}
 	if l.config.layers != 1 {
 		fmt.Fprintf(&b, ", num_layers=%d", l.config.layers)
 	}

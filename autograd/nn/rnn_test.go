@@ -36,10 +36,26 @@ var recurrents = map[string]func() recurrent{
 	"gru all":           func() recurrent { return nn.GRU(3, 4, nn.Layers(2), nn.BatchFirst(), nn.Bidirectional()) },
 	"gru no bias":       func() recurrent { return nn.GRU(2, 3, nn.NoRNNBias()) },
 	"gru alone":         func() recurrent { return nn.GRU(3, 4, nn.Layers(2)) },
-	"lstm cell":         func() recurrent { return nn.LSTMCell(3, 4) },
-	"lstm cell alone":   func() recurrent { return nn.LSTMCell(3, 4, nn.NoRNNBias()) },
-	"gru cell":          func() recurrent { return nn.GRUCell(3, 4) },
-	"gru cell alone":    func() recurrent { return nn.GRUCell(3, 4) },
+	"rnn":               func() recurrent { return nn.RNN(3, 4) },
+	"rnn alone":         func() recurrent { return nn.RNN(3, 4, nn.NoRNNBias()) },
+	"rnn relu all": func() recurrent {
+		return nn.RNN(3, 4, nn.Layers(2), nn.NonlinearityReLU(), nn.BatchFirst(), nn.Bidirectional())
+	},
+	"lstm projected": func() recurrent { return nn.LSTM(3, 4, nn.ProjSize(2)) },
+	"lstm projected all": func() recurrent {
+		return nn.LSTM(3, 4, nn.Layers(2), nn.ProjSize(2), nn.NoRNNBias(), nn.Bidirectional())
+	},
+	"lstm lengths":           func() recurrent { return nn.LSTM(3, 4) },
+	"lstm lengths all":       func() recurrent { return nn.LSTM(3, 4, nn.Layers(2), nn.BatchFirst(), nn.Bidirectional()) },
+	"gru lengths all":        func() recurrent { return nn.GRU(3, 4, nn.Layers(2), nn.Bidirectional()) },
+	"rnn lengths":            func() recurrent { return nn.RNN(3, 4, nn.Bidirectional()) },
+	"lstm projected lengths": func() recurrent { return nn.LSTM(3, 4, nn.ProjSize(2), nn.Bidirectional()) },
+	"gru lengths full":       func() recurrent { return nn.GRU(3, 4) },
+
+	"lstm cell":       func() recurrent { return nn.LSTMCell(3, 4) },
+	"lstm cell alone": func() recurrent { return nn.LSTMCell(3, 4, nn.NoRNNBias()) },
+	"gru cell":        func() recurrent { return nn.GRUCell(3, 4) },
+	"gru cell alone":  func() recurrent { return nn.GRUCell(3, 4) },
 }
 
 // rnnNumbers are those of testdata/rnn.py.
@@ -55,6 +71,7 @@ type rnnCase struct {
 	Name    string
 	X       []int
 	States  [][]int
+	Lengths []int // nil for sequences of one length
 	Names   []string
 	Text    string
 	Results [][]float64
@@ -98,7 +115,7 @@ func (c *rnnCase) check(t *testing.T) {
 	for i, s := range c.States {
 		leaves[i+1] = leaf(i+2, s)
 	}
-	results := stateful(m, leaves)
+	results := stateful(m, leaves, c.Lengths...)
 	require.NoError(t, g.Err())
 	require.Len(t, results, len(c.Results))
 	var loss *autograd.Variable
@@ -131,11 +148,13 @@ func (c *rnnCase) check(t *testing.T) {
 }
 
 // stateful runs a layer or a cell and returns the results that there are.
-func stateful(m recurrent, in []*autograd.Variable) (all []*autograd.Variable) {
+func stateful(m recurrent, in []*autograd.Variable, lengths ...int) (all []*autograd.Variable) {
 	var results [3]*autograd.Variable
 	switch m := m.(type) {
 	case *nn.RNNLayer:
-		results[0], results[1], results[2] = m.ForwardState(in[0], in[1], in[2])
+		if results[0], results[1], results[2] = m.ForwardState(in[0], in[1], in[2]); len(lengths) > 0 {
+			results[0], results[1], results[2] = m.ForwardLengths(in[0], lengths, in[1], in[2])
+		}
 	case *nn.RNNCell:
 		results[0], results[1] = m.Step(in[0], in[1], in[2])
 	}
@@ -276,4 +295,74 @@ func TestDropout_OfNothingIsItsInput(t *testing.T) {
 		g.Release()
 	}
 	require.Equal(t, before, gen.State(), "nothing was drawn")
+}
+
+func TestForwardLengths_NothingOfThePaddingIsRead(t *testing.T) {
+	r := onHost(t)
+	l := nn.GRU(1, 2, nn.Bidirectional())
+	r.place(l, nn.Seed(1))
+	nan := float32(math.NaN())
+	g := r.graph()
+	x := g.Input(r.tensor([]float32{1, 2, 3, nan, 4, nan}, 3, 2, 1), autograd.RequiresGrad())
+	out, last, cell := l.ForwardLengths(x, []int{3, 1}, nil, nil)
+	require.Nil(t, cell)
+	require.NoError(t, out.Sum(nil, false).Add(last.Sum(nil, false)).Backward())
+	for _, p := range append(l.Parameters(), nil) {
+		grad := x.Grad()
+		if p != nil {
+			grad = p.Grad()
+		}
+		v, err := grad.Float64s()
+		require.NoError(t, err)
+		for _, e := range v {
+			require.False(t, math.IsNaN(e))
+		}
+	}
+	g.Release()
+}
+
+func TestForwardLengths_RefusesOthers(t *testing.T) {
+	r := onHost(t)
+	l := nn.LSTM(1, 2)
+	r.place(l, nn.Seed(1))
+	for want, lengths := range map[string][]int{
+		"1 lengths for a batch of 2 sequences":              {3},
+		"0 lengths for a batch of 2 sequences":              nil,
+		"the length of sequence 1 is 4; it must be in 1..3": {1, 4},
+		"the length of sequence 0 is 0; it must be in 1..3": {0, 3},
+	} {
+		g := r.graph()
+		out, last, cell := l.ForwardLengths(g.Ones(tensor.Float32, 3, 2, 1), lengths, nil, nil)
+		require.ErrorContains(t, g.Err(), want)
+		require.NotNil(t, out)
+		require.NotNil(t, last)
+		require.NotNil(t, cell)
+		g.Release()
+	}
+	g := r.graph()
+	defer g.Release()
+	l.ForwardLengths(g.Ones(tensor.Float32, 3, 1), []int{1}, nil, nil)
+	require.ErrorContains(t, g.Err(), "lengths are for batches, [T, N, 1]")
+}
+
+func TestRNNOptions_ThatTheUnitsDoNotHaveAreErrors(t *testing.T) {
+	r := onHost(t)
+	var bad *nn.ArgumentError
+	for want, m := range map[string]nn.Module{
+		"nn: GRU: it has no option ProjSize":                                                       nn.GRU(1, 4, nn.ProjSize(2)),
+		"nn: LSTM: it has no option NonlinearityReLU":                                              nn.LSTM(1, 4, nn.NonlinearityReLU()),
+		"nn: LSTM: a projection to 4 features; there must be at least 1 and less than the 4 units": nn.LSTM(1, 4, nn.ProjSize(4)),
+		"nn: LSTM: a projection to 0 features; there must be at least 1 and less than the 4 units": nn.LSTM(1, 4, nn.ProjSize(0)),
+		"nn: LSTMCell: it has no option ProjSize":                                                  nn.LSTMCell(1, 4, nn.ProjSize(2)),
+	} {
+		err := m.To(r.dev)
+		require.ErrorAs(t, err, &bad)
+		require.ErrorContains(t, err, want)
+	}
+	g := r.graph()
+	defer g.Release()
+	l := nn.RNN(1, 2)
+	r.place(l)
+	l.ForwardState(g.Ones(tensor.Float32, 0, 2, 1), nil, nil)
+	require.ErrorContains(t, g.Err(), "the sequence has no steps")
 }

@@ -12,31 +12,31 @@ import (
 type RNNCell struct {
 	Base
 	Inputs, Units int
-	gru           bool
+	unit          unitKind
 	weights       *rnnDirection
 }
 
 // LSTMCell makes one step of an LSTM (torch.nn.LSTMCell). All weights start uniform in ±1/sqrt(units). NoRNNBias is the only
 // option that it has: others are an *ArgumentError of To and Forward.
 func LSTMCell(inputs, units int, opts ...RNNOption) *RNNCell {
-	return newCell(false, inputs, units, opts)
+	return newCell(lstmUnits, inputs, units, opts)
 }
 
 // GRUCell makes one step of a GRU (torch.nn.GRUCell). See LSTMCell.
 func GRUCell(inputs, units int, opts ...RNNOption) *RNNCell {
-	return newCell(true, inputs, units, opts)
+	return newCell(gruUnits, inputs, units, opts)
 }
 
-func newCell(gru bool, inputs, units int, opts []RNNOption) *RNNCell {
+func newCell(unit unitKind, inputs, units int, opts []RNNOption) *RNNCell {
 	var config rnnConfig
 	for _, o := range opts {
 		if o != nil {
 			o.applyRNN(&config)
 		}
 	}
-	c := &RNNCell{Inputs: inputs, Units: units, gru: gru}
+	c := &RNNCell{Inputs: inputs, Units: units, unit: unit}
 	c.refuseForeign(&config.given, c.kind(), "")
-	c.weights = newDirection(&c.Base, gatesOf(gru)*units, inputs, units, "", config.noBias, false)
+	c.weights = newDirection(&c.Base, unit.gates(), inputs, units, 0, "", config.noBias, false)
 	return c
 }
 
@@ -76,7 +76,7 @@ func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 		return nil, nil
 	case len(results) == 2:
 		nextCell = results[1]
-	case !c.gru: // after an error
+	case c.unit == lstmUnits: // after an error
 		nextCell = results[0]
 	}
 	return results[0], nextCell
@@ -101,7 +101,7 @@ func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 		return v
 	}
 	steps := x.Unsqueeze(0)
-	if c.gru {
+	if c.unit == gruUnits {
 		_, next = steps.GRU(state(h), c.weights.weights(g, c), false)
 	} else {
 		_, next, nextCell = steps.LSTM(state(h), state(cell), c.weights.weights(g, c), false)
@@ -133,12 +133,12 @@ func (c *RNNCell) refusal(x, h, cell *autograd.Variable) error {
 				Detail: fmt.Sprintf("the %s has shape %v, want %v", [2]string{"state", "cell"}[i], v.Shape(), want)}
 		}
 	}
-	return noCell(c.String(), c.gru, cell)
+	return noCell(c.String(), c.unit, cell)
 }
 
 // kind is the name of the constructor.
 func (c *RNNCell) kind() string {
-	if c.gru {
+	if c.unit == gruUnits {
 		return "GRUCell"
 	}
 	return "LSTMCell"
@@ -146,7 +146,7 @@ func (c *RNNCell) kind() string {
 
 // op is the name of the operation in errors.
 func (c *RNNCell) op() string {
-	if c.gru {
+	if c.unit == gruUnits {
 		return "gru_cell"
 	}
 	return "lstm_cell"
