@@ -8,7 +8,7 @@ import (
 
 // MultiheadAttentionLayer projects queries, keys and values, lets each head attend for itself, and projects what the heads
 // found (Vaswani et al., "Attention is all you need", 2017). Parameters have PyTorch's names. Weights of attention are not
-// available: it is torch.nn.MultiheadAttention with need_weights=False, and never holds a matrix of them.
+// made, and never hold memory, unless AttendWeights asks for them: it is torch.nn.MultiheadAttention with need_weights=False.
 type MultiheadAttentionLayer struct {
 	Base
 	InProjWeight *autograd.Parameter    // [3*embed, embed]; nil if keys or values have other widths than queries
