@@ -20,7 +20,7 @@ type TransformerBlockLayer struct {
 	drop         *DropoutLayer
 }
 
-// BlockOption changes TransformerBlock.
+// BlockOption changes TransformerBlock and TransformerDecoderLayer.
 type BlockOption interface{ applyBlock(c *blockConfig) }
 
 type blockOption func(*blockConfig)
@@ -53,20 +53,30 @@ func NormFirst() BlockOption { return blockOption(func(c *blockConfig) { c.normF
 // CausalBlock lets each place attend to itself and those before it only. PyTorch says so in each call, by is_causal.
 func CausalBlock() BlockOption { return blockOption(func(c *blockConfig) { c.causal = true }) }
 
-// TransformerBlock makes a layer of the given width, a multiple of heads.
-func TransformerBlock(width, heads int, opts ...BlockOption) *TransformerBlockLayer {
+func blockOf(opts []BlockOption) blockConfig {
 	c := blockConfig{feedForward: 2048, dropout: 0.1}
 	for _, o := range opts {
 		if o != nil {
 			o.applyBlock(&c)
 		}
 	}
-	attention := []AttentionLayerOption{AttentionDropout(c.dropout)}
+	return c
+}
+
+// attention are the options of attention in a layer.
+func (c *blockConfig) attention() []AttentionLayerOption {
+	opts := []AttentionLayerOption{AttentionDropout(c.dropout)}
 	if c.batchFirst {
-		attention = append(attention, BatchFirst())
+		opts = append(opts, BatchFirst())
 	}
+	return opts
+}
+
+// TransformerBlock makes a layer of the given width, a multiple of heads.
+func TransformerBlock(width, heads int, opts ...BlockOption) *TransformerBlockLayer {
+	c := blockOf(opts)
 	l := &TransformerBlockLayer{
-		SelfAttn: MultiheadAttention(width, heads, attention...),
+		SelfAttn: MultiheadAttention(width, heads, c.attention()...),
 		Linear1:  Linear(width, c.feedForward), Linear2: Linear(c.feedForward, width),
 		Norm1: LayerNorm([]int{width}), Norm2: LayerNorm([]int{width}),
 		width: width, heads: heads, config: c, drop: Dropout(c.dropout),
@@ -94,41 +104,49 @@ func (l *TransformerBlockLayer) Attend(x *autograd.Variable, opts ...AttendOptio
 			opts = append(opts[:len(opts):len(opts)], IsCausal())
 		}
 		attend := func(x *autograd.Variable) *autograd.Variable { return l.SelfAttn.Attend(x, x, x, opts...) }
-		sum := g.Scope(func() *autograd.Variable { return l.beside(x, attend, l.Norm1) })
-		return l.beside(sum, l.feedForward, l.Norm2)
+		b := l.beside()
+		sum := g.Scope(func() *autograd.Variable { return b.add(x, attend, l.Norm1) })
+		return b.add(sum, b.feedForward, l.Norm2)
 	})
 }
 
-// beside adds what part makes of x to x; norm comes before the part or after the sum.
-func (l *TransformerBlockLayer) beside(x *autograd.Variable, part func(x *autograd.Variable) *autograd.Variable, norm *LayerNormLayer) *autograd.Variable {
+func (l *TransformerBlockLayer) beside() beside {
+	return beside{&l.config, l.drop, l.Linear1, l.Linear2}
+}
+
+// beside is what the layers of encoders and decoders have in common: parts, each beside a way past it.
+type beside struct {
+	config           *blockConfig
+	drop             *DropoutLayer
+	linear1, linear2 *LinearLayer
+}
+
+// add adds what part makes of x to x; norm comes before the part or after the sum.
+func (b *beside) add(x *autograd.Variable, part func(x *autograd.Variable) *autograd.Variable, norm *LayerNormLayer) *autograd.Variable {
 	branch := func(x *autograd.Variable) *autograd.Variable {
-		return x.Graph().Scope(func() *autograd.Variable { return l.drop.Forward(part(x)) })
+		return x.Graph().Scope(func() *autograd.Variable { return b.drop.Forward(part(x)) })
 	}
-	if l.config.normFirst {
+	if b.config.normFirst {
 		return x.Add(branch(norm.Forward(x)))
 	}
 	return norm.Forward(x.Add(branch(x)))
 }
 
-func (l *TransformerBlockLayer) feedForward(x *autograd.Variable) *autograd.Variable {
-	return x.Graph().Scope(func() *autograd.Variable {
-		activation := (*autograd.Variable).LinearReLU
-		if l.config.gelu {
-			activation = (*autograd.Variable).LinearGELU
-		}
-		if l.Linear1.hooked() { // which see what is before the activation
-			h := l.Linear1.Forward(x)
-			return l.Linear2.Forward(l.drop.Forward(l.activated(h)))
-		}
-		return l.Linear2.Forward(l.drop.Forward(l.Linear1.forward(x, activation)))
-	})
+func (b *beside) feedForward(x *autograd.Variable) *autograd.Variable {
+	return x.Graph().Scope(func() *autograd.Variable { return b.linear2.Forward(b.drop.Forward(b.activated(x))) })
 }
 
-func (l *TransformerBlockLayer) activated(x *autograd.Variable) *autograd.Variable {
-	if l.config.gelu {
-		return x.GELU()
+// activated is the first linear layer and the activation, in one pass unless there are hooks, which see what is between them.
+func (b *beside) activated(x *autograd.Variable) *autograd.Variable {
+	switch hooked := b.linear1.hooked(); {
+	case hooked && b.config.gelu:
+		return b.linear1.Forward(x).GELU()
+	case hooked:
+		return b.linear1.Forward(x).ReLU()
+	case b.config.gelu:
+		return b.linear1.forward(x, (*autograd.Variable).LinearGELU)
 	}
-	return x.ReLU()
+	return b.linear1.forward(x, (*autograd.Variable).LinearReLU)
 }
 
 // incomplete says which field is nil.
