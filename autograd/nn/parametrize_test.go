@@ -269,3 +269,19 @@ func TestParametrize_ThatFailsKeepsNothing(t *testing.T) {
 	require.Error(t, l.To(r.dev, nn.WithAllocator(r.alloc)), "the weight, from which the originals are made, is there beside them")
 	require.Zero(t, r.allocated())
 }
+
+func TestSpectralNorm_OfAModelThatIsYetToBeLoaded(t *testing.T) {
+	r := onHost(t)
+	from, to := nn.Linear(3, 2), nn.Linear(3, 2)
+	for _, l := range []*nn.LinearLayer{from, to} {
+		require.NoError(t, nn.SpectralNorm(l))
+	}
+	r.place(from, nn.Seed(1))
+	r.place(to, nn.Unset())
+	var file bytes.Buffer
+	require.NoError(t, nn.Save(&file, from))
+	require.NoError(t, nn.Load(&file, to))
+	x := r.tensor([]float32{1, 2, 3}, 3)
+	require.Equal(t, r.forward(from, x), r.forward(to, x))
+	require.Equal(t, r.forward(nn.Sequential(from), x), r.forward(to, x), "both have taken the same steps")
+}
