@@ -137,6 +137,8 @@ var optimizers = map[string]func(ps []*autograd.Parameter) *optim.Grouped{
 		return optim.RMSprop(ps, optim.Centered(), optim.Momentum(0.5))
 	},
 	"adagrad": func(ps []*autograd.Parameter) *optim.Grouped { return optim.Adagrad(ps, optim.LRDecay(0.1)) },
+	"nadam":   func(ps []*autograd.Parameter) *optim.Grouped { return optim.NAdam(ps, optim.LR(0.01)) },
+	"rprop":   func(ps []*autograd.Parameter) *optim.Grouped { return optim.Rprop(ps) },
 	"lion":    func(ps []*autograd.Parameter) *optim.Grouped { return optim.Lion(ps, optim.LR(0.01)) },
 }
 

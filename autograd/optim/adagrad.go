@@ -26,7 +26,9 @@ func (adagrad) counts() bool { return true }
 
 func (adagrad) numbered(*Settings) bool { return true }
 
-func (adagrad) buffers(s *Settings) []buffer { return []buffer{{"sum", s.InitialAccumulator}} }
+func (adagrad) buffers(s *Settings) []buffer {
+	return []buffer{{name: "sum", start: s.InitialAccumulator}}
+}
 
 func (adagrad) step(s *Settings, b *batch) error {
 	return steps.Adagrad(b.params, b.grads, b.buffers[0], training.Adagrad{

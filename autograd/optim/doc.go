@@ -1,5 +1,5 @@
-// Package optim has the optimizers (SGD, Adam, AdamW, RMSprop, Adagrad, Lion), learning-rate schedules and clipping of gradients, with
-// PyTorch's names, defaults and numbers.
+// Package optim has the optimizers (SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Adagrad, Adadelta, Rprop, Lion, Muon),
+// learning-rate schedules and clipping of gradients, with PyTorch's names, defaults and numbers.
 //
 //	opt := optim.AdamW(model.Parameters(), optim.LR(1e-3))
 //	defer opt.Release()
@@ -30,6 +30,10 @@
 // Step updates all parameters of a group that share type, stream and number of steps taken in one launch, in place, without
 // temporaries.
 //
+// Adamax, NAdam, RAdam, Adadelta, Rprop and Muon have no kernel of their own. Their steps are made of tensor operations, some ten for each
+// parameter, and take memory for a second copy of the parameters and their state while they last: all of it is computed before the first
+// parameter changes, so that a step for which memory is missing changes nothing.
+//
 // # Steps on the device
 //
 // StepScaled takes a scale of the gradients and a flag that leaves the step out from the device. So nobody needs to wait for it: that
@@ -37,6 +41,8 @@
 // them, in one small block for all parameters, from the first such step on: parameters that have taken different numbers of steps
 // share a launch too, and where the steps matter a second launch, of one thread for each parameter, counts. StateDict waits for the
 // counters, and has the form that it always has.
+//
+// Optimizers without a kernel of their own count on the host: their StepScaled waits for the scale and the flag, and they refuse Capturable.
 //
 // Capturable counts on the device without a scaler. A step that is captured in a graph counts when the graph is replayed; take one
 // before, so that the state is there. Learning rates are those of the capture.

@@ -9,7 +9,8 @@ import (
 // StepScaled is Step for gradients that are multiplied by gradScale, or are not if it is nil, and leaves everything as it is if
 // foundInf is there and not 0: a skipped step does not count. Both have one float32, on any device, and stay the caller's, who puts
 // earlier work on them before that on the parameters' streams. Nothing waits for the device, unless they are on another one than a parameter. With
-// StepScaled the optimizer is an amp.FusedStepper, so that GradScaler.Step does not wait.
+// StepScaled the optimizer is an amp.FusedStepper, so that GradScaler.Step does not wait. Optimizers without a kernel of their own (see
+// Launches in the package's documentation) wait for both, and multiply the gradients first.
 //
 // Parameters and state change as they would by gradients that had been divided before; the gradients themselves do not change.
 func (o *Grouped) StepScaled(gradScale, foundInf *tensor.Tensor) error {
@@ -22,6 +23,7 @@ func (o *Grouped) StepScaled(gradScale, foundInf *tensor.Tensor) error {
 type decision struct {
 	scale, found *tensor.Tensor
 	lent         map[tensor.Exec]guard // handles or copies where the parameters are
+	divisor      float64               // the scale, for those that wait for it; 0 if there is none
 }
 
 // at is the decision under e.
@@ -53,6 +55,9 @@ func (d *decision) release() {
 
 // prepare gives a batch what its step takes from the device.
 func (o *Grouped) prepare(b *batch, by *decision) (err error) {
+	if _, ok := o.method.(composed); ok {
+		return nil
+	}
 	if by != nil {
 		if b.guard, err = by.at(b.exec); err != nil {
 			return err

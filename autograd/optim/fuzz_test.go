@@ -29,6 +29,11 @@ var fuzzedOptimizers = []func(ps []*autograd.Parameter) *optim.Grouped{
 	},
 	func(ps []*autograd.Parameter) *optim.Grouped { return optim.Adagrad(ps, optim.LRDecay(0.1)) },
 	func(ps []*autograd.Parameter) *optim.Grouped { return optim.Lion(ps) },
+	func(ps []*autograd.Parameter) *optim.Grouped { return optim.Adadelta(ps) },
+	func(ps []*autograd.Parameter) *optim.Grouped { return optim.Adamax(ps) },
+	func(ps []*autograd.Parameter) *optim.Grouped { return optim.NAdam(ps) },
+	func(ps []*autograd.Parameter) *optim.Grouped { return optim.RAdam(ps, optim.DecoupledWeightDecay()) },
+	func(ps []*autograd.Parameter) *optim.Grouped { return optim.Rprop(ps) },
 }
 
 // fuzzedState is a StateDict in JSON: tensors by parameter and name, with the numbers of their elements.

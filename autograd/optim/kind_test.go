@@ -13,12 +13,17 @@ import (
 
 // kinds are the optimizers by their names.
 var kinds = map[string]func(ps params) *optim.Grouped{
-	"SGD":     func(ps params) *optim.Grouped { return optim.SGD(ps, optim.Momentum(0.9)) },
-	"Adam":    func(ps params) *optim.Grouped { return optim.Adam(ps) },
-	"AdamW":   func(ps params) *optim.Grouped { return optim.AdamW(ps) },
-	"RMSprop": func(ps params) *optim.Grouped { return optim.RMSprop(ps, optim.Momentum(0.9)) },
-	"Adagrad": func(ps params) *optim.Grouped { return optim.Adagrad(ps) },
-	"Lion":    func(ps params) *optim.Grouped { return optim.Lion(ps) },
+	"SGD":      func(ps params) *optim.Grouped { return optim.SGD(ps, optim.Momentum(0.9)) },
+	"Adam":     func(ps params) *optim.Grouped { return optim.Adam(ps) },
+	"AdamW":    func(ps params) *optim.Grouped { return optim.AdamW(ps) },
+	"RMSprop":  func(ps params) *optim.Grouped { return optim.RMSprop(ps, optim.Momentum(0.9)) },
+	"Adagrad":  func(ps params) *optim.Grouped { return optim.Adagrad(ps) },
+	"Adadelta": func(ps params) *optim.Grouped { return optim.Adadelta(ps) },
+	"Adamax":   func(ps params) *optim.Grouped { return optim.Adamax(ps) },
+	"NAdam":    func(ps params) *optim.Grouped { return optim.NAdam(ps) },
+	"RAdam":    func(ps params) *optim.Grouped { return optim.RAdam(ps) },
+	"Rprop":    func(ps params) *optim.Grouped { return optim.Rprop(ps) },
+	"Lion":     func(ps params) *optim.Grouped { return optim.Lion(ps) },
 }
 
 // The state of each optimizer is refused by every other, also before a step, and where a program kept the groups alone, as those of

@@ -199,7 +199,7 @@ func (o *Grouped) recognise(g GroupState) error {
 	for _, f := range o.method.fields(new(Settings)) {
 		own[f.key] = true
 	}
-	for _, m := range []method{sgd{}, adam{}, rmsprop{}, adagrad{}} { // Lion's settings are Adam's too
+	for _, m := range []method{sgd{}, adam{}, rmsprop{}, adagrad{}, adadelta{}, nadam{}, rprop{}, muon{}} { // those of the others are among these
 		for _, f := range m.fields(new(Settings)) {
 			if _, ok := g[f.key]; ok && !own[f.key] {
 				return fmt.Errorf("it has %q, which %s has not: it is a group of another optimizer", f.key, o.name)
@@ -246,13 +246,13 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 		if t == nil {
 			return nil, wrong("no tensor %q", b.name)
 		}
-		if !t.Shape().Equal(p.Shape()) {
-			return nil, wrong("%s has shape %v, the parameter %v", b.name, t.Shape(), p.Shape())
+		if want := b.shape(p.Shape()); !t.Shape().Equal(want) {
+			return nil, wrong("%s has shape %v; want %v", b.name, t.Shape(), want)
 		}
 	}
 	s := &state{steps: max(from.Step, 1)}
 	for _, b := range kept {
-		t, err := copyLike(from.Tensors[b.name], p.Tensor())
+		t, err := copyTo(from.Tensors[b.name], p.Tensor().Exec(), b.dtype(p.Tensor().DType()))
 		if err != nil {
 			s.release()
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
@@ -262,9 +262,9 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 	return s, nil
 }
 
-// copyLike copies t to the type and Exec of like.
-func copyLike(t, like *tensor.Tensor) (*tensor.Tensor, error) {
-	c, err := tensor.Empty(like.Exec(), like.DType(), t.Shape()...)
+// copyTo copies t to a type under an Exec.
+func copyTo(t *tensor.Tensor, e tensor.Exec, dt tensor.DType) (*tensor.Tensor, error) {
+	c, err := tensor.Empty(e, dt, t.Shape()...)
 	if err != nil {
 		return nil, err
 	}

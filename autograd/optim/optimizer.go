@@ -67,14 +67,35 @@ type method interface {
 	counts() bool
 	// numbered reports whether a step depends on how many were taken, or the state says it.
 	numbered(s *Settings) bool
-	// step updates a batch: parameters of one group that have taken steps-1 steps each, or have counters.
-	step(s *Settings, b *batch) error
+	// And it is launched or composed.
+}
+
+// choosy is a method that does not take every parameter.
+type choosy interface {
+	admit(p *autograd.Parameter) error
 }
 
 // buffer is a state tensor: its name, and the value that all its elements start with.
 type buffer struct {
-	name  string
-	start float64
+	name   string
+	start  float64
+	scalar bool // it is one number for the whole parameter, in float32 at least
+}
+
+// dtype is the type of the buffer of a parameter of type dt.
+func (b buffer) dtype(dt tensor.DType) tensor.DType {
+	if b.scalar && dt != tensor.Float64 {
+		return tensor.Float32
+	}
+	return dt
+}
+
+// shape is the shape of the buffer of a parameter.
+func (b buffer) shape(of tensor.Shape) tensor.Shape {
+	if b.scalar {
+		return nil
+	}
+	return of
 }
 
 // steps are those of the optimizers, for many parameters at once, and what is done to gradients before them.
@@ -140,6 +161,9 @@ func (o *Grouped) AddGroup(params []*autograd.Parameter, opts ...Option) *Groupe
 	if err := o.method.check(&s); err != nil {
 		o.fail(&ConfigError{o.name, err.Error()})
 	}
+	if _, ok := o.method.(composed); ok && s.Capturable {
+		o.fail(&ConfigError{o.name, "Capturable: its steps are counted on the host, so they cannot be captured"})
+	}
 	for i, p := range params {
 		o.fail(o.refusal(i, p))
 		o.states[p] = nil
@@ -158,6 +182,11 @@ func (o *Grouped) refusal(i int, p *autograd.Parameter) error {
 	}
 	if _, twice := o.states[p]; twice {
 		return &ConfigError{o.name, fmt.Sprintf("parameter %q is given twice", excerpt.Of(p.Name()))}
+	}
+	if m, ok := o.method.(choosy); ok {
+		if err := m.admit(p); err != nil {
+			return &ConfigError{o.name, fmt.Sprintf("parameter %q has %v", excerpt.Of(p.Name()), err)}
+		}
 	}
 	return nil
 }
@@ -223,6 +252,13 @@ func (o *Grouped) stepAll(by *decision) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	if _, ok := o.method.(composed); ok {
+		if skip, err := by.wait(); err != nil {
+			return fmt.Errorf("optim: %s: %w", o.name, err)
+		} else if skip {
+			return nil
+		}
+	}
 	planned := make([][]*batch, len(o.groups))
 	for i, g := range o.groups { // the state of all groups is there before the first parameter changes
 		var err error
@@ -230,12 +266,7 @@ func (o *Grouped) stepAll(by *decision) error {
 			return err
 		}
 	}
-	for i, g := range o.groups {
-		if err := o.take(g, planned[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.take(o.groups, planned, by)
 }
 
 // complete refuses a parameter without a tensor: a step of the others would train a part of the model and say nothing.
@@ -257,7 +288,7 @@ func (o *Grouped) update(g *group, params []*autograd.Parameter, by *decision) e
 	if err != nil {
 		return err
 	}
-	return o.take(g, batches)
+	return o.take([]*group{g}, [][]*batch{batches}, by)
 }
 
 // plan takes the memory of what a step keeps: it changes no parameter.
@@ -274,10 +305,23 @@ func (o *Grouped) plan(g *group, params []*autograd.Parameter, by *decision) ([]
 	return batches, nil
 }
 
-// take takes the step of batches of a group.
-func (o *Grouped) take(g *group, batches []*batch) error {
+// take takes the step of batches of groups.
+func (o *Grouped) take(groups []*group, planned [][]*batch, by *decision) error {
+	if m, ok := o.method.(composed); ok {
+		return o.compose(m, groups, planned, by)
+	}
+	for i, g := range groups {
+		if err := o.launch(o.method.(launched), g, planned[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch takes the step of batches of a group by kernels.
+func (o *Grouped) launch(m launched, g *group, batches []*batch) error {
 	for _, b := range batches {
-		if err := o.method.step(&g.settings, b); err != nil {
+		if err := m.step(&g.settings, b); err != nil {
 			return fmt.Errorf("optim: %s: %w", o.name, err)
 		}
 		for _, s := range b.states {
@@ -302,7 +346,7 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		if err != nil {
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
 		}
-		if err := fits(s, p.Tensor()); err != nil {
+		if err := fits(s, kept, p.Tensor()); err != nil {
 			return nil, fmt.Errorf("optim: %s: parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
 		}
 		b := find(&all, o.keyOf(p, s, &g.settings, by))
@@ -332,13 +376,13 @@ func steppable(p *autograd.Parameter) error {
 }
 
 // fits refuses a state that was made for another place or type of the parameter: kernels would say so of tensors without names.
-func fits(s *state, p *tensor.Tensor) error {
+func fits(s *state, kept []buffer, p *tensor.Tensor) error {
 	const remedy = "make the optimizer after To, or load its StateDict into a new one"
-	for _, t := range s.buffers {
+	for i, t := range s.buffers {
 		if t.Device().ID() != p.Device().ID() {
 			return &tensor.DeviceError{Op: "Step", Devices: []device.ID{p.Device().ID(), t.Device().ID()}, Detail: remedy}
 		}
-		if t.DType() != p.DType() {
+		if t.DType() != kept[i].dtype(p.DType()) {
 			return &tensor.DTypeError{Op: "Step", DTypes: []tensor.DType{p.DType(), t.DType()}, Detail: remedy}
 		}
 	}
@@ -350,8 +394,11 @@ func (o *Grouped) keyOf(p *autograd.Parameter, s *state, with *Settings, by *dec
 	k := batchKey{steps: 1}
 	if o.method.numbered(with) {
 		k.steps = s.steps + 1
-		k.counted = s.count != nil || by != nil || with.Capturable
 	}
+	if _, ok := o.method.(composed); ok {
+		return k // it has waited for what the device decides
+	}
+	k.counted = o.method.numbered(with) && (s.count != nil || by != nil || with.Capturable)
 	if k.counted {
 		k.steps = 0
 	}

@@ -12,16 +12,17 @@ type Settings struct {
 	LR          float64
 	WeightDecay float64
 	Maximize    bool
-	// of SGD and RMSprop
+	// of SGD, RMSprop and Muon
 	Momentum float64
 	// of SGD
 	Dampening float64
-	Nesterov  bool
-	// of Adam, AdamW and Lion
+	// of SGD and Muon
+	Nesterov bool
+	// of the Adam family and Lion
 	Beta1, Beta2 float64
 	// of Adam and AdamW
 	AMSGrad bool
-	// of Adam, AdamW, RMSprop and Adagrad
+	// of the Adam family, RMSprop, Adagrad and Adadelta
 	Eps float64
 	// of RMSprop
 	Alpha    float64
@@ -29,6 +30,17 @@ type Settings struct {
 	// of Adagrad
 	LRDecay            float64
 	InitialAccumulator float64
+	// of Adadelta
+	Rho float64
+	// of NAdam
+	MomentumDecay float64
+	// of NAdam and RAdam
+	DecoupledWeightDecay bool
+	// of Rprop
+	EtaMinus, EtaPlus float64
+	StepMin, StepMax  float64
+	// of Muon
+	MatchRMSAdamW bool
 	// of all; it belongs to the program, not to the state
 	Capturable bool
 }
@@ -36,23 +48,24 @@ type Settings struct {
 // Option changes a setting. One that the optimizer does not have is an error of Err and Step, as in PyTorch. It may be called several times.
 type Option func(*Settings)
 
-// LR is the learning rate. The default of SGD, Adam and AdamW is 1e-3, that of RMSprop and Adagrad 1e-2, that of Lion 1e-4.
+// LR is the learning rate. The default of SGD, Adam, AdamW, RAdam and Muon is 1e-3, that of Adamax and NAdam 2e-3, that of RMSprop,
+// Adagrad and Rprop 1e-2, that of Lion 1e-4, that of Adadelta 1.
 func LR(lr float64) Option { return func(s *Settings) { s.LR = lr } }
 
-// WeightDecay draws parameters to 0: it is added to the gradient as weight decay times parameter, except by AdamW and Lion, which
-// multiply the parameter by 1 - lr*weight decay. The default is 0, and 0.01 for AdamW.
+// WeightDecay draws parameters to 0: it is added to the gradient as weight decay times parameter, except by AdamW, Lion and Muon, which
+// multiply the parameter by 1 - lr*weight decay. The default is 0, 0.01 for AdamW, and 0.1 for Muon.
 func WeightDecay(wd float64) Option { return func(s *Settings) { s.WeightDecay = wd } }
 
 // Maximize goes up the gradient, not down.
 func Maximize() Option { return func(s *Settings) { s.Maximize = true } }
 
-// Momentum is the factor by which SGD and RMSprop keep their former direction. The default is 0.
+// Momentum is the factor by which SGD, RMSprop and Muon keep their former direction. The default is 0, and 0.95 for Muon.
 func Momentum(m float64) Option { return func(s *Settings) { s.Momentum = m } }
 
 // Dampening is by how much SGD's momentum takes less of the new gradient. The default is 0.
 func Dampening(d float64) Option { return func(s *Settings) { s.Dampening = d } }
 
-// Nesterov uses Nesterov's momentum. It needs a momentum and no dampening.
+// Nesterov uses Nesterov's momentum, in SGD and Muon. SGD needs a momentum for it and no dampening; Muon has it by default.
 func Nesterov() Option { return func(s *Settings) { s.Nesterov = true } }
 
 // Betas are the factors by which Adam keeps its first and second moment; the defaults are 0.9 and 0.999. Those of Lion, with
@@ -61,7 +74,7 @@ func Betas(beta1, beta2 float64) Option {
 	return func(s *Settings) { s.Beta1, s.Beta2 = beta1, beta2 }
 }
 
-// Eps is added to the denominator of Adam, RMSprop (defaults 1e-8) and Adagrad (default 1e-10).
+// Eps is added to the denominator of the Adam family, RMSprop (defaults 1e-8), Adagrad (default 1e-10) and Adadelta (default 1e-6).
 func Eps(eps float64) Option { return func(s *Settings) { s.Eps = eps } }
 
 // AMSGrad makes Adam and AdamW divide by the largest second moment so far (Reddi et al., "On the Convergence of Adam and Beyond",
@@ -79,6 +92,30 @@ func LRDecay(decay float64) Option { return func(s *Settings) { s.LRDecay = deca
 
 // InitialAccumulator is what Adagrad's sums of squares start with. The default is 0.
 func InitialAccumulator(v float64) Option { return func(s *Settings) { s.InitialAccumulator = v } }
+
+// Rho is the factor by which Adadelta keeps its averages of squares. The default is 0.9.
+func Rho(rho float64) Option { return func(s *Settings) { s.Rho = rho } }
+
+// MomentumDecay is how fast NAdam's momentum rises from half the first beta to the whole: it has half of the way left after 17/decay steps.
+// The default is 0.004.
+func MomentumDecay(decay float64) Option { return func(s *Settings) { s.MomentumDecay = decay } }
+
+// DecoupledWeightDecay makes the weight decay of NAdam and RAdam act on the parameters directly, as AdamW's.
+func DecoupledWeightDecay() Option { return func(s *Settings) { s.DecoupledWeightDecay = true } }
+
+// Etas are what Rprop multiplies the size of a step by when the gradient's sign changes, and when it stays. The defaults are 0.5 and 1.2.
+func Etas(minus, plus float64) Option {
+	return func(s *Settings) { s.EtaMinus, s.EtaPlus = minus, plus }
+}
+
+// StepSizes are the least and the largest size of Rprop's steps. The defaults are 1e-6 and 50.
+func StepSizes(least, most float64) Option {
+	return func(s *Settings) { s.StepMin, s.StepMax = least, most }
+}
+
+// MatchRMSAdamW makes Muon's steps as large as AdamW's are, so that it can have AdamW's learning rate and weight decay (Liu et al., "Muon is
+// Scalable for LLM Training", 2025). By default the steps of a matrix with more rows than columns are larger than those of others.
+func MatchRMSAdamW() Option { return func(s *Settings) { s.MatchRMSAdamW = true } }
 
 // Capturable counts the steps on the device from the first one on, so that Step can be captured in a graph whose replays count too
 // (memory.Caching.CaptureGraph), once it has made its state. StepScaled, which a GradScaler calls, does so without being asked. The
@@ -123,8 +160,10 @@ func probe(v float64, flag bool) (s Settings) {
 
 // optionOf is the option of a setting, which mostly has its name.
 func optionOf(setting string) string {
-	if strings.HasPrefix(setting, "Beta") {
-		return "Betas"
+	for prefix, option := range map[string]string{"Beta": "Betas", "Eta": "Etas", "Step": "StepSizes"} {
+		if strings.HasPrefix(setting, prefix) {
+			return option
+		}
 	}
 	return setting
 }
@@ -135,7 +174,8 @@ func (s *Settings) check(name string) error {
 		what  string
 		value float64
 	}{{"learning rate", s.LR}, {"weight decay", s.WeightDecay}, {"momentum", s.Momentum}, {"epsilon", s.Eps},
-		{"alpha", s.Alpha}, {"learning rate decay", s.LRDecay}, {"initial accumulator", s.InitialAccumulator}} {
+		{"alpha", s.Alpha}, {"learning rate decay", s.LRDecay}, {"initial accumulator", s.InitialAccumulator},
+		{"momentum decay", s.MomentumDecay}} {
 		if !countable(v.value) {
 			return &ConfigError{name, fmt.Sprintf("%s %v; it must be finite and not negative", v.what, v.value)}
 		}

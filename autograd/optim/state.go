@@ -21,7 +21,8 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 	}
 	for len(s.buffers) < len(kept) {
 		t := p.Tensor()
-		z, err := tensor.Full(t.Exec(), kept[len(s.buffers)].start, t.DType(), t.Shape()...)
+		b := kept[len(s.buffers)]
+		z, err := tensor.Full(t.Exec(), b.start, b.dtype(t.DType()), b.shape(t.Shape())...)
 		if err != nil {
 			return nil, err
 		}

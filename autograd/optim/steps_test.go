@@ -131,6 +131,36 @@ var stepCases = map[string]struct {
 	"lion maximize": {skip: someSkipped, make: func(p params) *optim.Grouped {
 		return optim.Lion(p, optim.LR(0.05), optim.Maximize())
 	}},
+	"adadelta": {make: func(p params) *optim.Grouped { return optim.Adadelta(p) }},
+	"adadelta settings": {skip: someSkipped, make: func(p params) *optim.Grouped {
+		return optim.Adadelta(p, optim.LR(0.5), optim.Rho(0.8), optim.Eps(1e-3), optim.WeightDecay(0.1), optim.Maximize())
+	}},
+	"adamax": {make: func(p params) *optim.Grouped { return optim.Adamax(p) }},
+	"adamax settings": {skip: someSkipped, make: func(p params) *optim.Grouped {
+		return optim.Adamax(p, optim.LR(0.05), optim.Betas(0.8, 0.95), optim.Eps(1e-3), optim.WeightDecay(0.1), optim.Maximize())
+	}},
+	"nadam": {make: func(p params) *optim.Grouped { return optim.NAdam(p) }},
+	"nadam settings": {skip: someSkipped, lrs: map[int]float64{3: 0.01}, make: func(p params) *optim.Grouped {
+		return optim.NAdam(p, optim.LR(0.05), optim.Betas(0.8, 0.95), optim.Eps(1e-3), optim.WeightDecay(0.1), optim.MomentumDecay(0.1))
+	}},
+	"nadam groups": {make: func(p params) *optim.Grouped {
+		return optim.NAdam(p[:1], optim.LR(0.05), optim.Maximize()).AddGroup(p[1:], optim.LR(0.2), optim.MomentumDecay(0.02))
+	}},
+	"nadam decoupled": {make: func(p params) *optim.Grouped {
+		return optim.NAdam(p, optim.LR(0.05), optim.WeightDecay(0.3), optim.DecoupledWeightDecay())
+	}},
+	"radam": {make: func(p params) *optim.Grouped { return optim.RAdam(p) }},
+	"radam settings": {skip: someSkipped, make: func(p params) *optim.Grouped {
+		return optim.RAdam(p, optim.LR(0.05), optim.Betas(0.8, 0.95), optim.Eps(1e-3), optim.WeightDecay(0.1))
+	}},
+	"radam maximize": {make: func(p params) *optim.Grouped { return optim.RAdam(p, optim.LR(0.05), optim.Maximize()) }},
+	"radam decoupled": {make: func(p params) *optim.Grouped {
+		return optim.RAdam(p, optim.LR(0.05), optim.WeightDecay(0.3), optim.DecoupledWeightDecay())
+	}},
+	"rprop": {make: func(p params) *optim.Grouped { return optim.Rprop(p) }},
+	"rprop settings": {skip: someSkipped, make: func(p params) *optim.Grouped {
+		return optim.Rprop(p, optim.LR(0.05), optim.Etas(0.4, 1.5), optim.StepSizes(0.02, 0.1), optim.Maximize())
+	}},
 	"adamw groups": {make: func(p params) *optim.Grouped {
 		return optim.AdamW(p[:1], optim.LR(0.05)).AddGroup(p[1:], optim.LR(0.2), optim.WeightDecay(0))
 	}},
