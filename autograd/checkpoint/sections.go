@@ -185,7 +185,7 @@ func mismatch(found *statedict.Match) error {
 	return &MismatchError{Differences: all}
 }
 
-// StateOptimizer is an optimizer with a state. *optim.Grouped is one.
+// StateOptimizer is an optimizer with a state. *optim.Grouped and *optim.LBFGSOptimizer are.
 type StateOptimizer interface {
 	StateDict() (optim.StateDict, error)
 	PrepareStateDict(d optim.StateDict) (*optim.PreparedState, error)

@@ -1,4 +1,4 @@
-// Package optim has the optimizers (SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Adagrad, Adadelta, Rprop, Lion, Muon),
+// Package optim has the optimizers (SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Adagrad, Adadelta, Rprop, Lion, Muon, LBFGS),
 // learning-rate schedules and clipping of gradients, with PyTorch's names, defaults and numbers.
 //
 //	opt := optim.AdamW(model.Parameters(), optim.LR(1e-3))

@@ -2,8 +2,13 @@ package optim_test
 
 import (
 	"fmt"
+	"log"
 
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // A warm-up, and half a cosine after it.
@@ -33,4 +38,40 @@ func ExampleReduceLROnPlateau() {
 		fmt.Printf("%.3g ", opt.LR(0))
 	}
 	// Output: 0.1 0.1 0.1 0.1 0.01 0.01
+}
+
+// A step of LBFGS computes the loss as often as it needs, so it takes the function that does.
+func ExampleLBFGS() {
+	dev := host.Default()
+	model := nn.Linear(1, 1)
+	if err := model.To(dev, nn.Seed(1)); err != nil {
+		log.Fatal(err)
+	}
+	defer model.Release()
+	opt := optim.LBFGS(model.Parameters(), optim.MaxIter(10), optim.StrongWolfe())
+	defer opt.Release()
+	loss := func() (float64, error) {
+		opt.ZeroGrad()
+		g := autograd.NewGraph(dev)
+		defer g.Release()
+		x, y := autograd.FromSlice(g, []float32{0, 1, 2, 3}, 4, 1), autograd.FromSlice(g, []float32{1, 3, 5, 7}, 4, 1)
+		loss := model.Forward(x).MSELoss(y, autograd.MeanReduction)
+		if err := loss.Backward(); err != nil {
+			return 0, err
+		}
+		return loss.Item()
+	}
+	if _, err := opt.StepClosure(loss); err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range model.Parameters() {
+		v, err := tensor.ToSlice[float32](p.Tensor())
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%.3f\n", v)
+	}
+	// Output:
+	// [2.000]
+	// [1.000]
 }

@@ -62,6 +62,8 @@ type PreparedState struct {
 	counters []*counters
 	settings []Settings
 	initials []*float64
+
+	swap, release func() // of LBFGS, which has no groups
 }
 
 // PrepareStateDict does the part of LoadStateDict that can fail, and changes nothing. The caller swaps the result in, and releases it.
@@ -102,6 +104,9 @@ func (o *Grouped) PrepareStateDict(d StateDict) (_ *PreparedState, err error) {
 // Swap exchanges the prepared state and that of the optimizer, which can be swapped back. Between PrepareStateDict and the last
 // Swap no group may be added. A PreparedState that PrepareStateDict did not make is of no optimizer, and does nothing.
 func (s *PreparedState) Swap() {
+	if s != nil && s.swap != nil {
+		s.swap()
+	}
 	if s == nil || s.o == nil {
 		return
 	}
@@ -119,6 +124,9 @@ func (s *PreparedState) Swap() {
 func (s *PreparedState) Release() {
 	if s == nil {
 		return
+	}
+	if s.release != nil {
+		s.release()
 	}
 	for p, st := range s.states {
 		st.release()

@@ -139,7 +139,7 @@ func (o *Grouped) set(s *Settings, opts []Option) {
 		if opt == nil {
 			continue
 		}
-		if name := foreign(o.method, opt); name != "" {
+		if name := foreign(o.method.fields, opt); name != "" {
 			o.fail(&ConfigError{o.name, "it has no option " + name})
 		}
 		opt(s)

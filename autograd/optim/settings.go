@@ -41,6 +41,10 @@ type Settings struct {
 	StepMin, StepMax  float64
 	// of Muon
 	MatchRMSAdamW bool
+	// of LBFGS
+	MaxIter, MaxEval, HistorySize  int
+	ToleranceGrad, ToleranceChange float64
+	StrongWolfe                    bool
 	// of all; it belongs to the program, not to the state
 	Capturable bool
 }
@@ -117,17 +121,36 @@ func StepSizes(least, most float64) Option {
 // Scalable for LLM Training", 2025). By default the steps of a matrix with more rows than columns are larger than those of others.
 func MatchRMSAdamW() Option { return func(s *Settings) { s.MatchRMSAdamW = true } }
 
+// MaxIter is how many iterations a step of LBFGS takes at most. The default is 20.
+func MaxIter(n int) Option { return func(s *Settings) { s.MaxIter = n } }
+
+// MaxEval is after how many calls of its closure a step of LBFGS begins no other iteration. The default is 5/4 of MaxIter.
+func MaxEval(n int) Option { return func(s *Settings) { s.MaxEval = n } }
+
+// HistorySize is how many steps LBFGS remembers. The default is 100.
+func HistorySize(n int) Option { return func(s *Settings) { s.HistorySize = n } }
+
+// ToleranceGrad ends a step of LBFGS when no element of the gradient is larger. The default is 1e-7.
+func ToleranceGrad(v float64) Option { return func(s *Settings) { s.ToleranceGrad = v } }
+
+// ToleranceChange ends a step of LBFGS when neither the loss nor an element of a parameter changes by more. The default is 1e-9.
+func ToleranceChange(v float64) Option { return func(s *Settings) { s.ToleranceChange = v } }
+
+// StrongWolfe makes LBFGS search along its direction for a step that meets the strong Wolfe conditions. By default the step's length is the
+// learning rate.
+func StrongWolfe() Option { return func(s *Settings) { s.StrongWolfe = true } }
+
 // Capturable counts the steps on the device from the first one on, so that Step can be captured in a graph whose replays count too
 // (memory.Caching.CaptureGraph), once it has made its state. StepScaled, which a GradScaler calls, does so without being asked. The
 // settings are those at the time of the capture.
 func Capturable() Option { return func(s *Settings) { s.Capturable = true } }
 
 // foreign is the option that sets a setting which the optimizer does not have, empty for none.
-func foreign(m method, opt Option) string {
+func foreign(fields func(s *Settings) []field, opt Option) string {
 	var s Settings
 	own := map[any]bool{&s.Capturable: true}
-	for _, f := range m.fields(&s) {
-		own[f.flag] = true
+	for _, f := range fields(&s) {
+		own[f.flag], own[f.whole] = true, true
 		for _, n := range f.numbers {
 			own[n] = true
 		}
@@ -151,6 +174,8 @@ func probe(v float64, flag bool) (s Settings) {
 	for i := range all.NumField() {
 		if f := all.Field(i); f.Kind() == reflect.Bool {
 			f.SetBool(flag)
+		} else if f.Kind() == reflect.Int {
+			f.SetInt(int64(v))
 		} else {
 			f.SetFloat(v)
 		}

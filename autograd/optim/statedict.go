@@ -34,10 +34,12 @@ type field struct {
 	key     string
 	numbers []*float64
 	flag    *bool
+	whole   *int
 }
 
 func number(key string, v *float64) field { return field{key: key, numbers: []*float64{v}} }
 func truth(key string, v *bool) field     { return field{key: key, flag: v} }
+func whole(key string, v *int) field      { return field{key: key, whole: v} }
 func betas(s *Settings) field             { return field{key: "betas", numbers: []*float64{&s.Beta1, &s.Beta2}} }
 
 // value is what a GroupState has under the field's key.
@@ -45,6 +47,8 @@ func (f *field) value() any {
 	switch {
 	case f.flag != nil:
 		return *f.flag
+	case f.whole != nil:
+		return *f.whole
 	case len(f.numbers) == 1:
 		return *f.numbers[0]
 	}
@@ -63,6 +67,9 @@ func (f *field) set(v any) error {
 	}
 	if f.flag != nil {
 		return setTo(text, f.flag)
+	}
+	if f.whole != nil {
+		return setTo(text, f.whole)
 	}
 	if len(f.numbers) == 1 {
 		return setTo(text, f.numbers[0])
@@ -83,12 +90,14 @@ func (f *field) set(v any) error {
 }
 
 // setTo reads JSON. null, which json leaves things as they are for, is an error.
-func setTo[T bool | float64](text []byte, to *T) error {
+func setTo[T bool | float64 | int](text []byte, to *T) error {
 	var v *T
 	if err := json.Unmarshal(text, &v); err != nil || v == nil {
 		kind := "a number"
 		if _, flag := any(*to).(bool); flag {
 			kind = "true or false"
+		} else if _, whole := any(*to).(int); whole {
+			kind = "a whole number"
 		}
 		return fmt.Errorf("%s, want %s", excerpt.Of(string(text)), kind)
 	}
