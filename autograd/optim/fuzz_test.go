@@ -169,6 +169,13 @@ var fuzzedSchedules = []func(o *optim.Grouped) *optim.Schedule{
 	func(o *optim.Grouped) *optim.Schedule {
 		return optim.OneCycleLR(o, []float64{1, 2}, 20, optim.ThreePhase())
 	},
+	func(o *optim.Grouped) *optim.Schedule { return optim.PolynomialLR(o, 10, 0.5) },
+	func(o *optim.Grouped) *optim.Schedule {
+		return optim.CyclicLR(o, []float64{0.1}, []float64{1}, 3, optim.Triangular2())
+	},
+	func(o *optim.Grouped) *optim.Schedule {
+		return optim.ChainedScheduler(o, optim.PolynomialLR(o, 10, 0.5), optim.ExponentialLR(o, 2))
+	},
 	func(o *optim.Grouped) *optim.Schedule {
 		return optim.SequentialLR(o, []*optim.Schedule{optim.LinearLR(o, 0.1, 1, 3), optim.OneCycleLR(o, []float64{1}, 9)}, []int{3})
 	},

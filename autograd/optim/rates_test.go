@@ -22,6 +22,10 @@ func TestSchedules_RefuseSettingsThatGiveNoRates(t *testing.T) {
 		"CosineAnnealingWarmRestarts": func(o *optim.Grouped, v float64) *optim.Schedule {
 			return optim.CosineAnnealingWarmRestarts(o, 2, 1, v)
 		},
+		"PolynomialLR":             func(o *optim.Grouped, v float64) *optim.Schedule { return optim.PolynomialLR(o, 3, v) },
+		"CyclicLR":                 func(o *optim.Grouped, v float64) *optim.Schedule { return swing(o, v) },
+		"CyclicLR momentum":        func(o *optim.Grouped, v float64) *optim.Schedule { return swing(o, 1, optim.CyclicMomentum(v, 0.9)) },
+		"CyclicLR gamma":           func(o *optim.Grouped, v float64) *optim.Schedule { return swing(o, 1, optim.ExpRange(v)) },
 		"OneCycleLR":               func(o *optim.Grouped, v float64) *optim.Schedule { return cycle(o, v) },
 		"OneCycleLR start":         func(o *optim.Grouped, v float64) *optim.Schedule { return cycle(o, 1, optim.PctStart(v)) },
 		"OneCycleLR factor":        func(o *optim.Grouped, v float64) *optim.Schedule { return cycle(o, 1, optim.DivFactor(v, 1)) },
@@ -42,6 +46,10 @@ func TestSchedules_RefuseSettingsThatGiveNoRates(t *testing.T) {
 			require.NoError(t, o.Err())
 		}
 	}
+}
+
+func swing(o *optim.Grouped, most float64, opts ...optim.CyclicOption) *optim.Schedule {
+	return optim.CyclicLR(o, []float64{0.1}, []float64{most}, 5, opts...)
 }
 
 func cycle(o *optim.Grouped, most float64, opts ...optim.OneCycleOption) *optim.Schedule {

@@ -44,6 +44,25 @@ var schedules = map[string]func(o *optim.Grouped) *optim.Schedule{
 	"one cycle three": func(o *optim.Grouped) *optim.Schedule {
 		return optim.OneCycleLR(o, []float64{0.5}, 15, optim.ThreePhase(), optim.FixedMomentum())
 	},
+	"polynomial": func(o *optim.Grouped) *optim.Schedule { return optim.PolynomialLR(o, 6, 2) },
+	"multiplicative": func(o *optim.Grouped) *optim.Schedule {
+		return optim.MultiplicativeLR(o, func(int) float64 { return 0.9 }, func(e int) float64 { return 1 - 1/float64(e+3) })
+	},
+	"cyclic": func(o *optim.Grouped) *optim.Schedule { return optim.CyclicLR(o, []float64{0.01}, []float64{0.2}, 4) },
+	"cyclic triangular2": func(o *optim.Grouped) *optim.Schedule {
+		return optim.CyclicLR(o, []float64{0.01, 0.1}, []float64{0.2, 0.05}, 3, optim.StepsDown(2), optim.Triangular2(),
+			optim.CyclicMomentum(0.7, 0.95))
+	},
+	"cyclic range": func(o *optim.Grouped) *optim.Schedule {
+		return optim.CyclicLR(o, []float64{0.01}, []float64{0.2}, 2, optim.StepsDown(3), optim.ExpRange(0.9), optim.KeepMomentum())
+	},
+	"cyclic function": func(o *optim.Grouped) *optim.Schedule {
+		return optim.CyclicLR(o, []float64{0.01}, []float64{0.2}, 2, optim.ScaleCycles(func(c int) float64 { return 1 / float64(c+1) }, false))
+	},
+	"chained": func(o *optim.Grouped) *optim.Schedule {
+		return optim.ChainedScheduler(o, optim.ConstantLR(o, 0.1, 3), optim.ExponentialLR(o, 0.9), optim.CosineAnnealingLR(o, 20, 0),
+			optim.PolynomialLR(o, 30, 0.5))
+	},
 	"sequential": func(o *optim.Grouped) *optim.Schedule {
 		return optim.SequentialLR(o,
 			[]*optim.Schedule{optim.LinearLR(o, 0.1, 1, 4), optim.CosineAnnealingLR(o, 6, 0), optim.StepLR(o, 1, 0.5)}, []int{4, 10})

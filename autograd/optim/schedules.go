@@ -83,9 +83,13 @@ func LinearLR(opt Rated, start, end float64, total int) *Schedule {
 // CosineAnnealingLR goes from base to etaMin in half a cosine of tMax epochs, and back in the next half
 // (torch.optim.lr_scheduler.CosineAnnealingLR; PyTorch's default etaMin is 0; Loshchilov and Hutter, "SGDR", 2017).
 func CosineAnnealingLR(opt Rated, tMax int, etaMin float64) *Schedule {
+	err := cmp.Or(positive("T max", tMax), amount("eta min", etaMin))
+	if etaMin == 0 { // then it multiplies, and can be chained
+		return newSchedule("CosineAnnealingLR", opt, factor(func(epoch int) float64 { return halfCosine(epoch, tMax) }), err)
+	}
 	return newSchedule("CosineAnnealingLR", opt, between(func(base float64, epoch int) float64 {
 		return etaMin + (base-etaMin)*halfCosine(epoch, tMax)
-	}), cmp.Or(positive("T max", tMax), amount("eta min", etaMin)))
+	}), err)
 }
 
 // halfCosine falls from 1 at 0 to 0 at period.
