@@ -1,0 +1,330 @@
+package dist_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/dist"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// newGraph is a graph with an allocator of its own, whose cleanup fails the test if anything was left allocated.
+func newGraph(t *testing.T, opts ...autograd.Option) *autograd.Graph {
+	t.Helper()
+	dev := host.New()
+	alloc, err := memory.New(dev, memory.Config{})
+	require.NoError(t, err)
+	g := autograd.NewGraph(dev, append(opts, autograd.WithAllocator(alloc))...)
+	t.Cleanup(func() {
+		g.Release()
+		require.Zero(t, alloc.Stats().AllocatedBytes.All.Current)
+		require.NoError(t, alloc.Close())
+		require.NoError(t, dev.Close())
+	})
+	return g
+}
+
+type array struct {
+	Shape []int
+	Data  []float64
+	Grads []array
+}
+
+// leaf is a variable with a gradient.
+func (a array) leaf(t *testing.T, g *autograd.Graph, dt tensor.DType) *autograd.Variable {
+	t.Helper()
+	p, err := tensor.FromSlice(g.Exec(), a.Data, a.Shape...)
+	require.NoError(t, err)
+	defer p.Release()
+	x, err := p.To(dt)
+	require.NoError(t, err)
+	t.Cleanup(x.Release)
+	return g.Input(x, autograd.RequiresGrad())
+}
+
+var makers = map[string]func(p []*autograd.Variable) dist.Distribution{
+	"normal": func(p []*autograd.Variable) dist.Distribution { return dist.NewNormal(p[0], p[1], dist.Validate()) },
+	"normal independent": func(p []*autograd.Variable) dist.Distribution {
+		return dist.NewIndependent(dist.NewNormal(p[0], p[1]), 1)
+	},
+	"tanh":              func(p []*autograd.Variable) dist.Distribution { return dist.NewTanhNormal(p[0], p[1]) },
+	"categorical":       func(p []*autograd.Variable) dist.Distribution { return dist.NewCategorical(p[0], dist.Validate()) },
+	"categorical probs": func(p []*autograd.Variable) dist.Distribution { return dist.NewCategoricalProbs(p[0], dist.Validate()) },
+	"bernoulli":         func(p []*autograd.Variable) dist.Distribution { return dist.NewBernoulli(p[0], dist.Validate()) },
+	"bernoulli probs":   func(p []*autograd.Variable) dist.Distribution { return dist.NewBernoulliProbs(p[0], dist.Validate()) },
+	"uniform":           func(p []*autograd.Variable) dist.Distribution { return dist.NewUniform(p[0], p[1], dist.Validate()) },
+}
+
+// weights are those of testdata/dist.py.
+func weights(n int) []float64 {
+	w := make([]float64, n)
+	for k := range w {
+		w[k] = 0.5 + 1.5*math.Mod(float64(k)*0.37+3*0.211+0.05, 1)
+	}
+	return w
+}
+
+// check compares a result and its gradients.
+func check(t *testing.T, g *autograd.Graph, what string, want *array, got *autograd.Variable, leaves []*autograd.Variable, tolerance float64) {
+	t.Helper()
+	requireValues(t, what, *want, got, tolerance)
+	w, err := tensor.FromSlice(g.Exec(), weights(len(want.Data)), want.Shape...)
+	require.NoError(t, err)
+	defer w.Release()
+	grads, err := autograd.Grad([]*autograd.Variable{got.Mul(g.Input(w).To(got.DType())).Sum(nil, false)}, leaves, autograd.RetainGraph())
+	require.NoError(t, err, what)
+	for i, grad := range grads {
+		if grad == nil {
+			for _, v := range want.Grads[i].Data {
+				require.Zero(t, v, "%s: gradient %d", what, i)
+			}
+			continue
+		}
+		requireValues(t, what+": gradient", want.Grads[i], grad, tolerance)
+	}
+}
+
+func requireValues(t *testing.T, what string, want array, got *autograd.Variable, tolerance float64) {
+	t.Helper()
+	values, err := got.Float64s()
+	require.NoError(t, err, what)
+	require.Equal(t, want.Shape, append([]int{}, got.Shape()...), what)
+	for k, w := range want.Data {
+		require.InDelta(t, w, values[k], tolerance*max(1, math.Abs(w)), "%s: element %d", what, k)
+	}
+}
+
+func TestDistributions_GiveTheNumbersOfPyTorch(t *testing.T) {
+	text, err := os.ReadFile("testdata/dist.json")
+	require.NoError(t, err)
+	var golden []struct {
+		Name                  string
+		Params, Other         []array
+		Value                 array
+		Whole                 bool
+		LogProb               *array `json:"log_prob"`
+		Entropy, KL           *array
+		Mean, Variance, Extra *array
+	}
+	require.NoError(t, json.Unmarshal(text, &golden))
+	require.Len(t, golden, len(makers))
+	for _, c := range golden {
+		for dt, tolerance := range map[tensor.DType]float64{tensor.Float64: 1e-12, tensor.Float32: 5e-5} {
+			t.Run(c.Name+" "+dt.String(), func(t *testing.T) {
+				g := newGraph(t)
+				var params, other []*autograd.Variable
+				for _, p := range c.Params {
+					params = append(params, p.leaf(t, g, dt))
+				}
+				for _, p := range c.Other {
+					other = append(other, p.leaf(t, g, dt))
+				}
+				value, leaves := c.Value.leaf(t, g, dt), params
+				if c.Whole {
+					value = value.To(tensor.Int64)
+				} else {
+					leaves = append(params[:len(params):len(params)], value)
+				}
+				d := makers[c.Name](params)
+				check(t, g, "log prob", c.LogProb, d.LogProb(value), leaves, tolerance)
+				if c.Entropy != nil {
+					check(t, g, "entropy", c.Entropy, d.Entropy(), params, tolerance)
+				}
+				if c.KL != nil {
+					check(t, g, "KL", c.KL, dist.KL(d, makers[c.Name](other)), append(params[:len(params):len(params)], other...), tolerance)
+				}
+				if m, ok := d.(interface{ Mean() *autograd.Variable }); ok && c.Mean != nil {
+					requireValues(t, "mean", *c.Mean, m.Mean(), tolerance)
+				}
+				if m, ok := d.(interface{ Variance() *autograd.Variable }); ok && c.Variance != nil {
+					requireValues(t, "variance", *c.Variance, m.Variance(), tolerance)
+				}
+				require.NoError(t, g.Err())
+			})
+		}
+	}
+}
+
+// full is a variable of a value.
+func full(g *autograd.Graph, v float64, shape ...int) *autograd.Variable {
+	return g.Full(v, tensor.Float64, shape...)
+}
+
+// moments are the mean and variance of the samples of each of the batch, which is the last dimension.
+func moments(t *testing.T, samples *autograd.Variable) (mean, variance []float64) {
+	t.Helper()
+	x := samples.To(tensor.Float64)
+	mean, err := x.Mean([]int{0}, false).Float64s()
+	require.NoError(t, err)
+	variance, err = x.Var([]int{0}, 0, false).Float64s()
+	require.NoError(t, err)
+	return mean, variance
+}
+
+func TestSample_HasTheMomentsOfTheDistribution(t *testing.T) {
+	g := newGraph(t, autograd.WithGenerator(tensor.NewGenerator(3)))
+	row := func(v ...float64) *autograd.Variable { return autograd.FromSlice(g, v, len(v)) }
+	const n = 40000
+	for name, c := range map[string]struct {
+		d              dist.Distribution
+		mean, variance []float64
+	}{
+		"normal":      {dist.NewNormal(row(1, -2), row(0.5, 3)), []float64{1, -2}, []float64{0.25, 9}},
+		"uniform":     {dist.NewUniform(row(-1, 2), row(1, 5)), []float64{0, 3.5}, []float64{1.0 / 3, 0.75}},
+		"bernoulli":   {dist.NewBernoulliProbs(row(0.2, 0.9)), []float64{0.2, 0.9}, []float64{0.16, 0.09}},
+		"categorical": {dist.NewCategoricalProbs(autograd.FromSlice(g, []float64{1, 1, 2, 3, 0, 1}, 2, 3)), []float64{1.25, 0.5}, []float64{0.6875, 0.75}},
+		"independent": {dist.NewIndependent(dist.NewNormal(row(1, -2), row(0.5, 3)), 1), []float64{1, -2}, []float64{0.25, 9}},
+	} {
+		samples := c.d.Sample(n)
+		require.False(t, samples.RequiresGrad())
+		mean, variance := moments(t, samples)
+		for i := range c.mean {
+			require.InDelta(t, c.mean[i], mean[i], 5*math.Sqrt(c.variance[i]/n), name)
+			require.InDelta(t, c.variance[i], variance[i], 0.05*c.variance[i], name)
+		}
+	}
+	require.NoError(t, g.Err())
+}
+
+func TestSample_IsTheSameOfASeed(t *testing.T) {
+	draw := func() (all []float64) {
+		g := newGraph(t, autograd.WithGenerator(tensor.NewGenerator(7)))
+		logits := full(g, 0, 2, 4)
+		for _, d := range []dist.Distribution{dist.NewNormal(full(g, 0, 2), full(g, 1)), dist.NewCategorical(logits), dist.NewBernoulli(logits)} {
+			v, err := d.Sample(3, 1).To(tensor.Float64).Float64s()
+			require.NoError(t, err)
+			all = append(all, v...)
+		}
+		return all
+	}
+	require.Equal(t, draw(), draw())
+}
+
+func TestSample_HasTheShapeOfTheBatchBehindItsOwn(t *testing.T) {
+	g := newGraph(t)
+	a, b := full(g, 0.5, 3, 1), full(g, 1, 2)
+	require.Equal(t, tensor.Shape{4, 3, 2}, dist.NewNormal(a, b).Sample(4).Shape())
+	require.Equal(t, tensor.Shape{3, 2}, dist.NewNormal(a, b).Entropy().Shape())
+	require.Equal(t, tensor.Shape{3, 2}, dist.NewNormal(a, b).Mean().Shape())
+	require.Equal(t, tensor.Shape{4, 5, 3}, dist.NewCategorical(full(g, 0, 3, 2)).Sample(4, 5).Shape())
+	require.Equal(t, tensor.Shape{}, append(tensor.Shape{}, dist.NewCategorical(full(g, 0, 2)).Sample().Shape()...))
+	require.Equal(t, tensor.Shape{0, 3}, dist.NewCategorical(full(g, 0, 3, 2)).Sample(0).Shape())
+	require.Equal(t, tensor.Shape{2, 0}, dist.NewCategorical(full(g, 0, 0, 2)).Sample(2).Shape())
+	require.Equal(t, tensor.Shape{3}, dist.NewIndependent(dist.NewNormal(a, b), 1).BatchShape())
+	require.NoError(t, g.Err())
+}
+
+// The gradient of a sample is that of the formula: 1 for loc, the noise for scale.
+func TestRSample_HasGradients(t *testing.T) {
+	g := newGraph(t)
+	loc, scale := array{[]int{2}, []float64{1, -1}, nil}.leaf(t, g, tensor.Float64), array{[]int{2}, []float64{0.5, 2}, nil}.leaf(t, g, tensor.Float64)
+	for name, d := range map[string]dist.Reparametrized{
+		"normal": dist.NewNormal(loc, scale), "independent": dist.NewIndependent(dist.NewNormal(loc, scale), 1),
+	} {
+		z := d.RSample(3)
+		grads, err := autograd.Grad([]*autograd.Variable{z.Sum(nil, false)}, []*autograd.Variable{loc, scale}, autograd.RetainGraph())
+		require.NoError(t, err)
+		requireValues(t, name, array{Shape: []int{2}, Data: []float64{3, 3}}, grads[0], 0)
+		noise, err := z.Sub(loc).Div(scale).Sum([]int{0}, false).Float64s()
+		require.NoError(t, err)
+		requireValues(t, name, array{Shape: []int{2}, Data: noise}, grads[1], 1e-12)
+	}
+	value, logProb := dist.NewTanhNormal(loc, scale).RSampleLogProb(5)
+	again, err := dist.NewTanhNormal(loc, scale).LogProb(value).Float64s()
+	require.NoError(t, err)
+	requireValues(t, "tanh", array{Shape: []int{5, 2}, Data: again}, logProb, 1e-6)
+	require.True(t, logProb.RequiresGrad() && value.RequiresGrad())
+	require.False(t, dist.NewTanhNormal(loc, scale).Sample().RequiresGrad())
+}
+
+func TestDistributions_RefuseWrongArguments(t *testing.T) {
+	for name, f := range map[string]func(g *autograd.Graph) *autograd.Variable{
+		"shapes": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewNormal(full(g, 0, 2), full(g, 1, 3)).Sample()
+		},
+		"type": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewNormal(full(g, 0, 2).To(tensor.Int64), full(g, 1)).Sample()
+		},
+		"nil": func(g *autograd.Graph) *autograd.Variable { return dist.NewNormal(full(g, 0, 2), nil).Sample() },
+		"scale": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewNormal(full(g, 0), full(g, 0), dist.Validate()).Sample()
+		},
+		"NaN": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewBernoulli(full(g, math.NaN()), dist.Validate()).Sample()
+		},
+		"probs": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewBernoulliProbs(full(g, 1.5), dist.Validate()).Sample()
+		},
+		"no class": func(g *autograd.Graph) *autograd.Variable { return dist.NewCategorical(full(g, 0, 3, 0)).Sample() },
+		"a number": func(g *autograd.Graph) *autograd.Variable { return dist.NewCategorical(full(g, 0)).Sample() },
+		"negative": func(g *autograd.Graph) *autograd.Variable { return dist.NewCategorical(full(g, 0, 3)).Sample(-1) },
+		"interval": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewUniform(full(g, 1), full(g, 1), dist.Validate()).Sample()
+		},
+		"dimension": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewIndependent(dist.NewBernoulli(full(g, 1, 2)), 2).Sample()
+		},
+		"no noise": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewIndependent(dist.NewBernoulli(full(g, 1, 2)), 1).RSample()
+		},
+		"entropy": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewTanhNormal(full(g, 1), full(g, 1)).Entropy()
+		},
+		"float class": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewCategorical(full(g, 0, 3)).LogProb(full(g, 1))
+		},
+		"class shape": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewCategorical(full(g, 0, 2, 3)).LogProb(full(g, 1, 3).To(tensor.Int64))
+		},
+		"class": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewCategorical(full(g, 0, 3), dist.Validate()).LogProb(full(g, 3).To(tensor.Int64))
+		},
+		"half a one": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewBernoulli(full(g, 0), dist.Validate()).LogProb(full(g, 0.5))
+		},
+		"other families": func(g *autograd.Graph) *autograd.Variable {
+			return dist.KL(dist.NewBernoulli(full(g, 0)), dist.NewNormal(full(g, 0), full(g, 1)))
+		},
+		"other classes": func(g *autograd.Graph) *autograd.Variable {
+			return dist.KL(dist.NewCategorical(full(g, 0, 3)), dist.NewCategorical(full(g, 0, 4)))
+		},
+		"other dimensions": func(g *autograd.Graph) *autograd.Variable {
+			d := dist.NewNormal(full(g, 0, 2), full(g, 1))
+			return dist.KL(dist.NewIndependent(d, 1), dist.NewIndependent(d, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph(t)
+			require.NotNil(t, f(g))
+			var wrong *dist.ArgumentError
+			require.ErrorAs(t, g.Err(), &wrong)
+			require.ErrorIs(t, g.Err(), dist.ErrArgument)
+		})
+	}
+}
+
+// What was not made by a constructor, and distributions of nil variables, do nothing.
+func TestDistributions_OfNothing(t *testing.T) {
+	for _, d := range []dist.Distribution{
+		dist.Normal{}, dist.TanhNormal{}, dist.Categorical{}, dist.Bernoulli{}, dist.Uniform{}, dist.Independent{},
+		dist.NewNormal(nil, nil, nil, dist.Validate()), dist.NewCategorical(nil), dist.NewCategoricalProbs(nil), dist.NewBernoulliProbs(nil), dist.NewIndependent(nil, 3),
+	} {
+		require.Nil(t, d.Sample(2))
+		require.Nil(t, d.LogProb(nil))
+		require.Nil(t, d.Entropy())
+		require.Nil(t, d.Graph())
+		require.Empty(t, d.BatchShape())
+		require.Nil(t, dist.KL(d, d))
+		if r, ok := d.(dist.Reparametrized); ok {
+			require.Nil(t, r.RSample())
+		}
+	}
+	require.Nil(t, dist.KL(nil, nil))
+}
