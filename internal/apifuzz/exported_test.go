@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
 	"github.com/cistern-ml/cistern/autograd/data"
 	"github.com/cistern-ml/cistern/autograd/data/images"
+	"github.com/cistern-ml/cistern/autograd/dist"
 	"github.com/cistern-ml/cistern/autograd/gradcheck"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
@@ -152,6 +153,16 @@ var functions = map[string]any{
 	"device.ParseSpec":                   device.ParseSpec,
 	"device.Register":                    device.Register,
 	"device.Shutdown":                    device.Shutdown,
+	"dist.KL":                            dist.KL,
+	"dist.NewBernoulli":                  dist.NewBernoulli,
+	"dist.NewBernoulliProbs":             dist.NewBernoulliProbs,
+	"dist.NewCategorical":                dist.NewCategorical,
+	"dist.NewCategoricalProbs":           dist.NewCategoricalProbs,
+	"dist.NewIndependent":                dist.NewIndependent,
+	"dist.NewNormal":                     dist.NewNormal,
+	"dist.NewTanhNormal":                 dist.NewTanhNormal,
+	"dist.NewUniform":                    dist.NewUniform,
+	"dist.Validate":                      dist.Validate,
 	"dtype.All":                          dtype.All,
 	"gradcheck.Check":                    gradcheck.Check,
 	"gradcheck.CheckGradGrad":            gradcheck.CheckGradGrad,
@@ -671,6 +682,16 @@ var types = []reflect.Type{
 	reflect.TypeFor[device.StreamID](),
 	reflect.TypeFor[device.StreamOrdered](),
 	reflect.TypeFor[device.VirtualMemory](),
+	reflect.TypeFor[dist.ArgumentError](),
+	reflect.TypeFor[dist.Bernoulli](),
+	reflect.TypeFor[dist.Categorical](),
+	reflect.TypeFor[dist.Distribution](),
+	reflect.TypeFor[dist.Independent](),
+	reflect.TypeFor[dist.Normal](),
+	reflect.TypeFor[dist.Option](),
+	reflect.TypeFor[dist.Reparametrized](),
+	reflect.TypeFor[dist.TanhNormal](),
+	reflect.TypeFor[dist.Uniform](),
 	reflect.TypeFor[dtype.DType](),
 	reflect.TypeFor[gradcheck.Error](),
 	reflect.TypeFor[gradcheck.Func](),
@@ -885,6 +906,7 @@ var sentinels = []error{
 	device.ErrLaunch,
 	device.ErrOutOfMemory,
 	device.ErrUnavailable,
+	dist.ErrArgument,
 	images.ErrFormat,
 	images.ErrTooLarge,
 	memory.ErrAddress,
