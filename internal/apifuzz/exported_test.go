@@ -24,6 +24,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/dense"
 	"github.com/cistern-ml/cistern/tensor/safetensors"
+	"github.com/cistern-ml/cistern/tensor/linalg"
 )
 
 // functions are the exported functions by name.
@@ -188,6 +189,19 @@ var functions = map[string]any{
 	"images.Resize":                      images.Resize,
 	"images.ResizeShorter":               images.ResizeShorter,
 	"images.ToFloat":                     images.ToFloat,
+	"linalg.Cholesky":                    linalg.Cholesky,
+	"linalg.Det":                         linalg.Det,
+	"linalg.Eigh":                        linalg.Eigh,
+	"linalg.Inv":                         linalg.Inv,
+	"linalg.Lstsq":                       linalg.Lstsq,
+	"linalg.MatrixNorm":                  linalg.MatrixNorm,
+	"linalg.Pinv":                        linalg.Pinv,
+	"linalg.QR":                          linalg.QR,
+	"linalg.SVD":                         linalg.SVD,
+	"linalg.SVDVals":                     linalg.SVDVals,
+	"linalg.SlogDet":                     linalg.SlogDet,
+	"linalg.Solve":                       linalg.Solve,
+	"linalg.Trace":                       linalg.Trace,
 	"memory.Allocators":                  memory.Allocators,
 	"memory.CaptureKeeping":              memory.CaptureKeeping,
 	"memory.CapturePool":                 memory.CapturePool,
@@ -702,6 +716,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[images.Filter](),
 	reflect.TypeFor[images.Folder](),
 	reflect.TypeFor[images.Transform](),
+	reflect.TypeFor[linalg.MatrixError](),
 	reflect.TypeFor[memory.Action](),
 	reflect.TypeFor[memory.AddressError](),
 	reflect.TypeFor[memory.Allocator](),
@@ -909,6 +924,10 @@ var sentinels = []error{
 	dist.ErrArgument,
 	images.ErrFormat,
 	images.ErrTooLarge,
+	linalg.ErrNoConvergence,
+	linalg.ErrNotFinite,
+	linalg.ErrNotPositiveDefinite,
+	linalg.ErrSingular,
 	memory.ErrAddress,
 	memory.ErrCheckpoint,
 	memory.ErrDeviceFull,

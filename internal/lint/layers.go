@@ -92,6 +92,7 @@ var dependencies = []string{
 	"github.com/x448/float16",            // float16 conversions
 	"go4.org/unsafe/assume-no-moving-gc", // not called: gorgonia.org/tensor needs a newer version of it than it asks for
 	"golang.org/x/sys",                   // memory from the operating system
+	"gonum.org/v1/gonum",                 // decompositions of matrices; see confined
 	"gonum.org/v1/plot",                  // plots of benchmarks/replay; see confined
 	"gorgonia.org/tensor",                // other programs' host tensors; see confined
 }
@@ -100,6 +101,7 @@ var dependencies = []string{
 // them: they are in no build that does not ask for these. internal/apifuzz calls all that is exported, in its tests.
 var confined = map[string][]string{
 	"github.com/schollz/progressbar/v3":  {"examples/...", "benchmarks/..."},
+	"gonum.org/v1/gonum":                 {"tensor/linalg"},
 	"gonum.org/v1/plot":                  {"examples/...", "benchmarks/..."},
 	"gorgonia.org/tensor":                {"tensor/dense", "internal/apifuzz"},
 	"go4.org/unsafe/assume-no-moving-gc": {"tensor/dense"},

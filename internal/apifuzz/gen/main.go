@@ -29,7 +29,7 @@ const (
 var packages = []string{
 	"amp", "autograd", "autograd/checkpoint", "autograd/data", "autograd/data/images", "autograd/dist", "autograd/gradcheck", "autograd/nn",
 	"autograd/optim", "device", "device/host", "device/sim", "memory", "memory/memprof", "memory/pinned", "tensor", "tensor/dense",
-	"tensor/safetensors", "device/dtype",
+	"tensor/safetensors", "tensor/linalg", "device/dtype",
 }
 
 // instances are the types that stand for a type parameter of a constraint.
