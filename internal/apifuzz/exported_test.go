@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/data/images"
 	"github.com/cistern-ml/cistern/autograd/dist"
 	"github.com/cistern-ml/cistern/autograd/gradcheck"
+	"github.com/cistern-ml/cistern/autograd/matrix"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device"
@@ -202,6 +203,14 @@ var functions = map[string]any{
 	"linalg.SlogDet":                     linalg.SlogDet,
 	"linalg.Solve":                       linalg.Solve,
 	"linalg.Trace":                       linalg.Trace,
+	"matrix.Cholesky":                    matrix.Cholesky,
+	"matrix.Det":                         matrix.Det,
+	"matrix.Eigh":                        matrix.Eigh,
+	"matrix.Inv":                         matrix.Inv,
+	"matrix.SVDVals":                     matrix.SVDVals,
+	"matrix.SlogDet":                     matrix.SlogDet,
+	"matrix.Solve":                       matrix.Solve,
+	"matrix.Trace":                       matrix.Trace,
 	"memory.Allocators":                  memory.Allocators,
 	"memory.CaptureKeeping":              memory.CaptureKeeping,
 	"memory.CapturePool":                 memory.CapturePool,

@@ -1,5 +1,5 @@
 // Package linalg has decompositions and solutions of linear systems for tensors, with the names and numbers of torch.linalg. Package
-// autograd/linalg has them for variables, with gradients.
+// autograd/matrix has some for variables, with gradients.
 //
 //	x, err := linalg.Solve(a, b)
 //

@@ -27,9 +27,9 @@ const (
 // packages are those whose exported names the fuzzer calls: all that a program of a user imports, except the GPU's, which have
 // nothing to offer on a machine without one.
 var packages = []string{
-	"amp", "autograd", "autograd/checkpoint", "autograd/data", "autograd/data/images", "autograd/dist", "autograd/gradcheck", "autograd/nn",
-	"autograd/optim", "device", "device/host", "device/sim", "memory", "memory/memprof", "memory/pinned", "tensor", "tensor/dense",
-	"tensor/safetensors", "tensor/linalg", "device/dtype",
+	"amp", "autograd", "autograd/checkpoint", "autograd/data", "autograd/data/images", "autograd/dist", "autograd/gradcheck",
+	"autograd/matrix", "autograd/nn", "autograd/optim", "device", "device/host", "device/sim", "memory", "memory/memprof", "memory/pinned",
+	"tensor", "tensor/dense", "tensor/safetensors", "tensor/linalg", "device/dtype",
 }
 
 // instances are the types that stand for a type parameter of a constraint.
