@@ -15,6 +15,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/matrix"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/sparse"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
@@ -507,6 +508,8 @@ var functions = map[string]any{
 	"sim.New":                            sim.New,
 	"sim.OnCall":                         sim.OnCall,
 	"sim.WithCosts":                      sim.WithCosts,
+	"sparse.COO":                         sparse.COO,
+	"sparse.CSR":                         sparse.CSR,
 	"tensor.Adaptive":                    tensor.Adaptive,
 	"tensor.AddMM":                       tensor.AddMM,
 	"tensor.Arange":                      tensor.Arange,
@@ -881,6 +884,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[sim.Device](),
 	reflect.TypeFor[sim.Live](),
 	reflect.TypeFor[sim.Option](),
+	reflect.TypeFor[sparse.Pattern](),
 	reflect.TypeFor[tensor.Activation](),
 	reflect.TypeFor[tensor.Attention](),
 	reflect.TypeFor[tensor.BFloat16Bits](),
