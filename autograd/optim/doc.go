@@ -1,4 +1,4 @@
-// Package optim has the optimizers (SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Adagrad, Adadelta, Rprop, Lion, Muon, LBFGS),
+// Package optim has the optimizers (SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Adagrad, Adadelta, ASGD, Rprop, Lion, Muon, LBFGS),
 // learning-rate schedules and clipping of gradients, with PyTorch's names, defaults and numbers.
 //
 //	opt := optim.AdamW(model.Parameters(), optim.LR(1e-3))
@@ -30,7 +30,7 @@
 // Step updates all parameters of a group that share type, stream and number of steps taken in one launch, in place, without
 // temporaries.
 //
-// Adamax, NAdam, RAdam, Adadelta, Rprop and Muon have no kernel of their own. Their steps are made of tensor operations, some ten for each
+// Adamax, NAdam, RAdam, Adadelta, ASGD, Rprop and Muon have no kernel of their own. Their steps are made of tensor operations, some ten for each
 // parameter, and take memory for a second copy of the parameters and their state while they last: all of it is computed before the first
 // parameter changes, so that a step for which memory is missing changes nothing.
 //

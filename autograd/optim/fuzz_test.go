@@ -34,6 +34,7 @@ var fuzzedOptimizers = []func(ps []*autograd.Parameter) *optim.Grouped{
 	func(ps []*autograd.Parameter) *optim.Grouped { return optim.NAdam(ps) },
 	func(ps []*autograd.Parameter) *optim.Grouped { return optim.RAdam(ps, optim.DecoupledWeightDecay()) },
 	func(ps []*autograd.Parameter) *optim.Grouped { return optim.Rprop(ps) },
+	func(ps []*autograd.Parameter) *optim.Grouped { return optim.ASGD(ps) },
 }
 
 // fuzzedState is a StateDict in JSON: tensors by parameter and name, with the numbers of their elements.

@@ -22,6 +22,7 @@ var kinds = map[string]func(ps params) *optim.Grouped{
 	"Adamax":   func(ps params) *optim.Grouped { return optim.Adamax(ps) },
 	"NAdam":    func(ps params) *optim.Grouped { return optim.NAdam(ps) },
 	"RAdam":    func(ps params) *optim.Grouped { return optim.RAdam(ps) },
+	"ASGD":     func(ps params) *optim.Grouped { return optim.ASGD(ps) },
 	"Rprop":    func(ps params) *optim.Grouped { return optim.Rprop(ps) },
 	"Lion":     func(ps params) *optim.Grouped { return optim.Lion(ps) },
 }

@@ -207,7 +207,7 @@ func (o *Grouped) recognise(g GroupState) error {
 	for _, f := range o.method.fields(new(Settings)) {
 		own[f.key] = true
 	}
-	for _, m := range []method{sgd{}, adam{}, rmsprop{}, adagrad{}, adadelta{}, nadam{}, rprop{}, muon{}} { // those of the others are among these
+	for _, m := range []method{sgd{}, adam{}, rmsprop{}, adagrad{}, adadelta{}, nadam{}, rprop{}, asgd{}, muon{}} { // those of the others are among these
 		for _, f := range m.fields(new(Settings)) {
 			if _, ok := g[f.key]; ok && !own[f.key] {
 				return fmt.Errorf("it has %q, which %s has not: it is a group of another optimizer", f.key, o.name)

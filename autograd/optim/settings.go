@@ -24,8 +24,9 @@ type Settings struct {
 	AMSGrad bool
 	// of the Adam family, RMSprop, Adagrad and Adadelta
 	Eps float64
+	// of RMSprop and ASGD
+	Alpha float64
 	// of RMSprop
-	Alpha    float64
 	Centered bool
 	// of Adagrad
 	LRDecay            float64
@@ -41,6 +42,8 @@ type Settings struct {
 	StepMin, StepMax  float64
 	// of Muon
 	MatchRMSAdamW bool
+	// of ASGD
+	Lambd, T0 float64
 	// of LBFGS
 	MaxIter, MaxEval, HistorySize  int
 	ToleranceGrad, ToleranceChange float64
@@ -53,7 +56,7 @@ type Settings struct {
 type Option func(*Settings)
 
 // LR is the learning rate. The default of SGD, Adam, AdamW, RAdam and Muon is 1e-3, that of Adamax and NAdam 2e-3, that of RMSprop,
-// Adagrad and Rprop 1e-2, that of Lion 1e-4, that of Adadelta 1.
+// Adagrad, ASGD and Rprop 1e-2, that of Lion 1e-4, that of Adadelta 1.
 func LR(lr float64) Option { return func(s *Settings) { s.LR = lr } }
 
 // WeightDecay draws parameters to 0: it is added to the gradient as weight decay times parameter, except by AdamW, Lion and Muon, which
@@ -85,7 +88,7 @@ func Eps(eps float64) Option { return func(s *Settings) { s.Eps = eps } }
 // 2018).
 func AMSGrad() Option { return func(s *Settings) { s.AMSGrad = true } }
 
-// Alpha is the factor by which RMSprop keeps its average of squares. The default is 0.99.
+// Alpha is the factor by which RMSprop keeps its average of squares, 0.99 by default, and the power by which ASGD's rate falls, 0.75.
 func Alpha(alpha float64) Option { return func(s *Settings) { s.Alpha = alpha } }
 
 // Centered makes RMSprop divide by an estimate of the gradient's deviation from its average.
@@ -121,6 +124,12 @@ func StepSizes(least, most float64) Option {
 // Scalable for LLM Training", 2025). By default the steps of a matrix with more rows than columns are larger than those of others.
 func MatchRMSAdamW() Option { return func(s *Settings) { s.MatchRMSAdamW = true } }
 
+// Lambd is how fast ASGD's rate falls: at step n it is lr/(1 + lambd*lr*(n-1))^alpha. The default is 1e-4.
+func Lambd(lambd float64) Option { return func(s *Settings) { s.Lambd = lambd } }
+
+// T0 is after how many steps ASGD begins to average. The default is 1e6.
+func T0(steps float64) Option { return func(s *Settings) { s.T0 = steps } }
+
 // MaxIter is how many iterations a step of LBFGS takes at most. The default is 20.
 func MaxIter(n int) Option { return func(s *Settings) { s.MaxIter = n } }
 
@@ -142,7 +151,7 @@ func StrongWolfe() Option { return func(s *Settings) { s.StrongWolfe = true } }
 
 // Capturable counts the steps on the device from the first one on, so that Step can be captured in a graph whose replays count too
 // (memory.Caching.CaptureGraph), once it has made its state. StepScaled, which a GradScaler calls, does so without being asked. The
-// settings are those at the time of the capture.
+// settings are those at the time of the capture. Optimizers without a kernel of their own refuse it.
 func Capturable() Option { return func(s *Settings) { s.Capturable = true } }
 
 // foreign is the option that sets a setting which the optimizer does not have, empty for none.

@@ -157,6 +157,10 @@ var stepCases = map[string]struct {
 	"radam decoupled": {make: func(p params) *optim.Grouped {
 		return optim.RAdam(p, optim.LR(0.05), optim.WeightDecay(0.3), optim.DecoupledWeightDecay())
 	}},
+	"asgd": {make: func(p params) *optim.Grouped { return optim.ASGD(p) }},
+	"asgd settings": {skip: someSkipped, make: func(p params) *optim.Grouped {
+		return optim.ASGD(p, optim.LR(0.05), optim.Lambd(0.1), optim.Alpha(0.6), optim.T0(2), optim.WeightDecay(0.1), optim.Maximize())
+	}},
 	"rprop": {make: func(p params) *optim.Grouped { return optim.Rprop(p) }},
 	"rprop settings": {skip: someSkipped, make: func(p params) *optim.Grouped {
 		return optim.Rprop(p, optim.LR(0.05), optim.Etas(0.4, 1.5), optim.StepSizes(0.02, 0.1), optim.Maximize())

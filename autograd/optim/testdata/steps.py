@@ -81,6 +81,14 @@ def NAdam(params, **settings):
     return torch.optim.NAdam(params, foreach=True, **settings)
 
 
+def ASGD(params, **settings):
+    """Its rates are of the default type."""
+    params = list(params)
+    if params[0].dtype == torch.float64:
+        torch.set_default_dtype(torch.float64)
+    return torch.optim.ASGD(params, **settings)
+
+
 class Pair(torch.optim.Optimizer):
     """Two optimizers, one for each group."""
 
@@ -139,6 +147,8 @@ case("radam", lambda p: torch.optim.RAdam(p), steps=20)
 case("radam settings", lambda p: torch.optim.RAdam(p, lr=0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1), skip={(1, 1), (2, 1), (4, 0)})
 case("radam maximize", lambda p: Turned(torch.optim.RAdam(p, lr=0.05)))
 case("radam decoupled", lambda p: Turned(torch.optim.RAdam(p, lr=0.05), up=False, decay=0.3))
+case("asgd", lambda p: ASGD(p), steps=20)
+case("asgd settings", lambda p: ASGD(p, lr=0.05, lambd=0.1, alpha=0.6, t0=2, weight_decay=0.1, maximize=True), skip={(1, 1), (2, 1), (4, 0)})
 case("rprop", lambda p: torch.optim.Rprop(p), steps=20)
 case("rprop settings", lambda p: torch.optim.Rprop(p, lr=0.05, etas=(0.4, 1.5), step_sizes=(0.02, 0.1), maximize=True),
      skip={(1, 1), (2, 1), (4, 0)})
