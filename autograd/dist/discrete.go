@@ -15,7 +15,7 @@ type Categorical struct {
 // NewCategorical makes distributions of logits [batch..., K]: logarithms of probabilities but for a constant (torch.distributions.Categorical).
 func NewCategorical(logits *autograd.Variable, opts ...Option) Categorical {
 	d := Categorical{base: newBase("Categorical", 1, opts, logits)}
-	d.require("logits", "finite", logits, finite)
+	d.require("logits", "numbers", logits, real)
 	return d.normalized(logits, func() *autograd.Variable { return logits.LogSoftmax(-1) })
 }
 
@@ -103,10 +103,11 @@ func (d Categorical) Entropy() *autograd.Variable {
 	return d.scoped(func() *autograd.Variable { return d.weighted(d.logits).Neg() })
 }
 
-// weighted is the expectation of v, which has a number for each class: 0 for classes that do not come.
+// weighted is the expectation of v, which has a number for each class. Classes that do not come count 0, also in gradients, where v is
+// infinite: it is replaced before it is multiplied.
 func (d Categorical) weighted(v *autograd.Variable) *autograd.Variable {
 	probs := d.logits.Exp()
-	return probs.Mul(v).MaskedFill(probs.EqScalar(0), 0).Sum([]int{-1}, false)
+	return v.MaskedFill(probs.EqScalar(0), 0).Mul(probs).Sum([]int{-1}, false)
 }
 
 // klCategorical is the divergence of p from q, infinite where p has classes that q has not.
@@ -126,7 +127,7 @@ type Bernoulli struct {
 // NewBernoulli makes distributions of logits: 1 has the probability sigmoid(logit) (torch.distributions.Bernoulli).
 func NewBernoulli(logits *autograd.Variable, opts ...Option) Bernoulli {
 	d := Bernoulli{newBase("Bernoulli", 0, opts, logits), logits}
-	d.require("logits", "finite", logits, finite)
+	d.require("logits", "numbers", logits, real)
 	return d
 }
 

@@ -166,4 +166,5 @@ func positive(v *autograd.Variable) *autograd.Variable { return v.GtScalar(0) }
 
 func inUnit(v *autograd.Variable) *autograd.Variable { return v.GeScalar(0).And(v.LeScalar(1)) }
 
-func finite(v *autograd.Variable) *autograd.Variable { return v.IsFinite() }
+// real is that of PyTorch: not NaN, but infinities too, such as the logits of classes that are ruled out.
+func real(v *autograd.Variable) *autograd.Variable { return v.IsNaN().Not() }

@@ -328,3 +328,27 @@ func TestDistributions_OfNothing(t *testing.T) {
 	}
 	require.Nil(t, dist.KL(nil, nil))
 }
+
+// Actions that are ruled out have a logit of -Inf: they never come, and neither entropy nor gradient is NaN.
+func TestCategorical_WithClassesThatAreRuledOut(t *testing.T) {
+	g := newGraph(t)
+	logits := array{[]int{4}, []float64{0, 1, math.Inf(-1), math.Inf(-1)}, nil}.leaf(t, g, tensor.Float64)
+	d, two := dist.NewCategorical(logits, dist.Validate()), dist.NewCategorical(logits.Narrow(0, 0, 2))
+	for name, pair := range map[string][2]*autograd.Variable{
+		"entropy": {d.Entropy(), two.Entropy()}, "KL": {dist.KL(d, dist.NewCategorical(logits.MulScalar(2))), dist.KL(two, dist.NewCategorical(logits.Narrow(0, 0, 2).MulScalar(2)))},
+	} {
+		want, err := pair[1].Float64s()
+		require.NoError(t, err)
+		requireValues(t, name, array{Shape: []int{}, Data: want}, pair[0], 1e-12)
+		grads, err := autograd.Grad(pair[:1], []*autograd.Variable{logits}, autograd.RetainGraph())
+		require.NoError(t, err)
+		fewer, err := autograd.Grad(pair[1:], []*autograd.Variable{logits}, autograd.RetainGraph())
+		require.NoError(t, err)
+		wantGrad, err := fewer[0].Float64s()
+		require.NoError(t, err)
+		requireValues(t, name, array{Shape: []int{4}, Data: wantGrad}, grads[0], 1e-12)
+	}
+	samples, err := d.Sample(200).To(tensor.Float64).Max(nil, false).Item()
+	require.NoError(t, err)
+	require.LessOrEqual(t, samples, 1.0)
+}

@@ -17,7 +17,7 @@ type Normal struct {
 // greater than 0.
 func NewNormal(loc, scale *autograd.Variable, opts ...Option) Normal {
 	d := Normal{newBase("Normal", 0, opts, loc, scale), loc, scale}
-	d.require("loc", "finite", loc, finite)
+	d.require("loc", "numbers", loc, real)
 	d.require("scale", "greater than 0", scale, positive)
 	return d
 }
