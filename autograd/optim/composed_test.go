@@ -253,3 +253,30 @@ func TestRprop_AndAdadelta_RefuseSettings(t *testing.T) {
 	require.ErrorContains(t, optim.Adam(nil, optim.Etas(0.1, 2)).Err(), "it has no option Etas")
 	require.ErrorContains(t, optim.Adam(nil, optim.StepSizes(0.1, 2)).Err(), "it has no option StepSizes")
 }
+
+func TestMuon_WithoutMemoryChangesNothing(t *testing.T) {
+	dev := sim.New(1 << 30)
+	e, err := tensor.On(dev, tensor.WithAllocator(memory.NewDirect(dev)))
+	require.NoError(t, err)
+	ps := params{matrix(t, e, 0, 3, 5, tensor.Float32), matrix(t, e, 1, 5, 3, tensor.BFloat16)}
+	for i, p := range ps {
+		setMatrixGradient(t, e, p, 1, i)
+	}
+	base := e.Allocator().Stats().AllocatedBytes.All.Current
+	failed := 0
+	for nth := 1; ; nth++ {
+		opt := optim.Muon(ps)
+		versions := []uint32{ps[0].Tensor().Version(), ps[1].Tensor().Version()}
+		dev.FailNext(sim.CallMalloc, nth, memory.ErrOutOfMemory)
+		err := opt.Step()
+		opt.Release()
+		require.Equal(t, base, e.Allocator().Stats().AllocatedBytes.All.Current)
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, memory.ErrOutOfMemory)
+		require.Equal(t, versions, []uint32{ps[0].Tensor().Version(), ps[1].Tensor().Version()})
+		failed++
+	}
+	require.Greater(t, failed, 20)
+}

@@ -96,8 +96,8 @@ func (c *calc) orthogonal(t *tensor.Tensor) *tensor.Tensor {
 		var step calc // what an iteration makes is not needed in the next, but for its result
 		gram := step.of(x.MM(step.of(x.T())))
 		factor := step.of(tensor.AddMM(gram, gram, gram, newtonSchulz.b, newtonSchulz.c))
-		x = c.of(tensor.AddMM(x, factor, x, newtonSchulz.a, 1))
 		c.do(step.err)
+		x = c.of(tensor.AddMM(x, factor, x, newtonSchulz.a, 1))
 		step.release()
 	}
 	if tall {
