@@ -25,8 +25,8 @@ import (
 	"github.com/cistern-ml/cistern/memory/pinned"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/dense"
-	"github.com/cistern-ml/cistern/tensor/safetensors"
 	"github.com/cistern-ml/cistern/tensor/linalg"
+	"github.com/cistern-ml/cistern/tensor/safetensors"
 )
 
 // functions are the exported functions by name.
