@@ -29,7 +29,9 @@ func newPort(dev device.Device) (*port, error) {
 }
 
 // graph is for one step.
-func (p *port) graph(opts ...autograd.Option) *autograd.Graph { return autograd.NewGraph(p.dev, opts...) }
+func (p *port) graph(opts ...autograd.Option) *autograd.Graph {
+	return autograd.NewGraph(p.dev, opts...)
+}
 
 // place gives m memory and its weights.
 func (p *port) place(m nn.Module) error {
