@@ -13,8 +13,13 @@ func AttnMask(mask *Variable) AttentionOption { return func(a *attention) { a.ma
 // generator.
 func AttnDropout(p float64) AttentionOption { return func(a *attention) { a.DropoutP = p } }
 
-// IsCausal lets query t see the keys 0..t only.
+// IsCausal lets query t see the keys 0..t only. Where there are more keys than queries CausalLowerRight may be meant.
 func IsCausal() AttentionOption { return func(a *attention) { a.IsCausal = true } }
+
+// CausalLowerRight lets the last query see all keys, and each one before it a key less: queries are the last T of S positions, as those of
+// a chunk whose keys follow others in a cache. It is PyTorch's causal_lower_right. It costs nothing where there is one query, which sees
+// everything, and is IsCausal where T is S; else it takes a mask of T*S bytes while it computes.
+func CausalLowerRight() AttentionOption { return func(a *attention) { a.IsCausalLowerRight = true } }
 
 // AttnScale is what products of queries and keys are multiplied by, instead of 1/sqrt(D).
 func AttnScale(scale float64) AttentionOption { return func(a *attention) { a.Scale = scale } }

@@ -275,6 +275,8 @@ func (a *attention) compose(r *rerun, q, k, v *Variable, mask []*Variable) *Vari
 	switch {
 	case a.IsCausal:
 		hidden = scores.Detach().MulScalar(0).AddScalar(1).Triu(1).NeScalar(0)
+	case a.IsCausalLowerRight:
+		hidden = scores.Detach().MulScalar(0).AddScalar(1).Triu(1 + k.Dim(-2) - q.Dim(-2)).NeScalar(0)
 	case len(mask) > 0 && !mask[0].dtype.IsFloat():
 		hidden = mask[0].Not()
 	case len(mask) > 0:

@@ -111,11 +111,12 @@ var goldenFunctions = map[string]func(v vars) *autograd.Variable{
 	"cross_entropy probabilities": func(v vars) *autograd.Variable {
 		return v[0].CrossEntropy(v[1], autograd.ClassWeights(v[2]), autograd.LabelSmoothing(0.2))
 	},
-	"nll_loss weights": func(v vars) *autograd.Variable { return v[0].NLLLoss(v[1], autograd.ClassWeights(v[2])) },
-	"attention":        attend(),
-	"attention causal": attend(autograd.IsCausal()),
-	"attention scaled": attend(autograd.AttnScale(2)),
-	"attention gqa":    attend(autograd.EnableGQA()),
+	"nll_loss weights":      func(v vars) *autograd.Variable { return v[0].NLLLoss(v[1], autograd.ClassWeights(v[2])) },
+	"attention":             attend(),
+	"attention causal":      attend(autograd.IsCausal()),
+	"attention lower right": attend(autograd.CausalLowerRight()),
+	"attention scaled":      attend(autograd.AttnScale(2)),
+	"attention gqa":         attend(autograd.EnableGQA()),
 	"attention float mask": func(v vars) *autograd.Variable {
 		return autograd.ScaledDotProductAttention(v[0], v[1], v[2], autograd.AttnMask(v[3]))
 	},

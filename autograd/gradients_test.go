@@ -204,6 +204,10 @@ var gradientCases = []gradientCase{
 	}, shapes: [][]int{{2, 3}, {2, 3}}},
 	{op: "scaled_dot_product_attention", f: attend(), shapes: [][]int{{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}}},
 	{op: "scaled_dot_product_attention", note: "one head, causal", f: attend(autograd.IsCausal(), autograd.AttnScale(0.7)), shapes: [][]int{{5, 2}, {3, 2}, {3, 2}}},
+	{op: "scaled_dot_product_attention", note: "lower right", f: attend(autograd.CausalLowerRight()), shapes: [][]int{{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}}},
+	{op: "scaled_dot_product_attention", note: "lower right, more queries than keys", f: attend(autograd.CausalLowerRight()), shapes: [][]int{{5, 2}, {3, 2}, {3, 2}}},
+	{op: "scaled_dot_product_attention", note: "lower right, one query", f: attend(autograd.CausalLowerRight()), shapes: [][]int{{1, 2}, {3, 2}, {3, 2}}},
+	{op: "scaled_dot_product_attention_packed", note: "lower right", f: func(v vars) *autograd.Variable { return v[0].SelfAttention(2, 2, autograd.CausalLowerRight()) }, shapes: [][]int{{2, 3, 12}}},
 	{op: "scaled_dot_product_attention", note: "shared heads, broadcast", f: attend(autograd.EnableGQA()), shapes: [][]int{{2, 4, 3, 2}, {1, 2, 3, 2}, {2, 3, 2}}},
 	{op: "scaled_dot_product_attention", note: "dropout", f: attend(autograd.AttnDropout(0.3)), shapes: [][]int{{2, 3, 4}, {2, 6, 4}, {2, 6, 2}}},
 	{op: "scaled_dot_product_attention", note: "mask", f: func(v vars) *autograd.Variable {

@@ -50,10 +50,14 @@ var attentionSamples = []sample{
 	{"ScaledDotProductAttention", "float16[5 4] float16[6 4] float16[6 4] bool[5 6]", args{0.5, false, false}},
 	{"ScaledDotProductAttention", "float32[2 1 4 5 4] ~float32[3 1 2 6 4] float32[2 6 2] float64[1 6]", args{0.0, false, true}},
 	{"ScaledDotProductAttention", "float64[2 3 5 4] float64[6 4] float64[3 6 4]", args{0.25, true, false}},
+	{"ScaledDotProductAttention", "float16[2 3 5 4] float16[2 3 6 4] float16[2 3 6 2]", args{0.0, false, false, false, true}},
+	{"ScaledDotProductAttention", "float32[6 4] float32[5 4] float32[5 4]", args{0.5, false, false, false, true}},
+	{"ScaledDotProductAttention", "float32[3 1 4] float32[3 6 4] float32[3 6 2]", args{0.0, false, false, false, true}},
 	{"AttentionGrad", "float32[5 2] float32[5 4] float32[6 4] float32[6 2]", args{0.5, true, false}},
+	{"AttentionGrad", "float32[5 2] float32[5 4] float32[6 4] float32[6 2]", args{0.0, false, false, false, true}},
 	{"AttentionGrad", "float32[2 3 5 2] float32[2 3 5 4] float32[3 6 4] float32[2 3 6 2] float32[5 6]", args{0.0, false, false}},
 	{"AttentionGrad", "float16[2 2 3 5 2] float16[2 2 3 5 4] float16[1 2 1 6 4] float16[2 1 1 6 2] bool[6]", args{0.0, false, true}},
-	{"AttentionGrad given", "float32[5 2] float32[5 4] float32[6 4] float32[6 2] float32[5 2] float32[1 1 5]", args{0.5, true, false, false}},
+	{"AttentionGrad given", "float32[5 2] float32[5 4] float32[6 4] float32[6 2] float32[5 2] float32[1 1 5]", args{0.5, true, false}},
 	{"AttentionGrad given", "float16[5 2] float16[5 4] float16[6 4] float16[6 2] float16[5 2] float32[1 1 5] bool[5 6]", nil},
 	{"AttentionGrad given", "float32[3 5 2] float32[3 5 4] float32[3 6 4] float32[3 6 2] float32[3 5 2] float32[1 3 5] float32[5 6]",
 		args{0.0, false, false, true}},
@@ -77,6 +81,8 @@ var attentionRefusals = []refused{
 	{sample{"ScaledDotProductAttention", "float32[5 4] float32[6 4] float32[6 4] int32[5 6]", nil}, "dtype"},
 	{sample{"ScaledDotProductAttention", "float32[5 4] float64[6 4] float32[6 4]", nil}, "dtype"},
 	{sample{"ScaledDotProductAttention", "float32[5 4] float32[6 4] float32[6 4] bool[5 6]", args{0.0, true, false}}, "value"},
+	{sample{"ScaledDotProductAttention", "float32[5 4] float32[6 4] float32[6 4] bool[5 6]", args{0.0, false, false, false, true}}, "value"},
+	{sample{"ScaledDotProductAttention", "float32[5 4] float32[6 4] float32[6 4]", args{0.0, true, false, false, true}}, "value"},
 	{sample{"ScaledDotProductAttention", "float32[5 4] float32[6 4] float32[6 4]", args{1.5, false, false}}, "value"},
 	{sample{"AttentionGrad given", "float32[5 3] float32[5 4] float32[6 4] float32[6 2] float32[5 2] float32[1 1 5]", nil}, "shape"},
 	{sample{"AttentionGrad given", "float32[5 2] float32[5 4] float32[6 4] float32[6 2] float32[4 2] float32[1 1 5]", nil}, "shape"},
@@ -97,11 +103,14 @@ var attentionRefusals = []refused{
 	{sample{"AttentionBlocks", "float32[5 4] float32[6 4] float32[6 4]", args{math.NaN(), false, false}}, "value"},
 }
 
-// attention has the probability of dropout and the flags IsCausal and EnableGQA as arguments, and perhaps a mask.
+// attention has the probability of dropout and the flags IsCausal, EnableGQA and perhaps IsCausalLowerRight as arguments, and perhaps a mask.
 func attention(mask tensors, a args) tensor.Attention {
 	o := tensor.Attention{Random: tensor.GeneratorState{Seed: 7, Offset: 3}}
 	if len(a) > 2 {
 		o.DropoutP, o.IsCausal, o.EnableGQA = a.float(0), a.bool(1), a.bool(2)
+	}
+	if len(a) > 4 { // the argument before is that of AttentionGrad
+		o.IsCausalLowerRight = a.bool(4)
 	}
 	if len(mask) > 0 {
 		o.Mask = mask[0]

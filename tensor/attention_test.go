@@ -36,6 +36,36 @@ func TestAttention_OfAQueryThatSeesNothingIsZero(t *testing.T) {
 	require.NotZero(t, values(t, out)[2])
 }
 
+func TestAttention_LowerRightEndsWithTheLastKey(t *testing.T) {
+	b := onHost(t)
+	x := iota(t, b.Exec, 4, 3)
+	whole := values(t, must(t)(tensor.ScaledDotProductAttention(x, x, x, tensor.Attention{IsCausal: true})))
+	a := tensor.Attention{IsCausalLowerRight: true}
+	for first := range 4 {
+		q := must(t)(x.Narrow(0, first, 4-first))
+		require.InDeltaSlice(t, whole[3*first:], values(t, must(t)(tensor.ScaledDotProductAttention(q, x, x, a))), 1e-6)
+	}
+	k := must(t)(x.Narrow(0, 0, 3))
+	early := values(t, must(t)(tensor.ScaledDotProductAttention(x, k, k, a)))
+	require.Equal(t, []float64{0, 0, 0}, early[:3], "the first query comes before all keys")
+	require.Equal(t, []float64{0, 1, 2}, early[3:6], "the second sees the first")
+}
+
+// A query of a token that comes after 4096 others.
+func TestAttention_LowerRightOfOneQueryTakesNoMask(t *testing.T) {
+	b, _ := onSim(t)
+	q, k := must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1, 2, 1, 8)), must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1, 2, 4096, 8))
+	whole := must(t)(k.Narrow(2, 1, 4095))
+	peak := func(q, k *tensor.Tensor) int64 {
+		before := b.allocated()
+		b.alloc.(interface{ ResetPeakStats() }).ResetPeakStats()
+		must(t)(tensor.ScaledDotProductAttention(q, k, k, tensor.Attention{IsCausalLowerRight: true})).Release()
+		return b.alloc.Stats().AllocatedBytes.All.Peak - before
+	}
+	require.EqualValues(t, 512+512, peak(q, k), "the result, and a number for the row")
+	require.Greater(t, peak(whole, k), int64(4095*4096), "where it takes one")
+}
+
 func TestAttention_DropsTheSameWeightsForTheSameState(t *testing.T) {
 	b := onHost(t)
 	x := iota(t, b.Exec, 2, 9, 4)

@@ -46,11 +46,38 @@ func newAttending(name string, q, k, v *Tensor, a Attention) (*attending, error)
 	if p.Scale == 0 {
 		p.Scale = 1 / math.Sqrt(float64(max(p.depth, 1)))
 	}
-	if err := p.lay(name, q, k, v); err != nil {
+	err := p.lowerRight(name)
+	if err == nil {
+		err = p.lay(name, q, k, v)
+	}
+	if err != nil {
 		p.release()
 		return nil, err
 	}
 	return p, nil
+}
+
+// lowerRight turns IsCausalLowerRight into what the kernel knows: IsCausal, nothing at all, or a mask.
+func (p *attending) lowerRight(name string) (err error) {
+	switch {
+	case !p.IsCausalLowerRight || p.queries <= 1:
+	case p.queries == p.keys:
+		p.IsCausal = true
+	default:
+		p.Mask, err = lowerRightMask(p.exec.Owned(), p.queries, p.keys)
+		if err != nil {
+			return wrap(name, err)
+		}
+		p.temps = append(p.temps, p.Mask)
+	}
+	return nil
+}
+
+// lowerRightMask is true where query t of so many sees a key, of which the last query sees all: [queries, keys].
+func lowerRightMask(e Exec, queries, keys int) (*Tensor, error) {
+	var w parts
+	last := w.do(Arange(e, float64(keys-queries), float64(keys), 1, Int64))
+	return w.result(e, w.do(w.do(last.Unsqueeze(1)).Ge(w.do(Arange(e, 0, float64(keys), 1, Int64)))))
 }
 
 // check reads the sizes.
@@ -126,6 +153,9 @@ func (p *attending) lay(name string, q, k, v *Tensor) (err error) {
 // checkMask refuses a mask that does not go with the queries and keys.
 func (p *attending) checkMask(name string, q *Tensor) error {
 	m := p.Mask
+	if p.IsCausal && p.IsCausalLowerRight {
+		return valueErr(name, "IsCausal and IsCausalLowerRight exclude each other")
+	}
 	if m == nil {
 		return nil
 	}
@@ -134,6 +164,9 @@ func (p *attending) checkMask(name string, q *Tensor) error {
 	}
 	if p.IsCausal {
 		return valueErr(name, "a mask and IsCausal exclude each other")
+	}
+	if p.IsCausalLowerRight {
+		return valueErr(name, "a mask and IsCausalLowerRight exclude each other")
 	}
 	if !m.dtype.IsFloat() && m.dtype != Bool {
 		return dtypeErr(name, "masks are of bool or floating point", m.dtype)

@@ -137,6 +137,31 @@ func TestMultiheadAttention_HidesTheFutureWithAndWithoutPadding(t *testing.T) {
 	require.InDeltaSlice(t, causal, run(nn.IsCausal(), nil), 1e-6)
 }
 
+// The rows of a chunk at the end see what they see in the whole sequence, also beside a mask of padding that hides nothing.
+func TestMultiheadAttention_OfTheLastRowsIsThatOfTheWhole(t *testing.T) {
+	r := onHost(t)
+	l := nn.MultiheadAttention(4, 2, nn.BatchFirst())
+	r.place(l, nn.Seed(3))
+	x := r.tensor([]float32{1, 2, 3, 4, 4, 3, 2, 1, 0, 1, 0, 1}, 1, 3, 4)
+	run := func(first int, opts ...nn.AttendOption) []float64 {
+		g := r.graph(autograd.NoGrad())
+		defer g.Release()
+		v := g.Input(x)
+		if len(opts) > 1 {
+			opts[1] = nn.KeyPaddingMask(g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Bool, 1, 3) }))
+		}
+		f, err := l.Attend(v.Narrow(1, first, 3-first), v, v, opts...).Float64s()
+		require.NoError(t, err)
+		return f
+	}
+	whole := run(0, nn.IsCausal())
+	for first := range 3 {
+		require.InDeltaSlice(t, whole[4*first:], run(first, nn.CausalLowerRight()), 1e-6)
+		require.InDeltaSlice(t, whole[4*first:], run(first, nn.CausalLowerRight(), nil), 1e-6)
+	}
+	require.NotEqual(t, whole[4:8], run(1, nn.IsCausal())[:4], "IsCausal begins with the first key")
+}
+
 func TestMultiheadAttention_DropsWeightsInTrainingOnly(t *testing.T) {
 	r := onHost(t)
 	l := nn.MultiheadAttention(4, 2, nn.AttentionDropout(0.5))

@@ -21,7 +21,13 @@ func KeyPaddingMask(mask *autograd.Variable) AttendOption {
 }
 
 // IsCausal lets query t see the keys 0..t only. Unlike in PyTorch it needs no mask beside it.
-func IsCausal() AttendOption { return func(a *attending) { a.causal = true } }
+func IsCausal() AttendOption { return func(a *attending) { a.causal, a.lowerRight = true, false } }
+
+// CausalLowerRight lets the last query see all keys, and each one before it a key less (autograd.CausalLowerRight): it is for queries that
+// are the last of the positions that keys and values have. Of several such options the last counts.
+func CausalLowerRight() AttendOption {
+	return func(a *attending) { a.causal, a.lowerRight = true, true }
+}
 
 // attending is one use of the layer.
 type attending struct {
@@ -31,6 +37,7 @@ type attending struct {
 	batched       bool
 	attn, padding *autograd.Variable
 	causal        bool
+	lowerRight    bool // the last query sees all keys, where causal alone begins with the first of both
 
 	batch, queries, keys int
 	dtype                tensor.DType
@@ -51,7 +58,10 @@ func (a *attending) options() []autograd.AttentionOption {
 		opts = append(opts, autograd.AttnDropout(p))
 	}
 	if a.attn == nil && a.padding == nil {
-		if a.causal {
+		switch {
+		case a.lowerRight:
+			opts = append(opts, autograd.CausalLowerRight())
+		case a.causal:
 			opts = append(opts, autograd.IsCausal())
 		}
 		return opts
@@ -145,14 +155,18 @@ func (a *attending) refuseType(m *autograd.Variable, name string) *autograd.Vari
 		Detail: name + " is of type bool, or of a floating-point type to be added to the scores"}, a.query, m)
 }
 
-// order is the mask of IsCausal, where it must be joined with others.
+// order is the mask of IsCausal or CausalLowerRight, where it must be joined with others.
 func (a *attending) order() *autograd.Variable {
 	if !a.causal {
 		return nil
 	}
+	first := 0 // the last key that the first query sees
+	if a.lowerRight {
+		first = a.keys - a.queries
+	}
 	return a.g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
 		e = e.Owned()
-		t, err := tensor.Arange(e, 0, float64(a.queries), 1, tensor.Int64)
+		t, err := tensor.Arange(e, float64(first), float64(first+a.queries), 1, tensor.Int64)
 		if err != nil {
 			return nil, err
 		}

@@ -122,11 +122,11 @@ case("cross_entropy probabilities", lambda x, y, w: F.cross_entropy(x, y, w.deta
 case("nll_loss weights", lambda x, y, w: F.nll_loss(x, y, w.detach()), logs, [1, 0], weights)
 
 
-def attention(q, k, v, mask=None, causal=False, scale=None):
+def attention(q, k, v, mask=None, causal=False, scale=None, last=0):
     """What torch.nn.functional.scaled_dot_product_attention computes since PyTorch 2.5; 1.13 does not have it."""
     scores = q @ k.transpose(-1, -2) * (scale or q.shape[-1] ** -0.5)
     if causal:
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril(last)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
     weights = torch.softmax(scores, -1)
@@ -140,6 +140,9 @@ hidden = [[0.0, -1.0, -math.inf, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0, 2.0], [-math.in
 case("attention", attention, *heads)
 case("attention float32", attention, *heads, dtype=torch.float32)
 case("attention causal", lambda q, k, v: attention(q, k, v, causal=True), *heads)
+case("attention lower right", lambda q, k, v: attention(q, k, v, causal=True, last=1), *heads)
+case("attention lower right", lambda q, k, v: attention(q, k, v), [[x[-1:] for x in h] for h in heads[0]], *heads[1:])
+case("attention lower right", lambda q, k, v: attention(q, k, v, causal=True), [[x[:4] for x in h] for h in heads[0]], *[[[x[:4] for x in h] for h in t] for t in heads[1:]])
 case("attention scaled", lambda q, k, v: attention(q, k, v, scale=2.0), *heads)
 case("attention gqa", lambda q, k, v: attention(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)), heads[0], *[[b[:1] for b in h] for h in heads[1:]])
 case("attention float mask", attention, *heads, hidden)
