@@ -10,7 +10,7 @@ import (
 func init() { maps.Copy(runs, operationRuns) }
 
 // noFakeKernel are the operations that testdata/autocast.py could not run: PyTorch 1.13 has no kernels of them without data.
-var noFakeKernel = []string{"baddbmm", "bmm", "count_nonzero", "dot", "mv", "outer", "repeat_interleave"}
+var noFakeKernel = []string{"baddbmm", "bmm", "count_nonzero", "dot", "mv", "outer", "repeat_interleave", "rotary_embedding"}
 
 // operationRuns are the runs of operations.
 var operationRuns = map[string]func(r *rig, in vars) *autograd.Variable{
@@ -36,20 +36,23 @@ var operationRuns = map[string]func(r *rig, in vars) *autograd.Variable{
 	"repeat":            one(func(v *autograd.Variable) *autograd.Variable { return v.Repeat(2, 2) }),
 	"repeat_interleave": one(func(v *autograd.Variable) *autograd.Variable { return v.RepeatInterleave(2, 0) }),
 	"roll":              one(func(v *autograd.Variable) *autograd.Variable { return v.Roll([]int{1}, []int{0}) }),
-	"rpow_scalar":       one(func(v *autograd.Variable) *autograd.Variable { return v.RPowScalar(2) }),
-	"rsub_scalar":       one(func(v *autograd.Variable) *autograd.Variable { return v.RSubScalar(1.5) }),
-	"sort":              one(func(v *autograd.Variable) *autograd.Variable { a, _ := v.Sort(-1, false); return a }),
-	"topk":              one(func(v *autograd.Variable) *autograd.Variable { a, _ := v.TopK(2, -1, true); return a }),
-	"tril":              one(func(v *autograd.Variable) *autograd.Variable { return v.Tril(0) }),
-	"triu":              one(func(v *autograd.Variable) *autograd.Variable { return v.Triu(0) }),
-	"add_scalar_":       one(func(v *autograd.Variable) *autograd.Variable { return v.AddScalarInPlace(1.5) }),
-	"clamp_":            one(func(v *autograd.Variable) *autograd.Variable { return v.ClampInPlace(-1, 1) }),
-	"mul_scalar_":       one(func(v *autograd.Variable) *autograd.Variable { return v.MulScalarInPlace(1.5) }),
-	"masked_fill":       masked(func(v, m *autograd.Variable) *autograd.Variable { return v.MaskedFill(m, 1.5) }),
-	"masked_fill_":      masked(func(v, m *autograd.Variable) *autograd.Variable { return v.MaskedFillInPlace(m, 1.5) }),
-	"addcdiv":           two(func(a, b *autograd.Variable) *autograd.Variable { return a.AddCDiv(b, b, 1) }),
-	"addcmul":           two(func(a, b *autograd.Variable) *autograd.Variable { return a.AddCMul(b, b, 1) }),
-	"addmm":             func(_ *rig, in vars) *autograd.Variable { return autograd.AddMM(in[len(in)-1], in[0], in[1], 1, 1) },
+	"rotary_embedding": one(func(v *autograd.Variable) *autograd.Variable {
+		return v.RotaryEmbedding(v.Narrow(1, 0, 2), v.Narrow(1, 2, 2), tensor.RotaryHalves)
+	}),
+	"rpow_scalar":  one(func(v *autograd.Variable) *autograd.Variable { return v.RPowScalar(2) }),
+	"rsub_scalar":  one(func(v *autograd.Variable) *autograd.Variable { return v.RSubScalar(1.5) }),
+	"sort":         one(func(v *autograd.Variable) *autograd.Variable { a, _ := v.Sort(-1, false); return a }),
+	"topk":         one(func(v *autograd.Variable) *autograd.Variable { a, _ := v.TopK(2, -1, true); return a }),
+	"tril":         one(func(v *autograd.Variable) *autograd.Variable { return v.Tril(0) }),
+	"triu":         one(func(v *autograd.Variable) *autograd.Variable { return v.Triu(0) }),
+	"add_scalar_":  one(func(v *autograd.Variable) *autograd.Variable { return v.AddScalarInPlace(1.5) }),
+	"clamp_":       one(func(v *autograd.Variable) *autograd.Variable { return v.ClampInPlace(-1, 1) }),
+	"mul_scalar_":  one(func(v *autograd.Variable) *autograd.Variable { return v.MulScalarInPlace(1.5) }),
+	"masked_fill":  masked(func(v, m *autograd.Variable) *autograd.Variable { return v.MaskedFill(m, 1.5) }),
+	"masked_fill_": masked(func(v, m *autograd.Variable) *autograd.Variable { return v.MaskedFillInPlace(m, 1.5) }),
+	"addcdiv":      two(func(a, b *autograd.Variable) *autograd.Variable { return a.AddCDiv(b, b, 1) }),
+	"addcmul":      two(func(a, b *autograd.Variable) *autograd.Variable { return a.AddCMul(b, b, 1) }),
+	"addmm":        func(_ *rig, in vars) *autograd.Variable { return autograd.AddMM(in[len(in)-1], in[0], in[1], 1, 1) },
 	"baddbmm": func(_ *rig, in vars) *autograd.Variable {
 		return autograd.BAddBMM(in[len(in)-1].Unsqueeze(0), in[0].Unsqueeze(0), in[1].Unsqueeze(0), 1, 1)
 	},

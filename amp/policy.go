@@ -143,7 +143,7 @@ var policy = withTable(map[string]Class{
 	"narrow": Untouched, "permute": Untouched, "reshape": Untouched, "select": Untouched, "slice": Untouched,
 	"squeeze": Untouched, "stack": Untouched, "t": Untouched, "transpose": Untouched, "unsqueeze": Untouched, "view": Untouched,
 	"diag_embed": Untouched, "diagonal": Untouched, "flip": Untouched, "movedim": Untouched, "pad": Untouched, "repeat": Untouched,
-	"repeat_interleave": Untouched, "roll": Untouched, "sort": Untouched, "topk": Untouched, "tril": Untouched, "triu": Untouched,
+	"repeat_interleave": Untouched, "roll": Untouched, "rotary_embedding": Untouched, "sort": Untouched, "topk": Untouched, "tril": Untouched, "triu": Untouched,
 
 	// A conversion that was asked for, and a function whose operations are cast for themselves.
 	"checkpoint": Untouched,

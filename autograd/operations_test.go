@@ -111,6 +111,12 @@ var operationCases = []gradientCase{
 	{op: "sort", f: func(v vars) variable { return firstOf(v[0].Sort(0, true)) }, shapes: [][]int{{5, 2}}},
 	{op: "topk", f: func(v vars) variable { return firstOf(v[0].TopK(2, -1, false)) }, shapes: [][]int{{2, 5}}},
 
+	{op: "rotary_embedding", f: turned(tensor.RotaryHalves), inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3, 4), r.ints([]int64{0, 1, 2, 3, 4, 5}, 3, 2)}
+	}},
+	{op: "rotary_embedding", note: "interleaved, a part", f: turned(tensor.RotaryInterleaved), inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3, 5), r.ints([]int64{1, 2, 3, 4}, 2, 1, 2)}
+	}},
 	{op: "flip", f: func(v vars) variable { return v[0].Flip(0, -1) }, shapes: [][]int{{2, 3, 2}}},
 	{op: "roll", f: func(v vars) variable { return v[0].Roll([]int{1, -2}, []int{0, 1}) }, shapes: [][]int{{2, 3}}},
 	{op: "roll", note: "flat", f: func(v vars) variable { return v[0].Roll([]int{4}, nil) }, shapes: [][]int{{2, 3}}},
@@ -195,6 +201,12 @@ var operationFunctions = map[string]func(v vars) variable{
 	"topk": func(v vars) variable {
 		return firstOf(v[0].TopK(2, 1, true)).Mul(v[0].Graph().New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Arange(e, 0, 2, 1, tensor.Float64) }))
 	},
+	"rotary halves": func(v vars) variable {
+		return arranged(v[0].RotaryEmbedding(v[1].Cos(), v[1].Sin(), tensor.RotaryHalves))
+	},
+	"rotary interleaved": func(v vars) variable {
+		return arranged(v[0].RotaryEmbedding(v[1].Cos(), v[1].Sin(), tensor.RotaryInterleaved))
+	},
 	"roll":         func(v vars) variable { return arranged(v[0].Roll([]int{1, -1}, []int{0, 1})) },
 	"pad constant": around(tensor.PadConstant, 1, 2, 0, 1), "pad reflect": around(tensor.PadReflect, 3, 2, 1, 2),
 	"pad replicate": around(tensor.PadReplicate, 3, 2, 1, 2), "pad circular": around(tensor.PadCircular, 3, 2, 1, 2),
@@ -206,3 +218,11 @@ var operationFunctions = map[string]func(v vars) variable{
 }
 
 func init() { maps.Copy(goldenFunctions, operationFunctions) }
+
+// turned turns rows of floats by angles, which are ints.
+func turned(pairs tensor.RotaryPairs) func(v vars) variable {
+	return func(v vars) variable {
+		angles := v[1].To(v[0].DType())
+		return v[0].RotaryEmbedding(angles.Cos(), angles.Sin(), pairs)
+	}
+}

@@ -60,7 +60,7 @@ func (w *releasedWorld) argument(t reflect.Type) reflect.Value {
 	case t.Kind() == reflect.String:
 		return reflect.ValueOf("use")
 	case t.Kind() == reflect.Int:
-		return reflect.ValueOf(1)
+		return reflect.ValueOf(1).Convert(t)
 	case t.Kind() == reflect.Func:
 		return reflect.MakeFunc(t, func([]reflect.Value) (results []reflect.Value) {
 			for i := range t.NumOut() {

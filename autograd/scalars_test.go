@@ -45,7 +45,7 @@ func alongDimensions(f reflect.Type) bool {
 	ints := 0
 	for i := 1; i < f.NumIn(); i++ {
 		switch a := f.In(i); {
-		case a.Kind() == reflect.Int:
+		case a == reflect.TypeFor[int]():
 			ints++
 		case a.Kind() != reflect.Bool && a != f.In(0) && !(f.IsVariadic() && i == f.NumIn()-1):
 			return false

@@ -36,6 +36,9 @@ var attentionOperations = map[string]operation{
 	"AttentionForward": func(in tensors, a args) (*tensor.Tensor, error) {
 		return secondOf(gradients.AttentionForward(in[0], in[1], in[2], attention(in[3:], a)))
 	},
+	"RotaryEmbedding": func(in tensors, a args) (*tensor.Tensor, error) {
+		return in[0].RotaryEmbedding(in[1], in[2], tensor.RotaryPairs(a.int(0)))
+	},
 	"AttentionBlocks": func(in tensors, a args) (*tensor.Tensor, error) {
 		n, err := tensor.AttentionBlocks(in[0], in[1], in[2], attention(nil, a))
 		if err != nil {
@@ -66,6 +69,10 @@ var attentionSamples = []sample{
 	{"AttentionGradInto given", "float32[5 4] float32[6 4] float32[6 2] float32[5 2] float32[5 4] float32[6 4] float32[6 2] float32[5 2] float32[1 1 5]", nil},
 	{"AttentionForward", "float32[2 3 5 4] float32[2 3 6 4] float32[2 3 6 2]", nil},
 	{"AttentionForward", "float16[5 4] float16[6 4] float16[6 4] bool[5 6]", nil},
+	{"RotaryEmbedding", "float32[2 3 4] float32[3 2] float32[3 2]", args{0.0}},
+	{"RotaryEmbedding", "float16[2 3 6] float32[2 1 2] float64[2 1 2]", args{0.0}},
+	{"RotaryEmbedding", "~float32[3 3 4] float32[3 2] float32[3 2]", args{1.0}},
+	{"RotaryEmbedding", "float64[3 5] float64[1] float64[1]", args{1.0}},
 	{"AttentionBlocks", "float32[2 3 5 4] float32[2 3 6 4] float32[2 3 6 2]", args{0.5, false, false}},
 }
 
@@ -98,6 +105,14 @@ var attentionRefusals = []refused{
 	{sample{"AttentionForward", "float32[5 4] float32[6 4] float32[6 4] float32[6 5]", nil}, "shape"},
 	{sample{"AttentionForward", "float32[5 4] float32[6 4] float32[6 4] uint8[5 6]", nil}, "dtype"},
 	{sample{"AttentionForward", "float32[5 4] float32[6 4] float32[6 4]", args{-0.5, false, false}}, "value"},
+	{sample{"RotaryEmbedding", "float32[2 3] float32[2 2] float32[2 2]", args{0.0}}, "shape"},
+	{sample{"RotaryEmbedding", "float32[2 4] float32[2 2] float32[2]", args{0.0}}, "shape"},
+	{sample{"RotaryEmbedding", "float32[2 4] float32[3 2] float32[3 2]", args{0.0}}, "shape"},
+	{sample{"RotaryEmbedding", "float32[2 4] float32[1 2 2] float32[1 2 2]", args{0.0}}, "shape"},
+	{sample{"RotaryEmbedding", "float32[] float32[1] float32[1]", args{0.0}}, "shape"},
+	{sample{"RotaryEmbedding", "float32[2 4] float32[2 2] float32[2 2]", args{2.0}}, "value"},
+	{sample{"RotaryEmbedding", "float32[2 4] int64[2 2] float32[2 2]", args{0.0}}, "dtype"},
+	{sample{"RotaryEmbedding", "int64[2 4] float32[2 2] float32[2 2]", args{0.0}}, "dtype"},
 	{sample{"AttentionBlocks", "float32[5 4] float32[6 4] float32[5 4]", nil}, "shape"},
 	{sample{"AttentionBlocks", "float32[5 4] float32[6 4] float16[6 4]", nil}, "dtype"},
 	{sample{"AttentionBlocks", "float32[5 4] float32[6 4] float32[6 4]", args{math.NaN(), false, false}}, "value"},

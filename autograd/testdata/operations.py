@@ -68,6 +68,32 @@ case("min", lambda x: x.min(0).values, [[1.0, 3.0, 3.0], [1.0, 2.0, 5.0]])
 case("sort", lambda x: torch.sort(x, stable=True, dim=0).values * torch.arange(6.0), [3.0, nan, 1.0, 3.0, -inf, -0.0])
 case("topk", lambda x: x.topk(2, 1).values * torch.arange(2.0), [[3.0, 1.0, 2.0], [5.0, 7.0, 6.0]])
 case("roll", lambda x: x.roll((1, -1), (0, 1)) * torch.arange(6.0).reshape(2, 3), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def rotate_half(x):
+    a, b = x.chunk(2, -1)
+    return torch.cat((-b, a), -1)
+
+
+def halves(x, angles):
+    """Rotary embedding as GPT-NeoX has it: the angles of both halves, and the second half before the first one, negative."""
+    twice = torch.cat((angles, angles), -1)
+    return x * twice.cos() + rotate_half(x) * twice.sin()
+
+
+def interleaved(x, angles):
+    """As the paper has it: neighbours are the parts of complex numbers, which are multiplied by others of length 1."""
+    turn = torch.polar(torch.ones_like(angles), angles)
+    return torch.view_as_real(torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * turn).flatten(-2)
+
+
+angles = torch.outer(torch.arange(3.0, dtype=torch.float64) + 5, 10000 ** (torch.arange(0, 6, 2, dtype=torch.float64) / -6)).tolist()
+rows = (torch.arange(36, dtype=torch.float64).reshape(2, 3, 6) * 0.25 - 3).tolist()
+count = lambda t: t * torch.arange(float(t.numel())).reshape(t.shape)
+case("rotary halves", lambda x, a: count(halves(x, a.detach())), rows, angles)
+case("rotary interleaved", lambda x, a: count(interleaved(x, a.detach())), rows, angles)
+case("rotary halves", lambda x, a: count(torch.cat((halves(x[..., :4], a.detach()), x[..., 4:]), -1)), rows, [a[:2] for a in angles])
+case("rotary interleaved", lambda x, a: count(torch.cat((interleaved(x[..., :4], a.detach()), x[..., 4:]), -1)), rows, [a[:2] for a in angles])
 three = [[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 10.0, 11.0, 12.0]]]
 weigh = lambda t: t * torch.arange(float(t.numel())).reshape(t.shape)
 case("pad constant", lambda x: weigh(F.pad(x, (1, 2, 0, 1), value=0.5)), three)
