@@ -135,7 +135,13 @@ func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, o
 				o(&a)
 			}
 		}
-		if query == key && key == value && l.InProjWeight != nil {
+		itself := query == key && key == value && l.InProjWeight != nil
+		switch {
+		case a.cached && !itself:
+			return g.Refuse("attention", argumentErr(l.String(), "a KVCache is for attention of a variable to itself"), query, key, value)
+		case a.cached:
+			return a.decode(query)
+		case itself:
 			return a.self(query)
 		}
 		return a.cross(query, key, value)
@@ -199,6 +205,31 @@ func (a *attending) self(x *autograd.Variable) *autograd.Variable {
 	rows := qkv.Dim(-2)
 	a.sizes(qkv, rows, rows)
 	return a.finish(qkv.SelfAttention(l.heads, l.heads, a.options()...))
+}
+
+// decode attends to the cache and to x, which it appends.
+func (a *attending) decode(x *autograd.Variable) *autograd.Variable {
+	l := a.layer
+	qkv := a.batchFirst(x.Linear(param(a.g, l, "in_proj_weight", l.InProjWeight), a.bias(0, 3)))
+	if !a.batched {
+		qkv = qkv.Unsqueeze(0)
+	}
+	if !qkv.Alive() {
+		return qkv
+	}
+	heads := qkv.Reshape(qkv.Dim(0), qkv.Dim(1), 3*l.heads, l.embed/l.heads).Transpose(1, 2)
+	part := func(i int) *autograd.Variable { return heads.Narrow(1, i*l.heads, l.heads) }
+	keys, values := a.cache.Append(part(1), part(2))
+	if keys.Alive() {
+		a.rows = a.cache.Mask(a.g, qkv.Dim(1))
+		a.causal, a.lowerRight = true, true
+		a.sizes(qkv, qkv.Dim(1), keys.Dim(2))
+	}
+	out := autograd.ScaledDotProductAttention(part(0), keys, values, a.options()...).Transpose(1, 2).Flatten(-2, -1)
+	if !a.batched {
+		out = out.Squeeze(0)
+	}
+	return a.finish(out)
 }
 
 // cross attends with a projection for each operand.

@@ -29,6 +29,13 @@ func CausalLowerRight() AttendOption {
 	return func(a *attending) { a.causal, a.lowerRight = true, true }
 }
 
+// Cached lets x attend to the positions of a layer of a KVCache besides its own, whose keys and values it appends. It is for attention of x to
+// itself without gradients, and for decoders: each position sees itself and those before it, with IsCausal or without. Masks are for all S keys, those of
+// the cache first.
+func Cached(l *KVCacheLayer) AttendOption {
+	return func(a *attending) { a.cache, a.cached = l, true }
+}
+
 // attending is one use of the layer.
 type attending struct {
 	layer         *MultiheadAttentionLayer
@@ -37,7 +44,10 @@ type attending struct {
 	batched       bool
 	attn, padding *autograd.Variable
 	causal        bool
-	lowerRight    bool // the last query sees all keys, where causal alone begins with the first of both
+	cache         *KVCacheLayer
+	cached        bool               // also if cache is nil, by mistake
+	rows          *autograd.Variable // what a position sees in a cache whose rows are of different lengths
+	lowerRight    bool               // the last query sees all keys, where causal alone begins with the first of both
 
 	batch, queries, keys int
 	dtype                tensor.DType
@@ -57,7 +67,7 @@ func (a *attending) options() []autograd.AttentionOption {
 	if p := a.layer.config.dropout; p > 0 && a.layer.Training() {
 		opts = append(opts, autograd.AttnDropout(p))
 	}
-	if a.attn == nil && a.padding == nil {
+	if a.attn == nil && a.padding == nil && a.rows == nil {
 		switch {
 		case a.lowerRight:
 			opts = append(opts, autograd.CausalLowerRight())
@@ -157,8 +167,8 @@ func (a *attending) refuseType(m *autograd.Variable, name string) *autograd.Vari
 
 // order is the mask of IsCausal or CausalLowerRight, where it must be joined with others.
 func (a *attending) order() *autograd.Variable {
-	if !a.causal {
-		return nil
+	if a.rows != nil || !a.causal {
+		return a.rows
 	}
 	first := 0 // the last key that the first query sees
 	if a.lowerRight {

@@ -79,6 +79,11 @@
 // In training a module is for one goroutine at a time: batch norm counts its batches, and parameters collect gradients. An own module must
 // not write to its fields in Forward either.
 //
+// # Generating text
+//
+// A decoder computes one position after the other. KVCache has the keys and values of those before; it is no part of the model, which stays as it
+// was: each request has a cache of its own, and a graph (NoGrad) for each step. RotaryEmbedding has the tables of rotary positions.
+//
 // # Tying
 //
 // Fields are read when a list is asked for: parameters, parts, names, state. So an assignment to a field of a layer, or to one

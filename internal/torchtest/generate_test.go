@@ -22,7 +22,7 @@ var notCompared = map[string]string{
 	"IsIn": "tensor/testdata/selections.json", "MaskedSelect": "autograd/testdata/composed.json", "IndexCopy": "autograd/testdata/composed.json",
 	"IndexFill": "autograd/testdata/composed.json", "Index": "autograd/testdata/composed.json", "IndexPut": "autograd/testdata/composed.json",
 	"ScatterReduce": "autograd/testdata/composed.json", "RotaryEmbedding": "autograd/testdata/operations.json",
-	"Dropout":       "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
+	"Dropout": "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
 }
 
 func TestGenerate_CallsEveryOperation(t *testing.T) {
