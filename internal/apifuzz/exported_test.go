@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/gradcheck"
 	"github.com/cistern-ml/cistern/autograd/matrix"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/nn/generate"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/sparse"
 	"github.com/cistern-ml/cistern/device"
@@ -168,6 +169,11 @@ var functions = map[string]any{
 	"dist.NewUniform":                    dist.NewUniform,
 	"dist.Validate":                      dist.Validate,
 	"dtype.All":                          dtype.All,
+	"generate.Greedy":                    generate.Greedy,
+	"generate.RepetitionPenalty":         generate.RepetitionPenalty,
+	"generate.Temperature":               generate.Temperature,
+	"generate.TopK":                      generate.TopK,
+	"generate.TopP":                      generate.TopP,
 	"gradcheck.Check":                    gradcheck.Check,
 	"gradcheck.CheckGradGrad":            gradcheck.CheckGradGrad,
 	"gradcheck.Eps":                      gradcheck.Eps,
@@ -729,6 +735,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[dist.TanhNormal](),
 	reflect.TypeFor[dist.Uniform](),
 	reflect.TypeFor[dtype.DType](),
+	reflect.TypeFor[generate.Sampler](),
 	reflect.TypeFor[gradcheck.Error](),
 	reflect.TypeFor[gradcheck.Func](),
 	reflect.TypeFor[gradcheck.Option](),
