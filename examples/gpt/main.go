@@ -4,6 +4,7 @@
 //	go run ./examples/gpt -text FILE                  with another text
 //	go run ./examples/gpt -amp bf16                   matrix products in bfloat16 (fp16: float16, with scaled gradients)
 //	go run ./examples/gpt -checkpoint                 less memory, more time
+//	go run ./examples/gpt -temperature 0.8 -top-k 20  how it writes at the end: also -top-p, -repetition-penalty, -greedy, and -beam 4
 //	go run ./examples/gpt -save FILE                  write the state of training at the end; -resume FILE goes on from it
 //	go run ./examples/gpt -device sim:80GiB -layers 12 -width 768 -heads 12 -seq 1024 -vocab 50304 -steps 2
 //	                                                  what would GPT-2 take? A simulated device keeps the books without computing
@@ -27,6 +28,7 @@ type options struct {
 	resume   string
 	stop     int
 	sample   int
+	writing  lm.Writing
 	fraction float64
 }
 
@@ -46,6 +48,12 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.StringVar(&o.resume, "resume", "", "file to read the state of training from, at the start")
 	f.IntVar(&o.stop, "stop", 0, "stop after this step, of all -steps (default: go to the end)")
 	f.IntVar(&o.sample, "sample", 300, "characters to write at the end")
+	f.BoolVar(&o.writing.Greedy, "greedy", false, "write the likeliest character each time")
+	f.Float64Var(&o.writing.Temperature, "temperature", 1, "divisor of the logits: below 1 the likely becomes likelier")
+	f.IntVar(&o.writing.TopK, "top-k", 0, "draw from so many of the likeliest characters (default: all)")
+	f.Float64Var(&o.writing.TopP, "top-p", 1, "draw from the likeliest characters whose probabilities add up to this")
+	f.Float64Var(&o.writing.RepetitionPenalty, "repetition-penalty", 1, "what the logits of characters that are there already are divided by")
+	f.IntVar(&o.writing.Beam, "beam", 0, "write what beam search with so many hypotheses finds likeliest (default: draw)")
 	f.Float64Var(&o.fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
 	if err := command.Parse(f, args); err != nil {
 		return err
@@ -53,5 +61,28 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	if o.sample < 0 {
 		return fmt.Errorf("-sample is %d, must not be negative", o.sample)
 	}
+	if err := o.checkWriting(); err != nil {
+		return err
+	}
 	return o.Check(f)
+}
+
+// checkWriting refuses what no text can be written with.
+func (o *options) checkWriting() error {
+	w := &o.writing
+	switch {
+	case !(w.Temperature > 0):
+		return fmt.Errorf("-temperature is %g, must be positive (-greedy stands for 0)", w.Temperature)
+	case w.TopK < 0:
+		return fmt.Errorf("-top-k is %d, must not be negative", w.TopK)
+	case !(w.TopP > 0 && w.TopP <= 1):
+		return fmt.Errorf("-top-p is %g, must be above 0 and at most 1", w.TopP)
+	case !(w.RepetitionPenalty > 0):
+		return fmt.Errorf("-repetition-penalty is %g, must be positive", w.RepetitionPenalty)
+	case w.Beam < 0:
+		return fmt.Errorf("-beam is %d, must not be negative", w.Beam)
+	case w.Beam > 1 && w.Greedy:
+		return fmt.Errorf("-beam %d and -greedy exclude each other", w.Beam)
+	}
+	return nil
 }

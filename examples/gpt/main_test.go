@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,6 +77,31 @@ func TestRun_PadsTheVocabulary(t *testing.T) {
 	require.Equal(t, plain.Parameters+2*32*(128-91), padded.Parameters)
 }
 
+// Samples are longer than the context, so that the cache is filled again on the way.
+func TestRun_WritesInEveryWay(t *testing.T) {
+	written := func(args ...string) string {
+		var stdout, stderr bytes.Buffer
+		args = append(append(append([]string{"-steps", "2"}, small...), "-sample", "80"), args...)
+		require.Zero(t, run(args, &stdout, &stderr), "%s", &stderr)
+		_, text, ok := strings.Cut(stdout.String(), "--- the model writes ---")
+		require.True(t, ok)
+		text, _, ok = strings.Cut(text, "\n---\n")
+		require.True(t, ok)
+		return text
+	}
+	greedy := written("-greedy")
+	require.Len(t, []rune(greedy), len("\nPROP. ")+80)
+	require.Equal(t, greedy, written("-top-k", "1"))
+	require.Equal(t, greedy, written("-greedy", "-checkpoint"))
+	require.Equal(t, greedy, written("-top-p", "1e-9"))
+	require.NotEqual(t, greedy, written())
+	require.NotEqual(t, written(), written("-temperature", "0.1"))
+	require.NotEqual(t, greedy, written("-greedy", "-repetition-penalty", "5"))
+	require.Equal(t, written("-greedy", "-sample", "1"), written("-beam", "3", "-sample", "1"), "of one character the likeliest is the best")
+	written("-beam", "3", "-amp", "bf16")
+	written("-top-k", "5", "-top-p", "0.9", "-amp", "fp16")
+}
+
 func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 	dir := t.TempDir()
 	broken, short := filepath.Join(dir, "broken"), filepath.Join(dir, "short")
@@ -99,6 +125,12 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 		"precision":        {[]string{"-amp", "fp8"}, 2, `"fp8"`},
 		"steps":            {[]string{"-steps", "-1"}, 2, "-steps is -1"},
 		"argument":         {[]string{"what"}, 2, `"what"`},
+		"temperature":      {[]string{"-temperature", "0"}, 2, "-temperature is 0"},
+		"top-k":            {[]string{"-top-k", "-1"}, 2, "-top-k is -1"},
+		"top-p":            {[]string{"-top-p", "1.5"}, 2, "-top-p is 1.5"},
+		"penalty":          {[]string{"-repetition-penalty", "0"}, 2, "-repetition-penalty is 0"},
+		"beam":             {[]string{"-beam", "-1"}, 2, "-beam is -1"},
+		"beam and greedy":  {[]string{"-beam", "2", "-greedy"}, 2, "exclude each other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

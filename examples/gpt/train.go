@@ -96,7 +96,7 @@ func (r *report) try(t *lm.Trainer, o options) (err error) {
 		return fmt.Errorf("validating: %w", err)
 	}
 	if t.Computes() {
-		if r.sample, err = t.Sample("\nPROP. ", o.sample, o.Seed); err != nil {
+		if r.sample, err = t.Sample("\nPROP. ", o.sample, o.Seed, o.writing); err != nil {
 			return fmt.Errorf("sampling: %w", err)
 		}
 	}

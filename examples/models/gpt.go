@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/device"
 )
 
 // GPTConfig is the shape of a GPT.
@@ -34,6 +35,8 @@ type GPT struct {
 	Layers    []nn.Layer
 	Norm      nn.Layer
 	Head      *nn.LinearLayer // nil if it is the embedding
+
+	heads int
 }
 
 // deviation is that of all weights at the start, as in GPT-2.
@@ -56,7 +59,7 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 	m := &GPT{
 		Tokens:    nn.Embedding(c.Vocab, c.Width, nn.WeightInit(nn.Normal(0, deviation))),
 		Positions: autograd.DeclareParameter("positions", nn.Normal(0, deviation), c.Context, c.Width),
-		Drop:      nn.Dropout(c.Dropout), Norm: nn.LayerNorm([]int{c.Width}),
+		Drop:      nn.Dropout(c.Dropout), Norm: nn.LayerNorm([]int{c.Width}), heads: c.Heads,
 	}
 	for range c.Layers {
 		var layer nn.Layer = newBlock(&c)
@@ -73,14 +76,39 @@ func NewGPT(c GPTConfig) (*GPT, error) {
 
 // Forward gives the logits, [batch, length, vocabulary], of the token that follows each token of x, [batch, length].
 func (m *GPT) Forward(x *autograd.Variable) *autograd.Variable {
+	return m.run(x, 0, func(_ int, layer nn.Layer, h *autograd.Variable) *autograd.Variable { return layer.Forward(h) })
+}
+
+// Decode is Forward of tokens that come after those of a cache, in a graph without gradients. All rows of the cache have one length.
+func (m *GPT) Decode(x *autograd.Variable, cache *nn.KVCache) *autograd.Variable {
+	return m.run(x, cache.Len(), func(i int, layer nn.Layer, h *autograd.Variable) *autograd.Variable {
+		if c, ok := layer.(*nn.CheckpointModule); ok {
+			layer = c.Layer // nothing is saved that could be computed again
+		}
+		b, ok := layer.(*block)
+		if !ok {
+			return h.Graph().Refuse("decode", errors.Errorf("models: GPT: layer %d is a %T, which has no cache", i, layer), h)
+		}
+		return b.forward(h, cache.Layer(i), true)
+	})
+}
+
+// Cache makes a cache for so many sequences, of the type that attention computes in. The caller releases it.
+func (m *GPT) Cache(dev device.Device, batch int, opts ...nn.Option) (*nn.KVCache, error) {
+	shape := m.Positions.Shape()
+	return nn.NewKVCache(dev, nn.KVCacheSize{Layers: len(m.Layers), Batch: batch, Heads: m.heads, MaxLen: shape[0], HeadDim: shape[1] / m.heads}, opts...)
+}
+
+// run computes the logits of tokens from a position on; step is a layer.
+func (m *GPT) run(x *autograd.Variable, position int, step func(i int, layer nn.Layer, h *autograd.Variable) *autograd.Variable) *autograd.Variable {
 	return m.Scope(x, func(g *autograd.Graph) *autograd.Variable {
 		h := g.Scope(func() *autograd.Variable {
-			at := g.Param(m.Positions).Narrow(0, 0, x.Dim(-1))
+			at := g.Param(m.Positions).Narrow(0, position, x.Dim(-1))
 			return m.Drop.Forward(m.Tokens.Forward(x).Add(at))
 		})
-		for _, layer := range m.Layers {
+		for i, layer := range m.Layers {
 			before := h
-			h = layer.Forward(before)
+			h = step(i, layer, before)
 			before.Release() // what backward needs of it, its readers have saved
 		}
 		return m.logits(m.Norm.Forward(h))
@@ -120,10 +148,30 @@ func newBlock(c *GPTConfig) *block {
 }
 
 // Forward implements nn.Layer.
-func (b *block) Forward(x *autograd.Variable) *autograd.Variable {
+func (b *block) Forward(x *autograd.Variable) *autograd.Variable { return b.forward(x, nil, false) }
+
+// forward attends to x alone, or also to a cache.
+func (b *block) forward(x *autograd.Variable, cache *nn.KVCacheLayer, cached bool) *autograd.Variable {
+	attention := b.attention
+	if cached {
+		attention = func(x *autograd.Variable) *autograd.Variable { return b.decode(x, cache) }
+	}
 	return b.Scope(x, func(g *autograd.Graph) *autograd.Variable {
-		x := g.Scope(func() *autograd.Variable { return x.Add(b.Drop.Forward(b.attention(x))) })
+		x := g.Scope(func() *autograd.Variable { return x.Add(b.Drop.Forward(attention(x))) })
 		return x.Add(b.Drop.Forward(b.feedForward(x)))
+	})
+}
+
+// decode is attention to what is in the cache and to x, which follows it.
+func (b *block) decode(x *autograd.Variable, cache *nn.KVCacheLayer) *autograd.Variable {
+	return x.Graph().Scope(func() *autograd.Variable {
+		qkv := b.QKV.Forward(b.Norm1.Forward(x))
+		if !qkv.Alive() {
+			return qkv
+		}
+		heads := qkv.Reshape(qkv.Dim(0), qkv.Dim(1), 3*b.heads, -1).Transpose(1, 2) // [batch, 3*heads, length, size]
+		part := func(i int) *autograd.Variable { return heads.Narrow(1, i*b.heads, b.heads) }
+		return b.Out.Forward(cache.Attend(part(0), part(1), part(2)).Transpose(1, 2).Flatten(-2, -1))
 	})
 }
 

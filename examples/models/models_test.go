@@ -258,3 +258,38 @@ func names(m nn.Layer) string {
 	}
 	return strings.Join(all, "\n")
 }
+
+// Tokens that come after those in a cache have the logits that they have in the whole.
+func TestGPT_DecodesInChunksWhatItComputesAtOnce(t *testing.T) {
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	alloc, err := memory.New(dev, memory.Config{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, alloc.Close()) }()
+	for _, recomputed := range []bool{false, true} {
+		m, err := models.NewGPT(models.GPTConfig{Vocab: 11, Context: 8, Layers: 2, Width: 12, Heads: 3, Dropout: 0.5, Checkpoint: recomputed})
+		require.NoError(t, err)
+		require.NoError(t, m.To(dev, nn.Seed(1), nn.WithAllocator(alloc)))
+		nn.Eval(m)
+		cache, err := m.Cache(dev, 2, nn.WithAllocator(alloc))
+		require.NoError(t, err)
+		tokens := []int64{1, 7, 3, 10, 2, 0, 4, 9, 5, 6, 8, 3, 3, 2, 1, 0}
+		run := func(f func(x *autograd.Variable) *autograd.Variable) []float64 {
+			g := autograd.NewGraph(dev, autograd.NoGrad(), autograd.WithAllocator(alloc))
+			defer g.Release()
+			v, err := f(autograd.FromSlice(g, tokens, 2, 8)).Float64s()
+			require.NoError(t, err)
+			return v
+		}
+		first := 0
+		for _, n := range []int{4, 1, 3} {
+			part := func(v *autograd.Variable) *autograd.Variable { return v.Narrow(1, first, n) }
+			whole := run(func(x *autograd.Variable) *autograd.Variable { return part(m.Forward(x)) })
+			require.InDeltaSlice(t, whole, run(func(x *autograd.Variable) *autograd.Variable { return m.Decode(part(x), cache) }), 1e-5)
+			first += n
+		}
+		cache.Release()
+		m.Release()
+		require.Zero(t, alloc.Stats().AllocatedBytes.All.Current)
+	}
+}

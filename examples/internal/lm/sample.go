@@ -2,64 +2,119 @@ package lm
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/nn/generate"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Sample lets the model continue a text by n characters, drawn with the probabilities that it gives them.
-func (t *Trainer) Sample(prompt string, n int, seed uint64) (string, error) {
+// Writing says how the next characters are chosen.
+type Writing struct {
+	generate.Sampler
+	Beam int // hypotheses of beam search, which takes the place of the sampler; 0 or 1 for none
+}
+
+// Sample lets the model continue a text by n characters: drawn as the sampler says, or the likeliest that beam search finds.
+func (t *Trainer) Sample(prompt string, n int, seed uint64, how Writing) (text string, err error) {
 	nn.Eval(t.model)
 	defer nn.Train(t.model)
 	ids := t.Corpus.Encode(prompt)
 	if len(ids) == 0 {
 		ids = []int64{0}
 	}
-	random := rand.New(rand.NewPCG(seed, 0))
+	w := writer{t: t, gen: tensor.NewGenerator(seed), rows: make([][]int64, max(1, how.Beam))}
+	for i := range w.rows {
+		w.rows[i] = append([]int64(nil), ids...)
+	}
+	if w.cache, err = t.model.Cache(t.Device, len(w.rows), nn.DType(Precisions[t.AMP])); err != nil {
+		return "", err
+	}
+	defer w.cache.Release()
+	next := func(logits *autograd.Variable) error { return w.draw(logits, how.Sampler) }
+	if how.Beam > 1 {
+		next = w.search()
+	}
 	for range n {
-		p, err := t.next(ids[max(0, len(ids)-t.Seq):])
-		if err != nil {
+		if err := w.step(next); err != nil {
 			return "", err
 		}
-		ids = append(ids, draw(p[:len(t.Corpus.Alphabet)], random.Float64()))
 	}
-	return t.Corpus.Decode(ids), nil
+	return t.Corpus.Decode(w.rows[0]), nil
 }
 
-// next gives the probabilities of the character that follows.
-func (t *Trainer) next(ids []int64) ([]float64, error) {
-	x, err := tensor.FromSlice(t.exec, ids, 1, len(ids))
-	if err != nil {
-		return nil, err
+// writer continues rows of tokens, all of one length.
+type writer struct {
+	t     *Trainer
+	cache *nn.KVCache
+	gen   *tensor.Generator
+	rows  [][]int64
+	first int // the token of each row that is the first in the cache
+}
+
+// step gives next the logits of the token that follows each row, [rows, characters]; next appends to rows.
+func (w *writer) step(next func(logits *autograd.Variable) error) error {
+	have := len(w.rows[0])
+	if have-w.first > w.t.Seq { // the model knows no more positions: it goes on from half as many tokens
+		w.cache.Reset()
+		w.first = have - max(1, w.t.Seq/2)
 	}
-	defer x.Release()
-	g := t.graph(autograd.NoGrad())
+	from := w.first + w.cache.Len()
+	var ids []int64
+	for _, row := range w.rows {
+		ids = append(ids, row[from:]...)
+	}
+	g := w.t.graph(autograd.NoGrad(), autograd.WithGenerator(w.gen))
 	defer g.Release()
-	p := t.model.Forward(g.Input(x)).Select(1, -1).To(tensor.Float32).Softmax(-1)
+	x := autograd.FromSlice(g, ids, len(w.rows), have-from)
+	logits := w.t.model.Decode(x, w.cache).Select(1, -1).Narrow(-1, 0, len(w.t.Corpus.Alphabet))
 	if err := g.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	return p.Float64s()
+	return next(logits)
 }
 
-// draw chooses a place with the given probabilities, which need not add up to one; u is in [0, 1).
-func draw(p []float64, u float64) int64 {
-	total := 0.0
-	for _, v := range p {
-		total += v
+// draw appends a token to each row.
+func (w *writer) draw(logits *autograd.Variable, s generate.Sampler) error {
+	var ids []int64
+	for _, row := range w.rows {
+		ids = append(ids, row...)
 	}
-	u *= total
-	last := int64(0)
-	for i, v := range p {
-		if !(v > 0) || math.IsNaN(v) {
-			continue
-		}
-		if last = int64(i); u < v {
-			break
-		}
-		u -= v
+	tokens := autograd.FromSlice(logits.Graph(), ids, len(w.rows), len(w.rows[0]))
+	next, err := autograd.Values[int64](s.Next(logits, tokens))
+	if err != nil {
+		return err
 	}
-	return last
+	for i, id := range next {
+		w.rows[i] = append(w.rows[i], id)
+	}
+	return nil
+}
+
+// search is beam search: of all continuations of all rows it keeps the likeliest, as many as there are rows, the best one first.
+func (w *writer) search() func(logits *autograd.Variable) error {
+	scores := make([]float32, len(w.rows)) // logarithms of the rows' probabilities
+	for i := range scores[1:] {
+		scores[i+1] = float32(math.Inf(-1)) // at first all rows are the same: one counts
+	}
+	return func(logits *autograd.Variable) error {
+		g, tokens := logits.Graph(), logits.Dim(-1)
+		total := logits.To(tensor.Float32).LogSoftmax(-1).Add(autograd.FromSlice(g, scores, len(scores), 1))
+		best, at := total.Reshape(-1).TopK(len(scores), 0, true)
+		places, err := autograd.Values[int64](at)
+		if err != nil {
+			return err
+		}
+		if scores, err = autograd.Values[float32](best); err != nil {
+			return err
+		}
+		from, rows := make([]int, len(places)), make([][]int64, len(places))
+		for i, p := range places {
+			from[i] = int(p) / tokens
+			before := w.rows[from[i]]
+			rows[i] = append(before[:len(before):len(before)], p%int64(tokens))
+		}
+		w.rows = rows
+		return w.cache.Reorder(from...)
+	}
 }

@@ -100,7 +100,7 @@ func (t *Trainer) Scale() (float64, error) { return t.scaler.GetScale() }
 
 // graph makes a graph in the run's precision.
 func (t *Trainer) graph(opts ...autograd.Option) *autograd.Graph {
-	opts = append(opts, autograd.WithGenerator(t.gen))
+	opts = append([]autograd.Option{autograd.WithGenerator(t.gen)}, opts...)
 	if t.AMP != "off" {
 		opts = append(opts, amp.Autocast(Precisions[t.AMP]))
 	}
