@@ -76,6 +76,8 @@
 //
 // After Eval, and as long as nobody trains, moves, loads, registers or assigns anything, several goroutines may call Forward of one model,
 // each in a graph of its own (NoGrad), on one stream or on several: nothing of the model changes. So a server needs one copy of the weights.
+// The results are bit for bit those of one goroutine. What a request changes is its own: the graph, and its KVCache. A stream for each request is fine
+// too: what was cached for closed streams serves new ones (package memory), so that reserved memory is that of the requests at one time.
 // In training a module is for one goroutine at a time: batch norm counts its batches, and parameters collect gradients. An own module must
 // not write to its fields in Forward either.
 //
