@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -109,7 +110,16 @@ func TestKVCache_OfChunksIsTheWhole(t *testing.T) {
 
 // Rows of two and of four positions go in padded, and then each goes on by itself: each gives what it gives alone.
 func TestKVCache_RowsOfDifferentLengthsDoNotSeeEachOthersPadding(t *testing.T) {
-	r := onHost(t)
+	checkRows(t, onHost(t))
+}
+
+// The same on the emulated driver, which runs the committed PTX.
+func TestKVCache_RowsOfDifferentLengthsOnAnEmulatedGPU(t *testing.T) {
+	dev, _ := emulatedtest.NewPTX(t)
+	checkRows(t, rigOn(t, dev))
+}
+
+func checkRows(t *testing.T, r *rig) {
 	blocks := twoBlocks(r, nn.BatchFirst())
 	x := r.tensor(numbers(2*8*8), 2, 8, 8)
 	cache := r.cache(nn.KVCacheSize{Layers: 2, Batch: 2, Heads: 2, MaxLen: 8, HeadDim: 4})

@@ -25,7 +25,15 @@ type rig struct {
 func onHost(t *testing.T) *rig { return newRig(t, host.New()) }
 func onSim(t *testing.T) *rig  { return newRig(t, sim.New(1<<30)) }
 
+// newRig closes the device at the end.
 func newRig(t *testing.T, dev device.Device) *rig {
+	t.Helper()
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return rigOn(t, dev)
+}
+
+// rigOn is newRig for a device that somebody else closes.
+func rigOn(t *testing.T, dev device.Device) *rig {
 	t.Helper()
 	alloc, err := memory.New(dev, memory.Config{})
 	require.NoError(t, err)
@@ -37,7 +45,6 @@ func newRig(t *testing.T, dev device.Device) *rig {
 			require.Zero(t, r.allocated(), "bytes still allocated at the end of the test")
 		}
 		require.NoError(t, alloc.Close())
-		require.NoError(t, dev.Close())
 	})
 	return r
 }
