@@ -190,6 +190,9 @@ func TestKVCacheLayer_AttendsByHand(t *testing.T) {
 	part := func(v *autograd.Variable, at []int, n int) *autograd.Variable {
 		return autograd.Cat([]*autograd.Variable{v.Narrow(0, 0, 1).Narrow(2, at[0], n), v.Narrow(0, 1, 1).Narrow(2, at[1], n)}, 0)
 	}
+	positions := func(n int) []float64 {
+		return r.valuesOf(func(g *autograd.Graph) *autograd.Variable { return cache.Positions(g, n) })
+	}
 	run := func(n int) []float64 {
 		return r.valuesOf(func(g *autograd.Graph) *autograd.Variable {
 			at, positions := layer.Lengths(), cache.Positions(g, n)
@@ -198,7 +201,9 @@ func TestKVCacheLayer_AttendsByHand(t *testing.T) {
 		})
 	}
 	run(4)
+	require.Equal(t, []float64{4, 5, 4, 5}, positions(2))
 	require.NoError(t, cache.Truncate(3, 4))
+	require.Equal(t, []float64{3, 4, 4, 5}, positions(2))
 	got := run(2)
 	for b, first := range []int{3, 4} {
 		whole := r.valuesOf(func(g *autograd.Graph) *autograd.Variable {

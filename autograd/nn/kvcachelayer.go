@@ -259,18 +259,31 @@ func (p *cachePositions) of(c *KVCache, rows []int, n int) (*tensor.Tensor, erro
 		return p.index, nil
 	}
 	p.release()
+	index, err := positionsBehind(c.exec, rows, n)
+	if err != nil {
+		return nil, err
+	}
+	p.rows, p.n, p.index = slices.Clone(rows), n, index
+	return index, nil
+}
+
+// positionsBehind are n positions behind each row. Those of rows of one length need nothing from the host.
+func positionsBehind(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
+	if first := slices.Min(rows); first == slices.Max(rows) {
+		one, err := tensor.Arange(e, float64(first), float64(first+n), 1, tensor.Int64)
+		if err != nil {
+			return nil, err
+		}
+		defer one.Release()
+		return one.Expand(len(rows), n)
+	}
 	at := make([]int64, 0, len(rows)*n)
 	for _, first := range rows {
 		for i := range n {
 			at = append(at, int64(first+i))
 		}
 	}
-	index, err := tensor.FromSlice(c.exec, at, len(rows), n)
-	if err != nil {
-		return nil, err
-	}
-	p.rows, p.n, p.index = slices.Clone(rows), n, index
-	return index, nil
+	return tensor.FromSlice(e, at, len(rows), n)
 }
 
 func (p *cachePositions) release() {
