@@ -18,7 +18,7 @@ func IsCausal() AttentionOption { return func(a *attention) { a.IsCausal = true 
 
 // CausalLowerRight lets the last query see all keys, and each one before it a key less: queries are the last T of S positions, as those of
 // a chunk whose keys follow others in a cache. It is PyTorch's causal_lower_right. It costs nothing where there is one query, which sees
-// everything, and is IsCausal where T is S; else it takes a mask of T*S bytes while it computes.
+// everything, and is IsCausal where T is S; else it takes T+S bytes while it computes.
 func CausalLowerRight() AttentionOption { return func(a *attention) { a.IsCausalLowerRight = true } }
 
 // AttnScale is what products of queries and keys are multiplied by, instead of 1/sqrt(D).

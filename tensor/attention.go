@@ -15,9 +15,9 @@ type Attention struct {
 	// IsCausal lets query t see the keys 0..t only, also where there are more keys than queries. Then there is no Mask.
 	IsCausal bool
 	// IsCausalLowerRight lets the last query see all keys, and each one before it a key less: query t of T sees the keys 0..S-T+t of S.
-	// So queries that come after keys in a cache see these and not each other's future (PyTorch's causal_lower_right). It takes no mask where
-	// T is S or 1, and T*S bytes for as long as the call runs elsewhere. Queries that see no key, the first T-S, give 0. Then there is no
-	// Mask, and no IsCausal.
+	// So queries that come after keys in a cache see these and not each other's future (PyTorch's causal_lower_right). It takes T+S
+	// bytes for as long as the call runs, and none where T is S or 1. Queries that see no key, the first T-S, give 0. Then there is no Mask, and no
+	// IsCausal.
 	IsCausalLowerRight bool
 	// Scale is what products of queries and keys are multiplied by; 0 stands for 1/sqrt(D).
 	Scale float64

@@ -58,26 +58,36 @@ func newAttending(name string, q, k, v *Tensor, a Attention) (*attending, error)
 }
 
 // lowerRight turns IsCausalLowerRight into what the kernel knows: IsCausal, nothing at all, or a mask.
-func (p *attending) lowerRight(name string) (err error) {
+//
+// Whether query t sees key s depends on s-t alone. So the mask of all queries is one row of bools, as long as a step through all of s-t, which
+// each query begins to read one element before the query ahead of it: a view that goes back in memory from row to row.
+func (p *attending) lowerRight(name string) error {
 	switch {
-	case !p.IsCausalLowerRight || p.queries <= 1:
+	case !p.IsCausalLowerRight || p.queries <= 1 || p.keys == 0:
+		return nil
 	case p.queries == p.keys:
 		p.IsCausal = true
-	default:
-		p.Mask, err = lowerRightMask(p.exec.Owned(), p.queries, p.keys)
-		if err != nil {
-			return wrap(name, err)
-		}
-		p.temps = append(p.temps, p.Mask)
+		return nil
 	}
+	row, err := trueThenFalse(p.exec.Owned(), p.keys, p.queries-1)
+	if err != nil {
+		return wrap(name, err)
+	}
+	p.temps = append(p.temps, row)
+	p.mask, p.lm = row, layout{ndim: 4, offset: row.layout.offset + p.queries - 1}
+	p.lm.shape = [op.MaxDims]int{p.batches, p.heads, p.queries, p.keys}
+	p.lm.strides = [op.MaxDims]int{0, 0, -1, 1}
 	return nil
 }
 
-// lowerRightMask is true where query t of so many sees a key, of which the last query sees all: [queries, keys].
-func lowerRightMask(e Exec, queries, keys int) (*Tensor, error) {
+// trueThenFalse is so many of each.
+func trueThenFalse(e Exec, seen, hidden int) (*Tensor, error) {
 	var w parts
-	last := w.do(Arange(e, float64(keys-queries), float64(keys), 1, Int64))
-	return w.result(e, w.do(w.do(last.Unsqueeze(1)).Ge(w.do(Arange(e, 0, float64(keys), 1, Int64)))))
+	row := w.do(Ones(e, Bool, seen+hidden))
+	if end := w.do(row.Narrow(0, seen, hidden)); w.err == nil {
+		w.note(end.ZeroInPlace())
+	}
+	return w.result(e, row)
 }
 
 // check reads the sizes.
