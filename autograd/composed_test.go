@@ -16,7 +16,7 @@ import (
 
 // The operations that are made of others: they are none of autograd.Operations, so that the walks over those do not meet them.
 
-// composedFunctions compute the cases of testdata/composed.py.
+// composedFunctions compute the cases of composedFiles.
 var composedFunctions = map[string]func(v vars) variable{}
 
 // composedCases are for finite differences.
@@ -27,11 +27,16 @@ func composed(functions map[string]func(v vars) variable, cases ...gradientCase)
 	composedCases = append(composedCases, cases...)
 }
 
+// composedFiles are in testdata, each with the script that made it.
+var composedFiles = []string{"composed.json", "losses.json", "distances.json"}
+
 func TestComposedOperations_GiveWhatPyTorchGives(t *testing.T) {
-	checkFile(t, "composed.json", onHost, composedFunctions, func(out variable) variable {
-		n := float64(out.Len())
-		return out.Mul(out.Graph().Linspace(0.5, n/2, int(n), tensor.Float64).Reshape(out.Shape()...))
-	})
+	for _, file := range composedFiles {
+		checkFile(t, file, onHost, composedFunctions, func(out variable) variable {
+			n := float64(out.Len())
+			return out.Mul(out.Graph().Linspace(0.5, n/2, int(n), tensor.Float64).Reshape(out.Shape()...))
+		})
+	}
 }
 
 func TestComposedOperations_HaveGradientsThatAgreeWithFiniteDifferences(t *testing.T) {
@@ -42,6 +47,7 @@ func TestComposedOperations_HaveGradientsThatAgreeWithFiniteDifferences(t *testi
 				return []autograd.Option{autograd.WithAllocator(r.alloc), autograd.WithGenerator(tensor.NewGenerator(7))}
 			}
 			require.NoError(t, gradcheck.Check(r.dev, c.f, c.make(r), gradcheck.Graph(options)))
+			require.NoError(t, gradcheck.CheckGradGrad(r.dev, c.f, c.make(r), gradcheck.Graph(options)), "second derivative")
 		})
 	}
 }

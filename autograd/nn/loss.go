@@ -53,6 +53,36 @@ func KLDivLoss(logTarget bool, r ...autograd.Reduction) Loss {
 	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.KLDivLoss(t, logTarget, chosen(r)) })
 }
 
+// HingeEmbeddingLoss is the prediction, a distance, where the target is 1, and max(0, margin - prediction) where it is -1. PyTorch's default margin is 1.
+func HingeEmbeddingLoss(margin float64, r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.HingeEmbeddingLoss(t, margin, chosen(r)) })
+}
+
+// SoftMarginLoss is log(1 + exp(-target*prediction)), for targets of 1 and -1.
+func SoftMarginLoss(r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.SoftMarginLoss(t, chosen(r)) })
+}
+
+// MultiLabelSoftMarginLoss is the binary cross-entropy of logits [N, C], the mean over the classes for each row.
+func MultiLabelSoftMarginLoss(r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.MultiLabelSoftMarginLoss(t, nil, chosen(r)) })
+}
+
+// MultiMarginLoss is the hinge loss of predictions [N, C] against classes [N] of type int64. PyTorch's default margin is 1.
+func MultiMarginLoss(margin float64, m autograd.MultiMargin, r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.MultiMarginLoss(t, margin, m, chosen(r)) })
+}
+
+// MultiLabelMarginLoss is the hinge loss of predictions [N, C] against lists of classes [N, C] of type int64, which a negative number ends.
+func MultiLabelMarginLoss(r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.MultiLabelMarginLoss(t, chosen(r)) })
+}
+
+// PoissonNLLLoss is the negative logarithm of the probability of counts, for predictions of logarithms of rates unless n says otherwise.
+func PoissonNLLLoss(n autograd.PoissonNLL, r ...autograd.Reduction) Loss {
+	return scoped(func(p, t *autograd.Variable) *autograd.Variable { return p.PoissonNLLLoss(t, n, chosen(r)) })
+}
+
 // chosen is the last of the given reductions, or the default.
 func chosen(r []autograd.Reduction) autograd.Reduction {
 	if len(r) == 0 {

@@ -22,8 +22,18 @@ var notCompared = map[string]string{
 	"IsIn": "tensor/testdata/selections.json", "MaskedSelect": "autograd/testdata/composed.json", "IndexCopy": "autograd/testdata/composed.json",
 	"IndexFill": "autograd/testdata/composed.json", "Index": "autograd/testdata/composed.json", "IndexPut": "autograd/testdata/composed.json",
 	"ScatterReduce": "autograd/testdata/composed.json", "RotaryEmbedding": "autograd/testdata/operations.json",
+	"MarginRankingLoss": inLosses, "HingeEmbeddingLoss": inLosses, "CosineEmbeddingLoss": inLosses, "TripletMarginLoss": inLosses,
+	"SoftMarginLoss": inLosses, "MultiLabelSoftMarginLoss": inLosses, "MultiMarginLoss": inLosses, "MultiLabelMarginLoss": inLosses,
+	"PoissonNLLLoss": inLosses, "GaussianNLLLoss": inLosses, "Normalize": inDistances, "CosineSimilarity": inDistances,
+	"PairwiseDistance": inDistances, "CDist": inDistances,
 	"Dropout": "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
 }
+
+// The files of cases that PyTorch computed.
+const (
+	inLosses    = "autograd/testdata/losses.json"
+	inDistances = "autograd/testdata/distances.json"
+)
 
 func TestGenerate_CallsEveryOperation(t *testing.T) {
 	if testing.Short() {

@@ -1,0 +1,163 @@
+package autograd
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// composite is an operation that is made of others, whose gradients are its own. Errors of its arguments name it; those of the steps, for
+// lack of memory, name the step.
+type composite struct {
+	name string
+	wide bool // autocasting computes it in float32, as it does losses
+}
+
+// run checks the inputs, by way of check unless that is nil, and computes f of them in a scope. Inputs that f wants and a caster shall see
+// are in in.
+func (c composite) run(in []*Variable, check func() error, f func(in []*Variable) *Variable) *Variable {
+	out := c.runs(1, in, check, func(in []*Variable) []*Variable { return []*Variable{f(in)} })
+	return out[0]
+}
+
+// runs is run for count results.
+func (c composite) runs(count int, in []*Variable, check func() error, f func(in []*Variable) []*Variable) []*Variable {
+	g := graphOf(in)
+	failed := make([]*Variable, count)
+	for i := range failed {
+		failed[i] = g.failed()
+	}
+	if g == nil || !g.ready(c.name) {
+		return failed
+	}
+	err := (&node{g: g, in: in}).checkInputs()
+	if err == nil && check != nil {
+		err = check()
+	}
+	if err != nil {
+		g.Refuse(c.name, err, in...)
+		return failed
+	}
+	return g.Scopes(func() []*Variable {
+		if c.wide {
+			return c.widened(g, in, f)
+		}
+		return f(in)
+	})
+}
+
+// widened is f of what the caster makes of the inputs of losses, with which all steps are computed: a product among them is not lowered.
+func (c composite) widened(g *Graph, in []*Variable, f func(in []*Variable) []*Variable) []*Variable {
+	caster := g.caster
+	if caster == nil || g.casting {
+		return f(in)
+	}
+	g.casting = true
+	cast, err := caster.Cast(mse.name, in)
+	g.casting = false
+	if err == nil && len(cast) != len(in) {
+		err = fmt.Errorf("the caster returned %d inputs for %d", len(cast), len(in))
+	}
+	if err != nil {
+		g.Refuse(c.name, err, in...)
+		return f(in)
+	}
+	defer func() { g.caster = caster }()
+	g.caster = nil
+	return f(cast)
+}
+
+// loss is run for a loss of f's elements, whose inputs are of floating-point types.
+func (c composite) loss(r Reduction, in []*Variable, check func() error, f func(in []*Variable) *Variable) *Variable {
+	all := func() error {
+		if r > NoReduction {
+			return fmt.Errorf("%s is not a reduction of this loss", r)
+		}
+		if check == nil {
+			return c.floats(in...)
+		}
+		return check()
+	}
+	return c.run(in, all, func(in []*Variable) *Variable { return f(in).reduced(r) })
+}
+
+// floats refuses types other than floating-point ones.
+func (c composite) floats(vs ...*Variable) error {
+	for _, v := range vs {
+		if !v.dtype.IsFloat() {
+			return &tensor.DTypeError{Op: c.name, DTypes: dtypesOf(vs), Detail: "needs floating-point types"}
+		}
+	}
+	return nil
+}
+
+func dtypesOf(vs []*Variable) []tensor.DType {
+	dts := make([]tensor.DType, len(vs))
+	for i, v := range vs {
+		dts[i] = v.dtype
+	}
+	return dts
+}
+
+// shapes is a *tensor.ShapeError of variables.
+func (c composite) shapes(detail string, vs ...*Variable) error {
+	shapes := make([]tensor.Shape, len(vs))
+	for i, v := range vs {
+		shapes[i] = v.Shape().Clone()
+	}
+	return &tensor.ShapeError{Op: c.name, Shapes: shapes, Detail: detail}
+}
+
+// values is a *tensor.ValueError.
+func (c composite) values(format string, args ...any) error {
+	return &tensor.ValueError{Op: c.name, Detail: fmt.Sprintf(format, args...)}
+}
+
+// broadcast refuses shapes that do not broadcast.
+func (c composite) broadcast(vs ...*Variable) error {
+	shapes := make([]tensor.Shape, len(vs))
+	for i, v := range vs {
+		shapes[i] = v.Shape()
+	}
+	if _, err := tensor.BroadcastShapes(shapes...); err != nil {
+		return c.shapes("shapes do not broadcast", vs...)
+	}
+	return nil
+}
+
+// dim is a dimension counted from the front, or an error.
+func (c composite) dim(v *Variable, dim int) (int, error) {
+	n := max(v.NDim(), 1) // one without dimensions has dimension 0, as in PyTorch
+	if dim < -n || dim >= n {
+		return 0, c.shapes(fmt.Sprintf("there is no dimension %d", dim), v)
+	}
+	return (dim + n) % n, nil
+}
+
+// firstError is the first that there is.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atLeast is v with least in the place of what is less, and v's gradient everywhere: a limit without a corner.
+func (v *Variable) atLeast(least float64) *Variable {
+	return Where(v.LtScalar(least), v.nothing().AddScalar(least), v)
+}
+
+// positivePart is v where it is more than 0, else 0, also where v is NaN.
+func (v *Variable) positivePart() *Variable {
+	return v.MaskedFill(v.GtScalar(0).Not(), 0)
+}
+
+// defaultTo is x, or what stands for 0.
+func defaultTo(x, usual float64) float64 {
+	if x == 0 {
+		return usual
+	}
+	return x
+}
