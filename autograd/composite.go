@@ -161,3 +161,30 @@ func defaultTo(x, usual float64) float64 {
 	}
 	return x
 }
+
+// tooLarge is more than any size, stride or padding is.
+const tooLarge = 1 << 30
+
+// numbers are settings of n dimensions, of which a list has one for all or one for each, or none if missing stands for it.
+func (c composite) numbers(what string, list []int, n, least, missing int) ([]int, error) {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = missing
+	}
+	if len(list) != 0 && len(list) != 1 && len(list) != n || len(list) == 0 && missing < least {
+		return nil, c.values("%s is %v; it has 1 number or %d", what, list, n)
+	}
+	for i := range all {
+		switch len(list) {
+		case 0:
+		case 1:
+			all[i] = list[0]
+		default:
+			all[i] = list[i]
+		}
+		if all[i] < least || all[i] >= tooLarge {
+			return nil, c.values("%s is %v; it is at least %d and less than %d", what, list, least, tooLarge)
+		}
+	}
+	return all, nil
+}

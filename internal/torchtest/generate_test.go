@@ -25,13 +25,18 @@ var notCompared = map[string]string{
 	"MarginRankingLoss": inLosses, "HingeEmbeddingLoss": inLosses, "CosineEmbeddingLoss": inLosses, "TripletMarginLoss": inLosses,
 	"SoftMarginLoss": inLosses, "MultiLabelSoftMarginLoss": inLosses, "MultiMarginLoss": inLosses, "MultiLabelMarginLoss": inLosses,
 	"PoissonNLLLoss": inLosses, "GaussianNLLLoss": inLosses, "Normalize": inDistances, "CosineSimilarity": inDistances,
-	"PairwiseDistance": inDistances, "CDist": inDistances,
+	"PairwiseDistance": inDistances, "CDist": inDistances, "PixelShuffle": inFunctions, "PixelUnshuffle": inFunctions,
+	"ChannelShuffle": inFunctions, "Rot90": inFunctions, "Unflatten": inFunctions, "Windows": inFunctions, "TakeFlat": inFunctions,
+	"MaskedScatter": inFunctions, "Unfold": inFunctions, "Fold": inFunctions, "GLU": inFunctions, "Softmin": inFunctions,
+	"ClampTo": inFunctions, "Trace": inFunctions, "Kron": inFunctions, "Cross": inFunctions, "GumbelSoftmax": "other random numbers",
+	"ExpandAs": "Expand", "BroadcastTensors": "Expand", "TensorSplit": "SplitSizes", "TensorSplitAt": "Narrow",
 	"Dropout": "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
 }
 
 // The files of cases that PyTorch computed.
 const (
 	inLosses    = "autograd/testdata/losses.json"
+	inFunctions = "autograd/testdata/functions.json"
 	inDistances = "autograd/testdata/distances.json"
 )
 
