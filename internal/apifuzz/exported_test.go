@@ -639,6 +639,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[autograd.HookHandle](),
 	reflect.TypeFor[autograd.InPlaceError](),
 	reflect.TypeFor[autograd.Initializer](),
+	reflect.TypeFor[autograd.Interpolation](),
 	reflect.TypeFor[autograd.LeafOption](),
 	reflect.TypeFor[autograd.Located](),
 	reflect.TypeFor[autograd.ModifiedError](),

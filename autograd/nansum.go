@@ -1,0 +1,84 @@
+package autograd
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+var (
+	logCumSumExp = composite{name: "logcumsumexp"}
+	nanSum       = composite{name: "nansum"}
+	nanMean      = composite{name: "nanmean"}
+	histc        = composite{name: "histc"}
+)
+
+// LogCumSumExp is the logarithm of the running sum of the exponentials along dim, without overflow. It goes over v as often as the dimension can be
+// halved, and saves as many tensors of its size.
+func (v *Variable) LogCumSumExp(dim int) *Variable {
+	return logCumSumExp.run([]*Variable{v}, func() error {
+		_, err := logCumSumExp.dim(v, dim)
+		return firstError(err, logCumSumExp.floats(v))
+	}, func(in []*Variable) *Variable {
+		x := in[0]
+		if v.NDim() == 0 {
+			return x.Reshape()
+		}
+		n := v.Dim(dim)
+		for d := 1; d < n && x.Alive(); d *= 2 {
+			sum := x.Narrow(dim, d, n-d).LogAddExp(x.Narrow(dim, 0, n-d))
+			x = Cat([]*Variable{x.Narrow(dim, 0, d), sum}, dim)
+		}
+		return x
+	})
+}
+
+// NanSum is Sum of the elements that are not NaN.
+func (v *Variable) NanSum(dims []int, keep bool) *Variable {
+	return nanSum.run([]*Variable{v}, nil, func(in []*Variable) *Variable { return in[0].MaskedFill(in[0].IsNaN(), 0).Sum(dims, keep) })
+}
+
+// NanMean is Mean of the elements that are not NaN, and NaN where there are none.
+func (v *Variable) NanMean(dims []int, keep bool) *Variable {
+	return nanMean.run([]*Variable{v}, func() error { return nanMean.floats(v) }, func(in []*Variable) *Variable {
+		nan := in[0].IsNaN()
+		return in[0].MaskedFill(nan, 0).Sum(dims, keep).Div(nan.Not().To(v.dtype).Sum(dims, keep))
+	})
+}
+
+// VarMean is Var and Mean (torch.var_mean).
+func (v *Variable) VarMean(dims []int, correction int, keep bool) (variance, mean *Variable) {
+	return v.Var(dims, correction, keep), v.Mean(slices.Clone(dims), keep)
+}
+
+// StdMean is Std and Mean.
+func (v *Variable) StdMean(dims []int, correction int, keep bool) (deviation, mean *Variable) {
+	return v.Std(dims, correction, keep), v.Mean(slices.Clone(dims), keep)
+}
+
+// Histc is how many elements are in each of bins intervals of one width from lo to hi, [bins], in v's type; hi itself is in the last. Elements beyond are not
+// counted. If lo equals hi they are the least and the greatest element. Without a gradient. It does not wait for the device.
+func (v *Variable) Histc(bins int, lo, hi float64) *Variable {
+	return histc.run([]*Variable{v}, func() error {
+		if bins < 1 || bins >= tooLarge || !(lo <= hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
+			return histc.values("%d bins from %v to %v", bins, lo, hi)
+		}
+		return histc.floats(v)
+	}, func(in []*Variable) *Variable {
+		x := in[0].Detach().Reshape(v.Len())
+		counts := v.g.Zeros(v.dtype, bins)
+		if v.Len() == 0 {
+			return counts
+		}
+		least, most := v.g.Scalar(lo, v.dtype), v.g.Scalar(hi, v.dtype)
+		if lo == hi {
+			least, most = x.Min(nil, false), x.Max(nil, false)
+		}
+		one := least.Eq(most).To(v.dtype) // a single value gets an interval around it
+		least, most = least.Sub(one), most.Add(one)
+		inside := x.Ge(least).And(x.Le(most))
+		at := x.Sub(least).Div(most.Sub(least)).MulScalar(float64(bins)).MaskedFill(inside.Not(), 0).Floor().Clamp(0, float64(bins-1))
+		return counts.ScatterAdd(0, at.To(tensor.Int64), inside.To(v.dtype))
+	})
+}

@@ -1,0 +1,40 @@
+"""Writes reductions.json: what is chosen by order, quantiles and other reductions by PyTorch. Run: python3 reductions.py"""
+
+import torch
+
+from cases import case, inf, ints, nan, rand, write
+
+torch.manual_seed(14)
+x, many = rand(3, 5), rand(2, 7)
+wild = torch.tensor([[1.0, nan, inf, -inf, nan], [nan, 2.0, 3.0, 3.5, 1.0], [2.0, 2.0, 1.0, 0.5, 0.0]])
+case("kthvalue", lambda x: x.kthvalue(2, 1)[0], x)
+case("median_dim", lambda x: x.median(1)[0], x)
+case("median_dim", lambda x: x.median(1)[0], wild)
+case("nanmedian_dim", lambda x: x.nanmedian(1)[0], wild)
+case("mode_dim", lambda x: x.mode(1)[0], torch.tensor([[1.0, 2.0, 2.0], [3.0, 1.0, 2.0]]))
+case("cummax", lambda x: x.cummax(1)[0], x)
+case("cummax", lambda x: x.cummax(1)[0], wild)
+case("cummin", lambda x: x.cummin(1)[0], wild)
+case("median", lambda x: x.median(), x)
+case("median", lambda x: x.median(), many)
+case("median", lambda x: x.median(), torch.tensor([2.0, 1.0, 2.0, 3.0, 2.0]))
+case("median", lambda x: x.median(), wild, grads=False)
+case("median", lambda x: x.median(), torch.tensor(3.0))
+for how in ("linear", "lower", "higher", "nearest", "midpoint"):
+    case(f"quantile {how}", lambda x, how=how: x.quantile(0.3, 1, interpolation=how), many)
+    case(f"quantile {how}", lambda x, how=how: x.quantile(0.3, 1, interpolation=how), wild)
+    case(f"nanquantile {how}", lambda x, how=how: x.nanquantile(0.3, 1, interpolation=how), wild)
+case("quantile 1", lambda x: x.quantile(1.0, 0, keepdim=True), x)
+case("quantile half", lambda x: x.quantile(0.5, 0), torch.tensor([1.0, 2.0, 4.0, 8.0]))
+case("quantile half", lambda x: x.quantile(0.5, 0), torch.tensor(2.0))
+case("nanquantile linear", lambda x: x.nanquantile(0.3, 1), torch.full((1, 3), nan), grads=False)
+case("logcumsumexp", lambda x: x.logcumsumexp(1), x)
+case("logcumsumexp", lambda x: x.logcumsumexp(1), torch.tensor([[-inf, 1.0, 1000.0, -1000.0, 2.0]]), grads=False)
+case("logcumsumexp", lambda x: x.logcumsumexp(1), torch.tensor([[-5.0, 1.0, 1000.0, -1000.0, 2.0]]))
+case("logcumsumexp", lambda x: x.logcumsumexp(1), torch.zeros(2, 0))
+case("nansum", lambda x: x.nansum((0, 1)), wild)
+case("nanmean", lambda x: x.nanmean(1), wild)
+case("nanmean", lambda x: x.nanmean(1), torch.full((1, 3), nan), grads=False)
+case("var_mean", lambda x: torch.stack(torch.var_mean(x, 1)), x)
+case("std_mean", lambda x: torch.stack(torch.std_mean(x, 1)), x)
+write("reductions.json")
