@@ -627,6 +627,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[autograd.AttentionOption](),
 	reflect.TypeFor[autograd.BCEOption](),
 	reflect.TypeFor[autograd.BackwardOption](),
+	reflect.TypeFor[autograd.CTC](),
 	reflect.TypeFor[autograd.Caster](),
 	reflect.TypeFor[autograd.ClassLossOption](),
 	reflect.TypeFor[autograd.Context](),
