@@ -33,8 +33,10 @@ var notCompared = map[string]string{
 	"MedianDim": inReductions, "NanMedianDim": inReductions, "ModeDim": inReductions, "CumMax": inReductions, "CumMin": inReductions,
 	"Median": inReductions, "Quantile": inReductions, "NanQuantile": inReductions, "LogCumSumExp": inReductions, "NanSum": inReductions,
 	"NanMean": inReductions, "VarMean": inReductions, "StdMean": inReductions, "IsClose": "tensor/testdata/orderstats.json",
-	"Histc": "autograd: TestHistc", "CTCLoss": "autograd/testdata/ctc.json",
-	"Dropout": "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
+	"Histc": "autograd: TestHistc", "CTCLoss": "autograd/testdata/ctc.json", "GridSample": inSampling, "AffineGrid": inSampling,
+	"UpsampleNearest1d": inSampling, "UpsampleNearest3d": inSampling, "UpsampleLinear1d": inSampling, "UpsampleBicubic2d": inSampling,
+	"UpsampleTrilinear3d": inSampling,
+	"Dropout":             "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
 }
 
 // The files of cases that PyTorch computed.
@@ -42,6 +44,7 @@ const (
 	inLosses     = "autograd/testdata/losses.json"
 	inFunctions  = "autograd/testdata/functions.json"
 	inReductions = "autograd/testdata/reductions.json"
+	inSampling   = "autograd/testdata/sampling.json"
 	inDistances  = "autograd/testdata/distances.json"
 )
 
