@@ -108,34 +108,55 @@ func AdaptiveAvgPool2d(size ...int) *FuncModule {
 }
 
 // UpsampleMode says how Upsample fills places between elements.
-type UpsampleMode bool
+type UpsampleMode uint8
 
-// Nearest takes the element before, Bilinear interpolates between four.
+// Nearest takes the element before, the others interpolate: Linear1d for [N, C, L], Bilinear and Bicubic for [N, C, H, W], Trilinear for [N, C, D, H, W].
 const (
-	Nearest  UpsampleMode = false
-	Bilinear UpsampleMode = true
+	Nearest UpsampleMode = iota
+	Bilinear
+	Linear1d
+	Bicubic
+	Trilinear
 )
+
+var upsampleModes = [...]string{Nearest: "nearest", Bilinear: "bilinear", Linear1d: "linear", Bicubic: "bicubic", Trilinear: "trilinear"}
 
 // String is PyTorch's name.
 func (m UpsampleMode) String() string {
-	if m == Bilinear {
-		return "bilinear"
+	if int(m) < len(upsampleModes) {
+		return upsampleModes[m]
 	}
-	return "nearest"
+	return fmt.Sprintf("UpsampleMode(%d)", uint8(m))
 }
 
-// Upsample resamples [N, C, H, W] to the size or by the scale that u says.
+// upsample resamples x.
+func (m UpsampleMode) upsample(x *autograd.Variable, u tensor.Upsample) *autograd.Variable {
+	switch {
+	case m == Bilinear:
+		return x.UpsampleBilinear2d(u)
+	case m == Linear1d:
+		return x.UpsampleLinear1d(u)
+	case m == Bicubic:
+		return x.UpsampleBicubic2d(u)
+	case m == Trilinear:
+		return x.UpsampleTrilinear3d(u)
+	case m != Nearest:
+		return x.Graph().Refuse("upsample", argumentErr("Upsample", "there is no %v", m), x)
+	case x.NDim() == 3:
+		return x.UpsampleNearest1d(u)
+	case x.NDim() == 5:
+		return x.UpsampleNearest3d(u)
+	}
+	return x.UpsampleNearest2d(u)
+}
+
+// Upsample resamples [N, C, H, W], or what its mode is for, to the size or by the scale that u says. Nearest is for [N, C, L] and [N, C, D, H, W] too.
 func Upsample(mode UpsampleMode, u tensor.Upsample) *FuncModule {
 	what := "size=" + plain(u.Size, 0)
 	if len(u.Size) == 0 {
 		what = "scale_factor=" + scales(u.Scale)
 	}
-	return Func(fmt.Sprintf("Upsample(%s, mode='%s')", what, mode), func(x *autograd.Variable) *autograd.Variable {
-		if mode == Bilinear {
-			return x.UpsampleBilinear2d(u)
-		}
-		return x.UpsampleNearest2d(u)
-	})
+	return Func(fmt.Sprintf("Upsample(%s, mode='%s')", what, mode), func(x *autograd.Variable) *autograd.Variable { return mode.upsample(x, u) })
 }
 
 // scales writes factors as Python writes floats.
