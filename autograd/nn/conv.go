@@ -9,7 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// ConvLayer is a convolution: Conv1d or Conv2d.
+// ConvLayer is a convolution: Conv1d, Conv2d or Conv3d.
 type ConvLayer struct {
 	Base
 	Weight *autograd.Parameter // [out, in/groups, kernel...]
@@ -37,6 +37,12 @@ func Conv1d(in, out, kernel int, opts ...ConvOption) *ConvLayer {
 // says otherwise. Weight and bias start uniform in ±1/sqrt(in/groups*kernel*kernel), as in PyTorch.
 func Conv2d(in, out, kernel int, opts ...ConvOption) *ConvLayer {
 	return newConv(2, in, out, kernel, opts)
+}
+
+// Conv3d makes a layer from [N, in, D, H, W] or [in, D, H, W] to [N, out, ...] or [out, ...], with cubic kernels unless KernelSize says otherwise. Weight
+// and bias start uniform in ±1/sqrt(in/groups*kernel*kernel*kernel), as in PyTorch.
+func Conv3d(in, out, kernel int, opts ...ConvOption) *ConvLayer {
+	return newConv(3, in, out, kernel, opts)
 }
 
 // ConvTranspose1d makes a layer from [N, in, L] or [in, L] to [N, out, ...] or [out, ...]. Weight and bias start uniform in
@@ -141,8 +147,11 @@ func (c *conv) declare(b *Base, weight, bias **autograd.Parameter, dims, first, 
 func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)
-		if l.dims == 1 {
+		switch l.dims {
+		case 1:
 			return x.Conv1d(w, b, l.args)
+		case 3:
+			return x.Conv3d(w, b, l.args)
 		}
 		return x.Conv2d(w, b, l.args)
 	})

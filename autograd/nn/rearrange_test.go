@@ -30,8 +30,16 @@ func TestLayersThatRearrange_AreOperations_AndPrintAsPyTorchDoes(t *testing.T) {
 		"PixelUnshuffle(downscale_factor=2)":        {nn.PixelUnshuffle(2), image, func(x variable) variable { return x.PixelUnshuffle(2) }},
 		"ChannelShuffle(groups=2)":                  {nn.ChannelShuffle(2), image, func(x variable) variable { return x.ChannelShuffle(2) }},
 		"Unflatten(dim=1, unflattened_size=(2, 4))": {nn.Unflatten(1, 2, 4), line, func(x variable) variable { return x.Unflatten(1, 2, 4) }},
-		"GLU(dim=1)":      {nn.GLU(1), image, func(x variable) variable { return x.GLU(1) }},
-		"Softmin(dim=-1)": {nn.Softmin(-1), line, func(x variable) variable { return x.Softmin(-1) }},
+		"GLU(dim=1)": {nn.GLU(1), image, func(x variable) variable { return x.GLU(1) }},
+		"MaxPool3d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)": {nn.MaxPool3d(2), volume,
+			func(x variable) variable { return x.MaxPool3d(tensor.Pool{Kernel: []int{2}}) }},
+		"AvgPool3d(kernel_size=2, stride=1, padding=1)": {nn.AvgPool3d(2, nn.Stride(1), nn.Padding(1)), volume,
+			func(x variable) variable {
+				return x.AvgPool3d(tensor.Pool{Kernel: []int{2}, Stride: []int{1}, Padding: []int{1}})
+			}},
+		"AdaptiveAvgPool3d(output_size=(1, 2, 3))":     {nn.AdaptiveAvgPool3d(1, 2, 3), volume, func(x variable) variable { return x.AdaptiveAvgPool3d(1, 2, 3) }},
+		"AdaptiveMaxPool3d(output_size=2)":             {nn.AdaptiveMaxPool3d(2), volume, func(x variable) variable { return x.AdaptiveMaxPool3d(2) }},
+		"Softmin(dim=-1)":                              {nn.Softmin(-1), line, func(x variable) variable { return x.Softmin(-1) }},
 		"Upsample(scale_factor=2.0, mode='linear')":    {nn.Upsample(nn.Linear1d, up), line, func(x variable) variable { return x.UpsampleLinear1d(up) }},
 		"Upsample(scale_factor=2.0, mode='bicubic')":   {nn.Upsample(nn.Bicubic, up), image, func(x variable) variable { return x.UpsampleBicubic2d(up) }},
 		"Upsample(scale_factor=2.0, mode='trilinear')": {nn.Upsample(nn.Trilinear, up), volume, func(x variable) variable { return x.UpsampleTrilinear3d(up) }},
@@ -70,4 +78,24 @@ func TestLayersThatRearrange_AreOperations_AndPrintAsPyTorchDoes(t *testing.T) {
 func TestPadding_RefusesAWrongNumberOfSides(t *testing.T) {
 	require.ErrorContains(t, nn.Check(nn.ZeroPad2d(1, 2)), "ZeroPad2d")
 	require.ErrorContains(t, nn.Check(nn.ReflectionPad1d()), "one is needed, or 2")
+}
+
+func TestConv3d_IsTheOperationOnItsParameters(t *testing.T) {
+	r := onHost(t)
+	m := nn.Conv3d(2, 4, 3, nn.Padding(1), nn.KernelSize(1, 3, 3), nn.Stride(2), nn.Groups(2))
+	r.place(m)
+	require.Equal(t, "Conv3d(2, 4, kernel_size=(1, 3, 3), stride=(2, 2, 2), padding=(1, 1, 1), groups=2)", m.String())
+	require.Equal(t, tensor.Shape{4, 1, 1, 3, 3}, m.Weight.Shape())
+	g := r.graph()
+	defer g.Release()
+	x := g.RandN(tensor.Float32, 1, 2, 4, 4, 6)
+	got, want := m.Forward(x), x.Conv3d(g.Param(m.Weight), g.Param(m.Bias), tensor.Conv{Stride: []int{2}, Padding: []int{1}, Groups: 2})
+	require.NoError(t, g.Err())
+	a, err := got.Float64s()
+	require.NoError(t, err)
+	b, err := want.Float64s()
+	require.NoError(t, err)
+	require.Equal(t, b, a)
+	require.NoError(t, got.Sum(nil, false).Backward())
+	require.NotNil(t, m.Weight.Grad())
 }

@@ -35,8 +35,9 @@ var notCompared = map[string]string{
 	"NanMean": inReductions, "VarMean": inReductions, "StdMean": inReductions, "IsClose": "tensor/testdata/orderstats.json",
 	"Histc": "autograd: TestHistc", "CTCLoss": "autograd/testdata/ctc.json", "GridSample": inSampling, "AffineGrid": inSampling,
 	"UpsampleNearest1d": inSampling, "UpsampleNearest3d": inSampling, "UpsampleLinear1d": inSampling, "UpsampleBicubic2d": inSampling,
-	"UpsampleTrilinear3d": inSampling,
-	"Dropout":             "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU", "SelfAttention": "nn.MultiheadAttention",
+	"UpsampleTrilinear3d": inSampling, "Dropout": "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU",
+	"SelfAttention": "nn.MultiheadAttention", "Conv3d": inVolumes, "MaxPool3d": inVolumes, "AvgPool3d": inVolumes,
+	"AdaptiveAvgPool3d": inVolumes, "AdaptiveMaxPool3d": inVolumes,
 }
 
 // The files of cases that PyTorch computed.
@@ -45,6 +46,7 @@ const (
 	inFunctions  = "autograd/testdata/functions.json"
 	inReductions = "autograd/testdata/reductions.json"
 	inSampling   = "autograd/testdata/sampling.json"
+	inVolumes    = "autograd/testdata/volumes.json"
 	inDistances  = "autograd/testdata/distances.json"
 )
 
