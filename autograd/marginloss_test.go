@@ -2,6 +2,9 @@ package autograd_test
 
 import (
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
@@ -90,4 +93,40 @@ func init() {
 func (c gradientCase) called(op string) gradientCase {
 	c.op, c.note = op, strings.TrimSpace(c.note)
 	return c
+}
+
+func TestComposedLosses_RefuseReductionsOfOthers_AndIntegers(t *testing.T) {
+	r := onHost(t)
+	for name, f := range map[string]func(x, y variable, r autograd.Reduction) variable{
+		"margin_ranking_loss":  func(x, y variable, r autograd.Reduction) variable { return x.MarginRankingLoss(y, y, 0, r) },
+		"hinge_embedding_loss": func(x, y variable, r autograd.Reduction) variable { return x.HingeEmbeddingLoss(y, 1, r) },
+		"triplet_margin_loss": func(x, y variable, r autograd.Reduction) variable {
+			return x.TripletMarginLoss(y, y, 1, autograd.Triplet{}, r)
+		},
+		"soft_margin_loss": func(x, y variable, r autograd.Reduction) variable { return x.SoftMarginLoss(y, r) },
+		"poisson_nll_loss": func(x, y variable, r autograd.Reduction) variable {
+			return x.PoissonNLLLoss(y, autograd.PoissonNLL{}, r)
+		},
+		"gaussian_nll_loss": func(x, y variable, r autograd.Reduction) variable {
+			return x.GaussianNLLLoss(y, y, autograd.GaussianNLL{}, r)
+		},
+		"cosine_embedding_loss": func(x, y variable, r autograd.Reduction) variable {
+			return x.CosineEmbeddingLoss(y, y.Select(1, 0), 0, r)
+		},
+	} {
+		for _, dt := range []tensor.DType{tensor.Float32, tensor.Int64} {
+			g := r.graph()
+			x := g.Ones(dt, 2, 3)
+			reduction := autograd.MeanReduction
+			if dt == tensor.Float32 {
+				reduction = autograd.BatchMeanReduction
+			}
+			f(x, x, reduction)
+			var op *autograd.OpError
+			require.ErrorAs(t, g.Err(), &op, name)
+			require.Equal(t, name, op.Op)
+			g.Release()
+			require.Zero(t, r.allocated(), name)
+		}
+	}
 }
