@@ -21,6 +21,8 @@ var elsewhere = map[string]string{
 	"BatchNormTraining":   "BatchMoments and BatchNorm in one: autograd's goldens of batch norm, and nn, run it",
 	"gradients.Recurrent": "recurrent_test.go",
 	"gradients.Indexing":  "Index runs the same",
+	"AllClose":            "isclose_test.go",
+	"Equal":               "isclose_test.go",
 	"ToSlice":             "host_test.go: TestHostCopies_RefuseWhatDoesNotFit, TestHostCopies_ReportTheDevicesErrors",
 	"CopyFromSlice":       "the same, and inplace_test.go: TestInPlace_RefusesTensorsWhoseElementsShareAnAddress",
 }

@@ -1,7 +1,5 @@
 package tensor
 
-import "math"
-
 // KthValue is the k-th smallest element along dim, counted from 1, and its index, as int64; NaN is greater than all numbers, and of equal elements
 // the first counts first. The caller releases both. It sorts along dim.
 func (t *Tensor) KthValue(k, dim int, keep bool) (values, indices *Tensor, err error) {
@@ -205,42 +203,4 @@ func (p *parts) prefer(values, indices *Tensor, axis, d int, holds func(t, u *Te
 	values = q.do(Cat([]*Tensor{first, q.do(Where(stays, later, earlier))}, axis))
 	indices = q.do(Cat([]*Tensor{at, q.do(Where(stays, after, before))}, axis))
 	return p.both(q.results(p.temps[0].exec, values, indices))
-}
-
-// IsClose tells of each pair of elements whether |t - u| is at most atol + rtol*|u|: infinities are close to themselves alone, NaN to nothing, or to NaN if
-// equalNaN is set. The two broadcast and have one type. PyTorch's defaults are 1e-5, 1e-8 and false.
-func (t *Tensor) IsClose(u *Tensor, rtol, atol float64, equalNaN bool) (*Tensor, error) {
-	const name = "IsClose"
-	if err := together(name, t, u); err != nil {
-		return nil, err
-	}
-	if t.dtype != u.dtype {
-		return nil, dtypeErr(name, "both must have one type", t.dtype, u.dtype)
-	}
-	if _, err := BroadcastShapes(t.Shape(), u.Shape()); err != nil {
-		return nil, shapeErr(name, []Shape{t.Shape(), u.Shape()}, "shapes do not broadcast")
-	}
-	if !(rtol >= 0 && atol >= 0) || math.IsInf(rtol, 1) || math.IsInf(atol, 1) {
-		return nil, valueErr(name, "tolerances are %v and %v; they are numbers of at least 0", rtol, atol)
-	}
-	var p parts
-	a, b := p.of(t), p.of(u)
-	if !t.dtype.IsFloat() {
-		a, b = p.do(a.To(Float64)), p.do(b.To(Float64))
-	}
-	if p.err != nil {
-		return nil, p.release()
-	}
-	close := p.do(a.Eq(b))
-	off := p.do(p.do(a.Sub(b)).Abs())
-	most := p.do(p.do(p.do(b.MulScalar(rtol)).Abs()).AddScalar(atol))
-	if p.err != nil {
-		return nil, p.release()
-	}
-	near := p.do(p.do(off.IsFinite()).And(p.do(off.Le(most))))
-	close = p.do(close.Or(near))
-	if equalNaN {
-		close = p.do(close.Or(p.do(p.do(a.IsNaN()).And(p.do(b.IsNaN())))))
-	}
-	return p.result(t.exec, close)
 }
