@@ -78,8 +78,8 @@ func ofTable(g *generator) {
 
 func parametrised(g *generator) {
 	v := g.float()
-	kind := g.IntN(6)
-	if g.special > 0 && (kind == 0 || kind == 3) {
+	kind := g.IntN(12)
+	if g.special > 0 && (kind == 0 || kind == 3 || kind > 5) {
 		v = g.still(v) // the gradients of ELU and Hardtanh at NaN are not the same in all of PyTorch's loops
 	}
 	switch kind {
@@ -94,6 +94,18 @@ func parametrised(g *generator) {
 	case 4:
 		v = g.any()
 		g.call("Clamp", v.name, oneOf[any](g, -1, -0.5, "-inf", 0, 1), oneOf[any](g, 1, 0.5, 3, 2))
+	case 6:
+		g.call("CELU", v.name, oneOf(g, 1.0, 0.5, 2))
+	case 7:
+		g.call("Hardshrink", v.name, oneOf(g, 0.5, 0, 1))
+	case 8:
+		g.call("Softshrink", v.name, oneOf(g, 0.5, 0, 1))
+	case 9:
+		g.call("Threshold", v.name, oneOf(g, 0.5, 0, -1), oneOf(g, 0, 2, -3))
+	case 10:
+		g.call("Logit", v.name, oneOf(g, -1, 0.125, 0.4))
+	case 11:
+		g.call("Polygamma", v.name, oneOf(g, 1, 2, 3))
 	case 5:
 		g.call("LerpScalar", v.name, g.like(v.dtype, g.narrower(v.shape)), oneOf(g, 0.3, 0, 1, 0.5, 0.75))
 	}

@@ -59,7 +59,7 @@ func polygamma64(order, x float64) float64 {
 	sign := 1 - 2*float64(1-n&1)
 	switch {
 	case x <= 0 && math.Trunc(x) == x:
-		return math.Inf(1)
+		return math.Inf(int(sign))
 	case math.IsInf(x, 1):
 		return 0 * sign
 	}

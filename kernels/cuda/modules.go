@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "1a0a661dd372965ac5fa182be921374989eeb5a26e42e1c8eb78dd2078e9c10a"
+const inputsHash = "275bc62ada0a140dc8980a4c079211936dd508bbb38ece5ce5fa88bbb31871f1"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

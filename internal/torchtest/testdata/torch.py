@@ -186,6 +186,24 @@ def past_nan(f):
     return run
 
 
+class Digamma(torch.autograd.Function):
+    """PyTorch's own derivative of it is good for 9 digits only."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.digamma()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * torch.special.zeta(2.0, ctx.saved_tensors[0])
+
+
+def polygamma(x, n):
+    """torch.polygamma(1, x) is likewise."""
+    return (-1) ** (n + 1) * math.factorial(n) * torch.special.zeta(n + 1.0, x)
+
+
 def elu(x, alpha):
     """By expm1, where PyTorch's exp(x)-1 cancels; the gradient of NaN is NaN."""
     if not x.is_floating_point() or x.dtype in (torch.float16, torch.bfloat16):
@@ -314,6 +332,8 @@ OPS.update({
     "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
     "GELU": F.gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
     "Atan2": lambda x, y: torch.atan2(*in_common(x, y)), "Hardswish": hardswish,
+    "CELU": F.celu, "Hardshrink": F.hardshrink, "Softshrink": F.softshrink, "Threshold": F.threshold, "Polygamma": polygamma,
+    "Logit": lambda x, eps: x.logit(eps if eps >= 0 else None),
     "LeakyReLU": lambda x, s: F.leaky_relu(x, s), "Softplus": lambda x, b, t: F.softplus(x, b, t), "Hardtanh": past_nan(F.hardtanh),
     "Lerp": torch.lerp, "LerpScalar": lambda x, end, w: torch.lerp(x, end, w), "AddScaled": lambda x, y, a: torch.add(x, y, alpha=scalar(x, a) if not y.is_floating_point() else a),
     "AddInPlace": lambda x, y, a: x.add_(y, alpha=scalar(x, a)),
@@ -371,17 +391,19 @@ AdaptiveMaxPool1d AdaptiveMaxPool2d Hook Dropout Sqrt SqrtInPlace LeakyReLU""".s
 # Functions of single elements: an error of some units in the last place of the result. What is in neither list adds up products of its
 # inputs in some order: each of them may be off.
 FUNCTIONS = set("""Cos Erf Exp Expm1 Log Log1p Reciprocal Rsqrt Sigmoid Sin Tanh Pow Remainder RemainderScalar SigmoidInPlace TanhInPlace ExpInPlace
-PowScalar RPowScalar RDivScalar ELU""".split())
+PowScalar RPowScalar RDivScalar ELU CELU""".split())
 
 
 # Functions and sums whose terms may cancel, whose error is that of the terms.
 ROUGH = set("""GELU GELUTanh SiLU ELU Softplus LogSoftmax Softmax Attention LinearGELU LinearGELUTanh LinearReLU LayerNorm GroupNorm RMSNorm InstanceNorm Var
-Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar AddCMul AddCDiv""".split())
+Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar AddCMul AddCDiv Logit""".split())
 
 # The operations of package elementwise, which the caller knows: expressions of x and y.
 for go, row in json.loads(sys.argv[1]).items():
     OPS[go] = eval("lambda x, y=None: " + row["expression"])
     (ROUGH if row["rough"] else FUNCTIONS).add(go)
+OPS["Digamma"] = Digamma.apply
+ROUGH |= {"Digamma", "Lgamma", "Polygamma"}
 
 
 def is_rough(op):
@@ -399,8 +421,8 @@ def greatest(x):
 
 
 def times(op):
-    """Layers are several functions, one after the other."""
-    return 32 if op.startswith("nn.") else 1
+    """Layers are several functions, one after the other. Digamma and Polygamma add up ten and more terms."""
+    return 32 if op.startswith("nn.") else 32 if op in ("Digamma", "Lgamma", "Polygamma") else 1
 
 
 class Noise:

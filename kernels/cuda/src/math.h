@@ -822,7 +822,7 @@ FN f64 polygamma(f64 order, f64 v) {
     #pragma unroll 1
     for (i64 k = 2; k <= n; k++) fact *= (f64)k;
     if (!(n & 1)) fact = -fact;
-    if (v <= 0.0 && rint(v) == v) return __builtin_inf();
+    if (v <= 0.0 && rint(v) == v) return fact * __builtin_inf();
     if (v == __builtin_inf()) return 0.0 * fact;
     f64 sum = 0.0, from = 10.0 + 1.5 * order;
     #pragma unroll 1
