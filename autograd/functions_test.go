@@ -27,6 +27,7 @@ func init() {
 		"trace": func(v vars) variable { return v[0].Trace() }, "kron": func(v vars) variable { return v[0].Kron(v[1]) },
 		"cross -1": func(v vars) variable { return v[0].Cross(v[1], -1) }, "cross 0": func(v vars) variable { return v[0].Cross(v[1], 0) },
 	}
+	functions["nan_to_num"] = func(v vars) variable { return v[0].NanToNum(0.5, 3, math.Inf(-1)) }
 	for _, k := range []int{1, 2, 3, 4, -1} {
 		functions[fmt.Sprint("rot90 ", k)] = func(v vars) variable { return v[0].Rot90(k, 0, -1) }
 	}
@@ -37,7 +38,7 @@ func init() {
 		one("pixel_shuffle", "pixel_shuffle 2", []int{1, 4, 2, 1}), one("pixel_unshuffle", "pixel_unshuffle", []int{1, 2, 4}),
 		one("channel_shuffle", "channel_shuffle", []int{1, 6, 2}), one("rot90", "rot90 1", []int{2, 3}), one("unflatten", "unflatten", []int{2, 4}),
 		one("unfold", "windows 2 1", []int{2, 3}), one("im2col", "unfold all", []int{1, 4, 3}), one("col2im", "fold all", []int{6, 6}),
-		one("glu", "glu -1", []int{2, 4}), one("softmin", "softmin", []int{3, 2}), one("clamp_to", "clamp_to both", []int{3, 4}, []int{4}, []int{3, 1}),
+		one("nan_to_num", "nan_to_num", []int{2, 4}), one("glu", "glu -1", []int{2, 4}), one("softmin", "softmin", []int{3, 2}), one("clamp_to", "clamp_to both", []int{3, 4}, []int{4}, []int{3, 1}),
 		one("trace", "trace", []int{2, 3}), one("kron", "kron", []int{2, 1, 2}, []int{1, 2}), one("cross", "cross 0", []int{3, 2}, []int{3, 1}),
 		gradientCase{op: "take", f: functions["take"], inputs: func(r *rig) []*tensor.Tensor {
 			return []*tensor.Tensor{r.random(1, 2, 3), r.ints([]int64{5, 0, -1, 5}, 2, 2)}

@@ -12,6 +12,7 @@ var (
 	nanSum       = composite{name: "nansum"}
 	nanMean      = composite{name: "nanmean"}
 	histc        = composite{name: "histc"}
+	nanToNum     = composite{name: "nan_to_num"}
 )
 
 // LogCumSumExp is the logarithm of the running sum of the exponentials along dim, without overflow. It goes over v as often as the dimension can be
@@ -44,6 +45,15 @@ func (v *Variable) NanMean(dims []int, keep bool) *Variable {
 	return nanMean.run([]*Variable{v}, func() error { return nanMean.floats(v) }, func(in []*Variable) *Variable {
 		nan := in[0].IsNaN()
 		return in[0].MaskedFill(nan, 0).Sum(dims, keep).Div(nan.Not().To(v.dtype).Sum(dims, keep))
+	})
+}
+
+// NanToNum is v with other numbers in place of NaN and of the infinities, through which no gradient passes. PyTorch's defaults are 0 and the greatest
+// and the least finite number of the type. Floating-point types.
+func (v *Variable) NanToNum(nan, posInf, negInf float64) *Variable {
+	return nanToNum.run([]*Variable{v}, func() error { return nanToNum.floats(v) }, func(in []*Variable) *Variable {
+		x := in[0].MaskedFill(in[0].EqScalar(math.Inf(1)), posInf)
+		return x.MaskedFill(in[0].EqScalar(math.Inf(-1)), negInf).MaskedFill(in[0].IsNaN(), nan)
 	})
 }
 

@@ -111,6 +111,20 @@ func to(m Module, dev device.Device, opts []Option) error {
 	return nil
 }
 
+// ZeroGrad releases the gradients of all parameters of the module, those that an optimizer does not have among them.
+func (b *Base) ZeroGrad() {
+	for _, p := range b.Parameters() {
+		p.ZeroGrad()
+	}
+}
+
+// SetRequiresGrad freezes all parameters of the module, or has gradients computed for them again (requires_grad_). Buffers stay as they are.
+func (b *Base) SetRequiresGrad(on bool) {
+	for _, p := range b.Parameters() {
+		p.SetRequiresGrad(on)
+	}
+}
+
 // Release implements Module.
 func (b *Base) Release() { release(b.whole()) }
 

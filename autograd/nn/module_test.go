@@ -310,3 +310,31 @@ func TestModulesThatDoNotEmbedBase_TakePart(t *testing.T) {
 	require.Equal(t, []nn.Named{{Name: "1.scale", Parameter: p}}, nn.NamedParameters(m))
 	require.Contains(t, m.String(), "foreign")
 }
+
+func TestModules_ReleaseGradientsAndFreeze(t *testing.T) {
+	r := onHost(t)
+	m := nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+	r.place(m)
+	x := r.tensor([]float32{1, 2, 3, 5}, 2, 2)
+	before := r.allocated()
+	g := r.graph()
+	require.NoError(t, m.Forward(g.Input(x)).Square().Sum(nil, false).Backward())
+	g.Release()
+	for _, p := range m.Parameters() {
+		require.NotNil(t, p.Grad(), p)
+	}
+	m.ZeroGrad()
+	require.Equal(t, before, r.allocated())
+	m.SetRequiresGrad(false)
+	for _, p := range append(m.Parameters(), m.Buffers()...) {
+		require.Nil(t, p.Grad(), p)
+		require.False(t, p.RequiresGrad(), p)
+	}
+	m.SetRequiresGrad(true)
+	for _, p := range m.Parameters() {
+		require.True(t, p.RequiresGrad(), p)
+	}
+	for _, b := range m.Buffers() {
+		require.False(t, b.RequiresGrad(), b)
+	}
+}

@@ -27,7 +27,7 @@ var notCompared = map[string]string{
 	"PoissonNLLLoss": inLosses, "GaussianNLLLoss": inLosses, "Normalize": inDistances, "CosineSimilarity": inDistances,
 	"PairwiseDistance": inDistances, "CDist": inDistances, "PixelShuffle": inFunctions, "PixelUnshuffle": inFunctions,
 	"ChannelShuffle": inFunctions, "Rot90": inFunctions, "Unflatten": inFunctions, "Windows": inFunctions, "TakeFlat": inFunctions,
-	"MaskedScatter": inFunctions, "Unfold": inFunctions, "Fold": inFunctions, "GLU": inFunctions, "Softmin": inFunctions,
+	"MaskedScatter": inFunctions, "Unfold": inFunctions, "Fold": inFunctions, "GLU": inFunctions, "NanToNum": inFunctions, "Softmin": inFunctions,
 	"ClampTo": inFunctions, "Trace": inFunctions, "Kron": inFunctions, "Cross": inFunctions, "GumbelSoftmax": "other random numbers",
 	"ExpandAs": "Expand", "BroadcastTensors": "Expand", "TensorSplit": "SplitSizes", "TensorSplitAt": "Narrow", "KthValue": inReductions,
 	"MedianDim": inReductions, "NanMedianDim": inReductions, "ModeDim": inReductions, "CumMax": inReductions, "CumMin": inReductions,
