@@ -1,5 +1,6 @@
 """Writes ports.json: what the programs of module/ log, written for PyTorch, in float64. Run: python3 ports.py"""
 
+import importlib
 import json
 import math
 from pathlib import Path
@@ -58,5 +59,9 @@ def dcgan():
 
 
 programs = [dcgan]
-logs = {f.__name__: [x for step in f() for x in step] for f in programs}
-(Path(__file__).resolve().parent / "ports.json").write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in logs.items()) + "\n}\n")
+
+if __name__ == "__main__":
+    for path in sorted(Path(__file__).parent.glob("ports_*.py")):
+        programs.extend(importlib.import_module(path.stem).programs)
+    logs = {f.__name__: [x for step in f() for x in step] for f in programs}
+    (Path(__file__).resolve().parent / "ports.json").write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in logs.items()) + "\n}\n")
