@@ -69,4 +69,72 @@ def vae():
         yield (bce + kld).item(), recon[0, 0].item(), sample.std().item(), sample.mean().item()
 
 
-programs = [vae]
+class RNNModel(nn.Module):
+    def __init__(self, ntoken, ninp, nhid, nlayers, dropout):
+        super().__init__()
+        self.ntoken, self.nhid, self.nlayers = ntoken, nhid, nlayers
+        self.drop = nn.Dropout(dropout)
+        self.encoder = nn.Embedding(ntoken, ninp)
+        self.rnn = nn.LSTM(ninp, nhid, nlayers, dropout=dropout)
+        self.decoder = nn.Linear(nhid, ntoken)
+        self.decoder.weight = self.encoder.weight
+
+    def forward(self, input, hidden):
+        emb = self.drop(self.encoder(input))
+        output, hidden = self.rnn(emb, hidden)
+        decoded = self.decoder(self.drop(output)).view(-1, self.ntoken)
+        return decoded, hidden
+
+    def init_hidden(self, bsz):
+        weight = next(self.parameters())
+        return weight.new_zeros(self.nlayers, bsz, self.nhid), weight.new_zeros(self.nlayers, bsz, self.nhid)
+
+
+def repackage_hidden(h):
+    return h.detach() if isinstance(h, torch.Tensor) else tuple(repackage_hidden(v) for v in h)
+
+
+def corpus(n, tokens, bsz):
+    data = torch.tensor([(i * i + 3 * i) % tokens for i in range(n)])
+    nbatch = data.size(0) // bsz
+    return data.narrow(0, 0, nbatch * bsz).view(bsz, -1).t().contiguous()
+
+
+def get_batch(source, i, bptt):
+    seq_len = min(bptt, len(source) - 1 - i)
+    return source[i:i + seq_len], source[i + 1:i + 1 + seq_len].view(-1)
+
+
+def wordlstm():
+    words, tokens, width, layers, batch, bptt, clip, lr = 65, 11, 6, 2, 3, 4, 0.25, 5.0
+    model = place(RNNModel(tokens, width, width, layers, 0.0))
+    criterion = nn.CrossEntropyLoss()
+    data_source = corpus(words, tokens, batch)
+
+    model.train()
+    hidden = model.init_hidden(batch)
+    for i in range(0, data_source.size(0) - 1, bptt):
+        data, targets = get_batch(data_source, i, bptt)
+        model.zero_grad()
+        hidden = repackage_hidden(hidden)
+        output, hidden = model(data, hidden)
+        loss = criterion(output, targets)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+        for p in model.parameters():
+            p.data.add_(p.grad, alpha=-lr)
+        yield loss.item(), norm.item()
+
+    model.eval()
+    total_loss = 0.0
+    with torch.no_grad():
+        for i in range(0, data_source.size(0) - 1, bptt):
+            data, targets = get_batch(data_source, i, bptt)
+            output, hidden = model(data, hidden)
+            hidden = repackage_hidden(hidden)
+            total_loss += len(data) * criterion(output, targets).item()
+    val_loss = total_loss / (len(data_source) - 1)
+    yield val_loss, math.exp(val_loss)
+
+
+programs = [vae, wordlstm]

@@ -21,6 +21,7 @@ type port struct {
 
 	models     []nn.Module
 	optimizers []optim.Optimizer
+	carried    []**tensor.Tensor
 }
 
 func newPort(dev device.Device) (*port, error) {
@@ -102,7 +103,10 @@ func (p *port) data(g *autograd.Graph, phase, scale float64, shape ...int) *auto
 // train says that an optimizer's state is held, too.
 func (p *port) train(opts ...optim.Optimizer) { p.optimizers = append(p.optimizers, opts...) }
 
-// leaves are the bytes of what may be in memory between steps: parameters and buffers, gradients, the state of optimizers.
+// carry says that tensors of the program are held, too: those that are in these variables when a step ends.
+func (p *port) carry(ts ...**tensor.Tensor) { p.carried = append(p.carried, ts...) }
+
+// leaves are the bytes of what may be in memory between steps: parameters and buffers, gradients, the state of optimizers, what is carried.
 func (p *port) leaves() int64 {
 	var bytes int64
 	for _, m := range p.models {
@@ -112,6 +116,9 @@ func (p *port) leaves() int64 {
 	}
 	for _, o := range p.optimizers {
 		bytes += int64(o.StateBytes())
+	}
+	for _, t := range p.carried {
+		bytes += size(*t)
 	}
 	return bytes
 }
