@@ -137,4 +137,70 @@ def wordlstm():
     yield val_loss, math.exp(val_loss)
 
 
-programs = [vae, wordlstm]
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, dropout, max_len):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        pe = torch.zeros(max_len, d_model)
+        position = torch.arange(0, max_len, dtype=torch.float64).unsqueeze(1)
+        div_term = torch.exp(torch.arange(0, d_model, 2).double() * (-math.log(10000.0) / d_model))
+        pe[:, 0::2] = torch.sin(position * div_term)
+        pe[:, 1::2] = torch.cos(position * div_term)
+        self.register_buffer("pe", pe.unsqueeze(0).transpose(0, 1))
+
+    def forward(self, x):
+        return self.dropout(x + self.pe[:x.size(0), :])
+
+
+class TransformerModel(nn.Module):
+    def __init__(self, ntoken, ninp, nhead, nhid, nlayers, dropout):
+        super().__init__()
+        self.ninp = ninp
+        self.pos_encoder = PositionalEncoding(ninp, dropout, 50)
+        encoder_layers = nn.TransformerEncoderLayer(ninp, nhead, nhid, dropout)
+        self.transformer_encoder = nn.TransformerEncoder(encoder_layers, nlayers)
+        self.encoder = nn.Embedding(ntoken, ninp)
+        self.decoder = nn.Linear(ninp, ntoken)
+
+    def _generate_square_subsequent_mask(self, sz):
+        return torch.log(torch.tril(torch.ones(sz, sz)))
+
+    def forward(self, src, has_mask=True):
+        mask = self._generate_square_subsequent_mask(len(src)) if has_mask else None
+        src = self.encoder(src) * math.sqrt(self.ninp)
+        src = self.pos_encoder(src)
+        output = self.transformer_encoder(src, mask)
+        output = self.decoder(output)
+        return F.log_softmax(output, dim=-1)
+
+
+def wordtransformer():
+    words, tokens, width, heads, hidden, layers, batch, bptt = 62, 9, 8, 2, 12, 2, 3, 5
+    model = place(TransformerModel(tokens, width, heads, hidden, layers, 0.0))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    criterion = nn.NLLLoss()
+    data_source = corpus(words, tokens, batch)
+
+    model.train()
+    for i in range(0, data_source.size(0) - 1, bptt):
+        data, targets = get_batch(data_source, i, bptt)
+        optimizer.zero_grad()
+        output = model(data).view(-1, tokens)
+        loss = criterion(output, targets)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        yield loss.item(), norm.item()
+
+    model.eval()
+    with torch.no_grad():
+        input = torch.tensor([[4]])
+        for _ in range(6):
+            output = model(input, False)
+            word = output[-1].argmax(-1, keepdim=True)
+            input = torch.cat([input, word], 0)
+        likelihood = model(input, False)
+    yield [float(w) for w in input.flatten()] + [likelihood.mean().item(), likelihood.max().item()]
+
+
+programs = [vae, wordlstm, wordtransformer]
