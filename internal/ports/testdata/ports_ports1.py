@@ -203,4 +203,59 @@ def wordtransformer():
     yield [float(w) for w in input.flatten()] + [likelihood.mean().item(), likelihood.max().item()]
 
 
-programs = [vae, wordlstm, wordtransformer]
+class Sequence(nn.Module):
+    def __init__(self, units):
+        super().__init__()
+        self.units = units
+        self.lstm1 = nn.LSTMCell(1, units)
+        self.lstm2 = nn.LSTMCell(units, units)
+        self.linear = nn.Linear(units, 1)
+
+    def forward(self, input, future=0):
+        outputs = []
+        h_t = torch.zeros(input.size(0), self.units, dtype=torch.double)
+        c_t = torch.zeros(input.size(0), self.units, dtype=torch.double)
+        h_t2 = torch.zeros(input.size(0), self.units, dtype=torch.double)
+        c_t2 = torch.zeros(input.size(0), self.units, dtype=torch.double)
+
+        for input_t in input.split(1, dim=1):
+            h_t, c_t = self.lstm1(input_t, (h_t, c_t))
+            h_t2, c_t2 = self.lstm2(h_t, (h_t2, c_t2))
+            output = self.linear(h_t2)
+            outputs += [output]
+        for i in range(future):
+            h_t, c_t = self.lstm1(output, (h_t, c_t))
+            h_t2, c_t2 = self.lstm2(h_t, (h_t2, c_t2))
+            output = self.linear(h_t2)
+            outputs += [output]
+        outputs = torch.cat(outputs, dim=1)
+        return outputs
+
+
+def timesequence():
+    n, length, units, future = 7, 16, 6, 8
+    data = torch.tensor([[math.sin((j + 5 * i) / 3) for j in range(length)] for i in range(n)])
+    input, target = data[3:, :-1], data[3:, 1:]
+    test_input, test_target = data[:3, :-1], data[:3, 1:]
+    seq = place(Sequence(units))
+    criterion = nn.MSELoss()
+    optimizer = torch.optim.LBFGS(seq.parameters(), lr=0.8, max_iter=5)
+    for _ in range(4):
+        log = []
+
+        def closure():
+            optimizer.zero_grad()
+            out = seq(input)
+            loss = criterion(out, target)
+            loss.backward()
+            log.append(loss.item())
+            return loss
+
+        optimizer.step(closure)
+        with torch.no_grad():
+            pred = seq(test_input, future=future)
+            loss = criterion(pred[:, :-future], test_target)
+            yield log + [y.item() for y in pred[:, -1]] + [loss.item()]
+
+
+programs = [vae, wordlstm, wordtransformer, timesequence]
