@@ -20,14 +20,12 @@ type positionalEncoding struct {
 
 func newPositionalEncoding(model int, dropout float64, maxLen int) *positionalEncoding {
 	table := func(e tensor.Exec, _ *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
-		pe := make([]float64, maxLen*model)
-		for position := range maxLen {
-			for i := 0; i < model; i += 2 {
-				x := float64(position) * math.Exp(float64(i)*(-math.Log(10000)/float64(model)))
-				pe[position*model+i], pe[position*model+i+1] = math.Sin(x), math.Cos(x)
-			}
-		}
-		return tensor.FromSlice(e, pe, shape...)
+		g := autograd.NewGraph(e.Device(), autograd.NoGrad())
+		defer g.Release()
+		position := g.Arange(0, float64(maxLen), 1, dt).Unsqueeze(1)
+		divTerm := g.Arange(0, float64(model), 2, dt).MulScalar(-math.Log(10000) / float64(model)).Exp()
+		angles := position.Mul(divTerm)
+		return autograd.Stack([]*autograd.Variable{angles.Sin(), angles.Cos()}, 2).View(shape...).Take() // sines at even places
 	}
 	return nn.New(&positionalEncoding{Dropout: nn.Dropout(dropout), PE: autograd.DeclareParameter("pe", table, maxLen, 1, model)})
 }
