@@ -53,4 +53,120 @@ def superresolution():
         yield psnr / batches,
 
 
-programs = [superresolution]
+class RMSNorm(nn.Module):
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+class LlamaAttention(nn.Module):
+    def __init__(self, width, heads, kv_heads, head, context):
+        super().__init__()
+        self.q_proj = nn.Linear(width, heads * head, bias=False)
+        self.k_proj = nn.Linear(width, kv_heads * head, bias=False)
+        self.v_proj = nn.Linear(width, kv_heads * head, bias=False)
+        self.o_proj = nn.Linear(heads * head, width, bias=False)
+        self.head, self.groups = head, heads // kv_heads
+        # As in Hugging Face's LLaMA angles, cosines and sines are of float32; they are rounded from float64, because the
+        # cosine of float32 may be off by its last bit.
+        inv_freq = 1 / (10000 ** (torch.arange(0, head, 2, dtype=torch.float32) / head))
+        angles = torch.outer(torch.arange(context, dtype=torch.float32), inv_freq)
+        angles = torch.cat((angles, angles), dim=-1)
+        self.register_buffer("cos", angles.double().cos().float().double(), persistent=False)
+        self.register_buffer("sin", angles.double().sin().float().double(), persistent=False)
+
+    def rotate(self, x, positions):
+        half = torch.cat((-x[..., self.head // 2:], x[..., :self.head // 2]), dim=-1)
+        return x * self.cos[positions] + half * self.sin[positions]
+
+    def forward(self, x, positions, past):
+        b, t, _ = x.shape
+        q = self.rotate(self.q_proj(x).view(b, t, -1, self.head).transpose(1, 2), positions)
+        k = self.rotate(self.k_proj(x).view(b, t, -1, self.head).transpose(1, 2), positions)
+        v = self.v_proj(x).view(b, t, -1, self.head).transpose(1, 2)
+        if past is not None:
+            if past:
+                k, v = torch.cat((past[0], k), dim=2), torch.cat((past[1], v), dim=2)
+            past[:] = [k, v]
+        k, v = k.repeat_interleave(self.groups, 1), v.repeat_interleave(self.groups, 1)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.head)
+        s = k.shape[2]
+        scores = scores.masked_fill(torch.ones(t, s, dtype=torch.bool).tril(s - t).logical_not(), -math.inf)
+        return self.o_proj((F.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, t, -1))
+
+
+class LlamaMLP(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.gate_proj = nn.Linear(width, hidden, bias=False)
+        self.up_proj = nn.Linear(width, hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaLayer(nn.Module):
+    def __init__(self, width, hidden, heads, kv_heads, head, context):
+        super().__init__()
+        self.input_layernorm = RMSNorm(width, 1e-5)
+        self.self_attn = LlamaAttention(width, heads, kv_heads, head, context)
+        self.post_attention_layernorm = RMSNorm(width, 1e-5)
+        self.mlp = LlamaMLP(width, hidden)
+
+    def forward(self, x, positions, past):
+        x = x + self.self_attn(self.input_layernorm(x), positions, past)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Llama(nn.Module):
+    def __init__(self, vocabulary, blocks, width, *sizes):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(vocabulary, width)
+        self.layers = nn.ModuleList(LlamaLayer(width, *sizes) for _ in range(blocks))
+        self.norm = RMSNorm(width, 1e-5)
+        self.lm_head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens, start=0, past=None):
+        positions = torch.arange(start, start + tokens.shape[1])
+        x = self.embed_tokens(tokens)
+        for i, layer in enumerate(self.layers):
+            x = layer(x, positions, None if past is None else past[i])
+        return self.lm_head(self.norm(x))
+
+
+def llama():
+    vocabulary, blocks, width, hidden, heads, kv_heads, head, context = 17, 2, 16, 24, 4, 2, 4, 16
+    batch, length, prompt, written = 2, 8, 5, 8
+    model = place(Llama(vocabulary, blocks, width, hidden, heads, kv_heads, head, context))
+    opt = torch.optim.AdamW(model.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
+
+    def text(phase, length):
+        return (torch.arange(batch * length).reshape(batch, length) ** 2 + phase) % vocabulary
+
+    for i in range(3):
+        opt.zero_grad()
+        tokens = text(i, length + 1)
+        logits = model(tokens[:, :-1])
+        loss = F.cross_entropy(logits.reshape(-1, vocabulary), tokens[:, 1:].reshape(-1))
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1)
+        opt.step()
+        yield loss.item(), norm.item()
+    model.eval()
+    with torch.no_grad():
+        past = [[] for _ in range(blocks)]
+        tokens = next = text(3, prompt)
+        for _ in range(written):
+            logits = model(next, tokens.shape[1] - next.shape[1], past)[:, -1]
+            assert torch.allclose(logits, model(tokens)[:, -1], 1e-12, 1e-12)
+            next = logits.argmax(-1, keepdim=True)
+            tokens = torch.cat((tokens, next), dim=1)
+            yield logits.sum().item(), *next.flatten().tolist()
+
+
+programs = [superresolution, llama]

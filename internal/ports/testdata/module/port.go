@@ -110,7 +110,7 @@ func (p *port) carry(ts ...**tensor.Tensor) { p.carried = append(p.carried, ts..
 func (p *port) leaves() int64 {
 	var bytes int64
 	for _, m := range p.models {
-		for _, n := range nn.NamedState(m) {
+		for _, n := range append(nn.NamedParameters(m), nn.NamedBuffers(m)...) {
 			bytes += size(n.Parameter.Tensor()) + size(n.Parameter.Grad())
 		}
 	}
