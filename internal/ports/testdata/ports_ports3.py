@@ -1,6 +1,5 @@
 """Programs of ports.py: super resolution, a LLaMA, a diffusion model."""
 
-import copy
 import math
 
 import torch
@@ -169,4 +168,93 @@ def llama():
             yield logits.sum().item(), *next.flatten().tolist()
 
 
-programs = [superresolution, llama]
+def ddpm_time(t, width):
+    half = width // 2
+    freqs = torch.exp(torch.arange(half) * -(math.log(10000) / (half - 1)))
+    angles = t[:, None] * freqs[None, :]
+    return torch.cat((angles.sin(), angles.cos()), dim=-1)
+
+
+class DDPMBlock(nn.Module):
+    def __init__(self, into, out, time):
+        super().__init__()
+        self.norm1 = nn.GroupNorm(2, into)
+        self.conv1 = nn.Conv2d(into, out, 3, padding=1)
+        self.time_proj = nn.Sequential(nn.SiLU(), nn.Linear(time, out))
+        self.norm2 = nn.GroupNorm(2, out)
+        self.conv2 = nn.Conv2d(out, out, 3, padding=1)
+        self.shortcut = nn.Conv2d(into, out, 1) if into != out else nn.Identity()
+
+    def forward(self, x, time):
+        h = self.conv1(F.silu(self.norm1(x)))
+        h = h + self.time_proj(time)[:, :, None, None]
+        h = self.conv2(F.silu(self.norm2(h)))
+        return h + self.shortcut(x)
+
+
+class DDPMUNet(nn.Module):
+    def __init__(self, channels, width):
+        super().__init__()
+        time = 2 * width
+        self.width = width
+        self.time_mlp = nn.Sequential(nn.Linear(width, time), nn.SiLU(), nn.Linear(time, time))
+        self.conv_in = nn.Conv2d(channels, width, 3, padding=1)
+        self.down = DDPMBlock(width, width, time)
+        self.downsample = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
+        self.mid = DDPMBlock(2 * width, 2 * width, time)
+        self.upsample = nn.Sequential(nn.Upsample(scale_factor=2), nn.Conv2d(2 * width, width, 3, padding=1))
+        self.up = DDPMBlock(2 * width, width, time)
+        self.out = nn.Sequential(nn.GroupNorm(2, width), nn.SiLU(), nn.Conv2d(width, channels, 3, padding=1))
+
+    def forward(self, x, t):
+        time = self.time_mlp(ddpm_time(t, self.width))
+        skip = self.down(self.conv_in(x), time)
+        h = self.mid(self.downsample(skip), time)
+        h = self.up(torch.cat((self.upsample(h), skip), dim=1), time)
+        return self.out(h)
+
+
+class DDPMSchedule(nn.Module):
+    def __init__(self, timesteps):
+        super().__init__()
+        self.register_buffer("betas", torch.linspace(1e-3, 0.3, timesteps))
+        self.register_buffer("alphas_cumprod", (1 - self.betas).cumprod(0))
+
+    def at(self, values, t):
+        return values.gather(0, t).reshape(-1, 1, 1, 1)
+
+    def noised(self, x, t, noise):
+        a = self.at(self.alphas_cumprod, t)
+        return a.sqrt() * x + (1 - a).sqrt() * noise
+
+    def denoised(self, model, x, t, noise):
+        beta, a = self.at(self.betas, t), self.at(self.alphas_cumprod, t)
+        mean = (x - beta * model(x, t) / (1 - a).sqrt()) / (1 - beta).sqrt()
+        before = a / (1 - beta)
+        return mean + (beta * (1 - before) / (1 - a)).sqrt() * noise
+
+
+def ddpm():
+    timesteps, batch, channels, width, size = 10, 3, 2, 4, 6
+    model, schedule = place(DDPMUNet(channels, width)), place(DDPMSchedule(timesteps))
+    ema = torch.optim.swa_utils.AveragedModel(model, avg_fn=lambda average, p, n: 0.9 * average + 0.1 * p)
+    opt = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for i in range(4):
+        images, noise = wave(i, 1, batch, channels, size, size), wave(100 + 1.3 * i, 1.4, batch, channels, size, size)
+        t = torch.tensor([i, 2 * i + 1, 9 - i])
+        opt.zero_grad()
+        loss = F.mse_loss(model(schedule.noised(images, t, noise), t), noise)
+        loss.backward()
+        opt.step()
+        ema.update_parameters(model)
+        yield loss.item(),
+    ema.eval()
+    x = wave(50, 1.4, batch, channels, size, size)
+    with torch.no_grad():
+        for t in range(timesteps - 1, timesteps - 4, -1):
+            noise = wave(200 + t, 1.4, batch, channels, size, size)
+            x = schedule.denoised(ema.module, x, torch.full((batch,), t), noise)
+            yield x.mean().item(), x.std().item()
+
+
+programs = [superresolution, llama, ddpm]
