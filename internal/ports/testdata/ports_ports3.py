@@ -1,4 +1,4 @@
-"""Programs of ports.py: super resolution, a LLaMA, a diffusion model."""
+"""Programs of ports.py: super resolution, a LLaMA, a diffusion model, a siamese network."""
 
 import math
 
@@ -257,4 +257,46 @@ def ddpm():
             yield x.mean().item(), x.std().item()
 
 
-programs = [superresolution, llama, ddpm]
+class SiameseNet(nn.Module):
+    def __init__(self, width, embedding):
+        super().__init__()
+        self.cnn = nn.Sequential(
+            nn.Conv2d(1, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(width, 2 * width, 3, padding=1), nn.BatchNorm2d(2 * width), nn.ReLU(), nn.AdaptiveAvgPool2d(2))
+        self.fc = nn.Sequential(
+            nn.Flatten(), nn.Linear(8 * width, 2 * embedding), nn.BatchNorm1d(2 * embedding), nn.ReLU(), nn.Linear(2 * embedding, embedding))
+
+    def forward_once(self, x):
+        return self.fc(self.cnn(x))
+
+    def forward(self, anchor, positive, negative):
+        return self.forward_once(anchor), self.forward_once(positive), self.forward_once(negative)
+
+
+def siamese():
+    batch, steps = 5, 6
+    model = place(SiameseNet(3, 4))
+    criterion = nn.TripletMarginLoss(margin=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=steps)
+
+    def images(i):
+        anchor = wave(i, 1, batch, 1, 8, 8)
+        return anchor, anchor + wave(10 + i, 0.2, batch, 1, 8, 8), anchor ** 2 - wave(20 + i, 0.5, batch, 1, 8, 8)
+
+    for i in range(steps):
+        optimizer.zero_grad()
+        loss = criterion(*model(*images(i)))
+        loss.backward()
+        optimizer.step()
+        yield loss.item(),
+        yield scheduler.get_last_lr()[0], optimizer.param_groups[0]["momentum"]
+        scheduler.step()
+    model.eval()
+    with torch.no_grad():
+        anchor, positive, negative = model(*images(30))
+        near, far = F.pairwise_distance(anchor, positive), F.pairwise_distance(anchor, negative)
+        yield near.mean().item(), far.mean().item(), (near < far).sum().item()
+
+
+programs = [superresolution, llama, ddpm, siamese]
