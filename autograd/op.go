@@ -188,13 +188,21 @@ func (n *node) checkInputs() error {
 		case v == nil || v.g == nil:
 			return fmt.Errorf("input %d: %w", i, ErrNilVariable)
 		case v.g != n.g:
-			return fmt.Errorf("%w: input %d", ErrOtherGraph, i)
+			return fmt.Errorf("%w: %s", ErrOtherGraph, v.foreign(i))
 		case v.Alive():
 		default:
 			return v.unusable(fmt.Sprintf("input %d", i))
 		}
 	}
 	return nil
+}
+
+// foreign says of an input from another graph how it gets into this one.
+func (v *Variable) foreign(i int) string {
+	if v.g.released {
+		return fmt.Sprintf("input %d is of one that was released; Take a value before Release, and Input it", i)
+	}
+	return fmt.Sprintf("input %d is of another one; Take its value, and Input it here", i)
 }
 
 // cast lets the graph's caster replace the inputs. It returns what the caster made for this run alone, which the caller

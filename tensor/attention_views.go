@@ -164,7 +164,7 @@ func (p *attending) lay(name string, q, k, v *Tensor) (err error) {
 func (p *attending) checkMask(name string, q *Tensor) error {
 	m := p.Mask
 	if p.IsCausal && p.IsCausalLowerRight {
-		return valueErr(name, "IsCausal and IsCausalLowerRight exclude each other")
+		return valueErr(name, "IsCausal and IsCausalLowerRight, which a cache of keys and values asks for, exclude each other")
 	}
 	if m == nil {
 		return nil

@@ -156,8 +156,10 @@ func (b *base) full(v *autograd.Variable) *autograd.Variable {
 // of is the shape of samples.
 func (b *base) of(shape []int) []int { return append(append([]int{}, shape...), b.shape...) }
 
-// rand are uniform numbers in [0, 1) for samples.
-func (b *base) rand(shape []int) *autograd.Variable { return b.g.Rand(b.dt, b.of(shape)...) }
+// rand are uniform numbers in [0, 1) for samples, of float32 at least: rounded to half precision some would be 1.
+func (b *base) rand(shape []int) *autograd.Variable {
+	return b.g.Rand(tensor.Promote(b.dt, tensor.Float32), b.of(shape)...)
+}
 
 // randN are standard normal numbers.
 func (b *base) randN(shape []int) *autograd.Variable { return b.g.RandN(b.dt, b.of(shape)...) }

@@ -30,7 +30,7 @@ func (d Uniform) RSample(shape ...int) *autograd.Variable {
 }
 
 func (d Uniform) draw(shape []int) *autograd.Variable {
-	return d.low.Add(d.high.Sub(d.low).Mul(d.rand(shape)))
+	return d.low.Add(d.high.Sub(d.low).Mul(d.rand(shape).To(d.dt)))
 }
 
 // LogProb is the logarithm of the density at value, -Inf outside of the interval.

@@ -1,6 +1,6 @@
 package nn
 
-// BatchFirstOption is what BatchFirst returns: an option of recurrent layers and of attention.
+// BatchFirstOption is what BatchFirst returns: an option of recurrent layers, of attention and of the blocks of transformers.
 type BatchFirstOption struct{}
 
 // BatchFirst takes and gives [N, T, ...] instead of PyTorch's default, [T, N, ...]. The states of recurrent layers are not changed

@@ -10,7 +10,7 @@ import (
 
 // RotaryEmbeddingModule has the cosines and sines of rotary position embedding (Su et al., "RoFormer", 2021) for positions up to a greatest one: pair i of
 // the element pairs of a head at position p is turned by p / base^(2i/dim). It has no parameters. The tables are buffers that Save does not write,
-// 4*dim bytes a position in float32, and of the type of the model: angles are computed in float32, as in Hugging Face's models.
+// 4*dim bytes a position in float32, and of the type of the model. They are computed in float32, as in Hugging Face's models, and in float64 for a model of that type.
 type RotaryEmbeddingModule struct {
 	Base
 	cos, sin *autograd.Parameter // [maxLen, dim/2]
@@ -76,11 +76,16 @@ func rotaryTable(base float64, f func(angles *tensor.Tensor) (*tensor.Tensor, er
 			return t
 		}
 		own := e.Owned()
-		if do(tensor.Empty(own, tensor.Float32, shape...)); failed != nil { // there is no memory for so many, on the host either
+		computed := tensor.Float32
+		if dt == tensor.Float64 {
+			computed = dt
+		}
+		if do(tensor.Empty(own, computed, shape...)); failed != nil { // there is no memory for so many, on the host either
 			return nil, failed
 		}
-		at := do(do(tensor.Arange(own, 0, float64(shape[0]), 1, tensor.Float32)).Unsqueeze(1))
-		angles := do(at.Mul(do(tensor.FromSlice(own, rotaryFrequencies(base, shape[1]), shape[1]))))
+		at := do(do(tensor.Arange(own, 0, float64(shape[0]), 1, computed)).Unsqueeze(1))
+		frequencies := do(do(tensor.FromSlice(own, rotaryFrequencies(base, shape[1], computed), shape[1])).To(computed))
+		angles := do(at.Mul(frequencies))
 		table := do(do(f(angles)).To(dt))
 		if failed != nil {
 			return nil, failed
@@ -89,11 +94,15 @@ func rotaryTable(base float64, f func(angles *tensor.Tensor) (*tensor.Tensor, er
 	}
 }
 
-// rotaryFrequencies are the angles of one position, 1 / base^(2i/dim), with each step in float32, as PyTorch's are.
-func rotaryFrequencies(base float64, pairs int) []float32 {
-	w := make([]float32, pairs)
+// rotaryFrequencies are the angles of one position, 1 / base^(2i/dim): of a float32 table with each step in float32, as PyTorch's are.
+func rotaryFrequencies(base float64, pairs int, dt tensor.DType) []float64 {
+	w := make([]float64, pairs)
 	for i := range w {
-		w[i] = 1 / float32(math.Pow(base, float64(float32(2*i)/float32(2*pairs))))
+		if dt == tensor.Float64 {
+			w[i] = math.Pow(base, -float64(i)/float64(pairs))
+		} else {
+			w[i] = float64(1 / float32(math.Pow(base, float64(float32(2*i)/float32(2*pairs)))))
+		}
 	}
 	return w
 }

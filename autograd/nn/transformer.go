@@ -20,7 +20,7 @@ type TransformerBlockLayer struct {
 	drop         *DropoutLayer
 }
 
-// BlockOption changes TransformerBlock and TransformerDecoderLayer.
+// BlockOption changes TransformerBlock and DecoderBlock. BatchFirst is one, too.
 type BlockOption interface{ applyBlock(c *blockConfig) }
 
 type blockOption func(*blockConfig)

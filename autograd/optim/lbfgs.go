@@ -345,7 +345,7 @@ func (o *LBFGSOptimizer) String() string {
 	if o.err != nil {
 		return failed("LBFGS", o.err)
 	}
-	return fmt.Sprintf("LBFGS: %s, lr %v, %s", oneline.Count(len(o.params), "parameter"), o.settings.LR, oneline.Count(o.state.iters, "iteration"))
+	return fmt.Sprintf("LBFGS: %s, lr %v, %s so far", oneline.Count(len(o.params), "parameter"), o.settings.LR, oneline.Count(o.state.iters, "iteration"))
 }
 
 // lbfgsRun is a step in progress.

@@ -287,7 +287,7 @@ func TestLBFGS_IsDrivenBySchedules(t *testing.T) {
 	s := optim.StepLR(opt, 1, 0.5)
 	require.NoError(t, s.Step())
 	require.InDelta(t, 0.25, opt.LR(0), 0)
-	require.Equal(t, "LBFGS: 0 parameters, lr 0.25, 0 iterations", opt.String())
+	require.Equal(t, "LBFGS: 0 parameters, lr 0.25, 0 iterations so far", opt.String())
 	opt.SetLR(1, 1)
 	require.ErrorIs(t, opt.Err(), optim.ErrInvalid)
 }

@@ -34,7 +34,7 @@ func ThreePhase() OneCycleOption { return func(c *oneCycle) { c.three = true } }
 
 // OneCycleLR raises the learning rates from maxLR/25 to maxLR and lets them fall again, in total steps
 // (torch.optim.lr_scheduler.OneCycleLR; Smith and Topin, "Super-Convergence", 2018). maxLR has one rate for all groups, or one for
-// each. Step more than total-1 times is an error. Unless FixedMomentum is given, the groups must have a momentum.
+// each. Step more than total times is an error; the last of these, after the last batch, sets rates that are for nothing, as in PyTorch. Unless FixedMomentum is given, the groups must have a momentum.
 func OneCycleLR(opt Rated, maxLR []float64, total int, opts ...OneCycleOption) *Schedule {
 	c := &oneCycle{start: 0.3, baseMomentum: 0.85, maxMomentum: 0.95, initial: 25, final: 1e4, total: total, most: maxLR}
 	for _, o := range opts {
@@ -82,8 +82,8 @@ func (c *oneCycle) wrong(opt Rated) error {
 }
 
 func (c *oneCycle) check(step int) error {
-	if step >= c.total {
-		return fmt.Errorf("step %d of %d: the cycle is over", step+1, c.total)
+	if step > c.total { // PyTorch allows a step after the last batch, whose rate nothing uses
+		return fmt.Errorf("step %d of %d: the cycle is over", step, c.total)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (c *oneCycle) rate(_ float64, group, step int) float64 {
 	if c.three {
 		levels = []float64{first, most, first, last}
 	}
-	return c.anneal(levels[n], levels[n+1], part)
+	return max(0, c.anneal(levels[n], levels[n+1], part)) // a line goes on below 0 behind the last batch
 }
 
 func (c *oneCycle) momentum(_, step int) float64 {
@@ -134,5 +134,8 @@ func (c *oneCycle) momentum(_, step int) float64 {
 	}
 	n, part := c.phase(step)
 	levels := []float64{c.maxMomentum, c.baseMomentum, c.maxMomentum, c.maxMomentum}
-	return c.anneal(levels[n], levels[n+1], part)
+	if m := c.anneal(levels[n], levels[n+1], part); m < 1 {
+		return m
+	}
+	return levels[n+1]
 }

@@ -212,10 +212,32 @@ func TestSchedule_StepBeyondItsEnd_IsAnErrorThatChangesNothing(t *testing.T) {
 	s := optim.OneCycleLR(opt, []float64{0.5}, 3)
 	require.NoError(t, s.Step())
 	require.NoError(t, s.Step())
+	require.NoError(t, s.Step())
 	last := opt.LR(0)
 	require.ErrorIs(t, s.Step(), optim.ErrInvalid)
 	require.Equal(t, last, opt.LR(0))
 	require.ErrorIs(t, s.LoadState(optim.ScheduleState{LastEpoch: 1}), optim.ErrInvalid)
+}
+
+// A loop that calls Step after each of total batches calls it once more than there are rates that are used. PyTorch lets it.
+func TestOneCycleLR_TakesAStepAfterTheLastBatch(t *testing.T) {
+	for _, c := range []struct {
+		opts         []optim.OneCycleOption
+		rate, moment float64
+	}{{nil, 0.013347753018883055, 0.9366525935914912}, {[]optim.OneCycleOption{optim.LinearAnneal()}, 0, -1}, {[]optim.OneCycleOption{optim.ThreePhase()}, -1, -1}} {
+		opt := optim.SGD(nil, optim.LR(0.1), optim.Momentum(0.9))
+		s := optim.OneCycleLR(opt, []float64{0.1}, 6, c.opts...)
+		for range 6 {
+			require.NoError(t, s.Step())
+		}
+		if c.rate >= 0 {
+			require.InDelta(t, c.rate, opt.LR(0), 1e-15)
+		}
+		if c.moment >= 0 {
+			require.InDelta(t, c.moment, opt.Momentum(0), 1e-15)
+		}
+		require.ErrorContains(t, s.Step(), "the cycle is over")
+	}
 }
 
 func TestSetMomentum_RefusesToSwitchItOnOrOff(t *testing.T) {
@@ -239,7 +261,7 @@ func TestLoadState_OfSchedules_RefusesWhatNoneHas_AndChangesNothing(t *testing.T
 	for name, spoil := range map[string]func(st *optim.ScheduleState){
 		"negative epoch": func(st *optim.ScheduleState) { st.LastEpoch = -1 },
 		"absurd epoch":   func(st *optim.ScheduleState) { st.LastEpoch = math.MaxInt },
-		"past the end":   func(st *optim.ScheduleState) { st.LastEpoch = 10 },
+		"past the end":   func(st *optim.ScheduleState) { st.LastEpoch = 11 },
 		"groups":         func(st *optim.ScheduleState) { st.BaseLRs = nil },
 		"NaN":            func(st *optim.ScheduleState) { st.BaseLRs = []float64{math.NaN()} },
 		"negative":       func(st *optim.ScheduleState) { st.BaseLRs = []float64{-1} },

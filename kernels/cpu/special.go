@@ -53,8 +53,8 @@ var polygammaTail = [...]float64{
 // Maclaurin's formula gives from x + k > 10 + 1.5*n on.
 func polygamma64(order, x float64) float64 {
 	n := int64(order)
-	if math.IsInf(x, -1) || math.IsNaN(x) {
-		return math.NaN()
+	if math.IsNaN(x) {
+		return x
 	}
 	sign := 1 - 2*float64(1-n&1)
 	switch {

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "275bc62ada0a140dc8980a4c079211936dd508bbb38ece5ce5fa88bbb31871f1"
+const inputsHash = "eed552fd68054f6623ae13ddc884d13512e2fbbc5822f40360df9cf5c160a313"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

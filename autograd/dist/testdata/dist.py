@@ -58,6 +58,10 @@ case("tanh", lambda m, s: D.TransformedDistribution(D.Normal(m, s), [D.TanhTrans
 classes = torch.tensor([[0, 3], [1, 2], [3, 0]])
 case("categorical", lambda l: D.Categorical(logits=l), [numbers(2, 4)], classes, other=[numbers(2, 4, seed=4)])
 case("categorical probs", lambda p: D.Categorical(probs=p), [numbers(4, lo=0.1, hi=2)], classes, other=[numbers(4, seed=4, lo=0.1, hi=1)])
+sure = torch.tensor([1.0, 0, 0, 0], dtype=torch.float64)
+case("categorical probs sure", lambda p: D.Categorical(probs=p), [sure], classes, other=[numbers(4, seed=4, lo=0.1, hi=1)])
+case("bernoulli probs sure", lambda p: D.Bernoulli(probs=p), [sure.clone()], torch.tensor([1.0, 0, 1, 0], dtype=torch.float64),
+     other=[numbers(4, seed=4, lo=0.1, hi=0.9)])
 ones = torch.tensor([[0.0, 1, 1], [1, 0, 0]], dtype=torch.float64)
 case("bernoulli", lambda l: D.Bernoulli(logits=l), [numbers(3, lo=-4, hi=4)], ones, other=[numbers(3, seed=4)])
 case("bernoulli probs", lambda p: D.Bernoulli(probs=p), [numbers(3, lo=0.1, hi=0.9)], ones, other=[numbers(3, seed=4, lo=0.1, hi=0.9)])

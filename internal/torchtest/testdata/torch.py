@@ -332,7 +332,7 @@ OPS.update({
     "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
     "GELU": F.gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
     "Atan2": lambda x, y: torch.atan2(*in_common(x, y)), "Hardswish": hardswish,
-    "CELU": F.celu, "Hardshrink": F.hardshrink, "Softshrink": F.softshrink, "Threshold": F.threshold, "Polygamma": polygamma,
+    "CELU": lambda x, alpha: elu(x / alpha, 1.0) * alpha if x.is_floating_point() else F.celu(x, alpha), "Hardshrink": F.hardshrink, "Softshrink": F.softshrink, "Threshold": F.threshold, "Polygamma": polygamma,
     "Logit": lambda x, eps: x.logit(eps if eps >= 0 else None),
     "LeakyReLU": lambda x, s: F.leaky_relu(x, s), "Softplus": lambda x, b, t: F.softplus(x, b, t), "Hardtanh": past_nan(F.hardtanh),
     "Lerp": torch.lerp, "LerpScalar": lambda x, end, w: torch.lerp(x, end, w), "AddScaled": lambda x, y, a: torch.add(x, y, alpha=scalar(x, a) if not y.is_floating_point() else a),

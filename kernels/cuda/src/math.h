@@ -817,7 +817,7 @@ FN f64 natural_power(f64 v, i64 n) {
 // positive ones are added one by one.
 FN f64 polygamma(f64 order, f64 v) {
     i64 n = (i64)order;
-    if (v != v || v == -__builtin_inf()) return __builtin_nan("");
+    if (v != v) return v;
     f64 fact = 1.0;
     #pragma unroll 1
     for (i64 k = 2; k <= n; k++) fact *= (f64)k;

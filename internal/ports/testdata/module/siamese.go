@@ -71,9 +71,6 @@ func siamese(p *port) error {
 		if err := p.step(scheduler.LastLR()[0], optimizer.Momentum(0)); err != nil {
 			return err
 		}
-		if i == steps-1 {
-			return nil // PyTorch lets the schedule step once more than this one
-		}
 		return scheduler.Step()
 	}
 	for i := range steps {

@@ -70,13 +70,11 @@ class LlamaAttention(nn.Module):
         self.v_proj = nn.Linear(width, kv_heads * head, bias=False)
         self.o_proj = nn.Linear(heads * head, width, bias=False)
         self.head, self.groups = head, heads // kv_heads
-        # As in Hugging Face's LLaMA angles, cosines and sines are of float32; they are rounded from float64, because the
-        # cosine of float32 may be off by its last bit.
-        inv_freq = 1 / (10000 ** (torch.arange(0, head, 2, dtype=torch.float32) / head))
-        angles = torch.outer(torch.arange(context, dtype=torch.float32), inv_freq)
+        inv_freq = 1 / (10000 ** (torch.arange(0, head, 2, dtype=torch.float64) / head))
+        angles = torch.outer(torch.arange(context, dtype=torch.float64), inv_freq)
         angles = torch.cat((angles, angles), dim=-1)
-        self.register_buffer("cos", angles.double().cos().float().double(), persistent=False)
-        self.register_buffer("sin", angles.double().sin().float().double(), persistent=False)
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
 
     def rotate(self, x, positions):
         half = torch.cat((-x[..., self.head // 2:], x[..., :self.head // 2]), dim=-1)

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// trainer lets an agent push some carts, and learn from what came of it.
+type trainer struct {
+	*session.Session
+	agent   *agent
+	opt     *optim.Grouped
+	gen     *tensor.Generator
+	carts   []*cartPole
+	horizon int
+	gamma   float64
+	smooth  float64
+	entropy float64
+
+	lengths []float64 // of the episodes that have ended
+}
+
+func newTrainer(s *session.Session, o options) (*trainer, error) {
+	t := &trainer{
+		Session: s, agent: newAgent(o.width), gen: tensor.NewGenerator(o.seed + 1), horizon: o.horizon, gamma: o.gamma, smooth: 0.95, entropy: o.entropy,
+	}
+	if err := t.agent.To(s.Device, nn.Seed(o.seed)); err != nil {
+		return nil, err
+	}
+	t.opt = optim.Adam(t.agent.Parameters(), optim.LR(o.lr))
+	for i := range o.carts {
+		t.carts = append(t.carts, newCartPole(o.seed, uint64(i)))
+	}
+	return t, nil
+}
+
+func (t *trainer) release() {
+	t.opt.Release()
+	t.agent.Release()
+}
+
+// rollout is what carts went through: steps of all carts, one after the other.
+type rollout struct {
+	states              []float32 // [steps*carts, 4]
+	actions             []int64
+	returns, advantages []float32
+}
+
+// step is an update: some steps of all carts, and one of the optimizer.
+func (t *trainer) step() (loss float64, err error) {
+	r, err := t.play()
+	if err != nil {
+		return 0, err
+	}
+	defer t.Session.Step()
+	return t.learn(r)
+}
+
+// play lets all carts go on for the horizon. Advantages are generalized (Schulman and others, 2016), normalized over all.
+func (t *trainer) play() (*rollout, error) {
+	n := len(t.carts)
+	r := &rollout{}
+	var expected, rewards, goes []float32 // goes is 0 where an episode ended
+	for step := 0; ; step++ {
+		from := len(r.states)
+		for _, c := range t.carts {
+			r.states = c.observe(r.states)
+		}
+		chosen, values, err := t.act(r.states[from:])
+		if err != nil {
+			return nil, err
+		}
+		expected = append(expected, values...)
+		if step == t.horizon { // only for what the critic expects behind the horizon
+			r.states = r.states[:from]
+			break
+		}
+		r.actions = append(r.actions, chosen...)
+		for i, c := range t.carts {
+			over, _, length := c.step(chosen[i])
+			rewards, goes = append(rewards, 1), append(goes, 1)
+			if over {
+				goes[len(goes)-1] = 0
+				t.lengths = append(t.lengths, float64(length))
+			}
+		}
+	}
+	r.returns, r.advantages = make([]float32, n*t.horizon), make([]float32, n*t.horizon)
+	for c := range n {
+		advantage := 0.0
+		for k := n*(t.horizon-1) + c; k >= 0; k -= n {
+			on := float64(goes[k])
+			surprise := float64(rewards[k]) + t.gamma*on*float64(expected[k+n]) - float64(expected[k])
+			advantage = surprise + t.gamma*t.smooth*on*advantage
+			r.advantages[k], r.returns[k] = float32(advantage), float32(advantage)+expected[k]
+		}
+	}
+	normalize(r.advantages)
+	return r, nil
+}
+
+// normalize gives numbers a mean of 0 and a deviation of 1.
+func normalize(v []float32) {
+	var sum, squares float64
+	for _, x := range v {
+		sum += float64(x)
+	}
+	mean := sum / float64(len(v))
+	for _, x := range v {
+		squares += (float64(x) - mean) * (float64(x) - mean)
+	}
+	deviation := math.Sqrt(squares/float64(len(v))) + 1e-8
+	for i, x := range v {
+		v[i] = float32((float64(x) - mean) / deviation)
+	}
+}
+
+// recent is the mean length of the last episodes, 100 at most.
+func (t *trainer) recent() float64 { return mean(t.lengths[max(0, len(t.lengths)-100):]) }
+
+// mean is 0 of nothing.
+func mean(v []float64) float64 {
+	var sum float64
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(max(1, len(v)))
+}
+
+// values copies a variable's elements.
+func values[T tensor.Element](v *autograd.Variable) ([]T, error) {
+	t, err := v.Tensor()
+	if err != nil {
+		return nil, err
+	}
+	return tensor.ToSlice[T](t)
+}
