@@ -57,4 +57,53 @@ def actorcritic():
         yield loss.item(), entropy.item(), saved[-1][1].item()
 
 
-programs = [actorcritic]
+def wgangp():
+    batch, latent, features, LAMBDA = 3, 5, 4, 10
+    netG = place(nn.Sequential(
+        nn.Linear(latent, 2 * features * 2 * 2), nn.ReLU(), nn.Unflatten(1, (2 * features, 2, 2)),
+        nn.ConvTranspose2d(2 * features, features, 4, 2, 1), nn.BatchNorm2d(features), nn.ReLU(),
+        nn.ConvTranspose2d(features, 2, 4, 2, 1), nn.Tanh()))
+    netD = place(nn.Sequential(
+        nn.Conv2d(2, features, 4, 2, 1), nn.LeakyReLU(0.2),
+        nn.Conv2d(features, 2 * features, 4, 2, 1), nn.InstanceNorm2d(2 * features, affine=True), nn.LeakyReLU(0.2),
+        nn.Flatten(), nn.Linear(2 * features * 2 * 2, 1)))
+    optimizerD = torch.optim.Adam(netD.parameters(), lr=1e-3, betas=(0, 0.9))
+    optimizerG = torch.optim.Adam(netG.parameters(), lr=1e-3, betas=(0, 0.9))
+    one = torch.tensor(1.0)
+    mone = -one
+
+    def gradient_penalty(real, fake, alpha):
+        interpolates = (alpha * real + (1 - alpha) * fake).requires_grad_(True)
+        disc = netD(interpolates)
+        gradients = torch.autograd.grad(outputs=disc, inputs=interpolates, grad_outputs=torch.ones(disc.size()), create_graph=True)[0]
+        gradients = gradients.view(gradients.size(0), -1)
+        return ((gradients.norm(2, dim=1) - 1) ** 2).mean() * LAMBDA
+
+    for iteration in range(3):
+        for p in netD.parameters():
+            p.requires_grad = True
+        for i in range(2):
+            phase = 2 * iteration + i
+            netD.zero_grad()
+            real = wave(phase, 1, batch, 2, 8, 8)
+            D_real = netD(real).mean()
+            D_real.backward(mone)
+            with torch.no_grad():
+                fake = netG(wave(20 + phase, 1, batch, latent))
+            D_fake = netD(fake).mean()
+            D_fake.backward(one)
+            penalty = gradient_penalty(real, fake, wave(40 + phase, 0.5, batch, 1, 1, 1) + 0.5)
+            penalty.backward()
+            D_cost = D_fake - D_real + penalty
+            optimizerD.step()
+            yield D_cost.item(), (D_real - D_fake).item(), penalty.item()
+        for p in netD.parameters():
+            p.requires_grad = False
+        netG.zero_grad()
+        G = netD(netG(wave(60 + iteration, 1, batch, latent))).mean()
+        G.backward(mone)
+        optimizerG.step()
+        yield (-G.item(),)
+
+
+programs = [actorcritic, wgangp]
