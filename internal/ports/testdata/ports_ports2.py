@@ -6,6 +6,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.distributions import Categorical
+from torch.nn.utils.stateless import functional_call
 
 from ports import place, wave
 
@@ -106,4 +107,28 @@ def wgangp():
         yield (-G.item(),)
 
 
-programs = [actorcritic, wgangp]
+def maml():
+    shots, tasks, inner_lr, inner_steps = 5, 2, 0.05, 2
+    model = place(nn.Sequential(nn.Linear(1, 12), nn.ReLU(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 1)))
+    outer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for i in range(5):
+        outer.zero_grad()
+        losses = []
+        for task in range(tasks):
+            amplitude, phase = 0.5 + 0.7 * ((i + task) % 3), 0.4 * i + 1.1 * task
+            x, x_query = wave(i + 3 * task, 2, shots, 1), wave(50 + i + 3 * task, 2, shots, 1)
+            y, y_query = amplitude * torch.sin(x + phase), amplitude * torch.sin(x_query + phase)
+            params = dict(model.named_parameters())
+            for _ in range(inner_steps):
+                loss = F.mse_loss(functional_call(model, params, (x,)), y)
+                grads = torch.autograd.grad(loss, params.values(), create_graph=True)
+                params = {name: w - inner_lr * g for (name, w), g in zip(params.items(), grads)}
+            losses.append(F.mse_loss(functional_call(model, params, (x_query,)), y_query))
+        meta = torch.stack(losses).mean()
+        meta.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.7)
+        outer.step()
+        yield meta.item(), loss.item(), norm.item()
+
+
+programs = [actorcritic, wgangp, maml]
