@@ -131,4 +131,51 @@ def maml():
         yield meta.item(), loss.item(), norm.item()
 
 
-programs = [actorcritic, wgangp, maml]
+class GATConv(nn.Module):
+    def __init__(self, inputs, outputs, heads):
+        super().__init__()
+        self.heads, self.outputs = heads, outputs
+        self.lin = nn.Linear(inputs, heads * outputs, bias=False)
+        self.att_src = nn.Parameter(torch.empty(1, heads, outputs))
+        self.att_dst = nn.Parameter(torch.empty(1, heads, outputs))
+        self.bias = nn.Parameter(torch.empty(heads * outputs))
+
+    def forward(self, x, edge_index):
+        src, dst = edge_index
+        h = self.lin(x).view(-1, self.heads, self.outputs)
+        e = F.leaky_relu((h * self.att_src).sum(-1)[src] + (h * self.att_dst).sum(-1)[dst], 0.2)
+        zeros = torch.zeros(len(x), self.heads)
+        e_max = zeros.scatter_reduce(0, dst.unsqueeze(-1).expand_as(e), e, "amax", include_self=False)
+        ex = (e - e_max[dst]).exp()
+        alpha = ex / zeros.index_add(0, dst, ex)[dst]
+        out = torch.zeros(len(x), self.heads, self.outputs).index_add(0, dst, alpha.unsqueeze(-1) * h[src])
+        return out.reshape(len(x), -1) + self.bias
+
+
+class GAT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = GATConv(5, 4, 2), GATConv(8, 3, 1)
+
+    def forward(self, x, edge_index):
+        return self.conv2(F.elu(self.conv1(x, edge_index)), edge_index)
+
+
+def gat():
+    edge_index = torch.tensor([[0, 0, 1, 2, 2, 3, 4, 5, 5, 6, 1, 2, 3, 4, 7, 5, 6, 7, 7, 0, 0, 1, 2, 3, 4, 5, 6, 7],
+                               [1, 2, 3, 4, 7, 5, 6, 7, 0, 0, 0, 0, 1, 2, 2, 3, 4, 5, 6, 6, 0, 1, 2, 3, 4, 5, 6, 7]])
+    y = torch.tensor([0, 0, 1, 1, 2, 1, 2, 0])
+    train_mask = torch.tensor([True, True, True, False, True, True, False, False])
+    model = place(GAT())
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=5e-4)
+    for epoch in range(8):
+        x = wave(0.3, 1, 8, 5)
+        optimizer.zero_grad()
+        out = model(x, edge_index)
+        loss = F.cross_entropy(out[train_mask], y[train_mask])
+        loss.backward()
+        optimizer.step()
+        yield loss.item(), F.cross_entropy(out[~train_mask], y[~train_mask]).item(), (out.argmax(1) == y).double().mean().item()
+
+
+programs = [actorcritic, wgangp, maml, gat]

@@ -106,6 +106,13 @@ func (p *port) train(opts ...optim.Optimizer) { p.optimizers = append(p.optimize
 // carry says that tensors of the program are held, too: those that are in these variables when a step ends.
 func (p *port) carry(ts ...**tensor.Tensor) { p.carried = append(p.carried, ts...) }
 
+// hold is carry for tensors that stay the same.
+func (p *port) hold(ts ...*tensor.Tensor) {
+	for i := range ts {
+		p.carry(&ts[i])
+	}
+}
+
 // leaves are the bytes of what may be in memory between steps: parameters and buffers, gradients, the state of optimizers, what is carried.
 func (p *port) leaves() int64 {
 	var bytes int64
