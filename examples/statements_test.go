@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/memory"
@@ -61,6 +62,8 @@ func TestFromPyTorch_Differences(t *testing.T) {
 	for _, dt := range dtype.All() {
 		require.Contains(t, []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64, tensor.Int32, tensor.Uint8, tensor.Bool}, dt)
 	}
+
+	require.Equal(t, tensor.Float32, placed(t, dev, nn.Linear(1, 1)).Weight.Tensor().DType())
 
 	row, err := x.Select(0, 1)
 	require.NoError(t, err)

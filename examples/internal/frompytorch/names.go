@@ -3,6 +3,8 @@
 // Package frompytorch has what the tables of docs/from-pytorch.md say in Go, so that the compiler checks names and arguments. Nothing runs it.
 package frompytorch
 
+//lint:file-ignore SA4017 calls stand here for their names and arguments
+
 import (
 	"context"
 	"fmt"
