@@ -45,24 +45,42 @@ func (t *trainer) act(states []float32) (chosen []int64, expected []float32, err
 	return chosen, expected, err
 }
 
-// learn takes a step: the actor towards actions that brought more than the critic expected, the critic towards what they brought. The entropy
-// keeps the actor from being sure too early.
+// learn takes some steps with what happened, as proximal policy optimization does (Schulman and others, 2017): the actor towards actions that
+// brought more than the critic expected, until one is clip times likelier or less likely than it was, and the critic towards what they brought. The
+// entropy keeps the actor from being sure too early. It returns the last loss.
 func (t *trainer) learn(r *rollout) (loss float64, err error) {
+	for range t.epochs {
+		if loss, err = t.epoch(r); err != nil {
+			return 0, err
+		}
+	}
+	return loss, nil
+}
+
+func (t *trainer) epoch(r *rollout) (float64, error) {
 	g := autograd.NewGraph(t.Device)
 	defer g.Release()
 	n := len(r.actions)
 	logits, value := t.agent.judge(autograd.FromSlice(g, r.states, n, observed))
-	returns, advantages := autograd.FromSlice(g, r.returns, n), autograd.FromSlice(g, r.advantages, n)
 	policy := dist.NewCategorical(logits)
-	gain := policy.LogProb(autograd.FromSlice(g, r.actions, n)).Mul(advantages).Mean(nil, false)
-	total := value.SmoothL1Loss(returns, 1, autograd.MeanReduction).MulScalar(0.5).Sub(gain).
-		Sub(policy.Entropy().Mean(nil, false).MulScalar(t.entropy))
-	if err := total.Backward(); err != nil {
+	likely := policy.LogProb(autograd.FromSlice(g, r.actions, n))
+	if r.likely == nil { // the first step is one of the agent that played
+		var err error
+		if r.likely, err = values[float32](likely); err != nil {
+			return 0, err
+		}
+	}
+	returns, advantages := autograd.FromSlice(g, r.returns, n), autograd.FromSlice(g, r.advantages, n)
+	ratio := likely.Sub(autograd.FromSlice(g, r.likely, n)).Exp()
+	gain := ratio.Mul(advantages).Minimum(ratio.Clamp(1-clip, 1+clip).Mul(advantages)).Mean(nil, false)
+	loss := value.SmoothL1Loss(returns, 1, autograd.MeanReduction).MulScalar(0.5).Sub(gain).
+		Sub(policy.Entropy().Mean(nil, false).MulScalar(t.entropy)).Keep()
+	if err := loss.Backward(); err != nil {
 		return 0, err
 	}
 	if err := t.opt.Step(); err != nil {
 		return 0, err
 	}
 	t.opt.ZeroGrad()
-	return total.Item()
+	return loss.Item()
 }

@@ -1,4 +1,4 @@
-// Rl teaches an agent to balance a pole on a cart, by actor and critic, and tells how long it does and what memory that took.
+// Rl teaches an agent to balance a pole on a cart, by proximal policy optimization, and tells how long it does and what memory that took.
 //
 //	go run ./examples/rl                       on the host
 //	go run ./examples/rl -updates 500          for longer
@@ -25,6 +25,7 @@ import (
 type options struct {
 	device, json                   string
 	updates, carts, horizon, width int
+	epochs                         int
 	lr, gamma, entropy             float64
 	seed                           uint64
 }
@@ -49,9 +50,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func (o *options) parse(args []string, stderr io.Writer) error {
 	f := command.NewFlagSet("rl", stderr)
-	f.IntVar(&o.updates, "updates", 250, "steps of the optimizer")
+	f.IntVar(&o.updates, "updates", 100, "times that the carts are pushed, and that the agent learns of it")
 	f.IntVar(&o.carts, "carts", 16, "carts that are pushed at once")
 	f.IntVar(&o.horizon, "horizon", 32, "steps of each cart for an update")
+	f.IntVar(&o.epochs, "epochs", 6, "steps of the optimizer for an update")
 	f.IntVar(&o.width, "width", 64, "units of a hidden layer")
 	f.Float64Var(&o.lr, "lr", 3e-3, "learning rate")
 	f.Float64Var(&o.gamma, "gamma", 0.99, "what a reward is worth a step later")
@@ -65,7 +67,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	for name, n := range map[string]int{"updates": o.updates, "carts": o.carts, "horizon": o.horizon, "width": o.width} {
+	for name, n := range map[string]int{"updates": o.updates, "carts": o.carts, "horizon": o.horizon, "epochs": o.epochs, "width": o.width} {
 		if n < 1 {
 			return fmt.Errorf("-%s is %d, must be at least 1", name, n)
 		}

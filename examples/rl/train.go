@@ -10,6 +10,12 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// clip is how far from 1 the ratio of an action's probabilities may be pushed, smooth what an advantage a step later counts besides gamma.
+const (
+	clip   = 0.2
+	smooth = 0.95
+)
+
 // trainer lets an agent push some carts, and learn from what came of it.
 type trainer struct {
 	*session.Session
@@ -18,8 +24,8 @@ type trainer struct {
 	gen     *tensor.Generator
 	carts   []*cartPole
 	horizon int
+	epochs  int
 	gamma   float64
-	smooth  float64
 	entropy float64
 
 	lengths []float64 // of the episodes that have ended
@@ -27,7 +33,7 @@ type trainer struct {
 
 func newTrainer(s *session.Session, o options) (*trainer, error) {
 	t := &trainer{
-		Session: s, agent: newAgent(o.width), gen: tensor.NewGenerator(o.seed + 1), horizon: o.horizon, gamma: o.gamma, smooth: 0.95, entropy: o.entropy,
+		Session: s, agent: newAgent(o.width), gen: tensor.NewGenerator(o.seed + 1), horizon: o.horizon, epochs: o.epochs, gamma: o.gamma, entropy: o.entropy,
 	}
 	if err := t.agent.To(s.Device, nn.Seed(o.seed)); err != nil {
 		return nil, err
@@ -49,9 +55,10 @@ type rollout struct {
 	states              []float32 // [steps*carts, 4]
 	actions             []int64
 	returns, advantages []float32
+	likely              []float32 // logarithms of the probabilities that the actions had
 }
 
-// step is an update: some steps of all carts, and one of the optimizer.
+// step is an update: some steps of all carts, and some of the optimizer.
 func (t *trainer) step() (loss float64, err error) {
 	r, err := t.play()
 	if err != nil {
@@ -96,7 +103,7 @@ func (t *trainer) play() (*rollout, error) {
 		for k := n*(t.horizon-1) + c; k >= 0; k -= n {
 			on := float64(goes[k])
 			surprise := float64(rewards[k]) + t.gamma*on*float64(expected[k+n]) - float64(expected[k])
-			advantage = surprise + t.gamma*t.smooth*on*advantage
+			advantage = surprise + t.gamma*smooth*on*advantage
 			r.advantages[k], r.returns[k] = float32(advantage), float32(advantage)+expected[k]
 		}
 	}

@@ -458,7 +458,7 @@ var Declared = []Declaration{
 	declare("not refused", ".*InPlace|CopyFrom", "refer to a single memory location", "operands that overlap what is written are copied first"),
 	declare("not refused", "backward", "modified by an inplace operation.*; of .*NLLLoss", "NLLLoss saves neither its input nor weights of classes"),
 	declare("refused", "View", "do not allow this view.*; of .*Attention", "results of attention lie so that heads join without a copy"),
-	declare("not refused", "PReLU", "Found dtype|weight|expected|shape|size", "the weight is broadcast and promoted, as of any operation of two tensors"),
+	declare("not refused", "PReLU", "Found dtype|cannot reshape", "the weight is broadcast and promoted, as of any operation of two tensors"),
 	declare("value", "Softshrink", "is nan, PyTorch's is -?0", "NaN stays NaN, as in later versions"),
 	declare("value", "RDivScalar", "PyTorch's is (nan|inf|-inf) ", "PyTorch multiplies by the reciprocal, which overflows"),
 	declare("value", "Log1p", "PyTorch's is inf ", "PyTorch 1.13's log1p overflows at the largest numbers"),
