@@ -100,7 +100,10 @@ func prodDouble(r *rerun, g *Variable) *Variable {
 	a, x := r.n.arg.(reduction), r.input(0)
 	shape := x.Shape()
 	n := a.count(shape)
-	if n <= 1 || x.Len() == 0 {
+	switch {
+	case x.Len() == 0:
+		return x.MulScalar(0)
+	case n <= 1:
 		return a.back(g, shape)
 	}
 	order, back := a.reducedLast(len(shape))

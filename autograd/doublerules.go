@@ -93,7 +93,7 @@ func init() {
 	})
 	ofInput(hardswish, func(x *Variable) *Variable {
 		inner := x.DivScalar(3).AddScalar(0.5)
-		return inner.MaskedFill(x.LtScalar(-3), 0).MaskedFill(x.GtScalar(3), 1)
+		return inner.MaskedFill(x.LeScalar(-3), 0).MaskedFill(x.GeScalar(3), 1)
 	})
 	slope(softplus, func(r *rerun) *Variable {
 		x, s := r.input(0), r.n.arg.([2]float64)

@@ -50,6 +50,7 @@ func (v *Variable) GridSample(grid *Variable, s Sampling) *Variable {
 		n, places := v.Dim(0), grid.Dim(1)*grid.Dim(2)
 		image := in[0].Reshape(n, v.Dim(1), v.Dim(2)*v.Dim(3))
 		at := in[1].Reshape(n, 1, places, 2)
+		at = at.To(tensor.Promote(at.dtype, tensor.Float32)) // half precision does not have all places of a wide image
 		x, y := s.axis(at.Select(3, 0), v.Dim(3)), s.axis(at.Select(3, 1), v.Dim(2))
 		var sum *Variable
 		for _, row := range y {
@@ -62,7 +63,7 @@ func (v *Variable) GridSample(grid *Variable, s Sampling) *Variable {
 				}
 			}
 		}
-		return sum.Reshape(n, v.Dim(1), grid.Dim(1), grid.Dim(2))
+		return sum.To(tensor.Promote(in[0].dtype, in[1].dtype)).Reshape(n, v.Dim(1), grid.Dim(1), grid.Dim(2))
 	})
 }
 

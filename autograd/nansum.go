@@ -76,19 +76,20 @@ func (v *Variable) Histc(bins int, lo, hi float64) *Variable {
 		}
 		return histc.floats(v)
 	}, func(in []*Variable) *Variable {
-		x := in[0].Detach().Reshape(v.Len())
-		counts := v.g.Zeros(v.dtype, bins)
 		if v.Len() == 0 {
-			return counts
+			return v.g.Zeros(v.dtype, bins)
 		}
-		least, most := v.g.Scalar(lo, v.dtype), v.g.Scalar(hi, v.dtype)
+		dt := tensor.Promote(v.dtype, tensor.Float32) // half precision has not as many numbers as there may be bins
+		x := in[0].Detach().To(dt).Reshape(v.Len())
+		least, most := v.g.Scalar(lo, dt), v.g.Scalar(hi, dt)
 		if lo == hi {
 			least, most = x.Min(nil, false), x.Max(nil, false)
 		}
-		one := least.Eq(most).To(v.dtype) // a single value gets an interval around it
+		one := least.Eq(most).To(dt) // a single value gets an interval around it
 		least, most = least.Sub(one), most.Add(one)
 		inside := x.Ge(least).And(x.Le(most))
-		at := x.Sub(least).Div(most.Sub(least)).MulScalar(float64(bins)).MaskedFill(inside.Not(), 0).Floor().Clamp(0, float64(bins-1))
-		return counts.ScatterAdd(0, at.To(tensor.Int64), inside.To(v.dtype))
+		at := x.Sub(least).Div(most.Sub(least)).MulScalar(float64(bins)).MaskedFill(inside.Not(), 0).To(tensor.Int64)
+		at = at.Clamp(0, float64(bins-1)) // of integers: what is NaN, or rounded up to bins, is brought back
+		return v.g.Zeros(dt, bins).ScatterAdd(0, at, inside.To(dt)).To(v.dtype)
 	})
 }

@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"iter"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
@@ -36,7 +37,7 @@ type Loader struct {
 	err     error         // of the last loop
 	side    device.Stream // where workers upload, made by the first loop that has some
 	running feed          // of the loop that is under way
-	closed  bool
+	closed  atomic.Bool
 }
 
 // tooMany is more than the examples of a batch: their numbers are in one list, of 2 GiB.
@@ -167,10 +168,9 @@ func (l *Loader) Err() error {
 // Close ends a loop that is under way, and gives back what the loader holds between loops: the stream on which workers upload. It waits for
 // the work on it. Batches that were retained stay. Loops after it fail (device.ErrClosed). Closing twice is harmless.
 func (l *Loader) Close() error {
-	if l == nil || l.closed {
+	if l == nil || l.closed.Swap(true) {
 		return nil
 	}
-	l.closed = true
 	if l.running != nil {
 		l.running.stop()
 	}
@@ -203,7 +203,7 @@ func (l *Loader) String() string {
 	if l.workers > 0 {
 		text += ", " + oneline.Count(l.workers, "worker")
 	}
-	if l.closed {
+	if l.closed.Load() {
 		text += ", closed"
 	}
 	if l.err != nil {

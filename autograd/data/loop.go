@@ -75,7 +75,7 @@ func (l *Loader) ready(ctx context.Context) error {
 		return l.invalid
 	case l.exec.Stream() == nil:
 		return errNoLoader()
-	case l.closed:
+	case l.closed.Load():
 		return errClosed()
 	case ctx == nil:
 		return argumentErr("the context is nil")
@@ -151,7 +151,7 @@ type direct struct {
 }
 
 func (d *direct) next() (*Batch, error) {
-	if d.l.closed {
+	if d.l.closed.Load() {
 		return nil, errClosed()
 	}
 	if err := d.ctx.Err(); err != nil {

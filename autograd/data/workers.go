@@ -27,6 +27,7 @@ type ahead struct {
 	jobs  chan *job
 	queue []*job // put and not yet taken, in order
 	wg    sync.WaitGroup
+	mu    sync.Mutex // of more, jobs and queue: Close may come while another goroutine waits for a batch
 }
 
 // ahead starts the workers.
@@ -94,20 +95,32 @@ func (a *ahead) fill() {
 }
 
 func (a *ahead) next() (*Batch, error) {
-	if a.l.closed {
+	if a.l.closed.Load() {
 		return nil, errClosed()
 	}
 	if err := a.outer.Err(); err != nil {
 		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.jobs == nil {
+		return nil, errClosed()
 	}
 	a.fill()
 	if len(a.queue) == 0 {
 		return nil, nil
 	}
 	j := a.queue[0]
+	a.mu.Unlock()
 	select {
 	case <-j.done:
 	case <-a.outer.Done():
+	}
+	a.mu.Lock()
+	switch {
+	case a.jobs == nil:
+		return nil, errClosed()
+	case a.outer.Err() != nil:
 		return nil, a.outer.Err()
 	}
 	if j.err != nil {
@@ -149,6 +162,8 @@ func (j *job) drop() {
 }
 
 func (a *ahead) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.jobs == nil {
 		return
 	}

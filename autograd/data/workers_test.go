@@ -341,6 +341,31 @@ func TestErrors_OfAWorkerThatExits(t *testing.T) {
 	noWorkers(t)
 }
 
+// A program that is told to stop closes the loader from where it is told.
+func TestClose_WhileAnotherGoroutineIsInTheLoop(t *testing.T) {
+	for range 20 {
+		e, alloc := newExec(t, host.New())
+		l := data.NewSourceLoader(e.Device(), source(64), 2, data.WithAllocator(alloc), data.Workers(3))
+		begun, done := make(chan bool), make(chan error)
+		go func() {
+			n := 0
+			for range l.All(context.Background()) {
+				if n++; n == 2 {
+					close(begun)
+				}
+			}
+			done <- l.Err()
+		}()
+		<-begun
+		require.NoError(t, l.Close())
+		if err := <-done; err != nil { // unless the loop was over before
+			require.ErrorContains(t, err, "closed")
+		}
+		require.NoError(t, l.Close())
+		noWorkers(t)
+	}
+}
+
 func TestErrors_OfExamplesThatDoNotFitNameThem(t *testing.T) {
 	e, alloc := newExec(t, host.New())
 	two, err := data.NewArray([]float32{1, 2})

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cistern-ml/cistern/autograd"
 )
@@ -219,6 +220,7 @@ func (a *attending) decode(x *autograd.Variable) *autograd.Variable {
 	}
 	heads := qkv.Reshape(qkv.Dim(0), qkv.Dim(1), 3*l.heads, l.embed/l.heads).Transpose(1, 2)
 	part := func(i int) *autograd.Variable { return heads.Narrow(1, i*l.heads, l.heads) }
+	before := slices.Clone(a.cache.lengths())
 	keys, values := a.cache.Append(part(1), part(2))
 	if keys.Alive() {
 		a.rows = a.cache.Mask(a.g, qkv.Dim(1))
@@ -226,6 +228,9 @@ func (a *attending) decode(x *autograd.Variable) *autograd.Variable {
 		a.sizes(qkv, qkv.Dim(1), keys.Dim(2))
 	}
 	out := autograd.ScaledDotProductAttention(part(0), keys, values, a.options()...).Transpose(1, 2).Flatten(-2, -1)
+	if keys.Alive() {
+		a.cache.orBack(before, out)
+	}
 	if !a.batched {
 		out = out.Squeeze(0)
 	}

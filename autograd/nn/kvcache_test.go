@@ -253,6 +253,26 @@ func TestKVCache_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "layer 0, row 0: 3 positions and 3 more are above the greatest length, 4")
 	require.ErrorAs(t, refused(func(g *autograd.Graph) { cache.Positions(g, 2) }), &full)
 
+	// Attention that is refused takes back what was appended for it.
+	for _, opts := range [][]autograd.AttentionOption{{autograd.IsCausal()}, nil} {
+		err := refused(func(g *autograd.Graph) {
+			q := g.Input(heads).Narrow(2, 0, 1)
+			k := q
+			if opts == nil {
+				q = autograd.Cat([]*autograd.Variable{q, q.Narrow(1, 0, 1)}, 1) // 3 heads do not share 2
+			}
+			cache.Layer(0).Attend(q, k, k, opts...)
+		}, autograd.NoGrad())
+		require.Error(t, err)
+		require.Equal(t, []int{3, 3}, cache.Layer(0).Lengths())
+	}
+	err = refused(func(g *autograd.Graph) {
+		mask := g.Zeros(tensor.Bool, 2, 7)
+		blocks[0].Attend(g.Input(x).Narrow(1, 0, 1), nn.Cached(cache.Layer(0)), nn.KeyPaddingMask(mask))
+	}, autograd.NoGrad())
+	require.Error(t, err)
+	require.Equal(t, []int{3, 3}, cache.Layer(0).Lengths())
+
 	var argument *nn.ArgumentError
 	var shape *tensor.ShapeError
 	other, err := r.dev.NewStream()

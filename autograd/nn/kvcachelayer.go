@@ -45,6 +45,7 @@ func (l *KVCacheLayer) Attend(q, k, v *autograd.Variable, opts ...autograd.Atten
 		return q.Graph().Refuse("kv_cache", &tensor.ShapeError{Op: "KVCache", Shapes: []tensor.Shape{q.Shape().Clone(), k.Shape().Clone()},
 			Detail: "want queries and keys of one type, and of four dimensions, with as many new positions"}, q, k, v)
 	}
+	before := slices.Clone(l.lengths())
 	keys, values := l.Append(k, v)
 	if !keys.Alive() {
 		return keys
@@ -54,7 +55,22 @@ func (l *KVCacheLayer) Attend(q, k, v *autograd.Variable, opts ...autograd.Atten
 		hide = autograd.AttnMask(mask)
 	}
 	all := append([]autograd.AttentionOption{autograd.EnableGQA(), hide}, opts...)
-	return autograd.ScaledDotProductAttention(q, keys, values, all...)
+	return l.orBack(before, autograd.ScaledDotProductAttention(q, keys, values, all...))
+}
+
+func (l *KVCacheLayer) lengths() []int {
+	if l == nil {
+		return nil
+	}
+	return l.rows
+}
+
+// orBack is the result of attention; if there is none the positions that came with it are gone again, so that the call may be repeated.
+func (l *KVCacheLayer) orBack(before []int, out *autograd.Variable) *autograd.Variable {
+	if !out.Alive() {
+		copy(l.rows, before)
+	}
+	return out
 }
 
 // Mask is what the last n positions of each row see: of type bool, [batch, 1, n, S], true where a key is seen. It is nil where all rows are of one length:

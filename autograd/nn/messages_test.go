@@ -377,7 +377,7 @@ func TestMessages_OfOperandsFromElsewhere(t *testing.T) {
 			m.Forward(h.Input(y))
 			g.Fail(h.Err())
 		},
-		"autograd: mse_loss(float32[2, 2], float32[2, 2]) at HERE: variables belong to different graphs: input 1": func(g, h *autograd.Graph) {
+		"autograd: mse_loss(float32[2, 2], float32[2, 2]) at HERE: variables belong to different graphs: input 1 is of another one; Take its value, and Input it here": func(g, h *autograd.Graph) {
 			nn.MSELoss()(g.Input(x), h.Input(y))
 		},
 		"autograd: mse_loss(float32[2, 2], nil) at HERE: input 1: nil variable": func(g, _ *autograd.Graph) { nn.MSELoss()(g.Input(x), nil) },

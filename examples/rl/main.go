@@ -50,12 +50,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func (o *options) parse(args []string, stderr io.Writer) error {
 	f := command.NewFlagSet("rl", stderr)
-	f.IntVar(&o.updates, "updates", 100, "times that the carts are pushed, and that the agent learns of it")
+	f.IntVar(&o.updates, "updates", 150, "times that the carts are pushed, and that the agent learns of it")
 	f.IntVar(&o.carts, "carts", 16, "carts that are pushed at once")
 	f.IntVar(&o.horizon, "horizon", 32, "steps of each cart for an update")
 	f.IntVar(&o.epochs, "epochs", 6, "steps of the optimizer for an update")
 	f.IntVar(&o.width, "width", 64, "units of a hidden layer")
-	f.Float64Var(&o.lr, "lr", 3e-3, "learning rate")
+	f.Float64Var(&o.lr, "lr", 1e-2, "learning rate")
 	f.Float64Var(&o.gamma, "gamma", 0.99, "what a reward is worth a step later")
 	f.Float64Var(&o.entropy, "entropy", 0.01, "weight of the actor's entropy")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of all random numbers")

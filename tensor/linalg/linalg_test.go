@@ -256,6 +256,16 @@ func TestFunctions_RefuseShapesAndTypes(t *testing.T) {
 	require.ErrorAs(t, err, &value)
 }
 
+func TestDet_OfWholeNumbersIsExact(t *testing.T) {
+	e := newExec(t)
+	a := array{[]int{3, 2, 2}, []float64{2, 100, 1, 2, 6, 0, 0, 7, 10, 0, 0, 10}}.tensor(t, e, tensor.Float64)
+	d, err := linalg.Det(a)
+	require.NoError(t, err)
+	requireValues(t, array{[]int{3}, []float64{-96, 42, 100}}, d, 0, "determinants")
+	d.Release()
+	a.Release()
+}
+
 func TestFunctions_OfNothing(t *testing.T) {
 	e := newExec(t)
 	empty, none := array{[]int{2, 0, 0}, nil}.tensor(t, e, tensor.Float64), array{[]int{0, 2, 2}, nil}.tensor(t, e, tensor.Float64)

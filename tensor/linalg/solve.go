@@ -111,14 +111,24 @@ func Det(a *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	signs, logs, err := s.determinants()
+	dets := make([]float64, s.n)
+	for i := range dets {
+		dets[i] = 1 // that of a matrix without elements
+	}
+	err = s.each(func(i int, m blas64.General) error {
+		pivots := make([]int, m.Rows)
+		lapack64.Getrf(m, pivots)
+		for k, p := range pivots {
+			if dets[i] *= m.Data[k*m.Stride+k]; p != k {
+				dets[i] = -dets[i]
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	for i, sign := range signs {
-		logs[i] = sign * math.Exp(logs[i])
-	}
-	return s.tensor(logs)
+	return s.tensor(dets)
 }
 
 // SlogDet is the sign of the determinant of square matrices [..., n, n], and the logarithm of its absolute value, each [...]
