@@ -14,7 +14,7 @@ func TestHalfPrecision_HasRoomForWideImagesAndManyBins(t *testing.T) {
 	r := onHost(t)
 	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
 		g := r.graph()
-		image := g.Arange(0, 4096, 1, tensor.Float32).MulScalar(1.0 / 4096).To(dt).Reshape(1, 1, 1, 4096)
+		image := g.Arange(0, 4096, 1, tensor.Float32).MulScalar(1.0/4096).To(dt).Reshape(1, 1, 1, 4096)
 		grid := autograd.FromSlice(g, []float32{1, 0, -1, 0, 0.5, 0}, 1, 1, 3, 2).To(dt)
 		for _, padding := range []autograd.SamplePadding{autograd.SampleZeros, autograd.SampleBorder, autograd.SampleReflection} {
 			out := image.GridSample(grid, autograd.Sampling{AlignCorners: true, Padding: padding})
