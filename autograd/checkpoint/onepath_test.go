@@ -15,7 +15,8 @@ import (
 
 // Errors of files name the file once, and what was done with it.
 func TestErrors_NameAFileOnce(t *testing.T) {
-	ctx, dir := context.Background(), t.TempDir()
+	ctx, dir := context.Background(), filepath.Join(t.TempDir(), "folder of runs") // a name that is in no other part of the path
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	step := func() *checkpoint.Checkpoint { return checkpoint.New().Add("step", checkpoint.Value(new(int))) }
 	absent := filepath.Join(dir, "absent", "run.safetensors")
 	long := filepath.Join(dir, strings.Repeat("x", 300))

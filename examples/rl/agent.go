@@ -38,10 +38,10 @@ func (t *trainer) act(states []float32) (chosen []int64, expected []float32, err
 	if g.Err() != nil {
 		return nil, nil, g.Err()
 	}
-	if chosen, err = values[int64](action); err != nil {
+	if chosen, err = autograd.Values[int64](action); err != nil {
 		return nil, nil, err
 	}
-	expected, err = values[float32](value)
+	expected, err = autograd.Values[float32](value)
 	return chosen, expected, err
 }
 
@@ -66,7 +66,7 @@ func (t *trainer) epoch(r *rollout) (float64, error) {
 	likely := policy.LogProb(autograd.FromSlice(g, r.actions, n))
 	if r.likely == nil { // the first step is one of the agent that played
 		var err error
-		if r.likely, err = values[float32](likely); err != nil {
+		if r.likely, err = autograd.Values[float32](likely); err != nil {
 			return 0, err
 		}
 	}

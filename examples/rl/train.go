@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 
-	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/examples/internal/session"
@@ -137,13 +136,4 @@ func mean(v []float64) float64 {
 		sum += x
 	}
 	return sum / float64(max(1, len(v)))
-}
-
-// values copies a variable's elements.
-func values[T tensor.Element](v *autograd.Variable) ([]T, error) {
-	t, err := v.Tensor()
-	if err != nil {
-		return nil, err
-	}
-	return tensor.ToSlice[T](t)
 }

@@ -249,7 +249,7 @@ var activations = []Op{
 		Func: Func{Go: "prelu64(a, b)", CUDA: "a > 0 ? a : a * b", Reference: "leakyGrad(a, a, b)", Ulps: 1, Wild: true},
 		Gradients: []Gradient{
 			{Func: Func{Go: "preluGrad64(g, a, b)", CUDA: "a > 0 ? g : g * b", Reference: "leakyGrad(g, a, b)", Ulps: 1, Wild: true}, Formula: "g where a > 0, else g*b"},
-			{Func: Func{Go: "preluGradWeight64(g, a)", CUDA: "a > 0 ? (C)0 : g * a", Reference: "onlyIf(!(a > 0), g*a)", Ulps: 1, Wild: true}, Formula: "0 where a > 0, else g*a"},
+			{Func: Func{Go: "preluGradWeight64(g, a, b)", CUDA: "a > 0 ? (C)0 : g * a", Reference: "onlyIf(!(a > 0), g*a)", Ulps: 1, Wild: true}, Formula: "0 where a > 0, else g*a"},
 		},
 		Test: Test{From: -4, To: 4, Torch: "torch.prelu(torch.broadcast_tensors(x, y)[0].reshape(-1, y.numel()), y.reshape(-1)).reshape(torch.broadcast_shapes(x.shape, y.shape))"},
 	},

@@ -1093,7 +1093,7 @@ func preluGrad[T float](dst, g, a, b []T, _ *op.Call) {
 func preluGradWEIGHT[T float](dst, g, a, b []T, _ *op.Call) {
 	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(preluGradWeight64(float64(g[i]), float64(a[i])))
+		dst[i] = T(preluGradWeight64(float64(g[i]), float64(a[i]), float64(b[i])))
 	}
 }
 

@@ -80,7 +80,7 @@ func prelu64(a, weight float64) float64 { return leakyGrad(a, a, weight) }
 
 func preluGrad64(g, a, weight float64) float64 { return leakyGrad(g, a, weight) }
 
-func preluGradWeight64(g, a float64) float64 {
+func preluGradWeight64(g, a, _ float64) float64 {
 	if a > 0 {
 		return 0
 	}

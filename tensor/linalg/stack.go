@@ -75,10 +75,6 @@ func general(data []float64, rows, cols int) blas64.General {
 
 func zeros(rows, cols int) blas64.General { return general(make([]float64, rows*cols), rows, cols) }
 
-func clone(m blas64.General) blas64.General {
-	return general(append([]float64(nil), m.Data...), m.Rows, m.Cols)
-}
-
 // each calls f for every matrix of a stack that is not empty. A panic of gonum's is an error: it has those for arguments that it did not
 // expect.
 func (s *stack) each(f func(i int, m blas64.General) error) (err error) {
