@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"iter"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -36,6 +37,7 @@ type Loader struct {
 	invalid error         // what is wrong with the loader itself
 	err     error         // of the last loop
 	side    device.Stream // where workers upload, made by the first loop that has some
+	mu      sync.Mutex    // of running and side: Close may come from another goroutine
 	running feed          // of the loop that is under way
 	closed  atomic.Bool
 }
@@ -165,15 +167,17 @@ func (l *Loader) Err() error {
 	return l.err
 }
 
-// Close ends a loop that is under way, and gives back what the loader holds between loops: the stream on which workers upload. It waits for
+// Close ends a loop that is under way, also in another goroutine, where the loop's error is device.ErrClosed then, and gives back what the loader holds between loops: the stream on which workers upload. It waits for
 // the work on it. Batches that were retained stay. Loops after it fail (device.ErrClosed). Closing twice is harmless.
 func (l *Loader) Close() error {
 	if l == nil || l.closed.Swap(true) {
 		return nil
 	}
-	if l.running != nil {
-		l.running.stop()
+	if f := l.underWay(); f != nil {
+		f.stop()
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.side == nil {
 		return nil
 	}

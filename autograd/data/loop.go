@@ -79,10 +79,23 @@ func (l *Loader) ready(ctx context.Context) error {
 		return errClosed()
 	case ctx == nil:
 		return argumentErr("the context is nil")
-	case l.running != nil:
+	case l.underWay() != nil:
 		return argumentErr("another loop of the loader is under way")
 	}
 	return ctx.Err()
+}
+
+// begin says which loop is under way, if any.
+func (l *Loader) begin(f feed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = f
+}
+
+func (l *Loader) underWay() feed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running
 }
 
 func errClosed() error { return fmt.Errorf("data: the loader is closed: %w", device.ErrClosed) }
@@ -94,18 +107,19 @@ func (l *Loader) read(ctx context.Context, body func(*Batch) (bool, error)) erro
 	}
 	jobs, stop := iter.Pull(l.jobs(plan))
 	defer stop()
-	if l.running, err = l.feed(ctx, jobs); err != nil {
-		l.running = nil
+	batches, err := l.feed(ctx, jobs)
+	if err != nil {
 		return err
 	}
+	l.begin(batches)
 	defer func() {
-		l.running.stop()
-		l.running = nil
+		batches.stop()
+		l.begin(nil)
 	}()
 	p := Progress{Batches: l.Len()}
 	for {
 		begin := time.Now()
-		b, err := l.running.next()
+		b, err := batches.next()
 		if err != nil || b == nil {
 			return err
 		}

@@ -32,12 +32,8 @@ type ahead struct {
 
 // ahead starts the workers.
 func (l *Loader) ahead(ctx context.Context, jobs func() (*job, bool)) (*ahead, error) {
-	if l.side == nil {
-		s, err := l.exec.Device().NewStream()
-		if err != nil {
-			return nil, err
-		}
-		l.side = s
+	if err := l.open(); err != nil {
+		return nil, err
 	}
 	// A data set may have tensors that were enqueued on the loop's stream.
 	if err := order(l.exec.Stream(), l.side); err != nil {
@@ -54,6 +50,23 @@ func (l *Loader) ahead(ctx context.Context, jobs func() (*job, bool)) (*ahead, e
 		go a.work()
 	}
 	return a, nil
+}
+
+// open makes the workers' stream, of the first loop.
+func (l *Loader) open() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed.Load():
+		return errClosed()
+	case l.side != nil:
+		return nil
+	}
+	s, err := l.exec.Device().NewStream()
+	if err == nil {
+		l.side = s
+	}
+	return err
 }
 
 // work is a worker.
