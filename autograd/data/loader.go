@@ -167,8 +167,9 @@ func (l *Loader) Err() error {
 	return l.err
 }
 
-// Close ends a loop that is under way, also in another goroutine, where the loop's error is device.ErrClosed then, and gives back what the loader holds between loops: the stream on which workers upload. It waits for
-// the work on it. Batches that were retained stay. Loops after it fail (device.ErrClosed). Closing twice is harmless.
+// Close ends a loop that is under way, also in another goroutine, where the loop's error is device.ErrClosed then, and gives back what the loader
+// holds between loops: the stream on which workers upload. It waits for the work on it. Batches that were retained stay. Loops after it fail
+// (device.ErrClosed). Closing twice is harmless.
 func (l *Loader) Close() error {
 	if l == nil || l.closed.Swap(true) {
 		return nil
