@@ -141,7 +141,7 @@ var functions = []Op{
 	{
 		Name: "Asin", Torch: "asin", Types: ToFloat, Autocast: "Float32",
 		Does: "is the angle in radians, from -pi/2 to pi/2, whose sine is t",
-		Func: Func{Go: "math.Asin(a)", CUDA: "asin(a)", Slow: true, Reference: "math.Asin(a)", Ulps: 4, Wild: true},
+		Func: Func{Go: "asin64(a)", CUDA: "asin(a)", Slow: true, Reference: "math.Atan2(a, math.Sqrt((1-a)*(1+a)))", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "g / math.Sqrt((1-a)*(1+a))", CUDA: "g / sqrt((1 - a) * (1 + a))", Reference: "1 / math.Sqrt((1-a)*(1+a))", Ulps: 4},
 			Formula: "g/sqrt(1-a*a)",

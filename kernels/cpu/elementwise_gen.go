@@ -460,7 +460,7 @@ func cosh[T float](dst, a []T, _ *op.Call) {
 func asin[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Asin(float64(a[i])))
+		dst[i] = T(asin64(float64(a[i])))
 	}
 }
 

@@ -92,6 +92,9 @@ func naturalPower(x float64, n int64) float64 {
 	return r
 }
 
+// asin64 is accurate near -1 and 1, where math.Asin takes the root of a difference that has lost digits.
+func asin64(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }
+
 // acos64 is accurate near 1, where the angle is small.
 func acos64(x float64) float64 { return 2 * math.Atan2(math.Sqrt(1-x), math.Sqrt(1+x)) }
 
