@@ -16,8 +16,8 @@ import (
 // the emulation of the sources does without. The interpreter also looks for races in shared memory.
 
 const (
-	everyOnPTX        = 97
-	everyPTXBackwards = 251
+	everyOnPTX        = 41
+	everyPTXBackwards = 127
 )
 
 func TestPTX_Conformance(t *testing.T) {
