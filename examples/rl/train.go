@@ -71,7 +71,7 @@ func (t *trainer) step() (loss float64, err error) {
 func (t *trainer) play() (*rollout, error) {
 	n := len(t.carts)
 	r := &rollout{}
-	var expected, rewards, goes []float32 // goes is 0 where an episode ended
+	var expected, goes []float32 // goes is 0 where an episode ended
 	for step := 0; ; step++ {
 		from := len(r.states)
 		for _, c := range t.carts {
@@ -89,7 +89,7 @@ func (t *trainer) play() (*rollout, error) {
 		r.actions = append(r.actions, chosen...)
 		for i, c := range t.carts {
 			over, _, length := c.step(chosen[i])
-			rewards, goes = append(rewards, 1), append(goes, 1)
+			goes = append(goes, 1)
 			if over {
 				goes[len(goes)-1] = 0
 				t.lengths = append(t.lengths, float64(length))
@@ -100,8 +100,8 @@ func (t *trainer) play() (*rollout, error) {
 	for c := range n {
 		advantage := 0.0
 		for k := n*(t.horizon-1) + c; k >= 0; k -= n {
-			on := float64(goes[k])
-			surprise := float64(rewards[k]) + t.gamma*on*float64(expected[k+n]) - float64(expected[k])
+			on := float64(goes[k]) // each step that was taken is worth 1
+			surprise := 1 + t.gamma*on*float64(expected[k+n]) - float64(expected[k])
 			advantage = surprise + t.gamma*smooth*on*advantage
 			r.advantages[k], r.returns[k] = float32(advantage), float32(advantage)+expected[k]
 		}
