@@ -212,10 +212,11 @@ func TestClose_GivesAllElseBackWhenSourcesPanic(t *testing.T) {
 	require.NoError(t, r.a.Close(), "it is closed")
 }
 
-// A request inside a callback does without the callbacks; others wait for them, because what they free may be theirs.
+// A request inside a callback does without the callbacks; others wait for them, because what they free may be theirs. What was held
+// leaves no room for either of the two requests, and once it is free there is room for both at the same time.
 func TestOnLowMemory_OthersWaitForTheCallback(t *testing.T) {
 	r := newRig(t, 100*mib, "")
-	held := r.alloc(60*mib, 1)
+	held := r.alloc(60*mib, 0)
 	entered, freed := make(chan struct{}), make(chan struct{})
 	calls := 0
 	r.a.OnLowMemory(func() bool {
@@ -224,14 +225,14 @@ func TestOnLowMemory_OthersWaitForTheCallback(t *testing.T) {
 		}
 		close(entered)
 		<-freed
-		_, err := r.a.Alloc(90*mib, r.stream(0)) // would call this function without end
+		_, err := r.a.Alloc(90*mib, r.stream(1)) // would call this function without end
 		require.ErrorIs(r.t, err, ErrOutOfMemory)
 		return r.a.Free(held) == nil
 	})
 	results := make(chan error, 2)
-	go func() { results <- allocates(r.a, r, 55*mib)() }()
+	go func() { results <- allocates(r.a, r, 42*mib)() }()
 	<-entered
-	go func() { results <- allocates(r.a, r, 58*mib)() }()
+	go func() { results <- allocates(r.a, r, 44*mib)() }()
 	close(freed)
 	require.NoError(t, <-results)
 	require.NoError(t, <-results)

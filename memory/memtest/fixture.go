@@ -22,6 +22,7 @@ type fixture struct {
 	dev     device.Device
 	sim     *sim.Device // the device if it is a simulated one that the suite made, else nil
 	storage bool
+	whole   bool
 	slack   uint64 // of the device's free memory
 	alloc   memory.Allocator
 	streams []device.Stream // four; the first is the default stream
@@ -42,7 +43,7 @@ const numStreams = 4
 
 // fixture opens a device and an allocator; both are closed at the end of the test, where nothing may be left.
 func (s *suite) fixture(t *testing.T, place devicePlace) *fixture {
-	f := &fixture{suite: s, t: t, dev: place.open(t), storage: place.storage, slack: place.slack}
+	f := &fixture{suite: s, t: t, dev: place.open(t), storage: place.storage, whole: place.whole, slack: place.slack}
 	if dev, ok := f.dev.(*sim.Device); ok {
 		f.sim = dev
 	}
@@ -134,12 +135,14 @@ func (h *held) pattern() []byte {
 	return p
 }
 
-// mark writes the pattern to both ends, as work on the block's stream. Where nothing is stored, the device still checks that
-// the whole block is memory.
+// mark writes the pattern to both ends, as work on the block's stream. Where nothing is stored, and where a test brings the device, that
+// device still checks that the whole block is memory. On the host that would touch all of its pages.
 func (f *fixture) mark(h *held) {
 	f.t.Helper()
-	if !f.storage {
+	if !f.storage || f.whole {
 		require.NoError(f.t, h.stream.Fill(h.block.Ptr(), 0, h.block.Size()))
+	}
+	if !f.storage {
 		return
 	}
 	p := h.pattern()

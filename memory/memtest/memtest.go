@@ -26,15 +26,19 @@ func Caches() Option { return func(s *suite) { s.caches = true } }
 func Checked(check func(memory.Allocator) error) Option { return func(s *suite) { s.check = check } }
 
 // On adds a device to run on. open returns a device that nobody else uses, of which the suite closes nothing but what it
-// opened itself. The tests that command a simulated device are not run on it.
+// opened itself. Its memory has content. The tests that command a simulated device are not run on it.
 func On(name string, open func(t testing.TB) device.Device) Option {
-	return func(s *suite) { s.places = append(s.places, devicePlace{name: name, open: open}) }
+	return func(s *suite) {
+		s.places = append(s.places, devicePlace{name: name, open: open, storage: true, whole: true})
+	}
 }
 
 // OnReal is On for a device whose free memory also moves without the test's doing: the driver takes some for itself, with the first
 // work of a stream for one, or other processes do. Differences of that size are not looked at.
 func OnReal(name string, open func(t testing.TB) device.Device) Option {
-	return func(s *suite) { s.places = append(s.places, devicePlace{name: name, open: open, slack: realSlack}) }
+	return func(s *suite) {
+		s.places = append(s.places, devicePlace{name: name, open: open, storage: true, whole: true, slack: realSlack})
+	}
 }
 
 // suite is what the tests know.
@@ -50,6 +54,7 @@ type devicePlace struct {
 	name    string
 	open    func(t testing.TB) device.Device
 	storage bool // blocks have content
+	whole   bool // and are written from end to end, which shows that all of a block is memory
 	slack   uint64
 }
 
