@@ -69,7 +69,7 @@ func (d *Device) FreeAsync(p device.Ptr, s device.Stream) error {
 		return err
 	}
 	b.Add(driver.MemFreeAsync, uintptr(p), own.handle)
-	if f, r := b.Run(); r != driver.Success {
+	if f, r := b.Run(); r != driver.Success { // the driver has kept it, so it is the caller's still
 		d.mu.Lock()
 		d.mu.async[p] = m
 		if m != nil {
@@ -95,6 +95,7 @@ func (d *Device) forgetAsync(call string, p device.Ptr, capturing bool) (m *grap
 	}
 	undo = *m
 	m.held, m.live = false, false
+	// A capture may free what it allocated: both become nodes of the graph. Outside of it there is no memory before a launch.
 	if !undo.live && !capturing {
 		return nil, undo, d.fail(call, device.ErrInvalidValue, "address %#x belongs to a graph that was not launched", uintptr(p))
 	}
@@ -102,7 +103,7 @@ func (d *Device) forgetAsync(call string, p device.Ptr, capturing bool) (m *grap
 }
 
 // TrimPool gives memory of the pool that nobody uses back, down to keep bytes, and all that graphs have freed, which the driver
-// keeps apart.
+// keeps apart. What FreeAsync has given back counts from the next wait for its stream on: who wants all of it waits before.
 func (d *Device) TrimPool(keep uint64) error {
 	d = d.orAbsent()
 	pool, err := d.defaultPool()
@@ -179,6 +180,7 @@ func (d *Device) defaultPool() (uintptr, error) {
 	if f, r := b.Run(); r != driver.Success {
 		return 0, d.failed(f, r, "")
 	}
+	// The threshold is that of idle memory which a wait leaves in the pool. With the default, 0, each Synchronize would unmap what the next step asks for.
 	pool, everything := uintptr(b.Value(0)), uint64(math.MaxUint64)
 	b.Reset()
 	b.Add(driver.CtxSetCurrent, d.context.Load()) // another crossing, perhaps on another thread

@@ -172,7 +172,7 @@ func (d *Device) MatMul(s device.Stream, p *blas.Product, work device.Ptr, bytes
 	if !ok {
 		return false, nil
 	}
-	m.mu.Lock()
+	m.mu.Lock() // until the product is enqueued: stream and workspace are settings of the one handle
 	defer m.mu.Unlock()
 	begun := false
 	if plain(p, &g) {
@@ -184,6 +184,7 @@ func (d *Device) MatMul(s device.Stream, p *blas.Product, work device.Ptr, bytes
 		m.products.Add(1)
 		return true, nil
 	}
+	// What the library refuses before any work was begun our own kernels compute; other errors leave open what is on the stream.
 	if e, ok := err.(*device.Error); ok && !begun {
 		if status, ok := e.Err.(BLASStatus); ok && cublas.Status(status).Refused() {
 			m.refuse(err)

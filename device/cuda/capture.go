@@ -106,7 +106,7 @@ func (s *Stream) BeginCapture() error {
 		return d.failed(f, r, "stream %d", s.id)
 	}
 	c := &capture{id: lastCapture.Add(1), origin: s}
-	c.join(s, nil)
+	c.join(s, nil) // under both locks: whoever looks next sees the capture
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (d *Device) abandon(s *Stream, begin func(call string) (*driver.Batch, erro
 	}
 	defer b.Release()
 	b.Add(driver.StreamEndCapture, s.handle, b.Out(0))
-	b.Run()
+	b.Run() // a capture that was invalidated ends with an error, and has no graph
 	if handle := uintptr(b.Value(0)); handle != 0 {
 		b.Reset()
 		b.Add(driver.CtxSetCurrent, d.context.Load()) // another crossing, perhaps on another thread

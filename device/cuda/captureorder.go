@@ -26,7 +26,7 @@ type captureClock struct {
 func (c *capture) join(s *Stream, m *captureMark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.ended { // between the driver's answer and this call: the event was of a capture that is over
 		return
 	}
 	i := slices.Index(c.parts, s)

@@ -126,16 +126,23 @@ func (e *Event) begin(call string) (*driver.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.closed.Load() {
+	if err := e.unasked(call); err != nil {
 		b.Release()
-		return nil, e.device.fail(call, device.ErrClosed, "the event is closed")
-	}
-	if e.mark.Load() != nil {
-		b.Release()
-		return nil, e.device.fail(call, device.ErrInvalidValue,
-			"the event was recorded in a capture, which runs nothing; record it again after the capture")
+		return nil, err
 	}
 	return b, nil
+}
+
+// unasked is why the driver must not be asked for the event's state: its handle may be another's by now, or the question would end a capture.
+func (e *Event) unasked(call string) error {
+	if e.closed.Load() {
+		return e.device.fail(call, device.ErrClosed, "the event is closed")
+	}
+	if e.mark.Load() != nil {
+		return e.device.fail(call, device.ErrInvalidValue,
+			"the event was recorded in a capture, which runs nothing; record it again after the capture")
+	}
+	return nil
 }
 
 // Done asks the driver.
@@ -189,6 +196,9 @@ func (e *Event) synchronize() error {
 // else, and if one of them has no clock, it is an ErrInvalidValue.
 func (e *Event) Elapsed(since *Event) (time.Duration, error) {
 	const call = "Elapsed"
+	if since == nil || since.device != e.device { // each device has a clock of its own
+		return 0, e.device.wrongDevice(call, "event")
+	}
 	if !e.timing || !since.timing {
 		return 0, e.device.fail(call, device.ErrInvalidValue, "an event was not made by NewTimingEvent")
 	}
@@ -197,6 +207,9 @@ func (e *Event) Elapsed(since *Event) (time.Duration, error) {
 		return 0, err
 	}
 	defer b.Release()
+	if err := since.unasked(call); err != nil {
+		return 0, err
+	}
 	b.Add(driver.EventElapsedTime, b.Out(0), since.handle, e.handle)
 	f, r := b.Run()
 	if r == driver.NotReady {
@@ -213,7 +226,7 @@ func (e *Event) Close() error {
 	if e.device.closed.Load() || e.closed.Swap(true) { // Close of the device destroys what is left
 		return nil
 	}
-	e.waiters.Wait() // in the driver, with the handle
+	e.waiters.Wait() // goroutines in the driver, with the handle: it does not count who uses one that is destroyed
 	if err := e.device.call("Event.Close", driver.EventDestroy, e.handle); err != nil {
 		e.closed.Store(!e.device.usable()) // it can be closed again, unless the context is lost
 		return err

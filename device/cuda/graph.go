@@ -33,7 +33,7 @@ func (g *Graph) Nodes() (int, error) {
 		return 0, err
 	}
 	defer b.Release()
-	b.Add(driver.GraphGetNodes, g.handle, 0, b.Out(0))
+	b.Add(driver.GraphGetNodes, g.handle, 0, b.Out(0)) // with a nil list the driver tells the number alone
 	if f, r := b.Run(); r != driver.Success {
 		return 0, g.device.failed(f, r, "")
 	}
@@ -96,7 +96,7 @@ func (x *GraphExec) Launch(s device.Stream) error {
 	if err := own.enqueue(b, call, driver.GraphLaunch, x.handle, own.handle); err != nil {
 		return err
 	}
-	x.device.launched(x.left)
+	x.device.launched(x.left) // only now: a launch that failed has left nothing
 	return nil
 }
 

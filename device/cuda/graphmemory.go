@@ -67,7 +67,7 @@ func (d *Device) freeLeft(call string, list []*graphMemory) (first error) {
 	for _, m := range list {
 		d.mu.Lock()
 		free := m.live && !m.held
-		m.live = m.live && !free
+		m.live = m.live && !free // taken off before the call, so that two that free the same do it once
 		d.mu.Unlock()
 		if !free {
 			continue

@@ -25,7 +25,7 @@ func (s *Stream) CopyToHost(dst []byte, src device.Ptr) error {
 		return err
 	}
 	s.work.note(call)
-	at := s.work.position()
+	at := s.work.position() // this copy included: the wait below is behind it
 	t := s.timeLooking()
 	t.begin(b)
 	// Whether a copy to pageable memory is done when the call returns is left open by the driver's documentation: it may be copied

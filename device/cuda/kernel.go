@@ -49,6 +49,7 @@ func (d *Device) LoadModule(image []byte) (device.Module, error) {
 	// alive, and the driver keeps no address of them.
 	options := &[2]int32{jitErrorLog, jitErrorLogSize}
 	values := &[2]uintptr{b.Bytes(log), jitLog}
+	// In a crossing to C for as long as the compiler takes: the scheduler gives this thread's processor to others after some microseconds.
 	b.Add(driver.ModuleLoadDataEx, b.Out(0), b.Bytes(text), 2, driver.Keep(b, options), driver.Keep(b, values))
 	f, r := b.Run()
 	if r == driver.JITCompilerNotFound {
@@ -183,6 +184,7 @@ func (k *Kernel) Attribute(a FuncAttribute) (int, error) {
 		return 0, err
 	}
 	defer b.Release()
+	// With lazy loading this, too, may be the call that loads the code.
 	b.Add(driver.FuncGetAttribute, b.Out(0), uintptr(uint32(a)), k.handle)
 	if f, r := b.Run(); r != driver.Success {
 		return 0, d.failed(f, r, "attribute %d of kernel %s", int32(a), k.name)
@@ -211,6 +213,7 @@ func (k *Kernel) Usage() (u device.KernelUsage, err error) {
 // SetMaxShared allows launches with so many bytes of dynamic shared memory. Up to 48 KiB need no permission; the most that a
 // block can have is the device's MaxSharedMemoryOptIn.
 func (k *Kernel) SetMaxShared(bytes int) error {
+	// Static shared memory counts as well: the driver refuses what is more than the opt-in limit together with the kernel's own.
 	return k.module.device.call("Kernel.SetMaxShared", driver.FuncSetAttribute, k.handle, uintptr(funcMaxShared), uintptr(uint32(bytes)))
 }
 

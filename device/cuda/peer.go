@@ -39,7 +39,7 @@ func (d *Device) CanAccessPeer(other device.Device) (bool, error) {
 }
 
 // EnablePeerAccess lets d use the memory of another device: for all that cuMemAlloc returns the driver does that by itself;
-// for pages it is done one by one, here for those that exist and in Map for those to come.
+// for pages it is done one by one, here for those that exist and in Map for those to come, and for the pool of AllocAsync once.
 func (d *Device) EnablePeerAccess(other device.Device) error {
 	d = d.orAbsent()
 	const call = "EnablePeerAccess"
@@ -59,20 +59,50 @@ func (d *Device) EnablePeerAccess(other device.Device) error {
 	}
 	p.mapping.Lock() // no Map is at work, so all pages in the books are real
 	defer p.mapping.Unlock()
+	// A copy of the list: access is granted by driver calls, which are not made under p.mu. It stays true, as p.mapping is locked.
 	p.mu.Lock()
 	known, pages := slices.Contains(p.mu.peers, d), slices.Clone(p.mu.pages.All())
 	p.mu.Unlock()
 	if known {
 		return nil
 	}
-	for _, e := range pages {
+	for _, e := range pages { // access is an attribute of mapped memory, not of contexts
 		if err := p.allowAccess(device.Ptr(e.Addr), e.Size, d); err != nil {
 			return err
 		}
 	}
+	if err := p.openPool(d); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.peers = append(p.mu.peers, d)
+	return nil
+}
+
+// openPool lets another device use what AllocAsync has returned and will return. Peer access of contexts does not reach into pools.
+func (d *Device) openPool(to *Device) error {
+	if !d.pools || !d.library.Has(driver.MemPoolSetAccess) {
+		return nil
+	}
+	b, err := d.begin("EnablePeerAccess")
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	// Not by defaultPool, which would make the pool keep what is freed, for programs that allocate nothing from it.
+	b.Add(driver.DeviceGetDefaultMemPool, b.Out(0), d.ordinal)
+	if f, r := b.Run(); r != driver.Success {
+		return d.failed(f, r, "")
+	}
+	pool := uintptr(b.Value(0))
+	b.Reset() // both calls name the device or the pool, and need no context
+	b.Add(driver.MemPoolSetAccess, pool, driver.Keep(b, &driver.AccessDesc{
+		LocationType: driver.LocationDevice, LocationID: int32(to.ordinal), Flags: driver.AccessReadWrite,
+	}), 1)
+	if f, r := b.Run(); r != driver.Success {
+		return d.failed(f, r, "for %s", to.id)
+	}
 	return nil
 }
 

@@ -78,6 +78,18 @@ func TestEnablePeerAccess_OpensPagesOfBeforeAndAfter(t *testing.T) {
 	require.Equal(t, []byte{7, 7, 7, 7, 7, 7, 7, 7}, got)
 }
 
+// What a context's peers may use does not include its device's pools, which have lists of their own.
+func TestEnablePeerAccess_OpensStreamOrderedMemory(t *testing.T) {
+	r := cudatest.New(t, 2)
+	a, b := r.Devices[0], r.Devices[1]
+	r.Fail("cuMemPoolSetAccess", 1, 2)
+	require.ErrorIs(t, a.EnablePeerAccess(b), device.ErrOutOfMemory)
+	require.NoError(t, a.EnablePeerAccess(b))
+	require.NoError(t, a.EnablePeerAccess(b))
+	require.Equal(t, 2, r.Calls()["cuMemPoolSetAccess"], "one that failed, and one for good")
+	require.Zero(t, r.Calls()["cuMemPoolSetAttribute"], "what the pool keeps is not changed")
+}
+
 func TestCopyPeer_RefusesStreamsOfOthers(t *testing.T) {
 	r := cudatest.New(t, 3)
 	a, b, c := r.Devices[0], r.Devices[1], r.Devices[2]

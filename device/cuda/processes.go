@@ -17,6 +17,7 @@ func (d *Device) Processes() ([]device.Process, error) {
 	if err != nil {
 		return nil, d.fail(call, device.ErrUnavailable, "%v", err)
 	}
+	// Its numbers of devices are the machine's: CUDA_VISIBLE_DEVICES hides and reorders the driver's.
 	uuid, err := d.uuid()
 	if err != nil {
 		return nil, err

@@ -17,9 +17,9 @@ import (
 type Profile struct {
 	device *Device
 
-	mu       sync.Mutex
-	empty    time.Duration // between two timing events with nothing between them
-	totals   map[Operation]*Total
+	mu       sync.Mutex           // the last lock that anybody takes: see profiler
+	empty    time.Duration        // between two timing events with nothing between them
+	totals   map[Operation]*Total // as large as a program has different operations; spans refer to its entries
 	streams  map[device.StreamID]*streamTotal
 	spans    []span
 	unkept   int // operations beyond profileLimits.spans
@@ -36,13 +36,13 @@ type span struct {
 	operation        *Total // of the same kind; its times are not the span's
 	stream           device.StreamID
 	called, returned time.Duration // on the host, since the system's epoch
-	begin, took      time.Duration // on the device; begin since the same epoch
+	begin, took      time.Duration // on the device, whose clock is not the host's; begin is put on the same scale (profileclock.go)
 }
 
 // streamTotal is the operations of one stream.
 type streamTotal struct {
 	count       int
-	busy        time.Duration
+	busy        time.Duration // the sum of times, which do not overlap
 	first, last time.Duration // begin of the first operation, end of the last
 }
 
@@ -99,6 +99,7 @@ func newProfile(d *Device) *Profile {
 
 // startProfile lets p have what is enqueued on the streams from now on. The device has a context.
 func (d *Device) startProfile(p *Profile) error {
+	// The lock is held through the driver's calls, so that two that start at once share one profiler. Operations do not take it.
 	d.profiling.Lock()
 	defer d.profiling.Unlock()
 	r := d.profiler.Load()
@@ -111,7 +112,7 @@ func (d *Device) startProfile(p *Profile) error {
 	p.mu.Lock()
 	p.empty = r.empty
 	p.mu.Unlock()
-	r.attach(p)
+	r.attach(p) // before operations find the profiler: one without profiles would time them for nobody
 	d.profiler.Store(r)
 	return nil
 }
@@ -147,7 +148,7 @@ func (d *Device) stopProfiles(list ...*Profile) {
 		return
 	}
 	if r.detach(list) {
-		d.profiler.Store(nil)
+		d.profiler.Store(nil) // an operation that has loaded it finds it closed, and is not timed
 		r.close()
 	}
 }
@@ -168,7 +169,7 @@ func (p *Profile) Totals() []Total {
 	defer p.mu.Unlock()
 	list := make([]Total, 0, len(p.totals))
 	for _, t := range p.totals {
-		list = append(list, *t)
+		list = append(list, *t) // copies: entries go on counting
 	}
 	return sorted(list)
 }
@@ -194,7 +195,7 @@ func (p *Profile) add(o *Operation, s span) {
 	s.operation.add(&Total{Count: 1, Time: s.took, Min: s.took, Max: s.took})
 	t := p.streams[s.stream]
 	if t == nil {
-		t = &streamTotal{first: s.begin}
+		t = &streamTotal{first: s.begin} // streams read their operations in order: the first one that comes is the first
 		p.streams[s.stream] = t
 	}
 	t.count++

@@ -400,6 +400,7 @@ func TestProfile_LastsLongerThanItsClock(t *testing.T) {
 		require.NoError(t, s.Synchronize(background))
 	}
 	took := time.Since(begin)
+	require.Less(t, r.Calls()["cuEventCreate"]-r.Calls()["cuEventDestroy_v2"], 10, "bases of which nothing is timed any more are given back")
 	p.Stop()
 	require.Greater(t, r.Calls()["cuEventElapsedTime"]-before, 2*n, "some were for new bases")
 	rows := traceOf(t, p)

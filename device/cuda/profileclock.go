@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cistern-ml/cistern/device/cuda/internal/driver"
@@ -13,8 +14,8 @@ type clock struct {
 	device *Device
 	stream uintptr
 	base   *timeBase
-	next   *timeBase // recorded, and not known yet to be done
-	old    []uintptr // events of earlier bases, which operations that are under way may be timed from
+	next   *timeBase   // recorded, and not known yet to be done
+	old    []*timeBase // earlier ones, which operations that are under way are timed from
 }
 
 // timeBase is an event and its time.
@@ -22,6 +23,7 @@ type timeBase struct {
 	event uintptr
 	at    time.Duration // on the device, as the host's clock would have it
 	set   time.Duration // when it was recorded, by the host's clock
+	users int           // timings that are measured from it, until they are recycled; guarded by profiler.mu
 }
 
 // tries is how often the clock is set; the best counts.
@@ -37,6 +39,7 @@ func (c *clock) open(d *Device) error {
 		return err
 	}
 	defer b.Release()
+	// It waits for no other stream, and none for it: a base is reached when the device gets to it, and not behind anybody's work.
 	b.Add(driver.StreamCreateWithPriority, b.Out(0), driver.StreamNonBlocking, 0)
 	if f, r := b.Run(); r != driver.Success {
 		return d.failed(f, r, "")
@@ -61,7 +64,7 @@ func (c *clock) set() (empty time.Duration, err error) {
 		}
 		before := c.now()
 		between, f, r := c.pair(pair)
-		took := c.now() - before
+		took := c.now() - before // the event lies somewhere within: the error is half of that
 		if r != driver.Success {
 			d.destroyEvents(pair[:]...)
 			return 0, d.failed(f, r, "")
@@ -70,7 +73,7 @@ func (c *clock) set() (empty time.Duration, err error) {
 			empty = between
 		}
 		best := &timeBase{event: pair[0], at: before + took/2, set: before}
-		if c.base == nil || took < shortest {
+		if c.base == nil || took < shortest { // the loser's event is destroyed below, whichever it is
 			c.base, best, shortest = best, c.base, took
 		}
 		d.destroyEvents(pair[1])
@@ -97,10 +100,10 @@ func (c *clock) pair(events [2]uintptr) (between time.Duration, f driver.Func, r
 	return milliseconds(uint32(b.Value(0))), f, r
 }
 
-// tick sees that the base gets no older than it may. What does not work now will the next time.
+// tick sees that the base gets no older than it may. What does not work now will the next time. Caller holds profiler.mu, as for all below.
 func (c *clock) tick() {
 	switch now := c.now(); {
-	case c.next != nil:
+	case c.next != nil: // one at a time
 		c.advance()
 	case now-c.base.set > c.device.system.profiles.limits.base:
 		event, _, r := c.device.rawEvent()
@@ -111,7 +114,7 @@ func (c *clock) tick() {
 			c.device.destroyEvents(event)
 			return
 		}
-		c.next = &timeBase{event: event, set: now}
+		c.next = &timeBase{event: event, set: now} // not waited for: operations are timed from the old base until a later tick finds it done
 	}
 }
 
@@ -127,28 +130,40 @@ func (c *clock) advance() {
 	switch _, r := b.Run(); r {
 	case driver.Success:
 		c.next.at = c.base.at + milliseconds(uint32(b.Value(0))) // on the device's clock: errors of the host's do not add up
-		c.old = append(c.old, c.base.event)
+		c.old = append(c.old, c.base)
 		c.base, c.next = c.next, nil
+		c.prune()
 	case driver.NotReady:
-	default:
+	default: // the driver failed: the base stays, and the next tick tries again
 		c.device.destroyEvents(c.next.event)
 		c.next = nil
 	}
 }
 
+// prune gives back bases from which nothing is measured any more: a profile may run for days, with a new base every other second.
+func (c *clock) prune() {
+	c.old = slices.DeleteFunc(c.old, func(b *timeBase) bool {
+		if b.users > 0 {
+			return false
+		}
+		c.device.destroyEvents(b.event)
+		return true
+	})
+}
+
 // close gives everything back.
 func (c *clock) close() {
 	d := c.device
-	d.destroyEvents(c.old...)
-	for _, b := range []*timeBase{c.base, c.next} {
+	for _, b := range append(c.old, c.base, c.next) {
 		if b != nil {
 			d.destroyEvents(b.event)
 		}
 	}
+	c.old = nil
 	if c.stream == 0 {
 		return
 	}
-	if _, r := d.rawCall(driver.StreamDestroy, c.stream); r != driver.Success {
+	if _, r := d.rawCall(driver.StreamDestroy, c.stream); r != driver.Success { // once more, as with events
 		d.rawCall(driver.StreamDestroy, c.stream)
 	}
 	c.stream = 0

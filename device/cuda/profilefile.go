@@ -27,9 +27,9 @@ type profileFile struct {
 	path   string    // empty for none
 	limits profileLimits
 
-	mu       sync.Mutex
-	profiles []*Profile
-	written  uint64 // their versions when the file was written
+	mu       sync.Mutex // held while the files are written; devices that are closed at once take turns
+	profiles []*Profile // by index of their devices; those of closed devices stay
+	written  uint64     // their versions when the file was written
 }
 
 // profileLimits are the limits of what profiles take.
@@ -44,7 +44,7 @@ type profileLimits struct {
 var usualLimits = profileLimits{spans: 1 << 18, timings: 2048, base: 2 * time.Second}
 
 func (f *profileFile) init() {
-	f.limits, f.written = usualLimits, math.MaxUint64
+	f.limits, f.written = usualLimits, math.MaxUint64 // no sum of versions: the first file is written even if nothing was enqueued
 	f.epoch = time.Now()
 	f.path = strings.ReplaceAll(os.Getenv(ProfileVariable), "%p", strconv.Itoa(os.Getpid()))
 }
@@ -84,7 +84,7 @@ func (d *Device) finishProfiles() error {
 
 // flushProfile writes the files that the environment asks for, if there is something new. The device's work is done.
 func (d *Device) flushProfile() error {
-	if p := d.profiler.Load(); p != nil {
+	if p := d.profiler.Load(); p != nil { // a device of Open stays open, and its profile runs on
 		p.drain()
 	}
 	f := &d.system.profiles
@@ -122,12 +122,13 @@ func (f *profileFile) writeTotals(w io.Writer) error {
 
 // replaceFile writes a file beside the one of that name, and gives it its name when it is complete.
 func replaceFile(name string, write func(io.Writer) error) (err error) {
+	// In the same folder, or the new name might be on another file system. Who reads the file meanwhile has the old one, whole.
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(file)
-	err = join(write(out), out.Flush(), file.Chmod(0o644), file.Close())
+	err = join(write(out), out.Flush(), file.Chmod(0o644), file.Close()) // CreateTemp makes files that nobody else may read
 	if err == nil {
 		err = os.Rename(file.Name(), name)
 	}

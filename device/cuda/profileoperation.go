@@ -124,7 +124,7 @@ func (k OperationKind) rate(work float64, took time.Duration) string {
 // operation describes a call that enqueues something on a stream by its arguments. name is what errors call it.
 func (d *Device) operation(name string, f driver.Func, args []uintptr) Operation {
 	switch f {
-	case driver.LaunchKernel:
+	case driver.LaunchKernel: // function, grid, block, dynamic shared memory, stream, parameters
 		n := func(i int) uint32 { return uint32(args[i]) }
 		return Operation{Kind: KernelOperation, Name: name, Kernel: d.names.of(args[0]), Launch: device.LaunchShape{
 			Grid: device.Dim3{X: n(1), Y: n(2), Z: n(3)}, Block: device.Dim3{X: n(4), Y: n(5), Z: n(6)}, Shared: n(7),
@@ -133,7 +133,7 @@ func (d *Device) operation(name string, f driver.Func, args []uintptr) Operation
 		return Operation{Kind: GraphOperation, Name: d.names.of(args[0])}
 	case driver.MemsetD8Async:
 		return Operation{Kind: FillOperation, Name: name, Bytes: uint64(args[2])}
-	case driver.MemcpyPeerAsync:
+	case driver.MemcpyPeerAsync: // its contexts stand between addresses and length
 		return Operation{Kind: CopyOperation, Name: name, Bytes: uint64(args[4])}
 	}
 	return Operation{Kind: CopyOperation, Name: name, Bytes: uint64(args[2])}
@@ -152,7 +152,7 @@ func productOperation(name string, p *blas.Product, g *blas.Gemm) Operation {
 
 // handleNames are the names of kernels and graphs by the driver's handles.
 type handleNames struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // taken by operations only while a profile runs
 	names map[uintptr]string
 }
 

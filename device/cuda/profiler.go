@@ -16,18 +16,18 @@ import (
 // Locks are taken in this order: Stream.looking, use, Stream.timing, mu, Profile.mu.
 type profiler struct {
 	device *Device
-	clock  clock
+	clock  clock         // guarded by mu, once it has been opened
 	empty  time.Duration // between two events with nothing between them
 	limit  int           // operations under way
 
 	// use is read-locked from an operation's first event to its last, and locked by what wants no operation to be between.
 	use sync.RWMutex
 
-	mu       sync.Mutex
-	closed   bool
+	mu       sync.Mutex // held for calls that ask the driver, and given up for those that wait
+	closed   bool       // no profile is left: nothing more is timed
 	profiles []*Profile // that run; never changed, only replaced
 	made     int        // timings that exist, at most limit
-	free     []*timing
+	free     []*timing  // of those, not in use
 	pending  map[device.StreamID]*pending
 	number   uint64 // of the last operation that was timed
 }
@@ -47,8 +47,8 @@ type timing struct {
 
 	operation        Operation
 	profiles         []*Profile // that want it
-	number           uint64
-	base             *timeBase
+	number           uint64     // over all streams, in the order in which operations were seen to be enqueued
+	base             *timeBase  // that was the clock's when it began
 	called, returned time.Duration
 	broken           bool // an event was not recorded
 }
@@ -96,17 +96,18 @@ func (s *Stream) timeLooking() *timing {
 // timing takes two events and the stream's timing lock.
 func (p *profiler) timing(s *Stream) *timing {
 	p.use.RLock()
+	// Under s.looking: what is captured now stays so until the operation is enqueued.
 	if s.Capturing() {
 		p.miss(1, 0)
 		p.use.RUnlock()
 		return nil
 	}
-	t := p.take()
+	t := p.take() // before the stream's lock: it may wait for an operation of another goroutine on the same stream
 	if t == nil {
 		p.use.RUnlock()
 		return nil
 	}
-	s.timing.Lock()
+	s.timing.Lock() // until finish: no other operation of the stream comes between the two events
 	t.stream, t.called = s, p.clock.now()
 	return t
 }
@@ -131,6 +132,7 @@ func (t *timing) run(b *driver.Batch) (driver.Func, driver.Result) {
 	if t == nil {
 		return f, r
 	}
+	// A profile never fails an operation: without an event it has no time, and that is counted.
 	for r != driver.Success && f == driver.EventRecord {
 		t.broken = true
 		t.profiler.fail(t.profiles, f, r)
@@ -146,8 +148,8 @@ func (t *timing) finish(done bool) {
 		return
 	}
 	p, s, looking := t.profiler, t.stream, t.looking
-	p.put(t, done) // it may be another operation's from here on
-	s.timing.Unlock()
+	p.put(t, done)    // it may be another operation's from here on
+	s.timing.Unlock() // in the order opposite to that of timing and time
 	p.use.RUnlock()
 	if looking {
 		s.looking.RUnlock()
@@ -159,7 +161,7 @@ func (p *profiler) put(t *timing, done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !done || t.broken {
-		if done {
+		if done { // it runs, without a time; one that was not enqueued is nobody's
 			p.lose(t.profiles, 1)
 		}
 		p.recycle(t)
@@ -177,7 +179,8 @@ func (p *profiler) put(t *timing, done bool) {
 
 // recycle lets others have the events. Caller holds p.mu.
 func (p *profiler) recycle(t *timing) {
-	*t = timing{profiler: p, first: t.first, last: t.last}
+	t.base.users--
+	*t = timing{profiler: p, first: t.first, last: t.last} // all else goes, so that a free timing keeps neither streams nor profiles alive
 	p.free = append(p.free, t)
 }
 
@@ -191,9 +194,9 @@ func (p *profiler) take() *timing {
 	}
 	p.clock.tick()
 	if len(p.free) == 0 && p.made >= p.limit/2 {
-		p.read(4)
+		p.read(4) // a few of each stream, so that no operation pays for all that is done
 	}
-	for range 2 {
+	for range 2 { // while the lock is given up for the wait another goroutine may take what became free
 		if len(p.free) == 0 && p.made == p.limit {
 			p.waitForOldest()
 			p.read(p.limit)
@@ -210,6 +213,7 @@ func (p *profiler) take() *timing {
 	t := p.free[n-1]
 	p.free = p.free[:n-1]
 	t.profiles, t.base = p.profiles, p.clock.base
+	t.base.users++ // until recycle
 	return t
 }
 
@@ -235,6 +239,8 @@ func (p *profiler) waitForOldest() {
 	if oldest == nil {
 		return
 	}
+	// What is needed is copied: without the lock a reader may recycle the timing. Its event may then be another operation's, a later one, and
+	// the wait is longer than it need be.
 	event, profiles := oldest.last, oldest.profiles
 	p.mu.Unlock()
 	defer p.mu.Lock()
@@ -268,7 +274,7 @@ func (p *profiler) drain() {
 func (p *profiler) read(most int) {
 	for _, q := range p.pending {
 		n := 0
-		for n < len(q.list) && n < most && p.readOne(q, q.list[n]) {
+		for n < len(q.list) && n < most && p.readOne(q, q.list[n]) { // in order: behind one that is not done none is
 			p.recycle(q.list[n])
 			n++
 		}
@@ -286,7 +292,7 @@ func (p *profiler) readOne(q *pending, t *timing) bool {
 	defer b.Release()
 	b.Add(driver.EventQuery, t.last)
 	b.Add(driver.EventElapsedTime, b.Out(0), t.first, t.last)
-	b.Add(driver.EventElapsedTime, b.Out(1), t.base.event, t.first)
+	b.Add(driver.EventElapsedTime, b.Out(1), t.base.event, t.first) // the base was waited for, or found done, before it became one
 	f, r := b.Run()
 	if r == driver.NotReady {
 		return false
@@ -311,7 +317,7 @@ func (p *profiler) readOne(q *pending, t *timing) bool {
 func (p *profiler) attach(x *Profile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.profiles = append(slices.Clone(p.profiles), x)
+	p.profiles = append(slices.Clone(p.profiles), x) // operations under way have the list as it was when they began
 }
 
 func (p *profiler) attached() []*Profile {
@@ -333,7 +339,7 @@ func (p *profiler) detach(list []*Profile) (last bool) {
 	p.use.Lock() // what was begun for them is on its stream
 	p.mu.Lock()
 	p.closed = len(rest) == 0
-	upTo := p.number
+	upTo := p.number // what begins from here on is not theirs, and is not waited for
 	p.mu.Unlock()
 	p.use.Unlock()
 	p.settle(upTo)
@@ -345,6 +351,7 @@ func (p *profiler) settle(upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.read(p.limit)
+	// Each wait should make the oldest operation another one. Where the driver fails three times in a row, the rest has no times.
 	for tries := 0; tries < 3; {
 		t := p.oldest()
 		if t == nil || t.number > upTo {
@@ -426,7 +433,7 @@ func (d *Device) beginProfile() (*driver.Batch, error) {
 func (d *Device) rawCall(f driver.Func, args ...uintptr) (driver.Func, driver.Result) {
 	b, err := d.beginProfile()
 	if err != nil {
-		var result Result
+		var result Result // the driver's, if it was asked; a device that is closed or lost counts as any error
 		errors.As(err, &result)
 		return f, max(driver.Result(result), driver.InvalidValue)
 	}
@@ -442,7 +449,7 @@ func (d *Device) rawEvent() (handle uintptr, f driver.Func, r driver.Result) {
 		return 0, driver.EventCreate, driver.InvalidContext
 	}
 	defer b.Release()
-	b.Add(driver.EventCreate, b.Out(0), 0)
+	b.Add(driver.EventCreate, b.Out(0), 0) // without flags: the kind that notes the time, and for which waits spin
 	f, r = b.Run()
 	return uintptr(b.Value(0)), f, r
 }

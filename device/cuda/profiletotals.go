@@ -39,7 +39,7 @@ func (p *Profile) writeStreams(out io.Writer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var ids []device.StreamID
-	for id := range p.streams {
+	for id := range p.streams { // a map: without an order, files of equal runs would differ
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)

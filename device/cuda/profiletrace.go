@@ -92,6 +92,7 @@ func callRow(s device.StreamID) int { return 2*int(s) + 2 }
 func (p *Profile) writeEvents(t *traceWriter) {
 	process := p.device.id.Index + 1
 	p.mu.Lock()
+	// Written without the lock, since a trace takes seconds and operations go on being added: spans are only ever appended to.
 	spans := p.spans[:len(p.spans):len(p.spans)] // those that are there stay as they are
 	var ids []device.StreamID
 	for id := range p.streams {

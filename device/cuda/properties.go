@@ -99,6 +99,7 @@ func (d *Device) numbers() error {
 		}
 		*want.to = n
 	}
+	// The device may be able to and the driver's library too old, or the other way round: both must have it.
 	d.pools = pools != 0 && d.library.Has(driver.MemAllocAsync, driver.MemFreeAsync, driver.DeviceGetDefaultMemPool,
 		driver.MemPoolSetAttribute, driver.MemPoolGetAttribute, driver.MemPoolTrimTo)
 	if virtual == 0 || !d.library.Has(driver.MemAddressReserve, driver.MemAddressFree, driver.MemCreate, driver.MemRelease,

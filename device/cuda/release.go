@@ -88,6 +88,9 @@ func (d *Device) releaseMemory() (first error) {
 			note(d.last(driver.MemFreeAsync, uintptr(p), 0)) // on the default stream, the only one left; all work is done
 		}
 	}
+	if len(async) > 0 {
+		note(d.last(driver.StreamSynchronize, 0)) // a pool gives back only what somebody has seen to be free
+	}
 	// The pool is the device's, not the context's: what it kept for the next allocation would stay taken if somebody else retains the
 	// context.
 	if pool := d.pool.Load(); pool != 0 {

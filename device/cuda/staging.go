@@ -86,6 +86,7 @@ func (g *staging) chunk(s *Stream) (*chunk, error) {
 		}
 		c.done = done
 	}
+	// Last: a chunk with an event and no memory is taken up here again after a failure.
 	mem, err := s.device.AllocPinned(chunkSize)
 	if err != nil {
 		return nil, err

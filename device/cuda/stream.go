@@ -135,7 +135,7 @@ func (s *Stream) enqueueTimed(b *driver.Batch, operation, what string, f driver.
 	t.begin(b)
 	b.Add(f, args...)
 	t.end(b)
-	failing, r := t.run(b)
+	failing, r := t.run(b) // one crossing: the time is the operation's, and not that of a goroutine switch
 	if t != nil {
 		t.operation = s.device.operation(operation, f, args)
 		t.operation.For = what
@@ -238,7 +238,7 @@ func (s *Stream) synchronize() error {
 		return err
 	}
 	defer b.Release()
-	at := s.work.position()
+	at := s.work.position() // before the call: what is noted later need not be waited for
 	b.Add(driver.StreamSynchronize, s.handle)
 	if f, r := b.Run(); r != driver.Success {
 		return s.device.failed(f, r, "stream %d", s.id)

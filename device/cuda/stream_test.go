@@ -164,6 +164,39 @@ func TestElapsed_IsTheTimeBetweenTimingEvents(t *testing.T) {
 }
 
 // TestDevice_ServesManyGoroutinesWithoutThreads would fail with CUDA_ERROR_INVALID_CONTEXT if calls relied on the thread.
+// The driver would be given the handle of an event that is gone, or end a capture: it is asked about neither event then.
+func TestElapsed_RefusesEventsThatTheDriverMustNotBeAskedAbout(t *testing.T) {
+	r := cudatest.New(t, 2)
+	d := r.Devices[0]
+	timing := func(d *cuda.Device) *cuda.Event {
+		e, err := d.NewTimingEvent()
+		require.NoError(t, err)
+		return e
+	}
+	s := r.Stream(d)
+	done, closed, captured, foreign := timing(d), timing(d), timing(d), timing(r.Devices[1])
+	require.NoError(t, s.Record(done))
+	require.NoError(t, s.Synchronize(background))
+	require.NoError(t, closed.Close())
+	require.NoError(t, s.BeginCapture())
+	require.NoError(t, s.Record(captured))
+	for name, c := range map[string]struct {
+		e, since *cuda.Event
+		want     error
+	}{
+		"since closed": {done, closed, device.ErrClosed}, "until closed": {closed, done, device.ErrClosed},
+		"since captured": {done, captured, device.ErrInvalidValue}, "until captured": {captured, done, device.ErrInvalidValue},
+		"since of another device": {done, foreign, device.ErrInvalidValue}, "since nothing": {done, nil, device.ErrInvalidValue},
+	} {
+		_, err := c.e.Elapsed(c.since)
+		require.ErrorIs(t, err, c.want, name)
+	}
+	require.Zero(t, r.Calls()["cuEventElapsedTime"])
+	g, err := s.EndCapture()
+	require.NoError(t, err, "the capture goes on")
+	require.NoError(t, errors.Join(g.Close(), done.Close(), captured.Close(), foreign.Close()))
+}
+
 func TestDevice_ServesManyGoroutinesWithoutThreads(t *testing.T) {
 	r := cudatest.New(t, 2)
 	var group sync.WaitGroup

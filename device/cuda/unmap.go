@@ -23,7 +23,7 @@ func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
 		return err
 	}
 	pages := d.takePages(p, bytes)
-	if pages == nil {
+	if pages == nil { // also if another Unmap of the range has come first
 		return d.fail(call, device.ErrInvalidValue, "%d bytes at address %#x are not whole pages that were mapped", bytes, uintptr(p))
 	}
 	for i, e := range pages {
@@ -98,7 +98,7 @@ func (d *Device) dropOrphans() error {
 	orphans := d.mu.orphans
 	d.mu.orphans = nil
 	d.mu.Unlock()
-	for i, q := range orphans {
+	for i, q := range orphans { // dropPage may append to the list, which is empty now
 		if err := d.dropPage(q); err != nil {
 			d.mu.Lock()
 			d.mu.orphans = append(d.mu.orphans, orphans[i:]...)

@@ -188,7 +188,7 @@ func (d *Device) makePages(p, bytes, size uint64) ([]*page, error) {
 		if err != nil {
 			return pages, err
 		}
-		b.Add(driver.MemCreate, b.Out(0), uintptr(size), driver.Keep(b, prop), 0)
+		b.Add(driver.MemCreate, b.Out(0), uintptr(size), driver.Keep(b, prop), 0) // a multiple of the granularity, as Map has seen
 		f, r := b.Run()
 		handle := b.Value(0)
 		b.Release()
@@ -226,6 +226,7 @@ func (d *Device) allowAccess(p device.Ptr, bytes uint64, to *Device) error {
 			return err
 		}
 		b.Add(driver.MemSetAccess, uintptr(p), uintptr(bytes), driver.Keep(b, &driver.AccessDesc{
+			// One call for each device: access that others have is left as it is.
 			LocationType: driver.LocationDevice, LocationID: int32(user.ordinal), Flags: driver.AccessReadWrite,
 		}), 1)
 		f, r := b.Run()

@@ -179,6 +179,10 @@ static CUresult fill(Call& call, CUdeviceptr dst, T value, size_t n, CUstream st
     w.run = [=, what = w.what] {
         return fake::guarded_work(what, [=] {
             T* p = (T*)dst;
+            if (sizeof(T) == 1) {
+                memset(p, (int)value, n);
+                return;
+            }
             for (size_t i = 0; i < n; i++) p[i] = value;
         });
     };

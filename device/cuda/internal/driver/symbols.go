@@ -76,6 +76,7 @@ const (
 	MemPoolSetAttribute
 	MemPoolGetAttribute
 	MemPoolTrimTo
+	MemPoolSetAccess
 
 	// Graphs, CUDA 11.4.
 	StreamBeginCapture
@@ -127,6 +128,7 @@ var symbols = [numFuncs]string{
 
 	MemAllocAsync: "cuMemAllocAsync", MemFreeAsync: "cuMemFreeAsync", DeviceGetDefaultMemPool: "cuDeviceGetDefaultMemPool",
 	MemPoolSetAttribute: "cuMemPoolSetAttribute", MemPoolGetAttribute: "cuMemPoolGetAttribute", MemPoolTrimTo: "cuMemPoolTrimTo",
+	MemPoolSetAccess: "cuMemPoolSetAccess",
 
 	StreamBeginCapture: "cuStreamBeginCapture_v2", StreamEndCapture: "cuStreamEndCapture",
 	GraphInstantiateWithFlags: "cuGraphInstantiateWithFlags", GraphLaunch: "cuGraphLaunch", GraphExecDestroy: "cuGraphExecDestroy",
