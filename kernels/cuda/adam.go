@@ -25,6 +25,7 @@ func adamStep(d dtype.DType) op.Func {
 // adamScalars folds what is the same for all elements: the bias corrections, and one of the two kinds of weight decay.
 func adamScalars(p *device.Params, c *op.Call) {
 	lr, beta1, beta2, eps, decay, step := c.F[0], c.F[1], c.F[2], c.F[3], c.F[4], c.F[5]
+	// In float64, once for all elements: of 1-0.999, the correction of a first step, float32 has four digits.
 	size := lr / (1 - math.Pow(beta1, step))
 	root := math.Sqrt(1 - math.Pow(beta2, step))
 	shrink := 1.0
@@ -50,16 +51,20 @@ func rmspropGroups(c *op.Call, g, i int) *op.View {
 	return &c.Out[g*n+i]
 }
 
+// rmspropScalars: the numbers of RMSProp in src/optim.cu, in its order.
 func rmspropScalars(p *device.Params, c *op.Call) {
 	numbers(p, c.Out[0].DType, c.F[0], c.F[1], 1-c.F[1], c.F[2], c.F[3], c.F[4])
 	p.Int32(flags(c, flagFirst, flagMaximize)) // first stands for centered
 }
 
+// adagradScalars decays the rate by the steps so far, F[4]: the kernel has one number for all elements. With counters in device memory it takes theirs
+// instead (step.go).
 func adagradScalars(p *device.Params, c *op.Call) {
 	numbers(p, c.Out[0].DType, c.F[0]/(1+(c.F[4]-1)*c.F[1]), c.F[2], c.F[3])
 	p.Int32(flags(c, flagMaximize))
 }
 
+// lionScalars: what is multiplied with 1-beta there is computed here, in float64.
 func lionScalars(p *device.Params, c *op.Call) {
 	numbers(p, c.Out[0].DType, c.F[0], 1-c.F[0]*c.F[3], c.F[1], 1-c.F[1], c.F[2], 1-c.F[2])
 	p.Int32(flags(c, flagMaximize))

@@ -10,6 +10,7 @@ import (
 
 func attentionRows() []op.Row {
 	grad := typedRow(op.AttentionGrad, attendGrad)
+	// delta is read by all three gradients. Without it each would need the result beside its gradient, once more.
 	grad.Workspace = func(c *op.Call) uint64 { return uint64(c.In[5].Len() * c.In[5].DType.Size()) } // delta, as large as lse
 	return []op.Row{typedRow(op.Attention, attend), grad}
 }
@@ -95,16 +96,17 @@ func (a *attention) launch(c *op.Call, kernels *attentionKernels, mode attention
 	k, shape, windows := kernels.any[mode], device.LaunchShape{Block: device.Dim3{X: threads}}, a.windows(mode, result)
 	if a.tensorable(kernels) {
 		k, shape.Block.X, windows = kernels.tensor[0][mode], attentionWarps*32, 1
-		if max(a.q.Shape[3], a.v.Shape[3]) > 64 {
+		if max(a.q.Shape[3], a.v.Shape[3]) > 64 { // a row's elements stay in registers: heads of 64 take a fifth fewer (registers.md)
 			k = kernels.tensor[1][mode]
 		}
 	}
-	tiles := (result.Shape[2] + attentionRowsOfBlock - 1) / attentionRowsOfBlock
+	tiles := (result.Shape[2] + attentionRowsOfBlock - 1) / attentionRowsOfBlock // of the rows of the result: queries, or keys, and all others pass by each block
+	// A block goes through all columns by itself: parts of them would be sums to be joined, and few rows of many keys leave a GPU partly idle.
 	grid := result.Shape[0] * result.Shape[1] * tiles * windows
 	if grid == 0 {
 		return nil
 	}
-	if max(grid, a.q.Shape[2], a.k.Shape[2]) >= maxLoop {
+	if max(grid, a.q.Shape[2], a.k.Shape[2]) >= maxLoop { // rows are counted in 32 bits, and blocks by the first dimension of the grid
 		return op.Errorf(c.Op, op.ErrCall, "%d blocks of %d rows are too many", grid, attentionRowsOfBlock)
 	}
 	t := takeTask()
@@ -137,9 +139,9 @@ func (a *attention) sums(c *op.Call, k *kernel) error {
 	t := takeTask()
 	defer tasks.Put(t)
 	var w attentionWords
-	a.pack(&w, c, 1, 1, a.q)
+	a.pack(&w, c, 1, 1, a.q) // strides alone are read of it: a.q stands in for a result, which this kernel has not
 	t.params.Words(w.w[:w.at]...).Ptr(a.grad.Ptr).Ptr(a.out.Ptr).Ptr(a.delta)
-	return t.launch(c, k, blocks(rows, threads/32))
+	return t.launch(c, k, blocks(rows, threads/32)) // a warp for each row
 }
 
 // tensorable reports whether the kernels for tensor cores can take the operands: rows that can be copied in pieces of 16 bytes.
@@ -150,14 +152,14 @@ func (a *attention) tensorable(kernels *attentionKernels) bool {
 		return false
 	}
 	for _, v := range []*op.View{a.q, a.k, a.v, a.grad} {
-		if v == nil {
+		if v == nil { // no gradient: the forward pass
 			continue
 		}
 		if v.Strides[3] != 1 && v.Shape[3] > 1 || v.Ptr%16 != 0 { // cp.async of 16 bytes faults on any other address
 			return false
 		}
 		for i, s := range v.Strides[:3] {
-			if s%piece != 0 && v.Shape[i] > 1 {
+			if s%piece != 0 && v.Shape[i] > 1 { // rows are copied from row*stride: each must begin at 16 bytes as well
 				return false
 			}
 		}

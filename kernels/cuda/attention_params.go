@@ -10,7 +10,7 @@ import (
 
 // attentionWords writes an Attention of src/attention.h, word by word.
 type attentionWords struct {
-	w  [64]uint64
+	w  [64]uint64 // 7 of sizes, 32 of strides, 2 of Philox and 2 of numbers, of which double has two words
 	at int
 }
 
@@ -29,6 +29,7 @@ func (w *attentionWords) strip(v *op.View) {
 	w.at += 4
 }
 
+// numbers appends two of the type of computation: two words, or the halves of one.
 func (w *attentionWords) numbers(d dtype.DType, a, b float64) {
 	if d == dtype.Float64 {
 		w.w[w.at], w.w[w.at+1] = math.Float64bits(a), math.Float64bits(b)
@@ -61,7 +62,7 @@ func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, resu
 			kind = 1
 		}
 	}
-	if c.F[1] < 1 {
+	if c.F[1] < 1 { // else all are dropped, and a factor of infinity would make NaN of their 0
 		factor = 1 / (1 - c.F[1])
 	}
 	w.pair(a.q.Shape[0], heads)
@@ -69,6 +70,7 @@ func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, resu
 	w.pair(keys, a.q.Shape[3])
 	w.pair(a.v.Shape[3], truth(c.I[0] != 0))
 	w.pair(kind, truth(c.F[1] != 0))
+	// The parameters are words; the structure's 32-bit numbers go in pairs, so that its strides lie at multiples of 8 bytes as C wants.
 	// An element is kept if its random number of 24 bits is below this; random numbers come in blocks of four along the keys.
 	w.pair(int(math.Ceil((1-c.F[1])*(1<<24))), (keys+3)/4)
 	w.pair(tiles, windows)

@@ -17,7 +17,7 @@ func bagRows() []op.Row {
 // addBags appends Bags in src/bag.cu. It refuses what is too large.
 func addBags(c *op.Call, params *device.Params, table, bags *op.View) error {
 	rows, n, b, width := table.Shape[0], c.In[1].Len(), bags.Shape[0], bags.Shape[1]
-	if n >= maxLoop || b*width >= maxLoop || rows >= maxLoop {
+	if n >= maxLoop || b*width >= maxLoop || rows >= maxLoop { // what is counted in 32 bits; rows of the table are found in 64
 		return op.Errorf(c.Op, op.ErrCall, "%d bags of %d elements, of %d indices into %d rows, are too many", b, width, n, rows)
 	}
 	d := divisor(width)
@@ -60,6 +60,7 @@ func embeddingBagGrad(d dtype.DType) op.Func {
 			return err
 		}
 		t.params.Reset() // it was only to refuse: sorting comes first
+		// As IndexAdd does: entries of index and place, sorted, so that the sum of each row has one order.
 		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(1).Int64(int64(rows)).Ptr(c.Work.Ptr)
 		if err := t.noted(c, indexEntries, n); err != nil {
 			return err
@@ -68,6 +69,7 @@ func embeddingBagGrad(d dtype.DType) op.Func {
 		if err != nil {
 			return err
 		}
+		// The sort has emptied the parameters, so they are appended anew.
 		if err := addBags(c, &t.params, &c.Out[0], &c.In[0]); err != nil {
 			return err
 		}

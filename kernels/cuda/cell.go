@@ -27,6 +27,7 @@ func cell(k *kernel) op.Func {
 		if rows*units == 0 {
 			return nil
 		}
+		// A thread finds its row by a division in 32 bits.
 		if rows*units >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d units are too many", rows, units)
 		}
@@ -34,6 +35,7 @@ func cell(k *kernel) op.Func {
 		defer tasks.Put(t)
 		d := divisor(units)
 		t.params.Int32(int32(rows*units)).Words(pair(d[0], d[1]), uint64(d[2]))
+		// Gates lie side by side in rows of a multiple of units: a view's rows may be farther apart than it is wide.
 		for _, views := range [][]op.View{c.Out, c.In} {
 			for i := range views {
 				t.params.Words(uint64(views[i].Ptr), uint64(views[i].Strides[0]))

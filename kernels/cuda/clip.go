@@ -19,6 +19,7 @@ const (
 	normPowers
 )
 
+// normKind tells apart the norms that need no power of each element.
 func normKind(p float64) int32 {
 	switch {
 	case p == 2:
@@ -31,6 +32,7 @@ func normKind(p float64) int32 {
 	return normPowers
 }
 
+// gradNormRow: the parts are float64, whatever the tensors are. Squares of half types overflow early, and those of many elements are added.
 func gradNormRow() op.Row {
 	r := typedRow(op.GradNorm, gradNorm)
 	r.Workspace = func(c *op.Call) uint64 { return 8 * uint64(normParts(c)) }
@@ -58,10 +60,11 @@ func gradNorm(d dtype.DType) op.Func {
 		for i := 0; i < len(c.In); {
 			next, grid, _ := tableOf(c, &t.params, 1, i, len(c.In), input)
 			i = next
-			if grid == 0 {
+			if grid == 0 { // empty tensors alone
 				t.params.Reset()
 				continue
 			}
+			// Each launch has its own part of the workspace, behind those before it: none of them is waited for.
 			t.params.Ptr(c.Work.Ptr.Add(8 * uint64(done))).Int32(kind).Float64(c.F[0])
 			if err := t.launch(c, first, device.Dim3{X: uint32(grid)}); err != nil {
 				return err
@@ -77,6 +80,7 @@ func gradNorm(d dtype.DType) op.Func {
 	}
 }
 
+// clipNormScalars: In[0] is the norm, on the device, where GradNorm has left it.
 func clipNormScalars(p *device.Params, c *op.Call) {
 	p.Ptr(c.In[0].Ptr).Float64(c.F[0]).Int32(int32(c.I[1]))
 }

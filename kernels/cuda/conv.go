@@ -11,14 +11,14 @@ import (
 
 // convolution is a product of all groups, with the sides of a Conv in the same order.
 type convolution struct {
-	m, n, k, part, splits, groups int
+	m, n, k, part, splits, groups int // rows by columns of the result, summed over k in splits of part each
 	axis                          [2]op.Axis
 	rows, columns                 int
-	a                             [5]int // distances: of groups, rows, and in steps of the sum
+	a                             [5]int // distances in elements: of groups, rows, and in steps of the sum
 	b                             [5]int // of groups, images, channels, rows and columns
 	d                             [5]int // of groups, rows, and in columns of the product
 	bias                          int
-	biased                        bool
+	biased                        bool // a bias may be of one element, with a distance of 0
 	dst, left, right, added       device.Ptr
 }
 
@@ -93,6 +93,8 @@ func placeProduct(c *op.Call, v *op.Convolution, phase int) convolution {
 	row, channel := k[0], k[1]
 	axis := [2]op.Axis{v.Forward(0), v.Forward(1)}
 	if c.Op == op.Conv2DGradInput {
+		// A result of a transposed convolution gets terms from those taps alone that hit its phase of the stride. The phases are products of their
+		// own, of as many taps, so that no step of a sum is in vain.
 		axis = [2]op.Axis{v.Backward(0, phase/v.Phases(1)), v.Backward(1, phase%v.Phases(1))}
 		src, dst, rows, channels, row, channel = dst, src, channels, rows, channel, row
 	}
@@ -126,7 +128,7 @@ func weightProduct(c *op.Call, v *op.Convolution) convolution {
 		d:   [5]int{v.Outputs * k[0], k[0], k[1], k[2], k[3]},
 		dst: v.Kernel.Ptr, left: v.Result.Ptr, right: v.Image.Ptr,
 	}
-	p.cut(v.Kernel.DType)
+	p.cut(v.Kernel.DType) // the sum is over all places of all images, which is what is long here
 	return p
 }
 
@@ -144,6 +146,7 @@ func (p *convolution) channels(weight bool) int {
 
 // direct reports whether tiles would be next to empty.
 func (p *convolution) direct(weight bool) bool {
+	// Depthwise convolutions: a group has one row, or few, of a tile's 64.
 	return p.groups > 1 && p.m <= maxDirectRows && p.channels(weight) <= maxDirectRows && (!weight || p.channels(true) == 1)
 }
 
@@ -155,7 +158,7 @@ func (p *convolution) cut(d dtype.DType) {
 	if d.Size() == 2 {
 		columns = side // of tensor cores
 	}
-	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, columns)
+	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, columns) // in tiles of 64 rows, also where the kernel takes 128
 	p.part, p.splits = max(1, p.k), 1
 	if count < busy && p.k > 2*deep {
 		n := min((busy+count-1)/count, (p.k+deep-1)/deep)
@@ -171,7 +174,7 @@ func (p *convolution) space(d dtype.DType) uint64 {
 	if p.splits == 1 || p.n == 0 {
 		return 0
 	}
-	return uint64(p.splits*p.groups*p.m*p.n) * uint64(max(4, d.Size()))
+	return uint64(p.splits*p.groups*p.m*p.n) * uint64(max(4, d.Size())) // sums of half types are float32
 }
 
 // convSpace is the workspace of a call: that of the phase that needs most.

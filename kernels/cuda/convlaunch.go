@@ -10,6 +10,7 @@ import (
 // launch enqueues the kernels of a product on the call's stream.
 func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	weight := c.Op == op.Conv2DGradWeight
+	// Columns are blocks of the first dimension of the grid, rows of the second, groups and splits of the third.
 	if max(p.m*p.groups, p.n, p.k, p.rows, p.columns) >= maxLoop || blocksOf(p.m, tile) > maxGridZ {
 		return op.Errorf(c.Op, op.ErrCall, "%d products of %d by %d by %d are too large", p.groups, p.m, p.k, p.n)
 	}
@@ -38,7 +39,7 @@ func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	p.add(&t.params, 0)
 	t.params.Ptr(p.dst).Ptr(p.added).Ptr(c.Work.Ptr)
 	grid := blocks(p.n, threads)
-	grid.Y, grid.Z = uint32(p.m), uint32(p.groups)
+	grid.Y, grid.Z = uint32(p.m), uint32(p.groups) // both within the grid: sums are split only where there are fewer than busy tiles of 64 rows
 	return t.launch(c, k.join, grid)
 }
 
@@ -48,7 +49,7 @@ func (k *convKernels) tiles(p *convolution) (f *kernel, rows, columns int) {
 	switch {
 	case k.tensor == nil || p.m <= tile/4 || p.n <= tile/2 || p.k < 16:
 		return k.product, tile, tile
-	case blocksOf(p.m, side)*side > blocksOf(p.m, side/2)*(side/2):
+	case blocksOf(p.m, side)*side > blocksOf(p.m, side/2)*(side/2): // half of the last tile of 128 would be empty
 		return k.low, side / 2, side
 	}
 	return k.tensor, side, side
@@ -56,7 +57,7 @@ func (k *convKernels) tiles(p *convolution) (f *kernel, rows, columns int) {
 
 // over launches a kernel for all pairs of group and split.
 func (p *convolution) over(t *task, c *op.Call, f *kernel, grid device.Dim3, takesBias bool) error {
-	count := p.groups * p.splits
+	count := p.groups * p.splits // groups may be more than a grid's third dimension has: first tells the kernel where its launch begins
 	for first := 0; first < count; first += maxGridZ {
 		p.add(&t.params, first)
 		t.params.Ptr(p.dst).Ptr(p.left).Ptr(p.right)
@@ -74,7 +75,7 @@ func (p *convolution) over(t *task, c *op.Call, f *kernel, grid device.Dim3, tak
 
 // rowwise launches a kernel of a thread for each result.
 func (p *convolution) rowwise(t *task, c *op.Call, f *kernel) error {
-	count := p.groups * p.m
+	count := p.groups * p.m // a row of a group each, in the second dimension of the grid
 	for first := 0; first < count; first += maxGridZ {
 		p.add(&t.params, first)
 		d := divisor(p.m)
@@ -91,7 +92,7 @@ func (p *convolution) rowwise(t *task, c *op.Call, f *kernel) error {
 // add appends the Conv, whose launch begins with a pair of group and split.
 func (p *convolution) add(params *device.Params, first int) {
 	var w [33]uint64
-	h, x := &p.axis[0], &p.axis[1]
+	h, x := &p.axis[0], &p.axis[1] // the kernel has the innermost first
 	biased := 0
 	if p.biased {
 		biased = 1

@@ -46,11 +46,12 @@ func (e entropyCall) launch(c *op.Call, k *kernel, ptrs ...device.Ptr) error {
 	if rows >= maxLoop || columns >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d rows of %d classes are too many", rows, columns)
 	}
+	// Rows that lie straight are read in pieces of 16 bytes, each by its own lane; what is left of a row goes one by one.
 	vectors, weight, lanes := truth(straight(e.logits) && (e.dst == nil || straight(e.dst))), 0, lanesOf(columns)
 	if vectors != 0 {
 		lanes = lanesOf(max(1, columns*e.logits.DType.Size()/16))
 	}
-	dst := e.logits
+	dst := e.logits // strides of a gradient that is not written
 	if e.dst != nil {
 		dst = e.dst
 	}
@@ -68,7 +69,7 @@ func (e entropyCall) launch(c *op.Call, k *kernel, ptrs ...device.Ptr) error {
 		t.params.Ptr(p)
 	}
 	t.params.Ptr(weights)
-	return t.noted(c, k, rows*lanes)
+	return t.noted(c, k, rows*lanes) // rows are dealt out to blocks, THREADS/lanes each: this is as many blocks as that takes
 }
 
 // straight reports whether every row of a matrix begins at a multiple of 16 bytes and has no gaps.

@@ -27,14 +27,15 @@ func elementwise(k variants, scalars func(*device.Params, *op.Call)) op.Func {
 		if l.Total == 0 {
 			return nil
 		}
-		if l.Total >= maxLoop {
+		if l.Total >= maxLoop { // 16 GiB of float32 are four launches: counting in 64 bits would slow down all of them
 			return halves(c, f)
 		}
 		p, chosen, grid := &t.params, k.strided, blocks(l.Total, threads*steps)
 		if width := l.vectors(); width > 0 {
-			p.Int32(int32(l.Total))
+			p.Int32(int32(l.Total)) // of elements: the last group of one dimension may be short, which the groups alone do not tell
 			t.cut = l.grouped(width)
 			l, chosen, grid = &t.cut, k.vector, blocks(t.cut.Total, threads*vectors)
+			// Half as many dimensions as other walks have: they are parameters, which each launch copies, and few calls have more.
 			var w [1 + vectorDims/2*3 + 4*vectorDims]uint64
 			p.Words(w[:l.pack(w[:], vectorDims)]...)
 		} else {
@@ -57,6 +58,7 @@ const (
 
 // vectors returns the number of elements of a vector, 16 bytes of the widest operand, or 0 if they cannot be used.
 func (l *loop) vectors() int {
+	// 16 bytes are the most that a thread loads at once. Operands of smaller elements, as a mask of bools, are read by as many elements, in fewer bytes.
 	widest := 1
 	for k := range l.N {
 		widest = max(widest, l.Size[k])
@@ -77,13 +79,13 @@ func (l *loop) groups(width int) bool {
 	for k := range l.N {
 		_, step := l.inner(k)
 		switch {
-		case step == 0 && k > 0:
+		case step == 0 && k > 0: // read as one element, which may lie anywhere
 			continue
-		case step != 1 || uint64(l.Ptr[k])%uint64(width*l.Size[k]) != 0:
+		case step != 1 || uint64(l.Ptr[k])%uint64(width*l.Size[k]) != 0: // a view may begin at any element; a vector there would end the context
 			return false
 		}
 		for d := range l.NDim - 1 {
-			if l.Stride[k][d]%width != 0 {
+			if l.Stride[k][d]%width != 0 { // the same for each further row
 				return false
 			}
 		}
@@ -98,19 +100,20 @@ func (l *loop) grouped(width int) loop {
 		return g
 	}
 	last := g.NDim - 1
-	g.Shape[last] = (g.Shape[last] + width - 1) / width
+	g.Shape[last] = (g.Shape[last] + width - 1) / width // rounded up only where there is one dimension: see groups
 	g.Total = 1
 	for _, n := range g.Shape[:g.NDim] {
 		g.Total *= n
 	}
 	for k := range g.N {
-		g.Stride[k][last] *= width
+		g.Stride[k][last] *= width // of one element for all it is 0 and stays so, by which kernels know it
 	}
 	return g
 }
 
 // Scalars of kernels: two, of the type of computation or of double.
 
+// narrowScalars are for float32 and for half types, which compute in it.
 func narrowScalars(p *device.Params, c *op.Call) {
 	p.Float32(float32(c.F[0])).Float32(float32(c.F[1]))
 }
@@ -145,6 +148,7 @@ func scalarsOf(id op.ID, d dtype.DType) func(*device.Params, *op.Call) {
 	return wholeScalars
 }
 
+// elementwiseRows are those of the table in internal/elementwise. A module for each type: a program in half precision unpacks no other.
 func elementwiseRows() []op.Row {
 	rows := make([]op.Row, 0, len(elementwiseIDs))
 	for _, id := range elementwiseIDs {

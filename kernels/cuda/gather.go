@@ -44,6 +44,8 @@ func (t *task) selectElements(c *op.Call, k *kernel, size, step int) error {
 	if l.Total >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", l.Total)
 	}
+	// Rows of an embedding, mostly: one index for all of a row, whose elements are neighbours on both sides. Then a thread moves 16 bytes, and
+	// distances are of such pieces.
 	each := 16 / l.Size[0]
 	_, same := l.inner(2)
 	_, near := l.inner(1)
@@ -58,7 +60,7 @@ func (t *task) selectElements(c *op.Call, k *kernel, size, step int) error {
 	} else {
 		each = 1
 	}
-	l.walk(&t.params)
+	l.walk(&t.params) // each makes of a piece's number that of its first element, for the note
 	t.params.Int32(int32(each)).Ptr(l.Ptr[0]).Ptr(l.Ptr[1]).Ptr(l.Ptr[2]).Int64(int64(size)).Int64(int64(step))
 	if err := t.note(c); err != nil {
 		return err
@@ -91,7 +93,7 @@ func scatter(name, suffix string) op.Func {
 		if total == 0 || size == 0 {
 			return nil
 		}
-		if total >= maxLoop || size >= maxLoop {
+		if total >= maxLoop || size >= maxLoop { // an entry to be sorted has 32 bits for where it goes, and 32 for where it came from
 			return op.Errorf(c.Op, op.ErrCall, "%d elements to %d are too many", total, size)
 		}
 		if c.In[1].Shape[c.I[0]] <= shortLine {
@@ -106,13 +108,14 @@ func (t *task) scatterLines(c *op.Call, k *kernel) error {
 	dim := int(c.I[0])
 	dst, a, index := c.Out[0], c.In[0], c.In[1]
 	n, size := index.Shape[dim], dst.Shape[dim]
-	dst.Shape = index.Shape
+	dst.Shape = index.Shape // which may be smaller: what lies beyond is left alone
 	dst.Shape[dim] = 1
 	t.loop.Begin(&dst)
 	t.loop.Add(&a)
 	t.loop.Add(&index)
 	t.loop.Finish()
 	t.loop.walk(&t.params)
+	// A Line: n has 32 bits there, and 32 unused ones behind it.
 	t.params.Words(uint64(n), uint64(size), uint64(dst.Strides[dim]), uint64(a.Strides[dim]), uint64(index.Strides[dim]))
 	t.params.Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1]).Ptr(t.loop.Ptr[2])
 	return t.noted(c, k, t.loop.Total)
@@ -123,7 +126,7 @@ func (t *task) scatterRuns(c *op.Call, k *kernel) error {
 	dim := int(c.I[0])
 	dst, index := c.Out[0], c.In[1]
 	size, step := dst.Shape[dim], dst.Strides[dim]
-	numbers := rowMajor(&index)
+	numbers := rowMajor(&index)      // what orders the walk; it has no memory, and the kernel does not look at its places
 	dst.Ptr, dst.Strides[dim] = 0, 0 // a walk over it gives the offsets of lines in the output, to which the kernel adds index*step
 	t.loop.Begin(&numbers)
 	t.loop.Add(&index)
@@ -136,7 +139,7 @@ func (t *task) scatterRuns(c *op.Call, k *kernel) error {
 	}
 	// Equal places lie side by side then, in the order in which the elements came: what is added up does not depend on which block
 	// was faster, as it would with atomic additions.
-	sorted, err := t.sort(c, t.loop.Total, c.Out[0].Len())
+	sorted, err := t.sort(c, t.loop.Total, c.Out[0].Len()) // by places in the output, of which no two lines have the same
 	if err != nil {
 		return err
 	}

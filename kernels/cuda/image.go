@@ -11,7 +11,7 @@ import (
 
 // cut are the images in use. They are large, are wanted when kernels are loaded, and go when the collector wants their memory.
 var (
-	cutMu sync.Mutex
+	cutMu sync.Mutex // held while a module is unpacked, tens of milliseconds: who wants the same one next finds it
 	cut   = map[string]weak.Pointer[ptx.Image]{}
 )
 
@@ -19,6 +19,7 @@ var (
 func imageOf(module string) (*ptx.Image, error) {
 	cutMu.Lock()
 	defer cutMu.Unlock()
+	// A program loads the kernels of a module one after the other, in its first steps, and none later.
 	if im := cut[module].Value(); im != nil {
 		return im, nil
 	}

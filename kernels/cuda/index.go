@@ -23,7 +23,7 @@ func indexSelect(suffix string) op.Func {
 		dst, a, index := c.Out[0], c.In[0], op.View{Ptr: c.In[1].Ptr, DType: dtype.Int64, NDim: c.Out[0].NDim}
 		dim := int(c.I[0])
 		size, step := a.Shape[dim], a.Strides[dim]
-		a.Strides[dim] = 0
+		a.Strides[dim] = 0 // its place along dim is index*step, which the kernel adds
 		index.Strides[dim] = c.In[1].Strides[0]
 		t.loop.Begin(&dst)
 		t.loop.Add(&a)
@@ -43,7 +43,7 @@ func indexAdd(d dtype.DType) op.Func {
 		dim := int(c.I[0])
 		n, size := c.In[1].Shape[0], dst.Shape[dim]
 		to, from := dst.Strides[dim], a.Strides[dim]
-		dst.Shape[dim], a.Shape[dim] = 1, 1
+		dst.Shape[dim], a.Shape[dim] = 1, 1 // the loop is over one slice, whose elements are threads; entries are blocks
 		t.loop.Begin(&dst)
 		t.loop.Add(&a)
 		t.loop.Finish()
@@ -53,6 +53,7 @@ func indexAdd(d dtype.DType) op.Func {
 		if t.loop.Total >= maxLoop || n >= maxLoop || size >= maxLoop {
 			return op.Errorf(c.Op, op.ErrCall, "%d slices of %d elements to %d are too many", n, t.loop.Total, size)
 		}
+		// Three stages on one stream: entries are made, and checked; they are sorted; each run of equal indices is added up, by one thread for each element of a slice.
 		t.params.Int32(int32(n)).Ptr(c.In[1].Ptr).Int64(int64(c.In[1].Strides[0])).Int64(int64(size)).Ptr(c.Work.Ptr)
 		if err := t.note(c); err != nil {
 			return err

@@ -221,7 +221,7 @@ func TestLaunch_MakesNoHeapAllocation(t *testing.T) {
 		{Op: op.Add, Out: []op.View{f(64)}, In: []op.View{f(64), f(64)}, F: [8]float64{1}},
 		{Op: op.Fill, Out: []op.View{f(64)}},
 		{Op: op.Copy, Out: []op.View{f(64, 32)}, In: []op.View{m.put(dtype.Float32, ramp(2048), []int{64, 32}, 1, 64)}},
-		{Op: op.Uniform, Out: []op.View{f(64)}, F: [8]float64{0, 1}},
+		{Op: op.Uniform, Out: []op.View{f(64)}, F: [8]float64{0, 1, 0.5}},
 		{Op: op.Sum, Out: []op.View{f(1)}, In: []op.View{f(30_000)}, Work: work},
 		{Op: op.LogSoftmax, Out: []op.View{f(4, 10)}, In: []op.View{f(4, 10)}},
 		{Op: op.NLL, Out: []op.View{f(4)}, In: []op.View{f(4, 10), classes}, I: [8]int64{-100}},

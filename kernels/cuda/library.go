@@ -39,9 +39,9 @@ func roomy(module, name string) *kernel {
 // library is what has been loaded into one device.
 type library struct {
 	device  device.Launcher
-	handles []atomic.Pointer[handle] // by kernel.id; nil until it is needed
+	handles []atomic.Pointer[handle] // by kernel.id; nil until it is needed. Written under mu, read without
 
-	note atomic.Uint64 // address of the device's note; 0 until it is needed
+	note atomic.Uint64 // address of the device's note, host memory that the device reports keep; 0 until it is needed
 
 	mu      sync.Mutex      // held while a kernel is loaded, through the driver's compiler
 	modules []device.Module // one for each kernel: a program pays for those that it uses, not for all of a source
@@ -55,7 +55,9 @@ var (
 	recent    atomic.Pointer[library]
 )
 
+// libraryOf is what has been loaded into a device; nothing, at its first launch.
 func libraryOf(dev device.Device) (*library, error) {
+	// Each launch asks: a comparison costs less than the map, whose key would be hashed.
 	if l := recent.Load(); l != nil && l.device == dev {
 		return l, nil
 	}
@@ -67,6 +69,7 @@ func libraryOf(dev device.Device) (*library, error) {
 	if !ok {
 		return nil, &device.Error{Device: dev.ID(), Call: "Launch", Err: device.ErrUnavailable, Detail: "the device launches no compiled kernels"}
 	}
+	// Two goroutines may come here with a device's first launches. Both get the library that was stored first.
 	l, _ := libraries.LoadOrStore(dev, &library{
 		device: launcher, handles: make([]atomic.Pointer[handle], len(kernels)),
 	})
@@ -75,7 +78,8 @@ func libraryOf(dev device.Device) (*library, error) {
 }
 
 // Unload removes from a device all that this package has loaded into it, and forgets the device. No kernel may be running or
-// be launched meanwhile. A program that closes a device while it goes on itself calls this first.
+// be launched meanwhile, nor a graph that has captured one afterwards: graphs hold neither modules nor the memory of the note. A program
+// that closes a device while it goes on itself calls this first.
 func Unload(dev device.Device) error {
 	v, ok := libraries.LoadAndDelete(dev)
 	if !ok {
@@ -109,12 +113,15 @@ func (k *kernel) on(dev device.Device) (device.Kernel, error) {
 	return l.load(k)
 }
 
+// load loads a kernel by itself, in a module of its own: see image.go for what is cut, docs/decisions.md for why.
 func (l *library) load(k *kernel) (device.Kernel, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h := l.handles[k.id].Load(); h != nil { // another goroutine was faster
 		return h.Kernel, nil
 	}
+	// A kernel is also loaded while a stream is captured, by the first launch in it: that enqueues nothing, and captures here are of the kind that
+	// lets it be. Other loads wait meanwhile, since two of the same kernel would compile it twice.
 	im, err := imageOf(k.module)
 	if err != nil {
 		return nil, err
@@ -129,7 +136,7 @@ func (l *library) load(k *kernel) (device.Kernel, error) {
 	}
 	h, err := l.find(m, k)
 	if err != nil {
-		m.Close()
+		m.Close() // the error before is the one to tell
 		return nil, err
 	}
 	l.modules = append(l.modules, m)

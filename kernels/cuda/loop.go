@@ -15,7 +15,7 @@ const maxLoop = 1 << 31
 
 // loop is a call's iteration over up to four operands. It is the host's side of Walk in src/base.h, where dimensions stand in
 // reverse.
-type loop struct{ loops.Nest }
+type loop struct{ loops.Nest } // the nest has no pointers to Go memory: a task that is pooled keeps nothing alive
 
 // inner is the size of the innermost dimension, and its stride for operand k.
 func (l *loop) inner(k int) (size, stride int) {
@@ -27,7 +27,7 @@ func (l *loop) inner(k int) (size, stride int) {
 
 // walk appends the loop as a Walk of its operands.
 func (l *loop) walk(p *device.Params) {
-	var w [45]uint64
+	var w [1 + op.MaxDims/2*3 + loops.MaxOperands*op.MaxDims]uint64 // sizes, divisors of three half words each, strides
 	p.Words(w[:l.pack(w[:], op.MaxDims)]...)
 }
 
@@ -45,7 +45,7 @@ func (l *loop) pack(w []uint64, dims int) int {
 		for i := range l.NDim { // from the inside, as a kernel divides
 			w[at+i] = uint64(l.Stride[k][l.NDim-1-i])
 		}
-		clear(w[at+l.NDim : at+dims])
+		clear(w[at+l.NDim : at+dims]) // strides of dimensions that are not there; the kernel does not look at them, and launches of equal calls are equal
 		at += dims
 	}
 	return at
@@ -83,6 +83,7 @@ func halves(c *op.Call, f op.Func) error {
 			dim = d
 		}
 	}
+	// f may find that a half is too large as well, and cut again.
 	half := dst.Shape[dim] / 2 // at least 1: 2^31 elements in 8 dimensions make one of 15 or more
 	low, high := c.Clone(), c.Clone()
 	for _, views := range [][2][]op.View{{low.Out, high.Out}, {low.In, high.In}} {

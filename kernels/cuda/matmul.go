@@ -26,8 +26,8 @@ type product struct {
 	pre           matrix // Ptr 0: none
 	alpha, beta   float64
 	activation    blas.Activation
-	batch         *loop // operands: dst, a, b, c
-	slices, depth int   // of k
+	batch         *loop // operands: dst, a, b, c; the task's, so that it is valid as long as that
+	slices, depth int   // of k: so many, each so deep but for the last
 	stages        int   // of shared memory, on tensor cores
 }
 
@@ -55,9 +55,9 @@ const (
 
 // matMulKernels are the kernels of one type.
 type matMulKernels struct {
-	plain, join *kernel
-	tensor      *tensorCores
-	float       *floatKernels
+	plain, join *kernel       // for any strides; and what adds slices up
+	tensor      *tensorCores  // of half types, else nil
+	float       *floatKernels // of float32, else nil
 	vector      *vectorKernels
 }
 
@@ -78,7 +78,7 @@ func matMul(dtype.DType) op.Func {
 		var w work
 		p := &w.product
 		t.product(c, p)
-		if p.m == 0 || p.n == 0 || p.batch.Total == 0 {
+		if p.m == 0 || p.n == 0 || p.batch.Total == 0 { // but k may be 0: the result is then beta*c
 			return nil
 		}
 		if max(p.m, p.n, p.k, p.batch.Total) >= maxLoop {
@@ -87,7 +87,7 @@ func matMul(dtype.DType) op.Func {
 		if done, err := t.library(c, p); done || err != nil {
 			return err
 		}
-		w.plan(uint64(c.Work.Len()))
+		w.plan(uint64(c.Work.Len())) // as when the workspace was asked for, unless there was less
 		w.fit(c.Stream.Device())
 		return t.multiply(c, &w)
 	}
@@ -106,7 +106,7 @@ func matMulWorkspace(c *op.Call) uint64 {
 	if bytes, ok := t.libraryWorkspace(c, p); ok {
 		return bytes
 	}
-	w.plan(math.MaxUint64)
+	w.plan(math.MaxUint64) // not the device's tile, on which slices do not depend
 	return w.bytes
 }
 
@@ -157,7 +157,7 @@ func (w *work) fit(dev device.Device) {
 		on := dev.Properties()
 		w.onTensorCores(kernels.tensor, &on)
 	case kernels.plain:
-		if kernels.float != nil {
+		if kernels.float != nil { // of float32 alone
 			on := dev.Properties()
 			w.inLargeTiles(kernels.float, &on)
 		}
@@ -166,7 +166,7 @@ func (w *work) fit(dev device.Device) {
 
 // multiply launches the kernels.
 func (t *task) multiply(c *op.Call, w *work) error {
-	total, most := w.batch.Total, maxGridZ/w.slices
+	total, most := w.batch.Total, maxGridZ/w.slices // products of a launch: each has as many places of the grid's third dimension as slices
 	shape := w.shape
 	// A batch that does not fit into the grid is more launches. They use the same workspace one after the other, as the stream orders
 	// them: the sums of one are added up before the next one writes.
@@ -195,7 +195,7 @@ func (t *task) multiply(c *op.Call, w *work) error {
 // product reads a call. Without c its place is taken by dst, which is not read then.
 func (t *task) product(c *op.Call, p *product) {
 	dst, a, b := &c.Out[0], &c.In[0], &c.In[1]
-	bias := dst
+	bias := dst // a fourth operand must be there for the walk; with a beta of 0 nobody reads it
 	if c.F[1] != 0 {
 		bias = &c.In[2]
 	}
@@ -225,12 +225,13 @@ func (t *task) product(c *op.Call, p *product) {
 
 // add appends the Product, whose launch begins with the product first of the batch.
 func (p *product) add(params *device.Params, first int) {
-	var w [72]uint64
+	var w [72]uint64 // 45 of the walk, 5 of sizes, 10 of strides, 2 of factors
 	at := p.batch.pack(w[:], op.MaxDims)
 	w[at] = pair(uint32(p.m), uint32(p.n))
 	w[at+1] = pair(uint32(p.k), uint32(first))
 	w[at+2] = pair(uint32(p.slices), uint32(p.depth))
 	w[at+3] = pair(uint32(p.activation), uint32(p.stages))
+	// Whether rows of the result, and of c, can be written and read in pieces of 16 bytes.
 	w[at+4] = pair(uint32(truth(p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0))), uint32(truth(p.wideRows(&p.c) && p.pieces(3))))
 	at += 5
 	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c, &p.pre} {

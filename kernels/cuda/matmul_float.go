@@ -27,6 +27,7 @@ var (
 
 // inLargeTiles takes these kernels instead of the plain ones if a device is done with them earlier.
 func (w *work) inLargeTiles(f *floatKernels, on *device.Properties) {
+	// Large tiles read each element of the operands half as often, and leave processors idle where the result has few of them.
 	if floatTiling.time(w, on.Processors) >= plainTiling.time(w, on.Processors) {
 		return
 	}

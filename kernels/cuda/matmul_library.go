@@ -16,7 +16,7 @@ func (t *task) library(c *op.Call, p *product) (done bool, err error) {
 	if done, err = m.MatMul(c.Stream, &t.asked, c.Work.Ptr, uint64(c.Work.Len())); done || err != nil {
 		return done, err
 	}
-	if !t.halved(p) {
+	if !t.halved(p) { // nothing is on the stream yet: own kernels can compute all of it
 		return false, nil
 	}
 	if done, err = m.MatMul(c.Stream, &t.asked, c.Work.Ptr, uint64(c.Work.Len())); !done || err != nil {
@@ -43,7 +43,7 @@ func (t *task) libraryWorkspace(c *op.Call, p *product) (bytes uint64, ok bool) 
 
 // ask writes down what the library is asked for.
 func (t *task) ask(p *product) {
-	q := &t.asked
+	q := &t.asked // all of it anew: halved may have changed what the last call left
 	*q = blas.Product{
 		Type: p.dtype, M: p.m, N: p.n, K: p.k, Alpha: p.alpha, Beta: p.beta, Dst: p.dst, A: p.a, B: p.b, C: p.c, Pre: p.pre,
 		Activation: p.activation, Dims: p.batch.NDim,
@@ -64,7 +64,7 @@ func (t *task) halved(p *product) bool {
 		return false
 	}
 	q.Activation = blas.Identity
-	if p.pre.Ptr != 0 {
+	if p.pre.Ptr != 0 { // what the activation is of is wanted, too: it is the product itself
 		q.Dst, q.Pre = p.pre, blas.Matrix{}
 	}
 	return true
@@ -73,6 +73,7 @@ func (t *task) halved(p *product) bool {
 // activations are the kernels that apply one, by type.
 var activations [blas.GELUTanh + 1][dtype.Count]op.Func
 
+// Rows are made by package variables, so all of them are there by now.
 func init() {
 	ids := map[op.ID]blas.Activation{op.ReLU: blas.ReLU, op.GELU: blas.GELU, op.GELUTanh: blas.GELUTanh}
 	for _, r := range rows {

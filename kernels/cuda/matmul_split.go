@@ -22,12 +22,13 @@ const (
 
 // split cuts k for products of so many blocks, if there is workspace for the slices.
 func (w *work) split(blocks, wanted, depth int, workspace uint64) {
+	// The bits of a result depend on how its sums are cut: so on nothing but sizes, and on whether there is workspace.
 	have := blocks * w.batch.Total
 	slices := min(wanted/max(have, 1), w.k/depth, maxSlices)
-	if slices < 2 || have*2 > wanted || w.m*w.n >= maxLoop {
+	if slices < 2 || have*2 > wanted || w.m*w.n >= maxLoop { // half the blocks will do: a second kernel must pay
 		return
 	}
-	of := (w.k/slices + sliceStep) / sliceStep * sliceStep
+	of := (w.k/slices + sliceStep) / sliceStep * sliceStep // rounded up, so that there may be fewer slices than planned
 	slices = (w.k + of - 1) / of
 	size := uint64(4)
 	if w.dtype == dtype.Float64 {

@@ -41,7 +41,7 @@ func tensorCoresOf(d dtype.DType) *tensorCores {
 
 // find reports whether there are kernels for a product, and how its operands lie; not for one that is too small for tiles.
 func (c *tensorCores) find(p *product) (ak, bk int, ok bool) {
-	if c == nil || p.m*p.n < 16*16 || p.k < 16 {
+	if c == nil || p.m*p.n < 16*16 || p.k < 16 { // an mma is 16 by 8 by 16: less than that would be mostly padding
 		return 0, 0, false
 	}
 	if ak, ok = p.line(p.a, 1); ok {
@@ -78,7 +78,7 @@ const (
 
 // stages is how many fit into a processor's shared memory as many times as blocks shall, and how many bytes they are.
 func (t *tensorTile) stages(shared int) (n, bytes int) {
-	stage := (t.rows + t.columns) * t.deep * 2
+	stage := (t.rows + t.columns) * t.deep * 2 // bytes, of half types
 	n = min(max((shared/t.resident-keptShared)/stage, fewestStages), mostStages)
 	return n, n * stage
 }

@@ -7,6 +7,7 @@ type tiling struct {
 	setUp         int // what begin and end of a block cost, as a depth of k, estimated
 }
 
+// blocks is how many a result takes, those at its edges included.
 func (t *tiling) blocks(m, n int) int { return blocksOf(m, t.rows) * blocksOf(n, t.columns) }
 
 // time is when the busiest of so many processors is done, in cycles, if its blocks share it.

@@ -24,7 +24,7 @@ func (v *vectorKernels) find(p *product) (k *kernel, each int) {
 		if p.a.Row%piece == 0 && p.b.Row == 1 && p.a.Ptr%16 == 0 && p.b.Ptr%16 == 0 && p.pieces(1) && p.pieces(2) {
 			return v[1][1], threads / warp
 		}
-		return v[1][0], threads / warp
+		return v[1][0], threads / warp // the same in single elements, wherever they lie
 	case p.a.Row == 1: // neighbouring threads have neighbouring rows, and go down the columns
 		if p.a.Column%piece == 0 && p.a.Ptr%16 == 0 && p.pieces(1) {
 			return v[0][1], warp * piece

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "eed552fd68054f6623ae13ddc884d13512e2fbbc5822f40360df9cf5c160a313"
+const inputsHash = "539f146cd1bdeddc44fe8a6b516bcdff5befd4da58c9804f83b24f691d932504"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -261,30 +261,38 @@ var modules = map[string][]string{
 	},
 	"elementwise_i32": {
 		"abs_i32_s", "abs_i32_v", "add_i32_s", "add_i32_v", "add_scalar_i32_s", "add_scalar_i32_v", "addcmul_i32_s",
-		"addcmul_i32_v", "clamp_i32_s", "clamp_i32_v", "eq_i32_s", "eq_i32_v", "floor_divide_i32_s", "floor_divide_i32_v",
-		"fmod_i32_s", "fmod_i32_v", "ge_i32_s", "ge_i32_v", "gt_i32_s", "gt_i32_v", "le_i32_s", "le_i32_v", "logical_not_i32_s",
-		"logical_not_i32_v", "lt_i32_s", "lt_i32_v", "maximum_i32_s", "maximum_i32_v", "minimum_i32_s", "minimum_i32_v",
-		"mul_i32_s", "mul_i32_v", "mul_scalar_i32_s", "mul_scalar_i32_v", "ne_i32_s", "ne_i32_v", "neg_i32_s", "neg_i32_v",
-		"pow_i32_s", "pow_i32_v", "pow_scalar_i32_s", "pow_scalar_i32_v", "relu_i32_s", "relu_i32_v", "remainder_i32_s",
-		"remainder_i32_v", "sign_i32_s", "sign_i32_v", "square_i32_s", "square_i32_v", "sub_i32_s", "sub_i32_v",
+		"addcmul_i32_v", "bitwise_and_i32_s", "bitwise_and_i32_v", "bitwise_left_shift_i32_s", "bitwise_left_shift_i32_v",
+		"bitwise_not_i32_s", "bitwise_not_i32_v", "bitwise_or_i32_s", "bitwise_or_i32_v", "bitwise_right_shift_i32_s",
+		"bitwise_right_shift_i32_v", "bitwise_xor_i32_s", "bitwise_xor_i32_v", "clamp_i32_s", "clamp_i32_v", "eq_i32_s",
+		"eq_i32_v", "floor_divide_i32_s", "floor_divide_i32_v", "fmod_i32_s", "fmod_i32_v", "ge_i32_s", "ge_i32_v", "gt_i32_s",
+		"gt_i32_v", "le_i32_s", "le_i32_v", "logical_not_i32_s", "logical_not_i32_v", "lt_i32_s", "lt_i32_v", "maximum_i32_s",
+		"maximum_i32_v", "minimum_i32_s", "minimum_i32_v", "mul_i32_s", "mul_i32_v", "mul_scalar_i32_s", "mul_scalar_i32_v",
+		"ne_i32_s", "ne_i32_v", "neg_i32_s", "neg_i32_v", "pow_i32_s", "pow_i32_v", "pow_scalar_i32_s", "pow_scalar_i32_v",
+		"relu_i32_s", "relu_i32_v", "remainder_i32_s", "remainder_i32_v", "sign_i32_s", "sign_i32_v", "square_i32_s",
+		"square_i32_v", "sub_i32_s", "sub_i32_v",
 	},
 	"elementwise_i64": {
 		"abs_i64_s", "abs_i64_v", "add_i64_s", "add_i64_v", "add_scalar_i64_s", "add_scalar_i64_v", "addcmul_i64_s",
-		"addcmul_i64_v", "clamp_i64_s", "clamp_i64_v", "eq_i64_s", "eq_i64_v", "floor_divide_i64_s", "floor_divide_i64_v",
-		"fmod_i64_s", "fmod_i64_v", "ge_i64_s", "ge_i64_v", "gt_i64_s", "gt_i64_v", "le_i64_s", "le_i64_v", "logical_not_i64_s",
-		"logical_not_i64_v", "lt_i64_s", "lt_i64_v", "maximum_i64_s", "maximum_i64_v", "minimum_i64_s", "minimum_i64_v",
-		"mul_i64_s", "mul_i64_v", "mul_scalar_i64_s", "mul_scalar_i64_v", "ne_i64_s", "ne_i64_v", "neg_i64_s", "neg_i64_v",
-		"pow_i64_s", "pow_i64_v", "pow_scalar_i64_s", "pow_scalar_i64_v", "relu_i64_s", "relu_i64_v", "remainder_i64_s",
-		"remainder_i64_v", "sign_i64_s", "sign_i64_v", "square_i64_s", "square_i64_v", "sub_i64_s", "sub_i64_v",
+		"addcmul_i64_v", "bitwise_and_i64_s", "bitwise_and_i64_v", "bitwise_left_shift_i64_s", "bitwise_left_shift_i64_v",
+		"bitwise_not_i64_s", "bitwise_not_i64_v", "bitwise_or_i64_s", "bitwise_or_i64_v", "bitwise_right_shift_i64_s",
+		"bitwise_right_shift_i64_v", "bitwise_xor_i64_s", "bitwise_xor_i64_v", "clamp_i64_s", "clamp_i64_v", "eq_i64_s",
+		"eq_i64_v", "floor_divide_i64_s", "floor_divide_i64_v", "fmod_i64_s", "fmod_i64_v", "ge_i64_s", "ge_i64_v", "gt_i64_s",
+		"gt_i64_v", "le_i64_s", "le_i64_v", "logical_not_i64_s", "logical_not_i64_v", "lt_i64_s", "lt_i64_v", "maximum_i64_s",
+		"maximum_i64_v", "minimum_i64_s", "minimum_i64_v", "mul_i64_s", "mul_i64_v", "mul_scalar_i64_s", "mul_scalar_i64_v",
+		"ne_i64_s", "ne_i64_v", "neg_i64_s", "neg_i64_v", "pow_i64_s", "pow_i64_v", "pow_scalar_i64_s", "pow_scalar_i64_v",
+		"relu_i64_s", "relu_i64_v", "remainder_i64_s", "remainder_i64_v", "sign_i64_s", "sign_i64_v", "square_i64_s",
+		"square_i64_v", "sub_i64_s", "sub_i64_v",
 	},
 	"elementwise_u8": {
 		"abs_u8_s", "abs_u8_v", "add_scalar_u8_s", "add_scalar_u8_v", "add_u8_s", "add_u8_v", "addcmul_u8_s", "addcmul_u8_v",
-		"clamp_u8_s", "clamp_u8_v", "eq_u8_s", "eq_u8_v", "floor_divide_u8_s", "floor_divide_u8_v", "fmod_u8_s", "fmod_u8_v",
-		"ge_u8_s", "ge_u8_v", "gt_u8_s", "gt_u8_v", "le_u8_s", "le_u8_v", "logical_not_u8_s", "logical_not_u8_v", "lt_u8_s",
-		"lt_u8_v", "maximum_u8_s", "maximum_u8_v", "minimum_u8_s", "minimum_u8_v", "mul_scalar_u8_s", "mul_scalar_u8_v",
-		"mul_u8_s", "mul_u8_v", "ne_u8_s", "ne_u8_v", "neg_u8_s", "neg_u8_v", "pow_scalar_u8_s", "pow_scalar_u8_v", "pow_u8_s",
-		"pow_u8_v", "relu_u8_s", "relu_u8_v", "remainder_u8_s", "remainder_u8_v", "sign_u8_s", "sign_u8_v", "square_u8_s",
-		"square_u8_v", "sub_u8_s", "sub_u8_v",
+		"bitwise_and_u8_s", "bitwise_and_u8_v", "bitwise_left_shift_u8_s", "bitwise_left_shift_u8_v", "bitwise_not_u8_s",
+		"bitwise_not_u8_v", "bitwise_or_u8_s", "bitwise_or_u8_v", "bitwise_right_shift_u8_s", "bitwise_right_shift_u8_v",
+		"bitwise_xor_u8_s", "bitwise_xor_u8_v", "clamp_u8_s", "clamp_u8_v", "eq_u8_s", "eq_u8_v", "floor_divide_u8_s",
+		"floor_divide_u8_v", "fmod_u8_s", "fmod_u8_v", "ge_u8_s", "ge_u8_v", "gt_u8_s", "gt_u8_v", "le_u8_s", "le_u8_v",
+		"logical_not_u8_s", "logical_not_u8_v", "lt_u8_s", "lt_u8_v", "maximum_u8_s", "maximum_u8_v", "minimum_u8_s",
+		"minimum_u8_v", "mul_scalar_u8_s", "mul_scalar_u8_v", "mul_u8_s", "mul_u8_v", "ne_u8_s", "ne_u8_v", "neg_u8_s",
+		"neg_u8_v", "pow_scalar_u8_s", "pow_scalar_u8_v", "pow_u8_s", "pow_u8_v", "relu_u8_s", "relu_u8_v", "remainder_u8_s",
+		"remainder_u8_v", "sign_u8_s", "sign_u8_v", "square_u8_s", "square_u8_v", "sub_u8_s", "sub_u8_v",
 	},
 	"index": {
 		"index_add_bf16", "index_add_f16", "index_add_f32", "index_add_f64", "index_entries", "index_sort", "sort_count",

@@ -16,6 +16,7 @@ func sized(id op.ID, f func(suffix string) op.Func) op.Row {
 	r := op.Row{Op: id}
 	bySize := map[int]op.Func{}
 	for _, d := range id.Types() {
+		// Types of one size share kernels: fewer of them to be compiled, and to be carried.
 		if bySize[d.Size()] == nil {
 			bySize[d.Size()] = f(words[d.Size()])
 		}
@@ -24,6 +25,7 @@ func sized(id op.ID, f func(suffix string) op.Func) op.Row {
 	return r
 }
 
+// moveRows: what moves bits has kernels by size, what converts has kernels by both types.
 func moveRows() []op.Row {
 	return []op.Row{
 		sized(op.Fill, func(suffix string) op.Func {
@@ -45,6 +47,7 @@ func fillScalar(p *device.Params, c *op.Call) {
 	case dtype.Float64:
 		p.Float64(c.F[0])
 	case dtype.Float16:
+		// The parameter has as many bytes as the element, which the kernel takes from the lower end of the word.
 		p.Int64(int64(float16.Fromfloat32(float32(c.F[0])).Bits()))
 	case dtype.BFloat16:
 		p.Int64(int64(brainBits(float32(c.F[0]))))
@@ -57,7 +60,7 @@ func fillScalar(p *device.Params, c *op.Call) {
 func brainBits(f float32) uint16 {
 	b := math.Float32bits(f)
 	if f != f {
-		return uint16(b>>16) | 0x40
+		return uint16(b>>16) | 0x40 // a quiet NaN, whatever was cut off
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
@@ -89,7 +92,7 @@ func copier(suffix string) op.Func {
 		defer tasks.Put(t)
 		l := &t.loop
 		l.Set(&c.Out[0], c.In)
-		d, ok := l.transposed()
+		d, ok := l.transposed() // to contiguous memory from a transposed view, mostly: what Contiguous of one does
 		if !ok || l.Total >= maxLoop {
 			return plain(c)
 		}
@@ -107,7 +110,7 @@ func copier(suffix string) op.Func {
 		}
 		grid := blocks(rows, tile)
 		grid.Y = blocks(columns, tile).X
-		grid.Z = uint32(min(rest.Total, max(1, wave/int(grid.X*grid.Y))))
+		grid.Z = uint32(min(rest.Total, max(1, wave/int(grid.X*grid.Y)))) // a block goes on with each slice that is grid.Z further on
 		return t.launch(c, transpose, grid)
 	}
 }
@@ -117,6 +120,7 @@ func copier(suffix string) op.Func {
 func (l *loop) transposed() (d int, ok bool) {
 	const long = 16 // elements, a sector of memory if they have two bytes: shorter runs are not worth the detour through shared memory
 	last := l.NDim - 1
+	// Tiles of columns are the grid's second dimension, of which 1<<20 columns take 32,768 at most.
 	if l.NDim < 2 || l.Stride[0][last] != 1 || l.Stride[1][last] == 1 || l.Shape[last] < long || l.Shape[last] > 1<<20 {
 		return 0, false
 	}

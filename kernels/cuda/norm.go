@@ -34,7 +34,7 @@ func pairsOf(module string, id op.ID, d dtype.DType) (p pairs) {
 // optional takes the views of weight and bias, as flags say that they are there, from views, and gives their addresses and
 // type: d if there are none.
 func optional(flags int64, views []op.View, d dtype.DType) (weight, bias device.Ptr, t dtype.DType) {
-	t = d
+	t = d // both have one type: whichever is there tells it
 	if flags&op.NormWeight != 0 {
 		weight, t = views[0].Ptr, views[0].DType
 		views = views[1:]
@@ -65,11 +65,12 @@ type rowPlan struct {
 	eps           float64
 }
 
+// planRows takes a call over [N, C, L] as rows of statistics: of N images with I[0] groups of channels each.
 func planRows(c *op.Call) rowPlan {
 	a := &c.Out[0]
 	p := rowPlan{groups: int(c.I[0]), neighbours: a.Shape[2], eps: c.F[0]}
 	p.rows, p.per = a.Shape[0]*p.groups, a.Shape[1]/p.groups
-	p.columns = p.per * p.neighbours
+	p.columns = p.per * p.neighbours // contiguous, as the specification wants: a group's channels lie behind each other
 	if c.I[1]&op.NormRMS != 0 {
 		p.plain = 1
 	}
@@ -78,6 +79,7 @@ func planRows(c *op.Call) rowPlan {
 
 // width is the number of elements of a vector: 1 unless rows and weights can be read by vectors.
 func (p *rowPlan) width(d, w dtype.DType, weight, bias device.Ptr, full ...device.Ptr) int {
+	// A vector has one weight for all elements, or one for each: neighbours that end within a vector would be neither.
 	n := 16 / d.Size()
 	if p.columns%n != 0 || p.neighbours%n != 0 && p.neighbours != 1 || !aligned(16, full...) {
 		return 1
@@ -91,12 +93,13 @@ func (p *rowPlan) width(d, w dtype.DType, weight, bias device.Ptr, full ...devic
 // add appends the plan for vectors of width elements.
 func (p *rowPlan) add(params *device.Params, width int) {
 	vectors := p.columns / width
-	p.lanes = lanesOf(vectors)
+	p.lanes = lanesOf(vectors) // of what is loaded: more lanes would be idle
 	d := divisor(p.neighbours)
 	params.Words(pair(uint32(p.rows), uint32(p.lanes)), pair(uint32(vectors), uint32(p.groups)), pair(uint32(p.per), p.plain),
 		pair(d[0], d[1]), uint64(d[2]), math.Float64bits(p.eps))
 }
 
+// launch enqueues the kernel. THREADS/lanes rows share a block, as plans have it.
 func (p *rowPlan) launch(t *task, c *op.Call, k variants, width int) error {
 	if p.rows >= maxLoop || p.columns >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", p.rows, p.columns)

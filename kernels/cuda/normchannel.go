@@ -22,6 +22,7 @@ type channelPlan struct {
 	eps     float64
 }
 
+// planChannels takes a call over [N, C, L]; a is a view of that shape.
 func planChannels(c *op.Call, a *op.View) channelPlan {
 	p := channelPlan{n: a.Shape[0], c: a.Shape[1], l: a.Shape[2], groups: int(c.I[0]), flags: c.I[1], eps: c.F[0]}
 	p.columns, p.width = p.l == 1, 1
@@ -49,6 +50,7 @@ func (p *channelPlan) widen(full ...op.View) {
 // divide chooses how the sums over a channel are split between blocks.
 func (p *channelPlan) divide() {
 	const columns = 64 // COLUMNS in the source
+	// total is what a channel has, across the blocks that one split makes, and deep what is worth a block: some loads for each of its threads.
 	total, across, deep := p.n*p.l, p.c, 8*threads/min(p.width, 2)
 	if p.columns {
 		total, across, deep = p.n, (p.c+columns-1)/columns, 16*threads/columns*min(p.width, 2)
@@ -58,9 +60,10 @@ func (p *channelPlan) divide() {
 	}
 	p.splits = max(1, min((2*busy+across-1)/max(across, 1), (total+deep-1)/deep, 1024))
 	p.part = (total + p.splits - 1) / p.splits
-	p.splits = (total + p.part - 1) / p.part
+	p.splits = (total + p.part - 1) / p.part // parts are rounded up: the last ones may have become empty
 }
 
+// add appends Channels. Two divisions are prepared: a place by l is image and channel, and that by c is the image.
 func (p *channelPlan) add(params *device.Params) {
 	flag := func(f int64) uint32 {
 		if p.flags&f != 0 {
@@ -91,7 +94,7 @@ func (p *channelPlan) fold(t *task, c *op.Call, columns, runs variants) error {
 	if p.n*p.l*p.counted() >= maxLoop || p.c >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d channels of %d elements are too many", p.c, p.n*p.l)
 	}
-	if p.splits == 0 {
+	if p.splits == 0 { // no elements: the kernel that joins finds no parts
 		t.params.Reset()
 		return nil
 	}
@@ -176,7 +179,7 @@ func channelStats(d dtype.DType) op.Func {
 			return err
 		}
 		var mean, variance device.Ptr
-		join := statsJoin[op.ComputeType(d)]
+		join := statsJoin[op.ComputeType(d)] // without running statistics their type is no matter
 		if c.I[1]&op.NormRunning != 0 {
 			mean, variance = c.Out[2].Ptr, c.Out[3].Ptr
 			join = statsJoin[c.Out[2].DType]

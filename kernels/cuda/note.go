@@ -23,6 +23,7 @@ func checkNote(memory []byte) error {
 		return nil
 	}
 	id, index, place, size := op.ID(word(1)), int64(word(2)), word(3), word(4)
+	// Kernels take a note with a compare-and-swap of their own device: what comes between the reads above and this is dropped, not mixed up.
 	binary.LittleEndian.PutUint64(memory, noteFree)
 	return op.Errorf(id, op.ErrIndex, "%d at %d is not in 0..%d", index, place, int64(size)-1)
 }
@@ -55,6 +56,7 @@ func (l *library) notes() (device.Ptr, error) {
 	if !ok {
 		return 0, &device.Error{Device: l.device.ID(), Call: "Report", Err: device.ErrUnavailable, Detail: "kernels of the device cannot report errors"}
 	}
+	// Pinned host memory: the host looks at it after each wait, and a copy would be a wait of its own.
 	p, err := r.Report(noteBytes, checkNote)
 	if err != nil {
 		return 0, err

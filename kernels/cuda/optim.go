@@ -72,7 +72,7 @@ func launchTables(c *op.Call, k *kernel, groups int, group func(c *op.Call, g, i
 	before := 0
 	for i, n := 0, int(c.I[0]); i < n; {
 		next, grid, count := tableOf(c, &t.params, groups, i, n, group)
-		i = next
+		i = next       // further on even if all were empty, or the loop would not end
 		if grid == 0 { // nothing but empty tensors: a grid of no blocks is an error
 			t.params.Reset()
 			continue
@@ -92,16 +92,17 @@ func tableOf(c *op.Call, p *device.Params, groups, i, n int, group func(c *op.Ca
 	var w [1 + (tableTensors+2)/2 + 6*tableTensors]uint64
 	lengths := w[1+(tableTensors+2)/2:]
 	pointers := lengths[tableTensors:]
+	// Empty tensors take no place, so a call of many of them is no more launches than the others need.
 	for ; i < n && count < tableTensors; i++ {
 		length := group(c, 0, i).Len()
 		pieces := (length + pieceLen - 1) / pieceLen
 		if length == 0 {
 			continue
 		}
-		if count > 0 && grid+pieces > math.MaxInt32 {
+		if count > 0 && grid+pieces > math.MaxInt32 { // the first dimension of a grid; a single tensor of so many pieces would have 2^43 elements
 			break
 		}
-		put32(w[1:], count, uint32(grid))
+		put32(w[1:], count, uint32(grid)) // its first block: a block finds its tensor by bisection
 		lengths[count] = uint64(length)
 		for g := range groups {
 			if v := group(c, g, i); v != nil {
@@ -111,7 +112,7 @@ func tableOf(c *op.Call, p *device.Params, groups, i, n int, group func(c *op.Ca
 		grid += pieces
 		count++
 	}
-	put32(w[1:], count, uint32(grid))
+	put32(w[1:], count, uint32(grid)) // where the last one ends
 	w[0] = uint64(count)
 	p.Words(w[:1+(tableTensors+2)/2+(1+groups)*tableTensors]...)
 	return i, grid, count
@@ -143,6 +144,7 @@ func outputs(c *op.Call, _, i int) *op.View { return &c.Out[i] }
 
 // numbers appends a structure of numbers of the type of computation.
 func numbers(p *device.Params, d dtype.DType, v ...float64) {
+	// In float64 where tensors are, else in float32, two to a word: also for half types, whose steps are computed in float32.
 	var w [12]uint64
 	if d == dtype.Float64 {
 		for i, x := range v {
@@ -157,6 +159,7 @@ func numbers(p *device.Params, d dtype.DType, v ...float64) {
 	p.Words(w[:(len(v)+1)/2]...)
 }
 
+// sgdScalars: the last is what is left of a gradient, 1 - dampening.
 func sgdScalars(p *device.Params, c *op.Call) {
 	numbers(p, c.Out[0].DType, c.F[0], c.F[1], c.F[2], 1-c.F[3])
 	p.Int32(flags(c, flagFirst, flagMaximize, flagNesterov))
@@ -172,10 +175,12 @@ func flags(c *op.Call, bit ...int32) (f int32) {
 	return f
 }
 
+// unscaleScalars: In[0] is the reciprocal of the scale, and the last output the flag that any block may set.
 func unscaleScalars(p *device.Params, c *op.Call) {
 	p.Ptr(c.In[0].Ptr).Ptr(c.Out[len(c.Out)-1].Ptr)
 }
 
+// ampUpdateScale makes the Func of AmpUpdateScale, of one thread: scale, tracker and flag never leave the device.
 func ampUpdateScale(dtype.DType) op.Func {
 	k := named("optim", op.AmpUpdateScale.String())
 	return func(c *op.Call) error {

@@ -18,7 +18,7 @@ func triangle(suffix string) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		right := op.View{DType: dtype.Uint8, NDim: c.Out[0].NDim}
-		right.Strides[right.NDim-2], right.Strides[right.NDim-1] = -1, 1
+		right.Strides[right.NDim-2], right.Strides[right.NDim-1] = -1, 1 // column - row, of each element
 		t.loop.Begin(&c.Out[0])
 		t.loop.Add(&c.In[0])
 		t.loop.Add(&right)
@@ -27,7 +27,7 @@ func triangle(suffix string) op.Func {
 			return nil
 		}
 		if t.loop.Total >= maxLoop {
-			return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", t.loop.Total)
+			return op.Errorf(c.Op, op.ErrCall, "%d elements are too many", t.loop.Total) // halves would have to move the diagonal
 		}
 		upper := int32(0)
 		if c.Op == op.Triu {
@@ -44,6 +44,7 @@ var triangleKernel, indexSelectKernel = shared("move", "triangle_"), shared("mov
 
 // shared makes a function that gives each kernel of a family one object.
 func shared(module, prefix string) func(suffix string) *kernel {
+	// Filled while package variables are made, by one goroutine.
 	made := map[string]*kernel{}
 	return func(suffix string) *kernel {
 		if made[suffix] == nil {

@@ -74,6 +74,7 @@ func planewise(k *kernel, d dtype.DType, add func(p *device.Params, c *op.Call, 
 		if total == 0 {
 			return nil
 		}
+		// Where an adaptive window begins is a product of a place and a size, which the kernel divides by the other size, in 32 bits.
 		most := 0 // of products of places and sizes, for adaptive windows
 		for d := 2; d < 4 && adaptive(c); d++ {
 			most = max(most, (image.Shape[d]+1)*(result.Shape[d]+1))
@@ -95,15 +96,16 @@ func planewise(k *kernel, d dtype.DType, add func(p *device.Params, c *op.Call, 
 
 // structure is a Pool or a Sample in the making, in half words.
 type structure struct {
-	halves [64]uint32
+	halves [64]uint32 // a Pool has most: 28 for sizes, windows and the divisor, 24 for the strides of three planes
 	n      int
 }
 
+// add appends half words; C aligns them by themselves.
 func (s *structure) add(values ...uint32) { s.n += copy(s.halves[s.n:], values) }
 
 // addWords adds words, which are aligned.
 func (s *structure) addWords(words ...uint64) {
-	s.n += s.n % 2
+	s.n += s.n % 2 // C aligns 64-bit members: a half word may be left out
 	for _, w := range words {
 		s.add(uint32(w), uint32(w>>32))
 	}

@@ -5,10 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/internal/ptx"
+	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
@@ -25,26 +25,36 @@ func TestPTX_Conformance(t *testing.T) {
 		t.Skip("with -short only the run in the other order")
 	}
 	d, _ := onPTX(t)
-	kerneltest.Run(t, d, usual(everyOnPTX, 167, dtype.Float32)...)
+	cuda.KeepImages(t)
+	kerneltest.Run(t, d, usual(everyOnPTX, 167, -1)...)
 }
 
 func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
 	d, r := onPTX(t)
+	cuda.KeepImages(t)
 	r.Greedy(true)
-	kerneltest.Run(t, d, usual(everyPTXBackwards, 1009)...)
+	kerneltest.Run(t, d, usual(everyPTXBackwards, 1009, 1)...)
 }
 
-// usual thins cases out more than full tests do, and leaves large ones to them for all types but these.
-func usual(full, every int, but ...dtype.DType) []kerneltest.Option {
+// usual thins cases out more than full tests do, to one type of each operation, and leaves the large ones to them. With -short, where few
+// tests run, all types do.
+func usual(full, every, turn int) []kerneltest.Option {
 	if fulltests.Enabled() {
 		return []kerneltest.Option{thinned(full)}
 	}
-	return []kerneltest.Option{thinned(every), kerneltest.Small(but...)}
+	opts := []kerneltest.Option{thinned(every), kerneltest.Small()}
+	if turn >= 0 && !testing.Short() {
+		opts = append(opts, kerneltest.OneType(turn))
+	}
+	return opts
 }
 
 // Also the kernels that no case of the tests above has come to: the interpreter knows each of their instructions, so that no new one
 // slips in without a meaning here.
 func TestPTX_TheInterpreterKnowsEachInstructionOfEachKernel(t *testing.T) {
+	if !fulltests.Enabled() {
+		t.Skip("reads all PTX: in full tests only")
+	}
 	l := fakecuda.Open(t, fakecuda.Build(t))
 	images, err := ptx.Files("ptx")
 	require.NoError(t, err)

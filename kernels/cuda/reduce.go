@@ -10,7 +10,7 @@ import (
 
 // busy is the number of blocks from which on a reduction of few outputs is not split further. It is a constant, and not the
 // number of the GPU's multiprocessors, so that sums are the same bits on all of them.
-const busy = 264
+const busy = 264 // two blocks for each of an H100's 132 multiprocessors
 
 // plan is Plan in src/reduce.h.
 type plan struct {
@@ -21,6 +21,7 @@ type plan struct {
 	width  int  // elements of a vector; 1 if there are none
 }
 
+// reduceRows: all of them take the same plan, and differ in a reducer of src/reducers.h.
 func reduceRows() []op.Row {
 	var rows []op.Row
 	for _, id := range []op.ID{op.Sum, op.Mean, op.Prod, op.Max, op.Min, op.ArgMax, op.ArgMin, op.Any, op.All,
@@ -51,9 +52,9 @@ func reduction(id op.ID, d dtype.DType) op.Func {
 		t.loop.walk(&t.params)
 		t.cut.walk(&t.params)
 		t.params.Words(pair(uint32(p.lanes), uint32(truth(p.across))), pair(uint32(p.part), uint32(p.splits)), uint64(truth(p.width > 1)))
-		t.params.Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1] + t.cut.Ptr[0]).Ptr(c.Work.Ptr)
+		t.params.Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1] + t.cut.Ptr[0]).Ptr(c.Work.Ptr) // cut's address is a distance, 0 unless a dimension was flipped
 		grid := blocks(t.loop.Total, p.outputs())
-		grid.Y = uint32(p.splits)
+		grid.Y = uint32(p.splits) // 1024 at most, of the 65,535 that the second dimension can have
 		if err := t.launch(c, first, grid); err != nil || p.splits == 1 {
 			return err
 		}
@@ -83,6 +84,7 @@ func (t *task) separate(c *op.Call) {
 	k := op.View{Ptr: dst.Ptr, DType: dst.DType}
 	in := op.View{Ptr: a.Ptr, DType: a.DType}
 	x := op.View{DType: a.DType}
+	// A dimension of one element in both is kept, of no consequence: the nests drop it.
 	arg := c.Op == op.ArgMax || c.Op == op.ArgMin
 	for d := range a.NDim {
 		if dst.Shape[d] == 1 && a.Shape[d] != 1 {
@@ -103,7 +105,7 @@ func (t *task) separate(c *op.Call) {
 		t.cut.Shape[0], t.cut.Stride[0][0] = x.Shape[0], x.Strides[0]
 		return
 	}
-	t.cut.Begin(&x)
+	t.cut.Begin(&x) // merged and sorted: the order of elements is free, but for places
 	t.cut.Finish()
 }
 
@@ -113,6 +115,7 @@ func (t *task) plan(id op.ID) plan {
 	columns, near := t.loop.inner(1)
 	_, step := t.cut.inner(0)
 	p := plan{lanes: 1, splits: 1}
+	// Neighbouring threads should read what lies side by side. Eight outputs of float32 fill a sector of 32 bytes, the least that memory gives.
 	p.across = columns >= 8 && n > 1 && abs(near) <= abs(step)
 	p.width = 1
 	if id != op.ArgMax && id != op.ArgMin && id != op.LogSumExp { // vectors in the source
@@ -121,7 +124,7 @@ func (t *task) plan(id op.ID) plan {
 	deep, most := 32, busy // elements of a lane that are worth a block, and blocks that are enough
 	if p.across {
 		side := min(powerUp(columns/p.width), 32) // neighbouring threads of a block with outputs of their own
-		p.lanes = min(threads/side, powerUp(n/4))
+		p.lanes = min(threads/side, powerUp(n/4)) // four loads are on their way at a time: fewer elements than that are not worth a lane
 		if p.width > 1 {
 			deep = 8
 		}
@@ -135,7 +138,7 @@ func (t *task) plan(id op.ID) plan {
 	count := (outputs + p.outputs() - 1) / p.outputs()
 	deep *= p.lanes
 	if count < most && n > 2*deep {
-		p.splits = min((most+count-1)/count, (n+deep-1)/deep, 1024)
+		p.splits = min((most+count-1)/count, (n+deep-1)/deep, 1024) // 1024: of which the second kernel gives each of its 256 threads four
 	}
 	p.part = max(1, (n+p.splits-1)/p.splits)
 	if !p.across { // each split begins at a vector
@@ -156,7 +159,7 @@ func (p *plan) outputs() int {
 // width is the number of elements of a vector: 1 unless those along the inner dimension, of the outputs or of what is reduced, are
 // neighbours, and all other steps are of whole vectors.
 func (t *task) width(across bool) int {
-	n := min(16/t.loop.Size[1], 8) // WIDE in the source
+	n := min(16/t.loop.Size[1], 8) // WIDE in the source: of bytes eight, since each has an accumulator in registers
 	for _, l := range []struct {
 		*loop
 		operand int

@@ -13,6 +13,7 @@ const scanItems = 4
 // scanPlan is ScanPlan in src/scan.cu.
 type scanPlan struct{ columns, lanes, part, splits int }
 
+// scanRows: the gradient of CumSum needs no kernel, being a running sum from the other end.
 func scanRows() []op.Row {
 	var rows []op.Row
 	for _, id := range []op.ID{op.CumSum, op.CumProd, op.CumProdGrad} {
@@ -38,7 +39,7 @@ func scan(id op.ID, d dtype.DType) op.Func {
 			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", t.loop.Total, p.columns)
 		}
 		grid := blocks(t.loop.Total, threads/p.lanes)
-		grid.Y = uint32(p.splits)
+		grid.Y = uint32(p.splits) // 256 at most: a block of the second launch adds up one total for each thread
 		run := func(k *kernel) error {
 			t.loop.walk(&t.params)
 			t.params.Words(pair(uint32(p.columns), uint32(p.lanes)), pair(uint32(p.part), uint32(p.splits)))
@@ -61,7 +62,7 @@ func scan(id op.ID, d dtype.DType) op.Func {
 // a block each, of which a block must be able to add up the totals at once.
 func (t *task) scanPlan(c *op.Call) (p scanPlan, steps [4]int) {
 	views := [4]op.View{c.Out[0], c.In[0], c.In[0], c.In[0]}
-	copy(views[2:], c.In[1:])
+	copy(views[2:], c.In[1:]) // CumProdGrad has three inputs
 	last := views[0].NDim - 1
 	p = scanPlan{columns: views[0].Shape[last], splits: 1}
 	for k := range views {
@@ -70,6 +71,7 @@ func (t *task) scanPlan(c *op.Call) (p scanPlan, steps [4]int) {
 	}
 	t.loop.Set(&views[0], views[1:])
 	size, near := t.loop.inner(1)
+	// A row is scanned by a thread, a warp or a block. What is long and alone is cut into parts, and read twice: for their totals, and again.
 	switch tile := threads * scanItems; {
 	case size >= 32 && abs(near) < abs(steps[1]) || p.columns <= scanItems:
 		p.lanes = 1 // a thread for each row: neighbouring threads read neighbouring elements, of neighbouring rows
@@ -81,6 +83,7 @@ func (t *task) scanPlan(c *op.Call) (p scanPlan, steps [4]int) {
 			p.splits = min((busy+t.loop.Total-1)/max(t.loop.Total, 1), (p.columns+2*tile-1)/(2*tile), threads)
 		}
 	}
+	// The bits depend on the parts, and those on the call alone.
 	p.part = max(1, (p.columns+p.splits-1)/p.splits)
 	p.splits = max(1, (p.columns+p.part-1)/p.part)
 	return p, steps
@@ -96,7 +99,7 @@ func scanSpace(c *op.Call) uint64 {
 	}
 	size := uint64(8)
 	if d := c.In[0].DType; d.IsFloat() && d != dtype.Float64 && c.Op != op.CumProd {
-		size = 4
+		size = 4 // sums of float32 and of half types, and gradients of products; products are formed in double
 	}
 	if c.Op == op.CumProdGrad {
 		size *= 2

@@ -7,6 +7,7 @@ import (
 
 // The softmax family, NLL and NLLGrad.
 
+// softmaxRows: a row is read once if it fits into registers, forward and backward.
 func softmaxRows() []op.Row {
 	var rows []op.Row
 	for _, id := range []op.ID{op.Softmax, op.SoftmaxGrad, op.LogSoftmax, op.LogSoftmaxGrad} {
@@ -22,9 +23,10 @@ func rowwise(k variants) op.Func {
 	return func(c *op.Call) error {
 		t := takeTask()
 		defer tasks.Put(t)
-		dst, a, b := c.Out[0], c.In[0], c.In[len(c.In)-1] // operations of one input take it twice, and look at it once
+		dst, a, b := c.Out[0], c.In[0], c.In[len(c.In)-1] // copies, changed below; operations of one input take it twice, and look at it once
 		last := dst.NDim - 1
 		columns := dst.Shape[last]
+		// The loop is over rows; lanes go along them by steps of their own.
 		for _, v := range []*op.View{&dst, &a, &b} {
 			v.Shape[last] = 1
 		}
@@ -44,7 +46,7 @@ func rowwise(k variants) op.Func {
 		if width > 1 {
 			steps, chosen = [3]int{width, width, width}, k.vector
 		}
-		lanes := lanesOf(columns / width)
+		lanes := lanesOf(columns / width) // a power of two, so that rows divide a block
 		t.loop.walk(&t.params)
 		t.params.Int32(int32(columns / width)).Int32(int32(lanes)).Ptr(t.loop.Ptr[0]).Ptr(t.loop.Ptr[1]).Ptr(t.loop.Ptr[2])
 		t.params.Words(uint64(steps[0]), uint64(steps[1]), uint64(steps[2]))
@@ -75,6 +77,7 @@ func (l *loop) rowWidth(columns int, steps [3]int) int {
 // lanesOf is the number of threads for a row of so many vectors: a row of up to 1024 stays in registers.
 func lanesOf(vectors int) int {
 	const kept = 4 // KEEP in the sources
+	// A warp at least, if the row has so many vectors: its lanes join by shuffles, and only more than one warp needs shared memory and barriers.
 	return min(threads, max(powerUp((vectors+kept-1)/kept), min(32, powerUp(vectors))))
 }
 
@@ -108,7 +111,7 @@ func nllGrad(d dtype.DType) op.Func {
 		if rows*classes == 0 {
 			return nil
 		}
-		if rows*classes >= maxLoop {
+		if rows*classes >= maxLoop { // a thread for each element: where a row begins is a division of its number
 			return op.Errorf(c.Op, op.ErrCall, "%d rows of %d classes are too many", rows, classes)
 		}
 		t := takeTask()

@@ -35,8 +35,8 @@ func (t *task) sort(c *op.Call, n, size int) (device.Ptr, error) {
 	from := c.Work.Ptr
 	to := from.Add(entryBytes * uint64(n))
 	totals := to.Add(entryBytes * uint64(n))
-	passes := (bits.Len(uint(size-1)) + 3) / 4
-	if n <= 2*sortTile { // one block does all passes, with barriers in place of launches
+	passes := (bits.Len(uint(size-1)) + 3) / 4 // of four bits; for a size of 1 there is none, and the order is as it was
+	if n <= 2*sortTile {                       // one block does all passes, with barriers in place of launches
 		t.params.Int32(int32(n)).Int32(int32(passes)).Ptr(from).Ptr(to)
 		if passes%2 == 1 {
 			from = to
@@ -45,7 +45,7 @@ func (t *task) sort(c *op.Call, n, size int) (device.Ptr, error) {
 	}
 	// By radix, four bits in a pass, the lowest first. A pass is three launches: digits are counted, then added up to where each tile's begin,
 	// then entries are moved. The number of passes follows from size, not from the indices, so nothing waits for the host.
-	grid := blocks(n, sortTile)
+	grid := blocks(n, sortTile) // below 2^20 blocks, and 16 counts of each: what is added up in between is counted in 32 bits
 	for pass := range passes {
 		t.params.Int32(int32(n)).Int32(sortTile).Int32(int32(pass)).Ptr(from).Ptr(totals)
 		if err := t.launch(c, sortCount, grid); err != nil {

@@ -25,6 +25,7 @@ const (
 
 var counting = named("optim", "count_steps")
 
+// countKind is what a step makes of its count: Lion and RMSProp make nothing of it.
 func countKind(c *op.Call) int32 {
 	switch {
 	case c.Op == op.AdamStep:
@@ -40,6 +41,7 @@ func countKind(c *op.Call) int32 {
 // factored reports whether the step needs what counters leave.
 func factored(c *op.Call) bool { return c.I[4]&op.StepCounted != 0 && countKind(c) != countOnly }
 
+// stepRow makes a row whose workspace is what counters leave for the tensors.
 func stepRow(id op.ID, f func(dtype.DType) op.Func) op.Row {
 	r := typedRow(id, f)
 	r.Workspace = func(c *op.Call) uint64 {
@@ -58,7 +60,7 @@ func stepFunc(k *kernel, groups int, group func(c *op.Call, g, i int) *op.View, 
 		decided(p, c, before)
 	}
 	return func(c *op.Call) error {
-		if c.I[4]&op.StepCounted != 0 {
+		if c.I[4]&op.StepCounted != 0 { // first on the stream: the tables behind it read what it leaves
 			if err := countSteps(c); err != nil {
 				return err
 			}
@@ -90,6 +92,7 @@ func countSteps(c *op.Call) error {
 	_, _, counts := op.StepOperands(c)
 	var w [1 + tableCounters]uint64
 	before := 0
+	// A tensor without elements has no place in a table, and its steps count all the same. It comes last: factors are found by the place in a table.
 	for _, empty := range [2]bool{false, true} {
 		for i := range counts {
 			if (c.Out[i].Len() == 0) != empty {

@@ -16,14 +16,15 @@ const (
 
 // task is the memory for preparing one launch. A Func takes one from the pool and gives it back.
 type task struct {
-	loop, cut loop
-	params    device.Params
-	asked     blas.Product // of the device's library
-	next      op.Call      // of another kernel
+	loop, cut loop          // the iteration over the outputs, or all elements; and a second one: what is reduced, or groups of elements
+	params    device.Params // 4 KiB, which is why tasks are pooled
+	asked     blas.Product  // of the device's library, through an interface: on the stack it would be an allocation for each call
+	next      op.Call       // of another kernel
 }
 
 var tasks = sync.Pool{New: func() any { return new(task) }}
 
+// takeTask takes one from the pool. Of what the last call left only the parameters are emptied: each Func sets the rest that it uses.
 func takeTask() *task {
 	t := tasks.Get().(*task)
 	t.params.Reset()
@@ -58,5 +59,5 @@ func launch(c *op.Call, h device.Kernel, shape device.LaunchShape, params *devic
 // blocks is the grid of one dimension for n pieces of work, so many to a block.
 func blocks(n, each int) device.Dim3 { return device.Dim3{X: uint32(blocksOf(n, each))} }
 
-// pair appends a structure of two 32-bit numbers.
+// pair is a structure of two 32-bit numbers as it lies in memory: the first is the lower half.
 func pair(a, b uint32) uint64 { return uint64(a) | uint64(b)<<32 }

@@ -19,6 +19,7 @@ type sortPlan struct {
 	direct        int // 1: a row is one tile, whose kernel writes the results itself
 }
 
+// add appends a SortPlan.
 func (p *sortPlan) add(params *device.Params) {
 	params.Words(pair(uint32(p.rows), uint32(p.columns)), pair(uint32(p.padded), uint32(p.shared)),
 		pair(uint32(p.tiles), uint32(p.keep)), pair(uint32(p.flip), uint32(p.direct)))
@@ -36,6 +37,7 @@ type sorter struct {
 	entry                   int // bytes of an entry
 }
 
+// sortRows: an entry is a key and a place, in 8 bytes if the element has up to 4, else in 16; a tile is what fits into shared memory, 32 KiB.
 func sortRows() []op.Row {
 	byType := map[dtype.DType]*sorter{}
 	for _, d := range op.Sort.Types() {
@@ -78,8 +80,8 @@ func (s *sorter) plan(t *task, c *op.Call) (p sortPlan, wanted int, steps [3]int
 	switch {
 	case p.columns <= s.tile:
 		p.direct, p.padded = 1, powerUp(p.columns)
-		p.shared = max(1, 1024/max(p.padded, 1))
-	case !s.thins(wanted):
+		p.shared = max(1, 1024/max(p.padded, 1)) // of entries in shared memory: four for each thread of a block
+	case !s.thins(wanted): // most of a row is wanted, so that throwing entries away gains nothing: runs are merged
 		p.keep = s.tile
 	}
 	return p, wanted, steps
@@ -99,6 +101,7 @@ func (s *sorter) space(c *op.Call) uint64 {
 	return 2 * uint64(s.entry) * uint64(p.rows) * uint64(p.total(s.tile))
 }
 
+// run sorts rows of up to a tile in one launch. Longer ones are sorted tile by tile, then thinned out or merged, and written by a last launch.
 func (s *sorter) run(c *op.Call) error {
 	t := takeTask()
 	defer tasks.Put(t)
@@ -106,6 +109,7 @@ func (s *sorter) run(c *op.Call) error {
 	if p.rows == 0 || wanted == 0 {
 		return nil
 	}
+	// All blocks are in the first dimension of the grid, which ends at 2^31-1.
 	if p.columns >= maxLoop || p.rows >= maxLoop || (p.rows/p.shared+1)*p.tiles >= maxLoop {
 		return op.Errorf(c.Op, op.ErrCall, "%d rows of %d elements are too many", p.rows, p.columns)
 	}
@@ -128,7 +132,7 @@ func (s *sorter) run(c *op.Call) error {
 	p.columns, p.keep = n, wanted
 	s.addRows(t, &p, steps, from)
 	grid := blocks(wanted, threads)
-	grid.Y = uint32(min(p.rows, 1<<16-1))
+	grid.Y = uint32(min(p.rows, maxGridZ)) // a block goes on with each row that is grid.Y further on
 	return t.launch(c, s.out, grid)
 }
 
@@ -147,7 +151,7 @@ func (s *sorter) thin(t *task, c *op.Call, p sortPlan, from, to device.Ptr) (dev
 	for p.tiles > 1 {
 		p.columns = p.total(s.tile)
 		p.tiles = (p.columns + s.tile - 1) / s.tile
-		p.padded = min(s.tile, powerUp(p.columns))
+		p.padded = min(s.tile, powerUp(p.columns)) // what is not there counts as behind everything, and is sorted to the end
 		p.add(&t.params)
 		t.params.Ptr(from).Ptr(to)
 		if err := t.launch(c, s.again, device.Dim3{X: uint32(p.rows * p.tiles)}); err != nil {
@@ -161,7 +165,8 @@ func (s *sorter) thin(t *task, c *op.Call, p sortPlan, from, to device.Ptr) (dev
 // mergeAll merges the tiles of each row, of n entries, and returns where the result is.
 func (s *sorter) mergeAll(t *task, c *op.Call, rows, n int, from, to device.Ptr) (device.Ptr, error) {
 	grid := blocks(n, threads)
-	grid.Y = uint32(min(rows, 1<<16-1))
+	grid.Y = uint32(min(rows, maxGridZ))
+	// Sorted runs of twice the length with each launch, the first of them the tiles.
 	for run := s.tile; run < n; run *= 2 {
 		t.params.Int32(int32(rows)).Int32(int32(n)).Int32(int32(run)).Ptr(from).Ptr(to)
 		if err := t.launch(c, s.merge, grid); err != nil {
