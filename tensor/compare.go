@@ -55,31 +55,3 @@ func logical(name string, id op.ID, t, u *Tensor) (*Tensor, error) {
 	}
 	return binary(name, id, t, u, Bool, Bool, scalars{})
 }
-
-// Where takes the elements of a where cond, which is bool, is true, and those of b elsewhere. All three are broadcast; the
-// result has the promoted type of a and b and runs under cond's Exec.
-func Where(cond, a, b *Tensor) (*Tensor, error) {
-	const name = "Where"
-	if err := together(name, cond, a, b); err != nil {
-		return nil, err
-	}
-	if cond.dtype != Bool {
-		return nil, dtypeErr(name, "the condition must be bool", cond.dtype, a.dtype, b.dtype)
-	}
-	l, err := broadcastLayout(name, cond, a, b)
-	if err != nil {
-		return nil, err
-	}
-	dt := ResultType(a, b)
-	x, err := a.as(name, dt, cond.exec)
-	if err != nil {
-		return nil, err
-	}
-	defer drop(x, a)
-	y, err := b.as(name, dt, cond.exec)
-	if err != nil {
-		return nil, err
-	}
-	defer drop(y, b)
-	return pointwise(name, op.Where, cond.exec, dt, &l, scalars{}, cond, x, y)
-}

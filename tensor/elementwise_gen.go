@@ -437,9 +437,6 @@ func (gradients) SELU(grad, a *Tensor) (*Tensor, error) {
 	return gradient("SELUGrad", op.SELUGrad, grad, a)
 }
 
-// CELU is t where t > 0, else alpha*(exp(t/alpha)-1). Only takes floating-point types.
-func (t *Tensor) CELU(alpha float64) (*Tensor, error) { return activation("CELU", op.CELU, t, alpha) }
-
 // CELU is the gradient of Tensor.CELU at a, from that of the result, grad or g: g where a > 0, else g*exp(a/alpha).
 func (gradients) CELU(grad, a *Tensor, alpha float64) (*Tensor, error) {
 	return gradient("CELUGrad", op.CELUGrad, grad, a, alpha)
@@ -480,11 +477,6 @@ func (t *Tensor) Hardshrink(lambda float64) (*Tensor, error) {
 // Hardshrink is the gradient of Tensor.Hardshrink at a, from that of the result, grad or g: 0 where -lambda <= a <= lambda, else g.
 func (gradients) Hardshrink(grad, a *Tensor, lambda float64) (*Tensor, error) {
 	return gradient("HardshrinkGrad", op.HardshrinkGrad, grad, a, lambda)
-}
-
-// Softshrink is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN. Only takes floating-point types.
-func (t *Tensor) Softshrink(lambda float64) (*Tensor, error) {
-	return activation("Softshrink", op.Softshrink, t, lambda)
 }
 
 // Hardtanh is the gradient of Tensor.Hardtanh at a, from that of the result, grad or g: 0 where a <= lo or a >= hi, else g.

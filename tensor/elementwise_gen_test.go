@@ -117,7 +117,6 @@ func init() {
 		"LogSigmoidGrad":  two(gradients.LogSigmoid),
 		"SELU":            one((*tensor.Tensor).SELU),
 		"SELUGrad":        two(gradients.SELU),
-		"CELU":            scalar((*tensor.Tensor).CELU),
 		"CELUGrad":        twoAndScalar(gradients.CELU),
 		"PReLU":           two((*tensor.Tensor).PReLU),
 		"PReLUGrad":       three(gradients.PReLU),
@@ -126,7 +125,6 @@ func init() {
 		"ThresholdGrad":   twoAndScalars(gradients.Threshold),
 		"Hardshrink":      scalar((*tensor.Tensor).Hardshrink),
 		"HardshrinkGrad":  twoAndScalar(gradients.Hardshrink),
-		"Softshrink":      scalar((*tensor.Tensor).Softshrink),
 		"HardtanhGrad":    twoAndScalars(gradients.Hardtanh),
 		"IsNaN":           one((*tensor.Tensor).IsNaN),
 		"IsInf":           one((*tensor.Tensor).IsInf),
@@ -250,7 +248,6 @@ func init() {
 		{"LogSigmoidGrad", "float32[3 2] float32[3 2]", nil},
 		{"SELU", "~float32[2 3]", nil}, {"SELU", "float64[3]", nil},
 		{"SELUGrad", "float32[3 2] float32[3 2]", nil},
-		{"CELU", "~float32[2 3]", args{float64(0.75)}}, {"CELU", "float64[3]", args{float64(0.75)}},
 		{"CELUGrad", "float32[3 2] float32[3 2]", args{float64(0.75)}},
 		{"PReLU", "~float32[2 3] float16[3 1]", nil}, {"PReLU", "float64[3] float64[2 1]", nil},
 		{"PReLUGrad", "float32[3 2] float32[2] float64[3 1]", nil},
@@ -259,7 +256,6 @@ func init() {
 		{"ThresholdGrad", "float32[3 2] float32[3 2]", args{float64(0.5), float64(-2)}},
 		{"Hardshrink", "~float32[2 3]", args{float64(0.75)}}, {"Hardshrink", "float64[3]", args{float64(0.75)}},
 		{"HardshrinkGrad", "float32[3 2] float32[3 2]", args{float64(0.75)}},
-		{"Softshrink", "~float32[2 3]", args{float64(0.75)}}, {"Softshrink", "float64[3]", args{float64(0.75)}},
 		{"HardtanhGrad", "float32[3 2] float32[3 2]", args{float64(-0.5), float64(1.25)}},
 		{"IsNaN", "~float32[2 3]", nil}, {"IsNaN", "int32[3]", nil},
 		{"IsInf", "~float32[2 3]", nil}, {"IsInf", "int32[3]", nil},
@@ -439,7 +435,6 @@ func init() {
 	refuse("SELU", "int32[2]", nil, "dtype")
 	refuse("SELUGrad", "float32[2] float32[1]", nil, "shape")
 	refuse("SELUGrad", "float32[2] float64[2]", nil, "dtype")
-	refuse("CELU", "int32[2]", args{float64(0.75)}, "dtype")
 	refuse("CELUGrad", "float32[2] float32[1]", args{float64(0.75)}, "shape")
 	refuse("CELUGrad", "float32[2] float64[2]", args{float64(0.75)}, "dtype")
 	refuse("PReLU", "float32[2] float32[3]", nil, "shape")
@@ -454,7 +449,6 @@ func init() {
 	refuse("Hardshrink", "int32[2]", args{float64(0.75)}, "dtype")
 	refuse("HardshrinkGrad", "float32[2] float32[1]", args{float64(0.75)}, "shape")
 	refuse("HardshrinkGrad", "float32[2] float64[2]", args{float64(0.75)}, "dtype")
-	refuse("Softshrink", "int32[2]", args{float64(0.75)}, "dtype")
 	refuse("HardtanhGrad", "float32[2] float32[1]", args{float64(-0.5), float64(1.25)}, "shape")
 	refuse("HardtanhGrad", "float32[2] float64[2]", args{float64(-0.5), float64(1.25)}, "dtype")
 	takesAnything["IsNaN"] = "The result is of type bool."

@@ -23,8 +23,10 @@ var inplaceOperations = map[string]operation{
 	"MaskedFillInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
 		return t.MaskedFillInPlace(in[1], a.float(0))
 	}),
-	"AddCMulInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error { return t.AddCMulInPlace(in[1], in[2], a.float(0)) }),
-	"AddCDivInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error { return t.AddCDivInPlace(in[1], in[2], a.float(0)) }),
+	"AddCMulInPlace":    inPlace(func(t *tensor.Tensor, in tensors, a args) error { return t.AddCMulInPlace(in[1], in[2], a.float(0)) }),
+	"LerpInPlace":       inPlace(func(t *tensor.Tensor, in tensors, _ args) error { return t.LerpInPlace(in[1], in[2]) }),
+	"LerpScalarInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error { return t.LerpScalarInPlace(in[1], a.float(0)) }),
+	"AddCDivInPlace":    inPlace(func(t *tensor.Tensor, in tensors, a args) error { return t.AddCDivInPlace(in[1], in[2], a.float(0)) }),
 }
 
 var inplaceSamples = []sample{
@@ -33,7 +35,8 @@ var inplaceSamples = []sample{
 	{"MulScalarInPlace", "float32[3]", args{2.0}}, {"SubInPlace", "float16[2 3] float32[3]", nil}, {"MulInPlace", "float32[2 3] int32[3]", nil},
 	{"DivInPlace", "float32[2 3] float32[3]", nil}, {"AddScalarInPlace", "int32[3]", args{2.0}}, {"ClampInPlace", "int32[3]", args{-1.0, 1.0}},
 	{"MaskedFillInPlace", "float32[2 3] bool[3]", args{1.0}}, {"AddCMulInPlace", "float32[2 3] float32[3] float32[]", args{2.0}},
-	{"AddCDivInPlace", "float32[2 3] float32[3] float32[2 1]", args{2.0}},
+	{"AddCDivInPlace", "float32[2 3] float32[3] float32[2 1]", args{2.0}}, {"LerpInPlace", "~float16[2 3] float16[2] float16[]", nil},
+	{"LerpScalarInPlace", "float32[2 3] float32[3]", args{0.25}},
 }
 
 var inplaceRefusals = []refused{
@@ -47,6 +50,8 @@ var inplaceRefusals = []refused{
 	{sample{"ClampInPlace", "int32[2]", args{0.5, 1.0}}, "value"}, {sample{"MaskedFillInPlace", "float32[2] bool[3]", args{1.0}}, "shape"},
 	{sample{"MaskedFillInPlace", "float32[2] int32[2]", args{1.0}}, "dtype"},
 	{sample{"AddCMulInPlace", "float32[2] float32[2] float64[2]", args{1.0}}, "dtype"},
+	{sample{"LerpInPlace", "float32[2] float32[2] float64[2]", nil}, "dtype"}, {sample{"LerpInPlace", "float32[2] float32[2] float32[3]", nil}, "shape"},
+	{sample{"LerpScalarInPlace", "int32[2] int32[2]", args{0.5}}, "dtype"}, {sample{"LerpScalarInPlace", "float32[2] float32[1 2]", args{0.5}}, "shape"},
 	{sample{"AddCMulInPlace", "float32[2] float32[2] float32[3]", args{1.0}}, "shape"},
 	{sample{"AddCDivInPlace", "float32[2] float32[2] float32[3]", args{1.0}}, "shape"},
 	{sample{"AddCDivInPlace", "float32[2] float64[2] float32[2]", args{1.0}}, "dtype"},

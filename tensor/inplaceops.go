@@ -36,11 +36,21 @@ func (t *Tensor) binaryInPlace(name string, id op.ID, u *Tensor) error {
 	if err := together(name, t, u); err != nil {
 		return err
 	}
+	if t.dtype == Bool {
+		return dtypeErr(name, noFit, t.dtype, u.dtype)
+	}
+	return t.binaryInto(name, id, u)
+}
+
+const noFit = "the result does not fit the type of the destination"
+
+// binaryInto is binaryInPlace also of bools. t and u are usable, and on one device.
+func (t *Tensor) binaryInto(name string, id op.ID, u *Tensor) error {
 	if err := t.writable(name); err != nil {
 		return err
 	}
-	if category(u.dtype) > category(t.dtype) || t.dtype == Bool {
-		return dtypeErr(name, "the result does not fit the type of the destination", t.dtype, u.dtype)
+	if category(u.dtype) > category(t.dtype) {
+		return dtypeErr(name, noFit, t.dtype, u.dtype)
 	}
 	if _, ok := u.layout.expanded(&t.layout); !ok {
 		return shapeErr(name, []Shape{t.Shape(), u.Shape()}, "the operand does not broadcast to the destination")
@@ -159,6 +169,31 @@ func (t *Tensor) AddCDivInPlace(a, b *Tensor, value float64) error {
 	return t.ternaryInPlace("AddCDivInPlace", op.AddCDiv, a, b, value, true)
 }
 
+// LerpInPlace adds weight*(end-t), broadcast to t's shape, to t. All three have one floating-point type.
+func (t *Tensor) LerpInPlace(end, weight *Tensor) error {
+	return t.ternaryInPlace("LerpInPlace", op.Lerp, end, weight, 0, true)
+}
+
+// LerpScalarInPlace is LerpInPlace with one weight for all elements.
+func (t *Tensor) LerpScalarInPlace(end *Tensor, weight float64) error {
+	const name = "LerpScalarInPlace"
+	if err := together(name, t, end); err != nil {
+		return err
+	}
+	if err := t.changeable(name, true); err != nil {
+		return err
+	}
+	if err := t.takes(name, end); err != nil {
+		return err
+	}
+	w, err := full(name, t.exec.Owned(), weight, t.dtype, &layout{})
+	if err != nil {
+		return err
+	}
+	defer w.Release()
+	return t.ternaryInPlace(name, op.Lerp, end, w, 0, true)
+}
+
 func (t *Tensor) ternaryInPlace(name string, id op.ID, a, b *Tensor, value float64, float bool) error {
 	if err := together(name, t, a, b); err != nil {
 		return err
@@ -166,17 +201,14 @@ func (t *Tensor) ternaryInPlace(name string, id op.ID, a, b *Tensor, value float
 	if err := t.changeable(name, float); err != nil {
 		return err
 	}
-	if a.dtype != t.dtype || b.dtype != t.dtype {
-		return dtypeErr(name, "operands must have one type; To converts", t.dtype, a.dtype, b.dtype)
+	if err := t.takes(name, a, b); err != nil {
+		return err
 	}
 	if !t.dtype.IsFloat() && !integral(value) {
 		return valueErr(name, "value is %v; for %s it must be an integer", value, t.dtype)
 	}
 	in := [3]*Tensor{t, a, b}
 	for k, u := range in[1:] {
-		if _, ok := u.layout.expanded(&t.layout); !ok {
-			return shapeErr(name, []Shape{t.Shape(), a.Shape(), b.Shape()}, "an operand does not broadcast to the destination")
-		}
 		x, err := u.apart(name, t)
 		if err != nil {
 			return err
@@ -186,4 +218,21 @@ func (t *Tensor) ternaryInPlace(name string, id op.ID, a, b *Tensor, value float
 	}
 	t.storage.changed()
 	return t.pointwiseInto(name, id, numbers(t.dtype, value), in[:]...)
+}
+
+// takes refuses operands that are not of t's type, or do not broadcast to its shape.
+func (t *Tensor) takes(name string, operands ...*Tensor) error {
+	types, shapes := []DType{t.dtype}, []Shape{t.Shape()}
+	for _, u := range operands {
+		types, shapes = append(types, u.dtype), append(shapes, u.Shape())
+	}
+	for _, u := range operands {
+		if u.dtype != t.dtype {
+			return dtypeErr(name, "operands must have one type; To converts", types...)
+		}
+		if _, ok := u.layout.expanded(&t.layout); !ok {
+			return shapeErr(name, shapes, "an operand does not broadcast to the destination")
+		}
+	}
+	return nil
 }

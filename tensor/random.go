@@ -1,15 +1,11 @@
 package tensor
 
-import (
-	"math"
-
-	"github.com/cistern-ml/cistern/kernels/op"
-)
+import "github.com/cistern-ml/cistern/kernels/op"
 
 // Rand makes a tensor of uniform numbers in [0, 1). dt is a floating-point type, here and below; gen must not be nil.
 // Numbers depend on the generator's state and on the number of elements, not on device or stream.
 func Rand(e Exec, gen *Generator, dt DType, shape ...int) (*Tensor, error) {
-	return random("Rand", op.Uniform, e, gen, dt, shape, 0, 1)
+	return random("Rand", op.Uniform, e, gen, dt, shape, 0, 1, lastBelow(dt, 0, 1))
 }
 
 // RandN makes a tensor of standard normal numbers.
@@ -17,13 +13,17 @@ func RandN(e Exec, gen *Generator, dt DType, shape ...int) (*Tensor, error) {
 	return random("RandN", op.Normal, e, gen, dt, shape, 0, 1)
 }
 
-// Uniform makes a tensor of uniform numbers in [lo, hi).
+// Uniform makes a tensor of uniform numbers in [lo, hi), which are lo where the type has no other numbers between them. The type must hold lo,
+// hi and their difference.
 func Uniform(e Exec, gen *Generator, lo, hi float64, dt DType, shape ...int) (*Tensor, error) {
 	const name = "Uniform"
-	if !(lo <= hi) || math.IsInf(hi-lo, 0) {
+	if !(lo <= hi) {
 		return nil, valueErr(name, "from %v to %v is not a range", lo, hi)
 	}
-	return random(name, op.Uniform, e, gen, dt, shape, lo, hi)
+	if most := largest(dt); dt.IsFloat() && !(lo >= -most && hi <= most && hi-lo <= most) {
+		return nil, valueErr(name, "from %v to %v is not a range of %s, whose largest number is %v", lo, hi, dt, most)
+	}
+	return random(name, op.Uniform, e, gen, dt, shape, lo, hi, lastBelow(dt, lo, hi))
 }
 
 // Normal makes a tensor of normal numbers with the given mean and standard deviation.

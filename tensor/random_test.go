@@ -86,6 +86,47 @@ func TestRandom_HasTheRightDistribution(t *testing.T) {
 	require.Equal(t, []float64{1, 1, 1}, values(t, must(t)(tensor.Bernoulli(b.Exec, gen, 1, tensor.Bool, 3))))
 }
 
+// uniformRanges are ranges that the types hold; in the last ones there are few numbers, or one, of narrow types.
+var uniformRanges = [][2]float64{{0, 1}, {-1, 3}, {-3, -1}, {-1, 0}, {0.1, 0.3}, {1, 1 + 0x1p-22}, {1, 1.0000001}, {-2, -1.99}, {0, 0x1p-24}, {5, 5}, {-30000, 30000}}
+
+func TestUniform_IsInItsRange(t *testing.T) {
+	b := onHost(t)
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
+		for _, r := range uniformRanges {
+			edges := values(t, must(t)(must(t)(tensor.FromSlice(b.Exec, r[:], 2)).To(dt)))
+			u := values(t, must(t)(tensor.Uniform(b.Exec, tensor.NewGenerator(5), r[0], r[1], dt, 5000)))
+			require.GreaterOrEqual(t, slices.Min(u), edges[0], "%s %v", dt, r)
+			if edges[0] == edges[1] {
+				require.Equal(t, edges[0], slices.Max(u), "%s %v", dt, r)
+			} else {
+				require.Less(t, slices.Max(u), edges[1], "%s %v", dt, r)
+			}
+		}
+	}
+}
+
+func TestUniform_RefusesRangesBeyondTheType(t *testing.T) {
+	b := onHost(t)
+	gen := tensor.NewGenerator(1)
+	for _, c := range []struct {
+		lo, hi float64
+		dt     tensor.DType
+	}{
+		{0, 65505, tensor.Float16}, {-70000, 0, tensor.Float16}, {-40000, 40000, tensor.Float16}, {0, 1e39, tensor.Float32}, {-3e38, 3e38, tensor.Float32},
+		{0, 3.4e38, tensor.BFloat16}, {-1e308, 1e308, tensor.Float64}, {math.Inf(-1), 0, tensor.Float64}, {0, math.Inf(1), tensor.Float32}, {math.NaN(), 1, tensor.Float32},
+	} {
+		_, err := tensor.Uniform(b.Exec, gen, c.lo, c.hi, c.dt, 3)
+		var value *tensor.ValueError
+		require.ErrorAs(t, err, &value, "%v", c)
+		require.ErrorContains(t, err, "Uniform")
+	}
+	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32} {
+		u := values(t, must(t)(tensor.Uniform(b.Exec, gen, -32752, 32752, dt, 100)))
+		require.Less(t, slices.Max(u), 32752.0)
+	}
+	require.Less(t, slices.Max(values(t, must(t)(tensor.Uniform(b.Exec, gen, 0, 65504, tensor.Float16, 100)))), 65504.0)
+}
+
 func TestRandom_RefusesWrongArguments(t *testing.T) {
 	b := onHost(t)
 	gen := tensor.NewGenerator(1)

@@ -15,17 +15,41 @@ func (t *Tensor) Hardtanh(lo, hi float64) (*Tensor, error) {
 	return activation(name, op.Clamp, t, lo, hi)
 }
 
-// Polygamma is derivative number n of Digamma, of elements of a floating-point type: 0 is Digamma itself, and 169 the last one whose factor,
-// a factorial, is finite.
+// CELU is t where t > 0, else alpha*(exp(t/alpha)-1). alpha is not 0. Only takes floating-point types.
+func (t *Tensor) CELU(alpha float64) (*Tensor, error) {
+	const name = "CELU"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if alpha == 0 {
+		return nil, valueErr(name, "alpha is 0, by which the elements are divided")
+	}
+	return activation(name, op.CELU, t, alpha)
+}
+
+// Softshrink is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN. lambda is at least 0. Only takes floating-point types.
+func (t *Tensor) Softshrink(lambda float64) (*Tensor, error) {
+	const name = "Softshrink"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if !(lambda >= 0) {
+		return nil, valueErr(name, "lambda is %v; it must be at least 0", lambda)
+	}
+	return activation(name, op.Softshrink, t, lambda)
+}
+
+// Polygamma is derivative number n of Digamma: 0 is Digamma itself, and 169 the last one whose factor, a factorial, is finite. Makes float32 of
+// integers and bools.
 func (t *Tensor) Polygamma(n float64) (*Tensor, error) {
 	const name = "Polygamma"
 	switch {
 	case !(n >= 0 && n < 170 && n == math.Trunc(n)):
 		return nil, valueErr(name, "the derivative is number %v; want a whole number from 0 to 169", n)
 	case n == 0:
-		return activation(name, op.Digamma, t)
+		return unaryFloat(name, op.Digamma, t)
 	}
-	return activation(name, op.Polygamma, t, n)
+	return unaryFloat(name, op.Polygamma, t, n)
 }
 
 // ReLU6 limits the elements to 0..6.

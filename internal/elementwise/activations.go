@@ -6,12 +6,12 @@ var activations = []Op{
 		Name: "Tanh", Torch: "tanh", Types: ToFloat, Autocast: "Untouched", InPlace: Tensor | Autograd,
 		Does: "is the hyperbolic tangent",
 		Func: Func{
-			Go: "math.Tanh(a)", Narrow: "tanhNarrow(a)", Float32: "vectorOne(vector.tanh, 4, tanhFloat32)", CUDA: "tanh(a)",
+			Go: "math.Tanh(a)", Float32: "function1(fnTanh)", CUDA: "tanh(a)",
 			Reference: "math.Tanh(a)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{
 			OfOutput: true,
-			Func:     Func{Go: "g * (1 - T(a*a))", Own: true, CUDA: "g * (1 - a * a)", Reference: "1 - a*a", Ulps: 3},
+			Func:     Func{Go: "g * (1 - T(a*a))", Own: true, Float32: "function2(fnTanhGrad)", CUDA: "g * (1 - a * a)", Reference: "1 - a*a", Ulps: 3},
 			Formula:  "g*(1-a*a)", From: -1, To: 1,
 		}},
 		Test: Test{From: -4, To: 4, Torch: "x.tanh()"},
@@ -20,12 +20,12 @@ var activations = []Op{
 		Name: "Sigmoid", Torch: "sigmoid", Types: ToFloat, Autocast: "Untouched", InPlace: Tensor | Autograd,
 		Does: "is 1/(1+exp(-t)), without overflow",
 		Func: Func{
-			Go: "sigmoid64(a)", Narrow: "sigmoidNarrow(a)", Float32: "vectorOne(vector.sigmoid, 4, sigmoidFloat32)", CUDA: "sigmoid(a)",
+			Go: "sigmoid64(a)", Float32: "function1(fnSigmoid)", CUDA: "sigmoid(a)",
 			Reference: "sigmoid(a)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{
 			OfOutput: true,
-			Func:     Func{Go: "g * a * (1 - a)", Own: true, CUDA: "g * a * (1 - a)", Reference: "a * (1 - a)", Ulps: 3},
+			Func:     Func{Go: "g * a * (1 - a)", Own: true, Float32: "function2(fnSigmoidGrad)", CUDA: "g * a * (1 - a)", Reference: "a * (1 - a)", Ulps: 3},
 			Formula:  "g*a*(1-a)", From: 0, To: 1,
 		}},
 		Test: Test{From: -4, To: 4, Torch: "x.sigmoid()"},
@@ -51,12 +51,12 @@ var activations = []Op{
 		Name: "GELU", Torch: "gelu", Types: OnlyFloats, Autocast: "Untouched", Fused: true,
 		Does: "is t times the normal distribution function at t: 0.5*t*(1+erf(t/sqrt 2))",
 		Func: Func{
-			Go: "gelu64(a)", Narrow: "gelu32(a)", Float32: "vectorOne(vector.gelu, 4, geluFloat32)", CUDA: "a * normal_cdf(a)",
-			Reference: "a * 0.5 * math.Erfc(-a/math.Sqrt2)", Scale: "a", Ulps: 2, Wild: true,
+			Go: "gelu64(a)", Float32: "function1(fnGelu)", CUDA: "a * normal_cdf(a)",
+			Reference: "a * 0.5 * math.Erfc(-a/math.Sqrt2)", Scale: "a", Ulps: 4, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "g * geluDerivative64(a)", Narrow: "g * geluDerivative32(a)", Float32: "vectorTwo(vector.geluGrad, 4, geluGradFloat32)",
+				Go: "g * geluDerivative64(a)", Float32: "function2(fnGeluGrad)",
 				CUDA:      "g * (normal_cdf(a) + a * exp((C)-0.5 * a * a) * (C)0.39894228040143267793994605993438)",
 				Reference: "0.5*math.Erfc(-a/math.Sqrt2) + a*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi)", Ulps: 3,
 			},
@@ -68,12 +68,12 @@ var activations = []Op{
 		Name: "GELUTanh", Torch: "gelu_tanh", Types: OnlyFloats, Autocast: "Untouched", Fused: true,
 		Does: "is the tanh approximation of GELU",
 		Func: Func{
-			Go: "geluTanh64(a)", Narrow: "geluTanh32(a)", Float32: "vectorOne(vector.geluTanh, 4, geluTanhFloat32)", CUDA: "a * sigmoid(gelu_argument(a))",
+			Go: "geluTanh64(a)", Float32: "function1(fnGeluTanh)", CUDA: "a * sigmoid(gelu_argument(a))",
 			Reference: "a * sigmoid(2*geluArgument(a))", Scale: "a", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "g * geluTanhDerivative64(a)", Narrow: "g * geluTanhDerivative32(a)", Float32: "vectorTwo(vector.geluTanhGrad, 4, geluTanhGradFloat32)",
+				Go: "g * geluTanhDerivative64(a)", Float32: "function2(fnGeluTanhGrad)",
 				CUDA: "g * gelu_tanh_slope(a)", Reference: "geluTanhSlope(a)", Ulps: 3,
 			},
 			Formula: "g times its derivative", From: -12, To: 12,
@@ -84,12 +84,12 @@ var activations = []Op{
 		Name: "SiLU", Torch: "silu", Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is t*sigmoid(t)",
 		Func: Func{
-			Go: "silu64(a)", Narrow: "silu32(a)", Float32: "vectorOne(vector.silu, 4, siluFloat32)", CUDA: "silu(a)",
-			Reference: "a * sigmoid(a)", Ulps: 2, Wild: true,
+			Go: "silu64(a)", Float32: "function1(fnSilu)", CUDA: "silu(a)",
+			Reference: "a * sigmoid(a)", Ulps: 4, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "g * siluDerivative64(a)", Narrow: "g * siluDerivative32(a)", Float32: "vectorTwo(vector.siluGrad, 4, siluGradFloat32)",
+				Go: "g * siluDerivative64(a)", Float32: "function2(fnSiluGrad)",
 				CUDA: "g * silu_slope(a)", Reference: "sigmoid(a) + a*sigmoidSlope(a)", Ulps: 3,
 			},
 			Formula: "g*(s + a*s*(1-s)) with s = sigmoid(a)", From: -30, To: 30,
@@ -98,8 +98,9 @@ var activations = []Op{
 	},
 	{
 		Name: "Softsign", Torch: "softsign", Types: ToFloat, Autocast: "Untouched",
-		Does: "is t/(1+|t|)",
-		Func: Func{Go: "a / (1 + math.Abs(a))", CUDA: "a / (1 + abs(a))", Reference: "a / (1 + math.Abs(a))", Ulps: 3},
+		Does:    "is t/(1+|t|)",
+		Differs: "its gradient at infinities is 0, where PyTorch's is NaN",
+		Func:    Func{Go: "a / (1 + math.Abs(a))", CUDA: "a / (1 + abs(a))", Reference: "a / (1 + math.Abs(a))", Ulps: 3},
 		Gradients: []Gradient{{
 			Func: Func{
 				Go: "g / ((1 + math.Abs(a)) * (1 + math.Abs(a)))", CUDA: "g / ((1 + abs(a)) * (1 + abs(a)))",
@@ -111,7 +112,8 @@ var activations = []Op{
 	},
 	{
 		Name: "Hardswish", Torch: "hardswish", Types: OnlyFloats, Autocast: "Untouched",
-		Does: "is t*min(max(t+3, 0), 6)/6",
+		Does:    "is t*min(max(t+3, 0), 6)/6",
+		Differs: "its gradient at NaN is NaN, where PyTorch's depends on the number of elements; at -3 and 3 it is 0 and 1, as in later versions of PyTorch",
 		Func: Func{
 			Go: "a * min(max(a+3, 0), 6) / 6", CUDA: "a * least<C>(most<C>(a + 3, 0), 6) / 6",
 			Reference: "a * math.Min(math.Max(a+3, 0), 6) / 6", Ulps: 3,
@@ -128,6 +130,7 @@ var activations = []Op{
 	{
 		Name: "Hardsigmoid", Torch: "hardsigmoid", Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is min(max(t+3, 0), 6)/6", Note: "Its gradient is 0 at -3, at 3 and at NaN.",
+		Differs: "its gradient is g/6 in float64 too, where PyTorch multiplies by 1/6 of float32",
 		Func: Func{
 			Go: "min(max(a+3, 0), 6) / 6", CUDA: "least<C>(most<C>(a + 3, 0), 6) / 6",
 			Reference: "math.Min(math.Max(a+3, 0), 6) / 6", Ulps: 3, Wild: true,
@@ -144,10 +147,11 @@ var activations = []Op{
 	},
 	{
 		Name: "Mish", Torch: "mish", Types: OnlyFloats, Autocast: "Untouched",
-		Does: "is t*tanh(log(1+exp(t)))",
-		Func: Func{Go: "mish64(a)", CUDA: "mish(a)", Reference: "a * math.Tanh(math.Log1p(math.Exp(a)))", Ulps: 5},
+		Does:    "is t*tanh(log(1+exp(t)))",
+		Differs: "its gradient at infinity is g, where PyTorch multiplies infinity by 0",
+		Func:    Func{Go: "mish64(a)", Float32: "function1(fnMish)", CUDA: "mish(a)", Reference: "a * math.Tanh(math.Log1p(math.Exp(a)))", Ulps: 5},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g * mishSlope64(a)", CUDA: "g * mish_slope(a)", Reference: "mishSlope(a)", Ulps: 5},
+			Func:    Func{Go: "g * mishSlope64(a)", Float32: "function2(fnMishGrad)", CUDA: "g * mish_slope(a)", Reference: "mishSlope(a)", Ulps: 5},
 			Formula: "g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a))",
 		}},
 		Test: Test{From: -6, To: 6, Torch: "F.mish(x)"},
@@ -169,12 +173,12 @@ var activations = []Op{
 		Name: "Softplus", Torch: "softplus", Scalars: []string{"beta", "threshold"}, Types: OnlyFloats, Autocast: "Float32",
 		Does: "is log(1+exp(beta*t))/beta, and t itself where beta*t > threshold", Note: "PyTorch's defaults are 1 and 20.",
 		Func: Func{
-			Go: "softplus64(a, beta, threshold)", CUDA: "softplus(a, beta, threshold)", Double: true,
+			Go: "softplus64(a, beta, threshold)", Float32: "softplus32", CUDA: "softplus(a, beta, threshold)", Double: true,
 			Reference: "softplus(a, beta, threshold)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "softplusGrad64(g, a, beta, threshold)", CUDA: "softplus_grad(g, a, beta, threshold)", Double: true,
+				Go: "softplusGrad64(g, a, beta, threshold)", Float32: "softplusGrad32", CUDA: "softplus_grad(g, a, beta, threshold)", Double: true,
 				Reference: "g * softplusSlope(a, beta, threshold)", Ulps: 3, Values: "moderate",
 			},
 			Formula: "g*sigmoid(beta*a), and g where beta*a > threshold",
@@ -184,13 +188,14 @@ var activations = []Op{
 	{
 		Name: "ELU", Torch: "elu", Scalars: []string{"alpha"}, Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is t where t > 0, else alpha*(exp(t)-1)", Note: "PyTorch's default alpha is 1.",
+		Differs: "floating-point types only; `elu` has `alpha` alone, and its gradient at NaN is NaN, where PyTorch passes the gradient on",
 		Func: Func{
-			Go: "elu64(a, alpha)", Narrow: "elu32(a, alpha)", CUDA: "a > 0 ? a : alpha * expm1(a)",
+			Go: "elu64(a, alpha)", Float32: "elu32", CUDA: "a > 0 ? a : alpha * expm1(a)",
 			Reference: "elu(a, alpha)", Ulps: 3, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "eluGrad64(g, a, alpha)", Narrow: "eluGrad32(g, a, alpha)", CUDA: "a > 0 ? g : g * (alpha * exp(a))",
+				Go: "eluGrad64(g, a, alpha)", Float32: "eluGrad32", CUDA: "a > 0 ? g : g * (alpha * exp(a))",
 				Reference: "g * eluSlope(a, alpha)", Ulps: 4,
 			},
 			Formula: "g where a > 0, else g*alpha*exp(a)", From: -12, To: 3,
@@ -201,11 +206,11 @@ var activations = []Op{
 		Name: "LogSigmoid", Torch: "log_sigmoid", Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is log(1/(1+exp(-t))), without overflow",
 		Func: Func{
-			Go: "min(a, 0) - math.Log1p(math.Exp(-math.Abs(a)))", CUDA: "least<C>(a, 0) - log1p(exp(-abs(a)))",
+			Go: "min(a, 0) - math.Log1p(math.Exp(-math.Abs(a)))", Float32: "function1(fnLogSigmoid)", CUDA: "least<C>(a, 0) - log1p(exp(-abs(a)))",
 			Reference: "math.Min(a, 0) - math.Log1p(math.Exp(-math.Abs(a)))", Ulps: 4, Wild: true,
 		},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g * sigmoid64(-a)", CUDA: "g * sigmoid(-a)", Reference: "sigmoid(-a)", Ulps: 4},
+			Func:    Func{Go: "g * sigmoid64(-a)", Float32: "function2(fnLogSigmoidGrad)", CUDA: "g * sigmoid(-a)", Reference: "sigmoid(-a)", Ulps: 4},
 			Formula: "g/(1+exp(a))",
 		}},
 		Test: Test{From: -4, To: 4, Torch: "F.logsigmoid(x)"},
@@ -214,12 +219,12 @@ var activations = []Op{
 		Name: "SELU", Torch: "selu", Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is scale*t where t > 0, else scale*alpha*(exp(t)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer to layer",
 		Func: Func{
-			Go: "selu64(a)", Narrow: "selu32(a)", CUDA: "(C)1.0507009873554804934193349852946 * (a > 0 ? a : (C)1.6732632423543772848170429916717 * expm1(a))",
+			Go: "selu64(a)", Float32: "selu32", CUDA: "(C)1.0507009873554804934193349852946 * (a > 0 ? a : (C)1.6732632423543772848170429916717 * expm1(a))",
 			Reference: "1.0507009873554804934193349852946 * elu(a, 1.6732632423543772848170429916717)", Ulps: 4, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "seluGrad64(g, a)", Narrow: "seluGrad32(g, a)",
+				Go: "seluGrad64(g, a)", Float32: "seluGrad32",
 				CUDA:      "g * ((C)1.0507009873554804934193349852946 * (a > 0 ? (C)1 : (C)1.6732632423543772848170429916717 * exp(a)))",
 				Reference: "1.0507009873554804934193349852946 * eluSlope(a, 1.6732632423543772848170429916717)", Ulps: 4,
 			},
@@ -228,8 +233,8 @@ var activations = []Op{
 		Test: Test{From: -4, To: 4, Torch: "F.selu(x)"},
 	},
 	{
-		Name: "CELU", Torch: "celu", Scalars: []string{"alpha"}, Types: OnlyFloats, Autocast: "Untouched",
-		Does: "is t where t > 0, else alpha*(exp(t/alpha)-1)", Note: "PyTorch's default alpha is 1, and 0 is refused there; here it gives NaN for 0.",
+		Name: "CELU", Torch: "celu", Scalars: []string{"alpha"}, Types: OnlyFloats, Autocast: "Untouched", ByHand: Tensor,
+		Does: "is t where t > 0, else alpha*(exp(t/alpha)-1)", Note: "PyTorch's default alpha is 1; 0 is refused.",
 		Func: Func{
 			Go: "celu64(a, alpha)", Narrow: "celu32(a, alpha)", CUDA: "a > 0 ? a : alpha * expm1(a / alpha)",
 			Reference: "celu(a, alpha)", Ulps: 4, Wild: true,
@@ -246,7 +251,8 @@ var activations = []Op{
 	{
 		Name: "PReLU", Torch: "prelu", Second: "weight", Types: OnlyFloats, Autocast: "LowerPrecision",
 		Does: "is t where t > 0, else weight*t", Note: "The weight is broadcast: for one number per channel of [N, C, H, W] it is [C, 1, 1].",
-		Func: Func{Go: "prelu64(a, b)", CUDA: "a > 0 ? a : a * b", Reference: "leakyGrad(a, a, b)", Ulps: 1, Wild: true},
+		Differs: "the weight is broadcast and promoted as of any operation of two tensors, where PyTorch wants one number or one for each channel",
+		Func:    Func{Go: "prelu64(a, b)", CUDA: "a > 0 ? a : a * b", Reference: "leakyGrad(a, a, b)", Ulps: 1, Wild: true},
 		Gradients: []Gradient{
 			{Func: Func{Go: "preluGrad64(g, a, b)", CUDA: "a > 0 ? g : g * b", Reference: "leakyGrad(g, a, b)", Ulps: 1, Wild: true}, Formula: "g where a > 0, else g*b"},
 			{Func: Func{Go: "preluGradWeight64(g, a, b)", CUDA: "a > 0 ? (C)0 : g * a", Reference: "onlyIf(!(a > 0), g*a)", Ulps: 1, Wild: true}, Formula: "0 where a > 0, else g*a"},
@@ -274,8 +280,9 @@ var activations = []Op{
 		Test: Test{Scalars: []string{"0.75"}, From: -4, To: 4, Torch: "F.hardshrink(x, 0.75)"},
 	},
 	{
-		Name: "Softshrink", Torch: "softshrink", Scalars: []string{"lambda"}, Types: OnlyFloats, Autocast: "Untouched",
-		Does: "is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN", Note: "PyTorch's default lambda is 0.5.",
+		Name: "Softshrink", Torch: "softshrink", Scalars: []string{"lambda"}, Types: OnlyFloats, Autocast: "Untouched", ByHand: Tensor,
+		Does: "is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN", Note: "PyTorch's default lambda is 0.5; it must not be negative.",
+		Differs: "NaN stays NaN, as in later versions of PyTorch",
 		Func: Func{
 			Go: "softShrunk(a, lambda)", Own: true, CUDA: "a > lambda ? a - lambda : a < -lambda ? a + lambda : a * 0",
 			Reference: "softShrunk(a, lambda)", Scale: "a, lambda", Ulps: 1, Wild: true,
@@ -287,6 +294,7 @@ var activations = []Op{
 		// Its kernel is that of Clamp.
 		Name: "Hardtanh", Torch: "hardtanh", Scalars: []string{"lo", "hi"}, Types: OnlyFloats, Autocast: "Untouched", ByHand: Tensor,
 		Does: "is t brought into lo..hi", Note: "PyTorch's defaults are -1 and 1. The gradient passes between the bounds, which are excluded.",
+		Differs: "floating-point types only; its gradient passes at NaN, as in PyTorch's kernel for few or strided elements, where its vector kernel gives 0; `ReLU6` is `Hardtanh`, too",
 		Gradients: []Gradient{{
 			Func: Func{
 				Go: "betweenGrad(g, a, lo, hi)", Own: true, CUDA: "a <= lo || a >= hi ? (C)0 : g",

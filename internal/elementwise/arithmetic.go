@@ -19,6 +19,7 @@ var arithmetic = []Op{
 	{
 		Name: "Sign", Torch: "sign", Types: Numeric, Autocast: "Untouched",
 		Does: "is -1, 0 or 1, and 0 for NaN", Note: "Its gradient is 0.",
+		Differs: refusesBools + "; " + takesNoMemory,
 		Func: Func{
 			Go: "signum(a)", CUDA: "(C)(a > 0) - (C)(a < 0)",
 			Reference: "float64(b2i(a > 0) - b2i(a < 0))", WholeReference: "b2i(a > 0) - b2i(a < 0)", Wild: true,
@@ -29,7 +30,8 @@ var arithmetic = []Op{
 	{
 		Name: "Square", Torch: "square", Types: Numeric, Autocast: "Float32",
 		Does: "is t*t", More: "Integers wrap.",
-		Func: Func{Go: "a * a", CUDA: "times<C>(a, a)", Reference: "a * a", Ulps: 1},
+		Differs: refusesBools,
+		Func:    Func{Go: "a * a", CUDA: "times<C>(a, a)", Reference: "a * a", Ulps: 1},
 		Gradients: []Gradient{{
 			Func: Func{Go: "g * (2 * a)", CUDA: "g * (2 * a)", Reference: "2 * a", Ulps: 1}, Formula: "g*2*a",
 		}},
@@ -38,6 +40,7 @@ var arithmetic = []Op{
 	{
 		Name: "Floor", Torch: "floor", Types: Rounding, Autocast: "Untouched",
 		Does: "is the greatest integer that is not above t", Note: "Its gradient is 0.",
+		Differs:   takesNoMemory,
 		Func:      Func{Go: "math.Floor(a)", CUDA: "floor(a)", Quick: true, Reference: "math.Floor(a)", Wild: true},
 		Gradients: []Gradient{{Rule: "zeroGrad"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.floor()"},
@@ -45,6 +48,7 @@ var arithmetic = []Op{
 	{
 		Name: "Ceil", Torch: "ceil", Types: Rounding, Autocast: "Untouched",
 		Does: "is the least integer that is not below t", Note: "Its gradient is 0.",
+		Differs:   takesNoMemory,
 		Func:      Func{Go: "math.Ceil(a)", CUDA: "ceil(a)", Quick: true, Reference: "math.Ceil(a)", Wild: true},
 		Gradients: []Gradient{{Rule: "zeroGrad"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.ceil()"},
@@ -52,6 +56,7 @@ var arithmetic = []Op{
 	{
 		Name: "Round", Torch: "round", Types: Rounding, Autocast: "Untouched",
 		Does: "is the nearest integer, and the even one of two", Note: "Its gradient is 0.",
+		Differs:   "there are no `decimals`; " + takesNoMemory,
 		Func:      Func{Go: "math.RoundToEven(a)", CUDA: "rint(a)", Quick: true, Reference: "math.RoundToEven(a)", Wild: true},
 		Gradients: []Gradient{{Rule: "zeroGrad"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.round()"},
@@ -59,6 +64,7 @@ var arithmetic = []Op{
 	{
 		Name: "Trunc", Torch: "trunc", Types: Rounding, Autocast: "Untouched",
 		Does: "is t without its fraction", Note: "Its gradient is 0.",
+		Differs:   takesNoMemory,
 		Func:      Func{Go: "math.Trunc(a)", CUDA: "trunc(a)", Quick: true, Reference: "math.Trunc(a)", Wild: true},
 		Gradients: []Gradient{{Rule: "zeroGrad"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.trunc()"},
@@ -108,10 +114,11 @@ var arithmetic = []Op{
 	},
 	{
 		Name: "Pow", Torch: "pow", Second: "u", Types: Numeric, Autocast: "Float32",
-		Does: "is t to the power of u",
-		More: "Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or -1 for -1.",
+		Does:    "is t to the power of u",
+		Differs: "integers: exact but for wrapping, on every device (compared in `tensor/testdata/integers.json`)",
+		More:    "Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or -1 for -1.",
 		Func: Func{
-			Go: "T(pow64(float64(a), float64(b)))", Whole: "wholePower(a, int64(b))", CUDA: "power(a, b)",
+			Go: "T(pow64(float64(a), float64(b)))", Whole: "wholePower(a, int64(b))", Float32: "function2(fnPow)", CUDA: "power(a, b)",
 			Reference: "powOf(a, b)", WholeReference: "intPower(a, b)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{
@@ -137,6 +144,7 @@ var arithmetic = []Op{
 	{
 		Name: "Fmod", Torch: "fmod", Second: "u", Types: Numeric, Autocast: "Untouched",
 		Does: "is the remainder of t/u with the sign of t, exact", More: "Of integers it is 0 where u is 0.",
+		Differs: divisorsMayBe0,
 		Func: Func{
 			Go: "T(math.Mod(float64(a), float64(b)))", Whole: "intMod(a, b)", CUDA: "fmod(a, b)",
 			Reference: "math.Mod(a, b)", WholeReference: "intMod(a, b)", Wild: true,
@@ -147,6 +155,7 @@ var arithmetic = []Op{
 	{
 		Name: "Remainder", Torch: "remainder", Second: "u", Types: Numeric, Autocast: "Untouched",
 		Does: "is the remainder of t/u with the sign of u, as Python's %", More: "Of integers it is 0 where u is 0.",
+		Differs: divisorsMayBe0,
 		Func: Func{
 			Go: "remainderOf(a, b)", Whole: "intRemainder(a, b)", CUDA: "remainder(a, b)",
 			Reference: "remainder(a, b)", WholeReference: "intRemainder(a, b)", Scale: "remainder(a, b) - math.Mod(a, b)", Ulps: 1, Wild: true,
@@ -157,7 +166,8 @@ var arithmetic = []Op{
 	{
 		Name: "FloorDivide", Torch: "floor_divide", Second: "u", Types: Numeric, Autocast: "Untouched",
 		Does: "is the greatest integer that is not above t/u, as Python's //", More: "Of integers it is 0 where u is 0.",
-		Note: "Its gradients are 0.",
+		Differs: divisorsMayBe0,
+		Note:    "Its gradients are 0.",
 		Func: Func{
 			Go: "T(floorDivide64(float64(a), float64(b)))", Whole: "intFloorDivide(a, b)", CUDA: "floor_divide(a, b)",
 			Reference: "floorDivide(a, b)", WholeReference: "intFloorDivide(a, b)", Ulps: 2,
@@ -177,7 +187,8 @@ var arithmetic = []Op{
 	},
 	{
 		Name: "MulScalar", Torch: "mul_scalar", Scalars: []string{"s"}, Types: Lifting, Autocast: "Untouched",
-		Does: "is t * s",
+		Does:    "is t * s",
+		Differs: "float16 and bfloat16: the number is not rounded to half, where PyTorch's processor code rounds it, so that 1e30 is infinite in float16 and 0 times it NaN",
 		Func: Func{
 			Go: "a * s", Float32: "vectorScalar(vector.mulScalar, mulScalar[float32])", CUDA: "times<C>(a, s)",
 			Reference: "a * s", Ulps: 1, Wild: true,
@@ -188,6 +199,7 @@ var arithmetic = []Op{
 	{
 		Name: "DivScalar", Torch: "div_scalar", Scalars: []string{"s"}, Types: ToFloat, Autocast: "Untouched",
 		Does: "is t / s, true division", More: "It is the quotient, also on a GPU, where PyTorch multiplies by 1/s.",
+		Differs: "the quotient on every device, where PyTorch's GPUs multiply by the reciprocal",
 		Func: Func{
 			Go: "a / s", Own: true, Float32: "vectorScalar(vector.divScalar, divScalar[float32])", CUDA: "a / s",
 			Reference: "a / s", Wild: true,
@@ -197,9 +209,10 @@ var arithmetic = []Op{
 	},
 	{
 		Name: "PowScalar", Torch: "pow_scalar", Scalars: []string{"p"}, Types: Lifting, Autocast: "Float32", ByHand: Tensor,
-		Does: "is t to the power of p, of integers exact but for wrapping",
+		Does:    "is t to the power of p, of integers exact but for wrapping",
+		Differs: "integers: exact but for wrapping, on every device (compared in `tensor/testdata/integers.json`)",
 		Func: Func{
-			Loop: "powScalar", WholeLoop: "intPowScalar", CUDA: "power_scalar(a, p)", Double: true,
+			Loop: "powScalar", WholeLoop: "intPowScalar", Float32: "powScalar32", CUDA: "power_scalar(a, p)", Double: true,
 			Reference: "powOf(a, p)", WholeReference: "intPower(a, p)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{Rule: "powScalarGrad", Uses: "input(0)"}},
@@ -210,8 +223,9 @@ var arithmetic = []Op{
 	},
 	{
 		Name: "Clamp", Torch: "clamp", Scalars: []string{"lo", "hi"}, Types: Numeric, Autocast: "Untouched", ByHand: Tensor,
-		Does: "is t brought into lo..hi, and hi where lo > hi; NaN stays NaN",
-		Note: "An infinity leaves its side open. The gradient passes where v lies in the range, its ends included.",
+		Does:    "is t brought into lo..hi, and hi where lo > hi; NaN stays NaN",
+		Differs: refusesBools + "; its gradient is one kernel",
+		Note:    "An infinity leaves its side open. The gradient passes where v lies in the range, its ends included.",
 		Func: Func{
 			Loop: "clamp", CUDA: "least<C>(most<C>(a, lo), hi)", Bounds: true,
 			Reference: "min(max(a, lo), hi)", Wild: true,
@@ -231,7 +245,8 @@ var arithmetic = []Op{
 	},
 	{
 		Name: "Lerp", Torch: "lerp", Second: "end", Third: "weight", Types: OnlyFloats, Autocast: "Untouched", ByHand: Tensor | Autograd,
-		Does: "is t + weight*(end-t), which comes from the nearer of both",
+		Does:    "is t + weight*(end-t), which comes from the nearer of both",
+		Differs: "weights of -1/2 and less count from the end, as on GPUs there; `LerpScalar`, too",
 		Func: Func{
 			Go: "between(a, b, c)", Own: true, CUDA: "abs(c) < (C)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c)", Quick: true,
 			Reference: "a + c*(b-a)", Scale: "a, b, c*a, c*b", Ulps: 3, Values: "weights",
@@ -239,7 +254,8 @@ var arithmetic = []Op{
 	},
 	{
 		Name: "AddCMul", Torch: "addcmul", Second: "u", Third: "w", Scalars: []string{"value"}, Types: Numeric, Autocast: "WidestInput", ByHand: Tensor | Autograd,
-		Does: "is t + value*u*w",
+		Does:    "is t + value*u*w",
+		Differs: "a fraction as `value` for integers is refused, not truncated",
 		Func: Func{
 			Go: "a + T(T(value*b)*c)", CUDA: "plus<C>(a, times<C>(times<C>(value, b), c))",
 			Reference: "bounded(a, value*b*c)", WholeReference: "a + value*b*c", Ulps: 3, Values: "weights",
@@ -249,7 +265,8 @@ var arithmetic = []Op{
 	{
 		// On processors the product comes first, as PyTorch has it there; its GPUs, and ours, divide first.
 		Name: "AddCDiv", Torch: "addcdiv", Second: "u", Third: "w", Scalars: []string{"value"}, Types: OnlyFloats, Autocast: "WidestInput", ByHand: Tensor | Autograd,
-		Does: "is t + value*u/w",
+		Does:    "is t + value*u/w",
+		Differs: "(value*a)/b on the processor and value*(a/b) on GPUs, as there; its gradient divides by b twice, where PyTorch squares b, which may overflow or vanish",
 		Func: Func{
 			Go: "a + T(T(value*b)/c)", Own: true, CUDA: "a + value * (b / c)",
 			Reference: "bounded(a, value*(b/c))", Ulps: 3, Values: "weights",

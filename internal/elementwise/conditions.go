@@ -33,6 +33,7 @@ var conditions = []Op{
 	{
 		Name: "Eq", Torch: "eq", Second: "u", Types: Conditions, Autocast: "Untouched",
 		Does:      "is t == u",
+		Differs:   comparesNumbersAsTheyAre,
 		Func:      Func{Go: "a == b", CUDA: "a == b", Reference: "a == b", Wild: true},
 		Gradients: []Gradient{{None: jumps}, {None: jumps}},
 		Test:      Test{From: -4, To: 4, Torch: "x == y"},
@@ -40,6 +41,7 @@ var conditions = []Op{
 	{
 		Name: "Ne", Torch: "ne", Second: "u", Types: Conditions, Autocast: "Untouched",
 		Does:      "is t != u",
+		Differs:   comparesNumbersAsTheyAre,
 		Func:      Func{Go: "a != b", CUDA: "a != b", Reference: "a != b", Wild: true},
 		Gradients: []Gradient{{None: jumps}, {None: jumps}},
 		Test:      Test{From: -4, To: 4, Torch: "x != y"},
@@ -47,6 +49,7 @@ var conditions = []Op{
 	{
 		Name: "Lt", Torch: "lt", Second: "u", Types: Conditions, Autocast: "Untouched",
 		Does:      "is t < u",
+		Differs:   comparesNumbersAsTheyAre,
 		Func:      Func{Go: "a < b", CUDA: "a < b", Reference: "a < b", Wild: true},
 		Gradients: []Gradient{{None: jumps}, {None: jumps}},
 		Test:      Test{From: -4, To: 4, Torch: "x < y"},
@@ -54,6 +57,7 @@ var conditions = []Op{
 	{
 		Name: "Le", Torch: "le", Second: "u", Types: Conditions, Autocast: "Untouched",
 		Does:      "is t <= u",
+		Differs:   comparesNumbersAsTheyAre,
 		Func:      Func{Go: "a <= b", CUDA: "a <= b", Reference: "a <= b", Wild: true},
 		Gradients: []Gradient{{None: jumps}, {None: jumps}},
 		Test:      Test{From: -4, To: 4, Torch: "x <= y"},
@@ -61,6 +65,7 @@ var conditions = []Op{
 	{
 		Name: "Gt", Torch: "gt", Second: "u", Types: Conditions, Autocast: "Untouched",
 		Does:      "is t > u",
+		Differs:   comparesNumbersAsTheyAre,
 		Func:      Func{Go: "a > b", CUDA: "a > b", Reference: "a > b", Wild: true},
 		Gradients: []Gradient{{None: jumps}, {None: jumps}},
 		Test:      Test{From: -4, To: 4, Torch: "x > y"},
@@ -68,6 +73,7 @@ var conditions = []Op{
 	{
 		Name: "Ge", Torch: "ge", Second: "u", Types: Conditions, Autocast: "Untouched",
 		Does:      "is t >= u",
+		Differs:   comparesNumbersAsTheyAre,
 		Func:      Func{Go: "a >= b", CUDA: "a >= b", Reference: "a >= b", Wild: true},
 		Gradients: []Gradient{{None: jumps}, {None: jumps}},
 		Test:      Test{From: -4, To: 4, Torch: "x >= y"},

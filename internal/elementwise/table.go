@@ -13,6 +13,7 @@ type Op struct {
 	Does    string   // what documentation says after the name of the function, of the tensor t (v in autograd)
 	More    string   // sentences that it has besides
 	Note    string   // sentences that autograd's documentation has besides
+	Differs string   // from PyTorch's operation, in words of docs/parity-ops.md; empty where nothing does
 	Types   Types
 	OfBools string  // of Numeric: the operation that is run for two bools, which are refused else
 	OfWhole float64 // of Tests: what they give, as a number, for types that are not of floating point
@@ -75,6 +76,7 @@ const (
 	Rounding                // floating-point types; integers stay as they are, bool is refused
 	Tests                   // floating-point types, with results of bools; see OfWhole
 	Conditions              // all types, with results of bools. Go is a condition of the type itself
+	Integers                // integer types; others are refused. Go is arithmetic in the type itself
 	Bools                   // bools, with results of bools; others become bools first. Go is arithmetic of 0 and 1
 )
 

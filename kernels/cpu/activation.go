@@ -62,19 +62,9 @@ func powScalar[T float](dst, a []T, c *op.Call) {
 	}
 }
 
-func gelu32(x float64) float64 {
-	cdf, _ := normalNarrow(x)
-	return x * cdf
-}
-
 func gelu64(x float64) float64 {
 	cdf, _ := normal64(x)
 	return x * cdf
-}
-
-func geluDerivative32(x float64) float64 {
-	cdf, gauss := normalNarrow(x)
-	return cdf + float64(x*gauss*inverseSqrt2Pi)
 }
 
 func geluDerivative64(x float64) float64 {
@@ -87,13 +77,7 @@ func geluDerivative64(x float64) float64 {
 
 func geluTanhArgument(x float64) float64 { return 2 * geluScale * x * (1 + float64(geluCubic*x*x)) }
 
-func geluTanh32(x float64) float64 { return x * sigmoidNarrow(geluTanhArgument(x)) }
 func geluTanh64(x float64) float64 { return x * sigmoid64(geluTanhArgument(x)) }
-
-func geluTanhDerivative32(x float64) float64 {
-	z := geluTanhArgument(x)
-	return geluTanhDerivative(x, z, expNarrow(-math.Abs(z)))
-}
 
 func geluTanhDerivative64(x float64) float64 {
 	z := geluTanhArgument(x)
@@ -108,10 +92,8 @@ func geluTanhDerivative(x, z, e float64) float64 {
 	return s + float64(2*x*slope*geluScale*(1+float64(3*geluCubic*x*x)))
 }
 
-func silu32(x float64) float64 { return x * sigmoidNarrow(x) }
 func silu64(x float64) float64 { return x * sigmoid64(x) }
 
-func siluDerivative32(x float64) float64 { return siluDerivative(x, expNarrow(-math.Abs(x))) }
 func siluDerivative64(x float64) float64 { return siluDerivative(x, math.Exp(-math.Abs(x))) }
 
 func siluDerivative(x, e float64) float64 {
@@ -144,25 +126,11 @@ func softplusGrad64(g, x, beta, threshold float64) float64 {
 	return g
 }
 
-func elu32(x, alpha float64) float64 {
-	if x > 0 {
-		return x
-	}
-	return alpha * expm1Narrow(x)
-}
-
 func elu64(x, alpha float64) float64 {
 	if x > 0 {
 		return x
 	}
 	return alpha * math.Expm1(x)
-}
-
-func eluGrad32(g, x, alpha float64) float64 {
-	if x > 0 {
-		return g
-	}
-	return g * alpha * expNarrow(x)
 }
 
 func eluGrad64(g, x, alpha float64) float64 {
@@ -206,11 +174,7 @@ const (
 	seluScale = 1.0507009873554804934193349852946
 )
 
-func selu32(x float64) float64 { return seluScale * elu32(x, seluAlpha) }
-
 func selu64(x float64) float64 { return seluScale * elu64(x, seluAlpha) }
-
-func seluGrad32(g, x float64) float64 { return seluScale * eluGrad32(g, x, seluAlpha) }
 
 func seluGrad64(g, x float64) float64 { return seluScale * eluGrad64(g, x, seluAlpha) }
 

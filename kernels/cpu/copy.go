@@ -108,15 +108,15 @@ func fillRows() []op.Row {
 			floats(arange[float32], arange[float64]),
 			integers(arange[int64], arange[int32], arange[uint8])),
 		row(op.Uniform, floats(
-			func(l accessor[float32]) op.Func { return random(l, uniform[float32]) },
-			func(l accessor[float64]) op.Func { return random(l, uniform[float64]) })),
+			func(l accessor[float32]) op.Func { return random(l, uniform[float32], uniformWords) },
+			func(l accessor[float64]) op.Func { return random(l, uniform[float64], nil) })),
 		row(op.Normal, floats(
-			func(l accessor[float32]) op.Func { return random(l, normal[float32]) },
-			func(l accessor[float64]) op.Func { return random(l, normal[float64]) })),
+			func(l accessor[float32]) op.Func { return random(l, normal[float32], normalWords) },
+			func(l accessor[float64]) op.Func { return random(l, normal[float64], nil) })),
 		row(op.Bernoulli, floats(
-			func(l accessor[float32]) op.Func { return random(l, bernoulli[float32]) },
-			func(l accessor[float64]) op.Func { return random(l, bernoulli[float64]) }),
-			boolean(func(accessor[uint8]) op.Func { return random(boolAccessor(), bernoulli[float32]) })),
+			func(l accessor[float32]) op.Func { return random(l, bernoulli[float32], nil) },
+			func(l accessor[float64]) op.Func { return random(l, bernoulli[float64], nil) }),
+			boolean(func(accessor[uint8]) op.Func { return random(boolAccessor(), bernoulli[float32], nil) })),
 		row(op.Dropout, floats(droppedOut[float32], droppedOut[float64])),
 		{Op: op.Where, Funcs: bySize(choose[uint8](), choose[uint16](), choose[uint32](), choose[uint64]())},
 	}

@@ -141,7 +141,7 @@ func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
 		var sum float64
 		for i := 0; i < len(a); i += rowGroup {
 			k := min(rowGroup, len(a)-i)
-			sum += expSumGroup(tmp[:k], a[i:i+k], most)
+			sum += expSumGroup(tmp[:k], a[i:i+k], T(most))
 		}
 		logSum = math.Log(sum)
 	}
@@ -184,7 +184,7 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 	j.wide.load(g, offset(j.loss.Ptr, n*j.loss.Strides[0], j.wide.size), 1)
 	*memory = sized(*memory, 2*rowGroup)
 	p, a := (*memory)[:rowGroup], (*memory)[rowGroup:2*rowGroup]
-	most, uniform := float64(j.most[n]), j.smooth/float64(columns)
+	uniform := j.smooth / float64(columns)
 	hit := (1 - j.smooth) * j.weightOf(class)
 	all := (hit + uniform*j.total) * math.Exp(-float64(j.logSum[n])) // of exponentials relative to the maximum
 	for i := 0; i < columns; i += rowGroup {
@@ -193,7 +193,7 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 			clear(p[:k])
 		} else {
 			j.access.load(a[:k], offset(from, i*step, j.access.size), step)
-			expSumGroup(p[:k], a[:k], most)
+			expSumGroup(p[:k], a[:k], j.most[n])
 			at, own := int(class)-i, T(0)
 			if at >= 0 && at < k {
 				own = p[at]

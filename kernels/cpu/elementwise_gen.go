@@ -256,19 +256,61 @@ func addCDiv[T float](dst, a, b, c []T, call *op.Call) {
 	}
 }
 
-// expFloat32 is e to the power of a.
-func expFloat32(dst, a []float32, _ *op.Call) {
-	a = a[:len(dst)]
+// bitwiseAnd is the bits that both a and b have.
+func bitwiseAnd[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(expNarrow(float64(a[i])))
+		dst[i] = a[i] & b[i]
 	}
 }
 
-// expFloat64 is e to the power of a.
-func expFloat64(dst, a []float64, _ *op.Call) {
+// bitwiseOr is the bits that a or b has.
+func bitwiseOr[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] | b[i]
+	}
+}
+
+// bitwiseXor is the bits that exactly one of a and b has.
+func bitwiseXor[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] ^ b[i]
+	}
+}
+
+// bitwiseNot is the bits that a has not.
+func bitwiseNot[T integer](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = math.Exp(a[i])
+		dst[i] = ^a[i]
+	}
+}
+
+// bitwiseLeftShift is the bits of a, b places to the left. Of a negative number of places, and of as many as there are bits or more,
+// nothing is left but the sign, to the right.
+func bitwiseLeftShift[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] << uint64(b[i])
+	}
+}
+
+// bitwiseRightShift is the bits of a, b places to the right, with the sign of a. Of a negative number of places, and of as many as there
+// are bits or more, nothing is left but the sign, to the right.
+func bitwiseRightShift[T integer](dst, a, b []T, _ *op.Call) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] >> uint64(b[i])
+	}
+}
+
+// exp is e to the power of a.
+func exp[T float](dst, a []T, _ *op.Call) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Exp(float64(a[i])))
 	}
 }
 
@@ -328,51 +370,27 @@ func log1p[T float](dst, a []T, _ *op.Call) {
 	}
 }
 
-// expm1Float32 is exp(a)-1, accurate near 0.
-func expm1Float32(dst, a []float32, _ *op.Call) {
+// expm1 is exp(a)-1, accurate near 0.
+func expm1[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(expm1Narrow(float64(a[i])))
+		dst[i] = T(math.Expm1(float64(a[i])))
 	}
 }
 
-// expm1Float64 is exp(a)-1, accurate near 0.
-func expm1Float64(dst, a []float64, _ *op.Call) {
+// erf is the error function.
+func erf[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = math.Expm1(a[i])
+		dst[i] = T(math.Erf(float64(a[i])))
 	}
 }
 
-// erfFloat32 is the error function.
-func erfFloat32(dst, a []float32, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = float32(erfNarrow(float64(a[i])))
-	}
-}
-
-// erfFloat64 is the error function.
-func erfFloat64(dst, a []float64, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = math.Erf(a[i])
-	}
-}
-
-// erfGradFloat32 is g*2/sqrt(pi)*exp(-a*a), of the gradient g and the input.
-func erfGradFloat32(dst, g, a []float32, _ *op.Call) {
+// erfGrad is g*2/sqrt(pi)*exp(-a*a), of the gradient g and the input.
+func erfGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(float64(g[i]) * (twoOverRootPi * expNarrow(-float64(a[i])*float64(a[i]))))
-	}
-}
-
-// erfGradFloat64 is g*2/sqrt(pi)*exp(-a*a), of the gradient g and the input.
-func erfGradFloat64(dst, g, a []float64, _ *op.Call) {
-	g, a = g[:len(dst)], a[:len(dst)]
-	for i := range dst {
-		dst[i] = g[i] * (twoOverRootPi * math.Exp(-a[i]*a[i]))
+		dst[i] = T(float64(g[i]) * (twoOverRootPi * math.Exp(-float64(a[i])*float64(a[i]))))
 	}
 }
 
@@ -691,19 +709,11 @@ func logAddExpGradU[T float](dst, g, a, b []T, _ *op.Call) {
 	}
 }
 
-// tanhFloat32 is the hyperbolic tangent.
-func tanhFloat32(dst, a []float32, _ *op.Call) {
+// tanh is the hyperbolic tangent.
+func tanh[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(tanhNarrow(float64(a[i])))
-	}
-}
-
-// tanhFloat64 is the hyperbolic tangent.
-func tanhFloat64(dst, a []float64, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = math.Tanh(a[i])
+		dst[i] = T(math.Tanh(float64(a[i])))
 	}
 }
 
@@ -715,19 +725,11 @@ func tanhGrad[T float](dst, g, a []T, _ *op.Call) {
 	}
 }
 
-// sigmoidFloat32 is 1/(1+exp(-a)), without overflow.
-func sigmoidFloat32(dst, a []float32, _ *op.Call) {
+// sigmoid is 1/(1+exp(-a)), without overflow.
+func sigmoid[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(sigmoidNarrow(float64(a[i])))
-	}
-}
-
-// sigmoidFloat64 is 1/(1+exp(-a)), without overflow.
-func sigmoidFloat64(dst, a []float64, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = sigmoid64(a[i])
+		dst[i] = T(sigmoid64(float64(a[i])))
 	}
 }
 
@@ -755,99 +757,51 @@ func reluGrad[T float](dst, g, a []T, _ *op.Call) {
 	}
 }
 
-// geluFloat32 is a times the normal distribution function at a: 0.5*a*(1+erf(a/sqrt 2)).
-func geluFloat32(dst, a []float32, _ *op.Call) {
+// gelu is a times the normal distribution function at a: 0.5*a*(1+erf(a/sqrt 2)).
+func gelu[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(gelu32(float64(a[i])))
+		dst[i] = T(gelu64(float64(a[i])))
 	}
 }
 
-// geluFloat64 is a times the normal distribution function at a: 0.5*a*(1+erf(a/sqrt 2)).
-func geluFloat64(dst, a []float64, _ *op.Call) {
+// geluGrad is g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)), of the gradient g and the input.
+func geluGrad[T float](dst, g, a []T, _ *op.Call) {
+	g, a = g[:len(dst)], a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(float64(g[i]) * geluDerivative64(float64(a[i])))
+	}
+}
+
+// geluTanh is the tanh approximation of GELU.
+func geluTanh[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = gelu64(a[i])
+		dst[i] = T(geluTanh64(float64(a[i])))
 	}
 }
 
-// geluGradFloat32 is g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)), of the gradient g and the input.
-func geluGradFloat32(dst, g, a []float32, _ *op.Call) {
+// geluTanhGrad is g times its derivative, of the gradient g and the input.
+func geluTanhGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(float64(g[i]) * geluDerivative32(float64(a[i])))
+		dst[i] = T(float64(g[i]) * geluTanhDerivative64(float64(a[i])))
 	}
 }
 
-// geluGradFloat64 is g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)), of the gradient g and the input.
-func geluGradFloat64(dst, g, a []float64, _ *op.Call) {
-	g, a = g[:len(dst)], a[:len(dst)]
-	for i := range dst {
-		dst[i] = g[i] * geluDerivative64(a[i])
-	}
-}
-
-// geluTanhFloat32 is the tanh approximation of GELU.
-func geluTanhFloat32(dst, a []float32, _ *op.Call) {
+// silu is a*sigmoid(a).
+func silu[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(geluTanh32(float64(a[i])))
+		dst[i] = T(silu64(float64(a[i])))
 	}
 }
 
-// geluTanhFloat64 is the tanh approximation of GELU.
-func geluTanhFloat64(dst, a []float64, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = geluTanh64(a[i])
-	}
-}
-
-// geluTanhGradFloat32 is g times its derivative, of the gradient g and the input.
-func geluTanhGradFloat32(dst, g, a []float32, _ *op.Call) {
+// siluGrad is g*(s + a*s*(1-s)) with s = sigmoid(a), of the gradient g and the input.
+func siluGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(float64(g[i]) * geluTanhDerivative32(float64(a[i])))
-	}
-}
-
-// geluTanhGradFloat64 is g times its derivative, of the gradient g and the input.
-func geluTanhGradFloat64(dst, g, a []float64, _ *op.Call) {
-	g, a = g[:len(dst)], a[:len(dst)]
-	for i := range dst {
-		dst[i] = g[i] * geluTanhDerivative64(a[i])
-	}
-}
-
-// siluFloat32 is a*sigmoid(a).
-func siluFloat32(dst, a []float32, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = float32(silu32(float64(a[i])))
-	}
-}
-
-// siluFloat64 is a*sigmoid(a).
-func siluFloat64(dst, a []float64, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = silu64(a[i])
-	}
-}
-
-// siluGradFloat32 is g*(s + a*s*(1-s)) with s = sigmoid(a), of the gradient g and the input.
-func siluGradFloat32(dst, g, a []float32, _ *op.Call) {
-	g, a = g[:len(dst)], a[:len(dst)]
-	for i := range dst {
-		dst[i] = float32(float64(g[i]) * siluDerivative32(float64(a[i])))
-	}
-}
-
-// siluGradFloat64 is g*(s + a*s*(1-s)) with s = sigmoid(a), of the gradient g and the input.
-func siluGradFloat64(dst, g, a []float64, _ *op.Call) {
-	g, a = g[:len(dst)], a[:len(dst)]
-	for i := range dst {
-		dst[i] = g[i] * siluDerivative64(a[i])
+		dst[i] = T(float64(g[i]) * siluDerivative64(float64(a[i])))
 	}
 }
 
@@ -951,39 +905,21 @@ func softplusGrad[T float](dst, g, a []T, call *op.Call) {
 	}
 }
 
-// eluFloat32 is a where a > 0, else alpha*(exp(a)-1); F is alpha.
-func eluFloat32(dst, a []float32, call *op.Call) {
+// elu is a where a > 0, else alpha*(exp(a)-1); F is alpha.
+func elu[T float](dst, a []T, call *op.Call) {
 	a = a[:len(dst)]
 	alpha := call.F[0]
 	for i := range dst {
-		dst[i] = float32(elu32(float64(a[i]), alpha))
+		dst[i] = T(elu64(float64(a[i]), alpha))
 	}
 }
 
-// eluFloat64 is a where a > 0, else alpha*(exp(a)-1); F is alpha.
-func eluFloat64(dst, a []float64, call *op.Call) {
-	a = a[:len(dst)]
-	alpha := call.F[0]
-	for i := range dst {
-		dst[i] = elu64(a[i], alpha)
-	}
-}
-
-// eluGradFloat32 is g where a > 0, else g*alpha*exp(a), of the gradient g and the input.
-func eluGradFloat32(dst, g, a []float32, call *op.Call) {
+// eluGrad is g where a > 0, else g*alpha*exp(a), of the gradient g and the input.
+func eluGrad[T float](dst, g, a []T, call *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	alpha := call.F[0]
 	for i := range dst {
-		dst[i] = float32(eluGrad32(float64(g[i]), float64(a[i]), alpha))
-	}
-}
-
-// eluGradFloat64 is g where a > 0, else g*alpha*exp(a), of the gradient g and the input.
-func eluGradFloat64(dst, g, a []float64, call *op.Call) {
-	g, a = g[:len(dst)], a[:len(dst)]
-	alpha := call.F[0]
-	for i := range dst {
-		dst[i] = eluGrad64(g[i], a[i], alpha)
+		dst[i] = T(eluGrad64(float64(g[i]), float64(a[i]), alpha))
 	}
 }
 
@@ -1003,37 +939,20 @@ func logSigmoidGrad[T float](dst, g, a []T, _ *op.Call) {
 	}
 }
 
-// seluFloat32 is scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1
-// from layer to layer.
-func seluFloat32(dst, a []float32, _ *op.Call) {
+// selu is scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer
+// to layer.
+func selu[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(selu32(float64(a[i])))
+		dst[i] = T(selu64(float64(a[i])))
 	}
 }
 
-// seluFloat64 is scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1
-// from layer to layer.
-func seluFloat64(dst, a []float64, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = selu64(a[i])
-	}
-}
-
-// seluGradFloat32 is g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input.
-func seluGradFloat32(dst, g, a []float32, _ *op.Call) {
+// seluGrad is g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input.
+func seluGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(seluGrad32(float64(g[i]), float64(a[i])))
-	}
-}
-
-// seluGradFloat64 is g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input.
-func seluGradFloat64(dst, g, a []float64, _ *op.Call) {
-	g, a = g[:len(dst)], a[:len(dst)]
-	for i := range dst {
-		dst[i] = seluGrad64(g[i], a[i])
+		dst[i] = T(seluGrad64(float64(g[i]), float64(a[i])))
 	}
 }
 
@@ -1271,7 +1190,7 @@ func tableRows() []op.Row {
 		row(op.Sub, floats(two(vectorTwo(vector.sub, 8, sub[float32])), two(sub[float64])), integers(two(sub[int64]), two(sub[int32]), two(sub[uint8]))),
 		row(op.Mul, floats(two(vectorTwo(vector.mul, 8, mul[float32])), two(mul[float64])), integers(two(mul[int64]), two(mul[int32]), two(mul[uint8])), boolean(two(and))),
 		row(op.Div, floats(two(vectorTwo(vector.div, 8, div[float32])), two(div[float64]))),
-		row(op.Pow, floats(two(pow[float32]), two(pow[float64])), integers(two(powWhole[int64]), two(powWhole[int32]), two(powWhole[uint8]))),
+		row(op.Pow, floats(two(function2(fnPow)), two(pow[float64])), integers(two(powWhole[int64]), two(powWhole[int32]), two(powWhole[uint8]))),
 		row(op.Maximum, floats(two(maximum[float32]), two(maximum[float64])), integers(two(maximum[int64]), two(maximum[int32]), two(maximum[uint8]))),
 		row(op.Minimum, floats(two(minimum[float32]), two(minimum[float64])), integers(two(minimum[int64]), two(minimum[int32]), two(minimum[uint8]))),
 		row(op.Fmod, floats(two(fmod[float32]), two(fmod[float64])), integers(two(fmodWhole[int64]), two(fmodWhole[int32]), two(fmodWhole[uint8]))),
@@ -1280,28 +1199,34 @@ func tableRows() []op.Row {
 		row(op.AddScalar, floats(one(vectorScalar(vector.addScalar, addScalar[float32])), one(addScalar[float64])), integers(one(addScalar[int64]), one(addScalar[int32]), one(addScalar[uint8]))),
 		row(op.MulScalar, floats(one(vectorScalar(vector.mulScalar, mulScalar[float32])), one(mulScalar[float64])), integers(one(mulScalar[int64]), one(mulScalar[int32]), one(mulScalar[uint8]))),
 		row(op.DivScalar, floats(one(vectorScalar(vector.divScalar, divScalar[float32])), one(divScalar[float64]))),
-		row(op.PowScalar, floats(one(powScalar[float32]), one(powScalar[float64])), integers(one(intPowScalar[int64]), one(intPowScalar[int32]), one(intPowScalar[uint8]))),
+		row(op.PowScalar, floats(one(powScalar32), one(powScalar[float64])), integers(one(intPowScalar[int64]), one(intPowScalar[int32]), one(intPowScalar[uint8]))),
 		row(op.Clamp, floats(one(clamp[float32]), one(clamp[float64])), integers(one(clamp[int64]), one(clamp[int32]), one(clamp[uint8]))),
 		row(op.ClampGrad, floats(two(clampGrad[float32]), two(clampGrad[float64]))),
 		row(op.Lerp, floats(three(lerp[float32]), three(lerp[float64]))),
 		row(op.AddCMul, floats(three(addCMul[float32]), three(addCMul[float64])), integers(three(addCMul[int64]), three(addCMul[int32]), three(addCMul[uint8]))),
 		row(op.AddCDiv, floats(three(addCDiv[float32]), three(addCDiv[float64]))),
-		row(op.Exp, floats(one(vectorOne(vector.exp, 4, expFloat32)), one(expFloat64))),
-		row(op.Log, floats(one(log[float32]), one(log[float64]))),
-		row(op.Sqrt, floats(one(sqrt[float32]), one(sqrt[float64]))),
-		row(op.Rsqrt, floats(one(rsqrt[float32]), one(rsqrt[float64]))),
-		row(op.Reciprocal, floats(one(reciprocal[float32]), one(reciprocal[float64]))),
-		row(op.Sin, floats(one(sin[float32]), one(sin[float64]))),
-		row(op.Cos, floats(one(cos[float32]), one(cos[float64]))),
-		row(op.Log1p, floats(one(log1p[float32]), one(log1p[float64]))),
-		row(op.Expm1, floats(one(expm1Float32), one(expm1Float64))),
-		row(op.Erf, floats(one(erfFloat32), one(erfFloat64))),
-		row(op.ErfGrad, floats(two(erfGradFloat32), two(erfGradFloat64))),
-		row(op.Log2, floats(one(log2[float32]), one(log2[float64]))),
+		row(op.BitwiseAnd, integers(two(bitwiseAnd[int64]), two(bitwiseAnd[int32]), two(bitwiseAnd[uint8]))),
+		row(op.BitwiseOr, integers(two(bitwiseOr[int64]), two(bitwiseOr[int32]), two(bitwiseOr[uint8]))),
+		row(op.BitwiseXor, integers(two(bitwiseXor[int64]), two(bitwiseXor[int32]), two(bitwiseXor[uint8]))),
+		row(op.BitwiseNot, integers(one(bitwiseNot[int64]), one(bitwiseNot[int32]), one(bitwiseNot[uint8]))),
+		row(op.BitwiseLeftShift, integers(two(bitwiseLeftShift[int64]), two(bitwiseLeftShift[int32]), two(bitwiseLeftShift[uint8]))),
+		row(op.BitwiseRightShift, integers(two(bitwiseRightShift[int64]), two(bitwiseRightShift[int32]), two(bitwiseRightShift[uint8]))),
+		row(op.Exp, floats(one(function1(fnExp)), one(exp[float64]))),
+		row(op.Log, floats(one(function1(fnLog)), one(log[float64]))),
+		row(op.Sqrt, floats(one(function1(fnSqrt)), one(sqrt[float64]))),
+		row(op.Rsqrt, floats(one(function1(fnRsqrt)), one(rsqrt[float64]))),
+		row(op.Reciprocal, floats(one(function1(fnReciprocal)), one(reciprocal[float64]))),
+		row(op.Sin, floats(one(sine32(fnSin, math.Sin)), one(sin[float64]))),
+		row(op.Cos, floats(one(sine32(fnCos, math.Cos)), one(cos[float64]))),
+		row(op.Log1p, floats(one(function1(fnLog1p)), one(log1p[float64]))),
+		row(op.Expm1, floats(one(function1(fnExpm1)), one(expm1[float64]))),
+		row(op.Erf, floats(one(function1(fnErf)), one(erf[float64]))),
+		row(op.ErfGrad, floats(two(function2(fnErfGrad)), two(erfGrad[float64]))),
+		row(op.Log2, floats(one(function1(fnLog2)), one(log2[float64]))),
 		row(op.Log2Grad, floats(two(log2Grad[float32]), two(log2Grad[float64]))),
-		row(op.Log10, floats(one(log10[float32]), one(log10[float64]))),
+		row(op.Log10, floats(one(function1(fnLog10)), one(log10[float64]))),
 		row(op.Log10Grad, floats(two(log10Grad[float32]), two(log10Grad[float64]))),
-		row(op.Exp2, floats(one(exp2[float32]), one(exp2[float64]))),
+		row(op.Exp2, floats(one(function1(fnExp2)), one(exp2[float64]))),
 		row(op.Exp2Grad, floats(two(exp2Grad[float32]), two(exp2Grad[float64]))),
 		row(op.Tan, floats(one(tan[float32]), one(tan[float64]))),
 		row(op.TanGrad, floats(two(tanGrad[float32]), two(tanGrad[float64]))),
@@ -1319,7 +1244,7 @@ func tableRows() []op.Row {
 		row(op.AcoshGrad, floats(two(acoshGrad[float32]), two(acoshGrad[float64]))),
 		row(op.Atanh, floats(one(atanh[float32]), one(atanh[float64]))),
 		row(op.AtanhGrad, floats(two(atanhGrad[float32]), two(atanhGrad[float64]))),
-		row(op.Erfc, floats(one(erfc[float32]), one(erfc[float64]))),
+		row(op.Erfc, floats(one(function1(fnErfc)), one(erfc[float64]))),
 		row(op.Erfinv, floats(one(erfinv[float32]), one(erfinv[float64]))),
 		row(op.ErfinvGrad, floats(two(erfinvGrad[float32]), two(erfinvGrad[float64]))),
 		row(op.Lgamma, floats(one(lgamma[float32]), one(lgamma[float64]))),
@@ -1336,36 +1261,36 @@ func tableRows() []op.Row {
 		row(op.LogAddExp, floats(two(logAddExp[float32]), two(logAddExp[float64]))),
 		row(op.LogAddExpGrad, floats(three(logAddExpGrad[float32]), three(logAddExpGrad[float64]))),
 		row(op.LogAddExpGradU, floats(three(logAddExpGradU[float32]), three(logAddExpGradU[float64]))),
-		row(op.Tanh, floats(one(vectorOne(vector.tanh, 4, tanhFloat32)), one(tanhFloat64))),
-		row(op.TanhGrad, floats(two(tanhGrad[float32]), two(tanhGrad[float64]))),
-		row(op.Sigmoid, floats(one(vectorOne(vector.sigmoid, 4, sigmoidFloat32)), one(sigmoidFloat64))),
-		row(op.SigmoidGrad, floats(two(sigmoidGrad[float32]), two(sigmoidGrad[float64]))),
+		row(op.Tanh, floats(one(function1(fnTanh)), one(tanh[float64]))),
+		row(op.TanhGrad, floats(two(function2(fnTanhGrad)), two(tanhGrad[float64]))),
+		row(op.Sigmoid, floats(one(function1(fnSigmoid)), one(sigmoid[float64]))),
+		row(op.SigmoidGrad, floats(two(function2(fnSigmoidGrad)), two(sigmoidGrad[float64]))),
 		row(op.ReLU, floats(one(vectorOne(vector.relu, 8, relu[float32])), one(relu[float64])), integers(one(relu[int64]), one(relu[int32]), one(relu[uint8]))),
 		row(op.ReLUGrad, floats(two(vectorTwo(vector.reluGrad, 8, reluGrad[float32])), two(reluGrad[float64]))),
-		row(op.GELU, floats(one(vectorOne(vector.gelu, 4, geluFloat32)), one(geluFloat64))),
-		row(op.GELUGrad, floats(two(vectorTwo(vector.geluGrad, 4, geluGradFloat32)), two(geluGradFloat64))),
-		row(op.GELUTanh, floats(one(vectorOne(vector.geluTanh, 4, geluTanhFloat32)), one(geluTanhFloat64))),
-		row(op.GELUTanhGrad, floats(two(vectorTwo(vector.geluTanhGrad, 4, geluTanhGradFloat32)), two(geluTanhGradFloat64))),
-		row(op.SiLU, floats(one(vectorOne(vector.silu, 4, siluFloat32)), one(siluFloat64))),
-		row(op.SiLUGrad, floats(two(vectorTwo(vector.siluGrad, 4, siluGradFloat32)), two(siluGradFloat64))),
+		row(op.GELU, floats(one(function1(fnGelu)), one(gelu[float64]))),
+		row(op.GELUGrad, floats(two(function2(fnGeluGrad)), two(geluGrad[float64]))),
+		row(op.GELUTanh, floats(one(function1(fnGeluTanh)), one(geluTanh[float64]))),
+		row(op.GELUTanhGrad, floats(two(function2(fnGeluTanhGrad)), two(geluTanhGrad[float64]))),
+		row(op.SiLU, floats(one(function1(fnSilu)), one(silu[float64]))),
+		row(op.SiLUGrad, floats(two(function2(fnSiluGrad)), two(siluGrad[float64]))),
 		row(op.Softsign, floats(one(softsign[float32]), one(softsign[float64]))),
 		row(op.SoftsignGrad, floats(two(softsignGrad[float32]), two(softsignGrad[float64]))),
 		row(op.Hardswish, floats(one(hardswish[float32]), one(hardswish[float64]))),
 		row(op.HardswishGrad, floats(two(hardswishGrad[float32]), two(hardswishGrad[float64]))),
 		row(op.Hardsigmoid, floats(one(hardsigmoid[float32]), one(hardsigmoid[float64]))),
 		row(op.HardsigmoidGrad, floats(two(hardsigmoidGrad[float32]), two(hardsigmoidGrad[float64]))),
-		row(op.Mish, floats(one(mish[float32]), one(mish[float64]))),
-		row(op.MishGrad, floats(two(mishGrad[float32]), two(mishGrad[float64]))),
+		row(op.Mish, floats(one(function1(fnMish)), one(mish[float64]))),
+		row(op.MishGrad, floats(two(function2(fnMishGrad)), two(mishGrad[float64]))),
 		row(op.LeakyReLU, floats(one(leakyReLU[float32]), one(leakyReLU[float64]))),
 		row(op.LeakyReLUGrad, floats(two(leakyReLUGrad[float32]), two(leakyReLUGrad[float64]))),
-		row(op.Softplus, floats(one(softplus[float32]), one(softplus[float64]))),
-		row(op.SoftplusGrad, floats(two(softplusGrad[float32]), two(softplusGrad[float64]))),
-		row(op.ELU, floats(one(eluFloat32), one(eluFloat64))),
-		row(op.ELUGrad, floats(two(eluGradFloat32), two(eluGradFloat64))),
-		row(op.LogSigmoid, floats(one(logSigmoid[float32]), one(logSigmoid[float64]))),
-		row(op.LogSigmoidGrad, floats(two(logSigmoidGrad[float32]), two(logSigmoidGrad[float64]))),
-		row(op.SELU, floats(one(seluFloat32), one(seluFloat64))),
-		row(op.SELUGrad, floats(two(seluGradFloat32), two(seluGradFloat64))),
+		row(op.Softplus, floats(one(softplus32), one(softplus[float64]))),
+		row(op.SoftplusGrad, floats(two(softplusGrad32), two(softplusGrad[float64]))),
+		row(op.ELU, floats(one(elu32), one(elu[float64]))),
+		row(op.ELUGrad, floats(two(eluGrad32), two(eluGrad[float64]))),
+		row(op.LogSigmoid, floats(one(function1(fnLogSigmoid)), one(logSigmoid[float64]))),
+		row(op.LogSigmoidGrad, floats(two(function2(fnLogSigmoidGrad)), two(logSigmoidGrad[float64]))),
+		row(op.SELU, floats(one(selu32), one(selu[float64]))),
+		row(op.SELUGrad, floats(two(seluGrad32), two(seluGrad[float64]))),
 		row(op.CELU, floats(one(celuFloat32), one(celuFloat64))),
 		row(op.CELUGrad, floats(two(celuGradFloat32), two(celuGradFloat64))),
 		row(op.PReLU, floats(two(prelu[float32]), two(prelu[float64]))),

@@ -10,9 +10,9 @@ import (
 
 type scalars8 = [8]float64
 
-// lossRow makes the row of a loss.
-func lossRow(id op.ID, f func(x, y float64, s *scalars8) float64) op.Row {
-	return floatTwo(id, lossKernel[float32](f), lossKernel[float64](f))
+// lossRow makes the row of a loss: of a function of float32, and of float64.
+func lossRow(id op.ID, narrow kernel2[float32, float32, float32], f func(x, y float64, s *scalars8) float64) op.Row {
+	return floatTwo(id, narrow, lossKernel[float64](f))
 }
 
 func lossKernel[T float](f func(x, y float64, s *scalars8) float64) kernel2[T, T, T] {
@@ -25,9 +25,9 @@ func lossKernel[T float](f func(x, y float64, s *scalars8) float64) kernel2[T, T
 }
 
 // lossGradRow makes the row of a gradient: dst = a * f(b, c).
-func lossGradRow(id op.ID, f func(x, y float64, s *scalars8) float64) op.Row {
+func lossGradRow(id op.ID, narrow kernel3[float32, float32, float32, float32], f func(x, y float64, s *scalars8) float64) op.Row {
 	return row(id, floats(
-		func(l accessor[float32]) op.Func { return elementwise(l, l, l, l, lossGradKernel[float32](f)) },
+		func(l accessor[float32]) op.Func { return elementwise(l, l, l, l, narrow) },
 		func(l accessor[float64]) op.Func { return elementwise(l, l, l, l, lossGradKernel[float64](f)) }))
 }
 
@@ -101,11 +101,53 @@ func klDivGrad(_, y float64, s *scalars8) float64 {
 	return -y
 }
 
+// smoothL1of32 is the loss of float32. Without a beta no difference is less than that.
+func smoothL1of32(dst, a, b []float32, c *op.Call) {
+	beta, weight := c.F[0], c.F[1]
+	var s functionScalars
+	s.narrow = [4]float32{float32(beta), float32(weight), 0, float32(beta / 2)}
+	if beta > 0 {
+		s.narrow[2] = float32(min(weight/(2*beta), math.MaxFloat32)) // finite, for differences of 0
+	}
+	apply(fnSmoothL1, dst, a[:len(dst)], b[:len(dst)], nil, &s)
+}
+
+func smoothL1GradOf32(dst, g, a, b []float32, c *op.Call) {
+	beta, weight := c.F[0], c.F[1]
+	if beta < 0 {
+		lossGradKernel[float32](smoothL1Grad)(dst, g, a, b, c)
+		return
+	}
+	var s functionScalars
+	s.narrow = [4]float32{float32(beta), float32(weight), float32(min(weight/max(beta, math.SmallestNonzeroFloat32), math.MaxFloat32))}
+	apply(fnSmoothL1Grad, dst, g[:len(dst)], a[:len(dst)], b[:len(dst)], &s)
+}
+
+// klDivOf32 and klDivGradOf32 choose by whether targets are logarithms.
+
+func klDivOf32(dst, a, b []float32, c *op.Call) {
+	f := fnKlDiv
+	if c.F[0] != 0 {
+		f = fnKlDivLog
+	}
+	apply(f, dst, a[:len(dst)], b[:len(dst)], nil, nil)
+}
+
+func klDivGradOf32(dst, g, a, b []float32, c *op.Call) {
+	f := fnKlDivGrad
+	if c.F[0] != 0 {
+		f = fnKlDivLogGrad
+	}
+	apply(f, dst, g[:len(dst)], a[:len(dst)], b[:len(dst)], nil)
+}
+
 func lossRows() []op.Row {
 	return []op.Row{
-		lossRow(op.SquaredError, squaredError), lossRow(op.SmoothL1, smoothL1), lossRow(op.BCE, bce),
-		lossRow(op.BCELogits, bceLogits), lossRow(op.KLDiv, klDiv),
-		lossGradRow(op.SquaredErrorGrad, squaredErrorGrad), lossGradRow(op.SmoothL1Grad, smoothL1Grad), lossGradRow(op.BCEGrad, bceGrad),
-		lossGradRow(op.BCELogitsGrad, bceLogitsGrad), lossGradRow(op.KLDivGrad, klDivGrad),
+		lossRow(op.SquaredError, function2(fnSquaredError), squaredError), lossRow(op.SmoothL1, smoothL1of32, smoothL1),
+		lossRow(op.BCE, function2(fnBce), bce), lossRow(op.BCELogits, function2(fnBceLogits), bceLogits), lossRow(op.KLDiv, klDivOf32, klDiv),
+		lossGradRow(op.SquaredErrorGrad, function3(fnSquaredErrorGrad), squaredErrorGrad),
+		lossGradRow(op.SmoothL1Grad, smoothL1GradOf32, smoothL1Grad),
+		lossGradRow(op.BCEGrad, function3(fnBceGrad), bceGrad), lossGradRow(op.BCELogitsGrad, function3(fnBceLogitsGrad), bceLogitsGrad),
+		lossGradRow(op.KLDivGrad, klDivGradOf32, klDivGrad),
 	}
 }

@@ -2,12 +2,12 @@ package cpu
 
 import "math"
 
-// Functions of float32 results. They compute in float64 with an error well below half an ulp of float32, so that the one
+// Functions of float32 results beside those of the generator (functions.go). They compute in float64 with an error well below half an ulp of float32, so that the one
 // rounding at the end decides the result: at most one ulp from the exact value (math_test.go measures it). The float64
 // kernels use package math.
 //
 // The conversions around products keep compilers from fusing them into sums, so that results are the same bits on every
-// processor, and in the vector loops of math_avx2_amd64.s.
+// processor.
 
 // expNarrow is exp(x) with a relative error below 2^-27, for use in float32 results; it is 0 or infinite where float32 is
 // long since. exp(x) = 2^k * 2^r with |r| <= 1/2; the second factor is a fit of degree 6 (testdata/fit.py).
@@ -29,48 +29,6 @@ func expNarrow(x float64) float64 {
 	p = float64(p*r) + 0.6931471880293425
 	p = float64(p*r) + 1
 	return p * math.Float64frombits(math.Float64bits(k)<<52+math.Float64bits(1))
-}
-
-// sigmoidNarrow is 1/(1+exp(-x)) for use in float32 results.
-func sigmoidNarrow(x float64) float64 { return 1 / (1 + expNarrow(-x)) }
-
-// tanhNarrow is tanh(x) for use in float32 results: by its series near 0, where the other form cancels.
-func tanhNarrow(x float64) float64 {
-	if x > -0.25 && x < 0.25 {
-		y := x * x
-		p := float64(y*(62.0/2835)) - 17.0/315
-		p = float64(p*y) + 2.0/15
-		p = float64(p*y) - 1.0/3
-		return x + float64(x*y*p)
-	}
-	return 1 - 2/(expNarrow(2*x)+1)
-}
-
-// normalNarrow gives the normal distribution function at x and exp(-x*x/2), for use in float32 results. For z >= 0 the lower
-// tail is exp(-z*z/2) * t*P(t) with t = 1/(1+0.33*z); P is a fit of degree 12 whose relative error is below 2e-9
-// (testdata/fit.py).
-func normalNarrow(x float64) (cdf, gauss float64) {
-	z := math.Abs(x)
-	t := 1 / (1 + float64(0.33*z))
-	p := -0.012115298089478642
-	p = float64(p*t) + 0.08432695100429166
-	p = float64(p*t) - 0.24479869757047798
-	p = float64(p*t) + 0.36973508404344124
-	p = float64(p*t) - 0.29102966584349915
-	p = float64(p*t) + 0.11510709964405509
-	p = float64(p*t) - 0.06105815235717292
-	p = float64(p*t) + 0.021507168141219817
-	p = float64(p*t) + 0.04896289449743425
-	p = float64(p*t) + 0.08875117453456417
-	p = float64(p*t) + 0.11730945837597177
-	p = float64(p*t) + 0.13165103134882583
-	p = float64(p*t) + 0.13165095231314905
-	gauss = expNarrow(-0.5 * z * z)
-	cdf = float64(gauss * t * p)
-	if x > 0 {
-		cdf = 1 - cdf
-	}
-	return cdf, gauss
 }
 
 // sigmoid64 is 1/(1+exp(-x)); exp(-x) may be infinite, which gives the right 0.
@@ -102,21 +60,6 @@ func expm1Narrow(x float64) float64 {
 		return x + float64(float64(p*x)*x)
 	}
 	return expNarrow(x) - 1
-}
-
-// erfNarrow is erf(x) for use in float32 results: by its series near 0, and else from the tail of the normal distribution.
-func erfNarrow(x float64) float64 {
-	if x > -0.5 && x < 0.5 {
-		y := x * x
-		p := float64(y*(1.0/9360)) - 1.0/1320
-		p = float64(p*y) + 1.0/216
-		p = float64(p*y) - 1.0/42
-		p = float64(p*y) + 1.0/10
-		p = float64(p*y) - 1.0/3
-		return twoOverRootPi * (x + float64(x*y*p))
-	}
-	tail, _ := normalNarrow(-math.Abs(x) * math.Sqrt2)
-	return math.Copysign(1-2*tail, x)
 }
 
 // logAddExp64 is log(exp(a)+exp(b)) relative to the greater of them, and that one if both are infinite alike.

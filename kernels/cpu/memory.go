@@ -76,3 +76,8 @@ func watched[T any](n int) []T {
 func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*sizeOf(s[0]))
 }
+
+// offsetElements is the place n elements after p, which lies in the same memory; n may be negative.
+func offsetElements[T any](p *T, n int) *T {
+	return (*T)(unsafe.Add(unsafe.Pointer(p), n*int(unsafe.Sizeof(*p))))
+}

@@ -13,6 +13,7 @@ import "math/bits"
 //	Float64 needs more bits and uses the same word of the block with s = 1 too: call it v
 //
 //	Uniform    u = (w>>8) * 2^-24, and for Float64 u = (w*2^32 + v)>>11 * 2^-53, so that u is in [0, 1)
+//	           the result is F[0] + u*(F[1]-F[0]), rounded, and at most F[2]
 //	Normal     elements 2j and 2j+1 are r*cos(t) and r*sin(t), where r = sqrt(-2*log(1-u)) with the u of element 2j and
 //	           t = 2*pi*u with the u of element 2j+1
 //	Bernoulli  u < F[0], with the u of Float32 for all types but Float64

@@ -15,11 +15,12 @@ type randomizer[T float] struct {
 	call  *op.Call
 	out   accessor[T]
 	shape func(u []T, c *op.Call) // turns uniform numbers, whole blocks of them, into what the operation wants
+	words wordsKernel             // in its place for float32; may be nil
 }
 
 // random makes the Func of an operation that turns uniform numbers into others.
-func random[T float](out accessor[T], shape func(u []T, c *op.Call)) op.Func {
-	pool := &sync.Pool{New: func() any { return &randomizer[T]{out: out, shape: shape} }}
+func random[T float](out accessor[T], shape func(u []T, c *op.Call), words wordsKernel) op.Func {
+	pool := &sync.Pool{New: func() any { return &randomizer[T]{out: out, shape: shape, words: words} }}
 	return func(c *op.Call) error {
 		r := pool.Get().(*randomizer[T])
 		r.call = c
@@ -38,10 +39,52 @@ func (r *randomizer[T]) run(lo, hi int) {
 	for lo < hi {
 		n := min(hi-lo, chunk/4)
 		u := scratchBuffer[T](s, 0, 4*n)
-		uniforms(u, uint64(r.call.I[0]), uint64(r.call.I[1])+uint64(lo), s)
-		r.shape(u, r.call)
+		key, first := uint64(r.call.I[0]), uint64(r.call.I[1])+uint64(lo)
+		if narrow, ok := any(u).([]float32); ok && r.words != nil {
+			words := scratchBuffer[float32](s, 1, len(u)) // the bits of which are the words
+			philoxBlocks(scratchBuffer[uint32](s, 1, len(u)), key, first, 0)
+			r.words(narrow, words, r.call)
+		} else {
+			uniforms(u, key, first, s)
+			r.shape(u, r.call)
+		}
 		r.out.store(offset(dst.Ptr, 4*lo, r.out.size), 1, u[:min(4*n, total-4*lo)])
 		lo += n
+	}
+}
+
+// wordsKernel turns random words, whole blocks of them, into what an operation of float32 wants. They are the bits of w.
+type wordsKernel func(dst, w []float32, c *op.Call)
+
+func uniformWords(dst, w []float32, c *op.Call) {
+	var s functionScalars
+	s.narrow[0], s.narrow[1] = float32(c.F[0]), float32(c.F[1]-c.F[0])
+	apply(fnUniform, dst, w, nil, nil, &s)
+	most := float32(c.F[2])
+	if last := float64(s.narrow[0]) + (1-0x1p-24)*float64(s.narrow[1]); last <= float64(most) { // of the largest word
+		return
+	}
+	for i, v := range dst {
+		dst[i] = min(v, most)
+	}
+}
+
+func normalWords(dst, w []float32, c *op.Call) {
+	var s functionScalars
+	s.narrow[0], s.narrow[1] = float32(c.F[0]), float32(c.F[1])
+	if !vector.functions {
+		plainFunction(fnNormals, dst, w, nil, nil, &s)
+		return
+	}
+	n := len(dst) &^ 15
+	if n > 0 {
+		vectorFunction(fnNormals, n, &dst[0], &w[0], nil, nil, &s)
+	}
+	if n < len(dst) {
+		var rest, out [16]float32
+		copy(rest[:], w[n:])
+		vectorFunction(fnNormals, 16, &out[0], &rest[0], nil, nil, &s)
+		copy(dst[n:], out[:])
 	}
 }
 
@@ -64,9 +107,9 @@ func uniforms[T float](u []T, key, first uint64, s *scratch) {
 }
 
 func uniform[T float](u []T, c *op.Call) {
-	from, width := T(c.F[0]), T(c.F[1]-c.F[0])
+	from, width, most := T(c.F[0]), T(c.F[1]-c.F[0]), T(c.F[2])
 	for i := range u {
-		u[i] = from + T(u[i]*width)
+		u[i] = min(from+T(u[i]*width), most)
 	}
 }
 

@@ -57,8 +57,8 @@ func TestKernels_DoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		"softmax_grad":    {Op: op.SoftmaxGrad, Out: dst(rows, columns), In: []op.View{av, bv}},
 		"index_select":    {Op: op.IndexSelect, Out: dst(rows, columns), In: []op.View{av, iv}},
 		"index_add":       {Op: op.IndexAdd, Out: dst(50, columns), In: []op.View{av, iv}},
-		"normal":          {Op: op.Normal, Out: dst(rows, columns), F: [8]float64{0, 1}, I: [8]int64{9, 4}},
-		"uniform":         {Op: op.Uniform, Out: dst(rows, columns), F: [8]float64{0, 1}, I: [8]int64{9, 4}},
+		"normal":          {Op: op.Normal, Out: dst(rows, columns), F: [8]float64{0, 1, 0.5}, I: [8]int64{9, 4}},
+		"uniform":         {Op: op.Uniform, Out: dst(rows, columns), F: [8]float64{0, 1, 0.5}, I: [8]int64{9, 4}},
 		"adam":            {Op: op.AdamStep, Out: []op.View{dst(rows, columns)[0], mv, mv}, In: []op.View{av}, F: [8]float64{.1, .9, .99, 1e-8, .1, 1}, I: [8]int64{1}},
 	}
 	for name, c := range calls {

@@ -102,14 +102,15 @@ func (j *rowJob[T]) straight() bool {
 
 func softmax[T float](dst, a, _, _ []T) {
 	scale := 1 / expSum(dst, a, maxOf(a[0], a))
-	for i := range dst {
-		dst[i] = T(float64(dst[i]) * scale)
-	}
+	scaleSlice(dst, dst, T(scale))
 }
 
 func softmaxGrad[T float](dst, a, b, _ []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	dot := dotProduct(a, b)
+	if applyRow(fnSoftmaxGrad, dst, a, b, dot, 0) {
+		return
+	}
 	for i := range dst {
 		dst[i] = T(float64(b[i]) * (float64(a[i]) - dot))
 	}
@@ -122,9 +123,12 @@ func logSoftmax[T float](dst, a, _, tmp []T) {
 	var sum float64
 	for i := 0; i < len(a); i += rowGroup {
 		n := min(rowGroup, len(a)-i)
-		sum += expSumGroup(tmp[:n], a[i:i+n], float64(m))
+		sum += expSumGroup(tmp[:n], a[i:i+n], m)
 	}
 	most, shift := float64(m), math.Log(sum)
+	if applyRow(fnLogSoftmaxShift, dst, a, nil, most, shift) {
+		return
+	}
 	for i := range dst {
 		dst[i] = T((float64(a[i]) - most) - shift) // both may be large, and their difference small
 	}
@@ -133,54 +137,102 @@ func logSoftmax[T float](dst, a, _, tmp []T) {
 func logSoftmaxGrad[T float](dst, a, b, _ []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	sum := foldSum(0, a)
+	if applyRow(fnLogSoftmaxGrad, dst, a, b, sum, 0) {
+		return
+	}
 	for i := range dst {
-		dst[i] = T(float64(a[i]) - expOf[T](float64(b[i]))*sum)
+		dst[i] = T(float64(a[i]) - math.Exp(float64(b[i]))*sum)
 	}
 }
 
-// expSum sets dst to exp(a-m) and returns the sum, summed in groups. In a group it keeps four sums, as the vector loop does.
+// applyRow computes a function with two scalars if the elements are of float32, and reports whether they are.
+func applyRow[T float](f functionID, dst, a, b []T, first, second float64) bool {
+	d, ok := any(dst).([]float32)
+	if ok {
+		var s functionScalars
+		s.narrow[0], s.narrow[1] = float32(first), float32(second)
+		apply(f, d, any(a).([]float32), any(b).([]float32), nil, &s)
+	}
+	return ok
+}
+
+// expSum sets dst to exp(a-m) and returns the sum, summed in groups.
 func expSum[T float](dst, a []T, m T) float64 {
 	a = a[:len(dst)]
 	var sum float64
 	for i := 0; i < len(dst); i += rowGroup {
 		n := min(rowGroup, len(dst)-i)
-		sum += expSumGroup(dst[i:i+n], a[i:i+n], float64(m))
+		sum += expSumGroup(dst[i:i+n], a[i:i+n], m)
 	}
 	return sum
 }
 
-func expSumGroup[T float](dst, a []T, m float64) float64 {
-	n := len(dst) &^ 3
-	var sum float64
-	if d, ok := any(dst).([]float32); ok && vector.expSum != nil && n > 0 {
-		sum = vector.expSum(n, &d[0], &any(a).([]float32)[0], m)
-	} else {
-		var s [4]float64
-		for k := range n {
-			e := expOf[T](float64(a[k]) - m)
-			dst[k] = T(e)
-			s[k%4] += e
-		}
-		sum = (s[0] + s[2]) + (s[1] + s[3])
+// expSumGroup keeps eight sums, by place, as the vector loop does.
+func expSumGroup[T float](dst, a []T, m T) float64 {
+	if d, ok := any(dst).([]float32); ok {
+		return expSumGroup32(d, any(a).([]float32), float32(m))
 	}
-	for k := n; k < len(dst); k++ {
-		e := expOf[T](float64(a[k]) - m)
+	var sum float64
+	for k := range dst {
+		e := math.Exp(float64(a[k] - m))
 		dst[k] = T(e)
 		sum += e
 	}
 	return sum
 }
 
-// dotProduct is the sum of a[i]*b[i], summed in groups.
+func expSumGroup32(dst, a []float32, m float32) float64 {
+	var sum float64
+	n := len(dst) &^ 7
+	if vector.expSum != nil && n > 0 {
+		sum = vector.expSum(n, &dst[0], &a[0], m)
+	} else {
+		n = 0
+	}
+	var s functionScalars
+	s.narrow[0] = m
+	if n < len(dst) {
+		apply(fnExpShifted, dst[n:], a[n:], nil, nil, &s)
+	}
+	if n == 0 {
+		n = len(dst) &^ 7
+		sum = eightSums(dst[:n])
+	}
+	for _, e := range dst[n:] {
+		sum += float64(e)
+	}
+	return sum
+}
+
+// eightSums is the sum of v, a multiple of eight elements, in the order of the vector loop.
+func eightSums(v []float32) float64 {
+	var s [8]float64
+	for ; len(v) >= 8; v = v[8:] {
+		for k, x := range v[:8] {
+			s[k] += float64(x)
+		}
+	}
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}
+
+// dotProduct is the sum of a[i]*b[i], of eight parts by place, as the vector loop does it.
 func dotProduct[T float](a, b []T) float64 {
 	b = b[:len(a)]
+	n := len(a) &^ 7
 	var sum float64
-	for i := 0; i < len(a); i += rowGroup {
-		var s float64
-		for k := i; k < min(i+rowGroup, len(a)); k++ {
-			s += float64(a[k]) * float64(b[k])
+	if x, ok := any(a).([]float32); ok && vector.dot != nil && n > 0 {
+		sum = vector.dot(n, &x[0], &any(b).([]float32)[0])
+	} else {
+		var s [8]float64
+		for i := 0; i < n; i += 8 {
+			for k := range s {
+				s[k] = math.FMA(float64(a[i+k]), float64(b[i+k]), s[k])
+			}
 		}
-		sum += s
+		sum = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+	}
+	for i := n; i < len(a); i++ {
+		sum += float64(a[i]) * float64(b[i])
 	}
 	return sum
 }

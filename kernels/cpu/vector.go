@@ -5,6 +5,8 @@ import "github.com/cistern-ml/cistern/kernels/op"
 // vectorLoops are loops on slices of float32 for which a processor has vector instructions; nil where it has none. They take
 // as many elements as the comments of the groups say, at least one such group.
 type vectorLoops struct {
+	functions bool // vectorFunction has all functions
+
 	// multiples of 8 elements
 	add, sub, mul, div   func(n int, dst, a, b *float32)
 	addScalar, mulScalar func(n int, dst, a *float32, s float32)
@@ -17,11 +19,11 @@ type vectorLoops struct {
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
 
-	// multiples of 4 elements, or blocks
-	exp, sigmoid, tanh, silu, gelu, geluTanh func(n int, dst, a *float32)
-	siluGrad, geluGrad, geluTanhGrad         func(n int, dst, a, b *float32)
-	expSum                                   func(n int, dst, a *float32, m float64) float64
-	philox                                   func(n int, dst *uint32, key, first uint64, s uint32)
+	dot    func(n int, a, b *float32) float64
+	expSum func(n int, dst, a *float32, shift float32) float64
+
+	// blocks, multiples of 4
+	philox func(n int, dst *uint32, key, first uint64, s uint32)
 }
 
 // vector are the loops of this processor, set when the package starts.

@@ -3,8 +3,7 @@ package cpu
 import "golang.org/x/sys/cpu"
 
 // Loops on slices of float32 on amd64: vector_avx2_amd64.s has arithmetic and reductions, and optimize_avx2_amd64.s steps of
-// optimizers, for multiples of 8 elements; math_avx2_amd64.s has transcendental functions, for multiples of 4. None is called
-// for 0 elements. All give the same bits as the Go loops that they replace, so that it does not matter which elements are left
+// optimizers, for multiples of 8 elements; functions_amd64.go has those of mathematics. None is called for 0 elements. All give the same bits as the Go loops that they replace, so that it does not matter which elements are left
 // to those.
 
 //go:noescape
@@ -47,34 +46,10 @@ func maxAVX2(n int, v *float32) float32
 func minAVX2(n int, v *float32) float32
 
 //go:noescape
-func expAVX2(n int, dst, a *float32)
+func dotWideAVX2(n int, a, b *float32) float64
 
 //go:noescape
-func sigmoidAVX2(n int, dst, a *float32)
-
-//go:noescape
-func tanhAVX2(n int, dst, a *float32)
-
-//go:noescape
-func siluAVX2(n int, dst, a *float32)
-
-//go:noescape
-func geluAVX2(n int, dst, a *float32)
-
-//go:noescape
-func geluTanhAVX2(n int, dst, a *float32)
-
-//go:noescape
-func siluGradAVX2(n int, dst, a, b *float32)
-
-//go:noescape
-func geluGradAVX2(n int, dst, a, b *float32)
-
-//go:noescape
-func geluTanhGradAVX2(n int, dst, a, b *float32)
-
-//go:noescape
-func expSumAVX2(n int, dst, a *float32, m float64) float64
+func expSumAVX2(n int, dst, a *float32, s float32) float64
 
 //go:noescape
 func sgdAVX2(n int, p, buf, grad *float32, c *sgdScalars[float32])
@@ -92,13 +67,15 @@ func init() {
 		return
 	}
 	vector = vectorLoops{
-		add: addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
+		functions: cpu.X86.HasFMA,
+		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
-		exp: expAVX2, sigmoid: sigmoidAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2,
-		siluGrad: siluGradAVX2, geluGrad: geluGradAVX2, geluTanhGrad: geluTanhGradAVX2,
-		expSum: expSumAVX2, philox: philoxAVX2,
+		philox: philoxAVX2,
+	}
+	if cpu.X86.HasFMA {
+		vector.dot, vector.expSum = dotWideAVX2, expSumAVX2
 	}
 }

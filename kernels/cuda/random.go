@@ -26,7 +26,9 @@ func random(k *kernel) op.Func {
 		}
 		t := takeTask()
 		defer tasks.Put(t)
-		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1])
+		// An element's number follows from the key, the offset and its place alone: any grid gives the same ones.
+		// Nothing is divided, so n may have 64 bits: the first dimension of a grid has blocks for 2^41 elements.
+		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1]).Float64(c.F[2])
 		return t.launch(c, k, blocks(n, 4*threads))
 	}
 }
@@ -45,6 +47,7 @@ func dropout(k *kernel) op.Func {
 	}
 }
 
+// arange makes the Func of Arange: start and step are float64, or int64, for all types of their kind, and an element is computed from its place.
 func arange(d dtype.DType) op.Func {
 	k := named("random", "arange_"+suffixes[d])
 	return func(c *op.Call) error {

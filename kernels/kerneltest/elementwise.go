@@ -164,7 +164,7 @@ func typeOf(letter byte, d dtype.DType) dtype.DType {
 }
 
 func (e *reference) numbers(m *maker, k int, d dtype.DType) func() value {
-	if e.values != nil && d.IsFloat() {
+	if e.values != nil && (d.IsFloat() || e.float == nil) {
 		return e.values(m, k, d)
 	}
 	return m.wild(d)

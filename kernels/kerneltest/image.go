@@ -34,6 +34,7 @@ type result struct {
 	value
 	scale float64 // see the package comment; 0 stands for the value itself
 	any   bool    // the specification leaves it open
+	most  float64 // what it may not be larger than, unless this is 0
 }
 
 // guard is the number of bytes of pattern around each tensor, and alignment that of places in the image.

@@ -56,6 +56,12 @@ func (m *maker) random(key, first int64, shape []int) *testCase {
 	c := m.newCase()
 	c.call.I = ints8(key, first)
 	c.call.F = floats8(-1, 3)
+	if m.id == op.Uniform {
+		c.call.F[2] = 3 - ulp(m.d, 3) // the largest below 3
+		if first == 7 {               // few numbers, or one: many are rounded to the end
+			c.call.F = floats8(1, 1+0x1p-7, 1+0x1p-7-ulp(m.d, 1))
+		}
+	}
 	if m.id == op.Bernoulli {
 		c.call.F = floats8(0.3)
 	}
@@ -74,7 +80,9 @@ func (m *maker) random(key, first int64, shape []int) *testCase {
 		u := uniformAt(m.d, key, first, i)
 		switch m.id {
 		case op.Uniform:
-			want[i] = scaled(-1+u*4, 1, u*4)
+			f := c.call.F
+			want[i] = scaled(min(f[0]+u*(f[1]-f[0]), f[2]), f[0], u*(f[1]-f[0]))
+			want[i].most = f[2]
 		case op.Bernoulli:
 			want[i] = truth(u < 0.3)
 		case op.Dropout:

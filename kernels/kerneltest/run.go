@@ -23,6 +23,8 @@ type options struct {
 	small  bool
 	but    []dtype.DType
 	apart  uint64
+	one    bool
+	turn   int
 }
 
 // Slack multiplies the tolerated ulps of each operation: 1 if not given. Devices with approximate functions need more.
@@ -44,6 +46,15 @@ func Small(but ...dtype.DType) Option {
 // other cases: their offsets need more than 32 bits. The device has virtual memory, of which hardly any is mapped.
 func Apart(bytes uint64) Option { return func(o *options) { o.apart = bytes } }
 
+// OneType runs each operation on one of its types, the next one for the next turn: for further runs, and where full tests run them all.
+func OneType(turn int) Option { return func(o *options) { o.one, o.turn = true, turn } }
+
+// TypeOf is the type on which OneType runs an operation. Neighbours in the table have different ones.
+func TypeOf(id op.ID, turn int) dtype.DType {
+	types := id.Types()
+	return types[(int(id)+turn)%len(types)]
+}
+
 func atLeastEvery(n int) Option { return func(o *options) { o.every = max(o.every, n) } }
 
 // Run tests every operation, each in a subtest of its name.
@@ -60,7 +71,7 @@ func TestOp(t *testing.T, dev device.Device, id op.ID, opts ...Option) {
 	if testing.Short() {
 		opts = append(opts, atLeastEvery(25))
 	}
-	for _, d := range id.Types() {
+	for _, d := range typesOf(id, opts) {
 		t.Run(d.String(), func(t *testing.T) {
 			if _, ok := kernels.Lookup(dev.ID().Kind, id, d); !ok {
 				t.Skipf("no kernel for %s of %s on %s", id, d, dev.ID())
@@ -74,6 +85,19 @@ func TestOp(t *testing.T, dev device.Device, id op.ID, opts ...Option) {
 			require.Positive(t, ran, "no cases")
 		})
 	}
+}
+
+func typesOf(id op.ID, opts []Option) []dtype.DType {
+	var o options
+	for _, set := range opts {
+		if set != nil {
+			set(&o)
+		}
+	}
+	if o.one {
+		return []dtype.DType{TypeOf(id, o.turn)}
+	}
+	return id.Types()
 }
 
 // Each gives every case of an operation on a type to visit, which may run it and gets what is wrong with its results, until

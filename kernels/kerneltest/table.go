@@ -19,6 +19,17 @@ func tableGradient(lo, hi float64) func(m *maker, k int, d dtype.DType) func() v
 	}
 }
 
+// shifted gives bits, and numbers of places, of which a few are negative or more than there are bits.
+func (m *maker) shifted(k int, d dtype.DType) func() value {
+	wild := m.wild(d)
+	return func() value {
+		if k == 0 || m.rng.IntN(8) == 0 {
+			return wild()
+		}
+		return intValue(wrap(d, int64(m.rng.IntN(8*d.Size()+4)-2)))
+	}
+}
+
 // mishSlope is the derivative of x*tanh(s) with s = log(1+exp(x)).
 func mishSlope(x float64) float64 {
 	t := math.Tanh(math.Log1p(math.Exp(x)))

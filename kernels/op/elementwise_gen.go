@@ -5,275 +5,287 @@ package op
 // The operations of internal/elementwise: dst = f(a), f(a, b) or f(a, b, c). Of gradients the first input is the gradient. Scalars are F, and
 // of integer types I.
 const (
-	Neg             = firstOfTable + iota // -a. Integers wrap. Float and integer types
-	Abs                                   // |a|. Integers wrap. Float and integer types
-	Sign                                  // -1, 0 or 1, and 0 for NaN. Float and integer types
-	Square                                // a*a. Integers wrap. Float and integer types
-	SquareGrad                            // g*2*a, of the gradient g and the input. Float types
-	Floor                                 // the greatest integer that is not above a. Float types
-	Ceil                                  // the least integer that is not below a. Float types
-	Round                                 // the nearest integer, and the even one of two. Float types
-	Trunc                                 // a without its fraction. Float types
-	Frac                                  // a - trunc(a), with the sign of a. Float types
-	Add                                   // a + alpha*b; F is alpha. Float and integer types
-	Sub                                   // a - b. Not defined for bool. Float and integer types
-	Mul                                   // a * b. Float and integer types; and of Bool
-	Div                                   // a / b, true division. Float types
-	Pow                                   // a to the power of b. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or -1 for -1. Float and integer types
-	Maximum                               // the greater of a and b, and NaN if either is. Float and integer types
-	Minimum                               // the lesser of a and b, and NaN if either is. Float and integer types
-	Fmod                                  // the remainder of a/b with the sign of a, exact. Of integers it is 0 where b is 0. Float and integer types
-	Remainder                             // the remainder of a/b with the sign of b, as Python's %. Of integers it is 0 where b is 0. Float and integer types
-	FloorDivide                           // the greatest integer that is not above a/b, as Python's //. Of integers it is 0 where b is 0. Float and integer types
-	AddScalar                             // a + s; F is s. Float and integer types
-	MulScalar                             // a * s; F is s. Float and integer types
-	DivScalar                             // a / s, true division. It is the quotient, also on a GPU, where PyTorch multiplies by 1/s; F is s. Float types
-	PowScalar                             // a to the power of p, of integers exact but for wrapping; F is p. Float and integer types
-	Clamp                                 // a brought into lo..hi, and hi where lo > hi; NaN stays NaN; F is lo, hi. Float and integer types
-	ClampGrad                             // g where lo <= a <= hi, else 0, of the gradient g and the input. Float types
-	Lerp                                  // a + c*(b-a), which comes from the nearer of both. Float types
-	AddCMul                               // a + value*b*c; F is value. Float and integer types
-	AddCDiv                               // a + value*b/c; F is value. Float types
-	Exp                                   // e to the power of a. Float types
-	Log                                   // the natural logarithm. Float types
-	Sqrt                                  // the square root. Float types
-	Rsqrt                                 // 1/sqrt(a). Float types
-	Reciprocal                            // 1/a. Float types
-	Sin                                   // the sine of a in radians. Float types
-	Cos                                   // the cosine of a in radians. Float types
-	Log1p                                 // log(1+a), accurate near 0. Float types
-	Expm1                                 // exp(a)-1, accurate near 0. Float types
-	Erf                                   // the error function. Float types
-	ErfGrad                               // g*2/sqrt(pi)*exp(-a*a), of the gradient g and the input. Float types
-	Log2                                  // the logarithm to base 2, exact for powers of two. Float types
-	Log2Grad                              // g/(a*log 2), of the gradient g and the input. Float types
-	Log10                                 // the logarithm to base 10. Float types
-	Log10Grad                             // g/(a*log 10), of the gradient g and the input. Float types
-	Exp2                                  // 2 to the power of a. Float types
-	Exp2Grad                              // g*a*log 2, of the gradient g and the result. Float types
-	Tan                                   // the tangent of a in radians. Float types
-	TanGrad                               // g*(1+a*a), of the gradient g and the result. Float types
-	Sinh                                  // the hyperbolic sine. Float types
-	Cosh                                  // the hyperbolic cosine. Float types
-	Asin                                  // the angle in radians, from -pi/2 to pi/2, whose sine is a. Float types
-	AsinGrad                              // g/sqrt(1-a*a), of the gradient g and the input. Float types
-	Acos                                  // the angle in radians, from 0 to pi, whose cosine is a. Float types
-	AcosGrad                              // -g/sqrt(1-a*a), of the gradient g and the input. Float types
-	Atan                                  // the angle in radians, from -pi/2 to pi/2, whose tangent is a. Float types
-	AtanGrad                              // g/(1+a*a), of the gradient g and the input. Float types
-	Asinh                                 // the inverse of the hyperbolic sine. Float types
-	AsinhGrad                             // g/sqrt(a*a+1), of the gradient g and the input. Float types
-	Acosh                                 // the inverse of the hyperbolic cosine, not negative, and NaN below 1. Float types
-	AcoshGrad                             // g/sqrt(a*a-1), of the gradient g and the input. Float types
-	Atanh                                 // the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond. Float types
-	AtanhGrad                             // g/(1-a*a), of the gradient g and the input. Float types
-	Erfc                                  // 1-erf(a), accurate where that is small. Float types
-	Erfinv                                // the inverse of the error function, infinite at -1 and 1, and NaN beyond. Float types
-	ErfinvGrad                            // g*sqrt(pi)/2*exp(a*a), of the gradient g and the result. Float types
-	Lgamma                                // the natural logarithm of the absolute value of the gamma function, infinite at 0, -1, -2, .... Float types
-	Digamma                               // the derivative of the logarithm of the gamma function, NaN at -1, -2, .... Float types
-	Polygamma                             // derivative number n of Digamma, from 0, Digamma itself, to 169; F is n. Float types
-	Logit                                 // log(a/(1-a)) of a brought into eps..1-eps, or of a itself where eps is negative; F is eps. Float types
-	LogitGrad                             // g/(a*(1-a)); of a outside of eps..1-eps 0, and NaN outside of 0..1 if eps is negative, of the gradient g and the input. Float types
-	Xlogy                                 // a*log(b), and 0 where a is 0, unless b is NaN. Float types
-	XlogyGrad                             // g*log(b), and 0 where a is 0 and b <= 0, or g is 0, of the gradient g and the inputs a and b. Float types
-	XlogyGradU                            // g*a/b, of the gradient g and the inputs a and b. Float types
-	Atan2                                 // the angle, from -pi to pi, of the point with the coordinates b and a. Float types
-	Atan2Grad                             // g*b/(a*a+b*b), of the gradient g and the inputs a and b. Float types
-	Atan2GradX                            // -g*a/(a*a+b*b), of the gradient g and the inputs a and b. Float types
-	LogAddExp                             // log(exp(a) + exp(b)), without overflow. Float types
-	LogAddExpGrad                         // g/(1+exp(b-a)), of the gradient g and the inputs a and b. Float types
-	LogAddExpGradU                        // g/(1+exp(a-b)), of the gradient g and the inputs a and b. Float types
-	Tanh                                  // the hyperbolic tangent. Float types
-	TanhGrad                              // g*(1-a*a), of the gradient g and the result. Float types
-	Sigmoid                               // 1/(1+exp(-a)), without overflow. Float types
-	SigmoidGrad                           // g*a*(1-a), of the gradient g and the result. Float types
-	ReLU                                  // max(a, 0), and NaN where a is. Float and integer types
-	ReLUGrad                              // 0 where a <= 0, else g, also where a is NaN, of the gradient g and the result. Float types
-	GELU                                  // a times the normal distribution function at a: 0.5*a*(1+erf(a/sqrt 2)). Float types
-	GELUGrad                              // g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)), of the gradient g and the input. Float types
-	GELUTanh                              // the tanh approximation of GELU. Float types
-	GELUTanhGrad                          // g times its derivative, of the gradient g and the input. Float types
-	SiLU                                  // a*sigmoid(a). Float types
-	SiLUGrad                              // g*(s + a*s*(1-s)) with s = sigmoid(a), of the gradient g and the input. Float types
-	Softsign                              // a/(1+|a|). Float types
-	SoftsignGrad                          // g/(1+|a|)**2, of the gradient g and the input. Float types
-	Hardswish                             // a*min(max(a+3, 0), 6)/6. Float types
-	HardswishGrad                         // g where a >= 3, 0 where a <= -3, else g*(a/3+0.5), of the gradient g and the input. Float types
-	Hardsigmoid                           // min(max(a+3, 0), 6)/6. Float types
-	HardsigmoidGrad                       // g/6 where -3 < a < 3, else 0, of the gradient g and the input. Float types
-	Mish                                  // a*tanh(log(1+exp(a))). Float types
-	MishGrad                              // g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a)), of the gradient g and the input. Float types
-	LeakyReLU                             // a where a > 0, else slope*a; F is slope. Float types
-	LeakyReLUGrad                         // g where a > 0, else g*slope, of the gradient g and the input. Float types
-	Softplus                              // log(1+exp(beta*a))/beta, and a itself where beta*a > threshold; F is beta, threshold. Float types
-	SoftplusGrad                          // g*sigmoid(beta*a), and g where beta*a > threshold, of the gradient g and the input. Float types
-	ELU                                   // a where a > 0, else alpha*(exp(a)-1); F is alpha. Float types
-	ELUGrad                               // g where a > 0, else g*alpha*exp(a), of the gradient g and the input. Float types
-	LogSigmoid                            // log(1/(1+exp(-a))), without overflow. Float types
-	LogSigmoidGrad                        // g/(1+exp(a)), of the gradient g and the input. Float types
-	SELU                                  // scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer to layer. Float types
-	SELUGrad                              // g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input. Float types
-	CELU                                  // a where a > 0, else alpha*(exp(a/alpha)-1); F is alpha. Float types
-	CELUGrad                              // g where a > 0, else g*exp(a/alpha), of the gradient g and the input. Float types
-	PReLU                                 // a where a > 0, else b*a. Float types
-	PReLUGrad                             // g where a > 0, else g*b, of the gradient g and the inputs a and b. Float types
-	PReLUGradWEIGHT                       // 0 where a > 0, else g*a, of the gradient g and the inputs a and b. Float types
-	Threshold                             // a where a > edge, else value; NaN stays NaN; F is edge, value. Float types
-	ThresholdGrad                         // 0 where a <= edge, else g, of the gradient g and the input. Float types
-	Hardshrink                            // 0 where -lambda <= a <= lambda, else a; F is lambda. Float types
-	HardshrinkGrad                        // 0 where -lambda <= a <= lambda, else g, of the gradient g and the input. Float types
-	Softshrink                            // a-lambda where a > lambda, a+lambda where a < -lambda, else 0; NaN stays NaN; F is lambda. Float types
-	HardtanhGrad                          // 0 where a <= lo or a >= hi, else g, of the gradient g and the input. Float types
-	IsNaN                                 // true where a is not a number. Float types; dst is Bool
-	IsInf                                 // true where a is infinite. Float types; dst is Bool
-	IsFinite                              // true where a is neither infinite nor NaN. Float types; dst is Bool
-	Not                                   // true where a is 0. All types; dst is Bool
-	Eq                                    // a == b. All types; dst is Bool
-	Ne                                    // a != b. All types; dst is Bool
-	Lt                                    // a < b. All types; dst is Bool
-	Le                                    // a <= b. All types; dst is Bool
-	Gt                                    // a > b. All types; dst is Bool
-	Ge                                    // a >= b. All types; dst is Bool
-	And                                   // true where neither a nor b is 0. Bool
-	Or                                    // true where a or b is not 0. Bool
-	Xor                                   // true where exactly one of a and b is not 0. Bool
+	Neg               = firstOfTable + iota // -a. Integers wrap. Float and integer types
+	Abs                                     // |a|. Integers wrap. Float and integer types
+	Sign                                    // -1, 0 or 1, and 0 for NaN. Float and integer types
+	Square                                  // a*a. Integers wrap. Float and integer types
+	SquareGrad                              // g*2*a, of the gradient g and the input. Float types
+	Floor                                   // the greatest integer that is not above a. Float types
+	Ceil                                    // the least integer that is not below a. Float types
+	Round                                   // the nearest integer, and the even one of two. Float types
+	Trunc                                   // a without its fraction. Float types
+	Frac                                    // a - trunc(a), with the sign of a. Float types
+	Add                                     // a + alpha*b; F is alpha. Float and integer types
+	Sub                                     // a - b. Not defined for bool. Float and integer types
+	Mul                                     // a * b. Float and integer types; and of Bool
+	Div                                     // a / b, true division. Float types
+	Pow                                     // a to the power of b. Powers of integers are exact but for wrapping; negative ones are 0, but 1 for 1, and 1 or -1 for -1. Float and integer types
+	Maximum                                 // the greater of a and b, and NaN if either is. Float and integer types
+	Minimum                                 // the lesser of a and b, and NaN if either is. Float and integer types
+	Fmod                                    // the remainder of a/b with the sign of a, exact. Of integers it is 0 where b is 0. Float and integer types
+	Remainder                               // the remainder of a/b with the sign of b, as Python's %. Of integers it is 0 where b is 0. Float and integer types
+	FloorDivide                             // the greatest integer that is not above a/b, as Python's //. Of integers it is 0 where b is 0. Float and integer types
+	AddScalar                               // a + s; F is s. Float and integer types
+	MulScalar                               // a * s; F is s. Float and integer types
+	DivScalar                               // a / s, true division. It is the quotient, also on a GPU, where PyTorch multiplies by 1/s; F is s. Float types
+	PowScalar                               // a to the power of p, of integers exact but for wrapping; F is p. Float and integer types
+	Clamp                                   // a brought into lo..hi, and hi where lo > hi; NaN stays NaN; F is lo, hi. Float and integer types
+	ClampGrad                               // g where lo <= a <= hi, else 0, of the gradient g and the input. Float types
+	Lerp                                    // a + c*(b-a), which comes from the nearer of both. Float types
+	AddCMul                                 // a + value*b*c; F is value. Float and integer types
+	AddCDiv                                 // a + value*b/c; F is value. Float types
+	BitwiseAnd                              // the bits that both a and b have. Integer types
+	BitwiseOr                               // the bits that a or b has. Integer types
+	BitwiseXor                              // the bits that exactly one of a and b has. Integer types
+	BitwiseNot                              // the bits that a has not. Integer types
+	BitwiseLeftShift                        // the bits of a, b places to the left. Of a negative number of places, and of as many as there are bits or more, nothing is left but the sign, to the right. Integer types
+	BitwiseRightShift                       // the bits of a, b places to the right, with the sign of a. Of a negative number of places, and of as many as there are bits or more, nothing is left but the sign, to the right. Integer types
+	Exp                                     // e to the power of a. Float types
+	Log                                     // the natural logarithm. Float types
+	Sqrt                                    // the square root. Float types
+	Rsqrt                                   // 1/sqrt(a). Float types
+	Reciprocal                              // 1/a. Float types
+	Sin                                     // the sine of a in radians. Float types
+	Cos                                     // the cosine of a in radians. Float types
+	Log1p                                   // log(1+a), accurate near 0. Float types
+	Expm1                                   // exp(a)-1, accurate near 0. Float types
+	Erf                                     // the error function. Float types
+	ErfGrad                                 // g*2/sqrt(pi)*exp(-a*a), of the gradient g and the input. Float types
+	Log2                                    // the logarithm to base 2, exact for powers of two. Float types
+	Log2Grad                                // g/(a*log 2), of the gradient g and the input. Float types
+	Log10                                   // the logarithm to base 10. Float types
+	Log10Grad                               // g/(a*log 10), of the gradient g and the input. Float types
+	Exp2                                    // 2 to the power of a. Float types
+	Exp2Grad                                // g*a*log 2, of the gradient g and the result. Float types
+	Tan                                     // the tangent of a in radians. Float types
+	TanGrad                                 // g*(1+a*a), of the gradient g and the result. Float types
+	Sinh                                    // the hyperbolic sine. Float types
+	Cosh                                    // the hyperbolic cosine. Float types
+	Asin                                    // the angle in radians, from -pi/2 to pi/2, whose sine is a. Float types
+	AsinGrad                                // g/sqrt(1-a*a), of the gradient g and the input. Float types
+	Acos                                    // the angle in radians, from 0 to pi, whose cosine is a. Float types
+	AcosGrad                                // -g/sqrt(1-a*a), of the gradient g and the input. Float types
+	Atan                                    // the angle in radians, from -pi/2 to pi/2, whose tangent is a. Float types
+	AtanGrad                                // g/(1+a*a), of the gradient g and the input. Float types
+	Asinh                                   // the inverse of the hyperbolic sine. Float types
+	AsinhGrad                               // g/sqrt(a*a+1), of the gradient g and the input. Float types
+	Acosh                                   // the inverse of the hyperbolic cosine, not negative, and NaN below 1. Float types
+	AcoshGrad                               // g/sqrt(a*a-1), of the gradient g and the input. Float types
+	Atanh                                   // the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond. Float types
+	AtanhGrad                               // g/(1-a*a), of the gradient g and the input. Float types
+	Erfc                                    // 1-erf(a), accurate where that is small. Float types
+	Erfinv                                  // the inverse of the error function, infinite at -1 and 1, and NaN beyond. Float types
+	ErfinvGrad                              // g*sqrt(pi)/2*exp(a*a), of the gradient g and the result. Float types
+	Lgamma                                  // the natural logarithm of the absolute value of the gamma function, infinite at 0, -1, -2, .... Float types
+	Digamma                                 // the derivative of the logarithm of the gamma function, NaN at -1, -2, .... Float types
+	Polygamma                               // derivative number n of Digamma, from 0, Digamma itself, to 169; F is n. Float types
+	Logit                                   // log(a/(1-a)) of a brought into eps..1-eps, or of a itself where eps is negative; F is eps. Float types
+	LogitGrad                               // g/(a*(1-a)); of a outside of eps..1-eps 0, and NaN outside of 0..1 if eps is negative, of the gradient g and the input. Float types
+	Xlogy                                   // a*log(b), and 0 where a is 0, unless b is NaN. Float types
+	XlogyGrad                               // g*log(b), and 0 where a is 0 and b <= 0, or g is 0, of the gradient g and the inputs a and b. Float types
+	XlogyGradU                              // g*a/b, of the gradient g and the inputs a and b. Float types
+	Atan2                                   // the angle, from -pi to pi, of the point with the coordinates b and a. Float types
+	Atan2Grad                               // g*b/(a*a+b*b), of the gradient g and the inputs a and b. Float types
+	Atan2GradX                              // -g*a/(a*a+b*b), of the gradient g and the inputs a and b. Float types
+	LogAddExp                               // log(exp(a) + exp(b)), without overflow. Float types
+	LogAddExpGrad                           // g/(1+exp(b-a)), of the gradient g and the inputs a and b. Float types
+	LogAddExpGradU                          // g/(1+exp(a-b)), of the gradient g and the inputs a and b. Float types
+	Tanh                                    // the hyperbolic tangent. Float types
+	TanhGrad                                // g*(1-a*a), of the gradient g and the result. Float types
+	Sigmoid                                 // 1/(1+exp(-a)), without overflow. Float types
+	SigmoidGrad                             // g*a*(1-a), of the gradient g and the result. Float types
+	ReLU                                    // max(a, 0), and NaN where a is. Float and integer types
+	ReLUGrad                                // 0 where a <= 0, else g, also where a is NaN, of the gradient g and the result. Float types
+	GELU                                    // a times the normal distribution function at a: 0.5*a*(1+erf(a/sqrt 2)). Float types
+	GELUGrad                                // g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi)), of the gradient g and the input. Float types
+	GELUTanh                                // the tanh approximation of GELU. Float types
+	GELUTanhGrad                            // g times its derivative, of the gradient g and the input. Float types
+	SiLU                                    // a*sigmoid(a). Float types
+	SiLUGrad                                // g*(s + a*s*(1-s)) with s = sigmoid(a), of the gradient g and the input. Float types
+	Softsign                                // a/(1+|a|). Float types
+	SoftsignGrad                            // g/(1+|a|)**2, of the gradient g and the input. Float types
+	Hardswish                               // a*min(max(a+3, 0), 6)/6. Float types
+	HardswishGrad                           // g where a >= 3, 0 where a <= -3, else g*(a/3+0.5), of the gradient g and the input. Float types
+	Hardsigmoid                             // min(max(a+3, 0), 6)/6. Float types
+	HardsigmoidGrad                         // g/6 where -3 < a < 3, else 0, of the gradient g and the input. Float types
+	Mish                                    // a*tanh(log(1+exp(a))). Float types
+	MishGrad                                // g*(tanh(s) + a*(1-tanh(s)**2)*sigmoid(a)) with s = log(1+exp(a)), of the gradient g and the input. Float types
+	LeakyReLU                               // a where a > 0, else slope*a; F is slope. Float types
+	LeakyReLUGrad                           // g where a > 0, else g*slope, of the gradient g and the input. Float types
+	Softplus                                // log(1+exp(beta*a))/beta, and a itself where beta*a > threshold; F is beta, threshold. Float types
+	SoftplusGrad                            // g*sigmoid(beta*a), and g where beta*a > threshold, of the gradient g and the input. Float types
+	ELU                                     // a where a > 0, else alpha*(exp(a)-1); F is alpha. Float types
+	ELUGrad                                 // g where a > 0, else g*alpha*exp(a), of the gradient g and the input. Float types
+	LogSigmoid                              // log(1/(1+exp(-a))), without overflow. Float types
+	LogSigmoidGrad                          // g/(1+exp(a)), of the gradient g and the input. Float types
+	SELU                                    // scale*a where a > 0, else scale*alpha*(exp(a)-1), with alpha 1.6733 and scale 1.0507, which keep mean 0 and variance 1 from layer to layer. Float types
+	SELUGrad                                // g*scale where a > 0, else g*scale*alpha*exp(a), of the gradient g and the input. Float types
+	CELU                                    // a where a > 0, else alpha*(exp(a/alpha)-1); F is alpha. Float types
+	CELUGrad                                // g where a > 0, else g*exp(a/alpha), of the gradient g and the input. Float types
+	PReLU                                   // a where a > 0, else b*a. Float types
+	PReLUGrad                               // g where a > 0, else g*b, of the gradient g and the inputs a and b. Float types
+	PReLUGradWEIGHT                         // 0 where a > 0, else g*a, of the gradient g and the inputs a and b. Float types
+	Threshold                               // a where a > edge, else value; NaN stays NaN; F is edge, value. Float types
+	ThresholdGrad                           // 0 where a <= edge, else g, of the gradient g and the input. Float types
+	Hardshrink                              // 0 where -lambda <= a <= lambda, else a; F is lambda. Float types
+	HardshrinkGrad                          // 0 where -lambda <= a <= lambda, else g, of the gradient g and the input. Float types
+	Softshrink                              // a-lambda where a > lambda, a+lambda where a < -lambda, else 0; NaN stays NaN; F is lambda. Float types
+	HardtanhGrad                            // 0 where a <= lo or a >= hi, else g, of the gradient g and the input. Float types
+	IsNaN                                   // true where a is not a number. Float types; dst is Bool
+	IsInf                                   // true where a is infinite. Float types; dst is Bool
+	IsFinite                                // true where a is neither infinite nor NaN. Float types; dst is Bool
+	Not                                     // true where a is 0. All types; dst is Bool
+	Eq                                      // a == b. All types; dst is Bool
+	Ne                                      // a != b. All types; dst is Bool
+	Lt                                      // a < b. All types; dst is Bool
+	Le                                      // a <= b. All types; dst is Bool
+	Gt                                      // a > b. All types; dst is Bool
+	Ge                                      // a >= b. All types; dst is Bool
+	And                                     // true where neither a nor b is 0. Bool
+	Or                                      // true where a or b is not 0. Bool
+	Xor                                     // true where exactly one of a and b is not 0. Bool
 
 	count
 )
 
 var tableSpecs = [count - firstOfTable]spec{
-	Neg - firstOfTable:             {"neg", "k", "k", numbers, elementwise},
-	Abs - firstOfTable:             {"abs", "k", "k", numbers, elementwise},
-	Sign - firstOfTable:            {"sign", "k", "k", numbers, elementwise},
-	Square - firstOfTable:          {"square", "k", "k", numbers, elementwise},
-	SquareGrad - firstOfTable:      {"square_backward", "k", "kk", floats, elementwise},
-	Floor - firstOfTable:           {"floor", "k", "k", floats, elementwise},
-	Ceil - firstOfTable:            {"ceil", "k", "k", floats, elementwise},
-	Round - firstOfTable:           {"round", "k", "k", floats, elementwise},
-	Trunc - firstOfTable:           {"trunc", "k", "k", floats, elementwise},
-	Frac - firstOfTable:            {"frac", "k", "k", floats, elementwise},
-	Add - firstOfTable:             {"add", "k", "kk", numbers, elementwise},
-	Sub - firstOfTable:             {"sub", "k", "kk", numbers, elementwise},
-	Mul - firstOfTable:             {"mul", "k", "kk", anything, elementwise},
-	Div - firstOfTable:             {"div", "k", "kk", floats, elementwise},
-	Pow - firstOfTable:             {"pow", "k", "kk", numbers, elementwise},
-	Maximum - firstOfTable:         {"maximum", "k", "kk", numbers, elementwise},
-	Minimum - firstOfTable:         {"minimum", "k", "kk", numbers, elementwise},
-	Fmod - firstOfTable:            {"fmod", "k", "kk", numbers, elementwise},
-	Remainder - firstOfTable:       {"remainder", "k", "kk", numbers, elementwise},
-	FloorDivide - firstOfTable:     {"floor_divide", "k", "kk", numbers, elementwise},
-	AddScalar - firstOfTable:       {"add_scalar", "k", "k", numbers, elementwise},
-	MulScalar - firstOfTable:       {"mul_scalar", "k", "k", numbers, elementwise},
-	DivScalar - firstOfTable:       {"div_scalar", "k", "k", floats, elementwise},
-	PowScalar - firstOfTable:       {"pow_scalar", "k", "k", numbers, elementwise},
-	Clamp - firstOfTable:           {"clamp", "k", "k", numbers, elementwise},
-	ClampGrad - firstOfTable:       {"clamp_backward", "k", "kk", floats, elementwise},
-	Lerp - firstOfTable:            {"lerp", "k", "kkk", floats, elementwise},
-	AddCMul - firstOfTable:         {"addcmul", "k", "kkk", numbers, elementwise},
-	AddCDiv - firstOfTable:         {"addcdiv", "k", "kkk", floats, elementwise},
-	Exp - firstOfTable:             {"exp", "k", "k", floats, elementwise},
-	Log - firstOfTable:             {"log", "k", "k", floats, elementwise},
-	Sqrt - firstOfTable:            {"sqrt", "k", "k", floats, elementwise},
-	Rsqrt - firstOfTable:           {"rsqrt", "k", "k", floats, elementwise},
-	Reciprocal - firstOfTable:      {"reciprocal", "k", "k", floats, elementwise},
-	Sin - firstOfTable:             {"sin", "k", "k", floats, elementwise},
-	Cos - firstOfTable:             {"cos", "k", "k", floats, elementwise},
-	Log1p - firstOfTable:           {"log1p", "k", "k", floats, elementwise},
-	Expm1 - firstOfTable:           {"expm1", "k", "k", floats, elementwise},
-	Erf - firstOfTable:             {"erf", "k", "k", floats, elementwise},
-	ErfGrad - firstOfTable:         {"erf_backward", "k", "kk", floats, elementwise},
-	Log2 - firstOfTable:            {"log2", "k", "k", floats, elementwise},
-	Log2Grad - firstOfTable:        {"log2_backward", "k", "kk", floats, elementwise},
-	Log10 - firstOfTable:           {"log10", "k", "k", floats, elementwise},
-	Log10Grad - firstOfTable:       {"log10_backward", "k", "kk", floats, elementwise},
-	Exp2 - firstOfTable:            {"exp2", "k", "k", floats, elementwise},
-	Exp2Grad - firstOfTable:        {"exp2_backward", "k", "kk", floats, elementwise},
-	Tan - firstOfTable:             {"tan", "k", "k", floats, elementwise},
-	TanGrad - firstOfTable:         {"tan_backward", "k", "kk", floats, elementwise},
-	Sinh - firstOfTable:            {"sinh", "k", "k", floats, elementwise},
-	Cosh - firstOfTable:            {"cosh", "k", "k", floats, elementwise},
-	Asin - firstOfTable:            {"asin", "k", "k", floats, elementwise},
-	AsinGrad - firstOfTable:        {"asin_backward", "k", "kk", floats, elementwise},
-	Acos - firstOfTable:            {"acos", "k", "k", floats, elementwise},
-	AcosGrad - firstOfTable:        {"acos_backward", "k", "kk", floats, elementwise},
-	Atan - firstOfTable:            {"atan", "k", "k", floats, elementwise},
-	AtanGrad - firstOfTable:        {"atan_backward", "k", "kk", floats, elementwise},
-	Asinh - firstOfTable:           {"asinh", "k", "k", floats, elementwise},
-	AsinhGrad - firstOfTable:       {"asinh_backward", "k", "kk", floats, elementwise},
-	Acosh - firstOfTable:           {"acosh", "k", "k", floats, elementwise},
-	AcoshGrad - firstOfTable:       {"acosh_backward", "k", "kk", floats, elementwise},
-	Atanh - firstOfTable:           {"atanh", "k", "k", floats, elementwise},
-	AtanhGrad - firstOfTable:       {"atanh_backward", "k", "kk", floats, elementwise},
-	Erfc - firstOfTable:            {"erfc", "k", "k", floats, elementwise},
-	Erfinv - firstOfTable:          {"erfinv", "k", "k", floats, elementwise},
-	ErfinvGrad - firstOfTable:      {"erfinv_backward", "k", "kk", floats, elementwise},
-	Lgamma - firstOfTable:          {"lgamma", "k", "k", floats, elementwise},
-	Digamma - firstOfTable:         {"digamma", "k", "k", floats, elementwise},
-	Polygamma - firstOfTable:       {"polygamma", "k", "k", floats, elementwise},
-	Logit - firstOfTable:           {"logit", "k", "k", floats, elementwise},
-	LogitGrad - firstOfTable:       {"logit_backward", "k", "kk", floats, elementwise},
-	Xlogy - firstOfTable:           {"xlogy", "k", "kk", floats, elementwise},
-	XlogyGrad - firstOfTable:       {"xlogy_backward", "k", "kkk", floats, elementwise},
-	XlogyGradU - firstOfTable:      {"xlogy_backward_other", "k", "kkk", floats, elementwise},
-	Atan2 - firstOfTable:           {"atan2", "k", "kk", floats, elementwise},
-	Atan2Grad - firstOfTable:       {"atan2_backward", "k", "kkk", floats, elementwise},
-	Atan2GradX - firstOfTable:      {"atan2_backward_other", "k", "kkk", floats, elementwise},
-	LogAddExp - firstOfTable:       {"logaddexp", "k", "kk", floats, elementwise},
-	LogAddExpGrad - firstOfTable:   {"logaddexp_backward", "k", "kkk", floats, elementwise},
-	LogAddExpGradU - firstOfTable:  {"logaddexp_backward_other", "k", "kkk", floats, elementwise},
-	Tanh - firstOfTable:            {"tanh", "k", "k", floats, elementwise},
-	TanhGrad - firstOfTable:        {"tanh_backward", "k", "kk", floats, elementwise},
-	Sigmoid - firstOfTable:         {"sigmoid", "k", "k", floats, elementwise},
-	SigmoidGrad - firstOfTable:     {"sigmoid_backward", "k", "kk", floats, elementwise},
-	ReLU - firstOfTable:            {"relu", "k", "k", numbers, elementwise},
-	ReLUGrad - firstOfTable:        {"relu_backward", "k", "kk", floats, elementwise},
-	GELU - firstOfTable:            {"gelu", "k", "k", floats, elementwise},
-	GELUGrad - firstOfTable:        {"gelu_backward", "k", "kk", floats, elementwise},
-	GELUTanh - firstOfTable:        {"gelu_tanh", "k", "k", floats, elementwise},
-	GELUTanhGrad - firstOfTable:    {"gelu_tanh_backward", "k", "kk", floats, elementwise},
-	SiLU - firstOfTable:            {"silu", "k", "k", floats, elementwise},
-	SiLUGrad - firstOfTable:        {"silu_backward", "k", "kk", floats, elementwise},
-	Softsign - firstOfTable:        {"softsign", "k", "k", floats, elementwise},
-	SoftsignGrad - firstOfTable:    {"softsign_backward", "k", "kk", floats, elementwise},
-	Hardswish - firstOfTable:       {"hardswish", "k", "k", floats, elementwise},
-	HardswishGrad - firstOfTable:   {"hardswish_backward", "k", "kk", floats, elementwise},
-	Hardsigmoid - firstOfTable:     {"hardsigmoid", "k", "k", floats, elementwise},
-	HardsigmoidGrad - firstOfTable: {"hardsigmoid_backward", "k", "kk", floats, elementwise},
-	Mish - firstOfTable:            {"mish", "k", "k", floats, elementwise},
-	MishGrad - firstOfTable:        {"mish_backward", "k", "kk", floats, elementwise},
-	LeakyReLU - firstOfTable:       {"leaky_relu", "k", "k", floats, elementwise},
-	LeakyReLUGrad - firstOfTable:   {"leaky_relu_backward", "k", "kk", floats, elementwise},
-	Softplus - firstOfTable:        {"softplus", "k", "k", floats, elementwise},
-	SoftplusGrad - firstOfTable:    {"softplus_backward", "k", "kk", floats, elementwise},
-	ELU - firstOfTable:             {"elu", "k", "k", floats, elementwise},
-	ELUGrad - firstOfTable:         {"elu_backward", "k", "kk", floats, elementwise},
-	LogSigmoid - firstOfTable:      {"log_sigmoid", "k", "k", floats, elementwise},
-	LogSigmoidGrad - firstOfTable:  {"log_sigmoid_backward", "k", "kk", floats, elementwise},
-	SELU - firstOfTable:            {"selu", "k", "k", floats, elementwise},
-	SELUGrad - firstOfTable:        {"selu_backward", "k", "kk", floats, elementwise},
-	CELU - firstOfTable:            {"celu", "k", "k", floats, elementwise},
-	CELUGrad - firstOfTable:        {"celu_backward", "k", "kk", floats, elementwise},
-	PReLU - firstOfTable:           {"prelu", "k", "kk", floats, elementwise},
-	PReLUGrad - firstOfTable:       {"prelu_backward", "k", "kkk", floats, elementwise},
-	PReLUGradWEIGHT - firstOfTable: {"prelu_backward_other", "k", "kkk", floats, elementwise},
-	Threshold - firstOfTable:       {"threshold", "k", "k", floats, elementwise},
-	ThresholdGrad - firstOfTable:   {"threshold_backward", "k", "kk", floats, elementwise},
-	Hardshrink - firstOfTable:      {"hardshrink", "k", "k", floats, elementwise},
-	HardshrinkGrad - firstOfTable:  {"hardshrink_backward", "k", "kk", floats, elementwise},
-	Softshrink - firstOfTable:      {"softshrink", "k", "k", floats, elementwise},
-	HardtanhGrad - firstOfTable:    {"hardtanh_backward", "k", "kk", floats, elementwise},
-	IsNaN - firstOfTable:           {"isnan", "b", "k", floats, elementwise},
-	IsInf - firstOfTable:           {"isinf", "b", "k", floats, elementwise},
-	IsFinite - firstOfTable:        {"isfinite", "b", "k", floats, elementwise},
-	Not - firstOfTable:             {"logical_not", "b", "k", anything, elementwise},
-	Eq - firstOfTable:              {"eq", "b", "kk", anything, elementwise},
-	Ne - firstOfTable:              {"ne", "b", "kk", anything, elementwise},
-	Lt - firstOfTable:              {"lt", "b", "kk", anything, elementwise},
-	Le - firstOfTable:              {"le", "b", "kk", anything, elementwise},
-	Gt - firstOfTable:              {"gt", "b", "kk", anything, elementwise},
-	Ge - firstOfTable:              {"ge", "b", "kk", anything, elementwise},
-	And - firstOfTable:             {"logical_and", "k", "kk", boolean, elementwise},
-	Or - firstOfTable:              {"logical_or", "k", "kk", boolean, elementwise},
-	Xor - firstOfTable:             {"logical_xor", "k", "kk", boolean, elementwise},
+	Neg - firstOfTable:               {"neg", "k", "k", numbers, elementwise},
+	Abs - firstOfTable:               {"abs", "k", "k", numbers, elementwise},
+	Sign - firstOfTable:              {"sign", "k", "k", numbers, elementwise},
+	Square - firstOfTable:            {"square", "k", "k", numbers, elementwise},
+	SquareGrad - firstOfTable:        {"square_backward", "k", "kk", floats, elementwise},
+	Floor - firstOfTable:             {"floor", "k", "k", floats, elementwise},
+	Ceil - firstOfTable:              {"ceil", "k", "k", floats, elementwise},
+	Round - firstOfTable:             {"round", "k", "k", floats, elementwise},
+	Trunc - firstOfTable:             {"trunc", "k", "k", floats, elementwise},
+	Frac - firstOfTable:              {"frac", "k", "k", floats, elementwise},
+	Add - firstOfTable:               {"add", "k", "kk", numbers, elementwise},
+	Sub - firstOfTable:               {"sub", "k", "kk", numbers, elementwise},
+	Mul - firstOfTable:               {"mul", "k", "kk", anything, elementwise},
+	Div - firstOfTable:               {"div", "k", "kk", floats, elementwise},
+	Pow - firstOfTable:               {"pow", "k", "kk", numbers, elementwise},
+	Maximum - firstOfTable:           {"maximum", "k", "kk", numbers, elementwise},
+	Minimum - firstOfTable:           {"minimum", "k", "kk", numbers, elementwise},
+	Fmod - firstOfTable:              {"fmod", "k", "kk", numbers, elementwise},
+	Remainder - firstOfTable:         {"remainder", "k", "kk", numbers, elementwise},
+	FloorDivide - firstOfTable:       {"floor_divide", "k", "kk", numbers, elementwise},
+	AddScalar - firstOfTable:         {"add_scalar", "k", "k", numbers, elementwise},
+	MulScalar - firstOfTable:         {"mul_scalar", "k", "k", numbers, elementwise},
+	DivScalar - firstOfTable:         {"div_scalar", "k", "k", floats, elementwise},
+	PowScalar - firstOfTable:         {"pow_scalar", "k", "k", numbers, elementwise},
+	Clamp - firstOfTable:             {"clamp", "k", "k", numbers, elementwise},
+	ClampGrad - firstOfTable:         {"clamp_backward", "k", "kk", floats, elementwise},
+	Lerp - firstOfTable:              {"lerp", "k", "kkk", floats, elementwise},
+	AddCMul - firstOfTable:           {"addcmul", "k", "kkk", numbers, elementwise},
+	AddCDiv - firstOfTable:           {"addcdiv", "k", "kkk", floats, elementwise},
+	BitwiseAnd - firstOfTable:        {"bitwise_and", "k", "kk", integers, elementwise},
+	BitwiseOr - firstOfTable:         {"bitwise_or", "k", "kk", integers, elementwise},
+	BitwiseXor - firstOfTable:        {"bitwise_xor", "k", "kk", integers, elementwise},
+	BitwiseNot - firstOfTable:        {"bitwise_not", "k", "k", integers, elementwise},
+	BitwiseLeftShift - firstOfTable:  {"bitwise_left_shift", "k", "kk", integers, elementwise},
+	BitwiseRightShift - firstOfTable: {"bitwise_right_shift", "k", "kk", integers, elementwise},
+	Exp - firstOfTable:               {"exp", "k", "k", floats, elementwise},
+	Log - firstOfTable:               {"log", "k", "k", floats, elementwise},
+	Sqrt - firstOfTable:              {"sqrt", "k", "k", floats, elementwise},
+	Rsqrt - firstOfTable:             {"rsqrt", "k", "k", floats, elementwise},
+	Reciprocal - firstOfTable:        {"reciprocal", "k", "k", floats, elementwise},
+	Sin - firstOfTable:               {"sin", "k", "k", floats, elementwise},
+	Cos - firstOfTable:               {"cos", "k", "k", floats, elementwise},
+	Log1p - firstOfTable:             {"log1p", "k", "k", floats, elementwise},
+	Expm1 - firstOfTable:             {"expm1", "k", "k", floats, elementwise},
+	Erf - firstOfTable:               {"erf", "k", "k", floats, elementwise},
+	ErfGrad - firstOfTable:           {"erf_backward", "k", "kk", floats, elementwise},
+	Log2 - firstOfTable:              {"log2", "k", "k", floats, elementwise},
+	Log2Grad - firstOfTable:          {"log2_backward", "k", "kk", floats, elementwise},
+	Log10 - firstOfTable:             {"log10", "k", "k", floats, elementwise},
+	Log10Grad - firstOfTable:         {"log10_backward", "k", "kk", floats, elementwise},
+	Exp2 - firstOfTable:              {"exp2", "k", "k", floats, elementwise},
+	Exp2Grad - firstOfTable:          {"exp2_backward", "k", "kk", floats, elementwise},
+	Tan - firstOfTable:               {"tan", "k", "k", floats, elementwise},
+	TanGrad - firstOfTable:           {"tan_backward", "k", "kk", floats, elementwise},
+	Sinh - firstOfTable:              {"sinh", "k", "k", floats, elementwise},
+	Cosh - firstOfTable:              {"cosh", "k", "k", floats, elementwise},
+	Asin - firstOfTable:              {"asin", "k", "k", floats, elementwise},
+	AsinGrad - firstOfTable:          {"asin_backward", "k", "kk", floats, elementwise},
+	Acos - firstOfTable:              {"acos", "k", "k", floats, elementwise},
+	AcosGrad - firstOfTable:          {"acos_backward", "k", "kk", floats, elementwise},
+	Atan - firstOfTable:              {"atan", "k", "k", floats, elementwise},
+	AtanGrad - firstOfTable:          {"atan_backward", "k", "kk", floats, elementwise},
+	Asinh - firstOfTable:             {"asinh", "k", "k", floats, elementwise},
+	AsinhGrad - firstOfTable:         {"asinh_backward", "k", "kk", floats, elementwise},
+	Acosh - firstOfTable:             {"acosh", "k", "k", floats, elementwise},
+	AcoshGrad - firstOfTable:         {"acosh_backward", "k", "kk", floats, elementwise},
+	Atanh - firstOfTable:             {"atanh", "k", "k", floats, elementwise},
+	AtanhGrad - firstOfTable:         {"atanh_backward", "k", "kk", floats, elementwise},
+	Erfc - firstOfTable:              {"erfc", "k", "k", floats, elementwise},
+	Erfinv - firstOfTable:            {"erfinv", "k", "k", floats, elementwise},
+	ErfinvGrad - firstOfTable:        {"erfinv_backward", "k", "kk", floats, elementwise},
+	Lgamma - firstOfTable:            {"lgamma", "k", "k", floats, elementwise},
+	Digamma - firstOfTable:           {"digamma", "k", "k", floats, elementwise},
+	Polygamma - firstOfTable:         {"polygamma", "k", "k", floats, elementwise},
+	Logit - firstOfTable:             {"logit", "k", "k", floats, elementwise},
+	LogitGrad - firstOfTable:         {"logit_backward", "k", "kk", floats, elementwise},
+	Xlogy - firstOfTable:             {"xlogy", "k", "kk", floats, elementwise},
+	XlogyGrad - firstOfTable:         {"xlogy_backward", "k", "kkk", floats, elementwise},
+	XlogyGradU - firstOfTable:        {"xlogy_backward_other", "k", "kkk", floats, elementwise},
+	Atan2 - firstOfTable:             {"atan2", "k", "kk", floats, elementwise},
+	Atan2Grad - firstOfTable:         {"atan2_backward", "k", "kkk", floats, elementwise},
+	Atan2GradX - firstOfTable:        {"atan2_backward_other", "k", "kkk", floats, elementwise},
+	LogAddExp - firstOfTable:         {"logaddexp", "k", "kk", floats, elementwise},
+	LogAddExpGrad - firstOfTable:     {"logaddexp_backward", "k", "kkk", floats, elementwise},
+	LogAddExpGradU - firstOfTable:    {"logaddexp_backward_other", "k", "kkk", floats, elementwise},
+	Tanh - firstOfTable:              {"tanh", "k", "k", floats, elementwise},
+	TanhGrad - firstOfTable:          {"tanh_backward", "k", "kk", floats, elementwise},
+	Sigmoid - firstOfTable:           {"sigmoid", "k", "k", floats, elementwise},
+	SigmoidGrad - firstOfTable:       {"sigmoid_backward", "k", "kk", floats, elementwise},
+	ReLU - firstOfTable:              {"relu", "k", "k", numbers, elementwise},
+	ReLUGrad - firstOfTable:          {"relu_backward", "k", "kk", floats, elementwise},
+	GELU - firstOfTable:              {"gelu", "k", "k", floats, elementwise},
+	GELUGrad - firstOfTable:          {"gelu_backward", "k", "kk", floats, elementwise},
+	GELUTanh - firstOfTable:          {"gelu_tanh", "k", "k", floats, elementwise},
+	GELUTanhGrad - firstOfTable:      {"gelu_tanh_backward", "k", "kk", floats, elementwise},
+	SiLU - firstOfTable:              {"silu", "k", "k", floats, elementwise},
+	SiLUGrad - firstOfTable:          {"silu_backward", "k", "kk", floats, elementwise},
+	Softsign - firstOfTable:          {"softsign", "k", "k", floats, elementwise},
+	SoftsignGrad - firstOfTable:      {"softsign_backward", "k", "kk", floats, elementwise},
+	Hardswish - firstOfTable:         {"hardswish", "k", "k", floats, elementwise},
+	HardswishGrad - firstOfTable:     {"hardswish_backward", "k", "kk", floats, elementwise},
+	Hardsigmoid - firstOfTable:       {"hardsigmoid", "k", "k", floats, elementwise},
+	HardsigmoidGrad - firstOfTable:   {"hardsigmoid_backward", "k", "kk", floats, elementwise},
+	Mish - firstOfTable:              {"mish", "k", "k", floats, elementwise},
+	MishGrad - firstOfTable:          {"mish_backward", "k", "kk", floats, elementwise},
+	LeakyReLU - firstOfTable:         {"leaky_relu", "k", "k", floats, elementwise},
+	LeakyReLUGrad - firstOfTable:     {"leaky_relu_backward", "k", "kk", floats, elementwise},
+	Softplus - firstOfTable:          {"softplus", "k", "k", floats, elementwise},
+	SoftplusGrad - firstOfTable:      {"softplus_backward", "k", "kk", floats, elementwise},
+	ELU - firstOfTable:               {"elu", "k", "k", floats, elementwise},
+	ELUGrad - firstOfTable:           {"elu_backward", "k", "kk", floats, elementwise},
+	LogSigmoid - firstOfTable:        {"log_sigmoid", "k", "k", floats, elementwise},
+	LogSigmoidGrad - firstOfTable:    {"log_sigmoid_backward", "k", "kk", floats, elementwise},
+	SELU - firstOfTable:              {"selu", "k", "k", floats, elementwise},
+	SELUGrad - firstOfTable:          {"selu_backward", "k", "kk", floats, elementwise},
+	CELU - firstOfTable:              {"celu", "k", "k", floats, elementwise},
+	CELUGrad - firstOfTable:          {"celu_backward", "k", "kk", floats, elementwise},
+	PReLU - firstOfTable:             {"prelu", "k", "kk", floats, elementwise},
+	PReLUGrad - firstOfTable:         {"prelu_backward", "k", "kkk", floats, elementwise},
+	PReLUGradWEIGHT - firstOfTable:   {"prelu_backward_other", "k", "kkk", floats, elementwise},
+	Threshold - firstOfTable:         {"threshold", "k", "k", floats, elementwise},
+	ThresholdGrad - firstOfTable:     {"threshold_backward", "k", "kk", floats, elementwise},
+	Hardshrink - firstOfTable:        {"hardshrink", "k", "k", floats, elementwise},
+	HardshrinkGrad - firstOfTable:    {"hardshrink_backward", "k", "kk", floats, elementwise},
+	Softshrink - firstOfTable:        {"softshrink", "k", "k", floats, elementwise},
+	HardtanhGrad - firstOfTable:      {"hardtanh_backward", "k", "kk", floats, elementwise},
+	IsNaN - firstOfTable:             {"isnan", "b", "k", floats, elementwise},
+	IsInf - firstOfTable:             {"isinf", "b", "k", floats, elementwise},
+	IsFinite - firstOfTable:          {"isfinite", "b", "k", floats, elementwise},
+	Not - firstOfTable:               {"logical_not", "b", "k", anything, elementwise},
+	Eq - firstOfTable:                {"eq", "b", "kk", anything, elementwise},
+	Ne - firstOfTable:                {"ne", "b", "kk", anything, elementwise},
+	Lt - firstOfTable:                {"lt", "b", "kk", anything, elementwise},
+	Le - firstOfTable:                {"le", "b", "kk", anything, elementwise},
+	Gt - firstOfTable:                {"gt", "b", "kk", anything, elementwise},
+	Ge - firstOfTable:                {"ge", "b", "kk", anything, elementwise},
+	And - firstOfTable:               {"logical_and", "k", "kk", boolean, elementwise},
+	Or - firstOfTable:                {"logical_or", "k", "kk", boolean, elementwise},
+	Xor - firstOfTable:               {"logical_xor", "k", "kk", boolean, elementwise},
 }

@@ -34,7 +34,8 @@ const (
 	Cast
 	// Arange: dst (one dimension) element i = start + i*step; F[0], F[1] for float types, I[0], I[1] for integer types.
 	Arange
-	// Uniform: dst = F[0] + u*(F[1]-F[0]) with u in [0, 1) from Philox4x32-10 with key I[0] and counter offset I[1].
+	// Uniform: dst = F[0] + u*(F[1]-F[0]) with u in [0, 1) from Philox4x32-10 with key I[0] and counter offset I[1]; but F[2], a number of
+	// dst's type, where it is more, so that nothing is rounded to F[1].
 	// Float types. dst is contiguous. Element i uses word i%4 of block I[1]+i/4; see philox.go in kernels/cpu.
 	Uniform
 	// Normal: dst = F[0] + F[1]*n with n standard normal by Box-Muller on the words of Philox, as Uniform.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cistern-ml/cistern/internal/elementwise"
@@ -34,6 +35,7 @@ var (
 	numberClass    = class{"numbers", "Float and integer types", false, "NUMBER"}
 	testClass      = class{"floats", "Float types; dst is Bool", true, "FLOAT"}
 	conditionClass = class{"anything", "All types; dst is Bool", true, "ANY"}
+	wholeClass     = class{"integers", "Integer types", false, "INTEGER"}
 	boolClass      = class{"boolean", "Bool", false, "BOOL"}
 )
 
@@ -41,7 +43,7 @@ func classOf(t elementwise.Types) class {
 	return map[elementwise.Types]class{
 		elementwise.ToFloat: floatClass, elementwise.OnlyFloats: floatClass, elementwise.Rounding: floatClass, elementwise.Numeric: numberClass, elementwise.Lifting: numberClass,
 
-		elementwise.Tests: testClass, elementwise.Conditions: conditionClass, elementwise.Bools: boolClass,
+		elementwise.Tests: testClass, elementwise.Conditions: conditionClass, elementwise.Bools: boolClass, elementwise.Integers: wholeClass,
 	}[t]
 }
 
@@ -61,7 +63,7 @@ func kernelsOf(o elementwise.Op) []kernel {
 	inputs := operandsOf(o)
 	k := kernel{Func: o.Func, ID: o.Name, Name: o.Torch, Operands: inputs, Scalars: o.Scalars, Class: classOf(o.Types), Spec: specOf(o), Op: o}
 	switch o.Types {
-	case elementwise.Numeric, elementwise.Lifting, elementwise.Conditions, elementwise.Bools:
+	case elementwise.Numeric, elementwise.Lifting, elementwise.Conditions, elementwise.Bools, elementwise.Integers:
 		k.Own = true
 	}
 	var list []kernel
@@ -133,4 +135,9 @@ func (k kernel) Out() string {
 }
 
 // Integers reports whether there are kernels for integers.
-func (k kernel) Integers() bool { return k.Class.Maps == "NUMBER" || k.Class.Maps == "ANY" }
+func (k kernel) Integers() bool {
+	return slices.Contains([]string{"NUMBER", "ANY", "INTEGER"}, k.Class.Maps)
+}
+
+// Floats reports whether there are kernels for floating-point types.
+func (k kernel) Floats() bool { return k.Class.Maps != "BOOL" && k.Class.Maps != "INTEGER" }

@@ -34,6 +34,8 @@ func (k kernel) Loops() []loop {
 	switch {
 	case k.Class.Maps == "BOOL":
 		list[0].Params, list[0].Type = "", "uint8"
+	case !k.Floats():
+		list[0].Params = "[T integer]"
 	case k.Narrow != "":
 		list[0].Params, list[0].Type, list[0].Name = "", "float64", k.Fn()+"Float64"
 		narrow := list[0]
@@ -124,7 +126,10 @@ func (k kernel) Row() string {
 	if k.Class.Maps == "BOOL" {
 		return "boolean(" + arity + "(" + name + "))"
 	}
-	parts := []string{"floats(" + of(name, "float32", "float64") + ")"}
+	var parts []string
+	if k.Floats() {
+		parts = append(parts, "floats("+of(name, "float32", "float64")+")")
+	}
 	if k.Integers() {
 		whole := name
 		if k.Whole != "" {

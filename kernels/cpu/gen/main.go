@@ -1,13 +1,17 @@
-// Command gen writes assembly of package cpu that repeats itself: the micro-kernels of matrix products, with avo. go generate ./kernels/cpu
-// runs it. It is a module of its own, so that nobody who imports Cistern downloads avo.
+// Command gen writes assembly of package cpu that repeats itself, with avo: the micro-kernels of matrix products, the transforms of
+// Winograd's convolution, and functions of float32, which it writes in Go as well. go generate ./kernels/cpu runs it. It is a module of its
+// own, so that nobody who imports Cistern downloads avo.
 //
-//	go run . -set avx2 -out FILE     gemm_avx2_amd64.s
-//	go run . -set avx512 -out FILE   gemm_avx512_amd64.s
+//	go run . -set avx2 -out FILE        gemm_avx2_amd64.s
+//	go run . -set avx512 -out FILE      gemm_avx512_amd64.s
+//	go run . -set winograd -out FILE    winograd_avx2_amd64.s
+//	go run . -set functions -out FILE   functions_avx2_amd64.s, with functions_gen.go and functions_amd64.go beside it
 package main
 
 import (
 	"flag"
 	"log"
+	"path/filepath"
 
 	"github.com/mmcloughlin/avo/build"
 )
@@ -25,14 +29,31 @@ var tiles = map[string][]tile{
 }
 
 func main() {
-	set := flag.String("set", "", "instruction set: avx2 or avx512")
+	set := flag.String("set", "", "what to write: avx2, avx512, winograd or functions")
 	flag.Parse()
 	list := tiles[*set]
-	if list == nil {
-		log.Fatalf("gen: -set is %q, want avx2 or avx512", *set)
+	switch {
+	case *set == "winograd":
+		generateWinograd()
+	case *set == "functions":
+		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
+	case list == nil:
+		log.Fatalf("gen: -set is %q, want avx2, avx512, winograd or functions", *set)
 	}
 	for _, t := range list {
 		t.generate()
 	}
 	build.Generate()
+}
+
+// writeFunctions writes the files in Go to a folder, and leaves assembly to avo.
+func writeFunctions(folder string) {
+	all := functions()
+	emitVectors(all)
+	if err := emitGo(filepath.Join(folder, "functions_gen.go"), all); err != nil {
+		log.Fatal("gen: ", err)
+	}
+	if err := emitTable(filepath.Join(folder, "functions_amd64.go"), all); err != nil {
+		log.Fatal("gen: ", err)
+	}
 }

@@ -10,12 +10,14 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// tile is a micro-kernel: the product of a packed panel of rows of a and one of columns of b, two vectors wide, is in registers while the
-// sum runs, two for each row. What is left over are two registers for a step of b, and two for elements of a.
+// tile is a micro-kernel: the product of a packed panel of rows of a and one of columns of b, two or three vectors wide, is in registers
+// while the sum runs, as many for each row. What is left over are as many registers for a step of b, and two or one for elements of a.
 type tile struct {
 	name    string
 	typ     string // of an element
 	rows    int
+	panel   int // rows of a panel of a, if there are more
+	width   int // vectors of a row, if they are not two
 	unroll  int // steps of the sum in an iteration, a power of two
 	vectors vectors
 	scalars scalars
@@ -46,22 +48,36 @@ var (
 // generate writes the function: c = alpha*a*b, or c += that, for a tile whose rows are ld elements apart.
 func (t tile) generate() {
 	TEXT(t.name, NOSPLIT, fmt.Sprintf("func(k int, a, b, c *%[1]s, ld int, alpha %[1]s, add bool)", t.typ))
+	t.load()
+	t.clear()
+	t.loop()
+	t.store(func() {
+		VZEROUPPER()
+		RET()
+	})
+}
+
+// load reads the arguments, but for alpha and add.
+func (t tile) load() {
 	Load(Param("k"), RCX)
 	Load(Param("a"), RAX)
 	Load(Param("b"), RBX)
 	Load(Param("c"), RDX)
 	Load(Param("ld"), RSI)
 	SHLQ(U8(t.scalars.shift), RSI)
+}
+
+func (t tile) clear() {
 	for _, r := range t.sums() {
 		t.vectors.zero(r)
 	}
-	t.loop()
-	t.store()
 }
 
 // sums are the registers of the tile; rest are those after them: two of b, two of a.
-func (t tile) sums() []Op { return t.vectors.registers[:2*t.rows] }
-func (t tile) rest() []Op { return t.vectors.registers[2*t.rows:] }
+func (t tile) sums() []Op { return t.vectors.registers[:t.across()*t.rows] }
+func (t tile) rest() []Op { return t.vectors.registers[t.across()*t.rows:] }
+
+func (t tile) across() int { return max(2, t.width) }
 
 // loop adds k steps: as many as are unrolled at a time, and then one at a time.
 func (t tile) loop() {
@@ -84,7 +100,7 @@ func (t tile) loop() {
 
 // steps adds n steps, and moves on in both panels.
 func (t tile) steps(n int) {
-	a, b := t.rows*t.scalars.bytes, 2*t.vectors.bytes // of a step
+	a, b := max(t.rows, t.panel)*t.scalars.bytes, t.across()*t.vectors.bytes // of a step
 	for i := range n {
 		t.step(i*a, i*b)
 	}
@@ -92,22 +108,25 @@ func (t tile) steps(n int) {
 	ADDQ(U32(n*b), RBX)
 }
 
-// step adds one step of the sum, whose elements of a and b lie so many bytes from the pointers: each element of a times both vectors of b.
-// Elements of a take turns in two registers, so that one is loaded while the other is used.
+// step adds one step of the sum, whose elements of a and b lie so many bytes from the pointers: each element of a times all vectors of b.
+// Elements of a take turns in the registers that are left, so that one is loaded while the other is used.
 func (t tile) step(a, b int) {
-	sums, rest := t.sums(), t.rest()
-	t.scalars.move(Mem{Base: RBX, Disp: b}, rest[0])
-	t.scalars.move(Mem{Base: RBX, Disp: b + t.vectors.bytes}, rest[1])
+	sums, n := t.sums(), t.across()
+	vectors, elements := t.rest()[:n], t.rest()[n:]
+	for i, v := range vectors {
+		t.scalars.move(Mem{Base: RBX, Disp: b + i*t.vectors.bytes}, v)
+	}
 	for row := range t.rows {
-		element := rest[2+row%2]
+		element := elements[row%min(2, len(elements))]
 		t.scalars.broadcast(Mem{Base: RAX, Disp: a + row*t.scalars.bytes}, element)
-		t.scalars.fma(rest[0], element, sums[2*row])
-		t.scalars.fma(rest[1], element, sums[2*row+1])
+		for i, v := range vectors {
+			t.scalars.fma(v, element, sums[n*row+i])
+		}
 	}
 }
 
-// store writes the rows of the tile, times alpha, or adds them to what is there.
-func (t tile) store() {
+// store writes the rows of the tile, times alpha, or adds them to what is there, and then does what end says.
+func (t tile) store(end func()) {
 	alpha := t.rest()[3]
 	Label("store")
 	t.scalars.broadcast(address("alpha"), alpha)
@@ -115,14 +134,15 @@ func (t tile) store() {
 	TESTL(R8L, R8L)
 	JNZ(LabelRef("add"))
 	t.rowsOut(alpha, false)
+	end()
 	Label("add")
 	t.rowsOut(alpha, true)
+	end()
 }
 
 func (t tile) rowsOut(alpha Op, add bool) {
 	for row := range t.rows {
-		pair := t.sums()[2*row : 2*row+2]
-		for i, r := range pair {
+		for i, r := range t.sums()[t.across()*row:][:t.across()] {
 			at := Mem{Base: RDX, Disp: i * t.vectors.bytes}
 			t.scalars.mul(alpha, r, r)
 			if add {
@@ -132,8 +152,6 @@ func (t tile) rowsOut(alpha Op, add bool) {
 		}
 		ADDQ(RSI, RDX)
 	}
-	VZEROUPPER()
-	RET()
 }
 
 // address is where an argument lies.

@@ -42,6 +42,9 @@ template <class C> FN C cosine(C a) {
     sincos((f64)a, x, y);
     return (C)y;
 }
+// The bits of an integer, n places to the left or to the right.
+template <class C> FN C left_shift(C a, C n) { return (u64)n < 8 * sizeof(C) ? (C)((u64)a << n) : (C)0; }
+template <class C> FN C right_shift(C a, C n) { return (u64)n < 8 * sizeof(C) ? (C)(a >> n) : (C)(a < 0 ? -1 : 0); }
 // An integer to the power of n, which wraps. Of negative powers only those of 1 and -1 are whole.
 template <class C> FN C whole_power(C a, i64 n) {
     if (n < 0) return a == 1 ? a : (C)-1 < 0 && a == (C)-1 ? (n & 1 ? a : (C)1) : (C)0;

@@ -56,6 +56,12 @@ BINARY(ClampGrad, return b >= s && b <= t ? a : (C)0; )
 TERNARY(Lerp, return abs(c) < (C)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c); )
 TERNARY(AddCMul, return plus<C>(a, times<C>(times<C>(s, b), c)); )
 TERNARY(AddCDiv, return a + s * (b / c); )
+BINARY(BitwiseAnd, return a & b; )
+BINARY(BitwiseOr, return a | b; )
+BINARY(BitwiseXor, return a ^ b; )
+UNARY(BitwiseNot, return (C)~a; )
+BINARY(BitwiseLeftShift, return left_shift<C>(a, b); )
+BINARY(BitwiseRightShift, return right_shift<C>(a, b); )
 UNARY(Exp, return exp(a); )
 UNARY(Log, return log(a); )
 UNARY(Sqrt, return sqrt(a); )
@@ -298,6 +304,14 @@ SLOW(fn::Atan2)
     MAP1(clamp_##T, fn::Clamp, T, T, C) \
     MAP3(addcmul_##T, fn::AddCMul, T, C) \
     MAP1(relu_##T, fn::ReLU, T, T, C) \
+
+#define MAPS_INTEGER(T, C) \
+    MAP2(bitwise_and_##T, fn::BitwiseAnd, T, T, C) \
+    MAP2(bitwise_or_##T, fn::BitwiseOr, T, T, C) \
+    MAP2(bitwise_xor_##T, fn::BitwiseXor, T, T, C) \
+    MAP1(bitwise_not_##T, fn::BitwiseNot, T, T, C) \
+    MAP2(bitwise_left_shift_##T, fn::BitwiseLeftShift, T, T, C) \
+    MAP2(bitwise_right_shift_##T, fn::BitwiseRightShift, T, T, C) \
 
 #define MAPS_FLOAT(T, C, W) \
     MAP2(square_backward_##T, fn::SquareGrad, T, T, C) \

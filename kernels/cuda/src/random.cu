@@ -32,10 +32,13 @@ FN void uniforms(f64 (&u)[4], u64 key, u64 n) {
     for (int j = 0; j < 4; j++) u[j] = (f64)(((u64)w.w[j] << 32 | v.w[j]) >> 11) * 0x1p-53;
 }
 
-template <class C> FN void uniform(C (&u)[4], f64 from, f64 to) {
-    C start = (C)from, width = (C)(to - from);
+template <class C> FN void uniform(C (&u)[4], f64 from, f64 to, f64 most) {
+    C start = (C)from, width = (C)(to - from), last = (C)most;
     #pragma unroll
-    for (int j = 0; j < 4; j++) u[j] = start + u[j] * width;
+    for (int j = 0; j < 4; j++) {
+        C v = start + u[j] * width;
+        u[j] = v > last ? last : v;
+    }
 }
 
 // The method of Box and Muller. 1-u is exact, and in (0, 1].
@@ -52,7 +55,7 @@ template <class T, class C> FN void normal(T (&r)[4], const C (&u)[4], f64 mean,
 enum { UNIFORM, NORMAL, BERNOULLI };
 
 // Each thread makes the four elements of one block.
-template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b) {
+template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b, f64 c) {
     u64 block = (u64)blockIdx.x * THREADS + threadIdx.x;
     if (block * 4 >= n) return;
     C u[4];
@@ -60,7 +63,7 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
     vec<T, 4> x;
     T (&r)[4] = x.v;
     if constexpr (KIND == UNIFORM) {
-        uniform(u, a, b);
+        uniform(u, a, b, c);
         #pragma unroll
         for (int j = 0; j < 4; j++) r[j] = put<T>(u[j]);
     } else if constexpr (KIND == NORMAL) {
@@ -76,8 +79,8 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
 }
 
 #define RANDOM(KIND, NAME, T, C)                                                                                      \
-    KERNEL NAME##_##T(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b) {                              \
-        random<KIND, T, C>(n, dst, key, first, a, b);                                                                 \
+    KERNEL NAME##_##T(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b, f64 c) {                              \
+        random<KIND, T, C>(n, dst, key, first, a, b, c);                                                              \
     }
 #define RANDOMS(T, C) RANDOM(UNIFORM, uniform, T, C) RANDOM(NORMAL, normal, T, C) RANDOM(BERNOULLI, bernoulli, T, C)
 

@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package cpu
+
+// Processors without vector functions have those in Go.
+func vectorFunction(functionID, int, *float32, *float32, *float32, *float32, *functionScalars) {}

@@ -1,0 +1,351 @@
+package cpu
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/internal/fulltests"
+)
+
+// accuracy is what a function of one element promises: within so many units in the last place of the exact value, or of scale times x.
+type accuracy struct {
+	f       functionID
+	exact   func(x float64) float64
+	ulps    float64
+	scale   func(x float64) float64 // nil is the value itself
+	from    float32                 // 0 and 0 are all numbers
+	to      float32
+	scalars *functionScalars
+	slope   bool // f is a gradient: 1 times the derivative
+}
+
+func exactSigmoid(x float64) float64 {
+	if x < 0 {
+		return math.Exp(x) / (1 + math.Exp(x))
+	}
+	return 1 / (1 + math.Exp(-x))
+}
+
+// exactSoftplus is log(1+exp(x)), of which math.Log1p loses denormal numbers.
+func exactSoftplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+func exactGeluArgument(x float64) float64 {
+	return 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
+}
+
+func exactMish(x float64) float64 {
+	n := math.Exp(x) * (math.Exp(x) + 2)
+	if x > 300 {
+		return x
+	}
+	return x * (n / (n + 2))
+}
+
+func unit(float64) float64 { return 1 }
+
+var accuracies = map[string]accuracy{
+	"exp":        {f: fnExp, exact: math.Exp, ulps: 1.1},
+	"exp2":       {f: fnExp2, exact: math.Exp2, ulps: 1.1},
+	"expm1":      {f: fnExpm1, exact: math.Expm1, ulps: 1.5},
+	"log":        {f: fnLog, exact: log64, ulps: 1},
+	"log2":       {f: fnLog2, exact: log2of64, ulps: 1.5},
+	"log10":      {f: fnLog10, exact: func(x float64) float64 { return log64(x) / math.Ln10 }, ulps: 1.5},
+	"log1p":      {f: fnLog1p, exact: math.Log1p, ulps: 1},
+	"sqrt":       {f: fnSqrt, exact: math.Sqrt, ulps: 0.5},
+	"rsqrt":      {f: fnRsqrt, exact: func(x float64) float64 { return 1 / math.Sqrt(x) }, ulps: 1.5},
+	"reciprocal": {f: fnReciprocal, exact: func(x float64) float64 { return 1 / x }, ulps: 0.5},
+	"sin":        {f: fnSin, exact: math.Sin, ulps: 1.7, from: -sineLimit, to: sineLimit},
+	"cos":        {f: fnCos, exact: math.Cos, ulps: 1.7, from: -sineLimit, to: sineLimit},
+	"tanh":       {f: fnTanh, exact: math.Tanh, ulps: 1.6},
+	"sigmoid":    {f: fnSigmoid, exact: exactSigmoid, ulps: 2.4},
+	"silu":       {f: fnSilu, exact: func(x float64) float64 { return x * exactSigmoid(x) }, ulps: 3.1},
+	"mish":       {f: fnMish, exact: exactMish, ulps: 4},
+	"softplus":   {f: fnSoftplus, exact: exactSoftplus, ulps: 2},
+	"softplus of 0.7": {f: fnSoftplusScaled, exact: func(x float64) float64 {
+		if 0.7*x > 20 {
+			return x
+		}
+		return exactSoftplus(0.7*x) / 0.7
+	}, ulps: 3, from: -150, to: 200, scalars: &functionScalars{narrow: [4]float32{0.7, float32(0.7 - float64(float32(0.7))), float32((0.7 - float64(float32(0.7))) / 0.7), 20}}},
+	"log sigmoid": {f: fnLogSigmoid, exact: func(x float64) float64 { return -exactSoftplus(-x) }, ulps: 2},
+	"erf":         {f: fnErf, exact: math.Erf, ulps: 1.5},
+	"erfc":        {f: fnErfc, exact: math.Erfc, ulps: 5.6},
+	"gelu":        {f: fnGelu, exact: func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }, ulps: 6.3},
+	"gelu tanh":   {f: fnGeluTanh, exact: func(x float64) float64 { return x * exactSigmoid(exactGeluArgument(x)) }, ulps: 4},
+	"elu": {f: fnElu, exact: func(x float64) float64 {
+		if x > 0 {
+			return x
+		}
+		return 0.5 * math.Expm1(x)
+	}, ulps: 1.5, scalars: &functionScalars{narrow: [4]float32{0.5, 1}}},
+
+	"power 2.5":  {f: fnPowScalar, exact: func(x float64) float64 { return pow64(x, 2.5) }, ulps: 0.54, scalars: &functionScalars{wide: [4]float64{2.5}}},
+	"power -3":   {f: fnPowScalar, exact: func(x float64) float64 { return pow64(x, -3) }, ulps: 0.54, scalars: &functionScalars{wide: [4]float64{-3}}},
+	"power 0.01": {f: fnPowScalar, exact: func(x float64) float64 { return pow64(x, 0.01) }, ulps: 0.54, scalars: &functionScalars{wide: [4]float64{0.01}}},
+	"power 77":   {f: fnPowScalar, exact: func(x float64) float64 { return pow64(x, 77) }, ulps: 0.54, scalars: &functionScalars{wide: [4]float64{77}}},
+	"cube":       {f: fnCube, exact: func(x float64) float64 { return x * x * x }, ulps: 1.5},
+
+	"slope of silu":        {f: fnSiluGrad, exact: siluDerivative64, ulps: 2, scale: unit, slope: true, from: -1e30, to: 1e30},
+	"slope of mish":        {f: fnMishGrad, exact: mishSlope64, ulps: 3, scale: unit, slope: true, from: -200, to: 1e30},
+	"slope of gelu":        {f: fnGeluGrad, exact: geluDerivative64, ulps: 2, scale: unit, slope: true, from: -1e10, to: 1e10},
+	"slope of gelu tanh":   {f: fnGeluTanhGrad, exact: geluTanhDerivative64, ulps: 2, scale: unit, slope: true, from: -1e10, to: 1e10},
+	"slope of log sigmoid": {f: fnLogSigmoidGrad, exact: func(x float64) float64 { return exactSigmoid(-x) }, ulps: 2.4, slope: true},
+	"slope of erf":         {f: fnErfGrad, exact: func(x float64) float64 { return twoOverRootPi * math.Exp(-x*x) }, ulps: 2, slope: true},
+	"slope of elu": {f: fnEluGrad, exact: func(x float64) float64 {
+		if x > 0 {
+			return 1
+		}
+		return 0.5 * math.Exp(x)
+	}, ulps: 1.5, slope: true, scalars: &functionScalars{narrow: [4]float32{0.5, 1}}},
+	"slope of softplus": {f: fnSoftplusGrad, exact: func(x float64) float64 {
+		if x > 20 {
+			return 1
+		}
+		return exactSigmoid(x)
+	}, ulps: 2.4, slope: true, scalars: &functionScalars{narrow: [4]float32{1, 0, 0, 20}}},
+}
+
+// check measures the function at every float32 whose bits are a multiple of stride, from offset on.
+func (a accuracy) check(stride, offset uint64) (worst float64, at float32) {
+	const block = 4096
+	xs, out := make([]float32, 0, block), make([]float32, block)
+	ones := make([]float32, block)
+	for i := range ones {
+		ones[i] = 1
+	}
+	flush := func() {
+		if a.slope {
+			apply(a.f, out[:len(xs)], ones[:len(xs)], xs, nil, a.scalars)
+		} else {
+			apply(a.f, out[:len(xs)], xs, nil, nil, a.scalars)
+		}
+		for i, x := range xs {
+			exact := a.exact(float64(x))
+			var u float64
+			if a.scale == nil {
+				u = ulps(out[i], exact)
+			} else if u = math.Abs(float64(out[i])-exact) / math.Ldexp(1, math.Ilogb(max(a.scale(float64(x)), math.Abs(exact)))-23); u != u {
+				u = math.Inf(1)
+			}
+			if u > worst {
+				worst, at = u, x
+			}
+		}
+		xs = xs[:0]
+	}
+	for b := offset; b < 1<<32; b += stride {
+		x := math.Float32frombits(uint32(b))
+		if a.from == a.to || x >= a.from && x <= a.to {
+			if xs = append(xs, x); len(xs) == block {
+				flush()
+			}
+		}
+	}
+	if len(xs) > 0 {
+		flush()
+	}
+	return worst, at
+}
+
+// TestFunctions_AreAccurate looks at every 4099th float32, in full tests at every 61st, and at all with CISTERN_ALL_FLOATS=1.
+func TestFunctions_AreAccurate(t *testing.T) {
+	stride := uint64(fulltests.Or(61, 4099))
+	if allFloats() {
+		stride = 1
+	}
+	for name, a := range accuracies {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var all sync.WaitGroup
+			worst, at := 0.0, float32(0)
+			parts := uint64(runtime.GOMAXPROCS(0))
+			for i := range parts {
+				all.Go(func() {
+					u, x := a.check(stride*parts, i*stride)
+					mu.Lock()
+					defer mu.Unlock()
+					if u > worst {
+						worst, at = u, x
+					}
+				})
+			}
+			all.Wait()
+			t.Logf("%.3f ulp at %g", worst, at)
+			require.LessOrEqual(t, worst, a.ulps, "at %g", at)
+		})
+	}
+}
+
+// TestFunctions_KnowTheirEnds: values at 0, at infinity and beyond, with signs.
+func TestFunctions_KnowTheirEnds(t *testing.T) {
+	inf, nan, zero := math.Inf(1), math.NaN(), math.Copysign(0, -1)
+	for name, c := range map[string]struct {
+		f functionID
+		x []float64 // arguments and values in turn
+	}{
+		"exp":        {fnExp, []float64{0, 1, zero, 1, inf, inf, -inf, 0, nan, nan, 89, inf, 88.72284, inf, 88.72283, 3.4027985e38, -104, 0, -103.9, 0x1p-149}},
+		"exp2":       {fnExp2, []float64{0, 1, inf, inf, -inf, 0, nan, nan, 128, inf, 127, 0x1p127, -149, 0x1p-149, -151, 0, 3, 8}},
+		"expm1":      {fnExpm1, []float64{0, 0, zero, zero, inf, inf, -inf, -1, nan, nan, 1e-40, 1e-40, -100, -1, 89, inf}},
+		"log":        {fnLog, []float64{1, 0, 0, -inf, zero, -inf, inf, inf, -inf, nan, -1, nan, nan, nan, 0x1p-149, -149 * math.Ln2}},
+		"log2":       {fnLog2, []float64{1, 0, 0, -inf, zero, -inf, inf, inf, -1, nan, nan, nan, 0x1p-149, -149, 0x1p127, 127, 8, 3, 0.125, -3}},
+		"log10":      {fnLog10, []float64{1, 0, 0, -inf, inf, inf, -1, nan, nan, nan, 10, 1}},
+		"log1p":      {fnLog1p, []float64{0, 0, zero, zero, -1, -inf, inf, inf, -2, nan, -inf, nan, nan, nan, 1e-40, 1e-40, math.MaxFloat32, 88.722839}},
+		"sqrt":       {fnSqrt, []float64{0, 0, zero, zero, inf, inf, -1, nan, nan, nan}},
+		"rsqrt":      {fnRsqrt, []float64{0, inf, zero, -inf, inf, 0, -1, nan, nan, nan, 4, 0.5}},
+		"reciprocal": {fnReciprocal, []float64{0, inf, zero, -inf, inf, 0, -inf, zero, nan, nan}},
+		"sin":        {fnSin, []float64{0, 0, zero, zero, inf, nan, nan, nan, 1e-40, 1e-40}},
+		"cos":        {fnCos, []float64{0, 1, zero, 1, -inf, nan, nan, nan}},
+		"tanh":       {fnTanh, []float64{0, 0, zero, zero, inf, 1, -inf, -1, nan, nan, 1e-40, 1e-40, 100, 1}},
+		"sigmoid":    {fnSigmoid, []float64{0, 0.5, zero, 0.5, inf, 1, -inf, 0, nan, nan, -200, 0, 200, 1}},
+		"silu":       {fnSilu, []float64{0, 0, zero, zero, inf, inf, -inf, nan, nan, nan}},
+		"mish":       {fnMish, []float64{0, 0, zero, zero, inf, inf, nan, nan, 200, 200}},
+		"softplus":   {fnSoftplus, []float64{inf, inf, -inf, 0, nan, nan, 200, 200}},
+		"logSigmoid": {fnLogSigmoid, []float64{inf, 0, -inf, -inf, nan, nan, -200, -200}},
+		"erf":        {fnErf, []float64{0, 0, zero, zero, inf, 1, -inf, -1, nan, nan, 5, 1}},
+		"erfc":       {fnErfc, []float64{0, 1, inf, 0, -inf, 2, nan, nan, -5, 2}},
+		"gelu":       {fnGelu, []float64{0, 0, zero, zero, inf, inf, nan, nan, 20, 20, -20, zero}},
+		"geluTanh":   {fnGeluTanh, []float64{0, 0, zero, zero, inf, inf, nan, nan, 20, 20, -20, zero}},
+	} {
+		for i := 0; i < len(c.x); i += 2 {
+			dst := []float32{7}
+			apply(c.f, dst, []float32{float32(c.x[i])}, nil, nil, nil)
+			want := float32(c.x[i+1])
+			if want != want {
+				require.True(t, dst[0] != dst[0], "%s(%g) is %g", name, c.x[i], dst[0])
+				continue
+			}
+			require.Equal(t, want, dst[0], "%s(%g)", name, c.x[i])
+			require.Equal(t, math.Signbit(c.x[i+1]), math.Signbit(float64(dst[0])), "the sign of %s(%g)", name, c.x[i])
+		}
+	}
+}
+
+// TestFunctions_PowerIsThatOfPow64 tries all sorts of pairs, rounded once.
+func TestFunctions_PowerIsThatOfPow64(t *testing.T) {
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1e-40, -1e-40, 1e38, -1e38, float32(math.Inf(1)),
+		float32(math.Inf(-1)), float32(math.NaN()), 16777215, -16777215, 16777216, 2147483648, 4294967296, 1e30, -1e30, 0.99999994, 1.0000001}
+	var x, y []float32
+	for _, a := range special {
+		for _, b := range special {
+			x, y = append(x, a), append(y, b)
+		}
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 100_000 {
+		x, y = append(x, float32(math.Exp(20*rng.NormFloat64()))), append(y, float32(3*rng.NormFloat64()))
+		x, y = append(x, 1+(rng.Float32()-0.5)/8), append(y, float32(200*rng.NormFloat64()))
+	}
+	out := make([]float32, len(x))
+	apply(fnPow, out, x, y, nil, nil)
+	for i := range out {
+		exact := pow64(float64(x[i]), float64(y[i]))
+		require.LessOrEqual(t, ulps(out[i], exact), 0.54, "pow(%g, %g) is %g, want %g", x[i], y[i], out[i], exact)
+		if exact == 0 {
+			require.Equal(t, math.Signbit(exact), math.Signbit(float64(out[i])), "the sign of pow(%g, %g)", x[i], y[i])
+		}
+	}
+}
+
+// samples are numbers as functions meet them, and others.
+func samples(n int, seed uint64) []float32 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	v := make([]float32, n)
+	for i := range v {
+		switch rng.IntN(4) {
+		case 0:
+			v[i] = math.Float32frombits(rng.Uint32())
+		case 1:
+			v[i] = rng.Float32()
+		default:
+			v[i] = float32(4 * rng.NormFloat64())
+		}
+	}
+	return v
+}
+
+// TestFunctions_HaveTheSameBitsEverywhere compares assembly with Go, of every length and at every place, between guards.
+func TestFunctions_HaveTheSameBitsEverywhere(t *testing.T) {
+	if !vector.functions {
+		t.Skip("this processor has no vector functions")
+	}
+	defer func(v vectorLoops) { vector = v }(vector)
+	scalars := &functionScalars{narrow: [4]float32{0.75, 1.5, 0.25, 5}, wide: [4]float64{2.5}}
+	const guard = 12345.678
+	for f := range functionID(functionCount) {
+		if f == fnNormals {
+			continue
+		}
+		for _, n := range append(lengths(), 1<<14) {
+			for offset := range 3 {
+				a, b, c := samples(n, 1), samples(n, 2), samples(n, 3)
+				want, got := make([]float32, n), make([]float32, n+8)
+				for i := range got {
+					got[i] = guard
+				}
+				vector.functions = false
+				apply(f, want, a, b, c, scalars)
+				vector.functions = true
+				dst := got[offset:][:n:n]
+				apply(f, dst, a, b, c, scalars)
+				for i := range want {
+					if math.Float32bits(want[i]) != math.Float32bits(dst[i]) && !(want[i] != want[i] && dst[i] != dst[i]) {
+						require.Failf(t, "different bits", "function %d of %g, %g, %g: %g, in Go %g", f, a[i], b[i], c[i], dst[i], want[i])
+					}
+				}
+				for i, v := range got {
+					require.True(t, i >= offset && i < offset+n || v == guard, "function %d wrote beside its %d elements", f, n)
+				}
+				apply(f, a, a, b, c, scalars) // in place
+				for i := range want {
+					require.True(t, math.Float32bits(want[i]) == math.Float32bits(a[i]) || want[i] != want[i], "function %d in place", f)
+				}
+				if n > 40 {
+					break
+				}
+			}
+		}
+	}
+}
+
+func lengths() (list []int) {
+	for n := range 41 {
+		list = append(list, n)
+	}
+	return list
+}
+
+// TestFMA_RoundsOnce compares with exact arithmetic, also where the sum is in the middle between two numbers or denormal.
+func TestFMA_RoundsOnce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	try := func(a, b, c float32) {
+		sum := new(big.Float).SetPrec(1000)
+		sum.Mul(sum.SetFloat64(float64(a)), new(big.Float).SetFloat64(float64(b)))
+		sum.Add(sum, new(big.Float).SetFloat64(float64(c)))
+		want, _ := sum.Float32()
+		require.Equal(t, want, fma32(a, b, c), "%g*%g + %g", a, b, c)
+	}
+	try(1+0x1p-12, 1+0x1p-12, 0x1p-60)
+	try(1+0x1p-12, 1+0x1p-12, -0x1p-60)
+	try(1+0x1p-23, 0x1p-24, 1)
+	try(-1-0x1p-23, 0x1p-24, -1)
+	for range 200_000 {
+		number := func() float32 {
+			m := 1 + float32(rng.IntN(1<<rng.IntN(24)))*0x1p-23
+			return float32(math.Ldexp(float64(m), rng.IntN(60)-30)) * float32(1-2*rng.IntN(2))
+		}
+		try(number(), number(), number())
+		try(number()*0x1p-63, number()*0x1p-63, number()*0x1p-110)
+		x := number()
+		try(x, 1+0x1p-23, -x)
+	}
+	require.Equal(t, float32(math.Inf(1)), fma32(math.MaxFloat32, 2, 0))
+}
+
+func allFloats() bool { return os.Getenv("CISTERN_ALL_FLOATS") == "1" }
