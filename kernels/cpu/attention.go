@@ -145,6 +145,7 @@ type attentionMemory[T float] struct {
 	acc, accK, accV           []T // results on the way
 	most, safe, sum, delta    []T // for each query
 	line                      []T // one row
+	dots                      [gemvGroup]T
 	words                     []uint32
 	bytes                     []uint8
 }

@@ -23,15 +23,29 @@ func attend[T float](l accessor[T]) op.Func {
 	return func(c *op.Call) error {
 		j := pool.Get().(*attentionForward[T])
 		j.set(c, 0, &c.Out[0], &c.Out[1], c.In[3:])
-		if j.batch*j.heads*j.queries > 0 {
-			j.cut()
-			flops := 2 * j.chunk * j.keys * (j.depth + j.width)
-			split(j.batch*j.heads*j.chunks, max(1, serialFlops/max(1, flops)), j)
-		}
+		j.attend(j.queries <= fewQueries)
 		j.lse = nil
 		pool.Put(j)
 		return nil
 	}
+}
+
+// attend computes all results, of few queries or of panels of them.
+func (j *attentionForward[T]) attend(few bool) {
+	if j.batch*j.heads*j.queries == 0 {
+		return
+	}
+	var work job = j
+	shared := j.heads // strips of rows that are cut into chunks
+	if few {
+		f := (*attentionFew[T])(j)
+		f.cut()
+		work, shared = f, j.heads/j.group
+	} else {
+		j.cut()
+	}
+	flops := 2 * j.chunk * j.keys * (j.depth + j.width) // of a chunk
+	split(j.batch*shared*j.chunks, max(1, serialFlops/max(1, flops)), work)
 }
 
 // cut chooses chunks: whole panels, fewer of them where there are few heads.

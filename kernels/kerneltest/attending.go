@@ -69,16 +69,18 @@ func (a *attending) keep(b, h, t, s int) float64 {
 	return 0
 }
 
-// rounding is how much larger the rounding errors of probabilities may be than those of the type of computation: half
-// precision may round them before they are multiplied.
-func (a *attending) rounding() float64 {
-	switch a.m.d {
+// rounding is what a weight of half precision, w, may be off by, in units of the tolerance. Kernels on tensor cores round weights before they
+// multiply them, as PyTorch's do. That is half an ulp, 2**-11 of w in float16, and at least half of the smallest number: below 2**-14 float16
+// has no more digits. A unit is c.ulps ulps of float32, which are at least 2**-24 of a number each.
+func (a *attending) rounding(w float64) float64 {
+	unit := a.c.ulps * 0x1p-24
+	switch w = math.Abs(w); a.m.d {
 	case dtype.Float16:
-		return 1 << 10
+		return max(w, 0x1p-14) * 0x1p-11 / unit
 	case dtype.BFloat16:
-		return 1 << 13
+		return w * 0x1p-8 / unit // its smallest numbers are those of float32
 	}
-	return 1
+	return w
 }
 
 // forward computes result and lse.
@@ -99,15 +101,16 @@ func (a *attending) forward() {
 		}
 		lse[a.lse.position(b, h, t)] = scaled(l, l, worst)
 		for e := range a.s.e {
-			var total, size float64
+			var total, size, rounded float64
 			for s, v := range a.score {
-				if p := math.Exp(v - most); sum > 0 && !math.IsInf(v, -1) {
-					x := p / sum * a.keep(b, h, t, s) * a.v.at(b, h/(a.s.h/a.s.g), s, e).f
-					total += x
-					size += math.Abs(x)
+				if sum > 0 && !math.IsInf(v, -1) {
+					w, x := math.Exp(v-most)*a.keep(b, h, t, s), a.v.at(b, h/(a.s.h/a.s.g), s, e).f/sum
+					total += w * x
+					size += math.Abs(w * x)
+					rounded += a.rounding(w) * math.Abs(x)
 				}
 			}
-			want[a.out.position(b, h, t, e)] = scaled(total, size*(worst+math.Sqrt(float64(a.s.s))+a.rounding()))
+			want[a.out.position(b, h, t, e)] = scaled(total, size*(worst+math.Sqrt(float64(a.s.s)))+rounded)
 		}
 	})
 	a.c.want = [][]result{want, lse}
@@ -158,17 +161,18 @@ func (a *attending) rowGrad(b, h, t int, grad, dq *tensor, wantQ []result) {
 		var dp, dpSize float64
 		for e := range a.s.e {
 			g := grad.at(b, h, t, e).f
-			add(&a.dv[a.c.out[2].position(b, kh, s, e)], p*keep*g, p*keep*g*(a.size[s]+math.Abs(lse)+4+a.rounding()))
+			add(&a.dv[a.c.out[2].position(b, kh, s, e)], p*keep*g, g*(p*keep*(a.size[s]+math.Abs(lse)+4)+a.rounding(p*keep)))
 			x := keep * g * a.v.at(b, kh, s, e).f
 			dp += x
 			dpSize += math.Abs(x)
 		}
 		ds := p * (dp - delta)
-		size := p * (dpSize + deltaSize) * (a.size[s] + math.Abs(lse) + 4 + float64(a.s.e)/8 + a.rounding())
+		size := p * (dpSize + deltaSize) * (a.size[s] + math.Abs(lse) + 4 + float64(a.s.e)/8)
+		rounded := a.rounding(ds)
 		for d := range a.s.d {
 			q, k := a.q.at(b, h, t, d).f*scale, a.k.at(b, kh, s, d).f*scale
-			add(&wantQ[dq.position(b, h, t, d)], ds*k, size*k)
-			add(&a.dk[a.c.out[1].position(b, kh, s, d)], ds*q, size*q)
+			add(&wantQ[dq.position(b, h, t, d)], ds*k, (size+rounded)*k)
+			add(&a.dk[a.c.out[1].position(b, kh, s, d)], ds*q, (size+rounded)*q)
 		}
 		if a.dmask != nil {
 			a.dmask[a.mask[0].position(b, h, t, s)] = scaled(ds, size)
