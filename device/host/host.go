@@ -22,6 +22,7 @@ type Device struct {
 	shared      bool // the process-wide device: never closed
 	inline      inline
 	closed      atomic.Bool
+	exact       atomic.Bool // SetExactConvolutions
 
 	mu struct {
 		sync.Mutex

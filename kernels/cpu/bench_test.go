@@ -179,3 +179,23 @@ func BenchmarkAttention(b *testing.B) {
 		}
 	}
 }
+
+// One query of each head, as in decoding, over a cache of keys; heads of queries share keys in groups.
+func BenchmarkAttentionDecode(b *testing.B) {
+	const keys, depth = 1024, 64
+	for _, d := range []dtype.DType{dtype.Float32, dtype.BFloat16} {
+		for _, shared := range []int{8, 2} {
+			for _, queries := range []int{1, 4, 16, 32} {
+				b.Run(fmt.Sprintf("%v/heads=8,%d/queries=%d", d, shared, queries), func(tb *testing.B) {
+					b := newBench(tb, d)
+					q, k, v := b.view(1, 8, queries, depth), b.view(1, shared, keys, depth), b.view(1, shared, keys, depth)
+					out := b.view(1, 8, queries, depth)
+					b.d = dtype.Float32
+					c := op.Call{Op: op.Attention, Out: []op.View{out, b.view(1, 8, queries)}, In: []op.View{q, k, v}}
+					c.F[0] = 0.125
+					b.run(&c)
+				})
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ func conv[T float](l accessor[T]) op.Func {
 	gemms := &sync.Pool{New: func() any { return newConvGemm(l) }}
 	directs := &sync.Pool{New: func() any { return &directConv[T]{access: l, gemv: &matMulKernelsOf[T]().gemv} }}
 	pool := &sync.Pool{New: func() any { return &convCall[T]{access: l, gemms: gemms} }}
+	tiled, tiles := any(l).(accessor[float32])
 	return func(c *op.Call) error {
 		if c.Out[0].Len() == 0 {
 			return nil
@@ -32,9 +33,12 @@ func conv[T float](l accessor[T]) op.Func {
 		j := pool.Get().(*convCall[T])
 		j.call, j.conv = c, op.ConvolutionOf(c)
 		j.readBias()
-		if v := &j.conv; isDirect(c.Op, v) {
+		switch v := &j.conv; {
+		case isDirect(c.Op, v) && !(tiles && isRich(c.Op, v)):
 			j.direct(directs)
-		} else {
+		case tiles && isWinograd(v, c.Op) && !isExact(c):
+			winogradCall(tiled, v, c.Op, any(j.bias).([]float32))
+		default:
 			j.serial = v.Groups > 1
 			split(v.Groups, 1, j)
 		}
@@ -85,13 +89,31 @@ func (j *convCall[T]) forward(g *convGemm[T], group int) {
 func (j *convCall[T]) backward(g *convGemm[T], group int) {
 	v := &j.conv
 	k := v.Kernel.Strides
+	cleared := j.clearGaps(group)
 	for y := range v.Phases(0) {
 		for x := range v.Phases(1) {
 			axes := [2]op.Axis{v.Backward(0, y), v.Backward(1, x)}
+			if cleared && axes[0].Taps*axes[1].Taps == 0 {
+				continue
+			}
 			j.over(g, axes, v.Result, group*v.Outputs, v.Outputs, v.Image, group*v.Channels, v.Channels,
 				taps{offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.access.size), k[1], k[0], k[2], k[3]})
 		}
 	}
+}
+
+// clearGaps sets a group's channels to 0 at once, where the stride steps over the kernel and channels lie in one piece.
+func (j *convCall[T]) clearGaps(group int) bool {
+	v := &j.conv
+	s, w := v.Image.Strides, v.Image.Shape
+	gaps := v.Stride[0] > v.Kernel.Shape[2] || v.Stride[1] > v.Kernel.Shape[3]
+	if !gaps || j.bias != nil || s[3] != 1 || s[2] != w[3] || s[1] != w[2]*w[3] || !j.access.direct {
+		return false
+	}
+	for n := range w[0] {
+		clear(slice[T](offset(v.Image.Ptr, n*s[0]+group*v.Channels*s[1], j.access.size), v.Channels*s[1]))
+	}
+	return true
 }
 
 // over computes channels of dst, from to on, by a sum over channels of src from first on.
@@ -110,7 +132,12 @@ func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first,
 	if j.bias != nil {
 		g.bias = j.bias[to:]
 	}
-	if g.m > 0 && g.n > 0 {
+	_, single := any(g.access).(accessor[float32])
+	switch {
+	case g.m == 0 || g.n == 0:
+	case single && isShifted(&axes, channels):
+		g.shifted(&axes, channels)
+	default:
 		g.multiply()
 	}
 }

@@ -1,0 +1,198 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Convolutions of float32 as products whose right operand, the image as (channel, tap) by places, is packed by shifts. For some lines of
+// results, a channel is copied once into the first-level cache, with zeros where it is padded, and columns that lie a stride apart side
+// by side: what each tap meets are then the same runs of elements, a tap's distance further on. So there are no borders and no strides where
+// elements are copied k times, and no fragments of less than a vector (a run may be copied too far: the next one mends it).
+//
+//	pack the kernels in panels of 8 outputs                             in parallel over panels
+//	for each block of lines                                             in parallel
+//	    for each channel: copy the lines' rows, pack all taps of all places
+//	    multiply, write results
+
+const (
+	shiftPlaces   = 256       // about the results of a block, for each output
+	shiftElements = 300 << 10 // about the packed elements of a block
+	shiftMost     = 64        // the largest step and the largest reach of taps: beyond, copies are mostly gaps
+)
+
+// shiftConv is one convolution in work, for one group and phase.
+type shiftConv struct {
+	access       accessor[float32]
+	tile         *microkernel[float32]
+	image        patch[float32]
+	kernels      taps
+	dst          target
+	outputs      int
+	channels     int
+	steps        int // of a sum: channels and taps
+	bias         []float32
+	serial       bool
+	rows         shiftAxis
+	columns      shiftAxis
+	width        int   // results of a line, at most: rows of more results are cut
+	pieces       int   // lines of a row
+	lines        int   // of a block
+	offsets      []int // of each tap, in the copy of a channel
+	filters      []float32
+	plane, depth int // elements of a segment of a copy; rows of one phase
+}
+
+// shiftAxis is a dimension of a copy: places that lie a stride apart side by side, for each phase of the stride.
+type shiftAxis struct {
+	op.Axis
+	low   int // the first place that a tap of result 0 reads
+	reach int // places beyond the last result's that are read
+}
+
+func shiftAxisOf(a op.Axis) shiftAxis {
+	s := shiftAxis{Axis: a, low: a.At0 + min(0, (a.Taps-1)*a.AtTap)}
+	s.reach = max(a.AtTap, -a.AtTap) * (a.Taps - 1) / a.AtStep
+	return s
+}
+
+// tap is the phase, and the number of places in it, that tap t of result 0 reads.
+func (s *shiftAxis) tap(t int) (phase, shift int) {
+	at := s.At0 + t*s.AtTap - s.low
+	return at % s.AtStep, at / s.AtStep
+}
+
+// isShifted reports whether a shiftConv is the way to compute channels times taps for a number of outputs.
+func isShifted(axes *[2]op.Axis, channels int) bool {
+	for i := range axes {
+		a := &axes[i]
+		if a.Taps < 1 || a.Size < 1 || a.AtStep > shiftMost || max(a.AtTap, -a.AtTap)*(a.Taps-1) > shiftMost {
+			return false
+		}
+	}
+	taps := axes[0].Taps * axes[1].Taps
+	return taps*channels >= 8 && (taps > 1 || axes[0].AtStep*axes[1].AtStep > 1)
+}
+
+// isRich reports whether the gradient of an image of few channels is a sum over many: a product then, though most rows of its panels are
+// not used, is less work than adding line by line.
+func isRich(id op.ID, v *op.Convolution) bool {
+	return id == op.Conv2DGradInput && v.Groups == 1 && v.Outputs >= 32
+}
+
+var shiftConvs = sync.Pool{New: func() any { return new(shiftConv) }}
+
+// shifted computes what over computes.
+func (g *convGemm[T]) shifted(axes *[2]op.Axis, channels int) {
+	s := shiftConvs.Get().(*shiftConv)
+	s.access, s.image = any(g.access).(accessor[float32]), any(g.image).(patch[float32])
+	s.kernels, s.dst, s.outputs, s.channels, s.steps, s.serial = g.kernels, g.dst, g.m, channels, g.k, g.serial
+	s.bias = any(g.bias).([]float32)
+	s.rows, s.columns = shiftAxisOf(axes[0]), shiftAxisOf(axes[1])
+	s.compute()
+	s.bias = nil
+	shiftConvs.Put(s)
+}
+
+func (s *shiftConv) compute() {
+	most := max(32, min(shiftPlaces, shiftElements/s.steps/32*32))
+	s.width = min(most, s.columns.Size)
+	s.pieces = panels(s.columns.Size, s.width)
+	s.lines = s.fit(max(1, most/s.width))
+	s.tile = winogradLoops.choose(min(s.lines*s.width, s.dst.grid.len()))
+	s.layout()
+	s.filters = sized(s.filters, panels(s.outputs, s.tile.mr)*s.tile.mr*s.steps)
+	s.split(panels(s.outputs, s.tile.mr), max(1, 1024/s.steps), (*shiftFilterJob)(s))
+	s.split(panels(s.allLines(), s.lines), 1, (*shiftBlockJob)(s))
+}
+
+// fit is the number of lines up to most, and more than half of that, whose results fill panels best.
+func (s *shiftConv) fit(most int) int {
+	best, nr := most, winogradLoops.wide.nr
+	waste := func(n int) float64 { return float64(panels(n*s.width, nr)*nr) / float64(n*s.width) }
+	for n := most; 2*n > most; n-- {
+		if waste(n) < waste(best)-0.05 { // blocks that end where images end copy less
+			best = n
+		}
+	}
+	return best
+}
+
+func (s *shiftConv) split(n, grain int, j job) {
+	if s.serial {
+		j.run(0, n)
+		return
+	}
+	split(n, grain, j)
+}
+
+func (s *shiftConv) allLines() int { return s.dst.grid[0] * s.rows.Size * s.pieces }
+
+// layout computes what is the same for all blocks: the copy of a channel is, for each segment of lines that lie in one image, [phase
+// of rows][row][phase of columns][column].
+func (s *shiftConv) layout() {
+	s.depth = s.rows.reach + 1
+	if s.pieces == 1 {
+		s.depth = s.rows.reach + min(s.lines, s.rows.Size)
+	}
+	s.plane = s.rows.AtStep * s.depth * s.rowSize()
+	s.offsets = s.offsets[:0]
+	for u := range s.rows.Taps {
+		phase, down := s.rows.tap(u)
+		for v := range s.columns.Taps {
+			side, across := s.columns.tap(v)
+			s.offsets = append(s.offsets, (phase*s.depth+down)*s.rowSize()+side*s.lineSize()+across)
+		}
+	}
+}
+
+// lineSize is the elements of a phase of a row in a copy, rowSize those of all phases.
+func (s *shiftConv) lineSize() int { return s.width + s.columns.reach }
+func (s *shiftConv) rowSize() int  { return s.columns.AtStep * s.lineSize() }
+
+// shiftFilterJob packs panels of the kernel.
+type shiftFilterJob shiftConv
+
+func (j *shiftFilterJob) run(lo, hi int) {
+	s := (*shiftConv)(j)
+	k, mr := &s.kernels, s.tile.mr
+	high, wide := s.rows.Taps, s.columns.Taps
+	for ; lo < hi; lo++ {
+		panel := s.filters[lo*mr*s.steps:][:mr*s.steps]
+		n := min(mr, s.outputs-lo*mr)
+		at := offset(k.ptr, lo*mr*k.row, s.access.size)
+		if s.access.direct && (wide == 1 || k.across == 1) && (high == 1 || k.down == wide) && k.channel == high*wide {
+			packRows(panel, matrix{at, k.row, 1}, n, mr, s.steps, s.access.size, kernels32.pack)
+		} else {
+			to := panel
+			for c := range s.channels {
+				for u := range high {
+					for v := range wide {
+						s.access.load(to[:n], offset(at, c*k.channel+u*k.down+v*k.across, s.access.size), k.row)
+						to = to[mr:]
+					}
+				}
+			}
+		}
+		clearBeyond(panel, n, mr)
+	}
+}
+
+// shiftBlockJob computes blocks of lines.
+type shiftBlockJob shiftConv
+
+func (j *shiftBlockJob) run(lo, hi int) {
+	s := (*shiftConv)(j)
+	b, _ := shiftBlocks.Get().(*shiftBlock)
+	if b == nil {
+		b = new(shiftBlock)
+	}
+	defer shiftBlocks.Put(b)
+	for ; lo < hi; lo++ {
+		b.plan(s, lo*s.lines, min(s.lines, s.allLines()-lo*s.lines))
+		b.pack(s)
+		b.multiply(s)
+		b.finish(s)
+	}
+}

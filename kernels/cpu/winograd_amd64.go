@@ -1,0 +1,56 @@
+package cpu
+
+import "golang.org/x/sys/cpu"
+
+// The loops of Winograd's convolution on amd64: winograd_avx2_amd64.s and gemm_avx2_amd64.s. Their specification is winogradtransform.go.
+
+//go:noescape
+func winogradImageAVX2(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
+
+//go:noescape
+func winogradGradientAVX2(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
+
+//go:noescape
+func winogradFilterAVX2(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
+
+//go:noescape
+func winogradTurnedAVX2(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
+
+//go:noescape
+func winogradResultAVX2(dst *float32, lanes *[winogradLanes]int, row int, src *float32, position int, bias float32, work *winogradWork)
+
+//go:noescape
+func winogradTapsAVX2(dst *float32, lanes *[winogradLanes]int, src *float32, position int, work *winogradWork)
+
+//go:noescape
+func tile8x16AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
+
+//go:noescape
+func tile8x24AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
+
+//go:noescape
+func shifts8AVX(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)
+
+//go:noescape
+func shifts4AVX(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)
+
+// shiftsVector is shiftsGo.
+func shiftsVector(dst *float32, nr int, src *float32, offsets, chunks []int, wide bool) {
+	if wide {
+		shifts8AVX(dst, nr, src, &offsets[0], len(offsets), &chunks[0], len(chunks)/2)
+	} else {
+		shifts4AVX(dst, nr, src, &offsets[0], len(offsets), &chunks[0], len(chunks)/2)
+	}
+}
+
+func init() {
+	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
+		return
+	}
+	winogradLoops = winogradKernels{
+		wide:   microkernel[float32]{"8x24 AVX2", 8, 24, tile8x24AVX2},
+		narrow: microkernel[float32]{"8x16 AVX2", 8, 16, tile8x16AVX2},
+		image:  winogradImageAVX2, gradient: winogradGradientAVX2, filter: winogradFilterAVX2, turned: winogradTurnedAVX2,
+		result: winogradResultAVX2, taps: winogradTapsAVX2, shifts: shiftsVector,
+	}
+}
