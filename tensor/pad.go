@@ -21,12 +21,15 @@ func (m PadMode) String() string {
 }
 
 // Pad puts elements before and after those along the last dimensions: pad is the numbers before and after along the last dimension,
-// then those along the one before it, and so on. Negative numbers, which only PadConstant takes, cut elements off, on each side as many
-// as there are at most. value is what PadConstant puts. PadReflect takes fewer elements than the dimension has, PadCircular at most as many.
+// then those along the one before it, and so on. Negative numbers cut elements off: of PadConstant as many as there are on each side at most, of
+// PadReflect and PadReplicate after the other side is padded, so that something is left; PadCircular takes none. value is what PadConstant puts. PadReflect takes fewer elements than the dimension has, PadCircular at most as many.
 func (t *Tensor) Pad(pad []int, mode PadMode, value float64) (*Tensor, error) {
 	const name = "Pad"
 	if err := usable(name, t); err != nil {
 		return nil, err
+	}
+	if wide, cut := cutting(pad, mode); cut != nil {
+		return t.padAndCut(name, pad, wide, cut, mode)
 	}
 	b, err := bordersOf(name, &t.layout, pad, mode)
 	if err != nil {

@@ -12,6 +12,10 @@ func (gradients) Pad(t *Tensor, pad []int, mode PadMode) (*Tensor, error) {
 	if !t.dtype.IsFloat() {
 		return nil, dtypeErr(name, needsFloat, t.dtype)
 	}
+	if wide, cut := cutting(pad, mode); cut != nil {
+		var p parts
+		return p.result(t.exec, p.do(gradients{}.Pad(p.do(gradients{}.Pad(p.of(t), cut, PadConstant)), wide, mode)))
+	}
 	inner, b, err := t.unpadded(name, pad, mode)
 	if err != nil {
 		return nil, err
