@@ -10,7 +10,8 @@ import (
 func init() { maps.Copy(runs, operationRuns) }
 
 // noFakeKernel are the operations that testdata/autocast.py could not run: PyTorch 1.13 has no kernels of them without data.
-var noFakeKernel = []string{"baddbmm", "bmm", "count_nonzero", "dot", "mv", "outer", "repeat_interleave", "rotary_embedding"}
+var noFakeKernel = []string{"baddbmm", "bmm", "count_nonzero", "dot", "mv", "outer", "repeat_interleave", "rotary_embedding", "where_scalar", "rwhere_scalar",
+	"bitwise_or_scalar", "bitwise_xor_scalar"}
 
 // operationRuns are the runs of operations.
 var operationRuns = map[string]func(r *rig, in vars) *autograd.Variable{

@@ -111,7 +111,8 @@ var policy = withTable(map[string]Class{
 	// Element-wise operations, which are bound by memory: the narrower the better. Those with several arguments promote by
 	// themselves. Most are in policy_gen.go.
 	"dropout": Untouched, "fmod_scalar": Untouched, "lerp_scalar": Untouched, "masked_fill": Untouched, "outer": Untouched,
-	"remainder_scalar": Untouched, "rsub_scalar": Untouched, "sub_scalar": Untouched, "where": Untouched,
+	"remainder_scalar": Untouched, "rsub_scalar": Untouched, "sub_scalar": Untouched, "where": Untouched, "where_scalar": Untouched, "rwhere_scalar": Untouched,
+	"bitwise_and_scalar": Untouched, "bitwise_or_scalar": Untouched, "bitwise_xor_scalar": Untouched, "bitwise_left_shift_scalar": Untouched, "bitwise_right_shift_scalar": Untouched,
 
 	// Operations in place keep the type of what they change.
 	"add_": Untouched, "add_scalar_": Untouched, "clamp_": Untouched, "div_": Untouched, "masked_fill_": Untouched, "mul_": Untouched,

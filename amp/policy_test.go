@@ -122,6 +122,29 @@ var runs = map[string]func(r *rig, in vars) *autograd.Variable{
 		mask := r.keep(tensor.FromSlice(r.exec, []bool{true, false, false, true}))
 		return autograd.Where(in[0].Graph().Input(mask), in[0], in[1])
 	},
+	"bitwise_not": one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Int64).BitwiseNot() }),
+	"bitwise_and": two(func(a, b *autograd.Variable) *autograd.Variable {
+		return a.To(tensor.Int64).BitwiseAnd(b.To(tensor.Int64))
+	}),
+	"bitwise_and_scalar": one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Int64).BitwiseAndScalar(1) }),
+	"bitwise_or": two(func(a, b *autograd.Variable) *autograd.Variable {
+		return a.To(tensor.Int64).BitwiseOr(b.To(tensor.Int64))
+	}),
+	"bitwise_or_scalar": one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Int64).BitwiseOrScalar(1) }),
+	"bitwise_xor": two(func(a, b *autograd.Variable) *autograd.Variable {
+		return a.To(tensor.Int64).BitwiseXor(b.To(tensor.Int64))
+	}),
+	"bitwise_xor_scalar": one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Int64).BitwiseXorScalar(1) }),
+	"bitwise_left_shift": two(func(a, b *autograd.Variable) *autograd.Variable {
+		return a.To(tensor.Int64).BitwiseLeftShift(b.To(tensor.Int64))
+	}),
+	"bitwise_left_shift_scalar": one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Int64).BitwiseLeftShiftScalar(1) }),
+	"bitwise_right_shift": two(func(a, b *autograd.Variable) *autograd.Variable {
+		return a.To(tensor.Int64).BitwiseRightShift(b.To(tensor.Int64))
+	}),
+	"bitwise_right_shift_scalar": one(func(v *autograd.Variable) *autograd.Variable { return v.To(tensor.Int64).BitwiseRightShiftScalar(1) }),
+	"where_scalar":               one(func(v *autograd.Variable) *autograd.Variable { return autograd.WhereScalar(v.GtScalar(0), v, 0.5) }),
+	"rwhere_scalar":              one(func(v *autograd.Variable) *autograd.Variable { return autograd.RWhereScalar(v.GtScalar(0), 0.5, v) }),
 }
 
 var (

@@ -25,7 +25,7 @@ func multilinear(ops ...*op) {
 	for _, o := range ops {
 		a := variadic(&op{name: o.name + "_backward", forward: adjointForward, rules: []rule{{uses: inputs, grad: adjointGrad}}})
 		adjoints[o] = a
-		doubles[o] = func(r *rerun, gs []*Variable) []*Variable {
+		o.double = func(r *rerun, gs []*Variable) []*Variable {
 			in := make([]*Variable, len(r.n.in))
 			for i := range in {
 				if r.needs(i) {
@@ -34,7 +34,7 @@ func multilinear(ops ...*op) {
 			}
 			return in
 		}
-		doubles[a] = adjointDouble
+		a.double = adjointDouble
 	}
 }
 

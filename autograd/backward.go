@@ -23,9 +23,9 @@ func WithGradient(t ...*tensor.Tensor) BackwardOption { return func(b *backward)
 
 // CreateGraph records how the gradients are computed, so that they can be differentiated again (create_graph of PyTorch): what Grad returns
 // are results of operations then, of which a loss can be made, and Backward leaves the gradients of leaves in GradVariable as well. It
-// implies RetainGraph. The gradients that are recorded, and what is saved of them, stay until the graph is released. An operation whose
-// gradient cannot be recorded (Checkpoint, EmbeddingBag, Functions) ends the pass before anything is computed, with an error that names it
-// and matches ErrHigherOrder. A hook may look at a gradient, but not replace it.
+// implies RetainGraph. The gradients have the values of a pass without it. What is recorded, and what is saved of it, stays until the graph
+// is released; a Checkpoint's second run is part of that. A Function without BackwardVariables ends the pass before anything is computed,
+// with an error that names it and matches ErrHigherOrder. Of hooks those of RegisterVariableHook may replace a gradient; others may look at it.
 func CreateGraph() BackwardOption {
 	return func(b *backward) { b.create, b.retain = true, true }
 }

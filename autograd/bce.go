@@ -93,12 +93,12 @@ var (
 // bceGradTarget is g * (log(1-v) - log(v)).
 func bceGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	no := w.do(w.do(w.do(pred.Neg()).AddScalar(1)).Log())
+	no := w.do(w.do(pred.RSubScalar(1)).Log())
 	return w.result(w.do(no.Sub(w.do(pred.Log()))).Mul(g))
 }
 
 // bceLogitsGradTarget is -g * v.
 func bceLogitsGradTarget(_ elementLoss, g, pred, _ *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
-	return w.result(w.do(pred.Neg()).Mul(g))
+	return w.result(w.do(g.Neg()).Mul(pred)) // of unsigned integers -v wraps
 }

@@ -34,11 +34,19 @@ func catGrad(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
 		start := 0
 		for _, v := range n.in {
 			a.starts = append(a.starts, start)
-			start += v.Dim(a.dim)
+			if !nothing(v) {
+				start += v.Dim(a.dim)
+			}
 		}
+	}
+	if nothing(n.in[i]) && g.NDim() > 1 {
+		return tensor.Zeros(g.Exec(), g.DType(), 0)
 	}
 	return g.Narrow(a.dim, a.starts[i], n.in[i].Dim(a.dim))
 }
+
+// nothing reports whether v is of shape [0], which Cat skips.
+func nothing(v *Variable) bool { return v.NDim() == 1 && v.Len() == 0 }
 
 // Stack joins variables of one shape along a new dimension dim. Saves nothing.
 func Stack(vs []*Variable, dim int) *Variable { return stack.apply(dim, slices.Clone(vs)...) }

@@ -43,7 +43,7 @@ func (b *backward) prepare(name string) error {
 			}
 			return err
 		}
-		if b.create && doubles[n.op] == nil {
+		if b.create && n.op.double == nil {
 			return &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: callSite(),
 				Err: fmt.Errorf("with CreateGraph: %w", ErrHigherOrder)}
 		}

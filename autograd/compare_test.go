@@ -39,3 +39,28 @@ func TestComparisons_HaveTheirResultsAndNoGradient(t *testing.T) {
 	require.Equal(t, []float64{0}, valuesOf(t, x.ArgMin(0, false)))
 	require.False(t, x.ArgMax(0, false).RequiresGrad())
 }
+
+func TestBitwise_HasItsResultsAndNoGradient(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x, y := g.Input(r.ints([]int64{1, 6, -4})), g.Input(r.ints([]int64{3, 2, 1}))
+	for name, c := range map[string]struct {
+		got  *autograd.Variable
+		want []float64
+	}{
+		"and": {x.BitwiseAnd(y), []float64{1, 2, 0}}, "or": {x.BitwiseOr(y), []float64{3, 6, -3}}, "xor": {x.BitwiseXor(y), []float64{2, 4, -3}},
+		"not": {x.BitwiseNot(), []float64{-2, -7, 3}}, "left": {x.BitwiseLeftShift(y), []float64{8, 24, -8}},
+		"right": {x.BitwiseRightShift(y), []float64{0, 1, -2}}, "and number": {x.BitwiseAndScalar(5), []float64{1, 4, 4}},
+		"or number": {x.BitwiseOrScalar(1), []float64{1, 7, -3}}, "xor number": {x.BitwiseXorScalar(1), []float64{0, 7, -3}},
+		"left by number": {x.BitwiseLeftShiftScalar(1), []float64{2, 12, -8}}, "right by number": {x.BitwiseRightShiftScalar(1), []float64{0, 3, -2}},
+	} {
+		require.Equal(t, tensor.Int64, c.got.DType(), name)
+		require.Equal(t, c.want, valuesOf(t, c.got), name)
+		require.False(t, c.got.RequiresGrad(), name)
+	}
+	f := g.Input(r.tensor([]float64{1, 2}))
+	f.BitwiseAnd(f)
+	var refused *tensor.DTypeError
+	require.ErrorAs(t, g.Err(), &refused)
+}

@@ -28,7 +28,7 @@ func composed(functions map[string]func(v vars) variable, cases ...gradientCase)
 }
 
 // composedFiles are in testdata, each with the script that made it.
-var composedFiles = []string{"composed.json", "losses.json", "distances.json", "functions.json", "reductions.json", "ctc.json", "sampling.json", "volumes.json"}
+var composedFiles = []string{"composed.json", "losses.json", "distances.json", "functions.json", "reductions.json", "ctc.json", "sampling.json", "volumes.json", "common.json"}
 
 func TestComposedOperations_GiveWhatPyTorchGives(t *testing.T) {
 	for _, file := range composedFiles {

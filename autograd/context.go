@@ -10,6 +10,9 @@ import (
 type Context struct {
 	n    *node
 	kept []*tensor.Tensor // during Forward: what Save was given
+
+	sources []int  // what was saved; see call.source
+	r       *rerun // during BackwardVariables
 }
 
 // Save keeps tensors for Backward, which gets them from Saved in the same order: inputs, results, or others, which the graph
@@ -34,6 +37,9 @@ func (c *Context) Saved(i int) *tensor.Tensor {
 
 // NeedsGrad reports whether input i gets a gradient.
 func (c *Context) NeedsGrad(i int) bool {
+	if c.running() && c.r != nil {
+		return i >= 0 && i < len(c.n.in) && c.r.needs(i)
+	}
 	return c.running() && i >= 0 && i < len(c.n.in) && c.n.flows(i)
 }
 
@@ -119,11 +125,16 @@ func (c *Context) keep(at int, t *tensor.Tensor) {
 		n.saved = append(n.saved, saved{what: stash, at: at})
 		return
 	}
-	for _, v := range slices.Concat([]*Variable{n.out}, n.more, n.in) {
-		if v.val.t == t {
-			n.save(stash, at, v.val.hold())
-			return
+	for i, v := range slices.Concat(n.in, []*Variable{n.out}, n.more) {
+		if v.val.t != t {
+			continue
 		}
+		if i++; i > len(n.in) {
+			i = len(n.in) - i
+		}
+		c.sources = append(append(c.sources, make([]int, at-len(c.sources))...), i)
+		n.save(stash, at, v.val.hold())
+		return
 	}
 	n.save(stash, at, n.g.ledger.add(t))
 }

@@ -22,7 +22,7 @@ func (b *backward) record() error {
 
 // recordAll computes the gradients, and lists those that stay.
 func (b *backward) recordAll() ([]*Variable, error) {
-	p := &recording{g: b.g, arrived: b.recordedOf}
+	p := &recording{g: b.g, arrived: b.recordedOf, besides: b.wanted == nil}
 	if b.wanted != nil {
 		p.wanted = func(v *Variable) bool { _, ok := b.wanted[v]; return ok }
 	}
@@ -83,23 +83,38 @@ func (b *backward) firstVariable(i int, v *Variable) (*Variable, error) {
 	return b.g.newVariable(t), nil
 }
 
-// recordedOf is called when all of a variable's gradient is there: for hooks, and for RetainGrad.
-func (b *backward) recordedOf(v, grad *Variable) error {
+// recordedOf is called when all of a variable's gradient is there: for hooks, and for RetainGrad. It returns what hooks have made of it.
+func (b *backward) recordedOf(v, grad *Variable) (*Variable, error) {
 	lists := []*hooks{&v.hooks}
 	if v.param != nil {
 		lists = append(lists, &v.param.hooks)
 	}
 	for _, list := range lists {
 		for _, r := range list.list {
-			if err := b.look(r, grad); err != nil {
-				return err
+			var err error
+			if r.variables != nil {
+				grad, err = b.recordedBy(r, v, grad)
+			} else {
+				err = b.look(r, grad)
+			}
+			if err != nil {
+				return nil, err
 			}
 		}
 	}
 	if v.retain && v.node != nil {
-		return v.keepGrad(grad.tensor().Retain())
+		return grad, v.keepGrad(grad.tensor().Retain())
 	}
-	return nil
+	return grad, nil
+}
+
+// recordedBy calls a hook that computes with variables, and is recorded.
+func (b *backward) recordedBy(r *registered, v, grad *Variable) (*Variable, error) {
+	next := b.g.Scope(func() *Variable { return r.variables(grad) })
+	if err := b.g.open("Backward"); err != nil {
+		return nil, err
+	}
+	return v.replacedBy(next, grad)
 }
 
 // look calls a hook, which may not replace the gradient: what it makes of it is not recorded.
@@ -110,7 +125,7 @@ func (b *backward) look(r *registered, grad *Variable) error {
 		err = b.g.open("Backward")
 	}
 	if err == nil && t != nil && t != lent {
-		err = higherOrder("a hook replaces the gradient")
+		err = higherOrder("a hook replaces the gradient; one of RegisterVariableHook may")
 	}
 	if t != lent {
 		t.Release()

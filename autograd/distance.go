@@ -70,7 +70,8 @@ func (v *Variable) distance(u *Variable, p, eps float64, keep bool) *Variable {
 
 // CDist is the p-norm of the difference of each row of v, [..., P, M], with each row of u, [..., R, M]: [..., P, R], batches broadcast. For p = 2
 // and more than 25 rows it is computed with one product of matrices, as in PyTorch, where rows that are nearly equal lose digits; else it
-// takes the memory of all differences, P*R*M elements, while it is computed and for the gradient.
+// takes the memory of all differences, P*R*M elements, while it is computed and for the gradient. For p = infinity differences of equal size have the
+// whole gradient each.
 func (v *Variable) CDist(u *Variable, p float64) *Variable {
 	in := []*Variable{v, u}
 	return cdist.run(in, func() error {
@@ -86,13 +87,28 @@ func (v *Variable) CDist(u *Variable, p float64) *Variable {
 		if p == 2 && (a.Dim(-2) > 25 || b.Dim(-2) > 25) {
 			return a.cdistByProduct(b)
 		}
-		return a.Unsqueeze(-2).Sub(b.Unsqueeze(-3)).Norm(p, []int{-1}, false)
+		d := a.Unsqueeze(-2).Sub(b.Unsqueeze(-3))
+		switch {
+		case a.Dim(-1) == 0:
+			return d.Sum([]int{-1}, false)
+		case math.IsInf(p, 1):
+			return d.chebyshev()
+		}
+		return d.Norm(p, []int{-1}, false)
 	})
 }
 
 // batchOf stands for the dimensions of v but the last two, for its shape alone.
 func (v *Variable) batchOf() *Variable {
 	return &Variable{g: v.g, dtype: v.dtype, ndim: v.ndim - 2, dims: v.dims}
+}
+
+// chebyshev is the size of the largest element along the last dimension. All elements of that size have the whole gradient, as in PyTorch's cdist, where
+// Norm shares it among them.
+func (v *Variable) chebyshev() *Variable {
+	most := v.Detach().Norm(math.Inf(1), []int{-1}, true)
+	size := v.Abs()
+	return most.Squeeze(-1).Add(size.nothing().MaskedFill(size.Detach().Ne(most), 0).Sum([]int{-1}, false))
 }
 
 // cdistByProduct is the root of |a|² - 2ab + |b|², as one product of rows that have the squares beside them. Where it is 0 so is the gradient.

@@ -64,13 +64,14 @@
 //
 // # In the way of gradients
 //
-// Hooks see gradients on their way, and may replace them (Variable.RegisterHook, Parameter.RegisterHook); a hook that is called when
+// Hooks see gradients on their way, and may replace them (RegisterHook of variables and parameters, RegisterVariableHook); a hook that is called when
 // a parameter's gradient is complete can take the optimizer's step at once (RegisterPostAccumulateGradHook). Hooks of saved tensors
 // decide in what form they are kept: SaveOnCPU keeps them in host memory. Function makes operations of a program's own. Grad
 // returns gradients instead of adding them up.
 //
 // With CreateGraph gradients are recorded, and can be differentiated again: for gradient penalties, Hessian-vector products, meta-learning.
-// Nearly all operations have such gradients; Checkpoint, EmbeddingBag and Functions have none, and say so (ErrHigherOrder).
+// Their values are those of an ordinary pass. A Function has such gradients if it computes them with variables (BackwardVariables); without
+// that it says so (ErrHigherOrder). A hook of RegisterVariableHook is recorded as well.
 //
 // Backward adds gradients to what is there: parts of a batch, each in a graph of its own, leave their sum until ZeroGrad.
 //

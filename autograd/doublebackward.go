@@ -8,10 +8,11 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// A backward pass with CreateGraph computes gradients as variables: each rule is written in operations of this package, so that what it
-// computes is recorded, and can be differentiated again, as often as one likes. The rules of ordinary passes work on tensors, in place where
-// they can, and know nothing of this; the rules here stand beside them (doublerules.go and its neighbours), and differ in nothing but
-// the last bits.
+// A backward pass with CreateGraph computes gradients as variables, so that they can be differentiated again, as often as one likes. The
+// rules of ordinary passes work on tensors, in place where they can, and know nothing of this; what stands here and in the files beside it
+// records them. Operations that are linear in each input run the rule as an operation (adjoint.go); rules that are a step or two are
+// written in variables; all others run as one operation, whose derivatives are those of a formula (doublekernel.go). The values are always those
+// of an ordinary pass.
 //
 // A rule gets the values that the operation saved as variables with the history that they had in forward. So it is the operation's own
 // node through which second derivatives flow back to its inputs.
@@ -19,13 +20,16 @@ import (
 // double says how the gradients of an operation are computed as variables.
 type double func(r *rerun, gs []*Variable) []*Variable
 
-// doubles are those of all operations that have one. It is filled by init functions and not changed afterwards.
-var doubles = map[*op]double{}
-
 // rerun is one operation whose gradients are computed as variables: what its rules may ask for.
 type rerun struct {
 	n     *node
 	needs func(i int) bool // whether the gradient of input i is wanted
+
+	besides            bool // the gradients of parameters that a checkpoint uses are wanted
+	parameters, theirs []*Variable
+
+	// arrived is that of the pass, if it calls hooks.
+	arrived func(v, grad *Variable) (*Variable, error)
 }
 
 // input is input i as forward read it, with its history.
@@ -36,6 +40,15 @@ func (r *rerun) input(i int) *Variable {
 	}
 	if v.next != nil { // an operation in place has written over it since
 		return r.n.g.fail(called(r.n.op.name, higherOrder(fmt.Sprintf("input %d was changed in place, and is not saved", i))))
+	}
+	return v
+}
+
+// quantity is input i in the type of the result: for formulas of operations that promote.
+func (r *rerun) quantity(i int) *Variable {
+	v := r.input(i)
+	if v.Alive() && v.dtype != r.n.out.dtype {
+		return v.To(r.n.out.dtype)
 	}
 	return v
 }
@@ -72,15 +85,18 @@ func (v *Variable) as(val *value) *Variable {
 	if v.val == val {
 		return v
 	}
-	return v.g.track(&Variable{g: v.g, val: val.hold(), dtype: v.dtype, ndim: v.ndim, dims: v.dims, requires: v.requires, same: v})
+	return v.g.track(&Variable{g: v.g, val: val.hold(), dtype: v.dtype, ndim: v.ndim, dims: v.dims, requires: v.requires, stands: true, next: v})
 }
 
 // recording is a pass whose gradients are variables.
 type recording struct {
 	g       *Graph
-	from    uint64                        // nodes with lower numbers are none of the pass's: what they made are leaves
-	wanted  func(v *Variable) bool        // whose gradients stay in grads, nil for those of all leaves
-	arrived func(v, grad *Variable) error // called when all of a variable's gradient is there; may be nil
+	from    uint64                 // nodes with lower numbers are none of the pass's: what they made are leaves
+	wanted  func(v *Variable) bool // whose gradients stay in grads, nil for those of all leaves
+	besides bool                   // so are those of parameters that checkpoints use, out of sight of the graph
+
+	// arrived, if it is set, is called when all of a variable's gradient is there. It returns what takes its place.
+	arrived func(v, grad *Variable) (*Variable, error)
 
 	nodes  []*node                 // that the roots depend on and that lead to what is wanted, newest first
 	needed map[*Variable]struct{}  // what is wanted, and what leads there
@@ -165,6 +181,7 @@ func (p *recording) prune(roots []*Variable) {
 		for i, v := range n.in {
 			visit = n.flows(i) && need(v) || visit
 		}
+		visit = visit || p.besides && n.op.always
 		for i := range n.outputs() {
 			out := n.output(i)
 			if visit {
@@ -198,7 +215,7 @@ func (p *recording) leads(n *node) bool {
 			return true
 		}
 	}
-	return false
+	return p.besides && n.op.always
 }
 
 // step computes and delivers the gradients of a node's inputs.
@@ -239,16 +256,16 @@ func (p *recording) apply(n *node, gs []*Variable) error {
 		return err
 	}
 	defer n.unload()
-	r := &rerun{n: n, needs: func(i int) bool { return p.flows(n, i) }}
+	r := &rerun{n: n, needs: func(i int) bool { return p.flows(n, i) }, besides: p.besides, arrived: p.arrived}
 	before := len(p.g.scope.made)
 	in := p.g.Scopes(func() []*Variable {
-		list := doubles[n.op](r, gs)
+		list := n.op.double(r, gs)
 		for i, t := range list {
 			if t != nil && p.flows(n, i) {
 				list[i] = fitted(t, n.in[i])
 			}
 		}
-		return list
+		return append(list[:len(list):len(list)], r.theirs...)
 	})
 	if p.g.err != nil {
 		return p.g.err
@@ -260,6 +277,9 @@ func (p *recording) apply(n *node, gs []*Variable) error {
 		if t := in[i]; t != nil && p.flows(n, i) {
 			p.deliver(v, t)
 		}
+	}
+	for i, v := range r.parameters {
+		p.deliver(v, r.theirs[i])
 	}
 	return p.g.err
 }
@@ -333,5 +353,15 @@ func (p *recording) complete(v *Variable) error {
 	if p.arrived == nil {
 		return nil
 	}
-	return p.arrived(v, p.grads[v])
+	have, before := p.grads[v], len(p.g.scope.made)
+	t, err := p.arrived(v, have)
+	if err != nil || t == have {
+		return err
+	}
+	for _, made := range p.g.scope.made[before:] {
+		p.own[made] = 0
+	}
+	p.drop(have)
+	p.keep(v, t)
+	return nil
 }

@@ -26,40 +26,14 @@ func init() {
 		return r.n.arg.(*attention).compose(r, in[0], in[1], in[2], in[3:])
 	})
 	composed(selfAttend, func(r *rerun, in []*Variable) *Variable { return r.n.arg.(*attention).composePacked(r, in[0], in[1:]) })
-
-	lossOf(mse, func(_ elementLoss, d, _, _ *Variable) *Variable { return d.Square() })
-	lossOf(l1, func(_ elementLoss, d, _, _ *Variable) *Variable { return d.Abs() })
-	lossOf(smoothL1, func(a elementLoss, d, _, _ *Variable) *Variable {
-		if a.scale == 0 {
-			return d.Abs()
-		}
-		return Where(d.Abs().LtScalar(a.scale), d.Square().MulScalar(0.5/a.scale), d.Abs().SubScalar(a.scale/2))
-	})
-	lossOf(huber, func(a elementLoss, d, _, _ *Variable) *Variable {
-		return Where(d.Abs().LtScalar(a.scale), d.Square().MulScalar(0.5), d.Abs().SubScalar(a.scale/2).MulScalar(a.scale))
-	})
-	lossOf(klDiv, func(a elementLoss, _, v, target *Variable) *Variable {
-		if a.log {
-			return target.Exp().Mul(target.Sub(v))
-		}
-		none := target.LeScalar(0)
-		return target.Mul(target.MaskedFill(none, 1).Log().Sub(v)).MaskedFill(none, 0)
-	})
-	each(bce, bceDouble, func(r *rerun, g *Variable) *Variable {
-		v := r.input(0)
-		return r.share(g).Mul(v.RSubScalar(1).Log().Sub(v.Log()))
-	})
-	lossOf(bceLogits, func(_ elementLoss, _, v, target *Variable) *Variable {
-		return v.Softplus(1, softplusLinear).Sub(v.Mul(target))
-	})
 }
 
-// composed computes the gradients of an operation through f, which computes the same from its inputs.
+// composed differentiates the gradients of an operation by way of f, which computes the same from its inputs.
 func composed(o *op, f func(r *rerun, in []*Variable) *Variable) {
-	doubles[o] = func(r *rerun, gs []*Variable) []*Variable {
-		from := r.n.g.nodes
-		return r.through(from, []*Variable{f(r, r.inputs())}, gs)
-	}
+	kernelOf(o, func(r *rerun, gs []*Variable) []*Variable {
+		in, from := r.inputs(), r.n.g.nodes
+		return r.through(from, []*Variable{f(r, in)}, gs)
+	}, reading{})
 }
 
 // through are the gradients of the inputs, by way of results that nodes from a number on have computed of them.
@@ -71,7 +45,7 @@ func (r *rerun) through(from uint64, outs, gs []*Variable) []*Variable {
 	p := &recording{g: g, from: from, wanted: r.asks}
 	var roots, seeds []*Variable
 	for i, out := range outs {
-		if gs[i] != nil {
+		if gs[i] != nil && out != nil {
 			roots, seeds = append(roots, out), append(seeds, gs[i])
 		}
 	}
@@ -80,10 +54,15 @@ func (r *rerun) through(from uint64, outs, gs []*Variable) []*Variable {
 		g.Fail(err)
 		return nil
 	}
-	in := make([]*Variable, len(r.n.in))
-	for i, v := range r.n.in {
+	return p.of(r.n.in)
+}
+
+// of are the gradients of variables, of which one that is there twice has all at its first place.
+func (p *recording) of(list []*Variable) []*Variable {
+	in := make([]*Variable, len(list))
+	for i, v := range list {
 		in[i] = p.grads[v]
-		delete(p.grads, v) // of an input that is there twice, the first one gets all
+		delete(p.grads, v)
 	}
 	return in
 }
@@ -125,29 +104,6 @@ func (g *Graph) zerosLike(v *Variable) *Variable {
 		}
 		return after(z, func(z *tensor.Tensor) (*tensor.Tensor, error) { return z.Expand(v.Shape()...) })
 	})
-}
-
-// lossOf is a loss of elements: f computes it, of the difference, the prediction and the target.
-func lossOf(o *op, f func(a elementLoss, d, v, target *Variable) *Variable) {
-	composed(o, func(r *rerun, in []*Variable) *Variable {
-		a := r.n.arg.(elementLoss)
-		return f(a, in[0].Sub(in[1]), in[0], in[1]).reduced(a.Reduction)
-	})
-}
-
-// bceDouble is g*(v - target) / (v*(1-v)), of which the divisor is at least PyTorch's 1e-12, a float32.
-func bceDouble(r *rerun, g *Variable) *Variable {
-	v, target := r.input(0), r.input(1)
-	return r.share(g).Mul(v.Sub(target)).Div(v.RSubScalar(1).Mul(v).Clamp(float64(float32(1e-12)), math.Inf(1)))
-}
-
-// share is the gradient of each element's loss.
-func (r *rerun) share(g *Variable) *Variable {
-	shape, err := tensor.BroadcastShapes(r.n.in[0].Shape(), r.n.in[1].Shape())
-	if err != nil || r.n.arg.(elementLoss).Reduction != MeanReduction {
-		return g
-	}
-	return g.DivScalar(float64(shape.Len()))
 }
 
 // normalized is layer, RMS, batch, group and instance norm.

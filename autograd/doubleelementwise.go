@@ -6,12 +6,15 @@ import "github.com/cistern-ml/cistern/tensor"
 
 // slope is the gradient of an operation of one input: the incoming one times the derivative.
 func slope(o *op, derivative func(r *rerun) *Variable) {
-	doubles[o] = func(r *rerun, gs []*Variable) []*Variable { return []*Variable{gs[0].Mul(derivative(r))} }
+	kernel(o, func(r *rerun, gs []*Variable) []*Variable { return []*Variable{gs[0].Mul(derivative(r))} })
 }
 
-// each gives each input a rule of its own; nil stands for none.
-func each(o *op, rules ...func(r *rerun, g *Variable) *Variable) {
-	doubles[o] = func(r *rerun, gs []*Variable) []*Variable {
+// each records what rules compute, of which each input has one of its own; nil stands for none. It is for rules that take the very steps of
+// those of ordinary passes.
+func each(o *op, rules ...func(r *rerun, g *Variable) *Variable) { o.double = eachOf(rules...) }
+
+func eachOf(rules ...func(r *rerun, g *Variable) *Variable) double {
+	return func(r *rerun, gs []*Variable) []*Variable {
 		in := make([]*Variable, len(r.n.in))
 		for i, f := range rules {
 			if f != nil && r.needs(i) {
@@ -35,7 +38,7 @@ func (r *rerun) number() float64 { return r.n.arg.(float64) }
 func piecewise(ops ...*op) {
 	for _, o := range ops {
 		a := variadic(&op{name: o.name + "_backward", forward: pieceForward, rules: []rule{{uses: others, grad: pieceGrad}}})
-		doubles[o] = func(r *rerun, gs []*Variable) []*Variable {
+		o.double = func(r *rerun, gs []*Variable) []*Variable {
 			in := make([]*Variable, len(r.n.in))
 			for i := range in {
 				if r.needs(i) {
@@ -44,7 +47,7 @@ func piecewise(ops ...*op) {
 			}
 			return in
 		}
-		doubles[a] = func(r *rerun, gs []*Variable) []*Variable {
+		a.double = func(r *rerun, gs []*Variable) []*Variable {
 			in := make([]*Variable, len(r.n.in))
 			list := []*Variable{gs[0]}
 			for k := 1; k < len(in); k++ {

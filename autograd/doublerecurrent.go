@@ -2,18 +2,18 @@ package autograd
 
 func init() {
 	for _, o := range []*op{lstm, lstmBias, gru, gruBias} {
-		doubles[o] = recurrentDouble
+		kernelOf(o, recurrentDouble, reading{all: true})
 	}
 }
 
 // recurrentDouble records a pass over the sequence step by step, of single operations, and takes the gradients of that. It needs the values
 // of all inputs, also of those that were not saved.
 func recurrentDouble(r *rerun, gs []*Variable) []*Variable {
-	from := r.n.g.nodes
 	in := make([]*Variable, len(r.n.in))
 	for i := range in {
 		in[i] = r.input(i)
 	}
+	from := r.n.g.nodes
 	a := r.n.arg.(recurrentArg)
 	if a.gru {
 		return r.through(from, a.composeGRU(in), gs)

@@ -12,25 +12,25 @@ func init() {
 	multilinear(sum, mean, cumSum)
 	each(maxOp, extremeShare)
 	each(minOp, extremeShare)
-	each(prod, prodDouble)
-	each(cumProd, cumProdDouble)
-	each(variance, func(r *rerun, g *Variable) *Variable { return r.n.arg.(moment).spreadFrom(r.input(0), g) })
-	each(std, func(r *rerun, g *Variable) *Variable {
+	kernel(prod, eachOf(prodDouble))
+	kernel(cumProd, eachOf(cumProdDouble))
+	kernel(variance, eachOf(func(r *rerun, g *Variable) *Variable { return r.n.arg.(moment).spreadFrom(r.input(0), g) }))
+	kernel(std, eachOf(func(r *rerun, g *Variable) *Variable {
 		return r.n.arg.(moment).spreadFrom(r.input(0), g.over(r.output().MulScalar(2)))
-	})
-	each(norm, normDouble)
-	each(logSumExp, func(r *rerun, g *Variable) *Variable {
+	}))
+	kernel(norm, eachOf(normDouble))
+	kernel(logSumExp, eachOf(func(r *rerun, g *Variable) *Variable {
 		a, x := r.n.arg.(reduction), r.input(0)
 		return a.back(g, x.Shape()).Mul(x.Sub(a.back(r.output(), x.Shape())).Exp())
-	})
-	each(softmax, func(r *rerun, g *Variable) *Variable {
+	}))
+	kernel(softmax, eachOf(func(r *rerun, g *Variable) *Variable {
 		y := r.output()
 		p := g.Mul(y)
 		return p.Sub(y.Mul(p.Sum([]int{r.n.arg.(int)}, true)))
-	})
-	each(logSoftmax, func(r *rerun, g *Variable) *Variable {
+	}))
+	kernel(logSoftmax, eachOf(func(r *rerun, g *Variable) *Variable {
 		return g.Sub(r.output().Exp().Mul(g.Sum([]int{r.n.arg.(int)}, true)))
-	})
+	}))
 	for _, o := range []*op{maxDim, minDim, sortOp, topK} {
 		each(o, chosenDouble)
 	}

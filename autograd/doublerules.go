@@ -9,7 +9,7 @@ import (
 // The gradients of element-wise operations as variables: formulas are those of the rules beside the operations.
 
 func init() {
-	piecewise(abs, relu, leakyReLU, hardtanh, hardsigmoid, threshold, hardshrink, softshrink, clamp, maximum, minimum, where, dropout, maskedFill, maskedFillOver, clampOver,
+	piecewise(abs, relu, leakyReLU, hardtanh, hardsigmoid, threshold, hardshrink, softshrink, clamp, maximum, minimum, where, whereScalar, rwhereScalar, dropout, maskedFill, maskedFillOver, clampOver,
 		reluInPlace)
 
 	each(add, pass, pass)
@@ -18,15 +18,15 @@ func init() {
 	each(div,
 		func(r *rerun, g *Variable) *Variable { return g.Div(r.input(1)) },
 		func(r *rerun, g *Variable) *Variable { return g.Neg().Mul(r.input(0).Div(r.input(1)).Div(r.input(1))) })
-	each(pow, powBase, powExponent)
+	kernel(pow, eachOf(powBase, powExponent))
 	each(fmod, pass, quotient(truncated))
 	each(remainder, pass, quotient(floored))
-	each(atan2,
-		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(1)).Div(r.squares()) },
-		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(0)).Neg().Div(r.squares()) })
-	each(logAddExp,
-		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(0).Sub(r.input(1)).Sigmoid()) },
-		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(1).Sub(r.input(0)).Sigmoid()) })
+	kernel(atan2, eachOf(
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.quantity(1)).Div(r.squares()) },
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.quantity(0)).Neg().Div(r.squares()) }))
+	kernel(logAddExp, eachOf(
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.quantity(0).Sub(r.quantity(1)).Sigmoid()) },
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.quantity(1).Sub(r.quantity(0)).Sigmoid()) }))
 
 	for _, o := range []*op{addScalar, subScalar, addScalarTo, fmodScalar, remainderScalar, frac, contiguous, expand, to} {
 		each(o, pass)
@@ -40,19 +40,18 @@ func init() {
 	each(rdivScalar, func(r *rerun, g *Variable) *Variable {
 		return g.MulScalar(-r.number()).Div(r.input(0)).Div(r.input(0))
 	})
-	each(powScalar, powNumber)
-	each(rpowScalar, func(r *rerun, g *Variable) *Variable {
+	kernel(powScalar, eachOf(powNumber))
+	kernel(rpowScalar, eachOf(func(r *rerun, g *Variable) *Variable {
 		if y := r.output(); r.number() == 0 { // it is -infinity where the power is infinite, and 0 elsewhere
 			return g.Mul(y.Detach().MulScalar(math.Inf(-1)).MaskedFill(y.LeScalar(1), 0))
 		}
 		return g.Mul(r.output()).MulScalar(math.Log(r.number()))
-	})
+	}))
 
-	flat := func(r *rerun, g *Variable) *Variable { return g.MulScalar(0) }
 	for _, o := range []*op{sign, floor, ceil, round, trunc} {
-		each(o, flat)
+		each(o, flat(0))
 	}
-	each(floorDivide, flat, flat)
+	each(floorDivide, flat(0), flat(1))
 
 	ofOutput := func(f func(y *Variable) *Variable, ops ...*op) {
 		for _, o := range ops {
@@ -133,6 +132,11 @@ func init() {
 		func(r *rerun, g *Variable) *Variable { return g.Mul(r.output()).Div(r.input(1)).Neg() })
 }
 
+// flat is the gradient of input i of an operation that does not depend on it but at single points.
+func flat(i int) func(r *rerun, g *Variable) *Variable {
+	return func(r *rerun, _ *Variable) *Variable { return r.n.g.zerosLike(r.n.in[i]) }
+}
+
 // before is what input 0 of an operation in place was, of which the operation has stashed a copy.
 func (r *rerun) before() *Variable {
 	if s := r.saved(stash); s != nil {
@@ -147,7 +151,7 @@ func (r *rerun) fails(why string) *Variable {
 }
 
 // squares is the sum of the squares of both inputs.
-func (r *rerun) squares() *Variable { return r.input(0).Square().Add(r.input(1).Square()) }
+func (r *rerun) squares() *Variable { return r.quantity(0).Square().Add(r.quantity(1).Square()) }
 
 // powBase is g * u*v^(u-1), and 0 where u is 0.
 func powBase(r *rerun, g *Variable) *Variable {

@@ -32,12 +32,12 @@ func specialRules() {
 		}
 		return d.MaskedFill(x.LtScalar(eps).Or(x.GtScalar(1-eps)), 0)
 	})
-	each(xlogy,
+	kernel(xlogy, eachOf(
 		func(r *rerun, g *Variable) *Variable {
 			x, y := r.input(0), r.input(1)
 			return g.Xlogy(y).MaskedFill(x.EqScalar(0).And(y.LeScalar(0)), 0)
 		},
-		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(0)).Div(r.input(1)) })
+		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(0)).Div(r.input(1)) }))
 
 	ofInput(logSigmoid, func(x *Variable) *Variable { return x.Neg().Sigmoid() })
 	ofInput(selu, func(x *Variable) *Variable {

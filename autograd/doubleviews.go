@@ -9,11 +9,11 @@ func init() {
 		repeatInterleave, indexSelect, gather, takeAlongDim, upsampleNearest2d, upsampleBilinear2d, avgPool1d, avgPool2d, adaptiveAvgPool1d,
 		adaptiveAvgPool2d)
 	multilinear(embedding)
-	rows := doubles[embedding]
-	doubles[embedding] = func(r *rerun, gs []*Variable) []*Variable {
+	rows := embedding.double
+	embedding.double = func(r *rerun, gs []*Variable) []*Variable {
 		in := rows(r, gs)
 		if a := r.n.arg.(embeddingArg); a.pads {
-			in[0] = in[0].Mul(r.withoutRow(a))
+			in[0] = in[0].MaskedFill(r.paddingRow(a), 0)
 		}
 		return in
 	}
@@ -23,7 +23,7 @@ func init() {
 	for _, o := range []*op{reshape, view, flatten, squeeze, unsqueeze} {
 		each(o, reshaped)
 	}
-	doubles[cat] = func(r *rerun, gs []*Variable) []*Variable {
+	cat.double = func(r *rerun, gs []*Variable) []*Variable {
 		in, start, dim := make([]*Variable, len(r.n.in)), 0, r.n.arg.(*catArg).dim
 		for i, v := range r.n.in {
 			if r.needs(i) {
@@ -33,7 +33,7 @@ func init() {
 		}
 		return in
 	}
-	doubles[stack] = func(r *rerun, gs []*Variable) []*Variable {
+	stack.double = func(r *rerun, gs []*Variable) []*Variable {
 		in := make([]*Variable, len(r.n.in))
 		for i := range in {
 			if r.needs(i) {
@@ -100,24 +100,14 @@ func withBias(o, plain *op, bias func(r *rerun, g *Variable) *Variable) {
 	each(o, two(0), two(1), bias)
 }
 
-// withoutRow is a column of ones, and 0 for the padding row.
-func (r *rerun) withoutRow(a embeddingArg) *Variable {
-	v := r.n.in[0]
-	return r.n.g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
-		ones, err := tensor.Ones(e.Owned(), v.dtype, v.Dim(0), 1)
-		if err != nil {
-			return nil, err
-		}
-		row, err := a.row(v.Dim(0))
-		if err == nil {
-			err = zeroRow(ones, row)
-		}
-		if err != nil {
-			ones.Release()
-			return nil, err
-		}
-		return ones, nil
-	})
+// paddingRow is a column that holds at the padding row.
+func (r *rerun) paddingRow(a embeddingArg) *Variable {
+	rows := r.n.in[0].Dim(0)
+	row, err := a.row(rows)
+	if err != nil {
+		return r.n.g.fail(called(r.n.op.name, err))
+	}
+	return r.n.g.Arange(0, float64(rows), 1, tensor.Int64).EqScalar(float64(row)).Unsqueeze(1)
 }
 
 // scattersSource takes from g what the elements of the source have become. Those that no index is for get 0.

@@ -492,8 +492,7 @@ func (v *Variable) SELU() *Variable { return selu.apply(nil, v) }
 var selu = define("selu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).SELU() },
 	rule{uses: input(0), grad: ofInput(gradients.SELU)})
 
-// CELU is v where v > 0, else alpha*(exp(v/alpha)-1). Only takes floating-point types. PyTorch's default alpha is 1, and 0 is refused
-// there; here it gives NaN for 0. Saves v.
+// CELU is v where v > 0, else alpha*(exp(v/alpha)-1). PyTorch's default alpha is 1; 0 is refused. Saves v.
 func (v *Variable) CELU(alpha float64) *Variable { return celu.apply(alpha, v) }
 
 var celu = define("celu", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).CELU(n.arg.(float64)) },
@@ -524,8 +523,8 @@ func (v *Variable) Hardshrink(lambda float64) *Variable { return hardshrink.appl
 var hardshrink = define("hardshrink", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Hardshrink(n.arg.(float64)) },
 	rule{uses: input(0), grad: ofInputWith1(gradients.Hardshrink)})
 
-// Softshrink is v-lambda where v > lambda, v+lambda where v < -lambda, else 0; NaN stays NaN. Only takes floating-point types. PyTorch's
-// default lambda is 0.5. Saves v.
+// Softshrink is v-lambda where v > lambda, v+lambda where v < -lambda, else 0; NaN stays NaN. PyTorch's default lambda is 0.5; it must not
+// be negative. Saves v.
 func (v *Variable) Softshrink(lambda float64) *Variable { return softshrink.apply(lambda, v) }
 
 var softshrink = define("softshrink", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).Softshrink(n.arg.(float64)) },

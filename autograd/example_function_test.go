@@ -52,6 +52,34 @@ func ExampleFunction() {
 	// Output: [3 12 27] <nil>
 }
 
+// power is x to the power of n, with a gradient of variables: it can be differentiated again.
+var power = autograd.Function[float64]{
+	Name: "power",
+	Forward: func(c *autograd.Context, n float64, in []*tensor.Tensor) (*tensor.Tensor, error) {
+		c.Save(in[0])
+		return in[0].PowScalar(n)
+	},
+	BackwardVariables: func(c *autograd.Context, n float64, grads []*autograd.Variable) []*autograd.Variable {
+		return []*autograd.Variable{c.SavedVariable(0).PowScalar(n - 1).MulScalar(n).Mul(grads[0])}
+	},
+}
+
+func ExampleFunction_backwardVariables() {
+	g := autograd.NewGraph(host.Default())
+	defer g.Release()
+	x := g.Input(mustTensor(autograd.FromSlice(g, []float32{1, 2, 3}).Take()), autograd.RequiresGrad())
+	grads, err := autograd.Grad([]*autograd.Variable{power.Apply(3, x).Sum(nil, false)}, []*autograd.Variable{x}, autograd.CreateGraph())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := grads[0].Square().Sum(nil, false).Backward(); err != nil { // of 9 x**4
+		log.Fatal(err)
+	}
+	second, err := x.Grad().Float64s()
+	fmt.Println(second, err)
+	// Output: [36 288 972] <nil>
+}
+
 // A hook limits the gradient at one place of a model, and another looks at it.
 func ExampleVariable_RegisterHook() {
 	dev := host.Default()

@@ -22,4 +22,4 @@ func Differentiable(name string) (some bool, reasons []string) {
 func (g *Graph) Owned() int { return len(g.ledger.values) }
 
 // RecordsGradients reports whether the gradient of an operation can be recorded.
-func RecordsGradients(name string) bool { return doubles[table[name]] != nil }
+func RecordsGradients(name string) bool { return table[name].double != nil }

@@ -48,6 +48,12 @@ type Function[A any] struct {
 	// Backward makes an operation without gradients.
 	Backward func(c *Context, arg A, grad *tensor.Tensor) ([]*tensor.Tensor, error)
 
+	// BackwardVariables computes the gradients with variables, of which there is one for each result: so CreateGraph can record them, and they can be
+	// differentiated again. c.SavedVariable gives what was saved. The list is as Backward's; a new graph must not be made, and values from
+	// outside of it are constants. A function with Backward too, which ordinary passes run, has its values with CreateGraph as well, and
+	// derivatives of BackwardVariables. Without it CreateGraph is an error that matches ErrHigherOrder.
+	BackwardVariables func(c *Context, arg A, grads []*Variable) []*Variable
+
 	// ForwardAll and BackwardAll take the place of Forward and Backward in an operation of several results, whose number is
 	// Results, at most 1024, and which is called by ApplyAll. The gradient of a result on which nothing depended is nil.
 	Results     int
@@ -90,12 +96,23 @@ func (f *Function[A]) define() {
 		name = "function"
 	}
 	r := rule{}
-	if f.Backward == nil && f.BackwardAll == nil {
+	plain := f.Backward != nil || f.BackwardAll != nil
+	if !plain && f.BackwardVariables == nil {
 		r.none = "the function has no Backward"
 	}
 	f.op = variadic(&op{name: name, several: f.forward, rules: []rule{r}, keep: keepSaved[A]})
 	if r.none == "" {
 		f.op.joints = f.backward
+		if !plain {
+			f.op.joints = f.computed
+		}
+	}
+	switch {
+	case f.BackwardVariables == nil:
+	case plain:
+		kernel(f.op, f.variables)
+	default:
+		f.op.double = f.variables
 	}
 }
 

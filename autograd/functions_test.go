@@ -27,6 +27,9 @@ func init() {
 		"trace": func(v vars) variable { return v[0].Trace() }, "kron": func(v vars) variable { return v[0].Kron(v[1]) },
 		"cross -1": func(v vars) variable { return v[0].Cross(v[1], -1) }, "cross 0": func(v vars) variable { return v[0].Cross(v[1], 0) },
 	}
+	for size, l := range map[int]autograd.LocalResponse{1: {}, 3: {Alpha: 0.5, Beta: 1.5, K: 2}, 4: {Alpha: 1}} {
+		functions[fmt.Sprint("local_response_norm ", size)] = func(v vars) variable { return v[0].LocalResponseNorm(size, l) }
+	}
 	functions["nan_to_num"] = func(v vars) variable { return v[0].NanToNum(0.5, 3, math.Inf(-1)) }
 	for _, k := range []int{1, 2, 3, 4, -1} {
 		functions[fmt.Sprint("rot90 ", k)] = func(v vars) variable { return v[0].Rot90(k, 0, -1) }
@@ -35,7 +38,7 @@ func init() {
 		return gradientCase{op: op, f: functions[name], shapes: shapes}
 	}
 	composed(functions,
-		one("pixel_shuffle", "pixel_shuffle 2", []int{1, 4, 2, 1}), one("pixel_unshuffle", "pixel_unshuffle", []int{1, 2, 4}),
+		one("local_response_norm", "local_response_norm 3", []int{1, 3, 2}), one("pixel_shuffle", "pixel_shuffle 2", []int{1, 4, 2, 1}), one("pixel_unshuffle", "pixel_unshuffle", []int{1, 2, 4}),
 		one("channel_shuffle", "channel_shuffle", []int{1, 6, 2}), one("rot90", "rot90 1", []int{2, 3}), one("unflatten", "unflatten", []int{2, 4}),
 		one("unfold", "windows 2 1", []int{2, 3}), one("im2col", "unfold all", []int{1, 4, 3}), one("col2im", "fold all", []int{6, 6}),
 		one("nan_to_num", "nan_to_num", []int{2, 4}), one("glu", "glu -1", []int{2, 4}), one("softmin", "softmin", []int{3, 2}), one("clamp_to", "clamp_to both", []int{3, 4}, []int{4}, []int{3, 1}),
@@ -88,4 +91,29 @@ func TestTensorSplit_CutsAsPyTorchDoes(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1, 1, 1, 1, 1, 0, 0}, sizes(x.TensorSplit(9, 0)))
 	require.Equal(t, []int{2, 0, 4, 2}, sizes(x.TensorSplitAt([]int{2, 1, -2}, 0)), "what lies before is empty")
 	require.NoError(t, g.Err())
+}
+
+func TestGumbelSoftmax_OfNaNIsNaN(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{1, math.NaN(), 2, 0, 1, 2}, 2, 3))
+	for _, hard := range []bool{false, true} {
+		got := valuesOf(t, x.GumbelSoftmax(1, hard, -1))
+		for i, v := range got {
+			require.Equal(t, i < 3, math.IsNaN(v), "hard %v: %v", hard, got)
+		}
+	}
+}
+
+func TestMedian_OfNothingIsNaN(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor(nil, 0, 3), autograd.RequiresGrad())
+	m := x.Median()
+	require.NoError(t, g.Err())
+	require.True(t, math.IsNaN(valuesOf(t, m)[0]))
+	require.NoError(t, m.Backward())
+	require.Equal(t, tensor.Shape{0, 3}, x.Grad().Shape())
 }

@@ -33,7 +33,7 @@ func (v *Variable) Softmin(dim int) *Variable {
 }
 
 // GumbelSoftmax draws a class along dim by logits v: softmax((v + noise)/tau), with noise of the Gumbel distribution from the graph's generator. hard makes
-// the result 1 at the greatest and 0 elsewhere, with the gradient of what it would be otherwise. tau is not 0. PyTorch's defaults are 1, false and the last
+// the result 1 at the greatest and 0 elsewhere, with the gradient of what it would be otherwise; NaN stays NaN. tau is not 0. PyTorch's defaults are 1, false and the last
 // dimension.
 func (v *Variable) GumbelSoftmax(tau float64, hard bool, dim int) *Variable {
 	return gumbelSoftmax.run([]*Variable{v}, func() error {
@@ -48,7 +48,8 @@ func (v *Variable) GumbelSoftmax(tau float64, hard bool, dim int) *Variable {
 			return soft
 		}
 		chosen := soft.Detach().ArgMax(dim, true)
-		return soft.ZerosLike().ScatterValue(dim, chosen, 1).Add(soft.nothing())
+		one := soft.ZerosLike().ScatterValue(dim, chosen, 1).Add(soft.nothing())
+		return Where(soft.IsNaN(), soft, one)
 	})
 }
 

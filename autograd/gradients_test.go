@@ -51,6 +51,12 @@ var gradientCases = []gradientCase{
 	{op: "where", f: func(v vars) *autograd.Variable { return autograd.Where(v[2].Gt(v[3]), v[0], v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
 		return []*tensor.Tensor{r.random(1, 2, 3), r.random(2, 1, 3), r.ints([]int64{1, 2, 3}), r.ints([]int64{2, 1, 2})}
 	}},
+	{op: "where_scalar", f: func(v vars) *autograd.Variable { return autograd.WhereScalar(v[1].GtScalar(1), v[0], 2) }, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 3), r.ints([]int64{1, 2, 3})}
+	}},
+	{op: "rwhere_scalar", f: func(v vars) *autograd.Variable { return autograd.RWhereScalar(v[1].GtScalar(1), 0, v[0]) }, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.random(1, 2, 1), r.ints([]int64{1, 2, 3})}
+	}},
 	{op: "sum", f: func(v vars) *autograd.Variable { return v[0].Sum(nil, false) }, shapes: [][]int{{2, 3}}},
 	{op: "sum", note: "dims", f: func(v vars) *autograd.Variable { return v[0].Sum([]int{0, -1}, false) }, shapes: [][]int{{2, 3, 4}}},
 	{op: "sum", note: "keep", f: func(v vars) *autograd.Variable { return v[0].Sum([]int{1}, true) }, shapes: [][]int{{2, 3, 4}}},

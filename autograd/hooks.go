@@ -20,8 +20,9 @@ type HookHandle struct {
 }
 
 type registered struct {
-	f    Hook
-	post func(p *Parameter) error
+	f         Hook
+	variables VariableHook // instead of f
+	post      func(p *Parameter) error
 }
 
 // hooks are in the order of registration.
@@ -79,6 +80,12 @@ func (p *Parameter) RegisterPostAccumulateGradHook(f func(p *Parameter) error) *
 // hooked passes the gradient in v.buf through the hooks.
 func (b *backward) hooked(v *Variable, hs *hooks) error {
 	for _, r := range hs.list {
+		if r.variables != nil {
+			if err := b.hookedBy(r, v); err != nil {
+				return err
+			}
+			continue
+		}
 		lent := b.g.lend(v.buf.t)
 		t, err := r.f(lent)
 		if err == nil {

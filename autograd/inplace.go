@@ -34,7 +34,7 @@ func (e *InPlaceError) Unwrap() error { return ErrInPlace }
 
 // now is the variable that v stands for: itself, or what operations in place have made of it.
 func (v *Variable) now() *Variable {
-	for v != nil && v.next != nil {
+	for v != nil && v.next != nil && !v.stands {
 		v = v.next
 	}
 	return v

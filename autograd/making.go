@@ -153,3 +153,18 @@ func meshShape(vs []*Variable) ([]int, error) {
 	}
 	return shape, nil
 }
+
+// Logspace is steps numbers from base**start to base**end, whose logarithms are evenly spaced.
+func (g *Graph) Logspace(start, end float64, steps int, base float64, dt tensor.DType) *Variable {
+	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Logspace(e, start, end, steps, base, dt) })
+}
+
+// TrilIndices is the rows and columns, [2, n] of int64, of the elements of a matrix on and below a diagonal.
+func (g *Graph) TrilIndices(rows, columns, diagonal int) *Variable {
+	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.TrilIndices(e, rows, columns, diagonal) })
+}
+
+// TriuIndices is the rows and columns, [2, n] of int64, of the elements of a matrix on and above a diagonal.
+func (g *Graph) TriuIndices(rows, columns, diagonal int) *Variable {
+	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.TriuIndices(e, rows, columns, diagonal) })
+}

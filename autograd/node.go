@@ -171,8 +171,8 @@ func (n *node) record() error {
 		n.save(output, 0, n.out.val.hold())
 	}
 	for i, v := range n.in {
-		if v.same != nil {
-			n.in[i] = v.same
+		if v.stands {
+			n.in[i] = v.next
 		}
 	}
 	if err := n.pack(); err != nil {

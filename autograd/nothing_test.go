@@ -39,3 +39,20 @@ func TestBackward_ThroughResultsWithoutElements(t *testing.T) {
 		})
 	}
 }
+
+// Cat skips what has the shape [0], whose gradient is of that shape, and takes nothing of the others'.
+func TestCat_SkipsVariablesOfNothingInTheGradientToo(t *testing.T) {
+	r := onHost(t)
+	for _, dim := range []int{0, 1, -1, -2} {
+		g := r.graph()
+		none := g.Input(r.tensor(nil, 0), autograd.RequiresGrad())
+		x := g.Input(r.tensor([]float64{1, 2, 3, 4}, 2, 2), autograd.RequiresGrad())
+		joined := autograd.Cat([]variable{none, x, none, x}, dim)
+		require.NoError(t, joined.Square().Sum(nil, false).Backward())
+		grad, err := x.Grad().Float64s()
+		require.NoError(t, err)
+		require.Equal(t, []float64{4, 8, 12, 16}, grad, dim)
+		require.Equal(t, tensor.Shape{0}, none.Grad().Shape())
+		g.Release()
+	}
+}

@@ -36,6 +36,8 @@ type op struct {
 
 	// keep, if set, saves what the forward function chose, besides what the rules use.
 	keep func(n *node)
+
+	double double // how the gradients are recorded, nil if they cannot be; see doublebackward.go
 }
 
 // rule says how to compute the gradient of one input. grad returns a new handle, which the engine takes over, from the

@@ -125,6 +125,7 @@ var operationCases = []gradientCase{
 	{op: "diagonal", note: "diag", f: func(v vars) variable { return v[0].Diag(1) }, shapes: [][]int{{3, 4}}},
 	{op: "diag_embed", f: func(v vars) variable { return v[0].DiagEmbed(1) }, shapes: [][]int{{2, 3}}}, {op: "diag_embed", note: "diag", f: func(v vars) variable { return v[0].Diag(-1) }, shapes: [][]int{{3}}},
 	padded("constant", tensor.PadConstant, 1, 2, 0, 1), padded("cut", tensor.PadConstant, -1, 2, 1, -2), padded("reflect", tensor.PadReflect, 2, 1, 3, 2),
+	padded("reflect and cut", tensor.PadReflect, -1, 2, 2, -3), padded("replicate and cut", tensor.PadReplicate, -2, 1, -1, -1),
 	padded("replicate", tensor.PadReplicate, 2, 1, 0, 3), padded("circular", tensor.PadCircular, 3, 1, 2, 4),
 	{op: "repeat", f: func(v vars) variable { return v[0].Repeat(2, 3, 1, 2) }, shapes: [][]int{{2, 3, 2}}},
 	{op: "repeat", note: "tile", f: func(v vars) variable { return v[0].Tile(3) }, shapes: [][]int{{2, 3}}},

@@ -65,10 +65,13 @@ func (c composite) chosen(v *Variable, dim int, keep bool, f func(t *tensor.Tens
 	return out[0], out[1]
 }
 
-// Median is the median of all elements, the lower one of two, and NaN if there is one. Equal medians share the gradient evenly, as in PyTorch; infinite
+// Median is the median of all elements, the lower one of two, and NaN if there is one, or if there are no elements, of a floating-point type. Equal medians share the gradient evenly, as in PyTorch; infinite
 // ones have none.
 func (v *Variable) Median() *Variable {
 	return median.run([]*Variable{v}, nil, func(in []*Variable) *Variable {
+		if v.Len() == 0 && v.dtype.IsFloat() {
+			return in[0].Sum(nil, false).AddScalar(math.NaN())
+		}
 		x := in[0].Reshape(v.Len())
 		middle, _ := x.Detach().MedianDim(0, false)
 		if !middle.Alive() || !v.dtype.IsFloat() {

@@ -54,10 +54,23 @@ var plainCases = []gradientCase{
 	two("le", variable.Le, []int{2, 3}, []int{3}), two("gt", variable.Gt, []int{2, 3}, []int{3}), two("ge", variable.Ge, []int{2, 3}, []int{3}),
 	two("logical_and", variable.And, []int{2, 3}, []int{3}), two("logical_or", variable.Or, []int{2, 3}, []int{3}),
 	two("logical_xor", variable.Xor, []int{2, 3}, []int{3}),
+	twoOfBits("bitwise_and", variable.BitwiseAnd),
+	twoOfBits("bitwise_or", variable.BitwiseOr),
+	twoOfBits("bitwise_xor", variable.BitwiseXor),
+	twoOfBits("bitwise_left_shift", variable.BitwiseLeftShift),
+	twoOfBits("bitwise_right_shift", variable.BitwiseRightShift),
+}
+
+// twoOfBits is two for integers.
+func twoOfBits(op string, f func(a, b variable) variable) gradientCase {
+	return gradientCase{op: op, f: func(v vars) variable { return f(v[0], v[1]) }, inputs: func(r *rig) []*tensor.Tensor {
+		return []*tensor.Tensor{r.ints([]int64{1, 2, 3, 4, 5, 6}, 2, 3), r.ints([]int64{1, 2, 3})}
+	}}
 }
 
 // ofOneVariable are the others: none has two inputs that might not go together.
 var ofOneVariable = []string{
+	"bitwise_not", "bitwise_and_scalar", "bitwise_or_scalar", "bitwise_xor_scalar", "bitwise_left_shift_scalar", "bitwise_right_shift_scalar",
 	"all", "any", "argmax", "argmin", "argsort", "count_nonzero", "eq_scalar", "ge_scalar", "gt_scalar", "isfinite", "isinf", "isnan", "le_scalar",
 	"logical_not", "lt_scalar", "ne_scalar", "one_hot",
 }

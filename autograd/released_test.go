@@ -20,7 +20,7 @@ var fineAfterRelease = map[string]bool{
 	"Graph.SetCaster": true, "Graph.String": true, "Graph.Observe": true, "Graph.Owned": true, // the last two are of tests
 	"Variable.Alive": true, "Variable.DType": true, "Variable.Dim": true, "Variable.Grad": true, "Variable.Graph": true, "Variable.IsLeaf": true,
 	"Variable.Keep": true, "Variable.Len": true, "Variable.NDim": true, "Variable.Parameter": true, "Variable.Release": true,
-	"Variable.RegisterHook": true, "Variable.RequiresGrad": true, "Variable.RetainGrad": true, "Variable.Shape": true,
+	"Variable.RegisterHook": true, "Variable.RegisterVariableHook": true, "Variable.RequiresGrad": true, "Variable.RetainGrad": true, "Variable.Shape": true,
 	"Variable.String": true,
 }
 

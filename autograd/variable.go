@@ -9,19 +9,20 @@ type Variable struct {
 	val   *value // nil when the value is gone
 	gone  Reason // why it is gone
 	dtype tensor.DType
-	ndim  int
-	dims  [tensor.MaxDims]int // a copy: a slice of the tensor's would keep its memory reachable
+	ndim  uint8
 
 	requires bool // gradients flow through it
 	keep     bool // backward does not release the value
 	retain   bool // backward leaves a copy of the gradient in grad
 	given    bool // the value is a user's tensor (Input)
+	stands   bool // it stands for next in the graph, with a value that was saved of it; see doublebackward.go
+
+	dims [tensor.MaxDims]int // a copy: a slice of the tensor's would keep its memory reachable
 
 	node  *node      // the operation that made it, if gradients flow through it; nil for leaves
 	param *Parameter // for the leaf of a parameter
 
 	next *Variable // what an operation in place has made of it; see inplace.go
-	same *Variable // the variable whose place in the graph it takes, with a value that was saved; see doublebackward.go
 
 	buf     *value // during a backward pass: the sum of the gradients that have arrived
 	pending int    // during a backward pass, for leaves: gradients that have not arrived
@@ -31,7 +32,7 @@ type Variable struct {
 
 // newVariable makes a variable that takes over t.
 func (g *Graph) newVariable(t *tensor.Tensor) *Variable {
-	v := &Variable{g: g, val: g.ledger.add(t), dtype: t.DType(), ndim: t.NDim()}
+	v := &Variable{g: g, val: g.ledger.add(t), dtype: t.DType(), ndim: uint8(t.NDim())}
 	copy(v.dims[:], t.Shape())
 	return g.track(v)
 }
@@ -81,7 +82,7 @@ func (v *Variable) NDim() int {
 	if v == nil {
 		return 0
 	}
-	return v.ndim
+	return int(v.ndim)
 }
 
 // Len is the number of elements, 1 after an error.

@@ -5,8 +5,28 @@ import "github.com/cistern-ml/cistern/tensor"
 // Where is a where cond (of type bool) holds, else b, with broadcasting. Saves cond.
 func Where(cond, a, b *Variable) *Variable { return where.apply(nil, cond, a, b) }
 
+// WhereScalar is a where cond holds, else v. The number lifts a's type to its category, and does not widen it.
+func WhereScalar(cond, a *Variable, v float64) *Variable {
+	return whereScalar.apply(v, cond, a)
+}
+
+// RWhereScalar is v where cond holds, else b; see WhereScalar.
+func RWhereScalar(cond *Variable, v float64, b *Variable) *Variable {
+	return rwhereScalar.apply(v, cond, b)
+}
+
+var whereScalar = define("where_scalar", func(n *node) (*tensor.Tensor, error) {
+	return tensor.WhereScalar(n.tensor(0), n.tensor(1), n.arg.(float64))
+}, notDifferentiable(condition), rule{uses: input(0), grad: whereGradThen})
+
+var rwhereScalar = define("rwhere_scalar", func(n *node) (*tensor.Tensor, error) {
+	return tensor.RWhereScalar(n.tensor(0), n.arg.(float64), n.tensor(1))
+}, notDifferentiable(condition), rule{uses: input(0), grad: whereGradElse})
+
+const condition = "a condition is true or false"
+
 var where = define("where", whereForward,
-	notDifferentiable("a condition is true or false"),
+	notDifferentiable(condition),
 	rule{uses: input(0), grad: whereGradThen},
 	rule{uses: input(0), grad: whereGradElse})
 

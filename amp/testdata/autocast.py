@@ -104,6 +104,11 @@ for op in json.loads((pathlib.Path(__file__).resolve().parent / "../../internal/
     if op["in_place"]:
         ONE[op["torch"] + "_"] = lambda a, name=op["torch"] + "_": getattr(a.clone(), name)()
 
+ONE["bitwise_not"] = lambda a: a.long().bitwise_not()
+for name in ["and", "or", "xor", "left_shift", "right_shift"]:
+    TWO["bitwise_" + name] = lambda a, b, f=getattr(torch, "bitwise_" + name): f(a.long(), b.long())
+    ONE[f"bitwise_{name}_scalar"] = lambda a, f=getattr(torch, "bitwise_" + name): f(a.long(), 1)
+
 # Convolutions with a bias.
 BIASED = [
     ("conv1d_bias", F.conv1d, [(4, 4), (4, 4, 1), (4,)]), ("conv2d_bias", F.conv2d, [(4, 2, 2), (4, 4, 1, 1), (4,)]),

@@ -34,6 +34,8 @@ def case(name, f, *inputs, dtype=torch.float64, grads=True):
     cases.append(dict(name=name, dtype=str(dtype).split(".")[1],
                       inputs=[dict(shape=list(t.shape), data=flat(t), int=not t.is_floating_point()) for t in leaves], out=flat(out), shape=list(out.shape),
                       grads=[flat(t.grad) if t.requires_grad and t.grad is not None else None for t in leaves]))
+    if out.dtype != dtype or not out.requires_grad:
+        cases[-1]["outtype"] = str(out.dtype).split(".")[1]  # and there are no gradients
 
 
 def write(name):

@@ -1,0 +1,58 @@
+package autograd_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Whatever shape, view or type: a result or an error, never a panic, and nothing is left. Values of views are those of copies.
+func TestCommonFunctions_OfOddInputs(t *testing.T) {
+	r := onHost(t)
+	makers := map[string]func(g *autograd.Graph) variable{
+		"empty":      func(g *autograd.Graph) variable { return g.Zeros(tensor.Float64, 0) },
+		"empty rows": func(g *autograd.Graph) variable { return g.Zeros(tensor.Float64, 0, 3) },
+		"no columns": func(g *autograd.Graph) variable { return g.Zeros(tensor.Float64, 3, 0) },
+		"no dims":    func(g *autograd.Graph) variable { return g.Full(-2, tensor.Float64) },
+		"one":        func(g *autograd.Graph) variable { return g.Full(-2, tensor.Float32, 1, 1, 1) },
+		"expanded":   func(g *autograd.Graph) variable { return g.Arange(0, 3, 1, tensor.Float64).Expand(4, 3) },
+		"transposed": func(g *autograd.Graph) variable { return g.Arange(0, 12, 1, tensor.Float64).Reshape(3, 4).T() },
+		"strided": func(g *autograd.Graph) variable {
+			return g.Arange(0, 72, 1, tensor.Float64).Reshape(2, 3, 12).Slice(2, 1, 12, 3)
+		},
+		"integers": func(g *autograd.Graph) variable { return g.Arange(-3, 3, 1, tensor.Int32).Reshape(2, 3) },
+		"bytes":    func(g *autograd.Graph) variable { return g.Arange(0, 6, 1, tensor.Uint8).Reshape(2, 3) },
+		"bools":    func(g *autograd.Graph) variable { return g.Arange(0, 6, 1, tensor.Int64).Reshape(2, 3).GtScalar(2) },
+		"halves":   func(g *autograd.Graph) variable { return g.Arange(-3, 3, 1, tensor.Float16).Reshape(1, 2, 3) },
+		"bfloat16": func(g *autograd.Graph) variable { return g.Arange(-3, 3, 1, tensor.BFloat16).Reshape(2, 3) },
+		"NaN": func(g *autograd.Graph) variable {
+			return autograd.FromSlice(g, []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0}, 2, 2)
+		},
+	}
+	for name, f := range commonFunctions() {
+		for what, make := range makers {
+			for _, count := range []int{3, 4} {
+				g := r.graph()
+				in := make(g)
+				v := vars{in, in, in, in}[:count] // some look at how many there are
+				out := f(v)
+				if g.Err() != nil {
+					var op *autograd.OpError
+					require.ErrorAs(t, g.Err(), &op, "%s of %s", name, what)
+					g.Release()
+					continue
+				}
+				got := valuesOf(t, out)
+				plain := in.Contiguous()
+				want := valuesOf(t, f(vars{plain, plain, plain, plain}[:len(v)]))
+				near(t, name+" of "+what, want, got, 1e-12)
+				g.Release()
+			}
+		}
+		require.Nil(t, f(vars{nil, nil, nil, nil}), name)
+	}
+}
