@@ -9,5 +9,6 @@
 //
 // The rules are those of Giles, "Collected Matrix Derivative Results for Forward and Reverse Mode Algorithmic Differentiation" (2008), and for
 // the Cholesky factor of Murray, "Differentiation of the Cholesky decomposition" (2016). They have no gradients of their own: CreateGraph
-// through them is an error (autograd.ErrHigherOrder). Gradients of symmetric matrices are symmetric.
+// through them is an error (autograd.ErrHigherOrder). Those of Trace, MultiDot, MatrixPower of a positive power and of MatrixNorm but for the orders of
+// singular values are made of other operations, and have. Gradients of symmetric matrices are symmetric.
 package matrix

@@ -2,6 +2,7 @@ package matrix_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"testing"
@@ -62,8 +63,64 @@ var functions = map[string]func(in []*autograd.Variable) *autograd.Variable{
 		return v.Square().Add(w.Unsqueeze(-2))
 	},
 	"SVDVals": func(in []*autograd.Variable) *autograd.Variable { return matrix.SVDVals(in[0]) },
-	"Trace":   func(in []*autograd.Variable) *autograd.Variable { return matrix.Trace(in[0]) },
+	"QR":      func(in []*autograd.Variable) *autograd.Variable { return joined(matrix.QR(in[0])) },
+	"LU": func(in []*autograd.Variable) *autograd.Variable {
+		_, l, u := matrix.LU(in[0])
+		return joined(l, u)
+	},
+	"SVD": func(in []*autograd.Variable) *autograd.Variable {
+		u, s, vh := matrix.SVD(in[0])
+		if s == nil {
+			return nil
+		}
+		product := u.Mul(s.Unsqueeze(-2)).MatMul(vh.Div(s.Unsqueeze(-1)))
+		return autograd.Cat([]*autograd.Variable{flat(product), flat(u.Square()), flat(vh.Square()), s}, -1)
+	},
+	"Pinv":      func(in []*autograd.Variable) *autograd.Variable { return matrix.Pinv(in[0]) },
+	"Lstsq":     func(in []*autograd.Variable) *autograd.Variable { return matrix.Lstsq(in[0], in[1]) },
+	"MatrixExp": func(in []*autograd.Variable) *autograd.Variable { return matrix.MatrixExp(in[0]) },
+	"MultiDot":  func(in []*autograd.Variable) *autograd.Variable { return matrix.MultiDot(in...) },
+	"Trace":     func(in []*autograd.Variable) *autograd.Variable { return matrix.Trace(in[0]) },
 }
+
+func init() {
+	for _, order := range []string{"fro", "nuc", "2", "-2", "1", "-1", "inf", "-inf"} {
+		functions["MatrixNorm "+order] = func(in []*autograd.Variable) *autograd.Variable { return matrix.MatrixNorm(in[0], order) }
+	}
+	for _, n := range []int{0, 1, 2, 5, -3} {
+		functions[fmt.Sprint("MatrixPower ", n)] = func(in []*autograd.Variable) *autograd.Variable { return matrix.MatrixPower(in[0], n) }
+	}
+	for _, how := range []linalg.Triangular{{}, {Unit: true}, {Right: true}, {Right: true, Unit: true}} {
+		for _, upper := range []bool{false, true} {
+			name := "SolveTriangular"
+			for _, word := range []struct {
+				is   bool
+				text string
+			}{{upper, " upper"}, {how.Right, " right"}, {how.Unit, " unit"}} {
+				if word.is {
+					name += word.text
+				}
+			}
+			how := how
+			how.Upper = upper
+			functions[name] = func(in []*autograd.Variable) *autograd.Variable { return matrix.SolveTriangular(in[0], in[1], how) }
+		}
+	}
+	for side, upper := range map[string]bool{"": false, " upper": true} {
+		functions["CholeskySolve"+side] = func(in []*autograd.Variable) *autograd.Variable { return matrix.CholeskySolve(in[0], in[1], upper) }
+		functions["CholeskyInverse"+side] = func(in []*autograd.Variable) *autograd.Variable { return matrix.CholeskyInverse(in[0], upper) }
+	}
+}
+
+// joined is both matrices, row by row, in one result.
+func joined(x, y *autograd.Variable) *autograd.Variable {
+	if x == nil {
+		return nil
+	}
+	return autograd.Cat([]*autograd.Variable{flat(x), flat(y)}, -1)
+}
+
+func flat(x *autograd.Variable) *autograd.Variable { return x.Flatten(-2, -1) }
 
 type matrixCase struct {
 	Op         string
@@ -151,10 +208,8 @@ func TestGradients_AgreeWithFiniteDifferences(t *testing.T) {
 
 func TestErrors_AreTheGraphs(t *testing.T) {
 	singular := array{[]int{2, 2}, []float64{1, 2, 2, 4}}
-	for name, f := range functions {
-		if name == "Eigvals" || name == "Projectors" || name == "SVDVals" || name == "Trace" {
-			continue
-		}
+	for _, name := range []string{"Inv", "Solve", "Det", "SlogDet", "Cholesky", "MatrixPower -3"} {
+		f := functions[name]
 		g := newGraph(t)
 		a := singular.leaf(t, g, tensor.Float64)
 		err := f([]*autograd.Variable{a.Neg(), a}).Sum(nil, false).Backward()

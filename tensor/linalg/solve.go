@@ -82,12 +82,21 @@ func Solve(a, b *tensor.Tensor) (*tensor.Tensor, error) {
 
 // together are a and b of one batch and type, with rows that fit.
 func together(op string, a, b *tensor.Tensor) (x, y *tensor.Tensor, err error) {
+	return matched(op, a, b, -2)
+}
+
+// matched are a and b of one batch and type, of which b has as many elements along a dimension as a has rows.
+func matched(op string, a, b *tensor.Tensor, along int) (x, y *tensor.Tensor, err error) {
 	if a.Released() || b.Released() {
 		return nil, nil, &tensor.ReleasedError{Op: op, Nil: a == nil || b == nil}
 	}
 	shapes := []tensor.Shape{a.Shape().Clone(), b.Shape().Clone()}
-	if a.NDim() < 2 || b.NDim() < 2 || a.Dim(-2) != b.Dim(-2) {
-		return nil, nil, &tensor.ShapeError{Op: op, Shapes: shapes, Detail: "matrices with as many rows are needed"}
+	if a.NDim() < 2 || b.NDim() < 2 || a.Dim(-2) != b.Dim(along) {
+		detail := "matrices with as many rows are needed"
+		if along == -1 {
+			detail = "matrices are needed, of which the second has as many columns as the first has rows"
+		}
+		return nil, nil, &tensor.ShapeError{Op: op, Shapes: shapes, Detail: detail}
 	}
 	if a.DType() != b.DType() {
 		return nil, nil, &tensor.DTypeError{Op: op, DTypes: []tensor.DType{a.DType(), b.DType()}, Detail: "both must be of one type"}

@@ -113,6 +113,27 @@ func Pinv(a *tensor.Tensor) (*tensor.Tensor, error) {
 	return m.tensor(out, m.cols, m.rows)
 }
 
+// MatrixRank is how many singular values of matrices [..., m, n] do not count as 0, as for Pinv: int64 [...] (torch.linalg.matrix_rank).
+func MatrixRank(a *tensor.Tensor) (*tensor.Tensor, error) {
+	m, err := read("MatrixRank", a)
+	if err != nil {
+		return nil, err
+	}
+	ranks := make([]int64, m.n)
+	err = m.singular(func(i int, d svd) {
+		_, rank := d.inverse(m.dt)
+		ranks[i] = int64(rank)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t, err := tensor.FromSlice(m.e, ranks, m.batch...)
+	if err != nil {
+		return nil, fmt.Errorf("linalg: %s: %w", m.op, err)
+	}
+	return t, nil
+}
+
 // Lstsq is the x [..., n, k] of least norm for which a*x - b is of least norm, for matrices a [..., m, n] of any rank and b [..., m, k], whose
 // batches broadcast (the solution of torch.linalg.lstsq with its driver "gelsd"). Small singular values count as 0, as for Pinv.
 func Lstsq(a, b *tensor.Tensor) (*tensor.Tensor, error) {

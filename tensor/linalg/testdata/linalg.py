@@ -1,5 +1,6 @@
 """Writes linalg.json: what torch.linalg makes of a few matrices, in float64. Run: python3 linalg.py"""
 
+import itertools
 import json
 
 import torch
@@ -47,6 +48,19 @@ case("Lstsq", L.lstsq(tall, numbers(2, 4, 2, seed=3), driver="gelsd").solution, 
 case("Lstsq", L.lstsq(wide, numbers(3, 1, seed=3), driver="gelsd").solution, wide, numbers(3, 1, seed=3))
 case("Lstsq", L.lstsq(singular, numbers(3, 2, seed=3), driver="gelsd").solution, singular, numbers(3, 2, seed=3))
 case("Trace", tall.diagonal(0, -2, -1).sum(-1), tall)
+for upper, left, unit in itertools.product((False, True), repeat=3):
+    how = " ".join(w for w, on in (("upper", upper), ("right", not left), ("unit", unit)) if on)
+    b = numbers(4, 1, 3, 2, seed=4) if left else numbers(4, 1, 2, 3, seed=4)
+    case("SolveTriangular", L.solve_triangular(square, b, upper=upper, left=left, unitriangular=unit), square, b, arg=how)
+for upper in (False, True):
+    factor, arg = L.cholesky(positive, upper=upper), "upper" if upper else ""
+    case("CholeskySolve", torch.cholesky_solve(numbers(2, 3, 2, seed=4), factor, upper=upper), numbers(2, 3, 2, seed=4), factor, arg=arg)
+    case("CholeskyInverse", torch.cholesky_inverse(factor, upper=upper), factor, arg=arg)
+for m in (square, 5 * square, numbers(1, 1), numbers(5, 5, seed=7)):
+    case("MatrixExp", L.matrix_exp(m), m)
+for m in (square, tall, wide, singular, torch.zeros(2, 2)):
+    case("MatrixRank", L.matrix_rank(m), m)
+    case("LU", tuple(L.lu(m)), m)
 
 with open("linalg.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
