@@ -74,6 +74,9 @@ func (d Independent) Entropy() *autograd.Variable {
 	return d.summed(func() *autograd.Variable { return d.of.Entropy() })
 }
 
+// valueDims counts those of the values that became one.
+func (d Independent) valueDims() int { return d.last + valueDims(d.of) }
+
 // BatchShape is the shape of the batch.
 func (d Independent) BatchShape() tensor.Shape {
 	if d.of == nil {
@@ -92,7 +95,7 @@ func (d Independent) Graph() *autograd.Graph {
 }
 
 // KL is the Kullback-Leibler divergence of p from q, KL(p || q), for each of the batch (torch.distributions.kl_divergence): both are of the
-// same family, of Normal, Categorical, Bernoulli, Uniform, or Independent over as many dimensions. Other pairs are an *ArgumentError of the graph.
+// same family, any of this package but TanhNormal and Mixture, or Independent over as many dimensions. Other pairs are an *ArgumentError of the graph.
 func KL(p, q Distribution) *autograd.Variable {
 	if isnil.Value(p) || isnil.Value(q) || p.Graph() == nil || q.Graph() == nil {
 		return nil
@@ -120,6 +123,42 @@ func KL(p, q Distribution) *autograd.Variable {
 		case Uniform:
 			if b, ok := q.(Uniform); ok {
 				return klUniform(a, b)
+			}
+		case Exponential:
+			if b, ok := q.(Exponential); ok {
+				return klExponential(a, b)
+			}
+		case Laplace:
+			if b, ok := q.(Laplace); ok {
+				return klLaplace(a, b)
+			}
+		case LogNormal:
+			if b, ok := q.(LogNormal); ok {
+				return klNormal(a.normal, b.normal)
+			}
+		case Geometric:
+			if b, ok := q.(Geometric); ok {
+				return klGeometric(a, b)
+			}
+		case Poisson:
+			if b, ok := q.(Poisson); ok {
+				return klPoisson(a, b)
+			}
+		case Gamma:
+			if b, ok := q.(Gamma); ok {
+				return klGamma(a, b)
+			}
+		case Dirichlet:
+			if b, ok := q.(Dirichlet); ok {
+				return klDirichlet(a, b)
+			}
+		case Beta:
+			if b, ok := q.(Beta); ok {
+				return klDirichlet(a.pair, b.pair)
+			}
+		case MultivariateNormal:
+			if b, ok := q.(MultivariateNormal); ok {
+				return klMultivariate(a, b)
 			}
 		}
 		return noKL(p, q)
