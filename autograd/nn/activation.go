@@ -154,6 +154,11 @@ func Softmax(dim int) *FuncModule {
 	return Func(fmt.Sprintf("Softmax(dim=%d)", dim), func(x *autograd.Variable) *autograd.Variable { return x.Softmax(dim) })
 }
 
+// Softmax2d is the softmax over the channels of [N, C, H, W] or [C, H, W].
+func Softmax2d() *FuncModule {
+	return Func("Softmax2d()", func(x *autograd.Variable) *autograd.Variable { return x.Softmax(-3) })
+}
+
 // LogSoftmax is the logarithm of the softmax along dim.
 func LogSoftmax(dim int) *FuncModule {
 	return Func(fmt.Sprintf("LogSoftmax(dim=%d)", dim), func(x *autograd.Variable) *autograd.Variable { return x.LogSoftmax(dim) })

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	stderrors "errors"
+
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -97,7 +99,7 @@ func (a *AveragedModel[M]) Update(m M) error {
 	if err := Check(m); err != nil {
 		return err
 	}
-	pairs, err := pairsOf(a.Module, m)
+	pairs, err := pairsOf(call, a.Module, m)
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func (a *AveragedModel[M]) Update(m M) error {
 		return errors.WithMessage(err, "nn: Update: n_averaged")
 	}
 	for _, p := range pairs {
-		if err := a.inOrder(p, before); err != nil {
+		if err := p.inOrder(func() error { return a.update(p, before) }); err != nil {
 			return errors.WithMessagef(err, "nn: Update: %s", excerpt.Of(p.name))
 		}
 	}
@@ -120,8 +122,7 @@ type pair struct {
 	buffer        bool
 }
 
-func pairsOf(average, m Module) ([]pair, error) {
-	const call = "Update"
+func pairsOf(call string, average, m Module) ([]pair, error) {
 	from := map[string]*autograd.Parameter{}
 	all := everything(m)
 	for _, n := range all {
@@ -147,40 +148,35 @@ func pairsOf(average, m Module) ([]pair, error) {
 	return pairs, nil
 }
 
-// inOrder is update, between streams: it comes after what the model's stream has enqueued, and before what that will.
-func (a *AveragedModel[M]) inOrder(p pair, before int64) error {
-	if err := follows(p.average.Exec(), p.from.Exec()); err != nil {
-		return err
-	}
-	if err := a.update(p, before); err != nil {
-		return err
-	}
-	return follows(p.from.Exec(), p.average.Exec())
-}
-
 // update takes one value into its average, of which there are before ones.
 func (a *AveragedModel[M]) update(p pair, before int64) error {
-	if before == 0 || p.buffer && !a.buffers || !p.average.DType().IsFloat() || !p.from.DType().IsFloat() {
-		return p.average.CopyFrom(p.from)
-	}
 	keep, add := a.decay, 1-a.decay
 	if a.decay == equalWeights {
 		keep, add = float64(before)/float64(before+1), 1/float64(before+1)
 	}
-	from, err := p.from.To(p.average.DType())
+	return p.blend(keep, add, before == 0 || p.buffer && !a.buffers)
+}
+
+// With runs f while m has the averages, and the average what m had; then both have their own again: to evaluate, or save, a model in the place where it
+// is. m must not be trained meanwhile. It returns the error of f. Types are those of the model, or it is a *tensor.DTypeError; other mistakes are those of
+// Update. One parameter at a time is in memory once more. When it cannot exchange, nothing is changed, and f is not run.
+func (a *AveragedModel[M]) With(m M, f func() error) (err error) {
+	const call = "With"
+	if a == nil || absent(a.Module) || absent(m) || f == nil {
+		return argumentErr(call, "the average, the model or the function is nil")
+	}
+	pairs, err := matched(call, a.Module, m)
+	if err == nil {
+		err = sameKind(call, pairs)
+	}
+	if err == nil {
+		err = exchangeAll(call, pairs)
+	}
 	if err != nil {
 		return err
 	}
-	defer from.Release()
-	local, err := from.ToDevice(p.average.Exec())
-	if err != nil {
-		return err
-	}
-	defer local.Release()
-	if err := p.average.MulScalarInPlace(keep); err != nil {
-		return err
-	}
-	return p.average.AddInPlace(local, add)
+	defer func() { err = stderrors.Join(err, exchangeAll(call, pairs)) }()
+	return f()
 }
 
 // follows makes later work of e wait for what other has enqueued, if that is another stream of the device.

@@ -18,7 +18,7 @@ type ConvLayer struct {
 	args   tensor.Conv
 }
 
-// ConvTransposeLayer is a transposed convolution: ConvTranspose1d or ConvTranspose2d.
+// ConvTransposeLayer is a transposed convolution: ConvTranspose1d, ConvTranspose2d or ConvTranspose3d.
 type ConvTransposeLayer struct {
 	Base
 	Weight *autograd.Parameter // [in, out/groups, kernel...]
@@ -55,6 +55,12 @@ func ConvTranspose1d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLaye
 // KernelSize says otherwise. Weight and bias start uniform in ±1/sqrt(out/groups*kernel*kernel), as in PyTorch.
 func ConvTranspose2d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLayer {
 	return newConvTranspose(2, in, out, kernel, opts)
+}
+
+// ConvTranspose3d makes a layer from [N, in, D, H, W] or [in, D, H, W] to [N, out, ...] or [out, ...], with cubic kernels unless KernelSize says
+// otherwise. Weight and bias start uniform in ±1/sqrt(out/groups*kernel*kernel*kernel), as in PyTorch.
+func ConvTranspose3d(in, out, kernel int, opts ...ConvOption) *ConvTransposeLayer {
+	return newConvTranspose(3, in, out, kernel, opts)
 }
 
 func newConv(dims, in, out, kernel int, opts []ConvOption) *ConvLayer {
@@ -161,8 +167,11 @@ func (l *ConvLayer) Forward(x *autograd.Variable) *autograd.Variable {
 func (l *ConvTransposeLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		w, b := param(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias)
-		if l.dims == 1 {
+		switch l.dims {
+		case 1:
 			return x.ConvTranspose1d(w, b, l.args)
+		case 3:
+			return x.ConvTranspose3d(w, b, l.args)
 		}
 		return x.ConvTranspose2d(w, b, l.args)
 	})

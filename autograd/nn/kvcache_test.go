@@ -253,6 +253,11 @@ func TestKVCache_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "layer 0, row 0: 3 positions and 3 more are above the greatest length, 4")
 	require.ErrorAs(t, refused(func(g *autograd.Graph) { cache.Positions(g, 2) }), &full)
 
+	// One layer's cache is not that of several.
+	encoder := nn.TransformerEncoder(nil, blocks...)
+	err = refused(func(g *autograd.Graph) { encoder.Attend(g.Input(x), nn.Cached(cache.Layer(1))) }, autograd.NoGrad())
+	require.ErrorContains(t, err, "a layer of a KVCache is for one layer, and it has 2: call each of Layers")
+
 	// Attention that is refused takes back what was appended for it.
 	for _, opts := range [][]autograd.AttentionOption{{autograd.IsCausal()}, nil} {
 		err := refused(func(g *autograd.Graph) {

@@ -179,6 +179,11 @@ func InstanceNorm2d(channels int, opts ...LayerOption) *InstanceNormLayer {
 	return instanceNorm("InstanceNorm2d", []int{4}, channels, opts)
 }
 
+// InstanceNorm3d is InstanceNorm1d for [N, channels, D, H, W].
+func InstanceNorm3d(channels int, opts ...LayerOption) *InstanceNormLayer {
+	return instanceNorm("InstanceNorm3d", []int{5}, channels, opts)
+}
+
 func instanceNorm(name string, dims []int, channels int, opts []LayerOption) *InstanceNormLayer {
 	c := normLayer(false, opts)
 	l := &InstanceNormLayer{name: name, dims: dims, Channels: channels, Eps: c.epsOr(1e-5)}

@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -61,6 +62,10 @@ func cyclic(m Module) (found bool) {
 // copied once for each module around it.
 func describe(b *strings.Builder, name string, m Module, newline string) {
 	parts := partsOf(m)
+	if g, ok := m.(*groupModule); ok && len(g.own) > 0 {
+		describeParameters(b, name, g, newline)
+		return
+	}
 	if len(parts) == 0 {
 		b.WriteString(name + "()")
 		return
@@ -70,6 +75,28 @@ func describe(b *strings.Builder, name string, m Module, newline string) {
 	for _, p := range parts {
 		b.WriteString(inner + "(" + p.Name + "): ")
 		describePart(b, p.Module, inner)
+	}
+	b.WriteString(newline + ")")
+}
+
+// describeParameters writes a list or map of parameters as PyTorch does, which indents them twice.
+func describeParameters(b *strings.Builder, name string, g *groupModule, newline string) {
+	b.WriteString(name + "(")
+	for _, s := range g.own {
+		p := *s.field
+		sizes := make([]string, len(p.Shape()))
+		for i, n := range p.Shape() {
+			sizes[i] = strconv.Itoa(n)
+		}
+		kind := "no value"
+		if t := p.Tensor(); t != nil {
+			kind = "torch." + t.DType().String()
+		}
+		fmt.Fprintf(b, "%s    (%s): Parameter containing: [%s of size %s]", newline, s.name, kind, strings.Join(sizes, "x"))
+	}
+	for _, part := range partsOf(g) {
+		b.WriteString(newline + "  (" + part.Name + "): ")
+		describePart(b, part.Module, newline+"  ")
 	}
 	b.WriteString(newline + ")")
 }

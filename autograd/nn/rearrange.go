@@ -21,6 +21,18 @@ func ChannelShuffle(groups int) *FuncModule {
 	return Func(fmt.Sprintf("ChannelShuffle(groups=%d)", groups), func(x *autograd.Variable) *autograd.Variable { return x.ChannelShuffle(groups) })
 }
 
+// LocalResponseNorm divides by the mean of the squares of size neighbouring channels; see autograd.Variable.LocalResponseNorm.
+func LocalResponseNorm(size int, l autograd.LocalResponse) *FuncModule {
+	or := func(v, missing float64) float64 {
+		if v == 0 {
+			return missing
+		}
+		return v
+	}
+	return Func(fmt.Sprintf("LocalResponseNorm(%d, alpha=%v, beta=%v, k=%v)", size, or(l.Alpha, 1e-4), or(l.Beta, 0.75), or(l.K, 1)),
+		func(x *autograd.Variable) *autograd.Variable { return x.LocalResponseNorm(size, l) })
+}
+
 // Unflatten makes several dimensions of one; of one of the sizes -1 stands for what is left.
 func Unflatten(dim int, sizes ...int) *FuncModule {
 	return Func(fmt.Sprintf("Unflatten(dim=%d, unflattened_size=%s)", dim, tuple(sizes, len(sizes), 0)),

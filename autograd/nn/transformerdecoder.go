@@ -110,6 +110,9 @@ func (m *TransformerEncoderModule) Forward(x *autograd.Variable) *autograd.Varia
 // Attend is Forward with masks, which are those of each layer.
 func (m *TransformerEncoderModule) Attend(x *autograd.Variable, opts ...AttendOption) *autograd.Variable {
 	return within(m, x, func(g *autograd.Graph) *autograd.Variable {
+		if err := oneCache("TransformerEncoder", len(m.Layers), opts); err != nil {
+			return g.Refuse("attention", err, x)
+		}
 		y := stacked(g, x, len(m.Layers), func(i int, x *autograd.Variable) *autograd.Variable { return m.Layers[i].Attend(x, opts...) })
 		if m.Norm == nil {
 			return y
@@ -133,6 +136,9 @@ func TransformerDecoder(norm *LayerNormLayer, layers ...*DecoderBlockLayer) *Tra
 // Decode lets each layer decode what the one before has made, with the same memory and masks: see DecoderBlockLayer.Decode.
 func (m *TransformerDecoderModule) Decode(x, memory *autograd.Variable, self, cross []AttendOption) *autograd.Variable {
 	return within(m, x, func(g *autograd.Graph) *autograd.Variable {
+		if err := oneCache("TransformerDecoder", len(m.Layers), self); err != nil {
+			return g.Refuse("attention", err, x)
+		}
 		y := stacked(g, x, len(m.Layers), func(i int, x *autograd.Variable) *autograd.Variable {
 			return m.Layers[i].Decode(x, memory, self, cross)
 		})
@@ -142,6 +148,26 @@ func (m *TransformerDecoderModule) Decode(x, memory *autograd.Variable, self, cr
 		return m.Norm.Forward(y)
 	})
 }
+
+// oneCache refuses one layer's cache for several layers, each of which would see the keys of the others.
+func oneCache(what string, layers int, opts []AttendOption) error {
+	var a attending
+	for _, o := range opts {
+		if o != nil {
+			o(&a)
+		}
+	}
+	if a.cached && layers > 1 {
+		return argumentErr(what, "a layer of a KVCache is for one layer, and it has %d: call each of Layers with the cache's layer of its number", layers)
+	}
+	return nil
+}
+
+// String is PyTorch's description.
+func (m *TransformerEncoderModule) String() string { return Describe("TransformerEncoder", m) }
+
+// String is PyTorch's description.
+func (m *TransformerDecoderModule) String() string { return Describe("TransformerDecoder", m) }
 
 // stacked runs n layers. The scope of each holds its input, which is freed when it has run, unless it was saved for backward.
 func stacked(g *autograd.Graph, x *autograd.Variable, n int, layer func(i int, x *autograd.Variable) *autograd.Variable) *autograd.Variable {

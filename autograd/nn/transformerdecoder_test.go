@@ -72,6 +72,11 @@ func (c *decoderGolden) decoding(r *rig) (nn.Module, func(g *autograd.Graph, x, 
 func (c *decoderGolden) check(t *testing.T) {
 	r := onHost(t)
 	m, run := c.decoding(r)
+	c.compare(t, r, m, run)
+}
+
+// compare runs a module with the parameters of a case, and compares results and gradients.
+func (c *decoderGolden) compare(t *testing.T, r *rig, m nn.Module, run func(g *autograd.Graph, x, memory *autograd.Variable) *autograd.Variable) {
 	r.place(m, nn.DType(tensor.Float64))
 	named := nn.NamedParameters(m)
 	require.Len(t, named, len(c.Parameters))

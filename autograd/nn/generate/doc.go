@@ -5,5 +5,5 @@
 //	logits := model.Logits(tokens, cache).Select(1, -1)
 //	next := generate.Sampler{Temperature: 0.8, TopK: 50, TopP: 0.95}.Next(logits, tokens)
 //
-// Keys and values of the tokens before are kept by nn.KVCache; beam search is in examples/gpt.
+// Keys and values of the tokens before are kept by nn.KVCache. Beams searches for the likeliest sequence.
 package generate
