@@ -4,7 +4,8 @@
 // # Programs
 //
 // A Program is data: steps that make inputs (of any type, shape and view, with special values at times), call operations by name, or
-// run layers with given parameters; and a backward pass at the end, of all leaves or of chosen variables (autograd.Grad). It runs
+// run layers with given parameters; and a backward pass at the end, of all leaves or of chosen variables (autograd.Grad); a sixth
+// of the passes are recorded, and differentiated again. It runs
 // in a graph, or, if it is eager, by the methods of tensors, where changes in place of views are free. Another kind of program is the
 // steps of an optimizer with clipping and a schedule. A program of a seed is always the same one.
 //
@@ -41,7 +42,8 @@
 //	go test ./internal/torchtest -run Corpus -torchadd 'the JSON of the program'
 //
 // Without Python the corpus is all that "go test" runs; with a Python that has PyTorch it runs 100 random programs too, always the same
-// ones, which takes some 2 seconds. Longer runs, from new seeds, are .ci/run torch. Flags of the test: -torchcount or -torchtime says
+// ones, which takes some 2 seconds. Longer runs, from new seeds, are .ci/run torch. Flags of the test: -torchtwice says
+// how many of the passes are differentiated twice, -torchcount or -torchtime says
 // how many or how long, -torchseed from where on, -torchall goes on after a difference, -torchone runs the program of one seed.
 // What fails is shrunk and printed, as lines to read and as JSON.
 package torchtest

@@ -7,7 +7,7 @@ import (
 
 // functions are the operations of graphs that are not methods, or whose options need a place among the arguments.
 var functions = map[string]any{
-	"Where": autograd.Where, "Cat": autograd.Cat, "Stack": autograd.Stack, "AddMM": autograd.AddMM, "BAddBMM": autograd.BAddBMM,
+	"Where": autograd.Where, "WhereScalar": autograd.WhereScalar, "RWhereScalar": autograd.RWhereScalar, "Cat": autograd.Cat, "Stack": autograd.Stack, "AddMM": autograd.AddMM, "BAddBMM": autograd.BAddBMM,
 	"Einsum":    autograd.Einsum,
 	"Attention": attend, "CrossEntropy": crossEntropy, "NLLLoss": nllLoss, "BCELoss": bceLoss, "BCEWithLogitsLoss": bceWithLogitsLoss,
 	"Embedding": embedding, "EmbeddingBag": embeddingBag, "Hook": hook,
@@ -15,7 +15,7 @@ var functions = map[string]any{
 
 // eagerFunctions are those of tensors.
 var eagerFunctions = map[string]any{
-	"Where": tensor.Where, "Cat": tensor.Cat, "Stack": tensor.Stack, "AddMM": tensor.AddMM, "BAddBMM": tensor.BAddBMM, "Einsum": tensor.Einsum,
+	"Where": tensor.Where, "WhereScalar": tensor.WhereScalar, "RWhereScalar": tensor.RWhereScalar, "Cat": tensor.Cat, "Stack": tensor.Stack, "AddMM": tensor.AddMM, "BAddBMM": tensor.BAddBMM, "Einsum": tensor.Einsum,
 	"Linear": tensor.Linear, "Conv1d": tensor.Conv1d, "Conv2d": tensor.Conv2d, "ConvTranspose1d": tensor.ConvTranspose1d,
 	"ConvTranspose2d": tensor.ConvTranspose2d, "IndexAddInPlace": array.IndexAdd,
 }

@@ -22,6 +22,9 @@ type generator struct {
 	ended   bool    // by a step that was refused
 }
 
+// twiceShare is how many of the programs with gradients are differentiated twice.
+var twiceShare = 0.17
+
 // Generate makes the program of a seed.
 func (r *Runner) Generate(seed uint64) *Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x7043)), p: &Program{Seed: seed}}
@@ -49,6 +52,7 @@ func (r *Runner) Generate(seed uint64) *Program {
 	}
 	if !g.p.Eager && !g.ended {
 		g.p.Backward = g.backward()
+		g.twice()
 	}
 	return g.p.clone()
 }
@@ -477,4 +481,13 @@ func (g *generator) backward() *Backward {
 		}
 	}
 	return b
+}
+
+// twice has a share of the programs differentiate the gradients of the inputs.
+func (g *generator) twice() {
+	hooked := slices.ContainsFunc(g.p.Steps, func(s Step) bool { return s.Op == "Hook" }) // as for Grad
+	leaves := slices.ContainsFunc(g.p.Steps, func(s Step) bool { return s.Grad })
+	if b := g.p.Backward; b != nil && leaves && !hooked && g.chance(twiceShare) {
+		b.Twice, b.Retain, b.Wrt = true, nil, nil
+	}
 }

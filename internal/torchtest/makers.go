@@ -21,7 +21,7 @@ var (
 	graphMakers = slices.Concat(bothMakers, times(3, norms), times(7, losses), times(2, attention), times(2, tables), times(14, layers), times(1, hooks))
 	// Under autocast only what PyTorch casts alike on the processor and on CUDA devices, whose lists are ours.
 	castMakers  = slices.Concat(times(3, castProducts), times(5, views), times(2, castExact))
-	eagerMakers = slices.Concat(bothMakers, times(10, eagerOnly), times(8, inPlace))
+	eagerMakers = slices.Concat(bothMakers, times(10, eagerOnly), times(8, inPlace), times(3, bitwise))
 )
 
 // unaries and binaries are operations of one and of two variables.
@@ -427,7 +427,14 @@ func joins(g *generator) {
 		if g.chance(0.5) {
 			a, b = b, a
 		}
-		g.call("Where", cond.name, a, b)
+		switch {
+		case g.chance(0.2):
+			g.call("WhereScalar", cond.name, v.name, oneOf(g, 0, 1, 0.5, 2))
+		case g.chance(0.2):
+			g.call("RWhereScalar", cond.name, oneOf(g, 0, 1, 0.5, 2), v.name)
+		default:
+			g.call("Where", cond.name, a, b)
+		}
 	}
 }
 
@@ -612,7 +619,7 @@ func inPlace(g *generator) {
 	ops := []string{"AddInPlace", "SubInPlace", "MulInPlace", "DivInPlace", "AddScalarInPlace", "MulScalarInPlace", "ClampInPlace", "ReLUInPlace",
 		"SigmoidInPlace", "TanhInPlace", "ExpInPlace", "MaskedFillInPlace"}
 	if g.p.Eager {
-		ops = append(ops, "NegInPlace", "SqrtInPlace", "AddCMulInPlace", "AddCDivInPlace", "ZeroInPlace", "CopyFrom", "CopyFrom", "ScatterInPlace", "ScatterAddInPlace", "IndexAddInPlace")
+		ops = append(ops, "NegInPlace", "SqrtInPlace", "AddCMulInPlace", "AddCDivInPlace", "LerpInPlace", "LerpScalarInPlace", "ZeroInPlace", "CopyFrom", "CopyFrom", "ScatterInPlace", "ScatterAddInPlace", "IndexAddInPlace")
 	} else if g.chance(0.6) {
 		t, _ = g.call("MulScalar", t, 2)
 		v = g.info(t)
@@ -636,6 +643,10 @@ func inPlace(g *generator) {
 		g.call(op, t, g.input("bool", g.narrower(v.shape)), oneOf(g, 0, 1, 2))
 	case "AddCMulInPlace", "AddCDivInPlace":
 		g.call(op, t, g.like(v.dtype, g.narrower(v.shape)), g.like(v.dtype, g.narrower(v.shape)), oneOf(g, 1, 2, -1))
+	case "LerpInPlace":
+		g.call(op, t, g.like(v.dtype, g.narrower(v.shape)), g.like(v.dtype, g.narrower(v.shape)))
+	case "LerpScalarInPlace":
+		g.call(op, t, g.like(v.dtype, g.narrower(v.shape)), oneOf(g, 0.25, 0, 1, 0.75))
 	case "ScatterInPlace", "ScatterAddInPlace", "IndexAddInPlace":
 		if len(v.shape) == 0 || product(v.shape) == 0 {
 			return
@@ -696,4 +707,24 @@ func castProducts(g *generator) {
 
 func castExact(g *generator) {
 	g.call(oneOf(g, "ReLU", "Neg", "Abs", "Contiguous"), g.float().name)
+}
+
+// bitwise are the operations of bits, by all numbers of places; now and then of a type that has none.
+func bitwise(g *generator) {
+	v := g.any()
+	if v.float() && !g.chance(0.1) {
+		v = g.info(g.like(oneOf(g, tensor.Int64, tensor.Int32, tensor.Uint8, tensor.Bool), v.shape))
+	}
+	op := "Bitwise" + oneOf(g, "And", "Or", "Xor", "LeftShift", "RightShift", "Not")
+	place := oneOf(g, "", "", "InPlace")
+	switch {
+	case op == "BitwiseNot":
+		g.call(op+place, v.name)
+	case g.chance(0.4):
+		g.call(op+"Scalar"+place, v.name, oneOf(g, 1, 0, 3, -1, 7, 31, 64))
+	case place != "":
+		g.call(op+place, v.name, g.like(oneOf(g, tensor.Int64, tensor.Int32, tensor.Uint8, tensor.Bool), g.narrower(v.shape)))
+	default:
+		g.call(op, v.name, g.broadcast(v))
+	}
 }

@@ -44,12 +44,14 @@ type Step struct {
 }
 
 // Backward is the pass at the end: from the values Of with the gradients Seeds. Gradients are those of the inputs and of the values
-// Retain, or, if Wrt names any, what Grad returns for these.
+// Retain, or, if Wrt names any, what Grad returns for these. Twice has a pass of Grad for the inputs, which is recorded, and one from the
+// gradients that it gave (named "v3.first"), with fixed numbers as their gradients.
 type Backward struct {
 	Of     []string `json:"of"`
 	Seeds  []string `json:"seeds"`
 	Retain []string `json:"retain,omitempty"`
 	Wrt    []string `json:"wrt,omitempty"`
+	Twice  bool     `json:"twice,omitempty"`
 }
 
 // Train is a run of an optimizer over given gradients.

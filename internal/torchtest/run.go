@@ -385,6 +385,9 @@ func (c *run) backward(b *Backward, grads map[string]Value) error {
 		defer t.Release()
 		roots, seeds = append(roots, v), append(seeds, t)
 	}
+	if b.Twice {
+		return c.twice(roots, seeds, grads)
+	}
 	if len(b.Wrt) > 0 {
 		return c.grad(b, roots, seeds, grads)
 	}
@@ -442,18 +445,9 @@ func (c *run) grad(b *Backward, roots []variable, seeds []array, grads map[strin
 		return err
 	}
 	for i, d := range list {
-		v := Value{DType: "none"}
-		if d != nil {
-			t, failed := d.Tensor()
-			if failed != nil {
-				return failed
-			}
-			v, err = format(t)
-		}
-		if err != nil {
+		if grads[b.Wrt[i]], err = readVariable(d); err != nil {
 			return err
 		}
-		grads[b.Wrt[i]] = v
 	}
 	return nil
 }

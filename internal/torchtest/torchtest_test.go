@@ -18,6 +18,7 @@ var (
 	duration = flag.Duration("torchtime", 0, "how long random programs are run, instead")
 	seed     = flag.Uint64("torchseed", 11000, "the seed of the first program; 0 takes the time of day")
 	only     = flag.Uint64("torchone", 0, "run the program of this seed alone, and print it")
+	twice    = flag.Float64("torchtwice", 0.17, "the share of programs that are differentiated twice")
 	all      = flag.Bool("torchall", false, "go on after a difference, and list them by kind, the first twelve of each shrunk")
 )
 
@@ -47,6 +48,8 @@ func TestRandomPrograms_AgreeWithPyTorch(t *testing.T) {
 	}
 	torch := newTorch(t)
 	r := newRunner(t)
+	defer func(before float64) { twiceShare = before }(twiceShare)
+	twiceShare = *twice
 	if *only != 0 {
 		p := r.Generate(*only)
 		d, err := Check(r, torch, p)

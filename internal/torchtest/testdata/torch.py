@@ -204,6 +204,12 @@ def polygamma(x, n):
     return (-1) ** (n + 1) * math.factorial(n) * torch.special.zeta(n + 1.0, x)
 
 
+def prelu(x, weight):
+    """torch.prelu takes one number or one for each channel; ours broadcasts as any operation of two tensors."""
+    a, b = in_common(x, weight)
+    return torch.where(a > 0, a, a * b)
+
+
 def elu(x, alpha):
     """By expm1, where PyTorch's exp(x)-1 cancels; the gradient of NaN is NaN."""
     if not x.is_floating_point() or x.dtype in (torch.float16, torch.bfloat16):
@@ -328,6 +334,42 @@ for go, py in {"AddScalar": "add", "SubScalar": "sub", "MulScalar": "mul", "DivS
                "RemainderScalar": "remainder", "EqScalar": "eq", "NeScalar": "ne", "LtScalar": "lt", "LeScalar": "le", "GtScalar": "gt", "GeScalar": "ge",
                "AddScalarInPlace": "add_", "MulScalarInPlace": "mul_", "RSubScalar": "__rsub__", "RDivScalar": "__rtruediv__", "FillInPlace": "fill_"}.items():
     OPS[go] = with_number(py)
+def shift(py):
+    """A shift of which the number of places is anything, as PyTorch 2 has it: in 1.13 that is up to the processor."""
+    def run(x, n):
+        y = n if isinstance(n, torch.Tensor) else torch.tensor(n, dtype=torch.int64)
+        wrapped = y.to(torch.result_type(x, n))
+        if wrapped.dtype == torch.bool or wrapped.is_floating_point():
+            return getattr(torch, py)(x, n)  # refuses
+        bits = torch.iinfo(wrapped.dtype).bits
+        odd = (wrapped < 0) | (wrapped >= bits)
+        sign = torch.where(x.to(wrapped.dtype) < 0, -1, 0) if py == "bitwise_right_shift" else torch.zeros((), dtype=torch.int64)
+        return torch.where(odd, sign.to(wrapped.dtype), getattr(torch, py)(x, wrapped.masked_fill(odd, 0)))
+    return run
+
+
+def into(f):
+    """f, into its first operand."""
+    def run(x, y):
+        r = f(x, y)
+        if not torch.can_cast(r.dtype, x.dtype) or x.dtype == torch.bool and r.dtype != torch.bool:
+            raise RuntimeError("the result does not fit")
+        if list(torch.broadcast_shapes(x.shape, r.shape)) != list(x.shape):
+            raise RuntimeError("the operand does not broadcast")
+        x.copy_(r)
+        return x
+    return run
+
+
+for go, py in {"LeftShift": "left_shift", "RightShift": "right_shift"}.items():
+    for scalar_too in ("", "Scalar"):
+        OPS["Bitwise" + go + scalar_too] = shift("bitwise_" + py)
+        OPS["Bitwise" + go + scalar_too + "InPlace"] = into(shift("bitwise_" + py))
+for go, py in {"And": "and", "Or": "or", "Xor": "xor"}.items():
+    for scalar_too in ("", "Scalar"):
+        OPS["Bitwise" + go + scalar_too] = method("bitwise_" + py)
+        OPS["Bitwise" + go + scalar_too + "InPlace"] = method(f"bitwise_{py}_")
+OPS["BitwiseNot"], OPS["BitwiseNotInPlace"] = method("bitwise_not"), method("bitwise_not_")
 OPS.update({
     "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
     "GELU": F.gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
@@ -341,7 +383,8 @@ OPS.update({
     "AddCDiv": addcdiv,
     "AddCMulInPlace": lambda x, a, b, s: x.addcmul_(a, b, value=scalar(x, s)), "AddCDivInPlace": lambda x, a, b, s: x.addcdiv_(a, b, value=s),
     "MaskedFill": lambda x, m, s: x.masked_fill(m, scalar(x, s)), "MaskedFillInPlace": lambda x, m, s: x.masked_fill_(m, scalar(x, s)), "CopyFrom": copy_from,
-    "Where": torch.where, "Cat": lambda xs, d: torch.cat(xs, d), "Stack": lambda xs, d: torch.stack(xs, d), "Einsum": lambda e, xs: torch.einsum(e, *xs),
+    "Where": torch.where, "WhereScalar": lambda c, x, s: torch.where(c, x, scalar(x, s)), "RWhereScalar": lambda c, s, x: torch.where(c, scalar(x, s), x),
+    "LerpInPlace": torch.Tensor.lerp_, "LerpScalarInPlace": torch.Tensor.lerp_, "Cat": lambda xs, d: torch.cat(xs, d), "Stack": lambda xs, d: torch.stack(xs, d), "Einsum": lambda e, xs: torch.einsum(e, *xs),
     "AddMM": lambda c, a, b, beta, alpha: torch.addmm(c, a, b, beta=beta, alpha=alpha),
     "BAddBMM": lambda c, a, b, beta, alpha: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), "TensorDot": lambda a, b, i, j: torch.tensordot(a, b, (i, j)),
     "Linear": lambda x, w, b: F.linear(x, w, b), "LinearReLU": lambda x, w, b: F.relu(F.linear(x, w, b)), "LinearGELU": lambda x, w, b: F.gelu(F.linear(x, w, b)),
@@ -385,9 +428,9 @@ EXACT = set("""Abs Ceil Contiguous Detach Floor IsFinite IsInf IsNaN Neg Not ReL
 And Or Xor Eq Ne Lt Le Gt Ge ReLUInPlace NegInPlace ZeroInPlace SubInPlace MulInPlace DivInPlace Transpose SwapAxes Permute Narrow Select Unsqueeze
 Flip Tril Triu DiagEmbed Diagonal Diag MoveDim Chunk Split SplitSizes Unbind Flatten IndexSelect Gather RepeatInterleave Scatter ScatterInPlace
 TakeAlongDim AddScalar SubScalar MulScalar DivScalar FmodScalar EqScalar NeScalar LtScalar LeScalar GtScalar GeScalar AddScalarInPlace MulScalarInPlace
-RSubScalar Clamp ClampInPlace Hardtanh MaskedFill MaskedFillInPlace CopyFrom Where Cat Stack Max Min Any All ArgMax ArgMin MaxDim MinDim
+RSubScalar Clamp ClampInPlace Hardtanh MaskedFill MaskedFillInPlace CopyFrom Where WhereScalar RWhereScalar Cat Stack Max Min Any All ArgMax ArgMin MaxDim MinDim
 CountNonzero Sort ArgSort TopK Squeeze Reshape View Expand BroadcastTo Slice Repeat Tile Roll Pad To OneHot ScatterValue Embedding MaxPool1d MaxPool2d
-AdaptiveMaxPool1d AdaptiveMaxPool2d Hook Dropout Sqrt SqrtInPlace LeakyReLU""".split())
+AdaptiveMaxPool1d AdaptiveMaxPool2d Hook Dropout Sqrt SqrtInPlace LeakyReLU""".split()) | {op for op in OPS if op.startswith("Bitwise")}
 # Functions of single elements: an error of some units in the last place of the result. What is in neither list adds up products of its
 # inputs in some order: each of them may be off.
 FUNCTIONS = set("""Cos Erf Exp Expm1 Log Log1p Reciprocal Rsqrt Sigmoid Sin Tanh Pow Remainder RemainderScalar SigmoidInPlace TanhInPlace ExpInPlace
@@ -396,13 +439,13 @@ PowScalar RPowScalar RDivScalar ELU CELU""".split())
 
 # Functions and sums whose terms may cancel, whose error is that of the terms.
 ROUGH = set("""GELU GELUTanh SiLU ELU Softplus LogSoftmax Softmax Attention LinearGELU LinearGELUTanh LinearReLU LayerNorm GroupNorm RMSNorm InstanceNorm Var
-Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar AddCMul AddCDiv Logit""".split())
+Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar LerpInPlace LerpScalarInPlace AddCMul AddCDiv Logit""".split())
 
 # The operations of package elementwise, which the caller knows: expressions of x and y.
 for go, row in json.loads(sys.argv[1]).items():
     OPS[go] = eval("lambda x, y=None: " + row["expression"])
     (ROUGH if row["rough"] else FUNCTIONS).add(go)
-OPS["Digamma"] = Digamma.apply
+OPS["Digamma"], OPS["PReLU"] = Digamma.apply, prelu
 ROUGH |= {"Digamma", "Lgamma", "Polygamma"}
 
 
@@ -470,6 +513,8 @@ def parse(text, dtype, shape):
 
 def text_of(t):
     t = t.detach().reshape(-1)
+    if t._is_zerotensor():  # which has no memory
+        t = torch.zeros(t.shape, dtype=t.dtype)
     if t.is_floating_point():
         return " ".join(map(repr, t.double().tolist()))
     return " ".join(str(int(x)) for x in t.tolist())
@@ -602,6 +647,9 @@ class Run:
         seeds = [parse(d, NAMES[r.dtype], r.shape) for r, d in zip(roots, b["seeds"])]
         if self.noise:
             seeds = [self.noise.on(t) for t in seeds]
+        if b.get("twice"):
+            self.twice(roots, seeds)
+            return
         for n in b.get("retain") or []:
             self.values[n].retain_grad()
         if b.get("wrt"):
@@ -621,6 +669,20 @@ class Run:
             for k, p in layer.named_buffers():
                 if p.is_floating_point():
                     self.grads[n + "." + k] = p.clone()
+
+    def twice(self, roots, seeds):
+        """Gradients of the inputs, recorded, and gradients of these."""
+        names = ["v%d" % s["id"] for s in self.program["steps"] if s["op"] == "Input" and s.get("grad")]
+        wrt = [self.values[n] for n in names]
+        first = torch.autograd.grad(roots, wrt, seeds, allow_unused=True, create_graph=True)
+        self.grads = {n + ".first": g for n, g in zip(names, first)}
+        outs = [g for g in first if g is not None and g.requires_grad]
+        again = torch.tensor([0.5, -1, 1.5, -0.5, 1])
+        starts = [again.repeat(g.numel() // 5 + 1)[:g.numel()].reshape(g.shape).to(g.dtype) for g in outs]
+        if self.noise:
+            starts = [self.noise.on(t) for t in starts]
+        second = torch.autograd.grad(outs, wrt, starts, allow_unused=True) if outs else [None] * len(wrt)
+        self.grads.update(zip(names, second))
 
 
 def layer(make, forward=None):
