@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,11 +25,23 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// digits is the whole database, which is unpacked once.
+func digits(t *testing.T) (train, test dataset.Set) {
+	t.Helper()
+	sets, err := unpacked()
+	require.NoError(t, err)
+	return sets[0], sets[1]
+}
+
+var unpacked = sync.OnceValues(func() (sets [2]dataset.Set, err error) {
+	sets[0], sets[1], err = dataset.Load("")
+	return sets, err
+})
+
 // small trains few units on few digits: three steps of an epoch, the last one on fewer digits.
 func small(t *testing.T, dev device.Device, epochs int, stdout io.Writer) (r classify.Report, err error) {
 	t.Helper()
-	all, test, err := dataset.Load("")
-	require.NoError(t, err)
+	all, test := digits(t)
 	first := func(s dataset.Set, n int) dataset.Set {
 		return dataset.Set{Images: s.Images[:n*s.Rows*s.Cols], Labels: s.Labels[:n], Rows: s.Rows, Cols: s.Cols}
 	}

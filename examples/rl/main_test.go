@@ -1,29 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/examples/internal/session/sessiontest"
 )
 
-// figures runs the program and returns its JSON.
 func figures(t *testing.T, args ...string) (r report) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "figures.json")
-	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(append([]string{"-json", file}, args...), &stdout, &stderr), "%s", &stderr)
-	require.Contains(t, stdout.String(), "| Allocated memory ")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &r))
-	require.NotZero(t, r.Leaf)
-	require.Equal(t, r.Leaf, r.AfterRelease, "only parameters and optimizer state are held")
-	require.Zero(t, r.AtEnd)
+	sessiontest.Figures(t, run, &r, &r.Memory, args...)
 	require.Equal(t, r.MallocsAfterTwo, r.DriverMallocs, "the driver is not asked after the second update")
 	return r
 }
@@ -39,17 +27,16 @@ func TestRun_LearnsToBalance(t *testing.T) {
 }
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
-	for _, args := range [][]string{
-		{"-updates", "0"}, {"-carts", "-1"}, {"-horizon", "0"}, {"-epochs", "0"}, {"-width", "0"}, {"-lr", "0"}, {"-lr", "NaN"}, {"-gamma", "2"},
-		{"-entropy", "-1"}, {"more"}, {"-what"},
-	} {
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, 2, run(args, &stdout, &stderr), "%v", args)
-		require.NotEmpty(t, stderr.String())
-	}
-	var stdout, stderr bytes.Buffer
-	require.Equal(t, 1, run([]string{"-device", "sim:1GiB", "-updates", "1"}, &stdout, &stderr))
-	require.Contains(t, stderr.String(), "does not compute")
+	sessiontest.Refused(t, run, []string{"-updates", "0"}, []string{"-carts", "-1"}, []string{"-horizon", "0"}, []string{"-epochs", "0"},
+		[]string{"-width", "0"}, []string{"-lr", "0"}, []string{"-lr", "NaN"}, []string{"-gamma", "2"}, []string{"-entropy", "-1"})
+}
+
+func TestRun_Interrupted_TellsWhatItHas(t *testing.T) {
+	require.Contains(t, sessiontest.Interrupt(t, run, "-updates", "1000000"), "| Allocated memory ")
+}
+
+func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
+	sessiontest.Outputs(t, run, []string{"json"})
 }
 
 // Pushed to one side all the time the pole falls after 7 to 11 steps, as it does elsewhere.

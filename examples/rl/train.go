@@ -63,7 +63,6 @@ func (t *trainer) step() (loss float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer t.Session.Step()
 	return t.learn(r)
 }
 

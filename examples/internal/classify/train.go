@@ -90,7 +90,7 @@ func (t *trainer) run() error {
 			return fmt.Errorf("epoch %d: %w", epoch+1, err)
 		}
 	}
-	t.Trained(held(t.model), t.opt)
+	t.Trained(session.Held(t.model), t.opt)
 	t.opt.Release()
 	t.model.Release()
 	t.Released()
@@ -99,14 +99,6 @@ func (t *trainer) run() error {
 		t.report.StepsPerSecond = float64(t.Steps) / t.report.trainTime.Seconds()
 	}
 	return nil
-}
-
-// held lists what a model holds in memory: its parameters, and its buffers such as running statistics.
-func held(model nn.Layer) (all []*autograd.Parameter) {
-	for _, n := range nn.NamedState(model) {
-		all = append(all, n.Parameter)
-	}
-	return all
 }
 
 func (t *trainer) epoch(epoch int, batches *data.Loader) error {

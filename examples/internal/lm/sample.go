@@ -1,8 +1,6 @@
 package lm
 
 import (
-	"math"
-
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/nn/generate"
@@ -91,30 +89,20 @@ func (w *writer) draw(logits *autograd.Variable, s generate.Sampler) error {
 	return nil
 }
 
-// search is beam search: of all continuations of all rows it keeps the likeliest, as many as there are rows, the best one first.
+// search is beam search.
 func (w *writer) search() func(logits *autograd.Variable) error {
-	scores := make([]float32, len(w.rows)) // logarithms of the rows' probabilities
-	for i := range scores[1:] {
-		scores[i+1] = float32(math.Inf(-1)) // at first all rows are the same: one counts
-	}
+	beams, rows := generate.NewBeams(len(w.rows), -1), w.rows
 	return func(logits *autograd.Variable) error {
-		g, tokens := logits.Graph(), logits.Dim(-1)
-		total := logits.To(tensor.Float32).LogSoftmax(-1).Add(autograd.FromSlice(g, scores, len(scores), 1))
-		best, at := total.Reshape(-1).TopK(len(scores), 0, true)
-		places, err := autograd.Values[int64](at)
+		parents, err := beams.Next(logits)
 		if err != nil {
 			return err
 		}
-		if scores, err = autograd.Values[float32](best); err != nil {
-			return err
+		next := make([][]int64, len(parents))
+		for i, id := range beams.Last() {
+			before := rows[parents[i]]
+			next[i] = append(before[:len(before):len(before)], id)
 		}
-		from, rows := make([]int, len(places)), make([][]int64, len(places))
-		for i, p := range places {
-			from[i] = int(p) / tokens
-			before := w.rows[from[i]]
-			rows[i] = append(before[:len(before):len(before)], p%int64(tokens))
-		}
-		w.rows = rows
-		return w.cache.Reorder(from...)
+		rows, w.rows = next, next
+		return w.cache.Reorder(parents...)
 	}
 }

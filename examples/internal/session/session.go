@@ -125,9 +125,12 @@ func Rates(took []time.Duration) (all, late float64) {
 
 // Trained notes what is in use when training is over and all graphs are released, what parameters, gradients and optimizer
 // state hold by their own account, rounded as the allocator rounds, and the peaks so far.
-func (s *Session) Trained(params []*autograd.Parameter, opt State) {
+func (s *Session) Trained(params []*autograd.Parameter, opts ...State) {
 	s.AfterRelease = s.Allocated()
-	s.Leaf = opt.StateBytes()
+	s.Leaf = 0
+	for _, opt := range opts {
+		s.Leaf += opt.StateBytes()
+	}
 	for _, p := range params {
 		s.Leaf += p.Tensor().StorageBytes()
 		if g := p.Grad(); g != nil {
