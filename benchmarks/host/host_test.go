@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRun_MeasuresTheChosenCases(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "host.json")
+	var out, errs bytes.Buffer
+	require.Zero(t, run([]string{"-only", "^(exp|softmax|normal)$", "-runs", "1", "-json", file}, &out, &errs), errs.String())
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var rows []map[string]any
+	require.NoError(t, json.Unmarshal(text, &rows))
+	require.Len(t, rows, 3)
+	for _, r := range rows {
+		require.Contains(t, out.String(), r["case"])
+		require.Contains(t, r, "cistern_ns")
+		require.InDelta(t, 1, r["threads"], 0)
+	}
+}
+
+func TestScript_HasEveryCase(t *testing.T) {
+	for _, w := range cases() {
+		require.Contains(t, script, fmt.Sprintf("%q", w.name))
+	}
+}
+
+func TestRun_RefusesWrongFlags(t *testing.T) {
+	for _, args := range [][]string{{"-runs", "0"}, {"-threads", "0"}, {"-peer", "x"}, {"-only", "("}, {"file"}} {
+		var out, errs bytes.Buffer
+		require.Equal(t, 2, run(args, &out, &errs), args)
+	}
+}

@@ -1,0 +1,69 @@
+// Command host answers one question: is the host device faster than PyTorch on the same processor?
+//
+//	go run ./benchmarks/host -peer torch [-only regexp] [-threads 1] [-runs 15] [-python /usr/bin/python3] [-json FILE]
+//
+// # What is measured
+//
+// Each case is one call, of the library and of PyTorch (torch_host.py has the same cases by the same names). The runs of both take turns, so
+// that what else the machine does disturbs both alike. A run makes a few calls; of all runs the best counts. A figure is the processor time of
+// the calls, of all threads, over the elements of the case (or over the calls, of cases that have no elements); ratio is PyTorch's figure over
+// ours, so that above 1 we are ahead, and ratio_wall is that of the times on the clock.
+//
+// -json writes a list of objects with case, threads, cistern_ns, peer_ns, ratio and ratio_wall.
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"regexp"
+
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
+	"github.com/cistern-ml/cistern/internal/command"
+)
+
+func main() { command.Main("host", run) }
+
+// options are the flags.
+type options struct {
+	peer    string
+	python  string
+	only    *regexp.Regexp
+	threads int
+	runs    int
+	json    string
+}
+
+// run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
+func run(args []string, stdout, stderr io.Writer) int {
+	var o options
+	return command.Run("host", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		rows, err := o.measure()
+		return errors.Join(write(stdout, rows), harness.WriteJSON(o.json, rows), err)
+	})
+}
+
+func (o *options) parse(args []string, stderr io.Writer) (err error) {
+	f := command.NewFlagSet("host", stderr)
+	f.StringVar(&o.peer, "peer", "", "what to compare with: torch, or nothing")
+	f.StringVar(&o.python, "python", torch.Python, "Python `program` that has PyTorch")
+	only := f.String("only", "", "`expression` that the names of cases match")
+	f.IntVar(&o.threads, "threads", 1, "`number` of threads")
+	f.IntVar(&o.runs, "runs", 15, "`number` of runs of which the best counts")
+	harness.JSON(f, &o.json)
+	if err := command.Parse(f, args); err != nil {
+		return err
+	}
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return err
+	}
+	return o.check(f)
+}
+
+func (o *options) check(f *flag.FlagSet) error {
+	if f.NArg() > 0 || o.runs < 1 || o.threads < 1 || o.peer != "" && o.peer != "torch" {
+		return errors.New("want -runs and -threads of at least 1, a -peer that is torch or empty, and no arguments")
+	}
+	return nil
+}
