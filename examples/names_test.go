@@ -46,7 +46,7 @@ import (
 
 func names(ctx context.Context, dev device.Device, stream device.Stream, a *memory.Caching, e tensor.Exec, gen *tensor.Generator, t, src *tensor.Tensor,
 	g *autograd.Graph, v, u, x, y, c, i, mask, values, weight, loc, scale, logits, loss *autograd.Variable, vs, at []*autograd.Variable,
-	p *autograd.Parameter, ps []*autograd.Parameter, m *nn.SequentialModule, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
+	p *autograd.Parameter, ps []*autograd.Parameter, m, target *nn.SequentialModule, transformer *nn.TransformerModule, loader *data.Loader, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
 	d dist.Reparametrized, other dist.Distribution, set data.Dataset, collate data.Collate, state optim.StateDict, left *nn.Unmatched, r io.Reader, w io.Writer,
 	hook autograd.Hook, after func(p *autograd.Parameter) error, forwardHook nn.ForwardHook, backwardHook nn.BackwardHook,
 	body func() *autograd.Variable, work func(), floats []float32, classes []int64, shape, sizes, shifts, dims, pad []int, s float64, n int, path string) {

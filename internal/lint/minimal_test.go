@@ -14,7 +14,7 @@ import (
 
 // What package tensor costs those who import it.
 const (
-	mostBytes    = 12.8e6 // of a program that adds two tensors, built without flags
+	mostBytes    = 13.4e6 // of a program that adds two tensors, built without flags
 	mostPackages = 10     // of other modules below ./tensor
 )
 

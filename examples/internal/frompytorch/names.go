@@ -30,7 +30,7 @@ import (
 
 func names(ctx context.Context, dev device.Device, stream device.Stream, a *memory.Caching, e tensor.Exec, gen *tensor.Generator, t, src *tensor.Tensor,
 	g *autograd.Graph, v, u, x, y, c, i, mask, values, weight, loc, scale, logits, loss *autograd.Variable, vs, at []*autograd.Variable,
-	p *autograd.Parameter, ps []*autograd.Parameter, m *nn.SequentialModule, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
+	p *autograd.Parameter, ps []*autograd.Parameter, m, target *nn.SequentialModule, transformer *nn.TransformerModule, loader *data.Loader, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
 	d dist.Reparametrized, other dist.Distribution, set data.Dataset, collate data.Collate, state optim.StateDict, left *nn.Unmatched, r io.Reader, w io.Writer,
 	hook autograd.Hook, after func(p *autograd.Parameter) error, forwardHook nn.ForwardHook, backwardHook nn.BackwardHook,
 	body func() *autograd.Variable, work func(), floats []float32, classes []int64, shape, sizes, shifts, dims, pad []int, s float64, n int, path string) {
@@ -111,6 +111,17 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.Roll(shifts, dims)
 	v.Tril(0)
 	v.Triu(0)
+	_ = autograd.VStack
+	_ = autograd.HStack
+	_ = autograd.DStack
+	_ = autograd.ColumnStack
+	_ = autograd.BlockDiag
+	_ = autograd.CartesianProd
+	v.Combinations(2, false)
+	v.Flatten(0, -1)
+	v.SwapAxes(0, 1)
+	v.Tile(2)
+	v.Rot90(1, 0, 1)
 	v.Pad(pad, tensor.PadConstant, 0)
 
 	// Indexing
@@ -130,9 +141,14 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.Scatter(1, i, u)
 	v.ScatterAdd(1, i, u)
 	v.IndexAdd(0, i, u)
+	autograd.WhereScalar(c, x, 0)
+	autograd.RWhereScalar(c, 0, x)
 	autograd.Where(c, x, y)
 	v.Nonzero()
 	v.Unique()
+	v.SelectScatter(u, 1, 0)
+	v.SliceScatter(u, 0, 1, 5, 1)
+	v.DiagonalScatter(u, 0, 0, 1)
 	v.OneHot(n)
 	weight.Embedding(i)
 
@@ -171,6 +187,13 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.IsNaN()
 	v.IsInf()
 	v.IsFinite()
+	v.Hypot(u)
+	v.Copysign(u)
+	v.FMax(u)
+	v.NanToNum(0, s, -s)
+	v.Diff(1, -1)
+	v.Trapezoid(nil, 1, -1)
+	v.Gradient(nil, nil, 1)
 	v.AddInPlace(u, 1)
 	v.MulScalarInPlace(2)
 	v.ClampInPlace(0, 1)
@@ -206,6 +229,11 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.Quantile(0.5, 1, false, autograd.Linear)
 	v.BinCount(nil, 0)
 	v.Histc(100, 0, 0)
+	v.Cov(1)
+	v.CorrCoef()
+	v.Dist(u, 2)
+	v.PDist(2)
+	v.CDist(u, 2)
 
 	// Linear algebra
 	v.MatMul(u)
@@ -217,16 +245,32 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = autograd.Einsum
 	_ = autograd.AddMM
 	_ = autograd.BAddBMM
+	_ = autograd.AddMV
+	_ = autograd.AddR
+	v.Inner(u)
+	v.VecDot(u, -1)
+	v.Kron(u)
+	v.Cross(u, -1)
 	_ = matrix.Inv
 	_ = matrix.Solve
 	_ = matrix.Det
 	_ = matrix.SlogDet
 	_ = matrix.Cholesky
 	_ = matrix.Eigh
-	_ = linalg.SVD
-	_ = linalg.QR
-	_ = linalg.Lstsq
-	_ = linalg.Pinv
+	_ = matrix.SVD
+	_ = matrix.QR
+	_ = matrix.LU
+	_ = matrix.Lstsq
+	_ = matrix.Pinv
+	_ = matrix.SolveTriangular
+	_ = matrix.CholeskySolve
+	_ = matrix.CholeskyInverse
+	_ = matrix.MatrixNorm
+	_ = matrix.MatrixPower
+	_ = matrix.MatrixExp
+	_ = matrix.MultiDot
+	_ = matrix.SVDVals
+	_ = linalg.MatrixRank
 
 	// Autograd
 	g.Input(t, autograd.RequiresGrad())
@@ -246,6 +290,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	autograd.NewGraph(dev, autograd.NoGrad())
 	g.NoGrad(body)
 	v.RegisterHook(hook)
+	_ = v.RegisterVariableHook
 	p.RegisterPostAccumulateGradHook(after)
 	var _ autograd.Function[int]
 	_ = autograd.Checkpoint
@@ -266,6 +311,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = nn.Conv2d
 	_ = nn.Conv3d
 	_ = nn.ConvTranspose2d
+	_ = nn.ConvTranspose3d
 	nn.Stride(2)
 	nn.Padding(1)
 	_ = nn.MaxPool2d
@@ -277,6 +323,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = nn.GroupNorm
 	_ = nn.InstanceNorm2d
 	_ = nn.RMSNorm
+	nn.LocalResponseNorm(5, autograd.LocalResponse{})
 	_ = nn.ReLU
 	_ = nn.GELU
 	_ = nn.SiLU
@@ -298,6 +345,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = nn.TransformerEncoder
 	_ = nn.DecoderBlock
 	_ = nn.TransformerDecoder
+	nn.Transformer(512, 8, 6, 6)
+	transformer.Forward(v, u, nn.TransformerMasks{})
 	nn.WeightInit(nn.XavierUniform(1))
 	_ = nn.KaimingNormal
 	nn.BiasInit(nn.Zeros)
@@ -323,10 +372,18 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	m.RegisterParameter(p)
 	nn.RegisterForwardHook(m, forwardHook)
 	nn.RegisterFullBackwardHook(m, backwardHook)
+	nn.ParametersToVector(ps)
+	nn.VectorToParameters(t, ps)
 	nn.Clone(m)
 	fmt.Println(m)
+	nn.Modules(m)
+	nn.NamedModules(m)
+	nn.Children(m)
+	nn.NamedChildren(m)
 	nn.EMA(m, 0.999)
 	nn.SWA(m)
+	nn.UpdateBN(m, loader.Batches())
+	nn.SoftUpdate(target, m, 0.005)
 
 	// Losses
 	v.CrossEntropy(y)
@@ -347,6 +404,10 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = v.CosineEmbeddingLoss
 	nn.CrossEntropyLoss()
 	nn.MSELoss()
+	nn.TripletMarginLoss(1, autograd.Triplet{})
+	nn.MarginRankingLoss(0)
+	nn.CosineEmbeddingLoss(0)
+	nn.CTCLoss(autograd.CTC{})
 
 	// Optimizers
 	optim.SGD(ps, optim.LR(0.1), optim.Momentum(0.9))
@@ -445,6 +506,16 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = dist.NewBernoulli
 	_ = dist.NewUniform
 	_ = dist.NewIndependent
+	_ = dist.NewExponential
+	_ = dist.NewLaplace
+	_ = dist.NewLogNormal
+	_ = dist.NewGeometric
+	_ = dist.NewPoisson
+	_ = dist.NewGamma
+	_ = dist.NewBeta
+	_ = dist.NewDirichlet
+	_ = dist.NewMultivariateNormal
+	_ = dist.NewMixture
 	d.Sample()
 	d.RSample()
 	d.LogProb(v)
