@@ -16,8 +16,8 @@ import (
 // the emulation of the sources does without. The interpreter also looks for races in shared memory.
 
 const (
-	everyOnPTX        = 41
-	everyPTXBackwards = 127
+	everyOnPTX        = 83
+	everyPTXBackwards = 251
 )
 
 func TestPTX_Conformance(t *testing.T) {
