@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"strings"
+
+	"github.com/cistern-ml/cistern/internal/userframe"
 )
 
 // Site is a place in the program's source.
@@ -28,26 +29,6 @@ func (s Site) at() string {
 	return " at " + s.String()
 }
 
-// moduleRoot is the folder of this module, as the compiler writes it in the names of files.
-var moduleRoot = func() string {
-	_, file, _, _ := runtime.Caller(0)
-	return strings.TrimSuffix(file, "autograd/site.go")
-}()
-
-// library reports whether a file belongs to this library, and not to a program, an example or a test: what interests is the line of the
-// program. It goes by files, because a closure that is inlined has its caller's package in the name of its function.
-func library(file string) bool {
-	path, ours := strings.CutPrefix(file, moduleRoot)
-	if !ours || strings.HasSuffix(path, "_test.go") {
-		return false
-	}
-	switch folder, _, _ := strings.Cut(path, "/"); folder {
-	case "amp", "autograd", "device", "kernels", "memory", "tensor":
-		return true
-	}
-	return false
-}
-
 // callSite finds the innermost frame outside of the library. It is only called when something failed, or when the graph detects
 // anomalies: walking the stack costs about a microsecond.
 func callSite() Site {
@@ -69,7 +50,7 @@ func siteOf(pcs []uintptr) Site {
 	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
-		if !library(f.File) {
+		if !userframe.Library(f.File) {
 			return Site{Function: f.Function, File: f.File, Line: f.Line}
 		}
 		if !more {

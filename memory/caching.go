@@ -239,6 +239,7 @@ func (a *Caching) passOversize() {
 func (a *Caching) allocSlow(r *request) (Block, error) {
 	h, err := a.allocNew(r)
 	if err != nil {
+		completeAdvice(err)
 		a.tellObservers(err) // without the lock: they may free things, take a snapshot, or allocate
 	}
 	return h, err
@@ -271,8 +272,8 @@ func (r *request) finish(b *block) Block {
 // grow climbs the ladder from the driver to the out-of-memory error and returns a block in no index. Caller holds a.mu.
 //
 // Each rung costs more than the one before: a search, the program's callbacks, driver calls, and at last waiting for the device.
-// The order is PyTorch's (malloc of DeviceCachingAllocator), and so is that there is no further search of the pools after the rungs
-// that free: they free for the driver's sake, and a block that became free in a segment still in use serves the next request.
+// The order is PyTorch's (malloc of DeviceCachingAllocator), and so is that the pools are not searched after the rungs that free, but
+// for the last one, where PyTorch gives up.
 func (a *Caching) grow(r *request) (*block, error) {
 	if err := a.refused(r); err != nil {
 		return nil, err
@@ -326,6 +327,11 @@ func (a *Caching) grow(r *request) (*block, error) {
 	a.dev.NumAllocRetries++ // this one attempt only, not the one after releaseOversize: PyTorch's count
 	if b, err := a.attempt(r); b != nil || err != nil {
 		return b, err
+	}
+	// releaseAll has waited for the work of other streams, and what was freed by that may lie in a segment that is in use and so has stayed.
+	// PyTorch fails here (its issue 189504): this is the one request that it refuses and we serve.
+	if b := r.search(); b != nil {
+		return b, nil
 	}
 	return nil, a.outOfMemory(r)
 }

@@ -134,7 +134,10 @@ func (n *naive) grow(stream int, large bool, size uint64) *naiveBlock {
 	}
 	n.releaseAll()
 	n.stats.NumAllocRetries++
-	return n.attempt(stream, large, size)
+	if b := n.attempt(stream, large, size); b != nil {
+		return b
+	}
+	return n.search(stream, large, size) // of what waited for other streams' work
 }
 
 func (n *naive) free(b *naiveBlock) {

@@ -31,7 +31,14 @@ type OOMError struct {
 	LimitHit    bool   // the limit was the reason, not the device
 	Rejected    bool   // refused before anything was tried (throw_on_cudamalloc_oom)
 
-	Hint string // what would have helped; may be empty
+	// What would have served the request; both may be empty. Setting is a setting in the form of ParseConfig, which is only named if the request
+	// would have been served with it: Hint says by what that is known.
+	Setting     string
+	EnoughLimit uint64 // the least limit with which the request would be served now, in bytes, if the limit was the reason
+
+	Hint string // what would have helped, in words
+
+	rehearsal *rehearsal // until advise is through with it
 }
 
 // Is makes errors.Is(err, ErrOutOfMemory) hold, and either ErrLimit or ErrDeviceFull.
@@ -128,28 +135,8 @@ func (a *Caching) outOfMemory(r *request) error {
 		}
 		sh.mu.Unlock()
 	}
-	e.Hint = e.hint(r)
+	a.advise(e, r)
 	return e
-}
-
-// hint names the setting or call that would have made the request succeed, as far as the numbers tell.
-func (e *OOMError) hint(r *request) string {
-	pool := r.shard.pool
-	switch {
-	case e.LimitHit && pool != nil && e.Limit == pool.limit:
-		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.",
-			text.Bytes(uint64(pool.reserved.All.Current)+e.Tried))
-	case e.LimitHit && e.DeviceFree >= e.Tried:
-		return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
-			text.Bytes(e.Reserved+e.Tried), r.shard.owner.limitSetting())
-	case e.Cached-e.CachedPools >= e.Tried && !r.policy.expandable:
-		return "Enough is reserved but in pieces: expandable_segments:True or max_split_size_mb would have avoided the fragmentation."
-	case e.CachedOthers+e.DeviceFree >= e.Tried:
-		return "Blocks are reused on their own stream only: fewer streams, or freeing the other streams' memory first, would have helped."
-	case e.CachedPools+e.CachedOthers+e.DeviceFree >= e.Tried:
-		return "A pool serves its own requests only: Pool.EmptyCache of those that cache memory would have helped."
-	}
-	return ""
 }
 
 // limitSetting names what has set the limit.

@@ -15,6 +15,7 @@ import (
 	"io"
 
 	"github.com/cistern-ml/cistern/examples/internal/lm"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/internal/command"
 )
 
@@ -23,6 +24,7 @@ type options struct {
 	lm.Program
 	plot     string
 	overflow int
+	watch    session.Watch
 }
 
 func main() { command.Main("amp", run) }
@@ -39,6 +41,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	o.Flags(f)
 	f.StringVar(&o.plot, "plot", "amp.png", "file to draw the losses into, PNG or SVG; none if empty")
 	f.IntVar(&o.overflow, "overflow", -1, "step of the float16 training in which a gradient is made infinite; 0 for none (default: the middle one)")
+	o.watch.AddFlags(f)
 	if err := command.Parse(f, args); err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func program(o options, stdout, stderr io.Writer) error {
 
 // train is one training on a device of its own. Whatever happens, it gives all device memory back, and says so if that fails.
 func (r *report) train(o options, corpus *text.Corpus, precision, name string, bars io.Writer) (run *training, err error) {
-	s, err := session.Open(o.Device, 1)
+	s, err := o.watch.Open(o.Device, 1, bars)
 	if err != nil {
 		return nil, err
 	}

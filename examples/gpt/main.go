@@ -18,6 +18,7 @@ import (
 	"io"
 
 	"github.com/cistern-ml/cistern/examples/internal/lm"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/internal/command"
 )
 
@@ -30,6 +31,7 @@ type options struct {
 	sample   int
 	writing  lm.Writing
 	fraction float64
+	watch    session.Watch
 }
 
 func main() { command.Main("gpt", run) }
@@ -55,6 +57,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Float64Var(&o.writing.RepetitionPenalty, "repetition-penalty", 1, "what the logits of characters that are there already are divided by")
 	f.IntVar(&o.writing.Beam, "beam", 0, "write what beam search with so many hypotheses finds likeliest (default: draw)")
 	f.Float64Var(&o.fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	o.watch.AddFlags(f)
 	if err := command.Parse(f, args); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(o.Device, o.fraction)
+	s, err := o.watch.Open(o.Device, o.fraction, stderr)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type options struct {
 	batch, seq  int
 	alpha, lr   float64
 	json        string
+	watch       session.Watch
 }
 
 // tiny is the model of the tests.
@@ -68,6 +69,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.IntVar(&o.seq, "seq", 64, "tokens of a sequence")
 	f.Float64Var(&o.lr, "lr", 1e-3, "learning rate")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")
+	o.watch.AddFlags(f)
 	if err := command.Parse(f, args); err != nil {
 		return err
 	}

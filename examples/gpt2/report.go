@@ -34,7 +34,7 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 	if err := session.CheckOutputs(o.outputs()...); err != nil {
 		return err
 	}
-	s, err := session.Open(o.device, 1)
+	s, err := o.watch.Open(o.device, 1, stderr)
 	if err != nil {
 		return err
 	}

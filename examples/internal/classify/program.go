@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/internal/command"
 )
 
@@ -21,6 +22,7 @@ type Options struct {
 	Seed     uint64
 	LR       float64
 	Fraction float64
+	Watch    session.Watch
 
 	Schedule Schedule
 }
@@ -58,6 +60,7 @@ func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
 	f.Float64Var(&o.LR, "lr", o.LR, o.Schedule.usage())
 	f.Float64Var(&o.Fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	o.Watch.AddFlags(f)
 	own := p.Flags(f)
 	if err := command.Parse(f, args); err != nil {
 		return nil, err

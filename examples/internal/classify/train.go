@@ -40,7 +40,7 @@ func (o *Options) program(model Model, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(o.Device, o.Fraction)
+	s, err := o.Watch.Open(o.Device, o.Fraction, stderr)
 	if err != nil {
 		return err
 	}

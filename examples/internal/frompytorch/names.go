@@ -487,12 +487,12 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	memory.Summary(dev)
 	memory.For(dev)
 	var _ memory.Stats
-	_ = memory.Stats{}.AllocatedBytes
-	_ = memory.Stats{}.ReservedBytes
-	a.EmptyCache()
-	a.ResetPeakStats()
-	a.SetMemoryFraction(0.5)
-	a.RecordHistory(memory.HistoryOptions{})
+	memory.Allocated(dev)
+	memory.MaxReserved(dev)
+	memory.EmptyCache(dev)
+	memory.ResetPeak(dev)
+	memory.SetFraction(dev, 0.5)
+	memory.RecordHistory(dev, memory.HistoryOptions{})
 	memory.DumpSnapshot(dev, path)
 	var _ *memory.OOMError
 	_ = memory.ErrOutOfMemory

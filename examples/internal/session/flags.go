@@ -14,16 +14,19 @@ type Flags struct {
 	Device string
 	JSON   string
 	Seed   uint64
+	Watch  Watch
 
+	stderr io.Writer
 	checks []func() error
 }
 
 // NewFlags makes a program's flags, with -device, -json and -seed.
 func NewFlags(program string, stderr io.Writer) *Flags {
-	f := &Flags{FlagSet: command.NewFlagSet(program, stderr)}
+	f := &Flags{FlagSet: command.NewFlagSet(program, stderr), stderr: stderr}
 	f.StringVar(&f.Device, "device", "host", "where to run: host, host:4GiB or cuda:0")
 	f.StringVar(&f.JSON, "json", "", "file to write the figures to")
 	f.Uint64Var(&f.Seed, "seed", 1, "seed of all random numbers")
+	f.Watch.AddFlags(f.FlagSet)
 	return f
 }
 

@@ -29,6 +29,7 @@ type Session struct {
 	opened    bool            // by Open
 	interrupt context.Context // done after Ctrl-C
 	restore   func()          // what Ctrl-C does without us
+	atEnd     []func() error  // of Watch
 }
 
 // Memory is what a program's work came to in memory, in bytes and in calls of the driver. It is a part of the programs' JSON.
@@ -82,7 +83,11 @@ func On(dev device.Device, fraction float64) (*Session, error) {
 // closing: blocks that are still in use are one. That a lost device can close nothing is not told again.
 func (s *Session) Close(err error) error {
 	s.restore()
-	closing := memory.Drop(s.Device)
+	var closing error
+	for _, f := range s.atEnd {
+		closing = stderrors.Join(closing, f())
+	}
+	closing = stderrors.Join(closing, memory.Drop(s.Device))
 	if s.opened {
 		closing = stderrors.Join(closing, s.Device.Close())
 	}

@@ -30,7 +30,7 @@ func (f *Flags) Run(w Work, stdout io.Writer) error {
 	if err := CheckOutputs(append(w.Outputs, Output{"json", f.JSON})...); err != nil {
 		return err
 	}
-	s, err := Open(f.Device, 1)
+	s, err := f.Watch.Open(f.Device, 1, f.stderr)
 	if err != nil {
 		return err
 	}

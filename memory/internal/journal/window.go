@@ -36,6 +36,9 @@ func (w *Window) add(c *chunk) {
 // Dropped is how many entries were recorded before those in the window.
 func (w *Window) Dropped() int64 { return int64(w.floor) }
 
+// Len is how many entries the window has.
+func (w *Window) Len() int { return int(w.last - w.floor) }
+
 // Entry is one entry of the trace.
 type Entry struct {
 	Action Action

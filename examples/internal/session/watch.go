@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/memprof"
+)
+
+// Watch is how a program's memory is looked at while it runs, and afterwards. The zero value does not look.
+type Watch struct {
+	HTTP     string // address to serve memprof's pages at
+	Snapshot string // file for a snapshot with the history of the whole run, or up to the first error for want of memory
+}
+
+// AddFlags adds -memory-http and -snapshot.
+func (w *Watch) AddFlags(f *flag.FlagSet) {
+	f.StringVar(&w.HTTP, "memory-http", "", "address to serve the state of memory at, such as :6060 (this machine alone) or 0.0.0.0:6060")
+	f.StringVar(&w.Snapshot, "snapshot", "", "file for a snapshot of memory with its history: .pickle for PyTorch's viewer, or .json")
+}
+
+// Open is the function Open, with what is asked for from the first allocation on. It says on stderr where the pages are.
+func (w *Watch) Open(name string, fraction float64, stderr io.Writer) (*Session, error) {
+	if ext := filepath.Ext(w.Snapshot); w.Snapshot != "" && ext != ".pickle" && ext != ".json" {
+		return nil, fmt.Errorf("-snapshot is %q, must end in .pickle or .json", w.Snapshot)
+	}
+	if err := CheckOutputs(Output{"snapshot", w.Snapshot}); err != nil {
+		return nil, err
+	}
+	s, err := Open(name, fraction)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.begin(s, stderr); err != nil {
+		return nil, s.Close(err)
+	}
+	return s, nil
+}
+
+func (w *Watch) begin(s *Session, stderr io.Writer) error {
+	if *w == (Watch{}) {
+		return nil
+	}
+	if err := memory.RecordHistory(s.Device, memory.HistoryOptions{}); err != nil {
+		return err
+	}
+	if w.Snapshot != "" {
+		w.snapshot(s)
+	}
+	if w.HTTP == "" {
+		return nil
+	}
+	return w.serve(s, stderr)
+}
+
+// snapshot writes the file when memory runs out for the first time, as it is then, or else at the end.
+func (w *Watch) snapshot(s *Session) {
+	var written atomic.Bool
+	write := func() error {
+		if written.Swap(true) {
+			return nil
+		}
+		return memory.DumpSnapshot(s.Device, w.Snapshot)
+	}
+	if c, ok := s.Alloc.(interface{ OnOOM(func(*memory.OOMError)) }); ok {
+		c.OnOOM(func(*memory.OOMError) {
+			if err := write(); err != nil {
+				written.Store(false) // the end tells of it
+			}
+		})
+	}
+	s.atEnd = append(s.atEnd, write)
+}
+
+// serve serves the pages until the session ends. Without a host in the address that is for this machine alone.
+func (w *Watch) serve(s *Session, stderr io.Writer) error {
+	host, port, err := net.SplitHostPort(w.HTTP)
+	if err != nil {
+		return fmt.Errorf("-memory-http is %q: %w", w.HTTP, err)
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return fmt.Errorf("-memory-http: %w", err)
+	}
+	server := &http.Server{Handler: memprof.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }() // ends with the server
+	s.atEnd = append(s.atEnd, func() error { return server.Shutdown(context.Background()) })
+	_, err = fmt.Fprintf(stderr, "memory: http://%s/\n", l.Addr())
+	return err
+}

@@ -1,0 +1,72 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/memory"
+)
+
+func TestWatch_ServesAndWritesWhatHappened(t *testing.T) {
+	w := Watch{HTTP: ":0", Snapshot: filepath.Join(t.TempDir(), "run.json")}
+	var stderr bytes.Buffer
+	s, err := w.Open("sim:1GiB", 1, &stderr)
+	require.NoError(t, err)
+	b, err := s.Alloc.Alloc(3<<20, s.Device.DefaultStream())
+	require.NoError(t, err)
+
+	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/|http://\[::1\]:\d+/`).FindString(stderr.String())
+	require.NotEmpty(t, url, stderr.String())
+	resp, err := http.Get(url + "summary")
+	require.NoError(t, err)
+	page, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Contains(t, string(page), "Allocated memory")
+
+	require.NoError(t, s.Alloc.Free(b))
+	require.NoError(t, s.Close(nil))
+	require.Equal(t, []string{"segment_alloc", "alloc", "free_requested", "free_completed"}, actions(t, w.Snapshot))
+	_, err = http.Get(url)
+	require.Error(t, err, "the session is over")
+}
+
+// The moment at which memory runs out is what one wants to see, and not the end, when all is released.
+func TestWatch_KeepsTheMomentOfTheFirstError(t *testing.T) {
+	w := Watch{Snapshot: filepath.Join(t.TempDir(), "oom.json")}
+	s, err := w.Open("sim:64MiB", 1, io.Discard)
+	require.NoError(t, err)
+	_, err = s.Alloc.Alloc(1<<30, s.Device.DefaultStream())
+	require.ErrorIs(t, err, memory.ErrOutOfMemory)
+	require.ErrorIs(t, s.Close(err), memory.ErrOutOfMemory)
+	require.Equal(t, []string{"oom"}, actions(t, w.Snapshot))
+}
+
+func TestWatch_RefusesBeforeAnything(t *testing.T) {
+	for _, w := range []Watch{{Snapshot: "x.txt"}, {Snapshot: filepath.Join(t.TempDir(), "absent", "x.json")}, {HTTP: "6060"}, {HTTP: "localhost:none"}} {
+		_, err := w.Open("sim:64MiB", 1, io.Discard)
+		require.ErrorContains(t, err, "-", w)
+	}
+}
+
+// actions are those of the trace in a snapshot file.
+func actions(t *testing.T, file string) (list []string) {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var s memory.Snapshot
+	require.NoError(t, json.Unmarshal(text, &s))
+	for _, trace := range s.DeviceTraces {
+		for _, e := range trace {
+			list = append(list, string(e.Action))
+		}
+	}
+	return list
+}

@@ -1,0 +1,208 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
+)
+
+// This file finds out which settings would have served a request that failed, by running the recorded program again under each on an
+// allocator whose device only keeps accounts. That takes the whole program: the history from its first allocation on.
+
+// maxRehearsed is the longest history that is run again, in entries. Each takes well under a microsecond, for each of the settings.
+const maxRehearsed = 1 << 20
+
+// rehearsal is a recorded program that ends with a request that failed.
+type rehearsal struct {
+	entries []journal.Entry
+	config  Config // in force
+	limit   uint64 // of reserved bytes
+	device  ledgerDevice
+	bytes   uint64 // of the request
+	stream  device.StreamID
+	live    int64 // blocks in use when it failed
+}
+
+// settingsTried are the changes that are tried, those with the least other effects first, and their texts.
+var settingsTried = slices.Concat(
+	[]settingTried{{"expandable_segments:True", func(c *Config) { c.ExpandableSegments = true }}},
+	splitLimits(),
+	[]settingTried{{"large_segment_size_mb:11", func(c *Config) { c.LargeSegmentBytes = 11 * mib }}},
+)
+
+type settingTried struct {
+	text   string
+	change func(*Config)
+}
+
+// splitLimits are limits to what may be split, from high to low: the higher, the fewer blocks are kept whole.
+func splitLimits() (list []settingTried) {
+	for _, mb := range []uint64{512, 256, 128, 64, 32, 21} {
+		list = append(list, settingTried{fmt.Sprintf("max_split_size_mb:%d", mb), func(c *Config) { c.MaxSplitBytes = mb * mib }})
+	}
+	return list
+}
+
+// repeats reports whether the program fails in the rehearsal too, under the settings in force: otherwise that is not what happened.
+func (h *rehearsal) repeats() bool { return h.complete() && !h.serves(h.config) }
+
+// setting returns the text of a setting with which the request would have been served, or "" if none is known.
+func (h *rehearsal) setting() string {
+	for _, s := range settingsTried {
+		c := h.config
+		if s.change(&c); c != h.config && c.Validate() == nil && h.serves(c) {
+			return s.text
+		}
+	}
+	return ""
+}
+
+// streams is how many streams the program allocated on.
+func (h *rehearsal) streams() int {
+	seen := map[device.StreamID]bool{h.stream: true}
+	for i := range h.entries {
+		if h.entries[i].Action == journal.Alloc {
+			seen[h.entries[i].Stream] = true
+		}
+	}
+	return len(seen)
+}
+
+// servedOnOneStream reports whether the request would have been served if all had been allocated on one stream.
+func (h *rehearsal) servedOnOneStream() bool {
+	if h.streams() == 1 {
+		return false
+	}
+	one := *h
+	one.entries, one.stream = slices.Clone(h.entries), 0
+	for i := range one.entries {
+		one.entries[i].Stream = 0
+	}
+	return one.serves(h.config)
+}
+
+// complete reports whether the entries tell all of a program that can be run again: one that has its memory from the default pools, and frees
+// nothing that it did not allocate.
+func (h *rehearsal) complete() bool {
+	live := map[device.Ptr]bool{}
+	for i := range h.entries {
+		e := &h.entries[i]
+		if e.Pool != (journal.Pool{}) || e.Tag != 0 {
+			return false
+		}
+		switch e.Action {
+		case journal.Alloc:
+			live[e.Addr] = true
+		case journal.FreeRequested:
+			if !live[e.Addr] {
+				return false
+			}
+			delete(live, e.Addr)
+		}
+	}
+	return int64(len(live)) == h.live
+}
+
+// serves runs the program under c and reports whether nothing fails, the last request included.
+func (h *rehearsal) serves(c Config) bool {
+	dev := newLedgerDevice(h.device.id, h.device.capacity, h.device.total, h.device.granularity)
+	c.ReleaseLockOnMalloc = false
+	a, err := New(dev, c)
+	if err != nil {
+		return false
+	}
+	a.limit.Store(h.limit)
+	s := stage{a: a, dev: dev, streams: map[device.StreamID]device.Stream{}, blocks: map[device.Ptr]Block{}, pending: map[device.Ptr]*ledgerStream{}}
+	for i := range h.entries {
+		if !s.play(h.entries, i) {
+			return false
+		}
+	}
+	_, err = s.a.Alloc(h.bytes, s.stream(h.stream))
+	return err == nil
+}
+
+// stage is a rehearsal that goes on.
+type stage struct {
+	a       *Caching
+	dev     *ledgerDevice
+	streams map[device.StreamID]device.Stream
+	blocks  map[device.Ptr]Block         // in use, by their address in the history
+	pending map[device.Ptr]*ledgerStream // for freed blocks that other streams use: one whose work is done when theirs was
+	users   device.StreamID              // how many of these streams there were
+}
+
+// play does again what entry i tells of the program. What it tells of the allocator is not looked at: that decides by itself.
+func (s *stage) play(entries []journal.Entry, i int) bool {
+	e := &entries[i]
+	switch e.Action {
+	case journal.Alloc:
+		b, err := s.a.Alloc(e.Size, s.stream(e.Stream))
+		if err != nil {
+			return false
+		}
+		s.blocks[e.Addr] = b
+	case journal.FreeRequested:
+		return s.free(e.Addr, i+1 < len(entries) && entries[i+1].Action == journal.FreeCompleted && entries[i+1].Addr == e.Addr)
+	case journal.FreeCompleted:
+		if u := s.pending[e.Addr]; u != nil {
+			u.done = true
+			delete(s.pending, e.Addr)
+		}
+	}
+	return true
+}
+
+// free frees a block. Unless its memory was free at once, it waits for a stream of its own, which ends where the history says so.
+func (s *stage) free(p device.Ptr, atOnce bool) bool {
+	b := s.blocks[p]
+	delete(s.blocks, p)
+	if !atOnce {
+		s.users++
+		u := &ledgerStream{dev: s.dev, id: 1<<30 + s.users}
+		s.pending[p] = u
+		if s.a.RecordStream(b, u) != nil {
+			return false
+		}
+	}
+	return s.a.Free(b) == nil
+}
+
+func (s *stage) stream(id device.StreamID) device.Stream {
+	if s.streams[id] == nil {
+		s.streams[id] = &ledgerStream{dev: s.dev, id: id, done: true}
+	}
+	return s.streams[id]
+}
+
+// rehearsal copies what is needed to run the program again up to r, which has failed with e, or returns nil if the history does not have
+// it. Caller holds a.mu and no shard.
+func (a *Caching) rehearsal(e *OOMError, r *request) *rehearsal {
+	rec := a.history.Load()
+	if rec == nil || r.shard.pool != nil || len(a.pools) > 0 || a.inCapture() {
+		return nil
+	}
+	w := rec.Prepare(len(*a.shards.Load()) + 1)
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	logs := []*journal.Logbook{&a.log}
+	h := &rehearsal{config: a.config, limit: a.limit.Load(), bytes: r.bytes, stream: r.shard.id()}
+	for _, sh := range shards {
+		logs = append(logs, &sh.log)
+		for k := range poolKinds {
+			h.live += sh.tally.pool[k].current[hotAllocation]
+		}
+	}
+	rec.Copy(&w, logs)
+	if w.Dropped() > 0 || w.Len() > maxRehearsed {
+		return nil
+	}
+	h.entries = slices.Collect(w.Entries(nil))
+	h.device = ledgerDevice{id: a.id, capacity: e.Reserved + e.DeviceFree, total: e.DeviceTotal}
+	if d, ok := a.driver.(VirtualDriver); ok {
+		h.device.granularity = d.Granularity()
+	}
+	return h
+}
