@@ -27,6 +27,9 @@ type KVCacheSize struct {
 //	x = block.Attend(x, nn.Cached(cache.Layer(i)))   // a TransformerBlock, or a MultiheadAttention
 //	out := cache.Layer(i).Attend(q, k, v)            // one's own attention, [B, heads, T, HeadDim]
 //
+// A nil cache is none, as past_key_values=None: attention is to what is there alone, with gradients if the graph has them, each position seeing itself and
+// those before it as with a cache that is empty. So one Forward trains and decodes.
+//
 // Rows of the batch, the sequences, may be of different lengths. Prompts of different lengths go in padded at their ends, and Truncate drops what was
 // padding: a position sees none that comes after it.
 type KVCache struct {
@@ -42,7 +45,7 @@ type KVCacheLayer struct {
 	cache  *KVCache
 	number int
 	tables [2]*tensor.Tensor // keys and values, [batch, heads, max length, head size]; nil after Release
-	rows   []int             // the length of each row
+	rows   []int             // the length of each row; nil of a layer that the cache does not have
 }
 
 // CacheFullError is a KVCache that has no room for more positions of a row. Nothing was written.
@@ -99,10 +102,14 @@ func (c *KVCache) Size() KVCacheSize {
 	return c.size
 }
 
-// Layer is the part for layer i of the model, nil if there is none, which is an error where it is used.
+// Layer is the part for layer i of the model. Without a cache it is nil, which is no cache either; of a layer that the cache does not have any use is
+// an error.
 func (c *KVCache) Layer(i int) *KVCacheLayer {
-	if c == nil || i < 0 || i >= len(c.layers) {
+	switch {
+	case c == nil:
 		return nil
+	case i < 0 || i >= len(c.layers):
+		return &KVCacheLayer{cache: c, number: i}
 	}
 	return c.layers[i]
 }
