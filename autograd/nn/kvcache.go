@@ -18,8 +18,8 @@ type KVCacheSize struct {
 }
 
 // KVCache has the keys and values of the positions that a model has seen, so that a step of decoding computes those of the new ones alone. All its memory,
-// 2*Layers*Batch*Heads*MaxLen*HeadDim elements, is taken when it is made: keys and values are written where their positions are, nothing is
-// concatenated, and decoding takes no more memory however long it goes on. It is for graphs made with NoGrad, on the stream that the cache was made
+// 2*Layers*Batch*Heads*MaxLen*HeadDim elements, and 8*MaxLen*(Batch+1) bytes for positions, is taken when it is made: keys and values are written where
+// their positions are, nothing is concatenated, and decoding takes no more memory however long it goes on. It is for graphs made with NoGrad, on the stream that the cache was made
 // for, and for one goroutine at a time; of one model there may be many caches.
 //
 //	cache, err := nn.NewKVCache(dev, nn.KVCacheSize{Layers: 12, Batch: 1, Heads: 12, MaxLen: 1024, HeadDim: 64})
@@ -80,6 +80,10 @@ func NewKVCache(dev device.Device, size KVCacheSize, opts ...Option) (*KVCache, 
 		return nil, err
 	}
 	c := &KVCache{size: size, exec: e, dtype: p.dtype}
+	if err := c.at.reserve(e, size.Batch, size.MaxLen); err != nil {
+		c.Release()
+		return nil, err
+	}
 	for i := 0; i < size.Layers; i++ {
 		l := &KVCacheLayer{cache: c, number: i, rows: make([]int, size.Batch)}
 		c.layers = append(c.layers, l)

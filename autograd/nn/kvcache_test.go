@@ -293,11 +293,12 @@ func TestKVCache_CountsItsMemoryToTheByte(t *testing.T) {
 	size := nn.KVCacheSize{Layers: 3, Batch: 2, Heads: 4, MaxLen: 64, HeadDim: 8}
 	c, err := nn.NewKVCache(r.dev, size, nn.WithAllocator(r.alloc), nn.DType(tensor.BFloat16))
 	require.NoError(t, err)
-	require.EqualValues(t, 2*3*2*4*64*8*2, r.allocated())
+	const all = 2*3*2*4*64*8*2 + 8*64*(2+1)
+	require.EqualValues(t, all, r.allocated())
 	require.Equal(t, size, c.Size())
 	require.Equal(t, "KVCache(layers=3, batch=2, heads=4, max_len=64, head_dim=8, bfloat16)", c.String())
 	require.NoError(t, c.Reorder(1, 0))
-	require.EqualValues(t, 2*3*2*4*64*8*2, r.allocated())
+	require.EqualValues(t, all, r.allocated())
 	c.Release()
 	require.Zero(t, r.allocated())
 	c.Release()
@@ -443,6 +444,52 @@ func TestKVCache_DecodingTakesNoMemoryFromTheDriver(t *testing.T) {
 				require.Equal(t, warm.AllocatedBytes.All.Current, after.AllocatedBytes.All.Current)
 			})
 		}
+	}
+}
+
+// Positions of rows of one length and of several, for a prompt and for each token: all of them lie in what the cache took when it was made.
+func TestKVCache_PositionsTakeNoMemory(t *testing.T) {
+	r := onHost(t)
+	cache := r.cache(nn.KVCacheSize{Layers: 1, Batch: 2, Heads: 1, MaxLen: 8, HeadDim: 4})
+	heads := r.tensor(numbers(2*3*4), 2, 1, 3, 4)
+	blocks := func() int64 { return r.alloc.Stats().Allocation.All.Allocated }
+	step := func(n int, want ...float64) {
+		before := blocks()
+		g := r.graph(autograd.NoGrad())
+		defer g.Release()
+		at := cache.Positions(g, n)
+		require.Equal(t, before, blocks())
+		got, err := at.Float64s()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		k := g.Input(heads).Narrow(2, 0, n)
+		cache.Layer(0).Append(k, k)
+		require.NoError(t, g.Err())
+	}
+	step(3, 0, 1, 2, 0, 1, 2)
+	require.NoError(t, cache.Truncate(1, 3))
+	step(2, 1, 2, 3, 4)
+	step(1, 3, 5)
+	step(1, 4, 6)
+}
+
+// A graph that goes on keeps the positions that it has.
+func TestKVCache_PositionsOfAnEarlierStepStay(t *testing.T) {
+	r := onHost(t)
+	cache := r.cache(nn.KVCacheSize{Layers: 1, Batch: 2, Heads: 1, MaxLen: 8, HeadDim: 4})
+	heads := r.tensor(numbers(2*3*4), 2, 1, 3, 4)
+	g := r.graph(autograd.NoGrad())
+	defer g.Release()
+	k := g.Input(heads)
+	cache.Layer(0).Append(k, k)
+	require.NoError(t, cache.Truncate(1, 3))
+	first := cache.Positions(g, 1)
+	cache.Layer(0).Append(k.Narrow(2, 0, 1), k.Narrow(2, 0, 1))
+	second := cache.Positions(g, 1)
+	for v, want := range map[*autograd.Variable][]float64{first: {1, 3}, second: {2, 4}} {
+		got, err := v.Float64s()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
 	}
 }
 

@@ -89,10 +89,10 @@ func (l *KVCacheLayer) Mask(g *autograd.Graph, n int) *autograd.Variable {
 	if shortest == longest {
 		return nil
 	}
-	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
+	return g.New(func(tensor.Exec) (*tensor.Tensor, error) {
 		// A few keys more than there are, so that the sizes of masks do not change with every step.
 		wide := min(l.cache.size.MaxLen, (longest+255)/256*256)
-		at, err := l.cache.at.of(l.cache, l.before(n), n)
+		at, err := l.cache.at.of(l.cache.exec, l.before(n), n)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (l *KVCacheLayer) Mask(g *autograd.Graph, n int) *autograd.Variable {
 			return nil, err
 		}
 		defer rows.Release()
-		keys, err := tensor.Arange(e.Owned(), 0, float64(wide), 1, tensor.Int64)
+		keys, err := l.cache.at.count.Narrow(0, 0, wide)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (l *KVCacheLayer) Positions(g *autograd.Graph, n int) *autograd.Variable {
 	if err != nil {
 		return g.Refuse("kv_cache", err)
 	}
-	at, err := l.cache.at.of(l.cache, l.rows, n)
+	at, err := l.cache.at.of(l.cache.exec, l.rows, n)
 	if err != nil {
 		return g.Refuse("kv_cache", err)
 	}
@@ -234,7 +234,7 @@ func (l *KVCacheLayer) write(table, t *tensor.Tensor, n int) error {
 		defer place.Release()
 		return place.CopyFrom(t)
 	}
-	at, err := l.cache.at.of(l.cache, l.rows, n)
+	at, err := l.cache.at.of(l.cache.exec, l.rows, n)
 	if err != nil {
 		return err
 	}
@@ -266,19 +266,30 @@ func (l *KVCacheLayer) seen(g *autograd.Graph, i int) *autograd.Variable {
 	return g.Input(view)
 }
 
-// cachePositions are n positions behind each row, [batch, n], made once for all layers of a step.
+// cachePositions are n positions behind each row, [batch, n], written once for all layers of a step. All their memory is taken with the cache's.
 type cachePositions struct {
-	rows  []int
-	n     int
-	index *tensor.Tensor
+	count  *tensor.Tensor // 0, 1, ... up to the greatest length
+	places *tensor.Tensor // room for as many positions of each row
+	rows   []int
+	n      int
+	index  *tensor.Tensor // a view of one of these
 }
 
-func (p *cachePositions) of(c *KVCache, rows []int, n int) (*tensor.Tensor, error) {
+// reserve takes the memory.
+func (p *cachePositions) reserve(e tensor.Exec, batch, longest int) (err error) {
+	if p.count, err = tensor.Arange(e, 0, float64(longest), 1, tensor.Int64); err != nil || batch == 1 {
+		return err // one row has no neighbour of another length
+	}
+	p.places, err = tensor.Zeros(e, tensor.Int64, batch*longest)
+	return err
+}
+
+func (p *cachePositions) of(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
 	if p.index != nil && p.n == n && slices.Equal(p.rows, rows) {
 		return p.index, nil
 	}
-	p.release()
-	index, err := positionsBehind(c.exec, rows, n)
+	p.forget()
+	index, err := p.behind(e, rows, n)
 	if err != nil {
 		return nil, err
 	}
@@ -286,10 +297,10 @@ func (p *cachePositions) of(c *KVCache, rows []int, n int) (*tensor.Tensor, erro
 	return index, nil
 }
 
-// positionsBehind are n positions behind each row. Those of rows of one length need nothing from the host.
-func positionsBehind(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
+// behind are n positions behind each row. Those of rows of one length need nothing from the host.
+func (p *cachePositions) behind(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
 	if first := slices.Min(rows); first == slices.Max(rows) {
-		one, err := tensor.Arange(e, float64(first), float64(first+n), 1, tensor.Int64)
+		one, err := p.count.Narrow(0, first, n)
 		if err != nil {
 			return nil, err
 		}
@@ -302,10 +313,29 @@ func positionsBehind(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
 			at = append(at, int64(first+i))
 		}
 	}
-	return tensor.FromSlice(e, at, len(rows), n)
+	if !p.places.Exclusive() { // a graph that goes on has those of a step before
+		return tensor.FromSlice(e, at, len(rows), n)
+	}
+	room, err := p.places.Narrow(0, 0, len(at))
+	if err != nil {
+		return nil, err
+	}
+	defer room.Release()
+	if err := tensor.CopyFromSlice(room, at); err != nil {
+		return nil, err
+	}
+	return room.Reshape(len(rows), n)
+}
+
+// forget lets the positions of a step go.
+func (p *cachePositions) forget() {
+	p.index.Release()
+	p.rows, p.n, p.index = nil, 0, nil
 }
 
 func (p *cachePositions) release() {
-	p.index.Release()
+	p.forget()
+	p.count.Release()
+	p.places.Release()
 	*p = cachePositions{}
 }
