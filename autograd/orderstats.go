@@ -50,7 +50,10 @@ func (v *Variable) CumMin(dim int) (values, indices *Variable) {
 
 // chosen gathers what f chooses. Types without gradients are gathered too.
 func (c composite) chosen(v *Variable, dim int, keep bool, f func(t *tensor.Tensor) (values, indices *tensor.Tensor, err error)) (values, indices *Variable) {
-	out := c.runs(2, []*Variable{v}, nil, func(in []*Variable) []*Variable {
+	out := c.runs(2, []*Variable{v}, func() error {
+		_, err := c.dim(v, dim)
+		return err
+	}, func(in []*Variable) []*Variable {
 		indices := constant(c.name, func(ts []*tensor.Tensor) (*tensor.Tensor, error) {
 			values, indices, err := f(ts[0])
 			values.Release()
