@@ -180,8 +180,8 @@ func (l *MultiheadAttentionLayer) misfit(query, key, value *autograd.Variable) e
 	for i, v := range []*autograd.Variable{query, key, value} {
 		name := [3]string{"query", "key", "value"}[i]
 		if n := v.NDim(); n != 2 && n != 3 || n != query.NDim() {
-			return shapeError(l.String(), v, "the %s has %d dimensions; want [%s, %d], or [T, %d] without a batch, for query, key and value alike",
-				name, n, l.config.order(), widths[i], widths[i])
+			return shapeError(l.String(), v, "the %s has %s; want [%s, %d], or [T, %d] without a batch, for query, key and value alike",
+				name, dimensions(n), l.config.order(), widths[i], widths[i])
 		}
 		if v.Dim(-1) != widths[i] {
 			return shapeError(l.String(), v, "the %s has %d features, the layer takes %d", name, v.Dim(-1), widths[i])
