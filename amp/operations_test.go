@@ -48,6 +48,8 @@ var operationRuns = map[string]func(r *rig, in vars) *autograd.Variable{
 	"triu":         one(func(v *autograd.Variable) *autograd.Variable { return v.Triu(0) }),
 	"add_scalar_":  one(func(v *autograd.Variable) *autograd.Variable { return v.AddScalarInPlace(1.5) }),
 	"clamp_":       one(func(v *autograd.Variable) *autograd.Variable { return v.ClampInPlace(-1, 1) }),
+	"lerp_":        one(func(v *autograd.Variable) *autograd.Variable { return v.LerpInPlace(v, v) }),
+	"lerp_scalar_": one(func(v *autograd.Variable) *autograd.Variable { return v.LerpScalarInPlace(v, 0.25) }),
 	"mul_scalar_":  one(func(v *autograd.Variable) *autograd.Variable { return v.MulScalarInPlace(1.5) }),
 	"masked_fill":  masked(func(v, m *autograd.Variable) *autograd.Variable { return v.MaskedFill(m, 1.5) }),
 	"masked_fill_": masked(func(v, m *autograd.Variable) *autograd.Variable { return v.MaskedFillInPlace(m, 1.5) }),

@@ -115,8 +115,8 @@ var policy = withTable(map[string]Class{
 	"bitwise_and_scalar": Untouched, "bitwise_or_scalar": Untouched, "bitwise_xor_scalar": Untouched, "bitwise_left_shift_scalar": Untouched, "bitwise_right_shift_scalar": Untouched,
 
 	// Operations in place keep the type of what they change.
-	"add_": Untouched, "add_scalar_": Untouched, "clamp_": Untouched, "div_": Untouched, "masked_fill_": Untouched, "mul_": Untouched,
-	"mul_scalar_": Untouched, "sub_": Untouched,
+	"add_": Untouched, "add_scalar_": Untouched, "clamp_": Untouched, "div_": Untouched, "lerp_": Untouched, "lerp_scalar_": Untouched, "masked_fill_": Untouched,
+	"mul_": Untouched, "mul_scalar_": Untouched, "sub_": Untouched,
 
 	// Reductions other than sum. The kernels sum in float32 and round once, so that a mean keeps its digits.
 	"amax": Untouched, "amin": Untouched, "mean": Untouched, "std": Untouched, "var": Untouched, "max": Untouched,

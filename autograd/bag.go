@@ -30,7 +30,7 @@ func (v *Variable) EmbeddingBag(index, offsets *Variable, mode tensor.BagMode, o
 	if v == nil || index == nil || offsets != nil || !index.Alive() || index.NDim() != 2 {
 		return embeddingBag.apply(a, v, index, offsets)
 	}
-	return v.g.Scope(func() *Variable {
+	return v.g.namedOne(embeddingBag.name, []*Variable{v, index}, func() *Variable {
 		bags, each := index.Dim(0), index.Dim(1)
 		begins := v.g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
 			if each == 0 {

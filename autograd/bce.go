@@ -17,7 +17,7 @@ func PosWeight(w *Variable) BCEOption { return func(o *bceOptions) { o.positive 
 // BCELoss is the binary cross-entropy between probabilities v and target, whose elements are in 0..1, reduced. Logarithms are at
 // least -100, as in PyTorch. Both have one shape. Saves v and target.
 func (v *Variable) BCELoss(target *Variable, r Reduction, opts ...BCEOption) *Variable {
-	return v.weightedBCE(r, opts, func(r Reduction, _ *Variable) *Variable {
+	return v.weightedBCE(bce.name, r, opts, func(r Reduction, _ *Variable) *Variable {
 		return bce.apply(elementLoss{Reduction: r}, v, target)
 	})
 }
@@ -25,7 +25,7 @@ func (v *Variable) BCELoss(target *Variable, r Reduction, opts ...BCEOption) *Va
 // BCEWithLogitsLoss is the binary cross-entropy between sigmoid(v) and target, whose elements are in 0..1, reduced. It is
 // computed without overflow. Both have one shape. Saves v and target. With PosWeight it is made of several operations, as in PyTorch.
 func (v *Variable) BCEWithLogitsLoss(target *Variable, r Reduction, opts ...BCEOption) *Variable {
-	return v.weightedBCE(r, opts, func(r Reduction, positive *Variable) *Variable {
+	return v.weightedBCE(bceLogits.name, r, opts, func(r Reduction, positive *Variable) *Variable {
 		if positive == nil || v == nil {
 			return bceLogits.apply(elementLoss{Reduction: r}, v, target)
 		}
@@ -44,7 +44,7 @@ func (v *Variable) BCEWithLogitsLoss(target *Variable, r Reduction, opts ...BCEO
 const softplusLinear = 40
 
 // weightedBCE computes a loss, element by element if they have weights.
-func (v *Variable) weightedBCE(r Reduction, opts []BCEOption, loss func(r Reduction, positive *Variable) *Variable) *Variable {
+func (v *Variable) weightedBCE(name string, r Reduction, opts []BCEOption, loss func(r Reduction, positive *Variable) *Variable) *Variable {
 	var o bceOptions
 	for _, set := range opts {
 		if set != nil {
@@ -54,7 +54,13 @@ func (v *Variable) weightedBCE(r Reduction, opts []BCEOption, loss func(r Reduct
 	if v == nil || o.weight == nil && o.positive == nil {
 		return loss(r, o.positive)
 	}
-	return v.g.Scope(func() *Variable {
+	in := []*Variable{v}
+	for _, w := range []*Variable{o.weight, o.positive} {
+		if w != nil {
+			in = append(in, w)
+		}
+	}
+	return v.g.namedOne(name, in, func() *Variable {
 		if o.weight == nil {
 			return loss(r, o.positive)
 		}

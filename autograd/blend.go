@@ -120,10 +120,11 @@ func (v *Variable) LerpScalar(end *Variable, weight float64) *Variable {
 
 var lerpScalar = define("lerp_scalar", func(n *node) (*tensor.Tensor, error) {
 	return n.tensor(0).LerpScalar(n.tensor(1), n.arg.(float64))
-}, rule{grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+}, rule{grad: lerpScalarGradStart}, rule{grad: mulScalarGrad})
+
+func lerpScalarGradStart(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return g.MulScalar(1 - n.arg.(float64))
-}},
-	rule{grad: mulScalarGrad})
+}
 
 // AddCMul is v + value*a*b, with broadcasting. Saves each factor whose partner needs a gradient.
 func (v *Variable) AddCMul(a, b *Variable, value float64) *Variable {

@@ -12,7 +12,7 @@ import (
 // of n equal layers under k checkpoints saves k inputs and, for a while, what n/k layers save.
 //
 // f gets variables in a graph of its own, and uses parameters and values through that graph (in[i].Graph()): variables that it
-// captures from outside are an error. It must compute the same both times: the mode of modules (Train, Eval), values that f captures and
+// captures from outside are an error: they go in as inputs, a parameter whose gradient Grad shall compute as g.Param(w). It must compute the same both times: the mode of modules (Train, Eval), values that f captures and
 // frozen parameters must be as they were, which is not checked, and what f counts or averages, such as the statistics of a batch norm, it
 // does twice. Random operations draw the same numbers, because the generator's state is put back; autocasting is as it was. Changes of
 // the inputs in place within f are an error, and changes of parameters that require gradients, after f has used them, a *ModifiedError
@@ -176,6 +176,7 @@ func returned(n *node, leaves []*Variable, out *Variable, g *tensor.Tensor) ([]*
 
 // run calls f in sub on leaves of the given values of n's inputs, and checks the result.
 func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Tensor) (in []*Variable, out *Variable, err error) {
+	sub.segment = true
 	in = make([]*Variable, len(n.in))
 	for i, v := range n.in {
 		in[i] = sub.Input(value(n, i))
@@ -186,7 +187,7 @@ func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Te
 		return nil, nil, sub.err
 	}
 	if out != nil && out.g != sub {
-		return nil, nil, fmt.Errorf("%w: the result is not of the function's graph", ErrOtherGraph)
+		return nil, nil, fmt.Errorf("%w: the result is not of the function's graph; pass what it is computed from as an input of Checkpoint", ErrOtherGraph)
 	}
 	return in, out.now(), out.unusable("result")
 }

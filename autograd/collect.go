@@ -31,7 +31,8 @@ func (b *backward) prepare(name string) error {
 	b.g.passes++
 	b.collect()
 	if b.hidden != nil {
-		return gradError("%s with respect to parameter %q, which a Checkpoint uses: Backward computes its gradient", name, excerpt.Of(b.hidden.name))
+		return gradError("%s with respect to parameter %q, which a Checkpoint uses out of sight of the graph: pass it as an input, Checkpoint(f, x, g.Param(w)), or call Backward",
+			name, excerpt.Of(b.hidden.name))
 	}
 	for _, n := range b.nodes {
 		if !b.runs(n) {
@@ -45,7 +46,7 @@ func (b *backward) prepare(name string) error {
 		}
 		if b.create && n.op.double == nil {
 			return &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: callSite(),
-				Err: fmt.Errorf("with CreateGraph: %w", ErrHigherOrder)}
+				Err: fmt.Errorf("with CreateGraph: %w", higherOrder("the Function has no BackwardVariables"))}
 		}
 	}
 	return nil

@@ -6,8 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// composite is an operation that is made of others, whose gradients are its own. Errors of its arguments name it; those of the steps, for
-// lack of memory, name the step.
+// composite is an operation that is made of others, whose gradients are its own. Errors name it, also those of its steps.
 type composite struct {
 	name string
 	wide bool // autocasting computes it in float32, as it does losses
@@ -38,12 +37,32 @@ func (c composite) runs(count int, in []*Variable, check func() error, f func(in
 		g.Refuse(c.name, err, in...)
 		return failed
 	}
-	return g.Scopes(func() []*Variable {
+	return g.named(c.name, in, func() []*Variable {
 		if c.wide {
 			return c.widened(g, in, f)
 		}
 		return f(in)
 	})
+}
+
+// named runs f in a scope, as the steps of op, which the program called with in: errors of the steps are those of op.
+func (g *Graph) named(op string, in []*Variable, f func() []*Variable) []*Variable {
+	if g == nil || g.err != nil {
+		return g.Scopes(f)
+	}
+	out := g.Scopes(f)
+	if e, ok := g.err.(*OpError); ok && !e.Backward && e.Op != op {
+		g.err = &OpError{Op: op, Module: e.Module, Operands: operands(in), Site: e.Site, Err: e.Err}
+	}
+	return out
+}
+
+// namedOne is named for one result.
+func (g *Graph) namedOne(op string, in []*Variable, f func() *Variable) *Variable {
+	if g == nil {
+		return nil
+	}
+	return g.named(op, in, func() []*Variable { return []*Variable{f()} })[0]
 }
 
 // widened is f of what the caster makes of the inputs of losses, with which all steps are computed: a product among them is not lowered.

@@ -110,8 +110,13 @@ func (b *backward) recordedOf(v, grad *Variable) (*Variable, error) {
 
 // recordedBy calls a hook that computes with variables, and is recorded.
 func (b *backward) recordedBy(r *registered, v, grad *Variable) (*Variable, error) {
+	t := grad.tensor()
+	version := t.Version()
 	next := b.g.Scope(func() *Variable { return r.variables(grad) })
 	if err := b.g.open("Backward"); err != nil {
+		return nil, err
+	}
+	if err := v.untouched(t, version); err != nil {
 		return nil, err
 	}
 	return v.replacedBy(next, grad)
@@ -119,10 +124,13 @@ func (b *backward) recordedBy(r *registered, v, grad *Variable) (*Variable, erro
 
 // look calls a hook, which may not replace the gradient: what it makes of it is not recorded.
 func (b *backward) look(r *registered, grad *Variable) error {
-	lent := b.g.lend(grad.tensor())
+	lent, version := b.g.lend(grad.tensor()), grad.tensor().Version()
 	t, err := r.f(lent)
 	if err == nil {
 		err = b.g.open("Backward")
+	}
+	if err == nil {
+		err = grad.untouched(grad.tensor(), version)
 	}
 	if err == nil && t != nil && t != lent {
 		err = higherOrder("a hook replaces the gradient; one of RegisterVariableHook may")

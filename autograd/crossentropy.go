@@ -152,7 +152,8 @@ func (v *Variable) crossEntropyOfProbabilities(target *Variable, c classLoss) *V
 	if !v.Shape().Equal(target.Shape()) || v.NDim() == 0 || c.ignore >= 0 {
 		return v.g.Refuse("cross_entropy", c.refusesProbabilities(v, target), v, target)
 	}
-	return v.g.Scope(func() *Variable {
+	in := []*Variable{v, target}
+	return v.g.namedOne(crossEntropy.name, in, func() *Variable {
 		dim := min(1, v.NDim()-1)
 		classes := v.Dim(dim)
 		if c.smoothing > 0 {
@@ -185,7 +186,8 @@ func byRows(o *op, c classLoss, v, classes *Variable) *Variable {
 	if v == nil || classes == nil || v.NDim() == 2 && c.weights == nil || !v.Alive() {
 		return o.apply(c, v, classes)
 	}
-	return v.g.Scope(func() *Variable {
+	in := []*Variable{v, classes}
+	return v.g.namedOne(o.name, in, func() *Variable {
 		rows := v
 		if v.NDim() > 2 {
 			order := []int{0}

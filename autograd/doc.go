@@ -59,15 +59,22 @@
 //
 // # Changes in place
 //
-// Operations whose names end in InPlace write their result over the variable's memory and make the variable stand for it; inplace.go
-// says what they refuse. On a leaf made by Input the memory is the user's tensor.
+// Operations whose names end in InPlace write their result over the variable's memory, make the variable stand for it, and return the
+// variable. What was computed from it before has the gradient that it had; what is computed from it afterwards has the operation behind
+// it. On a leaf made by Input the memory is the user's tensor.
+//
+// As in PyTorch, a leaf that requires a gradient is refused (ErrInPlace), but within Graph.NoGrad, and Backward refuses what an earlier
+// operation has saved and what was changed since (ErrModified). Unlike in PyTorch, where views are tracked, two more are refused while
+// gradients flow through the result: a variable that is its own operand, and one that shares its memory with another variable, such as a
+// view and what it is a view of, or with a tensor outside of the graph. What helps is a copy (Contiguous of a view that is not
+// contiguous, MulScalar(1) of anything), a Scope of its own that ends the other variable, or the operation that is not in place.
 //
 // # In the way of gradients
 //
-// Hooks see gradients on their way, and may replace them (RegisterHook of variables and parameters, RegisterVariableHook); a hook that is called when
-// a parameter's gradient is complete can take the optimizer's step at once (RegisterPostAccumulateGradHook). Hooks of saved tensors
-// decide in what form they are kept: SaveOnCPU keeps them in host memory. Function makes operations of a program's own. Grad
-// returns gradients instead of adding them up.
+// Hooks see gradients on their way, and may replace them (RegisterHook of variables and parameters, RegisterVariableHook), but not write
+// over them: others may have the same memory. A hook that is called when a parameter's gradient is complete can take the optimizer's
+// step at once (RegisterPostAccumulateGradHook). Hooks of saved tensors decide in what form they are kept: SaveOnCPU keeps them in
+// host memory. Function makes operations of a program's own. Grad returns gradients instead of adding them up.
 //
 // With CreateGraph gradients are recorded, and can be differentiated again: for gradient penalties, Hessian-vector products, meta-learning.
 // Their values are those of an ordinary pass. A Function has such gradients if it computes them with variables (BackwardVariables); without
@@ -77,13 +84,12 @@
 //
 // # How it is built
 //
-// Each operation has a file (op.go says what a row is): the forward function, beside it the rule of each input. Every run of
-// every operation goes through op.apply, where inputs are checked and cast (Caster), and node.run, where the result is put in
-// the ledger and what the rules use is saved. Rules are written with the operations of package tensor; they sum nothing for
-// broadcasting and convert nothing: the engine (backward.go) brings each gradient to the shape and type of its input, adds
+// Each operation is a row of a table: the forward function, and beside it the rule of each input, with what of the forward pass the rule
+// reads. Every run of every operation goes through one place, where inputs are checked and cast (Caster), and another one, where
+// the result is put in the ledger and what the rules use is saved. Rules are written with the operations of package tensor; they sum
+// nothing for broadcasting and convert nothing: the engine brings each gradient to the shape and type of its input, adds
 // gradients up, in place where it can, and frees. A rule that is the last reader of a gradient which nobody else holds may write
-// over it (node.over): element-wise rules do. The ledger (ledger.go) lists what a graph owns, apart from it, so that
-// it can be freed when the graph is lost.
+// over it: element-wise rules do. The ledger lists what a graph owns, apart from it, so that it can be freed when the graph is lost.
 //
 // # Streams
 //

@@ -107,11 +107,13 @@ func init() {
 
 	specialRules()
 
-	each(lerp,
-		func(r *rerun, g *Variable) *Variable { return r.input(2).RSubScalar(1).Mul(g) },
-		func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(2)) },
-		func(r *rerun, g *Variable) *Variable { return r.input(1).Sub(r.input(0)).Mul(g) })
-	each(lerpScalar, func(r *rerun, g *Variable) *Variable { return g.MulScalar(1 - r.number()) }, scale)
+	toStart := func(r *rerun, g *Variable) *Variable { return r.input(2).RSubScalar(1).Mul(g) }
+	toEnd := func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(2)) }
+	each(lerp, toStart, toEnd, func(r *rerun, g *Variable) *Variable { return r.input(1).Sub(r.input(0)).Mul(g) })
+	each(lerpOver, toStart, toEnd, func(r *rerun, g *Variable) *Variable { return r.input(1).Sub(r.before()).Mul(g) })
+	for _, o := range []*op{lerpScalar, lerpScalarOver} {
+		each(o, func(r *rerun, g *Variable) *Variable { return g.MulScalar(1 - r.number()) }, scale)
+	}
 	times := func(other int) func(r *rerun, g *Variable) *Variable {
 		return func(r *rerun, g *Variable) *Variable { return g.Mul(r.input(other).MulScalar(r.number())) }
 	}

@@ -47,7 +47,7 @@ func (v *Variable) KLDivLoss(target *Variable, logTarget bool, r Reduction) *Var
 	if v == nil || r != BatchMeanReduction {
 		return klDiv.apply(elementLoss{Reduction: r, log: logTarget}, v, target)
 	}
-	return v.g.Scope(func() *Variable {
+	return v.g.namedOne(klDiv.name, []*Variable{v, target}, func() *Variable {
 		batch := 1 // of a scalar; nothing divided by an empty batch is NaN, as the mean of nothing
 		if v.NDim() > 0 {
 			batch = v.Dim(0)

@@ -29,7 +29,10 @@ func (v *Variable) GLU(dim int) *Variable {
 
 // Softmin is the softmax of -v along dim.
 func (v *Variable) Softmin(dim int) *Variable {
-	return softmin.run([]*Variable{v}, nil, func(in []*Variable) *Variable { return in[0].Neg().Softmax(dim) })
+	return softmin.run([]*Variable{v}, func() error {
+		_, err := softmin.dim(v, dim)
+		return firstError(err, softmin.floats(v))
+	}, func(in []*Variable) *Variable { return in[0].Neg().Softmax(dim) })
 }
 
 // GumbelSoftmax draws a class along dim by logits v: softmax((v + noise)/tau), with noise of the Gumbel distribution from the graph's generator. hard makes

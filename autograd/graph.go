@@ -37,7 +37,8 @@ type Graph struct {
 	memo     map[any]*Variable
 
 	gradients map[*Variable]*Variable // of leaves, that Backward has recorded
-	nested    bool                    // it is that of a checkpoint's function
+	nested    bool                    // it is that of a function inside an operation
+	segment   bool                    // of Checkpoint's
 	used      []usedParameter         // by checkpoints within a nested one
 	foreign   []device.Stream         // streams other than the graph's on which leaves live
 

@@ -22,6 +22,7 @@ var derived = map[string]func(t *tensor.Tensor) (*tensor.Tensor, error){
 	"Contiguous": (*tensor.Tensor).Contiguous,
 	"View":       func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.View(t.Len()) },
 	"T":          (*tensor.Tensor).T,
+	"MT":         (*tensor.Tensor).MT,
 	"To":         func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.To(t.DType()) },
 	"Donate":     func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.Donate(), nil },
 	"Exp":        (*tensor.Tensor).Exp,

@@ -7,8 +7,8 @@ import (
 )
 
 // Hook is called with a gradient on its way through backward. It may return another one of the same shape and type, which takes
-// its place and which the graph takes over, or nil to leave it. The gradient is borrowed: a hook must not change it,
-// and takes a handle of its own (Retain) if it wants to keep it. Operations on it run under the graph's Exec; what they make is the
+// its place and which the graph takes over, or nil to leave it. The gradient is borrowed, and others may have the same memory: a hook that
+// changes it in place ends the pass with ErrInPlace. A hook takes a handle of its own (Retain) if it wants to keep it. Operations on it run under the graph's Exec; what they make is the
 // hook's to release.
 // A nil Hook is none.
 type Hook func(grad *tensor.Tensor) (*tensor.Tensor, error)
@@ -86,10 +86,13 @@ func (b *backward) hooked(v *Variable, hs *hooks) error {
 			}
 			continue
 		}
-		lent := b.g.lend(v.buf.t)
+		lent, version := b.g.lend(v.buf.t), v.buf.t.Version()
 		t, err := r.f(lent)
 		if err == nil {
 			err = b.g.open("Backward")
+		}
+		if err == nil {
+			err = v.untouched(v.buf.t, version)
 		}
 		if t == lent {
 			t = nil
@@ -108,6 +111,14 @@ func (b *backward) hooked(v *Variable, hs *hooks) error {
 		v.buf = b.g.ledger.add(t)
 	}
 	return nil
+}
+
+// untouched refuses a hook that has written over the gradient of v: that of another variable may lie in the same memory.
+func (v *Variable) untouched(grad *tensor.Tensor, version uint32) error {
+	if grad.Version() == version {
+		return nil
+	}
+	return called("hook", &InPlaceError{Operand: v.operand(), Detail: "a hook changed its gradient in place, which others may share; return another one instead"})
 }
 
 // replacement takes over what a hook has returned.

@@ -8,14 +8,8 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Operations in place change the memory of v and make v stand for the result: what was computed from v before keeps v's old place in the
-// graph, and what is computed from it afterwards has the operation behind it. They return v.
-//
-// As in PyTorch, a leaf that requires a gradient is refused (ErrInPlace), and a tensor that an earlier operation saved, and that was
-// changed since, is refused by Backward (ErrModified). Unlike PyTorch, a variable that shares its memory with another one, or with a
-// tensor outside of the graph, is refused if gradients flow through the result: the history of what else sees the change would be
-// wrong. Clone it first (Contiguous of a view, MulScalar(1)), make it in a Scope of its own, which frees what it is a view of, or use the
-// operation that is not in place.
+// Operations in place change the memory of v and make v stand for the result: the package's documentation has the rules. What shares its memory is
+// refused because the history of what else sees the change would be wrong.
 
 // ErrInPlace is what every *InPlaceError matches with errors.Is.
 var ErrInPlace = errors.New("operation in place is not possible")
@@ -121,7 +115,7 @@ func (n *node) replaced() *Variable {
 	return out
 }
 
-// AddInPlace adds alpha*u, with broadcasting, to v. Saves nothing. See inplace.go for what all operations in place refuse.
+// AddInPlace adds alpha*u, with broadcasting, to v. Saves nothing. The package's documentation says what all operations in place refuse.
 func (v *Variable) AddInPlace(u *Variable, alpha float64) *Variable { return addTo.over(alpha, v, u) }
 
 var addTo = inPlace(define("add_", writing(func(n *node, t *tensor.Tensor) error { return t.AddInPlace(n.tensor(1), n.arg.(float64)) }),
@@ -144,7 +138,7 @@ var subFrom = inPlace(define("sub_", writing(func(n *node, t *tensor.Tensor) err
 func (v *Variable) MulInPlace(u *Variable) *Variable { return mulBy.over(nil, v, u) }
 
 var mulBy = inPlace(define("mul_", writing(func(n *node, t *tensor.Tensor) error {
-	if err := n.keepOld(t); err != nil {
+	if err := n.keepOld(t, 1); err != nil {
 		return err
 	}
 	return t.MulInPlace(n.tensor(1))
@@ -152,9 +146,9 @@ var mulBy = inPlace(define("mul_", writing(func(n *node, t *tensor.Tensor) error
 	return g.Mul(n.stashed(0))
 }}))
 
-// keepOld stashes a copy of input 0 for the rule of input 1, if that has a gradient.
-func (n *node) keepOld(t *tensor.Tensor) error {
-	if n.g.noGrad || !n.flows(1) {
+// keepOld stashes a copy of input 0 for the rule of input i, if that has a gradient.
+func (n *node) keepOld(t *tensor.Tensor, i int) error {
+	if n.g.noGrad || !n.flows(i) {
 		return nil
 	}
 	old, err := t.Clone()
@@ -172,6 +166,30 @@ var divBy = inPlace(define("div_", writing(func(n *node, t *tensor.Tensor) error
 	rule{uses: input(1) | output, grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) { // -g * (v/u) / u
 		return changed(func() (*tensor.Tensor, error) { return g.Mul(n.savedOutput()) }, divided(n.savedInput(1)), scaledBy(-1))
 	}}))
+
+// LerpInPlace adds weight*(end-v), with broadcasting, to v. Saves weight if v or end needs a gradient, and end and a copy of what v was if weight does.
+func (v *Variable) LerpInPlace(end, weight *Variable) *Variable {
+	return lerpOver.over(nil, v, end, weight)
+}
+
+var lerpOver = inPlace(define("lerp_", writing(func(n *node, t *tensor.Tensor) error {
+	if err := n.keepOld(t, 2); err != nil {
+		return err
+	}
+	return t.LerpInPlace(n.tensor(1), n.tensor(2))
+}), rule{uses: input(2), grad: lerpGradStart}, rule{uses: input(2), grad: lerpGradEnd},
+	rule{uses: input(1) | stash, grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
+		return inOwn(n.savedInput(1).Sub(n.stashed(0)))(g.Mul)
+	}}))
+
+// LerpScalarInPlace is LerpInPlace with one weight for all elements. Saves nothing.
+func (v *Variable) LerpScalarInPlace(end *Variable, weight float64) *Variable {
+	return lerpScalarOver.over(weight, v, end)
+}
+
+var lerpScalarOver = inPlace(define("lerp_scalar_", writing(func(n *node, t *tensor.Tensor) error {
+	return t.LerpScalarInPlace(n.tensor(1), n.arg.(float64))
+}), rule{grad: lerpScalarGradStart}, rule{grad: mulScalarGrad}))
 
 // AddScalarInPlace adds s to v. Saves nothing.
 func (v *Variable) AddScalarInPlace(s float64) *Variable { return addScalarTo.over(s, v) }

@@ -51,7 +51,7 @@ func (l norms) apply(a normalizer, v, weight, bias *Variable, spread func(bias *
 	case bias == nil || v == nil:
 		return l[1].apply(a, v)
 	}
-	return v.g.Scope(func() *Variable { return l[1].apply(a, v).Add(spread(bias)) })
+	return v.g.namedOne(l[1].name, []*Variable{v, bias}, func() *Variable { return l[1].apply(a, v).Add(spread(bias)) })
 }
 
 // acrossChannels is spread for biases of channels, the second dimension of v.

@@ -190,7 +190,7 @@ func (n *node) checkInputs() error {
 		case v == nil || v.g == nil:
 			return fmt.Errorf("input %d: %w", i, ErrNilVariable)
 		case v.g != n.g:
-			return fmt.Errorf("%w: %s", ErrOtherGraph, v.foreign(i))
+			return fmt.Errorf("%w: %s", ErrOtherGraph, n.foreign(i))
 		case v.Alive():
 		default:
 			return v.unusable(fmt.Sprintf("input %d", i))
@@ -199,10 +199,16 @@ func (n *node) checkInputs() error {
 	return nil
 }
 
-// foreign says of an input from another graph how it gets into this one.
-func (v *Variable) foreign(i int) string {
-	if v.g.released {
+// foreign says of input i, from another graph, how it gets into this one.
+func (n *node) foreign(i int) string {
+	const captured = "input %d is of one outside of the function of Checkpoint, which captures it; pass it as an input of Checkpoint"
+	switch g := n.in[i].g; {
+	case g.released:
 		return fmt.Sprintf("input %d is of one that was released; Take a value before Release, and Input it", i)
+	case n.g.segment:
+		return fmt.Sprintf(captured, i)
+	case g.segment:
+		return fmt.Sprintf(captured, 0)
 	}
 	return fmt.Sprintf("input %d is of another one; Take its value, and Input it here", i)
 }

@@ -130,6 +130,7 @@ var operationCases = []gradientCase{
 	{op: "repeat", f: func(v vars) variable { return v[0].Repeat(2, 3, 1, 2) }, shapes: [][]int{{2, 3, 2}}},
 	{op: "repeat", note: "tile", f: func(v vars) variable { return v[0].Tile(3) }, shapes: [][]int{{2, 3}}},
 	{op: "repeat_interleave", f: func(v vars) variable { return v[0].RepeatInterleave(3, -2) }, shapes: [][]int{{2, 3, 2}}},
+	{op: "transpose", note: "mt", f: func(v vars) variable { return arranged(v[0].MT()) }, shapes: [][]int{{2, 3, 4}}},
 	{op: "movedim", f: func(v vars) variable { return v[0].MoveDim(0, -1) }, shapes: [][]int{{2, 3, 4}}},
 	{op: "narrow", note: "split", f: func(v vars) variable { return weighted(v[0], v[0].Split(2, 1)) }, shapes: [][]int{{2, 5}}},
 	{op: "narrow", note: "sizes", f: func(v vars) variable { p := v[0].SplitSizes([]int{1, 3, 0}, 0); return p[1].Mul(p[0]) }, shapes: [][]int{{4, 2}}},
@@ -150,6 +151,8 @@ var operationCases = []gradientCase{
 	over("sub_", "", func(t variable, v vars) variable { return t.SubInPlace(v[1]) }, []int{2, 3}, []int{2, 1}),
 	over("mul_", "", func(t variable, v vars) variable { return t.MulInPlace(v[1]) }, []int{2, 3}, []int{3}),
 	over("div_", "", func(t variable, v vars) variable { return t.DivInPlace(v[1].Exp()) }, []int{2, 3}, []int{3}),
+	over("lerp_", "", func(t variable, v vars) variable { return t.LerpInPlace(v[1], v[2]) }, []int{2, 3}, []int{3}, []int{2, 1}),
+	over("lerp_scalar_", "", func(t variable, v vars) variable { return t.LerpScalarInPlace(v[1], 0.3) }, []int{2, 3}, []int{3}),
 	over("add_scalar_", "", func(t variable, v vars) variable { return t.AddScalarInPlace(2) }, []int{3}),
 	over("mul_scalar_", "twice", func(t variable, v vars) variable { return t.MulScalarInPlace(2).MulScalarInPlace(3).Add(v[0]) }, []int{3}),
 	over("exp_", "used before and after", func(t variable, v vars) variable {
@@ -215,7 +218,9 @@ var operationFunctions = map[string]func(v vars) variable{
 	"einsum": func(v vars) variable { return autograd.Einsum("bij,bjk,k->bi", v...) }, "einsum trace": func(v vars) variable { return autograd.Einsum("ii,...i->...", v...) },
 	"addmm": func(v vars) variable { return autograd.AddMM(v[0], v[1], v[2], 0.5, 2) }, "empty": func(v vars) variable { return v[0].CumSum(0).Flip(0).Tril(0).Sum(nil, false) },
 	"add_": func(v vars) variable { return v[0].MulScalar(1).AddInPlace(v[1], 2) }, "mul_": func(v vars) variable { return v[0].MulScalar(1).MulInPlace(v[1]) },
-	"div_": func(v vars) variable { return v[0].MulScalar(1).DivInPlace(v[1]) }, "clamp_": func(v vars) variable { return v[0].MulScalar(1).ClampInPlace(-0.5, 1) },
+	"lerp_":        func(v vars) variable { return v[0].MulScalar(1).LerpInPlace(v[1], v[2]) },
+	"lerp_scalar_": func(v vars) variable { return v[0].MulScalar(1).LerpScalarInPlace(v[1], 0.3) },
+	"div_":         func(v vars) variable { return v[0].MulScalar(1).DivInPlace(v[1]) }, "clamp_": func(v vars) variable { return v[0].MulScalar(1).ClampInPlace(-0.5, 1) },
 }
 
 func init() { maps.Copy(goldenFunctions, operationFunctions) }

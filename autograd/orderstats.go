@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/cistern-ml/cistern/tensor"
@@ -50,7 +51,10 @@ func (v *Variable) CumMin(dim int) (values, indices *Variable) {
 
 // chosen gathers what f chooses. Types without gradients are gathered too.
 func (c composite) chosen(v *Variable, dim int, keep bool, f func(t *tensor.Tensor) (values, indices *tensor.Tensor, err error)) (values, indices *Variable) {
-	out := c.runs(2, []*Variable{v}, nil, func(in []*Variable) []*Variable {
+	out := c.runs(2, []*Variable{v}, func() error {
+		_, err := c.dim(v, dim)
+		return err
+	}, func(in []*Variable) []*Variable {
 		indices := constant(c.name, func(ts []*tensor.Tensor) (*tensor.Tensor, error) {
 			values, indices, err := f(ts[0])
 			values.Release()
@@ -65,11 +69,17 @@ func (c composite) chosen(v *Variable, dim int, keep bool, f func(t *tensor.Tens
 	return out[0], out[1]
 }
 
-// Median is the median of all elements, the lower one of two, and NaN if there is one, or if there are no elements, of a floating-point type. Equal medians share the gradient evenly, as in PyTorch; infinite
+// Median is the median of all elements, the lower one of two, and NaN if there is one, or if there are no elements, of a floating-point type; integers have no median of
+// nothing, of which PyTorch makes the least number of the type. Equal medians share the gradient evenly, as in PyTorch; infinite
 // ones have none.
 func (v *Variable) Median() *Variable {
-	return median.run([]*Variable{v}, nil, func(in []*Variable) *Variable {
-		if v.Len() == 0 && v.dtype.IsFloat() {
+	return median.run([]*Variable{v}, func() error {
+		if v.Len() == 0 && !v.dtype.IsFloat() {
+			return median.shapes(fmt.Sprintf("there is no median of nothing, which %s cannot say", v.dtype), v)
+		}
+		return nil
+	}, func(in []*Variable) *Variable {
+		if v.Len() == 0 {
 			return in[0].Sum(nil, false).AddScalar(math.NaN())
 		}
 		x := in[0].Reshape(v.Len())

@@ -1,6 +1,7 @@
 package autograd_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,21 @@ import (
 
 var interpolations = map[string]autograd.Interpolation{
 	"linear": autograd.Linear, "lower": autograd.Lower, "higher": autograd.Higher, "nearest": autograd.NearestRank, "midpoint": autograd.Midpoint,
+}
+
+func TestMedian_OfNothing(t *testing.T) {
+	r := onHost(t)
+	for _, dt := range []tensor.DType{tensor.Int64, tensor.Uint8, tensor.Bool} {
+		g := r.graph()
+		g.Zeros(dt, 0, 2).Median()
+		var shape *tensor.ShapeError
+		require.ErrorAs(t, g.Err(), &shape)
+		require.ErrorContains(t, g.Err(), "median: [0, 2]: there is no median of nothing, which "+dt.String()+" cannot say")
+		g.Release()
+	}
+	g := r.graph()
+	defer g.Release()
+	require.True(t, math.IsNaN(valuesOf(t, g.Zeros(tensor.Float16, 0, 2).Median())[0]))
 }
 
 func init() {

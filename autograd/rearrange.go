@@ -221,23 +221,31 @@ func (v *Variable) TensorSplit(n, dim int) []*Variable {
 			sizes[i]++
 		}
 	}
-	return v.SplitSizes(sizes, dim)
+	if v.Graph() == nil {
+		return v.failed(n)
+	}
+	return v.Graph().named(tensorSplit.name, []*Variable{v}, func() []*Variable { return v.SplitSizes(sizes, dim) })
 }
 
 // TensorSplitAt cuts v along dim before each of the indices, which count from the end if they are negative and end at the dimension's: one piece more than
 // there are indices. The pieces share v's memory.
 func (v *Variable) TensorSplitAt(indices []int, dim int) []*Variable {
-	vs, from, n := make([]*Variable, len(indices)+1), 0, v.along(dim)
-	for i := range vs {
-		to := n
-		if i < len(indices) {
-			if to = indices[i]; to < 0 {
-				to += n
-			}
-			to = min(max(to, 0), n)
-		}
-		vs[i] = v.Narrow(dim, min(from, n), max(to-from, 0))
-		from = to
+	if v.Graph() == nil {
+		return make([]*Variable, len(indices)+1)
 	}
-	return vs
+	return v.Graph().named(tensorSplit.name, []*Variable{v}, func() []*Variable {
+		vs, from, n := make([]*Variable, len(indices)+1), 0, v.along(dim)
+		for i := range vs {
+			to := n
+			if i < len(indices) {
+				if to = indices[i]; to < 0 {
+					to += n
+				}
+				to = min(max(to, 0), n)
+			}
+			vs[i] = v.Narrow(dim, min(from, n), max(to-from, 0))
+			from = to
+		}
+		return vs
+	})
 }

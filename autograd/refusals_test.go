@@ -76,7 +76,7 @@ var ofOneVariable = []string{
 }
 
 // made are names in errors of methods that are made of other operations.
-var made = []string{"chunk", "diag", "split", "unbind"}
+var made = []string{"chunk", "diag", "mt", "split", "unbind"}
 
 func TestOperations_RefuseShapesThatDoNotFit_WithNameAndShapes_AndKeepNothing(t *testing.T) {
 	names := append(autograd.Operations(), made...)

@@ -9,8 +9,8 @@ import "github.com/cistern-ml/cistern/tensor"
 // It is made of other operations, whose gradients are its own. A product saves about log2(n) tensors of src's size for n indices along dim.
 func (v *Variable) ScatterReduce(dim int, index, src *Variable, how tensor.ScatterReduction, self bool) *Variable {
 	const name = "scatter_reduce"
-	g := graphOf([]*Variable{v, index, src})
-	return g.Scope(func() *Variable {
+	in := []*Variable{v, index, src}
+	return graphOf(in).namedOne(name, in, func() *Variable {
 		all := constant(name, func(ts []*tensor.Tensor) (*tensor.Tensor, error) {
 			return ts[0].ScatterReduce(dim, ts[1], ts[2], how, self)
 		}, v, index, src)

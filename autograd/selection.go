@@ -17,7 +17,8 @@ func (v *Variable) Nonzero() *Variable {
 // device. Saves their places.
 func (v *Variable) MaskedSelect(mask *Variable) *Variable {
 	const name = "masked_select"
-	return graphOf([]*Variable{v, mask}).Scope(func() *Variable {
+	in := []*Variable{v, mask}
+	return graphOf(in).namedOne(name, in, func() *Variable {
 		var shape tensor.Shape
 		places := constant(name, func(ts []*tensor.Tensor) (*tensor.Tensor, error) {
 			var err error
@@ -73,7 +74,8 @@ func (v *Variable) IsIn(elements *Variable) *Variable {
 // of that place. Saves index.
 func (v *Variable) IndexCopy(dim int, index, src *Variable) *Variable {
 	const name = "index_copy"
-	return graphOf([]*Variable{v, index, src}).Scope(func() *Variable {
+	in := []*Variable{v, index, src}
+	return graphOf(in).namedOne(name, in, func() *Variable {
 		at := constant(name, func(ts []*tensor.Tensor) (*tensor.Tensor, error) {
 			if err := fitsSlices(ts[0], dim, ts[1], ts[2]); err != nil {
 				return nil, err
@@ -100,7 +102,8 @@ func fitsSlices(t *tensor.Tensor, dim int, idx, src *tensor.Tensor) error {
 // IndexFill is v with value in the slices along dim that index names; negative ones count from the end. Saves index.
 func (v *Variable) IndexFill(dim int, index *Variable, value float64) *Variable {
 	const name = "index_fill"
-	return graphOf([]*Variable{v, index}).Scope(func() *Variable {
+	in := []*Variable{v, index}
+	return graphOf(in).namedOne(name, in, func() *Variable {
 		filled := constant(name, func(ts []*tensor.Tensor) (*tensor.Tensor, error) {
 			var w work
 			none := w.do(tensor.Zeros(ts[0].Exec(), tensor.Bool, ts[0].Shape()...))
@@ -122,8 +125,9 @@ func spread(idx *tensor.Tensor, dim int, shape tensor.Shape) (*tensor.Tensor, er
 // Index takes elements by several variables of indices, or masks, as v[at[0], at[1], ...] in PyTorch; nil takes all of a dimension. See
 // tensor.Tensor.Index. Saves one index for each element of what the indices broadcast to.
 func (v *Variable) Index(at ...*Variable) *Variable {
-	return v.Graph().Scope(func() *Variable {
-		x := v.indexing("index", at)
+	const name = "index"
+	return v.Graph().namedOne(name, append([]*Variable{v}, at...), func() *Variable {
+		x := v.indexing(name, at)
 		if x == nil {
 			return v.g.failed()
 		}
@@ -134,8 +138,10 @@ func (v *Variable) Index(at ...*Variable) *Variable {
 // IndexPut is v with values, broadcast, in the places that Index takes elements from; accumulate, for floating-point types, adds them. Otherwise the
 // last of several for one place wins, and each gets the gradient of that place. See tensor.Tensor.IndexPut. Saves what Index does.
 func (v *Variable) IndexPut(at []*Variable, values *Variable, accumulate bool) *Variable {
-	return graphOf([]*Variable{v, values}).Scope(func() *Variable {
-		x := v.indexing("index_put", at)
+	const name = "index_put"
+	in := []*Variable{v, values}
+	return graphOf(in).namedOne(name, append(in, at...), func() *Variable {
+		x := v.indexing(name, at)
 		if x == nil || values == nil {
 			return v.AddScalar(0).Add(values) // says what is wrong
 		}

@@ -28,6 +28,14 @@ func matrixTForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).T() }
 
 func matrixTGrad(_ *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) { return g.T() }
 
+// MT exchanges the last two dimensions: it transposes each matrix of a batch. Variables have at least two.
+func (v *Variable) MT() *Variable {
+	if v.Alive() && v.NDim() < 2 {
+		return v.Graph().Refuse("mt", &tensor.ShapeError{Op: "MT", Shapes: []tensor.Shape{v.Shape().Clone()}, Detail: "want matrices, of two dimensions"}, v)
+	}
+	return v.Transpose(-2, -1)
+}
+
 // Permute puts the dimensions in another order: dimension i of the result is dimension dims[i] of v.
 func (v *Variable) Permute(dims ...int) *Variable { return permute.apply(dims, v) }
 

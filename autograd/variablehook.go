@@ -7,7 +7,7 @@ import (
 )
 
 // VariableHook is a Hook that computes with variables of the graph: what it returns takes the place of grad, and is of the same shape and
-// type; nil leaves it. With CreateGraph it is recorded, so that gradients flow through it, and to other variables that it reads. In an
+// type; nil leaves it. Others may have grad's memory: a hook that changes it in place ends the pass with ErrInPlace. With CreateGraph it is recorded, so that gradients flow through it, and to other variables that it reads. In an
 // ordinary pass it records nothing, and reads such variables of the graph as have been kept (Variable.Keep): leaves are. It is no
 // part of a region of autocast. A nil VariableHook is none.
 type VariableHook func(grad *Variable) *Variable
@@ -40,9 +40,12 @@ func (b *backward) hookedBy(r *registered, v *Variable) error {
 	var t *tensor.Tensor
 	var err error
 	g.Scope(func() *Variable {
-		grad := g.newVariable(v.buf.t.Retain())
+		grad, version := g.newVariable(v.buf.t.Retain()), v.buf.t.Version()
 		next := r.variables(grad)
 		if err = g.open("Backward"); err != nil {
+			return nil
+		}
+		if err = v.untouched(v.buf.t, version); err != nil {
 			return nil
 		}
 		if next, err = v.replacedBy(next, grad); err == nil && next != grad {

@@ -9,6 +9,32 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// The gradients of both operands of a sum lie in one memory: what a hook of one writes there would be that of the other too.
+func TestHooks_ThatWriteOverTheirGradientAreRefused(t *testing.T) {
+	r := onHost(t)
+	double := func(grad *tensor.Tensor) (*tensor.Tensor, error) { return nil, grad.MulScalarInPlace(2) }
+	same := func(grad *tensor.Tensor) (*tensor.Tensor, error) { return grad, grad.MulScalarInPlace(2) }
+	variables := func(grad *autograd.Variable) *autograd.Variable { return grad.MulScalarInPlace(2) }
+	for what, register := range map[string]func(v *autograd.Variable){
+		"tensors": func(v *autograd.Variable) { v.RegisterHook(double) }, "the same": func(v *autograd.Variable) { v.RegisterHook(same) },
+		"variables": func(v *autograd.Variable) { v.RegisterVariableHook(variables) },
+		"and nothing": func(v *autograd.Variable) {
+			v.RegisterVariableHook(func(grad *autograd.Variable) *autograd.Variable { variables(grad); return nil })
+		},
+	} {
+		for _, opts := range [][]autograd.BackwardOption{nil, {autograd.CreateGraph()}} {
+			g := r.graph()
+			x, y := g.Input(r.tensor([]float64{1, 2}), autograd.RequiresGrad()), g.Input(r.tensor([]float64{3, 4}), autograd.RequiresGrad())
+			a, b := x.MulScalar(1), y.MulScalar(1)
+			register(a)
+			_, err := autograd.Grad(vars{a.Add(b).Square().Sum(nil, false)}, vars{x, y}, opts...)
+			require.ErrorIs(t, err, autograd.ErrInPlace, "%s %d", what, len(opts))
+			require.ErrorContains(t, err, "a hook changed its gradient in place", what)
+			g.Release()
+		}
+	}
+}
+
 func TestRegisterVariableHook_ReplacesGradientsAndIsRecorded(t *testing.T) {
 	r := onHost(t)
 	for _, create := range []bool{false, true} {

@@ -5,7 +5,8 @@ import "github.com/cistern-ml/cistern/tensor"
 // Where is a where cond (of type bool) holds, else b, with broadcasting. Saves cond.
 func Where(cond, a, b *Variable) *Variable { return where.apply(nil, cond, a, b) }
 
-// WhereScalar is a where cond holds, else v. The number lifts a's type to its category, and does not widen it.
+// WhereScalar is a where cond holds, else v. The number lifts a's type to its category, and does not widen it: see tensor.WhereScalar for numbers that
+// the type does not hold. Of two numbers one is a scalar of the type that the result shall have: WhereScalar(cond, g.Scalar(1, tensor.Float32), 0).
 func WhereScalar(cond, a *Variable, v float64) *Variable {
 	return whereScalar.apply(v, cond, a)
 }

@@ -171,7 +171,7 @@ func checkConv(name string, dims int, x, w, bias *Tensor) error {
 		return err
 	}
 	if n := x.NDim(); n != dims+1 && n != dims+2 {
-		return shapeErr(name, shapesOf(used), "the image has %d dimensions; want %s", n, imageShapes(dims))
+		return shapeErr(name, shapesOf(used), "the image has %s; want %s", counted(n, "dimension"), imageShapes(dims))
 	}
 	if w.NDim() != dims+2 || w.Len() == 0 {
 		return shapeErr(name, shapesOf(used), "kernels of shape %v; want %d dimensions, none of 0", w.Shape(), dims+2)

@@ -34,10 +34,10 @@ func parseEquation(name, text string, shapes []Shape) (*equation, error) {
 			letters -= 3
 			dots = max(dots, len(shapes[i])-letters)
 		} else if letters != len(shapes[i]) {
-			return nil, shapeErr(name, shapes, "equation %q names %d dimensions of operand %d", e.text, letters, i)
+			return nil, e.misnamed(name, shapes, i, letters)
 		}
 		if letters > len(shapes[i]) {
-			return nil, shapeErr(name, shapes, "equation %q names %d dimensions of operand %d", e.text, letters, i)
+			return nil, e.misnamed(name, shapes, i, letters)
 		}
 		labels, err := e.labels(name, term, len(shapes[i])-letters)
 		if err != nil {
@@ -49,6 +49,11 @@ func parseEquation(name, text string, shapes []Shape) (*equation, error) {
 		return nil, err
 	}
 	return e, e.result(name, right, explicit, dots)
+}
+
+// misnamed refuses a term of other dimensions than its operand has.
+func (e *equation) misnamed(name string, shapes []Shape, i, letters int) error {
+	return shapeErr(name, shapes, "equation %q names %s of the %s operand, which has %d", e.text, counted(letters, "dimension"), ordinal(i), len(shapes[i]))
 }
 
 // labels reads the term of one operand, in which "..." stands for so many dimensions.
@@ -84,7 +89,7 @@ func (e *equation) measure(name string, shapes []Shape) error {
 			case !known || have == 1:
 				e.size[label] = n
 			case n != have && n != 1:
-				return shapeErr(name, shapes, "equation %q: dimension %d of operand %d has %d elements, where another has %d", e.text, d, i, n, have)
+				return shapeErr(name, shapes, "equation %q: dimension %d of the %s operand has %s, where another has %d", e.text, d, ordinal(i), counted(n, "element"), have)
 			}
 		}
 	}

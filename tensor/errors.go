@@ -111,6 +111,23 @@ func wrap(op string, err error) error {
 }
 
 // shapeErr makes a *ShapeError. It copies the shapes, so that the error holds on to no tensor.
+// ordinal is the word for the i-th operand, counted from 0, as a sentence counts.
+func ordinal(i int) string {
+	words := [...]string{"first", "second", "third"}
+	if i < len(words) {
+		return words[i]
+	}
+	return fmt.Sprintf("%dth", i+1)
+}
+
+// counted is a number of things, as in "1 dimension" and "2 dimensions".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 func shapeErr(op string, shapes []Shape, format string, args ...any) error {
 	kept := make([]Shape, len(shapes))
 	for i, s := range shapes {

@@ -31,6 +31,17 @@ func lastBelow(dt DType, lo, hi float64) float64 {
 	return max(from, below)
 }
 
+// halfOf is v rounded to a type of half precision; of other types it is v.
+func halfOf(dt DType, v float64) float64 {
+	switch dt {
+	case Float16:
+		return float64(Float16Of(float32(v)).Float32())
+	case BFloat16:
+		return float64(BFloat16Of(float32(v)).Float32())
+	}
+	return v
+}
+
 // previous is the largest number of half precision that is less than b, which is finite.
 func previous[T Float16Bits | BFloat16Bits](b T) T {
 	const sign = 0x8000

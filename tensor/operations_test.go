@@ -145,7 +145,7 @@ func from(in tensors, i int) tensors { return in[min(i, len(in)):] }
 // isView names the operations that move no elements.
 var isView = map[string]bool{
 	"View": true, "Transpose": true, "Permute": true, "Slice": true, "Narrow": true, "Select": true, "Squeeze": true,
-	"Unsqueeze": true, "Expand": true, "Reshape": true, "Flatten": true, "T": true,
+	"Unsqueeze": true, "Expand": true, "Reshape": true, "Flatten": true, "T": true, "MT": true,
 	"Split": true, "SplitSizes": true, "Chunk": true, "Unbind": true, "MoveDim": true, "SwapAxes": true, "Diagonal": true,
 }
 

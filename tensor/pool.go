@@ -78,7 +78,7 @@ func checkImage(name string, dims int, t *Tensor) error {
 		return valueErr(name, "%d dimensions", dims)
 	}
 	if n := t.NDim(); n != dims+1 && n != dims+2 {
-		return shapeErr(name, []Shape{t.Shape()}, "the image has %d dimensions; want %s", n, imageShapes(dims))
+		return shapeErr(name, []Shape{t.Shape()}, "the image has %s; want %s", counted(n, "dimension"), imageShapes(dims))
 	}
 	for _, d := range t.Shape()[t.NDim()-dims-1:] {
 		if d == 0 {

@@ -4,14 +4,14 @@ import "github.com/cistern-ml/cistern/kernels/op"
 
 // The functions in this file are MatMul for operands of given dimensions. All operands have one floating-point type.
 
-// dims is the number of dimensions that an operand must have.
+// haveDims refuses operands that do not have so many dimensions.
 func haveDims(name string, ts []*Tensor, dims ...int) error {
 	if err := sameFloat(name, ts...); err != nil {
 		return err
 	}
 	for i, t := range ts {
 		if t.NDim() != dims[i] {
-			return shapeErr(name, shapesOf(ts), "operand %d has %d dimensions, not %d", i, t.NDim(), dims[i])
+			return shapeErr(name, shapesOf(ts), "the %s operand has %s; want %d", ordinal(i), counted(t.NDim(), "dimension"), dims[i])
 		}
 	}
 	return nil

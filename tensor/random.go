@@ -14,7 +14,8 @@ func RandN(e Exec, gen *Generator, dt DType, shape ...int) (*Tensor, error) {
 }
 
 // Uniform makes a tensor of uniform numbers in [lo, hi), which are lo where the type has no other numbers between them. The type must hold lo,
-// hi and their difference.
+// hi and their difference. Bounds between two numbers of a half type are rounded to the nearest, as in PyTorch: 2049..2051 of float16 is 2048..2052. Unlike
+// there, the rounded hi itself is never drawn.
 func Uniform(e Exec, gen *Generator, lo, hi float64, dt DType, shape ...int) (*Tensor, error) {
 	const name = "Uniform"
 	if !(lo <= hi) {
@@ -23,6 +24,7 @@ func Uniform(e Exec, gen *Generator, lo, hi float64, dt DType, shape ...int) (*T
 	if most := largest(dt); dt.IsFloat() && !(lo >= -most && hi <= most && hi-lo <= most) {
 		return nil, valueErr(name, "from %v to %v is not a range of %s, whose largest number is %v", lo, hi, dt, most)
 	}
+	lo, hi = halfOf(dt, lo), halfOf(dt, hi)
 	return random(name, op.Uniform, e, gen, dt, shape, lo, hi, lastBelow(dt, lo, hi))
 }
 

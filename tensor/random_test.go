@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -87,7 +88,8 @@ func TestRandom_HasTheRightDistribution(t *testing.T) {
 }
 
 // uniformRanges are ranges that the types hold; in the last ones there are few numbers, or one, of narrow types.
-var uniformRanges = [][2]float64{{0, 1}, {-1, 3}, {-3, -1}, {-1, 0}, {0.1, 0.3}, {1, 1 + 0x1p-22}, {1, 1.0000001}, {-2, -1.99}, {0, 0x1p-24}, {5, 5}, {-30000, 30000}}
+var uniformRanges = [][2]float64{{0, 1}, {-1, 3}, {-3, -1}, {-1, 0}, {0.1, 0.3}, {1, 1 + 0x1p-22}, {1, 1.0000001}, {-2, -1.99}, {0, 0x1p-24}, {5, 5}, {-30000, 30000},
+	{2049, 2051}, {257, 258}, {0, 0.1}}
 
 func TestUniform_IsInItsRange(t *testing.T) {
 	b := onHost(t)
@@ -102,6 +104,19 @@ func TestUniform_IsInItsRange(t *testing.T) {
 				require.Less(t, slices.Max(u), edges[1], "%s %v", dt, r)
 			}
 		}
+	}
+}
+
+// torch.empty(n, dtype=torch.float16).uniform_(2049, 2051) has 2048, 2050 and 2052.
+func TestUniform_RoundsItsBoundsToTheType(t *testing.T) {
+	b := onHost(t)
+	for dt, want := range map[tensor.DType][]float64{tensor.Float16: {2048, 2050}, tensor.BFloat16: {2048}, tensor.Float64: {2049, 2050}} {
+		u := values(t, must(t)(tensor.Uniform(b.Exec, tensor.NewGenerator(5), 2049, 2051, dt, 5000)))
+		found := map[float64]bool{}
+		for _, v := range u {
+			found[math.Floor(v)] = true
+		}
+		require.ElementsMatch(t, want, slices.Collect(maps.Keys(found)), "%s", dt)
 	}
 }
 

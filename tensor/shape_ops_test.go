@@ -13,7 +13,7 @@ var shapeOperations = map[string]operation{
 	"View": shaped((*tensor.Tensor).View), "Reshape": shaped((*tensor.Tensor).Reshape), "Expand": shaped((*tensor.Tensor).Expand),
 	"BroadcastTo": shaped((*tensor.Tensor).BroadcastTo), "Permute": shaped((*tensor.Tensor).Permute),
 	"Squeeze": shaped((*tensor.Tensor).Squeeze), "Unsqueeze": dim((*tensor.Tensor).Unsqueeze), "Flatten": dims((*tensor.Tensor).Flatten),
-	"Transpose": dims((*tensor.Tensor).Transpose), "Select": dims((*tensor.Tensor).Select), "T": one((*tensor.Tensor).T),
+	"Transpose": dims((*tensor.Tensor).Transpose), "Select": dims((*tensor.Tensor).Select), "T": one((*tensor.Tensor).T), "MT": one((*tensor.Tensor).MT),
 	"Slice": func(in tensors, a args) (*tensor.Tensor, error) {
 		return in[0].Slice(a.int(0), a.int(1), a.int(2), a.int(3))
 	},
@@ -59,7 +59,7 @@ var shapeSamples = []sample{
 	{"Expand", "float32[1 3]", args{2.0, 3.0}}, {"BroadcastTo", "float32[3]", args{2.0, 3.0}}, {"Permute", "float32[2 3]", args{1.0, 0.0}},
 	{"Squeeze", "float32[2 1 3]", nil}, {"Unsqueeze", "float32[2]", args{0.0}}, {"Flatten", "float32[2 3]", args{0.0, 1.0}},
 	{"Flatten", "~float32[2 3]", args{0.0, 1.0}}, {"Transpose", "float32[2 3]", args{0.0, 1.0}}, {"Select", "float32[2 3]", args{0.0, 1.0}},
-	{"T", "float32[2 3]", nil}, {"Slice", "float32[5 3]", args{0.0, 1.0, 4.0, 2.0}}, {"Narrow", "float32[5]", args{0.0, 1.0, 2.0}},
+	{"T", "float32[2 3]", nil}, {"MT", "float32[2 3 4]", nil}, {"Slice", "float32[5 3]", args{0.0, 1.0, 4.0, 2.0}}, {"Narrow", "float32[5]", args{0.0, 1.0, 2.0}},
 	{"Contiguous", "float32[2 3]", nil}, {"Contiguous", "~float32[2 3]", nil}, {"Clone", "float32[2 3]", nil}, {"Clone", "~float16[2 3]", nil},
 	{"To", "float32[2 3]", args{1.0}}, {"To", "~bool[2 3]", args{2.0}}, {"ToDevice", "float32[3]", nil},
 	{"Cat", "float32[2 3] ~float64[3 1] float32[0]", args{0.0}}, {"Stack", "float32[3] int32[3]", args{1.0}},
@@ -83,7 +83,7 @@ var shapeRefusals = []refused{
 	{sample{"Permute", "float32[2 2]", args{0.0, 2.0}}, "shape"}, {sample{"Squeeze", "float32[1]", args{1.0}}, "shape"},
 	{sample{"Unsqueeze", "float32[2]", args{2.0}}, "shape"}, {sample{"Flatten", "float32[2 2]", args{1.0, 0.0}}, "shape"},
 	{sample{"Transpose", "float32[2 2]", args{0.0, 2.0}}, "shape"}, {sample{"Select", "float32[2]", args{0.0, 2.0}}, "shape"},
-	{sample{"T", "float32[2 2 2]", nil}, "shape"}, {sample{"Slice", "float32[]", args{0.0, 0.0, 1.0, 1.0}}, "shape"},
+	{sample{"T", "float32[2 2 2]", nil}, "shape"}, {sample{"MT", "float32[3]", nil}, "shape"}, {sample{"Slice", "float32[]", args{0.0, 0.0, 1.0, 1.0}}, "shape"},
 	{sample{"Narrow", "float32[2]", args{0.0, 1.0, 2.0}}, "shape"}, {sample{"Cat", "float32[] float32[]", args{0.0}}, "shape"},
 	{sample{"Cat", "float32[2] float32[2 2]", args{0.0}}, "shape"}, {sample{"Cat", "float32[2]", args{1.0}}, "shape"},
 	{sample{"Stack", "float32[2]", args{2.0}}, "shape"}, {sample{"Flip", "float32[2]", args{0.0, 0.0}}, "shape"},

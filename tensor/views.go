@@ -28,6 +28,20 @@ func (t *Tensor) transpose(name string, a, b int) (*Tensor, error) {
 	return t.handle(&l, t.exec), nil
 }
 
+// MT exchanges the last two dimensions: it transposes each matrix of a batch. Tensors of fewer than two dimensions are a *ShapeError.
+func (t *Tensor) MT() (*Tensor, error) {
+	const name = "MT"
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	l := t.layout
+	if l.ndim < 2 {
+		return nil, shapeErr(name, []Shape{t.Shape()}, "there are no matrices in %s", counted(l.ndim, "dimension"))
+	}
+	l.swap(l.ndim-2, l.ndim-1)
+	return t.handle(&l, t.exec), nil
+}
+
 // T is the transpose of a matrix. Tensors of fewer dimensions stay as they are, those of more are a *ShapeError.
 func (t *Tensor) T() (*Tensor, error) {
 	const name = "T"

@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,8 @@ func TestWhereScalar_HasTheTypeThatTheNumberLeaves(t *testing.T) {
 		{tensor.Float16, tensor.Float16, 2, []float64{1, 2}, []float64{2, 0}}, {tensor.BFloat16, tensor.BFloat16, 0.5, []float64{1, 0.5}, []float64{0.5, 0}},
 		{tensor.Float64, tensor.Float64, 0.1, []float64{1, 0.1}, []float64{0.1, 0}}, {tensor.Int64, tensor.Int64, 300, []float64{1, 300}, []float64{300, 0}},
 		{tensor.Int32, tensor.Float32, 0.5, []float64{1, 0.5}, []float64{0.5, 0}}, {tensor.Uint8, tensor.Uint8, -1, []float64{1, 255}, []float64{255, 0}},
+		{tensor.Int64, tensor.Float32, 0x1p70, []float64{1, 0x1p70}, []float64{0x1p70, 0}}, {tensor.Uint8, tensor.Uint8, -255, []float64{1, 1}, []float64{1, 0}},
+		{tensor.Float16, tensor.Float16, 1e6, []float64{1, math.Inf(1)}, []float64{math.Inf(1), 0}},
 		{tensor.Bool, tensor.Int64, 2, []float64{1, 2}, []float64{2, 0}}, {tensor.Bool, tensor.Float32, 0.5, []float64{1, 0.5}, []float64{0.5, 0}},
 	} {
 		x := must(t)(must(t)(tensor.FromSlice(b.Exec, []int64{1, 0}, 2)).To(c.dt))
@@ -30,6 +33,22 @@ func TestWhereScalar_HasTheTypeThatTheNumberLeaves(t *testing.T) {
 		require.Equal(t, c.want, other.DType(), "%v", c)
 		require.Equal(t, c.then, values(t, then), "%v", c)
 		require.Equal(t, c.other, values(t, other), "%v", c)
+	}
+}
+
+func TestWhereScalar_RefusesNumbersThatIntegersDoNotHold(t *testing.T) {
+	b := onHost(t)
+	cond := must(t)(must(t)(tensor.FromSlice(b.Exec, []int64{1, 0}, 2)).To(tensor.Bool))
+	for _, c := range []struct {
+		dt tensor.DType
+		v  float64
+	}{{tensor.Uint8, 256}, {tensor.Uint8, -256}, {tensor.Int32, 0x1p31}, {tensor.Int32, -0x1p31 - 1}} {
+		x := must(t)(must(t)(tensor.FromSlice(b.Exec, []int64{1, 0}, 2)).To(c.dt))
+		var bad *tensor.ValueError
+		_, err := tensor.WhereScalar(cond, x, c.v)
+		require.ErrorAs(t, err, &bad, "%v", c)
+		_, err = tensor.RWhereScalar(cond, c.v, x)
+		require.ErrorAs(t, err, &bad, "%v", c)
 	}
 }
 

@@ -69,6 +69,7 @@ ONE |= {
     "topk": lambda a: a.topk(2).values, "tril": torch.tril, "triu": torch.triu,
     "add_scalar_": lambda a: a.clone().add_(1.5), "clamp_": lambda a: a.clone().clamp_(-1, 1),
     "masked_fill_": lambda a: a.clone().masked_fill_(mask, 1.5), "mul_scalar_": lambda a: a.clone().mul_(1.5),
+    "lerp_": lambda a: a.clone().lerp_(a, a), "lerp_scalar_": lambda a: a.clone().lerp_(a, 0.25),
 }
 # Operations on two arguments [4, 4].
 TWO = {

@@ -269,6 +269,7 @@ func TestSample_HasTheShapeOfTheBatchBehindItsOwn(t *testing.T) {
 	require.Equal(t, tensor.Shape{4, 6, 5, 2}, mixed.Sample(4, 6).Shape())
 	require.Equal(t, tensor.Shape{4, 6, 5}, mixed.LogProb(mixed.Sample(4, 6)).Shape())
 	require.Equal(t, tensor.Shape{5, 2}, mixed.Mean().Shape())
+	require.Equal(t, tensor.Shape{5, 2}, mixed.Variance().Shape())
 	require.NoError(t, g.Err())
 }
 
@@ -361,6 +362,15 @@ func TestDistributions_RefuseWrongArguments(t *testing.T) {
 		},
 		"no mean": func(g *autograd.Graph) *autograd.Variable {
 			return dist.NewMixture(dist.NewCategorical(full(g, 0, 2)), dist.NewTanhNormal(full(g, 0, 2), full(g, 1))).Mean()
+		},
+		"no variance": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewMixture(dist.NewCategorical(full(g, 0, 2)), dist.NewTanhNormal(full(g, 0, 2), full(g, 1))).Variance()
+		},
+		"no mean of each": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewIndependent(dist.NewTanhNormal(full(g, 0, 2), full(g, 1)), 1).Mean()
+		},
+		"no variance of each": func(g *autograd.Graph) *autograd.Variable {
+			return dist.NewIndependent(dist.NewTanhNormal(full(g, 0, 2), full(g, 1)), 1).Variance()
 		},
 		"mixture entropy": func(g *autograd.Graph) *autograd.Variable {
 			return dist.NewMixture(dist.NewCategorical(full(g, 0, 2)), dist.NewNormal(full(g, 0, 2), full(g, 1))).Entropy()

@@ -74,6 +74,28 @@ func (d Independent) Entropy() *autograd.Variable {
 	return d.summed(func() *autograd.Variable { return d.of.Entropy() })
 }
 
+// Mean is that of each number. Of distributions without one it is an *ArgumentError of the graph.
+func (d Independent) Mean() *autograd.Variable {
+	if d.of == nil || d.of.Graph() == nil {
+		return nil
+	}
+	if m, ok := d.of.(interface{ Mean() *autograd.Variable }); ok {
+		return m.Mean()
+	}
+	return d.Graph().Refuse("dist.Independent", &ArgumentError{"Independent", fmt.Sprintf("Mean: %T has none", d.of)})
+}
+
+// Variance is that of each number. Of distributions without one it is an *ArgumentError of the graph.
+func (d Independent) Variance() *autograd.Variable {
+	if d.of == nil || d.of.Graph() == nil {
+		return nil
+	}
+	if m, ok := d.of.(interface{ Variance() *autograd.Variable }); ok {
+		return m.Variance()
+	}
+	return d.Graph().Refuse("dist.Independent", &ArgumentError{"Independent", fmt.Sprintf("Variance: %T has none", d.of)})
+}
+
 // valueDims counts those of the values that became one.
 func (d Independent) valueDims() int { return d.last + valueDims(d.of) }
 

@@ -107,15 +107,39 @@ func (d Mixture) Mean() *autograd.Variable {
 		if !ok {
 			return d.refuse("Mean: %s has none", fmt.Sprintf("%T", d.of))
 		}
-		means, weights := m.Mean(), d.mixing.chances()
-		if d.g.Err() != nil {
-			return means
-		}
-		for range d.dims {
-			weights = weights.Unsqueeze(-1)
-		}
-		return means.Mul(weights).Sum([]int{-1 - d.dims}, false)
+		return d.mixed(m.Mean())
 	})
+}
+
+// Variance is the mean of the components' variances and the variance of their means. Of components without one it is an *ArgumentError of the graph.
+func (d Mixture) Variance() *autograd.Variable {
+	return d.scoped(func() *autograd.Variable {
+		if d.g.Err() != nil {
+			return d.mixing.logits
+		}
+		m, ok := d.of.(interface {
+			Mean() *autograd.Variable
+			Variance() *autograd.Variable
+		})
+		if !ok {
+			return d.refuse("Variance: %s has none", fmt.Sprintf("%T", d.of))
+		}
+		means := m.Mean()
+		apart := means.Sub(d.mixed(means).Unsqueeze(-1 - d.dims))
+		return d.mixed(m.Variance().Add(apart.Square()))
+	})
+}
+
+// mixed is the mean of what each component has.
+func (d Mixture) mixed(each *autograd.Variable) *autograd.Variable {
+	weights := d.mixing.chances()
+	if d.g.Err() != nil {
+		return each
+	}
+	for range d.dims {
+		weights = weights.Unsqueeze(-1)
+	}
+	return each.Mul(weights).Sum([]int{-1 - d.dims}, false)
 }
 
 var _ = []Distribution{Exponential{}, Laplace{}, LogNormal{}, Geometric{}, Poisson{}, Gamma{}, Dirichlet{}, Beta{}, MultivariateNormal{}, Mixture{}}

@@ -103,6 +103,11 @@ func kept(op string, g *autograd.Graph, vs []*autograd.Variable) ([]*tensor.Tens
 			err = &tensor.ValueError{Op: "eager." + op, Detail: fmt.Sprintf("result %d of the function is nil", i)}
 			break
 		}
+		if v.Graph() != g {
+			err = fmt.Errorf("%w: %w", autograd.ErrOtherGraph, &tensor.ValueError{Op: "eager." + op,
+				Detail: fmt.Sprintf("result %d of the function is of another graph than its arguments", i)})
+			break
+		}
 		var t *tensor.Tensor
 		if t, err = v.Tensor(); err == nil {
 			out[i] = t.Retain()

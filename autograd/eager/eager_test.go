@@ -55,6 +55,29 @@ func (r *rig) tensor(t *testing.T, data []float64, shape ...int) *tensor.Tensor 
 	return x
 }
 
+// A function that captures a variable of another graph has nothing to do with its arguments.
+func TestOf_RefusesVariablesOfAnotherGraph(t *testing.T) {
+	r := newRig(t)
+	g := autograd.NewGraph(r.e.Device(), autograd.WithAllocator(r.inner))
+	defer g.Release()
+	x := r.tensor(t, []float64{1, 2}, 2)
+	defer x.Release()
+	foreign := g.Input(x)
+	before := r.allocated()
+	for what, f := range map[string]func(v variable) variable{
+		"alone": func(variable) variable { return foreign }, "with the argument": func(v variable) variable { return v.Add(foreign) },
+	} {
+		_, err := eager.Of(x, f)
+		require.ErrorIs(t, err, autograd.ErrOtherGraph, what)
+		require.Equal(t, before, r.allocated())
+	}
+	_, err := eager.Of(x, func(variable) variable { return foreign })
+	var value *tensor.ValueError
+	require.ErrorAs(t, err, &value)
+	require.ErrorContains(t, err, "eager.Of: result 0 of the function is of another graph than its arguments")
+	require.NoError(t, g.Err())
+}
+
 func values(t *testing.T, x *tensor.Tensor) []float64 {
 	t.Helper()
 	v, err := x.Float64s()

@@ -2,7 +2,6 @@ package nn
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cistern-ml/cistern/autograd"
 )
@@ -140,7 +139,7 @@ func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, o
 		switch {
 		case a.cached && !itself:
 			return g.Refuse("attention", argumentErr(l.String(), "a KVCache is for attention of a variable to itself"), query, key, value)
-		case a.cached:
+		case a.cache != nil:
 			return a.decode(query)
 		case itself:
 			return a.self(query)
@@ -181,8 +180,8 @@ func (l *MultiheadAttentionLayer) misfit(query, key, value *autograd.Variable) e
 	for i, v := range []*autograd.Variable{query, key, value} {
 		name := [3]string{"query", "key", "value"}[i]
 		if n := v.NDim(); n != 2 && n != 3 || n != query.NDim() {
-			return shapeError(l.String(), v, "the %s has %d dimensions; want [%s, %d], or [T, %d] without a batch, for query, key and value alike",
-				name, n, l.config.order(), widths[i], widths[i])
+			return shapeError(l.String(), v, "the %s has %s; want [%s, %d], or [T, %d] without a batch, for query, key and value alike",
+				name, dimensions(n), l.config.order(), widths[i], widths[i])
 		}
 		if v.Dim(-1) != widths[i] {
 			return shapeError(l.String(), v, "the %s has %d features, the layer takes %d", name, v.Dim(-1), widths[i])
@@ -220,7 +219,7 @@ func (a *attending) decode(x *autograd.Variable) *autograd.Variable {
 	}
 	heads := qkv.Reshape(qkv.Dim(0), qkv.Dim(1), 3*l.heads, l.embed/l.heads).Transpose(1, 2)
 	part := func(i int) *autograd.Variable { return heads.Narrow(1, i*l.heads, l.heads) }
-	before := slices.Clone(a.cache.lengths())
+	before := a.cache.Lengths()
 	keys, values := a.cache.Append(part(1), part(2))
 	if keys.Alive() {
 		a.rows = a.cache.Mask(a.g, qkv.Dim(1))

@@ -31,9 +31,14 @@ func CausalLowerRight() AttendOption {
 
 // Cached lets x attend to the positions of a layer of a KVCache besides its own, whose keys and values it appends. It is for attention of x to
 // itself without gradients, and for decoders: each position sees itself and those before it, with IsCausal or without. Masks are for all S keys, those of
-// the cache first.
+// the cache first. A nil layer is no cache (past_key_values=None): then it is IsCausal, and gradients flow.
 func Cached(l *KVCacheLayer) AttendOption {
-	return func(a *attending) { a.cache, a.cached = l, true }
+	return func(a *attending) {
+		a.cache, a.cached = l, true
+		if l == nil {
+			a.causal, a.lowerRight = true, false
+		}
+	}
 }
 
 // attending is one use of the layer.
@@ -45,7 +50,7 @@ type attending struct {
 	attn, padding *autograd.Variable
 	causal        bool
 	cache         *KVCacheLayer
-	cached        bool               // also if cache is nil, by mistake
+	cached        bool               // also if cache is nil, which is none
 	rows          *autograd.Variable // what a position sees in a cache whose rows are of different lengths
 	lowerRight    bool               // the last query sees all keys, where causal alone begins with the first of both
 

@@ -47,6 +47,9 @@ func (l *MultiheadAttentionLayer) withWeights(g *autograd.Graph, query, key, val
 			o(&a)
 		}
 	}
+	if a.cache != nil {
+		return both(g.Refuse("attention", argumentErr(l.String(), "AttendWeights takes no KVCache: Attend does"), query, key, value))
+	}
 	return a.weighted(query, key, value, average)
 }
 

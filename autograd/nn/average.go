@@ -99,7 +99,7 @@ func (a *AveragedModel[M]) Update(m M) error {
 	if err := Check(m); err != nil {
 		return err
 	}
-	pairs, err := pairsOf(call, a.Module, m)
+	pairs, err := pairsOf(call, "average", a.Module, m)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,8 @@ type pair struct {
 	buffer        bool
 }
 
-func pairsOf(call string, average, m Module) ([]pair, error) {
+// pairsOf pairs what an average, or another model that follows m, has with what m has; what is its name in errors.
+func pairsOf(call, what string, average, m Module) ([]pair, error) {
 	from := map[string]*autograd.Parameter{}
 	all := everything(m)
 	for _, n := range all {
@@ -134,16 +135,16 @@ func pairsOf(call string, average, m Module) ([]pair, error) {
 		p := from[n.Name]
 		switch {
 		case p == nil:
-			return nil, argumentErr(call, "the model has no %s, which the average has", excerpt.Of(n.Name))
+			return nil, argumentErr(call, "the model has no %s, which the %s has", excerpt.Of(n.Name), what)
 		case p.Tensor() == nil || n.Parameter.Tensor() == nil:
 			return nil, argumentErr(call, "%s has no memory: call To first", excerpt.Of(n.Name))
 		case !p.Shape().Equal(n.Parameter.Shape()):
-			return nil, argumentErr(call, "%s has shape %v in the model and %v in the average", excerpt.Of(n.Name), p.Shape(), n.Parameter.Shape())
+			return nil, argumentErr(call, "%s has shape %v in the model and %v in the %s", excerpt.Of(n.Name), p.Shape(), n.Parameter.Shape(), what)
 		}
 		pairs = append(pairs, pair{n.Name, n.Parameter.Tensor(), p.Tensor(), i >= buffers})
 	}
 	if len(pairs) != len(all) {
-		return nil, argumentErr(call, "the model has %d parameters and buffers, the average %d", len(all), len(pairs))
+		return nil, argumentErr(call, "the model has %d parameters and buffers, the %s %d", len(all), what, len(pairs))
 	}
 	return pairs, nil
 }
@@ -165,7 +166,7 @@ func (a *AveragedModel[M]) With(m M, f func() error) (err error) {
 	if a == nil || absent(a.Module) || absent(m) || f == nil {
 		return argumentErr(call, "the average, the model or the function is nil")
 	}
-	pairs, err := matched(call, a.Module, m)
+	pairs, err := matched(call, "average", a.Module, m)
 	if err == nil {
 		err = sameKind(call, pairs)
 	}

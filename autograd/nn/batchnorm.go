@@ -139,7 +139,7 @@ func channelsOf(name string, x *autograd.Variable, dims []int, channels int) err
 		return argumentErr("Forward", "the layer is a zero value: make it with its constructor, such as nn.BatchNorm2d")
 	}
 	if !slices.Contains(dims, x.NDim()) {
-		return shapeError(name, x, "%d dimensions; want %s", x.NDim(), channelShapes(dims, channels))
+		return shapeError(name, x, "%s; want %s", dimensions(x.NDim()), channelShapes(dims, channels))
 	}
 	return shapeError(name, x, "%d channels, the layer has %d; want %s", x.Dim(1), channels, channelShapes(dims, channels))
 }

@@ -63,7 +63,7 @@ func (d *DropoutLayer) Forward(x *autograd.Variable) *autograd.Variable {
 func (d *DropoutLayer) channels(g *autograd.Graph, x *autograd.Variable) *autograd.Variable {
 	n := x.NDim()
 	if x.Alive() && n != d.dims[0] && n != d.dims[1] {
-		return g.Refuse("dropout", shapeError(d.name, x, "%d dimensions; want %d or %d", n, d.dims[0], d.dims[1]), x)
+		return g.Refuse("dropout", shapeError(d.name, x, "%s; want %d or %d", dimensions(n), d.dims[0], d.dims[1]), x)
 	}
 	if d.P == 0 || !x.Alive() {
 		return x.Dropout(d.P)

@@ -20,6 +20,14 @@ func argumentErr(what, format string, args ...any) error {
 	return &ArgumentError{What: what, Detail: fmt.Sprintf(format, args...)}
 }
 
+// dimensions is how many there are, in words.
+func dimensions(n int) string {
+	if n == 1 {
+		return "1 dimension"
+	}
+	return fmt.Sprintf("%d dimensions", n)
+}
+
 // NameError is a name that cannot be registered in a module, or that two parameters of a model have. It is the error of the first use of
 // the model that returns one: To, Save, Load, or the graph's when a layer runs.
 type NameError struct {

@@ -18,14 +18,17 @@ type KVCacheSize struct {
 }
 
 // KVCache has the keys and values of the positions that a model has seen, so that a step of decoding computes those of the new ones alone. All its memory,
-// 2*Layers*Batch*Heads*MaxLen*HeadDim elements, is taken when it is made: keys and values are written where their positions are, nothing is
-// concatenated, and decoding takes no more memory however long it goes on. It is for graphs made with NoGrad, on the stream that the cache was made
+// 2*Layers*Batch*Heads*MaxLen*HeadDim elements, and 8*MaxLen*(Batch+1) bytes for positions, is taken when it is made: keys and values are written where
+// their positions are, nothing is concatenated, and decoding takes no more memory however long it goes on. It is for graphs made with NoGrad, on the stream that the cache was made
 // for, and for one goroutine at a time; of one model there may be many caches.
 //
 //	cache, err := nn.NewKVCache(dev, nn.KVCacheSize{Layers: 12, Batch: 1, Heads: 12, MaxLen: 1024, HeadDim: 64})
 //	...
 //	x = block.Attend(x, nn.Cached(cache.Layer(i)))   // a TransformerBlock, or a MultiheadAttention
 //	out := cache.Layer(i).Attend(q, k, v)            // one's own attention, [B, heads, T, HeadDim]
+//
+// A nil cache is none, as past_key_values=None: attention is to what is there alone, with gradients if the graph has them, each position seeing itself and
+// those before it as with a cache that is empty. So one Forward trains and decodes.
 //
 // Rows of the batch, the sequences, may be of different lengths. Prompts of different lengths go in padded at their ends, and Truncate drops what was
 // padding: a position sees none that comes after it.
@@ -42,7 +45,7 @@ type KVCacheLayer struct {
 	cache  *KVCache
 	number int
 	tables [2]*tensor.Tensor // keys and values, [batch, heads, max length, head size]; nil after Release
-	rows   []int             // the length of each row
+	rows   []int             // the length of each row; nil of a layer that the cache does not have
 }
 
 // CacheFullError is a KVCache that has no room for more positions of a row. Nothing was written.
@@ -77,6 +80,10 @@ func NewKVCache(dev device.Device, size KVCacheSize, opts ...Option) (*KVCache, 
 		return nil, err
 	}
 	c := &KVCache{size: size, exec: e, dtype: p.dtype}
+	if err := c.at.reserve(e, size.Batch, size.MaxLen); err != nil {
+		c.Release()
+		return nil, err
+	}
 	for i := 0; i < size.Layers; i++ {
 		l := &KVCacheLayer{cache: c, number: i, rows: make([]int, size.Batch)}
 		c.layers = append(c.layers, l)
@@ -99,10 +106,14 @@ func (c *KVCache) Size() KVCacheSize {
 	return c.size
 }
 
-// Layer is the part for layer i of the model, nil if there is none, which is an error where it is used.
+// Layer is the part for layer i of the model. Without a cache it is nil, which is no cache either; of a layer that the cache does not have any use is
+// an error.
 func (c *KVCache) Layer(i int) *KVCacheLayer {
-	if c == nil || i < 0 || i >= len(c.layers) {
+	switch {
+	case c == nil:
 		return nil
+	case i < 0 || i >= len(c.layers):
+		return &KVCacheLayer{cache: c, number: i}
 	}
 	return c.layers[i]
 }

@@ -215,16 +215,90 @@ func TestKVCacheLayer_AttendsByHand(t *testing.T) {
 	}
 }
 
+// One Forward, as models are written, with a cache and without: None of PyTorch.
+func TestKVCache_NilIsNoCache(t *testing.T) {
+	r := onHost(t)
+	blocks := twoBlocks(r, nn.BatchFirst())
+	rope := nn.RotaryEmbedding(8, 8)
+	r.place(rope)
+	x, heads := r.tensor(numbers(2*5*8), 2, 5, 8), r.tensor(numbers(2*4*5*8), 2, 4, 5, 8)
+	empty := func() *nn.KVCache {
+		return r.cache(nn.KVCacheSize{Layers: 2, Batch: 2, Heads: 2, MaxLen: 5, HeadDim: 4})
+	}
+	model := func(c *nn.KVCache) []float64 {
+		return r.valuesOf(func(g *autograd.Graph) *autograd.Variable {
+			v := rope.AtPositions(g.Input(x), c.Positions(g, 5))
+			for i, b := range blocks {
+				v = b.SelfAttn.Attend(v, v, v, nn.Cached(c.Layer(i)))
+			}
+			return v
+		})
+	}
+	require.Equal(t, model(empty()), model(nil))
+	one := func(c *nn.KVCache) []float64 {
+		return r.valuesOf(func(g *autograd.Graph) *autograd.Variable {
+			q := g.Input(heads).Narrow(3, 0, 4)
+			return c.Layer(0).Attend(q, q.Narrow(1, 0, 2), q.Narrow(1, 2, 2), autograd.AttnScale(0.3))
+		})
+	}
+	require.Equal(t, one(empty()), one(nil))
+
+	var none *nn.KVCache
+	g := r.graph()
+	defer g.Release()
+	v := g.Input(x, autograd.RequiresGrad())
+	encoder := nn.TransformerEncoder(nil, blocks...)
+	loss := encoder.Attend(v, nn.Cached(none.Layer(1))).Sum(nil, false)
+	require.NoError(t, loss.Backward())
+	require.NotNil(t, v.Grad(), "gradients flow")
+	k, w := none.Layer(0).Append(v, v)
+	require.True(t, k == v && w == v)
+	require.Nil(t, none.Layer(0).Mask(g, 5))
+	require.Empty(t, none.Layer(0).Lengths())
+	require.Equal(t, tensor.Shape{1, 5}, none.Positions(g, 5).Shape())
+	require.NoError(t, g.Err())
+}
+
+// The weights of attention are of queries and keys that are there.
+func TestMultiheadAttention_WeightsRefuseACache(t *testing.T) {
+	r := onHost(t)
+	l := nn.MultiheadAttention(8, 2, nn.BatchFirst())
+	r.place(l, nn.Seed(1))
+	cache := r.cache(nn.KVCacheSize{Layers: 1, Batch: 1, Heads: 2, MaxLen: 5, HeadDim: 4})
+	x := r.tensor(numbers(5*8), 1, 5, 8)
+	weights := func(opt nn.AttendOption) (*autograd.Variable, error) {
+		g := r.graph(autograd.NoGrad())
+		t.Cleanup(g.Release)
+		v := g.Input(x)
+		_, w := l.AttendWeights(v, v, v, true, opt)
+		return w, g.Err()
+	}
+	_, err := weights(nn.Cached(cache.Layer(0)))
+	var argument *nn.ArgumentError
+	require.ErrorAs(t, err, &argument)
+	require.ErrorContains(t, err, "AttendWeights takes no KVCache")
+	causal, err := weights(nn.IsCausal())
+	require.NoError(t, err)
+	cached, err := weights(nn.Cached(nil))
+	require.NoError(t, err)
+	want, err := causal.Float64s()
+	require.NoError(t, err)
+	got, err := cached.Float64s()
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 func TestKVCache_CountsItsMemoryToTheByte(t *testing.T) {
 	r := onSim(t)
 	size := nn.KVCacheSize{Layers: 3, Batch: 2, Heads: 4, MaxLen: 64, HeadDim: 8}
 	c, err := nn.NewKVCache(r.dev, size, nn.WithAllocator(r.alloc), nn.DType(tensor.BFloat16))
 	require.NoError(t, err)
-	require.EqualValues(t, 2*3*2*4*64*8*2, r.allocated())
+	const all = 2*3*2*4*64*8*2 + 8*64*(2+1)
+	require.EqualValues(t, all, r.allocated())
 	require.Equal(t, size, c.Size())
 	require.Equal(t, "KVCache(layers=3, batch=2, heads=4, max_len=64, head_dim=8, bfloat16)", c.String())
 	require.NoError(t, c.Reorder(1, 0))
-	require.EqualValues(t, 2*3*2*4*64*8*2, r.allocated())
+	require.EqualValues(t, all, r.allocated())
 	c.Release()
 	require.Zero(t, r.allocated())
 	c.Release()
@@ -301,10 +375,11 @@ func TestKVCache_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {
 			v := g.Input(x)
 			blocks[0].SelfAttn.Attend(v, v, v.Neg(), nn.Cached(cache.Layer(0)))
 		}, &argument, nil},
-		"Append of no layer": {func(g *autograd.Graph) { decode(blocks, g.Input(x).Narrow(1, 0, 1), new(nn.KVCache)) }, &argument, []autograd.Option{autograd.NoGrad()}},
-		"nil":                {func(g *autograd.Graph) { cache.Layer(0).Append(one(g), nil) }, nil, nil},
-		"nil variable":       {func(g *autograd.Graph) { cache.Layer(0).Attend(nil, one(g), one(g)) }, nil, nil},
-		"as many new":        {func(g *autograd.Graph) { cache.Layer(0).Attend(g.Input(heads), one(g), one(g)) }, &shape, nil},
+		"Append of no layer":                   {func(g *autograd.Graph) { decode(blocks, g.Input(x).Narrow(1, 0, 1), new(nn.KVCache)) }, &argument, []autograd.Option{autograd.NoGrad()}},
+		"Positions of no layer: number 7 of 2": {func(g *autograd.Graph) { cache.Layer(7).Positions(g, 1) }, &argument, nil},
+		"nil":                                  {func(g *autograd.Graph) { cache.Layer(0).Append(one(g), nil) }, nil, nil},
+		"nil variable":                         {func(g *autograd.Graph) { cache.Layer(0).Attend(nil, one(g), one(g)) }, nil, nil},
+		"as many new":                          {func(g *autograd.Graph) { cache.Layer(0).Attend(g.Input(heads), one(g), one(g)) }, &shape, nil},
 	} {
 		err := refused(c.f, c.opts...)
 		require.ErrorContains(t, err, name)
@@ -369,6 +444,52 @@ func TestKVCache_DecodingTakesNoMemoryFromTheDriver(t *testing.T) {
 				require.Equal(t, warm.AllocatedBytes.All.Current, after.AllocatedBytes.All.Current)
 			})
 		}
+	}
+}
+
+// Positions of rows of one length and of several, for a prompt and for each token: all of them lie in what the cache took when it was made.
+func TestKVCache_PositionsTakeNoMemory(t *testing.T) {
+	r := onHost(t)
+	cache := r.cache(nn.KVCacheSize{Layers: 1, Batch: 2, Heads: 1, MaxLen: 8, HeadDim: 4})
+	heads := r.tensor(numbers(2*3*4), 2, 1, 3, 4)
+	blocks := func() int64 { return r.alloc.Stats().Allocation.All.Allocated }
+	step := func(n int, want ...float64) {
+		before := blocks()
+		g := r.graph(autograd.NoGrad())
+		defer g.Release()
+		at := cache.Positions(g, n)
+		require.Equal(t, before, blocks())
+		got, err := at.Float64s()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		k := g.Input(heads).Narrow(2, 0, n)
+		cache.Layer(0).Append(k, k)
+		require.NoError(t, g.Err())
+	}
+	step(3, 0, 1, 2, 0, 1, 2)
+	require.NoError(t, cache.Truncate(1, 3))
+	step(2, 1, 2, 3, 4)
+	step(1, 3, 5)
+	step(1, 4, 6)
+}
+
+// A graph that goes on keeps the positions that it has.
+func TestKVCache_PositionsOfAnEarlierStepStay(t *testing.T) {
+	r := onHost(t)
+	cache := r.cache(nn.KVCacheSize{Layers: 1, Batch: 2, Heads: 1, MaxLen: 8, HeadDim: 4})
+	heads := r.tensor(numbers(2*3*4), 2, 1, 3, 4)
+	g := r.graph(autograd.NoGrad())
+	defer g.Release()
+	k := g.Input(heads)
+	cache.Layer(0).Append(k, k)
+	require.NoError(t, cache.Truncate(1, 3))
+	first := cache.Positions(g, 1)
+	cache.Layer(0).Append(k.Narrow(2, 0, 1), k.Narrow(2, 0, 1))
+	second := cache.Positions(g, 1)
+	for v, want := range map[*autograd.Variable][]float64{first: {1, 3}, second: {2, 4}} {
+		got, err := v.Float64s()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
 	}
 }
 

@@ -18,8 +18,11 @@ func (l *KVCacheLayer) Lengths() []int {
 
 // Append writes k and v, [batch, heads, T, head size], behind the positions that each row has, and gives all keys and values so far as views of the
 // cache, [batch, heads, S, head size], where S is the length of the longest row: what lies behind the end of a shorter one must be hidden (Mask). They are
-// good until the next Append, Truncate or Reorder. A full row is a *CacheFullError of the graph.
+// good until the next Append, Truncate or Reorder. A full row is a *CacheFullError of the graph. Of a nil layer they are k and v.
 func (l *KVCacheLayer) Append(k, v *autograd.Variable) (keys, values *autograd.Variable) {
+	if l == nil {
+		return k, v
+	}
 	g := k.Graph()
 	if g == nil {
 		g = v.Graph()
@@ -36,7 +39,7 @@ func (l *KVCacheLayer) Append(k, v *autograd.Variable) (keys, values *autograd.V
 
 // Attend is attention of q, [batch, query heads, T, head size], to the positions of the cache and those that come with it, k and v, which it
 // appends: [batch, query heads, T, head size]. Each position sees itself and those before it in its row. Fewer heads of keys than of queries are
-// shared. Options are those of autograd.ScaledDotProductAttention, without masks.
+// shared. Options are those of autograd.ScaledDotProductAttention, without masks. A nil layer has no positions, and appends nothing.
 func (l *KVCacheLayer) Attend(q, k, v *autograd.Variable, opts ...autograd.AttentionOption) *autograd.Variable {
 	if !q.Alive() || !k.Alive() {
 		return autograd.ScaledDotProductAttention(q, k, v) // says what is wrong
@@ -45,7 +48,7 @@ func (l *KVCacheLayer) Attend(q, k, v *autograd.Variable, opts ...autograd.Atten
 		return q.Graph().Refuse("kv_cache", &tensor.ShapeError{Op: "KVCache", Shapes: []tensor.Shape{q.Shape().Clone(), k.Shape().Clone()},
 			Detail: "want queries and keys of one type, and of four dimensions, with as many new positions"}, q, k, v)
 	}
-	before := slices.Clone(l.lengths())
+	before := l.Lengths()
 	keys, values := l.Append(k, v)
 	if !keys.Alive() {
 		return keys
@@ -55,14 +58,11 @@ func (l *KVCacheLayer) Attend(q, k, v *autograd.Variable, opts ...autograd.Atten
 		hide = autograd.AttnMask(mask)
 	}
 	all := append([]autograd.AttentionOption{autograd.EnableGQA(), hide}, opts...)
-	return l.orBack(before, autograd.ScaledDotProductAttention(q, keys, values, all...))
-}
-
-func (l *KVCacheLayer) lengths() []int {
+	out := autograd.ScaledDotProductAttention(q, keys, values, all...)
 	if l == nil {
-		return nil
+		return out
 	}
-	return l.rows
+	return l.orBack(before, out)
 }
 
 // orBack is the result of attention; if there is none the positions that came with it are gone again, so that the call may be repeated.
@@ -74,9 +74,9 @@ func (l *KVCacheLayer) orBack(before []int, out *autograd.Variable) *autograd.Va
 }
 
 // Mask is what the last n positions of each row see: of type bool, [batch, 1, n, S], true where a key is seen. It is nil where all rows are of one length:
-// then autograd.CausalLowerRight says the same without a mask.
+// then autograd.CausalLowerRight says the same without a mask. So it is of a nil layer.
 func (l *KVCacheLayer) Mask(g *autograd.Graph, n int) *autograd.Variable {
-	if g == nil {
+	if g == nil || l == nil {
 		return nil
 	}
 	if err := l.usable("Mask"); err != nil {
@@ -89,10 +89,10 @@ func (l *KVCacheLayer) Mask(g *autograd.Graph, n int) *autograd.Variable {
 	if shortest == longest {
 		return nil
 	}
-	return g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
+	return g.New(func(tensor.Exec) (*tensor.Tensor, error) {
 		// A few keys more than there are, so that the sizes of masks do not change with every step.
 		wide := min(l.cache.size.MaxLen, (longest+255)/256*256)
-		at, err := l.cache.at.of(l.cache, l.before(n), n)
+		at, err := l.cache.at.of(l.cache.exec, l.before(n), n)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (l *KVCacheLayer) Mask(g *autograd.Graph, n int) *autograd.Variable {
 			return nil, err
 		}
 		defer rows.Release()
-		keys, err := tensor.Arange(e.Owned(), 0, float64(wide), 1, tensor.Int64)
+		keys, err := l.cache.at.count.Narrow(0, 0, wide)
 		if err != nil {
 			return nil, err
 		}
@@ -116,15 +116,18 @@ func (l *KVCacheLayer) Mask(g *autograd.Graph, n int) *autograd.Variable {
 }
 
 // Positions are the next n positions of each row, of type int64, [batch, n], as nn.RotaryEmbedding's AtPositions and tables of learned positions take
-// them. Ask before Append.
+// them. Ask before Append. Of a nil layer they are 0..n-1, [1, n], for all rows.
 func (l *KVCacheLayer) Positions(g *autograd.Graph, n int) *autograd.Variable {
 	if g == nil {
 		return nil
 	}
-	err := l.usable("Positions")
-	if err == nil && n < 0 {
-		err = argumentErr("KVCache", "%d positions", n)
+	if n < 0 {
+		return g.Refuse("kv_cache", argumentErr("KVCache", "%d positions", n))
 	}
+	if l == nil {
+		return g.Arange(0, float64(n), 1, tensor.Int64).Unsqueeze(0)
+	}
+	err := l.usable("Positions")
 	if err == nil {
 		err = l.onItsStream(g)
 	}
@@ -134,7 +137,7 @@ func (l *KVCacheLayer) Positions(g *autograd.Graph, n int) *autograd.Variable {
 	if err != nil {
 		return g.Refuse("kv_cache", err)
 	}
-	at, err := l.cache.at.of(l.cache, l.rows, n)
+	at, err := l.cache.at.of(l.cache.exec, l.rows, n)
 	if err != nil {
 		return g.Refuse("kv_cache", err)
 	}
@@ -156,8 +159,8 @@ func (l *KVCacheLayer) before(n int) []int {
 }
 
 func (l *KVCacheLayer) usable(use string) error {
-	if l == nil {
-		return argumentErr("KVCache", "%s of no layer", use)
+	if l.rows == nil {
+		return argumentErr("KVCache", "%s of no layer: number %d of %d", use, l.number, l.cache.Size().Layers)
 	}
 	return l.cache.usable(use)
 }
@@ -231,7 +234,7 @@ func (l *KVCacheLayer) write(table, t *tensor.Tensor, n int) error {
 		defer place.Release()
 		return place.CopyFrom(t)
 	}
-	at, err := l.cache.at.of(l.cache, l.rows, n)
+	at, err := l.cache.at.of(l.cache.exec, l.rows, n)
 	if err != nil {
 		return err
 	}
@@ -263,19 +266,30 @@ func (l *KVCacheLayer) seen(g *autograd.Graph, i int) *autograd.Variable {
 	return g.Input(view)
 }
 
-// cachePositions are n positions behind each row, [batch, n], made once for all layers of a step.
+// cachePositions are n positions behind each row, [batch, n], written once for all layers of a step. All their memory is taken with the cache's.
 type cachePositions struct {
-	rows  []int
-	n     int
-	index *tensor.Tensor
+	count  *tensor.Tensor // 0, 1, ... up to the greatest length
+	places *tensor.Tensor // room for as many positions of each row
+	rows   []int
+	n      int
+	index  *tensor.Tensor // a view of one of these
 }
 
-func (p *cachePositions) of(c *KVCache, rows []int, n int) (*tensor.Tensor, error) {
+// reserve takes the memory.
+func (p *cachePositions) reserve(e tensor.Exec, batch, longest int) (err error) {
+	if p.count, err = tensor.Arange(e, 0, float64(longest), 1, tensor.Int64); err != nil || batch == 1 {
+		return err // one row has no neighbour of another length
+	}
+	p.places, err = tensor.Zeros(e, tensor.Int64, batch*longest)
+	return err
+}
+
+func (p *cachePositions) of(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
 	if p.index != nil && p.n == n && slices.Equal(p.rows, rows) {
 		return p.index, nil
 	}
-	p.release()
-	index, err := positionsBehind(c.exec, rows, n)
+	p.forget()
+	index, err := p.behind(e, rows, n)
 	if err != nil {
 		return nil, err
 	}
@@ -283,10 +297,10 @@ func (p *cachePositions) of(c *KVCache, rows []int, n int) (*tensor.Tensor, erro
 	return index, nil
 }
 
-// positionsBehind are n positions behind each row. Those of rows of one length need nothing from the host.
-func positionsBehind(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
+// behind are n positions behind each row. Those of rows of one length need nothing from the host.
+func (p *cachePositions) behind(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
 	if first := slices.Min(rows); first == slices.Max(rows) {
-		one, err := tensor.Arange(e, float64(first), float64(first+n), 1, tensor.Int64)
+		one, err := p.count.Narrow(0, first, n)
 		if err != nil {
 			return nil, err
 		}
@@ -299,10 +313,29 @@ func positionsBehind(e tensor.Exec, rows []int, n int) (*tensor.Tensor, error) {
 			at = append(at, int64(first+i))
 		}
 	}
-	return tensor.FromSlice(e, at, len(rows), n)
+	if !p.places.Exclusive() { // a graph that goes on has those of a step before
+		return tensor.FromSlice(e, at, len(rows), n)
+	}
+	room, err := p.places.Narrow(0, 0, len(at))
+	if err != nil {
+		return nil, err
+	}
+	defer room.Release()
+	if err := tensor.CopyFromSlice(room, at); err != nil {
+		return nil, err
+	}
+	return room.Reshape(len(rows), n)
+}
+
+// forget lets the positions of a step go.
+func (p *cachePositions) forget() {
+	p.index.Release()
+	p.rows, p.n, p.index = nil, 0, nil
 }
 
 func (p *cachePositions) release() {
-	p.index.Release()
+	p.forget()
+	p.count.Release()
+	p.places.Release()
 	*p = cachePositions{}
 }

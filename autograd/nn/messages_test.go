@@ -74,7 +74,7 @@ func TestMessages_OfLayers(t *testing.T) {
 		}},
 		{nn.Conv1d(3, 2, 1), []wrong{
 			{f32, []int{1, 4, 4}, `autograd: conv1d_bias(float32[1, 4, 4], float32[2, 3, 1], float32[2]) in block at HERE: tensor: Conv1d: [1, 4, 4] and [2, 3, 1]: the image has 4 channels, kernels of shape [2, 3, 1] take 3`},
-			{f32, []int{3}, `autograd: conv1d_bias(float32[3], float32[2, 3, 1], float32[2]) in block at HERE: tensor: Conv1d: [3] and [2, 3, 1] and [2]: the image has 1 dimensions; want [N, C, L] or [C, L]`},
+			{f32, []int{3}, `autograd: conv1d_bias(float32[3], float32[2, 3, 1], float32[2]) in block at HERE: tensor: Conv1d: [3] and [2, 3, 1] and [2]: the image has 1 dimension; want [N, C, L] or [C, L]`},
 			{f64, []int{1, 3, 4}, `autograd: conv1d_bias(float64[1, 3, 4], float32[2, 3, 1], float32[2]) in block at HERE: tensor: Conv1d: float64 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.Conv2d(3, 2, 3), []wrong{
@@ -88,17 +88,17 @@ func TestMessages_OfLayers(t *testing.T) {
 		}},
 		{nn.ConvTranspose1d(3, 2, 1), []wrong{
 			{f32, []int{1, 4, 4}, `autograd: conv_transpose1d_bias(float32[1, 4, 4], float32[3, 2, 1], float32[2]) in block at HERE: tensor: ConvTranspose1d: [1, 4, 4] and [3, 2, 1]: the image has 4 channels, kernels of shape [3, 2, 1] take 3`},
-			{f32, []int{3}, `autograd: conv_transpose1d_bias(float32[3], float32[3, 2, 1], float32[2]) in block at HERE: tensor: ConvTranspose1d: [3] and [3, 2, 1] and [2]: the image has 1 dimensions; want [N, C, L] or [C, L]`},
+			{f32, []int{3}, `autograd: conv_transpose1d_bias(float32[3], float32[3, 2, 1], float32[2]) in block at HERE: tensor: ConvTranspose1d: [3] and [3, 2, 1] and [2]: the image has 1 dimension; want [N, C, L] or [C, L]`},
 			{f64, []int{1, 3, 4}, `autograd: conv_transpose1d_bias(float64[1, 3, 4], float32[3, 2, 1], float32[2]) in block at HERE: tensor: ConvTranspose1d: float64 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.ConvTranspose2d(3, 2, 1), []wrong{
 			{f32, []int{1, 1, 4, 4}, `autograd: conv_transpose2d_bias(float32[1, 1, 4, 4], float32[3, 2, 1, 1], float32[2]) in block at HERE: tensor: ConvTranspose2d: [1, 1, 4, 4] and [3, 2, 1, 1]: the image has 1 channels, kernels of shape [3, 2, 1, 1] take 3`},
-			{f32, []int{3}, `autograd: conv_transpose2d_bias(float32[3], float32[3, 2, 1, 1], float32[2]) in block at HERE: tensor: ConvTranspose2d: [3] and [3, 2, 1, 1] and [2]: the image has 1 dimensions; want [N, C, H, W] or [C, H, W]`},
+			{f32, []int{3}, `autograd: conv_transpose2d_bias(float32[3], float32[3, 2, 1, 1], float32[2]) in block at HERE: tensor: ConvTranspose2d: [3] and [3, 2, 1, 1] and [2]: the image has 1 dimension; want [N, C, H, W] or [C, H, W]`},
 			{f64, []int{1, 3, 4, 4}, `autograd: conv_transpose2d_bias(float64[1, 3, 4, 4], float32[3, 2, 1, 1], float32[2]) in block at HERE: tensor: ConvTranspose2d: float64 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.BatchNorm1d(3), []wrong{
 			{f32, []int{2, 4}, `autograd: batch_norm(float32[2, 4]) in block at HERE: tensor: BatchNorm1d: [2, 4]: 4 channels, the layer has 3; want [N, 3] or [N, 3, L]`},
-			{f32, []int{3}, `autograd: batch_norm(float32[3]) in block at HERE: tensor: BatchNorm1d: [3]: 1 dimensions; want [N, 3] or [N, 3, L]`},
+			{f32, []int{3}, `autograd: batch_norm(float32[3]) in block at HERE: tensor: BatchNorm1d: [3]: 1 dimension; want [N, 3] or [N, 3, L]`},
 			{f32, []int{1, 3}, `autograd: batch_norm_affine(float32[1, 3], float32[3], float32[3]) in block at HERE: tensor: BatchMoments: [1, 3]: needs more than one value for each channel in training mode (layers: nn.Eval)`},
 			{f64, []int{2, 3}, `autograd: batch_norm_affine(float64[2, 3], float32[3], float32[3]) in block at HERE: tensor: BatchMoments: float64 and float32: the running statistics have the input's type, or float32 for half precision; To converts`},
 			{i64, []int{2, 3}, `autograd: batch_norm_affine(int64[2, 3], float32[3], float32[3]) in block at HERE: tensor: BatchMoments: int64: needs a floating-point type`},
@@ -125,17 +125,17 @@ func TestMessages_OfLayers(t *testing.T) {
 		}},
 		{nn.InstanceNorm2d(3, nn.Affine(true)), []wrong{
 			{f32, []int{2, 4, 2, 2}, `autograd: instance_norm(float32[2, 4, 2, 2]) in block at HERE: tensor: InstanceNorm2d: [2, 4, 2, 2]: 4 channels, the layer has 3; want [N, 3, H, W]`},
-			{f32, []int{3}, `autograd: instance_norm(float32[3]) in block at HERE: tensor: InstanceNorm2d: [3]: 1 dimensions; want [N, 3, H, W]`},
+			{f32, []int{3}, `autograd: instance_norm(float32[3]) in block at HERE: tensor: InstanceNorm2d: [3]: 1 dimension; want [N, 3, H, W]`},
 			{f64, []int{2, 3, 2, 2}, `autograd: instance_norm_affine(float64[2, 3, 2, 2], float32[3], float32[3]) in block at HERE: tensor: GroupNorm: float64 and float32: weight and bias have the input's type, or float32 for half precision; To converts`},
 		}},
 		{nn.LSTM(3, 2), []wrong{
 			{f32, []int{2, 1, 4}, `autograd: lstm(float32[2, 1, 4]) in block at HERE: tensor: LSTM(3, 2): [2, 1, 4]: the input has 4 features, the layer takes 3`},
-			{f32, []int{3}, `autograd: lstm(float32[3]) in block at HERE: tensor: LSTM(3, 2): [3]: the input has 1 dimensions; want [T, N, 3], or [T, 3] for one sequence alone`},
+			{f32, []int{3}, `autograd: lstm(float32[3]) in block at HERE: tensor: LSTM(3, 2): [3]: the input has 1 dimension; want [T, N, 3], or [T, 3] for one sequence alone`},
 			{f64, []int{2, 1, 3}, `autograd: lstm_bias(float64[2, 1, 3], float64[1, 2], float64[1, 2], float32[8, 3], float32[8, 2], float32[8], float32[8]) in block at HERE: tensor: Recurrent: float64 and float64 and float32 and float32 and float64 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.GRU(3, 2, nn.BatchFirst()), []wrong{
 			{f32, []int{2, 1, 4}, `autograd: gru(float32[2, 1, 4]) in block at HERE: tensor: GRU(3, 2, batch_first=True): [2, 1, 4]: the input has 4 features, the layer takes 3`},
-			{f32, []int{3}, `autograd: gru(float32[3]) in block at HERE: tensor: GRU(3, 2, batch_first=True): [3]: the input has 1 dimensions; want [N, T, 3], or [T, 3] for one sequence alone`},
+			{f32, []int{3}, `autograd: gru(float32[3]) in block at HERE: tensor: GRU(3, 2, batch_first=True): [3]: the input has 1 dimension; want [N, T, 3], or [T, 3] for one sequence alone`},
 			{f64, []int{2, 1, 3}, `autograd: gru_bias(float64[1, 2, 3], float64[2, 2], float32[6, 3], float32[6, 2], float32[6], float32[6]) in block at HERE: tensor: Recurrent: float64 and float64 and float32 and float32 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.LSTMCell(3, 2), []wrong{
@@ -150,27 +150,27 @@ func TestMessages_OfLayers(t *testing.T) {
 		}},
 		{nn.MultiheadAttention(4, 2), []wrong{
 			{f32, []int{3, 1, 6}, `autograd: attention(float32[3, 1, 6], float32[3, 1, 6], float32[3, 1, 6]) in block at HERE: tensor: MultiheadAttention(embed_dim=4, num_heads=2): [3, 1, 6]: the query has 6 features, the layer takes 4`},
-			{f32, []int{4}, `autograd: attention(float32[4], float32[4], float32[4]) in block at HERE: tensor: MultiheadAttention(embed_dim=4, num_heads=2): [4]: the query has 1 dimensions; want [T, N, 4], or [T, 4] without a batch, for query, key and value alike`},
+			{f32, []int{4}, `autograd: attention(float32[4], float32[4], float32[4]) in block at HERE: tensor: MultiheadAttention(embed_dim=4, num_heads=2): [4]: the query has 1 dimension; want [T, N, 4], or [T, 4] without a batch, for query, key and value alike`},
 			{f64, []int{3, 1, 4}, `autograd: linear_bias(float64[3, 1, 4], float32[12, 4], float32[12]) in block at HERE: tensor: Linear: float64 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.TransformerBlock(4, 2, nn.FeedForward(8)), []wrong{
 			{f32, []int{3, 1, 6}, `autograd: attention(float32[3, 1, 6], float32[3, 1, 6], float32[3, 1, 6]) in block.self_attn at HERE: tensor: MultiheadAttention(embed_dim=4, num_heads=2): [3, 1, 6]: the query has 6 features, the layer takes 4`},
-			{f32, []int{4}, `autograd: attention(float32[4], float32[4], float32[4]) in block.self_attn at HERE: tensor: MultiheadAttention(embed_dim=4, num_heads=2): [4]: the query has 1 dimensions; want [T, N, 4], or [T, 4] without a batch, for query, key and value alike`},
+			{f32, []int{4}, `autograd: attention(float32[4], float32[4], float32[4]) in block.self_attn at HERE: tensor: MultiheadAttention(embed_dim=4, num_heads=2): [4]: the query has 1 dimension; want [T, N, 4], or [T, 4] without a batch, for query, key and value alike`},
 			{f64, []int{3, 1, 4}, `autograd: linear_bias(float64[3, 1, 4], float32[12, 4], float32[12]) in block.self_attn at HERE: tensor: Linear: float64 and float32 and float32: operands must have one type; To converts`},
 		}},
 		{nn.MaxPool1d(2), []wrong{
 			{f32, []int{1, 1, 1}, `autograd: max_pool1d(float32[1, 1, 1]) in block at HERE: tensor: MaxPool1d: [1, 1, 1, 1]: the window of 2 is larger than the padded image`},
-			{f32, []int{4}, `autograd: max_pool1d(float32[4]) in block at HERE: tensor: MaxPool1d: [4]: the image has 1 dimensions; want [N, C, L] or [C, L]`},
+			{f32, []int{4}, `autograd: max_pool1d(float32[4]) in block at HERE: tensor: MaxPool1d: [4]: the image has 1 dimension; want [N, C, L] or [C, L]`},
 			{i64, []int{1, 1, 4}, `autograd: max_pool1d(int64[1, 1, 4]) in block at HERE: tensor: MaxPool1d: int64: needs a floating-point type`},
 		}},
 		{nn.AvgPool2d(2), []wrong{
 			{f32, []int{1, 1, 1, 1}, `autograd: avg_pool2d(float32[1, 1, 1, 1]) in block at HERE: tensor: AvgPool2d: [1, 1, 1, 1]: the window of 2 is larger than the padded image`},
-			{f32, []int{4}, `autograd: avg_pool2d(float32[4]) in block at HERE: tensor: AvgPool2d: [4]: the image has 1 dimensions; want [N, C, H, W] or [C, H, W]`},
+			{f32, []int{4}, `autograd: avg_pool2d(float32[4]) in block at HERE: tensor: AvgPool2d: [4]: the image has 1 dimension; want [N, C, H, W] or [C, H, W]`},
 			{i64, []int{1, 1, 4, 4}, `autograd: avg_pool2d(int64[1, 1, 4, 4]) in block at HERE: tensor: AvgPool2d: int64: needs a floating-point type`},
 		}},
 		{nn.AdaptiveAvgPool2d(2), []wrong{
 			{f32, []int{1, 1, 0, 1}, `autograd: adaptive_avg_pool2d(float32[1, 1, 0, 1]) in block at HERE: tensor: AvgPool2d: [1, 1, 0, 1]: only the batch may be empty`},
-			{f32, []int{4}, `autograd: adaptive_avg_pool2d(float32[4]) in block at HERE: tensor: AvgPool2d: [4]: the image has 1 dimensions; want [N, C, H, W] or [C, H, W]`},
+			{f32, []int{4}, `autograd: adaptive_avg_pool2d(float32[4]) in block at HERE: tensor: AvgPool2d: [4]: the image has 1 dimension; want [N, C, H, W] or [C, H, W]`},
 			{i64, []int{1, 1, 4, 4}, `autograd: adaptive_avg_pool2d(int64[1, 1, 4, 4]) in block at HERE: tensor: AvgPool2d: int64: needs a floating-point type`},
 		}},
 		{nn.Upsample(nn.Bilinear, tensor.Upsample{Scale: []float64{2}}), []wrong{

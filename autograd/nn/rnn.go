@@ -334,7 +334,7 @@ func (l *RNNLayer) refusal(x, h, c *autograd.Variable) error {
 	case x.Graph().Err() != nil:
 		return nil
 	case x.NDim() != 2 && x.NDim() != 3:
-		return shapeError(l.String(), x, "the input has %d dimensions; want %s, or [T, %d] for one sequence alone", x.NDim(), l.inputShape(), l.Inputs)
+		return shapeError(l.String(), x, "the input has %s; want %s, or [T, %d] for one sequence alone", dimensions(x.NDim()), l.inputShape(), l.Inputs)
 	case x.Dim(-1) != l.Inputs:
 		return shapeError(l.String(), x, "the input has %d features, the layer takes %d", x.Dim(-1), l.Inputs)
 	}

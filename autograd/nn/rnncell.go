@@ -121,7 +121,7 @@ func (c *RNNCell) refusal(x, h, cell *autograd.Variable) error {
 	case x.Graph().Err() != nil:
 		return nil
 	case n != 1 && n != 2:
-		return shapeError(c.String(), x, "the input has %d dimensions; want [N, %d], or [%d] for one sequence alone", n, c.Inputs, c.Inputs)
+		return shapeError(c.String(), x, "the input has %s; want [N, %d], or [%d] for one sequence alone", dimensions(n), c.Inputs, c.Inputs)
 	case x.Dim(-1) != c.Inputs:
 		return shapeError(c.String(), x, "the input has %d features, the layer takes %d", x.Dim(-1), c.Inputs)
 	}

@@ -126,7 +126,7 @@ func (l *RotaryEmbeddingModule) At(x *autograd.Variable, offset int) *autograd.V
 }
 
 // AtPositions turns x, [..., L, D], by positions of type int64, [L], or [B, L] where each row of the batch, x's first dimension, has positions of its
-// own, as KVCacheLayer.Positions are.
+// own, as KVCacheLayer.Positions are; [1, L] are those of all rows.
 func (l *RotaryEmbeddingModule) AtPositions(x, positions *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		if positions == nil || !x.Alive() || !positions.Alive() {
@@ -134,6 +134,9 @@ func (l *RotaryEmbeddingModule) AtPositions(x, positions *autograd.Variable) *au
 		}
 		if err := l.misfit(x); err != nil {
 			return g.Refuse("rotary_embedding", err, x)
+		}
+		if positions.NDim() == 2 && positions.Dim(0) == 1 {
+			positions = positions.Squeeze(0)
 		}
 		n, at := x.Dim(-2), positions.NDim()
 		if at < 1 || at > 2 || positions.Dim(-1) != n || at == 2 && (x.NDim() < 3 || positions.Dim(0) != x.Dim(0)) {

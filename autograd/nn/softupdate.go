@@ -22,7 +22,7 @@ func SoftUpdate(target, m Module, tau float64) error {
 	case !(tau >= 0 && tau <= 1):
 		return argumentErr(call, "tau is %v; it must be in 0..1", tau)
 	}
-	pairs, err := matched(call, target, m)
+	pairs, err := matched(call, "target", target, m)
 	if err != nil {
 		return err
 	}
@@ -36,13 +36,13 @@ func SoftUpdate(target, m Module, tau float64) error {
 }
 
 // matched pairs the values of two models that share none.
-func matched(call string, a, b Module) ([]pair, error) {
+func matched(call, what string, a, b Module) ([]pair, error) {
 	for _, m := range []Module{a, b} {
 		if err := Check(m); err != nil {
 			return nil, err
 		}
 	}
-	pairs, err := pairsOf(call, a, b)
+	pairs, err := pairsOf(call, what, a, b)
 	if err != nil {
 		return nil, err
 	}

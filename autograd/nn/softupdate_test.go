@@ -55,6 +55,18 @@ func TestSoftUpdate_RefusesOtherModels(t *testing.T) {
 	}
 }
 
+func TestSoftUpdate_SpeaksOfTheTarget(t *testing.T) {
+	r := onHost(t)
+	m, narrow := nn.Linear(3, 2), nn.Linear(3, 1)
+	bare := nn.Linear(3, 2, nn.NoBias())
+	for _, l := range []*nn.LinearLayer{m, narrow, bare} {
+		r.place(l)
+	}
+	require.EqualError(t, nn.SoftUpdate(narrow, m, 0.5), "nn: SoftUpdate: weight has shape [2, 3] in the model and [1, 3] in the target")
+	require.EqualError(t, nn.SoftUpdate(m, bare, 0.5), "nn: SoftUpdate: the model has no bias, which the target has")
+	require.EqualError(t, nn.SoftUpdate(bare, m, 0.5), "nn: SoftUpdate: the model has 2 parameters and buffers, the target 1")
+}
+
 func TestAveragedModel_With_LendsTheAverages(t *testing.T) {
 	r := onHost(t)
 	m := nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))

@@ -157,7 +157,7 @@ func oneCache(what string, layers int, opts []AttendOption) error {
 			o(&a)
 		}
 	}
-	if a.cached && layers > 1 {
+	if a.cache != nil && layers > 1 {
 		return argumentErr(what, "a layer of a KVCache is for one layer, and it has %d: call each of Layers with the cache's layer of its number", layers)
 	}
 	return nil

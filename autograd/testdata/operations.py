@@ -109,6 +109,8 @@ case("empty", lambda x: x.cumsum(0).flip(0).tril().sum(), [[]])
 case("add_", lambda a, b: (a * 1).add_(b, alpha=2), [[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0])
 case("mul_", lambda a, b: (a * 1).mul_(b), [[1.0, 2.0], [3.0, 4.0]], [5.0, 0.0])
 case("div_", lambda a, b: (a * 1).div_(b), [[1.0, 2.0], [3.0, 4.0]], [5.0, -2.0])
+case("lerp_", lambda a, b, w: (a * 1).lerp_(b, w), [[1.0, 2.0], [3.0, 4.0]], [5.0, -2.0], [[0.25], [1.5]])
+case("lerp_scalar_", lambda a, b: (a * 1).lerp_(b, 0.3), [[1.0, 2.0], [3.0, 4.0]], [5.0, -2.0])
 case("clamp_", lambda a: (a * 1).clamp_(-0.5, 1.0), corner)
 
 with open("operations.json", "w") as f:

@@ -39,7 +39,7 @@ def case(name, make, params, value, entropy=True, other=None):
     result("log_prob", d.log_prob(value), leaves)
     if entropy:
         result("entropy", d.entropy(), params)
-    if name.split()[0] in ("normal", "bernoulli", "uniform", "exponential", "laplace", "lognormal", "geometric", "poisson", "gamma", "dirichlet", "beta", "multivariate"):
+    if name.split()[0] in ("normal", "bernoulli", "uniform", "exponential", "laplace", "lognormal", "geometric", "poisson", "gamma", "dirichlet", "beta", "multivariate", "mixture"):
         out["mean"], out["variance"] = flat(d.mean), flat(d.variance)
     if other is not None:
         other = [p.requires_grad_() for p in other]

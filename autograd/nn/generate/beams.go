@@ -97,9 +97,30 @@ func (b *Beams) candidates(logits *autograd.Variable) (scores []float64, places 
 		return nil, nil, err
 	}
 	if slices.ContainsFunc(scores, math.IsNaN) {
-		return nil, nil, wrong("a logit is NaN")
+		return nil, nil, unlikely(logits)
 	}
 	return scores, places, nil
+}
+
+// unlikely says what makes logits no logarithms of probabilities.
+func unlikely(logits *autograd.Variable) error {
+	vs, err := logits.Float64s()
+	if err != nil {
+		return err
+	}
+	n := logits.Dim(1)
+	for row := range logits.Dim(0) {
+		of := vs[row*n : (row+1)*n]
+		switch {
+		case slices.ContainsFunc(of, math.IsNaN):
+			return wrong("row %d has a logit that is NaN", row)
+		case slices.Max(of) == math.Inf(1):
+			return wrong("row %d has a logit of +Inf; one of -Inf takes a token out, none makes it certain", row)
+		case slices.Max(of) == math.Inf(-1):
+			return wrong("all logits of row %d are -Inf: no token is left", row)
+		}
+	}
+	return wrong("the sums of logits and scores are NaN")
 }
 
 // choose makes the best candidates the rows, or puts them to those that have ended.

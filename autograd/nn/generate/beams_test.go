@@ -107,6 +107,15 @@ func TestBeams_RefuseWhatIsNoStep(t *testing.T) {
 		_, err := b.Next(logits)
 		require.ErrorAs(t, err, &bad)
 	}
+	inf := math.Inf(1)
+	for want, logits := range map[string][]float64{
+		"row 1 has a logit that is NaN": {0, 1, 2, math.NaN()}, "row 0 has a logit of +Inf": {0, inf, 2, 3},
+		"all logits of row 1 are -Inf: no token is left": {0, 1, -inf, -inf},
+	} {
+		_, err := b.Next(autograd.FromSlice(g, logits, 2, 2))
+		require.ErrorAs(t, err, &bad)
+		require.ErrorContains(t, err, want)
+	}
 	require.NoError(t, g.Err())
 	parents, err := b.Next(g.Zeros(tensor.Float32, 2, 1))
 	require.NoError(t, err, "a vocabulary of one token")
