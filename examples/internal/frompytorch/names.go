@@ -334,11 +334,18 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = nn.Dropout2d
 	_ = nn.Flatten
 	_ = nn.Unflatten
+	_ = nn.Bilinear
+	nn.CosineSimilarity(1, 1e-8)
+	nn.PairwiseDistance(2, 1e-6, false)
+	nn.MaxPool2dIndices(2)
+	nn.MaxUnpool2d(2)
+	_ = nn.AdaptiveLogSoftmaxWithLoss
 	_ = nn.LSTM
 	_ = nn.GRU
 	_ = nn.RNN
 	_ = nn.LSTMCell
 	_ = nn.GRUCell
+	_ = nn.RNNCell
 	_ = nn.MultiheadAttention
 	_ = autograd.ScaledDotProductAttention
 	_ = nn.TransformerBlock
