@@ -532,6 +532,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	// Generation
 	_ = nn.NewKVCache
 	_ = nn.Cached
+	_ = nn.CachedLayers
 	_ = generate.Sampler{Temperature: 0.8, TopK: 50, TopP: 0.9, RepetitionPenalty: 1.1}
 	generate.Greedy(logits)
 	_ = nn.RotaryEmbedding
