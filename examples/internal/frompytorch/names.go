@@ -245,6 +245,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = autograd.Einsum
 	_ = autograd.AddMM
 	_ = autograd.BAddBMM
+	_ = autograd.AddBMM
 	_ = autograd.AddMV
 	_ = autograd.AddR
 	v.Inner(u)
