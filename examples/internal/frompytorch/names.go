@@ -256,6 +256,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = matrix.Solve
 	_ = matrix.Det
 	_ = matrix.SlogDet
+	_ = matrix.LogDet
 	_ = matrix.Cholesky
 	_ = matrix.Eigh
 	_ = matrix.SVD
