@@ -71,6 +71,20 @@ func commonFunctions() map[string]func(v vars) variable {
 			return v[0].LocalResponseNorm(9, autograd.LocalResponse{Alpha: 0.1, Beta: 0.6, K: 1.5})
 		},
 	}
+	f["atleast_1d"] = func(v vars) variable { return v[0].AtLeast1d() }
+	f["atleast_2d"] = func(v vars) variable { return v[0].AtLeast2d() }
+	f["atleast_3d"] = func(v vars) variable { return v[0].AtLeast3d() }
+	f["hsplit"] = func(v vars) variable { return lastFirst(v[0].HSplit(2)) }
+	f["vsplit"] = func(v vars) variable { return lastFirst(v[0].VSplit(2)) }
+	f["dsplit"] = func(v vars) variable { return lastFirst(v[0].DSplit(2)) }
+	f["diagflat"] = func(v vars) variable { return v[0].DiagFlat(1) }
+	f["fliplr"] = func(v vars) variable { return v[0].FlipLR() }
+	f["flipud"] = func(v vars) variable { return v[0].FlipUD() }
+	f["ndtr"] = func(v vars) variable { return v[0].Ndtr() }
+	f["entr"] = func(v vars) variable { return v[0].Entr() }
+	f["xlog1py"] = func(v vars) variable { return v[0].Xlog1py(v[1]) }
+	f["mvlgamma"] = func(v vars) variable { return v[0].MVLgamma(3) }
+	f["addbmm"] = func(v vars) variable { return autograd.AddBMM(v[0], v[1], v[2], 0.5, 2) }
 	f["unique_consecutive"] = func(v vars) variable {
 		values, inverse, counts := v[0].UniqueConsecutive()
 		return flatJoined(values, inverse, counts)
@@ -119,6 +133,14 @@ func commonFunctions() map[string]func(v vars) variable {
 	return f
 }
 
+// lastFirst joins pieces from the last to the first.
+func lastFirst(vs []variable) variable {
+	if vs[0] == nil {
+		return nil
+	}
+	return flatJoined(vs[1], vs[0])
+}
+
 func pair(a, b variable) []variable { return []variable{a, b} }
 
 func init() {
@@ -142,6 +164,11 @@ func init() {
 		one("block_diag", []int{2, 1}, []int{3}), one("cartesian_prod", []int{2}, []int{3}), one("combinations 2", []int{4}), one("cov 1", []int{2, 4}),
 		one("corrcoef", []int{2, 4}), one("dist 2", []int{2, 3}, []int{3}), one("pdist 2", []int{3, 2}), one("renorm 2", []int{2, 3}), one("aminmax", []int{2, 3}),
 		one("vander 3", []int{3}), one("addmv", []int{2}, []int{2, 3}, []int{3}), one("addr", []int{2, 3}, []int{2}, []int{3}), one("inner", []int{2, 3}, []int{4, 3}),
+		one("atleast_3d", []int{2, 3}), one("hsplit", []int{2, 4}), one("diagflat", []int{2, 2}), one("fliplr", []int{2, 3}), one("flipud", []int{3}),
+		one("ndtr", []int{4}), one("addbmm", []int{2}, []int{3, 2, 4}, []int{3, 4, 2}),
+		gradientCase{op: "entr", f: func(v vars) variable { return v[0].Square().AddScalar(0.5).Entr() }, shapes: [][]int{{4}}},
+		gradientCase{op: "xlog1py", f: func(v vars) variable { return v[0].Xlog1py(v[1].Square()) }, shapes: [][]int{{2, 3}, {3}}},
+		gradientCase{op: "mvlgamma", f: func(v vars) variable { return v[0].Square().AddScalar(2).MVLgamma(2) }, shapes: [][]int{{4}}},
 		one("vecdot", []int{3, 2}, []int{3, 1}), one("bilinear", []int{2, 3}, []int{2, 2}, []int{4, 3, 2}, []int{4}),
 		one("unpooled max_pool2d ceil", []int{1, 1, 6, 7}), one("max_unpool1d", []int{2, 7}), one("local_response_norm of settings 3", []int{1, 4, 2}),
 		gradientCase{op: "lp_pool2d", f: func(v vars) variable { return functions["lp_pool2d 3"](vars{v[0].Square().AddScalar(0.5)}) }, shapes: [][]int{{1, 3, 3}}},

@@ -85,12 +85,16 @@ func init() {
 		return x.MulScalar(math.Sqrt2 / 2).Erf().AddScalar(1).MulScalar(0.5).Add(x.Mul(density))
 	})
 	ofInput(geluTanh, geluTanhSlope)
-	ofInput(softsign, func(x *Variable) *Variable { return x.Abs().AddScalar(1).Square().Reciprocal() })
+	ofInput(softsign, func(x *Variable) *Variable {
+		y := x.Abs().AddScalar(1)
+		return y.Mul(y).Reciprocal() // Square would double the largest numbers
+	})
 	ofInput(mish, func(x *Variable) *Variable {
 		t := x.Softplus(1, 20).Tanh()
 		return t.Add(x.Mul(x.Sigmoid()).Mul(t.Square().RSubScalar(1)))
 	})
 	ofInput(hardswish, func(x *Variable) *Variable {
+		x = Where(x.Ne(x), x.Detach(), x) // as in PyTorch NaN has the derivative NaN, of which the derivative is 0
 		inner := x.DivScalar(3).AddScalar(0.5)
 		return inner.MaskedFill(x.LeScalar(-3), 0).MaskedFill(x.GeScalar(3), 1)
 	})
@@ -101,7 +105,7 @@ func init() {
 	})
 	slope(elu, func(r *rerun) *Variable {
 		x := r.input(0)
-		below := x.Clamp(math.Inf(-1), 0).Exp().MulScalar(r.number()) // where x is positive nothing overflows
+		below := x.negative().Exp().MulScalar(r.number())
 		return below.MaskedFill(x.GtScalar(0), 1)
 	})
 
@@ -152,8 +156,14 @@ func (r *rerun) fails(why string) *Variable {
 	return r.n.g.fail(called(r.n.op.name, higherOrder(why)))
 }
 
-// squares is the sum of the squares of both inputs.
-func (r *rerun) squares() *Variable { return r.quantity(0).Square().Add(r.quantity(1).Square()) }
+// squares is the sum of the squares of both inputs; Square would double the largest numbers in its gradient.
+func (r *rerun) squares() *Variable {
+	a, b := r.quantity(0), r.quantity(1)
+	return a.Mul(a).Add(b.Mul(b))
+}
+
+// negative is v where it is negative, else 0, so that nothing overflows; like PyTorch's second derivatives of ELU and its like its own gradient is 0 at 0.
+func (v *Variable) negative() *Variable { return v.Hardtanh(math.Inf(-1), 0) }
 
 // powBase is g * u*v^(u-1), and 0 where u is 0.
 func powBase(r *rerun, g *Variable) *Variable {
@@ -165,7 +175,7 @@ func powBase(r *rerun, g *Variable) *Variable {
 func powExponent(r *rerun, g *Variable) *Variable {
 	v, u := r.input(0), r.input(1)
 	limit := v.EqScalar(0).And(u.GeScalar(0))
-	return g.Mul(r.output().Mul(v.MaskedFill(v.EqScalar(0), 1).Log()).MaskedFill(limit, 0))
+	return g.Mul(r.output().Mul(RWhereScalar(limit, 1, v).Log()).MaskedFill(limit, 0))
 }
 
 // powNumber is g * p*v^(p-1), and 0 for p = 0.

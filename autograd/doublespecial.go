@@ -15,9 +15,10 @@ func specialRules() {
 	ofInput(cosh, (*Variable).Sinh)
 	ofInput(asin, power(-0.5, below))
 	ofInput(acos, func(x *Variable) *Variable { return below(x).PowScalar(-0.5).Neg() })
-	ofInput(atan, func(x *Variable) *Variable { return x.Square().AddScalar(1).Reciprocal() })
+	square := func(x *Variable) *Variable { return x.Mul(x) } // Square would double the largest numbers in its gradient
+	ofInput(atan, func(x *Variable) *Variable { return square(x).AddScalar(1).Reciprocal() })
 	ofInput(asinh, power(-0.5, func(x *Variable) *Variable { return x.Square().AddScalar(1) }))
-	ofInput(acosh, power(-0.5, func(x *Variable) *Variable { return x.Square().SubScalar(1) }))
+	ofInput(acosh, power(-0.5, func(x *Variable) *Variable { return square(x).SubScalar(1) }))
 	ofInput(atanh, power(-1, below))
 	ofInput(erfc, func(x *Variable) *Variable { return x.Square().Neg().Exp().MulScalar(-2 / math.SqrtPi) })
 	slope(erfinv, func(r *rerun) *Variable { return r.output().Square().Exp().MulScalar(math.SqrtPi / 2) })
@@ -42,12 +43,12 @@ func specialRules() {
 	ofInput(logSigmoid, func(x *Variable) *Variable { return x.Neg().Sigmoid() })
 	ofInput(selu, func(x *Variable) *Variable {
 		const alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-		d := x.Clamp(math.Inf(-1), 0).Exp().MulScalar(alpha) // where x is positive nothing overflows
+		d := x.negative().Exp().MulScalar(alpha)
 		return d.MaskedFill(x.GtScalar(0), 1).MulScalar(scale)
 	})
 	slope(celu, func(r *rerun) *Variable {
 		x := r.input(0)
-		return x.Clamp(math.Inf(-1), 0).DivScalar(r.number()).Exp().MaskedFill(x.GtScalar(0), 1)
+		return x.negative().DivScalar(r.number()).Exp().MaskedFill(x.GtScalar(0), 1)
 	})
 	each(prelu,
 		func(r *rerun, g *Variable) *Variable { return Where(r.input(0).GtScalar(0), g, g.Mul(r.input(1))) },

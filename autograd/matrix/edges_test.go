@@ -1,6 +1,7 @@
 package matrix_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -151,4 +152,14 @@ func TestFunctions_RefuseWhatTheyHaveNoResultFor(t *testing.T) {
 		f(wide.leaf(t, g, tensor.Float64))
 		require.ErrorAs(t, g.Err(), &shape, name)
 	}
+}
+
+func TestLogDet_OfNegativeDeterminantsIsNaN(t *testing.T) {
+	g := autograd.NewGraph(host.Default())
+	defer g.Release()
+	v, err := matrix.LogDet(autograd.FromSlice(g, []float64{0, 1, 1, 0, 2, 0, 0, 3}, 2, 2, 2)).Float64s()
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(v[0]))
+	require.InDelta(t, math.Log(6), v[1], 1e-12)
+	require.Nil(t, matrix.LogDet(nil))
 }

@@ -90,6 +90,15 @@ func SlogDet(a *autograd.Variable) (sign, logAbs *autograd.Variable) {
 	return first(both, 0), first(both, 1)
 }
 
+// LogDet is the logarithm of the determinant of square matrices [..., n, n], NaN where that is negative. Saves a.
+func LogDet(a *autograd.Variable) *autograd.Variable {
+	sign, logAbs := SlogDet(a)
+	if sign == nil {
+		return nil
+	}
+	return logAbs.MaskedFill(sign.LtScalar(0), math.NaN())
+}
+
 // first is result i, or what there is of a graph with an error.
 func first(results []*autograd.Variable, i int) *autograd.Variable {
 	if i < len(results) {

@@ -55,6 +55,7 @@ var functions = map[string]func(in []*autograd.Variable) *autograd.Variable{
 	"Inv":      func(in []*autograd.Variable) *autograd.Variable { return matrix.Inv(in[0]) },
 	"Solve":    func(in []*autograd.Variable) *autograd.Variable { return matrix.Solve(in[0], in[1]) },
 	"Det":      func(in []*autograd.Variable) *autograd.Variable { return matrix.Det(in[0]) },
+	"LogDet":   func(in []*autograd.Variable) *autograd.Variable { return matrix.LogDet(in[0]) },
 	"SlogDet":  func(in []*autograd.Variable) *autograd.Variable { _, l := matrix.SlogDet(in[0]); return l },
 	"Cholesky": func(in []*autograd.Variable) *autograd.Variable { return matrix.Cholesky(in[0]) },
 	"Eigvals":  func(in []*autograd.Variable) *autograd.Variable { w, _ := matrix.Eigh(in[0]); return w },

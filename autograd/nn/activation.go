@@ -51,9 +51,20 @@ func Identity() *FuncModule {
 	return Func("Identity()", func(x *autograd.Variable) *autograd.Variable { return x })
 }
 
-// Flatten joins all dimensions but the first, the batch.
-func Flatten() *FuncModule {
-	return Func("Flatten(start_dim=1, end_dim=-1)", func(x *autograd.Variable) *autograd.Variable { return x.Flatten(1, -1) })
+// Flatten joins all dimensions but the first, the batch; or those from the first of dims to the second, which is the last one unless it is given.
+func Flatten(dims ...int) *FuncModule {
+	start, end := 1, -1
+	if len(dims) > 0 {
+		start = dims[0]
+	}
+	if len(dims) > 1 {
+		end = dims[1]
+	}
+	m := Func(fmt.Sprintf("Flatten(start_dim=%d, end_dim=%d)", start, end), func(x *autograd.Variable) *autograd.Variable { return x.Flatten(start, end) })
+	if len(dims) > 2 {
+		m.mistaken(argumentErr("Flatten", "%d dimensions; there are a first and a last one", len(dims)))
+	}
+	return m
 }
 
 // ReLU is max(x, 0).

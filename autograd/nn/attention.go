@@ -137,6 +137,10 @@ func (l *MultiheadAttentionLayer) Attend(query, key, value *autograd.Variable, o
 		}
 		itself := query == key && key == value && l.InProjWeight != nil
 		switch {
+		case a.stacked && !a.cached:
+			return g.Refuse("attention", argumentErr(l.String(), "CachedLayers is for stacks of layers; Cached is that of one"), query, key, value)
+		case a.cached && key == value && query != key:
+			return a.remembered(query, key)
 		case a.cached && !itself:
 			return g.Refuse("attention", argumentErr(l.String(), "a KVCache is for attention of a variable to itself"), query, key, value)
 		case a.cache != nil:
@@ -238,12 +242,9 @@ func (a *attending) decode(x *autograd.Variable) *autograd.Variable {
 
 // cross attends with a projection for each operand.
 func (a *attending) cross(query, key, value *autograd.Variable) *autograd.Variable {
-	l := a.layer
 	var heads [3]*autograd.Variable
 	for i, v := range []*autograd.Variable{query, key, value} {
-		p := a.batchFirst(v.Linear(a.weight(i), a.bias(i, 1)))
-		shape := append(p.Shape()[:max(p.NDim()-1, 0)].Clone(), l.heads, l.embed/max(l.heads, 1))
-		heads[i] = p.Reshape(shape...).Transpose(-3, -2)
+		heads[i] = a.heads(v, i)
 	}
 	a.sizes(heads[0], heads[0].Dim(-2), heads[1].Dim(-2))
 	out := autograd.ScaledDotProductAttention(heads[0], heads[1], heads[2], a.options()...).Transpose(-3, -2)

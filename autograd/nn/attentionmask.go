@@ -32,6 +32,9 @@ func CausalLowerRight() AttendOption {
 // Cached lets x attend to the positions of a layer of a KVCache besides its own, whose keys and values it appends. It is for attention of x to
 // itself without gradients, and for decoders: each position sees itself and those before it, with IsCausal or without. Masks are for all S keys, those of
 // the cache first. A nil layer is no cache (past_key_values=None): then it is IsCausal, and gradients flow.
+//
+// In attention to a memory, which is key and value at once, keys and values of the memory are computed and kept when the layer is empty, and read from it
+// afterwards; the cache holds nothing else, and Reset makes room for another memory.
 func Cached(l *KVCacheLayer) AttendOption {
 	return func(a *attending) {
 		a.cache, a.cached = l, true
@@ -39,6 +42,14 @@ func Cached(l *KVCacheLayer) AttendOption {
 			a.causal, a.lowerRight = true, false
 		}
 	}
+}
+
+// CachedLayers is Cached for a stack, TransformerEncoder or TransformerDecoder: each layer uses that of its number of a cache that has as many. A decoder
+// has one cache for the attention to itself and another one for that to the memory:
+//
+//	y := decoder.Decode(x, memory, []nn.AttendOption{nn.CachedLayers(positions)}, []nn.AttendOption{nn.CachedLayers(memories)})
+func CachedLayers(c *KVCache) AttendOption {
+	return func(a *attending) { a.stack, a.stacked = c, true }
 }
 
 // attending is one use of the layer.
@@ -51,6 +62,8 @@ type attending struct {
 	causal        bool
 	cache         *KVCacheLayer
 	cached        bool               // also if cache is nil, which is none
+	stack         *KVCache           // of all layers of a stack, which gives each its own as cache
+	stacked       bool               // also if stack is nil
 	rows          *autograd.Variable // what a position sees in a cache whose rows are of different lengths
 	lowerRight    bool               // the last query sees all keys, where causal alone begins with the first of both
 

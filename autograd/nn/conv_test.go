@@ -29,8 +29,8 @@ func TestDescriptionsOfImageLayers_ArePyTorchs(t *testing.T) {
 		"AdaptiveMaxPool1d(output_size=2)":                                                               nn.AdaptiveMaxPool1d(2),
 		"AdaptiveMaxPool2d(output_size=2)":                                                               nn.AdaptiveMaxPool2d(2),
 		"Upsample(scale_factor=2.0, mode='nearest')":                                                     nn.Upsample(nn.Nearest, tensor.Upsample{Scale: []float64{2}}),
-		"Upsample(scale_factor=(1.5, 2.0), mode='bilinear')":                                             nn.Upsample(nn.Bilinear, tensor.Upsample{Scale: []float64{1.5, 2}}),
-		"Upsample(size=(3, 4), mode='bilinear')":                                                         nn.Upsample(nn.Bilinear, tensor.Upsample{Size: []int{3, 4}}),
+		"Upsample(scale_factor=(1.5, 2.0), mode='bilinear')":                                             nn.Upsample(nn.Bilinear2d, tensor.Upsample{Scale: []float64{1.5, 2}}),
+		"Upsample(size=(3, 4), mode='bilinear')":                                                         nn.Upsample(nn.Bilinear2d, tensor.Upsample{Size: []int{3, 4}}),
 	} {
 		require.Equal(t, want, m.String())
 	}
@@ -112,7 +112,7 @@ func TestImageLayers_AreTheOperationsOfAutograd(t *testing.T) {
 		{nn.Upsample(nn.Nearest, tensor.Upsample{Size: []int{7}}), image, func(v *autograd.Variable) *autograd.Variable {
 			return v.UpsampleNearest2d(tensor.Upsample{Size: []int{7}})
 		}},
-		{nn.Upsample(nn.Bilinear, tensor.Upsample{Size: []int{7}, AlignCorners: true}), image, func(v *autograd.Variable) *autograd.Variable {
+		{nn.Upsample(nn.Bilinear2d, tensor.Upsample{Size: []int{7}, AlignCorners: true}), image, func(v *autograd.Variable) *autograd.Variable {
 			return v.UpsampleBilinear2d(tensor.Upsample{Size: []int{7}, AlignCorners: true})
 		}},
 	} {

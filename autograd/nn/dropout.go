@@ -35,6 +35,11 @@ func Dropout3d(p float64) *DropoutLayer { return dropout("Dropout3d", p, false, 
 // all are scaled and shifted to make up for it.
 func AlphaDropout(p float64) *DropoutLayer { return dropout("AlphaDropout", p, true) }
 
+// FeatureAlphaDropout is AlphaDropout for whole channels, of [N, C, ...]: all elements of a channel are dropped, or none.
+func FeatureAlphaDropout(p float64) *DropoutLayer { return dropout(featureAlpha, p, true) }
+
+const featureAlpha = "FeatureAlphaDropout"
+
 func dropout(name string, p float64, alpha bool, dims ...int) *DropoutLayer {
 	d := &DropoutLayer{Base: Base{listed: true}, P: p, name: name, dims: dims, alpha: alpha}
 	d.refuseProbability(name, p)
@@ -90,8 +95,17 @@ func (d *DropoutLayer) shifted(g *autograd.Graph, x *autograd.Variable) *autogra
 	case d.P == 1:
 		return x.MulScalar(0)
 	}
+	shape := x.Shape().Clone()
+	if d.name == featureAlpha {
+		if len(shape) < 2 {
+			return g.Refuse("dropout", shapeError(d.name, x, "%d dimensions; want 2 at least", len(shape)), x)
+		}
+		for i := 2; i < len(shape); i++ {
+			shape[i] = 1
+		}
+	}
 	scale := 1 / math.Sqrt((1-d.P)*(1+d.P*leastSELU*leastSELU))
-	mask := g.Ones(x.DType(), x.Shape().Clone()...).Dropout(d.P).Sign()
+	mask := g.Ones(x.DType(), shape...).Dropout(d.P).Sign()
 	dropped := mask.MulScalar(-1).AddScalar(1).MulScalar(leastSELU)
 	return x.Mul(mask).Add(dropped).MulScalar(scale).AddScalar(-scale * leastSELU * d.P)
 }

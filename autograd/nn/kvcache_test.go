@@ -330,7 +330,7 @@ func TestKVCache_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {
 	// One layer's cache is not that of several.
 	encoder := nn.TransformerEncoder(nil, blocks...)
 	err = refused(func(g *autograd.Graph) { encoder.Attend(g.Input(x), nn.Cached(cache.Layer(1))) }, autograd.NoGrad())
-	require.ErrorContains(t, err, "a layer of a KVCache is for one layer, and it has 2: call each of Layers")
+	require.ErrorContains(t, err, "a layer of a KVCache is for one layer, and it has 2: CachedLayers is for all of them")
 
 	// Attention that is refused takes back what was appended for it.
 	for _, opts := range [][]autograd.AttentionOption{{autograd.IsCausal()}, nil} {

@@ -173,7 +173,7 @@ func TestMessages_OfLayers(t *testing.T) {
 			{f32, []int{4}, `autograd: adaptive_avg_pool2d(float32[4]) in block at HERE: tensor: AvgPool2d: [4]: the image has 1 dimension; want [N, C, H, W] or [C, H, W]`},
 			{i64, []int{1, 1, 4, 4}, `autograd: adaptive_avg_pool2d(int64[1, 1, 4, 4]) in block at HERE: tensor: AvgPool2d: int64: needs a floating-point type`},
 		}},
-		{nn.Upsample(nn.Bilinear, tensor.Upsample{Scale: []float64{2}}), []wrong{
+		{nn.Upsample(nn.Bilinear2d, tensor.Upsample{Scale: []float64{2}}), []wrong{
 			{f32, []int{4}, `autograd: upsample_bilinear2d(float32[4]) in block at HERE: tensor: UpsampleBilinear2d: [4]: images are [N, C, H, W] with rows and columns`},
 			{i64, []int{1, 1, 4, 4}, `autograd: upsample_bilinear2d(int64[1, 1, 4, 4]) in block at HERE: tensor: UpsampleBilinear2d: int64: needs a floating-point type`},
 		}},

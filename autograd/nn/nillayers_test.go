@@ -16,8 +16,9 @@ import (
 var nilLayers = []any{
 	(*nn.Base)(nil), (*nn.LinearLayer)(nil), (*nn.FuncModule)(nil), (*nn.DropoutLayer)(nil), (*nn.MultiheadAttentionLayer)(nil), (*nn.BatchNormLayer)(nil),
 	(*nn.ConvLayer)(nil), (*nn.ConvTransposeLayer)(nil), (*nn.EmbeddingLayer)(nil), (*nn.EmbeddingBagLayer)(nil), (*nn.PReLULayer)(nil), (*nn.SequentialModule)(nil),
-	(*nn.LayerNormLayer)(nil), (*nn.RMSNormLayer)(nil), (*nn.GroupNormLayer)(nil), (*nn.InstanceNormLayer)(nil), (*nn.RNNLayer)(nil), (*nn.RNNCell)(nil),
-	(*nn.TransformerBlockLayer)(nil), (*nn.LoRALayer)(nil), (*nn.CheckpointModule)(nil),
+	(*nn.LayerNormLayer)(nil), (*nn.RMSNormLayer)(nil), (*nn.GroupNormLayer)(nil), (*nn.InstanceNormLayer)(nil), (*nn.RNNLayer)(nil), (*nn.RNNCellLayer)(nil),
+	(*nn.TransformerBlockLayer)(nil), (*nn.BilinearLayer)(nil), (*nn.PairModule)(nil), (*nn.RReLULayer)(nil), (*nn.MaxPoolIndicesModule)(nil),
+	(*nn.MaxUnpoolModule)(nil), (*nn.AdaptiveLogSoftmaxLayer)(nil), (*nn.LoRALayer)(nil), (*nn.CheckpointModule)(nil),
 }
 
 // What a layer has of Base is called through a field of it, which Go ends before any code of the method runs: those of its own it must

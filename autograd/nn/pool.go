@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
@@ -110,16 +111,16 @@ func AdaptiveAvgPool2d(size ...int) *FuncModule {
 // UpsampleMode says how Upsample fills places between elements.
 type UpsampleMode uint8
 
-// Nearest takes the element before, the others interpolate: Linear1d for [N, C, L], Bilinear and Bicubic for [N, C, H, W], Trilinear for [N, C, D, H, W].
+// Nearest takes the element before, the others interpolate: Linear1d for [N, C, L], Bilinear2d and Bicubic for [N, C, H, W], Trilinear for [N, C, D, H, W].
 const (
 	Nearest UpsampleMode = iota
-	Bilinear
+	Bilinear2d
 	Linear1d
 	Bicubic
 	Trilinear
 )
 
-var upsampleModes = [...]string{Nearest: "nearest", Bilinear: "bilinear", Linear1d: "linear", Bicubic: "bicubic", Trilinear: "trilinear"}
+var upsampleModes = [...]string{Nearest: "nearest", Bilinear2d: "bilinear", Linear1d: "linear", Bicubic: "bicubic", Trilinear: "trilinear"}
 
 // String is PyTorch's name.
 func (m UpsampleMode) String() string {
@@ -132,7 +133,7 @@ func (m UpsampleMode) String() string {
 // upsample resamples x.
 func (m UpsampleMode) upsample(x *autograd.Variable, u tensor.Upsample) *autograd.Variable {
 	switch {
-	case m == Bilinear:
+	case m == Bilinear2d:
 		return x.UpsampleBilinear2d(u)
 	case m == Linear1d:
 		return x.UpsampleLinear1d(u)
@@ -157,6 +158,23 @@ func Upsample(mode UpsampleMode, u tensor.Upsample) *FuncModule {
 		what = "scale_factor=" + scales(u.Scale)
 	}
 	return Func(fmt.Sprintf("Upsample(%s, mode='%s')", what, mode), func(x *autograd.Variable) *autograd.Variable { return mode.upsample(x, u) })
+}
+
+// UpsamplingNearest2d is Upsample of images by their nearest elements.
+func UpsamplingNearest2d(u tensor.Upsample) *FuncModule {
+	return upsampling("UpsamplingNearest2d", Nearest, u)
+}
+
+// UpsamplingBilinear2d is bilinear Upsample with aligned corners.
+func UpsamplingBilinear2d(u tensor.Upsample) *FuncModule {
+	u.AlignCorners = true
+	return upsampling("UpsamplingBilinear2d", Bilinear2d, u)
+}
+
+func upsampling(name string, mode UpsampleMode, u tensor.Upsample) *FuncModule {
+	m := Upsample(mode, u)
+	m.text = name + strings.TrimPrefix(m.text, "Upsample")
+	return m
 }
 
 // scales writes factors as Python writes floats.

@@ -56,6 +56,8 @@ var recurrents = map[string]func() recurrent{
 	"lstm cell alone": func() recurrent { return nn.LSTMCell(3, 4, nn.NoRNNBias()) },
 	"gru cell":        func() recurrent { return nn.GRUCell(3, 4) },
 	"gru cell alone":  func() recurrent { return nn.GRUCell(3, 4) },
+	"rnn cell":        func() recurrent { return nn.RNNCell(3, 4) },
+	"rnn cell alone":  func() recurrent { return nn.RNNCell(3, 4, nn.NoRNNBias(), nn.NonlinearityReLU()) },
 }
 
 // rnnNumbers are those of testdata/rnn.py.
@@ -155,7 +157,7 @@ func stateful(m recurrent, in []*autograd.Variable, lengths ...int) (all []*auto
 		if results[0], results[1], results[2] = m.ForwardState(in[0], in[1], in[2]); len(lengths) > 0 {
 			results[0], results[1], results[2] = m.ForwardLengths(in[0], lengths, in[1], in[2])
 		}
-	case *nn.RNNCell:
+	case *nn.RNNCellLayer:
 		results[0], results[1] = m.Step(in[0], in[1], in[2])
 	}
 	for _, v := range results {
@@ -173,7 +175,7 @@ func TestRNN_ForwardIsTheOutputFromZeros(t *testing.T) {
 		r.place(m, nn.Seed(1))
 		g := r.graph(autograd.NoGrad())
 		shape := []int{4, 2, 3}
-		if _, cell := m.(*nn.RNNCell); cell {
+		if _, cell := m.(*nn.RNNCellLayer); cell {
 			shape = shape[1:]
 		}
 		if name == "lstm no bias" || name == "gru no bias" {

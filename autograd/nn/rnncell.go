@@ -2,46 +2,57 @@ package nn
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// RNNCell is one step of an LSTM or GRU, for programs that run the steps themselves. Its parameters are weight_ih, weight_hh,
+// RNNCellLayer is one step of an LSTM, GRU or RNN, for programs that run the steps themselves. Its parameters are weight_ih, weight_hh,
 // bias_ih and bias_hh.
-type RNNCell struct {
+type RNNCellLayer struct {
 	Base
 	Inputs, Units int
 	unit          unitKind
+	relu          bool
 	weights       *rnnDirection
 }
 
 // LSTMCell makes one step of an LSTM (torch.nn.LSTMCell). All weights start uniform in ±1/sqrt(units). NoRNNBias is the only
 // option that it has: others are an *ArgumentError of To and Forward.
-func LSTMCell(inputs, units int, opts ...RNNOption) *RNNCell {
+func LSTMCell(inputs, units int, opts ...RNNOption) *RNNCellLayer {
 	return newCell(lstmUnits, inputs, units, opts)
 }
 
 // GRUCell makes one step of a GRU (torch.nn.GRUCell). See LSTMCell.
-func GRUCell(inputs, units int, opts ...RNNOption) *RNNCell {
+func GRUCell(inputs, units int, opts ...RNNOption) *RNNCellLayer {
 	return newCell(gruUnits, inputs, units, opts)
 }
 
-func newCell(unit unitKind, inputs, units int, opts []RNNOption) *RNNCell {
+// RNNCell makes one step of plain recurrent units, tanh(W x + V h + biases) (torch.nn.RNNCell). NonlinearityReLU is an option too. See LSTMCell.
+func RNNCell(inputs, units int, opts ...RNNOption) *RNNCellLayer {
+	return newCell(plainUnits, inputs, units, opts)
+}
+
+func newCell(unit unitKind, inputs, units int, opts []RNNOption) *RNNCellLayer {
 	var config rnnConfig
 	for _, o := range opts {
 		if o != nil {
 			o.applyRNN(&config)
 		}
 	}
-	c := &RNNCell{Inputs: inputs, Units: units, unit: unit}
-	c.refuseForeign(&config.given, c.kind(), "")
+	c := &RNNCellLayer{Inputs: inputs, Units: units, unit: unit, relu: config.relu}
+	own := ""
+	if unit == plainUnits {
+		own = "NonlinearityReLU"
+	}
+	c.refuseForeign(&config.given, c.kind(), own)
 	c.weights = newDirection(&c.Base, unit.gates(), inputs, units, 0, "", config.noBias, false)
 	return c
 }
 
 // Forward implements Layer: it starts from states of zeros and returns the state after the step.
-func (c *RNNCell) Forward(x *autograd.Variable) *autograd.Variable {
+func (c *RNNCellLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(c, x, func(*autograd.Graph) *autograd.Variable {
 		h, _ := c.step(x, nil, nil)
 		return h
@@ -49,13 +60,13 @@ func (c *RNNCell) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // Step takes inputs x, [B, inputs] or [inputs], the state h and, for LSTM, the cell, [B, units] or [units], to the next state and
-// cell; nil ones are zero. The cell of a GRU is nil.
-func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
+// cell; nil ones are zero. The cell of a GRU or RNN is nil.
+func (c *RNNCellLayer) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
 	if x == nil {
 		return nil, nil
 	}
 	if c == nil {
-		failed := x.Graph().Refuse("forward", nilLayer[RNNCell](), x)
+		failed := x.Graph().Refuse("forward", nilLayer[RNNCellLayer](), x)
 		return failed, failed
 	}
 	if err := c.mistake(); err != nil {
@@ -82,7 +93,7 @@ func (c *RNNCell) Step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 	return results[0], nextCell
 }
 
-func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
+func (c *RNNCellLayer) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.Variable) {
 	g, alone := x.Graph(), x.NDim() == 1
 	if err := c.refusal(x, h, cell); err != nil {
 		failed := g.Refuse(c.op(), err, x)
@@ -100,11 +111,13 @@ func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 		}
 		return v
 	}
-	steps := x.Unsqueeze(0)
-	if c.unit == gruUnits {
-		_, next = steps.GRU(state(h), c.weights.weights(g, c), false)
-	} else {
-		_, next, nextCell = steps.LSTM(state(h), state(cell), c.weights.weights(g, c), false)
+	switch c.unit {
+	case gruUnits:
+		_, next = x.Unsqueeze(0).GRU(state(h), c.weights.weights(g, c), false)
+	case plainUnits:
+		next = c.plainStep(x, state(h), c.weights.weights(g, c))
+	default:
+		_, next, nextCell = x.Unsqueeze(0).LSTM(state(h), state(cell), c.weights.weights(g, c), false)
 	}
 	if alone {
 		next = next.Squeeze(0)
@@ -115,8 +128,16 @@ func (c *RNNCell) step(x, h, cell *autograd.Variable) (next, nextCell *autograd.
 	return next, nextCell
 }
 
+func (c *RNNCellLayer) plainStep(x, h *autograd.Variable, w autograd.RecurrentWeights) *autograd.Variable {
+	sum := x.Linear(w.IH, w.BiasIH).Add(h.Linear(w.HH, w.BiasHH))
+	if c.relu {
+		return sum.ReLU()
+	}
+	return sum.Tanh()
+}
+
 // refusal says what is wrong with the input or the states.
-func (c *RNNCell) refusal(x, h, cell *autograd.Variable) error {
+func (c *RNNCellLayer) refusal(x, h, cell *autograd.Variable) error {
 	switch n := x.NDim(); {
 	case x.Graph().Err() != nil:
 		return nil
@@ -137,29 +158,22 @@ func (c *RNNCell) refusal(x, h, cell *autograd.Variable) error {
 }
 
 // kind is the name of the constructor.
-func (c *RNNCell) kind() string {
-	if c.unit == gruUnits {
-		return "GRUCell"
-	}
-	return "LSTMCell"
-}
+func (c *RNNCellLayer) kind() string { return c.unit.String() + "Cell" }
 
 // op is the name of the operation in errors.
-func (c *RNNCell) op() string {
-	if c.unit == gruUnits {
-		return "gru_cell"
-	}
-	return "lstm_cell"
-}
+func (c *RNNCellLayer) op() string { return strings.ToLower(c.unit.String()) + "_cell" }
 
 // String is PyTorch's description.
-func (c *RNNCell) String() string {
+func (c *RNNCellLayer) String() string {
 	if c == nil {
 		return "nil"
 	}
-	name := c.kind()
+	more := ""
 	if c.weights == nil || c.weights.biasIH == nil {
-		return fmt.Sprintf("%s(%d, %d, bias=False)", name, c.Inputs, c.Units)
+		more = ", bias=False"
 	}
-	return fmt.Sprintf("%s(%d, %d)", name, c.Inputs, c.Units)
+	if c.relu {
+		more += ", nonlinearity=relu"
+	}
+	return fmt.Sprintf("%s(%d, %d%s)", c.kind(), c.Inputs, c.Units, more)
 }

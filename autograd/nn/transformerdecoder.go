@@ -110,10 +110,11 @@ func (m *TransformerEncoderModule) Forward(x *autograd.Variable) *autograd.Varia
 // Attend is Forward with masks, which are those of each layer.
 func (m *TransformerEncoderModule) Attend(x *autograd.Variable, opts ...AttendOption) *autograd.Variable {
 	return within(m, x, func(g *autograd.Graph) *autograd.Variable {
-		if err := oneCache("TransformerEncoder", len(m.Layers), opts); err != nil {
+		of, _, err := layered("TransformerEncoder", len(m.Layers), opts)
+		if err != nil {
 			return g.Refuse("attention", err, x)
 		}
-		y := stacked(g, x, len(m.Layers), func(i int, x *autograd.Variable) *autograd.Variable { return m.Layers[i].Attend(x, opts...) })
+		y := stacked(g, x, len(m.Layers), func(i int, x *autograd.Variable) *autograd.Variable { return m.Layers[i].Attend(x, of(i)...) })
 		if m.Norm == nil {
 			return y
 		}
@@ -133,34 +134,29 @@ func TransformerDecoder(norm *LayerNormLayer, layers ...*DecoderBlockLayer) *Tra
 	return New(&TransformerDecoderModule{Layers: layers, Norm: norm})
 }
 
-// Decode lets each layer decode what the one before has made, with the same memory and masks: see DecoderBlockLayer.Decode.
+// Decode lets each layer decode what the one before has made, with the same memory and masks: see DecoderBlockLayer.Decode. With CachedLayers among self x
+// is the positions that come after those of the cache, and with another one among cross keys and values of memory are computed in the first call alone.
 func (m *TransformerDecoderModule) Decode(x, memory *autograd.Variable, self, cross []AttendOption) *autograd.Variable {
 	return within(m, x, func(g *autograd.Graph) *autograd.Variable {
-		if err := oneCache("TransformerDecoder", len(m.Layers), self); err != nil {
+		toItself, positions, err := layered("TransformerDecoder", len(m.Layers), self)
+		if err != nil {
+			return g.Refuse("attention", err, x)
+		}
+		toMemory, memories, err := layered("TransformerDecoder", len(m.Layers), cross)
+		if err == nil && positions != nil && positions == memories {
+			err = argumentErr("TransformerDecoder", "one KVCache for the attention to itself and for that to the memory; each needs its own")
+		}
+		if err != nil {
 			return g.Refuse("attention", err, x)
 		}
 		y := stacked(g, x, len(m.Layers), func(i int, x *autograd.Variable) *autograd.Variable {
-			return m.Layers[i].Decode(x, memory, self, cross)
+			return m.Layers[i].Decode(x, memory, toItself(i), toMemory(i))
 		})
 		if m.Norm == nil {
 			return y
 		}
 		return m.Norm.Forward(y)
 	})
-}
-
-// oneCache refuses one layer's cache for several layers, each of which would see the keys of the others.
-func oneCache(what string, layers int, opts []AttendOption) error {
-	var a attending
-	for _, o := range opts {
-		if o != nil {
-			o(&a)
-		}
-	}
-	if a.cache != nil && layers > 1 {
-		return argumentErr(what, "a layer of a KVCache is for one layer, and it has %d: call each of Layers with the cache's layer of its number", layers)
-	}
-	return nil
 }
 
 // String is PyTorch's description.

@@ -46,7 +46,7 @@ func Transformer(width, heads, encoders, decoders int, opts ...BlockOption) *Tra
 func xavierLinear(in, out int) *LinearLayer { return Linear(in, out, WeightInit(XavierUniform(1))) }
 
 // Forward encodes source and lets the decoder decode target with it. Both are [T, N, width], or [N, T, width] with BatchFirst, or [T, width], with lengths
-// of their own; the result has the shape of target.
+// of their own; the result has the shape of target. To decode step by step encode once, by Encoder, and give Decoder's Decode caches (CachedLayers).
 func (m *TransformerModule) Forward(source, target *autograd.Variable, masks TransformerMasks) *autograd.Variable {
 	return within(m, source, func(g *autograd.Graph) *autograd.Variable {
 		if m.Encoder == nil || m.Decoder == nil {

@@ -23,7 +23,8 @@ var zeroValues = []any{
 	new(nn.FuncModule), new(nn.DropoutLayer), new(nn.MultiheadAttentionLayer), new(nn.BatchNormLayer), new(nn.CheckpointModule),
 	new(nn.ConvLayer), new(nn.ConvTransposeLayer), new(nn.EmbeddingLayer), new(nn.EmbeddingBagLayer), new(nn.PReLULayer), new(nn.LinearLayer), new(nn.Base),
 	new(nn.SequentialModule), new(nn.LayerNormLayer), new(nn.RMSNormLayer), new(nn.GroupNormLayer), new(nn.InstanceNormLayer),
-	new(nn.RNNLayer), new(nn.RNNCell), new(nn.TransformerBlockLayer),
+	new(nn.RNNLayer), new(nn.RNNCellLayer), new(nn.TransformerBlockLayer),
+	new(nn.BilinearLayer), new(nn.PairModule), new(nn.RReLULayer), new(nn.MaxPoolIndicesModule), new(nn.MaxUnpoolModule), new(nn.AdaptiveLogSoftmaxLayer),
 	new(nn.ArgumentError), new(nn.NameError), new(nn.FormatError), new(nn.MismatchError), new(nn.PartialError),
 }
 

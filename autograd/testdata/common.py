@@ -119,4 +119,22 @@ for p in (2, 3):
 case("local_response_norm of settings 3", lambda x: F.local_response_norm(x, 3, 0.1, 0.6, 1.5), rand(2, 5, 2))
 case("local_response_norm of settings 4", lambda x: F.local_response_norm(x, 4, 0.1, 0.6, 1.5), rand(1, 5, 2, 2))
 case("local_response_norm of settings 9", lambda x: F.local_response_norm(x, 9, 0.1, 0.6, 1.5), rand(1, 2, 3))
+for n in (1, 2, 3):
+    for x in (torch.tensor(2.0), rand(3), rand(2, 3), rand(2, 1, 3)):
+        case(f"atleast_{n}d", getattr(torch, f"atleast_{n}d"), x)
+for name, x in dict(hsplit=rand(2, 4), vsplit=rand(4, 3), dsplit=rand(2, 1, 4)).items():
+    case(name, lambda x, name=name: joined(getattr(torch, name)(x, 2)[::-1]), x)
+case("hsplit", lambda x: joined(torch.hsplit(x, 2)[::-1]), rand(4))
+case("diagflat", lambda x: torch.diagflat(x, 1), rand(2, 2))
+case("fliplr", torch.fliplr, rand(2, 3, 2))
+case("flipud", torch.flipud, rand(3))
+case("ndtr", torch.special.ndtr, torch.tensor([0.0, 1.5, -9.0, inf, -inf, nan]))
+case("ndtr", torch.special.ndtr, rand(2, 3))
+case("entr", torch.special.entr, rand(2, 3).abs())
+case("entr", torch.special.entr, torch.tensor([0.0, -1.0, inf, nan, 0.5]), grads=False)
+case("xlog1py", torch.special.xlog1py, rand(2, 3), rand(3).abs())
+case("xlog1py", torch.special.xlog1py, *pairs, grads=False)
+case("mvlgamma", lambda x: torch.mvlgamma(x, 3), rand(2, 3).abs() + 1.5)
+case("addbmm", lambda c, a, b: torch.addbmm(c, a, b, beta=0.5, alpha=2), rand(1, 4), rand(2, 3, 5), rand(2, 5, 4))
+case("addbmm", lambda c, a, b: torch.addbmm(c, a, b, beta=0.5, alpha=2), rand(3, 4), rand(0, 3, 5), rand(0, 5, 4))
 write("common.json")

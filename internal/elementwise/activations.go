@@ -272,7 +272,8 @@ var activations = []Op{
 	{
 		Name: "Hardshrink", Torch: "hardshrink", Scalars: []string{"lambda"}, Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is 0 where -lambda <= t <= lambda, else t", Note: "PyTorch's default lambda is 0.5.",
-		Func: Func{Go: "shrunk(a, a, lambda)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : a", Reference: "onlyIf(!(a >= -lambda && a <= lambda), a)", Wild: true},
+		Differs: "its gradient passes at NaN, as in PyTorch's kernel for few elements and for GPUs, where its vector kernel gives 0",
+		Func:    Func{Go: "shrunk(a, a, lambda)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : a", Reference: "onlyIf(!(a >= -lambda && a <= lambda), a)", Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "shrunk(g, a, lambda)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : g", Reference: "onlyIf(!(a >= -lambda && a <= lambda), g)", Wild: true},
 			Formula: "0 where -lambda <= a <= lambda, else g",
@@ -282,7 +283,7 @@ var activations = []Op{
 	{
 		Name: "Softshrink", Torch: "softshrink", Scalars: []string{"lambda"}, Types: OnlyFloats, Autocast: "Untouched", ByHand: Tensor,
 		Does: "is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN", Note: "PyTorch's default lambda is 0.5; it must not be negative.",
-		Differs: "NaN stays NaN, as in later versions of PyTorch",
+		Differs: "NaN stays NaN, as in later versions of PyTorch; its gradient there is that of `Hardshrink`",
 		Func: Func{
 			Go: "softShrunk(a, lambda)", Own: true, CUDA: "a > lambda ? a - lambda : a < -lambda ? a + lambda : a * 0",
 			Reference: "softShrunk(a, lambda)", Scale: "a, lambda", Ulps: 1, Wild: true,

@@ -183,7 +183,7 @@ var functions = []Op{
 		Does: "is the inverse of the hyperbolic cosine, not negative, and NaN below 1",
 		Func: Func{Go: "math.Acosh(a)", CUDA: "acosh(a)", Slow: true, Reference: "math.Acosh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / math.Sqrt((a-1)*(a+1))", CUDA: "g / sqrt((a - 1) * (a + 1))", Reference: "1 / math.Sqrt((a-1)*(a+1))", Ulps: 4},
+			Func:    Func{Go: "g / math.Abs(math.Sqrt((a-1)*(a+1)))", CUDA: "g / abs(sqrt((a - 1) * (a + 1)))", Reference: "1 / math.Abs(math.Sqrt((a-1)*(a+1)))", Ulps: 4}, // at -1 the root is -0
 			Formula: "g/sqrt(a*a-1)",
 		}},
 		Test: Test{From: 1.1, To: 9, Torch: "x.acosh()"},
@@ -241,6 +241,8 @@ var functions = []Op{
 	{
 		Name: "Logit", Torch: "logit", Scalars: []string{"eps"}, Types: ToFloat, Autocast: "Untouched",
 		Does: "is log(t/(1-t)) of t brought into eps..1-eps, or of t itself where eps is negative", Note: "PyTorch's default is t itself.",
+		Differs: "with `eps` above 1/2 all elements become 1-eps, as in PyTorch's kernel for many elements (that for few makes small ones eps); in bfloat16 the bounds " +
+			"are not rounded, so that 1 has a finite result with an `eps` of 1e-6; the gradient at NaN is NaN, where PyTorch's depends on the number of elements",
 		Func: Func{
 			Go: "logit64(a, eps)", CUDA: "logit(a, eps)", Slow: true, Double: true,
 			Reference: "logitOf(a, eps)", Scale: "1", Ulps: 4, Wild: true,

@@ -254,7 +254,7 @@ func forward(m nn.Layer, c config, in []variable) []variable {
 	case *nn.RNNLayer:
 		out, last, cell := l.ForwardState(in[0], in[1], in[2])
 		return []variable{out, last, cell}
-	case *nn.RNNCell:
+	case *nn.RNNCellLayer:
 		next, cell := l.Step(in[0], in[1], in[2])
 		return []variable{next, cell}
 	case *nn.EmbeddingBagLayer:

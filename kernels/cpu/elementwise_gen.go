@@ -550,7 +550,7 @@ func acosh[T float](dst, a []T, _ *op.Call) {
 func acoshGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(float64(g[i]) / math.Sqrt((float64(a[i])-1)*(float64(a[i])+1)))
+		dst[i] = T(float64(g[i]) / math.Abs(math.Sqrt((float64(a[i])-1)*(float64(a[i])+1))))
 	}
 }
 

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "539f146cd1bdeddc44fe8a6b516bcdff5befd4da58c9804f83b24f691d932504"
+const inputsHash = "55d17cd87311928fbbfeaf6956251e2b3084d141310667b940e3478c4777d916"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -232,7 +232,9 @@ var tableReferences = map[op.ID]reference{
 		float: func(x []float64, _ [8]float64) result { return exact(math.Acosh(x[0])) },
 	},
 	op.AcoshGrad: {in: "kk", out: "k", ulps: 4, values: tableGradient(1.1, 9),
-		float: func(x []float64, _ [8]float64) result { return scaled(x[0]*(1/math.Sqrt((x[1]-1)*(x[1]+1))), 4*x[0]) },
+		float: func(x []float64, _ [8]float64) result {
+			return scaled(x[0]*(1/math.Abs(math.Sqrt((x[1]-1)*(x[1]+1)))), 4*x[0])
+		},
 	},
 	op.Atanh: {in: "k", out: "k", ulps: 4,
 		float: func(x []float64, _ [8]float64) result { return exact(math.Atanh(x[0])) },

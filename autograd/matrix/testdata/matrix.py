@@ -42,6 +42,7 @@ case("Solve", L.solve, square[1], numbers(3, seed=5))
 case("Det", L.det, square)
 case("SlogDet", lambda a: L.slogdet(a)[1], square)
 case("Cholesky", L.cholesky, positive)
+case("LogDet", torch.logdet, positive)
 case("Eigvals", lambda a: L.eigh(a)[0], positive)
 case("Projectors", lambda a: L.eigh(a)[1] ** 2 + L.eigh(a)[0].unsqueeze(-2), positive)
 for m in (square, numbers(2, 4, 3, seed=1), numbers(3, 5, seed=2)):

@@ -258,6 +258,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = autograd.Einsum
 	_ = autograd.AddMM
 	_ = autograd.BAddBMM
+	_ = autograd.AddBMM
 	_ = autograd.AddMV
 	_ = autograd.AddR
 	v.Inner(u)
@@ -268,6 +269,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = matrix.Solve
 	_ = matrix.Det
 	_ = matrix.SlogDet
+	_ = matrix.LogDet
 	_ = matrix.Cholesky
 	_ = matrix.Eigh
 	_ = matrix.SVD
@@ -347,11 +349,18 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = nn.Dropout2d
 	_ = nn.Flatten
 	_ = nn.Unflatten
+	_ = nn.Bilinear
+	nn.CosineSimilarity(1, 1e-8)
+	nn.PairwiseDistance(2, 1e-6, false)
+	nn.MaxPool2dIndices(2)
+	nn.MaxUnpool2d(2)
+	_ = nn.AdaptiveLogSoftmaxWithLoss
 	_ = nn.LSTM
 	_ = nn.GRU
 	_ = nn.RNN
 	_ = nn.LSTMCell
 	_ = nn.GRUCell
+	_ = nn.RNNCell
 	_ = nn.MultiheadAttention
 	_ = autograd.ScaledDotProductAttention
 	_ = nn.TransformerBlock
@@ -540,6 +549,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	// Generation
 	_ = nn.NewKVCache
 	_ = nn.Cached
+	_ = nn.CachedLayers
 	_ = generate.Sampler{Temperature: 0.8, TopK: 50, TopP: 0.9, RepetitionPenalty: 1.1}
 	generate.Greedy(logits)
 	_ = nn.RotaryEmbedding

@@ -14,7 +14,7 @@ func init() { programs["timesequence"] = timeSequence }
 // sequence is two cells, one above the other, and a layer that gives the next value.
 type sequence struct {
 	nn.Base
-	LSTM1, LSTM2 *nn.RNNCell
+	LSTM1, LSTM2 *nn.RNNCellLayer
 	Linear       *nn.LinearLayer
 
 	units int
