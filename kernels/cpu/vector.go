@@ -19,6 +19,9 @@ type vectorLoops struct {
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
 
+	moveRows  func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
+	transpose func(n int, dst *uint32, to int, src *uint32, from int)   // eight rows of n elements; distances in bytes
+
 	dot    func(n int, a, b *float32) float64
 	expSum func(n int, dst, a *float32, shift float32) float64
 

@@ -45,6 +45,16 @@ func maxAVX2(n int, v *float32) float32
 //go:noescape
 func minAVX2(n int, v *float32) float32
 
+// transpose8AVX2 is in transpose_avx2_amd64.s, and like crossGo.
+//
+//go:noescape
+func transpose8AVX2(n int, dst *uint32, to int, src *uint32, from int)
+
+// moveRowsAVX2 is in rows_avx2_amd64.s.
+//
+//go:noescape
+func moveRowsAVX2(rows int, dst *byte, to int, src *byte, from, n int)
+
 //go:noescape
 func dotWideAVX2(n int, a, b *float32) float64
 
@@ -73,7 +83,7 @@ func init() {
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
-		philox: philoxAVX2,
+		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}
 	if cpu.X86.HasFMA {
 		vector.dot, vector.expSum = dotWideAVX2, expSumAVX2
