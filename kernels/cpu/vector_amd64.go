@@ -40,6 +40,18 @@ func sumAVX2(n int, v *float32) float64
 func mergeSumAVX2(n int, acc *float64, row *float32)
 
 //go:noescape
+func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
+
+//go:noescape
+func mergeMaxAVX2(n int, acc, row *float32)
+
+//go:noescape
+func mergeMinAVX2(n int, acc, row *float32)
+
+//go:noescape
+func fillAVX2(n int, dst *float32, v float32)
+
+//go:noescape
 func maxAVX2(n int, v *float32) float32
 
 //go:noescape
@@ -81,7 +93,7 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
+		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
 		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}
