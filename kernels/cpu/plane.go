@@ -34,6 +34,9 @@ type planeJob[T float] struct {
 type planeMemory[T float] struct {
 	from, to, line []T
 	numbers        []int32
+	phases         phases[T]
+	sums           []float64
+	table          [64]int
 }
 
 // planewise makes the Func of an operation on planes. prepare computes what is the same for all planes; backward says that the

@@ -15,6 +15,8 @@ type vectorLoops struct {
 	reluGrad             func(n int, dst, a, b *float32)
 	fill                 func(n int, dst *float32, v float32)
 	mergeSum             func(n int, acc *float64, row *float32)
+	keepMost             func(n int, most *float32, numbers *int32, values *float32, number int32)
+	evenOdd              func(n int, even, odd, src *float32)            // n of either
 	mergeSums4           func(n int, acc *float64, row *float32, ld int) // four rows, ld bytes apart
 	mergeMax, mergeMin   func(n int, acc, row *float32)
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])

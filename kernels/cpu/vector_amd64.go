@@ -43,6 +43,12 @@ func mergeSumAVX2(n int, acc *float64, row *float32)
 func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
 
 //go:noescape
+func keepMostAVX2(n int, most *float32, numbers *int32, values *float32, number int32)
+
+//go:noescape
+func evenOddAVX2(n int, even, odd, src *float32)
+
+//go:noescape
 func mergeMaxAVX2(n int, acc, row *float32)
 
 //go:noescape
@@ -93,7 +99,7 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, keepMost: keepMostAVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
 		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}
