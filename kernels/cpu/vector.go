@@ -25,6 +25,11 @@ type vectorLoops struct {
 	moveRows  func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
 	transpose func(n int, dst *uint32, to int, src *uint32, from int)   // eight rows of n elements; distances in bytes
 
+	normDots  func(n int, g, w, x *float32, c *normRow, sums *[2]float64)
+	normGrads func(n int, dst, g, w, x *float32, c *normRow)
+	// rows of n elements, a multiple of 16, ld bytes apart
+	normSums func(rows, n int, g, x *float32, ld int, mean, rstd *float32, products, sums *float64)
+
 	// multiples of 16 and 32
 	sum      func(n int, v *float32) float64
 	max, min func(n int, v *float32) float32

@@ -48,6 +48,17 @@ func keepMostAVX2(n int, most *float32, numbers *int32, values *float32, number 
 //go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
 
+// Those of layer norm's gradients are in normgrad_avx2_amd64.s.
+
+//go:noescape
+func normDotsAVX2(n int, grad, w, x *float32, c *normRow, sums *[2]float64)
+
+//go:noescape
+func normGradsAVX2(n int, dst, grad, w, x *float32, c *normRow)
+
+//go:noescape
+func normSumsAVX2(rows, n int, grad, x *float32, ld int, mean, rstd *float32, products, sums *float64)
+
 //go:noescape
 func mergeMaxAVX2(n int, acc, row *float32)
 
@@ -100,6 +111,7 @@ func init() {
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, keepMost: keepMostAVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
 		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}
