@@ -124,12 +124,11 @@ func maxPoolGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 // addPlaces adds a row of gradients of windows that lie in the image as a whole.
 func (j *planeJob[T]) addPlaces(dst, row []T, numbers []int32, places []int) {
 	numbers = numbers[:len(row)]
-	first, step := 0, int(j.call.I[3])
+	step := int(j.call.I[3])
 	for x, g := range row {
 		if number := int(numbers[x]); uint(number) < uint(len(places)) {
-			dst[first+places[number]] += g
+			dst[x*step+places[number]] += g
 		}
-		first += step
 	}
 }
 
