@@ -22,7 +22,12 @@ func cases() []workload {
 	var all []workload
 	all = append(all, functionCases()...)
 	all = append(all, rowCases()...)
-	return append(all, randomCases()...)
+	all = append(all, randomCases()...)
+	all = append(all, copyCases()...)
+	all = append(all, conversionCases()...)
+	all = append(all, reductionCases()...)
+	all = append(all, layerCases()...)
+	return append(all, productCases()...)
 }
 
 // gradients is what a program calls autograd for.

@@ -32,9 +32,88 @@ gradient = {
 rows = {"softmax": lambda x: torch.softmax(x, 1), "log softmax": lambda x: torch.log_softmax(x, 1)}
 random = {"normal": lambda: torch.randn(elements), "uniform": lambda: torch.rand(elements)}
 
+# Cases on tensors of certain shapes: a name's shapes, and the call.
+square, image, width = (1024, 1024), (16, 64, 32, 32), 768
+shaped = {}
+
+
+def case(name, shapes, call):
+    shaped[name] = shapes, call
+
+
+case("transposed copy", [square], lambda x: x.t().contiguous())
+case("permuted copy 0231", [image], lambda x: x.permute(0, 2, 3, 1).contiguous())
+case("permuted copy 0312", [(16, 32, 32, 64)], lambda x: x.permute(0, 3, 1, 2).contiguous())
+case("permuted copy 0213", [image], lambda x: x.permute(0, 2, 1, 3).contiguous())
+case("narrow copy", [square], lambda x: x.narrow(1, 100, 512).contiguous())
+case("copy", [square], lambda x: x.clone())
+case("transposed sum", [square, square], lambda x, y: y + x.t())
+case("cat rows", [(512, 1024)] * 2, lambda x, y: torch.cat([x, y], 0))
+case("cat columns", [(1024, 512)] * 2, lambda x, y: torch.cat([x, y], 1))
+case("sum", [square, square], torch.add)
+case("row broadcast", [square, (1, 1024)], torch.add)
+case("column broadcast", [square, (1024, 1)], torch.add)
+case("channel broadcast", [image, (64, 1, 1)], torch.add)
+for label, kind in {"bfloat16": torch.bfloat16, "float16": torch.float16}.items():
+    case("to " + label, [square], lambda x, kind=kind: x.to(kind))
+    case("from " + label, [square], lambda x: x.float())
+for label, dims in {"all": None, "rows": 1, "columns": 0}.items():
+    every = dims is None
+    case("sum of " + label, [square], torch.sum if every else lambda x, d=dims: x.sum(d))
+    case("max of " + label, [square], torch.amax if every else lambda x, d=dims: x.amax(d))
+    case("mean of " + label, [square], torch.mean if every else lambda x, d=dims: x.mean(d))
+    if not every:
+        case("argmax of " + label, [square], lambda x, d=dims: x.argmax(d))
+        case("cumsum of " + label, [square], lambda x, d=dims: x.cumsum(d))
+for n in (64, 1024, 4096):
+    case(f"sort {n}", [(65536 // n, n)], lambda x: x.sort(1))
+case("topk 50 of 4096", [(16, 4096)], lambda x: x.topk(50, 1))
+
+softmax_rows = [(elements // columns, columns)] * 2
+case("softmax gradient", softmax_rows, lambda g, y: aten._softmax_backward_data(g, y, 1, torch.float32))
+case("log softmax gradient", softmax_rows, lambda g, y: aten._log_softmax_backward_data(g, y, 1, torch.float32))
+case("layer norm", [(512, width), (width,), (width,)], lambda x, w, b: F.layer_norm(x, (width,), w, b))
+case("layer norm gradient", [(512, width), (width,), (width,), (512, width)],
+     lambda x, w, b, g: aten.native_layer_norm_backward(g, x, [width], *moments[0], w, b, [True] * 3))
+case("batch norm", [image, (64,), (64,)], lambda x, w, b: F.batch_norm(x, None, None, w, b, True))
+case("batch norm gradient", [image, (64,), (64,), image],
+     lambda x, w, b, g: aten.native_batch_norm_backward(g, x, w, None, None, *moments[0], True, 1e-5, [True] * 3))
+before = {  # what a gradient needs of the operation
+    "layer norm gradient": lambda x, w, b, g: torch.native_layer_norm(x, [width], w, b, 1e-5)[1:],
+    "batch norm gradient": lambda x, w, b, g: torch.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5)[1:],
+}
+moments = [None]
+for label, p in {"2x2": ([2, 2], [2, 2], [0, 0]), "3x3 stride 2": ([3, 3], [2, 2], [1, 1])}.items():
+    case(f"max pool {label}", [image], lambda x, p=p: aten.max_pool2d_with_indices(x, *p))
+    case(f"max pool {label} gradient", [image, (16, 64, 16, 16)],
+         lambda x, g, p=p: aten.max_pool2d_with_indices_backward(g, x, *p, [1, 1], False, moments[0]))
+    before[f"max pool {label} gradient"] = lambda x, g, p=p: aten.max_pool2d_with_indices(x, *p)[1]
+    case(f"average pool {label}", [image], lambda x, p=p: F.avg_pool2d(x, *p))
+    case(f"average pool {label} gradient", [(16, 64, 16, 16)],
+         lambda g, p=p, x=torch.empty(image): aten.avg_pool2d_backward(g, x, *p, False, True, None))
+case("global average pool", [image], lambda x: F.adaptive_avg_pool2d(x, 1))
+places = torch.randint(10000, (1024,))
+case("embedding", [(10000, 256)], lambda x: F.embedding(places, x))
+case("embedding gradient", [(1024, 256)], lambda g: aten.embedding_dense_backward(g, places, 10000, -1, False))
+for m, k, n in [(16, 16, 16), (64, 64, 64), (128, 128, 128), (512, 512, 512), (1024, 1024, 1024), (1, 1024, 1024), (8, 1024, 1024),
+                (64, 1024, 1024), (1024, 1024, 1), (1024, 64, 1024), (1024, 1024, 16)]:
+    case(f"product {m}x{k}x{n}", [(m, k), (k, n)], torch.mm)
+for m, k, n in [(1, 1024, 1024), (64, 1024, 1024), (512, 512, 512)]:
+    case(f"linear {m}x{k}x{n}", [(m, k), (n, k), (n,)], F.linear)
+for b, n in [(256, 16), (64, 64), (16, 256)]:
+    case(f"{b} products {n}x{n}", [(b, n, n)] * 2, torch.bmm)
+
 
 def prepared(name):
     """The call of a case."""
+    if name in shaped:
+        shapes, call = shaped[name]
+        x = [numbers(-1, 1, *s) for s in shapes]
+        if name in before:
+            moments[0] = before[name](*x)
+        if name.startswith("from "):
+            x[0] = x[0].to(getattr(torch, name[5:]))
+        return lambda: call(*x)
     if name in both:
         return lambda f=both[name], x=numbers(-3, 3): f(x)
     if name in positive:

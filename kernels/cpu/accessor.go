@@ -82,6 +82,16 @@ func fillSlice[T any](dst []T, v T) {
 	}
 }
 
+// repeat sets all of v, which is scratch memory, to its first element.
+func repeat[T any](v []T) {
+	if f, ok := any(v).([]float32); ok && vector.fill != nil && len(f) >= 16 {
+		n := len(f) &^ 7
+		vector.fill(n, &f[0], f[0])
+		v = v[n-1:]
+	}
+	fillSlice(v, v[0])
+}
+
 func storeStrided[T any](p device.Ptr, stride int, src []T) {
 	mem, at := span[T](p, stride, len(src))
 	if stride == 1 {

@@ -41,8 +41,11 @@ func progression[T number](buf []T, first int, c *op.Call) {
 	}
 }
 
-// mover is one Copy in work. It is a job over the loop's elements.
-type mover[T any] struct{ loop }
+// mover is one Copy in work. It is a job over the loop's elements, or over tiles if it exchanges dimensions.
+type mover[T any] struct {
+	loop
+	crossing crossing[T]
+}
 
 // move makes the Copy of elements that have the size of T.
 func move[T any]() op.Func {
@@ -50,7 +53,11 @@ func move[T any]() op.Func {
 	return func(c *op.Call) error {
 		m := pool.Get().(*mover[T])
 		m.set(&c.Out[0], c.In)
-		split(m.Total, elementGrain, m)
+		if m.Total > 0 && m.crossing.crosses(&m.loop) {
+			split(m.crossing.tileCount(), elementGrain/(crossTile*crossTile), &m.crossing)
+		} else {
+			split(m.Total, elementGrain, m)
+		}
 		pool.Put(m)
 		return nil
 	}
@@ -66,9 +73,37 @@ func moveRange[T any](l *loop, lo, hi int) {
 		n := min(hi-lo, w.inner()-w.col)
 		dst, to := w.at(0)
 		src, from := w.at(1)
+		if to == 1 && from == 1 && hi-lo >= 2*n && n == w.inner() && w.NDim > 1 {
+			rows := w.rows((hi - lo) / n)
+			d := w.NDim - 2
+			moveRows[T](dst, w.Stride[0][d], src, w.Stride[1][d], rows, n)
+			w.skipRows(rows)
+			lo += rows * n
+			continue
+		}
 		moveRow[T](dst, to, src, from, n)
 		w.skip(n)
 		lo += n
+	}
+}
+
+// shortMove is the length of rows, in bytes, beyond which a call of copy for each is as fast as a loop over all.
+const shortMove = 4 << 10
+
+// moveRows copies rows of n elements that lie side by side; to and from are the distances of rows.
+func moveRows[T any](dst device.Ptr, to int, src device.Ptr, from, rows, n int) {
+	var e T
+	size := sizeOf(e)
+	if vector.moveRows != nil && n*size >= 32 && n*size <= shortMove {
+		for part := max(1, elementGrain/n); rows > 0; rows -= part {
+			vector.moveRows(min(rows, part), &slice[byte](dst, 1)[0], to*size, &slice[byte](src, 1)[0], from*size, n*size)
+			dst, src = offset(dst, part*to, size), offset(src, part*from, size)
+		}
+		return
+	}
+	for range rows {
+		copy(slice[T](dst, n), slice[T](src, n))
+		dst, src = offset(dst, to, size), offset(src, from, size)
 	}
 }
 

@@ -7,7 +7,7 @@
 // of half precision, or of threads. Drivers turn such functions into what a Row holds:
 //
 //	elementwise.go   element-wise operations, of up to three inputs
-//	copy.go          those that only move bits
+//	copy.go          those that only move bits; transpose.go those of them that exchange dimensions
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go)
 //	softmax.go       operations on rows
 //	matmul.go        matrix products: matgemm.go in general, gemv.go for few rows
@@ -15,7 +15,8 @@
 //	conv.go          convolutions: convgemm.go in general, convdirect.go for groups of few channels,
 //	                 winograd.go for 3x3, convshift.go for others of float32
 //	gemm.go          the blocked product in general, of matrices and of convolutions
-//	plane.go         pooling (pool.go) and resampling (sample.go)
+//	gemmsmall.go     small products, on operands as they lie
+//	plane.go         pooling (pool.go, poolrows.go) and resampling (sample.go)
 //	index.go, gather.go, scatter.go, bag.go, nll.go, random.go, optimize.go, argreduce.go   the others
 //
 // All drivers stand on the same three ideas:

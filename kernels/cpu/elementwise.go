@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -36,6 +37,9 @@ type elements[D, A, B, C any] struct {
 	f    kernel3[D, A, B, C]
 	// plain: all operands are direct with rows that lie straight, so that no scratch memory is needed.
 	plain bool
+	// byNumber computes with one number for an operand that is broadcast along rows; nil for most operations. number is the operand.
+	byNumber func(n int, dst, a *float32, v float32)
+	number   int
 }
 
 // none stands for the type of an input that is not there.
@@ -59,6 +63,10 @@ func elementwise[D, A, B, C any](dst accessor[D], a accessor[A], b accessor[B], 
 		if e.Total > 0 {
 			e.call = call
 			e.plain = direct && e.rowsStraight()
+			e.byNumber, e.number = nil, 0
+			if !e.plain {
+				e.byNumber, e.number = numberLoop(call, &e.loop)
+			}
 			split(e.Total, elementGrain, e)
 			e.call = nil
 		}
@@ -87,6 +95,11 @@ func (e *elements[D, A, B, C]) run(lo, hi int) {
 	}
 	for lo < hi {
 		n := e.step(&w, hi-lo)
+		if e.byNumber != nil && e.rowByNumber(&w, n) {
+			w.skip(n)
+			lo += n
+			continue
+		}
 		a := read(&e.a, &w, 1, n, s)
 		b := read(&e.b, &w, 2, n, s)
 		c := read(&e.c, &w, 3, n, s)
@@ -101,6 +114,43 @@ func (e *elements[D, A, B, C]) run(lo, hi int) {
 		w.skip(n)
 		lo += n
 	}
+}
+
+// numberLoop is the vector loop of an operation of float32 with a number in place of an operand that is broadcast along rows, and which
+// operand that is.
+func numberLoop(c *op.Call, l *loop) (f func(n int, dst, a *float32, v float32), operand int) {
+	if l.N != 3 || l.NDim < 2 || l.inner() < shortRow || c.Out[0].DType != dtype.Float32 || c.In[0].DType != dtype.Float32 {
+		return nil, 0
+	}
+	last := l.NDim - 1
+	operand = 2
+	if l.Stride[1][last] == 0 {
+		operand = 1
+	}
+	if l.Stride[0][last] != 1 || l.Stride[3-operand][last] != 1 || l.Stride[operand][last] != 0 {
+		return nil, 0
+	}
+	switch {
+	case c.Op == op.Add && c.F[0] == 1:
+		f = vector.addScalar
+	case c.Op == op.Mul:
+		f = vector.mulScalar
+	case c.Op == op.Div && operand == 2:
+		f = vector.divScalar
+	}
+	return f, operand
+}
+
+// rowByNumber computes as many of the next n elements, which lie in one row, as byNumber takes: all, or none.
+func (e *elements[D, A, B, C]) rowByNumber(w *walk, n int) bool {
+	if n%8 != 0 {
+		return false
+	}
+	dst, _ := w.at(0)
+	a, _ := w.at(3 - e.number)
+	v, _ := w.at(e.number)
+	e.byNumber(n, &slice[float32](dst, n)[0], &slice[float32](a, n)[0], slice[float32](v, 1)[0])
+	return true
 }
 
 // step is how many of the next elements are processed at once.
@@ -129,7 +179,8 @@ func read[T any](l *accessor[T], w *walk, k, n int, s *scratch) []T {
 		l.load(buf, p, 1)
 	case w.col+n <= w.inner() && stride == 0:
 		if c := &s.constant[k]; c.at != p || c.n < n {
-			l.load(buf, p, 0)
+			l.load(buf[:1], p, 0)
+			repeat(buf)
 			c.at, c.n = p, n
 		}
 		return buf

@@ -43,6 +43,11 @@ func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[gemvGroup]floa
 //go:noescape
 func pack4AVX(steps int, dst *float32, width int, src *float32, ld int)
 
+// product6x16AVX2 is a smallTile, in gemmsmall_avx2_amd64.s.
+//
+//go:noescape
+func product6x16AVX2(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32)
+
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
@@ -57,6 +62,7 @@ func init() {
 	kernels32.gemv = gemvKernels[float32]{axpy4Vector(axpy4AVX2, 16), dotsVector(dotAVX2, dot4AVX2, 16)}
 	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
 	kernels32.pack = pack4AVX
+	smallTile = product6x16AVX2
 }
 
 // axpy4Vector is axpy4 by a loop that takes multiples of width elements.

@@ -61,9 +61,45 @@ TEXT ·toBrainAVX2(SB), NOSPLIT, $0-24
 	VPSLLD $6, Y7, Y5
 	XORQ BX, BX
 
-loop:
+	SUBQ $16, CX
+	JLT  rest
+
+two:
 	VMOVDQU (SI)(BX*4), Y0
-	VCMPPS $3, Y0, Y0, Y1 // unordered: where NaN
+	VMOVDQU 32(SI)(BX*4), Y4
+	VCMPPS $3, Y0, Y4, Y1 // unordered: where one of both is NaN
+	VPSRLD $16, Y0, Y2
+	VPSRLD $16, Y4, Y3
+	VPAND Y7, Y2, Y2
+	VPAND Y7, Y3, Y3
+	VMOVMSKPS Y1, AX
+	VPADDD Y6, Y2, Y2
+	VPADDD Y6, Y3, Y3
+	TESTL AX, AX
+	JNZ  one // eight at a time
+	VPADDD Y0, Y2, Y2
+	VPADDD Y4, Y3, Y3
+	VPSRLD $16, Y2, Y2
+	VPSRLD $16, Y3, Y3
+	VPACKUSDW Y3, Y2, Y2
+	VPERMQ $0xd8, Y2, Y2
+	VMOVDQU Y2, (DI)(BX*2)
+	ADDQ $16, BX
+	CMPQ BX, CX
+	JLE  two
+
+rest:
+	ADDQ $16, CX
+	CMPQ BX, CX
+	JGE  done
+	JMP  last
+
+one:
+	ADDQ $16, CX
+
+last: // eight elements, with those that are NaN
+	VMOVDQU (SI)(BX*4), Y0
+	VCMPPS $3, Y0, Y0, Y1
 	VPSRLD $16, Y0, Y2
 	VPOR Y5, Y2, Y3       // the result for NaN
 	VPAND Y7, Y2, Y2
@@ -75,7 +111,11 @@ loop:
 	VPERMQ $8, Y2, Y2
 	VMOVDQU X2, (DI)(BX*2)
 	ADDQ $8, BX
+	SUBQ $16, CX
 	CMPQ BX, CX
-	JLT  loop
+	JLE  two
+	JMP  rest
+
+done:
 	VZEROUPPER
 	RET

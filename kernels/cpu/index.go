@@ -53,11 +53,33 @@ func indexSelect[T any]() op.Func {
 func (s *selection[T]) run(lo, hi int) {
 	tmp := takeScratch()
 	defer scratches.Put(tmp)
+	if lo < hi && s.whole(lo, &tmp.loop) {
+		s.copySlices(lo, hi, &tmp.loop)
+		return
+	}
 	for i := lo; i < hi; i++ {
 		dst := sliceAt(&s.call.Out[0], s.dim, i)
 		src := [1]op.View{sliceAt(&s.call.In[0], s.dim, int(int64At(&s.call.In[1], i)))}
 		tmp.loop.set(&dst, src[:])
 		moveRange[T](&tmp.loop, 0, tmp.loop.Total)
+	}
+}
+
+// whole sets l to the loop over slice i of the output and its slice of the input, and reports whether the elements of both lie side by side.
+func (s *selection[T]) whole(i int, l *loop) bool {
+	dst := sliceAt(&s.call.Out[0], s.dim, i)
+	src := [1]op.View{sliceAt(&s.call.In[0], s.dim, 0)}
+	l.set(&dst, src[:])
+	return l.Total > 0 && l.NDim == 1 && l.full[0] && l.full[1]
+}
+
+// copySlices copies slices lo..hi-1, where l is the loop over slice lo of the output and slice 0 of the input.
+func (s *selection[T]) copySlices(lo, hi int, l *loop) {
+	out, in := s.call.Out[0].Strides[s.dim], s.call.In[0].Strides[s.dim]
+	for i := lo; i < hi; i++ {
+		dst := offset(l.Ptr[0], (i-lo)*out, l.Size[0])
+		src := offset(l.Ptr[1], int(int64At(&s.call.In[1], i))*in, l.Size[1])
+		copy(slice[T](dst, l.Total), slice[T](src, l.Total))
 	}
 }
 
@@ -137,10 +159,13 @@ func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
 		sum, v := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n)
 		a.access.load(sum, out, to)
 		for _, o := range group {
-			a.access.load(v, offset(in, int(o%a.count)*step, a.access.size), from)
-			for i := range sum {
-				sum[i] += v[i]
+			p := offset(in, int(o%a.count)*step, a.access.size)
+			if a.access.direct && from == 1 {
+				addSlices(sum, sum, slice[T](p, n))
+				continue
 			}
+			a.access.load(v, p, from)
+			addSlices(sum, sum, v)
 		}
 		a.access.store(out, to, sum)
 		w.skip(n)

@@ -82,6 +82,19 @@ func (w *walk) nextRow() {
 	}
 }
 
+// rows is how many of the next rows, at most n, the dimension outside of rows has.
+func (w *walk) rows(n int) int { return min(n, w.Shape[w.NDim-2]-w.idx[w.NDim-2]) }
+
+// skipRows moves on by n rows, of those that rows says.
+func (w *walk) skipRows(n int) {
+	d := w.NDim - 2
+	w.idx[d] += n - 1
+	for k := range w.N {
+		w.start[k] += (n - 1) * w.Stride[k][d]
+	}
+	w.nextRow()
+}
+
 // at is the address of operand k's element here, and its stride along the row.
 func (w *walk) at(k int) (device.Ptr, int) {
 	s := w.Stride[k][w.NDim-1]

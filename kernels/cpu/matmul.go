@@ -137,6 +137,14 @@ func (m *matMulCall[T]) run(lo, hi int) {
 // multiply chooses how to compute one product. It looks at nothing but its sizes and strides, so that results are the same
 // everywhere.
 func (m *matMulCall[T]) multiply(p product[T]) {
+	if isSmall(&m.access, &p) {
+		multiplySmall(&p)
+		return
+	}
+	if q := p.transposed(); isSmall(&m.access, &q) {
+		multiplySmall(&q)
+		return
+	}
 	if p.k > 0 {
 		if q := p.transposed(); q.m < p.m && isSkinny(&q) {
 			p = q

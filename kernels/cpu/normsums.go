@@ -125,6 +125,7 @@ func (j *sumsJob[T]) block(i int, s *scratch) {
 	b, lo, hi, from, to := j.partials.unit(i, j.n)
 	products, sums := j.partials.of(b, 0), j.partials.of(b, 1)
 	width := j.c * j.l
+	from = j.blockFloats(products, sums, lo, hi, from, to)
 	for col, n := from, 0; col < to; col += n {
 		n = to - col
 		if j.groups > 1 { // one statistic for each piece

@@ -34,6 +34,9 @@ type planeJob[T float] struct {
 type planeMemory[T float] struct {
 	from, to, line []T
 	numbers        []int32
+	phases         phases[T]
+	sums           []float64
+	table          [64]int
 }
 
 // planewise makes the Func of an operation on planes. prepare computes what is the same for all planes; backward says that the
@@ -139,6 +142,10 @@ func eachNumbers(v *op.View, n, c int, numbers []int32, small, large func(row []
 	if v.DType == dtype.Int32 {
 		f = large
 	}
+	if v.Strides[3] == 1 && v.Strides[2] == columns { // the plane is one row
+		f(numbers[:v.Shape[2]*columns], offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1], size), 1)
+		return
+	}
 	for y := range v.Shape[2] {
 		f(numbers[y*columns:][:columns], offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1]+y*v.Strides[2], size), v.Strides[3])
 	}
@@ -146,6 +153,12 @@ func eachNumbers(v *op.View, n, c int, numbers []int32, small, large func(row []
 
 func readNumbers[N uint8 | int32](row []int32, p device.Ptr, stride int) {
 	memory, at := span[N](p, stride, len(row))
+	if stride == 1 {
+		for i, v := range memory[:len(row)] {
+			row[i] = int32(v)
+		}
+		return
+	}
 	for i := range row {
 		row[i] = int32(memory[at])
 		at += stride
@@ -154,6 +167,13 @@ func readNumbers[N uint8 | int32](row []int32, p device.Ptr, stride int) {
 
 func writeNumbers[N uint8 | int32](row []int32, p device.Ptr, stride int) {
 	memory, at := span[N](p, stride, len(row))
+	if stride == 1 {
+		memory = memory[:len(row)]
+		for i, v := range row {
+			memory[i] = N(v)
+		}
+		return
+	}
 	for _, v := range row {
 		memory[at] = N(v)
 		at += stride

@@ -66,6 +66,10 @@ func slidingWindow(i, image, size, stride, padding, dilation int) window1 {
 }
 
 func maxPool[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
+	if j.inPhases() {
+		maxPoolRows(j, dst, src, m)
+		return
+	}
 	at := 0
 	for y := range j.windows[0] {
 		h := &j.windows[0][y]
@@ -101,18 +105,56 @@ func maxOfWindow[T float](src []T, columns int, h, w *window1) (T, int32) {
 
 func maxPoolGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	clear(dst)
-	columns, at := j.image[1], 0
+	columns, n := j.image[1], j.result[1]
+	places := j.places(m.table[:])
+	lo, hi := j.whole()
 	for y := range j.windows[0] {
-		h := &j.windows[0][y]
-		for x := range j.windows[1] {
-			w := &j.windows[1][x]
-			number := int(m.numbers[at])
-			if u, v := number/w.size-h.skipped, number%w.size-w.skipped; u >= 0 && u < h.count && v >= 0 && v < w.count {
-				dst[(h.first+u*h.step)*columns+w.first+v*w.step] += src[at]
-			}
-			at++
+		h, row, numbers := &j.windows[0][y], src[y*n:][:n], m.numbers[y*n:][:n]
+		if places == nil || h.count < h.size || lo == hi {
+			j.addRow(dst, row, numbers, h, 0, n)
+			continue
+		}
+		j.addRow(dst, row, numbers, h, 0, lo)
+		first := h.first*columns + j.windows[1][lo].first
+		j.addPlaces(dst[first:], row[lo:hi], numbers[lo:hi], places)
+		j.addRow(dst, row, numbers, h, hi, n)
+	}
+}
+
+// addPlaces adds a row of gradients of windows that lie in the image as a whole.
+func (j *planeJob[T]) addPlaces(dst, row []T, numbers []int32, places []int) {
+	numbers = numbers[:len(row)]
+	step := int(j.call.I[3])
+	for x, g := range row {
+		if number := int(numbers[x]); uint(number) < uint(len(places)) {
+			dst[x*step+places[number]] += g
 		}
 	}
+}
+
+// addRow adds the gradients of windows lo..hi-1 of a row.
+func (j *planeJob[T]) addRow(dst, row []T, numbers []int32, h *window1, lo, hi int) {
+	for x := lo; x < hi; x++ {
+		w, number := &j.windows[1][x], int(numbers[x])
+		if u, v := number/w.size-h.skipped, number%w.size-w.skipped; u >= 0 && u < h.count && v >= 0 && v < w.count {
+			dst[(h.first+u*h.step)*j.image[1]+w.first+v*w.step] += row[x]
+		}
+	}
+}
+
+// places are where the elements of a sliding window lie, from its first one on, if table has room for them.
+func (j *planeJob[T]) places(table []int) []int {
+	if j.call.I[0] == 0 || len(j.windows[0])*len(j.windows[1]) == 0 {
+		return nil
+	}
+	h, w := &j.windows[0][0], &j.windows[1][0]
+	if h.size*w.size > len(table) {
+		return nil
+	}
+	for i := range h.size * w.size {
+		table[i] = i/w.size*h.step*j.image[1] + i%w.size*w.step
+	}
+	return table[:h.size*w.size]
 }
 
 // divisor is what the sum of a window is divided by.
@@ -127,7 +169,11 @@ func (j *planeJob[T]) divisor(h, w *window1) float64 {
 	return float64(h.count * w.count)
 }
 
-func avgPool[T float](j *planeJob[T], dst, src []T, _ *planeMemory[T]) {
+func avgPool[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
+	if j.inPhases() {
+		avgPoolRows(j, dst, src, m)
+		return
+	}
 	columns, at := j.image[1], 0
 	for y := range j.windows[0] {
 		h := &j.windows[0][y]
@@ -135,7 +181,16 @@ func avgPool[T float](j *planeJob[T], dst, src []T, _ *planeMemory[T]) {
 			w := &j.windows[1][x]
 			var sum float64
 			for u := range h.count {
-				for _, v := range src[(h.first+u)*columns+w.first:][:w.count] {
+				if w.count == columns { // all rows are one line
+					sum = foldSum(0, src[h.first*columns:][:h.count*columns])
+					break
+				}
+				line := src[(h.first+u)*columns+w.first:][:w.count]
+				if len(line) >= 16 {
+					sum = foldSum(sum, line)
+					continue
+				}
+				for _, v := range line {
 					sum += float64(v)
 				}
 			}

@@ -15,9 +15,11 @@ import (
 
 // reducer is an operation: T is the type of computation, A the accumulator, D the result.
 type reducer[T, A, D any] struct {
-	start  A
-	fold   func(acc A, v []T) A     // takes in a slice
-	merge  func(acc []A, row []T)   // acc[i] takes in row[i]
+	start A
+	fold  func(acc A, v []T) A   // takes in a slice
+	merge func(acc []A, row []T) // acc[i] takes in row[i]
+	// merges is nil, or takes in row[i], row[ld+i] and so on of four rows, and gives how many of the first places it did
+	merges func(acc []A, rows []T, ld int) int
 	join   func(a, b A) A           // a stands for earlier elements than b
 	finish func(acc A, count int) D // count is the number of elements reduced
 }

@@ -89,13 +89,28 @@ func (r *reduction[T, A, D]) mergeBlock(acc []A, t, b int, s *scratch) {
 	w.seek(&r.cut, lo)
 	for lo < hi {
 		fillSlice(partial, r.start)
-		for range min(hi-lo, rowGroup) {
-			p, _ := w.at(0)
+		for end := min(hi, lo+rowGroup); lo < end; {
+			p, step := w.at(0)
+			if r.merges != nil && r.in.direct && stride == 1 && end-lo >= 4 && w.col+4 <= w.inner() && step >= 0 {
+				r.mergeFour(partial, in+p, step, n)
+				w.skip(4)
+				lo += 4
+				continue
+			}
 			r.merge(partial, r.row(in+p, stride, n, s))
 			w.skip(1)
 			lo++
 		}
 		r.joinRow(acc, partial)
+	}
+}
+
+// mergeFour takes in four rows of n elements, the first of them at p.
+func (r *reduction[T, A, D]) mergeFour(acc []A, p device.Ptr, step, n int) {
+	rows := slice[T](p, 3*step+n)
+	done := r.merges(acc, rows, step)
+	for k := 0; k < 4 && done < n; k++ {
+		r.merge(acc[done:n], rows[k*step+done:][:n-done])
 	}
 }
 

@@ -6,7 +6,7 @@ import "math"
 
 func sumReducer[T float]() reducer[T, float64, T] {
 	return reducer[T, float64, T]{
-		fold: foldSum[T], merge: mergeFloats[T],
+		fold: foldSum[T], merge: mergeFloats[T], merges: mergeFour[T],
 		join:   func(a, b float64) float64 { return a + b },
 		finish: func(acc float64, _ int) T { return T(acc) },
 	}
@@ -32,7 +32,7 @@ func intSumReducer[T integer]() reducer[T, int64, int64] {
 	}
 }
 
-// foldSum sums groups of 512 elements and then their sums; in a group it keeps eight sums, so that additions need not wait
+// foldSum sums groups of 512 elements and then their sums; in a group it keeps sixteen sums, so that additions need not wait
 // for each other.
 func foldSum[T float](acc float64, v []T) float64 {
 	for len(v) > 0 {
@@ -44,30 +44,33 @@ func foldSum[T float](acc float64, v []T) float64 {
 }
 
 func sumGroup[T float](v []T) float64 {
-	if f, ok := any(v).([]float32); ok && vector.sum != nil && len(f) >= 8 {
-		n := len(f) &^ 7
-		s := vector.sum(n, &f[0])
-		for _, x := range f[n:] {
-			s += float64(x)
-		}
-		return s
+	n := len(v) &^ 15
+	var s float64
+	if f, ok := any(v).([]float32); ok && vector.sum != nil && n > 0 {
+		s = vector.sum(n, &f[0])
+	} else {
+		s = sixteenSums(v[:n])
 	}
-	var s0, s1, s2, s3, s4, s5, s6, s7 float64
-	for ; len(v) >= 8; v = v[8:] {
-		s0 += float64(v[0])
-		s1 += float64(v[1])
-		s2 += float64(v[2])
-		s3 += float64(v[3])
-		s4 += float64(v[4])
-		s5 += float64(v[5])
-		s6 += float64(v[6])
-		s7 += float64(v[7])
-	}
-	s := ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
-	for _, x := range v {
+	for _, x := range v[n:] {
 		s += float64(x)
 	}
 	return s
+}
+
+// sixteenSums is the sum of v, a multiple of sixteen elements, of sixteen parts by place.
+func sixteenSums[T float](v []T) float64 {
+	var s [16]float64
+	for ; len(v) >= 16; v = v[16:] {
+		for k, x := range v[:16] {
+			s[k] += float64(x)
+		}
+	}
+	for _, half := range []int{8, 4, 2, 1} {
+		for k := range half {
+			s[k] += s[k+half]
+		}
+	}
+	return s[0]
 }
 
 func mergeFloats[T float](acc []float64, row []T) {
@@ -77,6 +80,17 @@ func mergeFloats[T float](acc []float64, row []T) {
 		acc, row = acc[n:], row[n:]
 	}
 	mergeSum(acc, row)
+}
+
+// mergeFour takes in four rows, ld apart, as far as vectors reach.
+func mergeFour[T float](acc []float64, rows []T, ld int) int {
+	n := len(acc) &^ 7
+	f, ok := any(rows).([]float32)
+	if !ok || vector.mergeSums4 == nil || n == 0 {
+		return 0
+	}
+	vector.mergeSums4(n, &acc[0], &f[0], 4*ld)
+	return n
 }
 
 func mergeSum[T number, A float64 | int64](acc []A, row []T) {
@@ -111,16 +125,9 @@ func prodReducer[T number, A float64 | int64, D number]() reducer[T, A, D] {
 
 func maxReducer[T number]() reducer[T, T, T] {
 	return reducer[T, T, T]{
-		start: lowest[T](),
-		fold:  func(acc T, v []T) T { return max(acc, maxOf(acc, v)) },
-		merge: func(acc []T, row []T) {
-			row = row[:len(acc)]
-			for i := range acc {
-				if !(row[i] <= acc[i]) && acc[i] == acc[i] {
-					acc[i] = row[i]
-				}
-			}
-		},
+		start:  lowest[T](),
+		fold:   func(acc T, v []T) T { return max(acc, maxOf(acc, v)) },
+		merge:  mergeMax[T],
 		join:   func(a, b T) T { return max(a, b) },
 		finish: func(acc T, _ int) T { return acc },
 	}
@@ -128,25 +135,48 @@ func maxReducer[T number]() reducer[T, T, T] {
 
 func minReducer[T number]() reducer[T, T, T] {
 	return reducer[T, T, T]{
-		start: highest[T](),
-		fold:  func(acc T, v []T) T { return min(acc, minOf(acc, v)) },
-		merge: func(acc []T, row []T) {
-			row = row[:len(acc)]
-			for i := range acc {
-				if !(row[i] >= acc[i]) && acc[i] == acc[i] {
-					acc[i] = row[i]
-				}
-			}
-		},
+		start:  highest[T](),
+		fold:   func(acc T, v []T) T { return min(acc, minOf(acc, v)) },
+		merge:  mergeMin[T],
 		join:   func(a, b T) T { return min(a, b) },
 		finish: func(acc T, _ int) T { return acc },
 	}
 }
 
+// mergeMax and mergeMin keep a NaN.
+
+func mergeMax[T number](acc, row []T) {
+	if f, ok := any(acc).([]float32); ok && vector.mergeMax != nil && len(f) >= 8 {
+		n := len(f) &^ 7
+		vector.mergeMax(n, &f[0], &any(row).([]float32)[0])
+		acc, row = acc[n:], row[n:]
+	}
+	row = row[:len(acc)]
+	for i := range acc {
+		if !(row[i] <= acc[i]) && acc[i] == acc[i] {
+			acc[i] = row[i]
+		}
+	}
+}
+
+func mergeMin[T number](acc, row []T) {
+	if f, ok := any(acc).([]float32); ok && vector.mergeMin != nil && len(f) >= 8 {
+		n := len(f) &^ 7
+		vector.mergeMin(n, &f[0], &any(row).([]float32)[0])
+		acc, row = acc[n:], row[n:]
+	}
+	row = row[:len(acc)]
+	for i := range acc {
+		if !(row[i] >= acc[i]) && acc[i] == acc[i] {
+			acc[i] = row[i]
+		}
+	}
+}
+
 // maxOf is the largest of m and v, or NaN.
 func maxOf[T number](m T, v []T) T {
-	if f, ok := any(v).([]float32); ok && vector.max != nil && len(f) >= 8 {
-		n := len(f) &^ 7
+	if f, ok := any(v).([]float32); ok && vector.max != nil && len(f) >= 32 {
+		n := len(f) &^ 31
 		m = max(m, T(vector.max(n, &f[0])))
 		v = v[n:]
 	}
@@ -166,8 +196,8 @@ func maxOf[T number](m T, v []T) T {
 
 // minOf is the least of m and v, or NaN.
 func minOf[T number](m T, v []T) T {
-	if f, ok := any(v).([]float32); ok && vector.min != nil && len(f) >= 8 {
-		n := len(f) &^ 7
+	if f, ok := any(v).([]float32); ok && vector.min != nil && len(f) >= 32 {
+		n := len(f) &^ 31
 		m = min(m, T(vector.min(n, &f[0])))
 		v = v[n:]
 	}

@@ -121,6 +121,9 @@ func squares[T float](x []T, mean T, tmp []T) float64 {
 
 // backward computes the gradient of row r.
 func (j *rowNorm[T]) backward(r int, s *scratch) {
+	if j.backwardFloats(r) {
+		return
+	}
 	c, at := j.call, r*j.columns
 	var sum, dot float64
 	for col := 0; col < j.columns; col += chunk {

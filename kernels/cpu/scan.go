@@ -17,13 +17,21 @@ type scanJob[T, A, D any] struct {
 	out     accessor[D]
 	start   A
 	step    func(acc A, v T) (A, D)
+	four    func(r0, r1, r2, r3 []D, v0, v1, v2, v3 []T) // scans four rows, whose sums need not wait for each other; nil for most operations
 	columns int
 	stride  [2]int // of the last dimension
 }
 
 // scan makes the Func of a running reduction.
 func scan[T, A, D any](in accessor[T], out accessor[D], start A, step func(acc A, v T) (A, D)) op.Func {
-	pool := &sync.Pool{New: func() any { return &scanJob[T, A, D]{in: in, out: out, start: start, step: step} }}
+	return scanByFour(in, out, start, step, nil)
+}
+
+// scanByFour is scan with a loop for four rows.
+func scanByFour[T, A, D any](in accessor[T], out accessor[D], start A, step func(acc A, v T) (A, D),
+	four func(r0, r1, r2, r3 []D, v0, v1, v2, v3 []T),
+) op.Func {
+	pool := &sync.Pool{New: func() any { return &scanJob[T, A, D]{in: in, out: out, start: start, step: step, four: four} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*scanJob[T, A, D])
 		dst, a := c.Out[0], [1]op.View{c.In[0]}
@@ -48,15 +56,30 @@ func (j *scanJob[T, A, D]) run(lo, hi int) {
 		n := min(hi-lo, w.inner()-w.col, chunk)
 		to, out := w.at(0)
 		from, in := w.at(1)
-		if n >= 8 && absInt(in) < absInt(j.stride[1]) {
+		switch {
+		case n >= 8 && absInt(in) < absInt(j.stride[1]):
 			j.tile(n, to, out, from, in, s)
-		} else {
+		case n >= 4 && j.four != nil && j.in.direct && j.out.direct && j.stride == [2]int{1, 1}:
+			n = 4
+			j.rows(to, out, from, in)
+		default:
 			n = 1
 			j.row(to, from, s)
 		}
 		w.skip(n)
 		lo += n
 	}
+}
+
+// rows scans four rows whose elements lie side by side.
+func (j *scanJob[T, A, D]) rows(to device.Ptr, out int, from device.Ptr, in int) {
+	var dst [4][]D
+	var src [4][]T
+	for k := range dst {
+		dst[k] = slice[D](offset(to, k*out, j.out.size), j.columns)
+		src[k] = slice[T](offset(from, k*in, j.in.size), j.columns)
+	}
+	j.four(dst[0], dst[1], dst[2], dst[3], src[0], src[1], src[2], src[3])
 }
 
 // row scans one row, a chunk at a time.
@@ -87,7 +110,21 @@ func (j *scanJob[T, A, D]) tile(n int, to device.Ptr, out int, from device.Ptr, 
 }
 
 func cumSum[T float](l accessor[T]) op.Func {
-	return scan(l, l, 0, func(acc float64, v T) (float64, T) { acc += float64(v); return acc, T(acc) })
+	return scanByFour(l, l, 0, func(acc float64, v T) (float64, T) { acc += float64(v); return acc, T(acc) }, cumSumFour[T])
+}
+
+func cumSumFour[T float](r0, r1, r2, r3, v0, v1, v2, v3 []T) {
+	n := len(v0)
+	v1, v2, v3 = v1[:n], v2[:n], v3[:n]
+	r0, r1, r2, r3 = r0[:n], r1[:n], r2[:n], r3[:n]
+	var s0, s1, s2, s3 float64
+	for i, v := range v0 {
+		s0 += float64(v)
+		s1 += float64(v1[i])
+		s2 += float64(v2[i])
+		s3 += float64(v3[i])
+		r0[i], r1[i], r2[i], r3[i] = T(s0), T(s1), T(s2), T(s3)
+	}
 }
 
 func cumProd[T float](l accessor[T]) op.Func {

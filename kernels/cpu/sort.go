@@ -117,6 +117,9 @@ func (s *sorting[T, E]) load(w *walk, m *sortMemory[T, E]) {
 // sortPart sorts elements lo..hi-1 of a row; as many of the result as the outputs keep are right.
 func (s *sorting[T, E]) sortPart(m *sortMemory[T, E], lo, hi int) []E {
 	from, to := m.from[lo:hi], m.to[lo:hi]
+	if s.order != nil {
+		return s.sortPacked(from, to, m.values[lo:hi], lo)
+	}
 	if keep := min(s.keep, hi-lo); keep < (hi-lo)/8 {
 		s.choose(from[:keep], m.values[lo:hi], lo)
 		s.sortFew(from[:keep])
@@ -132,6 +135,23 @@ func (s *sorting[T, E]) sortPart(m *sortMemory[T, E], lo, hi int) []E {
 		if sorted := s.radix(from, to); &sorted[0] != &from[0] {
 			copy(from, sorted)
 		}
+	}
+	return from
+}
+
+// sortPacked is sortPart by the faster ways.
+func (s *sorting[T, E]) sortPacked(from, to []E, values []T, lo int) []E {
+	sorted := from
+	if keep := min(s.keep, len(from)); keep < len(from)/8 {
+		s.pack(to, values, lo, s.flip)
+		s.least(from[:keep], to)
+		sorted = s.order(from[:keep], to[:keep])
+	} else {
+		s.pack(from, values, lo, s.flip)
+		sorted = s.order(from, to)
+	}
+	if &sorted[0] != &from[0] {
+		copy(from, sorted)
 	}
 	return from
 }
@@ -236,6 +256,7 @@ func sortingRows() []op.Row {
 // sortFuncs are the Funcs of Sort and TopK: Bool is sorted as Uint8.
 func sortFuncs() (f funcs) {
 	narrow := narrowOrdering(keyFloat32)
+	narrow.pack = packFloats
 	for _, d := range []dtype.DType{dtype.Float32, dtype.Float16, dtype.BFloat16} {
 		f[d] = sortRows(accessorOf[float32](d), narrow)
 	}

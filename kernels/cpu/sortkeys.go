@@ -25,6 +25,11 @@ type ordering[T, E any] struct {
 	less   func(a, b E) bool
 	digit  func(e E, k int) uint8 // byte k of the key, the least first
 	digits int
+
+	// Faster ways for packed entries, else nil: to make entries, to sort them, and to find the least (sortpacked.go).
+	pack  func(e []E, values []T, first int, flip uint64)
+	order func(from, to []E) []E
+	least func(heap, all []E)
 }
 
 func narrowOrdering[T any](key func(T) uint32) ordering[T, packed] {
@@ -34,6 +39,13 @@ func narrowOrdering[T any](key func(T) uint32) ordering[T, packed] {
 		less:   func(a, b packed) bool { return a < b },
 		digit:  func(e packed, k int) uint8 { return uint8(e >> (32 + 8*k)) },
 		digits: 4,
+		pack: func(e []packed, values []T, first int, flip uint64) {
+			for i, v := range values {
+				e[i] = uint64(key(v)^uint32(flip))<<32 | uint64(uint32(first+i))
+			}
+		},
+		order: orderPacked,
+		least: leastPacked,
 	}
 }
 

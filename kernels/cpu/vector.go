@@ -13,11 +13,26 @@ type vectorLoops struct {
 	divScalar            func(n int, dst, a *float32, s float32)
 	relu                 func(n int, dst, a *float32)
 	reluGrad             func(n int, dst, a, b *float32)
-	sum                  func(n int, v *float32) float64
+	fill                 func(n int, dst *float32, v float32)
 	mergeSum             func(n int, acc *float64, row *float32)
-	max, min             func(n int, v *float32) float32
+	keepMost             func(n int, most *float32, numbers *int32, values *float32, number int32)
+	evenOdd              func(n int, even, odd, src *float32)            // n of either
+	mergeSums4           func(n int, acc *float64, row *float32, ld int) // four rows, ld bytes apart
+	mergeMax, mergeMin   func(n int, acc, row *float32)
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
+
+	moveRows  func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
+	transpose func(n int, dst *uint32, to int, src *uint32, from int)   // eight rows of n elements; distances in bytes
+
+	normDots  func(n int, g, w, x *float32, c *normRow, sums *[2]float64)
+	normGrads func(n int, dst, g, w, x *float32, c *normRow)
+	// rows of n elements, a multiple of 16, ld bytes apart
+	normSums func(rows, n int, g, x *float32, ld int, mean, rstd *float32, products, sums *float64)
+
+	// multiples of 16 and 32
+	sum      func(n int, v *float32) float64
+	max, min func(n int, v *float32) float32
 
 	dot    func(n int, a, b *float32) float64
 	expSum func(n int, dst, a *float32, shift float32) float64

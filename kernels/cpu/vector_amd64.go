@@ -40,10 +40,49 @@ func sumAVX2(n int, v *float32) float64
 func mergeSumAVX2(n int, acc *float64, row *float32)
 
 //go:noescape
+func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
+
+//go:noescape
+func keepMostAVX2(n int, most *float32, numbers *int32, values *float32, number int32)
+
+//go:noescape
+func evenOddAVX2(n int, even, odd, src *float32)
+
+// Those of layer norm's gradients are in normgrad_avx2_amd64.s.
+
+//go:noescape
+func normDotsAVX2(n int, grad, w, x *float32, c *normRow, sums *[2]float64)
+
+//go:noescape
+func normGradsAVX2(n int, dst, grad, w, x *float32, c *normRow)
+
+//go:noescape
+func normSumsAVX2(rows, n int, grad, x *float32, ld int, mean, rstd *float32, products, sums *float64)
+
+//go:noescape
+func mergeMaxAVX2(n int, acc, row *float32)
+
+//go:noescape
+func mergeMinAVX2(n int, acc, row *float32)
+
+//go:noescape
+func fillAVX2(n int, dst *float32, v float32)
+
+//go:noescape
 func maxAVX2(n int, v *float32) float32
 
 //go:noescape
 func minAVX2(n int, v *float32) float32
+
+// transpose8AVX2 is in transpose_avx2_amd64.s, and like crossGo.
+//
+//go:noescape
+func transpose8AVX2(n int, dst *uint32, to int, src *uint32, from int)
+
+// moveRowsAVX2 is in rows_avx2_amd64.s.
+//
+//go:noescape
+func moveRowsAVX2(rows int, dst *byte, to int, src *byte, from, n int)
 
 //go:noescape
 func dotWideAVX2(n int, a, b *float32) float64
@@ -71,9 +110,10 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
+		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, keepMost: keepMostAVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
-		philox: philoxAVX2,
+		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}
 	if cpu.X86.HasFMA {
 		vector.dot, vector.expSum = dotWideAVX2, expSumAVX2

@@ -120,22 +120,30 @@ loop:
 	RET
 
 // func sumAVX2(n int, v *float32) float64
-// Registers: Y0, Y1 eight sums in float64.
+// n is a multiple of 16. Registers: Y0 to Y3 sixteen sums in float64.
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), CX
 	MOVQ v+8(FP), SI
 	VXORPD Y0, Y0, Y0
 	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
 	XORQ BX, BX
 
 loop:
-	VCVTPS2PD (SI)(BX*4), Y2
-	VCVTPS2PD 16(SI)(BX*4), Y3
-	VADDPD Y2, Y0, Y0
-	VADDPD Y3, Y1, Y1
-	ADDQ $8, BX
+	VCVTPS2PD (SI)(BX*4), Y4
+	VCVTPS2PD 16(SI)(BX*4), Y5
+	VCVTPS2PD 32(SI)(BX*4), Y6
+	VCVTPS2PD 48(SI)(BX*4), Y7
+	VADDPD Y4, Y0, Y0
+	VADDPD Y5, Y1, Y1
+	VADDPD Y6, Y2, Y2
+	VADDPD Y7, Y3, Y3
+	ADDQ $16, BX
 	CMPQ BX, CX
 	JLT  loop
+	VADDPD Y2, Y0, Y0
+	VADDPD Y3, Y1, Y1
 	VADDPD Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPD X1, X0, X0
@@ -164,30 +172,81 @@ loop:
 	VZEROUPPER
 	RET
 
+// func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
+// Four rows that are ld bytes apart, one after the other.
+TEXT ·mergeSums4AVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ acc+8(FP), DI
+	MOVQ row+16(FP), SI
+	MOVQ ld+24(FP), DX
+	LEAQ (DX)(DX*2), R8
+	XORQ BX, BX
+
+loop:
+	VCVTPS2PD (SI), Y0
+	VCVTPS2PD 16(SI), Y1
+	VCVTPS2PD (SI)(DX*1), Y2
+	VCVTPS2PD 16(SI)(DX*1), Y3
+	VCVTPS2PD (SI)(DX*2), Y4
+	VCVTPS2PD 16(SI)(DX*2), Y5
+	VCVTPS2PD (SI)(R8*1), Y6
+	VCVTPS2PD 16(SI)(R8*1), Y7
+	VADDPD (DI)(BX*8), Y0, Y0
+	VADDPD 32(DI)(BX*8), Y1, Y1
+	VADDPD Y2, Y0, Y0
+	VADDPD Y3, Y1, Y1
+	VADDPD Y4, Y0, Y0
+	VADDPD Y5, Y1, Y1
+	VADDPD Y6, Y0, Y0
+	VADDPD Y7, Y1, Y1
+	VMOVUPD Y0, (DI)(BX*8)
+	VMOVUPD Y1, 32(DI)(BX*8)
+	ADDQ $32, SI
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
 // func maxAVX2(n int, v *float32) float32
-// NaN if there is one, else the largest element. Registers: Y0 the largest of each place, Y1 all ones where there was a NaN.
+// n is a multiple of 32. NaN if there is one, else the largest element. Registers: Y0 to Y3 the largest of each place, Y8 all ones where there was a
+// NaN.
 TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ n+0(FP), CX
 	MOVQ v+8(FP), SI
 	VMOVUPS (SI), Y0
-	VXORPS Y1, Y1, Y1
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VXORPS Y8, Y8, Y8
 	XORQ BX, BX
 
 loop:
-	VMOVUPS (SI)(BX*4), Y2
-	VCMPPS $3, Y2, Y2, Y3
-	VORPS Y3, Y1, Y1
-	VMAXPS Y2, Y0, Y0
-	ADDQ $8, BX
+	VMOVUPS (SI)(BX*4), Y4
+	VMOVUPS 32(SI)(BX*4), Y5
+	VMOVUPS 64(SI)(BX*4), Y6
+	VMOVUPS 96(SI)(BX*4), Y7
+	VCMPPS $3, Y4, Y5, Y9
+	VCMPPS $3, Y6, Y7, Y10
+	VMAXPS Y4, Y0, Y0
+	VMAXPS Y5, Y1, Y1
+	VMAXPS Y6, Y2, Y2
+	VMAXPS Y7, Y3, Y3
+	VORPS Y9, Y8, Y8
+	VORPS Y10, Y8, Y8
+	ADDQ $32, BX
 	CMPQ BX, CX
 	JLT  loop
+	VMAXPS Y1, Y0, Y0
+	VMAXPS Y3, Y2, Y2
+	VMAXPS Y2, Y0, Y0
 	VEXTRACTF128 $1, Y0, X2
 	VMAXPS X2, X0, X0
 	VPERMILPS $0x4e, X0, X2
 	VMAXPS X2, X0, X0
 	VPERMILPS $0xb1, X0, X2
 	VMAXPS X2, X0, X0
-	VMOVMSKPS Y1, AX
+	VMOVMSKPS Y8, AX
 	TESTL AX, AX
 	JZ    done
 	VPCMPEQD X0, X0, X0 // all ones is a NaN
@@ -198,34 +257,157 @@ done:
 	RET
 
 // func minAVX2(n int, v *float32) float32
-// NaN if there is one, else the least element. Registers: Y0 the least of each place, Y1 all ones where there was a NaN.
+// n is a multiple of 32. NaN if there is one, else the least element. Registers: Y0 to Y3 the least of each place, Y8 all ones where there was a
+// NaN.
 TEXT ·minAVX2(SB), NOSPLIT, $0-20
 	MOVQ n+0(FP), CX
 	MOVQ v+8(FP), SI
 	VMOVUPS (SI), Y0
-	VXORPS Y1, Y1, Y1
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VXORPS Y8, Y8, Y8
 	XORQ BX, BX
 
 loop:
-	VMOVUPS (SI)(BX*4), Y2
-	VCMPPS $3, Y2, Y2, Y3
-	VORPS Y3, Y1, Y1
-	VMINPS Y2, Y0, Y0
-	ADDQ $8, BX
+	VMOVUPS (SI)(BX*4), Y4
+	VMOVUPS 32(SI)(BX*4), Y5
+	VMOVUPS 64(SI)(BX*4), Y6
+	VMOVUPS 96(SI)(BX*4), Y7
+	VCMPPS $3, Y4, Y5, Y9
+	VCMPPS $3, Y6, Y7, Y10
+	VMINPS Y4, Y0, Y0
+	VMINPS Y5, Y1, Y1
+	VMINPS Y6, Y2, Y2
+	VMINPS Y7, Y3, Y3
+	VORPS Y9, Y8, Y8
+	VORPS Y10, Y8, Y8
+	ADDQ $32, BX
 	CMPQ BX, CX
 	JLT  loop
+	VMINPS Y1, Y0, Y0
+	VMINPS Y3, Y2, Y2
+	VMINPS Y2, Y0, Y0
 	VEXTRACTF128 $1, Y0, X2
 	VMINPS X2, X0, X0
 	VPERMILPS $0x4e, X0, X2
 	VMINPS X2, X0, X0
 	VPERMILPS $0xb1, X0, X2
 	VMINPS X2, X0, X0
-	VMOVMSKPS Y1, AX
+	VMOVMSKPS Y8, AX
 	TESTL AX, AX
 	JZ    done
 	VPCMPEQD X0, X0, X0 // all ones is a NaN
 
 done:
 	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func mergeMaxAVX2(n int, acc, row *float32)
+// acc becomes the larger of both, or NaN if one of them is. The instruction gives acc where one is NaN, so NaN of row are put in.
+TEXT ·mergeMaxAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ acc+8(FP), DI
+	MOVQ row+16(FP), SI
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y0
+	VCMPPS $3, Y0, Y0, Y1
+	VMAXPS (DI)(BX*4), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y2
+	VMOVUPS Y2, (DI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func mergeMinAVX2(n int, acc, row *float32)
+// acc becomes the lesser of both, or NaN if one of them is. The instruction gives acc where one is NaN, so NaN of row are put in.
+TEXT ·mergeMinAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ acc+8(FP), DI
+	MOVQ row+16(FP), SI
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y0
+	VCMPPS $3, Y0, Y0, Y1
+	VMINPS (DI)(BX*4), Y0, Y2
+	VBLENDVPS Y1, Y0, Y2, Y2
+	VMOVUPS Y2, (DI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func fillAVX2(n int, dst *float32, v float32)
+TEXT ·fillAVX2(SB), NOSPLIT, $0-20
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	VBROADCASTSS v+16(FP), Y0
+	XORQ BX, BX
+
+loop:
+	VMOVUPS Y0, (DI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func keepMostAVX2(n int, most *float32, numbers *int32, values *float32, number int32)
+// A value is taken where it is not less than or equal to most, unless most is NaN and the value is not.
+TEXT ·keepMostAVX2(SB), NOSPLIT, $0-36
+	MOVQ n+0(FP), CX
+	MOVQ most+8(FP), DI
+	MOVQ numbers+16(FP), DX
+	MOVQ values+24(FP), SI
+	VBROADCASTSS number+32(FP), Y7
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*4), Y0
+	VMOVUPS (DI)(BX*4), Y1
+	VMOVDQU (DX)(BX*4), Y2
+	VCMPPS $0x16, Y1, Y0, Y3 // not value <= most
+	VCMPPS $7, Y1, Y1, Y4    // most is a number
+	VCMPPS $3, Y0, Y0, Y5    // the value is NaN
+	VORPS Y5, Y4, Y4
+	VANDPS Y4, Y3, Y3
+	VBLENDVPS Y3, Y0, Y1, Y1
+	VBLENDVPS Y3, Y7, Y2, Y2
+	VMOVUPS Y1, (DI)(BX*4)
+	VMOVDQU Y2, (DX)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func evenOddAVX2(n int, even, odd, src *float32)
+// src has 2n elements.
+TEXT ·evenOddAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ even+8(FP), DI
+	MOVQ odd+16(FP), DX
+	MOVQ src+24(FP), SI
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*8), Y0
+	VMOVUPS 32(SI)(BX*8), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VSHUFPS $0xdd, Y1, Y0, Y3
+	VPERMPD $0xd8, Y2, Y2
+	VPERMPD $0xd8, Y3, Y3
+	VMOVUPS Y2, (DI)(BX*4)
+	VMOVUPS Y3, (DX)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
 	VZEROUPPER
 	RET

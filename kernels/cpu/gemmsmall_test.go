@@ -1,0 +1,51 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+func TestSmallProducts_AreThoseOfPackedOperands(t *testing.T) {
+	if smallTile == nil {
+		t.Skip("the processor has no instructions for them")
+	}
+	rng := rand.New(rand.NewPCG(23, 24))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for _, s := range [][3]int{{6, 1, 16}, {7, 3, 17}, {16, 16, 16}, {17, 256, 31}, {64, 64, 64}, {33, 65, 100}, {20, 5, 16}} {
+		m, k, n := s[0], s[1], s[2]
+		a, b := mixed(m*k+1, rng, false)[1:], mixed(k*n+1, rng, false)[1:]
+		for turn := range 3 { // as they lie, with a transposed, with a transposed result
+			g.parts = nil
+			packed, small := watched[float32](m*n), watched[float32](m*n)
+			product := func(out []float32) *op.Call {
+				c := &op.Call{Op: op.MatMul, F: [8]float64{1.5}, Out: []op.View{viewOf(t, dtype.Float32, out, m, n)},
+					In: []op.View{viewOf(t, dtype.Float32, a, m, k), viewOf(t, dtype.Float32, b, k, n)}}
+				switch turn {
+				case 1:
+					c.In[0] = transposed(viewOf(t, dtype.Float32, a, k, m))
+				case 2:
+					c.In[0], c.In[1] = transposed(viewOf(t, dtype.Float32, b, k, n)), transposed(viewOf(t, dtype.Float32, a, m, k))
+					c.Out[0] = transposed(c.Out[0])
+				}
+				return c
+			}
+			launch(t, product(small))
+			tile := smallTile
+			smallTile = nil
+			launch(t, product(packed))
+			smallTile = tile
+			for i := range packed {
+				require.InDelta(t, packed[i], small[i], 1e-5*float64(k), fmt.Sprint(s, turn, i))
+			}
+			require.Zero(t, g.check(), fmt.Sprint(s, turn))
+		}
+	}
+}

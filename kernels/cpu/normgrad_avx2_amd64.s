@@ -1,0 +1,161 @@
+#include "textflag.h"
+
+// Loops of layer norm's gradients, as normgrad.go specifies them, for multiples of 8 elements.
+
+// func normDotsAVX2(n int, grad, w, x *float32, c *normRow, sums *[2]float64)
+// Registers: Y0, Y1 eight sums in float64, Y2, Y3 eight sums of products, Y14 the mean, Y15 rstd.
+TEXT ·normDotsAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), CX
+	MOVQ grad+8(FP), DI
+	MOVQ w+16(FP), DX
+	MOVQ x+24(FP), SI
+	MOVQ c+32(FP), AX
+	MOVQ sums+40(FP), R8
+	VBROADCASTSS (AX), Y14
+	VBROADCASTSS 4(AX), Y15
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (DI)(BX*4), Y4
+	VMOVUPS (SI)(BX*4), Y5
+	VMULPS (DX)(BX*4), Y4, Y4
+	VSUBPS Y14, Y5, Y5
+	VMULPS Y15, Y5, Y5
+	VMULPS Y4, Y5, Y5
+	VEXTRACTF128 $1, Y4, X6
+	VEXTRACTF128 $1, Y5, X7
+	VCVTPS2PD X4, Y4
+	VCVTPS2PD X5, Y5
+	VCVTPS2PD X6, Y6
+	VCVTPS2PD X7, Y7
+	VADDPD Y4, Y0, Y0
+	VADDPD Y6, Y1, Y1
+	VADDPD Y5, Y2, Y2
+	VADDPD Y7, Y3, Y3
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VADDPD Y1, Y0, Y0
+	VADDPD Y3, Y2, Y2
+	VEXTRACTF128 $1, Y0, X1
+	VEXTRACTF128 $1, Y2, X3
+	VADDPD X1, X0, X0
+	VADDPD X3, X2, X2
+	VHADDPD X2, X0, X0
+	VMOVUPD X0, (R8)
+	VZEROUPPER
+	RET
+
+// func normGradsAVX2(n int, dst, grad, w, x *float32, c *normRow)
+// Registers: Y12 the shift, Y13 the slope, Y14 the mean, Y15 rstd.
+TEXT ·normGradsAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), R8
+	MOVQ grad+16(FP), DI
+	MOVQ w+24(FP), DX
+	MOVQ x+32(FP), SI
+	MOVQ c+40(FP), AX
+	VBROADCASTSS (AX), Y14
+	VBROADCASTSS 4(AX), Y15
+	VBROADCASTSS 8(AX), Y13
+	VBROADCASTSS 12(AX), Y12
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (DI)(BX*4), Y0
+	VMOVUPS (SI)(BX*4), Y1
+	VMULPS (DX)(BX*4), Y0, Y0
+	VSUBPS Y14, Y1, Y1
+	VMULPS Y15, Y0, Y0
+	VMULPS Y15, Y1, Y1
+	VMULPS Y13, Y1, Y1
+	VADDPS Y1, Y0, Y0
+	VADDPS Y12, Y0, Y0
+	VMOVUPS Y0, (R8)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func normSumsAVX2(rows, n int, grad, x *float32, ld int, mean, rstd *float32, products, sums *float64)
+// n is a multiple of 16; rows of g and x are ld bytes apart. Registers: Y0 to Y3 sixteen products, Y4 to Y7 sixteen sums; R11 and R12 go down
+// the columns of g and x, R13 counts rows.
+TEXT ·normSumsAVX2(SB), NOSPLIT, $0-72
+	MOVQ n+8(FP), CX
+	MOVQ grad+16(FP), DI
+	MOVQ x+24(FP), SI
+	MOVQ ld+32(FP), DX
+	MOVQ mean+40(FP), R8
+	MOVQ rstd+48(FP), R9
+	MOVQ products+56(FP), AX
+	MOVQ sums+64(FP), R10
+
+columns:
+	VMOVUPD (AX), Y0
+	VMOVUPD 32(AX), Y1
+	VMOVUPD 64(AX), Y2
+	VMOVUPD 96(AX), Y3
+	VMOVUPD (R10), Y4
+	VMOVUPD 32(R10), Y5
+	VMOVUPD 64(R10), Y6
+	VMOVUPD 96(R10), Y7
+	MOVQ DI, R11
+	MOVQ SI, R12
+	XORQ R13, R13
+
+row:
+	VBROADCASTSS (R8)(R13*4), Y14
+	VBROADCASTSS (R9)(R13*4), Y15
+	VMOVUPS (R12), Y8
+	VMOVUPS 32(R12), Y9
+	VSUBPS Y14, Y8, Y8
+	VSUBPS Y14, Y9, Y9
+	VMULPS Y15, Y8, Y8
+	VMULPS Y15, Y9, Y9
+	VMULPS (R11), Y8, Y8
+	VMULPS 32(R11), Y9, Y9
+	VCVTPS2PD (R11), Y10
+	VCVTPS2PD 16(R11), Y11
+	VCVTPS2PD 32(R11), Y12
+	VCVTPS2PD 48(R11), Y13
+	VADDPD Y10, Y4, Y4
+	VADDPD Y11, Y5, Y5
+	VADDPD Y12, Y6, Y6
+	VADDPD Y13, Y7, Y7
+	VEXTRACTF128 $1, Y8, X10
+	VEXTRACTF128 $1, Y9, X11
+	VCVTPS2PD X8, Y8
+	VCVTPS2PD X10, Y10
+	VCVTPS2PD X9, Y9
+	VCVTPS2PD X11, Y11
+	VADDPD Y8, Y0, Y0
+	VADDPD Y10, Y1, Y1
+	VADDPD Y9, Y2, Y2
+	VADDPD Y11, Y3, Y3
+	ADDQ DX, R11
+	ADDQ DX, R12
+	INCQ R13
+	CMPQ R13, rows+0(FP)
+	JLT  row
+
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	VMOVUPD Y2, 64(AX)
+	VMOVUPD Y3, 96(AX)
+	VMOVUPD Y4, (R10)
+	VMOVUPD Y5, 32(R10)
+	VMOVUPD Y6, 64(R10)
+	VMOVUPD Y7, 96(R10)
+	ADDQ $128, AX
+	ADDQ $128, R10
+	ADDQ $64, DI
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ  columns
+	VZEROUPPER
+	RET

@@ -1,0 +1,41 @@
+package cpu
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+func TestLayerNormGradients_AreTheSameWithoutVectors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(25, 26))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for _, shape := range [][2]int{{1, 7}, {3, 8}, {9, 16}, {8, 33}, {130, 40}, {5, 1100}, {260, 17}} {
+		n, width := shape[0], shape[1]
+		grad, x, w := mixed(n*width+1, rng, false)[1:], mixed(n*width+1, rng, false)[1:], mixed(width, rng, false)
+		mean, rstd := mixed(n, rng, false), mixed(n, rng, false)
+		full := func(v []float32) op.View { return viewOf(t, dtype.Float32, v, n, width, 1) }
+		line := func(v []float32) op.View { return viewOf(t, dtype.Float32, v, len(v)) }
+		all := func() (r [3][]float32) {
+			g.parts = nil
+			r = [3][]float32{watched[float32](n * width), watched[float32](width), watched[float32](width)}
+			launch(t, &op.Call{Op: op.RowNormGrad, Out: []op.View{full(r[0])}, In: []op.View{full(grad), full(x), line(mean), line(rstd), line(w)},
+				I: [8]int64{1, op.NormWeight}})
+			launch(t, &op.Call{Op: op.NormSums, Out: []op.View{line(r[1]), line(r[2])}, In: []op.View{full(grad), full(x), line(mean), line(rstd)},
+				I: [8]int64{1}})
+			require.Zero(t, g.check())
+			return r
+		}
+		fast := all()
+		withoutVectors(func() {
+			for k, slow := range all() {
+				requireSame(t, slow, fast[k], "")
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// poolJob is a call of pooling on planes of rows x columns with windows of size, as a planeJob has them.
+func poolJob(id op.ID, rows, columns, size, stride, padding, dilation int) (*planeJob[float32], bool) {
+	j := &planeJob[float32]{call: &op.Call{Op: id}}
+	j.call.I = [8]int64{int64(size), int64(size), int64(stride), int64(stride), int64(padding), int64(padding), int64(dilation), int64(dilation)}
+	if id == op.AvgPool2D {
+		j.call.I[6], j.call.I[7], dilation = 1, 0, 1
+	}
+	j.image = [2]int{rows, columns}
+	for d, n := range j.image {
+		j.result[d] = (n+2*padding-dilation*(size-1)-1)/stride + 1
+		if n+2*padding < dilation*(size-1)+1 {
+			return nil, false
+		}
+	}
+	prepareWindows(j)
+	return j, true
+}
+
+func TestPooling_OfRowsIsThatOfWindows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	rowsToo := 0
+	for _, c := range [][6]int{ // rows, columns, size, stride, padding, dilation
+		{8, 8, 1, 1, 0, 1}, {16, 16, 2, 2, 0, 1}, {9, 33, 3, 2, 1, 1}, {5, 40, 3, 1, 1, 1}, {20, 21, 2, 1, 1, 1}, {31, 50, 3, 3, 1, 2},
+		{11, 37, 5, 4, 2, 1}, {7, 64, 4, 2, 2, 2}, {30, 30, 1, 3, 0, 1},
+	} {
+		for _, nan := range []bool{false, true} {
+			src := mixed(c[0]*c[1], rng, nan)
+			src[0], src[1] = lowest[float32](), lowest[float32]()
+			for _, id := range []op.ID{op.MaxPool2D, op.AvgPool2D} {
+				j, ok := poolJob(id, c[0], c[1], c[2], c[3], c[4], c[5])
+				require.True(t, ok)
+				name := fmt.Sprint(id, c, nan)
+				n := j.result[0] * j.result[1]
+				want, wantNumbers := make([]float32, n), make([]int32, n)
+				byWindow(j, want, wantNumbers, src, id)
+				if !j.inPhases() {
+					continue
+				}
+				rowsToo++
+				check := func() {
+					g.parts = nil
+					dst, m := watched[float32](n), &planeMemory[float32]{numbers: make([]int32, n)}
+					if id == op.MaxPool2D {
+						maxPoolRows(j, dst, src, m)
+						require.Equal(t, wantNumbers, m.numbers, name)
+					} else {
+						avgPoolRows(j, dst, src, m)
+					}
+					requireSame(t, want, dst, name)
+					require.Zero(t, g.check(), name)
+				}
+				check()
+				withoutVectors(check)
+			}
+		}
+	}
+	require.Greater(t, rowsToo, 20)
+}
+
+// byWindow pools window by window.
+func byWindow[T float](j *planeJob[T], dst []T, numbers []int32, src []T, id op.ID) {
+	at := 0
+	for y := range j.windows[0] {
+		h := &j.windows[0][y]
+		for x := range j.windows[1] {
+			w := &j.windows[1][x]
+			if id == op.MaxPool2D {
+				dst[at], numbers[at] = maxOfWindow(src, j.image[1], h, w)
+			} else {
+				var sum float64
+				for u := range h.count {
+					for _, v := range src[(h.first+u)*j.image[1]+w.first:][:w.count] {
+						sum += float64(v)
+					}
+				}
+				dst[at] = T(sum / j.divisor(h, w))
+			}
+			at++
+		}
+	}
+}
+
+func TestMaxPoolGradient_ByPlacesIsThatOfNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for _, c := range [][6]int{{16, 16, 2, 2, 0, 1}, {9, 33, 3, 2, 1, 1}, {20, 21, 2, 1, 1, 1}, {31, 50, 3, 3, 1, 2}, {40, 41, 9, 4, 3, 1}} {
+		j, _ := poolJob(op.MaxPool2D, c[0], c[1], c[2], c[3], c[4], c[5])
+		n := j.result[0] * j.result[1]
+		src, g := mixed(c[0]*c[1], rng, false), mixed(n, rng, false)
+		m := &planeMemory[float32]{numbers: make([]int32, n)}
+		byWindow(j, make([]float32, n), m.numbers, src, op.MaxPool2D)
+		got, want := make([]float32, len(src)), make([]float32, len(src))
+		maxPoolGrad(j, got, g, m)
+		at := 0
+		for y := range j.windows[0] {
+			for x := range j.windows[1] {
+				h, w := &j.windows[0][y], &j.windows[1][x]
+				u, v := int(m.numbers[at])/w.size-h.skipped, int(m.numbers[at])%w.size-w.skipped
+				want[(h.first+u*h.step)*c[1]+w.first+v*w.step] += g[at]
+				at++
+			}
+		}
+		requireSame(t, want, got, fmt.Sprint(c))
+	}
+}

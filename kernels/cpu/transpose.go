@@ -1,0 +1,119 @@
+package cpu
+
+import "github.com/cistern-ml/cistern/device"
+
+// Copies that exchange dimensions: elements lie side by side along one dimension of the input, and along another of the output. They go
+// tile by tile, so that the lines of both that a tile touches stay in the cache until they are read, or written, to their ends.
+
+const (
+	crossTile = 64 // elements of a tile along either dimension
+	crossRows = 8  // rows of the input that are taken together
+)
+
+// crossing is the part of a mover that exchanges dimensions. It is a job over tiles.
+type crossing[T any] struct {
+	*loop
+	across  int // the dimension along which the input's elements lie side by side; the output's lie so along the last one
+	columns int // tiles along the last dimension
+	tiles   int // of one plane
+	rest    loop
+}
+
+// crosses sets c to l's copy, and reports whether it is one that exchanges dimensions.
+func (c *crossing[T]) crosses(l *loop) bool {
+	last := l.NDim - 1
+	if l.Stride[0][last] != 1 || l.Stride[1][last] == 1 || l.inner() < crossRows {
+		return false
+	}
+	for d := range last {
+		if l.Stride[1][d] == 1 && l.Shape[d] >= crossRows {
+			c.loop, c.across = l, d
+			c.columns = panels(l.inner(), crossTile)
+			c.tiles = c.columns * panels(l.Shape[d], crossTile)
+			c.planes()
+			return true
+		}
+	}
+	return false
+}
+
+// planes sets rest to the loop over the first elements of all planes.
+func (c *crossing[T]) planes() {
+	c.rest = loop{}
+	c.rest.N, c.rest.Total = 2, 1
+	c.rest.Ptr, c.rest.Size = c.Ptr, c.Size
+	for d := range c.NDim - 1 {
+		if d == c.across {
+			continue
+		}
+		n := c.rest.NDim
+		c.rest.Shape[n] = c.Shape[d]
+		for k := range 2 {
+			c.rest.Stride[k][n] = c.Stride[k][d]
+		}
+		c.rest.Total *= c.Shape[d]
+		c.rest.NDim++
+	}
+	if c.rest.NDim == 0 {
+		c.rest.NDim, c.rest.Shape[0] = 1, 1
+	}
+}
+
+// tileCount is the number of tiles of all planes.
+func (c *crossing[T]) tileCount() int { return c.rest.Total * c.tiles }
+
+func (c *crossing[T]) run(lo, hi int) {
+	for lo < hi {
+		var w walk
+		w.seek(&c.rest, lo/c.tiles)
+		end := min(hi, (lo/c.tiles+1)*c.tiles)
+		for ; lo < end; lo++ {
+			t := lo % c.tiles
+			c.tile(&w, t/c.columns*crossTile, t%c.columns*crossTile)
+		}
+	}
+}
+
+// tile copies the tile of w's plane that begins at place y along across, and at place x along the last dimension.
+func (c *crossing[T]) tile(w *walk, y, x int) {
+	out, _ := w.at(0)
+	in, _ := w.at(1)
+	ld, step := c.Stride[0][c.across], c.Stride[1][c.NDim-1]
+	height, width := min(crossTile, c.Shape[c.across]-y), min(crossTile, c.inner()-x)
+	for end := x + width; x < end; x += crossRows {
+		var e T
+		p, q := offset(out, y*ld+x, c.Size[0]), offset(in, x*step+y, c.Size[1])
+		done, rows := 0, min(crossRows, end-x)
+		if vector.transpose != nil && rows == crossRows && sizeOf(e) == 4 {
+			if done = height &^ 7; done > 0 {
+				vector.transpose(done, &slice[uint32](p, 1)[0], 4*ld, &slice[uint32](q, 1)[0], 4*step)
+			}
+		}
+		if done < height {
+			crossGo[T](offset(p, done*ld, c.Size[0]), ld, offset(q, done, c.Size[1]), step, rows, height-done)
+		}
+	}
+}
+
+// crossGo copies rows of n elements that lie side by side, step apart, to n rows that are ld apart.
+func crossGo[T any](dst device.Ptr, ld int, src device.Ptr, step, rows, n int) {
+	var e T
+	for ; rows >= 4; rows -= 4 {
+		var row [4][]T
+		for i := range row {
+			row[i] = slice[T](offset(src, i*step, sizeOf(e)), n)
+		}
+		r0, r1, r2, r3 := row[0], row[1][:n], row[2][:n], row[3][:n]
+		for y, v := range r0 {
+			to := slice[T](offset(dst, y*ld, sizeOf(e)), 4)
+			to[0], to[1], to[2], to[3] = v, r1[y], r2[y], r3[y]
+		}
+		dst, src = offset(dst, 4, sizeOf(e)), offset(src, 4*step, sizeOf(e))
+	}
+	for ; rows > 0; rows-- {
+		for y, v := range slice[T](src, n) {
+			slice[T](offset(dst, y*ld, sizeOf(e)), 1)[0] = v
+		}
+		dst, src = offset(dst, 1, sizeOf(e)), offset(src, step, sizeOf(e))
+	}
+}
