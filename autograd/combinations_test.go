@@ -1,6 +1,8 @@
 package autograd_test
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +19,10 @@ func TestCombinations_OfManyPlacesAreRefusedOrNone(t *testing.T) {
 	none := g.Ones(tensor.Float32, 0).Combinations(1<<40, true)
 	require.NoError(t, g.Err())
 	require.Equal(t, 0, none.Len())
-	g.Ones(tensor.Float32, 1).Combinations(100_000_000, true)
-	require.ErrorContains(t, g.Err(), "there are too many choices of 100000000 of 1 elements")
+	for _, n := range []int{100_000_000, math.MaxInt} {
+		g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc))
+		defer g.Release()
+		g.Ones(tensor.Float32, 2).Combinations(n, true)
+		require.ErrorContains(t, g.Err(), fmt.Sprintf("there are too many choices of %d of 2 elements", n))
+	}
 }

@@ -149,6 +149,9 @@ const mostChoices = 1 << 26
 // choices is about how many numbers the choices have.
 func choices(n, r int, again bool) float64 {
 	if again && n > 0 {
+		if r > mostChoices { // one choice is too many, and n+r may be more than an int
+			return float64(r)
+		}
 		n += r - 1
 	}
 	if r > n {
