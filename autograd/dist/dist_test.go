@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/dist"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
@@ -293,6 +294,22 @@ func TestRSample_HasGradients(t *testing.T) {
 	requireValues(t, "tanh", array{Shape: []int{5, 2}, Data: again}, logProb, 1e-6)
 	require.True(t, logProb.RequiresGrad() && value.RequiresGrad())
 	require.False(t, dist.NewTanhNormal(loc, scale).Sample().RequiresGrad())
+}
+
+// What is drawn on the host needs no more of Go's memory than the device has.
+func TestDistributions_RefuseSamplesBeyondTheDevicesMemory(t *testing.T) {
+	for _, n := range []int{1 << 40, math.MaxInt} {
+		dev := host.New(host.Capacity(64 << 20))
+		g := autograd.NewGraph(dev)
+		d := dist.NewPoisson(g.Full(1, tensor.Float32))
+		require.NoError(t, g.Err())
+		d.Sample(n)
+		require.Error(t, g.Err())
+		require.NotErrorAs(t, g.Err(), new(*device.PanicError))
+		g.Release()
+		require.NoError(t, memory.Drop(dev))
+		require.NoError(t, dev.Close())
+	}
 }
 
 func TestDistributions_RefuseWrongArguments(t *testing.T) {
