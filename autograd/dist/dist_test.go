@@ -443,6 +443,49 @@ func TestDistributions_RefuseWrongArguments(t *testing.T) {
 	}
 }
 
+// A value that a distribution does not have is refused with Validate, and without it nothing is looked at.
+func TestLogProb_LooksAtValuesWithValidateAlone(t *testing.T) {
+	type options = []dist.Option
+	for name, f := range map[string]func(g *autograd.Graph, o options) *autograd.Variable{
+		"Geometric": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewGeometric(full(g, 0.5), o...).LogProb(full(g, -1))
+		},
+		"Poisson": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewPoisson(full(g, 1), o...).LogProb(full(g, 0.5))
+		},
+		"Bernoulli": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewBernoulli(full(g, 0), o...).LogProb(full(g, 2))
+		},
+		"Exponential": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewExponential(full(g, 1), o...).LogProb(full(g, -1))
+		},
+		"LogNormal": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewLogNormal(full(g, 0), full(g, 1), o...).LogProb(full(g, 0))
+		},
+		"Gamma": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewGamma(full(g, 1), full(g, 1), o...).LogProb(full(g, -1))
+		},
+		"Dirichlet": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewDirichlet(full(g, 1, 2), o...).LogProb(full(g, 1, 2))
+		},
+		"Beta": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewBeta(full(g, 1), full(g, 1), o...).LogProb(full(g, 1.5))
+		},
+		"Normal": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewNormal(full(g, 0), full(g, -1), o...).LogProb(full(g, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph(t)
+			require.True(t, f(g, nil).Alive())
+			require.NoError(t, g.Err())
+			f(g, options{dist.Validate()})
+			require.ErrorIs(t, g.Err(), dist.ErrArgument)
+			require.ErrorContains(t, g.Err(), "has elements that are not")
+		})
+	}
+}
+
 // What was not made by a constructor, and distributions of nil variables, do nothing.
 func TestDistributions_OfNothing(t *testing.T) {
 	for _, d := range []dist.Distribution{
