@@ -3,6 +3,7 @@ package autograd_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,4 +26,17 @@ func TestCombinations_OfManyPlacesAreRefusedOrNone(t *testing.T) {
 		g.Ones(tensor.Float32, 2).Combinations(n, true)
 		require.ErrorContains(t, g.Err(), fmt.Sprintf("there are too many choices of %d of 2 elements", n))
 	}
+}
+
+func TestCombinations_MakeTheirIndicesOnce(t *testing.T) {
+	r := onHost(t)
+	g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc))
+	defer g.Release()
+	v := g.Ones(tensor.Float32, 4)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	n := v.Combinations(40, true).Len()
+	runtime.ReadMemStats(&after)
+	require.Equal(t, 12341*40, n)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8*n*5/4))
 }
