@@ -91,7 +91,13 @@ func (r *faultRig) iteration() error {
 	if _, err := r.scaler.State(); err != nil {
 		return err
 	}
-	if err := r.scaler.Update(amp.NewScaleTensor(one)); err != nil {
+	e, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc), tensor.WithStream(r.graphs))
+	if err != nil {
+		return err
+	}
+	there := one.On(e)
+	defer there.Release()
+	if err := r.scaler.Update(amp.NewScaleTensor(there)); err != nil {
 		return err
 	}
 	return r.scaler.LoadState(amp.State{Scale: 2, GrowthFactor: 2, BackoffFactor: 0.5, GrowthInterval: 1})

@@ -55,6 +55,18 @@ func init() {
 	)
 }
 
+// Of so many elements the last place, 16.999998, is rounded to 17 in float32, which PyTorch computes in.
+func TestUpsampleNearest_StaysInTheImageWherePlacesAreRounded(t *testing.T) {
+	r := onHost(t)
+	g := r.graph(autograd.NoGrad())
+	defer g.Release()
+	const n = 8_747_603
+	last := g.Arange(0, 17, 1, tensor.Float32).Reshape(1, 1, 17).UpsampleNearest1d(tensor.Upsample{Size: []int{n}}).Narrow(2, n-1, 1)
+	v, err := last.Item()
+	require.NoError(t, err)
+	require.Equal(t, 16.0, v)
+}
+
 func TestGridSample_ReadsNothingWherePlacesAreNotFinite(t *testing.T) {
 	r := onHost(t)
 	g := r.graph()

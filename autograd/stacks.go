@@ -144,11 +144,14 @@ func (v *Variable) Combinations(r int, withReplacement bool) *Variable {
 }
 
 // mostChoices is how many numbers choices may have: their indices are made in Go's memory.
-const mostChoices = 1 << 26
+const mostChoices = 3 << 23
 
 // choices is about how many numbers the choices have.
 func choices(n, r int, again bool) float64 {
 	if again && n > 0 {
+		if r > mostChoices { // one choice is too many, and n+r may be more than an int
+			return float64(r)
+		}
 		n += r - 1
 	}
 	if r > n {
@@ -169,6 +172,7 @@ func chosenRows(n, r int, again bool) (rows []int64) {
 	if r == 0 || n == 0 || r > n && !again {
 		return []int64{}
 	}
+	rows = make([]int64, 0, int(choices(n, r, again))+r) // rounded, if at all, by less than a row
 	row, last := make([]int64, r), make([]int64, r)
 	for at := range row {
 		if last[at] = int64(n - 1); !again {

@@ -114,7 +114,7 @@ var attentionRefusals = []refused{
 	{sample{"RotaryEmbedding", "float32[2 4] int64[2 2] float32[2 2]", args{0.0}}, "dtype"},
 	{sample{"RotaryEmbedding", "int64[2 4] float32[2 2] float32[2 2]", args{0.0}}, "dtype"},
 	{sample{"AttentionBlocks", "float32[5 4] float32[6 4] float32[5 4]", nil}, "shape"},
-	{sample{"AttentionBlocks", "float32[5 4] float32[6 4] float16[6 4]", nil}, "dtype"},
+	{sample{"AttentionBlocks", "float16[5 4] float32[6 4] float32[6 4]", nil}, "dtype"},
 	{sample{"AttentionBlocks", "float32[5 4] float32[6 4] float32[6 4]", args{math.NaN(), false, false}}, "value"},
 }
 

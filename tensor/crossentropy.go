@@ -134,7 +134,7 @@ func (c ClassLoss) checkGrad(name string, grad, logits, classes, lse *Tensor) er
 		return err
 	}
 	if wide := op.ComputeType(logits.dtype); grad.dtype != wide || lse.dtype != wide {
-		return dtypeErr(name, "gradients and lse are of the type of computation", logits.dtype, grad.dtype, lse.dtype)
+		return dtypeErr(name, "gradients and lse are of the type of computation, "+wide.String(), grad.dtype, lse.dtype)
 	}
 	if !grad.Shape().Equal(classes.Shape()) || !lse.Shape().Equal(Shape{2, classes.Len()}) || !lse.IsContiguous() {
 		return shapeErr(name, shapesOf([]*Tensor{logits, classes, grad, lse}), "gradients are [N], lse is [2, N] and contiguous")

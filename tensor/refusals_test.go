@@ -63,10 +63,27 @@ func TestOperations_RefuseWhatTheyCannotDo(t *testing.T) {
 		require.Error(t, err, "%v", c.sample)
 		require.Equal(t, c.want, kindOf(err), "%v: %v", c.sample, err)
 		require.Contains(t, err.Error(), "tensor: "+operationOf(c.op)+": ", "%v", c.sample)
+		inOrder(t, c, in, err)
 		clones := clonesOf(c.op)
 		if in[0].Len() == 0 { // which takes no memory
 			clones = 0
 		}
 		require.Equal(t, before+clones, b.alloc.Stats().Allocation.All.Allocated, "%v: a refusal comes before any allocation", c.sample)
 	}
+}
+
+// inOrder checks that the types of an error are those of operands in the order of the arguments.
+func inOrder(t *testing.T, c refused, in tensors, err error) {
+	t.Helper()
+	var types *tensor.DTypeError
+	if !errors.As(err, &types) {
+		return
+	}
+	rest := types.DTypes
+	for _, x := range in {
+		if len(rest) > 0 && x.DType() == rest[0] {
+			rest = rest[1:]
+		}
+	}
+	require.Empty(t, rest, "%v: %v", c.sample, err)
 }

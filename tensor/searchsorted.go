@@ -19,6 +19,9 @@ func (t *Tensor) Bucketize(boundaries *Tensor, right bool) (*Tensor, error) {
 	if boundaries.NDim() != 1 {
 		return nil, shapeErr(name, []Shape{t.Shape(), boundaries.Shape()}, "boundaries have one dimension")
 	}
+	if t.dtype != boundaries.dtype {
+		return nil, dtypeErr(name, "both must have one type", t.dtype, boundaries.dtype)
+	}
 	return searchSorted(name, boundaries, t, right)
 }
 

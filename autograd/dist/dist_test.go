@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/dist"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
@@ -296,6 +297,22 @@ func TestRSample_HasGradients(t *testing.T) {
 	require.False(t, dist.NewTanhNormal(loc, scale).Sample().RequiresGrad())
 }
 
+// What is drawn on the host needs no more of Go's memory than the device has.
+func TestDistributions_RefuseSamplesBeyondTheDevicesMemory(t *testing.T) {
+	for _, n := range []int{1 << 40, math.MaxInt} {
+		dev := host.New(host.Capacity(64 << 20))
+		g := autograd.NewGraph(dev)
+		d := dist.NewPoisson(g.Full(1, tensor.Float32))
+		require.NoError(t, g.Err())
+		d.Sample(n)
+		require.Error(t, g.Err())
+		require.NotErrorAs(t, g.Err(), new(*device.PanicError))
+		g.Release()
+		require.NoError(t, memory.Drop(dev))
+		require.NoError(t, dev.Close())
+	}
+}
+
 func TestDistributions_RefuseWrongArguments(t *testing.T) {
 	for name, f := range map[string]func(g *autograd.Graph) *autograd.Variable{
 		"shapes": func(g *autograd.Graph) *autograd.Variable {
@@ -432,6 +449,49 @@ func TestDistributions_RefuseWrongArguments(t *testing.T) {
 			var wrong *dist.ArgumentError
 			require.ErrorAs(t, g.Err(), &wrong)
 			require.ErrorIs(t, g.Err(), dist.ErrArgument)
+		})
+	}
+}
+
+// A value that a distribution does not have is refused with Validate, and without it nothing is looked at.
+func TestLogProb_LooksAtValuesWithValidateAlone(t *testing.T) {
+	type options = []dist.Option
+	for name, f := range map[string]func(g *autograd.Graph, o options) *autograd.Variable{
+		"Geometric": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewGeometric(full(g, 0.5), o...).LogProb(full(g, -1))
+		},
+		"Poisson": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewPoisson(full(g, 1), o...).LogProb(full(g, 0.5))
+		},
+		"Bernoulli": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewBernoulli(full(g, 0), o...).LogProb(full(g, 2))
+		},
+		"Exponential": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewExponential(full(g, 1), o...).LogProb(full(g, -1))
+		},
+		"LogNormal": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewLogNormal(full(g, 0), full(g, 1), o...).LogProb(full(g, 0))
+		},
+		"Gamma": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewGamma(full(g, 1), full(g, 1), o...).LogProb(full(g, -1))
+		},
+		"Dirichlet": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewDirichlet(full(g, 1, 2), o...).LogProb(full(g, 1, 2))
+		},
+		"Beta": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewBeta(full(g, 1), full(g, 1), o...).LogProb(full(g, 1.5))
+		},
+		"Normal": func(g *autograd.Graph, o options) *autograd.Variable {
+			return dist.NewNormal(full(g, 0), full(g, -1), o...).LogProb(full(g, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph(t)
+			require.True(t, f(g, nil).Alive())
+			require.NoError(t, g.Err())
+			f(g, options{dist.Validate()})
+			require.ErrorIs(t, g.Err(), dist.ErrArgument)
+			require.ErrorContains(t, g.Err(), "has elements that are not")
 		})
 	}
 }

@@ -33,11 +33,19 @@ func (b *base) onHost(shape []int, parameter *autograd.Variable, draw func(r *no
 		return parameter
 	}
 	of := append(append([]int{}, shape...), parameter.Shape()...)
+	if b.room(of); b.g.Err() != nil {
+		return parameter
+	}
 	values, r := make([]float64, tensor.Shape(of).Len()), newNoise(b.g)
 	for i := range values {
 		values[i] = draw(r, elements[i%len(elements)])
 	}
 	return autograd.FromSlice(b.g, values, of...).To(b.dt)
+}
+
+// room fails the graph if the device has no memory for so many numbers: then they are not made on the host either.
+func (b *base) room(shape []int) {
+	b.g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Empty(e.Owned(), tensor.Float64, shape...) }).Release()
 }
 
 // gammas draws from gamma distributions of rate 1, with gradients for the concentration: to the number is added 0, whose derivative is the number's.

@@ -85,7 +85,7 @@ func NewKVCache(dev device.Device, size KVCacheSize, opts ...Option) (*KVCache, 
 		return nil, err
 	}
 	for i := 0; i < size.Layers; i++ {
-		l := &KVCacheLayer{cache: c, number: i, rows: make([]int, size.Batch)}
+		l := &KVCacheLayer{cache: c, number: i}
 		c.layers = append(c.layers, l)
 		for k := range l.tables {
 			// Zeros: what was never written may be NaN, and a weight of 0 does not hide that.
@@ -94,6 +94,7 @@ func NewKVCache(dev device.Device, size KVCacheSize, opts ...Option) (*KVCache, 
 				return nil, err
 			}
 		}
+		l.rows = make([]int, size.Batch) // no more than the device had memory for
 	}
 	return c, nil
 }

@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -304,6 +305,14 @@ func TestKVCache_CountsItsMemoryToTheByte(t *testing.T) {
 	c.Release()
 	require.ErrorContains(t, c.Truncate(0), "after Release")
 	require.ErrorContains(t, c.Reorder(0, 1), "after Release")
+}
+
+func TestKVCache_RefusesSizesBeyondTheDevicesMemory(t *testing.T) {
+	r := onSim(t)
+	for _, size := range []nn.KVCacheSize{{1, 1 << 40, 1, 1, 1}, {math.MaxInt, 1 << 10, 1, 1 << 10, 8}, {1, math.MaxInt, 1, 1, 1}} {
+		_, err := nn.NewKVCache(r.dev, size, nn.WithAllocator(r.alloc))
+		require.Error(t, err, "%+v", size)
+	}
 }
 
 func TestKVCache_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {

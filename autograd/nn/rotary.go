@@ -61,6 +61,9 @@ func RotaryEmbedding(dim, maxLen int, opts ...RotaryOption) *RotaryEmbeddingModu
 // rotaryTable is the initializer of a function of the angles, [positions, pairs].
 func rotaryTable(base float64, f func(angles *tensor.Tensor) (*tensor.Tensor, error)) autograd.Initializer {
 	return func(e tensor.Exec, _ *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+		if shape[0] == 0 { // of no position there may be any number of pairs
+			return tensor.Empty(e, dt, shape...)
+		}
 		var temps []*tensor.Tensor
 		defer func() {
 			for _, t := range temps {

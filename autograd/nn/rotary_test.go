@@ -121,3 +121,11 @@ func TestRotaryEmbedding_RefusesWhatItHasNoAnglesFor(t *testing.T) {
 	}
 	require.ErrorAs(t, nn.RotaryEmbedding(4, -1).To(r.dev), &argument)
 }
+
+func TestRotaryEmbedding_OfNoPositionsHasNoTables(t *testing.T) {
+	r := onHost(t)
+	l := nn.RotaryEmbedding(1<<41, 0)
+	require.NoError(t, l.To(r.dev, nn.WithAllocator(r.alloc)))
+	defer l.Release()
+	require.Zero(t, r.allocated())
+}

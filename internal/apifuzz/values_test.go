@@ -498,7 +498,7 @@ func (w *world) view(t *tensor.Tensor, text string) value {
 
 // oddTensor is what operations must refuse, or what they rarely get.
 func (w *world) oddTensor() value {
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(9) {
 	case 0:
 		return valueOf[*tensor.Tensor](nil, "nil")
 	case 1:
@@ -525,6 +525,11 @@ func (w *world) oddTensor() value {
 		t := must(tensor.Full(w.exec, pick(w, math.NaN(), math.Inf(1), math.MaxFloat32), tensor.Float32, w.shape...))
 		w.keep(reflect.ValueOf(t))
 		return valueOf(t, "NaN%v", w.shape)
+	case 7: // no elements, but dimensions that nobody may count to, or make something for
+		shape := pick(w, []int{0, 1 << 40}, []int{1 << 40, 0}, []int{1, 0, 1 << 40}, []int{1 << 40, 2, 0}, []int{2, 1 << 40, 0, 3})
+		t := must(tensor.Empty(w.exec, w.dtype, shape...))
+		w.keep(reflect.ValueOf(t))
+		return valueOf(t, "%v%v", w.dtype, shape)
 	}
 	return valueOf(new(tensor.Tensor), "&Tensor{}")
 }

@@ -304,6 +304,35 @@ func TestFunctions_OfNothing(t *testing.T) {
 	}
 }
 
+// A result may have elements where the matrices have none, or more of them: the device must have room for them before they are made on the host, and
+// that no matrix has elements is seen without going through all.
+func TestFunctions_RefuseResultsBeyondTheDevicesMemory(t *testing.T) {
+	const many = 1 << 40
+	dev := host.New(host.Capacity(64 << 20))
+	e, err := tensor.On(dev)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, memory.Drop(dev)) }()
+	empty := func(shape ...int) *tensor.Tensor {
+		x, err := tensor.Empty(e, tensor.Float64, shape...)
+		require.NoError(t, err)
+		t.Cleanup(x.Release)
+		return x
+	}
+	stack, tall := empty(many, 0, 0), empty(many, 0)
+	_, _, _, err = linalg.SVD(stack)
+	require.NoError(t, err)
+	for name, f := range map[string]func() error{
+		"Det":        func() error { _, err := linalg.Det(stack); return err },
+		"SlogDet":    func() error { _, _, err := linalg.SlogDet(stack); return err },
+		"MatrixRank": func() error { _, err := linalg.MatrixRank(stack); return err },
+		"MatrixNorm": func() error { _, err := linalg.MatrixNorm(stack, "fro"); return err },
+		"LU":         func() error { _, _, _, err := linalg.LU(tall); return err },
+		"Lstsq":      func() error { _, err := linalg.Lstsq(empty(0, 1<<20), empty(0, 1<<20)); return err },
+	} {
+		require.ErrorContains(t, f(), name)
+	}
+}
+
 func (a *lacking) Alloc(bytes uint64, s device.Stream) (memory.Block, error) {
 	if a.calls++; a.calls == a.failAt {
 		return memory.Block{}, &memory.OOMError{Requested: bytes}

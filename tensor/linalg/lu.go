@@ -15,7 +15,11 @@ func LU(a *tensor.Tensor) (p, l, u *tensor.Tensor, err error) {
 		return nil, nil, nil, err
 	}
 	m, n, k := s.rows, s.cols, min(s.rows, s.cols)
-	ps, ls, us := make([]float64, s.n*m*m), make([]float64, s.n*m*k), make([]float64, s.n*k*n)
+	ps, err := s.room(m, m)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ls, us := make([]float64, s.n*m*k), make([]float64, s.n*k*n)
 	if k == 0 { // a permutation that changes nothing
 		for i := range s.n * m {
 			ps[i*m+i%m] = 1

@@ -120,7 +120,10 @@ func Det(a *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	dets := make([]float64, s.n)
+	dets, err := s.room()
+	if err != nil {
+		return nil, err
+	}
 	for i := range dets {
 		dets[i] = 1 // that of a matrix without elements
 	}
@@ -160,7 +163,10 @@ func SlogDet(a *tensor.Tensor) (sign, logAbs *tensor.Tensor, err error) {
 
 // determinants are their signs and the logarithms of their absolute values. A matrix of no rows has 1.
 func (s *stack) determinants() (signs, logs []float64, err error) {
-	signs, logs = make([]float64, s.n), make([]float64, s.n)
+	if signs, err = s.room(); err != nil {
+		return nil, nil, err
+	}
+	logs = make([]float64, s.n)
 	for i := range signs {
 		signs[i] = 1
 	}

@@ -78,6 +78,9 @@ func zeros(rows, cols int) blas64.General { return general(make([]float64, rows*
 // each calls f for every matrix of a stack that is not empty. A panic of gonum's is an error: it has those for arguments that it did not
 // expect.
 func (s *stack) each(f func(i int, m blas64.General) error) (err error) {
+	if s.rows == 0 || s.cols == 0 { // of any number
+		return nil
+	}
 	at := 0
 	defer func() {
 		if p := recover(); p != nil {
@@ -85,14 +88,23 @@ func (s *stack) each(f func(i int, m blas64.General) error) (err error) {
 		}
 	}()
 	for at = range s.n {
-		if s.rows == 0 || s.cols == 0 {
-			continue
-		}
 		if err := f(at, s.at(at)); err != nil {
 			return s.failed(at, err)
 		}
 	}
 	return nil
+}
+
+// room makes zeros on the host for a result of dims for each of the batch. The device must have memory for it, as it will need: what has more elements than
+// the matrices could be any number of them.
+func (s *stack) room(dims ...int) ([]float64, error) {
+	shape := append(append(tensor.Shape{}, s.batch...), dims...)
+	t, err := tensor.Empty(s.e, s.dt, shape...)
+	if err != nil {
+		return nil, fmt.Errorf("linalg: %s: %w", s.op, err)
+	}
+	t.Release()
+	return make([]float64, shape.Len()), nil
 }
 
 // tensor makes a result: dims for each of the batch.

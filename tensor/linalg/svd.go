@@ -119,6 +119,9 @@ func MatrixRank(a *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := m.room(); err != nil {
+		return nil, err
+	}
 	ranks := make([]int64, m.n)
 	err = m.singular(func(i int, d svd) {
 		_, rank := d.inverse(m.dt)
@@ -152,7 +155,10 @@ func Lstsq(a, b *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, m.n*m.cols*r.cols)
+	out, err := m.room(m.cols, r.cols)
+	if err != nil {
+		return nil, err
+	}
 	err = m.singular(func(i int, d svd) {
 		p, _ := d.inverse(m.dt)
 		if r.cols > 0 {
@@ -181,7 +187,10 @@ func MatrixNorm(a *tensor.Tensor, order string) (*tensor.Tensor, error) {
 	if (m.rows == 0 || m.cols == 0) && order != "fro" && order != "nuc" {
 		return nil, &tensor.ShapeError{Op: op, Shapes: []tensor.Shape{m.shape}, Detail: "a matrix without elements has no such norm"}
 	}
-	out := make([]float64, m.n)
+	out, err := m.room()
+	if err != nil {
+		return nil, err
+	}
 	if order == "nuc" || order == "2" || order == "-2" {
 		err = m.singular(func(i int, d svd) { out[i] = norm(general(d.s, 1, len(d.s))) })
 	} else {

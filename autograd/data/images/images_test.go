@@ -104,6 +104,8 @@ func TestTransforms_RefuseWhatCannotBe(t *testing.T) {
 	a := pattern(t, 3, 4, 5)
 	flat, err := data.NewArray([]uint8{1, 2})
 	require.NoError(t, err)
+	empty, err := data.NewArray([]uint8{}, 1, 0, 2)
+	require.NoError(t, err)
 	var shape *tensor.ShapeError
 	var dtype *tensor.DTypeError
 	var bad *data.ArgumentError
@@ -113,6 +115,8 @@ func TestTransforms_RefuseWhatCannotBe(t *testing.T) {
 		_, err := f(flat, r)
 		require.ErrorAs(t, err, &shape)
 		_, err = f(data.Array{}, r)
+		require.ErrorAs(t, err, &shape)
+		_, err = f(empty, r)
 		require.ErrorAs(t, err, &shape)
 	}
 	for _, f := range []images.Transform{images.Resize(0, 2, images.Nearest), images.Resize(2, 2, 9), images.ResizeShorter(0, 0), images.CenterCrop(0, 1),

@@ -154,16 +154,29 @@ func TestSampler_GreedyTakesTheLikeliest(t *testing.T) {
 	require.Empty(t, one.Shape())
 }
 
+func TestTopP_OfTheBounds(t *testing.T) {
+	dev, alloc := world(t)
+	g := autograd.NewGraph(dev, autograd.WithAllocator(alloc), autograd.NoGrad())
+	defer g.Release()
+	logits, out := autograd.FromSlice(g, []float32{1, 3, 2}, 3), float32(math.Inf(-1))
+	for p, want := range map[float64][]float32{0: {out, 3, out}, 1: {1, 3, 2}} {
+		left, err := autograd.Values[float32](generate.TopP(logits, p))
+		require.NoError(t, err)
+		require.Equal(t, want, left, "p is %v", p)
+	}
+}
+
 func TestProcessors_RefuseWhatIsWrong(t *testing.T) {
 	dev, alloc := world(t)
 	var argument *nn.ArgumentError
 	for name, f := range map[string]func(v *autograd.Variable) *autograd.Variable{
-		"Temperature: 0;":            func(v *autograd.Variable) *autograd.Variable { return generate.Temperature(v, 0) },
-		"Temperature: NaN":           func(v *autograd.Variable) *autograd.Variable { return generate.Temperature(v, math.NaN()) },
-		"TopK: 0 tokens":             func(v *autograd.Variable) *autograd.Variable { return generate.TopK(v, 0) },
-		"TopK: -1":                   func(v *autograd.Variable) *autograd.Variable { return generate.Sampler{TopK: -1}.Next(v, nil) },
-		"TopP: a probability of 1.5": func(v *autograd.Variable) *autograd.Variable { return generate.TopP(v, 1.5) },
-		"RepetitionPenalty: -2":      func(v *autograd.Variable) *autograd.Variable { return generate.RepetitionPenalty(v, v, -2) },
+		"Temperature: 0;":             func(v *autograd.Variable) *autograd.Variable { return generate.Temperature(v, 0) },
+		"Temperature: NaN":            func(v *autograd.Variable) *autograd.Variable { return generate.Temperature(v, math.NaN()) },
+		"TopK: 0 tokens":              func(v *autograd.Variable) *autograd.Variable { return generate.TopK(v, 0) },
+		"TopK: -1":                    func(v *autograd.Variable) *autograd.Variable { return generate.Sampler{TopK: -1}.Next(v, nil) },
+		"TopP: a probability of 1.5":  func(v *autograd.Variable) *autograd.Variable { return generate.TopP(v, 1.5) },
+		"TopP: a probability of -0.1": func(v *autograd.Variable) *autograd.Variable { return generate.TopP(v, -0.1) },
+		"RepetitionPenalty: -2":       func(v *autograd.Variable) *autograd.Variable { return generate.RepetitionPenalty(v, v, -2) },
 		"there are no tokens": func(v *autograd.Variable) *autograd.Variable {
 			return generate.Sampler{RepetitionPenalty: 2}.Next(v, nil)
 		},
