@@ -96,3 +96,17 @@ func TestDistances_OfNothing(t *testing.T) {
 		g.Release()
 	}
 }
+
+// A difference that is NaN cannot be counted: the distance is NaN in the norm of 0 as in others.
+func TestDistances_OfNaN(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	a, b := autograd.FromSlice(g, []float64{0, math.NaN()}, 1, 2), autograd.FromSlice(g, []float64{1, 2}, 1, 2)
+	for _, p := range []float64{0, 1, 2, 3} {
+		require.True(t, math.IsNaN(valuesOf(t, a.CDist(b, p))[0]), p)
+		require.True(t, math.IsNaN(valuesOf(t, autograd.Cat(vars{a, b}, 0).PDist(p))[0]), p)
+	}
+	far := autograd.FromSlice(g, []float64{math.Inf(1), 0.25}, 1, 2)
+	require.Equal(t, []float64{2}, valuesOf(t, far.CDist(b, 0)))
+	g.Release()
+}

@@ -110,7 +110,7 @@ func (v *Variable) PDist(p float64) *Variable {
 		if v.Dim(1) == 0 {
 			return d.Sum([]int{1}, false)
 		}
-		return d.Norm(p, []int{1}, false)
+		return d.rowNorm(p)
 	})
 }
 
