@@ -93,6 +93,7 @@ func TestDistances_OfNothing(t *testing.T) {
 		x := g.Zeros(tensor.Float64, 1, 0)
 		require.Equal(t, []float64{0}, valuesOf(t, x.Dist(x, p)), p)
 		require.Equal(t, []float64{0, 0, 0}, valuesOf(t, g.Zeros(tensor.Float64, 3, 0).PDist(p)), p)
+		require.Equal(t, []float64{0}, valuesOf(t, x.PairwiseDistance(x, p, 1e-6, false)), p)
 		g.Release()
 	}
 }

@@ -65,6 +65,9 @@ func (v *Variable) distance(u *Variable, p, eps float64, keep bool) *Variable {
 	if d.NDim() == 0 {
 		return d.Norm(p, nil, keep)
 	}
+	if d.Dim(-1) == 0 {
+		return d.Sum([]int{-1}, keep) // 0 in every norm
+	}
 	return d.Norm(p, []int{-1}, keep)
 }
 
