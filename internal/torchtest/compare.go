@@ -193,7 +193,7 @@ func differentNumbers(ours, torch Value) bool {
 // jumping matches operations that are not continuous.
 var jumping = regexp.MustCompile("^(And|Or|Xor|Not|Eq|Ne|Lt|Le|Gt|Ge|.*(Eq|Ne|Lt|Le|Gt|Ge)Scalar|Any|All|CountNonzero|Floor|Ceil|Round|Trunc|Sign|Fmod.*|Remainder.*|To|" +
 	"Sort|ArgSort|TopK|ArgMax|ArgMin|MaxDim|MinDim|IsInf|IsFinite|IsNaN|Norm|Hook|" +
-	"KthValue|(Nan)?Median(Dim)?|ModeDim|CumMax|CumMin|UniqueConsecutive|MaxPool[12]dIndices|MaxUnpool[12]d|IsClose|Signbit|IsPosInf|IsNegInf|Heaviside|Copysign)$")
+	"KthValue|(Nan)?Median(Dim)?|ModeDim|CumMax|CumMin|UniqueConsecutive|MaxPool[12]dIndices|MaxUnpool[12]d|IsClose|Signbit|IsPosInf|IsNegInf|Heaviside|Copysign|CDist|PDist|Dist)$")
 
 // compareAll returns the first difference, or reports that it is meant: what follows, gradients too, differs for the same reason.
 func (p *Program) compareAll(kind string, ours, torch map[string]Value) (d *Difference, meant bool) {
@@ -548,6 +548,10 @@ var Declared = []Declaration{
 	declare("value", "CDist", "is nan, PyTorch's is ", "NaN is the greatest; PyTorch's vectors lose it"),
 	declare("gradient", ".*", "PyTorch's is -?0.0 .*; through.* ClampTo", "where the limits are equal, and the element is less, PyTorch gives neither of them a gradient"),
 	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* Sinc", "the second derivative at 0, which PyTorch's quotient does not have; it is taken for 0"),
+	declare("not refused", "(Cumulative)?Trapezoid", "bool is not supported", "bools are numbers, as in other sums"),
+	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* NanMean", "the mean of no numbers has no gradient, where PyTorch divides 0 by their count"),
+	declare("gradient dtype", ".*", "none .*, PyTorch .*; through.* Copysign", "the second derivative is 0, in PyTorch but for rounding errors"),
+	declare("refused", "CumMax|CumMin", "dimension .* is not in", "PyTorch takes any dimension of what has none"),
 	declare("refused", "CumMax|CumMin", "bools have no order", "as for Max"),
 	declare("refused", "Hypot|LogAddExp2", "needs floating-point types", "floating-point types only"),
 	declare("value dtype", "(Cumulative)?Trapezoid", "float.*, PyTorch ", "the integral of no bools or integers is of a floating-point type, as others are"),

@@ -359,6 +359,27 @@ def triplet(x, a, b, margin, p, r):
     return F.triplet_margin_loss(x, a, b, margin, p["P"], p["Eps"], bool(p.get("Swap")), reduction=REDUCTIONS[r])
 
 
+def sinc(x):
+    noise = Run.current
+    if noise is None or not x.is_floating_point():
+        return torch.sinc(x)
+    zero = x == 0
+    y = noise.branch((x * math.pi).masked_fill(zero, 1))  # the parts of its gradient cancel near 0
+    return (noise.branch(y.sin()) / noise.branch(y)).masked_fill(zero, 1)
+
+
+def cosine_similarity(x, y, dim, eps):
+    """The gradients of the norms do not see that they count as at least eps, as in later versions."""
+    F.cosine_similarity(x, y, dim, eps)  # refuses what it refuses
+
+    def unit(t):
+        norm = torch.linalg.vector_norm(t, 2, dim, True).clone()
+        with torch.no_grad():
+            norm.clamp_min_(eps)
+        return t / norm
+    return (unit(x) * unit(y)).sum(dim)
+
+
 def trapezoid(f):
     return lambda y, x, dx, dim: f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim)
 
@@ -496,14 +517,14 @@ OPS.update({
     "Attention": attention, "Dropout": lambda x, p: F.dropout(x, p), "Hook": hook,
 })
 
-for name in ("heaviside", "hypot", "ldexp", "sinc", "inner", "diff"):
+for name in ("heaviside", "hypot", "ldexp", "inner", "diff"):
     OPS[name.capitalize()] = getattr(torch, name)
 REDUCE = ["sum", "prod", "mean", "amax", "amin"]
 INTERPOLATIONS = ["linear", "lower", "higher", "nearest", "midpoint"]
 OPS.update({
     "FMax": torch.fmax, "FMin": torch.fmin, "FloatPower": torch.float_power, "LogAddExp2": torch.logaddexp2, "Deg2Rad": torch.deg2rad, "Rad2Deg": torch.rad2deg,
     "IsNegInf": torch.isneginf, "IsPosInf": torch.isposinf, "Tanhshrink": F.tanhshrink, "VecDot": lambda x, y, d: torch.linalg.vecdot(x, y, dim=d),
-    "Signbit": lambda x: x.signbit() & ~x.isnan(), "Copysign": lambda x, y: x.copysign(y.masked_fill(y.isnan(), 0)),
+    "Sinc": sinc, "Signbit": lambda x: x.signbit() & ~x.isnan(), "Copysign": lambda x, y: x.copysign(y.masked_fill(y.isnan(), 0)),
     "IsClose": lambda x, y, rtol, atol, nan: torch.isclose(x, y, rtol, atol, nan), "Combinations": lambda x, r, again: torch.combinations(x, r, again),
     "Vander": vander, "AMinMax": lambda x, d, k: (x.amin(dims_or_all(x, d), k), x.amax(dims_or_all(x, d), k)),
     "UniqueConsecutive": lambda x: torch.unique_consecutive(x.detach(), return_inverse=True, return_counts=True),
@@ -531,7 +552,7 @@ OPS.update({
     "TakeFlat": torch.take, "MaskedScatter": lambda x, m, s: x.masked_scatter(m, s), "Trace": torch.trace,
     "Unfold": lambda x, w: F.unfold(x, w["Kernel"], **window_args(w)), "Fold": lambda x, h, k, w: F.fold(x, (h, k), w["Kernel"], **window_args(w)),
     "GLU": F.glu, "NanToNum": torch.nan_to_num, "Softmin": F.softmin, "ClampTo": clamp_to, "Kron": lambda x, y: torch.kron(x.contiguous(), y.contiguous()), "Cross": lambda x, y, d: torch.linalg.cross(x, y, dim=d),
-    "Normalize": lambda x, p, d, eps: F.normalize(x, number(p), d, eps), "CosineSimilarity": F.cosine_similarity,
+    "Normalize": lambda x, p, d, eps: F.normalize(x, number(p), d, eps), "CosineSimilarity": cosine_similarity,
     "PairwiseDistance": lambda x, y, p, eps, k: F.pairwise_distance(x, y, number(p), eps, k), "CDist": lambda x, y, p: torch.cdist(x, y, number(p)),
     "MarginRankingLoss": lambda x, u, y, m, r: F.margin_ranking_loss(x, u, y, m, reduction=REDUCTIONS[r]),
     "HingeEmbeddingLoss": lambda x, y, m, r: F.hinge_embedding_loss(x, y, m, reduction=REDUCTIONS[r]),
