@@ -65,6 +65,9 @@ func (v *Variable) distance(u *Variable, p, eps float64, keep bool) *Variable {
 	if d.NDim() == 0 {
 		return d.Norm(p, nil, keep)
 	}
+	if d.Dim(-1) == 0 {
+		return d.Sum([]int{-1}, keep) // 0 in every norm
+	}
 	return d.Norm(p, []int{-1}, keep)
 }
 
@@ -94,8 +97,16 @@ func (v *Variable) CDist(u *Variable, p float64) *Variable {
 		case math.IsInf(p, 1):
 			return d.chebyshev()
 		}
-		return d.Norm(p, []int{-1}, false)
+		return d.rowNorm(p)
 	})
+}
+
+// rowNorm is the p-norm of rows, as of PyTorch's distances: where p is 0 NaN is no difference that could be counted.
+func (v *Variable) rowNorm(p float64) *Variable {
+	if p == 0 {
+		return v.Abs().Ceil().Clamp(0, 1).Sum([]int{-1}, false)
+	}
+	return v.Norm(p, []int{-1}, false)
 }
 
 // batchOf stands for the dimensions of v but the last two, for its shape alone.

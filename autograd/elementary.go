@@ -90,7 +90,7 @@ func (v *Variable) Copysign(u *Variable) *Variable {
 	return copysign.pair(v, u, nil, func(v, u *Variable) *Variable {
 		size := v.asFloat().Abs()
 		if u.dtype.IsFloat() {
-			size = size.Add(u.MaskedFill(v.g.Ones(tensor.Bool, 1), 0)) // zeros, whose gradient is 0
+			size = size.Add(u.MaskedFill(v.g.Ones(tensor.Bool), 0)) // zeros, whose gradient is 0
 		}
 		return Where(u.Signbit(), size.Neg(), size)
 	})

@@ -23,7 +23,7 @@ func (c composite) samples(v *Variable) error {
 	return c.floats(v)
 }
 
-// Cov is the covariances of the rows of a matrix, each of which has the samples of one variable, or the variance of a vector; the sums of products are divided
+// Cov is the covariances of the rows of a matrix, each of which has the samples of one variable, or the variance, without dimensions, of a vector or of one row; the sums of products are divided
 // by the number of samples less the correction, for which PyTorch's default is 1. It has no weights.
 func (v *Variable) Cov(correction int) *Variable {
 	return cov.run([]*Variable{v}, func() error { return cov.samples(v) }, func(in []*Variable) *Variable { return in[0].covariance(correction) })
@@ -34,17 +34,17 @@ func (v *Variable) covariance(correction int) *Variable {
 	n := x.Dim(1)
 	x = x.Sub(x.Mean([]int{1}, true))
 	c := x.MM(x.T()).DivScalar(float64(max(0, n-correction)))
-	if v.NDim() < 2 {
+	if c.Len() == 1 {
 		return c.Reshape()
 	}
 	return c
 }
 
-// CorrCoef is the correlation coefficients of the rows of a matrix, each of which has the samples of one variable; that of a vector is 1.
+// CorrCoef is the correlation coefficients of the rows of a matrix, each of which has the samples of one variable; that of a vector, or of one row, is 1.
 func (v *Variable) CorrCoef() *Variable {
 	return corrCoef.run([]*Variable{v}, func() error { return corrCoef.samples(v) }, func(in []*Variable) *Variable {
 		c := in[0].covariance(1)
-		if v.NDim() < 2 {
+		if c.NDim() == 0 {
 			return c.Div(c)
 		}
 		deviation := c.Diagonal(0, 0, 1).Sqrt()
@@ -54,7 +54,13 @@ func (v *Variable) CorrCoef() *Variable {
 
 // Dist is the p-norm of v - u, of which PyTorch's default is 2. The two broadcast.
 func (v *Variable) Dist(u *Variable, p float64) *Variable {
-	return dist.pair(v, u, dist.floats, func(v, u *Variable) *Variable { return v.Sub(u).Norm(p, nil, false) })
+	return dist.pair(v, u, dist.floats, func(v, u *Variable) *Variable {
+		d := v.Sub(u)
+		if d.Len() == 0 {
+			return d.Sum(nil, false) // 0 in every norm
+		}
+		return d.Norm(p, nil, false)
+	})
 }
 
 // Renorm scales those parts of v along dim whose p-norm is more than limit to that norm.
@@ -100,7 +106,11 @@ func (v *Variable) PDist(p float64) *Variable {
 		n := v.Dim(0)
 		pairs := FromSlice(v.g, chosenRows(n, 2, false), n*(n-1)/2, 2)
 		row := func(i int) *Variable { return in[0].IndexSelect(0, pairs.Select(1, i)) }
-		return row(0).Sub(row(1)).Norm(p, []int{1}, false)
+		d := row(0).Sub(row(1))
+		if v.Dim(1) == 0 {
+			return d.Sum([]int{1}, false)
+		}
+		return d.rowNorm(p)
 	})
 }
 
@@ -128,7 +138,7 @@ func (v *Variable) UniqueConsecutive() (values, inverse, counts *Variable) {
 	return out[0], out[1], out[2]
 }
 
-// Vander is the Vandermonde matrix [..., n] of v: its powers from n-1 down to 0, or up from 0 if increasing.
+// Vander is the Vandermonde matrix [..., n] of v: its powers from n-1 down to 0, or up from 0 if increasing. Those of integers and bools are int64.
 func (v *Variable) Vander(n int, increasing bool) *Variable {
 	return vander.run([]*Variable{v}, func() error {
 		if n < 0 || n >= tooLarge {
@@ -140,6 +150,10 @@ func (v *Variable) Vander(n int, increasing bool) *Variable {
 		if !increasing {
 			powers = powers.Flip(0)
 		}
-		return in[0].Unsqueeze(-1).Pow(powers.To(v.dtype))
+		x := in[0]
+		if !x.dtype.IsFloat() {
+			x = x.To(tensor.Int64)
+		}
+		return x.Unsqueeze(-1).Pow(powers.To(x.dtype))
 	})
 }

@@ -19,8 +19,8 @@ func (t *Tensor) Contiguous() (*Tensor, error) {
 	return t.convert(name, t.dtype, t.exec)
 }
 
-// Clone copies t into storage of its own. As in PyTorch elements that lie side by side, in whatever order of the dimensions, keep
-// that order: strides are those of t. The copy of a view with gaps, or whose elements share addresses, is contiguous.
+// Clone copies t into storage of its own, without gaps. As in PyTorch dimensions keep their order, whatever it is: strides are those of t
+// if its elements lie side by side.
 func (t *Tensor) Clone() (*Tensor, error) {
 	const name = "Clone"
 	if err := usable(name, t); err != nil {
@@ -30,8 +30,9 @@ func (t *Tensor) Clone() (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.layout.dense() {
-		r.layout.strides = t.layout.strides
+	r.layout.strides = t.layout.strides
+	if !t.layout.dense() {
+		r.layout.strides = t.layout.compact().strides
 	}
 	if err := r.write(name, &r.layout, t, &t.layout); err != nil {
 		r.Release()

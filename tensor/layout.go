@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 
@@ -103,6 +104,43 @@ func (l *layout) dense() bool {
 	}
 	p.ndim = n
 	return p.contiguous()
+}
+
+// compact is a layout of l's shape without gaps, in which the dimensions lie in the order that they have in l. One that is expanded has no place in
+// that order: as in PyTorch it stays where it is among the others, the last one innermost. Of dimensions with one stride the larger is the outer one.
+func (l *layout) compact() layout {
+	var order [op.MaxDims]int // the innermost dimension first
+	for i := range l.ndim {
+		order[i] = l.ndim - 1 - i
+		for at, j := i, i-1; j >= 0; j-- {
+			c := l.compareStrides(order[j], order[at])
+			if c < 0 {
+				break
+			}
+			if c > 0 {
+				order[j], order[at] = order[at], order[j]
+				at = j
+			}
+		}
+	}
+	r, stride := *l, 1
+	r.offset = 0
+	for _, d := range order[:l.ndim] {
+		r.strides[d] = stride
+		stride *= max(l.shape[d], 1)
+	}
+	return r
+}
+
+// compareStrides compares the strides of two dimensions, or, if these are equal, their sizes. A stride of 0 compares as equal to any.
+func (l *layout) compareStrides(i, j int) int {
+	if l.strides[i] == 0 || l.strides[j] == 0 {
+		return 0
+	}
+	if l.strides[i] == l.strides[j] {
+		return max(cmp.Compare(l.shape[i], l.shape[j]), 0)
+	}
+	return cmp.Compare(l.strides[i], l.strides[j])
 }
 
 // extent is the range of elements of the storage that l can reach: first and one past the last. Empty layouts reach none.

@@ -17,7 +17,7 @@ func (a *attending) remembered(query, memory *autograd.Variable) *autograd.Varia
 	if err := a.fits(q, length); err != nil {
 		return a.g.Refuse("attention", err, query, memory)
 	}
-	before := slices.Clone(a.cache.lengths())
+	before := slices.Clone(a.cache.Lengths())
 	var keys, values *autograd.Variable
 	if slices.Max(before) == 0 {
 		keys, values = a.cache.Append(a.alone(a.heads(memory, 1)), a.alone(a.heads(memory, 2)))

@@ -143,3 +143,15 @@ func TestCompare_TakesNoGradientsOfValuesThatDifferAsDeclared(t *testing.T) {
 	require.NotNil(t, Compare(p, answer("1", "2"), answer("1", "3")))
 	require.NotNil(t, Compare(p, answer("1", "2"), answer("2", "2")))
 }
+
+// Nor are those compared that a rule let pass although one is a number and the other is not.
+func TestCompare_TakesNoGradientsOfNumbersThatOverflow(t *testing.T) {
+	p := new(Program)
+	require.NoError(t, json.Unmarshal([]byte(`{"steps":[{"id":0,"op":"Input","dtype":"float64","base":[1],"data":"1"},{"id":1,"op":"Tanh","args":["v0"]}]}`), p))
+	answer := func(value, grad string) *Answer {
+		return &Answer{Failed: -1, Values: map[string]Value{"v0": {DType: "float64", Shape: []int{1}, Data: "1"}, "v1": {DType: "float64", Shape: []int{1}, Data: value, Spread: "1e+290"}},
+			Grads: map[string]Value{"v0": {DType: "float64", Shape: []int{1}, Data: grad}}}
+	}
+	require.Nil(t, Compare(p, answer("nan", "nan"), answer("1", "3")))
+	require.NotNil(t, Compare(p, answer("1", "nan"), answer("1", "3")))
+}

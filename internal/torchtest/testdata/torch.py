@@ -290,6 +290,100 @@ def topk(x, k, d, largest):
     return tuple(t.narrow(d, 0, k) for t in SORTED(x, d, largest))
 
 
+def chosen(x, dim, keep, at):
+    """The elements along dim whose rank is at, and their indices: the first of equal ones, which PyTorch leaves open."""
+    values, indices = SORTED(x, dim, False)
+    values, indices = values.gather(dim, at), indices.gather(dim, at)
+    return (values, indices) if keep else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def kth_value(x, k, dim, keep):
+    r = x.kthvalue(k, dim, keep)
+    if x.dim() == 0 or x.numel() == 0:
+        return tuple(r)
+    return chosen(x, dim, keep, torch.full_like(x.select(dim, 0), k - 1, dtype=torch.int64).unsqueeze(dim))
+
+
+def median_dim(skip):
+    def run(x, dim, keep):
+        r = (x.nanmedian if skip else x.median)(dim, keep)
+        if x.dim() == 0 or x.numel() == 0:
+            return tuple(r)
+        nans = x.isnan().sum(dim, keepdim=True)
+        n = x.shape[dim]
+        at = ((n - nans - 1) // 2).clamp(min=0) if skip else torch.where(nans > 0, n - nans, (n - 1) // 2)
+        return chosen(x, dim, keep, at)
+    return run
+
+
+def max_unpool(x, indices, *size):
+    if len(size) == 1:
+        return torch._C._nn.max_unpool2d(x[..., None], indices[..., None], [size[0], 1])[..., 0]
+    return torch._C._nn.max_unpool2d(x, indices, list(size))
+
+
+def lp_pool(f):
+    return lambda x, power, p: f(x, power, p["Kernel"] if len(p["Kernel"]) > 1 else p["Kernel"][0], p.get("Stride") and p["Stride"][0], p.get("CeilMode", False))
+
+
+def gradient(x, spacing, dims, order):
+    spacing = [number(s) for s in spacing]
+    k = {"spacing": spacing[0] if len(spacing) == 1 else spacing} if spacing else {}
+    return tuple(torch.gradient(x, dim=dims or tuple(range(x.dim())), edge_order=order, **k))
+
+
+def vander(x, n, up):
+    """As torch.vander, of which 1.13's gradient is refused."""
+    columns = [torch.ones_like(x, dtype=None if x.is_floating_point() else torch.int64)]
+    for _ in range(n - 1):
+        columns.append(columns[-1] * x)
+    columns = columns[:n]
+    if not columns:
+        return torch.vander(x, n)
+    return torch.stack(columns if up else columns[::-1], -1)
+
+
+def clamp_to(x, lo, hi):
+    return x.clamp(lo, hi) if lo is not None or hi is not None else x
+
+
+def window_args(w):
+    return dict(stride=w["Stride"], padding=w["Padding"], dilation=w["Dilation"][0])
+
+
+def poisson(x, y, p, r):
+    return F.poisson_nll_loss(x, y, log_input=not p.get("Rates"), full=bool(p.get("Full")), eps=p["Eps"], reduction=REDUCTIONS[r])
+
+
+def triplet(x, a, b, margin, p, r):
+    return F.triplet_margin_loss(x, a, b, margin, p["P"], p["Eps"], bool(p.get("Swap")), reduction=REDUCTIONS[r])
+
+
+def sinc(x):
+    noise = Run.current
+    if noise is None or not x.is_floating_point():
+        return torch.sinc(x)
+    zero = x == 0
+    y = noise.branch((x * math.pi).masked_fill(zero, 1))  # the parts of its gradient cancel near 0
+    return (noise.branch(y.sin()) / noise.branch(y)).masked_fill(zero, 1)
+
+
+def cosine_similarity(x, y, dim, eps):
+    """The gradients of the norms do not see that they count as at least eps, as in later versions."""
+    F.cosine_similarity(x, y, dim, eps)  # refuses what it refuses
+
+    def unit(t):
+        norm = torch.linalg.vector_norm(t, 2, dim, True).clone()
+        with torch.no_grad():
+            norm.clamp_min_(eps)
+        return t / norm
+    return (unit(x) * unit(y)).sum(dim)
+
+
+def trapezoid(f):
+    return lambda y, x, dx, dim: f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim)
+
+
 def method(name):
     return lambda x, *rest: getattr(x, name)(*rest)
 
@@ -423,6 +517,52 @@ OPS.update({
     "Attention": attention, "Dropout": lambda x, p: F.dropout(x, p), "Hook": hook,
 })
 
+for name in ("heaviside", "hypot", "ldexp", "inner", "diff"):
+    OPS[name.capitalize()] = getattr(torch, name)
+REDUCE = ["sum", "prod", "mean", "amax", "amin"]
+INTERPOLATIONS = ["linear", "lower", "higher", "nearest", "midpoint"]
+OPS.update({
+    "FMax": torch.fmax, "FMin": torch.fmin, "FloatPower": torch.float_power, "LogAddExp2": torch.logaddexp2, "Deg2Rad": torch.deg2rad, "Rad2Deg": torch.rad2deg,
+    "IsNegInf": torch.isneginf, "IsPosInf": torch.isposinf, "Tanhshrink": F.tanhshrink, "VecDot": lambda x, y, d: torch.linalg.vecdot(x, y, dim=d),
+    "Sinc": sinc, "Signbit": lambda x: x.signbit() & ~x.isnan(), "Copysign": lambda x, y: x.copysign(y.masked_fill(y.isnan(), 0)),
+    "IsClose": lambda x, y, rtol, atol, nan: torch.isclose(x, y, rtol, atol, nan), "Combinations": lambda x, r, again: torch.combinations(x, r, again),
+    "Vander": vander, "AMinMax": lambda x, d, k: (x.amin(dims_or_all(x, d), k), x.amax(dims_or_all(x, d), k)),
+    "UniqueConsecutive": lambda x: torch.unique_consecutive(x.detach(), return_inverse=True, return_counts=True),
+    "Gradient": gradient, "Trapezoid": trapezoid(torch.trapezoid), "CumulativeTrapezoid": trapezoid(torch.cumulative_trapezoid),
+    "SelectScatter": lambda x, s, d, i: x.select_scatter(s, d, i), "SliceScatter": lambda x, s, d, a, b, step: x.slice_scatter(s, d, a, b, step),
+    "DiagonalScatter": lambda x, s, k, a, b: x.diagonal_scatter(s, k, a, b), "Put": lambda x, i, s, more: x.put(i, s, more),
+    "IndexReduce": lambda x, d, i, s, how, own: x.index_reduce(d, i, s, REDUCE[how], include_self=own),
+    "Dist": lambda x, y, p: torch.dist(x, y, number(p)), "PDist": lambda x, p: F.pdist(x, number(p)), "Renorm": lambda x, p, d, limit: x.renorm(number(p), d, limit),
+    "LPPool1d": lp_pool(F.lp_pool1d), "LPPool2d": lp_pool(F.lp_pool2d), "MaxUnpool1d": max_unpool, "MaxUnpool2d": max_unpool,
+    "MaxPool1dIndices": lambda x, p: F.max_pool1d(x, return_indices=True, **pool(F.max_pool1d, 1, p)),
+    "MaxPool2dIndices": lambda x, p: F.max_pool2d(x, return_indices=True, **pool(F.max_pool2d, 2, p)),
+    "Cov": lambda x, c: x.cov(correction=c), "CorrCoef": torch.corrcoef,
+    "VarMean": lambda x, d, c, k: torch.var_mean(x, dims_or_all(x, d), correction=c, keepdim=k),
+    "StdMean": lambda x, d, c, k: torch.std_mean(x, dims_or_all(x, d), correction=c, keepdim=k),
+    "KthValue": kth_value, "MedianDim": median_dim(False), "NanMedianDim": median_dim(True), "ModeDim": lambda x, d, k: tuple(x.mode(d, k)), "Median": torch.median,
+    "Quantile": lambda x, q, d, k, how: x.quantile(q, d, k, interpolation=INTERPOLATIONS[how]),
+    "NanQuantile": lambda x, q, d, k, how: x.nanquantile(q, d, k, interpolation=INTERPOLATIONS[how]),
+    "CumMax": lambda x, d: tuple(x.cummax(d)), "CumMin": lambda x, d: tuple(x.cummin(d)), "LogCumSumExp": torch.logcumsumexp,
+    "NanSum": lambda x, d, k: x.nansum(dims_or_all(x, d), k), "NanMean": lambda x, d, k: x.nanmean(dims_or_all(x, d), k),
+})
+
+OPS.update({
+    "PixelShuffle": F.pixel_shuffle, "PixelUnshuffle": F.pixel_unshuffle, "ChannelShuffle": lambda x, n: torch.channel_shuffle(x, n),
+    "Rot90": lambda x, k, a, b: x.rot90(k, (a, b)), "Unflatten": lambda x, d, s: x.unflatten(d, s), "Windows": lambda x, d, n, step: x.unfold(d, n, step),
+    "TakeFlat": torch.take, "MaskedScatter": lambda x, m, s: x.masked_scatter(m, s), "Trace": torch.trace,
+    "Unfold": lambda x, w: F.unfold(x, w["Kernel"], **window_args(w)), "Fold": lambda x, h, k, w: F.fold(x, (h, k), w["Kernel"], **window_args(w)),
+    "GLU": F.glu, "NanToNum": torch.nan_to_num, "Softmin": F.softmin, "ClampTo": clamp_to, "Kron": lambda x, y: torch.kron(x.contiguous(), y.contiguous()), "Cross": lambda x, y, d: torch.linalg.cross(x, y, dim=d),
+    "Normalize": lambda x, p, d, eps: F.normalize(x, number(p), d, eps), "CosineSimilarity": cosine_similarity,
+    "PairwiseDistance": lambda x, y, p, eps, k: F.pairwise_distance(x, y, number(p), eps, k), "CDist": lambda x, y, p: torch.cdist(x, y, number(p)),
+    "MarginRankingLoss": lambda x, u, y, m, r: F.margin_ranking_loss(x, u, y, m, reduction=REDUCTIONS[r]),
+    "HingeEmbeddingLoss": lambda x, y, m, r: F.hinge_embedding_loss(x, y, m, reduction=REDUCTIONS[r]),
+    "CosineEmbeddingLoss": lambda x, u, y, m, r: F.cosine_embedding_loss(x, u, y, m, reduction=REDUCTIONS[r]),
+    "TripletMarginLoss": triplet, "SoftMarginLoss": lambda x, y, r: F.soft_margin_loss(x, y, reduction=REDUCTIONS[r]),
+    "MultiLabelSoftMarginLoss": lambda x, y, w, r: F.multilabel_soft_margin_loss(x, y, w, reduction=REDUCTIONS[r]),
+    "MultiMarginLoss": lambda x, y, m, p, r: F.multi_margin_loss(x, y, p["P"], m, reduction=REDUCTIONS[r]), "PoissonNLLLoss": poisson,
+    "GaussianNLLLoss": lambda x, y, v, p, r: F.gaussian_nll_loss(x, y, v, full=bool(p.get("Full")), eps=p["Eps"], reduction=REDUCTIONS[r]),
+})
+
 # Operations whose results are exact, or rounded once from the exact value: two implementations must agree on every bit.
 EXACT = set("""Abs Ceil Contiguous Detach Floor IsFinite IsInf IsNaN Neg Not ReLU ReLU6 Round Sign Trunc T Clone Add Sub Mul Div Maximum Minimum Fmod
 And Or Xor Eq Ne Lt Le Gt Ge ReLUInPlace NegInPlace ZeroInPlace SubInPlace MulInPlace DivInPlace Transpose SwapAxes Permute Narrow Select Unsqueeze
@@ -430,16 +570,21 @@ Flip Tril Triu DiagEmbed Diagonal Diag MoveDim Chunk Split SplitSizes Unbind Fla
 TakeAlongDim AddScalar SubScalar MulScalar DivScalar FmodScalar EqScalar NeScalar LtScalar LeScalar GtScalar GeScalar AddScalarInPlace MulScalarInPlace
 RSubScalar Clamp ClampInPlace Hardtanh MaskedFill MaskedFillInPlace CopyFrom Where WhereScalar RWhereScalar Cat Stack Max Min Any All ArgMax ArgMin MaxDim MinDim
 CountNonzero Sort ArgSort TopK Squeeze Reshape View Expand BroadcastTo Slice Repeat Tile Roll Pad To OneHot ScatterValue Embedding MaxPool1d MaxPool2d
-AdaptiveMaxPool1d AdaptiveMaxPool2d Hook Dropout Sqrt SqrtInPlace LeakyReLU""".split()) | {op for op in OPS if op.startswith("Bitwise")}
+AdaptiveMaxPool1d AdaptiveMaxPool2d Hook Dropout Sqrt SqrtInPlace LeakyReLU Copysign FMax FMin Heaviside IsNegInf IsPosInf Signbit AMinMax Diff CumMax CumMin
+KthValue MedianDim NanMedianDim ModeDim Median SelectScatter SliceScatter DiagonalScatter MaxPool1dIndices MaxPool2dIndices MaxUnpool1d MaxUnpool2d UniqueConsecutive
+Combinations IsClose PixelShuffle PixelUnshuffle ChannelShuffle Rot90 Unflatten Windows TakeFlat MaskedScatter Unfold NanToNum ClampTo""".split()) | {op for op in OPS if op.startswith("Bitwise")}
 # Functions of single elements: an error of some units in the last place of the result. What is in neither list adds up products of its
 # inputs in some order: each of them may be off.
 FUNCTIONS = set("""Cos Erf Exp Expm1 Log Log1p Reciprocal Rsqrt Sigmoid Sin Tanh Pow Remainder RemainderScalar SigmoidInPlace TanhInPlace ExpInPlace
-PowScalar RPowScalar RDivScalar ELU CELU""".split())
+PowScalar RPowScalar RDivScalar ELU CELU Deg2Rad Rad2Deg Hypot FloatPower Ldexp Sinc""".split())
 
 
 # Functions and sums whose terms may cancel, whose error is that of the terms.
 ROUGH = set("""GELU GELUTanh SiLU ELU Softplus LogSoftmax Softmax Attention LinearGELU LinearGELUTanh LinearReLU LayerNorm GroupNorm RMSNorm InstanceNorm Var
-Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar LerpInPlace LerpScalarInPlace AddCMul AddCDiv Logit""".split())
+Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar LerpInPlace LerpScalarInPlace AddCMul AddCDiv Logit
+LogAddExp2 Tanhshrink Cov CorrCoef VarMean StdMean LogCumSumExp Quantile NanQuantile LPPool1d LPPool2d Renorm Gradient
+GLU Softmin Cross Normalize CosineSimilarity PairwiseDistance CDist Dist PDist MarginRankingLoss HingeEmbeddingLoss CosineEmbeddingLoss TripletMarginLoss SoftMarginLoss
+MultiLabelSoftMarginLoss MultiMarginLoss PoissonNLLLoss GaussianNLLLoss""".split())
 
 # The operations of package elementwise, which the caller knows: expressions of x and y.
 for go, row in json.loads(sys.argv[1]).items():
