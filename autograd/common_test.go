@@ -167,7 +167,7 @@ func init() {
 		one("atleast_3d", []int{2, 3}), one("hsplit", []int{2, 4}), one("diagflat", []int{2, 2}), one("fliplr", []int{2, 3}), one("flipud", []int{3}),
 		one("ndtr", []int{4}), one("addbmm", []int{2}, []int{3, 2, 4}, []int{3, 4, 2}),
 		gradientCase{op: "entr", f: func(v vars) variable { return v[0].Square().AddScalar(0.5).Entr() }, shapes: [][]int{{4}}},
-		gradientCase{op: "xlog1py", f: func(v vars) variable { return v[0].Xlog1py(v[1].Square()) }, shapes: [][]int{{2, 3}, {3}}},
+		gradientCase{op: "special_xlog1py", f: func(v vars) variable { return v[0].Xlog1py(v[1].Square()) }, shapes: [][]int{{2, 3}, {3}}},
 		gradientCase{op: "mvlgamma", f: func(v vars) variable { return v[0].Square().AddScalar(2).MVLgamma(2) }, shapes: [][]int{{4}}},
 		one("vecdot", []int{3, 2}, []int{3, 1}), one("bilinear", []int{2, 3}, []int{2, 2}, []int{4, 3, 2}, []int{4}),
 		one("unpooled max_pool2d ceil", []int{1, 1, 6, 7}), one("max_unpool1d", []int{2, 7}), one("local_response_norm of settings 3", []int{1, 4, 2}),

@@ -14,7 +14,8 @@ import (
 
 // otherNames are those of what the functions of some cases call besides, or PyTorch's of the operation.
 var otherNames = map[string]string{
-	"float_power": "square", "lp_pool2d": "square", "max_unpool1d": "max_pool1d_with_indices", "unpooled": "max_pool2d_with_indices", "vecdot": "linalg_vecdot",
+	"entr": "square", "float_power": "square", "lp_pool2d": "square", "mvlgamma": "square", "special_xlog1py": "square",
+	"max_unpool1d": "max_pool1d_with_indices", "unpooled": "max_pool2d_with_indices", "vecdot": "linalg_vecdot",
 }
 
 // What an operation is made of is nobody's business but its own: errors name what the program called.

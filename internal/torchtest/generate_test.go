@@ -31,7 +31,7 @@ var notCompared = map[string]string{
 	"SelfAttention": "nn.MultiheadAttention", "Conv3d": inVolumes, "MaxPool3d": inVolumes, "AvgPool3d": inVolumes,
 	"AdaptiveAvgPool3d": inVolumes, "AdaptiveMaxPool3d": inVolumes,
 	"ConvTranspose3d": inVolumes, "LocalResponseNorm": inFunctions, "RReLU": "other random numbers",
-	"AtLeast1d": inCommon, "AtLeast2d": inCommon, "AtLeast3d": inCommon, "HSplit": inCommon, "VSplit": inCommon, "DSplit": inCommon,
+	"MT": "Transpose", "AtLeast1d": inCommon, "AtLeast2d": inCommon, "AtLeast3d": inCommon, "HSplit": inCommon, "VSplit": inCommon, "DSplit": inCommon,
 	"DiagFlat": inCommon, "FlipLR": inCommon, "FlipUD": inCommon, "Ndtr": inCommon, "Entr": inCommon, "Xlog1py": inCommon, "MVLgamma": inCommon,
 }
 
