@@ -15,7 +15,6 @@ type cachedDecoder struct {
 	*rig
 	m                   *nn.TransformerModule
 	positions, memories *nn.KVCache
-	memory              *tensor.Tensor
 	batched             bool
 	dim                 int // of the positions
 }
