@@ -14,7 +14,7 @@ import (
 
 // What package tensor costs those who import it.
 const (
-	mostBytes    = 13.4e6 // of a program that adds two tensors, built without flags
+	mostBytes    = 13.9e6 // of a program that adds two tensors, built without flags: 13.57e6 with the host's loops for copies, sorting and pooling
 	mostPackages = 10     // of other modules below ./tensor
 )
 
