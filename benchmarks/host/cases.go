@@ -27,7 +27,10 @@ func cases() []workload {
 	all = append(all, conversionCases()...)
 	all = append(all, reductionCases()...)
 	all = append(all, layerCases()...)
-	return append(all, productCases()...)
+	all = append(all, productCases()...)
+	all = append(all, convCases()...)
+	all = append(all, attentionCases()...)
+	return append(all, stepCases()...)
 }
 
 // gradients is what a program calls autograd for.

@@ -34,6 +34,7 @@ type row struct {
 type scene struct {
 	tensor.Exec
 	kept []*tensor.Tensor
+	ends []func()
 }
 
 // uniform are numbers of a range, kept until the case ends.
@@ -44,6 +45,9 @@ func (s *scene) uniform(from, to float64, shape ...int) (*tensor.Tensor, error) 
 }
 
 func (s *scene) end() {
+	for _, end := range slices.Backward(s.ends) {
+		end()
+	}
 	for _, x := range s.kept {
 		x.Release()
 	}
@@ -143,7 +147,13 @@ func timed(call func() error, n int) (t times, err error) {
 }
 
 //go:embed torch_host.py
-var script string
+var calls string
+
+//go:embed torch_steps.py
+var steps string
+
+// script is PyTorch's side: the steps, and the calls with the loop that asks for both.
+var script = steps + calls
 
 // process is PyTorch at work: it reads lines with a case and a number of calls, and answers with what one of them took.
 type process struct {

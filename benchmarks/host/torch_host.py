@@ -102,10 +102,27 @@ for m, k, n in [(1, 1024, 1024), (64, 1024, 1024), (512, 512, 512)]:
     case(f"linear {m}x{k}x{n}", [(m, k), (n, k), (n,)], F.linear)
 for b, n in [(256, 16), (64, 64), (16, 256)]:
     case(f"{b} products {n}x{n}", [(b, n, n)] * 2, torch.bmm)
+for batch, i, size, o, kernel, stride, padding, groups in [
+    (8, 64, 32, 64, 3, 1, 1, 1), (8, 128, 16, 128, 3, 1, 1, 1), (8, 256, 8, 256, 3, 1, 1, 1), (8, 512, 4, 512, 3, 1, 1, 1),
+    (8, 64, 32, 128, 3, 2, 1, 1), (8, 256, 8, 512, 3, 2, 1, 1), (8, 64, 32, 128, 1, 2, 0, 1),
+    (8, 3, 32, 64, 3, 1, 1, 1), (2, 3, 112, 64, 7, 2, 3, 1),
+    (8, 256, 16, 64, 1, 1, 0, 1), (8, 64, 16, 256, 1, 1, 0, 1), (8, 128, 16, 128, 3, 1, 1, 128), (8, 32, 28, 64, 5, 1, 2, 1),
+]:
+    label = f"conv {batch}x{i}x{size}x{size} to {o} by {kernel} stride {stride} padding {padding} groups {groups}"
+    result = (size + 2 * padding - kernel) // stride + 1
+    shapes = [(batch, i, size, size), (o, i // groups, kernel, kernel), (batch, o, result, result)]
+    case(label, shapes, lambda x, w, g, s=stride, p=padding, n=groups: F.conv2d(x, w, None, s, p, 1, n))
+    for place, of in enumerate(("input", "weight")):
+        case(f"{label}, {of} gradient", shapes, lambda x, w, g, s=stride, p=padding, n=groups, k=place: aten.convolution_backward(
+            g, x, w, None, [s, s], [p, p], [1, 1], False, [0, 0], n, [k == 0, k == 1, False])[k])
+for batch, heads, queries, keys, size in [(1, 12, 1, 1024, 64), (8, 12, 1, 256, 64), (1, 12, 8, 1024, 64), (4, 8, 128, 128, 32), (1, 12, 512, 512, 64)]:
+    case(f"attention {batch}x{heads}x{queries}x{size} of {keys}", [(batch, heads, queries, size)] + [(batch, heads, keys, size)] * 2, attention)
 
 
 def prepared(name):
     """The call of a case."""
+    if name in trainings:
+        return trainings[name]()
     if name in shaped:
         shapes, call = shaped[name]
         x = [numbers(-1, 1, *s) for s in shapes]

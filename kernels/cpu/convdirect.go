@@ -88,6 +88,10 @@ func (d *directConv[T]) split() {
 }
 
 func (d *directConv[T]) run(lo, hi int) {
+	if f, ok := d.bands(); ok {
+		runBands(f, lo, hi)
+		return
+	}
 	w := d.window()
 	defer d.lines.Put(w)
 	h := &d.axes[0]
@@ -157,6 +161,10 @@ func (j *directWeightJob[T]) run(lo, hi int) {
 		clear(sums)
 		for n := range d.from.Shape[0] {
 			for r := range d.rows {
+				if f, ok := d.bands(); ok {
+					correlatePlane(f, any(w).(*window[float32]), sums[r*high*wide:][:high*wide], n, lo, r)
+					continue
+				}
 				for i := range d.axes[0].Size {
 					d.correlate(w, sums[r*high*wide:][:high*wide], n, lo, r, i)
 				}
@@ -175,8 +183,8 @@ func (j *directWeightJob[T]) run(lo, hi int) {
 func (d *directConv[T]) correlate(w *window[T], sums []float64, n, group, r, i int) {
 	h, x, s := &d.axes[0], &d.axes[1], &d.to.Strides
 	p := offset(d.to.Ptr, n*s[0]+(group*d.rows+r)*s[1]+i*s[2], d.access.size)
-	d.access.load(w.acc[:x.Size], p, s[3])
-	clear(w.acc[x.Size:])
+	grad := w.acc[:x.Size] // no longer: what lies beside a line's places may be infinite
+	d.access.load(grad, p, s[3])
 	for u := range h.Taps {
 		y := h.At0 + u*h.AtTap + i*h.AtStep
 		if y < 0 || y >= w.rows {
@@ -189,7 +197,7 @@ func (d *directConv[T]) correlate(w *window[T], sums []float64, n, group, r, i i
 			if x.AtStep == 1 && x.Taps-v > 1 {
 				count, computed = min(gemvGroup, x.Taps-v), gemvGroup
 			}
-			d.gemv.dots(&w.dots, computed, w.tap(line, v), x.AtTap, w.acc)
+			d.gemv.dots(&w.dots, computed, w.tap(line, v), x.AtTap, grad)
 			for k := range count {
 				sums[u*x.Taps+v+k] += float64(w.dots[k])
 			}

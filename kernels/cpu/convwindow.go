@@ -23,6 +23,8 @@ type window[T float] struct {
 	factors [gemvGroup]T
 	terms   [gemvGroup][]T
 	dots    [gemvGroup]T
+
+	band band
 }
 
 const nothing = -1 << 62

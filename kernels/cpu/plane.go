@@ -25,18 +25,20 @@ type planeJob[T float] struct {
 	numbers       *op.View
 	empty         bool // from has no elements
 
-	windows [2][]window1   // of pooling, for each result along a dimension
-	sources [2][]source[T] // of resampling
-	memory  sync.Pool
+	windows  [2][]window1 // of pooling, for each result along a dimension
+	elements int          // of a window, and table where they lie, for the gradient of max pooling
+	table    [256]int
+	sources  [2][]source[T] // of resampling
+	memory   sync.Pool
 }
 
 // planeMemory is what a worker needs for planes that are strided or converted, for numbers, and for a line.
 type planeMemory[T float] struct {
 	from, to, line []T
 	numbers        []int32
+	bytes          []uint8 // numbers that need not be converted, in their place
 	phases         phases[T]
 	sums           []float64
-	table          [64]int
 }
 
 // planewise makes the Func of an operation on planes. prepare computes what is the same for all planes; backward says that the
@@ -130,7 +132,12 @@ func (j *planeJob[T]) takeNumbers(n, c int, m *planeMemory[T]) {
 	if v == nil {
 		return
 	}
-	m.numbers = sized(m.numbers, v.Shape[2]*v.Shape[3])
+	size := v.Shape[2] * v.Shape[3]
+	if j.call.Op == op.MaxPool2DGrad && v.DType == dtype.Uint8 && v.Strides[3] == 1 && v.Strides[2] == v.Shape[3] {
+		m.bytes = slice[uint8](offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1], 1), size)
+		return
+	}
+	m.bytes, m.numbers = nil, sized(m.numbers, size)
 	if j.call.Op == op.MaxPool2DGrad {
 		eachNumbers(v, n, c, m.numbers, readNumbers[uint8], readNumbers[int32])
 	}

@@ -44,6 +44,9 @@ func prepareWindows[T float](j *planeJob[T]) {
 			j.windows[d][i] = slidingWindow(i, j.image[d], int(j.call.I[d]), int(j.call.I[2+d]), int(j.call.I[4+d]), dilation)
 		}
 	}
+	if j.call.Op == op.MaxPool2DGrad && j.call.I[0] != 0 && len(j.windows[0])*len(j.windows[1]) > 0 {
+		j.tabulate()
+	}
 }
 
 func adaptiveWindow(i, size, results int) window1 {
@@ -101,60 +104,6 @@ func maxOfWindow[T float](src []T, columns int, h, w *window1) (T, int32) {
 		}
 	}
 	return most, int32((h.skipped+u0)*w.size + w.skipped + v0/w.step)
-}
-
-func maxPoolGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
-	clear(dst)
-	columns, n := j.image[1], j.result[1]
-	places := j.places(m.table[:])
-	lo, hi := j.whole()
-	for y := range j.windows[0] {
-		h, row, numbers := &j.windows[0][y], src[y*n:][:n], m.numbers[y*n:][:n]
-		if places == nil || h.count < h.size || lo == hi {
-			j.addRow(dst, row, numbers, h, 0, n)
-			continue
-		}
-		j.addRow(dst, row, numbers, h, 0, lo)
-		first := h.first*columns + j.windows[1][lo].first
-		j.addPlaces(dst[first:], row[lo:hi], numbers[lo:hi], places)
-		j.addRow(dst, row, numbers, h, hi, n)
-	}
-}
-
-// addPlaces adds a row of gradients of windows that lie in the image as a whole.
-func (j *planeJob[T]) addPlaces(dst, row []T, numbers []int32, places []int) {
-	numbers = numbers[:len(row)]
-	step := int(j.call.I[3])
-	for x, g := range row {
-		if number := int(numbers[x]); uint(number) < uint(len(places)) {
-			dst[x*step+places[number]] += g
-		}
-	}
-}
-
-// addRow adds the gradients of windows lo..hi-1 of a row.
-func (j *planeJob[T]) addRow(dst, row []T, numbers []int32, h *window1, lo, hi int) {
-	for x := lo; x < hi; x++ {
-		w, number := &j.windows[1][x], int(numbers[x])
-		if u, v := number/w.size-h.skipped, number%w.size-w.skipped; u >= 0 && u < h.count && v >= 0 && v < w.count {
-			dst[(h.first+u*h.step)*j.image[1]+w.first+v*w.step] += row[x]
-		}
-	}
-}
-
-// places are where the elements of a sliding window lie, from its first one on, if table has room for them.
-func (j *planeJob[T]) places(table []int) []int {
-	if j.call.I[0] == 0 || len(j.windows[0])*len(j.windows[1]) == 0 {
-		return nil
-	}
-	h, w := &j.windows[0][0], &j.windows[1][0]
-	if h.size*w.size > len(table) {
-		return nil
-	}
-	for i := range h.size * w.size {
-		table[i] = i/w.size*h.step*j.image[1] + i%w.size*w.step
-	}
-	return table[:h.size*w.size]
 }
 
 // divisor is what the sum of a window is divided by.

@@ -148,8 +148,10 @@ func (j *planeJob[T]) divide(dst []T, sums []float64, h *window1) {
 }
 
 // whole is the range of windows of a row that lie in the image as a whole.
-func (j *planeJob[T]) whole() (lo, hi int) {
-	w := j.windows[1]
+func (j *planeJob[T]) whole() (lo, hi int) { return wholeWindows(j.windows[1]) }
+
+// wholeWindows is the range of windows along a dimension that lie in the image as a whole.
+func wholeWindows(w []window1) (lo, hi int) {
 	for lo < len(w) && w[lo].count < w[lo].size {
 		lo++
 	}

@@ -33,7 +33,8 @@ type reduction[T, A, D any] struct {
 	cut  loop // the reduced dimensions of the input; addresses are relative to the kept position
 
 	byRows bool
-	block  int // reduced elements of a block
+	oneRun bool // the elements of an output lie side by side, as they are computed with
+	block  int  // reduced elements of a block
 	blocks int
 	tile   int // outputs of a tile, by rows
 	part   []A // results of blocks, where several workers share an output
@@ -69,6 +70,7 @@ func (r *reduction[T, A, D]) set(dst, a *op.View) {
 	} else {
 		r.block = 8 << 10
 	}
+	r.oneRun = r.in.direct && r.cut.NDim == 1 && step == 1
 	r.blocks = max(1, (r.cut.Total+r.block-1)/r.block)
 }
 

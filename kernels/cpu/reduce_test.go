@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -73,5 +74,26 @@ func TestKernels_DoNotDependOnTheNumberOfWorkers(t *testing.T) {
 			}
 			requireSame(t, first, out, fmt.Sprintf("%s with %d workers", name, n))
 		}
+	}
+}
+
+func TestSum_WhatIsBeyondTheRangeInBetweenIsNot(t *testing.T) {
+	for _, n := range []int{64, 70, 5000} {
+		v := make([]float32, n)
+		for i := range v {
+			if v[i] = math.MaxFloat32; i%2 == 1 {
+				v[i] = -math.MaxFloat32
+			}
+		}
+		if n%2 == 1 {
+			v[n-1] = 0
+		}
+		check := func() {
+			out := []float32{1}
+			launch(t, &op.Call{Op: op.Sum, Out: []op.View{viewOf(t, dtype.Float32, out, 1)}, In: []op.View{viewOf(t, dtype.Float32, v, n)}})
+			require.Zero(t, out[0], n)
+		}
+		check()
+		withoutVectors(check)
 	}
 }

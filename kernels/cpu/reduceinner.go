@@ -80,6 +80,9 @@ func (r *reduction[T, A, D]) foldBlock(in device.Ptr, b int, s *scratch) A {
 	if lo >= hi {
 		return acc
 	}
+	if r.oneRun {
+		return r.fold(acc, slice[T](offset(r.cut.Ptr[0]+in, lo, r.in.size), hi-lo))
+	}
 	var w walk
 	w.seek(&r.cut, lo)
 	for lo < hi {

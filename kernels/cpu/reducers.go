@@ -32,12 +32,16 @@ func intSumReducer[T integer]() reducer[T, int64, int64] {
 	}
 }
 
-// foldSum sums groups of 512 elements and then their sums; in a group it keeps sixteen sums, so that additions need not wait
-// for each other.
+// foldSum adds the elements of v to acc. Four neighbours, 16 apart, are added as they are and their sums in float64: for float32 the error is then that of
+// two additions, however many there are, and a quarter is converted. In a group of 4,096 it keeps sixteen sums, so that additions need not wait for each other.
 func foldSum[T float](acc float64, v []T) float64 {
 	for len(v) > 0 {
-		n := min(len(v), 512)
-		acc += sumGroup(v[:n])
+		n := min(len(v), 4096)
+		s := sumGroup(v[:n])
+		if s-s != 0 { // four elements may be beyond the range of float32 whose sum with others is not
+			s = sumWide(v[:n])
+		}
+		acc += s
 		v = v[n:]
 	}
 	return acc
@@ -60,7 +64,13 @@ func sumGroup[T float](v []T) float64 {
 // sixteenSums is the sum of v, a multiple of sixteen elements, of sixteen parts by place.
 func sixteenSums[T float](v []T) float64 {
 	var s [16]float64
-	for ; len(v) >= 16; v = v[16:] {
+	for ; len(v) >= 64; v = v[64:] {
+		b, c, d := v[16:32], v[32:48], v[48:64]
+		for k, a := range v[:16] {
+			s[k] += float64((a + b[k]) + (c[k] + d[k]))
+		}
+	}
+	for ; len(v) > 0; v = v[16:] {
 		for k, x := range v[:16] {
 			s[k] += float64(x)
 		}
@@ -71,6 +81,14 @@ func sixteenSums[T float](v []T) float64 {
 		}
 	}
 	return s[0]
+}
+
+// sumWide is the sum of v, all of it in float64.
+func sumWide[T float](v []T) (s float64) {
+	for _, x := range v {
+		s += float64(x)
+	}
+	return s
 }
 
 func mergeFloats[T float](acc []float64, row []T) {

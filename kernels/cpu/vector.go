@@ -30,6 +30,9 @@ type vectorLoops struct {
 	// rows of n elements, a multiple of 16, ld bytes apart
 	normSums func(rows, n int, g, x *float32, ld int, mean, rstd *float32, products, sums *float64)
 
+	taps    func(c *tapCall)
+	tapDots func(c *dotCall)
+
 	// multiples of 16 and 32
 	sum      func(n int, v *float32) float64
 	max, min func(n int, v *float32) float32

@@ -84,6 +84,14 @@ func transpose8AVX2(n int, dst *uint32, to int, src *uint32, from int)
 //go:noescape
 func moveRowsAVX2(rows int, dst *byte, to int, src *byte, from, n int)
 
+// tapsAVX2 and tapDotsAVX2 are in convtaps_avx2_amd64.s.
+//
+//go:noescape
+func tapsAVX2(c *tapCall)
+
+//go:noescape
+func tapDotsAVX2(c *dotCall)
+
 //go:noescape
 func dotWideAVX2(n int, a, b *float32) float64
 
@@ -117,5 +125,6 @@ func init() {
 	}
 	if cpu.X86.HasFMA {
 		vector.dot, vector.expSum = dotWideAVX2, expSumAVX2
+		vector.taps, vector.tapDots = tapsAVX2, tapDotsAVX2
 	}
 }

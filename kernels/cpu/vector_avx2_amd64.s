@@ -120,7 +120,7 @@ loop:
 	RET
 
 // func sumAVX2(n int, v *float32) float64
-// n is a multiple of 16. Registers: Y0 to Y3 sixteen sums in float64.
+// n is a multiple of 16. Registers: Y0 to Y3 sixteen sums in float64, of float32 sums of four elements that are 16 apart.
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), CX
 	MOVQ v+8(FP), SI
@@ -128,20 +128,52 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-24
 	VXORPD Y1, Y1, Y1
 	VXORPD Y2, Y2, Y2
 	VXORPD Y3, Y3, Y3
-	XORQ BX, BX
+	SUBQ $64, CX
+	JLT  rest
 
 loop:
-	VCVTPS2PD (SI)(BX*4), Y4
-	VCVTPS2PD 16(SI)(BX*4), Y5
-	VCVTPS2PD 32(SI)(BX*4), Y6
-	VCVTPS2PD 48(SI)(BX*4), Y7
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y6
+	VMOVUPS 128(SI), Y5
+	VMOVUPS 160(SI), Y7
+	VADDPS 64(SI), Y4, Y4
+	VADDPS 96(SI), Y6, Y6
+	VADDPS 192(SI), Y5, Y5
+	VADDPS 224(SI), Y7, Y7
+	VADDPS Y5, Y4, Y4
+	VADDPS Y7, Y6, Y6
+	VEXTRACTF128 $1, Y4, X5
+	VEXTRACTF128 $1, Y6, X7
+	VCVTPS2PD X4, Y4
+	VCVTPS2PD X5, Y5
+	VCVTPS2PD X6, Y6
+	VCVTPS2PD X7, Y7
 	VADDPD Y4, Y0, Y0
 	VADDPD Y5, Y1, Y1
 	VADDPD Y6, Y2, Y2
 	VADDPD Y7, Y3, Y3
-	ADDQ $16, BX
-	CMPQ BX, CX
-	JLT  loop
+	ADDQ $256, SI
+	SUBQ $64, CX
+	JGE  loop
+
+rest:
+	ADDQ $64, CX
+	JZ   join
+
+sixteen:
+	VCVTPS2PD (SI), Y4
+	VCVTPS2PD 16(SI), Y5
+	VCVTPS2PD 32(SI), Y6
+	VCVTPS2PD 48(SI), Y7
+	VADDPD Y4, Y0, Y0
+	VADDPD Y5, Y1, Y1
+	VADDPD Y6, Y2, Y2
+	VADDPD Y7, Y3, Y3
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ  sixteen
+
+join:
 	VADDPD Y2, Y0, Y0
 	VADDPD Y3, Y1, Y1
 	VADDPD Y1, Y0, Y0

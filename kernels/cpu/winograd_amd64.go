@@ -2,7 +2,7 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// The loops of Winograd's convolution on amd64: winograd_avx2_amd64.s and gemm_avx2_amd64.s. Their specification is winogradtransform.go.
+// The loops of Winograd's convolution on amd64: winograd_avx2_amd64.s and gemm_avx512_amd64.s. Their specification is winogradtransform.go.
 
 //go:noescape
 func winogradImageAVX2(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
@@ -29,6 +29,12 @@ func tile8x16AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
 func tile8x24AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
 
 //go:noescape
+func tile8x32AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
+
+//go:noescape
+func tile8x48AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
+
+//go:noescape
 func shifts8AVX(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)
 
 //go:noescape
@@ -47,10 +53,14 @@ func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
+	winogradTiles = [][2]microkernel[float32]{{{"8x24 AVX2", 8, 24, tile8x24AVX2}, {"8x16 AVX2", 8, 16, tile8x16AVX2}}}
+	if cpu.X86.HasAVX512F {
+		winogradTiles = append(winogradTiles, [2]microkernel[float32]{{"8x48 AVX-512", 8, 48, tile8x48AVX512}, {"8x32 AVX-512", 8, 32, tile8x32AVX512}})
+	}
+	tiles := winogradTiles[len(winogradTiles)-1]
 	winogradLoops = winogradKernels{
-		wide:   microkernel[float32]{"8x24 AVX2", 8, 24, tile8x24AVX2},
-		narrow: microkernel[float32]{"8x16 AVX2", 8, 16, tile8x16AVX2},
-		image:  winogradImageAVX2, gradient: winogradGradientAVX2, filter: winogradFilterAVX2, turned: winogradTurnedAVX2,
+		wide: tiles[0], narrow: tiles[1],
+		image: winogradImageAVX2, gradient: winogradGradientAVX2, filter: winogradFilterAVX2, turned: winogradTurnedAVX2,
 		result: winogradResultAVX2, taps: winogradTapsAVX2, shifts: shiftsVector,
 	}
 }

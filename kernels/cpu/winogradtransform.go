@@ -89,6 +89,9 @@ func (k *winogradKernels) choose(n int) *microkernel[float32] {
 // The kernels of plain Go. The init function of winograd_amd64.go may replace them.
 var winogradLoops = goWinograd()
 
+// winogradTiles are the wide and the narrow micro-kernel of each instruction set that the processor has; winogradLoops has the last.
+var winogradTiles [][2]microkernel[float32]
+
 func goWinograd() winogradKernels {
 	tile := microkernel[float32]{"8x8 Go", 8, 8, tile8x8Go}
 	return winogradKernels{

@@ -10,11 +10,14 @@ import (
 // eachWinograd runs f with the loops of this processor, and with those of plain Go.
 func eachWinograd(t *testing.T, f func(t *testing.T, k *winogradKernels)) {
 	vector, portable := winogradLoops, goWinograd()
-	t.Run("this processor", func(t *testing.T) { f(t, &vector) })
 	t.Run("portable", func(t *testing.T) { f(t, &portable) })
-	narrow := vector
-	narrow.wide = narrow.narrow
-	t.Run("narrow", func(t *testing.T) { f(t, &narrow) })
+	for _, tiles := range winogradTiles {
+		both, narrow := vector, vector
+		both.wide, both.narrow = tiles[0], tiles[1]
+		narrow.wide, narrow.narrow = tiles[1], tiles[1]
+		t.Run(tiles[0].name, func(t *testing.T) { f(t, &both) })
+		t.Run(tiles[1].name, func(t *testing.T) { f(t, &narrow) })
+	}
 }
 
 func randomFloats(seed uint64, n int) []float32 {

@@ -25,6 +25,8 @@ var tiles = map[string][]tile{
 	"avx512": {
 		{name: "tile14x32AVX512", typ: "float32", rows: 14, vectors: zmm, unroll: 2, scalars: single},
 		{name: "tile14x16AVX512", typ: "float64", rows: 14, vectors: zmm, unroll: 2, scalars: double},
+		{name: "tile8x32AVX512", typ: "float32", rows: 8, vectors: zmm, unroll: 4, scalars: single},
+		{name: "tile8x48AVX512", typ: "float32", rows: 8, width: 3, vectors: zmm, unroll: 4, scalars: single},
 	},
 }
 
