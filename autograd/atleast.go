@@ -66,7 +66,7 @@ func (v *Variable) VSplit(n int) []*Variable { return vSplit.equal(v, n, 2, 0) }
 func (v *Variable) DSplit(n int) []*Variable { return dSplit.equal(v, n, 3, 2) }
 
 func (c composite) equal(v *Variable, n, least, dim int) []*Variable {
-	if v.Alive() && (v.NDim() < least || n < 1 || v.Dim(dim)%n != 0 || n > max(v.Dim(dim), 1)) {
+	if v.Alive() && (v.NDim() < least || n < 1 || n > mostPieces || v.Dim(dim)%n != 0) {
 		err := c.shapes(fmt.Sprintf("%d equal pieces along dimension %d of %d or more", n, dim, least), v)
 		v.Graph().Refuse(c.name, err, v)
 		return v.failed(unknown)

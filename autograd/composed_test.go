@@ -30,9 +30,11 @@ func composed(functions map[string]func(v vars) variable, cases ...gradientCase)
 // composedFiles are in testdata, each with the script that made it.
 var composedFiles = []string{"composed.json", "losses.json", "distances.json", "functions.json", "reductions.json", "ctc.json", "sampling.json", "volumes.json", "common.json"}
 
-func TestComposedOperations_GiveWhatPyTorchGives(t *testing.T) {
+func TestComposedOperations_GiveWhatPyTorchGives(t *testing.T) { checkComposed(t, onHost) }
+
+func checkComposed(t *testing.T, rigOf func(*testing.T) *rig) {
 	for _, file := range composedFiles {
-		checkFile(t, file, onHost, composedFunctions, func(out variable) variable {
+		checkFile(t, file, rigOf, composedFunctions, func(out variable) variable {
 			n := float64(out.Len())
 			return out.Mul(out.Graph().Linspace(0.5, n/2, int(n), tensor.Float64).Reshape(out.Shape()...))
 		})

@@ -31,7 +31,7 @@ func (v *Variable) Diff(n, dim int) *Variable {
 			x = x.stepped(d)
 		}
 		if n == 0 {
-			return x.Reshape(v.Shape()...)
+			return x.copied()
 		}
 		return x
 	})

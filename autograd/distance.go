@@ -20,6 +20,9 @@ func (v *Variable) Normalize(p float64, dim int, eps float64) *Variable {
 		_, err := normalize.dim(v, dim)
 		return firstError(err, normalize.floats(v))
 	}, func(in []*Variable) *Variable {
+		if v.Len() == 0 { // which has no greatest element, and needs none
+			return in[0].Reshape(v.Shape()...)
+		}
 		return in[0].Div(in[0].Norm(p, []int{dim}, true).Clamp(eps, math.Inf(1)))
 	})
 }

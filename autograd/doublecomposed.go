@@ -180,7 +180,7 @@ func (c classLoss) compose(in []*Variable, logp *Variable) *Variable {
 	ignored := classes.EqScalar(float64(c.ignore))
 	index := classes.MaskedFill(ignored, 0)
 	rows := logp.Gather(1, index.Unsqueeze(1)).Squeeze(1).Neg()
-	weight := rows.Detach().MulScalar(0).AddScalar(1)
+	weight := ignored.Not().To(rows.dtype)
 	if len(in) > 2 {
 		weight = in[2].IndexSelect(0, index)
 		rows = rows.Mul(weight)

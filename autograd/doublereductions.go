@@ -109,7 +109,7 @@ func prodDouble(r *rerun, g *Variable) *Variable {
 	order, back := a.reducedLast(len(shape))
 	moved := x.Permute(order...)
 	lists := moved.Reshape(x.Len()/n, n)
-	ones := lists.Narrow(1, 0, 1).Detach().MulScalar(0).AddScalar(1)
+	ones := lists.g.Ones(lists.dtype, lists.Dim(0), 1)
 	before := Cat([]*Variable{ones, lists.Narrow(1, 0, n-1)}, 1).CumProd(1)
 	behind := Cat([]*Variable{lists.Narrow(1, 1, n-1), ones}, 1).Flip(1).CumProd(1).Flip(1)
 	others := before.Mul(behind).Reshape(moved.Shape()...).Permute(back...)
@@ -132,7 +132,9 @@ func cumProdDouble(r *rerun, g *Variable) *Variable {
 	if n == 1 {
 		return sums[0]
 	}
-	ones := x.Narrow(dim, 0, 1).Detach().MulScalar(0).AddScalar(1)
+	shape := x.Shape().Clone()
+	shape[(dim+len(shape))%len(shape)] = 1
+	ones := x.g.Ones(x.dtype, shape...)
 	before := Cat([]*Variable{ones, x.Narrow(dim, 0, n-1).CumProd(dim)}, dim)
 	return before.Mul(Cat(sums, dim))
 }

@@ -43,7 +43,8 @@ func init() {
 	kernel(powScalar, eachOf(powNumber))
 	kernel(rpowScalar, eachOf(func(r *rerun, g *Variable) *Variable {
 		if y := r.output(); r.number() == 0 { // it is -infinity where the power is infinite, and 0 elsewhere
-			return g.Mul(y.Detach().MulScalar(math.Inf(-1)).MaskedFill(y.LeScalar(1), 0))
+			logarithm := y.Detach().ZerosLike().MaskedFill(y.GtScalar(1), math.Inf(-1))
+			return g.Mul(y.MaskedFill(y.LeScalar(1), 0).Mul(logarithm))
 		}
 		return g.Mul(r.output()).MulScalar(math.Log(r.number()))
 	}))
@@ -81,6 +82,7 @@ func init() {
 
 	ofInput(silu, func(x *Variable) *Variable { s := x.Sigmoid(); return s.Add(x.Mul(s.RSubScalar(1).Mul(s))) })
 	ofInput(gelu, func(x *Variable) *Variable {
+		x = x.Hardtanh(-40, 40) // beyond which the density is 0, and times an infinity would be NaN
 		density := x.Square().MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
 		return x.MulScalar(math.Sqrt2 / 2).Erf().AddScalar(1).MulScalar(0.5).Add(x.Mul(density))
 	})
@@ -168,7 +170,8 @@ func (v *Variable) negative() *Variable { return v.Hardtanh(math.Inf(-1), 0) }
 // powBase is g * u*v^(u-1), and 0 where u is 0.
 func powBase(r *rerun, g *Variable) *Variable {
 	v, u := r.input(0), r.input(1)
-	return g.Mul(u).Mul(v.Pow(u.SubScalar(1))).MaskedFill(u.EqScalar(0), 0)
+	none := u.EqScalar(0)
+	return g.Mul(u).Mul(v.Pow(u.SubScalar(1).MaskedFill(none, 1))).MaskedFill(none, 0) // not v^-1, whose derivative may be infinite
 }
 
 // powExponent is g * v^u*log(v), and 0 where v is 0 and u is not negative.
@@ -202,12 +205,14 @@ func quotient(whole func(v, u *tensor.Tensor) (*tensor.Tensor, error)) func(r *r
 	}
 }
 
-// geluTanhSlope is the derivative of x/2 * (1 + tanh(a*(x + b*x³))).
+// geluTanhSlope is the derivative of x*s with s = (1 + tanh(a*(x + b*x³)))/2, which is sigmoid(2a*(x + b*x³)): far below 0 it loses no digits, where
+// 1 + tanh does.
 func geluTanhSlope(x *Variable) *Variable {
 	const b = 0.044715
-	a := math.Sqrt(2 / math.Pi)
+	a := math.Sqrt(8 / math.Pi)
+	x = x.Hardtanh(-100, 100) // beyond which s is 0 or 1; NaN has a gradient, which is NaN
 	square := x.Square()
-	t := square.MulScalar(b).AddScalar(1).Mul(x).MulScalar(a).Tanh()
+	s := square.MulScalar(b).AddScalar(1).Mul(x).MulScalar(a).Sigmoid()
 	inner := square.MulScalar(3 * b).AddScalar(1).MulScalar(a)
-	return t.AddScalar(1).MulScalar(0.5).Add(x.MulScalar(0.5).Mul(t.Square().RSubScalar(1)).Mul(inner))
+	return s.Add(x.Mul(s.RSubScalar(1).Mul(s)).Mul(inner))
 }

@@ -27,11 +27,12 @@ func specialRules() {
 	slope(polygamma, func(r *rerun) *Variable { return r.input(0).Polygamma(r.number() + 1) })
 	slope(logit, func(r *rerun) *Variable {
 		x, eps := r.input(0), r.number()
-		d := x.RSubScalar(1).Mul(x).Reciprocal()
+		slope := func(x *Variable) *Variable { return x.RSubScalar(1).Mul(x).Reciprocal() }
 		if eps < 0 {
-			return d.MaskedFill(x.LtScalar(0).Or(x.GtScalar(1)), math.NaN())
+			return slope(x).MaskedFill(x.LtScalar(0).Or(x.GtScalar(1)), math.NaN())
 		}
-		return d.MaskedFill(x.LtScalar(eps).Or(x.GtScalar(1-eps)), 0)
+		beyond := x.LtScalar(eps).Or(x.GtScalar(1 - eps))
+		return slope(x.MaskedFill(beyond, 0.5)).MaskedFill(beyond, 0) // not that of 0 and 1, which are infinite
 	})
 	kernel(xlogy, eachOf(
 		func(r *rerun, g *Variable) *Variable {

@@ -35,6 +35,14 @@ func (v *Variable) asFloat() *Variable {
 	return v.To(tensor.Float32)
 }
 
+// asFloatWith is v, of u's type if that alone is of floating point, and of float32 if neither is.
+func (v *Variable) asFloatWith(u *Variable) *Variable {
+	if !v.dtype.IsFloat() && u.dtype.IsFloat() {
+		return v.To(u.dtype)
+	}
+	return v.asFloat()
+}
+
 // pair runs a function of two that broadcast.
 func (c composite) pair(v, u *Variable, check func(vs ...*Variable) error, f func(v, u *Variable) *Variable) *Variable {
 	in := []*Variable{v, u}
@@ -88,7 +96,7 @@ func (v *Variable) Signbit() *Variable {
 // Copysign is the absolute value of v with the sign of u, whose gradient is 0.
 func (v *Variable) Copysign(u *Variable) *Variable {
 	return copysign.pair(v, u, nil, func(v, u *Variable) *Variable {
-		size := v.asFloat().Abs()
+		size := v.asFloatWith(u).Abs()
 		if u.dtype.IsFloat() {
 			size = size.Add(u.MaskedFill(v.g.Ones(tensor.Bool), 0)) // zeros, whose gradient is 0
 		}

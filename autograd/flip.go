@@ -7,6 +7,9 @@ import "github.com/cistern-ml/cistern/tensor"
 // Flip reverses the order of the elements along dims.
 func (v *Variable) Flip(dims ...int) *Variable { return flip.apply(dims, v) }
 
+// copied is v in memory of its own.
+func (v *Variable) copied() *Variable { return v.Flip() }
+
 var flip = define("flip", flipForward, rule{grad: flipGrad})
 
 func flipForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Flip(n.arg.([]int)...) }

@@ -76,6 +76,19 @@ func TestGumbelSoftmax_DrawsEachClassAsOftenAsItsProbability(t *testing.T) {
 	require.NoError(t, g.Err())
 }
 
+func TestTensorSplit_MakesNoMorePiecesThanFitIntoMemory(t *testing.T) {
+	r := onHost(t)
+	for name, split := range map[string]func(x variable) []variable{
+		"tensor_split": func(x variable) []variable { return x.TensorSplit(1<<31, 0) },
+		"vsplit":       func(x variable) []variable { return x.VSplit(1 << 31) },
+	} {
+		g := r.graph()
+		split(g.Zeros(tensor.Float32, 1<<40, 2, 0))
+		require.ErrorContains(t, g.Err(), name)
+		g.Release()
+	}
+}
+
 func TestTensorSplit_CutsAsPyTorchDoes(t *testing.T) {
 	r := onHost(t)
 	g := r.graph()

@@ -22,11 +22,13 @@ func (v *Variable) LogCumSumExp(dim int) *Variable {
 		_, err := logCumSumExp.dim(v, dim)
 		return firstError(err, logCumSumExp.floats(v))
 	}, func(in []*Variable) *Variable {
-		x := in[0]
-		if v.NDim() == 0 {
-			return x.Reshape()
+		x, n := in[0], 1
+		if v.NDim() > 0 {
+			n = v.Dim(dim)
 		}
-		n := v.Dim(dim)
+		if n < 2 {
+			return x.copied()
+		}
 		for d := 1; d < n && x.Alive(); d *= 2 {
 			sum := x.Narrow(dim, d, n-d).LogAddExp(x.Narrow(dim, 0, n-d))
 			x = Cat([]*Variable{x.Narrow(dim, 0, d), sum}, dim)

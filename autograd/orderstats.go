@@ -71,7 +71,7 @@ func (c composite) chosen(v *Variable, dim int, keep bool, f func(t *tensor.Tens
 
 // Median is the median of all elements, the lower one of two, and NaN if there is one, or if there are no elements, of a floating-point type; integers have no median of
 // nothing, of which PyTorch makes the least number of the type. Equal medians share the gradient evenly, as in PyTorch; infinite
-// ones have none.
+// ones and NaN have none.
 func (v *Variable) Median() *Variable {
 	return median.run([]*Variable{v}, func() error {
 		if v.Len() == 0 && !v.dtype.IsFloat() {

@@ -49,6 +49,9 @@ func (v *Variable) Chunk(n, dim int) []*Variable {
 // tooMany is a number of pieces that nobody names one by one.
 const tooMany = 1 << 10
 
+// mostPieces is how many pieces there may be, as in package tensor: a dimension of nothing may have as many elements as there are numbers.
+const mostPieces = 1 << 18
+
 // Unbind is each slice of v along dim, without that dimension.
 func (v *Variable) Unbind(dim int) []*Variable {
 	if !v.verify("unbind", func(t *tensor.Tensor) ([]*tensor.Tensor, error) { return t.Unbind(dim) }) {

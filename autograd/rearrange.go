@@ -35,7 +35,7 @@ func (v *Variable) PixelShuffle(r int) *Variable {
 		n := len(shape)
 		lead, c, h, w := shape[:n-3], shape[n-3]/(r*r), shape[n-2], shape[n-1]
 		x := in[0].Reshape(lead.Len(), c, r, r, h, w).Permute(0, 1, 4, 2, 5, 3)
-		return x.Reshape(append(lead, c, h*r, w*r)...)
+		return x.copied().Reshape(append(lead, c, h*r, w*r)...)
 	})
 }
 
@@ -51,7 +51,7 @@ func (v *Variable) PixelUnshuffle(r int) *Variable {
 		n := len(shape)
 		lead, c, h, w := shape[:n-3], shape[n-3], shape[n-2]/r, shape[n-1]/r
 		x := in[0].Reshape(lead.Len(), c, h, r, w, r).Permute(0, 1, 3, 5, 2, 4)
-		return x.Reshape(append(lead, c*r*r, h, w)...)
+		return x.copied().Reshape(append(lead, c*r*r, h, w)...)
 	})
 }
 
@@ -87,7 +87,7 @@ func (v *Variable) Rot90(k, from, to int) *Variable {
 		case 3:
 			return in[0].Flip(from).Transpose(from, to)
 		}
-		return in[0].Reshape(v.Shape()...)
+		return in[0].copied()
 	})
 }
 
@@ -173,7 +173,7 @@ func (v *Variable) MaskedScatter(mask, src *Variable) *Variable {
 		return nil
 	}, func(in []*Variable) *Variable {
 		if v.Len() == 0 {
-			return in[0].Contiguous()
+			return in[0].copied()
 		}
 		where := in[1].Expand(v.Shape()...)
 		flat := where.Reshape(v.Len())
@@ -210,7 +210,7 @@ func BroadcastTensors(vs ...*Variable) []*Variable {
 // TensorSplit cuts v along dim into n pieces, of which the first have one element more than the others where n does not divide the dimension. The pieces
 // share v's memory.
 func (v *Variable) TensorSplit(n, dim int) []*Variable {
-	if n < 1 || n > tooMany && n > v.along(dim) {
+	if n < 1 || n > max(tooMany, min(v.along(dim), mostPieces)) {
 		v.Graph().Refuse(tensorSplit.name, tensorSplit.values("%d pieces", n), v)
 		return v.failed(unknown)
 	}

@@ -113,7 +113,7 @@ func (v *Variable) DiagonalScatter(src *Variable, offset, a, b int) *Variable {
 			back[d] = i
 		}
 		if n == 0 {
-			return in[0].Reshape(v.Shape()...)
+			return in[0].copied()
 		}
 		return x.Reshape(flat...).IndexCopy(-1, at, in[1]).Reshape(shape...).Permute(back...)
 	})

@@ -81,10 +81,10 @@ func (v *Variable) Renorm(p float64, dim int, limit float64) *Variable {
 		}
 		return firstError(err, c.floats(v))
 	}, func(in []*Variable) *Variable {
-		norm := in[0].Norm(p, others, true)
-		short := norm.GtScalar(limit).Not()
-		scale := norm.AddScalar(1e-7).MaskedFill(short, 1).RDivScalar(limit)
-		return in[0].Mul(scale.MaskedFill(short, 1))
+		short := in[0].Detach().Norm(p, others, true).GtScalar(limit).Not()
+		long := in[0].MaskedFill(short, 0) // what is short enough has no norm, which might be NaN
+		scale := long.Norm(p, others, true).AddScalar(1e-7).MaskedFill(short, 1).RDivScalar(limit)
+		return Where(short, in[0], long.Mul(scale))
 	})
 }
 

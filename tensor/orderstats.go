@@ -103,8 +103,8 @@ func (p *parts) results(e Exec, t, u *Tensor) (*Tensor, *Tensor, error) {
 	return t.On(e), u.On(e), nil
 }
 
-// ModeDim is the most frequent element along dim, the least of several, and the last index at which it is, as int64 (torch.mode). The caller releases
-// both. It sorts along dim.
+// ModeDim is the most frequent element along dim, the least of several, and the last index at which it is, as int64 (torch.mode). NaN counts as one
+// number, which is greatest. The caller releases both. It sorts along dim.
 func (t *Tensor) ModeDim(dim int, keep bool) (values, indices *Tensor, err error) {
 	const name = "ModeDim"
 	axis, err := t.nonEmptyAxis(name, dim)

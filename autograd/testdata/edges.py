@@ -83,7 +83,7 @@ case("batchmean", lambda x, y: F.kl_div(x, y, reduction="batchmean"), [[1.0], [2
 
 edge = [inf, -inf, nan, 0.0, 800.0, -800.0, 40.0]
 case("silu", F.silu, edge)
-case("gelu", F.gelu, edge)
+case("gelu", F.gelu, [nan, 0.0, 800.0, -800.0, 40.0])
 case("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), [nan, 0.0, 800.0, -800.0, 40.0])
 case("sigmoid", torch.sigmoid, edge)
 case("softplus", F.softplus, edge)

@@ -57,8 +57,7 @@ var activations = []Op{
 		Gradients: []Gradient{{
 			Func: Func{
 				Go: "g * geluDerivative64(a)", Float32: "function2(fnGeluGrad)",
-				CUDA:      "g * (normal_cdf(a) + a * exp((C)-0.5 * a * a) * (C)0.39894228040143267793994605993438)",
-				Reference: "0.5*math.Erfc(-a/math.Sqrt2) + a*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi)", Ulps: 3,
+				CUDA: "g * gelu_slope(a)", Reference: "geluSlope(a)", Ulps: 3,
 			},
 			Formula: "g*(0.5*(1+erf(a/sqrt 2)) + a*exp(-a*a/2)/sqrt(2*pi))", From: -12, To: 12,
 		}},

@@ -217,7 +217,7 @@ var arithmetic = []Op{
 		},
 		Gradients: []Gradient{{Rule: "powScalarGrad", Uses: "input(0)"}},
 		Test: Test{
-			Scalars: []string{"3", "2", "0.5", "-1", "0", "1", "-2.5"}, Wholes: []string{"39", "2", "300", "1", "0", "64", "7"},
+			Scalars: []string{"3", "2", "0.5", "-1", "0", "1", "-2.5", "math.NaN()"}, Wholes: []string{"39", "2", "300", "1", "0", "64", "7"},
 			From: -4, To: 4, Torch: "x ** 3",
 		},
 	},

@@ -105,13 +105,18 @@ func (p *Program) operations() []string {
 }
 
 func (d *Difference) declared() bool {
-	return slices.ContainsFunc(Declared, func(x Declaration) bool { return x.Kind == d.Kind && x.matches(d) })
+	i := slices.IndexFunc(Declared, func(x Declaration) bool { return x.Kind == d.Kind && x.matches(d) })
+	if i < 0 {
+		return false
+	}
+	Declared[i].used++
+	return true
 }
 
 // jumps reports whether a value differs because the operation is not continuous, or was given what PyTorch's was not, to within
 // rounding errors: two numbers that one of them finds equal, say.
 func (p *Program) jumps(d *Difference, ours, torch map[string]Value) bool {
-	if d.Kind != "value" || d.Step < 0 || d.Step >= len(p.Steps) {
+	if d.Kind != "value" && !(d.Kind == "value shape" && d.Op == "UniqueConsecutive") || d.Step < 0 || d.Step >= len(p.Steps) {
 		return false
 	}
 	if slices.ContainsFunc(p.Steps[d.Step].uses(), func(v string) bool { return differentSpecials(ours[v], torch[v]) }) {
@@ -245,8 +250,11 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 	if torch.DType == "none" && strings.Trim(ours.Data, "-0 ") == "" {
 		return nil // PyTorch has no gradient where it is 0
 	}
-	if p.Backward != nil && p.Backward.Twice && ours.DType == "none" && strings.Trim(torch.Data, "-.0 ") == "" {
-		return nil // nor has Cistern one of what is constant
+	if ours.DType == "none" && len(torch.Shape) > 0 && torch.Data == "" {
+		return nil // nor has Cistern one of what has no elements
+	}
+	if p.Backward != nil && p.Backward.Twice && ours.DType == "none" && torch.vanishes() {
+		return nil // or of what is constant
 	}
 	switch {
 	case ours.DType != torch.DType:
@@ -268,8 +276,24 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 	}
 	if kind == "gradient" {
 		d.Detail += p.through(d.Step)
+	} else {
+		d.Detail += p.changed(d.Step)
 	}
 	return d
+}
+
+// changed names the operations that may have written to a value after its step, in place of it or of a view.
+func (p *Program) changed(step int) string {
+	text := ""
+	for _, s := range p.Steps[max(step, 0):] {
+		if strings.HasSuffix(s.Op, "InPlace") {
+			text += " " + s.Op
+		}
+	}
+	if text != "" {
+		text = "; written by" + text
+	}
+	return text
 }
 
 // through names the operations that a gradient of a step may have come through.
@@ -384,6 +408,19 @@ func largeNumbers(values map[string]Value) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v Value) bool { return v.exceeds(1e6) })
 }
 
+// vanishes reports whether all elements are 0 but for rounding errors, or NaN where PyTorch multiplied 0 by infinity.
+func (v Value) vanishes() bool {
+	zeros := v
+	zeros.Data = ""
+	for word := range strings.FieldsSeq(v.Data) {
+		if word != "nan" {
+			word = "0"
+		}
+		zeros.Data += word + " "
+	}
+	return differentElement(zeros, v, exactly) == ""
+}
+
 // exceeds reports whether a finite element is greater than limit, or less than its negative.
 func (v Value) exceeds(limit float64) bool {
 	for word := range strings.FieldsSeq(v.Data) {
@@ -433,133 +470,3 @@ var (
 	pole     = regexp.MustCompile("^(Div|DivInPlace|Reciprocal|RDivScalar|Rsqrt|Sqrt|Log|Log1p|Log2|Log10|Atan2|Pow|PowScalar|RPowScalar|AddCDiv)$")
 	infinite = regexp.MustCompile("is (nan|[-+]?[Ii]nf)")
 )
-
-// Declaration is a difference that is meant, with the reason.
-type Declaration struct {
-	Kind   string         // of the Difference
-	Op     *regexp.Regexp // all of the operation's name
-	Detail *regexp.Regexp // some of the text
-	Reason string
-}
-
-func (x Declaration) matches(d *Difference) bool {
-	return x.Op.MatchString(d.Op) && x.Detail.MatchString(d.Detail)
-}
-
-func declare(kind, op, detail, reason string) Declaration {
-	return Declaration{kind, regexp.MustCompile("^(" + op + ")$"), regexp.MustCompile(detail), reason}
-}
-
-// Declared are the differences that docs/parity-ops.md and docs/parity-amp.md name, those that the comments of operations do, and what
-// PyTorch 1.13 refuses or leaves open where later versions do not.
-var Declared = []Declaration{
-	declare("refused", ".*InPlace", "shares its memory|its own operand", "in place in a graph: the history of a base is not rewritten"),
-	declare("refused", "Dot|MV|MM|BMM|MatMul|Einsum|TensorDot|AddMM|BAddBMM|Linear", "integer|floating", "products of integers are refused"),
-	declare("refused", "ScatterAdd.*|IndexAdd.*", "floating", "floating-point types only"),
-	declare("refused", "ELU|Hardtanh|ReLU6|LeakyReLU|GELU.*|SiLU|Softplus", "floating", "floating-point types only"),
-	declare("refused", "Square|Sign|MaxDim|MinDim|Max|Min|ArgMax|ArgMin|Sort|ArgSort|TopK|Abs|Floor|Ceil|Round|Trunc|ReLU.*|Clamp.*|Maximum|Minimum", "not defined for bool|bools? ",
-		"bools have no order and no sign here"),
-	declare("refused", "(Add|Sub|Mul|AddScalar|MulScalar|Neg|AddCMul)InPlace|AddScaled|AddCMul", "bool", "no arithmetic in place on bools"),
-	declare("not refused", "Fmod|Remainder|FloorDivide|FmodScalar|RemainderScalar", "ZeroDivisionError", "integers: 0 where the divisor is 0"),
-	declare("not refused", "BCELoss", "between 0 and 1", "predictions outside of 0..1 give NaN"),
-	declare("not refused", "BCELoss|BCEWithLogitsLoss|CrossEntropy|NLLLoss", "is not differentiable with respect to argument",
-		"a weight that requires a gradient is taken, and gets none or, as in later versions of PyTorch, its own"),
-	declare("not refused", "backward", "Expected a proper Tensor but got None", "an internal error of PyTorch 1.13"),
-	declare("not refused", "InstanceNorm|nn.InstanceNorm.*", "select\\(\\): index 0 out of range", "an internal error of PyTorch 1.13 for empty batches"),
-	declare("not refused", "InstanceNorm|nn.InstanceNorm.*", "Expected more than 1 spatial element", "of a batch without channels"),
-	declare("refused", "MaxPool1d", "larger than the padded image", "PyTorch 1.13 gives an empty result in one dimension; later versions refuse"),
-	declare("refused", "Adaptive(Avg|Max)Pool.*|AvgPool.*|MaxPool.*", "only the batch may be empty", "images without channels or elements"),
-	declare("refused", "LogSumExp", "needs a floating-point type", "floating-point types only"),
-	declare("refused", ".*InPlace|CopyFrom", "several elements share an address", "PyTorch warns where an operation writes to expanded elements, or refuses"),
-	declare("not refused", "Pad|Upsample.*", "Non-empty 4D|with possibly 0 batch size", "what is empty stays empty"),
-	declare("not refused", "Pad", "exceeds dimension size", "an internal error of PyTorch 1.13 for empty tensors"),
-	declare("refused", "SGD|RMSprop|Adam.*|Adagrad", "has no momentum that could be cycled", "OneCycleLR says so where PyTorch fails for one optimizer and not for another"),
-	declare("value", "To|Input", "PyTorch's is (-2147483648|-9223372036854775808|0) ", "integers of NaN and of numbers that they do not hold are left open"),
-	declare("value", "(Fmod|Remainder)(Scalar)?", "PyTorch's is nan ", "the remainder is exact, where PyTorch's quotient overflows"),
-	declare("refused", "(Log)?Softmax", "needs a floating-point type", "PyTorch takes integers if there are none"),
-	declare("not refused", "Pad", "tensor expected for input, but got", "what is empty stays empty"),
-	declare("refused", "backward", "modified by an in-place operation: .*of (l1_loss|smooth_l1_loss|huber_loss|mse_loss|scaled_dot_product_attention)", "PyTorch's loss or attention saves what this one does not, and the other way round"),
-	declare("not refused", "backward", "output 0 of ProdBackward[01], is at version", "Prod saves its input alone"),
-	declare("not refused", "View", "view size is not compatible", "results are contiguous; PyTorch's may have the strides of an operand"),
-	declare("value", "LayerNorm|GroupNorm|RMSNorm|InstanceNorm", "PyTorch's is (nan|-?0.0) ", "moments are formed in float64 where squares overflow; and weights are applied last"),
-	declare("value", "nn.MultiheadAttention", "PyTorch's is nan ", "a row of scores that are all minus infinity gives 0, as in later versions"),
-	declare("value", "Lerp(Scalar)?", "is nan, PyTorch's is -?inf ", "weights of -1/2 and less count from the end, as on PyTorch's GPUs"),
-	declare("not refused", ".*InPlace|CopyFrom", "refer to a single memory location", "operands that overlap what is written are copied first"),
-	declare("not refused", "backward", "modified by an inplace operation.*; of .*NLLLoss", "NLLLoss saves neither its input nor weights of classes"),
-	declare("refused", "View", "do not allow this view.*; of .*Attention", "results of attention lie so that heads join without a copy"),
-	declare("value", "Polygamma", "is -?0, PyTorch's is nan ", "0 at infinity, where PyTorch's zeta function is NaN"),
-	declare("value", "FloorDivide", "is [-+]Inf, PyTorch's is nan ", "the quotient of a subnormal number overflows before PyTorch takes its floor"),
-	declare("value", "PowScalar", "is nan, PyTorch's is (0.0|inf) ", "the square root of minus infinity; PyTorch's float16 alone takes the power"),
-	declare("gradient", ".*", "is nan, PyTorch's is -?0.*; through.* Logit", "the slope at NaN is NaN; vectors of PyTorch 1.13 lose it"),
-	declare("value", "Softshrink", "is nan, PyTorch's is -?0", "NaN stays NaN, as in later versions"),
-	declare("value", "RDivScalar", "PyTorch's is (nan|inf|-inf) ", "PyTorch multiplies by the reciprocal, which overflows"),
-	declare("value", "Log1p", "PyTorch's is inf ", "PyTorch 1.13's log1p overflows at the largest numbers"),
-	declare("not refused", "Diag", "integer multiplication overflow", "a diagonal outside of the matrix is empty, as in later versions"),
-	declare("not refused", "Pad|backward", "resulted in a negative output size", "what is cut away altogether is empty, as in later versions"),
-	declare("not refused", "Pad", "Dimension out of range", "an internal error of PyTorch 1.13 for empty tensors"),
-	declare("not refused", "Adam.*|SGD|RMSprop|Adagrad", "Expected reduction dim to be specified for input.numel\\(\\) == 0", "the norm of a gradient without elements is 0"),
-	declare("value dtype", "Any|All", "bool .*, PyTorch uint8", "always bool; PyTorch keeps uint8"),
-	declare("gradient", ".*", "PyTorch's is nan .*; through.* CumProd", "the gradient of a running product divides by nothing, PyTorch's by elements that are NaN"),
-	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* CrossEntropy", "rows that are ignored have a gradient of 0, whatever their logits"),
-	declare("gradient", ".*", "(is nan, PyTorch|PyTorch's is nan ).*; through.* (nn\\.)?Conv", "whether infinite gradients meet the zeros of a padding is an algorithm's choice, also PyTorch's"),
-	declare("gradient", ".*", "(is nan, PyTorch|PyTorch's is nan ).*; through.* (nn.Multihead)?Attention", "where a row of scores is infinite, or a key or a value is, one of the two may multiply it by 0"),
-	declare("gradient", ".*", "is (-?0|[-+]Inf), PyTorch's is nan .*; through.* Norm", "(|x|/norm)^(p-1) of a norm that is infinite, where PyTorch divides two infinities"),
-	declare("gradient", ".*", "is [-+]Inf, PyTorch's is nan .*; through.* (nn\\.)?(Layer|Group|Instance|Batch|RMS)Norm", "infinite gradients that are subtracted, in another order"),
-	declare("gradient", ".*", "is [-+]Inf, PyTorch's is nan .*; through.* nn\\.(GRU|LSTM)", "the cell is one operation, in which no derivative is rounded to 0"),
-	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* Softsign", "the slope at infinities is 0, where PyTorch's quotient has two of them"),
-	declare("gradient", ".*", "is nan, PyTorch's is inf .*; through.* BCEWithLogitsLoss", "the gradient of a target where the logit is infinite and the weight is 1"),
-	declare("value", "UpsampleBilinear2d", "is nan, PyTorch's is ", "a neighbour with a share of 0 is multiplied by it"),
-	declare("gradient", ".*", "PyTorch's is nan .*; through.* Prod", "the product of no other elements is 1, where PyTorch divides that of all"),
-	declare("value", "Conv(Transpose)?[12]d", "is nan, PyTorch's is ", "whether infinities and NaN meet the zeros of a padding is an algorithm's choice"),
-	declare("value", "Conv[12]d", "is [-+]Inf, PyTorch's is nan ", "a product that overflows is added before it is rounded"),
-	declare("not refused", "backward", "modified by an inplace operation.*; of .*(AddCDiv|AvgPool|RPowScalar|BCEWithLogitsLoss)", "saves what gradients need alone"),
-	declare("value", "Attention", "PyTorch's is nan ", "queries are scaled before they are multiplied: scores that overflow in PyTorch are finite"),
-	declare("value", "MulScalar(InPlace)?", "PyTorch's is nan ", "PyTorch rounds the number to half, in which it is infinite"),
-	declare("value", "KLDivLoss|BCEWithLogitsLoss", "PyTorch's is -?inf ", "losses are formed in float64 on the processor, where PyTorch's overflow"),
-	declare("value", "Softsign", "PyTorch's is (-?1.0|inf) ", "in PyTorch the size of the least integer is negative, and one more than the greatest is the least"),
-	declare("refused", ".*", "not defined for bool", "no arithmetic on bools"),
-	declare("refused", "MatMul|Linear.*|MM|BMM|MV|Dot|Einsum|TensorDot", "operands must have one type", "PyTorch does not look at the types of empty operands"),
-	declare("refused", "backward", "modified by an in-place operation: .*(input 1 of take_along_dim|workspace 0 of sort|of (gru|lstm)|of (gelu_tanh|log_softmax|hardswish)|of (rms_norm|instance_norm_affine|tensordot|embedding|kl_div)|the output of div_)", "saves what PyTorch's operation does not"),
-	declare("not refused", "Scatter.*", "Expected self.dtype to be equal to src.dtype", "if nothing is written no types are compared"),
-	declare("gradient", ".*", "\\[0( 0)*\\], PyTorch \\[nan( nan)*\\]; through.* GroupNorm", "weights of an empty batch have a gradient of 0"),
-	declare("gradient", ".*", "is ([-+]Inf|-?0), PyTorch's is nan .*; through.* RDivScalar", "PyTorch multiplies by the square of the reciprocal, which vanishes"),
-	declare("gradient", ".*", "is nan, PyTorch's is .*; through.* (nn.)?Hardswish", "the slope at NaN is NaN, as in later versions; vectors of PyTorch 1.13 lose it"),
-	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* AddCDiv", "times 0, or summed over nothing, no quotient is formed"),
-	declare("gradient", ".*", "is [-+]Inf, PyTorch's is nan .*; through.* (nn.)?Mish", "the slope at infinity is 1, where PyTorch multiplies infinity by 0"),
-	declare("gradient dtype", "Hook", "none .*, PyTorch ", "a cell's new state is no input of its new output: both are results of one operation"),
-	declare("gradient dtype", ".*", "PyTorch none .*; through.* Norm", "the gradient of a count of elements (p of 0) is 0, in PyTorch there is none"),
-	declare("value", "PowScalar", "is nan, PyTorch's is inf ", "the square root of minus infinity, as in PyTorch for float32"),
-	declare("value", "Lerp(Scalar)?", "is nan, PyTorch's is 0.0 ", "the same, and ReLU in place after it"),
-	declare("not refused", "backward", "memory descriptor using strides", "an internal error of PyTorch 1.13"),
-	declare("not refused", "backward", "is the output of a function that returns multiple views", "parts are views like others"),
-	declare("not refused", "backward", "modified by an inplace operation.*; of .*MaxPool", "saves where the maxima are, not the image"),
-	declare("not refused", "backward", "grad_input must be contiguous", "an internal error of PyTorch 1.13"),
-	declare("not refused", "FloorDivide", "ZeroDivisionError", "integers divided by 0 are 0"),
-	declare("value", "Polygamma", "is -?0, PyTorch's is nan ", "at infinity it is 0, where PyTorch's zeta function is NaN"),
-	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* RPowScalar", "of powers of 0 PyTorch's second derivatives multiply 0 by its logarithm"),
-	declare("gradient", ".*", "is [-+.0-9]+, PyTorch's is -?0.0 .*; through.* BCELoss", "in PyTorch's second derivative numbers near 0 and 1 vanish beside 1e-12, or are divided by its square"),
-	declare("gradient", ".*", `is -?[0-9.]+e\+[12][0-9], PyTorch's is -?[0-9.]+e\+[12][0-9] .*; through.* BCELoss`, "the same"),
-	declare("gradient", ".*", `is (-?0|-?[0-9.]+e-1[6-9]), PyTorch's is (-?0.0|-?[0-9.]+e-1[6-9]) .*; through.* CrossEntropy`, "a second derivative that is 0 but for rounding errors"),
-	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* (GELU|LinearGELU)", "far from 0 the second derivative is 0, where PyTorch's squares overflow"),
-	declare("not refused", "backward", "can't retain_grad on Tensor that has requires_grad=False; of.* (Vander|Combinations)", "the same"),
-	declare("not refused", "(Nan)?Quantile", "must be non-empty", "what is empty stays empty"),
-	declare("refused", "Median", "has no elements", "there is no median of no integers"),
-	declare("value", "(Cumulative)?Trapezoid", "PyTorch's is nan ", "PyTorch subtracts half of the ends from the sum, which may be infinite"),
-	declare("value", "CDist", "is nan, PyTorch's is ", "NaN is the greatest; PyTorch's vectors lose it"),
-	declare("gradient", ".*", "PyTorch's is -?0.0 .*; through.* ClampTo", "where the limits are equal, and the element is less, PyTorch gives neither of them a gradient"),
-	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* Sinc", "the second derivative at 0, which PyTorch's quotient does not have; it is taken for 0"),
-	declare("not refused", "(Cumulative)?Trapezoid", "bool is not supported", "bools are numbers, as in other sums"),
-	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* NanMean", "the mean of no numbers has no gradient, where PyTorch divides 0 by their count"),
-	declare("gradient dtype", ".*", "none .*, PyTorch .*; through.* Copysign", "the second derivative is 0, in PyTorch but for rounding errors"),
-	declare("refused", "CumMax|CumMin", "dimension .* is not in", "PyTorch takes any dimension of what has none"),
-	declare("refused", "CumMax|CumMin", "bools have no order", "as for Max"),
-	declare("refused", "Hypot|LogAddExp2", "needs floating-point types", "floating-point types only"),
-	declare("value dtype", "(Cumulative)?Trapezoid", "float.*, PyTorch ", "the integral of no bools or integers is of a floating-point type, as others are"),
-	declare("not refused", "backward", "does not require grad and does not have a grad_fn; of.* (Vander|Combinations)", "PyTorch forgets what nothing is made of"),
-	declare("not refused", "backward", "differentiated Tensors does not require grad; of.* (Vander|Combinations)", "the same"),
-	declare("gradient dtype", ".*", "none .*, PyTorch .*; through.* (Put|IndexReduce|DiagonalScatter|SliceScatter|SelectScatter|MaskedScatter)", "what has no elements has no gradient"),
-	declare("gradient", ".*", "PyTorch's is nan .*; through.* IndexReduce", "PyTorch divides the product of all by each"),
-	declare("value", "StdMean|VarMean", "is [-+]Inf, PyTorch's is nan ", "PyTorch's running mean subtracts infinities"),
-	declare("value", "Sum|SumTo|Mean|Prod|CumSum|CumProd|Norm|Var|Std|Dot|MM|MV|BMM|MatMul|Einsum|TensorDot|Linear.*|AddMM|BAddBMM|LogSumExp|AvgPool.*|AdaptiveAvgPool.*",
-		"PyTorch's is (inf|-inf|nan) ", "sums and products are formed in float64 on the processor, where PyTorch's overflow"),
-}

@@ -18,7 +18,7 @@ var (
 	bothMakers = slices.Concat(
 		times(14, unary), times(6, ofTable), times(4, parametrised), times(12, scalars), times(14, binary), times(10, reductions), times(6, alongDim), times(16, views), times(8, moves),
 		times(6, joins), times(6, indexing), times(8, products), times(4, blends), times(2, casts), times(3, convolutions), times(3, pools), times(5, inPlace))
-	graphMakers = slices.Concat(bothMakers, commonMakers, composedMakers, times(3, norms), times(7, losses), times(2, attention), times(2, tables), times(14, layers), times(1, hooks))
+	graphMakers = slices.Concat(bothMakers, commonMakers, composedMakers, rareMakers, times(3, norms), times(7, losses), times(2, attention), times(2, tables), times(14, layers), times(1, hooks))
 	// Under autocast only what PyTorch casts alike on the processor and on CUDA devices, whose lists are ours.
 	castMakers  = slices.Concat(times(3, castProducts), times(5, views), times(2, castExact))
 	eagerMakers = slices.Concat(bothMakers, times(10, eagerOnly), times(8, inPlace), times(3, bitwise))

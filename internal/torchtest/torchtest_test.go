@@ -1,10 +1,13 @@
 package torchtest
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ var (
 	duration = flag.Duration("torchtime", 0, "how long random programs are run, instead")
 	seed     = flag.Uint64("torchseed", 11000, "the seed of the first program; 0 takes the time of day")
 	only     = flag.Uint64("torchone", 0, "run the program of this seed alone, and print it")
+	programs = flag.String("torchprograms", "", "run the programs of this file instead, in JSON, one a line")
 	twice    = flag.Float64("torchtwice", 0.17, "the share of programs that are differentiated twice")
 	all      = flag.Bool("torchall", false, "go on after a difference, and list them by kind, the first twelve of each shrunk")
 )
@@ -61,6 +65,10 @@ func TestRandomPrograms_AgreeWithPyTorch(t *testing.T) {
 		t.Logf("%s\n%s", d, Describe(p))
 		return
 	}
+	if *programs != "" {
+		comparePrograms(t, r, torch)
+		return
+	}
 	first := *seed
 	if first == 0 {
 		first = uint64(time.Now().UnixNano() % 1e12)
@@ -102,7 +110,25 @@ func TestRandomPrograms_AgreeWithPyTorch(t *testing.T) {
 		report += fmt.Sprintf("%4d %s %s\n", len(found[key]), key, text[key])
 	}
 	t.Log(ops)
+	for _, x := range Declared {
+		t.Logf("declared %d times: %s of %s, %q: %s", x.used, x.Kind, x.Op, x.Detail, x.Reason)
+	}
 	if len(found) > 0 {
 		t.Error(report)
+	}
+}
+
+// comparePrograms is for those that showed a difference before.
+func comparePrograms(t *testing.T, r *Runner, torch *Torch) {
+	text, err := os.ReadFile(*programs)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		p := new(Program)
+		require.NoError(t, json.Unmarshal([]byte(line), p), line)
+		d, err := Check(r, torch, p)
+		require.NoError(t, err)
+		if d != nil {
+			t.Errorf("seed %d: %s\n%s", p.Seed, d, Describe(p))
+		}
 	}
 }

@@ -18,6 +18,9 @@ func (c *run) twice(roots []variable, seeds []array, grads map[string]Value) err
 			names, wrt = append(names, s.name()), append(wrt, c.values[s.name()].Interface().(variable))
 		}
 	}
+	if len(wrt) == 0 {
+		return nil
+	}
 	first, err := autograd.Grad(roots, wrt, autograd.WithGradient(seeds...), autograd.CreateGraph())
 	if err != nil {
 		return err

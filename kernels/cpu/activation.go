@@ -69,6 +69,9 @@ func gelu64(x float64) float64 {
 
 func geluDerivative64(x float64) float64 {
 	cdf, gauss := normal64(x)
+	if gauss == 0 {
+		return cdf // also at infinities
+	}
 	return cdf + x*gauss*inverseSqrt2Pi
 }
 

@@ -1150,123 +1150,127 @@ DATA vectorConstants<>+4576(SB)/8, $0x0000000000000000
 DATA vectorConstants<>+4584(SB)/8, $0x0000000000000000
 DATA vectorConstants<>+4592(SB)/8, $0x0000000000000000
 DATA vectorConstants<>+4600(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+4608(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4616(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4624(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4632(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4640(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4648(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4656(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4664(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4672(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4680(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4688(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4696(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4704(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4712(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4720(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4728(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4736(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4744(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4752(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4760(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4768(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4776(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4784(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4792(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4800(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4808(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4816(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4824(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4832(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4840(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4848(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4856(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4864(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4872(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4880(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4888(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4896(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4904(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4912(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4920(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4928(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4936(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4944(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4952(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4960(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+4968(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+4976(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+4984(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+4992(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5000(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5008(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5016(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5024(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5032(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5040(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5048(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5056(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5064(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5072(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5080(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5088(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5096(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5104(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5112(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5120(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5128(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5136(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5144(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5152(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5160(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5168(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5176(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5184(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5192(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5200(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5208(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5216(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5224(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5232(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5240(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5248(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5256(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5264(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5272(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5280(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5288(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5296(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5304(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5312(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5320(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5328(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5336(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5344(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5352(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5360(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5368(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5376(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5384(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5392(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5400(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5408(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5416(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5424(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5432(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5440(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5448(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5456(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5464(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5472(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5480(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5488(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5496(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5504(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+5512(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+5520(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+5528(SB)/8, $0xfff0000000000000
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $5536
+DATA vectorConstants<>+4608(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4616(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4624(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4632(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4640(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4648(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4656(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4664(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4672(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4680(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4688(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4696(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4704(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4712(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4720(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4728(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4736(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4744(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4752(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4760(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4768(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4776(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4784(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4792(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4800(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4808(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4816(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4824(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4832(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4840(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4848(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4856(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4864(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4872(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4880(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4888(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4896(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+4904(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+4912(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+4920(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+4928(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4936(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4944(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4952(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4960(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+4968(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+4976(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+4984(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+4992(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5000(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5008(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5016(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5024(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5032(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5040(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5048(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5056(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5064(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5072(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5080(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5088(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5096(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5104(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5112(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5120(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5128(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5136(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5144(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5152(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5160(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5168(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5176(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5184(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5192(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5200(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5208(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5216(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5224(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5232(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5240(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5248(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5256(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5264(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5272(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5280(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5288(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5296(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5304(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5312(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5320(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5328(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5336(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5344(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5352(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5360(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5368(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5376(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5384(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5392(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5400(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5408(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5416(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5424(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5432(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5440(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5448(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5456(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5464(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5472(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5480(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5488(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5496(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5504(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5512(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5520(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5528(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5536(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+5544(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+5552(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+5560(SB)/8, $0xfff0000000000000
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $5568
 
 // func expAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, AVX2, FMA3
@@ -2277,38 +2281,38 @@ pairs:
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+5312(SB), Y3
-	VFMADD231PD  vectorConstants<>+4960(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+5312(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+5120(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+4640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+5344(SB), Y3
+	VFMADD231PD  vectorConstants<>+4992(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+5344(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5312(SB), Y2
-	VFMADD231PD  vectorConstants<>+4960(SB), Y0, Y2
-	VSUBPD       vectorConstants<>+5312(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+5120(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+4640(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+5344(SB), Y2
+	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y2
+	VSUBPD       vectorConstants<>+5344(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VINSERTF128  $0x01, X0, Y5, Y0
 	VEXTRACTF128 $0x00, Y1, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+5312(SB), Y4
-	VFMADD231PD  vectorConstants<>+4960(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+5312(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+5120(SB), Y6, Y3
-	VFNMADD231PD vectorConstants<>+4640(SB), Y6, Y3
+	VMOVUPS      vectorConstants<>+5344(SB), Y4
+	VFMADD231PD  vectorConstants<>+4992(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+5344(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y3
+	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y3
 	VCVTPD2PSY   Y3, X5
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5312(SB), Y3
-	VFMADD231PD  vectorConstants<>+4960(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+5312(SB), Y3, Y6
-	VFNMADD231PD vectorConstants<>+5120(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+4640(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+5344(SB), Y3
+	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+5344(SB), Y3, Y6
+	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
@@ -2370,19 +2374,19 @@ last:
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5312(SB), Y2
-	VFMADD231PD  vectorConstants<>+4960(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+5312(SB), Y2, Y3
-	VFNMADD231PD vectorConstants<>+5120(SB), Y3, Y1
-	VFNMADD231PD vectorConstants<>+4640(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+5344(SB), Y2
+	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+5344(SB), Y2, Y3
+	VFNMADD231PD vectorConstants<>+5152(SB), Y3, Y1
+	VFNMADD231PD vectorConstants<>+4672(SB), Y3, Y1
 	VCVTPD2PSY   Y1, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5312(SB), Y1
-	VFMADD231PD  vectorConstants<>+4960(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+5312(SB), Y1, Y3
-	VFNMADD231PD vectorConstants<>+5120(SB), Y3, Y0
-	VFNMADD231PD vectorConstants<>+4640(SB), Y3, Y0
+	VMOVUPS      vectorConstants<>+5344(SB), Y1
+	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+5344(SB), Y1, Y3
+	VFNMADD231PD vectorConstants<>+5152(SB), Y3, Y0
+	VFNMADD231PD vectorConstants<>+4672(SB), Y3, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y2, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -2434,38 +2438,38 @@ pairs:
 	VANDPS       vectorConstants<>+2976(SB), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y3
-	VMOVUPS      vectorConstants<>+5312(SB), Y4
-	VFMADD231PD  vectorConstants<>+4960(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+5312(SB), Y4, Y5
-	VFNMADD231PD vectorConstants<>+5120(SB), Y5, Y3
-	VFNMADD231PD vectorConstants<>+4640(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+5344(SB), Y4
+	VFMADD231PD  vectorConstants<>+4992(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+5344(SB), Y4, Y5
+	VFNMADD231PD vectorConstants<>+5152(SB), Y5, Y3
+	VFNMADD231PD vectorConstants<>+4672(SB), Y5, Y3
 	VCVTPD2PSY   Y3, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5312(SB), Y3
-	VFMADD231PD  vectorConstants<>+4960(SB), Y0, Y3
-	VSUBPD       vectorConstants<>+5312(SB), Y3, Y5
-	VFNMADD231PD vectorConstants<>+5120(SB), Y5, Y0
-	VFNMADD231PD vectorConstants<>+4640(SB), Y5, Y0
+	VMOVUPS      vectorConstants<>+5344(SB), Y3
+	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y3
+	VSUBPD       vectorConstants<>+5344(SB), Y3, Y5
+	VFNMADD231PD vectorConstants<>+5152(SB), Y5, Y0
+	VFNMADD231PD vectorConstants<>+4672(SB), Y5, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
 	VINSERTF128  $0x01, X0, Y2, Y0
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y4
-	VMOVUPS      vectorConstants<>+5312(SB), Y5
-	VFMADD231PD  vectorConstants<>+4960(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+5312(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+5120(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+4640(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+5344(SB), Y5
+	VFMADD231PD  vectorConstants<>+4992(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+5344(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X2
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5312(SB), Y4
-	VFMADD231PD  vectorConstants<>+4960(SB), Y1, Y4
-	VSUBPD       vectorConstants<>+5312(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+5120(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+4640(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+5344(SB), Y4
+	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y4
+	VSUBPD       vectorConstants<>+5344(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
@@ -2523,19 +2527,19 @@ last:
 	VANDPS       vectorConstants<>+2976(SB), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5312(SB), Y3
-	VFMADD231PD  vectorConstants<>+4960(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+5312(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+5120(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+4640(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+5344(SB), Y3
+	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+5344(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5312(SB), Y1
-	VFMADD231PD  vectorConstants<>+4960(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+5312(SB), Y1, Y4
-	VFNMADD231PD vectorConstants<>+5120(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+4640(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+5344(SB), Y1
+	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+5344(SB), Y1, Y4
+	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y3, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -6045,70 +6049,71 @@ TEXT ·powAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(SI*4), Y0
-	VANDPS      vectorConstants<>+5408(SB), Y0, Y1
-	VPSUBQ      vectorConstants<>+5024(SB), Y1, Y2
-	VPADDQ      vectorConstants<>+5152(SB), Y2, Y2
+	VANDPS      vectorConstants<>+5440(SB), Y0, Y1
+	VPSUBQ      vectorConstants<>+5056(SB), Y1, Y2
+	VPADDQ      vectorConstants<>+5184(SB), Y2, Y2
 	VPSRLQ      $0x34, Y2, Y2
-	VPSUBQ      vectorConstants<>+4608(SB), Y2, Y3
+	VPSUBQ      vectorConstants<>+4640(SB), Y2, Y3
 	VPSLLQ      $0x34, Y3, Y3
 	VPSUBQ      Y3, Y1, Y3
-	VSUBPD      vectorConstants<>+5088(SB), Y3, Y4
-	VADDPD      vectorConstants<>+5088(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+5120(SB), Y3, Y4
+	VADDPD      vectorConstants<>+5120(SB), Y3, Y3
 	VDIVPD      Y3, Y4, Y3
 	VMULPD      Y3, Y3, Y4
-	VMOVUPS     vectorConstants<>+4864(SB), Y5
-	VFMADD231PD vectorConstants<>+4832(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+4928(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+5056(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+5184(SB), Y4, Y5
-	VORPS       vectorConstants<>+5248(SB), Y2, Y2
-	VSUBPD      vectorConstants<>+5280(SB), Y2, Y2
+	VMOVUPS     vectorConstants<>+4896(SB), Y5
+	VFMADD231PD vectorConstants<>+4864(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+4960(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+5088(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+5216(SB), Y4, Y5
+	VORPS       vectorConstants<>+5280(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+5312(SB), Y2, Y2
 	VFMADD231PD Y5, Y3, Y2
-	VCMPPD      $0x11, vectorConstants<>+5344(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+5376(SB), Y1, Y3
 	VBLENDVPS   Y3, Y2, Y1, Y2
 	VCMPPD      $0x00, vectorConstants<>+4576(SB), Y1, Y4
-	VBLENDVPS   Y4, vectorConstants<>+5504(SB), Y2, Y2
+	VBLENDVPS   Y4, vectorConstants<>+5536(SB), Y2, Y2
 	VCVTPS2PD   (BX)(SI*4), Y4
 	VMULPD      Y2, Y4, Y2
-	VMOVUPS     vectorConstants<>+5472(SB), Y5
+	VMOVUPS     vectorConstants<>+5504(SB), Y5
 	VMAXPD      Y2, Y5, Y2
-	VMOVUPS     vectorConstants<>+5216(SB), Y5
+	VMOVUPS     vectorConstants<>+5248(SB), Y5
 	VMINPD      Y2, Y5, Y2
-	VADDPD      vectorConstants<>+5312(SB), Y2, Y5
-	VSUBPD      vectorConstants<>+5312(SB), Y5, Y6
+	VADDPD      vectorConstants<>+5344(SB), Y2, Y5
+	VSUBPD      vectorConstants<>+5344(SB), Y5, Y6
 	VSUBPD      Y6, Y2, Y2
-	VMOVUPS     vectorConstants<>+4704(SB), Y6
-	VFMADD231PD vectorConstants<>+4672(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+4736(SB), Y2, Y6
+	VMOVUPS     vectorConstants<>+4736(SB), Y6
+	VFMADD231PD vectorConstants<>+4704(SB), Y2, Y6
 	VFMADD213PD vectorConstants<>+4768(SB), Y2, Y6
 	VFMADD213PD vectorConstants<>+4800(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+4992(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+5088(SB), Y2, Y6
-	VPSLLQ      $0x34, Y5, Y2
-	VPADDQ      Y2, Y6, Y2
-	VMULPD      vectorConstants<>+4896(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+4832(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+5024(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+5120(SB), Y2, Y6
+	VPADDQ      vectorConstants<>+4608(SB), Y5, Y2
+	VPSLLQ      $0x34, Y2, Y2
+	VMULPD      Y2, Y6, Y2
+	VMULPD      vectorConstants<>+4928(SB), Y4, Y5
 	VROUNDPD    $0x08, Y5, Y6
 	VCMPPD      $0x04, Y5, Y6, Y5
 	VROUNDPD    $0x08, Y4, Y6
 	VCMPPD      $0x00, Y4, Y6, Y6
 	VANDPS      Y6, Y5, Y5
-	VANDPS      vectorConstants<>+5440(SB), Y0, Y7
+	VANDPS      vectorConstants<>+5472(SB), Y0, Y7
 	VANDPS      Y5, Y7, Y5
 	VORPS       Y5, Y2, Y2
 	VCMPPD      $0x11, vectorConstants<>+4576(SB), Y0, Y5
 	VANDPS      Y3, Y5, Y3
 	VANDPS      Y6, Y3, Y5
 	VXORPS      Y3, Y5, Y3
-	VBLENDVPS   Y3, vectorConstants<>+5376(SB), Y2, Y2
-	VCMPPD      $0x00, vectorConstants<>+5088(SB), Y0, Y0
+	VBLENDVPS   Y3, vectorConstants<>+5408(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5120(SB), Y0, Y0
 	VCMPPD      $0x00, vectorConstants<>+4576(SB), Y4, Y3
 	VORPS       Y3, Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+5088(SB), Y1, Y1
-	VANDPS      vectorConstants<>+5408(SB), Y4, Y3
-	VCMPPD      $0x00, vectorConstants<>+5344(SB), Y3, Y3
+	VCMPPD      $0x00, vectorConstants<>+5120(SB), Y1, Y1
+	VANDPS      vectorConstants<>+5440(SB), Y4, Y3
+	VCMPPD      $0x00, vectorConstants<>+5376(SB), Y3, Y3
 	VANDPS      Y3, Y1, Y1
 	VORPS       Y1, Y0, Y0
-	VBLENDVPS   Y0, vectorConstants<>+5088(SB), Y2, Y0
+	VBLENDVPS   Y0, vectorConstants<>+5120(SB), Y2, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(SI*4)
 	ADDQ        $0x04, SI
@@ -6128,70 +6133,71 @@ TEXT ·powScalarAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD    (DX)(SI*4), Y0
-	VANDPS       vectorConstants<>+5408(SB), Y0, Y1
-	VPSUBQ       vectorConstants<>+5024(SB), Y1, Y2
-	VPADDQ       vectorConstants<>+5152(SB), Y2, Y2
+	VANDPS       vectorConstants<>+5440(SB), Y0, Y1
+	VPSUBQ       vectorConstants<>+5056(SB), Y1, Y2
+	VPADDQ       vectorConstants<>+5184(SB), Y2, Y2
 	VPSRLQ       $0x34, Y2, Y2
-	VPSUBQ       vectorConstants<>+4608(SB), Y2, Y3
+	VPSUBQ       vectorConstants<>+4640(SB), Y2, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VPSUBQ       Y3, Y1, Y3
-	VSUBPD       vectorConstants<>+5088(SB), Y3, Y4
-	VADDPD       vectorConstants<>+5088(SB), Y3, Y3
+	VSUBPD       vectorConstants<>+5120(SB), Y3, Y4
+	VADDPD       vectorConstants<>+5120(SB), Y3, Y3
 	VDIVPD       Y3, Y4, Y3
 	VMULPD       Y3, Y3, Y4
-	VMOVUPS      vectorConstants<>+4864(SB), Y5
-	VFMADD231PD  vectorConstants<>+4832(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+4928(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+5056(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+5184(SB), Y4, Y5
-	VORPS        vectorConstants<>+5248(SB), Y2, Y2
-	VSUBPD       vectorConstants<>+5280(SB), Y2, Y2
+	VMOVUPS      vectorConstants<>+4896(SB), Y5
+	VFMADD231PD  vectorConstants<>+4864(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+4960(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+5088(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+5216(SB), Y4, Y5
+	VORPS        vectorConstants<>+5280(SB), Y2, Y2
+	VSUBPD       vectorConstants<>+5312(SB), Y2, Y2
 	VFMADD231PD  Y5, Y3, Y2
-	VCMPPD       $0x11, vectorConstants<>+5344(SB), Y1, Y3
+	VCMPPD       $0x11, vectorConstants<>+5376(SB), Y1, Y3
 	VBLENDVPS    Y3, Y2, Y1, Y2
 	VCMPPD       $0x00, vectorConstants<>+4576(SB), Y1, Y4
-	VBLENDVPS    Y4, vectorConstants<>+5504(SB), Y2, Y2
+	VBLENDVPS    Y4, vectorConstants<>+5536(SB), Y2, Y2
 	VBROADCASTSD 16(BX), Y4
 	VMULPD       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5472(SB), Y5
+	VMOVUPS      vectorConstants<>+5504(SB), Y5
 	VMAXPD       Y2, Y5, Y2
-	VMOVUPS      vectorConstants<>+5216(SB), Y5
+	VMOVUPS      vectorConstants<>+5248(SB), Y5
 	VMINPD       Y2, Y5, Y2
-	VADDPD       vectorConstants<>+5312(SB), Y2, Y5
-	VSUBPD       vectorConstants<>+5312(SB), Y5, Y6
+	VADDPD       vectorConstants<>+5344(SB), Y2, Y5
+	VSUBPD       vectorConstants<>+5344(SB), Y5, Y6
 	VSUBPD       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+4704(SB), Y6
-	VFMADD231PD  vectorConstants<>+4672(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+4736(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+4736(SB), Y6
+	VFMADD231PD  vectorConstants<>+4704(SB), Y2, Y6
 	VFMADD213PD  vectorConstants<>+4768(SB), Y2, Y6
 	VFMADD213PD  vectorConstants<>+4800(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+4992(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+5088(SB), Y2, Y6
-	VPSLLQ       $0x34, Y5, Y2
-	VPADDQ       Y2, Y6, Y2
-	VMULPD       vectorConstants<>+4896(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+4832(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+5024(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+5120(SB), Y2, Y6
+	VPADDQ       vectorConstants<>+4608(SB), Y5, Y2
+	VPSLLQ       $0x34, Y2, Y2
+	VMULPD       Y2, Y6, Y2
+	VMULPD       vectorConstants<>+4928(SB), Y4, Y5
 	VROUNDPD     $0x08, Y5, Y6
 	VCMPPD       $0x04, Y5, Y6, Y5
 	VROUNDPD     $0x08, Y4, Y6
 	VCMPPD       $0x00, Y4, Y6, Y6
 	VANDPS       Y6, Y5, Y5
-	VANDPS       vectorConstants<>+5440(SB), Y0, Y7
+	VANDPS       vectorConstants<>+5472(SB), Y0, Y7
 	VANDPS       Y5, Y7, Y5
 	VORPS        Y5, Y2, Y2
 	VCMPPD       $0x11, vectorConstants<>+4576(SB), Y0, Y5
 	VANDPS       Y3, Y5, Y3
 	VANDPS       Y6, Y3, Y5
 	VXORPS       Y3, Y5, Y3
-	VBLENDVPS    Y3, vectorConstants<>+5376(SB), Y2, Y2
-	VCMPPD       $0x00, vectorConstants<>+5088(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5408(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+5120(SB), Y0, Y0
 	VCMPPD       $0x00, vectorConstants<>+4576(SB), Y4, Y3
 	VORPS        Y3, Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+5088(SB), Y1, Y1
-	VANDPS       vectorConstants<>+5408(SB), Y4, Y3
-	VCMPPD       $0x00, vectorConstants<>+5344(SB), Y3, Y3
+	VCMPPD       $0x00, vectorConstants<>+5120(SB), Y1, Y1
+	VANDPS       vectorConstants<>+5440(SB), Y4, Y3
+	VCMPPD       $0x00, vectorConstants<>+5376(SB), Y3, Y3
 	VANDPS       Y3, Y1, Y1
 	VORPS        Y1, Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+5088(SB), Y2, Y0
+	VBLENDVPS    Y0, vectorConstants<>+5120(SB), Y2, Y0
 	VCVTPD2PSY   Y0, X0
 	VMOVUPS      X0, (CX)(SI*4)
 	ADDQ         $0x04, SI

@@ -2035,40 +2035,40 @@ func powElement(a, b float32) float32 {
 	v61 := fma64(v59, v52, 0.2402264791362656)
 	v63 := fma64(v61, v52, 0.6931472028550835)
 	v64 := fma64(v63, v52, 1)
-	v65 := math.Float64bits(v64)
-	v66 := math.Float64bits(v50)
-	v67 := v66 << 52
-	v68 := v65 + v67
+	v65 := math.Float64bits(v50)
+	v67 := v65 + 0x3ff
+	v68 := v67 << 52
 	v69 := math.Float64frombits(v68)
-	v70 := math.Float64bits(v69)
-	v72 := float64(v43 * 0.5)
-	v73 := float64(math.RoundToEven(float64(v72)))
-	v74 := v73 != v72
-	v75 := float64(math.RoundToEven(float64(v43)))
-	v76 := v75 == v43
-	v77 := v74 && v76
-	v78 := maskBits64(v77)
-	v80 := v1 & 0x8000000000000000
-	v81 := v80 & v78
-	v82 := v70 | v81
-	v83 := math.Float64frombits(v82)
-	v84 := v0 < 0
-	v85 := v84 && v37
-	v86 := v85 && v76
-	v87 := v86 != v85
-	v89 := pick[float64](v87, math.Float64frombits(0x7ff8000000000001), v83)
-	v90 := v0 == 1
-	v91 := v43 == 0
-	v92 := v90 || v91
-	v93 := v4 == 1
-	v94 := math.Float64bits(v43)
-	v95 := v94 & 0x7fffffffffffffff
-	v96 := math.Float64frombits(v95)
-	v97 := v96 == math.Float64frombits(0x7ff0000000000000)
-	v98 := v93 && v97
-	v99 := v92 || v98
-	v100 := pick[float64](v99, 1, v89)
-	return float32(v100)
+	v70 := float64(v64 * v69)
+	v71 := math.Float64bits(v70)
+	v73 := float64(v43 * 0.5)
+	v74 := float64(math.RoundToEven(float64(v73)))
+	v75 := v74 != v73
+	v76 := float64(math.RoundToEven(float64(v43)))
+	v77 := v76 == v43
+	v78 := v75 && v77
+	v79 := maskBits64(v78)
+	v81 := v1 & 0x8000000000000000
+	v82 := v81 & v79
+	v83 := v71 | v82
+	v84 := math.Float64frombits(v83)
+	v85 := v0 < 0
+	v86 := v85 && v37
+	v87 := v86 && v77
+	v88 := v87 != v86
+	v90 := pick[float64](v88, math.Float64frombits(0x7ff8000000000001), v84)
+	v91 := v0 == 1
+	v92 := v43 == 0
+	v93 := v91 || v92
+	v94 := v4 == 1
+	v95 := math.Float64bits(v43)
+	v96 := v95 & 0x7fffffffffffffff
+	v97 := math.Float64frombits(v96)
+	v98 := v97 == math.Float64frombits(0x7ff0000000000000)
+	v99 := v94 && v98
+	v100 := v93 || v99
+	v101 := pick[float64](v100, 1, v90)
+	return float32(v101)
 }
 
 func powLoop(dst, a, b, _ []float32, _ *functionScalars) {
@@ -2122,40 +2122,40 @@ func powScalarElement(a float32, s *[4]float64) float32 {
 	v61 := fma64(v59, v52, 0.2402264791362656)
 	v63 := fma64(v61, v52, 0.6931472028550835)
 	v64 := fma64(v63, v52, 1)
-	v65 := math.Float64bits(v64)
-	v66 := math.Float64bits(v50)
-	v67 := v66 << 52
-	v68 := v65 + v67
+	v65 := math.Float64bits(v50)
+	v67 := v65 + 0x3ff
+	v68 := v67 << 52
 	v69 := math.Float64frombits(v68)
-	v70 := math.Float64bits(v69)
-	v72 := float64(v43 * 0.5)
-	v73 := float64(math.RoundToEven(float64(v72)))
-	v74 := v73 != v72
-	v75 := float64(math.RoundToEven(float64(v43)))
-	v76 := v75 == v43
-	v77 := v74 && v76
-	v78 := maskBits64(v77)
-	v80 := v1 & 0x8000000000000000
-	v81 := v80 & v78
-	v82 := v70 | v81
-	v83 := math.Float64frombits(v82)
-	v84 := v0 < 0
-	v85 := v84 && v37
-	v86 := v85 && v76
-	v87 := v86 != v85
-	v89 := pick[float64](v87, math.Float64frombits(0x7ff8000000000001), v83)
-	v90 := v0 == 1
-	v91 := v43 == 0
-	v92 := v90 || v91
-	v93 := v4 == 1
-	v94 := math.Float64bits(v43)
-	v95 := v94 & 0x7fffffffffffffff
-	v96 := math.Float64frombits(v95)
-	v97 := v96 == math.Float64frombits(0x7ff0000000000000)
-	v98 := v93 && v97
-	v99 := v92 || v98
-	v100 := pick[float64](v99, 1, v89)
-	return float32(v100)
+	v70 := float64(v64 * v69)
+	v71 := math.Float64bits(v70)
+	v73 := float64(v43 * 0.5)
+	v74 := float64(math.RoundToEven(float64(v73)))
+	v75 := v74 != v73
+	v76 := float64(math.RoundToEven(float64(v43)))
+	v77 := v76 == v43
+	v78 := v75 && v77
+	v79 := maskBits64(v78)
+	v81 := v1 & 0x8000000000000000
+	v82 := v81 & v79
+	v83 := v71 | v82
+	v84 := math.Float64frombits(v83)
+	v85 := v0 < 0
+	v86 := v85 && v37
+	v87 := v86 && v77
+	v88 := v87 != v86
+	v90 := pick[float64](v88, math.Float64frombits(0x7ff8000000000001), v84)
+	v91 := v0 == 1
+	v92 := v43 == 0
+	v93 := v91 || v92
+	v94 := v4 == 1
+	v95 := math.Float64bits(v43)
+	v96 := v95 & 0x7fffffffffffffff
+	v97 := math.Float64frombits(v96)
+	v98 := v97 == math.Float64frombits(0x7ff0000000000000)
+	v99 := v94 && v98
+	v100 := v93 || v99
+	v101 := pick[float64](v100, 1, v90)
+	return float32(v101)
 }
 
 func powScalarLoop(dst, a, _, _ []float32, s *functionScalars) {

@@ -115,3 +115,16 @@ func TestMath_PowOfFloat64IsWithinAnUlp(t *testing.T) {
 		}
 	}
 }
+
+// The density is 0 where x is infinite, and their product no number.
+func TestMath_SlopeOfGELUAtInfinitiesIs1And0(t *testing.T) {
+	dev, _ := emulated(t)
+	m := memory{t, dev}
+	x, n := []float64{math.Inf(1), math.Inf(-1), 100, -100}, []int{4}
+	g, a, dst := m.put(dtype.Float64, []float64{2, 2, 2, 2}, n), m.put(dtype.Float64, x, n), m.put(dtype.Float64, x, n)
+	require.NoError(t, kernels.Launch(&op.Call{Op: op.GELUGrad, Stream: dev.DefaultStream(), Out: []op.View{dst}, In: []op.View{g, a}}))
+	raw := m.get(dst)
+	for i, want := range []float64{2, 0, 2, 0} {
+		require.Equal(t, want, math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:])), "of %g", x[i])
+	}
+}

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "55d17cd87311928fbbfeaf6956251e2b3084d141310667b940e3478c4777d916"
+const inputsHash = "0927b66fb6c09df80023a50964f90c25b0c4b1135310439d8a7d97672cc45053"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

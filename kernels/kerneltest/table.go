@@ -36,6 +36,15 @@ func mishSlope(x float64) float64 {
 	return t + x*(1-t*t)*sigmoid(x)
 }
 
+// geluSlope is the derivative of x times the normal distribution function, 0 and 1 at infinities.
+func geluSlope(x float64) float64 {
+	density := math.Exp(-x*x/2) / math.Sqrt(2*math.Pi)
+	if density != 0 {
+		density *= x
+	}
+	return 0.5*math.Erfc(-x/math.Sqrt2) + density
+}
+
 func hardswishSlope(x float64) float64 {
 	switch {
 	case x <= -3:

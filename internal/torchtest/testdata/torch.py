@@ -43,7 +43,7 @@ def any_all(f):
     def run(x, dims, keep):
         for d in sorted((d % max(x.dim(), 1) for d in dims_or_all(x, dims)), reverse=True):
             x = f(x, d, keepdim=keep)
-        return f(x) if x.dim() == 0 else x
+        return (f(x) if x.dim() == 0 else x).bool()  # PyTorch keeps uint8
     return run
 
 
@@ -143,6 +143,7 @@ def attention(q, k, v, mask, causal, scale, gqa):
         p = softmax(s.masked_fill(dead, 0), noise)
         if noise is not None and p.requires_grad:
             p.register_hook(lambda g: noise.rough(g, v, times=2))  # a product, whose sums may cancel
+            s.register_hook(lambda g: noise.rough(g, times=0.25, beside=True))  # and so may its parts
         return p
     return Run.noisy(shares).masked_fill(dead, 0) @ v
 
@@ -170,10 +171,10 @@ def in_float(f):
 
 
 def where_finite(f):
-    """in_float for inputs with infinities and NaN alone."""
+    """in_float for inputs with infinities and NaN alone, and for second derivatives, which are wrong for convolutions of bfloat16."""
     def run(x, *rest):
         odd = any(isinstance(t, torch.Tensor) and t.is_floating_point() and not t.isfinite().all() for t in (x,) + rest)
-        return in_float(f)(x, *rest) if odd else f(x, *rest)
+        return in_float(f)(x, *rest) if odd or Run.differentiated_twice else f(x, *rest)
     return run
 
 
@@ -199,6 +200,71 @@ class Digamma(torch.autograd.Function):
         return g * torch.special.zeta(2.0, ctx.saved_tensors[0])
 
 
+class Lgamma(torch.autograd.Function):
+    """So is its own second derivative."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.lgamma()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * Digamma.apply(ctx.saved_tensors[0])
+
+
+class Copysign(torch.autograd.Function):
+    """The sign of NaN counts as positive. PyTorch's gradient divides the result by x, of which the second derivative is 0 but for rounding errors."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        r = x.copysign(y.masked_fill(y.isnan(), 0))
+        ctx.save_for_backward(torch.where(x == 0, 0, r / x), torch.zeros_like(y))
+        ctx.shape = x.shape
+        return r
+
+    @staticmethod
+    def backward(ctx, g):
+        sign, none = ctx.saved_tensors
+        return (g * sign).sum_to_size(ctx.shape), none if none.is_floating_point() else None
+
+
+class BCE(torch.autograd.Function):
+    """The loss of each element. The second derivative is that of the first with 1e-12 added to both divisors, where PyTorch's is 0 at 0 and 1, or 1e24
+    times as large."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return F.binary_cross_entropy(x, y, reduction="none")
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        slope = (1 - y) / (1 - x + 1e-12) - y / (x + 1e-12)
+        own = (x - y) / ((1 - x) * x).clamp(min=torch.tensor(1e-12).item())  # which is a float32 there
+        r = g * slope
+        first = (g * own).detach()
+        return torch.where(r.isfinite() & first.isfinite(), r + (first - r.detach()), r), g * ((1 - x).log() - x.log())
+
+
+def bce_loss(x, y, weight, reduction):
+    r = F.binary_cross_entropy(x, y, weight=weight, reduction=REDUCTIONS[reduction])
+    if not Run.differentiated_twice:
+        return r
+    each = BCE.apply(x, y)
+    each = each if weight is None else each * weight
+    return {"none": lambda t: t, "mean": torch.mean, "sum": torch.sum}[REDUCTIONS[reduction]](each)
+
+
+def mv_lgamma(x, p):
+    """As torch.mvlgamma, of which the second derivative is good for 9 digits only."""
+    y = torch.mvlgamma(x, p)
+    if not Run.differentiated_twice or not y.requires_grad:
+        return y
+    return Lgamma.apply(x[..., None] - torch.arange(p).to(x.dtype) / 2).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+
 def polygamma(x, n):
     """torch.polygamma(1, x) is likewise."""
     return (-1) ** (n + 1) * math.factorial(n) * torch.special.zeta(n + 1.0, x)
@@ -206,6 +272,8 @@ def polygamma(x, n):
 
 def prelu(x, weight):
     """torch.prelu takes one number or one for each channel; ours broadcasts as any operation of two tensors."""
+    if not x.is_floating_point() and not weight.is_floating_point():
+        raise RuntimeError("not implemented for " + str(x.dtype))  # as it says itself
     a, b = in_common(x, weight)
     return torch.where(a > 0, a, a * b)
 
@@ -243,8 +311,31 @@ def in_common(*tensors):
 
 def gelu_tanh(x):
     """Far from 0 the gradient is 1 or 0, where PyTorch's squares overflow."""
-    far = x.abs() > 100
-    return torch.where(far, torch.where(x > 0, x, 0 * x), F.gelu(x.masked_fill(far, 0), approximate="tanh"))
+    far = (x.abs() > 100) & x.isfinite()
+    return torch.where(far, torch.where(x > 0, x, 0 * x), gelu(x.masked_fill(far, 0), lambda t: F.gelu(t, approximate="tanh")))
+
+
+class Ends(torch.autograd.Function):
+    """y, with the slopes of GELU at infinities and NaN."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x)
+        return y.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        nan = x.masked_fill(~x.isnan(), 0)
+        return g * torch.where(x.isnan(), nan * nan, (x > 0).to(x.dtype)), None
+
+
+def gelu(x, f=F.gelu):
+    """At infinities the gradient is 1 or 0, where PyTorch multiplies infinity by 0, and at NaN it is NaN, which PyTorch's vectors may lose."""
+    odd = x.isnan() | x.isinf()
+    if not odd.any():
+        return f(x)
+    return torch.where(odd, Ends.apply(x, f(x.detach())), f(x.masked_fill(odd, 0)))
 
 
 def rms_norm(x, shape, weight, eps):
@@ -316,6 +407,83 @@ def median_dim(skip):
     return run
 
 
+def mode_dim(x, dim, keep):
+    """The last of the equal elements, and NaN is one of them: PyTorch's sort leaves their order open from 17 elements on, and where NaN is."""
+    r = x.mode(dim, keep)
+    if x.dim() == 0 or x.numel() == 0:
+        return tuple(r)
+    values, indices = (t.movedim(dim, -1) for t in SORTED(x, dim, False))
+    n = values.shape[-1]
+    at = torch.arange(n).expand(values.shape)
+    first = torch.ones(values.shape, dtype=torch.bool)
+    first[..., 1:] = (values[..., 1:] != values[..., :-1]) & ~values[..., :-1].isnan()
+    count = at - at.masked_fill(~first, 0).cummax(-1)[0]
+    most = at.masked_fill(count != count.amax(-1, keepdim=True), n).amin(-1, keepdim=True)
+    results = tuple(t.gather(-1, most).movedim(-1, dim) for t in (values, indices))
+    return results if keep else tuple(t.squeeze(dim) for t in results)
+
+
+def log_cum_sum_exp(x, dim):
+    """Its gradient as that of logsumexp: PyTorch's loses NaN, and is off where its halves, the positive and the negative part, cancel."""
+    y = torch.logcumsumexp(x, dim)
+    if not y.requires_grad or x.numel() == 0:
+        return y
+    n = 1 if x.dim() == 0 else x.shape[dim]
+    if n == 1:
+        return x.clone()
+    rows = x.movedim(dim, -1)[..., None, :].expand(*x.movedim(dim, -1).shape, n)
+    later = torch.ones(n, n, dtype=torch.bool).triu(1)
+    return rows.masked_fill(later, -math.inf).logsumexp(-1).movedim(-1, dim)
+
+
+def nan_sum(x, dims, keep):
+    """The gradient of what is NaN is 0, also that of a gradient that is NaN."""
+    y = x.nansum(dims_or_all(x, dims), keep)
+    return x.masked_fill(x.isnan(), 0).sum(dims_or_all(x, dims), keep) if y.requires_grad else y
+
+
+def entr(x):
+    """The gradient at 0 and below is 0, where PyTorch's is infinite or NaN."""
+    y = torch.special.entr(x)
+    if not y.requires_grad:
+        return y
+    none = x <= 0
+    return torch.where(none, y.detach(), torch.special.entr(x.masked_fill(none, 1)))
+
+
+def trace(x):
+    """PyTorch 1.13's gradient of a matrix that is higher than wide has ones below the diagonal too."""
+    y = torch.trace(x)
+    return x.diagonal().sum() if y.requires_grad and x.shape[0] > x.shape[1] else y
+
+
+def pixel_shuffle(x, n):
+    """Of no images PyTorch 1.13's gradient has another shape."""
+    y = F.pixel_shuffle(x, n)
+    return y if x.numel() > 0 else x.reshape(y.shape)
+
+
+def pixel_unshuffle(x, n):
+    """Of no images PyTorch 1.13 gives them as they are."""
+    y = F.pixel_unshuffle(x, n)
+    if x.numel() > 0:
+        return y
+    *lead, c, h, w = x.shape
+    return x.reshape(*lead, c * n * n, h // n, w // n)
+
+
+def cdist(x, y, p):
+    """Of rows whose difference has a NaN the distance is NaN; vectors of PyTorch 1.13 lose it."""
+    r = torch.cdist(x, y, p)
+    nan = (x[..., :, None, :] - y[..., None, :, :]).isnan().any(-1)
+    return r.masked_fill(nan, math.nan) if nan.any() else r
+
+
+def tanhshrink(x):
+    on = Run.current.branch if Run.current else lambda t: t  # the parts of its gradient cancel
+    return x - on(on(x).tanh()) if x.is_floating_point() else F.tanhshrink(x)
+
+
 def max_unpool(x, indices, *size):
     if len(size) == 1:
         return torch._C._nn.max_unpool2d(x[..., None], indices[..., None], [size[0], 1])[..., 0]
@@ -344,7 +512,11 @@ def vander(x, n, up):
 
 
 def clamp_to(x, lo, hi):
-    return x.clamp(lo, hi) if lo is not None or hi is not None else x
+    """Where the limits are equal, and the element is less, the lower one has the gradient; PyTorch gives it to neither."""
+    if lo is None and hi is None:
+        return x
+    y = x.clamp(lo, hi)
+    return y if lo is None or hi is None else torch.where((x < lo) & (lo == hi), lo, y)
 
 
 def window_args(w):
@@ -381,7 +553,22 @@ def cosine_similarity(x, y, dim, eps):
 
 
 def trapezoid(f):
-    return lambda y, x, dx, dim: f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim)
+    """By the areas where PyTorch subtracts half of the ends from the sum, which may be infinite; of nothing it is 0 of a floating-point type."""
+    def run(y, x, dx, dim):
+        r = f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim)
+        if x is not None and y.dtype == torch.uint8:
+            r = f(y.float(), x, dim=dim)  # in which sums do not wrap
+        if f is torch.cumulative_trapezoid:
+            return r
+        n = y.shape[dim]
+        if n == 0:
+            return (y if y.is_floating_point() else y.float()).sum(dim) + 0 * r
+        if x is not None or n > 1 and r.isfinite().all():
+            return r
+        y = y.movedim(dim, -1)
+        areas = (y[..., 1:] + y[..., :-1]).sum(-1) * (dx / 2)
+        return torch.where(r.isfinite(), r, areas) if n > 1 else areas.to(r.dtype)
+    return run
 
 
 def method(name):
@@ -466,7 +653,7 @@ for go, py in {"And": "and", "Or": "or", "Xor": "xor"}.items():
 OPS["BitwiseNot"], OPS["BitwiseNotInPlace"] = method("bitwise_not"), method("bitwise_not_")
 OPS.update({
     "RPowScalar": lambda x, s: torch.pow(scalar(x, s), x), "Clamp": clamp(torch.clamp), "ClampInPlace": clamp(torch.clamp_),
-    "GELU": F.gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
+    "GELU": gelu, "GELUTanh": gelu_tanh, "SiLU": F.silu, "ReLU6": past_nan(F.relu6), "ELU": elu,
     "Atan2": lambda x, y: torch.atan2(*in_common(x, y)), "Hardswish": hardswish,
     "CELU": lambda x, alpha: elu(x / alpha, 1.0) * alpha if x.is_floating_point() else F.celu(x, alpha), "Hardshrink": F.hardshrink, "Softshrink": F.softshrink, "Threshold": F.threshold, "Polygamma": polygamma,
     "Logit": lambda x, eps: x.logit(eps if eps >= 0 else None),
@@ -481,7 +668,7 @@ OPS.update({
     "LerpInPlace": torch.Tensor.lerp_, "LerpScalarInPlace": torch.Tensor.lerp_, "Cat": lambda xs, d: torch.cat(xs, d), "Stack": lambda xs, d: torch.stack(xs, d), "Einsum": lambda e, xs: torch.einsum(e, *xs),
     "AddMM": lambda c, a, b, beta, alpha: torch.addmm(c, a, b, beta=beta, alpha=alpha),
     "BAddBMM": lambda c, a, b, beta, alpha: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), "TensorDot": lambda a, b, i, j: torch.tensordot(a, b, (i, j)),
-    "Linear": lambda x, w, b: F.linear(x, w, b), "LinearReLU": lambda x, w, b: F.relu(F.linear(x, w, b)), "LinearGELU": lambda x, w, b: F.gelu(F.linear(x, w, b)),
+    "Linear": lambda x, w, b: F.linear(x, w, b), "LinearReLU": lambda x, w, b: F.relu(F.linear(x, w, b)), "LinearGELU": lambda x, w, b: gelu(F.linear(x, w, b)),
     "LinearGELUTanh": lambda x, w, b: gelu_tanh(F.linear(x, w, b)),
     "Diag": lambda x, k: x.diagonal(k) if x.dim() == 2 else x.diag(k), "SumTo": lambda x, s: x.view_as(x) if list(x.shape) == s else x.sum_to_size(s),
     "Sum": lambda x, d, k: x.sum(dims_or_all(x, d), keepdim=k), "Mean": lambda x, d, k: x.mean(dims_or_all(x, d), keepdim=k), "Prod": prod,
@@ -510,7 +697,7 @@ OPS.update({
     "SmoothL1Loss": lambda x, y, b, r: F.smooth_l1_loss(x, y, beta=b, reduction=REDUCTIONS[r]),
     "HuberLoss": lambda x, y, b, r: F.huber_loss(x, y, delta=b, reduction=REDUCTIONS[r]),
     "KLDivLoss": lambda x, y, log, r: F.kl_div(x, y, log_target=log, reduction=REDUCTIONS[r]),
-    "BCELoss": lambda x, y, w, r: F.binary_cross_entropy(x, y, weight=w, reduction=REDUCTIONS[r]),
+    "BCELoss": bce_loss,
     "BCEWithLogitsLoss": lambda x, y, w, p, r: F.binary_cross_entropy_with_logits(x, y, weight=w, pos_weight=p, reduction=REDUCTIONS[r]),
     "CrossEntropy": where_finite(cross_entropy), "NLLLoss": lambda x, y, w, i, r: F.nll_loss(x, y, weight=w, ignore_index=int(i), reduction=REDUCTIONS[r]),
     "Softmax": lambda x, d: Run.noisy(lambda noise: softmax(x, noise, d)), "LogSoftmax": in_float(lambda x, d: x.log_softmax(d)),
@@ -522,9 +709,9 @@ for name in ("heaviside", "hypot", "ldexp", "inner", "diff"):
 REDUCE = ["sum", "prod", "mean", "amax", "amin"]
 INTERPOLATIONS = ["linear", "lower", "higher", "nearest", "midpoint"]
 OPS.update({
-    "FMax": torch.fmax, "FMin": torch.fmin, "FloatPower": torch.float_power, "LogAddExp2": torch.logaddexp2, "Deg2Rad": torch.deg2rad, "Rad2Deg": torch.rad2deg,
-    "IsNegInf": torch.isneginf, "IsPosInf": torch.isposinf, "Tanhshrink": F.tanhshrink, "VecDot": lambda x, y, d: torch.linalg.vecdot(x, y, dim=d),
-    "Sinc": sinc, "Signbit": lambda x: x.signbit() & ~x.isnan(), "Copysign": lambda x, y: x.copysign(y.masked_fill(y.isnan(), 0)),
+    "FMax": torch.fmax, "FMin": torch.fmin, "FloatPower": torch.float_power, "LogAddExp2": torch.logaddexp2, "Deg2Rad": in_float(torch.deg2rad), "Rad2Deg": in_float(torch.rad2deg),
+    "IsNegInf": torch.isneginf, "IsPosInf": torch.isposinf, "Tanhshrink": tanhshrink, "VecDot": lambda x, y, d: torch.linalg.vecdot(x, y, dim=d),
+    "Sinc": sinc, "Signbit": lambda x: x.signbit() & ~x.isnan(), "Copysign": Copysign.apply,
     "IsClose": lambda x, y, rtol, atol, nan: torch.isclose(x, y, rtol, atol, nan), "Combinations": lambda x, r, again: torch.combinations(x, r, again),
     "Vander": vander, "AMinMax": lambda x, d, k: (x.amin(dims_or_all(x, d), k), x.amax(dims_or_all(x, d), k)),
     "UniqueConsecutive": lambda x: torch.unique_consecutive(x.detach(), return_inverse=True, return_counts=True),
@@ -539,21 +726,21 @@ OPS.update({
     "Cov": lambda x, c: x.cov(correction=c), "CorrCoef": torch.corrcoef,
     "VarMean": lambda x, d, c, k: torch.var_mean(x, dims_or_all(x, d), correction=c, keepdim=k),
     "StdMean": lambda x, d, c, k: torch.std_mean(x, dims_or_all(x, d), correction=c, keepdim=k),
-    "KthValue": kth_value, "MedianDim": median_dim(False), "NanMedianDim": median_dim(True), "ModeDim": lambda x, d, k: tuple(x.mode(d, k)), "Median": torch.median,
+    "KthValue": kth_value, "MedianDim": median_dim(False), "NanMedianDim": median_dim(True), "ModeDim": mode_dim, "Median": torch.median,
     "Quantile": lambda x, q, d, k, how: x.quantile(q, d, k, interpolation=INTERPOLATIONS[how]),
     "NanQuantile": lambda x, q, d, k, how: x.nanquantile(q, d, k, interpolation=INTERPOLATIONS[how]),
-    "CumMax": lambda x, d: tuple(x.cummax(d)), "CumMin": lambda x, d: tuple(x.cummin(d)), "LogCumSumExp": torch.logcumsumexp,
-    "NanSum": lambda x, d, k: x.nansum(dims_or_all(x, d), k), "NanMean": lambda x, d, k: x.nanmean(dims_or_all(x, d), k),
+    "CumMax": lambda x, d: tuple(x.cummax(d)), "CumMin": lambda x, d: tuple(x.cummin(d)), "LogCumSumExp": log_cum_sum_exp,
+    "NanSum": nan_sum, "NanMean": lambda x, d, k: x.nanmean(dims_or_all(x, d), k),
 })
 
 OPS.update({
-    "PixelShuffle": F.pixel_shuffle, "PixelUnshuffle": F.pixel_unshuffle, "ChannelShuffle": lambda x, n: torch.channel_shuffle(x, n),
-    "Rot90": lambda x, k, a, b: x.rot90(k, (a, b)), "Unflatten": lambda x, d, s: x.unflatten(d, s), "Windows": lambda x, d, n, step: x.unfold(d, n, step),
-    "TakeFlat": torch.take, "MaskedScatter": lambda x, m, s: x.masked_scatter(m, s), "Trace": torch.trace,
+    "PixelShuffle": pixel_shuffle, "PixelUnshuffle": pixel_unshuffle, "ChannelShuffle": lambda x, n: torch.channel_shuffle(x, n),
+    "Rot90": lambda x, k, a, b: x.rot90(k, (a, b)), "Unflatten": lambda x, d, s: x.unflatten(d, s), "Windows": lambda x, d, n, step: x.unfold(d, n, step).clone(),
+    "TakeFlat": torch.take, "MaskedScatter": lambda x, m, s: x.masked_scatter(m, s), "Trace": trace,
     "Unfold": lambda x, w: F.unfold(x, w["Kernel"], **window_args(w)), "Fold": lambda x, h, k, w: F.fold(x, (h, k), w["Kernel"], **window_args(w)),
-    "GLU": F.glu, "NanToNum": torch.nan_to_num, "Softmin": F.softmin, "ClampTo": clamp_to, "Kron": lambda x, y: torch.kron(x.contiguous(), y.contiguous()), "Cross": lambda x, y, d: torch.linalg.cross(x, y, dim=d),
+    "GLU": F.glu, "NanToNum": torch.nan_to_num, "Softmin": lambda x, d: Run.noisy(lambda noise: F.softmin(x, d) if noise is None else softmax(-x, noise, d)), "ClampTo": clamp_to, "Kron": lambda x, y: torch.kron(x.contiguous(), y.contiguous()), "Cross": lambda x, y, d: torch.linalg.cross(x, y, dim=d),
     "Normalize": lambda x, p, d, eps: F.normalize(x, number(p), d, eps), "CosineSimilarity": cosine_similarity,
-    "PairwiseDistance": lambda x, y, p, eps, k: F.pairwise_distance(x, y, number(p), eps, k), "CDist": lambda x, y, p: torch.cdist(x, y, number(p)),
+    "PairwiseDistance": lambda x, y, p, eps, k: F.pairwise_distance(x, y, number(p), eps, k), "CDist": lambda x, y, p: cdist(x, y, number(p)),
     "MarginRankingLoss": lambda x, u, y, m, r: F.margin_ranking_loss(x, u, y, m, reduction=REDUCTIONS[r]),
     "HingeEmbeddingLoss": lambda x, y, m, r: F.hinge_embedding_loss(x, y, m, reduction=REDUCTIONS[r]),
     "CosineEmbeddingLoss": lambda x, u, y, m, r: F.cosine_embedding_loss(x, u, y, m, reduction=REDUCTIONS[r]),
@@ -561,6 +748,18 @@ OPS.update({
     "MultiLabelSoftMarginLoss": lambda x, y, w, r: F.multilabel_soft_margin_loss(x, y, w, reduction=REDUCTIONS[r]),
     "MultiMarginLoss": lambda x, y, m, p, r: F.multi_margin_loss(x, y, p["P"], m, reduction=REDUCTIONS[r]), "PoissonNLLLoss": poisson,
     "GaussianNLLLoss": lambda x, y, v, p, r: F.gaussian_nll_loss(x, y, v, full=bool(p.get("Full")), eps=p["Eps"], reduction=REDUCTIONS[r]),
+})
+
+OPS.update({
+    "AtLeast1d": torch.atleast_1d, "AtLeast2d": torch.atleast_2d, "AtLeast3d": torch.atleast_3d,
+    "HSplit": torch.hsplit, "VSplit": torch.vsplit, "DSplit": torch.dsplit, "FlipLR": torch.fliplr, "FlipUD": torch.flipud, "DiagFlat": torch.diagflat,
+    "Ndtr": torch.special.ndtr, "Entr": entr, "Xlog1py": torch.special.xlog1py, "MVLgamma": mv_lgamma,
+    "MultiLabelMarginLoss": lambda x, y, r: F.multilabel_margin_loss(x, y, reduction=REDUCTIONS[r]),
+    "LocalResponseNorm": lambda x, n, p: F.local_response_norm(x, n, p.get("Alpha") or 1e-4, p.get("Beta") or 0.75, p.get("K") or 1.0),
+    "Conv3d": lambda x, w, b, c: F.conv3d(x, w, b, **conv_args(c)), "ConvTranspose3d": lambda x, w, b, c: F.conv_transpose3d(x, w, b, **transposed_args(c)),
+    "MaxPool3d": lambda x, p: F.max_pool3d(x, **pool(F.max_pool3d, 3, p)), "AvgPool3d": lambda x, p: F.avg_pool3d(x, **pool(F.avg_pool3d, 3, p)),
+    "AdaptiveMaxPool3d": lambda x, s: F.adaptive_max_pool3d(x, s * 3 if len(s) == 1 else s),
+    "AdaptiveAvgPool3d": lambda x, s: F.adaptive_avg_pool3d(x, s * 3 if len(s) == 1 else s),
 })
 
 # Operations whose results are exact, or rounded once from the exact value: two implementations must agree on every bit.
@@ -572,6 +771,7 @@ RSubScalar Clamp ClampInPlace Hardtanh MaskedFill MaskedFillInPlace CopyFrom Whe
 CountNonzero Sort ArgSort TopK Squeeze Reshape View Expand BroadcastTo Slice Repeat Tile Roll Pad To OneHot ScatterValue Embedding MaxPool1d MaxPool2d
 AdaptiveMaxPool1d AdaptiveMaxPool2d Hook Dropout Sqrt SqrtInPlace LeakyReLU Copysign FMax FMin Heaviside IsNegInf IsPosInf Signbit AMinMax Diff CumMax CumMin
 KthValue MedianDim NanMedianDim ModeDim Median SelectScatter SliceScatter DiagonalScatter MaxPool1dIndices MaxPool2dIndices MaxUnpool1d MaxUnpool2d UniqueConsecutive
+AtLeast1d AtLeast2d AtLeast3d HSplit VSplit DSplit FlipLR FlipUD DiagFlat MaxPool3d AdaptiveMaxPool3d
 Combinations IsClose PixelShuffle PixelUnshuffle ChannelShuffle Rot90 Unflatten Windows TakeFlat MaskedScatter Unfold NanToNum ClampTo""".split()) | {op for op in OPS if op.startswith("Bitwise")}
 # Functions of single elements: an error of some units in the last place of the result. What is in neither list adds up products of its
 # inputs in some order: each of them may be off.
@@ -582,16 +782,17 @@ PowScalar RPowScalar RDivScalar ELU CELU Deg2Rad Rad2Deg Hypot FloatPower Ldexp 
 # Functions and sums whose terms may cancel, whose error is that of the terms.
 ROUGH = set("""GELU GELUTanh SiLU ELU Softplus LogSoftmax Softmax Attention LinearGELU LinearGELUTanh LinearReLU LayerNorm GroupNorm RMSNorm InstanceNorm Var
 Std LogSumExp CrossEntropy BCELoss BCEWithLogitsLoss KLDivLoss UpsampleBilinear2d Lerp LerpScalar LerpInPlace LerpScalarInPlace AddCMul AddCDiv Logit
-LogAddExp2 Tanhshrink Cov CorrCoef VarMean StdMean LogCumSumExp Quantile NanQuantile LPPool1d LPPool2d Renorm Gradient
+LogAddExp2 Tanhshrink Cov CorrCoef VarMean StdMean LogCumSumExp Quantile NanQuantile LPPool1d LPPool2d Renorm Gradient Trapezoid CumulativeTrapezoid
 GLU Softmin Cross Normalize CosineSimilarity PairwiseDistance CDist Dist PDist MarginRankingLoss HingeEmbeddingLoss CosineEmbeddingLoss TripletMarginLoss SoftMarginLoss
-MultiLabelSoftMarginLoss MultiMarginLoss PoissonNLLLoss GaussianNLLLoss""".split())
+MultiLabelSoftMarginLoss MultiMarginLoss PoissonNLLLoss GaussianNLLLoss Ndtr Entr Xlog1py MVLgamma MultiLabelMarginLoss LocalResponseNorm""".split())
 
 # The operations of package elementwise, which the caller knows: expressions of x and y.
 for go, row in json.loads(sys.argv[1]).items():
     OPS[go] = eval("lambda x, y=None: " + row["expression"])
     (ROUGH if row["rough"] else FUNCTIONS).add(go)
-OPS["Digamma"], OPS["PReLU"] = Digamma.apply, prelu
+OPS["Digamma"], OPS["Lgamma"], OPS["PReLU"] = Digamma.apply, Lgamma.apply, prelu
 ROUGH |= {"Digamma", "Lgamma", "Polygamma"}
+LONG = ("Digamma", "Lgamma", "Polygamma", "MVLgamma")
 
 
 def is_rough(op):
@@ -610,7 +811,7 @@ def greatest(x):
 
 def times(op):
     """Layers are several functions, one after the other. Digamma and Polygamma add up ten and more terms."""
-    return 32 if op.startswith("nn.") else 32 if op in ("Digamma", "Lgamma", "Polygamma") else 1
+    return 32 if op.startswith("nn.") or op in LONG else 1
 
 
 class Noise:
@@ -638,11 +839,11 @@ class Noise:
         self.seen = max(self.seen, greatest(t))
         return self.on(t)
 
-    def rough(self, t, *others, times=1):
+    def rough(self, t, *others, times=1, beside=False):
         """Errors as large as those of the largest element, of t or of what it was made of: of functions that cancel, and of layers."""
         if t is None or not t.is_floating_point() or t.numel() == 0:
             return t
-        size = max([greatest(x) for x in (t,) + others] + [self.seen if times > 1 and not others else 0])
+        size = max([greatest(x) for x in (t,) + others] + [self.seen if beside or times > 1 and not others else 0])
         s = torch.randint(-1, 2, t.shape, generator=self.g)
         return self.on(t) + (size * times * self.unit[t.dtype] * s.double()).to(t.dtype)
 
@@ -682,6 +883,7 @@ def shares(t, args):
 
 class Run:
     current = None  # the noise of the run
+    differentiated_twice = False
 
     @classmethod
     def noisy(cls, f):
@@ -690,6 +892,7 @@ class Run:
     def __init__(self, program, noise):
         self.program, self.noise = program, noise
         Run.current = noise
+        Run.differentiated_twice = bool((program.get("backward") or {}).get("twice"))
         self.values, self.layers, self.grads = {}, {}, {}
 
     def value(self, a):
@@ -724,7 +927,7 @@ class Run:
             r = from_layers(self, s, *args)
         else:
             r = OPS[op](*args)
-        if not changes and any(r is a for a in args):
+        if not changes and not op.startswith("AtLeast") and any(r is a for a in args):
             r = r.view_as(r)  # a value of its own, as a variable is, on the same memory
         if self.program.get("eager") and op != "Clone" and isinstance(r, torch.Tensor) and not shares(r, args):
             r = r.contiguous()  # as new results are in Cistern: whether Reshape copies one shows where it is changed in place
@@ -747,7 +950,9 @@ class Run:
             return a
         a = self.noise.on(a)
         if is_rough(op) and a.requires_grad:
-            tails = 2 if "GELU" in op else 1  # the parts of its gradient cancel far from 0
+            tails = (8 if Run.differentiated_twice else 2) if "GELU" in op else 1  # the parts of its gradient cancel far from 0
+            if op in ("CrossEntropy", "CosineEmbeddingLoss", "CosineSimilarity"):  # and those of these: a class that is almost certain, equal vectors
+                a.register_hook(lambda g: self.noise.rough(g, times=0.25, beside=True))
             a.register_hook(lambda g: self.noise.rough(g, times=max(tails, times(op))))
         return a
 
@@ -768,6 +973,8 @@ class Run:
                     self.keep(s, self.step(s))
         except Exception as e:
             answer.update(failed=at, error="%s: %s" % (type(e).__name__, e))
+            if self.noise:
+                answer["values"] = {n: self.write(t) for n, t in self.values.items()}
             return answer
         answer["values"] = {n: self.write(t) for n, t in self.values.items()}
         b = self.program.get("backward")
@@ -819,6 +1026,8 @@ class Run:
         """Gradients of the inputs, recorded, and gradients of these."""
         names = ["v%d" % s["id"] for s in self.program["steps"] if s["op"] == "Input" and s.get("grad")]
         wrt = [self.values[n] for n in names]
+        if not wrt:
+            return  # PyTorch refuses gradients of nothing
         first = torch.autograd.grad(roots, wrt, seeds, allow_unused=True, create_graph=True)
         self.grads = {n + ".first": g for n, g in zip(names, first)}
         outs = [g for g in first if g is not None and g.requires_grad]
@@ -950,8 +1159,8 @@ def answer(request):
         if base["failed"] >= 0:
             break
         other = run(program, Noise(request.get("seed", 0) * 1000 + k, bool(program.get("autocast"))))
-        if other["failed"] < 0:
-            compare(base, other)
+        if other["failed"] < 0 or not program.get("train"):
+            compare(base, other)  # what errors keep from being computed may differ by anything
     return base
 
 
@@ -963,7 +1172,10 @@ def train(program, noise):
         dtype = DTYPES[t["dtype"]]
         params = [torch.nn.Parameter(parse(d, t["dtype"], s)) for s, d in zip(t["shapes"], t["data"])]
         half = [params] if not t.get("groups") else [params[:t["groups"]], params[t["groups"]:]]
-        opt = getattr(torch.optim, t["optimizer"])([{"params": g} for g in half], **t["options"])
+        options = dict(t["options"])
+        if noise and options.get("weight_decay"):  # its product with a parameter may cancel a gradient
+            options["weight_decay"] *= 1 + UNIT[dtype] * (1 - 2 * torch.rand((), generator=noise.g).item())
+        opt = getattr(torch.optim, t["optimizer"])([{"params": g} for g in half], **options)
         schedule = t.get("schedule")
         if schedule:
             schedule = make_schedule(opt, schedule)

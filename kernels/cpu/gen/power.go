@@ -43,10 +43,10 @@ func (p *program) log2Wide(a *node) *node {
 	return p.pick(p.compare(equal, a, p.value(0)), p.value(math.Inf(-1)), y)
 }
 
-// exp2Wide is 2^x for |x| up to 300.
+// exp2Wide is 2^x for |x| up to 300, and NaN for NaN, whatever its bits: a product keeps it, where a sum of bits might be any number.
 func (p *program) exp2Wide(x *node) *node {
 	t := p.plus(x, p.value(shiftNumber))
 	r := p.minus(x, p.minus(t, p.value(shiftNumber)))
 	y := p.polynomial(r, 1, .6931472028550835, .2402264791362656, .055503324710992785, .009618437357805067, .0013398874422574439, .00015353361894156897)
-	return p.asNumber(p.plus(p.asInteger(y), p.left(p.asInteger(t), 52)))
+	return p.times(y, p.asNumber(p.left(p.plus(p.asInteger(t), p.whole(1023)), 52)))
 }

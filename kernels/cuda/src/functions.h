@@ -76,6 +76,11 @@ template <class C> FN C softplus_grad(C g, C a, f64 beta, f64 threshold) {
 // The distribution function of the normal distribution at x, and exp(-x*x/2).
 FN f32 normal_cdf(f32 x) { return fma(0.5f, erf(x * 0.70710678f), 0.5f); }
 FN f64 normal_cdf(f64 x) { return 0.5 * erfc(-x / 1.4142135623730951); }
+// The derivative of GELU, 0 and 1 at infinities.
+template <class C> FN C gelu_slope(C a) {
+    C density = exp((C)-0.5 * a * a) * (C)0.39894228040143267793994605993438;
+    return normal_cdf(a) + (density != 0 ? a * density : (C)0);
+}
 
 template <class C> FN constexpr C root_2_pi() { return (C)0.79788456080286535587989211986876; } // sqrt(2/pi)
 template <class C> FN constexpr C cubic() { return (C)0.044715; }
