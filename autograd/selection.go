@@ -40,6 +40,9 @@ func maskShape(t, mask *tensor.Tensor) (tensor.Shape, error) {
 	if mask.DType() != tensor.Bool {
 		return nil, &tensor.DTypeError{Op: "MaskedSelect", DTypes: []tensor.DType{t.DType(), mask.DType()}, Detail: "the mask must be bool"}
 	}
+	if mask.Len() > 0 && !mask.Exec().Computes() {
+		return nil, &tensor.ValuesError{Op: "MaskedSelect", Device: mask.Device().ID()}
+	}
 	return tensor.BroadcastShapes(t.Shape(), mask.Shape())
 }
 
@@ -147,7 +150,7 @@ func (v *Variable) IndexPut(at []*Variable, values *Variable, accumulate bool) *
 		}
 		n, rest := x.rows.Len(), x.taken[len(x.taken)-len(x.table)+1:]
 		if v.Len() == 0 || n == 0 {
-			return v.Contiguous()
+			return v.copied()
 		}
 		src := values.Expand(x.result...).Permute(x.forth...).Reshape(n, rest.Len())
 		first := v.Permute(x.order...)

@@ -203,6 +203,14 @@ func indexable(name string, t *Tensor, at []*Tensor) error {
 
 // plan reads masks, and makes one index of several. After an error the computation has ended.
 func (p *parts) plan(name string, t *Tensor, at []*Tensor) (indexing, error) {
+	for _, i := range at {
+		if i != nil && i.dtype == Bool {
+			p.note(i.valued(name))
+		}
+	}
+	if p.err != nil {
+		return indexing{}, p.release()
+	}
 	idx, dims := p.unmasked(at)
 	if p.err != nil {
 		return indexing{}, p.release()

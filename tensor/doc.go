@@ -53,6 +53,7 @@
 //
 // # Errors
 //
-// *ShapeError, *DTypeError, *DeviceError, *ValueError and *ReleasedError are mistakes of the caller. What comes from below is
+// *ShapeError, *DTypeError, *DeviceError, *ValueError and *ReleasedError are mistakes of the caller, and *ValuesError is of operations whose results are as large
+// as values say, on a simulated device, which has none. What comes from below is
 // wrapped with the operation's name: errors.As reaches *memory.OOMError and *device.Error.
 package tensor

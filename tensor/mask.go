@@ -48,6 +48,9 @@ func (t *Tensor) greatest(name string) (int, error) {
 	if t.Len() == 0 {
 		return 0, shapeErr(name, []Shape{t.Shape()}, "no elements to tell the number of classes from")
 	}
+	if err := t.valued(name); err != nil {
+		return 0, err
+	}
 	m, err := t.Max(nil, false)
 	if err != nil {
 		return 0, err

@@ -1,11 +1,15 @@
 package tensor
 
-// The results of the functions in this file are as large as values say: each waits for the device once, to learn it.
+// The results of the functions in this file are as large as values say: each waits for the device once, to learn it. On a simulated device, which has
+// no values, they fail with a *ValuesError.
 
 // Nonzero is where the elements are that are not 0: int64 and [count, dimensions of t], in row-major order. It waits for the device.
 func (t *Tensor) Nonzero() (*Tensor, error) {
 	const name = "Nonzero"
 	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if err := t.valued(name); err != nil {
 		return nil, err
 	}
 	var p parts
@@ -44,6 +48,9 @@ func (t *Tensor) MaskedSelect(mask *Tensor) (*Tensor, error) {
 	}
 	l, err := broadcastLayout(name, t, mask)
 	if err != nil {
+		return nil, err
+	}
+	if err := mask.valued(name); err != nil {
 		return nil, err
 	}
 	var p parts
@@ -89,6 +96,9 @@ func (t *Tensor) Unique() (values, inverse, counts *Tensor, err error) {
 	if err := usable(name, t); err != nil {
 		return nil, nil, nil, err
 	}
+	if err := t.valued(name); err != nil {
+		return nil, nil, nil, err
+	}
 	var p parts
 	v, i, c := p.unique(p.of(t))
 	if err := p.err; err != nil {
@@ -128,6 +138,9 @@ func (p *parts) unique(t *Tensor) (values, inverse, counts *Tensor) {
 func (t *Tensor) BinCount(weights *Tensor, minLength int) (*Tensor, error) {
 	const name = "BinCount"
 	if err := countable(name, t, weights, minLength); err != nil {
+		return nil, err
+	}
+	if err := t.valued(name); err != nil {
 		return nil, err
 	}
 	dt := Float64

@@ -88,7 +88,8 @@ func (l *AdaptiveLogSoftmaxLayer) Predict(x *autograd.Variable) *autograd.Variab
 }
 
 // Forward is, for inputs [N, in] and classes [N] of int64, the logarithm of the probability of each row's class, [N], and the mean of that, negative, as
-// the loss. An input [in] with a class without dimensions is one row. It reads the classes, for which it waits for the device.
+// the loss. An input [in] with a class without dimensions is one row. It reads the classes, for which it waits for the device; on a simulated one, which
+// has none, it fails with a *tensor.ValuesError.
 func (l *AdaptiveLogSoftmaxLayer) Forward(x, target *autograd.Variable) (output, loss *autograd.Variable) {
 	if l == nil {
 		failed := x.Graph().Refuse("forward", nilLayer[AdaptiveLogSoftmaxLayer](), x)
@@ -111,6 +112,9 @@ func (l *AdaptiveLogSoftmaxLayer) Forward(x, target *autograd.Variable) (output,
 // rows is Forward's output: places of the head for all rows, and beside it what the clusters add to those that are in them.
 func (l *AdaptiveLogSoftmaxLayer) rows(x, target *autograd.Variable) *autograd.Variable {
 	g := x.Graph()
+	if !g.Exec().Computes() && target.Len() > 0 { // how many rows are in a cluster
+		return g.Refuse("adaptive_log_softmax", &tensor.ValuesError{Op: "AdaptiveLogSoftmaxWithLoss", Device: g.Device().ID()}, x, target)
+	}
 	classes, err := autograd.Values[int64](target)
 	if err != nil {
 		return g.Refuse("adaptive_log_softmax", err, x, target)
