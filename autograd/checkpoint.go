@@ -121,9 +121,9 @@ func (n *node) versions() []uint32 {
 // note remembers the parameters that f used, and those of checkpoints within.
 func (s *segment) note(sub *Graph) {
 	s.params = sub.used
-	for p, v := range sub.params {
-		if p.requiresGrad && v.Alive() {
-			s.params = append(s.params, usedParameter{p, p.Tensor(), v.tensor().Version()})
+	for p, leaf := range sub.params {
+		if p.requiresGrad && leaf.v.Alive() {
+			s.params = append(s.params, usedParameter{p, p.Tensor(), leaf.v.tensor().Version()})
 		}
 	}
 }

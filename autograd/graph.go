@@ -32,7 +32,7 @@ type Graph struct {
 	scope    *scope // the innermost open scope; nil outside of all
 	nodes    uint64 // how many nodes were recorded: the next node's number
 	passes   uint64 // how many backward passes were begun
-	params   map[*Parameter]*Variable
+	params   map[*Parameter]paramLeaf
 	replaced map[*Parameter]*Variable // what WithParameters has put in their place
 	memo     map[any]*Variable
 

@@ -69,8 +69,8 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 	return g.newVariable(t)
 }
 
-// Param returns p's leaf in this graph. There is one per graph, however often the parameter is used, unless that was released;
-// it belongs to no scope. Within WithParameters it is what that has put in p's place.
+// Param returns p's leaf in this graph. There is one per graph, however often the parameter is used, unless that was released, or the parameter was frozen,
+// unfrozen or given another value in between; it belongs to no scope. Within WithParameters it is what that has put in p's place.
 func (g *Graph) Param(p *Parameter) *Variable {
 	if g == nil {
 		return nil
@@ -81,8 +81,9 @@ func (g *Graph) Param(p *Parameter) *Variable {
 	if v := g.replaced[p]; v != nil {
 		return v
 	}
-	if v, ok := g.params[p]; ok && v.Alive() {
-		return v
+	requires := p.RequiresGrad() && !g.inference
+	if leaf, ok := g.params[p]; ok && leaf.v.Alive() && leaf.value == p.value && leaf.requires == requires {
+		return leaf.v
 	}
 	if p.Tensor() == nil {
 		return g.Refuse("param", g.scope.missing(p))
@@ -96,12 +97,20 @@ func (g *Graph) Param(p *Parameter) *Variable {
 	if p.requiresGrad && !v.dtype.IsFloat() {
 		return g.Refuse("parameter "+p.name, notFloat(v.dtype), v)
 	}
-	v.requires = p.requiresGrad && !g.inference
+	v.requires = requires
 	if g.params == nil {
-		g.params = make(map[*Parameter]*Variable)
+		g.params = make(map[*Parameter]paramLeaf)
 	}
-	g.params[p] = v
+	g.params[p] = paramLeaf{v, p.value, requires}
 	return v
+}
+
+// paramLeaf is the leaf of a parameter as it was when the graph last used it: a parameter that was frozen, unfrozen or given another value since then gets another
+// leaf for what comes, and what is there keeps the one that it has.
+type paramLeaf struct {
+	v        *Variable
+	value    *tensor.Tensor
+	requires bool
 }
 
 func notFloat(dt tensor.DType) error {

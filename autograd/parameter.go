@@ -134,7 +134,7 @@ func (p *Parameter) ZeroGrad() {
 // RequiresGrad reports whether graphs compute gradients for the parameter.
 func (p *Parameter) RequiresGrad() bool { return p != nil && p.requiresGrad }
 
-// SetRequiresGrad freezes the parameter (false) or unfreezes it, for graphs that use it from now on.
+// SetRequiresGrad freezes the parameter (false) or unfreezes it, for operations that use it from now on, in graphs that used it before too.
 func (p *Parameter) SetRequiresGrad(on bool) {
 	if p != nil {
 		p.requiresGrad = on
