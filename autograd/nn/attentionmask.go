@@ -48,6 +48,8 @@ func Cached(l *KVCacheLayer) AttendOption {
 // has one cache for the attention to itself and another one for that to the memory:
 //
 //	y := decoder.Decode(x, memory, []nn.AttendOption{nn.CachedLayers(positions)}, []nn.AttendOption{nn.CachedLayers(memories)})
+//
+// No cache is an error here, where Cached takes it: of a nil one it could not be told whether the attention is one to later positions too.
 func CachedLayers(c *KVCache) AttendOption {
 	return func(a *attending) { a.stack, a.stacked = c, true }
 }

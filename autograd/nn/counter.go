@@ -21,6 +21,8 @@ func (c *counter) value(p *autograd.Parameter) (int64, error) {
 		return 0, nil
 	case t == c.tensor && t.Version() == c.version:
 		return c.n, nil
+	case !t.Exec().Computes(): // nothing is there to read
+		return 0, nil
 	}
 	v, err := t.Item()
 	return int64(v), err

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
@@ -10,10 +11,10 @@ import (
 
 // KVCacheSize says what a KVCache holds.
 type KVCacheSize struct {
-	Layers  int // of the model
+	Layers  int // of the model; at most 4096
 	Batch   int // sequences
 	Heads   int // of keys and values, which may be fewer than those of queries
-	MaxLen  int // positions of a sequence
+	MaxLen  int // positions of a sequence; at most 2147483647
 	HeadDim int // elements of a head
 }
 
@@ -69,8 +70,8 @@ func NewKVCache(dev device.Device, size KVCacheSize, opts ...Option) (*KVCache, 
 			o(&p)
 		}
 	}
-	if min(size.Layers, size.Batch, size.Heads, size.MaxLen, size.HeadDim) < 1 {
-		return nil, argumentErr("KVCache", "a size of %+v; all of it must be at least 1", size)
+	if err := size.check(); err != nil {
+		return nil, err
 	}
 	if !p.dtype.IsFloat() {
 		return nil, argumentErr("KVCache", "keys and values of %s; want a floating-point type", p.dtype)
@@ -97,6 +98,25 @@ func NewKVCache(dev device.Device, size KVCacheSize, opts ...Option) (*KVCache, 
 		l.rows = make([]int, size.Batch) // no more than the device had memory for
 	}
 	return c, nil
+}
+
+// check refuses sizes that no model has, before memory of the device or of the host is taken for a part of them.
+func (s KVCacheSize) check() error {
+	switch {
+	case min(s.Layers, s.Batch, s.Heads, s.MaxLen, s.HeadDim) < 1:
+		return argumentErr("KVCache", "a size of %+v; all of it must be at least 1", s)
+	case s.Layers > maxLayers:
+		return argumentErr("KVCache", "%d layers; there may be 1 to %d", s.Layers, maxLayers)
+	case s.MaxLen > math.MaxInt32:
+		return argumentErr("KVCache", "a greatest length of %d positions; it may be 1 to %d", s.MaxLen, math.MaxInt32)
+	}
+	most := math.MaxInt / 16 // elements of the largest type, for keys and values
+	for _, n := range []int{2, s.Layers, s.Batch, s.Heads, s.MaxLen, s.HeadDim} {
+		if most /= n; most == 0 {
+			return argumentErr("KVCache", "a size of %+v; it is more bytes than can be counted", s)
+		}
+	}
+	return nil
 }
 
 // Size is what the cache was made for.

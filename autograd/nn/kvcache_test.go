@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
+	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -313,6 +314,29 @@ func TestKVCache_RefusesSizesBeyondTheDevicesMemory(t *testing.T) {
 		_, err := nn.NewKVCache(r.dev, size, nn.WithAllocator(r.alloc))
 		require.Error(t, err, "%+v", size)
 	}
+}
+
+// Sizes that no model has are refused before any memory is taken, each and their product.
+func TestKVCache_RefusesSizesThatNoModelHas(t *testing.T) {
+	r := onSim(t)
+	for want, size := range map[string]nn.KVCacheSize{
+		"nn: KVCache: 9223372036854775807 layers; there may be 1 to 4096":                            {math.MaxInt, 1, 1, 1, 1},
+		"nn: KVCache: 4097 layers; there may be 1 to 4096":                                           {4097, 1, 1, 1, 1},
+		"nn: KVCache: a greatest length of 9223372036854775807 positions; it may be 1 to 2147483647": {1, 1, 1, math.MaxInt, 1},
+		"nn: KVCache: a size of {Layers:1 Batch:9223372036854775807 Heads:1 MaxLen:1 HeadDim:1}; ":   {1, math.MaxInt, 1, 1, 1},
+		"Heads:9223372036854775807 MaxLen:1 HeadDim:1}; it is more bytes than can be counted":        {1, 1, math.MaxInt, 1, 1},
+		"HeadDim:4611686018427387904}; it is more bytes than can be counted":                         {1, 1, 1, 1, 1 << 62},
+		"MaxLen:1048576 HeadDim:1048576}; it is more bytes than can be counted":                      {1 << 10, 1 << 10, 1, 1 << 20, 1 << 20},
+	} {
+		_, err := nn.NewKVCache(r.dev, size, nn.WithAllocator(r.alloc))
+		var argument *nn.ArgumentError
+		require.ErrorAs(t, err, &argument)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, "KVCache", argument.What)
+	}
+	r.cache(nn.KVCacheSize{Layers: 4096, Batch: 1, Heads: 1, MaxLen: 1, HeadDim: 1})
+	_, err := nn.NewKVCache(r.dev, nn.KVCacheSize{1, 1, 1, math.MaxInt32, 1}, nn.WithAllocator(r.alloc))
+	require.ErrorIs(t, err, memory.ErrOutOfMemory)
 }
 
 func TestKVCache_RefusesWhatDoesNotFit_AndChangesNothing(t *testing.T) {
