@@ -633,6 +633,7 @@ func TestOptions_RefuseWhatCannotBe(t *testing.T) {
 	for want, opts := range map[string][]data.Option{
 		"Workers(-1)":                   {data.Workers(-1)},
 		"Prefetch(0)":                   {data.Prefetch(0)},
+		"Prefetch(65537)":               {data.Prefetch(1<<16 + 1)},
 		"WithSampler was given":         {data.WithSampler(nil)},
 		"WithBatchSampler was given":    {data.WithBatchSampler(nil)},
 		"WithGenerator was given":       {data.WithGenerator(nil)},

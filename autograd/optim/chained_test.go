@@ -67,6 +67,9 @@ func TestCyclicLR_RefusesGroupsWithoutMomentum(t *testing.T) {
 	require.ErrorIs(t, optim.CyclicLR(o, one, one, 2, optim.StepsDown(0), optim.KeepMomentum()).Err(), optim.ErrInvalid)
 	require.ErrorIs(t, optim.CyclicLR(o, one, []float64{1, 2}, 2, optim.KeepMomentum()).Err(), optim.ErrInvalid)
 	require.NoError(t, optim.CyclicLR(optim.Adam(nil), one, one, 2).Err(), "the first of the betas")
+	for _, momenta := range [][2]float64{{0, 0.5}, {1, 0.5}, {0.5, 0}, {0.5, 1}} {
+		require.ErrorIs(t, optim.CyclicLR(optim.Adam(nil), one, one, 2, optim.CyclicMomentum(momenta[0], momenta[1])).Err(), optim.ErrInvalid, momenta)
+	}
 }
 
 func TestRates_OfNothing(t *testing.T) {
