@@ -14,16 +14,22 @@ const (
 	TiB
 )
 
-// units is ordered from large to small.
-var units = []struct {
+type byteUnit struct {
 	name string
 	size uint64
-}{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"B", 1}}
+}
 
-const allowedBytes = `a number of bytes such as 4096, or with a unit of B, KiB, MiB, GiB or TiB such as 1.5GiB`
+// units is ordered from large to small.
+var units = []byteUnit{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"B", 1}}
 
-// ParseBytes reads a number of bytes: "80GiB", "1.5 MiB", "512B" or plain "4096". Units are powers of 1024, in upper or
-// lower case; a fraction is rounded down to whole bytes. Anything else is a *ParseError.
+// readable are the units that ParseBytes knows. "B" is the end of all of them, and so the last.
+var readable = append([]byteUnit{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}}, units...)
+
+const allowedBytes = `a number of bytes such as 4096, or with a unit of B, KiB, MiB, GiB or TiB (powers of 1024), or KB, MB, GB or TB (powers of 1000), such as 1.5GiB`
+
+// ParseBytes reads a number of bytes: "80GiB", "1.5 MiB", "80GB", "512B" or plain "4096". KiB to TiB are powers of 1024, and KB to TB,
+// in which sellers count, powers of 1000: 80GB is 74.5GiB. Upper and lower case mean the same; a fraction is rounded down to whole bytes.
+// Anything else is a *ParseError.
 func ParseBytes(s string) (uint64, error) {
 	n, _, err := parseBytes(s)
 	return n, err
@@ -35,7 +41,7 @@ func parseBytes(s string) (n uint64, unit bool, err error) {
 		return 0, false, &ParseError{What: "number of bytes", Value: s, Allowed: allowedBytes}
 	}
 	number, size := strings.TrimSpace(s), uint64(1)
-	for _, u := range units { // each suffix is tried before "B", which is the end of all of them
+	for _, u := range readable {
 		if k := len(number) - len(u.name); k >= 0 && strings.EqualFold(number[k:], u.name) {
 			number, size, unit = strings.TrimSpace(number[:k]), u.size, true
 			break
@@ -50,11 +56,23 @@ func parseBytes(s string) (n uint64, unit bool, err error) {
 	if !unit || strings.Trim(number, "0123456789.") != "" { // no exponents, signs, infinities
 		return fail()
 	}
-	f, err := strconv.ParseFloat(number, 64)
-	if err != nil || f*float64(size) >= math.MaxUint64 {
+	f, err := timesUnit(number, size)
+	if err != nil || f >= math.MaxUint64 {
 		return fail()
 	}
-	return uint64(f * float64(size)), unit, nil
+	return uint64(f), unit, nil
+}
+
+// timesUnit is a number with a fraction times the size of a unit. A power of 1000 is read as an exponent, as a product would be rounded:
+// 0.29 times 100 is a little less than 29.
+func timesUnit(number string, size uint64) (float64, error) {
+	for exponent, power := 3, uint64(1000); exponent <= 12; exponent, power = exponent+3, power*1000 {
+		if size == power {
+			return strconv.ParseFloat(number+"e"+strconv.Itoa(exponent), 64)
+		}
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	return f * float64(size), err
 }
 
 // FormatBytes writes n for people, with at most two decimals: "80GiB", "1.5MiB", "513B". It is not exact.

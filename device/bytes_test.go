@@ -20,6 +20,15 @@ func TestParseBytes_ReadsUnitsAndPlainNumbers(t *testing.T) {
 		"0.1KiB":               102, // rounded down
 		"18446744073709551615": 1<<64 - 1,
 		"16777215TiB":          16777215 << 40,
+		"80GB":                 80_000_000_000,
+		"80 gb":                80_000_000_000,
+		"1.5TB":                1_500_000_000_000,
+		"10MB":                 10_000_000,
+		"7kB":                  7000,
+		"0.0015KB":             1, // rounded down
+		"1.001GB":              1_001_000_000,
+		"4.35GB":               4_350_000_000, // and not a byte less
+		"18446744TB":           18446744_000_000_000_000,
 	} {
 		got, err := ParseBytes(text)
 		require.NoError(t, err, text)
@@ -29,7 +38,7 @@ func TestParseBytes_ReadsUnitsAndPlainNumbers(t *testing.T) {
 
 func TestParseBytes_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
 	for _, text := range []string{
-		"", "GiB", "B", "-1", "-1GiB", "+1GiB", "1e3KiB", "1.5", "1..5GiB", "0x10", "10MB", "10M", "1_000", "NaN GiB", "Inf B",
+		"", "GiB", "B", "-1", "-1GiB", "+1GiB", "1e3KiB", "1.5", "1..5GiB", "0x10", "10PB", "10G", "10M", "18446745TB", "18446744.9TB", "1e3GB", "GB", "1_000", "NaN GiB", "Inf B",
 		"16777216TiB", "18446744073709551616", "99999999999999999999GiB", "16777216.5TiB", "1GiB2",
 	} {
 		_, err := ParseBytes(text)
@@ -38,6 +47,7 @@ func TestParseBytes_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
 		require.ErrorAs(t, err, &parse)
 		require.Equal(t, text, parse.Value)
 		require.Contains(t, err.Error(), "KiB, MiB, GiB or TiB")
+		require.Contains(t, err.Error(), "KB, MB, GB or TB")
 	}
 }
 

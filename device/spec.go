@@ -15,9 +15,9 @@ type Spec struct {
 	Capacity uint64 // bytes of a host or sim device; 0 means its default
 }
 
-const allowedSpecs = `"host", "host:4GiB", "sim", "sim:80GiB", "cuda" or "cuda:0"`
+const allowedSpecs = `"host", "host:4GiB", "sim", "sim:80GiB", "sim:80GB", "cuda" or "cuda:0"`
 
-// ParseSpec reads a specification: "host" and "sim", with or without a capacity that has a unit ("host:4GiB"), and "cuda",
+// ParseSpec reads a specification: "host" and "sim", with or without a capacity that has a unit as ParseBytes reads it ("host:4GiB", "sim:80GB"), and "cuda",
 // with or without an index ("cuda:1"). Anything else is a *ParseError.
 func ParseSpec(s string) (Spec, error) {
 	name, rest, more := strings.Cut(s, ":")

@@ -15,6 +15,8 @@ func TestParseSpec_ReadsEachKind(t *testing.T) {
 		"sim:80GiB":   {Kind: Sim, Capacity: 80 << 30},
 		"sim:1.5MiB":  {Kind: Sim, Capacity: 3 << 19},
 		"sim:4096B":   {Kind: Sim, Capacity: 4096},
+		"sim:80GB":    {Kind: Sim, Capacity: 80e9},
+		"host:500mb":  {Kind: Host, Capacity: 500e6},
 		"cuda":        {Kind: CUDA},
 		"cuda:0":      {Kind: CUDA},
 		"cuda:3":      {Kind: CUDA, Index: 3},
@@ -31,7 +33,7 @@ func TestParseSpec_ReadsEachKind(t *testing.T) {
 
 func TestParseSpec_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
 	for _, text := range []string{
-		"", "gpu", "CUDA:0", "cpu", "host:", "host:0GiB", "host:1", "sim:1", "sim:-1GiB", "sim:80GB", "cuda:", "cuda:-1",
+		"", "gpu", "CUDA:0", "cpu", "host:", "host:0GiB", "host:1", "sim:1", "sim:-1GiB", "sim:80G", "sim:0GB", "cuda:", "cuda:-1",
 		"cuda:x", "cuda:4GiB", "cuda:0:1", "cuda:99999999999", "sim:1GiB:2",
 	} {
 		_, err := ParseSpec(text)
