@@ -36,6 +36,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -84,8 +85,8 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.runs, "runs", 5, "`number` of measurements of which the median counts")
 	f.IntVar(&o.steps, "steps", 100, "training `steps` of one measurement; 0 leaves training out")
 	f.IntVar(&o.pairs, "pairs", 20000, "`number` of allocations after which a recorded program is cut off; 0 is all of it")
-	f.StringVar(&o.json, "json", "", "`file` to write the figures to")
-	f.StringVar(&o.plot, "plot", "", "`file` to draw the figures into, .svg or .png")
+	command.OutputVar(f, &o.json, "json", "`file` to write the figures to")
+	command.OutputVar(f, &o.plot, "plot", "`file` to draw the figures into, .svg or .png")
 	single := f.String("single", "", "`list` of sizes, each a program of one block that is allocated and freed again and again")
 	f.DurationVar(&o.least, "least", 20*time.Millisecond, "how long a measurement takes at least: programs are repeated so long")
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that may have PyTorch; empty leaves PyTorch out")
@@ -102,6 +103,9 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 			return o, fmt.Errorf("-single: %q is no size", size)
 		}
 		o.single = append(o.single, n)
+	}
+	if ext := strings.ToLower(filepath.Ext(o.plot)); o.plot != "" && ext != ".png" && ext != ".svg" {
+		return o, fmt.Errorf("-plot is %q, must end in .png or .svg", o.plot)
 	}
 	if f.NArg() > 0 || o.runs < 1 || o.steps < 0 || o.pairs < 0 || !o.costs.valid() || o.steps == 0 && o.traces == "" && len(o.single) == 0 {
 		return o, errors.New("want -runs of at least 1, something to run (-steps, -single or -traces), no negative numbers, and no arguments")

@@ -156,7 +156,7 @@ func TestRun_ReportsWhatIsWrong(t *testing.T) {
 		"trace of nothing":   {[]string{"-traces", none}, 1, "allocates nothing"},
 		"device too small":   {[]string{"-least", "0", "-device", "sim:1MiB", "-runs", "1", "-steps", "1"}, 1, "training, direct"},
 		"unwritable figures": {[]string{"-device", "sim", "-runs", "1", "-steps", "1", "-json", filepath.Join(none, "no", "file")}, 1, "no such file"},
-		"unknown image":      {[]string{"-device", "sim", "-runs", "1", "-steps", "1", "-plot", filepath.Join(none, "x.what")}, 1, "what"},
+		"unknown image":      {[]string{"-device", "sim", "-runs", "1", "-steps", "1", "-plot", filepath.Join(none, "x.what")}, 2, ".png or .svg"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errOut := call(c.args...)
@@ -244,4 +244,20 @@ func TestAddPyTorch_SaysWhyItWasLeftOut(t *testing.T) {
 	r := report{Results: []*Result{{Workload: "small"}}}
 	require.ErrorContains(t, r.addPyTorch(options{python: python(t, `echo '{"results":[]}'`)}, device.Spec{Kind: device.CUDA}, all), "0 programs of 1")
 	require.ErrorContains(t, r.addPyTorch(options{python: python(t, `echo '{"results":[{}]}'`)}, device.Spec{Kind: device.CUDA}, all), "did not run small")
+}
+
+// A bar reaches half a place to both sides of its middle: the axis must, or the outer ones are cut off; and the legend needs a place beside them.
+func TestPlot_HasPlaceForAllBarsAndTheLegend(t *testing.T) {
+	r := new(report)
+	for _, load := range []string{"training", "single"} {
+		for _, s := range on(device.Sim) {
+			r.Results = append(r.Results, &Result{Allocator: s.name, Workload: load, NsPerUnit: 1e3})
+		}
+	}
+	p, err := r.plot()
+	require.NoError(t, err)
+	require.LessOrEqual(t, p.X.Min, -0.5)
+	require.Greater(t, p.X.Max, 1.5)
+	require.Less(t, p.Y.Min, 1.0)
+	require.Greater(t, p.Y.Max, 1.0)
 }

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 	_ "gonum.org/v1/plot/vg/vgimg" // png
 	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
@@ -27,6 +28,14 @@ var colors = []color.Color{
 // draw makes a bar for each allocator under each workload: its time in microseconds, on a logarithmic axis because the times
 // of a training step and of a request that a cache serves lie far apart.
 func (r *report) draw(file string) error {
+	p, err := r.plot()
+	if err != nil {
+		return err
+	}
+	return savePlot(file, p)
+}
+
+func (r *report) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = "time of a training step, or of an allocation and its free\n" + r.Device + " (" + r.Name + ")"
 	if r.Assumed != "" {
@@ -34,24 +43,25 @@ func (r *report) draw(file string) error {
 	}
 	p.Y.Label.Text = "µs"
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Padding = true, vg.Millimeter
 
 	names := uniques(r.Results, func(x *Result) string { return x.Allocator })
 	loads := uniques(r.Results, func(x *Result) string { return x.Workload })
-	width := vg.Points(400 / float64(len(loads)*(len(names)+1)))
-	floor := slices.Min(r.times()) / 2 // where bars begin: a logarithmic axis has no 0
+	width := vg.Points(400 / float64(len(loads)*(len(names)+1))) // in all, less than the axis has for the bars
+	floor := slices.Min(r.times()) / 2                           // where bars begin: a logarithmic axis has no 0
 	p.Y.Min, p.Y.Max = floor, 2*slices.Max(r.times())
 	for i, name := range names {
 		bars, err := r.bars(name, loads, floor, width)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		bars.Offset = width * vg.Length(float64(i)-float64(len(names)-1)/2)
 		p.Add(bars)
 		p.Legend.Add(name, bars)
 	}
 	p.NominalX(loads...)
-	return savePlot(file, p)
+	p.X.Min, p.X.Max = -0.5, 1.2*float64(len(loads))-0.5 // bars end half a place from their middle; the legend stands beside the last
+	return p, nil
 }
 
 // bars are those of one allocator. They stand on others that are not drawn, which end at the floor; where there is no result
@@ -105,10 +115,13 @@ func uniques(list []*Result, key func(*Result) string) (out []string) {
 }
 
 func savePlot(file string, p *plot.Plot) error {
-	image, err := p.WriterTo(24*vg.Centimeter, 12*vg.Centimeter, strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), "."))
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), ".")
+	image, err := draw.NewFormattedCanvas(24*vg.Centimeter, 12*vg.Centimeter, format)
 	if err != nil {
 		return err
 	}
+	margin := 4 * vg.Millimeter // what stands at the edge would be cut off
+	p.Draw(draw.Crop(draw.New(image), margin, -margin, margin, -margin))
 	var b bytes.Buffer
 	if _, err := image.WriteTo(&b); err != nil {
 		return err

@@ -35,7 +35,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Func("allocator", "`caching`, which is the default, or naive: a driver call for each request", o.setAllocator)
 	f.Func("device", "`sim`, which is the default, or host: real memory, of which nobody touches a byte", o.setDevice)
 	f.BoolVar(&o.json, "json", false, "write one JSON object with the keys of an expected file")
-	f.StringVar(&o.plot, "plot", "", "draw allocated and reserved memory over time into this `file`, .png or .svg")
+	command.OutputVar(f, &o.plot, "plot", "draw allocated and reserved memory over time into this `file`, .png or .svg")
 	f.StringVar(&o.expect, "expect", "", "compare with this expected `file`; capacity, conf and fraction are its unless given")
 	f.StringVar(&o.all, "all", "", "compare all files in `folder`/expected with the traces in the folder; takes no other flags")
 	if err := command.Parse(f, args); err != nil {

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 	_ "gonum.org/v1/plot/vg/vgimg" // png
 	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 
@@ -70,8 +71,8 @@ func (c *curve) save(file string, r *replay.Result) error {
 	p.Title.Text = strings.TrimSpace(r.Trace + "  " + r.Config.AllocConf)
 	p.X.Label.Text = "events"
 	p.Y.Label.Text = name
-	p.Y.Min, p.Y.Max = 0, 1.05*top/float64(unit)
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Y.Min, p.Y.Max = 0, 1.2*top/float64(unit) // the legend stands above all lines
+	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.Padding = true, true, 2*vg.Millimeter, vg.Millimeter
 
 	d := drawing{plot: p, unit: float64(unit)}
 	if len(r.Marks) <= maxMarks {
@@ -131,10 +132,12 @@ func (d *drawing) line(name string, xys plotter.XYs, c color.Color) {
 
 func savePlot(file string, p *plot.Plot) error {
 	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), ".")
-	image, err := p.WriterTo(24*vg.Centimeter, 12*vg.Centimeter, format)
+	image, err := draw.NewFormattedCanvas(24*vg.Centimeter, 12*vg.Centimeter, format)
 	if err != nil {
 		return err
 	}
+	margin := 4 * vg.Millimeter // what stands at the edge would be cut off
+	p.Draw(draw.Crop(draw.New(image), margin, -margin, margin, -margin))
 	var b bytes.Buffer
 	if _, err := image.WriteTo(&b); err != nil {
 		return err

@@ -57,7 +57,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.model, "model", "all", "one of "+strings.Join(names(), ", ")+", or all")
 	f.StringVar(&o.traces, "traces", "", "`folder` of recorded programs, for PyTorch's figures")
 	f.StringVar(&o.amp, "amp", "off", "precision of matrix products: off, fp16 or bf16")
-	f.StringVar(&o.json, "json", "", "file to write the figures to")
+	command.OutputVar(f, &o.json, "json", "file to write the figures to")
 	f.IntVar(&o.steps, "steps", 6, "training steps")
 	f.IntVar(&o.batch, "batch", 0, "batch instead of the model's own")
 	f.IntVar(&o.seq, "seq", 0, "length of gpt's sequences instead of its own")

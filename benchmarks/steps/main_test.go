@@ -131,7 +131,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		"unknown device":  {[]string{"-device", "tpu"}, 1, `"tpu"`},
 		"no recordings":   {[]string{"-traces", dir}, 1, "mlp: open " + filepath.Join(dir, "expected", "mlp_adam.default.json.gz")},
 		"too small":       {[]string{"-device", "sim:100MiB", "-model", "resnet"}, 1, "out of memory"},
-		"unwritable JSON": {[]string{"-json", filepath.Join(dir, "no", "file")}, 1, "writing the figures"},
+		"unwritable JSON": {[]string{"-json", filepath.Join(dir, "no", "file")}, 1, "-json cannot be written"},
 		"model":           {[]string{"-model", "bert"}, 2, `"bert"`},
 		"precision":       {[]string{"-amp", "fp8"}, 2, `"fp8"`},
 		"steps":           {[]string{"-steps", "0"}, 2, "-steps 0"},

@@ -37,10 +37,14 @@ func NewFlagSet(program string, stderr io.Writer) *flag.FlagSet {
 	return f
 }
 
-// Parse reads the flags. An error has been written to the standard error with the flags' help: Run does not repeat it.
+// Parse reads the flags. An error of reading has been written to the standard error with the flags' help: Run does not repeat it. Files
+// of OutputVar that cannot be written are an error too.
 func Parse(f *flag.FlagSet, args []string) error {
 	err := f.Parse(args)
-	if err == nil || errors.Is(err, flag.ErrHelp) {
+	switch {
+	case err == nil:
+		return checkOutputs(f)
+	case errors.Is(err, flag.ErrHelp):
 		return err
 	}
 	return written{err}
@@ -65,8 +69,9 @@ type exit int
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 func (e exit) ExitCode() int { return int(e) }
 
-// Run calls work, if parse has read the flags, and returns the exit code: 2 for wrong flags, 0 after -h, and for an error of work 1 or what
-// its method ExitCode returns, if it has one. It writes an error to stderr, as a line under the program's name.
+// Run calls work, if parse has read the flags, and returns the exit code: 2 for wrong flags, 1 for files of OutputVar that cannot be
+// written, 0 after -h, and for an error of work 1 or what its method ExitCode returns, if it has one. It writes an error to stderr, as a
+// line under the program's name.
 func Run(program string, stderr io.Writer, parse, work func() error) int {
 	switch err := parse(); {
 	case errors.Is(err, flag.ErrHelp):
@@ -74,6 +79,9 @@ func Run(program string, stderr io.Writer, parse, work func() error) int {
 	case err != nil:
 		if !errors.As(err, new(written)) {
 			write(stderr, program, err)
+		}
+		if errors.As(err, new(unwritable)) {
+			return 1 // the flags are as they should be
 		}
 		return 2
 	}

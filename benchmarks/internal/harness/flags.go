@@ -10,6 +10,7 @@ import (
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 // Flags are those of benchmarks that time calls on a device, beside PyTorch.
@@ -33,7 +34,9 @@ func (o *Flags) Define(f *flag.FlagSet) {
 }
 
 // JSON defines the flag of the file with all numbers.
-func JSON(f *flag.FlagSet, to *string) { f.StringVar(to, "json", "", "`file` that gets all figures") }
+func JSON(f *flag.FlagSet, to *string) {
+	command.OutputVar(f, to, "json", "`file` that gets all figures")
+}
 
 // Check refuses values that no benchmark takes, and arguments.
 func (o *Flags) Check(f *flag.FlagSet) error {

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// OutputVar adds a flag for a file that is written when all is done. Parse refuses one that cannot be: before hours of work, not after them.
+func OutputVar(f *flag.FlagSet, to *string, name, usage string) { f.Var((*output)(to), name, usage) }
+
+// output is the value of such a flag.
+type output string
+
+func (o *output) Set(file string) error { *o = output(file); return nil }
+func (o *output) String() string {
+	if o == nil { // as package flag asks a new one for what it prints
+		return ""
+	}
+	return string(*o)
+}
+
+// unwritable is the error of a file that cannot be written.
+type unwritable struct{ error }
+
+func (u unwritable) Unwrap() error { return u.error }
+
+// checkOutputs refuses files that cannot be written. Flags that are not given name none.
+func checkOutputs(f *flag.FlagSet) (err error) {
+	f.Visit(func(f *flag.Flag) {
+		if o, ok := f.Value.(*output); ok && *o != "" && err == nil {
+			if wrong := Writable(string(*o)); wrong != nil {
+				err = unwritable{fmt.Errorf("-%s cannot be written: %w", f.Name, wrong)}
+			}
+		}
+	})
+	return err
+}
+
+// Writable reports whether a file can be made or replaced, and leaves everything as it is.
+func Writable(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder", file)
+	case !info.Mode().IsRegular():
+		return nil // a pipe or a device: opening one may have effects
+	default:
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			file = real
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".writable*")
+	if err != nil {
+		var of *fs.PathError
+		if errors.As(err, &of) {
+			of.Path = file // and not that of ours
+		}
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

@@ -1,0 +1,51 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParse_RefusesFilesThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept")
+	require.NoError(t, os.WriteFile(kept, []byte("before"), 0o600))
+	for file, want := range map[string]string{
+		filepath.Join(dir, "absent", "x"): "-json cannot be written",
+		dir:                               "is a folder",
+		filepath.Join(kept, "x"):          "-json cannot be written",
+		filepath.Join(dir, "new"):         "",
+		kept:                              "",
+		"":                                "",
+	} {
+		var stderr bytes.Buffer
+		var to string
+		f := NewFlagSet("p", &stderr)
+		OutputVar(f, &to, "json", "`file` to write to")
+		err := Parse(f, []string{"-json", file})
+		require.Equal(t, file, to)
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "finding out leaves nothing behind")
+	text, err := os.ReadFile(kept)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(text))
+}
+
+func TestOutputVar_IsExplainedLikeOtherFlags(t *testing.T) {
+	var stderr bytes.Buffer
+	var to string
+	f := NewFlagSet("p", &stderr)
+	OutputVar(f, &to, "json", "`file` to write to")
+	f.PrintDefaults()
+	require.Equal(t, "  -json file\n    \tfile to write to\n", stderr.String())
+}
