@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/chewxy/math32 v1.11.1
 	github.com/ebitengine/purego v0.11.3
+	github.com/google/pprof v0.0.0-20250403155104-27863c87afa6
 	github.com/pkg/errors v0.9.1
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1

@@ -3,11 +3,13 @@ package autograd
 import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
 // deliver adds t, which it takes over, to the incoming gradient of v.
 func (b *backward) deliver(v *Variable, t *tensor.Tensor) error {
+	use(t, memmeter.Gradient)
 	if err := b.g.sum(&v.buf, t); err != nil {
 		return err
 	}
@@ -151,6 +153,7 @@ func (p *Parameter) accumulate(t *tensor.Tensor) error {
 		return err
 	}
 	defer c.Release()
+	use(c, memmeter.Gradient)
 	p.grad = c.On(p.value.Exec())
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/region"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -86,6 +87,9 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 	if err := b.prepare(name); err != nil {
 		return err
 	}
+	if region.On() {
+		defer region.Begin("pass", "backward")()
+	}
 	b.g.enter()
 	defer b.g.leave()
 	b.g.retaining, b.g.returning, b.g.running = b.retain, b.wanted != nil, true
@@ -129,7 +133,7 @@ func (b *backward) run() error {
 		return err
 	}
 	for i, n := range b.nodes {
-		if err := b.step(n); err != nil {
+		if err := b.stepLabelled(n); err != nil {
 			return &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.site, Err: err}
 		}
 		b.nodes[i] = nil

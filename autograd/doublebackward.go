@@ -114,7 +114,7 @@ func (p *recording) run(roots, seeds []*Variable) error {
 		}
 	}
 	for _, n := range p.nodes {
-		if err := p.step(n); err != nil {
+		if err := p.stepLabelled(n); err != nil {
 			return &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.site, Err: err}
 		}
 	}

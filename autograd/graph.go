@@ -39,6 +39,7 @@ type Graph struct {
 	gradients map[*Variable]*Variable // of leaves, that Backward has recorded
 	nested    bool                    // it is that of a function inside an operation
 	segment   bool                    // of Checkpoint's
+	around    *scope                  // of the graph that has the operation, for labels
 	used      []usedParameter         // by checkpoints within a nested one
 	foreign   []device.Stream         // streams other than the graph's on which leaves live
 

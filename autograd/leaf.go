@@ -5,6 +5,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -26,6 +27,9 @@ func (g *Graph) Input(t *tensor.Tensor, opts ...LeafOption) *Variable {
 	h, err := g.adopt("Input", t)
 	if err != nil {
 		return g.fail(err)
+	}
+	if !g.segment {
+		use(h, memmeter.Input)
 	}
 	v := g.newVariable(h)
 	v.given = true
@@ -66,6 +70,7 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 	if t, err = g.own("New", t); err != nil {
 		return g.fail(err)
 	}
+	use(t, memmeter.Input)
 	return g.newVariable(t)
 }
 
@@ -92,6 +97,7 @@ func (g *Graph) Param(p *Parameter) *Variable {
 	if err != nil {
 		return g.fail(err)
 	}
+	g.useParameter(p)
 	v := g.Outside(func() *Variable { return g.newVariable(h) })
 	v.param, v.keep = p, true
 	if p.requiresGrad && !v.dtype.IsFloat() {

@@ -3,6 +3,7 @@ package autograd
 import (
 	"fmt"
 
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -99,6 +100,7 @@ func (n *node) compute() error {
 		case err != nil:
 			return err
 		case !n.op.inPlace:
+			use(t, memmeter.Activation)
 			n.out = n.g.newVariable(t)
 		case n.differentiable():
 			n.out = n.replaced()
@@ -109,6 +111,7 @@ func (n *node) compute() error {
 	}
 	ts, err := n.op.several(n)
 	for i, t := range ts {
+		use(t, memmeter.Activation)
 		if v := n.g.newVariable(t); i == 0 {
 			n.out = v
 		} else {
@@ -199,6 +202,7 @@ func (n *node) save(what uses, at int, v *value) {
 	if n.g.anomaly {
 		v.t.WatchChanges()
 	}
+	n.useSaved(v.t)
 	n.saved = append(n.saved, saved{what: what, at: at, val: v, version: v.t.Version()})
 }
 

@@ -151,7 +151,7 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 	n := &node{op: o, g: g, in: in, arg: arg}
 	g.enter()
 	defer g.leave()
-	err := n.run()
+	err := n.runLabelled()
 	if err == nil {
 		err = g.open(o.name)
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/region"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -16,6 +17,9 @@ type scope struct {
 	module Located // whose forward pass the scope is, nil for none
 	host   *scope  // the innermost scope of a module around this one, or this one itself
 	depth  int     // how many modules are around
+
+	located   bool // pathFound is the path; see labelPath
+	pathFound string
 }
 
 // Located is a module that knows where in a model it is, for errors.
@@ -94,6 +98,9 @@ func (g *Graph) ModuleScope(m Located, f func() *Variable) *Variable {
 	if s.depth > maxModules {
 		return g.Refuse("forward", nestedForEver("ModuleScope"))
 	}
+	if region.On() {
+		defer g.beginRegion(m)()
+	}
 	if result[0] = f(); result[0] == nil {
 		return g.Refuse("forward", errNothing)
 	}
@@ -115,8 +122,24 @@ func (g *Graph) ModuleScopes(m Located, f func() []*Variable) (results []*Variab
 		g.Refuse("forward", nestedForEver("ModuleScopes"))
 		return nil
 	}
+	if region.On() {
+		defer g.beginRegion(m)()
+	}
 	results = f()
 	return results
+}
+
+// beginRegion marks the forward pass of a module on time lines, under the module's path: its type, if that is known, for
+// the outermost one.
+func (g *Graph) beginRegion(m Located) (end func()) {
+	name := g.ModulePath()
+	if t, ok := m.(interface{ ModuleType() string }); ok && name == "" {
+		name = t.ModuleType()
+	}
+	if name == "" {
+		name = "model"
+	}
+	return region.Begin("module", name)
 }
 
 func nestedForEver(call string) error {

@@ -1,9 +1,12 @@
 package kernels
 
 import (
+	"time"
+
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/internal/timeline"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -22,26 +25,45 @@ func Launch(c *op.Call) error {
 		return nil // an optimizer without tensors
 	}
 	id := c.Stream.Device().ID()
+	if r := timeline.Active(); r != nil {
+		r.Launch(uint8(id.Kind), id.Index)
+	}
 	f, ok := Lookup(id.Kind, c.Op, d)
 	if !ok {
 		return &MissingError{Op: c.Op, DType: d, Device: id}
 	}
 	e, ok := c.Stream.(device.Executor)
 	if !ok {
-		return f(c) // a device with its own launches: f enqueues the work on the stream
+		return timed(c, f) // a device with its own launches: f enqueues the work on the stream
 	}
 	switch e.Mode() {
 	case device.ExecInline:
 		if err := e.Submit(c.Op.String(), nothing); err != nil { // the memory of a closed device is gone
 			return err
 		}
-		return f(c)
+		return timed(c, f)
 	case device.ExecQueued:
 		copied := c.Clone()
-		return e.Submit(c.Op.String(), func() error { return f(copied) })
+		return e.Submit(c.Op.String(), func() error { return timed(copied, f) })
 	default:
-		return e.Submit(c.Op.String(), nothing)
+		if timeline.Active() == nil {
+			return e.Submit(c.Op.String(), nothing)
+		}
+		return timed(c, func(c *op.Call) error { return e.Submit(c.Op.String(), nothing) })
 	}
+}
+
+// timed runs a call and tells who records how long it took: on the host the work, elsewhere the call that enqueues it.
+func timed(c *op.Call, f func(*op.Call) error) error {
+	r := timeline.Active()
+	if r == nil {
+		return f(c)
+	}
+	id := c.Stream.Device().ID()
+	begin := time.Now()
+	err := f(c)
+	r.Operation(uint8(id.Kind), id.Index, uint64(c.Stream.ID()), c.Op.String(), begin, time.Since(begin))
+	return err
 }
 
 // nothing is what a device without storage does with a kernel, and what asks a stream whether it takes work.

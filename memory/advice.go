@@ -54,24 +54,27 @@ func completeAdvice(err error) {
 
 // adviceOnLimits is for limits that keep a request from memory that the device has. Caller holds a.mu.
 func (a *Caching) adviceOnLimits(e *OOMError, r *request) string {
-	pool := r.shard.pool
-	if !e.LimitHit || e.DeviceFree < e.Tried {
+	if !e.LimitHit || e.DeviceFree < r.wanted || r.shard.hasSource() { // what a source has nobody knows
 		return ""
 	}
-	if pool != nil && pool.overLimit(e.Tried) {
-		if limit := a.limit.Load(); limit != unlimited && e.Reserved+e.Tried > limit {
+	if e.Reserved+e.Tried > r.policy.rejectedAbove(e.DeviceTotal) { // without that limit there still is this one
+		return ""
+	}
+	if pool := r.shard.pool; pool != nil && pool.overLimit(e.Tried) {
+		if e.Reserved+a.underway+e.Tried > a.limit.Load() {
 			return ""
 		}
-		e.EnoughLimit = uint64(pool.reserved.All.Current) + e.Tried
+		e.EnoughLimit = uint64(pool.reserved.All.Current) + pool.underway + e.Tried
 		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.", text.Bytes(e.EnoughLimit))
 	}
-	e.EnoughLimit = e.Reserved + e.Tried
+	e.EnoughLimit = e.Reserved + a.underway + e.Tried
 	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
 		text.Bytes(e.EnoughLimit), a.limitSetting())
 }
 
 // adviceOnPages is for free memory in segments that are in use. An expandable segment gives whole free pages back, so that what matters is
-// how many there are, with the blocks where they are. Caller holds a.mu and no shard.
+// how many there are, with the blocks where they are. That is no proof: under the setting they would lie elsewhere, and requests before this one
+// could have failed. So it is said in words only. Caller holds a.mu and no shard.
 func (a *Caching) adviceOnPages(e *OOMError, r *request) string {
 	d, ok := a.driver.(VirtualDriver)
 	if r.policy.expandable || r.shard.hasSource() || !ok || d.Granularity() == 0 || a.inCapture() {
@@ -80,42 +83,66 @@ func (a *Caching) adviceOnPages(e *OOMError, r *request) string {
 	if r.policy.reserve != (Reserve{}) { // ranges may be too short
 		return ""
 	}
-	pages, need := a.freePages(d.Granularity(), r)
-	reserved := e.Reserved - min(pages, e.Reserved)
-	room := e.DeviceFree + e.Reserved - reserved
-	if limit := a.limit.Load(); limit != unlimited {
-		room = min(room, limit-min(limit, reserved))
-	}
-	if room < need {
+	l := a.layInPages(d, r)
+	if !l.fits(e, a.limit.Load(), r) {
 		return ""
 	}
-	e.Setting = settingsTried[0].text
-	return fmt.Sprintf("With %s %s of the free memory, which is in pieces, would be whole pages for use elsewhere: as the blocks lie now, that serves this request. "+
-		"RecordHistory lets settings be tried on the program itself.", e.Setting, text.Bytes(pages))
+	advice := "expandable_segments:True, from the start of the program on, may serve this request: "
+	if l.whole > 0 {
+		advice += fmt.Sprintf("%s of the free memory, which is in pieces, would be whole pages for use elsewhere, and ", text.Bytes(l.whole))
+	}
+	advice += "with the blocks as they lie now there would be room."
+	if a.history.Load() == nil {
+		advice += " RecordHistory, before the first allocation, lets the program itself be tried with it."
+	}
+	return advice
 }
 
-// freePages returns how many bytes expandable segments would give back, and how many r would map then, if the blocks of each stream and pool lay one behind the
-// other in one range as they lie in its segments now. Caller holds a.mu and no shard.
-func (a *Caching) freePages(granularity uint64, r *request) (free, need uint64) {
-	need = r.size
+// pageLayout is what expandable segments would hold if the blocks of each stream and pool lay one behind the other in one range as they lie in its
+// segments now.
+type pageLayout struct {
+	whole uint64 // the whole pages in free memory, which go back to the device
+	more  int64  // bytes that are reserved more than now, the free pages being gone: less, as a rule
+	pool  int64  // the part of more that is of the request's pool
+	need  uint64 // what would be mapped for the request
+}
+
+// fits reports whether there would be room for r, under a limit of reserved bytes and that of r's pool.
+func (l *pageLayout) fits(e *OOMError, limit uint64, r *request) bool {
+	within := func(reserved StatArray, more int64, limit uint64) bool {
+		return limit == unlimited || uint64(reserved.All.Current+more)+e.Tried <= limit
+	}
+	owner := r.shard.owner
+	if !within(owner.dev.ReservedBytes, l.more, limit) || r.shard.pool != nil && !within(r.shard.pool.reserved, l.pool, r.shard.pool.limit) {
+		return false
+	}
+	if reject := r.policy.rejectedAbove(e.DeviceTotal); !within(owner.dev.ReservedBytes, l.more, reject) {
+		return false
+	}
+	return int64(e.DeviceFree)-l.more >= int64(l.need)
+}
+
+// layInPages computes the layout. Caller holds a.mu and no shard.
+func (a *Caching) layInPages(d VirtualDriver, r *request) (l pageLayout) {
 	shards := a.lockShards()
 	defer unlockShards(shards)
+	tail := uint64(0) // free memory that the request's range has for it
 	for _, range_ := range a.ranges() {
-		page := roundUp(smallSegment, granularity)
-		if range_.kind == largePool {
-			page = roundUp(r.policy.largeSegment, granularity)
+		p := range_.pages(r.policy.page(range_.kind, d))
+		if range_.shard.pool != nil { // private pools keep theirs
+			p.whole = 0
 		}
-		pages, tail, padding := range_.pages(page)
-		free += pages - min(padding, pages)
-		if range_.shard == r.shard && range_.kind == r.kind {
-			need -= min(tail, need)
+		more := int64(p.padding) - int64(p.whole)
+		l.whole, l.more = l.whole+p.whole, l.more+more
+		if range_.shard.pool == r.shard.pool {
+			l.pool += more
+		}
+		if range_.shard == r.shard && range_.kind == r.kind && p.hole < r.size { // it is laid into the first hole that is large enough
+			tail = p.tail
 		}
 	}
-	page := roundUp(smallSegment, granularity)
-	if r.kind == largePool {
-		page = roundUp(r.policy.largeSegment, granularity)
-	}
-	return free, roundUp(need, page)
+	l.need = roundUp(r.size-min(tail, r.size), r.policy.page(r.kind, d))
+	return l
 }
 
 // blockRange are the segments of one stream and pool, as if they were one.
@@ -143,23 +170,32 @@ func (a *Caching) ranges() (list []blockRange) {
 	return list
 }
 
-// pages returns the bytes of the whole pages in the range's free memory, those that are free behind its last block and share a page with it, and those
-// by which the last page is longer than the range.
-func (b *blockRange) pages(page uint64) (whole, tail, padding uint64) {
+// rangePages is how the blocks of a range lie in pages.
+type rangePages struct {
+	whole   uint64 // bytes of the whole pages in its free memory
+	hole    uint64 // the longest piece of free memory before the last block
+	tail    uint64 // bytes that are free behind the last block and share a page with it
+	padding uint64 // by which the last page is longer than the range
+}
+
+func (b *blockRange) pages(page uint64) (p rangePages) {
 	var at, start uint64 // start: of the free memory that ends at at
 	for _, seg := range b.segments {
 		for x := seg.head; x != nil; x = x.next {
 			if x.state != stateCached {
-				whole += between(start, at, page)
+				p.whole += between(start, at, page)
+				p.hole = max(p.hole, at-start)
 				start = at + x.size
 			}
 			at += x.size
 		}
 	}
 	end := roundUp(at, page)
-	padding = end - at
+	p.padding = end - at
 	last := roundUp(start, page)
-	return whole + end - last, last - start, padding
+	p.whole += end - last
+	p.tail = last - start
+	return p
 }
 
 // between is how many bytes the whole pages between two offsets have.
@@ -170,15 +206,24 @@ func between(from, to, page uint64) uint64 {
 
 // adviceOnPools is for whole segments that private pools keep. Caller holds a.mu and no shard.
 func (a *Caching) adviceOnPools(e *OOMError, r *request) string {
-	var kept uint64
+	var kept, own uint64 // own: of the request's pool
 	for _, p := range a.pools {
+		if p.source != nil { // its memory is not the device's
+			continue
+		}
 		for k := range poolKinds {
 			for _, b := range a.freeBlocks(p, k, (*block).plainWhole) {
 				kept += b.size
+				if p == r.shard.pool {
+					own += b.size
+				}
 			}
 		}
 	}
-	if kept == 0 || kept+e.DeviceFree < e.Tried || e.LimitHit && e.Reserved-kept+e.Tried > a.limit.Load() {
+	switch p := r.shard.pool; {
+	case kept == 0, r.shard.hasSource(), kept+e.DeviceFree < r.wanted || r.wanted == unlimited:
+		return ""
+	case e.Reserved-kept+e.Tried > a.limit.Load(), p != nil && uint64(p.reserved.All.Current)-own+e.Tried > p.limit:
 		return ""
 	}
 	return fmt.Sprintf("Private pools keep %s that nobody uses: Pool.EmptyCache gives it back, which makes room for this request.", text.Bytes(kept))

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -44,7 +45,46 @@ var advised = []struct {
 			r.alloc(41*mib, 0)
 		}
 		return r.try(120*mib, 0)
-	}, setting: "expandable_segments:True"},
+	}, only: withHistory, setting: "expandable_segments:True"},
+	{name: "halves of segments as they lie", capacity: 400 * mib, run: func(r *rig) error {
+		blocks := []Block{r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0)}
+		r.free(blocks...)
+		for range blocks {
+			r.alloc(41*mib, 0)
+		}
+		return r.try(120*mib, 0)
+	}, only: withoutHistory, hint: "expandable_segments:True, from the start of the program on, may serve this request: 80.00 MiB of the free memory, which is in pieces, " +
+		"would be whole pages for use elsewhere, and with the blocks as they lie now there would be room. RecordHistory, before the first allocation"},
+	{name: "more padding than free pages", capacity: 12 * mib, run: func(r *rig) error { // a page of large blocks is 20 MiB
+		b := r.alloc(mib, 0)
+		r.alloc(10*mib, 0)
+		r.free(b)
+		return r.try(2*mib, 0)
+	}, only: withoutHistory, hint: "Nothing that is cached would serve it"},
+	{name: "the cache given back on the way", capacity: 80 * mib, run: func(r *rig) error { // without that large_segment_size_mb:11 would help
+		r.free(r.alloc(16*mib, 0))
+		r.empty()
+		for _, n := range []uint64{8, 22, 8, 8, 1} {
+			r.alloc(n*mib, 0)
+		}
+		return r.try(24*mib, 0)
+	}, hint: "Nothing that is cached would serve it"},
+	{name: "a limit for a while", capacity: 430 * mib, only: withHistory, run: func(r *rig) error {
+		r.a.SetMemoryLimit(30 * mib)
+		if _, err := r.tryAlloc(12*mib, 0); err != nil {
+			return err
+		}
+		if _, err := r.tryAlloc(16*mib, 0); err != nil { // with expandable_segments:True a page of 20 MiB is reserved before
+			return err
+		}
+		r.a.SetMemoryLimit(0)
+		blocks := []Block{r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0)}
+		r.free(blocks...)
+		for range blocks {
+			r.alloc(41*mib, 0)
+		}
+		return r.try(120*mib, 0)
+	}, setting: "max_split_size_mb:64"},
 	{name: "halves without a page", capacity: 200 * mib, only: withHistory, run: func(r *rig) error {
 		blocks := []Block{r.alloc(40*mib, 0), r.alloc(40*mib, 0), r.alloc(40*mib, 0), r.alloc(40*mib, 0)}
 		r.free(blocks...)
@@ -74,7 +114,7 @@ var advised = []struct {
 		r.alloc(12*mib, 1)
 		r.alloc(20*mib, 0)
 		return r.try(42*mib, 0)
-	}, setting: "expandable_segments:True"},
+	}, only: withHistory, setting: "expandable_segments:True"},
 	{name: "a block of another stream, with pages", conf: "expandable_segments:True", capacity: 120 * mib, only: withoutHistory, run: func(r *rig) error {
 		a, b := r.alloc(15*mib, 1), r.alloc(15*mib, 1)
 		r.alloc(10*mib, 1)
@@ -143,6 +183,125 @@ func TestAdvice_NamesTheLeastLimit(t *testing.T) {
 	require.NoError(t, r.try(20*mib, 0))
 }
 
+// Pages are what the device must have for an expandable segment: a limit is only blamed if it has them.
+func TestAdvice_LimitsCountWholePages(t *testing.T) {
+	for capacity, enough := range map[uint64]uint64{39 * mib: 0, 40 * mib: 22 * mib} { // two pages of 20 MiB
+		r := newRig(t, capacity, "expandable_segments:True")
+		r.a.SetMemoryLimit(2 * mib)
+		oom := requireOOM(t, r.try(22*mib, 0), ErrLimit)
+		require.Equal(t, enough, oom.EnoughLimit)
+		require.EqualValues(t, 22*mib, oom.Tried)
+		require.EqualValues(t, 40*mib, oom.Pages)
+		require.ErrorContains(t, oom, " is free. In whole pages it takes 40.00 MiB. 2.00 MiB allowed; ")
+
+		_, err := r.a.NewPool(PoolLimit(4*mib)).Alloc(22*mib, r.stream(0))
+		require.EqualValues(t, 0, requireOOM(t, err, ErrLimit).EnoughLimit, "the allocator's own limit is too low, too")
+		r.a.SetMemoryLimit(0)
+		_, err = r.a.NewPool(PoolLimit(4*mib)).Alloc(22*mib, r.stream(0))
+		require.Equal(t, enough, requireOOM(t, err, ErrLimit).EnoughLimit)
+
+		r.a.SetMemoryLimit(enough)
+		require.Equal(t, enough == 0, r.try(22*mib, 0) != nil)
+	}
+}
+
+// Advice on a piece of a reservation would be none on the whole.
+func TestAdvice_OfReserveIsOfTheWhole(t *testing.T) {
+	for conf, enough := range map[string]uint64{"": 100 * mib, "max_split_size_mb:24": 0} {
+		r := newRig(t, 200*mib, conf)
+		r.a.SetMemoryLimit(50 * mib)
+		oom := requireOOM(t, r.a.Reserve(100*mib, r.stream(0)), ErrLimit)
+		require.Equal(t, enough, oom.EnoughLimit)
+		if enough != 0 {
+			r.a.SetMemoryLimit(oom.EnoughLimit)
+			require.NoError(t, r.a.Reserve(100*mib, r.stream(0)))
+		} else {
+			require.Empty(t, oom.Hint)
+		}
+	}
+}
+
+// What is free behind a range's last block counts.
+func TestAdvice_LimitsCountPagesThatAreThere(t *testing.T) {
+	r := newRig(t, 43*mib, "expandable_segments:True")
+	r.alloc(10*mib, 0)
+	r.a.SetMemoryLimit(20 * mib)
+	oom := requireOOM(t, r.try(22*mib, 0), ErrLimit)
+	require.EqualValues(t, 20*mib, oom.Pages)
+	require.EqualValues(t, 42*mib, oom.EnoughLimit)
+	r.a.SetMemoryLimit(oom.EnoughLimit)
+	require.NoError(t, r.try(22*mib, 0))
+}
+
+// A limit that is not the only one is not said to be enough.
+func TestAdvice_OfTwoLimitsNamesNone(t *testing.T) {
+	r := newRig(t, 100*mib, "per_process_memory_fraction:0.5,throw_on_cudamalloc_oom:True")
+	r.a.SetMemoryLimit(20 * mib)
+	require.EqualValues(t, 40*mib, requireOOM(t, r.try(40*mib, 0), ErrLimit).EnoughLimit)
+	r.alloc(20*mib, 0)
+	r.a.SetMemoryLimit(10 * mib)
+	oom := requireOOM(t, r.try(40*mib, 0), ErrLimit)
+	require.True(t, oom.Rejected || oom.EnoughLimit == 0)
+}
+
+// What a rehearsal does not know, or cannot repeat, keeps it from naming a setting.
+func TestAdvice_NamesNoSettingForWhatItCannotRepeat(t *testing.T) {
+	nothing := func(*rig) {}
+	for name, c := range map[string]struct {
+		before, within func(*rig)
+		named          bool
+	}{
+		"nothing":          {nothing, nothing, true},
+		"the cache":        {nothing, (*rig).empty, true},
+		"a limit":          {nothing, func(r *rig) { r.a.SetMemoryLimit(gib) }, true},
+		"settings first":   {func(r *rig) { r.conf("roundup_power2_divisions:4") }, nothing, true},
+		"emptied first":    {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.empty(); r.historyOf(HistoryOptions{}) }, nothing, true},
+		"a late history":   {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.historyOf(HistoryOptions{}) }, nothing, false},
+		"actions left out": {func(r *rig) { r.historyOf(HistoryOptions{SkipActions: []Action{ActionSegmentFree}}) }, nothing, false},
+		"settings":         {nothing, func(r *rig) { r.conf("roundup_power2_divisions:4") }, false},
+		"a failure":        {nothing, func(r *rig) { require.Error(r.t, r.try(gib, 0)) }, false},
+		"a callback":       {func(r *rig) { r.a.OnLowMemory(func() bool { return false }) }, nothing, false},
+		"a reservation":    {nothing, func(r *rig) { require.NoError(r.t, r.a.Reserve(1, r.stream(0))) }, false},
+		"a pool":           {nothing, func(r *rig) { require.NoError(r.t, r.a.NewPool().Close()) }, false},
+		"a closed stream": {nothing, func(r *rig) {
+			for range 2 {
+				s, err := r.dev.NewStream()
+				require.NoError(r.t, err)
+				b, err := r.a.Alloc(1, s)
+				require.NoError(r.t, err)
+				r.free(b)
+				require.NoError(r.t, s.Close())
+			}
+		}, false},
+		"an address": {nothing, func(r *rig) {
+			b := r.alloc(1, 0)
+			r.free(b)
+			at, err := r.a.AllocAt(1, r.stream(0), b.Ptr())
+			require.NoError(r.t, err)
+			r.free(at)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recorded(t, 410*mib, "", withHistory)
+			c.before(r)
+			blocks := []Block{r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0)}
+			r.free(blocks...)
+			for range blocks {
+				r.alloc(41*mib, 0)
+			}
+			c.within(r)
+			oom := requireOOM(t, r.try(120*mib, 0), ErrDeviceFull)
+			require.Equal(t, c.named, oom.Setting == "expandable_segments:True", oom.Hint)
+			require.NotContains(t, oom.Hint, "RecordHistory", "there is a history")
+			if !c.named {
+				require.Contains(t, oom.Hint, "expandable_segments:True, from the start of the program on, may serve this request")
+			}
+		})
+	}
+}
+
+func (r *rig) historyOf(o HistoryOptions) { require.NoError(r.t, r.a.RecordHistory(o)) }
+
 // The lines that hold the most are named if their stacks are recorded.
 func TestAdvice_NamesWhoHoldsTheMost(t *testing.T) {
 	r := recorded(t, 100*mib, "", withHistory)
@@ -166,42 +325,25 @@ func TestAlloc_LooksAgainAfterWaitingForEvents(t *testing.T) {
 	r.free(held, full, again)
 }
 
-// FuzzAdvice runs random programs until a request fails, and the same program again with what is advised.
+// FuzzAdvice runs random programs until a request fails, and does what is advised.
 func FuzzAdvice(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(seed, uint16(100+10*seed))
+		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, megabytes uint16) {
-		followAdvice(t, seed, uint64(megabytes%1000+24)*mib)
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		randomAdviceProgram(rand.New(rand.NewPCG(seed, 1))).follow(t)
 	})
 }
 
-// Of random programs that run out of memory some are told of a setting, each of which helps.
+// Random programs that run out of memory are given advice of every kind, and all of it is true.
 func TestAdvice_IsTrueOfRandomPrograms(t *testing.T) {
-	told := 0
-	for seed := range uint64(60) {
-		if followAdvice(t, seed, uint64(60+seed)*mib) {
-			told++
-		}
+	advised := map[string]int{}
+	for seed := range uint64(400) {
+		advised[randomAdviceProgram(rand.New(rand.NewPCG(seed, 2))).follow(t)]++
 	}
-	require.Greater(t, told, 10)
-}
-
-// followAdvice reports whether a setting was advised. Without a history advice is of the blocks as they lie, and not of the program.
-func followAdvice(t *testing.T, seed, capacity uint64) bool {
-	run := func(r *rig) (int, error) { return randomUntilFull(r, rand.New(rand.NewPCG(seed, 1))) }
-	n, err := run(recorded(t, capacity, "", withHistory))
-	if err == nil {
-		return false
+	for kind, least := range map[string]int{"a setting": 20, "a limit": 20, "pages": 5, "pools": 2, "a stream": 2, "one stream": 1} {
+		require.GreaterOrEqual(t, advised[kind], least, "%s in %v", kind, advised)
 	}
-	oom := requireOOM(t, err, ErrDeviceFull)
-	require.NotEmpty(t, oom.Hint)
-	if oom.Setting == "" {
-		return false
-	}
-	m, err := run(newRig(t, capacity, oom.Setting))
-	require.True(t, err == nil || m > n, "request %d of seed %d fails with %s too: %v", n, seed, oom.Setting, err)
-	return true
 }
 
 // randomUntilFull allocates and frees on two streams until a request fails, and returns how many calls it made.
@@ -238,13 +380,76 @@ func TestRehearsal_RepeatsWhatHappened(t *testing.T) {
 				continue
 			}
 			oom := requireOOM(t, err, ErrDeviceFull)
-			r.a.mu.Lock()
-			h := r.a.rehearsal(oom, &request{policy: r.a.policy.Load(), shard: (*r.a.shards.Load())[0], bytes: oom.Requested})
-			r.a.mu.Unlock()
-			h.stream = oom.Stream
-			require.True(t, h.repeats(), "%s, seed %d", conf, seed)
+			require.True(t, r.rehearsalOf(oom).repeats(), "%s, seed %d", conf, seed)
 		}
 	}
+	repeated := 0
+	for seed := range uint64(200) {
+		p := randomAdviceProgram(rand.New(rand.NewPCG(seed, 3)))
+		if r := p.run(t, ""); r.oom != nil && r.told && !r.oom.Rejected && p.calls[r.failed].kind == callAlloc {
+			require.True(t, r.rehearsalOf(r.oom).repeats(), "%+v\ncall %d: %v", *p, r.failed, r.oom)
+			repeated++
+		}
+	}
+	require.Greater(t, repeated, 30)
+}
+
+// A history that begins when the allocator is empty tells the whole program from there on, whatever was before.
+func TestRehearsal_OfAnAllocatorThatWasEmptied(t *testing.T) {
+	repeated := 0
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		for seed := range uint64(30) {
+			r := recorded(t, 100*mib, "max_split_size_mb:32", withoutHistory)
+			before := r.alloc(3*mib, 0)
+			c, err := ParseConfig(conf)
+			require.NoError(t, errors.Join(err, r.a.SetConfig(c)))
+			require.Error(t, r.try(gib, 0))
+			require.NoError(t, r.a.RecordHistory(HistoryOptions{}))
+			require.True(t, r.a.deeds.spoiled.Load(), "a block is there")
+			r.free(before)
+			r.empty()
+			require.NoError(t, r.a.RecordHistory(HistoryOptions{Clear: true}))
+			require.False(t, r.a.deeds.spoiled.Load())
+			if _, err := randomUntilFull(r, rand.New(rand.NewPCG(seed, 2))); err != nil {
+				require.True(t, r.rehearsalOf(requireOOM(t, err, ErrDeviceFull)).repeats(), "%s, seed %d", conf, seed)
+				repeated++
+			}
+		}
+	}
+	require.Greater(t, repeated, 20)
+}
+
+// When a free would have been complete for which the program waited nobody knows, unless the rehearsal waits for it too.
+func TestRehearsal_DoesNotKnowWhatWasWaitedFor(t *testing.T) {
+	r := recorded(t, 70*mib, "", withHistory)
+	used := r.alloc(30*mib, 0)
+	r.alloc(30*mib, 0)
+	r.record(used, 1)
+	r.free(used)
+	r.alloc(24*mib, 0) // waits for stream 1
+	h := r.rehearsalOf(requireOOM(t, r.try(40*mib, 0), ErrDeviceFull))
+	require.True(t, h.repeats())
+	h.held++
+	require.False(t, h.repeats(), "it fails with less than was held")
+	require.Len(t, h.deeds, 1)
+	enough := h.device
+	enough.capacity = gib // nothing waits
+	h.device = enough
+	require.False(t, h.serves(h.config))
+	h.deeds[0].after-- // the free, too, was asked for during the wait
+	require.False(t, h.serves(h.config))
+	h.deeds = nil
+	require.True(t, h.serves(h.config))
+}
+
+// rehearsalOf is the rehearsal of the failure that has just been.
+func (r *rig) rehearsalOf(oom *OOMError) *rehearsal {
+	r.a.mu.Lock()
+	defer r.a.mu.Unlock()
+	r.a.deeds.spoiled.Store(false) // by the failure itself
+	h := r.a.rehearsal(oom, &request{policy: r.a.policy.Load(), shard: (*r.a.shards.Load())[0], bytes: oom.Requested})
+	h.stream = oom.Stream
+	return h
 }
 
 // The device that only keeps accounts has as much as it is told.

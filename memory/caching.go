@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/fpstack"
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 	"github.com/cistern-ml/cistern/memory/internal/text"
@@ -51,15 +52,21 @@ type Caching struct {
 	lastPool      PoolID     // the highest numbers given to private pools
 	callbacks     []func() bool
 	calling       sync.Mutex // callbacks run. Taken without any other lock
+	reading       sync.Mutex // a snapshot is taken in pieces. Taken before all others
 
 	history   atomic.Pointer[journal.Recorder] // nil if none is recorded; replaced under mu and the locks of all shards
 	stacks    atomic.Pointer[fpstack.Table]    // nil until history is recorded for the first time
 	log       journal.Logbook                  // guarded by mu; for what concerns no stream
 	behalf    journal.Site                     // guarded by mu: the call that holds the driver lock
+	deeds     deeds                            // for rehearsals
 	observers []func(*OOMError)                // guarded by mu
 
-	historyOwned  bool // by the program: RecordHistory. Guarded by mu
-	historyShares int  // of ShareHistory. Guarded by mu
+	releaseObservers []func(Release)                 // guarded by mu
+	meters           atomic.Pointer[memmeter.Meters] // nil for none; replaced under mu and the locks of all shards
+
+	historyOwned  bool   // by the program: RecordHistory. Guarded by mu
+	historyShares int    // of ShareHistory. Guarded by mu
+	labels        func() // ends that operations enter their labels; nil while no history is recorded. Guarded by mu
 
 	// Each has a lock of its own; doc.go has the order.
 	peaks         peaks
@@ -81,6 +88,8 @@ type request struct {
 	size      uint64       // rounded: the block's size
 	site      journal.Site // of the call, for the history
 	overLimit bool         // the last attempt failed because of the limit
+	releases  releases     // what it had to give back on the way
+	wanted    uint64       // of one that failed: bytes that the device must have for it
 }
 
 // New makes a caching allocator for a device. Most programs use For, which keeps one for each device. The error is a
@@ -125,6 +134,9 @@ func (a *Caching) SetConfig(c Config) error {
 		if err := a.setFraction(*c.MemoryFraction); err != nil {
 			return err
 		}
+	}
+	if a.registrations > 0 && c != a.config { // a program is run again under one Config
+		a.spoil()
 	}
 	a.config = c
 	a.policy.Store(newPolicy(c)) // the last step, after all that can fail
@@ -238,8 +250,10 @@ func (a *Caching) passOversize() {
 // allocSlow serves a request that found nothing cached.
 func (a *Caching) allocSlow(r *request) (Block, error) {
 	h, err := a.allocNew(r)
+	a.tellReleases(r, h, err)
 	if err != nil {
 		completeAdvice(err)
+		a.spoil()            // what the program does next is by the error, of which other settings may have spared it
 		a.tellObservers(err) // without the lock: they may free things, take a snapshot, or allocate
 	}
 	return h, err
@@ -294,7 +308,7 @@ func (a *Caching) grow(r *request) (*block, error) {
 	}
 	// Old segments go before the limit is reached, instead of all when it is. The threshold is a part of the limit: no limit, no GC.
 	if r.policy.gcThreshold > 0 && a.limit.Load() != unlimited {
-		if err := a.collectGarbage(r.policy); err != nil {
+		if err := r.releases.note(a, ReleaseGarbage, func() error { return a.collectGarbage(r.policy) }); err != nil {
 			return nil, err
 		}
 	}
@@ -309,7 +323,11 @@ func (a *Caching) grow(r *request) (*block, error) {
 		return b, nil
 	}
 	// Oversize blocks serve few requests and are whole segments: give up as many as this request needs before giving up all.
-	enough, err := a.releaseOversize(r)
+	enough := false
+	err := r.releases.note(a, ReleaseOversize, func() (err error) {
+		enough, err = a.releaseOversize(r)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +339,7 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if a.inCapture() { // giving the cache back waits for work
 		return nil, a.outOfMemory(r)
 	}
-	if err := a.releaseAll(); err != nil {
+	if err := r.releases.note(a, ReleaseRetry, a.releaseAll); err != nil {
 		return nil, err
 	}
 	a.dev.NumAllocRetries++ // this one attempt only, not the one after releaseOversize: PyTorch's count

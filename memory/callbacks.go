@@ -27,6 +27,7 @@ func (a *Caching) OnLowMemory(f func() (freed bool)) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.spoil() // what it frees, and when, depends on the settings
 	a.callbacks = append(a.callbacks, f)
 }
 

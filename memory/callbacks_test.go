@@ -67,6 +67,18 @@ var callbacks = []callback{
 		r.a.OnOOM(func(*OOMError) { f() })
 		return func() error { return r.a.Reserve(2*gib, r.stream(1)) }
 	}},
+	{name: "OnRelease of a request", arm: func(r *rig, f func()) func() error {
+		f = once(f)
+		require.NoError(r.t, r.a.Free(r.alloc(600*mib, 1)))
+		r.a.OnRelease(func(Release) { f() })
+		return allocates(r.a, r, 700*mib)
+	}},
+	{name: "OnRelease of EmptyCache", arm: func(r *rig, f func()) func() error {
+		f = once(f)
+		require.NoError(r.t, r.a.Free(r.alloc(30*mib, 1)))
+		r.a.OnRelease(func(Release) { f() })
+		return r.a.EmptyCache
+	}},
 	{name: "Source.Malloc", arm: func(r *rig, f func()) func() error {
 		return allocates(r.a.NewPool(PoolSource(&hookedSource{r.dev, once(f), nothing})), r, 30*mib)
 	}},
@@ -270,6 +282,7 @@ func TestCallbacks_NilFunctionsDoNothing(t *testing.T) {
 	r := newRig(t, 64*mib, "")
 	r.a.OnLowMemory(nil)
 	r.a.OnOOM(nil)
+	r.a.OnRelease(nil)
 	told := 0
 	r.a.OnLowMemory(func() bool { told++; return false })
 	r.a.OnOOM(func(*OOMError) { told++ })

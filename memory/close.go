@@ -13,6 +13,7 @@ func (a *Caching) close() error {
 	a.behalf = m
 	var errs []error
 	a.closeAll(&errs)
+	a.wantLabels(false) // nobody will ask for the history of a closed allocator
 	return errors.Join(errs...)
 }
 

@@ -70,7 +70,7 @@
 //
 // # Locks
 //
-// In this order, each optional: Caching.mu (the driver's side: segments, limits, everything that looks at several streams),
+// In this order, each optional: Caching.reading (snapshots in pieces), Caching.mu (the driver's side: segments, limits, everything that looks at several streams),
 // events.mu, peaks.mu, the shards' locks in the order of their streams, and then the small ones (oversize.mu, deferredFrees.mu,
 // those of the journal and of the table of stacks).
 // The driver is called under Caching.mu, so streams that are served from their caches never wait for it; the exceptions
@@ -87,6 +87,7 @@
 //	called                       may call of the same allocator          may be called by several goroutines at once
 //	OnLowMemory                  everything but Close                    no; see there
 //	OnOOM                        everything but Close                    yes
+//	OnRelease                    everything but Close                    yes
 //	Source.Malloc of a pool      everything but Close                    yes
 //	Source.Free of a pool        Free, FreeLater, RecordStream, Device   no
 //	filter of BeginRoute         everything but Alloc and Close          yes
@@ -102,11 +103,12 @@
 // # History
 //
 // RecordHistory keeps what the allocator does, with Go call stacks (history.go, notes.go, internal/journal). A Snapshot then has,
-// besides the state, how it came about; DumpSnapshot makes a file of it that PyTorch's memory viewer opens; BlockErrors
+// besides the state, how it came about; DumpSnapshot makes a file of it that PyTorch's memory viewer opens, or one that
+// draws itself (drawing.go); BlockErrors
 // name the places of the allocation and of the first free; package memprof makes pprof profiles. OnOOM is the moment to
-// take a snapshot. Off, it costs two loads and branches a call. On, a pair of Alloc and Free takes 80 to 200 ns more,
+// take a snapshot, OnRelease to hear of retries; package memlog writes both to a log. Off, it costs two loads and branches a call. On, a pair of Alloc and Free takes 80 to 200 ns more,
 // depending on the context, and the newest entries are kept, 40 bytes each. A Snapshot holds the locks for a copy, about
-// a millisecond for 100,000 entries.
+// a millisecond for 100,000 entries. Who looks often reads the state in pieces instead (pieces.go).
 //
 // # Limits
 //

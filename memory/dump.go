@@ -50,6 +50,7 @@ type SnapshotFormat string
 const (
 	FormatJSON   SnapshotFormat = ".json"
 	FormatPickle SnapshotFormat = ".pickle"
+	FormatHTML   SnapshotFormat = ".html" // a page that draws it
 )
 
 // Write writes the snapshot in a format.
@@ -59,8 +60,10 @@ func (s Snapshot) Write(w io.Writer, format SnapshotFormat) error {
 		return s.WriteJSON(w)
 	case FormatPickle:
 		return s.WritePickle(w)
+	case FormatHTML:
+		return s.WriteHTML(w)
 	}
-	return argumentErr("Snapshot.Write", "snapshot format %q: want %s or %s", excerpt.Of(string(format)), FormatPickle, FormatJSON)
+	return argumentErr("Snapshot.Write", "snapshot format %q: want %s, %s or %s", excerpt.Of(string(format)), FormatPickle, FormatJSON, FormatHTML)
 }
 
 // WriteSnapshot writes a snapshot of a device's allocator, with its pinned host memory if the history of that is recorded. It
@@ -91,12 +94,12 @@ func snapshotOf(call string, dev device.Device) (s Snapshot, err error) {
 	return s, nil
 }
 
-// DumpSnapshot writes a snapshot of a device's allocator into a file, in the format that the ending of its name says: .pickle
-// or .json. A file that cannot be written completely is removed.
+// DumpSnapshot writes a snapshot of a device's allocator into a file, in the format that the ending of its name says: .pickle,
+// .json, or .html for a page that any browser draws, without network. A file that cannot be written completely is removed.
 func DumpSnapshot(dev device.Device, filename string) (err error) {
 	format := SnapshotFormat(filepath.Ext(filename))
-	if format != FormatJSON && format != FormatPickle {
-		return argumentErr("DumpSnapshot", "snapshot file %s: the name must end in %s or %s", excerpt.Long(filename), FormatPickle, FormatJSON)
+	if format != FormatJSON && format != FormatPickle && format != FormatHTML {
+		return argumentErr("DumpSnapshot", "snapshot file %s: the name must end in %s, %s or %s", excerpt.Long(filename), FormatPickle, FormatJSON, FormatHTML)
 	}
 	s, err := snapshotOf("DumpSnapshot", dev) // before a file that may be there is lost
 	if err != nil {

@@ -59,7 +59,7 @@ func (a *Caching) pollEvents(s device.Stream) {
 }
 
 // syncEvents waits for all outstanding events and completes the frees that waited for them, except during a graph capture,
-// where nothing may wait. Caller may hold a.mu.
+// where nothing may wait. Caller holds a.mu.
 func (a *Caching) syncEvents() error {
 	if a.inCapture() { // nobody may wait for the device while one of its streams is being captured
 		return nil
@@ -68,6 +68,8 @@ func (a *Caching) syncEvents() error {
 	a.events.mu.Lock()
 	defer a.events.mu.Unlock()
 	a.pollReuse(nil)
+	wait := a.beginWait()
+	defer func() { a.noteDeed(wait) }()
 	// The lock is held while the device works. Frees with recorded streams wait for it, and Allocs too if anything is pending; the
 	// caller is about to give the cache back, after which they would ask the driver anyway.
 	return a.events.queues.Drain(a.arrive)

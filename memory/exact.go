@@ -44,6 +44,7 @@ func (a *Caching) AllocAt(bytes uint64, s device.Stream, at device.Ptr) (Block, 
 	if bytes >= maxRequest {
 		return Block{}, a.tooLarge(bytes)
 	}
+	a.spoil()
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
 	if at%minBlock != 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
@@ -51,6 +52,29 @@ func ExampleCaching_RecordHistory() {
 }
 
 // A file for PyTorch's memory viewer, at the moment when memory runs out.
+// A file that any browser draws, without network.
+func ExampleSnapshot_WriteHTML() {
+	dev := sim.New(device.GiB)
+	a, err := memory.New(dev, memory.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = a.Close() }()
+	b, err := a.Alloc(3*device.MiB, dev.DefaultStream())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var page strings.Builder
+	if err := a.Snapshot().WriteHTML(&page); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(page.String()[:15], strings.Contains(page.String(), "http://"), strings.Contains(page.String(), "https://"))
+	_ = a.Free(b)
+	// Output: <!DOCTYPE html> false false
+}
+
 func ExampleCaching_OnOOM() {
 	dev := sim.New(64 * device.MiB)
 	allocator, err := memory.For(dev)

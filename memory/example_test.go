@@ -44,7 +44,7 @@ func ExampleCaching() {
 	// leaks: <nil>
 }
 
-// The table of torch.cuda.memory_summary, here in its short form.
+// The table of torch.cuda.memory_summary, here in its short form. AsPyTorch would write PyTorch's heading, too.
 func ExampleStats_Summary() {
 	dev := sim.New(4 * device.GiB)
 	a, _ := memory.New(dev, memory.Config{})
@@ -54,10 +54,10 @@ func ExampleStats_Summary() {
 			_ = a.Free(b)
 		}
 	}
-	fmt.Print(a.Stats().Summary(device.ID{Kind: device.CUDA}, true))
+	fmt.Print(a.Stats().Summary(device.ID{Kind: device.Sim}, true)) // dev.ID() has its number among the devices of the process
 	// Output:
 	// |===========================================================================|
-	// |                  PyTorch CUDA memory summary, device ID 0                 |
+	// |                    Memory of sim (a simulated device)                     |
 	// |---------------------------------------------------------------------------|
 	// |            CUDA OOMs: 0            |        cudaMalloc retries: 0         |
 	// |===========================================================================|

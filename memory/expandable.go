@@ -104,17 +104,43 @@ func (sh *shard) findExpandable(k poolKind, size uint64) *block {
 	return nil
 }
 
+// pagesFor returns how many bytes expand would map for r now, which are whole pages, or false if no range would be long enough. total is the memory
+// of the device. Caller holds a.mu and no shard.
+func (a *Caching) pagesFor(d VirtualDriver, r *request, total uint64) (bytes uint64, ok bool) {
+	r.shard.mu.Lock()
+	defer r.shard.mu.Unlock()
+	b := r.shard.findExpandable(r.kind, r.size)
+	if b == nil {
+		page := r.policy.page(r.kind, d)
+		if roundUp(r.policy.reserve.of(total), page) < r.size {
+			return 0, false
+		}
+		return roundUp(r.size, page), true
+	}
+	for have := uint64(0); have < r.size; have, b = have+b.size, b.next {
+		if b.state == stateUnmapped {
+			bytes += min(roundUp(min(b.size, r.size-have), b.seg.vm.page), b.size)
+		}
+	}
+	return bytes, true
+}
+
+// page is how much a range of a kind maps at once: the sizes of segments, so that the driver is called about as often. A device may have larger pages
+// of its own.
+func (p *policy) page(k poolKind, d VirtualDriver) uint64 {
+	if k == largePool {
+		return roundUp(p.largeSegment, d.Granularity())
+	}
+	return roundUp(smallSegment, d.Granularity())
+}
+
 // addRange reserves a range, by default of 9/8 of the device's memory, as one unmapped block. It returns nil if that is too small for r.
 func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {
 	info, err := a.driver.MemInfo()
 	if err != nil {
 		return nil, err
 	}
-	// The sizes of segments, so that the driver is called about as often. A device may have larger pages of its own.
-	page := roundUp(smallSegment, d.Granularity())
-	if r.kind == largePool {
-		page = roundUp(r.policy.largeSegment, d.Granularity())
-	}
+	page := r.policy.page(r.kind, d)
 	size := roundUp(r.policy.reserve.of(info.Total), page)
 	if size < r.size { // with expandable_segments_reserve; a range that never serves the request is not taken
 		return nil, nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/internal/oplabel"
 	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
@@ -74,6 +75,12 @@ func (a *Caching) recordLocked(o HistoryOptions) {
 	if a.stacks.Load() == nil {
 		a.stacks.Store(fpstack.NewTable(journal.MaxStacks))
 	}
+	if a.history.Load() == nil || o.Clear {
+		a.beginDeeds()
+	}
+	if o.Enabled != HistoryAll || len(o.SkipActions) > 0 {
+		a.spoil()
+	}
 	a.setRecorder(o.recorder(a.stacks.Load(), a.history.Load()), shards)
 }
 
@@ -128,10 +135,22 @@ func (a *Caching) stopUnlessWanted() {
 
 // setRecorder makes rec the recorder of all shards. Because all are locked, the trace begins at one moment for all of them.
 func (a *Caching) setRecorder(rec *journal.Recorder, shards []*shard) {
+	a.wantLabels(rec != nil && !a.closed.Load())
 	a.history.Store(rec)
 	a.log.SetRecorder(rec)
 	for _, sh := range shards {
 		sh.log.SetRecorder(rec)
+	}
+}
+
+// wantLabels has operations enter their labels, or no more. Caller holds a.mu.
+func (a *Caching) wantLabels(wanted bool) {
+	switch {
+	case wanted && a.labels == nil:
+		a.labels = oplabel.Want()
+	case !wanted && a.labels != nil:
+		a.labels()
+		a.labels = nil
 	}
 }
 

@@ -74,6 +74,7 @@ func (a *Caching) orphan(pool *Pool) (found *shard) {
 // bequeath gives the shard of a closed stream to s. An Alloc that is under way for the closed one may still be served by it: no
 // work can be enqueued there. Caller holds a.mu and peaks.mu.
 func (a *Caching) bequeath(sh *shard, s device.Stream) {
+	a.spoil()
 	old := sh.bound.Load()
 	if sh.pool == nil && old.id < device.StreamID(len(a.direct)) {
 		a.direct[old.id].Store(nil)

@@ -30,6 +30,8 @@ type blockLayout struct {
 	state     blockState
 	events    int32
 	stack     fpstack.ID
+
+	generation uint64
 }
 
 // layout copies the segments of a private pool, or all if want is nil, the oldest first. Caller holds a.mu and all shards.
@@ -43,7 +45,7 @@ func (a *Caching) layout(want *Pool) []segmentLayout {
 			stream: seg.shard.id(), pool: seg.shard.poolID(), stack: seg.stack}
 		for b := seg.head; b != nil; b = b.next {
 			l.blocks = append(l.blocks, blockLayout{ptr: b.ptr, size: b.size, requested: b.requested, state: b.state,
-				events: b.events, stack: b.stack})
+				events: b.events, stack: b.stack, generation: b.generation})
 		}
 		list = append(list, l)
 	}

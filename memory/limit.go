@@ -26,14 +26,14 @@ func (a *Caching) setFraction(fraction float64) error {
 	}
 	a.limitInBytes.Store(false)
 	if fraction == 1 {
-		a.limit.Store(unlimited)
+		a.setLimit(unlimited)
 		return nil
 	}
 	info, err := a.driver.MemInfo()
 	if err != nil {
 		return err
 	}
-	a.limit.Store(uint64(math.Round(fraction * float64(info.Total))))
+	a.setLimit(uint64(math.Round(fraction * float64(info.Total))))
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (a *Caching) SetMemoryLimit(bytes uint64) {
 		bytes = unlimited
 	}
 	a.limitInBytes.Store(true)
-	a.limit.Store(bytes)
+	a.setLimit(bytes)
 }
 
 // MemInfo returns the driver's numbers for the whole device, all processes included.

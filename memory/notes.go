@@ -33,6 +33,7 @@ func (a *Caching) freeSite() journal.Site {
 // noteAlloc notes a block that is handed out. There is a recorder, and the caller holds sh.mu.
 func (sh *shard) noteAlloc(b *block, m journal.Site) {
 	sh.log.Write(journal.Alloc, b.ptr, b.requested, m)
+	sh.meterAlloc(b, m.Label)
 }
 
 // noteFree notes a block that its holder gives back, before it merges with others; done says that nobody else uses it. There
@@ -48,6 +49,7 @@ func (sh *shard) noteFree(b *block, m journal.Site, done bool) {
 		m.Stack = b.stack
 	}
 	sh.log.WriteFree(b.ptr, b.requested, m, done)
+	sh.meterFree(b)
 }
 
 // noteDeferred makes the entries of the free that follows have no stack: the one there is of somebody who has nothing to do

@@ -15,7 +15,8 @@ type OOMError struct {
 	Stream device.StreamID
 
 	Requested uint64 // what the caller asked for
-	Tried     uint64 // what the driver was last asked for on its behalf; 0 if the request is beyond all sense
+	Tried     uint64 // the segment that serves it, which is what the driver was last asked for; 0 if the request is beyond all sense
+	Pages     uint64 // with expandable segments, what the driver is asked for in place of that: whole pages, which are no segment. 0 without
 
 	Allocated    uint64 // held by callers
 	Pending      uint64 // freed, but waiting for work on other streams
@@ -31,10 +32,10 @@ type OOMError struct {
 	LimitHit    bool   // the limit was the reason, not the device
 	Rejected    bool   // refused before anything was tried (throw_on_cudamalloc_oom)
 
-	// What would have served the request; both may be empty. Setting is a setting in the form of ParseConfig, which is only named if the request
-	// would have been served with it: Hint says by what that is known.
+	// What would have served the request; both may be empty. Setting is a setting in the form of ParseConfig. It is only named if the recorded program,
+	// run again with it, comes to this request and is served. It helps from the start of the program on; set later, it is for new segments only.
 	Setting     string
-	EnoughLimit uint64 // the least limit with which the request would be served now, in bytes, if the limit was the reason
+	EnoughLimit uint64 // the least limit with which the request would be served now, in bytes, if the limit was the reason: of the allocator, or of the pool
 
 	Hint string // what would have helped, in words
 
@@ -60,6 +61,9 @@ func (e *OOMError) Error() string {
 		deviceWord(e.Device), text.Bytes(e.Tried), deviceName(e.Device), text.Bytes(e.DeviceTotal), text.Bytes(e.DeviceFree))
 	if other := e.DeviceTotal - e.DeviceFree; e.DeviceTotal > e.DeviceFree && other > e.Reserved {
 		fmt.Fprintf(&s, "%s is in use outside this allocator. ", text.Bytes(other-e.Reserved))
+	}
+	if e.Pages != 0 && e.Pages != e.Tried {
+		fmt.Fprintf(&s, "In whole pages it takes %s. ", text.Bytes(e.Pages))
 	}
 	if e.Limit != 0 {
 		fmt.Fprintf(&s, "%s allowed; ", text.Bytes(e.Limit))
@@ -118,6 +122,14 @@ func (a *Caching) outOfMemory(r *request) error {
 		e.DeviceFree, e.DeviceTotal = info.Free, info.Total
 	}
 	a.noteOOM(r, e.DeviceFree)
+	r.wanted = e.Tried
+	if d, ok := a.expands(r); ok {
+		if e.Pages, ok = a.pagesFor(d, r, e.DeviceTotal); ok {
+			r.wanted = e.Pages
+		} else {
+			r.wanted = unlimited
+		}
+	}
 	for _, sh := range *a.shards.Load() {
 		sh.mu.Lock()
 		for k := range poolKinds {
@@ -147,6 +159,14 @@ func (a *Caching) limitSetting() string {
 	return "per_process_memory_fraction, SetMemoryFraction"
 }
 
+// rejectedAbove is how many reserved bytes throw_on_cudamalloc_oom allows on a device with total bytes.
+func (p *policy) rejectedAbove(total uint64) uint64 {
+	if p.rejectAbove == 1 {
+		return unlimited
+	}
+	return uint64(p.rejectAbove * float64(total))
+}
+
 // rejectEarly refuses a request that would pass the configured fraction of the device's memory, if the settings say so:
 // before the driver is asked and without giving anything back. It is no OOM in the statistics. Caller holds a.mu.
 func (a *Caching) rejectEarly(r *request) error {
@@ -157,7 +177,7 @@ func (a *Caching) rejectEarly(r *request) error {
 	if err != nil {
 		return err
 	}
-	limit := uint64(r.policy.rejectAbove * float64(info.Total))
+	limit := r.policy.rejectedAbove(info.Total)
 	size := r.policy.segmentSize(r.size)
 	if uint64(a.dev.ReservedBytes.All.Current)+size <= limit {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/invariants"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 	"github.com/pkg/errors"
 )
@@ -119,6 +120,7 @@ func (a *Caching) NewPool(opts ...PoolOption) *Pool {
 
 // addPool gives a pool its number and its first use. Caller holds a.mu.
 func (a *Caching) addPool(p *Pool, id PoolID) *Pool {
+	a.spoil()
 	p.id, p.uses = id, 1
 	i, _ := slices.BinarySearchFunc(a.pools, p, comparePools)
 	a.pools = slices.Insert(a.pools, i, p)
@@ -249,14 +251,24 @@ func (p *Pool) EmptyCache() error {
 	}
 	p.a.drainDeferredFrees()
 	m := p.a.freeSite()
+	var went releases
+	err := p.emptyCache(m, &went)
+	went.tell()
+	return errors.WithMessage(err, "memory: EmptyCache of a pool")
+}
+
+// emptyCache is EmptyCache under the driver lock.
+func (p *Pool) emptyCache(m journal.Site, went *releases) error {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	p.a.behalf = m
-	err := stderrors.Join(p.a.syncEvents(), p.a.releasePool(p))
-	if p.uses == 0 {
-		p.a.forgetPool(p)
-	}
-	return errors.WithMessage(err, "memory: EmptyCache of a pool")
+	return went.note(p.a, ReleaseAsked, func() error {
+		err := stderrors.Join(p.a.syncEvents(), p.a.releasePool(p))
+		if p.uses == 0 {
+			p.a.forgetPool(p)
+		}
+		return err
+	})
 }
 
 // Stats implements Allocator. It returns the statistics of the whole device; ReservedBytesByPrivatePools has the pool's.

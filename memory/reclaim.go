@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/internal/invariants"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
@@ -22,10 +23,19 @@ func (a *Caching) EmptyCache() error {
 	}
 	a.drainDeferredFrees()
 	m := a.freeSite()
+	var went releases
+	err := a.emptyCache(m, &went)
+	went.tell()
+	return err
+}
+
+// emptyCache is EmptyCache under the driver lock.
+func (a *Caching) emptyCache(m journal.Site, went *releases) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behalf = m
-	return a.releaseAll()
+	a.noteDeed(deed{kind: deedEmptyCache})
+	return went.note(a, ReleaseAsked, a.releaseAll)
 }
 
 // releaseAll is EmptyCache under a.mu. The default pools come first, then the private pools that nobody uses any more.

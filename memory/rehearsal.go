@@ -17,12 +17,15 @@ const maxRehearsed = 1 << 20
 // rehearsal is a recorded program that ends with a request that failed.
 type rehearsal struct {
 	entries []journal.Entry
+	deeds   []deed // what the entries do not tell
 	config  Config // in force
-	limit   uint64 // of reserved bytes
+	limit   uint64 // of reserved bytes, at the beginning
 	device  ledgerDevice
 	bytes   uint64 // of the request
 	stream  device.StreamID
-	live    int64 // blocks in use when it failed
+	alone   bool   // no other stream uses its blocks
+	live    int64  // blocks in use when it failed
+	held    uint64 // bytes that were reserved then
 }
 
 // settingsTried are the changes that are tried, those with the least other effects first, and their texts.
@@ -45,8 +48,15 @@ func splitLimits() (list []settingTried) {
 	return list
 }
 
-// repeats reports whether the program fails in the rehearsal too, under the settings in force: otherwise that is not what happened.
-func (h *rehearsal) repeats() bool { return h.complete() && !h.serves(h.config) }
+// repeats reports whether the program fails in the rehearsal too, under the settings in force, and with as much reserved: otherwise that is not what
+// happened.
+func (h *rehearsal) repeats() bool {
+	if !h.complete() {
+		return false
+	}
+	s, err := h.play(h.config)
+	return s != nil && err != nil && uint64(s.a.dev.ReservedBytes.All.Current) == h.held
+}
 
 // setting returns the text of a setting with which the request would have been served, or "" if none is known.
 func (h *rehearsal) setting() string {
@@ -76,7 +86,7 @@ func (h *rehearsal) servedOnOneStream() bool {
 		return false
 	}
 	one := *h
-	one.entries, one.stream = slices.Clone(h.entries), 0
+	one.alone, one.entries, one.stream = true, slices.Clone(h.entries), 0
 	for i := range one.entries {
 		one.entries[i].Stream = 0
 	}
@@ -107,25 +117,39 @@ func (h *rehearsal) complete() bool {
 
 // serves runs the program under c and reports whether nothing fails, the last request included.
 func (h *rehearsal) serves(c Config) bool {
+	s, err := h.play(c)
+	return s != nil && err == nil
+}
+
+// play runs the program under c. It returns the error of the last request, and no stage if the program does not come so far, or if it is not known
+// whether it does.
+func (h *rehearsal) play(c Config) (*stage, error) {
 	dev := newLedgerDevice(h.device.id, h.device.capacity, h.device.total, h.device.granularity)
 	c.ReleaseLockOnMalloc = false
 	a, err := New(dev, c)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	a.limit.Store(h.limit)
-	s := stage{a: a, dev: dev, streams: map[device.StreamID]device.Stream{}, blocks: map[device.Ptr]Block{}, pending: map[device.Ptr]*ledgerStream{}}
+	s := &stage{deeds: h.deeds, alone: h.alone, a: a, dev: dev, streams: map[device.StreamID]device.Stream{}, blocks: map[device.Ptr]Block{}, pending: map[device.Ptr]*ledgerStream{}}
 	for i := range h.entries {
-		if !s.play(h.entries, i) {
-			return false
+		if !s.do(i) || !s.play(h.entries, i) {
+			return nil, nil
 		}
 	}
+	if !s.do(len(h.entries)) {
+		return nil, nil
+	}
 	_, err = s.a.Alloc(h.bytes, s.stream(h.stream))
-	return err == nil
+	return s, err
 }
 
 // stage is a rehearsal that goes on.
 type stage struct {
+	deeds   []deed          // to come
+	alone   bool            // no other stream uses the blocks
+	waits   int             // until this entry somebody waits for the work of other streams
+	owed    []*ledgerStream // what the program has waited for since its last request
 	a       *Caching
 	dev     *ledgerDevice
 	streams map[device.StreamID]device.Stream
@@ -144,15 +168,68 @@ func (s *stage) play(entries []journal.Entry, i int) bool {
 			return false
 		}
 		s.blocks[e.Addr] = b
+		return s.settled()
 	case journal.FreeRequested:
-		return s.free(e.Addr, i+1 < len(entries) && entries[i+1].Action == journal.FreeCompleted && entries[i+1].Addr == e.Addr)
+		atOnce := i+1 < len(entries) && i+1 >= s.waits && entries[i+1].Action == journal.FreeCompleted && entries[i+1].Addr == e.Addr
+		return s.free(e.Addr, s.alone || atOnce && !s.waitsAt(i+1))
 	case journal.FreeCompleted:
-		if u := s.pending[e.Addr]; u != nil {
-			u.done = true
-			delete(s.pending, e.Addr)
+		s.completed(e.Addr, i < s.waits)
+	}
+	return true
+}
+
+// completed ends what a freed block waits for. If the host has waited for it, it was not over until then, and in the rehearsal it is not either
+// until somebody waits.
+func (s *stage) completed(p device.Ptr, waited bool) {
+	u := s.pending[p]
+	delete(s.pending, p)
+	if u != nil && waited {
+		s.owed = append(s.owed, u)
+	} else if u != nil {
+		u.done = true
+	}
+}
+
+// settled reports whether all that the program waited for, up to a request that was served, was waited for in the rehearsal too. If not, nobody
+// knows when it would have been over.
+func (s *stage) settled() bool {
+	for _, u := range s.owed {
+		if !u.done {
+			return false
+		}
+	}
+	s.owed = s.owed[:0]
+	return true
+}
+
+// do does the deeds that come before entry i.
+func (s *stage) do(i int) bool {
+	for ; len(s.deeds) > 0 && s.deeds[0].after <= i; s.deeds = s.deeds[1:] {
+		switch d := s.deeds[0]; d.kind {
+		case deedEmptyCache:
+			if s.a.EmptyCache() != nil {
+				return false
+			}
+		case deedLimit:
+			s.a.limit.Store(d.limit)
+		case deedWait:
+			s.waits = d.until
 		}
 	}
 	return true
+}
+
+// waitsAt reports whether a wait begins right before entry i.
+func (s *stage) waitsAt(i int) bool {
+	for _, d := range s.deeds {
+		if d.after > i {
+			break
+		}
+		if d.kind == deedWait {
+			return true
+		}
+	}
+	return false
 }
 
 // free frees a block. Unless its memory was free at once, it waits for a stream of its own, which ends where the history says so.
@@ -181,14 +258,14 @@ func (s *stage) stream(id device.StreamID) device.Stream {
 // it. Caller holds a.mu and no shard.
 func (a *Caching) rehearsal(e *OOMError, r *request) *rehearsal {
 	rec := a.history.Load()
-	if rec == nil || r.shard.pool != nil || len(a.pools) > 0 || a.inCapture() {
+	if rec == nil || a.deeds.spoiled.Load() {
 		return nil
 	}
 	w := rec.Prepare(len(*a.shards.Load()) + 1)
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	logs := []*journal.Logbook{&a.log}
-	h := &rehearsal{config: a.config, limit: a.limit.Load(), bytes: r.bytes, stream: r.shard.id()}
+	h := &rehearsal{config: a.config, limit: a.deeds.limit, deeds: slices.Clone(a.deeds.list), held: e.Reserved, bytes: r.bytes, stream: r.shard.id()}
 	for _, sh := range shards {
 		logs = append(logs, &sh.log)
 		for k := range poolKinds {

@@ -102,11 +102,12 @@ func (a *Caching) ResetAccumulatedStats() {
 	a.deferredFrees.resetCount()
 }
 
-// Summary returns PyTorch's table of the device's statistics, "" if the device has no allocator yet.
-func Summary(dev device.Device) string {
+// Summary returns PyTorch's table of the device's statistics, "" if the device has no allocator yet. Its heading names the device;
+// with AsPyTorch it is PyTorch's, too.
+func Summary(dev device.Device, opts ...SummaryOption) string {
 	a := lookup(dev)
 	if a == nil {
 		return ""
 	}
-	return a.Stats().Summary(a.Device(), false)
+	return a.Stats().Summary(a.Device(), false, opts...)
 }

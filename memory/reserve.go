@@ -26,6 +26,7 @@ func (a *Caching) Reserve(bytes uint64, s device.Stream) (err error) {
 	sh.mu.Lock()
 	cached := sh.pools[largePool].bytes
 	sh.mu.Unlock()
+	a.spoil() // what it takes is taken whatever is cached, and the history says no more than that it is allocated and freed
 	piece := a.policy.Load().maxSplit
 	if piece != unlimited {
 		piece = (piece - 1) / largeRounding * largeRounding
@@ -37,6 +38,9 @@ func (a *Caching) Reserve(bytes uint64, s device.Stream) (err error) {
 	for cached < bytes {
 		b, err := a.takeSegment(sh, max(min(bytes-cached, piece), smallLimit+minBlock))
 		if err != nil {
+			if len(taken) > 0 || bytes-cached > piece {
+				forgetAdvice(err)
+			}
 			a.tellObservers(err)
 			return err
 		}
@@ -45,6 +49,14 @@ func (a *Caching) Reserve(bytes uint64, s device.Stream) (err error) {
 	}
 	done = true
 	return nil
+}
+
+// forgetAdvice is for a request that is a part of what is wanted: what would have served it may be no help to the whole.
+func forgetAdvice(err error) {
+	var e *OOMError
+	if errors.As(err, &e) {
+		e.Setting, e.EnoughLimit, e.Hint = "", 0, ""
+	}
 }
 
 // freeReserved frees the pieces of Reserve: to keep them cached, or, if it could not get all, to give them back.

@@ -23,6 +23,8 @@ type shard struct {
 	spare *block // objects to use again, linked by next. They are never given up, so handles on them stay recognisable
 
 	unmapped [poolKinds][]*block // of expandable segments, by address
+
+	reader *block // where a reader of a segment goes on (pieces.go); nil if there is none
 }
 
 // preferPlain is the search's rule for expandable segments; b, in one of them, is the first block that is large enough. For
@@ -227,6 +229,7 @@ func (sh *shard) joinPrev(b, prev *block) {
 	} else {
 		b.seg.head = b
 	}
+	sh.follow(prev, b)
 	sh.recycle(prev)
 }
 
@@ -237,6 +240,7 @@ func (sh *shard) joinNext(b, next *block) {
 	if b.next != nil {
 		b.next.prev = b
 	}
+	sh.follow(next, b)
 	sh.recycle(next)
 }
 

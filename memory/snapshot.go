@@ -46,6 +46,7 @@ type SegmentInfo struct {
 	PoolID        [2]uint64       `json:"segment_pool_id"`
 	Expandable    bool            `json:"is_expandable"`
 	Frames        []Frame         `json:"frames"` // where it was got
+	By            Operation       `json:"-"`      // what got it
 	Blocks        []BlockInfo     `json:"blocks"` // by address; their sizes add up to TotalSize
 }
 
@@ -56,6 +57,15 @@ type BlockInfo struct {
 	RequestedSize uint64     `json:"requested_size"` // 0 when inactive
 	State         BlockState `json:"state"`
 	Frames        []Frame    `json:"frames"` // where it was allocated; of an active block. Blocks from the same place share it
+	By            Operation  `json:"-"`      // what allocated it. In files it is the name of the first frame
+}
+
+// Operation is what a program was doing when it asked for memory, as far as that was recorded (RecordHistory): an operation of a graph, or an optimizer's step.
+// The first frame of its call stacks stands for it, with a name such as "linear backward (h.3.attn.c_attn)".
+type Operation struct {
+	Name     string // PyTorch's, as in "linear"; empty outside of all operations
+	Module   string // the path of the module around it, as in "h.3.attn.c_attn"; empty for none
+	Backward bool   // it was computing gradients
 }
 
 // BlockState is where a block stands, in PyTorch's words.
@@ -99,10 +109,15 @@ func (a *Caching) snapshot(want *Pool, trace bool) Snapshot {
 	if a.absent() {
 		return Snapshot{}
 	}
-	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1), HostSegments: []SegmentInfo{}, HostTraces: []TraceEntry{}}
-	syms := newSymbols(a.stacks.Load())
-	w, c := a.copyState(&s, want, trace)
-	s.Settings = c.settings()
+	layout, w, c := a.copyState(want, trace)
+	return a.describe(layout, w, want, c)
+}
+
+// describe writes out what was copied under the locks.
+func (a *Caching) describe(layout []segmentLayout, w journal.Window, want *Pool, c Config) Snapshot {
+	s := Snapshot{device: a.id, DeviceTraces: make([][]TraceEntry, a.id.Index+1), HostSegments: []SegmentInfo{}, HostTraces: []TraceEntry{},
+		layout: layout, Settings: c.settings()}
+	syms := newSymbols(a.stacks.Load()) // of now: a table begun since the copy has its stacks
 	for i := range s.DeviceTraces {
 		s.DeviceTraces[i] = []TraceEntry{}
 	}
@@ -117,7 +132,7 @@ func (a *Caching) snapshot(want *Pool, trace bool) Snapshot {
 }
 
 // copyState takes what a snapshot is made of, all at one moment, and notes that it did.
-func (a *Caching) copyState(s *Snapshot, want *Pool, trace bool) (w journal.Window, c Config) {
+func (a *Caching) copyState(want *Pool, trace bool) (layout []segmentLayout, w journal.Window, c Config) {
 	m := a.freeSite()
 	if rec := a.history.Load(); rec != nil && trace {
 		w = rec.Prepare(len(*a.shards.Load()) + 1)
@@ -126,7 +141,7 @@ func (a *Caching) copyState(s *Snapshot, want *Pool, trace bool) (w journal.Wind
 	defer a.mu.Unlock()
 	shards := a.lockShards()
 	defer unlockShards(shards)
-	s.layout = a.layout(want)
+	layout = a.layout(want)
 	if rec := a.log.Recorder(); rec != nil {
 		logs := []*journal.Logbook{&a.log}
 		for _, sh := range shards {
@@ -137,7 +152,7 @@ func (a *Caching) copyState(s *Snapshot, want *Pool, trace bool) (w journal.Wind
 		}
 		a.log.Write(journal.Snapshot, 0, activeBytes(shards), m)
 	}
-	return w, a.config
+	return layout, w, a.config
 }
 
 // activeBytes is the sum of the active blocks. Callers hold all shards.
@@ -161,7 +176,7 @@ func (l *segmentLayout) infos(index int, syms *symbols) (infos []SegmentInfo) {
 		}
 		if cur == nil {
 			infos = append(infos, SegmentInfo{Device: index, Address: b.ptr, Stream: l.stream, Type: l.kind.String(), PoolID: l.pool,
-				Expandable: l.expandable, Frames: syms.Frames(l.stack)})
+				Expandable: l.expandable, Frames: syms.Frames(l.stack), By: operation(syms, l.stack)})
 			cur = &infos[len(infos)-1]
 		}
 		cur.add(b, syms)
@@ -182,7 +197,7 @@ func (s *SegmentInfo) add(b *blockLayout, syms *symbols) {
 		info.State = ActiveAllocated
 		s.AllocatedSize += b.size
 	}
-	info.Frames = syms.Frames(stack)
+	info.Frames, info.By = syms.Frames(stack), operation(syms, stack)
 	s.Blocks = append(s.Blocks, info)
 }
 

@@ -9,15 +9,30 @@ import (
 
 const summaryWidth = 75 // columns between the bars
 
-// Summary writes the statistics as the table of torch.cuda.memory_summary, byte for byte for a CUDA device; other devices
-// are named by kind. abbreviated leaves the rows by pool out.
-func (s Stats) Summary(id device.ID, abbreviated bool) string {
+// SummaryOption changes how a summary is written.
+type SummaryOption func(*summaryOptions)
+
+type summaryOptions struct{ torch bool }
+
+// AsPyTorch writes the heading that torch.cuda.memory_summary writes, so that a CUDA device's summary equals PyTorch's byte for byte:
+// for programs that read such tables, and to compare. Other devices are named by kind.
+func AsPyTorch() SummaryOption { return func(o *summaryOptions) { o.torch = true } }
+
+// Summary writes the statistics as the table of torch.cuda.memory_summary, under a heading that says which device it is of.
+// abbreviated leaves the rows by pool out.
+func (s Stats) Summary(id device.ID, abbreviated bool, opts ...SummaryOption) string {
+	var o summaryOptions
+	for _, f := range opts {
+		if f != nil {
+			f(&o)
+		}
+	}
 	var t strings.Builder
 	line := func(text string) { t.WriteString("|" + text + "|\n") }
 	rule := func(c string) { line(strings.Repeat(c, summaryWidth)) }
 
 	rule("=")
-	line(fmt.Sprintf("%-17s%-57s ", "", summaryTitle(id)))
+	line(o.heading(id))
 	rule("-")
 	line(fmt.Sprintf("  %9s CUDA OOMs: %-12d | %6s cudaMalloc retries: %-8d  ", "", s.NumOOMs, "", s.NumAllocRetries))
 	rule("=")
@@ -42,8 +57,26 @@ func (s Stats) Summary(id device.ID, abbreviated bool) string {
 	return t.String()
 }
 
-// summaryTitle is the middle of the title line.
-func summaryTitle(id device.ID) string {
+// heading is the line that says whose memory it is.
+func (o summaryOptions) heading(id device.ID) string {
+	if o.torch {
+		return fmt.Sprintf("%-17s%-57s ", "", torchTitle(id))
+	}
+	title := "Memory of " + id.String()
+	switch id.Kind {
+	case device.Host:
+		title += " (this computer's processor)"
+	case device.Sim:
+		title += " (a simulated device)"
+	case device.CUDA:
+		title += " (an NVIDIA GPU)"
+	}
+	before := (summaryWidth - len(title)) / 2
+	return fmt.Sprintf("%*s%-*s", before, "", summaryWidth-before, title)
+}
+
+// torchTitle is the middle of PyTorch's line.
+func torchTitle(id device.ID) string {
 	name := "CUDA"
 	if id.Kind != device.CUDA {
 		name = strings.ToUpper(id.Kind.String())

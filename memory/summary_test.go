@@ -24,7 +24,7 @@ func TestSummary_EqualsPyTorchsByteForByte(t *testing.T) {
 	require.NoError(t, err)
 	r, middle := summaryExample(t)
 	r.free(middle)
-	require.Equal(t, string(want), r.a.Stats().Summary(r.a.Device(), false))
+	require.Equal(t, string(want), r.a.Stats().Summary(r.a.Device(), false, AsPyTorch()))
 
 	var short strings.Builder
 	for line := range strings.Lines(string(want)) {
@@ -33,7 +33,24 @@ func TestSummary_EqualsPyTorchsByteForByte(t *testing.T) {
 		}
 	}
 	require.Equal(t, 29, strings.Count(short.String(), "\n"))
-	require.Equal(t, short.String(), r.a.Stats().Summary(r.a.Device(), true))
+	require.Equal(t, short.String(), r.a.Stats().Summary(r.a.Device(), true, AsPyTorch()))
+}
+
+// PyTorch's heading names PyTorch and a number, which says nothing to whoever has seen neither. All below it is the same.
+func TestSummary_IsHeadedByTheDevice(t *testing.T) {
+	s := newRig(t, gib, "").a.Stats()
+	for id, want := range map[device.ID]string{
+		{Kind: device.Host}:           "Memory of host (this computer's processor)",
+		{Kind: device.Sim, Index: 2}:  "Memory of sim:2 (a simulated device)",
+		{Kind: device.CUDA, Index: 1}: "Memory of cuda:1 (an NVIDIA GPU)",
+		{Kind: device.Kind(9)}:        "Memory of Kind(9)",
+	} {
+		own, torch := strings.Split(s.Summary(id, false, nil), "\n"), strings.Split(s.Summary(id, false, AsPyTorch()), "\n")
+		require.Equal(t, want, strings.TrimSpace(strings.Trim(own[1], "|")))
+		require.Contains(t, torch[1], " PyTorch ")
+		own[1] = torch[1]
+		require.Equal(t, torch, own)
+	}
 }
 
 // The same program step by step.
@@ -63,10 +80,12 @@ func TestSummary_LinesAlignForEveryDevice(t *testing.T) {
 	s := newRig(t, gib, "").a.Stats()
 	for _, kind := range []device.Kind{device.CUDA, device.Host, device.Sim} {
 		for _, index := range []int{0, 7, 123} {
-			text := s.Summary(device.ID{Kind: kind, Index: index}, false)
-			require.Equal(t, 47, strings.Count(text, "\n"))
-			for line := range strings.Lines(text) {
-				require.Len(t, line, 78, "%s:%d: %s", kind, index, line)
+			for _, opts := range [][]SummaryOption{nil, {AsPyTorch()}} {
+				text := s.Summary(device.ID{Kind: kind, Index: index}, false, opts...)
+				require.Equal(t, 47, strings.Count(text, "\n"))
+				for line := range strings.Lines(text) {
+					require.Len(t, line, 78, "%s:%d: %s", kind, index, line)
+				}
 			}
 		}
 	}

@@ -41,7 +41,8 @@ type TraceEntry struct {
 	InternalMetadata string `json:"internal_metadata,omitempty"`
 }
 
-// Frame is one level of a call stack.
+// Frame is one level of a call stack: a function of the program, or the ends of a run of functions of this library. The first one may stand for
+// an Operation.
 type Frame struct {
 	Filename string `json:"filename"`
 	Line     int    `json:"line"`
@@ -53,6 +54,12 @@ type symbols = journal.Symbols[Frame]
 
 func newSymbols(stacks *fpstack.Table) *symbols {
 	return journal.NewSymbols(stacks, func(f runtime.Frame) Frame { return Frame{Filename: f.File, Line: f.Line, Name: f.Function} })
+}
+
+// operation is what a stack was taken in.
+func operation(syms *symbols, id fpstack.ID) Operation {
+	l := syms.Label(id)
+	return Operation{Name: l.Op, Module: l.Module, Backward: l.Backward}
 }
 
 // traceEntries writes out the entries of one pool, or of all.

@@ -33,6 +33,15 @@ func (l *located) PathIn(outer []autograd.Located) string {
 	return ""
 }
 
+// ModuleType is the module's type, which time lines name the outermost one by. It is empty if it is not known.
+func (l *located) ModuleType() string {
+	m := (*Base)(l).whole()
+	if _, alone := m.(bare); alone {
+		return ""
+	}
+	return typeName(m)
+}
+
 // pathOf is the path of b in root, empty if it is not in it.
 func pathOf(b, root *Base) (found string) {
 	walk(root.whole(), "", func(path string, m Module) {

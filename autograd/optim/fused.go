@@ -1,6 +1,9 @@
 package optim
 
 import (
+	"github.com/cistern-ml/cistern/internal/memmeter"
+	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -121,6 +124,9 @@ func (o *Grouped) countersFor(n int, e tensor.Exec) (*counters, error) {
 	all, err := tensor.Empty(e, tensor.Int64, len(o.states))
 	if err != nil {
 		return nil, err
+	}
+	if oplabel.Wanted() {
+		tensor.Mark(training.Key{}, all, memmeter.State, oplabel.Label{Op: o.name})
 	}
 	c := &counters{all: all, exec: e}
 	o.counters = append(o.counters, c)

@@ -7,7 +7,10 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oneline"
+	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -141,6 +144,10 @@ func (o *LBFGSOptimizer) Step() error {
 func (o *LBFGSOptimizer) StepClosure(closure Closure) (loss float64, err error) {
 	if err := o.ready(closure); err != nil {
 		return 0, err
+	}
+	if oplabel.Wanted() {
+		defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: "LBFGS"})))
+		defer o.markState()
 	}
 	start, err := o.gather(parameterOf)
 	if err != nil {
@@ -518,4 +525,11 @@ func dot(a, b *tensor.Tensor) (float64, error) {
 	}
 	defer t.Release()
 	return t.Item()
+}
+
+// markState tells meters what the state is. It is of all parameters at once, in no module.
+func (o *LBFGSOptimizer) markState() {
+	for _, t := range o.state.tensors() {
+		tensor.Mark(training.Key{}, t, memmeter.State, oplabel.Label{Op: "LBFGS"})
+	}
 }

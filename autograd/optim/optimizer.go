@@ -7,6 +7,8 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/region"
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -246,6 +248,18 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 func (o *Grouped) Step() error { return o.stepAll(nil) }
 
 func (o *Grouped) stepAll(by *decision) error {
+	if region.On() {
+		defer region.Begin("pass", "optimizer")()
+	}
+	if !oplabel.Wanted() || o == nil {
+		return o.stepNow(by)
+	}
+	defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: o.name})))
+	defer o.markState()
+	return o.stepNow(by)
+}
+
+func (o *Grouped) stepNow(by *decision) error {
 	if err := o.ready(); err != nil {
 		return err
 	}
@@ -284,6 +298,9 @@ func (o *Grouped) complete() error {
 
 // update takes a step for those of the given parameters of a group that have gradients.
 func (o *Grouped) update(g *group, params []*autograd.Parameter, by *decision) error {
+	if oplabel.Wanted() {
+		defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: o.name})))
+	}
 	batches, err := o.plan(g, params, by)
 	if err != nil {
 		return err

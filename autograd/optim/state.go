@@ -2,6 +2,9 @@ package optim
 
 import (
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/memmeter"
+	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -25,6 +28,9 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 		z, err := tensor.Full(t.Exec(), b.start, b.dtype(t.DType()), b.shape(t.Shape())...)
 		if err != nil {
 			return nil, err
+		}
+		if oplabel.Wanted() {
+			tensor.MarkState(training.Key{}, z, t, o.name)
 		}
 		s.buffers = append(s.buffers, z)
 	}
@@ -75,4 +81,19 @@ func (s *state) release() {
 		t.Release()
 	}
 	s.count.Release()
+}
+
+// markState tells meters, to which the state may be new, what it is. Its memory is in the module of the parameter.
+func (o *Grouped) markState() {
+	for p, s := range o.states {
+		if s == nil {
+			continue
+		}
+		for _, t := range s.buffers {
+			tensor.MarkState(training.Key{}, t, p.Tensor(), o.name)
+		}
+	}
+	for _, c := range o.counters {
+		tensor.Mark(training.Key{}, c.all, memmeter.State, oplabel.Label{Op: o.name})
+	}
 }

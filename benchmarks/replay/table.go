@@ -28,7 +28,7 @@ func writeTable(w io.Writer, t *trace.Trace, r *replay.Result, direct bool) erro
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	b.WriteString("\n" + r.Stats.Summary(r.ID, false))
+	b.WriteString("\n" + r.Stats.Summary(r.ID, false, memory.AsPyTorch()))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

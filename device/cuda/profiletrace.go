@@ -41,6 +41,14 @@ func (p *Profile) WriteTrace(w io.Writer) error {
 	return writeTrace(w, []*Profile{p})
 }
 
+// Epoch is the time 0 of WriteTrace, for those who put its events beside others. It is zero for no profile.
+func (p *Profile) Epoch() time.Time {
+	if p.absent() {
+		return time.Time{}
+	}
+	return p.device.system.profiles.epoch
+}
+
 // writeTrace writes a trace of several devices.
 func writeTrace(w io.Writer, profiles []*Profile) error {
 	out := bufio.NewWriter(w)

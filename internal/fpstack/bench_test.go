@@ -24,7 +24,7 @@ func BenchmarkHere(b *testing.B) {
 			b.ReportAllocs()
 			deep(n, func() {
 				for range b.N {
-					t.Here()
+					t.Here(0)
 				}
 			})
 		})

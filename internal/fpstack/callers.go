@@ -7,3 +7,6 @@ package fpstack
 //
 //go:noescape
 func callers(from uintptr, pcs *[Depth]uintptr) (n int, hash uint64)
+
+// self is the address of the goroutine's descriptor.
+func self() uintptr

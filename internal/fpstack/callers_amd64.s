@@ -32,10 +32,17 @@ loop:
 	MOVQ  SI, DX
 	MOVQ  0(SI), SI
 	INCQ  AX
-	CMPQ  AX, $32         // Depth
+	CMPQ  AX, $128        // Depth
 	JLT   loop
 
 done:
 	MOVQ AX, n+16(FP)
 	MOVQ R8, hash+24(FP)
+	RET
+
+// func self() uintptr
+TEXT ·self(SB), NOSPLIT|NOFRAME, $0-8
+	MOVQ TLS, CX
+	MOVQ 0(CX)(TLS*1), CX // g
+	MOVQ CX, ret+0(FP)
 	RET

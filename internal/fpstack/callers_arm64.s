@@ -8,7 +8,7 @@
 // the first of interest.
 TEXT ·callers(SB), NOSPLIT|NOFRAME, $0-32
 	MOVD pcs+8(FP), R0
-	ADD  $(32*8), R0, R1  // Depth
+	ADD  $(128*8), R0, R1 // Depth
 	MOVD 8(g), R4         // g.stack.hi
 	SUB  $16, R4          // two words at each frame pointer are read
 	MOVD $0x9e3779b97f4a7c15, R6
@@ -39,4 +39,10 @@ done:
 	LSR  $3, R0
 	MOVD R0, n+16(FP)
 	MOVD R5, hash+24(FP)
+	RET
+
+// func self() uintptr
+TEXT ·self(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD g, R0
+	MOVD R0, ret+0(FP)
 	RET

@@ -17,7 +17,7 @@ const walks = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" // frame po
 //
 //go:noinline
 func both(t *Table) (ID, []uintptr) {
-	id := t.Here()
+	id := t.Here(0)
 	var pcs [256]uintptr
 	n := runtime.Callers(1, pcs[:])
 	return id, pcs[:n]
@@ -135,8 +135,8 @@ func TestHere_WhileTheCollectorMovesStacks(t *testing.T) {
 					deep(60, func() { runtime.Gosched() }) // a large stack, to be shrunk while the rest runs
 					for n := range 20 {
 						var first, second ID
-						deep(n, func() { first = table.Here() })
-						deep(n, func() { second = table.Here() })
+						deep(n, func() { first = table.Here(0) })
+						deep(n, func() { second = table.Here(0) })
 						if first == 0 || len(table.PCs(first)) != len(table.PCs(second)) {
 							t.Errorf("depth %d: %d and %d frames", n, len(table.PCs(first)), len(table.PCs(second)))
 						}
@@ -183,12 +183,12 @@ func TestTable_KeepsEachStackOnce(t *testing.T) {
 	table := NewTable(100)
 	var ids []ID
 	for range 10 {
-		ids = append(ids, table.Here())
+		ids = append(ids, table.Here(0))
 	}
 	require.NotZero(t, ids[0])
 	require.Equal(t, slices.Repeat(ids[:1], 10), ids)
 	require.Equal(t, 1, table.Len())
-	require.NotEqual(t, ids[0], table.Here())
+	require.NotEqual(t, ids[0], table.Here(0))
 	require.Equal(t, 2, table.Len())
 	require.Nil(t, table.Frames(0))
 	require.Nil(t, table.PCs(3))
@@ -198,24 +198,24 @@ func TestTable_CountsWhatItCannotKeep(t *testing.T) {
 	table := NewTable(3)
 	var ids []ID
 	for n := range 5 {
-		deep(n, func() { ids = append(ids, table.Here()) })
+		deep(n, func() { ids = append(ids, table.Here(0)) })
 	}
 	require.Equal(t, []ID{1, 2, 3, 0, 0}, ids)
 	require.Equal(t, int64(2), table.Dropped())
-	deep(1, func() { require.Zero(t, table.Here()) }) // another caller
+	deep(1, func() { require.Zero(t, table.Here(0)) }) // another caller
 	for n := range 3 {
-		deep(n, func() { table.Here() })
+		deep(n, func() { table.Here(0) })
 	}
 	require.Equal(t, 3, table.Len())
 }
 
 func TestTable_WithOneBucketTellsStacksApart(t *testing.T) {
 	table := NewTable(100)
-	a := table.add(1, []uintptr{1, 2, 3})
-	b := table.add(1, []uintptr{1, 2, 4})
-	c := table.add(1, []uintptr{1, 2})
+	a := table.add(1, 0, []uintptr{1, 2, 3})
+	b := table.add(1, 0, []uintptr{1, 2, 4})
+	c := table.add(1, 0, []uintptr{1, 2})
 	require.Equal(t, []ID{1, 2, 3}, []ID{a, b, c})
-	require.Equal(t, a, table.add(1, []uintptr{1, 2, 3}))
+	require.Equal(t, a, table.add(1, 0, []uintptr{1, 2, 3}))
 	require.Equal(t, []uintptr{1, 2, 4}, table.PCs(b))
 }
 
@@ -224,7 +224,7 @@ func TestHere_ByManyGoroutinesGivesOneID(t *testing.T) {
 	var group sync.WaitGroup
 	ids := make([]ID, 8)
 	for i := range ids {
-		group.Go(func() { ids[i] = table.Here() })
+		group.Go(func() { ids[i] = table.Here(0) })
 	}
 	group.Wait()
 	require.Equal(t, slices.Repeat(ids[:1], len(ids)), ids)
@@ -232,5 +232,5 @@ func TestHere_ByManyGoroutinesGivesOneID(t *testing.T) {
 
 func TestHere_MakesNoGarbage(t *testing.T) {
 	table := NewTable(100)
-	require.Zero(t, testing.AllocsPerRun(100, func() { table.Here() }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { table.Here(0) }))
 }

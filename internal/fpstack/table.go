@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Depth is the number of machine frames, counted from the innermost, to which stacks are cut.
-const Depth = 32
+// Depth is the number of machine frames, counted from the innermost, to which stacks are cut. The program's own line is outside of all modules
+// of a model, each of which is some six frames: a model of ten levels fits.
+const Depth = 128
 
 // ID names a stack of a Table. The zero ID is no stack.
 type ID uint32
@@ -32,37 +33,53 @@ type entry struct {
 	hash uint64
 	next *entry // in the bucket
 	pcs  []uintptr
+	tag  uint32
 	id   ID
 }
 
-// NewTable makes a table for up to limit stacks. A full one takes about 400 bytes for each.
+// NewTable makes a table for up to limit stacks. A full one takes about 400 bytes for each of 30 frames.
 func NewTable(limit int) *Table { return &Table{limit: limit} }
 
-// Here is the stack of the caller, from the function that calls Here outwards.
+// Here is the stack of the caller, from the function that calls Here outwards. The tag is what the caller has to say about it: stacks with
+// different ones are different stacks.
 //
 //go:noinline
-func (t *Table) Here() ID {
+func (t *Table) Here(tag uint32) ID {
 	var pcs [Depth]uintptr
 	n, hash := callers(0, &pcs)
+	hash = (hash ^ uint64(tag)) * 0x9e3779b97f4a7c15
 	for e := t.bucket(hash).Load(); e != nil; e = e.next {
-		if e.hash == hash && slices.Equal(e.pcs, pcs[:n]) {
+		if e.hash == hash && e.tag == tag && slices.Equal(e.pcs, pcs[:n]) {
 			return e.id
 		}
 	}
-	return t.add(hash, pcs[:n])
+	return t.add(hash, tag, pcs[:n])
 }
+
+// Tag is what Here was told about a stack, 0 for the zero ID.
+func (t *Table) Tag(id ID) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if id == 0 || int(id) > len(t.entries) {
+		return 0
+	}
+	return t.entries[id-1].tag
+}
+
+// Goroutine tells the goroutine that calls it from the others that live. When it has ended, another one may have the same number.
+func Goroutine() uintptr { return self() }
 
 // bucket takes the upper bits of the hash: each of them depends on all bits of the addresses.
 func (t *Table) bucket(hash uint64) *atomic.Pointer[entry] { return &t.buckets[hash>>(64-bucketBits)] }
 
 // add keeps a stack that was not found.
-func (t *Table) add(hash uint64, pcs []uintptr) ID {
+func (t *Table) add(hash uint64, tag uint32, pcs []uintptr) ID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.bucket(hash)
 	first := b.Load()
 	for e := first; e != nil; e = e.next {
-		if e.hash == hash && slices.Equal(e.pcs, pcs) { // somebody was faster
+		if e.hash == hash && e.tag == tag && slices.Equal(e.pcs, pcs) { // somebody was faster
 			return e.id
 		}
 	}
@@ -70,7 +87,7 @@ func (t *Table) add(hash uint64, pcs []uintptr) ID {
 		t.dropped.Add(1)
 		return 0
 	}
-	e := &entry{hash: hash, next: first, pcs: slices.Clone(pcs), id: ID(len(t.entries) + 1)}
+	e := &entry{hash: hash, next: first, pcs: slices.Clone(pcs), tag: tag, id: ID(len(t.entries) + 1)}
 	t.entries = append(t.entries, e)
 	b.Store(e)
 	return e.id

@@ -25,7 +25,7 @@ type layer struct {
 //	  |    /
 //	tensor
 //	  |
-//	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both
+//	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both, autograd/fit on autograd/nn's memory report
 //	  |
 //	amp                 never imports optim: it declares the interfaces that it needs
 //	  |
@@ -59,6 +59,7 @@ var layers = []layer{
 	{packages: "autograd/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/checkpoint", may: with(onAutograd, "autograd/nn", "autograd/optim"),
 		tests: with(below, "tensor/...", "autograd/...")},
+	{packages: "autograd/fit", may: with(onAutograd, "autograd/nn/memreport"), tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "examples/mnist/dataset",
@@ -86,6 +87,7 @@ func with(base []string, more ...string) []string {
 var dependencies = []string{
 	"github.com/chewxy/math32",           // float32 functions
 	"github.com/ebitengine/purego",       // calls the GPU's driver without cgo
+	"github.com/google/pprof",            // writes profiles; see confined
 	"github.com/pkg/errors",              // errors that know their place
 	"github.com/schollz/progressbar/v3",  // progress of examples; see confined
 	"github.com/stretchr/testify",        // tests only
@@ -100,6 +102,7 @@ var dependencies = []string{
 // confined are those of the dependencies that programs which use this module must not pay for, and the only packages that import
 // them: they are in no build that does not ask for these. internal/apifuzz calls all that is exported, in its tests.
 var confined = map[string][]string{
+	"github.com/google/pprof":            {"memory/memprof"},
 	"github.com/schollz/progressbar/v3":  {"examples/...", "benchmarks/..."},
 	"gonum.org/v1/gonum":                 {"tensor/linalg"},
 	"gonum.org/v1/plot":                  {"examples/...", "benchmarks/..."},

@@ -25,3 +25,16 @@ func Library(file string) bool {
 	}
 	return false
 }
+
+// Cut returns the frames of a call stack, innermost first, that say something to those who have written the program: their own all, and of
+// each run of the library's the innermost and the outermost.
+func Cut(stack []runtime.Frame) []runtime.Frame {
+	cut := make([]runtime.Frame, 0, len(stack))
+	for i, f := range stack {
+		inside := i > 0 && i < len(stack)-1 && Library(stack[i-1].File) && Library(f.File) && Library(stack[i+1].File)
+		if !inside {
+			cut = append(cut, f)
+		}
+	}
+	return cut
+}

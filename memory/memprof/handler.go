@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"html"
 	"io"
 	"net/http"
-	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/memory/internal/viewer"
 	"github.com/cistern-ml/cistern/memory/pinned"
 )
 
@@ -24,16 +23,23 @@ const maxSeconds = 600
 
 // Handler serves the allocators of this process, which memory.For has made, under whatever path ends in these:
 //
-//	                 an overview
+//	                 a page that draws all of it and stays up to date
 //	summary          the table of torch.cuda.memory_summary
 //	stats            the statistics as JSON
+//	snapshot.html    a page like this one as a file, with the history
 //	snapshot.pickle  for PyTorch's memory viewer
 //	snapshot.json    the same as JSON, which the viewer opens too
 //	profile          for go tool pprof
+//	state, history   what the page asks for, in a form that may change
+//	record           begins (?on=1) and ends (?on=0) a recording of history: a POST
 //
-// All but the overview take ?device=cuda:1; the first device is taken without. With ?seconds=10 a snapshot or profile is taken
-// after so many seconds, and if no history is being recorded, it is for that time. One such request is served at a time. As it
-// changes what the program does, it must be a POST, and must not come from the page of another site (http.CrossOriginProtection):
+// All but the page take ?device=cuda:1; the first device is taken without. Other paths are answered with 404. The page works
+// without network, and asks only this handler; it asks once a second while it is seen. That holds no lock of an allocator for
+// longer than it takes to look at some hundred blocks (memory.Caching.SnapshotInPieces). A recording that it began ends after ten minutes.
+//
+// With ?seconds=10 a snapshot or profile is taken after so many seconds, and if no history is being recorded, it is for that
+// time. One such request is served at a time. As it changes what the program does, it must be a POST, like record, and must not come
+// from the page of another site (http.CrossOriginProtection):
 //
 //	curl -X POST -o 10s.pickle 'http://localhost:6060/debug/memory/snapshot.pickle?seconds=10'
 //
@@ -41,11 +47,16 @@ const maxSeconds = 600
 // A client has half a minute for each piece, and five minutes for all.
 //
 // Like net/http/pprof, it is for those who may know how the program works: do not serve it to everybody.
-func Handler() http.Handler { return &handler{origins: http.NewCrossOriginProtection()} }
+func Handler() http.Handler {
+	return &handler{origins: http.NewCrossOriginProtection(), watched: map[string]*watched{}}
+}
 
 type handler struct {
 	origins   *http.CrossOriginProtection
 	recording sync.Mutex // held by the request that waits
+
+	mu      sync.Mutex          // held while a state is made: many pages share one
+	watched map[string]*watched // by device
 }
 
 // snapshots are made at a time, by all handlers.
@@ -62,6 +73,8 @@ func (e *httpError) Error() string { return e.text }
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h.allowed(r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
 	if err == nil {
 		err = h.serve(w, r)
 	}
@@ -86,24 +99,50 @@ func (h *handler) allowed(r *http.Request) error {
 	case http.MethodPost:
 		return nil
 	case http.MethodGet, http.MethodHead:
-		if r.URL.Query().Get("seconds") == "" {
+		if r.URL.Query().Get("seconds") == "" && path.Base(r.URL.Path) != "record" {
 			return nil
 		}
-		return &httpError{http.StatusMethodNotAllowed, "seconds: recording history needs a POST"}
+		return &httpError{http.StatusMethodNotAllowed, "recording history needs a POST"}
 	}
 	return &httpError{http.StatusMethodNotAllowed, "want GET, HEAD or POST"}
 }
 
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
-	switch name := path.Base(r.URL.Path); name {
+	if isPage(r) {
+		return page(w)
+	}
+	_, name := path.Split(r.URL.Path)
+	switch name {
 	case "summary":
 		return summary(w, r)
 	case "stats":
 		return stats(w, r)
-	case "snapshot.pickle", "snapshot.json", "profile":
+	case "state":
+		return h.state(w, r)
+	case "record":
+		return h.record(w, r)
+	case "snapshot.html", "snapshot.pickle", "snapshot.json", "profile", "history":
 		return h.snapshot(w, r, name)
 	}
-	return overview(w)
+	return &httpError{http.StatusNotFound, fmt.Sprintf("no %q here", excerpt.Of(name))}
+}
+
+// isPage reports whether a request is for the page: its path is the one that the handler is registered for, or, if that is not
+// known, a folder.
+func isPage(r *http.Request) bool {
+	_, pattern, ok := strings.Cut(r.Pattern, "/")
+	if pattern = "/" + pattern; ok && strings.HasSuffix(pattern, "/") && !strings.Contains(pattern, "{") && strings.HasPrefix(r.URL.Path, pattern) {
+		return r.URL.Path == pattern
+	}
+	return r.URL.Path == "" || strings.HasSuffix(r.URL.Path, "/")
+}
+
+// page serves the page.
+func page(w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", viewer.Policy())
+	_, err := io.WriteString(w, viewer.Page())
+	return err
 }
 
 // allocator finds the allocator that a request is about.
@@ -136,6 +175,9 @@ func stats(w http.ResponseWriter, r *http.Request) error {
 	return json.NewEncoder(w).Encode(a.Stats())
 }
 
+var contentTypes = map[string]string{"snapshot.html": "text/html; charset=utf-8", "snapshot.json": "application/json",
+	"history": "application/json", "snapshot.pickle": "application/octet-stream", "profile": "application/octet-stream"}
+
 // snapshot serves a snapshot in the form that name says.
 func (h *handler) snapshot(w http.ResponseWriter, r *http.Request, name string) error {
 	a, err := allocator(r)
@@ -156,16 +198,18 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request, name string) 
 			p.AddTo(&s)
 		}
 	}
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
-	if name == "snapshot.json" {
-		w.Header().Set("Content-Type", "application/json")
-	} else {
-		w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Type", contentTypes[name])
+	if name != "history" {
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
 	}
 	out := bufio.NewWriterSize(newPatient(w), pieceBytes)
 	switch name {
 	case "profile":
 		err = Encode(out, s)
+	case "history":
+		err = s.WriteDrawing(out, 0)
+	case "snapshot.html":
+		err = s.WriteHTML(out)
 	case "snapshot.json":
 		err = s.WriteJSON(out)
 	default:
@@ -179,7 +223,7 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request, name string) 
 
 // take takes a snapshot, after the seconds of the request. If it succeeds, the caller holds one of snapshots.
 func (h *handler) take(w http.ResponseWriter, r *http.Request, source Snapshotter, a memory.Allocator) (s memory.Snapshot, err error) {
-	stop, err := h.record(w, r, a)
+	stop, err := h.recordFor(w, r, a)
 	if err != nil {
 		return s, err
 	}
@@ -213,9 +257,9 @@ type historian interface {
 	ShareHistory(memory.HistoryOptions) (stop func(), err error)
 }
 
-// record waits for the seconds of the request, if it has any, while history is recorded. stop must be called after the
+// recordFor waits for the seconds of the request, if it has any, while history is recorded. stop must be called after the
 // snapshot; it ends the recording if nobody else wants it.
-func (h *handler) record(w http.ResponseWriter, r *http.Request, a memory.Allocator) (stop func(), err error) {
+func (h *handler) recordFor(w http.ResponseWriter, r *http.Request, a memory.Allocator) (stop func(), err error) {
 	text := r.URL.Query().Get("seconds")
 	if text == "" {
 		return func() {}, nil
@@ -249,27 +293,4 @@ func (h *handler) record(w http.ResponseWriter, r *http.Request, a memory.Alloca
 		stop()
 		return nil, r.Context().Err()
 	}
-}
-
-// overview shows the summaries and links to everything.
-func overview(w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	var page strings.Builder
-	page.WriteString("<!DOCTYPE html>\n<title>Device memory</title>\n<h1>Device memory</h1>\n")
-	all := memory.Allocators()
-	if len(all) == 0 {
-		page.WriteString("<p>No device has an allocator yet.</p>\n")
-	}
-	for _, a := range all {
-		id := html.EscapeString(a.Device().String())
-		fmt.Fprintf(&page, "<h2>%s</h2>\n<p>%s</p>\n<p>", id, html.EscapeString(fmt.Sprint(a)))
-		for _, name := range []string{"summary", "stats", "snapshot.pickle", "snapshot.json", "profile"} {
-			fmt.Fprintf(&page, "<a href=\"%s?device=%s\">%s</a>\n", name, url.QueryEscape(a.Device().String()), name)
-		}
-		fmt.Fprintf(&page, "</p>\n<pre>%s</pre>\n", html.EscapeString(a.Stats().Summary(a.Device(), true)))
-	}
-	page.WriteString("<p>Snapshots open in <a href=\"https://docs.pytorch.org/memory_viz\">PyTorch's memory viewer</a>, " +
-		"profiles with <code>go tool pprof</code>.</p>\n")
-	_, err := io.WriteString(w, page.String())
-	return err
 }

@@ -2,20 +2,21 @@ package memprof_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"expvar"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
@@ -49,53 +50,6 @@ func activations(t *testing.T, a memory.Allocator, bytes uint64, s device.Stream
 	return b
 }
 
-// field is one field of a protocol buffer message.
-type field struct {
-	number int
-	n      uint64
-	bytes  []byte
-}
-
-func parse(t *testing.T, b []byte) (fields []field) {
-	t.Helper()
-	for len(b) > 0 {
-		key, k := binary.Uvarint(b)
-		require.Positive(t, k)
-		f := field{number: int(key >> 3)}
-		n, l := binary.Uvarint(b[k:])
-		require.Positive(t, l)
-		b = b[k+l:]
-		switch key & 7 {
-		case 0:
-			f.n = n
-		case 2:
-			require.LessOrEqual(t, n, uint64(len(b)))
-			f.bytes, b = b[:n], b[n:]
-		default:
-			t.Fatalf("wire type %d", key&7)
-		}
-		fields = append(fields, f)
-	}
-	return fields
-}
-
-func numbers(b []byte) (list []int64) {
-	for len(b) > 0 {
-		n, k := binary.Uvarint(b)
-		list, b = append(list, int64(n)), b[k:]
-	}
-	return list
-}
-
-func numberOf(fields []field, number int) (n int64) {
-	for _, f := range fields {
-		if f.number == number {
-			n = int64(f.n)
-		}
-	}
-	return n
-}
-
 // decoded is what a test wants to know of a profile.
 type decoded struct {
 	types   []string
@@ -105,74 +59,36 @@ type decoded struct {
 
 type decodedSample struct {
 	values []int64
-	stack  []string // names of functions, innermost first
+	stack  []string // names of functions with their lines, innermost first
 	labels string
 }
 
-// decode reads a gzipped profile. It has a reader of its own, so that the module needs no other for its tests.
+// decode reads a gzipped profile, as go tool pprof does.
 func decode(t *testing.T, data []byte) (d decoded) {
 	t.Helper()
-	zip, err := gzip.NewReader(bytes.NewReader(data))
+	p, err := profile.ParseData(data)
 	require.NoError(t, err)
-	raw, err := io.ReadAll(zip)
-	require.NoError(t, err)
-	top := parse(t, raw)
-	var texts []string
-	functions, locations := map[int64]string{}, map[int64]string{}
-	for _, f := range top {
-		if f.number == 6 {
-			texts = append(texts, string(f.bytes))
-		}
+	require.NoError(t, p.CheckValid())
+	d.preset = p.DefaultSampleType
+	for _, v := range p.SampleType {
+		d.types = append(d.types, v.Type+"/"+v.Unit)
 	}
-	require.Empty(t, texts[0])
-	for _, f := range top {
-		if f.number == 5 {
-			m := parse(t, f.bytes)
-			functions[numberOf(m, 1)] = texts[numberOf(m, 2)]
+	for _, s := range p.Sample {
+		sample := decodedSample{values: s.Value}
+		for _, l := range s.Location {
+			require.Len(t, l.Line, 1)
+			require.Equal(t, p.Mapping[0], l.Mapping)
+			sample.stack = append(sample.stack, fmt.Sprintf("%s:%d", l.Line[0].Function.Name, l.Line[0].Line))
 		}
-	}
-	for _, f := range top {
-		if f.number == 4 {
-			m := parse(t, f.bytes)
-			for _, line := range m {
-				if line.number == 4 {
-					l := parse(t, line.bytes)
-					locations[numberOf(m, 1)] = fmt.Sprintf("%s:%d", functions[numberOf(l, 1)], numberOf(l, 2))
-				}
-			}
-			require.Equal(t, int64(1), numberOf(m, 2), "the mapping")
+		for _, key := range slices.Sorted(maps.Keys(s.Label)) {
+			sample.labels += fmt.Sprintf(" %s=%s", key, strings.Join(s.Label[key], ","))
 		}
-	}
-	for _, f := range top {
-		switch f.number {
-		case 1:
-			m := parse(t, f.bytes)
-			d.types = append(d.types, texts[numberOf(m, 1)]+"/"+texts[numberOf(m, 2)])
-		case 2:
-			d.samples = append(d.samples, decodeSample(t, f.bytes, texts, locations))
-		case 14:
-			d.preset = texts[f.n]
+		for key, values := range s.NumLabel {
+			sample.labels += fmt.Sprintf(" %s=%d", key, values[0])
 		}
+		d.samples = append(d.samples, sample)
 	}
 	return d
-}
-
-func decodeSample(t *testing.T, b []byte, texts []string, locations map[int64]string) (s decodedSample) {
-	for _, f := range parse(t, b) {
-		switch f.number {
-		case 1:
-			for _, id := range numbers(f.bytes) {
-				require.Contains(t, locations, id)
-				s.stack = append(s.stack, locations[id])
-			}
-		case 2:
-			s.values = numbers(f.bytes)
-		case 3:
-			m := parse(t, f.bytes)
-			s.labels += fmt.Sprintf(" %s=%s%d", texts[numberOf(m, 1)], texts[numberOf(m, 2)], numberOf(m, 3))
-		}
-	}
-	return s
 }
 
 // profileOf is the profile of a device, now.
@@ -201,13 +117,13 @@ func TestWriteProfile_AddsUpBlocksByPlace(t *testing.T) {
 	cached := p.samples[0]
 	require.Equal(t, []int64{0, 0, 0, 11 << 20}, cached.values, "the rest of the large segment")
 	require.Contains(t, cached.stack[0], here+"weights:")
-	require.Equal(t, " pool=large0 stream=0", cached.labels)
+	require.Equal(t, " pool=large stream=0", cached.labels)
 
 	large := p.samples[1]
 	require.Equal(t, []int64{3, 9 << 20, 9 << 20, 0}, large.values)
 	require.Contains(t, large.stack[0], here+"weights:")
 	require.Contains(t, large.stack[1], here+"TestWriteProfile_AddsUpBlocksByPlace:")
-	require.Equal(t, " state=active_allocated0 pool=large0 stream=0", large.labels)
+	require.Equal(t, " pool=large state=active_allocated stream=0", large.labels)
 
 	small := p.samples[3]
 	require.Equal(t, []int64{1, 1024, 1000, 0}, small.values)
@@ -241,7 +157,7 @@ func TestWriteProfile_AddsUpToWhatIsReserved(t *testing.T) {
 	require.Equal(t, [4]int64{stats.Active.All.Current, stats.ActiveBytes.All.Current, stats.RequestedBytes.All.Current,
 		stats.ReservedBytes.All.Current - stats.ActiveBytes.All.Current}, sum)
 	require.Contains(t, stacks, "[(allocated before RecordHistory):0]")
-	require.Contains(t, stacks, " pool_id=0_10 stream=3")
+	require.Contains(t, stacks, " pool_id=0_1 stream=3")
 }
 
 func TestWriteProfile_NeedsACachingAllocator(t *testing.T) {
@@ -308,10 +224,11 @@ func TestHandler_ServesEveryForm(t *testing.T) {
 
 	require.Len(t, decode(t, get(t, h, "/debug/memory/profile"+query).Body.Bytes()).samples, 2)
 
-	page := get(t, h, "/debug/memory/").Body.String()
-	require.Contains(t, page, `<a href="snapshot.pickle?device=`)
-	require.Contains(t, page, "Cur Usage")
-	require.Equal(t, 2, strings.Count(page, "<h2>"))
+	w = get(t, h, "/debug/memory/snapshot.html"+query)
+	require.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
+	require.Contains(t, w.Body.String(), `<script type="application/json" id="data">{"device":`)
+
+	require.Contains(t, get(t, h, "/debug/memory/history"+query).Body.String(), `"trace":{"actions":["segment_alloc","alloc"`)
 }
 
 func TestHandler_SnapshotsHaveThePinnedMemoryOfTheirDeviceIfItIsRecorded(t *testing.T) {
@@ -337,7 +254,7 @@ func TestHandler_SnapshotsHaveThePinnedMemoryOfTheirDeviceIfItIsRecorded(t *test
 
 func TestHandler_RefusesWhatItCannotServe(t *testing.T) {
 	h := memprof.Handler()
-	require.Contains(t, get(t, h, "/debug/memory/").Body.String(), "No device has an allocator yet.")
+	require.Contains(t, get(t, h, "/debug/memory/state").Body.String(), `{"devices":[]`)
 	require.Equal(t, http.StatusNotFound, get(t, h, "/debug/memory/stats").Code)
 	open(t)
 	require.Equal(t, http.StatusNotFound, get(t, h, "/debug/memory/summary?device=cuda:7").Code)

@@ -2,7 +2,6 @@ package memprof
 
 import (
 	"cmp"
-	"compress/gzip"
 	"io"
 	"os"
 	"slices"
@@ -12,16 +11,17 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/google/pprof/profile"
 	"github.com/pkg/errors"
 )
 
 // sampleTypes are the values of a profile, as go tool pprof -sample_index chooses them. The bytes of the second and fourth add
 // up to what the allocator has reserved.
-var sampleTypes = []valueType{
-	{"inuse_objects", "count"},   // active blocks: held by callers, or freed and waiting for other streams
-	{"inuse_space", "bytes"},     // their sizes
-	{"requested_space", "bytes"}, // what was asked for
-	{"cached_space", "bytes"},    // free memory in segments, by who caused the segment to be got from the driver
+var sampleTypes = []*profile.ValueType{
+	{Type: "inuse_objects", Unit: "count"},   // active blocks: held by callers, or freed and waiting for other streams
+	{Type: "inuse_space", Unit: "bytes"},     // their sizes
+	{Type: "requested_space", Unit: "bytes"}, // what was asked for
+	{Type: "cached_space", Unit: "bytes"},    // free memory in segments, by who caused the segment to be got from the driver
 }
 
 const (
@@ -55,16 +55,14 @@ func WriteProfile(w io.Writer, dev device.Device) error {
 }
 
 // Encode writes the profile of a snapshot. Samples have the labels state (active_allocated or active_pending_free), pool (small
-// or large), stream, and pool_id for private pools.
+// or large), stream, and pool_id for private pools; and op and module where an operation of a graph or an optimizer has allocated the memory. The
+// operation is also the innermost function of the stack, so that the flat numbers of -top are those of operations; -tags, -tagfocus and
+// -tagroot=module show modules, and -list the program's lines.
 func Encode(w io.Writer, s memory.Snapshot) error {
 	if why := isnil.Why("writer", w); why != "" {
 		return &memory.ArgumentError{Call: "memprof.Encode", Detail: why}
 	}
-	zip := gzip.NewWriter(w)
-	if _, err := zip.Write(newProfile(s, time.Now()).encode()); err != nil {
-		return errors.Wrap(err, "memprof: writing a profile")
-	}
-	return errors.Wrap(zip.Close(), "memprof: writing a profile")
+	return errors.Wrap(newProfile(s, time.Now()).Write(w), "memprof: writing a profile")
 }
 
 // sample is a row of the profile: all blocks with the same stack and labels.
@@ -77,6 +75,7 @@ type sample struct {
 type labels struct {
 	state, pool, poolID string
 	stream              int64
+	by                  memory.Operation
 }
 
 // sampleKey tells rows apart. Stacks of one snapshot share their memory, so that the first frame's address stands for them.
@@ -85,7 +84,7 @@ type sampleKey struct {
 	labels labels
 }
 
-func newProfile(s memory.Snapshot, now time.Time) *profile {
+func newProfile(s memory.Snapshot, now time.Time) *profile.Profile {
 	rows := map[sampleKey]*sample{}
 	row := func(frames []memory.Frame, l labels) *sample {
 		if len(frames) == 0 {
@@ -102,6 +101,7 @@ func newProfile(s memory.Snapshot, now time.Time) *profile {
 		if seg.PoolID != [2]uint64{} {
 			l.poolID = strconv.FormatUint(seg.PoolID[0], 10) + "_" + strconv.FormatUint(seg.PoolID[1], 10)
 		}
+		l.by = seg.By
 		if cached := seg.TotalSize - seg.ActiveSize; cached > 0 {
 			row(seg.Frames, l).values[cachedSpace] += int64(cached)
 		}
@@ -109,18 +109,18 @@ func newProfile(s memory.Snapshot, now time.Time) *profile {
 			if b.State == memory.Inactive {
 				continue
 			}
-			l.state = string(b.State)
+			l.state, l.by = string(b.State), b.By
 			values := &row(b.Frames, l).values
 			values[inuseObjects]++
 			values[inuseSpace] += int64(b.Size)
 			values[requestedSpace] += int64(b.RequestedSize)
 		}
 	}
-	p := newEncoder(now)
+	e := newEncoder(now)
 	for _, r := range sorted(rows) {
-		p.add(r)
+		e.add(r)
 	}
-	return p
+	return e.p
 }
 
 // sorted puts the largest first, and otherwise makes the order depend on nothing but the content.
@@ -134,7 +134,8 @@ func sorted(rows map[sampleKey]*sample) []*sample {
 			cmp.Compare(y.values[inuseSpace]+y.values[cachedSpace], x.values[inuseSpace]+x.values[cachedSpace]),
 			slices.CompareFunc(x.frames, y.frames, compareFrames),
 			cmp.Compare(x.labels.state, y.labels.state), cmp.Compare(x.labels.pool, y.labels.pool),
-			cmp.Compare(x.labels.poolID, y.labels.poolID), cmp.Compare(x.labels.stream, y.labels.stream))
+			cmp.Compare(x.labels.poolID, y.labels.poolID), cmp.Compare(x.labels.stream, y.labels.stream),
+			cmp.Compare(x.labels.by.Name, y.labels.by.Name), cmp.Compare(x.labels.by.Module, y.labels.by.Module))
 	})
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/internal/oplabel"
 )
 
 // Recorder is the history being recorded. All logs of an allocator have the same one, or none.
@@ -59,6 +60,9 @@ func NewRecorder(o Options, stacks *fpstack.Table, old *Recorder) *Recorder {
 	return rec
 }
 
+// Count is how many entries were written so far, those that are no more among them.
+func (rec *Recorder) Count() int { return int(rec.journal.last.Load()) }
+
 // KeepsStacks reports whether call stacks are kept at all.
 func (rec *Recorder) KeepsStacks() bool { return rec.context != ContextNone }
 
@@ -66,6 +70,7 @@ func (rec *Recorder) KeepsStacks() bool { return rec.context != ContextNone }
 type Site struct {
 	nanos int64 // since 1970
 	Stack fpstack.ID
+	Label oplabel.ID // the operation that makes the call
 }
 
 // OfAlloc is the site of a call that makes blocks and segments.
@@ -80,9 +85,9 @@ func (rec *Recorder) OfFree() Site { return rec.site(ContextAll) }
 
 // site takes the time, and the stack if need is among the context that is recorded.
 func (rec *Recorder) site(need Context) Site {
-	m := Site{nanos: rec.now()}
+	m := Site{nanos: rec.now(), Label: oplabel.Current()}
 	if rec.context <= need {
-		m.Stack = rec.stacks.Here()
+		m.Stack = rec.stacks.Here(uint32(m.Label))
 	}
 	return m
 }

@@ -1,0 +1,60 @@
+// Package viewer has the page that draws an allocator's memory, viewer.html: one file with its style and script, which needs no network
+// and no build. With data in it, it is a snapshot to send to somebody; without, it asks the server that it came from, once a second.
+package viewer
+
+import (
+	_ "embed" // the page
+	"io"
+	"strings"
+)
+
+//go:embed viewer.html
+var page string
+
+// Where the page has something put in. The data is JSON in which < is escaped, so that it cannot end its element.
+const (
+	dataMark   = "<!--data-->"
+	policyMark = "<!--policy-->"
+	dataBegin  = `<script type="application/json" id="data">`
+	dataEnd    = "</script>"
+)
+
+// Page is the page that asks its server.
+func Page() string { return cut(page).live }
+
+// Policy is the Content-Security-Policy of the page: nothing runs but its own script, and nothing is asked for but from its
+// server.
+func Policy() string {
+	return policy + "; connect-src 'self'; frame-ancestors 'none'; form-action 'none'"
+}
+
+// Write writes the page with data, which json writes.
+func Write(w io.Writer, json func(io.Writer) error) error {
+	p := cut(page)
+	before := strings.Replace(p.before, policyMark, `<meta http-equiv="Content-Security-Policy" content="`+policy+`">`, 1)
+	if _, err := io.WriteString(w, before+dataBegin); err != nil {
+		return err
+	}
+	if err := json(w); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, dataEnd+p.after)
+	return err
+}
+
+// parts are the page at the place of its data.
+type parts struct{ live, before, after string }
+
+func cut(page string) parts {
+	before, after, _ := strings.Cut(page, dataMark)
+	return parts{strings.Replace(before, policyMark, "", 1) + after, before, after}
+}
+
+// What the policy allows: the page's one script and its one style, by their hashes. They are written down and not computed, so that
+// no program links cryptography for them; a test compares them with the page.
+const (
+	scriptHash = "sha256-JR7i5R9W1UTuZ20su4wSnJfkzEcApTmK/y4R1KMlfWM="
+	styleHash  = "sha256-QsKitFyd2nqQxBWg7xqKhEy0S9cm4HQnSw82z+3uKuA="
+)
+
+const policy = "default-src 'none'; script-src '" + scriptHash + "'; style-src '" + styleHash + "'; img-src data:; base-uri 'none'"
