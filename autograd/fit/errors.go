@@ -1,0 +1,30 @@
+package fit
+
+import "fmt"
+
+// ArgumentError is an argument that cannot be used.
+type ArgumentError struct {
+	Detail string // the argument, its value, and what is allowed
+}
+
+// Error is one line, as in "fit: MaxBatch is 0, must be at least 1".
+func (e *ArgumentError) Error() string { return "fit: " + e.Detail }
+
+func argumentErr(format string, args ...any) error {
+	return &ArgumentError{Detail: fmt.Sprintf(format, args...)}
+}
+
+// TrialError is an error of the program that has nothing to do with the size of the device's memory. It ends the search.
+type TrialError struct {
+	Settings
+	Batch int
+	Err   error // the program's
+}
+
+// Error names the trial, as in "fit: batch 4, float16, checkpointed: ...".
+func (e *TrialError) Error() string {
+	return fmt.Sprintf("fit: batch %d, %s: %v", e.Batch, e.Settings, e.Err)
+}
+
+// Unwrap returns the program's error.
+func (e *TrialError) Unwrap() error { return e.Err }

@@ -1,0 +1,71 @@
+package fit
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Option changes a search.
+type Option func(*search)
+
+// Precisions are those that the program takes: Float32, without autocast, and Float16 and BFloat16. Without this option it is Float32 alone.
+func Precisions(p ...tensor.DType) Option {
+	return func(s *search) { s.precisions = slices.Clone(p) }
+}
+
+// Checkpointing says that the program takes Settings.Checkpoint: each precision is tried with and without it.
+func Checkpointing() Option { return func(s *search) { s.checkpoint = true } }
+
+// MaxBatch is the largest batch that is tried. Without this option it is 16,777,216.
+func MaxBatch(n int) Option { return func(s *search) { s.most = n } }
+
+// Occupied is how many bytes of the device others hold: the driver's context, a screen, other processes. Without this option it is none.
+func Occupied(bytes uint64) Option { return func(s *search) { s.occupied = bytes } }
+
+// Progress sets a function that is called after each trial. fits is false also for the last trial before a search ends with an error.
+func Progress(f func(t Trial, fits bool)) Option { return func(s *search) { s.progress = f } }
+
+// defaultMost is the MaxBatch of a search that has none.
+const defaultMost = 1 << 24
+
+// check refuses options that leave nothing to search.
+func (s *search) check() error {
+	switch {
+	case s.program == nil:
+		return argumentErr("the program is nil")
+	case s.capacity == 0:
+		return argumentErr("a capacity of 0 bytes fits nothing")
+	case s.occupied >= s.capacity:
+		return argumentErr("others occupy %d bytes of a device of %d", s.occupied, s.capacity)
+	case s.most < 1 || s.most > math.MaxInt/2:
+		return argumentErr("MaxBatch is %d, must be at least 1 and at most half of the largest int", s.most)
+	case len(s.precisions) == 0:
+		return argumentErr("there is no precision to try")
+	}
+	for i, p := range s.precisions {
+		if p != tensor.Float32 && p != tensor.Float16 && p != tensor.BFloat16 {
+			return argumentErr("precision %s; it is float32, float16 or bfloat16", p)
+		}
+		if slices.Contains(s.precisions[:i], p) {
+			return argumentErr("precision %s is given twice", p)
+		}
+	}
+	return nil
+}
+
+// settings are the combinations to try, the plain one first.
+func (s *search) settings() (all []Settings) {
+	for _, p := range s.precisions {
+		for _, checkpoint := range []bool{false, true} {
+			if checkpoint && !s.checkpoint {
+				continue
+			}
+			for _, expandable := range []bool{false, true} {
+				all = append(all, Settings{Precision: p, Checkpoint: checkpoint, Expandable: expandable})
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,47 @@
+package fit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd/nn/memreport"
+)
+
+// Part is some of the memory that was allocated at the peak.
+type Part struct {
+	// What is "parameters", "gradients", "optimizer state", "activations", "inputs", "workspace" or "other": the categories of package memreport.
+	What  string `json:"what"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// partsOf is what there is at the peak, the largest part first.
+func partsOf(r *memreport.Report) []Part {
+	if r == nil {
+		return nil
+	}
+	c := &r.AtPeak
+	parts := []Part{
+		{"parameters", c.Parameters}, {"gradients", c.Gradients}, {"optimizer state", c.OptimizerState}, {"activations", c.Activations}, {"inputs", c.Inputs},
+		{"workspace", c.Workspace}, {"other", c.Other},
+	}
+	parts = slices.DeleteFunc(parts, func(p Part) bool { return p.Bytes == 0 })
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return parts
+}
+
+// shares is as in "activations 93 %, parameters 4 %", without what is less than one percent.
+func shares(parts []Part) string {
+	total := uint64(0)
+	for _, p := range parts {
+		total += p.Bytes
+	}
+	var all []string
+	for _, p := range parts {
+		if percent := 100 * float64(p.Bytes) / float64(total); percent >= 1 {
+			all = append(all, fmt.Sprintf("%s %.0f %%", p.What, percent))
+		}
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,99 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// Report is what a search found: the plain settings first.
+type Report struct {
+	Capacity uint64 // of the device, in bytes
+	Occupied uint64 // by others
+	Results  []Result
+}
+
+// Result is what was found under one combination of settings.
+type Result struct {
+	Precision  string `json:"precision"` // float32, float16 or bfloat16
+	Checkpoint bool   `json:"checkpoint"`
+	Expandable bool   `json:"expandable"`
+
+	LargestBatch  int   `json:"largest_batch"`        // 0 if not even one sample fits
+	PeakAllocated int64 `json:"peak_allocated_bytes"` // with the largest batch
+	PeakReserved  int64 `json:"peak_reserved_bytes"`
+	PerSample     int64 `json:"bytes_per_sample"` // by which the allocated bytes grow with one sample more, about the largest batch
+	AtMax         bool  `json:"at_max_batch"`     // the search ended at MaxBatch: larger ones may fit
+
+	// TooLarge is the smallest batch that was tried and does not fit, 0 if all did. It may be less than LargestBatch, which then fits by where
+	// its blocks happen to lie.
+	TooLarge int   `json:"too_large"`
+	Err      error `json:"-"` // of TooLarge, which a *memory.OOMError is in
+
+	AtPeak []Part `json:"at_peak"`     // what the allocated bytes are at their peak; nil if that is not known
+	Reads  uint64 `json:"value_reads"` // copies of values to the host, which are zeros here
+	Trials int    `json:"trials"`
+}
+
+// String is a table: what each combination of settings gives, and what the memory is used for at the peak.
+func (r *Report) String() string {
+	if r == nil {
+		return "fit: no report"
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "largest batch on %s", device.FormatBytes(r.Capacity))
+	if r.Occupied > 0 {
+		fmt.Fprintf(&s, ", of which others have %s", device.FormatBytes(r.Occupied))
+	}
+	s.WriteString("\n\n")
+	table := tabwriter.NewWriter(&s, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "precision\tcheckpoint\texpandable\tbatch\t\tper sample\tallocated\treserved\tat the peak")
+	for i := range r.Results {
+		r.Results[i].row(table, r.Results[0].LargestBatch)
+	}
+	table.Flush()
+	if slices.ContainsFunc(r.Results, func(r Result) bool { return r.lucky() }) {
+		s.WriteString("\nA batch with \"not\" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.\n")
+	}
+	if n := r.reads(); n > 0 {
+		fmt.Fprintf(&s, "\nReads of values, up to %d in a trial, gave zeros: what the program decides by them may be different where they are computed.\n", n)
+	}
+	return s.String()
+}
+
+// reads is how often values were read at most.
+func (r *Report) reads() (most uint64) {
+	for i := range r.Results {
+		most = max(most, r.Results[i].Reads)
+	}
+	return most
+}
+
+// lucky reports whether a smaller batch does not fit.
+func (r *Result) lucky() bool { return r.TooLarge > 0 && r.TooLarge < r.LargestBatch }
+
+// row writes a line of the table; plain is the batch to compare with.
+func (r *Result) row(w *tabwriter.Writer, plain int) {
+	batch, ratio := fmt.Sprint(r.LargestBatch), ""
+	if r.AtMax {
+		batch = "≥ " + batch
+	}
+	if r.lucky() {
+		batch += fmt.Sprintf(", not %d", r.TooLarge)
+	}
+	if plain > 0 {
+		ratio = fmt.Sprintf("x %.2f", float64(r.LargestBatch)/float64(plain))
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Precision, yes(r.Checkpoint), yes(r.Expandable), batch, ratio,
+		device.FormatBytes(uint64(max(r.PerSample, 0))), device.FormatBytes(uint64(r.PeakAllocated)), device.FormatBytes(uint64(r.PeakReserved)), shares(r.AtPeak))
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "-"
+}

@@ -1,0 +1,75 @@
+package fit
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLargest_OfWhatFitsUpToANumber(t *testing.T) {
+	for most := 1; most < 70; most++ {
+		for limit := range 80 {
+			tries := 0
+			got, err := largest(most, func(n int) (bool, error) {
+				require.True(t, n >= 1 && n <= most)
+				tries++
+				return n <= limit, nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, min(limit, most), got)
+			require.LessOrEqual(t, tries, 7+6+beyond)
+		}
+	}
+}
+
+// Whatever fits: the result does, and those after it do not.
+func TestLargest_OfWhatFitsHereAndThere(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	islands := 0
+	for range 2000 {
+		most, fits := 1+r.IntN(100), map[int]bool{}
+		limit := r.IntN(most + 1)
+		for n := 1; n <= most; n++ {
+			fits[n] = n <= limit || r.IntN(4) == 0
+		}
+		seen := map[int]bool{}
+		got, err := largest(most, func(n int) (bool, error) {
+			require.False(t, seen[n], "tried twice")
+			seen[n] = true
+			return fits[n], nil
+		})
+		require.NoError(t, err)
+		require.True(t, got == 0 || fits[got])
+		for n := got + 1; n <= min(got+beyond, most); n++ {
+			require.False(t, fits[n], "%d after %d", n, got)
+		}
+		require.GreaterOrEqual(t, got, min(limit, most))
+		if got > limit {
+			islands++
+		}
+	}
+	require.Greater(t, islands, 100)
+}
+
+func TestLargest_EndsWithTheFirstError(t *testing.T) {
+	wrong := errors.New("wrong")
+	for at := range 9 {
+		tries := 0
+		_, err := largest(100, func(n int) (bool, error) {
+			if tries++; tries > at {
+				return true, wrong
+			}
+			return n <= 20, nil
+		})
+		require.ErrorIs(t, err, wrong)
+		require.Equal(t, at+1, tries)
+	}
+}
+
+func TestPerSample_IsFromTheNearestPowerOfTwoThatFits(t *testing.T) {
+	require.EqualValues(t, 10, perSample(12, 150, map[int]int64{1: 5, 2: 10, 4: 40, 8: 110}))
+	require.EqualValues(t, 10, perSample(65, 1000, map[int]int64{1: 5, 32: 670, 48: 1}))
+	require.EqualValues(t, 0, perSample(1, 1000, map[int]int64{1: 1000}))
+}

@@ -1,0 +1,125 @@
+package fit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cistern-ml/cistern/autograd/nn/memreport"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Program builds a model on t.Device, takes some training steps with batches of t.Batch, and releases everything. Three steps are enough for most: in the
+// first one the optimizer makes its state, and from then on memory is used as in all later ones. What it does not release is given back by force. It ends early,
+// with any error, when ctx is done. One trial runs at a time.
+type Program func(ctx context.Context, t Trial) error
+
+// Trial is what a Program is to try.
+type Trial struct {
+	// Device is a simulated one, made for this trial. memory.For gives its allocator, which layers, graphs and optimizers use unless told otherwise.
+	Device device.Device
+	Batch  int
+	Settings
+}
+
+// Settings are the measures of a trial. The program takes the first two: its graphs are made with amp.Autocast(Precision) if Half is true, with an
+// amp.GradScaler to take the steps of float16, and its layers are nn.Checkpointed if Checkpoint is. Expandable is a setting of the allocator, which has it already.
+type Settings struct {
+	Precision  tensor.DType // Float32 is without autocast
+	Checkpoint bool
+	Expandable bool // expandable_segments:True
+}
+
+// Half reports whether the precision is a half one: float16 or bfloat16.
+func (s Settings) Half() bool { return s.Precision == tensor.Float16 || s.Precision == tensor.BFloat16 }
+
+// String is as in "float16, checkpointed, expandable segments".
+func (s Settings) String() string {
+	text := s.Precision.String()
+	if s.Checkpoint {
+		text += ", checkpointed"
+	}
+	if s.Expandable {
+		text += ", expandable segments"
+	}
+	return text
+}
+
+// outcome is what came of a trial.
+type outcome struct {
+	oom       error // nil if the batch fits
+	allocated int64
+	reserved  int64
+	reads     uint64 // copies to the host
+	report    *memreport.Report
+}
+
+// try runs the program on a device of its own. record says what the memory was for. The error is one that has nothing to do with the size of memory.
+func (s *search) try(ctx context.Context, t Trial, record bool) (o outcome, err error) {
+	if err := ctx.Err(); err != nil {
+		return o, err
+	}
+	dev := sim.New(s.capacity)
+	dev.Occupy(s.occupied)
+	defer func() { err = errors.Join(err, end(dev)) }()
+	a, err := allocator(dev, t.Settings)
+	if err != nil {
+		return o, err
+	}
+	if record {
+		recording, err := memreport.Start(dev)
+		if err != nil {
+			return o, err
+		}
+		defer func() { o.report = recording.Stop() }()
+	}
+	t.Device = dev
+	err = s.program(ctx, t)
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	stats := a.Stats()
+	if o.oom, err = ranOut(dev, stats, err); err != nil {
+		return o, err
+	}
+	o.allocated, o.reserved = stats.AllocatedBytes.All.Peak, stats.ReservedBytes.All.Peak
+	o.reads = dev.Calls().Count[sim.CallCopyToHost]
+	return o, nil
+}
+
+// ranOut divides errors of a program: those for want of the device's memory are oom. So is a request that failed, whatever the program made of the error.
+func ranOut(dev device.Device, stats memory.Stats, err error) (oom, other error) {
+	if e := new(memory.OOMError); errors.As(err, &e) && e.Device == dev.ID() {
+		return err, nil
+	}
+	if stats.NumOOMs > 0 {
+		return memory.ErrOutOfMemory, nil
+	}
+	return nil, err
+}
+
+// end gives everything back. What the program has not released is no error: the memory was never there.
+func end(dev *sim.Device) error {
+	err := memory.Drop(dev)
+	if leak := new(memory.LeakError); errors.As(err, &leak) {
+		err = nil
+	}
+	return errors.Join(err, dev.Close())
+}
+
+// allocator is the device's, with the settings of the environment but for expandable segments.
+func allocator(dev device.Device, s Settings) (*memory.Caching, error) {
+	a, err := memory.For(dev)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := a.(*memory.Caching)
+	if !ok {
+		return nil, argumentErr("the environment asks for an allocator that does not cache, whose figures say nothing of one that does")
+	}
+	config := c.Config()
+	config.ExpandableSegments = s.Expandable
+	return c, c.SetConfig(config)
+}
