@@ -77,3 +77,11 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		require.Contains(t, stderr.String(), c.want)
 	}
 }
+
+// Nothing is computed there, so neither bar nor table may say how well it was.
+func TestRun_OnASimulatedDeviceClaimsNothing(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(append(small, "-steps", "2", "-device", "sim:80GB", "-plot", ""), &stdout, &stderr), "%s", &stderr)
+	require.NotRegexp(t, `(loss|losses|accuracy) +-?[0-9]|0\.0000`, stdout.String()+stderr.String())
+	require.Contains(t, stdout.String(), "a simulated device does not compute")
+}

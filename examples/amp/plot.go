@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"image/color"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -9,6 +11,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 	_ "gonum.org/v1/plot/vg/vgimg" // png
 	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
@@ -34,7 +37,7 @@ func (r *report) draw(file string) error {
 	p := plot.New()
 	p.Title.Text = "training loss in three precisions"
 	p.X.Label.Text, p.Y.Label.Text = "step", "loss"
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Padding = true, vg.Millimeter
 	for i, t := range r.Trainings {
 		points := make(plotter.XYs, len(t.Losses))
 		for j, l := range t.Losses {
@@ -48,5 +51,19 @@ func (r *report) draw(file string) error {
 		p.Add(line)
 		p.Legend.Add(t.Name, line)
 	}
-	return errors.Wrap(p.Save(16*vg.Centimeter, 10*vg.Centimeter, file), "drawing the losses")
+	return errors.Wrap(save(p, file), "drawing the losses")
+}
+
+func save(p *plot.Plot, file string) error {
+	image, err := draw.NewFormattedCanvas(18*vg.Centimeter, 11*vg.Centimeter, strings.ToLower(filepath.Ext(file))[1:])
+	if err != nil {
+		return err
+	}
+	margin := 4 * vg.Millimeter // what stands at the edge would be cut off
+	p.Draw(draw.Crop(draw.New(image), margin, -margin, margin, -margin))
+	var b bytes.Buffer
+	if _, err := image.WriteTo(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(file, b.Bytes(), 0o666)
 }

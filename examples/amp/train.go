@@ -167,15 +167,22 @@ func (r *report) print(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "precision\ttraining loss\tvalidation loss\tsteps/s\tpeak allocated\tof float32's\tpeak reserved\tleft out\t")
 	for _, t := range r.Trainings {
-		validation := fmt.Sprintf("%.4f", t.ValLoss)
+		training, validation := fmt.Sprintf("%.4f", t.TrainLoss), fmt.Sprintf("%.4f", t.ValLoss)
 		if t.interrupted {
 			validation = "interrupted"
 		}
-		fmt.Fprintf(table, "%s\t%.4f\t%s\t%.2f\t%s\t%.3f\t%s\t%d\t\n", t.Name, t.TrainLoss, validation, t.StepsPerSecond,
+		if !r.computed() {
+			training, validation = "none", "none"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%.2f\t%s\t%.3f\t%s\t%d\t\n", t.Name, training, validation, t.StepsPerSecond,
 			device.FormatBytes(uint64(t.PeakAllocated)), float64(t.PeakAllocated)/float64(base.PeakAllocated),
 			device.FormatBytes(uint64(t.PeakReserved)), t.Skipped)
 	}
 	table.Flush()
+	if !r.computed() {
+		fmt.Fprintln(w, "\nThere are no losses: a simulated device does not compute.")
+		return
+	}
 	for _, t := range r.Trainings {
 		if o := t.Overflow; o != nil {
 			fmt.Fprintf(w, "\nIn step %d of %s a gradient was made infinite: %d step was left out, and the scale went from %g to %g.\n",

@@ -144,3 +144,11 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 	_, bytes := dev.(*host.Device).Live()
 	require.Zero(t, bytes, "the host device holds nothing any more")
 }
+
+// Nothing is computed there, so neither bar nor table may say how well it was.
+func TestRun_OnASimulatedDeviceClaimsNothing(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run([]string{"-steps", "2", "-device", "sim:80GB"}, &stdout, &stderr), "%s", &stderr)
+	require.NotRegexp(t, `(loss|losses|accuracy) +-?[0-9]|0\.0000`, stdout.String()+stderr.String())
+	require.Contains(t, stdout.String(), "a simulated device does not compute")
+}

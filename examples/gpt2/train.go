@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/timeline"
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/internal/text"
 	"github.com/cistern-ml/cistern/tensor"
@@ -72,7 +73,7 @@ func (t *tuning) train(w io.Writer) (losses []float64, interrupted bool, err err
 			return losses, false, fmt.Errorf("step %d: %w", step+1, err)
 		}
 		losses = append(losses, loss)
-		bar.Describe(fmt.Sprintf("loss %.4f", loss))
+		bar.Describe(t.Says("", "loss %.4f", loss))
 		_ = bar.Set(step + 1) // a bar that cannot be drawn is no reason to stop
 		t.Session.Step()
 	}
@@ -81,6 +82,7 @@ func (t *tuning) train(w io.Writer) (losses []float64, interrupted bool, err err
 
 // step trains on one batch.
 func (t *tuning) step(step int) (float64, error) {
+	defer timeline.Region("training step")()
 	x, y, err := text.Random(t.exec, t.ids, t.seed, uint64(step), t.batch, t.seq)
 	if err != nil {
 		return 0, err

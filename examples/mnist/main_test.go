@@ -99,3 +99,11 @@ func liveBytes(t *testing.T) uint64 {
 	_, bytes := h.Live()
 	return bytes
 }
+
+// Nothing is computed there, so neither bar nor table may say how well it was.
+func TestRun_OnASimulatedDeviceClaimsNothing(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run([]string{"-epochs", "1", "-device", "sim:80GB"}, &stdout, &stderr), "%s", &stderr)
+	require.NotRegexp(t, `(loss|losses|accuracy) +-?[0-9]|0\.0000`, stdout.String()+stderr.String())
+	require.Contains(t, stdout.String(), "a simulated device does not compute")
+}

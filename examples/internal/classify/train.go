@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/data"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/timeline"
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
 	"github.com/cistern-ml/cistern/tensor"
@@ -104,8 +105,9 @@ func (t *trainer) run() error {
 func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 	bars, end := session.Progress(t.bars)
 	defer end()
+	title := fmt.Sprintf("epoch %2d/%d", epoch+1, t.Epochs)
 	bar := progressbar.NewOptions(batches.Len(), progressbar.OptionSetWriter(bars), progressbar.OptionSetWidth(30),
-		progressbar.OptionSetDescription(fmt.Sprintf("epoch %2d/%d", epoch+1, t.Epochs)), progressbar.OptionShowCount(),
+		progressbar.OptionSetDescription(title), progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
 	nn.Train(t.model)
 	start := time.Now()
@@ -130,13 +132,14 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 		return fmt.Errorf("testing: %w", err)
 	}
 	t.report.Accuracy = accuracy
-	bar.Describe(fmt.Sprintf("epoch %2d/%d  loss %.4f  accuracy %.2f %%", epoch+1, t.Epochs, t.report.LastLoss, 100*accuracy))
+	bar.Describe(t.Says(title+"  ", "loss %.4f  accuracy %.2f %%", t.report.LastLoss, 100*accuracy))
 	_ = bar.Finish()
 	return nil
 }
 
 // step is one training step. All that its graph made is back in the pool when it returns.
 func (t *trainer) step(images, labels *tensor.Tensor) error {
+	defer timeline.Region("training step")()
 	if t.Steps > 0 {
 		if err := t.rates.Step(); err != nil {
 			return err

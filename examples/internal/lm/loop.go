@@ -7,6 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/cistern-ml/cistern/autograd/timeline"
 	"github.com/cistern-ml/cistern/examples/internal/session"
 )
 
@@ -35,16 +36,18 @@ func (t *Trainer) Train(title string, last int, w io.Writer, step func(at int) (
 			break
 		}
 		at, loss := t.Next(), 0.0
+		end := timeline.Region("training step")
 		if step == nil {
 			loss, err = t.TrainStep()
 		} else {
 			loss, err = step(at)
 		}
+		end()
 		if err != nil {
 			return p, fmt.Errorf("step %d: %w", at+1, err)
 		}
 		p.Losses, took = append(p.Losses, loss), append(took, time.Since(start))
-		bar.Describe(fmt.Sprintf("%sloss %.4f", title, loss))
+		bar.Describe(t.Says(title, "loss %.4f", loss))
 		_ = bar.Set(t.Next()) // a bar that cannot be drawn is no reason to stop
 	}
 	if !p.Interrupted {

@@ -1,11 +1,9 @@
 package session
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+
+	"github.com/cistern-ml/cistern/internal/command"
 )
 
 // ErrInterrupted is the error of a program that Ctrl-C has ended, after it has saved and printed what it had. Its exit code is
@@ -35,39 +33,9 @@ func CheckOutputs(outputs ...Output) error {
 		if o.File == "" {
 			continue
 		}
-		if err := writable(o.File); err != nil {
+		if err := command.Writable(o.File); err != nil {
 			return fmt.Errorf("-%s cannot be written: %w", o.Flag, err)
 		}
 	}
 	return nil
-}
-
-// writable reports whether a file can be made or replaced, and leaves everything as it is.
-func writable(file string) error {
-	info, err := os.Stat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return err
-	case info.IsDir():
-		return fmt.Errorf("%s is a folder", file)
-	case !info.Mode().IsRegular():
-		return nil // a pipe or a device: opening one may have effects
-	default:
-		f, err := os.OpenFile(file, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			file = real
-		}
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".writable*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

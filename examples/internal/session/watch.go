@@ -18,21 +18,25 @@ import (
 // Watch is how a program's memory is looked at while it runs, and afterwards. The zero value does not look.
 type Watch struct {
 	HTTP     string // address to serve memprof's pages at
+	Report   string // file for a report of what memory was used for, or - for the standard error output
 	Snapshot string // file for a snapshot with the history of the whole run, or up to the first error for want of memory
+	Trace    string // file for a trace of steps, modules, operations and memory
 }
 
-// AddFlags adds -memory-http and -snapshot.
+// AddFlags adds -memory-http, -trace, -memory-report and -snapshot.
 func (w *Watch) AddFlags(f *flag.FlagSet) {
 	f.StringVar(&w.HTTP, "memory-http", "", "address to serve the state of memory at, such as :6060 (this machine alone) or 0.0.0.0:6060")
-	f.StringVar(&w.Snapshot, "snapshot", "", "file for a snapshot of memory with its history: .pickle for PyTorch's viewer, or .json")
+	f.StringVar(&w.Trace, "trace", "", "file for a trace of steps, modules, operations and memory over time, which https://ui.perfetto.dev opens")
+	f.StringVar(&w.Snapshot, "snapshot", "", "file for a snapshot of memory with its history: .pickle for PyTorch's viewer, .json, or .html, a page that draws itself")
+	f.StringVar(&w.Report, "memory-report", "", "file for a report of where memory went, by module and operation: .txt, .json or .svg, or - to print it")
 }
 
 // Open is the function Open, with what is asked for from the first allocation on. It says on stderr where the pages are.
 func (w *Watch) Open(name string, fraction float64, stderr io.Writer) (*Session, error) {
-	if ext := filepath.Ext(w.Snapshot); w.Snapshot != "" && ext != ".pickle" && ext != ".json" {
-		return nil, fmt.Errorf("-snapshot is %q, must end in .pickle or .json", w.Snapshot)
+	if err := w.check(); err != nil {
+		return nil, err
 	}
-	if err := CheckOutputs(Output{"snapshot", w.Snapshot}); err != nil {
+	if err := w.checkReport(); err != nil {
 		return nil, err
 	}
 	s, err := Open(name, fraction)
@@ -45,8 +49,24 @@ func (w *Watch) Open(name string, fraction float64, stderr io.Writer) (*Session,
 	return s, nil
 }
 
+// check refuses what cannot be written.
+func (w *Watch) check() error {
+	if ext := filepath.Ext(w.Snapshot); w.Snapshot != "" && ext != ".pickle" && ext != ".json" && ext != ".html" {
+		return fmt.Errorf("-snapshot is %q, must end in .pickle, .json or .html", w.Snapshot)
+	}
+	return CheckOutputs(Output{"snapshot", w.Snapshot}, Output{"trace", w.Trace})
+}
+
 func (w *Watch) begin(s *Session, stderr io.Writer) error {
-	if *w == (Watch{}) {
+	if w.Trace != "" {
+		if err := s.record(w.Trace); err != nil {
+			return err
+		}
+	}
+	if err := w.beginReport(s, stderr); err != nil {
+		return err
+	}
+	if w.HTTP == "" && w.Snapshot == "" {
 		return nil
 	}
 	if err := memory.RecordHistory(s.Device, memory.HistoryOptions{}); err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/cistern-ml/cistern/autograd/timeline"
 )
 
 // Work is what a program does on its device, and what it tells of it.
@@ -59,7 +61,9 @@ func (s *Session) Loop(w io.Writer, n int, step func() (says string, err error))
 		if s.Interrupted() {
 			return ErrInterrupted
 		}
+		end := timeline.Region("training step")
 		says, err := step()
+		end()
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}

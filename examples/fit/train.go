@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+
+	"github.com/cistern-ml/cistern/amp"
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/fit"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// trainer is a network in training, on a trial's device.
+type trainer struct {
+	*network
+	fit.Trial
+	layer  nn.Layer
+	opt    *optim.Grouped
+	scaler *amp.GradScaler
+	exec   tensor.Exec
+}
+
+// program trains for some steps.
+func (n *network) program(steps int) fit.Program {
+	return func(ctx context.Context, trial fit.Trial) error {
+		t, err := n.trainer(trial)
+		if err != nil {
+			return err
+		}
+		defer t.release()
+		for range steps {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err := t.step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (n *network) trainer(trial fit.Trial) (*trainer, error) {
+	exec, err := tensor.On(trial.Device)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := n.model(trial.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	if err := layer.To(trial.Device, nn.Seed(1)); err != nil {
+		layer.Release()
+		return nil, err
+	}
+	return &trainer{network: n, Trial: trial, layer: layer, opt: optim.AdamW(layer.Parameters()), exec: exec,
+		scaler: amp.NewGradScaler(amp.Enabled(trial.Precision == tensor.Float16))}, nil
+}
+
+func (t *trainer) release() {
+	t.scaler.Release()
+	t.opt.Release()
+	t.layer.Release()
+}
+
+// step takes one training step on a batch of its own.
+func (t *trainer) step() error {
+	x, y, err := t.batch(t.exec, t.Batch)
+	if err != nil {
+		return err
+	}
+	defer x.Release()
+	defer y.Release()
+	if err := t.gradients(x, y); err != nil {
+		return err
+	}
+	if err := t.scaler.Unscale(t.opt); err != nil {
+		return err
+	}
+	if err := optim.ClipGradNormAsync(t.opt.Parameters(), 1); err != nil {
+		return err
+	}
+	if err := t.scaler.Step(t.opt); err != nil {
+		return err
+	}
+	t.opt.ZeroGrad()
+	return t.scaler.Update()
+}
+
+// gradients goes forward and backward.
+func (t *trainer) gradients(x, y *tensor.Tensor) error {
+	var opts []autograd.Option
+	if t.Half() {
+		opts = append(opts, amp.Autocast(t.Precision))
+	}
+	g := autograd.NewGraph(t.Device, opts...)
+	defer g.Release()
+	return t.scaler.Backward(loss(g, t.layer, x, y))
+}

@@ -1,0 +1,59 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/cistern-ml/cistern/autograd/nn/memreport"
+)
+
+// memoryReports are the forms of -memory-report, by the ends of files.
+var memoryReports = map[string]func(*memreport.Report, io.Writer) error{
+	".txt":  func(r *memreport.Report, w io.Writer) error { return r.WriteTable(w, 0) },
+	".json": (*memreport.Report).WriteJSON,
+	".svg":  (*memreport.Report).WriteSVG,
+}
+
+// checkReport refuses a file that cannot be written.
+func (w *Watch) checkReport() error {
+	if w.Report == "" || w.Report == "-" {
+		return nil
+	}
+	if ext := filepath.Ext(w.Report); memoryReports[ext] == nil {
+		return fmt.Errorf("-memory-report is %q, must end in .txt, .json or .svg, or be - for the standard error output", w.Report)
+	}
+	return CheckOutputs(Output{"memory-report", w.Report})
+}
+
+// beginReport records what memory is used for until the session ends, also with an error.
+func (w *Watch) beginReport(s *Session, stderr io.Writer) error {
+	if w.Report == "" {
+		return nil
+	}
+	rec, err := memreport.Start(s.Device, memreport.WithAllocator(s.Alloc))
+	if err != nil {
+		return err
+	}
+	s.atEnd = append(s.atEnd, func() error { return w.writeReport(rec.Stop(), stderr) })
+	return nil
+}
+
+func (w *Watch) writeReport(r *memreport.Report, stderr io.Writer) error {
+	if w.Report == "-" {
+		_, err := fmt.Fprintf(stderr, "\n%s", r)
+		return err
+	}
+	f, err := os.Create(w.Report)
+	if err != nil {
+		return errors.Wrap(err, "-memory-report")
+	}
+	err = memoryReports[filepath.Ext(w.Report)](r, f)
+	if closing := f.Close(); err == nil {
+		err = errors.Wrap(closing, "-memory-report")
+	}
+	return err
+}
