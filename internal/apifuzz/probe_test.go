@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxTime is how long a call may take: enough for a busy machine, and for nothing that loops over a number that it was given.
-	maxTime = 20 * time.Second
+	maxTime = 30 * time.Second
 	// maxGoBytes is what a call may allocate in Go. The largest tensors of the world have thousands of elements.
 	maxGoBytes = 256 << 20
 	// snapshotBytes is what a snapshot has for each device before its own in the process: in an hour of calls these are millions.
