@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/cistern-ml/cistern/tensor"
@@ -92,7 +93,10 @@ func (v *Variable) IndexCopy(dim int, index, src *Variable) *Variable {
 // fitsSlices refuses a source that has not a slice of t for each index.
 func fitsSlices(t *tensor.Tensor, dim int, idx, src *tensor.Tensor) error {
 	want := t.Shape().Clone()
-	if n := len(want); n > 0 && dim >= -n && dim < n {
+	switch n := len(want); {
+	case dim < -max(n, 1) || dim >= max(n, 1):
+		return &tensor.ShapeError{Op: "IndexCopy", Shapes: []tensor.Shape{want}, Detail: fmt.Sprintf("there is no dimension %d", dim)}
+	case n > 0:
 		want[(dim+n)%n] = idx.Len()
 	}
 	if idx.NDim() > 1 || !src.Shape().Equal(want) || t.NDim() == 0 && idx.Len() != 1 {
