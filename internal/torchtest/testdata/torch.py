@@ -1137,9 +1137,9 @@ def compare(base, other):
     for group in ("values", "grads"):
         for n, t in base[group].items():
             o = other[group].get(n)
-            if not t.get("data") and not (o and o.get("data")):
+            if not t.get("data"):
                 continue
-            if o is None or o.get("shape") != t.get("shape"):
+            if o is None or not o.get("data") or o.get("shape") != t.get("shape"):
                 t["spread"] = " ".join(["inf"] * len(t["data"].split()))
                 continue
             old = t.get("spread", "").split() or ["0"] * len(t["data"].split())
