@@ -65,8 +65,11 @@ func placeholder() tensor.Shape {
 }
 
 // Dim is the number of elements along dimension i, counted from the end if i is negative, and 0 if there is no such
-// dimension.
+// dimension. After an error it is 1, as all of Shape is.
 func (v *Variable) Dim(i int) int {
+	if v == nil || v.dtype == 0 {
+		return 1
+	}
 	n := v.NDim()
 	if i < 0 {
 		i += n

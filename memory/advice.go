@@ -25,11 +25,19 @@ func (a *Caching) advise(e *OOMError, r *request) {
 	if e.Hint = a.adviceOnPools(e, r); e.Hint != "" {
 		return
 	}
-	if e.rehearsal = a.rehearsal(e, r); e.rehearsal == nil {
-		e.Hint = a.adviceOnPages(e, r)
+	if e.rehearsal = a.rehearsal(e, r); e.rehearsal != nil {
+		e.rehearsal.growth = a.adviceOnGrowth(e, r)
+	} else if e.Hint = a.adviceOnPages(e, r); e.Hint != "" {
+		e.Hint += a.adviceOnGrowth(e, r)
 	}
 	if e.Hint == "" {
-		e.Hint = cmp.Or(a.adviceOnStreams(r), a.adviceOnKinds(r), a.adviceOnUse(e))
+		e.Hint = cmp.Or(a.adviceOnStreams(r), a.adviceOnKinds(r))
+	}
+	if e.Hint == "" && e.Allocated > 0 {
+		e.Hint = "Nothing that is cached would serve it: " + a.adviceOnUse()
+		if a.history.Load() == nil {
+			e.Hint += " With RecordHistory the error names the lines that hold the most."
+		}
 	}
 }
 
@@ -45,7 +53,7 @@ func completeAdvice(err error) {
 		return
 	}
 	if e.Setting = h.setting(); e.Setting != "" {
-		e.Hint = fmt.Sprintf("With %s this request would have been served: the recorded program was run again with it.", e.Setting)
+		e.Hint = fmt.Sprintf("With %s this request would have been served: the recorded program was run again with it, up to this request.", e.Setting) + h.growth
 	} else if h.servedOnOneStream() {
 		e.Hint = fmt.Sprintf("On one stream, in place of %d, this request would have been served (the recorded program was run again so): memory is reused on its own stream only.",
 			h.streams())
@@ -272,12 +280,18 @@ func (a *Caching) adviceOnKinds(r *request) string {
 		text.Bytes(b.size), which)
 }
 
-// adviceOnUse is for a device that is simply full: it says who holds the memory. Caller holds a.mu and no shard.
-func (a *Caching) adviceOnUse(e *OOMError) string {
-	if e.Allocated == 0 {
+// adviceOnGrowth goes with what would have served a request of a program that has not held as much before: it may need more still. Caller holds a.mu and
+// no shard.
+func (a *Caching) adviceOnGrowth(e *OOMError, r *request) string {
+	if e.Allocated+r.size <= a.allocatedPeak() {
 		return ""
 	}
-	advice := "Nothing that is cached would serve it: smaller batches, half precision, checkpointed activations, and graphs that are released earlier take less."
+	return " The program has not held as much before, so that what follows may not fit: " + a.adviceOnUse()
+}
+
+// adviceOnUse is for a program that needs the memory: it says who holds it. Caller holds a.mu and no shard.
+func (a *Caching) adviceOnUse() string {
+	advice := "smaller batches, half precision, checkpointed activations, and graphs that are released earlier take less."
 	var most []string
 	for _, h := range a.holders(3) {
 		most = append(most, fmt.Sprintf("%s (%s in %d blocks)", h.site, text.Bytes(h.bytes), h.blocks))

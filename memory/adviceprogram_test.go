@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -125,9 +126,9 @@ type adviceRun struct {
 	told   bool // before the last call, all that the program did could be repeated
 }
 
-// run runs the program with a setting more.
-func (p *adviceProgram) run(t testing.TB, setting string) *adviceRun {
-	r := &adviceRun{rig: newRig(t, p.capacity, join(p.conf, setting))}
+// run runs the program with its settings, or with others if there are any.
+func (p *adviceProgram) run(t testing.TB, settings string) *adviceRun {
+	r := &adviceRun{rig: newRig(t, p.capacity, cmp.Or(settings, p.conf))}
 	r.dev.Occupy(p.occupied)
 	if p.history == withHistory {
 		require.NoError(t, r.a.RecordHistory(HistoryOptions{}))
@@ -271,7 +272,7 @@ func (r *adviceRun) requireRoomInPages(p *adviceProgram, c adviceCall, say strin
 	const much = gib
 	q := *p
 	q.capacity, q.occupied, q.calls, q.limits = much, 0, nil, make([]uint64, len(p.limits))
-	to := q.run(r.t, "expandable_segments:True")
+	to := q.run(r.t, join(p.conf, "expandable_segments:True"))
 	to.a.SetMemoryLimit(0)
 	var fill []Block
 	for _, from := range ranges {

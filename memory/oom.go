@@ -32,8 +32,9 @@ type OOMError struct {
 	LimitHit    bool   // the limit was the reason, not the device
 	Rejected    bool   // refused before anything was tried (throw_on_cudamalloc_oom)
 
-	// What would have served the request; both may be empty. Setting is a setting in the form of ParseConfig. It is only named if the recorded program,
-	// run again with it, comes to this request and is served. It helps from the start of the program on; set later, it is for new segments only.
+	// What would have served the request; both may be empty. Setting is all of the settings in the form of ParseConfig: those in force, and one change. It
+	// is only named if the recorded program, run again with it, comes to this request and is served. It helps from the start of the program on; set later, it
+	// is for new segments only.
 	Setting     string
 	EnoughLimit uint64 // the least limit with which the request would be served now, in bytes, if the limit was the reason: of the allocator, or of the pool
 

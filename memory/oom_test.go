@@ -10,7 +10,7 @@ import (
 )
 
 const useLess = "Nothing that is cached would serve it: smaller batches, half precision, checkpointed activations, and graphs that are released earlier " +
-	"take less."
+	"take less. With RecordHistory the error names the lines that hold the most."
 
 // test_out_of_memory: the beginning is PyTorch's to the letter, as programs search for it.
 func TestOOMError_TextBeginsAsPyTorchs(t *testing.T) {

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
@@ -26,24 +25,20 @@ type rehearsal struct {
 	alone   bool   // no other stream uses its blocks
 	live    int64  // blocks in use when it failed
 	held    uint64 // bytes that were reserved then
+	growth  string // advice that goes with a setting
 }
 
-// settingsTried are the changes that are tried, those with the least other effects first, and their texts.
+// settingsTried are the changes that are tried, those with the least other effects first.
 var settingsTried = slices.Concat(
-	[]settingTried{{"expandable_segments:True", func(c *Config) { c.ExpandableSegments = true }}},
+	[]func(*Config){func(c *Config) { c.ExpandableSegments = true }},
 	splitLimits(),
-	[]settingTried{{"large_segment_size_mb:11", func(c *Config) { c.LargeSegmentBytes = 11 * mib }}},
+	[]func(*Config){func(c *Config) { c.LargeSegmentBytes = 11 * mib }},
 )
 
-type settingTried struct {
-	text   string
-	change func(*Config)
-}
-
 // splitLimits are limits to what may be split, from high to low: the higher, the fewer blocks are kept whole.
-func splitLimits() (list []settingTried) {
+func splitLimits() (list []func(*Config)) {
 	for _, mb := range []uint64{512, 256, 128, 64, 32, 21} {
-		list = append(list, settingTried{fmt.Sprintf("max_split_size_mb:%d", mb), func(c *Config) { c.MaxSplitBytes = mb * mib }})
+		list = append(list, func(c *Config) { c.MaxSplitBytes = mb * mib })
 	}
 	return list
 }
@@ -58,15 +53,44 @@ func (h *rehearsal) repeats() bool {
 	return s != nil && err != nil && uint64(s.a.dev.ReservedBytes.All.Current) == h.held
 }
 
-// setting returns the text of a setting with which the request would have been served, or "" if none is known.
-func (h *rehearsal) setting() string {
-	for _, s := range settingsTried {
+// setting returns the settings, as ParseConfig reads them, with which the request would have been served, or "" if none are known. They are those in
+// force with one change: of several that serve, the one that leaves room for the largest request, so that the next one does not fail; if they differ by less
+// than a sixteenth of the device, the first.
+func (h *rehearsal) setting() (text string) {
+	most := uint64(0)
+	for _, change := range settingsTried {
 		c := h.config
-		if s.change(&c); c != h.config && c.Validate() == nil && h.serves(c) {
-			return s.text
+		if change(&c); c == h.config || c.Validate() != nil {
+			continue
+		}
+		s, err := h.play(c)
+		if s == nil || err != nil {
+			continue
+		}
+		if room := s.room(h.stream); text == "" || room > most+h.device.capacity/16 {
+			text, most = c.String(), room
 		}
 	}
-	return ""
+	return text
+}
+
+// room is the size of the largest block that the stream can have now. The rehearsal ends with it.
+func (s *stage) room(id device.StreamID) (largest uint64) {
+	if s.a.EmptyCache() != nil {
+		return 0
+	}
+	sh, err := s.a.shardOf(s.stream(id))
+	if err != nil {
+		return 0
+	}
+	if b := sh.pools[largePool].last(); b != nil {
+		largest = b.size
+	}
+	free := s.dev.capacity - min(s.dev.capacity, s.dev.used)
+	if limit := s.a.limit.Load(); limit != unlimited {
+		free = min(free, limit-min(limit, uint64(s.a.dev.ReservedBytes.All.Current)))
+	}
+	return max(largest, free)
 }
 
 // streams is how many streams the program allocated on.

@@ -103,6 +103,18 @@ func (a *Caching) settlePeaks(sh *shard) {
 	unlockShards(shards)
 }
 
+// allocatedPeak is the most that was allocated at once, since the peaks were last reset. Caller holds a.mu and no shard.
+func (a *Caching) allocatedPeak() uint64 {
+	a.peaks.mu.Lock()
+	defer a.peaks.mu.Unlock()
+	shards := a.lockShards()
+	defer unlockShards(shards)
+	if len(shards) > 0 {
+		a.settleLocked(shards, shards[0], ofAll<<hotAllocatedBytes)
+	}
+	return uint64(a.peaks.all[hotAllocatedBytes])
+}
+
 // settleLocked is settlePeaks of a set of statistics, for callers that hold peaks.mu and the locks of all shards.
 func (a *Caching) settleLocked(shards []*shard, needy *shard, set hotSet) {
 	for i := range numHot {

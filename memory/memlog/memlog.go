@@ -27,8 +27,8 @@ type told interface {
 // everything twice. The error is a *memory.ArgumentError for a nil logger or allocator, and for allocators that have no such events: those of
 // memory.NewDirect and memory.NewAsync, which keep no cache, and pools, whose events are their allocator's.
 func To(l *slog.Logger, a memory.Allocator) error {
-	if l == nil {
-		return &memory.ArgumentError{Call: "memlog.To", Detail: "the logger is nil"}
+	if l == nil || l.Handler() == nil {
+		return &memory.ArgumentError{Call: "memlog.To", Detail: "the logger is nil or a zero value"}
 	}
 	if why := isnil.Why("allocator", a); why != "" {
 		return &memory.ArgumentError{Call: "memlog.To", Detail: why}
@@ -61,6 +61,9 @@ func outOfMemory(l *slog.Logger, e *memory.OOMError) {
 }
 
 func released(l *slog.Logger, r memory.Release) {
+	if r.Cause == memory.ReleaseRetry && r.Bytes == 0 && !r.Served {
+		return // nothing went back and nothing came of it: the error says it all
+	}
 	attrs := []slog.Attr{
 		slog.String("device", r.Device.String()), slog.String("cause", string(r.Cause)),
 		slog.Uint64("released", r.Bytes), slog.Int64("driver_calls", r.Calls),
