@@ -61,6 +61,21 @@ func TestErrors_OfPassesAndAccessorsHaveTheProgramsLine(t *testing.T) {
 			g.Input(r.random(1, 1)).RegisterHook(func(t *tensor.Tensor) (*tensor.Tensor, error) { return nil, nil })
 			return g.Err()
 		},
+		"autograd: Grad with respect to a variable that does not require a gradient: the graph was made with NoGrad, at HERE": func(*autograd.Graph) error {
+			g := r.graph(autograd.NoGrad())
+			defer g.Release()
+			x := leaf(g)
+			_, err := autograd.Grad([]*autograd.Variable{x.Sum(nil, false)}, []*autograd.Variable{x})
+			return err
+		},
+		"autograd: Grad with respect to a variable that does not require a gradient: the first run of a Checkpoint's function records nothing; " +
+			"compute what Grad is for outside of it, or in a graph of its own, at HERE": func(g *autograd.Graph) (err error) {
+			autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable {
+				_, err = autograd.Grad([]*autograd.Variable{in[0].Sum(nil, false)}, in)
+				return in[0]
+			}, leaf(g))
+			return err
+		},
 		"autograd: Grad without outputs, at HERE": func(*autograd.Graph) error {
 			_, err := autograd.Grad(nil, nil)
 			return err

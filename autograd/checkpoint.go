@@ -17,7 +17,8 @@ import (
 // does twice. Random operations draw the same numbers, because the generator's state is put back; autocasting is as it was. Changes of
 // the inputs in place within f are an error, and changes of parameters that require gradients, after f has used them, a *ModifiedError
 // of backward. Gradients of parameters that f uses are added to them when its second run goes backward; Grad computes those of the
-// inputs alone, and refuses to be asked for the parameters'.
+// inputs alone, and refuses to be asked for the parameters'. Grad within f is an error, since the first run records nothing
+// (torch.enable_grad has no like here). Of several results f joins them, by Cat or Stack, and who has called Checkpoint parts them.
 func Checkpoint(f func(in []*Variable) *Variable, in ...*Variable) *Variable {
 	f, in = carrying(f, in)
 	return checkpoint.apply(&segment{f: f}, in...)

@@ -76,11 +76,22 @@ func gradOf(outputs, inputs []*Variable, opts []BackwardOption) (*backward, []*V
 		case v == nil:
 			return nil, nil, called(name, ErrNilVariable)
 		case !v.requires:
-			return nil, nil, gradError("Grad with respect to a variable that does not require a gradient")
+			return nil, nil, gradError("Grad with respect to a variable that does not require a gradient%s", v.g.whyNone())
 		}
 		b.wanted[v] = nil
 	}
 	return b, inputs, b.do(name, opts)
+}
+
+// whyNone says why nothing requires a gradient in the graph, if that is so.
+func (g *Graph) whyNone() string {
+	switch {
+	case g.segment && g.inference:
+		return ": the first run of a Checkpoint's function records nothing; compute what Grad is for outside of it, or in a graph of its own"
+	case g.inference:
+		return ": the graph was made with NoGrad"
+	}
+	return ""
 }
 
 // present are the variables that those of a list stand for now.
