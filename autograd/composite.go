@@ -52,7 +52,7 @@ func (g *Graph) named(op string, in []*Variable, f func() []*Variable) []*Variab
 	}
 	out := g.Scopes(f)
 	if e, ok := g.err.(*OpError); ok && !e.Backward && e.Op != op {
-		g.err = &OpError{Op: op, Module: e.Module, Operands: operands(in), Site: e.Site, Err: e.Err}
+		g.err = &OpError{Op: op, Module: e.Module, Operands: operands(in), Site: e.Site, Err: e.Err, Unreleased: e.Unreleased}
 	}
 	return out
 }

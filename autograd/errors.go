@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -48,6 +49,9 @@ type OpError struct {
 	Operands []Operand
 	Site     Site // where the program called the operation; unknown in backward, unless the graph detects anomalies
 	Err      error
+
+	// How many graphs of the process had not been released when the operation ran out of memory, this one included; 0 after other errors.
+	Unreleased int64
 }
 
 // Error is one line, as in "autograd: matmul(float32[2, 3], float32[4, 5]) in h.3.attn at train.go:31: ...".
@@ -74,15 +78,27 @@ func (e *OpError) Error() string {
 		b.WriteString(": ")
 		b.WriteString(e.Err.Error())
 	}
+	if e.Unreleased > 1 {
+		fmt.Fprintf(&b, " (%d graphs of this process are not released: Graph.Release gives their memory back)", e.Unreleased)
+	}
 	return b.String()
 }
 
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
 
+// counted notes how many graphs hold memory, if there is none left.
+func (e *OpError) counted() *OpError {
+	if stderrors.Is(e.Err, memory.ErrOutOfMemory) {
+		e.Unreleased = unreleased.Load()
+	}
+	return e
+}
+
 // opError is the error of an operation that the program called now.
 func (g *Graph) opError(op string, err error, operands ...Operand) error {
-	return &OpError{Op: op, Module: g.ModulePath(), Operands: operands, Site: callSite(), Err: err}
+	e := &OpError{Op: op, Module: g.ModulePath(), Operands: operands, Site: callSite(), Err: err}
+	return e.counted()
 }
 
 // called is the error of a call, of a method or function, that is no operation.

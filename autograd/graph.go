@@ -22,6 +22,7 @@ type Graph struct {
 	released  bool
 	busy      int  // operations and passes under way, which call functions of users that may release the graph
 	running   bool // a backward pass is under way
+	guarded   bool // it counts as unreleased
 	inference bool // made with NoGrad: leaves require no gradients
 	noGrad    bool // operations record nothing: always in inference, else inside NoGrad
 	anomaly   bool
@@ -170,7 +171,7 @@ func (g *Graph) Release() {
 
 // end frees what a released graph holds.
 func (g *Graph) end() {
-	g.cleanup.Stop()
+	g.unguard()
 	g.params, g.memo, g.scope, g.foreign, g.gradients = nil, nil, nil, nil, nil
 	g.ledger.releaseAll()
 	runtime.KeepAlive(g)

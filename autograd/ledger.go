@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"runtime"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -88,6 +89,7 @@ func (l *ledger) releaseAll() {
 
 // abandon is releaseAll on the goroutine of runtime cleanups, which must not wait for the allocator's lock or the device.
 func (l *ledger) abandon() {
+	unreleased.Add(-1)
 	for _, v := range l.values {
 		v.t.ReleaseLater()
 	}
@@ -97,7 +99,21 @@ func (l *ledger) abandon() {
 	}
 }
 
+// unreleased is how many graphs of the process hold memory.
+var unreleased atomic.Int64
+
 // guard arms the safety net of a graph: called once, when the graph is made.
 func (g *Graph) guard() {
+	unreleased.Add(1)
+	g.guarded = true
 	g.cleanup = runtime.AddCleanup(g, (*ledger).abandon, g.ledger)
+}
+
+// unguard is called once, when the graph is released.
+func (g *Graph) unguard() {
+	g.cleanup.Stop()
+	if g.guarded {
+		unreleased.Add(-1)
+		g.guarded = false
+	}
 }
