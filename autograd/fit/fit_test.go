@@ -442,7 +442,7 @@ float16    -           -           0                     x 0.00  0B          0B 
 
 A batch with "not" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.
 
-A batch with "steps" behind it was tried for so many, in which memory has not come to repeat itself: a later one may fail.
+A batch with "steps" behind it was tried for so many, in which memory did not come to repeat itself, as where the cache is emptied in each: a later one may fail.
 
 The program counts its steps itself: whether later ones fit is not known. With Trial.Steps each batch is tried until its memory repeats itself.
 

@@ -78,7 +78,7 @@ func (r *Report) remarks(s *strings.Builder) {
 		s.WriteString("\nA batch with \"not\" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.\n")
 	}
 	if has(func(r *Result) bool { return r.open() && r.Steps > 0 }) {
-		s.WriteString("\nA batch with \"steps\" behind it was tried for so many, in which memory has not come to repeat itself: a later one may fail.\n")
+		s.WriteString("\nA batch with \"steps\" behind it was tried for so many, in which memory did not come to repeat itself, as where the cache is emptied in each: a later one may fail.\n")
 	}
 	if has(func(r *Result) bool { return r.open() && r.Steps == 0 }) {
 		s.WriteString("\nThe program counts its steps itself: whether later ones fit is not known. With Trial.Steps each batch is tried until its memory repeats itself.\n")

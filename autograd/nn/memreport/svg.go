@@ -1,6 +1,7 @@
 package memreport
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -24,6 +25,7 @@ const (
 	svgRow     = 22
 	svgShown   = 30  // modules
 	svgLetter  = 6.7 // width of a letter of a path, in 11 pixels of a font with fixed width
+	svgNote    = 7   // width of a letter of a note, at most
 	svgLongest = 100 // letters of a path
 	svgColumns = 4   // of the legend
 )
@@ -31,8 +33,9 @@ const (
 // picture is an SVG in the making.
 type picture struct {
 	strings.Builder
-	left int // the edge of the bars
-	y    int // of what comes next
+	left  int // the edge of the bars
+	y     int // of what comes next
+	notes int // the width of the widest
 }
 
 // WriteSVG draws what was allocated at the peak as a picture: a bar for everything, and one for each of the 30 largest modules, divided into
@@ -54,8 +57,8 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	names, longest, most := make([]string, len(list)), uint64(0), len("everything")
 	for i, row := range list {
 		names[i] = row.Name()
-		if row.Module != "" {
-			names[i] = names[i][len(prefix):]
+		if row.Module != "" && prefix != "" {
+			names[i] = cmp.Or(strings.TrimPrefix(names[i][len(prefix):], "."), "(itself)")
 		}
 		most = max(most, min(utf8.RuneCountInString(names[i]), svgLongest))
 		longest = max(longest, row.AtPeak.Total())
@@ -66,10 +69,11 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	p.bar(r, "everything", "everything", r.AtPeak, r.AtPeak.Total())
 	p.y += 16
 	note := fmt.Sprintf("By module, each without the modules inside it. The longest of these bars is %s.", device.FormatBytes(longest))
+	p.note(p.y+12, note)
 	if prefix != "" {
-		note += " Paths begin with " + prefix
+		p.y += 18
+		p.note(p.y+12, "All are in "+prefix)
 	}
-	p.text(svgMargin, p.y+12, `class="note"`, note)
 	p.y += 26
 	for i, row := range list {
 		p.bar(r, names[i], row.Name(), row.AtPeak, longest)
@@ -78,25 +82,28 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	return errors.Wrap(err, "memreport: writing SVG")
 }
 
-// commonPrefix is the beginning that all paths have, with the dot at its end, if there are several.
-func commonPrefix(list []Row) (prefix string) {
+// commonPrefix is the path that all paths begin with, if there are several. It may be one of them.
+func commonPrefix(list []Row) string {
+	var common []string
 	paths := 0
 	for _, row := range list {
 		if row.Module == "" {
 			continue
 		}
+		parts := strings.Split(row.Module, ".")
 		if paths++; paths == 1 {
-			prefix = row.Module
+			common = parts
 		}
-		for !strings.HasPrefix(row.Module, prefix) || prefix != "" && (row.Module == prefix || !strings.HasSuffix(prefix, ".")) {
-			prefix = strings.TrimSuffix(prefix, ".")
-			prefix = prefix[:strings.LastIndexByte(prefix, '.')+1]
+		n := 0
+		for n < min(len(common), len(parts)) && common[n] == parts[n] {
+			n++
 		}
+		common = common[:n]
 	}
 	if paths < 2 {
 		return ""
 	}
-	return prefix
+	return strings.Join(common, ".")
 }
 
 // heading is what the picture is of.
@@ -106,14 +113,14 @@ func (r *Report) heading() string {
 
 func (p *picture) head(r *Report) {
 	p.text(svgMargin, 34, `class="head"`, r.heading())
-	p.text(svgMargin, 54, `class="note"`, fmt.Sprintf("%s, with %s reserved", r.PeakAt, device.FormatBytes(r.Reserved)))
+	p.note(54, fmt.Sprintf("%s, with %s reserved", r.PeakAt, device.FormatBytes(r.Reserved)))
 	p.y = 74
 }
 
 // whole is the file: its size is known only at the end.
 func (p *picture) whole(r *Report) string {
 	var b strings.Builder
-	width, height := p.left+svgBars+svgSizes, p.y+12
+	width, height := max(p.left+svgBars+svgSizes, p.notes), p.y+12
 	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n",
 		width, height, width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n<style>\n", html.EscapeString(r.heading()))
@@ -164,11 +171,20 @@ func (p *picture) bar(r *Report, name, whole string, c Categories, full uint64) 
 		sum += n
 	}
 	beside := size(sum)
-	if sum > 0 {
-		beside += fmt.Sprintf("  ·  %.1f %%", percent(sum, r.Peak))
+	switch share := percent(sum, r.Peak); {
+	case sum > 0 && share < 0.1:
+		beside += " · < 0.1 %"
+	case sum > 0:
+		beside += fmt.Sprintf(" · %.1f %%", share)
 	}
 	p.text(int(at(sum))+8, p.y+12, "", beside)
 	p.y += svgRow
+}
+
+// note writes a line, for which the picture is wide enough.
+func (p *picture) note(y int, text string) {
+	p.text(svgMargin, y, `class="note"`, text)
+	p.notes = max(p.notes, 2*svgMargin+svgNote*utf8.RuneCountInString(text))
 }
 
 func (p *picture) text(x, y int, attributes, text string) {
