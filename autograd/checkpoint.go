@@ -58,7 +58,7 @@ func checkpointForward(n *node) (*tensor.Tensor, error) {
 	}
 	s.random, s.caster, s.saving = n.g.Generator().State(), n.g.caster, n.g.saving
 	sub := n.g.child(n.g.Generator(), s.caster, true)
-	sub.around = n.g.innermost()
+	sub.around, sub.again = n.g.innermost(), n.g.again
 	defer sub.Release()
 	before := n.versions()
 	_, out, err := s.run(sub, n, (*node).tensor)
@@ -90,7 +90,7 @@ func checkpointGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 	gen := tensor.NewGenerator(0)
 	gen.SetState(s.random)
 	sub := n.g.child(gen, s.caster, false)
-	sub.saving, sub.around = s.saving, n.around()
+	sub.saving, sub.around, sub.again = s.saving, n.around(), true
 	defer sub.Release()
 	leaves, out, err := s.run(sub, n, (*node).savedInput)
 	if err != nil {

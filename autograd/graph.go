@@ -41,6 +41,7 @@ type Graph struct {
 	nested    bool                    // it is that of a function inside an operation
 	segment   bool                    // of Checkpoint's
 	around    *scope                  // of the graph that has the operation, for labels
+	again     bool                    // it computes for backward what was computed before, for labels
 	used      []usedParameter         // by checkpoints within a nested one
 	foreign   []device.Stream         // streams other than the graph's on which leaves live
 

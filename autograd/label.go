@@ -15,7 +15,9 @@ func (n *node) runLabelled() error {
 	if !oplabel.Wanted() {
 		return n.run()
 	}
-	return n.runUnder(oplabel.Of(oplabel.Label{Op: n.op.name, Module: n.g.labelPath()}))
+	l := n.g.label(n.op.name)
+	l.Again = n.g.again
+	return n.runUnder(oplabel.Of(l))
 }
 
 // runUnder is a function of its own, so that without labels there is no deferred call.
@@ -47,7 +49,9 @@ func (p *recording) stepLabelled(n *node) error {
 }
 
 func (n *node) backwardLabel() oplabel.Label {
-	return oplabel.Label{Op: n.op.name, Module: n.around().labelPath(), Backward: true}
+	l := n.around().label(n.op.name)
+	l.Backward = true
+	return l
 }
 
 // around is the scope of the module that had the operation.
@@ -58,11 +62,9 @@ func (n *node) around() *scope {
 	return n.g.around
 }
 
-// labelPath is the path of the module whose forward pass is under way. In the function of a Checkpoint outside of all modules, it is that of
+// label is that of something in the module whose forward pass is under way. In the function of a Checkpoint outside of all modules, that is
 // the one that has the Checkpoint.
-func (g *Graph) labelPath() string {
-	return g.innermost().labelPath()
-}
+func (g *Graph) label(op string) oplabel.Label { return g.innermost().label(op) }
 
 func (g *Graph) innermost() *scope {
 	if h := g.scope.hosted(); h != nil {
@@ -71,16 +73,16 @@ func (g *Graph) innermost() *scope {
 	return g.around
 }
 
-// labelPath is path, found once: a module has many operations.
-func (s *scope) labelPath() string {
+// label has path, found once: a module has many operations.
+func (s *scope) label(op string) oplabel.Label {
 	h := s.hosted()
 	if h == nil {
-		return ""
+		return oplabel.Label{Op: op}
 	}
 	if !h.located {
 		h.located, h.pathFound = true, h.path()
 	}
-	return h.pathFound
+	return oplabel.Label{Op: op, Module: h.pathFound, Model: h.pathFound == ""}
 }
 
 // use tells meters what a tensor is for.
@@ -95,14 +97,27 @@ func (g *Graph) useParameter(p *Parameter) {
 	if !oplabel.Wanted() {
 		return
 	}
-	by := oplabel.Label{Op: "parameter", Module: g.labelPath()}
-	tensor.Mark(training.Key{}, p.value, memmeter.Parameter, by)
-	tensor.Mark(training.Key{}, p.grad, memmeter.Gradient, oplabel.Label{Op: "gradient", Module: by.Module})
+	tensor.Mark(training.Key{}, p.value, memmeter.Parameter, g.label("parameter"))
+	tensor.Mark(training.Key{}, p.grad, memmeter.Gradient, g.label("gradient"))
+}
+
+// useBuffers tells meters of the buffers of a module whose forward pass begins: the graph does not see them, as they need no gradient.
+func (g *Graph) useBuffers(m Located) {
+	if !oplabel.Wanted() {
+		return
+	}
+	if b, ok := m.(interface{ OwnBuffers() []*Parameter }); ok {
+		for _, p := range b.OwnBuffers() {
+			if p != nil {
+				tensor.Mark(training.Key{}, p.value, memmeter.Parameter, g.label("parameter"))
+			}
+		}
+	}
 }
 
 // useSaved tells meters of a tensor that n saves for backward.
 func (n *node) useSaved(t *tensor.Tensor) {
 	if oplabel.Wanted() {
-		tensor.MarkSaved(training.Key{}, t, oplabel.Label{Op: n.op.name, Module: n.g.labelPath()})
+		tensor.MarkSaved(training.Key{}, t, n.g.label(n.op.name))
 	}
 }

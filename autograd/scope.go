@@ -18,7 +18,7 @@ type scope struct {
 	host   *scope  // the innermost scope of a module around this one, or this one itself
 	depth  int     // how many modules are around
 
-	located   bool // pathFound is the path; see labelPath
+	located   bool // pathFound is the path; see label
 	pathFound string
 }
 
@@ -150,6 +150,7 @@ func (g *Graph) beginModule(m Located) *scope {
 	s := g.beginScope()
 	if m != nil {
 		s.module, s.host, s.depth = m, s, s.depth+1
+		g.useBuffers(m)
 	}
 	return s
 }

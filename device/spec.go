@@ -17,8 +17,8 @@ type Spec struct {
 
 const allowedSpecs = `"host", "host:4GiB", "sim", "sim:80GiB", "sim:80GB", "cuda" or "cuda:0"`
 
-// ParseSpec reads a specification: "host" and "sim", with or without a capacity that has a unit as ParseBytes reads it ("host:4GiB", "sim:80GB"), and "cuda",
-// with or without an index ("cuda:1"). Anything else is a *ParseError.
+// ParseSpec reads a specification: "host" and "sim", with or without a capacity as ParseBytes reads it ("host:4GiB", "sim:80GB", "sim:25253904384"), which
+// without a unit is at least 1 MiB; and "cuda", with or without an index ("cuda:1"). Anything else is a *ParseError.
 func ParseSpec(s string) (Spec, error) {
 	name, rest, more := strings.Cut(s, ":")
 	fail := func(why string) (Spec, error) {
@@ -46,10 +46,10 @@ func ParseSpec(s string) (Spec, error) {
 		spec.Index = int(index)
 		return spec, nil
 	}
-	// "sim:1" is refused because it is also how the second simulated device of a process is called.
+	// "sim:1" is refused because it is also how the second simulated device of a process is called, and "sim:80" because no one means 80 bytes.
 	capacity, unit, err := parseBytes(rest)
-	if err != nil || !unit || capacity == 0 {
-		return fail("the capacity must be more than 0 and have a unit")
+	if err != nil || capacity == 0 || !unit && capacity < MiB {
+		return fail("the capacity must be more than 0, and have a unit unless it is a number of bytes from 1048576 on")
 	}
 	spec.Capacity = capacity
 	return spec, nil

@@ -9,18 +9,21 @@ import (
 
 func TestParseSpec_ReadsEachKind(t *testing.T) {
 	for text, want := range map[string]Spec{
-		"host":        {Kind: Host},
-		"host:4GiB":   {Kind: Host, Capacity: 4 << 30},
-		"sim":         {Kind: Sim},
-		"sim:80GiB":   {Kind: Sim, Capacity: 80 << 30},
-		"sim:1.5MiB":  {Kind: Sim, Capacity: 3 << 19},
-		"sim:4096B":   {Kind: Sim, Capacity: 4096},
-		"sim:80GB":    {Kind: Sim, Capacity: 80e9},
-		"host:500mb":  {Kind: Host, Capacity: 500e6},
-		"cuda":        {Kind: CUDA},
-		"cuda:0":      {Kind: CUDA},
-		"cuda:3":      {Kind: CUDA, Index: 3},
-		"cuda:100000": {Kind: CUDA, Index: 100000},
+		"host":             {Kind: Host},
+		"host:4GiB":        {Kind: Host, Capacity: 4 << 30},
+		"sim":              {Kind: Sim},
+		"sim:80GiB":        {Kind: Sim, Capacity: 80 << 30},
+		"sim:1.5MiB":       {Kind: Sim, Capacity: 3 << 19},
+		"sim:4096B":        {Kind: Sim, Capacity: 4096},
+		"sim:80GB":         {Kind: Sim, Capacity: 80e9},
+		"host:500mb":       {Kind: Host, Capacity: 500e6},
+		"sim:1048576":      {Kind: Sim, Capacity: 1 << 20}, // plain bytes, as programs print them
+		"sim:25253904384":  {Kind: Sim, Capacity: 25253904384},
+		"host:25253904384": {Kind: Host, Capacity: 25253904384},
+		"cuda":             {Kind: CUDA},
+		"cuda:0":           {Kind: CUDA},
+		"cuda:3":           {Kind: CUDA, Index: 3},
+		"cuda:100000":      {Kind: CUDA, Index: 100000},
 	} {
 		got, err := ParseSpec(text)
 		require.NoError(t, err, text)
@@ -33,7 +36,7 @@ func TestParseSpec_ReadsEachKind(t *testing.T) {
 
 func TestParseSpec_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
 	for _, text := range []string{
-		"", "gpu", "CUDA:0", "cpu", "host:", "host:0GiB", "host:1", "sim:1", "sim:-1GiB", "sim:80G", "sim:0GB", "cuda:", "cuda:-1",
+		"", "gpu", "CUDA:0", "cpu", "host:", "host:0GiB", "host:1", "sim:1", "sim:80", "sim:1048575", "sim:1048576.5", "sim:18446744073709551616", "sim:-1GiB", "sim:80G", "sim:0GB", "cuda:", "cuda:-1",
 		"cuda:x", "cuda:4GiB", "cuda:0:1", "cuda:99999999999", "sim:1GiB:2",
 	} {
 		_, err := ParseSpec(text)
@@ -53,7 +56,7 @@ func TestKindAndID_AreNamedAsInSpecifications(t *testing.T) {
 }
 
 func FuzzParseSpec_NeverPanicsAndRoundTrips(f *testing.F) {
-	for _, text := range []string{"host", "host:4GiB", "sim:1.5MiB", "sim:4096B", "cuda:1", "cuda:", "cuda:2147483647", "sim:0.1KiB", "host: 1 tib ", "sim:18446744073709551615B"} {
+	for _, text := range []string{"host", "host:4GiB", "sim:1.5MiB", "sim:4096B", "cuda:1", "cuda:", "cuda:2147483647", "sim:0.1KiB", "host: 1 tib ", "sim:25253904384", "sim:18446744073709551615B"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

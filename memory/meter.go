@@ -4,6 +4,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oplabel"
 	"github.com/cistern-ml/cistern/internal/training"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
@@ -29,6 +30,7 @@ func StartMeter(_ training.Key, alloc Allocator, m *memmeter.Meter) (stop func()
 		return nil, err
 	}
 	a.setMeters(func(l memmeter.Meters) memmeter.Meters {
+		m.Reserve(a.heldFromDriver())
 		a.eachHeld(func(b *block, id oplabel.ID) { m.Begin(uint64(b.ptr), b.size, id) })
 		return l.With(m)
 	})
@@ -53,6 +55,18 @@ func (a *Caching) setMeters(change func(memmeter.Meters) memmeter.Meters) {
 		return
 	}
 	a.meters.Store(&l)
+}
+
+// heldFromDriver is how much memory segments have, in bytes. Caller holds a.mu and all shards.
+func (a *Caching) heldFromDriver() (sum int64) {
+	for _, seg := range a.segments {
+		for b := seg.head; b != nil; b = b.next {
+			if b.state != stateUnmapped {
+				sum += int64(b.size)
+			}
+		}
+	}
+	return sum
 }
 
 // eachHeld goes over the allocated blocks, with who asked for them as far as that was recorded. Caller holds a.mu and all shards.
@@ -84,6 +98,19 @@ func (sh *shard) meterFree(b *block) {
 	}
 }
 
+// meterSegment tells the meters of memory that is got from the driver, or given back. Caller holds sh.mu.
+func (sh *shard) meterSegment(act journal.Action, size uint64) {
+	n := int64(size)
+	if act == journal.SegmentFree || act == journal.SegmentUnmap {
+		n = -n
+	}
+	if l := sh.owner.meters.Load(); l != nil {
+		for _, m := range *l {
+			m.Reserve(n)
+		}
+	}
+}
+
 // Mark tells the meters of h's allocator what the block is for, and by what it was allocated if no operation has asked for it. It is for packages of this module.
 func Mark(_ training.Key, h Block, u memmeter.Use, by oplabel.Label) {
 	for _, m := range h.meters() {
@@ -94,7 +121,8 @@ func Mark(_ training.Key, h Block, u memmeter.Use, by oplabel.Label) {
 // MarkState is Mark for the state that the optimizer op keeps for a parameter, whose block is of.
 func MarkState(_ training.Key, h, of Block, op string) {
 	for _, m := range h.meters() {
-		m.Mark(uint64(h.ptr), memmeter.State, oplabel.Label{Op: op, Module: m.Module(uint64(of.ptr))})
+		l := m.Label(uint64(of.ptr))
+		m.Mark(uint64(h.ptr), memmeter.State, oplabel.Label{Op: op, Module: l.Module, Model: l.Model, Step: true})
 	}
 }
 

@@ -80,6 +80,7 @@ func (sh *shard) noteSegment(act journal.Action, seg *segment, addr device.Ptr, 
 		m.Stack = seg.stack
 	}
 	sh.log.Write(act, addr, size, m)
+	sh.meterSegment(act, size)
 }
 
 // noteAbandon notes the end of the blocks of a segment that is given back whatever they are used for.

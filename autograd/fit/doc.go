@@ -5,9 +5,9 @@
 //	report, err := fit.Largest(ctx, capacity, program, fit.Precisions(tensor.Float32, tensor.Float16), fit.Checkpointing())
 //	fmt.Println(report)
 //
-// The program is a function that makes a model on the device that it is given, trains it some steps, and returns the first error: see
+// The program is a function that makes a model on the device that it is given, trains it for as many steps as Trial.Steps has, and returns the first error: see
 // Program. It is run once for each batch that is tried, under all combinations of the settings that it takes, each time on a new device with
-// a new allocator. A trial takes the time that launching the operations takes: some hundredths of a second for three steps of a GPT-2.
+// a new allocator. A trial takes the time that launching the operations takes: some hundredths of a second for four steps of a GPT-2.
 //
 // # What "largest" means
 //
@@ -16,8 +16,11 @@
 // one of them fits, those above that. The largest batch is one that fits, while the next four do not; whether a far larger one
 // fits, by luck, is not known.
 //
-// A batch fits if the program returns no error and no request for memory failed meanwhile. An error that is not for want of the device's memory ends
-// the search.
+// A batch fits if the program returns no error and no request for memory failed meanwhile, in as many steps as it takes until memory repeats itself: until the
+// last step, or the last few, asked for the same as those just before, in the same order and at the same places, and left the same segments with the same blocks. Of a program whose steps are all
+// alike, or alike by turns, that is a proof for all steps to come, if no tensor that a step replaces is older than such a turn. Where it
+// does not come to that in MaxSteps steps, or garbage_collection_threshold is set, which goes by the ages of blocks, Result.Steady is false, and the report has the number of steps.
+// An error that is not for want of the device's memory ends the search.
 //
 // # What is not known
 //

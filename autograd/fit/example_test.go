@@ -42,7 +42,7 @@ func ExampleLargest() {
 			x, y := g.Zeros(tensor.Float32, t.Batch, 1024), g.Zeros(tensor.Int64, t.Batch)
 			return model.Forward(x).CrossEntropy(y).Backward()
 		}
-		for range 3 {
+		for range t.Steps() {
 			if err := step(); err != nil {
 				return err
 			}

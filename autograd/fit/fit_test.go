@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,10 @@ import (
 )
 
 // small is a network whose activations matter: it takes 4 layers of width units.
-func small(width int) fit.Program {
+func small(width int) fit.Program { return smallFor(width, fit.Trial.Steps) }
+
+// smallFor is small with its own number of steps.
+func smallFor(width int, steps func(fit.Trial) iter.Seq[int]) fit.Program {
 	return func(ctx context.Context, t fit.Trial) error {
 		var layers []nn.Layer
 		for range 4 {
@@ -38,7 +42,7 @@ func small(width int) fit.Program {
 		}
 		opt := optim.AdamW(m.Parameters())
 		defer opt.Release()
-		for range 3 {
+		for range steps(t) {
 			if err := step(ctx, m, opt, t, width); err != nil {
 				return err
 			}
@@ -63,6 +67,19 @@ func step(ctx context.Context, m nn.Layer, opt optim.Optimizer, t fit.Trial, wid
 	}
 	opt.ZeroGrad()
 	return nil
+}
+
+// times are so many steps, whatever a trial wants.
+func times(n int) func(fit.Trial) iter.Seq[int] {
+	return func(fit.Trial) iter.Seq[int] {
+		return func(yield func(int) bool) {
+			for i := range n {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // nothingLeft checks that the devices of trials are gone.
@@ -102,7 +119,7 @@ func TestLargest_IsWhatTryingAllBatchesFinds(t *testing.T) {
 		require.Equal(t, "float32", r.Precision)
 		best, tried := 0, 0
 		for batch := 1; batch <= 2*r.LargestBatch; batch++ {
-			ok, allocated, reserved := fits(t, capacity, small(128), fit.Trial{Batch: batch, Settings: settings})
+			ok, allocated, reserved := fits(t, capacity, smallFor(128, times(20)), fit.Trial{Batch: batch, Settings: settings})
 			if ok {
 				best = batch
 			}
@@ -120,6 +137,8 @@ func TestLargest_IsWhatTryingAllBatchesFinds(t *testing.T) {
 		require.Greater(t, tried, 30)
 		require.Less(t, r.Trials, 20)
 		require.False(t, r.AtMax)
+		require.True(t, r.Steady)
+		require.Less(t, r.Steps, 20)
 		require.ErrorIs(t, r.Err, memory.ErrOutOfMemory)
 		require.LessOrEqual(t, uint64(r.PeakReserved), capacity)
 		require.Greater(t, r.PerSample, int64(1000))
@@ -136,7 +155,7 @@ func TestLargest_FiguresAreThoseOfTheHost(t *testing.T) {
 		a, err := memory.For(dev)
 		require.NoError(t, err)
 		require.NoError(t, a.(*memory.Caching).SetConfig(memory.Config{ExpandableSegments: r.Expandable}))
-		require.NoError(t, small(32)(context.Background(), fit.Trial{Device: dev, Batch: 3, Settings: fit.Settings{Checkpoint: r.Checkpoint}}))
+		require.NoError(t, smallFor(32, times(r.Steps))(context.Background(), fit.Trial{Device: dev, Batch: 3, Settings: fit.Settings{Checkpoint: r.Checkpoint}}))
 		stats := a.Stats()
 		require.Equal(t, stats.AllocatedBytes.All.Peak, r.PeakAllocated)
 		require.Equal(t, stats.ReservedBytes.All.Peak, r.PeakReserved)
@@ -354,6 +373,7 @@ func TestLargest_RefusesWhatCannotBeSearched(t *testing.T) {
 		"fit: the program is nil":                     func() (*fit.Report, error) { return fit.Largest(context.Background(), 1, nil) },
 		"fit: a capacity of 0 bytes fits nothing":     func() (*fit.Report, error) { return fit.Largest(context.Background(), 0, none) },
 		"fit: others occupy 7 bytes of a device of 7": func() (*fit.Report, error) { return fit.Largest(context.Background(), 7, none, fit.Occupied(7)) },
+		"fit: MaxSteps is 0, must be":                 func() (*fit.Report, error) { return fit.Largest(context.Background(), 1, none, fit.MaxSteps(0)) },
 		"fit: MaxBatch is 0, must be":                 func() (*fit.Report, error) { return fit.Largest(context.Background(), 1, none, fit.MaxBatch(0)) },
 		"fit: there is no precision to try":           func() (*fit.Report, error) { return fit.Largest(context.Background(), 1, none, fit.Precisions()) },
 		"fit: precision int64; it is float32, float16 or bfloat16": func() (*fit.Report, error) {
@@ -375,7 +395,7 @@ func TestLargest_RefusesWhatCannotBeSearched(t *testing.T) {
 
 func TestCapacity_KnowsGPUsByTheirNames(t *testing.T) {
 	for name, want := range map[string]float64{"H100": 79.11, "h100": 79.11, "NVIDIA H100": 79.11, "A100-40GB": 39.5, "a100 40gb": 39.5, "RTX 4090": 23.52,
-		"rtx4090": 23.52, "NVIDIA GeForce RTX 4090": 23.52, "T4": 14.75, "sim:80GiB": 80, "sim": 80, "24GiB": 24, "1.5 gib": 1.5} {
+		"rtx4090": 23.52, "NVIDIA GeForce RTX 4090": 23.52, "T4": 14.75, "sim:80GiB": 80, "sim": 80, "sim:25253904384": 23.52, "24GiB": 24, "1.5 gib": 1.5} {
 		got, err := fit.Capacity(name)
 		require.NoError(t, err, name)
 		require.InDelta(t, want, float64(got)/float64(device.GiB), 0.002, name)
@@ -397,26 +417,38 @@ func TestCapacity_KnowsGPUsByTheirNames(t *testing.T) {
 
 func TestResult_IsJSON(t *testing.T) {
 	text, err := json.Marshal(fit.Result{Precision: "float16", Checkpoint: true, Expandable: true, LargestBatch: 5, PeakAllocated: 6, PeakReserved: 7, PerSample: 1,
-		AtPeak: []fit.Part{{What: "activations", Bytes: 6}}, TooLarge: 6, Trials: 8, Reads: 9})
+		AtPeak: []fit.Part{{What: "activations", Bytes: 6}}, TooLarge: 6, Steps: 4, Steady: true, Trials: 8, Reads: 9})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"precision": "float16", "checkpoint": true, "expandable": true, "largest_batch": 5, "peak_allocated_bytes": 6, "peak_reserved_bytes": 7,
-		"bytes_per_sample": 1, "at_max_batch": false, "too_large": 6, "at_peak": [{"what": "activations", "bytes": 6}], "value_reads": 9, "trials": 8}`, string(text))
+		"bytes_per_sample": 1, "at_max_batch": false, "too_large": 6, "steps": 4, "steady": true, "at_peak": [{"what": "activations", "bytes": 6}], "value_reads": 9, "trials": 8}`, string(text))
 }
 
 func TestReport_IsATable(t *testing.T) {
-	r := fit.Report{Capacity: 8 * device.GiB, Results: []fit.Result{
-		{Precision: "float32", LargestBatch: 10, TooLarge: 11, PeakAllocated: 6 << 30, PeakReserved: 7 << 30, PerSample: 1 << 20,
+	r := fit.Report{Device: "RTX 0000", Capacity: 8 * device.GiB, Results: []fit.Result{
+		{Precision: "float32", LargestBatch: 10, TooLarge: 11, PeakAllocated: 6 << 30, PeakReserved: 7 << 30, PerSample: 1 << 20, Steps: 4, Steady: true,
 			AtPeak: []fit.Part{{What: "activations", Bytes: 900}, {What: "parameters", Bytes: 99}, {What: "other", Bytes: 1}}},
-		{Precision: "float16", Checkpoint: true, Expandable: true, LargestBatch: 25, TooLarge: 20},
+		{Precision: "float16", Checkpoint: true, Expandable: true, LargestBatch: 25, TooLarge: 20, Steps: 64,
+			AtPeak: []fit.Part{{What: "activations", Bytes: 970}, {What: "other", Bytes: 20}, {What: "inputs", Bytes: 9}, {What: "workspace", Bytes: 1}}},
 		{Precision: "float16", LargestBatch: 64, AtMax: true},
+		{Precision: "float16"},
 	}}
-	require.Equal(t, `largest batch on 8GiB
+	require.Equal(t, `largest batch on RTX 0000, 8GiB
 
-precision  checkpoint  expandable  batch               per sample  allocated  reserved  at the peak
-float32    -           -           10          x 1.00  1MiB        6GiB       7GiB      activations 90 %, parameters 10 %
-float16    yes         yes         25, not 20  x 2.50  0B          0B         0B        
-float16    -           -           ≥ 64        x 6.40  0B          0B         0B        
+precision  checkpoint  expandable  batch                         per sample  allocated  reserved  at the peak
+float32    -           -           10                    x 1.00  1MiB        6GiB       7GiB      activations 90 %, parameters 10 %, other < 1 %
+float16    yes         yes         25, not 20, 64 steps  x 2.50  0B          0B         0B        activations 97 %, other 3 %
+float16    -           -           ≥ 64                  x 6.40  0B          0B         0B        
+float16    -           -           0                     x 0.00  0B          0B         0B        
 
 A batch with "not" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.
+
+A batch with "steps" behind it was tried for so many, in which memory did not come to repeat itself, as where the cache is emptied in each: a later one may fail.
+
+The program counts its steps itself: whether later ones fit is not known. With Trial.Steps each batch is tried until its memory repeats itself.
+
+Nothing is set aside for a GPU's driver, which keeps some hundred megabytes, nor for other programs: Occupied does (-occupied 600MiB).
 `, r.String())
+	r = fit.Report{Capacity: 8 * device.GiB, Occupied: device.GiB, Results: []fit.Result{{Precision: "float32", LargestBatch: 10, Steps: 4, Steady: true}}}
+	require.NotContains(t, r.String(), "set aside")
+	require.NotContains(t, r.String(), "later")
 }

@@ -51,8 +51,8 @@ func Capacity(name string) (uint64, error) {
 		}
 		return spec.Capacity, nil
 	}
-	if i := slices.IndexFunc(gpus, func(g GPU) bool { return plain(g.Name) == plain(name) }); i >= 0 {
-		return gpus[i].Memory, nil
+	if g, ok := FindGPU(name); ok {
+		return g.Memory, nil
 	}
 	if n, err := device.ParseBytes(name); err == nil && n > 0 && strings.Trim(name, "0123456789") != "" {
 		return n, nil
@@ -62,6 +62,15 @@ func Capacity(name string) (uint64, error) {
 		names[i] = g.Name
 	}
 	return 0, &device.ParseError{What: "device to fit", Value: name, Allowed: `"sim:80GiB", "80GiB", ` + strings.Join(names, ", ")}
+}
+
+// FindGPU is the GPU that Capacity takes a name for, if it is one's.
+func FindGPU(name string) (GPU, bool) {
+	i := slices.IndexFunc(gpus, func(g GPU) bool { return plain(g.Name) == plain(name) })
+	if i < 0 {
+		return GPU{}, false
+	}
+	return gpus[i], true
 }
 
 // plain is a name without what people write differently.

@@ -24,6 +24,13 @@ func MaxBatch(n int) Option { return func(s *search) { s.most = n } }
 // Occupied is how many bytes of the device others hold: the driver's context, a screen, other processes. Without this option it is none.
 func Occupied(bytes uint64) Option { return func(s *search) { s.occupied = bytes } }
 
+// MaxSteps is how many steps a trial takes at most whose program ranges over Trial.Steps. Without this option it is 64. Most trials take three or four, as then
+// memory repeats itself.
+func MaxSteps(n int) Option { return func(s *search) { s.steps = n } }
+
+// DeviceName is what the report calls the device, as in "RTX 4090".
+func DeviceName(name string) Option { return func(s *search) { s.name = name } }
+
 // Progress sets a function that is called after each trial. fits is false also for the last trial before a search ends with an error.
 func Progress(f func(t Trial, fits bool)) Option { return func(s *search) { s.progress = f } }
 
@@ -41,6 +48,8 @@ func (s *search) check() error {
 		return argumentErr("others occupy %d bytes of a device of %d", s.occupied, s.capacity)
 	case s.most < 1 || s.most > math.MaxInt/2:
 		return argumentErr("MaxBatch is %d, must be at least 1 and at most half of the largest int", s.most)
+	case s.steps < 1:
+		return argumentErr("MaxSteps is %d, must be at least 1", s.steps)
 	case len(s.precisions) == 0:
 		return argumentErr("there is no precision to try")
 	}

@@ -31,17 +31,26 @@ func partsOf(r *memreport.Report) []Part {
 	return parts
 }
 
-// shares is as in "activations 93 %, parameters 4 %", without what is less than one percent.
+// shares is as in "activations 93 %, parameters 4 %, other 3 %": other is what else there is, and what is less than one percent.
 func shares(parts []Part) string {
-	total := uint64(0)
+	total, rest := uint64(0), uint64(0)
 	for _, p := range parts {
 		total += p.Bytes
 	}
 	var all []string
 	for _, p := range parts {
-		if percent := 100 * float64(p.Bytes) / float64(total); percent >= 1 {
-			all = append(all, fmt.Sprintf("%s %.0f %%", p.What, percent))
+		percent := 100 * float64(p.Bytes) / float64(total)
+		if percent < 1 || p.What == "other" {
+			rest += p.Bytes
+			continue
 		}
+		all = append(all, fmt.Sprintf("%s %.0f %%", p.What, percent))
+	}
+	switch percent := 100 * float64(rest) / float64(total); {
+	case rest > 0 && percent < 1:
+		all = append(all, "other < 1 %")
+	case rest > 0:
+		all = append(all, fmt.Sprintf("other %.0f %%", percent))
 	}
 	return strings.Join(all, ", ")
 }

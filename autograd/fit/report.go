@@ -11,6 +11,7 @@ import (
 
 // Report is what a search found: the plain settings first.
 type Report struct {
+	Device   string // its name, if DeviceName gave one
 	Capacity uint64 // of the device, in bytes
 	Occupied uint64 // by others
 	Results  []Result
@@ -33,6 +34,11 @@ type Result struct {
 	TooLarge int   `json:"too_large"`
 	Err      error `json:"-"` // of TooLarge, which a *memory.OOMError is in
 
+	// Steps is how many steps the largest batch was tried for, 0 if the program counts them itself. With Steady memory has repeated itself in them, and so does
+	// in all later ones that are like them; without, a later step may fail.
+	Steps  int  `json:"steps"`
+	Steady bool `json:"steady"`
+
 	AtPeak []Part `json:"at_peak"`     // what the allocated bytes are at their peak; nil if that is not known
 	Reads  uint64 `json:"value_reads"` // copies of values to the host, which are zeros here
 	Trials int    `json:"trials"`
@@ -44,7 +50,11 @@ func (r *Report) String() string {
 		return "fit: no report"
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "largest batch on %s", device.FormatBytes(r.Capacity))
+	s.WriteString("largest batch on ")
+	if r.Device != "" {
+		s.WriteString(r.Device + ", ")
+	}
+	s.WriteString(device.FormatBytes(r.Capacity))
 	if r.Occupied > 0 {
 		fmt.Fprintf(&s, ", of which others have %s", device.FormatBytes(r.Occupied))
 	}
@@ -55,14 +65,34 @@ func (r *Report) String() string {
 		r.Results[i].row(table, r.Results[0].LargestBatch)
 	}
 	table.Flush()
-	if slices.ContainsFunc(r.Results, func(r Result) bool { return r.lucky() }) {
-		s.WriteString("\nA batch with \"not\" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.\n")
-	}
-	if n := r.reads(); n > 0 {
-		fmt.Fprintf(&s, "\nReads of values, up to %d in a trial, gave zeros: what the program decides by them may be different where they are computed.\n", n)
-	}
+	r.remarks(&s)
 	return s.String()
 }
+
+// remarks are what the table does not say.
+func (r *Report) remarks(s *strings.Builder) {
+	has := func(f func(*Result) bool) bool {
+		return slices.ContainsFunc(r.Results, func(r Result) bool { return f(&r) })
+	}
+	if has((*Result).lucky) {
+		s.WriteString("\nA batch with \"not\" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.\n")
+	}
+	if has(func(r *Result) bool { return r.open() && r.Steps > 0 }) {
+		s.WriteString("\nA batch with \"steps\" behind it was tried for so many, in which memory did not come to repeat itself, as where the cache is emptied in each: a later one may fail.\n")
+	}
+	if has(func(r *Result) bool { return r.open() && r.Steps == 0 }) {
+		s.WriteString("\nThe program counts its steps itself: whether later ones fit is not known. With Trial.Steps each batch is tried until its memory repeats itself.\n")
+	}
+	if len(r.Results) > 0 && r.Occupied == 0 {
+		s.WriteString("\nNothing is set aside for a GPU's driver, which keeps some hundred megabytes, nor for other programs: Occupied does (-occupied 600MiB).\n")
+	}
+	if n := r.reads(); n > 0 {
+		fmt.Fprintf(s, "\nReads of values, up to %d in a trial, gave zeros: what the program decides by them may be different where they are computed.\n", n)
+	}
+}
+
+// open reports whether a later step may fail.
+func (r *Result) open() bool { return r.LargestBatch > 0 && !r.Steady }
 
 // reads is how often values were read at most.
 func (r *Report) reads() (most uint64) {
@@ -83,6 +113,9 @@ func (r *Result) row(w *tabwriter.Writer, plain int) {
 	}
 	if r.lucky() {
 		batch += fmt.Sprintf(", not %d", r.TooLarge)
+	}
+	if r.open() && r.Steps > 0 {
+		batch += fmt.Sprintf(", %d steps", r.Steps)
 	}
 	if plain > 0 {
 		ratio = fmt.Sprintf("x %.2f", float64(r.LargestBatch)/float64(plain))

@@ -15,6 +15,8 @@ type search struct {
 	precisions []tensor.DType
 	checkpoint bool
 	most       int
+	steps      int // of a trial, at most
+	name       string
 	progress   func(t Trial, fits bool)
 }
 
@@ -22,7 +24,7 @@ type search struct {
 // comment says what the largest is. The error is an *ArgumentError, that of the context, or a *TrialError; what was found until
 // then is in the report, which is never nil.
 func Largest(ctx context.Context, capacity uint64, program Program, opts ...Option) (*Report, error) {
-	s := &search{program: program, capacity: capacity, precisions: []tensor.DType{tensor.Float32}, most: defaultMost}
+	s := &search{program: program, capacity: capacity, precisions: []tensor.DType{tensor.Float32}, most: defaultMost, steps: defaultSteps}
 	for _, o := range opts {
 		if o != nil {
 			o(s)
@@ -32,7 +34,7 @@ func Largest(ctx context.Context, capacity uint64, program Program, opts ...Opti
 	if err := s.check(); err != nil {
 		return r, err
 	}
-	r.Occupied = s.occupied
+	r.Device, r.Occupied = s.name, s.occupied
 	for _, settings := range s.settings() {
 		result, err := s.of(ctx, settings)
 		if err != nil {
@@ -46,12 +48,12 @@ func Largest(ctx context.Context, capacity uint64, program Program, opts ...Opti
 // of searches under one combination of settings.
 func (s *search) of(ctx context.Context, settings Settings) (Result, error) {
 	r := Result{Precision: settings.Precision.String(), Checkpoint: settings.Checkpoint, Expandable: settings.Expandable}
-	allocated := map[int]int64{} // with batches that fit
+	fit := map[int]outcome{}
 	batch, err := largest(s.most, func(batch int) (bool, error) {
 		r.Trials++
-		o, err := s.run(ctx, settings, batch, false)
+		o, err := s.run(ctx, settings, batch, 0)
 		if err == nil && o.oom == nil {
-			allocated[batch] = o.allocated
+			fit[batch] = o
 		} else if err == nil && (r.TooLarge == 0 || batch < r.TooLarge) {
 			r.TooLarge, r.Err = batch, o.oom
 		}
@@ -64,18 +66,19 @@ func (s *search) of(ctx context.Context, settings Settings) (Result, error) {
 	if batch == 0 {
 		return r, nil
 	}
+	r.Steps, r.Steady = fit[batch].steps, fit[batch].steady
 	if err := s.look(ctx, settings, &r); err != nil {
 		return r, err
 	}
-	r.PerSample = perSample(batch, r.PeakAllocated, allocated)
+	r.PerSample = perSample(batch, r.PeakAllocated, fit)
 	return r, nil
 }
 
 // perSample is what a sample more takes, from a batch that fits and the largest power of two below it that was tried and fits.
-func perSample(batch int, bytes int64, allocated map[int]int64) int64 {
+func perSample(batch int, bytes int64, fit map[int]outcome) int64 {
 	for less := 1 << bits.Len(uint(batch-1)) / 2; less > 0; less /= 2 {
-		if before, ok := allocated[less]; ok {
-			return (bytes - before) / int64(batch-less)
+		if before, ok := fit[less]; ok {
+			return (bytes - before.allocated) / int64(batch-less)
 		}
 	}
 	return 0
@@ -83,7 +86,11 @@ func perSample(batch int, bytes int64, allocated map[int]int64) int64 {
 
 // look runs the largest batch again, for its figures.
 func (s *search) look(ctx context.Context, settings Settings, r *Result) error {
-	o, err := s.run(ctx, settings, r.LargestBatch, true)
+	steps := r.Steps
+	if steps == 0 {
+		steps = -1 // the program counts them itself
+	}
+	o, err := s.run(ctx, settings, r.LargestBatch, steps)
 	if err != nil {
 		return err
 	}
@@ -93,9 +100,9 @@ func (s *search) look(ctx context.Context, settings Settings, r *Result) error {
 }
 
 // run is one trial, with its errors and its progress.
-func (s *search) run(ctx context.Context, settings Settings, batch int, record bool) (outcome, error) {
+func (s *search) run(ctx context.Context, settings Settings, batch, steps int) (outcome, error) {
 	t := Trial{Batch: batch, Settings: settings}
-	o, err := s.try(ctx, t, record)
+	o, err := s.try(ctx, t, steps)
 	if err != nil && ctx.Err() == nil {
 		err = &TrialError{Settings: settings, Batch: batch, Err: err}
 	}

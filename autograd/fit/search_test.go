@@ -69,7 +69,15 @@ func TestLargest_EndsWithTheFirstError(t *testing.T) {
 }
 
 func TestPerSample_IsFromTheNearestPowerOfTwoThatFits(t *testing.T) {
-	require.EqualValues(t, 10, perSample(12, 150, map[int]int64{1: 5, 2: 10, 4: 40, 8: 110}))
-	require.EqualValues(t, 10, perSample(65, 1000, map[int]int64{1: 5, 32: 670, 48: 1}))
-	require.EqualValues(t, 0, perSample(1, 1000, map[int]int64{1: 1000}))
+	require.EqualValues(t, 10, perSample(12, 150, allocating(map[int]int64{1: 5, 2: 10, 4: 40, 8: 110})))
+	require.EqualValues(t, 10, perSample(65, 1000, allocating(map[int]int64{1: 5, 32: 670, 48: 1})))
+	require.EqualValues(t, 0, perSample(1, 1000, allocating(map[int]int64{1: 1000})))
+}
+
+func allocating(bytes map[int]int64) map[int]outcome {
+	fit := map[int]outcome{}
+	for batch, n := range bytes {
+		fit[batch] = outcome{allocated: n}
+	}
+	return fit
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Program builds a model on t.Device, takes some training steps with batches of t.Batch, and releases everything. Three steps are enough for most: in the
-// first one the optimizer makes its state, and from then on memory is used as in all later ones. What it does not release is given back by force. It ends early,
+// Program builds a model on t.Device, takes training steps with batches of t.Batch, one for each that t.Steps gives, and releases everything. In the first step the
+// optimizer makes its state, and where blocks lie may change for many steps more: a batch that survives three can fail in the twentieth. A program that counts
+// its steps itself is taken at its word, and the report says so. What it does not release is given back by force. It ends early,
 // with any error, when ctx is done. One trial runs at a time.
 type Program func(ctx context.Context, t Trial) error
 
@@ -22,6 +23,8 @@ type Trial struct {
 	Device device.Device
 	Batch  int
 	Settings
+
+	watch *watch // nil in a trial that no search has made
 }
 
 // Settings are the measures of a trial. The program takes the first two: its graphs are made with amp.Autocast(Precision) if Half is true, with an
@@ -53,11 +56,14 @@ type outcome struct {
 	allocated int64
 	reserved  int64
 	reads     uint64 // copies to the host
+	steps     int    // that were taken by Trial.Steps
+	steady    bool
 	report    *memreport.Report
 }
 
-// try runs the program on a device of its own. record says what the memory was for. The error is one that has nothing to do with the size of memory.
-func (s *search) try(ctx context.Context, t Trial, record bool) (o outcome, err error) {
+// try runs the program on a device of its own. With a number of steps it takes so many and says what the memory was for. The error is one that has nothing to do
+// with the size of memory.
+func (s *search) try(ctx context.Context, t Trial, steps int) (o outcome, err error) {
 	if err := ctx.Err(); err != nil {
 		return o, err
 	}
@@ -68,7 +74,9 @@ func (s *search) try(ctx context.Context, t Trial, record bool) (o outcome, err 
 	if err != nil {
 		return o, err
 	}
-	if record {
+	t.watch = &watch{ctx: ctx, alloc: a, most: s.steps}
+	if steps != 0 {
+		t.watch.most, t.watch.exact = max(steps, 0), true
 		recording, err := memreport.Start(dev)
 		if err != nil {
 			return o, err
@@ -85,6 +93,7 @@ func (s *search) try(ctx context.Context, t Trial, record bool) (o outcome, err 
 		return o, err
 	}
 	o.allocated, o.reserved = stats.AllocatedBytes.All.Peak, stats.ReservedBytes.All.Peak
+	o.steps, o.steady = t.watch.steps, t.watch.steady
 	o.reads = dev.Calls().Count[sim.CallCopyToHost]
 	return o, nil
 }

@@ -33,6 +33,9 @@ func (l *located) PathIn(outer []autograd.Located) string {
 	return ""
 }
 
+// OwnBuffers is the module's, for reports of memory.
+func (l *located) OwnBuffers() []*autograd.Parameter { return (*Base)(l).OwnBuffers() }
+
 // ModuleType is the module's type, which time lines name the outermost one by. It is empty if it is not known.
 func (l *located) ModuleType() string {
 	m := (*Base)(l).whole()

@@ -126,7 +126,7 @@ func (o *Grouped) countersFor(n int, e tensor.Exec) (*counters, error) {
 		return nil, err
 	}
 	if oplabel.Wanted() {
-		tensor.Mark(training.Key{}, all, memmeter.State, oplabel.Label{Op: o.name})
+		tensor.Mark(training.Key{}, all, memmeter.State, oplabel.Label{Op: o.name, Step: true})
 	}
 	c := &counters{all: all, exec: e}
 	o.counters = append(o.counters, c)

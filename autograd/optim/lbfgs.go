@@ -146,7 +146,7 @@ func (o *LBFGSOptimizer) StepClosure(closure Closure) (loss float64, err error) 
 		return 0, err
 	}
 	if oplabel.Wanted() {
-		defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: "LBFGS"})))
+		defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: "LBFGS", Step: true})))
 		defer o.markState()
 	}
 	start, err := o.gather(parameterOf)
@@ -530,6 +530,6 @@ func dot(a, b *tensor.Tensor) (float64, error) {
 // markState tells meters what the state is. It is of all parameters at once, in no module.
 func (o *LBFGSOptimizer) markState() {
 	for _, t := range o.state.tensors() {
-		tensor.Mark(training.Key{}, t, memmeter.State, oplabel.Label{Op: "LBFGS"})
+		tensor.Mark(training.Key{}, t, memmeter.State, oplabel.Label{Op: "LBFGS", Step: true})
 	}
 }

@@ -254,7 +254,7 @@ func (o *Grouped) stepAll(by *decision) error {
 	if !oplabel.Wanted() || o == nil {
 		return o.stepNow(by)
 	}
-	defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: o.name})))
+	defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: o.name, Step: true})))
 	defer o.markState()
 	return o.stepNow(by)
 }
@@ -299,7 +299,7 @@ func (o *Grouped) complete() error {
 // update takes a step for those of the given parameters of a group that have gradients.
 func (o *Grouped) update(g *group, params []*autograd.Parameter, by *decision) error {
 	if oplabel.Wanted() {
-		defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: o.name})))
+		defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: o.name, Step: true})))
 	}
 	batches, err := o.plan(g, params, by)
 	if err != nil {

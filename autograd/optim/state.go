@@ -94,6 +94,6 @@ func (o *Grouped) markState() {
 		}
 	}
 	for _, c := range o.counters {
-		tensor.Mark(training.Key{}, c.all, memmeter.State, oplabel.Label{Op: o.name})
+		tensor.Mark(training.Key{}, c.all, memmeter.State, oplabel.Label{Op: o.name, Step: true})
 	}
 }

@@ -7,8 +7,8 @@
 //	go run ./examples/fit -precisions float32,bfloat16         other precisions
 //	go run ./examples/fit -list                                the models and the GPUs
 //
-// The models train on simulated devices, where nothing is computed: each batch that is tried takes as long as launching the operations of -steps training
-// steps. Half precision is autocast with scaled gradients, the optimizer is AdamW, and gradients are clipped. -json writes the figures to
+// The models train on simulated devices, where nothing is computed: each batch that is tried takes as long as launching the operations of its training steps takes:
+// as many as it takes until memory repeats itself, -steps at most. Half precision is autocast with scaled gradients, the optimizer is AdamW, and gradients are clipped. -json writes the figures to
 // a file. Ctrl-C ends the search; what was found until then is printed, and the exit code is 130.
 package main
 
@@ -34,6 +34,7 @@ import (
 type options struct {
 	model      *network
 	capacity   uint64
+	gpu        string // its name, if it is one's
 	occupied   uint64
 	precisions []tensor.DType
 	steps      int
@@ -56,7 +57,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	dev := f.String("device", "sim:80GiB", "where: memory (sim:80GiB, 80GiB), or a GPU by its name (H100, A100-40GB, \"RTX 4090\"; -list has all)")
 	occupied := f.String("occupied", "0", "memory of the device that others have, the driver included, such as 600MiB")
 	precisions := f.String("precisions", "float32,float16", "precisions to try: float32, float16, bfloat16")
-	f.IntVar(&o.steps, "steps", 3, "training steps of each trial; from the second one on memory is used as in all later ones")
+	f.IntVar(&o.steps, "steps", 64, "training steps of each trial at most; it ends earlier when its memory repeats itself")
 	f.IntVar(&o.most, "max-batch", 1<<24, "the largest batch to try")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")
 	f.BoolVar(&o.list, "list", false, "print the models and the GPUs")
@@ -76,6 +77,9 @@ func (o *options) read(model, dev, occupied, precisions string) (err error) {
 	}
 	if o.capacity, err = fit.Capacity(dev); err != nil {
 		return fmt.Errorf("-device: %w", err)
+	}
+	if g, ok := fit.FindGPU(dev); ok {
+		o.gpu = g.Name
 	}
 	if o.occupied, err = device.ParseBytes(occupied); err != nil {
 		return fmt.Errorf("-occupied: %w", err)
@@ -112,7 +116,7 @@ func program(o options, stdout, stderr io.Writer) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	bar, end := progress(stderr)
-	report, err := fit.Largest(ctx, o.capacity, o.model.program(o.steps), o.options(bar)...)
+	report, err := fit.Largest(ctx, o.capacity, o.model.program(), o.options(bar)...)
 	end()
 	if errors.Is(err, context.Canceled) {
 		err = session.ErrInterrupted
@@ -126,7 +130,8 @@ func program(o options, stdout, stderr io.Writer) error {
 
 // options are those of the search.
 func (o *options) options(bar func(fit.Trial, bool)) []fit.Option {
-	all := []fit.Option{fit.Precisions(o.precisions...), fit.MaxBatch(o.most), fit.Occupied(o.occupied), fit.Progress(bar)}
+	all := []fit.Option{fit.Precisions(o.precisions...), fit.MaxBatch(o.most), fit.Occupied(o.occupied), fit.MaxSteps(o.steps),
+		fit.DeviceName(o.gpu), fit.Progress(bar)}
 	if o.model.checkpoints {
 		all = append(all, fit.Checkpointing())
 	}

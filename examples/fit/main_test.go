@@ -79,12 +79,26 @@ func TestRun_OfEveryModel(t *testing.T) {
 func TestRun_KnowsGPUsByTheirNames(t *testing.T) {
 	results, printed := figures(t, "-model", "mlp", "-device", "rtx 4090", "-occupied", "1GiB", "-max-batch", "16", "-precisions", "float16")
 	require.Len(t, results, 2)
-	require.Contains(t, printed, "largest batch on 23.52GiB, of which others have 1GiB")
+	require.Contains(t, printed, "largest batch on RTX 4090, 23.52GiB, of which others have 1GiB")
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, run([]string{"-list"}, &stdout, &stderr))
 	for _, want := range append(names(), "H100", "RTX 4090", "A100-40GB") {
 		require.Contains(t, stdout.String(), want)
 	}
+}
+
+// The batches that survive three steps, 9484 for one, fail in later ones.
+func TestRun_FindsWhatGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Setenv("CISTERN_ALLOC_CONF", "")
+	results, printed := figures(t, "-model", "resnet18", "-device", "RTX 4090", "-precisions", "float32")
+	require.Equal(t, 9482, results[3].LargestBatch)
+	for _, r := range results {
+		require.True(t, r.Steady)
+	}
+	require.Contains(t, printed, "Nothing is set aside for a GPU's driver")
 }
 
 func TestRun_RefusesWrongFlags(t *testing.T) {

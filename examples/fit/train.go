@@ -21,23 +21,20 @@ type trainer struct {
 	exec   tensor.Exec
 }
 
-// program trains for some steps.
-func (n *network) program(steps int) fit.Program {
+// program trains for as many steps as a trial wants.
+func (n *network) program() fit.Program {
 	return func(ctx context.Context, trial fit.Trial) error {
 		t, err := n.trainer(trial)
 		if err != nil {
 			return err
 		}
 		defer t.release()
-		for range steps {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+		for range trial.Steps() {
 			if err := t.step(); err != nil {
 				return err
 			}
 		}
-		return nil
+		return ctx.Err()
 	}
 }
 

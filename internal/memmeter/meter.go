@@ -32,6 +32,7 @@ const (
 type block struct {
 	bytes   uint64
 	label   oplabel.Label
+	by      oplabel.ID // what asked for it
 	use     Use
 	saved   bool
 	counted bool // its allocation is in the flows
@@ -39,8 +40,9 @@ type block struct {
 
 // change is a block that came, or went.
 type change struct {
-	b    *block
-	gone bool
+	b        *block
+	gone     bool
+	reserved int64 // then
 }
 
 // logged is how many changes are kept before they are gone through.
@@ -48,16 +50,19 @@ const logged = 4096
 
 // Meter is told of all blocks of an allocator, by several goroutines. The zero Meter is ready.
 type Meter struct {
-	mu     sync.Mutex
-	live   map[uint64]*block // by address
-	log    []change
-	before map[*block]struct{} // alive at the beginning of the log
-	total  uint64              // at the beginning of the log
-	peak   uint64
-	atPeak []*block
-	flows  map[oplabel.Label]*Flow
-	start  uint64
-	ended  bool
+	mu           sync.Mutex
+	live         map[uint64]*block // by address
+	log          []change
+	before       map[*block]struct{} // alive at the beginning of the log
+	total        uint64              // at the beginning of the log
+	peak         uint64
+	atPeak       []*block
+	highest      *block // with whose allocation the peak was reached, nil at the beginning
+	reserved     int64  // from the driver
+	peakReserved int64  // when the peak was reached
+	flows        map[oplabel.Label]*Flow
+	start        uint64
+	ended        bool
 }
 
 // Flow is what an operation of a module has moved, in bytes.
@@ -71,7 +76,7 @@ func (m *Meter) Begin(addr, bytes uint64, id oplabel.ID) {
 	b := newBlock(bytes, id)
 	m.live[addr], m.before[b] = b, struct{}{}
 	m.total += bytes
-	m.start, m.peak = m.total, m.total
+	m.start, m.peak, m.peakReserved = m.total, m.total, m.reserved
 	m.atPeak = append(m.atPeak, b)
 }
 
@@ -82,11 +87,20 @@ func (m *Meter) init() {
 }
 
 func newBlock(bytes uint64, id oplabel.ID) *block {
-	b := &block{bytes: bytes, label: id.Label()}
+	b := &block{bytes: bytes, label: id.Label(), by: id}
 	if id != 0 {
 		b.use = Workspace
 	}
 	return b
+}
+
+// Reserve tells of memory that was got from the driver, or given back. Before Begin it is what there is.
+func (m *Meter) Reserve(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reserved += n; m.peak == 0 {
+		m.peakReserved = m.reserved
+	}
 }
 
 // Alloc tells of a block that was handed out.
@@ -103,7 +117,7 @@ func (m *Meter) Alloc(addr, bytes uint64, id oplabel.ID) {
 	f := m.flow(b.label)
 	f.Allocated += bytes
 	f.Allocations++
-	m.note(change{b: b})
+	m.note(change{b: b, reserved: m.reserved})
 }
 
 // Free tells of a block that was given back. What it was allocated by has freed it, whoever did.
@@ -156,7 +170,7 @@ func (m *Meter) fold() {
 			m.before[c.b] = struct{}{}
 		}
 		if i == at {
-			m.peak = highest
+			m.peak, m.highest, m.peakReserved = highest, c.b, c.reserved
 			m.atPeak = m.atPeak[:0]
 			for b := range m.before {
 				m.atPeak = append(m.atPeak, b)
@@ -175,7 +189,7 @@ func (m *Meter) Mark(addr uint64, u Use, l oplabel.Label) {
 		return
 	}
 	b.use = max(b.use, u)
-	if l != (oplabel.Label{}) && (b.label == (oplabel.Label{}) || b.label.Module == "" && l.Op == b.label.Op) {
+	if l != (oplabel.Label{}) && (b.label == (oplabel.Label{}) || b.label.Module == "" && !b.label.Model && l.Op == b.label.Op) {
 		m.rename(b, l)
 	}
 }
@@ -204,14 +218,14 @@ func (m *Meter) Save(addr uint64, by oplabel.Label) {
 	m.flow(by).Saved += b.bytes
 }
 
-// Module is that of the block at an address.
-func (m *Meter) Module(addr uint64) string {
+// Label is that of the block at an address.
+func (m *Meter) Label(addr uint64) oplabel.Label {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if b := m.live[addr]; b != nil {
-		return b.label.Module
+		return b.label
 	}
-	return ""
+	return oplabel.Label{}
 }
 
 // Sum is what an operation of a module has moved, and what it had at the peak.
@@ -223,8 +237,11 @@ type Sum struct {
 
 // Result is what a Meter found.
 type Result struct {
-	Start, Peak, End uint64 // allocated bytes
-	Sums             []Sum  // in no order
+	Start, Peak, End uint64        // allocated bytes
+	Reserved         uint64        // when the peak was reached
+	At               oplabel.Label // what reached it, the zero label if no operation did
+	Began            bool          // it was there at the beginning
+	Sums             []Sum         // in no order
 }
 
 // End ends the counting.
@@ -248,11 +265,14 @@ func (m *Meter) End() Result {
 	for _, b := range m.atPeak {
 		sum(b.label).AtPeak[b.use] += b.bytes
 	}
-	r := Result{Start: m.start, Peak: m.peak, End: m.total}
+	r := Result{Start: m.start, Peak: m.peak, End: m.total, Reserved: uint64(max(m.peakReserved, 0)), Began: m.highest == nil}
+	if m.highest != nil && m.highest.by != 0 {
+		r.At = m.highest.label
+	}
 	for _, s := range sums {
 		r.Sums = append(r.Sums, *s)
 	}
-	m.live, m.before, m.atPeak, m.log = nil, nil, nil, nil
+	m.live, m.before, m.atPeak, m.highest, m.log = nil, nil, nil, nil, nil
 	return r
 }
 

@@ -16,6 +16,9 @@ type Label struct {
 	Op       string // the operation's name, as in "linear"
 	Module   string // the path of the module around it, as in "h.3.attn", empty for none
 	Backward bool   // its gradient is being computed
+	Model    bool   // Module is empty because it is the model itself
+	Again    bool   // a checkpoint computes it once more, for backward
+	Step     bool   // it is an optimizer's
 }
 
 // Operation is the operation's name, with "backward" if that is where its gradient is computed.
@@ -84,7 +87,7 @@ func Of(l Label) ID {
 		return id
 	}
 	if len(known.list) >= most {
-		l.Module = ""
+		l.Module, l.Model = "", false
 		if id, ok := known.ids[l]; ok || len(known.list) >= withOps {
 			return id
 		}

@@ -191,8 +191,14 @@ func TestReport_WritesJSONAndSVG(t *testing.T) {
 	var back memreport.Report
 	require.NoError(t, json.Unmarshal(b.Bytes(), &back))
 	require.Equal(t, *rep, back)
+	for _, name := range []string{"peak_reserved_bytes", "peak_moment", "breakdown"} {
+		require.Contains(t, b.String(), "\n  \""+name+"\"")
+	}
 	b.Reset()
 	require.NoError(t, rep.WriteSVG(&b))
+	for _, want := range []string{"prefers-color-scheme: dark", "allocated at the peak</title>", "each without the modules inside it", "100.0 %", ">3.self_attn<"} {
+		require.Contains(t, b.String(), want)
+	}
 	for d := xml.NewDecoder(&b); err != io.EOF; {
 		_, err = d.Token()
 		require.True(t, err == nil || err == io.EOF, "%v", err)

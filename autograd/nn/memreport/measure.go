@@ -20,7 +20,7 @@ type Option func(*Recording)
 // WithAllocator looks at an allocator, a *memory.Caching or a *memory.Pool of one, instead of memory.For(dev).
 func WithAllocator(a memory.Allocator) Option { return func(r *Recording) { r.alloc = a } }
 
-// WithModel tells the parameters and buffers of a model from other memory also if no graph uses them.
+// WithModel tells the parameters and buffers of a model from other memory also if no graph uses them, and in a recording that ends before one does.
 func WithModel(m nn.Module) Option { return func(r *Recording) { r.models = append(r.models, m) } }
 
 // Recording is a report in the making.
@@ -95,6 +95,9 @@ func markModel(m nn.Module) {
 	for _, n := range nn.NamedState(m) {
 		markParameter(n.Name, n.Parameter)
 	}
+	for _, n := range nn.NamedBuffers(m) { // also those that are in no file
+		markParameter(n.Name, n.Parameter)
+	}
 }
 
 func markParameter(path string, p *autograd.Parameter) {
@@ -102,6 +105,6 @@ func markParameter(path string, p *autograd.Parameter) {
 	if i := strings.LastIndexByte(path, '.'); i > 0 {
 		module = path[:i]
 	}
-	tensor.Mark(training.Key{}, p.Tensor(), memmeter.Parameter, oplabel.Label{Op: "parameter", Module: module})
-	tensor.Mark(training.Key{}, p.Grad(), memmeter.Gradient, oplabel.Label{Op: "gradient", Module: module})
+	tensor.Mark(training.Key{}, p.Tensor(), memmeter.Parameter, oplabel.Label{Op: "parameter", Module: module, Model: module == ""})
+	tensor.Mark(training.Key{}, p.Grad(), memmeter.Gradient, oplabel.Label{Op: "gradient", Module: module, Model: module == ""})
 }

@@ -120,7 +120,7 @@ func requireExact(t *testing.T, rep *memreport.Report, peak uint64) {
 	t.Helper()
 	require.Equal(t, peak, rep.Peak, "the peak is the allocator's")
 	require.Equal(t, peak, rep.AtPeak.Total(), "categories")
-	for what, rows := range map[string][]memreport.Row{"modules": rep.Modules, "operations": rep.Operations} {
+	for what, rows := range map[string][]memreport.Row{"modules": rep.Modules, "operations": rep.Operations, "breakdown": rep.Breakdown} {
 		var sum, moved, saved uint64
 		for _, r := range rows {
 			sum += r.AtPeak.Total()
@@ -158,7 +158,7 @@ func TestMeasure_DividesThePeakToTheByte(t *testing.T) {
 					p := model(r, opt)
 					for i := range 2 {
 						r.alloc.ResetPeakStats()
-						rep, err := memreport.Measure(dev, func() error { return p.step() }, memreport.WithAllocator(r.alloc), memreport.WithModel(p.model))
+						rep, err := memreport.Measure(dev, func() error { return p.step() }, memreport.WithAllocator(r.alloc))
 						require.NoError(t, err)
 						requireCategories(t, p, rep, i)
 						requireExact(t, rep, uint64(r.alloc.Stats().AllocatedBytes.All.Peak))

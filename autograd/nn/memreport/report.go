@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/internal/memmeter"
+	"github.com/cistern-ml/cistern/internal/oplabel"
 )
 
 // Report is where memory went. All sizes are bytes of blocks, as the allocator's statistics count them.
@@ -15,14 +16,84 @@ type Report struct {
 	End    uint64     `json:"end_bytes"`   // allocated when it ended
 	AtPeak Categories `json:"at_peak"`     // what Peak is made of
 
-	Modules    []Row `json:"modules"`    // the largest at the peak first
-	Operations []Row `json:"operations"` // the largest at the peak first
+	Reserved uint64 `json:"peak_reserved_bytes"` // what the allocator had from the driver when Peak was reached
+	PeakAt   Moment `json:"peak_moment"`         // when that was first
+
+	// The largest at the peak are first. Breakdown has a row for each operation of each module.
+	Modules    []Row `json:"modules"`
+	Operations []Row `json:"operations"`
+	Breakdown  []Row `json:"breakdown"`
 }
+
+// Moment is what a program was doing when the peak was reached: what asked for the last block.
+type Moment struct {
+	Pass      string `json:"pass"`                // one of the passes below
+	Operation string `json:"operation,omitempty"` // as in Row
+	Module    string `json:"module,omitempty"`    // as in Row
+	Model     bool   `json:"model,omitempty"`     // as in Row
+}
+
+// The passes of a Moment. What a checkpoint computes once more is a part of the backward pass.
+const (
+	PassForward       = "forward"
+	PassRecomputation = "recomputation"
+	PassBackward      = "backward"
+	PassOptimizer     = "optimizer step"
+	PassBeginning     = "beginning" // nothing was ever above what there was at first
+	PassOutside       = "outside"   // no operation has asked for it
+)
+
+// momentOf is the moment of a label.
+func momentOf(found memmeter.Result) Moment {
+	l := found.At
+	m := Moment{Pass: PassForward, Operation: l.Op, Module: l.Module, Model: l.Model}
+	switch {
+	case found.Began:
+		m.Pass = PassBeginning
+	case l == (oplabel.Label{}):
+		m.Pass = PassOutside
+	case l.Step:
+		m.Pass = PassOptimizer
+	case l.Backward:
+		m.Pass = PassBackward
+	case l.Again:
+		m.Pass = PassRecomputation
+	}
+	return m
+}
+
+// String is as in "in the backward pass, in linear_bias of layers.0.fc1".
+func (m Moment) String() string {
+	in := m.Operation
+	switch {
+	case m.Module != "":
+		in += " of " + m.Module
+	case m.Model:
+		in += " of " + modelName
+	}
+	switch m.Pass {
+	case PassBeginning:
+		return "at the beginning"
+	case PassForward:
+		return "in the forward pass, in " + in
+	case PassRecomputation:
+		return "in the backward pass, where a checkpoint computes once more, in " + in
+	case PassBackward:
+		return "in the backward pass, in " + in
+	case PassOptimizer:
+		return "in the optimizer's step, in " + in
+	}
+	return "outside of all operations"
+}
+
+// modelName is the name of what a model itself does, which has no path.
+const modelName = "(model)"
 
 // Row is what a module, without the modules in it, or an operation has moved, and what of it was there at the peak. What was allocated before the recording
 // began is in AtPeak and, if it was freed, in Freed, so that of all rows Allocated less Freed is End less Start.
 type Row struct {
-	Module    string `json:"module,omitempty"`    // the path in the model; empty outside of all modules, and in rows of operations
+	Module    string `json:"module,omitempty"`    // the path in the model; empty outside of all modules, of the model itself, and in rows of operations
+	Model     bool   `json:"model,omitempty"`     // of the model itself, besides the modules in it
 	Operation string `json:"operation,omitempty"` // PyTorch's name; empty for what no operation did, and in rows of modules
 	Backward  bool   `json:"backward,omitempty"`  // of an operation: of its gradients
 
@@ -71,12 +142,15 @@ func (c *Categories) add(by [memmeter.Uses]uint64) {
 
 // newReport sums up what a meter found.
 func newReport(device string, found memmeter.Result) *Report {
-	r := &Report{Device: device, Start: found.Start, Peak: found.Peak, End: found.End}
+	r := &Report{Device: device, Start: found.Start, Peak: found.Peak, End: found.End, Reserved: found.Reserved, PeakAt: momentOf(found)}
 	for _, s := range found.Sums {
 		r.AtPeak.add(s.AtPeak)
 	}
-	r.Modules = rows(found.Sums, func(s memmeter.Sum) Row { return Row{Module: s.Module} })
+	r.Modules = rows(found.Sums, func(s memmeter.Sum) Row { return Row{Module: s.Module, Model: s.Model} })
 	r.Operations = rows(found.Sums, func(s memmeter.Sum) Row { return Row{Operation: s.Op, Backward: s.Backward} })
+	r.Breakdown = rows(found.Sums, func(s memmeter.Sum) Row {
+		return Row{Module: s.Module, Model: s.Model, Operation: s.Op, Backward: s.Backward}
+	})
 	return r
 }
 
@@ -97,20 +171,39 @@ func rows(sums []memmeter.Sum, key func(memmeter.Sum) Row) []Row {
 		r.AtPeak.add(s.AtPeak)
 	}
 	slices.SortFunc(list, func(x, y Row) int {
-		return cmp.Or(cmp.Compare(y.AtPeak.Total(), x.AtPeak.Total()), cmp.Compare(y.Allocated, x.Allocated), cmp.Compare(x.Name(), y.Name()))
+		return cmp.Or(cmp.Compare(y.AtPeak.Total(), x.AtPeak.Total()), cmp.Compare(y.Allocated, x.Allocated), cmp.Compare(x.Name(), y.Name()), cmp.Compare(x.operation(), y.operation()))
 	})
 	return list
 }
 
-// Name is that of the module or the operation, "(outside)" for what was outside of all: a model itself, which has no path, is there too.
+// Name is that of the module or, where there is none, of the operation: "(model)" for a model itself, which has no path, and "(outside)" for what was outside of all.
 func (r Row) Name() string {
 	switch {
 	case r.Module != "":
 		return r.Module
+	case r.Model:
+		return modelName
+	}
+	return r.operation()
+}
+
+// operation is the name of the operation.
+func (r Row) operation() string {
+	switch {
 	case r.Operation == "":
 		return "(outside)"
 	case r.Backward:
 		return r.Operation + " (backward)"
 	}
 	return r.Operation
+}
+
+// within are the rows of Breakdown of a module.
+func (r *Report) within(module Row) (list []Row) {
+	for _, row := range r.Breakdown {
+		if row.Module == module.Module && row.Model == module.Model {
+			list = append(list, row)
+		}
+	}
+	return list
 }

@@ -61,7 +61,8 @@ func (r *Report) writable(call string, w io.Writer) error {
 }
 
 func (r *Report) table(w io.Writer, most int) {
-	fmt.Fprintf(w, "%s: %s allocated at the peak, %s before, %s after\n\n", r.Device, device.FormatBytes(r.Peak), device.FormatBytes(r.Start), device.FormatBytes(r.End))
+	fmt.Fprintf(w, "%s: %s allocated at the peak, %s before, %s after\nThe peak was %s; %s were reserved then.\n\n", r.Device, device.FormatBytes(r.Peak),
+		device.FormatBytes(r.Start), device.FormatBytes(r.End), r.PeakAt, device.FormatBytes(r.Reserved))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "at the peak\tbytes\t\t%\t")
 	for i, n := range r.AtPeak.list() {
@@ -71,6 +72,36 @@ func (r *Report) table(w io.Writer, most int) {
 	t.Flush()
 	r.rows(w, "module", r.Modules, most)
 	r.rows(w, "operation", r.Operations, most)
+	r.largest(w)
+}
+
+// The modules and operations in the table of both.
+const (
+	opened = 5
+	inside = 6
+)
+
+// largest writes what the operations of the largest modules have at the peak.
+func (r *Report) largest(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "\nlargest modules\toperation\tallocated\tsaved\tat the peak\t%\t\n")
+	for _, module := range r.Modules[:min(opened, len(r.Modules))] {
+		list, name := r.within(module), module.Name()
+		rest := Row{}
+		if len(list) > inside {
+			for _, row := range list[inside:] {
+				rest.sum(row)
+			}
+			rest.Operation = fmt.Sprintf("%d more", len(list)-inside)
+			list = append(list[:inside:inside], rest)
+		}
+		for _, row := range list {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f\t\n", name, row.operation(), size(row.Allocated), size(row.Saved), size(row.AtPeak.Total()),
+				percent(row.AtPeak.Total(), r.Peak))
+			name = ""
+		}
+	}
+	t.Flush()
 }
 
 // rows writes a table of modules or operations.

@@ -1,0 +1,151 @@
+package fit_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd/fit"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// holding is a program that holds batch MiB in each step, and as many more as extra says of the step.
+func holding(steps *int, extra func(step int) int) fit.Program {
+	return func(_ context.Context, t fit.Trial) error {
+		e, err := tensor.On(t.Device)
+		if err != nil {
+			return err
+		}
+		*steps = 0
+		for i := range t.Steps() {
+			x, err := tensor.Zeros(e, tensor.Float32, t.Batch+extra(i), 1<<18)
+			if err != nil {
+				return err
+			}
+			x.Release()
+			*steps++
+		}
+		return nil
+	}
+}
+
+// A batch fits if it goes on: not if it only survives the first steps.
+func TestLargest_TriesUntilMemoryRepeatsItself(t *testing.T) {
+	nothingLeft(t)
+	for _, settles := range []int{0, 1, 3, 10, 40} {
+		steps := 0
+		report, err := fit.Largest(context.Background(), 200*device.MiB, holding(&steps, func(step int) int { return 2 * min(step, settles) }))
+		require.NoError(t, err)
+		for _, r := range report.Results {
+			require.True(t, r.Steady, "settles after %d", settles)
+			require.LessOrEqual(t, r.Steps, settles+5)
+			require.LessOrEqual(t, int64(r.LargestBatch+2*settles)<<20, r.PeakReserved)
+			require.LessOrEqual(t, r.LargestBatch+2*settles, 200)
+			require.Greater(t, r.LargestBatch, 20)
+		}
+		require.Equal(t, steps, report.Results[1].Steps, "the last trial is that of the result")
+		require.NotContains(t, report.String(), "later")
+	}
+}
+
+// Steps of two kinds by turns repeat themselves in pairs.
+func TestLargest_StepsByTurnsRepeatThemselves(t *testing.T) {
+	steps := 0
+	report, err := fit.Largest(context.Background(), 200*device.MiB, holding(&steps, func(step int) int { return 10 * (step % 3) }))
+	require.NoError(t, err)
+	for _, r := range report.Results {
+		require.True(t, r.Steady)
+		require.GreaterOrEqual(t, r.Steps, 6)
+		require.Less(t, r.Steps, 15)
+	}
+}
+
+// Where nothing repeats itself the report says for how many steps it was tried.
+func TestLargest_OfAProgramThatIsNeverSteady(t *testing.T) {
+	steps := 0
+	grows := holding(&steps, func(step int) int { return step })
+	report, err := fit.Largest(context.Background(), 200*device.MiB, grows)
+	require.NoError(t, err)
+	r := report.Results[0]
+	require.False(t, r.Steady)
+	require.Equal(t, 64, r.Steps)
+	require.LessOrEqual(t, r.LargestBatch, 200-63)
+	require.Contains(t, report.String(), ", 64 steps")
+	require.Contains(t, report.String(), "a later one may fail")
+
+	report, err = fit.Largest(context.Background(), 200*device.MiB, grows, fit.MaxSteps(10))
+	require.NoError(t, err)
+	require.Equal(t, 10, report.Results[0].Steps)
+	require.Greater(t, report.Results[0].LargestBatch, r.LargestBatch)
+}
+
+// What is kept from step to step in two places by turns lies the same at each end, and yet is not the same.
+func TestLargest_BlocksThatChangePlacesAreSeen(t *testing.T) {
+	report, err := fit.Largest(context.Background(), 200*device.MiB, func(_ context.Context, trial fit.Trial) error {
+		e, err := tensor.On(trial.Device)
+		if err != nil {
+			return err
+		}
+		var kept [2]*tensor.Tensor
+		for i := range kept {
+			if kept[i], err = tensor.Zeros(e, tensor.Float32, 4<<18); err != nil {
+				return err
+			}
+		}
+		for i := range trial.Steps() {
+			kept[i%2].Release()
+			if kept[i%2], err = tensor.Zeros(e, tensor.Float32, 4<<18); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, fit.MaxBatch(1))
+	require.NoError(t, err)
+	require.Equal(t, 4, report.Results[0].Steps, "two pairs")
+	require.True(t, report.Results[0].Steady)
+}
+
+func TestLargest_SaysThatAProgramCountsItsOwnSteps(t *testing.T) {
+	report, err := fit.Largest(context.Background(), 96*device.MiB, smallFor(64, times(3)))
+	require.NoError(t, err)
+	require.Zero(t, report.Results[0].Steps)
+	require.False(t, report.Results[0].Steady)
+	require.NotEmpty(t, report.Results[0].AtPeak)
+	require.Contains(t, report.String(), "The program counts its steps itself")
+}
+
+// A program's own recording goes on, and nothing is said to repeat itself.
+func TestLargest_OfAProgramThatRecords(t *testing.T) {
+	entries := 0
+	report, err := fit.Largest(context.Background(), 96*device.MiB, func(ctx context.Context, trial fit.Trial) error {
+		a, err := memory.For(trial.Device)
+		if err != nil {
+			return err
+		}
+		c := a.(*memory.Caching)
+		if err := c.RecordHistory(memory.HistoryOptions{}); err != nil {
+			return err
+		}
+		defer func() { entries = len(c.Snapshot().DeviceTraces[trial.Device.ID().Index]) }()
+		return small(64)(ctx, trial)
+	}, fit.MaxBatch(1), fit.MaxSteps(5))
+	require.NoError(t, err)
+	require.Equal(t, 5, report.Results[0].Steps)
+	require.False(t, report.Results[0].Steady)
+	require.Greater(t, entries, 500)
+}
+
+func TestTrial_StepsWithoutASearchAreThree(t *testing.T) {
+	n := 0
+	for i := range (fit.Trial{}).Steps() {
+		require.Equal(t, n, i)
+		n++
+	}
+	require.Equal(t, 3, n)
+	for range (fit.Trial{}).Steps() {
+		break
+	}
+}
