@@ -70,11 +70,19 @@ func (m moment) spreadFrom(v, g *Variable) *Variable {
 	return v.Sub(v.Mean(m.dims, true)).Mul(scaled)
 }
 
-// normDouble is the gradient of a norm, as vectorNormGrad.
+// normDouble is the gradient of a norm, as vectorNormGrad. That of half precision is computed in float32, as there: its own derivatives have squares of
+// the norm.
 func normDouble(r *rerun, g *Variable) *Variable {
-	a, x := r.n.arg.(powered), r.input(0)
-	g = a.back(g, x.Shape())
-	y := a.back(r.output(), x.Shape())
+	a, x, y := r.n.arg.(powered), r.input(0), r.output()
+	if dt := x.dtype; dt == tensor.Float16 || dt == tensor.BFloat16 {
+		return a.slopes(x.To(tensor.Float32), y.To(tensor.Float32), g.To(tensor.Float32)).To(dt)
+	}
+	return a.slopes(x, y, g)
+}
+
+// slopes is g times the derivatives of the norm y of x.
+func (a powered) slopes(x, y, g *Variable) *Variable {
+	g, y = a.back(g, x.Shape()), a.back(y, x.Shape())
 	switch {
 	case a.p == 0:
 		return x.MulScalar(0)

@@ -93,6 +93,6 @@ func (v *Variable) Fold(rows, columns int, w Window) *Variable {
 		x = g.Zeros(v.dtype, n, k[0]*at[0], width).IndexAdd(2, g.places(k[1], s.dilation[1], at[1], s.stride[1]), x)
 		x = g.Zeros(v.dtype, n, h, width).IndexAdd(1, g.places(k[0], s.dilation[0], at[0], s.stride[0]), x)
 		x = x.Narrow(1, s.padding[0], rows).Narrow(2, s.padding[1], columns)
-		return x.Reshape(append(lead, rows, columns)...)
+		return x.Reshape(append(lead, rows, columns)...).Contiguous() // as PyTorch's, which may be viewed
 	})
 }

@@ -285,7 +285,9 @@ def elu(x, alpha):
     nan = x.isnan()
     odd = x.masked_fill(~nan, 0)
     even = x.masked_fill(nan, 0)
-    return torch.where(nan, odd * odd, torch.where(even > 0, even, alpha * torch.expm1(even.clamp(max=0))))
+    zero = even == 0  # where PyTorch's second derivative is 0
+    below = torch.where(zero, alpha * even, alpha * torch.expm1(even.masked_fill(zero, -1).clamp(max=0)))
+    return torch.where(nan, odd * odd, torch.where(even > 0, even, below))
 
 
 def addcdiv(x, a, b, value):
@@ -555,9 +557,9 @@ def cosine_similarity(x, y, dim, eps):
 def trapezoid(f):
     """By the areas where PyTorch subtracts half of the ends from the sum, which may be infinite; of nothing it is 0 of a floating-point type."""
     def run(y, x, dx, dim):
+        if y.dtype == torch.uint8:
+            y = y.float()  # in which sums do not wrap
         r = f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim)
-        if x is not None and y.dtype == torch.uint8:
-            r = f(y.float(), x, dim=dim)  # in which sums do not wrap
         if f is torch.cumulative_trapezoid:
             return r
         n = y.shape[dim]
@@ -1109,13 +1111,20 @@ def attend(m, c, q, k, v, mask=None, padding=None):
     return m(q, k, v, attn_mask=mask, key_padding_mask=padding, need_weights=False)[0]
 
 
+def group_norm(m, c, x):
+    """In float32, where PyTorch's scale and shift in half precision cancel."""
+    if x.dtype not in (torch.float16, torch.bfloat16) or m.weight is None:
+        return m(x)
+    return F.group_norm(x.float(), m.num_groups, m.weight.float(), m.bias.float(), m.eps).to(x.dtype)
+
+
 LAYERS = {
     "Linear": layer(lambda c: nn.Linear(c["in"], c["out"], bias=not c.get("nobias"))),
     "Embedding": layer(lambda c: nn.Embedding(c["in"], c["out"], padding_idx=c.get("padding"))),
     "EmbeddingBag": layer(lambda c: nn.EmbeddingBag(c["in"], c["out"], mode=["sum", "mean", "max"][c.get("mode", 0)], padding_idx=c.get("padding")),
                           lambda m, c, x, offsets=None: m(x, offsets)),
     "LayerNorm": layer(lambda c: nn.LayerNorm(c["shape"], eps=c.get("eps", 1e-5), elementwise_affine=c.get("affine", True))),
-    "GroupNorm": layer(lambda c: nn.GroupNorm(c["groups"], c["in"], eps=c.get("eps", 1e-5), affine=c.get("affine", True))),
+    "GroupNorm": layer(lambda c: nn.GroupNorm(c["groups"], c["in"], eps=c.get("eps", 1e-5), affine=c.get("affine", True)), group_norm),
     "BatchNorm1d": layer(lambda c: nn.BatchNorm1d(c["in"], **norm_keywords(c)), batch_norm), "BatchNorm2d": layer(lambda c: nn.BatchNorm2d(c["in"], **norm_keywords(c)), batch_norm),
     "InstanceNorm1d": layer(lambda c: nn.InstanceNorm1d(c["in"], affine=c.get("affine", False))),
     "InstanceNorm2d": layer(lambda c: nn.InstanceNorm2d(c["in"], affine=c.get("affine", False))),
