@@ -33,7 +33,7 @@ const maxSeconds = 600
 //	record           begins (?on=1) and ends (?on=0) a recording of history: a POST
 //
 // All but the page take ?device=cuda:1; the first device is taken without. Other paths are answered with 404. The page works
-// without network, and asks only this handler; it asks once a second while it is seen. That holds no lock of an allocator for
+// without network, and asks only this handler: it comes with a first state, and asks once a second while it is seen. That holds no lock of an allocator for
 // longer than it takes to look at some hundred blocks (memory.Caching.SnapshotInPieces). A recording that it began ends after ten minutes.
 //
 // With ?seconds=10 a snapshot or profile is taken after so many seconds, and if no history is being recorded, it is for that
