@@ -29,7 +29,7 @@ func (s Site) at() string {
 	return " at " + s.String()
 }
 
-// callSite finds the innermost frame outside of the library. It is only called when something failed, or when the graph detects
+// callSite finds the innermost line of the program. It is only called when something failed, or when the graph detects
 // anomalies: walking the stack costs about a microsecond.
 func callSite() Site {
 	var few [32]uintptr
@@ -42,7 +42,7 @@ func callSite() Site {
 	return siteOf(pcs[:n])
 }
 
-// siteOf finds the innermost frame outside of the library among program counters.
+// siteOf finds the innermost line of the program among program counters.
 func siteOf(pcs []uintptr) Site {
 	if len(pcs) == 0 {
 		return Site{}
@@ -50,7 +50,7 @@ func siteOf(pcs []uintptr) Site {
 	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
-		if !userframe.Library(f.File) {
+		if userframe.Program(f.Function, f.File) {
 			return Site{Function: f.Function, File: f.File, Line: f.Line}
 		}
 		if !more {

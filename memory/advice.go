@@ -357,7 +357,7 @@ func (a *Caching) holdersByStack() map[fpstack.ID]*holder {
 // siteOf is the innermost line of the program on a stack, "" if it has none.
 func siteOf(stacks *fpstack.Table, id fpstack.ID) string {
 	for _, f := range stacks.Frames(id) {
-		if !userframe.Library(f.File) {
+		if userframe.Program(f.Function, f.File) {
 			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
 		}
 	}

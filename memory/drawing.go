@@ -6,11 +6,13 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/userframe"
 	"github.com/cistern-ml/cistern/memory/internal/viewer"
 )
 
@@ -20,10 +22,13 @@ type drawing struct {
 	Device     string            `json:"device"`
 	TimeUS     int64             `json:"time_us"` // when it was written, since 1970
 	Frames     []Frame           `json:"frames"`
-	Stacks     [][]int           `json:"stacks"` // of indices of frames, innermost first; the first stack is the empty one
+	Stacks     [][]int           `json:"stacks"`     // of indices of frames, innermost first; the first stack is the empty one
+	Places     []int             `json:"places"`     // of each stack the frame that is a line of the program, -1 if none is
+	Operations []string          `json:"operations"` // that each stack was taken in, "" for none
 	Segments   []drawnSegment    `json:"segments"`
 	Host       []drawnSegment    `json:"host_segments"`
-	Sites      []drawnSite       `json:"sites"` // the call stacks that hold the most
+	Sites      []drawnSite       `json:"sites"`      // the call stacks that hold the most
+	MoreSites  drawnSite         `json:"more_sites"` // the others together; Stack is how many they are
 	Trace      *drawnTrace       `json:"trace,omitempty"`
 	Settings   map[string]string `json:"settings"`
 	Dropped    int64             `json:"dropped_entries"`
@@ -59,12 +64,19 @@ func (p *drawnPiece) numbers() []int64 {
 	return []int64{p.size, p.count, p.allocated, p.pending, p.unmapped, p.requested, int64(p.stack), int64(p.generation)}
 }
 
-// drawnSite is what a call stack holds.
+// drawnSite is what a call stack holds, with what waits to be given back: the latter is in Pending as well.
 type drawnSite struct {
-	Stack     int    `json:"stack"`
-	Blocks    int    `json:"blocks"`
-	Bytes     uint64 `json:"bytes"`
-	Requested uint64 `json:"requested"`
+	Stack         int    `json:"stack"`
+	Blocks        int    `json:"blocks"`
+	Bytes         uint64 `json:"bytes"`
+	Requested     uint64 `json:"requested"`
+	PendingBlocks int    `json:"pending_blocks"`
+	Pending       uint64 `json:"pending"`
+}
+
+func (s *drawnSite) add(o *drawnSite) {
+	s.Blocks, s.Bytes, s.Requested = s.Blocks+o.Blocks, s.Bytes+o.Bytes, s.Requested+o.Requested
+	s.PendingBlocks, s.Pending = s.PendingBlocks+o.PendingBlocks, s.Pending+o.Pending
 }
 
 // drawnTrace has a column for each part of an entry.
@@ -111,8 +123,8 @@ func (s Snapshot) WriteDrawing(w io.Writer, most int) error {
 // draw writes the JSON. Texts that could end a script are escaped by package json.
 func (s *Snapshot) draw(most int, w io.Writer) error {
 	p := &painter{frames: map[Frame]int{}, stacks: map[*Frame]int{}, sites: map[int]*drawnSite{}}
-	p.d = drawing{Device: s.device.String(), TimeUS: time.Now().UnixMicro(), Frames: []Frame{}, Stacks: [][]int{{}}, Dropped: s.DroppedEntries,
-		Segments: []drawnSegment{}, Host: []drawnSegment{}, Sites: []drawnSite{}, Settings: s.Settings.texts()}
+	p.d = drawing{Device: s.device.String(), TimeUS: time.Now().UnixMicro(), Frames: []Frame{}, Stacks: [][]int{{}}, Places: []int{-1}, Operations: []string{""},
+		Dropped: s.DroppedEntries, Segments: []drawnSegment{}, Host: []drawnSegment{}, Sites: []drawnSite{}, Settings: s.Settings.texts()}
 	segments := s.painted()
 	p.choosePixel(segments, most)
 	for i := range segments {
@@ -274,6 +286,10 @@ func (p *painter) sum(segments []paintedSegment) {
 		p.d.Sites = append(p.d.Sites, *s)
 	}
 	slices.SortFunc(p.d.Sites, func(x, y drawnSite) int { return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Stack, y.Stack)) })
+	for i := maxDrawnSites; i < len(p.d.Sites); i++ {
+		p.d.MoreSites.Stack++
+		p.d.MoreSites.add(&p.d.Sites[i])
+	}
 	p.d.Sites = p.d.Sites[:min(len(p.d.Sites), maxDrawnSites)]
 }
 
@@ -294,10 +310,11 @@ func (p *painter) count(b *paintedBlock) {
 	if p.sites[id] == nil {
 		p.sites[id] = &drawnSite{Stack: id}
 	}
-	s := p.sites[id]
-	s.Blocks++
-	s.Bytes += b.Size
-	s.Requested += b.RequestedSize
+	one := drawnSite{Blocks: 1, Bytes: b.Size, Requested: b.RequestedSize}
+	if b.State == ActivePendingFree {
+		one.PendingBlocks, one.Pending = 1, b.Size
+	}
+	p.sites[id].add(&one)
 }
 
 // stack returns the index of a call stack.
@@ -322,7 +339,30 @@ func (p *painter) stack(frames []Frame) int {
 	id = len(p.d.Stacks)
 	p.stacks[&frames[0]] = id
 	p.d.Stacks = append(p.d.Stacks, list)
+	operation, place := told(frames)
+	if place >= 0 {
+		place = list[place]
+	}
+	p.d.Places, p.d.Operations = append(p.d.Places, place), append(p.d.Operations, operation)
 	return id
+}
+
+// told returns the operation that a stack was taken in, "" for none, and which of its frames is a line of the program, -1 if none is. The frame that
+// stands for an operation has the place of the next one, and a name unlike those of functions, which have a dot behind their package.
+func told(frames []Frame) (operation string, place int) {
+	first := 0
+	if len(frames) > 1 && frames[0].Filename == frames[1].Filename && frames[0].Line == frames[1].Line {
+		first = 1
+		if name, _, _ := strings.Cut(frames[0].Name, " ("); !strings.Contains(name, ".") {
+			operation = frames[0].Name
+		}
+	}
+	for i, f := range frames[first:] {
+		if userframe.Program(f.Name, f.Filename) {
+			return operation, first + i
+		}
+	}
+	return operation, -1
 }
 
 // trace turns the entries into columns.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"strconv"
@@ -34,7 +33,7 @@ const maxSeconds = 600
 //	record           begins (?on=1) and ends (?on=0) a recording of history: a POST
 //
 // All but the page take ?device=cuda:1; the first device is taken without. Other paths are answered with 404. The page works
-// without network, and asks only this handler; it asks once a second while it is seen. That holds no lock of an allocator for
+// without network, and asks only this handler: it comes with a first state, and asks once a second while it is seen. That holds no lock of an allocator for
 // longer than it takes to look at some hundred blocks (memory.Caching.SnapshotInPieces). A recording that it began ends after ten minutes.
 //
 // With ?seconds=10 a snapshot or profile is taken after so many seconds, and if no history is being recorded, it is for that
@@ -109,7 +108,7 @@ func (h *handler) allowed(r *http.Request) error {
 
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if isPage(r) {
-		return page(w)
+		return h.page(w, r)
 	}
 	_, name := path.Split(r.URL.Path)
 	switch name {
@@ -137,12 +136,15 @@ func isPage(r *http.Request) bool {
 	return r.URL.Path == "" || strings.HasSuffix(r.URL.Path, "/")
 }
 
-// page serves the page.
-func page(w http.ResponseWriter) error {
+// page serves the page, with the state that it would ask for first, so that it has something to draw at once.
+func (h *handler) page(w http.ResponseWriter, r *http.Request) error {
+	first, err := h.stateFor(r)
+	if err != nil {
+		first = nil // the page asks itself, and says why it gets none
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", viewer.Policy())
-	_, err := io.WriteString(w, viewer.Page())
-	return err
+	return viewer.WritePage(newPatient(w), first)
 }
 
 // allocator finds the allocator that a request is about.

@@ -32,7 +32,8 @@ type pageState struct {
 	Ours      bool
 	Stats     memory.Stats
 	Usage     *memory.Usage
-	Samples   [][4]int64
+	Samples   [][5]int64
+	Limit     int64
 	Summary   string
 	Drawing   *pageDrawing
 }
@@ -161,6 +162,75 @@ func TestHandler_StateHasCallStacksAndSamples(t *testing.T) {
 		require.Equal(t, first.Samples[0], samples[0], "older ones become fewer, and none is forgotten")
 		require.Empty(t, a.Snapshot().DeviceTraces[dev.ID().Index][2:], "the page writes nothing into the trace")
 	})
+}
+
+// Between two samples nobody may have looked: then nothing is known of that time, however few samples are left of it later.
+func TestHandler_SamplesSayWhenNobodyLooked(t *testing.T) {
+	open(t)
+	h := memprof.Handler()
+	gaps := func() (list []int64) {
+		samples := stateOf(t, h, "").Samples
+		for i, s := range samples {
+			if s[4] != 0 {
+				list = append(list, s[0]-samples[i-1][0])
+			}
+		}
+		return list
+	}
+	synctest.Test(t, func(t *testing.T) {
+		watch := func(n int) {
+			for range n {
+				time.Sleep(time.Second)
+				get(t, h, "/debug/memory/state")
+			}
+		}
+		require.Empty(t, gaps(), "before the first there is nothing")
+		watch(10)
+		require.Empty(t, gaps())
+		time.Sleep(99 * time.Second)
+		watch(10)
+		require.Equal(t, []int64{100e6}, gaps())
+		time.Sleep(299 * time.Second)
+		watch(3700)
+		got := gaps() // wider by what was left out beside them
+		require.Len(t, got, 2)
+		require.InDelta(t, 100e6, got[0], 3e6)
+		require.InDelta(t, 300e6, got[1], 3e6)
+	})
+}
+
+func TestHandler_StateHasTheLimit(t *testing.T) {
+	dev := sim.New(device.GiB)
+	a, err := memory.For(dev)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = memory.Drop(dev) })
+	require.Zero(t, stateOf(t, memprof.Handler(), "").Limit)
+	a.(*memory.Caching).SetMemoryLimit(100 * device.MiB)
+	require.EqualValues(t, 100*device.MiB, stateOf(t, memprof.Handler(), "").Limit)
+}
+
+// firstOf is the state that the page comes with.
+func firstOf(t *testing.T, page string) (s pageState) {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, `<script type="application/json" id="first">`)
+	require.True(t, ok)
+	text, _, _ := strings.Cut(rest, "</script>")
+	require.NoError(t, json.Unmarshal([]byte(text), &s))
+	return s
+}
+
+// The page comes with what it would ask for first.
+func TestHandler_PageHasAFirstState(t *testing.T) {
+	require.Empty(t, firstOf(t, get(t, memprof.Handler(), "/").Body.String()).Devices, "without devices")
+	dev, a := open(t)
+	require.NoError(t, a.RecordHistory(memory.HistoryOptions{}))
+	weights(t, a, 3*device.MiB, dev.DefaultStream())
+	h := memprof.Handler()
+	first := firstOf(t, get(t, h, "/").Body.String())
+	require.Equal(t, dev.ID().String(), first.Device)
+	require.EqualValues(t, 3*device.MiB, first.Drawing.drawn()[2])
+	require.Len(t, first.Samples, 1)
+	require.Empty(t, a.Snapshot().DeviceTraces[dev.ID().Index][2:], "the page writes nothing into the trace")
 }
 
 // Without a caching allocator there are statistics and no blocks.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -16,6 +17,7 @@ const (
 	usageAge   = 2 * time.Second // drivers and management libraries are slower than allocators
 	maxSamples = 3600            // an hour, if a page is open that long
 	maxBlocks  = 16_384          // to be drawn on their own: more than a screen has room for
+	unwatched  = 5 * time.Second // without a sample: no page was open, for those ask once a second
 )
 
 // watched is what is kept for a device that a page looks at.
@@ -23,12 +25,17 @@ type watched struct {
 	allocator memory.Allocator // another one of the same device begins anew
 	made      time.Time
 	state     []byte
-	samples   [][4]int64 // microseconds since 1970, and bytes: allocated, active, reserved
+	samples   []look
+	sampled   time.Time // when the last one was taken, which may be left out of samples by now
 	usage     *memory.Usage
+	limit     int64
 	usageAt   time.Time
 	stop      func() // ends the recording that a page has begun; nil if there is none
 	timer     *time.Timer
 }
+
+// look is microseconds since 1970, bytes (allocated, active, reserved), and 1 if between the sample before and this one nobody looked, else 0.
+type look [5]int64
 
 // state is what the page draws. Statistics and blocks are not of the same moment.
 type state struct {
@@ -39,7 +46,8 @@ type state struct {
 	Ours      bool            `json:"ours"`      // a page has begun it
 	Stats     *memory.Stats   `json:"stats"`
 	Usage     *memory.Usage   `json:"usage"` // null if the device does not tell
-	Samples   [][4]int64      `json:"samples"`
+	Limit     int64           `json:"limit"` // of the bytes that the allocator may reserve, 0 for none
+	Samples   []look          `json:"samples"`
 	Summary   string          `json:"summary"`
 	Drawing   json.RawMessage `json:"drawing"` // null without a caching allocator
 }
@@ -50,20 +58,25 @@ type pieced interface {
 }
 
 func (h *handler) state(w http.ResponseWriter, r *http.Request) error {
+	text, err := h.stateFor(r)
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
+	_, err = newPatient(w).Write(text)
+	return err
+}
+
+// stateFor returns the state that a request is about.
+func (h *handler) stateFor(r *http.Request) ([]byte, error) {
 	if len(memory.Allocators()) == 0 && r.URL.Query().Get("device") == "" {
-		return json.NewEncoder(w).Encode(state{Devices: []string{}})
+		return json.Marshal(state{Devices: []string{}})
 	}
 	a, err := allocator(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	text, err := h.stateOf(a)
-	if err != nil {
-		return err
-	}
-	_, err = newPatient(w).Write(text)
-	return err
+	return h.stateOf(a)
 }
 
 // stateOf returns the state of an allocator, one made just now for somebody else if there is one.
@@ -110,7 +123,7 @@ func (o *watched) newState(now time.Time) (*state, error) {
 	a := o.allocator
 	stats := a.Stats()
 	o.sample(now, &stats)
-	s := &state{Device: a.Device().String(), Allocator: fmt.Sprint(a), Ours: o.stop != nil, Stats: &stats, Usage: o.usageOf(now),
+	s := &state{Device: a.Device().String(), Allocator: fmt.Sprint(a), Ours: o.stop != nil, Stats: &stats, Usage: o.usageOf(now), Limit: o.limit,
 		Samples: o.samples, Summary: stats.Summary(a.Device(), false)}
 	for _, b := range memory.Allocators() {
 		s.Devices = append(s.Devices, b.Device().String())
@@ -130,20 +143,27 @@ func (o *watched) newState(now time.Time) (*state, error) {
 
 // sample keeps the newest samples. When there are too many, every other one of the older half goes.
 func (o *watched) sample(now time.Time, s *memory.Stats) {
-	o.samples = append(o.samples, [4]int64{now.UnixMicro(), s.AllocatedBytes.All.Current, s.ActiveBytes.All.Current, s.ReservedBytes.All.Current})
+	one := look{now.UnixMicro(), s.AllocatedBytes.All.Current, s.ActiveBytes.All.Current, s.ReservedBytes.All.Current, 0}
+	if len(o.samples) > 0 && now.Sub(o.sampled) > unwatched {
+		one[4] = 1
+	}
+	o.samples, o.sampled = append(o.samples, one), now
 	if len(o.samples) <= maxSamples {
 		return
 	}
-	thinned := o.samples[:0]
-	for i, sample := range o.samples {
-		if i >= maxSamples/2 || i%2 == 0 {
-			thinned = append(thinned, sample)
+	thinned, gap := o.samples[:0], int64(0)
+	for i, one := range o.samples {
+		one[4] |= gap // of the one that went before it
+		if gap = 0; i < maxSamples/2 && i%2 == 1 {
+			gap = one[4]
+			continue
 		}
+		thinned = append(thinned, one)
 	}
 	o.samples = thinned
 }
 
-// usageOf divides the device, if it can tell.
+// usageOf divides the device, if it can tell, and asks for the limit.
 func (o *watched) usageOf(now time.Time) *memory.Usage {
 	c, ok := o.allocator.(interface{ Usage() (memory.Usage, error) })
 	if !ok || now.Sub(o.usageAt) < usageAge {
@@ -152,8 +172,22 @@ func (o *watched) usageOf(now time.Time) *memory.Usage {
 	o.usage, o.usageAt = nil, now
 	if u, err := c.Usage(); err == nil && u.Total > 0 {
 		o.usage = &u
+		o.limit = o.limitOf(u.Total)
 	}
 	return o.usage
+}
+
+// limitOf returns how much of the device's memory the allocator may reserve, 0 if there is no limit.
+func (o *watched) limitOf(total uint64) int64 {
+	c, ok := o.allocator.(interface{ MemoryFraction() (float64, error) })
+	if !ok {
+		return 0
+	}
+	fraction, err := c.MemoryFraction()
+	if err != nil || fraction >= 1 {
+		return 0
+	}
+	return int64(math.Round(fraction * float64(total)))
 }
 
 // record begins or ends a recording for the pages.

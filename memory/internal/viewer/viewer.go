@@ -1,5 +1,5 @@
 // Package viewer has the page that draws an allocator's memory, viewer.html: one file with its style and script, which needs no network
-// and no build. With data in it, it is a snapshot to send to somebody; without, it asks the server that it came from, once a second.
+// and no build. With data in it, it is a snapshot to send to somebody; otherwise it asks the server that it came from, once a second.
 package viewer
 
 import (
@@ -16,11 +16,26 @@ const (
 	dataMark   = "<!--data-->"
 	policyMark = "<!--policy-->"
 	dataBegin  = `<script type="application/json" id="data">`
+	firstBegin = `<script type="application/json" id="first">`
 	dataEnd    = "</script>"
 )
 
-// Page is the page that asks its server.
-func Page() string { return cut(page).live }
+// WritePage writes the page that asks its server. First is the answer that it draws until it has asked, nil for none.
+func WritePage(w io.Writer, first []byte) error {
+	p := cut(page)
+	before, after := strings.Replace(p.before, policyMark, "", 1), p.after
+	if first != nil {
+		before, after = before+firstBegin, dataEnd+after
+	}
+	if _, err := io.WriteString(w, before); err != nil {
+		return err
+	}
+	if _, err := w.Write(first); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, after)
+	return err
+}
 
 // Policy is the Content-Security-Policy of the page: nothing runs but its own script, and nothing is asked for but from its
 // server.
@@ -43,18 +58,18 @@ func Write(w io.Writer, json func(io.Writer) error) error {
 }
 
 // parts are the page at the place of its data.
-type parts struct{ live, before, after string }
+type parts struct{ before, after string }
 
 func cut(page string) parts {
 	before, after, _ := strings.Cut(page, dataMark)
-	return parts{strings.Replace(before, policyMark, "", 1) + after, before, after}
+	return parts{before, after}
 }
 
 // What the policy allows: the page's one script and its one style, by their hashes. They are written down and not computed, so that
 // no program links cryptography for them; a test compares them with the page.
 const (
-	scriptHash = "sha256-JR7i5R9W1UTuZ20su4wSnJfkzEcApTmK/y4R1KMlfWM="
-	styleHash  = "sha256-QsKitFyd2nqQxBWg7xqKhEy0S9cm4HQnSw82z+3uKuA="
+	scriptHash = "sha256-cJuUujLQ/GHm85YIqZpzW3TfxX2pKXfWiFweiwP5cw0="
+	styleHash  = "sha256-VSuLRXuZCdUL9q0l/KUhFZTKYsPq2Dh1A7bWdEl0k2E="
 )
 
 const policy = "default-src 'none'; script-src '" + scriptHash + "'; style-src '" + styleHash + "'; img-src data:; base-uri 'none'"

@@ -31,11 +31,27 @@ func TestWrite_PutsTheDataBeforeTheScript(t *testing.T) {
 	text := b.String()
 	require.Less(t, strings.Index(text, dataBegin+`{"a":1}</script>`), strings.Index(text, "<script>"))
 	require.Contains(t, text, `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-`)
-	for _, p := range []string{text, Page()} {
-		require.NotContains(t, p, dataMark)
-		require.NotContains(t, p, policyMark)
-	}
-	require.NotContains(t, Page(), dataBegin)
+	require.NotContains(t, text, dataMark)
+	require.NotContains(t, text, policyMark)
 	bad := errors.New("bad")
 	require.ErrorIs(t, Write(io.Discard, func(io.Writer) error { return bad }), bad)
 }
+
+func TestWritePage_HasTheFirstAnswerOrNone(t *testing.T) {
+	for _, first := range [][]byte{nil, []byte(`{"a":1}`)} {
+		var b bytes.Buffer
+		require.NoError(t, WritePage(&b, first))
+		text := b.String()
+		require.NotContains(t, text, dataMark)
+		require.NotContains(t, text, policyMark)
+		require.NotContains(t, text, dataBegin)
+		require.Equal(t, first != nil, strings.Contains(text, firstBegin+`{"a":1}</script>`))
+		require.Equal(t, first != nil, strings.Contains(text, firstBegin))
+		require.Equal(t, 1, strings.Count(text, "<script>"))
+	}
+	require.Error(t, WritePage(brokenWriter{}, []byte("{}")))
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
