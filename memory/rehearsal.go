@@ -54,8 +54,8 @@ func (h *rehearsal) repeats() bool {
 }
 
 // setting returns the settings, as ParseConfig reads them, with which the request would have been served, or "" if none are known. They are those in
-// force with one change: of several that serve, the one that leaves room for the largest request, so that the next one does not fail; if they differ by less
-// than a sixteenth of the device, the first.
+// force with one change: of several that serve, the one that leaves room for the largest request, so that the next one does not fail. Expandable segments, which
+// help later requests too, are only passed over for a sixteenth of the device more.
 func (h *rehearsal) setting() (text string) {
 	most := uint64(0)
 	for _, change := range settingsTried {
@@ -67,8 +67,11 @@ func (h *rehearsal) setting() (text string) {
 		if s == nil || err != nil {
 			continue
 		}
-		if room := s.room(h.stream); text == "" || room > most+h.device.capacity/16 {
+		if room := s.room(h.stream); text == "" || room > most {
 			text, most = c.String(), room
+			if c.ExpandableSegments && !h.config.ExpandableSegments {
+				most += h.device.capacity / 16
+			}
 		}
 	}
 	return text
