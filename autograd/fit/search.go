@@ -112,55 +112,96 @@ func (s *search) run(ctx context.Context, settings Settings, batch, steps int) (
 	return o, err
 }
 
-// beyond is how many batches above one that fits must not fit.
-const beyond = 4
+// What the search for a number is bounded by.
+const (
+	beyond  = 4  // how many batches above one that fits must not fit
+	lonely  = 64 // the largest power of two that is tried where the first batch does not fit
+	climbs  = 16 // of one at a time, before the search goes up in strides again
+	strides = 4  // how often it does
+)
 
 // largest returns a number up to most for which fits holds while it does not for the next ones, as far as these are at most most: 0 if it holds for none that
-// is tried.
+// is tried. How often it asks grows with the logarithm of most: where numbers that fit go on to follow ones that do not, it ends with one of them.
 func largest(most int, fits func(n int) (bool, error)) (int, error) {
-	good, bad := 0, most+1
-	known := map[int]bool{}
-	try := func(n int) (bool, error) {
-		if ok, seen := known[n]; seen {
-			return ok, nil
+	a := &ascent{most: most, fits: fits, known: map[int]bool{}}
+	a.stride()
+	for left := strides; ; left-- {
+		if found := a.climb(); !found || left == 0 || a.err != nil {
+			break
 		}
-		ok, err := fits(n)
-		known[n] = ok
-		return ok, err
+		a.stride()
 	}
-	for n := 1; ; n = min(2*n, most) {
-		ok, err := try(n)
-		if err != nil {
-			return 0, err
-		}
-		if !ok {
+	if a.err != nil {
+		return 0, a.err
+	}
+	return a.good, nil
+}
+
+// ascent is the search of largest. After an error it asks no more.
+type ascent struct {
+	most  int
+	fits  func(n int) (bool, error)
+	known map[int]bool
+	good  int // the largest that is known to fit
+	err   error
+}
+
+// try reports whether n fits, and keeps it if it does.
+func (a *ascent) try(n int) bool {
+	ok, seen := a.known[n]
+	if !seen && a.err == nil {
+		ok, a.err = a.fits(n)
+		a.known[n] = ok
+	}
+	if ok = ok && a.err == nil; ok {
+		a.good = max(a.good, n)
+	}
+	return ok
+}
+
+// stride goes up from what fits by 1, 2, 4 and so on until one does not fit, and bisects what is between. From nothing these are the powers of two.
+func (a *ascent) stride() {
+	from, bad := a.good, a.most+1
+	for by := 1; a.good < a.most; by *= 2 {
+		if n := min(from+by, a.most); !a.try(n) {
 			bad = n
 			break
 		}
-		if good = n; n == most {
-			return most, nil
-		}
 	}
-	for bad-good > 1 {
-		middle := good + (bad-good)/2
-		ok, err := try(middle)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			good = middle
-		} else {
+	for bad-a.good > 1 && a.err == nil {
+		if middle := a.good + (bad-a.good)/2; !a.try(middle) {
 			bad = middle
 		}
 	}
-	for n := good + 1; n <= min(good+beyond, most); n++ {
-		ok, err := try(n)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			good = n
+}
+
+// climb tries those just above what fits, and goes on from there if one does. It reports whether it ended for having found many, or the first, by
+// itself.
+func (a *ascent) climb() (found bool) {
+	if a.good == 0 {
+		return a.first()
+	}
+	for n, times := a.good+1, 0; n <= min(a.good+beyond, a.most) && a.err == nil; n++ {
+		if a.try(n) {
+			if times++; times == climbs {
+				return true
+			}
 		}
 	}
-	return good, nil
+	return false
+}
+
+// first looks for one that fits where 1 does not, as of programs that divide something by the batch: not among all of them.
+func (a *ascent) first() bool {
+	for n := 2; n <= min(1+beyond, a.most); n++ {
+		if a.try(n) {
+			return true
+		}
+	}
+	for n := 2 * beyond; n <= min(lonely, a.most); n *= 2 {
+		if a.try(n) {
+			return true
+		}
+	}
+	return false
 }

@@ -53,6 +53,35 @@ func TestLargest_OfWhatFitsHereAndThere(t *testing.T) {
 	require.Greater(t, islands, 100)
 }
 
+// Where few or many fit, here and there, without end: not all of them are tried.
+func TestLargest_IsLogarithmicWhateverFits(t *testing.T) {
+	const most = 1 << 24
+	for name, c := range map[string]struct {
+		fits func(n int) bool
+		want func(got int) bool
+	}{
+		"none":               {func(int) bool { return false }, func(got int) bool { return got == 0 }},
+		"all but 1":          {func(n int) bool { return n > 1 }, func(got int) bool { return got == most }},
+		"from 60 on":         {func(n int) bool { return n >= 60 }, func(got int) bool { return got == most }},
+		"from 1000 on":       {func(n int) bool { return n >= 1000 }, func(got int) bool { return got == 0 }},
+		"from 7 to 5000":     {func(n int) bool { return n >= 7 && n <= 5000 }, func(got int) bool { return got == 5000 }},
+		"odd":                {func(n int) bool { return n%2 == 1 }, func(got int) bool { return got%2 == 1 && got > 30 }},
+		"odd to 101":         {func(n int) bool { return n%2 == 1 && n < 102 }, func(got int) bool { return got == 101 }},
+		"every fourth":       {func(n int) bool { return n%4 == 1 }, func(got int) bool { return got%4 == 1 && got > 60 }},
+		"all but the powers": {func(n int) bool { return n&(n-1) != 0 }, func(got int) bool { return got > 30 }},
+	} {
+		tries := 0
+		got, err := largest(most, func(n int) (bool, error) {
+			tries++
+			return c.fits(n), nil
+		})
+		require.NoError(t, err, name)
+		require.True(t, c.want(got), "%s: %d", name, got)
+		require.True(t, got == 0 || c.fits(got), "%s: %d", name, got)
+		require.Less(t, tries, 500, name)
+	}
+}
+
 func TestLargest_EndsWithTheFirstError(t *testing.T) {
 	wrong := errors.New("wrong")
 	for at := range 9 {
