@@ -98,9 +98,20 @@ func TestLargest_EndsWithTheFirstError(t *testing.T) {
 }
 
 func TestPerSample_IsFromTheNearestPowerOfTwoThatFits(t *testing.T) {
-	require.EqualValues(t, 10, perSample(12, 150, allocating(map[int]int64{1: 5, 2: 10, 4: 40, 8: 110})))
-	require.EqualValues(t, 10, perSample(65, 1000, allocating(map[int]int64{1: 5, 32: 670, 48: 1})))
-	require.EqualValues(t, 0, perSample(1, 1000, allocating(map[int]int64{1: 1000})))
+	for _, c := range []struct {
+		batch int
+		bytes int64
+		fit   map[int]int64
+		want  int64
+	}{
+		{12, 150, map[int]int64{1: 5, 2: 10, 4: 40, 8: 110}, 10},
+		{65, 1000, map[int]int64{1: 5, 32: 670, 48: 1}, 10},
+		{1, 1000, map[int]int64{1: 1000}, 0},
+	} {
+		fit := allocating(c.fit)
+		less := below(c.batch, fit)
+		require.Equal(t, c.want, perSample(c.batch, c.bytes, less, fit[less].allocated))
+	}
 }
 
 func allocating(bytes map[int]int64) map[int]outcome {
