@@ -110,7 +110,8 @@ func (p *Parameter) Grad() *tensor.Tensor {
 	return p.grad
 }
 
-// SetGrad replaces the gradient by t, which it takes over; nil is ZeroGrad.
+// SetGrad replaces the gradient by t, which it takes over; nil is ZeroGrad. The parameter's own value is not given away by that: the gradient then is
+// a handle of its own to the same memory, which changes with the value, and whose release leaves the value alone.
 func (p *Parameter) SetGrad(t *tensor.Tensor) {
 	if p == nil {
 		t.Release()
@@ -118,6 +119,9 @@ func (p *Parameter) SetGrad(t *tensor.Tensor) {
 	}
 	if t != p.grad {
 		p.ZeroGrad()
+		if t != nil && t == p.value && !t.Released() {
+			t = t.On(t.Exec())
+		}
 		p.grad = t
 	}
 }

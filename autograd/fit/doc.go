@@ -14,7 +14,8 @@
 // Batches of 1, 2, 4 and so on are tried until one does not fit, and then those between by bisection. More samples need not take more memory of
 // the driver: where segments are, and which blocks can be split, changes with every size. So a few batches above the result are tried too, and if
 // one of them fits, those above that. The largest batch is one that fits, while the next four do not; whether a far larger one
-// fits, by luck, is not known.
+// fits, by luck, is not known. Where a batch of 1 does not fit, those up to 5 and powers of two up to 64 are tried, as there are programs that want less memory
+// for more. Of a program whose batches fit here and there without end the search gives up after some hundred trials, with one of those that fit.
 //
 // A batch fits if the program returns no error and no request for memory failed meanwhile, in as many steps as it takes until memory repeats itself: until the
 // last step, or the last few, asked for the same as those just before, in the same order and at the same places, and left the same segments with the same blocks. Of a program whose steps are all

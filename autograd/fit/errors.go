@@ -14,7 +14,8 @@ func argumentErr(format string, args ...any) error {
 	return &ArgumentError{Detail: fmt.Sprintf(format, args...)}
 }
 
-// TrialError is an error of the program that has nothing to do with the size of the device's memory. It ends the search.
+// TrialError is an error of the program that has nothing to do with the size of the device's memory, or says that a batch fitted once and then
+// did not, as of a program that does not do the same each time. It ends the search.
 type TrialError struct {
 	Settings
 	Batch int

@@ -14,7 +14,12 @@ type Report struct {
 	Device   string // its name, if DeviceName gave one
 	Capacity uint64 // of the device, in bytes
 	Occupied uint64 // by others
-	Results  []Result
+
+	// AllocatorConfig is what the environment (CISTERN_ALLOC_CONF) has set of the allocators, but for expandable segments, as memory.Config writes it. Without
+	// settings it is empty.
+	AllocatorConfig string
+
+	Results []Result
 }
 
 // Result is what was found under one combination of settings.
@@ -24,15 +29,17 @@ type Result struct {
 	Expandable bool   `json:"expandable"`
 
 	LargestBatch  int   `json:"largest_batch"`        // 0 if not even one sample fits
-	PeakAllocated int64 `json:"peak_allocated_bytes"` // with the largest batch
+	PeakAllocated int64 `json:"peak_allocated_bytes"` // with the largest batch; as AtPeak it is of all that the program did, also if it resets peaks
 	PeakReserved  int64 `json:"peak_reserved_bytes"`
 	PerSample     int64 `json:"bytes_per_sample"` // by which the allocated bytes grow with one sample more, about the largest batch
 	AtMax         bool  `json:"at_max_batch"`     // the search ended at MaxBatch: larger ones may fit
 
 	// TooLarge is the smallest batch that was tried and does not fit, 0 if all did. It may be less than LargestBatch, which then fits by where
-	// its blocks happen to lie.
-	TooLarge int   `json:"too_large"`
-	Err      error `json:"-"` // of TooLarge, which a *memory.OOMError is in
+	// its blocks happen to lie, or as a program wants more memory for less.
+	TooLarge int `json:"too_large"`
+
+	// Err is why TooLarge does not fit. The *memory.OOMError of the first request that failed is in it, and the program's own error, if it returned another one.
+	Err error `json:"-"`
 
 	// Steps is how many steps the largest batch was tried for, 0 if the program counts them itself. With Steady memory has repeated itself in them, and so does
 	// in all later ones that are like them; without, a later step may fail.
@@ -57,6 +64,9 @@ func (r *Report) String() string {
 	s.WriteString(device.FormatBytes(r.Capacity))
 	if r.Occupied > 0 {
 		fmt.Fprintf(&s, ", of which others have %s", device.FormatBytes(r.Occupied))
+	}
+	if r.AllocatorConfig != "" {
+		fmt.Fprintf(&s, ", with %s of the environment", r.AllocatorConfig)
 	}
 	s.WriteString("\n\n")
 	table := tabwriter.NewWriter(&s, 0, 0, 2, ' ', 0)

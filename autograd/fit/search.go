@@ -2,8 +2,11 @@ package fit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/bits"
 
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -18,11 +21,12 @@ type search struct {
 	steps      int // of a trial, at most
 	name       string
 	progress   func(t Trial, fits bool)
+	config     string // what the environment sets of the allocators, known after a trial
 }
 
 // Largest finds the largest batch of a program on a device of so many bytes, under each combination of the settings that the program takes. The package
-// comment says what the largest is. The error is an *ArgumentError, that of the context, or a *TrialError; what was found until
-// then is in the report, which is never nil.
+// comment says what the largest is. The error is an *ArgumentError, one that is that of the context to errors.Is, once that is done, or a *TrialError; what
+// was found until then is in the report, which is never nil.
 func Largest(ctx context.Context, capacity uint64, program Program, opts ...Option) (*Report, error) {
 	s := &search{program: program, capacity: capacity, precisions: []tensor.DType{tensor.Float32}, most: defaultMost, steps: defaultSteps}
 	for _, o := range opts {
@@ -31,12 +35,16 @@ func Largest(ctx context.Context, capacity uint64, program Program, opts ...Opti
 		}
 	}
 	r := &Report{Capacity: capacity}
+	if why := isnil.Why("context", ctx); why != "" {
+		return r, argumentErr("%s", why)
+	}
 	if err := s.check(); err != nil {
 		return r, err
 	}
 	r.Device, r.Occupied = s.name, s.occupied
 	for _, settings := range s.settings() {
 		result, err := s.of(ctx, settings)
+		r.AllocatorConfig = s.config
 		if err != nil {
 			return r, err
 		}
@@ -67,43 +75,66 @@ func (s *search) of(ctx context.Context, settings Settings) (Result, error) {
 		return r, nil
 	}
 	r.Steps, r.Steady = fit[batch].steps, fit[batch].steady
-	if err := s.look(ctx, settings, &r); err != nil {
+	if err := s.look(ctx, settings, &r, fit); err != nil {
 		return r, err
 	}
-	r.PerSample = perSample(batch, r.PeakAllocated, fit)
 	return r, nil
 }
 
-// perSample is what a sample more takes, from a batch that fits and the largest power of two below it that was tried and fits.
-func perSample(batch int, bytes int64, fit map[int]outcome) int64 {
+// below is the largest power of two below a batch that was tried and fits, 0 if there is none.
+func below(batch int, fit map[int]outcome) int {
 	for less := 1 << bits.Len(uint(batch-1)) / 2; less > 0; less /= 2 {
-		if before, ok := fit[less]; ok {
-			return (bytes - before.allocated) / int64(batch-less)
+		if _, ok := fit[less]; ok {
+			return less
 		}
 	}
 	return 0
 }
 
-// look runs the largest batch again, for its figures.
-func (s *search) look(ctx context.Context, settings Settings, r *Result) error {
-	steps := r.Steps
-	if steps == 0 {
-		steps = -1 // the program counts them itself
+// perSample is what a sample more takes, from a batch that fits and a smaller one.
+func perSample(batch int, bytes int64, less int, before int64) int64 {
+	if less == 0 {
+		return 0
 	}
-	o, err := s.run(ctx, settings, r.LargestBatch, steps)
+	return (bytes - before) / int64(batch-less)
+}
+
+// look runs the largest batch again, for its figures.
+func (s *search) look(ctx context.Context, settings Settings, r *Result, fit map[int]outcome) error {
+	o, err := s.again(ctx, settings, r.LargestBatch, r.Steps)
 	if err != nil {
 		return err
 	}
 	r.PeakAllocated, r.PeakReserved, r.Reads = o.allocated, o.reserved, o.reads
 	r.AtPeak = partsOf(o.report)
+	less := below(r.LargestBatch, fit)
+	before := fit[less]
+	if less > 0 && o.reset { // so it does there, and the statistics of that trial are not all that there was
+		if before, err = s.again(ctx, settings, less, before.steps); err != nil {
+			return err
+		}
+	}
+	r.PerSample = perSample(r.LargestBatch, o.allocated, less, before.allocated)
 	return nil
+}
+
+// again runs a batch that fits once more, with a record of its memory.
+func (s *search) again(ctx context.Context, settings Settings, batch, steps int) (outcome, error) {
+	if steps == 0 {
+		steps = -1 // the program counts them itself
+	}
+	o, err := s.run(ctx, settings, batch, steps)
+	if err == nil && o.oom != nil {
+		err = &TrialError{Settings: settings, Batch: batch, Err: fmt.Errorf("it fitted at first, and did not when it was run once more for its figures: %w", o.oom)}
+	}
+	return o, err
 }
 
 // run is one trial, with its errors and its progress.
 func (s *search) run(ctx context.Context, settings Settings, batch, steps int) (outcome, error) {
 	t := Trial{Batch: batch, Settings: settings}
 	o, err := s.try(ctx, t, steps)
-	if err != nil && ctx.Err() == nil {
+	if done := ctx.Err(); err != nil && (done == nil || !errors.Is(err, done)) {
 		err = &TrialError{Settings: settings, Batch: batch, Err: err}
 	}
 	if s.progress != nil {
@@ -112,55 +143,96 @@ func (s *search) run(ctx context.Context, settings Settings, batch, steps int) (
 	return o, err
 }
 
-// beyond is how many batches above one that fits must not fit.
-const beyond = 4
+// What the search for a number is bounded by.
+const (
+	beyond  = 4  // how many batches above one that fits must not fit
+	lonely  = 64 // the largest power of two that is tried where the first batch does not fit
+	climbs  = 16 // of one at a time, before the search goes up in strides again
+	strides = 4  // how often it does
+)
 
 // largest returns a number up to most for which fits holds while it does not for the next ones, as far as these are at most most: 0 if it holds for none that
-// is tried.
+// is tried. How often it asks grows with the logarithm of most: where numbers that fit go on to follow ones that do not, it ends with one of them.
 func largest(most int, fits func(n int) (bool, error)) (int, error) {
-	good, bad := 0, most+1
-	known := map[int]bool{}
-	try := func(n int) (bool, error) {
-		if ok, seen := known[n]; seen {
-			return ok, nil
+	a := &ascent{most: most, fits: fits, known: map[int]bool{}}
+	a.stride()
+	for left := strides; ; left-- {
+		if found := a.climb(); !found || left == 0 || a.err != nil {
+			break
 		}
-		ok, err := fits(n)
-		known[n] = ok
-		return ok, err
+		a.stride()
 	}
-	for n := 1; ; n = min(2*n, most) {
-		ok, err := try(n)
-		if err != nil {
-			return 0, err
-		}
-		if !ok {
+	if a.err != nil {
+		return 0, a.err
+	}
+	return a.good, nil
+}
+
+// ascent is the search of largest. After an error it asks no more.
+type ascent struct {
+	most  int
+	fits  func(n int) (bool, error)
+	known map[int]bool
+	good  int // the largest that is known to fit
+	err   error
+}
+
+// try reports whether n fits, and keeps it if it does.
+func (a *ascent) try(n int) bool {
+	ok, seen := a.known[n]
+	if !seen && a.err == nil {
+		ok, a.err = a.fits(n)
+		a.known[n] = ok
+	}
+	if ok = ok && a.err == nil; ok {
+		a.good = max(a.good, n)
+	}
+	return ok
+}
+
+// stride goes up from what fits by 1, 2, 4 and so on until one does not fit, and bisects what is between. From nothing these are the powers of two.
+func (a *ascent) stride() {
+	from, bad := a.good, a.most+1
+	for by := 1; a.good < a.most; by *= 2 {
+		if n := min(from+by, a.most); !a.try(n) {
 			bad = n
 			break
 		}
-		if good = n; n == most {
-			return most, nil
-		}
 	}
-	for bad-good > 1 {
-		middle := good + (bad-good)/2
-		ok, err := try(middle)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			good = middle
-		} else {
+	for bad-a.good > 1 && a.err == nil {
+		if middle := a.good + (bad-a.good)/2; !a.try(middle) {
 			bad = middle
 		}
 	}
-	for n := good + 1; n <= min(good+beyond, most); n++ {
-		ok, err := try(n)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			good = n
+}
+
+// climb tries those just above what fits, and goes on from there if one does. It reports whether it ended for having found many, or the first, by
+// itself.
+func (a *ascent) climb() (found bool) {
+	if a.good == 0 {
+		return a.first()
+	}
+	for n, times := a.good+1, 0; n <= min(a.good+beyond, a.most) && a.err == nil; n++ {
+		if a.try(n) {
+			if times++; times == climbs {
+				return true
+			}
 		}
 	}
-	return good, nil
+	return false
+}
+
+// first looks for one that fits where 1 does not, as of programs that divide something by the batch: not among all of them.
+func (a *ascent) first() bool {
+	for n := 2; n <= min(1+beyond, a.most); n++ {
+		if a.try(n) {
+			return true
+		}
+	}
+	for n := 2 * beyond; n <= min(lonely, a.most); n *= 2 {
+		if a.try(n) {
+			return true
+		}
+	}
+	return false
 }

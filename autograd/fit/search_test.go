@@ -53,6 +53,35 @@ func TestLargest_OfWhatFitsHereAndThere(t *testing.T) {
 	require.Greater(t, islands, 100)
 }
 
+// Where few or many fit, here and there, without end: not all of them are tried.
+func TestLargest_IsLogarithmicWhateverFits(t *testing.T) {
+	const most = 1 << 24
+	for name, c := range map[string]struct {
+		fits func(n int) bool
+		want func(got int) bool
+	}{
+		"none":               {func(int) bool { return false }, func(got int) bool { return got == 0 }},
+		"all but 1":          {func(n int) bool { return n > 1 }, func(got int) bool { return got == most }},
+		"from 60 on":         {func(n int) bool { return n >= 60 }, func(got int) bool { return got == most }},
+		"from 1000 on":       {func(n int) bool { return n >= 1000 }, func(got int) bool { return got == 0 }},
+		"from 7 to 5000":     {func(n int) bool { return n >= 7 && n <= 5000 }, func(got int) bool { return got == 5000 }},
+		"odd":                {func(n int) bool { return n%2 == 1 }, func(got int) bool { return got%2 == 1 && got > 30 }},
+		"odd to 101":         {func(n int) bool { return n%2 == 1 && n < 102 }, func(got int) bool { return got == 101 }},
+		"every fourth":       {func(n int) bool { return n%4 == 1 }, func(got int) bool { return got%4 == 1 && got > 60 }},
+		"all but the powers": {func(n int) bool { return n&(n-1) != 0 }, func(got int) bool { return got > 30 }},
+	} {
+		tries := 0
+		got, err := largest(most, func(n int) (bool, error) {
+			tries++
+			return c.fits(n), nil
+		})
+		require.NoError(t, err, name)
+		require.True(t, c.want(got), "%s: %d", name, got)
+		require.True(t, got == 0 || c.fits(got), "%s: %d", name, got)
+		require.Less(t, tries, 500, name)
+	}
+}
+
 func TestLargest_EndsWithTheFirstError(t *testing.T) {
 	wrong := errors.New("wrong")
 	for at := range 9 {
@@ -69,9 +98,20 @@ func TestLargest_EndsWithTheFirstError(t *testing.T) {
 }
 
 func TestPerSample_IsFromTheNearestPowerOfTwoThatFits(t *testing.T) {
-	require.EqualValues(t, 10, perSample(12, 150, allocating(map[int]int64{1: 5, 2: 10, 4: 40, 8: 110})))
-	require.EqualValues(t, 10, perSample(65, 1000, allocating(map[int]int64{1: 5, 32: 670, 48: 1})))
-	require.EqualValues(t, 0, perSample(1, 1000, allocating(map[int]int64{1: 1000})))
+	for _, c := range []struct {
+		batch int
+		bytes int64
+		fit   map[int]int64
+		want  int64
+	}{
+		{12, 150, map[int]int64{1: 5, 2: 10, 4: 40, 8: 110}, 10},
+		{65, 1000, map[int]int64{1: 5, 32: 670, 48: 1}, 10},
+		{1, 1000, map[int]int64{1: 1000}, 0},
+	} {
+		fit := allocating(c.fit)
+		less := below(c.batch, fit)
+		require.Equal(t, c.want, perSample(c.batch, c.bytes, less, fit[less].allocated))
+	}
 }
 
 func allocating(bytes map[int]int64) map[int]outcome {

@@ -41,6 +41,7 @@ func (t Trial) Steps() iter.Seq[int] {
 type watch struct {
 	ctx    context.Context
 	alloc  *memory.Caching
+	failed *failures
 	most   int
 	exact  bool // take most steps, and do not look
 	traces bool // of requests are recorded
@@ -56,7 +57,7 @@ type trail [sha256.Size]byte
 
 // next reports whether there is one more step to take, and begins it.
 func (w *watch) next() bool {
-	if w.ctx.Err() != nil || w.alloc.Stats().NumOOMs > 0 {
+	if w.ctx.Err() != nil || w.failed.first() != nil || w.alloc.Stats().NumOOMs > 0 {
 		return false
 	}
 	if w.steps > 0 && !w.exact && !w.steady {

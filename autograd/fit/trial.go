@@ -3,6 +3,8 @@ package fit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
 	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 	"github.com/cistern-ml/cistern/device"
@@ -58,6 +60,7 @@ type outcome struct {
 	reads     uint64 // copies to the host
 	steps     int    // that were taken by Trial.Steps
 	steady    bool
+	reset     bool // the program has reset the allocator's peaks
 	report    *memreport.Report
 }
 
@@ -69,19 +72,29 @@ func (s *search) try(ctx context.Context, t Trial, steps int) (o outcome, err er
 	}
 	dev := sim.New(s.capacity)
 	dev.Occupy(s.occupied)
-	defer func() { err = errors.Join(err, end(dev)) }()
-	a, err := allocator(dev, t.Settings)
+	defer func() {
+		if ended := end(dev); ended != nil {
+			err = errors.Join(err, ended)
+		}
+	}()
+	a, err := s.allocator(dev, t.Settings)
 	if err != nil {
 		return o, err
 	}
-	t.watch = &watch{ctx: ctx, alloc: a, most: s.steps}
+	var failed failures
+	a.OnOOM(failed.add)
+	t.watch = &watch{ctx: ctx, alloc: a, most: s.steps, failed: &failed}
 	if steps != 0 {
 		t.watch.most, t.watch.exact = max(steps, 0), true
 		recording, err := memreport.Start(dev)
 		if err != nil {
 			return o, err
 		}
-		defer func() { o.report = recording.Stop() }()
+		defer func() {
+			if o.report = recording.Stop(); err == nil {
+				o.measured(o.report)
+			}
+		}()
 	}
 	t.Device = dev
 	err = s.program(ctx, t)
@@ -89,7 +102,7 @@ func (s *search) try(ctx context.Context, t Trial, steps int) (o outcome, err er
 		return o, ctx.Err()
 	}
 	stats := a.Stats()
-	if o.oom, err = ranOut(dev, stats, err); err != nil {
+	if o.oom, err = ranOut(dev, failed.first(), stats, err); err != nil {
 		return o, err
 	}
 	o.allocated, o.reserved = stats.AllocatedBytes.All.Peak, stats.ReservedBytes.All.Peak
@@ -98,13 +111,46 @@ func (s *search) try(ctx context.Context, t Trial, steps int) (o outcome, err er
 	return o, nil
 }
 
-// ranOut divides errors of a program: those for want of the device's memory are oom. So is a request that failed, whatever the program made of the error.
-func ranOut(dev device.Device, stats memory.Stats, err error) (oom, other error) {
+// measured puts the peaks of a record in the place of the statistics', which a program can reset.
+func (o *outcome) measured(r *memreport.Report) {
+	allocated, reserved := int64(r.Peak), int64(r.MostReserved)
+	o.reset = allocated > o.allocated
+	o.allocated, o.reserved = allocated, reserved
+}
+
+// failures keeps the first request that failed, of any goroutine of the program.
+type failures struct {
+	mu  sync.Mutex
+	oom *memory.OOMError
+}
+
+func (f *failures) add(e *memory.OOMError) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.oom == nil {
+		f.oom = e
+	}
+}
+
+func (f *failures) first() *memory.OOMError {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.oom
+}
+
+// ranOut divides errors of a program: those for want of the device's memory are oom. So is a request that failed, whatever the program made of the error:
+// both are in oom then.
+func ranOut(dev device.Device, failed *memory.OOMError, stats memory.Stats, err error) (oom, other error) {
 	if e := new(memory.OOMError); errors.As(err, &e) && e.Device == dev.ID() {
 		return err, nil
 	}
-	if stats.NumOOMs > 0 {
-		return memory.ErrOutOfMemory, nil
+	switch {
+	case failed != nil && err != nil:
+		return fmt.Errorf("%w: %w", err, failed), nil
+	case failed != nil:
+		return failed, nil
+	case stats.NumOOMs > 0: // of an allocator that the program has made since
+		return errors.Join(err, memory.ErrOutOfMemory), nil
 	}
 	return nil, err
 }
@@ -119,7 +165,7 @@ func end(dev *sim.Device) error {
 }
 
 // allocator is the device's, with the settings of the environment but for expandable segments.
-func allocator(dev device.Device, s Settings) (*memory.Caching, error) {
+func (s *search) allocator(dev device.Device, with Settings) (*memory.Caching, error) {
 	a, err := memory.For(dev)
 	if err != nil {
 		return nil, err
@@ -129,6 +175,8 @@ func allocator(dev device.Device, s Settings) (*memory.Caching, error) {
 		return nil, argumentErr("the environment asks for an allocator that does not cache, whose figures say nothing of one that does")
 	}
 	config := c.Config()
-	config.ExpandableSegments = s.Expandable
+	config.ExpandableSegments = false
+	s.config = config.String()
+	config.ExpandableSegments = with.Expandable
 	return c, c.SetConfig(config)
 }

@@ -147,7 +147,7 @@ func (o *LBFGSOptimizer) StepClosure(closure Closure) (loss float64, err error) 
 	}
 	if oplabel.Wanted() {
 		defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: "LBFGS", Step: true})))
-		defer o.markState()
+		defer o.MarkState(training.Key{})
 	}
 	start, err := o.gather(parameterOf)
 	if err != nil {
@@ -527,8 +527,11 @@ func dot(a, b *tensor.Tensor) (float64, error) {
 	return t.Item()
 }
 
-// markState tells meters what the state is. It is of all parameters at once, in no module.
-func (o *LBFGSOptimizer) markState() {
+// MarkState tells meters what the state is: of all parameters at once, in no module. It is for packages of this module, which alone can write the key.
+func (o *LBFGSOptimizer) MarkState(training.Key) {
+	if o == nil {
+		return
+	}
 	for _, t := range o.state.tensors() {
 		tensor.Mark(training.Key{}, t, memmeter.State, oplabel.Label{Op: "LBFGS", Step: true})
 	}

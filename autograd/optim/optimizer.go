@@ -255,7 +255,7 @@ func (o *Grouped) stepAll(by *decision) error {
 		return o.stepNow(by)
 	}
 	defer oplabel.Enter(oplabel.Enter(oplabel.Of(oplabel.Label{Op: o.name, Step: true})))
-	defer o.markState()
+	defer o.MarkState(training.Key{})
 	return o.stepNow(by)
 }
 

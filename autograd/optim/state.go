@@ -83,8 +83,12 @@ func (s *state) release() {
 	s.count.Release()
 }
 
-// markState tells meters, to which the state may be new, what it is. Its memory is in the module of the parameter.
-func (o *Grouped) markState() {
+// MarkState tells meters, to which the state may be new, what it is: in the module of its parameter. It is for packages of this module, which alone can
+// write the key: memreport.WithOptimizer calls it.
+func (o *Grouped) MarkState(training.Key) {
+	if o == nil {
+		return
+	}
 	for p, s := range o.states {
 		if s == nil {
 			continue

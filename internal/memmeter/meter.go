@@ -60,6 +60,7 @@ type Meter struct {
 	highest      *block // with whose allocation the peak was reached, nil at the beginning
 	reserved     int64  // from the driver
 	peakReserved int64  // when the peak was reached
+	mostReserved int64
 	flows        map[oplabel.Label]*Flow
 	start        uint64
 	ended        bool
@@ -101,6 +102,7 @@ func (m *Meter) Reserve(n int64) {
 	if m.reserved += n; m.peak == 0 {
 		m.peakReserved = m.reserved
 	}
+	m.mostReserved = max(m.mostReserved, m.reserved)
 }
 
 // Alloc tells of a block that was handed out.
@@ -239,6 +241,7 @@ type Sum struct {
 type Result struct {
 	Start, Peak, End uint64        // allocated bytes
 	Reserved         uint64        // when the peak was reached
+	MostReserved     uint64        // at any time
 	At               oplabel.Label // what reached it, the zero label if no operation did
 	Began            bool          // it was there at the beginning
 	Sums             []Sum         // in no order
@@ -265,7 +268,7 @@ func (m *Meter) End() Result {
 	for _, b := range m.atPeak {
 		sum(b.label).AtPeak[b.use] += b.bytes
 	}
-	r := Result{Start: m.start, Peak: m.peak, End: m.total, Reserved: uint64(max(m.peakReserved, 0)), Began: m.highest == nil}
+	r := Result{Start: m.start, Peak: m.peak, End: m.total, Reserved: uint64(max(m.peakReserved, 0)), MostReserved: uint64(m.mostReserved), Began: m.highest == nil}
 	if m.highest != nil && m.highest.by != 0 {
 		r.At = m.highest.label
 	}

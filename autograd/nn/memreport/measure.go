@@ -1,12 +1,16 @@
 package memreport
 
 import (
+	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oplabel"
 	"github.com/cistern-ml/cistern/internal/training"
@@ -17,11 +21,27 @@ import (
 // Option changes what Start and Measure do.
 type Option func(*Recording)
 
-// WithAllocator looks at an allocator, a *memory.Caching or a *memory.Pool of one, instead of memory.For(dev).
+// WithAllocator looks at an allocator of the device, a *memory.Caching or a *memory.Pool of one, instead of memory.For(dev). Of a Pool, that is the whole
+// allocator that it belongs to, with what is outside of the pool.
 func WithAllocator(a memory.Allocator) Option { return func(r *Recording) { r.alloc = a } }
 
 // WithModel tells the parameters and buffers of a model from other memory also if no graph uses them, and in a recording that ends before one does.
 func WithModel(m nn.Module) Option { return func(r *Recording) { r.models = append(r.models, m) } }
+
+// Optimizer is an optimizer of package optim, or what embeds one.
+type Optimizer interface {
+	Parameters() []*autograd.Parameter
+	StateBytes() uint64
+}
+
+// stateMarker is an Optimizer that can tell meters of its state.
+type stateMarker interface{ MarkState(key training.Key) }
+
+// WithOptimizer tells the state that optimizers have kept since before the recording from other memory also if none of them takes a step in it, as where
+// gradients are accumulated, and the values and gradients of their parameters. No optimizer may take a step while the recording starts or stops.
+func WithOptimizer(opt ...Optimizer) Option {
+	return func(r *Recording) { r.optimizers = append(r.optimizers, opt...) }
+}
 
 // Recording is a report in the making.
 type Recording struct {
@@ -30,6 +50,8 @@ type Recording struct {
 	meter  memmeter.Meter
 	stop   func()
 	report func() *Report
+
+	optimizers []Optimizer
 }
 
 // Measure reports the memory of what f does: of one step, or of several. An error of f is returned beside the report, which then is of what was done up to
@@ -48,12 +70,21 @@ func Measure(dev device.Device, f func() error, opts ...Option) (*Report, error)
 }
 
 // Start begins to record what the allocator of a device does, until Stop. It costs each allocation about a microsecond, and memory for each block that is
-// alive. The error is a *memory.ArgumentError if there is no caching allocator. Several recordings may run at a time.
+// alive. The error is a *memory.ArgumentError if there is no caching allocator, or it is another device's, and the device's own if that is closed. Several
+// recordings may run at a time.
 func Start(dev device.Device, opts ...Option) (*Recording, error) {
 	r := new(Recording)
 	for _, o := range opts {
 		if o != nil {
 			o(r)
+		}
+	}
+	for i, o := range r.optimizers {
+		if why := isnil.Why("optimizer", o); why != "" {
+			return nil, &memory.ArgumentError{Call: "memreport.WithOptimizer", Detail: why}
+		}
+		if _, ok := o.(stateMarker); !ok {
+			return nil, &memory.ArgumentError{Call: "memreport.WithOptimizer", Detail: fmt.Sprintf("argument %d, a %T, is not an optimizer of package optim", i, o)}
 		}
 	}
 	if r.alloc == nil {
@@ -67,10 +98,12 @@ func Start(dev device.Device, opts ...Option) (*Recording, error) {
 	if r.stop, err = memory.StartMeter(training.Key{}, r.alloc, &r.meter); err != nil {
 		return nil, err
 	}
-	r.report = sync.OnceValue(r.end)
-	for _, m := range r.models {
-		markModel(m)
+	if err = r.usable(dev); err != nil {
+		r.stop()
+		return nil, err
 	}
+	r.report = sync.OnceValue(r.end)
+	r.mark()
 	return r, nil
 }
 
@@ -83,11 +116,37 @@ func (r *Recording) Stop() *Report {
 }
 
 func (r *Recording) end() *Report {
-	for _, m := range r.models {
-		markModel(m) // with what it has got since
-	}
+	r.mark() // what they have got since
 	r.stop()
 	return newReport(r.alloc.Device().String(), r.meter.End())
+}
+
+// usable refuses an allocator of another device than dev, and one whose device is closed.
+func (r *Recording) usable(dev device.Device) error {
+	if isnil.Value(dev) { // WithAllocator is enough
+		return nil
+	}
+	if own := r.alloc.Device(); own != dev.ID() {
+		return &memory.ArgumentError{Call: "memreport.Start", Detail: fmt.Sprintf("the allocator is of %s, and the device is %s", own, dev.ID())}
+	}
+	_, err := dev.MemInfo()
+	return errors.Wrapf(err, "memreport: %s", dev.ID())
+}
+
+// mark tells the meter of models first: state is in the module of its parameter.
+func (r *Recording) mark() {
+	for _, m := range r.models {
+		markModel(m)
+	}
+	for _, o := range r.optimizers {
+		for _, p := range o.Parameters() {
+			tensor.Mark(training.Key{}, p.Tensor(), memmeter.Parameter, oplabel.Label{})
+			tensor.Mark(training.Key{}, p.Grad(), memmeter.Gradient, oplabel.Label{})
+		}
+		if m, ok := o.(stateMarker); ok {
+			m.MarkState(training.Key{})
+		}
+	}
 }
 
 // markModel tells meters what a model holds.

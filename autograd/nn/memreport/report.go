@@ -16,8 +16,9 @@ type Report struct {
 	End    uint64     `json:"end_bytes"`   // allocated when it ended
 	AtPeak Categories `json:"at_peak"`     // what Peak is made of
 
-	Reserved uint64 `json:"peak_reserved_bytes"` // what the allocator had from the driver when Peak was reached
-	PeakAt   Moment `json:"peak_moment"`         // when that was first
+	Reserved     uint64 `json:"peak_reserved_bytes"` // what the allocator had from the driver when Peak was reached
+	MostReserved uint64 `json:"most_reserved_bytes"` // the most that it had at any time
+	PeakAt       Moment `json:"peak_moment"`         // when Peak was first reached
 
 	// The largest at the peak are first. Breakdown has a row for each operation of each module.
 	Modules    []Row `json:"modules"`
@@ -142,7 +143,7 @@ func (c *Categories) add(by [memmeter.Uses]uint64) {
 
 // newReport sums up what a meter found.
 func newReport(device string, found memmeter.Result) *Report {
-	r := &Report{Device: device, Start: found.Start, Peak: found.Peak, End: found.End, Reserved: found.Reserved, PeakAt: momentOf(found)}
+	r := &Report{Device: device, Start: found.Start, Peak: found.Peak, End: found.End, Reserved: found.Reserved, MostReserved: found.MostReserved, PeakAt: momentOf(found)}
 	for _, s := range found.Sums {
 		r.AtPeak.add(s.AtPeak)
 	}

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
@@ -61,8 +63,8 @@ func (r *Report) writable(call string, w io.Writer) error {
 }
 
 func (r *Report) table(w io.Writer, most int) {
-	fmt.Fprintf(w, "%s: %s allocated at the peak, %s before, %s after\nThe peak was %s; %s were reserved then.\n\n", r.Device, device.FormatBytes(r.Peak),
-		device.FormatBytes(r.Start), device.FormatBytes(r.End), r.PeakAt, device.FormatBytes(r.Reserved))
+	fmt.Fprintf(w, "%s: %s allocated at the peak, %s before, %s after\nThe peak was %s; %s were reserved then.\n\n", plain(r.Device), device.FormatBytes(r.Peak),
+		device.FormatBytes(r.Start), device.FormatBytes(r.End), plain(r.PeakAt.String()), device.FormatBytes(r.Reserved))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "at the peak\tbytes\t\t%\t")
 	for i, n := range r.AtPeak.list() {
@@ -86,7 +88,7 @@ func (r *Report) largest(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\nlargest modules\toperation\tallocated\tsaved\tat the peak\t%\t\n")
 	for _, module := range r.Modules[:min(opened, len(r.Modules))] {
-		list, name := r.within(module), module.Name()
+		list, name := r.within(module), plain(module.Name())
 		rest := Row{}
 		if len(list) > inside {
 			for _, row := range list[inside:] {
@@ -96,7 +98,7 @@ func (r *Report) largest(w io.Writer) {
 			list = append(list[:inside:inside], rest)
 		}
 		for _, row := range list {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f\t\n", name, row.operation(), size(row.Allocated), size(row.Saved), size(row.AtPeak.Total()),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f\t\n", name, plain(row.operation()), size(row.Allocated), size(row.Saved), size(row.AtPeak.Total()),
 				percent(row.AtPeak.Total(), r.Peak))
 			name = ""
 		}
@@ -117,7 +119,7 @@ func (r *Report) rows(w io.Writer, what string, list []Row, most int) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\n%s\tallocated\tfreed\tsaved\tat the peak\t%%\tparameters\tgradients\tstate\tactivations\tinputs\tworkspace\tother\t\n", what)
 	for _, row := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f\t", row.Name(), size(row.Allocated), size(row.Freed), size(row.Saved), size(row.AtPeak.Total()), percent(row.AtPeak.Total(), r.Peak))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f\t", plain(row.Name()), size(row.Allocated), size(row.Freed), size(row.Saved), size(row.AtPeak.Total()), percent(row.AtPeak.Total(), r.Peak))
 		for _, n := range row.AtPeak.list() {
 			fmt.Fprintf(t, "%s\t", size(n))
 		}
@@ -141,6 +143,14 @@ func percent(n, of uint64) float64 {
 		return 0
 	}
 	return 100 * float64(n) / float64(of)
+}
+
+// plain is a name for a terminal: in quotes if there is something in it that does not print, such as a tab, which would also end a column.
+func plain(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) >= 0 || !utf8.ValidString(name) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // size is a number of bytes for people; nothing is a dot, as most of a table is.
