@@ -46,7 +46,9 @@ func TestRun_RandomNumbersAreOfTheSeed(t *testing.T) {
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
 	sessiontest.Refused(t, run, []string{"-steps", "0"}, []string{"-batch", "-1"}, []string{"-channels", "6"}, []string{"-times", "0"},
-		[]string{"-lr", "0"}, []string{"-decay", "2"}, []string{"-compared", "0"})
+		[]string{"-lr", "0"}, []string{"-decay", "2"}, []string{"-compared", "0"},
+		[]string{"-compared", "9223372036854775807"}, []string{"-times", "9223372036854775807"}, []string{"-channels", "4611686018427387904"},
+		[]string{"-batch", "65537"}, []string{"-steps", "1000000001"})
 }
 
 func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {

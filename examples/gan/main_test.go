@@ -51,7 +51,8 @@ func TestRun_RandomNumbersAreOfTheSeed(t *testing.T) {
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
 	sessiontest.Refused(t, run, []string{"-steps", "0"}, []string{"-batch", "-1"}, []string{"-channels", "0"}, []string{"-code", "0"},
-		[]string{"-lr", "0"}, []string{"-lr", "NaN"})
+		[]string{"-lr", "0"}, []string{"-lr", "NaN"},
+		[]string{"-batch", "1000000000"}, []string{"-channels", "4611686018427387904"}, []string{"-code", "9223372036854775807"})
 }
 
 func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {

@@ -28,7 +28,9 @@ func TestRun_LearnsToBalance(t *testing.T) {
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
 	sessiontest.Refused(t, run, []string{"-updates", "0"}, []string{"-carts", "-1"}, []string{"-horizon", "0"}, []string{"-epochs", "0"},
-		[]string{"-width", "0"}, []string{"-lr", "0"}, []string{"-lr", "NaN"}, []string{"-gamma", "2"}, []string{"-entropy", "-1"})
+		[]string{"-width", "0"}, []string{"-lr", "0"}, []string{"-lr", "NaN"}, []string{"-gamma", "2"}, []string{"-entropy", "-1"},
+		[]string{"-carts", "1000000000"}, []string{"-horizon", "9223372036854775807"}, []string{"-carts", "65536", "-horizon", "65"},
+		[]string{"-epochs", "10001"}, []string{"-width", "65537"}, []string{"-updates", "1000000001"})
 }
 
 func TestRun_Interrupted_TellsWhatItHas(t *testing.T) {
