@@ -9,8 +9,8 @@
 // It is a denoising diffusion probabilistic model (Ho and others, 2020) with the cosine schedule; digits are drawn by the mean of the weights over the
 // last steps (nn.EMA). The distance is the one of Fréchet between features that a classifier of real digits sees in drawn and in real digits: 3.2 before
 // training and 0.5 after the usual steps, where as many real digits are at 0.2. It ends with a table, some of the digits in characters, and the memory
-// summary of the device; -json writes the numbers to a file, -save the mean weights. Ctrl-C ends training after the step that runs, draws, saves, and
-// prints the table; the exit code is 130.
+// summary of the device; -json writes the numbers to a file, -save the mean weights. Ctrl-C ends what runs after its batch, draws some digits, saves,
+// and prints the table; the exit code is 130.
 package main
 
 import (
@@ -32,11 +32,11 @@ type options struct {
 	seed                          uint64
 }
 
-// report is the program's JSON.
+// report is the program's JSON. Distances that were not taken, after Ctrl-C, are left out.
 type report struct {
-	FirstDistance float64 `json:"first_distance"` // of what is drawn before the first step
-	LastDistance  float64 `json:"last_distance"`  // and after the last
-	RealDistance  float64 `json:"real_distance"`  // of as many digits of those that were trained on
+	FirstDistance float64 `json:"first_distance,omitempty"` // of what is drawn before the first step
+	LastDistance  float64 `json:"last_distance,omitempty"`  // and after the last
+	RealDistance  float64 `json:"real_distance,omitempty"`  // of as many digits of those that were trained on
 	FirstLoss     float64 `json:"first_loss"`
 	LastLoss      float64 `json:"last_loss"` // mean of the last steps
 	session.Memory
@@ -83,7 +83,7 @@ func program(f *session.Flags, o options, stdout, stderr io.Writer) error {
 		Outputs: []session.Output{{Flag: "png", File: o.png}, {Flag: "save", File: o.save}},
 		Rows: func(row session.Row) {
 			row("training steps", "%d", r.Steps)
-			row("distance from real digits", "%.3f at first, %.3f at last, %.3f of real ones", r.FirstDistance, r.LastDistance, r.RealDistance)
+			row("distance from real digits", "%s", digits.Distances(r.FirstDistance, r.LastDistance, r.RealDistance))
 			row("loss", "%.4f at first, %.4f at last", r.FirstLoss, r.LastLoss)
 		},
 		Write: func(stdout io.Writer) error { return digits.Show(stdout, o.png, r.drawn, r.side) },

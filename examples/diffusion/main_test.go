@@ -58,6 +58,17 @@ func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
 	require.FileExists(t, weights)
 }
 
+// Drawing and comparing takes long before training, too: Ctrl-C does not wait for it.
+func TestRun_InterruptedBeforeTraining_DrawsAndSaves(t *testing.T) {
+	dir := t.TempDir()
+	weights, picture := filepath.Join(dir, "weights.safetensors"), filepath.Join(dir, "digits.png")
+	args := append(small, "-compared", "100000", "-memory-http", "localhost:0", "-save", weights, "-png", picture)
+	text := sessiontest.Interrupt(t, run, args...)
+	require.Contains(t, text, "none at first, none at last")
+	require.FileExists(t, weights)
+	require.FileExists(t, picture)
+}
+
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 	sessiontest.Outputs(t, run, []string{"png", "save", "json"}, small...)
 }

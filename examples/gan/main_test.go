@@ -62,6 +62,16 @@ func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
 	require.FileExists(t, weights)
 }
 
+// A judge learns before the networks do: Ctrl-C does not wait for it.
+func TestRun_InterruptedBeforeTraining_DrawsAndSaves(t *testing.T) {
+	dir := t.TempDir()
+	weights, picture := filepath.Join(dir, "weights.safetensors"), filepath.Join(dir, "digits.png")
+	text := sessiontest.Interrupt(t, run, append(small, "-memory-http", "localhost:0", "-save", weights, "-png", picture)...)
+	require.Contains(t, text, "none at last")
+	require.FileExists(t, weights)
+	require.FileExists(t, picture)
+}
+
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 	sessiontest.Outputs(t, run, []string{"png", "save", "json"}, small...)
 }

@@ -37,6 +37,12 @@ func TestRun_Interrupted_TellsWhatItHas(t *testing.T) {
 	require.Contains(t, sessiontest.Interrupt(t, run, "-updates", "1000000"), "| Allocated memory ")
 }
 
+// A long update does not have to end first.
+func TestRun_InterruptedInAnUpdate_TellsWhatItHas(t *testing.T) {
+	text := sessiontest.Interrupt(t, run, "-memory-http", "localhost:0", "-horizon", "65536", "-carts", "64")
+	require.Regexp(t, `updates +0\n`, text)
+}
+
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 	sessiontest.Outputs(t, run, []string{"json"})
 }
