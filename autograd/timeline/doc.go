@@ -13,9 +13,10 @@
 // # Rows
 //
 // The process "program" has the regions: forward passes of modules under their paths, backward passes, steps of optimizers, and those of
-// Region. They are nested as they ran; what runs at the same time, in several goroutines, has rows of its own. Each device is a process too,
-// with a row for each stream that shows its operations, and with two counters: allocated and reserved memory in bytes, looked at whenever
-// an operation is launched or a region ends.
+// Region. They are nested as they ran; what runs at the same time, in several goroutines, has rows of its own. A region
+// that is open when the recording stops, or when the trace is written before that, lasts until then and has the argument "open". Each device
+// is a process too, with a row for each stream that shows its operations, and with two counters: allocated and reserved memory in bytes,
+// looked at whenever an operation is launched or a region ends.
 //
 // # What the times are
 //

@@ -2,14 +2,19 @@ package timeline
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/region"
 	"github.com/cistern-ml/cistern/internal/timeline"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // ErrRecording is the error of Start while another Timeline records.
@@ -24,6 +29,8 @@ type Timeline struct {
 	start   time.Time
 	stopped bool
 	spans   []span
+	open    map[uint64]span // regions that have not ended, by their numbers
+	regions uint64          // that have begun, so far
 	memory  []sample
 	last    map[device.ID]sample
 	dropped int
@@ -39,6 +46,7 @@ type span struct {
 	name     string
 	begin    time.Duration // since the start
 	took     time.Duration
+	open     bool // it had not ended: took is until then
 }
 
 // sample is the state of a device's memory from a time on, in bytes.
@@ -49,10 +57,15 @@ type sample struct {
 }
 
 // Start records from now on, until Stop. Of those of the devices that are GPUs it records the devices' own times too, by a cuda.Profile;
-// all devices are recorded otherwise. One Timeline records at a time, for all of the process: otherwise the error is ErrRecording. Other errors are those of
-// StartProfile.
+// all devices are recorded otherwise. One Timeline records at a time, for all of the process: otherwise the error is ErrRecording. A device that is nil
+// is a *tensor.ValueError. Other errors are those of StartProfile.
 func Start(devices ...device.Device) (*Timeline, error) {
-	t := &Timeline{start: time.Now(), last: map[device.ID]sample{}}
+	for i, dev := range devices {
+		if why := isnil.Why("device", dev); why != "" {
+			return nil, &tensor.ValueError{Op: "timeline.Start", Detail: fmt.Sprintf("device %d of %d: %s", i, len(devices), why)}
+		}
+	}
+	t := &Timeline{start: time.Now(), open: map[uint64]span{}, last: map[device.ID]sample{}}
 	if !timeline.Begin((*recorder)(t)) {
 		return nil, ErrRecording
 	}
@@ -64,7 +77,8 @@ func Start(devices ...device.Device) (*Timeline, error) {
 	return t, nil
 }
 
-// Stop ends the recording, and waits for the work of GPUs that it has the times of. Calling it again does nothing.
+// Stop ends the recording, and waits for the work of GPUs that it has the times of. Regions that are open last until then. Calling it again
+// does nothing.
 func (t *Timeline) Stop() {
 	if t == nil || t.start.IsZero() {
 		return
@@ -73,6 +87,8 @@ func (t *Timeline) Stop() {
 	t.mu.Lock()
 	running := !t.stopped
 	t.stopped = true
+	t.spans = append(t.spans, t.unended()...)
+	clear(t.open)
 	t.mu.Unlock()
 	if running {
 		timeline.End()
@@ -80,8 +96,20 @@ func (t *Timeline) Stop() {
 	}
 }
 
+// unended are the regions that are open, as if they ended now. The caller holds the lock.
+func (t *Timeline) unended() (list []span) {
+	now := time.Since(t.start)
+	for _, id := range slices.Sorted(maps.Keys(t.open)) {
+		s := t.open[id]
+		s.took, s.open = now-s.begin, true
+		list = append(list, s)
+	}
+	return list
+}
+
 // Region marks a part of the program, as a training step, until end is called by the same goroutine. It is for recorded timelines and for
-// traces of runtime/trace, and does nothing while there are none. Regions in it end before it does.
+// traces of runtime/trace, and does nothing while there are none. Regions in it end before it does. Calling end again does nothing; a region
+// whose end is not called before Stop lasts until then, and is marked as open.
 func Region(name string) (end func()) {
 	if !region.On() {
 		return func() {}
@@ -108,24 +136,49 @@ func (r *recorder) Operation(kind uint8, index int, stream uint64, name string, 
 	r.add(span{device: device.ID{Kind: device.Kind(kind), Index: index}, stream: device.StreamID(stream), category: "operation", name: name, took: took}, begin)
 }
 
-// Region implements timeline.Recorder.
-func (r *recorder) Region(category, name string, begin time.Time, took time.Duration) {
-	r.add(span{category: category, name: name, took: took}, begin)
+// Begin implements timeline.Recorder.
+func (r *recorder) Begin(category, name string, begin time.Time) (id uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.room(begin) {
+		return 0
+	}
+	r.regions++
+	r.open[r.regions] = span{category: category, name: name, begin: begin.Sub(r.start)}
+	return r.regions
+}
+
+// End implements timeline.Recorder.
+func (r *recorder) End(id uint64, took time.Duration) {
+	r.mu.Lock()
+	if s, ok := r.open[id]; ok {
+		delete(r.open, id)
+		s.took = took
+		r.spans = append(r.spans, s)
+	}
+	r.mu.Unlock()
 	r.lookAtAll()
 }
 
 func (r *recorder) add(s span, begin time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopped || begin.Before(r.start) { // a region that had begun before
-		return
+	if r.room(begin) {
+		s.begin = begin.Sub(r.start)
+		r.spans = append(r.spans, s)
 	}
-	if len(r.spans) >= most {
+}
+
+// room reports whether there is a place for what begins then, and counts it if there is none. The caller holds the lock.
+func (r *recorder) room(begin time.Time) bool {
+	if r.stopped || begin.Before(r.start) { // an operation that had begun before
+		return false
+	}
+	if len(r.spans)+len(r.open) >= most {
 		r.dropped++
-		return
+		return false
 	}
-	s.begin = begin.Sub(r.start)
-	r.spans = append(r.spans, s)
+	return true
 }
 
 func (r *recorder) lookAtAll() {

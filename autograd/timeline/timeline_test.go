@@ -16,6 +16,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/timeline"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda"
 	_ "github.com/cistern-ml/cistern/device/host"
 	_ "github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
@@ -213,6 +214,7 @@ func TestTimeline_OfNobodyHasNothing(t *testing.T) {
 	for _, tl := range []*timeline.Timeline{nil, {}} {
 		tl.Stop()
 		require.ErrorAs(t, tl.WriteTrace(new(bytes.Buffer)), &value)
+		require.Equal(t, "timeline.WriteTrace", value.Op)
 	}
 	tl, err := timeline.Start()
 	require.NoError(t, err)
@@ -226,6 +228,56 @@ var errFull = errors.New("the disk is full")
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// An end that is deferred may be called on the way, too.
+func TestRegion_EndsOnce(t *testing.T) {
+	tl, err := timeline.Start()
+	require.NoError(t, err)
+	end := timeline.Region("work")
+	end()
+	end()
+	tl.Stop()
+	end()
+	require.Len(t, named(written(t, tl), "X", "work"), 1)
+}
+
+// The step that hangs is the one that somebody looks for.
+func TestWriteTrace_HasWhatIsOpenUntilTheEnd(t *testing.T) {
+	tl, err := timeline.Start()
+	require.NoError(t, err)
+	outer := timeline.Region("outer")
+	inner := timeline.Region("inner")
+	timeline.Region("ended")()
+	for _, until := range []func(){func() {}, tl.Stop} {
+		until()
+		events := written(t, tl)
+		require.Nil(t, named(events, "X", "ended")[0].Args)
+		for _, name := range []string{"outer", "inner"} {
+			list := named(events, "X", name)
+			require.Len(t, list, 1, name)
+			require.Equal(t, map[string]any{"open": true}, list[0].Args)
+			require.Equal(t, *named(events, "X", "ended")[0].TID, *list[0].TID)
+		}
+	}
+	before := written(t, tl)
+	inner()
+	outer()
+	require.Equal(t, before, written(t, tl), "an end after Stop changes nothing")
+}
+
+func TestStart_RefusesNoDevice(t *testing.T) {
+	dev := opened(t, "host:1GiB")
+	for _, none := range []device.Device{nil, (*cuda.Device)(nil)} {
+		_, err := timeline.Start(dev, dev, none)
+		var value *tensor.ValueError
+		require.ErrorAs(t, err, &value)
+		require.ErrorContains(t, err, "timeline.Start: device 2 of 3")
+		require.ErrorContains(t, err, "nil")
+	}
+	tl, err := timeline.Start(dev, dev)
+	require.NoError(t, err, "nobody records after an error")
+	tl.Stop()
+}
 
 // Go's own tracer has the regions, without a timeline.
 func TestRegion_IsInTracesOfTheRuntime(t *testing.T) {

@@ -33,13 +33,13 @@ const program = 1
 // there is none, or no recording.
 func (t *Timeline) WriteTrace(w io.Writer) error {
 	if why := isnil.Why("writer", w); why != "" {
-		return &tensor.ValueError{Op: "WriteTrace", Detail: why}
+		return &tensor.ValueError{Op: "timeline.WriteTrace", Detail: why}
 	}
 	if t == nil || t.start.IsZero() {
-		return &tensor.ValueError{Op: "WriteTrace", Detail: "the timeline is nil or a zero value: Start makes one"}
+		return &tensor.ValueError{Op: "timeline.WriteTrace", Detail: "the timeline is nil or a zero value: Start makes one"}
 	}
 	t.mu.Lock()
-	spans, samples, dropped := slices.Clone(t.spans), slices.Clone(t.memory), t.dropped
+	spans, samples, dropped := slices.Concat(t.spans, t.unended()), slices.Clone(t.memory), t.dropped
 	t.mu.Unlock()
 	out := bufio.NewWriter(w)
 	o := &writer{w: out, json: json.NewEncoder(out)}
@@ -155,7 +155,11 @@ func (o *writer) track(process, first int, title string, spans []span) (rows int
 		}
 		open[row] = append(open[row], s.begin+s.took)
 		took := microseconds(s.took)
-		o.event(event{Name: s.name, Category: s.category, Phase: "X", Time: microseconds(s.begin), Duration: &took, Process: process, Thread: first + row})
+		e := event{Name: s.name, Category: s.category, Phase: "X", Time: microseconds(s.begin), Duration: &took, Process: process, Thread: first + row}
+		if s.open {
+			e.Args = map[string]any{"open": true}
+		}
+		o.event(e)
 	}
 	return len(open)
 }

@@ -36,23 +36,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) error {
-	f := command.NewFlagSet("amp", stderr)
+	f := session.NewChecked("amp", stderr)
 	o.AMP = "off"
-	o.Flags(f)
+	o.Flags(f, 1)
 	f.StringVar(&o.plot, "plot", "amp.png", "file to draw the losses into, PNG or SVG; none if empty")
-	f.IntVar(&o.overflow, "overflow", -1, "step of the float16 training in which a gradient is made infinite; 0 for none (default: the middle one)")
+	f.Count(&o.overflow, "overflow", -1, -1, session.MostSteps, "step of the float16 training in which a gradient is made infinite; 0 for none (default: the middle one)")
 	o.watch.AddFlags(f)
-	if err := command.Parse(f, args); err != nil {
+	if err := f.Read(args); err != nil {
 		return err
 	}
 	if o.overflow < 0 {
 		o.overflow = o.Steps / 2
 	}
-	switch {
-	case o.plot != "" && !drawable(o.plot):
+	if o.plot != "" && !drawable(o.plot) {
 		return fmt.Errorf("-plot is %q, must end in .png or .svg", o.plot)
-	case o.Steps < 1:
-		return fmt.Errorf("-steps is %d, must be at least 1", o.Steps)
 	}
-	return o.Check(f)
+	return nil
 }

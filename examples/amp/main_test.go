@@ -69,7 +69,9 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 	}{
 		{[]string{"-steps", "0"}, 2, "-steps is 0"},
 		{[]string{"-plot", "losses.gif", "-steps", "1"}, 2, ".png or .svg"},
-		{[]string{"-device", "tpu"}, 1, `"tpu"`},
+		{[]string{"-device", "tpu"}, 2, `"tpu"`},
+		{[]string{"-batch", "9223372036854775807"}, 2, "-batch is 9223372036854775807, must be 1 to 65536"},
+		{[]string{"-overflow", "-2"}, 2, "-overflow is -2, must be -1 to 1000000000"},
 		{[]string{"what"}, 2, `"what"`},
 	} {
 		var stdout, stderr bytes.Buffer

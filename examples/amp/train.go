@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -109,7 +110,8 @@ func (r *report) train(o options, corpus *text.Corpus, precision, name string, b
 		return nil, err
 	}
 	if !run.interrupted {
-		if run.ValLoss, err = t.Validate(); err != nil {
+		run.ValLoss, err = t.Validate()
+		if run.interrupted = errors.Is(err, session.ErrInterrupted); err != nil && !run.interrupted {
 			return nil, fmt.Errorf("validating: %w", err)
 		}
 	}

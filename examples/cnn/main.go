@@ -13,13 +13,13 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/examples/internal/classify"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
 	"github.com/cistern-ml/cistern/examples/models"
 	"github.com/cistern-ml/cistern/internal/command"
@@ -35,14 +35,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	p := classify.Program{
 		Name:     "cnn",
 		Defaults: classify.Options{Epochs: 6, Batch: 64, LR: 5e-3, Schedule: classify.OneCycle},
-		Flags: func(f *flag.FlagSet) func() error {
-			f.IntVar(&width, "width", 16, "channels of the first stage; each later one has twice as many")
-			return func() error {
-				if width < 1 || width > widest {
-					return fmt.Errorf("-width is %d, must be 1 to %d", width, widest)
-				}
-				return nil
-			}
+		Flags: func(f *session.Checked) {
+			f.Count(&width, "width", 16, 1, widest, "channels of the first stage; each later one has twice as many")
 		},
 		Model: func(rows, cols int) (nn.Layer, error) { return network(rows, cols, width) },
 	}

@@ -102,11 +102,11 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 		want string
 	}{
 		"missing data":      {[]string{"-data", empty}, 1, "train-images-idx3-ubyte"},
-		"unknown device":    {[]string{"-device", "tpu"}, 1, `"tpu"`},
+		"unknown device":    {[]string{"-device", "tpu"}, 2, `"tpu"`},
 		"no CUDA":           {[]string{"-device", "cuda:99"}, 1, "cuda:99"},
 		"device too small":  {[]string{"-device", "sim:30MiB", "-batch", "1000"}, 1, "out of memory"},
 		"width too large":   {[]string{"-device", "sim:80GiB", "-width", "1048576"}, 1, "out of memory"},
-		"fraction absurd":   {[]string{"-memory-fraction", "2"}, 1, "per_process_memory_fraction"},
+		"fraction absurd":   {[]string{"-memory-fraction", "2"}, 2, "-memory-fraction is 2, must be 0 to 1"},
 		"unwritable result": {[]string{"-device", "sim", "-data", digits, "-json", filepath.Join(empty, "no", "file")}, 1, "-json cannot be written"},
 		"no channels":       {[]string{"-width", "0"}, 2, "-width is 0"},
 		"absurd width":      {[]string{"-width", "1048577"}, 2, "-width is 1048577"},

@@ -13,9 +13,9 @@ const together = 100
 
 // judged draws digits and lets a judge look at them.
 func (t *trainer) judged(judge *digits.Judge) (distance float64, pixels []float32, err error) {
-	noise := tensor.NewGenerator(t.seed + 2) // the same noise each time
+	noise := t.first()
 	for left := t.compared; left > 0; left -= together {
-		drawn, err := t.draw(min(together, left), noise)
+		drawn, err := t.draw(min(together, left), noise, t.Interruption)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -25,8 +25,11 @@ func (t *trainer) judged(judge *digits.Judge) (distance float64, pixels []float3
 	return distance, pixels, err
 }
 
-// draw makes n digits of noise.
-func (t *trainer) draw(n int, noise *tensor.Generator) ([]float32, error) {
+// first draws the same noise each time.
+func (t *trainer) first() *tensor.Generator { return tensor.NewGenerator(t.seed + 2) }
+
+// draw makes n digits of noise. It asks check before each step, and ends with its error.
+func (t *trainer) draw(n int, noise *tensor.Generator, check func() error) ([]float32, error) {
 	e, err := tensor.On(t.Device)
 	if err != nil {
 		return nil, err
@@ -36,6 +39,10 @@ func (t *trainer) draw(n int, noise *tensor.Generator) ([]float32, error) {
 		return nil, err
 	}
 	for at := t.times - 1; at >= 0; at-- {
+		if err := check(); err != nil {
+			x.Release()
+			return nil, err
+		}
 		before, err := t.back(x, at, noise)
 		x.Release()
 		if err != nil {

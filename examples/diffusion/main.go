@@ -9,8 +9,8 @@
 // It is a denoising diffusion probabilistic model (Ho and others, 2020) with the cosine schedule; digits are drawn by the mean of the weights over the
 // last steps (nn.EMA). The distance is the one of Fréchet between features that a classifier of real digits sees in drawn and in real digits: 3.2 before
 // training and 0.5 after the usual steps, where as many real digits are at 0.2. It ends with a table, some of the digits in characters, and the memory
-// summary of the device; -json writes the numbers to a file, -save the mean weights. Ctrl-C ends training after the step that runs, draws, saves, and
-// prints the table; the exit code is 130.
+// summary of the device; -json writes the numbers to a file, -save the mean weights. Ctrl-C ends what runs after its batch, draws some digits, saves,
+// and prints the table; the exit code is 130.
 package main
 
 import (
@@ -32,11 +32,11 @@ type options struct {
 	seed                          uint64
 }
 
-// report is the program's JSON.
+// report is the program's JSON. Distances that were not taken, after Ctrl-C, are left out.
 type report struct {
-	FirstDistance float64 `json:"first_distance"` // of what is drawn before the first step
-	LastDistance  float64 `json:"last_distance"`  // and after the last
-	RealDistance  float64 `json:"real_distance"`  // of as many digits of those that were trained on
+	FirstDistance float64 `json:"first_distance,omitempty"` // of what is drawn before the first step
+	LastDistance  float64 `json:"last_distance,omitempty"`  // and after the last
+	RealDistance  float64 `json:"real_distance,omitempty"`  // of as many digits of those that were trained on
 	FirstLoss     float64 `json:"first_loss"`
 	LastLoss      float64 `json:"last_loss"` // mean of the last steps
 	session.Memory
@@ -59,13 +59,13 @@ func (o *options) parse(f *session.Flags, args []string) error {
 	f.StringVar(&o.png, "png", "", "file to draw some digits into, as PNG")
 	f.StringVar(&o.save, "save", "", "file to write the mean weights to, at the end")
 	f.BoolVar(&o.full, "full", false, "digits of 28 by 28 pixels")
-	f.Count(&o.steps, "steps", 1000, "training steps")
-	f.Count(&o.batch, "batch", 64, "digits per training step")
-	f.Count(&o.channels, "channels", 16, "channels of the largest images inside, a multiple of 4; the smaller ones have twice as many")
-	f.Count(&o.times, "times", 50, "steps from an image to noise, and back")
-	f.Count(&o.compared, "compared", 300, "digits to draw and compare")
-	f.Rate(&o.lr, "lr", 2e-3, "learning rate")
-	f.Number(&o.decay, "decay", 0.99, "part of the mean weights that stays in a step", "be 0 to 1", func(v float64) bool { return v >= 0 && v <= 1 })
+	f.Count(&o.steps, "steps", 1000, 1, session.MostSteps, "training steps")
+	f.Count(&o.batch, "batch", 64, 1, session.MostBatch, "digits per training step")
+	f.Count(&o.channels, "channels", 16, 1, session.MostWidth, "channels of the largest images inside, a multiple of 4; the smaller ones have twice as many")
+	f.Count(&o.times, "times", 50, 1, 10_000, "steps from an image to noise, and back")
+	f.Count(&o.compared, "compared", 300, 1, 100_000, "digits to draw and compare")
+	f.Positive(&o.lr, "lr", 2e-3, "learning rate")
+	f.Part(&o.decay, "decay", 0.99, "part of the mean weights that stays in a step")
 	err := f.Read(args)
 	if err == nil && o.channels%groups != 0 {
 		err = fmt.Errorf("-channels is %d, must be a multiple of %d", o.channels, groups)
@@ -83,7 +83,7 @@ func program(f *session.Flags, o options, stdout, stderr io.Writer) error {
 		Outputs: []session.Output{{Flag: "png", File: o.png}, {Flag: "save", File: o.save}},
 		Rows: func(row session.Row) {
 			row("training steps", "%d", r.Steps)
-			row("distance from real digits", "%.3f at first, %.3f at last, %.3f of real ones", r.FirstDistance, r.LastDistance, r.RealDistance)
+			row("distance from real digits", "%s", digits.Distances(r.FirstDistance, r.LastDistance, r.RealDistance))
 			row("loss", "%.4f at first, %.4f at last", r.FirstLoss, r.LastLoss)
 		},
 		Write: func(stdout io.Writer) error { return digits.Show(stdout, o.png, r.drawn, r.side) },

@@ -46,7 +46,9 @@ func TestRun_RandomNumbersAreOfTheSeed(t *testing.T) {
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
 	sessiontest.Refused(t, run, []string{"-steps", "0"}, []string{"-batch", "-1"}, []string{"-channels", "6"}, []string{"-times", "0"},
-		[]string{"-lr", "0"}, []string{"-decay", "2"}, []string{"-compared", "0"})
+		[]string{"-lr", "0"}, []string{"-decay", "2"}, []string{"-compared", "0"},
+		[]string{"-compared", "9223372036854775807"}, []string{"-times", "9223372036854775807"}, []string{"-channels", "4611686018427387904"},
+		[]string{"-batch", "65537"}, []string{"-steps", "1000000001"})
 }
 
 func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
@@ -54,6 +56,17 @@ func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
 	text := sessiontest.Interrupt(t, run, append(small, "-steps", "1000000", "-save", weights)...)
 	require.Contains(t, text, "| Allocated memory ")
 	require.FileExists(t, weights)
+}
+
+// Drawing and comparing takes long before training, too: Ctrl-C does not wait for it.
+func TestRun_InterruptedBeforeTraining_DrawsAndSaves(t *testing.T) {
+	dir := t.TempDir()
+	weights, picture := filepath.Join(dir, "weights.safetensors"), filepath.Join(dir, "digits.png")
+	args := append(small, "-compared", "100000", "-memory-http", "localhost:0", "-save", weights, "-png", picture)
+	text := sessiontest.Interrupt(t, run, args...)
+	require.Contains(t, text, "none at first, none at last")
+	require.FileExists(t, weights)
+	require.FileExists(t, picture)
 }
 
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {

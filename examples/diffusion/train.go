@@ -54,9 +54,28 @@ func train(s *session.Session, o options, r *report, stderr io.Writer) error {
 	return t.run(held, r, stderr)
 }
 
-// run trains between two looks of a judge at what is drawn.
-func (t *trainer) run(held digits.Set, r *report, stderr io.Writer) error {
-	judge, err := digits.NewJudge(t.Device, t.Set, held, t.seed)
+// run trains, and saves the mean weights. After Ctrl-C some digits are drawn with them as they are by then.
+func (t *trainer) run(held digits.Set, r *report, stderr io.Writer) (err error) {
+	stopped := t.learn(held, r, stderr)
+	if stopped != nil {
+		if !errors.Is(stopped, session.ErrInterrupted) {
+			return stopped
+		}
+		whole := func() error { return nil } // a second Ctrl-C ends the process
+		if r.drawn, err = t.draw(min(digits.Shown, t.compared), t.first(), whole); err != nil {
+			return err
+		}
+	}
+	r.side = t.Side
+	if len(t.losses) > 0 {
+		r.FirstLoss, r.LastLoss = t.losses[0], t.recent()
+	}
+	return errors.Join(stopped, session.SaveWeights(t.save, t.mean.Module))
+}
+
+// learn trains between two looks of a judge at what is drawn.
+func (t *trainer) learn(held digits.Set, r *report, stderr io.Writer) error {
+	judge, err := digits.NewJudge(t.Device, t.Set, held, t.seed, t.Interruption)
 	if err != nil {
 		return err
 	}
@@ -67,18 +86,11 @@ func (t *trainer) run(held digits.Set, r *report, stderr io.Writer) error {
 	if r.FirstDistance, r.drawn, err = t.judged(judge); err != nil {
 		return err
 	}
-	stopped := t.Loop(stderr, t.steps, t.step)
-	if stopped != nil && !errors.Is(stopped, session.ErrInterrupted) {
-		return stopped
-	}
-	if r.LastDistance, r.drawn, err = t.judged(judge); err != nil {
+	if err := t.Loop(stderr, t.steps, t.step); err != nil {
 		return err
 	}
-	r.side = t.Side
-	if len(t.losses) > 0 {
-		r.FirstLoss, r.LastLoss = t.losses[0], t.recent()
-	}
-	return errors.Join(stopped, session.SaveWeights(t.save, t.mean.Module))
+	r.LastDistance, r.drawn, err = t.judged(judge)
+	return err
 }
 
 // end gives all memory back, and notes what there was.

@@ -9,7 +9,7 @@
 // Both networks are convolutional (Radford and others, 2016). The distance is the one of Fréchet between features that a classifier of real digits sees
 // in 1,000 drawn and in real digits: 18.9 before training and 0.8 after the usual steps, where as many real digits are at 0.1. It ends with a table,
 // some of the digits in characters, and the memory summary of the device; -json writes the numbers to a file, -save the generator's weights. Ctrl-C ends
-// training after the step that runs, saves, and prints the table; the exit code is 130.
+// what runs after its batch, draws some digits, saves, and prints the table; the exit code is 130.
 package main
 
 import (
@@ -28,11 +28,11 @@ type options struct {
 	seed                         uint64
 }
 
-// report is the program's JSON.
+// report is the program's JSON. Distances that were not taken, after Ctrl-C, are left out.
 type report struct {
-	FirstDistance float64 `json:"first_distance"` // of what is drawn before the first step
-	LastDistance  float64 `json:"last_distance"`  // and after the last
-	RealDistance  float64 `json:"real_distance"`  // of as many digits of those that were trained on
+	FirstDistance float64 `json:"first_distance,omitempty"` // of what is drawn before the first step
+	LastDistance  float64 `json:"last_distance,omitempty"`  // and after the last
+	RealDistance  float64 `json:"real_distance,omitempty"`  // of as many digits of those that were trained on
 	DrawnLoss     float64 `json:"generator_loss"`
 	JudgedLoss    float64 `json:"discriminator_loss"`
 	session.Memory
@@ -54,11 +54,11 @@ func (o *options) parse(f *session.Flags, args []string) error {
 	f.StringVar(&o.data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
 	f.StringVar(&o.png, "png", "", "file to draw some digits into, as PNG")
 	f.StringVar(&o.save, "save", "", "file to write the generator's weights to, at the end")
-	f.Count(&o.steps, "steps", 1000, "training steps")
-	f.Count(&o.batch, "batch", 64, "digits per training step")
-	f.Count(&o.channels, "channels", 16, "channels of the largest images inside; the smaller ones have twice as many")
-	f.Count(&o.code, "code", 32, "random numbers that a digit is drawn from")
-	f.Rate(&o.lr, "lr", 1e-3, "learning rate of both networks")
+	f.Count(&o.steps, "steps", 1000, 1, session.MostSteps, "training steps")
+	f.Count(&o.batch, "batch", 64, 1, session.MostBatch, "digits per training step")
+	f.Count(&o.channels, "channels", 16, 1, session.MostWidth, "channels of the largest images inside; the smaller ones have twice as many")
+	f.Count(&o.code, "code", 32, 1, session.MostWidth, "random numbers that a digit is drawn from")
+	f.Positive(&o.lr, "lr", 1e-3, "learning rate of both networks")
 	err := f.Read(args)
 	o.seed = f.Seed
 	return err
@@ -73,7 +73,7 @@ func program(f *session.Flags, o options, stdout, stderr io.Writer) error {
 		Outputs: []session.Output{{Flag: "png", File: o.png}, {Flag: "save", File: o.save}},
 		Rows: func(row session.Row) {
 			row("training steps", "%d", r.Steps)
-			row("distance from real digits", "%.3f at first, %.3f at last, %.3f of real ones", r.FirstDistance, r.LastDistance, r.RealDistance)
+			row("distance from real digits", "%s", digits.Distances(r.FirstDistance, r.LastDistance, r.RealDistance))
 			row("loss", "%.4f of the generator, %.4f of the discriminator", r.DrawnLoss, r.JudgedLoss)
 		},
 		Write: func(stdout io.Writer) error { return digits.Show(stdout, o.png, r.drawn, r.side) },

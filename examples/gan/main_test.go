@@ -51,7 +51,8 @@ func TestRun_RandomNumbersAreOfTheSeed(t *testing.T) {
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
 	sessiontest.Refused(t, run, []string{"-steps", "0"}, []string{"-batch", "-1"}, []string{"-channels", "0"}, []string{"-code", "0"},
-		[]string{"-lr", "0"}, []string{"-lr", "NaN"})
+		[]string{"-lr", "0"}, []string{"-lr", "NaN"},
+		[]string{"-batch", "1000000000"}, []string{"-channels", "4611686018427387904"}, []string{"-code", "9223372036854775807"})
 }
 
 func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
@@ -59,6 +60,16 @@ func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
 	text := sessiontest.Interrupt(t, run, append(small, "-steps", "1000000", "-save", weights)...)
 	require.Contains(t, text, "| Allocated memory ")
 	require.FileExists(t, weights)
+}
+
+// A judge learns before the networks do: Ctrl-C does not wait for it.
+func TestRun_InterruptedBeforeTraining_DrawsAndSaves(t *testing.T) {
+	dir := t.TempDir()
+	weights, picture := filepath.Join(dir, "weights.safetensors"), filepath.Join(dir, "digits.png")
+	text := sessiontest.Interrupt(t, run, append(small, "-memory-http", "localhost:0", "-save", weights, "-png", picture)...)
+	require.Contains(t, text, "none at last")
+	require.FileExists(t, weights)
+	require.FileExists(t, picture)
 }
 
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {

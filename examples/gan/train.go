@@ -50,9 +50,24 @@ func train(s *session.Session, o options, r *report, stderr io.Writer) error {
 	return t.run(held, r, stderr)
 }
 
-// run trains between two looks of a judge at what the generator draws.
-func (t *trainer) run(held digits.Set, r *report, stderr io.Writer) error {
-	judge, err := digits.NewJudge(t.Device, t.Set, held, t.seed)
+// run trains, and saves the weights. After Ctrl-C there are some digits of the generator as it is by then.
+func (t *trainer) run(held digits.Set, r *report, stderr io.Writer) (err error) {
+	stopped := t.learn(held, r, stderr)
+	if stopped != nil {
+		if !errors.Is(stopped, session.ErrInterrupted) {
+			return stopped
+		}
+		if r.drawn, err = t.draw(t.codes()); err != nil {
+			return err
+		}
+	}
+	r.side, r.DrawnLoss, r.JudgedLoss = t.Side, t.drawn, t.told
+	return errors.Join(stopped, session.SaveWeights(t.save, t.gen))
+}
+
+// learn trains between two looks of a judge at what the generator draws.
+func (t *trainer) learn(held digits.Set, r *report, stderr io.Writer) error {
+	judge, err := digits.NewJudge(t.Device, t.Set, held, t.seed, t.Interruption)
 	if err != nil {
 		return err
 	}
@@ -63,15 +78,11 @@ func (t *trainer) run(held digits.Set, r *report, stderr io.Writer) error {
 	if r.FirstDistance, r.drawn, err = t.judged(judge); err != nil {
 		return err
 	}
-	stopped := t.Loop(stderr, t.steps, t.step)
-	if stopped != nil && !errors.Is(stopped, session.ErrInterrupted) {
-		return stopped
-	}
-	if r.LastDistance, r.drawn, err = t.judged(judge); err != nil {
+	if err := t.Loop(stderr, t.steps, t.step); err != nil {
 		return err
 	}
-	r.side, r.DrawnLoss, r.JudgedLoss = t.Side, t.drawn, t.told
-	return errors.Join(stopped, session.SaveWeights(t.save, t.gen))
+	r.LastDistance, r.drawn, err = t.judged(judge)
+	return err
 }
 
 // end gives all memory back, and notes what there was.
@@ -121,10 +132,11 @@ func loss(logits *autograd.Variable, p float64) *autograd.Variable {
 
 // judged draws digits and lets a judge look at them. It returns them, too.
 func (t *trainer) judged(judge *digits.Judge) (distance float64, pixels []float32, err error) {
-	nn.Eval(t.gen)
-	defer nn.Train(t.gen)
-	noise := tensor.NewGenerator(t.seed + 3) // the same codes each time
+	noise := t.codes()
 	for len(pixels) < compared*t.Side*t.Side {
+		if err := t.Interruption(); err != nil {
+			return 0, nil, err
+		}
 		drawn, err := t.draw(noise)
 		if err != nil {
 			return 0, nil, err
@@ -135,7 +147,13 @@ func (t *trainer) judged(judge *digits.Judge) (distance float64, pixels []float3
 	return distance, pixels, err
 }
 
+// codes draws the same codes each time.
+func (t *trainer) codes() *tensor.Generator { return tensor.NewGenerator(t.seed + 3) }
+
+// draw makes 100 digits.
 func (t *trainer) draw(noise *tensor.Generator) ([]float32, error) {
+	nn.Eval(t.gen)
+	defer nn.Train(t.gen)
 	g := autograd.NewGraph(t.Device, autograd.NoGrad(), autograd.WithGenerator(noise))
 	defer g.Release()
 	return autograd.Values[float32](t.gen.Forward(g.RandN(tensor.Float32, 100, t.code)))

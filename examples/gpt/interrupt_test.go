@@ -19,6 +19,15 @@ func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
 	require.NotZero(t, r.ValLoss)
 }
 
+// Ctrl-C does not wait for the end of a long text.
+func TestRun_InterruptedAfterTraining_SavesAndTellsWhatItHas(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state.safetensors")
+	args := append(small[:len(small):len(small)], "-steps", "0", "-memory-http", "localhost:0", "-save", file, "-sample", "100000")
+	text := sessiontest.Interrupt(t, run, args...)
+	require.Contains(t, text, "none: interrupted")
+	require.FileExists(t, file)
+}
+
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 	sessiontest.Outputs(t, run, []string{"save", "json"}, small...)
 }

@@ -34,6 +34,9 @@ type options struct {
 	watch    session.Watch
 }
 
+// mostBeams is the largest -beam: each has a copy of all that is written, and of the keys and values of a sequence.
+const mostBeams = 256
+
 func main() { command.Main("gpt", run) }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags, 130 after Ctrl-C.
@@ -43,49 +46,27 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) error {
-	f := command.NewFlagSet("gpt", stderr)
-	o.Flags(f)
+	f := session.NewChecked("gpt", stderr)
+	o.Flags(f, 0)
 	f.StringVar(&o.AMP, "amp", "off", "precision of matrix products: off, fp16 or bf16")
 	f.StringVar(&o.save, "save", "", "file to write the state of training to, at the end")
 	f.StringVar(&o.resume, "resume", "", "file to read the state of training from, at the start")
-	f.IntVar(&o.stop, "stop", 0, "stop after this step, of all -steps (default: go to the end)")
-	f.IntVar(&o.sample, "sample", 300, "characters to write at the end")
+	f.Count(&o.stop, "stop", 0, 0, session.MostSteps, "stop after this step, of all -steps (default: go to the end)")
+	f.Count(&o.sample, "sample", 300, 0, session.MostWritten, "characters to write at the end")
 	f.BoolVar(&o.writing.Greedy, "greedy", false, "write the likeliest character each time")
-	f.Float64Var(&o.writing.Temperature, "temperature", 1, "divisor of the logits: below 1 the likely becomes likelier")
-	f.IntVar(&o.writing.TopK, "top-k", 0, "draw from so many of the likeliest characters (default: all)")
-	f.Float64Var(&o.writing.TopP, "top-p", 1, "draw from the likeliest characters whose probabilities add up to this")
-	f.Float64Var(&o.writing.RepetitionPenalty, "repetition-penalty", 1, "what the logits of characters that are there already are divided by")
-	f.IntVar(&o.writing.Beam, "beam", 0, "write what beam search with so many hypotheses finds likeliest (default: draw)")
-	f.Float64Var(&o.fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	f.Positive(&o.writing.Temperature, "temperature", 1, "divisor of the logits: below 1 the likely becomes likelier (-greedy stands for 0)")
+	f.Count(&o.writing.TopK, "top-k", 0, 0, session.MostTokens, "draw from so many of the likeliest characters (default: all)")
+	f.Number(&o.writing.TopP, "top-p", 1, "draw from the likeliest characters whose probabilities add up to this", "be above 0 and at most 1",
+		func(v float64) bool { return v > 0 && v <= 1 })
+	f.Positive(&o.writing.RepetitionPenalty, "repetition-penalty", 1, "what the logits of characters that are there already are divided by")
+	f.Count(&o.writing.Beam, "beam", 0, 0, mostBeams, "write what beam search with so many hypotheses finds likeliest (default: draw)")
+	f.Part(&o.fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
 	o.watch.AddFlags(f)
-	if err := command.Parse(f, args); err != nil {
+	if err := f.Read(args); err != nil {
 		return err
 	}
-	if o.sample < 0 {
-		return fmt.Errorf("-sample is %d, must not be negative", o.sample)
-	}
-	if err := o.checkWriting(); err != nil {
-		return err
-	}
-	return o.Check(f)
-}
-
-// checkWriting refuses what no text can be written with.
-func (o *options) checkWriting() error {
-	w := &o.writing
-	switch {
-	case !(w.Temperature > 0):
-		return fmt.Errorf("-temperature is %g, must be positive (-greedy stands for 0)", w.Temperature)
-	case w.TopK < 0:
-		return fmt.Errorf("-top-k is %d, must not be negative", w.TopK)
-	case !(w.TopP > 0 && w.TopP <= 1):
-		return fmt.Errorf("-top-p is %g, must be above 0 and at most 1", w.TopP)
-	case !(w.RepetitionPenalty > 0):
-		return fmt.Errorf("-repetition-penalty is %g, must be positive", w.RepetitionPenalty)
-	case w.Beam < 0:
-		return fmt.Errorf("-beam is %d, must not be negative", w.Beam)
-	case w.Beam > 1 && w.Greedy:
-		return fmt.Errorf("-beam %d and -greedy exclude each other", w.Beam)
+	if o.writing.Beam > 1 && o.writing.Greedy {
+		return fmt.Errorf("-beam %d and -greedy exclude each other", o.writing.Beam)
 	}
 	return nil
 }

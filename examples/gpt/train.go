@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -75,7 +76,8 @@ func train(t *lm.Trainer, o options, bars io.Writer) (*report, error) {
 	}
 	r.TrainLoss, r.StepsPerSecond, r.LateSteps = p.TrainLoss, p.StepsPerSecond, p.LateSteps
 	if r.interrupted = p.Interrupted; !r.interrupted {
-		if err := r.try(t, o); err != nil {
+		err := r.try(t, o)
+		if r.interrupted = errors.Is(err, session.ErrInterrupted); err != nil && !r.interrupted {
 			return nil, err
 		}
 	}
@@ -113,7 +115,7 @@ func (r *report) print(w io.Writer, t *lm.Trainer) {
 		row("parameters", "%d", r.Parameters)
 		if t.Computes() {
 			row("training loss", "%.4f at first, %.4f at last", r.FirstLoss, r.TrainLoss)
-			if r.interrupted {
+			if r.interrupted && r.ValLoss == 0 {
 				row("validation loss", "none: interrupted")
 			} else {
 				row("validation loss", "%.4f per character", r.ValLoss)

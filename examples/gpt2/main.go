@@ -13,6 +13,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -51,56 +52,41 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) error {
-	f := command.NewFlagSet("gpt2", stderr)
+	f := session.NewChecked("gpt2", stderr)
 	f.StringVar(&o.folder, "model", tiny, "folder of the model")
 	f.StringVar(&o.prompt, "prompt", "The cat sat on the", "text to continue")
-	f.IntVar(&o.tokens, "tokens", 40, "tokens to write")
-	f.Float64Var(&o.temperature, "temperature", 0, "0 for the likeliest token, else how even the chances are: 1 for those that the model gives")
-	f.IntVar(&o.topK, "top-k", 0, "draw from this many of the likeliest tokens (default: all)")
+	f.Count(&o.tokens, "tokens", 40, 0, session.MostWritten, "tokens to write")
+	f.Number(&o.temperature, "temperature", 0, "0 for the likeliest token, else how even the chances are: 1 for those that the model gives",
+		"be finite and not negative", func(v float64) bool { return v >= 0 && !math.IsInf(v, 0) })
+	f.Count(&o.topK, "top-k", 0, 0, session.MostTokens, "draw from this many of the likeliest tokens (default: all)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of all random numbers")
-	f.StringVar(&o.device, "device", "host", "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
+	f.DeviceFlag(&o.device, "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&o.dtype, "dtype", "f32", "type of the weights: f32, bf16 or fp16")
 	f.StringVar(&o.lora, "lora", "", "file of adapters: read, or written if there is -text")
 	f.StringVar(&o.text, "text", "", "text to train adapters on")
-	f.IntVar(&o.rank, "rank", 8, "rank of the adapters")
-	f.Float64Var(&o.alpha, "alpha", 16, "what the adapters' part is multiplied by, times their rank")
-	f.IntVar(&o.steps, "steps", 100, "training steps")
-	f.IntVar(&o.batch, "batch", 4, "sequences of a training step")
-	f.IntVar(&o.seq, "seq", 64, "tokens of a sequence")
-	f.Float64Var(&o.lr, "lr", 1e-3, "learning rate")
+	f.Count(&o.rank, "rank", 8, 1, session.MostWidth, "rank of the adapters")
+	f.Number(&o.alpha, "alpha", 16, "what the adapters' part is multiplied by, times their rank", "be finite",
+		func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) })
+	f.Count(&o.steps, "steps", 100, 0, session.MostSteps, "training steps")
+	f.Count(&o.batch, "batch", 4, 1, session.MostBatch, "sequences of a training step")
+	f.Count(&o.seq, "seq", 64, 1, 1<<20, "tokens of a sequence")
+	f.Product(session.MostTokens, &o.batch, "batch", &o.seq, "seq")
+	f.Positive(&o.lr, "lr", 1e-3, "learning rate")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")
 	o.watch.AddFlags(f)
-	if err := command.Parse(f, args); err != nil {
-		return err
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
-	return o.check()
+	f.Check(o.check)
+	return f.Read(args)
 }
 
-// check refuses what cannot be done.
+// check refuses what cannot be done, besides what is out of bounds.
 func (o *options) check() error {
-	for _, v := range []struct {
-		bad  bool
-		what string
-	}{
-		{o.tokens < 0, fmt.Sprintf("-tokens is %d, must not be negative", o.tokens)},
-		{!(o.temperature >= 0) || math.IsInf(o.temperature, 0), fmt.Sprintf("-temperature is %g, must not be negative", o.temperature)},
-		{o.topK < 0, fmt.Sprintf("-top-k is %d, must not be negative", o.topK)},
-		{dtypes[o.dtype] == 0, fmt.Sprintf("-dtype is %q, must be f32, bf16 or fp16", o.dtype)},
-		{o.text != "" && o.lora == "", "-text trains adapters: -lora names the file for them"},
-		{o.text != "" && o.dtype != "f32", "adapters are trained in f32"},
-		{o.rank < 1, fmt.Sprintf("-rank is %d, must be at least 1", o.rank)},
-		{math.IsNaN(o.alpha) || math.IsInf(o.alpha, 0), fmt.Sprintf("-alpha is %g", o.alpha)},
-		{o.steps < 0, fmt.Sprintf("-steps is %d, must not be negative", o.steps)},
-		{o.batch < 1, fmt.Sprintf("-batch is %d, must be at least 1", o.batch)},
-		{o.seq < 1, fmt.Sprintf("-seq is %d, must be at least 1", o.seq)},
-		{!(o.lr > 0), fmt.Sprintf("-lr is %g, must be positive", o.lr)},
-	} {
-		if v.bad {
-			return fmt.Errorf("%s", v.what)
-		}
+	switch {
+	case dtypes[o.dtype] == 0:
+		return fmt.Errorf("-dtype is %q, must be f32, bf16 or fp16", o.dtype)
+	case o.text != "" && o.lora == "":
+		return errors.New("-text trains adapters: -lora names the file for them")
+	case o.text != "" && o.dtype != "f32":
+		return errors.New("adapters are trained in f32")
 	}
 	return nil
 }

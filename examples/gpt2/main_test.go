@@ -107,12 +107,17 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 		"broken":         {[]string{"-lora", broken}, 1, "not a sound safetensors file"},
 		"a model":        {[]string{"-lora", filepath.Join(folder, "model.safetensors")}, 1, "no file of adapters"},
 		"too small":      {[]string{"-device", "sim:64KiB"}, 1, "out of memory"},
-		"device":         {[]string{"-device", "tpu"}, 1, `"tpu"`},
+		"device":         {[]string{"-device", "tpu"}, 2, `"tpu"`},
 		"type":           {[]string{"-dtype", "f8"}, 2, `"f8"`},
 		"temperature":    {[]string{"-temperature", "-1"}, 2, "-temperature is -1"},
 		"nowhere":        {[]string{"-text", short}, 2, "-lora names"},
 		"half":           {[]string{"-text", short, "-lora", adapters, "-dtype", "fp16"}, 2, "in f32"},
 		"rank":           {[]string{"-rank", "0"}, 2, "-rank is 0"},
+		"absurd rank":    {[]string{"-rank", "9223372036854775807"}, 2, "-rank is 9223372036854775807, must be 1 to 65536"},
+		"absurd batch":   {[]string{"-batch", "9223372036854775807"}, 2, "-batch is 9223372036854775807, must be"},
+		"many tokens":    {[]string{"-batch", "65536", "-seq", "1024"}, 2, "their product must be at most"},
+		"absurd text":    {[]string{"-tokens", "9223372036854775807"}, 2, "-tokens is 9223372036854775807, must be"},
+		"no number":      {[]string{"-alpha", "NaN"}, 2, "-alpha is NaN, must be finite"},
 		"argument":       {[]string{"what"}, 2, `"what"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,20 +35,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(args []string, stderr io.Writer) error {
-	f := command.NewFlagSet("memory", stderr)
+	f := session.NewChecked("memory", stderr)
 	f.StringVar(&o.device, "device", "host", "whose memory to show: host, or sim for a simulated device")
-	f.DurationVar(&o.pace, "pace", 1500*time.Millisecond, "pause after each step; 0 for none")
+	f.DurationVar(&o.pace, "pace", 1500*time.Millisecond, "pause after each step; 0 for none, 1h at most")
 	o.watch.AddFlags(f)
-	if err := command.Parse(f, args); err != nil {
+	if err := f.Read(args); err != nil {
 		return err
 	}
 	switch {
-	case f.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case o.device != "host" && o.device != "sim":
 		return fmt.Errorf("-device is %q, must be host or sim: the tour needs a small device of its own", o.device)
-	case o.pace < 0:
-		return fmt.Errorf("-pace is %s, must not be negative", o.pace)
+	case o.pace < 0 || o.pace > time.Hour:
+		return fmt.Errorf("-pace is %s, must be 0 to 1h", o.pace)
 	}
 	return nil
 }

@@ -85,6 +85,8 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-device is \"cuda:0\"": {"-device", "cuda:0"},
 		"-pace is -1s":          {"-pace", "-1s"},
+		"-pace is 1h0m0.001s":   {"-pace", "1h1ms"},
+		"-memory-report is":     {"-memory-report", "x.png"},
 		`"what"`:                {"what"},
 		"-speed":                {"-speed", "1"},
 	} {

@@ -10,12 +10,11 @@
 package main
 
 import (
-	"flag"
-	"fmt"
 	"io"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/examples/internal/classify"
+	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
 	"github.com/cistern-ml/cistern/internal/command"
 )
@@ -30,16 +29,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	p := classify.Program{
 		Name:     "mnist",
 		Defaults: classify.Options{Epochs: 20, Batch: 64, LR: 2e-3},
-		Flags: func(f *flag.FlagSet) func() error {
-			f.IntVar(&hidden, "hidden", 512, "hidden units")
-			return func() error {
-				if hidden < 1 {
-					return fmt.Errorf("-hidden is %d, must be at least 1", hidden)
-				}
-				return nil
-			}
-		},
-		Model: func(rows, cols int) (nn.Layer, error) { return network(rows*cols, hidden), nil },
+		Flags:    func(f *session.Checked) { f.Count(&hidden, "hidden", 512, 1, 1<<20, "hidden units") },
+		Model:    func(rows, cols int) (nn.Layer, error) { return network(rows*cols, hidden), nil },
 	}
 	return p.Run(args, stdout, stderr)
 }

@@ -50,6 +50,9 @@ func (t *trainer) act(states []float32) (chosen []int64, expected []float32, err
 // entropy keeps the actor from being sure too early. It returns the last loss.
 func (t *trainer) learn(r *rollout) (loss float64, err error) {
 	for range t.epochs {
+		if err := t.Interruption(); err != nil {
+			return 0, err
+		}
 		if loss, err = t.epoch(r); err != nil {
 			return 0, err
 		}

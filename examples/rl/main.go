@@ -7,12 +7,14 @@
 // Some carts are pushed at once, by actions that the actor's probabilities are drawn from; after a number of steps the actor learns from how much
 // better than the critic's expectation they went, and the critic what to expect. An episode ends when the pole falls, the cart leaves its track, or
 // after 500 steps. It ends with a table of the mean length of the first and the last 100 episodes (about 20 and, after the usual updates, more than
-// 300), and the memory summary of the device; -json writes the numbers to a file. Ctrl-C ends it after the update that runs; the exit code is 130.
+// 300), and the memory summary of the device; -json writes the numbers to a file. Ctrl-C ends it at the next step of the carts or the optimizer; the exit code
+// is 130.
 package main
 
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/internal/command"
@@ -46,14 +48,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *options) parse(f *session.Flags, args []string) error {
-	f.Count(&o.updates, "updates", 150, "times that the carts are pushed, and that the agent learns of it")
-	f.Count(&o.carts, "carts", 16, "carts that are pushed at once")
-	f.Count(&o.horizon, "horizon", 32, "steps of each cart for an update")
-	f.Count(&o.epochs, "epochs", 6, "steps of the optimizer for an update")
-	f.Count(&o.width, "width", 64, "units of a hidden layer")
-	f.Rate(&o.lr, "lr", 1e-2, "learning rate")
-	f.Number(&o.gamma, "gamma", 0.99, "what a reward is worth a step later", "be 0 to 1", func(v float64) bool { return v >= 0 && v <= 1 })
-	f.Number(&o.entropy, "entropy", 0.01, "weight of the actor's entropy", "not be negative", func(v float64) bool { return v >= 0 })
+	f.Count(&o.updates, "updates", 150, 1, session.MostSteps, "times that the carts are pushed, and that the agent learns of it")
+	f.Count(&o.carts, "carts", 16, 1, session.MostBatch, "carts that are pushed at once")
+	f.Count(&o.horizon, "horizon", 32, 1, session.MostBatch, "steps of each cart for an update")
+	f.Product(1<<22, &o.carts, "carts", &o.horizon, "horizon")
+	f.Count(&o.epochs, "epochs", 6, 1, 10_000, "steps of the optimizer for an update")
+	f.Count(&o.width, "width", 64, 1, session.MostWidth, "units of a hidden layer")
+	f.Positive(&o.lr, "lr", 1e-2, "learning rate")
+	f.Part(&o.gamma, "gamma", 0.99, "what a reward is worth a step later")
+	f.Number(&o.entropy, "entropy", 0.01, "weight of the actor's entropy", "be finite and not negative",
+		func(v float64) bool { return v >= 0 && !math.IsInf(v, 0) })
 	err := f.Read(args)
 	o.seed = f.Seed
 	return err
@@ -87,7 +91,11 @@ func train(s *session.Session, o options, r *report, stderr io.Writer) error {
 		r.FirstLength = mean(t.lengths[:min(len(t.lengths), 100)])
 	}()
 	return s.Loop(stderr, o.updates, func() (string, error) {
-		r.LastLoss, err = t.step()
-		return fmt.Sprintf("%5.1f steps", t.recent()), err
+		loss, err := t.step()
+		if err != nil {
+			return "", err
+		}
+		r.LastLoss = loss
+		return fmt.Sprintf("%5.1f steps", t.recent()), nil
 	})
 }

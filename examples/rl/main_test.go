@@ -28,11 +28,19 @@ func TestRun_LearnsToBalance(t *testing.T) {
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
 	sessiontest.Refused(t, run, []string{"-updates", "0"}, []string{"-carts", "-1"}, []string{"-horizon", "0"}, []string{"-epochs", "0"},
-		[]string{"-width", "0"}, []string{"-lr", "0"}, []string{"-lr", "NaN"}, []string{"-gamma", "2"}, []string{"-entropy", "-1"})
+		[]string{"-width", "0"}, []string{"-lr", "0"}, []string{"-lr", "NaN"}, []string{"-gamma", "2"}, []string{"-entropy", "-1"},
+		[]string{"-carts", "1000000000"}, []string{"-horizon", "9223372036854775807"}, []string{"-carts", "65536", "-horizon", "65"},
+		[]string{"-epochs", "10001"}, []string{"-width", "65537"}, []string{"-updates", "1000000001"})
 }
 
 func TestRun_Interrupted_TellsWhatItHas(t *testing.T) {
 	require.Contains(t, sessiontest.Interrupt(t, run, "-updates", "1000000"), "| Allocated memory ")
+}
+
+// A long update does not have to end first.
+func TestRun_InterruptedInAnUpdate_TellsWhatItHas(t *testing.T) {
+	text := sessiontest.Interrupt(t, run, "-memory-http", "localhost:0", "-horizon", "65536", "-carts", "64")
+	require.Regexp(t, `updates +0\n`, text)
 }
 
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {

@@ -72,6 +72,9 @@ func (t *trainer) play() (*rollout, error) {
 	r := &rollout{}
 	var expected, goes []float32 // goes is 0 where an episode ended
 	for step := 0; ; step++ {
+		if err := t.Interruption(); err != nil {
+			return nil, err
+		}
 		from := len(r.states)
 		for _, c := range t.carts {
 			r.states = c.observe(r.states)

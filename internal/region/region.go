@@ -5,6 +5,7 @@ package region
 import (
 	"context"
 	"runtime/trace"
+	"sync/atomic"
 	"time"
 
 	"github.com/cistern-ml/cistern/internal/timeline"
@@ -13,20 +14,37 @@ import (
 // On reports whether anybody wants to know. Callers ask first: the name of a region may have to be put together.
 func On() bool { return trace.IsEnabled() || timeline.Active() != nil }
 
-// Begin begins a region, which ends when end is called, by the same goroutine. Regions in it end before it does.
+// Begin begins a region, which ends when end is called, by the same goroutine. Regions in it end before it does. Calling end again does
+// nothing.
 func Begin(category, name string) (end func()) {
-	r := timeline.Active()
-	var t *trace.Region
+	o := &open{recorder: timeline.Active()}
 	if trace.IsEnabled() {
-		t = trace.StartRegion(context.Background(), name)
+		o.trace = trace.StartRegion(context.Background(), name)
 	}
-	begin := time.Now()
-	return func() {
-		if t != nil {
-			t.End()
-		}
-		if r != nil {
-			r.Region(category, name, begin, time.Since(begin))
-		}
+	o.begin = time.Now()
+	if o.recorder != nil {
+		o.id = o.recorder.Begin(category, name, o.begin)
+	}
+	return o.end
+}
+
+// open is a region that has begun.
+type open struct {
+	recorder timeline.Recorder // nil if nobody recorded
+	id       uint64
+	trace    *trace.Region // nil if no trace was written
+	begin    time.Time
+	ended    atomic.Bool
+}
+
+func (o *open) end() {
+	if o.ended.Swap(true) {
+		return
+	}
+	if o.trace != nil {
+		o.trace.End()
+	}
+	if o.recorder != nil {
+		o.recorder.End(o.id, time.Since(o.begin))
 	}
 }

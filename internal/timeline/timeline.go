@@ -14,8 +14,10 @@ type Recorder interface {
 	Launch(kind uint8, index int)
 	// Operation is an operation that ran on a stream.
 	Operation(kind uint8, index int, stream uint64, name string, begin time.Time, took time.Duration)
-	// Region is a part of the program.
-	Region(category, name string, begin time.Time, took time.Duration)
+	// Begin is the begin of a part of the program, which gets a number for End.
+	Begin(category, name string, begin time.Time) (id uint64)
+	// End is the end of a part that has begun, once.
+	End(id uint64, took time.Duration)
 }
 
 // active is who records.

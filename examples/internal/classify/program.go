@@ -3,8 +3,6 @@
 package classify
 
 import (
-	"flag"
-	"fmt"
 	"io"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
@@ -34,8 +32,8 @@ type Model func(rows, cols int) (nn.Layer, error)
 type Program struct {
 	Name     string
 	Defaults Options
-	// Flags adds the program's own flags, and returns what checks them when they are read.
-	Flags func(f *flag.FlagSet) (check func() error)
+	// Flags adds the program's own flags.
+	Flags func(f *session.Checked)
 	Model Model
 }
 
@@ -51,37 +49,16 @@ func (p *Program) Run(args []string, stdout, stderr io.Writer) int {
 
 func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
 	o := p.Defaults
-	f := command.NewFlagSet(p.Name, stderr)
-	f.StringVar(&o.Device, "device", "host", "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
+	f := session.NewChecked(p.Name, stderr)
+	f.DeviceFlag(&o.Device, "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&o.Data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
 	f.StringVar(&o.JSON, "json", "", "file to write the figures to")
-	f.IntVar(&o.Epochs, "epochs", o.Epochs, "passes over the training images")
-	f.IntVar(&o.Batch, "batch", o.Batch, "images per training step")
+	f.Count(&o.Epochs, "epochs", o.Epochs, 1, 1_000_000, "passes over the training images")
+	f.Count(&o.Batch, "batch", o.Batch, 1, session.MostBatch, "images per training step")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
-	f.Float64Var(&o.LR, "lr", o.LR, o.Schedule.usage())
-	f.Float64Var(&o.Fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	f.Positive(&o.LR, "lr", o.LR, o.Schedule.usage())
+	f.Part(&o.Fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
 	o.Watch.AddFlags(f)
-	own := p.Flags(f)
-	if err := command.Parse(f, args); err != nil {
-		return nil, err
-	}
-	err := o.check(f)
-	if err == nil {
-		err = own()
-	}
-	return &o, err
-}
-
-func (o *Options) check(f *flag.FlagSet) error {
-	switch {
-	case f.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", f.Arg(0))
-	case o.Epochs < 1:
-		return fmt.Errorf("-epochs is %d, must be at least 1", o.Epochs)
-	case o.Batch < 1:
-		return fmt.Errorf("-batch is %d, must be at least 1", o.Batch)
-	case !(o.LR > 0):
-		return fmt.Errorf("-lr is %g, must be positive", o.LR)
-	}
-	return nil
+	p.Flags(f)
+	return &o, f.Read(args)
 }

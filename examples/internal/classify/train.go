@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -128,6 +129,9 @@ func (t *trainer) epoch(epoch int, batches *data.Loader) error {
 		return nil
 	}
 	accuracy, err := t.accuracy()
+	if t.report.interrupted = errors.Is(err, session.ErrInterrupted); t.report.interrupted {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("testing: %w", err)
 	}
@@ -173,6 +177,9 @@ func (t *trainer) accuracy() (float64, error) {
 	batches := data.NewLoader(t.Session.Device, t.test, t.Batch)
 	right := 0.0
 	for images, labels := range batches.Batches() {
+		if err := t.Interruption(); err != nil {
+			return 0, err
+		}
 		n, err := t.recognized(images, labels)
 		if err != nil {
 			return 0, err

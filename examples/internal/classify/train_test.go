@@ -2,6 +2,8 @@ package classify
 
 import (
 	"io"
+	"os"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -20,12 +22,16 @@ type witness struct {
 	nn.Base
 	linear *nn.LinearLayer
 	seen   []int
+	test   func() // called by batches in evaluation mode, if it is not nil
 }
 
 func (w *witness) Forward(x *autograd.Variable) *autograd.Variable {
 	n := x.Dim(0)
 	if !w.linear.Training() {
 		n = -n
+		if w.test != nil {
+			w.test()
+		}
 	}
 	w.seen = append(w.seen, n)
 	return w.linear.Forward(x)
@@ -46,6 +52,30 @@ func TestTrain_TestsInEvaluationMode(t *testing.T) {
 	_, err = Train(s, Options{Epochs: 2, Batch: 4, LR: 1}, model, blank(6), blank(5), io.Discard, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, []int{4, 2, -4, -1, 4, 2, -4, -1}, w.seen)
+}
+
+// Ctrl-C while the model is tested does not wait for the last image.
+func TestTrain_InterruptedInTheTest_TellsWhatItHas(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot send itself Ctrl-C there")
+	}
+	dev := sim.New(64 << 20)
+	s, err := session.On(dev, 1)
+	require.NoError(t, err)
+	w := &witness{linear: nn.Linear(4, dataset.Classes)}
+	nn.RegisterField(&w.Base, "linear", &w.linear)
+	w.test = func() {
+		self, err := os.FindProcess(os.Getpid())
+		require.NoError(t, err)
+		require.NoError(t, self.Signal(os.Interrupt))
+		<-s.Interrupt().Done()
+	}
+	model := func(int, int) (nn.Layer, error) { return w, nil }
+	r, err := Train(s, Options{Epochs: 2, Batch: 4, LR: 1}, model, blank(4), blank(12), io.Discard, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, -4}, w.seen)
+	require.True(t, r.interrupted)
+	require.Equal(t, 1, r.Steps)
 }
 
 func TestSchedule_GoesFromTheFirstStepToTheLast(t *testing.T) {

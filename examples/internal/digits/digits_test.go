@@ -1,6 +1,7 @@
 package digits
 
 import (
+	"errors"
 	"image/png"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 func TestLoad_SmallerImagesHaveTheSameInk(t *testing.T) {
@@ -44,7 +46,7 @@ func TestJudge_RealDigitsAreNearAndOthersFar(t *testing.T) {
 	require.NoError(t, err)
 	dev := host.New()
 	defer func() { require.NoError(t, dev.Close()) }()
-	j, err := NewJudge(dev, train, test, 1)
+	j, err := NewJudge(dev, train, test, 1, func() error { return nil })
 	require.NoError(t, err)
 	defer j.Release()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -66,6 +68,41 @@ func TestJudge_RealDigitsAreNearAndOthersFar(t *testing.T) {
 	require.Less(t, real, 0.1)
 	require.Greater(t, distance(noise), 3.0)
 	require.Greater(t, distance(one), 3.0, "one digit over and over")
+}
+
+// Training the classifier takes longest: whoever presses Ctrl-C then does not wait for its end.
+func TestJudge_EndsBeforeTheNextBatch(t *testing.T) {
+	train, test, err := Load("", 2)
+	require.NoError(t, err)
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	left, stop := 0, errors.New("stop")
+	check := func() error {
+		if left--; left < 0 {
+			return stop
+		}
+		return nil
+	}
+	for _, left = range []int{0, 1, 3 * 80} { // before the first batch, in training, and where it looks at real images
+		_, err := NewJudge(dev, train, test, 1, check)
+		require.ErrorIs(t, err, stop)
+		require.Equal(t, -1, left, "it does not go on")
+	}
+	left = math.MaxInt
+	j, err := NewJudge(dev, train, test, 1, check)
+	require.NoError(t, err)
+	left = 0
+	_, err = j.Distance(test.Pixels)
+	require.ErrorIs(t, err, stop)
+	j.Release()
+	alloc, err := memory.For(dev)
+	require.NoError(t, err)
+	require.Zero(t, alloc.Stats().AllocatedBytes.All.Current)
+}
+
+func TestDistances_NameThoseThatThereAreNot(t *testing.T) {
+	require.Equal(t, "2.500 at first, 1.250 at last, 0.100 of real ones", Distances(2.5, 1.25, 0.1))
+	require.Equal(t, "2.500 at first, none at last, 0.100 of real ones: interrupted", Distances(2.5, 0, 0.1))
 }
 
 func TestMoments_DistanceIsThatOfNormalDistributions(t *testing.T) {

@@ -2,6 +2,7 @@ package digits
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -19,6 +20,7 @@ import (
 // the features of another network. A generator that draws one good digit over and over is far away too.
 type Judge struct {
 	dev      device.Device
+	check    func() error
 	features *nn.SequentialModule
 	head     *nn.LinearLayer
 	side     int
@@ -31,11 +33,12 @@ const features = 24
 // judged is how many images are looked at in a graph.
 const judged = 500
 
-// NewJudge trains a classifier on a set for a short time, and looks at the real images of another one. The caller releases it.
-func NewJudge(dev device.Device, train, real Set, seed uint64) (*Judge, error) {
+// NewJudge trains a classifier on a set for a short time, and looks at the real images of another one. It asks check before each batch, then
+// and later, and ends with its error. The caller releases it.
+func NewJudge(dev device.Device, train, real Set, seed uint64, check func() error) (*Judge, error) {
 	pixels := train.Side * train.Side
 	j := &Judge{
-		dev: dev, side: train.Side,
+		dev: dev, check: check, side: train.Side,
 		features: nn.Sequential(nn.Linear(pixels, 96), nn.ReLU(), nn.Linear(96, features), nn.Tanh()),
 		head:     nn.Linear(features, dataset.Classes),
 	}
@@ -69,6 +72,9 @@ func (j *Judge) train(train Set, seed uint64) error {
 	batches := data.NewLoader(j.dev, set, 100, data.Shuffle(tensor.NewGenerator(seed)))
 	for range 3 {
 		for x, y := range batches.Batches() {
+			if err := j.check(); err != nil {
+				return err
+			}
 			if err := j.step(opt, x, y); err != nil {
 				return err
 			}
@@ -103,10 +109,29 @@ func (j *Judge) Distance(pixels []float32) (float64, error) {
 	return m.distance(j.dev, j.real)
 }
 
+// Distances says what a judge has found, for a table: before training, after it, and of real digits. 0 is what was not asked any more, after
+// Ctrl-C.
+func Distances(first, last, real float64) string {
+	say := func(d float64) string {
+		if d == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%.3f", d)
+	}
+	text := fmt.Sprintf("%s at first, %s at last, %s of real ones", say(first), say(last), say(real))
+	if first*last*real == 0 {
+		text += ": interrupted"
+	}
+	return text
+}
+
 // look is what the classifier sees in images.
 func (j *Judge) look(pixels []float32) (*moments, error) {
 	m, size := newMoments(features), j.side*j.side
 	for len(pixels) > 0 {
+		if err := j.check(); err != nil {
+			return nil, err
+		}
 		n := min(judged*size, len(pixels))
 		seen, err := j.see(pixels[:n], n/size)
 		if err != nil {

@@ -78,9 +78,12 @@ func WritePNG(file string, pixels []float32, side int) (err error) {
 	return png.Encode(f, all)
 }
 
+// Shown is how many images Show shows at most.
+const Shown = 40
+
 // Show is what programs end with: some of the images in characters, and the first ones in a file, if that has a name.
 func Show(w io.Writer, file string, pixels []float32, side int) error {
-	const texts, images = 8, 40
+	const texts = 8
 	if len(pixels) == 0 { // interrupted before there were any
 		return nil
 	}
@@ -90,5 +93,5 @@ func Show(w io.Writer, file string, pixels []float32, side int) error {
 	if err := Text(w, pixels, side, texts); err != nil {
 		return err
 	}
-	return WritePNG(file, pixels[:min(images*side*side, len(pixels))], side)
+	return WritePNG(file, pixels[:min(Shown*side*side, len(pixels))], side)
 }

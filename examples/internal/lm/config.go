@@ -2,12 +2,11 @@
 package lm
 
 import (
-	"flag"
-	"fmt"
 	"math"
 
 	"github.com/pkg/errors"
 
+	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/models"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -25,45 +24,35 @@ type Config struct {
 	AMP                       string // off, fp16 or bf16
 }
 
-// Flags adds the flags of a run to f, with their defaults.
-func (c *Config) Flags(f *flag.FlagSet) {
-	f.IntVar(&c.Layers, "layers", 4, "layers of the model")
-	f.IntVar(&c.Width, "width", 128, "elements of a token's vector")
-	f.IntVar(&c.Heads, "heads", 4, "heads of attention")
-	f.IntVar(&c.Seq, "seq", 128, "characters of a sequence")
-	f.IntVar(&c.Batch, "batch", 16, "sequences of a training step")
-	f.IntVar(&c.Vocab, "vocab", 0, "pad the vocabulary to this many tokens (default: the characters of the text)")
-	f.Float64Var(&c.Dropout, "dropout", 0, "part of the activations left out in training")
-	f.IntVar(&c.Steps, "steps", 500, "training steps")
+// Flags adds the flags of a run to f, with their defaults and bounds; there are so many steps at least.
+func (c *Config) Flags(f *session.Checked, leastSteps int) {
+	f.Count(&c.Layers, "layers", 4, 1, 10_000, "layers of the model")
+	f.Count(&c.Width, "width", 128, 1, session.MostWidth, "elements of a token's vector")
+	f.Count(&c.Heads, "heads", 4, 1, session.MostWidth, "heads of attention")
+	f.Count(&c.Seq, "seq", 128, 1, 1<<20, "characters of a sequence")
+	f.Count(&c.Batch, "batch", 16, 1, session.MostBatch, "sequences of a training step")
+	f.Product(session.MostTokens, &c.Batch, "batch", &c.Seq, "seq")
+	f.Count(&c.Vocab, "vocab", 0, 0, session.MostTokens, "pad the vocabulary to this many tokens (default: the characters of the text)")
+	f.Number(&c.Dropout, "dropout", 0, "part of the activations left out in training", "be 0 to 1, and not 1", func(v float64) bool { return v >= 0 && v < 1 })
+	f.Count(&c.Steps, "steps", 500, leastSteps, session.MostSteps, "training steps")
 	f.BoolVar(&c.Checkpoint, "checkpoint", false, "save only each layer's input for backward, and compute the layer again: less memory, more time")
 	f.Uint64Var(&c.Seed, "seed", 1, "seed of all random numbers")
-	f.Float64Var(&c.LR, "lr", 1e-3, "highest learning rate; it rises for 100 steps and then falls to a tenth along a cosine")
+	f.Positive(&c.LR, "lr", 1e-3, "highest learning rate; it rises for 100 steps and then falls to a tenth along a cosine")
+	f.Check(c.check)
 }
 
 // Precisions are the values of Config.AMP, and the types that matrix products are computed in.
 var Precisions = map[string]tensor.DType{"off": tensor.Float32, "fp16": tensor.Float16, "bf16": tensor.BFloat16}
 
-// Check refuses what cannot be trained.
-func (c *Config) Check() error {
-	for _, v := range []struct {
-		bad  bool
-		what string
-	}{
-		{c.Batch < 1, fmt.Sprintf("-batch is %d, must be at least 1", c.Batch)},
-		{c.Steps < 0, fmt.Sprintf("-steps is %d, must not be negative", c.Steps)},
-		{c.Vocab < 0, fmt.Sprintf("-vocab is %d, must not be negative", c.Vocab)},
-		{!(c.LR > 0), fmt.Sprintf("-lr is %g, must be positive", c.LR)},
-		{!(c.Dropout >= 0 && c.Dropout < 1), fmt.Sprintf("-dropout is %g, must be in 0..1", c.Dropout)},
-	} {
-		if v.bad {
-			return errors.New(v.what)
-		}
-	}
+// check refuses what cannot be trained, besides what is out of bounds.
+func (c *Config) check() error {
 	if _, ok := Precisions[c.AMP]; !ok {
 		return errors.Errorf("-amp is %q, must be off, fp16 or bf16", c.AMP)
 	}
-	_, err := models.NewGPT(c.model(max(c.Vocab, 1)))
-	return err
+	if c.Width%c.Heads != 0 {
+		return errors.Errorf("-width is %d and -heads %d: it cannot be cut into %d heads", c.Width, c.Heads, c.Heads)
+	}
+	return nil
 }
 
 func (c *Config) model(vocab int) models.GPTConfig {

@@ -13,7 +13,8 @@ type Writing struct {
 	Beam int // hypotheses of beam search, which takes the place of the sampler; 0 or 1 for none
 }
 
-// Sample lets the model continue a text by n characters: drawn as the sampler says, or the likeliest that beam search finds.
+// Sample lets the model continue a text by n characters: drawn as the sampler says, or the likeliest that beam search finds. After Ctrl-C it is
+// what there is by then, with session.ErrInterrupted.
 func (t *Trainer) Sample(prompt string, n int, seed uint64, how Writing) (text string, err error) {
 	nn.Eval(t.model)
 	defer nn.Train(t.model)
@@ -34,11 +35,14 @@ func (t *Trainer) Sample(prompt string, n int, seed uint64, how Writing) (text s
 		next = w.search()
 	}
 	for range n {
+		if err = t.Interruption(); err != nil {
+			break
+		}
 		if err := w.step(next); err != nil {
 			return "", err
 		}
 	}
-	return t.Corpus.Decode(w.rows[0]), nil
+	return t.Corpus.Decode(w.rows[0]), err
 }
 
 // writer continues rows of tokens, all of one length.

@@ -180,13 +180,16 @@ func (t *Trainer) Skipped() (int, error) {
 // validationBatches is how many batches of the validation text are used, spread evenly over it.
 const validationBatches = 8
 
-// Validate returns the mean loss on the text that the model was not trained on.
+// Validate returns the mean loss on the text that the model was not trained on, or session.ErrInterrupted after Ctrl-C.
 func (t *Trainer) Validate() (float64, error) {
 	nn.Eval(t.model)
 	defer nn.Train(t.model)
 	total := 0.0
 	windows := validationBatches * t.Batch
 	for b := range validationBatches {
+		if err := t.Interruption(); err != nil {
+			return 0, err
+		}
 		starts := make([]int, t.Batch)
 		for i := range starts {
 			starts[i] = (b*t.Batch + i) * (len(t.Corpus.Val) - t.Seq - 1) / windows

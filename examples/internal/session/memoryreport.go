@@ -18,17 +18,6 @@ var memoryReports = map[string]func(*memreport.Report, io.Writer) error{
 	".svg":  (*memreport.Report).WriteSVG,
 }
 
-// checkReport refuses a file that cannot be written.
-func (w *Watch) checkReport() error {
-	if w.Report == "" || w.Report == "-" {
-		return nil
-	}
-	if ext := filepath.Ext(w.Report); memoryReports[ext] == nil {
-		return fmt.Errorf("-memory-report is %q, must end in .txt, .json or .svg, or be - for the standard error output", w.Report)
-	}
-	return CheckOutputs(Output{"memory-report", w.Report})
-}
-
 // beginReport records what memory is used for until the session ends, also with an error.
 func (w *Watch) beginReport(s *Session, stderr io.Writer) error {
 	if w.Report == "" {

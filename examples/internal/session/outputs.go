@@ -21,7 +21,7 @@ func (interrupted) ExitCode() int { return InterruptedCode }
 const InterruptedCode = 130
 
 // Interrupted reports whether the program was asked to stop, by Ctrl-C. Programs ask between steps. A second Ctrl-C ends the
-// process at once.
+// process at once, with InterruptedCode.
 func (s *Session) Interrupted() bool { return s.interrupt.Err() != nil }
 
 // Output is a file that a program writes at its end, and the flag that names it.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"text/tabwriter"
 	"time"
 
@@ -64,8 +63,7 @@ func Open(name string, fraction float64) (*Session, error) {
 // On is Open for a device that is open, and stays open.
 func On(dev device.Device, fraction float64) (*Session, error) {
 	s := &Session{Device: dev}
-	s.interrupt, s.restore = signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(s.interrupt, s.restore) // a second Ctrl-C ends the process at once
+	s.interrupt, s.restore = interrupts()
 	s.Name = dev.ID().String()
 	var err error
 	if s.Alloc, err = memory.For(dev); err == nil {

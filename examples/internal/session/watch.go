@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -24,7 +23,8 @@ type Watch struct {
 }
 
 // AddFlags adds -memory-http, -trace, -memory-report and -snapshot.
-func (w *Watch) AddFlags(f *flag.FlagSet) {
+func (w *Watch) AddFlags(f *Checked) {
+	f.Check(w.wrong)
 	f.StringVar(&w.HTTP, "memory-http", "", "address to serve the state of memory at, such as :6060 (this machine alone) or 0.0.0.0:6060")
 	f.StringVar(&w.Trace, "trace", "", "file for a trace of steps, modules, operations and memory over time, which https://ui.perfetto.dev opens")
 	f.StringVar(&w.Snapshot, "snapshot", "", "file for a snapshot of memory with its history: .pickle for PyTorch's viewer, .json, or .html, a page that draws itself")
@@ -34,9 +34,6 @@ func (w *Watch) AddFlags(f *flag.FlagSet) {
 // Open is the function Open, with what is asked for from the first allocation on. It says on stderr where the pages are.
 func (w *Watch) Open(name string, fraction float64, stderr io.Writer) (*Session, error) {
 	if err := w.check(); err != nil {
-		return nil, err
-	}
-	if err := w.checkReport(); err != nil {
 		return nil, err
 	}
 	s, err := Open(name, fraction)
@@ -49,12 +46,37 @@ func (w *Watch) Open(name string, fraction float64, stderr io.Writer) (*Session,
 	return s, nil
 }
 
-// check refuses what cannot be written.
+// check refuses what cannot be, and files that cannot be written.
 func (w *Watch) check() error {
+	if err := w.wrong(); err != nil {
+		return err
+	}
+	outputs := []Output{{"snapshot", w.Snapshot}, {"trace", w.Trace}}
+	if w.Report != "-" {
+		outputs = append(outputs, Output{"memory-report", w.Report})
+	}
+	return CheckOutputs(outputs...)
+}
+
+// wrong refuses what can be no file or address for its purpose.
+func (w *Watch) wrong() error {
 	if ext := filepath.Ext(w.Snapshot); w.Snapshot != "" && ext != ".pickle" && ext != ".json" && ext != ".html" {
 		return fmt.Errorf("-snapshot is %q, must end in .pickle, .json or .html", w.Snapshot)
 	}
-	return CheckOutputs(Output{"snapshot", w.Snapshot}, Output{"trace", w.Trace})
+	if ext := filepath.Ext(w.Report); w.Report != "" && w.Report != "-" && memoryReports[ext] == nil {
+		return fmt.Errorf("-memory-report is %q, must end in .txt, .json or .svg, or be - for the standard error output", w.Report)
+	}
+	if w.HTTP == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(w.HTTP)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("-memory-http is %q: %w", w.HTTP, err)
+	}
+	return nil
 }
 
 func (w *Watch) begin(s *Session, stderr io.Writer) error {

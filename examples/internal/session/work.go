@@ -51,19 +51,23 @@ func (f *Flags) Run(w Work, stdout io.Writer) error {
 	return errors.Join(err, WriteJSON(f.JSON, w.Report))
 }
 
-// Loop calls step n times, and draws a bar on w beside what step says. Ctrl-C ends it after a step, with ErrInterrupted.
+// Loop calls step n times, and draws a bar on w beside what step says. Ctrl-C ends it after a step, or in one that
+// asks for itself, with ErrInterrupted.
 func (s *Session) Loop(w io.Writer, n int, step func() (says string, err error)) error {
 	to, end := Progress(w)
 	defer end()
 	bar := progressbar.NewOptions(n, progressbar.OptionSetWriter(to), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30),
 		progressbar.OptionShowIts(), progressbar.OptionSetItsString("steps"), progressbar.OptionThrottle(100*time.Millisecond))
 	for i := range n {
-		if s.Interrupted() {
-			return ErrInterrupted
+		if err := s.Interruption(); err != nil {
+			return err
 		}
 		end := timeline.Region("training step")
 		says, err := step()
 		end()
+		if errors.Is(err, ErrInterrupted) { // a step of many batches has asked for itself
+			return ErrInterrupted
+		}
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}

@@ -88,7 +88,7 @@ func Random(e tensor.Exec, ids []int64, seed, step uint64, batch, seq int) (x, y
 
 // Windows makes a batch: x, [len(starts), seq], are the characters from each start on, and y those one later.
 func Windows(e tensor.Exec, ids []int64, starts []int, seq int) (x, y *tensor.Tensor, err error) {
-	var in, out []int64
+	in, out := make([]int64, 0, len(starts)*seq), make([]int64, 0, len(starts)*seq)
 	for _, at := range starts {
 		in = append(in, ids[at:at+seq]...)
 		out = append(out, ids[at+1:at+seq+1]...)

@@ -33,7 +33,7 @@ func Figures(t *testing.T, run Run, report any, m *session.Memory, args ...strin
 // on a device that only keeps the books.
 func Refused(t *testing.T, run Run, lists ...[]string) {
 	t.Helper()
-	for _, args := range append(lists, []string{"more"}, []string{"-what"}) {
+	for _, args := range append(lists, []string{"more"}, []string{"-what"}, []string{"-device", "nope"}, []string{"-memory-report", "x.png"}) {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 2, run(args, &stdout, &stderr), "%v", args)
 		require.NotEmpty(t, stderr.String())
