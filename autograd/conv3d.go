@@ -184,6 +184,6 @@ func (c composite) pool(v *Variable, kernel, stride, padding, dilation []int, im
 		if !x.Alive() {
 			return x
 		}
-		return x.Transpose(1, 2).Reshape(n, channels, x.Dim(2), h, w).unbatched(v)
+		return x.Transpose(1, 2).Contiguous().Reshape(n, channels, x.Dim(2), h, w).unbatched(v) // as PyTorch's, which may be viewed
 	})
 }

@@ -557,8 +557,10 @@ def cosine_similarity(x, y, dim, eps):
 def trapezoid(f):
     """By the areas where PyTorch subtracts half of the ends from the sum, which may be infinite; of nothing it is 0 of a floating-point type."""
     def run(y, x, dx, dim):
-        if y.dtype == torch.uint8:
+        if not y.is_floating_point() and y.dtype != torch.bool:
             y = y.float()  # in which sums do not wrap
+        if x is not None and not x.is_floating_point() and x.dtype != torch.bool:
+            x = x.float()
         r = f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim)
         if f is torch.cumulative_trapezoid:
             return r
