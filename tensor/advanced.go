@@ -89,7 +89,7 @@ func (p *parts) changed(table, rows, src *Tensor, accumulate bool) *Tensor {
 	if accumulate && table.dtype.IsFloat() {
 		sum := p.do(table.convert("IndexPut", table.dtype, table.exec))
 		if p.err == nil {
-			p.note(sum.IndexAdd(0, rows, src))
+			p.note(sum.IndexAddInPlace(0, rows, src))
 		}
 		return sum
 	}

@@ -474,7 +474,7 @@ func indexing(g *generator) {
 			g.call("ScatterAdd", v.name, d, index(shape), g.like(v.dtype, shape))
 		}
 	case 7:
-		if v.float() && !g.p.Eager {
+		if v.float() {
 			g.call("IndexAdd", v.name, d, index([]int{other[d]}), g.like(v.dtype, other))
 		}
 	case 8:
