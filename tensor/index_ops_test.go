@@ -163,3 +163,21 @@ func TestIndexAdd_LeavesItsOperandAsItWas(t *testing.T) {
 	require.Equal(t, []float64{0, 1, 2, 3, 4, 5}, values(t, x))
 	require.Zero(t, x.Version())
 }
+
+// A ring buffer is larger than what is written to it.
+func TestIndexCopyAndPutInPlace_DoNotCopyTheBuffer(t *testing.T) {
+	for name, put := range map[string]func(ring, rows, batch *tensor.Tensor) error{
+		"IndexCopyInPlace": func(ring, rows, batch *tensor.Tensor) error { return ring.IndexCopyInPlace(0, rows, batch) },
+		"IndexPutInPlace":  func(ring, rows, batch *tensor.Tensor) error { return ring.IndexPutInPlace(tensors{rows}, batch, false) },
+		"accumulate":       func(ring, rows, batch *tensor.Tensor) error { return ring.IndexPutInPlace(tensors{rows}, batch, true) },
+	} {
+		b := onHost(t)
+		ring := must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1<<12, 4, 8))
+		rows := must(t)(tensor.FromSlice(b.Exec, []int32{4095, 0}))
+		batch := must(t)(tensor.Ones(b.Exec, tensor.Float32, 2, 4, 8))
+		require.NoError(t, put(ring, rows, batch), name)
+		require.Equal(t, 64.0, item(t, must(t)(ring.Sum(nil, false))), name)
+		require.Equal(t, 32.0, item(t, must(t)(must(t)(ring.Select(0, 4095)).Sum(nil, false))), name)
+		require.Less(t, b.alloc.Stats().AllocatedBytes.All.Peak, int64(ring.Len()*4*3/2), name)
+	}
+}

@@ -45,6 +45,8 @@ func TestInPlace_RefusesTensorsWhoseElementsShareAnAddress(t *testing.T) {
 		"AddInPlace":       wide.AddInPlace(full, 1),
 		"MulScalarInPlace": wide.MulScalarInPlace(2),
 		"IndexAddInPlace":  wide.IndexAddInPlace(0, idx, full),
+		"IndexCopyInPlace": wide.IndexCopyInPlace(0, idx, full),
+		"IndexPutInPlace":  wide.IndexPutInPlace(tensors{idx}, full, false),
 		"CopyFromSlice":    tensor.CopyFromSlice(wide, make([]float32, 6)),
 	} {
 		require.ErrorAs(t, err, &wrong, name)
