@@ -93,7 +93,7 @@ func addRows(table, index, g *tensor.Tensor) error {
 		return err
 	}
 	defer rows.Release()
-	return table.IndexAdd(0, flat, rows)
+	return table.IndexAddInPlace(0, flat, rows)
 }
 
 func zeroRow(table *tensor.Tensor, row int) error {

@@ -154,15 +154,7 @@ var indexAdd = define("index_add", indexAddForward,
 	rule{grad: passGrad}, notDifferentiable(indexHasNone), rule{uses: input(1), grad: indexAddGradSource})
 
 func indexAddForward(n *node) (*tensor.Tensor, error) {
-	out, err := contiguousCopy(n.tensor(0))
-	if err != nil {
-		return nil, err
-	}
-	if err := out.IndexAdd(n.arg.(int), n.tensor(1), n.tensor(2)); err != nil {
-		out.Release()
-		return nil, err
-	}
-	return out, nil
+	return n.tensor(0).IndexAdd(n.arg.(int), n.tensor(1), n.tensor(2))
 }
 
 func indexAddGradSource(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {

@@ -21,7 +21,7 @@ func indexSelectGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := full.IndexAdd(n.arg.(int), n.savedInput(1), g); err != nil {
+	if err := full.IndexAddInPlace(n.arg.(int), n.savedInput(1), g); err != nil {
 		full.Release()
 		return nil, err
 	}
@@ -30,5 +30,5 @@ func indexSelectGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 
 // indexSelectAdd adds each part of g to where it was taken from.
 func indexSelectAdd(n *node, _ int, g, into *tensor.Tensor) error {
-	return into.IndexAdd(n.arg.(int), n.savedInput(1), g)
+	return into.IndexAddInPlace(n.arg.(int), n.savedInput(1), g)
 }

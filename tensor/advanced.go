@@ -1,6 +1,10 @@
 package tensor
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cistern-ml/cistern/kernels/op"
+)
 
 // Index takes elements by several tensors of indices, as t[at[0], at[1], ...] of PyTorch and NumPy: at[k] is for dimension k, nil for all of it, and
 // dimensions that none is for are taken whole. The indices, int64 or int32, broadcast to one shape, whose dimensions stand where the indexed
@@ -26,28 +30,64 @@ func (t *Tensor) Index(at ...*Tensor) (*Tensor, error) {
 // for one place the last wins otherwise. Both have one type, which to accumulate is not bool.
 func (t *Tensor) IndexPut(at []*Tensor, values *Tensor, accumulate bool) (*Tensor, error) {
 	const name = "IndexPut"
-	if err := indexable(name, t, at); err != nil {
+	if err := puttable(name, t, at, values, accumulate); err != nil {
 		return nil, err
-	}
-	if err := together(name, t, values); err != nil {
-		return nil, err
-	}
-	if t.dtype != values.dtype {
-		return nil, dtypeErr(name, "destination and values must have one type", t.dtype, values.dtype)
-	}
-	if accumulate && t.dtype == Bool {
-		return nil, dtypeErr(name, "bools are not added", t.dtype, values.dtype)
 	}
 	var p parts
-	x, err := p.plan(name, p.of(t), at)
+	x, err := p.putting(name, t, at, values)
 	if err != nil {
 		return nil, err
 	}
+	return p.result(t.exec, p.put(t, &x, values, accumulate))
+}
+
+// IndexPutInPlace is IndexPut that changes t itself. Where the indices are for the first dimensions of a contiguous tensor no other elements of it are
+// moved, unless integers are added.
+func (t *Tensor) IndexPutInPlace(at []*Tensor, values *Tensor, accumulate bool) error {
+	const name = "IndexPutInPlace"
+	if err := puttable(name, t, at, values, accumulate); err != nil {
+		return err
+	}
+	if err := t.writable(name); err != nil {
+		return err
+	}
+	var p parts
+	x, err := p.putting(name, t, at, values)
+	if err != nil {
+		return err
+	}
+	p.putInPlace(name, t, &x, values, accumulate)
+	return p.release()
+}
+
+// puttable checks what can be checked of IndexPut's operands before masks are read.
+func puttable(name string, t *Tensor, at []*Tensor, values *Tensor, accumulate bool) error {
+	if err := indexable(name, t, at); err != nil {
+		return err
+	}
+	if err := together(name, t, values); err != nil {
+		return err
+	}
+	if t.dtype != values.dtype {
+		return dtypeErr(name, "destination and values must have one type", t.dtype, values.dtype)
+	}
+	if accumulate && t.dtype == Bool {
+		return dtypeErr(name, "bools are not added", t.dtype, values.dtype)
+	}
+	return nil
+}
+
+// putting is the plan of IndexPut, whose values fit it. After an error the computation has ended.
+func (p *parts) putting(name string, t *Tensor, at []*Tensor, values *Tensor) (indexing, error) {
+	x, err := p.plan(name, p.of(t), at)
+	if err != nil {
+		return indexing{}, err
+	}
 	if _, ok := values.layout.expandedTo(x.Result()); !ok {
 		p.release()
-		return nil, shapeErr(name, []Shape{t.Shape(), values.Shape()}, "the values do not broadcast to %v", x.Result())
+		return indexing{}, shapeErr(name, []Shape{t.Shape(), values.Shape()}, "the values do not broadcast to %v", x.Result())
 	}
-	return p.result(t.exec, p.put(t, &x, values, accumulate))
+	return x, nil
 }
 
 // expandedTo is expanded for a shape.
@@ -65,20 +105,55 @@ func (p *parts) put(t *Tensor, x *indexing, values *Tensor, accumulate bool) *Te
 	if first == nil {
 		return nil
 	}
-	width := max(x.Taken[len(x.Taken)-x.rest:].Len(), 1)
 	table := p.do(first.Reshape(x.Table...))
 	shape := first.Shape().Clone()
 	if table != nil && table.Len() > 0 && x.Rows.Len() > 0 {
-		table = p.do(table.Reshape(x.Table[0], width))
-		src := p.do(p.do(p.of(values).Expand(x.Result()...)).Permute(x.Forth()...))
-		src = p.do(src.Reshape(x.Rows.Len(), width))
-		table = p.changed(table, x.Rows, src, accumulate)
+		table = p.do(table.Reshape(x.Table[0], x.width()))
+		table = p.changed(table, x.Rows, p.source(x, values), accumulate)
 	}
 	table = p.do(p.do(table.Reshape(shape...)).Permute(inverseOf(x.Order)...))
 	if table == nil || !table.SharesStorage(t) && table.IsContiguous() {
 		return table
 	}
 	return p.do(table.convert("IndexPut", table.dtype, table.exec))
+}
+
+// putInPlace puts values into t: into a view of it whose indexed dimensions are one, in front, or by way of a copy where there is no such view.
+func (p *parts) putInPlace(name string, t *Tensor, x *indexing, values *Tensor, accumulate bool) {
+	first := p.do(p.of(t).Permute(x.Order...))
+	if p.err != nil || first.Len() == 0 || x.Rows.Len() == 0 {
+		return
+	}
+	table, src := p.do(first.Reshape(x.Table[0], x.width())), p.source(x, values)
+	switch at := p.rowPlaces(x.Rows, src); {
+	case p.err != nil:
+	case !accumulate:
+		p.note(table.scatterInPlace(name, op.Scatter, 0, at, src))
+	case t.dtype.IsFloat():
+		p.note(table.indexAddInPlace(name, 0, x.Rows, src))
+	default:
+		table = p.joined(table, at, src, 0, ScatterSum, true)
+	}
+	if p.err != nil || table.SharesStorage(t) {
+		return
+	}
+	if changed := p.do(table.Reshape(first.Shape()...)); p.err == nil {
+		p.note(first.CopyFrom(changed))
+	}
+}
+
+// source is the values of IndexPut as rows of its table.
+func (p *parts) source(x *indexing, values *Tensor) *Tensor {
+	src := p.do(p.do(p.of(values).Expand(x.Result()...)).Permute(x.Forth()...))
+	return p.do(src.Reshape(x.Rows.Len(), x.width()))
+}
+
+// rowPlaces is an index for each element of src, by one for each of its rows.
+func (p *parts) rowPlaces(rows, src *Tensor) *Tensor {
+	if src == nil {
+		return nil
+	}
+	return p.do(p.do(rows.Reshape(rows.Len(), 1)).Expand(src.Shape()...))
 }
 
 // changed is a table with other rows, or with rows added to some.
@@ -89,11 +164,11 @@ func (p *parts) changed(table, rows, src *Tensor, accumulate bool) *Tensor {
 	if accumulate && table.dtype.IsFloat() {
 		sum := p.do(table.convert("IndexPut", table.dtype, table.exec))
 		if p.err == nil {
-			p.note(sum.IndexAdd(0, rows, src))
+			p.note(sum.IndexAddInPlace(0, rows, src))
 		}
 		return sum
 	}
-	at := p.do(p.do(rows.Reshape(rows.Len(), 1)).Expand(src.Shape()...))
+	at := p.rowPlaces(rows, src)
 	if accumulate {
 		return p.joined(table, at, src, 0, ScatterSum, true)
 	}
@@ -110,6 +185,9 @@ type indexing struct {
 	rest  int     // how many dimensions there are besides
 	at    int     // before which of these the indices' dimensions stand
 }
+
+// width is how many elements there are for each of the indices.
+func (x *indexing) width() int { return max(x.Taken[len(x.Taken)-x.rest:].Len(), 1) }
 
 // Forth brings the dimensions of the result in the order of Taken, and Back those of Taken in the order of the result.
 func (x *indexing) Forth() []int { return inverseOf(x.Back()) }

@@ -149,7 +149,7 @@ var broad = []struct {
 		x, i := m.numbers(tensor.Float32, n, 3), m.indices(1000, n)
 		table := m.numbers(tensor.Float32, 1000, 3)
 		sums := m.of(tensor.Zeros(m.Exec, tensor.Float32, 1000, 3))
-		require.NoError(m.t, sums.IndexAdd(0, i, x))
+		require.NoError(m.t, sums.IndexAddInPlace(0, i, x))
 		across := m.of(m.of(i.Reshape(n, 1)).Expand(n, 3))
 		return []*tensor.Tensor{sums, m.of(table.IndexSelect(0, i)), m.of(table.ScatterAdd(0, across, x)), m.of(table.Gather(0, across))}
 	}},

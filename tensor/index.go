@@ -90,25 +90,36 @@ func indexed(name string, id op.ID, dst, a *Tensor, la *layout, idx *Tensor, axi
 	return c.run(name)
 }
 
-// IndexAdd adds slice i of src, along dim, to slice idx[i] of t, in place, in the order of i. t and src have one
-// floating-point type, and src has t's shape but for dim, where it has as many as there are indices.
-func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) error {
+// IndexAdd is t with slice i of src, along dim, added to slice idx[i], in the order of i. t and src have one floating-point type, and src has t's
+// shape but for dim, where it has as many as there are indices.
+func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) (*Tensor, error) {
 	const name = "IndexAdd"
-	axis, err := indexAddAxis(name, t, dim, idx, src)
+	if _, _, err := indexAddOperands(name, t, dim, idx, src); err != nil {
+		return nil, err
+	}
+	r, err := t.convert(name, t.dtype, t.exec)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.indexAddInPlace(name, dim, idx, src); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// IndexAddInPlace is IndexAdd that changes t itself.
+func (t *Tensor) IndexAddInPlace(dim int, idx, src *Tensor) error {
+	return t.indexAddInPlace("IndexAddInPlace", dim, idx, src)
+}
+
+func (t *Tensor) indexAddInPlace(name string, dim int, idx, src *Tensor) error {
+	axis, from, err := indexAddOperands(name, t, dim, idx, src)
 	if err != nil {
 		return err
 	}
-	to, from := t.layout, src.layout
-	if to.ndim == 0 && from.ndim == 0 {
-		to.insert(0, 1, 1)
-		from.insert(0, 1, 1)
-	}
-	if to.shape[axis] == 0 && idx.Len() > 0 {
-		return shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "there is nothing to index")
-	}
-	to.shape[axis] = idx.Len()
-	if !to.dims().Equal(from.dims()) {
-		return shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "the source does not fit destination and indices")
+	if err := t.writable(name); err != nil {
+		return err
 	}
 	wide, err := idx.as(name, Int64, t.exec)
 	if err != nil {
@@ -127,19 +138,33 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) error {
 	return indexed(name, op.IndexAdd, t, x, &from, wide, axis)
 }
 
-// indexAddAxis checks all of IndexAdd's operands but their shapes, and resolves the dimension.
-func indexAddAxis(name string, t *Tensor, dim int, idx, src *Tensor) (int, error) {
+// indexAddOperands checks IndexAdd's operands, resolves the dimension, and gives the layout of the source, of one dimension if it is a scalar.
+func indexAddOperands(name string, t *Tensor, dim int, idx, src *Tensor) (axis int, from layout, err error) {
 	if err := together(name, t, idx, src); err != nil {
-		return 0, err
+		return 0, from, err
 	}
 	if t.dtype != src.dtype || !t.dtype.IsFloat() {
-		return 0, dtypeErr(name, "destination and source must have one floating-point type", t.dtype, src.dtype)
-	}
-	if err := t.writable(name); err != nil {
-		return 0, err
+		return 0, from, dtypeErr(name, "destination and source must have one floating-point type", t.dtype, src.dtype)
 	}
 	if err := checkIndices(name, t, idx); err != nil {
-		return 0, err
+		return 0, from, err
 	}
-	return t.layout.axis(name, dim)
+	if axis, err = t.layout.axis(name, dim); err != nil {
+		return 0, from, err
+	}
+	to := t.layout
+	from = src.layout
+	if to.ndim == 0 && from.ndim == 0 {
+		to.insert(0, 1, 1)
+		from.insert(0, 1, 1)
+	}
+	shapes := []Shape{t.Shape(), idx.Shape(), src.Shape()}
+	if to.shape[axis] == 0 && idx.Len() > 0 {
+		return 0, from, shapeErr(name, shapes, "there is nothing to index")
+	}
+	to.shape[axis] = idx.Len()
+	if !to.dims().Equal(from.dims()) {
+		return 0, from, shapeErr(name, shapes, "the source does not fit destination and indices")
+	}
+	return axis, from, nil
 }

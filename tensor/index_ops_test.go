@@ -14,8 +14,9 @@ func init() { register(indexOperations, indexSamples, indexRefusals) }
 
 var indexOperations = map[string]operation{
 	"IndexSelect": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].IndexSelect(a.int(0), in[1]) },
-	"IndexAdd": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
-		return t.IndexAdd(a.int(0), in[1], in[2])
+	"IndexAdd":    func(in tensors, a args) (*tensor.Tensor, error) { return in[0].IndexAdd(a.int(0), in[1], in[2]) },
+	"IndexAddInPlace": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		return t.IndexAddInPlace(a.int(0), in[1], in[2])
 	}),
 	"Gather": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].Gather(a.int(0), in[1]) },
 	"TakeAlongDim": func(in tensors, a args) (*tensor.Tensor, error) {
@@ -55,7 +56,8 @@ var indexOperations = map[string]operation{
 }
 
 var indexSamples = []sample{
-	{"IndexSelect", "~float32[2 3] int32[4]", args{1.0}}, {"IndexAdd", "float32[2 3] int32[4] float32[4 3]", args{0.0}},
+	{"IndexSelect", "~float32[2 3] int32[4]", args{1.0}}, {"IndexAdd", "~float32[2 3] int32[4] float32[4 2]", args{0.0}},
+	{"IndexAddInPlace", "float32[2 3] int32[4] float32[4 3]", args{0.0}},
 	{"Gather", "float32[2 3] int32[2 2]", args{1.0}}, {"Gather", "float32[2 3] int64[2 4]", args{1.0}},
 	{"Gather", "~bool[3 2] int32[1 2]", args{0.0}}, {"TakeAlongDim", "float32[2 3] int64[1 4]", args{1.0}},
 	{"TakeAlongDim", "float32[1 3] int32[2 4]", args{-1.0}}, {"Scatter", "float32[2 3] int64[2 4] float32[2 5]", args{1.0}},
@@ -78,11 +80,17 @@ var indexRefusals = []refused{
 	{sample{"IndexSelect", "float32[2] int64[2]", args{1.0}}, "shape"}, {sample{"IndexSelect", "float32[] int64[2]", args{0.0}}, "shape"},
 	{sample{"IndexSelect", "float32[0 2] int64[2]", args{0.0}}, "shape"}, {sample{"IndexSelect", "float32[2] uint8[2]", args{0.0}}, "dtype"},
 	{sample{"IndexAdd", "int32[2] int64[1] int32[1]", args{0.0}}, "dtype"},
+	{sample{"IndexAddInPlace", "int32[2] int64[1] int32[1]", args{0.0}}, "dtype"},
 	{sample{"IndexAdd", "float32[2] int64[1] float64[1]", args{0.0}}, "dtype"},
+	{sample{"IndexAddInPlace", "float32[2] int64[1] float64[1]", args{0.0}}, "dtype"},
 	{sample{"IndexAdd", "float32[2] int64[1] float32[1]", args{3.0}}, "shape"},
+	{sample{"IndexAddInPlace", "float32[2] int64[1] float32[1]", args{3.0}}, "shape"},
 	{sample{"IndexAdd", "float32[2] int64[1 1] float32[1]", args{0.0}}, "shape"},
+	{sample{"IndexAddInPlace", "float32[2] int64[1 1] float32[1]", args{0.0}}, "shape"},
 	{sample{"IndexAdd", "float32[2] int32[2] float32[1]", args{0.0}}, "shape"},
+	{sample{"IndexAddInPlace", "float32[2] int32[2] float32[1]", args{0.0}}, "shape"},
 	{sample{"IndexAdd", "float32[2 0] int64[3] float32[2 3]", args{1.0}}, "shape"},
+	{sample{"IndexAddInPlace", "float32[2 0] int64[3] float32[2 3]", args{1.0}}, "shape"},
 	{sample{"Gather", "float32[2] float32[2]", args{0.0}}, "dtype"}, {sample{"Gather", "float32[2 2] int64[3 1]", args{1.0}}, "shape"},
 	{sample{"Gather", "float32[2 2] int64[2]", args{0.0}}, "shape"}, {sample{"Gather", "float32[2 3] float32[2 3]", args{1.0}}, "dtype"},
 	{sample{"Gather", "float32[2 3] int64[3]", args{1.0}}, "shape"}, {sample{"Gather", "float32[2 3] int64[3 3]", args{1.0}}, "shape"},
@@ -142,4 +150,34 @@ func TestScatterInPlace_ChangesAViewAndNothingElse(t *testing.T) {
 	wide := must(t)(must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1)).Expand(3))
 	require.ErrorContains(t, wide.ScatterInPlace(0, at, x), "dimensions")
 	require.ErrorContains(t, wide.ScatterInPlace(0, must(t)(at.Select(0, 0)), must(t)(x.Select(1, 0))), "share an address")
+}
+
+func TestIndexAdd_LeavesItsOperandAsItWas(t *testing.T) {
+	b := onHost(t)
+	x := iota(t, b.Exec, 3, 2)
+	to := must(t)(tensor.FromSlice(b.Exec, []int64{2, 0, 2}))
+	ones := must(t)(tensor.Ones(b.Exec, tensor.Float32, 3, 2))
+	sum := must(t)(must(t)(x.T()).IndexAdd(1, to, must(t)(ones.T())))
+	require.Equal(t, []float64{1, 2, 6, 2, 3, 7}, values(t, sum))
+	require.True(t, sum.IsContiguous())
+	require.Equal(t, []float64{0, 1, 2, 3, 4, 5}, values(t, x))
+	require.Zero(t, x.Version())
+}
+
+// A ring buffer is larger than what is written to it.
+func TestIndexCopyAndPutInPlace_DoNotCopyTheBuffer(t *testing.T) {
+	for name, put := range map[string]func(ring, rows, batch *tensor.Tensor) error{
+		"IndexCopyInPlace": func(ring, rows, batch *tensor.Tensor) error { return ring.IndexCopyInPlace(0, rows, batch) },
+		"IndexPutInPlace":  func(ring, rows, batch *tensor.Tensor) error { return ring.IndexPutInPlace(tensors{rows}, batch, false) },
+		"accumulate":       func(ring, rows, batch *tensor.Tensor) error { return ring.IndexPutInPlace(tensors{rows}, batch, true) },
+	} {
+		b := onHost(t)
+		ring := must(t)(tensor.Zeros(b.Exec, tensor.Float32, 1<<12, 4, 8))
+		rows := must(t)(tensor.FromSlice(b.Exec, []int32{4095, 0}))
+		batch := must(t)(tensor.Ones(b.Exec, tensor.Float32, 2, 4, 8))
+		require.NoError(t, put(ring, rows, batch), name)
+		require.Equal(t, 64.0, item(t, must(t)(ring.Sum(nil, false))), name)
+		require.Equal(t, 32.0, item(t, must(t)(must(t)(ring.Select(0, 4095)).Sum(nil, false))), name)
+		require.Less(t, b.alloc.Stats().AllocatedBytes.All.Peak, int64(ring.Len()*4*3/2), name)
+	}
 }

@@ -1,25 +1,53 @@
 package tensor
 
+import "github.com/cistern-ml/cistern/kernels/op"
+
 // IndexCopy is t with slice i of src, along dim, in the place of slice idx[i]: of several for one place the last wins. idx is int64 or int32, of
 // one dimension; src has t's type, and t's shape but for dim, where it has as many as there are indices.
 func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) (*Tensor, error) {
-	const name = "IndexCopy"
-	if err := together(name, t, idx, src); err != nil {
-		return nil, err
-	}
-	if t.dtype != src.dtype {
-		return nil, dtypeErr(name, "destination and source must have one type", t.dtype, src.dtype)
-	}
-	axis, slices, err := slicesFor(name, t, dim, idx)
+	axis, err := indexCopyAxis("IndexCopy", t, dim, idx, src)
 	if err != nil {
 		return nil, err
 	}
-	if !src.Shape().Equal(slices) {
-		return nil, shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "the source does not fit destination and indices")
+	var p parts
+	x, at := p.of(t), p.spread(p.of(idx), axis, src.Shape())
+	return p.result(t.exec, p.do(x.Scatter(axis, at, p.of(src))))
+}
+
+// IndexCopyInPlace is IndexCopy that changes t itself: a batch that is written into a ring buffer moves no other rows of it.
+func (t *Tensor) IndexCopyInPlace(dim int, idx, src *Tensor) error {
+	const name = "IndexCopyInPlace"
+	axis, err := indexCopyAxis(name, t, dim, idx, src)
+	if err != nil {
+		return err
+	}
+	if err := t.writable(name); err != nil {
+		return err
 	}
 	var p parts
-	x, at := p.of(t), p.spread(p.of(idx), axis, slices)
-	return p.result(t.exec, p.do(x.Scatter(axis, at, p.of(src))))
+	at, x := p.spread(p.of(idx), axis, src.Shape()), p.of(src)
+	if p.err == nil {
+		p.note(t.scatterInPlace(name, op.Scatter, axis, at, x))
+	}
+	return p.release()
+}
+
+// indexCopyAxis checks IndexCopy's operands, and resolves the dimension.
+func indexCopyAxis(name string, t *Tensor, dim int, idx, src *Tensor) (int, error) {
+	if err := together(name, t, idx, src); err != nil {
+		return 0, err
+	}
+	if t.dtype != src.dtype {
+		return 0, dtypeErr(name, "destination and source must have one type", t.dtype, src.dtype)
+	}
+	axis, slices, err := slicesFor(name, t, dim, idx)
+	if err != nil {
+		return 0, err
+	}
+	if !src.Shape().Equal(slices) {
+		return 0, shapeErr(name, []Shape{t.Shape(), idx.Shape(), src.Shape()}, "the source does not fit destination and indices")
+	}
+	return axis, nil
 }
 
 // IndexFill is t with value in all elements of the slices along dim that idx, int64 or int32 and of one dimension, names. Negative indices count

@@ -44,7 +44,9 @@ func TestInPlace_RefusesTensorsWhoseElementsShareAnAddress(t *testing.T) {
 		"CopyFrom":         wide.CopyFrom(full),
 		"AddInPlace":       wide.AddInPlace(full, 1),
 		"MulScalarInPlace": wide.MulScalarInPlace(2),
-		"IndexAdd":         wide.IndexAdd(0, idx, full),
+		"IndexAddInPlace":  wide.IndexAddInPlace(0, idx, full),
+		"IndexCopyInPlace": wide.IndexCopyInPlace(0, idx, full),
+		"IndexPutInPlace":  wide.IndexPutInPlace(tensors{idx}, full, false),
 		"CopyFromSlice":    tensor.CopyFromSlice(wide, make([]float32, 6)),
 	} {
 		require.ErrorAs(t, err, &wrong, name)
@@ -68,7 +70,7 @@ func TestInPlace_OverlappingOperandsAreReadBeforeTheyAreWritten(t *testing.T) {
 	require.NoError(t, square.CopyFrom(must(t)(square.T())))
 	require.Equal(t, []float64{0, 3, 6, 1, 4, 7, 2, 5, 8}, values(t, square))
 	idx := must(t)(tensor.FromSlice(b.Exec, []int64{2, 1, 0}))
-	require.NoError(t, square.IndexAdd(0, idx, square))
+	require.NoError(t, square.IndexAddInPlace(0, idx, square))
 	require.Equal(t, []float64{2, 8, 14, 2, 8, 14, 2, 8, 14}, values(t, square))
 }
 

@@ -167,7 +167,7 @@ func (t *Tensor) BinCount(weights *Tensor, minLength int) (*Tensor, error) {
 		shares = p.do(Ones(t.exec.Owned(), dt, t.Len()))
 	}
 	if p.err == nil {
-		p.note(sums.IndexAdd(0, at, shares))
+		p.note(sums.IndexAddInPlace(0, at, shares))
 	}
 	if weights != nil {
 		return p.result(t.exec, sums)

@@ -22,6 +22,17 @@ var valueShaped = map[string]func(x, mask, classes *tensor.Tensor) (*tensor.Tens
 		defer one.Release()
 		return x.IndexPut([]*tensor.Tensor{mask}, one, false)
 	},
+	"IndexPutInPlace": func(x, mask, _ *tensor.Tensor) (*tensor.Tensor, error) {
+		one, err := tensor.Ones(x.Exec(), tensor.Float32)
+		if err != nil {
+			return nil, err
+		}
+		defer one.Release()
+		if err := x.IndexPutInPlace([]*tensor.Tensor{mask}, one, false); err != nil {
+			return nil, err
+		}
+		return x.Clone()
+	},
 	"Unique": func(x, _, _ *tensor.Tensor) (*tensor.Tensor, error) {
 		values, inverse, counts, err := x.Unique()
 		inverse.Release()

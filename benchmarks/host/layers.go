@@ -127,7 +127,7 @@ func embeddingCases() []workload {
 				return err
 			}
 			defer g.Release()
-			return g.IndexAdd(0, idx, x[0])
+			return g.IndexAddInPlace(0, idx, x[0])
 		}),
 	}
 }

@@ -17,7 +17,7 @@ var functions = map[string]any{
 var eagerFunctions = map[string]any{
 	"Where": tensor.Where, "WhereScalar": tensor.WhereScalar, "RWhereScalar": tensor.RWhereScalar, "Cat": tensor.Cat, "Stack": tensor.Stack, "AddMM": tensor.AddMM, "BAddBMM": tensor.BAddBMM, "Einsum": tensor.Einsum,
 	"Linear": tensor.Linear, "Conv1d": tensor.Conv1d, "Conv2d": tensor.Conv2d, "ConvTranspose1d": tensor.ConvTranspose1d,
-	"ConvTranspose2d": tensor.ConvTranspose2d, "IndexAddInPlace": array.IndexAdd,
+	"ConvTranspose2d": tensor.ConvTranspose2d,
 }
 
 func attend(q, k, v, mask variable, causal bool, scale float64, gqa bool) variable {

@@ -2,6 +2,7 @@ package torchtest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/cistern-ml/cistern/internal/elementwise"
 	"github.com/cistern-ml/cistern/tensor"
@@ -474,7 +475,7 @@ func indexing(g *generator) {
 			g.call("ScatterAdd", v.name, d, index(shape), g.like(v.dtype, shape))
 		}
 	case 7:
-		if v.float() && !g.p.Eager {
+		if v.float() {
 			g.call("IndexAdd", v.name, d, index([]int{other[d]}), g.like(v.dtype, other))
 		}
 	case 8:
@@ -619,7 +620,7 @@ func inPlace(g *generator) {
 	ops := []string{"AddInPlace", "SubInPlace", "MulInPlace", "DivInPlace", "AddScalarInPlace", "MulScalarInPlace", "ClampInPlace", "ReLUInPlace",
 		"SigmoidInPlace", "TanhInPlace", "ExpInPlace", "MaskedFillInPlace"}
 	if g.p.Eager {
-		ops = append(ops, "NegInPlace", "SqrtInPlace", "AddCMulInPlace", "AddCDivInPlace", "LerpInPlace", "LerpScalarInPlace", "ZeroInPlace", "CopyFrom", "CopyFrom", "ScatterInPlace", "ScatterAddInPlace", "IndexAddInPlace")
+		ops = append(ops, "NegInPlace", "SqrtInPlace", "AddCMulInPlace", "AddCDivInPlace", "LerpInPlace", "LerpScalarInPlace", "ZeroInPlace", "CopyFrom", "CopyFrom", "ScatterInPlace", "ScatterAddInPlace", "IndexAddInPlace", "IndexCopyInPlace")
 	} else if g.chance(0.6) {
 		t, _ = g.call("MulScalar", t, 2)
 		v = g.info(t)
@@ -647,14 +648,14 @@ func inPlace(g *generator) {
 		g.call(op, t, g.like(v.dtype, g.narrower(v.shape)), g.like(v.dtype, g.narrower(v.shape)))
 	case "LerpScalarInPlace":
 		g.call(op, t, g.like(v.dtype, g.narrower(v.shape)), oneOf(g, 0.25, 0, 1, 0.75))
-	case "ScatterInPlace", "ScatterAddInPlace", "IndexAddInPlace":
+	case "ScatterInPlace", "ScatterAddInPlace", "IndexAddInPlace", "IndexCopyInPlace":
 		if len(v.shape) == 0 || product(v.shape) == 0 {
 			return
 		}
 		d := g.IntN(len(v.shape))
 		shape := slices.Clone(v.shape)
 		shape[d] = 1
-		if op == "IndexAddInPlace" {
+		if strings.HasPrefix(op, "Index") {
 			g.call(op, t, d, g.integers("int64", []int{1}, v.shape[d]), g.input(v.dtype.String(), shape))
 			return
 		}

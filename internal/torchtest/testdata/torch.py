@@ -613,7 +613,7 @@ for go, py in {"Abs": "abs", "Ceil": "ceil", "Cos": "cos", "Contiguous": "contig
                "CumSum": "cumsum", "CumProd": "cumprod", "Flatten": "flatten", "IndexSelect": "index_select", "Gather": "gather", "RepeatInterleave": "repeat_interleave",
                "SumTo": "sum_to_size",
                "Scatter": "scatter", "ScatterAdd": "scatter_add", "ScatterInPlace": "scatter_", "ScatterAddInPlace": "scatter_add_", "IndexAdd": "index_add",
-               "IndexAddInPlace": "index_add_", "TakeAlongDim": "take_along_dim"}.items():
+               "IndexAddInPlace": "index_add_", "IndexCopyInPlace": "index_copy_", "TakeAlongDim": "take_along_dim"}.items():
     OPS[go] = method(py)
 for go, py in {"AddScalar": "add", "SubScalar": "sub", "MulScalar": "mul", "DivScalar": "div", "PowScalar": "pow", "FmodScalar": "fmod",
                "RemainderScalar": "remainder", "EqScalar": "eq", "NeScalar": "ne", "LtScalar": "lt", "LeScalar": "le", "GtScalar": "gt", "GeScalar": "ge",
@@ -769,7 +769,7 @@ OPS.update({
 # Operations whose results are exact, or rounded once from the exact value: two implementations must agree on every bit.
 EXACT = set("""Abs Ceil Contiguous Detach Floor IsFinite IsInf IsNaN Neg Not ReLU ReLU6 Round Sign Trunc T Clone Add Sub Mul Div Maximum Minimum Fmod
 And Or Xor Eq Ne Lt Le Gt Ge ReLUInPlace NegInPlace ZeroInPlace SubInPlace MulInPlace DivInPlace Transpose SwapAxes Permute Narrow Select Unsqueeze
-Flip Tril Triu DiagEmbed Diagonal Diag MoveDim Chunk Split SplitSizes Unbind Flatten IndexSelect Gather RepeatInterleave Scatter ScatterInPlace
+Flip Tril Triu DiagEmbed Diagonal Diag MoveDim Chunk Split SplitSizes Unbind Flatten IndexSelect Gather RepeatInterleave Scatter ScatterInPlace IndexCopyInPlace
 TakeAlongDim AddScalar SubScalar MulScalar DivScalar FmodScalar EqScalar NeScalar LtScalar LeScalar GtScalar GeScalar AddScalarInPlace MulScalarInPlace
 RSubScalar Clamp ClampInPlace Hardtanh MaskedFill MaskedFillInPlace CopyFrom Where WhereScalar RWhereScalar Cat Stack Max Min Any All ArgMax ArgMin MaxDim MinDim
 CountNonzero Sort ArgSort TopK Squeeze Reshape View Expand BroadcastTo Slice Repeat Tile Roll Pad To OneHot ScatterValue Embedding MaxPool1d MaxPool2d
