@@ -243,7 +243,10 @@ func (a *attention) compose(r *rerun, q, k, v *Variable, mask []*Variable) *Vari
 		return a.dropped(r, scores.Softmax(-1)).MatMul(v)
 	}
 	// Of a row of lowest numbers softmax is even, and the second mask makes it 0.
-	const lowest = -1e30
+	lowest := -1e30
+	if scores.dtype == tensor.Float16 {
+		lowest = -65504 // there is no lower finite number
+	}
 	return a.dropped(r, scores.MaskedFill(hidden, lowest).Softmax(-1).MaskedFill(hidden, 0)).MatMul(v)
 }
 

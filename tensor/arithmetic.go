@@ -35,7 +35,7 @@ func checkAlpha(name string, dt DType, alpha float64) error {
 	if !dt.IsFloat() && !integral(alpha) {
 		return valueErr(name, "alpha is %v; for %s it must be an integer", alpha, dt)
 	}
-	return nil
+	return bounded(name, dt, dt, alpha)
 }
 
 // Sub is t - u, broadcast, in the promoted type. As in PyTorch it is not defined for bool operands.
@@ -119,6 +119,9 @@ func (t *Tensor) Clamp(lo, hi float64) (*Tensor, error) {
 	}
 	if dt == Bool {
 		dt = Int64
+	}
+	if err := bounded(name, dt, dt, lo, hi); err != nil {
+		return nil, err
 	}
 	s := scalars{f: [2]float64{lo, hi}, i: [2]int64{saturate(lo), saturate(hi)}}
 	return unary(name, op.Clamp, t, dt, dt, s)

@@ -41,6 +41,9 @@ func (t *Tensor) AddCMul(a, b *Tensor, value float64) (*Tensor, error) {
 	if !dt.IsFloat() && !integral(value) {
 		return nil, valueErr(name, "value is %v; for %s it must be an integer", value, dt)
 	}
+	if err := factors(name, dt, value); err != nil {
+		return nil, err
+	}
 	return ternary(name, op.AddCMul, dt, numbers(dt, value), t, a, b)
 }
 
@@ -53,6 +56,9 @@ func (t *Tensor) AddCDiv(a, b *Tensor, value float64) (*Tensor, error) {
 	dt := ResultType(t, a, b)
 	if !a.dtype.IsFloat() && !b.dtype.IsFloat() {
 		return nil, dtypeErr(name, "integer division is not defined; convert an operand", t.dtype, a.dtype, b.dtype)
+	}
+	if err := factors(name, dt, value); err != nil {
+		return nil, err
 	}
 	return ternary(name, op.AddCDiv, dt, numbers(dt, value), t, a, b)
 }

@@ -40,12 +40,12 @@ func compareScalar(name string, id op.ID, t *Tensor, v float64) (*Tensor, error)
 	if !holds(dt, v) {
 		dt = Int64
 	}
-	number, err := full(name, t.exec.Owned(), v, dt, &layout{})
+	n, err := number(name, t.exec.Owned(), v, dt)
 	if err != nil {
 		return nil, err
 	}
-	defer number.Release()
-	return binary(name, id, t, number, dt, Bool, scalars{})
+	defer n.Release()
+	return binary(name, id, t, n, dt, Bool, scalars{})
 }
 
 // logical runs an operation of conditions: what is not 0 is true.

@@ -28,7 +28,8 @@ func Ones(e Exec, dt DType, shape ...int) (*Tensor, error) {
 	return filled("Ones", e, 1, dt, shape)
 }
 
-// Full makes a tensor of copies of value. Integer types take its integral part, which int64 must hold; bool takes "not 0".
+// Full makes a tensor of copies of value. Integer types take its integral part, which int64 must hold; bool takes "not 0". Floating-point types refuse
+// finite values beyond their largest number, as -1e9 of float16, and take infinities, here and in all that puts numbers into tensors.
 func Full(e Exec, value float64, dt DType, shape ...int) (*Tensor, error) {
 	return filled("Full", e, value, dt, shape)
 }
@@ -50,6 +51,18 @@ func full(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, err
 	if err := fillable(name, dt, value); err != nil {
 		return nil, err
 	}
+	return copies(name, e, value, dt, l)
+}
+
+// number is a number that is computed with, as a scalar of type dt: beyond the largest number of the type it is infinite, as in PyTorch.
+func number(name string, e Exec, value float64, dt DType) (*Tensor, error) {
+	if err := whole(name, dt, value); err != nil {
+		return nil, err
+	}
+	return copies(name, e, value, dt, &layout{})
+}
+
+func copies(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, error) {
 	t, err := alloc(name, e, dt, l)
 	if err != nil {
 		return nil, err
@@ -61,8 +74,34 @@ func full(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, err
 	return t, nil
 }
 
-// fillable refuses values of which integers can hold no part: NaN, infinities, and what is beyond int64.
+// fillable refuses what whole refuses, and finite values that would be infinite in a type.
 func fillable(name string, dt DType, value float64) error {
+	if err := whole(name, dt, value); err != nil {
+		return err
+	}
+	return bounded(name, dt, dt, value)
+}
+
+// bounded refuses finite numbers beyond the largest one of type holds, beside tensors of type dt.
+func bounded(name string, dt, holds DType, values ...float64) error {
+	for _, v := range values {
+		if most := largest(holds); dt.IsFloat() && math.Abs(v) > most && !infinite(v) {
+			return valueErr(name, "value is %v; the largest number of %s is %v", v, holds, most)
+		}
+	}
+	return nil
+}
+
+// factors refuses finite numbers that are infinite in the type in which operations on tensors of type dt compute.
+func factors(name string, dt DType, values ...float64) error {
+	if dt.Size() == 2 {
+		return bounded(name, dt, Float32, values...)
+	}
+	return bounded(name, dt, dt, values...)
+}
+
+// whole refuses values of which integers can hold no part: NaN, infinities, and what is beyond int64.
+func whole(name string, dt DType, value float64) error {
 	if dt.IsInteger() && !integral(math.Trunc(value)) {
 		return valueErr(name, "value is %v; %s cannot hold it", value, dt)
 	}

@@ -112,6 +112,9 @@ func activation(name string, id op.ID, t *Tensor, v ...float64) (*Tensor, error)
 	if !t.dtype.IsFloat() {
 		return nil, dtypeErr(name, needsFloat, t.dtype)
 	}
+	if err := factors(name, t.dtype, v...); err != nil {
+		return nil, err
+	}
 	return unary(name, id, t, t.dtype, t.dtype, numbers(t.dtype, v...))
 }
 

@@ -101,6 +101,9 @@ func (t *Tensor) ClampInPlace(lo, hi float64) error {
 			return valueErr(name, "bounds are %v and %v; %s does not hold them", lo, hi, t.dtype)
 		}
 	}
+	if err := bounded(name, t.dtype, t.dtype, lo, hi); err != nil {
+		return err
+	}
 	return t.unaryInPlace(name, op.Clamp, scalars{f: [2]float64{lo, hi}, i: [2]int64{saturate(lo), saturate(hi)}})
 }
 
@@ -206,6 +209,9 @@ func (t *Tensor) ternaryInPlace(name string, id op.ID, a, b *Tensor, value float
 	}
 	if !t.dtype.IsFloat() && !integral(value) {
 		return valueErr(name, "value is %v; for %s it must be an integer", value, t.dtype)
+	}
+	if err := factors(name, t.dtype, value); err != nil {
+		return err
 	}
 	in := [3]*Tensor{t, a, b}
 	for k, u := range in[1:] {

@@ -20,10 +20,10 @@ func Logspace(e Exec, start, end float64, steps int, base float64, dt DType) (*T
 	if err := spaced(name, start, end, steps, dt); err != nil {
 		return nil, err
 	}
-	if err := fillable(name, dt, math.Pow(base, start)); err != nil {
+	if err := whole(name, dt, math.Pow(base, start)); err != nil {
 		return nil, err
 	}
-	if err := fillable(name, dt, math.Pow(base, end)); err != nil {
+	if err := whole(name, dt, math.Pow(base, end)); err != nil {
 		return nil, err
 	}
 	var p parts

@@ -153,6 +153,9 @@ func AddMM(c, a, b *Tensor, beta, alpha float64) (*Tensor, error) {
 	if _, ok := c.layout.expanded(&out); !ok {
 		return nil, shapeErr(name, shapes, "the first does not broadcast to the product's shape %v", out.dims())
 	}
+	if err := factors(name, c.dtype, beta, alpha); err != nil {
+		return nil, err
+	}
 	p := product{alpha: alpha, beta: beta, a: a, b: b, c: c, la: a.layout, lb: b.layout, lc: c.layout, out: out}
 	return p.run(name, c.exec)
 }

@@ -73,6 +73,9 @@ func BAddBMM(c, a, b *Tensor, beta, alpha float64) (*Tensor, error) {
 	if _, ok := c.layout.expanded(&out); !ok {
 		return nil, shapeErr(name, shapesOf(ts), "the first does not broadcast to the product, %v", out.dims())
 	}
+	if err := factors(name, c.dtype, beta, alpha); err != nil {
+		return nil, err
+	}
 	p := product{alpha: alpha, beta: beta, a: a, b: b, c: c, la: a.layout, lb: b.layout, lc: c.layout, out: out}
 	return p.run(name, c.exec)
 }

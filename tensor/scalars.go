@@ -12,6 +12,12 @@ func (t *Tensor) Hardtanh(lo, hi float64) (*Tensor, error) {
 	if !(lo <= hi) {
 		return nil, valueErr(name, "bounds are %v and %v; the first must not be above the second", lo, hi)
 	}
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if err := bounded(name, t.dtype, t.dtype, lo, hi); err != nil {
+		return nil, err
+	}
 	return activation(name, op.Clamp, t, lo, hi)
 }
 
@@ -93,20 +99,20 @@ func (t *Tensor) withOperand(name string, id op.ID, v float64, first, inFloat bo
 	if inFloat {
 		dt = floating(dt)
 	}
-	number, err := full(name, t.exec.Owned(), v, dt, &layout{})
+	n, err := number(name, t.exec.Owned(), v, dt)
 	if err != nil {
 		return nil, err
 	}
-	defer number.Release()
+	defer n.Release()
 	x, err := t.as(name, dt, t.exec)
 	if err != nil {
 		return nil, err
 	}
 	defer drop(x, t)
 	if first {
-		return pointwise(name, id, t.exec, dt, &t.layout, scalars{}, number, x)
+		return pointwise(name, id, t.exec, dt, &t.layout, scalars{}, n, x)
 	}
-	return pointwise(name, id, t.exec, dt, &t.layout, scalars{}, x, number)
+	return pointwise(name, id, t.exec, dt, &t.layout, scalars{}, x, n)
 }
 
 // infinite reports whether v is one of the infinities.

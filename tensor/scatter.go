@@ -40,6 +40,9 @@ func (t *Tensor) ScatterValue(dim int, idx *Tensor, v float64) (*Tensor, error) 
 	if _, err := elementIndices(name, t, dim, idx); err != nil {
 		return nil, err
 	}
+	if err := fillable(name, t.dtype, v); err != nil {
+		return nil, err
+	}
 	r, err := t.convert(name, t.dtype, t.exec)
 	if err != nil {
 		return nil, err

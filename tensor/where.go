@@ -39,8 +39,8 @@ func where(name string, cond, a, b *Tensor) (*Tensor, error) {
 
 // WhereScalar takes the elements of a where cond, which is bool, is true, and v elsewhere. The number lifts a's type to its category, and does not widen
 // it: a number with a fraction, one beyond int64, and NaN make float32 of integers; others make int64 of bools. A number that int32 or uint8 does not hold is
-// a *ValueError, but for those from -255 to -1 of uint8, which count back from 256, as in PyTorch. Beyond the largest number of a floating-point type it is
-// infinite, where PyTorch refuses it.
+// a *ValueError, but for those from -255 to -1 of uint8, which count back from 256, as in PyTorch. So is
+// a finite number beyond the largest one of a floating-point type.
 func WhereScalar(cond, a *Tensor, v float64) (*Tensor, error) {
 	const name = "WhereScalar"
 	number, err := choice(name, cond, a, v)

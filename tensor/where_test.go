@@ -23,7 +23,7 @@ func TestWhereScalar_HasTheTypeThatTheNumberLeaves(t *testing.T) {
 		{tensor.Float64, tensor.Float64, 0.1, []float64{1, 0.1}, []float64{0.1, 0}}, {tensor.Int64, tensor.Int64, 300, []float64{1, 300}, []float64{300, 0}},
 		{tensor.Int32, tensor.Float32, 0.5, []float64{1, 0.5}, []float64{0.5, 0}}, {tensor.Uint8, tensor.Uint8, -1, []float64{1, 255}, []float64{255, 0}},
 		{tensor.Int64, tensor.Float32, 0x1p70, []float64{1, 0x1p70}, []float64{0x1p70, 0}}, {tensor.Uint8, tensor.Uint8, -255, []float64{1, 1}, []float64{1, 0}},
-		{tensor.Float16, tensor.Float16, 1e6, []float64{1, math.Inf(1)}, []float64{math.Inf(1), 0}},
+		{tensor.Float16, tensor.Float16, math.Inf(1), []float64{1, math.Inf(1)}, []float64{math.Inf(1), 0}},
 		{tensor.Bool, tensor.Int64, 2, []float64{1, 2}, []float64{2, 0}}, {tensor.Bool, tensor.Float32, 0.5, []float64{1, 0.5}, []float64{0.5, 0}},
 	} {
 		x := must(t)(must(t)(tensor.FromSlice(b.Exec, []int64{1, 0}, 2)).To(c.dt))
