@@ -53,21 +53,29 @@ func (g *Graph) New(f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
 	if g == nil || f == nil {
 		return g.without("New")
 	}
-	if !g.ready("New") {
+	return g.make("new", "New", f)
+}
+
+// make is New for the operation op, which the method of that name makes.
+func (g *Graph) make(op, method string, f func(tensor.Exec) (*tensor.Tensor, error)) *Variable {
+	if g == nil {
+		return nil
+	}
+	if !g.ready(method) {
 		return g.poison
 	}
 	t, err := f(g.outer)
 	if err == nil && g.released {
-		err = &ReleasedError{Use: "New", Reason: GraphReleased}
+		err = &ReleasedError{Use: method, Reason: GraphReleased}
 	}
 	if err != nil {
 		t.Release()
-		return g.Refuse("new", err)
+		return g.Refuse(op, err)
 	}
 	if t.Released() {
-		return g.Refuse("new", &tensor.ReleasedError{Op: "New", Nil: t == nil})
+		return g.Refuse(op, &tensor.ReleasedError{Op: method, Nil: t == nil})
 	}
-	if t, err = g.own("New", t); err != nil {
+	if t, err = g.own(method, t); err != nil {
 		return g.fail(err)
 	}
 	use(t, memmeter.Input)

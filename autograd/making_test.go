@@ -55,7 +55,40 @@ func TestGraphsMakeVariables_OfNumbers(t *testing.T) {
 
 func TestGraphsMakeVariables_OrSayWhatIsWrong(t *testing.T) {
 	for name, f := range map[string]func(g *autograd.Graph, x *autograd.Variable) *autograd.Variable{
-		"new":         func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Zeros(tensor.Float32, -1) },
+		"zeros":         func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Zeros(tensor.Float32, -1) },
+		"ones":          func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Ones(tensor.Float32, -1) },
+		"full":          func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Full(2, tensor.Float32, -1) },
+		"scalar_tensor": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Scalar(1e9, tensor.Float16) },
+		"from_slice": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return autograd.FromSlice(g, []int64{1}, 2)
+		},
+		"arange": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return g.Arange(0, 1, 0, tensor.Int64)
+		},
+		"linspace": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return g.Linspace(0, 1, -1, tensor.Float32)
+		},
+		"logspace": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return g.Logspace(0, 1, -1, 10, tensor.Float32)
+		},
+		"eye":   func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Eye(tensor.Float32, -1) },
+		"rand":  func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Rand(tensor.Int64, 2) },
+		"randn": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.RandN(tensor.Int64, 2) },
+		"randint": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return g.RandInt(2, 1, tensor.Int64, 2)
+		},
+		"randperm":     func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.RandPerm(-1) },
+		"tril_indices": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.TrilIndices(-1, 2, 0) },
+		"triu_indices": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.TriuIndices(-1, 2, 0) },
+		"full_like": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return g.Ones(tensor.Float16, 2).FullLike(1e9)
+		},
+		"rand_like": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return g.Ones(tensor.Int64, 2).RandLike()
+		},
+		"randn_like": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return g.Ones(tensor.Int64, 2).RandNLike()
+		},
 		"multinomial": func(_ *autograd.Graph, x *autograd.Variable) *autograd.Variable { return x.Multinomial(3, false) },
 		"bucketize":   func(_ *autograd.Graph, x *autograd.Variable) *autograd.Variable { return x.Bucketize(nil, false) },
 		"searchsorted": func(g *autograd.Graph, x *autograd.Variable) *autograd.Variable {
