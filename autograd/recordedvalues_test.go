@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -108,10 +109,7 @@ func (c gradientCase) typed(r *rig, dt tensor.DType, seed uint64) []*tensor.Tens
 
 // What CreateGraph records has the values of the pass without it, at zeros, infinities and NaN too.
 func TestCreateGraph_GivesTheGradientsOfAnOrdinaryPass(t *testing.T) {
-	seeds := uint64(12)
-	if testing.Short() {
-		seeds = 5
-	}
+	seeds := uint64(fulltests.Or(12, 4))
 	for _, c := range append(gradientCases[:len(gradientCases):len(gradientCases)], composedCases...) {
 		t.Run(strings.TrimSpace(c.op+" "+c.note), func(t *testing.T) {
 			r := onHost(t)

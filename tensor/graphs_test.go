@@ -11,6 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	kernels "github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
@@ -234,7 +235,7 @@ func onPTXWithLibrary(t *testing.T, library bool, settings ...func(*fakecuda.Lib
 func TestStreams_ShareWorkspacesOfProducts(t *testing.T) {
 	for name, library := range map[string]bool{"library": true, "own": false} {
 		t.Run(name, func(t *testing.T) {
-			sharedWorkspaces(t, onPTXWithLibrary(t, library, func(l *fakecuda.Library) { l.Set("work_jitter_us", "300") }), 60)
+			sharedWorkspaces(t, onPTXWithLibrary(t, library, func(l *fakecuda.Library) { l.Set("work_jitter_us", "300") }), fulltests.Or(60, 15))
 		})
 	}
 }

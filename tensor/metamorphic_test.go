@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -188,8 +189,8 @@ func TestNetwork_AllocatesOnASimulatedDeviceWhatItAllocatesOnTheHost(t *testing.
 }
 
 func TestEveryOperation_AllocatesOnASimulatedDeviceWhatItAllocatesOnTheHost(t *testing.T) {
-	for _, s := range samples {
-		if sizedByValues[operationOf(s.op)] {
+	for i, s := range samples {
+		if sizedByValues[operationOf(s.op)] || i%fulltests.Or(1, 3) != 0 {
 			continue
 		}
 		host := onHost(t)

@@ -20,6 +20,7 @@ import (
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
@@ -146,8 +147,8 @@ func TestCUDA_EndsWithOneErrorWhereverTheDriverFails(t *testing.T) {
 	})
 	for _, f := range slices.Sorted(maps.Keys(calls)) {
 		n := calls[f]
-		for _, nth := range slices.Compact([]int{min(1, n), min(2, n), (n + 1) / 2, n}) {
-			if nth == 0 {
+		for i, nth := range slices.Compact([]int{min(1, n), min(2, n), (n + 1) / 2, n}) {
+			if nth == 0 || (i+len(f))%fulltests.Or(1, 3) != 0 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %d of %d", f, nth, n), func(t *testing.T) {

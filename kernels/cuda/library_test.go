@@ -44,11 +44,14 @@ func TestConformance_OfProductsWithTheLibrary(t *testing.T) {
 // A library that refuses each call of one function never changes a result: our own kernels compute it.
 func TestMatMul_FallsBackToOwnKernelsWhateverTheLibraryRefuses(t *testing.T) {
 	const allocFailed = 3
-	for _, f := range []string{
+	for i, f := range []string{
 		"cublasCreate_v2", "cublasSetMathMode", "cublasSetStream_v2", "cublasSetWorkspace_v2", "cublasGemmEx", "cublasLtCreate", "cublasLtMatmul",
 		"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
 		"cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
 	} {
+		if i%fulltests.Or(1, 3) != 0 {
+			continue
+		}
 		t.Run(f, func(t *testing.T) {
 			r := withLibrary(t)
 			r.Fail(f, 0, allocFailed)

@@ -88,6 +88,9 @@ func multiplyFloatTiles(t *testing.T, dev device.Device) {
 	rng := rand.New(rand.NewPCG(10, 11))
 	for i, size := range [][3]int{{136, 132, 75}, {129, 131, 64}, {300, 140, 9}, {17, 33, 31}, {140, 128, 500}} {
 		for transposes := range 4 {
+			if (i+transposes)%fulltests.Or(1, 3) != 0 {
+				continue
+			}
 			t.Run(fmt.Sprint(size, transposes), func(t *testing.T) {
 				a, b := newMatrix(rng, size[0], size[2], i, transposes&1 != 0), newMatrix(rng, size[2], size[1], transposes, transposes&2 != 0)
 				dst, c := newMatrix(rng, size[0], size[1], i/3, transposes == 3), newMatrix(rng, size[0], size[1], 0, i == 1)

@@ -26,7 +26,7 @@ func TestPTX_Conformance(t *testing.T) {
 	}
 	d, _ := onPTX(t)
 	cuda.KeepImages(t)
-	kerneltest.Run(t, d, usual(everyOnPTX, 167, -1)...)
+	kerneltest.Run(t, d, usual(everyOnPTX, 401, -1)...)
 }
 
 func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 )
 
 var streamTests = []test{
@@ -123,8 +124,11 @@ func testManyStreams(f *fixture) {
 		f.t.Skip("the allocator has no cache")
 	}
 	manyStreams := 1000
-	if f.sim == nil && !f.storage { // opening streams takes milliseconds
+	switch {
+	case f.sim == nil && !f.storage: // opening streams takes milliseconds
 		manyStreams = 50
+	case f.whole: // all of the memory is written
+		manyStreams = fulltests.Or(1000, 100)
 	}
 	var most uint64
 	before := f.freeBytes()
