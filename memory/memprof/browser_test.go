@@ -2,14 +2,12 @@ package memprof_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,30 +21,6 @@ import (
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memprof"
 )
-
-// browse opens an address in a browser without a window, and returns the document as it is after some seconds of the browser's time.
-func browse(t *testing.T, address string) string {
-	t.Helper()
-	var browser string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" {
-		t.Skip("NO BROWSER: the page is not looked at. With chromium or google-chrome in the PATH it would be")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	var errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
-		"--disable-background-networking", "--user-data-dir="+t.TempDir(), "--window-size=1200,1600", "--virtual-time-budget=7500", "--dump-dom", address)
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	require.NoError(t, err, errs.String())
-	return string(out)
-}
 
 // plain is what a document shows, with plain spaces.
 func plain(document string) string {
