@@ -400,10 +400,16 @@ func TestCapacity_KnowsGPUsByTheirNames(t *testing.T) {
 		require.NoError(t, err, name)
 		require.InDelta(t, want, float64(got)/float64(device.GiB), 0.002, name)
 	}
-	for _, name := range []string{"", "H1000", "4096", "host:4GiB", "cuda:0", "sim:0GiB", "0GiB", "nvidia"} {
+	for name, why := range map[string]string{
+		"": "it is empty", "H1000": "no GPU of that name is known", "nvidia": "no GPU of that name is known", "4096": "a number needs a unit",
+		"host:4GiB": "what fits is tried on simulated devices", "cuda:0": "what fits is tried on simulated devices", "sim:0GiB": "the capacity is 0", "0GiB": "the capacity is 0",
+		"sim:16EiB": `"EiB" is not a unit`, "16EiB": `"EiB" is not a unit`, "sim:1GiB:2": "there is more than one colon", "16777216TiB": "is more than 18446744073709551615 bytes",
+		"-1GiB": "has a minus sign", "sim:": "there is nothing after the colon", "gpu:1GiB": "no GPU of that name is known",
+	} {
 		_, err := fit.Capacity(name)
 		var wrong *device.ParseError
 		require.ErrorAs(t, err, &wrong, name)
+		require.Contains(t, wrong.Reason, why, name)
 		require.ErrorContains(t, err, "RTX 4090")
 	}
 	for _, g := range fit.GPUs() {
