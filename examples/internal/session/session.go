@@ -16,6 +16,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -63,7 +64,7 @@ func Open(name string, fraction float64) (*Session, error) {
 // On is Open for a device that is open, and stays open.
 func On(dev device.Device, fraction float64) (*Session, error) {
 	s := &Session{Device: dev}
-	s.interrupt, s.restore = interrupts()
+	s.interrupt, s.restore = command.Interrupts()
 	s.Name = dev.ID().String()
 	var err error
 	if s.Alloc, err = memory.For(dev); err == nil {
