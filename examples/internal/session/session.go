@@ -15,6 +15,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/memory"
@@ -30,6 +31,7 @@ type Session struct {
 	interrupt context.Context // done after Ctrl-C
 	restore   func()          // what Ctrl-C does without us
 	atEnd     []func() error  // of Watch
+	recording *memreport.Recording
 }
 
 // Memory is what a program's work came to in memory, in bytes and in calls of the driver. It is a part of the programs' JSON.
