@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/plural"
 )
 
 // Report is what a search found: the plain settings first.
@@ -125,7 +126,7 @@ func (r *Result) row(w *tabwriter.Writer, plain int) {
 		batch += fmt.Sprintf(", not %d", r.TooLarge)
 	}
 	if r.open() && r.Steps > 0 {
-		batch += fmt.Sprintf(", %d steps", r.Steps)
+		batch += ", " + plural.Of(r.Steps, "step")
 	}
 	if plain > 0 {
 		ratio = fmt.Sprintf("x %.2f", float64(r.LargestBatch)/float64(plain))
