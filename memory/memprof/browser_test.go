@@ -339,6 +339,30 @@ later(300, () => {
 	}
 }
 
+// Where call stacks are kept with the blocks there are, and not in the trace, a block that is there still has its colour, and of the others it is not said
+// that they were there before.
+func TestBrowser_HistoryWithoutStacks(t *testing.T) {
+	dev := sim.New(device.GiB)
+	other, err := memory.For(dev)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = memory.Drop(dev) })
+	c := other.(*memory.Caching)
+	require.NoError(t, c.RecordHistory(memory.HistoryOptions{Context: memory.ContextState}))
+	weights(t, c, 5*device.MiB, dev.DefaultStream())
+	gone := activations(t, c, 3*device.MiB, dev.DefaultStream())
+	require.NoError(t, c.Free(gone))
+	results := openFile(t, c.Snapshot(), `
+later(300, () => {
+  note('legend', $('bandlegend').innerText);
+  note('note', $('bandnote').innerText);
+});
+`)
+	require.Contains(t, results, "legend: memprof_test.weights memprof_test.go:")
+	require.Contains(t, results, "no call stack recorded reserved")
+	require.Contains(t, results, "note: 5 events in ")
+	require.Contains(t, results, "The recording keeps no call stacks of blocks that are gone (HistoryOptions.Context).")
+}
+
 // The page draws before it has asked, and says for which times nothing is known.
 func TestBrowser_FirstDrawingAndGaps(t *testing.T) {
 	runner(t)
