@@ -67,11 +67,11 @@ func TestMeasure_WithoutOptimizer_HintsAtWhatWasThereBefore(t *testing.T) {
 	}
 	rep := measure(none, memreport.WithModel(p.model))
 	require.GreaterOrEqual(t, rep.AtPeak.Other, p.opt.StateBytes())
-	want := "Of other and workspace, " + device.FormatBytes(rep.AtPeak.Other) + " were there before the recording began: memreport.WithOptimizer names the optimizer state, if no step is recorded."
+	want := "Of other and workspace, " + device.FormatBytes(rep.AtPeak.Other) + " were there before the recording began: memreport.WithOptimizer names optimizer state, where no step is recorded."
 	require.Equal(t, want, rep.Hint)
 	require.Contains(t, rep.String(), "\n"+want+"\n")
 	rep = measure(none)
-	require.Contains(t, rep.Hint, "memreport.WithModel names the parameters among it, and memreport.WithOptimizer")
+	require.Contains(t, rep.Hint, "memreport.WithOptimizer names optimizer state, where no step is recorded, and memreport.WithModel names parameters, where no graph uses them.")
 	require.Empty(t, measure(none, memreport.WithModel(p.model), memreport.WithOptimizer(p.opt)).Hint)
 	require.Empty(t, measure(p.step2).Hint, "the step tells")
 

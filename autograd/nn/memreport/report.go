@@ -165,11 +165,11 @@ func newReport(of string, found memmeter.Result, modelTold, stateTold bool) *Rep
 // hint is Report.Hint, empty if there is less than a twentieth to tell of, or everything was said that options can say.
 func hint(found memmeter.Result, modelTold, stateTold bool) string {
 	var missing []string
-	if !modelTold {
-		missing = append(missing, "memreport.WithModel names the parameters among it")
-	}
 	if !stateTold {
-		missing = append(missing, "memreport.WithOptimizer names the optimizer state, if no step is recorded")
+		missing = append(missing, "memreport.WithOptimizer names optimizer state, where no step is recorded")
+	}
+	if !modelTold {
+		missing = append(missing, "memreport.WithModel names parameters, where no graph uses them")
 	}
 	if len(missing) == 0 || found.Untold == 0 || found.Untold < found.Peak/20 {
 		return ""
