@@ -1,9 +1,13 @@
 package device
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
 )
 
 // Units of memory, powers of 1024.
@@ -37,30 +41,70 @@ func ParseBytes(s string) (uint64, error) {
 
 // parseBytes also reports whether s named a unit.
 func parseBytes(s string) (n uint64, unit bool, err error) {
-	fail := func() (uint64, bool, error) {
-		return 0, false, &ParseError{What: "number of bytes", Value: s, Allowed: allowedBytes}
+	fail := func(why string, values ...any) (uint64, bool, error) {
+		return 0, false, &ParseError{What: "number of bytes", Value: s, Allowed: allowedBytes, Reason: fmt.Sprintf(why, values...)}
 	}
-	number, size := strings.TrimSpace(s), uint64(1)
+	const tooMany = "%s is more than 18446744073709551615 bytes, the most that 64 bits count"
+	text := strings.TrimSpace(s)
+	number, size := text, uint64(1)
 	for _, u := range readable {
 		if k := len(number) - len(u.name); k >= 0 && strings.EqualFold(number[k:], u.name) {
 			number, size, unit = strings.TrimSpace(number[:k]), u.size, true
 			break
 		}
 	}
-	if whole, notWhole := strconv.ParseUint(number, 10, 64); notWhole == nil {
-		if whole > math.MaxUint64/size {
-			return fail()
-		}
+	whole, notWhole := strconv.ParseUint(number, 10, 64)
+	switch {
+	case notWhole == nil && whole <= math.MaxUint64/size:
 		return whole * size, unit, nil
-	}
-	if !unit || strings.Trim(number, "0123456789.") != "" { // no exponents, signs, infinities
-		return fail()
+	case notWhole == nil || errors.Is(notWhole, strconv.ErrRange):
+		return fail(tooMany, excerpt.Quote(text))
+	case number == "" || strings.Trim(number, "0123456789.") != "": // no exponents, signs, infinities
+		return fail("%s", notBytes(text, number, unit))
 	}
 	f, err := timesUnit(number, size)
-	if err != nil || f >= math.MaxUint64 {
-		return fail()
+	switch {
+	case errors.Is(err, strconv.ErrRange) || err == nil && f >= math.MaxUint64:
+		return fail(tooMany, excerpt.Quote(text))
+	case err != nil:
+		return fail("%s is not a number", excerpt.Quote(number))
+	case !unit:
+		return fail("%s has no unit, and bytes are a whole number", excerpt.Quote(number))
 	}
 	return uint64(f), unit, nil
+}
+
+// hasExponent reports whether a text is a number like 1e3.
+func hasExponent(text string) bool {
+	i := strings.IndexAny(text, "eE")
+	if i < 1 || strings.Trim(text[:i], "0123456789.") != "" {
+		return false
+	}
+	exponent := strings.TrimLeft(text[i+1:], "+-")
+	return exponent != "" && strings.Trim(exponent, "0123456789") == ""
+}
+
+// notBytes says what is wrong with a text that has other characters in its number, or none. The number may have the beginning of an unknown unit.
+func notBytes(text, number string, unit bool) string {
+	begin := strings.TrimLeft(text, "0123456789.")
+	rest := strings.TrimSpace(begin)
+	switch {
+	case text == "":
+		return "it is empty"
+	case number == "" && unit:
+		return "there is no number before the unit"
+	case text[0] == '-':
+		return excerpt.Quote(text) + " has a minus sign"
+	case text[0] == '+':
+		return excerpt.Quote(text) + " has a plus sign"
+	case hasExponent(number):
+		return excerpt.Quote(number) + " has an exponent"
+	case strings.Trim(number, "0123456789.,") == "":
+		return excerpt.Quote(number) + " has a comma, and fractions have a point"
+	case len(begin) == len(text) || strings.ContainsAny(rest[:1], "0123456789."): // nothing before it, or two numbers
+		return excerpt.Quote(number) + " is not a number"
+	}
+	return excerpt.Quote(rest) + " is not a unit"
 }
 
 // timesUnit is a number with a fraction times the size of a unit. A power of 1000 is read as an exponent, as a product would be rounded:

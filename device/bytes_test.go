@@ -1,6 +1,7 @@
 package device
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,16 +37,54 @@ func TestParseBytes_ReadsUnitsAndPlainNumbers(t *testing.T) {
 	}
 }
 
-func TestParseBytes_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
-	for _, text := range []string{
-		"", "GiB", "B", "-1", "-1GiB", "+1GiB", "1e3KiB", "1.5", "1..5GiB", "0x10", "10PB", "10G", "10M", "18446745TB", "18446744.9TB", "1e3GB", "GB", "1_000", "NaN GiB", "Inf B",
-		"16777216TiB", "18446744073709551616", "99999999999999999999GiB", "16777216.5TiB", "1GiB2",
+func TestParseBytes_RefusesTheRestAndSaysWhyAndWhatIsAllowed(t *testing.T) {
+	const tooMany = " is more than 18446744073709551615 bytes, the most that 64 bits count"
+	for text, want := range map[string]string{
+		"":                     "it is empty",
+		" ":                    "it is empty",
+		"GiB":                  "there is no number before the unit",
+		"B":                    "there is no number before the unit",
+		"-1":                   `"-1" has a minus sign`,
+		"-1GiB":                `"-1GiB" has a minus sign`,
+		"+1GiB":                `"+1GiB" has a plus sign`,
+		"1e3KiB":               `"1e3" has an exponent`,
+		"1e3GB":                `"1e3" has an exponent`,
+		"1e3":                  `"1e3" has an exponent`,
+		"1e+3B":                `"1e+3" has an exponent`,
+		"1.5":                  `"1.5" has no unit, and bytes are a whole number`,
+		"1..5GiB":              `"1..5" is not a number`,
+		".GiB":                 `"." is not a number`,
+		"1,5GiB":               `"1,5" has a comma, and fractions have a point`,
+		"1,000":                `"1,000" has a comma, and fractions have a point`,
+		"0x10":                 `"x10" is not a unit`,
+		"10PB":                 `"PB" is not a unit`,
+		"16EiB":                `"EiB" is not a unit`,
+		"10G":                  `"G" is not a unit`,
+		"10M":                  `"M" is not a unit`,
+		"10 bytes":             `"bytes" is not a unit`,
+		"1_000":                `"_000" is not a unit`,
+		"1GiB2":                `"GiB2" is not a unit`,
+		"1 2GiB":               `"1 2" is not a number`,
+		"1.5e":                 `"e" is not a unit`,
+		"NaN GiB":              `"NaN" is not a number`,
+		"Inf B":                `"Inf" is not a number`,
+		"\xff":                 `"\xff" is not a number`,
+		"18446745TB":           `"18446745TB"` + tooMany,
+		"18446744.9TB":         `"18446744.9TB"` + tooMany,
+		"16777216TiB":          `"16777216TiB"` + tooMany,
+		"16777216.5TiB":        `"16777216.5TiB"` + tooMany,
+		"18446744073709551616": `"18446744073709551616"` + tooMany,
+		"99999999999999999999": `"99999999999999999999"` + tooMany,
+
+		"99999999999999999999GiB":          `"99999999999999999999GiB"` + tooMany,
+		strings.Repeat("9", 400) + ".5GiB": tooMany,
 	} {
 		_, err := ParseBytes(text)
 		require.ErrorIs(t, err, ErrInvalidValue, text)
 		var parse *ParseError
 		require.ErrorAs(t, err, &parse)
 		require.Equal(t, text, parse.Value)
+		require.Contains(t, parse.Reason, want, text)
 		require.Contains(t, err.Error(), "KiB, MiB, GiB or TiB")
 		require.Contains(t, err.Error(), "KB, MB, GB or TB")
 	}
@@ -71,9 +110,13 @@ func TestFormatBytes_IsShort(t *testing.T) {
 func FuzzParseBytes_NeverPanicsAndExactTextRoundTrips(f *testing.F) {
 	f.Add("80GiB", uint64(80<<30))
 	f.Add("1.5 MiB", uint64(12345))
+	f.Add("16EiB", uint64(1))
+	f.Add("1e3", uint64(1))
 	f.Fuzz(func(t *testing.T, text string, n uint64) {
 		if _, err := ParseBytes(text); err != nil {
-			require.ErrorIs(t, err, ErrInvalidValue)
+			var wrong *ParseError
+			require.ErrorAs(t, err, &wrong)
+			require.NotEmpty(t, wrong.Reason)
 		}
 		got, err := ParseBytes(exactBytes(n))
 		require.NoError(t, err)

@@ -1,7 +1,9 @@
 package device
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -21,35 +23,57 @@ const allowedSpecs = `"host", "host:4GiB", "sim", "sim:80GiB", "sim:80GB", "cuda
 // without a unit is at least 1 MiB; and "cuda", with or without an index ("cuda:1"). Anything else is a *ParseError.
 func ParseSpec(s string) (Spec, error) {
 	name, rest, more := strings.Cut(s, ":")
-	fail := func(why string) (Spec, error) {
-		return Spec{}, &ParseError{What: "device", Value: s, Allowed: allowedSpecs, Reason: why}
+	fail := func(why string, values ...any) (Spec, error) {
+		return Spec{}, &ParseError{What: "device", Value: s, Allowed: allowedSpecs, Reason: fmt.Sprintf(why, values...)}
 	}
 	spec := Spec{}
-	switch name {
-	case "host":
+	switch lower := strings.ToLower(name); {
+	case s == "":
+		return fail("it is empty")
+	case name == "":
+		return fail("there is nothing before the colon")
+	case lower == Host.String():
 		spec.Kind = Host
-	case "sim":
+	case lower == Sim.String():
 		spec.Kind = Sim
-	case "cuda":
+	case lower == CUDA.String():
 		spec.Kind = CUDA
 	default:
-		return fail("")
+		return fail("there is no kind of device %s", excerpt.Quote(name))
 	}
-	if !more {
+	switch {
+	case name != spec.Kind.String():
+		return fail("kinds of devices are in lower case, %q", spec.Kind.String())
+	case !more:
 		return spec, nil
+	case rest == "":
+		return fail("there is nothing after the colon")
+	case strings.Contains(rest, ":"):
+		return fail("there is more than one colon")
 	}
 	if spec.Kind == CUDA {
-		index, err := strconv.ParseUint(rest, 10, 31)
-		if err != nil {
-			return fail("the index must be a small whole number")
+		index, err := strconv.ParseInt(rest, 10, 32)
+		switch {
+		case index < 0:
+			return fail("the index %s is negative", excerpt.Quote(rest))
+		case errors.Is(err, strconv.ErrRange):
+			return fail("the index %s is more than %d", excerpt.Quote(rest), math.MaxInt32)
+		case err != nil || rest[0] == '+':
+			return fail("the index %s is not a whole number", excerpt.Quote(rest))
 		}
 		spec.Index = int(index)
 		return spec, nil
 	}
 	// "sim:1" is refused because it is also how the second simulated device of a process is called, and "sim:80" because no one means 80 bytes.
 	capacity, unit, err := parseBytes(rest)
-	if err != nil || capacity == 0 || !unit && capacity < MiB {
-		return fail("the capacity must be more than 0, and have a unit unless it is a number of bytes from 1048576 on")
+	var wrong *ParseError
+	switch {
+	case errors.As(err, &wrong):
+		return fail("%s", wrong.Reason)
+	case capacity == 0:
+		return fail("the capacity is 0")
+	case !unit && capacity < MiB:
+		return fail("%s has no unit, and is therefore a number of bytes, of which there must be at least %d", excerpt.Quote(rest), MiB)
 	}
 	spec.Capacity = capacity
 	return spec, nil

@@ -34,16 +34,63 @@ func TestParseSpec_ReadsEachKind(t *testing.T) {
 	}
 }
 
-func TestParseSpec_RefusesTheRestAndSaysWhatIsAllowed(t *testing.T) {
-	for _, text := range []string{
-		"", "gpu", "CUDA:0", "cpu", "host:", "host:0GiB", "host:1", "sim:1", "sim:80", "sim:1048575", "sim:1048576.5", "sim:18446744073709551616", "sim:-1GiB", "sim:80G", "sim:0GB", "cuda:", "cuda:-1",
-		"cuda:x", "cuda:4GiB", "cuda:0:1", "cuda:99999999999", "sim:1GiB:2",
+// Each is refused with what is wrong with it, and not with something that it has right.
+func TestParseSpec_RefusesTheRestAndSaysWhy(t *testing.T) {
+	const noUnit = "has no unit, and is therefore a number of bytes, of which there must be at least 1048576"
+	for text, want := range map[string]string{
+		"":                              "it is empty",
+		"gpu":                           `there is no kind of device "gpu"`,
+		"cpu":                           `there is no kind of device "cpu"`,
+		" sim":                          `there is no kind of device " sim"`,
+		":1GiB":                         "there is nothing before the colon",
+		"CUDA:0":                        `kinds of devices are in lower case, "cuda"`,
+		"Sim":                           `kinds of devices are in lower case, "sim"`,
+		"80GiB":                         `there is no kind of device "80GiB"`,
+		"sim80GiB":                      `there is no kind of device "sim80GiB"`,
+		"host:":                         "there is nothing after the colon",
+		"cuda:":                         "there is nothing after the colon",
+		"sim::":                         "there is more than one colon",
+		"sim:1GiB:2":                    "there is more than one colon",
+		"sim:1GiB:":                     "there is more than one colon",
+		"cuda:0:1":                      "there is more than one colon",
+		"host:0GiB":                     "the capacity is 0",
+		"sim:0":                         "the capacity is 0",
+		"sim:0.4B":                      "the capacity is 0",
+		"host:1":                        `"1" ` + noUnit,
+		"sim:1":                         `"1" ` + noUnit,
+		"sim:80":                        `"80" ` + noUnit,
+		"sim:1048575":                   `"1048575" ` + noUnit,
+		"sim:1048576.5":                 `"1048576.5" has no unit, and bytes are a whole number`,
+		"sim:18446744073709551616":      `"18446744073709551616" is more than 18446744073709551615 bytes`,
+		"sim:16777216TiB":               `"16777216TiB" is more than 18446744073709551615 bytes`,
+		"sim:16EiB":                     `"EiB" is not a unit`,
+		"sim:1PB":                       `"PB" is not a unit`,
+		"sim:80G":                       `"G" is not a unit`,
+		"sim:-1GiB":                     `"-1GiB" has a minus sign`,
+		"sim:-1":                        `"-1" has a minus sign`,
+		"sim:+1GiB":                     `"+1GiB" has a plus sign`,
+		"sim:1GiB ram":                  `"GiB ram" is not a unit`,
+		"sim:1,5GiB":                    `"1,5" has a comma, and fractions have a point`,
+		"sim:1e9B":                      `"1e9" has an exponent`,
+		"sim:GiB":                       "there is no number before the unit",
+		"sim:much":                      `"much" is not a number`,
+		"sim:0GB":                       "the capacity is 0",
+		"cuda:-1":                       `the index "-1" is negative`,
+		"cuda:x":                        `the index "x" is not a whole number`,
+		"cuda:1.5":                      `the index "1.5" is not a whole number`,
+		"cuda:4GiB":                     `the index "4GiB" is not a whole number`,
+		"cuda: 1":                       `the index " 1" is not a whole number`,
+		"cuda:99999999999":              `the index "99999999999" is more than 2147483647`,
+		"cuda:2147483648":               `the index "2147483648" is more than 2147483647`,
+		"cuda:99999999999999999999999":  `the index "99999999999999999999999" is more than 2147483647`,
+		"cuda:-99999999999999999999999": `is negative`,
 	} {
 		_, err := ParseSpec(text)
 		require.ErrorIs(t, err, ErrInvalidValue, text)
 		var parse *ParseError
 		require.ErrorAs(t, err, &parse)
 		require.Equal(t, text, parse.Value)
+		require.Contains(t, parse.Reason, want, text)
 		require.Contains(t, err.Error(), `"sim:80GiB"`)
 	}
 }
@@ -56,7 +103,8 @@ func TestKindAndID_AreNamedAsInSpecifications(t *testing.T) {
 }
 
 func FuzzParseSpec_NeverPanicsAndRoundTrips(f *testing.F) {
-	for _, text := range []string{"host", "host:4GiB", "sim:1.5MiB", "sim:4096B", "cuda:1", "cuda:", "cuda:2147483647", "sim:0.1KiB", "host: 1 tib ", "sim:25253904384", "sim:18446744073709551615B"} {
+	for _, text := range []string{"host", "host:4GiB", "sim:1.5MiB", "sim:4096B", "cuda:1", "cuda:", "cuda:2147483647", "sim:0.1KiB", "host: 1 tib ", "sim:25253904384", "sim:18446744073709551615B", "sim:16EiB", "sim:1GiB:2", "cuda:-1",
+		"sim:1,5GiB", "Host"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -64,6 +112,7 @@ func FuzzParseSpec_NeverPanicsAndRoundTrips(f *testing.F) {
 		if err != nil {
 			var wrong *ParseError
 			require.ErrorAs(t, err, &wrong)
+			require.NotEmpty(t, wrong.Reason)
 			require.Zero(t, spec)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/internal/fpstack"
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/internal/userframe"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
@@ -294,7 +295,7 @@ func (a *Caching) adviceOnUse() string {
 	advice := "smaller batches, half precision, checkpointed activations, and graphs that are released earlier take less."
 	var most []string
 	for _, h := range a.holders(3) {
-		most = append(most, fmt.Sprintf("%s (%s in %d blocks)", h.site, text.Bytes(h.bytes), h.blocks))
+		most = append(most, fmt.Sprintf("%s (%s in %s)", h.site, text.Bytes(h.bytes), plural.Of(h.blocks, "block")))
 	}
 	if len(most) > 0 {
 		advice += " The most is held by " + strings.Join(most, ", ") + "."

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/memory/internal/streams"
 )
 
@@ -135,7 +136,7 @@ type LeakError struct {
 
 // Error names the device and what was in use.
 func (e *LeakError) Error() string {
-	return fmt.Sprintf("memory: closing the allocator of %s: %v: %d blocks, %d bytes", e.Device, ErrLeak, e.Blocks, e.Bytes)
+	return fmt.Sprintf("memory: closing the allocator of %s: %v: %s, %d bytes", e.Device, ErrLeak, plural.Of(e.Blocks, "block"), e.Bytes)
 }
 
 // Is reports whether target is ErrLeak.

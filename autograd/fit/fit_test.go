@@ -400,10 +400,16 @@ func TestCapacity_KnowsGPUsByTheirNames(t *testing.T) {
 		require.NoError(t, err, name)
 		require.InDelta(t, want, float64(got)/float64(device.GiB), 0.002, name)
 	}
-	for _, name := range []string{"", "H1000", "4096", "host:4GiB", "cuda:0", "sim:0GiB", "0GiB", "nvidia"} {
+	for name, why := range map[string]string{
+		"": "it is empty", "H1000": "no GPU of that name is known", "nvidia": "no GPU of that name is known", "4096": "a number needs a unit",
+		"host:4GiB": "what fits is tried on simulated devices", "cuda:0": "what fits is tried on simulated devices", "sim:0GiB": "the capacity is 0", "0GiB": "the capacity is 0",
+		"sim:16EiB": `"EiB" is not a unit`, "16EiB": `"EiB" is not a unit`, "sim:1GiB:2": "there is more than one colon", "16777216TiB": "is more than 18446744073709551615 bytes",
+		"-1GiB": "has a minus sign", "sim:": "there is nothing after the colon", "gpu:1GiB": "no GPU of that name is known",
+	} {
 		_, err := fit.Capacity(name)
 		var wrong *device.ParseError
 		require.ErrorAs(t, err, &wrong, name)
+		require.Contains(t, wrong.Reason, why, name)
 		require.ErrorContains(t, err, "RTX 4090")
 	}
 	for _, g := range fit.GPUs() {
@@ -423,6 +429,21 @@ func TestResult_IsJSON(t *testing.T) {
 		"bytes_per_sample": 1, "at_max_batch": false, "too_large": 6, "steps": 4, "steady": true, "at_peak": [{"what": "activations", "bytes": 6}], "value_reads": 9, "trials": 8}`, string(text))
 }
 
+func TestReport_SaysThatNothingFits(t *testing.T) {
+	report, err := fit.Largest(t.Context(), 20*device.MiB, func(ctx context.Context, trial fit.Trial) error {
+		e, err := tensor.On(trial.Device)
+		if err != nil {
+			return err
+		}
+		x, err := tensor.Zeros(e, tensor.Float32, 8<<20)
+		x.Release()
+		return err
+	})
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^float32 +- +- +none +- +- +- *$`, report.String())
+	require.Contains(t, report.String(), "not even a batch of 1 fits")
+}
+
 func TestReport_IsATable(t *testing.T) {
 	r := fit.Report{Device: "RTX 0000", Capacity: 8 * device.GiB, Results: []fit.Result{
 		{Precision: "float32", LargestBatch: 10, TooLarge: 11, PeakAllocated: 6 << 30, PeakReserved: 7 << 30, PerSample: 1 << 20, Steps: 4, Steady: true,
@@ -438,7 +459,9 @@ precision  checkpoint  expandable  batch                         per sample  all
 float32    -           -           10                    x 1.00  1MiB        6GiB       7GiB      activations 90 %, parameters 10 %, other < 1 %
 float16    yes         yes         25, not 20, 64 steps  x 2.50  0B          0B         0B        activations 97 %, other 3 %
 float16    -           -           ≥ 64                  x 6.40  0B          0B         0B        
-float16    -           -           0                     x 0.00  0B          0B         0B        
+float16    -           -           none                          -           -          -         
+
+Where the batch is "none", not even a batch of 1 fits. Trained with that on a simulated device of this size, the program ends with an error that says where.
 
 A batch with "not" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.
 

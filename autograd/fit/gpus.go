@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -45,7 +46,8 @@ func GPUs() []GPU { return slices.Clone(gpus) }
 // Capacity is the memory in bytes of a device: a GPU's by its name ("H100", "rtx 4090", "A100-40GB"; GPUs lists them), a simulated device's
 // ("sim:80GiB"), or a number with a unit ("24GiB"). Anything else is a *device.ParseError.
 func Capacity(name string) (uint64, error) {
-	if spec, err := device.ParseSpec(name); err == nil && spec.Kind == device.Sim {
+	spec, err := device.ParseSpec(name)
+	if err == nil && spec.Kind == device.Sim {
 		if spec.Capacity == 0 {
 			spec.Capacity = sim.DefaultCapacity
 		}
@@ -54,14 +56,35 @@ func Capacity(name string) (uint64, error) {
 	if g, ok := FindGPU(name); ok {
 		return g.Memory, nil
 	}
-	if n, err := device.ParseBytes(name); err == nil && n > 0 && strings.Trim(name, "0123456789") != "" {
+	n, wrong := device.ParseBytes(name)
+	if wrong == nil && n > 0 && strings.Trim(name, "0123456789") != "" {
 		return n, nil
 	}
 	names := make([]string, len(gpus))
 	for i, g := range gpus {
 		names[i] = g.Name
 	}
-	return 0, &device.ParseError{What: "device to fit", Value: name, Allowed: `"sim:80GiB", "80GiB", ` + strings.Join(names, ", ")}
+	return 0, &device.ParseError{What: "device to fit", Value: name, Allowed: `"sim:80GiB", "80GiB", ` + strings.Join(names, ", "), Reason: whyNot(name, n, err, wrong)}
+}
+
+// whyNot says what is wrong with a name that was read as a specification, and as a number n of bytes.
+func whyNot(name string, n uint64, asSpec, asBytes error) string {
+	var wrong *device.ParseError
+	switch kind, _, _ := strings.Cut(name, ":"); {
+	case asSpec == nil:
+		return "what fits is tried on simulated devices"
+	case kind == device.Sim.String() && errors.As(asSpec, &wrong): // it cannot be anything else
+		return wrong.Reason
+	case asBytes == nil && n == 0:
+		return "the capacity is 0"
+	case asBytes == nil:
+		return "a number needs a unit"
+	case name == "":
+		return "it is empty"
+	case strings.ContainsAny(name[:1], "0123456789.+-") && errors.As(asBytes, &wrong):
+		return wrong.Reason
+	}
+	return "no GPU of that name is known"
 }
 
 // FindGPU is the GPU that Capacity takes a name for, if it is one's.

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/plural"
 )
 
 // Report is what a search found: the plain settings first.
@@ -84,6 +85,9 @@ func (r *Report) remarks(s *strings.Builder) {
 	has := func(f func(*Result) bool) bool {
 		return slices.ContainsFunc(r.Results, func(r Result) bool { return f(&r) })
 	}
+	if has((*Result).none) {
+		s.WriteString("\nWhere the batch is \"none\", not even a batch of 1 fits. Trained with that on a simulated device of this size, the program ends with an error that says where.\n")
+	}
 	if has((*Result).lucky) {
 		s.WriteString("\nA batch with \"not\" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.\n")
 	}
@@ -101,6 +105,9 @@ func (r *Report) remarks(s *strings.Builder) {
 	}
 }
 
+// none reports whether nothing fits.
+func (r *Result) none() bool { return r.LargestBatch == 0 }
+
 // open reports whether a later step may fail.
 func (r *Result) open() bool { return r.LargestBatch > 0 && !r.Steady }
 
@@ -117,6 +124,10 @@ func (r *Result) lucky() bool { return r.TooLarge > 0 && r.TooLarge < r.LargestB
 
 // row writes a line of the table; plain is the batch to compare with.
 func (r *Result) row(w *tabwriter.Writer, plain int) {
+	if r.none() {
+		fmt.Fprintf(w, "%s\t%s\t%s\tnone\t\t-\t-\t-\t\n", r.Precision, yes(r.Checkpoint), yes(r.Expandable))
+		return
+	}
 	batch, ratio := fmt.Sprint(r.LargestBatch), ""
 	if r.AtMax {
 		batch = "≥ " + batch
@@ -125,7 +136,7 @@ func (r *Result) row(w *tabwriter.Writer, plain int) {
 		batch += fmt.Sprintf(", not %d", r.TooLarge)
 	}
 	if r.open() && r.Steps > 0 {
-		batch += fmt.Sprintf(", %d steps", r.Steps)
+		batch += ", " + plural.Of(r.Steps, "step")
 	}
 	if plain > 0 {
 		ratio = fmt.Sprintf("x %.2f", float64(r.LargestBatch)/float64(plain))

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -185,6 +187,9 @@ func (o *LBFGSOptimizer) PrepareStateDict(d StateDict) (*PreparedState, error) {
 			o.settings, settings = settings, o.settings
 			o.initial, initial = initial, o.initial
 			o.state, st = st, o.state
+			if oplabel.Wanted() {
+				o.MarkState(training.Key{})
+			}
 		},
 		release: func() { st.release() },
 	}, nil

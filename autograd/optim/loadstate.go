@@ -9,6 +9,8 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -111,6 +113,9 @@ func (s *PreparedState) Swap() {
 		return
 	}
 	o := s.o
+	if oplabel.Wanted() { // no step may come that would tell
+		defer o.MarkState(training.Key{})
+	}
 	s.states, o.states = o.states, s.states
 	s.counters, o.counters = o.counters, s.counters
 	for i := range s.settings {

@@ -529,13 +529,13 @@ func TestProfile_OfALostDeviceHasWhatWasDone(t *testing.T) {
 	p.Stop()
 	require.Equal(t, map[cuda.Operation]int{filled(64): 1}, counts(t, p))
 	require.Len(t, traceOf(t, p), 2)
-	require.Contains(t, totalsOf(t, p), "1 operations have no time")
+	require.Contains(t, totalsOf(t, p), "1 operation has no time")
 	_, err = d.StartProfile()
 	require.ErrorIs(t, err, device.ErrUnavailable)
 	require.Error(t, d.Close())
 	text, err := os.ReadFile(file + ".txt")
 	require.NoError(t, err)
-	require.Contains(t, string(text), "cuda:0, Cistern Emulated GPU: 1 operations, ")
+	require.Contains(t, string(text), "cuda:0, Cistern Emulated GPU: 1 operation, ")
 	require.FileExists(t, file)
 }
 
@@ -555,7 +555,7 @@ func TestProfile_DoesNotDisturbCaptures(t *testing.T) {
 		require.NoError(t, s.Copy(m, m.Add(32), 32))
 		inside.Stop()
 		require.Empty(t, inside.Totals())
-		require.Contains(t, totalsOf(t, inside), "1 operations were captured")
+		require.Contains(t, totalsOf(t, inside), "1 operation was captured")
 		graph, err := s.EndCapture()
 		require.NoError(t, err)
 		nodes, err := graph.(*cuda.Graph).Nodes()
@@ -627,7 +627,7 @@ func TestProfile_OfTheEnvironmentThatCannotBeginIsToldInTheTotals(t *testing.T) 
 	text, err := os.ReadFile(file + ".txt")
 	require.NoError(t, err)
 	require.Contains(t, string(text), "0 operations")
-	require.Contains(t, string(text), "1 calls of the driver failed, the first: cuda:0: cuEventRecord: CUDA_ERROR_UNKNOWN (999)")
+	require.Contains(t, string(text), "1 call of the driver failed, the first: cuda:0: cuEventRecord: CUDA_ERROR_UNKNOWN (999)")
 }
 
 // Two goroutines enqueue operations on one stream: nothing of the one comes between the events of the other.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/plural"
 )
 
 // WriteTotals writes tables: the streams, and the operations, those that took the longest first; by name, and then by name and shape.
@@ -25,7 +26,7 @@ func (p *Profile) WriteTotals(w io.Writer) error {
 	for i := range list {
 		all.add(&list[i])
 	}
-	fmt.Fprintf(out, "%s, %s: %d operations, %s ms\n", p.device.id, p.device.properties.Name, all.Count, milli(all.Time))
+	fmt.Fprintf(out, "%s, %s: %s, %s ms\n", p.device.id, p.device.properties.Name, plural.Of(all.Count, "operation"), milli(all.Time))
 	p.writeStreams(out)
 	p.writeRemarks(out)
 	fmt.Fprint(out, "\nBy name\n")
@@ -45,8 +46,8 @@ func (p *Profile) writeStreams(out io.Writer) {
 	slices.Sort(ids)
 	for _, id := range ids {
 		s := p.streams[id]
-		fmt.Fprintf(out, "stream %d: %d operations, busy %s ms of %s ms, %s\n",
-			id, s.count, milli(s.busy), milli(s.last-s.first), percent(s.busy, s.last-s.first))
+		fmt.Fprintf(out, "stream %d: %s, busy %s ms of %s ms, %s\n",
+			id, plural.Of(s.count, "operation"), milli(s.busy), milli(s.last-s.first), percent(s.busy, s.last-s.first))
 	}
 }
 
@@ -56,20 +57,21 @@ func (p *Profile) writeRemarks(out io.Writer) {
 	defer p.mu.Unlock()
 	fmt.Fprintf(out, "Two events with nothing between them are %s µs apart, which is part of every time.\n", micro(p.empty))
 	for _, remark := range []struct {
-		n    int
-		text string
+		n         int
+		one, more string
 	}{
-		{p.captured, "operations were captured: they run, and are timed, as part of a graph"},
-		{p.lost, "operations have no time"},
-		{p.waits, "times the profile waited for the oldest operation, because too many were under way"},
-		{p.unkept, "operations are in these totals and not in the trace, which is full"},
+		{p.captured, "operation was captured: it runs, and is timed, as part of a graph", "operations were captured: they run, and are timed, as part of a graph"},
+		{p.lost, "operation has no time", "operations have no time"},
+		{p.waits, "time the profile waited for the oldest operation, because too many were under way",
+			"times the profile waited for the oldest operation, because too many were under way"},
+		{p.unkept, "operation is in these totals and not in the trace, which is full", "operations are in these totals and not in the trace, which is full"},
 	} {
 		if remark.n > 0 {
-			fmt.Fprintf(out, "%d %s.\n", remark.n, remark.text)
+			fmt.Fprintf(out, "%d %s.\n", remark.n, plural.End(remark.n, remark.one, remark.more))
 		}
 	}
 	if p.failures > 0 {
-		fmt.Fprintf(out, "%d calls of the driver failed, the first: %v.\n", p.failures, p.failure)
+		fmt.Fprintf(out, "%s of the driver failed, the first: %v.\n", plural.Of(p.failures, "call"), p.failure)
 	}
 }
 

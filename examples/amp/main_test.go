@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/examples/internal/session/sessiontest"
 )
 
 var small = []string{"-layers", "2", "-width", "32", "-heads", "2", "-seq", "64", "-batch", "8"}
@@ -86,4 +88,8 @@ func TestRun_OnASimulatedDeviceClaimsNothing(t *testing.T) {
 	require.Zero(t, run(append(small, "-steps", "2", "-device", "sim:80GB", "-plot", ""), &stdout, &stderr), "%s", &stderr)
 	require.NotRegexp(t, `(loss|losses|accuracy) +-?[0-9]|0\.0000`, stdout.String()+stderr.String())
 	require.Contains(t, stdout.String(), "a simulated device does not compute")
+}
+
+func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
+	sessiontest.MemoryReport(t, run, 0, append(small, "-steps", "2", "-device", "sim:1GiB", "-plot", "")...)
 }

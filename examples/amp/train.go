@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/examples/internal/lm"
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/internal/text"
+	"github.com/cistern-ml/cistern/internal/plural"
 )
 
 // training is one of the three. On a simulated device the losses are 0, as nothing is computed there.
@@ -165,7 +166,7 @@ func (r *report) computed() bool { return r.Trainings[0].Losses[0] != 0 }
 // print writes the table.
 func (r *report) print(w io.Writer) {
 	base := r.Trainings[0]
-	fmt.Fprintf(w, "\n%s, %d parameters, %d steps\n\n", base.Memory.Name, r.Parameters, base.Steps)
+	fmt.Fprintf(w, "\n%s, %d parameters, %s\n\n", base.Memory.Name, r.Parameters, plural.Of(base.Steps, "step"))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "precision\ttraining loss\tvalidation loss\tsteps/s\tpeak allocated\tof float32's\tpeak reserved\tleft out\t")
 	for _, t := range r.Trainings {

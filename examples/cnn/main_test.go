@@ -13,6 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/examples/internal/classify"
+	"github.com/cistern-ml/cistern/examples/internal/session/sessiontest"
 	"github.com/cistern-ml/cistern/examples/mnist/dataset"
 )
 
@@ -127,4 +128,8 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 	require.NoError(t, err)
 	_, live := dev.(*host.Device).Live()
 	require.Zero(t, live, "the host device holds nothing any more")
+}
+
+func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
+	sessiontest.MemoryReport(t, run, 0, "-device", "sim:1GiB", "-epochs", "1")
 }

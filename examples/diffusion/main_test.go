@@ -88,3 +88,7 @@ func TestSchedule_TheWayBackIsTheWayThere(t *testing.T) {
 		require.InDelta(t, 1-s.kept[at-1], image*image*(1-s.kept[at])+deviation*deviation, 1e-9, "and its variance")
 	}
 }
+
+func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
+	sessiontest.MemoryReport(t, run, 0, append(small, "-steps", "2")...)
+}

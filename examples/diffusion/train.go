@@ -51,6 +51,9 @@ func train(s *session.Session, o options, r *report, stderr io.Writer) error {
 	}
 	t.opt = optim.Adam(t.net.Parameters(), optim.LR(o.lr))
 	defer t.end()
+	if err := errors.Join(t.Trains(t.net, t.opt), t.Trains(t.mean)); err != nil {
+		return err
+	}
 	return t.run(held, r, stderr)
 }
 

@@ -9,7 +9,7 @@
 //
 // The models train on simulated devices, where nothing is computed: each batch that is tried takes as long as launching the operations of its training steps takes:
 // as many as it takes until memory repeats itself, -steps at most. Half precision is autocast with scaled gradients, the optimizer is AdamW, and gradients are clipped. -json writes the figures to
-// a file. Ctrl-C ends the search; what was found until then is printed, and the exit code is 130.
+// a file. Ctrl-C ends the search; what was found until then is printed, and the exit code is 130. A second one ends the program at once.
 package main
 
 import (
@@ -17,8 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -112,9 +110,8 @@ func program(o options, stdout, stderr io.Writer) error {
 	if err := session.CheckOutputs(session.Output{Flag: "json", File: o.json}); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := command.Interrupts()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	bar, end := progress(stderr)
 	report, err := fit.Largest(ctx, o.capacity, o.model.program(), o.options(bar)...)
 	end()

@@ -115,6 +115,10 @@ func TestRun_Interrupted_TellsWhatItHas(t *testing.T) {
 	sessiontest.Interrupt(t, run, "-model", "mlp", "-steps", "1000")
 }
 
+func TestRun_InterruptedTwice_EndsAtOnce(t *testing.T) {
+	sessiontest.InterruptTwice(t, run, "-model", "mlp", "-steps", "1000")
+}
+
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 	sessiontest.Outputs(t, run, []string{"json"})
 }

@@ -75,3 +75,7 @@ func TestRun_InterruptedBeforeTraining_DrawsAndSaves(t *testing.T) {
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 	sessiontest.Outputs(t, run, []string{"png", "save", "json"}, small...)
 }
+
+func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
+	sessiontest.MemoryReport(t, run, 0, append(small, "-steps", "2")...)
+}

@@ -44,7 +44,7 @@ func train(s *session.Session, o options, r *report, stderr io.Writer) error {
 	t.optG = optim.Adam(t.gen.Parameters(), optim.LR(o.lr), optim.Betas(0.5, 0.999))
 	t.optD = optim.Adam(t.disc.Parameters(), optim.LR(o.lr), optim.Betas(0.5, 0.999))
 	defer t.end()
-	if err != nil {
+	if err = errors.Join(err, t.Trains(t.gen, t.optG), t.Trains(t.disc, t.optD)); err != nil {
 		return err
 	}
 	return t.run(held, r, stderr)

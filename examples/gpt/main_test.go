@@ -12,6 +12,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/examples/internal/session/sessiontest"
 )
 
 // small is a model that trains in a moment.
@@ -163,4 +164,13 @@ func TestRun_OnASimulatedDeviceClaimsNothing(t *testing.T) {
 	require.Zero(t, run([]string{"-steps", "2", "-device", "sim:80GB"}, &stdout, &stderr), "%s", &stderr)
 	require.NotRegexp(t, `(loss|losses|accuracy) +-?[0-9]|0\.0000`, stdout.String()+stderr.String())
 	require.Contains(t, stdout.String(), "a simulated device does not compute")
+}
+
+// The state of an optimizer that goes on from a file is known before its next step, also where the program does not come to that.
+func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
+	sessiontest.MemoryReport(t, run, 0, append(small, "-steps", "2", "-device", "sim:1GiB")...)
+	file := filepath.Join(t.TempDir(), "run.state")
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(append(small[:len(small):len(small)], "-steps", "1", "-save", file), &stdout, &stderr), "%s", &stderr)
+	sessiontest.MemoryReport(t, run, 1, append(small[:len(small):len(small)], "-resume", file, "-steps", "2", "-batch", "256", "-device", "sim:10MiB")...)
 }

@@ -144,3 +144,7 @@ func TestRun_Interrupted_SavesAndTellsWhatItHas(t *testing.T) {
 func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 	sessiontest.Outputs(t, run, []string{"json", "lora"}, "-model", folder, "-text", book(t), "-lora", filepath.Join(t.TempDir(), "x"), "-seq", "8", "-steps", "1")
 }
+
+func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
+	sessiontest.MemoryReport(t, run, 0, "-model", folder, "-lora", filepath.Join(t.TempDir(), "adapters.safetensors"), "-rank", "4", "-text", book(t), "-steps", "2", "-seq", "16")
+}

@@ -55,7 +55,8 @@ func newTuning(s *session.Session, c *checkpoint, o options) (*tuning, error) {
 		return nil, err
 	}
 	_, params := c.model.adapters()
-	return &tuning{s, c, o, ids, exec, optim.AdamW(params, optim.LR(o.lr), optim.WeightDecay(0))}, nil
+	t := &tuning{s, c, o, ids, exec, optim.AdamW(params, optim.LR(o.lr), optim.WeightDecay(0))}
+	return t, s.Trains(c.model, t.opt)
 }
 
 // train takes all steps, or those until Ctrl-C, and returns the loss of each.

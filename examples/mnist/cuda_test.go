@@ -206,7 +206,7 @@ func TestCUDA_ALeakIsFound(t *testing.T) {
 	_, err = small(t, dev, 1, io.Discard)
 	var leak *memory.LeakError
 	require.ErrorAs(t, err, &leak)
-	require.ErrorContains(t, err, "1 blocks, 4096 bytes")
+	require.ErrorContains(t, err, "1 block, 4096 bytes")
 	require.Empty(t, memoryLeaks())
 
 	p, err := dev.Malloc(12345)

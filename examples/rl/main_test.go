@@ -64,3 +64,7 @@ func TestCartPole_FallsWhenPushedToOneSide(t *testing.T) {
 		}
 	}
 }
+
+func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
+	sessiontest.MemoryReport(t, run, 0, "-updates", "2")
+}

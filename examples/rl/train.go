@@ -41,6 +41,10 @@ func newTrainer(s *session.Session, o options) (*trainer, error) {
 	for i := range o.carts {
 		t.carts = append(t.carts, newCartPole(o.seed, uint64(i)))
 	}
+	if err := s.Trains(t.agent, t.opt); err != nil {
+		t.release()
+		return nil, err
+	}
 	return t, nil
 }
 

@@ -244,6 +244,7 @@ type Result struct {
 	MostReserved     uint64        // at any time
 	At               oplabel.Label // what reached it, the zero label if no operation did
 	Began            bool          // it was there at the beginning
+	Untold           uint64        // of Peak: was there before the first Alloc, and nobody has told what for
 	Sums             []Sum         // in no order
 }
 
@@ -265,10 +266,14 @@ func (m *Meter) End() Result {
 			sum(l).Flow = *f
 		}
 	}
+	untold := uint64(0)
 	for _, b := range m.atPeak {
 		sum(b.label).AtPeak[b.use] += b.bytes
+		if !b.counted && b.use <= Workspace {
+			untold += b.bytes
+		}
 	}
-	r := Result{Start: m.start, Peak: m.peak, End: m.total, Reserved: uint64(max(m.peakReserved, 0)), MostReserved: uint64(m.mostReserved), Began: m.highest == nil}
+	r := Result{Start: m.start, Peak: m.peak, End: m.total, Reserved: uint64(max(m.peakReserved, 0)), MostReserved: uint64(m.mostReserved), Began: m.highest == nil, Untold: untold}
 	if m.highest != nil && m.highest.by != 0 {
 		r.At = m.highest.label
 	}

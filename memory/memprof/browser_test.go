@@ -2,14 +2,12 @@ package memprof_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,30 +21,6 @@ import (
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memprof"
 )
-
-// browse opens an address in a browser without a window, and returns the document as it is after some seconds of the browser's time.
-func browse(t *testing.T, address string) string {
-	t.Helper()
-	var browser string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" {
-		t.Skip("NO BROWSER: the page is not looked at. With chromium or google-chrome in the PATH it would be")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	var errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
-		"--disable-background-networking", "--user-data-dir="+t.TempDir(), "--window-size=1200,1600", "--virtual-time-budget=7500", "--dump-dom", address)
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	require.NoError(t, err, errs.String())
-	return string(out)
-}
 
 // plain is what a document shows, with plain spaces.
 func plain(document string) string {
@@ -363,6 +337,30 @@ later(300, () => {
 	} {
 		require.Contains(t, results, want)
 	}
+}
+
+// Where call stacks are kept with the blocks there are, and not in the trace, a block that is there still has its colour, and of the others it is not said
+// that they were there before.
+func TestBrowser_HistoryWithoutStacks(t *testing.T) {
+	dev := sim.New(device.GiB)
+	other, err := memory.For(dev)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = memory.Drop(dev) })
+	c := other.(*memory.Caching)
+	require.NoError(t, c.RecordHistory(memory.HistoryOptions{Context: memory.ContextState}))
+	weights(t, c, 5*device.MiB, dev.DefaultStream())
+	gone := activations(t, c, 3*device.MiB, dev.DefaultStream())
+	require.NoError(t, c.Free(gone))
+	results := openFile(t, c.Snapshot(), `
+later(300, () => {
+  note('legend', $('bandlegend').innerText);
+  note('note', $('bandnote').innerText);
+});
+`)
+	require.Contains(t, results, "legend: memprof_test.weights memprof_test.go:")
+	require.Contains(t, results, "no call stack recorded reserved")
+	require.Contains(t, results, "note: 5 events in ")
+	require.Contains(t, results, "The recording keeps no call stacks of blocks that are gone (HistoryOptions.Context).")
 }
 
 // The page draws before it has asked, and says for which times nothing is known.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,23 +95,51 @@ func (h *handler) allowed(r *http.Request) error {
 	if err := h.origins.Check(r); err != nil {
 		return &httpError{http.StatusForbidden, err.Error()}
 	}
-	switch r.Method {
+	_, name := path.Split(r.URL.Path)
+	switch seconds := r.URL.Query().Get("seconds"); r.Method {
 	case http.MethodPost:
 		return nil
 	case http.MethodGet, http.MethodHead:
-		if r.URL.Query().Get("seconds") == "" && path.Base(r.URL.Path) != "record" {
-			return nil
+		if seconds != "" && waits(name) {
+			return &httpError{http.StatusMethodNotAllowed,
+				fmt.Sprintf("%s?seconds=%s records history, which changes what the program does, and so needs a POST (curl -X POST)", name, excerpt.Of(seconds))}
 		}
-		return &httpError{http.StatusMethodNotAllowed, "recording history needs a POST"}
+		if name == "record" {
+			return &httpError{http.StatusMethodNotAllowed, "record changes what the program does, and so needs a POST (curl -X POST)"}
+		}
+		return nil
 	}
-	return &httpError{http.StatusMethodNotAllowed, "want GET, HEAD or POST"}
+	return &httpError{http.StatusMethodNotAllowed, fmt.Sprintf("the method is %q; want GET, HEAD or POST", excerpt.Of(r.Method))}
+}
+
+// snapshotForms are what a snapshot is served as, besides history, which the page asks for.
+var snapshotForms = []string{"snapshot.html", "snapshot.pickle", "snapshot.json", "profile"}
+
+// waits reports whether what a path ends in is a snapshot, which may be taken after some seconds.
+func waits(name string) bool { return name == "history" || slices.Contains(snapshotForms, name) }
+
+// momentary is the error of seconds for what is of the moment.
+func momentary(name string) error {
+	last := len(snapshotForms) - 1
+	return &httpError{http.StatusBadRequest, fmt.Sprintf("%s is of this moment, and takes no seconds; %s and %s can wait", name,
+		strings.Join(snapshotForms[:last], ", "), snapshotForms[last])}
 }
 
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
+	seconds := r.URL.Query().Get("seconds") != ""
 	if isPage(r) {
+		if seconds {
+			return momentary("the page")
+		}
 		return h.page(w, r)
 	}
 	_, name := path.Split(r.URL.Path)
+	switch name {
+	case "summary", "stats", "state", "record":
+		if seconds {
+			return momentary(name)
+		}
+	}
 	switch name {
 	case "summary":
 		return summary(w, r)
@@ -120,10 +149,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return h.state(w, r)
 	case "record":
 		return h.record(w, r)
-	case "snapshot.html", "snapshot.pickle", "snapshot.json", "profile", "history":
+	}
+	if waits(name) {
 		return h.snapshot(w, r, name)
 	}
-	return &httpError{http.StatusNotFound, fmt.Sprintf("no %q here", excerpt.Of(name))}
+	return &httpError{http.StatusNotFound, fmt.Sprintf("there is no %q here; there are summary, stats, %s, state, history and record", excerpt.Of(name),
+		strings.Join(snapshotForms, ", "))}
 }
 
 // isPage reports whether a request is for the page: its path is the one that the handler is registered for, or, if that is not
@@ -150,12 +181,17 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) error {
 // allocator finds the allocator that a request is about.
 func allocator(r *http.Request) (memory.Allocator, error) {
 	want := r.URL.Query().Get("device")
+	var have []string
 	for _, a := range memory.Allocators() {
 		if want == "" || a.Device().String() == want {
 			return a, nil
 		}
+		have = append(have, a.Device().String())
 	}
-	return nil, &httpError{http.StatusNotFound, fmt.Sprintf("no allocator of device %q", excerpt.Of(want))}
+	if len(have) == 0 {
+		return nil, &httpError{http.StatusNotFound, "no device has an allocator yet"}
+	}
+	return nil, &httpError{http.StatusNotFound, fmt.Sprintf("no allocator of device %q; there is one of %s", excerpt.Of(want), strings.Join(have, ", "))}
 }
 
 func summary(w http.ResponseWriter, r *http.Request) error {
@@ -234,7 +270,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, source Snapshotte
 		select {
 		case snapshots <- struct{}{}:
 		default:
-			return s, &httpError{http.StatusServiceUnavailable, "snapshots are being made for others"}
+			return s, &httpError{http.StatusServiceUnavailable, "two snapshots are being made for others; try again"}
 		}
 	} else { // what was recorded is worth waiting for
 		select {
@@ -268,14 +304,14 @@ func (h *handler) recordFor(w http.ResponseWriter, r *http.Request, a memory.All
 	}
 	seconds, err := strconv.Atoi(text)
 	if err != nil || seconds < 1 || seconds > maxSeconds {
-		return nil, &httpError{http.StatusBadRequest, fmt.Sprintf("seconds=%.20q: want a number from 1 to %d", text, maxSeconds)}
+		return nil, &httpError{http.StatusBadRequest, fmt.Sprintf("seconds is %.20q, must be a whole number from 1 to %d", text, maxSeconds)}
 	}
 	c, ok := a.(historian)
 	if !ok {
 		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("%s has no caching allocator", a.Device())}
 	}
 	if !h.recording.TryLock() {
-		return nil, &httpError{http.StatusConflict, "history is being recorded for another request"}
+		return nil, &httpError{http.StatusConflict, "history is being recorded for another request with seconds; try again when it is over"}
 	}
 	end, err := c.ShareHistory(memory.HistoryOptions{})
 	if err != nil {

@@ -261,7 +261,39 @@ func TestHandler_RefusesWhatItCannotServe(t *testing.T) {
 	for _, s := range []string{"0", "x", "601", "-1"} {
 		w := post(t, h, "/debug/memory/snapshot.json?seconds="+s)
 		require.Equal(t, http.StatusBadRequest, w.Code)
-		require.Contains(t, w.Body.String(), "want a number from 1 to 600")
+		require.Contains(t, w.Body.String(), "a whole number from 1 to 600")
+	}
+}
+
+// What is refused says why, and what would be served.
+func TestHandler_SaysWhatItWants(t *testing.T) {
+	h := memprof.Handler()
+	require.Equal(t, "no device has an allocator yet\n", get(t, h, "/debug/memory/stats").Body.String())
+	dev, _ := open(t)
+	const timed = "; snapshot.html, snapshot.pickle, snapshot.json and profile can wait"
+	for _, c := range []struct {
+		method, target string
+		status         int
+		want           string
+	}{
+		{http.MethodGet, "stats?seconds=1", http.StatusBadRequest, "stats is of this moment, and takes no seconds" + timed},
+		{http.MethodPost, "stats?seconds=1", http.StatusBadRequest, "stats is of this moment, and takes no seconds" + timed},
+		{http.MethodGet, "summary?seconds=x", http.StatusBadRequest, "summary is of this moment, and takes no seconds" + timed},
+		{http.MethodGet, "?seconds=1", http.StatusBadRequest, "the page is of this moment, and takes no seconds" + timed},
+		{http.MethodGet, "nothing?seconds=1", http.StatusNotFound, `there is no "nothing" here`},
+		{http.MethodGet, "nothing", http.StatusNotFound,
+			`there is no "nothing" here; there are summary, stats, snapshot.html, snapshot.pickle, snapshot.json, profile, state, history and record`},
+		{http.MethodGet, "profile?seconds=10", http.StatusMethodNotAllowed, "profile?seconds=10 records history, which changes what the program does, and so needs a POST (curl -X POST)"},
+		{http.MethodHead, "snapshot.json?seconds=x", http.StatusMethodNotAllowed, "snapshot.json?seconds=x records"},
+		{http.MethodGet, "record?on=1", http.StatusMethodNotAllowed, "record changes what the program does, and so needs a POST (curl -X POST)"},
+		{http.MethodPut, "stats", http.StatusMethodNotAllowed, `the method is "PUT"; want GET, HEAD or POST`},
+		{http.MethodGet, "summary?device=cuda:7", http.StatusNotFound, fmt.Sprintf(`no allocator of device "cuda:7"; there is one of %s`, dev.ID())},
+		{http.MethodPost, "record?on=2", http.StatusBadRequest, `on is "2", must be 1 to begin a recording or 0 to end it`},
+		{http.MethodPost, "profile?seconds=1e3", http.StatusBadRequest, `seconds is "1e3", must be a whole number from 1 to 600`},
+	} {
+		w := ask(t, h, c.method, "/debug/memory/"+c.target)
+		require.Equal(t, c.status, w.Code, c.target)
+		require.Contains(t, w.Body.String(), c.want)
 	}
 }
 

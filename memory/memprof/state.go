@@ -202,7 +202,7 @@ func (h *handler) record(w http.ResponseWriter, r *http.Request) error {
 	}
 	on := r.URL.Query().Get("on")
 	if on != "0" && on != "1" {
-		return &httpError{http.StatusBadRequest, fmt.Sprintf("on=%.20q: want 0 or 1", on)}
+		return &httpError{http.StatusBadRequest, fmt.Sprintf("on is %.20q, must be 1 to begin a recording or 0 to end it", on)}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -23,8 +24,8 @@ func NoLeaks(t testing.TB, a memory.Allocator) {
 			after = holding(a)
 		}
 		if blocks, bytes := after.blocks-before.blocks, after.bytes-before.bytes; blocks > 0 || bytes > 0 {
-			t.Errorf("memtest: %d blocks of %s, %s (%d bytes), are still held since the call of NoLeaks",
-				blocks, a.Device(), device.FormatBytes(uint64(max(bytes, 0))), bytes)
+			t.Errorf("memtest: %s of %s, %s (%d bytes), %s still held since the call of NoLeaks",
+				plural.Of(blocks, "block"), a.Device(), device.FormatBytes(uint64(max(bytes, 0))), bytes, plural.End(blocks, "is", "are"))
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/memory"
 )
@@ -27,13 +28,8 @@ func TestMeasure_WithOptimizer_TellsStateOfBefore(t *testing.T) {
 			require.NoError(t, p.step())
 		}
 		p.opt.ZeroGrad()
-		pass := func() error {
-			g := autograd.NewGraph(p.dev, autograd.WithAllocator(p.alloc))
-			defer g.Release()
-			return p.model.Forward(g.Input(p.input)).Sum(nil, false).Backward()
-		}
-		require.NoError(t, pass())
-		rep, err := memreport.Measure(p.dev, pass, memreport.WithAllocator(p.alloc), memreport.WithModel(p.model), memreport.WithOptimizer(p.opt))
+		require.NoError(t, p.gradients())
+		rep, err := memreport.Measure(p.dev, p.gradients, memreport.WithAllocator(p.alloc), memreport.WithModel(p.model), memreport.WithOptimizer(p.opt))
 		require.NoError(t, err)
 		require.EqualValues(t, p.opt.StateBytes(), rep.AtPeak.OptimizerState)
 		require.NotZero(t, rep.AtPeak.OptimizerState)
@@ -55,6 +51,101 @@ func TestMeasure_WithOptimizer_TellsStateOfBefore(t *testing.T) {
 		}
 		p.release()
 	}
+}
+
+// Without it the report says how much of other there is, and what would tell.
+func TestMeasure_WithoutOptimizer_HintsAtWhatWasThereBefore(t *testing.T) {
+	p := mlp(newRig(t, sim.New(device.GiB)), adam)
+	defer p.release()
+	require.NoError(t, p.step())
+	p.opt.ZeroGrad()
+	none := func() error { return nil }
+	measure := func(f func() error, opts ...memreport.Option) *memreport.Report {
+		rep, err := memreport.Measure(p.dev, f, append(opts, memreport.WithAllocator(p.alloc))...)
+		require.NoError(t, err)
+		return rep
+	}
+	rep := measure(none, memreport.WithModel(p.model))
+	require.GreaterOrEqual(t, rep.AtPeak.Other, p.opt.StateBytes())
+	want := "Of other and workspace, " + device.FormatBytes(rep.AtPeak.Other) + " were there before the recording began: memreport.WithOptimizer names optimizer state, where no step is recorded."
+	require.Equal(t, want, rep.Hint)
+	require.Contains(t, rep.String(), "\n"+want+"\n")
+	rep = measure(none)
+	require.Contains(t, rep.Hint, "memreport.WithOptimizer names optimizer state, where no step is recorded, and memreport.WithModel names parameters, where no graph uses them.")
+	require.Empty(t, measure(none, memreport.WithModel(p.model), memreport.WithOptimizer(p.opt)).Hint)
+	require.Empty(t, measure(p.step2).Hint, "the step tells")
+
+	b, err := p.alloc.Alloc(64*device.MiB, p.dev.DefaultStream())
+	require.NoError(t, err)
+	require.Contains(t, measure(p.step2).Hint, "Of other and workspace, 64MiB were")
+	require.NoError(t, p.alloc.Free(b))
+	rep = measure(func() error {
+		b, err := p.alloc.Alloc(64*device.MiB, p.dev.DefaultStream())
+		if err != nil {
+			return err
+		}
+		return p.alloc.Free(b)
+	}, memreport.WithModel(p.model), memreport.WithOptimizer(p.opt))
+	require.GreaterOrEqual(t, rep.AtPeak.Other, 64*device.MiB)
+	require.Empty(t, rep.Hint, "it came later, and is what it is")
+}
+
+type stateful interface {
+	StateDict() (optim.StateDict, error)
+	LoadStateDict(d optim.StateDict) error
+}
+
+// State that is loaded is state, though no step was taken.
+func TestMeasure_TellsStateThatIsLoaded(t *testing.T) {
+	for name, opt := range map[string]func([]*autograd.Parameter) optim.Optimizer{"Adam": adam, "LBFGS": lbfgs} {
+		t.Run(name, func(t *testing.T) {
+			p := mlp(newRig(t, host.New()), opt) // LBFGS keeps nothing where gradients are 0
+			defer p.release()
+			if l, ok := p.opt.(*optim.LBFGSOptimizer); ok {
+				l.SetClosure(func() (float64, error) { return 0, p.gradients() })
+			}
+			require.NoError(t, p.step())
+			saved, err := p.opt.(stateful).StateDict()
+			require.NoError(t, err)
+			state := p.opt.StateBytes()
+			fresh := opt(p.model.Parameters())
+			defer fresh.Release()
+			rep, err := memreport.Measure(p.dev, func() error { return fresh.(stateful).LoadStateDict(saved) }, memreport.WithAllocator(p.alloc),
+				memreport.WithModel(p.model), memreport.WithOptimizer(p.opt))
+			require.NoError(t, err)
+			require.NotZero(t, fresh.StateBytes())
+			require.Equal(t, state+fresh.StateBytes(), rep.AtPeak.OptimizerState)
+			require.Equal(t, rep.Peak, rep.AtPeak.Total())
+		})
+	}
+}
+
+// What is made after the recording began can be told of as well.
+func TestAdd_TellsModelsAndOptimizersMadeLater(t *testing.T) {
+	r := newRig(t, sim.New(device.GiB))
+	rec, err := memreport.Start(r.dev, memreport.WithAllocator(r.alloc))
+	require.NoError(t, err)
+	defer rec.Stop()
+	p := mlp(r, adam)
+	require.NoError(t, rec.Add(memreport.WithModel(p.model), nil, memreport.WithOptimizer(p.opt)))
+	p.release() // before the recording ends, and before a graph has used it
+	rep := rec.Stop()
+	require.NotZero(t, rep.AtPeak.Parameters)
+	require.Equal(t, rep.Peak, rep.AtPeak.Total())
+	require.NoError(t, rec.Add(memreport.WithModel(p.model)), "it has ended")
+
+	var argument *memory.ArgumentError
+	require.ErrorAs(t, rec.Add(memreport.WithAllocator(r.alloc)), &argument)
+	require.ErrorAs(t, rec.Add(memreport.WithOptimizer(foreign{})), &argument)
+	require.ErrorAs(t, new(memreport.Recording).Add(), &argument)
+	require.ErrorAs(t, (*memreport.Recording)(nil).Add(), &argument)
+}
+
+// gradients computes them.
+func (p *program) gradients() error {
+	g := autograd.NewGraph(p.dev, autograd.WithAllocator(p.alloc))
+	defer g.Release()
+	return p.model.Forward(g.Input(p.input)).Sum(nil, false).Backward()
 }
 
 func (p *program) step2() error { return p.step() }

@@ -13,7 +13,7 @@
 //     both of models that WithModel names.
 //   - Gradients: gradients of parameters and inputs, and those on their way through the backward pass.
 //   - OptimizerState: what optimizers of package optim keep for each parameter, if they take a step while it is recorded or WithOptimizer names them: what was
-//     made before and is not told of is Other, or Workspace.
+//     made before and is not told of is Other, or Workspace, and Report.Hint says how much there is of that.
 //   - Activations: results of operations, and what operations have saved for backward.
 //   - Inputs: tensors given to Graph.Input, or made with Graph.New.
 //   - Workspace: what operations, rules of gradients and optimizers have needed for themselves.

@@ -74,18 +74,9 @@ func Measure(dev device.Device, f func() error, opts ...Option) (*Report, error)
 // recordings may run at a time.
 func Start(dev device.Device, opts ...Option) (*Recording, error) {
 	r := new(Recording)
-	for _, o := range opts {
-		if o != nil {
-			o(r)
-		}
-	}
-	for i, o := range r.optimizers {
-		if why := isnil.Why("optimizer", o); why != "" {
-			return nil, &memory.ArgumentError{Call: "memreport.WithOptimizer", Detail: why}
-		}
-		if _, ok := o.(stateMarker); !ok {
-			return nil, &memory.ArgumentError{Call: "memreport.WithOptimizer", Detail: fmt.Sprintf("argument %d, a %T, is not an optimizer of package optim", i, o)}
-		}
+	r.apply(opts)
+	if err := r.checkOptimizers(); err != nil {
+		return nil, err
 	}
 	if r.alloc == nil {
 		a, err := memory.For(dev)
@@ -107,6 +98,48 @@ func Start(dev device.Device, opts ...Option) (*Recording, error) {
 	return r, nil
 }
 
+// apply applies options that are not nil.
+func (r *Recording) apply(opts []Option) {
+	for _, o := range opts {
+		if o != nil {
+			o(r)
+		}
+	}
+}
+
+// checkOptimizers refuses what is no optimizer of package optim.
+func (r *Recording) checkOptimizers() error {
+	for i, o := range r.optimizers {
+		if why := isnil.Why("optimizer", o); why != "" {
+			return &memory.ArgumentError{Call: "memreport.WithOptimizer", Detail: why}
+		}
+		if _, ok := o.(stateMarker); !ok {
+			return &memory.ArgumentError{Call: "memreport.WithOptimizer", Detail: fmt.Sprintf("argument %d, a %T, is not an optimizer of package optim", i, o)}
+		}
+	}
+	return nil
+}
+
+// Add tells a recording of models and optimizers that were made after it began, with the options WithModel and WithOptimizer: they are told from
+// other memory then also if the program fails before it uses them. The allocator cannot be changed: that is a *memory.ArgumentError, and so
+// is what Start refuses. No optimizer may take a step meanwhile, and Stop must not be called. After Stop it does nothing.
+func (r *Recording) Add(opts ...Option) error {
+	if r == nil || r.report == nil {
+		return &memory.ArgumentError{Call: "memreport.Recording.Add", Detail: "Start has not made the recording"}
+	}
+	more := new(Recording)
+	more.apply(opts)
+	if more.alloc != nil {
+		return &memory.ArgumentError{Call: "memreport.Recording.Add", Detail: "the allocator of a recording cannot be changed"}
+	}
+	if err := more.checkOptimizers(); err != nil {
+		return err
+	}
+	more.mark()
+	r.models, r.optimizers = append(r.models, more.models...), append(r.optimizers, more.optimizers...)
+	return nil
+}
+
 // Stop ends the recording, and returns what it has found. Called again it returns the same report.
 func (r *Recording) Stop() *Report {
 	if r == nil || r.report == nil {
@@ -118,7 +151,7 @@ func (r *Recording) Stop() *Report {
 func (r *Recording) end() *Report {
 	r.mark() // what they have got since
 	r.stop()
-	return newReport(r.alloc.Device().String(), r.meter.End())
+	return newReport(r.alloc.Device().String(), r.meter.End(), len(r.models) > 0, len(r.optimizers) > 0)
 }
 
 // usable refuses an allocator of another device than dev, and one whose device is closed.

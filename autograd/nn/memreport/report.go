@@ -2,8 +2,11 @@ package memreport
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oplabel"
 )
@@ -19,6 +22,9 @@ type Report struct {
 	Reserved     uint64 `json:"peak_reserved_bytes"` // what the allocator had from the driver when Peak was reached
 	MostReserved uint64 `json:"most_reserved_bytes"` // the most that it had at any time
 	PeakAt       Moment `json:"peak_moment"`         // when Peak was first reached
+
+	// Hint says what would tell more, where much of Peak was there before the recording began and nobody has told what for. It is for people.
+	Hint string `json:"hint,omitempty"`
 
 	// The largest at the peak are first. Breakdown has a row for each operation of each module.
 	Modules    []Row `json:"modules"`
@@ -142,17 +148,33 @@ func (c *Categories) add(by [memmeter.Uses]uint64) {
 }
 
 // newReport sums up what a meter found.
-func newReport(device string, found memmeter.Result) *Report {
-	r := &Report{Device: device, Start: found.Start, Peak: found.Peak, End: found.End, Reserved: found.Reserved, MostReserved: found.MostReserved, PeakAt: momentOf(found)}
+func newReport(of string, found memmeter.Result, modelTold, stateTold bool) *Report {
+	r := &Report{Device: of, Start: found.Start, Peak: found.Peak, End: found.End, Reserved: found.Reserved, MostReserved: found.MostReserved, PeakAt: momentOf(found)}
 	for _, s := range found.Sums {
 		r.AtPeak.add(s.AtPeak)
 	}
+	r.Hint = hint(found, modelTold, stateTold)
 	r.Modules = rows(found.Sums, func(s memmeter.Sum) Row { return Row{Module: s.Module, Model: s.Model} })
 	r.Operations = rows(found.Sums, func(s memmeter.Sum) Row { return Row{Operation: s.Op, Backward: s.Backward} })
 	r.Breakdown = rows(found.Sums, func(s memmeter.Sum) Row {
 		return Row{Module: s.Module, Model: s.Model, Operation: s.Op, Backward: s.Backward}
 	})
 	return r
+}
+
+// hint is Report.Hint, empty if there is less than a twentieth to tell of, or everything was said that options can say.
+func hint(found memmeter.Result, modelTold, stateTold bool) string {
+	var missing []string
+	if !stateTold {
+		missing = append(missing, "memreport.WithOptimizer names optimizer state, where no step is recorded")
+	}
+	if !modelTold {
+		missing = append(missing, "memreport.WithModel names parameters, where no graph uses them")
+	}
+	if len(missing) == 0 || found.Untold == 0 || found.Untold < found.Peak/20 {
+		return ""
+	}
+	return fmt.Sprintf("Of other and workspace, %s were there before the recording began: %s.", device.FormatBytes(found.Untold), strings.Join(missing, ", and "))
 }
 
 // rows adds up the sums with the same key, a row without numbers.

@@ -72,6 +72,9 @@ func (r *Report) table(w io.Writer, most int) {
 	}
 	fmt.Fprintf(t, "total\t%d\t%s\t%.1f\t\n", r.AtPeak.Total(), size(r.AtPeak.Total()), percent(r.AtPeak.Total(), r.Peak))
 	t.Flush()
+	if r.Hint != "" {
+		fmt.Fprintf(w, "\n%s\n", plain(r.Hint))
+	}
 	r.rows(w, "module", r.Modules, most)
 	r.rows(w, "operation", r.Operations, most)
 	r.largest(w)

@@ -81,6 +81,9 @@ func (t *trainer) run() error {
 	}
 	t.opt = optim.AdamW(t.model.Parameters(), optim.LR(t.LR))
 	defer t.opt.Release()
+	if err := t.Trains(t.model, t.opt); err != nil {
+		return err
+	}
 
 	batches := data.NewLoader(t.Session.Device, t.train, t.Batch, data.Shuffle(t.gen))
 	t.rates = t.Schedule.over(t.opt, t.Epochs*batches.Len())

@@ -54,6 +54,10 @@ func New(s *session.Session, c Config, corpus *text.Corpus) (*Trainer, error) {
 		return nil, err
 	}
 	t.opt = t.optimizer()
+	if err := t.Trains(model, t.opt); err != nil {
+		t.Release()
+		return nil, err
+	}
 	return t, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 )
 
@@ -27,8 +28,18 @@ func (w *Watch) beginReport(s *Session, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	s.recording = rec
 	s.atEnd = append(s.atEnd, func() error { return w.writeReport(rec.Stop(), stderr) })
 	return nil
+}
+
+// Trains tells a report, if one is wanted, of a model and its optimizers, which are then told from other memory also if the program fails before it
+// uses them.
+func (s *Session) Trains(m nn.Module, opts ...memreport.Optimizer) error {
+	if s.recording == nil {
+		return nil
+	}
+	return s.recording.Add(memreport.WithModel(m), memreport.WithOptimizer(opts...))
 }
 
 func (w *Watch) writeReport(r *memreport.Report, stderr io.Writer) error {

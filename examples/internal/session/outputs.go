@@ -17,8 +17,8 @@ func (interrupted) Error() string { return "interrupted" }
 // ExitCode is what package command asks for.
 func (interrupted) ExitCode() int { return InterruptedCode }
 
-// InterruptedCode is the exit code of a program that was interrupted: 128 and the number of SIGINT, as of shells.
-const InterruptedCode = 130
+// InterruptedCode is the exit code of a program that was interrupted.
+const InterruptedCode = command.Interrupted
 
 // Interrupted reports whether the program was asked to stop, by Ctrl-C. Programs ask between steps. A second Ctrl-C ends the
 // process at once, with InterruptedCode.

@@ -15,7 +15,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/command"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -29,6 +31,7 @@ type Session struct {
 	interrupt context.Context // done after Ctrl-C
 	restore   func()          // what Ctrl-C does without us
 	atEnd     []func() error  // of Watch
+	recording *memreport.Recording
 }
 
 // Memory is what a program's work came to in memory, in bytes and in calls of the driver. It is a part of the programs' JSON.
@@ -63,7 +66,7 @@ func Open(name string, fraction float64) (*Session, error) {
 // On is Open for a device that is open, and stays open.
 func On(dev device.Device, fraction float64) (*Session, error) {
 	s := &Session{Device: dev}
-	s.interrupt, s.restore = interrupts()
+	s.interrupt, s.restore = command.Interrupts()
 	s.Name = dev.ID().String()
 	var err error
 	if s.Alloc, err = memory.For(dev); err == nil {

@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +32,43 @@ func Interrupt(t *testing.T, run Run, args ...string) string {
 	require.Equal(t, session.InterruptedCode, run(args, &stdout, stderr), "%s", &stderr.text)
 	require.Contains(t, stderr.text.String(), "interrupted")
 	return stdout.String()
+}
+
+// child is set in the process that InterruptTwice begins.
+const child = "CISTERN_TEST_INTERRUPT_TWICE"
+
+// InterruptTwice runs a program in a process of its own, which is stuck when it writes progress: a second Ctrl-C must end it, also one that a
+// script has begun with the signal ignored.
+func InterruptTwice(t *testing.T, run Run, args ...string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot send itself Ctrl-C there")
+	}
+	if os.Getenv(child) != "" {
+		run(args, io.Discard, &stuck{t: t})
+		os.Exit(3) // it does not come to that
+	}
+	for _, ignored := range []string{"", "trap '' INT; "} {
+		c := exec.Command("sh", "-c", ignored+`exec "$0" -test.run="^$1\$"`, os.Args[0], t.Name())
+		c.Env = append(os.Environ(), child+"=1")
+		out, err := c.CombinedOutput()
+		require.Error(t, err, "%s", out)
+		require.Equal(t, session.InterruptedCode, c.ProcessState.ExitCode(), "%s: %s", ignored, out)
+	}
+}
+
+// stuck presses Ctrl-C until the process ends, for a minute at most, and writes nothing.
+type stuck struct{ t *testing.T }
+
+func (s *stuck) Write([]byte) (int, error) {
+	self, err := os.FindProcess(os.Getpid())
+	require.NoError(s.t, err)
+	for range 6000 {
+		require.NoError(s.t, self.Signal(os.Interrupt))
+		<-time.After(10 * time.Millisecond)
+	}
+	os.Exit(4)
+	return 0, nil
 }
 
 // presser presses Ctrl-C when something was written to it.

@@ -1,0 +1,39 @@
+package sessiontest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd/nn/memreport"
+)
+
+// MemoryReport runs a program that trains with -memory-report, and checks that what it was for adds up to all that was allocated, to the byte, the
+// optimizer's state among it, and that little of it is of no known use. The program ends with the given exit code.
+func MemoryReport(t *testing.T, run Run, code int, args ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.json")
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, code, run(append(args[:len(args):len(args)], "-memory-report", file), &stdout, &stderr), "%s", &stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var r memreport.Report
+	require.NoError(t, json.Unmarshal(text, &r))
+	require.NotZero(t, r.Peak)
+	require.Equal(t, r.Peak, r.AtPeak.Total())
+	require.NotZero(t, r.AtPeak.Parameters)
+	require.NotZero(t, r.AtPeak.OptimizerState)
+	require.Less(t, r.AtPeak.Other, r.Peak/20)
+	require.Empty(t, r.Hint)
+	for _, rows := range [][]memreport.Row{r.Modules, r.Operations, r.Breakdown} {
+		sum := uint64(0)
+		for _, row := range rows {
+			sum += row.AtPeak.Total()
+		}
+		require.Equal(t, r.Peak, sum)
+	}
+}
