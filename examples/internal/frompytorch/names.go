@@ -65,6 +65,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	// Making
 	autograd.FromSlice(g, floats, 2, 3)
 	tensor.FromSlice(e, floats, 2, 3)
+	autograd.FromSliceAs(g, tensor.BFloat16, floats, 2, 3)
+	tensor.FromSliceAs(e, tensor.BFloat16, floats, 2, 3)
 	g.Zeros(tensor.Float32, 2, 3)
 	g.Ones(tensor.Float32, 2, 3)
 	g.Full(s, tensor.Float32, 2, 3)
