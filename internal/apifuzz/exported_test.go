@@ -395,6 +395,7 @@ var functions = map[string]any{
 	"nn.HingeEmbeddingLoss":              nn.HingeEmbeddingLoss,
 	"nn.HuberLoss":                       nn.HuberLoss,
 	"nn.Identity":                        nn.Identity,
+	"nn.Init":                            nn.Init,
 	"nn.InstanceNorm1d":                  nn.InstanceNorm1d,
 	"nn.InstanceNorm2d":                  nn.InstanceNorm2d,
 	"nn.InstanceNorm3d":                  nn.InstanceNorm3d,

@@ -386,6 +386,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	nn.WeightInit(nn.XavierUniform(1))
 	_ = nn.KaimingNormal
 	nn.BiasInit(nn.Zeros)
+	nn.Init(p, nn.XavierUniform(1), gen)
+	nn.Init(p, nn.Zeros, gen)
 	_ = nn.WeightNorm
 	_ = nn.SpectralNorm
 	_ = nn.Parametrize
