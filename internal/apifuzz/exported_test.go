@@ -64,6 +64,7 @@ var functions = map[string]any{
 	"autograd.Cat":                       autograd.Cat,
 	"autograd.CausalLowerRight":          autograd.CausalLowerRight,
 	"autograd.Checkpoint":                autograd.Checkpoint,
+	"autograd.Checkpoints":               autograd.Checkpoints,
 	"autograd.ClassWeights":              autograd.ClassWeights,
 	"autograd.ColumnStack":               autograd.ColumnStack,
 	"autograd.CreateGraph":               autograd.CreateGraph,

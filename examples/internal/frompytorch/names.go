@@ -323,6 +323,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	p.RegisterPostAccumulateGradHook(after)
 	var _ autograd.Function[int]
 	_ = autograd.Checkpoint
+	_ = autograd.Checkpoints
 	_ = nn.Checkpointed
 	_ = autograd.SaveOnCPU
 	_ = gradcheck.Check
