@@ -118,6 +118,8 @@ var functions = map[string]any{
 	"checkpoint.New":                     checkpoint.New,
 	"checkpoint.Optimizer":               checkpoint.Optimizer,
 	"checkpoint.State[int]":              checkpoint.State[int],
+	"checkpoint.Tensor":                  checkpoint.Tensor,
+	"checkpoint.Tensors":                 checkpoint.Tensors,
 	"checkpoint.Value[int]":              checkpoint.Value[int],
 	"data.Concat":                        data.Concat,
 	"data.DropLast":                      data.DropLast,

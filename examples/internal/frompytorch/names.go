@@ -516,6 +516,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	checkpoint.Module(m)
 	checkpoint.Optimizer(opt)
 	checkpoint.Value(&n)
+	checkpoint.Tensor(t)
+	_ = checkpoint.Tensors
 
 	// Mixed precision
 	autograd.NewGraph(dev, amp.Autocast(tensor.BFloat16))
