@@ -134,7 +134,7 @@ func (b *backward) run() error {
 	}
 	for i, n := range b.nodes {
 		if err := b.stepLabelled(n); err != nil {
-			e := &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.site, Err: err}
+			e := &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.where(), Err: err}
 			return e.counted()
 		}
 		b.nodes[i] = nil

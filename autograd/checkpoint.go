@@ -223,7 +223,7 @@ func (s *segment) intact(n *node) error {
 		if t != nil && t == u.tensor && t.Version() == u.version {
 			continue
 		}
-		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.site, Saved: "used within the function", Parameter: u.p.name, Expected: u.version}
+		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.where(), Saved: "used within the function", Parameter: u.p.name, Expected: u.version}
 		if t != nil {
 			e.Operand, e.Version, e.Changed = Operand{t.DType(), t.Shape().Clone()}, t.Version(), siteOf(t.LastChange())
 		}
