@@ -134,7 +134,7 @@ func (b *backward) run() error {
 	}
 	for i, n := range b.nodes {
 		if err := b.stepLabelled(n); err != nil {
-			e := &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.site, Err: err}
+			e := &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.where(), Err: err}
 			return e.counted()
 		}
 		b.nodes[i] = nil
@@ -156,7 +156,7 @@ func (b *backward) first(i int, v *Variable) (*tensor.Tensor, error) {
 // step runs the rules of one node and frees what only they needed.
 func (b *backward) step(n *node) error {
 	for i := range n.outputs() {
-		if err := b.pass(n.output(i)); err != nil {
+		if err := b.pass(n, n.output(i)); err != nil {
 			return err
 		}
 	}
@@ -182,8 +182,8 @@ func (b *backward) step(n *node) error {
 }
 
 // pass is what happens to a result of a node when its gradient is complete.
-func (b *backward) pass(out *Variable) error {
-	if !b.retain && !out.keep && !slices.Contains(b.roots, out) && b.runs(out.node) {
+func (b *backward) pass(n *node, out *Variable) error {
+	if !b.retain && !out.keep && !slices.Contains(b.roots, out) && b.runs(n) {
 		out.release(BackwardDone)
 	}
 	if out.buf == nil { // one of several results, on which nothing depended

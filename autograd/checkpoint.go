@@ -18,19 +18,39 @@ import (
 // the inputs in place within f are an error, and changes of parameters that require gradients, after f has used them, a *ModifiedError
 // of backward. Gradients of parameters that f uses are added to them when its second run goes backward; Grad computes those of the
 // inputs alone, and refuses to be asked for the parameters'. Grad within f is an error, since the first run records nothing
-// (torch.enable_grad has no like here). Of several results f joins them, by Cat or Stack, and who has called Checkpoint parts them.
+// (torch.enable_grad has no like here). Checkpoints takes functions of several results.
 func Checkpoint(f func(in []*Variable) *Variable, in ...*Variable) *Variable {
+	s := &segment{call: "Checkpoint", results: 1}
+	if f != nil {
+		s.f = func(in []*Variable) []*Variable { return []*Variable{f(in)} }
+	}
+	s.f, in = carrying(s.f, in)
+	return checkpoint.apply(s, in...)
+}
+
+// Checkpoints is Checkpoint for a function of several results, as the output and the states of an LSTM: of any shapes and types, an input or the same
+// variable twice among them. How many there are is told beforehand, 1 to 1024, and that is the length of what it returns, after an error too; another number from f is an error. f
+// runs once more for all of them, when backward comes to the first on which something depended: what then serves those alone on which nothing did is
+// released before f's own backward pass.
+//
+//	out := autograd.Checkpoints(3, func(in []*autograd.Variable) []*autograd.Variable {
+//		y, h, c := lstm.ForwardState(in[0], in[1], in[2])
+//		return []*autograd.Variable{y, h, c}
+//	}, x, h0, c0)
+func Checkpoints(results int, f func(in []*Variable) []*Variable, in ...*Variable) []*Variable {
 	f, in = carrying(f, in)
-	return checkpoint.apply(&segment{f: f}, in...)
+	return checkpoint.applyAll(min(max(results, 1), tooMany), &segment{call: "Checkpoints", f: f, results: results}, in...)
 }
 
 // segment is what a checkpoint remembers to run f again as it ran before.
 type segment struct {
-	f      func(in []*Variable) *Variable
-	random tensor.GeneratorState
-	caster Caster
-	saving *saving
-	params []usedParameter
+	call    string
+	f       func(in []*Variable) []*Variable
+	results int
+	random  tensor.GeneratorState
+	caster  Caster
+	saving  *saving
+	params  []usedParameter
 }
 
 // usedParameter is a parameter that f used, as it was then.
@@ -43,25 +63,28 @@ type usedParameter struct {
 var checkpoint = defineCheckpoint()
 
 func defineCheckpoint() *op {
-	o := variadic(define("checkpoint", checkpointForward, rule{uses: inputs}))
-	o.joint, o.always = checkpointGrad, true
+	o := variadic(define("checkpoint", nil, rule{uses: inputs}))
+	o.several, o.joints, o.always = checkpointForward, checkpointGrad, true
 	return o
 }
 
-func checkpointForward(n *node) (*tensor.Tensor, error) {
+func checkpointForward(n *node) ([]*tensor.Tensor, error) {
 	if len(n.in) > 62 {
 		return nil, fmt.Errorf("%d inputs; at most 62 can be saved", len(n.in))
 	}
 	s := n.arg.(*segment)
-	if s.f == nil {
-		return nil, &tensor.ValueError{Op: "Checkpoint", Detail: "the function is nil"}
+	switch {
+	case s.f == nil:
+		return nil, &tensor.ValueError{Op: s.call, Detail: "the function is nil"}
+	case s.results < 1 || s.results > tooMany:
+		return nil, &tensor.ValueError{Op: s.call, Detail: fmt.Sprintf("%d results; there must be 1 to %d", s.results, tooMany)}
 	}
 	s.random, s.caster, s.saving = n.g.Generator().State(), n.g.caster, n.g.saving
 	sub := n.g.child(n.g.Generator(), s.caster, true)
 	sub.around, sub.again = n.g.innermost(), n.g.again
 	defer sub.Release()
 	before := n.versions()
-	_, out, err := s.run(sub, n, (*node).tensor)
+	_, outs, err := s.run(sub, n, (*node).tensor)
 	if err == nil {
 		err = n.checkInputs() // which f may have released
 	}
@@ -70,19 +93,23 @@ func checkpointForward(n *node) (*tensor.Tensor, error) {
 	}
 	for i, v := range n.versions() {
 		if v != before[i] {
-			return nil, &tensor.ValueError{Op: "Checkpoint", Detail: fmt.Sprintf("the function changes input %d in place, and would do so once more for backward", i)}
+			return nil, &tensor.ValueError{Op: s.call, Detail: fmt.Sprintf("the function changes input %d in place, and would do so once more for backward", i)}
 		}
 	}
 	s.note(sub)
 	if n.g.nested {
 		n.g.used = append(n.g.used, s.params...)
 	}
-	return out.tensor().Retain(), nil
+	ts := make([]*tensor.Tensor, len(outs))
+	for i, v := range outs {
+		ts[i] = v.tensor().Retain()
+	}
+	return ts, nil
 }
 
 // checkpointGrad runs f again, with gradients, and goes backward through it. The graph of the second run has the leaves'
 // gradients, and dies with this function.
-func checkpointGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
+func checkpointGrad(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	s := n.arg.(*segment)
 	if err := s.intact(n); err != nil {
 		return nil, err
@@ -92,23 +119,82 @@ func checkpointGrad(n *node, g *tensor.Tensor) ([]*tensor.Tensor, error) {
 	sub := n.g.child(gen, s.caster, false)
 	sub.saving, sub.around, sub.again = s.saving, n.around(), true
 	defer sub.Release()
-	leaves, out, err := s.run(sub, n, (*node).savedInput)
+	leaves, outs, err := s.run(sub, n, (*node).savedInput)
 	if err != nil {
 		return nil, err
 	}
-	if !out.Shape().Equal(n.out.Shape()) || out.dtype != n.out.dtype {
-		return nil, fmt.Errorf("the function did not compute the same again: %s at first, now %s", n.out.operand(), out.operand())
+	if err := n.repeated(outs); err != nil {
+		return nil, err
+	}
+	var roots []*Variable
+	var seeds []*tensor.Tensor
+	for i, v := range outs {
+		if gs[i] != nil && v.requires {
+			roots, seeds = append(roots, v), append(seeds, gs[i])
+		}
+	}
+	if len(roots) < len(outs) {
+		sub.spareAllBut(roots, outs, leaves)
 	}
 	switch {
-	case !out.requires:
+	case len(roots) == 0:
 	case n.g.returning:
-		return returned(n, leaves, out, g)
+		return returned(n, leaves, roots, seeds)
 	default:
-		if err := out.Backward(WithGradient(g)); err != nil {
+		if err := (&backward{g: sub, roots: roots}).do("Backward", []BackwardOption{WithGradient(seeds...)}); err != nil {
 			return nil, err
 		}
 	}
 	return gradientsOf(n, leaves)
+}
+
+// repeated refuses results that are not of the shapes and types of n's own.
+func (n *node) repeated(outs []*Variable) error {
+	for i, v := range outs {
+		if first := n.output(i); !v.Shape().Equal(first.Shape()) || v.dtype != first.dtype {
+			return fmt.Errorf("the function did not compute the same again: %s%s at first, now %s", n.ordinal(i), first.operand(), v.operand())
+		}
+	}
+	return nil
+}
+
+// ordinal says which result it is, where there are several.
+func (n *node) ordinal(i int) string {
+	if n.outputs() == 1 {
+		return ""
+	}
+	return fmt.Sprintf("result %d was ", i)
+}
+
+// spareAllBut releases what serves those of outs alone that are not among roots: their values, and what their operations have made and saved.
+// Leaves stay, which are the caller's, and what Memo keeps.
+func (g *Graph) spareAllBut(roots, outs, leaves []*Variable) {
+	seen := map[*node]bool{}
+	reach := func(from []*Variable, visit func(n *node)) {
+		for list := slices.Clone(from); len(list) > 0; {
+			v := list[len(list)-1]
+			list = list[:len(list)-1]
+			if n := v.node; n != nil && !seen[n] {
+				seen[n] = true
+				visit(n)
+				list = append(list, n.in...)
+			}
+		}
+	}
+	reach(roots, func(*node) {})
+	spared := slices.Clone(outs)
+	reach(outs, func(n *node) {
+		n.free()
+		n.freed = true
+		for i := range n.outputs() {
+			spared = append(spared, n.output(i))
+		}
+	})
+	for _, v := range spared {
+		if v.param == nil && !v.keep && !slices.Contains(roots, v) && !slices.Contains(leaves, v) {
+			v.release(ScopeEnded)
+		}
+	}
 }
 
 // versions are those of the inputs' storages.
@@ -137,7 +223,7 @@ func (s *segment) intact(n *node) error {
 		if t != nil && t == u.tensor && t.Version() == u.version {
 			continue
 		}
-		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.site, Saved: "used within the function", Parameter: u.p.name, Expected: u.version}
+		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.where(), Saved: "used within the function", Parameter: u.p.name, Expected: u.version}
 		if t != nil {
 			e.Operand, e.Version, e.Changed = Operand{t.DType(), t.Shape().Clone()}, t.Version(), siteOf(t.LastChange())
 		}
@@ -152,14 +238,14 @@ func (s *segment) uses(v *Variable) bool {
 }
 
 // returned is what a second run gives to a pass of Grad, which adds to no parameter.
-func returned(n *node, leaves []*Variable, out *Variable, g *tensor.Tensor) ([]*tensor.Tensor, error) {
+func returned(n *node, leaves, roots []*Variable, seeds []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	var wanted []*Variable
 	for i, v := range leaves {
 		if n.flows(i) {
 			wanted = append(wanted, v)
 		}
 	}
-	list, err := gradTensors([]*Variable{out}, wanted, WithGradient(g))
+	list, err := gradTensors(roots, wanted, WithGradient(seeds...))
 	if err != nil {
 		return nil, err
 	}
@@ -176,22 +262,42 @@ func returned(n *node, leaves []*Variable, out *Variable, g *tensor.Tensor) ([]*
 	})
 }
 
-// run calls f in sub on leaves of the given values of n's inputs, and checks the result.
-func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Tensor) (in []*Variable, out *Variable, err error) {
+// run calls f in sub on leaves of the given values of n's inputs, and checks the results.
+func (s *segment) run(sub *Graph, n *node, value func(n *node, i int) *tensor.Tensor) (in, outs []*Variable, err error) {
 	sub.segment = true
 	in = make([]*Variable, len(n.in))
 	for i, v := range n.in {
 		in[i] = sub.Input(value(n, i))
 		in[i].requires = v.requires && !sub.inference
 	}
-	out = s.f(append([]*Variable(nil), in...))
+	outs = s.f(slices.Clone(in))
 	if sub.err != nil { // whatever f has made of it
 		return nil, nil, sub.err
 	}
-	if out != nil && out.g != sub {
-		return nil, nil, fmt.Errorf("%w: the result is not of the function's graph; pass what it is computed from as an input of Checkpoint", ErrOtherGraph)
+	outs, err = s.usable(sub, outs)
+	return in, outs, err
+}
+
+// usable are the results of f as they are now, or what is wrong with them.
+func (s *segment) usable(g *Graph, outs []*Variable) ([]*Variable, error) {
+	if len(outs) != s.results {
+		return nil, &tensor.ValueError{Op: s.call, Detail: fmt.Sprintf("the function returned %d results, not %d", len(outs), s.results)}
 	}
-	return in, out.now(), out.unusable("result")
+	now := make([]*Variable, len(outs))
+	for i, v := range outs {
+		what := "result"
+		if s.results > 1 {
+			what = fmt.Sprintf("result %d", i)
+		}
+		if v != nil && v.g != g {
+			return nil, fmt.Errorf("%w: the %s is not of the function's graph; pass what it is computed from as an input of Checkpoint", ErrOtherGraph, what)
+		}
+		if err := v.unusable(what); err != nil {
+			return nil, err
+		}
+		now[i] = v.now()
+	}
+	return now, nil
 }
 
 // gradientsOf are the gradients that a backward pass left in the leaves.

@@ -115,7 +115,7 @@ func (p *recording) run(roots, seeds []*Variable) error {
 	}
 	for _, n := range p.nodes {
 		if err := p.stepLabelled(n); err != nil {
-			e := &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.site, Err: err}
+			e := &OpError{Op: n.op.name, Backward: true, Module: n.host.path(), Operands: operands(n.in), Site: n.where(), Err: err}
 			return e.counted()
 		}
 	}

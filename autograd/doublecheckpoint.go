@@ -1,7 +1,6 @@
 package autograd
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/cistern-ml/cistern/tensor"
@@ -22,11 +21,15 @@ func checkpointDouble(r *rerun, gs []*Variable) []*Variable {
 		in[i] = r.input(i)
 	}
 	from := g.nodes
-	out := s.again(g, in)
+	outs := s.again(g, in)
 	if g.err != nil {
 		return nil
 	}
-	if err := s.same(n, out); err != nil {
+	outs, err := s.usable(g, outs)
+	if err == nil {
+		err = n.repeated(outs)
+	}
+	if err != nil {
 		g.Fail(err)
 		return nil
 	}
@@ -39,9 +42,14 @@ func checkpointDouble(r *rerun, gs []*Variable) []*Variable {
 			return r.arrived(v, grad)
 		}
 	}
-	roots := []*Variable{out.now().original()}
+	var roots, seeds []*Variable
+	for i, v := range outs {
+		if gs[i] != nil {
+			roots, seeds = append(roots, v.original()), append(seeds, gs[i])
+		}
+	}
 	p.collect(roots)
-	if err := p.run(roots, gs); err != nil {
+	if err := p.run(roots, seeds); err != nil {
 		g.Fail(err)
 		return nil
 	}
@@ -54,23 +62,9 @@ func checkpointDouble(r *rerun, gs []*Variable) []*Variable {
 	return list
 }
 
-// same refuses a second run with another result than the first one had.
-func (s *segment) same(n *node, out *Variable) error {
-	if out.graph() != n.g {
-		return fmt.Errorf("%w: the result is not of the function's graph", ErrOtherGraph)
-	}
-	if err := out.unusable("result"); err != nil {
-		return err
-	}
-	if out = out.now(); !out.Shape().Equal(n.out.Shape()) || out.dtype != n.out.dtype {
-		return fmt.Errorf("the function did not compute the same again: %s at first, now %s", n.out.operand(), out.operand())
-	}
-	return nil
-}
-
 // again calls the function in g as it was called at first: with the same random numbers and casts. Casts that it had kept for the graph's
 // life (Memo) end with it: they must be part of the run.
-func (s *segment) again(g *Graph, in []*Variable) *Variable {
+func (s *segment) again(g *Graph, in []*Variable) []*Variable {
 	gen := tensor.NewGenerator(0)
 	gen.SetState(s.random)
 	defer func(gen *tensor.Generator, c Caster, saving *saving, memo map[any]*Variable, retaining, returning bool) {

@@ -341,3 +341,25 @@ func TestFunction_DrawsFromTheGraphsGenerator(t *testing.T) {
 	value, grad = run(3, true)
 	require.Equal(t, value, grad)
 }
+
+// Results that are no quantities have no node of their own.
+func TestGrad_OfAFunctionWithAResultOfIntegers(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	f := &autograd.Function[int]{
+		Results: 2,
+		ForwardAll: func(c *autograd.Context, _ int, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+			at, err := in[0].ArgMax(0, false)
+			return []*tensor.Tensor{in[0].Retain(), at}, err
+		},
+		BackwardAll: func(_ *autograd.Context, _ int, grads []*tensor.Tensor) ([]*tensor.Tensor, error) {
+			return []*tensor.Tensor{grads[0].Retain()}, nil
+		},
+	}
+	x := g.Input(r.tensor([]float64{1, 3}), autograd.RequiresGrad())
+	out := f.ApplyAll(0, x)
+	grads, err := autograd.Grad(vars{out[0].Sum(nil, false)}, vars{x})
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 1}, valuesOf(t, grads[0]))
+}

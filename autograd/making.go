@@ -14,6 +14,11 @@ func FromSlice[T tensor.Element](g *Graph, data []T, shape ...int) *Variable {
 	return g.make("from_slice", "FromSlice", func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.FromSlice(e.Owned(), data, shape...) })
 }
 
+// FromSliceAs is FromSlice with elements of type dt, to which each number is rounded once; what dt cannot hold is an error. See tensor.FromSliceAs.
+func FromSliceAs[T tensor.Element](g *Graph, dt tensor.DType, data []T, shape ...int) *Variable {
+	return g.make("from_slice_as", "FromSliceAs", func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.FromSliceAs(e.Owned(), dt, data, shape...) })
+}
+
 // Zeros makes zeros.
 func (g *Graph) Zeros(dt tensor.DType, shape ...int) *Variable {
 	return g.make("zeros", "Zeros", func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e.Owned(), dt, shape...) })

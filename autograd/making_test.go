@@ -20,7 +20,8 @@ func TestGraphsMakeVariables_OfNumbers(t *testing.T) {
 		want []float64
 	}{
 		"FromSlice": {x, tensor.Float32, []float64{1, 2, 3, 4}}, "Zeros": {g.Zeros(tensor.Int64, 2), tensor.Int64, []float64{0, 0}},
-		"Ones": {g.Ones(tensor.Float64, 1, 2), tensor.Float64, []float64{1, 1}}, "Full": {g.Full(2.5, tensor.Float16, 2), tensor.Float16, []float64{2.5, 2.5}},
+		"FromSliceAs": {autograd.FromSliceAs(g, tensor.BFloat16, []int64{3, -1}, 2, 1), tensor.BFloat16, []float64{3, -1}},
+		"Ones":        {g.Ones(tensor.Float64, 1, 2), tensor.Float64, []float64{1, 1}}, "Full": {g.Full(2.5, tensor.Float16, 2), tensor.Float16, []float64{2.5, 2.5}},
 		"Scalar": {g.Scalar(3, tensor.Float32), tensor.Float32, []float64{3}}, "Arange": {g.Arange(1, 6, 2, tensor.Int32), tensor.Int32, []float64{1, 3, 5}},
 		"Linspace": {g.Linspace(0, 1, 3, tensor.Float64), tensor.Float64, []float64{0, 0.5, 1}}, "Eye": {g.Eye(tensor.Float32, 2), tensor.Float32, []float64{1, 0, 0, 1}},
 		"ZerosLike": {x.ZerosLike(), tensor.Float32, []float64{0, 0, 0, 0}}, "OnesLike": {x.OnesLike(), tensor.Float32, []float64{1, 1, 1, 1}},
@@ -61,6 +62,9 @@ func TestGraphsMakeVariables_OrSayWhatIsWrong(t *testing.T) {
 		"scalar_tensor": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable { return g.Scalar(1e9, tensor.Float16) },
 		"from_slice": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
 			return autograd.FromSlice(g, []int64{1}, 2)
+		},
+		"from_slice_as": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
+			return autograd.FromSliceAs(g, tensor.Uint8, []int64{300})
 		},
 		"arange": func(g *autograd.Graph, _ *autograd.Variable) *autograd.Variable {
 			return g.Arange(0, 1, 0, tensor.Int64)
@@ -111,6 +115,7 @@ func TestGraphsMakeVariables_OrSayWhatIsWrong(t *testing.T) {
 	var none *autograd.Graph
 	require.Nil(t, none.Zeros(tensor.Float32, 2))
 	require.Nil(t, autograd.FromSlice(none, []float32{1}))
+	require.Nil(t, autograd.FromSliceAs(none, tensor.Float16, []float32{1}))
 	require.Nil(t, (*autograd.Variable)(nil).ZerosLike())
 	require.Empty(t, autograd.MeshGrid(nil, true))
 }

@@ -20,11 +20,20 @@ type node struct {
 	pass   uint64      // the last backward pass that reached the node
 	needed uint64      // the last pass of Grad that runs its rules
 	saved  []saved
-	freed  bool // what it saved was freed by a backward pass
-	spare  bool // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
-	wide   bool // the caster wants the result in the type of computation; see Widener
-	site   Site // if the graph detects anomalies
+	freed  bool  // what it saved was freed by a backward pass
+	spare  bool  // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
+	wide   bool  // the caster wants the result in the type of computation; see Widener
+	site   *Site // if the graph detects anomalies
 	host   *scope
+	few    [2]*Variable // where in is, of an operation of at most two inputs
+}
+
+// where is the line of the program that had the operation, if that was recorded.
+func (n *node) where() Site {
+	if n.site == nil {
+		return Site{}
+	}
+	return *n.site
 }
 
 // saved is a tensor that backward will read, and the version of its storage when it was saved.
@@ -193,7 +202,8 @@ func (n *node) record() error {
 		}
 	}
 	if n.g.anomaly {
-		n.site = callSite()
+		site := callSite()
+		n.site = &site
 	}
 	return nil
 }
@@ -263,7 +273,7 @@ func (n *node) intact() error {
 
 // modified describes a saved tensor that was changed since.
 func (n *node) modified(s *saved, now uint32) error {
-	e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.site, Saved: s.String(), Version: now, Expected: s.version,
+	e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.where(), Saved: s.String(), Version: now, Expected: s.version,
 		Operand: Operand{s.val.t.DType(), s.val.t.Shape().Clone()}, Changed: siteOf(s.val.t.LastChange())}
 	v := n.savedVariable(s)
 	if v == nil {

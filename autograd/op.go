@@ -145,10 +145,12 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 	if !g.ready(o.name) {
 		return nil, g.poison
 	}
-	for i, v := range in {
-		in[i] = v.now()
+	n := &node{op: o, g: g, arg: arg}
+	n.in = append(n.few[:0], in...) // so that the list of the caller need not be on the heap
+	for i, v := range n.in {
+		n.in[i] = v.now()
 	}
-	n := &node{op: o, g: g, in: in, arg: arg}
+	given := n.in // of which the caster may make others
 	g.enter()
 	defer g.leave()
 	err := n.runLabelled()
@@ -156,7 +158,7 @@ func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 		err = g.open(o.name)
 	}
 	if err != nil {
-		return nil, g.fail(g.opError(o.name, err, operands(in)...))
+		return nil, g.fail(g.opError(o.name, err, operands(given)...))
 	}
 	if g.observer != nil {
 		g.observer(o.name, false)

@@ -75,7 +75,7 @@ func (g *Graph) replaces(p *Parameter, v *Variable) error {
 
 // carrying makes what WithParameters has put in the place of parameters inputs of a function of Checkpoint, behind its own: in the graph in
 // which the function runs, leaves of these stand for the parameters.
-func carrying(f func(in []*Variable) *Variable, in []*Variable) (func(in []*Variable) *Variable, []*Variable) {
+func carrying(f func(in []*Variable) []*Variable, in []*Variable) (func(in []*Variable) []*Variable, []*Variable) {
 	if len(in) == 0 || f == nil || in[0].Graph() == nil || len(in[0].Graph().replaced) == 0 {
 		return f, slices.Clone(in)
 	}
@@ -84,11 +84,12 @@ func carrying(f func(in []*Variable) *Variable, in []*Variable) (func(in []*Vari
 	for p, v := range in[0].Graph().replaced {
 		parameters, all = append(parameters, p), append(all, v)
 	}
-	return func(in []*Variable) *Variable {
+	return func(in []*Variable) (outs []*Variable) {
 		with := make(map[*Parameter]*Variable, len(parameters))
 		for i, p := range parameters {
 			with[p] = in[own+i]
 		}
-		return in[0].Graph().WithParameters(with, func() *Variable { return f(in[:own:own]) })
+		in[0].Graph().WithParameters(with, func() *Variable { outs = f(in[:own:own]); return nil })
+		return outs
 	}, all
 }

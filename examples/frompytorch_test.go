@@ -227,6 +227,66 @@ func freeze(model *nn.SequentialModule) *optim.Grouped {
 	return optim.AdamW(model.Parameters()) // passes over parameters without a gradient
 }
 
+// initialise starts a model that is made once more, as model.apply(f) does in PyTorch.
+func initialise(model nn.Module, gen *tensor.Generator) error {
+	for m := range nn.Modules(model) {
+		l, ok := m.(*nn.LinearLayer)
+		if !ok {
+			continue
+		}
+		if err := nn.Init(l.Weight, nn.XavierUniform(nn.ReLUGain), gen); err != nil {
+			return err
+		}
+		if l.Bias == nil {
+			continue
+		}
+		if err := nn.Init(l.Bias, nn.Zeros, gen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ActNorm shifts and scales each feature of [N, features]; Start chooses how.
+type ActNorm struct {
+	nn.Base
+	Shift, Scale *autograd.Parameter
+}
+
+func NewActNorm(features int) *ActNorm {
+	return nn.New(&ActNorm{
+		Shift: autograd.DeclareParameter("shift", nn.Zeros, features),
+		Scale: autograd.DeclareParameter("scale", nn.Ones, features),
+	})
+}
+
+func (a *ActNorm) Forward(x *autograd.Variable) *autograd.Variable {
+	return a.Scope(x, func(g *autograd.Graph) *autograd.Variable {
+		return x.Add(g.Param(a.Shift)).Mul(g.Param(a.Scale))
+	})
+}
+
+// Start makes this batch have mean 0 and deviation 1: after To, and before the first step.
+func (a *ActNorm) Start(dev device.Device, batch *tensor.Tensor) error {
+	g := autograd.NewGraph(dev, autograd.NoGrad())
+	defer g.Release()
+	x := g.Input(batch)
+	mean, std := x.Mean([]int{0}, false), x.Std([]int{0}, 0, false)
+	if err := set(a.Shift, mean.Neg()); err != nil {
+		return err
+	}
+	return set(a.Scale, std.AddScalar(1e-6).Reciprocal())
+}
+
+// set writes a value into a parameter, where it is.
+func set(p *autograd.Parameter, v *autograd.Variable) error {
+	t, err := v.Tensor() // lent by the graph
+	if err != nil {
+		return err
+	}
+	return p.Tensor().CopyFrom(t)
+}
+
 func saveAndLoad(ctx context.Context, w io.Writer, r io.Reader, path string, model nn.Module, opt *optim.Grouped, epoch int) error {
 	// The weights alone, in the safetensors format, under PyTorch's names.
 	if err := nn.Save(w, model); err != nil {
@@ -398,6 +458,33 @@ func TestFromPyTorch_WhatIsSavedIsLoaded(t *testing.T) {
 	opt := released(t, optim.AdamW(model.Parameters()))
 	var file bytes.Buffer
 	require.NoError(t, saveAndLoad(context.Background(), &file, &file, filepath.Join(t.TempDir(), "run.safetensors"), model, opt, 3))
+}
+
+func TestFromPyTorch_ModelsStartOnceMore(t *testing.T) {
+	dev, e := rig(t)
+	model := placed(t, dev, nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2, nn.NoBias())))
+	require.NoError(t, initialise(model, tensor.NewGenerator(3)))
+	first := model.At(0).(*nn.LinearLayer)
+	v, err := first.Bias.Tensor().Float64s()
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 0, 0}, v)
+	drawnFirst, err := first.Weight.Tensor().Float64s()
+	require.NoError(t, err)
+	require.NoError(t, initialise(model, tensor.NewGenerator(3)))
+	again, err := first.Weight.Tensor().Float64s()
+	require.NoError(t, err)
+	require.Equal(t, drawnFirst, again)
+
+	norm := placed(t, dev, NewActNorm(2))
+	x, err := tensor.FromSlice(e, []float32{1, 10, 3, 30}, 2, 2)
+	require.NoError(t, err)
+	defer x.Release()
+	require.NoError(t, norm.Start(dev, x))
+	g := autograd.NewGraph(dev, autograd.NoGrad())
+	defer g.Release()
+	y, err := norm.Forward(g.Input(x)).Float64s()
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{-1, -1, 1, 1}, y, 1e-5)
 }
 
 func TestFromPyTorch_AMistakeIsOneErrorThatSaysWhere(t *testing.T) {

@@ -44,7 +44,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor/safetensors"
 )
 
-func names(ctx context.Context, dev device.Device, stream device.Stream, a *memory.Caching, e tensor.Exec, gen *tensor.Generator, t, src *tensor.Tensor,
+func names(ctx context.Context, dev device.Device, stream device.Stream, a *memory.Caching, e tensor.Exec, gen *tensor.Generator, t, src, index *tensor.Tensor,
 	g *autograd.Graph, v, u, x, y, c, i, mask, values, weight, loc, scale, logits, loss *autograd.Variable, vs, at []*autograd.Variable,
 	p *autograd.Parameter, ps []*autograd.Parameter, m, target *nn.SequentialModule, transformer *nn.TransformerModule, loader *data.Loader, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
 	d dist.Reparametrized, other dist.Distribution, set data.Dataset, collate data.Collate, state optim.StateDict, left *nn.Unmatched, r io.Reader, w io.Writer,

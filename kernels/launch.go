@@ -25,7 +25,8 @@ func Launch(c *op.Call) error {
 		return nil // an optimizer without tensors
 	}
 	id := c.Stream.Device().ID()
-	if r := timeline.Active(); r != nil {
+	r := timeline.Active()
+	if r != nil {
 		r.Launch(uint8(id.Kind), id.Index)
 	}
 	f, ok := Lookup(id.Kind, c.Op, d)
@@ -46,7 +47,7 @@ func Launch(c *op.Call) error {
 		copied := c.Clone()
 		return e.Submit(c.Op.String(), func() error { return timed(copied, f) })
 	default:
-		if timeline.Active() == nil {
+		if r == nil {
 			return e.Submit(c.Op.String(), nothing)
 		}
 		return timed(c, func(c *op.Call) error { return e.Submit(c.Op.String(), nothing) })

@@ -40,6 +40,9 @@ func (l *layout) expanded(to *layout) (layout, bool) {
 
 // broadcastLayout is the row-major layout of what the operands' shapes broadcast to.
 func broadcastLayout(name string, ts ...*Tensor) (layout, error) {
+	if len(ts) == 2 && ts[0].Shape().Equal(ts[1].layout.dims()) {
+		return ts[0].layout.packed(), nil
+	}
 	l := ts[0].layout
 	for _, t := range ts[1:] {
 		if !l.broadcast(&t.layout) {

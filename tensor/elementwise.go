@@ -43,6 +43,9 @@ func (r *Tensor) pointwiseInto(name string, id op.ID, s scalars, ins ...*Tensor)
 
 // unary runs an operation of one input in type in.
 func unary(name string, id op.ID, t *Tensor, in, out DType, s scalars) (*Tensor, error) {
+	if t.dtype == in {
+		return pointwise(name, id, t.exec, out, &t.layout, s, t)
+	}
 	x, err := t.as(name, in, t.exec)
 	if err != nil {
 		return nil, err
@@ -126,6 +129,14 @@ func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Ten
 	if err != nil {
 		return nil, err
 	}
+	if a.dtype == in && b.dtype == in {
+		return pointwise(name, id, a.exec, out, &l, s, a, b)
+	}
+	return binaryAs(name, id, a, b, in, out, &l, s)
+}
+
+// binaryAs is binary where an input has another type.
+func binaryAs(name string, id op.ID, a, b *Tensor, in, out DType, l *layout, s scalars) (*Tensor, error) {
 	x, err := a.as(name, in, a.exec)
 	if err != nil {
 		return nil, err
@@ -136,7 +147,7 @@ func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Ten
 		return nil, err
 	}
 	defer drop(y, b)
-	return pointwise(name, id, a.exec, out, &l, s, x, y)
+	return pointwise(name, id, a.exec, out, l, s, x, y)
 }
 
 // binaryNumeric is binary in the promoted type for operations on floating-point and integer types: one of two bools is refused.

@@ -37,6 +37,9 @@ func Promote(a, b DType) DType {
 // widen those that have some, but lift them to their category, as numbers do: float16 with a float32 scalar is float16, int64 with a
 // float64 scalar float64. Of no tensors, and with a nil one among them, it is the invalid type.
 func ResultType(ts ...*Tensor) DType {
+	if len(ts) == 2 && ts[0].DType() == ts[1].DType() { // as almost always
+		return ts[0].DType()
+	}
 	var of [2]DType // invalid at first: of the tensors without dimensions, and of those with some
 	for _, t := range ts {
 		d := t.DType()

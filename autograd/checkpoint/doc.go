@@ -8,6 +8,7 @@
 //	c.Add("scaler", checkpoint.State(scaler))
 //	c.Add("generator", checkpoint.Generator(gen))
 //	c.Add("step", checkpoint.Value(&step))
+//	c.Add("returns", checkpoint.Tensor(returns)) // one that is no module's
 //	...
 //	err := c.WriteFile(ctx, "run.safetensors") // replaces the file at once, or not at all
 //	...

@@ -20,6 +20,7 @@ const (
 	stateKind     = "state"
 	generatorKind = "generator"
 	valueKind     = "value"
+	tensorsKind   = "tensors"
 )
 
 // KindError says that a section was given what a section of another kind wrote. It is in a *SectionError.
@@ -43,6 +44,8 @@ func describe(kind string) string {
 		return "an optimizer"
 	case class == valueKind:
 		return "a variable"
+	case class == tensorsKind:
+		return "tensors"
 	case class == stateKind:
 		return "an object"
 	}

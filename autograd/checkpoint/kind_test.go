@@ -66,6 +66,9 @@ func everyKind(t *testing.T) map[string]checkpoint.Section {
 		"a number":          checkpoint.Value(&step),
 		"a map":             checkpoint.Value(&map[string]float64{"seed": 1, "offset": 2}),
 		"any":               checkpoint.Value(new(any)),
+		"tensors":           checkpoint.Tensors(map[string]*tensor.Tensor{"mean": model.Weight.Tensor()}),
+		"one tensor":        checkpoint.Tensor(model.Bias.Tensor()),
+		"no tensors":        checkpoint.Tensors(nil),
 	}
 }
 
@@ -97,7 +100,7 @@ func TestSections_RefuseTheStateOfEveryOtherKind(t *testing.T) {
 			same(t, s, saved[to])
 			kindless := saved[from]
 			kindless.Kind = ""
-			if to == "any" || to == "a map" || from == "a module" || from == "a module of none" {
+			if to == "any" || to == "a map" || from == "a module" || from == "a module of none" || from == "no tensors" || to == "no tensors" {
 				continue // what takes anything cannot tell without a kind
 			}
 			if from == "any" && to == "a module of none" || from == "a map" && to == "a generator" {
@@ -124,7 +127,7 @@ func TestSections_NameWhatTheStateIsOf(t *testing.T) {
 	for _, c := range [][2]string{
 		{"StepLR", "ReduceLROnPlateau"}, {"ReduceLROnPlateau", "CosineAnnealingLR"}, {"GradScaler", "a generator"}, {"StepLR", "a generator"},
 		{"a generator", "GradScaler"}, {"SGD", "StepLR"}, {"StepLR", "SGD"}, {"a module", "Adam"}, {"Adam", "a module"}, {"a variable", "a generator"},
-		{"ReduceLROnPlateau", "GradScaler"}, {"a generator", "a variable"},
+		{"ReduceLROnPlateau", "GradScaler"}, {"a generator", "a variable"}, {"tensors", "a module"}, {"a module", "tensors"},
 	} {
 		var file bytes.Buffer
 		require.NoError(t, checkpoint.New().Add("x", all[c[0]]).Write(t.Context(), &file))

@@ -31,8 +31,7 @@ func (e *ValueError) Error() string {
 
 // instead is what to use for the types that are handles of something else.
 var instead = map[reflect.Type]string{
-	reflect.TypeFor[tensor.Tensor](): "make it a buffer of a module (nn.Base.RegisterBuffer), whose section is checkpoint.Module, " +
-		"or write a Section that has it among its Tensors",
+	reflect.TypeFor[tensor.Tensor]():      "its section is checkpoint.Tensor, that of several is checkpoint.Tensors",
 	reflect.TypeFor[tensor.Generator]():   "its section is checkpoint.Generator",
 	reflect.TypeFor[autograd.Parameter](): "the section of a module's parameters is checkpoint.Module",
 	reflect.TypeFor[autograd.Variable]():  "it is the graph's; a number of it is what Item returns",

@@ -39,9 +39,9 @@ func TestValue_OfWhichJSONWouldLoseAPart_IsRefusedByWrite(t *testing.T) {
 		section    checkpoint.Section
 		path, says string
 	}{
-		"a tensor":           {checkpoint.Value(new(*tensor.Tensor)), "", "a buffer of a module"},
-		"in a struct":        {checkpoint.Value(new(tracked)), "Mean", "a buffer of a module"},
-		"in a map":           {checkpoint.Value(new(map[string]*tensor.Tensor)), "", "or write a Section"},
+		"a tensor":           {checkpoint.Value(new(*tensor.Tensor)), "", "checkpoint.Tensor"},
+		"in a struct":        {checkpoint.Value(new(tracked)), "Mean", "checkpoint.Tensor"},
+		"in a map":           {checkpoint.Value(new(map[string]*tensor.Tensor)), "", "checkpoint.Tensors"},
 		"a generator":        {checkpoint.Value(new(*tensor.Generator)), "", "checkpoint.Generator"},
 		"parameters":         {checkpoint.Value(new([]*autograd.Parameter)), "", "checkpoint.Module"},
 		"a layer":            {checkpoint.Value(new(*nn.LinearLayer)), "", "checkpoint.Module"},

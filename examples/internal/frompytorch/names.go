@@ -28,7 +28,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor/safetensors"
 )
 
-func names(ctx context.Context, dev device.Device, stream device.Stream, a *memory.Caching, e tensor.Exec, gen *tensor.Generator, t, src *tensor.Tensor,
+func names(ctx context.Context, dev device.Device, stream device.Stream, a *memory.Caching, e tensor.Exec, gen *tensor.Generator, t, src, index *tensor.Tensor,
 	g *autograd.Graph, v, u, x, y, c, i, mask, values, weight, loc, scale, logits, loss *autograd.Variable, vs, at []*autograd.Variable,
 	p *autograd.Parameter, ps []*autograd.Parameter, m, target *nn.SequentialModule, transformer *nn.TransformerModule, loader *data.Loader, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
 	d dist.Reparametrized, other dist.Distribution, set data.Dataset, collate data.Collate, state optim.StateDict, left *nn.Unmatched, r io.Reader, w io.Writer,
@@ -65,6 +65,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	// Making
 	autograd.FromSlice(g, floats, 2, 3)
 	tensor.FromSlice(e, floats, 2, 3)
+	autograd.FromSliceAs(g, tensor.BFloat16, floats, 2, 3)
+	tensor.FromSliceAs(e, tensor.BFloat16, floats, 2, 3)
 	g.Zeros(tensor.Float32, 2, 3)
 	g.Ones(tensor.Float32, 2, 3)
 	g.Full(s, tensor.Float32, 2, 3)
@@ -140,6 +142,12 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.IndexSelect(0, i)
 	v.Gather(1, i)
 	v.TakeAlongDim(i, 1)
+	t.IndexAddInPlace(0, index, src)
+	t.IndexCopyInPlace(0, index, src)
+	v.IndexAdd(0, i, u)
+	v.IndexCopy(0, i, u)
+	t.IndexPutInPlace([]*tensor.Tensor{index}, src, false)
+	t.IndexPutInPlace([]*tensor.Tensor{index}, src, true)
 	v.Scatter(1, i, u)
 	v.ScatterAdd(1, i, u)
 	v.IndexAdd(0, i, u)
@@ -321,6 +329,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	p.RegisterPostAccumulateGradHook(after)
 	var _ autograd.Function[int]
 	_ = autograd.Checkpoint
+	_ = autograd.Checkpoints
 	_ = nn.Checkpointed
 	_ = autograd.SaveOnCPU
 	_ = gradcheck.Check
@@ -373,6 +382,12 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = nn.LSTMCell
 	_ = nn.GRUCell
 	_ = nn.RNNCell
+	nn.LSTM(8, 16, nn.BatchFirst())
+	nn.GRU(8, 16, nn.BatchFirst())
+	nn.MultiheadAttention(8, 2, nn.BatchFirst())
+	nn.TransformerBlock(8, 2, nn.BatchFirst())
+	nn.DecoderBlock(8, 2, nn.BatchFirst())
+	nn.Transformer(8, 2, 1, 1, nn.BatchFirst())
 	_ = nn.MultiheadAttention
 	_ = autograd.ScaledDotProductAttention
 	_ = nn.TransformerBlock
@@ -384,6 +399,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	nn.WeightInit(nn.XavierUniform(1))
 	_ = nn.KaimingNormal
 	nn.BiasInit(nn.Zeros)
+	nn.Init(p, nn.XavierUniform(1), gen)
+	nn.Init(p, nn.Zeros, gen)
 	_ = nn.WeightNorm
 	_ = nn.SpectralNorm
 	_ = nn.Parametrize
@@ -511,6 +528,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	checkpoint.Module(m)
 	checkpoint.Optimizer(opt)
 	checkpoint.Value(&n)
+	checkpoint.Tensor(t)
+	_ = checkpoint.Tensors
 
 	// Mixed precision
 	autograd.NewGraph(dev, amp.Autocast(tensor.BFloat16))
