@@ -271,11 +271,13 @@ def polygamma(x, n):
 
 
 def prelu(x, weight):
-    """torch.prelu takes one number or one for each channel; ours broadcasts as any operation of two tensors."""
+    """torch.prelu takes one number or one for each channel; ours broadcasts as any operation of two tensors. As in torch.prelu, what is not
+    taken has no part in the gradient, though it be 0 times an infinity."""
     if not x.is_floating_point() and not weight.is_floating_point():
         raise RuntimeError("not implemented for " + str(x.dtype))  # as it says itself
-    a, b = in_common(x, weight)
-    return torch.where(a > 0, a, a * b)
+    a, b = torch.broadcast_tensors(*in_common(x, weight))
+    above = a > 0
+    return torch.where(above, a, a.masked_fill(above, 0) * b.masked_fill(above, 0))
 
 
 def elu(x, alpha):
