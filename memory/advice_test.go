@@ -442,8 +442,12 @@ func randomUntilFull(r *rig, rng *rand.Rand) (int, error) {
 
 // A second run of a recorded program makes the first one's segments: what is advised by it is of this allocator.
 func TestRehearsal_RepeatsWhatHappened(t *testing.T) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 5
+	}
 	for _, conf := range []string{"", "expandable_segments:True", "max_split_size_mb:64", "roundup_power2_divisions:4"} {
-		for seed := range uint64(30) {
+		for seed := range seeds {
 			r := recorded(t, 100*mib, conf, withHistory)
 			_, err := randomUntilFull(r, rand.New(rand.NewPCG(seed, 2)))
 			if err == nil {
@@ -453,22 +457,25 @@ func TestRehearsal_RepeatsWhatHappened(t *testing.T) {
 			require.True(t, r.rehearsalOf(oom).repeats(), "%s, seed %d", conf, seed)
 		}
 	}
-	repeated := 0
-	for seed := range uint64(200) {
+	repeated := uint64(0)
+	for seed := range 7 * seeds {
 		p := randomAdviceProgram(rand.New(rand.NewPCG(seed, 3)))
 		if r := p.run(t, ""); r.oom != nil && r.told && !r.oom.Rejected && p.calls[r.failed].kind == callAlloc {
 			require.True(t, r.rehearsalOf(r.oom).repeats(), "%+v\ncall %d: %v", *p, r.failed, r.oom)
 			repeated++
 		}
 	}
-	require.Greater(t, repeated, 30)
+	require.Greater(t, repeated, seeds)
 }
 
 // A history that begins when the allocator is empty tells the whole program from there on, whatever was before.
 func TestRehearsal_OfAnAllocatorThatWasEmptied(t *testing.T) {
-	repeated := 0
+	repeated, seeds := uint64(0), uint64(30)
+	if testing.Short() {
+		seeds = 5
+	}
 	for _, conf := range []string{"", "expandable_segments:True"} {
-		for seed := range uint64(30) {
+		for seed := range seeds {
 			r := recorded(t, 100*mib, "max_split_size_mb:32", withoutHistory)
 			before := r.alloc(3*mib, 0)
 			c, err := ParseConfig(conf)
@@ -486,7 +493,7 @@ func TestRehearsal_OfAnAllocatorThatWasEmptied(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, repeated, 20)
+	require.Greater(t, repeated, seeds*2/3)
 }
 
 // When a free would have been complete for which the program waited nobody knows, unless the rehearsal waits for it too.
