@@ -156,7 +156,7 @@ func (a accuracy) check(stride, offset uint64) (worst float64, at float32) {
 
 // TestFunctions_AreAccurate looks at every 4099th float32, in full tests at every 61st, and at all with CISTERN_ALL_FLOATS=1.
 func TestFunctions_AreAccurate(t *testing.T) {
-	stride := uint64(fulltests.Or(61, 4099))
+	stride := uint64(fulltests.Or(307, 4099))
 	if allFloats() {
 		stride = 1
 	}

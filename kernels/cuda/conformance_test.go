@@ -56,8 +56,8 @@ func thinned(n int) kerneltest.Option {
 
 // TestConformance runs one case in so many under each schedule.
 const (
-	everyInOrder = 19
-	everyGreedy  = 61
+	everyInOrder = 41
+	everyGreedy  = 127
 )
 
 func TestConformance(t *testing.T) {
@@ -74,5 +74,5 @@ func TestConformance_WithTheGreedyScheduleOnAnotherStream(t *testing.T) {
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	kerneltest.Run(t, d, thinned(everyGreedy), kerneltest.WithStream(s))
+	kerneltest.Run(t, d, thinned(everyGreedy), kerneltest.WithStream(s), kerneltest.Small())
 }

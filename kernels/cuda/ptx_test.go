@@ -16,8 +16,8 @@ import (
 // the emulation of the sources does without. The interpreter also looks for races in shared memory.
 
 const (
-	everyOnPTX        = 83
-	everyPTXBackwards = 251
+	everyOnPTX        = 167
+	everyPTXBackwards = 401
 )
 
 func TestPTX_Conformance(t *testing.T) {
@@ -36,10 +36,13 @@ func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
 	kerneltest.Run(t, d, usual(everyPTXBackwards, 1009, 1)...)
 }
 
-// usual thins cases out more than full tests do, to one type of each operation, and leaves the large ones to them. With -short, where few
-// tests run, all types do.
+// usual thins cases out more than full tests do, to one type of each operation, and leaves the large ones to them: to the one with turn -1.
+// With -short, where few tests run, all types do.
 func usual(full, every, turn int) []kerneltest.Option {
-	if fulltests.Enabled() {
+	switch {
+	case fulltests.Enabled() && turn >= 0:
+		return []kerneltest.Option{thinned(full), kerneltest.Small()}
+	case fulltests.Enabled():
 		return []kerneltest.Option{thinned(full)}
 	}
 	opts := []kerneltest.Option{thinned(every), kerneltest.Small()}
