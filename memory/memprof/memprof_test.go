@@ -13,10 +13,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
@@ -48,6 +50,22 @@ func activations(t *testing.T, a memory.Allocator, bytes uint64, s device.Stream
 	b, err := a.Alloc(bytes, s)
 	require.NoError(t, err)
 	return b
+}
+
+// Profiles that are written at the same time share nothing that writing changes.
+func TestEncode_OfSeveralAtATime(t *testing.T) {
+	dev, a := open(t)
+	b := weights(t, a, device.MiB, dev.DefaultStream())
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				assert.NoError(t, memprof.WriteProfile(io.Discard, dev))
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, a.Free(b))
 }
 
 // decoded is what a test wants to know of a profile.
