@@ -321,12 +321,29 @@ func TestAdvice_NamesNoSettingForWhatItCannotRepeat(t *testing.T) {
 		before, within func(*rig)
 		named          bool
 	}{
-		"nothing":          {nothing, nothing, true},
-		"the cache":        {nothing, (*rig).empty, true},
-		"a limit":          {nothing, func(r *rig) { r.a.SetMemoryLimit(gib) }, true},
-		"settings first":   {func(r *rig) { r.conf("roundup_power2_divisions:4") }, nothing, true},
-		"emptied first":    {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.empty(); r.historyOf(HistoryOptions{}) }, nothing, true},
-		"a late history":   {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.historyOf(HistoryOptions{}) }, nothing, false},
+		"nothing":        {nothing, nothing, true},
+		"the cache":      {nothing, (*rig).empty, true},
+		"a limit":        {nothing, func(r *rig) { r.a.SetMemoryLimit(gib) }, true},
+		"settings first": {func(r *rig) { r.conf("roundup_power2_divisions:4") }, nothing, true},
+		"emptied first":  {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.empty(); r.historyOf(HistoryOptions{}) }, nothing, true},
+		"a late history": {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.historyOf(HistoryOptions{}) }, nothing, false},
+		"a report first": {func(r *rig) {
+			r.a.StopHistory()
+			_, err := r.a.ShareHistory(HistoryOptions{Enabled: HistoryState})
+			require.NoError(r.t, err)
+			r.historyOf(HistoryOptions{})
+		}, nothing, true},
+		"a report, and a block": {func(r *rig) {
+			r.a.StopHistory()
+			_, err := r.a.ShareHistory(HistoryOptions{Enabled: HistoryState})
+			require.NoError(r.t, err)
+			r.free(r.alloc(1, 0))
+			r.historyOf(HistoryOptions{})
+		}, nothing, false},
+		"all actions after some": {func(r *rig) {
+			r.historyOf(HistoryOptions{SkipActions: []Action{ActionSegmentFree}})
+			r.historyOf(HistoryOptions{})
+		}, nothing, true},
 		"actions left out": {func(r *rig) { r.historyOf(HistoryOptions{SkipActions: []Action{ActionSegmentFree}}) }, nothing, false},
 		"settings":         {nothing, func(r *rig) { r.conf("roundup_power2_divisions:4") }, false},
 		"a failure":        {nothing, func(r *rig) { require.Error(r.t, r.try(gib, 0)) }, false},

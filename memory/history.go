@@ -75,7 +75,8 @@ func (a *Caching) recordLocked(o HistoryOptions) {
 	if a.stacks.Load() == nil {
 		a.stacks.Store(fpstack.NewTable(journal.MaxStacks))
 	}
-	if a.history.Load() == nil || o.Clear {
+	// A trace without entries tells as much as a new one: one without a trace (HistoryState) before the first allocation has missed nothing.
+	if rec := a.history.Load(); rec == nil || o.Clear || rec.Count() == 0 {
 		a.beginDeeds()
 	}
 	if o.Enabled != HistoryAll || len(o.SkipActions) > 0 {
