@@ -426,7 +426,7 @@ func TestResult_IsJSON(t *testing.T) {
 		AtPeak: []fit.Part{{What: "activations", Bytes: 6}}, TooLarge: 6, Steps: 4, Steady: true, Trials: 8, Reads: 9})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"precision": "float16", "checkpoint": true, "expandable": true, "largest_batch": 5, "peak_allocated_bytes": 6, "peak_reserved_bytes": 7,
-		"bytes_per_sample": 1, "at_max_batch": false, "too_large": 6, "steps": 4, "steady": true, "at_peak": [{"what": "activations", "bytes": 6}], "value_reads": 9, "trials": 8}`, string(text))
+		"bytes_per_sample": 1, "at_max_batch": false, "too_large": 6, "steps": 4, "steady": true, "left_early": false, "at_peak": [{"what": "activations", "bytes": 6}], "value_reads": 9, "trials": 8}`, string(text))
 }
 
 func TestReport_SaysThatNothingFits(t *testing.T) {
