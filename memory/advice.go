@@ -82,6 +82,30 @@ func (a *Caching) adviceOnLimits(e *OOMError, r *request) string {
 		text.Bytes(e.EnoughLimit), a.limitSetting())
 }
 
+// adviceOnRejection is for a request that was refused before anything was given back: by the fraction of the settings, whatever the program has set since.
+// Caller holds a.mu and no shard.
+func (a *Caching) adviceOnRejection(e *OOMError, r *request) string {
+	all, pool := e.Reserved+a.underway+e.Tried, r.shard.pool
+	if pool != nil && pool.overLimit(e.Tried) || r.shard.hasSource() {
+		return ""
+	}
+	freeable := uint64(0)
+	for k := range poolKinds {
+		for _, b := range a.freeBlocks(nil, k, (*block).plainWhole) {
+			freeable += b.size
+		}
+	}
+	if all-freeable <= min(e.Limit, a.limit.Load()) && r.wanted <= e.DeviceFree+freeable {
+		return fmt.Sprintf("%s is cached, and EmptyCache gives it back, which makes room for this request.", text.Bytes(freeable))
+	}
+	if all > a.limit.Load() && a.limitInBytes.Load() || r.wanted > e.DeviceFree {
+		return ""
+	}
+	e.EnoughLimit = e.Reserved + e.Tried
+	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (per_process_memory_fraction, SetConfig; "+
+		"SetMemoryFraction and SetMemoryLimit do not change what throw_on_cudamalloc_oom goes by).", text.Bytes(e.EnoughLimit))
+}
+
 // adviceOnPages is for free memory in segments that are in use. An expandable segment gives whole free pages back, so that what matters is
 // how many there are, with the blocks where they are. That is no proof: under the setting they would lie elsewhere, and requests before this one
 // could have failed. So it is said in words only. Caller holds a.mu and no shard.
