@@ -91,8 +91,11 @@ func (w *Watch) begin(s *Session, stderr io.Writer) error {
 	if w.HTTP == "" && w.Snapshot == "" {
 		return nil
 	}
-	if err := memory.RecordHistory(s.Device, memory.HistoryOptions{}); err != nil {
-		return err
+	// An allocator without a cache has no history, and the pages show what it has.
+	if _, ok := s.Alloc.(interface{ HistoryEnabled() bool }); ok || w.Snapshot != "" {
+		if err := memory.RecordHistory(s.Device, memory.HistoryOptions{}); err != nil {
+			return err
+		}
 	}
 	if w.Snapshot != "" {
 		w.snapshot(s)

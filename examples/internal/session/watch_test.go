@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,42 @@ func TestWatch_RefusesBeforeAnything(t *testing.T) {
 	for _, w := range []Watch{{Snapshot: "x.txt"}, {Snapshot: filepath.Join(t.TempDir(), "absent", "x.json")}, {HTTP: "6060"}, {HTTP: "localhost:none"}} {
 		_, err := w.Open("sim:64MiB", 1, io.Discard)
 		require.ErrorContains(t, err, "-", w)
+	}
+}
+
+// Without the cache there is no history, and a limit is an error: the pages show what there is.
+func TestWatch_WithoutACache(t *testing.T) {
+	t.Setenv("CISTERN_NO_MEMORY_CACHING", "1")
+	var stderr bytes.Buffer
+	w := Watch{HTTP: ":0"}
+	s, err := w.Open("sim:1GiB", 1, &stderr)
+	require.NoError(t, err)
+	url := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "memory: "))
+	for _, path := range []string{"", "summary", "stats", "state"} {
+		resp, err := http.Get(url + path)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode, path)
+		require.NoError(t, resp.Body.Close())
+	}
+	require.NoError(t, s.Close(nil))
+
+	_, err = w.Open("sim:1GiB", 0.5, io.Discard)
+	var wrong *memory.ArgumentError
+	require.ErrorAs(t, err, &wrong)
+	_, err = (&Watch{Snapshot: filepath.Join(t.TempDir(), "x.json")}).Open("sim:1GiB", 1, io.Discard)
+	require.Error(t, err)
+}
+
+// A limit of the environment's settings stays where the program sets none.
+func TestOpen_KeepsTheLimitOfTheEnvironment(t *testing.T) {
+	t.Setenv("CISTERN_ALLOC_CONF", "per_process_memory_fraction:0.5")
+	for fraction, want := range map[float64]float64{1: 0.5, 0.25: 0.25} {
+		s, err := Open("sim:1GiB", fraction)
+		require.NoError(t, err)
+		got, err := s.Alloc.(*memory.Caching).MemoryFraction()
+		require.NoError(t, err)
+		require.InDelta(t, want, got, 1e-9)
+		require.NoError(t, s.Close(nil))
 	}
 }
 
