@@ -94,6 +94,40 @@ func TestOpen_KeepsTheLimitOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// What two flags name would keep only what is written last, also by another name of the file.
+func TestRead_RefusesOneFileForSeveralFlags(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.WriteFile("there.json", nil, 0o600))
+	require.NoError(t, os.Link("there.json", "link.json"))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-json", "x.json", "-memory-report", "x.json"}, "-json and -memory-report name one file, x.json"},
+		{[]string{"-json", filepath.Join(dir, "x.json"), "-snapshot", "./x.json"}, "-json and -snapshot name one file"},
+		{[]string{"-snapshot", "x.json", "-trace", "y/../x.json"}, "-snapshot and -trace name one file"},
+		{[]string{"-snapshot", "there.json", "-trace", "link.json"}, "name one file"},
+		{[]string{"-snapshot", "x.json", "-trace", "y.json", "-json", "z.json", "-memory-report", "-"}, ""},
+		{[]string{"-trace", os.DevNull, "-json", os.DevNull}, ""},
+	} {
+		f := NewFlags("p", io.Discard)
+		err := f.Read(c.args)
+		if c.want == "" {
+			require.NoError(t, err, c.args)
+		} else {
+			require.ErrorContains(t, err, c.want)
+		}
+	}
+}
+
+// Each of several sessions has files of its own.
+func TestWatch_OfASession(t *testing.T) {
+	w := Watch{HTTP: ":0", Report: "-", Snapshot: "a.b/run.json", Trace: "trace"}
+	require.Equal(t, &Watch{HTTP: ":0", Report: "-", Snapshot: "a.b/run-float16.json", Trace: "trace-float16"}, w.Of("float16"))
+	require.Equal(t, new(Watch), new(Watch).Of("float16"))
+}
+
 // actions are those of the trace in a snapshot file.
 func actions(t *testing.T, file string) (list []string) {
 	text, err := os.ReadFile(file)
