@@ -231,6 +231,19 @@ func TestLargest_ACancelledContextEndsIt(t *testing.T) {
 	require.Empty(t, report.Results)
 }
 
+// Of a trial that ends for another reason nobody knows whether the batch fits.
+func TestLargest_ProgressIsOfTrialsThatTell(t *testing.T) {
+	var fits []bool
+	_, err := fit.Largest(context.Background(), 96*device.MiB, func(_ context.Context, trial fit.Trial) error {
+		if trial.Batch > 1 {
+			return errors.New("bad")
+		}
+		return nil
+	}, fit.Progress(func(_ fit.Trial, f bool) { fits = append(fits, f) }))
+	require.EqualError(t, err, "fit: batch 2, float32: bad")
+	require.Equal(t, []bool{true}, fits)
+}
+
 func TestLargest_AnyOtherErrorEndsIt(t *testing.T) {
 	nothingLeft(t)
 	wrong := errors.New("wrong")

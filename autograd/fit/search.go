@@ -134,8 +134,8 @@ func (s *search) run(ctx context.Context, settings Settings, batch int, plan *[]
 	if done := ctx.Err(); err != nil && (done == nil || !errors.Is(err, done)) {
 		err = &TrialError{Settings: settings, Batch: batch, Err: err}
 	}
-	if s.progress != nil {
-		s.progress(t, err == nil && o.oom == nil)
+	if s.progress != nil && err == nil { // after another error it is not known whether the batch fits
+		s.progress(t, o.oom == nil)
 	}
 	return o, err
 }
