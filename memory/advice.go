@@ -32,7 +32,7 @@ func (a *Caching) advise(e *OOMError, r *request) {
 		e.Hint += a.adviceOnGrowth(e, r)
 	}
 	if e.Hint == "" {
-		e.Hint = cmp.Or(a.adviceOnStreams(r), a.adviceOnKinds(r))
+		e.Hint = cmp.Or(a.adviceOnStreams(e, r), a.adviceOnKinds(r))
 	}
 	if e.Hint == "" && e.Allocated > 0 {
 		e.Hint = "Nothing that is cached would serve it: " + a.adviceOnUse()
@@ -70,8 +70,9 @@ func (a *Caching) adviceOnLimits(e *OOMError, r *request) string {
 		return ""
 	}
 	if pool := r.shard.pool; pool != nil && pool.overLimit(e.Tried) {
-		if e.Reserved+a.underway+e.Tried > a.limit.Load() {
-			return ""
+		if all := e.Reserved + a.underway + e.Tried; all > a.limit.Load() { // neither is enough alone
+			return fmt.Sprintf("Two limits are in the way: a PoolLimit of %s and a limit of %s (%s), both, would have been enough for this allocation.",
+				text.Bytes(uint64(pool.reserved.All.Current)+pool.underway+e.Tried), text.Bytes(all), a.limitSetting())
 		}
 		e.EnoughLimit = uint64(pool.reserved.All.Current) + pool.underway + e.Tried
 		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.", text.Bytes(e.EnoughLimit))
@@ -79,6 +80,30 @@ func (a *Caching) adviceOnLimits(e *OOMError, r *request) string {
 	e.EnoughLimit = e.Reserved + a.underway + e.Tried
 	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
 		text.Bytes(e.EnoughLimit), a.limitSetting())
+}
+
+// adviceOnRejection is for a request that was refused before anything was given back: by the fraction of the settings, whatever the program has set since.
+// Caller holds a.mu and no shard.
+func (a *Caching) adviceOnRejection(e *OOMError, r *request) string {
+	all, pool := e.Reserved+a.underway+e.Tried, r.shard.pool
+	if pool != nil && pool.overLimit(e.Tried) || r.shard.hasSource() {
+		return ""
+	}
+	freeable := uint64(0)
+	for k := range poolKinds {
+		for _, b := range a.freeBlocks(nil, k, (*block).plainWhole) {
+			freeable += b.size
+		}
+	}
+	if all-freeable <= min(e.Limit, a.limit.Load()) && r.wanted <= e.DeviceFree+freeable {
+		return fmt.Sprintf("%s is cached, and EmptyCache gives it back, which makes room for this request.", text.Bytes(freeable))
+	}
+	if all > a.limit.Load() && a.limitInBytes.Load() || r.wanted > e.DeviceFree {
+		return ""
+	}
+	e.EnoughLimit = e.Reserved + e.Tried
+	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (per_process_memory_fraction, SetConfig; "+
+		"SetMemoryFraction and SetMemoryLimit do not change what throw_on_cudamalloc_oom goes by).", text.Bytes(e.EnoughLimit))
 }
 
 // adviceOnPages is for free memory in segments that are in use. An expandable segment gives whole free pages back, so that what matters is
@@ -238,8 +263,9 @@ func (a *Caching) adviceOnPools(e *OOMError, r *request) string {
 	return fmt.Sprintf("Private pools keep %s that nobody uses: Pool.EmptyCache gives it back, which makes room for this request.", text.Bytes(kept))
 }
 
-// adviceOnStreams is for a free block that another stream would have served the request with. Caller holds a.mu and no shard.
-func (a *Caching) adviceOnStreams(r *request) string {
+// adviceOnStreams is for a free block that another stream would have served the request with, also one that lies at the end of what an expandable segment has
+// mapped, and takes less than the device has. Caller holds a.mu and no shard.
+func (a *Caching) adviceOnStreams(e *OOMError, r *request) string {
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != r.shard.pool || sh == r.shard {
 			continue
@@ -248,8 +274,25 @@ func (a *Caching) adviceOnStreams(r *request) string {
 			return fmt.Sprintf("Stream %d has a free block of %s, which serves its own requests only: on that stream this request would have been served.",
 				sh.id(), text.Bytes(b))
 		}
+		if more, ok := a.growsOn(sh, e, r); ok {
+			return fmt.Sprintf("Stream %d has free memory at the end of its expandable segment, which serves its own requests only: on that stream this request would "+
+				"have been served, with %s more of the device.", sh.id(), text.Bytes(more))
+		}
 	}
 	return ""
+}
+
+// growsOn returns what a request like r would take of the device on another stream, if that is there and within the limits. Caller holds a.mu and no shard.
+func (a *Caching) growsOn(sh *shard, e *OOMError, r *request) (more uint64, ok bool) {
+	d, ok := a.expands(r)
+	pool := r.shard.pool
+	if !ok || a.inCapture() || e.Reserved+a.underway+e.Tried > min(a.limit.Load(), r.policy.rejectedAbove(e.DeviceTotal)) || pool != nil && pool.overLimit(e.Tried) {
+		return 0, false
+	}
+	on := *r
+	on.shard = sh
+	more, ok = a.pagesFor(d, &on, e.DeviceTotal)
+	return more, ok && more <= e.DeviceFree
 }
 
 // peek returns the size of the block that a request like r would get of this shard, or 0. Caller holds no shard.

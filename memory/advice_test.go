@@ -314,6 +314,45 @@ func TestAdvice_OfTwoLimitsNamesNone(t *testing.T) {
 	require.True(t, oom.Rejected || oom.EnoughLimit == 0)
 }
 
+// A pool's limit and the allocator's, both in the way, are both named: neither is enough alone.
+func TestAdvice_NamesTheLimitsOfAPoolAndTheAllocator(t *testing.T) {
+	r := newRig(t, 100*mib, "")
+	r.alloc(12*mib, 0)
+	r.a.SetMemoryLimit(30 * mib)
+	pool := r.a.NewPool(PoolLimit(10 * mib))
+	_, err := pool.Alloc(20*mib, r.stream(0))
+	oom := requireOOM(t, err, ErrLimit)
+	require.Zero(t, oom.EnoughLimit)
+	require.Contains(t, oom.Hint, "Two limits are in the way: a PoolLimit of 20.00 MiB and a limit of 32.00 MiB (SetMemoryLimit), both,")
+	r.a.SetMemoryLimit(32 * mib)
+	_, err = pool.Alloc(20*mib, r.stream(0))
+	require.EqualValues(t, 20*mib, requireOOM(t, err, ErrLimit).EnoughLimit)
+	require.NoError(t, pool.Close())
+	enough := r.a.NewPool(PoolLimit(20 * mib))
+	b, err := enough.Alloc(20*mib, r.stream(0))
+	require.NoError(t, err)
+	require.NoError(t, enough.Free(b))
+	require.NoError(t, enough.Close())
+}
+
+// The end of another stream's expandable segment is free memory of that stream, as a block is.
+func TestAdvice_NamesTheStreamWhoseSegmentGrows(t *testing.T) {
+	r := newRig(t, 100*mib, "expandable_segments:True")
+	r.alloc(30*mib, 1) // two pages, of which 10 MiB are free
+	r.alloc(20*mib, 2)
+	_, err := r.tryAlloc(50*mib, 0)
+	require.Contains(t, requireOOM(t, err, ErrDeviceFull).Hint, "Stream 1 has free memory at the end of its expandable segment")
+	r.alloc(50*mib, 1)
+
+	r = newRig(t, 100*mib, "expandable_segments:True")
+	r.alloc(30*mib, 1)
+	r.alloc(20*mib, 2)
+	_, err = r.tryAlloc(51*mib, 0)
+	require.NotContains(t, requireOOM(t, err, ErrDeviceFull).Hint, "Stream")
+	_, err = r.tryAlloc(51*mib, 1)
+	require.Error(t, err)
+}
+
 // What a rehearsal does not know, or cannot repeat, keeps it from naming a setting.
 func TestAdvice_NamesNoSettingForWhatItCannotRepeat(t *testing.T) {
 	nothing := func(*rig) {}
@@ -321,12 +360,29 @@ func TestAdvice_NamesNoSettingForWhatItCannotRepeat(t *testing.T) {
 		before, within func(*rig)
 		named          bool
 	}{
-		"nothing":          {nothing, nothing, true},
-		"the cache":        {nothing, (*rig).empty, true},
-		"a limit":          {nothing, func(r *rig) { r.a.SetMemoryLimit(gib) }, true},
-		"settings first":   {func(r *rig) { r.conf("roundup_power2_divisions:4") }, nothing, true},
-		"emptied first":    {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.empty(); r.historyOf(HistoryOptions{}) }, nothing, true},
-		"a late history":   {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.historyOf(HistoryOptions{}) }, nothing, false},
+		"nothing":        {nothing, nothing, true},
+		"the cache":      {nothing, (*rig).empty, true},
+		"a limit":        {nothing, func(r *rig) { r.a.SetMemoryLimit(gib) }, true},
+		"settings first": {func(r *rig) { r.conf("roundup_power2_divisions:4") }, nothing, true},
+		"emptied first":  {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.empty(); r.historyOf(HistoryOptions{}) }, nothing, true},
+		"a late history": {func(r *rig) { r.a.StopHistory(); r.free(r.alloc(1, 0)); r.historyOf(HistoryOptions{}) }, nothing, false},
+		"a report first": {func(r *rig) {
+			r.a.StopHistory()
+			_, err := r.a.ShareHistory(HistoryOptions{Enabled: HistoryState})
+			require.NoError(r.t, err)
+			r.historyOf(HistoryOptions{})
+		}, nothing, true},
+		"a report, and a block": {func(r *rig) {
+			r.a.StopHistory()
+			_, err := r.a.ShareHistory(HistoryOptions{Enabled: HistoryState})
+			require.NoError(r.t, err)
+			r.free(r.alloc(1, 0))
+			r.historyOf(HistoryOptions{})
+		}, nothing, false},
+		"all actions after some": {func(r *rig) {
+			r.historyOf(HistoryOptions{SkipActions: []Action{ActionSegmentFree}})
+			r.historyOf(HistoryOptions{})
+		}, nothing, true},
 		"actions left out": {func(r *rig) { r.historyOf(HistoryOptions{SkipActions: []Action{ActionSegmentFree}}) }, nothing, false},
 		"settings":         {nothing, func(r *rig) { r.conf("roundup_power2_divisions:4") }, false},
 		"a failure":        {nothing, func(r *rig) { require.Error(r.t, r.try(gib, 0)) }, false},

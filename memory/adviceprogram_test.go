@@ -202,7 +202,7 @@ func (p *adviceProgram) follow(t testing.TB) (advised string) {
 		require.Greater(t, r.oom.Pages, r.oom.DeviceFree, say)
 	}
 	c, on := p.calls[r.failed], 0
-	_, elsewhere := fmt.Sscanf(r.oom.Hint, "Stream %d has a free block", &on)
+	_, elsewhere := fmt.Sscanf(r.oom.Hint, "Stream %d has", &on)
 	switch {
 	case r.oom.Setting != "":
 		again := p.run(t, r.oom.Setting)

@@ -34,7 +34,8 @@ type Config struct {
 	// MemoryFraction limits the reserved bytes to this fraction of the device's memory. Nil is no limit; else from 0 to 1.
 	// Text: per_process_memory_fraction.
 	MemoryFraction *float64
-	// RejectOverFraction refuses a request that would pass MemoryFraction at once, without giving the cache back first.
+	// RejectOverFraction refuses a request that would pass MemoryFraction at once, without giving the cache back first. As in PyTorch it goes by the
+	// MemoryFraction of the Config, with none by no limit: SetMemoryFraction and SetMemoryLimit neither move nor lift that, SetConfig does.
 	// Text: throw_on_cudamalloc_oom.
 	RejectOverFraction bool
 	// ExpandableReserve is the size of the address range that an expandable segment reserves: a fraction of the device's

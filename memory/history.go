@@ -75,7 +75,8 @@ func (a *Caching) recordLocked(o HistoryOptions) {
 	if a.stacks.Load() == nil {
 		a.stacks.Store(fpstack.NewTable(journal.MaxStacks))
 	}
-	if a.history.Load() == nil || o.Clear {
+	// A trace without entries tells as much as a new one: one without a trace (HistoryState) before the first allocation has missed nothing.
+	if rec := a.history.Load(); rec == nil || o.Clear || rec.Count() == 0 {
 		a.beginDeeds()
 	}
 	if o.Enabled != HistoryAll || len(o.SkipActions) > 0 {
@@ -97,7 +98,8 @@ func (a *Caching) StopHistory() {
 }
 
 // ShareHistory records for those who look at the program from outside, and must not change what it does itself: if history is
-// being recorded, that goes on as it is, and else it begins with options o. The recording ends when stop was called for every
+// being recorded, that goes on as it is, and else it begins with options o, which also take the place of those of shares without a trace
+// (HistoryState) if o has one. The recording ends when stop was called for every
 // share, unless the program has called RecordHistory meanwhile and not StopHistory. Calling stop again does nothing. The error is
 // a *ConfigError.
 func (a *Caching) ShareHistory(o HistoryOptions) (stop func(), err error) {
@@ -109,8 +111,8 @@ func (a *Caching) ShareHistory(o HistoryOptions) (stop func(), err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.history.Load() == nil {
-		a.recordLocked(o)
+	if rec := a.history.Load(); rec == nil || o.Enabled == HistoryAll && !rec.Traces() && !a.historyOwned {
+		a.recordLocked(o) // a share without a trace, such as a memory report's, leaves nobody else without
 	}
 	a.historyShares++
 	return sync.OnceFunc(a.endShare), nil

@@ -50,6 +50,31 @@ func TestHistory_IsOffAtFirst(t *testing.T) {
 	require.Zero(t, s.DroppedEntries)
 }
 
+// A share without a trace does not keep others from one, and one does not change what the program has asked for.
+func TestShareHistory_WithATraceAfterOneWithout(t *testing.T) {
+	r := newRig(t, gib, "")
+	state, err := r.a.ShareHistory(HistoryOptions{Enabled: HistoryState, Context: ContextState})
+	require.NoError(t, err)
+	all, err := r.a.ShareHistory(HistoryOptions{})
+	require.NoError(t, err)
+	r.free(r.alloc(1000, 0))
+	require.NotEmpty(t, r.trace())
+	more, err := r.a.ShareHistory(HistoryOptions{Enabled: HistoryState})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.trace())
+	for _, stop := range []func(){state, more, all} {
+		stop()
+	}
+	require.False(t, r.a.HistoryEnabled())
+
+	require.NoError(t, r.a.RecordHistory(HistoryOptions{Enabled: HistoryState}))
+	all, err = r.a.ShareHistory(HistoryOptions{})
+	require.NoError(t, err)
+	r.free(r.alloc(1000, 0))
+	require.Empty(t, r.trace())
+	all()
+}
+
 func TestHistory_ListsWhatBlocksAndSegmentsDo(t *testing.T) {
 	r := traceRig(t, gib, HistoryOptions{})
 	a := r.alloc(1000, 0)

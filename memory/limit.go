@@ -10,7 +10,8 @@ import (
 
 // SetMemoryFraction limits the bytes that the allocator may reserve to a fraction, from 0 to 1, of the device's total
 // memory; 1 lifts the limit. Lowering it below what is reserved frees nothing, but nothing more is taken from the driver
-// until enough has been given back. It does not see memory that other libraries or processes hold.
+// until enough has been given back. It does not see memory that other libraries or processes hold. Where Config.RejectOverFraction is set, requests are
+// still refused above the fraction of the Config, as in PyTorch: SetConfig changes that.
 func (a *Caching) SetMemoryFraction(fraction float64) error {
 	if a.absent() {
 		return argumentErr("SetMemoryFraction", text.NilAllocator)
@@ -53,7 +54,8 @@ func (a *Caching) MemoryFraction() (float64, error) {
 	return float64(limit) / float64(info.Total), nil
 }
 
-// SetMemoryLimit limits the bytes that the allocator may reserve; 0 lifts the limit. It replaces a memory fraction.
+// SetMemoryLimit limits the bytes that the allocator may reserve; 0 lifts the limit. It replaces a memory fraction, but not
+// the one that Config.RejectOverFraction goes by.
 func (a *Caching) SetMemoryLimit(bytes uint64) {
 	if a.absent() {
 		return

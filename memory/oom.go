@@ -20,7 +20,7 @@ type OOMError struct {
 
 	Allocated    uint64 // held by callers
 	Pending      uint64 // freed, but waiting for work on other streams
-	Cached       uint64 // free in segments that could not be given back, all streams
+	Cached       uint64 // free in segments that could not be given back, all streams; of a rejected request, in all segments
 	CachedOthers uint64 // the part of Cached that belongs to other streams, in the request's pool or the default ones
 	CachedPools  uint64 // the part of Cached that belongs to private pools, or to other ones if the request was in one
 	LargestFree  uint64 // the largest cached block of the request's stream
@@ -54,8 +54,12 @@ func (e *OOMError) Error() string {
 		return fmt.Sprintf("%s out of memory. Tried to allocate more than 1EB memory.", deviceWord(e.Device))
 	}
 	if e.Rejected {
-		return fmt.Sprintf("%s out of memory. An allocation of %s on %s was pre-emptively rejected because it would exceed the "+
+		says := fmt.Sprintf("%s out of memory. An allocation of %s on %s was pre-emptively rejected because it would exceed the "+
 			"per_process_memory_fraction limit of %s.", deviceWord(e.Device), text.Bytes(e.Requested), deviceName(e.Device), text.Bytes(e.Limit))
+		if e.Hint != "" {
+			says += " " + e.Hint
+		}
+		return says
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s out of memory. Tried to allocate %s. %s has a total capacity of %s of which %s is free. ",
@@ -123,6 +127,13 @@ func (a *Caching) outOfMemory(r *request) error {
 		e.DeviceFree, e.DeviceTotal = info.Free, info.Total
 	}
 	a.noteOOM(r, e.DeviceFree)
+	a.fill(e, r)
+	a.advise(e, r)
+	return e
+}
+
+// fill enters what the books say of a failed request, and what the device must have for it. Caller holds a.mu and no shard.
+func (a *Caching) fill(e *OOMError, r *request) {
 	r.wanted = e.Tried
 	if d, ok := a.expands(r); ok {
 		if e.Pages, ok = a.pagesFor(d, r, e.DeviceTotal); ok {
@@ -148,8 +159,6 @@ func (a *Caching) outOfMemory(r *request) error {
 		}
 		sh.mu.Unlock()
 	}
-	a.advise(e, r)
-	return e
 }
 
 // limitSetting names what has set the limit.
@@ -184,8 +193,11 @@ func (a *Caching) rejectEarly(r *request) error {
 		return nil
 	}
 	a.dev.NumOOMRejections++
-	return &OOMError{Device: a.id, Stream: r.shard.id(), Requested: r.bytes, Tried: size, Rejected: true, LimitHit: true, Limit: limit,
+	e := &OOMError{Device: a.id, Stream: r.shard.id(), Requested: r.bytes, Tried: size, Rejected: true, LimitHit: true, Limit: limit,
 		Reserved: uint64(a.dev.ReservedBytes.All.Current), DeviceFree: info.Free, DeviceTotal: info.Total}
+	a.fill(e, r)
+	e.Hint = a.adviceOnRejection(e, r)
+	return e
 }
 
 // tooLarge is the answer to requests that no device could serve.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,7 +92,43 @@ func TestOOMError_TextOfARejection(t *testing.T) {
 	_, err := r.tryAlloc(51*mib, 0)
 	requireOOM(t, err, ErrLimit)
 	require.EqualError(t, err, "CUDA out of memory. An allocation of 51.00 MiB on GPU 0 was pre-emptively rejected because it would "+
-		"exceed the per_process_memory_fraction limit of 50.00 MiB.")
+		"exceed the per_process_memory_fraction limit of 50.00 MiB. The device has the memory: a limit of 52.00 MiB would have been enough for this "+
+		"allocation (per_process_memory_fraction, SetConfig; SetMemoryFraction and SetMemoryLimit do not change what throw_on_cudamalloc_oom goes by).")
+}
+
+// A rejected request has the numbers of the moment, too, and its advice is true.
+func TestOOMError_NumbersOfARejection(t *testing.T) {
+	r := newRig(t, 100*mib, "per_process_memory_fraction:0.5,throw_on_cudamalloc_oom:True")
+	r.alloc(10*mib, 0)
+	waits := r.alloc(12*mib, 0)
+	r.record(waits, 1)
+	r.free(waits, r.alloc(20*mib, 2))
+	_, err := r.tryAlloc(14*mib, 0)
+	oom := requireOOM(t, err, ErrLimit)
+	require.True(t, oom.Rejected)
+	require.Equal(t, []uint64{10 * mib, 12 * mib, 20 * mib, 20 * mib, 0, 42 * mib},
+		[]uint64{oom.Allocated, oom.Pending, oom.Cached, oom.CachedOthers, oom.LargestFree, oom.Reserved})
+	require.Zero(t, oom.EnoughLimit)
+	require.Contains(t, oom.Hint, "20.00 MiB is cached, and EmptyCache gives it back")
+	r.empty()
+	r.free(r.alloc(14*mib, 0))
+	r.empty()
+
+	_, err = r.tryAlloc(60*mib, 0)
+	oom = requireOOM(t, err, ErrLimit)
+	require.EqualValues(t, oom.Reserved+60*mib, oom.EnoughLimit)
+	require.NoError(t, r.a.SetMemoryFraction(1))
+	_, err = r.tryAlloc(60*mib, 0)
+	require.True(t, requireOOM(t, err, ErrLimit).Rejected, "it goes by the settings")
+	r.conf(fmt.Sprintf("per_process_memory_fraction:%v,throw_on_cudamalloc_oom:True", float64(oom.EnoughLimit)/float64(100*mib)))
+	r.alloc(60*mib, 0)
+
+	r = newRig(t, 100*mib, "per_process_memory_fraction:0.5,throw_on_cudamalloc_oom:True")
+	r.dev.Occupy(60 * mib)
+	_, err = r.tryAlloc(60*mib, 0)
+	oom = requireOOM(t, err, ErrLimit)
+	require.Zero(t, oom.EnoughLimit)
+	require.Empty(t, oom.Hint)
 }
 
 func TestOOMError_NamesOtherKindsOfDevices(t *testing.T) {

@@ -42,6 +42,11 @@ func (s *StatArray) move(k poolKind, n int64) {
 	}
 }
 
+// divided reports whether the pools have what all have: not so in Direct and Async, once they have been used.
+func (s *StatArray) divided() bool {
+	return s.All == Stat{} || s.SmallPool != Stat{} || s.LargePool != Stat{}
+}
+
 func (s *StatArray) each(f func(*Stat)) {
 	f(&s.All)
 	f(&s.SmallPool)

@@ -19,7 +19,7 @@ type summaryOptions struct{ torch bool }
 func AsPyTorch() SummaryOption { return func(o *summaryOptions) { o.torch = true } }
 
 // Summary writes the statistics as the table of torch.cuda.memory_summary, under a heading that says which device it is of.
-// abbreviated leaves the rows by pool out.
+// abbreviated leaves the rows by pool out; so does a table that is not AsPyTorch of an allocator that keeps no statistics by pool.
 func (s Stats) Summary(id device.ID, abbreviated bool, opts ...SummaryOption) string {
 	var o summaryOptions
 	for _, f := range opts {
@@ -41,7 +41,7 @@ func (s Stats) Summary(id device.ID, abbreviated bool, opts ...SummaryOption) st
 		rule("-")
 		arr := m.array(&s)
 		line(summaryRow(m.name, arr.All, arr.All, m.cell))
-		if !abbreviated {
+		if !abbreviated && (o.torch || s.Allocation.divided()) {
 			line(summaryRow("      from large pool", arr.LargePool, arr.All, m.cell))
 			line(summaryRow("      from small pool", arr.SmallPool, arr.All, m.cell))
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/sim"
 )
 
 // testdata/summary.txt is torch.cuda.memory_summary(0) after: allocate 1000 bytes, 3 MiB, 30 MiB, free the 3 MiB block.
@@ -51,6 +52,20 @@ func TestSummary_IsHeadedByTheDevice(t *testing.T) {
 		own[1] = torch[1]
 		require.Equal(t, torch, own)
 	}
+}
+
+// Rows of pools that nobody keeps would say 0 of what there is.
+func TestSummary_OfAnAllocatorWithoutPoolsHasNoRowsOfThem(t *testing.T) {
+	dev := sim.New(gib)
+	a := NewDirect(dev)
+	b, err := a.Alloc(3*mib, dev.DefaultStream())
+	require.NoError(t, err)
+	s := a.Stats()
+	require.Contains(t, s.Summary(a.Device(), false), "| Allocated memory      |   3072 KiB |   3072 KiB |   3072 KiB |      0 B   |")
+	require.NotContains(t, s.Summary(a.Device(), false), "small pool")
+	require.Contains(t, s.Summary(a.Device(), false, AsPyTorch()), "small pool")
+	require.NoError(t, a.Free(b))
+	require.NoError(t, a.Close())
 }
 
 // The same program step by step.

@@ -21,6 +21,8 @@
 // last step, or the last few, asked for the same as those just before, in the same order and at the same places, and left the same segments with the same blocks. Of a program whose steps are all
 // alike, or alike by turns, that is a proof for all steps to come, if no tensor that a step replaces is older than such a turn. Where it
 // does not come to that in MaxSteps steps, or garbage_collection_threshold is set, which goes by the ages of blocks, Result.Steady is false, and the report has the number of steps.
+// A program of several phases has a loop over Trial.Steps for each, and memory is to repeat itself in every one of them. A program that leaves a loop before that leaves it open,
+// and the report says so.
 // An error that is not for want of the device's memory ends the search.
 //
 // # What is not known

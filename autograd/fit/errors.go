@@ -1,6 +1,9 @@
 package fit
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // ArgumentError is an argument that cannot be used.
 type ArgumentError struct {
@@ -24,7 +27,7 @@ type TrialError struct {
 
 // Error names the trial, as in "fit: batch 4, float16, checkpointed: ...".
 func (e *TrialError) Error() string {
-	return fmt.Sprintf("fit: batch %d, %s: %v", e.Batch, e.Settings, e.Err)
+	return fmt.Sprintf("fit: batch %d, %s: %s", e.Batch, e.Settings, strings.TrimPrefix(fmt.Sprint(e.Err), "fit: "))
 }
 
 // Unwrap returns the program's error.

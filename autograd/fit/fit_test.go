@@ -231,6 +231,19 @@ func TestLargest_ACancelledContextEndsIt(t *testing.T) {
 	require.Empty(t, report.Results)
 }
 
+// Of a trial that ends for another reason nobody knows whether the batch fits.
+func TestLargest_ProgressIsOfTrialsThatTell(t *testing.T) {
+	var fits []bool
+	_, err := fit.Largest(context.Background(), 96*device.MiB, func(_ context.Context, trial fit.Trial) error {
+		if trial.Batch > 1 {
+			return errors.New("bad")
+		}
+		return nil
+	}, fit.Progress(func(_ fit.Trial, f bool) { fits = append(fits, f) }))
+	require.EqualError(t, err, "fit: batch 2, float32: bad")
+	require.Equal(t, []bool{true}, fits)
+}
+
 func TestLargest_AnyOtherErrorEndsIt(t *testing.T) {
 	nothingLeft(t)
 	wrong := errors.New("wrong")
@@ -426,7 +439,7 @@ func TestResult_IsJSON(t *testing.T) {
 		AtPeak: []fit.Part{{What: "activations", Bytes: 6}}, TooLarge: 6, Steps: 4, Steady: true, Trials: 8, Reads: 9})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"precision": "float16", "checkpoint": true, "expandable": true, "largest_batch": 5, "peak_allocated_bytes": 6, "peak_reserved_bytes": 7,
-		"bytes_per_sample": 1, "at_max_batch": false, "too_large": 6, "steps": 4, "steady": true, "at_peak": [{"what": "activations", "bytes": 6}], "value_reads": 9, "trials": 8}`, string(text))
+		"bytes_per_sample": 1, "at_max_batch": false, "too_large": 6, "steps": 4, "steady": true, "left_early": false, "at_peak": [{"what": "activations", "bytes": 6}], "value_reads": 9, "trials": 8}`, string(text))
 }
 
 func TestReport_SaysThatNothingFits(t *testing.T) {

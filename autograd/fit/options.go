@@ -31,7 +31,7 @@ func MaxSteps(n int) Option { return func(s *search) { s.steps = n } }
 // DeviceName is what the report calls the device, as in "RTX 4090".
 func DeviceName(name string) Option { return func(s *search) { s.name = name } }
 
-// Progress sets a function that is called after each trial. fits is false also for the last trial before a search ends with an error.
+// Progress sets a function that is called after each trial that has told whether the batch fits. A trial that ends the search with another error has not.
 func Progress(f func(t Trial, fits bool)) Option { return func(s *search) { s.progress = f } }
 
 // defaultMost is the MaxBatch of a search that has none.

@@ -42,10 +42,12 @@ type Result struct {
 	// Err is why TooLarge does not fit. The *memory.OOMError of the first request that failed is in it, and the program's own error, if it returned another one.
 	Err error `json:"-"`
 
-	// Steps is how many steps the largest batch was tried for, 0 if the program counts them itself. With Steady memory has repeated itself in them, and so does
-	// in all later ones that are like them; without, a later step may fail.
-	Steps  int  `json:"steps"`
-	Steady bool `json:"steady"`
+	// Steps is how many steps the largest batch was tried for, of all loops over Trial.Steps, 0 if the program counts them itself. With Steady memory has
+	// repeated itself in each loop, and so does in all later steps that are like them; without, a later step may fail. LeftEarly is that the program has left a
+	// loop (break, return) before that was known.
+	Steps     int  `json:"steps"`
+	Steady    bool `json:"steady"`
+	LeftEarly bool `json:"left_early"`
 
 	AtPeak []Part `json:"at_peak"`     // what the allocated bytes are at their peak; nil if that is not known
 	Reads  uint64 `json:"value_reads"` // copies of values to the host, which are zeros here
@@ -91,8 +93,11 @@ func (r *Report) remarks(s *strings.Builder) {
 	if has((*Result).lucky) {
 		s.WriteString("\nA batch with \"not\" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.\n")
 	}
-	if has(func(r *Result) bool { return r.open() && r.Steps > 0 }) {
+	if has(func(r *Result) bool { return r.open() && r.Steps > 0 && !r.LeftEarly }) {
 		s.WriteString("\nA batch with \"steps\" behind it was tried for so many, in which memory did not come to repeat itself, as where the cache is emptied in each: a later one may fail.\n")
+	}
+	if has(func(r *Result) bool { return r.open() && r.LeftEarly }) {
+		s.WriteString("\nThe program left a loop over Trial.Steps before its memory had repeated itself: whether later steps fit is not known.\n")
 	}
 	if has(func(r *Result) bool { return r.open() && r.Steps == 0 }) {
 		s.WriteString("\nThe program counts its steps itself: whether later ones fit is not known. With Trial.Steps each batch is tried until its memory repeats itself.\n")

@@ -59,7 +59,7 @@ func (s *search) of(ctx context.Context, settings Settings) (Result, error) {
 	fit := map[int]outcome{}
 	batch, err := largest(s.most, func(batch int) (bool, error) {
 		r.Trials++
-		o, err := s.run(ctx, settings, batch, 0)
+		o, err := s.run(ctx, settings, batch, nil)
 		if err == nil && o.oom == nil {
 			fit[batch] = o
 		} else if err == nil && (r.TooLarge == 0 || batch < r.TooLarge) {
@@ -74,7 +74,7 @@ func (s *search) of(ctx context.Context, settings Settings) (Result, error) {
 	if batch == 0 {
 		return r, nil
 	}
-	r.Steps, r.Steady = fit[batch].steps, fit[batch].steady
+	r.Steps, r.Steady, r.LeftEarly = fit[batch].steps, fit[batch].steady, fit[batch].left
 	if err := s.look(ctx, settings, &r, fit); err != nil {
 		return r, err
 	}
@@ -101,7 +101,7 @@ func perSample(batch int, bytes int64, less int, before int64) int64 {
 
 // look runs the largest batch again, for its figures.
 func (s *search) look(ctx context.Context, settings Settings, r *Result, fit map[int]outcome) error {
-	o, err := s.again(ctx, settings, r.LargestBatch, r.Steps)
+	o, err := s.again(ctx, settings, r.LargestBatch, fit[r.LargestBatch].loops)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *search) look(ctx context.Context, settings Settings, r *Result, fit map
 	less := below(r.LargestBatch, fit)
 	before := fit[less]
 	if less > 0 && o.reset { // so it does there, and the statistics of that trial are not all that there was
-		if before, err = s.again(ctx, settings, less, before.steps); err != nil {
+		if before, err = s.again(ctx, settings, less, before.loops); err != nil {
 			return err
 		}
 	}
@@ -118,12 +118,9 @@ func (s *search) look(ctx context.Context, settings Settings, r *Result, fit map
 	return nil
 }
 
-// again runs a batch that fits once more, with a record of its memory.
-func (s *search) again(ctx context.Context, settings Settings, batch, steps int) (outcome, error) {
-	if steps == 0 {
-		steps = -1 // the program counts them itself
-	}
-	o, err := s.run(ctx, settings, batch, steps)
+// again runs a batch that fits once more, for so many steps in each loop, with a record of its memory.
+func (s *search) again(ctx context.Context, settings Settings, batch int, loops []int) (outcome, error) {
+	o, err := s.run(ctx, settings, batch, &loops)
 	if err == nil && o.oom != nil {
 		err = &TrialError{Settings: settings, Batch: batch, Err: fmt.Errorf("it fitted at first, and did not when it was run once more for its figures: %w", o.oom)}
 	}
@@ -131,14 +128,14 @@ func (s *search) again(ctx context.Context, settings Settings, batch, steps int)
 }
 
 // run is one trial, with its errors and its progress.
-func (s *search) run(ctx context.Context, settings Settings, batch, steps int) (outcome, error) {
+func (s *search) run(ctx context.Context, settings Settings, batch int, plan *[]int) (outcome, error) {
 	t := Trial{Batch: batch, Settings: settings}
-	o, err := s.try(ctx, t, steps)
+	o, err := s.try(ctx, t, plan)
 	if done := ctx.Err(); err != nil && (done == nil || !errors.Is(err, done)) {
 		err = &TrialError{Settings: settings, Batch: batch, Err: err}
 	}
-	if s.progress != nil {
-		s.progress(t, err == nil && o.oom == nil)
+	if s.progress != nil && err == nil { // after another error it is not known whether the batch fits
+		s.progress(t, o.oom == nil)
 	}
 	return o, err
 }

@@ -18,7 +18,9 @@ const (
 
 // Steps are the training steps that a trial wants, numbered from 0: until memory repeats itself, as the package comment says, at most MaxSteps, and none any more
 // when a request has failed or the context is done. One pass of the loop is a whole step, with the optimizer's: of gradients that are
-// accumulated it has all. In a Trial that no search has made they are three.
+// accumulated it has all. A program of several phases has a loop for each, one after the other, and each has steps until memory repeats itself in it; a loop
+// within a step of another is an error of the trial. Who leaves a loop early leaves open whether later steps fit (Result.LeftEarly). In a Trial that no
+// search has made a loop has three.
 func (t Trial) Steps() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if t.watch == nil {
@@ -29,8 +31,17 @@ func (t Trial) Steps() iter.Seq[int] {
 			}
 			return
 		}
-		for t.watch.next() {
-			if !yield(t.watch.steps - 1) {
+		w := t.watch
+		if w.within {
+			w.misused = argumentErr("Trial.Steps was called within a step of another loop over Trial.Steps: phases come one after the other")
+			return
+		}
+		w.within = true
+		defer func() { w.within = false }() // also when a step panics
+		l := w.begin()
+		for w.next(l) {
+			if !yield(l.steps - 1) {
+				l.left = true
 				return
 			}
 		}
@@ -42,12 +53,22 @@ type watch struct {
 	ctx    context.Context
 	alloc  *memory.Caching
 	failed *failures
-	most   int
-	exact  bool // take most steps, and do not look
-	traces bool // of requests are recorded
+	most   int   // of a loop
+	exact  bool  // take as many steps as plan says, and do not look
+	plan   []int // by loop
+	traces bool  // of requests are recorded
 
+	loops   []*loop
+	within  bool  // a loop goes on
+	misused error // of the program
+}
+
+// loop is one over Trial.Steps.
+type loop struct {
+	most   int
 	steps  int // begun
 	steady bool
+	left   bool // by the program, before it was known
 	seen   []trail
 	bases  []uint64 // addresses of the segments since the step began, in the order in which they came
 }
@@ -55,21 +76,51 @@ type watch struct {
 // trail is what the allocator did in a step, with where, and what is in its segments at the end.
 type trail [sha256.Size]byte
 
+// begin begins a loop.
+func (w *watch) begin() *loop {
+	l := &loop{most: w.most}
+	if w.exact {
+		if l.most = 0; len(w.loops) < len(w.plan) {
+			l.most = w.plan[len(w.loops)]
+		}
+	}
+	w.loops = append(w.loops, l)
+	return l
+}
+
+// taken are the steps of each loop, and sum those of all.
+func (w *watch) taken() (loops []int, sum int) {
+	for _, l := range w.loops {
+		loops, sum = append(loops, l.steps), sum+l.steps
+	}
+	return loops, sum
+}
+
+// steady reports whether memory has repeated itself in each loop, of which there is one at least.
+func (w *watch) steady() bool {
+	return len(w.loops) > 0 && !slices.ContainsFunc(w.loops, func(l *loop) bool { return !l.steady })
+}
+
+// left reports whether the program has left a loop early.
+func (w *watch) left() bool {
+	return slices.ContainsFunc(w.loops, func(l *loop) bool { return l.left })
+}
+
 // next reports whether there is one more step to take, and begins it.
-func (w *watch) next() bool {
+func (w *watch) next(l *loop) bool {
 	if w.ctx.Err() != nil || w.failed.first() != nil || w.alloc.Stats().NumOOMs > 0 {
 		return false
 	}
-	if w.steps > 0 && !w.exact && !w.steady {
-		w.look()
+	if l.steps > 0 && !w.exact && !l.steady {
+		w.look(l)
 	}
-	if w.steady || w.steps >= w.most {
+	if l.steady || l.steps >= l.most {
 		return false
 	}
 	if !w.exact {
-		w.record()
+		w.record(l)
 	}
-	w.steps++
+	l.steps++
 	return true
 }
 
@@ -77,37 +128,38 @@ func (w *watch) next() bool {
 const traceEntries = 1 << 20
 
 // record begins the trace of a step, unless the program records for itself.
-func (w *watch) record() {
-	if w.steps == 0 && w.alloc.HistoryEnabled() {
+func (w *watch) record(l *loop) {
+	first := l.steps == 0 && len(w.loops) == 1
+	if first && w.alloc.HistoryEnabled() {
 		return
 	}
 	// A trace that leaves something out is not run again under other settings when memory runs out: nobody reads these errors.
 	o := memory.HistoryOptions{Context: memory.ContextNone, MaxEntries: traceEntries, SkipActions: []memory.Action{memory.ActionSnapshot}, Clear: true}
-	if w.steps == 0 || w.traces {
+	if first || w.traces {
 		w.traces = w.alloc.RecordHistory(o) == nil
 	}
-	if w.steps == 0 {
-		w.segments(w.alloc.SnapshotState())
+	if l.steps == 0 {
+		l.segments(w.alloc.SnapshotState())
 	}
 }
 
-func (w *watch) segments(s memory.Snapshot) {
-	w.bases = w.bases[:0]
+func (l *loop) segments(s memory.Snapshot) {
+	l.bases = l.bases[:0]
 	for i := range s.Segments {
-		w.bases = append(w.bases, uint64(s.Segments[i].Address))
+		l.bases = append(l.bases, uint64(s.Segments[i].Address))
 	}
 }
 
 // look notes what the step was that has ended, and whether the last steps are those before over again. Then the next ones are, too: they begin with the
 // same free blocks, and what a step frees of the one before lies where it lay. Ages of blocks are not seen, by which a threshold of garbage collection goes.
-func (w *watch) look() {
+func (w *watch) look(l *loop) {
 	s := w.alloc.Snapshot()
 	if !w.traces || s.DroppedEntries > 0 || w.alloc.Config().GarbageCollectionThreshold > 0 {
 		return
 	}
-	w.seen = append(w.seen, w.trail(s))
-	w.segments(s)
-	w.steady = repeats(w.seen)
+	l.seen = append(l.seen, l.trail(s))
+	l.segments(s)
+	l.steady = repeats(l.seen)
 }
 
 // repeats reports whether the end of a list is twice the same.
@@ -122,7 +174,7 @@ func repeats(list []trail) bool {
 }
 
 // trail sums up a snapshot with the trace of a step. Addresses are told by segments: those of a simulated device are never used again, and only their order counts.
-func (w *watch) trail(s memory.Snapshot) trail {
+func (l *loop) trail(s memory.Snapshot) trail {
 	var b []byte
 	number := func(all ...uint64) {
 		for _, n := range all {
@@ -133,10 +185,10 @@ func (w *watch) trail(s memory.Snapshot) trail {
 		for i := range trace {
 			e := &trace[i]
 			addr := uint64(e.Addr)
-			if e.Action == memory.ActionSegmentAlloc && (len(w.bases) == 0 || addr > w.bases[len(w.bases)-1]) {
-				w.bases = append(w.bases, addr)
+			if e.Action == memory.ActionSegmentAlloc && (len(l.bases) == 0 || addr > l.bases[len(l.bases)-1]) {
+				l.bases = append(l.bases, addr)
 			}
-			segment, offset := w.place(addr)
+			segment, offset := l.place(addr)
 			b = append(append(b, e.Action...), 0)
 			number(e.Size, uint64(e.Stream), e.PoolID[0], e.PoolID[1], segment, offset)
 		}
@@ -158,13 +210,13 @@ func (w *watch) trail(s memory.Snapshot) trail {
 }
 
 // place is the segment that an address is in, by its number, and where in it.
-func (w *watch) place(addr uint64) (segment, offset uint64) {
-	i, found := slices.BinarySearch(w.bases, addr)
+func (l *loop) place(addr uint64) (segment, offset uint64) {
+	i, found := slices.BinarySearch(l.bases, addr)
 	if !found {
 		i--
 	}
 	if i < 0 {
 		return 0, addr
 	}
-	return uint64(i) + 1, addr - w.bases[i]
+	return uint64(i) + 1, addr - l.bases[i]
 }

@@ -2,6 +2,7 @@ package fit_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -148,4 +149,83 @@ func TestTrial_StepsWithoutASearchAreThree(t *testing.T) {
 	for range (fit.Trial{}).Steps() {
 		break
 	}
+}
+
+// phases is a program with a loop for each of some sizes, in MiB for each of a batch.
+func phases(each ...int) fit.Program {
+	return func(_ context.Context, t fit.Trial) error {
+		e, err := tensor.On(t.Device)
+		if err != nil {
+			return err
+		}
+		for _, size := range each {
+			for range t.Steps() {
+				x, err := tensor.Zeros(e, tensor.Float32, t.Batch*size, 1<<18)
+				if err != nil {
+					return err
+				}
+				x.Release()
+			}
+		}
+		return nil
+	}
+}
+
+// Each phase of a program has its own steps: the largest decides, whether it is the first or the last.
+func TestLargest_OfAProgramOfSeveralPhases(t *testing.T) {
+	for _, each := range [][]int{{1, 4}, {4, 1}, {1, 4, 2}} {
+		report, err := fit.Largest(context.Background(), 200*device.MiB, phases(each...))
+		require.NoError(t, err)
+		for _, r := range report.Results {
+			require.Equal(t, 50, r.LargestBatch, each)
+			require.True(t, r.Steady, each)
+			require.False(t, r.LeftEarly)
+			require.GreaterOrEqual(t, r.Steps, 2*len(each), each)
+			require.EqualValues(t, 200*device.MiB, r.PeakAllocated, "it is run again as it was")
+		}
+	}
+}
+
+// A phase that does not become steady leaves the whole open.
+func TestLargest_OfAPhaseThatIsNotSteady(t *testing.T) {
+	steps := 0
+	grows := holding(&steps, func(step int) int { return step })
+	report, err := fit.Largest(context.Background(), 200*device.MiB, func(ctx context.Context, t fit.Trial) error {
+		return errors.Join(grows(ctx, t), phases(1)(ctx, t))
+	}, fit.MaxSteps(8))
+	require.NoError(t, err)
+	require.False(t, report.Results[0].Steady)
+	require.Greater(t, report.Results[0].Steps, 8)
+	require.Contains(t, report.String(), "did not come to repeat itself")
+}
+
+// Who leaves the loop is told so, and not that memory did not repeat itself.
+func TestLargest_OfAProgramThatLeavesItsSteps(t *testing.T) {
+	report, err := fit.Largest(context.Background(), 200*device.MiB, func(ctx context.Context, t fit.Trial) error {
+		for range t.Steps() {
+			break
+		}
+		return phases(1)(ctx, t)
+	}, fit.MaxBatch(4))
+	require.NoError(t, err)
+	require.True(t, report.Results[0].LeftEarly)
+	require.False(t, report.Results[0].Steady)
+	require.Contains(t, report.String(), "The program left a loop over Trial.Steps before its memory had repeated itself")
+	require.NotContains(t, report.String(), "did not come to repeat itself")
+	require.NotContains(t, report.String(), "counts its steps itself")
+}
+
+// A loop within a step of another could not tell whose memory it is.
+func TestLargest_OfStepsWithinStepsIsAnError(t *testing.T) {
+	_, err := fit.Largest(context.Background(), 200*device.MiB, func(_ context.Context, t fit.Trial) error {
+		for range t.Steps() {
+			for range t.Steps() {
+				return nil
+			}
+		}
+		return nil
+	})
+	var wrong *fit.ArgumentError
+	require.ErrorAs(t, err, &wrong)
+	require.ErrorContains(t, err, "Trial.Steps was called within a step of another loop over Trial.Steps")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// Program builds a model on t.Device, takes training steps with batches of t.Batch, one for each that t.Steps gives, and releases everything. In the first step the
+// Program builds a model on t.Device, takes training steps with batches of t.Batch, one for each that t.Steps gives, and releases everything; a program of several phases has a loop for each. In the first step the
 // optimizer makes its state, and where blocks lie may change for many steps more: a batch that survives three can fail in the twentieth. A program that counts
 // its steps itself is taken at its word, and the report says so. What it does not release is given back by force. It ends early,
 // with any error, when ctx is done. One trial runs at a time.
@@ -59,14 +59,16 @@ type outcome struct {
 	reserved  int64
 	reads     uint64 // copies to the host
 	steps     int    // that were taken by Trial.Steps
+	loops     []int  // the same by loop
 	steady    bool
+	left      bool // the program has left a loop early
 	reset     bool // the program has reset the allocator's peaks
 	report    *memreport.Report
 }
 
-// try runs the program on a device of its own. With a number of steps it takes so many and says what the memory was for. The error is one that has nothing to do
-// with the size of memory.
-func (s *search) try(ctx context.Context, t Trial, steps int) (o outcome, err error) {
+// try runs the program on a device of its own. With a plan it takes as many steps as that has for each loop, and says what the memory was for. The error is one
+// that has nothing to do with the size of memory.
+func (s *search) try(ctx context.Context, t Trial, plan *[]int) (o outcome, err error) {
 	if err := ctx.Err(); err != nil {
 		return o, err
 	}
@@ -84,8 +86,8 @@ func (s *search) try(ctx context.Context, t Trial, steps int) (o outcome, err er
 	var failed failures
 	a.OnOOM(failed.add)
 	t.watch = &watch{ctx: ctx, alloc: a, most: s.steps, failed: &failed}
-	if steps != 0 {
-		t.watch.most, t.watch.exact = max(steps, 0), true
+	if plan != nil {
+		t.watch.plan, t.watch.exact = *plan, true
 		recording, err := memreport.Start(dev)
 		if err != nil {
 			return o, err
@@ -101,12 +103,16 @@ func (s *search) try(ctx context.Context, t Trial, steps int) (o outcome, err er
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}
+	if t.watch.misused != nil {
+		return o, t.watch.misused
+	}
 	stats := a.Stats()
 	if o.oom, err = ranOut(dev, failed.first(), stats, err); err != nil {
 		return o, err
 	}
 	o.allocated, o.reserved = stats.AllocatedBytes.All.Peak, stats.ReservedBytes.All.Peak
-	o.steps, o.steady = t.watch.steps, t.watch.steady
+	o.loops, o.steps = t.watch.taken()
+	o.steady, o.left = t.watch.steady(), t.watch.left()
 	o.reads = dev.Calls().Count[sim.CallCopyToHost]
 	return o, nil
 }

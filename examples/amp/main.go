@@ -6,7 +6,8 @@
 //	go run ./examples/amp -device sim:80GiB   the memory numbers alone, for any size of model
 //
 // In the float16 training one gradient is made infinite, as if it had overflowed: the scaler leaves that step out and halves
-// the scale. The flags of the model are those of examples/gpt; -json writes the numbers to a file. Ctrl-C ends the program after the
+// the scale. The flags of the model are those of examples/gpt; -json writes the numbers to a file. Each training is a session of its own: -memory-report,
+// -snapshot and -trace write a file for each, as report-float32.json, report-float16.json and report-bfloat16.json for report.json. Ctrl-C ends the program after the
 // step that runs, with the table of what there is by then, and exit code 130.
 package main
 
@@ -39,9 +40,13 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f := session.NewChecked("amp", stderr)
 	o.AMP = "off"
 	o.Flags(f, 1)
-	f.StringVar(&o.plot, "plot", "amp.png", "file to draw the losses into, PNG or SVG; none if empty")
+	f.File(&o.plot, "plot", "amp.png", "file to draw the losses into, PNG or SVG; none if empty")
 	f.Count(&o.overflow, "overflow", -1, -1, session.MostSteps, "step of the float16 training in which a gradient is made infinite; 0 for none (default: the middle one)")
 	o.watch.AddFlags(f)
+	f.Writes(o.watched)
+	for _, name := range []string{"memory-report", "snapshot", "trace"} {
+		f.Lookup(name).Usage += "; one for each training, with -float32, -float16 and -bfloat16 before the end of its name"
+	}
 	if err := f.Read(args); err != nil {
 		return err
 	}
@@ -52,4 +57,12 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 		return fmt.Errorf("-plot is %q, must end in .png or .svg", o.plot)
 	}
 	return nil
+}
+
+// watched are the files of the three trainings that are watched.
+func (o *options) watched() (all []session.Output) {
+	for _, p := range precisions {
+		all = append(all, o.watch.Of(p.file).Outputs()...)
+	}
+	return all
 }

@@ -93,3 +93,21 @@ func TestRun_OnASimulatedDeviceClaimsNothing(t *testing.T) {
 func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
 	sessiontest.MemoryReport(t, run, 0, append(small, "-steps", "2", "-device", "sim:1GiB", "-plot", "")...)
 }
+
+// Each training has its own files: a later one does not write over those before.
+func TestRun_KeepsTheFilesOfAllTrainings(t *testing.T) {
+	dir := t.TempDir()
+	figures(t, "-steps", "1", "-overflow", "0", "-device", "sim:1GiB", "-plot", "", "-memory-report", filepath.Join(dir, "report.txt"),
+		"-snapshot", filepath.Join(dir, "run.pickle"), "-trace", filepath.Join(dir, "trace.json"))
+	for _, name := range []string{"float32", "float16", "bfloat16"} {
+		for _, file := range []string{"report-" + name + ".txt", "run-" + name + ".pickle", "trace-" + name + ".json"} {
+			require.FileExists(t, filepath.Join(dir, file))
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 9)
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, 2, run([]string{"-json", filepath.Join(dir, "x-float16.json"), "-memory-report", filepath.Join(dir, "x.json")}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "-json and -memory-report name one file")
+}

@@ -47,12 +47,12 @@ type report struct {
 }
 
 // precisions are the trainings, in their order.
-var precisions = []struct{ amp, name string }{
-	{"off", "float32"}, {"fp16", "float16 with GradScaler"}, {"bf16", "bfloat16"},
+var precisions = []struct{ amp, name, file string }{
+	{"off", "float32", "float32"}, {"fp16", "float16 with GradScaler", "float16"}, {"bf16", "bfloat16", "bfloat16"},
 }
 
 func program(o options, stdout, stderr io.Writer) error {
-	if err := session.CheckOutputs(session.Output{Flag: "plot", File: o.plot}, session.Output{Flag: "json", File: o.JSON}); err != nil {
+	if err := session.CheckOutputs(append(o.watched(), session.Output{Flag: "plot", File: o.plot}, session.Output{Flag: "json", File: o.JSON})...); err != nil {
 		return err
 	}
 	corpus, err := text.Load(o.Text)
@@ -61,7 +61,7 @@ func program(o options, stdout, stderr io.Writer) error {
 	}
 	r := &report{}
 	for _, p := range precisions {
-		run, err := r.train(o, corpus, p.amp, p.name, stderr)
+		run, err := r.train(o, corpus, p.amp, p.name, o.watch.Of(p.file), stderr)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -93,8 +93,8 @@ func program(o options, stdout, stderr io.Writer) error {
 }
 
 // train is one training on a device of its own. Whatever happens, it gives all device memory back, and says so if that fails.
-func (r *report) train(o options, corpus *text.Corpus, precision, name string, bars io.Writer) (run *training, err error) {
-	s, err := o.watch.Open(o.Device, 1, bars)
+func (r *report) train(o options, corpus *text.Corpus, precision, name string, watch *session.Watch, bars io.Writer) (run *training, err error) {
+	s, err := watch.Open(o.Device, 1, bars)
 	if err != nil {
 		return nil, err
 	}

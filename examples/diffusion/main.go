@@ -56,8 +56,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func (o *options) parse(f *session.Flags, args []string) error {
 	f.StringVar(&o.data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
-	f.StringVar(&o.png, "png", "", "file to draw some digits into, as PNG")
-	f.StringVar(&o.save, "save", "", "file to write the mean weights to, at the end")
+	f.File(&o.png, "png", "", "file to draw some digits into, as PNG")
+	f.File(&o.save, "save", "", "file to write the mean weights to, at the end")
 	f.BoolVar(&o.full, "full", false, "digits of 28 by 28 pixels")
 	f.Count(&o.steps, "steps", 1000, 1, session.MostSteps, "training steps")
 	f.Count(&o.batch, "batch", 64, 1, session.MostBatch, "digits per training step")

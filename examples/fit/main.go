@@ -118,12 +118,21 @@ func program(o options, stdout, stderr io.Writer) error {
 	if errors.Is(err, context.Canceled) {
 		err = session.ErrInterrupted
 	}
+	if err != nil {
+		err = unprefixed{err}
+	}
 	if len(report.Results) == 0 && err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s: %s\n%s", o.model.name, o.model.about, report)
 	return errors.Join(err, session.WriteJSON(o.json, report.Results))
 }
+
+// unprefixed is an error of package fit without its name, which is the program's too.
+type unprefixed struct{ error }
+
+func (u unprefixed) Error() string { return strings.TrimPrefix(u.error.Error(), "fit: ") }
+func (u unprefixed) Unwrap() error { return u.error }
 
 // options are those of the search.
 func (o *options) options(bar func(fit.Trial, bool)) []fit.Option {

@@ -111,6 +111,16 @@ func TestRun_RefusesWrongFlags(t *testing.T) {
 	}
 }
 
+// The program's name stands before an error once, and a trial that failed for another reason is not said not to fit.
+func TestRun_OfATrialThatFails(t *testing.T) {
+	t.Setenv("CISTERN_NO_MEMORY_CACHING", "1")
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, 1, run([]string{"-model", "mlp"}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "fit: batch 1, float32: the environment asks for an allocator that does not cache")
+	require.Equal(t, 1, strings.Count(stderr.String(), "fit:"))
+	require.NotContains(t, stderr.String(), "does not fit")
+}
+
 func TestRun_Interrupted_TellsWhatItHas(t *testing.T) {
 	sessiontest.Interrupt(t, run, "-model", "mlp", "-steps", "1000")
 }

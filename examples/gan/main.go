@@ -52,8 +52,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func (o *options) parse(f *session.Flags, args []string) error {
 	f.StringVar(&o.data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
-	f.StringVar(&o.png, "png", "", "file to draw some digits into, as PNG")
-	f.StringVar(&o.save, "save", "", "file to write the generator's weights to, at the end")
+	f.File(&o.png, "png", "", "file to draw some digits into, as PNG")
+	f.File(&o.save, "save", "", "file to write the generator's weights to, at the end")
 	f.Count(&o.steps, "steps", 1000, 1, session.MostSteps, "training steps")
 	f.Count(&o.batch, "batch", 64, 1, session.MostBatch, "digits per training step")
 	f.Count(&o.channels, "channels", 16, 1, session.MostWidth, "channels of the largest images inside; the smaller ones have twice as many")

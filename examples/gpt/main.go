@@ -49,7 +49,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f := session.NewChecked("gpt", stderr)
 	o.Flags(f, 0)
 	f.StringVar(&o.AMP, "amp", "off", "precision of matrix products: off, fp16 or bf16")
-	f.StringVar(&o.save, "save", "", "file to write the state of training to, at the end")
+	f.File(&o.save, "save", "", "file to write the state of training to, at the end")
 	f.StringVar(&o.resume, "resume", "", "file to read the state of training from, at the start")
 	f.Count(&o.stop, "stop", 0, 0, session.MostSteps, "stop after this step, of all -steps (default: go to the end)")
 	f.Count(&o.sample, "sample", 300, 0, session.MostWritten, "characters to write at the end")

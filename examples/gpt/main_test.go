@@ -142,7 +142,7 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 		"absurd text":      {[]string{"-sample", "9223372036854775807"}, 2, "-sample is 9223372036854775807, must be 0 to 100000"},
 		"infinite rate":    {[]string{"-lr", "+Inf"}, 2, "-lr is +Inf, must be positive and finite"},
 		"fraction":         {[]string{"-memory-fraction", "1.5"}, 2, "-memory-fraction is 1.5, must be 0 to 1"},
-		"capacity":         {[]string{"-device", "sim:5"}, 2, "a unit"},
+		"capacity":         {[]string{"-device", "sim:5"}, 2, "no unit"},
 		"beam and greedy":  {[]string{"-beam", "2", "-greedy"}, 2, "exclude each other"},
 	} {
 		t.Run(name, func(t *testing.T) {

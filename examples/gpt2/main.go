@@ -73,6 +73,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Product(session.MostTokens, &o.batch, "batch", &o.seq, "seq")
 	f.Positive(&o.lr, "lr", 1e-3, "learning rate")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")
+	f.Writes(o.outputs)
 	o.watch.AddFlags(f)
 	f.Check(o.check)
 	return f.Read(args)

@@ -45,7 +45,7 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 	}
 	t := &tour{Session: s, alloc: alloc, stream: s.Device.DefaultStream(), pace: o.pace, to: stdout, held: map[memory.Block]bool{}}
 	t.pen = pen{colour: session.Coloured(stdout), names: map[device.Ptr]byte{}, order: map[device.Ptr]int{}}
-	t.err = alloc.SetConfig(memory.Config{}) // the pictures are those of the defaults
+	t.err = errors.Join(alloc.SetConfig(memory.Config{}), alloc.SetMemoryFraction(1)) // the pictures are those of the defaults
 	defer t.giveBack()
 	t.all()
 	return t.err

@@ -28,16 +28,54 @@ type unwritable struct{ error }
 
 func (u unwritable) Unwrap() error { return u.error }
 
-// checkOutputs refuses files that cannot be written. Flags that are not given name none.
+// checkOutputs refuses files that cannot be written, and one for two flags. Flags that are not given name none.
 func checkOutputs(f *flag.FlagSet) (err error) {
+	var given []*flag.Flag
 	f.Visit(func(f *flag.Flag) {
 		if o, ok := f.Value.(*output); ok && *o != "" && err == nil {
+			for _, other := range given {
+				if SameFile(other.Value.String(), string(*o)) {
+					err = Twice(other.Name, f.Name, string(*o))
+					return
+				}
+			}
+			given = append(given, f)
 			if wrong := Writable(string(*o)); wrong != nil {
 				err = unwritable{fmt.Errorf("-%s cannot be written: %w", f.Name, wrong)}
 			}
 		}
 	})
 	return err
+}
+
+// Twice is the error of a file that two flags name.
+func Twice(flag, other, file string) error {
+	return fmt.Errorf("-%s and -%s name one file, %s, which would keep only what is written last", flag, other, file)
+}
+
+// SameFile reports whether two names are of one regular file, there already or not: what is written to the one is lost when the other is written.
+func SameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	two, errTwo := os.Stat(b)
+	switch {
+	case err == nil && errTwo == nil:
+		return one.Mode().IsRegular() && os.SameFile(one, two)
+	case err == nil || errTwo == nil:
+		return false
+	}
+	return full(a) == full(b)
+}
+
+// full is the name of a file that is not there from the root on, without links.
+func full(file string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return filepath.Clean(file)
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		return filepath.Join(folder, filepath.Base(abs))
+	}
+	return abs
 }
 
 // Writable reports whether a file can be made or replaced, and leaves everything as it is.

@@ -41,6 +41,19 @@ func TestParse_RefusesFilesThatCannotBeWritten(t *testing.T) {
 	require.Equal(t, "before", string(text))
 }
 
+// A file that two flags name would keep what is written last.
+func TestParse_RefusesOneFileForTwoFlags(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var a, b string
+	f := NewFlagSet("p", new(bytes.Buffer))
+	OutputVar(f, &a, "json", "")
+	OutputVar(f, &b, "plot", "")
+	err := Parse(f, []string{"-json", "x", "-plot", "./x"})
+	require.EqualError(t, err, "-json and -plot name one file, ./x, which would keep only what is written last")
+	require.NoError(t, Parse(f, []string{"-json", "x", "-plot", "y"}))
+	require.NoError(t, Parse(f, []string{"-json", os.DevNull, "-plot", os.DevNull}))
+}
+
 func TestOutputVar_IsExplainedLikeOtherFlags(t *testing.T) {
 	var stderr bytes.Buffer
 	var to string

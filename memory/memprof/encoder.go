@@ -19,8 +19,9 @@ type function struct{ name, file string }
 
 func newEncoder(now time.Time) *encoder {
 	program := &profile.Mapping{ID: 1, File: programName(), HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}
+	types := sampleTypes()
 	return &encoder{
-		p: &profile.Profile{SampleType: sampleTypes, DefaultSampleType: sampleTypes[inuseSpace].Type, Mapping: []*profile.Mapping{program},
+		p: &profile.Profile{SampleType: types, DefaultSampleType: types[inuseSpace].Type, Mapping: []*profile.Mapping{program},
 			TimeNanos: now.UnixNano(), PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1},
 		functions: map[function]*profile.Function{}, locations: map[memory.Frame]*profile.Location{},
 	}

@@ -66,6 +66,7 @@ var snapshots = make(chan struct{}, 2)
 type httpError struct {
 	status int
 	text   string
+	allow  string // the methods that there are, where the status is 405
 }
 
 func (e *httpError) Error() string { return e.text }
@@ -81,7 +82,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e, ok := err.(*httpError); ok {
 		switch e.status {
 		case http.StatusMethodNotAllowed:
-			w.Header().Set("Allow", "GET, HEAD, POST")
+			w.Header().Set("Allow", e.allow)
 		case http.StatusServiceUnavailable:
 			w.Header().Set("Retry-After", "1")
 		}
@@ -93,7 +94,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // allowed says why a request is refused whatever it is for.
 func (h *handler) allowed(r *http.Request) error {
 	if err := h.origins.Check(r); err != nil {
-		return &httpError{http.StatusForbidden, err.Error()}
+		return &httpError{status: http.StatusForbidden, text: err.Error()}
 	}
 	_, name := path.Split(r.URL.Path)
 	switch seconds := r.URL.Query().Get("seconds"); r.Method {
@@ -101,15 +102,30 @@ func (h *handler) allowed(r *http.Request) error {
 		return nil
 	case http.MethodGet, http.MethodHead:
 		if seconds != "" && waits(name) {
-			return &httpError{http.StatusMethodNotAllowed,
-				fmt.Sprintf("%s?seconds=%s records history, which changes what the program does, and so needs a POST (curl -X POST)", name, excerpt.Of(seconds))}
+			if _, err := secondsOf(seconds); err != nil { // with a POST it would be no better
+				return err
+			}
+			return postOnly(fmt.Sprintf("%s?seconds=%s records history, which changes what the program does, and so needs a POST (curl -X POST)", name, seconds))
 		}
 		if name == "record" {
-			return &httpError{http.StatusMethodNotAllowed, "record changes what the program does, and so needs a POST (curl -X POST)"}
+			return postOnly("record changes what the program does, and so needs a POST (curl -X POST)")
 		}
 		return nil
 	}
-	return &httpError{http.StatusMethodNotAllowed, fmt.Sprintf("the method is %q; want GET, HEAD or POST", excerpt.Of(r.Method))}
+	return &httpError{status: http.StatusMethodNotAllowed, text: fmt.Sprintf("the method is %q; want GET, HEAD or POST", excerpt.Of(r.Method)), allow: "GET, HEAD, POST"}
+}
+
+func postOnly(text string) error {
+	return &httpError{status: http.StatusMethodNotAllowed, text: text, allow: http.MethodPost}
+}
+
+// secondsOf reads how long a snapshot is to be waited for.
+func secondsOf(text string) (time.Duration, error) {
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 1 || seconds > maxSeconds {
+		return 0, &httpError{status: http.StatusBadRequest, text: fmt.Sprintf("seconds is %.20q, must be a whole number from 1 to %d", text, maxSeconds)}
+	}
+	return time.Duration(seconds) * time.Second, nil
 }
 
 // snapshotForms are what a snapshot is served as, besides history, which the page asks for.
@@ -121,7 +137,7 @@ func waits(name string) bool { return name == "history" || slices.Contains(snaps
 // momentary is the error of seconds for what is of the moment.
 func momentary(name string) error {
 	last := len(snapshotForms) - 1
-	return &httpError{http.StatusBadRequest, fmt.Sprintf("%s is of this moment, and takes no seconds; %s and %s can wait", name,
+	return &httpError{status: http.StatusBadRequest, text: fmt.Sprintf("%s is of this moment, and takes no seconds; %s and %s can wait", name,
 		strings.Join(snapshotForms[:last], ", "), snapshotForms[last])}
 }
 
@@ -153,7 +169,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if waits(name) {
 		return h.snapshot(w, r, name)
 	}
-	return &httpError{http.StatusNotFound, fmt.Sprintf("there is no %q here; there are summary, stats, %s, state, history and record", excerpt.Of(name),
+	return &httpError{status: http.StatusNotFound, text: fmt.Sprintf("there is no %q here; there are summary, stats, %s, state, history and record", excerpt.Of(name),
 		strings.Join(snapshotForms, ", "))}
 }
 
@@ -189,9 +205,9 @@ func allocator(r *http.Request) (memory.Allocator, error) {
 		have = append(have, a.Device().String())
 	}
 	if len(have) == 0 {
-		return nil, &httpError{http.StatusNotFound, "no device has an allocator yet"}
+		return nil, &httpError{status: http.StatusNotFound, text: "no device has an allocator yet"}
 	}
-	return nil, &httpError{http.StatusNotFound, fmt.Sprintf("no allocator of device %q; there is one of %s", excerpt.Of(want), strings.Join(have, ", "))}
+	return nil, &httpError{status: http.StatusNotFound, text: fmt.Sprintf("no allocator of device %q; there is one of %s", excerpt.Of(want), strings.Join(have, ", "))}
 }
 
 func summary(w http.ResponseWriter, r *http.Request) error {
@@ -224,7 +240,7 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request, name string) 
 	}
 	source, ok := a.(Snapshotter)
 	if !ok {
-		return &httpError{http.StatusNotFound, fmt.Sprintf("%s has no caching allocator", a.Device())}
+		return &httpError{status: http.StatusNotFound, text: fmt.Sprintf("%s has no caching allocator", a.Device())}
 	}
 	s, err := h.take(w, r, source, a)
 	if err != nil {
@@ -270,7 +286,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, source Snapshotte
 		select {
 		case snapshots <- struct{}{}:
 		default:
-			return s, &httpError{http.StatusServiceUnavailable, "two snapshots are being made for others; try again"}
+			return s, &httpError{status: http.StatusServiceUnavailable, text: "two snapshots are being made for others; try again"}
 		}
 	} else { // what was recorded is worth waiting for
 		select {
@@ -302,16 +318,16 @@ func (h *handler) recordFor(w http.ResponseWriter, r *http.Request, a memory.All
 	if text == "" {
 		return func() {}, nil
 	}
-	seconds, err := strconv.Atoi(text)
-	if err != nil || seconds < 1 || seconds > maxSeconds {
-		return nil, &httpError{http.StatusBadRequest, fmt.Sprintf("seconds is %.20q, must be a whole number from 1 to %d", text, maxSeconds)}
+	wait, err := secondsOf(text)
+	if err != nil {
+		return nil, err
 	}
 	c, ok := a.(historian)
 	if !ok {
-		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("%s has no caching allocator", a.Device())}
+		return nil, &httpError{status: http.StatusNotFound, text: fmt.Sprintf("%s has no caching allocator", a.Device())}
 	}
 	if !h.recording.TryLock() {
-		return nil, &httpError{http.StatusConflict, "history is being recorded for another request with seconds; try again when it is over"}
+		return nil, &httpError{status: http.StatusConflict, text: "history is being recorded for another request with seconds; try again when it is over"}
 	}
 	end, err := c.ShareHistory(memory.HistoryOptions{})
 	if err != nil {
@@ -319,7 +335,6 @@ func (h *handler) recordFor(w http.ResponseWriter, r *http.Request, a memory.All
 		return nil, err
 	}
 	stop = func() { end(); h.recording.Unlock() }
-	wait := time.Duration(seconds) * time.Second
 	// The server's own limit may be shorter than the wait, and cannot be moved once it is passed.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + pieceTime))
 	timer := time.NewTimer(wait)

@@ -13,10 +13,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
@@ -48,6 +50,22 @@ func activations(t *testing.T, a memory.Allocator, bytes uint64, s device.Stream
 	b, err := a.Alloc(bytes, s)
 	require.NoError(t, err)
 	return b
+}
+
+// Profiles that are written at the same time share nothing that writing changes.
+func TestEncode_OfSeveralAtATime(t *testing.T) {
+	dev, a := open(t)
+	b := weights(t, a, device.MiB, dev.DefaultStream())
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				assert.NoError(t, memprof.WriteProfile(io.Discard, dev))
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, a.Free(b))
 }
 
 // decoded is what a test wants to know of a profile.
@@ -284,7 +302,8 @@ func TestHandler_SaysWhatItWants(t *testing.T) {
 		{http.MethodGet, "nothing", http.StatusNotFound,
 			`there is no "nothing" here; there are summary, stats, snapshot.html, snapshot.pickle, snapshot.json, profile, state, history and record`},
 		{http.MethodGet, "profile?seconds=10", http.StatusMethodNotAllowed, "profile?seconds=10 records history, which changes what the program does, and so needs a POST (curl -X POST)"},
-		{http.MethodHead, "snapshot.json?seconds=x", http.StatusMethodNotAllowed, "snapshot.json?seconds=x records"},
+		{http.MethodHead, "snapshot.json?seconds=7", http.StatusMethodNotAllowed, "snapshot.json?seconds=7 records"},
+		{http.MethodGet, "snapshot.json?seconds=abc", http.StatusBadRequest, `seconds is "abc", must be a whole number from 1 to 600`},
 		{http.MethodGet, "record?on=1", http.StatusMethodNotAllowed, "record changes what the program does, and so needs a POST (curl -X POST)"},
 		{http.MethodPut, "stats", http.StatusMethodNotAllowed, `the method is "PUT"; want GET, HEAD or POST`},
 		{http.MethodGet, "summary?device=cuda:7", http.StatusNotFound, fmt.Sprintf(`no allocator of device "cuda:7"; there is one of %s`, dev.ID())},
@@ -294,6 +313,14 @@ func TestHandler_SaysWhatItWants(t *testing.T) {
 		w := ask(t, h, c.method, "/debug/memory/"+c.target)
 		require.Equal(t, c.status, w.Code, c.target)
 		require.Contains(t, w.Body.String(), c.want)
+		switch {
+		case c.status != http.StatusMethodNotAllowed:
+			require.Empty(t, w.Header().Get("Allow"), c.target)
+		case c.method == http.MethodPut:
+			require.Equal(t, "GET, HEAD, POST", w.Header().Get("Allow"), c.target)
+		default:
+			require.Equal(t, "POST", w.Header().Get("Allow"), c.target)
+		}
 	}
 }
 

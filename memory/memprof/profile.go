@@ -16,12 +16,14 @@ import (
 )
 
 // sampleTypes are the values of a profile, as go tool pprof -sample_index chooses them. The bytes of the second and fourth add
-// up to what the allocator has reserved.
-var sampleTypes = []*profile.ValueType{
-	{Type: "inuse_objects", Unit: "count"},   // active blocks: held by callers, or freed and waiting for other streams
-	{Type: "inuse_space", Unit: "bytes"},     // their sizes
-	{Type: "requested_space", Unit: "bytes"}, // what was asked for
-	{Type: "cached_space", Unit: "bytes"},    // free memory in segments, by who caused the segment to be got from the driver
+// up to what the allocator has reserved. A profile keeps notes in them when it is written, so each has its own.
+func sampleTypes() []*profile.ValueType {
+	return []*profile.ValueType{
+		{Type: "inuse_objects", Unit: "count"},   // active blocks: held by callers, or freed and waiting for other streams
+		{Type: "inuse_space", Unit: "bytes"},     // their sizes
+		{Type: "requested_space", Unit: "bytes"}, // what was asked for
+		{Type: "cached_space", Unit: "bytes"},    // free memory in segments, by who caused the segment to be got from the driver
+	}
 }
 
 const (

@@ -198,11 +198,11 @@ func (h *handler) record(w http.ResponseWriter, r *http.Request) error {
 	}
 	c, ok := a.(historian)
 	if !ok {
-		return &httpError{http.StatusNotFound, fmt.Sprintf("%s has no caching allocator", a.Device())}
+		return &httpError{status: http.StatusNotFound, text: fmt.Sprintf("%s has no caching allocator", a.Device())}
 	}
 	on := r.URL.Query().Get("on")
 	if on != "0" && on != "1" {
-		return &httpError{http.StatusBadRequest, fmt.Sprintf("on is %.20q, must be 1 to begin a recording or 0 to end it", on)}
+		return &httpError{status: http.StatusBadRequest, text: fmt.Sprintf("on is %.20q, must be 1 to begin a recording or 0 to end it", on)}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -3,7 +3,8 @@
 //	prometheus.MustRegister(memprom.New())
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// Sizes are in bytes. The label device is a device's name, such as cuda:0, and pool is small, large or, for private pools, the pool's number.
+// Sizes are in bytes. The label device is a device's name, such as cuda:0, and pool is small, large or, for private pools, the pool's number. Allocators
+// without these pools, memory.Direct and memory.Async, have one series in the place of two, whose pool is all: sums over the pools are right for each.
 //
 //	cistern_memory_allocated_bytes            what callers hold, by size of block
 //	cistern_memory_allocated_peak_bytes       the most of it so far, of the device
@@ -30,11 +31,12 @@ package memprom
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/memory"
 )
 
 // New is a collector of the statistics of some allocators, one for each device, or, if none are given, of all that memory.For keeps at
-// the time of a scrape. Nil allocators are left out. Two allocators of one device would have the same labels, which a registry refuses when
+// the time of a scrape. Nil allocators are left out, nil pointers too. Two allocators of one device would have the same labels, which a registry refuses when
 // it gathers. A scrape takes the allocators' locks for a moment, as Stats does.
 func New(allocators ...memory.Allocator) prometheus.Collector {
 	if len(allocators) == 0 {
@@ -60,17 +62,34 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	for _, a := range c() {
-		if a != nil {
-			collect(a.Device().String(), a.Stats(), to)
+		if !isnil.Value(a) {
+			s := a.Stats()
+			collect(a.Device().String(), s, divides(a, &s), to)
 		}
 	}
 }
 
-func collect(device string, s memory.Stats, to chan<- prometheus.Metric) {
+// divides reports whether an allocator keeps its statistics by pool. Of one that is not ours the numbers tell.
+func divides(a memory.Allocator, s *memory.Stats) bool {
+	switch a.(type) {
+	case *memory.Direct, *memory.Async:
+		return false
+	}
+	all := s.Allocation
+	return all.All == memory.Stat{} || all.SmallPool != memory.Stat{} || all.LargePool != memory.Stat{}
+}
+
+func collect(device string, s memory.Stats, divided bool, to chan<- prometheus.Metric) {
 	for _, m := range byPool {
-		array := m.array(&s)
-		to <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.value(array.SmallPool)), device, "small")
-		to <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.value(array.LargePool)), device, "large")
+		send := func(pool string, s memory.Stat) {
+			to <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.value(s)), device, pool)
+		}
+		if array := m.array(&s); divided {
+			send("small", array.SmallPool)
+			send("large", array.LargePool)
+		} else {
+			send("all", array.All)
+		}
 	}
 	for _, m := range ofDevice {
 		to <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.value(&s)), device)

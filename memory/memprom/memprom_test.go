@@ -103,5 +103,47 @@ func TestNew_OfAllDevices(t *testing.T) {
 	require.Greater(t, testutil.CollectAndCount(c), before)
 	require.NoError(t, memory.Drop(dev))
 	require.Equal(t, before, testutil.CollectAndCount(c))
-	require.Zero(t, testutil.CollectAndCount(memprom.New(nil)))
+}
+
+func TestNew_LeavesNilAllocatorsOut(t *testing.T) {
+	require.Zero(t, testutil.CollectAndCount(memprom.New(nil, (*memory.Caching)(nil), (*memory.Direct)(nil), (*memory.Async)(nil), (*memory.Pool)(nil))))
+}
+
+// ordered is a simulated device with what memory.NewAsync needs.
+type ordered struct{ *sim.Device }
+
+func (ordered) StreamOrdered() bool                                        { return true }
+func (o ordered) AllocAsync(n uint64, _ device.Stream) (device.Ptr, error) { return o.Malloc(n) }
+func (o ordered) FreeAsync(p device.Ptr, _ device.Stream) error            { return o.Free(p) }
+func (ordered) TrimPool(uint64) error                                      { return nil }
+func (ordered) PoolUsage() (u device.PoolUsage, err error)                 { return u, nil }
+func (ordered) ResetPoolPeaks() error                                      { return nil }
+
+// other is an allocator that is not this module's, and keeps no statistics by pool either.
+type other struct{ *memory.Direct }
+
+// What keeps its statistics undivided has them in one series, so that sums over the pools are right.
+func TestNew_OfAllocatorsWithoutPools(t *testing.T) {
+	dev := sim.New(100 * mib)
+	async, err := memory.NewAsync(ordered{dev}, memory.Config{})
+	require.NoError(t, err)
+	for _, a := range []memory.Allocator{memory.NewDirect(dev), async, other{memory.NewDirect(dev)}} {
+		b, err := a.Alloc(3*mib, dev.DefaultStream())
+		require.NoError(t, err)
+		want := fmt.Sprintf(`
+# HELP cistern_memory_allocated_bytes Memory that callers hold.
+# TYPE cistern_memory_allocated_bytes gauge
+cistern_memory_allocated_bytes{device="%[1]s",pool="all"} 3.145728e+06
+# HELP cistern_memory_allocated_peak_bytes The most memory that callers held at one time.
+# TYPE cistern_memory_allocated_peak_bytes gauge
+cistern_memory_allocated_peak_bytes{device="%[1]s"} 3.145728e+06
+# HELP cistern_memory_allocations_total Blocks handed out.
+# TYPE cistern_memory_allocations_total counter
+cistern_memory_allocations_total{device="%[1]s",pool="all"} 1
+`, dev.ID())
+		require.NoError(t, testutil.CollectAndCompare(memprom.New(a), strings.NewReader(want), "cistern_memory_allocated_bytes",
+			"cistern_memory_allocated_peak_bytes", "cistern_memory_allocations_total"), "%T", a)
+		require.NoError(t, a.Free(b))
+		require.NoError(t, a.Close())
+	}
 }

@@ -26,6 +26,7 @@ type Option func(*Recording)
 func WithAllocator(a memory.Allocator) Option { return func(r *Recording) { r.alloc = a } }
 
 // WithModel tells the parameters and buffers of a model from other memory also if no graph uses them, and in a recording that ends before one does.
+// A nil model, also a nil pointer, is an error of Start.
 func WithModel(m nn.Module) Option { return func(r *Recording) { r.models = append(r.models, m) } }
 
 // Optimizer is an optimizer of package optim, or what embeds one.
@@ -75,7 +76,7 @@ func Measure(dev device.Device, f func() error, opts ...Option) (*Report, error)
 func Start(dev device.Device, opts ...Option) (*Recording, error) {
 	r := new(Recording)
 	r.apply(opts)
-	if err := r.checkOptimizers(); err != nil {
+	if err := r.check(); err != nil {
 		return nil, err
 	}
 	if r.alloc == nil {
@@ -107,8 +108,13 @@ func (r *Recording) apply(opts []Option) {
 	}
 }
 
-// checkOptimizers refuses what is no optimizer of package optim.
-func (r *Recording) checkOptimizers() error {
+// check refuses what is no model, and what is no optimizer of package optim.
+func (r *Recording) check() error {
+	for _, m := range r.models {
+		if why := isnil.Why("model", m); why != "" {
+			return &memory.ArgumentError{Call: "memreport.WithModel", Detail: why}
+		}
+	}
 	for i, o := range r.optimizers {
 		if why := isnil.Why("optimizer", o); why != "" {
 			return &memory.ArgumentError{Call: "memreport.WithOptimizer", Detail: why}
@@ -132,7 +138,7 @@ func (r *Recording) Add(opts ...Option) error {
 	if more.alloc != nil {
 		return &memory.ArgumentError{Call: "memreport.Recording.Add", Detail: "the allocator of a recording cannot be changed"}
 	}
-	if err := more.checkOptimizers(); err != nil {
+	if err := more.check(); err != nil {
 		return err
 	}
 	more.mark()

@@ -171,3 +171,20 @@ func TestMeasure_DividesThePeakToTheByte(t *testing.T) {
 		}
 	}
 }
+
+// A model or optimizer that is nil is a mistake of the caller, not nothing to look at.
+func TestStart_RefusesNilModels(t *testing.T) {
+	dev := sim.New(device.GiB)
+	t.Cleanup(func() { require.NoError(t, memory.Drop(dev)) })
+	rec, err := memreport.Start(dev)
+	require.NoError(t, err)
+	defer rec.Stop()
+	for _, m := range []nn.Module{nil, (*nn.LinearLayer)(nil)} {
+		_, err := memreport.Start(dev, memreport.WithModel(m))
+		for _, err := range []error{err, rec.Add(memreport.WithModel(m))} {
+			var wrong *memory.ArgumentError
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, "memreport.WithModel", wrong.Call)
+		}
+	}
+}

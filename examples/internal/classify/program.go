@@ -52,7 +52,7 @@ func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
 	f := session.NewChecked(p.Name, stderr)
 	f.DeviceFlag(&o.Device, "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&o.Data, "data", "", "folder with the four IDX files of MNIST, plain or gzipped (default: the embedded digits)")
-	f.StringVar(&o.JSON, "json", "", "file to write the figures to")
+	f.File(&o.JSON, "json", "", "file to write the figures to")
 	f.Count(&o.Epochs, "epochs", o.Epochs, 1, 1_000_000, "passes over the training images")
 	f.Count(&o.Batch, "batch", o.Batch, 1, session.MostBatch, "images per training step")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")

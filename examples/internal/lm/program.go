@@ -15,5 +15,5 @@ func (p *Program) Flags(f *session.Checked, leastSteps int) {
 	p.Config.Flags(f, leastSteps)
 	f.DeviceFlag(&p.Device, "where to run: host, host:4GiB, sim, sim:80GiB or cuda:0")
 	f.StringVar(&p.Text, "text", "", "text to learn, in UTF-8 (default: Newton's Opticks, which every Go installation has)")
-	f.StringVar(&p.JSON, "json", "", "file to write the figures to")
+	f.File(&p.JSON, "json", "", "file to write the figures to")
 }

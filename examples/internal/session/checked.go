@@ -23,7 +23,8 @@ const (
 // Checked is a flag set whose values have bounds: the help tells them, and Read refuses what is outside, before any work.
 type Checked struct {
 	*flag.FlagSet
-	checks []func() error
+	checks  []func() error
+	written []func() []Output
 }
 
 // NewChecked makes a program's flag set, without flags.
@@ -33,6 +34,15 @@ func NewChecked(program string, stderr io.Writer) *Checked {
 
 // Check adds what Read asks after the flags are read, in the order of the calls.
 func (c *Checked) Check(f func() error) { c.checks = append(c.checks, f) }
+
+// File adds a flag for a file that the program writes.
+func (c *Checked) File(to *string, name, value, usage string) {
+	c.StringVar(to, name, value, usage)
+	c.Writes(func() []Output { return []Output{{name, *to}} })
+}
+
+// Writes tells of files that the program writes, as its flags say. Read refuses one that several flags name.
+func (c *Checked) Writes(f func() []Output) { c.written = append(c.written, f) }
 
 // Count adds a flag for a number of things.
 func (c *Checked) Count(to *int, name string, value, least, most int, usage string) {
@@ -103,5 +113,9 @@ func (c *Checked) Read(args []string) error {
 			return err
 		}
 	}
-	return nil
+	var all []Output
+	for _, f := range c.written {
+		all = append(all, f()...)
+	}
+	return distinct(all)
 }

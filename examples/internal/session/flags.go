@@ -17,7 +17,7 @@ type Flags struct {
 func NewFlags(program string, stderr io.Writer) *Flags {
 	f := &Flags{Checked: NewChecked(program, stderr), stderr: stderr}
 	f.DeviceFlag(&f.Device, "where to run: host, host:4GiB or cuda:0")
-	f.StringVar(&f.JSON, "json", "", "file to write the figures to")
+	f.File(&f.JSON, "json", "", "file to write the figures to")
 	f.Uint64Var(&f.Seed, "seed", 1, "seed of all random numbers")
 	f.Watch.AddFlags(f.Checked)
 	return f

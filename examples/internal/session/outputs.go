@@ -27,6 +27,18 @@ func (s *Session) Interrupted() bool { return s.interrupt.Err() != nil }
 // Output is a file that a program writes at its end, and the flag that names it.
 type Output struct{ Flag, File string }
 
+// distinct refuses a file that several flags name: each would write over what another has written.
+func distinct(outputs []Output) error {
+	for i, o := range outputs {
+		for _, before := range outputs[:i] {
+			if o.File != "" && before.File != "" && command.SameFile(before.File, o.File) {
+				return command.Twice(before.Flag, o.Flag, o.File)
+			}
+		}
+	}
+	return nil
+}
+
 // CheckOutputs refuses files that cannot be written, before hours of training. Empty names are none.
 func CheckOutputs(outputs ...Output) error {
 	for _, o := range outputs {

@@ -69,10 +69,8 @@ func On(dev device.Device, fraction float64) (*Session, error) {
 	s.interrupt, s.restore = command.Interrupts()
 	s.Name = dev.ID().String()
 	var err error
-	if s.Alloc, err = memory.For(dev); err == nil {
-		if c, ok := s.Alloc.(*memory.Caching); ok {
-			err = c.SetMemoryFraction(fraction)
-		}
+	if s.Alloc, err = memory.For(dev); err == nil && fraction != 1 { // 1 is no limit, but for that of the environment's settings
+		err = memory.SetFraction(dev, fraction) // an allocator without limits refuses
 	}
 	if err != nil {
 		return nil, s.Close(err)

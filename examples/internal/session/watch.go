@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,9 +27,10 @@ type Watch struct {
 func (w *Watch) AddFlags(f *Checked) {
 	f.Check(w.wrong)
 	f.StringVar(&w.HTTP, "memory-http", "", "address to serve the state of memory at, such as :6060 (this machine alone) or 0.0.0.0:6060")
+	f.Writes(w.Outputs)
 	f.StringVar(&w.Trace, "trace", "", "file for a trace of steps, modules, operations and memory over time, which https://ui.perfetto.dev opens")
 	f.StringVar(&w.Snapshot, "snapshot", "", "file for a snapshot of memory with its history: .pickle for PyTorch's viewer, .json, or .html, a page that draws itself")
-	f.StringVar(&w.Report, "memory-report", "", "file for a report of where memory went, by module and operation: .txt, .json or .svg, or - to print it")
+	f.StringVar(&w.Report, "memory-report", "", "file for a report of where memory went, by module and operation: .txt, .json or .svg, or - to print it to the standard error output")
 }
 
 // Open is the function Open, with what is asked for from the first allocation on. It says on stderr where the pages are.
@@ -51,11 +53,28 @@ func (w *Watch) check() error {
 	if err := w.wrong(); err != nil {
 		return err
 	}
+	return CheckOutputs(w.Outputs()...)
+}
+
+// Outputs are the files that are asked for.
+func (w *Watch) Outputs() []Output {
 	outputs := []Output{{"snapshot", w.Snapshot}, {"trace", w.Trace}}
 	if w.Report != "-" {
 		outputs = append(outputs, Output{"memory-report", w.Report})
 	}
-	return CheckOutputs(outputs...)
+	return outputs
+}
+
+// Of is a Watch for one of several sessions of a program, by its name: the files have that at the end, as in report-float16.json.
+func (w *Watch) Of(name string) *Watch {
+	with := func(file string) string {
+		if file == "" || file == "-" {
+			return file
+		}
+		ext := filepath.Ext(file)
+		return strings.TrimSuffix(file, ext) + "-" + name + ext
+	}
+	return &Watch{HTTP: w.HTTP, Report: with(w.Report), Snapshot: with(w.Snapshot), Trace: with(w.Trace)}
 }
 
 // wrong refuses what can be no file or address for its purpose.
@@ -91,8 +110,11 @@ func (w *Watch) begin(s *Session, stderr io.Writer) error {
 	if w.HTTP == "" && w.Snapshot == "" {
 		return nil
 	}
-	if err := memory.RecordHistory(s.Device, memory.HistoryOptions{}); err != nil {
-		return err
+	// An allocator without a cache has no history, and the pages show what it has.
+	if _, ok := s.Alloc.(interface{ HistoryEnabled() bool }); ok || w.Snapshot != "" {
+		if err := memory.RecordHistory(s.Device, memory.HistoryOptions{}); err != nil {
+			return err
+		}
 	}
 	if w.Snapshot != "" {
 		w.snapshot(s)

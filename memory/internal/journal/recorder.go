@@ -63,6 +63,9 @@ func NewRecorder(o Options, stacks *fpstack.Table, old *Recorder) *Recorder {
 // Count is how many entries were written so far, those that are no more among them.
 func (rec *Recorder) Count() int { return int(rec.journal.last.Load()) }
 
+// Traces reports whether entries are written.
+func (rec *Recorder) Traces() bool { return rec.trace }
+
 // KeepsStacks reports whether call stacks are kept at all.
 func (rec *Recorder) KeepsStacks() bool { return rec.context != ContextNone }
 

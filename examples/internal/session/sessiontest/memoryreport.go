@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,12 +14,33 @@ import (
 )
 
 // MemoryReport runs a program that trains with -memory-report, and checks that what it was for adds up to all that was allocated, to the byte, the
-// optimizer's state among it, and that little of it is of no known use. The program ends with the given exit code.
+// optimizer's state among it, and that little of it is of no known use. The program ends with the given exit code. Of one that
+// trains several times each training has a report.
 func MemoryReport(t *testing.T, run Run, code int, args ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.json")
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, code, run(append(args[:len(args):len(args)], "-memory-report", file), &stdout, &stderr), "%s", &stderr)
+	for _, file := range files(t, file) {
+		checkReport(t, file)
+	}
+}
+
+// files are a file that a program was to write, or those that it wrote for each of several trainings: file-name.json for file.json.
+func files(t *testing.T, file string) []string {
+	t.Helper()
+	if _, err := os.Stat(file); err == nil {
+		return []string{file}
+	}
+	ext := filepath.Ext(file)
+	all, err := filepath.Glob(strings.TrimSuffix(file, ext) + "-*" + ext)
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	return all
+}
+
+func checkReport(t *testing.T, file string) {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var r memreport.Report
