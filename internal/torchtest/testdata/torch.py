@@ -561,7 +561,7 @@ def trapezoid(f):
     def run(y, x, dx, dim):
         if not y.is_floating_point() and y.dtype != torch.bool:
             y = y.float()  # in which sums do not wrap
-        if x is not None and not x.is_floating_point() and x.dtype != torch.bool:
+        if x is not None and not x.is_floating_point() and x.dtype not in (torch.bool, torch.uint8):  # differences of uint8 wrap, as here
             x = x.float()
         r = f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim)
         if f is torch.cumulative_trapezoid:
