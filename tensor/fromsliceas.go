@@ -79,6 +79,8 @@ func recast[R rawbytes.Number, T Element](name string, dt DType, data []T, real 
 	case []BFloat16Bits:
 		bad = convertReals(dt, out, d, func(v BFloat16Bits) float64 { return float64(v.Float32()) }, real)
 	case []int64:
+	case []int:
+		bad = convertIntegers(dt, out, rawbytes.Int64s(d), func(v int64) int64 { return v }, whole)
 		bad = convertIntegers(dt, out, d, func(v int64) int64 { return v }, whole)
 	case []int32:
 		bad = convertIntegers(dt, out, d, func(v int32) int64 { return int64(v) }, whole)

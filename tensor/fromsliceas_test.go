@@ -30,6 +30,7 @@ func TestFromSliceAs_TakesEveryTypeIntoEveryOther(t *testing.T) {
 		require.Equal(t, want, as(t, dt, 0.0, 1, 2, 100))
 		require.Equal(t, want, as[float32](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as[int64](t, dt, 0, 1, 2, 100))
+		require.Equal(t, want, as[int](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as[int32](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as[uint8](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as(t, dt, tensor.Float16Of(0), tensor.Float16Of(1), tensor.Float16Of(2), tensor.Float16Of(100)))
