@@ -105,7 +105,10 @@ func TestNil_VariablesGraphsAndParametersAnswer(t *testing.T) {
 	require.Nil(t, p.Grad())
 	require.Zero(t, p.Len())
 	require.Empty(t, p.Name())
-	p.SetGrad(tensorOf(t, r)) // takes it over: the rig's cleanup finds out
+	left := tensorOf(t, r)
+	require.ErrorIs(t, p.SetGrad(left), autograd.ErrNotMaterialized)
+	left.Release() // it stays the caller's
+	require.ErrorIs(t, p.SetGrad(nil), autograd.ErrNotMaterialized)
 	p.SetRequiresGrad(true)
 	p.Release()
 	require.ErrorIs(t, p.To(r.exec, 0), autograd.ErrNotMaterialized)

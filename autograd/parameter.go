@@ -4,6 +4,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/tensor"
 )
+	"github.com/cistern-ml/cistern/internal/excerpt"
 
 // Initializer makes the first value of a parameter: a new tensor on e's device, of the given shape, and of type dt if it requires a
 // gradient.
@@ -110,12 +111,39 @@ func (p *Parameter) Grad() *tensor.Tensor {
 	return p.grad
 }
 
-// SetGrad replaces the gradient by t, which it takes over; nil is ZeroGrad. The parameter's own value is not given away by that: the gradient then is
-// a handle of its own to the same memory, which changes with the value, and whose release leaves the value alone.
-func (p *Parameter) SetGrad(t *tensor.Tensor) {
-	if p == nil {
-		t.Release()
-		return
+// SetGrad replaces the gradient by t, which it takes over (p.grad = t in PyTorch); nil is ZeroGrad. The parameter's own value is not given away by that: the
+// gradient then is a handle of its own to the same memory, which changes with the value, and whose release leaves the value alone.
+//
+// A t of another shape, type or device than the value's is a *tensor.ShapeError, *tensor.DTypeError or *tensor.DeviceError, a released one a *tensor.ReleasedError,
+// and a parameter without a tensor a *ParameterError. Then the gradient is as it was, and t stays the caller's.
+func (p *Parameter) SetGrad(t *tensor.Tensor) error {
+	if p != nil && t == nil {
+		p.ZeroGrad()
+		return nil
+	}
+	if err := p.takes(t); err != nil {
+		return err
+	}
+	p.setGrad(t)
+	return nil
+}
+
+// takes refuses what cannot be the gradient.
+func (p *Parameter) takes(t *tensor.Tensor) error {
+	value := p.Tensor()
+	if value == nil {
+		return p.missing()
+	}
+	name := "SetGrad of parameter " + excerpt.Quote(p.name)
+	switch {
+	case t.Released():
+		return &tensor.ReleasedError{Op: name, Nil: t == nil}
+	case !t.Shape().Equal(value.Shape()):
+		return &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{t.Shape().Clone(), value.Shape().Clone()}, Detail: "a gradient has the parameter's shape"}
+	case t.DType() != value.DType():
+		return &tensor.DTypeError{Op: name, DTypes: []tensor.DType{t.DType(), value.DType()}, Detail: "a gradient has the parameter's type"}
+	case t.Device().ID() != value.Device().ID():
+		return &tensor.DeviceError{Op: name, Devices: []device.ID{t.Device().ID(), value.Device().ID()}, Detail: "a gradient is on the parameter's device"}
 	}
 	if t != p.grad {
 		p.ZeroGrad()
@@ -141,6 +169,11 @@ func (p *Parameter) RequiresGrad() bool { return p != nil && p.requiresGrad }
 // SetRequiresGrad freezes the parameter (false) or unfreezes it, for operations that use it from now on, in graphs that used it before too.
 func (p *Parameter) SetRequiresGrad(on bool) {
 	if p != nil {
+	return nil
+}
+
+// setGrad replaces the gradient by what fits.
+func (p *Parameter) setGrad(t *tensor.Tensor) {
 		p.requiresGrad = on
 	}
 }

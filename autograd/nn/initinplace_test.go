@@ -40,7 +40,7 @@ func TestInit_LeavesAllButTheValue(t *testing.T) {
 	m := nn.Sequential(embed, head)
 	r.place(m)
 	p := embed.Weight
-	p.SetGrad(r.tensor([]float32{1, 2, 3, 4, 5, 6}, 3, 2).Retain())
+	require.NoError(t, p.SetGrad(r.tensor([]float32{1, 2, 3, 4, 5, 6}, 3, 2).Retain()))
 	p.SetRequiresGrad(false)
 	view, err := p.Tensor().Select(0, 1)
 	require.NoError(t, err)
