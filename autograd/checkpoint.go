@@ -60,10 +60,12 @@ type usedParameter struct {
 	version uint32
 }
 
+const checkpointName = "checkpoint"
+
 var checkpoint = defineCheckpoint()
 
 func defineCheckpoint() *op {
-	o := variadic(define("checkpoint", nil, rule{uses: inputs}))
+	o := variadic(define(checkpointName, nil, rule{uses: inputs}))
 	o.several, o.joints, o.always = checkpointForward, checkpointGrad, true
 	return o
 }

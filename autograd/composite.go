@@ -28,6 +28,12 @@ func (c composite) runs(count int, in []*Variable, check func() error, f func(in
 	for i := range failed {
 		failed[i] = g.failed()
 	}
+	if g == nil && len(in) == 0 {
+		nothing := ofNothing(c.name, in)
+		for i := range failed {
+			failed[i] = nothing
+		}
+	}
 	if g == nil || !g.ready(c.name) {
 		return failed
 	}
@@ -77,22 +83,16 @@ func (c composite) widened(g *Graph, in []*Variable, f func(in []*Variable) []*V
 	if as == "" {
 		as = mse.name
 	}
+	cast, err := g.castFor(as, slices.Clone(in))
 	if err != nil {
 		g.Refuse(c.name, err, in...)
 		return f(in)
 	}
 	defer func() { g.caster = caster }()
 	g.caster = nil
-	cast, err := g.castFor(as, slices.Clone(in))
 	return f(cast)
 }
 
-// loss is run for a loss of f's elements, whose inputs are of floating-point types.
-func (c composite) loss(r Reduction, in []*Variable, check func() error, f func(in []*Variable) *Variable) *Variable {
-	all := func() error {
-		if r > NoReduction {
-			return fmt.Errorf("%s is not a reduction of this loss", r)
-		}
 // castFor is what the caster makes of the inputs of op, which are those of several operations.
 func (g *Graph) castFor(op string, in []*Variable) ([]*Variable, error) {
 	cast, err := func() ([]*Variable, error) {
@@ -134,6 +134,12 @@ func (g *Graph) CastFor(op string, in ...*Variable) []*Variable {
 	return out
 }
 
+// loss is run for a loss of f's elements, whose inputs are of floating-point types.
+func (c composite) loss(r Reduction, in []*Variable, check func() error, f func(in []*Variable) *Variable) *Variable {
+	all := func() error {
+		if r > NoReduction {
+			return fmt.Errorf("%s is not a reduction of this loss", r)
+		}
 		if check == nil {
 			return c.floats(in...)
 		}

@@ -158,6 +158,8 @@ func TestNil_VariablesAreReportedWithUseAndLine(t *testing.T) {
 	err := none.Backward()
 	require.ErrorIs(t, err, autograd.ErrNilVariable)
 	require.ErrorContains(t, err, "autograd: Backward at nil_test.go:")
-	_, err = autograd.Cat(nil, 0).Item()
+	_, err = none.Exp().Item()
 	require.ErrorContains(t, err, "autograd: Item at nil_test.go:")
+	_, err = autograd.Cat(nil, 0).Item()
+	require.ErrorContains(t, err, "autograd: cat at nil_test.go:")
 }
