@@ -294,6 +294,9 @@ func (s *segment) usable(g *Graph, outs []*Variable) ([]*Variable, error) {
 		if v != nil && v.g != g {
 			return nil, fmt.Errorf("%w: the %s is not of the function's graph; pass what it is computed from as an input of Checkpoint", ErrOtherGraph, what)
 		}
+		if v == nil && s.results > 1 {
+			return nil, fmt.Errorf("the function's %s: %w; leave it out, as the cell of a GRU, and tell how many others there are", what, ErrNilVariable)
+		}
 		if err := v.unusable(what); err != nil {
 			return nil, err
 		}
