@@ -52,7 +52,7 @@ func Init(p *autograd.Parameter, init autograd.Initializer, gen *tensor.Generato
 		err = pair{average: t, from: value}.inOrder(func() error { return t.CopyFrom(value) })
 	}
 	if err != nil {
-		return errors.WithMessagef(err, "nn: Init: parameter %s", excerpt.Of(p.Name()))
+		return errors.WithMessagef(err, "nn: Init: parameter %s", excerpt.Quote(p.Name()))
 	}
 	return nil
 }
