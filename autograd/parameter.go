@@ -1,7 +1,11 @@
 package autograd
 
 import (
+	"slices"
+
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 	"github.com/cistern-ml/cistern/internal/excerpt"
@@ -22,6 +26,7 @@ type Parameter struct {
 	awaits       *awaited // where the value will be, of one that has none
 	wrong        error    // why it cannot be made, of one that stands for a mistake
 	hooks        hooks    // of gradients, before they are added up
+	computed     []string // the parameters of which a module computes it
 	after        hooks    // called when they are
 }
 
@@ -63,11 +68,32 @@ func (p *Parameter) missing() error {
 
 // unset says why there is no value, if that is known.
 func (p *Parameter) unset() string {
-	if p == nil || p.awaits == nil {
+	switch {
+	case p == nil:
+		return ""
+	case len(p.computed) > 0:
+		return "it is parametrized: its module computes it from " + excerpt.List(p.computed) + " in each forward pass"
+	case p.awaits == nil:
 		return ""
 	}
 	return "its value was to be loaded, and was not"
 }
+// ComputedFrom are the names of the parameters, within the module, of which the module computes p in each forward pass, as after nn.WeightNorm: p has no tensor
+// then. It is nil of all other parameters.
+func (p *Parameter) ComputedFrom() []string {
+	if p == nil {
+		return nil
+	}
+	return slices.Clone(p.computed)
+}
+
+// MarkComputed notes of which parameters p is computed, or by nil that it is not. It is for packages of this module, which alone can write the key.
+func MarkComputed(_ training.Key, p *Parameter, from []string) {
+	if p != nil {
+		p.computed = slices.Clone(from)
+	}
+}
+
 
 // Name is the parameter's name within its module, as in "weight".
 func (p *Parameter) Name() string {

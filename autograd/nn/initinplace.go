@@ -34,7 +34,7 @@ func Init(p *autograd.Parameter, init autograd.Initializer, gen *tensor.Generato
 	case p.Err() != nil:
 		return p.Err()
 	case t == nil:
-		return errors.WithMessage(&autograd.ParameterError{Name: p.Name(), Shape: p.Shape(), Detail: "call To first, or say by WeightInit and BiasInit how it starts"}, "nn: Init")
+		return errors.WithMessage(&autograd.ParameterError{Name: p.Name(), Shape: p.Shape(), Detail: whyUnset(p)}, "nn: Init")
 	case init == nil:
 		return argumentErr(call, "the initializer of %s is nil", excerpt.Quote(p.Name()))
 	case gen == nil:
@@ -59,6 +59,14 @@ func Init(p *autograd.Parameter, init autograd.Initializer, gen *tensor.Generato
 
 // alike refuses values that an initializer must not return for t.
 func alike(call string, value, t *tensor.Tensor) error {
+// whyUnset says what to do about a parameter that has no value to be written over.
+func whyUnset(p *autograd.Parameter) string {
+	if from := p.ComputedFrom(); len(from) > 0 {
+		return "it is parametrized, and computed from " + excerpt.List(from) + ": initialise these, or RemoveParametrization first"
+	}
+	return "call To first, or say by WeightInit and BiasInit how it starts"
+}
+
 	switch {
 	case value.Released():
 		return &tensor.ReleasedError{Op: call, Nil: value == nil}

@@ -113,6 +113,32 @@ func TestInit_RefusesWhatItCannotDo(t *testing.T) {
 	require.Equal(t, held, r.allocated())
 }
 
+func TestInit_OfAParametrizedWeightNamesItsOriginals(t *testing.T) {
+	r := onHost(t)
+	l := nn.Linear(2, 3)
+	require.NoError(t, nn.WeightNorm(l))
+	r.place(l)
+	c, err := nn.Clone(l)
+	require.NoError(t, err)
+	defer c.Release()
+	const originals = "parametrizations.weight.original0, parametrizations.weight.original1"
+	for _, l := range []*nn.LinearLayer{l, c} {
+		var absent *autograd.ParameterError
+		err = nn.Init(l.Weight, nn.Zeros, nil)
+		require.ErrorAs(t, err, &absent)
+		require.EqualError(t, err, `nn: Init: parameter "weight" [3, 2] has no tensor: it is parametrized, and computed from `+originals+`: initialise these, or RemoveParametrization first`)
+		_, err = nn.ParametersToVector([]*autograd.Parameter{l.Weight})
+		require.ErrorContains(t, err, `parameter 0, "weight", has no memory: it is parametrized: take `+originals)
+		g := r.graph()
+		g.Param(l.Weight)
+		require.ErrorContains(t, g.Err(), "it is parametrized: its module computes it from "+originals)
+		g.Release()
+	}
+	require.NoError(t, nn.RemoveParametrization(l, "weight"))
+	require.Empty(t, l.Weight.ComputedFrom())
+	require.NoError(t, nn.Init(l.Weight, nn.Zeros, nil))
+}
+
 // Each driver call fails in turn: nothing is kept, and the value's own memory stays.
 func TestInit_FailsAtEveryCallAndKeepsNothing(t *testing.T) {
 	dev := sim.New(1 << 30)

@@ -86,6 +86,7 @@ var functions = map[string]any{
 	"autograd.IgnoreIndex":               autograd.IgnoreIndex,
 	"autograd.IsCausal":                  autograd.IsCausal,
 	"autograd.LabelSmoothing":            autograd.LabelSmoothing,
+	"autograd.MarkComputed":              autograd.MarkComputed,
 	"autograd.MeshGrid":                  autograd.MeshGrid,
 	"autograd.NewGraph":                  autograd.NewGraph,
 	"autograd.NewParameter":              autograd.NewParameter,
