@@ -8,7 +8,6 @@ import (
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
-	"github.com/cistern-ml/cistern/internal/excerpt"
 
 // Initializer makes the first value of a parameter: a new tensor on e's device, of the given shape, and of type dt if it requires a
 // gradient.
@@ -26,8 +25,8 @@ type Parameter struct {
 	awaits       *awaited // where the value will be, of one that has none
 	wrong        error    // why it cannot be made, of one that stands for a mistake
 	hooks        hooks    // of gradients, before they are added up
-	computed     []string // the parameters of which a module computes it
 	after        hooks    // called when they are
+	computed     []string // the parameters of which a module computes it
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
@@ -78,6 +77,7 @@ func (p *Parameter) unset() string {
 	}
 	return "its value was to be loaded, and was not"
 }
+
 // ComputedFrom are the names of the parameters, within the module, of which the module computes p in each forward pass, as after nn.WeightNorm: p has no tensor
 // then. It is nil of all other parameters.
 func (p *Parameter) ComputedFrom() []string {
@@ -93,7 +93,6 @@ func MarkComputed(_ training.Key, p *Parameter, from []string) {
 		p.computed = slices.Clone(from)
 	}
 }
-
 
 // Name is the parameter's name within its module, as in "weight".
 func (p *Parameter) Name() string {
@@ -120,7 +119,7 @@ func (p *Parameter) Len() int {
 }
 
 // Tensor is the value, nil before Materialize and after Release. It stays the parameter's. Changing it in place between a
-// forward pass that used it and its backward pass is a *ModifiedError there.
+// forward pass that saved it and its backward pass is a *ModifiedError there.
 func (p *Parameter) Tensor() *tensor.Tensor {
 	if p == nil || p.value.Released() {
 		return nil
@@ -171,6 +170,11 @@ func (p *Parameter) takes(t *tensor.Tensor) error {
 	case t.Device().ID() != value.Device().ID():
 		return &tensor.DeviceError{Op: name, Devices: []device.ID{t.Device().ID(), value.Device().ID()}, Detail: "a gradient is on the parameter's device"}
 	}
+	return nil
+}
+
+// setGrad replaces the gradient by what fits.
+func (p *Parameter) setGrad(t *tensor.Tensor) {
 	if t != p.grad {
 		p.ZeroGrad()
 		if t != nil && t == p.value && !t.Released() {
@@ -195,11 +199,6 @@ func (p *Parameter) RequiresGrad() bool { return p != nil && p.requiresGrad }
 // SetRequiresGrad freezes the parameter (false) or unfreezes it, for operations that use it from now on, in graphs that used it before too.
 func (p *Parameter) SetRequiresGrad(on bool) {
 	if p != nil {
-	return nil
-}
-
-// setGrad replaces the gradient by what fits.
-func (p *Parameter) setGrad(t *tensor.Tensor) {
 		p.requiresGrad = on
 	}
 }
