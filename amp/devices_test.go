@@ -194,7 +194,7 @@ func TestStep_WaitsOnceForEachStreamOfTheParameters(t *testing.T) {
 		t.Cleanup(p.Release)
 		g, err := tensor.Ones(e, tensor.Float32)
 		require.NoError(t, err)
-		p.SetGrad(g)
+		require.NoError(t, p.SetGrad(g))
 		return p
 	}
 	home, near, far := r.dev.DefaultStream(), r.newStream(), other.newStream()

@@ -21,11 +21,13 @@
 // A graph made with Autocast asks the policy (policy.go) for the class of each operation before it runs, and converts the
 // operation's inputs accordingly:
 //
-//	lower precision   matmul, linear                        inputs become float16 or bfloat16
-//	float32           exp, log, pow, losses, softmax, sum   inputs become float32, and so the result
-//	widest input      addcmul, dot (none of autograd yet)   float32 if an input is, else the lower precision
-//	untouched         everything else                       as without autocast
-//	banned            binary_cross_entropy                  an error that names the safe form
+//	lower precision   matmul, linear, einsum, convolutions,   inputs become float16 or bfloat16
+//	                  attention, recurrent layers
+//	float32           exp, log, pow, losses, softmax, sum     inputs become float32, and so the result
+//	widest input      addcmul, atan2, dot, tensordot, cross,  float32 if an input is, else the lower precision
+//	                  bilinear, index_put, scatter_add
+//	untouched         everything else                         as without autocast
+//	banned            binary_cross_entropy                    an error that names the safe form
 //
 // Only eligible inputs are converted: floating-point, but not float64. A product of a float64 with anything else therefore fails
 // as it does without autocast. The policy is that of PyTorch for CUDA devices, on every device: the same program computes

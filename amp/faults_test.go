@@ -78,7 +78,7 @@ func (r *faultRig) iteration() error {
 	if err != nil {
 		return err
 	}
-	r.params[1].SetGrad(gaps)
+	require.NoError(r.t, r.params[1].SetGrad(gaps))
 	if err := r.scaler.Step(r.stepper()); err != nil {
 		return err
 	}

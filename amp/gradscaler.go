@@ -172,6 +172,19 @@ func (s *GradScaler) GetScale() (float64, error) {
 	return s.scale.Item()
 }
 
+// StateBytes is the device memory that the GradScaler holds, as the allocators' statistics count it, in bytes: of the scale and its growth tracker, from the first Scale
+// on, and between Unscale, or Step, and Update of the flags that say whether gradients overflowed.
+func (s *GradScaler) StateBytes() uint64 {
+	s = s.given()
+	total := s.scale.StorageBytes() + s.tracker.StorageBytes()
+	for _, p := range s.optimizers {
+		for _, t := range p.found {
+			total += t.StorageBytes()
+		}
+	}
+	return total
+}
+
 // Release gives the device memory back. Without a State that was taken before, and is loaded afterwards, the next Scale begins
 // anew with the first scale.
 func (s *GradScaler) Release() {

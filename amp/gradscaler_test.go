@@ -37,7 +37,7 @@ func (r *rig) scaled(opts ...amp.ScalerOption) *amp.GradScaler {
 	return s
 }
 
-// with gives p a gradient.
+// with gives p a gradient of type dt, which becomes that of p too.
 func (r *rig) with(p *autograd.Parameter, dt tensor.DType, values ...float64) *autograd.Parameter {
 	r.t.Helper()
 	wide, err := tensor.FromSlice(r.exec, values, p.Shape()...)
@@ -45,7 +45,8 @@ func (r *rig) with(p *autograd.Parameter, dt tensor.DType, values ...float64) *a
 	defer wide.Release()
 	g, err := wide.To(dt)
 	require.NoError(r.t, err)
-	p.SetGrad(g)
+	require.NoError(r.t, p.To(r.exec, dt))
+	require.NoError(r.t, p.SetGrad(g))
 	return p
 }
 

@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"errors"
+
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -25,12 +27,13 @@ func (v *Variable) Take() (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// Item waits for the value and returns its only element.
+// Item waits for the value and returns its only element. An integer beyond 2^53 is rounded: Values[int64] has it exactly.
 func (v *Variable) Item() (float64, error) {
 	if err := v.check("Item"); err != nil {
 		return 0, err
 	}
-	return v.tensor().Item()
+	x, err := v.tensor().Item()
+	return x, sited("Item", err)
 }
 
 // Float64s waits for the value and returns its elements in row-major order, converted.
@@ -38,15 +41,22 @@ func (v *Variable) Float64s() ([]float64, error) {
 	if err := v.check("Float64s"); err != nil {
 		return nil, err
 	}
-	return v.tensor().Float64s()
+	xs, err := v.tensor().Float64s()
+	return xs, sited("Float64s", err)
 }
 
-// Values waits for the value and returns its elements in row-major order. T must be the Go type of v's elements.
+// Values waits for the value and returns its elements in row-major order. T must be the Go type of v's elements; int64 and int are exact, where Item and Float64s round
+// beyond 2^53.
 func Values[T tensor.Element](v *Variable) ([]T, error) {
 	if err := v.check("Values"); err != nil {
 		return nil, err
 	}
-	return tensor.ToSlice[T](v.tensor())
+	xs, err := tensor.ToSlice[T](v.tensor())
+	var other *tensor.DTypeError
+	if errors.As(err, &other) {
+		err = &tensor.DTypeError{Op: "Values", DTypes: other.DTypes, Detail: "the slice is not of the variable's type; convert with To"}
+	}
+	return xs, sited("Values", err)
 }
 
 // Grad returns the gradient that Backward left: of leaves made with RequiresGrad, of parameters, and of variables with

@@ -60,10 +60,12 @@ type usedParameter struct {
 	version uint32
 }
 
+const checkpointName = "checkpoint"
+
 var checkpoint = defineCheckpoint()
 
 func defineCheckpoint() *op {
-	o := variadic(define("checkpoint", nil, rule{uses: inputs}))
+	o := variadic(define(checkpointName, nil, rule{uses: inputs}))
 	o.several, o.joints, o.always = checkpointForward, checkpointGrad, true
 	return o
 }
@@ -291,6 +293,9 @@ func (s *segment) usable(g *Graph, outs []*Variable) ([]*Variable, error) {
 		}
 		if v != nil && v.g != g {
 			return nil, fmt.Errorf("%w: the %s is not of the function's graph; pass what it is computed from as an input of Checkpoint", ErrOtherGraph, what)
+		}
+		if v == nil && s.results > 1 {
+			return nil, fmt.Errorf("the function's %s: %w; leave it out, as the cell of a GRU, and tell how many others there are", what, ErrNilVariable)
 		}
 		if err := v.unusable(what); err != nil {
 			return nil, err

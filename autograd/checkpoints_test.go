@@ -213,3 +213,13 @@ func TestCheckpoints_FailAtEveryCallAndKeepNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckpoints_OfANilResultSaysToLeaveItOut(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.random(1, 2), autograd.RequiresGrad())
+	autograd.Checkpoints(2, func(in []variable) []variable { return []variable{in[0].Exp(), nil} }, x)
+	require.ErrorIs(t, g.Err(), autograd.ErrNilVariable)
+	require.ErrorContains(t, g.Err(), "result 1: nil variable; leave it out, as the cell of a GRU, and tell how many others there are")
+}

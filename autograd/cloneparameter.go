@@ -7,7 +7,7 @@ func (p *Parameter) Clone() (*Parameter, error) {
 	if p == nil {
 		return nil, p.missing()
 	}
-	q := &Parameter{name: p.name, shape: p.shape.Clone(), init: p.init, requiresGrad: p.requiresGrad, wrong: p.wrong, awaits: p.awaits}
+	q := &Parameter{name: p.name, shape: p.shape.Clone(), init: p.init, requiresGrad: p.requiresGrad, wrong: p.wrong, awaits: p.awaits, computed: p.computed}
 	t := p.Tensor()
 	if t == nil {
 		return q, nil

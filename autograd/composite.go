@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -9,7 +10,8 @@ import (
 // composite is an operation that is made of others, whose gradients are its own. Errors name it, also those of its steps.
 type composite struct {
 	name string
-	wide bool // autocasting computes it in float32, as it does losses
+	wide bool   // autocasting takes it for one operation: a loss, which it computes in float32, if nothing is said
+	as   string // which one
 }
 
 // run checks the inputs, by way of check unless that is nil, and computes f of them in a scope. Inputs that f wants and a caster shall see
@@ -25,6 +27,12 @@ func (c composite) runs(count int, in []*Variable, check func() error, f func(in
 	failed := make([]*Variable, count)
 	for i := range failed {
 		failed[i] = g.failed()
+	}
+	if g == nil && len(in) == 0 {
+		nothing := ofNothing(c.name, in)
+		for i := range failed {
+			failed[i] = nothing
+		}
 	}
 	if g == nil || !g.ready(c.name) {
 		return failed
@@ -65,18 +73,17 @@ func (g *Graph) namedOne(op string, in []*Variable, f func() *Variable) *Variabl
 	return g.named(op, in, func() []*Variable { return []*Variable{f()} })[0]
 }
 
-// widened is f of what the caster makes of the inputs of losses, with which all steps are computed: a product among them is not lowered.
+// widened is f of what the caster makes of the inputs, with which all steps are computed: a product among them is not lowered.
 func (c composite) widened(g *Graph, in []*Variable, f func(in []*Variable) []*Variable) []*Variable {
 	caster := g.caster
 	if caster == nil || g.casting {
 		return f(in)
 	}
-	g.casting = true
-	cast, err := caster.Cast(mse.name, in)
-	g.casting = false
-	if err == nil && len(cast) != len(in) {
-		err = fmt.Errorf("the caster returned %d inputs for %d", len(cast), len(in))
+	as := c.as
+	if as == "" {
+		as = mse.name
 	}
+	cast, err := g.castFor(as, slices.Clone(in))
 	if err != nil {
 		g.Refuse(c.name, err, in...)
 		return f(in)
@@ -84,6 +91,47 @@ func (c composite) widened(g *Graph, in []*Variable, f func(in []*Variable) []*V
 	defer func() { g.caster = caster }()
 	g.caster = nil
 	return f(cast)
+}
+
+// castFor is what the caster makes of the inputs of op, which are those of several operations.
+func (g *Graph) castFor(op string, in []*Variable) ([]*Variable, error) {
+	cast, err := func() ([]*Variable, error) {
+		defer func() { g.casting = false }()
+		g.casting = true
+		return g.caster.Cast(op, in)
+	}()
+	if err == nil && len(cast) != len(in) {
+		err = fmt.Errorf("the caster returned %d inputs for %d", len(cast), len(in))
+	}
+	return cast, err
+}
+
+// CastFor is what the graph's caster makes of the inputs of an operation called op, under the names that casters know: for modules that compose of other
+// operations what autocasting has to take for one, so that all steps have its types. Inputs that are nil stay so. Without a caster, and after an error, which is the
+// graph's, it returns the inputs themselves.
+func (g *Graph) CastFor(op string, in ...*Variable) []*Variable {
+	out := slices.Clone(in)
+	if g == nil || !g.ready(op) || g.caster == nil || g.casting {
+		return out
+	}
+	given := slices.DeleteFunc(slices.Clone(in), func(v *Variable) bool { return v == nil })
+	if len(given) == 0 {
+		return out
+	}
+	err := (&node{g: g, in: given}).checkInputs()
+	if err == nil {
+		given, err = g.castFor(op, given)
+	}
+	if err != nil {
+		g.Refuse(op, err, in...)
+		return out
+	}
+	for i, v := range out {
+		if v != nil {
+			out[i], given = given[0], given[1:]
+		}
+	}
+	return out
 }
 
 // loss is run for a loss of f's elements, whose inputs are of floating-point types.

@@ -82,7 +82,7 @@ func TestParameter_To_ConvertsAndMovesValueAndGradient(t *testing.T) {
 	r, other := onHost(t), onHost(t)
 	w := autograd.NewParameter("w", must(tensor.FromSlice(r.exec, []float64{1, 2})))
 	defer w.Release()
-	w.SetGrad(must(tensor.FromSlice(r.exec, []float64{3, 4})))
+	require.NoError(t, w.SetGrad(must(tensor.FromSlice(r.exec, []float64{3, 4}))))
 	require.NoError(t, w.To(other.exec, tensor.Float32))
 	require.Zero(t, r.allocated())
 	require.Equal(t, tensor.Float32, w.Tensor().DType())

@@ -217,7 +217,7 @@ var misuses = map[string]struct {
 		return m.x.Mul(m.g.Param(m.weight)).Exp().Sum(nil, false).Backward()
 	}, errMisuse},
 	"hook of a parameter takes the graph's gradient": {func(m *mistake) error {
-		m.weight.RegisterHook(func(grad *tensor.Tensor) (*tensor.Tensor, error) { m.weight.SetGrad(grad); return nil, nil })
+		m.weight.RegisterHook(func(grad *tensor.Tensor) (*tensor.Tensor, error) { return nil, m.weight.SetGrad(grad) })
 		return m.x.Mul(m.g.Param(m.weight)).Exp().Sum(nil, false).Backward()
 	}, nil},
 

@@ -105,7 +105,10 @@ func TestNil_VariablesGraphsAndParametersAnswer(t *testing.T) {
 	require.Nil(t, p.Grad())
 	require.Zero(t, p.Len())
 	require.Empty(t, p.Name())
-	p.SetGrad(tensorOf(t, r)) // takes it over: the rig's cleanup finds out
+	left := tensorOf(t, r)
+	require.ErrorIs(t, p.SetGrad(left), autograd.ErrNotMaterialized)
+	left.Release() // it stays the caller's
+	require.ErrorIs(t, p.SetGrad(nil), autograd.ErrNotMaterialized)
 	p.SetRequiresGrad(true)
 	p.Release()
 	require.ErrorIs(t, p.To(r.exec, 0), autograd.ErrNotMaterialized)
@@ -155,6 +158,8 @@ func TestNil_VariablesAreReportedWithUseAndLine(t *testing.T) {
 	err := none.Backward()
 	require.ErrorIs(t, err, autograd.ErrNilVariable)
 	require.ErrorContains(t, err, "autograd: Backward at nil_test.go:")
-	_, err = autograd.Cat(nil, 0).Item()
+	_, err = none.Exp().Item()
 	require.ErrorContains(t, err, "autograd: Item at nil_test.go:")
+	_, err = autograd.Cat(nil, 0).Item()
+	require.ErrorContains(t, err, "autograd: cat at nil_test.go:")
 }

@@ -64,7 +64,7 @@ func TestMove_FailsAtEveryCallAndKeepsNothing(t *testing.T) {
 	n, far := newNthCalls(t), newNthCalls(t)
 	p := autograd.NewParameter("p", must(tensor.Ones(n.exec, tensor.Float64, 3)))
 	defer p.Release()
-	p.SetGrad(must(tensor.Ones(n.exec, tensor.Float64, 3)))
+	require.NoError(t, p.SetGrad(must(tensor.Ones(n.exec, tensor.Float64, 3))))
 	base := n.allocated()
 	for _, to := range []struct {
 		exec tensor.Exec

@@ -140,7 +140,7 @@ func (o *op) applyAll(count int, arg any, in ...*Variable) []*Variable {
 func (o *op) begin(arg any, in []*Variable) (*node, *Variable) {
 	g := graphOf(in)
 	if g == nil {
-		return nil, nil
+		return nil, ofNothing(o.name, in)
 	}
 	if !g.ready(o.name) {
 		return nil, g.poison
@@ -177,6 +177,21 @@ func graphOf(in []*Variable) *Graph {
 	return nil
 }
 
+// ofNothing is the result of an operation whose inputs are in no graph: nil of nil ones, and, if there is none at all, a variable that says so, of a graph
+// that has no more than this error.
+func ofNothing(op string, in []*Variable) *Variable {
+	if len(in) > 0 {
+		return nil
+	}
+	g := &Graph{ledger: new(ledger)}
+	g.poison = &Variable{g: g}
+	why := "there are no inputs, and so no graph to compute in"
+	if op == checkpointName {
+		why += ": pass what the function computes from as inputs, a parameter as g.Param(w)"
+	}
+	return g.fail(called(op, &tensor.ValueError{Op: op, Detail: why}))
+}
+
 func operands(in []*Variable) []Operand {
 	ops := make([]Operand, len(in))
 	for i, v := range in {
@@ -191,6 +206,8 @@ func (n *node) checkInputs() error {
 		switch {
 		case v == nil || v.g == nil:
 			return fmt.Errorf("input %d: %w", i, ErrNilVariable)
+		case v.g != n.g && v.g.dev == nil && v.g.err != nil: // it has never had a graph that works
+			return fmt.Errorf("input %d: %w", i, v.g.err)
 		case v.g != n.g:
 			return fmt.Errorf("%w: %s", ErrOtherGraph, n.foreign(i))
 		case v.Alive():

@@ -24,7 +24,7 @@ func TestParameter_SetGradOfItsOwnValue_LeavesIt(t *testing.T) {
 	require.NoError(t, err)
 	p := autograd.NewParameter("weight", x)
 	for range 2 {
-		p.SetGrad(p.Tensor())
+		require.NoError(t, p.SetGrad(p.Tensor()))
 		require.True(t, p.Grad().SharesStorage(p.Tensor()))
 		p.ZeroGrad()
 		require.Nil(t, p.Grad())
@@ -33,6 +33,6 @@ func TestParameter_SetGradOfItsOwnValue_LeavesIt(t *testing.T) {
 	p.Release()
 	require.Zero(t, memory.Allocated(dev))
 
-	p.SetGrad(p.Tensor()) // there is none
+	require.NoError(t, p.SetGrad(p.Tensor())) // there is none: nil is ZeroGrad
 	require.Nil(t, p.Grad())
 }

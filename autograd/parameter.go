@@ -1,7 +1,11 @@
 package autograd
 
 import (
+	"slices"
+
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -22,6 +26,7 @@ type Parameter struct {
 	wrong        error    // why it cannot be made, of one that stands for a mistake
 	hooks        hooks    // of gradients, before they are added up
 	after        hooks    // called when they are
+	computed     []string // the parameters of which a module computes it
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
@@ -62,10 +67,31 @@ func (p *Parameter) missing() error {
 
 // unset says why there is no value, if that is known.
 func (p *Parameter) unset() string {
-	if p == nil || p.awaits == nil {
+	switch {
+	case p == nil:
+		return ""
+	case len(p.computed) > 0:
+		return "it is parametrized: its module computes it from " + excerpt.List(p.computed) + " in each forward pass"
+	case p.awaits == nil:
 		return ""
 	}
 	return "its value was to be loaded, and was not"
+}
+
+// ComputedFrom are the names of the parameters, within the module, of which the module computes p in each forward pass, as after nn.WeightNorm: p has no tensor
+// then. It is nil of all other parameters.
+func (p *Parameter) ComputedFrom() []string {
+	if p == nil {
+		return nil
+	}
+	return slices.Clone(p.computed)
+}
+
+// MarkComputed notes of which parameters p is computed, or by nil that it is not. It is for packages of this module, which alone can write the key.
+func MarkComputed(_ training.Key, p *Parameter, from []string) {
+	if p != nil {
+		p.computed = slices.Clone(from)
+	}
 }
 
 // Name is the parameter's name within its module, as in "weight".
@@ -93,7 +119,7 @@ func (p *Parameter) Len() int {
 }
 
 // Tensor is the value, nil before Materialize and after Release. It stays the parameter's. Changing it in place between a
-// forward pass that used it and its backward pass is a *ModifiedError there.
+// forward pass that saved it and its backward pass is a *ModifiedError there.
 func (p *Parameter) Tensor() *tensor.Tensor {
 	if p == nil || p.value.Released() {
 		return nil
@@ -110,13 +136,45 @@ func (p *Parameter) Grad() *tensor.Tensor {
 	return p.grad
 }
 
-// SetGrad replaces the gradient by t, which it takes over; nil is ZeroGrad. The parameter's own value is not given away by that: the gradient then is
-// a handle of its own to the same memory, which changes with the value, and whose release leaves the value alone.
-func (p *Parameter) SetGrad(t *tensor.Tensor) {
-	if p == nil {
-		t.Release()
-		return
+// SetGrad replaces the gradient by t, which it takes over (p.grad = t in PyTorch); nil is ZeroGrad. The parameter's own value is not given away by that: the
+// gradient then is a handle of its own to the same memory, which changes with the value, and whose release leaves the value alone.
+//
+// A t of another shape, type or device than the value's is a *tensor.ShapeError, *tensor.DTypeError or *tensor.DeviceError, a released one a *tensor.ReleasedError,
+// and a parameter without a tensor a *ParameterError. Then the gradient is as it was, and t stays the caller's.
+func (p *Parameter) SetGrad(t *tensor.Tensor) error {
+	if p != nil && t == nil {
+		p.ZeroGrad()
+		return nil
 	}
+	if err := p.takes(t); err != nil {
+		return err
+	}
+	p.setGrad(t)
+	return nil
+}
+
+// takes refuses what cannot be the gradient.
+func (p *Parameter) takes(t *tensor.Tensor) error {
+	value := p.Tensor()
+	if value == nil {
+		return p.missing()
+	}
+	name := "SetGrad of parameter " + excerpt.Quote(p.name)
+	switch {
+	case t.Released():
+		return &tensor.ReleasedError{Op: name, Nil: t == nil}
+	case !t.Shape().Equal(value.Shape()):
+		return &tensor.ShapeError{Op: name, Shapes: []tensor.Shape{t.Shape().Clone(), value.Shape().Clone()}, Detail: "a gradient has the parameter's shape"}
+	case t.DType() != value.DType():
+		return &tensor.DTypeError{Op: name, DTypes: []tensor.DType{t.DType(), value.DType()}, Detail: "a gradient has the parameter's type"}
+	case t.Device().ID() != value.Device().ID():
+		return &tensor.DeviceError{Op: name, Devices: []device.ID{t.Device().ID(), value.Device().ID()}, Detail: "a gradient is on the parameter's device"}
+	}
+	return nil
+}
+
+// setGrad replaces the gradient by what fits.
+func (p *Parameter) setGrad(t *tensor.Tensor) {
 	if t != p.grad {
 		p.ZeroGrad()
 		if t != nil && t == p.value && !t.Released() {

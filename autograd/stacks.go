@@ -17,11 +17,8 @@ var (
 	combinations  = composite{name: "combinations"}
 )
 
-// of runs a function of a list that is not empty. What the check refuses has a count of dimensions, or shapes that do not fit.
+// of runs a function of a list. What the check refuses has a count of dimensions, or shapes that do not fit.
 func (c composite) of(vs []*Variable, most int, f func(vs []*Variable) *Variable) *Variable {
-	if len(vs) == 0 {
-		return nil
-	}
 	return c.run(slices.Clone(vs), func() error {
 		for _, v := range vs {
 			if v.NDim() > most {
@@ -54,12 +51,12 @@ func (v *Variable) atLeast2d() *Variable {
 	return v
 }
 
-// VStack puts variables below each other, along dimension 0: a vector is a row. Of none it is nil.
+// VStack puts variables below each other, along dimension 0: a vector is a row. Of none it is an error.
 func VStack(vs ...*Variable) *Variable {
 	return vstack.joined(vs, func(*Variable) int { return 0 }, (*Variable).atLeast2d)
 }
 
-// HStack puts variables beside each other: vectors along dimension 0, others along dimension 1. Of none it is nil.
+// HStack puts variables beside each other: vectors along dimension 0, others along dimension 1. Of none it is an error.
 func HStack(vs ...*Variable) *Variable {
 	return hstack.joined(vs, func(v *Variable) int { return min(v.NDim()-1, 1) }, func(v *Variable) *Variable {
 		if v.NDim() == 0 {
@@ -69,7 +66,7 @@ func HStack(vs ...*Variable) *Variable {
 	})
 }
 
-// DStack puts variables behind each other, along dimension 2: a matrix gets a third dimension of 1, and a vector is a row. Of none it is nil.
+// DStack puts variables behind each other, along dimension 2: a matrix gets a third dimension of 1, and a vector is a row. Of none it is an error.
 func DStack(vs ...*Variable) *Variable {
 	return dstack.joined(vs, func(*Variable) int { return 2 }, func(v *Variable) *Variable {
 		if v = v.atLeast2d(); v.NDim() == 2 {
@@ -79,7 +76,7 @@ func DStack(vs ...*Variable) *Variable {
 	})
 }
 
-// ColumnStack puts variables beside each other, along dimension 1: a vector is a column. Of none it is nil.
+// ColumnStack puts variables beside each other, along dimension 1: a vector is a column. Of none it is an error.
 func ColumnStack(vs ...*Variable) *Variable {
 	return columnStack.joined(vs, func(*Variable) int { return 1 }, func(v *Variable) *Variable {
 		if v.NDim() < 2 {
@@ -89,7 +86,7 @@ func ColumnStack(vs ...*Variable) *Variable {
 	})
 }
 
-// BlockDiag is the matrix with matrices along its diagonal, and zeros else. A vector is a row. Of none it is nil.
+// BlockDiag is the matrix with matrices along its diagonal, and zeros else. A vector is a row. Of none it is an error.
 func BlockDiag(vs ...*Variable) *Variable {
 	return blockDiag.of(vs, 2, func(vs []*Variable) *Variable {
 		width, left := 0, 0
@@ -107,7 +104,7 @@ func BlockDiag(vs ...*Variable) *Variable {
 	})
 }
 
-// CartesianProd is all combinations of the elements of vectors, one in each row; of one vector it is the vector. Of none it is nil.
+// CartesianProd is all combinations of the elements of vectors, one in each row; of one vector it is the vector. Of none it is an error.
 func CartesianProd(vs ...*Variable) *Variable {
 	return cartesianProd.of(vs, 1, func(vs []*Variable) *Variable {
 		if len(vs) == 1 {

@@ -79,7 +79,7 @@ func TestString_OfAParameter(t *testing.T) {
 	r := onHost(t)
 	p := autograd.NewParameter("w", must(r.random(1, 2).Clone()))
 	require.Equal(t, `parameter "w" float64[2], `+r.dev.ID().String(), p.String())
-	p.SetGrad(must(r.random(1, 2).Clone()))
+	require.NoError(t, p.SetGrad(must(r.random(1, 2).Clone())))
 	p.SetRequiresGrad(false)
 	require.Equal(t, `parameter "w" float64[2], `+r.dev.ID().String()+", requires no grad, gradient", p.String())
 	p.Release()

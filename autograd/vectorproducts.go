@@ -12,7 +12,7 @@ var (
 	addR     = composite{name: "addr"}
 	inner    = composite{name: "inner"}
 	vecDot   = composite{name: "linalg_vecdot"}
-	bilinear = composite{name: "bilinear"}
+	bilinear = composite{name: "bilinear", wide: true, as: "bilinear"}
 )
 
 // plusScaled is beta*c + alpha*product; c is not read if beta is 0.

@@ -118,7 +118,7 @@ func Mark(_ training.Key, h Block, u memmeter.Use, by oplabel.Label) {
 	}
 }
 
-// MarkState is Mark for the state that the optimizer op keeps for a parameter, whose block is of.
+// MarkState is Mark for the state that the optimizer op keeps for a parameter, whose block is of. It is for packages of this module.
 func MarkState(_ training.Key, h, of Block, op string) {
 	for _, m := range h.meters() {
 		l := m.Label(uint64(of.ptr))

@@ -29,7 +29,8 @@ func Ones(e Exec, dt DType, shape ...int) (*Tensor, error) {
 }
 
 // Full makes a tensor of copies of value. Integer types take its integral part, which int64 must hold; bool takes "not 0". Floating-point types refuse
-// finite values beyond their largest number, as -1e9 of float16, and take infinities, here and in all that puts numbers into tensors.
+// finite values beyond their largest number, as -1e9 of float16, and take infinities, here and in all that puts one number into tensors. As in PyTorch that goes for
+// numbers too that would be rounded to the largest one, as 65519 of float16: FromSliceAs rounds them.
 func Full(e Exec, value float64, dt DType, shape ...int) (*Tensor, error) {
 	return filled("Full", e, value, dt, shape)
 }

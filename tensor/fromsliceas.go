@@ -8,8 +8,9 @@ import (
 )
 
 // FromSliceAs is FromSlice with elements of type dt (torch.tensor(data, dtype=dt)). Each number is rounded to dt once, to nearest even; to int64, int32 and uint8
-// towards 0. Of bool, what is not 0 is true, NaN too. A number that dt cannot hold is a ValueError that names it and its place, and no tensor is made: NaN,
-// infinities and what is beyond the type's range among integers, negative numbers of uint8 too, and finite numbers beyond the largest one of a floating-point type.
+// towards 0. Of bool, what is not 0 is true, NaN too. A number that dt cannot hold is a ValueError that names it and its place, and no tensor is made: for integers NaN,
+// infinities and what is beyond the type's range, which is checked before the fraction is cut off, so that 255.5 and -0.5 are no uint8; for a floating-point type finite
+// numbers that would be rounded to an infinity, as 65520 in float16, where 65519 is 65504.
 // Data of dt's own type is taken as it is. Numbers are converted on the host, before the copy.
 func FromSliceAs[T Element](e Exec, dt DType, data []T, shape ...int) (*Tensor, error) {
 	const name = "FromSliceAs"
@@ -78,6 +79,8 @@ func recast[R rawbytes.Number, T Element](name string, dt DType, data []T, real 
 		bad = convertReals(dt, out, d, func(v Float16Bits) float64 { return float64(v.Float32()) }, real)
 	case []BFloat16Bits:
 		bad = convertReals(dt, out, d, func(v BFloat16Bits) float64 { return float64(v.Float32()) }, real)
+	case []int:
+		bad = convertIntegers(dt, out, rawbytes.Int64s(d), func(v int64) int64 { return v }, whole)
 	case []int64:
 		bad = convertIntegers(dt, out, d, func(v int64) int64 { return v }, whole)
 	case []int32:
@@ -109,7 +112,7 @@ func convertReals[R rawbytes.Number, T Element](dt DType, out []R, data []T, wid
 func convertIntegers[R rawbytes.Number, T Element](dt DType, out []R, data []T, widen func(T) int64, convert func(int64) R) int {
 	for i, x := range data {
 		n := widen(x)
-		if dt != Int64 && dt.IsInteger() && !holds(dt, float64(n)) || dt == Float16 && (n > 65504 || n < -65504) {
+		if dt != Int64 && dt.IsInteger() && !holds(dt, float64(n)) || dt == Float16 && (n >= 65520 || n <= -65520) {
 			return i
 		}
 		out[i] = convert(n)
@@ -117,7 +120,8 @@ func convertIntegers[R rawbytes.Number, T Element](dt DType, out []R, data []T, 
 	return -1
 }
 
-// bounds are what finite numbers of a type are at least, and less than. Integers have none with a fraction beyond the last.
+// bounds are what numbers that a type holds are at least, and less than. Integers have none with a fraction beyond the last; of floating-point types
+// the end is halfway to what would be the number after the largest, and is rounded to an infinity.
 func bounds(dt DType) (lo, end float64) {
 	after := func(v float64) float64 { return math.Nextafter(v, math.Inf(1)) }
 	switch dt {
@@ -128,7 +132,17 @@ func bounds(dt DType) (lo, end float64) {
 	case Uint8:
 		return 0, after(math.MaxUint8)
 	}
-	return -largest(dt), after(largest(dt))
+	switch dt {
+	case Float16:
+		end = 65520
+	case BFloat16:
+		end = 0x1.ffp127
+	case Float32:
+		end = 0x1.ffffffp127
+	default:
+		end = math.Inf(1)
+	}
+	return -math.Nextafter(end, 0), end
 }
 
 // rangeOf says in words what numbers a type takes.

@@ -30,6 +30,7 @@ func TestFromSliceAs_TakesEveryTypeIntoEveryOther(t *testing.T) {
 		require.Equal(t, want, as(t, dt, 0.0, 1, 2, 100))
 		require.Equal(t, want, as[float32](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as[int64](t, dt, 0, 1, 2, 100))
+		require.Equal(t, want, as[int](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as[int32](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as[uint8](t, dt, 0, 1, 2, 100))
 		require.Equal(t, want, as(t, dt, tensor.Float16Of(0), tensor.Float16Of(1), tensor.Float16Of(2), tensor.Float16Of(100)))
@@ -142,6 +143,18 @@ func refusedAs[T tensor.Element](t *testing.T, dt tensor.DType, want string, v T
 	}
 }
 
+// What is nearer to the largest number of a type than to what would be the next one is rounded to it, as torch.tensor does.
+func TestFromSliceAs_RoundsToTheLargestNumber(t *testing.T) {
+	require.Equal(t, []float64{65504, -65504, 65504}, as(t, tensor.Float16, 65519.0, -65519.0, math.Nextafter(65520, 0)))
+	require.Equal(t, []float64{65504, -65504}, as[int64](t, tensor.Float16, 65519, -65519))
+	require.Equal(t, []float64{65504}, as[float32](t, tensor.Float16, 65519))
+	for dt, end := range map[tensor.DType]float64{tensor.BFloat16: 0x1.ffp127, tensor.Float32: 0x1.ffffffp127} {
+		most := largestOf[dt]
+		require.Equal(t, []float64{most, -most, most}, as(t, dt, math.Nextafter(end, 0), -math.Nextafter(end, 0), math.Nextafter(most, end)), dt)
+	}
+	require.Equal(t, []float64{math.MaxFloat32}, as(t, tensor.Float32, 3.4028235e38))
+}
+
 func TestFromSliceAs_RefusesWhatTheTypeCannotHold(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e30, -1e30} {
 		for _, dt := range []tensor.DType{tensor.Int64, tensor.Int32, tensor.Uint8} {
@@ -159,13 +172,16 @@ func TestFromSliceAs_RefusesWhatTheTypeCannotHold(t *testing.T) {
 	refusedAs(t, tensor.Int32, "element 0 is -2147483649; ", int64(-1<<31-1))
 	refusedAs(t, tensor.Int32, "int32 holds ", 2147483647.5)
 	refusedAs(t, tensor.Int64, "int64 holds -9223372036854775808 to 9223372036854775807", 0x1p63)
-	refusedAs(t, tensor.Float16, "element 0 is 65505; the largest number of float16 is 65504", int64(65505))
-	refusedAs(t, tensor.Float16, "element 0 is -65505; ", int64(-65505))
+	refusedAs(t, tensor.Uint8, "element 0 is 300; uint8 holds 0 to 255", 300)
+	refusedAs(t, tensor.Float16, "element 0 is 65520; the largest number of float16 is 65504", int64(65520))
+	refusedAs(t, tensor.Float16, "element 0 is -65520; ", int64(-65520))
+	refusedAs(t, tensor.Float16, "element 0 is 65520; ", 65520.0)
 	refusedAs(t, tensor.Float16, "element 0 is -1e+09; ", -1e9)
 	refusedAs(t, tensor.Float16, "element 0 is 1e+09; ", float32(1e9))
 	refusedAs(t, tensor.Float16, "element 0 is 65536; ", tensor.BFloat16Of(65536))
 	refusedAs(t, tensor.BFloat16, "element 0 is 3.4e+38; ", 3.4e38)
-	refusedAs(t, tensor.Float32, "the largest number of float32 is ", math.Nextafter(math.MaxFloat32, 1e40))
+	refusedAs(t, tensor.BFloat16, "the largest number of bfloat16 is ", 0x1.ffp127)
+	refusedAs(t, tensor.Float32, "element 0 is 3.4028235677973366e+38; the largest number of float32 is ", 0x1.ffffffp127)
 
 	b := onHost(t)
 	_, err := tensor.FromSliceAs(b.Exec, tensor.Uint8, []float64{1, 2, 3, 300, 400})

@@ -6,9 +6,9 @@ import (
 	"github.com/cistern-ml/cistern/internal/rawbytes"
 )
 
-// Element lists the Go types that host data comes in, one for each DType.
+// Element lists the Go types that host data comes in, one for each DType, and int, which is int64 on all systems that are supported.
 type Element interface {
-	float32 | float64 | int64 | int32 | uint8 | bool | Float16Bits | BFloat16Bits
+	float32 | float64 | int | int64 | int32 | uint8 | bool | Float16Bits | BFloat16Bits
 }
 
 // dtypeOf is the DType of T.
@@ -19,7 +19,7 @@ func dtypeOf[T Element]() DType {
 		return Float32
 	case float64:
 		return Float64
-	case int64:
+	case int, int64:
 		return Int64
 	case int32:
 		return Int32
@@ -40,6 +40,8 @@ func bytesOf[T Element](data []T) []byte {
 		return rawbytes.Of(d)
 	case []float64:
 		return rawbytes.Of(d)
+	case []int:
+		return rawbytes.Of(rawbytes.Int64s(d))
 	case []int64:
 		return rawbytes.Of(d)
 	case []int32:

@@ -34,6 +34,7 @@ func TestFromSlice_AndToSliceKeepEveryType(t *testing.T) {
 	roundTrip(t, tensor.Float32, []float32{1, -2.5, 3, float32(math.Inf(1))})
 	roundTrip(t, tensor.Float64, []float64{1, -2.5, 3, math.Pi})
 	roundTrip(t, tensor.Int64, []int64{1, math.MaxInt64, math.MinInt64, -4})
+	roundTrip(t, tensor.Int64, []int{1, math.MaxInt64, math.MinInt64, -4})
 	roundTrip(t, tensor.Int32, []int32{1, math.MaxInt32, math.MinInt32, -4})
 	roundTrip(t, tensor.Uint8, []uint8{0, 255, 3, 4, 5, 6})
 	roundTrip(t, tensor.Bool, []bool{true, false, false, true})

@@ -15,7 +15,7 @@ func Mark(key training.Key, t *Tensor, u memmeter.Use, by oplabel.Label) {
 	}
 }
 
-// MarkState is Mark for the state that the optimizer op keeps for a parameter of.
+// MarkState is Mark for the state that the optimizer op keeps for a parameter of. It is for packages of this module.
 func MarkState(key training.Key, t, of *Tensor, op string) {
 	b, ok := t.held()
 	p, _ := of.held()
@@ -24,7 +24,7 @@ func MarkState(key training.Key, t, of *Tensor, op string) {
 	}
 }
 
-// MarkSaved tells the meters of t's allocator that an operation saves the memory for backward.
+// MarkSaved tells the meters of t's allocator that an operation saves the memory for backward. It is for packages of this module.
 func MarkSaved(key training.Key, t *Tensor, by oplabel.Label) {
 	if b, ok := t.held(); ok {
 		memory.MarkSaved(key, b, by)

@@ -11,7 +11,7 @@ import (
 type Upsample struct {
 	Size         []int
 	Scale        []float64
-	AlignCorners bool // bilinear alone: the centres of the corners of image and result are the same
+	AlignCorners bool // not of nearest neighbours: the centres of the corners of image and result are the same
 	// RecomputeScale takes the distance of results from the sizes, not from Scale: they differ where a size was rounded down.
 	RecomputeScale bool
 }

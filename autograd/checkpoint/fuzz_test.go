@@ -34,7 +34,7 @@ func newFuzzed(t testing.TB) *fuzzed {
 	for _, p := range model.Parameters() {
 		g, err := tensor.Ones(p.Tensor().Exec(), tensor.Float32, p.Shape()...)
 		require.NoError(t, err)
-		p.SetGrad(g)
+		require.NoError(t, p.SetGrad(g))
 	}
 	require.NoError(t, adam.Step())
 	require.NoError(t, sgd.Step())

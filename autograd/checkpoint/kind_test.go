@@ -44,7 +44,7 @@ func everyKind(t *testing.T) map[string]checkpoint.Section {
 		for _, p := range model.Parameters() {
 			g, err := tensor.Ones(p.Tensor().Exec(), tensor.Float32, p.Shape()...)
 			require.NoError(t, err)
-			p.SetGrad(g)
+			require.NoError(t, p.SetGrad(g))
 		}
 		require.NoError(t, o.Step())
 		o.ZeroGrad()

@@ -34,7 +34,7 @@ func TestOptimizer_KeepsTheStateOfLBFGS(t *testing.T) {
 			sum, grad[i] = sum+v*v*v*v/2, 2*v*v*v
 		}
 		g, err := tensor.FromSlice(e, grad)
-		p.SetGrad(g)
+		require.NoError(t, p.SetGrad(g))
 		return sum, err
 	}
 	defer p.ZeroGrad()

@@ -29,7 +29,7 @@ func TestErrors_NameAFileOnce(t *testing.T) {
 	}{
 		"read what is not there":     {absent, step().ReadFile(ctx, absent), "open"},
 		"read a folder":              {dir, step().ReadFile(ctx, dir), "read"},
-		"write where no folder is":   {absent, step().WriteFile(ctx, absent), "find"},
+		"write where no folder is":   {absent, step().WriteFile(ctx, absent), ": find its folder: no such file or directory"},
 		"write to a folder":          {dir, step().WriteFile(ctx, dir), "write"},
 		"write to a long name":       {long, step().WriteFile(ctx, long), "find"},
 		"write to a link to no file": {link, step().WriteFile(ctx, link), "find"},

@@ -14,13 +14,17 @@ import (
 // Its values are set in place, where the tensor is, and it stays the program's. The file must have its shape and its type: here nothing is converted, because
 // nobody would see what is lost. A tensor whose elements share addresses, as of Expand, cannot be read into. What is wrong is found before anything changes.
 //
+// The section is of t as it was given to Add. A program that puts another tensor into its variable, as mean = next, has still t written, which is an error once it is
+// released: write the new values into t (CopyFrom), or use Tensors, which looks into its map each time.
+//
 //	c.Add("advantages", checkpoint.Tensor(mean))
 func Tensor(t *tensor.Tensor) Section {
 	return tensors{map[string]*tensor.Tensor{"value": t}, true}
 }
 
 // Tensors is the section of several tensors by names of their own, as Tensor is that of one: in the file they are "SECTION.NAME". The map is looked at whenever
-// a file is written or read, so that a program may put other tensors into it; the file must have as many, with the same names.
+// a file is written or read, so that a program may put other tensors into it; the file must have as many, with the same names. Tensors that are as long as the file says,
+// as of a replay buffer that grows, are read by nn.ReadTensors of "SECTION.NAME".
 //
 //	replay := map[string]*tensor.Tensor{"states": states, "rewards": rewards}
 //	c.Add("replay", checkpoint.Tensors(replay))

@@ -35,19 +35,22 @@ func NewArray[T tensor.Element](elements []T, shape ...int) (Array, error) {
 		return Array{}, &tensor.ShapeError{Op: "NewArray", Shapes: []tensor.Shape{s}, Detail: fmt.Sprintf("%d elements do not make this shape", len(elements))}
 	}
 	dt, bytes := memoryOf(elements)
-	return Array{dtype: dt, shape: s, elements: elements, bytes: bytes}, nil
+	return Array{dtype: dt, shape: s, elements: kept(elements), bytes: bytes}, nil
 }
 
 // Scalar makes an array without dimensions, such as the class of an example.
 func Scalar[T tensor.Element](v T) Array {
 	elements := []T{v}
 	dt, bytes := memoryOf(elements)
-	return Array{dtype: dt, shape: tensor.Shape{}, elements: elements, bytes: bytes}
+	return Array{dtype: dt, shape: tensor.Shape{}, elements: kept(elements), bytes: bytes}
 }
 
 // Elements is the slice of which the array was made. It is a *tensor.DTypeError if the array has another type.
 func Elements[T tensor.Element](a Array) ([]T, error) {
 	s, ok := a.elements.([]T)
+	if whole, also := a.elements.([]int64); !ok && also {
+		s, ok = any(rawbytes.Ints(whole)).([]T)
+	}
 	if !ok {
 		dt, _ := memoryOf([]T(nil))
 		return nil, &tensor.DTypeError{Op: "Elements", DTypes: []tensor.DType{a.dtype, dt}, Detail: "the slice is not of the array's type"}
@@ -96,6 +99,14 @@ func (a Array) given() error {
 	return nil
 }
 
+// kept is a slice as an Array has it: one Go type for each DType.
+func kept[T tensor.Element](s []T) any {
+	if ints, ok := any(s).([]int); ok {
+		return rawbytes.Int64s(ints)
+	}
+	return s
+}
+
 // memoryOf is the type of the elements and their memory; of bools, which have bit patterns that are no values, a copy.
 func memoryOf[T tensor.Element](s []T) (tensor.DType, []byte) {
 	switch d := any(s).(type) {
@@ -103,6 +114,8 @@ func memoryOf[T tensor.Element](s []T) (tensor.DType, []byte) {
 		return tensor.Float32, rawbytes.Of(d)
 	case []float64:
 		return tensor.Float64, rawbytes.Of(d)
+	case []int:
+		return tensor.Int64, rawbytes.Of(rawbytes.Int64s(d))
 	case []int64:
 		return tensor.Int64, rawbytes.Of(d)
 	case []int32:

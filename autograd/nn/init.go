@@ -53,12 +53,12 @@ func Normal(mean, std float64) autograd.Initializer {
 
 // XavierUniform starts uniform in ±gain*sqrt(6/(fan in + fan out)) (Glorot and Bengio, 2010).
 func XavierUniform(gain float64) autograd.Initializer {
-	return byFan(func(in, out float64) autograd.Initializer { return symmetric(gain * math.Sqrt(6/(in+out))) })
+	return byFan("XavierUniform", gain, func(in, out float64) autograd.Initializer { return symmetric(gain * math.Sqrt(6/(in+out))) })
 }
 
 // XavierNormal starts normal with standard deviation gain*sqrt(2/(fan in + fan out)).
 func XavierNormal(gain float64) autograd.Initializer {
-	return byFan(func(in, out float64) autograd.Initializer { return Normal(0, gain*math.Sqrt(2/(in+out))) })
+	return byFan("XavierNormal", gain, func(in, out float64) autograd.Initializer { return Normal(0, gain*math.Sqrt(2/(in+out))) })
 }
 
 // Fan says which fan an initializer goes by.
@@ -79,21 +79,24 @@ func (f Fan) of(in, out float64) float64 {
 
 // KaimingUniform starts uniform in ±gain*sqrt(3/fan) (He et al., 2015).
 func KaimingUniform(fan Fan, gain float64) autograd.Initializer {
-	return byFan(func(in, out float64) autograd.Initializer { return symmetric(gain * math.Sqrt(3/fan.of(in, out))) })
+	return byFan("KaimingUniform", gain, func(in, out float64) autograd.Initializer { return symmetric(gain * math.Sqrt(3/fan.of(in, out))) })
 }
 
 // KaimingNormal starts normal with standard deviation gain/sqrt(fan).
 func KaimingNormal(fan Fan, gain float64) autograd.Initializer {
-	return byFan(func(in, out float64) autograd.Initializer { return Normal(0, gain/math.Sqrt(fan.of(in, out))) })
+	return byFan("KaimingNormal", gain, func(in, out float64) autograd.Initializer { return Normal(0, gain/math.Sqrt(fan.of(in, out))) })
 }
 
 func symmetric(bound float64) autograd.Initializer { return Uniform(-bound, bound) }
 
-// byFan makes an initializer that depends on the fans of the shape. Shapes of fewer than two dimensions have none.
-func byFan(choose func(in, out float64) autograd.Initializer) autograd.Initializer {
+// byFan makes an initializer, called name, that depends on the fans of the shape. Shapes of fewer than two dimensions have none.
+func byFan(name string, gain float64, choose func(in, out float64) autograd.Initializer) autograd.Initializer {
 	return func(e tensor.Exec, gen *tensor.Generator, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+		if !(gain >= 0 && gain <= math.MaxFloat64) {
+			return nil, argumentErr(name, "a gain of %v; it must be at least 0, and finite", gain)
+		}
 		if len(shape) < 2 {
-			return nil, argumentErr("initializer", "fan in and fan out of %s, which has fewer than two dimensions", tensor.Shape(shape))
+			return nil, argumentErr(name, "fan in and fan out of %s, which has fewer than two dimensions", tensor.Shape(shape))
 		}
 		if tensor.Shape(shape).Len() == 0 {
 			return tensor.Empty(e, dt, shape...)

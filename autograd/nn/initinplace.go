@@ -14,8 +14,10 @@ import (
 // nil from a generator whose seed is new in each process, and are those that To draws by init from a generator in the same state. The new value is made beside the
 // old one before anything is written: if that fails, p is as it was.
 //
-// A p without a value is a *autograd.ParameterError: before To, WeightInit and BiasInit say how it starts. An init that is nil is an *ArgumentError, and a result of another
-// shape, type or device a *tensor.ShapeError, *tensor.DTypeError or *tensor.DeviceError. Init between a forward pass that used p and its backward pass is a *autograd.ModifiedError there.
+// A p without a value is a *autograd.ParameterError: before To, WeightInit and BiasInit say how it starts, and what is parametrized, as by WeightNorm, starts by way of its
+// originals. An init that is nil is an *ArgumentError, and a result of another
+// shape, type or device a *tensor.ShapeError, *tensor.DTypeError or *tensor.DeviceError. Init between a forward pass that saved p's value and its backward pass is a *autograd.ModifiedError there; where
+// nothing has saved it, as a bias that is added, the pass goes on as if p had not changed.
 // The padding row of an embedding is a row like the others, as in PyTorch.
 //
 //	for _, p := range model.Parameters() {
@@ -34,7 +36,7 @@ func Init(p *autograd.Parameter, init autograd.Initializer, gen *tensor.Generato
 	case p.Err() != nil:
 		return p.Err()
 	case t == nil:
-		return errors.WithMessage(&autograd.ParameterError{Name: p.Name(), Shape: p.Shape(), Detail: "call To first, or say by WeightInit and BiasInit how it starts"}, "nn: Init")
+		return errors.WithMessage(&autograd.ParameterError{Name: p.Name(), Shape: p.Shape(), Detail: whyUnset(p)}, "nn: Init")
 	case init == nil:
 		return argumentErr(call, "the initializer of %s is nil", excerpt.Quote(p.Name()))
 	case gen == nil:
@@ -52,9 +54,17 @@ func Init(p *autograd.Parameter, init autograd.Initializer, gen *tensor.Generato
 		err = pair{average: t, from: value}.inOrder(func() error { return t.CopyFrom(value) })
 	}
 	if err != nil {
-		return errors.WithMessagef(err, "nn: Init: parameter %s", excerpt.Of(p.Name()))
+		return errors.WithMessagef(err, "nn: Init: parameter %s", excerpt.Quote(p.Name()))
 	}
 	return nil
+}
+
+// whyUnset says what to do about a parameter that has no value to be written over.
+func whyUnset(p *autograd.Parameter) string {
+	if from := p.ComputedFrom(); len(from) > 0 {
+		return "it is parametrized, and computed from " + excerpt.List(from) + ": initialise these, or RemoveParametrization first"
+	}
+	return "call To first, or say by WeightInit and BiasInit how it starts"
 }
 
 // alike refuses values that an initializer must not return for t.

@@ -40,7 +40,7 @@ func TestInit_LeavesAllButTheValue(t *testing.T) {
 	m := nn.Sequential(embed, head)
 	r.place(m)
 	p := embed.Weight
-	p.SetGrad(r.tensor([]float32{1, 2, 3, 4, 5, 6}, 3, 2).Retain())
+	require.NoError(t, p.SetGrad(r.tensor([]float32{1, 2, 3, 4, 5, 6}, 3, 2).Retain()))
 	p.SetRequiresGrad(false)
 	view, err := p.Tensor().Select(0, 1)
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestInit_RefusesWhatItCannotDo(t *testing.T) {
 	var argument *nn.ArgumentError
 	require.ErrorAs(t, nn.Init(l.Weight, nil, nil), &argument)
 	require.ErrorAs(t, nn.Init(l.Bias, nn.XavierUniform(1), nil), &argument, "a bias has no fans")
-	require.ErrorContains(t, nn.Init(l.Bias, nn.XavierUniform(1), nil), "nn: Init: parameter bias: ")
+	require.ErrorContains(t, nn.Init(l.Bias, nn.XavierUniform(1), nil), `nn: Init: parameter "bias": nn: XavierUniform: fan in and fan out of [3]`)
 	var shape *tensor.ShapeError
 	var dtype *tensor.DTypeError
 	var released *tensor.ReleasedError
@@ -111,6 +111,32 @@ func TestInit_RefusesWhatItCannotDo(t *testing.T) {
 	}, nil), mistake)
 	require.Equal(t, before, valuesOf(t, l.Weight))
 	require.Equal(t, held, r.allocated())
+}
+
+func TestInit_OfAParametrizedWeightNamesItsOriginals(t *testing.T) {
+	r := onHost(t)
+	l := nn.Linear(2, 3)
+	require.NoError(t, nn.WeightNorm(l))
+	r.place(l)
+	c, err := nn.Clone(l)
+	require.NoError(t, err)
+	defer c.Release()
+	const originals = "parametrizations.weight.original0, parametrizations.weight.original1"
+	for _, l := range []*nn.LinearLayer{l, c} {
+		var absent *autograd.ParameterError
+		err = nn.Init(l.Weight, nn.Zeros, nil)
+		require.ErrorAs(t, err, &absent)
+		require.EqualError(t, err, `nn: Init: parameter "weight" [3, 2] has no tensor: it is parametrized, and computed from `+originals+`: initialise these, or RemoveParametrization first`)
+		_, err = nn.ParametersToVector([]*autograd.Parameter{l.Weight})
+		require.ErrorContains(t, err, `parameter 0, "weight", has no memory: it is parametrized: take `+originals)
+		g := r.graph()
+		g.Param(l.Weight)
+		require.ErrorContains(t, g.Err(), "it is parametrized: its module computes it from "+originals)
+		g.Release()
+	}
+	require.NoError(t, nn.RemoveParametrization(l, "weight"))
+	require.Empty(t, l.Weight.ComputedFrom())
+	require.NoError(t, nn.Init(l.Weight, nn.Zeros, nil))
 }
 
 // Each driver call fails in turn: nothing is kept, and the value's own memory stays.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -72,6 +73,11 @@ func Parametrize(m Module, name string, p Parametrization) error {
 		}
 		weight.Release()
 	}
+	from := make([]string, len(q.originals))
+	for i, o := range q.originals {
+		from[i] = "parametrizations." + name + "." + o.Name()
+	}
+	autograd.MarkComputed(training.Key{}, weight, from)
 	b.parametrized = append(slices.Clone(b.parametrized), q)
 	return nil
 }
@@ -140,6 +146,7 @@ func RemoveParametrization(m Module, name string) error {
 		}
 	}
 	q.weight.SetRequiresGrad(q.originals[0].RequiresGrad())
+	autograd.MarkComputed(training.Key{}, q.weight, nil)
 	b.parametrized = slices.DeleteFunc(slices.Clone(b.parametrized), func(k *parametrized) bool { return k == q })
 	release(q)
 	return nil

@@ -212,6 +212,17 @@ func (d *rnnDirection) weights(g *autograd.Graph, l describedLayer) autograd.Rec
 // kind is the name of the constructor.
 func (l *RNNLayer) kind() string { return l.unit.String() }
 
+// castAs is the operation that the steps are for autocasting, which takes all of a layer for one.
+func (l *RNNLayer) castAs() string {
+	switch {
+	case l.unit != plainUnits:
+		return strings.ToLower(l.kind())
+	case l.config.relu:
+		return "rnn_relu_cell"
+	}
+	return "rnn_tanh_cell"
+}
+
 // perLayer is the number of directions.
 func (l *RNNLayer) perLayer() int {
 	if l.config.bidirectional {
@@ -304,6 +315,10 @@ func (l *RNNLayer) run(x *autograd.Variable, lengths []int, h, c *autograd.Varia
 		x = x.Transpose(0, 1)
 	}
 	ends := lastStates{padding: paddingOf(g, x, lengths)}
+	if ends.padding != nil { // before it is cleared, which makes another of its size
+		x = g.CastFor(l.castAs(), x)[0]
+		ends.padding.zero = g.Zeros(x.DType())
+	}
 	x = ends.padding.cleared(x)
 	for k := range l.config.layers {
 		x = l.layer(g, k, x, h, c, &ends)

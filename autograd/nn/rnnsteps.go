@@ -17,6 +17,9 @@ func (l *RNNLayer) steps(x, h, c *autograd.Variable, d *rnnDirection, p *padding
 		failed := g.Refuse(strings.ToLower(l.kind()), shapeError(l.String(), x, "the sequence has no steps"), x)
 		return failed, failed, c
 	}
+	cast := g.CastFor(l.castAs(), x, h, c, w.IH, w.HH, w.BiasIH, w.BiasHH, hr)
+	x, h, c, hr = cast[0], cast[1], cast[2], cast[7]
+	w = autograd.RecurrentWeights{IH: cast[3], HH: cast[4], BiasIH: cast[5], BiasHH: cast[6]}
 	fromInputs := x.Linear(w.IH, w.BiasIH) // of all steps at once
 	outs := make([]*autograd.Variable, n)
 	for i := range outs {
@@ -77,12 +80,9 @@ func paddingOf(g *autograd.Graph, x *autograd.Variable, lengths []int) *padding 
 	for i := range inside {
 		inside[i] = i/len(lengths) < lengths[i%len(lengths)]
 	}
-	return &padding{
-		inside: g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
-			return tensor.FromSlice(e.Owned(), inside, steps, len(lengths), 1)
-		}),
-		zero: g.Zeros(x.DType()),
-	}
+	return &padding{inside: g.New(func(e tensor.Exec) (*tensor.Tensor, error) {
+		return tensor.FromSlice(e.Owned(), inside, steps, len(lengths), 1)
+	})}
 }
 
 // cleared is x with zeros in its padding: what is there, a NaN among others, reaches nothing.

@@ -80,10 +80,18 @@ func vectorOf(call string, ps []*autograd.Parameter) error {
 	for i, p := range ps {
 		switch {
 		case p == nil || p.Tensor() == nil:
-			return argumentErr(call, "parameter %d, %s, has no memory: call To first", i, excerpt.Of(p.Name()))
+			return argumentErr(call, "parameter %d, %s, has no memory: %s", i, excerpt.Quote(p.Name()), unmade(p))
 		case p.Tensor().DType() != ps[0].Tensor().DType():
 			return &tensor.DTypeError{Op: call, DTypes: []tensor.DType{ps[0].Tensor().DType(), p.Tensor().DType()}, Detail: "the parameters have different types"}
 		}
 	}
 	return nil
+}
+
+// unmade says what to do about a parameter that has no memory.
+func unmade(p *autograd.Parameter) string {
+	if from := p.ComputedFrom(); len(from) > 0 {
+		return "it is parametrized: take " + excerpt.List(from) + ", of which it is computed"
+	}
+	return "call To first"
 }

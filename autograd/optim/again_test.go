@@ -21,7 +21,7 @@ func TestStep_TakesTheMemoryOfAllGroupsBeforeItChangesAParameter(t *testing.T) {
 	for _, x := range []*autograd.Parameter{p, q} {
 		grad, err := tensor.Ones(e, tensor.Float32, x.Shape()...)
 		require.NoError(t, err)
-		x.SetGrad(grad)
+		require.NoError(t, x.SetGrad(grad))
 		defer x.ZeroGrad()
 	}
 	before := floats(t, p.Tensor())
@@ -48,7 +48,7 @@ func TestStep_RefusesAParameterThatIsNotContiguousByItsName(t *testing.T) {
 	defer p.Release()
 	grad, err := tensor.Ones(e, tensor.Float32, 3, 2)
 	require.NoError(t, err)
-	p.SetGrad(grad)
+	require.NoError(t, p.SetGrad(grad))
 	opt := optim.Adam(params{p})
 	base := alloc.Stats().AllocatedBytes.All.Current
 	require.EqualError(t, opt.Step(), `optim: Adam: parameter "decoder.weight": tensor: Step: [3, 2]: the value has strides [1 3], and optimizers need it contiguous: make the parameter of its Clone`)

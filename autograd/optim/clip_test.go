@@ -20,7 +20,7 @@ func withGradients(t *testing.T, e tensor.Exec, dt tensor.DType) params {
 	for i, v := range []float64{3, 4} {
 		grad, err := tensor.Full(e, v, dt, 1)
 		require.NoError(t, err)
-		ps[i].SetGrad(grad)
+		require.NoError(t, ps[i].SetGrad(grad))
 	}
 	return ps
 }
@@ -110,7 +110,7 @@ func TestClipGradNorm_OfGradientsOnTwoStreams_IsOneNorm(t *testing.T) {
 	ps := withGradients(t, e, tensor.Float64)
 	moved, err := tensor.Full(other, 12, tensor.Float64, 1)
 	require.NoError(t, err)
-	ps[2].SetGrad(moved)
+	require.NoError(t, ps[2].SetGrad(moved))
 	norm, err := optim.ClipGradNorm(ps, 1.3)
 	require.NoError(t, err)
 	require.InDelta(t, 13, norm, 1e-12)

@@ -39,7 +39,7 @@ func setMatrixGradient(t *testing.T, e tensor.Exec, p *autograd.Parameter, step,
 	setGradient(t, e, q, step, i)
 	g, err := q.Grad().Reshape(p.Shape()...)
 	require.NoError(t, err)
-	p.SetGrad(g)
+	require.NoError(t, p.SetGrad(g))
 }
 
 func TestMuon_GivesTheNumbersOfTheReference(t *testing.T) {

@@ -93,7 +93,7 @@ func fuzzedOptimizer(t testing.TB, e tensor.Exec, make func(ps []*autograd.Param
 		g, err := tensor.Ones(e, tensor.Float32, n)
 		require.NoError(t, err)
 		p := autograd.NewParameter("p", v)
-		p.SetGrad(g)
+		require.NoError(t, p.SetGrad(g))
 		ps = append(ps, p)
 	}
 	o := make(ps)

@@ -87,7 +87,9 @@ func (w *walk) closure() (float64, error) {
 	grad := make([]float64, len(x))
 	loss := w.f(x, grad)
 	for _, p := range w.ps {
-		p.SetGrad(w.tensor(p.Tensor().DType(), grad[:p.Len()], p.Shape()...))
+		if err := p.SetGrad(w.tensor(p.Tensor().DType(), grad[:p.Len()], p.Shape()...)); err != nil {
+			return 0, err
+		}
 		grad = grad[p.Len():]
 	}
 	return loss, nil

@@ -66,7 +66,7 @@ func TestStep_OfAParameterThatWasMovedNamesIt(t *testing.T) {
 	with := func() {
 		g, err := tensor.Ones(e, tensor.Float32, 1)
 		require.NoError(t, err)
-		p.SetGrad(g)
+		require.NoError(t, p.SetGrad(g))
 	}
 	opt := optim.Adam(params{p})
 	defer opt.Release()

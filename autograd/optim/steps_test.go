@@ -55,7 +55,7 @@ func setGradient(t *testing.T, e tensor.Exec, p *autograd.Parameter, step, i int
 	defer wide.Release()
 	grad, err := wide.To(p.Tensor().DType())
 	require.NoError(t, err)
-	p.SetGrad(grad)
+	require.NoError(t, p.SetGrad(grad))
 }
 
 type params = []*autograd.Parameter

@@ -203,7 +203,9 @@ func stepped(name string, matrices float64, make func(p []*autograd.Parameter) *
 		}
 		p := autograd.NewParameter("x", x.Retain()) // takes it over, as SetGrad does
 		s.later(p.Release)
-		p.SetGrad(g.Retain())
+		if err := p.SetGrad(g.Retain()); err != nil {
+			return nil, err
+		}
 		o := make([]*autograd.Parameter{p})
 		s.later(o.Release)
 		return o.Step, nil

@@ -617,8 +617,11 @@ func (w *world) parameter(depth int) value {
 	w.keep(reflect.ValueOf(p))
 	if w.chance(0.5) {
 		grad, more := w.fresh(w.exec, tensor.Float32, shape)
-		p.SetGrad(grad)
-		text += ", SetGrad(" + more + ")"
+		if p.SetGrad(grad) == nil {
+			text += ", SetGrad(" + more + ")"
+		} else {
+			grad.Release()
+		}
 	}
 	return valueOf(p, "NewParameter(%s)", text)
 }

@@ -84,9 +84,10 @@ func (r *replacement) locate(path string) error {
 		if dir == "" {
 			dir = "."
 		}
-		dir, err := r.sys.EvalSymlinks(dir)
+		folder := dir
+		dir, err := r.sys.EvalSymlinks(folder)
 		if err != nil {
-			return &Error{"find", path, err}
+			return &Error{"find", filepath.Clean(folder), err}
 		}
 		r.dir, r.base = dir, base
 		info, err := r.sys.Lstat(r.target())

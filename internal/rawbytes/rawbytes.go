@@ -16,3 +16,11 @@ func Of[T Number](s []T) []byte {
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
 }
+
+// Int64s is s itself as int64, which int is on the systems of package platform.
+func Int64s(s []int) []int64 {
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
+}
+
+// Ints is s itself as int.
+func Ints(s []int64) []int { return unsafe.Slice((*int)(unsafe.Pointer(unsafe.SliceData(s))), len(s)) }

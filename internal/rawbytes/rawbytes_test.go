@@ -7,6 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestInt64s_AreTheSameMemory(t *testing.T) {
+	s := []int{1, -1 << 63, 1<<53 + 1}
+	whole := Int64s(s)
+	require.Equal(t, []int64{1, math.MinInt64, 1<<53 + 1}, whole)
+	whole[0] = 7
+	require.Equal(t, 7, s[0])
+	Ints(whole)[2] = 8
+	require.Equal(t, 8, s[2])
+	require.Empty(t, Int64s(nil))
+	require.Empty(t, Ints([]int64{}))
+}
+
 func TestOf_IsTheMemoryOfTheSlice(t *testing.T) {
 	s := []int32{1, -1}
 	b := Of(s)

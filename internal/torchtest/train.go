@@ -62,7 +62,10 @@ func (r *Runner) trainStep(t *Train, params []*autograd.Parameter, grads []*stri
 		if err != nil {
 			return err
 		}
-		p.SetGrad(g)
+		if err := p.SetGrad(g); err != nil {
+			g.Release()
+			return err
+		}
 	}
 	if err := t.clip(params); err != nil {
 		return err

@@ -49,6 +49,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.Float64s()
 	autograd.Values[float32](v)
 	tensor.ToSlice[float32](t)
+	autograd.Values[int64](v)
+	tensor.ToSlice[int64](t)
 	t.Clone()
 	v.Contiguous()
 	t.IsContiguous()
@@ -107,6 +109,9 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.RepeatInterleave(2, 0)
 	autograd.Cat(vs, 1)
 	autograd.Stack(vs, 0)
+	autograd.PadSequence(vs, false, 0)
+	autograd.PadSequence(vs, true, 0)
+	autograd.UnpadSequence(v, sizes, false)
 	v.Split(2, 1)
 	v.SplitSizes(sizes, 1)
 	v.Chunk(2, 0)
@@ -314,6 +319,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	v.Grad()
 	p.Grad()
 	v.RetainGrad()
+	p.SetGrad(t)
 	_ = autograd.Grad
 	autograd.CreateGraph()
 	v.Take()
@@ -338,6 +344,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	// Modules
 	var _ nn.Base
 	nn.New(m)
+	_ = m.Scopes
+	_ = m.Scope
 	_ = nn.Sequential
 	_ = nn.Identity
 	_ = nn.Linear
@@ -382,6 +390,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = nn.LSTMCell
 	_ = nn.GRUCell
 	_ = nn.RNNCell
+	nn.LSTM(8, 16, nn.Layers(2), nn.Bidirectional(), nn.NoRNNBias(), nn.DropoutBetween(0.1))
+	nn.LSTM(8, 16).ForwardLengths(v, sizes, nil, nil)
 	nn.LSTM(8, 16, nn.BatchFirst())
 	nn.GRU(8, 16, nn.BatchFirst())
 	nn.MultiheadAttention(8, 2, nn.BatchFirst())
@@ -425,6 +435,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	nn.NamedState(m)
 	_ = nn.Load
 	_ = nn.LoadFile
+	nn.WithParameters(g, m, map[string]*autograd.Variable{"0.weight": v}, body)
 	m.RegisterBuffer(p)
 	m.RegisterParameter(p)
 	nn.RegisterForwardHook(m, forwardHook)
