@@ -18,7 +18,7 @@ func TestPadSequence_PutsTheValueBehindShorterSequences(t *testing.T) {
 	defer g.Release()
 	a, b := g.Input(r.tensor([]float64{1, 2, 3, 4}, 2, 2)), g.Input(r.tensor([]float64{5, 6}, 1, 2))
 	none := g.Input(must(tensor.Zeros(r.exec, tensor.Float64, 0, 2)))
-	nan := math.Inf(1)
+	inf := math.Inf(1)
 	for _, c := range []struct {
 		first bool
 		value float64
@@ -27,7 +27,7 @@ func TestPadSequence_PutsTheValueBehindShorterSequences(t *testing.T) {
 	}{
 		{false, 0, tensor.Shape{2, 3, 2}, []float64{1, 2, 5, 6, 0, 0, 3, 4, 0, 0, 0, 0}},
 		{true, 7, tensor.Shape{3, 2, 2}, []float64{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7}},
-		{true, nan, tensor.Shape{3, 2, 2}, []float64{1, 2, 3, 4, 5, 6, nan, nan, nan, nan, nan, nan}},
+		{true, inf, tensor.Shape{3, 2, 2}, []float64{1, 2, 3, 4, 5, 6, inf, inf, inf, inf, inf, inf}},
 	} {
 		v := autograd.PadSequence(vars{a, b, none}, c.first, c.value)
 		require.Equal(t, c.shape, v.Shape())

@@ -56,7 +56,11 @@ func newTuning(s *session.Session, c *checkpoint, o options) (*tuning, error) {
 	}
 	_, params := c.model.adapters()
 	t := &tuning{s, c, o, ids, exec, optim.AdamW(params, optim.LR(o.lr), optim.WeightDecay(0))}
-	return t, s.Trains(c.model, t.opt)
+	if err := s.Trains(c.model, t.opt); err != nil {
+		t.opt.Release()
+		return nil, err
+	}
+	return t, nil
 }
 
 // train takes all steps, or those until Ctrl-C, and returns the loss of each.
