@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode"
@@ -26,6 +27,21 @@ func TestRun_MeasuresTheChosenCases(t *testing.T) {
 		require.Contains(t, r, "cistern_ns")
 		require.InDelta(t, 1, r["threads"], 0)
 	}
+}
+
+// Of all of PyTorch's libraries: torch.set_num_threads is not for that of products.
+func TestStart_LimitsThePeersThreads(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the peer is a shell script here")
+	}
+	dir := t.TempDir()
+	program, said := filepath.Join(dir, "python3"), filepath.Join(dir, "said")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS $OMP_WAIT_POLICY > "+said+"\nexit 1\n"), 0o755))
+	_, err := startOne(program, 3)
+	require.Error(t, err)
+	text, err := os.ReadFile(said)
+	require.NoError(t, err)
+	require.Equal(t, "3 3 PASSIVE\n", string(text))
 }
 
 func TestScript_HasEveryCase(t *testing.T) {

@@ -177,7 +177,8 @@ func start(python string, threads int) (*process, error) {
 
 func startOne(program string, threads int) (*process, error) {
 	p := &process{cmd: exec.Command(program, "-c", script, fmt.Sprint(threads), fmt.Sprint(elements), fmt.Sprint(columns))}
-	p.cmd.Env = append(p.cmd.Environ(), "OMP_WAIT_POLICY=PASSIVE")
+	// torch.set_num_threads leaves OpenBLAS's own threads as they are: products would have all processors, and by processor time what their threads wait.
+	p.cmd.Env = append(p.cmd.Environ(), "OMP_WAIT_POLICY=PASSIVE", fmt.Sprintf("OMP_NUM_THREADS=%d", threads), fmt.Sprintf("OPENBLAS_NUM_THREADS=%d", threads))
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
