@@ -112,6 +112,7 @@ func (v *Variable) Entr() *Variable {
 func (v *Variable) Xlog1py(u *Variable) *Variable {
 	return xlog1py.pair(v, u, nil, func(v, u *Variable) *Variable {
 		none := v.EqScalar(0).And(u.LeScalar(-1).Or(u.EqScalar(math.Inf(1))))
+		u = u.Expand(none.Shape()...) // before its slope, which may be infinite, meets a gradient of no elements
 		return v.Mul(u.Log1p()).MaskedFill(none, 0)
 	})
 }

@@ -66,22 +66,23 @@ func (v *Variable) scatterProd(dim int, index, src *Variable, self bool) *Variab
 	for d := 1; d < keys.Dim(dim); d *= 2 {
 		n := keys.Dim(dim) - d
 		same := keys.Narrow(dim, d, n).Eq(keys.Narrow(dim, 0, n))
-		later := x.Narrow(dim, d, n)
-		rest := Where(same, x.Narrow(dim, 0, n).Mul(later), later)
-		x = Cat([]*Variable{x.Narrow(dim, 0, d), rest}, dim)
+		before := WhereScalar(same, x.Narrow(dim, 0, n), 1) // not the product of both: 0 times a stranger's infinity would be in its gradient
+		x = Cat([]*Variable{x.Narrow(dim, 0, d), before.Mul(x.Narrow(dim, d, n))}, dim)
 	}
+	last := keys.last(dim)
+	x = Where(last, x, x.Detach())
 	if self {
-		x = x.Mul(v.Gather(dim, keys))
+		x = x.Mul(WhereScalar(last, v.Gather(dim, keys), 1))
 	}
-	return v.Scatter(dim, keys, x.onlyLast(dim, keys))
+	return v.Scatter(dim, keys, x)
 }
 
-// onlyLast is v whose gradient reaches the last of each run of equal keys alone, which is the one that Scatter keeps.
-func (v *Variable) onlyLast(dim int, keys *Variable) *Variable {
-	n := keys.Dim(dim) - 1
-	more := keys.Narrow(dim, 1, n).Eq(keys.Narrow(dim, 0, n))
-	last := v.g.Zeros(tensor.Bool, keys.Narrow(dim, n, 1).Shape()...)
-	return Where(Cat([]*Variable{more, last}, dim), v.Detach(), v)
+// last reports of each element of v whether the next one along dim is another: Scatter keeps what is there, and the gradient is that of it alone.
+func (v *Variable) last(dim int) *Variable {
+	n := v.Dim(dim) - 1
+	more := v.Narrow(dim, 1, n).Ne(v.Narrow(dim, 0, n))
+	end := v.g.Ones(tensor.Bool, v.Narrow(dim, n, 1).Shape()...)
+	return Cat([]*Variable{more, end}, dim)
 }
 
 // scatterExtreme adds to what package tensor found, all, what is 0 and has the gradient: each element that was chosen less itself, divided by

@@ -2,6 +2,7 @@ package autograd_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,4 +70,27 @@ func TestSelections_WithoutGradients(t *testing.T) {
 		require.False(t, c.v.RequiresGrad(), name)
 	}
 	require.NoError(t, g.Err())
+}
+
+// What is multiplied in one place has nothing to do with infinities in another.
+func TestScatterReduce_ProductsDoNotMeetTheInfinitiesOfOthers(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{math.Inf(1), 2, 3, 5}, 4), autograd.RequiresGrad())
+	index := autograd.FromSlice(g, []int64{0, 1, 1, 1}, 4)
+	y := g.Ones(tensor.Float64, 2).ScatterReduce(0, index, x, tensor.ScatterProd, true)
+	require.Equal(t, []float64{math.Inf(1), 30}, valuesOf(t, y))
+	require.NoError(t, y.Sum(nil, false).Backward())
+	require.Equal(t, []float64{1, 15, 10, 6}, values(t, x.Grad()))
+}
+
+// A result without elements has a gradient of 0, also where the slope would be infinite.
+func TestXlog1py_OfNothingHasNoGradient(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	x := g.Input(r.tensor([]float64{-1, 2}, 2, 1), autograd.RequiresGrad())
+	require.NoError(t, g.Zeros(tensor.Float64, 2, 0).Xlog1py(x).Sum(nil, false).Backward())
+	require.Equal(t, []float64{0, 0}, values(t, x.Grad()))
 }
