@@ -266,6 +266,8 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 		switch {
 		case kind == "value" && p.isExact(d.Op):
 			rule = exactly
+		case kind == "gradient" && p.secondOf(name):
+			rule = undefined
 		case p.huge:
 			rule = overflowing
 		}
@@ -284,6 +286,11 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 		d.Detail += p.changed(d.Step)
 	}
 	return d
+}
+
+// secondOf reports whether a gradient is a second derivative.
+func (p *Program) secondOf(name string) bool {
+	return p.Backward != nil && p.Backward.Twice && !strings.HasSuffix(name, ".first")
 }
 
 // changed names the operations that may have written to a value after its step, in place of it or of a view.
@@ -327,9 +334,9 @@ type bounds struct {
 }
 
 // slack is how many times as far as rounding errors moved PyTorch's own element ours may lie. Within a layer there are a dozen roundings on the way of a gradient,
-// which noise disturbs once.
+// which noise disturbs once; and so there are in second derivatives.
 func (p *Program) slack(kind string, step int) float64 {
-	if kind == "gradient" && strings.Contains(p.through(step), " nn.") {
+	if kind == "gradient" && (strings.Contains(p.through(step), " nn.") || p.Backward != nil && p.Backward.Twice) {
 		return 2 * slack
 	}
 	return slack
@@ -392,13 +399,20 @@ const (
 	exactly     rule = iota // none
 	inexact                 // of overflow, and where no digit is certain
 	overflowing             // also infinity for NaN: a program with huge numbers may subtract what overflows, or not
+	undefined               // also NaN for anything: formulas of second derivatives multiply 0 by infinity, or do not
 )
 
 func (r rule) accepts(dtype, a, b string, spread float64) bool {
 	if r == exactly {
 		return false
 	}
-	return overflows(dtype, a, b) || uncertain(a, b, spread) || r == overflowing && special(a) && special(b)
+	switch {
+	case overflows(dtype, a, b) || uncertain(a, b, spread):
+		return true
+	case r == undefined:
+		return strings.EqualFold(a, "nan") || strings.EqualFold(b, "nan") || special(a) && special(b)
+	}
+	return r == overflowing && special(a) && special(b)
 }
 
 func special(a string) bool {

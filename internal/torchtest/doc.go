@@ -27,6 +27,9 @@
 // and an element may be as far from PyTorch's as 8 times the distance that it was seen to move. So an ill-conditioned program
 // is not held against either, a jump that a rounding error decides is no difference, and ties of exact numbers must be resolved alike.
 //
+// The noise turns the signs of zeros around too, so that poles and roots of zeros of either sign agree. Where a second derivative is NaN in
+// one of the two nothing is compared: whether formulas multiply 0 by infinity is left open.
+//
 // Where one result of an inexact operation is infinite and the other is within 16 times of it, the order of a sum or product decides; of
 // an exact one nothing is let pass. What PyTorch 1.13 itself gets wrong is computed another way in testdata/torch.py (half types by way of
 // float32, gradients at NaN), so that the operation is still compared.

@@ -148,6 +148,16 @@ def attention(q, k, v, mask, causal, scale, gqa):
     return Run.noisy(shares).masked_fill(dead, 0) @ v
 
 
+def cross(x, y, d):
+    """Of products that are not fused with the difference: those of a vector with itself are equal."""
+    torch.linalg.cross(x, y, dim=d)  # refuses what it refuses
+    x, y = torch.broadcast_tensors(x, y)
+    wide = x.double(), y.double()
+    a, b = (w.roll(-1, d) for w in wide)
+    c, e = (w.roll(-2, d) for w in wide)
+    return (a * e - c * b).to(torch.result_type(x, y))
+
+
 def softmax(s, noise, dim=-1):
     """Softmax; with noise such that the parts of its gradient do not cancel exactly."""
     if noise is None or s.numel() == 0:
@@ -744,7 +754,7 @@ OPS.update({
     "Rot90": lambda x, k, a, b: x.rot90(k, (a, b)), "Unflatten": lambda x, d, s: x.unflatten(d, s), "Windows": lambda x, d, n, step: x.unfold(d, n, step).clone(),
     "TakeFlat": torch.take, "MaskedScatter": lambda x, m, s: x.masked_scatter(m, s), "Trace": trace,
     "Unfold": lambda x, w: F.unfold(x, w["Kernel"], **window_args(w)), "Fold": lambda x, h, k, w: F.fold(x, (h, k), w["Kernel"], **window_args(w)),
-    "GLU": F.glu, "NanToNum": torch.nan_to_num, "Softmin": lambda x, d: Run.noisy(lambda noise: F.softmin(x, d) if noise is None else softmax(-x, noise, d)), "ClampTo": clamp_to, "Kron": lambda x, y: torch.kron(x.contiguous(), y.contiguous()), "Cross": lambda x, y, d: torch.linalg.cross(x, y, dim=d),
+    "GLU": F.glu, "NanToNum": torch.nan_to_num, "Softmin": lambda x, d: Run.noisy(lambda noise: F.softmin(x, d) if noise is None else softmax(-x, noise, d)), "ClampTo": clamp_to, "Kron": lambda x, y: torch.kron(x.contiguous(), y.contiguous()), "Cross": cross,
     "Normalize": lambda x, p, d, eps: F.normalize(x, number(p), d, eps), "CosineSimilarity": cosine_similarity,
     "PairwiseDistance": lambda x, y, p, eps, k: F.pairwise_distance(x, y, number(p), eps, k), "CDist": lambda x, y, p: cdist(x, y, number(p)),
     "MarginRankingLoss": lambda x, u, y, m, r: F.margin_ranking_loss(x, u, y, m, reduction=REDUCTIONS[r]),
@@ -832,6 +842,13 @@ class Noise:
         s = (torch.randint(2, t.shape, generator=self.g) * 2 - 1) * (1 - torch.rand(t.shape, generator=self.g, dtype=torch.float64) / 2)
         moved = t.detach().double() * (1 + self.unit[t.dtype] * s) + s * torch.finfo(t.dtype).tiny
         return t + torch.where(~torch.isfinite(moved), 0, moved - t.detach().double()).to(t.dtype)
+
+    def zeros(self, t):
+        """Zeros of the other sign, some of them, in the memory of t."""
+        if t.is_floating_point() and t.numel() > 0:
+            with torch.no_grad():
+                other = (t == 0) & (torch.rand(t.shape, generator=self.g) < 0.5)
+                t.data.copy_(torch.where(other, -t, t))
 
     def branch(self, t):
         """Errors of a value within an operation, and of its gradient."""
@@ -942,6 +959,10 @@ class Run:
         elif inexact:
             noisy = (lambda t: self.noise.rough(t, *args, times=times(op))) if is_rough(op) else self.noise.on
             r = tuple(noisy(x) for x in r) if isinstance(r, (tuple, list)) else noisy(r)
+        if self.noise and not changes:
+            for x in r if isinstance(r, (tuple, list)) else [r]:
+                if not shares(x, args):
+                    self.noise.zeros(x)
         return r
 
     def hooked(self, a):
@@ -958,7 +979,7 @@ class Run:
         if is_rough(op) and a.requires_grad:
             tails = (8 if Run.differentiated_twice else 2) if "GELU" in op else 1  # the parts of its gradient cancel far from 0
             if op in ("CrossEntropy", "CosineEmbeddingLoss", "CosineSimilarity"):  # and those of these: a class that is almost certain, equal vectors
-                a.register_hook(lambda g: self.noise.rough(g, times=0.25, beside=True))
+                a.register_hook(lambda g: self.noise.rough(g, times=8 if Run.differentiated_twice else 0.25, beside=True))
             a.register_hook(lambda g: self.noise.rough(g, times=max(tails, times(op))))
         return a
 
