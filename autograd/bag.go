@@ -3,6 +3,7 @@ package autograd
 import (
 	"fmt"
 
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -25,7 +26,7 @@ func (v *Variable) EmbeddingBag(index, offsets *Variable, mode tensor.BagMode, o
 	}
 	if offsets == nil && v.Alive() && index.Alive() && index.NDim() != 2 {
 		return v.g.Refuse("embedding_bag", &tensor.ShapeError{Op: "EmbeddingBag", Shapes: []tensor.Shape{v.Shape().Clone(), index.Shape().Clone()},
-			Detail: fmt.Sprintf("the index has %d dimensions; want [B, L] without offsets, or [N] with them", index.NDim())}, v, index)
+			Detail: fmt.Sprintf("the index has %s; want [B, L] without offsets, or [N] with them", plural.Of(index.NDim(), "dimension"))}, v, index)
 	}
 	if v == nil || index == nil || offsets != nil || !index.Alive() || index.NDim() != 2 {
 		return embeddingBag.apply(a, v, index, offsets)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -43,7 +44,7 @@ func (c composite) withIndices(v *Variable, p tensor.Pool, dims int) (values, in
 			stride = kernel
 		}
 		if n := v.NDim(); err == nil && (n < dims+1 || n > dims+2) {
-			err = c.shapes(fmt.Sprintf("images have %d dimensions, channels, and may have a batch", dims), v)
+			err = c.shapes(fmt.Sprintf("images have %s, channels, and may have a batch", plural.Of(dims, "dimension")), v)
 		}
 		return err
 	}, func(in []*Variable) []*Variable {
@@ -98,7 +99,7 @@ func (c composite) unpooled(v, indices *Variable, sizes ...int) *Variable {
 	return c.run([]*Variable{v, indices}, func() error {
 		n := len(sizes)
 		if v.NDim() < n+1 || v.NDim() > n+2 || !v.Shape().Equal(indices.Shape()) {
-			return c.shapes(fmt.Sprintf("images have %d dimensions, channels, and may have a batch; indices have their shape", n), v, indices)
+			return c.shapes(fmt.Sprintf("images have %s, channels, and may have a batch; indices have their shape", plural.Of(n, "dimension")), v, indices)
 		}
 		for _, s := range sizes {
 			if s < 0 || s >= tooLarge {

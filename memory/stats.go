@@ -42,8 +42,8 @@ func (s *StatArray) move(k poolKind, n int64) {
 	}
 }
 
-// divided reports whether the pools have what all have: not so in Direct and Async, once they have been used.
-func (s *StatArray) divided() bool {
+// Divided reports whether SmallPool and LargePool add up to All: not so in Direct and Async, once they have been used.
+func (s *StatArray) Divided() bool {
 	return s.All == Stat{} || s.SmallPool != Stat{} || s.LargePool != Stat{}
 }
 

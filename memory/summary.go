@@ -41,7 +41,7 @@ func (s Stats) Summary(id device.ID, abbreviated bool, opts ...SummaryOption) st
 		rule("-")
 		arr := m.array(&s)
 		line(summaryRow(m.name, arr.All, arr.All, m.cell))
-		if !abbreviated && (o.torch || s.Allocation.divided()) {
+		if !abbreviated && (o.torch || s.Allocation.Divided()) {
 			line(summaryRow("      from large pool", arr.LargePool, arr.All, m.cell))
 			line(summaryRow("      from small pool", arr.SmallPool, arr.All, m.cell))
 		}

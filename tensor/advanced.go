@@ -3,6 +3,7 @@ package tensor
 import (
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -274,7 +275,7 @@ func indexable(name string, t *Tensor, at []*Tensor) error {
 		return valueErr(name, "there are no indices")
 	}
 	if dims > t.NDim() {
-		return shapeErr(name, []Shape{t.Shape()}, "there are indices for %d dimensions", dims)
+		return shapeErr(name, []Shape{t.Shape()}, "there are indices for %s", plural.Of(dims, "dimension"))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package tensor
 import (
 	"math"
 
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -68,7 +69,7 @@ func (v *convolution) kernel(w *Tensor, d int) int {
 func numbersOf(name, what string, list []int, dims, least, missing int) ([2]int, error) {
 	v := [2]int{missing, missing}
 	if len(list) > 1 && len(list) != dims {
-		return v, valueErr(name, "%s %v for %d dimensions", what, list, dims)
+		return v, valueErr(name, "%s %v for %s", what, list, plural.Of(dims, "dimension"))
 	}
 	for d := 2 - dims; d < 2 && len(list) > 0; d++ {
 		v[d] = list[min(d-(2-dims), len(list)-1)]

@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/cistern-ml/cistern/internal/plural"
+
 // Flip reverses the order of the elements along dims. Unlike views it copies, as PyTorch does.
 func (t *Tensor) Flip(dims ...int) (*Tensor, error) {
 	const name = "Flip"
@@ -58,7 +60,7 @@ func (t *Tensor) Roll(shifts, dims []int) (*Tensor, error) {
 		return t.rollFlat(name, shifts[0])
 	}
 	if len(shifts) != len(dims) || len(dims) == 0 {
-		return nil, valueErr(name, "%d shifts for %d dimensions", len(shifts), len(dims))
+		return nil, valueErr(name, "%s for %s", plural.Of(len(shifts), "shift"), plural.Of(len(dims), "dimension"))
 	}
 	by := [MaxDims]int{}
 	for k, d := range dims {

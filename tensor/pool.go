@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -75,7 +76,7 @@ func prepare(name string, dims int, t *Tensor, p Pool, average bool) (pooling, l
 // checkImage refuses what is no image of so many dimensions, or an empty one.
 func checkImage(name string, dims int, t *Tensor) error {
 	if dims != 1 && dims != 2 {
-		return valueErr(name, "%d dimensions", dims)
+		return valueErr(name, "%s", plural.Of(dims, "dimension"))
 	}
 	if n := t.NDim(); n != dims+1 && n != dims+2 {
 		return shapeErr(name, []Shape{t.Shape()}, "the image has %s; want %s", counted(n, "dimension"), imageShapes(dims))

@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/cistern-ml/cistern/internal/plural"
+
 // TensorDot sums the products of t and u over pairs of dimensions: those of t in dims, and those of u in others. The result has the other
 // dimensions of t, then those of u. Both have one floating-point type.
 func (t *Tensor) TensorDot(u *Tensor, dims, others []int) (*Tensor, error) {
@@ -19,7 +21,7 @@ func (gradients) TensorDotEquation(t, u Shape, dims, others []int) (string, erro
 	const name = "TensorDot"
 	shapes := []Shape{t, u}
 	if len(dims) != len(others) {
-		return "", shapeErr(name, shapes, "%d dimensions of one and %d of the other", len(dims), len(others))
+		return "", shapeErr(name, shapes, "%s of one and %d of the other", plural.Of(len(dims), "dimension"), len(others))
 	}
 	var layouts [2]layout
 	for s, shape := range shapes {

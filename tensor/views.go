@@ -1,6 +1,10 @@
 package tensor
 
-import "math"
+import (
+	"math"
+
+	"github.com/cistern-ml/cistern/internal/plural"
+)
 
 // The functions in this file make views: handles with another layout on the same storage. A view is released like any
 // other tensor, in any order with its base; the memory goes back when the last of them is released.
@@ -65,7 +69,7 @@ func (t *Tensor) Permute(dims ...int) (*Tensor, error) {
 		return nil, err
 	}
 	if len(dims) != t.NDim() {
-		return nil, shapeErr(name, []Shape{t.Shape()}, "%d dimensions are named for a tensor of %d", len(dims), t.NDim())
+		return nil, shapeErr(name, []Shape{t.Shape()}, "%s %s named for a tensor of %d", plural.Of(len(dims), "dimension"), plural.End(len(dims), "is", "are"), t.NDim())
 	}
 	l := t.layout
 	var seen [MaxDims]bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -87,7 +88,7 @@ func newBase(name string, last int, opts []Option, params ...*autograd.Variable)
 			return b
 		}
 		if len(p.Shape()) < last {
-			b.refuse("parameter %d has shape %v; want at least %d dimensions", i, p.Shape(), last)
+			b.refuse("parameter %d has shape %v; want at least %s", i, p.Shape(), plural.Of(last, "dimension"))
 			return b
 		}
 		shape := p.Shape()[:len(p.Shape())-last]

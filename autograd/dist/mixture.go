@@ -5,6 +5,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/plural"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -82,7 +83,7 @@ func (d Mixture) LogProb(value *autograd.Variable) *autograd.Variable {
 			return d.of.LogProb(value)
 		}
 		if value.NDim() < d.dims {
-			return d.refuse("LogProb of shape %v; a value has %d dimensions", value.Shape(), d.dims)
+			return d.refuse("LogProb of shape %v; a value has %s", value.Shape(), plural.Of(d.dims, "dimension"))
 		}
 		each := d.of.LogProb(value.Unsqueeze(-1 - d.dims))
 		return each.Add(d.mixing.logits).LogSumExp([]int{-1}, false)

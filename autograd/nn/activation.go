@@ -62,7 +62,7 @@ func Flatten(dims ...int) *FuncModule {
 	}
 	m := Func(fmt.Sprintf("Flatten(start_dim=%d, end_dim=%d)", start, end), func(x *autograd.Variable) *autograd.Variable { return x.Flatten(start, end) })
 	if len(dims) > 2 {
-		m.mistaken(argumentErr("Flatten", "%d dimensions; there are a first and a last one", len(dims)))
+		m.mistaken(argumentErr("Flatten", "%s; there are a first and a last one", dimensions(len(dims))))
 	}
 	return m
 }

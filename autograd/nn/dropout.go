@@ -98,7 +98,7 @@ func (d *DropoutLayer) shifted(g *autograd.Graph, x *autograd.Variable) *autogra
 	shape := x.Shape().Clone()
 	if d.name == featureAlpha {
 		if len(shape) < 2 {
-			return g.Refuse("dropout", shapeError(d.name, x, "%d dimensions; want 2 at least", len(shape)), x)
+			return g.Refuse("dropout", shapeError(d.name, x, "%s; want 2 at least", dimensions(len(shape))), x)
 		}
 		for i := 2; i < len(shape); i++ {
 			shape[i] = 1

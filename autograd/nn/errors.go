@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/plural"
 )
 
 // ArgumentError is an argument that a module or an initializer does not take. It is the error of To, which makes the parameters, or
@@ -21,12 +22,7 @@ func argumentErr(what, format string, args ...any) error {
 }
 
 // dimensions is how many there are, in words.
-func dimensions(n int) string {
-	if n == 1 {
-		return "1 dimension"
-	}
-	return fmt.Sprintf("%d dimensions", n)
-}
+func dimensions(n int) string { return plural.Of(n, "dimension") }
 
 // NameError is a name that cannot be registered in a module, or that two parameters of a model have. It is the error of the first use of
 // the model that returns one: To, Save, Load, or the graph's when a layer runs.

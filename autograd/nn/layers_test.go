@@ -256,7 +256,7 @@ func TestFeatureAlphaDropout_DropsWholeChannels(t *testing.T) {
 	}
 	require.Len(t, values, 2, "kept, or dropped")
 	m.Forward(g.Ones(tensor.Float64, 8))
-	require.ErrorContains(t, g.Err(), "FeatureAlphaDropout: [8]: 1 dimensions; want 2 at least")
+	require.ErrorContains(t, g.Err(), "FeatureAlphaDropout: [8]: 1 dimension; want 2 at least")
 }
 
 func TestLayers_RefuseWhatTheyCannotDo(t *testing.T) {

@@ -99,7 +99,7 @@ func (m *MaxUnpoolModule) Forward(x, indices *autograd.Variable, size ...int) *a
 			return g.Refuse("max_unpool", nilLayer[MaxUnpoolModule](), x, indices)
 		}
 		if x.Alive() && (x.NDim() < m.dims+1 || x.NDim() > m.dims+2) {
-			return g.Refuse("max_unpool", shapeError(m.String(), x, "%d dimensions; want %d or %d", x.NDim(), m.dims+1, m.dims+2), x, indices)
+			return g.Refuse("max_unpool", shapeError(m.String(), x, "%s; want %d or %d", dimensions(x.NDim()), m.dims+1, m.dims+2), x, indices)
 		}
 		if !x.Alive() {
 			return x

@@ -75,8 +75,7 @@ func divides(a memory.Allocator, s *memory.Stats) bool {
 	case *memory.Direct, *memory.Async:
 		return false
 	}
-	all := s.Allocation
-	return all.All == memory.Stat{} || all.SmallPool != memory.Stat{} || all.LargePool != memory.Stat{}
+	return s.Allocation.Divided()
 }
 
 func collect(device string, s memory.Stats, divided bool, to chan<- prometheus.Metric) {
