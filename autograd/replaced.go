@@ -115,7 +115,7 @@ func (v *Variable) DiagonalScatter(src *Variable, offset, a, b int) *Variable {
 		if n == 0 {
 			return in[0].copied()
 		}
-		return x.Reshape(flat...).IndexCopy(-1, at, in[1]).Reshape(shape...).Permute(back...)
+		return x.Reshape(flat...).IndexCopy(-1, at, in[1]).Reshape(shape...).Permute(back...).Contiguous() // as v is in most programs, which may take a View of it
 	})
 }
 
