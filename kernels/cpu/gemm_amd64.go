@@ -43,6 +43,14 @@ func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[gemvGroup]floa
 //go:noescape
 func pack4AVX(steps int, dst *float32, width int, src *float32, ld int)
 
+// copyRows6AVX and copyRows16AVX are copyRows of 6 and of 16 elements.
+
+//go:noescape
+func copyRows6AVX(count int, dst, src *float32, ld int)
+
+//go:noescape
+func copyRows16AVX(count int, dst, src *float32, ld int)
+
 // product6x16AVX2 is a smallTile, in gemmsmall_avx2_amd64.s.
 //
 //go:noescape
@@ -61,7 +69,7 @@ func init() {
 	}
 	kernels32.gemv = gemvKernels[float32]{axpy4Vector(axpy4AVX2, 16), dotsVector(dotAVX2, dot4AVX2, 16)}
 	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
-	kernels32.pack = pack4AVX
+	kernels32.pack = packKernels[float32]{pack4AVX, map[int]copyRows[float32]{6: copyRows6AVX, 16: copyRows16AVX}}
 	smallTile = product6x16AVX2
 }
 

@@ -129,7 +129,7 @@ func TestPack_PanelsHoldEveryElementInItsPlace(t *testing.T) {
 						dst[i] = 99
 					}
 					for job := range packJobs(&a, count, width, k) {
-						pack(&l, dst, a, job, count, width, k, kernels32.pack, s)
+						pack(&l, dst, a, job, count, width, k, &kernels32.pack, s)
 					}
 					for i := range panels(count, width) * width {
 						for x := range k {

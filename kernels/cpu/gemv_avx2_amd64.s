@@ -157,3 +157,42 @@ loop:
 	CMPQ BX, CX
 	JLT  loop
 	RET
+
+// func copyRows6AVX(count int, dst, src *float32, ld int)
+TEXT ·copyRows6AVX(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $2, AX
+
+loop:
+	VMOVUPS (SI), X0
+	MOVQ 16(SI), R8
+	VMOVUPS X0, (DI)
+	MOVQ R8, 16(DI)
+	ADDQ AX, SI
+	ADDQ $24, DI
+	DECQ CX
+	JNZ  loop
+	RET
+
+// func copyRows16AVX(count int, dst, src *float32, ld int)
+TEXT ·copyRows16AVX(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $2, AX
+
+loop:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ AX, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ  loop
+	VZEROUPPER
+	RET

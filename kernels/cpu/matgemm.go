@@ -48,9 +48,9 @@ func (g *matGemm[T]) pack(lo, hi int, s *scratch) {
 	jobsA := packJobs(&a, g.bm, g.kernel.mr, g.bk)
 	for ; lo < hi; lo++ {
 		if lo < jobsA {
-			pack(&g.access, g.packedA, a, lo, g.bm, g.kernel.mr, g.bk, g.all.pack, s)
+			pack(&g.access, g.packedA, a, lo, g.bm, g.kernel.mr, g.bk, &g.all.pack, s)
 		} else {
-			pack(&g.access, g.packedB, b, lo-jobsA, g.bn, g.kernel.nr, g.bk, g.all.pack, s)
+			pack(&g.access, g.packedB, b, lo-jobsA, g.bn, g.kernel.nr, g.bk, &g.all.pack, s)
 		}
 	}
 }

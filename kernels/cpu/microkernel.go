@@ -4,7 +4,7 @@ package cpu
 type matMulKernels[T float] struct {
 	wide, narrow microkernel[T] // of many, and of few results; both may be the same
 	gemv         gemvKernels[T]
-	pack         packFour[T]
+	pack         packKernels[T]
 }
 
 // microkernel multiplies a panel of mr rows with a panel of nr columns.
