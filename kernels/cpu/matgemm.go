@@ -28,8 +28,10 @@ func (g *matGemm[T]) begin(dst []T, row, column int) {
 	}
 	c := g.product.c.at(g.i+row, g.j+column, g.access.size)
 	g.access.load(dst, c.ptr, c.step)
-	for i := range dst {
-		dst[i] *= g.product.beta
+	if g.product.beta != 1 {
+		for i := range dst {
+			dst[i] *= g.product.beta
+		}
 	}
 }
 
