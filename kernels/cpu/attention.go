@@ -97,7 +97,7 @@ func (a *attention[T]) packed(dst []T, m matrix, count, width, k int, s *scratch
 		return
 	}
 	for job := range packJobs(&m, count, width, k) {
-		pack(&a.access, dst, m, job, count, width, k, a.all.pack, s)
+		pack(&a.access, dst, m, job, count, width, k, &a.all.pack, s)
 	}
 }
 

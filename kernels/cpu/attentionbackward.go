@@ -214,7 +214,7 @@ func (j *attentionBackward[T]) toKeys(sums, blocks, rows []T, n, m, width int, a
 	ld := padded(width, nr)
 	for i := 0; i < n; i += mr {
 		for p := range panels(m, nr) {
-			transposeRows(w.left[p*nr*mr:], blocks[p*j.keyBlock*nr+i*nr:], mr, nr, nr, j.all.pack)
+			transposeRows(w.left[p*nr*mr:], blocks[p*j.keyBlock*nr+i*nr:], mr, nr, nr, j.all.pack.four)
 		}
 		for e := 0; e < width; e += nr {
 			j.kernel.tile(m, &w.left[0], &rows[e*m], &sums[i*ld+e], ld, alpha, true)

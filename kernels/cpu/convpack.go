@@ -35,7 +35,7 @@ func (g *convGemm[T]) packKernel(i int, s *scratch) {
 	if (wide == 1 || k.across == 1) && (high == 1 || k.down == wide*k.across) && k.channel == high*wide {
 		a := matrix{offset(k.ptr, first*k.row+g.l, size), k.row, 1}
 		if g.access.direct {
-			packRows(panel, a, n, width, g.bk, size, g.all.pack)
+			packRows(panel, a, n, width, g.bk, size, g.all.pack.four)
 		} else {
 			packConverted(&g.access, panel, a, n, width, g.bk, s)
 		}
@@ -102,9 +102,9 @@ func (g *convGemm[T]) packLines(panel []T, from *patch[T], first, n, width int, 
 			}
 		}
 		steps := 0
-		if count == four && g.all.pack != nil {
+		if count == four && g.all.pack.four != nil {
 			if steps = g.bk &^ 3; steps > 0 {
-				g.all.pack(steps, &panel[i], width, &lines[0], blockK)
+				g.all.pack.four(steps, &panel[i], width, &lines[0], blockK)
 			}
 		}
 		for r := range count {

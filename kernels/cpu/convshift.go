@@ -163,7 +163,7 @@ func (j *shiftFilterJob) run(lo, hi int) {
 		n := min(mr, s.outputs-lo*mr)
 		at := offset(k.ptr, lo*mr*k.row, s.access.size)
 		if s.access.direct && (wide == 1 || k.across == 1) && (high == 1 || k.down == wide) && k.channel == high*wide {
-			packRows(panel, matrix{at, k.row, 1}, n, mr, s.steps, s.access.size, kernels32.pack)
+			packRows(panel, matrix{at, k.row, 1}, n, mr, s.steps, s.access.size, kernels32.pack.four)
 		} else {
 			to := panel
 			for c := range s.channels {

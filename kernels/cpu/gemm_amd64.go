@@ -17,11 +17,14 @@ func tile14x32AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
 //go:noescape
 func tile14x16AVX512(k int, a, b, c *float64, ld int, alpha float64, add bool)
 
-// axpy4AVX2 is axpy4 for n elements, a multiple of 16, dotAVX2 is dot for a multiple of 32, and dot4AVX2 sets sums to the dot
+// axpy4AVX2 is axpy4 for n elements, a multiple of 16, axpyPairAVX2 that for two y, of a multiple of 8, dotAVX2 is dot for a multiple of 32, and dot4AVX2 sets sums to the dot
 // products of b and four rows of a, which are ld apart, for a multiple of 16. Those of float64 take multiples of half as many.
 
 //go:noescape
 func axpy4AVX2(n int, y, a, x0, x1, x2, x3 *float32)
+
+//go:noescape
+func axpyPairAVX2(n int, y0, y1, a0, a1, x0, x1, x2, x3 *float32)
 
 //go:noescape
 func dotAVX2(n int, a, b *float32) float32
@@ -43,6 +46,14 @@ func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[gemvGroup]floa
 //go:noescape
 func pack4AVX(steps int, dst *float32, width int, src *float32, ld int)
 
+// copyRows6AVX and copyRows16AVX are copyRows of 6 and of 16 elements.
+
+//go:noescape
+func copyRows6AVX(count int, dst, src *float32, ld int)
+
+//go:noescape
+func copyRows16AVX(count int, dst, src *float32, ld int)
+
 // product6x16AVX2 is a smallTile, in gemmsmall_avx2_amd64.s.
 //
 //go:noescape
@@ -59,9 +70,9 @@ func init() {
 		kernels32.wide = microkernel[float32]{"14x32 AVX-512", 14, 32, tile14x32AVX512}
 		kernels64.wide = microkernel[float64]{"14x16 AVX-512", 14, 16, tile14x16AVX512}
 	}
-	kernels32.gemv = gemvKernels[float32]{axpy4Vector(axpy4AVX2, 16), dotsVector(dotAVX2, dot4AVX2, 16)}
-	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
-	kernels32.pack = pack4AVX
+	kernels32.gemv = gemvKernels[float32]{axpy4Vector(axpy4AVX2, 16), axpyPairVector, dotsVector(dotAVX2, dot4AVX2, 16)}
+	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), nil, dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
+	kernels32.pack = packKernels[float32]{pack4AVX, map[int]copyRows[float32]{6: copyRows6AVX, 16: copyRows16AVX}}
 	smallTile = product6x16AVX2
 }
 
@@ -75,6 +86,18 @@ func axpy4Vector[T float](loop func(n int, y, a, x0, x1, x2, x3 *T), width int) 
 		if n < len(y) {
 			axpy4(y[n:], a, x0[n:], x1[n:], x2[n:], x3[n:])
 		}
+	}
+}
+
+// axpyPairVector is axpy4 for y0 and for y1.
+func axpyPairVector(y0, y1, a0, a1, x0, x1, x2, x3 []float32) {
+	n := len(y0) &^ 7
+	if n > 0 {
+		axpyPairAVX2(n, &y0[0], &y1[0], &a0[0], &a1[0], &x0[0], &x1[0], &x2[0], &x3[0])
+	}
+	if n < len(y0) {
+		axpy4(y0[n:], a0, x0[n:], x1[n:], x2[n:], x3[n:])
+		axpy4(y1[n:], a1, x0[n:], x1[n:], x2[n:], x3[n:])
 	}
 }
 

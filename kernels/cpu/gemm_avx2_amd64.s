@@ -3,29 +3,48 @@
 #include "textflag.h"
 
 // func tile6x16AVX2(k int, a *float32, b *float32, c *float32, ld int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile6x16AVX2(SB), NOSPLIT, $0-45
-	MOVQ   k+0(FP), CX
-	MOVQ   a+8(FP), AX
-	MOVQ   b+16(FP), BX
-	MOVQ   c+24(FP), DX
-	MOVQ   ld+32(FP), SI
-	SHLQ   $0x02, SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   CX, R8
-	SHRQ   $0x02, R8
-	JZ     rest
+	MOVQ       k+0(FP), CX
+	MOVQ       a+8(FP), AX
+	MOVQ       b+16(FP), BX
+	MOVQ       c+24(FP), DX
+	MOVQ       ld+32(FP), SI
+	SHLQ       $0x02, SI
+	MOVQ       DX, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       CX, R8
+	SHRQ       $0x02, R8
+	JZ         rest
 
 loop:
 	VMOVUPS      (BX), Y12
@@ -228,29 +247,48 @@ add:
 	RET
 
 // func tile6x8AVX2(k int, a *float64, b *float64, c *float64, ld int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile6x8AVX2(SB), NOSPLIT, $0-49
-	MOVQ   k+0(FP), CX
-	MOVQ   a+8(FP), AX
-	MOVQ   b+16(FP), BX
-	MOVQ   c+24(FP), DX
-	MOVQ   ld+32(FP), SI
-	SHLQ   $0x03, SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   CX, R8
-	SHRQ   $0x02, R8
-	JZ     rest
+	MOVQ       k+0(FP), CX
+	MOVQ       a+8(FP), AX
+	MOVQ       b+16(FP), BX
+	MOVQ       c+24(FP), DX
+	MOVQ       ld+32(FP), SI
+	SHLQ       $0x03, SI
+	MOVQ       DX, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 63(R8)
+	ADDQ       SI, R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       CX, R8
+	SHRQ       $0x02, R8
+	JZ         rest
 
 loop:
 	VMOVUPD      (BX), Y12

@@ -98,6 +98,15 @@ func testGemv[T float](t *testing.T, gemv *gemvKernels[T]) {
 		axpy4(want, a, x[0], x[1], x[2], x[3])
 		gemv.axpy4(y, a, x[0], x[1], x[2], x[3])
 		require.Equal(t, want, y, "axpy4 of %d", n)
+		if gemv.pair != nil {
+			b, z := small[T](rng, 4), small[T](rng, n)
+			axpy4(want, a, x[0], x[1], x[2], x[3])
+			other := append([]T(nil), z...)
+			axpy4(other, b, x[0], x[1], x[2], x[3])
+			gemv.pair(y, z, a, b, x[0], x[1], x[2], x[3])
+			require.Equal(t, want, y, "pair of %d", n)
+			require.Equal(t, other, z, "pair of %d", n)
+		}
 
 		ld := n + 3
 		rows := small[T](rng, 4*ld)
@@ -129,7 +138,7 @@ func TestPack_PanelsHoldEveryElementInItsPlace(t *testing.T) {
 						dst[i] = 99
 					}
 					for job := range packJobs(&a, count, width, k) {
-						pack(&l, dst, a, job, count, width, k, kernels32.pack, s)
+						pack(&l, dst, a, job, count, width, k, &kernels32.pack, s)
 					}
 					for i := range panels(count, width) * width {
 						for x := range k {

@@ -8,9 +8,10 @@ import "sync"
 
 const (
 	maxSkinnyRows = 16 // of a: with more, packing is faster
-	gemvGroup     = 4  // rows of a that are computed together
+	gemvGroup     = 4  // rows of a whose dot products are computed together
+	gemvRows      = 8  // rows of a that are computed on each four rows of b, which are read so many times less often
 
-	gemvColumns = chunk / 2 // of a piece: few enough to stay in the first-level cache with four rows of b
+	gemvColumns = chunk / 2 // of a piece of up to gemvGroup rows, half as many of more: they stay in the first-level cache with four rows of b
 )
 
 // isSkinny reports whether multiplySkinny is the way to compute p.
@@ -24,6 +25,8 @@ type gemvJob[T float] struct {
 	product[T]
 	kernels *gemvKernels[T]
 	a       []T // rows of a
+
+	group, columns int // rows and columns that are computed together
 }
 
 var gemvPools = struct{ narrow, wide sync.Pool }{
@@ -42,11 +45,15 @@ func multiplySkinny[T float](l accessor[T], p *product[T], serial bool) {
 	for i := range p.m {
 		l.load(j.a[i*p.k:][:p.k], offset(p.a.ptr, i*p.a.row, l.size), p.a.step)
 	}
-	pieces := panels(p.n, gemvColumns)
+	j.group, j.columns = gemvGroup, gemvColumns
+	if p.b.step == 1 && p.m > gemvGroup {
+		j.group, j.columns = gemvRows, gemvColumns/2
+	}
+	pieces := panels(p.n, j.columns)
 	if serial {
 		j.run(0, pieces)
 	} else {
-		split(pieces, max(1, elementGrain/(gemvColumns*p.k)), j)
+		split(pieces, max(1, elementGrain/(j.columns*p.k)), j)
 	}
 	pool.Put(j)
 }
@@ -55,19 +62,20 @@ func (j *gemvJob[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
-		c := lo * gemvColumns
-		n := min(gemvColumns, j.n-c)
-		for i := 0; i < j.m; i += gemvGroup {
-			j.piece(i, min(gemvGroup, j.m-i), c, n, s)
+		c := lo * j.columns
+		n := min(j.columns, j.n-c)
+		for i := 0; i < j.m; i += j.group {
+			j.piece(i, min(j.group, j.m-i), c, n, s)
 		}
 	}
 }
 
 // piece computes rows i..i+m-1 and columns c..c+n-1.
 func (j *gemvJob[T]) piece(i, m, c, n int, s *scratch) {
-	var sums [gemvGroup][]T
-	for r := range m {
-		sums[r] = scratchBuffer[T](s, r, n)
+	var sums [gemvRows][]T
+	for r := range m { // in the lower halves of the first four buffers
+		part := r / gemvGroup * j.columns
+		sums[r] = scratchBuffer[T](s, r%gemvGroup, part+n)[part:]
 	}
 	if j.b.step == 1 {
 		j.addRows(sums[:m], i, c, n, s)
@@ -78,7 +86,7 @@ func (j *gemvJob[T]) piece(i, m, c, n int, s *scratch) {
 		j.scale(sum)
 		if j.beta != 0 {
 			// The second half of the buffer is free: gemvColumns is at most half a chunk.
-			add := scratchBuffer[T](s, r, chunk)[chunk-n:]
+			add := scratchBuffer[T](s, r%gemvGroup, chunk)[chunk-n:]
 			j.access.load(add, offset(j.c.ptr, (i+r)*j.c.row+c*j.c.step, j.access.size), j.c.step)
 			for x := range sum {
 				sum[x] += T(j.beta * add[x])
@@ -121,14 +129,19 @@ func (j *gemvJob[T]) addRows(sums [][]T, i, c, n int, s *scratch) {
 		for x := range steps {
 			b[x] = j.along(j.b.step, l+x, c, n, x, s)
 		}
-		for r, sum := range sums {
+		r := 0
+		for pair := j.kernels.pair; pair != nil && steps == 4 && r+2 <= len(sums); r += 2 {
+			a := j.a[(i+r)*j.k+l:]
+			pair(sums[r], sums[r+1], a, a[j.k:], b[0], b[1], b[2], b[3])
+		}
+		for ; r < len(sums); r++ {
 			a := j.a[(i+r)*j.k+l:][:steps]
 			if steps == 4 {
-				j.kernels.axpy4(sum, a, b[0], b[1], b[2], b[3])
+				j.kernels.axpy4(sums[r], a, b[0], b[1], b[2], b[3])
 				continue
 			}
 			for x := range steps {
-				axpy(sum, a[x], b[x])
+				axpy(sums[r], a[x], b[x])
 			}
 		}
 	}

@@ -37,6 +37,51 @@ loop:
 	VZEROUPPER
 	RET
 
+// func axpyPairAVX2(n int, y0, y1, a0, a1, x0, x1, x2, x3 *float32)
+// Registers: Y0-Y3 the factors of y0, Y4-Y7 those of y1; Y8-Y11 eight elements of each x, Y12, Y13 of y0 and y1.
+TEXT ·axpyPairAVX2(SB), NOSPLIT, $0-72
+	MOVQ n+0(FP), CX
+	MOVQ y0+8(FP), DI
+	MOVQ y1+16(FP), SI
+	MOVQ a0+24(FP), AX
+	MOVQ a1+32(FP), DX
+	MOVQ x0+40(FP), R8
+	MOVQ x1+48(FP), R9
+	MOVQ x2+56(FP), R10
+	MOVQ x3+64(FP), R11
+	VBROADCASTSS 0(AX), Y0
+	VBROADCASTSS 4(AX), Y1
+	VBROADCASTSS 8(AX), Y2
+	VBROADCASTSS 12(AX), Y3
+	VBROADCASTSS 0(DX), Y4
+	VBROADCASTSS 4(DX), Y5
+	VBROADCASTSS 8(DX), Y6
+	VBROADCASTSS 12(DX), Y7
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (R8)(BX*4), Y8
+	VMOVUPS (R9)(BX*4), Y9
+	VMOVUPS (R10)(BX*4), Y10
+	VMOVUPS (R11)(BX*4), Y11
+	VMOVUPS (DI)(BX*4), Y12
+	VMOVUPS (SI)(BX*4), Y13
+	VFMADD231PS Y8, Y0, Y12
+	VFMADD231PS Y8, Y4, Y13
+	VFMADD231PS Y9, Y1, Y12
+	VFMADD231PS Y9, Y5, Y13
+	VFMADD231PS Y10, Y2, Y12
+	VFMADD231PS Y10, Y6, Y13
+	VFMADD231PS Y11, Y3, Y12
+	VFMADD231PS Y11, Y7, Y13
+	VMOVUPS Y12, (DI)(BX*4)
+	VMOVUPS Y13, (SI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
 // func dotAVX2(n int, a, b *float32) float32
 // Registers: Y0-Y3 32 sums, which are added up in pairs at the end.
 TEXT ·dotAVX2(SB), NOSPLIT, $0-28
@@ -156,4 +201,43 @@ loop:
 	ADDQ $4, BX
 	CMPQ BX, CX
 	JLT  loop
+	RET
+
+// func copyRows6AVX(count int, dst, src *float32, ld int)
+TEXT ·copyRows6AVX(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $2, AX
+
+loop:
+	VMOVUPS (SI), X0
+	MOVQ 16(SI), R8
+	VMOVUPS X0, (DI)
+	MOVQ R8, 16(DI)
+	ADDQ AX, SI
+	ADDQ $24, DI
+	DECQ CX
+	JNZ  loop
+	RET
+
+// func copyRows16AVX(count int, dst, src *float32, ld int)
+TEXT ·copyRows16AVX(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $2, AX
+
+loop:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ AX, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ  loop
+	VZEROUPPER
 	RET

@@ -28,8 +28,10 @@ func (g *matGemm[T]) begin(dst []T, row, column int) {
 	}
 	c := g.product.c.at(g.i+row, g.j+column, g.access.size)
 	g.access.load(dst, c.ptr, c.step)
-	for i := range dst {
-		dst[i] *= g.product.beta
+	if g.product.beta != 1 {
+		for i := range dst {
+			dst[i] *= g.product.beta
+		}
 	}
 }
 
@@ -48,9 +50,9 @@ func (g *matGemm[T]) pack(lo, hi int, s *scratch) {
 	jobsA := packJobs(&a, g.bm, g.kernel.mr, g.bk)
 	for ; lo < hi; lo++ {
 		if lo < jobsA {
-			pack(&g.access, g.packedA, a, lo, g.bm, g.kernel.mr, g.bk, g.all.pack, s)
+			pack(&g.access, g.packedA, a, lo, g.bm, g.kernel.mr, g.bk, &g.all.pack, s)
 		} else {
-			pack(&g.access, g.packedB, b, lo-jobsA, g.bn, g.kernel.nr, g.bk, g.all.pack, s)
+			pack(&g.access, g.packedB, b, lo-jobsA, g.bn, g.kernel.nr, g.bk, &g.all.pack, s)
 		}
 	}
 }

@@ -4,7 +4,7 @@ package cpu
 type matMulKernels[T float] struct {
 	wide, narrow microkernel[T] // of many, and of few results; both may be the same
 	gemv         gemvKernels[T]
-	pack         packFour[T]
+	pack         packKernels[T]
 }
 
 // microkernel multiplies a panel of mr rows with a panel of nr columns.
@@ -26,6 +26,7 @@ type microkernel[T float] struct {
 // gemvKernels are the loops of products of few rows, specified by the functions of the same names in gemv.go.
 type gemvKernels[T float] struct {
 	axpy4 func(y, a, x0, x1, x2, x3 []T)
+	pair  func(y0, y1, a0, a1, x0, x1, x2, x3 []T) // axpy4 for y0 and for y1; nil where the processor has no instructions for it
 	dots  func(sums *[gemvGroup]T, count int, a []T, ld int, b []T)
 }
 
@@ -37,7 +38,7 @@ var (
 
 func goKernels[T float]() matMulKernels[T] {
 	m := microkernel[T]{"4x4 Go", 4, 4, tileGo[T]}
-	return matMulKernels[T]{wide: m, narrow: m, gemv: gemvKernels[T]{axpy4[T], dots[T]}}
+	return matMulKernels[T]{wide: m, narrow: m, gemv: gemvKernels[T]{axpy4[T], nil, dots[T]}}
 }
 
 func matMulKernelsOf[T float]() *matMulKernels[T] {

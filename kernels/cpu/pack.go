@@ -17,17 +17,17 @@ func packJobs(a *matrix, count, width, k int) int {
 }
 
 // pack does one of the jobs. The last panel of dst is as large as the others.
-func pack[T float](l *accessor[T], dst []T, a matrix, job, count, width, k int, four packFour[T], s *scratch) {
+func pack[T float](l *accessor[T], dst []T, a matrix, job, count, width, k int, kernels *packKernels[T], s *scratch) {
 	if a.row == 1 {
 		first := job * packSteps
-		packStepsOf(l, dst, a, first, min(first+packSteps, k), count, width, k, s)
+		packStepsOf(l, dst, a, first, min(first+packSteps, k), count, width, k, kernels.copier(width), s)
 		return
 	}
 	i := job * width
 	n := min(width, count-i)
 	panel, from := dst[i*k:][:width*k], a.at(i, 0, l.size)
 	if l.direct && a.step == 1 {
-		packRows(panel, from, n, width, k, l.size, four)
+		packRows(panel, from, n, width, k, l.size, kernels.four)
 	} else {
 		packConverted(l, panel, from, n, width, k, s)
 	}
@@ -42,23 +42,24 @@ func clearBeyond[T float](panel []T, n, width int) {
 }
 
 // packStepsOf packs steps first..end-1 of all panels.
-func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, s *scratch) {
+func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, rows copyRows[T], s *scratch) {
 	if !l.direct {
 		for x := first; x < end; x++ {
 			packStep(l, dst, a, x, count, width, k, s)
 		}
 		return
 	}
-	var step [packSteps][]T
-	for x := first; x < end; x++ {
-		step[x-first] = slice[T](offset(a.ptr, x*a.step, l.size), count)
-	}
 	for i := 0; i < count; i += width {
 		n := min(width, count-i)
-		for x, from := range step[:end-first] {
-			to := dst[i*k+(first+x)*width:][:width]
-			copy(to, from[i:i+n])
-			clear(to[n:])
+		to, from := dst[i*k+first*width:], a.at(i, first, l.size)
+		if n == width && rows != nil {
+			rows(end-first, &to[0], &slice[T](from.ptr, 1)[0], a.step)
+			continue
+		}
+		for x := range end - first {
+			row := to[x*width:][:width]
+			copy(row, slice[T](from.at(0, x, l.size).ptr, n))
+			clear(row[n:])
 		}
 	}
 }
@@ -78,27 +79,35 @@ func packStep[T float](l *accessor[T], dst []T, a matrix, x, count, width, k int
 	}
 }
 
+// packKernels are the loops of packing on this processor. Each is nil where it has no instructions for it.
+type packKernels[T float] struct {
+	four packFour[T]
+	rows map[int]copyRows[T] // by their length
+}
+
+// copier is the loop for rows of a length.
+func (k *packKernels[T]) copier(length int) copyRows[T] { return k.rows[length] }
+
 // packFour packs steps elements, a multiple of 4, of four rows that begin at src and are ld apart: element l of row i goes to
-// dst + l*width + i. It is nil where the processor has no instructions for it.
+// dst + l*width + i.
 type packFour[T float] func(steps int, dst *T, width int, src *T, ld int)
 
-// packRows packs a panel of n rows whose elements lie side by side, some steps of all rows at a time: the places that they go
-// to then stay in the first-level cache.
+// copyRows puts rows of some length, which begin at src and are ld apart, side by side.
+type copyRows[T float] func(count int, dst, src *T, ld int)
+
+// packRows packs a panel of n rows whose elements lie side by side, four rows at a time. The last four may be some of those before
+// again, which is less work than to place them one by one.
 func packRows[T float](dst []T, a matrix, n, width, k, size int, four packFour[T]) {
-	for x := 0; x < k; x += packSteps {
-		steps := min(packSteps, k-x)
-		to := dst[x*width:]
-		i, done := 0, steps&^3
-		for ; four != nil && done > 0 && i+4 <= n; i += 4 {
-			row := slice[T](offset(a.ptr, i*a.row+x, size), 1)
-			four(done, &to[i], width, &row[0], a.row)
-			for r := i; r < i+4 && done < steps; r++ {
-				placeRow(to[done*width+r:], slice[T](offset(a.ptr, r*a.row+x+done, size), steps-done), width)
-			}
+	done := 0
+	if four != nil && n >= 4 && k >= 4 {
+		done = k &^ 3
+		for i := 0; i < n; i += 4 {
+			first := min(i, n-4)
+			four(done, &dst[first], width, &slice[T](offset(a.ptr, first*a.row, size), 1)[0], a.row)
 		}
-		for ; i < n; i++ {
-			placeRow(to[i:], slice[T](offset(a.ptr, i*a.row+x, size), steps), width)
-		}
+	}
+	for i := 0; i < n && done < k; i++ {
+		placeRow(dst[done*width+i:], slice[T](offset(a.ptr, i*a.row+done, size), k-done), width)
 	}
 }
 

@@ -49,6 +49,7 @@ var (
 func (t tile) generate() {
 	TEXT(t.name, NOSPLIT, fmt.Sprintf("func(k int, a, b, c *%[1]s, ld int, alpha %[1]s, add bool)", t.typ))
 	t.load()
+	t.prefetch()
 	t.clear()
 	t.loop()
 	t.store(func() {
@@ -65,6 +66,16 @@ func (t tile) load() {
 	Load(Param("c"), RDX)
 	Load(Param("ld"), RSI)
 	SHLQ(U8(t.scalars.shift), RSI)
+}
+
+// prefetch asks for the rows of results, so that they are near when the sum is done.
+func (t tile) prefetch() {
+	MOVQ(RDX, R8)
+	for range t.rows {
+		PREFETCHT0(Mem{Base: R8})
+		PREFETCHT0(Mem{Base: R8, Disp: t.across()*t.vectors.bytes - 1})
+		ADDQ(RSI, R8)
+	}
 }
 
 func (t tile) clear() {
