@@ -43,7 +43,7 @@ func (s *StatArray) move(k poolKind, n int64) {
 }
 
 // Divided reports whether SmallPool and LargePool add up to All: not so in Direct and Async, once they have been used.
-func (s *StatArray) Divided() bool {
+func (s StatArray) Divided() bool {
 	return s.All == Stat{} || s.SmallPool != Stat{} || s.LargePool != Stat{}
 }
 
