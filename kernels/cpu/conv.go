@@ -162,6 +162,10 @@ func (j *convCall[T]) weight(g *convGemm[T], group int) {
 		{Size: axes[0].Size, Step: 1, Taps: 1, AtStep: 1}, {Size: axes[1].Size, Step: 1, Taps: 1, AtStep: 1},
 	})
 	high, wide := v.Kernel.Shape[2], v.Kernel.Shape[3]
+	if _, single := any(g.access).(accessor[float32]); single && g.image.grid.len() > 0 && isCorrelated(v.Outputs, v.Channels, high*wide) {
+		g.correlated(v, group)
+		return
+	}
 	g.m, g.n, g.k = v.Outputs, v.Channels*high*wide, g.image.grid.len()
 	s := v.Kernel.Strides
 	g.dst = target{
