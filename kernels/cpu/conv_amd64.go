@@ -14,5 +14,5 @@ func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
-	correlate6x16 = correlate6x16AVX2
+	correlate6x16, few3x32 = correlate6x16AVX2, few3x32AVX2
 }

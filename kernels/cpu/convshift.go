@@ -90,7 +90,11 @@ func (g *convGemm[T]) shifted(axes *[2]op.Axis, channels int) {
 	s.kernels, s.dst, s.outputs, s.channels, s.steps, s.serial = g.kernels, g.dst, g.m, channels, g.k, g.serial
 	s.bias = any(g.bias).([]float32)
 	s.rows, s.columns = shiftAxisOf(axes[0]), shiftAxisOf(axes[1])
-	s.compute()
+	if s.isFew() {
+		s.few()
+	} else {
+		s.compute()
+	}
 	s.bias = nil
 	shiftConvs.Put(s)
 }
@@ -191,6 +195,7 @@ func (j *shiftBlockJob) run(lo, hi int) {
 	defer shiftBlocks.Put(b)
 	for ; lo < hi; lo++ {
 		b.plan(s, lo*s.lines, min(s.lines, s.allLines()-lo*s.lines))
+		b.chunk(s)
 		b.pack(s)
 		b.multiply(s)
 		b.finish(s)

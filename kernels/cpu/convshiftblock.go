@@ -44,7 +44,6 @@ func (b *shiftBlock) plan(s *shiftConv, first, count int) {
 		b.segment(s, at, n)
 		first += n
 	}
-	b.chunk(s)
 }
 
 // segment adds n lines of one image.
@@ -110,7 +109,7 @@ func (b *shiftBlock) pack(s *shiftConv) {
 	b.packed = sized(b.packed, len(b.ends)*b.panel(s))
 	taps := len(s.offsets)
 	for c := range s.channels {
-		b.copy(s, c)
+		b.copy(s, b.copied, c)
 		first := 0
 		for i, end := range b.ends {
 			to := b.packed[i*b.panel(s)+c*taps*s.tile.nr:]
@@ -120,13 +119,13 @@ func (b *shiftBlock) pack(s *shiftConv) {
 	}
 }
 
-// copy copies a channel.
-func (b *shiftBlock) copy(s *shiftConv, channel int) {
+// copy copies a channel to memory whose other elements are 0.
+func (b *shiftBlock) copy(s *shiftConv, copied []float32, channel int) {
 	base := offset(s.image.ptr, channel*s.image.channel, s.access.size)
 	step := s.columns.AtStep * s.image.column
 	for i := range b.runs {
 		r := &b.runs[i]
-		to, from := b.copied[r.to:][:r.n], offset(base, r.from, s.access.size)
+		to, from := copied[r.to:][:r.n], offset(base, r.from, s.access.size)
 		if step == 1 && s.access.direct {
 			copy(to, slice[float32](from, r.n))
 		} else {
