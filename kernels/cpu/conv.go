@@ -133,10 +133,11 @@ func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first,
 		g.bias = j.bias[to:]
 	}
 	_, single := any(g.access).(accessor[float32])
+	joined := g.image.axis // one line of places for each image, if it is read as it is
 	switch {
 	case g.m == 0 || g.n == 0:
-	case single && isShifted(&axes, channels):
-		g.shifted(&axes, channels)
+	case single && isShifted(&joined, channels) && (joined == axes || g.dst.stride[1] == w.Size*g.dst.stride[2]):
+		g.shifted(&joined, channels)
 	default:
 		g.multiply()
 	}

@@ -166,3 +166,23 @@ step:
 	VMOVUPS      Y11, 96(DX)
 	VZEROUPPER
 	RET
+
+// func everySecondAVX2(n int, dst *float32, src *float32)
+// Requires: AVX, AVX2
+TEXT ·everySecondAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DX
+	MOVQ src+16(FP), SI
+	SHRQ $0x03, CX
+
+eight:
+	VMOVUPS (SI), Y0
+	VSHUFPS $0x88, 32(SI), Y0, Y0
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    $0x00000040, SI
+	ADDQ    $0x00000020, DX
+	DECQ    CX
+	JNZ     eight
+	VZEROUPPER
+	RET

@@ -78,10 +78,7 @@ func (j *fewBlockJob) run(lo, hi int) {
 }
 
 // fewBlock is a block of lines in a worker's work.
-type fewBlock struct {
-	shiftBlock
-	offsets []int // of each step, in the copies of all channels
-}
+type fewBlock struct{ shiftBlock }
 
 var fewBlocks sync.Pool
 

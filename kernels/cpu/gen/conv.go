@@ -6,11 +6,12 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// Loops of convolutions that read one operand where it lies: convcorrelate.go and convfew.go specify them.
+// Loops of convolutions that read one operand where it lies: convcorrelate.go, convfew.go and convshiftblock.go specify them.
 
 func generateConv() {
 	correlate("correlate6x16AVX2")
 	few("few3x32AVX2")
+	everySecond("everySecondAVX2")
 }
 
 // correlate adds the sums over places of six elements of one operand times sixteen of the other. Assembly reads the call by the places
@@ -107,6 +108,26 @@ func few(name string) {
 			ADDQ(RDI, RDX)
 		}
 	}
+	VZEROUPPER()
+	RET()
+}
+
+// everySecond copies every second element, eight at a time.
+func everySecond(name string) {
+	TEXT(name, NOSPLIT, "func(n int, dst *float32, src *float32)")
+	Load(Param("n"), RCX)
+	Load(Param("dst"), RDX)
+	Load(Param("src"), RSI)
+	SHRQ(U8(3), RCX)
+	Label("eight")
+	VMOVUPS(Mem{Base: RSI}, Y0)
+	VSHUFPS(U8(0x88), Mem{Base: RSI, Disp: 32}, Y0, Y0)
+	VPERMPD(U8(0xd8), Y0, Y0)
+	VMOVUPS(Y0, Mem{Base: RDX})
+	ADDQ(U32(64), RSI)
+	ADDQ(U32(32), RDX)
+	DECQ(RCX)
+	JNZ(LabelRef("eight"))
 	VZEROUPPER()
 	RET()
 }
