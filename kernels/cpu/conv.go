@@ -134,9 +134,14 @@ func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first,
 	}
 	_, single := any(g.access).(accessor[float32])
 	joined := g.image.axis // one line of places for each image, if it is read as it is
+	if straight := g.dst.stride[1] == w.Size*g.dst.stride[2]; single && !straight && joined != axes && isShifted(&axes, channels) {
+		joined = axes
+		g.image.axis, g.image.rows, g.image.columns = axes, src.Shape[2], src.Shape[3]
+		g.image.grid = grid{src.Shape[0], h.Size, w.Size}
+	}
 	switch {
 	case g.m == 0 || g.n == 0:
-	case single && isShifted(&joined, channels) && (joined == axes || g.dst.stride[1] == w.Size*g.dst.stride[2]):
+	case single && isShifted(&joined, channels):
 		g.shifted(&joined, channels)
 	default:
 		g.multiply()

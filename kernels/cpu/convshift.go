@@ -164,28 +164,34 @@ func (j *shiftFilterJob) run(lo, hi int) {
 	s := (*shiftConv)(j)
 	k, mr := &s.kernels, s.tile.mr
 	high, wide := s.rows.Taps, s.columns.Taps
-	for ; lo < hi; lo++ {
-		panel := s.filters[lo*mr*s.steps:][:mr*s.steps]
-		n := min(mr, s.outputs-lo*mr)
-		at := offset(k.ptr, lo*mr*k.row, s.access.size)
-		if s.access.direct && (wide == 1 || k.across == 1) && (high == 1 || k.down == wide) && k.channel == high*wide {
-			packRows(panel, matrix{at, k.row, 1}, n, mr, s.steps, s.access.size, kernels32.pack)
-		} else if s.access.direct && (wide == 1 || k.across == 1) && (high == 1 || k.down == wide) && high*wide >= 4 {
-			for c := range s.channels {
-				packRows(panel[c*high*wide*mr:], matrix{offset(at, c*k.channel, s.access.size), k.row, 1}, n, mr, high*wide, s.access.size, kernels32.pack)
+	inOrder := s.access.direct && (wide == 1 || k.across == 1) && (high == 1 || k.down == wide)
+	channels := 1 // that are packed together: all, or one for all panels, so that kernels are read about as they lie
+	if inOrder && k.channel == high*wide {
+		channels = s.channels
+	}
+	for c := 0; c < s.channels; c += channels {
+		for i := lo; i < hi; i++ {
+			n := min(mr, s.outputs-i*mr)
+			to := s.filters[i*mr*s.steps+c*high*wide*mr:][:channels*high*wide*mr]
+			at := offset(k.ptr, i*mr*k.row+c*k.channel, s.access.size)
+			if channels > 1 || inOrder && high*wide >= 4 {
+				packRows(to, matrix{at, k.row, 1}, n, mr, channels*high*wide, s.access.size, kernels32.pack)
+			} else {
+				s.packTaps(to, at, n)
 			}
-		} else {
-			to := panel
-			for c := range s.channels {
-				for u := range high {
-					for v := range wide {
-						s.loadColumn(to[:n], offset(at, c*k.channel+u*k.down+v*k.across, s.access.size), k.row)
-						to = to[mr:]
-					}
-				}
-			}
+			clearBeyond(to, n, mr)
 		}
-		clearBeyond(panel, n, mr)
+	}
+}
+
+// packTaps packs the taps of a channel for n outputs.
+func (s *shiftConv) packTaps(to []float32, at device.Ptr, n int) {
+	k := &s.kernels
+	for u := range s.rows.Taps {
+		for v := range s.columns.Taps {
+			s.loadColumn(to[:n], offset(at, u*k.down+v*k.across, s.access.size), k.row)
+			to = to[s.tile.mr:]
+		}
 	}
 }
 
