@@ -133,10 +133,16 @@ func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first,
 		g.bias = j.bias[to:]
 	}
 	_, single := any(g.access).(accessor[float32])
+	joined := g.image.axis // one line of places for each image, if it is read as it is
+	if straight := g.dst.stride[1] == w.Size*g.dst.stride[2]; single && !straight && joined != axes && isShifted(&axes, channels) {
+		joined = axes
+		g.image.axis, g.image.rows, g.image.columns = axes, src.Shape[2], src.Shape[3]
+		g.image.grid = grid{src.Shape[0], h.Size, w.Size}
+	}
 	switch {
 	case g.m == 0 || g.n == 0:
-	case single && isShifted(&axes, channels):
-		g.shifted(&axes, channels)
+	case single && isShifted(&joined, channels):
+		g.shifted(&joined, channels)
 	default:
 		g.multiply()
 	}
@@ -162,6 +168,10 @@ func (j *convCall[T]) weight(g *convGemm[T], group int) {
 		{Size: axes[0].Size, Step: 1, Taps: 1, AtStep: 1}, {Size: axes[1].Size, Step: 1, Taps: 1, AtStep: 1},
 	})
 	high, wide := v.Kernel.Shape[2], v.Kernel.Shape[3]
+	if _, single := any(g.access).(accessor[float32]); single && g.image.grid.len() > 0 && isCorrelated(v.Outputs, v.Channels, high*wide) {
+		g.correlated(v, group)
+		return
+	}
 	g.m, g.n, g.k = v.Outputs, v.Channels*high*wide, g.image.grid.len()
 	s := v.Kernel.Strides
 	g.dst = target{

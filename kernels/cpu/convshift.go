@@ -3,6 +3,7 @@ package cpu
 import (
 	"sync"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -13,13 +14,14 @@ import (
 //
 //	pack the kernels in panels of 8 outputs                             in parallel over panels
 //	for each block of lines                                             in parallel
-//	    for each channel: copy the lines' rows, pack all taps of all places
-//	    multiply, write results
+//	    for some channels at a time: copy the lines' rows, pack all taps of all places, multiply
+//	    write results
 
 const (
-	shiftPlaces   = 256       // about the results of a block, for each output
-	shiftElements = 300 << 10 // about the packed elements of a block
-	shiftMost     = 64        // the largest step and the largest reach of taps: beyond, copies are mostly gaps
+	shiftPlaces  = 256     // about the results of a block, for each output
+	shiftSteps   = 256     // about the steps that are packed together: a panel of them stays in the first-level cache
+	shiftFilters = 1 << 16 // elements of kernels that stay in the second-level cache beside the panels
+	shiftMost    = 64      // the largest step and the largest reach of taps: beyond, copies are mostly gaps
 )
 
 // shiftConv is one convolution in work, for one group and phase.
@@ -40,6 +42,7 @@ type shiftConv struct {
 	pieces       int   // lines of a row
 	lines        int   // of a block
 	offsets      []int // of each tap, in the copy of a channel
+	group        int   // channels that are packed together
 	filters      []float32
 	plane, depth int // elements of a segment of a copy; rows of one phase
 }
@@ -71,8 +74,7 @@ func isShifted(axes *[2]op.Axis, channels int) bool {
 			return false
 		}
 	}
-	taps := axes[0].Taps * axes[1].Taps
-	return taps*channels >= 8 && (taps > 1 || axes[0].AtStep*axes[1].AtStep > 1)
+	return axes[0].Taps*axes[1].Taps*channels >= 8
 }
 
 // isRich reports whether the gradient of an image of few channels is a sum over many: a product then, though most rows of its panels are
@@ -90,18 +92,22 @@ func (g *convGemm[T]) shifted(axes *[2]op.Axis, channels int) {
 	s.kernels, s.dst, s.outputs, s.channels, s.steps, s.serial = g.kernels, g.dst, g.m, channels, g.k, g.serial
 	s.bias = any(g.bias).([]float32)
 	s.rows, s.columns = shiftAxisOf(axes[0]), shiftAxisOf(axes[1])
-	s.compute()
+	if s.isFew() {
+		s.few()
+	} else {
+		s.compute()
+	}
 	s.bias = nil
 	shiftConvs.Put(s)
 }
 
 func (s *shiftConv) compute() {
-	most := max(32, min(shiftPlaces, shiftElements/s.steps/32*32))
-	s.width = min(most, s.columns.Size)
+	s.width = min(shiftPlaces, s.columns.Size)
 	s.pieces = panels(s.columns.Size, s.width)
-	s.lines = s.fit(max(1, most/s.width))
+	s.lines = s.fit(max(1, shiftPlaces/s.width))
 	s.tile = winogradLoops.choose(min(s.lines*s.width, s.dst.grid.len()))
 	s.layout()
+	s.group = min(s.channels, max(1, shiftSteps/len(s.offsets)))
 	s.filters = sized(s.filters, panels(s.outputs, s.tile.mr)*s.tile.mr*s.steps)
 	s.split(panels(s.outputs, s.tile.mr), max(1, 1024/s.steps), (*shiftFilterJob)(s))
 	s.split(panels(s.allLines(), s.lines), 1, (*shiftBlockJob)(s))
@@ -158,24 +164,46 @@ func (j *shiftFilterJob) run(lo, hi int) {
 	s := (*shiftConv)(j)
 	k, mr := &s.kernels, s.tile.mr
 	high, wide := s.rows.Taps, s.columns.Taps
-	for ; lo < hi; lo++ {
-		panel := s.filters[lo*mr*s.steps:][:mr*s.steps]
-		n := min(mr, s.outputs-lo*mr)
-		at := offset(k.ptr, lo*mr*k.row, s.access.size)
-		if s.access.direct && (wide == 1 || k.across == 1) && (high == 1 || k.down == wide) && k.channel == high*wide {
-			packRows(panel, matrix{at, k.row, 1}, n, mr, s.steps, s.access.size, kernels32.pack.four)
-		} else {
-			to := panel
-			for c := range s.channels {
-				for u := range high {
-					for v := range wide {
-						s.access.load(to[:n], offset(at, c*k.channel+u*k.down+v*k.across, s.access.size), k.row)
-						to = to[mr:]
-					}
-				}
+	inOrder := s.access.direct && (wide == 1 || k.across == 1) && (high == 1 || k.down == wide)
+	channels := 1 // that are packed together: all, or one for all panels, so that kernels are read about as they lie
+	if inOrder && k.channel == high*wide {
+		channels = s.channels
+	}
+	for c := 0; c < s.channels; c += channels {
+		for i := lo; i < hi; i++ {
+			n := min(mr, s.outputs-i*mr)
+			to := s.filters[i*mr*s.steps+c*high*wide*mr:][:channels*high*wide*mr]
+			at := offset(k.ptr, i*mr*k.row+c*k.channel, s.access.size)
+			if channels > 1 || inOrder && high*wide >= 4 {
+				packRows(to, matrix{at, k.row, 1}, n, mr, channels*high*wide, s.access.size, kernels32.pack.four)
+			} else {
+				s.packTaps(to, at, n)
 			}
+			clearBeyond(to, n, mr)
 		}
-		clearBeyond(panel, n, mr)
+	}
+}
+
+// packTaps packs the taps of a channel for n outputs.
+func (s *shiftConv) packTaps(to []float32, at device.Ptr, n int) {
+	k := &s.kernels
+	for u := range s.rows.Taps {
+		for v := range s.columns.Taps {
+			s.loadColumn(to[:n], offset(at, u*k.down+v*k.across, s.access.size), k.row)
+			to = to[s.tile.mr:]
+		}
+	}
+}
+
+// loadColumn reads a few elements that lie step apart: too few to call the accessor's loop for.
+func (s *shiftConv) loadColumn(to []float32, from device.Ptr, step int) {
+	if !s.access.direct || step < 1 {
+		s.access.load(to, from, step)
+		return
+	}
+	src := slice[float32](from, (len(to)-1)*step+1)
+	for i := range to {
+		to[i] = src[i*step]
 	}
 }
 
@@ -191,8 +219,8 @@ func (j *shiftBlockJob) run(lo, hi int) {
 	defer shiftBlocks.Put(b)
 	for ; lo < hi; lo++ {
 		b.plan(s, lo*s.lines, min(s.lines, s.allLines()-lo*s.lines))
-		b.pack(s)
-		b.multiply(s)
+		b.chunk(s)
+		b.compute(s)
 		b.finish(s)
 	}
 }

@@ -16,6 +16,7 @@ type shiftBlock struct {
 	ends   []int      // of each panel's chunks
 	wide   bool       // chunks are of 8 elements, not of 4
 
+	offsets              []int // of each step of some channels, in their copies
 	copied, packed, sums []float32
 }
 
@@ -44,7 +45,6 @@ func (b *shiftBlock) plan(s *shiftConv, first, count int) {
 		b.segment(s, at, n)
 		first += n
 	}
-	b.chunk(s)
 }
 
 // segment adds n lines of one image.
@@ -101,48 +101,109 @@ func (b *shiftBlock) chunk(s *shiftConv) {
 }
 
 // panel is the distance of packed panels.
-func (b *shiftBlock) panel(s *shiftConv) int { return s.steps*s.tile.nr + shiftBehind }
+func (b *shiftBlock) panel(s *shiftConv) int { return s.group*len(s.offsets)*s.tile.nr + shiftBehind }
 
-// pack packs all channels.
-func (b *shiftBlock) pack(s *shiftConv) {
-	b.copied = sized(b.copied, b.size+shiftBehind)
+// compute computes the sums, some channels at a time: their panels stay in the caches until they are multiplied.
+func (b *shiftBlock) compute(s *shiftConv) {
+	b.copied = sized(b.copied, s.group*b.size+shiftBehind)
 	clear(b.copied)
 	b.packed = sized(b.packed, len(b.ends)*b.panel(s))
-	taps := len(s.offsets)
-	for c := range s.channels {
-		b.copy(s, c)
-		first := 0
-		for i, end := range b.ends {
-			to := b.packed[i*b.panel(s)+c*taps*s.tile.nr:]
-			winogradLoops.shifts(&to[0], s.tile.nr, &b.copied[0], s.offsets, b.chunks[first:end], b.wide)
-			first = end
+	b.sums = sized(b.sums, panels(s.outputs, s.tile.mr)*s.tile.mr*len(b.ends)*s.tile.nr)
+	b.offsets = b.offsets[:0]
+	for c := range s.group {
+		for _, at := range s.offsets {
+			b.offsets = append(b.offsets, c*b.size+at)
 		}
+	}
+	for c := 0; c < s.channels; c += s.group {
+		n := min(s.group, s.channels-c)
+		b.pack(s, c, n)
+		b.multiply(s, c*len(s.offsets), n*len(s.offsets))
 	}
 }
 
-// copy copies a channel.
-func (b *shiftBlock) copy(s *shiftConv, channel int) {
+// pack packs n channels from first on.
+func (b *shiftBlock) pack(s *shiftConv, first, n int) {
+	for c := range n {
+		b.copy(s, b.copied[c*b.size:], first+c)
+	}
+	from := 0
+	for i, end := range b.ends {
+		winogradLoops.shifts(&b.packed[i*b.panel(s)], s.tile.nr, &b.copied[0], b.offsets[:n*len(s.offsets)], b.chunks[from:end], b.wide)
+		from = end
+	}
+}
+
+// copy copies a channel to memory whose other elements are 0.
+func (b *shiftBlock) copy(s *shiftConv, copied []float32, channel int) {
 	base := offset(s.image.ptr, channel*s.image.channel, s.access.size)
 	step := s.columns.AtStep * s.image.column
-	for i := range b.runs {
+	for i := 0; i < len(b.runs); i++ {
 		r := &b.runs[i]
-		to, from := b.copied[r.to:][:r.n], offset(base, r.from, s.access.size)
-		if step == 1 && s.access.direct {
+		to, from := copied[r.to:][:r.n], offset(base, r.from, s.access.size)
+		switch {
+		case step == 1 && s.access.direct && vector.moveRows != nil && r.n >= leastMoved:
+			n, down := b.alike(i)
+			vector.moveRows(n, &bytesOf(to)[0], 4*down.to, &slice[byte](from, 1)[0], 4*down.from, 4*r.n)
+			i += n - 1
+		case step == 1 && s.access.direct:
 			copy(to, slice[float32](from, r.n))
-		} else {
+		case step == 2 && s.access.direct && everySecond != nil:
+			copySeconds(to, slice[float32](from, 2*r.n-1))
+		default:
 			s.access.load(to, from, step)
 		}
 	}
 }
 
-func (b *shiftBlock) multiply(s *shiftConv) {
+// leastMoved is how many elements vector.moveRows moves at least.
+const leastMoved = 8
+
+// alike is how many runs from i on are of the same length and at the same distances, and these.
+func (b *shiftBlock) alike(i int) (n int, down patchRun) {
+	rest := b.runs[i:]
+	for n = 1; n < len(rest) && rest[n].n == rest[0].n; n++ {
+		d := patchRun{to: rest[n].to - rest[n-1].to, from: rest[n].from - rest[n-1].from}
+		if n > 1 && d != down {
+			break
+		}
+		down = d
+	}
+	return n, down
+}
+
+// everySecond copies n elements, a multiple of 8, that are every second of 2*n. It is nil where the processor has no instructions for it.
+var everySecond func(n int, dst, src *float32)
+
+// copySeconds copies every second element, of which the last is the last of src.
+func copySeconds(dst, src []float32) {
+	n := (len(dst) - 1) &^ 7
+	if n > 0 {
+		everySecond(n, &dst[0], &src[0])
+	}
+	for ; n < len(dst); n++ {
+		dst[n] = src[2*n]
+	}
+}
+
+// multiply adds to the sums what count steps from first on give, or sets them to that if they are the first.
+func (b *shiftBlock) multiply(s *shiftConv, first, count int) {
 	mr, nr := s.tile.mr, s.tile.nr
 	ld := len(b.ends) * nr
-	rows := panels(s.outputs, mr) * mr
-	b.sums = sized(b.sums, rows*ld)
+	compute := func(i, j int) {
+		s.tile.tile(count, &s.filters[i*s.steps+first*mr], &b.packed[j*b.panel(s)], &b.sums[i*ld+j*nr], ld, 1, first > 0)
+	}
+	if s.outputs*count > shiftFilters { // the kernels are read once, the image again and again
+		for i := 0; i < s.outputs; i += mr {
+			for j := range b.ends {
+				compute(i, j)
+			}
+		}
+		return
+	}
 	for j := range b.ends {
-		for i := 0; i < rows; i += mr {
-			s.tile.tile(s.steps, &s.filters[i*s.steps], &b.packed[j*b.panel(s)], &b.sums[i*ld+j*nr], ld, 1, false)
+		for i := 0; i < s.outputs; i += mr {
+			compute(i, j)
 		}
 	}
 }

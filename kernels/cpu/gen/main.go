@@ -5,6 +5,7 @@
 //	go run . -set avx2 -out FILE        gemm_avx2_amd64.s
 //	go run . -set avx512 -out FILE      gemm_avx512_amd64.s
 //	go run . -set winograd -out FILE    winograd_avx2_amd64.s
+//	go run . -set conv -out FILE        conv_avx2_amd64.s
 //	go run . -set functions -out FILE   functions_avx2_amd64.s, with functions_gen.go and functions_amd64.go beside it
 package main
 
@@ -31,16 +32,18 @@ var tiles = map[string][]tile{
 }
 
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, winograd or functions")
+	set := flag.String("set", "", "what to write: avx2, avx512, winograd, conv or functions")
 	flag.Parse()
 	list := tiles[*set]
 	switch {
 	case *set == "winograd":
 		generateWinograd()
+	case *set == "conv":
+		generateConv()
 	case *set == "functions":
 		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, winograd or functions", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, winograd, conv or functions", *set)
 	}
 	for _, t := range list {
 		t.generate()

@@ -1,0 +1,21 @@
+package cpu
+
+import "golang.org/x/sys/cpu"
+
+// Loops of convolutions on amd64, in conv_avx2_amd64.s. Their specifications are at the variables that they are set to.
+
+//go:noescape
+func correlate6x16AVX2(c *correlateCall)
+
+//go:noescape
+func few3x32AVX2(steps int, weights, image *float32, offsets *int, c *float32, ld int)
+
+//go:noescape
+func everySecondAVX2(n int, dst, src *float32)
+
+func init() {
+	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
+		return
+	}
+	correlate6x16, few3x32, everySecond = correlate6x16AVX2, few3x32AVX2, everySecondAVX2
+}

@@ -1,0 +1,348 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Gradients of kernels of float32, as sums over places of one operand's elements times the other's:
+//
+//	dst[output, (channel, tap)] = sum over places of gradient[output, place] * image[channel, place + tap]
+//
+// Sixteen rows of one operand, the gradient, are packed side by side for each place. The elements of the other are read one by one where
+// they lie, so a tap is nothing but a distance: the image is not copied once for each tap. It is copied only where it is padded. Where there
+// is one tap only, the operands may change places, so that the one of fewer channels is packed.
+//
+//	for each slice of places
+//	    pack one operand, copy the other if need be     in parallel over panels and channels
+//	    for each tile: sums += rows * panel             in parallel
+//	write the sums                                      in parallel over panels
+
+const (
+	correlateRows    = 6  // of a tile
+	correlateColumns = 16 // of a tile
+	correlateTile    = correlateRows * correlateColumns
+
+	correlatePlaces = 512     // about the places of a slice
+	correlateMemory = 1 << 19 // elements of a slice that are packed and copied, about
+	correlateSums   = 4 << 20 // sums of a gradient, at most
+)
+
+// correlateCall is a call of the loop over the places of a tile: lines of places of some planes, which lie a step apart in a, and
+// side by side in b. It adds to 6x16 sums that lie one behind the other:
+//
+//	sums[r][j] += sum over places p of (a at offsets[r] + p) * b[p][j]
+//
+// Assembly reads it by the places of its fields; distances are in bytes. There is one place at least.
+type correlateCall struct {
+	a, b, sums            *float32
+	offsets               *int // of six rows
+	planes, lines, places int
+	step                  int
+	lineSkip, planeSkip   int // from behind the last place of a line to the next line, and likewise for planes
+}
+
+// correlate6x16 is nil where the processor has no instructions for it.
+var correlate6x16 func(c *correlateCall)
+
+// correlation is one gradient of kernels in work, for one group.
+type correlation struct {
+	read    patch[float32] // the operand whose elements are read one by one
+	packed  patch[float32]
+	turned  bool // it is the gradient that is read, and the image that is packed
+	inPlace bool // what is read is not copied
+	serial  bool
+	rows    int // of read: channels and taps
+	columns int // of packed: channels
+	kernel  *op.View
+	first   int // output of the group
+
+	planes, lines, width int // of a slice, at most
+	at                   [3]int
+	call                 correlateCall // of the slice in work, but for pointers
+	offsets              []int
+	high, wide           int // of a plane's copy
+	copies               []float32
+	panels, sums         []float32
+}
+
+var correlations = sync.Pool{New: func() any { return new(correlation) }}
+
+// isCorrelated reports whether a correlation is the way to compute a gradient of rows outputs of columns channels and taps.
+func isCorrelated(outputs, channels, taps int) bool {
+	if correlate6x16 == nil {
+		return false
+	}
+	rows, columns := panels(channels*taps, correlateRows)*correlateRows, panels(outputs, correlateColumns)*correlateColumns
+	return rows*columns <= correlateSums && 2*rows*columns <= 3*outputs*channels*taps
+}
+
+// correlated computes what weight computes.
+func (g *convGemm[T]) correlated(v *op.Convolution, group int) {
+	c := correlations.Get().(*correlation)
+	image, gradient := any(g.image).(patch[float32]), any(g.gradient).(patch[float32])
+	taps := v.Kernel.Shape[2] * v.Kernel.Shape[3]
+	c.read, c.packed, c.rows, c.columns = image, gradient, v.Channels*taps, v.Outputs
+	c.turned = taps == 1 && v.Channels < v.Outputs && image.plain() && gradient.plain()
+	if c.turned {
+		c.read, c.packed, c.rows, c.columns = gradient, image, v.Outputs, v.Channels
+	}
+	c.kernel, c.first, c.serial = v.Kernel, group*v.Outputs, g.serial
+	c.compute()
+	c.kernel, c.call = nil, correlateCall{} // the pool keeps no tensor's memory
+	correlations.Put(c)
+}
+
+func (c *correlation) compute() {
+	c.inPlace = c.read.access.direct && c.read.inside()
+	c.cut()
+	units := panels(c.columns, correlateColumns) * panels(c.rows, correlateRows)
+	c.sums = sized(c.sums, units*correlateTile)
+	clear(c.sums)
+	for n := 0; n < c.read.grid[0]; n += c.planes {
+		for y := 0; y < c.read.grid[1]; y += c.lines {
+			for x := 0; x < c.read.grid[2]; x += c.width {
+				c.slice([3]int{n, y, x})
+				c.split(panels(c.columns, correlateColumns)+c.copied(), 1, (*correlatePackJob)(c))
+				c.split(units, max(1, elementGrain/c.places()), (*correlateTileJob)(c))
+			}
+		}
+	}
+	c.split(panels(c.columns, correlateColumns), 1, (*correlateFinishJob)(c))
+}
+
+func (c *correlation) split(n, grain int, j job) {
+	if c.serial {
+		j.run(0, n)
+		return
+	}
+	split(n, grain, j)
+}
+
+// inside reports whether no tap reads beyond the image.
+func (g *patch[T]) inside() bool {
+	within := func(a *op.Axis, size int) bool {
+		return a.At0 >= 0 && a.At0+(a.Taps-1)*a.AtTap+(a.Size-1)*a.AtStep < size
+	}
+	return within(&g.axis[0], g.rows) && within(&g.axis[1], g.columns)
+}
+
+// cut sets how large slices are: whole planes, or lines of a plane, or a part of a line, in pieces of about the same size.
+func (c *correlation) cut() {
+	grid := &c.read.grid
+	most := max(32, min(correlatePlaces, correlateMemory/(c.rows/c.taps()+c.columns)))
+	even := func(n, most int) int { return panels(n, panels(n, most)) }
+	c.planes, c.lines, c.width = 1, 1, even(grid[2], most)
+	if c.width < grid[2] {
+		return
+	}
+	c.lines = even(grid[1], max(1, min(grid[1], most/c.width)))
+	if c.lines == grid[1] {
+		c.planes = even(grid[0], max(1, most/(c.width*c.lines)))
+	}
+}
+
+func (c *correlation) taps() int { return c.read.axis[0].Taps * c.read.axis[1].Taps }
+
+// copied is the number of channels that are copied.
+func (c *correlation) copied() int {
+	if c.inPlace {
+		return 0
+	}
+	return c.rows / c.taps()
+}
+
+func (c *correlation) places() int { return c.call.planes * c.call.lines * c.call.places }
+
+// slice begins with the slice of places from at on.
+func (c *correlation) slice(at [3]int) {
+	p, k := &c.read, &c.call
+	h, w := &p.axis[0], &p.axis[1]
+	c.at = at
+	k.planes, k.lines, k.places = min(c.planes, p.grid[0]-at[0]), min(c.lines, p.grid[1]-at[1]), min(c.width, p.grid[2]-at[2])
+	c.high = (k.lines-1)*h.AtStep + (h.Taps-1)*h.AtTap + 1
+	c.wide = (k.places-1)*w.AtStep + (w.Taps-1)*w.AtTap + 1
+	image, channel, row, column := c.high*c.wide, k.planes*c.high*c.wide, c.wide, 1
+	if c.inPlace {
+		image, channel, row, column = p.image, p.channel, p.row, p.column
+		first := offset(p.ptr, at[0]*image+(h.At0+at[1]*h.AtStep)*row+(w.At0+at[2]*w.AtStep)*column, p.access.size)
+		k.a = &slice[float32](first, 1)[0]
+	} else {
+		c.copies = sized(c.copies, c.copied()*channel)
+		k.a = &c.copies[0]
+	}
+	const size = 4
+	k.step = size * w.AtStep * column
+	k.lineSkip = size*h.AtStep*row - k.places*k.step
+	k.planeSkip = size * (image - k.lines*h.AtStep*row)
+	c.distances(size*channel, size*h.AtTap*row, size*w.AtTap*column)
+	c.panels = sized(c.panels, panels(c.columns, correlateColumns)*correlateColumns*c.places())
+}
+
+// distances sets the distance of each channel and tap. The rows beyond the last are the last one again.
+func (c *correlation) distances(channel, down, across int) {
+	c.offsets = sized(c.offsets, panels(c.rows, correlateRows)*correlateRows)
+	high, wide := c.read.axis[0].Taps, c.read.axis[1].Taps
+	for i := range c.offsets {
+		r := min(i, c.rows-1)
+		c.offsets[i] = r/(high*wide)*channel + r/wide%high*down + r%wide*across
+	}
+}
+
+// correlatePackJob packs panels, and then copies channels.
+type correlatePackJob correlation
+
+func (j *correlatePackJob) run(lo, hi int) {
+	c := (*correlation)(j)
+	for n := panels(c.columns, correlateColumns); lo < hi; lo++ {
+		if lo < n {
+			c.pack(lo)
+		} else {
+			c.copy(lo - n)
+		}
+	}
+}
+
+// pack packs the places of the slice of sixteen channels.
+func (c *correlation) pack(i int) {
+	first := i * correlateColumns
+	n, k, places := min(correlateColumns, c.columns-first), &c.call, c.places()
+	panel := c.panels[first*places:][:correlateColumns*places]
+	clearBeyond(panel, n, correlateColumns)
+	for plane := range k.planes {
+		at := c.packed.grid.at(((c.at[0]+plane)*c.read.grid[1]+c.at[1])*c.read.grid[2] + c.at[2])
+		for left := k.lines * k.places; left > 0; {
+			count := min(left, c.packed.grid[2]-at[2])
+			c.packRun(panel[:count*correlateColumns], first, n, at)
+			panel = panel[count*correlateColumns:]
+			left -= count
+			c.packed.grid.nextRow(&at)
+		}
+	}
+}
+
+// packRun packs the places from at on of n channels, which lie in one line.
+func (c *correlation) packRun(panel []float32, first, n int, at [3]int) {
+	p := &c.packed
+	w := &p.axis[1]
+	count := len(panel) / correlateColumns
+	from := offset(p.ptr, at[0]*p.image+first*p.channel+(p.axis[0].At0+at[1]*p.axis[0].AtStep)*p.row+(w.At0+at[2]*w.AtStep)*p.column, p.access.size)
+	if p.access.direct && p.column*w.AtStep == 1 {
+		packRows(panel, matrix{from, p.channel, 1}, n, correlateColumns, count, p.access.size, kernels32.pack.four)
+		return
+	}
+	s := takeScratch()
+	defer scratches.Put(s)
+	for i := range n {
+		line := scratchBuffer[float32](s, 0, count)
+		p.access.load(line, offset(from, i*p.channel, p.access.size), p.column*w.AtStep)
+		placeRow(panel[i:], line, correlateColumns)
+	}
+}
+
+// copy copies a channel, with zeros where it is padded.
+func (c *correlation) copy(channel int) {
+	p := c.read
+	h, w := &p.axis[0], &p.axis[1]
+	y, x := h.At0+c.at[1]*h.AtStep, w.At0+c.at[2]*w.AtStep
+	w.AtStep = 1
+	to := c.copies[channel*c.call.planes*c.high*c.wide:]
+	for n := range c.call.planes {
+		for r := range c.high {
+			p.line(to[:c.wide], (c.at[0]+n)*p.image+channel*p.channel, y+r, x)
+			to = to[c.wide:]
+		}
+	}
+}
+
+// correlateTileJob adds the products of the slice to tiles.
+type correlateTileJob correlation
+
+func (j *correlateTileJob) run(lo, hi int) {
+	c := (*correlation)(j)
+	tiles, places := panels(c.rows, correlateRows), c.places()
+	call := correlateCalls.Get().(*correlateCall)
+	*call = c.call
+	for ; lo < hi; lo++ {
+		call.b, call.sums = &c.panels[lo/tiles*correlateColumns*places], &c.sums[lo*correlateTile]
+		call.offsets = &c.offsets[lo%tiles*correlateRows]
+		correlate6x16(call)
+	}
+	*call = correlateCall{}
+	correlateCalls.Put(call)
+}
+
+var correlateCalls = sync.Pool{New: func() any { return new(correlateCall) }}
+
+// correlateFinishJob writes the sums of panels.
+type correlateFinishJob correlation
+
+func (j *correlateFinishJob) run(lo, hi int) {
+	c := (*correlation)(j)
+	size := panels(c.rows, correlateRows) * correlateTile
+	for ; lo < hi; lo++ {
+		first := lo * correlateColumns
+		n := min(correlateColumns, c.columns-first)
+		if sums := c.sums[lo*size:][:size]; c.turned {
+			c.finishTurned(sums, first, n)
+		} else {
+			c.finish(sums, first, n)
+		}
+	}
+}
+
+func (c *correlation) element(output, channel int) device.Ptr {
+	s := &c.kernel.Strides
+	return offset(c.kernel.Ptr, (c.first+output)*s[0]+channel*s[1], c.read.access.size)
+}
+
+// finishTurned writes the gradients of all outputs by n channels from first on.
+func (c *correlation) finishTurned(sums []float32, first, n int) {
+	for r := range c.rows {
+		c.read.access.store(c.element(r, first), c.kernel.Strides[1], sums[r*correlateColumns:][:n])
+	}
+}
+
+// finish writes the gradients of n outputs from first on.
+func (c *correlation) finish(sums []float32, first, n int) {
+	s, shape := &c.kernel.Strides, &c.kernel.Shape
+	high, wide := shape[2], shape[3]
+	if c.read.access.direct && s[3] == 1 && s[2] == wide && s[1] == high*wide && kernels32.pack.four != nil {
+		c.turn(sums, first, n)
+		return
+	}
+	buffer := takeScratch()
+	defer scratches.Put(buffer)
+	for i := range n {
+		for r := 0; r < c.rows; {
+			count := min(wide-r%wide, chunk)
+			line := scratchBuffer[float32](buffer, 0, count)
+			for v := range line {
+				line[v] = sums[(r+v)*correlateColumns+i]
+			}
+			p := offset(c.element(first+i, r/(high*wide)), r/wide%high*s[2]+r%wide*s[3], c.read.access.size)
+			c.read.access.store(p, s[3], line)
+			r += count
+		}
+	}
+}
+
+// turn writes gradients that lie straight in memory: four rows of sums at a time, and those that are left over one by one.
+func (c *correlation) turn(sums []float32, first, n int) {
+	steps, fours, s := n&^3, c.rows&^3, c.kernel.Strides[0]
+	out := slice[float32](c.element(first, 0), (n-1)*s+c.rows)
+	for r := 0; r < fours && steps > 0; r += 4 {
+		kernels32.pack.four(steps, &out[r], s, &sums[r*correlateColumns], correlateColumns)
+	}
+	for i := range n {
+		from := fours
+		if i >= steps {
+			from = 0
+		}
+		for r := from; r < c.rows; r++ {
+			out[i*s+r] = sums[r*correlateColumns+i]
+		}
+	}
+}

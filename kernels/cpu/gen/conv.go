@@ -1,0 +1,133 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Loops of convolutions that read one operand where it lies: convcorrelate.go, convfew.go and convshiftblock.go specify them.
+
+func generateConv() {
+	correlate("correlate6x16AVX2")
+	few("few3x32AVX2")
+	everySecond("everySecondAVX2")
+}
+
+// correlate adds the sums over places of six elements of one operand times sixteen of the other. Assembly reads the call by the places
+// of its fields.
+func correlate(name string) {
+	const rows = 6
+	pointers := []GPPhysical{R8, R9, R10, R11, R12, R13}
+	sums := ymm.registers[:2*rows]
+	TEXT(name, NOSPLIT, "func(c *int)")
+	Load(Param("c"), R14)
+	field := func(i int) Mem { return Mem{Base: R14, Disp: 8 * i} }
+	const a, b, to, offsets, planes, lines, count, step, lineSkip, planeSkip = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+	MOVQ(field(offsets), RSI)
+	MOVQ(field(a), RAX)
+	for i, p := range pointers {
+		MOVQ(Mem{Base: RSI, Disp: 8 * i}, p)
+		ADDQ(RAX, p)
+	}
+	MOVQ(field(b), RBX)
+	MOVQ(field(step), RSI)
+	for _, r := range sums {
+		VXORPS(r, r, r)
+	}
+	XORQ(RAX, RAX)
+	MOVQ(field(planes), RDI)
+	Label("plane")
+	MOVQ(field(lines), RDX)
+	Label("line")
+	MOVQ(field(count), RCX)
+	Label("place")
+	VMOVUPS(Mem{Base: RBX}, Y12)
+	VMOVUPS(Mem{Base: RBX, Disp: 32}, Y13)
+	for i, p := range pointers {
+		element := []Op{Y14, Y15}[i%2]
+		VBROADCASTSS(Mem{Base: p, Index: RAX, Scale: 1}, element)
+		VFMADD231PS(Y12, element, sums[2*i])
+		VFMADD231PS(Y13, element, sums[2*i+1])
+	}
+	ADDQ(U32(64), RBX)
+	ADDQ(RSI, RAX)
+	DECQ(RCX)
+	JNZ(LabelRef("place"))
+	ADDQ(field(lineSkip), RAX)
+	DECQ(RDX)
+	JNZ(LabelRef("line"))
+	ADDQ(field(planeSkip), RAX)
+	DECQ(RDI)
+	JNZ(LabelRef("plane"))
+	MOVQ(field(to), RDX)
+	for i, r := range sums {
+		at := Mem{Base: RDX, Disp: 32 * i}
+		VADDPS(at, r, r)
+		VMOVUPS(r, at)
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// few computes three rows of a product for 32 columns, which lie side by side at a distance of its own for each step.
+func few(name string) {
+	const rows, across = 3, 4
+	sums := ymm.registers[:rows*across]
+	TEXT(name, NOSPLIT, "func(steps int, weights *float32, image *float32, offsets *int, c *float32, ld int)")
+	Load(Param("steps"), RCX)
+	Load(Param("weights"), RAX)
+	Load(Param("image"), RBX)
+	Load(Param("offsets"), RSI)
+	Load(Param("c"), RDX)
+	Load(Param("ld"), RDI)
+	SHLQ(U8(2), RDI)
+	for _, r := range sums {
+		VXORPS(r, r, r)
+	}
+	Label("step")
+	MOVQ(Mem{Base: RSI}, R8)
+	for r := range rows {
+		VBROADCASTSS(Mem{Base: RAX, Disp: 4 * r}, ymm.registers[12+r])
+	}
+	for i := range across {
+		VMOVUPS(Mem{Base: RBX, Index: R8, Scale: 4, Disp: 32 * i}, Y15)
+		for r := range rows {
+			VFMADD231PS(Y15, ymm.registers[12+r], sums[across*r+i])
+		}
+	}
+	ADDQ(U32(4*rows), RAX)
+	ADDQ(U32(8), RSI)
+	DECQ(RCX)
+	JNZ(LabelRef("step"))
+	for r := range rows {
+		for i := range across {
+			VMOVUPS(sums[across*r+i], Mem{Base: RDX, Disp: 32 * i})
+		}
+		if r < rows-1 {
+			ADDQ(RDI, RDX)
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// everySecond copies every second element, eight at a time.
+func everySecond(name string) {
+	TEXT(name, NOSPLIT, "func(n int, dst *float32, src *float32)")
+	Load(Param("n"), RCX)
+	Load(Param("dst"), RDX)
+	Load(Param("src"), RSI)
+	SHRQ(U8(3), RCX)
+	Label("eight")
+	VMOVUPS(Mem{Base: RSI}, Y0)
+	VSHUFPS(U8(0x88), Mem{Base: RSI, Disp: 32}, Y0, Y0)
+	VPERMPD(U8(0xd8), Y0, Y0)
+	VMOVUPS(Y0, Mem{Base: RDX})
+	ADDQ(U32(64), RSI)
+	ADDQ(U32(32), RDX)
+	DECQ(RCX)
+	JNZ(LabelRef("eight"))
+	VZEROUPPER()
+	RET()
+}
