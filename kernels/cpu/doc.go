@@ -16,7 +16,7 @@
 //	                 winograd.go for 3x3, convshift.go for others of float32
 //	gemm.go          the blocked product in general, of matrices and of convolutions
 //	gemmsmall.go     small products, on operands as they lie
-//	plane.go         pooling (pool.go, poolrows.go) and resampling (sample.go)
+//	plane.go         pooling (pool.go, poolrows.go; gradients poolterms.go) and resampling (sample.go)
 //	index.go, gather.go, scatter.go, bag.go, nll.go, random.go, optimize.go, argreduce.go   the others
 //
 // All drivers stand on the same three ideas:

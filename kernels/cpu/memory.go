@@ -65,7 +65,7 @@ func watched[T any](n int) []T {
 	const elements = 256 // more than an instruction too many writes
 	s := make([]T, elements+n+elements)
 	switch any(s).(type) {
-	case []float32, []float64, []uint8, []uint32:
+	case []float32, []float64, []uint8, []uint32, []int32:
 		watch(bytesOf(s[:elements]))
 		watch(bytesOf(s[elements+n:]))
 	}

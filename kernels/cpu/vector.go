@@ -15,7 +15,6 @@ type vectorLoops struct {
 	reluGrad             func(n int, dst, a, b *float32)
 	fill                 func(n int, dst *float32, v float32)
 	mergeSum             func(n int, acc *float64, row *float32)
-	keepMost             func(n int, most *float32, numbers *int32, values *float32, number int32)
 	evenOdd              func(n int, even, odd, src *float32)            // n of either
 	mergeSums4           func(n int, acc *float64, row *float32, ld int) // four rows, ld bytes apart
 	mergeMax, mergeMin   func(n int, acc, row *float32)
@@ -29,6 +28,14 @@ type vectorLoops struct {
 	normGrads func(n int, dst, g, w, x *float32, c *normRow)
 	// rows of n elements, a multiple of 16, ld bytes apart
 	normSums func(rows, n int, g, x *float32, ld int, mean, rstd *float32, products, sums *float64)
+
+	// rows of at least 8 results
+	averagePlaces func(n int, dst, src *float32, places *int32, count int, divisor float64)
+	mostPlaces    func(n int, dst *float32, numbers *int32, src *float32, places *int32, count int, starts *int32, first int32)
+	evenOddRows   func(rows, n int, even, odd *float32, to int, src *float32, from int) // n of either; distances in bytes
+
+	poolNumbered func(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm) // half of the columns, at least 8
+	poolShared   func(rows, half int, dst, src *float32, terms *poolTerm)
 
 	taps    func(c *tapCall)
 	tapDots func(c *dotCall)

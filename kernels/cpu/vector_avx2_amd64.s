@@ -391,35 +391,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func keepMostAVX2(n int, most *float32, numbers *int32, values *float32, number int32)
-// A value is taken where it is not less than or equal to most, unless most is NaN and the value is not.
-TEXT ·keepMostAVX2(SB), NOSPLIT, $0-36
-	MOVQ n+0(FP), CX
-	MOVQ most+8(FP), DI
-	MOVQ numbers+16(FP), DX
-	MOVQ values+24(FP), SI
-	VBROADCASTSS number+32(FP), Y7
-	XORQ BX, BX
-
-loop:
-	VMOVUPS (SI)(BX*4), Y0
-	VMOVUPS (DI)(BX*4), Y1
-	VMOVDQU (DX)(BX*4), Y2
-	VCMPPS $0x16, Y1, Y0, Y3 // not value <= most
-	VCMPPS $7, Y1, Y1, Y4    // most is a number
-	VCMPPS $3, Y0, Y0, Y5    // the value is NaN
-	VORPS Y5, Y4, Y4
-	VANDPS Y4, Y3, Y3
-	VBLENDVPS Y3, Y0, Y1, Y1
-	VBLENDVPS Y3, Y7, Y2, Y2
-	VMOVUPS Y1, (DI)(BX*4)
-	VMOVDQU Y2, (DX)(BX*4)
-	ADDQ $8, BX
-	CMPQ BX, CX
-	JLT  loop
-	VZEROUPPER
-	RET
-
 // func evenOddAVX2(n int, even, odd, src *float32)
 // src has 2n elements.
 TEXT ·evenOddAVX2(SB), NOSPLIT, $0-32
