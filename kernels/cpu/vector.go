@@ -17,6 +17,7 @@ type vectorLoops struct {
 	mergeSum             func(n int, acc *float64, row *float32)
 	evenOdd              func(n int, even, odd, src *float32)            // n of either
 	mergeSums4           func(n int, acc *float64, row *float32, ld int) // four rows, ld bytes apart
+	mergeMax4, mergeMin4 func(n int, acc, row *float32, ld int)          // likewise
 	mergeMax, mergeMin   func(n int, acc, row *float32)
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])

@@ -43,6 +43,12 @@ func mergeSumAVX2(n int, acc *float64, row *float32)
 func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
 
 //go:noescape
+func mergeMax4AVX2(n int, acc, row *float32, ld int)
+
+//go:noescape
+func mergeMin4AVX2(n int, acc, row *float32, ld int)
+
+//go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
 
 // Those of layer norm's gradients are in normgrad_avx2_amd64.s.
@@ -134,7 +140,7 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, mergeMax4: mergeMax4AVX2, mergeMin4: mergeMin4AVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
 		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2,
