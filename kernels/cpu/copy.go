@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -10,7 +11,13 @@ import (
 // Fill, Arange and Copy. Copy only moves bits, so there is one for each element size.
 
 func fill[T number](dst []T, c *op.Call) {
-	fillSlice(dst, scalar[T](c.F[0], c.I[0]))
+	v := scalar[T](c.F[0], c.I[0])
+	if v == 0 && !math.Signbit(float64(v)) {
+		clear(dst)
+	} else if len(dst) > 0 {
+		dst[0] = v
+		repeat(dst)
+	}
 }
 
 // arange fills one dimension; it is not an element-wise kernel, because the value depends on the place.
