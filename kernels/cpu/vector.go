@@ -25,6 +25,7 @@ type vectorLoops struct {
 	moveRows  func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
 	transpose func(n int, dst *uint32, to int, src *uint32, from int)   // eight rows of n elements; distances in bytes
 
+	normalize func(n int, dst, x, w, b *float32, mean, rstd float32)
 	normDots  func(n int, g, w, x *float32, c *normRow, sums *[2]float64)
 	normGrads func(n int, dst, g, w, x *float32, c *normRow)
 	// rows of n elements, a multiple of 16, ld bytes apart
@@ -41,7 +42,8 @@ type vectorLoops struct {
 	taps    func(c *tapCall)
 	tapDots func(c *dotCall)
 
-	// multiples of 16 and 32
+	// multiples of 16, 16 and 32
+	squares  func(n int, x *float32, mean float32) float64
 	sum      func(n int, v *float32) float64
 	max, min func(n int, v *float32) float32
 

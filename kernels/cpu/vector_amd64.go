@@ -51,6 +51,14 @@ func mergeMin4AVX2(n int, acc, row *float32, ld int)
 //go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
 
+// Those of layer norm are in normforward_avx2_amd64.s.
+//
+//go:noescape
+func squaresAVX2(n int, x *float32, mean float32) float64
+
+//go:noescape
+func normalizeAVX2(n int, dst, x, w, b *float32, mean, rstd float32)
+
 // Those of layer norm's gradients are in normgrad_avx2_amd64.s.
 
 //go:noescape
@@ -141,6 +149,7 @@ func init() {
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, mergeMax4: mergeMax4AVX2, mergeMin4: mergeMin4AVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
 		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2,
