@@ -129,7 +129,7 @@ func squares[T float](x []T, mean T, tmp []T) float64 {
 
 // backward computes the gradient of row r.
 func (j *rowNorm[T]) backward(r int, s *scratch) {
-	if j.backwardFloats(r) {
+	if j.backwardFloats(r, s) {
 		return
 	}
 	c, at := j.call, r*j.columns
