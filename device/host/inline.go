@@ -44,7 +44,7 @@ func (s *inline) Copy(dst, src device.Ptr, n uint64) error {
 	if err := s.device.checkCopy(dst, src, n); err != nil {
 		return err
 	}
-	copy(Bytes(dst, n), Bytes(src, n))
+	move(dst, src, n)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (w *work) run(id device.ID) (err error) {
 	case taskToHost:
 		copy(w.out, Bytes(w.src, uint64(len(w.out))))
 	case taskCopy:
-		copy(Bytes(w.dst, w.n), Bytes(w.src, w.n))
+		move(w.dst, w.src, w.n)
 	case taskFill:
 		fill(Bytes(w.dst, w.n), w.value)
 	case taskWait:

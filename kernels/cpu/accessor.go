@@ -82,7 +82,7 @@ func fillSlice[T any](dst []T, v T) {
 	}
 }
 
-// repeat sets all of v, which is scratch memory, to its first element.
+// repeat sets all of v to its first element.
 func repeat[T any](v []T) {
 	if f, ok := any(v).([]float32); ok && vector.fill != nil && len(f) >= 16 {
 		n := len(f) &^ 7

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -10,7 +11,13 @@ import (
 // Fill, Arange and Copy. Copy only moves bits, so there is one for each element size.
 
 func fill[T number](dst []T, c *op.Call) {
-	fillSlice(dst, scalar[T](c.F[0], c.I[0]))
+	v := scalar[T](c.F[0], c.I[0])
+	if v == 0 && !math.Signbit(float64(v)) {
+		clear(dst)
+	} else if len(dst) > 0 {
+		dst[0] = v
+		repeat(dst)
+	}
 }
 
 // arange fills one dimension; it is not an element-wise kernel, because the value depends on the place.
@@ -81,10 +88,30 @@ func moveRange[T any](l *loop, lo, hi int) {
 			lo += rows * n
 			continue
 		}
-		moveRow[T](dst, to, src, from, n)
+		if to == 1 && from == 1 {
+			moveLine(slice[T](dst, n), slice[T](src, n), l.Total)
+		} else {
+			moveRow[T](dst, to, src, from, n)
+		}
 		w.skip(n)
 		lo += n
 	}
+}
+
+const (
+	cachedCopy = 8 << 20   // bytes of a Copy that stay in the cache, for whoever comes next
+	copyPiece  = 512 << 10 // bytes; copy itself writes past the cache from 1 MiB on
+)
+
+// moveLine copies elements that lie side by side, of a Copy of total elements.
+func moveLine[T any](dst, src []T, total int) {
+	var e T
+	if piece := copyPiece / sizeOf(e); total*sizeOf(e) <= cachedCopy {
+		for ; len(dst) > piece; dst, src = dst[piece:], src[piece:] {
+			copy(dst[:piece], src)
+		}
+	}
+	copy(dst, src)
 }
 
 // shortMove is the length of rows, in bytes, beyond which a call of copy for each is as fast as a loop over all.

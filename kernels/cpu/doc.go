@@ -11,12 +11,12 @@
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go)
 //	softmax.go       operations on rows
 //	matmul.go        matrix products: matgemm.go in general, gemv.go for few rows
-//	norm.go          normalisations: rownorm.go; normsums.go, channelstats.go, channelnorm.go; by slicemath.go
+//	norm.go          normalisations: rownorm.go (normforward.go, normgrad.go); normsums.go, channelstats.go, channelnorm.go; by slicemath.go
 //	conv.go          convolutions: convgemm.go in general, convdirect.go for groups of few channels,
 //	                 winograd.go for 3x3, convshift.go for others of float32
 //	gemm.go          the blocked product in general, of matrices and of convolutions
 //	gemmsmall.go     small products, on operands as they lie
-//	plane.go         pooling (pool.go, poolrows.go) and resampling (sample.go)
+//	plane.go         pooling (pool.go, poolrows.go; gradients poolterms.go) and resampling (sample.go)
 //	index.go, gather.go, scatter.go, bag.go, nll.go, random.go, optimize.go, argreduce.go   the others
 //
 // All drivers stand on the same three ideas:

@@ -3,6 +3,9 @@ package cpu
 // The gradient of max pooling: each result's gradient is added to the element that its number names.
 
 func maxPoolGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
+	if gathers(j, dst, src, m) {
+		return
+	}
 	clear(dst)
 	if m.bytes != nil {
 		addWindows(j, dst, src, m.bytes)

@@ -28,6 +28,10 @@ const chunk = 1024
 type scratch struct {
 	buffer [5][chunk]uint64
 	loop   loop // for operations that loop over parts of their views
+	norm   struct {
+		row  normRow
+		sums [2]float64
+	} // for assembly, which makes Go allocate what it gets the address of
 	// constant[k] says that buffer k is filled with a broadcast value: the first n elements, from the address at.
 	constant [4]struct {
 		at device.Ptr
@@ -65,7 +69,7 @@ func watched[T any](n int) []T {
 	const elements = 256 // more than an instruction too many writes
 	s := make([]T, elements+n+elements)
 	switch any(s).(type) {
-	case []float32, []float64, []uint8, []uint32:
+	case []float32, []float64, []uint8, []uint32, []int32:
 		watch(bytesOf(s[:elements]))
 		watch(bytesOf(s[elements+n:]))
 	}

@@ -8,14 +8,14 @@ import "github.com/cistern-ml/cistern/kernels/op"
 type normRow struct{ mean, rstd, slope, shift float32 }
 
 // normDots are the sums of g*w and of g*w*(x-mean)*rstd, in eight parts by place.
-func normDots(g, w, x []float32, c *normRow) (sum, dot float64) {
+func normDots(g, w, x []float32, c *normRow, sums *[2]float64) (sum, dot float64) {
 	n := len(g) &^ 7
 	w, x = w[:len(g)], x[:len(g)]
-	var sums [2]float64
+	*sums = [2]float64{}
 	if vector.normDots != nil && n > 0 {
-		vector.normDots(n, &g[0], &w[0], &x[0], c, &sums)
+		vector.normDots(n, &g[0], &w[0], &x[0], c, sums)
 	} else {
-		normDotsGo(g[:n], w, x, c, &sums)
+		normDotsGo(g[:n], w, x, c, sums)
 	}
 	for i := n; i < len(g); i++ {
 		a, b := normPair(g[i], w[i], x[i], c)
@@ -56,7 +56,7 @@ func normGrads(dst, g, w, x []float32, c *normRow) {
 }
 
 // backwardFloats is backward by the two passes, and reports whether they serve.
-func (j *rowNorm[T]) backwardFloats(r int) bool {
+func (j *rowNorm[T]) backwardFloats(r int, s *scratch) bool {
 	weight, ok := any(j.weight).([]float32)
 	if !ok || weight == nil || j.l != 1 || !j.access.direct {
 		return false
@@ -65,19 +65,20 @@ func (j *rowNorm[T]) backwardFloats(r int) bool {
 	w := weight[r%j.groups*j.per:][:n]
 	row := func(p int) []float32 { return slice[float32](offset(c.In[p].Ptr, at, 4), n) }
 	g, x := row(0), row(1)
-	k := normRow{mean: float32(j.mean[r]), rstd: float32(j.rstd[r])}
+	k := &s.norm.row
+	k.mean, k.rstd = float32(j.mean[r]), float32(j.rstd[r])
 	var sum, dot float64
 	for i := 0; i < n; i += chunk {
 		end := min(i+chunk, n)
-		s, d := normDots(g[i:end], w[i:end], x[i:end], &k)
-		sum, dot = sum+s, dot+d
+		a, b := normDots(g[i:end], w[i:end], x[i:end], k, &s.norm.sums)
+		sum, dot = sum+a, dot+b
 	}
 	rstd := float64(k.rstd)
 	k.slope = float32(-dot / float64(n) * rstd)
 	if k.shift = float32(-sum / float64(n) * rstd); j.has(op.NormRMS) {
 		k.shift = 0
 	}
-	normGrads(slice[float32](offset(c.Out[0].Ptr, at, 4), n), g, w, x, &k)
+	normGrads(slice[float32](offset(c.Out[0].Ptr, at, 4), n), g, w, x, k)
 	return true
 }
 

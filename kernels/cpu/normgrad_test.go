@@ -39,3 +39,34 @@ func TestLayerNormGradients_AreTheSameWithoutVectors(t *testing.T) {
 		})
 	}
 }
+
+func TestLayerNorm_IsTheSameWithoutVectors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(35, 36))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for _, width := range []int{1, 7, 8, 15, 16, 33, 64, 79, 80, 129, 1024, 1100} {
+		for _, far := range []float32{0, 1000, 1e30} { // squares beyond the range of float32
+			const n = 5
+			x, w, b := mixed(n*width+1, rng, false)[1:], mixed(width, rng, false), mixed(width, rng, false)
+			for i := range x {
+				x[i] *= 1 + far
+			}
+			line := func(v []float32) op.View { return viewOf(t, dtype.Float32, v, len(v)) }
+			all := func() (r [3][]float32) {
+				g.parts = nil
+				r = [3][]float32{watched[float32](n * width), watched[float32](n), watched[float32](n)}
+				launch(t, &op.Call{Op: op.RowNorm, Out: []op.View{viewOf(t, dtype.Float32, r[0], n, width, 1), line(r[1]), line(r[2])},
+					In: []op.View{viewOf(t, dtype.Float32, x, n, width, 1), line(w), line(b)}, I: [8]int64{1, op.NormWeight | op.NormBias}, F: [8]float64{1e-5}})
+				require.Zero(t, g.check())
+				return r
+			}
+			fast := all()
+			withoutVectors(func() {
+				for k, slow := range all() {
+					requireSame(t, slow, fast[k], "")
+				}
+			})
+		}
+	}
+}

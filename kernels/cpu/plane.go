@@ -28,6 +28,8 @@ type planeJob[T float] struct {
 	windows  [2][]window1 // of pooling, for each result along a dimension
 	elements int          // of a window, and table where they lie, for the gradient of max pooling
 	table    [256]int
+	terms    poolTerms
+	calls    int
 	sources  [2][]source[T] // of resampling
 	memory   sync.Pool
 }
@@ -39,6 +41,7 @@ type planeMemory[T float] struct {
 	bytes          []uint8 // numbers that need not be converted, in their place
 	phases         phases[T]
 	sums           []float64
+	padded         paddedResults
 }
 
 // planewise makes the Func of an operation on planes. prepare computes what is the same for all planes; backward says that the

@@ -47,6 +47,10 @@ func prepareWindows[T float](j *planeJob[T]) {
 	if j.call.Op == op.MaxPool2DGrad && j.call.I[0] != 0 && len(j.windows[0])*len(j.windows[1]) > 0 {
 		j.tabulate()
 	}
+	j.calls++
+	if k, ok := any(j).(*planeJob[float32]); ok && (j.call.Op == op.MaxPool2DGrad || j.call.Op == op.AvgPool2DGrad) {
+		j.terms.gather(k)
+	}
 }
 
 func adaptiveWindow(i, size, results int) window1 {
@@ -152,7 +156,10 @@ func avgPool[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	}
 }
 
-func avgPoolGrad[T float](j *planeJob[T], dst, src []T, _ *planeMemory[T]) {
+func avgPoolGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
+	if gathers(j, dst, src, m) {
+		return
+	}
 	clear(dst)
 	columns, at := j.image[1], 0
 	for y := range j.windows[0] {

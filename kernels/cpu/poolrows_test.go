@@ -14,7 +14,7 @@ import (
 func poolJob(id op.ID, rows, columns, size, stride, padding, dilation int) (*planeJob[float32], bool) {
 	j := &planeJob[float32]{call: &op.Call{Op: id}}
 	j.call.I = [8]int64{int64(size), int64(size), int64(stride), int64(stride), int64(padding), int64(padding), int64(dilation), int64(dilation)}
-	if id == op.AvgPool2D {
+	if id == op.AvgPool2D || id == op.AvgPool2DGrad {
 		j.call.I[6], j.call.I[7], dilation = 1, 0, 1
 	}
 	j.image = [2]int{rows, columns}
@@ -37,6 +37,7 @@ func TestPooling_OfRowsIsThatOfWindows(t *testing.T) {
 	for _, c := range [][6]int{ // rows, columns, size, stride, padding, dilation
 		{8, 8, 1, 1, 0, 1}, {16, 16, 2, 2, 0, 1}, {9, 33, 3, 2, 1, 1}, {5, 40, 3, 1, 1, 1}, {20, 21, 2, 1, 1, 1}, {31, 50, 3, 3, 1, 2},
 		{11, 37, 5, 4, 2, 1}, {7, 64, 4, 2, 2, 2}, {30, 30, 1, 3, 0, 1},
+		{9, 34, 3, 2, 1, 1}, {12, 32, 3, 2, 1, 1}, {3, 18, 2, 2, 1, 1}, {6, 50, 5, 2, 2, 2}, {5, 16, 3, 2, 0, 1},
 	} {
 		for _, nan := range []bool{false, true} {
 			src := mixed(c[0]*c[1], rng, nan)
@@ -54,7 +55,7 @@ func TestPooling_OfRowsIsThatOfWindows(t *testing.T) {
 				rowsToo++
 				check := func() {
 					g.parts = nil
-					dst, m := watched[float32](n), &planeMemory[float32]{numbers: make([]int32, n)}
+					dst, m := watched[float32](n), &planeMemory[float32]{numbers: watched[int32](n)}
 					if id == op.MaxPool2D {
 						maxPoolRows(j, dst, src, m)
 						require.Equal(t, wantNumbers, m.numbers, name)
@@ -116,4 +117,45 @@ func TestMaxPoolGradient_ByPlacesIsThatOfNumbers(t *testing.T) {
 		}
 		requireSame(t, want, got, fmt.Sprint(c))
 	}
+}
+
+func TestPoolGradients_AreTheSameWithoutVectors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(33, 34))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	gathered := 0
+	for _, c := range [][6]int{ // rows, columns, size, stride, padding, dilation
+		{16, 16, 2, 2, 0, 1}, {12, 32, 3, 2, 1, 1}, {9, 34, 3, 2, 1, 1}, {7, 50, 4, 2, 2, 1}, {13, 18, 3, 2, 1, 2}, {5, 48, 5, 2, 2, 1}, {6, 22, 1, 2, 0, 1},
+		{16, 30, 2, 2, 1, 1}, {16, 17, 3, 2, 1, 1}, {8, 14, 2, 2, 0, 1}, {20, 20, 3, 1, 1, 1},
+	} {
+		for _, id := range []op.ID{op.MaxPool2DGrad, op.AvgPool2DGrad} {
+			f := maxPoolGrad[float32]
+			if id == op.AvgPool2DGrad {
+				f, c[5] = avgPoolGrad[float32], 1
+			}
+			name := fmt.Sprint(id, c)
+			j, ok := poolJob(id, c[0], c[1], c[2], c[3], c[4], c[5])
+			require.True(t, ok, name)
+			gathered += len(j.terms.list)
+			n := j.result[0] * j.result[1]
+			numbers := make([]uint8, n)
+			g.parts = nil
+			fast := &planeMemory[float32]{bytes: numbers}
+			for range 2 { // planes one after the other, with the same memory
+				src, got, want := mixed(n, rng, true), watched[float32](c[0]*c[1]), make([]float32, c[0]*c[1])
+				for i := range numbers {
+					numbers[i] = uint8(rng.IntN(c[2] * c[2]))
+				}
+				f(j, got, src, fast)
+				withoutVectors(func() {
+					slow, _ := poolJob(id, c[0], c[1], c[2], c[3], c[4], c[5])
+					f(slow, want, src, &planeMemory[float32]{bytes: numbers})
+				})
+				requireSame(t, want, got, name)
+				require.Zero(t, g.check(), name)
+			}
+		}
+	}
+	require.NotZero(t, gathered)
 }

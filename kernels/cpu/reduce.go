@@ -18,8 +18,10 @@ type reducer[T, A, D any] struct {
 	start A
 	fold  func(acc A, v []T) A   // takes in a slice
 	merge func(acc []A, row []T) // acc[i] takes in row[i]
-	// merges is nil, or takes in row[i], row[ld+i] and so on of four rows, and gives how many of the first places it did
-	merges func(acc []A, rows []T, ld int) int
+	// merges is nil, or takes in row[i], row[ld+i] and so on of four rows
+	merges func(acc []A, rows []T, ld int)
+	// spoilt is nil, or reports whether rows that went in by merges must go in once more, one by one
+	spoilt func(acc []A) bool
 	join   func(a, b A) A           // a stands for earlier elements than b
 	finish func(acc A, count int) D // count is the number of elements reduced
 }
@@ -65,7 +67,7 @@ func (r *reduction[T, A, D]) set(dst, a *op.View) {
 	step := r.cut.Stride[0][r.cut.NDim-1]
 	r.byRows = columns >= 8 && r.cut.Total > 0 && (r.cut.inner() < 16 || absInt(near) <= absInt(step))
 	if r.byRows {
-		r.tile = min(columns, 512)
+		r.tile = min(columns, chunk*8/max(8, sizeOf(r.start))) // whose results fit scratch memory
 		r.block = max(64, (128<<10)/r.tile)
 	} else {
 		r.block = 8 << 10

@@ -88,29 +88,31 @@ func (r *reduction[T, A, D]) mergeBlock(acc []A, t, b int, s *scratch) {
 	var w walk
 	w.seek(&r.cut, lo)
 	for lo < hi {
+		begin, end := w, min(hi, lo+rowGroup)
 		fillSlice(partial, r.start)
-		for end := min(hi, lo+rowGroup); lo < end; {
-			p, step := w.at(0)
-			if r.merges != nil && r.in.direct && stride == 1 && end-lo >= 4 && w.col+4 <= w.inner() && step >= 0 {
-				r.mergeFour(partial, in+p, step, n)
-				w.skip(4)
-				lo += 4
-				continue
-			}
-			r.merge(partial, r.row(in+p, stride, n, s))
-			w.skip(1)
-			lo++
+		r.mergeGroup(partial, &w, in, stride, end-lo, r.merges != nil && r.in.direct && stride == 1, s)
+		if r.spoilt != nil && r.spoilt(partial) {
+			fillSlice(partial, r.start)
+			r.mergeGroup(partial, &begin, in, stride, end-lo, false, s)
 		}
 		r.joinRow(acc, partial)
+		lo = end
 	}
 }
 
-// mergeFour takes in four rows of n elements, the first of them at p.
-func (r *reduction[T, A, D]) mergeFour(acc []A, p device.Ptr, step, n int) {
-	rows := slice[T](p, 3*step+n)
-	done := r.merges(acc, rows, step)
-	for k := 0; k < 4 && done < n; k++ {
-		r.merge(acc[done:n], rows[k*step+done:][:n-done])
+// mergeGroup takes in the next rows, fours of them together if it may.
+func (r *reduction[T, A, D]) mergeGroup(acc []A, w *walk, in device.Ptr, stride, rows int, fours bool, s *scratch) {
+	for rows > 0 {
+		p, step := w.at(0)
+		if fours && rows >= 4 && w.col+4 <= w.inner() && step >= 0 {
+			r.merges(acc, slice[T](in+p, 3*step+len(acc)), step)
+			w.skip(4)
+			rows -= 4
+			continue
+		}
+		r.merge(acc, r.row(in+p, stride, len(acc), s))
+		w.skip(1)
+		rows--
 	}
 }
 

@@ -106,17 +106,43 @@ func TestArithmetic_WithNumbersForRowsIsThatOfElements(t *testing.T) {
 	}
 }
 
-func TestSum_OfRowsIsTheSameWithoutVectors(t *testing.T) {
+func TestReductions_OfRowsAreTheSameWithoutVectors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for _, shape := range [][2]int{{3, 8}, {4, 9}, {67, 31}, {130, 520}} {
-		x := mixed(shape[0]*shape[1], rng, false)
-		sum := func() []float32 {
-			out := make([]float32, shape[1])
-			launch(t, &op.Call{Op: op.Sum, Out: []op.View{viewOf(t, dtype.Float32, out, 1, shape[1])},
-				In: []op.View{viewOf(t, dtype.Float32, x, shape[0], shape[1])}})
-			return out
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for _, shape := range [][2]int{{3, 8}, {4, 9}, {67, 31}, {130, 520}, {33, 1500}} {
+		for _, id := range []op.ID{op.Sum, op.Mean, op.Max, op.Min} {
+			for _, nan := range []bool{false, true} {
+				x := mixed(shape[0]*shape[1]+1, rng, nan)[1:]
+				reduced := func() []float32 {
+					g.parts = nil
+					out := watched[float32](shape[1])
+					launch(t, &op.Call{Op: id, Out: []op.View{viewOf(t, dtype.Float32, out, 1, shape[1])},
+						In: []op.View{viewOf(t, dtype.Float32, x, shape[0], shape[1])}})
+					require.Zero(t, g.check())
+					return out
+				}
+				fast := reduced()
+				withoutVectors(func() { requireSame(t, reduced(), fast, id.String()) })
+			}
 		}
-		fast := sum()
-		withoutVectors(func() { requireSame(t, sum(), fast, "") })
 	}
+}
+
+func TestSum_OfRowsBeyondTheRangeOfFourIsThatOfAll(t *testing.T) {
+	const rows, columns = 9, 16
+	x := make([]float32, rows*columns)
+	for c := range columns { // the first four of a column are beyond the range together
+		for r := range 4 {
+			x[r*columns+c], x[(r+4)*columns+c] = math.MaxFloat32/2, -math.MaxFloat32/2
+		}
+		x[8*columns+c] = 1
+	}
+	out, want := make([]float32, columns), make([]float32, columns)
+	for c := range want {
+		want[c] = 1
+	}
+	launch(t, &op.Call{Op: op.Sum, Out: []op.View{viewOf(t, dtype.Float32, out, 1, columns)}, In: []op.View{viewOf(t, dtype.Float32, x, rows, columns)}})
+	requireSame(t, want, out, "")
 }

@@ -67,6 +67,9 @@ func (j *rowNorm[T]) forward(r int, s *scratch) {
 	first := r % j.groups * j.per
 	for col := 0; col < j.columns; col += chunk {
 		n := min(chunk, j.columns-col)
+		if j.forwardFloats(at+col, first, col, n, mean, rstd) {
+			continue
+		}
 		x := j.open(c.In[0].Ptr, at+col, n, scratchBuffer[T](s, 0, n))
 		y := j.target(c.Out[0].Ptr, at+col, n, scratchBuffer[T](s, 1, n))
 		if mean != 0 {
@@ -106,6 +109,11 @@ func (j *rowNorm[T]) moments(r int, s *scratch) (mean, rstd T) {
 
 // squares is the sum of (x-mean)². tmp has the length of x. Squares that overflow in T are formed in float64.
 func squares[T float](x []T, mean T, tmp []T) float64 {
+	if f, ok := any(x).([]float32); ok {
+		if sum, ok := squares32(f, float32(mean)); ok {
+			return sum
+		}
+	}
 	d := x
 	if mean != 0 {
 		shiftSlice(tmp, x, -mean)
@@ -121,7 +129,7 @@ func squares[T float](x []T, mean T, tmp []T) float64 {
 
 // backward computes the gradient of row r.
 func (j *rowNorm[T]) backward(r int, s *scratch) {
-	if j.backwardFloats(r) {
+	if j.backwardFloats(r, s) {
 		return
 	}
 	c, at := j.call, r*j.columns

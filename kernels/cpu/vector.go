@@ -15,9 +15,9 @@ type vectorLoops struct {
 	reluGrad             func(n int, dst, a, b *float32)
 	fill                 func(n int, dst *float32, v float32)
 	mergeSum             func(n int, acc *float64, row *float32)
-	keepMost             func(n int, most *float32, numbers *int32, values *float32, number int32)
 	evenOdd              func(n int, even, odd, src *float32)            // n of either
 	mergeSums4           func(n int, acc *float64, row *float32, ld int) // four rows, ld bytes apart
+	mergeMax4, mergeMin4 func(n int, acc, row *float32, ld int)          // likewise
 	mergeMax, mergeMin   func(n int, acc, row *float32)
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
@@ -25,15 +25,25 @@ type vectorLoops struct {
 	moveRows  func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
 	transpose func(n int, dst *uint32, to int, src *uint32, from int)   // eight rows of n elements; distances in bytes
 
+	normalize func(n int, dst, x, w, b *float32, mean, rstd float32)
 	normDots  func(n int, g, w, x *float32, c *normRow, sums *[2]float64)
 	normGrads func(n int, dst, g, w, x *float32, c *normRow)
 	// rows of n elements, a multiple of 16, ld bytes apart
 	normSums func(rows, n int, g, x *float32, ld int, mean, rstd *float32, products, sums *float64)
 
+	// rows of at least 8 results
+	averagePlaces func(n int, dst, src *float32, places *int32, count int, divisor float64)
+	mostPlaces    func(n int, dst *float32, numbers *int32, src *float32, places *int32, count int, starts *int32, first int32)
+	evenOddRows   func(rows, n int, even, odd *float32, to int, src *float32, from int) // n of either; distances in bytes
+
+	poolNumbered func(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm) // half of the columns, at least 8
+	poolShared   func(rows, half int, dst, src *float32, terms *poolTerm)
+
 	taps    func(c *tapCall)
 	tapDots func(c *dotCall)
 
-	// multiples of 16 and 32
+	// multiples of 16, 16 and 32
+	squares  func(n int, x *float32, mean float32) float64
 	sum      func(n int, v *float32) float64
 	max, min func(n int, v *float32) float32
 

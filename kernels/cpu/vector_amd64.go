@@ -43,10 +43,21 @@ func mergeSumAVX2(n int, acc *float64, row *float32)
 func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
 
 //go:noescape
-func keepMostAVX2(n int, most *float32, numbers *int32, values *float32, number int32)
+func mergeMax4AVX2(n int, acc, row *float32, ld int)
+
+//go:noescape
+func mergeMin4AVX2(n int, acc, row *float32, ld int)
 
 //go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
+
+// Those of layer norm are in normforward_avx2_amd64.s.
+//
+//go:noescape
+func squaresAVX2(n int, x *float32, mean float32) float64
+
+//go:noescape
+func normalizeAVX2(n int, dst, x, w, b *float32, mean, rstd float32)
 
 // Those of layer norm's gradients are in normgrad_avx2_amd64.s.
 
@@ -84,6 +95,25 @@ func transpose8AVX2(n int, dst *uint32, to int, src *uint32, from int)
 //go:noescape
 func moveRowsAVX2(rows int, dst *byte, to int, src *byte, from, n int)
 
+// Those of pooling are in poolrows_avx2_amd64.s.
+//
+//go:noescape
+func averagePlacesAVX2(n int, dst, src *float32, places *int32, count int, divisor float64)
+
+//go:noescape
+func mostPlacesAVX2(n int, dst *float32, numbers *int32, src *float32, places *int32, count int, starts *int32, first int32)
+
+//go:noescape
+func evenOddRowsAVX2(rows, n int, even, odd *float32, to int, src *float32, from int)
+
+// Those of gradients of pooling are in poolgrad_avx2_amd64.s.
+//
+//go:noescape
+func poolNumberedAVX2(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm)
+
+//go:noescape
+func poolSharedAVX2(rows, half int, dst, src *float32, terms *poolTerm)
+
 // tapsAVX2 and tapDotsAVX2 are in convtaps_avx2_amd64.s.
 //
 //go:noescape
@@ -118,8 +148,11 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, keepMost: keepMostAVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, mergeMax4: mergeMax4AVX2, mergeMin4: mergeMin4AVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
+		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
+		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
 		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}

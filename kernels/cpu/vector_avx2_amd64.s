@@ -205,7 +205,7 @@ loop:
 	RET
 
 // func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
-// Four rows that are ld bytes apart, one after the other.
+// Four rows that are ld bytes apart: the sum of both sums of two is added.
 TEXT ·mergeSums4AVX2(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), CX
 	MOVQ acc+8(FP), DI
@@ -215,22 +215,16 @@ TEXT ·mergeSums4AVX2(SB), NOSPLIT, $0-32
 	XORQ BX, BX
 
 loop:
-	VCVTPS2PD (SI), Y0
-	VCVTPS2PD 16(SI), Y1
-	VCVTPS2PD (SI)(DX*1), Y2
-	VCVTPS2PD 16(SI)(DX*1), Y3
-	VCVTPS2PD (SI)(DX*2), Y4
-	VCVTPS2PD 16(SI)(DX*2), Y5
-	VCVTPS2PD (SI)(R8*1), Y6
-	VCVTPS2PD 16(SI)(R8*1), Y7
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(DX*2), Y1
+	VADDPS (SI)(DX*1), Y0, Y0
+	VADDPS (SI)(R8*1), Y1, Y1
+	VADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VCVTPS2PD X0, Y0
+	VCVTPS2PD X1, Y1
 	VADDPD (DI)(BX*8), Y0, Y0
 	VADDPD 32(DI)(BX*8), Y1, Y1
-	VADDPD Y2, Y0, Y0
-	VADDPD Y3, Y1, Y1
-	VADDPD Y4, Y0, Y0
-	VADDPD Y5, Y1, Y1
-	VADDPD Y6, Y0, Y0
-	VADDPD Y7, Y1, Y1
 	VMOVUPD Y0, (DI)(BX*8)
 	VMOVUPD Y1, 32(DI)(BX*8)
 	ADDQ $32, SI
@@ -239,6 +233,44 @@ loop:
 	JLT  loop
 	VZEROUPPER
 	RET
+
+// MERGE4 is the body of acc = OP(acc, four rows that are ld bytes apart). The instruction gives acc where one is NaN; where a row has NaN, all bits become
+// ones, which is one.
+#define MERGE4(OP) \
+	MOVQ n+0(FP), CX; \
+	MOVQ acc+8(FP), DI; \
+	MOVQ row+16(FP), SI; \
+	MOVQ ld+24(FP), DX; \
+	LEAQ (DX)(DX*2), R8; \
+	XORQ BX, BX; \
+loop: \
+	VMOVUPS (SI), Y0; \
+	VMOVUPS (SI)(DX*1), Y1; \
+	VMOVUPS (SI)(DX*2), Y2; \
+	VMOVUPS (SI)(R8*1), Y3; \
+	VCMPPS $3, Y0, Y1, Y4; \
+	VCMPPS $3, Y2, Y3, Y5; \
+	OP Y1, Y0, Y0; \
+	OP Y3, Y2, Y2; \
+	OP Y2, Y0, Y0; \
+	OP (DI)(BX*4), Y0, Y0; \
+	VORPS Y5, Y4, Y4; \
+	VORPS Y4, Y0, Y0; \
+	VMOVUPS Y0, (DI)(BX*4); \
+	ADDQ $32, SI; \
+	ADDQ $8, BX; \
+	CMPQ BX, CX; \
+	JLT  loop; \
+	VZEROUPPER; \
+	RET
+
+// func mergeMax4AVX2(n int, acc, row *float32, ld int)
+TEXT ·mergeMax4AVX2(SB), NOSPLIT, $0-32
+	MERGE4(VMAXPS)
+
+// func mergeMin4AVX2(n int, acc, row *float32, ld int)
+TEXT ·mergeMin4AVX2(SB), NOSPLIT, $0-32
+	MERGE4(VMINPS)
 
 // func maxAVX2(n int, v *float32) float32
 // n is a multiple of 32. NaN if there is one, else the largest element. Registers: Y0 to Y3 the largest of each place, Y8 all ones where there was a
@@ -385,35 +417,6 @@ TEXT ·fillAVX2(SB), NOSPLIT, $0-20
 
 loop:
 	VMOVUPS Y0, (DI)(BX*4)
-	ADDQ $8, BX
-	CMPQ BX, CX
-	JLT  loop
-	VZEROUPPER
-	RET
-
-// func keepMostAVX2(n int, most *float32, numbers *int32, values *float32, number int32)
-// A value is taken where it is not less than or equal to most, unless most is NaN and the value is not.
-TEXT ·keepMostAVX2(SB), NOSPLIT, $0-36
-	MOVQ n+0(FP), CX
-	MOVQ most+8(FP), DI
-	MOVQ numbers+16(FP), DX
-	MOVQ values+24(FP), SI
-	VBROADCASTSS number+32(FP), Y7
-	XORQ BX, BX
-
-loop:
-	VMOVUPS (SI)(BX*4), Y0
-	VMOVUPS (DI)(BX*4), Y1
-	VMOVDQU (DX)(BX*4), Y2
-	VCMPPS $0x16, Y1, Y0, Y3 // not value <= most
-	VCMPPS $7, Y1, Y1, Y4    // most is a number
-	VCMPPS $3, Y0, Y0, Y5    // the value is NaN
-	VORPS Y5, Y4, Y4
-	VANDPS Y4, Y3, Y3
-	VBLENDVPS Y3, Y0, Y1, Y1
-	VBLENDVPS Y3, Y7, Y2, Y2
-	VMOVUPS Y1, (DI)(BX*4)
-	VMOVDQU Y2, (DX)(BX*4)
 	ADDQ $8, BX
 	CMPQ BX, CX
 	JLT  loop
