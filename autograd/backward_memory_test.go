@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/internal/inspect"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -24,14 +25,14 @@ func (r *rig) square() *tensor.Tensor {
 // drawn is the allocated bytes, less what was allocated before, after each rule of a backward pass.
 func (r *rig) drawn(g *autograd.Graph, v *autograd.Variable, opts ...autograd.BackwardOption) (ops []string, bytes []int64) {
 	r.t.Helper()
-	g.Observe(func(op string, backward bool) {
+	inspect.Observe(g, func(op string, backward bool) {
 		if backward {
 			ops = append(ops, op)
 			bytes = append(bytes, r.allocated())
 		}
 	})
 	require.NoError(r.t, v.Backward(opts...))
-	g.Observe(nil)
+	inspect.Observe(g, nil)
 	return ops, bytes
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/internal/inspect"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -106,7 +107,7 @@ func TestCheckpoint_WithoutGradientsIsJustTheFunction(t *testing.T) {
 	out := autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable { return in[0].Add(in[1]) }, x, x)
 	require.False(t, out.RequiresGrad())
 	require.Equal(t, []float64{6}, valuesOf(t, out))
-	require.Equal(t, 2, g.Owned())
+	require.Equal(t, 2, inspect.Owned(g))
 }
 
 func TestCheckpoint_InputThatTheResultDoesNotNeedGetsZeros(t *testing.T) {

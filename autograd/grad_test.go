@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/internal/inspect"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -40,7 +41,7 @@ func TestGrad_RunsOnlyWhatLiesBetween(t *testing.T) {
 	k := h.Sin()
 	loss := k.Mul(u.Cos()).Sum(nil, false)
 	var ran []string
-	g.Observe(func(op string, backward bool) {
+	inspect.Observe(g, func(op string, backward bool) {
 		if backward {
 			ran = append(ran, op)
 		}

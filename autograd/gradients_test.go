@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/gradcheck"
+	"github.com/cistern-ml/cistern/autograd/internal/inspect"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -363,7 +364,7 @@ func TestEveryOperation_HasRulesThatAreChecked_OrSaysWhyNot(t *testing.T) {
 		checked[c.op] = true
 	}
 	for _, name := range autograd.Operations() {
-		some, reasons := autograd.Differentiable(name)
+		some, reasons := inspect.Differentiable(name)
 		require.Equal(t, some, checked[name], "%s has rules: %v; is in gradientCases: %v", name, some, checked[name])
 		for _, reason := range reasons {
 			require.NotEmpty(t, reason, "%s has an input without a rule and without a reason", name)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/internal/inspect"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -28,7 +29,7 @@ func TestLinearAct_IsLinearAndTheActivation(t *testing.T) {
 		var names [2][]string
 		for i := range 2 {
 			g := r.graph()
-			g.Observe(func(op string, _ bool) { names[i] = append(names[i], op) })
+			inspect.Observe(g, func(op string, _ bool) { names[i] = append(names[i], op) })
 			w := autograd.NewParameter("w", weight.Retain())
 			b := autograd.NewParameter("b", bias.Retain())
 			y := f[i](g.Input(x), g.Param(w), g.Param(b))

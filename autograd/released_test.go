@@ -17,7 +17,7 @@ var fineAfterRelease = map[string]bool{
 	"Graph.Device": true, "Graph.Err": true, "Graph.Exec": true, "Graph.Generator": true, "Graph.GradEnabled": true,
 	"Graph.Memo": true, "Graph.NoGrad": true, "Graph.Outside": true, "Graph.Replacement": true, "Graph.Release": true, "Graph.SavedTensors": true, "Graph.Scope": true,
 	"Graph.Scopes": true, "Graph.ModulePath": true, "Graph.ModuleScope": true, "Graph.ModuleScopes": true, "Variable.Version": true,
-	"Graph.SetCaster": true, "Graph.String": true, "Graph.Observe": true, "Graph.Owned": true, // the last two are of tests
+	"Graph.SetCaster": true, "Graph.String": true,
 	"Variable.Alive": true, "Variable.DType": true, "Variable.Dim": true, "Variable.Grad": true, "Variable.Graph": true, "Variable.IsLeaf": true,
 	"Variable.Keep": true, "Variable.Len": true, "Variable.NDim": true, "Variable.Parameter": true, "Variable.Release": true,
 	"Variable.RegisterHook": true, "Variable.RegisterVariableHook": true, "Variable.RequiresGrad": true, "Variable.RetainGrad": true, "Variable.Shape": true,

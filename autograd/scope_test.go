@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/internal/inspect"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -37,7 +38,7 @@ func TestScope_WithoutGradientsKeepsOnlyTheResult(t *testing.T) {
 	base := r.allocated()
 	out := g.Scope(func() *autograd.Variable { return v.Exp().Exp().Exp() })
 	require.EqualValues(t, base+unit, r.allocated())
-	require.Equal(t, 2, g.Owned(), "the leaf and the result")
+	require.Equal(t, 2, inspect.Owned(g), "the leaf and the result")
 	require.True(t, out.Alive())
 }
 

@@ -24,21 +24,24 @@ func caching(conf string) memtest.Opener {
 func check(a memory.Allocator) error { return a.(*memory.Caching).Check() }
 
 func TestCaching_Conformance(t *testing.T) {
-	for i, c := range []struct{ name, conf string }{
-		{"default", ""},
-		{"max_split", "max_split_size_mb:32"},
-		{"expandable", "expandable_segments:True"},
-		{"gc", "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9999"},
-		{"roundup", "roundup_power2_divisions:4"},
-		{"release_lock", "release_lock_on_cudamalloc:True"},
-		{"small_segments", "large_segment_size_mb:12,max_split_size_mb:16,max_non_split_rounding_mb:12"},
-		{"expandable_more", "expandable_segments:True,large_segment_size_mb:11,roundup_power2_divisions:2"},
+	for i, c := range []struct {
+		name, conf string
+		on         memtest.Option
+	}{
+		{"default", "", onCUDA()},
+		{"max_split", "max_split_size_mb:32", nil},
+		{"expandable", "expandable_segments:True", onCUDA()},
+		{"gc", "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9999", nil},
+		{"roundup", "roundup_power2_divisions:4", nil},
+		{"release_lock", "release_lock_on_cudamalloc:True", nil},
+		{"small_segments", "large_segment_size_mb:12,max_split_size_mb:16,max_non_split_rounding_mb:12", nil},
+		{"expandable_more", "expandable_segments:True,large_segment_size_mb:11,roundup_power2_divisions:2", nil},
 	} {
 		if testing.Short() && i >= 3 {
 			break
 		}
 		t.Run(c.name, func(t *testing.T) {
-			memtest.TestAllocator(t, caching(c.conf), memtest.Caches(), memtest.Checked(check))
+			memtest.TestAllocator(t, caching(c.conf), memtest.Caches(), memtest.Checked(check), c.on)
 		})
 	}
 }

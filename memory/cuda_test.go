@@ -26,14 +26,6 @@ func onCUDA() memtest.Option {
 	})
 }
 
-func TestCaching_ConformanceOnCUDA(t *testing.T) {
-	for name, conf := range map[string]string{"default": "", "expandable": "expandable_segments:True"} {
-		t.Run(name, func(t *testing.T) {
-			memtest.TestAllocator(t, caching(conf), memtest.Caches(), memtest.Checked(check), onCUDA())
-		})
-	}
-}
-
 // async makes an Async allocator where the device can have one.
 func async(t testing.TB, dev device.Device) memory.Allocator {
 	if _, ok := dev.(*cuda.Device); !ok {
@@ -50,6 +42,9 @@ func TestAsync_ConformanceOnCUDA(t *testing.T) {
 
 // As on a real GPU, where the driver needs memory for the streams' work too.
 func TestAsync_ConformanceOnADriverThatTakesMemoryForItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the driver takes memory, and the allocator does the same")
+	}
 	memtest.TestAllocator(t, async, memtest.OnReal("cuda", func(t testing.TB) device.Device {
 		return cudatest.New(t, 1, func(l *fakecuda.Library) {
 			l.Set("poison_bytes", "4096")

@@ -50,7 +50,7 @@ func progression[T number](buf []T, first int, c *op.Call) {
 
 // mover is one Copy in work. It is a job over the loop's elements, or over tiles if it exchanges dimensions.
 type mover[T any] struct {
-	loop
+	loop     loop
 	crossing crossing[T]
 }
 
@@ -59,11 +59,11 @@ func move[T any]() op.Func {
 	pool := &sync.Pool{New: func() any { return new(mover[T]) }}
 	return func(c *op.Call) error {
 		m := pool.Get().(*mover[T])
-		m.set(&c.Out[0], c.In)
-		if m.Total > 0 && m.crossing.crosses(&m.loop) {
+		m.loop.set(&c.Out[0], c.In)
+		if m.loop.Total > 0 && m.crossing.crosses(&m.loop) {
 			split(m.crossing.tileCount(), elementGrain/(crossTile*crossTile), &m.crossing)
 		} else {
-			split(m.Total, elementGrain, m)
+			split(m.loop.Total, elementGrain, m)
 		}
 		pool.Put(m)
 		return nil

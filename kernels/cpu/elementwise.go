@@ -28,13 +28,19 @@ type (
 
 // elements is one element-wise call in work. It is a job over the loop's elements.
 type elements[D, A, B, C any] struct {
-	loop
-	call *op.Call
+	over elementLoop
 	dst  accessor[D]
 	a    accessor[A]
 	b    accessor[B]
 	c    accessor[C]
 	f    kernel3[D, A, B, C]
+}
+
+// elementLoop is what elements of all types have. It stands in a field with a name, for methods of an embedded field would be compiled for each of
+// some fifty combinations of types.
+type elementLoop struct {
+	loop
+	call *op.Call
 	// plain: all operands are direct with rows that lie straight, so that no scratch memory is needed.
 	plain bool
 	// byNumber computes with one number for an operand that is broadcast along rows; nil for most operations. number is the operand.
@@ -59,19 +65,27 @@ func elementwise[D, A, B, C any](dst accessor[D], a accessor[A], b accessor[B], 
 	}}
 	return func(call *op.Call) error {
 		e := pool.Get().(*elements[D, A, B, C])
-		e.set(&call.Out[0], call.In[:inputs])
-		if e.Total > 0 {
-			e.call = call
-			e.plain = direct && e.rowsStraight()
-			e.byNumber, e.number = nil, 0
-			if !e.plain {
-				e.byNumber, e.number = numberLoop(call, &e.loop)
-			}
-			split(e.Total, elementGrain, e)
-			e.call = nil
+		e.over.begin(call, inputs, direct)
+		if e.over.Total > 0 {
+			split(e.over.Total, elementGrain, e)
 		}
+		e.over.call = nil
 		pool.Put(e)
 		return nil
+	}
+}
+
+// begin takes a call of operands that are direct or not.
+func (l *elementLoop) begin(call *op.Call, inputs int, direct bool) {
+	l.set(&call.Out[0], call.In[:inputs])
+	if l.Total == 0 {
+		return
+	}
+	l.call = call
+	l.plain = direct && l.rowsStraight()
+	l.byNumber, l.number = nil, 0
+	if !l.plain {
+		l.byNumber, l.number = numberLoop(call, &l.loop)
 	}
 }
 
@@ -87,15 +101,15 @@ func (l *loop) rowsStraight() bool {
 
 func (e *elements[D, A, B, C]) run(lo, hi int) {
 	var w walk
-	w.seek(&e.loop, lo)
+	w.seek(&e.over.loop, lo)
 	var s *scratch
-	if !e.plain {
+	if !e.over.plain {
 		s = takeScratch()
 		defer scratches.Put(s)
 	}
 	for lo < hi {
-		n := e.step(&w, hi-lo)
-		if e.byNumber != nil && e.rowByNumber(&w, n) {
+		n := e.over.step(&w, hi-lo)
+		if e.over.byNumber != nil && e.over.rowByNumber(&w, n) {
 			w.skip(n)
 			lo += n
 			continue
@@ -105,10 +119,10 @@ func (e *elements[D, A, B, C]) run(lo, hi int) {
 		c := read(&e.c, &w, 3, n, s)
 		if e.dst.direct && w.straight(0, n) {
 			p, _ := w.at(0)
-			e.f(slice[D](p, n), a, b, c, e.call)
+			e.f(slice[D](p, n), a, b, c, e.over.call)
 		} else {
 			dst := scratchBuffer[D](s, 0, n)
-			e.f(dst, a, b, c, e.call)
+			e.f(dst, a, b, c, e.over.call)
 			write(&e.dst, &w, n, dst)
 		}
 		w.skip(n)
@@ -142,20 +156,20 @@ func numberLoop(c *op.Call, l *loop) (f func(n int, dst, a *float32, v float32),
 }
 
 // rowByNumber computes as many of the next n elements, which lie in one row, as byNumber takes: all, or none.
-func (e *elements[D, A, B, C]) rowByNumber(w *walk, n int) bool {
+func (l *elementLoop) rowByNumber(w *walk, n int) bool {
 	if n%8 != 0 {
 		return false
 	}
 	dst, _ := w.at(0)
-	a, _ := w.at(3 - e.number)
-	v, _ := w.at(e.number)
-	e.byNumber(n, &slice[float32](dst, n)[0], &slice[float32](a, n)[0], slice[float32](v, 1)[0])
+	a, _ := w.at(3 - l.number)
+	v, _ := w.at(l.number)
+	l.byNumber(n, &slice[float32](dst, n)[0], &slice[float32](a, n)[0], slice[float32](v, 1)[0])
 	return true
 }
 
 // step is how many of the next elements are processed at once.
-func (e *elements[D, A, B, C]) step(w *walk, left int) int {
-	if e.plain {
+func (l *elementLoop) step(w *walk, left int) int {
+	if l.plain {
 		return min(left, w.inner()-w.col)
 	}
 	if w.inner() < shortRow {

@@ -63,8 +63,8 @@ func (j *indexCheck) note(at int, x int64) {
 
 // gathering is one Gather in work. It is a job over the elements of the output.
 type gathering[T any] struct {
-	loop     // output, input without extent along the indexed dimension, indices
-	step int // of the input along that dimension
+	loop loop // output, input without extent along the indexed dimension, indices
+	step int  // of the input along that dimension
 }
 
 // gather makes the Gather of elements that have the size of T.
@@ -80,7 +80,7 @@ func gather[T any]() op.Func {
 		g.step = in[0].Strides[dim]
 		in[0].Strides[dim] = 0
 		g.loop.set(&c.Out[0], in[:])
-		split(g.Total, elementGrain, g)
+		split(g.loop.Total, elementGrain, g)
 		pool.Put(g)
 		return nil
 	}

@@ -70,24 +70,30 @@ func boolean(b func(accessor[uint8]) op.Func) (f funcs) {
 	return f
 }
 
-// one, two and three make Funcs of kernels whose operands all have the type of the row; two8 and one8 have a Bool output.
+// one, two and three make Funcs of kernels whose operands all have the type of the row; two8 and one8 have a Bool output. They are not inlined:
+// the table calls them some two hundred times, and the compiler would make a function of its own of what each call returns.
 
+//go:noinline
 func one[T any](f kernel1[T, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return unary(l, l, f) }
 }
 
+//go:noinline
 func two[T any](f kernel2[T, T, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return binary(l, l, l, f) }
 }
 
+//go:noinline
 func three[T any](f kernel3[T, T, T, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return elementwise(l, l, l, l, f) }
 }
 
+//go:noinline
 func one8[T any](f kernel1[uint8, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return unary(accessorOf[uint8](dtype.Bool), l, f) }
 }
 
+//go:noinline
 func two8[T any](f kernel2[uint8, T, T]) func(accessor[T]) op.Func {
 	return func(l accessor[T]) op.Func { return binary(accessorOf[uint8](dtype.Bool), l, l, f) }
 }

@@ -12,7 +12,7 @@ import (
 // scanJob is one call in work: T is the type of computation, A of the accumulator, D of the result. It is a job over rows,
 // which takes neighbouring rows together if their elements are nearer to each other than those of one row.
 type scanJob[T, A, D any] struct {
-	loop    // over the first elements of the rows: output, input
+	loop    loop // over the first elements of the rows: output, input
 	in      accessor[T]
 	out     accessor[D]
 	start   A
@@ -38,9 +38,9 @@ func scanByFour[T, A, D any](in accessor[T], out accessor[D], start A, step func
 		last := dst.NDim - 1
 		j.columns, j.stride = dst.Shape[last], [2]int{dst.Strides[last], a[0].Strides[last]}
 		dst.Shape[last], a[0].Shape[last] = 1, 1
-		j.set(&dst, a[:])
+		j.loop.set(&dst, a[:])
 		if j.columns > 0 {
-			split(j.Total, max(1, elementGrain/j.columns), j)
+			split(j.loop.Total, max(1, elementGrain/j.columns), j)
 		}
 		pool.Put(j)
 		return nil
@@ -141,7 +141,7 @@ func intCumProd[T integer](l accessor[T]) op.Func {
 
 // scanGrad is one CumProdGrad in work. It is a job over rows, each of which it walks from its end.
 type scanGrad[T float] struct {
-	loop    // over the first elements of the rows: output, gradient, input and output of CumProd
+	loop    loop // over the first elements of the rows: output, gradient, input and output of CumProd
 	access  accessor[T]
 	columns int
 	stride  [4]int
@@ -158,9 +158,9 @@ func cumProdGrad[T float](l accessor[T]) op.Func {
 			j.stride[k] = views[k].Strides[last]
 			views[k].Shape[last] = 1
 		}
-		j.set(&views[0], views[1:])
+		j.loop.set(&views[0], views[1:])
 		if j.columns > 0 {
-			split(j.Total, max(1, elementGrain/j.columns), j)
+			split(j.loop.Total, max(1, elementGrain/j.columns), j)
 		}
 		pool.Put(j)
 		return nil

@@ -15,7 +15,7 @@ const lineGroup = 64
 // scattering is one Scatter or ScatterAdd in work. It is a job over lines: what is left of a call when all dimensions but the
 // indexed one are fixed. Each line belongs to one worker, which goes along it, side by side with its neighbours.
 type scattering[T any] struct {
-	loop           // output, source and indices, at the first elements of the lines
+	loop    loop   // output, source and indices, at the first elements of the lines
 	n, size int    // elements of a line of the source, and of the output
 	step    [3]int // along the lines: output, source and indices
 	lines   func(j *scattering[T], at []lineAt)
@@ -49,7 +49,7 @@ func scattered[T any](pool *sync.Pool) op.Func {
 		}
 		j := newScattering[T](c, pool)
 		if j.n > 0 {
-			split(j.Total, max(16, elementGrain/4/j.n), j) // neighbouring lines share lines of the cache
+			split(j.loop.Total, max(16, elementGrain/4/j.n), j) // neighbouring lines share lines of the cache
 		}
 		pool.Put(j)
 		return nil

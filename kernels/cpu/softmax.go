@@ -14,7 +14,7 @@ type rowKernel[T float] func(dst, a, b, tmp []T)
 
 // rowJob is one call in work. It is a job over rows.
 type rowJob[T float] struct {
-	loop                // over the first elements of the rows
+	loop    loop        // over the first elements of the rows
 	access  accessor[T] // all views have one type
 	f       rowKernel[T]
 	columns int
@@ -29,7 +29,7 @@ func rowwise[T float](l accessor[T], f rowKernel[T]) op.Func {
 		j := pool.Get().(*rowJob[T])
 		j.set(&c.Out[0], c.In)
 		if j.columns > 0 {
-			split(j.Total, max(1, elementGrain/4/j.columns), j)
+			split(j.loop.Total, max(1, elementGrain/4/j.columns), j)
 		}
 		pool.Put(j)
 		return nil
@@ -59,7 +59,7 @@ func (j *rowJob[T]) run(lo, hi int) {
 	tmp := scratchBuffer[T](s, 0, rowGroup)
 	for ; lo < hi; lo++ {
 		var r [3][]T
-		for k := range j.N {
+		for k := range j.loop.N {
 			p, _ := w.at(k)
 			if j.access.direct && j.stride[k] == 1 {
 				r[k] = slice[T](p, j.columns)
@@ -84,7 +84,7 @@ func (j *rowJob[T]) rowMemory() *[]T {
 	if rows == nil {
 		rows = new([]T)
 	}
-	if need := j.N * j.columns; cap(*rows) < need && !j.straight() {
+	if need := j.loop.N * j.columns; cap(*rows) < need && !j.straight() {
 		*rows = make([]T, need)
 	}
 	*rows = (*rows)[:cap(*rows)]
@@ -92,7 +92,7 @@ func (j *rowJob[T]) rowMemory() *[]T {
 }
 
 func (j *rowJob[T]) straight() bool {
-	for _, s := range j.stride[:j.N] {
+	for _, s := range j.stride[:j.loop.N] {
 		if s != 1 {
 			return false
 		}

@@ -22,7 +22,7 @@ const radixLength = 512
 // sorting is one Sort or TopK in work. It is a job over rows, and over tiles of one row.
 type sorting[T, E any] struct {
 	ordering[T, E]
-	loop    // over the first elements of the rows: values, indices, input
+	loop    loop // over the first elements of the rows: values, indices, input
 	access  accessor[T]
 	columns int // of a row of the input
 	keep    int // of a row of the outputs
@@ -53,10 +53,10 @@ func sortRows[T, E any](l accessor[T], o ordering[T, E]) op.Func {
 		s.prepare(c)
 		switch {
 		case s.keep == 0:
-		case s.Total < runtime.GOMAXPROCS(0) && s.columns >= 4*sortTile:
+		case s.loop.Total < runtime.GOMAXPROCS(0) && s.columns >= 4*sortTile:
 			s.inTiles()
 		default:
-			split(s.Total, max(1, sortTile/4/s.columns), s)
+			split(s.loop.Total, max(1, sortTile/4/s.columns), s)
 		}
 		pool.Put(s)
 		return nil
@@ -71,7 +71,7 @@ func (s *sorting[T, E]) prepare(c *op.Call) {
 		s.stride[k] = views[k].Strides[last]
 		views[k].Shape[last] = 1
 	}
-	s.set(&views[0], views[1:])
+	s.loop.set(&views[0], views[1:])
 	s.flip, s.row = 0, nil
 	if c.I[0] != 0 {
 		s.flip = 1<<64 - 1

@@ -7,7 +7,7 @@ func (s *sorting[T, E]) inTiles() {
 	m := s.take()
 	var w walk
 	w.seek(&s.loop, 0)
-	for range s.Total {
+	for range s.loop.Total {
 		s.load(&w, m)
 		s.row, s.span = m, 0
 		s.tile = max(sortTile, (s.columns+2*runtime.GOMAXPROCS(0)-1)/(2*runtime.GOMAXPROCS(0)))

@@ -12,7 +12,7 @@ const (
 
 // crossing is the part of a mover that exchanges dimensions. It is a job over tiles.
 type crossing[T any] struct {
-	*loop
+	loop    *loop
 	across  int // the dimension along which the input's elements lie side by side; the output's lie so along the last one
 	columns int // tiles along the last dimension
 	tiles   int // of one plane
@@ -41,17 +41,17 @@ func (c *crossing[T]) crosses(l *loop) bool {
 func (c *crossing[T]) planes() {
 	c.rest = loop{}
 	c.rest.N, c.rest.Total = 2, 1
-	c.rest.Ptr, c.rest.Size = c.Ptr, c.Size
-	for d := range c.NDim - 1 {
+	c.rest.Ptr, c.rest.Size = c.loop.Ptr, c.loop.Size
+	for d := range c.loop.NDim - 1 {
 		if d == c.across {
 			continue
 		}
 		n := c.rest.NDim
-		c.rest.Shape[n] = c.Shape[d]
+		c.rest.Shape[n] = c.loop.Shape[d]
 		for k := range 2 {
-			c.rest.Stride[k][n] = c.Stride[k][d]
+			c.rest.Stride[k][n] = c.loop.Stride[k][d]
 		}
-		c.rest.Total *= c.Shape[d]
+		c.rest.Total *= c.loop.Shape[d]
 		c.rest.NDim++
 	}
 	if c.rest.NDim == 0 {
@@ -78,11 +78,11 @@ func (c *crossing[T]) run(lo, hi int) {
 func (c *crossing[T]) tile(w *walk, y, x int) {
 	out, _ := w.at(0)
 	in, _ := w.at(1)
-	ld, step := c.Stride[0][c.across], c.Stride[1][c.NDim-1]
-	height, width := min(crossTile, c.Shape[c.across]-y), min(crossTile, c.inner()-x)
+	ld, step := c.loop.Stride[0][c.across], c.loop.Stride[1][c.loop.NDim-1]
+	height, width := min(crossTile, c.loop.Shape[c.across]-y), min(crossTile, c.loop.inner()-x)
 	for end := x + width; x < end; x += crossRows {
 		var e T
-		p, q := offset(out, y*ld+x, c.Size[0]), offset(in, x*step+y, c.Size[1])
+		p, q := offset(out, y*ld+x, c.loop.Size[0]), offset(in, x*step+y, c.loop.Size[1])
 		done, rows := 0, min(crossRows, end-x)
 		if vector.transpose != nil && rows == crossRows && sizeOf(e) == 4 {
 			if done = height &^ 7; done > 0 {
@@ -90,7 +90,7 @@ func (c *crossing[T]) tile(w *walk, y, x int) {
 			}
 		}
 		if done < height {
-			crossGo[T](offset(p, done*ld, c.Size[0]), ld, offset(q, done, c.Size[1]), step, rows, height-done)
+			crossGo[T](offset(p, done*ld, c.loop.Size[0]), ld, offset(q, done, c.loop.Size[1]), step, rows, height-done)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // triangle is one Tril or Triu in work. It is a job over the rows of all matrices.
 type triangle[T any] struct {
-	loop          // over the first elements of the matrices: output, input
+	loop          loop // over the first elements of the matrices: output, input
 	rows, columns int
 	stride        [2][2]int // of rows and columns, for output and input
 	diagonal      int64
@@ -28,9 +28,9 @@ func triangular[T any](upper bool) op.Func {
 			t.stride[k] = [2]int{views[k].Strides[n-2], views[k].Strides[n-1]}
 			views[k].NDim -= 2
 		}
-		t.set(&views[0], views[1:])
+		t.loop.set(&views[0], views[1:])
 		if t.columns > 0 {
-			split(t.Total*t.rows, max(1, elementGrain/t.columns), t)
+			split(t.loop.Total*t.rows, max(1, elementGrain/t.columns), t)
 		}
 		pool.Put(t)
 		return nil
