@@ -20,7 +20,7 @@ func (p *Parameter) Await(e tensor.Exec, dt tensor.DType) error {
 	case p.Tensor() != nil:
 		return nil
 	case p == nil || p.wrong != nil:
-		return p.missing()
+		return p.missingFor("Await")
 	case e.Stream() == nil:
 		return &tensor.DeviceError{Op: "Await", Detail: "zero Exec: make one with tensor.On"}
 	case !dt.Valid() || p.requiresGrad && !dt.IsFloat():
@@ -40,12 +40,13 @@ func (p *Parameter) Awaited() (e tensor.Exec, dt tensor.DType, ok bool) {
 }
 
 // SetTensor makes t, which it takes over, the value of a parameter that has none. t has the parameter's shape, and a floating-point type
-// if it requires a gradient; one that Await was told about is where, and what, that has noted. With an error t stays the caller's.
+// if it requires a gradient; one that Await was told about is where, and what, that has noted. With an error t stays the caller's. A t that is not the
+// caller's to give stays with its owner, as in SetGrad.
 func (p *Parameter) SetTensor(t *tensor.Tensor) error {
 	const name = "SetTensor"
 	switch {
 	case p == nil || p.wrong != nil:
-		return p.missing()
+		return p.missingFor(name)
 	case t.Released():
 		return &tensor.ReleasedError{Op: name, Nil: t == nil}
 	case p.Tensor() != nil:
@@ -63,6 +64,6 @@ func (p *Parameter) SetTensor(t *tensor.Tensor) error {
 			return &tensor.DeviceError{Op: name, Devices: []device.ID{have, want}, Detail: "it must be the device that was noted"}
 		}
 	}
-	p.value, p.awaits = t, nil
+	p.value, p.awaits = take(t), nil
 	return nil
 }
