@@ -3,6 +3,7 @@ package autograd
 import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -10,6 +11,7 @@ import (
 type awaited struct {
 	exec  tensor.Exec
 	dtype tensor.DType
+	path  string // in the model whose To has left the value to be loaded, empty outside of models
 }
 
 // Await notes where the value of a parameter that has none will be, and takes no memory: for a value that is loaded next, in whose place
@@ -26,7 +28,7 @@ func (p *Parameter) Await(e tensor.Exec, dt tensor.DType) error {
 	case !dt.Valid() || p.requiresGrad && !dt.IsFloat():
 		return &tensor.DTypeError{Op: "Await", DTypes: []tensor.DType{dt}, Detail: "no type of a parameter"}
 	}
-	p.awaits = &awaited{e, dt}
+	p.awaits = &awaited{exec: e, dtype: dt}
 	return nil
 }
 
@@ -37,6 +39,39 @@ func (p *Parameter) Awaited() (e tensor.Exec, dt tensor.DType, ok bool) {
 		return e, 0, false
 	}
 	return p.awaits.exec, p.awaits.dtype, true
+}
+
+// MarkUnset notes that the To of a model, in which p has this path, has left p's value to be loaded, for errors. It is for packages of this module, which alone
+// can write the key.
+func MarkUnset(_ training.Key, p *Parameter, path string) {
+	if p != nil && p.awaits != nil {
+		p.awaits.path = path
+	}
+}
+
+// UnsetPath is what MarkUnset has noted of p, "" for nothing. It is for packages of this module.
+func UnsetPath(_ training.Key, p *Parameter) string {
+	if p == nil || p.awaits == nil {
+		return ""
+	}
+	return p.awaits.path
+}
+
+// Missing is the error of a use of p, which has no tensor, under the given name, or else the one that is known, and with the given reason if
+// none is known. It is for packages of this module.
+func Missing(_ training.Key, p *Parameter, name, otherwise string) error {
+	err := p.missing()
+	e, ok := err.(*ParameterError) //nolint:errorlint // missing wraps none
+	if !ok || p == nil {
+		return err
+	}
+	if name != "" {
+		e.Name = name
+	}
+	if e.Detail == "" {
+		e.Detail = otherwise
+	}
+	return e
 }
 
 // SetTensor makes t, which it takes over, the value of a parameter that has none. t has the parameter's shape, and a floating-point type

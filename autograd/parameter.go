@@ -63,7 +63,7 @@ func (p *Parameter) missing() error {
 	case p.wrong != nil:
 		return p.wrong
 	}
-	return &ParameterError{Name: p.name, Shape: p.shape, Detail: p.unset()}
+	return &ParameterError{Name: p.path(), Shape: p.shape, Detail: p.unset()}
 }
 
 // missingFor is missing for the method op. A mistake in making the parameter is known where that was made, and is not op's.
@@ -83,8 +83,18 @@ func (p *Parameter) unset() string {
 		return "it is parametrized: its module computes it from " + excerpt.List(p.computed) + " in each forward pass"
 	case p.awaits == nil:
 		return ""
+	case p.awaits.path != "":
+		return "To was called with Unset, and nothing was loaded into it since"
 	}
 	return "its value was to be loaded, and was not"
+}
+
+// path is p's in the model that has left its value to be loaded, or its name.
+func (p *Parameter) path() string {
+	if p.awaits != nil && p.awaits.path != "" {
+		return p.awaits.path
+	}
+	return p.name
 }
 
 // ComputedFrom are the names of the parameters, within the module, of which the module computes p in each forward pass, as after nn.WeightNorm: p has no tensor
