@@ -107,7 +107,10 @@ func settle(m Module, dev device.Device, opts []Option) (err error) {
 		default:
 			moves, err = p.move(moves, q, e)
 		}
-		if err != nil {
+		switch {
+		case err != nil && q.Err() != nil: // it has no shape
+			return errors.WithMessagef(err, "nn: parameter %s", excerpt.Of(n.Name))
+		case err != nil:
 			return errors.WithMessagef(err, "nn: parameter %s %s", excerpt.Of(n.Name), n.Parameter.Shape())
 		}
 	}

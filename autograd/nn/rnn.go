@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -305,6 +306,9 @@ func (l *RNNLayer) run(x *autograd.Variable, lengths []int, h, c *autograd.Varia
 	if err == nil && lengths != nil && g.Err() == nil {
 		err = l.wrongLengths(x, lengths)
 	}
+	if err == nil && (lengths != nil || l.unit == plainUnits || l.config.projection > 0) && g.Err() == nil {
+		err = l.usable(x, h, c)
+	}
 	if err != nil {
 		failed := g.Refuse(strings.ToLower(l.kind()), err, x)
 		return failed, failed, failed
@@ -362,6 +366,35 @@ func (l *RNNLayer) refusal(x, h, c *autograd.Variable) error {
 	return l.checkState("cell", x, c, l.Units)
 }
 
+// usable refuses an input or states that are gone, or of another type than the weights with which autocasting leaves them: the operations of which the layer is
+// composed would name themselves.
+func (l *RNNLayer) usable(given ...*autograd.Variable) error {
+	if len(l.directions) == 0 {
+		return nil
+	}
+	g, ih := given[0].Graph(), l.directions[0].ih
+	w := param(g, l, ih.Name(), ih)
+	for i, v := range given {
+		if v == nil || g.Err() != nil {
+			continue
+		}
+		what := [...]string{"input", "state", "cell"}[i]
+		var gone *autograd.ReleasedError
+		if _, err := v.Tensor(); errors.As(err, &gone) {
+			gone.Use, gone.Site = "the "+what+" of "+l.String(), autograd.Site{}
+			return gone
+		}
+		if v.DType() == w.DType() {
+			continue
+		}
+		cast := g.CastFor(l.castAs(), v, w)
+		if have, want := cast[0].DType(), cast[1].DType(); g.Err() == nil && have != want {
+			return &tensor.DTypeError{Op: l.String(), DTypes: []tensor.DType{have, want}, Detail: "the " + what + " must be of the weights' type; To converts"}
+		}
+	}
+	return nil
+}
+
 // inputShape is that of batches.
 func (l *RNNLayer) inputShape() string {
 	if l.config.batchFirst {
@@ -390,7 +423,7 @@ func (l *RNNLayer) checkState(name string, x, v *autograd.Variable, units int) e
 // noCell refuses the cell of a GRU or RNN, which have none.
 func noCell(name string, unit unitKind, cell *autograd.Variable) error {
 	if unit != lstmUnits && cell != nil {
-		return &tensor.ValueError{Op: name, Detail: fmt.Sprintf("a %s has no cell", unit)}
+		return &tensor.ValueError{Op: name, Detail: map[unitKind]string{gruUnits: "a GRU has no cell", plainUnits: "an RNN has no cell"}[unit]}
 	}
 	return nil
 }

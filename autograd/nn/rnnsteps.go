@@ -121,6 +121,9 @@ func (l *RNNLayer) wrongLengths(x *autograd.Variable, lengths []int) error {
 	if len(lengths) != batch {
 		return argumentErr(l.String(), "%d lengths for a batch of %d sequences", len(lengths), batch)
 	}
+	if steps == 0 {
+		return shapeError(l.String(), x, "the sequences have no steps")
+	}
 	for i, n := range lengths {
 		if n < 1 || n > steps {
 			return argumentErr(l.String(), "the length of sequence %d is %d; it must be in 1..%d", i, n, steps)
