@@ -255,8 +255,8 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 // ForwardLengths is ForwardState for sequences of different lengths, which are padded to one: lengths has one number for each sequence of the batch, 1
 // to T, in any order. As with pack_padded_sequence(enforce_sorted=False) in PyTorch, what is behind the end of a sequence changes no state, gets no
 // gradient, and has an output of zeros, [T, B, ...] as x; the second direction begins at the last step of each sequence; last states are those after it.
-// Lengths that are not of the batch, or not in 1..T, are an error of the graph. Unless all lengths are T it is composed of other operations, several for
-// each step, which take more time and memory than the kernels of LSTM and GRU.
+// Lengths that are not of the batch, or not in 1..T, are an error of the graph. The kernels of LSTM and GRU run
+// once for each length that differs from the others; what has none runs step by step, as without lengths.
 func (l *RNNLayer) ForwardLengths(x *autograd.Variable, lengths []int, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	if lengths == nil {
 		lengths = []int{}
@@ -306,7 +306,7 @@ func (l *RNNLayer) run(x *autograd.Variable, lengths []int, h, c *autograd.Varia
 	if err == nil && lengths != nil && g.Err() == nil {
 		err = l.wrongLengths(x, lengths)
 	}
-	if err == nil && (lengths != nil || l.unit == plainUnits || l.config.projection > 0) && g.Err() == nil {
+	if err == nil && (lengths != nil || l.composed()) && g.Err() == nil {
 		err = l.usable(x, h, c)
 	}
 	if err != nil {
@@ -318,7 +318,12 @@ func (l *RNNLayer) run(x *autograd.Variable, lengths []int, h, c *autograd.Varia
 	} else if l.config.batchFirst {
 		x = x.Transpose(0, 1)
 	}
-	ends := lastStates{padding: paddingOf(g, x, lengths)}
+	var ends lastStates
+	if l.composed() {
+		ends.padding = paddingOf(g, x, lengths)
+	} else {
+		ends.packed = packedOf(g, x, lengths)
+	}
 	if ends.padding != nil { // before it is cleared, which makes another of its size
 		x = g.CastFor(l.castAs(), x)[0]
 		ends.padding.zero = g.Zeros(x.DType())
@@ -438,7 +443,8 @@ func (l *RNNLayer) batched(v *autograd.Variable) *autograd.Variable {
 // lastStates are the last states and cells of the layers that have run, in PyTorch's order.
 type lastStates struct {
 	h, c    []*autograd.Variable
-	padding *padding // nil for none
+	padding *padding // of what runs step by step; nil for none
+	packed  *packed  // of what runs by kernels; nil for none
 }
 
 // layer runs layer k and notes its last states and cells.
@@ -452,8 +458,10 @@ func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, e
 			c0 = l.first(g, x, c, at, l.Units)
 		}
 		switch {
-		case l.unit == plainUnits || l.config.projection > 0 || ends.padding != nil:
+		case l.composed():
 			out, last, cell = l.steps(x, h0, c0, dir, ends.padding)
+		case ends.packed != nil:
+			out, last, cell = l.runs(x, h0, c0, dir, ends.packed)
 		case l.unit == gruUnits:
 			out, last = x.GRU(h0, dir.weights(g, l), dir.reverse)
 		default:
@@ -469,6 +477,9 @@ func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, e
 	}
 	return autograd.Cat(outs, -1)
 }
+
+// composed reports whether the layer has no kernel, and runs step by step.
+func (l *RNNLayer) composed() bool { return l.unit == plainUnits || l.config.projection > 0 }
 
 // first is the state that a direction starts from.
 func (l *RNNLayer) first(g *autograd.Graph, x, given *autograd.Variable, at, units int) *autograd.Variable {

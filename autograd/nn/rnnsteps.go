@@ -7,8 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// steps runs one direction of one layer step by step, for what has no kernel: plain units, projections, and sequences of different lengths. x is
-// [T, B, features].
+// steps runs one direction of one layer step by step, for what has no kernel: plain units and projections. x is [T, B, features].
 func (l *RNNLayer) steps(x, h, c *autograd.Variable, d *rnnDirection, p *padding) (out, last, lastCell *autograd.Variable) {
 	g := x.Graph()
 	w, hr := d.weights(g, l), optional(g, l, "weight_hr", d.hr)
