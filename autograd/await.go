@@ -3,6 +3,7 @@ package autograd
 import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -10,6 +11,7 @@ import (
 type awaited struct {
 	exec  tensor.Exec
 	dtype tensor.DType
+	path  string // in the model whose To has left the value to be loaded, empty outside of models
 }
 
 // Await notes where the value of a parameter that has none will be, and takes no memory: for a value that is loaded next, in whose place
@@ -20,13 +22,13 @@ func (p *Parameter) Await(e tensor.Exec, dt tensor.DType) error {
 	case p.Tensor() != nil:
 		return nil
 	case p == nil || p.wrong != nil:
-		return p.missing()
+		return p.missingFor("Await")
 	case e.Stream() == nil:
 		return &tensor.DeviceError{Op: "Await", Detail: "zero Exec: make one with tensor.On"}
 	case !dt.Valid() || p.requiresGrad && !dt.IsFloat():
 		return &tensor.DTypeError{Op: "Await", DTypes: []tensor.DType{dt}, Detail: "no type of a parameter"}
 	}
-	p.awaits = &awaited{e, dt}
+	p.awaits = &awaited{exec: e, dtype: dt}
 	return nil
 }
 
@@ -39,13 +41,47 @@ func (p *Parameter) Awaited() (e tensor.Exec, dt tensor.DType, ok bool) {
 	return p.awaits.exec, p.awaits.dtype, true
 }
 
+// MarkUnset notes that the To of a model, in which p has this path, has left p's value to be loaded, for errors. It is for packages of this module, which alone
+// can write the key.
+func MarkUnset(_ training.Key, p *Parameter, path string) {
+	if p != nil && p.awaits != nil {
+		p.awaits.path = path
+	}
+}
+
+// UnsetPath is what MarkUnset has noted of p, "" for nothing. It is for packages of this module.
+func UnsetPath(_ training.Key, p *Parameter) string {
+	if p == nil || p.awaits == nil {
+		return ""
+	}
+	return p.awaits.path
+}
+
+// Missing is the error of a use of p, which has no tensor, under the given name, or else the one that is known, and with the given reason if
+// none is known. It is for packages of this module.
+func Missing(_ training.Key, p *Parameter, name, otherwise string) error {
+	err := p.missing()
+	e, ok := err.(*ParameterError) //nolint:errorlint // missing wraps none
+	if !ok || p == nil {
+		return err
+	}
+	if name != "" {
+		e.Name = name
+	}
+	if e.Detail == "" {
+		e.Detail = otherwise
+	}
+	return e
+}
+
 // SetTensor makes t, which it takes over, the value of a parameter that has none. t has the parameter's shape, and a floating-point type
-// if it requires a gradient; one that Await was told about is where, and what, that has noted. With an error t stays the caller's.
+// if it requires a gradient; one that Await was told about is where, and what, that has noted. With an error t stays the caller's. A t that is not the
+// caller's to give stays with its owner, as in SetGrad.
 func (p *Parameter) SetTensor(t *tensor.Tensor) error {
 	const name = "SetTensor"
 	switch {
 	case p == nil || p.wrong != nil:
-		return p.missing()
+		return p.missingFor(name)
 	case t.Released():
 		return &tensor.ReleasedError{Op: name, Nil: t == nil}
 	case p.Tensor() != nil:
@@ -63,6 +99,6 @@ func (p *Parameter) SetTensor(t *tensor.Tensor) error {
 			return &tensor.DeviceError{Op: name, Devices: []device.ID{have, want}, Detail: "it must be the device that was noted"}
 		}
 	}
-	p.value, p.awaits = t, nil
+	p.value, p.awaits = take(t), nil
 	return nil
 }

@@ -12,12 +12,13 @@ import (
 // of n equal layers under k checkpoints saves k inputs and, for a while, what n/k layers save.
 //
 // f gets variables in a graph of its own, and uses parameters and values through that graph (in[i].Graph()): variables that it
-// captures from outside are an error: they go in as inputs, a parameter whose gradient Grad shall compute as g.Param(w). It must compute the same both times: the mode of modules (Train, Eval), values that f captures and
+// captures from outside are an error: they go in as inputs. A parameter whose gradient Grad shall compute goes in as g.Param(w), behind what f reads: within f
+// that input is what Param and modules have of it. It must compute the same both times: the mode of modules (Train, Eval), values that f captures and
 // frozen parameters must be as they were, which is not checked, and what f counts or averages, such as the statistics of a batch norm, it
 // does twice. Random operations draw the same numbers, because the generator's state is put back; autocasting is as it was. Changes of
 // the inputs in place within f are an error, and changes of parameters that require gradients, after f has used them, a *ModifiedError
 // of backward. Gradients of parameters that f uses are added to them when its second run goes backward; Grad computes those of the
-// inputs alone, and refuses to be asked for the parameters'. Grad within f is an error, since the first run records nothing
+// inputs alone, and refuses to be asked for those of parameters that are none. Grad within f is an error, since the first run records nothing
 // (torch.enable_grad has no like here). Checkpoints takes functions of several results.
 func Checkpoint(f func(in []*Variable) *Variable, in ...*Variable) *Variable {
 	s := &segment{call: "Checkpoint", results: 1}

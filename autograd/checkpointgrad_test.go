@@ -78,3 +78,46 @@ func TestCheckpoint_RefusesChangesOfItsInputs(t *testing.T) {
 	require.ErrorAs(t, g.Err(), &refused)
 	require.ErrorContains(t, g.Err(), "changes input 1 in place")
 }
+
+// A parameter among the inputs is what the function's modules compute with, so that Grad sees it.
+func TestGrad_OfAParameterThatIsAnInputOfACheckpoint(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	defer g.Release()
+	p := autograd.NewParameter("p", r.tensor([]float64{2, 3, 4}, 3))
+	frozen := autograd.NewParameter("frozen", r.tensor([]float64{1, 1, 1}, 3))
+	frozen.SetRequiresGrad(false)
+	defer p.Release()
+	defer frozen.Release()
+	x := g.Input(r.tensor([]float64{1, 2, 3}, 3), autograd.RequiresGrad())
+	f := func(in vars) *autograd.Variable {
+		return in[0].Mul(in[0].Graph().Param(p)).Mul(in[0].Graph().Param(frozen))
+	}
+	nested := func(in vars) *autograd.Variable { return autograd.Checkpoint(f, in[0]) }
+	for name, run := range map[string]func() *autograd.Variable{
+		"Checkpoint": func() *autograd.Variable { return autograd.Checkpoint(f, x, g.Param(p), g.Param(frozen)) },
+		"Checkpoints": func() *autograd.Variable {
+			return autograd.Checkpoints(1, func(in []*autograd.Variable) []*autograd.Variable { return vars{f(in)} }, x, g.Param(p))[0]
+		},
+		"nested": func() *autograd.Variable { return autograd.Checkpoint(nested, x, g.Param(p)) },
+		"WithParameters": func() *autograd.Variable {
+			with := map[*autograd.Parameter]*autograd.Variable{p: g.Param(p)}
+			return g.WithParameters(with, func() *autograd.Variable { return autograd.Checkpoint(f, x) })
+		},
+	} {
+		y := run().Square().Sum(nil, false)
+		grads, err := autograd.Grad(vars{y}, vars{x, g.Param(p)}, autograd.RetainGraph())
+		require.NoError(t, err, name)
+		require.Equal(t, []float64{8, 36, 96}, valuesOf(t, grads[0]), name)
+		require.Equal(t, []float64{4, 24, 72}, valuesOf(t, grads[1]), name)
+		require.Nil(t, p.Grad())
+		require.NoError(t, y.Backward(), name)
+		require.Equal(t, []float64{4, 24, 72}, values(t, p.Grad()), name)
+		p.ZeroGrad()
+	}
+	z := autograd.Checkpoint(f, x, g.Param(p)).Square().Sum(nil, false)
+	grads, err := autograd.Grad(vars{z}, vars{g.Param(p)}, autograd.CreateGraph())
+	require.NoError(t, err)
+	require.NoError(t, grads[0].Sum(nil, false).Backward())
+	require.Equal(t, []float64{2, 8, 18}, values(t, p.Grad()))
+}

@@ -5,7 +5,7 @@ package autograd
 // and what Await has noted of it.
 func (p *Parameter) Clone() (*Parameter, error) {
 	if p == nil {
-		return nil, p.missing()
+		return nil, p.missingFor("Clone")
 	}
 	q := &Parameter{name: p.name, shape: p.shape.Clone(), init: p.init, requiresGrad: p.requiresGrad, wrong: p.wrong, awaits: p.awaits, computed: p.computed}
 	t := p.Tensor()

@@ -31,7 +31,7 @@ func (b *backward) prepare(name string) error {
 	b.g.passes++
 	b.collect()
 	if b.hidden != nil {
-		return gradError("%s with respect to parameter %q, which a Checkpoint uses out of sight of the graph: pass it as an input, Checkpoint(f, x, g.Param(w)), or call Backward",
+		return gradError("%s with respect to parameter %q, which a Checkpoint uses out of sight of the graph: pass it as an input, Checkpoint(f, x, g.Param(w)), call a Checkpointed layer within WithParameters with g.Param(w) for it, or call Backward",
 			name, excerpt.Of(b.hidden.name))
 	}
 	for _, n := range b.nodes {

@@ -24,6 +24,8 @@ func (a embeddingArg) row(rows int) (int, error) {
 	switch {
 	case !a.pads:
 		return -1, nil
+	case rows == 0:
+		return 0, fmt.Errorf("padding row %d of a table without rows", a.padding)
 	case a.padding < -rows || a.padding >= rows:
 		return 0, fmt.Errorf("padding row %d is not in %d..%d", a.padding, -rows, rows-1)
 	case a.padding < 0:

@@ -35,7 +35,7 @@ func TestErrors_SayWhatToWriteInstead(t *testing.T) {
 			autograd.Checkpoint(func(in vars) variable { return x.Neg() }, x)
 			return g.Err()
 		},
-		`parameter "w", which a Checkpoint uses out of sight of the graph: pass it as an input, Checkpoint(f, x, g.Param(w)), or call Backward`: func(g *autograd.Graph, x variable) error {
+		`parameter "w", which a Checkpoint uses out of sight of the graph: pass it as an input, Checkpoint(f, x, g.Param(w)), call a Checkpointed layer within WithParameters with g.Param(w) for it, or call Backward`: func(g *autograd.Graph, x variable) error {
 			y := autograd.Checkpoint(func(in vars) variable { return in[0].Mul(in[0].Graph().Param(w)) }, x)
 			_, err := autograd.Grad(vars{y.Sum(nil, false)}, vars{g.Param(w)})
 			return err

@@ -13,7 +13,7 @@ type Move struct {
 // them. What does not change is not copied.
 func (p *Parameter) Move(e tensor.Exec, dt tensor.DType) (*Move, error) {
 	if p.Tensor() == nil {
-		return nil, p.missing()
+		return nil, p.missingFor("To")
 	}
 	value, err := move(p.value, e, dt)
 	if err != nil {
@@ -35,7 +35,8 @@ func (m *Move) Commit() {
 	if m == nil || m.p == nil {
 		return
 	}
-	m.p.setGrad(m.grad)
+	m.p.ZeroGrad()
+	m.p.grad = m.grad
 	m.p.value.Release()
 	m.p.value = m.value
 	*m = Move{}

@@ -1,6 +1,9 @@
 package autograd
 
-import "github.com/cistern-ml/cistern/tensor"
+import (
+	"github.com/cistern-ml/cistern/internal/training"
+	"github.com/cistern-ml/cistern/tensor"
+)
 
 // The tensors of a graph are Owned: the ledger releases them, and no safety net watches them, which would cost an allocation each.
 // So users never get them. What they get is lent, under the Exec with the safety net, which everything that they make of it
@@ -18,13 +21,13 @@ func (g *Graph) lendAll(ts []*tensor.Tensor) []*tensor.Tensor {
 	return lent
 }
 
-// own takes over a tensor that somebody else made, also if it fails: the result works under the graph's Exec. Of a borrowed handle
-// it takes another one.
+// own takes over a tensor that somebody else made, also if it fails: the result works under the graph's Exec. Of a handle that
+// is lent, or a parameter's, it takes another one.
 func (g *Graph) own(name string, t *tensor.Tensor) (*tensor.Tensor, error) {
-	if t == nil || t.Exec() == g.exec && !t.Borrowed() {
+	if t == nil || t.Exec() == g.exec && !tensor.Kept(training.Key{}, t) {
 		return t, nil
 	}
-	defer t.Release()
+	defer given(t)
 	return g.adopt(name, t)
 }
 
@@ -37,7 +40,7 @@ func (g *Graph) ownAll(name string, ts []*tensor.Tensor) ([]*tensor.Tensor, erro
 			owned[i], err = g.adopt(name, t)
 		}
 	}
-	releaseAll(ts)
+	given(ts...)
 	if err != nil {
 		releaseAll(owned)
 		return nil, err

@@ -13,7 +13,8 @@ var (
 )
 
 // PadSequence joins sequences of different lengths to one batch, as long as the longest of them (torch.nn.utils.rnn.pad_sequence): vs are [L, ...], alike but for
-// L, and the result is [T, B, ...], or with batchFirst [B, T, ...]. What is behind the end of a sequence is value. The result has the type of the first one, to which the
+// L, and the result is [T, B, ...], or with batchFirst [B, T, ...]. What is behind the end of a sequence is value, which integers take as
+// tensor.Full does, but for negative numbers, which uint8 does not take. The result has the type of the first one, to which the
 // others are converted. PyTorch's defaults are false and 0. RNNLayer.ForwardLengths of package nn takes such a batch, and the lengths.
 func PadSequence(vs []*Variable, batchFirst bool, value float64) *Variable {
 	c := padSequence

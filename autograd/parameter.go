@@ -30,9 +30,10 @@ type Parameter struct {
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
-// a floating-point type. With a nil or released t it is a parameter without a tensor, whose use is a *ParameterError.
+// a floating-point type. With a nil or released t it is a parameter without a tensor, whose use is a *ParameterError. A t that
+// is not the caller's to give stays with its owner, as in SetGrad.
 func NewParameter(name string, t *tensor.Tensor) *Parameter {
-	return &Parameter{name: name, shape: t.Shape().Clone(), value: t, requiresGrad: t.DType().IsFloat()}
+	return &Parameter{name: name, shape: t.Shape().Clone(), value: take(t), requiresGrad: t.DType().IsFloat()}
 }
 
 // DeclareParameter makes a parameter without a tensor. Materialize gives it one.
@@ -62,7 +63,15 @@ func (p *Parameter) missing() error {
 	case p.wrong != nil:
 		return p.wrong
 	}
-	return &ParameterError{Name: p.name, Shape: p.shape, Detail: p.unset()}
+	return &ParameterError{Name: p.path(), Shape: p.shape, Detail: p.unset()}
+}
+
+// missingFor is missing for the method op. A mistake in making the parameter is known where that was made, and is not op's.
+func (p *Parameter) missingFor(op string) error {
+	if p.Err() != nil {
+		return p.wrong
+	}
+	return called(op, p.missing())
 }
 
 // unset says why there is no value, if that is known.
@@ -74,8 +83,18 @@ func (p *Parameter) unset() string {
 		return "it is parametrized: its module computes it from " + excerpt.List(p.computed) + " in each forward pass"
 	case p.awaits == nil:
 		return ""
+	case p.awaits.path != "":
+		return "To was called with Unset, and nothing was loaded into it since"
 	}
 	return "its value was to be loaded, and was not"
+}
+
+// path is p's in the model that has left its value to be loaded, or its name.
+func (p *Parameter) path() string {
+	if p.awaits != nil && p.awaits.path != "" {
+		return p.awaits.path
+	}
+	return p.name
 }
 
 // ComputedFrom are the names of the parameters, within the module, of which the module computes p in each forward pass, as after nn.WeightNorm: p has no tensor
@@ -124,7 +143,7 @@ func (p *Parameter) Tensor() *tensor.Tensor {
 	if p == nil || p.value.Released() {
 		return nil
 	}
-	return p.value
+	return shown(p.value)
 }
 
 // Grad is the sum of the gradients of the backward passes since the last ZeroGrad, nil if there was none. It stays the
@@ -133,11 +152,16 @@ func (p *Parameter) Grad() *tensor.Tensor {
 	if p == nil {
 		return nil
 	}
-	return p.grad
+	return shown(p.grad)
 }
 
-// SetGrad replaces the gradient by t, which it takes over (p.grad = t in PyTorch); nil is ZeroGrad. The parameter's own value is not given away by that: the
-// gradient then is a handle of its own to the same memory, which changes with the value, and whose release leaves the value alone.
+// SetGrad replaces the gradient by t, which it takes over: ZeroGrad and Release release it (p.grad = t in PyTorch); nil is ZeroGrad. A t that is not the
+// caller's to give stays with its owner, and the parameter has another handle on its memory: the value or gradient of a parameter, this one too, and what a
+// graph has lent (Variable.Tensor, Variable.Grad, the argument of a hook). So no release reaches what somebody else has.
+//
+// As in PyTorch the memory is t's, and not copied. What shares it changes with the gradient: a value that is its own gradient, and two gradients of one Grad,
+// which ClipGradNorm would scale twice. And a part of a larger tensor keeps all of it. Give a Clone where that is not meant. Only a t of which
+// several elements share an address, as after Expand, is copied, because nothing could be added to it.
 //
 // A t of another shape, type or device than the value's is a *tensor.ShapeError, *tensor.DTypeError or *tensor.DeviceError, a released one a *tensor.ReleasedError,
 // and a parameter without a tensor a *ParameterError. Then the gradient is as it was, and t stays the caller's.
@@ -149,15 +173,35 @@ func (p *Parameter) SetGrad(t *tensor.Tensor) error {
 	if err := p.takes(t); err != nil {
 		return err
 	}
-	p.setGrad(t)
+	if t == p.grad {
+		return nil
+	}
+	own, err := ownGradient(t)
+	if err != nil {
+		return called("SetGrad of parameter "+excerpt.Quote(p.name), err)
+	}
+	p.ZeroGrad()
+	p.grad = own
 	return nil
+}
+
+// ownGradient is t, or what stands for it, as a gradient that its parameter releases.
+func ownGradient(t *tensor.Tensor) (*tensor.Tensor, error) {
+	if !repeats(t) {
+		return take(t), nil
+	}
+	c, err := contiguousCopy(t)
+	if err == nil {
+		given(t)
+	}
+	return c, err
 }
 
 // takes refuses what cannot be the gradient.
 func (p *Parameter) takes(t *tensor.Tensor) error {
 	value := p.Tensor()
 	if value == nil {
-		return p.missing()
+		return p.missingFor("SetGrad")
 	}
 	name := "SetGrad of parameter " + excerpt.Quote(p.name)
 	switch {
@@ -171,17 +215,6 @@ func (p *Parameter) takes(t *tensor.Tensor) error {
 		return &tensor.DeviceError{Op: name, Devices: []device.ID{t.Device().ID(), value.Device().ID()}, Detail: "a gradient is on the parameter's device"}
 	}
 	return nil
-}
-
-// setGrad replaces the gradient by what fits.
-func (p *Parameter) setGrad(t *tensor.Tensor) {
-	if t != p.grad {
-		p.ZeroGrad()
-		if t != nil && t == p.value && !t.Released() {
-			t = t.On(t.Exec())
-		}
-		p.grad = t
-	}
 }
 
 // ZeroGrad releases the gradient. As in PyTorch, "no gradient" is not the same as a gradient of zeros: optimizers skip
@@ -220,7 +253,7 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 	}
 	switch {
 	case p == nil || p.wrong != nil:
-		return p.missing()
+		return p.missingFor("Materialize")
 	case p.init == nil:
 		return &ParameterError{Name: p.name, Shape: p.shape, Detail: "it has no initializer that could make one"}
 	}
@@ -229,9 +262,10 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 		err = p.fits(t, e, dt)
 	}
 	if err != nil {
-		t.Release()
+		given(t)
 		return err
 	}
+	t = take(t)
 	p.value, p.awaits = t, nil
 	if t.Exec() != e { // an initializer of the program's may have an Exec of its own on the same device
 		p.value = t.On(e)

@@ -73,23 +73,41 @@ func (g *Graph) replaces(p *Parameter, v *Variable) error {
 	return nil
 }
 
-// carrying makes what WithParameters has put in the place of parameters inputs of a function of Checkpoint, behind its own: in the graph in
-// which the function runs, leaves of these stand for the parameters.
+// carrying lets leaves stand for parameters in the graph in which a function of Checkpoint runs: those of the parameters among its inputs, so that Grad, which sees
+// inputs alone, finds what a module in the function computes with, and those of what WithParameters has put in the place of others, which
+// become inputs behind its own.
 func carrying(f func(in []*Variable) []*Variable, in []*Variable) (func(in []*Variable) []*Variable, []*Variable) {
-	if len(in) == 0 || f == nil || in[0].Graph() == nil || len(in[0].Graph().replaced) == 0 {
-		return f, slices.Clone(in)
+	all, at := slices.Clone(in), map[*Parameter]int{}
+	if len(in) == 0 || f == nil || in[0].Graph() == nil {
+		return f, all
 	}
-	own, all := len(in), slices.Clone(in)
-	var parameters []*Parameter
+	for i, v := range in {
+		if v.leads() {
+			at[v.param] = i
+		}
+	}
 	for p, v := range in[0].Graph().replaced {
-		parameters, all = append(parameters, p), append(all, v)
+		at[p], all = len(all), append(all, v)
 	}
+	if len(at) == 0 {
+		return f, all
+	}
+	own := len(in)
 	return func(in []*Variable) (outs []*Variable) {
-		with := make(map[*Parameter]*Variable, len(parameters))
-		for i, p := range parameters {
-			with[p] = in[own+i]
+		with := make(map[*Parameter]*Variable, len(at))
+		for p, i := range at {
+			with[p] = in[i]
 		}
 		in[0].Graph().WithParameters(with, func() *Variable { outs = f(in[:own:own]); return nil })
 		return outs
 	}, all
+}
+
+// leads reports whether v is what Param gives for a parameter that is trained. Others, as running statistics, are changed where they are.
+func (v *Variable) leads() bool {
+	if v == nil || v.param == nil || !v.requires {
+		return false
+	}
+	leaf, ok := v.g.params[v.param]
+	return ok && leaf.v == v && leaf.value == v.param.value
 }

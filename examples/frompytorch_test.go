@@ -214,6 +214,34 @@ func evaluate(dev device.Device, model nn.Layer, batches *data.Loader) (accuracy
 	return right / float64(all), batches.Err()
 }
 
+// greedy goes on from the state h, which it takes over.
+func greedy(dev device.Device, decoder func(token float64, h *autograd.Variable) (logits, next *autograd.Variable), h *tensor.Tensor, steps int) ([]float64, error) {
+	defer func() { h.Release() }()
+	token, tokens := 0.0, []float64(nil)
+	step := func() (err error) {
+		g := autograd.NewGraph(dev, autograd.NoGrad())
+		defer g.Release()
+		logits, next := decoder(token, g.Input(h))
+		if token, err = logits.ArgMax(-1, false).Item(); err != nil {
+			return err
+		}
+		after, err := next.Take() // it outlives the graph
+		if err != nil {
+			return err
+		}
+		h.Release()
+		h = after
+		return nil
+	}
+	for range steps {
+		if err := step(); err != nil {
+			return tokens, err
+		}
+		tokens = append(tokens, token)
+	}
+	return tokens, nil
+}
+
 func tied() (embed *nn.EmbeddingLayer, head *nn.LinearLayer) {
 	embed, head = nn.Embedding(1000, 64), nn.Linear(64, 1000, nn.NoBias())
 	head.Weight = embed.Weight // before To, and before the optimizer is made
@@ -495,6 +523,25 @@ func TestFromPyTorch_AMistakeIsOneErrorThatSaysWhere(t *testing.T) {
 }
 
 var fenced = regexp.MustCompile("(?s)```(go|python)\n(.*?)```")
+
+func TestFromPyTorch_AGraphForEachStepOfALoop(t *testing.T) {
+	dev := host.New()
+	defer func() {
+		require.NoError(t, memory.Drop(dev))
+		require.NoError(t, dev.Close())
+	}()
+	e, err := tensor.On(dev)
+	require.NoError(t, err)
+	h, err := tensor.FromSlice(e, []float32{0, 1, 0})
+	require.NoError(t, err)
+	turns := func(token float64, h *autograd.Variable) (logits, next *autograd.Variable) {
+		return h, h.Roll([]int{1}, []int{0})
+	}
+	tokens, err := greedy(dev, turns, h, 4)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 2, 0, 1}, tokens)
+	require.Zero(t, memory.Allocated(dev), "the last state too")
+}
 
 func TestFromPyTorch_ShowsCodeThatRuns(t *testing.T) {
 	doc, err := os.ReadFile("../docs/from-pytorch.md")

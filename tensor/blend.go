@@ -79,7 +79,8 @@ func ternary(name string, id op.ID, dt DType, s scalars, ts ...*Tensor) (*Tensor
 	return pointwise(name, id, ts[0].exec, dt, &l, s, in[:]...)
 }
 
-// MaskedFill is v where mask, which is bool, is true, and t elsewhere, broadcast. The type is t's, which must be able to hold v.
+// MaskedFill is v where mask, which is bool, is true, and t elsewhere, broadcast. The type is t's, which must be able to hold v, as Full says; integers take no
+// number with a fraction here.
 func (t *Tensor) MaskedFill(mask *Tensor, v float64) (*Tensor, error) {
 	const name = "MaskedFill"
 	if err := maskable(name, t, mask, v); err != nil {

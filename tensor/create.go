@@ -28,7 +28,8 @@ func Ones(e Exec, dt DType, shape ...int) (*Tensor, error) {
 	return filled("Ones", e, 1, dt, shape)
 }
 
-// Full makes a tensor of copies of value. Integer types take its integral part, which int64 must hold; bool takes "not 0". Floating-point types refuse
+// Full makes a tensor of copies of value. Integer types take the integral part of a value that lies between their least and their largest number, and uint8 counts
+// integers from -255 to -1 back from 256, as PyTorch does; bool takes "not 0". Floating-point types refuse
 // finite values beyond their largest number, as -1e9 of float16, and take infinities, here and in all that puts one number into tensors. As in PyTorch that goes for
 // numbers too that would be rounded to the largest one, as 65519 of float16: FromSliceAs rounds them.
 func Full(e Exec, value float64, dt DType, shape ...int) (*Tensor, error) {
@@ -75,12 +76,22 @@ func copies(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, e
 	return t, nil
 }
 
-// fillable refuses what whole refuses, and finite values that would be infinite in a type.
+// fillable refuses what whole refuses, integers that a type does not hold, and finite values that would be infinite in it.
 func fillable(name string, dt DType, value float64) error {
 	if err := whole(name, dt, value); err != nil {
 		return err
 	}
+	if !holds(dt, value) && !(dt == Uint8 && countsBack(value)) {
+		return cannotHold(name, dt, value)
+	}
 	return bounded(name, dt, dt, value)
+}
+
+// countsBack reports whether uint8 takes v as one that is counted back from 256, as PyTorch takes integers of Python: -1 is its largest number.
+func countsBack(v float64) bool { return integral(v) && v >= -math.MaxUint8 && v < 0 }
+
+func cannotHold(name string, dt DType, value float64) error {
+	return valueErr(name, "value is %v; %s cannot hold it", value, dt)
 }
 
 // bounded refuses finite numbers beyond the largest one of type holds, beside tensors of type dt.
@@ -104,7 +115,7 @@ func factors(name string, dt DType, values ...float64) error {
 // whole refuses values of which integers can hold no part: NaN, infinities, and what is beyond int64.
 func whole(name string, dt DType, value float64) error {
 	if dt.IsInteger() && !integral(math.Trunc(value)) {
-		return valueErr(name, "value is %v; %s cannot hold it", value, dt)
+		return cannotHold(name, dt, value)
 	}
 	return nil
 }

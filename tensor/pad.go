@@ -22,7 +22,7 @@ func (m PadMode) String() string {
 
 // Pad puts elements before and after those along the last dimensions: pad is the numbers before and after along the last dimension,
 // then those along the one before it, and so on. Negative numbers cut elements off: of PadConstant as many as there are on each side at most, of
-// PadReflect and PadReplicate after the other side is padded, so that something is left; PadCircular takes none. value is what PadConstant puts. PadReflect takes fewer elements than the dimension has, PadCircular at most as many.
+// PadReflect and PadReplicate after the other side is padded, so that something is left; PadCircular takes none. value is what PadConstant puts, as Full does, but for negative numbers, which uint8 does not take. PadReflect takes fewer elements than the dimension has, PadCircular at most as many.
 func (t *Tensor) Pad(pad []int, mode PadMode, value float64) (*Tensor, error) {
 	const name = "Pad"
 	if err := usable(name, t); err != nil {
@@ -110,6 +110,9 @@ func (b *borders) window(l layout, from, to int) layout {
 
 // padConstant copies what is not cut off into a tensor of copies of the value.
 func (t *Tensor) padConstant(name string, b borders, out *layout, value float64) (*Tensor, error) {
+	if !holds(t.dtype, value) { // PyTorch's is a number of C, of which none counts back from 256
+		return nil, cannotHold(name, t.dtype, value)
+	}
 	r, err := full(name, t.exec, value, t.dtype, out)
 	if err != nil {
 		return nil, err

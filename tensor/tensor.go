@@ -16,7 +16,8 @@ type Tensor struct {
 	exec     Exec
 	layout   layout
 	dtype    DType
-	lender   *Tensor // of a handle made by Lend: whose reference it lives on
+	kept     atomic.Bool // somebody who is not the caller releases it: see Keep
+	lender   *Tensor     // of a handle made by Lend: whose reference it lives on
 	released atomic.Bool
 	misfit   bool // made by On with an Exec of another device: every use is a DeviceError
 	donated  bool // made by Donate: an element-wise operation may write over it

@@ -1,10 +1,6 @@
 package tensor
 
-import (
-	"math"
-
-	"github.com/cistern-ml/cistern/kernels/op"
-)
+import "github.com/cistern-ml/cistern/kernels/op"
 
 // Where takes the elements of a where cond, which is bool, is true, and those of b elsewhere. All three are broadcast; the
 // result has the promoted type of a and b and runs under cond's Exec.
@@ -74,8 +70,5 @@ func choice(name string, cond, t *Tensor, v float64) (*Tensor, error) {
 		return nil, err
 	}
 	dt := withNumbers(t.dtype, v)
-	if dt == Int32 && !holds(dt, v) || dt == Uint8 && !holds(dt, math.Abs(v)) { // -1 is the largest number of uint8, as in PyTorch
-		return nil, valueErr(name, "value is %v; %s does not hold it", v, dt)
-	}
 	return full(name, t.exec.Owned(), v, dt, &layout{})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -89,7 +90,7 @@ func (s module) Save() (Content, error) {
 	for _, n := range nn.NamedState(s.m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
-			return Content{}, &autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}
+			return Content{}, autograd.Missing(training.Key{}, n.Parameter, n.Name, "")
 		}
 		if c.Tensors[n.Name] != nil {
 			return Content{}, &MismatchError{Detail: "two parameters are called " + excerpt.Of(n.Name)}

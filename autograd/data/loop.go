@@ -152,33 +152,47 @@ func releaseAll(ts []*tensor.Tensor) {
 // feed is how the batches of a loop are made: by the loop itself, or ahead of it.
 func (l *Loader) feed(ctx context.Context, jobs func() (*job, bool)) (feed, error) {
 	if l.workers == 0 {
-		return &direct{l: l, ctx: ctx, jobs: jobs}, nil
+		d := &direct{l: l, outer: ctx, jobs: jobs}
+		d.ctx, d.end = context.WithCancel(ctx)
+		return d, nil
 	}
 	return l.ahead(ctx, jobs)
 }
 
 // direct makes each batch when it is asked for, on the stream of the loop's tensors.
 type direct struct {
-	l    *Loader
-	ctx  context.Context
-	jobs func() (*job, bool)
+	l     *Loader
+	outer context.Context
+	ctx   context.Context // ends also when the loader is closed, which an example that waits must hear of
+	end   context.CancelFunc
+	jobs  func() (*job, bool)
 }
 
 func (d *direct) next() (*Batch, error) {
-	if d.l.closed.Load() {
-		return nil, errClosed()
-	}
-	if err := d.ctx.Err(); err != nil {
+	if err := d.over(); err != nil {
 		return nil, err
 	}
 	j, ok := d.jobs()
 	if !ok {
 		return nil, nil
 	}
-	if err := d.l.make(d.ctx, d.l.exec, j); err != nil {
+	err := d.l.make(d.ctx, d.l.exec, j)
+	if over := d.over(); over != nil { // why it failed, perhaps
+		releaseAll(j.tensors)
+		return nil, over
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &Batch{Tensors: j.tensors, Index: j.index, Number: j.number}, nil
 }
 
-func (d *direct) stop() {}
+// over is why there are no more batches.
+func (d *direct) over() error {
+	if d.l.closed.Load() {
+		return errClosed()
+	}
+	return d.outer.Err()
+}
+
+func (d *direct) stop() { d.end() }

@@ -14,7 +14,11 @@ type CheckpointModule struct {
 
 // Checkpointed makes m save only its input for backward, and run a second time when backward comes to it: less memory for more
 // time; see autograd.Checkpoint. Names of parameters and modes are m's. As in PyTorch, a batch norm in m averages each batch into its
-// running statistics twice.
+// running statistics twice. Backward adds to m's parameters as always. Grad computes the gradients of those alone that the graph sees, which
+// WithParameters shows it:
+//
+//	w := g.Param(layer.Weight)
+//	g.WithParameters(map[*autograd.Parameter]*autograd.Variable{layer.Weight: w}, func() *autograd.Variable { return checkpointed.Forward(x) })
 func Checkpointed(m Layer) *CheckpointModule {
 	return &CheckpointModule{introduced(layerOrRefused(m, "Checkpointed"))}
 }

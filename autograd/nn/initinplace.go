@@ -6,6 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -46,7 +47,9 @@ func Init(p *autograd.Parameter, init autograd.Initializer, gen *tensor.Generato
 	if value == t {
 		return err // written over by the initializer itself
 	}
-	defer value.Release()
+	if !tensor.Kept(training.Key{}, value) { // it may be another parameter's
+		defer value.Release()
+	}
 	if err == nil {
 		err = alike(call, value, t)
 	}

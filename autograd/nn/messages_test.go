@@ -480,3 +480,44 @@ func TestMessages_OfBackward(t *testing.T) {
 	y.ReLUInPlace()
 	require.Contains(t, message(loss.Backward()), "float32[1, 2], which is the output of sigmoid, is at version 1; expected version 0 instead; relu_ changed it")
 }
+
+// A recurrent layer that is composed of other operations says itself what is wrong with what it was given, as with one length too.
+func TestRNN_RefusesWhatItWasGiven_InItsOwnName(t *testing.T) {
+	r := onHost(t)
+	lstm, rnn := nn.LSTM(3, 2), nn.RNN(3, 2)
+	r.place(nn.Sequential(nn.Tanh(), lstm, rnn))
+	some, all := []int{1, 5, 2, 3}, []int{5, 5, 5, 5}
+	f64 := tensor.Float64
+	for want, run := range map[string]func(x, s, wide *autograd.Variable){
+		"autograd: lstm(float64[5, 4, 3]) in 1 at HERE: tensor: LSTM(3, 2): float64 and float32: the input must be of the weights' type; To converts": func(x, _, _ *autograd.Variable) {
+			lstm.ForwardLengths(x.To(f64), some, nil, nil)
+		},
+		"autograd: lstm(int64[5, 4, 3]) in 1 at HERE: tensor: LSTM(3, 2): int64 and float32: the input must be of the weights' type; To converts": func(x, _, _ *autograd.Variable) {
+			lstm.ForwardLengths(x.To(tensor.Int64), all, nil, nil)
+		},
+		"autograd: rnn(float32[5, 4, 3]) in 2 at HERE: tensor: RNN(3, 2): float64 and float32: the state must be of the weights' type; To converts": func(x, _, wide *autograd.Variable) {
+			rnn.ForwardState(x, wide, nil)
+		},
+		"autograd: lstm(float32[5, 4, 3]) in 1 at HERE: tensor: LSTM(3, 2): float64 and float32: the cell must be of the weights' type; To converts": func(x, s, wide *autograd.Variable) {
+			lstm.ForwardLengths(x, some, s, wide)
+		},
+		"autograd: lstm(float32[5, 4, 3]) in 1 at HERE: the input of LSTM(3, 2): value of float32[5, 4, 3] was released: it was taken out of the graph with Take": func(x, _, _ *autograd.Variable) {
+			taken, err := x.Take()
+			require.NoError(t, err)
+			taken.Release()
+			lstm.ForwardLengths(x, some, nil, nil)
+		},
+		"autograd: rnn(float32[5, 4, 3]) in 2 at HERE: tensor: RNN(3, 2): an RNN has no cell": func(x, s, _ *autograd.Variable) {
+			rnn.ForwardState(x, nil, s)
+		},
+		"autograd: lstm(float32[0, 4, 3]) in 1 at HERE: tensor: LSTM(3, 2): [0, 4, 3]: the sequences have no steps": func(x, _, _ *autograd.Variable) {
+			lstm.ForwardLengths(x.Narrow(0, 0, 0), some, nil, nil)
+		},
+	} {
+		g := r.graph()
+		run(g.Input(zeros(t, r, f32, 5, 4, 3)), g.Input(zeros(t, r, f32, 1, 4, 2)), g.Input(zeros(t, r, f64, 1, 4, 2)))
+		require.Equal(t, want, message(g.Err()))
+		g.Release()
+	}
+	require.EqualError(t, nn.Sequential(nn.LSTM(2, 3, nn.Layers(0))).To(r.dev), "nn: parameter 0.weight_ih_l0: nn: LSTM: 0 layers; there must be 1 to 4096")
+}

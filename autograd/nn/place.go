@@ -8,6 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -99,13 +100,17 @@ func settle(m Module, dev device.Device, opts []Option) (err error) {
 		case !has && p.unset && !buffers[q]:
 			made = append(made, missingOf(q))
 			err = q.Await(e, p.newType())
+			autograd.MarkUnset(training.Key{}, q, n.Name)
 		case !has:
 			made = append(made, missingOf(q))
 			err = p.materialize(q, e)
 		default:
 			moves, err = p.move(moves, q, e)
 		}
-		if err != nil {
+		switch {
+		case err != nil && q.Err() != nil: // it has no shape
+			return errors.WithMessagef(err, "nn: parameter %s", excerpt.Of(n.Name))
+		case err != nil:
 			return errors.WithMessagef(err, "nn: parameter %s %s", excerpt.Of(n.Name), n.Parameter.Shape())
 		}
 	}
@@ -158,10 +163,11 @@ type missing struct {
 	*autograd.Parameter
 	exec  tensor.Exec
 	dtype tensor.DType // 0 if nobody had said
+	path  string       // by which an earlier To has left it unset
 }
 
 func missingOf(q *autograd.Parameter) missing {
-	m := missing{Parameter: q}
+	m := missing{Parameter: q, path: autograd.UnsetPath(training.Key{}, q)}
 	m.exec, m.dtype, _ = q.Awaited()
 	return m
 }
@@ -171,5 +177,6 @@ func (m missing) restore() {
 	m.Release()
 	if m.dtype != 0 {
 		_ = m.Await(m.exec, m.dtype) // it was accepted before
+		autograd.MarkUnset(training.Key{}, m.Parameter, m.path)
 	}
 }

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -254,8 +255,8 @@ func (l *RNNLayer) ForwardState(x, h, c *autograd.Variable) (out, last, lastCell
 // ForwardLengths is ForwardState for sequences of different lengths, which are padded to one: lengths has one number for each sequence of the batch, 1
 // to T, in any order. As with pack_padded_sequence(enforce_sorted=False) in PyTorch, what is behind the end of a sequence changes no state, gets no
 // gradient, and has an output of zeros, [T, B, ...] as x; the second direction begins at the last step of each sequence; last states are those after it.
-// Lengths that are not of the batch, or not in 1..T, are an error of the graph. Unless all lengths are T it is composed of other operations, several for
-// each step, which take more time and memory than the kernels of LSTM and GRU.
+// Lengths that are not of the batch, or not in 1..T, are an error of the graph. The kernels of LSTM and GRU run
+// once for each length that differs from the others; what has none runs step by step, as without lengths.
 func (l *RNNLayer) ForwardLengths(x *autograd.Variable, lengths []int, h, c *autograd.Variable) (out, last, lastCell *autograd.Variable) {
 	if lengths == nil {
 		lengths = []int{}
@@ -305,6 +306,9 @@ func (l *RNNLayer) run(x *autograd.Variable, lengths []int, h, c *autograd.Varia
 	if err == nil && lengths != nil && g.Err() == nil {
 		err = l.wrongLengths(x, lengths)
 	}
+	if err == nil && (lengths != nil || l.composed()) && g.Err() == nil {
+		err = l.usable(x, h, c)
+	}
 	if err != nil {
 		failed := g.Refuse(strings.ToLower(l.kind()), err, x)
 		return failed, failed, failed
@@ -314,7 +318,12 @@ func (l *RNNLayer) run(x *autograd.Variable, lengths []int, h, c *autograd.Varia
 	} else if l.config.batchFirst {
 		x = x.Transpose(0, 1)
 	}
-	ends := lastStates{padding: paddingOf(g, x, lengths)}
+	var ends lastStates
+	if l.composed() {
+		ends.padding = paddingOf(g, x, lengths)
+	} else {
+		ends.packed = packedOf(g, x, lengths)
+	}
 	if ends.padding != nil { // before it is cleared, which makes another of its size
 		x = g.CastFor(l.castAs(), x)[0]
 		ends.padding.zero = g.Zeros(x.DType())
@@ -362,6 +371,35 @@ func (l *RNNLayer) refusal(x, h, c *autograd.Variable) error {
 	return l.checkState("cell", x, c, l.Units)
 }
 
+// usable refuses an input or states that are gone, or of another type than the weights with which autocasting leaves them: the operations of which the layer is
+// composed would name themselves.
+func (l *RNNLayer) usable(given ...*autograd.Variable) error {
+	if len(l.directions) == 0 {
+		return nil
+	}
+	g, ih := given[0].Graph(), l.directions[0].ih
+	w := param(g, l, ih.Name(), ih)
+	for i, v := range given {
+		if v == nil || g.Err() != nil {
+			continue
+		}
+		what := [...]string{"input", "state", "cell"}[i]
+		var gone *autograd.ReleasedError
+		if _, err := v.Tensor(); errors.As(err, &gone) {
+			gone.Use, gone.Site = "the "+what+" of "+l.String(), autograd.Site{}
+			return gone
+		}
+		if v.DType() == w.DType() {
+			continue
+		}
+		cast := g.CastFor(l.castAs(), v, w)
+		if have, want := cast[0].DType(), cast[1].DType(); g.Err() == nil && have != want {
+			return &tensor.DTypeError{Op: l.String(), DTypes: []tensor.DType{have, want}, Detail: "the " + what + " must be of the weights' type; To converts"}
+		}
+	}
+	return nil
+}
+
 // inputShape is that of batches.
 func (l *RNNLayer) inputShape() string {
 	if l.config.batchFirst {
@@ -390,7 +428,7 @@ func (l *RNNLayer) checkState(name string, x, v *autograd.Variable, units int) e
 // noCell refuses the cell of a GRU or RNN, which have none.
 func noCell(name string, unit unitKind, cell *autograd.Variable) error {
 	if unit != lstmUnits && cell != nil {
-		return &tensor.ValueError{Op: name, Detail: fmt.Sprintf("a %s has no cell", unit)}
+		return &tensor.ValueError{Op: name, Detail: map[unitKind]string{gruUnits: "a GRU has no cell", plainUnits: "an RNN has no cell"}[unit]}
 	}
 	return nil
 }
@@ -405,7 +443,8 @@ func (l *RNNLayer) batched(v *autograd.Variable) *autograd.Variable {
 // lastStates are the last states and cells of the layers that have run, in PyTorch's order.
 type lastStates struct {
 	h, c    []*autograd.Variable
-	padding *padding // nil for none
+	padding *padding // of what runs step by step; nil for none
+	packed  *packed  // of what runs by kernels; nil for none
 }
 
 // layer runs layer k and notes its last states and cells.
@@ -419,8 +458,10 @@ func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, e
 			c0 = l.first(g, x, c, at, l.Units)
 		}
 		switch {
-		case l.unit == plainUnits || l.config.projection > 0 || ends.padding != nil:
+		case l.composed():
 			out, last, cell = l.steps(x, h0, c0, dir, ends.padding)
+		case ends.packed != nil:
+			out, last, cell = l.runs(x, h0, c0, dir, ends.packed)
 		case l.unit == gruUnits:
 			out, last = x.GRU(h0, dir.weights(g, l), dir.reverse)
 		default:
@@ -436,6 +477,9 @@ func (l *RNNLayer) layer(g *autograd.Graph, k int, x, h, c *autograd.Variable, e
 	}
 	return autograd.Cat(outs, -1)
 }
+
+// composed reports whether the layer has no kernel, and runs step by step.
+func (l *RNNLayer) composed() bool { return l.unit == plainUnits || l.config.projection > 0 }
 
 // first is the state that a direction starts from.
 func (l *RNNLayer) first(g *autograd.Graph, x, given *autograd.Variable, at, units int) *autograd.Variable {

@@ -7,8 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// steps runs one direction of one layer step by step, for what has no kernel: plain units, projections, and sequences of different lengths. x is
-// [T, B, features].
+// steps runs one direction of one layer step by step, for what has no kernel: plain units and projections. x is [T, B, features].
 func (l *RNNLayer) steps(x, h, c *autograd.Variable, d *rnnDirection, p *padding) (out, last, lastCell *autograd.Variable) {
 	g := x.Graph()
 	w, hr := d.weights(g, l), optional(g, l, "weight_hr", d.hr)
@@ -120,6 +119,9 @@ func (l *RNNLayer) wrongLengths(x *autograd.Variable, lengths []int) error {
 	}
 	if len(lengths) != batch {
 		return argumentErr(l.String(), "%d lengths for a batch of %d sequences", len(lengths), batch)
+	}
+	if steps == 0 {
+		return shapeError(l.String(), x, "the sequences have no steps")
 	}
 	for i, n := range lengths {
 		if n < 1 || n > steps {

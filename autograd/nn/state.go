@@ -30,7 +30,7 @@ func Save(w io.Writer, m Module) error {
 	for _, n := range AllNamedState(m) {
 		t := n.Parameter.Tensor()
 		if t == nil {
-			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape()}, "nn: Save: "+excerpt.Of(n.Name)+" has no value")
+			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape(), Detail: unset(n.Parameter)}, "nn: Save: "+excerpt.Of(n.Name)+" has no value")
 		}
 		switch before := taken[n.Name]; before {
 		case nil:

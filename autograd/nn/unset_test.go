@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -60,6 +61,28 @@ func TestUnset_OfWhatIsUsedBeforeItIsLoaded_NamesIt(t *testing.T) {
 	require.ErrorContains(t, g.Err(), `parameter "0.weight" [4, 4]`)
 	require.ErrorContains(t, g.Err(), "To was called with Unset, and nothing was loaded into it since")
 	require.ErrorIs(t, nn.Save(new(bytes.Buffer), m), autograd.ErrNotMaterialized)
+}
+
+// An optimizer that meets what was not loaded says so, with the path that the model has for it, as Forward does.
+func TestUnset_OfWhatAnOptimizerSteps_NamesIt(t *testing.T) {
+	r := onHost(t)
+	part := nn.Sequential(nn.Linear(2, 2))
+	r.place(part, nn.Seed(1))
+	whole := nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 3))
+	r.place(whole, nn.Unset())
+	require.NoError(t, nn.Load(bytes.NewReader(contents(t, part)), whole, nn.Partial(nil)))
+	const why = `parameter "1.weight" [3, 2] has no tensor: To was called with Unset, and nothing was loaded into it since`
+	opt := optim.SGD(whole.Parameters())
+	defer opt.Release()
+	require.EqualError(t, opt.Step(), "optim: SGD: "+why)
+	second := optim.LBFGS(whole.Parameters())
+	defer second.Release()
+	_, err := second.StepClosure(func() (float64, error) { return 0, nil })
+	require.EqualError(t, err, "optim: LBFGS: "+why)
+	require.ErrorContains(t, nn.Save(new(bytes.Buffer), whole), why)
+	grad := r.tensor(make([]float32, 6), 3, 2)
+	require.ErrorContains(t, whole.Parameters()[2].SetGrad(grad), why)
+	whole.Release()
 }
 
 func TestUnset_WithToAfterwards_InitializesWhatNoFileHad(t *testing.T) {

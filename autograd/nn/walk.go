@@ -15,7 +15,8 @@ type Named struct {
 }
 
 // NamedParameters lists the parameters of m in the order of Parameters, each once, under the first path that leads to it.
-// Names of modules that do not embed Base are those of their parameters.
+// Names of modules that do not embed Base are those of their parameters. It is a list, and not a sequence as NamedModules is, since programs count, index and
+// keep it.
 func NamedParameters(m Module) []Named { return once(allNamed(m, ofParameters)) }
 
 // NamedBuffers lists the buffers of m with their paths, as NamedParameters does the parameters.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/oneline"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -146,7 +147,11 @@ type gradGroup struct {
 }
 
 func (g *gradGroup) wrap(what string, err error) error {
-	return fmt.Errorf("optim: %s: gradients of %q and %d others: %w", what, excerpt.Of(g.name), len(g.grads)-1, err)
+	whose := "the gradient of " + excerpt.Quote(g.name)
+	if others := len(g.grads) - 1; others > 0 {
+		whose = "the gradients of " + excerpt.Quote(g.name) + " and " + oneline.Count(others, "other")
+	}
+	return fmt.Errorf("optim: %s: %s: %w", what, whose, err)
 }
 
 // gradients groups the gradients by where they are worked on.

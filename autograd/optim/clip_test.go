@@ -10,6 +10,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -140,4 +141,17 @@ func TestClipGradValue_LimitsEachElement(t *testing.T) {
 	require.NoError(t, optim.ClipGradValue(ps, 3.5))
 	require.Equal(t, []float64{3, 3.5}, []float64{gradient(t, ps[0]), gradient(t, ps[1])})
 	require.ErrorIs(t, optim.ClipGradValue(ps, math.NaN()), optim.ErrInvalid)
+}
+
+// The error counts the gradients beside the first, of which there may be none.
+func TestClipGradNorm_OfAGradientThatIsGone_SaysWhose(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	ps := withGradients(t, e, tensor.Float32)
+	ps[0].Grad().Release()
+	first := excerpt.Quote(ps[0].Name())
+	for n, whose := range map[int]string{1: "the gradient of " + first, 2: "the gradients of " + first + " and 1 other"} {
+		_, err := optim.ClipGradNorm(ps[:n], 1)
+		require.ErrorContains(t, err, "optim: ClipGradNorm: "+whose+": ")
+		require.ErrorIs(t, err, tensor.ErrReleased)
+	}
 }

@@ -191,7 +191,7 @@ func (o *LBFGSOptimizer) uniform() error {
 		var err error
 		switch {
 		case t == nil:
-			err = &autograd.ParameterError{Name: p.Name(), Shape: p.Shape(), Detail: "it has no tensor: it was released, or To was not called on the model"}
+			return fmt.Errorf("optim: LBFGS: %w", autograd.Missing(training.Key{}, p, "", gone))
 		case t.DType() != first.DType():
 			err = &tensor.DTypeError{Op: "Step", DTypes: []tensor.DType{first.DType(), t.DType()}, Detail: "parameters must be of one type"}
 		case t.Device().ID() != first.Device().ID():

@@ -288,13 +288,15 @@ func (o *Grouped) complete() error {
 	for _, g := range o.groups {
 		for _, p := range g.params {
 			if p.Tensor() == nil {
-				return fmt.Errorf("optim: %s: %w", o.name, &autograd.ParameterError{Name: p.Name(), Shape: p.Shape(),
-					Detail: "it was released, maybe because a model has replaced it, or To was not called on the model; make optimizers after that"})
+				return fmt.Errorf("optim: %s: %w", o.name, autograd.Missing(training.Key{}, p, "", gone))
 			}
 		}
 	}
 	return nil
 }
+
+// gone is why a parameter of an optimizer has no tensor, if nothing is known of it.
+const gone = "it was released, maybe because a model has replaced it, or To was not called on the model; make optimizers after that"
 
 // update takes a step for those of the given parameters of a group that have gradients.
 func (o *Grouped) update(g *group, params []*autograd.Parameter, by *decision) error {

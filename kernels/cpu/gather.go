@@ -28,7 +28,7 @@ func checkAllIndices(c *op.Call, size int) error {
 	j.size, j.bad = int64(size), false
 	split(j.Total, elementGrain, j)
 	if j.bad {
-		return op.Errorf(c.Op, op.ErrIndex, "index %d at %d is not in 0..%d", j.was, j.at, size-1)
+		return op.Errorf(c.Op, op.ErrIndex, "index %d at %d %s", j.was, j.at, op.Outside(int64(size), "the dimension is empty"))
 	}
 	return nil
 }

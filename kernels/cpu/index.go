@@ -21,7 +21,7 @@ func sliceAt(v *op.View, dim, i int) op.View {
 func checkIndices(c *op.Call, size int) error {
 	for i := range c.In[1].Shape[0] {
 		if x := int64At(&c.In[1], i); x < 0 || x >= int64(size) {
-			return op.Errorf(c.Op, op.ErrIndex, "index %d at %d is not in 0..%d", x, i, size-1)
+			return op.Errorf(c.Op, op.ErrIndex, "index %d at %d %s", x, i, op.Outside(int64(size), "the dimension is empty"))
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func checkClasses(c *op.Call, count int) error { return checkClassesOf(c, &c.In[
 func checkClassesOf(c *op.Call, classes *op.View, count int) error {
 	for n := range classes.Shape[0] {
 		if class := int64At(classes, n); class != c.I[0] && (class < 0 || class >= int64(count)) {
-			return op.Errorf(c.Op, op.ErrIndex, "class %d of row %d is not in 0..%d", class, n, count-1)
+			return op.Errorf(c.Op, op.ErrIndex, "class %d of row %d %s", class, n, op.Outside(int64(count), "there are no classes"))
 		}
 	}
 	return nil

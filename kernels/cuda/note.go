@@ -25,7 +25,7 @@ func checkNote(memory []byte) error {
 	id, index, place, size := op.ID(word(1)), int64(word(2)), word(3), word(4)
 	// Kernels take a note with a compare-and-swap of their own device: what comes between the reads above and this is dropped, not mixed up.
 	binary.LittleEndian.PutUint64(memory, noteFree)
-	return op.Errorf(id, op.ErrIndex, "%d at %d is not in 0..%d", index, place, int64(size)-1)
+	return op.Errorf(id, op.ErrIndex, "%d at %d %s", index, place, op.Outside(int64(size), "there are no places"))
 }
 
 // note appends where a kernel of the call leaves its note.

@@ -30,3 +30,11 @@ func (e *Error) Unwrap() error { return e.Err }
 func Errorf(id ID, sentinel error, format string, args ...any) *Error {
 	return &Error{Op: id, Detail: fmt.Sprintf(format, args...), Err: sentinel}
 }
+
+// Outside says where a number must be that is not in 0..size-1, or, with the given words, that there is nothing to be in.
+func Outside(size int64, nothing string) string {
+	if size <= 0 {
+		return "is none: " + nothing
+	}
+	return fmt.Sprintf("is not in 0..%d", size-1)
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/safetensors"
+	"github.com/cistern-ml/cistern/internal/training"
 )
 
 // Changes are what options of loading make of a file and a model before they are paired. nil functions change nothing.
@@ -61,9 +62,11 @@ func PlaceOf(p *autograd.Parameter) (place safetensors.Place, ok bool) {
 		return safetensors.Place{Tensor: t}, true
 	}
 	e, dt, ok := p.Awaited()
+	path := autograd.UnsetPath(training.Key{}, p)
 	take := func() {
 		p.Release()
 		_ = p.Await(e, dt) // it was accepted before
+		autograd.MarkUnset(training.Key{}, p, path)
 	}
 	return safetensors.Place{Exec: e, DType: dt, Give: p.SetTensor, Take: take}, ok
 }
