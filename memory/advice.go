@@ -20,10 +20,11 @@ import (
 
 // advise fills in e's advice, as far as the books go, and keeps what completeAdvice needs. Caller holds a.mu and no shard.
 func (a *Caching) advise(e *OOMError, r *request) {
-	if e.Hint = a.adviceOnLimits(e, r); e.Hint != "" {
-		return
+	e.Hint = a.adviceOnPools(e, r)
+	if limits := a.adviceOnLimits(e, r); limits != "" {
+		e.Hint = strings.TrimPrefix(e.Hint+" "+limits, " ")
 	}
-	if e.Hint = a.adviceOnPools(e, r); e.Hint != "" {
+	if e.Hint != "" {
 		return
 	}
 	if e.rehearsal = a.rehearsal(e, r); e.rehearsal != nil {
@@ -74,7 +75,11 @@ func (a *Caching) adviceOnLimits(e *OOMError, r *request) string {
 			return fmt.Sprintf("Two limits are in the way: a PoolLimit of %s and a limit of %s (%s), both, would have been enough for this allocation.",
 				text.Bytes(uint64(pool.reserved.All.Current)+pool.underway+e.Tried), text.Bytes(all), a.limitSetting())
 		}
-		e.EnoughLimit = uint64(pool.reserved.All.Current) + pool.underway + e.Tried
+		enough := uint64(pool.reserved.All.Current) + pool.underway + e.Tried
+		if e.Hint != "" && enough > e.DeviceTotal { // pages that the pool has are counted twice, and it was said how to be rid of them
+			return ""
+		}
+		e.EnoughLimit = enough
 		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.", text.Bytes(e.EnoughLimit))
 	}
 	e.EnoughLimit = e.Reserved + a.underway + e.Tried
@@ -236,31 +241,6 @@ func (b *blockRange) pages(page uint64) (p rangePages) {
 func between(from, to, page uint64) uint64 {
 	from, to = roundUp(from, page), to/page*page
 	return to - min(from, to)
-}
-
-// adviceOnPools is for whole segments that private pools keep. Caller holds a.mu and no shard.
-func (a *Caching) adviceOnPools(e *OOMError, r *request) string {
-	var kept, own uint64 // own: of the request's pool
-	for _, p := range a.pools {
-		if p.source != nil { // its memory is not the device's
-			continue
-		}
-		for k := range poolKinds {
-			for _, b := range a.freeBlocks(p, k, (*block).plainWhole) {
-				kept += b.size
-				if p == r.shard.pool {
-					own += b.size
-				}
-			}
-		}
-	}
-	switch p := r.shard.pool; {
-	case kept == 0, r.shard.hasSource(), kept+e.DeviceFree < r.wanted || r.wanted == unlimited:
-		return ""
-	case e.Reserved-kept+e.Tried > a.limit.Load(), p != nil && uint64(p.reserved.All.Current)-own+e.Tried > p.limit:
-		return ""
-	}
-	return fmt.Sprintf("Private pools keep %s that nobody uses: Pool.EmptyCache gives it back, which makes room for this request.", text.Bytes(kept))
 }
 
 // adviceOnStreams is for a free block that another stream would have served the request with, also one that lies at the end of what an expandable segment has
