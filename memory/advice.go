@@ -28,9 +28,9 @@ func (a *Caching) advise(e *OOMError, r *request) {
 		return
 	}
 	if e.rehearsal = a.rehearsal(e, r); e.rehearsal != nil {
-		e.rehearsal.growth = a.adviceOnGrowth(e, r)
-	} else if e.Hint = a.adviceOnPages(e, r); e.Hint != "" {
-		e.Hint += a.adviceOnGrowth(e, r)
+		e.rehearsal.grows, e.rehearsal.use = a.grows(e, r), a.adviceOnUse()
+	} else {
+		e.Hint = a.adviceOnPages(e, r)
 	}
 	if e.Hint == "" {
 		e.Hint = cmp.Or(a.adviceOnStreams(e, r), a.adviceOnKinds(r))
@@ -54,8 +54,10 @@ func completeAdvice(err error) {
 	if !h.repeats() {
 		return
 	}
-	if e.Setting = h.setting(); e.Setting != "" {
-		e.Hint = fmt.Sprintf("With %s this request would have been served: the recorded program was run again with it, up to this request.", e.Setting) + h.growth
+	setting, tight := h.setting()
+	if e.Setting = setting; setting != "" {
+		e.Hint = fmt.Sprintf("With %s this request would have been served: the recorded program was run again with it, up to this request.", setting) +
+			caveat(h.grows, tight, h.use)
 	} else if h.servedOnOneStream() {
 		e.Hint = fmt.Sprintf("On one stream, in place of %d, this request would have been served (the recorded program was run again so): memory is reused on its own stream only.",
 			h.streams())
@@ -126,6 +128,9 @@ func (a *Caching) adviceOnPages(e *OOMError, r *request) string {
 	if !l.fits(e, a.limit.Load(), r) {
 		return ""
 	}
+	two, both := *r, *e // one request that is as large as two, which is no more than they take
+	two.size, both.Tried = 2*r.size, 2*e.Tried
+	tight := !a.layInPages(d, &two).fits(&both, a.limit.Load(), &two)
 	advice := "expandable_segments:True, from the start of the program on, may serve this request: "
 	if l.whole > 0 {
 		advice += fmt.Sprintf("%s of the free memory, which is in pieces, would be whole pages for use elsewhere, and ", text.Bytes(l.whole))
@@ -134,7 +139,7 @@ func (a *Caching) adviceOnPages(e *OOMError, r *request) string {
 	if a.history.Load() == nil {
 		advice += " RecordHistory, before the first allocation, lets the program itself be tried with it."
 	}
-	return advice
+	return advice + caveat(a.grows(e, r), tight, a.adviceOnUse())
 }
 
 // pageLayout is what expandable segments would hold if the blocks of each stream and pool lay one behind the other in one range as they lie in its
@@ -162,7 +167,8 @@ func (l *pageLayout) fits(e *OOMError, limit uint64, r *request) bool {
 }
 
 // layInPages computes the layout. Caller holds a.mu and no shard.
-func (a *Caching) layInPages(d VirtualDriver, r *request) (l pageLayout) {
+func (a *Caching) layInPages(d VirtualDriver, r *request) *pageLayout {
+	l := new(pageLayout)
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	tail := uint64(0) // free memory that the request's range has for it
@@ -304,13 +310,19 @@ func (a *Caching) adviceOnKinds(r *request) string {
 		text.Bytes(b.size), which)
 }
 
-// adviceOnGrowth goes with what would have served a request of a program that has not held as much before: it may need more still. Caller holds a.mu and
-// no shard.
-func (a *Caching) adviceOnGrowth(e *OOMError, r *request) string {
-	if e.Allocated+r.size <= a.allocatedPeak() {
-		return ""
+// grows reports whether the program has not held as much before as with r. Caller holds a.mu and no shard.
+func (a *Caching) grows(e *OOMError, r *request) bool { return e.Allocated+r.size > a.allocatedPeak() }
+
+// caveat goes with what would have served a request where that may not help for long: of a program that has not held as much before, which may need more
+// still, or if it is tight, so that a second request like this one would not have been served. use is what takes less.
+func caveat(grows, tight bool, use string) string {
+	switch {
+	case grows:
+		return " The program has not held as much before, so that what follows may not fit: " + use
+	case tight:
+		return " It leaves no room for another like it, so that what follows may not fit: " + use
 	}
-	return " The program has not held as much before, so that what follows may not fit: " + a.adviceOnUse()
+	return ""
 }
 
 // adviceOnUse is for a program that needs the memory: it says who holds it. Caller holds a.mu and no shard.

@@ -263,6 +263,37 @@ func TestAdvice_TellsGrowthFromFragmentation(t *testing.T) {
 	}
 }
 
+// A program that has held as much before is told too if what helps it leaves no room for the next request.
+func TestAdvice_SaysWhatIsTight(t *testing.T) {
+	const tight = "It leaves no room for another like it, so that what follows may not fit: smaller batches"
+	for _, history := range []recording{withoutHistory, withHistory} {
+		for n, capacity := range map[int]uint64{4: 400 * mib, 7: 660 * mib} {
+			r, want := recorded(t, capacity, "", history), n == 4
+			var big []Block
+			for range n {
+				big = append(big, r.alloc(80*mib, 0))
+			}
+			r.free(big...)
+			for range big {
+				r.alloc(41*mib, 0)
+			}
+			oom := requireOOM(t, r.try(120*mib, 0), ErrDeviceFull)
+			require.Contains(t, oom.Hint, "expandable_segments:True")
+			require.Equal(t, want, strings.Contains(oom.Hint, tight), oom.Hint)
+			require.NotContains(t, oom.Hint, "has not held as much before")
+		}
+	}
+}
+
+// A device without virtual memory has no pages to leave room in.
+func TestRehearsal_OfADeviceWithoutVirtualMemory(t *testing.T) {
+	h := &rehearsal{bytes: 3 * mib, limit: unlimited, device: ledgerDevice{id: sim.New(1).ID(), capacity: 100 * mib, total: 100 * mib}}
+	h.config = Config{ExpandableSegments: true}
+	setting, tight := h.setting()
+	require.NotEmpty(t, setting)
+	require.False(t, tight)
+}
+
 // The setting that is named is whole: what is in force stays.
 func TestAdvice_NamesTheSettingsInForceToo(t *testing.T) {
 	r := recorded(t, 410*mib, "roundup_power2_divisions:16", withHistory)
