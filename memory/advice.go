@@ -4,14 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/cistern-ml/cistern/internal/fpstack"
-	"github.com/cistern-ml/cistern/internal/plural"
-	"github.com/cistern-ml/cistern/internal/userframe"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
@@ -21,10 +16,10 @@ import (
 // advise fills in e's advice, as far as the books go, and keeps what completeAdvice needs. Caller holds a.mu and no shard.
 func (a *Caching) advise(e *OOMError, r *request) {
 	e.Hint = a.adviceOnPools(e, r)
-	if limits := a.adviceOnLimits(e, r); limits != "" {
-		e.Hint = strings.TrimPrefix(e.Hint+" "+limits, " ")
+	if e.Hint = joined(e.Hint, a.adviceOnLimits(e, r)); e.Hint != "" {
+		return
 	}
-	if e.Hint != "" {
+	if e.Hint = a.adviceOnRefusal(e, r); e.Hint != "" {
 		return
 	}
 	if e.rehearsal = a.rehearsal(e, r); e.rehearsal != nil {
@@ -33,14 +28,13 @@ func (a *Caching) advise(e *OOMError, r *request) {
 		e.Hint = a.adviceOnPages(e, r)
 	}
 	if e.Hint == "" {
-		e.Hint = cmp.Or(a.adviceOnStreams(e, r), a.adviceOnKinds(r))
+		e.Hint = cmp.Or(a.adviceOnSegments(e, r), a.adviceOnStreams(e, r), a.adviceOnKinds(r), a.adviceOnNothing(e, r))
 	}
-	if e.Hint == "" && e.Allocated > 0 {
-		e.Hint = "Nothing that is cached would serve it: " + a.adviceOnUse()
-		if a.history.Load() == nil {
-			e.Hint += " With RecordHistory the error names the lines that hold the most."
-		}
-	}
+}
+
+// joined are sentences, of which some may be missing.
+func joined(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
 // completeAdvice tries settings on the recorded program. No lock is held.
@@ -62,55 +56,6 @@ func completeAdvice(err error) {
 		e.Hint = fmt.Sprintf("On one stream, in place of %d, this request would have been served (the recorded program was run again so): memory is reused on its own stream only.",
 			h.streams())
 	}
-}
-
-// adviceOnLimits is for limits that keep a request from memory that the device has. Caller holds a.mu.
-func (a *Caching) adviceOnLimits(e *OOMError, r *request) string {
-	if !e.LimitHit || e.DeviceFree < r.wanted || r.shard.hasSource() { // what a source has nobody knows
-		return ""
-	}
-	if e.Reserved+e.Tried > r.policy.rejectedAbove(e.DeviceTotal) { // without that limit there still is this one
-		return ""
-	}
-	if pool := r.shard.pool; pool != nil && pool.overLimit(e.Tried) {
-		if all := e.Reserved + a.underway + e.Tried; all > a.limit.Load() { // neither is enough alone
-			return fmt.Sprintf("Two limits are in the way: a PoolLimit of %s and a limit of %s (%s), both, would have been enough for this allocation.",
-				text.Bytes(uint64(pool.reserved.All.Current)+pool.underway+e.Tried), text.Bytes(all), a.limitSetting())
-		}
-		enough := uint64(pool.reserved.All.Current) + pool.underway + e.Tried
-		if e.Hint != "" && enough > e.DeviceTotal { // pages that the pool has are counted twice, and it was said how to be rid of them
-			return ""
-		}
-		e.EnoughLimit = enough
-		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.", text.Bytes(e.EnoughLimit))
-	}
-	e.EnoughLimit = e.Reserved + a.underway + e.Tried
-	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
-		text.Bytes(e.EnoughLimit), a.limitSetting())
-}
-
-// adviceOnRejection is for a request that was refused before anything was given back: by the fraction of the settings, whatever the program has set since.
-// Caller holds a.mu and no shard.
-func (a *Caching) adviceOnRejection(e *OOMError, r *request) string {
-	all, pool := e.Reserved+a.underway+e.Tried, r.shard.pool
-	if pool != nil && pool.overLimit(e.Tried) || r.shard.hasSource() {
-		return ""
-	}
-	freeable := uint64(0)
-	for k := range poolKinds {
-		for _, b := range a.freeBlocks(nil, k, (*block).plainWhole) {
-			freeable += b.size
-		}
-	}
-	if all-freeable <= min(e.Limit, a.limit.Load()) && r.wanted <= e.DeviceFree+freeable {
-		return fmt.Sprintf("%s is cached, and EmptyCache gives it back, which makes room for this request.", text.Bytes(freeable))
-	}
-	if all > a.limit.Load() && a.limitInBytes.Load() || r.wanted > e.DeviceFree {
-		return ""
-	}
-	e.EnoughLimit = e.Reserved + e.Tried
-	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (per_process_memory_fraction, SetConfig; "+
-		"SetMemoryFraction and SetMemoryLimit do not change what throw_on_cudamalloc_oom goes by).", text.Bytes(e.EnoughLimit))
 }
 
 // adviceOnPages is for free memory in segments that are in use. An expandable segment gives whole free pages back, so that what matters is
@@ -321,81 +266,6 @@ func caveat(grows, tight bool, use string) string {
 		return " The program has not held as much before, so that what follows may not fit: " + use
 	case tight:
 		return " It leaves no room for another like it, so that what follows may not fit: " + use
-	}
-	return ""
-}
-
-// adviceOnUse is for a program that needs the memory: it says who holds it. Caller holds a.mu and no shard.
-func (a *Caching) adviceOnUse() string {
-	advice := "smaller batches, half precision, checkpointed activations, and graphs that are released earlier take less."
-	var most []string
-	for _, h := range a.holders(3) {
-		most = append(most, fmt.Sprintf("%s (%s in %s)", h.site, text.Bytes(h.bytes), plural.Of(h.blocks, "block")))
-	}
-	if len(most) > 0 {
-		advice += " The most is held by " + strings.Join(most, ", ") + "."
-	}
-	return advice
-}
-
-// holder is a line of the program, and what it allocated that is in use.
-type holder struct {
-	site   string
-	bytes  uint64
-	blocks int
-}
-
-// holders returns the lines that hold the most, as far as stacks are recorded. Caller holds a.mu and no shard.
-func (a *Caching) holders(most int) []holder {
-	stacks := a.stacks.Load()
-	if stacks == nil {
-		return nil
-	}
-	lines := map[string]*holder{}
-	for stack, h := range a.holdersByStack() {
-		h.site = siteOf(stacks, stack)
-		if same := lines[h.site]; same != nil {
-			h.bytes, h.blocks = h.bytes+same.bytes, h.blocks+same.blocks
-		}
-		lines[h.site] = h
-	}
-	delete(lines, "")
-	list := slices.SortedFunc(maps.Keys(lines), func(x, y string) int {
-		return cmp.Or(cmp.Compare(lines[y].bytes, lines[x].bytes), cmp.Compare(x, y))
-	})
-	var all []holder
-	for _, site := range list[:min(most, len(list))] {
-		all = append(all, *lines[site])
-	}
-	return all
-}
-
-func (a *Caching) holdersByStack() map[fpstack.ID]*holder {
-	shards := a.lockShards()
-	defer unlockShards(shards)
-	held := map[fpstack.ID]*holder{}
-	for _, seg := range a.segments {
-		for b := seg.head; b != nil; b = b.next {
-			if b.state != stateAllocated || b.stack == 0 {
-				continue
-			}
-			h := held[b.stack]
-			if h == nil {
-				h = &holder{}
-				held[b.stack] = h
-			}
-			h.bytes, h.blocks = h.bytes+b.size, h.blocks+1
-		}
-	}
-	return held
-}
-
-// siteOf is the innermost line of the program on a stack, "" if it has none.
-func siteOf(stacks *fpstack.Table, id fpstack.ID) string {
-	for _, f := range stacks.Frames(id) {
-		if userframe.Program(f.Function, f.File) {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
 	}
 	return ""
 }

@@ -498,7 +498,7 @@ func TestAdvice_IsTrueOfRandomPrograms(t *testing.T) {
 	for seed := range uint64(400) {
 		advised[randomAdviceProgram(rand.New(rand.NewPCG(seed, 2))).follow(t)]++
 	}
-	for kind, least := range map[string]int{"a setting": 20, "a limit": 20, "pages": 5, "pools": 2, "a stream": 2, "one stream": 1} {
+	for kind, least := range map[string]int{"a setting": 20, "a limit": 20, "pages": 5, "pools": 2, "a stream": 2, "one stream": 1, "a segment": 1} {
 		require.GreaterOrEqual(t, advised[kind], least, "%s in %v", kind, advised)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -227,7 +228,13 @@ func (p *adviceProgram) follow(t testing.TB) (advised string) {
 	case r.oom.EnoughLimit != 0:
 		r.requireLimit(c, say)
 		return "a limit"
-	case strings.HasPrefix(r.oom.Hint, "Nothing that is cached"):
+	case strings.HasPrefix(r.oom.Hint, "There is room for a smaller segment"):
+		conf := r.a.Config()
+		conf.LargeSegmentBytes = 11 * mib
+		require.NoError(t, r.a.SetConfig(conf))
+		require.NoError(t, r.again(c), say)
+		return "a segment"
+	case strings.Contains(r.oom.Hint, "Nothing that is cached"):
 		require.ErrorIs(t, r.emptied(c), ErrOutOfMemory, say)
 	case strings.HasPrefix(r.oom.Hint, "expandable_segments:True"):
 		r.requireRoomInPages(p, c, say)
@@ -270,6 +277,12 @@ func (r *adviceRun) requireLimit(c adviceCall, say string) {
 	require.ErrorIs(r.t, r.again(c), ErrOutOfMemory, say)
 	set(r.oom.EnoughLimit)
 	require.NoError(r.t, r.again(c), say)
+	if _, fraction, ok := strings.Cut(r.oom.Hint, "SetMemoryFraction: "); ok {
+		f, err := strconv.ParseFloat(fraction[:strings.IndexByte(fraction, ')')], 64)
+		require.NoError(r.t, err, say)
+		require.NoError(r.t, r.a.SetMemoryFraction(f))
+		require.NoError(r.t, r.again(c), say)
+	}
 }
 
 // requireRoomInPages lays the blocks of each stream and pool one behind the other into an expandable segment, and asks for what was refused.

@@ -51,7 +51,7 @@ func TestPool_LimitCountsThePoolOnly(t *testing.T) {
 	oom := requireOOM(t, err, ErrLimit)
 	require.True(t, oom.LimitHit)
 	require.EqualValues(t, 50*mib, oom.Limit, "the limit that was hit")
-	require.Equal(t, "The pool has a limit of its own: a PoolLimit of 60.00 MiB would have been enough for this allocation.", oom.Hint)
+	require.Equal(t, "The pool has a limit of its own: a PoolLimit of 60.00 MiB would have been enough for this allocation. What follows may need more.", oom.Hint)
 	r.alloc(20*mib, 0)
 }
 
