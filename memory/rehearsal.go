@@ -30,16 +30,23 @@ type rehearsal struct {
 }
 
 // settingsTried are the changes that are tried, those with the least other effects first.
-var settingsTried = slices.Concat(
-	[]func(*Config){func(c *Config) { c.ExpandableSegments = true }},
-	splitLimits(),
-	[]func(*Config){func(c *Config) { c.LargeSegmentBytes = 11 * mib }},
-)
+var settingsTried = slices.Concat([]func(*Config){func(c *Config) { c.ExpandableSegments = true }}, splitLimits(), segmentSizes())
+
+// rehearsedInAll is how many entries are run again for one request that fails, under all settings together: of a long program not all of them are tried.
+const rehearsedInAll = 8 * maxRehearsed
 
 // splitLimits are limits to what may be split, from high to low: the higher, the fewer blocks are kept whole.
 func splitLimits() (list []func(*Config)) {
-	for _, mb := range []uint64{512, 256, 128, 64, 32, 21} {
+	for _, mb := range []uint64{512, 256, 128, 64, 40, 32, 24, 21, 20} {
 		list = append(list, func(c *Config) { c.MaxSplitBytes = mb * mib })
+	}
+	return list
+}
+
+// segmentSizes are sizes of segments, and of pages of expandable ones, from high to low: the higher, the fewer the driver makes.
+func segmentSizes() (list []func(*Config)) {
+	for _, mb := range []uint64{16, 14, 12, 11} {
+		list = append(list, func(c *Config) { c.LargeSegmentBytes = mb * mib })
 	}
 	return list
 }
@@ -59,7 +66,7 @@ func (h *rehearsal) repeats() bool {
 // help later requests too, are only passed over for a sixteenth of the device more. It is tight if a second request like the first would not be served.
 func (h *rehearsal) setting() (text string, tight bool) {
 	most := uint64(0)
-	for _, change := range settingsTried {
+	for _, change := range h.tried() {
 		c := h.config
 		if change(&c); c == h.config || c.Validate() != nil {
 			continue
@@ -83,6 +90,11 @@ func (h *rehearsal) setting() (text string, tight bool) {
 func (s *stage) serves(h *rehearsal) bool {
 	b, err := s.a.Alloc(h.bytes, s.stream(h.stream))
 	return err == nil && s.a.Free(b) == nil
+}
+
+// tried are the settings to try.
+func (h *rehearsal) tried() []func(*Config) {
+	return settingsTried[:min(len(settingsTried), rehearsedInAll/max(len(h.entries), 1))]
 }
 
 // room is the size of the largest block that the stream can have now. The rehearsal ends with it.
