@@ -413,3 +413,11 @@ func TestEncode_ToANilWriter_IsAnArgumentError(t *testing.T) {
 		require.ErrorAs(t, memprof.Encode(w, memory.Snapshot{}), &bad, "%T", w)
 	}
 }
+
+// The page's address without its slash leads there, also where no mux does that.
+func TestHandler_LeadsToThePage(t *testing.T) {
+	answer := httptest.NewRecorder()
+	memprof.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/debug/memory", nil))
+	require.Equal(t, http.StatusMovedPermanently, answer.Code)
+	require.Equal(t, "/debug/memory/", answer.Header().Get("Location"))
+}
