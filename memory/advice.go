@@ -4,14 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/cistern-ml/cistern/internal/fpstack"
-	"github.com/cistern-ml/cistern/internal/plural"
-	"github.com/cistern-ml/cistern/internal/userframe"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 )
 
@@ -20,26 +15,26 @@ import (
 
 // advise fills in e's advice, as far as the books go, and keeps what completeAdvice needs. Caller holds a.mu and no shard.
 func (a *Caching) advise(e *OOMError, r *request) {
-	if e.Hint = a.adviceOnLimits(e, r); e.Hint != "" {
+	e.Hint = a.adviceOnPools(e, r)
+	if e.Hint = joined(e.Hint, a.adviceOnLimits(e, r)); e.Hint != "" {
 		return
 	}
-	if e.Hint = a.adviceOnPools(e, r); e.Hint != "" {
+	if e.Hint = a.adviceOnRefusal(e, r); e.Hint != "" {
 		return
 	}
 	if e.rehearsal = a.rehearsal(e, r); e.rehearsal != nil {
-		e.rehearsal.growth = a.adviceOnGrowth(e, r)
-	} else if e.Hint = a.adviceOnPages(e, r); e.Hint != "" {
-		e.Hint += a.adviceOnGrowth(e, r)
+		e.rehearsal.grows, e.rehearsal.use = a.grows(e, r), a.adviceOnUse()
+	} else {
+		e.Hint = a.adviceOnPages(e, r)
 	}
 	if e.Hint == "" {
-		e.Hint = cmp.Or(a.adviceOnStreams(e, r), a.adviceOnKinds(r))
+		e.Hint = cmp.Or(a.adviceOnSegments(e, r), a.adviceOnStreams(e, r), a.adviceOnKinds(r), a.adviceOnNothing(e, r))
 	}
-	if e.Hint == "" && e.Allocated > 0 {
-		e.Hint = "Nothing that is cached would serve it: " + a.adviceOnUse()
-		if a.history.Load() == nil {
-			e.Hint += " With RecordHistory the error names the lines that hold the most."
-		}
-	}
+}
+
+// joined are sentences, of which some may be missing.
+func joined(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
 // completeAdvice tries settings on the recorded program. No lock is held.
@@ -53,57 +48,14 @@ func completeAdvice(err error) {
 	if !h.repeats() {
 		return
 	}
-	if e.Setting = h.setting(); e.Setting != "" {
-		e.Hint = fmt.Sprintf("With %s this request would have been served: the recorded program was run again with it, up to this request.", e.Setting) + h.growth
+	setting, tight := h.setting()
+	if e.Setting = setting; setting != "" {
+		e.Hint = fmt.Sprintf("With %s this request would have been served: the recorded program was run again with it, up to this request.", setting) +
+			caveat(h.grows, tight, h.use)
 	} else if h.servedOnOneStream() {
 		e.Hint = fmt.Sprintf("On one stream, in place of %d, this request would have been served (the recorded program was run again so): memory is reused on its own stream only.",
 			h.streams())
 	}
-}
-
-// adviceOnLimits is for limits that keep a request from memory that the device has. Caller holds a.mu.
-func (a *Caching) adviceOnLimits(e *OOMError, r *request) string {
-	if !e.LimitHit || e.DeviceFree < r.wanted || r.shard.hasSource() { // what a source has nobody knows
-		return ""
-	}
-	if e.Reserved+e.Tried > r.policy.rejectedAbove(e.DeviceTotal) { // without that limit there still is this one
-		return ""
-	}
-	if pool := r.shard.pool; pool != nil && pool.overLimit(e.Tried) {
-		if all := e.Reserved + a.underway + e.Tried; all > a.limit.Load() { // neither is enough alone
-			return fmt.Sprintf("Two limits are in the way: a PoolLimit of %s and a limit of %s (%s), both, would have been enough for this allocation.",
-				text.Bytes(uint64(pool.reserved.All.Current)+pool.underway+e.Tried), text.Bytes(all), a.limitSetting())
-		}
-		e.EnoughLimit = uint64(pool.reserved.All.Current) + pool.underway + e.Tried
-		return fmt.Sprintf("The pool has a limit of its own: a PoolLimit of %s would have been enough for this allocation.", text.Bytes(e.EnoughLimit))
-	}
-	e.EnoughLimit = e.Reserved + a.underway + e.Tried
-	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (%s).",
-		text.Bytes(e.EnoughLimit), a.limitSetting())
-}
-
-// adviceOnRejection is for a request that was refused before anything was given back: by the fraction of the settings, whatever the program has set since.
-// Caller holds a.mu and no shard.
-func (a *Caching) adviceOnRejection(e *OOMError, r *request) string {
-	all, pool := e.Reserved+a.underway+e.Tried, r.shard.pool
-	if pool != nil && pool.overLimit(e.Tried) || r.shard.hasSource() {
-		return ""
-	}
-	freeable := uint64(0)
-	for k := range poolKinds {
-		for _, b := range a.freeBlocks(nil, k, (*block).plainWhole) {
-			freeable += b.size
-		}
-	}
-	if all-freeable <= min(e.Limit, a.limit.Load()) && r.wanted <= e.DeviceFree+freeable {
-		return fmt.Sprintf("%s is cached, and EmptyCache gives it back, which makes room for this request.", text.Bytes(freeable))
-	}
-	if all > a.limit.Load() && a.limitInBytes.Load() || r.wanted > e.DeviceFree {
-		return ""
-	}
-	e.EnoughLimit = e.Reserved + e.Tried
-	return fmt.Sprintf("The device has the memory: a limit of %s would have been enough for this allocation (per_process_memory_fraction, SetConfig; "+
-		"SetMemoryFraction and SetMemoryLimit do not change what throw_on_cudamalloc_oom goes by).", text.Bytes(e.EnoughLimit))
 }
 
 // adviceOnPages is for free memory in segments that are in use. An expandable segment gives whole free pages back, so that what matters is
@@ -121,6 +73,9 @@ func (a *Caching) adviceOnPages(e *OOMError, r *request) string {
 	if !l.fits(e, a.limit.Load(), r) {
 		return ""
 	}
+	two, both := *r, *e // one request that is as large as two, which is no more than they take
+	two.size, both.Tried = 2*r.size, 2*e.Tried
+	tight := !a.layInPages(d, &two).fits(&both, a.limit.Load(), &two)
 	advice := "expandable_segments:True, from the start of the program on, may serve this request: "
 	if l.whole > 0 {
 		advice += fmt.Sprintf("%s of the free memory, which is in pieces, would be whole pages for use elsewhere, and ", text.Bytes(l.whole))
@@ -129,7 +84,7 @@ func (a *Caching) adviceOnPages(e *OOMError, r *request) string {
 	if a.history.Load() == nil {
 		advice += " RecordHistory, before the first allocation, lets the program itself be tried with it."
 	}
-	return advice
+	return advice + caveat(a.grows(e, r), tight, a.adviceOnUse())
 }
 
 // pageLayout is what expandable segments would hold if the blocks of each stream and pool lay one behind the other in one range as they lie in its
@@ -157,7 +112,8 @@ func (l *pageLayout) fits(e *OOMError, limit uint64, r *request) bool {
 }
 
 // layInPages computes the layout. Caller holds a.mu and no shard.
-func (a *Caching) layInPages(d VirtualDriver, r *request) (l pageLayout) {
+func (a *Caching) layInPages(d VirtualDriver, r *request) *pageLayout {
+	l := new(pageLayout)
 	shards := a.lockShards()
 	defer unlockShards(shards)
 	tail := uint64(0) // free memory that the request's range has for it
@@ -238,31 +194,6 @@ func between(from, to, page uint64) uint64 {
 	return to - min(from, to)
 }
 
-// adviceOnPools is for whole segments that private pools keep. Caller holds a.mu and no shard.
-func (a *Caching) adviceOnPools(e *OOMError, r *request) string {
-	var kept, own uint64 // own: of the request's pool
-	for _, p := range a.pools {
-		if p.source != nil { // its memory is not the device's
-			continue
-		}
-		for k := range poolKinds {
-			for _, b := range a.freeBlocks(p, k, (*block).plainWhole) {
-				kept += b.size
-				if p == r.shard.pool {
-					own += b.size
-				}
-			}
-		}
-	}
-	switch p := r.shard.pool; {
-	case kept == 0, r.shard.hasSource(), kept+e.DeviceFree < r.wanted || r.wanted == unlimited:
-		return ""
-	case e.Reserved-kept+e.Tried > a.limit.Load(), p != nil && uint64(p.reserved.All.Current)-own+e.Tried > p.limit:
-		return ""
-	}
-	return fmt.Sprintf("Private pools keep %s that nobody uses: Pool.EmptyCache gives it back, which makes room for this request.", text.Bytes(kept))
-}
-
 // adviceOnStreams is for a free block that another stream would have served the request with, also one that lies at the end of what an expandable segment has
 // mapped, and takes less than the device has. Caller holds a.mu and no shard.
 func (a *Caching) adviceOnStreams(e *OOMError, r *request) string {
@@ -324,86 +255,17 @@ func (a *Caching) adviceOnKinds(r *request) string {
 		text.Bytes(b.size), which)
 }
 
-// adviceOnGrowth goes with what would have served a request of a program that has not held as much before: it may need more still. Caller holds a.mu and
-// no shard.
-func (a *Caching) adviceOnGrowth(e *OOMError, r *request) string {
-	if e.Allocated+r.size <= a.allocatedPeak() {
-		return ""
-	}
-	return " The program has not held as much before, so that what follows may not fit: " + a.adviceOnUse()
-}
+// grows reports whether the program has not held as much before as with r. Caller holds a.mu and no shard.
+func (a *Caching) grows(e *OOMError, r *request) bool { return e.Allocated+r.size > a.allocatedPeak() }
 
-// adviceOnUse is for a program that needs the memory: it says who holds it. Caller holds a.mu and no shard.
-func (a *Caching) adviceOnUse() string {
-	advice := "smaller batches, half precision, checkpointed activations, and graphs that are released earlier take less."
-	var most []string
-	for _, h := range a.holders(3) {
-		most = append(most, fmt.Sprintf("%s (%s in %s)", h.site, text.Bytes(h.bytes), plural.Of(h.blocks, "block")))
-	}
-	if len(most) > 0 {
-		advice += " The most is held by " + strings.Join(most, ", ") + "."
-	}
-	return advice
-}
-
-// holder is a line of the program, and what it allocated that is in use.
-type holder struct {
-	site   string
-	bytes  uint64
-	blocks int
-}
-
-// holders returns the lines that hold the most, as far as stacks are recorded. Caller holds a.mu and no shard.
-func (a *Caching) holders(most int) []holder {
-	stacks := a.stacks.Load()
-	if stacks == nil {
-		return nil
-	}
-	lines := map[string]*holder{}
-	for stack, h := range a.holdersByStack() {
-		h.site = siteOf(stacks, stack)
-		if same := lines[h.site]; same != nil {
-			h.bytes, h.blocks = h.bytes+same.bytes, h.blocks+same.blocks
-		}
-		lines[h.site] = h
-	}
-	delete(lines, "")
-	list := slices.SortedFunc(maps.Keys(lines), func(x, y string) int {
-		return cmp.Or(cmp.Compare(lines[y].bytes, lines[x].bytes), cmp.Compare(x, y))
-	})
-	var all []holder
-	for _, site := range list[:min(most, len(list))] {
-		all = append(all, *lines[site])
-	}
-	return all
-}
-
-func (a *Caching) holdersByStack() map[fpstack.ID]*holder {
-	shards := a.lockShards()
-	defer unlockShards(shards)
-	held := map[fpstack.ID]*holder{}
-	for _, seg := range a.segments {
-		for b := seg.head; b != nil; b = b.next {
-			if b.state != stateAllocated || b.stack == 0 {
-				continue
-			}
-			h := held[b.stack]
-			if h == nil {
-				h = &holder{}
-				held[b.stack] = h
-			}
-			h.bytes, h.blocks = h.bytes+b.size, h.blocks+1
-		}
-	}
-	return held
-}
-
-// siteOf is the innermost line of the program on a stack, "" if it has none.
-func siteOf(stacks *fpstack.Table, id fpstack.ID) string {
-	for _, f := range stacks.Frames(id) {
-		if userframe.Program(f.Function, f.File) {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
+// caveat goes with what would have served a request where that may not help for long: of a program that has not held as much before, which may need more
+// still, or if it is tight, so that a second request like this one would not have been served. use is what takes less.
+func caveat(grows, tight bool, use string) string {
+	switch {
+	case grows:
+		return " The program has not held as much before, so that what follows may not fit: " + use
+	case tight:
+		return " It leaves no room for another like it, so that what follows may not fit: " + use
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
 )
 
 // recording is whether history is recorded.
@@ -37,7 +38,7 @@ var advised = []struct {
 	{name: "a large segment beside a small request", capacity: 20 * mib, only: withHistory, run: func(r *rig) error {
 		r.alloc(2*mib, 0)
 		return r.try(512*kib, 0)
-	}, setting: "large_segment_size_mb:11"},
+	}, setting: "large_segment_size_mb:16"},
 	{name: "halves of segments", capacity: 400 * mib, run: func(r *rig) error {
 		blocks := []Block{r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0), r.alloc(80*mib, 0)}
 		r.free(blocks...)
@@ -61,7 +62,7 @@ var advised = []struct {
 		r.free(b)
 		return r.try(2*mib, 0)
 	}, only: withoutHistory, hint: "Nothing that is cached would serve it"},
-	{name: "the cache given back on the way", capacity: 80 * mib, run: func(r *rig) error { // without that large_segment_size_mb:11 would help
+	{name: "the cache given back on the way", capacity: 77 * mib, run: func(r *rig) error { // without that large_segment_size_mb:11 would help
 		r.free(r.alloc(16*mib, 0))
 		r.empty()
 		for _, n := range []uint64{8, 22, 8, 8, 1} {
@@ -101,7 +102,7 @@ var advised = []struct {
 		}
 		r.alloc(30*mib, 0)
 		return r.try(52*mib, 0)
-	}, setting: "max_split_size_mb:32,expandable_segments_reserve:0.01"},
+	}, setting: "max_split_size_mb:40,expandable_segments_reserve:0.01"},
 	{name: "a page on each of four streams", conf: "expandable_segments:True", capacity: 100 * mib, only: withHistory, run: func(r *rig) error {
 		for s := range 4 {
 			r.alloc(10*mib, s)
@@ -114,7 +115,7 @@ var advised = []struct {
 		r.alloc(12*mib, 1)
 		r.alloc(20*mib, 0)
 		return r.try(42*mib, 0)
-	}, only: withHistory, setting: "max_split_size_mb:32"}, // expandable_segments:True would serve it too, and leave no room
+	}, only: withHistory, setting: "max_split_size_mb:40"}, // expandable_segments:True would serve it too, and leave no room
 	{name: "a block of another stream, with pages", conf: "expandable_segments:True", capacity: 120 * mib, only: withoutHistory, run: func(r *rig) error {
 		a, b := r.alloc(15*mib, 1), r.alloc(15*mib, 1)
 		r.alloc(10*mib, 1)
@@ -261,6 +262,47 @@ func TestAdvice_TellsGrowthFromFragmentation(t *testing.T) {
 			require.Contains(t, oom.Hint, "The most is held by rig_test.go:")
 		}
 	}
+}
+
+// A program that has held as much before is told too if what helps it leaves no room for the next request.
+func TestAdvice_SaysWhatIsTight(t *testing.T) {
+	const tight = "It leaves no room for another like it, so that what follows may not fit: smaller batches"
+	for _, history := range []recording{withoutHistory, withHistory} {
+		for n, capacity := range map[int]uint64{4: 400 * mib, 7: 660 * mib} {
+			r, want := recorded(t, capacity, "", history), n == 4
+			var big []Block
+			for range n {
+				big = append(big, r.alloc(80*mib, 0))
+			}
+			r.free(big...)
+			for range big {
+				r.alloc(41*mib, 0)
+			}
+			oom := requireOOM(t, r.try(120*mib, 0), ErrDeviceFull)
+			require.Contains(t, oom.Hint, "expandable_segments:True")
+			require.Equal(t, want, strings.Contains(oom.Hint, tight), oom.Hint)
+			require.NotContains(t, oom.Hint, "has not held as much before")
+		}
+	}
+}
+
+// Of a long history only the first settings are tried: the search takes no longer.
+func TestRehearsal_TriesFewerSettingsOfLongPrograms(t *testing.T) {
+	h := &rehearsal{}
+	require.Len(t, h.tried(), len(settingsTried))
+	h.entries = make([]journal.Entry, maxRehearsed/2)
+	require.Len(t, h.tried(), len(settingsTried))
+	h.entries = make([]journal.Entry, maxRehearsed)
+	require.Len(t, h.tried(), 8)
+}
+
+// A device without virtual memory has no pages to leave room in.
+func TestRehearsal_OfADeviceWithoutVirtualMemory(t *testing.T) {
+	h := &rehearsal{bytes: 3 * mib, limit: unlimited, device: ledgerDevice{id: sim.New(1).ID(), capacity: 100 * mib, total: 100 * mib}}
+	h.config = Config{ExpandableSegments: true}
+	setting, tight := h.setting()
+	require.NotEmpty(t, setting)
+	require.False(t, tight)
 }
 
 // The setting that is named is whole: what is in force stays.
@@ -467,7 +509,7 @@ func TestAdvice_IsTrueOfRandomPrograms(t *testing.T) {
 	for seed := range uint64(400) {
 		advised[randomAdviceProgram(rand.New(rand.NewPCG(seed, 2))).follow(t)]++
 	}
-	for kind, least := range map[string]int{"a setting": 20, "a limit": 20, "pages": 5, "pools": 2, "a stream": 2, "one stream": 1} {
+	for kind, least := range map[string]int{"a setting": 20, "a limit": 20, "pages": 5, "pools": 2, "a stream": 2, "one stream": 1, "a segment": 1} {
 		require.GreaterOrEqual(t, advised[kind], least, "%s in %v", kind, advised)
 	}
 }

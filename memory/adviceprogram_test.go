@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -217,15 +218,24 @@ func (p *adviceProgram) follow(t testing.TB) (advised string) {
 		again := q.run(t, "")
 		require.Greater(t, again.failed, r.failed, "%s\non one stream: %v", say, again.oom)
 		return "one stream"
+	case strings.Contains(r.oom.Hint, "Pool.EmptyCache gives"):
+		require.NoError(t, p.run(t, "").emptied(c), say)
+		if r.oom.EnoughLimit != 0 {
+			r.requireLimit(c, say)
+			return "pools or a limit"
+		}
+		return "pools"
 	case r.oom.EnoughLimit != 0:
 		r.requireLimit(c, say)
 		return "a limit"
-	case strings.Contains(r.oom.Hint, "Pool.EmptyCache gives"):
-		for _, pool := range r.pools {
-			require.NoError(t, pool.EmptyCache())
-		}
+	case strings.HasPrefix(r.oom.Hint, "There is room for a smaller segment"):
+		conf := r.a.Config()
+		conf.LargeSegmentBytes = 11 * mib
+		require.NoError(t, r.a.SetConfig(conf))
 		require.NoError(t, r.again(c), say)
-		return "pools"
+		return "a segment"
+	case strings.Contains(r.oom.Hint, "Nothing that is cached"):
+		require.ErrorIs(t, r.emptied(c), ErrOutOfMemory, say)
 	case strings.HasPrefix(r.oom.Hint, "expandable_segments:True"):
 		r.requireRoomInPages(p, c, say)
 		return "pages"
@@ -235,6 +245,14 @@ func (p *adviceProgram) follow(t testing.TB) (advised string) {
 		return "a stream"
 	}
 	return "nothing"
+}
+
+// emptied empties the pools and asks once more for what was refused.
+func (r *adviceRun) emptied(c adviceCall) error {
+	for _, pool := range r.pools {
+		require.NoError(r.t, pool.EmptyCache())
+	}
+	return r.again(c)
 }
 
 // again asks once more for what was refused.
@@ -252,13 +270,19 @@ func (r *adviceRun) again(c adviceCall) error {
 // requireLimit asserts that the limit named is enough, and one byte less is not.
 func (r *adviceRun) requireLimit(c adviceCall, say string) {
 	set := r.a.SetMemoryLimit
-	if strings.HasPrefix(r.oom.Hint, "The pool") {
+	if strings.Contains(r.oom.Hint, "The pool has a limit") {
 		set = func(bytes uint64) { r.pools[c.pool].limit = bytes }
 	}
 	set(r.oom.EnoughLimit - 1)
 	require.ErrorIs(r.t, r.again(c), ErrOutOfMemory, say)
 	set(r.oom.EnoughLimit)
 	require.NoError(r.t, r.again(c), say)
+	if _, fraction, ok := strings.Cut(r.oom.Hint, "SetMemoryFraction: "); ok {
+		f, err := strconv.ParseFloat(fraction[:strings.IndexByte(fraction, ')')], 64)
+		require.NoError(r.t, err, say)
+		require.NoError(r.t, r.a.SetMemoryFraction(f))
+		require.NoError(r.t, r.again(c), say)
+	}
 }
 
 // requireRoomInPages lays the blocks of each stream and pool one behind the other into an expandable segment, and asks for what was refused.

@@ -64,6 +64,8 @@ type Caching struct {
 	releaseObservers []func(Release)                 // guarded by mu
 	meters           atomic.Pointer[memmeter.Meters] // nil for none; replaced under mu and the locks of all shards
 
+	tape atomic.Pointer[func(memmeter.Event)] // nil for none
+
 	historyOwned  bool   // by the program: RecordHistory. Guarded by mu
 	historyShares int    // of ShareHistory. Guarded by mu
 	labels        func() // ends that operations enter their labels; nil while no history is recorded. Guarded by mu

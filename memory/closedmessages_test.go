@@ -38,8 +38,8 @@ func TestOOM_HintNamesTheSettingOfTheLimit(t *testing.T) {
 	r := newRig(t, gib, "")
 	r.a.SetMemoryLimit(50 * mib)
 	_, err := r.tryAlloc(60*mib, 0)
-	require.Equal(t, "The device has the memory: a limit of 60.00 MiB would have been enough for this allocation (SetMemoryLimit).", requireOOM(t, err, ErrLimit).Hint)
+	require.Equal(t, "The device has the memory: a limit of 60.00 MiB would have been enough for this allocation (SetMemoryLimit). What follows may need more.", requireOOM(t, err, ErrLimit).Hint)
 	require.NoError(t, r.a.SetMemoryFraction(0.03125))
 	_, err = r.tryAlloc(60*mib, 0)
-	require.Contains(t, requireOOM(t, err, ErrLimit).Hint, "for this allocation (per_process_memory_fraction, SetMemoryFraction)")
+	require.Contains(t, requireOOM(t, err, ErrLimit).Hint, "for this allocation (per_process_memory_fraction, SetMemoryFraction: ")
 }

@@ -273,9 +273,14 @@ func (w *shortWriter) Write(b []byte) (int, error) {
 
 func TestWrite_ReturnsTheErrorOfTheWriter(t *testing.T) {
 	s := oddSnapshot()
-	for _, format := range []SnapshotFormat{FormatJSON, FormatPickle} {
-		require.ErrorIs(t, s.Write(&shortWriter{100}, format), errFull)
-		require.NoError(t, s.Write(&shortWriter{1 << 20}, format))
+	for _, format := range []SnapshotFormat{FormatJSON, FormatPickle, FormatHTML} {
+		var whole bytes.Buffer
+		require.NoError(t, s.Write(&whole, format))
+		for room := 0; room < whole.Len(); room += 1 + whole.Len()/2000 {
+			require.ErrorIs(t, s.Write(&shortWriter{room}, format), errFull, "%s, %d of %d bytes", format, room, whole.Len())
+		}
+		require.ErrorIs(t, s.Write(&shortWriter{whole.Len() - 1}, format), errFull)
+		require.NoError(t, s.Write(&shortWriter{whole.Len()}, format))
 	}
 	require.ErrorContains(t, s.Write(&shortWriter{}, ".svg"), `format ".svg"`)
 }

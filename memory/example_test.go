@@ -148,5 +148,5 @@ func ExampleCaching_SetMemoryFraction() {
 	// Output:
 	// <nil>
 	// true true
-	// The device has the memory: a limit of 5.00 GiB would have been enough for this allocation (per_process_memory_fraction, SetMemoryFraction).
+	// The device has the memory: a limit of 5.00 GiB would have been enough for this allocation (per_process_memory_fraction, SetMemoryFraction: 0.625). What follows may need more.
 }

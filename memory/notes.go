@@ -34,6 +34,7 @@ func (a *Caching) freeSite() journal.Site {
 func (sh *shard) noteAlloc(b *block, m journal.Site) {
 	sh.log.Write(journal.Alloc, b.ptr, b.requested, m)
 	sh.meterAlloc(b, m.Label)
+	sh.tell(journal.Alloc, b.ptr, b.requested)
 }
 
 // noteFree notes a block that its holder gives back, before it merges with others; done says that nobody else uses it. There
@@ -50,6 +51,10 @@ func (sh *shard) noteFree(b *block, m journal.Site, done bool) {
 	}
 	sh.log.WriteFree(b.ptr, b.requested, m, done)
 	sh.meterFree(b)
+	sh.tell(journal.FreeRequested, b.ptr, b.requested)
+	if done {
+		sh.tell(journal.FreeCompleted, b.ptr, b.requested)
+	}
 }
 
 // noteDeferred makes the entries of the free that follows have no stack: the one there is of somebody who has nothing to do
@@ -68,6 +73,7 @@ func (a *Caching) noteDeferred(h Block) {
 // noteCompleted notes a pending block that nobody uses any more. There is a recorder, and the caller holds sh.mu.
 func (sh *shard) noteCompleted(b *block) {
 	sh.log.Write(journal.FreeCompleted, b.ptr, b.requested, journal.Site{Stack: b.stack})
+	sh.tell(journal.FreeCompleted, b.ptr, b.requested)
 }
 
 // noteSegment notes memory that is got from the driver or given back. m may be without a stack: then it is seg's. Caller holds
@@ -81,6 +87,7 @@ func (sh *shard) noteSegment(act journal.Action, seg *segment, addr device.Ptr, 
 	}
 	sh.log.Write(act, addr, size, m)
 	sh.meterSegment(act, size)
+	sh.tell(act, addr, size)
 }
 
 // noteAbandon notes the end of the blocks of a segment that is given back whatever they are used for.

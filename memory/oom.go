@@ -28,7 +28,7 @@ type OOMError struct {
 
 	DeviceFree  uint64 // as the driver says; 0 if it could not be asked
 	DeviceTotal uint64
-	Limit       uint64 // the allocator's limit; 0 if there is none
+	Limit       uint64 // the limit that was hit, or the allocator's; 0 without LimitHit if there is none
 	LimitHit    bool   // the limit was the reason, not the device
 	Rejected    bool   // refused before anything was tried (throw_on_cudamalloc_oom)
 
@@ -67,10 +67,13 @@ func (e *OOMError) Error() string {
 	if other := e.DeviceTotal - e.DeviceFree; e.DeviceTotal > e.DeviceFree && other > e.Reserved {
 		fmt.Fprintf(&s, "%s is in use outside this allocator. ", text.Bytes(other-e.Reserved))
 	}
+	if e.Tried/2 >= e.Requested {
+		fmt.Fprintf(&s, "The request is for %s, which takes a segment of that size. ", text.Bytes(e.Requested))
+	}
 	if e.Pages != 0 && e.Pages != e.Tried {
 		fmt.Fprintf(&s, "In whole pages it takes %s. ", text.Bytes(e.Pages))
 	}
-	if e.Limit != 0 {
+	if e.Limit != 0 || e.LimitHit {
 		fmt.Fprintf(&s, "%s allowed; ", text.Bytes(e.Limit))
 	}
 	fmt.Fprintf(&s, "Of the allocated memory %s is allocated by Cistern, and %s is reserved by Cistern but unallocated.",
@@ -159,14 +162,6 @@ func (a *Caching) fill(e *OOMError, r *request) {
 		}
 		sh.mu.Unlock()
 	}
-}
-
-// limitSetting names what has set the limit.
-func (a *Caching) limitSetting() string {
-	if a.limitInBytes.Load() {
-		return "SetMemoryLimit"
-	}
-	return "per_process_memory_fraction, SetMemoryFraction"
 }
 
 // rejectedAbove is how many reserved bytes throw_on_cudamalloc_oom allows on a device with total bytes.

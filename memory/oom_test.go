@@ -11,7 +11,7 @@ import (
 )
 
 const useLess = "Nothing that is cached would serve it: smaller batches, half precision, checkpointed activations, and graphs that are released earlier " +
-	"take less. With RecordHistory the error names the lines that hold the most."
+	"take less. With RecordHistory, before the first allocation, the error names the lines that hold the most, and a setting that would have served this request if one is found."
 
 // test_out_of_memory: the beginning is PyTorch's to the letter, as programs search for it.
 func TestOOMError_TextBeginsAsPyTorchs(t *testing.T) {
@@ -67,14 +67,14 @@ func TestOOMError_TellsTheLimit(t *testing.T) {
 	require.EqualError(t, err, "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 100.00 MiB of which "+
 		"60.00 MiB is free. 50.00 MiB allowed; Of the allocated memory 40.00 MiB is allocated by Cistern, and 0 bytes is reserved by "+
 		"Cistern but unallocated. The largest free block of stream 0 is 0 bytes. The device has the memory: a limit of 60.00 MiB would "+
-		"have been enough for this allocation (per_process_memory_fraction, SetMemoryFraction).")
+		"have been enough for this allocation (per_process_memory_fraction, SetMemoryFraction: 0.6). What follows may need more.")
 }
 
 // Memory that is just enough is enough: a limit is blamed where the device has what was tried, and not a byte less.
 func TestOOMError_BlamesTheLimitWhereTheDeviceHasJustEnough(t *testing.T) {
 	for outside, hint := range map[uint64]string{
 		40 * mib:       "The device has the memory: a limit of 60.00 MiB would have been enough",
-		40*mib + 1*kib: useLess,
+		40*mib + 1*kib: "The limit is not alone in the way: the device has not as much free. " + useLess,
 	} {
 		r := newCUDARig(t, 100*mib, "per_process_memory_fraction:0.5")
 		r.dev.Occupy(outside)
@@ -93,7 +93,7 @@ func TestOOMError_TextOfARejection(t *testing.T) {
 	requireOOM(t, err, ErrLimit)
 	require.EqualError(t, err, "CUDA out of memory. An allocation of 51.00 MiB on GPU 0 was pre-emptively rejected because it would "+
 		"exceed the per_process_memory_fraction limit of 50.00 MiB. The device has the memory: a limit of 52.00 MiB would have been enough for this "+
-		"allocation (per_process_memory_fraction, SetConfig; SetMemoryFraction and SetMemoryLimit do not change what throw_on_cudamalloc_oom goes by).")
+		"allocation (per_process_memory_fraction, SetConfig: 0.52; SetMemoryFraction and SetMemoryLimit do not change what throw_on_cudamalloc_oom goes by). What follows may need more.")
 }
 
 // A rejected request has the numbers of the moment, too, and its advice is true.

@@ -51,7 +51,7 @@ func TestPool_LimitCountsThePoolOnly(t *testing.T) {
 	oom := requireOOM(t, err, ErrLimit)
 	require.True(t, oom.LimitHit)
 	require.EqualValues(t, 50*mib, oom.Limit, "the limit that was hit")
-	require.Equal(t, "The pool has a limit of its own: a PoolLimit of 60.00 MiB would have been enough for this allocation.", oom.Hint)
+	require.Equal(t, "The pool has a limit of its own: a PoolLimit of 60.00 MiB would have been enough for this allocation. What follows may need more.", oom.Hint)
 	r.alloc(20*mib, 0)
 }
 
@@ -98,4 +98,38 @@ func TestPool_OOMTellsWhatOtherPoolsCache(t *testing.T) {
 	require.Contains(t, oom.Hint, "Pool.EmptyCache", "and nothing of pieces")
 	require.NoError(t, p.EmptyCache())
 	r.alloc(30*mib, 0)
+}
+
+// Pages that a pool keeps are given back as whole segments are: to others, and to the pool itself.
+func TestPool_OOMTellsOfPagesThatPoolsKeep(t *testing.T) {
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		r := newRig(t, 100*mib, conf)
+		p := r.a.NewPool()
+		r.allocIn(p, 40*mib, 0)
+		r.free(r.allocIn(p, 40*mib, 0))
+		_, err := r.tryAlloc(50*mib, 0)
+		oom := requireOOM(t, err, ErrDeviceFull)
+		require.Equal(t, "Private pools keep 40.00 MiB that nobody uses: Pool.EmptyCache gives it back, which makes room for this request.", oom.Hint, conf)
+		require.NoError(t, p.EmptyCache())
+		r.alloc(50*mib, 0)
+	}
+}
+
+// What a pool itself keeps counts against its limit. A limit that serves the request beside it is named too, unless the device has less.
+func TestPool_OOMTellsOfWhatThePoolItselfKeeps(t *testing.T) {
+	for _, c := range []struct {
+		conf     string
+		capacity uint64
+		enough   uint64
+	}{{"", 110 * mib, 0}, {"", 130 * mib, 120 * mib}, {"expandable_segments:True", 110 * mib, 0}, {"expandable_segments:True", 130 * mib, 120 * mib}} {
+		r := newRig(t, c.capacity, c.conf)
+		p := r.a.NewPool(PoolLimit(90 * mib))
+		r.free(r.allocIn(p, 40*mib, 0))
+		_, err := p.Alloc(80*mib, r.stream(0))
+		oom := requireOOM(t, err, ErrLimit)
+		require.Contains(t, oom.Hint, "The pool keeps 40.00 MiB that nobody uses: Pool.EmptyCache gives it back, which makes room for this request.", c)
+		require.Equal(t, c.enough, oom.EnoughLimit, oom.Hint)
+		require.NoError(t, p.EmptyCache())
+		r.allocIn(p, 80*mib, 0)
+	}
 }

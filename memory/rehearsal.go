@@ -25,20 +25,28 @@ type rehearsal struct {
 	alone   bool   // no other stream uses its blocks
 	live    int64  // blocks in use when it failed
 	held    uint64 // bytes that were reserved then
-	growth  string // advice that goes with a setting
+	grows   bool   // the program has not held as much before
+	use     string // what it could do to use less
 }
 
 // settingsTried are the changes that are tried, those with the least other effects first.
-var settingsTried = slices.Concat(
-	[]func(*Config){func(c *Config) { c.ExpandableSegments = true }},
-	splitLimits(),
-	[]func(*Config){func(c *Config) { c.LargeSegmentBytes = 11 * mib }},
-)
+var settingsTried = slices.Concat([]func(*Config){func(c *Config) { c.ExpandableSegments = true }}, splitLimits(), segmentSizes())
+
+// rehearsedInAll is how many entries are run again for one request that fails, under all settings together: of a long program not all of them are tried.
+const rehearsedInAll = 8 * maxRehearsed
 
 // splitLimits are limits to what may be split, from high to low: the higher, the fewer blocks are kept whole.
 func splitLimits() (list []func(*Config)) {
-	for _, mb := range []uint64{512, 256, 128, 64, 32, 21} {
+	for _, mb := range []uint64{512, 256, 128, 64, 40, 32, 24, 21, 20} {
 		list = append(list, func(c *Config) { c.MaxSplitBytes = mb * mib })
+	}
+	return list
+}
+
+// segmentSizes are sizes of segments, and of pages of expandable ones, from high to low: the higher, the fewer the driver makes.
+func segmentSizes() (list []func(*Config)) {
+	for _, mb := range []uint64{16, 14, 12, 11} {
+		list = append(list, func(c *Config) { c.LargeSegmentBytes = mb * mib })
 	}
 	return list
 }
@@ -55,10 +63,10 @@ func (h *rehearsal) repeats() bool {
 
 // setting returns the settings, as ParseConfig reads them, with which the request would have been served, or "" if none are known. They are those in
 // force with one change: of several that serve, the one that leaves room for the largest request, so that the next one does not fail. Expandable segments, which
-// help later requests too, are only passed over for a sixteenth of the device more.
-func (h *rehearsal) setting() (text string) {
+// help later requests too, are only passed over for a sixteenth of the device more. It is tight if a second request like the first would not be served.
+func (h *rehearsal) setting() (text string, tight bool) {
 	most := uint64(0)
-	for _, change := range settingsTried {
+	for _, change := range h.tried() {
 		c := h.config
 		if change(&c); c == h.config || c.Validate() != nil {
 			continue
@@ -67,14 +75,26 @@ func (h *rehearsal) setting() (text string) {
 		if s == nil || err != nil {
 			continue
 		}
+		again := s.serves(h)
 		if room := s.room(h.stream); text == "" || room > most {
-			text, most = c.String(), room
+			text, most, tight = c.String(), room, !again
 			if c.ExpandableSegments && !h.config.ExpandableSegments {
 				most += h.device.capacity / 16
 			}
 		}
 	}
-	return text
+	return text, tight
+}
+
+// serves reports whether the request that failed can be made once more.
+func (s *stage) serves(h *rehearsal) bool {
+	b, err := s.a.Alloc(h.bytes, s.stream(h.stream))
+	return err == nil && s.a.Free(b) == nil
+}
+
+// tried are the settings to try.
+func (h *rehearsal) tried() []func(*Config) {
+	return settingsTried[:min(len(settingsTried), rehearsedInAll/max(len(h.entries), 1))]
 }
 
 // room is the size of the largest block that the stream can have now. The rehearsal ends with it.
@@ -92,6 +112,9 @@ func (s *stage) room(id device.StreamID) (largest uint64) {
 	free := s.dev.capacity - min(s.dev.capacity, s.dev.used)
 	if limit := s.a.limit.Load(); limit != unlimited {
 		free = min(free, limit-min(limit, uint64(s.a.dev.ReservedBytes.All.Current)))
+	}
+	if p := s.a.policy.Load(); p.expandable && s.dev.granularity != 0 {
+		free -= free % p.page(largePool, s.dev)
 	}
 	return max(largest, free)
 }

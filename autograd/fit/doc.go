@@ -11,7 +11,8 @@
 //
 // # What "largest" means
 //
-// Batches of 1, 2, 4 and so on are tried until one does not fit, and then those between by bisection. More samples need not take more memory of
+// Batches of 1, 2, 4 and so on are tried until one does not fit, and then those between by bisection; a program that does not take one sample, or only
+// multiples of some number, says so by MinBatch and BatchStep, which are then what is counted from and by. More samples need not take more memory of
 // the driver: where segments are, and which blocks can be split, changes with every size. So a few batches above the result are tried too, and if
 // one of them fits, those above that. The largest batch is one that fits, while the next four do not; whether a far larger one
 // fits, by luck, is not known. Where a batch of 1 does not fit, those up to 5 and powers of two up to 64 are tried, as there are programs that want less memory
@@ -23,7 +24,7 @@
 // does not come to that in MaxSteps steps, or garbage_collection_threshold is set, which goes by the ages of blocks, Result.Steady is false, and the report has the number of steps.
 // A program of several phases has a loop over Trial.Steps for each, and memory is to repeat itself in every one of them. A program that leaves a loop before that leaves it open,
 // and the report says so.
-// An error that is not for want of the device's memory ends the search.
+// An error that is not for want of the device's memory ends the search, that of the first batch too: whether a larger one would do better is not guessed.
 //
 // # What is not known
 //

@@ -454,7 +454,7 @@ func TestReport_SaysThatNothingFits(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^float32 +- +- +none +- +- +- *$`, report.String())
-	require.Contains(t, report.String(), "not even a batch of 1 fits")
+	require.Contains(t, report.String(), "not even the smallest fits. A batch of 1 with float32 fails: tensor: Zeros: Simulated device out of memory. Tried to allocate 32.00 MiB.")
 }
 
 func TestReport_IsATable(t *testing.T) {
@@ -474,7 +474,7 @@ float16    yes         yes         25, not 20, 64 steps  x 2.50  0B          0B 
 float16    -           -           ≥ 64                  x 6.40  0B          0B         0B        
 float16    -           -           none                          -           -          -         
 
-Where the batch is "none", not even a batch of 1 fits. Trained with that on a simulated device of this size, the program ends with an error that says where.
+Where the batch is "none", not even the smallest fits.
 
 A batch with "not" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.
 

@@ -8,9 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/fit"
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // asking is a program that asks once for so many bytes.
@@ -169,4 +172,69 @@ func TestReport_NamesTheSettingsOfTheEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.AllocatorConfig)
 	require.Contains(t, r.String(), "largest batch on 1GiB\n")
+}
+
+// normalised is a program with a batch norm of [N, C], which in training wants more than one sample.
+func normalised(seen *[]int) fit.Program {
+	return func(_ context.Context, t fit.Trial) error {
+		*seen = append(*seen, t.Batch)
+		model := nn.Sequential(nn.Linear(1024, 1024), nn.BatchNorm1d(1024))
+		defer model.Release()
+		if err := model.To(t.Device); err != nil {
+			return err
+		}
+		for range t.Steps() {
+			g := autograd.NewGraph(t.Device)
+			err := model.Forward(g.Zeros(tensor.Float32, t.Batch, 1024)).Sum(nil, false).Backward()
+			g.Release()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func TestLargest_BeginsWithTheSmallestBatch(t *testing.T) {
+	nothingLeft(t)
+	var seen []int
+	_, err := fit.Largest(context.Background(), 96*device.MiB, normalised(&seen))
+	var failed *fit.TrialError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, 1, failed.Batch)
+	require.ErrorContains(t, err, "MinBatch begins with a larger one")
+	require.Equal(t, []int{1}, seen)
+
+	seen = nil
+	report, err := fit.Largest(context.Background(), 96*device.MiB, normalised(&seen), fit.MinBatch(2))
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 3, 5}, seen[:3])
+	for _, r := range report.Results {
+		require.Greater(t, r.LargestBatch, 2000)
+		require.Greater(t, r.PerSample, int64(4096))
+	}
+	exact := report.Results[0].LargestBatch
+
+	seen = nil
+	report, err = fit.Largest(context.Background(), 96*device.MiB, normalised(&seen), fit.BatchStep(64))
+	require.NoError(t, err)
+	for _, n := range seen {
+		require.Zero(t, n%64)
+	}
+	require.InDelta(t, exact, report.Results[0].LargestBatch, 64*5)
+	require.Zero(t, report.Results[0].LargestBatch%64)
+
+	report, err = fit.Largest(context.Background(), 96*device.MiB, normalised(&seen), fit.MinBatch(3), fit.BatchStep(10), fit.MaxBatch(32))
+	require.NoError(t, err)
+	require.Equal(t, 23, report.Results[0].LargestBatch)
+	require.True(t, report.Results[0].AtMax)
+}
+
+func TestLargest_RefusesBatchesThatThereAreNot(t *testing.T) {
+	var wrong *fit.ArgumentError
+	for text, o := range map[string]fit.Option{"MinBatch is 0": fit.MinBatch(0), "BatchStep is -1": fit.BatchStep(-1), "the smallest batch is 9, and MaxBatch is 8": fit.MinBatch(9)} {
+		_, err := fit.Largest(context.Background(), device.GiB, func(context.Context, fit.Trial) error { return nil }, o, fit.MaxBatch(8))
+		require.ErrorAs(t, err, &wrong)
+		require.ErrorContains(t, err, text)
+	}
 }

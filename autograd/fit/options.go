@@ -21,6 +21,14 @@ func Checkpointing() Option { return func(s *search) { s.checkpoint = true } }
 // MaxBatch is the largest batch that is tried. Without this option it is 16,777,216.
 func MaxBatch(n int) Option { return func(s *search) { s.most = n } }
 
+// MinBatch is the smallest batch that is tried, with which the search begins, for programs that do not take one sample: nn.BatchNorm1d of [N, C] in training
+// wants two. Without this option it is BatchStep's number.
+func MinBatch(n int) Option { return func(s *search) { s.least = n } }
+
+// BatchStep is by how much batches differ that are tried, as for batches that are divided among so many: with 8 they are 8, 16, 24 and so on. Without this
+// option it is 1.
+func BatchStep(n int) Option { return func(s *search) { s.stride = n } }
+
 // Occupied is how many bytes of the device others hold: the driver's context, a screen, other processes. Without this option it is none.
 func Occupied(bytes uint64) Option { return func(s *search) { s.occupied = bytes } }
 
@@ -48,6 +56,12 @@ func (s *search) check() error {
 		return argumentErr("others occupy %d bytes of a device of %d", s.occupied, s.capacity)
 	case s.most < 1 || s.most > math.MaxInt/2:
 		return argumentErr("MaxBatch is %d, must be at least 1 and at most half of the largest int", s.most)
+	case s.stride < 1:
+		return argumentErr("BatchStep is %d, must be at least 1", s.stride)
+	case s.least < 1:
+		return argumentErr("MinBatch is %d, must be at least 1", s.least)
+	case s.least > s.most:
+		return argumentErr("the smallest batch is %d, and MaxBatch is %d", s.least, s.most)
 	case s.steps < 1:
 		return argumentErr("MaxSteps is %d, must be at least 1", s.steps)
 	case len(s.precisions) == 0:

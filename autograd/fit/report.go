@@ -29,7 +29,7 @@ type Result struct {
 	Checkpoint bool   `json:"checkpoint"`
 	Expandable bool   `json:"expandable"`
 
-	LargestBatch  int   `json:"largest_batch"`        // 0 if not even one sample fits
+	LargestBatch  int   `json:"largest_batch"`        // 0 if not even the smallest fits
 	PeakAllocated int64 `json:"peak_allocated_bytes"` // with the largest batch; as AtPeak it is of all that the program did, also if it resets peaks
 	PeakReserved  int64 `json:"peak_reserved_bytes"`
 	PerSample     int64 `json:"bytes_per_sample"` // by which the allocated bytes grow with one sample more, about the largest batch
@@ -87,8 +87,13 @@ func (r *Report) remarks(s *strings.Builder) {
 	has := func(f func(*Result) bool) bool {
 		return slices.ContainsFunc(r.Results, func(r Result) bool { return f(&r) })
 	}
-	if has((*Result).none) {
-		s.WriteString("\nWhere the batch is \"none\", not even a batch of 1 fits. Trained with that on a simulated device of this size, the program ends with an error that says where.\n")
+	if i := slices.IndexFunc(r.Results, func(r Result) bool { return r.none() }); i >= 0 {
+		s.WriteString("\nWhere the batch is \"none\", not even the smallest fits")
+		if first := &r.Results[i]; first.Err != nil {
+			fmt.Fprintf(s, ". A batch of %d with %s fails: %v\n", first.TooLarge, first.settings(), first.Err)
+		} else {
+			s.WriteString(".\n")
+		}
 	}
 	if has((*Result).lucky) {
 		s.WriteString("\nA batch with \"not\" behind it fits by where its blocks happen to lie: some smaller ones, from that on, do not.\n")
@@ -108,6 +113,18 @@ func (r *Report) remarks(s *strings.Builder) {
 	if n := r.reads(); n > 0 {
 		fmt.Fprintf(s, "\nReads of values, up to %d in a trial, gave zeros: what the program decides by them may be different where they are computed.\n", n)
 	}
+}
+
+// settings are those of the result, in words.
+func (r *Result) settings() string {
+	text := r.Precision
+	if r.Checkpoint {
+		text += ", checkpointed"
+	}
+	if r.Expandable {
+		text += ", expandable segments"
+	}
+	return text
 }
 
 // none reports whether nothing fits.

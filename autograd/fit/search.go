@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/cistern-ml/cistern/internal/isnil"
@@ -17,6 +18,8 @@ type search struct {
 	occupied   uint64
 	precisions []tensor.DType
 	checkpoint bool
+	least      int // batches are least, least+stride and so on up to most
+	stride     int
 	most       int
 	steps      int // of a trial, at most
 	name       string
@@ -28,11 +31,15 @@ type search struct {
 // comment says what the largest is. The error is an *ArgumentError, one that is that of the context to errors.Is, once that is done, or a *TrialError; what
 // was found until then is in the report, which is never nil.
 func Largest(ctx context.Context, capacity uint64, program Program, opts ...Option) (*Report, error) {
-	s := &search{program: program, capacity: capacity, precisions: []tensor.DType{tensor.Float32}, most: defaultMost, steps: defaultSteps}
+	s := &search{program: program, capacity: capacity, precisions: []tensor.DType{tensor.Float32}, stride: 1, most: defaultMost, steps: defaultSteps}
+	s.least = unset
 	for _, o := range opts {
 		if o != nil {
 			o(s)
 		}
+	}
+	if s.least == unset {
+		s.least = s.stride
 	}
 	r := &Report{Capacity: capacity}
 	if why := isnil.Why("context", ctx); why != "" {
@@ -53,37 +60,42 @@ func Largest(ctx context.Context, capacity uint64, program Program, opts ...Opti
 	return r, nil
 }
 
+// unset is a MinBatch that no option can give: one of 0 is refused.
+const unset = math.MinInt
+
+// batches is how many there are to try, and batch the one of a number from 1 on.
+func (s *search) batches() int    { return (s.most-s.least)/s.stride + 1 }
+func (s *search) batch(n int) int { return s.least + (n-1)*s.stride }
+
 // of searches under one combination of settings.
 func (s *search) of(ctx context.Context, settings Settings) (Result, error) {
 	r := Result{Precision: settings.Precision.String(), Checkpoint: settings.Checkpoint, Expandable: settings.Expandable}
-	fit := map[int]outcome{}
-	batch, err := largest(s.most, func(batch int) (bool, error) {
+	fit := map[int]outcome{} // by the batch's number
+	n, err := largest(s.batches(), func(n int) (bool, error) {
 		r.Trials++
+		batch := s.batch(n)
 		o, err := s.run(ctx, settings, batch, nil)
 		if err == nil && o.oom == nil {
-			fit[batch] = o
+			fit[n] = o
 		} else if err == nil && (r.TooLarge == 0 || batch < r.TooLarge) {
 			r.TooLarge, r.Err = batch, o.oom
 		}
 		return err == nil && o.oom == nil, err
 	})
-	if err != nil {
+	if err != nil || n == 0 {
 		return r, err
 	}
-	r.LargestBatch, r.AtMax = batch, batch == s.most
-	if batch == 0 {
-		return r, nil
-	}
-	r.Steps, r.Steady, r.LeftEarly = fit[batch].steps, fit[batch].steady, fit[batch].left
-	if err := s.look(ctx, settings, &r, fit); err != nil {
+	r.LargestBatch, r.AtMax = s.batch(n), n == s.batches()
+	r.Steps, r.Steady, r.LeftEarly = fit[n].steps, fit[n].steady, fit[n].left
+	if err := s.look(ctx, settings, &r, n, fit); err != nil {
 		return r, err
 	}
 	return r, nil
 }
 
-// below is the largest power of two below a batch that was tried and fits, 0 if there is none.
-func below(batch int, fit map[int]outcome) int {
-	for less := 1 << bits.Len(uint(batch-1)) / 2; less > 0; less /= 2 {
+// below is the largest power of two below a number whose batch was tried and fits, 0 if there is none.
+func below(n int, fit map[int]outcome) int {
+	for less := 1 << bits.Len(uint(n-1)) / 2; less > 0; less /= 2 {
 		if _, ok := fit[less]; ok {
 			return less
 		}
@@ -99,22 +111,25 @@ func perSample(batch int, bytes int64, less int, before int64) int64 {
 	return (bytes - before) / int64(batch-less)
 }
 
-// look runs the largest batch again, for its figures.
-func (s *search) look(ctx context.Context, settings Settings, r *Result, fit map[int]outcome) error {
-	o, err := s.again(ctx, settings, r.LargestBatch, fit[r.LargestBatch].loops)
+// look runs the largest batch again, that of number n, for its figures.
+func (s *search) look(ctx context.Context, settings Settings, r *Result, n int, fit map[int]outcome) error {
+	o, err := s.again(ctx, settings, r.LargestBatch, fit[n].loops)
 	if err != nil {
 		return err
 	}
 	r.PeakAllocated, r.PeakReserved, r.Reads = o.allocated, o.reserved, o.reads
 	r.AtPeak = partsOf(o.report)
-	less := below(r.LargestBatch, fit)
+	less := below(n, fit)
+	if less == 0 {
+		return nil
+	}
 	before := fit[less]
-	if less > 0 && o.reset { // so it does there, and the statistics of that trial are not all that there was
-		if before, err = s.again(ctx, settings, less, before.loops); err != nil {
+	if o.reset { // so it does there, and the statistics of that trial are not all that there was
+		if before, err = s.again(ctx, settings, s.batch(less), before.loops); err != nil {
 			return err
 		}
 	}
-	r.PerSample = perSample(r.LargestBatch, o.allocated, less, before.allocated)
+	r.PerSample = perSample(r.LargestBatch, o.allocated, s.batch(less), before.allocated)
 	return nil
 }
 
@@ -132,6 +147,9 @@ func (s *search) run(ctx context.Context, settings Settings, batch int, plan *[]
 	t := Trial{Batch: batch, Settings: settings}
 	o, err := s.try(ctx, t, plan)
 	if done := ctx.Err(); err != nil && (done == nil || !errors.Is(err, done)) {
+		if batch == 1 {
+			err = fmt.Errorf("%w (if the program does not take a batch of 1: MinBatch begins with a larger one)", err)
+		}
 		err = &TrialError{Settings: settings, Batch: batch, Err: err}
 	}
 	if s.progress != nil && err == nil { // after another error it is not known whether the batch fits

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -56,7 +57,7 @@ type watch struct {
 	most   int   // of a loop
 	exact  bool  // take as many steps as plan says, and do not look
 	plan   []int // by loop
-	traces bool  // of requests are recorded
+	tape   *tape // of the step; nil where steps are not looked at
 
 	loops   []*loop
 	within  bool  // a loop goes on
@@ -124,20 +125,9 @@ func (w *watch) next(l *loop) bool {
 	return true
 }
 
-// traceEntries is more than a step has; memory for them is taken as they come.
-const traceEntries = 1 << 20
-
-// record begins the trace of a step, unless the program records for itself.
+// record begins the tape of a step.
 func (w *watch) record(l *loop) {
-	first := l.steps == 0 && len(w.loops) == 1
-	if first && w.alloc.HistoryEnabled() {
-		return
-	}
-	// A trace that leaves something out is not run again under other settings when memory runs out: nobody reads these errors.
-	o := memory.HistoryOptions{Context: memory.ContextNone, MaxEntries: traceEntries, SkipActions: []memory.Action{memory.ActionSnapshot}, Clear: true}
-	if first || w.traces {
-		w.traces = w.alloc.RecordHistory(o) == nil
-	}
+	w.tape.clear()
 	if l.steps == 0 {
 		l.segments(w.alloc.SnapshotState())
 	}
@@ -153,11 +143,12 @@ func (l *loop) segments(s memory.Snapshot) {
 // look notes what the step was that has ended, and whether the last steps are those before over again. Then the next ones are, too: they begin with the
 // same free blocks, and what a step frees of the one before lies where it lay. Ages of blocks are not seen, by which a threshold of garbage collection goes.
 func (w *watch) look(l *loop) {
-	s := w.alloc.Snapshot()
-	if !w.traces || s.DroppedEntries > 0 || w.alloc.Config().GarbageCollectionThreshold > 0 {
+	events, whole := w.tape.events()
+	if !whole || w.alloc.Config().GarbageCollectionThreshold > 0 {
 		return
 	}
-	l.seen = append(l.seen, l.trail(s))
+	s := w.alloc.SnapshotState()
+	l.seen = append(l.seen, l.trail(events, s))
 	l.segments(s)
 	l.steady = repeats(l.seen)
 }
@@ -173,25 +164,21 @@ func repeats(list []trail) bool {
 	return false
 }
 
-// trail sums up a snapshot with the trace of a step. Addresses are told by segments: those of a simulated device are never used again, and only their order counts.
-func (l *loop) trail(s memory.Snapshot) trail {
+// trail sums up a step and a snapshot. Addresses are told by segments: those of a simulated device are never used again, and only their order counts.
+func (l *loop) trail(events []memmeter.Event, s memory.Snapshot) trail {
 	var b []byte
 	number := func(all ...uint64) {
 		for _, n := range all {
 			b = binary.LittleEndian.AppendUint64(b, n)
 		}
 	}
-	for _, trace := range s.DeviceTraces {
-		for i := range trace {
-			e := &trace[i]
-			addr := uint64(e.Addr)
-			if e.Action == memory.ActionSegmentAlloc && (len(l.bases) == 0 || addr > l.bases[len(l.bases)-1]) {
-				l.bases = append(l.bases, addr)
-			}
-			segment, offset := l.place(addr)
-			b = append(append(b, e.Action...), 0)
-			number(e.Size, uint64(e.Stream), e.PoolID[0], e.PoolID[1], segment, offset)
+	for i := range events {
+		e := &events[i]
+		if e.Segment && (len(l.bases) == 0 || e.Addr > l.bases[len(l.bases)-1]) {
+			l.bases = append(l.bases, e.Addr)
 		}
+		segment, offset := l.place(e.Addr)
+		number(uint64(e.Action), e.Bytes, uint64(e.Stream), e.Pool[0], e.Pool[1], segment, offset)
 	}
 	for i := range s.Segments {
 		seg := &s.Segments[i]

@@ -118,25 +118,53 @@ func TestLargest_SaysThatAProgramCountsItsOwnSteps(t *testing.T) {
 	require.Contains(t, report.String(), "The program counts its steps itself")
 }
 
-// A program's own recording goes on, and nothing is said to repeat itself.
+// A program's own recording goes on, and has nothing to do with whether memory repeats itself.
 func TestLargest_OfAProgramThatRecords(t *testing.T) {
-	entries := 0
-	report, err := fit.Largest(context.Background(), 96*device.MiB, func(ctx context.Context, trial fit.Trial) error {
-		a, err := memory.For(trial.Device)
+	for name, o := range map[string]memory.HistoryOptions{"all": {}, "the stacks of blocks": {Context: memory.ContextState}, "no trace": {Enabled: memory.HistoryState}} {
+		entries := 0
+		report, err := fit.Largest(context.Background(), 96*device.MiB, func(ctx context.Context, trial fit.Trial) error {
+			a, err := memory.For(trial.Device)
+			if err != nil {
+				return err
+			}
+			c := a.(*memory.Caching)
+			if err := c.RecordHistory(o); err != nil {
+				return err
+			}
+			defer func() { entries = len(c.Snapshot().DeviceTraces[trial.Device.ID().Index]) }()
+			return small(64)(ctx, trial)
+		}, fit.MaxBatch(1))
+		require.NoError(t, err)
+		require.True(t, report.Results[0].Steady, name)
+		require.Less(t, report.Results[0].Steps, 8, name)
+		require.NotContains(t, report.String(), "repeat itself")
+		require.Equal(t, o.Enabled == memory.HistoryAll, entries > 200, name)
+	}
+}
+
+// One that begins a recording in each step, and forgets it, is steady too.
+func TestLargest_OfAProgramThatRecordsEachStep(t *testing.T) {
+	report, err := fit.Largest(context.Background(), 96*device.MiB, func(_ context.Context, trial fit.Trial) error {
+		e, err := tensor.On(trial.Device)
 		if err != nil {
 			return err
 		}
-		c := a.(*memory.Caching)
-		if err := c.RecordHistory(memory.HistoryOptions{}); err != nil {
-			return err
+		for range trial.Steps() {
+			if err := memory.RecordHistory(trial.Device, memory.HistoryOptions{Clear: true}); err != nil {
+				return err
+			}
+			x, err := tensor.Zeros(e, tensor.Float32, trial.Batch, 1<<18)
+			if err != nil {
+				return err
+			}
+			x.Release()
+			memory.StopHistory(trial.Device)
 		}
-		defer func() { entries = len(c.Snapshot().DeviceTraces[trial.Device.ID().Index]) }()
-		return small(64)(ctx, trial)
-	}, fit.MaxBatch(1), fit.MaxSteps(5))
+		return nil
+	})
 	require.NoError(t, err)
-	require.Equal(t, 5, report.Results[0].Steps)
-	require.False(t, report.Results[0].Steady)
-	require.Greater(t, entries, 500)
+	require.True(t, report.Results[0].Steady)
+	require.Equal(t, 96, report.Results[0].LargestBatch)
 }
 
 func TestTrial_StepsWithoutASearchAreThree(t *testing.T) {

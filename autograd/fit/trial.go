@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/sim"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -97,6 +98,13 @@ func (s *search) try(ctx context.Context, t Trial, plan *[]int) (o outcome, err 
 				o.measured(o.report)
 			}
 		}()
+	} else {
+		t.watch.tape = new(tape)
+		stop, err := memory.StartTape(training.Key{}, a, t.watch.tape.add)
+		if err != nil {
+			return o, err
+		}
+		defer stop()
 	}
 	t.Device = dev
 	err = s.program(ctx, t)

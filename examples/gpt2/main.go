@@ -69,7 +69,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 		func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) })
 	f.Count(&o.steps, "steps", 100, 0, session.MostSteps, "training steps")
 	f.Count(&o.batch, "batch", 4, 1, session.MostBatch, "sequences of a training step")
-	f.Count(&o.seq, "seq", 64, 1, 1<<20, "tokens of a sequence")
+	f.Count(&o.seq, "seq", 0, 0, 1<<20, "tokens of a sequence (default: what the model looks at, at most 64)")
 	f.Product(session.MostTokens, &o.batch, "batch", &o.seq, "seq")
 	f.Positive(&o.lr, "lr", 1e-3, "learning rate")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")

@@ -302,6 +302,7 @@ var functions = map[string]any{
 	"memory.ResetPeak":                   memory.ResetPeak,
 	"memory.SetFraction":                 memory.SetFraction,
 	"memory.StartMeter":                  memory.StartMeter,
+	"memory.StartTape":                   memory.StartTape,
 	"memory.StopHistory":                 memory.StopHistory,
 	"memory.Summary":                     memory.Summary,
 	"memory.WriteSnapshot":               memory.WriteSnapshot,

@@ -66,11 +66,21 @@ func SameFile(a, b string) bool {
 	return full(a) == full(b)
 }
 
-// full is the name of a file that is not there from the root on, without links.
+// full is the name of a file that is not there from the root on, without links: of a link to what is not there, the name of that.
 func full(file string) string {
 	abs, err := filepath.Abs(file)
 	if err != nil {
 		return filepath.Clean(file)
+	}
+	for range 40 { // as many as systems follow
+		to, err := os.Readlink(abs)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(abs), to)
+		}
+		abs = to
 	}
 	if folder, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
 		return filepath.Join(folder, filepath.Base(abs))
@@ -80,6 +90,9 @@ func full(file string) string {
 
 // Writable reports whether a file can be made or replaced, and leaves everything as it is.
 func Writable(file string) error {
+	if file == "-" { // whoever means the standard output does not want a file of that name
+		return errors.New("- is no file: the standard output has what the program prints (./- is a file of that name)")
+	}
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

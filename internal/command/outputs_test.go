@@ -62,3 +62,23 @@ func TestOutputVar_IsExplainedLikeOtherFlags(t *testing.T) {
 	f.PrintDefaults()
 	require.Equal(t, "  -json file\n    \tfile to write to\n", stderr.String())
 }
+
+// Two names of one file that is not there yet, one of them a link to it.
+func TestSameFile_FollowsLinksToWhatIsNotThere(t *testing.T) {
+	dir := t.TempDir()
+	link, again := filepath.Join(dir, "link.json"), filepath.Join(dir, "again.json")
+	if err := os.Symlink("new.json", link); err != nil {
+		t.Skip(err)
+	}
+	require.NoError(t, os.Symlink(link, again))
+	for _, name := range []string{link, again} {
+		require.True(t, SameFile(name, filepath.Join(dir, "new.json")))
+		require.False(t, SameFile(name, filepath.Join(dir, "other.json")))
+	}
+	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	require.False(t, SameFile(filepath.Join(dir, "loop"), link))
+}
+
+func TestWritable_RefusesADash(t *testing.T) {
+	require.ErrorContains(t, Writable("-"), "- is no file")
+}

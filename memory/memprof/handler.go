@@ -169,6 +169,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if waits(name) {
 		return h.snapshot(w, r, name)
 	}
+	if name == "memory" && r.Method != http.MethodPost { // of /debug/memory/, without the slash, where no mux has seen to that
+		http.Redirect(w, r, "memory/", http.StatusMovedPermanently)
+		return nil
+	}
 	return &httpError{status: http.StatusNotFound, text: fmt.Sprintf("there is no %q here; there are summary, stats, %s, state, history and record", excerpt.Of(name),
 		strings.Join(snapshotForms, ", "))}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"expvar"
 	"fmt"
 	"io"
@@ -66,6 +67,33 @@ func TestEncode_OfSeveralAtATime(t *testing.T) {
 	}
 	all.Wait()
 	require.NoError(t, a.Free(b))
+}
+
+// full is a file on a disk that has room for so many bytes.
+type full struct{ room int }
+
+var errFull = errors.New("no space left on device")
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.room -= len(b); f.room < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
+}
+
+// A profile that is not all there is an error, wherever it ends.
+func TestWriteProfile_ReportsEveryFailedWrite(t *testing.T) {
+	dev, a := open(t)
+	require.NoError(t, a.RecordHistory(memory.HistoryOptions{}))
+	b := weights(t, a, device.MiB, dev.DefaultStream())
+	defer func() { require.NoError(t, a.Free(b)) }()
+	s := a.Snapshot()
+	var whole bytes.Buffer
+	require.NoError(t, memprof.Encode(&whole, s))
+	for room := 0; room < whole.Len()-16; room += 7 { // times differ in length
+		require.ErrorIs(t, memprof.Encode(&full{room}, s), errFull, "%d of %d bytes", room, whole.Len())
+		require.ErrorIs(t, memprof.WriteProfile(&full{room}, dev), errFull, "%d of %d bytes", room, whole.Len())
+	}
 }
 
 // decoded is what a test wants to know of a profile.
@@ -384,4 +412,12 @@ func TestEncode_ToANilWriter_IsAnArgumentError(t *testing.T) {
 	for _, w := range []io.Writer{nil, (*os.File)(nil), (*bytes.Buffer)(nil)} {
 		require.ErrorAs(t, memprof.Encode(w, memory.Snapshot{}), &bad, "%T", w)
 	}
+}
+
+// The page's address without its slash leads there, also where no mux does that.
+func TestHandler_LeadsToThePage(t *testing.T) {
+	answer := httptest.NewRecorder()
+	memprof.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/debug/memory", nil))
+	require.Equal(t, http.StatusMovedPermanently, answer.Code)
+	require.Equal(t, "/debug/memory/", answer.Header().Get("Location"))
 }

@@ -2,6 +2,7 @@ package memprof
 
 import (
 	"cmp"
+	"compress/gzip"
 	"io"
 	"os"
 	"slices"
@@ -64,7 +65,16 @@ func Encode(w io.Writer, s memory.Snapshot) error {
 	if why := isnil.Why("writer", w); why != "" {
 		return &memory.ArgumentError{Call: "memprof.Encode", Detail: why}
 	}
-	return errors.Wrap(newProfile(s, time.Now()).Write(w), "memprof: writing a profile")
+	return errors.Wrap(pack(w, newProfile(s, time.Now())), "memprof: writing a profile")
+}
+
+// pack is p.Write(w), which does not tell what went wrong when the last of the packed bytes were written.
+func pack(w io.Writer, p *profile.Profile) error {
+	zipped := gzip.NewWriter(w)
+	if err := p.WriteUncompressed(zipped); err != nil {
+		return err
+	}
+	return zipped.Close()
 }
 
 // sample is a row of the profile: all blocks with the same stack and labels.

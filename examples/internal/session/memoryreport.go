@@ -53,7 +53,7 @@ func (w *Watch) writeReport(r *memreport.Report, stderr io.Writer) error {
 	}
 	err = memoryReports[filepath.Ext(w.Report)](r, f)
 	if closing := f.Close(); err == nil {
-		err = errors.Wrap(closing, "-memory-report")
+		err = closing
 	}
-	return err
+	return errors.Wrap(err, "-memory-report")
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/cistern-ml/cistern/autograd/timeline"
@@ -23,8 +24,12 @@ func (s *Session) record(file string) error {
 func writeTrace(file string, t *timeline.Timeline) (err error) {
 	f, err := os.Create(file)
 	if err != nil {
-		return err
+		return fmt.Errorf("-trace: %w", err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = fmt.Errorf("-trace: %w", err)
+		}
+	}()
 	return t.WriteTrace(f)
 }
