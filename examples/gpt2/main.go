@@ -14,6 +14,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -32,6 +33,7 @@ type options struct {
 	lora, text  string
 	rank, steps int
 	batch, seq  int
+	seqGiven    bool
 	alpha, lr   float64
 	json        string
 	watch       session.Watch
@@ -39,6 +41,9 @@ type options struct {
 
 // tiny is the model of the tests.
 const tiny = "examples/gpt2/testdata/tiny"
+
+// mostSeq is the default of -seq.
+const mostSeq = 64
 
 // dtypes are the values of -dtype.
 var dtypes = map[string]tensor.DType{"f32": tensor.Float32, "bf16": tensor.BFloat16, "fp16": tensor.Float16}
@@ -69,14 +74,18 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 		func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) })
 	f.Count(&o.steps, "steps", 100, 0, session.MostSteps, "training steps")
 	f.Count(&o.batch, "batch", 4, 1, session.MostBatch, "sequences of a training step")
-	f.Count(&o.seq, "seq", 0, 0, 1<<20, "tokens of a sequence (default: what the model looks at, at most 64)")
+	f.Count(&o.seq, "seq", mostSeq, 1, 1<<20, "tokens of a sequence; without the flag no more than the model looks at")
 	f.Product(session.MostTokens, &o.batch, "batch", &o.seq, "seq")
 	f.Positive(&o.lr, "lr", 1e-3, "learning rate")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")
 	f.Writes(o.outputs)
 	o.watch.AddFlags(f)
 	f.Check(o.check)
-	return f.Read(args)
+	if err := f.Read(args); err != nil {
+		return err
+	}
+	f.Visit(func(f *flag.Flag) { o.seqGiven = o.seqGiven || f.Name == "seq" })
+	return nil
 }
 
 // check refuses what cannot be done, besides what is out of bounds.

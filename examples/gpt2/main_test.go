@@ -148,3 +148,12 @@ func TestRun_OutputsThatCannotBeWritten_AreRefusedFirst(t *testing.T) {
 func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
 	sessiontest.MemoryReport(t, run, 0, "-model", folder, "-lora", filepath.Join(t.TempDir(), "adapters.safetensors"), "-rank", "4", "-text", book(t), "-steps", "2", "-seq", "16")
 }
+
+// The length of sequences that nobody has asked for is one that the model takes; one that somebody has is refused.
+func TestRun_TrainsWithSequencesThatTheModelTakes(t *testing.T) {
+	args := []string{"-model", folder, "-text", book(t), "-lora", filepath.Join(t.TempDir(), "adapters.safetensors"), "-steps", "1", "-tokens", "1"}
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(args, &stdout, &stderr), "%s", &stderr)
+	require.Equal(t, 1, run(append(args, "-seq", "64"), &stdout, &stderr))
+	require.Contains(t, stderr.String(), "-seq is 64, and the model looks at 32 tokens")
+}

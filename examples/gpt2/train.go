@@ -38,8 +38,8 @@ func newTuning(s *session.Session, c *checkpoint, o options) (*tuning, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, o.text)
 	}
-	if o.seq == 0 {
-		o.seq = min(c.Context, 64)
+	if !o.seqGiven {
+		o.seq = min(o.seq, c.Context)
 	}
 	if o.seq > c.Context {
 		return nil, errors.Errorf("-seq is %d, and the model looks at %d tokens", o.seq, c.Context)
