@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // job is work on the range 0..n-1 that may be cut anywhere: run is called for disjoint ranges that together are the whole
@@ -15,8 +16,10 @@ type job interface {
 // split runs j on 0..n-1, in pieces of at least grain, on up to GOMAXPROCS goroutines, the calling one included. Work of
 // one piece runs on the caller alone, without a heap allocation.
 //
-// The goroutines are started for each call: a goroutine costs less than a microsecond, no more than waking a parked worker,
-// and nothing stays behind when a program stops using tensors.
+// The caller does not wait for a helper that has not begun: on a busy machine it does all the work itself. A helper that is done
+// looks for the next section for patience, and then ends: it takes some 50 microseconds for a new goroutine, or a parked one, to run
+// on another processor, in which a helper that looks has done half the work of most operations; and nothing stays behind when a
+// program stops using tensors.
 func split(n, grain int, j job) {
 	if n <= 0 {
 		return
@@ -34,30 +37,115 @@ func split(n, grain int, j job) {
 	s.job, s.n = j, n
 	s.piece = max(grain, (n+4*workers-1)/(4*workers))
 	s.next.Store(0)
-	s.done.Add(workers - 1)
-	for range workers - 1 {
-		go s.help()
-	}
+	s.ended.Store(0)
+	s.seats.Store(int32(workers - 1)) // whoever takes one sees what was set before
+	s.call(workers - 1)
 	s.work()
-	s.done.Wait()
+	s.wait(workers - 1)
 	s.job = nil
 	sections.Put(s)
 }
 
-// section is one parallel section: a range whose pieces are handed out in order.
+// section is one parallel section: a range whose pieces are handed out in order. Helpers that come late to one that is over may find
+// that it is another by then: they help that one, if it has a seat.
 type section struct {
 	job   job
 	n     int
 	piece int
-	next  atomic.Int64 // start of the next piece
-	done  sync.WaitGroup
+	next  atomic.Int64  // start of the next piece
+	seats atomic.Int32  // for helpers that have not come yet
+	ended atomic.Int32  // helpers that have come and are done, less, once the caller waits, those that came
+	last  chan struct{} // from the helper that the caller waits for
 }
 
-var sections = sync.Pool{New: func() any { return new(section) }}
+var (
+	sections = sync.Pool{New: func() any { return &section{last: make(chan struct{}, 1)} }}
 
+	latest  atomic.Pointer[section] // for helpers that look for work
+	looking atomic.Int32            // how many do
+)
+
+// patience is how long a helper looks for work: longer than what a training step does between two operations that are divided.
+const patience = 50 * time.Microsecond
+
+// call lets helpers that look for work know of the section, and starts others for the seats that are left.
+func (s *section) call(seats int) {
+	if n := int(looking.Load()); n > 0 {
+		if old := latest.Load(); (old == nil || old.seats.Load() == 0) && latest.CompareAndSwap(old, s) {
+			seats -= n
+		}
+	}
+	for range seats {
+		go s.help()
+	}
+}
+
+// help works in the section, and then in those that follow it at once.
 func (s *section) help() {
-	defer s.done.Done()
-	s.work()
+	for s != nil {
+		if s.takeSeat() {
+			s.work()
+			s.leave()
+		}
+		s = nextSection()
+	}
+}
+
+func (s *section) takeSeat() bool {
+	for {
+		n := s.seats.Load()
+		if n == 0 {
+			return false
+		}
+		if s.seats.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// leave is the last that a helper does with the section, which may begin anew afterwards.
+func (s *section) leave() {
+	if s.ended.Add(1) == 0 {
+		s.last <- struct{}{}
+	}
+}
+
+// wait takes the seats away that are left, of those that there were, and waits for helpers that had taken one.
+func (s *section) wait(seats int) {
+	came := int32(seats) - s.seats.Swap(0)
+	if s.ended.Add(-came) == 0 {
+		return
+	}
+	for range 1000 { // some 50 microseconds: helpers have one piece left at most
+		select {
+		case <-s.last:
+			return
+		default:
+			pause()
+		}
+	}
+	<-s.last
+}
+
+// nextSection looks for a section with a free seat. There are no more lookers than processors beside the caller's, and they make way for
+// other goroutines.
+func nextSection() *section {
+	defer looking.Add(-1)
+	if int(looking.Add(1)) >= runtime.GOMAXPROCS(0) {
+		return nil
+	}
+	for begin := time.Now(); ; {
+		for range 64 {
+			if s := latest.Load(); s != nil && s.seats.Load() > 0 {
+				return s
+			}
+			pause()
+		}
+		if time.Since(begin) > patience {
+			return nil
+		}
+		runtime.Gosched()
+	}
 }
 
 func (s *section) work() {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -72,4 +73,32 @@ func (n nested) run(lo, hi int) {
 	for _, r := range n[lo:hi] {
 		split(len(r.seen), 5, r)
 	}
+}
+
+// Sections follow one another while helpers of those before still look for work, from several goroutines at once.
+func TestSplit_SectionsThatFollowAtOnce(t *testing.T) {
+	workers(4, func() {
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				for range 300 {
+					r := &ranges{seen: make([]int, 64)}
+					split(len(r.seen), 1, r)
+					for _, s := range r.seen {
+						if s != 1 {
+							t.Error("an element was not visited once")
+							return
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// Nothing stays behind when there is no more work.
+func TestSplit_HelpersEnd(t *testing.T) {
+	workers(4, func() { split(64, 1, &ranges{seen: make([]int, 64)}) })
+	require.Eventually(t, func() bool { return looking.Load() == 0 }, 10*time.Second, time.Millisecond)
 }
