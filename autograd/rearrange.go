@@ -64,6 +64,9 @@ func (v *Variable) ChannelShuffle(groups int) *Variable {
 		return nil
 	}, func(in []*Variable) *Variable {
 		n, c, rest := v.Dim(0), v.Dim(1), v.Shape()[2:].Len()
+		if groups == 1 || groups == c { // nothing moves, and the result is no view of v all the same
+			return in[0].copied()
+		}
 		return in[0].Reshape(n, groups, c/groups, rest).Transpose(1, 2).Reshape(v.Shape()...)
 	})
 }

@@ -87,6 +87,8 @@ func TestRearranged_ResultsAreNotTheOperand(t *testing.T) {
 		"PixelShuffle":          {[]int{1, 1, 2}, func(v variable) variable { return v.PixelShuffle(1) }},
 		"PixelUnshuffle":        {[]int{1, 1, 2}, func(v variable) variable { return v.PixelUnshuffle(1) }},
 		"Rot90":                 {[]int{1, 2}, func(v variable) variable { return v.Rot90(0, 0, 1) }},
+		"ChannelShuffle":        {[]int{1, 2, 1}, func(v variable) variable { return v.ChannelShuffle(2) }},
+		"ChannelShuffle of one": {[]int{1, 2, 2}, func(v variable) variable { return v.ChannelShuffle(1) }},
 		"PixelShuffle of a row": {[]int{4, 1, 1}, func(v variable) variable { return v.PixelShuffle(2) }},
 		"DiagonalScatter":       {[]int{2, 1}, func(v variable) variable { return v.DiagonalScatter(noNumbers(v), -5, 0, 1) }},
 		"SliceScatter":          {[]int{2, 1}, func(v variable) variable { return v.SliceScatter(v.Graph().Zeros(tensor.Float64, 0, 1), 0, 1, 1, 1) }},
