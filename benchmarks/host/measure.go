@@ -199,13 +199,20 @@ func startOne(program string, threads int) (*process, error) {
 }
 
 func (p *process) ask(name string, n int) (t times, err error) {
+	if err := resume(p.cmd.Process); err != nil {
+		return t, err
+	}
 	if _, err := fmt.Fprintf(p.in, "%s\t%d\n", name, n); err != nil {
 		return t, err
 	}
-	return t, p.out.Decode(&t)
+	if err := p.out.Decode(&t); err != nil {
+		return t, err
+	}
+	return t, stop(p.cmd.Process)
 }
 
 func (p *process) end() {
+	_ = resume(p.cmd.Process) // it may have ended
 	p.in.Close()
 	p.cmd.Wait()
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"syscall"
 	"time"
 )
@@ -15,3 +16,8 @@ func processorTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// stop and resume keep a process off the processors for a while: threads of OpenBLAS look for work for some 25 milliseconds after each product, on processors
+// that the next run of the other side would have.
+func stop(p *os.Process) error   { return p.Signal(syscall.SIGSTOP) }
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
