@@ -48,6 +48,6 @@ func TestPlace_Instances(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, names, 11)
 	for _, name := range names {
-		report(t, filepath.Base(name)[:1], readInstance(t, name))
+		report(t, filepath.Base(name)[:1], readInstance(t, name), Effort(3_000_000))
 	}
 }

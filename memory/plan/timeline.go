@@ -26,6 +26,7 @@ type task struct {
 	best     layout
 	lower    uint64 // no arena is smaller: the bound, or more if the exact search has proved it
 	climb    *climber
+	exact    *exact
 	idle     bool // nothing more can be tried
 }
 
