@@ -27,7 +27,7 @@ func newClimber(t *task, seed uint64) *climber {
 	return c
 }
 
-const trialsPerRound = 16
+const trialsPerRound = 4
 
 func (c *climber) round(s *search) {
 	if c.rounds == 0 {

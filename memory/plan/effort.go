@@ -12,9 +12,10 @@ const (
 	NoEffort  = "effort"    // the effort was spent
 	NoTime    = "time"      // the budget of time was
 	Cancelled = "cancelled" // the context ended
+	NoIdea    = "no idea"   // all that is tried with so many buffers was tried
 )
 
-// meter counts effort. A unit is a buffer placed by a heuristic, or a node of the exact search: some microseconds.
+// meter counts effort. A unit is a buffer placed by a heuristic, or a node of the exact search: mostly some microseconds.
 type meter struct {
 	ctx      context.Context
 	deadline time.Time // zero: none

@@ -27,6 +27,7 @@ type exact struct {
 	unit     uint64    // of sizes: their greatest common divisor
 	meets    [][]int32 // for each job, the others that live at the same time
 	rounds   int
+	salt     uint64 // of the last search at random
 	capacity uint64
 	ranking  ranking
 	nodes    int // left in this attempt
@@ -62,9 +63,10 @@ const (
 	none
 )
 
+// Nodes for each job: of a turn in the first round, and of a search at random.
 const (
-	exactly      = 1000 // jobs up to which a task is searched
-	nodesPerTurn = 4    // for each job, in the first round
+	nodesPerTurn  = 4
+	nodesAtRandom = 16
 )
 
 // ranking says what goes first, in the letters of MiniMalloc: T the most bytes left in a section of the job, A size times life, W life.
@@ -81,14 +83,8 @@ func (r ranking) String() string {
 	return r.by
 }
 
-// rankings returns those that take turns in a round.
-func rankings(seed uint64, round int) []ranking {
-	list := []ranking{{by: "WAT"}, {by: "TAW"}, {by: "TWA"}}
-	for k := range 3 {
-		list = append(list, ranking{"WAT", mix(seed^uint64(8*round+k)) | 1})
-	}
-	return list
-}
+// rankings are those of MiniMalloc.
+var rankings = []string{"WAT", "TAW", "TWA"}
 
 // mix is a hash, the finalizer of splitmix64.
 func mix(x uint64) uint64 {
@@ -123,25 +119,42 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// round gives each ranking a turn at the lowest size that may exist and is good enough, then at one half way up to the best.
+// round searches at the lowest size that may exist and is good enough, with each of the rankings and with chance. Often that size is not
+// there, or out of reach: so there are turns at one half way up to the best, and a little below the best.
 func (e *exact) round(s *search) {
 	nodes := len(e.t.jobs) * nodesPerTurn << min(e.rounds, 30)
-	e.rounds++
 	e.spend = s.m.spend
-	t := e.t
-	for _, half := range []bool{false, true} {
-		for _, r := range rankings(s.seed, e.rounds) {
-			lowest := max(t.lower, s.goal)
-			if t.best.size <= lowest || s.m.stopped != "" {
-				return
-			}
-			capacity := lowest
-			if half {
-				capacity += (t.best.size - lowest) / 2
-			}
-			e.settle(capacity, e.attempt(capacity, r, nodes))
+	for _, by := range rankings {
+		e.turn(s, 0, ranking{by: by}, nodes)
+	}
+	some := ranking{by: rankings[e.rounds%len(rankings)]}
+	e.rounds++
+	e.atRandom(s, 0, 2*nodes)
+	e.turn(s, 4, some, nodes)
+	e.atRandom(s, 4, nodes)
+	e.turn(s, 7, some, nodes)
+	e.atRandom(s, 7, nodes)
+}
+
+// atRandom makes short searches.
+func (e *exact) atRandom(s *search, eighths uint64, nodes int) {
+	for short := len(e.t.jobs) * nodesAtRandom; nodes > 0; nodes -= short {
+		e.salt++
+		if !e.turn(s, eighths, ranking{"WAT", mix(s.seed^e.salt) | 1}, min(nodes, short)) {
+			return
 		}
 	}
+}
+
+// turn makes a search at a size so many eighths of the way from the lowest to the best. It reports false if no more is wanted.
+func (e *exact) turn(s *search, eighths uint64, r ranking, nodes int) bool {
+	lowest := max(e.t.lower, s.goal)
+	if e.t.best.size <= lowest || s.m.stopped != "" {
+		return false
+	}
+	capacity := lowest + (e.t.best.size-lowest)/8*eighths
+	e.settle(capacity, e.attempt(capacity, r, nodes))
+	return true
 }
 
 // settle draws the conclusions.

@@ -41,7 +41,7 @@ func FuzzPlace(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := problemOf(data)
-		got, err := Place(t.Context(), p, Effort(3000), Seed(uint64(len(data))))
+		got, err := Place(t.Context(), p, Effort(500), Seed(uint64(len(data))))
 		if err != nil {
 			var bad *Error
 			require.ErrorAs(t, err, &bad)
@@ -52,7 +52,7 @@ func FuzzPlace(f *testing.F) {
 		require.Equal(t, p.Bound(), got.Bound)
 		require.GreaterOrEqual(t, got.Size, got.Bound)
 		require.Equal(t, highestEnd(p, got.Offsets), got.Size)
-		again, err := Place(t.Context(), p, Effort(3000), Seed(uint64(len(data))))
+		again, err := Place(t.Context(), p, Effort(500), Seed(uint64(len(data))))
 		require.NoError(t, err)
 		require.Equal(t, got, again)
 		for i, b := range p.Buffers {

@@ -5,10 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/internal/fulltests"
 )
 
 // readInstance reads a published instance: lines of id, lower, upper and size.
@@ -43,11 +47,49 @@ func report(t testing.TB, name string, p Problem, opts ...Option) Placement {
 	return got
 }
 
-func TestPlace_Instances(t *testing.T) {
-	names, err := filepath.Glob("testdata/minimalloc/*.csv")
+// instances are those of testdata/minimalloc, with an effort and the size that was reached with it, and the same for full tests.
+var instances = []struct {
+	name       string
+	effort     int
+	size       uint64
+	fullEffort int
+	fullSize   uint64
+}{
+	{"A", 60_000, 1048576, 0, 0},
+	{"B", 25_000, 1048576, 0, 0},
+	{"C", 3_000, 1039360, 0, 0},
+	{"D", 10_000, 1060864, 300_000, 0},
+	{"E", 20_000, 1198080, 1_000_000, 0},
+	{"F", 20_000, 1174528, 5_000_000, 0},
+	{"G", 20_000, 1184768, 1_000_000, 0},
+	{"H", 20_000, 1133568, 1_000_000, 0},
+	{"I", 6_000, 1048576, 0, 0},
+	{"J", 10_000, 1298432, 150_000, 0},
+	{"K", 20_000, 1119232, 300_000, 0},
+}
+
+func TestPlace_InstancesNeedNoMoreThanBefore(t *testing.T) {
+	for _, c := range instances {
+		effort, size := c.effort, c.size
+		if c.fullEffort > 0 && fulltests.Enabled() {
+			effort, size = c.fullEffort, c.fullSize
+		}
+		got := report(t, c.name, readInstance(t, "testdata/minimalloc/"+c.name+".1048576.csv"), Effort(effort))
+		assert.LessOrEqual(t, got.Size, size, c.name)
+	}
+}
+
+// TestPlace_MoreInstances is for whoever has more instances, as those of idealloc (github.com/cappadokes/idealloc, folder benchmarks):
+// it reports what they need.
+func TestPlace_MoreInstances(t *testing.T) {
+	folder := os.Getenv("CISTERN_PLAN_INSTANCES")
+	if folder == "" {
+		t.Skip("SKIPPED: CISTERN_PLAN_INSTANCES names no folder of .csv files")
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "*.csv"))
 	require.NoError(t, err)
-	require.Len(t, names, 11)
+	require.NotEmpty(t, names)
 	for _, name := range names {
-		report(t, filepath.Base(name)[:1], readInstance(t, name), Effort(3_000_000))
+		report(t, strings.TrimSuffix(filepath.Base(name), ".csv"), readInstance(t, name))
 	}
 }

@@ -13,8 +13,8 @@ type options struct {
 }
 
 // Effort limits the work that Place does beyond its first placement, in units: a unit is a buffer placed by a heuristic, or a node of
-// the exact search, and takes some microseconds. Effort is counted, not timed, so that the same problem, seed and effort give the same
-// placement on any machine. The default, also for less than 1, is 50,000 and 16 for each buffer. Effort(1) is the first placement only.
+// the exact search, and takes from one microsecond to some tens of them. Effort is counted, not timed, so that the same problem, seed and effort give the same
+// placement on any machine. The default, also for less than 1, is 50,000 and 8 for each buffer. Effort(1) is the first placement only.
 func Effort(units int) Option { return func(o *options) { o.effort = units } }
 
 // Budget caps the time that Place takes beyond its first placement. The default, also for less than 1, is no cap. Where the cap and not
@@ -35,7 +35,7 @@ func choose(opts []Option, buffers int) options {
 		}
 	}
 	if o.effort < 1 {
-		o.effort = 50_000 + 16*buffers
+		o.effort = 50_000 + 8*buffers
 	}
 	if !(o.target >= 1) { // NaN too
 		o.target = 1

@@ -16,7 +16,7 @@ type Placement struct {
 	Optimal bool     // Size is proved to be the smallest there is: it is the bound, or the exact search ran to its end
 	Method  string   // what placed the part of the problem that decides Size
 	Effort  int      // units spent; see the option
-	Stopped string   // why the search ended: AtTarget, AtOptimum, NoEffort, NoTime, Cancelled
+	Stopped string   // why the search ended: AtTarget, AtOptimum, NoEffort, NoTime, Cancelled, NoIdea
 }
 
 // Place looks for a small arena. See the package's documentation for how. The offsets are sums of sizes: if all sizes are multiples of

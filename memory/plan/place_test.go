@@ -170,7 +170,7 @@ func random(r *rand.Rand, n, cycle int) (p Problem) {
 func TestPlace_EveryMethodGivesAPlacement(t *testing.T) {
 	for _, cycle := range []int{0, 600} {
 		p := random(rand.New(rand.NewPCG(1, 2)), 600, cycle)
-		large := method{"large", hybrid(handPlaced, true)}
+		large := method{"large", hybrid(byHand, true)}
 		for _, task := range p.tasks() {
 			for _, m := range append(task.methods(), large) {
 				task.best = layout{}

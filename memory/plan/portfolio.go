@@ -9,28 +9,31 @@ type method struct {
 }
 
 const (
-	inFull     = 60_000 // jobs up to which orders of all jobs are tried: they need more time and memory than sweeps
-	handPlaced = 1024   // jobs that are placed largest first where the rest is swept around them
+	inFull     = 60_000  // jobs up to which orders of all jobs come first: they need more time and memory than sweeps
+	inFullLate = 250_000 // jobs up to which they come at all
+	byHand     = 1024    // jobs that are placed largest first where the rest is swept around them
 )
 
-// methods returns the portfolio for a task, first the one that is best as a rule.
+// methods returns the portfolio for a task, first the one that is best as a rule, or of many jobs the fastest.
 func (t *task) methods() []method {
-	if len(t.jobs) > inFull {
-		return []method{
-			{"hybrid best fit", hybrid(handPlaced, true)},
-			{"sweep first fit", hybrid(0, false)},
-			{"sweep best fit", hybrid(0, true)},
-		}
-	}
-	return []method{
+	orders := []method{
 		{"size best fit", inOrder(largerFirst, true)},
 		{"size first fit", inOrder(largerFirst, false)},
 		{"size x life first fit", inOrder(widerFirst, false)},
 		{"life first fit", inOrder(longerFirst, false)},
+	}
+	sweeps := []method{
 		{"sweep first fit", hybrid(0, false)},
 		{"sweep best fit", hybrid(0, true)},
-		{"hybrid best fit", hybrid(min(handPlaced, len(t.jobs)/8), true)},
+		{"hybrid best fit", hybrid(min(byHand, len(t.jobs)/8), true)},
 	}
+	switch n := len(t.jobs); {
+	case n <= inFull:
+		return append(orders, sweeps...)
+	case n <= inFullLate:
+		return append(sweeps, orders...)
+	}
+	return sweeps
 }
 
 // try keeps a method's placement if it is the smallest so far, and reports whether there is one.

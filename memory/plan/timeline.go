@@ -27,7 +27,6 @@ type task struct {
 	lower    uint64 // no arena is smaller: the bound, or more if the exact search has proved it
 	climb    *climber
 	exact    *exact
-	idle     bool // nothing more can be tried
 }
 
 // layout is a placement of a task's jobs.
