@@ -30,6 +30,6 @@
 // # Cost
 //
 // Time is O(n log n) for sweeps; for an order of all buffers it grows with the number of gaps between what lives at the same time. On
-// one core 1,000 buffers take about a millisecond for each method, 20,000 some 10 to 200 ms, a million 1 to 3 s. Memory is linear in the
+// one core 1,000 buffers take about a millisecond for each method, 20,000 some 10 to 200 ms, a million 1 to 5 s. Memory is linear in the
 // buffers and in the unions of placed ones; only the exact search keeps pairs. The rest is what Effort allows.
 package plan

@@ -67,6 +67,16 @@ func (h *holes) push(at, size uint64) {
 	h.top = at + size
 }
 
+// claim takes [at, at+size), which must be free.
+func (h *holes) claim(at, size uint64) {
+	if at >= h.top {
+		h.push(at, size)
+		return
+	}
+	hole, room, _ := h.byAddr.before(at+1, 0)
+	h.take(hole, room, at, size)
+}
+
 // free gives [at, at+size) back.
 func (h *holes) free(at, size uint64) {
 	if below, room, ok := h.byAddr.before(at, 0); ok && below+room == at {

@@ -2,7 +2,8 @@ package plan
 
 // sweep places jobs as an allocator would that knows nothing of the future, in the order of time, and of those that begin together the
 // largest first. It takes O(n log n) time whatever overlaps, which is why it is there: it scales. Jobs that are placed already, the
-// fixed ones, are walked around. Those must hold all that live on into the next round: the others meet no later round.
+// fixed ones, are walked around: the free list knows those that live now, an occupancy those that will. They must hold all that live on
+// into the next round: the others meet no later round.
 type sweep struct {
 	t       *task
 	best    bool
@@ -24,26 +25,41 @@ func (s *sweep) run(limit uint64, spend func(int) bool) (size uint64, ok bool) {
 	for i := range s.ending {
 		s.ending[i] = -1
 	}
+	s.begin()
 	now := 0
 	for i := range s.t.jobs { // they are in the order of time
 		j := &s.t.jobs[i]
-		if s.fixed != nil && s.fixed[i] {
-			size = max(size, s.offsets[i]+j.size)
-			continue
-		}
-		if !spend(1) {
-			return 0, false
-		}
 		for ; now < j.lo; now++ {
 			s.release(now + 1)
 		}
-		s.offsets[i] = s.place(j)
-		s.next[i], s.ending[j.hi] = s.ending[j.hi], int32(i)
+		if s.fixed != nil && s.fixed[i] {
+			s.holes.claim(s.offsets[i], j.size)
+		} else if spend(1) {
+			s.offsets[i] = s.place(j)
+		} else {
+			return 0, false
+		}
+		s.until(i, min(j.hi, s.t.sections))
 		if size = max(size, s.offsets[i]+j.size); size >= limit {
 			return size, false
 		}
 	}
 	return size, true
+}
+
+// begin lets those live that come from the round before.
+func (s *sweep) begin() {
+	for i := range s.t.jobs {
+		if j := &s.t.jobs[i]; j.hi > s.t.sections {
+			s.holes.claim(s.offsets[i], j.size)
+			s.until(i, j.hi-s.t.sections)
+		}
+	}
+}
+
+// until lets a job live until the beginning of a section.
+func (s *sweep) until(i, section int) {
+	s.next[i], s.ending[section] = s.ending[section], int32(i)
 }
 
 // release frees what ends at the beginning of a section.
