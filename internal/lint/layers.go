@@ -43,6 +43,7 @@ var layers = []layer{
 
 	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},
 	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/pinned", "memory/internal/..."), tests: underMemory},
+	{packages: "memory/plan", tests: []string{"internal/trace", "internal/fulltests"}}, // arithmetic: of this module it needs nothing
 	{packages: "memory/internal/...", may: with(leaves, "own", "device", "memory/internal/..."), tests: underMemory},
 
 	{packages: "kernels/op", may: []string{"device", "device/dtype"}, tests: []string{"device/..."}},
