@@ -190,7 +190,7 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	m := a.allocSite() // walks the stack: not under a lock
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
-	kind := poolFor(size)
+	kind := p.pool(size)
 	a.tick(p, sh, kind) // before the search, as in PyTorch: a block cached later has an age that does not count this one
 	sh.mu.Lock()
 	b := sh.take(p, kind, size)

@@ -59,7 +59,8 @@ func (a *Caching) releasePool(p *Pool) error {
 			errs = append(errs, err)
 		}
 		for _, b := range a.freeBlocks(p, k, (*block).expandable) {
-			errs = append(errs, a.trim(b))
+			_, err := a.trim(b, unlimited)
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
