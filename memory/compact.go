@@ -34,6 +34,13 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 	}
 	excess := a.excess(d, r)
 	grown, _ := a.growth(d, r)
+	if excess > 0 {
+		got, err := a.trimIdleArenas(excess)
+		if err != nil {
+			return nil, err
+		}
+		excess -= min(got, excess)
+	}
 	for _, b := range a.donors(grown, r.shard) {
 		if excess == 0 {
 			break
@@ -130,4 +137,23 @@ func (a *Caching) donors(grown *block, of *shard) []*block {
 		blocks[i] = x.b
 	}
 	return blocks
+}
+
+// trimIdleArenas takes pages from the arenas of plans that the present step does not follow. Caller holds a.mu and no shard.
+func (a *Caching) trimIdleArenas(most uint64) (got uint64, err error) {
+	for _, sh := range *a.shards.Load() {
+		if sh.steps == nil {
+			continue
+		}
+		sh.mu.Lock()
+		idle := sh.steps.missed > sh.steps.served
+		sh.mu.Unlock()
+		if idle && got < most {
+			n, err := a.trimArena(sh, roundUp(most-got, smallSegment))
+			if got += n; err != nil {
+				return got, err
+			}
+		}
+	}
+	return got, nil
 }
