@@ -17,10 +17,13 @@ const (
 	statePending                     // freed, but work on other streams may still use it
 	stateCached                      // free, in its pool's index
 	stateUnmapped                    // address range of an expandable segment without memory behind it
+	stateVacant                      // a place of a plan that nobody has
+	stateLent                        // free, and a plan's to hand out pieces of
+	blockStates
 )
 
 func (s blockState) String() string {
-	return [...]string{"spare", "allocated", "pending", "cached", "unmapped"}[s]
+	return [...]string{"spare", "allocated", "pending", "cached", "unmapped", "vacant", "lent"}[s]
 }
 
 // segment is one piece of memory got from the driver. Its blocks are linked by prev and next from head on.
@@ -69,8 +72,11 @@ type guarded struct {
 	stack      fpstack.ID // where the block was allocated, if history is recorded
 	freed      freedBlock // the last one that this object stood for
 	users      []use
+	slot       *slot  // of a plan; nil for all other blocks
+	entry      int32  // where a plan's recording has it, from 1; 0 is nowhere
+	step       uint32 // of that recording
 
-	_ [48]byte // fills three cache lines: blocks of two streams, which two threads write, share none
+	_ [32]byte // fills three cache lines: blocks of two streams, which two threads write, share none
 }
 
 // use is a stream whose work uses a block.

@@ -50,6 +50,7 @@ type Caching struct {
 	pools         []*Pool    // private pools that are alive or still hold segments, by id
 	deadPools     []deadPool // the last maxDeadPools, the oldest first
 	lastPool      PoolID     // the highest numbers given to private pools
+	plan          *Plan      // nil if there is none
 	callbacks     []func() bool
 	calling       sync.Mutex // callbacks run. Taken without any other lock
 	reading       sync.Mutex // a snapshot is taken in pieces. Taken before all others
@@ -190,10 +191,16 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	m := a.allocSite() // walks the stack: not under a lock
 	p := a.policy.Load()
 	size := p.blockSize(bytes)
-	kind := poolFor(size)
+	kind := p.pool(size)
 	a.tick(p, sh, kind) // before the search, as in PyTorch: a block cached later has an age that does not count this one
 	sh.mu.Lock()
-	b := sh.take(p, kind, size)
+	var b *block
+	if sh.steps != nil {
+		b = a.planned(sh, size)
+	}
+	if b == nil {
+		b = sh.take(p, kind, size)
+	}
 	if b == nil {
 		// mu comes before sh.mu, so this one must be released first. What happens in between is grow's affair.
 		sh.mu.Unlock()
@@ -214,6 +221,9 @@ func (a *Caching) tick(p *policy, sh *shard, kind poolKind) {
 func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m journal.Site) Block {
 	b = sh.handOut(p, b, size, bytes)
 	b.stack = m.Stack
+	if sh.steps != nil {
+		sh.steps.note(b, size)
+	}
 	if sh.log.On() {
 		sh.noteAlloc(b, m)
 	}
@@ -297,6 +307,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 	// While we waited for a.mu another goroutine may have freed a block, or had the driver make one. The clock does not tick: to
 	// PyTorch, which has one lock, this is the search that allocIn made.
 	if b := r.search(); b != nil {
+		return b, nil
+	}
+	if b := a.takeBackFor(r); b != nil {
 		return b, nil
 	}
 	if a.runCallbacks(r) {
@@ -534,6 +547,9 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 	a.bind(sh, s)
 	sh.log.Pool = journal.Pool(sh.poolID())
 	sh.log.SetRecorder(a.log.Recorder())
+	if a.plan != nil && pool == nil {
+		sh.steps = newSteps(sh)
+	}
 	shards := slices.Insert(slices.Clone(old), i, sh) // a copy: others read the old list without a lock
 	a.shards.Store(&shards)
 	return sh // its leases are 0: the first block settles, and gets it a share

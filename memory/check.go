@@ -2,6 +2,8 @@ package memory
 
 import (
 	"fmt"
+
+	"github.com/cistern-ml/cistern/device"
 )
 
 // check proves the invariants of doc.go, or says which one does not hold. Unit tests call it after each step, fuzzing after
@@ -22,9 +24,12 @@ func (a *Caching) checkLocked() (blocks int64, err error) {
 	shards := a.lockShards()
 	defer unlockShards(shards)
 
-	var c checker
+	c := checker{cached: map[*block]bool{}, unmapped: map[*block]bool{}, pending: map[*block]int32{}, private: map[*Pool]int64{}}
 	for _, seg := range a.segments {
 		c.segment(seg)
+	}
+	for _, sh := range shards {
+		c.plan(sh)
 	}
 	c.eventCounts(a)
 	for _, sh := range shards {
@@ -45,8 +50,8 @@ type checker struct {
 	cached   map[*block]bool
 	unmapped map[*block]bool
 	pending  map[*block]int32
-	bytes    [poolKinds][5]int64 // by state
-	count    [poolKinds][5]int64
+	bytes    [poolKinds][blockStates]int64 // by state
+	count    [poolKinds][blockStates]int64
 	splits   [poolKinds]struct{ n, bytes int64 }
 	asked    [poolKinds]int64
 	total    [poolKinds]int64
@@ -62,9 +67,6 @@ func (c *checker) fail(format string, args ...any) {
 
 // segment: its blocks follow each other without gap or overlap and fill it, and no two neighbours are both cached.
 func (c *checker) segment(seg *segment) {
-	if c.cached == nil {
-		c.cached, c.unmapped, c.pending, c.private = map[*block]bool{}, map[*block]bool{}, map[*block]int32{}, map[*Pool]int64{}
-	}
 	at := seg.ptr
 	var prev *block
 	for b := seg.head; b != nil; prev, b = b, b.next {
@@ -95,6 +97,32 @@ func (c *checker) segment(seg *segment) {
 	}
 }
 
+// plan: what is handed out of a plan's arena does not overlap, and lies where there is memory.
+func (c *checker) plan(sh *shard) {
+	if sh.steps == nil {
+		return
+	}
+	ar := &sh.steps.arena
+	var at device.Ptr
+	for _, b := range sh.steps.live() {
+		var from, to device.Ptr
+		if h := b.slot.home; h != nil && h.state == stateLent {
+			from, to = h.ptr, h.ptr.Add(h.size)
+		} else if h == nil && ar.seg != nil {
+			from, to = ar.seg.ptr, ar.seg.ptr.Add(ar.mapped)
+		}
+		if b.ptr < max(at, from) || b.ptr.Add(b.size) > to || b.shard != sh {
+			c.fail("planned block %#x of %d bytes: overlaps another one, or lies outside of its memory from %#x to %#x", b.ptr, b.size, from, to)
+			return
+		}
+		at = b.ptr.Add(b.size)
+		c.block(b)
+		c.bytes[b.kind][stateLent] -= int64(b.size)
+	}
+	c.bytes[largePool][stateLent] += int64(ar.mapped)
+	c.total[largePool] += int64(ar.mapped)
+}
+
 // reserve adds up what the driver gave.
 func (c *checker) reserve(seg *segment, bytes uint64) {
 	c.total[seg.kind] += int64(bytes)
@@ -104,12 +132,14 @@ func (c *checker) reserve(seg *segment, bytes uint64) {
 func (c *checker) block(b *block) {
 	c.bytes[b.kind][b.state] += int64(b.size)
 	c.count[b.kind][b.state]++
-	if b.expandable() && b.state != stateUnmapped {
+	if b.slot == nil && b.expandable() && b.state != stateUnmapped {
 		c.reserve(b.seg, b.size)
 	}
 	switch b.state {
-	case stateCached:
-		c.cached[b] = true
+	case stateCached, stateLent:
+		if b.state == stateCached {
+			c.cached[b] = true
+		}
 		if !b.whole() && !b.expandable() {
 			c.splits[b.kind].n++
 			c.splits[b.kind].bytes += int64(b.size)
@@ -266,8 +296,8 @@ func (c *checker) sums(a *Caching, shards []*shard) {
 				c.fail("%s of the %s pool is %d, the blocks add up to %d", want.name, k, got, want.sum)
 			}
 		}
-		if held+pending+c.bytes[k][stateCached] != c.total[k] {
-			c.fail("%s pool: allocated %d + pending %d + cached %d != reserved %d", k, held, pending, c.bytes[k][stateCached], c.total[k])
+		if free := c.bytes[k][stateCached] + c.bytes[k][stateLent]; held+pending+free != c.total[k] {
+			c.fail("%s pool: allocated %d + pending %d + cached %d != reserved %d", k, held, pending, free, c.total[k])
 		}
 	}
 	for _, p := range a.pools {

@@ -48,6 +48,9 @@ func (a *Caching) surrenderAll(errs *[]error) {
 			a.surrenderAll(errs)
 		}
 	}()
+	for _, sh := range *a.shards.Load() {
+		*errs = append(*errs, a.surrenderArena(sh))
+	}
 	for len(a.segments) > 0 {
 		*errs = append(*errs, a.surrender(a.segments[len(a.segments)-1]))
 	}
@@ -104,8 +107,10 @@ func (sh *shard) abandon(seg *segment) {
 	for b := seg.head; b != nil; {
 		next := b.next
 		switch b.state {
-		case stateCached:
-			sh.pools[b.kind].remove(b)
+		case stateCached, stateLent:
+			if b.state == stateCached {
+				sh.pools[b.kind].remove(b)
+			}
 			if seg.vm == nil && !b.whole() {
 				sh.tally.decrease(b.kind, hotInactiveSplit, 1)
 				sh.tally.decrease(b.kind, hotInactiveSplitBytes, int64(b.size))

@@ -41,6 +41,12 @@ type Config struct {
 	// ExpandableReserve is the size of the address range that an expandable segment reserves: a fraction of the device's
 	// memory, or bytes. The zero Reserve is 9/8 of the memory, which is also the most. Text: expandable_segments_reserve.
 	ExpandableReserve Reserve
+	// Compaction bounds what expandable segments waste: before pages are taken from the driver, and the reserved bytes would pass
+	// this multiple of the most that was allocated at once, whole free pages are taken from the middle of the segments, of other
+	// streams too, and put where they are needed. That waits for the work of the streams that lose pages, and for the events of freed
+	// blocks. Pages have 2 MiB then.
+	// 0 is off; else 1 or more, with ExpandableSegments. Text: expandable_segments_compaction.
+	Compaction float64
 	// ReuseInCapture lets memory freed during a graph capture serve the same capture again although other captured streams
 	// used it, once the capture has joined them. Text: graph_capture_record_stream_reuse.
 	ReuseInCapture bool
@@ -107,6 +113,7 @@ type policy struct {
 	reuse        bool // of blocks freed in a capture
 	releaseLock  bool
 	reserve      Reserve
+	compaction   float64 // 0 is off
 	rejectAbove  float64 // fraction above which requests are refused at once; 1 is never
 }
 
@@ -114,7 +121,7 @@ func newPolicy(c Config) *policy {
 	p := &policy{
 		maxSplit: c.MaxSplitBytes, maxNonSplit: c.MaxNonSplitRoundingBytes, largeSegment: c.LargeSegmentBytes,
 		gcThreshold: c.GarbageCollectionThreshold, divisions: c.RoundupDivisions,
-		expandable: c.ExpandableSegments, reuse: c.ReuseInCapture, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, rejectAbove: 1,
+		expandable: c.ExpandableSegments, reuse: c.ReuseInCapture, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, compaction: c.Compaction, rejectAbove: 1,
 	}
 	if c.RejectOverFraction && c.MemoryFraction != nil {
 		p.rejectAbove = *c.MemoryFraction
@@ -156,6 +163,8 @@ func (c Config) Validate() error {
 		return configError(keyFraction, settings.FloatText(*c.MemoryFraction), wantFraction)
 	case !(c.ExpandableReserve.Fraction >= 0 && c.ExpandableReserve.Fraction <= math.MaxFloat64):
 		return configError(keyReserve, settings.FloatText(c.ExpandableReserve.Fraction), wantReserve)
+	case c.Compaction != 0 && !(c.Compaction >= 1 && c.Compaction <= maxCompaction):
+		return configError(keyCompaction, settings.FloatText(c.Compaction), wantCompaction)
 	case threads != 0 && !settings.PowerOfTwo(threads):
 		return configError(keyRegisterThreads, settings.UintText(threads), "number of register threads has to be a power of 2")
 	case threads > 128:

@@ -27,6 +27,7 @@ var everySetting = []struct {
 	}},
 	{"expandable_segments:True", func(c *Config) { c.ExpandableSegments = true }},
 	{"expandable_segments_reserve:0.5", func(c *Config) { c.ExpandableReserve = Reserve{Fraction: 0.5} }},
+	{"expandable_segments_compaction:1.02", func(c *Config) { c.Compaction = 1.02 }},
 	{"release_lock_on_cudamalloc:True", func(c *Config) { c.ReleaseLockOnMalloc = true }},
 	{"graph_capture_record_stream_reuse:True", func(c *Config) { c.ReuseInCapture = true }},
 	{"per_process_memory_fraction:0.25", func(c *Config) { f := 0.25; c.MemoryFraction = &f }},

@@ -110,6 +110,14 @@
 // depending on the context, and the newest entries are kept, 40 bytes each. A Snapshot holds the locks for a copy, about
 // a millisecond for 100,000 entries. Who looks often reads the state in pieces instead (pieces.go).
 //
+// # Plans
+//
+// A Plan serves a step that was learned from fixed places (planned.go). What a stream's steps ask for is recorded (steps.go); a
+// recording becomes a program (stepprogram.go), which package plan places in the background, partly in free blocks that the plan borrows
+// from the segments (lend.go) and else in an arena (arena.go). A place is a proposal: whether it is free is looked at for each
+// request, and the caching allocator serves what the plan does not. All of it is guarded by the shard's lock, and grows and shrinks
+// under Caching.mu.
+//
 // # Limits
 //
 // A stream's free memory never serves another stream, unless the first was closed (inherit.go). One live block keeps its segment from the driver. Events are looked

@@ -30,6 +30,9 @@ func (a *Caching) attempt(r *request) (*block, error) {
 	}
 	r.overLimit = false
 	if d, ok := a.expands(r); ok {
+		if b, err := a.compact(d, r); b != nil || err != nil {
+			return b, err
+		}
 		return a.expand(d, r)
 	}
 	ptr, err := a.malloc(r, size)

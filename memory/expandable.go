@@ -126,9 +126,9 @@ func (a *Caching) pagesFor(d VirtualDriver, r *request, total uint64) (bytes uin
 }
 
 // page is how much a range of a kind maps at once: the sizes of segments, so that the driver is called about as often. A device may have larger pages
-// of its own.
+// of its own. What is to be moved about comes in small pages: the less of each lies beside blocks in use.
 func (p *policy) page(k poolKind, d VirtualDriver) uint64 {
-	if k == largePool {
+	if k == largePool && p.compaction == 0 {
 		return roundUp(p.largeSegment, d.Granularity())
 	}
 	return roundUp(smallSegment, d.Granularity())
@@ -188,36 +188,40 @@ func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 	return true, nil
 }
 
-// trim unmaps the whole pages inside b, a free block of an expandable segment; their addresses merge with unmapped ones
-// around them, and the ends that share a page with other blocks stay free. A range without pages goes back to the driver.
-// Caller holds a.mu and no shard.
-func (a *Caching) trim(b *block) error {
+// trim unmaps whole pages inside b, a free block of an expandable segment, of most bytes and no more; their addresses merge with unmapped ones
+// around them, and the ends that share a page with other blocks stay free. A range without pages goes back to the driver. It
+// returns the bytes that it unmapped. Caller holds a.mu and no shard.
+func (a *Caching) trim(b *block, most uint64) (uint64, error) {
 	sh := b.shard
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if b.state != stateCached || b.seg == nil || b.seg.vm == nil {
-		return nil // somebody took it since it was found
+		return 0, nil // somebody took it since it was found
 	}
 	if a.inCapture() {
-		return nil // pages are unmapped when work is done, and nothing may wait now
+		return 0, nil // pages are unmapped when work is done, and nothing may wait now
 	}
-	// Pages are counted from the start of the range. The first whole one begins at from, the last ends at to.
-	vm, start := b.seg.vm, b.seg.ptr
-	from := start.Add(roundUp(uint64(b.ptr-start), vm.page))
-	end := b.ptr.Add(b.size)
-	to := start.Add(uint64(end-start) / vm.page * vm.page)
+	vm, end := b.seg.vm, b.ptr.Add(b.size)
+	from, to := b.wholePages()
 	if from >= to {
-		return nil
+		return 0, nil
 	}
-	// Work on the stream may still use the memory: it is free for that stream only. cudaFree waits by itself, unmapping does not.
-	if err := streams.IgnoreClosed(sh.stream().Synchronize(context.Background())); err != nil {
-		return err
+	if over := uint64(to - from); over > most { // what stays is beside a free neighbour's pages, not between holes
+		keep := (over - most) / vm.page * vm.page
+		if b.next != nil && b.next.state == stateUnmapped {
+			from = from.Add(keep)
+		} else {
+			to = from.Add(over - keep)
+		}
+	}
+	if err := a.waitFor(sh); err != nil {
+		return 0, err
 	}
 	// The driver comes first here as well, although it may stop halfway: what it did is booked, and its error returned. The shard is
 	// locked, so nobody is given b meanwhile, although it still is in the index.
 	to, failed := vm.unmap(from, to)
 	if from == to {
-		return failed
+		return 0, failed
 	}
 	sh.pools[b.kind].remove(b)
 	if from > b.ptr { // the page before is shared with a block in use
@@ -234,9 +238,22 @@ func (a *Caching) trim(b *block) error {
 	sh.noteSegment(journal.SegmentUnmap, b.seg, from, uint64(to-from), a.behalf)
 	a.dev.NumDeviceFree++
 	if b.whole() { // no page is left: a range for each stream that there ever was would use the addresses up
-		return errors.Join(failed, a.dropRange(b))
+		return uint64(to - from), errors.Join(failed, a.dropRange(b))
 	}
-	return failed
+	return uint64(to - from), failed
+}
+
+// waitFor waits for the work of a stream before its pages are unmapped, which may still use the memory: it is free for that stream only.
+// cudaFree waits by itself, unmapping does not.
+func (a *Caching) waitFor(sh *shard) error {
+	return streams.IgnoreClosed(sh.stream().Synchronize(context.Background()))
+}
+
+// wholePages is where the first whole page of a block in an expandable segment begins and the last one ends: there is none if
+// that is not later. Pages are counted from the start of the range.
+func (b *block) wholePages() (from, to device.Ptr) {
+	start, page := b.seg.ptr, b.seg.vm.page
+	return start.Add(roundUp(uint64(b.ptr-start), page)), start.Add(uint64(b.ptr.Add(b.size)-start) / page * page)
 }
 
 // unmap gives the pages from one address to another back, one by one: so it is known how far it came when the driver

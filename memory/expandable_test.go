@@ -238,7 +238,8 @@ func TestTrim_LeavesWhatIsNoFreePageAlone(t *testing.T) {
 		func() {
 			r.a.mu.Lock()
 			defer r.a.mu.Unlock()
-			require.NoError(t, r.a.trim(b))
+			_, err := r.a.trim(b, unlimited)
+			require.NoError(t, err)
 		}()
 		require.Empty(t, r.takeLog())
 		require.Equal(t, before, r.a.picture())

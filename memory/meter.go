@@ -66,6 +66,11 @@ func (a *Caching) heldFromDriver() (sum int64) {
 			}
 		}
 	}
+	for _, sh := range *a.shards.Load() {
+		if sh.steps != nil {
+			sum += int64(sh.steps.arena.mapped)
+		}
+	}
 	return sum
 }
 
@@ -74,6 +79,13 @@ func (a *Caching) eachHeld(f func(b *block, id oplabel.ID)) {
 	stacks := a.stacks.Load()
 	for _, seg := range a.segments {
 		for b := seg.head; b != nil; b = b.next {
+			if b.state == stateAllocated {
+				f(b, oplabel.ID(stacks.Tag(b.stack)))
+			}
+		}
+	}
+	for _, sh := range *a.shards.Load() {
+		for _, b := range sh.steps.live() {
 			if b.state == stateAllocated {
 				f(b, oplabel.ID(stacks.Tag(b.stack)))
 			}

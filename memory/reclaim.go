@@ -40,7 +40,7 @@ func (a *Caching) emptyCache(m journal.Site, went *releases) error {
 
 // releaseAll is EmptyCache under a.mu. The default pools come first, then the private pools that nobody uses any more.
 func (a *Caching) releaseAll() error {
-	errs := []error{a.syncEvents(), a.releasePool(nil)}
+	errs := []error{a.syncEvents(), a.trimArenas(), a.releasePool(nil)}
 	for _, p := range slices.Clone(a.pools) {
 		if p.uses == 0 {
 			errs = append(errs, a.releasePool(p))
@@ -59,7 +59,8 @@ func (a *Caching) releasePool(p *Pool) error {
 			errs = append(errs, err)
 		}
 		for _, b := range a.freeBlocks(p, k, (*block).expandable) {
-			errs = append(errs, a.trim(b))
+			_, err := a.trim(b, unlimited)
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

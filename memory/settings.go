@@ -18,14 +18,17 @@ const (
 	keyGC              = "garbage_collection_threshold"
 	keyRoundup         = "roundup_power2_divisions"
 	keyFraction        = "per_process_memory_fraction"
+	keyCompaction      = "expandable_segments_compaction"
 	keyReserve         = "expandable_segments_reserve"
 	keyRegisterThreads = "pinned_num_register_threads"
 	keyBackend         = "backend"
 
-	wantGC       = "set it in (0.0, 1.0)"
-	wantFraction = "set it in [0.0, 1.0]"
-	wantReserve  = "want a positive fraction of the device's memory, or a number of GiB such as 40G"
-	wantBackend  = "options are native and cudaMallocAsync"
+	wantGC         = "set it in (0.0, 1.0)"
+	wantFraction   = "set it in [0.0, 1.0]"
+	wantReserve    = "want a positive fraction of the device's memory, or a number of GiB such as 40G"
+	wantCompaction = "want a multiple of what is allocated, from 1 to 1000, such as 1.02"
+	maxCompaction  = 1000
+	wantBackend    = "options are native and cudaMallocAsync"
 )
 
 // configTable lists all keys of the text form, in the order in which String writes them.
@@ -45,6 +48,7 @@ var configTable = settings.Table[Config]{
 		{Key: keyRoundup, Parse: parseRoundup, Text: roundupText},
 		settings.Bool("expandable_segments", func(c *Config) *bool { return &c.ExpandableSegments }),
 		{Key: keyReserve, Parse: parseReserve, Text: reserveText},
+		{Key: keyCompaction, Parse: parseCompaction, Text: func(c *Config) string { return nonZeroFloat(c.Compaction) }},
 		settings.Bool("release_lock_on_cudamalloc", func(c *Config) *bool { return &c.ReleaseLockOnMalloc }, "release_lock_on_hipmalloc"),
 		settings.Bool("graph_capture_record_stream_reuse", func(c *Config) *bool { return &c.ReuseInCapture }),
 		{Key: keyFraction, Parse: parseFraction, Text: fractionText},
@@ -77,6 +81,15 @@ func parseGC(c *Config, value string) (want string) {
 		return wantGC
 	}
 	c.GarbageCollectionThreshold = f
+	return ""
+}
+
+func parseCompaction(c *Config, value string) (want string) {
+	f, ok := settings.ParseDecimal(value)
+	if !ok || !(f >= 1 && f <= maxCompaction) {
+		return wantCompaction
+	}
+	c.Compaction = f
 	return ""
 }
 

@@ -24,6 +24,8 @@ type shard struct {
 
 	unmapped [poolKinds][]*block // of expandable segments, by address
 
+	steps *steps // of the stream, if there is a plan
+
 	reader *block // where a reader of a segment goes on (pieces.go); nil if there is none
 }
 
@@ -178,6 +180,13 @@ func (sh *shard) complete(b *block) {
 	k := b.kind
 	sh.dropActive(b) // by its own size: before it grows
 	b.requested = 0
+	if b.entry != 0 {
+		sh.steps.ended(b)
+	}
+	if b.slot != nil {
+		sh.steps.vacate(b)
+		return
+	}
 
 	// The pieces merged in were inactive splits; the result is one, unless it is the whole segment. PyTorch counts the net.
 	count, bytes := sh.absorbFree(b)

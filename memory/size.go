@@ -35,6 +35,14 @@ func (k poolKind) String() string {
 	return "large"
 }
 
+// pool is where blocks of a size are. Where free pages move, small blocks leave no holes that would have to be kept from large ones.
+func (p *policy) pool(rounded uint64) poolKind {
+	if p.compaction != 0 && p.expandable {
+		return largePool
+	}
+	return poolFor(rounded)
+}
+
 func poolFor(rounded uint64) poolKind {
 	if rounded <= smallLimit {
 		return smallPool

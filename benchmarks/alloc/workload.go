@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/replay"
@@ -84,6 +85,7 @@ func recorded(file string) (workload, error) {
 	if err != nil {
 		return workload{}, err
 	}
+	p.Ops = slices.DeleteFunc(p.Ops, func(op replay.Op) bool { return op.Kind == trace.Mark })
 	for _, op := range p.Ops {
 		if op.Kind != trace.Alloc && op.Kind != trace.Free || op.Stream != 0 {
 			return workload{}, fmt.Errorf("trace %s has more than allocations and frees on one stream", file)

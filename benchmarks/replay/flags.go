@@ -14,12 +14,16 @@ import (
 	"github.com/cistern-ml/cistern/internal/command"
 )
 
+// compaction is the setting of -allocator compact and planned, unless -conf has another.
+const compaction = 1.02
+
 // options are the flags.
 type options struct {
 	trace, conf, plot, expect, all string
 	capacity                       uint64   // 0 if not given
 	fraction                       *float64 // nil if not given; the allocator checks its range
 	direct                         bool     // without a cache
+	compact, planned               bool
 	device                         device.Kind
 	json                           bool
 	given                          map[string]bool // by flag name
@@ -32,7 +36,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Func("capacity", "`bytes` of the device, such as 80GiB (80GiB; with -device host the machine's memory)", o.setCapacity)
 	f.StringVar(&o.conf, "conf", "", "allocator `settings` in PyTorch's form, \"key:value,...\"")
 	f.Func("fraction", "`fraction` of the device's memory that the allocator may reserve, from 0 to 1", o.setFraction)
-	f.Func("allocator", "`caching`, which is the default, or naive: a driver call for each request", o.setAllocator)
+	f.Func("allocator", "`caching`, which is the default; compact: with pages that move; planned: that, and a plan whose steps begin at the marks; naive: a driver call for each request", o.setAllocator)
 	f.Func("device", "`sim`, which is the default, or host: real memory, of which nobody touches a byte", o.setDevice)
 	f.BoolVar(&o.json, "json", false, "write one JSON object with the keys of an expected file")
 	command.OutputVar(f, &o.plot, "plot", "draw allocated and reserved memory over time into this `file`, .png or .svg")
@@ -92,10 +96,13 @@ func (o *options) setFraction(text string) error {
 }
 
 func (o *options) setAllocator(text string) error {
-	if text != "caching" && text != "naive" {
-		return errors.New("want caching or naive")
+	switch text {
+	case "caching", "naive", "compact", "planned":
+	default:
+		return errors.New("want caching, compact, planned or naive")
 	}
-	o.direct = text == "naive"
+	o.direct, o.planned = text == "naive", text == "planned"
+	o.compact = o.planned || text == "compact"
 	return nil
 }
 

@@ -14,6 +14,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,6 +53,10 @@ func (o *options) replayOne(stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.compact {
+		config.ExpandableSegments, config.Compaction = true, cmp.Or(config.Compaction, compaction)
+		o.conf = config.String()
+	}
 	t, err := trace.Open(o.trace)
 	if err != nil {
 		return err
@@ -73,7 +78,7 @@ func (o *options) replayOne(stdout io.Writer) error {
 // measure replays t for its numbers, and if there is to be a plot for that, and once more for the time.
 func (o *options) measure(t *trace.Trace, config memory.Config) (*replay.Result, error) {
 	ro := replay.Options{Capacity: o.capacity, Config: config, Fraction: o.fraction, Device: o.device,
-		Direct: o.direct}
+		Direct: o.direct, Planned: o.planned}
 	if ro.Capacity == 0 && ro.Device == device.Sim {
 		ro.Capacity = 80 * device.GiB
 	}
@@ -90,7 +95,11 @@ func (o *options) measure(t *trace.Trace, config memory.Config) (*replay.Result,
 			return nil, err
 		}
 	}
-	r.NsPerPair, err = replay.Time(t, ro)
+	var steady float64
+	r.NsPerPair, steady, err = replay.Time(t, ro)
+	if r.Steady != nil {
+		r.Steady.NsPerPair = steady
+	}
 	return r, err
 }
 

@@ -115,18 +115,18 @@ func TestRun_ReplaysOnTheHost(t *testing.T) {
 
 func TestRun_ReportsWrongFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"-trace or -all is missing":                      {},
-		"provided but not defined: -what":                {"-what"},
-		`unexpected argument "more"`:                     {"-trace", "x", "more"},
-		`"12MX" is not a number of bytes`:                {"-trace", "x", "-capacity", "12MX"},
-		"-capacity: must be more than 0":                 {"-trace", "x", "-capacity", "0"},
-		"-fraction: want a number from 0 to 1":           {"-trace", "x", "-fraction", "half"},
-		"-allocator: want caching or naive":              {"-trace", "x", "-allocator", "none"},
-		"-device: want sim or host":                      {"-trace", "x", "-device", "cuda"},
-		"-plot p.gif: the name must end in":              {"-trace", "x", "-plot", "p.gif"},
-		"-all takes no other flags":                      {"-all", testdata, "-json"},
-		"flag needs an argument: -conf":                  {"-trace", "x", "-conf"},
-		`invalid boolean value "maybe" for -json: parse`: {"-trace", "x", "-json=maybe"},
+		"-trace or -all is missing":                           {},
+		"provided but not defined: -what":                     {"-what"},
+		`unexpected argument "more"`:                          {"-trace", "x", "more"},
+		`"12MX" is not a number of bytes`:                     {"-trace", "x", "-capacity", "12MX"},
+		"-capacity: must be more than 0":                      {"-trace", "x", "-capacity", "0"},
+		"-fraction: want a number from 0 to 1":                {"-trace", "x", "-fraction", "half"},
+		"-allocator: want caching, compact, planned or naive": {"-trace", "x", "-allocator", "none"},
+		"-device: want sim or host":                           {"-trace", "x", "-device", "cuda"},
+		"-plot p.gif: the name must end in":                   {"-trace", "x", "-plot", "p.gif"},
+		"-all takes no other flags":                           {"-all", testdata, "-json"},
+		"flag needs an argument: -conf":                       {"-trace", "x", "-conf"},
+		`invalid boolean value "maybe" for -json: parse`:      {"-trace", "x", "-json=maybe"},
 	} {
 		code, out, errOut := call(args...)
 		require.Equal(t, 2, code, want)

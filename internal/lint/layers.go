@@ -41,8 +41,9 @@ var layers = []layer{
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
 	{packages: "device/dtype"}, // element types: below everything
 
-	{packages: "memory", may: with(leaves, "device", "memory/internal/..."), tests: underMemory},
+	{packages: "memory", may: with(leaves, "device", "memory/plan", "memory/internal/..."), tests: underMemory},
 	{packages: "memory/...", may: with(leaves, "own", "device", "memory", "memory/pinned", "memory/internal/..."), tests: underMemory},
+	{packages: "memory/plan", tests: []string{"internal/trace", "internal/fulltests"}}, // arithmetic: of this module it needs nothing
 	{packages: "memory/internal/...", may: with(leaves, "own", "device", "memory/internal/..."), tests: underMemory},
 
 	{packages: "kernels/op", may: []string{"device", "device/dtype"}, tests: []string{"device/..."}},

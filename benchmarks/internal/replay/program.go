@@ -16,6 +16,7 @@ type Program struct {
 	Slots   int      // an array of so many blocks holds all that are alive
 	Streams []uint64 // the trace's numbers of the streams; operations have indices into it
 	Pairs   int      // allocations, each with its free
+	Steady  int      // those from the mark on where the steady state begins; see Steady
 }
 
 // Op is one operation.
@@ -48,14 +49,18 @@ type compiler struct {
 	streams map[uint64]uint16
 	slot    []int32 // by id; -1 once freed
 	spare   []int32
+	marks   int
 }
 
 func (c *compiler) add(e trace.Event) error {
 	op := Op{Kind: e.Kind, Bytes: e.Bytes}
 	switch e.Kind {
 	case trace.Mark:
-		return nil
+		c.marks++
 	case trace.Alloc:
+		if c.marks >= steadyMark {
+			c.program.Steady++
+		}
 		c.slot[e.ID] = c.takeSlot()
 		op.Slot = c.slot[e.ID]
 	case trace.Free:
@@ -100,40 +105,50 @@ func (c *compiler) stream(number uint64) (uint16, error) {
 
 // Time runs t twice on one device and returns the nanoseconds of the second, warm pass divided by its allocations. Nothing
 // is sampled, hashed or logged, and the trace is read from a Program.
-func Time(t *trace.Trace, o Options) (nsPerPair float64, err error) {
+func Time(t *trace.Trace, o Options) (nsPerPair, steady float64, err error) {
 	program, err := Compile(t)
 	if err != nil || program.Pairs == 0 {
-		return 0, err
+		return 0, 0, err
 	}
 	m, err := o.open(&books{quiet: true})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
 	a, err := o.allocator(m)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	streams := make([]device.Stream, len(program.Streams))
 	for i, number := range program.Streams {
 		if streams[i], err = m.stream(number); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	blocks := make([]memory.Block, program.Slots)
-	if err := program.run(a, m, streams, blocks); err != nil {
-		return 0, err
+	plan, err := o.plan(a)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := program.run(a, plan, m, streams, blocks, func() {}); err != nil {
+		return 0, 0, err
 	}
 	start := time.Now()
-	if err := program.run(a, m, streams, blocks); err != nil {
-		return 0, err
+	var since time.Time // of the steady state
+	if err := program.run(a, plan, m, streams, blocks, func() { since = time.Now() }); err != nil {
+		return 0, 0, err
 	}
-	return float64(time.Since(start).Nanoseconds()) / float64(program.Pairs), nil
+	now := time.Now()
+	if program.Steady > 0 {
+		steady = float64(now.Sub(since).Nanoseconds()) / float64(program.Steady)
+	}
+	return float64(now.Sub(start).Nanoseconds()) / float64(program.Pairs), steady, nil
 }
 
-// run plays the program once. An allocation without memory leaves its slot empty, and an empty slot may be freed.
-func (p *Program) run(a memory.Allocator, m machine, streams []device.Stream, blocks []memory.Block) (err error) {
+// run plays the program once; marks begin the steps of a plan, if there is one, and steady is called at that with which the steady state begins. An allocation without memory leaves its slot empty, and an empty slot may be freed.
+func (p *Program) run(a memory.Allocator, plan *memory.Plan, m machine, streams []device.Stream, blocks []memory.Block, steady func()) (err error) {
+	marks := 0
 	for i := range p.Ops {
 		op := &p.Ops[i]
 		switch op.Kind {
@@ -150,6 +165,13 @@ func (p *Program) run(a memory.Allocator, m machine, streams []device.Stream, bl
 			err = m.complete(p.Streams[op.Stream])
 		case trace.Empty:
 			err = a.EmptyCache()
+		case trace.Mark:
+			if marks++; marks == steadyMark {
+				steady()
+			}
+			if plan != nil {
+				err = plan.Step()
+			}
 		}
 		if err != nil {
 			return err

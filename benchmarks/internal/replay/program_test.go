@@ -14,6 +14,7 @@ func TestCompile_UsesSlotsAgainAndFreesWhatIsLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &Program{
 		Ops: []Op{
+			{Kind: trace.Mark},
 			{Kind: trace.Alloc, Bytes: 10, Slot: 0, Stream: 0},
 			{Kind: trace.Alloc, Bytes: 20, Slot: 1, Stream: 1},
 			{Kind: trace.Record, Slot: 1, Stream: 2},
@@ -36,7 +37,7 @@ func TestCompile_NeedsAsManySlotsAsBlocksAlive(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.LivePeak, p.Slots)
 	require.Equal(t, r.Allocs, p.Pairs)
-	require.Len(t, p.Ops, r.Events)
+	require.Equal(t, r.Events+len(r.Marks)-1, len(p.Ops)) // the last of the marks is the end
 }
 
 func TestCompile_RefusesMoreStreamsThanItCanNumber(t *testing.T) {
@@ -51,16 +52,18 @@ func TestCompile_RefusesMoreStreamsThanItCanNumber(t *testing.T) {
 func TestTime_GivesATimeForEveryKindOfReplay(t *testing.T) {
 	for _, o := range []Options{
 		{Capacity: capacity}, {Capacity: capacity, Direct: true}, {Capacity: capacity, Device: device.Host},
-		{Capacity: 64 * device.MiB, Config: config(t, "expandable_segments:True")},
+		{Capacity: capacity, Planned: true}, {Capacity: 64 * device.MiB, Config: config(t, "expandable_segments:True")},
 	} {
-		ns, err := Time(testTrace(t, "gpt_prefetch"), o)
+		ns, steady, err := Time(testTrace(t, "gpt_prefetch"), o)
 		require.NoError(t, err)
 		require.Positive(t, ns)
+		require.Positive(t, steady)
 	}
 }
 
 func TestTime_OfATraceWithoutAllocationsIsZero(t *testing.T) {
-	ns, err := Time(parse(t, "m nothing\ne\n"), Options{Capacity: capacity})
+	ns, steady, err := Time(parse(t, "m nothing\ne\n"), Options{Capacity: capacity})
 	require.NoError(t, err)
 	require.Zero(t, ns)
+	require.Zero(t, steady)
 }

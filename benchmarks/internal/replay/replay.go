@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"time"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/trace"
@@ -16,6 +17,7 @@ type Options struct {
 	Capacity uint64        // bytes of the device; on the host, 0 means the machine's memory
 	Config   memory.Config // settings of the caching allocator
 	Fraction *float64      // memory fraction; nil is what Config says
+	Planned  bool          // with a plan that learns: each mark begins a step
 	Direct   bool          // a driver call for each request instead of the caching allocator
 	Device   device.Kind   // Sim, which is also 0, or Host: real memory, of which nobody touches a byte
 
@@ -39,6 +41,14 @@ func (o Options) allocator(m machine) (memory.Allocator, error) {
 	return a, nil
 }
 
+// plan gives an allocator its plan, if the options ask for one.
+func (o Options) plan(a memory.Allocator) (*memory.Plan, error) {
+	if c, ok := a.(*memory.Caching); ok && o.Planned {
+		return c.NewPlan(memory.PlanWait(time.Minute)) // a trace takes no time between its requests
+	}
+	return nil, nil
+}
+
 // sampleEvery is how many events lie between two samples of the series.
 const sampleEvery = 1000
 
@@ -52,6 +62,8 @@ type player struct {
 	live      int
 	placement hash.Hash64
 	result    *Result
+	plan      *memory.Plan // nil if there is none
+	steady    *steadyWatch // nil before the mark that it begins at
 }
 
 // Run replays t on a new device. Requests that find no memory are part of the result; any other failure of the allocator or
@@ -75,6 +87,9 @@ func (o Options) runOn(m machine, t *trace.Trace) (r *Result, err error) {
 		machine: m, alloc: a, placement: fnv.New64a(), result: newResult(t, o),
 		blocks: make([]memory.Block, t.Allocs), sizes: make([]uint64, t.Allocs), alive: make([]bool, t.Allocs),
 	}
+	if p.plan, err = o.plan(a); err != nil {
+		return nil, errors.Join(err, p.end())
+	}
 	if err := p.playAll(t, o); err != nil {
 		return nil, errors.Join(err, p.end())
 	}
@@ -88,11 +103,14 @@ func (p *player) playAll(t *trace.Trace, o Options) error {
 	r := p.result
 	for _, e := range t.Events {
 		if e.Kind == trace.Mark {
-			r.Marks = append(r.Marks, p.sample(e.Label))
+			if err := p.mark(e); err != nil {
+				return &trace.Error{Name: t.Name, Line: e.Line, What: fmt.Sprintf("%q: %v", e, err), Err: err}
+			}
 			continue
 		}
 		err := p.play(e)
 		r.Events++
+		p.steady.look(p.alloc)
 		if err == nil && o.After != nil {
 			err = o.After(p.alloc, r.Events)
 		}
@@ -182,6 +200,7 @@ func hex(h hash.Hash64) string { return fmt.Sprintf("%016x", h.Sum64()) }
 func (p *player) finish() error {
 	r := p.result
 	r.Stats = p.alloc.Stats()
+	r.Steady = p.steady.result(p)
 	if peak := r.Stats.AllocatedBytes.All.Peak; peak > 0 {
 		r.PeakFragmentation = float64(r.Stats.ReservedBytes.All.Peak) / float64(peak)
 	}

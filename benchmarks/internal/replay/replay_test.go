@@ -159,7 +159,7 @@ func TestRun_OnTheHostTakesTheMachinesMemoryAsCapacity(t *testing.T) {
 func TestRun_RefusesOtherDevices(t *testing.T) {
 	_, err := Run(parse(t, "e\n"), Options{Device: device.CUDA})
 	require.EqualError(t, err, "no replay on cuda devices")
-	_, err = Time(parse(t, "a 0 1 0\n"), Options{Device: device.CUDA})
+	_, _, err = Time(parse(t, "a 0 1 0\n"), Options{Device: device.CUDA})
 	require.Error(t, err)
 }
 
@@ -215,7 +215,7 @@ func TestRun_RefusesWrongSettings(t *testing.T) {
 	var wrong *memory.ConfigError
 	_, err := Run(parse(t, "e\n"), Options{Capacity: capacity, Fraction: &fraction})
 	require.ErrorAs(t, err, &wrong)
-	_, err = Time(parse(t, "a 0 1 0\n"), Options{Capacity: capacity, Fraction: &fraction})
+	_, _, err = Time(parse(t, "a 0 1 0\n"), Options{Capacity: capacity, Fraction: &fraction})
 	require.ErrorAs(t, err, &wrong)
 }
 

@@ -34,6 +34,8 @@ type Result struct {
 	Series    []Sample     `json:"-"`    // after each 1,000 events
 	Marks     []Sample     `json:"-"`    // at each mark and at the end
 
+	Steady *Steady `json:"steady,omitempty"` // nil for traces with fewer marks
+
 	PeakFragmentation float64 `json:"peak_fragmentation"` // peak reserved / peak allocated
 	NsPerPair         float64 `json:"ns_per_pair"`        // as Time returns it; 0 if it was not asked
 }

@@ -1,0 +1,281 @@
+package memory
+
+import (
+	"errors"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/internal/journal"
+)
+
+// arena is the memory of a stream's plan: one range of addresses, with pages from its beginning on, as far as the plan has come. Without virtual
+// memory it is a segment. It is in no pool and not among Caching.segments: its blocks are where the plan says, not one behind the other.
+type arena struct {
+	seg    *segment // nil until there is a plan
+	mapped uint64   // bytes from its beginning that have memory
+}
+
+// makeArena sees to it that the arena of a shard has addresses for size bytes. Without virtual memory it takes the memory, too. It
+// reports whether it has them. Caller holds a.mu and no shard.
+func (a *Caching) makeArena(sh *shard, size uint64) (bool, error) {
+	st := sh.steps
+	if seg := st.arena.seg; seg != nil && size <= seg.size {
+		return true, nil
+	}
+	sh.mu.Lock()
+	free := st.inUse() == 0
+	sh.mu.Unlock()
+	if !free {
+		return false, nil
+	}
+	if err := a.dropArena(sh); err != nil {
+		return false, err
+	}
+	p := a.policy.Load()
+	seg := &segment{shard: sh, kind: largePool, reg: a.registrations}
+	var err error
+	if d, ok := a.driver.(VirtualDriver); ok && d.Granularity() != 0 && !sh.hasSource() {
+		seg.vm = &virtualRange{driver: d, page: roundUp(smallSegment, d.Granularity())}
+		info, failed := d.MemInfo()
+		if failed != nil {
+			return false, failed
+		}
+		seg.size = roundUp(max(p.reserve.of(info.Total), size), seg.vm.page)
+		seg.ptr, err = d.Reserve(seg.size)
+	} else if seg.size = roundUp(size, largeRounding); a.mayReserve(seg.size) {
+		seg.ptr, err = a.driver.Malloc(seg.size)
+	} else {
+		return false, nil
+	}
+	if errors.Is(err, device.ErrOutOfMemory) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	a.registrations++
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	st.arena.seg = seg
+	if seg.vm == nil {
+		a.dev.NumDeviceAlloc++
+		a.bookArena(sh, 0, seg.size, journal.SegmentAlloc)
+	}
+	return true, nil
+}
+
+// mayReserve reports whether so many bytes more are within the limit. Caller holds a.mu.
+func (a *Caching) mayReserve(bytes uint64) bool {
+	return uint64(a.dev.ReservedBytes.All.Current)+a.underway+bytes <= a.limit.Load()
+}
+
+// bookArena changes how much memory an arena has. Caller holds a.mu and the shard.
+func (a *Caching) bookArena(sh *shard, from, to uint64, act journal.Action) {
+	ar := &sh.steps.arena
+	ar.mapped = to
+	a.countReserved(sh, largePool, int64(to)-int64(from))
+	at, bytes := from, to-from
+	if to < from {
+		at, bytes = to, from-to
+	}
+	sh.noteSegment(act, ar.seg, ar.seg.ptr.Add(at), bytes, a.behalf)
+}
+
+// extendArena puts memory behind the first end bytes of an arena, if it can be had. What the step before had of the caches goes first: the plan is in
+// its place. No lock is held.
+func (a *Caching) extendArena(sh *shard, end uint64) error {
+	site := a.allocSite()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.behalf = site
+	ar := &sh.steps.arena
+	if ar.seg == nil || ar.seg.vm == nil || a.closed.Load() || a.inCapture() {
+		return nil
+	}
+	sh.mu.Lock()
+	mapped := ar.mapped
+	sh.mu.Unlock()
+	if end = roundUp(end, ar.seg.vm.page); end <= mapped {
+		return nil
+	}
+	need := end - mapped
+	if err := a.makeRoom(sh, need, mapped == 0); err != nil {
+		return err
+	}
+	if !a.mayReserve(need) {
+		return nil
+	}
+	// The shard need not be locked for the call: nobody has these addresses.
+	err := ar.seg.vm.driver.Map(ar.seg.ptr.Add(mapped), need, ar.seg.vm.page)
+	if errors.Is(err, device.ErrOutOfMemory) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	a.dev.NumDeviceAlloc++
+	a.bookArena(sh, mapped, end, journal.SegmentMap)
+	return nil
+}
+
+// makeRoom gives what is cached back for an arena that grows: with compaction just what is above the bound, else everything, when it begins.
+// Caller holds a.mu and no shard.
+func (a *Caching) makeRoom(sh *shard, need uint64, begins bool) error {
+	p := a.policy.Load()
+	if p.compaction == 0 || !p.expandable {
+		if !begins && a.mayReserve(need) {
+			return nil
+		}
+		return errors.Join(a.syncEvents(), a.releasePool(nil))
+	}
+	excess := a.above(p, need, 0)
+	for _, b := range a.donors(nil, sh) {
+		if excess == 0 {
+			return nil
+		}
+		got, err := a.trim(b, roundUp(excess, b.seg.vm.page))
+		if err != nil {
+			return err
+		}
+		excess -= min(got, excess)
+	}
+	return nil
+}
+
+// trimArenas gives the memory behind the last planned block in use back, in all arenas. Caller holds a.mu and no shard.
+func (a *Caching) trimArenas() error {
+	var errs []error
+	for _, sh := range *a.shards.Load() {
+		if sh.steps != nil {
+			sh.mu.Lock()
+			sh.steps.takeBack()
+			sh.mu.Unlock()
+			_, err := a.trimArena(sh, unlimited)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// trimArena is trim for an arena: from its end, most bytes and no more. Caller holds a.mu and no shard.
+func (a *Caching) trimArena(sh *shard, most uint64) (uint64, error) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	ar := &sh.steps.arena
+	if ar.mapped == 0 || ar.seg.vm == nil || a.inCapture() {
+		return 0, nil
+	}
+	page := ar.seg.vm.page
+	keep := roundUp(sh.steps.inUse(), page)
+	if over := ar.mapped - keep; over > most {
+		keep = ar.mapped - most/page*page
+	}
+	if keep == ar.mapped {
+		return 0, nil
+	}
+	if err := a.waitFor(sh); err != nil {
+		return 0, err
+	}
+	// From the end: what is unmapped when the driver refuses one is still the last.
+	var failed error
+	now := ar.mapped
+	for now > keep && failed == nil {
+		if failed = ar.seg.vm.driver.Unmap(ar.seg.ptr.Add(now-page), page); failed == nil {
+			now -= page
+		}
+	}
+	gone := ar.mapped - now
+	if gone != 0 {
+		a.dev.NumDeviceFree++
+		a.bookArena(sh, ar.mapped, now, journal.SegmentUnmap)
+	}
+	return gone, failed
+}
+
+// surrenderArena gives an arena back whatever it is used for. Caller holds a.mu and no shard.
+func (a *Caching) surrenderArena(sh *shard) error {
+	st := sh.steps
+	if st == nil {
+		return nil
+	}
+	sh.mu.Lock()
+	for _, b := range st.live() {
+		if sh.log.On() && b.state == stateAllocated {
+			sh.noteFree(b, a.behalf, true)
+		}
+		if b.state == stateAllocated {
+			sh.release(b)
+		}
+		sh.dropActive(b)
+		b.state, b.requested, b.entry, b.events = stateVacant, 0, 0, 0
+		b.slot.left = false
+	}
+	st.left, st.program, st.programs = nil, nil, nil
+	sh.mu.Unlock()
+	return a.dropArena(sh)
+}
+
+// dropArena gives an arena back in which no block is in use. Caller holds a.mu and no shard.
+func (a *Caching) dropArena(sh *shard) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	ar := &sh.steps.arena
+	mapped, seg := ar.mapped, ar.seg
+	if seg == nil {
+		return nil
+	}
+	var errs []error
+	if seg.vm == nil {
+		a.bookArena(sh, mapped, 0, journal.SegmentFree)
+		errs = append(errs, a.driver.Free(seg.ptr))
+	} else {
+		if mapped != 0 {
+			_, err := seg.vm.unmap(seg.ptr, seg.ptr.Add(mapped))
+			errs = append(errs, err)
+			a.bookArena(sh, mapped, 0, journal.SegmentUnmap)
+		}
+		errs = append(errs, seg.vm.driver.Unreserve(seg.ptr))
+	}
+	if mapped != 0 {
+		a.dev.NumDeviceFree++
+	}
+	*ar = arena{}
+	return errors.Join(errs...)
+}
+
+// layout copies the arena as a segment: the planned blocks that are in use, and what lies between them. It is not ok if there is no memory. Caller
+// holds the shard.
+func (st *steps) layout() (l segmentLayout, ok bool) {
+	if st == nil || st.arena.mapped == 0 {
+		return l, false
+	}
+	seg := st.arena.seg
+	l = segmentLayout{number: seg.reg, ptr: seg.ptr, size: seg.size, kind: seg.kind, expandable: seg.vm != nil, stream: st.sh.id()}
+	l.blocks = st.pieces(seg.ptr, st.arena.mapped)
+	if rest := seg.size - st.arena.mapped; rest != 0 {
+		l.blocks = append(l.blocks, blockLayout{ptr: seg.ptr.Add(st.arena.mapped), size: rest, state: stateUnmapped})
+	}
+	return l, true
+}
+
+// pieces are the planned blocks in use at so many addresses, and what is free between them.
+func (st *steps) pieces(at device.Ptr, size uint64) (list []blockLayout) {
+	end := at.Add(size)
+	free := func(to device.Ptr) {
+		if at < to {
+			list = append(list, blockLayout{ptr: at, size: uint64(to - at), state: stateCached})
+		}
+	}
+	for _, b := range st.live() {
+		if b.ptr < at || b.ptr >= end {
+			continue
+		}
+		free(b.ptr)
+		list = append(list, blockLayout{ptr: b.ptr, size: b.size, requested: b.requested, state: b.state, events: b.events,
+			stack: b.stack, generation: b.generation})
+		at = b.ptr.Add(b.size)
+	}
+	free(end)
+	return list
+}

@@ -1,0 +1,159 @@
+package memory
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Compaction (setting expandable_segments_compaction) moves pages. A program whose requests change leaves free memory all over its
+// expandable segments, none of it long enough for the next request, and more is mapped at the end. With virtual memory nothing has
+// to be copied to bring it together: the whole pages inside free blocks go from there to the end, and only what shares a page with
+// a block in use is lost.
+//
+//	| held | free ......... | held | free ...... | held | unmapped ....      a request larger than both
+//	| held | f | unmapped | f | held | unmapped | f | held | free ........... | unmapped ....
+//
+// Driver calls are dear, a page at a time, and unmapping waits for the work on the stream that had the memory. So pages are taken from
+// the driver as long as the reserved bytes stay within a multiple of the most that was allocated: a program that repeats itself
+// reaches a layout that serves it without a call, and one that does not pays for it in time, not in memory.
+
+// compact is for a request that expand is about to take pages for, beyond the bound. It waits for the events of freed blocks, one of
+// which may serve the request: then it returns that block, in no index. Else it gives whole free pages to the driver in place of those
+// that expand takes. Caller holds a.mu and no shard.
+func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
+	if r.policy.compaction == 0 || a.inCapture() || a.excess(d, r) == 0 {
+		return nil, nil
+	}
+	if a.pendingWork.Load() != 0 {
+		if err := a.syncEvents(); err != nil {
+			return nil, err
+		}
+		if b := r.search(); b != nil {
+			return b, nil
+		}
+	}
+	excess := a.excess(d, r)
+	grown, _ := a.growth(d, r)
+	if excess > 0 {
+		got, err := a.trimIdleArenas(excess)
+		if err != nil {
+			return nil, err
+		}
+		excess -= min(got, excess)
+	}
+	for _, b := range a.donors(grown, r.shard) {
+		if excess == 0 {
+			break
+		}
+		got, err := a.trim(b, roundUp(excess, b.seg.vm.page))
+		if err != nil {
+			return nil, err
+		}
+		excess -= min(got, excess)
+	}
+	return nil, nil
+}
+
+// excess is how many of the bytes that r is about to take from the driver are above the bound: a multiple of the most that was allocated at
+// once, r included. Caller holds a.mu and no shard.
+func (a *Caching) excess(d VirtualDriver, r *request) uint64 {
+	_, need := a.growth(d, r)
+	return a.above(r.policy, need, r.size)
+}
+
+// above is excess for need bytes that are taken for blocks of size bytes.
+func (a *Caching) above(p *policy, need, size uint64) uint64 {
+	reserved := uint64(a.dev.ReservedBytes.All.Current) + a.underway + need
+	most := max(a.allocatedPeak(), a.allocatedBytes()+size)
+	bound := uint64(float64(most) * p.compaction)
+	if reserved <= bound {
+		return 0
+	}
+	return min(need, reserved-bound)
+}
+
+// allocatedBytes is what is in use in all shards. Caller holds a.mu and no shard.
+func (a *Caching) allocatedBytes() uint64 {
+	sum := int64(0)
+	for _, sh := range *a.shards.Load() {
+		sh.mu.Lock()
+		for k := range poolKinds {
+			sum += sh.tally.pool[k].current[hotAllocatedBytes]
+		}
+		sh.mu.Unlock()
+	}
+	return uint64(sum)
+}
+
+// growth is the block that expand will map pages behind, nil for a new range, and how many bytes of pages those are. Caller holds
+// a.mu and no shard.
+func (a *Caching) growth(d VirtualDriver, r *request) (b *block, bytes uint64) {
+	sh := r.shard
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	first := sh.findExpandable(r.kind, r.size)
+	if first == nil {
+		return nil, roundUp(r.size, r.policy.page(r.kind, d))
+	}
+	have := uint64(0)
+	for n := first; have < r.size; have, n = have+n.size, n.next {
+		if n.state == stateUnmapped {
+			bytes += min(roundUp(min(n.size, r.size-have), n.seg.vm.page), n.size)
+		}
+	}
+	return first, bytes
+}
+
+// donors are the free blocks with whole pages that a shard may have, in the order in which they lose them: of its own stream first, whose work need
+// not end for the others; small ones first, which serve the fewest requests. The one that expand grows is not among them.
+func (a *Caching) donors(grown *block, of *shard) []*block {
+	type donor struct {
+		b    *block
+		own  bool
+		size uint64
+	}
+	var found []donor
+	for k := range poolKinds {
+		a.eachFree(of.pool, k, func(b *block) {
+			if b.seg.vm == nil || b == grown {
+				return
+			}
+			if from, to := b.wholePages(); from < to {
+				found = append(found, donor{b, b.shard == of, b.size})
+			}
+		})
+	}
+	slices.SortStableFunc(found, func(x, y donor) int {
+		if x.own != y.own {
+			if x.own {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(x.size, y.size)
+	})
+	blocks := make([]*block, len(found))
+	for i, x := range found {
+		blocks[i] = x.b
+	}
+	return blocks
+}
+
+// trimIdleArenas takes pages from the arenas of plans that the present step does not follow. Caller holds a.mu and no shard.
+func (a *Caching) trimIdleArenas(most uint64) (got uint64, err error) {
+	for _, sh := range *a.shards.Load() {
+		if sh.steps == nil {
+			continue
+		}
+		sh.mu.Lock()
+		idle := sh.steps.missed > sh.steps.served
+		sh.mu.Unlock()
+		if idle && got < most {
+			n, err := a.trimArena(sh, roundUp(most-got, smallSegment))
+			if got += n; err != nil {
+				return got, err
+			}
+		}
+	}
+	return got, nil
+}

@@ -1,0 +1,487 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cistern-ml/cistern/memory/internal/text"
+	"github.com/cistern-ml/cistern/memory/plan"
+)
+
+// Plan learns the steps of a program and gives the blocks of later steps fixed places in one arena. Training steps repeat: the
+// same requests, in the same order, freed at the same points. With all lifetimes of a step known, its blocks can be placed so
+// that hardly a byte is wasted, and an allocation is a comparison with the size that is expected.
+//
+// A step runs from one call of Step to the next. Requests that the plan does not expect, and those whose place is taken, because a
+// block lives longer than it did, are served by the caching allocator at once; blocks that outlive a step always are. Nothing
+// depends on the program keeping to what was learned.
+type Plan struct {
+	a    *Caching
+	wait time.Duration
+}
+
+// PlanOption changes what NewPlan makes.
+type PlanOption func(*Plan)
+
+// PlanWait is how long a step may wait for the placement of what was learned, instead of 50 ms.
+func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = d } }
+
+// PlanStats says how a plan does. All are sums over all steps and streams, but for those that say what is now.
+type PlanStats struct {
+	Steps    int    // that were begun
+	Served   uint64 // requests that were given the place of the plan
+	Outside  uint64 // expected ones whose blocks outlive the step, served by the caching allocator
+	Missed   uint64 // requests that were not expected
+	Refused  uint64 // expected ones whose place was taken, or had no memory
+	Programs int    // different steps that are known now
+	Placed   int    // placements that were computed
+	Arena    uint64 // bytes of memory that the arenas have now
+	Bound    uint64 // the least that the present programs need, in bytes: what is alive at once
+	Size     uint64 // what the present programs take, in bytes
+}
+
+// Deviations are the requests that did not go by the plan.
+func (s PlanStats) Deviations() uint64 { return s.Missed + s.Refused }
+
+// NewPlan makes the allocator learn from the next call of Step on. An allocator has one plan at a time; a second one is an
+// *ArgumentError until the first is closed.
+func (a *Caching) NewPlan(opts ...PlanOption) (*Plan, error) {
+	if a.absent() {
+		return nil, argumentErr("NewPlan", text.NilAllocator)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.plan != nil {
+		return nil, argumentErr("NewPlan", "the allocator has a plan; close it first")
+	}
+	a.spoil()
+	a.plan = &Plan{a: a, wait: stepWait}
+	for _, o := range opts {
+		if o != nil {
+			o(a.plan)
+		}
+	}
+	a.peaks.mu.Lock() // so that no shard is added
+	defer a.peaks.mu.Unlock()
+	for _, sh := range *a.shards.Load() {
+		if sh.pool == nil {
+			sh.mu.Lock()
+			if sh.steps == nil {
+				sh.steps = newSteps(sh)
+			}
+			sh.steps.stopped = false
+			sh.mu.Unlock()
+		}
+	}
+	return a.plan, nil
+}
+
+// absent reports whether there is no plan: a nil pointer, a zero value, or one that was closed.
+func (p *Plan) absent() bool { return p == nil || p.a.absent() }
+
+// How much a plan may take: for a step to begin, and in the background.
+const (
+	stepWait    = 50 * time.Millisecond
+	placeBudget = 2 * time.Second
+	mostKnown   = 16  // programs of a stream
+	mostSeen    = 64  // steps of a stream that are remembered without being planned
+	firstPart   = 256 // of what a step needs, a request is for before it begins
+	mostNew     = 6   // programs of a stream that no step has followed yet
+	recentSteps = 16  // an arena is as large as the programs of so many steps need
+)
+
+// Step ends a step and begins the next. The first request of the step waits at most 50 ms for the placement of what was learned; a longer one is in force from
+// a later step on. An error is one of the driver, when the step that ends began. Blocks in use stay valid, and what other goroutines do meanwhile belongs to either step.
+func (p *Plan) Step() error {
+	if p.absent() {
+		return argumentErr("Step", "no plan")
+	}
+	a := p.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.plan != p {
+		return argumentErr("Step", "the plan is closed")
+	}
+	a.behalf = a.freeSite()
+	var errs []error
+	for _, sh := range *a.shards.Load() {
+		if sh.pool != nil {
+			continue
+		}
+		sh.mu.Lock()
+		idle := sh.steps.end()
+		errs = append(errs, sh.steps.failed)
+		sh.steps.failed = nil
+		sh.mu.Unlock()
+		errs = append(errs, a.shrinkArena(sh, idle))
+	}
+	return errors.Join(errs...)
+}
+
+// Wait waits for the placements that are being computed, until ctx ends. They are in force from the next call of Step on.
+func (p *Plan) Wait(ctx context.Context) error {
+	if p.absent() {
+		return nil
+	}
+	for _, pl := range p.placements() {
+		select {
+		case <-pl.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// placements are those that are being computed.
+func (p *Plan) placements() (list []*placement) {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	for _, sh := range *p.a.shards.Load() {
+		sh.mu.Lock()
+		if sh.steps != nil {
+			for _, q := range sh.steps.programs {
+				if q.placed != nil {
+					list = append(list, q.placed)
+				}
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return list
+}
+
+// begin puts in force what was learned, at the first request of a step that is not very small: by then the program has given back what
+// it keeps from one step to the next, such as gradients, which it may do after it has made a batch. No lock is held.
+func (a *Caching) begin(sh *shard, size uint64) error {
+	site := a.allocSite()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.plan == nil || a.closed.Load() || a.inCapture() {
+		return nil
+	}
+	a.behalf = site
+	st := sh.steps
+	before := uint64(a.dev.ReservedBytes.All.Current)
+	if pol := a.policy.Load(); pol.compaction != 0 && pol.expandable {
+		before = max(before, uint64(float64(a.allocatedPeak())*pol.compaction))
+	}
+	sh.mu.Lock()
+	todo := st.unplaced(before)
+	so := slices.Clone(st.now.entries)
+	sh.mu.Unlock()
+	deadline := time.After(a.plan.wait)
+	for _, p := range todo {
+		if p.placed == nil && !p.begins(so, size) { // what is not going to be followed needs no place
+			continue
+		}
+		if p.placed == nil {
+			if err := a.lend(sh); err != nil {
+				return err
+			}
+			p.place(st.lent)
+			st.counts.Placed++
+		}
+		select {
+		case <-p.placed.done:
+		case <-deadline:
+			continue
+		}
+		if p.needs = a.needs(sh, p.placed); p.needs > before {
+			p.placed = nil
+			sh.mu.Lock()
+			st.takeBack()
+			sh.mu.Unlock()
+			continue
+		}
+		if err := a.install(sh, p); err != nil {
+			return err
+		}
+	}
+	if err := a.returnUnused(sh); err != nil {
+		return err
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if k := st.match(size, nil); k >= 0 {
+		st.next, st.missed = len(st.now.entries), 0
+		st.follow(k)
+	}
+	return nil
+}
+
+// shrinkArena gives back what no program of the last steps needs, or, if the last step had little use for its plan, everything.
+// Caller holds a.mu and no shard.
+func (a *Caching) shrinkArena(sh *shard, idle bool) error {
+	sh.mu.Lock()
+	keep := sh.steps.enough()
+	if idle {
+		keep = 0
+	}
+	excess := sh.steps.arena.mapped - min(sh.steps.arena.mapped, keep)
+	sh.mu.Unlock()
+	if excess < smallSegment {
+		return nil
+	}
+	_, err := a.trimArena(sh, excess)
+	return err
+}
+
+// needs is how much would be reserved with a placement in force. Caller holds a.mu and no shard.
+func (a *Caching) needs(sh *shard, pl *placement) uint64 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	st := sh.steps
+	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.enough()), smallSegment)
+	used := map[*block]bool{}
+	for _, l := range pl.homes {
+		used[l.home] = true
+	}
+	for _, b := range st.lent {
+		if !used[b] {
+			bytes -= homeOf(b).pages
+		}
+	}
+	return bytes
+}
+
+// place begins to compute where the blocks of p go.
+func (p *stepProgram) place(lent []*block) {
+	q, index := p.problem()
+	pl := &placement{done: make(chan struct{})}
+	homes := make([]home, len(lent))
+	for i, b := range lent {
+		homes[i] = homeOf(b)
+	}
+	p.placed, p.dirty = pl, false
+	go func() {
+		defer close(pl.done)
+		ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
+		defer cancel()
+		pl.index, pl.homes = lodge(&q, index, homes)
+		pl.Placement, pl.err = plan.Place(ctx, q)
+	}()
+}
+
+// install puts a placement in force, unless the arena cannot hold it now. Caller holds a.mu and no shard.
+func (a *Caching) install(sh *shard, p *stepProgram) error {
+	pl := p.placed
+	p.placed = nil
+	if pl.err != nil { // it took too long
+		return nil
+	}
+	ok, err := a.makeArena(sh, max(pl.Size, minBlock))
+	if !ok || err != nil {
+		return err
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	st := sh.steps
+	if st.program == p {
+		st.leave()
+	}
+	p.arrange(pl, sh, st.arena.seg)
+	p.bound = pl.Bound
+	if st.program == nil {
+		st.adopt(p)
+	}
+	return nil
+}
+
+// adopt makes a program known, and the one to follow.
+func (st *steps) adopt(p *stepProgram) {
+	for k, q := range st.programs {
+		if q == p {
+			st.use(k)
+		}
+	}
+}
+
+// end finishes the recording of a step: what it taught goes into the programs. It reports whether the arena was of little use.
+// Caller holds the shard.
+func (st *steps) end() (idle bool) {
+	if st.last.program != nil {
+		st.last.program.merge(&st.last, true)
+	}
+	st.leave()
+	st.recognise()
+	idle = st.served < st.missed
+	st.counts.Steps++
+	st.counts.Served += uint64(st.served)
+	st.counts.Missed += uint64(st.missed)
+	st.counts.Refused += uint64(st.refused)
+	st.served, st.missed, st.refused = 0, 0, 0
+	st.last.entries, st.now.entries = st.now.entries, st.last.entries[:0]
+	st.last.program, st.now.program = st.now.program, nil
+	st.epoch++
+	st.fresh, st.firstSize = true, 0
+	for _, p := range st.unplaced(unlimited) {
+		q, _ := p.problem()
+		st.firstSize = max(st.firstSize, q.Bound()/firstPart)
+	}
+	st.next = 0
+	return idle
+}
+
+// recognise finds the program of the step that is over, or learns it.
+func (st *steps) recognise() {
+	r := &st.now
+	if len(r.entries) == 0 {
+		return
+	}
+	hash := hashSizes(r.entries)
+	for k, p := range st.programs {
+		if p.is(r, hash) {
+			r.program, p.proven, p.used = p, true, st.epoch
+			p.merge(r, false)
+			st.use(k)
+			return
+		}
+	}
+	// A program whose steps are all different is not planned again and again.
+	again := false
+	for _, h := range st.seen {
+		again = again || h == hash
+	}
+	if len(st.seen) == mostSeen {
+		st.seen = append(st.seen[:0], st.seen[1:]...)
+	}
+	st.seen = append(st.seen, hash)
+	if !again && st.unproven() >= mostNew {
+		return
+	}
+	p := learn(r, hash)
+	r.program, p.used = p, st.epoch
+	p.merge(r, false)
+	if len(st.programs) == mostKnown {
+		st.programs = st.programs[:mostKnown-1]
+	}
+	st.programs = append(st.programs, p)
+	st.use(len(st.programs) - 1)
+}
+
+// unproven is how many programs were never seen again.
+func (st *steps) unproven() (n int) {
+	for _, p := range st.programs {
+		if !p.proven {
+			n++
+		}
+	}
+	return n
+}
+
+// enough is how large the arena must be for the programs of the last steps.
+func (st *steps) enough() (size uint64) {
+	for _, p := range st.programs {
+		if st.epoch-p.used <= recentSteps {
+			size = max(size, p.size)
+		}
+	}
+	return size
+}
+
+// unplaced lists the programs that wait for a placement.
+func (st *steps) unplaced(reserved uint64) (list []*stepProgram) {
+	for _, p := range st.programs {
+		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// planned serves a request from the plan, or returns nil. The caller holds sh.mu, which is released and taken again if the arena must grow.
+func (a *Caching) planned(sh *shard, size uint64) *block {
+	st := sh.steps
+	if st.fresh && size >= st.firstSize {
+		st.fresh = false
+		sh.mu.Unlock()
+		err := a.begin(sh, size)
+		sh.mu.Lock()
+		st.failed = err
+	}
+	s := st.serve(size)
+	if s == nil {
+		return nil
+	}
+	if s.end > st.arena.mapped {
+		sh.mu.Unlock()
+		err := a.extendArena(sh, s.end)
+		sh.mu.Lock()
+		if err != nil || s.end > st.arena.mapped || s.b.state != stateVacant {
+			st.refused++
+			return nil
+		}
+	}
+	st.served++
+	s.epoch = st.epoch
+	s.b.state = stateAllocated
+	return s.b
+}
+
+// Stats says how the plan does.
+func (p *Plan) Stats() PlanStats {
+	var sum PlanStats
+	if p.absent() {
+		return sum
+	}
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	for _, sh := range *p.a.shards.Load() {
+		sh.mu.Lock()
+		if st := sh.steps; st != nil {
+			c := st.counts
+			sum.Steps = max(sum.Steps, c.Steps)
+			sum.Served += c.Served + uint64(st.served)
+			sum.Missed += c.Missed + uint64(st.missed)
+			sum.Refused += c.Refused + uint64(st.refused)
+			sum.Outside += c.Outside
+			sum.Placed += c.Placed
+			sum.Programs += len(st.programs)
+			sum.Arena += st.arena.mapped
+			if st.program != nil {
+				sum.Bound += st.program.bound
+				sum.Size += st.program.size
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return sum
+}
+
+// Close ends the plan. Planned blocks in use stay valid; the arenas go back now, or where such blocks are, with EmptyCache once they are freed.
+func (p *Plan) Close() error {
+	if p.absent() {
+		return nil
+	}
+	a := p.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.plan != p {
+		return nil
+	}
+	a.plan = nil
+	a.behalf = a.freeSite()
+	var errs []error
+	for _, sh := range *a.shards.Load() {
+		if sh.steps == nil {
+			continue
+		}
+		sh.mu.Lock()
+		sh.steps.stop()
+		sh.mu.Unlock()
+	}
+	errs = append(errs, a.trimArenas())
+	return errors.Join(errs...)
+}
+
+// stop forgets all that was learned. Caller holds the shard.
+func (st *steps) stop() {
+	st.leave()
+	st.takeBack()
+	st.stopped, st.program, st.programs, st.seen = true, nil, nil, nil
+	st.now, st.last = stepRecord{}, stepRecord{}
+	st.epoch += 2 // blocks that were recorded are of no step
+}

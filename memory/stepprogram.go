@@ -1,0 +1,183 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/plan"
+)
+
+// program is a step that was learned: its requests, how long each block lives, and, once it was placed, where each one goes.
+type stepProgram struct {
+	hash   uint64
+	sizes  []uint64
+	ends   []int32 // as in entry, the latest seen; 0 if not known
+	stays  []bool  // blocks that live longer than until the same request of the next step: they are no part of the plan
+	used   uint32  // the last step that had these requests
+	proven bool    // another step had them
+	needs  uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
+	dirty  bool    // lifetimes have changed since it was placed
+	placed *placement
+
+	slots  []slot  // as placed; none before
+	before []int32 // of all slots: which had their bytes last in the step. See slot.from
+	size   uint64  // of the arena that it needs
+	bound  uint64  // the least that any placement needs
+}
+
+// slot is the place of one request. Its block is nil if the plan has none for it.
+type slot struct {
+	size     uint64
+	b        *block // an object of its own, used again in each step
+	home     *block // the lent block that it is in; nil in the arena
+	end      uint64 // of the bytes, in the arena; 0 elsewhere
+	from, to int32  // in program.before
+	epoch    uint32 // the last step that it was handed out in
+	left     bool   // listed in steps.left
+}
+
+// placement is what package plan found for a program, in the background.
+type placement struct {
+	index []int    // the request of each buffer of the arena
+	homes []lodger // those in lent blocks
+	done  chan struct{}
+	plan.Placement
+	err error
+}
+
+// hashSizes is FNV-1a over the sizes.
+func hashSizes(entries []entry) uint64 {
+	h := uint64(14695981039346656037)
+	for _, e := range entries {
+		h = (h ^ e.size) * 1099511628211
+	}
+	return h
+}
+
+// learn makes a program of a recording.
+func learn(r *stepRecord, hash uint64) *stepProgram {
+	p := &stepProgram{hash: hash, sizes: make([]uint64, len(r.entries)), ends: make([]int32, len(r.entries)), stays: make([]bool, len(r.entries)), dirty: true}
+	for i, e := range r.entries {
+		p.sizes[i] = e.size
+	}
+	return p
+}
+
+// is reports whether a recording has the program's requests.
+func (p *stepProgram) is(r *stepRecord, hash uint64) bool {
+	return p.hash == hash && slices.EqualFunc(p.sizes, r.entries, func(size uint64, e entry) bool { return size == e.size })
+}
+
+// begins reports whether a step that had some requests, and now has one of a size, may be this program's.
+func (p *stepProgram) begins(so []entry, size uint64) bool {
+	if len(p.sizes) <= len(so) || p.sizes[len(so)] != size {
+		return false
+	}
+	for i, e := range so {
+		if p.sizes[i] != e.size {
+			return false
+		}
+	}
+	return true
+}
+
+// merge takes in the lifetimes of a recording; over says that its last blocks had another step to be freed in. Lifetimes only
+// grow: so blocks that live now shorter, now longer have a place for the longer time.
+func (p *stepProgram) merge(r *stepRecord, over bool) {
+	n := int32(len(p.sizes))
+	for i, e := range r.entries {
+		switch {
+		case p.stays[i]:
+		case e.end > int32(i)+n || e.end == 0 && over:
+			p.stays[i], p.dirty = true, true
+		case e.end > p.ends[i]:
+			p.ends[i], p.dirty = e.end, true
+		case e.end == 0 && p.ends[i] < n: // gradients, as a rule: the next step begins with freeing them
+			p.ends[i], p.dirty = n, true
+		}
+	}
+}
+
+// problem is what is to be placed, and which request each buffer is.
+func (p *stepProgram) problem() (plan.Problem, []int) {
+	q := plan.Problem{Cycle: len(p.sizes)}
+	var index []int
+	for i, size := range p.sizes {
+		if p.ends[i] != 0 && !p.stays[i] {
+			q.Buffers = append(q.Buffers, plan.Buffer{Size: size, From: i, To: int(p.ends[i])})
+			index = append(index, i)
+		}
+	}
+	return q, index
+}
+
+// arrange makes the slots of a placement. Blocks of the slots before that are in use stay what they are.
+func (p *stepProgram) arrange(pl *placement, sh *shard, seg *segment) {
+	p.slots, p.before, p.size = make([]slot, len(p.sizes)), nil, pl.Size
+	at := make([]uint64, len(p.sizes)) // in a space of the arena and, behind it, the lent blocks
+	for i, size := range p.sizes {
+		p.slots[i].size = size
+	}
+	for k, i := range pl.index {
+		s := &p.slots[i]
+		s.end, at[i] = pl.Offsets[k]+s.size, pl.Offsets[k]
+		s.makeBlock(sh, seg, seg.ptr.Add(pl.Offsets[k]), largePool)
+	}
+	bases, next := map[*block]uint64{}, pl.Size
+	for _, l := range pl.homes {
+		if _, ok := bases[l.home]; !ok {
+			bases[l.home], next = next, next+l.home.size
+		}
+		s := &p.slots[l.request]
+		s.home, at[l.request] = l.home, bases[l.home]+l.offset
+		s.makeBlock(sh, l.home.seg, l.home.ptr.Add(l.offset), l.home.kind)
+	}
+	var last occupants
+	for i := range p.slots {
+		if s := &p.slots[i]; s.b != nil {
+			s.from = int32(len(p.before))
+			p.before = last.take(p.before, at[i], at[i]+s.size, int32(i))
+			s.to = int32(len(p.before))
+		}
+	}
+}
+
+func (s *slot) makeBlock(sh *shard, seg *segment, ptr device.Ptr, k poolKind) {
+	s.b = &block{shard: sh}
+	s.b.size, s.b.ptr, s.b.reg, s.b.kind, s.b.seg = s.size, ptr, seg.reg, k, seg
+	s.b.state, s.b.slot = stateVacant, s
+}
+
+// occupants says who had each byte of the arena last: runs by address, without gaps between what was ever used.
+type occupants []occupant
+
+type occupant struct {
+	from, to uint64
+	slot     int32
+}
+
+// take gives [from, to) to a slot, and appends those that had parts of it to list, each once.
+func (o *occupants) take(list []int32, from, to uint64, slot int32) []int32 {
+	first, _ := slices.BinarySearchFunc(*o, from, func(r occupant, at uint64) int {
+		if r.to <= at {
+			return -1
+		}
+		return 1
+	})
+	end, start := first, len(list)
+	runs := []occupant{{from, to, slot}}
+	for ; end < len(*o) && (*o)[end].from < to; end++ {
+		r := (*o)[end]
+		if !slices.Contains(list[start:], r.slot) {
+			list = append(list, r.slot)
+		}
+		if r.from < from {
+			runs = slices.Insert(runs, 0, occupant{r.from, from, r.slot})
+		}
+		if r.to > to {
+			runs = append(runs, occupant{to, r.to, r.slot})
+		}
+	}
+	*o = slices.Replace(*o, first, end, runs...)
+	return list
+}

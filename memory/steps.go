@@ -1,0 +1,235 @@
+package memory
+
+import "slices"
+
+// steps is what a plan knows of one stream: how the step goes on that is under way, and how those before went. Guarded by the
+// shard's lock.
+type steps struct {
+	sh    *shard
+	epoch uint32 // the number of the step
+
+	now, last stepRecord     // of this step and of the one before, some blocks of which are freed in this one
+	programs  []*stepProgram // that were learned, the last one used first
+	program   *stepProgram   // that this step follows; nil if none
+	next      int            // the slot that the next request should be for
+	left      []*block       // planned blocks that were there when the step began, or when it took another program; by address
+	arena     arena
+	lent      []*block // free blocks of segments, of which the plan hands out pieces
+	fresh     bool     // the step has begun, and seen no request
+	firstSize uint64   // with which work begins; smaller ones are of what comes before, such as the batch
+	failed    error    // of the driver, when it began
+	seen      []uint64 // hashes of steps, the newest last
+
+	stopped bool // the plan is closed; blocks of it may be in use
+
+	served, missed, refused int // requests of this step
+	counts                  PlanStats
+}
+
+func newSteps(sh *shard) *steps { return &steps{sh: sh, epoch: 1} }
+
+// stepRecord is a step as it went: its requests, in order.
+type stepRecord struct {
+	entries []entry
+	program *stepProgram // that has these requests, once it is over
+}
+
+// entry is one request. Time is counted in requests: end is how many the step had seen when the block was free again, counted on in
+// the step after it; 0 while the block is in use.
+type entry struct {
+	size uint64
+	end  int32
+}
+
+// note records a block that is handed out for a request of a size.
+func (st *steps) note(b *block, size uint64) {
+	if st.stopped {
+		return
+	}
+	st.now.entries = append(st.now.entries, entry{size: size})
+	b.entry, b.step = int32(len(st.now.entries)), st.epoch
+}
+
+// ended records that a block is free again: no stream uses it any more.
+func (st *steps) ended(b *block) {
+	i, at := int(b.entry)-1, int32(len(st.now.entries))
+	b.entry = 0
+	switch st.epoch - b.step {
+	case 0:
+		st.now.entries[i].end = at
+	case 1:
+		if i < len(st.last.entries) {
+			st.last.entries[i].end = int32(len(st.last.entries)) + at
+		}
+	}
+}
+
+// trust is how many requests must have been as expected for each that was not.
+const trust = 8
+
+// lookahead is how many requests a step may leave out and still be followed.
+const lookahead = 8
+
+// serve finds the slot for a request of a size, nil if the request is the caching allocator's: it was not expected, its block
+// outlives the step, or there is somebody where it should go. The plan is a proposal; what is free is looked at here.
+func (st *steps) serve(size uint64) *slot {
+	p := st.program
+	if p == nil {
+		return nil
+	}
+	// A step that begins in another way is another program's, whatever it has in common with this one.
+	if st.missed*trust > st.next {
+		st.missed++
+		return nil
+	}
+	i := st.next
+	if i >= len(p.slots) || p.slots[i].size != size {
+		if i = st.find(size); i < 0 {
+			st.missed++
+			return nil
+		}
+		p = st.program
+	}
+	st.next = i + 1
+	s := &p.slots[i]
+	if s.b == nil {
+		st.counts.Outside++
+		return nil
+	}
+	if !st.vacant(p, s) {
+		st.refused++
+		return nil
+	}
+	return s
+}
+
+// find looks for a request that is not the next one: in another program that began like this step, or a little later in this program.
+// It returns the index of the slot, or -1.
+func (st *steps) find(size uint64) int {
+	if st.missed == 0 && st.next == len(st.now.entries) {
+		if k := st.match(size, st.program); k >= 0 {
+			st.follow(k)
+			return st.next
+		}
+	}
+	slots := st.program.slots
+	for i := st.next; i < len(slots) && i < st.next+lookahead; i++ {
+		if slots[i].size == size {
+			return i
+		}
+	}
+	return -1
+}
+
+// match finds the program, of those that begin like this step and go on with a request of a size, that was followed last. It returns its index,
+// or -1.
+func (st *steps) match(size uint64, but *stepProgram) int {
+	found := -1
+	for k, p := range st.programs {
+		if p != but && p.slots != nil && p.begins(st.now.entries, size) && (found < 0 || p.used > st.programs[found].used) {
+			found = k
+		}
+	}
+	return found
+}
+
+// follow takes the program with an index in place of the present one, in the middle of a step. What is in use by now is looked at for
+// each request to come.
+func (st *steps) follow(k int) {
+	st.leave()
+	st.use(k)
+	for i := range st.program.slots[:st.next] {
+		st.program.slots[i].epoch = st.epoch // whatever lies there is in left
+	}
+}
+
+// use makes a program the present one, and the first of the list.
+func (st *steps) use(k int) {
+	p := st.programs[k]
+	copy(st.programs[1:k+1], st.programs[:k])
+	st.programs[0], st.program = p, p
+}
+
+// leave puts the blocks of the present program that are in use on the list of those that are looked at for each request.
+func (st *steps) leave() {
+	if st.program == nil {
+		return
+	}
+	for i := range st.program.slots {
+		if s := &st.program.slots[i]; s.b != nil && s.b.state != stateVacant && !s.left {
+			s.left = true
+			st.left = append(st.left, s.b)
+		}
+	}
+	slices.SortFunc(st.left, compareAddress)
+}
+
+// most slots that vacant looks at for one request, where requests were left out.
+const mostVisited = 64
+
+// vacant reports whether nobody has any part of a slot. It is enough to look at those that had its bytes last in this step: when they were
+// handed out, nobody else had them. Where one of them was not handed out in this step, those before it count.
+func (st *steps) vacant(p *stepProgram, s *slot) bool {
+	if s.b.state != stateVacant || s.home != nil && s.home.state != stateLent || len(st.left) != 0 && st.leftIn(s.b) {
+		return false
+	}
+	visits := mostVisited
+	return st.passed(p, s, &visits)
+}
+
+func (st *steps) passed(p *stepProgram, s *slot, visits *int) bool {
+	for _, j := range p.before[s.from:s.to] {
+		q := &p.slots[j]
+		if *visits--; *visits < 0 || q.b.state != stateVacant {
+			return false
+		}
+		if q.epoch != st.epoch && !st.passed(p, q, visits) {
+			return false
+		}
+	}
+	return true
+}
+
+// leftIn reports whether a block of before the step overlaps b.
+func (st *steps) leftIn(b *block) bool {
+	i, found := slices.BinarySearchFunc(st.left, b, compareAddress)
+	return found || i > 0 && st.left[i-1].ptr.Add(st.left[i-1].size) > b.ptr || i < len(st.left) && b.ptr.Add(b.size) > st.left[i].ptr
+}
+
+// vacate takes a planned block back that nobody uses any more.
+func (st *steps) vacate(b *block) {
+	b.state = stateVacant
+	if b.slot.left {
+		b.slot.left = false
+		if i, found := slices.BinarySearchFunc(st.left, b, compareAddress); found {
+			st.left = slices.Delete(st.left, i, i+1)
+		}
+	}
+}
+
+// live lists the planned blocks in use or pending, by address.
+func (st *steps) live() []*block {
+	if st == nil {
+		return nil
+	}
+	list := slices.Clone(st.left)
+	if st.program != nil {
+		for i := range st.program.slots {
+			if s := &st.program.slots[i]; s.b != nil && s.b.state != stateVacant && !s.left {
+				list = append(list, s.b)
+			}
+		}
+	}
+	slices.SortFunc(list, compareAddress)
+	return list
+}
+
+// inUse is how many bytes from its beginning the arena must keep.
+func (st *steps) inUse() (bytes uint64) {
+	for _, b := range st.live() {
+		if b.slot.home == nil {
+			bytes = max(bytes, uint64(b.ptr.Add(b.size)-st.arena.seg.ptr))
+		}
+	}
+	return bytes
+}
