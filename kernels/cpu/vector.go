@@ -15,9 +15,7 @@ type vectorLoops struct {
 	reluGrad             func(n int, dst, a, b *float32)
 	fill                 func(n int, dst *float32, v float32)
 	mergeSum             func(n int, acc *float64, row *float32)
-	evenOdd              func(n int, even, odd, src *float32)            // n of either
-	mergeSums4           func(n int, acc *float64, row *float32, ld int) // four rows, ld bytes apart
-	mergeMax4, mergeMin4 func(n int, acc, row *float32, ld int)          // likewise
+	evenOdd              func(n int, even, odd, src *float32) // n of either
 	mergeMax, mergeMin   func(n int, acc, row *float32)
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
@@ -41,6 +39,13 @@ type vectorLoops struct {
 
 	taps    func(c *tapCall)
 	tapDots func(c *dotCall)
+
+	// fours of rows, ld bytes apart, of a multiple of 8 elements
+	mergeSums             func(fours, n int, acc *float64, rows *float32, ld int)
+	mergeMaxes, mergeMins func(fours, n int, acc, rows *float32, ld int)
+	// rows of a multiple of 16 elements, and of 32, ld bytes apart
+	sumRows          func(rows, n int, v *float32, ld int, to *float64)
+	maxRows, minRows func(rows, n int, v *float32, ld int, to *float32)
 
 	// multiples of 16, 16 and 32
 	squares  func(n int, x *float32, mean float32) float64

@@ -39,14 +39,25 @@ func sumAVX2(n int, v *float32) float64
 //go:noescape
 func mergeSumAVX2(n int, acc *float64, row *float32)
 
-//go:noescape
-func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
+// Those over several rows are in reductions_avx2_amd64.s.
 
 //go:noescape
-func mergeMax4AVX2(n int, acc, row *float32, ld int)
+func mergeSumsAVX2(fours, n int, acc *float64, rows *float32, ld int)
 
 //go:noescape
-func mergeMin4AVX2(n int, acc, row *float32, ld int)
+func mergeMaxesAVX2(fours, n int, acc, rows *float32, ld int)
+
+//go:noescape
+func mergeMinsAVX2(fours, n int, acc, rows *float32, ld int)
+
+//go:noescape
+func sumRowsAVX2(rows, n int, v *float32, ld int, to *float64)
+
+//go:noescape
+func maxRowsAVX2(rows, n int, v *float32, ld int, to *float32)
+
+//go:noescape
+func minRowsAVX2(rows, n int, v *float32, ld int, to *float32)
 
 //go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
@@ -148,7 +159,9 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, mergeMax4: mergeMax4AVX2, mergeMin4: mergeMin4AVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
+		mergeSums: mergeSumsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
+		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
 		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
