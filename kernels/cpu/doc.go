@@ -68,5 +68,6 @@ package cpu
 //go:generate go run -C gen . -set avx512 -out ../gemm_avx512_amd64.s
 //go:generate go run -C gen . -set winograd -out ../winograd_avx2_amd64.s
 //go:generate go run -C gen . -set conv -out ../conv_avx2_amd64.s
+//go:generate go run -C gen . -set pool -out ../poolnumbered_avx2_amd64.s
 //go:generate go run -C gen . -set reductions -out ../reductions_avx2_amd64.s
 //go:generate go run -C gen . -set functions -out ../functions_avx2_amd64.s

@@ -34,7 +34,8 @@ type vectorLoops struct {
 	mostPlaces    func(n int, dst *float32, numbers *int32, src *float32, places *int32, count int, starts *int32, first int32)
 	evenOddRows   func(rows, n int, even, odd *float32, to int, src *float32, from int) // n of either; distances in bytes
 
-	poolNumbered func(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm) // half of the columns, at least 8
+	poolNumbered func(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm)                 // half of the columns, at least 8
+	padResults   func(rows, n int, values *float32, numbers *uint8, pitch int, src *float32, from *uint8) // rows of n, at least 8
 	poolShared   func(rows, half int, dst, src *float32, terms *poolTerm)
 
 	taps    func(c *tapCall)

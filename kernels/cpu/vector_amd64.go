@@ -117,10 +117,13 @@ func mostPlacesAVX2(n int, dst *float32, numbers *int32, src *float32, places *i
 //go:noescape
 func evenOddRowsAVX2(rows, n int, even, odd *float32, to int, src *float32, from int)
 
-// Those of gradients of pooling are in poolgrad_avx2_amd64.s.
+// Those of gradients of pooling are in poolgrad_avx2_amd64.s, and in poolnumbered_avx2_amd64.s those of max pooling.
 //
 //go:noescape
 func poolNumberedAVX2(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm)
+
+//go:noescape
+func padResultsAVX2(rows, n int, values *float32, numbers *uint8, pitch int, src *float32, from *uint8)
 
 //go:noescape
 func poolSharedAVX2(rows, half int, dst, src *float32, terms *poolTerm)
@@ -165,7 +168,7 @@ func init() {
 		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
-		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2,
+		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2, padResults: padResultsAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
 		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}
