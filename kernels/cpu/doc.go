@@ -55,7 +55,7 @@
 // with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
 // matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
-// and steps, the transforms of winograd.go, the functions of float32 and reductions over several rows are written by a generator in the folder gen (avo,
+// and steps, the transforms of winograd.go, the functions of float32, arithmetic and reductions over several rows are written by a generator in the folder gen (avo,
 // in a module of its own).
 //
 // # Memory
@@ -66,6 +66,7 @@ package cpu
 
 //go:generate go run -C gen . -set avx2 -out ../gemm_avx2_amd64.s
 //go:generate go run -C gen . -set avx512 -out ../gemm_avx512_amd64.s
+//go:generate go run -C gen . -set arithmetic -out ../arithmetic_avx2_amd64.s
 //go:generate go run -C gen . -set winograd -out ../winograd_avx2_amd64.s
 //go:generate go run -C gen . -set conv -out ../conv_avx2_amd64.s
 //go:generate go run -C gen . -set pool -out ../poolnumbered_avx2_amd64.s

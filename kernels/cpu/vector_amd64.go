@@ -2,7 +2,7 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// Loops on slices of float32 on amd64: vector_avx2_amd64.s has arithmetic and reductions, and optimize_avx2_amd64.s steps of
+// Loops on slices of float32 on amd64: arithmetic_avx2_amd64.s has arithmetic, vector_avx2_amd64.s reductions, and optimize_avx2_amd64.s steps of
 // optimizers, for multiples of 8 elements; functions_amd64.go has those of mathematics. None is called for 0 elements. All give the same bits as the Go loops that they replace, so that it does not matter which elements are left
 // to those.
 
