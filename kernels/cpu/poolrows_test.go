@@ -158,5 +158,5 @@ func TestPoolGradients_AreTheSameWithoutVectors(t *testing.T) {
 			}
 		}
 	}
-	require.NotZero(t, gathered)
+	require.Equal(t, vector.poolNumbered != nil, gathered > 0)
 }
