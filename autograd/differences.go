@@ -27,10 +27,6 @@ func (v *Variable) Diff(n, dim int) *Variable {
 		return err
 	}, func(in []*Variable) *Variable {
 		x := in[0]
-		if v.Len() == 0 { // of a dimension of any length: one step in place of each
-			k := min(n, v.Dim(d))
-			return x.Narrow(d, k, v.Dim(d)-k).copied()
-		}
 		for range min(n, v.Dim(d)) {
 			x = x.stepped(d)
 		}

@@ -11,11 +11,11 @@ func correlate6x16AVX2(c *correlateCall)
 func few3x32AVX2(steps int, weights, image *float32, offsets *int, c *float32, ld int)
 
 //go:noescape
-func everySecondAVX2(n int, dst, src *float32)
+func everySecondRowsAVX2(rows, n int, dst *float32, to int, src *float32, from int)
 
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
-	correlate6x16, few3x32, everySecond = correlate6x16AVX2, few3x32AVX2, everySecondAVX2
+	correlate6x16, few3x32, everySecondRows = correlate6x16AVX2, few3x32AVX2, everySecondRowsAVX2
 }

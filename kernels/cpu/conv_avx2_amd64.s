@@ -167,22 +167,35 @@ step:
 	VZEROUPPER
 	RET
 
-// func everySecondAVX2(n int, dst *float32, src *float32)
+// func everySecondRowsAVX2(rows int, n int, dst *float32, to int, src *float32, from int)
 // Requires: AVX, AVX2
-TEXT ·everySecondAVX2(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), CX
-	MOVQ dst+8(FP), DX
-	MOVQ src+16(FP), SI
-	SHRQ $0x03, CX
+TEXT ·everySecondRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R8
+	MOVQ n+8(FP), R9
+	MOVQ dst+16(FP), DX
+	MOVQ to+24(FP), R10
+	MOVQ src+32(FP), SI
+	MOVQ from+40(FP), R11
+	SUBQ $0x08, R9
+
+row:
+	XORQ BX, BX
 
 eight:
-	VMOVUPS (SI), Y0
-	VSHUFPS $0x88, 32(SI), Y0, Y0
+	VMOVUPS (SI)(BX*8), Y0
+	VSHUFPS $0x88, 32(SI)(BX*8), Y0, Y0
 	VPERMPD $0xd8, Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x00000020, DX
-	DECQ    CX
-	JNZ     eight
+	VMOVUPS Y0, (DX)(BX*4)
+	ADDQ    $0x08, BX
+	CMPQ    BX, R9
+	JLT     eight
+	VMOVUPS -4(SI)(R9*8), Y0
+	VSHUFPS $0xdd, 28(SI)(R9*8), Y0, Y0
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y0, (DX)(R9*4)
+	ADDQ    R10, DX
+	ADDQ    R11, SI
+	DECQ    R8
+	JNZ     row
 	VZEROUPPER
 	RET

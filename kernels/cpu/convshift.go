@@ -66,6 +66,16 @@ func (s *shiftAxis) tap(t int) (phase, shift int) {
 	return at % s.AtStep, at / s.AtStep
 }
 
+// meets reports whether a tap reads places of a phase. Where the stride is greater than the kernel, some are read by none.
+func (s *shiftAxis) meets(phase int) bool {
+	for t := range s.Taps {
+		if p, _ := s.tap(t); p == phase {
+			return true
+		}
+	}
+	return false
+}
+
 // isShifted reports whether a shiftConv is the way to compute channels times taps for a number of outputs.
 func isShifted(axes *[2]op.Axis, channels int) bool {
 	for i := range axes {

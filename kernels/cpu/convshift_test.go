@@ -6,25 +6,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCopySeconds_CopiesEverySecondElement(t *testing.T) {
-	vector := everySecond
-	defer func() { everySecond = vector }()
-	if vector == nil {
+func TestEverySecondRows_CopiesEverySecondElement(t *testing.T) {
+	if everySecondRows == nil {
 		t.Skip("no vectors")
 	}
 	g := &guards{}
 	watch = g.add
 	defer func() { watch = nil }()
-	for n := 1; n < 70; n++ {
+	const rows, gap = 3, 5
+	for n := leastSeconds; n < 70; n++ {
 		for start := range 3 { // alignments
-			src := watched[float32](start + 2*n - 1)[start:]
+			from, to := 2*n-1+gap, n+gap
+			src := watched[float32](start + (rows-1)*from + 2*n - 1)[start:]
 			for i := range src {
 				src[i] = float32(i)
 			}
-			dst := watched[float32](n)
-			copySeconds(dst, src)
+			dst := watched[float32]((rows-1)*to + n)
+			everySecondRows(rows, n, &dst[0], 4*to, &src[0], 4*from)
 			for i, v := range dst {
-				require.Equal(t, float32(2*i), v, "%d of %d", i, n)
+				row, column := i/to, i%to
+				if column >= n {
+					require.Zero(t, v, "%d of %d", i, n)
+					continue
+				}
+				require.Equal(t, float32(row*from+2*column), v, "%d of %d", i, n)
 			}
 			require.Zero(t, g.check(), n)
 			g.parts = nil

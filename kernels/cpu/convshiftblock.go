@@ -52,12 +52,18 @@ func (b *shiftBlock) segment(s *shiftConv, at [3]int, n int) {
 	count := min(s.width, s.columns.Size-at[2])
 	h, w, p := &s.rows, &s.columns, &s.image
 	for phase := range h.AtStep {
+		if !h.meets(phase) {
+			continue
+		}
 		for r := range s.depth {
 			y := h.low + phase + (at[1]+r)*h.AtStep
 			if y < 0 || y >= p.rows || r >= n+h.reach {
 				continue
 			}
 			for side := range w.AtStep {
+				if !w.meets(side) {
+					continue
+				}
 				x := w.low + side + at[2]*w.AtStep
 				lo := max(0, panels(max(0, -x), w.AtStep))
 				hi := min(count+w.reach, panels(max(0, p.columns-x), w.AtStep))
@@ -148,8 +154,10 @@ func (b *shiftBlock) copy(s *shiftConv, copied []float32, channel int) {
 			i += n - 1
 		case step == 1 && s.access.direct:
 			copy(to, slice[float32](from, r.n))
-		case step == 2 && s.access.direct && everySecond != nil:
-			copySeconds(to, slice[float32](from, 2*r.n-1))
+		case step == 2 && s.access.direct && everySecondRows != nil && r.n >= leastSeconds:
+			n, down := b.alike(i)
+			everySecondRows(n, r.n, &to[0], 4*down.to, &slice[float32](from, 2*r.n-1)[0], 4*down.from)
+			i += n - 1
 		default:
 			s.access.load(to, from, step)
 		}
@@ -172,19 +180,12 @@ func (b *shiftBlock) alike(i int) (n int, down patchRun) {
 	return n, down
 }
 
-// everySecond copies n elements, a multiple of 8, that are every second of 2*n. It is nil where the processor has no instructions for it.
-var everySecond func(n int, dst, src *float32)
+// everySecondRows copies every second element of rows, n for each, of which the last one is the last that is read. Distances of rows are in bytes. It is nil
+// where the processor has no instructions for it.
+var everySecondRows func(rows, n int, dst *float32, to int, src *float32, from int)
 
-// copySeconds copies every second element, of which the last is the last of src.
-func copySeconds(dst, src []float32) {
-	n := (len(dst) - 1) &^ 7
-	if n > 0 {
-		everySecond(n, &dst[0], &src[0])
-	}
-	for ; n < len(dst); n++ {
-		dst[n] = src[2*n]
-	}
-}
+// leastSeconds is how many elements everySecondRows copies at least.
+const leastSeconds = 9
 
 // multiply adds to the sums what count steps from first on give, or sets them to that if they are the first.
 func (b *shiftBlock) multiply(s *shiftConv, first, count int) {

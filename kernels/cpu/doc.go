@@ -8,7 +8,7 @@
 //
 //	elementwise.go   element-wise operations, of up to three inputs
 //	copy.go          those that only move bits; transpose.go those of them that exchange dimensions
-//	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go)
+//	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go), several rows by one call (reducerows.go)
 //	softmax.go       operations on rows
 //	matmul.go        matrix products: matgemm.go in general, gemv.go for few rows
 //	norm.go          normalisations: rownorm.go (normforward.go, normgrad.go); normsums.go, channelstats.go, channelnorm.go; by slicemath.go
@@ -55,8 +55,8 @@
 // with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
 // matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
-// and steps, the transforms of winograd.go and the functions of float32 are written by a generator in the folder gen (avo, in a module
-// of its own).
+// and steps, the transforms of winograd.go, the functions of float32, arithmetic and reductions over several rows are written by a generator in the folder gen (avo,
+// in a module of its own).
 //
 // # Memory
 //
@@ -66,6 +66,9 @@ package cpu
 
 //go:generate go run -C gen . -set avx2 -out ../gemm_avx2_amd64.s
 //go:generate go run -C gen . -set avx512 -out ../gemm_avx512_amd64.s
+//go:generate go run -C gen . -set arithmetic -out ../arithmetic_avx2_amd64.s
 //go:generate go run -C gen . -set winograd -out ../winograd_avx2_amd64.s
 //go:generate go run -C gen . -set conv -out ../conv_avx2_amd64.s
+//go:generate go run -C gen . -set pool -out ../poolnumbered_avx2_amd64.s
+//go:generate go run -C gen . -set reductions -out ../reductions_avx2_amd64.s
 //go:generate go run -C gen . -set functions -out ../functions_avx2_amd64.s

@@ -108,6 +108,11 @@ func (e *elements[D, A, B, C]) run(lo, hi int) {
 		defer scratches.Put(s)
 	}
 	for lo < hi {
+		if rows := e.over.wholeRows(&w, hi-lo); rows > 0 {
+			e.rows(&w, rows)
+			lo += rows * w.inner()
+			continue
+		}
 		n := e.over.step(&w, hi-lo)
 		if e.over.byNumber != nil && e.over.rowByNumber(&w, n) {
 			w.skip(n)
@@ -128,6 +133,38 @@ func (e *elements[D, A, B, C]) run(lo, hi int) {
 		w.skip(n)
 		lo += n
 	}
+}
+
+// wholeRows is how many of the next rows, of n elements in all, are passed as they lie: none if the loop is one row.
+func (l *elementLoop) wholeRows(w *walk, n int) int {
+	if !l.plain || l.NDim == 1 || w.col > 0 || n < l.inner() {
+		return 0
+	}
+	return w.rows(n / l.inner())
+}
+
+// rows computes the next rows. It goes from one to the next without asking anew how they lie, which takes longer than a short one.
+func (e *elements[D, A, B, C]) rows(w *walk, rows int) {
+	n, inner := w.inner(), w.NDim-1
+	var at [4]device.Ptr
+	for k := range w.N {
+		at[k], _ = w.at(k)
+	}
+	for range rows {
+		e.f(slice[D](at[0], n), rowAt[A](w, 1, at[1]), rowAt[B](w, 2, at[2]), rowAt[C](w, 3, at[3]), e.over.call)
+		for k := range w.N {
+			at[k] = offset(at[k], w.Stride[k][inner-1], w.Size[k])
+		}
+	}
+	w.skipRows(rows)
+}
+
+// rowAt is the row of operand k at p; nil for one that is not there.
+func rowAt[T any](w *walk, k int, p device.Ptr) []T {
+	if k >= w.N {
+		return nil
+	}
+	return slice[T](p, w.inner())
 }
 
 // numberLoop is the vector loop of an operation of float32 with a number in place of an operand that is broadcast along rows, and which

@@ -131,17 +131,29 @@ func (a *accumulation[T]) sortIndices(indices *op.View) {
 func (a *accumulation[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
+	straight := lo < hi && a.slices(0, &s.loop) && a.access.direct
 	for ; lo < hi; lo++ {
 		end := len(a.order)
 		if lo+1 < len(a.first) {
 			end = a.first[lo+1]
 		}
 		group := a.order[a.first[lo]:end]
-		dst := sliceAt(&a.call.Out[0], a.dim, int(group[0]/a.count))
-		src := [1]op.View{sliceAt(&a.call.In[0], a.dim, 0)}
-		s.loop.set(&dst, src[:])
+		row := int(group[0] / a.count)
+		if straight {
+			a.addStraight(row, group, s)
+			continue
+		}
+		a.slices(row, &s.loop)
 		a.addGroup(&s.loop, group, s)
 	}
+}
+
+// slices sets l to the loop over slice i of the output and input slice 0, and reports whether the elements of both lie side by side.
+func (a *accumulation[T]) slices(i int, l *loop) bool {
+	dst := sliceAt(&a.call.Out[0], a.dim, i)
+	src := [1]op.View{sliceAt(&a.call.In[0], a.dim, 0)}
+	l.set(&dst, src[:])
+	return l.Total > 0 && l.NDim == 1 && l.full[0] && l.full[1]
 }
 
 // addGroup adds the input slices of group to the output slice; l is the loop over it and input slice 0.
@@ -170,5 +182,19 @@ func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
 		a.access.store(out, to, sum)
 		w.skip(n)
 		done += n
+	}
+}
+
+// addStraight adds to slice row of the output, where s.loop is over slices 0, whose elements lie side by side. Sums are added to where they are, a chunk
+// at a time.
+func (a *accumulation[T]) addStraight(row int, group []int64, s *scratch) {
+	l := &s.loop
+	out, in := a.call.Out[0].Strides[a.dim], a.call.In[0].Strides[a.dim]
+	for at := 0; at < l.Total; at += chunk {
+		n := min(chunk, l.Total-at)
+		sum := slice[T](offset(l.Ptr[0], row*out+at, l.Size[0]), n)
+		for _, o := range group {
+			addSlices(sum, sum, slice[T](offset(l.Ptr[1], int(o%a.count)*in+at, l.Size[1]), n))
+		}
 	}
 }

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Gradients of pooling whose windows are two columns apart, row by row of the image, as poolterms.go specifies them. Sixteen columns at a time: the even
+// Gradients of average pooling whose windows are two columns apart, row by row of the image, as poolterms.go specifies them. Sixteen columns at a time: the even
 // ones are the sum of the terms in Y0, the odd ones of those in Y1. The last sixteen overlap those before them.
 //
 // Registers: R8 counts rows, R9 is the number of columns halved, R15 that less 8; BX is the column halved; R10 and R11 are the numbers of terms, of which the
@@ -45,54 +45,6 @@ next: \
 	VXORPS Y1, Y1, Y1; \
 	MOVQ AX, R12; \
 	MOVQ R10, CX
-
-// func poolNumberedAVX2(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm)
-TEXT ·poolNumberedAVX2(SB), NOSPLIT, $0-48
-	MOVQ rows+0(FP), R8
-	MOVQ half+8(FP), R9
-	MOVQ dst+16(FP), DI
-	MOVQ src+24(FP), SI
-	MOVQ numbers+32(FP), DX
-	MOVQ terms+40(FP), AX
-	LEAQ -8(R9), R15
-
-row:
-	ROW
-
-group:
-	GROUP
-	TESTQ CX, CX
-	JZ    odd
-
-evenTerm:
-	TERM
-	VPBROADCASTD 4(R12), Y3
-	VPMOVZXBD (DX)(R13*1), Y2
-	VPCMPEQD Y3, Y2, Y2
-	VANDPS (SI)(R13*4), Y2, Y2
-	VADDPS Y2, Y0, Y0
-	ADDQ $8, R12
-	DECQ CX
-	JNZ  evenTerm
-
-odd:
-	MOVQ  R11, CX
-	TESTQ CX, CX
-	JZ    both
-
-oddTerm:
-	TERM
-	VPBROADCASTD 4(R12), Y3
-	VPMOVZXBD (DX)(R13*1), Y2
-	VPCMPEQD Y3, Y2, Y2
-	VANDPS (SI)(R13*4), Y2, Y2
-	VADDPS Y2, Y1, Y1
-	ADDQ $8, R12
-	DECQ CX
-	JNZ  oddTerm
-
-both:
-	INTERLEAVED
 
 // func poolSharedAVX2(rows, half int, dst, src *float32, terms *poolTerm)
 TEXT ·poolSharedAVX2(SB), NOSPLIT, $0-40

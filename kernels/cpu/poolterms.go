@@ -24,6 +24,9 @@ const gathered = 16
 // gather lists the terms of j's images.
 func (p *poolTerms) gather(j *planeJob[float32]) {
 	p.list = p.list[:0]
+	if j.call.Op == op.MaxPool2DGrad && j.elements > len(j.table) { // numbers are compared as bytes
+		return
+	}
 	if vector.poolNumbered == nil || j.call.I[0] == 0 || j.call.I[3] != 2 || j.image[1] < gathered || j.image[1]%2 != 0 || len(j.windows[0])*len(j.windows[1]) == 0 {
 		return
 	}
@@ -93,15 +96,24 @@ func (m *paddedResults) room(p *poolTerms, call, rows int, numbers bool) {
 	}
 }
 
+// put puts rows of n results and their numbers between the zeros.
+func (m *paddedResults) put(p *poolTerms, rows, n int, src []float32, numbers []uint8) {
+	if n >= 8 {
+		vector.padResults(rows, n, &m.values[p.left], &m.numbers[p.left], p.pitch, &src[0], &numbers[0])
+		return
+	}
+	for y := range rows {
+		copy(m.values[y*p.pitch+p.left:], src[y*n:][:n])
+		copy(m.numbers[y*p.pitch+p.left:], numbers[y*n:][:n])
+	}
+}
+
 // gatherMax is the gradient of max pooling.
 func gatherMax(j *planeJob[float32], dst, src []float32, m *planeMemory[float32]) {
 	p, numbers, rows, n := &j.terms, m.bytes, j.result[0], j.result[1]
 	if !p.inPlace(n) {
 		m.padded.room(p, j.calls, rows, true)
-		for y := range rows {
-			copy(m.padded.values[y*p.pitch+p.left:], src[y*n:][:n])
-			copy(m.padded.numbers[y*p.pitch+p.left:], numbers[y*n:][:n])
-		}
+		m.padded.put(p, rows, n, src, numbers)
 		src, numbers = m.padded.values, m.padded.numbers
 	}
 	vector.poolNumbered(j.image[0], j.image[1]/2, &dst[0], &src[0], &numbers[0], &p.list[0])

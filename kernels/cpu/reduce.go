@@ -18,11 +18,14 @@ type reducer[T, A, D any] struct {
 	start A
 	fold  func(acc A, v []T) A   // takes in a slice
 	merge func(acc []A, row []T) // acc[i] takes in row[i]
-	// merges is nil, or takes in row[i], row[ld+i] and so on of four rows
-	merges func(acc []A, rows []T, ld int)
+	// merges is nil, or takes in rows[i], rows[ld+i] and so on of fours of rows
+	merges func(acc []A, rows []T, ld, fours int)
 	// spoilt is nil, or reports whether rows that went in by merges must go in once more, one by one
 	spoilt func(acc []A) bool
+	// folds is nil, or sets acc[i] to what start and the n elements of v from i*ld on fold to, and reports whether it did
+	folds  func(acc []A, v []T, ld, n int) bool
 	join   func(a, b A) A           // a stands for earlier elements than b
+	joins  func(acc, later []A)     // nil, or joins each
 	finish func(acc A, count int) D // count is the number of elements reduced
 }
 

@@ -44,18 +44,29 @@ func (j *wholeRuns[T, A, D]) run(lo, hi int) {
 		n := min(hi-lo, w.inner()-w.col, chunk)
 		acc := scratchBuffer[A](s, 1, n)
 		in, step := w.at(1)
-		for i := range acc {
-			acc[i] = r.foldBlock(in, 0, s)
-			for b := 1; b < r.blocks; b++ {
-				acc[i] = r.join(acc[i], r.foldBlock(in, b, s))
+		if !r.foldRows(acc, in, step) {
+			for i := range acc {
+				acc[i] = r.foldBlock(in, 0, s)
+				for b := 1; b < r.blocks; b++ {
+					acc[i] = r.join(acc[i], r.foldBlock(in, b, s))
+				}
+				in = offset(in, step, r.in.size)
 			}
-			in = offset(in, step, r.in.size)
 		}
 		out, stride := w.at(0)
 		r.put(out, stride, acc, s)
 		w.skip(n)
 		lo += n
 	}
+}
+
+// foldRows folds the runs of neighbouring outputs, step elements apart, together, and reports whether it did.
+func (r *reduction[T, A, D]) foldRows(acc []A, in device.Ptr, step int) bool {
+	n := r.cut.Total
+	if r.folds == nil || !r.oneRun || r.blocks > 1 || n == 0 || step < 0 {
+		return false
+	}
+	return r.folds(acc, slice[T](r.cut.Ptr[0]+in, (len(acc)-1)*step+n), step, n)
 }
 
 // blockRuns is the job over blocks: those of output 0, then those of output 1 and so on.

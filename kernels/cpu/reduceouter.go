@@ -32,6 +32,10 @@ func (r *reduction[T, A, D]) runRows() {
 }
 
 func (r *reduction[T, A, D]) joinRow(acc, later []A) {
+	if r.joins != nil {
+		r.joins(acc, later)
+		return
+	}
 	for i := range acc {
 		acc[i] = r.join(acc[i], later[i])
 	}
@@ -75,39 +79,43 @@ func (r *reduction[T, A, D]) place(t int) (w walk, n int) {
 	return w, min(r.tile, r.kept.inner()-first)
 }
 
-// rowGroup is the number of rows that are merged one by one; groups are joined, so that long sums have three levels.
-const rowGroup = 64
+// mergedRows is the number of rows that are merged one by one; groups are joined, so that long sums have three levels.
+const mergedRows = 128
 
 // mergeBlock sets acc to the result of block b of tile t.
 func (r *reduction[T, A, D]) mergeBlock(acc []A, t, b int, s *scratch) {
 	at, n := r.place(t)
 	in, stride := at.at(1)
 	acc, partial := acc[:n], scratchBuffer[A](s, 1, n)
-	fillSlice(acc, r.start)
 	lo, hi := r.blockRange(b)
 	var w walk
 	w.seek(&r.cut, lo)
-	for lo < hi {
-		begin, end := w, min(hi, lo+rowGroup)
-		fillSlice(partial, r.start)
-		r.mergeGroup(partial, &w, in, stride, end-lo, r.merges != nil && r.in.direct && stride == 1, s)
-		if r.spoilt != nil && r.spoilt(partial) {
-			fillSlice(partial, r.start)
-			r.mergeGroup(partial, &begin, in, stride, end-lo, false, s)
-		}
+	r.mergeGroup(acc, &w, in, stride, min(hi-lo, mergedRows), s)
+	for lo += mergedRows; lo < hi; lo += mergedRows {
+		r.mergeGroup(partial, &w, in, stride, min(hi-lo, mergedRows), s)
 		r.joinRow(acc, partial)
-		lo = end
 	}
 }
 
-// mergeGroup takes in the next rows, fours of them together if it may.
-func (r *reduction[T, A, D]) mergeGroup(acc []A, w *walk, in device.Ptr, stride, rows int, fours bool, s *scratch) {
+// mergeGroup sets acc to the result of the next rows.
+func (r *reduction[T, A, D]) mergeGroup(acc []A, w *walk, in device.Ptr, stride, rows int, s *scratch) {
+	fours, begin := r.merges != nil && r.in.direct && stride == 1, *w
+	fillSlice(acc, r.start)
+	r.mergeRows(acc, w, in, stride, rows, fours, s)
+	if fours && r.spoilt != nil && r.spoilt(acc) {
+		fillSlice(acc, r.start)
+		r.mergeRows(acc, &begin, in, stride, rows, false, s)
+	}
+}
+
+// mergeRows takes in the next rows, fours of them together if it may.
+func (r *reduction[T, A, D]) mergeRows(acc []A, w *walk, in device.Ptr, stride, rows int, fours bool, s *scratch) {
 	for rows > 0 {
 		p, step := w.at(0)
-		if fours && rows >= 4 && w.col+4 <= w.inner() && step >= 0 {
-			r.merges(acc, slice[T](in+p, 3*step+len(acc)), step)
-			w.skip(4)
-			rows -= 4
+		if n := min(rows, w.inner()-w.col, 4*foursTogether(step*r.in.size)) / 4; fours && n > 0 && step >= 0 {
+			r.merges(acc, slice[T](in+p, (4*n-1)*step+len(acc)), step, n)
+			w.skip(4 * n)
+			rows -= 4 * n
 			continue
 		}
 		r.merge(acc, r.row(in+p, stride, len(acc), s))

@@ -6,8 +6,8 @@ import "math"
 
 func sumReducer[T float]() reducer[T, float64, T] {
 	return reducer[T, float64, T]{
-		fold: foldSum[T], merge: mergeFloats[T], merges: mergeFour[T], spoilt: spoiltSums,
-		join:   func(a, b float64) float64 { return a + b },
+		fold: foldSum[T], merge: mergeFloats[T], merges: mergeFours[T], spoilt: spoiltSums, folds: foldSums[T],
+		join: func(a, b float64) float64 { return a + b }, joins: joinSums,
 		finish: func(acc float64, _ int) T { return T(acc) },
 	}
 }
@@ -32,11 +32,14 @@ func intSumReducer[T integer]() reducer[T, int64, int64] {
 	}
 }
 
+// sumGroupSize is the number of elements that are added in one pass.
+const sumGroupSize = 4096
+
 // foldSum adds the elements of v to acc. Four neighbours, 16 apart, are added as they are and their sums in float64: for float32 the error is then that of
-// two additions, however many there are, and a quarter is converted. In a group of 4,096 it keeps sixteen sums, so that additions need not wait for each other.
+// two additions, however many there are, and a quarter is converted. In a group it keeps sixteen sums, so that additions need not wait for each other.
 func foldSum[T float](acc float64, v []T) float64 {
 	for len(v) > 0 {
-		n := min(len(v), 4096)
+		n := min(len(v), sumGroupSize)
 		s := sumGroup(v[:n])
 		if s-s != 0 { // four elements may be beyond the range of float32 whose sum with others is not
 			s = sumWide(v[:n])
@@ -100,28 +103,6 @@ func mergeFloats[T float](acc []float64, row []T) {
 	mergeSum(acc, row)
 }
 
-// mergeFour takes in four rows, ld apart. Their elements are added as they are, as in foldSum.
-func mergeFour[T float](acc []float64, rows []T, ld int) {
-	if f, ok := any(rows).([]float32); ok && vector.mergeSums4 != nil && len(acc) >= 8 {
-		n := len(acc) &^ 7
-		vector.mergeSums4(n, &acc[0], &f[0], 4*ld)
-		acc, rows = acc[n:], rows[n:]
-	}
-	for i := range acc {
-		acc[i] += float64((rows[i] + rows[ld+i]) + (rows[2*ld+i] + rows[3*ld+i]))
-	}
-}
-
-// spoiltSums reports whether a sum is not finite: four elements may be beyond the range of float32 whose sum with others is not.
-func spoiltSums(acc []float64) bool {
-	for _, v := range acc {
-		if v-v != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 func mergeSum[T number, A float64 | int64](acc []A, row []T) {
 	row = row[:len(acc)]
 	for i := range acc {
@@ -157,7 +138,9 @@ func maxReducer[T number]() reducer[T, T, T] {
 		start:  lowest[T](),
 		fold:   func(acc T, v []T) T { return max(acc, maxOf(acc, v)) },
 		merge:  mergeMax[T],
-		merges: mergeMax4[T],
+		merges: mergeMaxes[T],
+		folds:  maxOfRows[T],
+		joins:  mergeMax[T],
 		join:   func(a, b T) T { return max(a, b) },
 		finish: func(acc T, _ int) T { return acc },
 	}
@@ -168,7 +151,9 @@ func minReducer[T number]() reducer[T, T, T] {
 		start:  highest[T](),
 		fold:   func(acc T, v []T) T { return min(acc, minOf(acc, v)) },
 		merge:  mergeMin[T],
-		merges: mergeMin4[T],
+		merges: mergeMins[T],
+		folds:  minOfRows[T],
+		joins:  mergeMin[T],
 		join:   func(a, b T) T { return min(a, b) },
 		finish: func(acc T, _ int) T { return acc },
 	}
@@ -201,27 +186,6 @@ func mergeMin[T number](acc, row []T) {
 		if !(row[i] >= acc[i]) && acc[i] == acc[i] {
 			acc[i] = row[i]
 		}
-	}
-}
-
-// mergeMax4 and mergeMin4 take in four rows, ld apart.
-
-func mergeMax4[T number](acc, rows []T, ld int) {
-	mergeRows4(acc, rows, ld, vector.mergeMax4, mergeMax[T])
-}
-
-func mergeMin4[T number](acc, rows []T, ld int) {
-	mergeRows4(acc, rows, ld, vector.mergeMin4, mergeMin[T])
-}
-
-func mergeRows4[T number](acc, rows []T, ld int, four func(n int, acc, row *float32, ld int), one func(acc, row []T)) {
-	if f, ok := any(acc).([]float32); ok && four != nil && len(f) >= 8 {
-		n := len(f) &^ 7
-		four(n, &f[0], &any(rows).([]float32)[0], 4*ld)
-		acc, rows = acc[n:], rows[n:]
-	}
-	for k := 0; k < 4 && len(acc) > 0; k++ {
-		one(acc, rows[k*ld:][:len(acc)])
 	}
 }
 

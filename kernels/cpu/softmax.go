@@ -9,6 +9,9 @@ import (
 
 // The softmax family: operations on rows, which lie along the last dimension.
 
+// rowGroup is the number of elements of a row that are computed at a time, where what they come to is needed twice.
+const rowGroup = 64
+
 // rowKernel computes one row; b is nil for operations of one input, and tmp has room for rowGroup elements.
 type rowKernel[T float] func(dst, a, b, tmp []T)
 

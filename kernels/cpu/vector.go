@@ -15,9 +15,7 @@ type vectorLoops struct {
 	reluGrad             func(n int, dst, a, b *float32)
 	fill                 func(n int, dst *float32, v float32)
 	mergeSum             func(n int, acc *float64, row *float32)
-	evenOdd              func(n int, even, odd, src *float32)            // n of either
-	mergeSums4           func(n int, acc *float64, row *float32, ld int) // four rows, ld bytes apart
-	mergeMax4, mergeMin4 func(n int, acc, row *float32, ld int)          // likewise
+	evenOdd              func(n int, even, odd, src *float32) // n of either
 	mergeMax, mergeMin   func(n int, acc, row *float32)
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
@@ -36,11 +34,19 @@ type vectorLoops struct {
 	mostPlaces    func(n int, dst *float32, numbers *int32, src *float32, places *int32, count int, starts *int32, first int32)
 	evenOddRows   func(rows, n int, even, odd *float32, to int, src *float32, from int) // n of either; distances in bytes
 
-	poolNumbered func(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm) // half of the columns, at least 8
+	poolNumbered func(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm)                 // half of the columns, at least 8
+	padResults   func(rows, n int, values *float32, numbers *uint8, pitch int, src *float32, from *uint8) // rows of n, at least 8
 	poolShared   func(rows, half int, dst, src *float32, terms *poolTerm)
 
 	taps    func(c *tapCall)
 	tapDots func(c *dotCall)
+
+	// fours of rows, ld bytes apart, of a multiple of 8 elements
+	mergeSums             func(fours, n int, acc *float64, rows *float32, ld int)
+	mergeMaxes, mergeMins func(fours, n int, acc, rows *float32, ld int)
+	// rows of a multiple of 16 elements, and of 32, ld bytes apart
+	sumRows          func(rows, n int, v *float32, ld int, to *float64)
+	maxRows, minRows func(rows, n int, v *float32, ld int, to *float32)
 
 	// multiples of 16, 16 and 32
 	squares  func(n int, x *float32, mean float32) float64

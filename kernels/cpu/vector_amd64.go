@@ -2,7 +2,7 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// Loops on slices of float32 on amd64: vector_avx2_amd64.s has arithmetic and reductions, and optimize_avx2_amd64.s steps of
+// Loops on slices of float32 on amd64: arithmetic_avx2_amd64.s has arithmetic, vector_avx2_amd64.s reductions, and optimize_avx2_amd64.s steps of
 // optimizers, for multiples of 8 elements; functions_amd64.go has those of mathematics. None is called for 0 elements. All give the same bits as the Go loops that they replace, so that it does not matter which elements are left
 // to those.
 
@@ -39,14 +39,25 @@ func sumAVX2(n int, v *float32) float64
 //go:noescape
 func mergeSumAVX2(n int, acc *float64, row *float32)
 
-//go:noescape
-func mergeSums4AVX2(n int, acc *float64, row *float32, ld int)
+// Those over several rows are in reductions_avx2_amd64.s.
 
 //go:noescape
-func mergeMax4AVX2(n int, acc, row *float32, ld int)
+func mergeSumsAVX2(fours, n int, acc *float64, rows *float32, ld int)
 
 //go:noescape
-func mergeMin4AVX2(n int, acc, row *float32, ld int)
+func mergeMaxesAVX2(fours, n int, acc, rows *float32, ld int)
+
+//go:noescape
+func mergeMinsAVX2(fours, n int, acc, rows *float32, ld int)
+
+//go:noescape
+func sumRowsAVX2(rows, n int, v *float32, ld int, to *float64)
+
+//go:noescape
+func maxRowsAVX2(rows, n int, v *float32, ld int, to *float32)
+
+//go:noescape
+func minRowsAVX2(rows, n int, v *float32, ld int, to *float32)
 
 //go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
@@ -106,10 +117,13 @@ func mostPlacesAVX2(n int, dst *float32, numbers *int32, src *float32, places *i
 //go:noescape
 func evenOddRowsAVX2(rows, n int, even, odd *float32, to int, src *float32, from int)
 
-// Those of gradients of pooling are in poolgrad_avx2_amd64.s.
+// Those of gradients of pooling are in poolgrad_avx2_amd64.s, and in poolnumbered_avx2_amd64.s those of max pooling.
 //
 //go:noescape
 func poolNumberedAVX2(rows, half int, dst, src *float32, numbers *uint8, terms *poolTerm)
+
+//go:noescape
+func padResultsAVX2(rows, n int, values *float32, numbers *uint8, pitch int, src *float32, from *uint8)
 
 //go:noescape
 func poolSharedAVX2(rows, half int, dst, src *float32, terms *poolTerm)
@@ -148,11 +162,13 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2, mergeSums4: mergeSums4AVX2, mergeMax4: mergeMax4AVX2, mergeMin4: mergeMin4AVX2, evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
+		mergeSums: mergeSumsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
+		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
 		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
-		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2,
+		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2, padResults: padResultsAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
 		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}

@@ -11,7 +11,7 @@ import (
 func generateConv() {
 	correlate("correlate6x16AVX2")
 	few("few3x32AVX2")
-	everySecond("everySecondAVX2")
+	everySecond("everySecondRowsAVX2")
 }
 
 // correlate adds the sums over places of six elements of one operand times sixteen of the other. Assembly reads the call by the places
@@ -112,22 +112,35 @@ func few(name string) {
 	RET()
 }
 
-// everySecond copies every second element, eight at a time.
+// everySecond copies every second element of rows, eight at a time. The last eight of a row are those at odd places from the element before them on, so that
+// nothing is read behind the last one.
 func everySecond(name string) {
-	TEXT(name, NOSPLIT, "func(n int, dst *float32, src *float32)")
-	Load(Param("n"), RCX)
+	TEXT(name, NOSPLIT, "func(rows, n int, dst *float32, to int, src *float32, from int)")
+	Load(Param("rows"), R8)
+	Load(Param("n"), R9)
 	Load(Param("dst"), RDX)
+	Load(Param("to"), R10)
 	Load(Param("src"), RSI)
-	SHRQ(U8(3), RCX)
+	Load(Param("from"), R11)
+	SUBQ(U8(8), R9)
+	eight := func(i Register, back int, odd uint64) {
+		VMOVUPS(Mem{Base: RSI, Index: i, Scale: 8, Disp: -4 * back}, Y0)
+		VSHUFPS(U8(odd), Mem{Base: RSI, Index: i, Scale: 8, Disp: 32 - 4*back}, Y0, Y0)
+		VPERMPD(U8(0xd8), Y0, Y0)
+		VMOVUPS(Y0, Mem{Base: RDX, Index: i, Scale: 4})
+	}
+	Label("row")
+	XORQ(RBX, RBX)
 	Label("eight")
-	VMOVUPS(Mem{Base: RSI}, Y0)
-	VSHUFPS(U8(0x88), Mem{Base: RSI, Disp: 32}, Y0, Y0)
-	VPERMPD(U8(0xd8), Y0, Y0)
-	VMOVUPS(Y0, Mem{Base: RDX})
-	ADDQ(U32(64), RSI)
-	ADDQ(U32(32), RDX)
-	DECQ(RCX)
-	JNZ(LabelRef("eight"))
+	eight(RBX, 0, 0x88)
+	ADDQ(U8(8), RBX)
+	CMPQ(RBX, R9)
+	JLT(LabelRef("eight"))
+	eight(R9, 1, 0xdd)
+	ADDQ(R10, RDX)
+	ADDQ(R11, RSI)
+	DECQ(R8)
+	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
 }

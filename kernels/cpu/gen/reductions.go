@@ -1,0 +1,244 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Loops of reductions over several rows: reducerows.go specifies them.
+
+func generateReductions() {
+	mergeSums("mergeSumsAVX2")
+	mergeMost("mergeMaxesAVX2", VMAXPS)
+	mergeMost("mergeMinsAVX2", VMINPS)
+	sumRows("sumRowsAVX2")
+	mostRows("maxRowsAVX2", VMAXPS)
+	mostRows("minRowsAVX2", VMINPS)
+}
+
+// minMax is VMAXPS or VMINPS.
+type minMax func(ops ...Op)
+
+// merging writes a function that goes over columns, sixteen at a time and then the last eight, and for each group over fours of rows: width is the
+// number of vectors of a group. The first row of the four is at R9, and the others RDX bytes and multiples of it further on, three of which are R8.
+func merging(name, signature string, columns func(width int, fours func(body func()))) {
+	TEXT(name, NOSPLIT, signature)
+	Load(Param("fours"), R10)
+	Load(Param("n"), RCX)
+	Load(Param("acc"), RDI)
+	Load(Param("rows"), RSI)
+	Load(Param("ld"), RDX)
+	LEAQ(Mem{Base: RDX, Index: RDX, Scale: 2}, R8)
+	group := func(label string, width int) {
+		columns(width, func(body func()) {
+			MOVQ(RSI, R9)
+			MOVQ(R10, RBX)
+			Label(label + "Four")
+			body()
+			LEAQ(Mem{Base: R9, Index: RDX, Scale: 4}, R9)
+			DECQ(RBX)
+			JNZ(LabelRef(label + "Four"))
+		})
+		ADDQ(U8(32*width), RSI)
+	}
+	SUBQ(U8(16), RCX)
+	JLT(LabelRef("rest"))
+	Label("sixteen")
+	group("sixteen", 2)
+	SUBQ(U8(16), RCX)
+	JGE(LabelRef("sixteen"))
+	Label("rest")
+	ADDQ(U8(16), RCX)
+	JZ(LabelRef("done"))
+	group("eight", 1)
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// rowAt is a vector of row k of the four.
+func rowAt(k, vector int) Mem {
+	m := Mem{Base: R9, Disp: 32 * vector}
+	switch k {
+	case 1:
+		m.Index, m.Scale = RDX, 1
+	case 2:
+		m.Index, m.Scale = RDX, 2
+	case 3:
+		m.Index, m.Scale = R8, 1
+	}
+	return m
+}
+
+// mergeSums adds the sums of four rows, of which two are added first, to sums in float64.
+func mergeSums(name string) {
+	sums := []VecPhysical{Y0, Y1, Y2, Y3}
+	merging(name, "func(fours, n int, acc *float64, rows *float32, ld int)", func(width int, fours func(func())) {
+		for i := range 2 * width {
+			VMOVUPD(Mem{Base: RDI, Disp: 32 * i}, sums[i])
+		}
+		fours(func() {
+			for v := range width {
+				a, b := []VecPhysical{Y4, Y6}[v], []VecPhysical{Y5, Y7}[v]
+				VMOVUPS(rowAt(0, v), a)
+				VMOVUPS(rowAt(2, v), b)
+				VADDPS(rowAt(1, v), a, a)
+				VADDPS(rowAt(3, v), b, b)
+				VADDPS(b, a, a)
+				VEXTRACTF128(U8(1), a, b.AsX())
+				VCVTPS2PD(a.AsX(), a)
+				VCVTPS2PD(b.AsX(), b)
+				VADDPD(a, sums[2*v], sums[2*v])
+				VADDPD(b, sums[2*v+1], sums[2*v+1])
+			}
+		})
+		for i := range 2 * width {
+			VMOVUPD(sums[i], Mem{Base: RDI, Disp: 32 * i})
+		}
+		ADDQ(U8(64*width), RDI)
+	})
+}
+
+// mergeMost keeps the largest, or least, of each column. The instruction gives what was there where one is NaN; columns with a NaN become all ones at the
+// end, which is one.
+func mergeMost(name string, most minMax) {
+	kept, spoilt := []VecPhysical{Y0, Y1}, []VecPhysical{Y2, Y3}
+	merging(name, "func(fours, n int, acc, rows *float32, ld int)", func(width int, fours func(func())) {
+		for v := range width {
+			VMOVUPS(Mem{Base: RDI, Disp: 32 * v}, kept[v])
+			VXORPS(spoilt[v], spoilt[v], spoilt[v])
+		}
+		fours(func() {
+			for v := range width {
+				VMOVUPS(rowAt(0, v), Y4)
+				VMOVUPS(rowAt(1, v), Y5)
+				VMOVUPS(rowAt(2, v), Y6)
+				VMOVUPS(rowAt(3, v), Y7)
+				VCMPPS(U8(3), Y4, Y5, Y8)
+				VCMPPS(U8(3), Y6, Y7, Y9)
+				most(Y5, Y4, Y4)
+				most(Y7, Y6, Y6)
+				most(Y6, Y4, Y4)
+				most(kept[v], Y4, kept[v])
+				VORPS(Y9, Y8, Y8)
+				VORPS(Y8, spoilt[v], spoilt[v])
+			}
+		})
+		for v := range width {
+			VORPS(spoilt[v], kept[v], kept[v])
+			VMOVUPS(kept[v], Mem{Base: RDI, Disp: 32 * v})
+		}
+		ADDQ(U8(32*width), RDI)
+	})
+}
+
+// alongRows writes a function that goes over rows of n elements, ld bytes apart, and calls row for each one, which is at RSI, its length in RCX.
+func alongRows(name, signature string, row func()) {
+	TEXT(name, NOSPLIT, signature)
+	Load(Param("rows"), R10)
+	Load(Param("v"), R9)
+	Load(Param("ld"), RDX)
+	Load(Param("to"), RDI)
+	Label("row")
+	MOVQ(R9, RSI)
+	Load(Param("n"), RCX)
+	row()
+	ADDQ(RDX, R9)
+	DECQ(R10)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// sumRows gives what sumAVX2 gives of each row.
+func sumRows(name string) {
+	sums := []VecPhysical{Y0, Y1, Y2, Y3}
+	alongRows(name, "func(rows, n int, v *float32, ld int, to *float64)", func() {
+		for _, s := range sums {
+			VXORPD(s, s, s)
+		}
+		SUBQ(U8(64), RCX)
+		JLT(LabelRef("rest"))
+		Label("loop")
+		a, b := []VecPhysical{Y4, Y6}, []VecPhysical{Y5, Y7}
+		at := func(k, v int) Mem { return Mem{Base: RSI, Disp: 64*k + 32*v} }
+		for v := range a {
+			VMOVUPS(at(0, v), a[v])
+			VMOVUPS(at(2, v), b[v])
+			VADDPS(at(1, v), a[v], a[v])
+			VADDPS(at(3, v), b[v], b[v])
+			VADDPS(b[v], a[v], a[v])
+			VEXTRACTF128(U8(1), a[v], b[v].AsX())
+			VCVTPS2PD(a[v].AsX(), a[v])
+			VCVTPS2PD(b[v].AsX(), b[v])
+			VADDPD(a[v], sums[2*v], sums[2*v])
+			VADDPD(b[v], sums[2*v+1], sums[2*v+1])
+		}
+		ADDQ(U32(256), RSI)
+		SUBQ(U8(64), RCX)
+		JGE(LabelRef("loop"))
+		Label("rest")
+		ADDQ(U8(64), RCX)
+		JZ(LabelRef("join"))
+		Label("sixteen")
+		for i, x := range []VecPhysical{Y4, Y5, Y6, Y7} {
+			VCVTPS2PD(Mem{Base: RSI, Disp: 16 * i}, x)
+			VADDPD(x, sums[i], sums[i])
+		}
+		ADDQ(U8(64), RSI)
+		SUBQ(U8(16), RCX)
+		JNZ(LabelRef("sixteen"))
+		Label("join")
+		VADDPD(Y2, Y0, Y0)
+		VADDPD(Y3, Y1, Y1)
+		VADDPD(Y1, Y0, Y0)
+		VEXTRACTF128(U8(1), Y0, X1)
+		VADDPD(X1, X0, X0)
+		VHADDPD(X0, X0, X0)
+		VMOVSD(X0, Mem{Base: RDI})
+		ADDQ(U8(8), RDI)
+	})
+}
+
+// mostRows gives what maxAVX2 or minAVX2 gives of each row.
+func mostRows(name string, most minMax) {
+	kept := []VecPhysical{Y0, Y1, Y2, Y3}
+	alongRows(name, "func(rows, n int, v *float32, ld int, to *float32)", func() {
+		VMOVUPS(Mem{Base: RSI}, Y0)
+		for _, k := range kept[1:] {
+			VMOVAPS(Y0, k)
+		}
+		VXORPS(Y8, Y8, Y8)
+		Label("loop")
+		for i := range kept {
+			VMOVUPS(Mem{Base: RSI, Disp: 32 * i}, []VecPhysical{Y4, Y5, Y6, Y7}[i])
+		}
+		VCMPPS(U8(3), Y4, Y5, Y9)
+		VCMPPS(U8(3), Y6, Y7, Y10)
+		for i, k := range kept {
+			most([]VecPhysical{Y4, Y5, Y6, Y7}[i], k, k)
+		}
+		VORPS(Y10, Y9, Y9)
+		VORPS(Y9, Y8, Y8)
+		ADDQ(U32(128), RSI)
+		SUBQ(U8(32), RCX)
+		JNZ(LabelRef("loop"))
+		most(Y1, Y0, Y0)
+		most(Y3, Y2, Y2)
+		most(Y2, Y0, Y0)
+		VEXTRACTF128(U8(1), Y0, X2)
+		most(X2, X0, X0)
+		VPERMILPS(U8(0x4e), X0, X2)
+		most(X2, X0, X0)
+		VPERMILPS(U8(0xb1), X0, X2)
+		most(X2, X0, X0)
+		VMOVMSKPS(Y8, EAX)
+		NEGL(EAX)
+		SBBL(EAX, EAX) // all ones, which is a NaN, or 0
+		VMOVD(EAX, X2)
+		VORPS(X2, X0, X0)
+		VMOVSS(X0, Mem{Base: RDI})
+		ADDQ(U8(4), RDI)
+	})
+}

@@ -1,0 +1,109 @@
+package cpu
+
+// Reductions of several rows by one call of a vector loop: down the columns of rows, so that what columns have come to stays in registers, and along
+// each of them, so that short rows do not cost a call.
+
+// foursTogether is the number of fours of rows, so many bytes apart, that go in together. In the first-level cache lines whose addresses differ by a
+// multiple of a page share eight ways: of rows that are far apart by a power of two, more would push each other out before the other half of a line is read.
+func foursTogether(pitch int) int {
+	const most, page, ways = 16, 4096, 8
+	power := max(1, pitch&-pitch) // of two, that pitch is a multiple of
+	return min(most, ways/4*page/min(page, power))
+}
+
+// mergeFours takes in fours of rows, ld apart. The elements of four are added as they are, as in foldSum.
+func mergeFours[T float](acc []float64, rows []T, ld, fours int) {
+	if f, ok := any(rows).([]float32); ok && vector.mergeSums != nil && len(acc) >= 8 {
+		n := len(acc) &^ 7
+		vector.mergeSums(fours, n, &acc[0], &f[0], 4*ld)
+		acc, rows = acc[n:], rows[n:]
+	}
+	for ; fours > 0 && len(acc) > 0; fours-- {
+		for i := range acc {
+			acc[i] += float64((rows[i] + rows[ld+i]) + (rows[2*ld+i] + rows[3*ld+i]))
+		}
+		rows = rows[min(4*ld, len(rows)):]
+	}
+}
+
+// spoiltSums reports whether a sum is not finite: four elements may be beyond the range of float32 whose sum with others is not.
+func spoiltSums(acc []float64) bool {
+	for _, v := range acc {
+		if v-v != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func mergeMaxes[T number](acc, rows []T, ld, fours int) {
+	mergeMost(acc, rows, ld, fours, vector.mergeMaxes, mergeMax[T])
+}
+
+func mergeMins[T number](acc, rows []T, ld, fours int) {
+	mergeMost(acc, rows, ld, fours, vector.mergeMins, mergeMin[T])
+}
+
+func mergeMost[T number](acc, rows []T, ld, fours int, all func(fours, n int, acc, rows *float32, ld int), one func(acc, row []T)) {
+	if f, ok := any(acc).([]float32); ok && all != nil && len(f) >= 8 {
+		n := len(f) &^ 7
+		all(fours, n, &f[0], &any(rows).([]float32)[0], 4*ld)
+		acc, rows = acc[n:], rows[n:]
+	}
+	for k := 0; k < 4*fours && len(acc) > 0; k++ {
+		one(acc, rows[k*ld:][:len(acc)])
+	}
+}
+
+// joinSums joins the sums of later rows.
+func joinSums(acc, later []float64) {
+	later = later[:len(acc)]
+	for i := range acc {
+		acc[i] += later[i]
+	}
+}
+
+// foldSums sets acc[i] to foldSum of row i, and reports whether it did: rows have n elements and are ld apart.
+func foldSums[T float](acc []float64, v []T, ld, n int) bool {
+	f, ok := any(v).([]float32)
+	if !ok || vector.sumRows == nil || n < 16 || n > sumGroupSize {
+		return false
+	}
+	whole := n &^ 15
+	vector.sumRows(len(acc), whole, &f[0], 4*ld, &acc[0])
+	for i := range acc {
+		row := v[i*ld:][:n]
+		for _, x := range row[whole:] {
+			acc[i] += float64(x)
+		}
+		if s := acc[i]; s-s != 0 {
+			acc[i] = sumWide(row)
+		}
+	}
+	return true
+}
+
+// maxOfRows and minOfRows set acc[i] to the largest, or least, element of row i, likewise.
+
+func maxOfRows[T number](acc, v []T, ld, n int) bool {
+	return mostOfRows(acc, v, ld, n, vector.maxRows, maxOf[T])
+}
+
+func minOfRows[T number](acc, v []T, ld, n int) bool {
+	return mostOfRows(acc, v, ld, n, vector.minRows, minOf[T])
+}
+
+func mostOfRows[T number](acc, v []T, ld, n int, all func(rows, n int, v *float32, ld int, to *float32), rest func(m T, v []T) T) bool {
+	f, ok := any(v).([]float32)
+	if !ok || all == nil || n < 32 {
+		return false
+	}
+	whole := n &^ 31
+	all(len(acc), whole, &f[0], 4*ld, &any(acc).([]float32)[0])
+	if whole < n {
+		for i := range acc {
+			acc[i] = rest(acc[i], v[i*ld:][whole:n])
+		}
+	}
+	return true
+}
