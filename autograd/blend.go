@@ -156,13 +156,13 @@ func addCDivGradA(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return changed(func() (*tensor.Tensor, error) { return g.MulScalar(n.arg.(float64)) }, divided(n.savedInput(2)))
 }
 
-// addCDivGradB is -value*g*a / b / b. The factor is multiplied first, as that of AddCMul.
+// addCDivGradB is g * (-value*a / b / b). The factor is multiplied first, as that of AddCMul.
 func addCDivGradB(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a, b := n.savedInput(1), n.savedInput(2)
-	scaled := func() (*tensor.Tensor, error) { return g.Mul(a) }
-	return inOwn(changed(scaled, scaledBy(-n.arg.(float64))))(func(t *tensor.Tensor) (*tensor.Tensor, error) {
+	slope := inOwn(a.MulScalar(-n.arg.(float64)))
+	return inOwn(slope(func(t *tensor.Tensor) (*tensor.Tensor, error) {
 		return changed(func() (*tensor.Tensor, error) { return t.Div(b) }, divided(b))
-	})
+	}))(g.Mul)
 }
 
 // MaskedFill is s where mask, of type bool, holds, and v elsewhere, with broadcasting. Saves mask.

@@ -113,7 +113,7 @@ func (v *Variable) DiagonalScatter(src *Variable, offset, a, b int) *Variable {
 			back[d] = i
 		}
 		if n == 0 {
-			return in[0].copied()
+			return in[0].beside(in[1])
 		}
 		return x.Reshape(flat...).IndexCopy(-1, at, in[1]).Reshape(shape...).Permute(back...).Contiguous() // as v is in most programs, which may take a View of it
 	})

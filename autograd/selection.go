@@ -154,7 +154,7 @@ func (v *Variable) IndexPut(at []*Variable, values *Variable, accumulate bool) *
 		}
 		n, rest := x.rows.Len(), x.taken[len(x.taken)-len(x.table)+1:]
 		if v.Len() == 0 || n == 0 {
-			return v.copied()
+			return v.beside(values)
 		}
 		src := values.Expand(x.result...).Permute(x.forth...).Reshape(n, rest.Len())
 		first := v.Permute(x.order...)
@@ -166,6 +166,15 @@ func (v *Variable) IndexPut(at []*Variable, values *Variable, accumulate bool) *
 		}
 		return table.Reshape(first.Shape()...).Permute(undo(x.order)...)
 	})
+}
+
+// beside is a copy of v into which nothing of src went: src has a gradient all the same, of zeros.
+func (v *Variable) beside(src *Variable) *Variable {
+	if !src.RequiresGrad() || src.dtype != v.dtype {
+		return v.copied()
+	}
+	none := src.Reshape(src.Len()).Narrow(0, 0, 0)
+	return Cat([]*Variable{v.Reshape(v.Len()), none}, 0).Reshape(v.Shape()...)
 }
 
 // undo is the order of dimensions that undoes another one.

@@ -244,3 +244,29 @@ func TestCrossEntropy_SecondDerivativesOfARowAreItsOwn(t *testing.T) {
 		require.True(t, math.IsNaN(v), got)
 	}
 }
+
+// With a value of 0 nothing can overflow, also where the gradient and what is divided are large.
+func TestAddCDiv_GradientsOfLargeNumbersTimesNothing(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	x := g.Input(r.tensor([]float64{math.MaxFloat64}, 1), autograd.RequiresGrad())
+	grads, err := autograd.Grad([]variable{g.Ones(tensor.Float64, 1).AddCDiv(x, x, 0)}, []variable{x}, autograd.WithGradient(r.tensor([]float64{2.5}, 1)))
+	require.NoError(t, err)
+	require.Equal(t, []float64{0}, valuesOf(t, grads[0]))
+	g.Release()
+}
+
+// What is put nowhere has a gradient all the same: none of its elements counts.
+func TestPut_OfNothingPassesOnAGradient(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	x := g.Input(r.tensor([]float64{3}, 1), autograd.RequiresGrad())
+	none := g.Zeros(tensor.Int64, 0)
+	y := g.Ones(tensor.Float64, 1).Put(none, x.IndexSelect(0, none), true)
+	require.NoError(t, y.Sum(nil, false).Backward())
+	require.NotNil(t, x.Grad())
+	list, err := x.Grad().Float64s()
+	require.NoError(t, err)
+	require.Equal(t, []float64{0}, list)
+	g.Release()
+}
