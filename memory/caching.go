@@ -549,6 +549,7 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 	sh.log.SetRecorder(a.log.Recorder())
 	if a.plan != nil && pool == nil {
 		sh.steps = newSteps(sh)
+		sh.steps.stopped = !a.plan.begun
 	}
 	shards := slices.Insert(slices.Clone(old), i, sh) // a copy: others read the old list without a lock
 	a.shards.Store(&shards)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/cistern-ml/cistern/memory/plan"
@@ -177,7 +178,7 @@ type lodger struct {
 
 // lodge fills borrowed blocks with buffers of q, and takes those out of it. index says which request each is; it returns those of the
 // buffers that stay. It always looks at the time when the arena would hold most, and takes the largest buffer alive then that finds room.
-func lodge(q *plan.Problem, index []int, homes []home) (rest []int, lodgers []lodger) {
+func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home) (rest []int, lodgers []lodger) {
 	slices.SortStableFunc(homes, func(x, y home) int { return cmp.Compare(x.size, y.size) })
 	order := make([]int, len(q.Buffers)) // by size
 	for i := range order {
@@ -188,7 +189,7 @@ func lodge(q *plan.Problem, index []int, homes []home) (rest []int, lodgers []lo
 	done := make([]bool, len(order)) // lodged, or without room for ever
 	gone := make([]bool, len(order))
 	inside := make([][]lodging, len(homes))
-	for found := true; found; {
+	for found := true; found && ctx.Err() == nil; {
 		found = false
 		at := load.busiest()
 		for _, i := range order {

@@ -34,3 +34,54 @@ func TestPlan_ServesAStepThatRepeats(t *testing.T) {
 	require.NoError(t, p.Close())
 	require.EqualValues(t, 0, r.reserved())
 }
+
+// A step that never ends is not recorded for ever, and what came before the first step is not learned.
+func TestPlan_RecordsStepsOnly(t *testing.T) {
+	r := newRig(t, 1024*mib, "")
+	p, err := r.a.NewPlan(PlanWait(longWait))
+	require.NoError(t, err)
+	before := r.alloc(mib, 0)
+	st := before.b.shard.steps
+	require.Empty(t, st.now.entries)
+	require.NoError(t, p.Step())
+	require.Zero(t, p.Stats().Programs)
+	st.now.entries = make([]entry, mostRequests)
+	more := r.alloc(mib, 0)
+	require.Len(t, st.now.entries, mostRequests)
+	require.NoError(t, p.Step())
+	require.Zero(t, p.Stats().Programs)
+	r.free(before, more)
+	_, err = r.a.NewPlan()
+	require.ErrorContains(t, err, "close it first")
+	require.NoError(t, p.Close())
+	require.Error(t, p.Step())
+	require.NoError(t, p.Close())
+	again, err := r.a.NewPlan()
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+	require.Error(t, (*Plan)(nil).Step())
+	require.Zero(t, (*Plan)(nil).Stats())
+}
+
+// Planned blocks that are in use when the plan is closed stay valid, and their memory goes back when they are free.
+func TestPlan_BlocksOutliveIt(t *testing.T) {
+	r := newRig(t, 1024*mib, "")
+	p, err := r.a.NewPlan(PlanWait(longWait))
+	require.NoError(t, err)
+	var last Block
+	for range 3 {
+		require.NoError(t, p.Step())
+		if !last.IsZero() {
+			r.free(last)
+		}
+		last = r.alloc(30*mib, 0)
+	}
+	require.NotZero(t, p.Stats().Served)
+	require.NoError(t, p.Close())
+	r.check()
+	require.EqualValues(t, 30*mib, r.reserved())
+	r.free(last)
+	require.ErrorIs(t, r.a.Free(last), ErrDoubleFree)
+	r.empty()
+	require.Zero(t, r.reserved())
+}

@@ -18,8 +18,9 @@ import (
 // block lives longer than it did, are served by the caching allocator at once; blocks that outlive a step always are. Nothing
 // depends on the program keeping to what was learned.
 type Plan struct {
-	a    *Caching
-	wait time.Duration
+	a     *Caching
+	wait  time.Duration
+	begun bool // guarded by a.mu: Step was called
 }
 
 // PlanOption changes what NewPlan makes.
@@ -68,10 +69,9 @@ func (a *Caching) NewPlan(opts ...PlanOption) (*Plan, error) {
 	for _, sh := range *a.shards.Load() {
 		if sh.pool == nil {
 			sh.mu.Lock()
-			if sh.steps == nil {
+			if sh.steps == nil { // else blocks of a plan that was closed are in use
 				sh.steps = newSteps(sh)
 			}
-			sh.steps.stopped = false
 			sh.mu.Unlock()
 		}
 	}
@@ -105,6 +105,7 @@ func (p *Plan) Step() error {
 		return argumentErr("Step", "the plan is closed")
 	}
 	a.behalf = a.freeSite()
+	p.begun = true
 	var errs []error
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != nil {
@@ -113,7 +114,7 @@ func (p *Plan) Step() error {
 		sh.mu.Lock()
 		idle := sh.steps.end()
 		errs = append(errs, sh.steps.failed)
-		sh.steps.failed = nil
+		sh.steps.failed, sh.steps.stopped = nil, false
 		sh.mu.Unlock()
 		errs = append(errs, a.shrinkArena(sh, idle))
 	}
@@ -260,7 +261,7 @@ func (p *stepProgram) place(lent []*block) {
 		defer close(pl.done)
 		ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 		defer cancel()
-		pl.index, pl.homes = lodge(&q, index, homes)
+		pl.index, pl.homes = lodge(ctx, &q, index, homes)
 		pl.Placement, pl.err = plan.Place(ctx, q)
 	}()
 }
@@ -328,7 +329,7 @@ func (st *steps) end() (idle bool) {
 // recognise finds the program of the step that is over, or learns it.
 func (st *steps) recognise() {
 	r := &st.now
-	if len(r.entries) == 0 {
+	if len(r.entries) == 0 || len(r.entries) == mostRequests {
 		return
 	}
 	hash := hashSizes(r.entries)

@@ -20,13 +20,17 @@ type steps struct {
 	failed    error    // of the driver, when it began
 	seen      []uint64 // hashes of steps, the newest last
 
-	stopped bool // the plan is closed; blocks of it may be in use
+	stopped bool // no step has begun yet, or the plan is closed; then blocks of it may be in use
 
 	served, missed, refused int // requests of this step
 	counts                  PlanStats
 }
 
-func newSteps(sh *shard) *steps { return &steps{sh: sh, epoch: 1} }
+// newSteps records nothing until a step begins.
+func newSteps(sh *shard) *steps { return &steps{sh: sh, epoch: 1, stopped: true} }
+
+// mostRequests is how many requests of a step are recorded. A step with more is not learned: its end may have been forgotten.
+const mostRequests = 1 << 20
 
 // stepRecord is a step as it went: its requests, in order.
 type stepRecord struct {
@@ -43,7 +47,7 @@ type entry struct {
 
 // note records a block that is handed out for a request of a size.
 func (st *steps) note(b *block, size uint64) {
-	if st.stopped {
+	if st.stopped || len(st.now.entries) == mostRequests {
 		return
 	}
 	st.now.entries = append(st.now.entries, entry{size: size})
