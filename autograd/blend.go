@@ -156,13 +156,12 @@ func addCDivGradA(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return changed(func() (*tensor.Tensor, error) { return g.MulScalar(n.arg.(float64)) }, divided(n.savedInput(2)))
 }
 
-// addCDivGradB is g * (-value*a / b / b). The factor is multiplied first, as that of AddCMul.
+// addCDivGradB is -value*g*a / b / b. The factor is multiplied first, as that of AddCMul, and not into a, which may be of integers.
 func addCDivGradB(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a, b := n.savedInput(1), n.savedInput(2)
-	slope := inOwn(a.MulScalar(-n.arg.(float64)))
-	return inOwn(slope(func(t *tensor.Tensor) (*tensor.Tensor, error) {
+	return inOwn(inOwn(g.MulScalar(-n.arg.(float64)))(a.Mul))(func(t *tensor.Tensor) (*tensor.Tensor, error) {
 		return changed(func() (*tensor.Tensor, error) { return t.Div(b) }, divided(b))
-	}))(g.Mul)
+	})
 }
 
 // MaskedFill is s where mask, of type bool, holds, and v elsewhere, with broadcasting. Saves mask.
