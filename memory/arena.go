@@ -134,7 +134,7 @@ func (a *Caching) makeRoom(sh *shard, need uint64, begins bool) error {
 		if excess == 0 {
 			return nil
 		}
-		got, err := a.trim(b, roundUp(excess, b.seg.vm.page))
+		got, err := a.trim(b, excess)
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 		if excess == 0 {
 			break
 		}
-		got, err := a.trim(b, roundUp(excess, b.seg.vm.page))
+		got, err := a.trim(b, excess)
 		if err != nil {
 			return nil, err
 		}

@@ -188,7 +188,7 @@ func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 	return true, nil
 }
 
-// trim unmaps whole pages inside b, a free block of an expandable segment, of most bytes and no more; their addresses merge with unmapped ones
+// trim unmaps whole pages inside b, a free block of an expandable segment, of most bytes, rounded up to pages, and no more; their addresses merge with unmapped ones
 // around them, and the ends that share a page with other blocks stay free. A range without pages goes back to the driver. It
 // returns the bytes that it unmapped. Caller holds a.mu and no shard.
 func (a *Caching) trim(b *block, most uint64) (uint64, error) {
@@ -206,12 +206,12 @@ func (a *Caching) trim(b *block, most uint64) (uint64, error) {
 	if from >= to {
 		return 0, nil
 	}
-	if over := uint64(to - from); over > most { // what stays is beside a free neighbour's pages, not between holes
-		keep := (over - most) / vm.page * vm.page
+	if all := uint64(to - from); most < all { // what stays is beside a free neighbour's pages, not between holes
+		keep := (all - most) / vm.page * vm.page
 		if b.next != nil && b.next.state == stateUnmapped {
 			from = from.Add(keep)
 		} else {
-			to = from.Add(over - keep)
+			to = from.Add(all - keep)
 		}
 	}
 	if err := a.waitFor(sh); err != nil {

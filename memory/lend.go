@@ -16,10 +16,8 @@ import (
 func (a *Caching) lend(sh *shard) error {
 	for k := range poolKinds {
 		for _, b := range a.freeBlocks(nil, k, func(b *block) bool { return b.shard == sh }) {
-			if !b.expandable() || b.size >= mostLent {
-				if err := a.giveBack(b); err != nil {
-					return err
-				}
+			if err := a.giveBack(b, mostLent); err != nil {
+				return err
 			}
 		}
 	}
@@ -44,11 +42,11 @@ const leastLent = 4 * kib
 // mostLent is the size from which on the whole pages of a block go back instead: in an arena they serve better.
 const mostLent = 32 * mib
 
-// giveBack gives a free block to the driver, if it is a segment, or its whole pages. Caller holds a.mu and no shard.
-func (a *Caching) giveBack(b *block) (err error) {
+// giveBack gives a free block to the driver, if it is a segment, or, of least bytes and more, its whole pages. Caller holds a.mu and no shard.
+func (a *Caching) giveBack(b *block, least uint64) (err error) {
 	sh := b.shard
 	sh.mu.Lock() // it may be no more: then it is in no segment
-	plain, paged := b.state == stateCached && b.plainWhole(), b.state == stateCached && b.expandable()
+	plain, paged := b.state == stateCached && b.plainWhole(), b.state == stateCached && b.expandable() && b.size >= least
 	sh.mu.Unlock()
 	if paged {
 		_, err = a.trim(b, unlimited)
@@ -126,7 +124,7 @@ func (a *Caching) returnUnused(sh *shard) error {
 	st.lent = kept
 	sh.mu.Unlock()
 	for _, b := range idle {
-		if err := a.giveBack(b); err != nil {
+		if err := a.giveBack(b, 0); err != nil {
 			return err
 		}
 	}
