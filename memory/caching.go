@@ -544,13 +544,13 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 		return sh
 	}
 	sh := &shard{owner: a, pool: pool, log: journal.Logbook{Stream: key.id}}
-	a.bind(sh, s)
-	sh.log.Pool = journal.Pool(sh.poolID())
-	sh.log.SetRecorder(a.log.Recorder())
 	if a.plan != nil && pool == nil {
 		sh.steps = newSteps(sh)
 		sh.steps.stopped = !a.plan.begun
 	}
+	sh.log.Pool = journal.Pool(sh.poolID())
+	sh.log.SetRecorder(a.log.Recorder())
+	a.bind(sh, s)                                     // from here on others find it
 	shards := slices.Insert(slices.Clone(old), i, sh) // a copy: others read the old list without a lock
 	a.shards.Store(&shards)
 	return sh // its leases are 0: the first block settles, and gets it a share
