@@ -23,6 +23,10 @@ func (a *Caching) makeArena(sh *shard, size uint64) (bool, error) {
 	}
 	sh.mu.Lock()
 	free := st.inUse() == 0
+	if free { // nobody may be given a place in the arena that goes
+		st.leave()
+		st.forgetPlaces()
+	}
 	sh.mu.Unlock()
 	if !free {
 		return false, nil
@@ -212,6 +216,7 @@ func (a *Caching) surrenderArena(sh *shard) error {
 		b.slot.left = false
 	}
 	st.left, st.program, st.programs = nil, nil, nil
+	st.arranged++
 	sh.mu.Unlock()
 	return a.dropArena(sh)
 }

@@ -73,12 +73,19 @@ func (st *steps) takeBack() {
 		st.sh.rejoinFree(b)
 	}
 	st.lent = nil
+	st.forgetPlaces()
+}
+
+// forgetPlaces makes all programs wait for a placement, those too that are being placed: their memory is no more. Blocks in use are in left.
+// Caller holds the shard.
+func (st *steps) forgetPlaces() {
 	for _, p := range st.programs {
-		if p.slots != nil || p.placed != nil { // also one that is being placed there
+		if p.slots != nil || p.placed != nil {
 			p.slots, p.before, p.placed, p.dirty = nil, nil, nil, true
 		}
 	}
 	st.program = nil
+	st.arranged++
 }
 
 // takeBackFor looks for a block for r in what a plan has borrowed that the present step does not follow. Caller holds a.mu and no shard.

@@ -284,7 +284,8 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 		st.leave()
 	}
 	p.arrange(pl, sh, st.arena.seg)
-	p.bound = pl.Bound
+	st.arranged++
+	p.dirty, p.bound = false, pl.Bound
 	if st.program == nil {
 		st.adopt(p)
 	}
@@ -408,10 +409,12 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 		return nil
 	}
 	if s.end > st.arena.mapped {
+		p, arranged := st.program, st.arranged
 		sh.mu.Unlock()
 		err := a.extendArena(sh, s.end)
 		sh.mu.Lock()
-		if err != nil || s.end > st.arena.mapped || s.b.state != stateVacant {
+		// Another goroutine may have been given a part of it meanwhile, or the slot may be no more.
+		if err != nil || st.arranged != arranged || s.end > st.arena.mapped || !st.vacant(p, s) {
 			st.refused++
 			return nil
 		}
@@ -483,6 +486,7 @@ func (st *steps) stop() {
 	st.leave()
 	st.takeBack()
 	st.stopped, st.program, st.programs, st.seen = true, nil, nil, nil
+	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
 	st.epoch += 2 // blocks that were recorded are of no step
 }

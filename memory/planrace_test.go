@@ -19,6 +19,26 @@ func TestPlan_GoroutinesAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	p, err := a.NewPlan()
 	require.NoError(t, err)
+	var mu sync.Mutex
+	inUse := map[device.Ptr]uint64{}
+	claim := func(b Block) {
+		mu.Lock()
+		defer mu.Unlock()
+		for at, size := range inUse {
+			if b.Ptr() < at.Add(size) && at < b.Ptr().Add(b.Size()) {
+				t.Errorf("blocks at %#x and %#x overlap", uintptr(at), uintptr(b.Ptr()))
+			}
+		}
+		inUse[b.Ptr()] = b.Size()
+	}
+	free := func(b Block) {
+		mu.Lock()
+		delete(inUse, b.Ptr()) // before somebody else may have it
+		mu.Unlock()
+		if err := a.Free(b); err != nil {
+			t.Error(err)
+		}
+	}
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -31,21 +51,18 @@ func TestPlan_GoroutinesAtOnce(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					claim(b)
 					held = append(held, b)
 					if k%3 == 2 {
 						if i%2 == 0 && a.RecordStream(held[0], dev.Stream(device.StreamID(2))) != nil {
 							t.Error("RecordStream")
 						}
-						if err := a.Free(held[0]); err != nil {
-							t.Error(err)
-						}
+						free(held[0])
 						held = held[1:]
 					}
 				}
 				for _, b := range held {
-					if err := a.Free(b); err != nil {
-						t.Error(err)
-					}
+					free(b)
 				}
 				if g == 0 {
 					if err := p.Step(); err != nil {

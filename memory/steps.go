@@ -20,7 +20,8 @@ type steps struct {
 	failed    error    // of the driver, when it began
 	seen      []uint64 // hashes of steps, the newest last
 
-	stopped bool // no step has begun yet, or the plan is closed; then blocks of it may be in use
+	stopped  bool   // no step has begun yet, or the plan is closed; then blocks of it may be in use
+	arranged uint64 // how often slots were made or forgotten: who releases the lock finds others then
 
 	served, missed, refused int // requests of this step
 	counts                  PlanStats
