@@ -409,12 +409,13 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 		return nil
 	}
 	if s.end > st.arena.mapped {
-		p, arranged := st.program, st.arranged
+		p, arranged, epoch, next := st.program, st.arranged, st.epoch, st.next
 		sh.mu.Unlock()
 		err := a.extendArena(sh, s.end)
 		sh.mu.Lock()
-		// Another goroutine may have been given a part of it meanwhile, or the slot may be no more.
-		if err != nil || st.arranged != arranged || s.end > st.arena.mapped || !st.vacant(p, s) {
+		// Another goroutine may have been given a later slot meanwhile, which has a part of this one, or the slot may be no more.
+		changed := st.program != p || st.arranged != arranged || st.epoch != epoch || st.next != next
+		if err != nil || changed || s.end > st.arena.mapped || !st.vacant(p, s) {
 			st.refused++
 			return nil
 		}
