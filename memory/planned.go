@@ -21,6 +21,9 @@ type Plan struct {
 	a     *Caching
 	wait  time.Duration
 	begun bool // guarded by a.mu: Step was called
+
+	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
+	compute func(pl *placement, q plan.Problem, index []int, homes []home)
 }
 
 // PlanOption changes what NewPlan makes.
@@ -58,7 +61,7 @@ func (a *Caching) NewPlan(opts ...PlanOption) (*Plan, error) {
 		return nil, argumentErr("NewPlan", "the allocator has a plan; close it first")
 	}
 	a.spoil()
-	a.plan = &Plan{a: a, wait: stepWait}
+	a.plan = &Plan{a: a, wait: stepWait, compute: computePlacement}
 	for _, o := range opts {
 		if o != nil {
 			o(a.plan)
@@ -182,7 +185,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 			if err := a.lend(sh); err != nil {
 				return err
 			}
-			p.place(st.lent)
+			p.place(st.lent, a.plan.compute)
 			st.counts.Placed++
 		}
 		select {
@@ -249,7 +252,7 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 }
 
 // place begins to compute where the blocks of p go.
-func (p *stepProgram) place(lent []*block) {
+func (p *stepProgram) place(lent []*block, compute func(*placement, plan.Problem, []int, []home)) {
 	q, index := p.problem()
 	pl := &placement{done: make(chan struct{})}
 	homes := make([]home, len(lent))
@@ -257,13 +260,16 @@ func (p *stepProgram) place(lent []*block) {
 		homes[i] = homeOf(b)
 	}
 	p.placed, p.dirty = pl, false
-	go func() {
-		defer close(pl.done)
-		ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
-		defer cancel()
-		pl.index, pl.homes = lodge(ctx, &q, index, homes)
-		pl.Placement, pl.err = plan.Place(ctx, q)
-	}()
+	go compute(pl, q, index, homes)
+}
+
+// computePlacement finds places in borrowed blocks and in the arena.
+func computePlacement(pl *placement, q plan.Problem, index []int, homes []home) {
+	defer close(pl.done)
+	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
+	defer cancel()
+	pl.index, pl.homes = lodge(ctx, &q, index, homes)
+	pl.Placement, pl.err = plan.Place(ctx, q)
 }
 
 // install puts a placement in force, unless the arena cannot hold it now. Caller holds a.mu and no shard.
