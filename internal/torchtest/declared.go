@@ -101,7 +101,7 @@ var Declared = []Declaration{
 	declare("value", "Softsign", "PyTorch's is (-?1.0|inf) ", "in PyTorch the size of the least integer is negative, and one more than the greatest is the least"),
 	declare("refused", ".*", "not defined for bool", "no arithmetic on bools"),
 	declare("refused", "MatMul|Linear.*|MM|BMM|MV|Dot|Einsum|TensorDot", "operands must have one type", "PyTorch does not look at the types of empty operands"),
-	declare("refused", "backward", "modified by an in-place operation: .*(input 1 of (take_along_dim|gather)|workspace 0 of sort|of (gru|lstm)|of (gelu_tanh|log_softmax|hardswish)|of (rms_norm|instance_norm_affine|tensordot|embedding|kl_div)|the output of div_)", "saves what PyTorch's operation does not"),
+	declare("refused", "backward", "modified by an in-place operation: .*(input 1 of (take_along_dim|gather)|workspace 0 of sort|of (gru|lstm)|of (gelu_tanh|log_softmax|hardswish|prelu)|of (rms_norm|instance_norm_affine|tensordot|embedding|kl_div)|the output of div_)", "saves what PyTorch's operation does not"),
 	declare("not refused", "Scatter.*", "Expected self.dtype to be equal to src.dtype", "if nothing is written no types are compared"),
 	declare("gradient", ".*", "\\[0( 0)*\\], PyTorch \\[nan( nan)*\\]; through.* GroupNorm", "weights of an empty batch have a gradient of 0"),
 	declare("gradient", ".*", "is ([-+]Inf|-?0), PyTorch's is nan .*; through.* RDivScalar", "PyTorch multiplies by the square of the reciprocal, which vanishes"),
@@ -155,6 +155,8 @@ var Declared = []Declaration{
 	declare("not refused", "backward", "Subtraction, the `-` operator, with a bool tensor.*of .*Pow", "powers of bools have a gradient; PyTorch computes the exponent less 1"),
 	declare("not refused", "backward", "output 0 of MedianBackward0, is at version", "Median saves where it found the element, not what it found"),
 	declare("value", "StdMean|VarMean", "is [-+]Inf, PyTorch's is nan ", "PyTorch's running mean subtracts infinities"),
+	declare("gradient", ".*", "is -?0, PyTorch's is nan .*; through.* DivInPlace", "what comes back is divided, where PyTorch multiplies it by a quotient that overflows"),
+	declare("gradient", ".*", "through.* (nn\\.)?(Layer|Group|Instance|Batch)Norm[12]?d? Normalize", "the norm of what is 0 but for rounding errors: PyTorch's own gradients of equal elements differ"),
 	declare("value", "Sum|SumTo|Mean|Prod|CumSum|CumProd|Norm|Var|Std|Dot|MM|MV|BMM|MatMul|Einsum|TensorDot|(nn\\.)?Linear.*|AddMM|BAddBMM|LogSumExp|AvgPool.*|AdaptiveAvgPool.*|IndexReduce",
 		"PyTorch's is (inf|-inf|nan) ", "sums and products are formed in float64 on the processor, where PyTorch's overflow"),
 }
