@@ -23,6 +23,15 @@ type VirtualMemory interface {
 	Unmap(p Ptr, bytes uint64) error
 }
 
+// PageAliasing is a VirtualMemory that can put the memory of a page behind a second address.
+type PageAliasing interface {
+	VirtualMemory
+	// Alias maps the page that is mapped at of, its first address, at p as well: the same memory at two addresses. p lies in a reserved
+	// range, at a multiple of the page's size from its beginning, and has no page. Unmap ends one of the mappings; the memory goes back to
+	// the driver with the last. Work that writes by one of the addresses and work that reads by the other must be ordered, as by a stream.
+	Alias(p, of Ptr) error
+}
+
 // PinnedMemory is a Device that hands out host memory which the operating system does not move, so that copies to and from
 // the device can run at full speed and without a staging copy.
 type PinnedMemory interface {

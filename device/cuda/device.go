@@ -63,7 +63,7 @@ type Device struct {
 
 var (
 	_ device.Device          = (*Device)(nil)
-	_ device.VirtualMemory   = (*Device)(nil)
+	_ device.PageAliasing    = (*Device)(nil)
 	_ device.PinnedMemory    = (*Device)(nil)
 	_ device.PeerCopier      = (*Device)(nil)
 	_ device.Launcher        = (*Device)(nil)

@@ -16,6 +16,8 @@ var virtualTests = []test{
 	{"WrongRangesAreInvalid", testVirtualInvalid},
 	{"WrongPagesAreInvalid", testPagesInvalid},
 	{"RangeWithPagesCannotBeGivenBack", testUnreserveWithPages},
+	{"AliasIsTheSameMemory", testAlias},
+	{"WrongAliasesAreInvalid", testAliasInvalid},
 }
 
 func virtual(t *testing.T, dev device.Device) device.VirtualMemory {

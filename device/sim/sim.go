@@ -17,7 +17,7 @@ import (
 // DefaultCapacity is the capacity of Open("sim"): that of a large GPU.
 const DefaultCapacity = 80 * device.GiB
 
-// Device is a simulated device. It implements device.VirtualMemory and device.PinnedMemory; its streams implement
+// Device is a simulated device. It implements device.PageAliasing and device.PinnedMemory; its streams implement
 // device.Executor with ExecDiscard.
 type Device struct {
 	id       device.ID
@@ -30,11 +30,12 @@ type Device struct {
 		sync.Mutex
 		closed bool
 
-		memory   extent.Set // allocations and mapped pages; Tag is the segment number
-		ranges   extent.Set // reserved ranges; Tag is the segment number
-		next     uint64     // the address of the next segment
-		segments int        // the number of the next segment
-		occupied uint64     // by others, see Occupy
+		memory   extent.Set      // allocations and mapped pages; Tag is the segment number
+		ranges   extent.Set      // reserved ranges; Tag is the segment number
+		aliases  map[uint64]*int // by address of pages that are mapped more than once: how often
+		next     uint64          // the address of the next segment
+		segments int             // the number of the next segment
+		occupied uint64          // by others, see Occupy
 
 		processes []device.Process // see OccupyBy; nil before it
 		pinned    map[uintptr]uint64
@@ -52,7 +53,7 @@ type Device struct {
 }
 
 var (
-	_ device.VirtualMemory = (*Device)(nil)
+	_ device.PageAliasing  = (*Device)(nil)
 	_ device.PinnedMemory  = (*Device)(nil)
 	_ device.ProcessLister = (*Device)(nil)
 	_ device.Executor      = (*stream)(nil)
@@ -78,6 +79,7 @@ func New(capacity uint64, options ...Option) *Device {
 	d := &Device{id: device.ID{Kind: device.Sim, Index: int(made.Add(1) - 1)}, capacity: capacity}
 	d.mu.next = firstAddress
 	d.mu.pinned = make(map[uintptr]uint64)
+	d.mu.aliases = make(map[uint64]*int)
 	d.zero.device = d
 	d.mu.streams = map[device.StreamID]*stream{0: &d.zero}
 	for _, option := range options {
@@ -228,6 +230,7 @@ func (d *Device) Close() error {
 	d.mu.memory, d.mu.ranges, d.mu.events = extent.Set{}, extent.Set{}, 0
 	d.mu.calls.BytesNow = 0
 	clear(d.mu.streams)
+	clear(d.mu.aliases)
 	if err := d.freeAllPinned(); first == nil {
 		first = err
 	}

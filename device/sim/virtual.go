@@ -115,10 +115,54 @@ func (d *Device) Unmap(p device.Ptr, bytes uint64) error {
 		if err := d.unmapPage(in, e); err != nil {
 			return err
 		}
-		d.releasePages(in.Tag, e.Size, 1)
+		if !d.forgetAlias(e.Addr) {
+			d.releasePages(in.Tag, e.Size, 1)
+		}
 		p = p.Add(e.Size)
 	}
 	return nil
+}
+
+// Alias is one call, as of CUDA's cuMemMap.
+func (d *Device) Alias(p, of device.Ptr) error {
+	d = d.orAbsent()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(CallPageMap); err != nil {
+		return err
+	}
+	e, found := d.mu.memory.Get(uint64(of))
+	if !found || !d.isPage(e) {
+		return d.fail(CallPageMap, device.ErrInvalidValue, "no page is mapped at address %#x", uintptr(of))
+	}
+	in, found := d.mu.ranges.Find(uint64(p))
+	if !found || uint64(p)%alignment != 0 || e.Size > in.End()-uint64(p) || d.mu.memory.Overlaps(uint64(p), e.Size) {
+		return d.fail(CallPageMap, device.ErrInvalidValue,
+			"%d bytes at address %#x are not in a reserved range or have pages", e.Size, uintptr(p))
+	}
+	if err := d.mapPage(in, uint64(p), e.Size); err != nil {
+		return err
+	}
+	count := d.mu.aliases[e.Addr]
+	if count == nil {
+		count = new(int)
+		*count = 1
+		d.mu.aliases[e.Addr] = count
+	}
+	*count++
+	d.mu.aliases[uint64(p)] = count
+	return nil
+}
+
+// forgetAlias ends one of several mappings of a page. It reports false if that was the last, whose memory goes. The caller holds d.mu.
+func (d *Device) forgetAlias(at uint64) bool {
+	count := d.mu.aliases[at]
+	if count == nil {
+		return false
+	}
+	delete(d.mu.aliases, at)
+	*count--
+	return *count > 0
 }
 
 // createPage takes physical memory. The caller holds d.mu.

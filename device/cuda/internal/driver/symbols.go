@@ -63,6 +63,7 @@ const (
 	MemUnmap
 	MemSetAccess
 	MemGetAllocationGranularity
+	MemRetainAllocationHandle
 
 	// Peers.
 	DeviceCanAccessPeer
@@ -121,7 +122,7 @@ var symbols = [numFuncs]string{
 
 	MemAddressReserve: "cuMemAddressReserve", MemAddressFree: "cuMemAddressFree", MemCreate: "cuMemCreate",
 	MemRelease: "cuMemRelease", MemMap: "cuMemMap", MemUnmap: "cuMemUnmap", MemSetAccess: "cuMemSetAccess",
-	MemGetAllocationGranularity: "cuMemGetAllocationGranularity",
+	MemGetAllocationGranularity: "cuMemGetAllocationGranularity", MemRetainAllocationHandle: "cuMemRetainAllocationHandle",
 
 	DeviceCanAccessPeer: "cuDeviceCanAccessPeer", CtxEnablePeerAccess: "cuCtxEnablePeerAccess",
 	MemcpyPeerAsync: "cuMemcpyPeerAsync",
