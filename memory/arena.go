@@ -153,7 +153,7 @@ func (a *Caching) trimArenas() error {
 	for _, sh := range *a.shards.Load() {
 		if sh.steps != nil {
 			sh.mu.Lock()
-			sh.steps.takeBack()
+			errs = append(errs, a.takeBack(sh))
 			sh.mu.Unlock()
 			_, err := a.trimArena(sh, unlimited)
 			errs = append(errs, err)
@@ -217,8 +217,9 @@ func (a *Caching) surrenderArena(sh *shard) error {
 	}
 	st.left, st.program, st.programs = nil, nil, nil
 	st.arranged++
+	err := a.dropStitches(sh, func(*block) bool { return false })
 	sh.mu.Unlock()
-	return a.dropArena(sh)
+	return errors.Join(err, a.dropArena(sh))
 }
 
 // dropArena gives an arena back in which no block is in use. Caller holds a.mu and no shard.
@@ -249,19 +250,37 @@ func (a *Caching) dropArena(sh *shard) error {
 	return errors.Join(errs...)
 }
 
-// layout copies the arena as a segment: the planned blocks that are in use, and what lies between them. It is not ok if there is no memory. Caller
-// holds the shard.
-func (st *steps) layout() (l segmentLayout, ok bool) {
-	if st == nil || st.arena.mapped == 0 {
-		return l, false
+// layout copies the arena, and the stitches, as segments: the planned blocks that are in use, and what lies between them. Caller holds the shard.
+func (st *steps) layout() (list []segmentLayout) {
+	if st == nil {
+		return nil
+	}
+	for _, s := range st.stitches {
+		if s.b.state == stateLent {
+			list = append(list, s.layout(st))
+		}
+	}
+	if st.arena.mapped == 0 {
+		return list
 	}
 	seg := st.arena.seg
-	l = segmentLayout{number: seg.reg, ptr: seg.ptr, size: seg.size, kind: seg.kind, expandable: seg.vm != nil, stream: st.sh.id()}
+	l := segmentLayout{number: seg.reg, ptr: seg.ptr, size: seg.size, kind: seg.kind, expandable: seg.vm != nil, stream: st.sh.id()}
 	l.blocks = st.pieces(seg.ptr, st.arena.mapped)
 	if rest := seg.size - st.arena.mapped; rest != 0 {
 		l.blocks = append(l.blocks, blockLayout{ptr: seg.ptr.Add(st.arena.mapped), size: rest, state: stateUnmapped})
 	}
-	return l, true
+	return append(list, l)
+}
+
+// told is the state that snapshots tell: of what a stitch is made of the stitch tells.
+func (b *block) told() blockState {
+	if b.state != stateLent {
+		return b.state
+	}
+	if b.shard.steps.stitched(b) {
+		return stateUnmapped
+	}
+	return stateCached
 }
 
 // pieces are the planned blocks in use at so many addresses, and what is free between them.

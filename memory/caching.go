@@ -309,8 +309,8 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if b := r.search(); b != nil {
 		return b, nil
 	}
-	if b := a.takeBackFor(r); b != nil {
-		return b, nil
+	if b, err := a.takeBackFor(r); b != nil || err != nil {
+		return b, err
 	}
 	if a.runCallbacks(r) {
 		a.tick(r.policy, r.shard, r.kind)

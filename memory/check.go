@@ -106,7 +106,7 @@ func (c *checker) plan(sh *shard) {
 	var at device.Ptr
 	for _, b := range sh.steps.live() {
 		var from, to device.Ptr
-		if h := b.slot.home; h != nil && h.state == stateLent {
+		if h := b.slot.home; h != nil && h.state == stateLent && !sh.steps.stitched(h) {
 			from, to = h.ptr, h.ptr.Add(h.size)
 		} else if h == nil && ar.seg != nil {
 			from, to = ar.seg.ptr, ar.seg.ptr.Add(ar.mapped)
@@ -119,8 +119,9 @@ func (c *checker) plan(sh *shard) {
 		c.block(b)
 		c.bytes[b.kind][stateLent] -= int64(b.size)
 	}
-	c.bytes[largePool][stateLent] += int64(ar.mapped)
-	c.total[largePool] += int64(ar.mapped)
+	mapped := int64(ar.mapped + sh.steps.stitchBytes())
+	c.bytes[largePool][stateLent] += mapped
+	c.total[largePool] += mapped
 }
 
 // reserve adds up what the driver gave.

@@ -44,18 +44,18 @@ func (a *Caching) layout(want *Pool) []segmentLayout {
 		l := segmentLayout{number: seg.reg, ptr: seg.ptr, size: seg.size, kind: seg.kind, expandable: seg.vm != nil,
 			stream: seg.shard.id(), pool: seg.shard.poolID(), stack: seg.stack}
 		for b := seg.head; b != nil; b = b.next {
-			if b.state == stateLent {
+			if b.state == stateLent && !seg.shard.steps.stitched(b) {
 				l.blocks = append(l.blocks, seg.shard.steps.pieces(b.ptr, b.size)...)
 				continue
 			}
-			l.blocks = append(l.blocks, blockLayout{ptr: b.ptr, size: b.size, requested: b.requested, state: b.state,
+			l.blocks = append(l.blocks, blockLayout{ptr: b.ptr, size: b.size, requested: b.requested, state: b.told(),
 				events: b.events, stack: b.stack, generation: b.generation})
 		}
 		list = append(list, l)
 	}
 	for _, sh := range *a.shards.Load() {
-		if l, ok := sh.steps.layout(); ok && want == nil {
-			list = append(list, l)
+		if want == nil {
+			list = append(list, sh.steps.layout()...)
 		}
 	}
 	slices.SortFunc(list, func(x, y segmentLayout) int { return cmp.Compare(x.number, y.number) })

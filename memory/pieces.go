@@ -47,9 +47,7 @@ func (a *Caching) layoutInPieces() (list []segmentLayout, most held) {
 	}
 	for _, sh := range *a.shards.Load() {
 		sh.mu.Lock()
-		if l, ok := sh.steps.layout(); ok {
-			list = append(list, l)
-		}
+		list = append(list, sh.steps.layout()...)
 		sh.mu.Unlock()
 	}
 	slices.SortFunc(list, func(x, y segmentLayout) int { return cmp.Compare(x.number, y.number) })
@@ -128,11 +126,8 @@ func (r *reader) next(seg *segment, at device.Ptr) (n int, behind device.Ptr, ok
 		}
 		if end := b.ptr.Add(b.size); end > at {
 			// A block that was merged since may begin before: that part was told.
-			r.piece[n] = blockLayout{ptr: at, size: uint64(end - at), requested: b.requested, state: b.state, events: b.events,
+			r.piece[n] = blockLayout{ptr: at, size: uint64(end - at), requested: b.requested, state: b.told(), events: b.events,
 				stack: b.stack, generation: b.generation}
-			if b.state == stateLent {
-				r.piece[n].state = stateCached
-			}
 			n, at = n+1, end
 		}
 		b = b.next

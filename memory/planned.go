@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,7 +24,7 @@ type Plan struct {
 	begun bool // guarded by a.mu: Step was called
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
-	compute func(pl *placement, q plan.Problem, index []int, homes []home)
+	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64)
 }
 
 // PlanOption changes what NewPlan makes.
@@ -168,10 +169,10 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	}
 	a.behalf = site
 	st := sh.steps
-	before := uint64(a.dev.ReservedBytes.All.Current)
-	if pol := a.policy.Load(); pol.compaction != 0 && pol.expandable {
-		before = max(before, uint64(float64(a.allocatedPeak())*pol.compaction))
-	}
+	sh.mu.Lock()
+	st.outlived()
+	sh.mu.Unlock()
+	before, held := a.without(), a.allocatedBytes()
 	sh.mu.Lock()
 	todo := st.unplaced(before)
 	so := slices.Clone(st.now.entries)
@@ -185,7 +186,13 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 			if err := a.lend(sh); err != nil {
 				return err
 			}
-			p.place(st.lent, a.plan.compute)
+			sh.mu.Lock()
+			homes, page := a.homes(sh)
+			sh.mu.Unlock()
+			q, index := p.problem()
+			p.placed, p.dirty = &placement{done: make(chan struct{})}, false
+			p.least = q.Bound()
+			go a.plan.compute(p.placed, q, index, homes, page)
 			st.counts.Placed++
 		}
 		select {
@@ -193,11 +200,15 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 		case <-deadline:
 			continue
 		}
-		if p.needs = a.needs(sh, p.placed); p.needs > before {
+		p.needs = a.needs(sh, p.placed)
+		if p.needs > max(before, uint64(float64(held+p.least)*planBound)) {
 			p.placed = nil
 			sh.mu.Lock()
-			st.takeBack()
+			err := a.takeBack(sh)
 			sh.mu.Unlock()
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		if err := a.install(sh, p); err != nil {
@@ -214,6 +225,19 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 		st.follow(k)
 	}
 	return nil
+}
+
+// planBound is how much more a plan may take than what is in use when a step begins and what the step has alive at once: without the plan it
+// would hardly be less.
+const planBound = 1.02
+
+// without is how much memory the program has, or may have by the bound of compaction, without a plan. Caller holds a.mu and no shard.
+func (a *Caching) without() uint64 {
+	bytes := uint64(a.dev.ReservedBytes.All.Current)
+	if p := a.policy.Load(); p.compaction != 0 && p.expandable {
+		bytes = max(bytes, uint64(float64(a.allocatedPeak())*p.compaction))
+	}
+	return bytes
 }
 
 // shrinkArena gives back what no program of the last steps needs, or, if the last step had little use for its plan, everything.
@@ -243,6 +267,9 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 	for _, l := range pl.homes {
 		used[l.home] = true
 	}
+	for _, n := range pl.stitches {
+		bytes += n.pages
+	}
 	for _, b := range st.lent {
 		if !used[b] {
 			bytes -= homeOf(b).pages
@@ -251,24 +278,12 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 	return bytes
 }
 
-// place begins to compute where the blocks of p go.
-func (p *stepProgram) place(lent []*block, compute func(*placement, plan.Problem, []int, []home)) {
-	q, index := p.problem()
-	pl := &placement{done: make(chan struct{})}
-	homes := make([]home, len(lent))
-	for i, b := range lent {
-		homes[i] = homeOf(b)
-	}
-	p.placed, p.dirty = pl, false
-	go compute(pl, q, index, homes)
-}
-
 // computePlacement finds places in borrowed blocks and in the arena.
-func computePlacement(pl *placement, q plan.Problem, index []int, homes []home) {
+func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, page uint64) {
 	defer close(pl.done)
 	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 	defer cancel()
-	pl.index, pl.homes = lodge(ctx, &q, index, homes)
+	pl.index, pl.homes, pl.stitches = lodge(ctx, &q, index, homes, page)
 	pl.Placement, pl.err = plan.Place(ctx, q)
 }
 
@@ -280,6 +295,10 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 		return nil
 	}
 	ok, err := a.makeArena(sh, max(pl.Size, minBlock))
+	if ok && err == nil && len(pl.stitches) != 0 {
+		ok, err = a.makeStitches(sh, pl)
+		p.dirty = !ok
+	}
 	if !ok || err != nil {
 		return err
 	}
@@ -390,13 +409,14 @@ func (st *steps) enough() (size uint64) {
 	return size
 }
 
-// unplaced lists the programs that wait for a placement.
+// unplaced lists the programs that wait for a placement, that of the last step first.
 func (st *steps) unplaced(reserved uint64) (list []*stepProgram) {
 	for _, p := range st.programs {
 		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved {
 			list = append(list, p)
 		}
 	}
+	slices.SortStableFunc(list, func(x, y *stepProgram) int { return cmp.Compare(y.used, x.used) })
 	return list
 }
 
@@ -451,7 +471,7 @@ func (p *Plan) Stats() PlanStats {
 			sum.Outside += c.Outside
 			sum.Placed += c.Placed
 			sum.Programs += len(st.programs)
-			sum.Arena += st.arena.mapped
+			sum.Arena += st.arena.mapped + st.stitchBytes()
 			if st.program != nil {
 				sum.Bound += st.program.bound
 				sum.Size += st.program.size
@@ -481,6 +501,8 @@ func (p *Plan) Close() error {
 			continue
 		}
 		sh.mu.Lock()
+		sh.steps.leave()
+		errs = append(errs, a.takeBack(sh))
 		sh.steps.stop()
 		sh.mu.Unlock()
 	}
@@ -490,8 +512,6 @@ func (p *Plan) Close() error {
 
 // stop forgets all that was learned. Caller holds the shard.
 func (st *steps) stop() {
-	st.leave()
-	st.takeBack()
 	st.stopped, st.program, st.programs, st.seen = true, nil, nil, nil
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}

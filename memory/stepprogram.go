@@ -16,6 +16,7 @@ type stepProgram struct {
 	used   uint32  // the last step that had these requests
 	proven bool    // another step had them
 	needs  uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
+	least  uint64  // how much of what is placed is alive at once
 	dirty  bool    // lifetimes have changed since it was placed
 	placed *placement
 
@@ -38,9 +39,10 @@ type slot struct {
 
 // placement is what package plan found for a program, in the background.
 type placement struct {
-	index []int    // the request of each buffer of the arena
-	homes []lodger // those in lent blocks
-	done  chan struct{}
+	index    []int    // the request of each buffer of the arena
+	homes    []lodger // those in borrowed memory
+	stitches []newStitch
+	done     chan struct{}
 	plan.Placement
 	err error
 }
@@ -97,6 +99,37 @@ func (p *stepProgram) merge(r *stepRecord, over bool) {
 		}
 	}
 }
+
+// outlived looks at what the step before left, now that the next one begins to work. merge has taken all that was in use at its end for
+// gradients that go with the next step; what is in use still is something else. Many in a row are states that an optimizer has made, once.
+// Else they are gradients that are kept and added to: those that follow in their place are given back at once.
+func (st *steps) outlived() {
+	p := st.last.program
+	if p == nil || p.slots != nil || p.proven {
+		return
+	}
+	n := len(p.sizes)
+	kept := func(i int) bool { return i < n && st.last.entries[i].end == 0 && !p.stays[i] && int(p.ends[i]) == n }
+	for i := 0; i < n; i++ {
+		from := i
+		for kept(i) {
+			i++
+		}
+		for k := from; k < i; k++ {
+			p.ends[k], p.dirty = 0, true
+			if i-from < lookahead {
+				p.ends[k] = int32(min(k+briefly, n))
+			}
+		}
+	}
+}
+
+// briefly is how long a block is taken to live of which nothing is known but that it goes soon, in requests.
+const briefly = 3
+
+// once reports whether a request may be one of the first step alone, such as for an optimizer's state: its block has outlived the step, and
+// none that followed it.
+func (p *stepProgram) once(i int) bool { return p.ends[i] == 0 && !p.proven }
 
 // problem is what is to be placed, and which request each buffer is.
 func (p *stepProgram) problem() (plan.Problem, []int) {

@@ -14,7 +14,8 @@ type steps struct {
 	next      int            // the slot that the next request should be for
 	left      []*block       // planned blocks that were there when the step began, or when it took another program; by address
 	arena     arena
-	lent      []*block // free blocks of segments, of which the plan hands out pieces
+	lent      []*block // free blocks of segments, and of stitches, of which the plan hands out pieces
+	stitches  []*stitch
 	fresh     bool     // the step has begun, and seen no request
 	firstSize uint64   // with which work begins; smaller ones are of what comes before, such as the batch
 	failed    error    // of the driver, when it began
@@ -88,7 +89,7 @@ func (st *steps) serve(size uint64) *slot {
 		return nil
 	}
 	i := st.next
-	if i >= len(p.slots) || p.slots[i].size != size {
+	if i >= len(p.slots) || p.slots[i].size != size || p.once(i) {
 		if i = st.find(size); i < 0 {
 			st.missed++
 			return nil
@@ -117,9 +118,17 @@ func (st *steps) find(size uint64) int {
 			return st.next
 		}
 	}
-	slots := st.program.slots
-	for i := st.next; i < len(slots) && i < st.next+lookahead; i++ {
-		if slots[i].size == size {
+	p, from := st.program, st.next
+	for from < len(p.slots) && p.once(from) {
+		from++
+	}
+	for i := from; i < len(p.slots) && i < from+lookahead; i++ {
+		if p.slots[i].size == size {
+			return i
+		}
+	}
+	for i := st.next; i < from && i < st.next+lookahead; i++ {
+		if p.slots[i].size == size {
 			return i
 		}
 	}

@@ -1,0 +1,300 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/cistern-ml/cistern/memory/plan"
+)
+
+// Before the arena is planned, borrowed memory is filled with buffers of the step: what they take away from the arena at its fullest costs
+// nothing. Where pages can be mapped twice, the ends of pages between blocks that stay are joined to ranges long enough for large
+// buffers (stitch.go).
+
+// home is borrowed memory.
+type home struct {
+	b      *block
+	size   uint64
+	pages  uint64 // the bytes that can be given back of it
+	begins bool   // at a page's first byte, and may be the end of a stitch
+	ends   bool   // at a page's last byte, and may be the beginning of one
+}
+
+// homeOf describes borrowed memory.
+func homeOf(b *block) home {
+	h := home{b: b, size: b.size}
+	if b.expandable() {
+		if from, to := b.wholePages(); from < to {
+			h.pages = uint64(to - from)
+		}
+	}
+	return h
+}
+
+// newStitch is a stitch that a placement wants: of the two ends of pages one may be nil.
+type newStitch struct {
+	head, tail *block
+	pages      uint64 // bytes of its own between them
+}
+
+// lodger is a request whose place is in borrowed memory.
+type lodger struct {
+	request int
+	home    *block
+	stitch  int // of the placement's, if home is nil
+	offset  uint64
+}
+
+// lodgings is borrowed memory while it is filled.
+type lodgings struct {
+	q            *plan.Problem
+	order        []int // buffers, the largest first
+	load         load  // of the arena
+	rooms        []*room
+	heads, tails []home
+	page         uint64 // 0 if pages are not mapped twice
+}
+
+// room is memory for buffers: what is borrowed, or a stitch that is to be made.
+type room struct {
+	home
+	stitch *newStitch
+	in     []lodging // by offset
+}
+
+// lodging is a buffer at an offset.
+type lodging struct {
+	plan.Buffer
+	buffer int
+	at     uint64
+}
+
+// lodge fills homes with buffers of q, and takes those out of it. index says which request each buffer is; those of the buffers that stay
+// come back. With pages of a size, not 0, it also proposes stitches, if less memory is needed with them.
+func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home, page uint64) (rest []int, lodgers []lodger, stitches []newStitch) {
+	best := fill(ctx, q, homes, 0)
+	if page != 0 {
+		if l := fill(ctx, q, homes, page); l.total() < best.total() {
+			best = l
+		}
+	}
+	gone := make([]bool, len(q.Buffers))
+	for _, r := range best.rooms {
+		if len(r.in) == 0 {
+			continue
+		}
+		if r.stitch != nil {
+			stitches = append(stitches, *r.stitch)
+		}
+		for _, x := range r.in {
+			gone[x.buffer] = true
+			lodgers = append(lodgers, lodger{index[x.buffer], r.b, len(stitches) - 1, x.at})
+		}
+	}
+	var stay []plan.Buffer
+	for i, b := range q.Buffers {
+		if !gone[i] {
+			stay, rest = append(stay, b), append(rest, index[i])
+		}
+	}
+	q.Buffers = stay
+	return rest, lodgers, stitches
+}
+
+// fill always looks at the time when the arena would hold most, and takes the largest buffer alive then that finds room.
+func fill(ctx context.Context, q *plan.Problem, homes []home, page uint64) *lodgings {
+	l := &lodgings{q: q, load: loadOf(q), page: page, order: make([]int, len(q.Buffers))}
+	for i := range l.order {
+		l.order[i] = i
+	}
+	slices.SortStableFunc(l.order, func(i, j int) int { return cmp.Compare(q.Buffers[j].Size, q.Buffers[i].Size) })
+	for _, h := range homes {
+		switch {
+		case page != 0 && h.ends:
+			l.heads = append(l.heads, h)
+		case page != 0 && h.begins:
+			l.tails = append(l.tails, h)
+		default:
+			l.add(&room{home: h})
+		}
+	}
+	l.heads, l.tails = longest(l.heads), longest(l.tails)
+	done := make([]bool, len(l.order)) // lodged, or without room for ever
+	for ctx.Err() == nil && l.next(done) {
+	}
+	for _, r := range slices.Backward(l.rooms) {
+		if l.worthless(r) {
+			r.in = nil
+		}
+	}
+	return l
+}
+
+// mostEnds is how many ends of pages of each kind are tried for a stitch: all pairs of them are looked at.
+const mostEnds = 64
+
+func longest(ends []home) []home {
+	slices.SortStableFunc(ends, func(x, y home) int { return cmp.Compare(y.size, x.size) })
+	return ends[:min(len(ends), mostEnds)]
+}
+
+// add keeps rooms sorted by size, so that the first with room is the smallest.
+func (l *lodgings) add(r *room) {
+	i, _ := slices.BinarySearchFunc(l.rooms, r.size, func(x *room, size uint64) int {
+		if x.size <= size {
+			return -1
+		}
+		return 1
+	})
+	l.rooms = slices.Insert(l.rooms, i, r)
+}
+
+// next lodges one buffer. It reports false if none that is alive at the arena's fullest finds room.
+func (l *lodgings) next(done []bool) bool {
+	at := l.load.busiest()
+	for _, i := range l.order {
+		b := l.q.Buffers[i]
+		if done[i] || !meet(b, plan.Buffer{From: at, To: at + 1}, l.q.Cycle) {
+			continue
+		}
+		done[i] = true
+		r, offset := l.roomFor(b)
+		if r == nil {
+			if r = l.join(b.Size); r == nil {
+				continue
+			}
+			l.add(r)
+		}
+		r.in = append(r.in, lodging{b, i, offset})
+		slices.SortFunc(r.in, func(x, y lodging) int { return cmp.Compare(x.at, y.at) })
+		l.load.add(b, -1)
+		return true
+	}
+	return false
+}
+
+// roomFor finds the smallest room for a buffer, and where in it.
+func (l *lodgings) roomFor(b plan.Buffer) (*room, uint64) {
+	for _, r := range l.rooms {
+		if b.Size <= r.size {
+			if at, ok := firstFit(r.in, b, r.size, l.q.Cycle); ok {
+				return r, at
+			}
+		}
+	}
+	return nil, 0
+}
+
+// join makes a room for size bytes of two ends of pages, or one, and as many pages between as are needed: those that hold the most of
+// it and are left with the least. It returns nil if no pages would be saved.
+func (l *lodgings) join(size uint64) *room {
+	best, head, tail := int64(-1)<<62, -1, -1
+	for i := -1; i < len(l.heads); i++ {
+		for j := -1; j < len(l.tails); j++ {
+			ends := endsOf(l.heads, i) + endsOf(l.tails, j)
+			pages := roundUp(size-min(size, ends), max(l.page, 1))
+			if ends == 0 || pages >= size {
+				continue
+			}
+			held := int64(size - pages)
+			if score := held - (int64(ends) - held); score > best {
+				best, head, tail = score, i, j
+			}
+		}
+	}
+	if head < 0 && tail < 0 {
+		return nil
+	}
+	ends := endsOf(l.heads, head) + endsOf(l.tails, tail)
+	s := &newStitch{pages: roundUp(size-min(size, ends), l.page)}
+	if head >= 0 {
+		s.head = l.heads[head].b
+		l.heads = slices.Delete(l.heads, head, head+1)
+	}
+	if tail >= 0 {
+		s.tail = l.tails[tail].b
+		l.tails = slices.Delete(l.tails, tail, tail+1)
+	}
+	return &room{home: home{size: ends + s.pages, pages: s.pages}, stitch: s}
+}
+
+// endsOf is the size of an end of a page, 0 for none.
+func endsOf(list []home, i int) uint64 {
+	if i < 0 {
+		return 0
+	}
+	return list[i].size
+}
+
+// total is how much memory the step needs, but for what can not be given back.
+func (l *lodgings) total() (bytes uint64) {
+	for _, r := range l.rooms {
+		if len(r.in) != 0 {
+			bytes += r.pages
+		}
+	}
+	return bytes + roundUp(uint64(l.load[l.load.busiest()]), smallSegment)
+}
+
+// worthless reports whether the arena would grow by less without a room than can be given back of it: then it counts what is there. It
+// leaves the load as it is then, and else unchanged.
+func (l *lodgings) worthless(r *room) bool {
+	before := l.load[l.load.busiest()]
+	for _, x := range r.in {
+		l.load.add(x.Buffer, 1)
+	}
+	if l.load[l.load.busiest()]-before < int64(r.pages) {
+		return true
+	}
+	for _, x := range r.in {
+		l.load.add(x.Buffer, -1)
+	}
+	return false
+}
+
+// firstFit finds the lowest offset for a buffer beside others, which are by offset.
+func firstFit(here []lodging, b plan.Buffer, size uint64, cycle int) (at uint64, ok bool) {
+	for _, l := range here {
+		if l.at >= at+b.Size {
+			break
+		}
+		if l.at+l.Size > at && meet(l.Buffer, b, cycle) {
+			at = l.at + l.Size
+		}
+	}
+	return at, at+b.Size <= size
+}
+
+// meet reports whether two buffers are alive at the same time.
+func meet(x, y plan.Buffer, cycle int) bool {
+	return x.From < y.To && y.From < x.To || x.From+cycle < y.To || y.From+cycle < x.To
+}
+
+// load is how many bytes are alive at each time of a step.
+type load []int64
+
+func loadOf(q *plan.Problem) load {
+	l := make(load, max(q.Cycle, 1))
+	for _, b := range q.Buffers {
+		l.add(b, 1)
+	}
+	return l
+}
+
+// add counts a buffer, or takes it away with sign -1.
+func (l load) add(b plan.Buffer, sign int64) {
+	for t := b.From; t < b.To; t++ {
+		l[t%len(l)] += sign * int64(b.Size)
+	}
+}
+
+// busiest is the first time at which most is alive.
+func (l load) busiest() (at int) {
+	for t, n := range l {
+		if n > l[at] {
+			at = t
+		}
+	}
+	return at
+}
