@@ -219,7 +219,11 @@ func (a *Caching) tick(p *policy, sh *shard, kind poolKind) {
 
 // finish hands b out and returns its handle. It is called with sh.mu held and releases it.
 func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m journal.Site) Block {
-	b = sh.handOut(p, b, size, bytes)
+	if b.slot == nil {
+		b = sh.handOut(p, b, size, bytes)
+	} else { // planned, and of the right size
+		b = sh.count(b, bytes)
+	}
 	b.stack = m.Stack
 	if sh.steps != nil {
 		sh.steps.note(b, size)

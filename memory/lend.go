@@ -90,6 +90,7 @@ func (a *Caching) takeBack(sh *shard) error {
 func (st *steps) forgetPlaces() {
 	for _, p := range st.programs {
 		if p.slots != nil || p.placed != nil {
+			p.alone = p.alone || p.placed != nil
 			p.slots, p.before, p.placed, p.dirty = nil, nil, nil, true
 		}
 	}
@@ -115,6 +116,10 @@ func (a *Caching) takeBackFor(r *request) (*block, error) {
 func (a *Caching) returnUnused(sh *shard) error {
 	sh.mu.Lock()
 	st := sh.steps
+	if len(st.lent) == 0 && len(st.stitches) == 0 {
+		sh.mu.Unlock()
+		return nil
+	}
 	for _, p := range st.programs {
 		if p.placed != nil { // it is being computed where they go
 			sh.mu.Unlock()

@@ -24,7 +24,7 @@ type Plan struct {
 	begun bool // guarded by a.mu: Step was called
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
-	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64)
+	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration)
 }
 
 // PlanOption changes what NewPlan makes.
@@ -89,11 +89,12 @@ func (p *Plan) absent() bool { return p == nil || p.a.absent() }
 const (
 	stepWait    = 50 * time.Millisecond
 	placeBudget = 2 * time.Second
-	mostKnown   = 16  // programs of a stream
-	mostSeen    = 64  // steps of a stream that are remembered without being planned
-	firstPart   = 256 // of what a step needs, a request is for before it begins
-	mostNew     = 6   // programs of a stream that no step has followed yet
-	recentSteps = 16  // an arena is as large as the programs of so many steps need
+	goodPlace   = 1.001 // of the bound: no better place is looked for
+	mostKnown   = 16    // programs of a stream
+	mostSeen    = 64    // steps of a stream that are remembered without being planned
+	firstPart   = 256   // of what a step needs, a request is for before it begins
+	mostNew     = 6     // programs of a stream that no step has followed yet
+	recentSteps = 16    // an arena is as large as the programs of so many steps need
 )
 
 // Step ends a step and begins the next. The first request of the step waits at most 50 ms for the placement of what was learned; a longer one is in force from
@@ -183,17 +184,9 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 			continue
 		}
 		if p.placed == nil {
-			if err := a.lend(sh); err != nil {
+			if err := a.place(sh, p); err != nil {
 				return err
 			}
-			sh.mu.Lock()
-			homes, page := a.homes(sh)
-			sh.mu.Unlock()
-			q, index := p.problem()
-			p.placed, p.dirty = &placement{done: make(chan struct{})}, false
-			p.least = q.Bound()
-			go a.plan.compute(p.placed, q, index, homes, page)
-			st.counts.Placed++
 		}
 		select {
 		case <-p.placed.done:
@@ -215,8 +208,10 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 			return err
 		}
 	}
-	if err := a.returnUnused(sh); err != nil {
-		return err
+	if len(todo) != 0 {
+		if err := a.returnUnused(sh); err != nil {
+			return err
+		}
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -224,6 +219,25 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 		st.next, st.missed = len(st.now.entries), 0
 		st.follow(k)
 	}
+	return nil
+}
+
+// place begins to compute where the blocks of p go. Caller holds a.mu and no shard.
+func (a *Caching) place(sh *shard, p *stepProgram) error {
+	var homes []home
+	var page uint64
+	if !p.alone {
+		if err := a.lend(sh); err != nil {
+			return err
+		}
+		sh.mu.Lock()
+		homes, page = a.homes(sh)
+		sh.mu.Unlock()
+	}
+	q, index := p.problem()
+	p.placed, p.dirty, p.least = &placement{done: make(chan struct{})}, false, q.Bound()
+	sh.steps.counts.Placed++
+	go a.plan.compute(p.placed, q, index, homes, page, a.plan.wait/2)
 	return nil
 }
 
@@ -279,12 +293,12 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 }
 
 // computePlacement finds places in borrowed blocks and in the arena.
-func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, page uint64) {
+func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration) {
 	defer close(pl.done)
 	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 	defer cancel()
 	pl.index, pl.homes, pl.stitches = lodge(ctx, &q, index, homes, page)
-	pl.Placement, pl.err = plan.Place(ctx, q)
+	pl.Placement, pl.err = plan.Place(ctx, q, plan.Budget(improve), plan.Target(goodPlace))
 }
 
 // install puts a placement in force, unless the arena cannot hold it now. Caller holds a.mu and no shard.

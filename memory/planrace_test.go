@@ -20,16 +20,21 @@ func TestPlan_GoroutinesAtOnce(t *testing.T) {
 	p, err := a.NewPlan()
 	require.NoError(t, err)
 	var mu sync.Mutex
-	inUse := map[device.Ptr]uint64{}
+	inUse := map[device.Ptr][]memoryPart{}
 	claim := func(b Block) {
+		mine := partsOf(a, b)
 		mu.Lock()
 		defer mu.Unlock()
-		for at, size := range inUse {
-			if b.Ptr() < at.Add(size) && at < b.Ptr().Add(b.Size()) {
-				t.Errorf("blocks at %#x and %#x overlap", uintptr(at), uintptr(b.Ptr()))
+		for at, parts := range inUse {
+			for _, x := range parts {
+				for _, y := range mine {
+					if x.from < y.to && y.from < x.to {
+						t.Errorf("blocks at %#x and %#x overlap", uintptr(at), uintptr(b.Ptr()))
+					}
+				}
 			}
 		}
-		inUse[b.Ptr()] = b.Size()
+		inUse[b.Ptr()] = mine
 	}
 	free := func(b Block) {
 		mu.Lock()
@@ -39,6 +44,19 @@ func TestPlan_GoroutinesAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	var kept []Block // with holes between
+	for i := range 48 {
+		b, err := a.Alloc(uint64(1+i*37%23)*100*kib, dev.Stream(device.StreamID(i/2%2)))
+		require.NoError(t, err)
+		kept = append(kept, b)
+	}
+	for i, b := range kept {
+		if i%4 < 2 {
+			require.NoError(t, a.Free(b))
+		} else {
+			claim(b)
+		}
+	}
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -46,7 +64,7 @@ func TestPlan_GoroutinesAtOnce(t *testing.T) {
 			for i := range 300 {
 				var held []Block
 				for k := range 12 {
-					b, err := a.Alloc(uint64(1+k*k)<<(10+g), s)
+					b, err := a.Alloc(uint64(1+k*k)<<(11+2*g), s)
 					if err != nil {
 						t.Error(err)
 						return
@@ -81,6 +99,11 @@ func TestPlan_GoroutinesAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	for i, b := range kept {
+		if i%4 >= 2 {
+			free(b)
+		}
+	}
 	require.NoError(t, a.check())
 	require.NoError(t, p.Close())
 	require.NoError(t, a.EmptyCache())

@@ -1,10 +1,13 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,11 +19,12 @@ import (
 // planProgram is a program that repeats itself, now and then with something else in between.
 type planProgram struct {
 	*rig
-	rng    *rand.Rand
-	plan   *Plan
-	live   []planned
-	fail   bool // the driver fails now and then
-	script []planOp
+	rng      *rand.Rand
+	plan     *Plan
+	live     []planned
+	stitches int  // most there were
+	fail     bool // the driver fails now and then
+	script   []planOp
 }
 
 // planOp is one request of a step: its size, its stream, and before which later request it is freed.
@@ -42,10 +46,27 @@ func newPlanProgram(t *testing.T, seed uint64, fail bool) *planProgram {
 		"garbage_collection_threshold:0.6,per_process_memory_fraction:0.8", "expandable_segments:True,expandable_segments_compaction:1"}
 	p := &planProgram{rig: newRig(t, 400*mib, confs[rng.IntN(len(confs))]), rng: rng, fail: fail}
 	p.write()
+	if rng.IntN(2) == 0 {
+		p.keep()
+	}
 	var err error
 	p.plan, err = p.a.NewPlan(PlanWait(longWait))
 	require.NoError(t, err)
 	return p
+}
+
+// forever is later than any program lasts.
+const forever = 1 << 30
+
+// keep allocates what stays, with holes between.
+func (p *planProgram) keep() {
+	for i := range 24 {
+		end := forever
+		if i%2 == 0 {
+			end = 0
+		}
+		p.request(planOp{size: uint64(1 + p.rng.IntN(3*mib)), end: end})
+	}
 }
 
 // write makes a new step.
@@ -141,20 +162,67 @@ func (p *planProgram) tolerated(err error) error {
 
 // requireApart proves that no two blocks in use have an address in common, and that all lie in memory of the device.
 func (p *planProgram) requireApart() {
-	blocks := slices.SortedFunc(slices.Values(p.live), func(x, y planned) int { return compareAddress(x.b, y.b) })
+	var parts []memoryPart
+	for _, b := range p.live {
+		parts = append(parts, partsOf(p.a, b.Block)...)
+	}
+	slices.SortFunc(parts, func(x, y memoryPart) int { return cmp.Compare(x.from, y.from) })
 	var end device.Ptr
-	for _, b := range blocks {
-		require.GreaterOrEqual(p.t, b.Ptr(), end, "two blocks overlap at %#x", uintptr(b.Ptr()))
-		end = b.Ptr().Add(b.Size())
-		_, _, ok := p.dev.Segment(b.Ptr())
+	for _, x := range parts {
+		require.GreaterOrEqual(p.t, x.from, end, "two blocks overlap at %#x", uintptr(x.from))
+		end = x.to
+		_, _, ok := p.dev.Segment(x.from)
 		require.True(p.t, ok)
 	}
+	for _, sh := range *p.a.shards.Load() {
+		if sh.steps != nil {
+			p.stitches = max(p.stitches, len(sh.steps.stitches))
+		}
+	}
+}
+
+// memoryPart is a part of a block, at an address that no other part of the device's memory has: what lies in the end of a stitch is told by the
+// address of the page that it is an alias of.
+type memoryPart struct{ from, to device.Ptr }
+
+// partsOf are the parts of a block in use. Caller holds no lock.
+func partsOf(a *Caching, b Block) (list []memoryPart) {
+	sh := b.b.shard
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	from, to := b.Ptr(), b.Ptr().Add(b.Size())
+	if sh.steps == nil {
+		return []memoryPart{{from, to}}
+	}
+	for _, s := range sh.steps.stitches {
+		end := s.own.Add(s.pages)
+		if from < s.b.ptr || from >= s.b.ptr.Add(s.b.size) {
+			continue
+		}
+		if from < s.own { // in the head, whose last byte is the one before own
+			n := uint64(min(to, s.own) - from)
+			at := s.head.ptr.Add(s.head.size - uint64(s.own-from))
+			list = append(list, memoryPart{at, at.Add(n)})
+			from = from.Add(n)
+		}
+		if from < min(to, end) {
+			list = append(list, memoryPart{from, min(to, end)})
+			from = min(to, end)
+		}
+		if from < to {
+			at := s.tail.ptr.Add(uint64(from - end))
+			list = append(list, memoryPart{at, at.Add(uint64(to - from))})
+		}
+		return list
+	}
+	return []memoryPart{{from, to}}
 }
 
 // Whatever the program does between two steps that are alike: no two blocks overlap, the books are right, and in the end the device
 // has everything back.
 func TestPlan_RandomProgramsKeepTheInvariants(t *testing.T) {
-	for seed := range uint64(60) {
+	stitches := 0
+	for seed := range uint64(planSeeds()) {
 		for _, fail := range []bool{false, true} {
 			t.Run(fmt.Sprint(seed, fail), func(t *testing.T) {
 				p := newPlanProgram(t, seed, fail)
@@ -173,7 +241,17 @@ func TestPlan_RandomProgramsKeepTheInvariants(t *testing.T) {
 				require.NoError(t, p.plan.Close())
 				p.empty()
 				require.Zero(t, p.reserved())
+				stitches += p.stitches
 			})
 		}
 	}
+	require.NotZero(t, stitches, "no program made one")
+}
+
+// planSeeds is how many random programs are tried; the environment has another number for longer runs.
+func planSeeds() int {
+	if n, err := strconv.Atoi(os.Getenv("CISTERN_PLAN_SEEDS")); err == nil {
+		return n
+	}
+	return 60
 }

@@ -102,6 +102,12 @@ func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
 		t.decrease(k, hotInactiveSplit, 1)
 	}
 	b.state = stateAllocated
+	return sh.count(b, requested)
+}
+
+// count counts b, which is the caller's now. Caller holds sh.mu.
+func (sh *shard) count(b *block, requested uint64) *block {
+	t, k := &sh.tally, b.kind
 	b.requested = requested
 	// By b's size, which is more than size where the rest was too small to be cut off.
 	t.increase(k, hotAllocation, 1)

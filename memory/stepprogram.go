@@ -18,6 +18,7 @@ type stepProgram struct {
 	needs  uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
 	least  uint64  // how much of what is placed is alive at once
 	dirty  bool    // lifetimes have changed since it was placed
+	alone  bool    // no memory is borrowed for it: the step took it back before it was known where things go
 	placed *placement
 
 	slots  []slot  // as placed; none before
