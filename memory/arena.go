@@ -272,15 +272,24 @@ func (st *steps) layout() (list []segmentLayout) {
 	return append(list, l)
 }
 
-// told is the state that snapshots tell: of what a stitch is made of the stitch tells.
-func (b *block) told() blockState {
-	if b.state != stateLent {
-		return b.state
+// partsOf is what a borrowed block is in a snapshot: planned blocks in use, what is free between them, and, unmapped, what belongs to a
+// stitch, which tells it. Caller holds the shard.
+func (st *steps) partsOf(b *block) (list []blockLayout) {
+	at, end := b.ptr, b.ptr.Add(b.size)
+	for _, e := range st.stitchedEnds(b) {
+		if at < e.ptr() {
+			list = append(list, blockLayout{ptr: at, size: uint64(e.ptr() - at), state: stateCached})
+		}
+		at = e.ptr().Add(e.size)
+		list = append(list, blockLayout{ptr: e.ptr(), size: e.size, state: stateUnmapped})
 	}
-	if b.shard.steps.stitched(b) {
-		return stateUnmapped
+	if list == nil {
+		return st.pieces(b.ptr, b.size)
 	}
-	return stateCached
+	if at < end {
+		list = append(list, blockLayout{ptr: at, size: uint64(end - at), state: stateCached})
+	}
+	return list
 }
 
 // pieces are the planned blocks in use at so many addresses, and what is free between them.

@@ -44,11 +44,11 @@ func (a *Caching) layout(want *Pool) []segmentLayout {
 		l := segmentLayout{number: seg.reg, ptr: seg.ptr, size: seg.size, kind: seg.kind, expandable: seg.vm != nil,
 			stream: seg.shard.id(), pool: seg.shard.poolID(), stack: seg.stack}
 		for b := seg.head; b != nil; b = b.next {
-			if b.state == stateLent && !seg.shard.steps.stitched(b) {
-				l.blocks = append(l.blocks, seg.shard.steps.pieces(b.ptr, b.size)...)
+			if b.state == stateLent {
+				l.blocks = append(l.blocks, seg.shard.steps.partsOf(b)...)
 				continue
 			}
-			l.blocks = append(l.blocks, blockLayout{ptr: b.ptr, size: b.size, requested: b.requested, state: b.told(),
+			l.blocks = append(l.blocks, blockLayout{ptr: b.ptr, size: b.size, requested: b.requested, state: b.state,
 				events: b.events, stack: b.stack, generation: b.generation})
 		}
 		list = append(list, l)

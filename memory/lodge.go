@@ -14,11 +14,17 @@ import (
 
 // home is borrowed memory.
 type home struct {
-	b      *block
-	size   uint64
-	pages  uint64 // the bytes that can be given back of it
-	begins bool   // at a page's first byte, and may be the end of a stitch
-	ends   bool   // at a page's last byte, and may be the beginning of one
+	b     *block
+	size  uint64
+	pages uint64 // the bytes that can be given back of it
+	ends  []pageEnd
+}
+
+// pageEnd is a part of a borrowed block, at an offset, of which a stitch can be made: its last byte, or its first, is that of a page.
+type pageEnd struct {
+	b        *block // nil for none
+	at, size uint64
+	first    bool // of a page, so it is the last of a stitch
 }
 
 // homeOf describes borrowed memory.
@@ -32,9 +38,9 @@ func homeOf(b *block) home {
 	return h
 }
 
-// newStitch is a stitch that a placement wants: of the two ends of pages one may be nil.
+// newStitch is a stitch that a placement wants: one of the two ends may be none.
 type newStitch struct {
-	head, tail *block
+	head, tail pageEnd
 	pages      uint64 // bytes of its own between them
 }
 
@@ -52,7 +58,7 @@ type lodgings struct {
 	order        []int // buffers, the largest first
 	load         load  // of the arena
 	rooms        []*room
-	heads, tails []home
+	heads, tails []pageEnd
 	page         uint64 // 0 if pages are not mapped twice
 }
 
@@ -110,13 +116,16 @@ func fill(ctx context.Context, q *plan.Problem, homes []home, page uint64) *lodg
 	}
 	slices.SortStableFunc(l.order, func(i, j int) int { return cmp.Compare(q.Buffers[j].Size, q.Buffers[i].Size) })
 	for _, h := range homes {
-		switch {
-		case page != 0 && h.ends:
-			l.heads = append(l.heads, h)
-		case page != 0 && h.begins:
-			l.tails = append(l.tails, h)
-		default:
+		if page == 0 || h.ends == nil {
 			l.add(&room{home: h})
+			continue
+		}
+		for _, e := range h.ends {
+			if e.first {
+				l.tails = append(l.tails, e)
+			} else {
+				l.heads = append(l.heads, e)
+			}
 		}
 	}
 	l.heads, l.tails = longest(l.heads), longest(l.tails)
@@ -134,8 +143,8 @@ func fill(ctx context.Context, q *plan.Problem, homes []home, page uint64) *lodg
 // mostEnds is how many ends of pages of each kind are tried for a stitch: all pairs of them are looked at.
 const mostEnds = 64
 
-func longest(ends []home) []home {
-	slices.SortStableFunc(ends, func(x, y home) int { return cmp.Compare(y.size, x.size) })
+func longest(ends []pageEnd) []pageEnd {
+	slices.SortStableFunc(ends, func(x, y pageEnd) int { return cmp.Compare(y.size, x.size) })
 	return ends[:min(len(ends), mostEnds)]
 }
 
@@ -206,21 +215,28 @@ func (l *lodgings) join(size uint64) *room {
 	if head < 0 && tail < 0 {
 		return nil
 	}
-	ends := endsOf(l.heads, head) + endsOf(l.tails, tail)
-	s := &newStitch{pages: roundUp(size-min(size, ends), l.page)}
-	if head >= 0 {
-		s.head = l.heads[head].b
-		l.heads = slices.Delete(l.heads, head, head+1)
-	}
-	if tail >= 0 {
-		s.tail = l.tails[tail].b
-		l.tails = slices.Delete(l.tails, tail, tail+1)
+	s := &newStitch{head: take(&l.heads, head), tail: take(&l.tails, tail)}
+	ends := s.head.size + s.tail.size
+	s.pages = roundUp(size-min(size, ends), l.page)
+	for _, e := range []pageEnd{s.head, s.tail} {
+		if e.size == ends && e.size == e.b.size && s.pages == 0 { // all of a block alone
+			return &room{home: home{b: e.b, size: ends}}
+		}
 	}
 	return &room{home: home{size: ends + s.pages, pages: s.pages}, stitch: s}
 }
 
+// take takes an end out of a list.
+func take(list *[]pageEnd, i int) (e pageEnd) {
+	if i >= 0 {
+		e = (*list)[i]
+		*list = slices.Delete(*list, i, i+1)
+	}
+	return e
+}
+
 // endsOf is the size of an end of a page, 0 for none.
-func endsOf(list []home, i int) uint64 {
+func endsOf(list []pageEnd, i int) uint64 {
 	if i < 0 {
 		return 0
 	}

@@ -126,9 +126,23 @@ func (r *reader) next(seg *segment, at device.Ptr) (n int, behind device.Ptr, ok
 		}
 		if end := b.ptr.Add(b.size); end > at {
 			// A block that was merged since may begin before: that part was told.
-			r.piece[n] = blockLayout{ptr: at, size: uint64(end - at), requested: b.requested, state: b.told(), events: b.events,
-				stack: b.stack, generation: b.generation}
-			n, at = n+1, end
+			parts := []blockLayout{{ptr: b.ptr, size: b.size, requested: b.requested, state: b.state, events: b.events,
+				stack: b.stack, generation: b.generation}}
+			if b.state == stateLent {
+				parts = sh.steps.partsOf(b)
+			}
+			for _, x := range parts {
+				end := x.ptr.Add(x.size)
+				if end <= at {
+					continue
+				}
+				if n == pieceBlocks {
+					return n, at, true
+				}
+				x.ptr, x.size = at, uint64(end-at)
+				r.piece[n] = x
+				n, at = n+1, end
+			}
 		}
 		b = b.next
 	}

@@ -201,7 +201,7 @@ func partsOf(a *Caching, b Block) (list []memoryPart) {
 		}
 		if from < s.own { // in the head, whose last byte is the one before own
 			n := uint64(min(to, s.own) - from)
-			at := s.head.ptr.Add(s.head.size - uint64(s.own-from))
+			at := s.head.ptr().Add(s.head.size - uint64(s.own-from))
 			list = append(list, memoryPart{at, at.Add(n)})
 			from = from.Add(n)
 		}
@@ -210,7 +210,7 @@ func partsOf(a *Caching, b Block) (list []memoryPart) {
 			from = min(to, end)
 		}
 		if from < to {
-			at := s.tail.ptr.Add(uint64(from - end))
+			at := s.tail.ptr().Add(uint64(from - end))
 			list = append(list, memoryPart{at, at.Add(uint64(to - from))})
 		}
 		return list

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -26,11 +27,14 @@ type aliasingDriver interface {
 // stitch is one such range. It is in no pool and not among Caching.segments.
 type stitch struct {
 	b          *block // what can be handed out of it: borrowed, as the blocks that it is made of
-	head, tail *block // nil if there is none
+	head, tail pageEnd
 	own        device.Ptr
 	pages      uint64     // bytes of memory of its own, from own on
 	from, to   device.Ptr // what is mapped: not all where the driver refused a call
 }
+
+// ptr is the address of the first byte, where the page is mapped in its segment.
+func (e pageEnd) ptr() device.Ptr { return e.b.ptr.Add(e.at) }
 
 // stitchPage is the size of the pages that stitches of a shard are made of; 0 if there can be none.
 func (a *Caching) stitchPage(sh *shard) uint64 {
@@ -52,12 +56,27 @@ func (a *Caching) homes(sh *shard) (list []home, page uint64) {
 		}
 		h := homeOf(b)
 		if page != 0 && st.stitchOf(b) == nil && b.expandable() && b.seg.vm.page == page && h.pages == 0 && !taken[b] {
-			h.begins = uint64(b.ptr-b.seg.ptr)%page == 0
-			h.ends = uint64(b.ptr.Add(b.size)-b.seg.ptr)%page == 0
+			h.ends = endsOfPages(b, page)
 		}
 		list = append(list, h)
 	}
 	return list, page
+}
+
+// endsOfPages are what can be part of a stitch of a borrowed block, in which there is no whole page.
+func endsOfPages(b *block, page uint64) (ends []pageEnd) {
+	from := uint64(b.ptr - b.seg.ptr)
+	cut := roundUp(from, page) - from // where the first page begins in it
+	if cut > b.size {
+		return nil
+	}
+	if cut != 0 {
+		ends = append(ends, pageEnd{b: b, size: cut})
+	}
+	if cut != b.size {
+		ends = append(ends, pageEnd{b: b, at: cut, size: b.size - cut, first: true})
+	}
+	return ends
 }
 
 // placesAndBlocks are the borrowed blocks in which a program has a place, or in which a planned block is in use.
@@ -74,9 +93,22 @@ func (st *steps) placesAndBlocks() map[*block]bool {
 	return taken
 }
 
-// stitched reports whether a borrowed block is part of a stitch.
+// stitched reports whether a part of a borrowed block belongs to a stitch.
 func (st *steps) stitched(b *block) bool {
-	return slices.ContainsFunc(st.stitches, func(s *stitch) bool { return s.head == b || s.tail == b })
+	return slices.ContainsFunc(st.stitches, func(s *stitch) bool { return s.head.b == b || s.tail.b == b })
+}
+
+// stitchedEnds are those parts, by address.
+func (st *steps) stitchedEnds(b *block) (ends []pageEnd) {
+	for _, s := range st.stitches {
+		for _, e := range []pageEnd{s.head, s.tail} {
+			if e.b == b {
+				ends = append(ends, e)
+			}
+		}
+	}
+	slices.SortFunc(ends, func(x, y pageEnd) int { return cmp.Compare(x.at, y.at) })
+	return ends
 }
 
 // stitchOf is the stitch that a borrowed block is all of, or nil.
@@ -138,7 +170,7 @@ func (a *Caching) makeStitches(sh *shard, pl *placement) (bool, error) {
 func (st *steps) canStitch(list []newStitch) bool {
 	taken := st.placesAndBlocks()
 	for _, n := range list {
-		for _, b := range []*block{n.head, n.tail} {
+		for _, b := range []*block{n.head.b, n.tail.b} {
 			if b != nil && (b.state != stateLent || !slices.Contains(st.lent, b) || st.stitched(b) || taken[b]) {
 				return false
 			}
@@ -151,10 +183,10 @@ func (st *steps) canStitch(list []newStitch) bool {
 func (a *Caching) makeStitch(sh *shard, n newStitch) (*stitch, error) {
 	d, page := a.driver.(aliasingDriver), a.stitchPage(sh)
 	size, before := n.pages, uint64(0)
-	if n.head != nil {
+	if n.head.b != nil {
 		size, before = size+page, page-n.head.size
 	}
-	if n.tail != nil {
+	if n.tail.b != nil {
 		size += page
 	}
 	ptr, err := d.Reserve(size)
@@ -167,15 +199,10 @@ func (a *Caching) makeStitch(sh *shard, n newStitch) (*stitch, error) {
 	seg := &segment{shard: sh, kind: largePool, ptr: ptr, size: size, reg: a.registrations, vm: &virtualRange{driver: d, page: page}}
 	a.registrations++
 	s := &stitch{b: &block{shard: sh}, head: n.head, tail: n.tail, pages: n.pages, own: ptr, from: ptr, to: ptr}
-	if n.head != nil {
+	if n.head.b != nil {
 		s.own = ptr.Add(page)
 	}
-	s.b.ptr, s.b.size, s.b.reg, s.b.kind, s.b.seg, s.b.state = ptr.Add(before), n.pages, seg.reg, largePool, seg, stateLent
-	for _, b := range []*block{n.head, n.tail} {
-		if b != nil {
-			s.b.size += b.size
-		}
-	}
+	s.b.ptr, s.b.size, s.b.reg, s.b.kind, s.b.seg, s.b.state = ptr.Add(before), n.head.size+n.pages+n.tail.size, seg.reg, largePool, seg, stateLent
 	st := sh.steps
 	st.stitches, st.lent = append(st.stitches, s), append(st.lent, s.b)
 	err = s.mapPages(d, page)
@@ -195,8 +222,8 @@ func (a *Caching) makeStitch(sh *shard, n newStitch) (*stitch, error) {
 
 // mapPages puts the pages of a stitch behind its addresses.
 func (s *stitch) mapPages(d aliasingDriver, page uint64) error {
-	if s.head != nil {
-		if err := d.Alias(s.to, s.head.ptr.Add(s.head.size-page)); err != nil {
+	if s.head.b != nil {
+		if err := d.Alias(s.to, s.head.ptr().Add(s.head.size-page)); err != nil {
 			return err
 		}
 		s.to = s.to.Add(page)
@@ -207,8 +234,8 @@ func (s *stitch) mapPages(d aliasingDriver, page uint64) error {
 		}
 		s.to = s.to.Add(s.pages)
 	}
-	if s.tail != nil {
-		if err := d.Alias(s.to, s.tail.ptr); err != nil {
+	if s.tail.b != nil {
+		if err := d.Alias(s.to, s.tail.ptr()); err != nil {
 			return err
 		}
 		s.to = s.to.Add(page)
