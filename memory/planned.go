@@ -175,7 +175,10 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Unlock()
 	before, held := a.without(), a.allocatedBytes()
 	sh.mu.Lock()
-	todo := st.unplaced(before)
+	var todo []*stepProgram
+	if st.pause == 0 {
+		todo = st.unplaced(before)
+	}
 	so := slices.Clone(st.now.entries)
 	sh.mu.Unlock()
 	deadline := time.After(a.plan.wait)
@@ -237,6 +240,7 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	q, index := p.problem()
 	p.placed, p.dirty, p.least = &placement{done: make(chan struct{})}, false, q.Bound()
 	sh.steps.counts.Placed++
+	sh.steps.tried = true
 	go a.plan.compute(p.placed, q, index, homes, page, a.plan.wait/2)
 	return nil
 }
@@ -348,7 +352,8 @@ func (st *steps) end() (idle bool) {
 	}
 	st.leave()
 	st.recognise()
-	idle = st.served < st.missed
+	idle = st.served <= st.missed
+	st.takeStock(idle)
 	st.counts.Steps++
 	st.counts.Served += uint64(st.served)
 	st.counts.Missed += uint64(st.missed)
@@ -364,6 +369,23 @@ func (st *steps) end() (idle bool) {
 	}
 	st.next = 0
 	return idle
+}
+
+// mostPause is for how many steps nothing is placed after placements that did not serve.
+const mostPause = 64
+
+// takeStock makes a plan that computes placements which the steps do not follow wait longer each time: it costs time, and borrows memory.
+func (st *steps) takeStock(idle bool) {
+	switch {
+	case !idle:
+		st.pause, st.lastPause = 0, 0
+	case st.tried:
+		st.lastPause = min(2*st.lastPause+1, mostPause)
+		st.pause = st.lastPause
+	case st.pause > 0:
+		st.pause--
+	}
+	st.tried = false
 }
 
 // recognise finds the program of the step that is over, or learns it.

@@ -21,6 +21,9 @@ type steps struct {
 	failed    error    // of the driver, when it began
 	seen      []uint64 // hashes of steps, the newest last
 
+	tried            bool // something was placed in this step
+	pause, lastPause int  // for how many steps more nothing is, and for how many it was
+
 	stopped  bool   // no step has begun yet, or the plan is closed; then blocks of it may be in use
 	arranged uint64 // how often slots were made or forgotten: who releases the lock finds others then
 
