@@ -31,6 +31,7 @@ type options struct {
 	sample   int
 	writing  lm.Writing
 	fraction float64
+	plan     bool
 	watch    session.Watch
 }
 
@@ -61,6 +62,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Positive(&o.writing.RepetitionPenalty, "repetition-penalty", 1, "what the logits of characters that are there already are divided by")
 	f.Count(&o.writing.Beam, "beam", 0, 0, mostBeams, "write what beam search with so many hypotheses finds likeliest (default: draw)")
 	f.Part(&o.fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	f.PlanFlag(&o.plan)
 	o.watch.AddFlags(f)
 	if err := f.Read(args); err != nil {
 		return err
