@@ -70,6 +70,9 @@ func NewGraph(dev device.Device, opts ...Option) *Graph {
 	if err == nil {
 		err = c.wrong()
 	}
+	if err == nil && c.begin != nil {
+		err = c.begin(exec)
+	}
 	if err != nil {
 		g.Fail(called("NewGraph", err))
 		return g

@@ -17,6 +17,7 @@ type config struct {
 	gen     *tensor.Generator
 	caster  Caster
 	saving  SavedTensorHooks
+	begin   func(tensor.Exec) error // a step of a plan; nil for none
 }
 
 // NoGrad makes a graph for inference: nothing requires a gradient, nothing is saved, and each temporary dies when its scope

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+
+	"github.com/cistern-ml/cistern/internal/stepplan"
 )
 
 // Curve is memory over steps of varying shapes, in bytes.
@@ -16,6 +18,8 @@ type Curve struct {
 	ReservedHalf     int64 `json:"peak_reserved_at_half_bytes"`
 	ReservedLast     int64 `json:"peak_reserved_bytes"`
 	DriverMallocs    int64 `json:"driver_mallocs"`
+
+	Plan *stepplan.Figures `json:"plan,omitempty"` // with -plan
 }
 
 // measureCurve trains gpt on sequences of varying length.
@@ -34,7 +38,7 @@ func measureCurve(o options) (*Curve, error) {
 			c.ReservedHalf = s.ReservedBytes.All.Peak
 		}
 		c.AllocatedLast, c.PeakAllocated, c.ReservedLast = now, s.AllocatedBytes.All.Peak, s.ReservedBytes.All.Peak
-		c.DriverMallocs = s.NumDeviceAlloc
+		c.DriverMallocs, c.Plan = s.NumDeviceAlloc, stepplan.Of(t.plan)
 	})
 	return c, err
 }
@@ -45,4 +49,7 @@ func (c *Curve) print(w io.Writer) {
 	fmt.Fprintf(w, "peak allocated           %d\n", c.PeakAllocated)
 	fmt.Fprintf(w, "peak reserved            %d after half of the steps, %d in the end\n", c.ReservedHalf, c.ReservedLast)
 	fmt.Fprintf(w, "driver allocations       %d\n", c.DriverMallocs)
+	if c.Plan != nil {
+		fmt.Fprintf(w, "plan                     %s\n", c.Plan)
+	}
 }

@@ -8,6 +8,7 @@
 //
 //	go run ./benchmarks/steps [-traces DIR] [-device sim:80GiB] [-model all] [-steps 6] [-amp off|fp16|bf16] [-json FILE]
 //	go run ./benchmarks/steps -varying 1000      the curve over steps of varying shapes: is it flat?
+//	go run ./benchmarks/steps -plan              with a plan, and how it did
 //
 // With -traces the peaks that PyTorch 2.6's allocator reached on the recorded programs stand beside ours (PyTorch ran without
 // fused attention, as recorded; see the README there). On a simulated device nothing is computed, but every allocation is
@@ -20,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -34,6 +36,7 @@ type options struct {
 	batch   int
 	seq     int
 	varying int
+	plan    bool
 }
 
 func main() { command.Main("steps", run) }
@@ -62,6 +65,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.batch, "batch", 0, "batch instead of the model's own")
 	f.IntVar(&o.seq, "seq", 0, "length of gpt's sequences instead of its own")
 	f.IntVar(&o.varying, "varying", 0, "train gpt for this many steps on sequences of varying length instead")
+	f.BoolVar(&o.plan, stepplan.Flag, false, stepplan.Usage)
 	if err := command.Parse(f, args); err != nil {
 		return o, err
 	}

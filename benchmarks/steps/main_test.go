@@ -154,3 +154,18 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 	_, live := dev.(*host.Device).Live()
 	require.Zero(t, live, "the host device holds nothing any more")
 }
+
+func TestRun_TellsOfThePlan(t *testing.T) {
+	args := []string{"-model", "resnet", "-steps", "6"}
+	require.Nil(t, one(t, args...).Plan)
+	r, text := figures(t, append(args, "-plan")...)
+	require.Contains(t, text, "resnet: plan, ")
+	plan := r.Results[0].Plan
+	require.Equal(t, 7, plan.Steps, "the evaluation is one too")
+	require.Greater(t, plan.Served, 100*plan.Deviations)
+	require.Less(t, r.Results[0].PeakReserved, one(t, args...).PeakReserved)
+
+	r, text = figures(t, "-varying", "3", "-plan")
+	require.Contains(t, text, "\nplan ")
+	require.Equal(t, 3, r.Curve.Plan.Steps)
+}

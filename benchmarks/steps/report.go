@@ -13,6 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/replay"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 )
 
 // Result is one program's numbers, in bytes.
@@ -28,6 +29,8 @@ type Result struct {
 	DriverMallocs    int64   `json:"driver_mallocs"`
 	PyTorchAllocated int64   `json:"pytorch_peak_allocated_bytes,omitempty"`
 	PyTorchReserved  int64   `json:"pytorch_peak_reserved_bytes,omitempty"`
+
+	Plan *stepplan.Figures `json:"plan,omitempty"` // with -plan
 }
 
 // report is the program's JSON.
@@ -78,7 +81,7 @@ func measureOne(o options, p program) (*Result, error) {
 		return train(o, &p, func(t *trainer, _ int) {
 			s := t.alloc.Stats()
 			x.PeakAllocated, x.PeakReserved, x.DriverMallocs = s.AllocatedBytes.All.Peak, s.ReservedBytes.All.Peak, s.NumDeviceAlloc
-			kind = t.dev.ID().Kind
+			kind, x.Plan = t.dev.ID().Kind, stepplan.Of(t.plan)
 		})
 	})
 	if err != nil {
@@ -116,6 +119,14 @@ func (r *report) print(w io.Writer) {
 			float64(x.PeakReserved)/1e6, megabytes(x.PyTorchReserved), x.DriverMallocs, rate(x.StepsPerSecond))
 	}
 	table.Flush()
+	for _, x := range r.Results {
+		if x.Plan != nil {
+			fmt.Fprintf(w, "\n%s: plan, %s", x.Model, x.Plan)
+		}
+	}
+	if r.Results[0].Plan != nil {
+		fmt.Fprintln(w)
+	}
 }
 
 func megabytes(n int64) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -23,6 +24,7 @@ type trainer struct {
 	model  nn.Layer
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
+	plan   *memory.Plan // nil for none
 	gen    *tensor.Generator
 }
 
@@ -37,6 +39,12 @@ func train(o options, p *program, after func(t *trainer, step int)) (err error) 
 	defer t.scaler.Release()
 	if t.alloc, err = memory.For(dev); err != nil {
 		return err
+	}
+	if o.plan {
+		if t.plan, err = stepplan.Begin(t.alloc); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.plan.Close()) }()
 	}
 	if t.exec, err = tensor.On(dev); err != nil {
 		return err
@@ -79,7 +87,7 @@ func (t *trainer) steps(after func(t *trainer, step int)) error {
 }
 
 func (t *trainer) graph(opts ...autograd.Option) *autograd.Graph {
-	opts = append(opts, autograd.WithGenerator(t.gen))
+	opts = append(opts, autograd.WithGenerator(t.gen), autograd.WithPlan(t.plan))
 	if t.amp != "off" {
 		opts = append(opts, amp.Autocast(precisions[t.amp]))
 	}
@@ -88,13 +96,15 @@ func (t *trainer) graph(opts ...autograd.Option) *autograd.Graph {
 
 // step is one training step.
 func (t *trainer) step(batch, seq int) error {
+	g := t.graph() // before the batch, which is of the step then
+	defer g.Release()
 	x, y, err := t.inputs(t.exec, t.gen, batch, seq)
 	if err != nil {
 		return err
 	}
 	defer x.Release()
 	defer y.Release()
-	if err := t.gradients(x, y); err != nil {
+	if err := t.gradients(g, x, y); err != nil {
 		return err
 	}
 	if err := t.scaler.Step(t.opt); err != nil {
@@ -107,8 +117,7 @@ func (t *trainer) step(batch, seq int) error {
 	return nil
 }
 
-func (t *trainer) gradients(x, y *tensor.Tensor) error {
-	g := t.graph()
+func (t *trainer) gradients(g *autograd.Graph, x, y *tensor.Tensor) error {
 	defer g.Release()
 	loss := g.Scope(func() *autograd.Variable {
 		logits := t.model.Forward(g.Input(x))
@@ -119,6 +128,8 @@ func (t *trainer) gradients(x, y *tensor.Tensor) error {
 
 // evaluate runs the model on a batch of 200 without gradients.
 func (t *trainer) evaluate() error {
+	g := t.graph(autograd.NoGrad())
+	defer g.Release()
 	x, y, err := t.inputs(t.exec, t.gen, 200, t.program.seq)
 	if err != nil {
 		return err
@@ -127,8 +138,6 @@ func (t *trainer) evaluate() error {
 	defer y.Release()
 	nn.Eval(t.model)
 	defer nn.Train(t.model)
-	g := t.graph(autograd.NoGrad())
-	defer g.Release()
 	t.model.Forward(g.Input(x))
 	return g.Err()
 }

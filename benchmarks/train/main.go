@@ -9,6 +9,7 @@
 //	go run ./benchmarks/train [-device cuda:0] [-model gpt2,resnet50] [-modes eager,compile] [-amp bf16,fp16,off] [-json FILE]
 //	go run ./benchmarks/train -device host -quick        tiny models, to try the program
 //	go run ./benchmarks/train -device sim:140GiB         peaks of memory only
+//	go run ./benchmarks/train -plan                      our eager steps with a plan, and how it did as a remark
 //
 // # What is measured
 //
@@ -47,6 +48,7 @@ import (
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 )
 
 func main() {
@@ -61,6 +63,7 @@ type options struct {
 	amp      []string // nil for each program's own
 	python   string
 	profile  string
+	plan     bool
 	limit    time.Duration // of a process
 	budget   time.Duration // of all; 0 for none
 	json     string
@@ -150,6 +153,7 @@ func parseFlags(args []string, stderr io.Writer) (o *options, err error) {
 	f.DurationVar(&o.budget, "budget", 0, "time after which no training begins, and the one in work is stopped; 0 for none")
 	harness.JSON(f, &o.json)
 	f.StringVar(&o.profile, "profile", "", "profile the steps that count, on a GPU: `prefix` of files with totals by kernel, and traces")
+	f.BoolVar(&o.plan, stepplan.Flag, false, "our eager side: "+stepplan.Usage)
 	f.StringVar(&o.child, "child", "", "for processes of this program: the `task`")
 	if err := command.Parse(f, args); err != nil {
 		return o, err

@@ -63,7 +63,7 @@ func (o *options) measure(ctx context.Context) (r *report, err error) {
 func (m *measurement) both(ctx context.Context, p *program, mode string) error {
 	for _, precision := range m.precisions(p) {
 		t := p.task
-		t.AMP, t.Mode, t.Device, t.Profile = precision, mode, m.device, m.profile
+		t.AMP, t.Mode, t.Device, t.Profile, t.Plan = precision, mode, m.device, m.profile, m.plan
 		x := m.result(&t)
 		err := ctx.Err()
 		if err == nil {

@@ -39,6 +39,7 @@ type task struct {
 	Start  string `json:"start"` // a file of first weights and the batch
 
 	Profile string `json:"profile,omitempty"` // what names of its files begin with
+	Plan    bool   `json:"plan,omitempty"`    // our eager side has one
 }
 
 // program is a model with what it is trained on.

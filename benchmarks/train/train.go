@@ -16,6 +16,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -48,6 +49,7 @@ type trainer struct {
 	alloc  memory.Allocator
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
+	plan   *memory.Plan   // nil for none
 	loss   *tensor.Tensor // of a captured step
 	out    *json.Encoder
 }
@@ -71,12 +73,18 @@ func (t *task) trainOn(dev device.Device, w io.Writer) (err error) {
 		}
 		defer func() { err = errors.Join(err, stream.Close()) }()
 	}
+	defer func() { err = errors.Join(err, r.plan.Close()) }()
 	defer r.release()
 	if err := r.begin(stream); err != nil {
 		return err
 	}
 	if err := r.measure(); err != nil {
 		return err
+	}
+	if r.plan != nil {
+		if err := r.out.Encode(line{Note: "plan: " + stepplan.Of(r.plan).String()}); err != nil {
+			return err
+		}
 	}
 	return r.out.Encode(line{Library: library(dev)}) // now it knows what it was used for
 }
@@ -85,6 +93,11 @@ func (t *task) trainOn(dev device.Device, w io.Writer) (err error) {
 func (r *trainer) begin(stream device.Stream) (err error) {
 	if r.alloc, err = memory.For(r.dev); err != nil {
 		return err
+	}
+	if r.Plan && r.Mode == eager { // a captured step has its memory from a pool of its own
+		if r.plan, err = stepplan.Begin(r.alloc); err != nil {
+			return err
+		}
 	}
 	if r.exec, err = tensor.On(r.dev, tensor.WithStream(stream)); err != nil {
 		return err
@@ -275,7 +288,7 @@ func (r *trainer) step(read bool) (loss *tensor.Tensor, err error) {
 
 // gradients goes forward and backward.
 func (r *trainer) gradients(read bool) (*tensor.Tensor, error) {
-	opts := []autograd.Option{autograd.WithStream(r.exec.Stream())}
+	opts := []autograd.Option{autograd.WithStream(r.exec.Stream()), autograd.WithPlan(r.plan)}
 	if r.AMP != "off" {
 		opts = append(opts, amp.Autocast(precisions[r.AMP]))
 	}

@@ -70,6 +70,17 @@ func TestRun_TrainsEveryModelOnTheHost(t *testing.T) {
 	require.Equal(t, 2*16, gpt.Items)
 }
 
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	without, _ := measured(t, "-model", "gpt,mlp")
+	with, table := measured(t, "-model", "gpt,mlp", "-plan")
+	require.Regexp(t, `cistern: plan: [1-9]\d* requests served in 6 steps, 0 deviations`, table)
+	for i, x := range with.Results {
+		s, plain := x.Subjects[0], without.Results[i].Subjects[0]
+		require.Equal(t, plain.Losses, s.Losses)
+		require.LessOrEqual(t, s.Reserved, plain.Reserved, x.Model)
+	}
+}
+
 func TestRun_ASimulatedDeviceTakesTheMemoryOfTheHost(t *testing.T) {
 	for _, precision := range []string{"off", "fp16", "bf16"} {
 		simulated, table := measured(t, "-device", "sim:1GiB", "-amp", precision)

@@ -25,6 +25,7 @@ type options struct {
 	lm.Program
 	plot     string
 	overflow int
+	plan     bool
 	watch    session.Watch
 }
 
@@ -42,6 +43,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	o.Flags(f, 1)
 	f.File(&o.plot, "plot", "amp.png", "file to draw the losses into, PNG or SVG; none if empty")
 	f.Count(&o.overflow, "overflow", -1, -1, session.MostSteps, "step of the float16 training in which a gradient is made infinite; 0 for none (default: the middle one)")
+	f.PlanFlag(&o.plan)
 	o.watch.AddFlags(f)
 	f.Writes(o.watched)
 	for _, name := range []string{"memory-report", "snapshot", "trace"} {

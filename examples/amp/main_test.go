@@ -111,3 +111,7 @@ func TestRun_KeepsTheFilesOfAllTrainings(t *testing.T) {
 	require.Equal(t, 2, run([]string{"-json", filepath.Join(dir, "x-float16.json"), "-memory-report", filepath.Join(dir, "x.json")}, &stdout, &stderr))
 	require.Contains(t, stderr.String(), "-json and -memory-report name one file")
 }
+
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	sessiontest.Planned(t, run, append(small[:len(small):len(small)], "-steps", "8", "-plot", "")...)
+}

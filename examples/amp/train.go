@@ -99,6 +99,9 @@ func (r *report) train(o options, corpus *text.Corpus, precision, name string, w
 		return nil, err
 	}
 	defer func() { err = s.Close(err) }()
+	if err := s.BeginPlan(o.plan); err != nil {
+		return nil, err
+	}
 	o.AMP = precision
 	t, err := lm.New(s, o.Config, corpus)
 	if err != nil {
@@ -160,6 +163,18 @@ func (run *training) spoiled(t *lm.Trainer, at int) (float64, error) {
 	return loss, err
 }
 
+// planned tells of the plans, if there were any.
+func (r *report) planned(w io.Writer) {
+	for _, t := range r.Trainings {
+		if t.Plan != nil {
+			fmt.Fprintf(w, "\n%s: plan, %s", t.Name, t.Plan)
+		}
+	}
+	if r.Trainings[0].Plan != nil {
+		fmt.Fprintln(w)
+	}
+}
+
 // computed reports whether there are losses.
 func (r *report) computed() bool { return r.Trainings[0].Losses[0] != 0 }
 
@@ -182,6 +197,7 @@ func (r *report) print(w io.Writer) {
 			device.FormatBytes(uint64(t.PeakReserved)), t.Skipped)
 	}
 	table.Flush()
+	r.planned(w)
 	if !r.computed() {
 		fmt.Fprintln(w, "\nThere are no losses: a simulated device does not compute.")
 		return

@@ -133,3 +133,7 @@ func TestRun_EndsWithOneClearErrorAndNoLeak(t *testing.T) {
 func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
 	sessiontest.MemoryReport(t, run, 0, "-device", "sim:1GiB", "-epochs", "1")
 }
+
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	sessiontest.Planned(t, run, "-epochs", "2", "-data", folder(t, 150, 50))
+}

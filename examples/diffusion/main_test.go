@@ -92,3 +92,7 @@ func TestSchedule_TheWayBackIsTheWayThere(t *testing.T) {
 func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
 	sessiontest.MemoryReport(t, run, 0, append(small, "-steps", "2")...)
 }
+
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	sessiontest.Planned(t, run, append(small[:len(small):len(small)], "-steps", "5")...)
+}

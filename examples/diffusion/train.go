@@ -107,7 +107,7 @@ func (t *trainer) end() {
 
 // step takes some digits some way to noise, each to a time of its own, and lets the network find the noise.
 func (t *trainer) step() (string, error) {
-	g := autograd.NewGraph(t.Device, autograd.WithGenerator(t.noise))
+	g := autograd.NewGraph(t.Device, autograd.WithGenerator(t.noise), t.Planned())
 	defer g.Release()
 	clean := autograd.FromSlice(g, t.Draw(t.rng, t.batch), t.batch, 1, t.Side, t.Side)
 	times, image, noisy := make([]float32, t.batch), make([]float32, t.batch), make([]float32, t.batch)

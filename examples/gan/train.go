@@ -97,7 +97,7 @@ func (t *trainer) end() {
 
 // step trains the discriminator on as many real digits as drawn ones, and then the generator on what the discriminator says now.
 func (t *trainer) step() (string, error) {
-	g := autograd.NewGraph(t.Device, autograd.WithGenerator(t.noise))
+	g := autograd.NewGraph(t.Device, autograd.WithGenerator(t.noise), t.Planned())
 	defer g.Release()
 	real := autograd.FromSlice(g, t.Draw(t.rng, t.batch), t.batch, 1, t.Side, t.Side)
 	fake := t.gen.Forward(g.RandN(tensor.Float32, t.batch, t.code))

@@ -4,6 +4,7 @@
 //	go run ./examples/gpt -text FILE                  with another text
 //	go run ./examples/gpt -amp bf16                   matrix products in bfloat16 (fp16: float16, with scaled gradients)
 //	go run ./examples/gpt -checkpoint                 less memory, more time
+//	go run ./examples/gpt -plan                       the blocks of a step have fixed places: less memory reserved
 //	go run ./examples/gpt -temperature 0.8 -top-k 20  how it writes at the end: also -top-p, -repetition-penalty, -greedy, and -beam 4
 //	go run ./examples/gpt -save FILE                  write the state of training at the end; -resume FILE goes on from it
 //	go run ./examples/gpt -device sim:80GiB -layers 12 -width 768 -heads 12 -seq 1024 -vocab 50304 -steps 2
@@ -31,6 +32,7 @@ type options struct {
 	sample   int
 	writing  lm.Writing
 	fraction float64
+	plan     bool
 	watch    session.Watch
 }
 
@@ -61,6 +63,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Positive(&o.writing.RepetitionPenalty, "repetition-penalty", 1, "what the logits of characters that are there already are divided by")
 	f.Count(&o.writing.Beam, "beam", 0, 0, mostBeams, "write what beam search with so many hypotheses finds likeliest (default: draw)")
 	f.Part(&o.fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	f.PlanFlag(&o.plan)
 	o.watch.AddFlags(f)
 	if err := f.Read(args); err != nil {
 		return err

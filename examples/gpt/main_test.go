@@ -174,3 +174,9 @@ func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
 	require.Zero(t, run(append(small[:len(small):len(small)], "-steps", "1", "-save", file), &stdout, &stderr), "%s", &stderr)
 	sessiontest.MemoryReport(t, run, 1, append(small[:len(small):len(small)], "-resume", file, "-steps", "2", "-batch", "256", "-device", "sim:10MiB")...)
 }
+
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	for _, more := range [][]string{nil, {"-checkpoint"}, {"-amp", "fp16"}} {
+		sessiontest.Planned(t, run, append(append(small[:len(small):len(small)], "-steps", "8", "-dropout", "0.1"), more...)...)
+	}
+}

@@ -39,6 +39,9 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = s.Close(err) }()
+	if err := s.BeginPlan(o.plan); err != nil {
+		return err
+	}
 	t, err := lm.New(s, o.Config, corpus)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ type options struct {
 	seqGiven    bool
 	alpha, lr   float64
 	json        string
+	plan        bool
 	watch       session.Watch
 }
 
@@ -79,6 +80,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Positive(&o.lr, "lr", 1e-3, "learning rate")
 	f.StringVar(&o.json, "json", "", "file to write the figures to")
 	f.Writes(o.outputs)
+	f.PlanFlag(&o.plan)
 	o.watch.AddFlags(f)
 	f.Check(o.check)
 	if err := f.Read(args); err != nil {

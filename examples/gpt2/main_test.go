@@ -157,3 +157,7 @@ func TestRun_TrainsWithSequencesThatTheModelTakes(t *testing.T) {
 	require.Equal(t, 1, run(append(args, "-seq", "64"), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "-seq is 64, and the model looks at 32 tokens")
 }
+
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	sessiontest.Planned(t, run, "-model", folder, "-lora", filepath.Join(t.TempDir(), "adapters.safetensors"), "-text", book(t), "-steps", "8", "-seq", "16")
+}

@@ -39,6 +39,9 @@ func program(o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = s.Close(err) }()
+	if err := s.BeginPlan(o.plan); err != nil {
+		return err
+	}
 	start := time.Now()
 	c, err := load(o.folder, s.Device, dtypes[o.dtype])
 	if err != nil {
@@ -77,6 +80,9 @@ func (r *report) work(s *session.Session, c *checkpoint, o options, bars io.Writ
 		if err := c.model.loadAdapters(o.lora, s.Device, dtypes[o.dtype]); err != nil {
 			return err
 		}
+	}
+	if err := s.EndPlan(); err != nil {
+		return err
 	}
 	if err := r.write(s, c, o); err != nil {
 		return err

@@ -91,13 +91,15 @@ func (t *tuning) train(w io.Writer) (losses []float64, interrupted bool, err err
 // step trains on one batch.
 func (t *tuning) step(step int) (float64, error) {
 	defer timeline.Region("training step")()
+	g := autograd.NewGraph(t.Device, t.Planned()) // before the batch, which is of the step then
+	defer g.Release()
 	x, y, err := text.Random(t.exec, t.ids, t.seed, uint64(step), t.batch, t.seq)
 	if err != nil {
 		return 0, err
 	}
 	defer x.Release()
 	defer y.Release()
-	loss, err := t.gradients(x, y)
+	loss, err := t.gradients(g, x, y)
 	if err != nil {
 		return 0, err
 	}
@@ -112,8 +114,7 @@ func (t *tuning) step(step int) (float64, error) {
 }
 
 // gradients goes forward and backward.
-func (t *tuning) gradients(x, y *tensor.Tensor) (float64, error) {
-	g := autograd.NewGraph(t.Device)
+func (t *tuning) gradients(g *autograd.Graph, x, y *tensor.Tensor) (float64, error) {
 	defer g.Release()
 	loss := g.Scope(func() *autograd.Variable {
 		logits := t.model.Forward(g.Input(x))

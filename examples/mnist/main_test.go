@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/examples/internal/classify"
+	"github.com/cistern-ml/cistern/examples/internal/session/sessiontest"
 )
 
 // figures runs the program and returns its JSON.
@@ -112,4 +113,8 @@ func TestRun_OnASimulatedDeviceClaimsNothing(t *testing.T) {
 	require.Zero(t, run([]string{"-epochs", "1", "-device", "sim:80GB"}, &stdout, &stderr), "%s", &stderr)
 	require.NotRegexp(t, `(loss|losses|accuracy) +-?[0-9]|0\.0000`, stdout.String()+stderr.String())
 	require.Contains(t, stdout.String(), "a simulated device does not compute")
+}
+
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	sessiontest.Planned(t, run, "-epochs", "1", "-hidden", "64")
 }

@@ -30,8 +30,8 @@ func (a *agent) judge(states *autograd.Variable) (logits, value *autograd.Variab
 }
 
 // act draws an action for each state, and tells what the critic expects.
-func (t *trainer) act(states []float32) (chosen []int64, expected []float32, err error) {
-	g := autograd.NewGraph(t.Device, autograd.NoGrad(), autograd.WithGenerator(t.gen))
+func (t *trainer) act(states []float32, opts ...autograd.Option) (chosen []int64, expected []float32, err error) {
+	g := autograd.NewGraph(t.Device, append(opts, autograd.NoGrad(), autograd.WithGenerator(t.gen))...)
 	defer g.Release()
 	logits, value := t.agent.judge(autograd.FromSlice(g, states, len(t.carts), observed))
 	action := dist.NewCategorical(logits).Sample()

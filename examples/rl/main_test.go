@@ -68,3 +68,7 @@ func TestCartPole_FallsWhenPushedToOneSide(t *testing.T) {
 func TestRun_ReportsWhereItsMemoryGoes(t *testing.T) {
 	sessiontest.MemoryReport(t, run, 0, "-updates", "2")
 }
+
+func TestRun_PlanChangesMemoryNotNumbers(t *testing.T) {
+	sessiontest.Planned(t, run, "-updates", "5", "-horizon", "8")
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/examples/internal/session"
@@ -83,7 +84,11 @@ func (t *trainer) play() (*rollout, error) {
 		for _, c := range t.carts {
 			r.states = c.observe(r.states)
 		}
-		chosen, values, err := t.act(r.states[from:])
+		var opts []autograd.Option
+		if step == 0 { // an update repeats, from the first action on
+			opts = append(opts, t.Planned())
+		}
+		chosen, values, err := t.act(r.states[from:], opts...)
 		if err != nil {
 			return nil, err
 		}

@@ -117,6 +117,7 @@ var functions = map[string]any{
 	"autograd.WithCaster":                autograd.WithCaster,
 	"autograd.WithGenerator":             autograd.WithGenerator,
 	"autograd.WithGradient":              autograd.WithGradient,
+	"autograd.WithPlan":                  autograd.WithPlan,
 	"autograd.WithSavedTensorHooks":      autograd.WithSavedTensorHooks,
 	"autograd.WithStream":                autograd.WithStream,
 	"checkpoint.Generator":               checkpoint.Generator,

@@ -33,6 +33,7 @@ type layer struct {
 var layers = []layer{
 	{packages: "internal/...", may: leaves},
 	{packages: "internal/command", may: with(leaves, "device")},                                              // the main of programs ends devices
+	{packages: "internal/stepplan", may: with(leaves, "device", "memory"), tests: underMemory},               // what programs do for -plan
 	{packages: "internal/torchtest", may: with(below, "tensor/...", "autograd/...", "amp/...")},              // compares all of them with PyTorch
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
 	{packages: "internal/safetensors", may: with(underTensor, "tensor")},                                     // the format, for tensor/safetensors and all that reads models

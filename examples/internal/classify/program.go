@@ -20,6 +20,7 @@ type Options struct {
 	Seed     uint64
 	LR       float64
 	Fraction float64
+	Plan     bool
 	Watch    session.Watch
 
 	Schedule Schedule
@@ -58,6 +59,7 @@ func (p *Program) parse(args []string, stderr io.Writer) (*Options, error) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
 	f.Positive(&o.LR, "lr", o.LR, o.Schedule.usage())
 	f.Part(&o.Fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
+	f.PlanFlag(&o.Plan)
 	o.Watch.AddFlags(f)
 	p.Flags(f)
 	return &o, f.Read(args)

@@ -76,6 +76,9 @@ func Train(s *session.Session, o Options, model Model, train, test dataset.Set, 
 }
 
 func (t *trainer) run() error {
+	if err := t.BeginPlan(t.Options.Plan); err != nil {
+		return err
+	}
 	if err := t.model.To(t.Session.Device, nn.WithGenerator(t.gen)); err != nil {
 		return err
 	}
@@ -94,6 +97,9 @@ func (t *trainer) run() error {
 		if err := t.epoch(epoch, batches); err != nil {
 			return fmt.Errorf("epoch %d: %w", epoch+1, err)
 		}
+	}
+	if err := t.EndPlan(); err != nil {
+		return err
 	}
 	t.Trained(session.Held(t.model), t.opt)
 	t.opt.Release()
@@ -152,7 +158,7 @@ func (t *trainer) step(images, labels *tensor.Tensor) error {
 			return err
 		}
 	}
-	g := autograd.NewGraph(t.Session.Device, autograd.WithGenerator(t.gen))
+	g := autograd.NewGraph(t.Session.Device, autograd.WithGenerator(t.gen), t.Planned())
 	defer g.Release()
 	loss := t.model.Forward(g.Input(images)).CrossEntropy(g.Input(labels))
 	if err := loss.Keep().Backward(); err != nil {
@@ -194,7 +200,7 @@ func (t *trainer) accuracy() (float64, error) {
 
 // recognized counts the images of a batch whose class the model finds.
 func (t *trainer) recognized(images, labels *tensor.Tensor) (float64, error) {
-	g := autograd.NewGraph(t.Session.Device, autograd.NoGrad())
+	g := autograd.NewGraph(t.Session.Device, autograd.NoGrad(), t.Planned())
 	defer g.Release()
 	return t.model.Forward(g.Input(images)).ArgMax(1, false).Eq(g.Input(labels)).Sum(nil, false).Item()
 }

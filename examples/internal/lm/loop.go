@@ -24,7 +24,7 @@ type Progress struct {
 const lastSteps = 20
 
 // Train trains up to a step, or until the program is interrupted, and draws a bar with a title on w. step trains step at; nil is
-// TrainStep.
+// TrainStep. A plan ends with it.
 func (t *Trainer) Train(title string, last int, w io.Writer, step func(at int) (float64, error)) (p Progress, err error) {
 	w, end := session.Progress(w)
 	defer end()
@@ -58,5 +58,5 @@ func (t *Trainer) Train(title string, last int, w io.Writer, step func(at int) (
 		p.TrainLoss += l / float64(len(rest))
 	}
 	p.StepsPerSecond, p.LateSteps = session.Rates(took)
-	return p, nil
+	return p, t.EndPlan()
 }

@@ -113,6 +113,8 @@ func (t *Trainer) graph(opts ...autograd.Option) *autograd.Graph {
 
 // TrainStep takes the next step and returns its loss.
 func (t *Trainer) TrainStep() (loss float64, err error) {
+	g := t.graph(t.Planned()) // before the batch, which is of the step then
+	defer g.Release()
 	x, y, err := text.Random(t.exec, t.Corpus.Train, t.Seed, uint64(t.step), t.Batch, t.Seq)
 	if err != nil {
 		return 0, err
@@ -120,7 +122,7 @@ func (t *Trainer) TrainStep() (loss float64, err error) {
 	defer x.Release()
 	defer y.Release()
 	t.opt.SetLR(t.rate(t.step))
-	if loss, err = t.gradients(x, y); err != nil {
+	if loss, err = t.gradients(g, x, y); err != nil {
 		return 0, err
 	}
 	if err := t.update(); err != nil {
@@ -133,8 +135,7 @@ func (t *Trainer) TrainStep() (loss float64, err error) {
 }
 
 // gradients goes forward and backward. Everything that it made is back in the pool when it returns, but for the gradients.
-func (t *Trainer) gradients(x, y *tensor.Tensor) (float64, error) {
-	g := t.graph()
+func (t *Trainer) gradients(g *autograd.Graph, x, y *tensor.Tensor) (float64, error) {
 	defer g.Release()
 	loss := t.loss(g, x, y).Keep()
 	if err := t.scaler.Backward(loss); err != nil {

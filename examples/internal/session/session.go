@@ -18,6 +18,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 	"github.com/cistern-ml/cistern/memory"
 )
 
@@ -32,6 +33,7 @@ type Session struct {
 	restore   func()          // what Ctrl-C does without us
 	atEnd     []func() error  // of Watch
 	recording *memreport.Recording
+	plan      *memory.Plan // nil for none
 }
 
 // Memory is what a program's work came to in memory, in bytes and in calls of the driver. It is a part of the programs' JSON.
@@ -45,6 +47,8 @@ type Memory struct {
 	AfterRelease    uint64 `json:"allocated_after_release_bytes"` // after training, when all graphs are released
 	Leaf            uint64 `json:"leaf_bytes"`                    // what parameters and optimizer state hold then
 	AtEnd           uint64 `json:"allocated_at_end_bytes"`        // when the model is released too
+
+	Plan *stepplan.Figures `json:"plan,omitempty"` // with -plan
 
 	summary string
 }
@@ -82,7 +86,7 @@ func On(dev device.Device, fraction float64) (*Session, error) {
 // closing: blocks that are still in use are one. That a lost device can close nothing is not told again.
 func (s *Session) Close(err error) error {
 	s.restore()
-	var closing error
+	closing := s.EndPlan()
 	for _, f := range s.atEnd {
 		closing = stderrors.Join(closing, f())
 	}
@@ -166,6 +170,9 @@ func (s *Session) Print(w io.Writer, own func(row Row)) {
 	row("allocated after training", "%s", Bytes(s.AfterRelease))
 	row("parameters, optimizer state", "%s", Bytes(s.Leaf))
 	row("allocated at the end", "%s", Bytes(s.AtEnd))
+	if s.Plan != nil {
+		row("plan", "%s", s.Plan)
+	}
 	table.Flush()
 	fmt.Fprintf(w, "\n%s", s.summary)
 }

@@ -39,7 +39,11 @@ func (f *Flags) Run(w Work, stdout io.Writer) error {
 	if w.Needs != "" && !s.Computes() {
 		return s.Close(fmt.Errorf("%s does not compute: there are no %s", s.Name, w.Needs))
 	}
-	err = s.Close(w.Train(s))
+	err = s.BeginPlan(f.Plan)
+	if err == nil {
+		err = w.Train(s)
+	}
+	err = s.Close(err)
 	if err != nil && !errors.Is(err, ErrInterrupted) {
 		return err
 	}
@@ -52,8 +56,13 @@ func (f *Flags) Run(w Work, stdout io.Writer) error {
 }
 
 // Loop calls step n times, and draws a bar on w beside what step says. Ctrl-C ends it after a step, or in one that
-// asks for itself, with ErrInterrupted.
-func (s *Session) Loop(w io.Writer, n int, step func() (says string, err error)) error {
+// asks for itself, with ErrInterrupted. A plan ends with it.
+func (s *Session) Loop(w io.Writer, n int, step func() (says string, err error)) (err error) {
+	defer func() {
+		if ending := s.EndPlan(); err == nil {
+			err = ending
+		}
+	}()
 	to, end := Progress(w)
 	defer end()
 	bar := progressbar.NewOptions(n, progressbar.OptionSetWriter(to), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30),
