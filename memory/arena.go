@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory/internal/journal"
@@ -38,7 +39,7 @@ func (a *Caching) makeArena(sh *shard, size uint64) (bool, error) {
 	seg := &segment{shard: sh, kind: largePool, reg: a.registrations}
 	var err error
 	if d, ok := a.driver.(VirtualDriver); ok && d.Granularity() != 0 && !sh.hasSource() {
-		seg.vm = &virtualRange{driver: d, page: roundUp(smallSegment, d.Granularity())}
+		seg.vm = &virtualRange{driver: d, page: movingPage(d)}
 		info, failed := d.MemInfo()
 		if failed != nil {
 			return false, failed
@@ -123,6 +124,41 @@ func (a *Caching) extendArena(sh *shard, end uint64) error {
 	return nil
 }
 
+// gapFor finds a place for a block in the arena that the plan has not made for it, before the driver is asked for more: a step that goes another way, or
+// whose blocks are where those of the last one are, leaves the arena empty. It is the smallest gap between what is in use now. What the plan
+// expects later may find it taken, and is served in the same way. Caller holds a.mu and no shard.
+func (sh *shard) gapFor(size uint64) *block {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	st := sh.steps
+	if st == nil || st.arena.mapped < size || size <= smallLimit { // a small one in the middle would keep large ones from their places
+		return nil
+	}
+	seg := st.arena.seg
+	at, best, least := seg.ptr, device.Ptr(0), uint64(unlimited)
+	gap := func(to device.Ptr) {
+		if at < to && uint64(to-at) >= size && uint64(to-at) < least {
+			best, least = at, uint64(to-at)
+		}
+	}
+	for _, b := range st.live() {
+		if b.seg == seg {
+			gap(b.ptr)
+			at = b.ptr.Add(b.size)
+		}
+	}
+	gap(seg.ptr.Add(st.arena.mapped))
+	if best == 0 {
+		return nil
+	}
+	s := &slot{size: size, end: uint64(best-seg.ptr) + size, left: true}
+	s.makeBlock(sh, seg, best, largePool)
+	s.b.state = stateAllocated
+	i, _ := slices.BinarySearchFunc(st.left, s.b, compareAddress)
+	st.left = slices.Insert(st.left, i, s.b)
+	return s.b
+}
+
 // makeRoom gives what is cached back for an arena that grows: with compaction just what is above the bound, else everything, when it begins.
 // Caller holds a.mu and no shard.
 func (a *Caching) makeRoom(sh *shard, need uint64, begins bool) error {
@@ -173,7 +209,7 @@ func (a *Caching) trimArena(sh *shard, most uint64) (uint64, error) {
 	page := ar.seg.vm.page
 	keep := roundUp(sh.steps.inUse(), page)
 	if over := ar.mapped - keep; over > most {
-		keep = ar.mapped - most/page*page
+		keep = ar.mapped - min(roundUp(most, page), over)
 	}
 	if keep == ar.mapped {
 		return 0, nil

@@ -316,6 +316,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if b, err := a.takeBackFor(r); b != nil || err != nil {
 		return b, err
 	}
+	if b := r.shard.gapFor(r.size); b != nil {
+		return b, nil
+	}
 	if a.runCallbacks(r) {
 		a.tick(r.policy, r.shard, r.kind)
 		if b := r.search(); b != nil {
@@ -550,7 +553,7 @@ func (a *Caching) addShard(pool *Pool, s device.Stream) *shard {
 	sh := &shard{owner: a, pool: pool, log: journal.Logbook{Stream: key.id}}
 	if a.plan != nil && pool == nil {
 		sh.steps = newSteps(sh)
-		sh.steps.stopped = !a.plan.begun
+		sh.steps.stopped = a.plan.steps == 0
 	}
 	sh.log.Pool = journal.Pool(sh.poolID())
 	sh.log.SetRecorder(a.log.Recorder())

@@ -146,10 +146,10 @@ func (a *Caching) trimIdleArenas(most uint64) (got uint64, err error) {
 			continue
 		}
 		sh.mu.Lock()
-		idle := sh.steps.missed > sh.steps.served
+		idle := sh.steps.missed+sh.steps.unknown > sh.steps.served
 		sh.mu.Unlock()
 		if idle && got < most {
-			n, err := a.trimArena(sh, roundUp(most-got, smallSegment))
+			n, err := a.trimArena(sh, most-got)
 			if got += n; err != nil {
 				return got, err
 			}

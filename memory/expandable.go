@@ -131,8 +131,15 @@ func (p *policy) page(k poolKind, d VirtualDriver) uint64 {
 	if k == largePool && p.compaction == 0 {
 		return roundUp(p.largeSegment, d.Granularity())
 	}
+	if p.compaction != 0 {
+		return movingPage(d)
+	}
 	return roundUp(smallSegment, d.Granularity())
 }
+
+// movingPage is the size of pages that are to be moved about: 2 MiB on GPUs, which have no smaller ones, and little where the operating system's pages
+// are a few KiB, so that what is lost beside blocks in use is little, too.
+func movingPage(d VirtualDriver) uint64 { return roundUp(16*kib, d.Granularity()) }
 
 // addRange reserves a range, by default of 9/8 of the device's memory, as one unmapped block. It returns nil if that is too small for r.
 func (a *Caching) addRange(d VirtualDriver, r *request) (*block, error) {

@@ -12,8 +12,8 @@ import (
 // lend gives the plan of a shard what is free there; what can go back to the driver does. Caller holds a.mu and no shard.
 func (a *Caching) lend(sh *shard) error {
 	least := uint64(mostLent)
-	if a.stitchPage(sh) != 0 {
-		least = 0 // the ends of pages are joined
+	if a.stitchPage(sh) != 0 || a.arenaPage(sh) < smallSegment {
+		least = 0 // the ends of pages are joined, or short
 	}
 	for k := range poolKinds {
 		for _, b := range a.freeBlocks(nil, k, func(b *block) bool { return b.shard == sh }) {
@@ -103,7 +103,7 @@ func (a *Caching) takeBackFor(r *request) (*block, error) {
 	sh := r.shard
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if st := sh.steps; st == nil || st.missed <= st.served || len(st.lent) == 0 {
+	if st := sh.steps; st == nil || st.missed+st.unknown <= st.served || len(st.lent) == 0 {
 		return nil, nil
 	}
 	if err := a.takeBack(sh); err != nil {

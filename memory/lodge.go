@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/cistern-ml/cistern/memory/plan"
 )
@@ -59,7 +60,7 @@ type lodgings struct {
 	load         load  // of the arena
 	rooms        []*room
 	heads, tails []pageEnd
-	page         uint64 // 0 if pages are not mapped twice
+	stitching
 }
 
 // room is memory for buffers: what is borrowed, or a stitch that is to be made.
@@ -78,12 +79,10 @@ type lodging struct {
 
 // lodge fills homes with buffers of q, and takes those out of it. index says which request each buffer is; those of the buffers that stay
 // come back. With pages of a size, not 0, it also proposes stitches, if less memory is needed with them.
-func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home, page uint64) (rest []int, lodgers []lodger, stitches []newStitch) {
-	best := fill(ctx, q, homes, 0)
+func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home, page uint64, improve time.Duration) (rest []int, lodgers []lodger, stitches []newStitch) {
+	best := fill(ctx, q, homes, stitching{})
 	if page != 0 {
-		if l := fill(ctx, q, homes, page); l.total() < best.total() {
-			best = l
-		}
+		best = fillWithStitches(ctx, q, homes, page, improve, best)
 	}
 	gone := make([]bool, len(q.Buffers))
 	for _, r := range best.rooms {
@@ -108,15 +107,41 @@ func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home, page
 	return rest, lodgers, stitches
 }
 
+// stitching is a way to make stitches. No single one is the best for all programs.
+type stitching struct {
+	page      uint64 // bytes; 0 if pages are not mapped twice
+	mostPages uint64 // of its own that a stitch may have
+	thrift    int64  // what a byte of a page's end counts that a stitch leaves unused, against one that it uses
+}
+
+// fillWithStitches tries several ways, the first one to its end and the others as long as there is time, and returns what needs the least memory.
+func fillWithStitches(ctx context.Context, q *plan.Problem, homes []home, page uint64, improve time.Duration, best *lodgings) *lodgings {
+	rest, cancel := context.WithTimeout(ctx, improve)
+	defer cancel()
+	within := ctx
+	for _, most := range []uint64{unlimited, 32, 8, 2, 1} {
+		for _, thrift := range []int64{1, 0, 4} {
+			if within.Err() != nil {
+				return best
+			}
+			if l := fill(within, q, homes, stitching{page, most, thrift}); l.total(page) < best.total(page) {
+				best = l
+			}
+			within = rest
+		}
+	}
+	return best
+}
+
 // fill always looks at the time when the arena would hold most, and takes the largest buffer alive then that finds room.
-func fill(ctx context.Context, q *plan.Problem, homes []home, page uint64) *lodgings {
-	l := &lodgings{q: q, load: loadOf(q), page: page, order: make([]int, len(q.Buffers))}
+func fill(ctx context.Context, q *plan.Problem, homes []home, way stitching) *lodgings {
+	l := &lodgings{q: q, load: loadOf(q), stitching: way, order: make([]int, len(q.Buffers))}
 	for i := range l.order {
 		l.order[i] = i
 	}
 	slices.SortStableFunc(l.order, func(i, j int) int { return cmp.Compare(q.Buffers[j].Size, q.Buffers[i].Size) })
 	for _, h := range homes {
-		if page == 0 || h.ends == nil {
+		if way.page == 0 || h.ends == nil {
 			l.add(&room{home: h})
 			continue
 		}
@@ -203,11 +228,11 @@ func (l *lodgings) join(size uint64) *room {
 		for j := -1; j < len(l.tails); j++ {
 			ends := endsOf(l.heads, i) + endsOf(l.tails, j)
 			pages := roundUp(size-min(size, ends), max(l.page, 1))
-			if ends == 0 || pages >= size {
+			if ends == 0 || pages >= size || pages/max(l.page, 1) > l.mostPages {
 				continue
 			}
 			held := int64(size - pages)
-			if score := held - (int64(ends) - held); score > best {
+			if score := held - l.thrift*(int64(ends)-held); score > best {
 				best, head, tail = score, i, j
 			}
 		}
@@ -244,13 +269,13 @@ func endsOf(list []pageEnd, i int) uint64 {
 }
 
 // total is how much memory the step needs, but for what can not be given back.
-func (l *lodgings) total() (bytes uint64) {
+func (l *lodgings) total(page uint64) (bytes uint64) {
 	for _, r := range l.rooms {
 		if len(r.in) != 0 {
 			bytes += r.pages
 		}
 	}
-	return bytes + roundUp(uint64(l.load[l.load.busiest()]), smallSegment)
+	return bytes + roundUp(uint64(l.load[l.load.busiest()]), page)
 }
 
 // worthless reports whether the arena would grow by less without a room than can be given back of it: then it counts what is there. It

@@ -21,7 +21,8 @@ import (
 type Plan struct {
 	a     *Caching
 	wait  time.Duration
-	begun bool // guarded by a.mu: Step was called
+	steps int       // guarded by a.mu: that were begun
+	last  PlanStats // guarded by a.mu: when it was closed
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
 	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration)
@@ -39,6 +40,7 @@ type PlanStats struct {
 	Served   uint64 // requests that were given the place of the plan
 	Outside  uint64 // expected ones whose blocks outlive the step, served by the caching allocator
 	Missed   uint64 // requests that were not expected
+	Unknown  uint64 // requests of steps that no placement is in force for, which the caching allocator serves
 	Refused  uint64 // expected ones whose place was taken, or had no memory
 	Programs int    // different steps that are known now
 	Placed   int    // placements that were computed
@@ -110,7 +112,7 @@ func (p *Plan) Step() error {
 		return argumentErr("Step", "the plan is closed")
 	}
 	a.behalf = a.freeSite()
-	p.begun = true
+	p.steps++
 	var errs []error
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != nil {
@@ -173,7 +175,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Lock()
 	st.outlived()
 	sh.mu.Unlock()
-	before, held := a.without(), a.allocatedBytes()
+	before, held, page := a.without(), a.allocatedBytes(), a.arenaPage(sh)
 	sh.mu.Lock()
 	var todo []*stepProgram
 	if st.pause == 0 {
@@ -181,35 +183,27 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	}
 	so := slices.Clone(st.now.entries)
 	sh.mu.Unlock()
-	deadline := time.After(a.plan.wait)
+	ctx, cancel := context.WithTimeout(context.Background(), a.plan.wait)
+	defer cancel()
+	placed := false
 	for _, p := range todo {
 		if p.placed == nil && !p.begins(so, size) { // what is not going to be followed needs no place
 			continue
 		}
-		if p.placed == nil {
-			if err := a.place(sh, p); err != nil {
-				return err
+		most := max(before, mayNeed(held, p, page))
+		fits, err := a.placeWithin(ctx, sh, p, most)
+		if !fits && err == nil && !placed {
+			// It was to do with what is borrowed for other programs: without them, once more.
+			if err = a.takeBackNow(sh); err == nil {
+				if fits, err = a.placeWithin(ctx, sh, p, most); !fits && err == nil {
+					err = a.takeBackNow(sh)
+				}
 			}
 		}
-		select {
-		case <-p.placed.done:
-		case <-deadline:
-			continue
-		}
-		p.needs = a.needs(sh, p.placed)
-		if p.needs > max(before, uint64(float64(held+p.least)*planBound)) {
-			p.placed = nil
-			sh.mu.Lock()
-			err := a.takeBack(sh)
-			sh.mu.Unlock()
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if err := a.install(sh, p); err != nil {
+		if err != nil {
 			return err
 		}
+		placed = placed || fits
 	}
 	if len(todo) != 0 {
 		if err := a.returnUnused(sh); err != nil {
@@ -225,11 +219,40 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	return nil
 }
 
+// placeWithin computes where the blocks of p go and puts it in force, unless ctx ends before, or an arena cannot be had. It reports false if it would
+// take more than most bytes. Caller holds a.mu and no shard.
+func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, most uint64) (bool, error) {
+	if p.placed == nil {
+		if err := a.place(sh, p); err != nil {
+			return false, err
+		}
+	}
+	select {
+	case <-p.placed.done:
+	case <-ctx.Done():
+		return true, nil
+	}
+	if p.needs = a.needs(sh, p.placed); p.needs > most {
+		p.placed = nil
+		return false, nil
+	}
+	return true, a.install(sh, p)
+}
+
+// takeBackNow is takeBack. Caller holds a.mu and no shard.
+func (a *Caching) takeBackNow(sh *shard) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return a.takeBack(sh)
+}
+
 // place begins to compute where the blocks of p go. Caller holds a.mu and no shard.
 func (a *Caching) place(sh *shard, p *stepProgram) error {
 	var homes []home
 	var page uint64
-	if !p.alone {
+	if p.alone {
+		p.alone = false
+	} else {
 		if err := a.lend(sh); err != nil {
 			return err
 		}
@@ -241,13 +264,28 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	p.placed, p.dirty, p.least = &placement{done: make(chan struct{})}, false, q.Bound()
 	sh.steps.counts.Placed++
 	sh.steps.tried = true
-	go a.plan.compute(p.placed, q, index, homes, page, a.plan.wait/2)
+	go a.plan.compute(p.placed, q, index, homes, page, min(a.plan.wait, stepWait)/2)
 	return nil
 }
 
 // planBound is how much more a plan may take than what is in use when a step begins and what the step has alive at once: without the plan it
 // would hardly be less.
 const planBound = 1.02
+
+// mayNeed is that bound for a program, beside so many bytes in use; a page more is no matter.
+func mayNeed(held uint64, p *stepProgram, page uint64) uint64 {
+	q, _ := p.problem()
+	bytes := held + q.Bound()
+	return max(uint64(float64(bytes)*planBound), bytes+page)
+}
+
+// arenaPage is the size of the pages of a shard's arena: it grows and shrinks by them. Without virtual memory it is given as a whole.
+func (a *Caching) arenaPage(sh *shard) uint64 {
+	if d, ok := a.driver.(VirtualDriver); ok && d.Granularity() != 0 && !sh.hasSource() {
+		return movingPage(d)
+	}
+	return largeRounding
+}
 
 // without is how much memory the program has, or may have by the bound of compaction, without a plan. Caller holds a.mu and no shard.
 func (a *Caching) without() uint64 {
@@ -268,7 +306,7 @@ func (a *Caching) shrinkArena(sh *shard, idle bool) error {
 	}
 	excess := sh.steps.arena.mapped - min(sh.steps.arena.mapped, keep)
 	sh.mu.Unlock()
-	if excess < smallSegment {
+	if excess < a.arenaPage(sh) {
 		return nil
 	}
 	_, err := a.trimArena(sh, excess)
@@ -280,7 +318,7 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st := sh.steps
-	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.enough()), smallSegment)
+	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.enough()), a.arenaPage(sh))
 	used := map[*block]bool{}
 	for _, l := range pl.homes {
 		used[l.home] = true
@@ -301,7 +339,7 @@ func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, 
 	defer close(pl.done)
 	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 	defer cancel()
-	pl.index, pl.homes, pl.stitches = lodge(ctx, &q, index, homes, page)
+	pl.index, pl.homes, pl.stitches = lodge(ctx, &q, index, homes, page, improve/2)
 	pl.Placement, pl.err = plan.Place(ctx, q, plan.Budget(improve), plan.Target(goodPlace))
 }
 
@@ -328,7 +366,7 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	}
 	p.arrange(pl, sh, st.arena.seg)
 	st.arranged++
-	p.dirty, p.bound = false, pl.Bound
+	p.dirty, p.bound = false, p.least
 	if st.program == nil {
 		st.adopt(p)
 	}
@@ -352,13 +390,13 @@ func (st *steps) end() (idle bool) {
 	}
 	st.leave()
 	st.recognise()
-	idle = st.served <= st.missed
+	idle = st.served <= st.missed+st.unknown
 	st.takeStock(idle)
-	st.counts.Steps++
 	st.counts.Served += uint64(st.served)
 	st.counts.Missed += uint64(st.missed)
 	st.counts.Refused += uint64(st.refused)
-	st.served, st.missed, st.refused = 0, 0, 0
+	st.counts.Unknown += uint64(st.unknown)
+	st.served, st.missed, st.refused, st.unknown = 0, 0, 0, 0
 	st.last.entries, st.now.entries = st.now.entries, st.last.entries[:0]
 	st.last.program, st.now.program = st.now.program, nil
 	st.epoch++
@@ -371,17 +409,22 @@ func (st *steps) end() (idle bool) {
 	return idle
 }
 
-// mostPause is for how many steps nothing is placed after placements that did not serve.
-const mostPause = 64
+// After futile steps in a row, whose placements did not serve, nothing is placed for a while.
+const (
+	freeTries = 4
+	mostPause = 64 // steps
+)
 
 // takeStock makes a plan that computes placements which the steps do not follow wait longer each time: it costs time, and borrows memory.
 func (st *steps) takeStock(idle bool) {
 	switch {
 	case !idle:
-		st.pause, st.lastPause = 0, 0
+		st.futile, st.pause = 0, 0
 	case st.tried:
-		st.lastPause = min(2*st.lastPause+1, mostPause)
-		st.pause = st.lastPause
+		st.futile++
+		if st.futile > freeTries {
+			st.pause = min(1<<min(st.futile-freeTries, 10), mostPause)
+		}
 	case st.pause > 0:
 		st.pause--
 	}
@@ -448,6 +491,9 @@ func (st *steps) enough() (size uint64) {
 // unplaced lists the programs that wait for a placement, that of the last step first.
 func (st *steps) unplaced(reserved uint64) (list []*stepProgram) {
 	for _, p := range st.programs {
+		if !p.proven && p.used+1 != st.epoch { // it came once, and is not expected again
+			continue
+		}
 		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved {
 			list = append(list, p)
 		}
@@ -488,29 +534,37 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 	return s.b
 }
 
-// Stats says how the plan does.
+// Stats says how the plan does, or how it did before it was closed.
 func (p *Plan) Stats() PlanStats {
-	var sum PlanStats
 	if p.absent() {
-		return sum
+		return PlanStats{}
 	}
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
+	if p.a.plan != p {
+		return p.last
+	}
+	return p.stats()
+}
+
+// stats is Stats of a plan that is not closed, under the lock of its allocator and no shard's.
+func (p *Plan) stats() PlanStats {
+	sum := PlanStats{Steps: p.steps}
 	for _, sh := range *p.a.shards.Load() {
 		sh.mu.Lock()
 		if st := sh.steps; st != nil {
 			c := st.counts
-			sum.Steps = max(sum.Steps, c.Steps)
 			sum.Served += c.Served + uint64(st.served)
 			sum.Missed += c.Missed + uint64(st.missed)
 			sum.Refused += c.Refused + uint64(st.refused)
+			sum.Unknown += c.Unknown + uint64(st.unknown)
 			sum.Outside += c.Outside
 			sum.Placed += c.Placed
 			sum.Programs += len(st.programs)
 			sum.Arena += st.arena.mapped + st.stitchBytes()
 			if st.program != nil {
 				sum.Bound += st.program.bound
-				sum.Size += st.program.size
+				sum.Size += st.program.size + st.stitchBytes()
 			}
 		}
 		sh.mu.Unlock()
@@ -529,6 +583,7 @@ func (p *Plan) Close() error {
 	if a.plan != p {
 		return nil
 	}
+	p.last = p.stats()
 	a.plan = nil
 	a.behalf = a.freeSite()
 	var errs []error
@@ -548,7 +603,8 @@ func (p *Plan) Close() error {
 
 // stop forgets all that was learned. Caller holds the shard.
 func (st *steps) stop() {
-	st.stopped, st.program, st.programs, st.seen = true, nil, nil, nil
+	st.stopped, st.program, st.programs, st.seen, st.counts = true, nil, nil, nil, PlanStats{}
+	st.served, st.missed, st.refused, st.unknown, st.futile, st.pause = 0, 0, 0, 0, 0, 0
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
 	st.epoch += 2 // blocks that were recorded are of no step

@@ -12,7 +12,7 @@ type stepProgram struct {
 	hash   uint64
 	sizes  []uint64
 	ends   []int32 // as in entry, the latest seen; 0 if not known
-	stays  []bool  // blocks that live longer than until the same request of the next step: they are no part of the plan
+	stays  []bool  // blocks that live until the same request of the next step, or longer: they are no part of the plan
 	used   uint32  // the last step that had these requests
 	proven bool    // another step had them
 	needs  uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
@@ -91,7 +91,7 @@ func (p *stepProgram) merge(r *stepRecord, over bool) {
 	for i, e := range r.entries {
 		switch {
 		case p.stays[i]:
-		case e.end > int32(i)+n || e.end == 0 && over:
+		case e.end > n && e.end > int32(i)+n-n/8 || e.end == 0 && over: // there when the next step begins, and nearly always
 			p.stays[i], p.dirty = true, true
 		case e.end > p.ends[i]:
 			p.ends[i], p.dirty = e.end, true
@@ -102,8 +102,9 @@ func (p *stepProgram) merge(r *stepRecord, over bool) {
 }
 
 // outlived looks at what the step before left, now that the next one begins to work. merge has taken all that was in use at its end for
-// gradients that go with the next step; what is in use still is something else. Many in a row are states that an optimizer has made, once.
-// Else they are gradients that are kept and added to: those that follow in their place are given back at once.
+// gradients that go with the next step; what is in use still is something else. Many in a row are states that an optimizer has made, once. A few at
+// the end are the batch of the next step, which has memory all the time. Others are gradients that are kept and added
+// to: those that follow in their place are given back at once.
 func (st *steps) outlived() {
 	p := st.last.program
 	if p == nil || p.slots != nil || p.proven {
@@ -118,7 +119,11 @@ func (st *steps) outlived() {
 		}
 		for k := from; k < i; k++ {
 			p.ends[k], p.dirty = 0, true
-			if i-from < lookahead {
+			switch {
+			case i-from >= lookahead:
+			case i == n:
+				p.stays[k] = true
+			default:
 				p.ends[k] = int32(min(k+briefly, n))
 			}
 		}

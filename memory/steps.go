@@ -21,14 +21,14 @@ type steps struct {
 	failed    error    // of the driver, when it began
 	seen      []uint64 // hashes of steps, the newest last
 
-	tried            bool // something was placed in this step
-	pause, lastPause int  // for how many steps more nothing is, and for how many it was
+	tried         bool // something was placed in this step
+	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 
 	stopped  bool   // no step has begun yet, or the plan is closed; then blocks of it may be in use
 	arranged uint64 // how often slots were made or forgotten: who releases the lock finds others then
 
-	served, missed, refused int // requests of this step
-	counts                  PlanStats
+	served, missed, refused, unknown int // requests of this step
+	counts                           PlanStats
 }
 
 // newSteps records nothing until a step begins.
@@ -83,7 +83,8 @@ const lookahead = 8
 // outlives the step, or there is somebody where it should go. The plan is a proposal; what is free is looked at here.
 func (st *steps) serve(size uint64) *slot {
 	p := st.program
-	if p == nil {
+	if p == nil || p.slots == nil {
+		st.unknown++
 		return nil
 	}
 	// A step that begins in another way is another program's, whatever it has in common with this one.

@@ -42,7 +42,7 @@ func (a *Caching) stitchPage(sh *shard) uint64 {
 	if !ok || d.Granularity() == 0 || sh.hasSource() {
 		return 0
 	}
-	return roundUp(smallSegment, d.Granularity())
+	return movingPage(d)
 }
 
 // homes describes what a plan has borrowed and no stitch is made of. Caller holds a.mu and the shard.

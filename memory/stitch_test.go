@@ -10,15 +10,15 @@ import (
 	"github.com/cistern-ml/cistern/device/sim"
 )
 
-// stitching is a program whose blocks that stay leave the ends of pages free: 2.5 MiB after each 0.75 MiB.
-type stitching struct {
+// stitchProgram is a program whose blocks that stay leave the ends of pages free: 2.5 MiB after each 0.75 MiB.
+type stitchProgram struct {
 	*rig
 	plan *Plan
 	kept []Block
 }
 
-func newStitching(t *testing.T) *stitching {
-	s := &stitching{rig: newRig(t, 1024*mib, "expandable_segments:True,expandable_segments_compaction:1.02")}
+func newStitchProgram(t *testing.T) *stitchProgram {
+	s := &stitchProgram{rig: newRig(t, 1024*mib, "expandable_segments:True,expandable_segments_compaction:1.02")}
 	var holes []Block
 	for range 8 {
 		s.kept = append(s.kept, s.alloc(768*kib, 0))
@@ -32,7 +32,7 @@ func newStitching(t *testing.T) *stitching {
 }
 
 // step has four blocks of 5 MiB and one of 1 MiB at once.
-func (s *stitching) step() {
+func (s *stitchProgram) step() {
 	require.NoError(s.t, s.plan.Step())
 	var held []Block
 	for range 4 {
@@ -44,7 +44,7 @@ func (s *stitching) step() {
 
 // The ends of pages between blocks that stay serve blocks that are larger than a page.
 func TestStitch_JoinsTheEndsOfPages(t *testing.T) {
-	s := newStitching(t)
+	s := newStitchProgram(t)
 	for range 4 {
 		s.step()
 	}
@@ -78,7 +78,7 @@ func TestStitch_JoinsTheEndsOfPages(t *testing.T) {
 // Whatever call of the driver fails: the books are those of the device, and in the end it has everything back.
 func TestStitch_LosesNothingWhenTheDriverFails(t *testing.T) {
 	for n := 1; ; n++ {
-		s := newStitching(t)
+		s := newStitchProgram(t)
 		s.step()
 		left, failed := n, false
 		s.dev.Inject(func(c sim.Call) error {

@@ -28,8 +28,6 @@ type repeating struct {
 	// above is how many pages of 2 MiB reserved memory is above reservedMost, as measured: what parameters and optimizer state leave unused of their pages is in pieces
 	// that are too small for a step's blocks.
 	above uint64
-	// idle is a plan that never comes into force, as it would take more memory than the step takes without it.
-	idle bool
 }
 
 func mlp(width, batch int) repeating {
@@ -53,8 +51,8 @@ func language(batch int, c models.GPTConfig) repeating {
 }
 
 // except is r with what the allocator does not reach for it.
-func (r repeating) except(above uint64, idle bool) repeating {
-	r.above, r.idle = above, idle
+func (r repeating) except(above uint64) repeating {
+	r.above = above
 	return r
 }
 
@@ -166,24 +164,26 @@ func numbers(n, k, most int) []int64 {
 	return list
 }
 
-// reservedMost is how much a plan may have reserved: 1.02 of the most that was active, and of small programs a page more.
-func reservedMost(active int64) uint64 {
-	return max(uint64(1.02*float64(active)), uint64(active)+page)
+// reservedMost is how much a plan may have reserved: 1.02 of the most that was active, and of small programs a page more, which is nearly
+// nothing on the host.
+func reservedMost(active int64, kind device.Kind) uint64 {
+	most := uint64(1.02 * float64(active))
+	if kind == device.Host {
+		return most
+	}
+	return max(most, uint64(active)+page)
 }
 
 const page = 2 * device.MiB
 
 // keeps checks what a plan promises for a program.
-func (r *repeating) keeps(t *testing.T, out *training) {
+func (r *repeating) keeps(t *testing.T, out *training, kind device.Kind) {
 	t.Helper()
 	require.Equal(t, out.leaves, out.allocated, "between steps only parameters, buffers and optimizer state are held")
 	active, reserved := out.steady.ActiveBytes.All.Peak, uint64(out.steady.ReservedBytes.All.Peak)
-	most := reservedMost(active)
+	most := reservedMost(active, kind)
 	served, strays := out.last.Served-out.second.Served, out.last.Deviations()-out.second.Deviations()
 	require.LessOrEqual(t, reserved, most+r.above*page, "%.4f of what was active", float64(reserved)/float64(active))
-	if r.idle {
-		return
-	}
 	require.Greater(t, served, uint64(4*20), "of four steps")
 	require.Greater(t, served, 50*strays)
 }
@@ -192,7 +192,7 @@ func TestPlan_TrainsToTheSameBits(t *testing.T) {
 	for name, r := range map[string]repeating{
 		"mlp":      mlp(512, 64),
 		"cnn":      cnn(12, 32, 64),
-		"gpt":      language(8, models.GPTConfig{Vocab: 512, Context: 64, Layers: 3, Width: 96, Heads: 3}).except(1, false),
+		"gpt":      language(8, models.GPTConfig{Vocab: 512, Context: 64, Layers: 3, Width: 96, Heads: 3}),
 		"gpt_ckpt": language(8, models.GPTConfig{Vocab: 512, Context: 64, Layers: 3, Width: 96, Heads: 3, Checkpoint: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,22 +200,22 @@ func TestPlan_TrainsToTheSameBits(t *testing.T) {
 			require.Equal(t, without.losses, with.losses)
 			require.Equal(t, without.params, with.params)
 			require.NotEqual(t, with.losses[0], with.losses[5], "it learns")
-			r.keeps(t, &with)
+			r.keeps(t, &with, device.Host)
 		})
 	}
 }
 
 func TestPlan_ReservesLittleMoreThanIsActive(t *testing.T) {
 	for name, r := range map[string]repeating{
-		"mlp":      mlp(512, 256).except(1, false),
-		"mlp_wide": mlp(4096, 256).except(1, false),
+		"mlp":      mlp(512, 256).except(1),
+		"mlp_wide": mlp(4096, 256),
 		"cnn":      cnn(64, 64, 128, 256, 512),
-		"gpt":      language(8, models.GPTConfig{Vocab: 8192, Context: 256, Layers: 6, Width: 384, Heads: 6}).except(1, true),
-		"gpt_ckpt": language(8, models.GPTConfig{Vocab: 8192, Context: 256, Layers: 6, Width: 384, Heads: 6, Checkpoint: true}).except(5, true),
+		"gpt":      language(8, models.GPTConfig{Vocab: 8192, Context: 256, Layers: 6, Width: 384, Heads: 6}),
+		"gpt_ckpt": language(8, models.GPTConfig{Vocab: 8192, Context: 256, Layers: 6, Width: 384, Heads: 6, Checkpoint: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := r.train(t, sim.New(80*device.GiB), true)
-			r.keeps(t, &out)
+			r.keeps(t, &out, device.Sim)
 		})
 	}
 }
