@@ -319,6 +319,12 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if b := r.shard.gapFor(r.size); b != nil {
 		return b, nil
 	}
+	if b := a.waitOnDevice(r); b != nil {
+		return b, nil
+	}
+	if b := a.reclaimSegment(r); b != nil {
+		return b, nil
+	}
 	if a.runCallbacks(r) {
 		a.tick(r.policy, r.shard, r.kind)
 		if b := r.search(); b != nil {
@@ -336,6 +342,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 	}
 	// throw_on_cudamalloc_oom: fail before anything is given back. The collection above has been, as in PyTorch.
 	if err := a.rejectEarly(r); err != nil {
+		return nil, err
+	}
+	if err := a.reclaimPages(r); err != nil {
 		return nil, err
 	}
 	if b, err := a.attempt(r); b != nil || err != nil { // an error here is not "no memory" but a driver that fails: no rung helps
@@ -361,7 +370,14 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if a.inCapture() { // giving the cache back waits for work
 		return nil, a.outOfMemory(r)
 	}
-	if err := r.releases.note(a, ReleaseRetry, a.releaseAll); err != nil {
+	release := a.releaseAll
+	if r.policy.searchAgain {
+		if b, err := a.searchSynced(r); b != nil || err != nil {
+			return b, err
+		}
+		release = a.releaseCached // the wait has been
+	}
+	if err := r.releases.note(a, ReleaseRetry, release); err != nil {
 		return nil, err
 	}
 	a.dev.NumAllocRetries++ // this one attempt only, not the one after releaseOversize: PyTorch's count
@@ -386,6 +402,15 @@ func (a *Caching) refused(r *request) error {
 		return p.errReleased("Alloc from")
 	}
 	return nil
+}
+
+// searchSynced waits for the events of freed blocks, with search_after_event_sync, and looks for one that serves r: then the cache stays. An error is that of
+// the work waited for, or of the wait, and nothing has been given back. Caller holds a.mu and no shard.
+func (a *Caching) searchSynced(r *request) (*block, error) {
+	if err := a.syncEvents(); err != nil {
+		return nil, err
+	}
+	return r.search(), nil
 }
 
 // search looks once more for a cached block. Caller holds no shard.

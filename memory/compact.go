@@ -3,6 +3,8 @@ package memory
 import (
 	"cmp"
 	"slices"
+
+	"github.com/cistern-ml/cistern/device"
 )
 
 // Compaction (setting expandable_segments_compaction) moves pages. A program whose requests change leaves free memory all over its
@@ -41,7 +43,7 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 		}
 		excess -= min(got, excess)
 	}
-	for _, b := range a.donors(grown, r.shard) {
+	for _, b := range a.donorsFor(grown, r) {
 		if excess == 0 {
 			break
 		}
@@ -91,22 +93,38 @@ func (a *Caching) growth(d VirtualDriver, r *request) (b *block, bytes uint64) {
 	sh := r.shard
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	first := sh.findExpandable(r.kind, r.size)
+	first := sh.placeFor(r.policy, r.kind, r.size)
 	if first == nil {
 		return nil, roundUp(r.size, r.policy.page(r.kind, d))
 	}
-	have := uint64(0)
-	for n := first; have < r.size; have, n = have+n.size, n.next {
-		if n.state == stateUnmapped {
-			bytes += min(roundUp(min(n.size, r.size-have), n.seg.vm.page), n.size)
-		}
-	}
-	return first, bytes
+	return first, first.pagesBehind(r.size)
 }
 
 // donors are the free blocks with whole pages that a shard may have, in the order in which they lose them: of its own stream first, whose work need
 // not end for the others; small ones first, which serve the fewest requests. The one that expand grows is not among them.
 func (a *Caching) donors(grown *block, of *shard) []*block {
+	return a.donorsWhere(of, func(b *block) bool { return b != grown })
+}
+
+// donorsFor is donors for r. Where the place that needs the fewest pages is grown, all free blocks stay that expand would use: otherwise more
+// pages would be needed than were counted.
+func (a *Caching) donorsFor(grown *block, r *request) []*block {
+	if grown == nil || !r.policy.reclaim {
+		return a.donors(grown, r.shard)
+	}
+	seg, from, to := grown.reach(r.size)
+	return a.donorsWhere(r.shard, func(b *block) bool { return b.seg != seg || b.ptr < from || b.ptr >= to })
+}
+
+// reach is the range in which expand grows a block to size bytes. No lock is held.
+func (b *block) reach(size uint64) (seg *segment, from, to device.Ptr) {
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	return b.seg, b.ptr, b.ptr.Add(size)
+}
+
+// donorsWhere are the donors that may says. It is called under the lock of the block's shard.
+func (a *Caching) donorsWhere(of *shard, may func(*block) bool) []*block {
 	type donor struct {
 		b    *block
 		own  bool
@@ -115,7 +133,7 @@ func (a *Caching) donors(grown *block, of *shard) []*block {
 	var found []donor
 	for k := range poolKinds {
 		a.eachFree(of.pool, k, func(b *block) {
-			if b.seg.vm == nil || b == grown {
+			if b.seg.vm == nil || !may(b) {
 				return
 			}
 			if from, to := b.wholePages(); from < to {

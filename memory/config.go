@@ -50,6 +50,18 @@ type Config struct {
 	// ReuseInCapture lets memory freed during a graph capture serve the same capture again although other captured streams
 	// used it, once the capture has joined them. Text: graph_capture_record_stream_reuse.
 	ReuseInCapture bool
+	// WaitOnDevice lets a freed block that other streams used serve its own stream before their work is done: when nothing cached
+	// fits, and before the driver is asked, the stream is made to wait for them on the device. The processor does not wait. A program must
+	// not make that work wait for something that it does only after a wait for this stream.
+	// Text: record_stream_device_wait.
+	WaitOnDevice bool
+	// CrossStreamReclaim lets memory that is cached for one stream serve another one of the same pool before the driver is asked: whole free
+	// segments, after a wait on the device, and of expandable segments the whole free pages of streams that have no work.
+	// Text: cross_stream_reclaim.
+	CrossStreamReclaim bool
+	// SearchAfterSync searches the caches again when a request that would fail has waited for the events of freed blocks, before what
+	// is cached goes back to the driver. Text: search_after_event_sync.
+	SearchAfterSync bool
 	// Backend chooses between this allocator (BackendNative) and the driver's stream-ordered one (BackendAsync). It is read
 	// by For. Text: backend.
 	Backend Backend
@@ -115,6 +127,9 @@ type policy struct {
 	reserve      Reserve
 	compaction   float64 // 0 is off
 	rejectAbove  float64 // fraction above which requests are refused at once; 1 is never
+	deviceWait   bool    // for blocks that other streams used
+	reclaim      bool    // from other streams
+	searchAgain  bool    // after a wait for events
 }
 
 func newPolicy(c Config) *policy {
@@ -122,6 +137,7 @@ func newPolicy(c Config) *policy {
 		maxSplit: c.MaxSplitBytes, maxNonSplit: c.MaxNonSplitRoundingBytes, largeSegment: c.LargeSegmentBytes,
 		gcThreshold: c.GarbageCollectionThreshold, divisions: c.RoundupDivisions,
 		expandable: c.ExpandableSegments, reuse: c.ReuseInCapture, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, compaction: c.Compaction, rejectAbove: 1,
+		deviceWait: c.WaitOnDevice, reclaim: c.CrossStreamReclaim, searchAgain: c.SearchAfterSync,
 	}
 	if c.RejectOverFraction && c.MemoryFraction != nil {
 		p.rejectAbove = *c.MemoryFraction

@@ -30,6 +30,9 @@ var everySetting = []struct {
 	{"expandable_segments_compaction:1.02", func(c *Config) { c.Compaction = 1.02 }},
 	{"release_lock_on_cudamalloc:True", func(c *Config) { c.ReleaseLockOnMalloc = true }},
 	{"graph_capture_record_stream_reuse:True", func(c *Config) { c.ReuseInCapture = true }},
+	{"record_stream_device_wait:True", func(c *Config) { c.WaitOnDevice = true }},
+	{"cross_stream_reclaim:True", func(c *Config) { c.CrossStreamReclaim = true }},
+	{"search_after_event_sync:True", func(c *Config) { c.SearchAfterSync = true }},
 	{"per_process_memory_fraction:0.25", func(c *Config) { f := 0.25; c.MemoryFraction = &f }},
 	{"throw_on_cudamalloc_oom:True", func(c *Config) { c.RejectOverFraction = true }},
 	{"pinned_use_cuda_host_register:True", func(c *Config) { c.PinnedUseHostRegister = true }},
@@ -211,6 +214,7 @@ func randomConfig(rng *rand.Rand) Config {
 		c.RoundupDivisions[i] = uint(1<<rng.IntN(5)) * uint(rng.IntN(2))
 	}
 	c.ExpandableSegments, c.ReleaseLockOnMalloc, c.RejectOverFraction, c.ReuseInCapture = flag(), flag(), flag(), flag()
+	c.WaitOnDevice, c.CrossStreamReclaim, c.SearchAfterSync = flag(), flag(), flag()
 	c.PinnedUseHostRegister, c.PinnedUseBackgroundThreads, c.PinnedFreeCatchAll = flag(), flag(), flag()
 	c.PinnedNumRegisterThreads = 1 << rng.IntN(8)
 	c.PinnedReserveSegmentBytes, c.PinnedMaxCachedBytes = mb(1, 1<<20), mb(1, 1<<20)

@@ -34,6 +34,8 @@ func TestCaching_Conformance(t *testing.T) {
 		{"gc", "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9999", nil},
 		{"roundup", "roundup_power2_divisions:4", nil},
 		{"release_lock", "release_lock_on_cudamalloc:True", nil},
+		{"reclaim", reclaiming, onCUDA()},
+		{"reclaim_pages", reclaiming + ",expandable_segments:True", onCUDA()},
 		{"small_segments", "large_segment_size_mb:12,max_split_size_mb:16,max_non_split_rounding_mb:12", nil},
 		{"expandable_more", "expandable_segments:True,large_segment_size_mb:11,roundup_power2_divisions:2", nil},
 	} {

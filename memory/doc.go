@@ -29,7 +29,8 @@
 //  2. Round the size up to 512 bytes, or as roundup_power2_divisions says (size.go). Up to 1 MiB is small.
 //  3. Take the smallest block of the stream's pool that is large enough (index.go). If it is much larger, cut off the rest,
 //     which stays in the pool (shard.go). This is the usual end: one lock, no Go heap allocation.
-//  4. Nothing fits: lock the driver's side (caching.go: grow) and climb the ladder. Run the callbacks of OnLowMemory; free
+//  4. Nothing fits: lock the driver's side (caching.go: grow) and climb the ladder. If settings say so, take what only other streams'
+//     work keeps from this one (devicewait.go), or what another stream does not need (crossstream.go). Run the callbacks of OnLowMemory; free
 //     old segments if the garbage collection threshold is passed (reclaim.go); ask the driver (driver.go), or map pages
 //     into an expandable segment (expandable.go); give back just enough oversize blocks and ask again; wait for all
 //     events, give the whole cache back, and ask once more.
@@ -43,7 +44,8 @@
 //     by EmptyCache, and only whole segments do, or whole pages of expandable ones.
 //
 // Reuse without waiting is safe because it is ordered: memory freed on a stream is only ever given to the same stream, where
-// the work that used it comes before the work that will.
+// the work that used it comes before the work that will. With cross_stream_reclaim another stream may get it, which is ordered behind the first by an
+// event, on the device; and with record_stream_device_wait a pending block its own stream, ordered behind the events.
 //
 // # States of a block
 //
@@ -55,6 +57,7 @@
 //
 //	cached    -> merged into a neighbour, or split; given back to the driver if it is the whole segment
 //	unmapped <-> cached, in expandable segments: pages are mapped by the ladder, unmapped by EmptyCache
+//	pending  --> cached before the events complete, with record_stream_device_wait: the stream waits for them on the device
 //
 // # Invariants
 //
@@ -120,6 +123,6 @@
 //
 // # Limits
 //
-// A stream's free memory never serves another stream, unless the first was closed (inherit.go). One live block keeps its segment from the driver. Events are looked
+// A stream's free memory never serves another stream, unless the first was closed (inherit.go) or cross_stream_reclaim is set. One live block keeps its segment from the driver. Events are looked
 // at by Alloc only: without one, pending memory stays pending. All three are PyTorch's behaviour.
 package memory

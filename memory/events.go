@@ -83,16 +83,21 @@ func (a *Caching) arrive(b *block) {
 	sh.mu.Lock()
 	// Until the last arrival the block is active and no neighbour merges with it. Then the free goes on where Free left it.
 	if b.events--; b.events == 0 {
-		clear(b.users) // do not keep closed streams alive
-		b.users = b.users[:0]
-		if sh.log.On() {
-			sh.noteCompleted(b)
-		}
-		sh.complete(b)
+		sh.completePending(b)
 	}
 	over := sh.tally.over
 	sh.mu.Unlock()
 	if over != 0 {
 		a.settlePeaks(sh)
 	}
+}
+
+// completePending completes the free of a block that waits for nothing any more. Caller holds events.mu and sh.mu.
+func (sh *shard) completePending(b *block) {
+	clear(b.users) // do not keep closed streams alive
+	b.users = b.users[:0]
+	if sh.log.On() {
+		sh.noteCompleted(b)
+	}
+	sh.complete(b)
 }

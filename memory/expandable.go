@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
@@ -60,7 +61,7 @@ func (a *Caching) expand(d VirtualDriver, r *request) (*block, error) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	// For the block's size, not that of a segment: pages are mapped as they are needed.
-	b := sh.findExpandable(r.kind, r.size)
+	b := sh.placeFor(r.policy, r.kind, r.size)
 	if b == nil {
 		var err error
 		if b, err = a.addRange(d, r); b == nil || err != nil {
@@ -89,19 +90,28 @@ func (a *Caching) expand(d VirtualDriver, r *request) (*block, error) {
 // findExpandable returns the first block, by address, at which enough free and unmapped bytes follow each other: an unmapped
 // block, or the free one before it.
 func (sh *shard) findExpandable(k poolKind, size uint64) *block {
-	for _, b := range sh.unmapped[k] {
-		if b.prev != nil && b.prev.state == stateCached {
-			b = b.prev
-		}
-		room := uint64(0) // of neighbours of which none is in use: mapped, they are one block
-		for n := b; n != nil && room < size && (n.state == stateCached || n.state == stateUnmapped); n = n.next {
-			room += n.size
-		}
-		if room >= size {
-			return b
-		}
+	for b := range sh.expandables(k, size) {
+		return b
 	}
 	return nil
+}
+
+// expandables yields all such blocks, by address.
+func (sh *shard) expandables(k poolKind, size uint64) iter.Seq[*block] {
+	return func(yield func(*block) bool) {
+		for _, b := range sh.unmapped[k] {
+			if b.prev != nil && b.prev.state == stateCached {
+				b = b.prev
+			}
+			room := uint64(0) // of neighbours of which none is in use: mapped, they are one block
+			for n := b; n != nil && room < size && (n.state == stateCached || n.state == stateUnmapped); n = n.next {
+				room += n.size
+			}
+			if room >= size && !yield(b) {
+				return
+			}
+		}
+	}
 }
 
 // pagesFor returns how many bytes expand would map for r now, which are whole pages, or false if no range would be long enough. total is the memory
@@ -109,7 +119,7 @@ func (sh *shard) findExpandable(k poolKind, size uint64) *block {
 func (a *Caching) pagesFor(d VirtualDriver, r *request, total uint64) (bytes uint64, ok bool) {
 	r.shard.mu.Lock()
 	defer r.shard.mu.Unlock()
-	b := r.shard.findExpandable(r.kind, r.size)
+	b := r.shard.placeFor(r.policy, r.kind, r.size)
 	if b == nil {
 		page := r.policy.page(r.kind, d)
 		if roundUp(r.policy.reserve.of(total), page) < r.size {
@@ -117,12 +127,17 @@ func (a *Caching) pagesFor(d VirtualDriver, r *request, total uint64) (bytes uin
 		}
 		return roundUp(r.size, page), true
 	}
-	for have := uint64(0); have < r.size; have, b = have+b.size, b.next {
+	return b.pagesBehind(r.size), true
+}
+
+// pagesBehind is how many bytes expand would map from b on for size bytes.
+func (b *block) pagesBehind(size uint64) (bytes uint64) {
+	for have := uint64(0); have < size; have, b = have+b.size, b.next {
 		if b.state == stateUnmapped {
-			bytes += min(roundUp(min(b.size, r.size-have), b.seg.vm.page), b.size)
+			bytes += min(roundUp(min(b.size, size-have), b.seg.vm.page), b.size)
 		}
 	}
-	return bytes, true
+	return bytes
 }
 
 // page is how much a range of a kind maps at once: the sizes of segments, so that the driver is called about as often. A device may have larger pages
@@ -199,6 +214,12 @@ func (a *Caching) mapBlock(b *block, size uint64) (bool, error) {
 // around them, and the ends that share a page with other blocks stay free. A range without pages goes back to the driver. It
 // returns the bytes that it unmapped. Caller holds a.mu and no shard.
 func (a *Caching) trim(b *block, most uint64) (uint64, error) {
+	return a.trimWhen(b, most, func(sh *shard) (bool, error) { return true, a.waitFor(sh) })
+}
+
+// trimWhen is trim if the shard's stream is ready: the work that used the memory must be over. ready is called with the shard locked, so that nobody
+// has been given b since.
+func (a *Caching) trimWhen(b *block, most uint64, ready func(*shard) (bool, error)) (uint64, error) {
 	sh := b.shard
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -221,7 +242,7 @@ func (a *Caching) trim(b *block, most uint64) (uint64, error) {
 			to = from.Add(all - keep)
 		}
 	}
-	if err := a.waitFor(sh); err != nil {
+	if ok, err := ready(sh); !ok || err != nil {
 		return 0, err
 	}
 	// The driver comes first here as well, although it may stop halfway: what it did is booked, and its error returned. The shard is

@@ -41,7 +41,7 @@ func newFuzzer(t testing.TB) *fuzzer {
 var fuzzFaults = []sim.CallKind{
 	sim.CallMalloc, sim.CallFree, sim.CallMemInfo, sim.CallReserve, sim.CallUnreserve, sim.CallPageCreate, sim.CallPageMap,
 	sim.CallPageUnmap, sim.CallStreamQuery, sim.CallStreamSync, sim.CallEventCreate, sim.CallEventRecord, sim.CallEventQuery,
-	sim.CallEventSync,
+	sim.CallEventSync, sim.CallStreamWait,
 }
 
 // step decodes and does one operation.

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -132,6 +133,27 @@ func (f *hostFuzzer) finish() {
 	require.Zero(f.t, count)
 	require.Zero(f.t, bytes)
 	require.NoError(f.t, f.dev.Close())
+}
+
+// No stream reads or writes a block before the work that used it has ended, whichever stream had the memory before.
+func TestSharing_RandomProgramsOnTheHost(t *testing.T) {
+	for i, conf := range stressSettings[len(stressSettings)-sharingSettings:] {
+		for seed := range uint64(20) {
+			rng := rand.New(rand.NewPCG(seed, uint64(i)))
+			f := newHostFuzzer(t, conf)
+			for range 300 {
+				op := byte(rng.IntN(256))
+				if op >= 230 && op < 250 && rng.IntN(4) != 0 { // the cache is emptied now and then; the settings stay
+					op = 0
+				}
+				if op >= 240 && op < 250 {
+					op = 235
+				}
+				f.step(op, byte(rng.IntN(256)), byte(rng.IntN(256)))
+			}
+			f.finish()
+		}
+	}
 }
 
 // Each three bytes are one operation, see hostFuzzer.step.

@@ -23,7 +23,8 @@ func onGPU(t *testing.T) memtest.Option {
 
 func TestGPU_CachingConformance(t *testing.T) {
 	gpu := onGPU(t)
-	for name, conf := range map[string]string{"default": "", "expandable": "expandable_segments:True"} {
+	for name, conf := range map[string]string{"default": "", "expandable": "expandable_segments:True", "reclaim": reclaiming,
+		"reclaim pages": reclaiming + ",expandable_segments:True"} {
 		t.Run(name, func(t *testing.T) {
 			memtest.TestAllocator(t, caching(conf), memtest.Caches(), memtest.Checked(check), gpu)
 		})

@@ -67,8 +67,8 @@ func stressSeed(t *testing.T) uint64 {
 	return uint64(time.Now().UnixNano()) / 1000
 }
 
-// programKinds are the allocators; most of the time is for the caching one.
-var programKinds = []string{"caching", "caching", "caching", "direct", "async"}
+// programKinds are the allocators; most of the time is for the caching one. "sharing" is that one with settings by which streams share memory.
+var programKinds = []string{"caching", "caching", "sharing", "sharing", "direct", "async"}
 
 // errStress is what callbacks panic with.
 var errStress = errors.New("panic of the stress test")
@@ -81,6 +81,7 @@ type program struct {
 	allocator Allocator
 	caching   *Caching // allocator, or nil
 	pools     []*Pool  // with sources that panic, shared by all
+	settings  []string // that it changes between
 	held      heldRanges
 	chance    lockedRand
 	failed    bool
@@ -118,7 +119,13 @@ func (p *program) open(kind string) {
 	case "async":
 		p.allocator, err = NewAsync(&asyncDriver{VirtualDriver: p.place.driver(), dev: p.place.device()}, Config{})
 	default:
-		p.caching, err = New(p.place.driver(), Config{})
+		p.settings = stressSettings
+		if kind == "sharing" {
+			p.settings = stressSettings[len(stressSettings)-sharingSettings:]
+		}
+		c, failed := ParseConfig(p.settings[0])
+		require.NoError(p.t, failed)
+		p.caching, err = New(p.place.driver(), c)
 		p.allocator = p.caching
 	}
 	require.NoError(p.t, err, p.name)

@@ -98,7 +98,7 @@ func (w *worker) stepCaching(a *Caching) {
 	case 5:
 		w.route(a)
 	case 6:
-		c, err := ParseConfig(stressSettings[w.rng.IntN(len(stressSettings))])
+		c, err := ParseConfig(w.settings[w.rng.IntN(len(w.settings))])
 		w.must(err)
 		w.tolerate(a.SetConfig(c))
 	case 7:

@@ -141,12 +141,20 @@ func (w *nthWalk) finish(dev device.Device, free uint64) {
 	require.Equal(w.t, free, info.Free, "%s: bytes are lost", w.what)
 }
 
+// sharing are the settings by which memory cached for one stream serves another, or its own earlier.
+const sharing = "record_stream_device_wait:True,cross_stream_reclaim:True,search_after_event_sync:True"
+
+// reclaiming is sharing for tests in which one stream must not wait for another that stands still.
+const reclaiming = "cross_stream_reclaim:True,search_after_event_sync:True"
+
 // nthAllocators are those that the walk is for.
 var nthAllocators = map[string]memtest.Opener{
 	"default":      caching(""),
 	"expandable":   caching("expandable_segments:True"),
 	"gc":           caching("garbage_collection_threshold:0.3,per_process_memory_fraction:0.95,max_split_size_mb:20"),
 	"release_lock": caching("release_lock_on_cudamalloc:True"),
+	"shared":       caching(sharing),
+	"shared_pages": caching(sharing + ",expandable_segments:True,expandable_segments_compaction:1"),
 	"direct":       func(_ testing.TB, dev device.Device) memory.Allocator { return memory.NewDirect(dev) },
 	"async":        async,
 }

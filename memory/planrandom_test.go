@@ -43,7 +43,8 @@ type planned struct {
 func newPlanProgram(t *testing.T, seed uint64, fail bool) *planProgram {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	confs := []string{"", "expandable_segments:True", "expandable_segments:True,expandable_segments_compaction:1.02", "max_split_size_mb:40",
-		"garbage_collection_threshold:0.6,per_process_memory_fraction:0.8", "expandable_segments:True,expandable_segments_compaction:1"}
+		"garbage_collection_threshold:0.6,per_process_memory_fraction:0.8", "expandable_segments:True,expandable_segments_compaction:1",
+		sharing, sharing + ",expandable_segments:True", sharing + ",expandable_segments:True,expandable_segments_compaction:1"}
 	p := &planProgram{rig: newRig(t, 400*mib, confs[rng.IntN(len(confs))]), rng: rng, fail: fail}
 	p.write()
 	if rng.IntN(2) == 0 {

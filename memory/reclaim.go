@@ -38,9 +38,12 @@ func (a *Caching) emptyCache(m journal.Site, went *releases) error {
 	return went.note(a, ReleaseAsked, a.releaseAll)
 }
 
-// releaseAll is EmptyCache under a.mu. The default pools come first, then the private pools that nobody uses any more.
-func (a *Caching) releaseAll() error {
-	errs := []error{a.syncEvents(), a.trimArenas(), a.releasePool(nil)}
+// releaseAll is EmptyCache under a.mu.
+func (a *Caching) releaseAll() error { return errors.Join(a.syncEvents(), a.releaseCached()) }
+
+// releaseCached is releaseAll without the wait for events. The default pools come first, then the private pools that nobody uses any more.
+func (a *Caching) releaseCached() error {
+	errs := []error{a.trimArenas(), a.releasePool(nil)}
 	for _, p := range slices.Clone(a.pools) {
 		if p.uses == 0 {
 			errs = append(errs, a.releasePool(p))

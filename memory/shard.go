@@ -65,14 +65,9 @@ func (sh *shard) take(p *policy, kind poolKind, size uint64) *block {
 	if b == nil {
 		return nil
 	}
-	// Nothing is searched on after these two: a block that is too large has only larger ones behind it.
-	if p.maxSplit != unlimited {
-		if size < p.maxSplit && b.size >= p.maxSplit {
-			return nil // an oversize block is for oversize requests; all later ones are larger still
-		}
-		if size >= p.maxSplit && b.size >= size+p.maxNonSplit {
-			return nil // too much of it would be wasted, as it may not be split
-		}
+	// Nothing is searched on after this: a block that is too large has only larger ones behind it.
+	if p.maxSplit != unlimited && p.tooLarge(b.size, size) {
+		return nil
 	}
 	x.remove(b)
 	b.state = stateAllocated // before the lock is released: a neighbour that is freed must not merge with it

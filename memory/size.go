@@ -103,6 +103,14 @@ func (p *policy) segmentSize(rounded uint64) uint64 {
 	}
 }
 
+// tooLarge reports whether a block must not serve a request of the given rounded size.
+func (p *policy) tooLarge(block, size uint64) bool {
+	if size < p.maxSplit {
+		return block >= p.maxSplit // an oversize block is for oversize requests
+	}
+	return block >= size+p.maxNonSplit // too much of it would be wasted, as it may not be split
+}
+
 // splits decides whether a block of rounded bytes leaves remainder bytes behind as a block of its own.
 func (p *policy) splits(kind poolKind, rounded, remainder uint64) bool {
 	if kind == smallPool || p.expandable {

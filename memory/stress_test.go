@@ -29,7 +29,17 @@ var stressSettings = []string{
 	"roundup_power2_divisions:4",
 	"expandable_segments:True",
 	"expandable_segments:True,garbage_collection_threshold:0.5",
+	sharing,
+	sharing + ",max_split_size_mb:20",
+	sharing + ",expandable_segments:True",
+	sharing + ",expandable_segments:True,expandable_segments_compaction:1",
 }
+
+// sharingSettings is how many of them, the last ones, have sharing.
+const sharingSettings = 4
+
+// sharing are the settings by which memory cached for one stream serves another, or its own earlier.
+const sharing = "record_stream_device_wait:True,cross_stream_reclaim:True,search_after_event_sync:True"
 
 func TestStress_GoroutinesOnSharedStreams(t *testing.T) {
 	dev := sim.New(160 * mib)

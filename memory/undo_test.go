@@ -172,7 +172,8 @@ func randomWork(r *rig, random *rand.Rand, steps int) (snapshots []Snapshot) {
 		case n < 96:
 			r.empty()
 		case n < 97:
-			r.conf([]string{"", "expandable_segments:True", "max_split_size_mb:21", "release_lock_on_cudamalloc:True"}[random.IntN(4)])
+			r.conf([]string{"", "expandable_segments:True", "max_split_size_mb:21", "release_lock_on_cudamalloc:True",
+				sharing, sharing + ",expandable_segments:True"}[random.IntN(6)])
 		case n < 98:
 			require.NoError(r.t, pool.Release())
 			pool = r.a.NewPool([]PoolOption{PoolUseOnOOM(), PoolNoSplit(), PoolLimit(30 * mib)}[random.IntN(3)])

@@ -14,7 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/command"
 )
 
-// compaction is the setting of -allocator compact and planned, unless -conf has another.
+// compaction is the setting of -allocator compact, shared and planned, unless -conf has another.
 const compaction = 1.02
 
 // options are the flags.
@@ -23,7 +23,7 @@ type options struct {
 	capacity                       uint64   // 0 if not given
 	fraction                       *float64 // nil if not given; the allocator checks its range
 	direct                         bool     // without a cache
-	compact, planned               bool
+	compact, planned, shared       bool
 	device                         device.Kind
 	json                           bool
 	given                          map[string]bool // by flag name
@@ -36,7 +36,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Func("capacity", "`bytes` of the device, such as 80GiB (80GiB; with -device host the machine's memory)", o.setCapacity)
 	f.StringVar(&o.conf, "conf", "", "allocator `settings` in PyTorch's form, \"key:value,...\"")
 	f.Func("fraction", "`fraction` of the device's memory that the allocator may reserve, from 0 to 1", o.setFraction)
-	f.Func("allocator", "`caching`, which is the default; compact: with pages that move; planned: that, and a plan whose steps begin at the marks; naive: a driver call for each request", o.setAllocator)
+	f.Func("allocator", "`caching`, which is the default; compact: with pages that move; shared: that, and memory that changes its stream; planned: compact, and a plan whose steps begin at the marks; naive: a driver call for each request", o.setAllocator)
 	f.Func("device", "`sim`, which is the default, or host: real memory, of which nobody touches a byte", o.setDevice)
 	f.BoolVar(&o.json, "json", false, "write one JSON object with the keys of an expected file")
 	command.OutputVar(f, &o.plot, "plot", "draw allocated and reserved memory over time into this `file`, .png or .svg")
@@ -97,12 +97,12 @@ func (o *options) setFraction(text string) error {
 
 func (o *options) setAllocator(text string) error {
 	switch text {
-	case "caching", "naive", "compact", "planned":
+	case "caching", "naive", "compact", "planned", "shared":
 	default:
-		return errors.New("want caching, compact, planned or naive")
+		return errors.New("want caching, compact, shared, planned or naive")
 	}
-	o.direct, o.planned = text == "naive", text == "planned"
-	o.compact = o.planned || text == "compact"
+	o.direct, o.planned, o.shared = text == "naive", text == "planned", text == "shared"
+	o.compact = o.planned || o.shared || text == "compact"
 	return nil
 }
 

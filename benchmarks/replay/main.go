@@ -53,6 +53,9 @@ func (o *options) replayOne(stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.shared {
+		config.WaitOnDevice, config.CrossStreamReclaim, config.SearchAfterSync = true, true, true
+	}
 	if o.compact {
 		config.ExpandableSegments, config.Compaction = true, cmp.Or(config.Compaction, compaction)
 		o.conf = config.String()

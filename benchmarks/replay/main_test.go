@@ -63,6 +63,29 @@ func TestRun_WritesOneJSONObject(t *testing.T) {
 	require.Positive(t, got.NsPerPair)
 }
 
+// With memory that changes its stream the program takes less.
+func TestRun_StreamsShareMemory(t *testing.T) {
+	const compact = "expandable_segments:True,expandable_segments_compaction:1.02"
+	reserved := uint64(1 << 62)
+	for _, c := range []struct{ allocator, conf string }{
+		{"compact", compact}, {"shared", compact + ",record_stream_device_wait:True,cross_stream_reclaim:True,search_after_event_sync:True"},
+	} {
+		var got struct {
+			Config struct {
+				Conf string `json:"alloc_conf"`
+			}
+			Steady struct {
+				Reserved uint64 `json:"peak_reserved"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "-trace", tracePath("gpt_prefetch"), "-allocator", c.allocator, "-json")), &got))
+		require.Equal(t, c.conf, got.Config.Conf)
+		require.NotZero(t, got.Steady.Reserved)
+		require.Less(t, got.Steady.Reserved, reserved)
+		reserved = got.Steady.Reserved
+	}
+}
+
 func TestRun_WritesATable(t *testing.T) {
 	out := ok(t, "-trace", tracePath("mlp_adam"), "-capacity", "12MiB", "-fraction", "0.9")
 	for _, want := range []string{
@@ -115,18 +138,18 @@ func TestRun_ReplaysOnTheHost(t *testing.T) {
 
 func TestRun_ReportsWrongFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"-trace or -all is missing":                           {},
-		"provided but not defined: -what":                     {"-what"},
-		`unexpected argument "more"`:                          {"-trace", "x", "more"},
-		`"12MX" is not a number of bytes`:                     {"-trace", "x", "-capacity", "12MX"},
-		"-capacity: must be more than 0":                      {"-trace", "x", "-capacity", "0"},
-		"-fraction: want a number from 0 to 1":                {"-trace", "x", "-fraction", "half"},
-		"-allocator: want caching, compact, planned or naive": {"-trace", "x", "-allocator", "none"},
-		"-device: want sim or host":                           {"-trace", "x", "-device", "cuda"},
-		"-plot p.gif: the name must end in":                   {"-trace", "x", "-plot", "p.gif"},
-		"-all takes no other flags":                           {"-all", testdata, "-json"},
-		"flag needs an argument: -conf":                       {"-trace", "x", "-conf"},
-		`invalid boolean value "maybe" for -json: parse`:      {"-trace", "x", "-json=maybe"},
+		"-trace or -all is missing":                                   {},
+		"provided but not defined: -what":                             {"-what"},
+		`unexpected argument "more"`:                                  {"-trace", "x", "more"},
+		`"12MX" is not a number of bytes`:                             {"-trace", "x", "-capacity", "12MX"},
+		"-capacity: must be more than 0":                              {"-trace", "x", "-capacity", "0"},
+		"-fraction: want a number from 0 to 1":                        {"-trace", "x", "-fraction", "half"},
+		"-allocator: want caching, compact, shared, planned or naive": {"-trace", "x", "-allocator", "none"},
+		"-device: want sim or host":                                   {"-trace", "x", "-device", "cuda"},
+		"-plot p.gif: the name must end in":                           {"-trace", "x", "-plot", "p.gif"},
+		"-all takes no other flags":                                   {"-all", testdata, "-json"},
+		"flag needs an argument: -conf":                               {"-trace", "x", "-conf"},
+		`invalid boolean value "maybe" for -json: parse`:              {"-trace", "x", "-json=maybe"},
 	} {
 		code, out, errOut := call(args...)
 		require.Equal(t, 2, code, want)

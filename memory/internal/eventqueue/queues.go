@@ -190,14 +190,20 @@ func (qs *Queues[B]) pop(i int) B {
 		qs.pool(q.stream).put(e.event)
 	}
 	if q.head == len(q.entries) {
-		q.entries, q.head, q.stream = q.entries[:0], 0, nil
-		copy(qs.list[i:], qs.list[i+1:])
-		last := len(qs.list) - 1
-		qs.list[last] = nil
-		qs.list = qs.list[:last]
-		qs.spare = append(qs.spare, q)
+		qs.remove(i)
 	}
 	return e.block
+}
+
+// remove puts queue i, which is empty, aside.
+func (qs *Queues[B]) remove(i int) {
+	q := qs.list[i]
+	q.entries, q.head, q.stream = q.entries[:0], 0, nil
+	copy(qs.list[i:], qs.list[i+1:])
+	last := len(qs.list) - 1
+	qs.list[last] = nil
+	qs.list = qs.list[:last]
+	qs.spare = append(qs.spare, q)
 }
 
 // All yields the block of each entry.
@@ -211,6 +217,73 @@ func (qs *Queues[B]) All() iter.Seq[B] {
 			}
 		}
 	}
+}
+
+// Marks yields the block of each entry with the event that it waits for: nil if it waits for the end of a capture, or for all work on
+// the stream.
+func (qs *Queues[B]) Marks() iter.Seq2[B, device.Event] {
+	return func(yield func(B, device.Event) bool) {
+		for _, q := range qs.list {
+			for _, e := range q.entries[q.head:] {
+				if !yield(e.block, e.event) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Drop takes the entries of some blocks out, wherever they stand, and returns how many those were. Their events are used again: a stream
+// that was made to wait for one waits for what it stood for then.
+func (qs *Queues[B]) Drop(of func(B) bool) (dropped int) {
+	for i := len(qs.list) - 1; i >= 0; i-- {
+		q := qs.list[i]
+		kept := q.entries[:q.head]
+		for _, e := range q.entries[q.head:] {
+			if !of(e.block) {
+				kept = append(kept, e)
+				continue
+			}
+			dropped++
+			if e.event != nil {
+				qs.pool(q.stream).put(e.event)
+			}
+			if e.late {
+				q.late--
+			}
+		}
+		clear(q.entries[len(kept):])
+		q.entries = kept
+		if q.head == len(kept) {
+			qs.remove(i)
+		}
+	}
+	qs.count -= dropped
+	return dropped
+}
+
+// errCaptured is the answer if an event became part of a graph: who waits for it would, too.
+var errCaptured = errors.New("the stream is being captured")
+
+// Order makes a stream wait, on the device, for the work that is on another one now.
+func (qs *Queues[B]) Order(first, then device.Stream) error {
+	p := qs.pool(first)
+	e := p.take()
+	if e == nil {
+		var err error
+		if e, err = qs.newEvent(first); err != nil {
+			return err
+		}
+	}
+	err := first.Record(e)
+	if err == nil && streams.Capturing(first) { // perhaps it began before the event was recorded
+		err = errCaptured
+	}
+	if err == nil {
+		err = then.Wait(e)
+	}
+	p.put(e) // a wait is for what the event stood for when it was called
+	return err
 }
 
 // Close forgets all entries and gives the events back to their devices.

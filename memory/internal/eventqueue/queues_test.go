@@ -166,6 +166,84 @@ func TestPoll_MakesNoGarbage(t *testing.T) {
 	require.NotZero(t, arrived)
 }
 
+// The entries of a block are taken out wherever they stand; the others keep their order, and the events are used again.
+func TestDrop_TakesABlockOutOfAllQueues(t *testing.T) {
+	r := newRig(t, ByStream)
+	r.add(1, 1, 2, 1, 3)
+	r.add(2, 2)
+	r.add(3, 4)
+	r.qs.AddLate(r.stream(3), 2)
+	drop := func(b int) int {
+		n := r.qs.Drop(func(x int) bool { return x == b })
+		require.Empty(t, r.qs.Flaw())
+		return n
+	}
+	require.Equal(t, 2, drop(1))
+	require.Equal(t, 0, drop(1))
+	require.Equal(t, 3, drop(2), "stream 2 has none left, and what waits for a capture is one, too")
+	require.Equal(t, []int{4, 3}, slices.Collect(r.qs.All()))
+	made := r.dev.Live().Events
+	r.add(2, 5, 6)
+	require.Equal(t, made, r.dev.Live().Events)
+	require.Equal(t, []int{4, 5, 6, 3}, r.poll(1, 2, 3))
+	require.Zero(t, r.qs.Len())
+}
+
+func TestMarks_AreNilWhereNothingWasRecorded(t *testing.T) {
+	r := newRig(t, ByStream)
+	r.add(1, 1)
+	r.qs.AddLate(r.stream(1), 2)
+	r.qs.AddCaptured(r.stream(1), 3, 7)
+	r.err = device.ErrOutOfMemory
+	r.add(1, 4)
+	recorded := map[int]bool{}
+	for b, e := range r.qs.Marks() {
+		recorded[b] = e != nil
+	}
+	require.Equal(t, map[int]bool{1: true, 2: false, 3: false, 4: false}, recorded)
+	for range r.qs.Marks() {
+		break // a reader may stop
+	}
+	r.qs.Drop(func(int) bool { return true })
+}
+
+// A stream that was put behind another comes after what was there then, and the event is free again.
+func TestOrder_OnTheDevice(t *testing.T) {
+	r := newRig(t, ByStream)
+	require.NoError(t, r.stream(1).Fill(0, 0, 0))
+	require.NoError(t, r.qs.Order(r.stream(1), r.stream(2)))
+	require.NoError(t, r.qs.Order(r.stream(3), r.stream(4)))
+	require.Equal(t, 1, r.dev.Live().Events)
+	done := func(id int) bool {
+		done, err := r.stream(id).Done()
+		require.NoError(t, err)
+		return done
+	}
+	require.False(t, done(1))
+	r.dev.Complete(2)
+	require.True(t, done(1))
+	require.False(t, done(3), "recorded again, it is another wait")
+
+	r.err = device.ErrOutOfMemory
+	require.NoError(t, r.qs.Order(r.stream(1), r.stream(2)), "it is there")
+	r.qs.Close()
+	require.ErrorIs(t, r.qs.Order(r.stream(1), r.stream(2)), device.ErrOutOfMemory)
+	r.err = nil
+	for _, kind := range []sim.CallKind{sim.CallEventRecord, sim.CallStreamWait} {
+		r.dev.FailNext(kind, 1, device.ErrOutOfMemory)
+		require.Error(t, r.qs.Order(r.stream(1), r.stream(2)), kind)
+	}
+	require.Equal(t, 1, r.dev.Live().Events, "kept for the next time")
+	require.ErrorIs(t, r.qs.Order(captured{r.stream(1)}, r.stream(2)), errCaptured)
+}
+
+// captured is a stream in a capture.
+type captured struct{ device.Stream }
+
+func (captured) CaptureID() uint64                 { return 7 }
+func (captured) BeginCapture() error               { return nil }
+func (captured) EndCapture() (device.Graph, error) { return nil, nil }
+
 func TestFlaw_SeesEachContradiction(t *testing.T) {
 	for want, breakIt := range map[string]func(*Queues[int]) func(){
 		"out of order": func(qs *Queues[int]) func() {
