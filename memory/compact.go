@@ -109,7 +109,7 @@ func (a *Caching) donors(grown *block, of *shard) []*block {
 // donorsFor is donors for r. Where the place that needs the fewest pages is grown, all free blocks stay that expand would use: otherwise more
 // pages would be needed than were counted.
 func (a *Caching) donorsFor(grown *block, r *request) []*block {
-	if grown == nil || !r.policy.reclaim {
+	if grown == nil {
 		return a.donors(grown, r.shard)
 	}
 	seg, from, to := grown.reach(r.size)

@@ -233,18 +233,3 @@ func (sh *shard) workDone() (bool, error) {
 	done, err := s.Done()
 	return done && err == nil, nil
 }
-
-// placeFor is where expand maps pages: at the first place that is long enough, or, where memory comes from other streams, at the one that
-// needs the fewest pages. Caller holds the shard.
-func (sh *shard) placeFor(p *policy, k poolKind, size uint64) (best *block) {
-	if !p.reclaim {
-		return sh.findExpandable(k, size)
-	}
-	least := unlimited
-	for b := range sh.expandables(k, size) {
-		if n := b.pagesBehind(size); n < least {
-			best, least = b, n
-		}
-	}
-	return best
-}

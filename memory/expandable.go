@@ -114,6 +114,21 @@ func (sh *shard) expandables(k poolKind, size uint64) iter.Seq[*block] {
 	}
 }
 
+// placeFor is where expand maps pages: at the first place that is long enough, or, where pages are moved, at the one that needs the
+// fewest: else they would go back to where they were taken from. Caller holds the shard.
+func (sh *shard) placeFor(p *policy, k poolKind, size uint64) (best *block) {
+	if !p.reclaim && p.compaction == 0 {
+		return sh.findExpandable(k, size)
+	}
+	least := unlimited
+	for b := range sh.expandables(k, size) {
+		if n := b.pagesBehind(size); n < least {
+			best, least = b, n
+		}
+	}
+	return best
+}
+
 // pagesFor returns how many bytes expand would map for r now, which are whole pages, or false if no range would be long enough. total is the memory
 // of the device. Caller holds a.mu and no shard.
 func (a *Caching) pagesFor(d VirtualDriver, r *request, total uint64) (bytes uint64, ok bool) {
