@@ -156,12 +156,15 @@ func addCDivGradA(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return changed(func() (*tensor.Tensor, error) { return g.MulScalar(n.arg.(float64)) }, divided(n.savedInput(2)))
 }
 
-// addCDivGradB is -value*g*a / b / b. The factor is multiplied first, as that of AddCMul, and not into a, which may be of integers.
+// addCDivGradB is -g * (value*a / b / b), in the order of PyTorch: a product of g and a may vanish or overflow where the quotients do not. a may be of
+// integers, into which the factor does not go.
 func addCDivGradB(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	a, b := n.savedInput(1), n.savedInput(2)
-	return inOwn(inOwn(g.MulScalar(-n.arg.(float64)))(a.Mul))(func(t *tensor.Tensor) (*tensor.Tensor, error) {
+	scaled := func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.MulScalar(-n.arg.(float64)) }
+	quotient := func(t *tensor.Tensor) (*tensor.Tensor, error) {
 		return changed(func() (*tensor.Tensor, error) { return t.Div(b) }, divided(b))
-	})
+	}
+	return inOwn(inOwn(inOwn(a.To(g.DType()))(scaled))(quotient))(g.Mul)
 }
 
 // MaskedFill is s where mask, of type bool, holds, and v elsewhere, with broadcasting. Saves mask.

@@ -270,3 +270,14 @@ func TestPut_OfNothingPassesOnAGradient(t *testing.T) {
 	require.Equal(t, []float64{0}, list)
 	g.Release()
 }
+
+// The quotient of two tiny numbers is no tiny number, though the product of a gradient and one of them vanishes.
+func TestAddCDiv_GradientOfTheDivisorDoesNotVanish(t *testing.T) {
+	r := onHost(t)
+	g := r.graph()
+	a, b := g.Input(r.tensor([]float64{1e-200}, 1)), g.Input(r.tensor([]float64{1e-200}, 1), autograd.RequiresGrad())
+	grads, err := autograd.Grad([]variable{a.AddCDiv(a, b, 0.5)}, []variable{b}, autograd.WithGradient(r.tensor([]float64{-2.5e-201}, 1)))
+	require.NoError(t, err)
+	require.InEpsilon(t, 0.125, valuesOf(t, grads[0])[0], 1e-12)
+	g.Release()
+}

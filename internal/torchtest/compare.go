@@ -297,7 +297,7 @@ func (p *Program) secondOf(name string) bool {
 func (p *Program) changed(step int) string {
 	text := ""
 	for _, s := range p.Steps[max(step, 0):] {
-		if strings.HasSuffix(s.Op, "InPlace") {
+		if strings.HasSuffix(s.Op, "InPlace") || s.Op == "CopyFrom" {
 			text += " " + s.Op
 		}
 	}
