@@ -286,7 +286,7 @@ func TestReclaim_TheFewestPages(t *testing.T) {
 
 // Compaction leaves the free blocks that the request grows over: without them it would need more pages than were counted.
 func TestReclaim_CompactionKeepsWhatIsGrownOver(t *testing.T) {
-	for conf, want := range map[string]uint64{"": 104, reclaiming + ",": 84} {
+	for _, conf := range []string{"", reclaiming + ","} { // 104 MiB else
 		r := newRig(t, gib, conf+"expandable_segments:True,expandable_segments_compaction:1")
 		first, hole, third, held := r.alloc(20*mib, 0), r.alloc(20*mib, 0), r.alloc(20*mib, 0), r.alloc(2*mib, 0)
 		r.free(hole)
@@ -295,7 +295,7 @@ func TestReclaim_CompactionKeepsWhatIsGrownOver(t *testing.T) {
 		r.work(other, 1) // its pages are taken when compaction waits for them
 		r.free(other, first, third)
 		b := r.alloc(60*mib, 0)
-		require.EqualValues(t, want*mib, r.reserved(), conf)
+		require.EqualValues(t, 84*mib, r.reserved(), conf)
 		r.free(b, held, beside)
 	}
 }
@@ -319,5 +319,7 @@ func TestReclaim_CompactionStaysWithinItsBound(t *testing.T) {
 		r.free(held...)
 		return uint64(100 * s.ReservedBytes.All.Peak / s.AllocatedBytes.All.Peak)
 	}
-	require.Less(t, peak(reclaiming+","), peak(""))
+	for _, conf := range []string{"", reclaiming + ","} { // 139 where pages go back to the holes that they were taken from
+		require.LessOrEqual(t, peak(conf), uint64(110), conf)
+	}
 }
