@@ -261,7 +261,7 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 		sh.mu.Unlock()
 	}
 	q, index := p.problem()
-	p.placed, p.dirty, p.least = &placement{done: make(chan struct{})}, false, q.Bound()
+	p.placed, p.dirty = &placement{done: make(chan struct{})}, false
 	sh.steps.counts.Placed++
 	sh.steps.tried = true
 	go a.plan.compute(p.placed, q, index, homes, page, min(a.plan.wait, stepWait)/2)
@@ -274,8 +274,7 @@ const planBound = 1.02
 
 // mayNeed is that bound for a program, beside so many bytes in use; a page more is no matter.
 func mayNeed(held uint64, p *stepProgram, page uint64) uint64 {
-	q, _ := p.problem()
-	bytes := held + q.Bound()
+	bytes := held + p.alive()
 	return max(uint64(float64(bytes)*planBound), bytes+page)
 }
 
@@ -366,7 +365,7 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	}
 	p.arrange(pl, sh, st.arena.seg)
 	st.arranged++
-	p.dirty, p.bound = false, p.least
+	p.dirty, p.bound = false, p.alive()
 	if st.program == nil {
 		st.adopt(p)
 	}
@@ -402,8 +401,7 @@ func (st *steps) end() (idle bool) {
 	st.epoch++
 	st.fresh, st.firstSize = true, 0
 	for _, p := range st.unplaced(unlimited) {
-		q, _ := p.problem()
-		st.firstSize = max(st.firstSize, q.Bound()/firstPart)
+		st.firstSize = max(st.firstSize, p.alive()/firstPart)
 	}
 	st.next = 0
 	return idle

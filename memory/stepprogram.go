@@ -9,17 +9,18 @@ import (
 
 // program is a step that was learned: its requests, how long each block lives, and, once it was placed, where each one goes.
 type stepProgram struct {
-	hash   uint64
-	sizes  []uint64
-	ends   []int32 // as in entry, the latest seen; 0 if not known
-	stays  []bool  // blocks that live until the same request of the next step, or longer: they are no part of the plan
-	used   uint32  // the last step that had these requests
-	proven bool    // another step had them
-	needs  uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
-	least  uint64  // how much of what is placed is alive at once
-	dirty  bool    // lifetimes have changed since it was placed
-	alone  bool    // no memory is borrowed for it: the step took it back before it was known where things go
-	placed *placement
+	hash     uint64
+	sizes    []uint64
+	ends     []int32 // as in entry, the latest seen; 0 if not known
+	stays    []bool  // blocks that live until the same request of the next step, or longer: they are no part of the plan
+	used     uint32  // the last step that had these requests
+	proven   bool    // another step had them
+	needs    uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
+	least    uint64  // how much of what is placed is alive at once, if measured; see alive
+	measured bool
+	dirty    bool // lifetimes have changed since it was placed
+	alone    bool // no memory is borrowed for it: the step took it back before it was known where things go
+	placed   *placement
 
 	slots  []slot  // as placed; none before
 	before []int32 // of all slots: which had their bytes last in the step. See slot.from
@@ -92,11 +93,14 @@ func (p *stepProgram) merge(r *stepRecord, over bool) {
 		switch {
 		case p.stays[i]:
 		case e.end > n && e.end > int32(i)+n-n/8 || e.end == 0 && over: // there when the next step begins, and nearly always
-			p.stays[i], p.dirty = true, true
+			p.stays[i] = true
+			p.changed()
 		case e.end > p.ends[i]:
-			p.ends[i], p.dirty = e.end, true
+			p.ends[i] = e.end
+			p.changed()
 		case e.end == 0 && p.ends[i] < n: // gradients, as a rule: the next step begins with freeing them
-			p.ends[i], p.dirty = n, true
+			p.ends[i] = n
+			p.changed()
 		}
 	}
 }
@@ -118,7 +122,8 @@ func (st *steps) outlived() {
 			i++
 		}
 		for k := from; k < i; k++ {
-			p.ends[k], p.dirty = 0, true
+			p.ends[k] = 0
+			p.changed()
 			switch {
 			case i-from >= lookahead:
 			case i == n:
@@ -136,6 +141,18 @@ const briefly = 3
 // once reports whether a request may be one of the first step alone, such as for an optimizer's state: its block has outlived the step, and
 // none that followed it.
 func (p *stepProgram) once(i int) bool { return p.ends[i] == 0 && !p.proven }
+
+// changed notes that lifetimes have.
+func (p *stepProgram) changed() { p.dirty, p.measured = true, false }
+
+// alive is how much of what is to be placed is alive at once, in bytes.
+func (p *stepProgram) alive() uint64 {
+	if !p.measured {
+		q, _ := p.problem()
+		p.least, p.measured = q.Bound(), true
+	}
+	return p.least
+}
 
 // problem is what is to be placed, and which request each buffer is.
 func (p *stepProgram) problem() (plan.Problem, []int) {

@@ -42,6 +42,7 @@ type worker[B any] struct {
 	stream device.Stream
 	ops    []replay.Op
 	blocks []B
+	begin  func() error // called each time, if it is not nil
 }
 
 // start makes the workers and the holes, and runs the workload once, so that all pools are warm.
@@ -109,6 +110,11 @@ func (b *bench[B]) run(n int) (time.Duration, error) {
 // loop is what is timed.
 func (w *worker[B]) loop(n int) error {
 	for range n {
+		if w.begin != nil {
+			if err := w.begin(); err != nil {
+				return err
+			}
+		}
 		for i := range w.ops {
 			op := &w.ops[i]
 			if op.Kind == trace.Alloc {

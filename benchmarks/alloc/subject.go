@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
@@ -17,6 +18,7 @@ type subject struct {
 
 var subjects = []subject{
 	{"caching", openCaching},
+	{"planned", openPlanned},
 	{"with history", openRecording},
 	{"mutex+map", openMap},
 	{"naive (mmap)", openNaive},
@@ -31,6 +33,36 @@ func openCaching(w workload) (instance, error) {
 	}
 	return start(w, &bench[memory.Block]{pool: a, streams: freeStreams(w.threads), reserved: d.bytes, closePool: a.Close})
 }
+
+// openPlanned is openCaching with a plan, to which each time that the first thread does the workload is a step.
+func openPlanned(w workload) (instance, error) {
+	d := &freeDriver{}
+	a, err := memory.New(d, memory.Config{})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := a.NewPlan()
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	b := &bench[memory.Block]{pool: a, streams: freeStreams(w.threads), reserved: d.bytes, closePool: func() error { return errors.Join(plan.Close(), a.Close()) }}
+	if _, err := start(w, b); err != nil {
+		return nil, err
+	}
+	b.workers[0].begin = plan.Step
+	for range stepsToLearn {
+		if _, err := b.run(1); err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+		if err := plan.Wait(context.Background()); err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+	}
+	return b, nil
+}
+
+// stepsToLearn is after how many steps a plan knows one that repeats.
+const stepsToLearn = 4
 
 // openRecording is openCaching with the allocation history on, everything in it: each allocation and free, with Go call stacks.
 func openRecording(w workload) (instance, error) {
