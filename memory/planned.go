@@ -545,6 +545,19 @@ func (p *Plan) Stats() PlanStats {
 	return p.stats()
 }
 
+// lastFollowed is the program in force, or the last one that was.
+func (st *steps) lastFollowed() *stepProgram {
+	if st.program != nil && st.program.slots != nil {
+		return st.program
+	}
+	for _, p := range st.programs { // the last one used first
+		if p.slots != nil {
+			return p
+		}
+	}
+	return nil
+}
+
 // stats is Stats of a plan that is not closed, under the lock of its allocator and no shard's.
 func (p *Plan) stats() PlanStats {
 	sum := PlanStats{Steps: p.steps}
@@ -560,9 +573,9 @@ func (p *Plan) stats() PlanStats {
 			sum.Placed += c.Placed
 			sum.Programs += len(st.programs)
 			sum.Arena += st.arena.mapped + st.stitchBytes()
-			if st.program != nil {
-				sum.Bound += st.program.bound
-				sum.Size += st.program.size + st.stitchBytes()
+			if q := st.lastFollowed(); q != nil {
+				sum.Bound += q.bound
+				sum.Size += q.size + st.stitchBytes()
 			}
 		}
 		sh.mu.Unlock()
