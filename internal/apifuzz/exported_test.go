@@ -870,6 +870,7 @@ var types = []reflect.Type{
 	reflect.TypeFor[device.MemInfo](),
 	reflect.TypeFor[device.Module](),
 	reflect.TypeFor[device.Opener](),
+	reflect.TypeFor[device.PageAliasing](),
 	reflect.TypeFor[device.PanicError](),
 	reflect.TypeFor[device.Params](),
 	reflect.TypeFor[device.ParseError](),
