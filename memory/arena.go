@@ -92,6 +92,11 @@ func (a *Caching) extendArena(sh *shard, end uint64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behalf = site
+	return a.growArena(sh, end)
+}
+
+// growArena is extendArena. Caller holds a.mu and no shard.
+func (a *Caching) growArena(sh *shard, end uint64) error {
 	ar := &sh.steps.arena
 	if ar.seg == nil || ar.seg.vm == nil || a.closed.Load() || a.inCapture() {
 		return nil
@@ -124,39 +129,111 @@ func (a *Caching) extendArena(sh *shard, end uint64) error {
 	return nil
 }
 
-// gapFor finds a place for a block in the arena that the plan has not made for it, before the driver is asked for more: a step that goes another way, or
-// whose blocks are where those of the last one are, leaves the arena empty. It is the smallest gap between what is in use now. What the plan
-// expects later may find it taken, and is served in the same way. Caller holds a.mu and no shard.
-func (sh *shard) gapFor(size uint64) *block {
+// gapFor finds a place for a block that the plan has not made for it, in the arena and in what is borrowed, before the driver is asked for more: a step
+// that goes another way, or whose blocks are where those of the last one are, leaves them empty. It is the smallest gap between what is in use now. What the
+// plan expects later may find it taken, and is served in the same way; so that a small one in the middle does not keep large ones from their places, size
+// must be more than a least one. Caller holds a.mu and no shard.
+func (sh *shard) gapFor(size, least uint64) *block {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st := sh.steps
-	if st == nil || st.arena.mapped < size || size <= smallLimit { // a small one in the middle would keep large ones from their places
+	if st == nil || size <= least {
 		return nil
 	}
-	seg := st.arena.seg
-	at, best, least := seg.ptr, device.Ptr(0), uint64(unlimited)
-	gap := func(to device.Ptr) {
-		if at < to && uint64(to-at) >= size && uint64(to-at) < least {
-			best, least = at, uint64(to-at)
+	best := gap{size: unlimited}
+	live := st.live()
+	if st.arena.mapped >= size {
+		best.look(live, st.arena.seg, nil, st.arena.seg.ptr, st.arena.mapped, size)
+	}
+	for _, b := range st.lent {
+		if b.size >= size && !st.stitched(b) {
+			best.look(live, b.seg, b, b.ptr, b.size, size)
 		}
 	}
-	for _, b := range st.live() {
-		if b.seg == seg {
-			gap(b.ptr)
-			at = b.ptr.Add(b.size)
-		}
-	}
-	gap(seg.ptr.Add(st.arena.mapped))
-	if best == 0 {
+	if best.seg == nil {
 		return nil
 	}
-	s := &slot{size: size, end: uint64(best-seg.ptr) + size, left: true}
-	s.makeBlock(sh, seg, best, largePool)
+	s := &slot{size: size, home: best.home, left: true}
+	kind := largePool
+	if best.home == nil {
+		s.end = uint64(best.at-best.seg.ptr) + size
+	} else {
+		kind = best.home.kind
+	}
+	s.makeBlock(sh, best.seg, best.at, kind)
 	s.b.state = stateAllocated
 	i, _ := slices.BinarySearchFunc(st.left, s.b, compareAddress)
 	st.left = slices.Insert(st.left, i, s.b)
 	return s.b
+}
+
+// gap is what nobody has of an arena, or of a borrowed block.
+type gap struct {
+	seg  *segment
+	home *block // nil in the arena
+	at   device.Ptr
+	size uint64
+}
+
+// look takes a gap of size bytes and more, between blocks in use that are by address, if it is smaller than the one that was found.
+func (g *gap) look(live []*block, seg *segment, home *block, from device.Ptr, bytes, size uint64) {
+	at, end := from, from.Add(bytes)
+	try := func(to device.Ptr) {
+		if at < to && uint64(to-at) >= size && uint64(to-at) < g.size {
+			*g = gap{seg, home, at, uint64(to - at)}
+		}
+	}
+	for _, b := range live {
+		if b.ptr >= from && b.ptr < end {
+			try(b.ptr)
+			at = b.ptr.Add(b.size)
+		}
+	}
+	try(end)
+}
+
+// reclaimArena takes pages from the arena of a stream whose step does not follow its plan, before the driver is asked for more. Caller holds a.mu and
+// no shard.
+func (a *Caching) reclaimArena(r *request) error {
+	sh := r.shard
+	if sh.steps == nil {
+		return nil
+	}
+	sh.mu.Lock()
+	idle := sh.steps.missed+sh.steps.unknown > sh.steps.served
+	sh.mu.Unlock()
+	if !idle {
+		return nil
+	}
+	_, err := a.trimArena(sh, r.policy.segmentSize(r.size))
+	return err
+}
+
+// besideArenas is for a request for which there is no memory although all caches are given back: arenas take what segments of usual sizes would have
+// had. It serves r from a gap of the arena, from one at its end, or from a segment that is no larger than it must be. Caller holds a.mu and no shard.
+func (a *Caching) besideArenas(r *request) (*block, error) {
+	if a.plan == nil {
+		return nil, nil
+	}
+	if b := r.shard.gapFor(r.size, 0); b != nil {
+		return b, nil
+	}
+	// An arena has small pages, where those of expandable segments are as large as a segment.
+	if sh := r.shard; sh.steps != nil && sh.steps.arena.seg != nil {
+		if end := sh.steps.arena.mapped + r.size; end <= sh.steps.arena.seg.size {
+			if err := a.growArena(sh, end); err != nil {
+				return nil, err
+			}
+			if b := sh.gapFor(r.size, 0); b != nil {
+				return b, nil
+			}
+		}
+	}
+	exact, usual := *r.policy, r.policy
+	exact.largeSegment = min(exact.largeSegment, roundUp(r.size, largeRounding))
+	r.policy = &exact
+	defer func() { r.policy = usual }()
+	return a.attempt(r)
 }
 
 // makeRoom gives what is cached back for an arena that grows: with compaction just what is above the bound, else everything, when it begins.

@@ -316,7 +316,7 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if b, err := a.takeBackFor(r); b != nil || err != nil {
 		return b, err
 	}
-	if b := r.shard.gapFor(r.size); b != nil {
+	if b := r.shard.gapFor(r.size, smallLimit); b != nil {
 		return b, nil
 	}
 	if b := a.waitOnDevice(r); b != nil {
@@ -345,6 +345,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 		return nil, err
 	}
 	if err := a.reclaimPages(r); err != nil {
+		return nil, err
+	}
+	if err := a.reclaimArena(r); err != nil {
 		return nil, err
 	}
 	if b, err := a.attempt(r); b != nil || err != nil { // an error here is not "no memory" but a driver that fails: no rung helps
@@ -388,6 +391,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 	// PyTorch fails here (its issue 189504): this is the one request that it refuses and we serve.
 	if b := r.search(); b != nil {
 		return b, nil
+	}
+	if b, err := a.besideArenas(r); b != nil || err != nil {
+		return b, err
 	}
 	return nil, a.outOfMemory(r)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device"
 )
 
 // longWait is for tests: every placement is in force when the next step begins.
@@ -84,4 +86,46 @@ func TestPlan_BlocksOutliveIt(t *testing.T) {
 	require.ErrorIs(t, r.a.Free(last), ErrDoubleFree)
 	r.empty()
 	require.Zero(t, r.reserved())
+}
+
+// What is closed has no plan.
+func TestPlan_OfAClosedAllocator(t *testing.T) {
+	r := newRig(t, 64*mib, "")
+	p, err := r.a.NewPlan()
+	require.NoError(t, err)
+	require.NoError(t, r.a.Close())
+	require.ErrorIs(t, p.Step(), device.ErrClosed)
+	require.True(t, p.Closed())
+	_, err = r.a.NewPlan()
+	require.ErrorIs(t, err, device.ErrClosed)
+}
+
+// A device on which the program fits without a plan is large enough with one: an arena takes memory that a segment of a usual size would have had.
+func TestPlan_FitsWhereTheProgramDoes(t *testing.T) {
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		for _, planned := range []bool{false, true} {
+			r := newRig(t, 27*mib, conf)
+			p, err := r.a.NewPlan(PlanWait(longWait))
+			require.NoError(t, err)
+			step := func(sizes ...uint64) {
+				if planned {
+					require.NoError(t, p.Step())
+				}
+				var held []Block
+				for _, n := range sizes {
+					held = append(held, r.alloc(n*mib, 0))
+				}
+				r.free(held...)
+			}
+			leaf := r.alloc(3*mib, 0)
+			for range 4 {
+				for range 4 {
+					step(2, 3, 3)
+				}
+				step(3, 6, 5)
+			}
+			r.free(leaf)
+			require.NoError(t, p.Close())
+		}
+	}
 }

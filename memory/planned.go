@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory/internal/text"
 	"github.com/cistern-ml/cistern/memory/plan"
 )
@@ -31,8 +32,8 @@ type Plan struct {
 // PlanOption changes what NewPlan makes.
 type PlanOption func(*Plan)
 
-// PlanWait is how long a step may wait for the placement of what was learned, instead of 50 ms.
-func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = d } }
+// PlanWait is how long a step may wait for the placement of what was learned, instead of 50 ms. With 0 and less none waits.
+func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = max(d, 0) } }
 
 // PlanStats says how a plan does. All are sums over all steps and streams, but for those that say what is now.
 type PlanStats struct {
@@ -60,6 +61,9 @@ func (a *Caching) NewPlan(opts ...PlanOption) (*Plan, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed.Load() {
+		return nil, &device.Error{Device: a.id, Call: "memory.NewPlan", Err: device.ErrClosed}
+	}
 	if a.plan != nil {
 		return nil, argumentErr("NewPlan", "the allocator has a plan; close it first")
 	}
@@ -111,6 +115,9 @@ func (p *Plan) Step() error {
 	if a.plan != p {
 		return argumentErr("Step", "the plan is closed")
 	}
+	if a.closed.Load() {
+		return &device.Error{Device: a.id, Call: "memory.Plan.Step", Err: device.ErrClosed}
+	}
 	a.behalf = a.freeSite()
 	p.steps++
 	var errs []error
@@ -119,11 +126,14 @@ func (p *Plan) Step() error {
 			continue
 		}
 		sh.mu.Lock()
-		idle := sh.steps.end()
+		settled := sh.steps.end()
 		errs = append(errs, sh.steps.failed)
 		sh.steps.failed, sh.steps.stopped = nil, false
 		sh.mu.Unlock()
-		errs = append(errs, a.shrinkArena(sh, idle))
+		errs = append(errs, a.shrinkArena(sh))
+		if settled {
+			errs = append(errs, a.returnCached(sh))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -295,14 +305,11 @@ func (a *Caching) without() uint64 {
 	return bytes
 }
 
-// shrinkArena gives back what no program of the last steps needs, or, if the last step had little use for its plan, everything.
-// Caller holds a.mu and no shard.
-func (a *Caching) shrinkArena(sh *shard, idle bool) error {
+// shrinkArena gives back what no program of the last steps needs. What a step does not use that has little use for its plan goes when it is needed:
+// see reclaimArena. Caller holds a.mu and no shard.
+func (a *Caching) shrinkArena(sh *shard) error {
 	sh.mu.Lock()
 	keep := sh.steps.enough()
-	if idle {
-		keep = 0
-	}
 	excess := sh.steps.arena.mapped - min(sh.steps.arena.mapped, keep)
 	sh.mu.Unlock()
 	if excess < a.arenaPage(sh) {
@@ -381,16 +388,34 @@ func (st *steps) adopt(p *stepProgram) {
 	}
 }
 
-// end finishes the recording of a step: what it taught goes into the programs. It reports whether the arena was of little use.
-// Caller holds the shard.
-func (st *steps) end() (idle bool) {
+// returnCached gives free memory back that a stream has beside its plan, if it is more than a little: it is left from a step that went another way.
+// Caller holds a.mu and no shard.
+func (a *Caching) returnCached(sh *shard) error {
+	sh.mu.Lock()
+	cached := sh.pools[smallPool].bytes + sh.pools[largePool].bytes
+	sh.mu.Unlock()
+	if cached < uint64(a.dev.ReservedBytes.All.Current)/50 {
+		return nil
+	}
+	var errs []error
+	for k := range poolKinds {
+		for _, b := range a.freeBlocks(nil, k, func(b *block) bool { return b.shard == sh }) {
+			errs = append(errs, a.giveBack(b, 0))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// end finishes the recording of a step: what it taught goes into the programs. It reports whether the steps have gone by the plan for so long that
+// what is cached beside it can go. Caller holds the shard.
+func (st *steps) end() (settled bool) {
 	if st.last.program != nil {
 		st.last.program.merge(&st.last, true)
 	}
 	st.leave()
 	st.recognise()
-	idle = st.served <= st.missed+st.unknown
-	st.takeStock(idle)
+	st.takeStock(st.served <= st.missed+st.unknown)
+	settled = st.settle()
 	st.counts.Served += uint64(st.served)
 	st.counts.Missed += uint64(st.missed)
 	st.counts.Refused += uint64(st.refused)
@@ -404,7 +429,7 @@ func (st *steps) end() (idle bool) {
 		st.firstSize = max(st.firstSize, p.alive()/firstPart)
 	}
 	st.next = 0
-	return idle
+	return settled
 }
 
 // After futile steps in a row, whose placements did not serve, nothing is placed for a while.
@@ -427,6 +452,25 @@ func (st *steps) takeStock(idle bool) {
 		st.pause--
 	}
 	st.tried = false
+}
+
+// How many steps in a row must have gone by the plan until what is cached beside it is given back: twice as many each time, as the program may need it
+// again; and as at first when it does something new.
+const (
+	firstSettled = 2
+	lastSettled  = 1024
+)
+
+func (st *steps) settle() bool {
+	if st.served == 0 || st.missed+st.refused+st.unknown != 0 {
+		st.clean = 0
+		return false
+	}
+	if st.clean++; st.clean < max(st.settled, firstSettled) {
+		return false
+	}
+	st.clean, st.settled = 0, min(2*max(st.settled, firstSettled), lastSettled)
+	return true
 }
 
 // recognise finds the program of the step that is over, or learns it.
@@ -457,6 +501,7 @@ func (st *steps) recognise() {
 		return
 	}
 	p := learn(r, hash)
+	st.settled = 0
 	r.program, p.used = p, st.epoch
 	p.merge(r, false)
 	if len(st.programs) == mostKnown {

@@ -8,12 +8,12 @@ func (p *Plan) Allocator() *Caching {
 	return p.a
 }
 
-// Closed reports whether the plan serves nobody any more: Close was called, or there is no plan.
+// Closed reports whether the plan serves nobody any more: its Close was called or that of the allocator, or there is no plan.
 func (p *Plan) Closed() bool {
 	if p.absent() {
 		return true
 	}
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	return p.a.plan != p
+	return p.a.plan != p || p.a.closed.Load()
 }

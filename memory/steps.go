@@ -24,6 +24,8 @@ type steps struct {
 	tried         bool // something was placed in this step
 	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 
+	clean, settled int // steps in a row that went by the plan, and how many must have until what is cached is given back; see settle
+
 	stopped  bool   // no step has begun yet, or the plan is closed; then blocks of it may be in use
 	arranged uint64 // how often slots were made or forgotten: who releases the lock finds others then
 
