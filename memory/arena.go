@@ -369,9 +369,7 @@ func (st *steps) layout() (list []segmentLayout) {
 		return nil
 	}
 	for _, s := range st.stitches {
-		if s.b.state == stateLent {
-			list = append(list, s.layout(st))
-		}
+		list = append(list, s.layout(st))
 	}
 	if st.arena.mapped == 0 {
 		return list

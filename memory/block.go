@@ -85,8 +85,8 @@ type use struct {
 	capture uint64 // number of the graph capture that the work is part of; 0 if it runs
 }
 
-// over reports whether the use is part of a capture that has ended: it keeps nobody from the block, as the graph's memory is
-// the graph's, and its replays come one after the other.
+// over reports whether the use is part of a capture that has ended. What a graph does then it does in replays, which come one after the other on
+// their stream.
 func (u use) over() bool { return u.capture != 0 && streams.Capture(u.stream) != u.capture }
 
 // addUser notes a use, once.

@@ -316,3 +316,25 @@ func TestAsync_LimitIsAFractionOfTheMemory(t *testing.T) {
 	require.Error(t, a.SetMemoryFraction(2))
 	require.NoError(t, a.Close())
 }
+
+// An external input of a graph, used by replays on another stream than its own, serves nobody before the replay has ended.
+func TestCaptureGraph_InputsFreedAfterAReplayWaitForIt(t *testing.T) {
+	r := newCaptureRig(t, "")
+	input := r.take(5000, r.main)
+	g, err := r.a.CaptureGraph(r.side, func() error {
+		return errors.Join(r.side.Fill(input.Ptr(), 1, 5000), r.a.RecordStream(input, r.side))
+	})
+	require.NoError(t, err)
+	r.Hold()
+	t.Cleanup(r.Release) // also if it fails: what is held would be waited for
+	require.NoError(t, g.Replay(r.side))
+	require.NoError(t, r.a.Free(input))
+	other := r.take(5000, r.main)
+	require.NotEqual(t, input.Ptr(), other.Ptr(), "the replay may still use it")
+	r.Release()
+	require.NoError(t, r.a.Free(other))
+	require.NoError(t, r.dev.Synchronize(context.Background()))
+	require.NoError(t, r.a.Free(r.take(100, r.main))) // looks after events
+	require.Zero(t, r.a.Stats().Active.All.Current)
+	require.NoError(t, g.Close())
+}

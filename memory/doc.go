@@ -99,9 +99,9 @@
 //
 // # Captures
 //
-// Work that is captured into a graph (capture.go) does not run, so its events never complete. A use of a block that is part of
-// a capture is over when the capture is; or, with graph_capture_record_stream_reuse, when the block's stream comes after it in
-// the graph (reuse.go). A graph's memory is that of a private pool, whose layout can be noted and put back (checkpoint.go).
+// Work that is captured into a graph (capture.go) does not run, so its events never complete. A block that is freed in a
+// capture which uses it is free when the capture ends; or, with graph_capture_record_stream_reuse, when the block's stream comes after the use in
+// the graph (reuse.go). One that is freed later waits for the replays on the stream of the use, as for other work. A graph's memory is that of a private pool, whose layout can be noted and put back (checkpoint.go).
 //
 // # History
 //

@@ -33,12 +33,13 @@ func (a *Caching) park(b *block, users []use) {
 	if a.keepForCapture(b, users) {
 		return
 	}
-	// A use in a capture ends with the capture, on whatever stream it was. Others end with an event; but one recorded while the stream is
-	// being captured would be part of the graph. PyTorch asks whether the current stream is being captured, and if so puts all
-	// frees of blocks with recorded streams off.
+	// What is freed in a capture that uses it is free when the capture ends, on whatever stream the use was: the graph's order sees to it. Other
+	// uses end with an event, those in a capture that is over too: replays of its graph may be under way on that stream. But an event recorded
+	// while the stream is being captured would be part of the graph. PyTorch asks whether the current stream is being captured, and if so puts
+	// all frees of blocks with recorded streams off.
 	for _, u := range users {
 		switch {
-		case u.capture != 0:
+		case u.capture != 0 && !u.over():
 			a.events.queues.AddCaptured(u.stream, b, u.capture)
 		case streams.Capturing(u.stream):
 			a.events.queues.AddLate(u.stream, b)

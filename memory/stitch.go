@@ -98,11 +98,11 @@ func (st *steps) stitched(b *block) bool {
 	return slices.ContainsFunc(st.stitches, func(s *stitch) bool { return s.head.b == b || s.tail.b == b })
 }
 
-// stitchedEnds are those parts, by address.
+// stitchedEnds are those parts of stitches from which blocks are handed out, by address.
 func (st *steps) stitchedEnds(b *block) (ends []pageEnd) {
 	for _, s := range st.stitches {
 		for _, e := range []pageEnd{s.head, s.tail} {
-			if e.b == b {
+			if e.b == b && s.b.state == stateLent {
 				ends = append(ends, e)
 			}
 		}
@@ -295,9 +295,14 @@ func (s *stitch) layout(st *steps) segmentLayout {
 			l.blocks = append(l.blocks, blockLayout{ptr: from, size: uint64(to - from), state: stateUnmapped})
 		}
 	}
-	end := s.b.ptr.Add(s.b.size)
-	unmapped(seg.ptr, s.b.ptr)
-	l.blocks = append(l.blocks, st.pieces(s.b.ptr, s.b.size)...)
-	unmapped(end, seg.ptr.Add(seg.size))
+	from, size := s.b.ptr, s.b.size
+	if s.b.state != stateLent { // the driver refused to take it back: what it has of its own
+		from, size = max(s.from, s.own), s.left()
+	}
+	unmapped(seg.ptr, from)
+	if size != 0 {
+		l.blocks = append(l.blocks, st.pieces(from, size)...)
+	}
+	unmapped(from.Add(size), seg.ptr.Add(seg.size))
 	return l
 }

@@ -102,12 +102,14 @@ func TestStitch_LosesNothingWhenTheDriverFails(t *testing.T) {
 				held = append(held, b)
 				s.check()
 				require.EqualValues(t, s.reserved(), s.dev.Calls().BytesNow, "call %d", n)
+				require.EqualValues(t, s.reserved(), reservedBy(s.a.SnapshotInPieces()), "call %d", n)
 			}
 			for _, b := range held {
 				tolerate(s.a.Free(b))
 			}
 		}
 		tolerate(errors.Join(s.plan.Close()))
+		require.EqualValues(t, s.reserved(), reservedBy(s.a.Snapshot()), "call %d", n)
 		s.dev.Inject(nil)
 		s.free(s.kept...)
 		for range 2 { // once more for what the driver refused
@@ -120,4 +122,12 @@ func TestStitch_LosesNothingWhenTheDriverFails(t *testing.T) {
 			return
 		}
 	}
+}
+
+// reservedBy is how much memory a snapshot has.
+func reservedBy(s Snapshot) (sum uint64) {
+	for _, seg := range s.Segments {
+		sum += seg.TotalSize
+	}
+	return sum
 }
