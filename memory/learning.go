@@ -1,0 +1,166 @@
+package memory
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// What a step was is looked at when it is over: it is one that is known, or a new program, and what it has taught of lifetimes is merged.
+
+// end finishes the recording of a step: what it taught goes into the programs. It reports whether the steps have gone by the plan for so long that
+// what is cached beside it can go. Caller holds the shard.
+func (st *steps) end() (settled bool) {
+	if st.last.program != nil {
+		st.last.program.merge(&st.last, true)
+	}
+	st.leave()
+	st.recognise()
+	st.takeStock(st.served <= st.missed+st.unknown)
+	settled = st.settle()
+	st.counts.Served += uint64(st.served)
+	st.counts.Missed += uint64(st.missed)
+	st.counts.Refused += uint64(st.refused)
+	st.counts.Unknown += uint64(st.unknown)
+	st.served, st.missed, st.refused, st.unknown = 0, 0, 0, 0
+	st.last.entries, st.now.entries = st.now.entries, st.last.entries[:0]
+	st.last.program, st.now.program = st.now.program, nil
+	st.epoch++
+	st.fresh, st.firstSize = true, 0
+	for _, p := range st.unplaced(unlimited) {
+		st.firstSize = max(st.firstSize, p.alive()/firstPart)
+	}
+	st.next = 0
+	return settled
+}
+
+// recognise finds the program of the step that is over, or learns it.
+func (st *steps) recognise() {
+	r := &st.now
+	if len(r.entries) == 0 || len(r.entries) == mostRequests {
+		return
+	}
+	hash := hashSizes(r.entries)
+	for k, p := range st.programs {
+		if p.is(r, hash) {
+			r.program, p.proven, p.used = p, true, st.epoch
+			p.merge(r, false)
+			st.use(k)
+			return
+		}
+	}
+	// A program whose steps are all different is not planned again and again.
+	again := false
+	for _, h := range st.seen {
+		again = again || h == hash
+	}
+	if len(st.seen) == mostSeen {
+		st.seen = append(st.seen[:0], st.seen[1:]...)
+	}
+	st.seen = append(st.seen, hash)
+	if !again && st.unproven() >= mostNew {
+		return
+	}
+	p := learn(r, hash)
+	st.settled = 0
+	r.program, p.used = p, st.epoch
+	p.merge(r, false)
+	if len(st.programs) == mostKnown {
+		st.programs = st.programs[:mostKnown-1]
+	}
+	st.programs = append(st.programs, p)
+	st.use(len(st.programs) - 1)
+}
+
+// unproven is how many programs were never seen again.
+func (st *steps) unproven() (n int) {
+	for _, p := range st.programs {
+		if !p.proven {
+			n++
+		}
+	}
+	return n
+}
+
+// enough is how large the arena must be for the programs of the last steps.
+func (st *steps) enough() (size uint64) {
+	for _, p := range st.programs {
+		if st.epoch-p.used <= recentSteps {
+			size = max(size, p.size)
+		}
+	}
+	return size
+}
+
+// unplaced lists the programs that wait for a placement, that of the last step first.
+func (st *steps) unplaced(reserved uint64) (list []*stepProgram) {
+	for _, p := range st.programs {
+		if !p.proven && p.used+1 != st.epoch { // it came once, and is not expected again
+			continue
+		}
+		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y *stepProgram) int { return cmp.Compare(y.used, x.used) })
+	return list
+}
+
+// After futile steps in a row, whose placements did not serve, nothing is placed for a while.
+const (
+	freeTries = 4
+	mostPause = 64 // steps
+)
+
+// takeStock makes a plan that computes placements which the steps do not follow wait longer each time: it costs time, and borrows memory.
+func (st *steps) takeStock(idle bool) {
+	switch {
+	case !idle:
+		st.futile, st.pause = 0, 0
+	case st.tried:
+		st.futile++
+		if st.futile > freeTries {
+			st.pause = min(1<<min(st.futile-freeTries, 10), mostPause)
+		}
+	case st.pause > 0:
+		st.pause--
+	}
+	st.tried = false
+}
+
+// How many steps in a row must have gone by the plan until what is cached beside it is given back: twice as many each time, as the program may need it
+// again; and as at first when it does something new.
+const (
+	firstSettled = 2
+	lastSettled  = 1024
+)
+
+func (st *steps) settle() bool {
+	if st.served == 0 || st.missed+st.refused+st.unknown != 0 {
+		st.clean = 0
+		return false
+	}
+	if st.clean++; st.clean < max(st.settled, firstSettled) {
+		return false
+	}
+	st.clean, st.settled = 0, min(2*max(st.settled, firstSettled), lastSettled)
+	return true
+}
+
+// returnCached gives free memory back that a stream has beside its plan, if it is more than a little: it is left from a step that went another way.
+// Caller holds a.mu and no shard.
+func (a *Caching) returnCached(sh *shard) error {
+	sh.mu.Lock()
+	cached := sh.pools[smallPool].bytes + sh.pools[largePool].bytes
+	sh.mu.Unlock()
+	if cached < uint64(a.dev.ReservedBytes.All.Current)/50 {
+		return nil
+	}
+	var errs []error
+	for k := range poolKinds {
+		for _, b := range a.freeBlocks(nil, k, func(b *block) bool { return b.shard == sh }) {
+			errs = append(errs, a.giveBack(b, 0))
+		}
+	}
+	return errors.Join(errs...)
+}

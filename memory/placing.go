@@ -1,0 +1,228 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cistern-ml/cistern/memory/plan"
+)
+
+// Placements are computed when a step begins to work, and put in force if they take no more memory than the program has without them.
+
+// begin puts in force what was learned, at the first request of a step that is not very small: by then the program has given back what
+// it keeps from one step to the next, such as gradients, which it may do after it has made a batch. No lock is held.
+func (a *Caching) begin(sh *shard, size uint64) error {
+	site := a.allocSite()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.plan == nil || a.closed.Load() || a.inCapture() {
+		return nil
+	}
+	a.behalf = site
+	st := sh.steps
+	sh.mu.Lock()
+	st.outlived()
+	sh.mu.Unlock()
+	before, held, page := a.without(), a.allocatedBytes(), a.arenaPage(sh)
+	sh.mu.Lock()
+	var todo []*stepProgram
+	if st.pause == 0 {
+		todo = st.unplaced(before)
+	}
+	so := slices.Clone(st.now.entries)
+	sh.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), a.plan.wait)
+	defer cancel()
+	placed := false
+	for _, p := range todo {
+		if p.placed == nil && !p.begins(so, size) { // what is not going to be followed needs no place
+			continue
+		}
+		most := max(before, mayNeed(held, p, page))
+		fits, err := a.placeWithin(ctx, sh, p, most)
+		if !fits && err == nil && !placed {
+			// It was to do with what is borrowed for other programs: without them, once more.
+			if err = a.takeBackNow(sh); err == nil {
+				if fits, err = a.placeWithin(ctx, sh, p, most); !fits && err == nil {
+					err = a.takeBackNow(sh)
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		placed = placed || fits
+	}
+	if len(todo) != 0 {
+		if err := a.returnUnused(sh); err != nil {
+			return err
+		}
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if k := st.match(size, nil); k >= 0 {
+		st.next, st.missed = len(st.now.entries), 0
+		st.follow(k)
+	}
+	return nil
+}
+
+// placeWithin computes where the blocks of p go and puts it in force, unless ctx ends before, or an arena cannot be had. It reports false if it would
+// take more than most bytes. Caller holds a.mu and no shard.
+func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, most uint64) (bool, error) {
+	if p.placed == nil {
+		if err := a.place(sh, p); err != nil {
+			return false, err
+		}
+	}
+	select {
+	case <-p.placed.done:
+	case <-ctx.Done():
+		return true, nil
+	}
+	if p.needs = a.needs(sh, p.placed); p.needs > most {
+		p.placed = nil
+		return false, nil
+	}
+	return true, a.install(sh, p)
+}
+
+// takeBackNow is takeBack. Caller holds a.mu and no shard.
+func (a *Caching) takeBackNow(sh *shard) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return a.takeBack(sh)
+}
+
+// place begins to compute where the blocks of p go. Caller holds a.mu and no shard.
+func (a *Caching) place(sh *shard, p *stepProgram) error {
+	var homes []home
+	var page uint64
+	if p.alone {
+		p.alone = false
+	} else {
+		if err := a.lend(sh); err != nil {
+			return err
+		}
+		sh.mu.Lock()
+		homes, page = a.homes(sh)
+		sh.mu.Unlock()
+	}
+	q, index := p.problem()
+	p.placed, p.dirty = &placement{done: make(chan struct{})}, false
+	sh.steps.counts.Placed++
+	sh.steps.tried = true
+	go a.plan.compute(p.placed, q, index, homes, page, min(a.plan.wait, stepWait)/2)
+	return nil
+}
+
+// planBound is how much more a plan may take than what is in use when a step begins and what the step has alive at once: without the plan it
+// would hardly be less.
+const planBound = 1.02
+
+// mayNeed is that bound for a program, beside so many bytes in use; a page more is no matter.
+func mayNeed(held uint64, p *stepProgram, page uint64) uint64 {
+	bytes := held + p.alive()
+	return max(uint64(float64(bytes)*planBound), bytes+page)
+}
+
+// arenaPage is the size of the pages of a shard's arena: it grows and shrinks by them. Without virtual memory it is given as a whole.
+func (a *Caching) arenaPage(sh *shard) uint64 {
+	if d, ok := a.driver.(VirtualDriver); ok && d.Granularity() != 0 && !sh.hasSource() {
+		return movingPage(d)
+	}
+	return largeRounding
+}
+
+// without is how much memory the program has, or may have by the bound of compaction, without a plan. Caller holds a.mu and no shard.
+func (a *Caching) without() uint64 {
+	bytes := uint64(a.dev.ReservedBytes.All.Current)
+	if p := a.policy.Load(); p.compaction != 0 && p.expandable {
+		bytes = max(bytes, uint64(float64(a.allocatedPeak())*p.compaction))
+	}
+	return bytes
+}
+
+// shrinkArena gives back what no program of the last steps needs. What a step does not use that has little use for its plan goes when it is needed:
+// see reclaimArena. Caller holds a.mu and no shard.
+func (a *Caching) shrinkArena(sh *shard) error {
+	sh.mu.Lock()
+	keep := sh.steps.enough()
+	excess := sh.steps.arena.mapped - min(sh.steps.arena.mapped, keep)
+	sh.mu.Unlock()
+	if excess < a.arenaPage(sh) {
+		return nil
+	}
+	_, err := a.trimArena(sh, excess)
+	return err
+}
+
+// needs is how much would be reserved with a placement in force. Caller holds a.mu and no shard.
+func (a *Caching) needs(sh *shard, pl *placement) uint64 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	st := sh.steps
+	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.enough()), a.arenaPage(sh))
+	used := map[*block]bool{}
+	for _, l := range pl.homes {
+		used[l.home] = true
+	}
+	for _, n := range pl.stitches {
+		bytes += n.pages
+	}
+	for _, b := range st.lent {
+		if !used[b] {
+			bytes -= homeOf(b).pages
+		}
+	}
+	return bytes
+}
+
+// computePlacement finds places in borrowed blocks and in the arena.
+func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration) {
+	defer close(pl.done)
+	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
+	defer cancel()
+	pl.index, pl.homes, pl.stitches = lodge(ctx, &q, index, homes, page, improve/2)
+	pl.Placement, pl.err = plan.Place(ctx, q, plan.Budget(improve), plan.Target(goodPlace))
+}
+
+// install puts a placement in force, unless the arena cannot hold it now. Caller holds a.mu and no shard.
+func (a *Caching) install(sh *shard, p *stepProgram) error {
+	pl := p.placed
+	p.placed = nil
+	if pl.err != nil { // it took too long
+		return nil
+	}
+	ok, err := a.makeArena(sh, max(pl.Size, minBlock))
+	if ok && err == nil && len(pl.stitches) != 0 {
+		ok, err = a.makeStitches(sh, pl)
+		p.dirty = !ok
+	}
+	if !ok || err != nil {
+		return err
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	st := sh.steps
+	if st.program == p {
+		st.leave()
+	}
+	p.arrange(pl, sh, st.arena.seg)
+	st.arranged++
+	p.dirty, p.bound = false, p.alive()
+	if st.program == nil {
+		st.adopt(p)
+	}
+	return nil
+}
+
+// adopt makes a program known, and the one to follow.
+func (st *steps) adopt(p *stepProgram) {
+	for k, q := range st.programs {
+		if q == p {
+			st.use(k)
+		}
+	}
+}
