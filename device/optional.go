@@ -28,7 +28,7 @@ type PageAliasing interface {
 	VirtualMemory
 	// Alias maps the page that is mapped at of, its first address, at p as well: the same memory at two addresses. p lies in a reserved
 	// range, at a multiple of the page's size from its beginning, and has no page. Unmap ends one of the mappings; the memory goes back to
-	// the driver with the last. Work that writes by one of the addresses and work that reads by the other must be ordered, as by a stream.
+	// the driver with the last. It is an ErrUnavailable where the driver cannot do it. Work that writes by one of the addresses and work that reads by the other must be ordered, as by a stream.
 	Alias(p, of Ptr) error
 }
 

@@ -50,6 +50,7 @@ type Caching struct {
 	pools         []*Pool    // private pools that are alive or still hold segments, by id
 	deadPools     []deadPool // the last maxDeadPools, the oldest first
 	lastPool      PoolID     // the highest numbers given to private pools
+	noAliases     bool       // guarded by mu: the driver has told that it cannot map a page twice
 	plan          *Plan      // nil if there is none
 	callbacks     []func() bool
 	calling       sync.Mutex // callbacks run. Taken without any other lock

@@ -36,10 +36,10 @@ type stitch struct {
 // ptr is the address of the first byte, where the page is mapped in its segment.
 func (e pageEnd) ptr() device.Ptr { return e.b.ptr.Add(e.at) }
 
-// stitchPage is the size of the pages that stitches of a shard are made of; 0 if there can be none.
+// stitchPage is the size of the pages that stitches of a shard are made of; 0 if there can be none. Caller holds a.mu.
 func (a *Caching) stitchPage(sh *shard) uint64 {
 	d, ok := a.driver.(aliasingDriver)
-	if !ok || d.Granularity() == 0 || sh.hasSource() {
+	if !ok || a.noAliases || d.Granularity() == 0 || sh.hasSource() {
 		return 0
 	}
 	return movingPage(d)
@@ -214,7 +214,10 @@ func (a *Caching) makeStitch(sh *shard, n newStitch) (*stitch, error) {
 	if err == nil {
 		return s, nil
 	}
-	if errors.Is(err, device.ErrOutOfMemory) {
+	switch {
+	case errors.Is(err, device.ErrUnavailable): // by this driver; it is not asked again
+		a.noAliases, err = true, nil
+	case errors.Is(err, device.ErrOutOfMemory):
 		err = nil
 	}
 	return nil, errors.Join(err, a.dropStitch(sh, s))

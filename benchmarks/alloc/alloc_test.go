@@ -56,10 +56,10 @@ func TestRun_MeasuresEveryAllocatorUnderEveryWorkload(t *testing.T) {
 		require.Positive(t, r.NsPerPair)
 		require.Equal(t, r.Subject == "naive (mmap)", r.DriverBytes == 0)
 	}
-	require.Len(t, cells, 7*4)
-	require.Equal(t, []string{"fixed 4KiB caching", "fixed 4KiB with history", "fixed 4KiB mutex+map", "fixed 4KiB naive (mmap)"}, cells[:4])
-	require.Equal(t, "50 holes caching", cells[12])
-	require.Equal(t, 2, got.Results[27].Threads)
+	require.Len(t, cells, 7*5)
+	require.Equal(t, []string{"fixed 4KiB caching", "fixed 4KiB planned", "fixed 4KiB with history", "fixed 4KiB mutex+map", "fixed 4KiB naive (mmap)"}, cells[:5])
+	require.Equal(t, "50 holes caching", cells[15])
+	require.Equal(t, 2, got.Results[34].Threads)
 }
 
 func TestRun_WritesATable(t *testing.T) {
@@ -69,8 +69,8 @@ func TestRun_WritesATable(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 7)
 	require.Contains(t, lines[0], "GOMAXPROCS")
-	require.Regexp(t, `workload +threads +caching +with history +mutex\+map +naive \(mmap\) +with history / caching`, lines[3])
-	require.Regexp(t, `fixed 4KiB +1 +\d+ \(\d+-\d+\) +\d+ .* +2MiB : 4KiB`, lines[4])
+	require.Regexp(t, `workload +threads +caching +planned +with history +mutex\+map +naive \(mmap\) +planned / caching`, lines[3])
+	require.Regexp(t, `fixed 4KiB +1 +\d+ \(\d+-\d+\) +\d+ .* +2MiB : .*4KiB`, lines[4])
 	require.Regexp(t, `5 holes +1 `, lines[5])
 	require.Regexp(t, `fixed 4KiB +2 `, lines[6])
 }

@@ -63,12 +63,11 @@ func TestRun_WritesOneJSONObject(t *testing.T) {
 	require.Positive(t, got.NsPerPair)
 }
 
-// With memory that changes its stream the program takes less.
+// Allocators that move pages, and memory between streams, have little more reserved than is active.
 func TestRun_StreamsShareMemory(t *testing.T) {
 	const compact = "expandable_segments:True,expandable_segments_compaction:1.02"
-	reserved := uint64(1 << 62)
-	for _, c := range []struct{ allocator, conf string }{
-		{"compact", compact}, {"shared", compact + ",record_stream_device_wait:True,cross_stream_reclaim:True,search_after_event_sync:True"},
+	for allocator, conf := range map[string]string{
+		"compact": compact, "shared": compact + ",record_stream_device_wait:True,cross_stream_reclaim:True,search_after_event_sync:True",
 	} {
 		var got struct {
 			Config struct {
@@ -76,13 +75,13 @@ func TestRun_StreamsShareMemory(t *testing.T) {
 			}
 			Steady struct {
 				Reserved uint64 `json:"peak_reserved"`
+				Active   uint64 `json:"peak_active"`
 			}
 		}
-		require.NoError(t, json.Unmarshal([]byte(ok(t, "-trace", tracePath("gpt_prefetch"), "-allocator", c.allocator, "-json")), &got))
-		require.Equal(t, c.conf, got.Config.Conf)
-		require.NotZero(t, got.Steady.Reserved)
-		require.Less(t, got.Steady.Reserved, reserved)
-		reserved = got.Steady.Reserved
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "-trace", tracePath("gpt_prefetch"), "-allocator", allocator, "-json")), &got))
+		require.Equal(t, conf, got.Config.Conf)
+		require.Greater(t, got.Steady.Reserved, got.Steady.Active)
+		require.Less(t, float64(got.Steady.Reserved), 1.09*float64(got.Steady.Active), allocator) // 1.14 by default
 	}
 }
 

@@ -14,6 +14,9 @@ func (d *Device) Alias(p, of device.Ptr) error {
 		return err
 	}
 	defer b.Release()
+	if !d.library.Has(driver.MemRetainAllocationHandle) {
+		return d.fail(call, device.ErrUnavailable, "the driver has no cuMemRetainAllocationHandle")
+	}
 	d.mu.Lock()
 	e, found := d.mu.pages.Get(uint64(of))
 	d.mu.Unlock()
