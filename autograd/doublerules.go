@@ -127,7 +127,7 @@ func init() {
 	each(addCDiv, pass,
 		func(r *rerun, g *Variable) *Variable { return g.MulScalar(r.number()).Div(r.input(2)) },
 		func(r *rerun, g *Variable) *Variable {
-			return g.MulScalar(-r.number()).Mul(r.input(1)).Div(r.input(2)).Div(r.input(2))
+			return r.input(1).To(g.dtype).MulScalar(-r.number()).Div(r.input(2)).Div(r.input(2)).Mul(g)
 		})
 
 	each(addTo, pass, scale)
