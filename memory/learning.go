@@ -2,7 +2,6 @@ package memory
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 )
 
@@ -156,11 +155,5 @@ func (a *Caching) returnCached(sh *shard) error {
 	if cached < uint64(a.dev.ReservedBytes.All.Current)/50 {
 		return nil
 	}
-	var errs []error
-	for k := range poolKinds {
-		for _, b := range a.freeBlocks(nil, k, func(b *block) bool { return b.shard == sh }) {
-			errs = append(errs, a.giveBack(b, 0))
-		}
-	}
-	return errors.Join(errs...)
+	return a.returnFree(sh, 0)
 }

@@ -15,12 +15,8 @@ func (a *Caching) lend(sh *shard) error {
 	if a.stitchPage(sh) != 0 || a.arenaPage(sh) < smallSegment {
 		least = 0 // the ends of pages are joined, or short
 	}
-	for k := range poolKinds {
-		for _, b := range a.freeBlocks(nil, k, func(b *block) bool { return b.shard == sh }) {
-			if err := a.giveBack(b, least); err != nil {
-				return err
-			}
-		}
+	if err := a.returnFree(sh, least); err != nil {
+		return err
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -42,6 +38,34 @@ const leastLent = 4 * kib
 
 // mostLent is the size from which on the whole pages of a block go back instead, where there are no stitches: in an arena they serve better.
 const mostLent = 32 * mib
+
+// returnFree gives what a shard has cached to the driver, as giveBack does. Caller holds a.mu and no shard.
+func (a *Caching) returnFree(sh *shard, least uint64) error {
+	for k := range poolKinds {
+		for _, b := range a.freeBlocks(nil, k, func(b *block) bool { return b.shard == sh }) {
+			if err := a.giveBack(b, least); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// returnable is how many bytes returnFree would give back. Caller holds a.mu and no shard.
+func (a *Caching) returnable(sh *shard) (bytes uint64) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for k := range poolKinds {
+		for b := range sh.pools[k].all {
+			if b.plainWhole() {
+				bytes += b.size
+			} else {
+				bytes += homeOf(b).pages
+			}
+		}
+	}
+	return bytes
+}
 
 // giveBack gives a free block to the driver, if it is a segment, or, of least bytes and more, its whole pages. Caller holds a.mu and no shard.
 func (a *Caching) giveBack(b *block, least uint64) (err error) {

@@ -81,7 +81,14 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 	case <-ctx.Done():
 		return true, nil
 	}
-	if p.needs = a.needs(sh, p.placed); p.needs > most {
+	// Where the placement took longer than the step waited, what went back for it is cached again by now.
+	if p.needs = a.needs(sh, p.placed); p.needs > most && p.needs-min(p.needs, a.returnable(sh)) <= most {
+		if err := a.returnFree(sh, 0); err != nil {
+			return false, err
+		}
+		p.needs = a.needs(sh, p.placed)
+	}
+	if p.needs > most {
 		p.placed = nil
 		return false, nil
 	}
@@ -113,9 +120,19 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	p.placed, p.dirty = &placement{done: make(chan struct{})}, false
 	sh.steps.counts.Placed++
 	sh.steps.tried = true
-	go a.plan.compute(p.placed, q, index, homes, page, min(a.plan.wait, stepWait)/2)
+	improve := min(a.plan.wait, stepWait) / 2
+	if len(index) > inTime { // no step waits for it so long
+		improve = lateImprove
+	}
+	go a.plan.compute(p.placed, q, index, homes, page, improve)
 	return nil
 }
+
+// inTime is how many buffers are placed, and their placement improved, while a step waits; with more of them, improving takes the time it needs.
+const (
+	inTime      = 16_384
+	lateImprove = 500 * time.Millisecond
+)
 
 // planBound is how much more a plan may take than what is in use when a step begins and what the step has alive at once: without the plan it
 // would hardly be less.

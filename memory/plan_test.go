@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory/plan"
 )
 
 // longWait is for tests: every placement is in force when the next step begins.
@@ -98,6 +99,40 @@ func TestPlan_OfAClosedAllocator(t *testing.T) {
 	require.True(t, p.Closed())
 	_, err = r.a.NewPlan()
 	require.ErrorIs(t, err, device.ErrClosed)
+}
+
+// A placement that takes longer than a step waits is in force from a later step on, although the step that did not wait has cached what went back for it.
+func TestPlan_PlacementsThatComeLate(t *testing.T) {
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		r := newRig(t, 1024*mib, conf)
+		p, err := r.a.NewPlan()
+		require.NoError(t, err)
+		compute, late := p.compute, make(chan struct{})
+		p.wait = time.Millisecond
+		p.compute = func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration) {
+			<-late
+			compute(pl, q, index, homes, page, improve)
+		}
+		step := func() {
+			require.NoError(t, p.Step())
+			x := r.alloc(300*mib, 0)
+			y := r.alloc(200*mib, 0)
+			r.free(x)
+			z := r.alloc(300*mib, 0)
+			r.free(y, z)
+		}
+		for range 3 {
+			step()
+		}
+		require.Zero(t, p.Stats().Served)
+		late <- struct{}{} // the first is done, a second one would be late again
+		require.NoError(t, p.Wait(t.Context()))
+		step()
+		require.EqualValues(t, 3, p.Stats().Served, conf)
+		require.EqualValues(t, 500*mib, r.reserved(), conf)
+		close(late)
+		require.NoError(t, p.Close())
+	}
 }
 
 // A device on which the program fits without a plan is large enough with one: an arena takes memory that a segment of a usual size would have had.
