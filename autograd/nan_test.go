@@ -47,7 +47,12 @@ var nanOperations = map[string]func(v vars) *autograd.Variable{
 	"maximum":   func(v vars) *autograd.Variable { return v[0].Maximum(v[1]) },
 	"minimum":   func(v vars) *autograd.Variable { return v[0].Minimum(v[1]) },
 	"smooth_l1": func(v vars) *autograd.Variable { return v[0].SmoothL1Loss(v[1], 1, autograd.NoReduction) },
-	"mse":       func(v vars) *autograd.Variable { return v[0].MSELoss(v[1], autograd.NoReduction) },
+	"median":    func(v vars) *autograd.Variable { return v[0].Median() },
+	"nanmedian": func(v vars) *autograd.Variable { return firstOf(v[0].NanMedianDim(1, false)) }, "median_dim": func(v vars) *autograd.Variable { return firstOf(v[0].MedianDim(1, false)) },
+	"kthvalue": func(v vars) *autograd.Variable { return firstOf(v[0].KthValue(2, 1, false)) }, "cummax": func(v vars) *autograd.Variable { return firstOf(v[0].CumMax(1)) },
+	"cummin":   func(v vars) *autograd.Variable { return firstOf(v[0].CumMin(1)) },
+	"quantile": func(v vars) *autograd.Variable { return v[0].Quantile(0.3, 1, false, autograd.Linear) }, "norm_inf_all": func(v vars) *autograd.Variable { return v[0].Norm(math.Inf(1), nil, false) },
+	"mse": func(v vars) *autograd.Variable { return v[0].MSELoss(v[1], autograd.NoReduction) },
 }
 
 func TestGradients_AtNaNAndInfinitiesAreThoseOfPyTorch(t *testing.T) {

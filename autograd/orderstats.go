@@ -70,8 +70,7 @@ func (c composite) chosen(v *Variable, dim int, keep bool, f func(t *tensor.Tens
 }
 
 // Median is the median of all elements, the lower one of two, and NaN if there is one, or if there are no elements, of a floating-point type; integers have no median of
-// nothing, of which PyTorch makes the least number of the type. Equal medians share the gradient evenly, as in PyTorch; infinite
-// ones and NaN have none.
+// nothing, of which PyTorch makes the least number of the type. Equal medians share the gradient evenly, as in PyTorch.
 func (v *Variable) Median() *Variable {
 	return median.run([]*Variable{v}, func() error {
 		if v.Len() == 0 && !v.dtype.IsFloat() {
@@ -87,9 +86,11 @@ func (v *Variable) Median() *Variable {
 		if !middle.Alive() || !v.dtype.IsFloat() {
 			return middle
 		}
-		equal := x.Eq(middle)
-		share := x.nothing().MaskedFill(equal.Not(), 0).Sum(nil, false)
-		return middle.Add(share.Div(equal.To(v.dtype).Sum(nil, false).Clamp(1, math.Inf(1))))
+		equal := x.Eq(middle).Or(x.IsNaN().And(middle.IsNaN()))
+		count := equal.To(v.dtype).Sum(nil, false)
+		mean := func(x *Variable) *Variable { return x.MaskedFill(equal.Not(), 0).Sum(nil, false).Div(count) }
+		// The mean of equal elements is rounded where they are finite, and is what they are where they are not.
+		return Where(middle.IsFinite(), middle.Add(mean(x.nothing())), mean(x))
 	})
 }
 

@@ -23,6 +23,10 @@ one = {
     "max_pool1d": lambda x: F.max_pool1d(x[None], 2)[0], "adaptive_max_pool1d": lambda x: F.adaptive_max_pool1d(x[None], 2)[0],
     "div_scalar": lambda x: x / 3, "linear_relu": lambda x: torch.relu(F.linear(x, torch.eye(4), torch.ones(4))),
 }
+whole = {"median": torch.median, "nanmedian": lambda x: torch.nanmedian(x, 1)[0], "median_dim": lambda x: torch.median(x, 1)[0],
+         "kthvalue": lambda x: torch.kthvalue(x, 2, 1)[0], "cummax": lambda x: torch.cummax(x, 1)[0], "cummin": lambda x: torch.cummin(x, 1)[0],
+         "quantile": lambda x: torch.quantile(x, 0.3), "norm_inf_all": lambda x: torch.linalg.vector_norm(x, inf)}
+among = {"nanmedian", "kthvalue"}  # which of several that are NaN is left open
 two = {"maximum": torch.maximum, "minimum": torch.minimum, "smooth_l1": lambda x, y: F.smooth_l1_loss(x, y, reduction="none"),
        "mse": lambda x, y: F.mse_loss(x, y, reduction="none")}
 
@@ -42,6 +46,8 @@ for n, f in one.items():
     part = rows[:2] if n in limits else rows
     cases.append(dict(name=n, x=[[number(v) for v in r] for r in part], grads=grads(f, part)))
 cases += [dict(name=n, x=[[number(v) for v in r] for r in rows], grads=grads(f, rows, rows[::-1])) for n, f in two.items()]
+cases += [dict(name=n, x=[[number(v) for v in r]], grads=grads(f, [r])) for n, f in whole.items() for r in rows
+          if n not in among or r != rows[-1]]
 cases += [dict(name="prod", x=[[number(v) for v in r]], grads=grads(lambda x: x.prod(1), [r])) for r in products]
 
 with open("nan.json", "w") as f:

@@ -43,6 +43,13 @@ func commonPairs(g *generator) {
 		g.call(op, v.name, g.plainLike(v.dtype, v.shape), g.dim(v))
 	case "IsClose":
 		g.call(op, v.name, g.plainLike(v.dtype, g.narrower(v.shape)), oneOf(g, 1e-5, 0.5, 0), oneOf(g, 1e-8, 0.25), g.chance(0.5))
+	case "Ldexp":
+		u := g.plain(g.info(g.broadcast(v)))
+		if u.float() && u.dtype != v.dtype { // the power of 2 is one of the exponent's type, however exact the other is
+			name, _ := g.call("To", u.name, v.dtype.String())
+			u = g.info(name)
+		}
+		g.call(op, v.name, u.name)
 	default:
 		g.call(op, v.name, g.plain(g.info(g.broadcast(v))).name)
 	}

@@ -311,10 +311,16 @@ func (p *Program) changed(step int) string {
 func (p *Program) through(step int) string {
 	after := map[string]bool{p.Steps[max(step, 0)].name(): true}
 	text := "; through"
+	from := step + 1
+	if step >= 0 && p.Steps[step].Op == "Hook" { // it is its operand, with a hook
+		for _, v := range p.Steps[step].uses() {
+			after[stepOf(v)], from = true, 0
+		}
+	}
 	if step >= 0 && p.Steps[step].Op != "Input" {
 		text += " " + p.Steps[step].Op // parameters of layers have gradients too
 	}
-	for _, s := range p.Steps[step+1:] {
+	for _, s := range p.Steps[from:] {
 		if slices.ContainsFunc(s.uses(), func(v string) bool { return after[stepOf(v)] }) {
 			after[s.name()] = true
 			text += " " + s.Op

@@ -597,7 +597,16 @@ func blends(g *generator) {
 func casts(g *generator) {
 	v := g.any()
 	if g.p.Eager || g.chance(0.8) {
-		g.call("To", v.name, oneOf(g, "float32", "float64", "bfloat16", "float16", "int64", "int32", "bool", "uint8"))
+		to := oneOf(g, "float32", "float64", "bfloat16", "float16", "int64", "int32", "bool", "uint8")
+		if v.float() && strings.Contains(to, "int") && g.chance(0.8) { // integers of NaN and of what they do not hold are left open
+			if g.p.Eager { // tensors alone have no such operation
+				to = "float64"
+			} else {
+				name, _ := g.call("NanToNum", v.name, 0, 7, 1)
+				v = g.info(name)
+			}
+		}
+		g.call("To", v.name, to)
 		return
 	}
 	g.call("Detach", v.name)
