@@ -89,6 +89,15 @@ func (j *convCall[T]) forward(g *convGemm[T], group int) {
 func (j *convCall[T]) backward(g *convGemm[T], group int) {
 	v := &j.conv
 	k := v.Kernel.Strides
+	kernels := offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.access.size)
+	if _, single := any(j.access).(accessor[float32]); single && isTurned(v) {
+		g.turned = turnings.Get().(*turning)
+		g.turned.turn(v, kernels, j.serial)
+		defer func() {
+			turnings.Put(g.turned)
+			g.turned = nil
+		}()
+	}
 	cleared := j.clearGaps(group)
 	for y := range v.Phases(0) {
 		for x := range v.Phases(1) {
@@ -97,7 +106,7 @@ func (j *convCall[T]) backward(g *convGemm[T], group int) {
 				continue
 			}
 			j.over(g, axes, v.Result, group*v.Outputs, v.Outputs, v.Image, group*v.Channels, v.Channels,
-				taps{offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.access.size), k[1], k[0], k[2], k[3]})
+				taps{kernels, k[1], k[0], k[2], k[3]})
 		}
 	}
 }

@@ -13,9 +13,12 @@ func few3x32AVX2(steps int, weights, image *float32, offsets *int, c *float32, l
 //go:noescape
 func everySecondRowsAVX2(rows, n int, dst *float32, to int, src *float32, from int)
 
+//go:noescape
+func toEverySecondAVX2(n int, dst, src *float32)
+
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
-	correlate6x16, few3x32, everySecondRows = correlate6x16AVX2, few3x32AVX2, everySecondRowsAVX2
+	correlate6x16, few3x32, everySecondRows, toEverySecond = correlate6x16AVX2, few3x32AVX2, everySecondRowsAVX2, toEverySecondAVX2
 }

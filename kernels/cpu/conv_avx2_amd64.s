@@ -199,3 +199,33 @@ eight:
 	JNZ     row
 	VZEROUPPER
 	RET
+
+// func toEverySecondAVX2(n int, dst *float32, src *float32)
+// Requires: AVX, AVX2
+TEXT ·toEverySecondAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), R9
+	MOVQ dst+8(FP), DX
+	MOVQ src+16(FP), SI
+	SUBQ $0x08, R9
+	XORQ BX, BX
+
+eight:
+	VPMOVZXDQ (SI)(BX*4), Y0
+	VBLENDPS  $0xaa, (DX)(BX*8), Y0, Y0
+	VMOVUPS   Y0, (DX)(BX*8)
+	VPMOVZXDQ 16(SI)(BX*4), Y0
+	VBLENDPS  $0xaa, 32(DX)(BX*8), Y0, Y0
+	VMOVUPS   Y0, 32(DX)(BX*8)
+	ADDQ      $0x08, BX
+	CMPQ      BX, R9
+	JLT       eight
+	VPMOVZXDQ (SI)(R9*4), Y0
+	VPSLLQ    $0x20, Y0, Y0
+	VBLENDPS  $0x55, -4(DX)(R9*8), Y0, Y0
+	VMOVUPS   Y0, -4(DX)(R9*8)
+	VPMOVZXDQ 16(SI)(R9*4), Y0
+	VPSLLQ    $0x20, Y0, Y0
+	VBLENDPS  $0x55, 28(DX)(R9*8), Y0, Y0
+	VMOVUPS   Y0, 28(DX)(R9*8)
+	VZEROUPPER
+	RET

@@ -25,6 +25,7 @@ type convGemm[T float] struct {
 	overPlaces bool // the sum is over places: the gradient of the kernel
 	image      patch[T]
 	kernels    taps     // unless overPlaces
+	turned     *turning // the kernels packed for all phases of a gradient, or nil
 	gradient   patch[T] // if overPlaces
 	bias       []T      // of m elements, or nil
 }

@@ -30,6 +30,7 @@ type shiftConv struct {
 	tile         *microkernel[float32]
 	image        patch[float32]
 	kernels      taps
+	turned       phaseTaps
 	dst          target
 	outputs      int
 	channels     int
@@ -101,13 +102,16 @@ func (g *convGemm[T]) shifted(axes *[2]op.Axis, channels int) {
 	s.access, s.image = any(g.access).(accessor[float32]), any(g.image).(patch[float32])
 	s.kernels, s.dst, s.outputs, s.channels, s.steps, s.serial = g.kernels, g.dst, g.m, channels, g.k, g.serial
 	s.bias = any(g.bias).([]float32)
+	if g.turned != nil {
+		s.turned = g.turned.phase(axes)
+	}
 	s.rows, s.columns = shiftAxisOf(axes[0]), shiftAxisOf(axes[1])
 	if s.isFew() {
 		s.few()
 	} else {
 		s.compute()
 	}
-	s.bias = nil
+	s.bias, s.turned.of = nil, nil
 	shiftConvs.Put(s)
 }
 
@@ -118,8 +122,10 @@ func (s *shiftConv) compute() {
 	s.tile = winogradLoops.choose(min(s.lines*s.width, s.dst.grid.len()))
 	s.layout()
 	s.group = min(s.channels, max(1, shiftSteps/len(s.offsets)))
-	s.filters = sized(s.filters, panels(s.outputs, s.tile.mr)*s.tile.mr*s.steps)
-	s.split(panels(s.outputs, s.tile.mr), max(1, 1024/s.steps), (*shiftFilterJob)(s))
+	if s.turned.of == nil {
+		s.filters = sized(s.filters, panels(s.outputs, s.tile.mr)*s.tile.mr*s.steps)
+		s.split(panels(s.outputs, s.tile.mr), max(1, 1024/s.steps), (*shiftFilterJob)(s))
+	}
 	s.split(panels(s.allLines(), s.lines), 1, (*shiftBlockJob)(s))
 }
 

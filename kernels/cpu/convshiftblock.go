@@ -115,16 +115,29 @@ func (b *shiftBlock) compute(s *shiftConv) {
 	clear(b.copied)
 	b.packed = sized(b.packed, len(b.ends)*b.panel(s))
 	b.sums = sized(b.sums, panels(s.outputs, s.tile.mr)*s.tile.mr*len(b.ends)*s.tile.nr)
+	for c := 0; c < s.channels; c += s.group {
+		n := min(s.group, s.channels-c)
+		b.order(s, n)
+		b.pack(s, c, n)
+		b.multiply(s, c, n)
+	}
+}
+
+// order sets offsets to those of the steps of n channels: channel by channel, or tap by tap where kernels lie so.
+func (b *shiftBlock) order(s *shiftConv, n int) {
 	b.offsets = b.offsets[:0]
-	for c := range s.group {
+	if s.turned.of != nil {
+		for _, at := range s.offsets {
+			for c := range n {
+				b.offsets = append(b.offsets, c*b.size+at)
+			}
+		}
+		return
+	}
+	for c := range n {
 		for _, at := range s.offsets {
 			b.offsets = append(b.offsets, c*b.size+at)
 		}
-	}
-	for c := 0; c < s.channels; c += s.group {
-		n := min(s.group, s.channels-c)
-		b.pack(s, c, n)
-		b.multiply(s, c*len(s.offsets), n*len(s.offsets))
 	}
 }
 
@@ -184,28 +197,42 @@ func (b *shiftBlock) alike(i int) (n int, down patchRun) {
 // where the processor has no instructions for it.
 var everySecondRows func(rows, n int, dst *float32, to int, src *float32, from int)
 
-// leastSeconds is how many elements everySecondRows copies at least.
+// leastSeconds is how many elements everySecondRows and toEverySecond copy at least.
 const leastSeconds = 9
 
-// multiply adds to the sums what count steps from first on give, or sets them to that if they are the first.
-func (b *shiftBlock) multiply(s *shiftConv, first, count int) {
-	mr, nr := s.tile.mr, s.tile.nr
-	ld := len(b.ends) * nr
-	compute := func(i, j int) {
-		s.tile.tile(count, &s.filters[i*s.steps+first*mr], &b.packed[j*b.panel(s)], &b.sums[i*ld+j*nr], ld, 1, first > 0)
+// multiply adds to the sums what n channels from first on give, or sets them to that if they are the first.
+func (b *shiftBlock) multiply(s *shiftConv, first, n int) {
+	compute, mr := b.tile, s.tile.mr
+	if s.turned.of != nil {
+		compute = b.turnedTile
 	}
-	if s.outputs*count > shiftFilters { // the kernels are read once, the image again and again
+	if s.outputs*n*len(s.offsets) > shiftFilters { // the kernels are read once, the image again and again
 		for i := 0; i < s.outputs; i += mr {
 			for j := range b.ends {
-				compute(i, j)
+				compute(s, i, j, first, n)
 			}
 		}
 		return
 	}
 	for j := range b.ends {
 		for i := 0; i < s.outputs; i += mr {
-			compute(i, j)
+			compute(s, i, j, first, n)
 		}
+	}
+}
+
+// tile is multiply for outputs from i on, and panel j.
+func (b *shiftBlock) tile(s *shiftConv, i, j, first, n int) {
+	ld, taps := len(b.ends)*s.tile.nr, len(s.offsets)
+	s.tile.tile(n*taps, &s.filters[i*s.steps+first*taps*s.tile.mr], &b.packed[j*b.panel(s)], &b.sums[i*ld+j*s.tile.nr], ld, 1, first > 0)
+}
+
+// turnedTile is tile for kernels that are packed for all phases.
+func (b *shiftBlock) turnedTile(s *shiftConv, i, j, first, n int) {
+	nr, wide := s.tile.nr, s.columns.Taps
+	ld := len(b.ends) * nr
+	for t := range s.offsets {
+		s.tile.tile(n, s.turned.filters(i/s.tile.mr, t/wide, t%wide, first), &b.packed[j*b.panel(s)+t*n*nr], &b.sums[i*ld+j*nr], ld, 1, first+t > 0)
 	}
 }
 
@@ -233,8 +260,16 @@ func (b *shiftBlock) finish(s *shiftConv) {
 }
 
 func (b *shiftBlock) store(s *shiftConv, p device.Ptr, row []float32) {
+	if n := len(row); s.columns.Step == 2 && s.dst.stride[2] == 2 && s.access.direct && toEverySecond != nil && n >= leastSeconds {
+		toEverySecond(n, &slice[float32](p, 2*n-1)[0], &row[0])
+		return
+	}
 	s.access.store(p, s.dst.stride[2], row)
 }
+
+// toEverySecond copies n elements, leastSeconds at least, to every second place of dst. What is between these is written as it is: it must belong
+// to another phase of the same image, on which nobody works. It is nil where the processor has no instructions for it.
+var toEverySecond func(n int, dst, src *float32)
 
 // shiftsGo packs taps: for each offset, it copies chunks of 8 or 4 elements from src + offset to dst, from left to right; the next offset
 // goes to nr elements further on. chunks are pairs of a place in src and one in dst.

@@ -95,16 +95,21 @@ type packFour[T float] func(steps int, dst *T, width int, src *T, ld int)
 // copyRows puts rows of some length, which begin at src and are ld apart, side by side.
 type copyRows[T float] func(count int, dst, src *T, ld int)
 
-// packRows packs a panel of n rows whose elements lie side by side, four rows at a time. The last four may be some of those before
-// again, which is less work than to place them one by one.
+// packRows packs a panel of n rows whose elements lie side by side, four rows and four elements at a time. The last four may be some of those
+// before again, which is less work than to place them one by one.
 func packRows[T float](dst []T, a matrix, n, width, k, size int, four packFour[T]) {
 	done := 0
 	if four != nil && n >= 4 && k >= 4 {
 		done = k &^ 3
 		for i := 0; i < n; i += 4 {
 			first := min(i, n-4)
-			four(done, &dst[first], width, &slice[T](offset(a.ptr, first*a.row, size), 1)[0], a.row)
+			from := offset(a.ptr, first*a.row, size)
+			four(done, &dst[first], width, &slice[T](from, 1)[0], a.row)
+			if done < k {
+				four(4, &dst[(k-4)*width+first], width, &slice[T](offset(from, k-4, size), 1)[0], a.row)
+			}
 		}
+		done = k
 	}
 	for i := 0; i < n && done < k; i++ {
 		placeRow(dst[done*width+i:], slice[T](offset(a.ptr, i*a.row+done, size), k-done), width)

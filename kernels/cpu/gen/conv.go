@@ -12,6 +12,7 @@ func generateConv() {
 	correlate("correlate6x16AVX2")
 	few("few3x32AVX2")
 	everySecond("everySecondRowsAVX2")
+	seconds("toEverySecondAVX2")
 }
 
 // correlate adds the sums over places of six elements of one operand times sixteen of the other. Assembly reads the call by the places
@@ -141,6 +142,38 @@ func everySecond(name string) {
 	ADDQ(R11, RSI)
 	DECQ(R8)
 	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// seconds writes every second element of a row, eight at a time, with what is between them. The last eight are those at odd places from the element before them
+// on, so that nothing behind the last one is touched.
+func seconds(name string) {
+	TEXT(name, NOSPLIT, "func(n int, dst, src *float32)")
+	Load(Param("n"), R9)
+	Load(Param("dst"), RDX)
+	Load(Param("src"), RSI)
+	SUBQ(U8(8), R9)
+	four := func(i Register, half int, odd bool) {
+		back, keep := 0, uint64(0xaa)
+		VPMOVZXDQ(Mem{Base: RSI, Index: i, Scale: 4, Disp: 16 * half}, Y0)
+		if odd {
+			back, keep = 4, 0x55
+			VPSLLQ(U8(32), Y0, Y0)
+		}
+		to := Mem{Base: RDX, Index: i, Scale: 8, Disp: 32*half - back}
+		VBLENDPS(U8(keep), to, Y0, Y0)
+		VMOVUPS(Y0, to)
+	}
+	XORQ(RBX, RBX)
+	Label("eight")
+	four(RBX, 0, false)
+	four(RBX, 1, false)
+	ADDQ(U8(8), RBX)
+	CMPQ(RBX, R9)
+	JLT(LabelRef("eight"))
+	four(R9, 0, true)
+	four(R9, 1, true)
 	VZEROUPPER()
 	RET()
 }
