@@ -11,7 +11,7 @@ import (
 // BenchmarkConv2D has layers of ResNet-50 and MobileNet, with 8 images: forward, and both gradients.
 func BenchmarkConv2D(b *testing.B) {
 	for _, s := range []struct{ c, size, o, k, stride, groups int }{
-		{256, 8, 512, 3, 2, 1}, {64, 32, 128, 3, 2, 1}, {64, 56, 64, 3, 1, 1}, {256, 14, 256, 3, 1, 1}, {512, 7, 512, 3, 1, 1}, {256, 56, 64, 1, 1, 1},
+		{256, 8, 512, 3, 2, 1}, {32, 28, 64, 5, 1, 1}, {512, 4, 512, 3, 1, 1}, {64, 32, 128, 3, 2, 1}, {64, 56, 64, 3, 1, 1}, {256, 14, 256, 3, 1, 1}, {512, 7, 512, 3, 1, 1}, {256, 56, 64, 1, 1, 1},
 		{128, 56, 128, 3, 2, 1}, {3, 224, 64, 7, 2, 1}, {144, 56, 144, 3, 1, 144}, {144, 56, 144, 3, 2, 144},
 	} {
 		for _, id := range []op.ID{op.Conv2D, op.Conv2DGradInput, op.Conv2DGradWeight} {
