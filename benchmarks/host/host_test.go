@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,6 +14,66 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// TestMain makes the test program one that serves, if a test starts it so.
+func TestMain(m *testing.M) {
+	if os.Getenv("CISTERN_HOST_SERVES") != "" {
+		os.Exit(run([]string{"-serve"}, os.Stdout, os.Stderr))
+	}
+	ourselves = func(int) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(cmd.Environ(), "CISTERN_HOST_SERVES=1")
+		return cmd
+	}
+	os.Exit(m.Run())
+}
+
+func TestRun_MeasuresTheMemoryOfSteps(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "host.json")
+	var out, errs bytes.Buffer
+	require.Zero(t, run([]string{"-only", "^(exp|step mlp)$", "-runs", "1", "-json", file}, &out, &errs), errs.String())
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var rows []row
+	require.NoError(t, json.Unmarshal(text, &rows))
+	require.Len(t, rows, 2)
+	require.Zero(t, rows[0].CisternPeak)
+	if runtime.GOOS == "windows" {
+		return // not known there
+	}
+	const parameters = 4 * (784*512 + 512*512 + 512*10)
+	require.Greater(t, rows[1].CisternPeak, int64(4*parameters)) // with gradients and AdamW's state
+	require.Less(t, rows[1].CisternPeak, int64(1<<30))
+	require.Contains(t, out.String(), "Most memory resident")
+}
+
+func TestServe_SaysWhatItHasNot(t *testing.T) {
+	require.ErrorContains(t, serve(strings.NewReader("\t0\nnothing\t1\n"), io.Discard), `"nothing"`)
+	require.Error(t, serve(strings.NewReader("exp\tx\n"), io.Discard))
+}
+
+func TestDrawRatios_DrawsThoseThatWereCompared(t *testing.T) {
+	dir := t.TempDir()
+	rows := []row{{Case: "slow", Ratio: 0.3}, {Case: "alone"}, {Case: "fast", Ratio: 30}}
+	for _, name := range []string{"a.svg", "a.png"} {
+		require.NoError(t, drawRatios(filepath.Join(dir, name), rows))
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "a.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), ">slow<")
+	require.Contains(t, string(text), ">fast<")
+	require.NotContains(t, string(text), ">alone<")
+	require.NoError(t, drawRatios(filepath.Join(dir, "none.svg"), rows[1:2]))
+	require.NoFileExists(t, filepath.Join(dir, "none.svg"))
+}
+
+// A library that has some cases only is asked for those.
+func TestProcess_HasWhatItSays(t *testing.T) {
+	require.True(t, (&process{}).has("exp"))
+	p := &process{cases: []string{"step mlp"}}
+	require.True(t, p.has("step mlp"))
+	require.False(t, p.has("exp"))
+}
 
 func TestRun_MeasuresTheChosenCases(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "host.json")
@@ -53,7 +115,7 @@ func TestScript_HasEveryCase(t *testing.T) {
 }
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{"-runs", "0"}, {"-threads", "0"}, {"-peer", "x"}, {"-only", "("}, {"file"}} {
+	for _, args := range [][]string{{"-runs", "0"}, {"-threads", "0"}, {"-peer", "x"}, {"-only", "("}, {"file"}, {"-plot", "a.png"}, {"-peer", "torch", "-plot", "a.gif"}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(args, &out, &errs), args)
 	}

@@ -1,6 +1,6 @@
 // Command host answers one question: is the host device faster than PyTorch on the same processor?
 //
-//	go run ./benchmarks/host -peer torch [-only regexp] [-threads 1] [-runs 15] [-python /usr/bin/python3] [-json FILE]
+//	go run ./benchmarks/host -peer torch|gomlx|gorgonia [-only regexp] [-threads 1] [-runs 15] [-python /usr/bin/python3] [-json FILE] [-plot FILE]
 //
 // # What is measured
 //
@@ -9,14 +9,24 @@
 // the calls, of all threads, over the elements of the case (or over the calls, of cases that have no elements); ratio is PyTorch's figure over
 // ours, so that above 1 we are ahead, and ratio_wall is that of the times on the clock.
 //
-// -json writes a list of objects with case, threads, cistern_ns, peer_ns, ratio and ratio_wall.
+// Of whole steps also the memory is measured: the most that a process has resident which takes six of them and does nothing else.
+//
+// The other Go libraries, GoMLX on its backend of Go and Gorgonia, have the step of the multilayer perceptron only. They are in a module of their own, in the
+// folder peers, which is built first.
+//
+// -json writes a list of objects with case, threads, cistern_ns, peer_ns, ratio and ratio_wall, and of steps cistern_rss_bytes and peer_rss_bytes. -plot draws
+// the ratios of all cases, those farthest behind first.
 package main
 
 import (
 	"errors"
 	"flag"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
@@ -33,25 +43,35 @@ type options struct {
 	threads int
 	runs    int
 	json    string
+	plot    string
+	peers   string
+	serve   bool
 }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
 	return command.Run("host", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		if o.serve {
+			runtime.GOMAXPROCS(o.threads)
+			return serve(os.Stdin, stdout)
+		}
 		rows, err := o.measure()
-		return errors.Join(write(stdout, rows), harness.WriteJSON(o.json, rows), err)
+		return errors.Join(write(stdout, rows), harness.WriteJSON(o.json, rows), drawRatios(o.plot, rows), err)
 	})
 }
 
 func (o *options) parse(args []string, stderr io.Writer) (err error) {
 	f := command.NewFlagSet("host", stderr)
-	f.StringVar(&o.peer, "peer", "", "what to compare with: torch, or nothing")
+	f.StringVar(&o.peer, "peer", "", "what to compare with: torch, gomlx, gorgonia, or nothing")
+	f.StringVar(&o.peers, "peers", filepath.Join("benchmarks", "host", "peers"), "`folder` of the module with gomlx and gorgonia")
+	f.BoolVar(&o.serve, "serve", false, "read cases from the input and answer what they took: a process whose memory is measured")
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that has PyTorch")
 	only := f.String("only", "", "`expression` that the names of cases match")
 	f.IntVar(&o.threads, "threads", 1, "`number` of threads")
 	f.IntVar(&o.runs, "runs", 15, "`number` of runs of which the best counts")
 	harness.JSON(f, &o.json)
+	command.OutputVar(f, &o.plot, "plot", "PNG or SVG `file` that gets a plot of all ratios")
 	if err := command.Parse(f, args); err != nil {
 		return err
 	}
@@ -62,8 +82,11 @@ func (o *options) parse(args []string, stderr io.Writer) (err error) {
 }
 
 func (o *options) check(f *flag.FlagSet) error {
-	if f.NArg() > 0 || o.runs < 1 || o.threads < 1 || o.peer != "" && o.peer != "torch" {
-		return errors.New("want -runs and -threads of at least 1, a -peer that is torch or empty, and no arguments")
+	if f.NArg() > 0 || o.runs < 1 || o.threads < 1 || !slices.Contains(append(goPeers, "", "torch"), o.peer) {
+		return errors.New("want -runs and -threads of at least 1, a -peer that is torch, gomlx, gorgonia or empty, and no arguments")
+	}
+	if o.plot != "" && (o.peer == "" || !drawable(o.plot)) {
+		return errors.New("-plot wants a -peer, and a file of type .png or .svg")
 	}
 	return nil
 }

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -28,6 +22,10 @@ type row struct {
 	Peer      float64 `json:"peer_ns,omitempty"`
 	Ratio     float64 `json:"ratio,omitempty"`
 	RatioWall float64 `json:"ratio_wall,omitempty"`
+
+	// The most memory that a process of its own has resident which does nothing but the case, in bytes. Of whole steps.
+	CisternPeak int64 `json:"cistern_rss_bytes,omitempty"`
+	PeerPeak    int64 `json:"peer_rss_bytes,omitempty"`
 }
 
 // scene is what a case computes with: the device, and tensors that it lets go of.
@@ -60,8 +58,12 @@ func discard(x *tensor.Tensor, err error) error {
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// times are those of a call: of the processor, and on the clock, in seconds.
-type times struct{ Processor, Wall float64 }
+// times are those of a call: of the processor, and on the clock, in seconds. Peak is the most memory that the process has had resident, in bytes.
+type times struct {
+	Processor, Wall float64
+	Peak            int64
+	Cases           []string // that the other side has, in the answer to the case without a name; none for all
+}
 
 // better keeps the best of both.
 func (t *times) better(u times) {
@@ -76,19 +78,27 @@ const runTime = 4 * time.Millisecond
 
 func (o *options) measure() (rows []row, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.threads))
-	var torch *process
-	if o.peer != "" {
-		if torch, err = start(o.python, o.threads); err != nil {
+	side, err := o.side()
+	if err != nil {
+		return nil, err
+	}
+	defer side.end()
+	var peer *process
+	if side.start != nil {
+		if peer, err = side.start(); err != nil {
 			return nil, err
 		}
-		defer torch.end()
+		defer peer.end()
 	}
 	err = harness.On("host", func(e tensor.Exec, _ device.Spec) error {
 		for _, w := range cases() {
-			if !o.only.MatchString(w.name) {
+			if !o.only.MatchString(w.name) || peer != nil && !peer.has(w.name) {
 				continue
 			}
-			r, err := o.measureCase(w, &scene{Exec: e}, torch)
+			r, err := o.measureCase(w, &scene{Exec: e}, peer)
+			if err == nil && w.elements == 0 {
+				err = o.measurePeaks(&r, side)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
@@ -99,8 +109,8 @@ func (o *options) measure() (rows []row, err error) {
 	return rows, err
 }
 
-// measureCase measures one case: in turn a run here and one of PyTorch's.
-func (o *options) measureCase(w workload, s *scene, torch *process) (row, error) {
+// measureCase measures one case: in turn a run here and one of the other side.
+func (o *options) measureCase(w workload, s *scene, peer *process) (row, error) {
 	r := row{Case: w.name, Threads: o.threads}
 	defer s.end()
 	call, err := w.start(s)
@@ -119,8 +129,8 @@ func (o *options) measureCase(w workload, s *scene, torch *process) (row, error)
 			return r, err
 		}
 		ours.better(t)
-		if torch != nil {
-			if t, err = torch.ask(w.name, n); err != nil {
+		if peer != nil {
+			if t, err = peer.ask(w.name, n); err != nil {
 				return r, err
 			}
 			theirs.better(t)
@@ -128,7 +138,7 @@ func (o *options) measureCase(w workload, s *scene, torch *process) (row, error)
 	}
 	per := 1e9 / float64(max(1, w.elements))
 	r.Cistern, r.Peer = ours.Processor*per, theirs.Processor*per
-	if torch != nil {
+	if peer != nil {
 		r.Ratio, r.RatioWall = theirs.Processor/ours.Processor, theirs.Wall/ours.Wall
 	}
 	return r, nil
@@ -142,87 +152,31 @@ func timed(call func() error, n int) (t times, err error) {
 			return t, err
 		}
 	}
-	t = times{(processorTime() - processor).Seconds() / float64(n), time.Since(begin).Seconds() / float64(n)}
+	t = times{Processor: (processorTime() - processor).Seconds() / float64(n), Wall: time.Since(begin).Seconds() / float64(n), Peak: peakMemory()}
 	return t, nil
 }
 
-//go:embed torch_host.py
-var calls string
-
-//go:embed torch_steps.py
-var steps string
-
-// script is PyTorch's side: the steps, and the calls with the loop that asks for both.
-var script = steps + calls
-
-// process is PyTorch at work: it reads lines with a case and a number of calls, and answers with what one of them took.
-type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *json.Decoder
-}
-
-// start starts the first Python that has PyTorch.
-func start(python string, threads int) (*process, error) {
-	var all []error
-	for _, program := range filepath.SplitList(python) {
-		p, err := startOne(program, threads)
-		if err == nil {
-			return p, nil
-		}
-		all = append(all, fmt.Errorf("%s: %w", program, err))
-	}
-	return nil, errors.Join(all...)
-}
-
-func startOne(program string, threads int) (*process, error) {
-	p := &process{cmd: exec.Command(program, "-c", script, fmt.Sprint(threads), fmt.Sprint(elements), fmt.Sprint(columns))}
-	// torch.set_num_threads leaves OpenBLAS's own threads as they are: products would have all processors, and by processor time what their threads wait.
-	p.cmd.Env = append(p.cmd.Environ(), "OMP_WAIT_POLICY=PASSIVE", fmt.Sprintf("OMP_NUM_THREADS=%d", threads), fmt.Sprintf("OPENBLAS_NUM_THREADS=%d", threads))
-	in, err := p.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.in, p.out = in, json.NewDecoder(bufio.NewReader(out))
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	if _, err := p.ask("", 0); err != nil {
-		p.end()
-		return nil, errors.New("no PyTorch")
-	}
-	return p, nil
-}
-
-func (p *process) ask(name string, n int) (t times, err error) {
-	if err := resume(p.cmd.Process); err != nil {
-		return t, err
-	}
-	if _, err := fmt.Fprintf(p.in, "%s\t%d\n", name, n); err != nil {
-		return t, err
-	}
-	if err := p.out.Decode(&t); err != nil {
-		return t, err
-	}
-	return t, stop(p.cmd.Process)
-}
-
-func (p *process) end() {
-	_ = resume(p.cmd.Process) // it may have ended
-	p.in.Close()
-	p.cmd.Wait()
-}
-
-// write prints the table.
+// write prints the tables: the cases with those first that are farthest behind, and the memory of whole steps.
 func write(w io.Writer, rows []row) error {
-	return harness.Table(w, func(w io.Writer) {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	err := harness.Table(w, func(w io.Writer) {
 		fmt.Fprint(w, "case\tthreads\tcistern_ns\tpeer_ns\tratio\tratio_wall\t\n")
 		for _, r := range rows {
 			fmt.Fprintf(w, "%s\t%d\t%.3f\t%.3f\t%.2f\t%.2f\t\n", r.Case, r.Threads, r.Cistern, r.Peer, r.Ratio, r.RatioWall)
+		}
+	})
+	rows = slices.DeleteFunc(rows, func(r row) bool { return r.CisternPeak == 0 })
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprint(w, "\nMost memory resident, MB of 1e6 bytes:\n\n"); err != nil {
+		return err
+	}
+	return harness.Table(w, func(w io.Writer) {
+		fmt.Fprint(w, "case\tcistern\tpeer\t\n")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%s\t%.1f\t%.1f\t\n", r.Case, float64(r.CisternPeak)/1e6, float64(r.PeerPeak)/1e6)
 		}
 	})
 }
