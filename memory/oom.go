@@ -24,7 +24,8 @@ type OOMError struct {
 	CachedOthers uint64 // the part of Cached that belongs to other streams, in the request's pool or the default ones
 	CachedPools  uint64 // the part of Cached that belongs to private pools, or to other ones if the request was in one
 	LargestFree  uint64 // the largest cached block of the request's stream
-	Reserved     uint64 // held by the allocator in all: Allocated + Pending + Cached
+	Planned      uint64 // free where the blocks of a plan's steps go; Plan.Close gives back what is free there
+	Reserved     uint64 // held by the allocator in all: Allocated + Pending + Cached + Planned
 
 	DeviceFree  uint64 // as the driver says; 0 if it could not be asked
 	DeviceTotal uint64
@@ -84,6 +85,9 @@ func (e *OOMError) Error() string {
 	}
 	if e.CachedPools > 0 {
 		fmt.Fprintf(&s, "; %s is cached in other memory pools", text.Bytes(e.CachedPools))
+	}
+	if e.Planned > 0 {
+		fmt.Fprintf(&s, "; %s is kept for the steps of a plan", text.Bytes(e.Planned))
 	}
 	if e.Pending > 0 {
 		fmt.Fprintf(&s, "; %s is freed but in use by other streams", text.Bytes(e.Pending))
@@ -145,8 +149,10 @@ func (a *Caching) fill(e *OOMError, r *request) {
 			r.wanted = unlimited
 		}
 	}
+	plans := false
 	for _, sh := range *a.shards.Load() {
 		sh.mu.Lock()
+		plans = plans || sh.steps != nil
 		for k := range poolKinds {
 			t := &sh.tally.pool[k]
 			e.Allocated += uint64(t.current[hotAllocatedBytes])
@@ -161,6 +167,9 @@ func (a *Caching) fill(e *OOMError, r *request) {
 			}
 		}
 		sh.mu.Unlock()
+	}
+	if plans {
+		e.Planned = e.Reserved - min(e.Reserved, e.Allocated+e.Pending+e.Cached)
 	}
 }
 

@@ -164,3 +164,32 @@ func TestPlan_FitsWhereTheProgramDoes(t *testing.T) {
 		}
 	}
 }
+
+// A request that fails is told what a plan keeps; nothing is missing from the sum.
+func TestPlan_IsNamedWhereMemoryIsOut(t *testing.T) {
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		r := newRig(t, 600*mib, conf)
+		p, err := r.a.NewPlan(PlanWait(longWait))
+		require.NoError(t, err)
+		for range 4 {
+			require.NoError(t, p.Step())
+			x := r.alloc(300*mib, 0)
+			y := r.alloc(200*mib, 0)
+			r.free(x, y)
+		}
+		require.NoError(t, p.Step())
+		x, y := r.alloc(300*mib, 0), r.alloc(200*mib, 0)
+		if x.Ptr() < y.Ptr() { // the other one keeps the arena from being given back
+			x, y = y, x
+		}
+		r.free(y)
+		_, err = r.a.Alloc(400*mib, r.stream(0))
+		var oom *OOMError
+		require.ErrorAs(t, err, &oom)
+		require.EqualValues(t, y.Size(), oom.Planned, conf)
+		require.Equal(t, oom.Reserved, oom.Allocated+oom.Pending+oom.Cached+oom.Planned, conf)
+		require.ErrorContains(t, err, " MiB is kept for the steps of a plan")
+		r.free(x)
+		require.NoError(t, p.Close())
+	}
+}
