@@ -402,18 +402,19 @@ func near(dtype, a, b string, spread float64, within bounds) bool {
 type rule int
 
 const (
-	exactly     rule = iota // none
-	inexact                 // of overflow, and where no digit is certain
+	exactly     rule = iota // none, but where no digit is certain
+	inexact                 // of overflow, too
 	overflowing             // also infinity for NaN: a program with huge numbers may subtract what overflows, or not
 	undefined               // also NaN for anything: formulas of second derivatives multiply 0 by infinity, or do not
 )
 
 func (r rule) accepts(dtype, a, b string, spread float64) bool {
-	if r == exactly {
-		return false
-	}
 	switch {
-	case overflows(dtype, a, b) || uncertain(a, b, spread):
+	case uncertain(a, b, spread):
+		return true
+	case r == exactly:
+		return false
+	case overflows(dtype, a, b):
 		return true
 	case r == undefined:
 		return strings.EqualFold(a, "nan") || strings.EqualFold(b, "nan") || special(a) && special(b)
