@@ -37,7 +37,7 @@ func (g *convGemm[T]) packKernel(i int, s *scratch) {
 		if g.access.direct {
 			packRows(panel, a, n, width, g.bk, size, g.all.pack.four)
 		} else {
-			packConverted(&g.access, panel, a, n, width, g.bk, s)
+			packConverted(&g.access, panel, a, n, width, g.bk, matMulKernelsOf[T]().pack.four, s)
 		}
 	} else {
 		channel, u, v := g.tap(g.l)

@@ -29,7 +29,7 @@ func pack[T float](l *accessor[T], dst []T, a matrix, job, count, width, k int, 
 	if l.direct && a.step == 1 {
 		packRows(panel, from, n, width, k, l.size, kernels.four)
 	} else {
-		packConverted(l, panel, from, n, width, k, s)
+		packConverted(l, panel, from, n, width, k, kernels.four, s)
 	}
 	clearBeyond(panel, n, width)
 }
@@ -44,9 +44,7 @@ func clearBeyond[T float](panel []T, n, width int) {
 // packStepsOf packs steps first..end-1 of all panels.
 func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, rows copyRows[T], s *scratch) {
 	if !l.direct {
-		for x := first; x < end; x++ {
-			packStep(l, dst, a, x, count, width, k, s)
-		}
+		packStepsConverted(l, dst, a, first, end, count, width, k, rows, s)
 		return
 	}
 	for i := 0; i < count; i += width {
@@ -64,18 +62,37 @@ func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, 
 	}
 }
 
-// packStep packs one step of all panels, converting as many panels together as fit into a buffer.
-func packStep[T float](l *accessor[T], dst []T, a matrix, x, count, width, k int, s *scratch) {
-	for i := 0; i < count; {
-		buf := scratchBuffer[T](s, 0, min(chunk/width*width, count-i))
-		l.load(buf, offset(a.ptr, i+x*a.step, l.size), 1)
-		for len(buf) > 0 {
-			to := dst[i*k+x*width:][:width]
-			n := copy(to, buf)
-			clear(to[n:])
-			buf = buf[n:]
-			i += n
+// packStepsConverted is packStepsOf where elements are converted: some steps of some panels at a time, as many as fit into a buffer.
+func packStepsConverted[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, rows copyRows[T], s *scratch) {
+	wide := min(convertedAtOnce/width*width, panels(count, width)*width) // of the panels
+	steps := max(1, convertedAtOnce/wide)
+	for i := 0; i < count; i += wide {
+		n := min(wide, count-i)
+		for x := first; x < end; x += steps {
+			m := min(steps, end-x)
+			buf := scratchBuffer[T](s, 0, m*wide)
+			for t := range m {
+				l.load(buf[t*wide:][:n], offset(a.ptr, i+(x+t)*a.step, l.size), 1)
+				clear(buf[t*wide+n:][:wide-n])
+			}
+			for j := 0; j < n; j += width {
+				copySteps(dst[(i+j)*k+x*width:], buf[j:], m, width, wide, rows)
+			}
 		}
+	}
+}
+
+// convertedAtOnce is how many elements are converted before they are packed.
+const convertedAtOnce = chunk
+
+// copySteps puts count rows of width elements, which are ld apart, side by side.
+func copySteps[T float](dst, src []T, count, width, ld int, rows copyRows[T]) {
+	if rows != nil {
+		rows(count, &dst[0], &src[0], ld)
+		return
+	}
+	for t := range count {
+		copy(dst[t*width:][:width], src[t*ld:])
 	}
 }
 
@@ -95,33 +112,47 @@ type packFour[T float] func(steps int, dst *T, width int, src *T, ld int)
 // copyRows puts rows of some length, which begin at src and are ld apart, side by side.
 type copyRows[T float] func(count int, dst, src *T, ld int)
 
-// packRows packs a panel of n rows whose elements lie side by side, four rows and four elements at a time. The last four may be some of those
-// before again, which is less work than to place them one by one.
+// packRows packs a panel of n rows whose elements lie side by side, four rows at a time. The last four may be some of those before again, which
+// is less work than to place them one by one.
 func packRows[T float](dst []T, a matrix, n, width, k, size int, four packFour[T]) {
-	done := 0
 	if four != nil && n >= 4 && k >= 4 {
-		done = k &^ 3
 		for i := 0; i < n; i += 4 {
 			first := min(i, n-4)
-			from := offset(a.ptr, first*a.row, size)
-			four(done, &dst[first], width, &slice[T](from, 1)[0], a.row)
-			if done < k {
-				four(4, &dst[(k-4)*width+first], width, &slice[T](offset(from, k-4, size), 1)[0], a.row)
-			}
+			packFourRows(four, dst[first:], width, k, &slice[T](offset(a.ptr, first*a.row, size), 1)[0], a.row)
 		}
-		done = k
+		return
 	}
-	for i := 0; i < n && done < k; i++ {
-		placeRow(dst[done*width+i:], slice[T](offset(a.ptr, i*a.row+done, size), k-done), width)
+	for i := range n {
+		placeRow(dst[i:], slice[T](offset(a.ptr, i*a.row, size), k), width)
+	}
+}
+
+// packFourRows packs k elements, four at least, of four rows that are ld apart, four at a time: the last ones may be some of those before again.
+func packFourRows[T float](four packFour[T], dst []T, width, k int, src *T, ld int) {
+	done := k &^ 3
+	four(done, &dst[0], width, src, ld)
+	if done < k {
+		four(4, &dst[(k-4)*width], width, offsetElements(src, k-4), ld)
 	}
 }
 
 // packConverted packs a panel of n rows that are strided or converted: each is gathered first.
-func packConverted[T float](l *accessor[T], dst []T, a matrix, n, width, k int, s *scratch) {
-	row := scratchBuffer[T](s, 0, k)
-	for i := range n {
-		l.load(row, offset(a.ptr, i*a.row, l.size), a.step)
-		placeRow(dst[i:], row, width)
+func packConverted[T float](l *accessor[T], dst []T, a matrix, n, width, k int, four packFour[T], s *scratch) {
+	if four == nil || n < 4 || k < 4 || 4*k > chunk {
+		row := scratchBuffer[T](s, 0, k)
+		for i := range n {
+			l.load(row, offset(a.ptr, i*a.row, l.size), a.step)
+			placeRow(dst[i:], row, width)
+		}
+		return
+	}
+	rows := scratchBuffer[T](s, 0, 4*k)
+	for i := 0; i < n; i += 4 {
+		first := min(i, n-4)
+		for r := range 4 {
+			l.load(rows[r*k:][:k], offset(a.ptr, (first+r)*a.row, l.size), a.step)
+		}
+		packFourRows(four, dst[first:], width, k, &rows[0], k)
 	}
 }
 
