@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "0927b66fb6c09df80023a50964f90c25b0c4b1135310439d8a7d97672cc45053"
+const inputsHash = "7fe6ad6e9a5fffc3784ae1327c5f0d9257b4d28b3df47d5c76ee8358e83e8474"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
