@@ -64,6 +64,24 @@ func (l *launch) random(name string, s GeneratorState) error {
 	return nil
 }
 
+// random adds key and offset of the random numbers of dropout. It gives c back if it fails.
+func (p *attending) random(name string, c *launch) error {
+	c.call.I[1], c.call.I[2] = int64(p.Random.Seed), int64(p.Random.Offset)
+	if p.DropoutP == 0 {
+		return nil
+	}
+	at, err := randomAt(name, c.recorded(), p.Random)
+	if err != nil {
+		c.recycle()
+		return err
+	}
+	if at != 0 {
+		c.call.I[3] = 1
+		c.words(at, Int64, 2)
+	}
+	return nil
+}
+
 // randomAt is the address of key and shift for a state, 0 if the numbers are to be those of the state itself.
 func randomAt(name string, r *replay.Recording, s GeneratorState) (device.Ptr, error) {
 	if r == nil {

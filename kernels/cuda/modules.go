@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "7fe6ad6e9a5fffc3784ae1327c5f0d9257b4d28b3df47d5c76ee8358e83e8474"
+const inputsHash = "b3f77c495d324b5a0dd9c406c144e075f81305b868d1fce594c89791d1a2d70f"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

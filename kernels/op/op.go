@@ -200,7 +200,8 @@ const (
 	//
 	// F[1] is the probability of dropout, in 0..1. If it is not 0, keep is 0 or 1/(1-F[1]): the latter where u < 1-F[1], with the u
 	// of Float32 (philox.go in kernels/cpu) of word s%4 of block I[2] + r*ceil(S/4) + s/4, for row r = (b*H+h)*T+t and key s;
-	// the key of Philox is I[1]. lse is that of the scores before dropout.
+	// the key of Philox is I[1]. lse is that of the scores before dropout. If I[3] is not 0, the last input is a view of two Int64 as that of
+	// Uniform: see AttentionSeed.
 	//
 	// Half precision is computed in Float32; the probabilities, and in AttentionGrad the gradients of scores, may be rounded to
 	// the type of q before they are multiplied.
