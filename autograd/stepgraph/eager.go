@@ -2,7 +2,6 @@ package stepgraph
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
@@ -26,7 +25,10 @@ func (s *Step) pass(in []*tensor.Tensor, keep func(values []*tensor.Tensor) erro
 		return err
 	}
 	results, err := s.f(g, leaves)
-	if err = errors.Join(err, g.Err()); err != nil {
+	if err == nil {
+		err = g.Err()
+	}
+	if err != nil {
 		return err
 	}
 	values := make([]*tensor.Tensor, len(results))

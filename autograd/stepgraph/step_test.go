@@ -21,6 +21,8 @@ func emulated(t *testing.T) device.Device {
 
 func sgd(p []*autograd.Parameter) *optim.Grouped { return optim.SGD(p, optim.LR(0.05)) }
 
+func adamW(p []*autograd.Parameter) *optim.Grouped { return optim.AdamW(p, optim.LR(0.05)) }
+
 func TestStep_ReplaysSGD(t *testing.T) {
 	dev := emulated(t)
 	captured, eager := newTraining(t, dev, sgd), newTraining(t, dev, sgd)
