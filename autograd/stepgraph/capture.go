@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/rawbytes"
 	"github.com/cistern-ml/cistern/internal/replay"
@@ -88,6 +89,9 @@ func (s *Step) placesNow() (list []place) {
 		for _, p := range m.Parameters() {
 			list = append(list, place{p, tensor.Place(training.Key{}, p.Tensor())})
 		}
+		for _, b := range nn.NamedBuffers(m) {
+			list = append(list, place{b.Parameter, tensor.Place(training.Key{}, b.Parameter.Tensor())})
+		}
 	}
 	return list
 }
@@ -113,7 +117,7 @@ func (sh *shaped) put(values []*tensor.Tensor) error {
 func (s *Step) replay(sh *shaped, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	s.dropResults()
 	fail := func(err error) ([]*tensor.Tensor, error) { return nil, &Error{Call: "Run", Err: err} }
-	if err := s.behind(); err != nil {
+	if err := s.behindInputs(in); err != nil {
 		return fail(err)
 	}
 	if err := s.feed(sh, in); err != nil {

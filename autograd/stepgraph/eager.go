@@ -52,7 +52,7 @@ func (s *Step) zeroGrad() {
 // eager takes a step without a graph. sh is nil for inputs that have no places.
 func (s *Step) eager(call string, sh *shaped, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	s.dropResults()
-	if err := s.behind(); err != nil {
+	if err := s.behindInputs(in); err != nil {
 		return nil, &Error{Call: call, Err: err}
 	}
 	local, release, err := s.local(sh, in)
@@ -74,9 +74,6 @@ func (s *Step) eager(call string, sh *shaped, in []*tensor.Tensor) ([]*tensor.Te
 	return s.lent(s.results), nil
 }
 
-// behind makes the step come after what is on the default stream: an evaluation there may read the parameters still.
-func (s *Step) behind() error { return order(s.dev.DefaultStream(), s.exec.Stream()) }
-
 // local is the inputs where the step can use them: in their places, or where they are, or for those of other devices in copies, which release
 // releases.
 func (s *Step) local(sh *shaped, in []*tensor.Tensor) (local []*tensor.Tensor, release func(), err error) {
@@ -89,7 +86,7 @@ func (s *Step) local(sh *shaped, in []*tensor.Tensor) (local []*tensor.Tensor, r
 		}
 	}
 	for _, t := range in {
-		here, err := s.bring(t)
+		here, err := t.ToDevice(s.exec)
 		if err != nil {
 			release()
 			return nil, nil, err
@@ -97,16 +94,6 @@ func (s *Step) local(sh *shaped, in []*tensor.Tensor) (local []*tensor.Tensor, r
 		local = append(local, here)
 	}
 	return local, release, nil
-}
-
-// bring is a handle on t under the step's Exec, or on a copy if t is on another device.
-func (s *Step) bring(t *tensor.Tensor) (*tensor.Tensor, error) {
-	if t.Device().ID() == s.dev.ID() {
-		if err := order(t.Exec().Stream(), s.exec.Stream()); err != nil {
-			return nil, err
-		}
-	}
-	return t.ToDevice(s.exec)
 }
 
 // keep copies values, as the results of an eager run.

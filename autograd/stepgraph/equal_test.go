@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/amp"
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/stepgraph"
 	"github.com/cistern-ml/cistern/tensor"
@@ -64,8 +65,12 @@ func TestStep_OfEachOptimizerEqualsEagerSteps(t *testing.T) {
 		"SGD": func(p []*autograd.Parameter) *optim.Grouped {
 			return optim.SGD(p, optim.Momentum(0.9), optim.WeightDecay(0.01), optim.Nesterov())
 		},
-		"Adam":    func(p []*autograd.Parameter) *optim.Grouped { return optim.Adam(p, optim.AMSGrad(), optim.WeightDecay(0.01)) },
-		"RMSprop": func(p []*autograd.Parameter) *optim.Grouped { return optim.RMSprop(p, optim.Momentum(0.5), optim.Centered()) },
+		"Adam": func(p []*autograd.Parameter) *optim.Grouped {
+			return optim.Adam(p, optim.AMSGrad(), optim.WeightDecay(0.01))
+		},
+		"RMSprop": func(p []*autograd.Parameter) *optim.Grouped {
+			return optim.RMSprop(p, optim.Momentum(0.5), optim.Centered())
+		},
 		"Adagrad": func(p []*autograd.Parameter) *optim.Grouped { return optim.Adagrad(p, optim.LRDecay(0.1)) },
 		"Lion":    func(p []*autograd.Parameter) *optim.Grouped { return optim.Lion(p) },
 	} {
@@ -111,5 +116,47 @@ func TestStep_GeneratorGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, other, again)
 	r.release()
+	nothingLeft(t, dev)
+}
+
+// Running statistics and the count of batches go on in replays.
+func TestStep_OfBatchNormEqualsEagerSteps(t *testing.T) {
+	dev := emulated(t)
+	pair := [2]*training{}
+	for i := range pair {
+		r := newTraining(t, dev, sgd)
+		r.release()
+		r.model = nn.Sequential(nn.Linear(inputs, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, outputs))
+		require.NoError(t, r.model.To(dev, nn.Seed(1)))
+		r.opt = sgd(r.model.Parameters())
+		var err error
+		r.step, err = stepgraph.New(dev, r.run, stepgraph.Modules(r.model))
+		require.NoError(t, err)
+		pair[i] = r
+	}
+	buffers := func(r *training) (list []float64) {
+		for _, b := range nn.NamedBuffers(r.model) {
+			v, err := b.Parameter.Tensor().Float64s()
+			require.NoError(t, err)
+			list = append(list, v...)
+		}
+		return list
+	}
+	for turn, captured := range []bool{true, true, true, true, true, false, true} {
+		run := pair[0].step.Run
+		if !captured {
+			run = pair[0].step.Eager
+		}
+		_, err := pair[0].try(turn, rows, run)
+		require.NoError(t, err)
+		_, err = pair[1].try(turn, rows, pair[1].step.Eager)
+		require.NoError(t, err)
+		require.Equal(t, buffers(pair[1]), buffers(pair[0]), "turn %d", turn)
+		require.Contains(t, buffers(pair[0]), float64(turn+1), "the count")
+	}
+	require.Equal(t, 3, pair[0].step.Stats().Replays)
+	for _, r := range pair {
+		r.release()
+	}
 	nothingLeft(t, dev)
 }

@@ -61,14 +61,9 @@ func (sh *shaped) fits(in []*tensor.Tensor) bool { return slices.EqualFunc(sh.in
 // alike reports whether two tensors have one shape and type.
 func alike(a, b *tensor.Tensor) bool { return a.DType() == b.DType() && a.Shape().Equal(b.Shape()) }
 
-// feed copies inputs into their places. The stream waits for what is on those of the inputs.
+// feed copies inputs into their places.
 func (s *Step) feed(sh *shaped, in []*tensor.Tensor) error {
 	for i, t := range in {
-		if t.Device().ID() == s.dev.ID() {
-			if err := order(t.Exec().Stream(), s.exec.Stream()); err != nil {
-				return err
-			}
-		}
 		if err := tensor.CopyOver(training.Key{}, sh.in[i], t); err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ type Step struct {
 	capturer device.Capturer // nil where steps are not captured
 	alloc    *memory.Caching // nil likewise
 	pool     *memory.Pool    // of all graphs, which run one after the other
+	event    device.Event    // orders the stream behind others, again and again
 	prepared *replay.Stream
 
 	shapes  []*shaped
@@ -93,7 +94,10 @@ func (s *Step) prepare() error {
 	}
 	s.prepared = replay.Prepare(stream)
 	s.pool = alloc.NewPool()
-	if err := order(s.dev.DefaultStream(), stream); err != nil { // the modules' first values may be on their way
+	if s.event, err = s.dev.NewEvent(); err != nil {
+		return err
+	}
+	if err := s.behind(s.dev.DefaultStream()); err != nil { // the modules' first values may be on their way
 		return err
 	}
 	for _, m := range s.modules {
@@ -215,6 +219,9 @@ func (s *Step) close() (err error) {
 	if s.pool != nil {
 		note(s.pool.Release())
 	}
+	if s.event != nil {
+		note(s.event.Close())
+	}
 	note(s.capturer.Close())
 	return err
 }
@@ -229,18 +236,29 @@ func (s *Step) home(m nn.Module) error {
 	return m.To(s.dev, nn.WithAllocator(s.alloc))
 }
 
-// order makes later work on after wait for what is on before now.
-func order(before, after device.Stream) error {
-	if before.ID() == after.ID() {
+// behind makes later work of the step come after what is on another stream now.
+func (s *Step) behind(other device.Stream) error {
+	if s.capturer == nil || other.ID() == s.exec.Stream().ID() {
 		return nil
 	}
-	e, err := before.Device().NewEvent()
-	if err != nil {
+	if err := other.Record(s.event); err != nil {
 		return err
 	}
-	err = before.Record(e)
-	if err == nil {
-		err = after.Wait(e)
+	return s.exec.Stream().Wait(s.event)
+}
+
+// behindInputs is behind for the default stream, on which an evaluation may still read the parameters, and for those of the inputs.
+func (s *Step) behindInputs(in []*tensor.Tensor) error {
+	home := s.dev.DefaultStream()
+	if err := s.behind(home); err != nil {
+		return err
 	}
-	return errors.Join(err, e.Close())
+	for _, t := range in {
+		if other := t.Exec().Stream(); t.Device().ID() == s.dev.ID() && other.ID() != home.ID() {
+			if err := s.behind(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -29,7 +29,9 @@ type Adam struct {
 }
 
 // Scalars are the settings that are numbers, as the operation has them.
-func (s Adam) Scalars() [8]float64 { return [8]float64{s.LR, s.Beta1, s.Beta2, s.Eps, s.WeightDecay, float64(s.Step)} }
+func (s Adam) Scalars() [8]float64 {
+	return [8]float64{s.LR, s.Beta1, s.Beta2, s.Eps, s.WeightDecay, float64(s.Step)}
+}
 
 // RMSProp are the settings of a step of RMSprop, under torch.optim.RMSprop's names.
 type RMSProp struct {
@@ -43,7 +45,9 @@ type RMSProp struct {
 }
 
 // Scalars are the settings that are numbers, as the operation has them.
-func (s RMSProp) Scalars() [8]float64 { return [8]float64{s.LR, s.Alpha, s.Eps, s.WeightDecay, s.Momentum} }
+func (s RMSProp) Scalars() [8]float64 {
+	return [8]float64{s.LR, s.Alpha, s.Eps, s.WeightDecay, s.Momentum}
+}
 
 // Adagrad are the settings of a step of Adagrad, under torch.optim.Adagrad's names.
 type Adagrad struct {
@@ -56,7 +60,9 @@ type Adagrad struct {
 }
 
 // Scalars are the settings that are numbers, as the operation has them.
-func (s Adagrad) Scalars() [8]float64 { return [8]float64{s.LR, s.LRDecay, s.Eps, s.WeightDecay, float64(s.Step)} }
+func (s Adagrad) Scalars() [8]float64 {
+	return [8]float64{s.LR, s.LRDecay, s.Eps, s.WeightDecay, float64(s.Step)}
+}
 
 // Lion are the settings of a step of Lion.
 type Lion struct {
