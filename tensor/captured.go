@@ -29,6 +29,9 @@ func (u *generatorUse) Replayed() { u.gen.Reserve(u.blocks) }
 // BeginUse says that what draws from the generator is being captured, until end is called: then the generator is as it was before. A
 // generator is in one capture at a time; false says that it is in another. It is for packages of this module, which alone can write the key.
 func (g *Generator) BeginUse(training.Key) (end func(), ok bool) {
+	if g == nil {
+		return nil, false
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.use != nil {
