@@ -22,8 +22,7 @@ func (s *Step) capture(sh *shaped) (err error) {
 		return &Error{Call: "Run", Detail: "the step cannot be captured", Err: err}
 	}
 	if err := s.noGradients(); err != nil {
-		sh.refused = fail(err)
-		return sh.refused
+		return fail(err)
 	}
 	if err := s.alloc.EmptyCache(); err != nil { // what the eager runs needed, the graph needs anew
 		return fail(err)

@@ -136,6 +136,9 @@ func TestStep_GradientsFromOutsideAreRefused(t *testing.T) {
 	_, err = r.try(3, rows, r.step.Run)
 	require.ErrorContains(t, err, `parameter "weight" has a gradient already`)
 	require.NotNil(t, p.Grad())
+	p.ZeroGrad()
+	r.take(3)
+	require.Equal(t, 1, r.step.Stats().Replays)
 	r.release()
 	nothingLeft(t, dev)
 }

@@ -1,6 +1,10 @@
 package stepgraph
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/internal/oneline"
+)
 
 // Stats says how the runs of a step were taken.
 type Stats struct {
@@ -24,11 +28,11 @@ func (s *Step) Stats() Stats {
 	return now
 }
 
-// String is the step in one line, as in "step: 3 eager runs, 47 replays of 1 graph".
+// String is the step in one line, as in "step: 3 eager runs, 47 replays, 1 graph".
 func (s *Step) String() string {
 	if s == nil {
 		return "step (nil)"
 	}
 	n := s.Stats()
-	return fmt.Sprintf("step: %d eager runs, %d replays, %d graphs", n.Eager, n.Replays, n.Graphs)
+	return fmt.Sprintf("step: %s, %s, %s", oneline.Count(n.Eager, "eager run"), oneline.Count(n.Replays, "replay"), oneline.Count(n.Graphs, "graph"))
 }

@@ -111,8 +111,8 @@ func (s *Step) prepare() error {
 // Run takes a step: it replays the graph of the inputs' shapes and types, or captures one first, or runs eagerly. The package comment says when.
 // What it returns is the step's, and valid until the next Run or Close.
 //
-// If the step cannot be captured, the error is an *Error that says why, nothing was changed, and every later Run of these shapes is the same error:
-// Eager goes on without a graph.
+// If the step cannot be captured, the error is an *Error that says why, and nothing was changed. What the step does not allow (*tensor.CaptureError) is the same
+// error in every later Run of these shapes; else the next Run tries again. Eager goes on without a graph.
 func (s *Step) Run(in ...*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if err := s.usable("Run", in); err != nil {
 		return nil, err

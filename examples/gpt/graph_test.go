@@ -33,8 +33,8 @@ func losses(t *testing.T, dev device.Device, c lm.Config) []float64 {
 
 func TestGraph_HasTheLossesOfASessionWithout(t *testing.T) {
 	dev, rig := emulatedtest.NewPTX(t)
-	for _, precision := range []string{"off", "fp16"} {
-		c := lm.Config{Layers: 1, Width: 16, Heads: 2, Seq: 8, Batch: 2, Dropout: 0.1, Steps: 7, Seed: 1, LR: 0.05, AMP: precision}
+	for precision, checkpoint := range map[string]bool{"off": true, "fp16": false} {
+		c := lm.Config{Layers: 1, Width: 16, Heads: 2, Seq: 8, Batch: 2, Dropout: 0.1, Steps: 7, Seed: 1, LR: 0.05, AMP: precision, Checkpoint: checkpoint}
 		want := losses(t, dev, c)
 		c.Graph = true
 		before := rig.Calls()["cuGraphLaunch"]
