@@ -57,7 +57,8 @@
 // several batches, give all of them to one step.
 //
 // Modules names all modules that a step uses: their parameters are brought to the step's stream, since what is on other streams cannot be captured, and back
-// by Close. An evaluation between steps needs no care; runs wait for what is on the default stream.
+// by Close. An evaluation between steps needs no care; runs wait for what is on the default stream. Networks that are trained in turn, as those of a GAN, have
+// one step with several passes and optimizers: a second step would bring the modules that both use to another stream.
 //
 // # Memory
 //

@@ -1,6 +1,7 @@
 package stepgraph_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/stepgraph"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -31,9 +34,9 @@ func equal(t *testing.T, captured, eager *training, steps int, at func(turn int)
 	require.Equal(t, stepgraph.Stats{Eager: 3, Captures: 1, Replays: steps - 3, Graphs: 1}, captured.step.Stats())
 }
 
-// Fifty steps in float16 with dropout, a gradient scaler that leaves one of them out, clipping, and another learning rate in each.
-func TestStep_EqualsEagerSteps(t *testing.T) {
-	dev := emulated(t)
+// fiftySteps are in float16 with dropout, a gradient scaler that leaves one of them out, clipping, and another learning rate in each.
+func fiftySteps(t *testing.T, dev device.Device) {
+	t.Helper()
 	pair := [2]*training{}
 	for i := range pair {
 		adam := func(p []*autograd.Parameter) *optim.Grouped {
@@ -57,6 +60,10 @@ func TestStep_EqualsEagerSteps(t *testing.T) {
 	}
 	nothingLeft(t, dev)
 }
+
+func TestStep_EqualsEagerSteps(t *testing.T) { fiftySteps(t, emulated(t)) }
+
+func TestGPU_StepEqualsEagerSteps(t *testing.T) { fiftySteps(t, cudatest.GPU(t)) }
 
 // All optimizers with kernels take settings from memory: learning rates, and momenta where schedules change them.
 func TestStep_OfEachOptimizerEqualsEagerSteps(t *testing.T) {
@@ -157,6 +164,42 @@ func TestStep_OfBatchNormEqualsEagerSteps(t *testing.T) {
 	require.Equal(t, 3, pair[0].step.Stats().Replays)
 	for _, r := range pair {
 		r.release()
+	}
+	nothingLeft(t, dev)
+}
+
+// Two networks with an optimizer each, trained in turn within one step.
+func TestStep_OfTwoNetworksEqualsEagerSteps(t *testing.T) {
+	dev := emulated(t)
+	pair := [2]*training{}
+	others := [2]*training{}
+	for i := range pair {
+		r, other := newTraining(t, dev, adamW), newTraining(t, dev, sgd)
+		require.NoError(t, errors.Join(r.step.Close(), other.step.Close()))
+		var err error
+		r.step, err = stepgraph.New(dev, func(g *autograd.Graph, in []*autograd.Variable) ([]*autograd.Variable, error) {
+			first, err := r.run(g, in)
+			if err != nil {
+				return nil, err
+			}
+			second, err := other.run(g, in)
+			return append(first, second...), err
+		}, stepgraph.Modules(r.model, other.model), stepgraph.WithGenerator(r.gen))
+		require.NoError(t, err)
+		other.gen = r.gen
+		pair[i], others[i] = r, other
+	}
+	for turn := range 7 {
+		want, err := pair[1].try(turn, rows, pair[1].step.Eager)
+		require.NoError(t, err)
+		require.Equal(t, want, pair[0].take(turn))
+		require.Equal(t, pair[1].state(), pair[0].state(), "turn %d", turn)
+		require.Equal(t, others[1].state(), others[0].state(), "turn %d", turn)
+	}
+	require.Equal(t, 4, pair[0].step.Stats().Replays)
+	for i := range pair {
+		pair[i].release()
+		others[i].release()
 	}
 	nothingLeft(t, dev)
 }

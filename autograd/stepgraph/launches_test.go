@@ -5,7 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
+	"github.com/cistern-ml/cistern/memory"
 )
 
 // A replayed step is one launch of a graph, beside the copies of the inputs and of what replays take from memory, and the events that order it behind the
@@ -39,6 +41,31 @@ func TestStep_ReplayIsOneLaunch(t *testing.T) {
 	t.Log("replayed:", replayed, "eager:", eager)
 	x.Release()
 	y.Release()
+	r.release()
+	nothingLeft(t, dev)
+}
+
+// The memory of a step is taken once: what eager runs have cached goes back before the capture.
+func TestStep_TakesItsMemoryOnce(t *testing.T) {
+	dev, _ := emulatedtest.NewPTX(t, func(l *fakecuda.Library) {
+		l.Set("instant_launch", "1") // kernels do nothing: it is about memory
+		l.Capacity(0, 1<<30)
+	})
+	r := newTraining(t, dev, adamW)
+	a, err := memory.For(dev)
+	require.NoError(t, err)
+	for turn := range 3 {
+		_, err := r.try(turn, 1<<18, r.step.Run) // so that activations are what takes memory
+		require.NoError(t, err)
+	}
+	eager := a.Stats().ReservedBytes.All.Current
+	for turn := range 3 {
+		_, err := r.try(turn, 1<<18, r.step.Run)
+		require.NoError(t, err)
+		reserved := a.Stats().ReservedBytes.All.Current
+		require.LessOrEqual(t, reserved, eager+eager/4)
+	}
+	require.Equal(t, 3, r.step.Stats().Replays)
 	r.release()
 	nothingLeft(t, dev)
 }
