@@ -20,6 +20,7 @@ func losses(t *testing.T, dev device.Device, c lm.Config) []float64 {
 	require.NoError(t, err)
 	s, err := session.On(dev, 1)
 	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close(nil)) }()
 	m, err := lm.New(s, c, corpus)
 	require.NoError(t, err)
 	p, err := m.Train("", c.Steps, io.Discard, nil)
