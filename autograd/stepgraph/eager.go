@@ -1,14 +1,9 @@
 package stepgraph
 
 import (
-	"context"
-
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/tensor"
 )
-
-// context is that of waits, which nobody ends.
-func (*Step) context() context.Context { return context.Background() }
 
 // pass calls the function on a new graph, and keep with the values that it returns, which live until keep has returned.
 func (s *Step) pass(in []*tensor.Tensor, keep func(values []*tensor.Tensor) error) error {

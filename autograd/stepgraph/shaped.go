@@ -1,6 +1,7 @@
 package stepgraph
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -94,7 +95,7 @@ func (s *Step) drop(sh *shaped) error {
 	if sh.graph == nil {
 		return nil
 	}
-	err := s.exec.Stream().Synchronize(s.context())
+	err := s.exec.Stream().Synchronize(context.Background())
 	err = errors.Join(err, sh.graph.Close(), s.alloc.Free(sh.words))
 	sh.graph, sh.rec, sh.sent, sh.places, sh.words, sh.ran = nil, nil, nil, nil, memory.Block{}, 0
 	return err
