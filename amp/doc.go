@@ -76,5 +76,6 @@
 // as it reads them, or does nothing. So nothing in an iteration waits for the device, and all of it can be captured in a graph. For
 // another optimizer the host waits once, in Step, to learn whether to call it. Streams are ordered by events: graph, parameters and
 // scaler may each be on their own, and gradients on several devices. But a capture cannot wait for what is not in it: parameters
-// and scaler of an iteration that is captured are on the stream that is captured (nn.WithStream, and one iteration before).
+// and scaler of an iteration that is captured are on the stream that is captured (nn.WithStream, and one iteration before). Package autograd/stepgraph
+// captures whole iterations, and sees to that.
 package amp

@@ -3,6 +3,7 @@ package amp
 import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/replay"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -111,8 +112,8 @@ func (s *GradScaler) ScaleTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
 
 // create makes scale and tracker, beside the first thing that is scaled.
 func (s *GradScaler) create(e tensor.Exec) error {
-	if s.scale != nil {
-		return nil
+	if err := s.record(e); err != nil || s.scale != nil {
+		return err
 	}
 	e, err := tensor.On(e.Device(), tensor.WithStream(e.Stream()), tensor.WithAllocator(e.Allocator())) // it may be Owned
 	if err != nil {
@@ -128,6 +129,7 @@ func (s *GradScaler) create(e tensor.Exec) error {
 		return err
 	}
 	s.scale, s.tracker = scale, tracker
+	replay.Prepared(e.Stream()).AtEnd(s, s.goHome)
 	return nil
 }
 

@@ -37,6 +37,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/nn/generate"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/stepgraph"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
@@ -49,7 +50,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	p *autograd.Parameter, ps []*autograd.Parameter, m, target *nn.SequentialModule, transformer *nn.TransformerModule, loader *data.Loader, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
 	d dist.Reparametrized, other dist.Distribution, set data.Dataset, collate data.Collate, state optim.StateDict, left *nn.Unmatched, r io.Reader, w io.Writer,
 	hook autograd.Hook, after func(p *autograd.Parameter) error, forwardHook nn.ForwardHook, backwardHook nn.BackwardHook,
-	body func() *autograd.Variable, work func(), floats []float32, classes []int64, shape, sizes, shifts, dims, pad []int, s float64, n int, path string) {
+	body func() *autograd.Variable, work func(), f stepgraph.Func, step *stepgraph.Step, input, labels *tensor.Tensor, floats []float32, classes []int64, shape, sizes, shifts, dims, pad []int, s float64, n int, path string) {
 `
 
 // namedTypes are the types of the tables that look like values.

@@ -130,7 +130,7 @@ func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, keep [
 	defer func() {
 		if open { // work failed, or panicked
 			if graph, err := end(); err == nil {
-				_ = graph.Close() // the error that is told is the first one
+				_ = closeCaptured(graph) // the error that is told is the first one
 			}
 		}
 	}()
@@ -164,7 +164,19 @@ func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, keep [
 		return err
 	}
 	g.exec, err = graph.Instantiate()
-	return errors.Join(err, graph.Close())
+	if err = errors.Join(err, closeCaptured(graph)); err != nil && g.exec != nil {
+		err = errors.Join(err, closeCaptured(g.exec)) // nobody gets a graph beside an error
+		g.exec = nil
+	}
+	return err
+}
+
+// closeCaptured closes a graph of the driver's. If that refuses it is asked once more, because nobody has the graph to do so later.
+func closeCaptured(g interface{ Close() error }) error {
+	if g.Close() == nil {
+		return nil
+	}
+	return g.Close()
 }
 
 // inCapture reports whether any stream of the device is being captured. Then the allocator waits for nothing.
@@ -205,7 +217,7 @@ func (g *Graph) Close() error {
 	if g.closed {
 		return nil
 	}
-	if err := g.exec.Close(); err != nil {
+	if err := closeCaptured(g.exec); err != nil {
 		return err
 	}
 	g.closed = true

@@ -76,7 +76,10 @@ func attentionForward(name string, q, k, v *Tensor, a Attention) (out, lse *Tens
 		c.out(out, &result)
 		c.out(lse, &p.rows)
 		p.operands(c)
-		if err = c.run(name); err != nil {
+		if err = p.random(name, c); err == nil {
+			err = c.run(name)
+		}
+		if err != nil {
 			lse.Release()
 		}
 	}
@@ -226,6 +229,9 @@ func (p *attending) grads(name string, g attentionGrads, grad, out, lse *Tensor)
 	c.in(lse, &p.rows)
 	if p.mask != nil {
 		c.in(p.mask, &p.lm)
+	}
+	if err := p.random(name, c); err != nil {
+		return err
 	}
 	return c.run(name)
 }

@@ -250,7 +250,6 @@ func (p *attending) begin(id op.ID) *launch {
 	if p.IsCausal {
 		c.call.I[0] = 1
 	}
-	c.call.I[1], c.call.I[2] = int64(p.Random.Seed), int64(p.Random.Offset)
 	return c
 }
 

@@ -100,6 +100,12 @@ func (r *Tensor) receive(src *Tensor) error {
 	if err := src.storage.usedOn(src.exec.stream.ID(), src.exec); err != nil {
 		return err
 	}
+	if err := src.uncaptured("copy to another device", noValue); err != nil {
+		return err
+	}
+	if err := r.uncaptured("copy from another device", noBytes); err != nil {
+		return err
+	}
 	staging := make([]byte, min(total, stagingBytes))
 	for done := uint64(0); done < total; {
 		piece := staging[:min(total-done, stagingBytes)]

@@ -24,6 +24,7 @@ var elsewhere = map[string]string{
 	"AllClose":            "isclose_test.go",
 	"Equal":               "isclose_test.go",
 	"ToSlice":             "host_test.go: TestHostCopies_RefuseWhatDoesNotFit, TestHostCopies_ReportTheDevicesErrors",
+	"CopyOver":            "captured_test.go",
 	"CopyFromSlice":       "the same, and inplace_test.go: TestInPlace_RefusesTensorsWhoseElementsShareAnAddress",
 }
 

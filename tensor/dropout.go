@@ -47,14 +47,15 @@ func (t *Tensor) dropInto(name string, out *Tensor, gen *Generator, p float64) e
 	if t.Len() == 0 {
 		return nil
 	}
-	seed, offset := gen.take(t.Len())
 	c := begin(op.Dropout, t.exec)
 	c.call.F[0] = 1 - p
 	if p < 1 {
 		c.call.F[1] = 1 / (1 - p)
 	}
-	c.call.I[0], c.call.I[1] = int64(seed), int64(offset)
 	c.out(out, &out.layout)
 	c.in(t, &t.layout)
+	if err := c.random(name, gen.take(t.Len())); err != nil {
+		return err
+	}
 	return c.run(name)
 }

@@ -13,12 +13,15 @@ import (
 type Generator struct {
 	mu    sync.Mutex
 	state GeneratorState
+	use   *generatorUse // in the capture that goes on, nil if there is none
 }
 
 // GeneratorState is all that a Generator is: saved with a checkpoint, it continues the sequence.
 type GeneratorState struct {
 	Seed   uint64 `json:"seed"`
 	Offset uint64 `json:"offset"` // blocks of four words used so far
+
+	use *generatorUse // in the capture that the state is of, nil for states outside of one
 }
 
 // NewGenerator starts the sequence of a seed.
@@ -64,13 +67,7 @@ func (g *Generator) given(name string) error {
 }
 
 // take reserves the blocks for n words: block offset+i/4 holds word i.
-func (g *Generator) take(n int) (seed, offset uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s := g.state
-	g.state.Offset += uint64(n+3) / 4
-	return s.Seed, s.Offset
-}
+func (g *Generator) take(n int) GeneratorState { return g.Reserve(uint64(n+3) / 4) }
 
 // Reserve takes blocks blocks of four words, and returns the state at which they begin: for operations that compute their
 // numbers themselves, when and as often as they need them. A nil generator gives the zero state.
@@ -101,7 +98,11 @@ func RandPerm(gen *Generator, n int) ([]int64, error) {
 	if n == 0 {
 		return perm, nil
 	}
-	seed, offset := gen.take(2 * n)
+	s := gen.take(2 * n)
+	if s.use != nil { // the permutation would be the same in each replay
+		return nil, &CaptureError{Op: "RandPerm", Detail: "a permutation is made on the host: make it before the step, and give it as an input", Site: programLine()}
+	}
+	seed, offset := s.Seed, s.Offset
 	var block [4]uint32
 	for i := range perm {
 		// Fisher-Yates. Two words make a 64-bit number, and the upper half of its product with i+1 is uniform on 0..i, but

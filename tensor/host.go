@@ -98,6 +98,9 @@ func (t *Tensor) upload(bytes []byte) error {
 	if len(bytes) == 0 {
 		return nil
 	}
+	if err := t.uncaptured("copy from the host", noBytes); err != nil {
+		return err
+	}
 	if err := t.storage.usedOn(t.exec.stream.ID(), t.exec); err != nil {
 		return err
 	}
@@ -110,6 +113,9 @@ func (t *Tensor) upload(bytes []byte) error {
 func (t *Tensor) download(bytes []byte) error {
 	if len(bytes) == 0 {
 		return nil
+	}
+	if err := t.uncaptured("copy to the host", noValue); err != nil {
+		return err
 	}
 	if err := t.storage.usedOn(t.exec.stream.ID(), t.exec); err != nil {
 		return err

@@ -18,7 +18,7 @@ func (steps) SGD(params, grads, bufs []*Tensor, cfg training.SGD, guard stepGuar
 		states = append(states, bufs)
 	}
 	return stepAll(name, op.SGDStep, states, grads, &guard, func(c *op.Call) {
-		c.F = [8]float64{cfg.LR, cfg.Momentum, cfg.WeightDecay, cfg.Dampening}
+		c.F = cfg.Scalars()
 		c.I[1], c.I[2], c.I[3] = flag(cfg.First), flag(cfg.Maximize), flag(cfg.Nesterov)
 	})
 }
@@ -37,7 +37,7 @@ func (steps) Adam(params, grads, m, v, largest []*Tensor, cfg training.Adam, gua
 		states = append(states, largest)
 	}
 	return stepAll(name, op.AdamStep, states, grads, &guard, func(c *op.Call) {
-		c.F = [8]float64{cfg.LR, cfg.Beta1, cfg.Beta2, cfg.Eps, cfg.WeightDecay, float64(cfg.Step)}
+		c.F = cfg.Scalars()
 		c.I[1], c.I[2], c.I[3] = flag(cfg.Decoupled), flag(cfg.Maximize), flag(largest != nil)
 	})
 }
@@ -54,7 +54,7 @@ func (steps) RMSProp(params, grads, squares, bufs, means []*Tensor, cfg training
 		states = append(states, means)
 	}
 	return stepAll("RMSPropStep", op.RMSPropStep, states, grads, &guard, func(c *op.Call) {
-		c.F = [8]float64{cfg.LR, cfg.Alpha, cfg.Eps, cfg.WeightDecay, cfg.Momentum}
+		c.F = cfg.Scalars()
 		c.I[1], c.I[2] = flag(cfg.Centered), flag(cfg.Maximize)
 	})
 }
@@ -67,7 +67,7 @@ func (steps) Adagrad(params, grads, sums []*Tensor, cfg training.Adagrad, guard 
 		return valueErr(name, "step is %d; the first is 1", cfg.Step)
 	}
 	return stepAll(name, op.AdagradStep, [][]*Tensor{params, sums}, grads, &guard, func(c *op.Call) {
-		c.F = [8]float64{cfg.LR, cfg.LRDecay, cfg.Eps, cfg.WeightDecay, float64(cfg.Step)}
+		c.F = cfg.Scalars()
 		c.I[1] = flag(cfg.Maximize)
 	})
 }
@@ -77,7 +77,7 @@ func (steps) Adagrad(params, grads, sums []*Tensor, cfg training.Adagrad, guard 
 // parameter. Parameters that share type and Exec go in one launch.
 func (steps) Lion(params, grads, m []*Tensor, cfg training.Lion, guard stepGuard) error {
 	return stepAll("LionStep", op.LionStep, [][]*Tensor{params, m}, grads, &guard, func(c *op.Call) {
-		c.F = [8]float64{cfg.LR, cfg.Beta1, cfg.Beta2, cfg.WeightDecay}
+		c.F = cfg.Scalars()
 		c.I[1] = flag(cfg.Maximize)
 	})
 }

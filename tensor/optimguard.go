@@ -44,6 +44,10 @@ func (c *launch) guard(g *stepGuard, of group, members []int) {
 		c.call.I[4] |= op.StepGuarded
 		c.in(g.Found, &g.Found.layout)
 	}
+	if g.Settings != 0 {
+		c.call.I[4] |= op.StepSettings
+		c.words(g.Settings, Float64, op.StepScalars)
+	}
 	if g.Counts == nil {
 		return
 	}

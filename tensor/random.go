@@ -61,12 +61,13 @@ func random(name string, id op.ID, e Exec, gen *Generator, dt DType, shape []int
 	if err != nil || t.Len() == 0 {
 		return t, err
 	}
-	seed, offset := gen.take(t.Len())
 	c := begin(id, e)
 	copy(c.call.F[:], v)
-	c.call.I[0], c.call.I[1] = int64(seed), int64(offset)
 	c.out(t, &t.layout)
-	if err := c.run(name); err != nil {
+	if err = c.random(name, gen.take(t.Len())); err == nil {
+		err = c.run(name)
+	}
+	if err != nil {
 		t.Release()
 		return nil, err
 	}

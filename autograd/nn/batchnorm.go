@@ -113,6 +113,16 @@ func (l *BatchNormLayer) normalise(g *autograd.Graph, x *autograd.Variable, mome
 // learn is a forward pass that counts its batch, unless it fails.
 func (l *BatchNormLayer) learn(g *autograd.Graph, x *autograd.Variable) *autograd.Variable {
 	momentum := l.Momentum
+	if r := recordingOf(l.BatchesTracked.Tensor()); r != nil && momentum != CumulativeAverage {
+		y := l.normalise(g, x, momentum)
+		if g.Err() != nil {
+			return y
+		}
+		if err := l.batches.record(r, l.BatchesTracked); err != nil {
+			return g.Refuse("batch_norm", err, x)
+		}
+		return y
+	}
 	before, err := l.batches.value(l.BatchesTracked)
 	if err != nil {
 		return g.Refuse("batch_norm", err, x)

@@ -31,7 +31,13 @@ func (adagrad) buffers(s *Settings) []buffer {
 }
 
 func (adagrad) step(s *Settings, b *batch) error {
-	return steps.Adagrad(b.params, b.grads, b.buffers[0], training.Adagrad{
-		LR: s.LR, LRDecay: s.LRDecay, Eps: s.Eps, WeightDecay: s.WeightDecay, Step: b.steps, Maximize: s.Maximize,
-	}, b.guard)
+	with := adagrad{}.with(s)
+	with.Step = b.steps
+	return steps.Adagrad(b.params, b.grads, b.buffers[0], with, b.guard)
 }
+
+func (adagrad) with(s *Settings) training.Adagrad {
+	return training.Adagrad{LR: s.LR, LRDecay: s.LRDecay, Eps: s.Eps, WeightDecay: s.WeightDecay, Maximize: s.Maximize}
+}
+
+func (adagrad) scalars(s *Settings) [8]float64 { return adagrad{}.with(s).Scalars() }

@@ -56,8 +56,15 @@ func (adam) buffers(s *Settings) []buffer {
 }
 
 func (a adam) step(s *Settings, b *batch) error {
-	return steps.Adam(b.params, b.grads, b.buffers[0], b.buffers[1], b.buffers[2], training.Adam{
-		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, Eps: s.Eps, WeightDecay: s.WeightDecay,
-		Step: b.steps, Decoupled: a.decoupled, Maximize: s.Maximize,
-	}, b.guard)
+	with := a.with(s)
+	with.Step = b.steps
+	return steps.Adam(b.params, b.grads, b.buffers[0], b.buffers[1], b.buffers[2], with, b.guard)
 }
+
+func (a adam) with(s *Settings) training.Adam {
+	return training.Adam{
+		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, Eps: s.Eps, WeightDecay: s.WeightDecay, Decoupled: a.decoupled, Maximize: s.Maximize,
+	}
+}
+
+func (a adam) scalars(s *Settings) [8]float64 { return a.with(s).Scalars() }

@@ -12,6 +12,8 @@ import (
 type launched interface {
 	// step updates a batch: parameters of one group that have taken steps-1 steps each, or have counters.
 	step(s *Settings, b *batch) error
+	// scalars are the settings that are numbers, as the kernel has them.
+	scalars(s *Settings) [8]float64
 }
 
 // composed is a method whose step is made of tensor operations. All of them are computed before the first is written, so that a step

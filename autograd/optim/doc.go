@@ -45,5 +45,6 @@
 // Optimizers without a kernel of their own count on the host: their StepScaled waits for the scale and the flag, and they refuse Capturable.
 //
 // Capturable counts on the device without a scaler. A step that is captured in a graph counts when the graph is replayed; take one
-// before, so that the state is there. Learning rates are those of the capture.
+// before, so that the state is there. Learning rates are those of the capture; of a step that package autograd/stepgraph has captured, which needs no
+// such option, they are those of each replay.
 package optim

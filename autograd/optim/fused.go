@@ -3,6 +3,7 @@ package optim
 import (
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/replay"
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -96,6 +97,9 @@ func (o *Grouped) count(states []*state, e tensor.Exec) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	if r := replay.On(e.Stream()); r != nil {
+		return refused(r, o.name+" has not counted steps on the device yet, and a replay would begin anew: take a step before it is captured")
+	}
 	c, err := o.countersFor(len(fresh), e)
 	if err != nil {
 		return err
@@ -128,6 +132,8 @@ func (o *Grouped) countersFor(n int, e tensor.Exec) (*counters, error) {
 	if oplabel.Wanted() {
 		tensor.Mark(training.Key{}, all, memmeter.State, oplabel.Label{Op: o.name, Step: true})
 	}
+	o.version++
+	replay.Prepared(e.Stream()).AtEnd(o, o.goHome)
 	c := &counters{all: all, exec: e}
 	o.counters = append(o.counters, c)
 	return c, nil

@@ -30,7 +30,11 @@ func (lion) numbered(*Settings) bool { return false }
 func (lion) buffers(*Settings) []buffer { return []buffer{{name: "exp_avg"}} }
 
 func (lion) step(s *Settings, b *batch) error {
-	return steps.Lion(b.params, b.grads, b.buffers[0], training.Lion{
-		LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, WeightDecay: s.WeightDecay, Maximize: s.Maximize,
-	}, b.guard)
+	return steps.Lion(b.params, b.grads, b.buffers[0], lion{}.with(s), b.guard)
 }
+
+func (lion) with(s *Settings) training.Lion {
+	return training.Lion{LR: s.LR, Beta1: s.Beta1, Beta2: s.Beta2, WeightDecay: s.WeightDecay, Maximize: s.Maximize}
+}
+
+func (lion) scalars(s *Settings) [8]float64 { return lion{}.with(s).Scalars() }

@@ -118,6 +118,7 @@ func (s *PreparedState) Swap() {
 	}
 	s.states, o.states = o.states, s.states
 	s.counters, o.counters = o.counters, s.counters
+	o.version++
 	for i := range s.settings {
 		g := o.groups[i]
 		s.settings[i], g.settings = g.settings, s.settings[i]

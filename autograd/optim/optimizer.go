@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/oplabel"
 	"github.com/cistern-ml/cistern/internal/region"
+	"github.com/cistern-ml/cistern/internal/replay"
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -53,6 +54,7 @@ type Grouped struct {
 	groups   []*group
 	states   map[*autograd.Parameter]*state
 	counters []*counters
+	version  int // of the tensors that the state has: a captured step has their addresses
 	err      error
 }
 
@@ -317,7 +319,11 @@ func (o *Grouped) plan(g *group, params []*autograd.Parameter, by *decision) ([]
 		return nil, err
 	}
 	for _, b := range batches {
-		if err := o.prepare(b, by); err != nil {
+		err := o.prepare(b, by)
+		if err == nil {
+			err = o.record(g, b)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("optim: %s: %w", o.name, err)
 		}
 	}
@@ -417,11 +423,12 @@ func (o *Grouped) keyOf(p *autograd.Parameter, s *state, with *Settings, by *dec
 	if _, ok := o.method.(composed); ok {
 		return k // it has waited for what the device decides
 	}
-	k.counted = o.method.numbered(with) && (s.count != nil || by != nil || with.Capturable)
+	captures := replay.Prepared(p.Tensor().Exec().Stream()) != nil
+	k.counted = o.method.numbered(with) && (s.count != nil || by != nil || with.Capturable || captures)
 	if k.counted {
 		k.steps = 0
 	}
-	if k.counted || by != nil {
+	if k.counted || by != nil || captures {
 		k.exec = p.Tensor().Exec()
 	}
 	return k

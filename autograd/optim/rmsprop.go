@@ -42,8 +42,13 @@ func (rmsprop) step(s *Settings, b *batch) error {
 	if s.Momentum == 0 {
 		bufs, means = nil, b.buffers[1]
 	}
-	return steps.RMSProp(b.params, b.grads, b.buffers[0], bufs, means, training.RMSProp{
-		LR: s.LR, Alpha: s.Alpha, Eps: s.Eps, WeightDecay: s.WeightDecay, Momentum: s.Momentum, Centered: s.Centered,
-		Maximize: s.Maximize,
-	}, b.guard)
+	return steps.RMSProp(b.params, b.grads, b.buffers[0], bufs, means, rmsprop{}.with(s), b.guard)
 }
+
+func (rmsprop) with(s *Settings) training.RMSProp {
+	return training.RMSProp{
+		LR: s.LR, Alpha: s.Alpha, Eps: s.Eps, WeightDecay: s.WeightDecay, Momentum: s.Momentum, Centered: s.Centered, Maximize: s.Maximize,
+	}
+}
+
+func (rmsprop) scalars(s *Settings) [8]float64 { return rmsprop{}.with(s).Scalars() }

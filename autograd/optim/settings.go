@@ -151,7 +151,8 @@ func StrongWolfe() Option { return func(s *Settings) { s.StrongWolfe = true } }
 
 // Capturable counts the steps on the device from the first one on, so that Step can be captured in a graph whose replays count too
 // (memory.Caching.CaptureGraph), once it has made its state. StepScaled, which a GradScaler calls, does so without being asked. The
-// settings are those at the time of the capture. Optimizers without a kernel of their own refuse it.
+// settings are those at the time of the capture; with package autograd/stepgraph, which needs no such option, those of each replay. Optimizers
+// without a kernel of their own refuse it.
 func Capturable() Option { return func(s *Settings) { s.Capturable = true } }
 
 // foreign is the option that sets a setting which the optimizer does not have, empty for none.

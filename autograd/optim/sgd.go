@@ -41,8 +41,15 @@ func (sgd) buffers(s *Settings) []buffer {
 }
 
 func (sgd) step(s *Settings, b *batch) error {
-	return steps.SGD(b.params, b.grads, b.buffers[0], training.SGD{
-		LR: s.LR, Momentum: s.Momentum, Dampening: s.Dampening, WeightDecay: s.WeightDecay,
-		Nesterov: s.Nesterov, Maximize: s.Maximize, First: b.steps == 1,
-	}, b.guard)
+	with := sgd{}.with(s)
+	with.First = b.steps == 1
+	return steps.SGD(b.params, b.grads, b.buffers[0], with, b.guard)
 }
+
+func (sgd) with(s *Settings) training.SGD {
+	return training.SGD{
+		LR: s.LR, Momentum: s.Momentum, Dampening: s.Dampening, WeightDecay: s.WeightDecay, Nesterov: s.Nesterov, Maximize: s.Maximize,
+	}
+}
+
+func (sgd) scalars(s *Settings) [8]float64 { return sgd{}.with(s).Scalars() }

@@ -4,6 +4,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oplabel"
+	"github.com/cistern-ml/cistern/internal/replay"
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -24,6 +25,9 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 	}
 	for len(s.buffers) < len(kept) {
 		t := p.Tensor()
+		if err := unrecorded(o, p); err != nil {
+			return nil, err
+		}
 		b := kept[len(s.buffers)]
 		z, err := tensor.Full(t.Exec(), b.start, b.dtype(t.DType()), b.shape(t.Shape())...)
 		if err != nil {
@@ -32,6 +36,8 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 		if oplabel.Wanted() {
 			tensor.MarkState(training.Key{}, z, t, o.name)
 		}
+		o.version++
+		replay.Prepared(t.Exec().Stream()).AtEnd(o, o.goHome)
 		s.buffers = append(s.buffers, z)
 	}
 	return s, nil
@@ -71,6 +77,7 @@ func (o *Grouped) Release() {
 		c.all.Release()
 	}
 	o.counters = nil
+	o.version++
 }
 
 func (s *state) release() {

@@ -4,6 +4,7 @@
 //	go run ./examples/gpt -text FILE                  with another text
 //	go run ./examples/gpt -amp bf16                   matrix products in bfloat16 (fp16: float16, with scaled gradients)
 //	go run ./examples/gpt -checkpoint                 less memory, more time
+//	go run ./examples/gpt -graph                      a training step is captured once and replayed: on a GPU, little time of the processor
 //	go run ./examples/gpt -plan                       the blocks of a step have fixed places: less memory reserved
 //	go run ./examples/gpt -temperature 0.8 -top-k 20  how it writes at the end: also -top-p, -repetition-penalty, -greedy, and -beam 4
 //	go run ./examples/gpt -save FILE                  write the state of training at the end; -resume FILE goes on from it
@@ -15,6 +16,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -64,12 +66,16 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Count(&o.writing.Beam, "beam", 0, 0, mostBeams, "write what beam search with so many hypotheses finds likeliest (default: draw)")
 	f.Part(&o.fraction, "memory-fraction", 1, "part of the device's memory that may be reserved")
 	f.PlanFlag(&o.plan)
+	f.BoolVar(&o.Graph, "graph", false, "capture a whole training step as one graph, and replay it: the same losses for less time of the processor. On a host or simulated device each step runs as without")
 	o.watch.AddFlags(f)
 	if err := f.Read(args); err != nil {
 		return err
 	}
 	if o.writing.Beam > 1 && o.writing.Greedy {
 		return fmt.Errorf("-beam %d and -greedy exclude each other", o.writing.Beam)
+	}
+	if o.Graph && o.plan {
+		return errors.New("-graph and -plan exclude each other: a captured step has memory of its own")
 	}
 	return nil
 }

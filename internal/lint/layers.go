@@ -25,7 +25,8 @@ type layer struct {
 //	  |    /
 //	tensor
 //	  |
-//	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both, autograd/fit on autograd/nn's memory report
+//	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both, autograd/fit on autograd/nn's memory report,
+//	  |                 autograd/stepgraph on autograd/nn
 //	  |
 //	amp                 never imports optim: it declares the interfaces that it needs
 //	  |
@@ -33,6 +34,8 @@ type layer struct {
 var layers = []layer{
 	{packages: "internal/...", may: leaves},
 	{packages: "internal/command", may: with(leaves, "device")},                                              // the main of programs ends devices
+	{packages: "internal/replay", may: with(leaves, "device"), tests: []string{"device/..."}},                // what captured work takes from memory
+	{packages: "internal/training", may: with(leaves, "device")},                                             // what steps of optimizers take
 	{packages: "internal/stepplan", may: with(leaves, "device", "memory"), tests: underMemory},               // what programs do for -plan
 	{packages: "internal/torchtest", may: with(below, "tensor/...", "autograd/...", "amp/...")},              // compares all of them with PyTorch
 	{packages: "internal/apifuzz", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")}, // calls all that is exported
@@ -62,6 +65,7 @@ var layers = []layer{
 	{packages: "autograd/checkpoint", may: with(onAutograd, "autograd/nn", "autograd/optim"),
 		tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/fit", may: with(onAutograd, "autograd/nn/memreport"), tests: with(below, "tensor/...", "autograd/...")},
+	{packages: "autograd/stepgraph", may: with(onAutograd, "autograd/nn"), tests: with(below, "tensor/...", "autograd/...", "amp")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "examples/mnist/dataset",

@@ -6,7 +6,7 @@ import "unsafe"
 
 // Number lists the element types whose every bit pattern is a value. Bool is not among them: a Go bool is 0 or 1.
 type Number interface {
-	~float32 | ~float64 | ~int64 | ~int32 | ~uint8 | ~uint16
+	~float32 | ~float64 | ~int64 | ~int32 | ~uint8 | ~uint16 | ~uint64
 }
 
 // Of returns the memory of s. It stays valid as long as the slice is used; writing to it changes s.

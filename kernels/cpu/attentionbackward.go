@@ -33,7 +33,7 @@ func attendGrad[T float](l accessor[T]) op.Func {
 	}}
 	return func(c *op.Call) error {
 		j := pool.Get().(*attentionBackward[T])
-		j.set(c, 1, &c.In[4], &c.In[5], c.In[6:])
+		j.set(c, 1, &c.In[4], &c.In[5], op.AttentionMask(c))
 		j.grad, j.dq, j.dk, j.dv = stripOf(&c.In[0]), stripOf(&c.Out[0]), stripOf(&c.Out[1]), stripOf(&c.Out[2])
 		if j.wantsMask = len(c.Out) == 4; j.wantsMask {
 			j.dmask = stripOf(&c.Out[3])

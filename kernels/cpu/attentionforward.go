@@ -22,7 +22,7 @@ func attend[T float](l accessor[T]) op.Func {
 	}}
 	return func(c *op.Call) error {
 		j := pool.Get().(*attentionForward[T])
-		j.set(c, 0, &c.Out[0], &c.Out[1], c.In[3:])
+		j.set(c, 0, &c.Out[0], &c.Out[1], op.AttentionMask(c))
 		j.attend(j.queries <= fewQueries)
 		j.lse = nil
 		pool.Put(j)

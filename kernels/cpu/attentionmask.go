@@ -85,6 +85,10 @@ type dropout[T float] struct {
 
 func (d *dropout[T]) set(c *op.Call, keys int) {
 	*d = dropout[T]{on: c.F[1] != 0, key: uint64(c.I[1]), first: uint64(c.I[2]), rowBlocks: uint64(keys+3) / 4}
+	if v := op.AttentionSeed(c); v != nil {
+		at := slice[int64](v.Ptr, 2)
+		d.key, d.first = uint64(at[0]), d.first+uint64(at[1])
+	}
 	d.limit = uint32(math.Ceil((1 - c.F[1]) * (1 << 24)))
 	if c.F[1] < 1 {
 		d.factor = T(1 / (1 - c.F[1]))

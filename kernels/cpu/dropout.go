@@ -31,10 +31,11 @@ func (d *dropper[T]) run(lo, hi int) {
 	c := d.call
 	total := c.Out[0].Len()
 	factors := [2]T{0, T(c.F[1])}
+	key, first := seedOf(c)
 	for lo < hi {
 		n := min(hi-lo, chunk/4)
 		u, x := scratchBuffer[T](s, 0, 4*n), scratchBuffer[T](s, 3, min(4*n, total-4*lo))
-		uniforms(u, uint64(c.I[0]), uint64(c.I[1])+uint64(lo), s)
+		uniforms(u, key, first+uint64(lo), s)
 		d.access.load(x, offset(c.In[0].Ptr, 4*lo, d.access.size), 1)
 		for i, v := range x {
 			// A table, not a branch: which way it goes cannot be predicted.

@@ -183,7 +183,7 @@ func adamScalarsOf[T float](c *op.Call, at stepStart) adamScalars[T] {
 		size: T(lr / (1 - math.Pow(beta1, step))), root: T(math.Sqrt(1 - math.Pow(beta2, step))), eps: T(eps),
 	}
 	if decoupled := c.I[1] != 0; decoupled {
-		s.shrink, s.decay = T(1-lr*decay), 0
+		s.shrink, s.decay = T(1-float64(lr*decay)), 0
 	}
 	s.amsgrad = c.I[3] != 0
 	return s

@@ -107,7 +107,7 @@ type lionScalars[T float] struct{ sign, lr, shrink, beta1, keep1, beta2, keep2 T
 
 func lionScalarsOf[T float](c *op.Call, at stepStart) lionScalars[T] {
 	return lionScalars[T]{
-		sign: signOf[T](c.I[1], at), lr: T(c.F[0]), shrink: T(1 - c.F[0]*c.F[3]),
+		sign: signOf[T](c.I[1], at), lr: T(c.F[0]), shrink: T(1 - float64(c.F[0]*c.F[3])),
 		beta1: T(c.F[1]), keep1: T(1 - c.F[1]), beta2: T(c.F[2]), keep2: T(1 - c.F[2]),
 	}
 }

@@ -39,7 +39,8 @@ func (r *randomizer[T]) run(lo, hi int) {
 	for lo < hi {
 		n := min(hi-lo, chunk/4)
 		u := scratchBuffer[T](s, 0, 4*n)
-		key, first := uint64(r.call.I[0]), uint64(r.call.I[1])+uint64(lo)
+		key, first := seedOf(r.call)
+		first += uint64(lo)
 		if narrow, ok := any(u).([]float32); ok && r.words != nil {
 			words := scratchBuffer[float32](s, 1, len(u)) // the bits of which are the words
 			philoxBlocks(scratchBuffer[uint32](s, 1, len(u)), key, first, 0)
@@ -51,6 +52,16 @@ func (r *randomizer[T]) run(lo, hi int) {
 		r.out.store(offset(dst.Ptr, 4*lo, r.out.size), 1, u[:min(4*n, total-4*lo)])
 		lo += n
 	}
+}
+
+// seedOf is the key of a call, and its counter offset.
+func seedOf(c *op.Call) (key, first uint64) {
+	key, first = uint64(c.I[0]), uint64(c.I[1])
+	if v := op.RandomOperand(c); v != nil {
+		at := slice[int64](v.Ptr, 2)
+		return uint64(at[0]), first + uint64(at[1])
+	}
+	return key, first
 }
 
 // wordsKernel turns random words, whole blocks of them, into what an operation of float32 wants. They are the bits of w.

@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/cistern-ml/cistern/kernels/op"
 
-// What the optimizers' steps take from memory: scale, flag and counters.
+// What the optimizers' steps take from memory: scale, flag, counters and settings.
 
 // stepStart is what a tensor's step begins with.
 type stepStart struct {
@@ -33,14 +33,18 @@ func optimizer[T float, S any](l accessor[T], prepare func(*op.Call, stepStart) 
 		if scale != nil {
 			at.scale = slice[float32](scale.Ptr, 1)[0]
 		}
+		from := c // where the scalars are
+		if v := op.StepSettingsOperand(c); v != nil {
+			from = withSettings(c, v)
+		}
 		j := pool.Get().(*stepJob[T, S])
-		j.scalars = prepare(c, at)
+		j.scalars = prepare(from, at)
 		for i := range counts {
 			steps := &slice[int64](counts[i].Ptr, 1)[0]
 			*steps++
 			if last := at.step; i == 0 || last != float64(*steps) {
 				at.step = float64(*steps)
-				j.scalars = prepare(c, at)
+				j.scalars = prepare(from, at)
 			}
 			j.each = append(j.each, j.scalars)
 		}
@@ -48,4 +52,15 @@ func optimizer[T float, S any](l accessor[T], prepare func(*op.Call, stepStart) 
 		pool.Put(j)
 		return nil
 	}
+}
+
+// withSettings is the call with the scalars that it takes from memory. It is not inlined so that other calls allocate nothing.
+//
+//go:noinline
+func withSettings(c *op.Call, v *op.View) *op.Call {
+	own := *c
+	for i, x := range slice[float64](v.Ptr, op.StepScalars) { // not by copy, at which Go 1.26 fails: "one of arguments is not a pointer"
+		own.F[i] = x
+	}
+	return &own
 }

@@ -30,10 +30,10 @@ func adamScalars(p *device.Params, c *op.Call) {
 	root := math.Sqrt(1 - math.Pow(beta2, step))
 	shrink := 1.0
 	if decoupled := c.I[1] != 0; decoupled {
-		shrink, decay = 1-lr*decay, 0
+		shrink, decay = 1-float64(lr*decay), 0 // rounded twice on every processor, as the kernel does with settings from device memory
 	}
 	numbers(p, c.Out[0].DType, size, root, shrink, decay, beta1, 1-beta1, beta2, 1-beta2, eps)
-	p.Int32(flags(c, 0, flagMaximize, 0))
+	p.Int32(flags(c, flagFirst, flagMaximize, 0)) // first stands for decoupled
 }
 
 // rmspropGroups are parameters, square averages, momentum buffers, gradient averages and gradients: the places of buffers and
@@ -66,6 +66,6 @@ func adagradScalars(p *device.Params, c *op.Call) {
 
 // lionScalars: what is multiplied with 1-beta there is computed here, in float64.
 func lionScalars(p *device.Params, c *op.Call) {
-	numbers(p, c.Out[0].DType, c.F[0], 1-c.F[0]*c.F[3], c.F[1], 1-c.F[1], c.F[2], 1-c.F[2])
+	numbers(p, c.Out[0].DType, c.F[0], 1-float64(c.F[0]*c.F[3]), c.F[1], 1-c.F[1], c.F[2], 1-c.F[2])
 	p.Int32(flags(c, flagMaximize))
 }

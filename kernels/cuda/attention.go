@@ -51,7 +51,7 @@ func attentionKernelsOf(d dtype.DType, modes ...attentionMode) *attentionKernels
 func attend(d dtype.DType) op.Func {
 	k := attentionKernelsOf(d, attentionResult)
 	return func(c *op.Call) error {
-		a := attention{q: &c.In[0], k: &c.In[1], v: &c.In[2], out: &c.Out[0], lse: c.Out[1].Ptr, mask: c.In[3:]}
+		a := attention{q: &c.In[0], k: &c.In[1], v: &c.In[2], out: &c.Out[0], lse: c.Out[1].Ptr, mask: op.AttentionMask(c)}
 		return a.launch(c, k, attentionResult, &c.Out[0])
 	}
 }
@@ -62,7 +62,7 @@ func attendGrad(d dtype.DType) op.Func {
 	k.delta = named("attention", "attention_delta_"+suffixes[d])
 	return func(c *op.Call) error {
 		a := attention{
-			grad: &c.In[0], q: &c.In[1], k: &c.In[2], v: &c.In[3], out: &c.In[4], lse: c.In[5].Ptr, mask: c.In[6:],
+			grad: &c.In[0], q: &c.In[1], k: &c.In[2], v: &c.In[3], out: &c.In[4], lse: c.In[5].Ptr, mask: op.AttentionMask(c),
 			delta: c.Work.Ptr, dmask: c.Out[3:],
 		}
 		if err := a.sums(c, k.delta); err != nil { // first on the stream: the others read it

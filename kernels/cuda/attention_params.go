@@ -69,7 +69,11 @@ func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, resu
 	w.pair(group, queries)
 	w.pair(keys, a.q.Shape[3])
 	w.pair(a.v.Shape[3], truth(c.I[0] != 0))
-	w.pair(kind, truth(c.F[1] != 0))
+	key, drops := uint64(c.I[1]), truth(c.F[1] != 0)
+	if v := op.AttentionSeed(c); v != nil && drops != 0 {
+		key, drops = uint64(v.Ptr), seeded
+	}
+	w.pair(kind, drops)
 	// The parameters are words; the structure's 32-bit numbers go in pairs, so that its strides lie at multiples of 8 bytes as C wants.
 	// An element is kept if its random number of 24 bits is below this; random numbers come in blocks of four along the keys.
 	w.pair(int(math.Ceil((1-c.F[1])*(1<<24))), (keys+3)/4)
@@ -77,10 +81,13 @@ func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, resu
 	for _, v := range []*op.View{a.q, a.k, a.v, a.out, a.grad, result, mask, first(a.dmask)} {
 		w.strip(v)
 	}
-	w.w[w.at], w.w[w.at+1] = uint64(c.I[1]), uint64(c.I[2])
+	w.w[w.at], w.w[w.at+1] = key, uint64(c.I[2])
 	w.at += 2
 	w.numbers(a.q.DType, c.F[0], factor)
 }
+
+// seeded is SEEDED in src/attention.h.
+const seeded = 2
 
 func truth(b bool) int {
 	if b {

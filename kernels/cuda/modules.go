@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "0927b66fb6c09df80023a50964f90c25b0c4b1135310439d8a7d97672cc45053"
+const inputsHash = "b3f77c495d324b5a0dd9c406c144e075f81305b868d1fce594c89791d1a2d70f"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

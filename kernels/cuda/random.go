@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
@@ -29,8 +30,17 @@ func random(k *kernel) op.Func {
 		// An element's number follows from the key, the offset and its place alone: any grid gives the same ones.
 		// Nothing is divided, so n may have 64 bits: the first dimension of a grid has blocks for 2^41 elements.
 		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1]).Float64(c.F[2])
+		t.params.Ptr(seedAt(c))
 		return t.launch(c, k, blocks(n, 4*threads))
 	}
+}
+
+// seedAt is the address of key and shift, 0 where the scalars have them.
+func seedAt(c *op.Call) device.Ptr {
+	if v := op.RandomOperand(c); v != nil {
+		return v.Ptr
+	}
+	return 0
 }
 
 // dropout makes the Func of Dropout: a thread for 16 bytes, of one block of four elements or of two.
@@ -43,6 +53,7 @@ func dropout(k *kernel) op.Func {
 		t := takeTask()
 		defer tasks.Put(t)
 		t.params.Int64(int64(n)).Ptr(c.Out[0].Ptr).Ptr(c.In[0].Ptr).Int64(c.I[0]).Int64(c.I[1]).Float64(c.F[0]).Float64(c.F[1])
+		t.params.Ptr(seedAt(c))
 		return t.launch(c, k, blocks(n, max(4, 16/c.Out[0].DType.Size())*threads))
 	}
 }

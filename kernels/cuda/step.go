@@ -6,7 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// What the optimizers' steps take from device memory: scale, flag and counters. Counters are one more launch, of one thread for
+// What the optimizers' steps take from device memory: scale, flag, counters and settings. Counters are one more launch, of one thread for
 // each: it computes the powers that depend on them once, not for each element.
 
 // tableCounters is COUNTERS in src/optim.cu.
@@ -71,7 +71,7 @@ func stepFunc(k *kernel, groups int, group func(c *op.Call, g, i int) *op.View, 
 
 // decided appends a Decided, for a table before which there were so many tensors.
 func decided(p *device.Params, c *op.Call, before int) {
-	var w [3]uint64
+	var w [4]uint64
 	scale, found, _ := op.StepOperands(c)
 	if scale != nil {
 		w[0] = uint64(scale.Ptr)
@@ -82,7 +82,16 @@ func decided(p *device.Params, c *op.Call, before int) {
 	if factored(c) {
 		w[2] = uint64(c.Work.Ptr.Add(factorBytes * uint64(before)))
 	}
+	w[3] = uint64(settingsAt(c))
 	p.Words(w[:]...)
+}
+
+// settingsAt is the address of the settings, 0 where the scalars have them.
+func settingsAt(c *op.Call) device.Ptr {
+	if v := op.StepSettingsOperand(c); v != nil {
+		return v.Ptr
+	}
+	return 0
 }
 
 // countSteps launches the counting: first of the tensors that are in tables, in their order, then of those without elements.
@@ -129,6 +138,6 @@ func launchCounts(t *task, c *op.Call, table []uint64, before int) error {
 	} else {
 		p.Ptr(0)
 	}
-	p.Int32(countKind(c)).Float64(c.F[0]).Float64(c.F[1]).Float64(c.F[2])
+	p.Int32(countKind(c)).Float64(c.F[0]).Float64(c.F[1]).Float64(c.F[2]).Ptr(settingsAt(c))
 	return t.launch(c, counting, device.Dim3{X: 1})
 }

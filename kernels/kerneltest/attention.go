@@ -36,11 +36,12 @@ type attentionKind struct {
 	causal  bool
 	mask    string // "", "bool" or "float"
 	dropout float64
+	seeded  bool // key and shift of the random numbers are in memory
 }
 
 var attentionKinds = []attentionKind{
 	{}, {causal: true}, {mask: "bool"}, {mask: "float"}, {dropout: 0.3}, {causal: true, dropout: 0.5},
-	{mask: "float", dropout: 1}, {mask: "bool", dropout: 0.25},
+	{mask: "float", dropout: 1}, {mask: "bool", dropout: 0.25}, {dropout: 0.3, seeded: true}, {mask: "float", dropout: 0.5, seeded: true},
 }
 
 // attentions are the cases of Attention and AttentionGrad.
@@ -105,9 +106,13 @@ func (m *maker) attentionAlways(s attentionSize, kind attentionKind, plan [4]lay
 		grad := operand(plan[1], s.h, s.t, s.e)
 		grad.fill(m.within(m.d, -1, 1))
 		a.backward(grad, operand(plan[0], s.h, s.t, s.d), operand(plan[0], s.g, s.s, s.d), operand(plan[0], s.g, s.s, s.e))
-		return c
+	} else {
+		c.in, c.out = append([]*tensor{q, k, v}, mask...), []*tensor{out, lse}
 	}
-	c.in, c.out = append([]*tensor{q, k, v}, mask...), []*tensor{out, lse}
+	if kind.seeded {
+		c.seed(1, 2)
+		c.call.I[3] = 1
+	}
 	return c
 }
 

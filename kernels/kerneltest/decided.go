@@ -2,13 +2,14 @@ package kerneltest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
 // decided is what a step of an optimizer takes from memory: flags are op.StepFlags, found is the flag, and the counters of the
-// tensors are taken from counts in turn.
+// tensors are taken from counts in turn. With settings there the call has other ones, which count for nothing.
 type decided struct {
 	flags  int64
 	scale  float64
@@ -34,6 +35,7 @@ func manyShapes() (shapes [][]int) {
 // decidedSteps are the cases of steps that are decided on the device.
 func (m *maker) decidedSteps(all []scalars, emit func(*testCase)) {
 	const everything = op.StepScaled | op.StepGuarded | op.StepCounted
+	const counted = op.StepCounted | op.StepSettings
 	mixed := []int64{0, 1, 4, 4, 999, 0}
 	for i, s := range all {
 		for _, d := range []decided{
@@ -42,6 +44,8 @@ func (m *maker) decidedSteps(all []scalars, emit func(*testCase)) {
 			{flags: op.StepCounted, counts: mixed},
 			{flags: everything, scale: 0.25, counts: mixed[i%2:]},
 			{flags: everything, scale: 65536, found: 1, counts: mixed},
+			{flags: counted, counts: mixed},
+			{flags: everything | op.StepSettings, scale: 3, counts: mixed[i%2:]},
 		} {
 			emit(m.step(s, stepShapes[3], d))
 		}
@@ -53,6 +57,10 @@ func (m *maker) decidedSteps(all []scalars, emit func(*testCase)) {
 		emit(m.step(last, stepShapes[2], decided{flags: op.StepGuarded | op.StepCounted, found: found, counts: mixed}))
 	}
 	emit(m.step(last, manyShapes(), decided{flags: op.StepScaled, scale: 0.5}))
+	emit(m.step(last, manyShapes(), decided{flags: counted, counts: mixed}))
+	if m.id != op.AdamStep && m.id != op.AdagradStep { // they count where their settings are in memory
+		emit(m.step(last, stepShapes[4], decided{flags: op.StepSettings}))
+	}
 }
 
 // spoil makes an element of a gradient infinite or NaN, where the step is left out for that.
@@ -96,6 +104,9 @@ func (d *decided) finish(c *testCase, n int) {
 	if d.has(op.StepGuarded) {
 		c.in = append(c.in, single(dtype.Float32, floatValue(d.found)))
 	}
+	if d.has(op.StepSettings) {
+		c.in = append(c.in, settingsOf(&c.call))
+	}
 	for i := 0; i < n && d.has(op.StepCounted); i++ {
 		after := d.count(i) + 1
 		if d.skips() {
@@ -104,4 +115,15 @@ func (d *decided) finish(c *testCase, n int) {
 		c.out = append(c.out, single(dtype.Int64, intValue(d.count(i))))
 		c.want = append(c.want, []result{{value: intValue(after)}})
 	}
+}
+
+// settingsOf moves the scalars of a call to memory, and leaves others in their place: not 0 where these are not, because the groups depend
+// on that.
+func settingsOf(c *op.Call) *tensor {
+	t := newTensor(dtype.Float64, contiguous, op.StepScalars)
+	for i, v := range slices.Clone(c.F[:]) {
+		t.values[i] = floatValue(v)
+		c.F[i] = 3 * v
+	}
+	return t
 }

@@ -43,10 +43,31 @@ func (m *maker) randoms() iter.Seq[*testCase] {
 						continue
 					}
 					emit(m.random(seed, offset, shape))
+					if offset == 7 || len(shape) == 0 {
+						emit(m.seeded(m.random(seed, offset, shape)))
+					}
 				}
 			}
 		}
 	})
+}
+
+// seeded moves key and a part of the counter offset of a case to memory.
+func (m *maker) seeded(c *testCase) *testCase {
+	if c == nil {
+		return nil
+	}
+	c.seed(0, 1)
+	return c
+}
+
+// seed moves the key, one of the integers of the call, to memory, and a part of the counter offset, another one.
+func (c *testCase) seed(key, offset int) {
+	const shift = -1 << 40
+	at := newTensor(dtype.Int64, contiguous, 2)
+	at.values[0], at.values[1] = intValue(c.call.I[key]), intValue(shift)
+	c.in = append(c.in, at)
+	c.call.I[key], c.call.I[offset] = ^c.call.I[key], c.call.I[offset]-shift
 }
 
 func (m *maker) random(key, first int64, shape []int) *testCase {

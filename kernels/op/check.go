@@ -71,12 +71,16 @@ func checkViews(c *Call) error {
 
 // checkTypes compares number and types of the views with the letters of the spec.
 func checkTypes(c *Call, s *spec) error {
-	in, out := optional(s.in, len(c.In)), optional(s.out, len(c.Out))
+	given := len(c.In)
+	if (s.rule == attention || s.rule == attentionGrad) && c.I[3] != 0 {
+		given-- // AttentionSeed, which checkAttention looks at
+	}
+	in, out := optional(s.in, given), optional(s.out, len(c.Out))
 	if product := s.rule == matMul || s.rule == matMulAct; len(c.In) == 2 && (product && c.F[1] == 0 || s.biased()) {
 		in = in[:2]
 	}
-	if len(c.Out) != len(out) || len(c.In) != len(in) {
-		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs, want %d and %d", len(c.Out), len(c.In), len(out), len(in))
+	if len(c.Out) != len(out) || given != len(in) {
+		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs, want %d and %d", len(c.Out), given, len(out), len(in))
 	}
 	key := c.Key()
 	if !s.types.has(key) {
@@ -87,7 +91,7 @@ func checkTypes(c *Call, s *spec) error {
 			return Errorf(c.Op, ErrCall, "output is %s, want %s", c.Out[i].DType, want)
 		}
 	}
-	for i := range c.In {
+	for i := range given {
 		if want := letterType(in[i], key); want != c.In[i].DType && in[i] != 'x' && !(in[i] == 'm' && c.In[i].DType == dtype.Bool) {
 			return Errorf(c.Op, ErrCall, "input %d is %s, want %s", i, c.In[i].DType, want)
 		}

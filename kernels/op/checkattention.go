@@ -1,16 +1,49 @@
 package op
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cistern-ml/cistern/device/dtype"
+)
 
 func checkAttending(c *Call, backward bool) error {
 	if backward {
 		return checkAttentionGrad(c)
 	}
-	return checkAttention(c, c.In[:3], &c.Out[0], &c.Out[1], c.In[3:])
+	return checkAttention(c, c.In[:3], &c.Out[0], &c.Out[1], AttentionMask(c))
+}
+
+// attentionOperands is how many inputs Attention and AttentionGrad always have.
+func attentionOperands(c *Call) int {
+	if c.Op == AttentionGrad {
+		return 6
+	}
+	return 3
+}
+
+// AttentionMask is the mask of a call of Attention or AttentionGrad, or nothing.
+func AttentionMask(c *Call) []View {
+	end := len(c.In)
+	if c.I[3] != 0 {
+		end--
+	}
+	return c.In[attentionOperands(c):end]
+}
+
+// AttentionSeed is the view of key and shift that a call of Attention or AttentionGrad takes from device memory, nil if it takes those of its
+// scalars.
+func AttentionSeed(c *Call) *View {
+	if c.I[3] == 0 {
+		return nil
+	}
+	return &c.In[len(c.In)-1]
 }
 
 // checkAttention takes q, k and v, the result, its lse, and perhaps the mask.
 func checkAttention(c *Call, qkv []View, dst, lse *View, mask []View) error {
+	if seed := AttentionSeed(c); seed != nil && (seed.DType != dtype.Int64 || seed.Len() != 2 || !seed.Contiguous()) {
+		return Errorf(c.Op, ErrCall, "key and shift are %s of shape %v, want two int64", seed.DType, seed.dims())
+	}
 	q, k, v, r := qkv[0].dims(), qkv[1].dims(), qkv[2].dims(), dst.dims()
 	for _, s := range [][]int{q, k, v, r} {
 		if len(s) != 4 {
@@ -46,12 +79,13 @@ func checkAttentionGrad(c *Call) error {
 		}
 	}
 	if len(c.Out) == 4 {
-		if len(c.In) != 7 || c.In[6].DType != c.In[1].DType {
+		mask := AttentionMask(c)
+		if len(mask) != 1 || mask[0].DType != c.In[1].DType {
 			return Errorf(c.Op, ErrCall, "the gradient of a mask that is not there, or not of q's type")
 		}
-		if err := checkSameShape(c, &c.Out[3], &c.In[6]); err != nil {
+		if err := checkSameShape(c, &c.Out[3], &mask[0]); err != nil {
 			return err
 		}
 	}
-	return checkAttention(c, c.In[1:4], &c.In[4], &c.In[5], c.In[6:])
+	return checkAttention(c, c.In[1:4], &c.In[4], &c.In[5], AttentionMask(c))
 }

@@ -12,7 +12,7 @@ func checkShapes(c *Call, s *spec) error {
 			return Errorf(c.Op, ErrCall, "output has shape %v, want one dimension", c.Out[0].dims())
 		}
 	case contiguous:
-		return checkContiguous(c)
+		return checkRandom(c)
 	case reduction, argReduction:
 		return checkReduction(c, s.rule == argReduction)
 	case matMul:
@@ -83,18 +83,6 @@ func checkSorting(c *Call) error {
 		return Errorf(c.Op, ErrCall, "input has shape %v, the outputs %v and %v", a, values, indices)
 	}
 	return nil
-}
-
-// checkContiguous wants views of one shape without gaps.
-func checkContiguous(c *Call) error {
-	for _, views := range [][]View{c.Out, c.In} {
-		for i := range views {
-			if !views[i].Contiguous() {
-				return Errorf(c.Op, ErrCall, "view %d of shape %v is not contiguous", i, views[i].dims())
-			}
-		}
-	}
-	return checkSame(c, c.Out[0].dims())
 }
 
 // checkSingle wants one element in every view.

@@ -26,7 +26,7 @@ func StepGroups(c *Call) int {
 }
 
 // StepOperands are what a call of an optimizer takes from device memory: the scale and the flag, nil where there is none, and the
-// counters.
+// counters. StepSettingsOperand has the rest.
 func StepOperands(c *Call) (scale, found *View, counts []View) {
 	next := int(c.I[0])
 	if c.I[4]&StepScaled != 0 {
@@ -40,6 +40,14 @@ func StepOperands(c *Call) (scale, found *View, counts []View) {
 		counts = c.Out[StepGroups(c)*int(c.I[0]):]
 	}
 	return scale, found, counts
+}
+
+// StepSettingsOperand are the scalars that a call of an optimizer takes from device memory, nil if it takes those of the call.
+func StepSettingsOperand(c *Call) *View {
+	if c.I[4]&StepSettings == 0 {
+		return nil
+	}
+	return &c.In[len(c.In)-1]
 }
 
 // StepNumber is the step number among the scalars of a call of an optimizer, 1 for the first: of SGDStep 1 or 2, and 0 where the step
@@ -63,7 +71,7 @@ func StepNumber(c *Call) float64 {
 func checkGroups(c *Call) error {
 	n, groups := int(c.I[0]), StepGroups(c)
 	out, in := groups*n, n
-	for _, flag := range []int64{StepScaled, StepGuarded} {
+	for _, flag := range []int64{StepScaled, StepGuarded, StepSettings} {
 		if c.I[4]&flag != 0 {
 			in++
 		}
@@ -84,7 +92,17 @@ func checkGroups(c *Call) error {
 				v.Shape[:v.NDim], g.Shape[:g.NDim])
 		}
 	}
-	for i := n; i < len(c.In); i++ {
+	singles := len(c.In)
+	if v := StepSettingsOperand(c); v != nil {
+		singles--
+		if v.DType != dtype.Float64 || v.Len() != StepScalars || !v.Contiguous() {
+			return Errorf(c.Op, ErrCall, "settings are %s of shape %v, want %d float64", v.DType, v.dims(), StepScalars)
+		}
+		if (c.Op == AdamStep || c.Op == AdagradStep) && c.I[4]&StepCounted == 0 {
+			return Errorf(c.Op, ErrCall, "settings in device memory without counters")
+		}
+	}
+	for i := n; i < singles; i++ {
 		if v := &c.In[i]; v.DType != dtype.Float32 || v.Len() != 1 {
 			return Errorf(c.Op, ErrCall, "scale or flag is %s of shape %v, want one float32", v.DType, v.dims())
 		}

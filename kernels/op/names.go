@@ -77,10 +77,10 @@ var specs = withTable([Count]spec{
 	Copy:      {"copy", "k", "k", anything, elementwise},
 	Cast:      {"cast", "x", "k", anything, elementwise},
 	Arange:    {"arange", "k", "", numbers, sequence},
-	Uniform:   {"uniform", "k", "", floats, contiguous},
-	Normal:    {"normal", "k", "", floats, contiguous},
-	Bernoulli: {"bernoulli", "k", "", floats | boolean, contiguous},
-	Dropout:   {"dropout", "k", "k", floats, contiguous},
+	Uniform:   {"uniform", "k", "?i", floats, contiguous},
+	Normal:    {"normal", "k", "?i", floats, contiguous},
+	Bernoulli: {"bernoulli", "k", "?i", floats | boolean, contiguous},
+	Dropout:   {"dropout", "k", "k?i", floats, contiguous},
 
 	Where: {"where", "k", "bkk", anything, elementwise},
 

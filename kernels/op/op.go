@@ -36,7 +36,9 @@ const (
 	Arange
 	// Uniform: dst = F[0] + u*(F[1]-F[0]) with u in [0, 1) from Philox4x32-10 with key I[0] and counter offset I[1]; but F[2], a number of
 	// dst's type, where it is more, so that nothing is rounded to F[1].
-	// Float types. dst is contiguous. Element i uses word i%4 of block I[1]+i/4; see philox.go in kernels/cpu.
+	// Float types. dst is contiguous. Element i uses word i%4 of block I[1]+i/4; see philox.go in kernels/cpu. If a view of two Int64
+	// follows the inputs, the key is its first element instead, and its second is added to the counter offset: so work captured in a graph
+	// draws other numbers in each replay. See RandomOperand.
 	Uniform
 	// Normal: dst = F[0] + F[1]*n with n standard normal by Box-Muller on the words of Philox, as Uniform.
 	Normal
@@ -198,7 +200,8 @@ const (
 	//
 	// F[1] is the probability of dropout, in 0..1. If it is not 0, keep is 0 or 1/(1-F[1]): the latter where u < 1-F[1], with the u
 	// of Float32 (philox.go in kernels/cpu) of word s%4 of block I[2] + r*ceil(S/4) + s/4, for row r = (b*H+h)*T+t and key s;
-	// the key of Philox is I[1]. lse is that of the scores before dropout.
+	// the key of Philox is I[1]. lse is that of the scores before dropout. If I[3] is not 0, the last input is a view of two Int64 as that of
+	// Uniform: see AttentionSeed.
 	//
 	// Half precision is computed in Float32; the probabilities, and in AttentionGrad the gradients of scores, may be rounded to
 	// the type of q before they are multiplied.
@@ -388,7 +391,13 @@ const (
 	// StepCounted: Out has a last group of n counters (Int64, one element each): steps taken. They rise by one, and then are, each for
 	// its tensor, the step number of AdamStep and AdagradStep, in place of the scalar, and I[1] of SGDStep is whether they are 1.
 	StepCounted
+	// StepSettings: last, In has eight Float64, which take the place of the scalars F, so that work captured in a graph steps with other
+	// settings in each replay. Which groups there are is decided by the scalars of the Call. AdamStep and AdagradStep have counters then.
+	StepSettings
 )
+
+// StepScalars is the number of elements of the view of StepSettings.
+const StepScalars = 8
 
 // What EmbeddingBag makes of the rows of a bag.
 const (

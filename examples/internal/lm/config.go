@@ -22,6 +22,7 @@ type Config struct {
 	Seed                      uint64
 	LR                        float64
 	AMP                       string // off, fp16 or bf16
+	Graph                     bool   // capture a training step once, and replay it
 }
 
 // Flags adds the flags of a run to f, with their defaults and bounds; there are so many steps at least.

@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -24,7 +25,7 @@ type Progress struct {
 const lastSteps = 20
 
 // Train trains up to a step, or until the program is interrupted, and draws a bar with a title on w. step trains step at; nil is
-// TrainStep. A plan ends with it.
+// TrainStep. A plan ends with it, and so does the graph of the steps.
 func (t *Trainer) Train(title string, last int, w io.Writer, step func(at int) (float64, error)) (p Progress, err error) {
 	w, end := session.Progress(w)
 	defer end()
@@ -58,5 +59,5 @@ func (t *Trainer) Train(title string, last int, w io.Writer, step func(at int) (
 		p.TrainLoss += l / float64(len(rest))
 	}
 	p.StepsPerSecond, p.LateSteps = session.Rates(took)
-	return p, t.EndPlan()
+	return p, errors.Join(t.EndPlan(), t.endGraph())
 }

@@ -66,7 +66,7 @@ func (w *writer) step(next func(logits *autograd.Variable) error) error {
 	for _, row := range w.rows {
 		ids = append(ids, row[from:]...)
 	}
-	g := w.t.graph(autograd.NoGrad(), autograd.WithGenerator(w.gen))
+	g := w.t.newGraph(autograd.NoGrad(), autograd.WithGenerator(w.gen))
 	defer g.Release()
 	x := autograd.FromSlice(g, ids, len(w.rows), have-from)
 	logits := w.t.model.Decode(x, w.cache).Select(1, -1).Narrow(-1, 0, len(w.t.Corpus.Alphabet))

@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/stepgraph"
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/examples/internal/text"
 	"github.com/cistern-ml/cistern/examples/models"
@@ -28,7 +29,8 @@ type Trainer struct {
 	scaler *amp.GradScaler
 	gen    *tensor.Generator
 	exec   tensor.Exec
-	step   int // the next one
+	graph  *stepgraph.Step // nil without Config.Graph, and when the training is over
+	step   int             // the next one
 }
 
 // New makes a model with its first values, and what trains it. The caller releases it.
@@ -51,6 +53,10 @@ func New(s *session.Session, c Config, corpus *text.Corpus) (*Trainer, error) {
 	t := &Trainer{Session: s, Config: c, Corpus: corpus, model: model, gen: tensor.NewGenerator(c.Seed), exec: exec,
 		scaler: amp.NewGradScaler(amp.Enabled(c.AMP == "fp16"))}
 	if err := model.To(s.Device, nn.WithGenerator(t.gen)); err != nil {
+		return nil, err
+	}
+	if err := t.capture(); err != nil { // before the optimizer has state
+		t.model.Release()
 		return nil, err
 	}
 	t.opt = t.optimizer()
@@ -77,6 +83,7 @@ func (t *Trainer) optimizer() *optim.Grouped {
 
 // Release gives the memory of the model and of what trains it back.
 func (t *Trainer) Release() {
+	_ = t.endGraph() // an error of it was that of a step before, or is the session's when it closes the device
 	t.scaler.Release()
 	t.opt.Release()
 	t.model.Release()
@@ -102,18 +109,26 @@ func (t *Trainer) Parameters() int {
 // Scale is the scale of the losses.
 func (t *Trainer) Scale() (float64, error) { return t.scaler.GetScale() }
 
-// graph makes a graph in the run's precision.
-func (t *Trainer) graph(opts ...autograd.Option) *autograd.Graph {
-	opts = append([]autograd.Option{autograd.WithGenerator(t.gen)}, opts...)
-	if t.AMP != "off" {
-		opts = append(opts, amp.Autocast(Precisions[t.AMP]))
-	}
+// newGraph makes a graph in the run's precision.
+func (t *Trainer) newGraph(opts ...autograd.Option) *autograd.Graph {
+	opts = append(append([]autograd.Option{autograd.WithGenerator(t.gen)}, opts...), t.autocast()...)
 	return autograd.NewGraph(t.Device, opts...)
+}
+
+// autocast is the option of graphs that the run's precision is, or none.
+func (t *Trainer) autocast() []autograd.Option {
+	if t.AMP == "off" {
+		return nil
+	}
+	return []autograd.Option{amp.Autocast(Precisions[t.AMP])}
 }
 
 // TrainStep takes the next step and returns its loss.
 func (t *Trainer) TrainStep() (loss float64, err error) {
-	g := t.graph(t.Planned()) // before the batch, which is of the step then
+	if t.graph != nil {
+		return t.replayStep()
+	}
+	g := t.newGraph(t.Planned()) // before the batch, which is of the step then
 	defer g.Release()
 	x, y, err := text.Random(t.exec, t.Corpus.Train, t.Seed, uint64(t.step), t.Batch, t.Seq)
 	if err != nil {
@@ -145,9 +160,13 @@ func (t *Trainer) gradients(g *autograd.Graph, x, y *tensor.Tensor) (float64, er
 }
 
 func (t *Trainer) loss(g *autograd.Graph, x, y *tensor.Tensor) *autograd.Variable {
-	return g.Scope(func() *autograd.Variable {
-		logits := t.model.Forward(g.Input(x))
-		return logits.Reshape(x.Len(), logits.Dim(-1)).CrossEntropy(g.Input(y).Reshape(y.Len()))
+	return t.lossOf(g.Input(x), g.Input(y))
+}
+
+func (t *Trainer) lossOf(x, y *autograd.Variable) *autograd.Variable {
+	return x.Graph().Scope(func() *autograd.Variable {
+		logits := t.model.Forward(x)
+		return logits.Reshape(x.Len(), logits.Dim(-1)).CrossEntropy(y.Reshape(y.Len()))
 	})
 }
 
@@ -215,7 +234,7 @@ func (t *Trainer) validate(starts []int) (loss float64, err error) {
 	}
 	defer x.Release()
 	defer y.Release()
-	g := t.graph(autograd.NoGrad())
+	g := t.newGraph(autograd.NoGrad())
 	defer g.Release()
 	loss, err = t.loss(g, x, y).Item()
 	return loss, stderrors.Join(err, g.Err())

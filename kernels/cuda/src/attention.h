@@ -20,6 +20,7 @@ constexpr bool of_queries(int mode) { return mode == RESULT || mode == QUERIES; 
 constexpr bool of_scores(int mode) { return mode == QUERIES || mode == KEYS; }
 
 enum : u32 { NO_MASK, TRUTH_MASK, ADDED_MASK };
+enum : u32 { SEEDED = 2 };
 
 // The strides of an operand.
 struct Strip { i64 batch, head, row, step; };
@@ -28,9 +29,9 @@ struct Strip { i64 batch, head, row, step; };
 // number of tiles of rows of a head.
 template <class C> struct Attention {
     u32 batches, heads, group, queries, keys, depth, width;
-    u32 causal, mask_kind, drops, limit, row_blocks, tiles, windows;
+    u32 causal, mask_kind, drops, limit, row_blocks, tiles, windows; // drops: SEEDED if key is an address
     Strip q, k, v, out, grad, result, mask, dmask;
-    u64 key, first; // of Philox
+    u64 key, first; // of Philox; at the address there are the key, and what is added to first
     C scale, factor;
 };
 
@@ -116,7 +117,13 @@ FN Words philox(u64 key, u64 n) {
 
 // The words of keys s/4*4 to s/4*4+3 for query t of a head.
 template <class T, class C> FN Words words_at(const Attention<C>& p, const Head<T, C>& h, u32 t, u32 s) {
-    return philox(p.key, p.first + (h.row + t) * p.row_blocks + s / 4);
+    u64 key = p.key, first = p.first;
+    if (p.drops == SEEDED) { // read where it is used: registers that would keep it are not there
+        const u64* at = (const u64*)key;
+        key = at[0];
+        first += at[1];
+    }
+    return philox(key, first + (h.row + t) * p.row_blocks + s / 4);
 }
 
 // What dropout makes of a probability with this word.

@@ -26,7 +26,7 @@ template <int GROUPS> FN u32 tensor_of(const Table<GROUPS>& t, u32 block) {
     return lo;
 }
 
-enum { FIRST = 1, MAXIMIZE = 2, NESTEROV = 4, CENTERED = FIRST };
+enum { FIRST = 1, MAXIMIZE = 2, NESTEROV = 4, CENTERED = FIRST, DECOUPLED = FIRST };
 
 // The elements lo..hi-1 of tensor i that this block works on.
 struct Piece {
@@ -112,13 +112,26 @@ template <class T, int AHEAD = 1, int GROUPS, class F> FN void each(const Table<
     for (u64 k = from + threadIdx.x; k < b.hi; k += THREADS) p.one(k, f);
 }
 
-// What a step takes from memory; each may be null. factors has two numbers for each tensor of the table, written by count_steps. It
-// is volatile because the choice between a number there and one in the parameters would else become one between addresses, for
-// which clang copies the parameters to local memory.
+// What a step takes from memory; each may be null. factors has two numbers for each tensor of the table, written by count_steps, and
+// settings the scalars of the call. They are volatile because the choice between a number there and one in the parameters would else
+// become one between addresses, for which clang copies the parameters to local memory.
 struct Decided {
     const f32 *scale, *found;
-    const volatile f64* factors;
+    const volatile f64 *factors, *settings;
 };
+
+// Setting i of the call, or what the parameters have made of it.
+template <class C> FN C setting(const Decided& d, int i, C other) { return d.settings ? (C)d.settings[i] : other; }
+
+// What is left of 1.
+template <class C> FN C rest_of(const Decided& d, int i, C other) { return d.settings ? (C)(1 - d.settings[i]) : other; }
+
+// By what a decay acts on parameters directly.
+template <class C> FN C shrink_of(const Decided& d, int decay, C other) {
+    if (!d.settings) return other;
+    f64 rate = d.settings[0];
+    return (C)(1 - rate * d.settings[decay]);
+}
 
 FN bool left_out(const Decided& d) { return d.found && *d.found != 0; }
 
@@ -147,10 +160,16 @@ FN f64 whole_power(f64 x, u64 n) {
     return y;
 }
 
-// Adds one to each counter, and leaves what depends on it in two numbers for each. Adam: lr, beta1, beta2. Adagrad: lr, its decay.
-KERNEL count_steps(Counters t, const f32* found, f64* factors, u32 kind, f64 lr, f64 b1, f64 b2) {
+// Adds one to each counter, and leaves what depends on it in two numbers for each. Adam: lr, beta1, beta2. Adagrad: lr, its decay. They
+// are the first of settings, if that is there.
+KERNEL count_steps(Counters t, const f32* found, f64* factors, u32 kind, f64 lr, f64 b1, f64 b2, const f64* settings) {
     u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= t.count || (found && *found != 0)) return;
+    if (settings) {
+        lr = settings[0];
+        b1 = settings[1];
+        b2 = settings[2];
+    }
     i64* counter = (i64*)t.pointer[i];
     i64 steps = *counter + 1;
     *counter = steps;
@@ -169,17 +188,18 @@ template <class T, class C> FN void sgd(const Table<3>& t, const SGD<C>& s, u32 
     if (left_out(d)) return;
     Piece b = piece_of(t);
     C sign = sign_of<C>(d, flags);
-    bool moves = s.momentum != 0, first = d.factors ? d.factors[2 * b.i] != 0 : flags & FIRST;
+    C rate = setting(d, 0, s.lr), momentum = setting(d, 1, s.momentum), decay = setting(d, 2, s.decay), keep = rest_of(d, 3, s.keep);
+    bool moves = momentum != 0, first = d.factors ? d.factors[2 * b.i] != 0 : flags & FIRST;
     each<T>(t, b, moves && !first ? 7 : 5, moves ? 3 : 1, [&](C (&x)[3]) INLINE {
         C g = sign * x[2], p = x[0];
-        if (s.decay != 0) g += s.decay * p;
+        if (decay != 0) g += decay * p;
         if (moves) {
             C m = g;
-            if (!first) m = s.momentum * x[1] + s.keep * g;
+            if (!first) m = momentum * x[1] + keep * g;
             x[1] = m;
-            g = flags & NESTEROV ? g + s.momentum * m : m;
+            g = flags & NESTEROV ? g + momentum * m : m;
         }
-        x[0] = p - s.lr * g;
+        x[0] = p - rate * g;
         return true;
     });
 }
@@ -192,18 +212,22 @@ template <class T, bool LARGEST, class C, int GROUPS> FN void adam(const Table<G
     Piece b = piece_of(t);
     C sign = sign_of<C>(d, flags);
     C size = d.factors ? (C)d.factors[2 * b.i] : s.size, under = d.factors ? (C)d.factors[2 * b.i + 1] : s.root;
+    C beta1 = setting(d, 1, s.beta1), keep1 = rest_of(d, 1, s.keep1), beta2 = setting(d, 2, s.beta2), keep2 = rest_of(d, 2, s.keep2);
+    C eps = setting(d, 3, s.eps), decay = s.decay, shrink = s.shrink;
+    if (flags & DECOUPLED) shrink = shrink_of(d, 4, s.shrink);
+    else decay = setting(d, 4, s.decay);
     each<T>(t, b, (1 << GROUPS) - 1, (1 << (GROUPS - 1)) - 1, [&](C (&x)[GROUPS]) INLINE {
-        C g = sign * x[GROUPS - 1], p = x[0] * s.shrink;
-        if (s.decay != 0) g += s.decay * p;
-        C m = s.beta1 * x[1] + s.keep1 * g;
-        C v = s.beta2 * x[2] + s.keep2 * g * g, most = v;
+        C g = sign * x[GROUPS - 1], p = x[0] * shrink;
+        if (decay != 0) g += decay * p;
+        C m = beta1 * x[1] + keep1 * g;
+        C v = beta2 * x[2] + keep2 * g * g, most = v;
         x[1] = m;
         x[2] = v;
         if constexpr (LARGEST) {
             if (!(v > x[3] || v != v)) most = x[3];
             x[3] = most;
         }
-        x[0] = p - size * m / (sqrt(most) / under + s.eps);
+        x[0] = p - size * m / (sqrt(most) / under + eps);
         return true;
     });
 }
@@ -214,23 +238,25 @@ template <class C> struct RMSProp { C lr, alpha, keep, eps, decay, momentum; };
 template <class T, class C> FN void rmsprop(const Table<5>& t, const RMSProp<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
     C sign = sign_of<C>(d, flags);
-    u32 there = (s.momentum != 0 ? 4 : 0) | (flags & CENTERED ? 8 : 0) | 3;
+    C rate = setting(d, 0, s.lr), alpha = setting(d, 1, s.alpha), keep = rest_of(d, 1, s.keep), eps = setting(d, 2, s.eps);
+    C decay = setting(d, 3, s.decay), momentum = setting(d, 4, s.momentum);
+    u32 there = (momentum != 0 ? 4 : 0) | (flags & CENTERED ? 8 : 0) | 3;
     each<T>(t, piece_of(t), there | 16, there, [&](C (&x)[5]) INLINE {
         C g = sign * x[4], p = x[0];
-        if (s.decay != 0) g += s.decay * p;
-        C q = s.alpha * x[1] + s.keep * g * g;
+        if (decay != 0) g += decay * p;
+        C q = alpha * x[1] + keep * g * g;
         x[1] = q;
         if (flags & CENTERED) {
-            C a = s.alpha * x[3] + s.keep * g;
+            C a = alpha * x[3] + keep * g;
             x[3] = a;
             q -= a * a;
         }
-        C move = g / (sqrt(q) + s.eps);
-        if (s.momentum != 0) {
-            move += s.momentum * x[2];
+        C move = g / (sqrt(q) + eps);
+        if (momentum != 0) {
+            move += momentum * x[2];
             x[2] = move;
         }
-        x[0] = p - s.lr * move;
+        x[0] = p - rate * move;
         return true;
     });
 }
@@ -242,13 +268,13 @@ template <class C> struct Adagrad { C lr, eps, decay; };
 template <class T, class C> FN void adagrad(const Table<3>& t, const Adagrad<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
     Piece b = piece_of(t);
-    C sign = sign_of<C>(d, flags), lr = d.factors ? (C)d.factors[2 * b.i] : s.lr;
+    C sign = sign_of<C>(d, flags), lr = d.factors ? (C)d.factors[2 * b.i] : s.lr, eps = setting(d, 2, s.eps), decay = setting(d, 3, s.decay);
     each<T>(t, b, 7, 3, [&](C (&x)[3]) INLINE {
         C g = sign * x[2], p = x[0];
-        if (s.decay != 0) g += s.decay * p;
+        if (decay != 0) g += decay * p;
         C q = x[1] + g * g;
         x[1] = q;
-        x[0] = p - lr * g / (sqrt(q) + s.eps);
+        x[0] = p - lr * g / (sqrt(q) + eps);
         return true;
     });
 }
@@ -258,14 +284,15 @@ template <class C> struct Lion { C lr, shrink, beta1, keep1, beta2, keep2; };
 // Parameters, momenta, gradients.
 template <class T, class C> FN void lion(const Table<3>& t, const Lion<C>& s, u32 flags, const Decided& d) {
     if (left_out(d)) return;
-    C sign = sign_of<C>(d, flags);
+    C sign = sign_of<C>(d, flags), rate = setting(d, 0, s.lr), shrink = shrink_of(d, 3, s.shrink);
+    C beta1 = setting(d, 1, s.beta1), keep1 = rest_of(d, 1, s.keep1), beta2 = setting(d, 2, s.beta2), keep2 = rest_of(d, 2, s.keep2);
     each<T>(t, piece_of(t), 7, 3, [&](C (&x)[3]) INLINE {
-        C g = sign * x[2], m = x[1], p = x[0] * s.shrink;
-        C direction = s.beta1 * m + s.keep1 * g;
-        if (direction > 0) p -= s.lr;
-        if (direction < 0) p += s.lr;
+        C g = sign * x[2], m = x[1], p = x[0] * shrink;
+        C direction = beta1 * m + keep1 * g;
+        if (direction > 0) p -= rate;
+        if (direction < 0) p += rate;
         x[0] = p;
-        x[1] = s.beta2 * m + s.keep2 * g;
+        x[1] = beta2 * m + keep2 * g;
         return true;
     });
 }

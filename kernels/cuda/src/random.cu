@@ -52,14 +52,24 @@ template <class T, class C> FN void normal(T (&r)[4], const C (&u)[4], f64 mean,
     }
 }
 
+// Key and counter offset of a launch. at may be null; else it has the key, and what is added to the offset.
+struct Seed {
+    u64 key, first;
+};
+
+FN Seed seed_of(u64 key, u64 first, const u64* at) {
+    if (at) return {at[0], first + at[1]};
+    return {key, first};
+}
+
 enum { UNIFORM, NORMAL, BERNOULLI };
 
 // Each thread makes the four elements of one block.
-template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b, f64 c) {
+template <int KIND, class T, class C> FN void random(u64 n, T* dst, const Seed& seed, f64 a, f64 b, f64 c) {
     u64 block = (u64)blockIdx.x * THREADS + threadIdx.x;
     if (block * 4 >= n) return;
     C u[4];
-    uniforms(u, key, first + block);
+    uniforms(u, seed.key, seed.first + block);
     vec<T, 4> x;
     T (&r)[4] = x.v;
     if constexpr (KIND == UNIFORM) {
@@ -79,8 +89,8 @@ template <int KIND, class T, class C> FN void random(u64 n, T* dst, u64 key, u64
 }
 
 #define RANDOM(KIND, NAME, T, C)                                                                                      \
-    KERNEL NAME##_##T(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b, f64 c) {                              \
-        random<KIND, T, C>(n, dst, key, first, a, b, c);                                                              \
+    KERNEL NAME##_##T(u64 n, T* dst, u64 key, u64 first, f64 a, f64 b, f64 c, const u64* at) {                        \
+        random<KIND, T, C>(n, dst, seed_of(key, first, at), a, b, c);                                                 \
     }
 #define RANDOMS(T, C) RANDOM(UNIFORM, uniform, T, C) RANDOM(NORMAL, normal, T, C) RANDOM(BERNOULLI, bernoulli, T, C)
 
@@ -112,7 +122,7 @@ template <class T> FN Kept keep_of(u64 key, u64 n, f64 keep, u32 bound) {
 }
 
 // V elements, of one block or of two, at once where they lie so, else one by one. dst may be a.
-template <class T, class C> FN void dropout(u64 n, T* dst, const T* a, u64 key, u64 first, f64 keep, f64 factor) {
+template <class T, class C> FN void dropout(u64 n, T* dst, const T* a, const Seed& seed, f64 keep, f64 factor) {
     constexpr u32 V = sizeof(T) == 2 ? 8 : 4;
     u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, at = thread * V;
     if (at >= n) return;
@@ -127,7 +137,7 @@ template <class T, class C> FN void dropout(u64 n, T* dst, const T* a, u64 key, 
     C by[V];
     #pragma unroll
     for (u32 b = 0; b < V; b += 4) {
-        Kept k = keep_of<T>(key, first + (at + b) / 4, keep, limit);
+        Kept k = keep_of<T>(seed.key, seed.first + (at + b) / 4, keep, limit);
         #pragma unroll
         for (u32 j = 0; j < 4; j++) by[b + j] = k.of[j] ? scale : (C)0;
     }
@@ -146,8 +156,8 @@ template <class T, class C> FN void dropout(u64 n, T* dst, const T* a, u64 key, 
 }
 
 #define DROPOUT(T, C)                                                                                                 \
-    KERNEL dropout_##T(u64 n, T* dst, const T* a, u64 key, u64 first, f64 keep, f64 factor) {                         \
-        dropout<T, C>(n, dst, a, key, first, keep, factor);                                                           \
+    KERNEL dropout_##T(u64 n, T* dst, const T* a, u64 key, u64 first, f64 keep, f64 factor, const u64* at) {          \
+        dropout<T, C>(n, dst, a, seed_of(key, first, at), keep, factor);                                              \
     }
 
 DROPOUT(f32, f32)
