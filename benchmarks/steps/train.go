@@ -29,11 +29,16 @@ type trainer struct {
 }
 
 // train runs a program on a device of its own and gives everything back. Between the steps it calls after.
-func train(o options, p *program, after func(t *trainer, step int)) (err error) {
+func train(o options, p *program, after func(t *trainer, step int)) error {
 	dev, err := device.Open(o.device)
 	if err != nil {
 		return err
 	}
+	return trainOn(dev, o, p, after)
+}
+
+// trainOn is train on a device, which it closes.
+func trainOn(dev device.Device, o options, p *program, after func(t *trainer, step int)) (err error) {
 	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
 	t := &trainer{program: p, options: o, dev: dev, gen: tensor.NewGenerator(1), scaler: amp.NewGradScaler(amp.Enabled(o.amp == "fp16"))}
 	defer t.scaler.Release()

@@ -37,21 +37,14 @@ type plan struct {
 	refused   error      // asking again would cost as much, and give the same
 }
 
-// epilogueOf is the epilogue of a product, or false if the library has none that is the same function. Its GELU is the
-// approximation with tanh, which it may compute with the hardware's own: that is enough for half types. What it makes of NaN in
-// ReLU is not documented.
-func epilogueOf(p *blas.Product, g *blas.Gemm) (e uint32, ok bool) {
+// epilogueOf is the epilogue of a product that has one (blas.Product.HasEpilogue).
+func epilogueOf(p *blas.Product, g *blas.Gemm) (e uint32) {
 	switch {
-	case p.Activation == blas.Identity && g.Pre == 0:
-		e = 0
-	case p.Activation != blas.GELUTanh || p.Type.Size() != 2:
-		return 0, false
+	case p.Activation == blas.Identity:
 	case g.Pre == 0:
 		e = cublas.EpilogueGELU
-	case g.LDPre%8 == 0 && g.Pre%16 == 0:
-		e = cublas.EpilogueGELUAux
 	default:
-		return 0, false
+		e = cublas.EpilogueGELUAux
 	}
 	if g.Bias != 0 {
 		e |= cublas.EpilogueBias
@@ -59,7 +52,7 @@ func epilogueOf(p *blas.Product, g *blas.Gemm) (e uint32, ok bool) {
 	if e == 0 {
 		e = cublas.EpilogueDefault
 	}
-	return e, true
+	return e
 }
 
 // alignmentOf is the largest power of two, up to 256, that divides an address.
@@ -73,13 +66,12 @@ func alignmentOf(p device.Ptr) uint32 {
 
 // planFor returns the plan for g, made if there is none, or the library's reason against it. The caller holds m.mu.
 func (m *multiplier) planFor(d *Device, p *blas.Product, g *blas.Gemm) (*plan, error) {
-	epilogue, ok := epilogueOf(p, g)
-	if !ok || g.Count != 1 || p.Dims != 0 {
+	if !p.HasEpilogue(g) {
 		return nil, d.fail("cublasLtMatmul", BLASStatus(cublas.NotSupported), "no epilogue does this")
 	}
 	key := planKey{
 		kind: p.Type, tf32: p.Type == dtype.Float32 && m.tf32.Load(), m: g.M, n: g.N, k: g.K, transA: g.TransA, transB: g.TransB,
-		lda: g.LDA, ldb: g.LDB, ldc: g.LDC, ldd: g.LDD, ldPre: g.LDPre, epilogue: epilogue,
+		lda: g.LDA, ldb: g.LDB, ldc: g.LDC, ldd: g.LDD, ldPre: g.LDPre, epilogue: epilogueOf(p, g),
 		alignA: alignmentOf(g.A), alignB: alignmentOf(g.B), alignC: alignmentOf(g.C), alignD: alignmentOf(g.D),
 		biasAlign: alignmentOf(g.Bias), align: alignmentOf(g.Pre),
 	}
