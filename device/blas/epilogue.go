@@ -1,10 +1,10 @@
 package blas
 
-// What libraries compute beside products: bias, another addend, and GELU.
+// What libraries compute beside products: bias, another addend, GELU, and the sums that a bias's gradient is.
 
 // Plain reports whether g, of p, is a product without an epilogue: what cuBLAS computes.
 func (p *Product) Plain(g *Gemm) bool {
-	return g.InPlace && g.Bias == 0 && g.Pre == 0 && p.Activation == Identity
+	return g.InPlace && g.Bias == 0 && g.Pre == 0 && g.Sums == 0 && p.Activation == Identity
 }
 
 // HasEpilogue reports whether cuBLASLt has an epilogue that is what p wants of g beside the product. Its GELU is the approximation with
@@ -13,6 +13,8 @@ func (p *Product) HasEpilogue(g *Gemm) bool {
 	switch {
 	case g.Count != 1 || p.Dims != 0:
 		return false
+	case g.Sums != 0:
+		return p.Activation == Identity && g.Pre == 0 && p.Beta == 0
 	case p.Activation == Identity && g.Pre == 0:
 		return true
 	case p.Activation != GELUTanh || p.Type.Size() != 2:

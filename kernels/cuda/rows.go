@@ -20,6 +20,7 @@ var rows = slices.Concat(
 	bagRows(),
 	normRows(),
 	matmulRows(),
+	linearWeightGradRows(),
 	attentionRows(),
 	entropyRows(),
 	lossRows(),

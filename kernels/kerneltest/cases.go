@@ -21,7 +21,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.CumSum: m.scans, op.CumProd: m.scans, op.CumProdGrad: m.scanGrads, op.Sort: m.sorts, op.TopK: m.sorts,
 		op.Tril: m.triangles, op.Triu: m.triangles,
 		op.Any: m.reductions, op.All: m.reductions, op.ArgMax: m.argReductions, op.ArgMin: m.argReductions,
-		op.MatMul: m.matMuls, op.MatMulAct: m.matMulActs,
+		op.MatMul: m.matMuls, op.MatMulAct: m.matMulActs, op.LinearWeightGrad: m.weightGrads,
 		op.Conv2D: m.convolutions, op.Conv2DGradInput: m.convolutions, op.Conv2DGradWeight: m.convolutions,
 		op.MaxPool2D: m.pools, op.MaxPool2DGrad: m.pools, op.AvgPool2D: m.pools, op.AvgPool2DGrad: m.pools,
 		op.UpsampleNearest2D: m.samples, op.UpsampleNearest2DGrad: m.samples,

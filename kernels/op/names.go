@@ -32,6 +32,7 @@ const (
 	argReduction // reduction of the one dimension I[0]
 	matMul
 	matMulAct
+	linearWeightGrad
 	rows // element-wise shapes, at least one dimension
 	nll
 	nllGrad
@@ -116,6 +117,8 @@ var specs = withTable([Count]spec{
 
 	MatMul:    {"matmul", "k", "kkk", floats, matMul},
 	MatMulAct: {"matmul_activation", "k?k", "kkk", floats, matMulAct},
+
+	LinearWeightGrad: {"linear_backward_weight", "c?c", "kk", floats, linearWeightGrad},
 
 	Softmax:        {"softmax", "k", "k", floats, rows},
 	SoftmaxGrad:    {"softmax_backward", "k", "kk", floats, rows},
@@ -217,7 +220,7 @@ func (id ID) Arity() (out, in int, variable bool) {
 	}
 	_, most := arity(s.out)
 	least, all := arity(s.in)
-	return most, all, s.rule == matMul || s.biased() || least < all
+	return most, all, s.rule == matMul || s.rule == linearWeightGrad || s.biased() || least < all
 }
 
 // Types lists the types of the key view for which the specification asks for a kernel.

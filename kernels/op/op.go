@@ -101,6 +101,11 @@ const (
 	// ActReLU, ActGELU or ActGELUTanh, each as the operation of that name. Out is dst, and pre if the caller wants it too, of dst's
 	// shape and type. f is applied to pre before or after it is rounded to that type.
 	MatMulAct
+	// LinearWeightGrad: the gradients of a linear layer's weight and, if the second output is there, of its bias: dst [N, K] = aᵀ @ b, where
+	// a [M, N] is the gradient of the layer's result and b [M, K] its input. Both outputs are of the type that a is computed with: the
+	// product of half types is summed in float32 and not rounded. The bias's [N] is the sum down a's columns, which may be rounded to a's
+	// type. Any strides; M = 0 gives zeros.
+	LinearWeightGrad
 
 	// ---- softmax and losses; rows are along the last dimension ------------------------------------------------------
 
