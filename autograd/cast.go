@@ -5,7 +5,7 @@ import "github.com/cistern-ml/cistern/tensor"
 // To converts v to dt; it shares v's memory if that is its type. The gradient is converted back. Saves nothing.
 func (v *Variable) To(dt tensor.DType) *Variable { return to.apply(dt, v) }
 
-var to = define("to", toForward, rule{grad: passGrad})
+var to = takesAnyGrad(define("to", toForward, rule{grad: passGrad}))
 
 func toForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).To(n.arg.(tensor.DType)) }
 
