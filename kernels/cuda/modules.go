@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "0927b66fb6c09df80023a50964f90c25b0c4b1135310439d8a7d97672cc45053"
+const inputsHash = "b432cf680e14528c46d278aaf80274bdc5b61112718b2d031a9424af48a1d036"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -47,6 +47,9 @@ var modules = map[string][]string{
 		"cast_i64_u8_s", "cast_i64_u8_v", "cast_u8_b8_s", "cast_u8_b8_v", "cast_u8_bf16_s", "cast_u8_bf16_v", "cast_u8_f16_s",
 		"cast_u8_f16_v", "cast_u8_f32_s", "cast_u8_f32_v", "cast_u8_f64_s", "cast_u8_f64_v", "cast_u8_i32_s", "cast_u8_i32_v",
 		"cast_u8_i64_s", "cast_u8_i64_v", "cast_u8_u8_s", "cast_u8_u8_v",
+	},
+	"cast_many": {
+		"cast_many_bf16", "cast_many_f16",
 	},
 	"cell": {
 		"gru_cell_backward_bf16", "gru_cell_backward_f16", "gru_cell_backward_f32", "gru_cell_backward_f64", "gru_cell_bf16",

@@ -8,6 +8,7 @@ import (
 
 var rows = slices.Concat(
 	moveRows(),
+	castManyRows(),
 	randomRows(),
 	elementwiseRows(),
 	reduceRows(),

@@ -13,6 +13,7 @@ type types uint16
 
 const (
 	floats   types = 1<<dtype.Float32 | 1<<dtype.Float64 | 1<<dtype.Float16 | 1<<dtype.BFloat16
+	halves   types = 1<<dtype.Float16 | 1<<dtype.BFloat16
 	integers types = 1<<dtype.Int64 | 1<<dtype.Int32 | 1<<dtype.Uint8
 	boolean  types = 1 << dtype.Bool
 	numbers        = floats | integers
@@ -44,6 +45,7 @@ const (
 	indexAdd
 	steps // of an optimizer
 	ampUnscale
+	castMany
 	gradNorm
 	clipNorm
 	clipValue
@@ -77,6 +79,7 @@ var specs = withTable([Count]spec{
 	Fill:      {"fill", "k", "", anything, elementwise},
 	Copy:      {"copy", "k", "k", anything, elementwise},
 	Cast:      {"cast", "x", "k", anything, elementwise},
+	CastMany:  {"cast_many", "*", "*", halves, castMany},
 	Arange:    {"arange", "k", "", numbers, sequence},
 	Uniform:   {"uniform", "k", "", floats, contiguous},
 	Normal:    {"normal", "k", "", floats, contiguous},

@@ -32,6 +32,9 @@ const (
 	// Cast: dst = a converted to dst's type. All types to all types. Float to integer truncates toward zero (NaN and
 	// out-of-range values give any value); anything to Bool is "not equal to 0"; float to float rounds to nearest even.
 	Cast
+	// CastMany: Cast of I[0] tensors at once, from Float32 to one half type: Out are the results, In what they are made of, in the same order.
+	// Each pair is contiguous and of one size.
+	CastMany
 	// Arange: dst (one dimension) element i = start + i*step; F[0], F[1] for float types, I[0], I[1] for integer types.
 	Arange
 	// Uniform: dst = F[0] + u*(F[1]-F[0]) with u in [0, 1) from Philox4x32-10 with key I[0] and counter offset I[1]; but F[2], a number of
