@@ -9,6 +9,7 @@ import (
 var rows = slices.Concat(
 	moveRows(),
 	castManyRows(),
+	addMixedRows(),
 	randomRows(),
 	elementwiseRows(),
 	reduceRows(),

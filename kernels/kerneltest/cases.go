@@ -13,7 +13,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		return m.elementwise()
 	}
 	makers := map[op.ID]func() iter.Seq[*testCase]{
-		op.Cast: m.casts, op.CastMany: m.castMany, op.Arange: m.aranges,
+		op.Cast: m.casts, op.CastMany: m.castMany, op.AddMixed: m.mixedSums, op.Arange: m.aranges,
 		op.Uniform: m.randoms, op.Normal: m.randoms, op.Bernoulli: m.randoms, op.Dropout: m.randoms,
 		op.Sum: m.reductions, op.Mean: m.reductions, op.Prod: m.reductions, op.Max: m.reductions, op.Min: m.reductions,
 		op.Norm1: m.reductions, op.Norm2: m.reductions, op.MeanSquare: m.reductions, op.NormMax: m.reductions, op.NormMin: m.reductions,

@@ -88,6 +88,8 @@ var specs = withTable([Count]spec{
 
 	Where: {"where", "k", "bkk", anything, elementwise},
 
+	AddMixed: {"add_mixed", "c", "kc", halves, contiguous},
+
 	SquaredError: {"squared_error", "k", "kk", floats, elementwise},
 	SmoothL1:     {"smooth_l1", "k", "kk", floats, elementwise},
 	BCE:          {"bce", "k", "kk", floats, elementwise},

@@ -93,6 +93,9 @@ const (
 	CountNonzero // how many a are not 0 (NaN is not), an Int64 dst. All types
 	LogSumExp    // log(sum(exp(a))) relative to the largest a; infinities as the formula has them. Float types
 
+	// AddMixed: dst = a + b, where a is of a half type, and b and dst, which may be b's memory, are Float32. All are contiguous and of one shape.
+	AddMixed
+
 	// ---- matrix products --------------------------------------------------------------------------------------------
 
 	// MatMul: dst[..., M, N] = F[0] * a[..., M, K] @ b[..., K, N] + F[1] * c, where c has dst's shape (broadcast by strides)
@@ -276,12 +279,14 @@ const (
 
 	// RowNorm: Out = dst, mean, rstd of each row; In = a, weight, bias. dst = x*weight + bias, where mean is that of the row and
 	// rstd = 1/sqrt(variance + F[0]), of the biased variance. With NormRMS there is no mean: rstd = 1/sqrt(mean(a*a) + F[0]).
+	// dst may be of a half type where a, weight and bias are Float32: it is rounded as it is written.
 	RowNorm
 	// RowNormGrad: dst = rstd*(g - mean(g) - x*mean(g*x)) with g = In[0]*weight and means over the row; without mean(g) for
-	// NormRMS. In = gradient, a, mean, rstd, weight.
+	// NormRMS. In = gradient, a, mean, rstd, weight. The gradient may be of a half type where all else is Float32. With I[2] != 0, for Float32 alone, the
+	// result is added to what dst holds.
 	RowNormGrad
 	// NormSums: Out = sum of In[0]*x and sum of In[0] over each channel: the gradients of weight and bias. In = gradient, a, mean,
-	// rstd: of rows, or of channels if I[0] is 0.
+	// rstd: of rows, or of channels if I[0] is 0. The gradient may be of a half type where a is Float32.
 	NormSums
 	// ChannelStats: Out = mean, rstd of each channel, and with NormRunning a running mean and variance that are updated in place:
 	// r = (1-F[1])*r + F[1]*new, where the new variance is the unbiased one. They have a's type or that of statistics. In = a.
