@@ -65,10 +65,10 @@ func aligned(bytes int, addresses ...device.Ptr) bool {
 
 // rowPlan is Rows in src/norm_row.cu, and what belongs to it.
 type rowPlan struct {
-	rows, columns int // of statistics: a row is one group of channels of one image
-	lanes         int // threads of a row
-	groups, per   int // groups of channels, and channels of a group
-	neighbours    int // elements of a channel in a row, which share a weight
+	rows, columns int    // of statistics: a row is one group of channels of one image
+	lanes         int    // threads of a row
+	groups, per   int    // groups of channels, and channels of a group
+	neighbours    int    // elements of a channel in a row, which share a weight
 	plain, sum    uint32 // 1: no mean; 1: the gradient is added to what is there
 	eps           float64
 }
