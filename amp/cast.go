@@ -41,6 +41,14 @@ func (a *autocast) Cast(op string, in []*autograd.Variable) ([]*autograd.Variabl
 // Widens implements autograd.Widener.
 func (a *autocast) Widens(op string) bool { return a.enabled && classes[op] == Float32Inside }
 
+// Lowers implements autograd.Lowerer.
+func (a *autocast) Lowers(g *autograd.Graph, op string) tensor.DType {
+	if !a.enabled || classes[op] != LowerPrecision || a.check() != nil {
+		return 0
+	}
+	return a.lower(g)
+}
+
 // eligible reports whether autocast may convert v: floating-point, but not float64, which whoever uses it has asked for.
 // Numbers of classes, masks and doubles pass as they are.
 func eligible(v *autograd.Variable) bool { return v.DType().IsFloat() && v.DType() != tensor.Float64 }

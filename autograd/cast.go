@@ -12,6 +12,9 @@ var to = takesAnyGrad(define("to", toForward, rule{grad: passGrad}))
 
 func toForward(n *node) (*tensor.Tensor, error) {
 	if made, ok := n.arg.(*tensor.Tensor); ok {
+		if v := n.in[0]; !made.Released() && !made.Shape().Equal(v.Shape()) {
+			return nil, &tensor.ShapeError{Op: "to", Shapes: []tensor.Shape{v.Shape().Clone(), made.Shape().Clone()}, Detail: "a conversion has the shape of what is converted"}
+		}
 		return n.g.adopt("to", made)
 	}
 	return n.tensor(0).To(n.arg.(tensor.DType))

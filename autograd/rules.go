@@ -22,7 +22,7 @@ func (b *backward) rules(n *node) error {
 			continue
 		}
 		r := n.op.rule(i)
-		if r.add != nil && b.addable(n, v, g) {
+		if r.add != nil && g.DType() == v.dtype && b.addable(n, v) {
 			if err := r.add(n, i, g, v.buf.t); err != nil {
 				return err
 			}
@@ -70,8 +70,8 @@ func (n *node) over(g *tensor.Tensor, f func(g *tensor.Tensor) (*tensor.Tensor, 
 }
 
 // addable reports whether a gradient of v may be added to those that have arrived before.
-func (b *backward) addable(n *node, v *Variable, g *tensor.Tensor) bool {
-	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && g.DType() == v.dtype && v.buf.t.DType() == v.dtype && !n.g.anomaly
+func (b *backward) addable(n *node, v *Variable) bool {
+	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && v.buf.t.DType() == v.dtype && !n.g.anomaly
 }
 
 // joint is rules for operations that compute all gradients at once.
@@ -80,9 +80,15 @@ func (b *backward) joint(n *node, compute func() ([]*tensor.Tensor, error)) erro
 	if err != nil {
 		return err
 	}
+	landed := n.landed
+	n.landed = false
 	for i, v := range n.in {
 		if !b.flows(n, i) || err != nil {
 			ts[i].Release()
+			continue
+		}
+		if i == 0 && landed {
+			err = b.arrived(v)
 			continue
 		}
 		t := ts[i]
