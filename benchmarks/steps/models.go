@@ -51,7 +51,7 @@ func gpt(checkpoint bool) func(p *program) (nn.Layer, error) {
 
 // gpt2 is the smallest model of the GPT-2 family, as examples/gpt2 has it.
 func gpt2(p *program) (nn.Layer, error) {
-	return models.NewGPT(models.GPTConfig{Vocab: p.vocab, Context: p.seq, Layers: 12, Width: 768, Heads: 12, Tied: true})
+	return models.NewGPT(models.GPTConfig{Vocab: p.vocab, Context: p.seq, Layers: 12, Width: 768, Heads: 12, Tied: true, GELUTanh: true})
 }
 
 // inputs makes a batch: images or tokens, and classes, at random. Values matter only in that gradients should not overflow: a step
