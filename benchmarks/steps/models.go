@@ -10,15 +10,16 @@ import (
 
 // program is a model with what it is trained on, as the recorded one.
 type program struct {
-	name   string
-	trace  string // the recording
-	batch  int
-	seq    int // of language models
-	vocab  int
-	evalAt int  // evaluate at batch 200 each so many steps; 0 for never
-	named  bool // it is not among all, but must be asked for by name: for the host it is too large
-	model  func(p *program) (nn.Layer, error)
-	optim  func(params []*autograd.Parameter) *optim.Grouped
+	name        string
+	trace       string // the recording
+	batch       int
+	seq         int // of language models
+	vocab       int
+	evalAt      int  // evaluate at batch 200 each so many steps; 0 for never
+	checkpoints bool // its layers are checkpointed
+	named       bool // it is not among all, but must be asked for by name: for the host it is too large
+	model       func(p *program) (nn.Layer, error)
+	optim       func(params []*autograd.Parameter) *optim.Grouped
 }
 
 var programs = []*program{
@@ -29,7 +30,7 @@ var programs = []*program{
 			return optim.SGD(p, optim.LR(0.1), optim.Momentum(0.9))
 		}},
 	{name: "gpt", trace: "gpt_fixed", batch: 8, seq: 256, vocab: 8192, model: gpt(false), optim: adamW},
-	{name: "gpt_ckpt", trace: "gpt_ckpt", batch: 8, seq: 256, vocab: 8192, model: gpt(true), optim: adamW},
+	{name: "gpt_ckpt", trace: "gpt_ckpt", batch: 8, seq: 256, vocab: 8192, checkpoints: true, model: gpt(true), optim: adamW},
 	{name: "gpt2", batch: 4, seq: 1024, vocab: 50257, named: true, model: gpt2, optim: adamW},
 }
 

@@ -24,7 +24,7 @@ type trainer struct {
 	model  nn.Layer
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
-	casts  *amp.WeightCache
+	casts  *amp.WeightCache // nil for none
 	plan   *memory.Plan // nil for none
 	gen    *tensor.Generator
 }
@@ -42,6 +42,9 @@ func train(o options, p *program, after func(t *trainer, step int)) error {
 func trainOn(dev device.Device, o options, p *program, after func(t *trainer, step int)) (err error) {
 	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
 	t := &trainer{program: p, options: o, dev: dev, gen: tensor.NewGenerator(1), scaler: amp.NewGradScaler(amp.Enabled(o.amp == "fp16")), casts: amp.NewWeightCache()}
+	if p.checkpoints { // each part frees its casts when it is done; kept ones would be the most of what there is at the peak
+		t.casts = nil
+	}
 	defer t.scaler.Release()
 	defer t.casts.Release()
 	if t.alloc, err = memory.For(dev); err != nil {
